@@ -1,0 +1,88 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+
+	"perch/device"
+	"perch/event"
+)
+
+// Board owns the state of every session and the Seq it is true at. The feeds
+// of skins, MQTT and the dashboard are renderings of one board, so they
+// cannot disagree.
+type Board struct {
+	mu     sync.Mutex
+	seq    uint64
+	states map[string]State
+}
+
+// NewBoard returns an empty board.
+func NewBoard() *Board { return &Board{states: map[string]State{}} }
+
+// mostStates bounds the sessions without a robot that are remembered.
+const mostStates = 2000
+
+// Run folds what the bus carries until ctx ends or the bus is closed.
+func (b *Board) Run(ctx context.Context, r *event.Reader) error {
+	for {
+		e, err := r.Next(ctx)
+		if err != nil {
+			if errors.Is(err, event.ErrClosed) || ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+		b.Take(e)
+	}
+}
+
+// Take folds one event.
+func (b *Board) Take(e event.Envelope) {
+	key := string(e.Robot)
+	if key == "" {
+		key = e.Session
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.seq = e.Seq
+	if key == "" || e.Session == "" {
+		return // of no session: nothing that shows
+	}
+	before, known := b.states[key]
+	if known || len(b.states) < mostStates {
+		b.states[key] = Fold(before, e)
+	}
+}
+
+// Snapshot returns every state, in a fixed order, and the Seq they are true
+// at: a reader goes on with the bus from Seq + 1 and sees neither a gap nor
+// an old value after a new one.
+func (b *Board) Snapshot() (states []State, seq uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, s := range b.states {
+		states = append(states, s)
+	}
+	slices.SortFunc(states, func(a, b State) int {
+		if c := strings.Compare(string(a.Robot), string(b.Robot)); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Session, b.Session)
+	})
+	return states, b.seq
+}
+
+// Robot returns the state of a robot: that of its latest session.
+func (b *Board) Robot(id device.ID) State {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s, known := b.states[string(id)]
+	if !known {
+		return State{Robot: id, Emotion: Neutral, base: Idle}
+	}
+	return s
+}

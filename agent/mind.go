@@ -1,0 +1,168 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"perch/device"
+	"perch/event"
+)
+
+// publisher is the bus, as the mind uses it.
+type publisher interface {
+	Publish(robot device.ID, session string, e event.Event)
+}
+
+// Mind answers turns: it owns the conversations and hands each turn to the
+// first brain that can take it.
+type Mind struct {
+	brains []Brain
+	memory *Memory
+	bus    publisher
+	log    *slog.Logger
+
+	mu            sync.Mutex
+	conversations map[string]*conversation
+}
+
+// conversation is the history of one robot or skin. Its turn is a lock that
+// can be waited for with a context.
+type conversation struct {
+	turn    chan struct{}
+	history []Exchange
+	used    time.Time
+}
+
+// What is kept of conversations.
+const (
+	mostHistory       = 20
+	mostConversations = 500
+)
+
+// NewMind returns a mind with its brains in the order they are tried.
+func NewMind(brains []Brain, memory *Memory, bus publisher, log *slog.Logger) *Mind {
+	return &Mind{brains: brains, memory: memory, bus: bus, log: log, conversations: map[string]*conversation{}}
+}
+
+// ErrNoBrain is returned by Answer where no brain could take the turn.
+var ErrNoBrain = errors.New("no brain answers")
+
+// Answer has a turn answered through out, in order, ending with Done. Turns
+// of one conversation wait for one another. What of the answer was really
+// spoken is told afterwards by Remembered.
+func (m *Mind) Answer(ctx context.Context, t Turn, out func(Reply) error) error {
+	c := m.conversation(t.Conversation, t.Now)
+	select {
+	case c.turn <- struct{}{}:
+		defer func() { <-c.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	t.History = slices.Clone(c.history)
+	var failures []error
+	for _, brain := range m.brains {
+		m.bus.Publish(t.Robot, t.Session, event.ThinkingStarted{Brain: brain.Name()})
+		sink := sink{mind: m, turn: t, out: out}
+		err := brain.Think(ctx, t, sink.take)
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		failures = append(failures, fmt.Errorf("%s: %w", brain.Name(), err))
+		if sink.spoke || !errors.Is(err, ErrAway) {
+			break
+		}
+	}
+	return fmt.Errorf("%w: %w", ErrNoBrain, errors.Join(failures...))
+}
+
+// Remembered adds to a conversation what was heard and what was really said.
+func (m *Mind) Remembered(id string, e Exchange, now time.Time) {
+	c := m.conversation(id, now)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c.history = append(c.history, e)
+	if drop := len(c.history) - mostHistory; drop > 0 {
+		c.history = slices.Delete(c.history, 0, drop)
+	}
+}
+
+func (m *Mind) conversation(id string, now time.Time) *conversation {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c, known := m.conversations[id]
+	if !known {
+		if len(m.conversations) >= mostConversations {
+			m.dropOldest()
+		}
+		c = &conversation{turn: make(chan struct{}, 1)}
+		m.conversations[id] = c
+	}
+	c.used = now
+	return c
+}
+
+func (m *Mind) dropOldest() {
+	oldest := ""
+	for id, c := range m.conversations {
+		if oldest == "" || c.used.Before(m.conversations[oldest].used) {
+			oldest = id
+		}
+	}
+	delete(m.conversations, oldest)
+}
+
+// sink stands between a brain and whoever speaks: it publishes what shows,
+// and takes out of the words what is not for the ear.
+type sink struct {
+	mind  *Mind
+	turn  Turn
+	out   func(Reply) error
+	spoke bool
+	face  Emotion
+}
+
+func (s *sink) take(r Reply) error {
+	switch r := r.(type) {
+	case Felt:
+		if r.Emotion == s.face {
+			return nil // one frame per change
+		}
+		s.face = r.Emotion
+		s.mind.bus.Publish(s.turn.Robot, s.turn.Session, event.Emotion{Name: r.Emotion.Name, Emoji: r.Emotion.Emoji})
+		return s.out(r)
+	case Say:
+		r.Text = s.mind.takeMarkers(r.Text, s.turn)
+		if r.Text == "" {
+			return nil
+		}
+		s.spoke = true
+		return s.out(r)
+	case ToolStatus:
+		s.mind.bus.Publish(s.turn.Robot, s.turn.Session, r.ToolStatus)
+		return s.out(r)
+	}
+	return s.out(r)
+}
+
+// marker is how a model asks in its answer that something be remembered.
+var marker = regexp.MustCompile(`(?i)\[REMEMBER:\s*([^\]]{1,300})\]`)
+
+func (m *Mind) takeMarkers(text string, t Turn) string {
+	for _, found := range marker.FindAllStringSubmatch(text, -1) {
+		fact := Entry{Name: found[1], Body: found[1], Robot: t.Robot, Source: "marker"}
+		if _, err := m.memory.Remember(fact, t.Now); err != nil {
+			m.log.Warn("a fact was not remembered", "err", err)
+		}
+	}
+	return strings.TrimSpace(marker.ReplaceAllString(text, ""))
+}

@@ -1,0 +1,196 @@
+// Package reflex is the mind that needs no model: sentences with slots, in a
+// file that people can read and extend, answered at once through whatever
+// tools the robot has. Its sentences are also the grammar of the embedded
+// recognizer, so what it understands is what can be heard.
+package reflex
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+//go:embed language/*.yaml
+var languages embed.FS
+
+// Book is what a reflex brain understands and says, in one language.
+type Book struct {
+	language   string
+	intents    []intent
+	lists      map[string]list
+	numbers    string
+	weekdays   []string
+	months     []string
+	timeFormat string
+	dateFormat string
+	phrases    map[string]string
+}
+
+type intent struct {
+	name      string
+	sentences []sentence
+	action    string
+	value     string // what the action is given where no slot says it
+	kind      string // of memory
+	key, body string // of memory
+	answer    string
+	missing   string // answer where nothing is remembered
+	end       string
+	source    string
+}
+
+type sentence struct {
+	tree   node
+	source string // "en.yaml:12"
+}
+
+type list struct {
+	items        []item
+	longestFirst []item
+	numbers      bool
+	source       string
+}
+
+// mostFile bounds a file of sentences.
+const mostFile = 1 << 20
+
+// Languages are those there is a file for.
+func Languages() []string {
+	entries, err := languages.ReadDir("language")
+	if err != nil {
+		panic(err) // the folder is compiled in
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, strings.TrimSuffix(e.Name(), ".yaml"))
+	}
+	return names
+}
+
+// Load reads the book of a language ("en", "en-GB") and, where one is named,
+// a file of the user's own. Every fault is told with file and line.
+func Load(language, own string) (*Book, error) {
+	base, _, _ := strings.Cut(language, "-")
+	text, err := languages.ReadFile(path.Join("language", base+".yaml"))
+	if err != nil {
+		return nil, fmt.Errorf("the reflex brain does not speak %q; it speaks %s", language, strings.Join(Languages(), ", "))
+	}
+	b := &Book{lists: map[string]list{}, phrases: map[string]string{}}
+	if err := b.add(base+".yaml", text); err != nil {
+		return nil, err
+	}
+	if own != "" {
+		text, err := readOwn(own)
+		if err != nil {
+			return nil, fmt.Errorf("read sentences: %w", err)
+		}
+		if err := b.add(filepath.Base(own), text); err != nil {
+			return nil, err
+		}
+	}
+	return b, b.check()
+}
+
+func readOwn(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, mostFile+1))
+	if err == nil && len(text) > mostFile {
+		err = fmt.Errorf("%s is larger than %d bytes", name, mostFile)
+	}
+	return text, err
+}
+
+// Phrase is something the appliance says by itself, such as "misheard".
+func (b *Book) Phrase(name string) string { return b.phrases[name] }
+
+// add reads one file into the book.
+func (b *Book) add(name string, text []byte) error {
+	var f file
+	d := yaml.NewDecoder(bytes.NewReader(text))
+	d.KnownFields(true)
+	if err := d.Decode(&f); err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	b.language = or(f.Language, b.language)
+	b.numbers = or(f.Numbers, b.numbers)
+	b.timeFormat = or(f.Formats.Time, b.timeFormat)
+	b.dateFormat = or(f.Formats.Date, b.dateFormat)
+	if len(f.Weekdays) > 0 {
+		b.weekdays = f.Weekdays
+	}
+	if len(f.Months) > 0 {
+		b.months = f.Months
+	}
+	maps.Copy(b.phrases, f.Phrases)
+	for listName, l := range f.Lists {
+		b.addList(listName, l, source(name, l.line))
+	}
+	return b.addIntents(name, f.Intents)
+}
+
+func or(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+func source(file string, line int) string { return file + ":" + strconv.Itoa(line) }
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+func sortRules(rules []Rule) {
+	slices.SortFunc(rules, func(a, b Rule) int { return strings.Compare(a.Name, b.Name) })
+}
+
+func (b *Book) addList(name string, f fileList, source string) {
+	l := b.lists[name]
+	l.source = source
+	l.numbers = name == b.numbers
+	for i, e := range f.entries {
+		it := item{spoken: strings.ToLower(e.spoken), value: or(e.value, strings.ToLower(e.spoken))}
+		if l.numbers {
+			it.value = itoa(i)
+		}
+		it.words = strings.Fields(it.spoken)
+		l.items = append(l.items, it)
+	}
+	l.longestFirst = slices.Clone(l.items)
+	slices.SortStableFunc(l.longestFirst, func(a, b item) int { return len(b.words) - len(a.words) })
+	b.lists[name] = l
+}
+
+func (b *Book) addIntents(file string, fs fileIntents) error {
+	var added []intent
+	var faults []error
+	for _, f := range fs {
+		in := intent{name: f.name, action: f.Action, value: f.Value, kind: f.Type, key: f.Key, body: f.Body,
+			answer: f.Answer, missing: f.Missing, end: f.End, source: source(file, f.line)}
+		for _, s := range f.Sentences {
+			tree, err := parseSentence(s.text)
+			if err != nil {
+				faults = append(faults, fmt.Errorf("%s: sentence %q: %w", source(file, s.line), s.text, err))
+				continue
+			}
+			in.sentences = append(in.sentences, sentence{tree, source(file, s.line)})
+		}
+		added = append(added, in)
+	}
+	b.intents = append(added, b.intents...)
+	return errors.Join(faults...)
+}

@@ -1,0 +1,156 @@
+package reflex
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"perch/agent"
+	"perch/event"
+)
+
+// memory is what the brain uses of the house's memory.
+type memory interface {
+	Remember(e agent.Entry, now time.Time) (agent.Entry, error)
+	Recall(key string, now time.Time) (agent.Entry, bool)
+}
+
+// Brain answers from a book.
+type Brain struct {
+	book   *Book
+	name   string // what it calls itself
+	memory memory
+}
+
+// New returns a brain that calls itself name.
+func New(book *Book, name string, m memory) *Brain {
+	return &Brain{book: book, name: name, memory: m}
+}
+
+// Name is "reflex".
+func (*Brain) Name() string { return "reflex" }
+
+// understood is an utterance that is one of the sentences.
+type understood struct {
+	intent intent
+	taken  map[string]item
+}
+
+// understand finds the first intent one of whose sentences is the text.
+func (b *Book) understand(text string) (understood, bool) {
+	m := &matcher{words: normal(text), lists: b.lists}
+	if len(m.words) == 0 || len(m.words) > mostWords {
+		return understood{}, false
+	}
+	for _, in := range b.intents {
+		for _, s := range in.sentences {
+			if m.matches(s.tree) {
+				return understood{in, m.taken}, true
+			}
+		}
+	}
+	return understood{}, false
+}
+
+// Think answers one turn.
+func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error {
+	u, ok := b.book.understand(t.Text)
+	if !ok {
+		return say(out, b.book.phrases["unknown"], agent.Continue)
+	}
+	d := &deed{brain: b, turn: t, out: out, understood: u}
+	answer, err := actions()[u.intent.action](ctx, d)
+	if err != nil {
+		return err
+	}
+	end := agent.Continue
+	if u.intent.end != "" {
+		end = agent.End(u.intent.end)
+	}
+	return say(out, d.fill(answer), end)
+}
+
+// say gives an answer: its face, its sentences, and the end.
+func say(out func(agent.Reply) error, answer string, end agent.End) error {
+	face, text := agent.SplitEmotion(answer)
+	replies := []agent.Reply{agent.Felt{Emotion: face}}
+	for _, s := range agent.Sentences(text) {
+		replies = append(replies, agent.Say{Text: s})
+	}
+	for _, r := range append(replies, agent.Done{End: end}) {
+		if err := out(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deed is an utterance being acted upon.
+type deed struct {
+	understood
+	brain *Brain
+	turn  agent.Turn
+	out   func(agent.Reply) error
+	body  string // what was recalled
+	calls int
+}
+
+// fill puts into a text what was said in the slots and what is asked for.
+func (d *deed) fill(text string) string {
+	return placeholder.ReplaceAllStringFunc(text, func(p string) string {
+		switch name := strings.Trim(p, "{}"); name {
+		case "time":
+			return d.turn.Now.Format(d.brain.book.timeFormat)
+		case "date":
+			return d.date()
+		case "name":
+			return d.brain.name
+		case "body":
+			return d.body
+		default:
+			if d.brain.book.lists[name].numbers {
+				return d.taken[name].value
+			}
+			return d.taken[name].spoken
+		}
+	})
+}
+
+func (d *deed) date() string {
+	b, now := d.brain.book, d.turn.Now
+	return strings.NewReplacer("{weekday}", b.weekdays[now.Weekday()], "{month}", b.months[now.Month()-1],
+		"{day}", itoa(now.Day())).Replace(b.dateFormat)
+}
+
+// value is what the action is given: what was said in the slot, or what the
+// intent says.
+func (d *deed) value() string {
+	if d.intent.value != "" {
+		return d.intent.value
+	}
+	for name, it := range d.taken {
+		if d.brain.book.lists[name].numbers || it.value != it.spoken {
+			return it.value
+		}
+	}
+	return ""
+}
+
+// call runs a tool of the robot and tells of it.
+func (d *deed) call(ctx context.Context, tool string, arguments map[string]any) (string, error) {
+	d.calls++
+	status := event.ToolStatus{ID: fmt.Sprintf("%s-%d", d.turn.Session, d.calls), Name: tool, Status: event.ToolRunning}
+	if err := d.out(agent.ToolStatus{ToolStatus: status}); err != nil {
+		return "", err
+	}
+	text, failure := d.turn.Body.Call(ctx, tool, arguments)
+	status.Status = event.ToolDone
+	if failure != nil {
+		status.Status, status.Detail = event.ToolFailed, failure.Error()
+	}
+	if err := d.out(agent.ToolStatus{ToolStatus: status}); err != nil {
+		return "", err
+	}
+	return text, failure
+}

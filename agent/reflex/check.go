@@ -1,0 +1,98 @@
+package reflex
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"perch/agent"
+)
+
+// check finds what a file of sentences says that cannot be meant, all of it
+// at once.
+func (b *Book) check() error {
+	var faults []error
+	for _, in := range b.intents {
+		fault := func(format string, args ...any) {
+			faults = append(faults, fmt.Errorf("%s: intent %q: %w", in.source, in.name, fmt.Errorf(format, args...)))
+		}
+		if len(in.sentences) == 0 {
+			fault("it has no sentences")
+		}
+		if in.answer == "" {
+			fault("it has no answer")
+		}
+		if _, known := actions()[in.action]; !known {
+			fault("there is no action %q", in.action)
+		}
+		if !slices.Contains([]string{"", string(agent.HangUp), string(agent.Sleep)}, in.end) {
+			fault("end is hang_up or sleep, not %q", in.end)
+		}
+		b.checkSlots(in, fault)
+		b.checkValue(in, fault)
+	}
+	for name, l := range b.lists {
+		for _, it := range l.items {
+			if !slices.ContainsFunc(it.words, isWord) || slices.ContainsFunc(it.words, func(w string) bool { return !isWord(w) }) {
+				faults = append(faults, fmt.Errorf("%s: list %q: %q is not words of letters and apostrophes", l.source, name, it.spoken))
+			}
+		}
+	}
+	if len(b.weekdays) != 7 || len(b.months) != 12 {
+		faults = append(faults, fmt.Errorf("%s: a week has 7 weekdays and a year 12 months", b.language))
+	}
+	return errors.Join(faults...)
+}
+
+var placeholder = regexp.MustCompile(`\{([a-z_]+)\}`)
+
+// checkSlots sees that every slot has a list, and that what an answer names is
+// there whichever of the sentences was said.
+func (b *Book) checkSlots(in intent, fault func(string, ...any)) {
+	common := map[string]int{}
+	for _, s := range in.sentences {
+		here := map[string]bool{}
+		slots(s.tree, func(name string) { here[name] = true })
+		for name := range here {
+			common[name]++
+			if _, known := b.lists[name]; !known {
+				fault("%s: there is no list %q", s.source, name)
+			}
+		}
+	}
+	for _, text := range []string{in.answer, in.missing, in.key, in.body} {
+		for _, p := range placeholder.FindAllStringSubmatch(text, -1) {
+			filled := slices.Contains([]string{"time", "date", "name", "body"}, p[1])
+			if !filled && common[p[1]] < len(in.sentences) {
+				fault("{%s} is not in every one of its sentences", p[1])
+			}
+		}
+	}
+}
+
+// checkValue sees that an action gets numbers where it needs them.
+func (b *Book) checkValue(in intent, fault func(string, ...any)) {
+	need := map[string]int{"look": 2, "lights": 3}[in.action]
+	if need == 0 || in.value == "" {
+		return
+	}
+	if n, err := numbers(in.value); err != nil || len(n) != need {
+		fault("action %q needs a value of %d numbers, not %q", in.action, need, in.value)
+	}
+}
+
+// numbers reads numbers separated by spaces.
+func numbers(text string) ([]int, error) {
+	var all []int
+	for _, f := range strings.Fields(text) {
+		n, err := strconv.Atoi(f)
+		if err != nil {
+			return nil, fmt.Errorf("%q is no number", f)
+		}
+		all = append(all, n)
+	}
+	return all, nil
+}

@@ -1,0 +1,116 @@
+package reflex
+
+import (
+	"fmt"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// file is a file of sentences as it is written.
+type file struct {
+	Language string
+	Lists    map[string]fileList
+	Numbers  string
+	Weekdays []string
+	Months   []string
+	Formats  struct{ Time, Date string }
+	Phrases  map[string]string
+	Intents  fileIntents
+}
+
+// fileList is a list, written as a sequence of what is spoken or as a map
+// from that to what it stands for.
+type fileList struct {
+	entries []fileEntry
+	line    int
+}
+
+type fileEntry struct{ spoken, value string }
+
+func (l *fileList) UnmarshalYAML(n *yaml.Node) error {
+	l.line = n.Line
+	step := 1
+	switch n.Kind {
+	case yaml.SequenceNode:
+	case yaml.MappingNode:
+		step = 2
+	default:
+		return fmt.Errorf("line %d: a list is a sequence or a map", n.Line)
+	}
+	for i := 0; i+step <= len(n.Content); i += step {
+		if n.Content[i].Kind != yaml.ScalarNode || n.Content[i].Value == "" {
+			return fmt.Errorf("line %d: an entry of a list is words", n.Content[i].Line)
+		}
+		e := fileEntry{spoken: n.Content[i].Value}
+		if step == 2 {
+			e.value = n.Content[i+1].Value
+		}
+		l.entries = append(l.entries, e)
+	}
+	return nil
+}
+
+// fileIntents keeps the order of the file: the first intent that fits is the
+// one that is meant.
+type fileIntents []fileIntent
+
+type fileIntent struct {
+	name      string
+	line      int
+	Sentences []fileSentence
+	Action    string
+	Value     string
+	Type      string
+	Key, Body string
+	Answer    string
+	Missing   string
+	End       string
+}
+
+func (f *fileIntents) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind != yaml.MappingNode {
+		return fmt.Errorf("line %d: intents are a map", n.Line)
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, body := n.Content[i], n.Content[i+1]
+		in := fileIntent{name: key.Value, line: key.Line}
+		if err := knownKeys(body); err != nil {
+			return err
+		}
+		if err := body.Decode(&in); err != nil {
+			return err
+		}
+		*f = append(*f, in)
+	}
+	return nil
+}
+
+// knownKeys does for an intent what the decoder's KnownFields does not do
+// below a type that unmarshals itself.
+func knownKeys(n *yaml.Node) error {
+	if n.Kind != yaml.MappingNode {
+		return fmt.Errorf("line %d: an intent is a map", n.Line)
+	}
+	for i := 0; i < len(n.Content); i += 2 {
+		switch n.Content[i].Value {
+		case "sentences", "action", "value", "type", "key", "body", "answer", "missing", "end":
+		default:
+			return fmt.Errorf("line %d: an intent has no %q", n.Content[i].Line, n.Content[i].Value)
+		}
+	}
+	return nil
+}
+
+// fileSentence remembers where it stands.
+type fileSentence struct {
+	text string
+	line int
+}
+
+func (s *fileSentence) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind != yaml.ScalarNode {
+		return fmt.Errorf("line %d: a sentence is a text", n.Line)
+	}
+	s.text, s.line = n.Value, n.Line
+	return nil
+}

@@ -1,0 +1,72 @@
+package reflex
+
+import "strings"
+
+// Rule is a rule of the grammar a recognizer is given, so that it listens
+// for just what this brain understands. Body is an expansion in the Java
+// Speech Grammar Format.
+type Rule struct {
+	Name   string
+	Body   string
+	Source string // file and line it was made from
+	Top    bool   // a whole utterance may be this rule
+}
+
+// Rules is the grammar of all sentences of the book.
+func (b *Book) Rules() []Rule {
+	var rules []Rule
+	used := map[string]bool{}
+	for _, in := range b.intents {
+		for _, s := range in.sentences {
+			slots(s.tree, func(name string) { used[name] = true })
+			var body strings.Builder
+			s.tree.jsgf(&body)
+			rules = append(rules, Rule{Name: "s" + itoa(len(rules)), Body: body.String(), Source: s.source, Top: true})
+		}
+	}
+	for name, l := range b.lists {
+		if !used[name] {
+			continue
+		}
+		spoken := make([]string, len(l.items))
+		for i, it := range l.items {
+			spoken[i] = it.spoken
+		}
+		rules = append(rules, Rule{Name: listRule(name), Body: strings.Join(spoken, " | "), Source: l.source})
+	}
+	sortRules(rules)
+	return rules
+}
+
+// listRule keeps the names of lists apart from those of sentences.
+func listRule(name string) string { return "list_" + name }
+
+func (w word) jsgf(b *strings.Builder) { b.WriteString(string(w)) }
+
+func (s slot) jsgf(b *strings.Builder) { b.WriteString("<" + listRule(string(s)) + ">") }
+
+func (s sequence) jsgf(b *strings.Builder) {
+	for i, n := range s {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		n.jsgf(b)
+	}
+}
+
+func (c choice) jsgf(b *strings.Builder) {
+	b.WriteByte('(')
+	for i, n := range c {
+		if i > 0 {
+			b.WriteString(" | ")
+		}
+		n.jsgf(b)
+	}
+	b.WriteByte(')')
+}
+
+func (o option) jsgf(b *strings.Builder) {
+	b.WriteByte('[')
+	o.of.jsgf(b)
+	b.WriteByte(']')
+}

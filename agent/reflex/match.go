@@ -1,0 +1,122 @@
+package reflex
+
+import (
+	"strconv"
+	"strings"
+)
+
+// matcher holds the words of an utterance and what the slots took of them.
+type matcher struct {
+	words []string
+	lists map[string]list
+	taken map[string]item
+	steps int
+}
+
+// mostSteps bounds the work on one sentence, whatever brackets somebody has
+// written.
+const mostSteps = 10000
+
+// mostWords is more than anybody says to a robot in one breath.
+const mostWords = 60
+
+// normal brings an utterance into the form sentences are written in: lower
+// case words. "40%" is "40 percent".
+func normal(text string) []string {
+	text = strings.ReplaceAll(strings.ToLower(text), "%", " percent")
+	words := strings.FieldsFunc(text, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '\'' && r != '’'
+	})
+	for i, w := range words {
+		words[i] = strings.Trim(strings.ReplaceAll(w, "’", "'"), "'")
+	}
+	return words
+}
+
+// matches tries a whole sentence on the words.
+func (m *matcher) matches(n node) bool {
+	m.taken, m.steps = map[string]item{}, 0
+	return n.match(m, 0, func(at int) bool { return at == len(m.words) })
+}
+
+func (w word) match(m *matcher, at int, then func(int) bool) bool {
+	if m.steps++; m.steps > mostSteps {
+		return false
+	}
+	return at < len(m.words) && m.words[at] == string(w) && then(at+1)
+}
+
+func (s sequence) match(m *matcher, at int, then func(int) bool) bool {
+	if len(s) == 0 {
+		return then(at)
+	}
+	return s[0].match(m, at, func(at int) bool { return s[1:].match(m, at, then) })
+}
+
+func (c choice) match(m *matcher, at int, then func(int) bool) bool {
+	for _, n := range c {
+		if n.match(m, at, then) {
+			return true
+		}
+	}
+	return false
+}
+
+func (o option) match(m *matcher, at int, then func(int) bool) bool {
+	return o.of.match(m, at, then) || then(at)
+}
+
+// match takes the longest entry first: "twenty one" before "twenty".
+func (s slot) match(m *matcher, at int, then func(int) bool) bool {
+	if m.steps++; m.steps > mostSteps {
+		return false
+	}
+	l := m.lists[string(s)]
+	before, had := m.taken[string(s)]
+	for _, it := range l.longestFirst {
+		if !it.begins(m.words[at:], l.numbers) {
+			continue
+		}
+		m.taken[string(s)] = it
+		if then(at + it.width(m.words[at:], l.numbers)) {
+			return true
+		}
+	}
+	if had {
+		m.taken[string(s)] = before
+	} else {
+		delete(m.taken, string(s))
+	}
+	return false
+}
+
+// item is an entry of a list.
+type item struct {
+	spoken string // "twenty one"
+	value  string // "21"
+	words  []string
+}
+
+// begins reports whether the words begin with the entry, or with its digits
+// where the list is one of numbers.
+func (it item) begins(words []string, numbers bool) bool {
+	if numbers && len(words) > 0 && words[0] == it.value {
+		return true
+	}
+	if len(words) < len(it.words) {
+		return false
+	}
+	for i, w := range it.words {
+		if words[i] != w {
+			return false
+		}
+	}
+	return true
+}
+
+func (it item) width(words []string, numbers bool) int {
+	if _, err := strconv.Atoi(words[0]); numbers && err == nil {
+		return 1
+	}
+	return len(it.words)
+}

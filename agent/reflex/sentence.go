@@ -1,0 +1,199 @@
+package reflex
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A sentence is a tree of the nodes below, written as people write them:
+//
+//	turn (the volume up|up the volume) [please]
+//	set the volume to {number} [percent]
+//
+// The set is closed: word, slot, sequence, choice and option.
+type node interface {
+	// jsgf writes the node as an expansion of the Java Speech Grammar Format.
+	jsgf(b *strings.Builder)
+	// match tries the node on words from position at. It calls then with the
+	// position behind each way it fits, until then is content.
+	match(m *matcher, at int, then func(at int) bool) bool
+}
+
+type (
+	word     string
+	slot     string
+	sequence []node
+	choice   []node
+	option   struct{ of node }
+)
+
+// mostDepth bounds brackets within brackets; a person writes two or three.
+const mostDepth = 16
+
+// parser reads one sentence.
+type parser struct {
+	text  string
+	depth int
+}
+
+// parseSentence reads a sentence, and says what is wrong with one that
+// cannot be read.
+func parseSentence(text string) (node, error) {
+	p := &parser{text: strings.ToLower(text)}
+	n, err := p.choices()
+	if err != nil {
+		return nil, err
+	}
+	if p.text != "" {
+		return nil, fmt.Errorf("unexpected %q", p.text[:1])
+	}
+	if empty(n) {
+		return nil, fmt.Errorf("a sentence of no words")
+	}
+	return n, nil
+}
+
+// choices reads sequences separated by bars.
+func (p *parser) choices() (node, error) {
+	if p.depth++; p.depth > mostDepth {
+		return nil, fmt.Errorf("brackets nested more than %d deep", mostDepth)
+	}
+	defer func() { p.depth-- }()
+	var all choice
+	for {
+		s, err := p.sequence()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+		if !p.take("|") {
+			break
+		}
+	}
+	if len(all) == 1 {
+		return all[0], nil
+	}
+	return all, nil
+}
+
+func (p *parser) sequence() (node, error) {
+	var s sequence
+	for {
+		p.text = strings.TrimLeft(p.text, " \t")
+		n, err := p.one()
+		if err != nil {
+			return nil, err
+		}
+		if n == nil {
+			return s, nil
+		}
+		s = append(s, n)
+	}
+}
+
+// one reads a node, or nil where a sequence ends.
+func (p *parser) one() (node, error) {
+	switch {
+	case p.text == "" || strings.ContainsRune("|)]", rune(p.text[0])):
+		return nil, nil
+	case p.take("("):
+		return p.closed(")")
+	case p.take("["):
+		n, err := p.closed("]")
+		return option{n}, err
+	case p.take("{"):
+		name, rest, found := strings.Cut(p.text, "}")
+		if !found || !isName(name) {
+			return nil, fmt.Errorf("a slot is written {name}")
+		}
+		p.text = rest
+		return slot(name), nil
+	}
+	end := strings.IndexAny(p.text, " \t|()[]{}")
+	if end < 0 {
+		end = len(p.text)
+	}
+	w := p.text[:end]
+	if !isWord(w) {
+		return nil, fmt.Errorf("%q is no word: letters and apostrophes only", w)
+	}
+	p.text = p.text[end:]
+	return word(w), nil
+}
+
+func (p *parser) closed(by string) (node, error) {
+	n, err := p.choices()
+	if err != nil {
+		return nil, err
+	}
+	if !p.take(by) {
+		return nil, fmt.Errorf("a %q is missing", by)
+	}
+	return n, nil
+}
+
+func (p *parser) take(s string) bool {
+	rest, found := strings.CutPrefix(strings.TrimLeft(p.text, " \t"), s)
+	if found {
+		p.text = rest
+	}
+	return found
+}
+
+func isWord(s string) bool {
+	for _, r := range s {
+		if (r < 'a' || r > 'z') && r != '\'' {
+			return false
+		}
+	}
+	return s != ""
+}
+
+func isName(s string) bool {
+	for _, r := range s {
+		if (r < 'a' || r > 'z') && r != '_' {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// empty reports whether a node fits no words at all.
+func empty(n node) bool {
+	switch n := n.(type) {
+	case option:
+		return true
+	case sequence:
+		for _, part := range n {
+			if !empty(part) {
+				return false
+			}
+		}
+		return true
+	case choice:
+		for _, part := range n {
+			if empty(part) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// slots calls f for every slot in n.
+func slots(n node, f func(name string)) {
+	switch n := n.(type) {
+	case slot:
+		f(string(n))
+	case option:
+		slots(n.of, f)
+	case sequence:
+		for _, part := range n {
+			slots(part, f)
+		}
+	case choice:
+		for _, part := range n {
+			slots(part, f)
+		}
+	}
+}

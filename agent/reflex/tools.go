@@ -1,0 +1,105 @@
+package reflex
+
+import (
+	"slices"
+	"strings"
+
+	"perch/device"
+)
+
+// Builds of the firmware differ in what they call a tool and its arguments,
+// so a tool is known by the words in its name and by arguments that can mean
+// what is needed.
+
+// bodyTool is a tool found, with the names it has for the arguments needed,
+// in the order the finder asked; a name is empty where the tool has none.
+type bodyTool struct {
+	device.Tool
+	argument []string
+}
+
+// clamp brings n into the range of the i-th argument.
+func (t bodyTool) clamp(i, n int) int {
+	a := t.Schema.Properties[t.argument[i]]
+	// Heads list -9999 as "leave as it is"; what they really turn to is less,
+	// and their makers advise to stay off both ends of the tilt.
+	if strings.Contains(t.argument[i], "pitch") {
+		n = min(max(n, 5), 85)
+	}
+	return a.Clamp(n)
+}
+
+// toolFinder looks for a tool.
+type toolFinder func([]device.Tool) (bodyTool, bool)
+
+func volumeTool(tools []device.Tool) (bodyTool, bool) {
+	return find(tools, "set volume", []string{"volume", "level", "value"})
+}
+
+func brightnessTool(tools []device.Tool) (bodyTool, bool) {
+	return find(tools, "set brightness", []string{"brightness", "level", "value"})
+}
+
+func headTool(tools []device.Tool) (bodyTool, bool) {
+	t, ok := find(tools, "set head", []string{"yaw", "pan", "x"})
+	if ok {
+		t.argument = append(t.argument, name(t.Tool, []string{"pitch", "tilt", "y"}))
+	}
+	return t, ok
+}
+
+func lightTool(tools []device.Tool) (bodyTool, bool) {
+	colours := [][]string{{"red", "r"}, {"green", "g"}, {"blue", "b"}}
+	for _, words := range []string{"set led color", "set all color", "set rgb", "set color", "led set"} {
+		if t, ok := find(tools, words, colours...); ok {
+			return t, true
+		}
+	}
+	return bodyTool{}, false
+}
+
+func statusTool(tools []device.Tool) (bodyTool, bool) {
+	return find(tools, "get device status")
+}
+
+// find returns the first tool whose name holds the words and which has each
+// of the arguments under one of its names. One that must be given something
+// more, such as which of many lights, is not meant.
+func find(tools []device.Tool, words string, arguments ...[]string) (bodyTool, bool) {
+	for _, t := range tools {
+		if !hasWords(t.Name, words) {
+			continue
+		}
+		found := bodyTool{Tool: t}
+		for _, names := range arguments {
+			found.argument = append(found.argument, name(t, names))
+		}
+		missing := slices.Contains(found.argument, "")
+		more := slices.ContainsFunc(t.Schema.Required, func(r string) bool { return !slices.Contains(found.argument, r) })
+		if !missing && (!more || len(arguments) == 0) {
+			return found, true
+		}
+	}
+	return bodyTool{}, false
+}
+
+// hasWords reports whether all words stand in the tool's name.
+func hasWords(tool, words string) bool {
+	parts := strings.FieldsFunc(strings.ToLower(tool), func(r rune) bool { return r == '.' || r == '_' || r == '-' })
+	for _, w := range strings.Fields(words) {
+		if !slices.Contains(parts, w) {
+			return false
+		}
+	}
+	return true
+}
+
+// name is the tool's own name for an argument, an integer.
+func name(t device.Tool, names []string) string {
+	for own, a := range t.Schema.Properties {
+		if a.Type == "integer" && slices.Contains(names, strings.ToLower(own)) {
+			return own
+		}
+	}
+	return ""
+}

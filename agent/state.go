@@ -1,0 +1,162 @@
+package agent
+
+import (
+	"slices"
+	"time"
+
+	"perch/device"
+	"perch/event"
+)
+
+// Shown is what the agent is visibly doing: one word of a vocabulary that
+// only ever grows.
+type Shown string
+
+// The vocabulary.
+const (
+	Idle         Shown = "idle"
+	Listening    Shown = "listening"
+	Thinking     Shown = "thinking"
+	Working      Shown = "working"  // one tool is running
+	Juggling     Shown = "juggling" // several are, or another agent
+	Speaking     Shown = "speaking"
+	Attention    Shown = "attention"    // a turn has just ended
+	Notification Shown = "notification" // a question waits for an answer
+	Failed       Shown = "error"
+	Sleeping     Shown = "sleeping"
+)
+
+// How long the two passing states show.
+const (
+	attentionFor = 4 * time.Second
+	failedFor    = 5 * time.Second
+)
+
+// State is what one session shows: the fold of its events. It is a value;
+// Fold never changes one it was given.
+type State struct {
+	Robot   device.ID `json:"robot,omitempty"`
+	Session string    `json:"session,omitempty"`
+	Online  bool      `json:"online"` // the channel is open
+	Emotion Emotion   `json:"emotion"`
+	Tools   int       `json:"tools"` // running now
+
+	base    Shown     // what shows when nothing passing is in front
+	passing Shown     // Attention or Failed, or empty
+	until   time.Time // when passing ends
+	running []running // tools, in the order they began
+	asked   []string  // ids of questions that wait
+}
+
+type running struct {
+	id    string
+	agent bool
+}
+
+// At is what shows at that time.
+func (s State) At(now time.Time) Shown {
+	switch {
+	case len(s.asked) > 0:
+		return Notification
+	case s.passing != "" && now.Before(s.until) && (s.base == Idle || s.base == Sleeping || s.base == ""):
+		return s.passing
+	case s.base == "":
+		return Idle
+	}
+	return s.base
+}
+
+// Due is when the state will change by itself, and the zero time when it
+// will not.
+func (s State) Due() time.Time {
+	if s.passing == "" || len(s.asked) > 0 {
+		return time.Time{}
+	}
+	return s.until
+}
+
+// Fold is the state after one more event. It is pure: all it knows of time is
+// when the event happened.
+func Fold(s State, e event.Envelope) State {
+	if _, opened := e.Event.(event.RobotOnline); opened {
+		return State{Robot: e.Robot, Session: e.Session, Online: true, Emotion: Neutral, base: Idle}
+	}
+	if s.Session == "" {
+		s.Robot, s.Session, s.Emotion = e.Robot, e.Session, Neutral
+	}
+	if e.Session != s.Session {
+		return s // of a session that another has replaced
+	}
+	switch ev := e.Event.(type) {
+	case event.ListeningStarted, event.Misheard:
+		return s.become(Listening)
+	case event.Heard, event.ThinkingStarted:
+		return s.become(Thinking)
+	case event.SpeakingStarted, event.Said:
+		return s.become(Speaking)
+	case event.ToolStatus:
+		return s.tool(ev)
+	case event.Emotion:
+		s.Emotion = Emotion{Name: ev.Name, Emoji: ev.Emoji}
+	case event.Asked:
+		s.asked = append(slices.Clone(s.asked), ev.ID)
+	case event.Answered:
+		s.asked = without(s.asked, func(id string) bool { return id == ev.ID })
+	case event.TurnEnded:
+		return s.ended(ev, e.At)
+	case event.Fault:
+		return s.pass(Failed, e.At.Add(failedFor))
+	case event.RobotOffline:
+		s.Online = false
+		s.running, s.Tools, s.asked = nil, 0, nil
+		if s.base != Sleeping {
+			s.base = Idle
+		}
+	}
+	return s
+}
+
+// become is a new state: what was passing gives way at once.
+func (s State) become(base Shown) State {
+	s.base, s.passing, s.until = base, "", time.Time{}
+	return s
+}
+
+func (s State) pass(passing Shown, until time.Time) State {
+	s.passing, s.until = passing, until
+	return s
+}
+
+func (s State) ended(e event.TurnEnded, at time.Time) State {
+	s.running, s.Tools, s.asked = nil, 0, nil
+	switch e.End {
+	case event.EndCancelled:
+		return s.become(Idle)
+	case event.EndFailed:
+		return s.become(Idle).pass(Failed, at.Add(failedFor))
+	case event.EndSleep:
+		return s.become(Sleeping).pass(Attention, at.Add(attentionFor))
+	}
+	return s.become(Idle).pass(Attention, at.Add(attentionFor))
+}
+
+func (s State) tool(e event.ToolStatus) State {
+	s.running = without(s.running, func(r running) bool { return r.id == e.ID })
+	if e.Status == event.ToolRunning {
+		s.running = append(s.running, running{e.ID, e.SubAgent})
+	}
+	s.Tools = len(s.running)
+	switch {
+	case s.Tools == 0:
+		return s.become(Thinking)
+	case s.Tools > 1 || slices.ContainsFunc(s.running, func(r running) bool { return r.agent }):
+		return s.become(Juggling)
+	}
+	return s.become(Working)
+}
+
+// without returns a new slice, for a State shares its slices with the one it
+// was folded from.
+func without[T any](list []T, drop func(T) bool) []T {
+	return slices.DeleteFunc(slices.Clone(list), drop)
+}

@@ -1,0 +1,111 @@
+// Package agent is the mind: a turn from what was heard to what is said, the
+// tools and the memory it uses, and the state it visibly is in. Brains are
+// drivers in folders below; each meets the interface Brain.
+package agent
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"perch/device"
+	"perch/event"
+)
+
+// Turn is what a brain is given to answer.
+type Turn struct {
+	Conversation string    // whose history it belongs to: a robot's id, or a skin's own
+	Robot        device.ID // empty where no robot takes part
+	Session      string
+	Text         string    // what was said
+	Now          time.Time // in the household's zone
+	Language     string    // BCP 47
+	Body         Body      // nil where no robot takes part
+	History      []Exchange
+}
+
+// Exchange is one turn that was: what was heard and what was answered.
+type Exchange struct{ Heard, Said string }
+
+// Body is the robot a turn may act through.
+type Body interface {
+	// Tools are those the robot lists.
+	Tools() []device.Tool
+	// Call runs a tool and returns its text.
+	Call(ctx context.Context, name string, arguments map[string]any) (string, error)
+	// Reboot restarts the robot, once what is being said has been said.
+	Reboot(ctx context.Context) error
+}
+
+// Reply is one piece of an answer. Replies are one ordered sequence, so text,
+// face and sound cannot overtake one another. The set is closed: Felt, Say,
+// Ask, ToolStatus and Done.
+type Reply interface{ isReply() }
+
+// Felt changes the face.
+type Felt struct{ Emotion Emotion }
+
+// Say is one sentence to be spoken, without emoji.
+type Say struct{ Text string }
+
+// Ask is a question that the turn waits for. The sink that takes it returns
+// only when Answer has been called, which happens exactly once.
+type Ask struct {
+	ID     string
+	Text   string        // spoken and shown
+	Within time.Duration // then it has expired
+	Answer func(Answer)
+}
+
+// Outcome is how a question ended.
+type Outcome string
+
+// The outcomes.
+const (
+	AnswerGiven   Outcome = "answered"
+	AnswerTouch   Outcome = "touched" // a touch of the head: yes
+	AnswerExpired Outcome = "expired"
+	AnswerClosed  Outcome = "closed" // the channel closed: no
+)
+
+// Answer ends a question.
+type Answer struct {
+	Outcome Outcome
+	Text    string // what was said, where something was
+}
+
+// ToolStatus tells of a tool at work.
+type ToolStatus struct{ event.ToolStatus }
+
+// Done ends the sequence.
+type Done struct{ End End }
+
+// End says what follows a turn.
+type End string
+
+// The ends a brain may choose.
+const (
+	Continue End = event.EndDone   // the talk goes on
+	HangUp   End = event.EndHangUp // the channel closes after the last packet
+	Sleep    End = event.EndSleep  // good night: hang up, and be asleep
+)
+
+func (Felt) isReply()       {}
+func (Say) isReply()        {}
+func (Ask) isReply()        {}
+func (ToolStatus) isReply() {}
+func (Done) isReply()       {}
+
+// Brain answers turns.
+type Brain interface {
+	// Name is the brain's kind as the configuration spells it.
+	Name() string
+	// Think answers one turn through out, ending with Done. It returns out's
+	// error when that fails, ctx's when cancelled, and wraps ErrAway where it
+	// cannot answer at all right now.
+	Think(ctx context.Context, t Turn, out func(Reply) error) error
+}
+
+// ErrAway is wrapped by a brain that cannot be reached. The next in the list
+// is tried, unless this one has already spoken in the turn.
+var ErrAway = errors.New("the brain does not answer")

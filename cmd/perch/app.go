@@ -1,0 +1,269 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"time"
+
+	"perch/agent"
+	"perch/device"
+	"perch/event"
+	"perch/gateway/admin"
+	"perch/gateway/mdns"
+	"perch/gateway/robot"
+	"perch/ota"
+	"perch/store"
+	"perch/voice"
+)
+
+// app is the appliance. It is made with newApp, which opens everything that
+// can fail, and runs until its context ends.
+type app struct {
+	config  *config
+	log     *slog.Logger
+	data    string
+	id      string // of this appliance: 8 hex digits, kept
+	started time.Time
+
+	db      *store.DB
+	bus     *event.Bus
+	board   *agent.Board
+	robots  *device.Registry
+	memory  *agent.Memory
+	engines *engines
+	talk    *robot.Server
+	records *robot.Records
+	ota     *ota.Service
+	admin   *admin.Door
+	doors   *doors
+	mdns    *mdns.Announcer // nil where nothing is announced
+	silent  string          // why not
+}
+
+// appOptions are what a start is given besides the configuration.
+type appOptions struct {
+	data string
+	log  *slog.Logger
+}
+
+// newApp builds the appliance, from the bottom of the house up. Whatever was
+// opened before an error is closed again.
+func newApp(c *config, o appOptions) (a *app, err error) {
+	a = &app{config: c, log: o.log, data: o.data, started: time.Now()}
+	defer func() {
+		if err != nil {
+			a.Close()
+		}
+	}()
+	if err := os.MkdirAll(a.data, 0o750); err != nil {
+		return nil, fmt.Errorf("the data directory cannot be made: %w; name another with --data", err)
+	}
+	if a.db, err = store.Open(databasePath(a.data), store.Options{Log: a.log}); err != nil {
+		return nil, err
+	}
+	if err := a.keep(); err != nil {
+		return nil, err
+	}
+	zone, err := c.zone()
+	if err != nil {
+		return nil, err
+	}
+	a.bus = event.NewBus()
+	a.board = agent.NewBoard()
+	if a.engines, err = newEngines(c, a.memory, a.log); err != nil {
+		return nil, err
+	}
+	a.talk = robot.NewServer(robot.Options{
+		Robots: a.robots, Bus: a.bus, Mind: agent.NewMind(a.engines.brains, a.memory, a.bus, a.log), Records: a.records,
+		Ears: a.engines.ears, Mouth: a.engines.mouth, Speech: voice.Options{Language: c.Language}, Phrases: a.engines.book.Phrase,
+		Zone: zone, Idle: time.Duration(c.Robots.Idle), Silence: time.Duration(c.Speech.Silence), Version: version, Log: a.log,
+	})
+	a.ota = ota.New(ota.Options{Robots: a.robots, Bus: a.bus, Zone: zone, PublicURL: c.PublicURL, Framing: c.Robots.Framing, Log: a.log})
+	a.admin = admin.New(admin.Options{
+		Robots: a.robots, Talk: a.talk, Memory: a.memory, Board: a.board, Bus: a.bus,
+		Turns: func(n int) any { return a.records.Turns(n) }, Parts: a.parts, Version: version, ID: a.id, Started: a.started,
+	})
+	if a.doors, err = openDoors(a); err != nil {
+		return nil, err
+	}
+	return a, a.newAnnouncer()
+}
+
+// keep opens what is remembered.
+func (a *app) keep() error {
+	key, err := secret(a.data, "token-key", a.log)
+	if err != nil {
+		return err
+	}
+	identity := store.NewTable[string](a.db, "appliance")
+	id, found, err := identity.Get("id")
+	if err != nil {
+		return err
+	}
+	if !found {
+		id = newID()
+		if err := identity.Put("id", id); err != nil {
+			return err
+		}
+	}
+	a.id = id
+	a.robots = device.NewRegistry(device.Key(key), device.Adoption(a.config.Adoption), store.NewTable[device.Robot](a.db, "robots"))
+	a.memory = agent.NewMemory(store.NewTable[agent.Entry](a.db, "memory"))
+	a.records = robot.NewRecords(store.NewTable[robot.SessionRecord](a.db, "sessions"),
+		store.NewTable[robot.TurnRecord](a.db, "turns"), a.config.Robots.KeepTurns)
+	return nil
+}
+
+// newAnnouncer makes the announcer, where there is something to announce.
+func (a *app) newAnnouncer() error {
+	port, reachable := a.doors.announced()
+	switch {
+	case !a.config.MDNS.Enabled:
+		a.silent = "turned off by mdns.enabled"
+		return nil
+	case !reachable:
+		a.silent = "only this machine can reach the addresses in listen"
+		return nil
+	}
+	var err error
+	a.mdns, err = mdns.New(mdns.Options{
+		Name: a.config.Name, ID: a.id, Version: version, Port: port, Interfaces: a.config.MDNS.Interfaces, Log: a.log,
+	})
+	return err
+}
+
+// Run serves until ctx ends, and then stops in the order that lets everybody
+// know: the name is withdrawn first, robots are hung up on, what waits is
+// written.
+func (a *app) Run(ctx context.Context) error {
+	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := a.board.Run(inner, a.bus.ReadFrom(1)); err != nil {
+			a.log.Error("the board stopped", "err", err)
+		}
+	})
+	wg.Go(func() { a.loadEars(inner) })
+	failed := make(chan error, 1)
+	wg.Go(func() { failed <- a.doors.serve() })
+	var announcing sync.WaitGroup
+	announceCtx, withdraw := context.WithCancel(inner)
+	defer withdraw()
+	if a.mdns != nil {
+		announcing.Go(func() {
+			if err := a.mdns.Run(announceCtx); err != nil {
+				a.log.Error("the appliance is not announced on the network", "err", err)
+			}
+		})
+	}
+	a.log.Info("perch is ready", "version", version, "listen", a.doors.addresses(), "data", a.data)
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+		failed <- nil // for nobody; the channel has room again
+	}
+	withdraw()
+	announcing.Wait()
+	a.doors.stop()
+	a.talk.Close()
+	a.bus.Close()
+	stop()
+	wg.Wait()
+	return err
+}
+
+// loadEars loads the recognizer when the first robot comes, so that an
+// appliance nobody talks to stays small, and the first utterance need not
+// wait.
+func (a *app) loadEars(ctx context.Context) {
+	r := a.bus.ReadFrom(1)
+	for {
+		e, err := r.Next(ctx)
+		if err != nil {
+			return
+		}
+		switch e.Event.(type) {
+		case event.RobotSeen, event.RobotOnline:
+			for _, engine := range a.engines.sphinx {
+				if err := engine.Load(ctx); err != nil && ctx.Err() == nil {
+					a.log.Error("the recognizer cannot be loaded; robots will not be understood", "err", err)
+				}
+			}
+			return
+		}
+	}
+}
+
+// Close releases what newApp opened. Run, where it was called, has returned.
+func (a *app) Close() {
+	if a.doors != nil {
+		a.doors.stop()
+	}
+	if a.talk != nil {
+		a.talk.Close()
+	}
+	if a.engines != nil {
+		a.engines.close()
+	}
+	if a.bus != nil {
+		a.bus.Close()
+	}
+	if a.db != nil {
+		if err := a.db.Close(); err != nil {
+			a.log.Error("the last changes may not have been kept", "err", err)
+		}
+	}
+}
+
+// parts is the condition of each part.
+func (a *app) parts() []admin.Part {
+	parts := []admin.Part{{Name: "store", OK: a.db.Readable() == nil, Vital: true, Note: note(errors.Join(a.db.Readable(), a.db.Err()))}}
+	for _, s := range a.engines.sphinx {
+		loaded := "loaded when the first robot comes"
+		if s.Loaded() {
+			loaded = "loaded"
+		}
+		parts = append(parts, admin.Part{Name: "recognizer " + s.Name(), OK: true, Note: loaded})
+	}
+	for _, s := range a.engines.espeak {
+		parts = append(parts, admin.Part{Name: "synthesizer " + s.Name(), OK: s.Check() == nil, Note: note(s.Check())})
+	}
+	for _, b := range a.engines.brains {
+		parts = append(parts, admin.Part{Name: "brain " + b.Name(), OK: true})
+	}
+	return append(parts, a.mdnsPart())
+}
+
+func (a *app) mdnsPart() admin.Part {
+	part := admin.Part{Name: "mdns", OK: true, Note: "not announced: " + a.silent}
+	if a.mdns != nil {
+		s := a.mdns.Status()
+		part.OK = s.By != mdns.ByNobody
+		part.Note = fmt.Sprintf("%s, answered by %s", s.Host, s.By)
+		if !part.OK {
+			part.Note = s.Reason
+		}
+	}
+	return part
+}
+
+func note(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// reachable reports whether robots can come to an address.
+func reachable(a net.Addr) (port int, ok bool) {
+	ap, err := netip.ParseAddrPort(a.String())
+	return int(ap.Port()), err == nil && !ap.Addr().IsLoopback()
+}

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"perch/agent/reflex"
+	"perch/voice/espeak"
+)
+
+// check finds what a configuration says that cannot be meant. It reads files
+// the configuration names, and touches nothing else.
+func (c *config) check(p *places) faults {
+	k := &checker{places: p}
+	k.addresses(c)
+	k.identity(c)
+	k.oneOf("adoption", c.Adoption, "open", "ask")
+	k.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
+	if c.Robots.Framing < 1 || c.Robots.Framing > 3 {
+		k.fault("robots.framing", "the binary framings are 1, 2 and 3, not %d", c.Robots.Framing)
+	}
+	if c.Robots.KeepTurns < 0 || c.Robots.KeepTurns > 10000 {
+		k.fault("robots.keep_turns", "0 to 10000 turns can be kept, not %d", c.Robots.KeepTurns)
+	}
+	if s := time.Duration(c.Speech.Silence); s < 200*time.Millisecond || s > 3*time.Second {
+		k.fault("speech.silence", "an utterance ends after 200ms to 3s of silence, not %s", s)
+	}
+	k.engines(c)
+	return k.found
+}
+
+// checker collects faults.
+type checker struct {
+	*places
+	found faults
+}
+
+func (k *checker) fault(path, format string, args ...any) {
+	k.found = append(k.found, k.at(path)+fmt.Sprintf(format, args...))
+}
+
+func (k *checker) oneOf(path, value string, allowed ...string) {
+	if !slices.Contains(allowed, value) {
+		k.fault(path, "it is one of %s, not %q", strings.Join(allowed, ", "), value)
+	}
+}
+
+func (k *checker) addresses(c *config) {
+	if len(c.Listen) == 0 {
+		k.fault("listen", "at least one address is needed, or no robot can come")
+	}
+	for i, a := range c.Listen {
+		if _, err := splitAddress(a); err != nil {
+			k.fault(fmt.Sprintf("listen.%d", i), "%s", err)
+		}
+	}
+	for i, a := range c.Local {
+		host, err := splitAddress(a)
+		if err == nil && host != "localhost" {
+			if ip, e := netip.ParseAddr(host); e != nil || !ip.IsLoopback() {
+				err = fmt.Errorf("%q is served without a key and so must be a loopback address", a)
+			}
+		}
+		if err != nil {
+			k.fault(fmt.Sprintf("local.%d", i), "%s", err)
+		}
+	}
+	if c.PublicURL != "" {
+		if err := checkPublicURL(c.PublicURL); err != nil {
+			k.fault("public_url", "%s", err)
+		}
+	}
+	for i, o := range c.AllowedOrigins {
+		if u, err := url.Parse(o); err != nil || u.Scheme == "" || u.Host == "" || u.Path != "" {
+			k.fault(fmt.Sprintf("allowed_origins.%d", i), "%q is no origin such as https://panel.example", o)
+		}
+	}
+}
+
+// splitAddress checks "host:port" and returns the host.
+func splitAddress(a string) (host string, err error) {
+	host, port, err := net.SplitHostPort(a)
+	if err != nil {
+		return "", fmt.Errorf("%q is no address such as :8003 or 192.168.1.5:8003", a)
+	}
+	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
+		return "", fmt.Errorf("%q has no port from 0 to 65535", a)
+	}
+	return host, nil
+}
+
+// checkPublicURL accepts only what the firmware can use: plain http, a port,
+// nothing behind it.
+func checkPublicURL(s string) error {
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme != "http" || u.Hostname() == "" || u.Port() == "" || u.Path != "" || u.RawQuery != "" || u.User != nil {
+		return fmt.Errorf("%q is no address a robot can use, such as http://192.168.1.5:8003: http, a name or address, and a port", s)
+	}
+	return nil
+}
+
+var label = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$`)
+
+func (k *checker) identity(c *config) {
+	if !label.MatchString(c.Name) {
+		k.fault("name", "%q is no name for the network: lower-case letters, digits and dashes, at most 40", c.Name)
+	}
+	if _, err := c.zone(); err != nil {
+		k.fault("timezone", "%q is no time zone such as Europe/Berlin", c.Timezone)
+	}
+	if n := len(strings.TrimSpace(c.Persona.Name)); n == 0 || n > 60 {
+		k.fault("persona.name", "a name has 1 to 60 characters")
+	}
+}
+
+// zone is the household's time zone: the machine's where none is set.
+func (c *config) zone() (*time.Location, error) {
+	if c.Timezone == "" {
+		return time.Local, nil
+	}
+	return time.LoadLocation(c.Timezone)
+}
+
+func (k *checker) engines(c *config) {
+	if len(c.Speech.Recognizers) == 0 {
+		k.fault("speech.recognizers", "at least one is needed")
+	}
+	for i, r := range c.Speech.Recognizers {
+		k.oneOf(fmt.Sprintf("speech.recognizers.%d.kind", i), r.Kind, "sphinx")
+	}
+	if len(c.Speech.Synthesizers) == 0 {
+		k.fault("speech.synthesizers", "at least one is needed")
+	}
+	for i, s := range c.Speech.Synthesizers {
+		at := fmt.Sprintf("speech.synthesizers.%d", i)
+		k.oneOf(at+".kind", s.Kind, "espeak")
+		if _, err := espeak.New(espeak.Options{Voice: s.Voice, Speed: s.Speed}); err != nil {
+			k.fault(at, "%s", err)
+		}
+	}
+	if len(c.Brains) == 0 {
+		k.fault("brains", "at least one is needed")
+	}
+	for i, b := range c.Brains {
+		at := fmt.Sprintf("brains.%d", i)
+		k.oneOf(at+".kind", b.Kind, "reflex")
+		if _, err := reflex.Load(c.Language, b.Sentences); err != nil {
+			k.fault(at, "%s", err)
+		}
+	}
+}
+
+// level is the log level.
+func (c *config) level() slog.Level {
+	var l slog.Level
+	// One of four words, by check.
+	_ = l.UnmarshalText([]byte(c.Log.Level))
+	return l
+}
+
+// checkRecognizer is the part of the check that reads the recognizer's
+// dictionary, which takes longer than a start should.
+func (c *config) checkRecognizer() error {
+	var found []error
+	for _, r := range c.Speech.Recognizers {
+		found = append(found, checkGrammar(c, r))
+	}
+	return errors.Join(found...)
+}

@@ -1,0 +1,214 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// client talks to a running appliance: over its socket where that is there,
+// else by URL and token.
+type client struct {
+	base  string
+	token string
+	http  *http.Client
+}
+
+// reach are the flags that say which appliance is meant.
+type reach struct{ url, tokenFile, data string }
+
+func (r *reach) register(f *flag.FlagSet) {
+	f.StringVar(&r.url, "url", os.Getenv("PERCH_URL"), "address of the appliance")
+	f.StringVar(&r.tokenFile, "token-file", "", "file that holds the admin token")
+	f.StringVar(&r.data, "data", "", "data directory of the appliance on this machine")
+}
+
+// answerWithin bounds one request.
+const answerWithin = 15 * time.Second
+
+func (r *reach) client() (*client, error) {
+	if r.url != "" {
+		token, err := r.token()
+		return &client{base: strings.TrimSuffix(r.url, "/"), token: token, http: &http.Client{Timeout: answerWithin}}, err
+	}
+	path, err := r.socket()
+	if err != nil {
+		return nil, err
+	}
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", path)
+	}
+	return &client{base: "http://perch", http: &http.Client{Timeout: answerWithin, Transport: &http.Transport{DialContext: dial}}}, nil
+}
+
+// socket finds the socket of the appliance on this machine.
+func (r *reach) socket() (string, error) {
+	candidates := []string{filepath.Join(systemRun, "perch.sock"), filepath.Join(dataPath(r.data), "perch.sock")}
+	if r.data != "" {
+		candidates = candidates[1:]
+	}
+	for _, path := range candidates {
+		_, err := os.Stat(path)
+		if err == nil {
+			return path, nil
+		}
+		if errors.Is(err, fs.ErrPermission) {
+			return "", fmt.Errorf("%s may not be opened by this user; join the group perch, or use sudo", path)
+		}
+	}
+	return "", fmt.Errorf("no appliance runs here (there is no %s); start one with perch serve, or name one with --url", strings.Join(candidates, " and no "))
+}
+
+func (r *reach) token() (string, error) {
+	if r.tokenFile == "" {
+		return os.Getenv("PERCH_TOKEN"), nil
+	}
+	text, err := os.ReadFile(r.tokenFile)
+	if errors.Is(err, fs.ErrPermission) {
+		return "", fmt.Errorf("%s may not be read by this user; use sudo, or copy the token", r.tokenFile)
+	}
+	if err != nil {
+		return "", fmt.Errorf("read the admin token: %w", err)
+	}
+	return strings.TrimSpace(string(text)), nil
+}
+
+// mostAnswer bounds what is read of an answer.
+const mostAnswer = 16 << 20
+
+// do sends a request and decodes its answer into into, where that is not nil.
+func (c *client) do(ctx context.Context, method, path string, body, into any) error {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return fmt.Errorf("encode the request: %w", err)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(text))
+	if err != nil {
+		return fmt.Errorf("the address %q cannot be used: %w", c.base, err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	if c.token != "" {
+		request.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return fmt.Errorf("the appliance does not answer: %w", errors.Unwrap(err))
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(response.Body, mostAnswer))
+	if err != nil {
+		return fmt.Errorf("read the answer: %w", err)
+	}
+	if response.StatusCode >= 300 {
+		return refusal(response.Status, answer)
+	}
+	if into == nil {
+		return nil
+	}
+	if err := json.Unmarshal(answer, into); err != nil {
+		return fmt.Errorf("the answer is not the appliance's: %w", err)
+	}
+	return nil
+}
+
+// refusal is the sentence of an error the appliance answered with.
+func refusal(status string, answer []byte) error {
+	var told struct{ Error struct{ Message string } }
+	if json.Unmarshal(answer, &told) == nil && told.Error.Message != "" {
+		return errors.New(told.Error.Message)
+	}
+	return fmt.Errorf("the appliance answered %s", status)
+}
+
+// ask is a command that talks to the appliance: it parses the command line
+// and does the work.
+func ask(name string, args []string, least, most int, work func(c *client, args []string) error) error {
+	var r reach
+	f := newFlags(name)
+	r.register(f)
+	rest, err := parse(f, args, least, most)
+	if err != nil {
+		return err
+	}
+	c, err := r.client()
+	if err != nil {
+		return err
+	}
+	return work(c, rest)
+}
+
+// deviceLine is what devices shows of a robot.
+type deviceLine struct {
+	ID        string    `json:"id"`
+	Board     string    `json:"board"`
+	Firmware  string    `json:"firmware"`
+	Address   string    `json:"address"`
+	LastSeen  time.Time `json:"last_seen"`
+	Waiting   string    `json:"waiting"`
+	Code      string    `json:"code"`
+	Connected bool      `json:"connected"`
+	State     string    `json:"state"`
+}
+
+func devices(ctx context.Context, args []string, out io.Writer) error {
+	return ask("devices", args, 0, 0, func(c *client, _ []string) error {
+		var list []deviceLine
+		if err := c.do(ctx, http.MethodGet, "/api/v1/devices", nil, &list); err != nil {
+			return err
+		}
+		if len(list) == 0 {
+			fmt.Fprintln(out, "no robot has been here yet")
+		}
+		for _, d := range list {
+			connected := "not connected"
+			if d.Connected {
+				connected = d.State
+			}
+			fmt.Fprintf(out, "%s  %-24s %-8s %-15s %-13s seen %s\n", d.ID, d.Board, d.Firmware, d.Address, connected, d.LastSeen.Local().Format(time.DateTime))
+			if d.Waiting != "" {
+				fmt.Fprintf(out, "              waits: %s: perch adopt %s (code %s)\n", d.Waiting, d.ID, d.Code)
+			}
+		}
+		return nil
+	})
+}
+
+func say(ctx context.Context, args []string, _ io.Writer) error {
+	return ask("say", args, 2, 100, func(c *client, rest []string) error {
+		body := map[string]string{"text": strings.Join(rest[1:], " ")}
+		return c.do(ctx, http.MethodPost, "/api/v1/devices/"+url.PathEscape(rest[0])+"/say", body, nil)
+	})
+}
+
+func adopt(ctx context.Context, args []string, out io.Writer) error {
+	return ask("adopt", args, 1, 1, func(c *client, rest []string) error {
+		var d deviceLine
+		if err := c.do(ctx, http.MethodPost, "/api/v1/adopt", map[string]string{"robot": rest[0]}, &d); err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "%s is adopted; it connects when it next boots\n", d.ID)
+		return nil
+	})
+}
+
+func forget(ctx context.Context, args []string, out io.Writer) error {
+	return ask("forget", args, 1, 1, func(c *client, rest []string) error {
+		if err := c.do(ctx, http.MethodDelete, "/api/v1/devices/"+url.PathEscape(rest[0]), nil, nil); err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "%s is forgotten\n", rest[0])
+		return nil
+	})
+}

@@ -1,0 +1,272 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// config is the configuration file: this struct, its comments in
+// packaging/perch.yaml, and nothing else. Other packages get what concerns
+// them as their own small options.
+type config struct {
+	Listen         []string `yaml:"listen"`
+	Local          []string `yaml:"local"`
+	Name           string   `yaml:"name"`
+	PublicURL      string   `yaml:"public_url"`
+	AllowedHosts   []string `yaml:"allowed_hosts"`
+	AllowedOrigins []string `yaml:"allowed_origins"`
+	Timezone       string   `yaml:"timezone"`
+	Language       string   `yaml:"language"`
+	MDNS           struct {
+		Enabled    bool     `yaml:"enabled"`
+		Interfaces []string `yaml:"interfaces"`
+	} `yaml:"mdns"`
+	Adoption string `yaml:"adoption"`
+	Robots   struct {
+		Idle      duration `yaml:"idle"`
+		Framing   int      `yaml:"framing"`
+		KeepTurns int      `yaml:"keep_turns"`
+	} `yaml:"robots"`
+	Speech struct {
+		Silence      duration            `yaml:"silence"`
+		Recognizers  []recognizerConfig  `yaml:"recognizers"`
+		Synthesizers []synthesizerConfig `yaml:"synthesizers"`
+	} `yaml:"speech"`
+	Brains  []brainConfig `yaml:"brains"`
+	Persona struct {
+		Name string `yaml:"name"`
+	} `yaml:"persona"`
+	Log struct {
+		Level string `yaml:"level"`
+	} `yaml:"log"`
+}
+
+type recognizerConfig struct {
+	Kind  string `yaml:"kind"`
+	Model string `yaml:"model"`
+}
+
+type synthesizerConfig struct {
+	Kind  string `yaml:"kind"`
+	Voice string `yaml:"voice"`
+	Speed int    `yaml:"speed"`
+}
+
+type brainConfig struct {
+	Kind      string `yaml:"kind"`
+	Sentences string `yaml:"sentences"`
+}
+
+// defaultConfig is what runs with no file at all.
+func defaultConfig() config {
+	c := config{
+		Listen: []string{":8003"}, Local: []string{"127.0.0.1:8004"}, Name: "perch", Language: "en", Adoption: "open",
+	}
+	c.MDNS.Enabled = true
+	c.Robots.Idle = duration(time.Minute)
+	c.Robots.Framing = 1
+	c.Robots.KeepTurns = 200
+	c.Speech.Silence = duration(600 * time.Millisecond)
+	c.Speech.Recognizers = []recognizerConfig{{Kind: "sphinx"}}
+	c.Speech.Synthesizers = []synthesizerConfig{{Kind: "espeak", Voice: "en-us"}}
+	c.Brains = []brainConfig{{Kind: "reflex"}}
+	c.Persona.Name = "Chan"
+	c.Log.Level = "info"
+	return c
+}
+
+// duration is a time.Duration written as "60s" or "24h".
+type duration time.Duration
+
+// UnmarshalYAML reads a duration, and refuses a bare number: nobody knows of
+// what.
+func (d *duration) UnmarshalYAML(n *yaml.Node) error {
+	parsed, err := time.ParseDuration(n.Value)
+	if err != nil || parsed < 0 {
+		return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: %q is no duration such as 60s, 5m or 24h", n.Line, n.Value)}}
+	}
+	*d = duration(parsed)
+	return nil
+}
+
+// faults are all that is wrong with a configuration, one sentence each, with
+// file, line and key.
+type faults []string
+
+func (f faults) Error() string { return strings.Join(f, "\n") }
+
+// mostConfig bounds the file.
+const mostConfig = 1 << 20
+
+// loadConfig reads a file (none when path is empty) and the environment over
+// the defaults, and checks the whole. Its error is faults, or that the file
+// cannot be read.
+func loadConfig(path string, environ []string) (config, error) {
+	c := defaultConfig()
+	places := places{file: path}
+	if path != "" {
+		text, err := readConfig(path)
+		if err != nil {
+			return c, err
+		}
+		if found := places.read(&c, text); len(found) > 0 {
+			return c, found
+		}
+	}
+	found := applyEnvironment(&c, environ, &places)
+	found = append(found, c.check(&places)...)
+	if len(found) > 0 {
+		return c, found
+	}
+	return c, nil
+}
+
+func readConfig(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the configuration: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, mostConfig+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the configuration: %w", err)
+	}
+	if len(text) > mostConfig {
+		return nil, fmt.Errorf("read the configuration: %s is larger than %d bytes", path, mostConfig)
+	}
+	return text, nil
+}
+
+// places remember where each key was set, so that a fault can say so.
+type places struct {
+	file  string
+	lines map[string]int    // by key path, "speech.recognizers.0.kind"
+	env   map[string]string // by key path, the variable
+}
+
+// at names the place of a key: file and line, a variable, or the defaults.
+func (p *places) at(path string) string {
+	if name, ok := p.env[path]; ok {
+		return name + ": "
+	}
+	for key := path; key != ""; key = parent(key) {
+		if line, ok := p.lines[key]; ok {
+			return fmt.Sprintf("%s:%d: %s: ", p.file, line, path)
+		}
+	}
+	return path + ": "
+}
+
+func parent(path string) string {
+	if i := strings.LastIndexByte(path, '.'); i >= 0 {
+		return path[:i]
+	}
+	return ""
+}
+
+// read decodes the file's text over c.
+func (p *places) read(c *config, text []byte) faults {
+	var root yaml.Node
+	if err := yaml.Unmarshal(text, &root); err != nil {
+		return faults{p.syntax(err.Error())}
+	}
+	p.lines = map[string]int{}
+	if len(root.Content) > 0 {
+		p.note("", root.Content[0])
+	}
+	d := yaml.NewDecoder(bytes.NewReader(text))
+	d.KnownFields(true)
+	err := d.Decode(c)
+	var wrong *yaml.TypeError
+	switch {
+	case errors.As(err, &wrong):
+		var found faults
+		for _, e := range wrong.Errors {
+			found = append(found, p.syntax(e))
+		}
+		return found
+	case err != nil && !errors.Is(err, io.EOF): // an empty file is all defaults
+		return faults{p.syntax(err.Error())}
+	}
+	return nil
+}
+
+// note walks the document and notes the line of every key.
+func (p *places) note(path string, n *yaml.Node) {
+	under := func(key string) string {
+		if path == "" {
+			return key
+		}
+		return path + "." + key
+	}
+	switch n.Kind {
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			key := under(n.Content[i].Value)
+			p.lines[key] = n.Content[i].Line
+			p.note(key, n.Content[i+1])
+		}
+	case yaml.SequenceNode:
+		for i, item := range n.Content {
+			key := under(strconv.Itoa(i))
+			p.lines[key] = item.Line
+			p.note(key, item)
+		}
+	}
+}
+
+var (
+	unknownField = regexp.MustCompile(`^field (\S+) not found in type .*$`)
+	wrongType    = regexp.MustCompile("^cannot unmarshal \\S+ (`.*`) into .*$")
+	linePrefix   = regexp.MustCompile(`^(?:yaml: )?line (\d+): (.*)$`)
+)
+
+// syntax rewords an error of the YAML library: file, line, key, and what is
+// wrong in words that do not name Go types.
+func (p *places) syntax(text string) string {
+	line, what := 0, strings.TrimPrefix(text, "yaml: ")
+	if m := linePrefix.FindStringSubmatch(text); m != nil {
+		line, _ = strconv.Atoi(m[1]) // digits, by the pattern
+		what = m[2]
+	}
+	if m := unknownField.FindStringSubmatch(what); m != nil {
+		return fmt.Sprintf("%s:%d: %s: there is no such key", p.file, line, p.keyAt(line, m[1]))
+	}
+	if m := wrongType.FindStringSubmatch(what); m != nil {
+		what = m[1] + " is not what belongs here"
+	}
+	if line == 0 {
+		return fmt.Sprintf("%s: %s", p.file, what)
+	}
+	if key := p.keyAt(line, ""); key != "" {
+		what = key + ": " + what
+	}
+	return fmt.Sprintf("%s:%d: %s", p.file, line, what)
+}
+
+// keyAt is the longest key path on a line that ends in name.
+func (p *places) keyAt(line int, name string) string {
+	best := name
+	for key, at := range p.lines {
+		if at == line && len(key) > len(best) && strings.HasSuffix("."+key, "."+name) {
+			best = key
+		}
+	}
+	if name == "" {
+		for key, at := range p.lines {
+			if at == line && len(key) > len(best) {
+				best = key
+			}
+		}
+	}
+	return best
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Variables of the commands that talk to a running appliance, not of the
+// configuration.
+var clientVariables = []string{"PERCH_URL", "PERCH_TOKEN"}
+
+// applyEnvironment sets keys from variables: PERCH_ and the key's path in
+// capitals, joined by underscores, with a number for a place in a list. Where
+// an underscore could be either, the longest key of the struct wins.
+func applyEnvironment(c *config, environ []string, p *places) faults {
+	p.env = map[string]string{}
+	var found faults
+	for _, variable := range slices.Sorted(slices.Values(environ)) {
+		name, value, _ := strings.Cut(variable, "=")
+		rest, ours := strings.CutPrefix(name, "PERCH_")
+		if !ours || slices.Contains(clientVariables, name) {
+			continue
+		}
+		s := setter{value: value}
+		if err := s.set(reflect.ValueOf(c).Elem(), rest); err != nil {
+			found = append(found, fmt.Sprintf("%s: %s", name, err))
+			continue
+		}
+		p.env[strings.Join(s.path, ".")] = name
+	}
+	return found
+}
+
+// setter follows a variable's name into the configuration.
+type setter struct {
+	value string
+	path  []string
+}
+
+func (s *setter) set(v reflect.Value, rest string) error {
+	if rest == "" {
+		return s.leaf(v)
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		field, rest, ok := longestKey(v, rest)
+		if ok {
+			key := keyOf(v.Type().Field(field))
+			s.path = append(s.path, key)
+			return s.set(v.Field(field), rest)
+		}
+	case reflect.Slice:
+		number, rest, _ := strings.Cut(rest, "_")
+		i, err := strconv.Atoi(number)
+		if err != nil {
+			return fmt.Errorf("%s is a list; put a place in it after its name, from 0", strings.Join(s.path, "."))
+		}
+		if i < 0 || i > v.Len() {
+			return fmt.Errorf("%s has no place %d; the next free one is %d", strings.Join(s.path, "."), i, v.Len())
+		}
+		if i == v.Len() {
+			v.Set(reflect.Append(v, reflect.Zero(v.Type().Elem())))
+		}
+		s.path = append(s.path, number)
+		return s.set(v.Index(i), rest)
+	}
+	return fmt.Errorf("there is no such key")
+}
+
+// longestKey is the field of a struct whose key rest begins with.
+func longestKey(v reflect.Value, rest string) (field int, after string, ok bool) {
+	best := ""
+	for i := range v.NumField() {
+		key := strings.ToUpper(keyOf(v.Type().Field(i)))
+		if a, fits := strings.CutPrefix(rest+"_", key+"_"); fits && len(key) > len(best) {
+			best, field, after, ok = key, i, strings.TrimSuffix(a, "_"), true
+		}
+	}
+	return field, after, ok
+}
+
+func keyOf(f reflect.StructField) string { return f.Tag.Get("yaml") }
+
+// leaf gives a key its value: a text as it is, anything else as YAML reads it.
+func (s *setter) leaf(v reflect.Value) error {
+	switch {
+	case v.Kind() == reflect.String:
+		v.SetString(s.value)
+		return nil
+	case v.Kind() == reflect.Struct:
+		return fmt.Errorf("there is no such key; %s holds others", strings.Join(s.path, "."))
+	}
+	fresh := reflect.New(v.Type())
+	if err := yaml.Unmarshal([]byte(s.value), fresh.Interface()); err != nil {
+		return fmt.Errorf("%q is not what belongs there", s.value)
+	}
+	v.Set(fresh.Elem())
+	return nil
+}

@@ -1,0 +1,124 @@
+// Command perch is the appliance that Stack-chan and other Xiaozhi robots
+// find in the house, and the commands that talk to it.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"perch/voice"
+)
+
+// Set by the linker; see the Makefile.
+var (
+	version = "dev"
+	commit  = ""
+	built   = ""
+)
+
+// Exit codes.
+const (
+	exitDone   = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// usageError is a command used wrongly.
+type usageError string
+
+func (e usageError) Error() string { return string(e) }
+
+// command is one of the verbs.
+type command struct {
+	name, arguments, does string
+	run                   func(ctx context.Context, args []string, out io.Writer) error
+}
+
+func commands() []command {
+	return []command{
+		{"serve", "[--config FILE] [--data DIR] [--listen ADDR] [--local ADDR] [--log-level LEVEL]", "runs the appliance", serve},
+		{"check-config", "[FILE]", "says every fault of a configuration", checkConfig},
+		{"doctor", "[--config FILE] [--data DIR] [--show-secrets]", "says what works and, for what does not, cause and cure", doctor},
+		{"devices", "", "lists the robots", devices},
+		{"say", "ROBOT TEXT", "has a robot speak", say},
+		{"adopt", "ROBOT|CODE", "welcomes a robot that waits", adopt},
+		{"forget", "ROBOT", "forgets a robot", forget},
+		{"version", "", "says which program this is", printVersion},
+	}
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// run carries out a command line and returns the exit code.
+func run(ctx context.Context, args []string, out, errs io.Writer) int {
+	if len(args) == 0 || args[0] == "help" || args[0] == "--help" || args[0] == "-h" {
+		usage(out)
+		if len(args) == 0 {
+			return exitUsage
+		}
+		return exitDone
+	}
+	for _, c := range commands() {
+		if c.name != args[0] {
+			continue
+		}
+		err := c.run(ctx, args[1:], out)
+		if err == nil {
+			return exitDone
+		}
+		fmt.Fprintf(errs, "perch: %v\n", err)
+		return exitCode(err)
+	}
+	fmt.Fprintf(errs, "perch: there is no command %q; perch help lists them\n", args[0])
+	return exitUsage
+}
+
+func exitCode(err error) int {
+	var wrongUse usageError
+	var wrongConfig faults
+	if errors.As(err, &wrongUse) || errors.As(err, &wrongConfig) {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+func usage(out io.Writer) {
+	fmt.Fprintln(out, "perch is the appliance that Stack-chan and other Xiaozhi robots find in the house.")
+	fmt.Fprintln(out)
+	for _, c := range commands() {
+		fmt.Fprintf(out, "  perch %-13s %s\n", c.name, c.does)
+		if c.arguments != "" {
+			fmt.Fprintf(out, "  %-19s   %s\n", "", c.arguments)
+		}
+	}
+	fmt.Fprintln(out)
+	fmt.Fprintln(out, "devices, say, adopt and forget speak to the running appliance over its socket, or by")
+	fmt.Fprintln(out, "--url URL --token-file FILE (PERCH_URL, PERCH_TOKEN).")
+}
+
+func printVersion(_ context.Context, args []string, out io.Writer) error {
+	if len(args) > 0 {
+		return usageError("version takes no arguments")
+	}
+	rev := commit
+	if info, ok := debug.ReadBuildInfo(); ok && rev == "" {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				rev = s.Value
+			}
+		}
+	}
+	fmt.Fprintf(out, "perch %s\ncommit %s\nbuilt %s\n%s\n", version, rev, built, voice.OpusVersion())
+	return nil
+}

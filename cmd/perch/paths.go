@@ -1,0 +1,71 @@
+package main
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+)
+
+// Where things are on a machine on which the package is installed.
+const (
+	systemConfig = "/etc/perch/perch.yaml"
+	systemData   = "/var/lib/perch"
+	systemRun    = "/run/perch"
+)
+
+// configPath is the configuration file: the one named, the system's, the one
+// in this directory, or none.
+func configPath(named string) string {
+	if named != "" {
+		return named
+	}
+	for _, path := range []string{systemConfig, "perch.yaml"} {
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+	}
+	return ""
+}
+
+// dataPath is the data directory: the one named, the service manager's, the
+// system's where it is ours, or one in this directory.
+func dataPath(named string) string {
+	if named != "" {
+		return named
+	}
+	if dir := os.Getenv("STATE_DIRECTORY"); dir != "" {
+		return dir
+	}
+	if writable(systemData) {
+		return systemData
+	}
+	return "data"
+}
+
+// writable reports whether this user can make files in a directory.
+func writable(dir string) bool {
+	f, err := os.CreateTemp(dir, ".writable-*")
+	if err != nil {
+		return false
+	}
+	return f.Close() == nil && os.Remove(f.Name()) == nil
+}
+
+func databasePath(data string) string { return filepath.Join(data, "perch.db") }
+
+// socketPath is where the appliance takes the commands: in its own runtime
+// directory where the service manager made one, else beside its data.
+func socketPath(data string) string {
+	if dir := os.Getenv("RUNTIME_DIRECTORY"); dir != "" {
+		return filepath.Join(dir, "perch.sock")
+	}
+	return filepath.Join(data, "perch.sock")
+}
+
+// newID is a new appliance's id: 8 hex digits.
+func newID() string {
+	id := make([]byte, 4)
+	rand.Read(id) //nolint:errcheck // never fails, by its documentation
+	return hex.EncodeToString(id)
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// secret reads a secret from its file in the data directory, and makes one
+// of 32 random bytes where there is none. Only its path is ever logged.
+func secret(dir, name string, log *slog.Logger) (string, error) {
+	path := filepath.Join(dir, name)
+	text, err := os.ReadFile(path)
+	if err == nil {
+		s := strings.TrimSpace(string(text))
+		if len(s) < 16 {
+			return "", fmt.Errorf("%s holds no secret of 16 or more characters; remove it and a new one is made", path)
+		}
+		return s, nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("read a secret: %w", err)
+	}
+	random := make([]byte, 32)
+	rand.Read(random) //nolint:errcheck // never fails, by its documentation
+	s := hex.EncodeToString(random)
+	if err := writeSecret(path, s); err != nil {
+		return "", fmt.Errorf("keep a new secret: %w", err)
+	}
+	log.Info("a secret was made", "file", path)
+	return s, nil
+}
+
+// writeSecret writes a file that is there whole or not at all, for its owner
+// only.
+func writeSecret(path, text string) error {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp") // mode 0600
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text + "\n")
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}

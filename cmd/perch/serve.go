@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+)
+
+// list is a flag that may be given more than once.
+type list []string
+
+func (l *list) String() string     { return strings.Join(*l, ",") }
+func (l *list) Set(s string) error { *l = append(*l, s); return nil }
+
+// newFlags returns a flag set whose errors become usageErrors.
+func newFlags(name string) *flag.FlagSet {
+	f := flag.NewFlagSet(name, flag.ContinueOnError)
+	f.SetOutput(io.Discard)
+	return f
+}
+
+// parse reads the flags of a command, wherever they stand, and returns the
+// arguments, of which there must be that many.
+func parse(f *flag.FlagSet, args []string, least, most int) ([]string, error) {
+	var rest []string
+	for {
+		if err := f.Parse(args); err != nil {
+			return nil, usageError(fmt.Sprintf("%s: %v", f.Name(), err))
+		}
+		if f.NArg() == 0 {
+			break
+		}
+		rest = append(rest, f.Arg(0))
+		args = f.Args()[1:]
+	}
+	if len(rest) < least || len(rest) > most {
+		return nil, usageError(fmt.Sprintf("%s takes %s arguments, not %d; perch help shows them", f.Name(), span(least, most), len(rest)))
+	}
+	return rest, nil
+}
+
+func span(least, most int) string {
+	if least == most {
+		return fmt.Sprint(least)
+	}
+	return fmt.Sprintf("%d to %d", least, most)
+}
+
+// settings are the flags that say what to run.
+type settings struct {
+	config, data, level string
+	listen, local       list
+}
+
+func (s *settings) register(f *flag.FlagSet) {
+	f.StringVar(&s.config, "config", "", "configuration file")
+	f.StringVar(&s.data, "data", "", "data directory")
+}
+
+// load is the configuration these flags lead to.
+func (s *settings) load() (config, error) {
+	c, err := loadConfig(configPath(s.config), os.Environ())
+	if err != nil {
+		return c, err
+	}
+	if len(s.listen) > 0 {
+		c.Listen = s.listen
+	}
+	if len(s.local) > 0 {
+		c.Local = s.local
+	}
+	if s.level != "" {
+		c.Log.Level = s.level
+	}
+	if wrong := c.check(&places{}); len(wrong) > 0 {
+		return c, wrong
+	}
+	return c, nil
+}
+
+// serve runs the appliance.
+func serve(ctx context.Context, args []string, _ io.Writer) error {
+	var s settings
+	f := newFlags("serve")
+	s.register(f)
+	f.Var(&s.listen, "listen", "address for robots and everybody; repeatable, replaces the configuration's")
+	f.Var(&s.local, "local", "loopback address for programs of this machine; repeatable, replaces the configuration's")
+	f.StringVar(&s.level, "log-level", "", "debug, info, warn or error")
+	if _, err := parse(f, args, 0, 0); err != nil {
+		return err
+	}
+	c, err := s.load()
+	if err != nil {
+		return err
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: c.level()}))
+	a, err := newApp(&c, appOptions{data: dataPath(s.data), log: log})
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	return a.Run(ctx)
+}
+
+// checkConfig says every fault of a configuration.
+func checkConfig(_ context.Context, args []string, out io.Writer) error {
+	rest, err := parse(newFlags("check-config"), args, 0, 1)
+	if err != nil {
+		return err
+	}
+	path := configPath(strings.Join(rest, ""))
+	c, err := loadConfig(path, os.Environ())
+	if err == nil {
+		err = c.checkRecognizer()
+	}
+	if err != nil {
+		var wrong faults
+		if errors.As(err, &wrong) {
+			return wrong
+		}
+		return faults{err.Error()}
+	}
+	if path == "" {
+		path = "no file: the defaults"
+	}
+	fmt.Fprintf(out, "%s: no faults\n", path)
+	return nil
+}

@@ -1,0 +1,59 @@
+// Package device is what a robot is to the appliance: its identity and what
+// binds it, what it can do, and the registry of those that have been here.
+// It is plain logic: no sockets, no files, no clock of its own.
+package device
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// ID names a robot: its Wi-Fi station MAC in lower-case hex without
+// separators, "a0b1c2d3e4f5".
+type ID string
+
+// ErrID is wrapped by ParseID.
+var ErrID = errors.New("not a MAC address")
+
+// ParseID accepts any common spelling of a MAC address: colons, dashes, dots
+// or nothing between the digits, upper or lower case. A group address
+// belongs to no robot and is refused, as is the all-zero one.
+func ParseID(s string) (ID, error) {
+	if len(s) > 32 {
+		return "", fmt.Errorf("%w: %d characters", ErrID, len(s))
+	}
+	digits := make([]byte, 0, 12)
+	for i := range len(s) {
+		c := s[i] | 0x20 // lower case, where it is a letter
+		switch {
+		case s[i] >= '0' && s[i] <= '9':
+			digits = append(digits, s[i])
+		case c >= 'a' && c <= 'f':
+			digits = append(digits, c)
+		case s[i] == ':' || s[i] == '-' || s[i] == '.':
+		default:
+			return "", fmt.Errorf("%w: %q", ErrID, s)
+		}
+	}
+	if len(digits) != 12 {
+		return "", fmt.Errorf("%w: %q has %d hex digits, not 12", ErrID, s, len(digits))
+	}
+	id := ID(digits)
+	if strings.Contains("13579bdf", string(id[1])) || id == "000000000000" {
+		return "", fmt.Errorf("%w: %q is a group or empty address", ErrID, s)
+	}
+	return id, nil
+}
+
+// MAC is the id as the firmware writes it, with colons.
+func (id ID) MAC() string {
+	if len(id) != 12 {
+		return string(id)
+	}
+	parts := make([]string, 0, 6)
+	for i := 0; i < 12; i += 2 {
+		parts = append(parts, string(id[i:i+2]))
+	}
+	return strings.Join(parts, ":")
+}

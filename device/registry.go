@@ -1,0 +1,219 @@
+package device
+
+import (
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"iter"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+)
+
+// records is where robots are kept. PutSoon may lose the last few seconds in
+// a power cut; Put may not.
+type records interface {
+	Put(key string, r Robot) error
+	PutSoon(key string, r Robot)
+	All() iter.Seq2[string, Robot]
+}
+
+// Errors of the registry.
+var (
+	// ErrUnknownRobot is returned for a robot that never checked in, or that was forgotten.
+	ErrUnknownRobot = errors.New("unknown robot")
+	// ErrToken is returned by Admit for a token that is missing, forged or of an earlier epoch.
+	ErrToken = errors.New("wrong or missing token")
+	// ErrNothingToAdopt is returned by Adopt where no robot waits under that id or code.
+	ErrNothingToAdopt = errors.New("no robot waits for adoption under that id or code")
+	// ErrFull is returned by CheckIn when strangers have filled the registry.
+	ErrFull = errors.New("too many robots")
+)
+
+// mostRobots bounds what strangers who invent MACs can make us remember.
+const mostRobots = 1000
+
+// visitEvery is how stale the remembered time of the last visit may get
+// before a visit that tells nothing new is worth a write.
+const visitEvery = 10 * time.Minute
+
+// Registry knows every robot that has been here. Its methods may be called
+// from any goroutine.
+type Registry struct {
+	key      Key
+	adoption Adoption
+	records  records
+
+	mu     sync.Mutex
+	robots map[ID]Robot
+}
+
+// NewRegistry reads what is remembered.
+func NewRegistry(key Key, adoption Adoption, kept records) *Registry {
+	r := &Registry{key: key, adoption: adoption, records: kept, robots: map[ID]Robot{}}
+	for _, robot := range kept.All() {
+		r.robots[robot.ID] = robot
+	}
+	return r
+}
+
+// CheckIn takes note of a robot that has booted and says whether it may
+// connect. It never waits for a disk.
+func (r *Registry) CheckIn(c CheckIn, now time.Time) (Robot, Admission, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	robot, known := r.robots[c.ID]
+	if !known && len(r.robots) >= mostRobots {
+		return Robot{}, Admission{}, fmt.Errorf("%w: %d are known; forget some", ErrFull, len(r.robots))
+	}
+	before := robot
+	robot.ID = c.ID
+	admission := r.admission(&robot, c.Client)
+	news := before.Bound != robot.Bound || (before.Claim == nil) != (robot.Claim == nil) || !before.sameButTime(c)
+	robot.see(c, now)
+	if news || now.Sub(before.LastSeen) > visitEvery {
+		r.records.PutSoon(string(c.ID), robot)
+	}
+	r.robots[c.ID] = robot
+	return robot, admission, nil
+}
+
+// admission decides, and binds or notes the claim.
+func (r *Registry) admission(robot *Robot, c Client) Admission {
+	switch {
+	case robot.Bound && robot.Client == c:
+		robot.Claim = nil
+	case robot.Bound:
+		// Another flash with the same MAC: perhaps the owner erased it,
+		// perhaps somebody lies. It gets no token until the owner has spoken.
+		robot.Claim = &c
+		return Admission{}
+	case r.adoption == AdoptOpen:
+		robot.Client, robot.Bound, robot.Claim = c, true, nil
+	default:
+		robot.Claim = &c
+		return Admission{Code: r.key.Code(robot.ID, c, robot.Epoch)}
+	}
+	return Admission{Token: r.key.Token(robot.ID, c, robot.Epoch)}
+}
+
+// Admit checks the token with which a robot opens its channel.
+func (r *Registry) Admit(id ID, c Client, token string) (Robot, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	robot, known := r.robots[id]
+	// Compared even for a robot that is not known, so that the time taken
+	// tells nobody which are.
+	want := r.key.Token(id, c, robot.Epoch)
+	right := subtle.ConstantTimeCompare([]byte(want), []byte(token)) == 1
+	if !known || !right || !robot.Bound || robot.Client != c {
+		return Robot{}, ErrToken
+	}
+	return robot, nil
+}
+
+// Adopt binds the client that waits under a robot's id or under a code.
+func (r *Registry) Adopt(idOrCode string) (Robot, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id, robot := range r.robots {
+		if robot.Claim == nil || !r.means(idOrCode, robot) {
+			continue
+		}
+		robot.Client, robot.Bound, robot.Claim = *robot.Claim, true, nil
+		if err := r.records.Put(string(id), robot); err != nil {
+			return Robot{}, fmt.Errorf("adopt %s: %w", id, err)
+		}
+		r.robots[id] = robot
+		return robot, nil
+	}
+	return Robot{}, ErrNothingToAdopt
+}
+
+func (r *Registry) means(idOrCode string, robot Robot) bool {
+	if id, err := ParseID(idOrCode); err == nil {
+		return id == robot.ID
+	}
+	return idOrCode == r.key.Code(robot.ID, *robot.Claim, robot.Epoch)
+}
+
+// Forget unbinds a robot and makes its token void. The epoch stays, or an
+// old token would be good again.
+func (r *Registry) Forget(id ID) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	robot, known := r.robots[id]
+	if !known || robot.forgotten() {
+		return ErrUnknownRobot
+	}
+	robot = Robot{ID: id, Epoch: robot.Epoch + 1}
+	if err := r.records.Put(string(id), robot); err != nil {
+		return fmt.Errorf("forget %s: %w", id, err)
+	}
+	r.robots[id] = robot
+	return nil
+}
+
+func (r Robot) forgotten() bool { return !r.Bound && r.Claim == nil }
+
+// Get returns one robot.
+func (r *Registry) Get(id ID) (Robot, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	robot, known := r.robots[id]
+	if !known || robot.forgotten() {
+		return Robot{}, ErrUnknownRobot
+	}
+	return robot, nil
+}
+
+// List returns every robot that is not forgotten, by id.
+func (r *Registry) List() []Robot {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	list := make([]Robot, 0, len(r.robots))
+	for _, robot := range r.robots {
+		if !robot.forgotten() {
+			list = append(list, robot)
+		}
+	}
+	slices.SortFunc(list, func(a, b Robot) int {
+		if a.ID < b.ID {
+			return -1
+		}
+		return 1
+	})
+	return list
+}
+
+// Code is the six digits a robot that waits for adoption shows, and empty for
+// one that does not wait for them.
+func (r *Registry) Code(robot Robot) string {
+	if robot.Claim == nil {
+		return ""
+	}
+	return r.key.Code(robot.ID, *robot.Claim, robot.Epoch)
+}
+
+// KeepTools remembers what a robot lists, for the time before it has listed
+// them again.
+func (r *Registry) KeepTools(id ID, tools []Tool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	robot, known := r.robots[id]
+	if !known || robot.ToolsFirmware == robot.Firmware && reflect.DeepEqual(robot.Tools, tools) {
+		return
+	}
+	robot.Tools, robot.ToolsFirmware = tools, robot.Firmware
+	r.robots[id] = robot
+	r.records.PutSoon(string(id), robot)
+}
+
+// KnownTools are those a robot listed under the firmware it runs now.
+func (r Robot) KnownTools() []Tool {
+	if r.ToolsFirmware != r.Firmware {
+		return nil
+	}
+	return r.Tools
+}

@@ -1,0 +1,49 @@
+package device
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+)
+
+// Client is what the firmware sends as Client-Id: a UUID made when its flash
+// was last erased. A robot that sends none is a client too, of its own kind.
+type Client struct {
+	ID   string `json:"id,omitempty"`
+	Sent bool   `json:"sent"` // false where the header was absent
+}
+
+// maxClient bounds a Client-Id; the firmware's are 36 characters.
+const maxClient = 128
+
+// NewClient returns the client a header value stands for; what is longer
+// than any firmware sends is cut.
+func NewClient(header string) Client {
+	return Client{ID: header[:min(len(header), maxClient)], Sent: header != ""}
+}
+
+// Key makes and checks robots' secrets. It is the content of DATA/token-key.
+type Key []byte
+
+// Token is the bearer token of a robot: an HMAC-SHA256 over who it is. It
+// holds no dot, colon or space, so the firmware sends it as it is and puts
+// "Bearer " before it. Raising the epoch makes every earlier token void.
+func (k Key) Token(id ID, c Client, epoch int) string {
+	return base64.RawURLEncoding.EncodeToString(k.mac("token", id, c, epoch))
+}
+
+// Code is the six digits that stand for a robot which waits for adoption.
+func (k Key) Code(id ID, c Client, epoch int) string {
+	n := binary.BigEndian.Uint32(k.mac("code", id, c, epoch))
+	return fmt.Sprintf("%06d", n%1_000_000)
+}
+
+// mac separates its parts by their lengths, so that no two different robots
+// give the same input.
+func (k Key) mac(use string, id ID, c Client, epoch int) []byte {
+	h := hmac.New(sha256.New, k)
+	fmt.Fprintf(h, "%s\n%s\n%t %d %s\n%d", use, id, c.Sent, len(c.ID), c.ID, epoch)
+	return h.Sum(nil)
+}

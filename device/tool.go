@@ -1,0 +1,50 @@
+package device
+
+import (
+	"encoding/json"
+	"slices"
+)
+
+// Tool is one thing a robot can do, as its MCP server lists it. Builds
+// differ: names, arguments and ranges are the robot's own.
+type Tool struct {
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	Schema      Schema `json:"inputSchema"`
+}
+
+// Schema is the part of JSON Schema that the firmware uses for a tool's
+// arguments.
+type Schema struct {
+	Type       string              `json:"type,omitempty"`
+	Properties map[string]Argument `json:"properties"`
+	Required   []string            `json:"required,omitempty"`
+}
+
+// Argument is one argument of a tool: boolean, integer or string.
+type Argument struct {
+	Type    string          `json:"type"`
+	Default json.RawMessage `json:"default,omitempty"`
+	Minimum *int            `json:"minimum,omitempty"`
+	Maximum *int            `json:"maximum,omitempty"`
+}
+
+// Clamp brings n into the argument's range.
+func (a Argument) Clamp(n int) int {
+	if a.Minimum != nil {
+		n = max(n, *a.Minimum)
+	}
+	if a.Maximum != nil {
+		n = min(n, *a.Maximum)
+	}
+	return n
+}
+
+// FindTool returns the tool of that name.
+func FindTool(tools []Tool, name string) (Tool, bool) {
+	i := slices.IndexFunc(tools, func(t Tool) bool { return t.Name == name })
+	if i < 0 {
+		return Tool{}, false
+	}
+	return tools[i], true
+}

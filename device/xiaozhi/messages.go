@@ -1,0 +1,142 @@
+// Package xiaozhi is the wire between a robot and the appliance as the
+// Xiaozhi firmware speaks it: JSON text messages and three framings of
+// binary audio, both directions. Bytes in, values out; no sockets, no clocks.
+//
+// The source of truth is the firmware (78/xiaozhi-esp32 up to 2.4.2), not
+// its documents: where a field is never read or never sent, it is not here.
+package xiaozhi
+
+import "encoding/json"
+
+// MaxMessage is the largest message a robot can send, in bytes: it writes
+// single frames with a 16-bit length.
+const MaxMessage = 65535
+
+// FromRobot is a text message that a robot sends. The set is closed: Hello,
+// ListenStart, ListenStop, ListenDetect, Abort, FromMCP, Event and
+// UnknownFromRobot.
+type FromRobot interface{ fromRobot() }
+
+// ToRobot is a text message that a robot is sent. The set is closed: Welcome,
+// TTSStart, SentenceStart, TTSStop, STT, LLM, ToMCP, Reboot, Alert and
+// UnknownToRobot.
+type ToRobot interface{ toRobot() }
+
+// AudioParams are the sound one side sends: Opus, mono.
+type AudioParams struct {
+	SampleRate    int // Hz
+	FrameDuration int // milliseconds in a packet
+}
+
+// Features are what a robot says of itself in its hello.
+type Features struct {
+	AEC       bool // echo cancellation is the server's work
+	MCP       bool // it is an MCP server
+	GlyphPush bool // v2.4.0 and later
+}
+
+// Hello is a robot's first message.
+type Hello struct {
+	Version   int // of the binary framing
+	Features  Features
+	Transport string
+	Audio     AudioParams
+}
+
+// Mode says who ends an utterance.
+type Mode string
+
+// The listen modes of the firmware.
+const (
+	Auto     Mode = "auto"     // the server ends it; the microphone is closed while it speaks
+	Manual   Mode = "manual"   // the robot ends it with ListenStop (push to talk)
+	Realtime Mode = "realtime" // the server ends it; the microphone stays open
+)
+
+// ListenStart opens the microphone.
+type ListenStart struct{ Mode Mode }
+
+// ListenStop ends an utterance in manual mode.
+type ListenStop struct{}
+
+// ListenDetect carries what woke the robot: a wake word, or any text a build
+// gives for another cause ("face", "head_pet_hold").
+type ListenDetect struct{ Text string }
+
+// WakeWord is the only reason the firmware gives for an Abort.
+const WakeWord = "wake_word_detected"
+
+// Abort asks that speech stop. Every one must be answered with TTSStop: the
+// robot stays in its speaking state until then.
+type Abort struct{ Reason string }
+
+// FromMCP carries a JSON-RPC message of the robot's MCP server.
+type FromMCP struct{ Payload json.RawMessage }
+
+// Event is something a robot sensed. Only forks of the firmware send it.
+type Event struct {
+	Name string
+	Data json.RawMessage // an object, never nil
+}
+
+// UnknownFromRobot is a message of a type that is not in the set.
+type UnknownFromRobot struct{ Type string }
+
+func (Hello) fromRobot()            {}
+func (ListenStart) fromRobot()      {}
+func (ListenStop) fromRobot()       {}
+func (ListenDetect) fromRobot()     {}
+func (Abort) fromRobot()            {}
+func (FromMCP) fromRobot()          {}
+func (Event) fromRobot()            {}
+func (UnknownFromRobot) fromRobot() {}
+
+// Welcome answers Hello. It always says transport "websocket": the firmware
+// dereferences that field unchecked.
+type Welcome struct {
+	Session string
+	Audio   AudioParams
+}
+
+// TTSStart makes the robot speak: it closes the microphone and empties its
+// queue of audio, so what arrives a moment later may be lost.
+type TTSStart struct{}
+
+// SentenceStart shows a sentence. Some builds only begin to speak here, so it
+// always precedes audio, and its text is never absent.
+type SentenceStart struct{ Text string }
+
+// TTSStop ends speech. Up to v2.1.0 it cuts off what was not yet played.
+type TTSStop struct{}
+
+// STT shows what was heard.
+type STT struct{ Text string }
+
+// LLM sets the face. Text is the emoji, which the firmware ignores and
+// browser clients show.
+type LLM struct{ Emotion, Text string }
+
+// ToMCP carries a JSON-RPC request to the robot's MCP server.
+type ToMCP struct{ Payload json.RawMessage }
+
+// Reboot is the only command of the firmware's "system" message.
+type Reboot struct{}
+
+// Alert shows a message in any state, without changing it. All three fields
+// are needed.
+type Alert struct{ Status, Message, Emotion string }
+
+// UnknownToRobot is a message of a type that is not in the set. The firmware
+// logs and ignores such a message.
+type UnknownToRobot struct{ Type string }
+
+func (Welcome) toRobot()        {}
+func (TTSStart) toRobot()       {}
+func (SentenceStart) toRobot()  {}
+func (TTSStop) toRobot()        {}
+func (STT) toRobot()            {}
+func (LLM) toRobot()            {}
+func (ToMCP) toRobot()          {}
+func (Reboot) toRobot()         {}
+func (Alert) toRobot()          {}
+func (UnknownToRobot) toRobot() {}

@@ -1,0 +1,200 @@
+package xiaozhi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// ErrMessage is wrapped by the errors of ParseFromRobot and ParseToRobot.
+var ErrMessage = errors.New("bad message")
+
+// wire is every field of every message. Which belong to a type is what the
+// functions below know.
+type wire struct {
+	Session   string          `json:"session_id,omitempty"`
+	Type      string          `json:"type"`
+	Version   int             `json:"version,omitempty"`
+	Features  *wireFeatures   `json:"features,omitempty"`
+	Transport string          `json:"transport,omitempty"`
+	Audio     *wireAudio      `json:"audio_params,omitempty"`
+	State     string          `json:"state,omitempty"`
+	Mode      Mode            `json:"mode,omitempty"`
+	Reason    string          `json:"reason,omitempty"`
+	Emotion   string          `json:"emotion,omitempty"`
+	Text      *string         `json:"text,omitempty"`
+	Command   string          `json:"command,omitempty"`
+	Status    string          `json:"status,omitempty"`
+	Message   string          `json:"message,omitempty"`
+	Payload   json.RawMessage `json:"payload,omitempty"`
+	Name      string          `json:"name,omitempty"`
+	Data      json.RawMessage `json:"data,omitempty"`
+}
+
+type wireFeatures struct {
+	AEC       bool `json:"aec,omitempty"`
+	MCP       bool `json:"mcp,omitempty"`
+	GlyphPush bool `json:"glyph_push,omitempty"`
+}
+
+type wireAudio struct {
+	Format        string `json:"format,omitempty"`
+	SampleRate    int    `json:"sample_rate,omitempty"`
+	Channels      int    `json:"channels,omitempty"`
+	FrameDuration int    `json:"frame_duration,omitempty"`
+}
+
+func (w wire) text() string {
+	if w.Text == nil {
+		return ""
+	}
+	return *w.Text
+}
+
+func parseWire(text []byte) (wire, error) {
+	var w wire
+	if len(text) > MaxMessage {
+		return w, fmt.Errorf("%w: %d bytes", ErrMessage, len(text))
+	}
+	if err := json.Unmarshal(text, &w); err != nil {
+		return w, fmt.Errorf("%w: %w", ErrMessage, err)
+	}
+	if w.Type == "" {
+		return w, fmt.Errorf("%w: no type", ErrMessage)
+	}
+	return w, nil
+}
+
+// ParseFromRobot reads a text message of a robot. The session id in it is
+// dropped: the firmware neither checks it nor always has one.
+func ParseFromRobot(text []byte) (FromRobot, error) {
+	w, err := parseWire(text)
+	if err != nil {
+		if m, ok := unescapedError(text); ok {
+			return m, nil
+		}
+		return nil, err
+	}
+	switch w.Type {
+	case "hello":
+		return w.hello(), nil
+	case "listen":
+		return w.listen()
+	case "abort":
+		return Abort{Reason: w.Reason}, nil
+	case "mcp":
+		if !isObject(w.Payload) {
+			return nil, fmt.Errorf("%w: mcp without a payload object", ErrMessage)
+		}
+		return FromMCP{Payload: w.Payload}, nil
+	case "event":
+		return w.event()
+	}
+	return UnknownFromRobot{Type: w.Type}, nil
+}
+
+func (w wire) hello() Hello {
+	h := Hello{Version: w.Version, Transport: w.Transport}
+	if w.Features != nil {
+		h.Features = Features(*w.Features)
+	}
+	if w.Audio != nil {
+		h.Audio = AudioParams{SampleRate: w.Audio.SampleRate, FrameDuration: w.Audio.FrameDuration}
+	}
+	return h
+}
+
+func (w wire) listen() (FromRobot, error) {
+	switch w.State {
+	case "start":
+		switch w.Mode {
+		case Auto, Manual, Realtime:
+			return ListenStart{Mode: w.Mode}, nil
+		}
+		// Clients that are not the firmware leave the mode out or name one of
+		// their own; auto is what the firmware does by itself.
+		return ListenStart{Mode: Auto}, nil
+	case "stop":
+		return ListenStop{}, nil
+	case "detect":
+		return ListenDetect{Text: w.text()}, nil
+	}
+	return nil, fmt.Errorf("%w: listen with state %q", ErrMessage, w.State)
+}
+
+func (w wire) event() (FromRobot, error) {
+	if w.Name == "" {
+		return nil, fmt.Errorf("%w: event without a name", ErrMessage)
+	}
+	switch {
+	case len(w.Data) == 0 || string(w.Data) == "null":
+		w.Data = json.RawMessage("{}")
+	case !isObject(w.Data):
+		return nil, fmt.Errorf("%w: event %q with data that is no object", ErrMessage, w.Name)
+	}
+	return Event{Name: w.Name, Data: w.Data}, nil
+}
+
+func isObject(raw json.RawMessage) bool {
+	raw = bytes.TrimLeft(raw, " \t\r\n")
+	return len(raw) > 0 && raw[0] == '{'
+}
+
+// ParseToRobot reads a text message as a robot does.
+func ParseToRobot(text []byte) (ToRobot, error) {
+	w, err := parseWire(text)
+	if err != nil {
+		return nil, err
+	}
+	switch w.Type {
+	case "hello":
+		return w.welcome()
+	case "tts":
+		return w.tts()
+	case "stt":
+		return STT{Text: w.text()}, nil
+	case "llm":
+		return LLM{Emotion: w.Emotion, Text: w.text()}, nil
+	case "mcp":
+		if !isObject(w.Payload) {
+			return nil, fmt.Errorf("%w: mcp without a payload object", ErrMessage)
+		}
+		return ToMCP{Payload: w.Payload}, nil
+	case "system":
+		if w.Command == "reboot" {
+			return Reboot{}, nil
+		}
+	case "alert":
+		return Alert{Status: w.Status, Message: w.Message, Emotion: w.Emotion}, nil
+	}
+	return UnknownToRobot{Type: w.Type}, nil
+}
+
+func (w wire) welcome() (ToRobot, error) {
+	if w.Transport != "websocket" {
+		return nil, fmt.Errorf("%w: hello with transport %q, which crashes or hangs a robot", ErrMessage, w.Transport)
+	}
+	m := Welcome{Session: w.Session}
+	if w.Audio != nil {
+		m.Audio = AudioParams{SampleRate: w.Audio.SampleRate, FrameDuration: w.Audio.FrameDuration}
+	}
+	return m, nil
+}
+
+func (w wire) tts() (ToRobot, error) {
+	switch w.State {
+	case "start":
+		return TTSStart{}, nil
+	case "stop":
+		return TTSStop{}, nil
+	case "sentence_start":
+		if w.Text == nil {
+			return nil, fmt.Errorf("%w: sentence_start without a text", ErrMessage)
+		}
+		return SentenceStart{Text: *w.Text}, nil
+	case "":
+		return nil, fmt.Errorf("%w: tts without a state, which crashes a robot", ErrMessage)
+	}
+	return UnknownToRobot{Type: "tts/" + w.State}, nil
+}

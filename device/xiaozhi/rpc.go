@@ -1,0 +1,94 @@
+package xiaozhi
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+)
+
+// The JSON-RPC of the robot's MCP server. Ids are numbers: a request with a
+// string id is never answered.
+
+// Request is a JSON-RPC request or, with ID 0, a notification.
+type Request struct {
+	ID     int
+	Method string
+	Params any // an object, or nil
+}
+
+// Append appends the request's JSON.
+func (r Request) Append(dst []byte) []byte {
+	w := struct {
+		Version string `json:"jsonrpc"`
+		ID      int    `json:"id,omitempty"`
+		Method  string `json:"method"`
+		Params  any    `json:"params,omitempty"`
+	}{"2.0", r.ID, r.Method, r.Params}
+	return appendJSON(dst, w)
+}
+
+// Response is the answer to the request of that ID.
+type Response struct {
+	ID     int
+	Result json.RawMessage // nil where Error is set
+	Error  *RPCError
+}
+
+// RPCError is the failure of a request. The firmware sends no code.
+type RPCError struct {
+	Code    int
+	Message string
+}
+
+func (e *RPCError) Error() string { return e.Message }
+
+// ParseResponse reads an MCP payload of a robot. A robot sends nothing but
+// responses.
+func ParseResponse(payload json.RawMessage) (Response, error) {
+	var w struct {
+		ID     *int            `json:"id"`
+		Result json.RawMessage `json:"result"`
+		Error  *struct {
+			Code    int    `json:"code"`
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	if err := json.Unmarshal(payload, &w); err != nil {
+		return Response{}, fmt.Errorf("%w: mcp: %w", ErrMessage, err)
+	}
+	if w.ID == nil || (w.Result == nil) == (w.Error == nil) {
+		return Response{}, fmt.Errorf("%w: mcp payload that is no response", ErrMessage)
+	}
+	r := Response{ID: *w.ID, Result: w.Result}
+	if w.Error != nil {
+		r.Error = &RPCError{Code: w.Error.Code, Message: w.Error.Message}
+	}
+	return r, nil
+}
+
+// unescapedError saves a failure that the firmware has reported in words with
+// quotes in them: it does not escape them, and the whole message is then not
+// JSON.
+//
+//	{"session_id":"…","type":"mcp","payload":{"jsonrpc":"2.0","id":3,"error":{"message":"Unknown "x""}}}
+func unescapedError(text []byte) (FromMCP, bool) {
+	_, rest, found := bytes.Cut(text, []byte(`"type":"mcp","payload":{"jsonrpc":"2.0","id":`))
+	if !found {
+		return FromMCP{}, false
+	}
+	number, rest, found := bytes.Cut(rest, []byte(`,"error":{"message":"`))
+	id, err := strconv.Atoi(string(number))
+	message, end := bytes.CutSuffix(rest, []byte(`"}}}`))
+	if !found || err != nil || !end {
+		return FromMCP{}, false
+	}
+	type failure struct {
+		Message string `json:"message"`
+	}
+	return FromMCP{Payload: appendJSON(nil, struct {
+		Version string  `json:"jsonrpc"`
+		ID      int     `json:"id"`
+		Error   failure `json:"error"`
+	}{"2.0", id, failure{string(message)}})}, true
+}

@@ -1,0 +1,131 @@
+package event
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"sync"
+	"time"
+
+	"perch/device"
+)
+
+// Sizes of the rings. 4096 events are some hours of a busy household.
+const (
+	ringSize   = 4096
+	sensedSize = 1024
+)
+
+// Bus carries events from whoever publishes to whoever reads. Close ends it.
+type Bus struct {
+	run string
+
+	mu      sync.Mutex
+	seq     uint64
+	rings   [2]ring       // what happened; what was perceived
+	changed chan struct{} // closed and replaced by the pump after news
+	closed  bool
+
+	poke chan struct{}
+	stop chan struct{}
+	done chan struct{}
+}
+
+// ring holds the newest envelopes, ascending by Seq. The n-th ever written
+// is at n % len.
+type ring struct {
+	slots   []Envelope
+	written uint64
+	lost    uint64 // Seq of the newest envelope that was overwritten
+}
+
+func (r *ring) put(e Envelope) {
+	slot := r.at(r.written)
+	r.lost = slot.Seq // 0 in the first round
+	*slot = e
+	r.written++
+}
+
+// oldest is the number of the oldest envelope still there.
+func (r *ring) oldest() uint64 {
+	return max(r.written, uint64(len(r.slots))) - uint64(len(r.slots))
+}
+
+func (r *ring) at(n uint64) *Envelope { return &r.slots[n%uint64(len(r.slots))] }
+
+// NewBus returns a bus with its pump running.
+func NewBus() *Bus {
+	run := make([]byte, 6)
+	rand.Read(run) //nolint:errcheck // never fails, by its documentation
+	b := &Bus{
+		run:     hex.EncodeToString(run),
+		changed: make(chan struct{}),
+		poke:    make(chan struct{}, 1),
+		stop:    make(chan struct{}),
+		done:    make(chan struct{}),
+	}
+	b.rings[0].slots = make([]Envelope, ringSize)
+	b.rings[1].slots = make([]Envelope, sensedSize)
+	go b.pump()
+	return b
+}
+
+// Run names this run of the appliance. An event's id outside is
+// "<run>.<seq>".
+func (b *Bus) Run() string { return b.run }
+
+// Publish stamps an event and makes it readable. It takes one lock and never
+// waits for a reader. After Close it does nothing.
+func (b *Bus) Publish(robot device.ID, session string, e Event) {
+	b.mu.Lock()
+	if b.closed {
+		b.mu.Unlock()
+		return
+	}
+	b.seq++
+	r := &b.rings[0]
+	if _, sensed := e.(Perceived); sensed {
+		r = &b.rings[1]
+	}
+	r.put(Envelope{Seq: b.seq, At: time.Now(), Robot: robot, Session: session, Event: e})
+	b.mu.Unlock()
+	select {
+	case b.poke <- struct{}{}:
+	default: // the pump has yet to take the last poke, and will see this event too
+	}
+}
+
+// Seq is the number of the latest event.
+func (b *Bus) Seq() uint64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.seq
+}
+
+// pump wakes the readers that wait, so that no publisher has to.
+func (b *Bus) pump() {
+	defer close(b.done)
+	for open := true; open; {
+		select {
+		case <-b.poke:
+		case <-b.stop:
+			open = false
+		}
+		b.mu.Lock()
+		changed := b.changed
+		b.changed = make(chan struct{})
+		b.mu.Unlock()
+		close(changed)
+	}
+}
+
+// Close ends the bus: readers get what is left and then ErrClosed.
+func (b *Bus) Close() {
+	b.mu.Lock()
+	already := b.closed
+	b.closed = true
+	b.mu.Unlock()
+	if !already {
+		close(b.stop)
+	}
+	<-b.done
+}

@@ -1,0 +1,239 @@
+package event_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"perch/device"
+	"perch/event"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func newBus(t testing.TB) *event.Bus {
+	b := event.NewBus()
+	t.Cleanup(b.Close)
+	return b
+}
+
+func next(t testing.TB, r *event.Reader) event.Envelope {
+	t.Helper()
+	e, err := r.Next(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func TestReaderSeesEventsInOrder(t *testing.T) {
+	b := newBus(t)
+	r := b.Read()
+	b.Publish("a0b1c2d3e4f5", "s1", event.Heard{Text: "one"})
+	b.Publish("a0b1c2d3e4f5", "s1", event.Perceived{Name: "face_detected"})
+	b.Publish("a0b1c2d3e4f5", "s1", event.Heard{Text: "two"})
+	for i, want := range []event.Event{event.Heard{Text: "one"}, event.Perceived{Name: "face_detected"}, event.Heard{Text: "two"}} {
+		e := next(t, r)
+		if fmt.Sprint(e.Event) != fmt.Sprint(want) || e.Seq != uint64(i+1) {
+			t.Errorf("event %d is %d %v, want %v", i, e.Seq, e.Event, want)
+		}
+	}
+}
+
+func TestSlowReaderIsToldWhatItMissed(t *testing.T) {
+	b := newBus(t)
+	r := b.Read()
+	for range 5000 {
+		b.Publish("", "", event.Misheard{})
+	}
+	e := next(t, r)
+	if missed, ok := e.Event.(event.Missed); !ok || missed.N != 5000-4096 {
+		t.Fatalf("first event is %v %v, want 904 missed", event.Kind(e.Event), e.Event)
+	}
+	if e := next(t, r); e.Seq != 905 {
+		t.Errorf("reading goes on at %d, want 905", e.Seq)
+	}
+}
+
+func TestSensorsDoNotPushOutSpeech(t *testing.T) {
+	b := newBus(t)
+	r := b.Read()
+	b.Publish("", "", event.Heard{Text: "kept"})
+	for range 5000 {
+		b.Publish("", "", event.Perceived{Name: "sound_event"})
+	}
+	if e := next(t, r); event.Kind(e.Event) != "missed" {
+		t.Fatalf("first event is %v, want missed", e.Event)
+	}
+	if e := next(t, r); e.Event != (event.Heard{Text: "kept"}) {
+		t.Errorf("second event is %v, want the speech", e.Event)
+	}
+}
+
+func TestReadFromAnEarlierSeq(t *testing.T) {
+	b := newBus(t)
+	for i := range 10 {
+		b.Publish("", "", event.Heard{Text: fmt.Sprint(i + 1)})
+	}
+	if e := next(t, b.ReadFrom(7)); e.Event != (event.Heard{Text: "7"}) {
+		t.Errorf("reading from 7 begins with %v", e.Event)
+	}
+	for range 4096 {
+		b.Publish("", "", event.Misheard{})
+	}
+	if e := next(t, b.ReadFrom(7)); e.Event != (event.Missed{N: 4}) {
+		t.Errorf("reading from a lost event begins with %v %v, want 4 missed", event.Kind(e.Event), e.Event)
+	}
+}
+
+func TestCloseEndsReadersAfterTheLastEvent(t *testing.T) {
+	b := event.NewBus()
+	r := b.Read()
+	b.Publish("", "", event.Misheard{})
+	b.Close()
+	b.Close()
+	b.Publish("", "", event.Misheard{})
+	next(t, r)
+	if _, err := r.Next(t.Context()); err != event.ErrClosed {
+		t.Errorf("after the last event: %v, want ErrClosed", err)
+	}
+}
+
+func TestNextEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := event.NewBus()
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() {
+			_, err := b.Read().Next(ctx)
+			ended <- err
+		}()
+		synctest.Wait()
+		cancel()
+		if err := <-ended; err != context.Canceled {
+			t.Errorf("Next returned %v", err)
+		}
+		b.Close()
+	})
+}
+
+// TestHammer publishes from many goroutines at once while readers of every
+// kind follow; whatever the schedule, each sees Seq rise and loses nothing it
+// is not told of.
+func TestHammer(t *testing.T) {
+	const publishers, each, readers = 8, 2000, 8
+	b := newBus(t)
+	var wg sync.WaitGroup
+	for range readers {
+		r := b.Read()
+		wg.Go(func() {
+			var last, seen uint64
+			for seen < publishers*each {
+				e, err := r.Next(t.Context())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if m, ok := e.Event.(event.Missed); ok {
+					seen += m.N
+					continue
+				}
+				if e.Seq <= last {
+					t.Errorf("seq %d after %d", e.Seq, last)
+					return
+				}
+				last = e.Seq
+				seen++
+			}
+			if seen != publishers*each {
+				t.Errorf("saw %d events of %d", seen, publishers*each)
+			}
+		})
+	}
+	for p := range publishers {
+		wg.Go(func() {
+			robot := device.ID(fmt.Sprintf("%012x", p))
+			for i := range each {
+				if i%3 == 0 {
+					b.Publish(robot, "", event.Perceived{})
+				} else {
+					b.Publish(robot, "", event.Misheard{})
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// TestReaderProperties checks, for any log and any place to begin, that a
+// reader sees rising Seq and exactly what was published from there.
+func TestReaderProperties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := event.NewBus()
+		defer b.Close()
+		sensed := rapid.SliceOfN(rapid.Bool(), 1, 200).Draw(t, "sensed")
+		for _, s := range sensed {
+			if s {
+				b.Publish("", "", event.Perceived{})
+			} else {
+				b.Publish("", "", event.Misheard{})
+			}
+		}
+		from := rapid.IntRange(0, len(sensed)+1).Draw(t, "from")
+		r := b.ReadFrom(uint64(from))
+		for want := max(from, 1); want <= len(sensed); want++ {
+			e, err := r.Next(context.Background())
+			if err != nil || e.Seq != uint64(want) {
+				t.Fatalf("read %d (%v), want %d", e.Seq, err, want)
+			}
+		}
+	})
+}
+
+func TestEnvelopeJSON(t *testing.T) {
+	b := newBus(t)
+	r := b.Read()
+	b.Publish("a0b1c2d3e4f5", "s1", event.Heard{Text: "hello"})
+	text, err := json.Marshal(next(t, r))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"seq":1`, `"robot":"a0b1c2d3e4f5"`, `"session":"s1"`, `"kind":"heard"`, `"data":{"text":"hello"}`} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("%s is not in %s", want, text)
+		}
+	}
+}
+
+func BenchmarkPublish(b *testing.B) {
+	for _, readers := range []int{0, 10, 100, 500} {
+		b.Run(fmt.Sprintf("readers=%d", readers), func(b *testing.B) {
+			bus := event.NewBus()
+			var wg sync.WaitGroup
+			for range readers {
+				r := bus.Read()
+				wg.Go(func() {
+					for {
+						if _, err := r.Next(context.Background()); err != nil {
+							return
+						}
+					}
+				})
+			}
+			var e event.Event = event.Misheard{}
+			b.ReportAllocs()
+			for b.Loop() {
+				bus.Publish("a0b1c2d3e4f5", "s", e)
+			}
+			bus.Close()
+			wg.Wait()
+		})
+	}
+}

@@ -1,0 +1,231 @@
+// Package event is what happened, in a closed vocabulary, and the one bus
+// that carries it. Doors, behaviours and renderers know one another only
+// through it. Sound never enters it.
+//
+// The bus is a short log with cursors, not a channel per subscriber. Publish
+// stamps an event, writes it into a ring and returns; it never waits for a
+// reader. Every reader sees every event in the order of Seq, at its own pace.
+// One that falls a whole ring behind is told with Missed how many it lost and
+// goes on with what is still there; it then reads the state anew from where
+// the state is kept. Perceived events have a ring of their own, so that a
+// chatty sensor cannot push out speech.
+package event
+
+import (
+	"encoding/json"
+	"time"
+
+	"perch/device"
+)
+
+// Event is something that happened. The set is closed: the types of this
+// package.
+type Event interface {
+	kind() string
+}
+
+// Kind is an event's name outside: "robot_online".
+func Kind(e Event) string { return e.kind() }
+
+// Envelope is an event as it was published.
+type Envelope struct {
+	Seq     uint64    `json:"seq"` // counts up from 1 within a run of the appliance
+	At      time.Time `json:"at"`  // with Go's monotonic reading
+	Robot   device.ID `json:"robot,omitempty"`
+	Session string    `json:"session,omitempty"`
+	Event   Event     `json:"-"`
+}
+
+// MarshalJSON writes the envelope with the event's kind and fields.
+func (e Envelope) MarshalJSON() ([]byte, error) {
+	type plain Envelope
+	return json.Marshal(struct {
+		plain
+		Kind string `json:"kind"`
+		Data Event  `json:"data"`
+	}{plain(e), e.Event.kind(), e.Event})
+}
+
+// RobotSeen is a check-in: a robot has booted.
+type RobotSeen struct {
+	Board    string `json:"board"`
+	Firmware string `json:"firmware"`
+	Address  string `json:"address"`
+	New      bool   `json:"new"`
+	Waiting  bool   `json:"waiting"` // for its owner to adopt it
+}
+
+// RobotOnline is a robot's channel opened and its hello answered.
+type RobotOnline struct {
+	Framing int `json:"framing"`
+}
+
+// RobotOffline is a robot's channel closed. It is not published where another
+// session of the same robot has taken its place.
+type RobotOffline struct {
+	Why string `json:"why"`
+}
+
+// RobotStatus is what a robot reported of itself; nil is unknown.
+type RobotStatus struct {
+	Volume     *int   `json:"volume"`     // 0-100
+	Brightness *int   `json:"brightness"` // 0-100
+	Battery    *int   `json:"battery"`    // 0-100
+	Charging   *bool  `json:"charging"`
+	Signal     string `json:"signal,omitempty"`
+}
+
+// ToolsListed is the end of a robot's list of tools.
+type ToolsListed struct {
+	Count int `json:"count"`
+}
+
+// ListeningStarted is the microphone open for the next utterance.
+type ListeningStarted struct {
+	Mode string `json:"mode"`
+}
+
+// Heard is an utterance understood.
+type Heard struct {
+	Text string `json:"text"`
+}
+
+// Misheard is an utterance that was speech but could not be understood. The
+// robot listens on.
+type Misheard struct{}
+
+// ThinkingStarted is a turn handed to a brain.
+type ThinkingStarted struct {
+	Brain string `json:"brain"`
+}
+
+// Tool conditions.
+const (
+	ToolRunning = "running"
+	ToolDone    = "done"
+	ToolFailed  = "failed"
+)
+
+// ToolStatus is a tool at work within a turn.
+type ToolStatus struct {
+	ID       string `json:"id"` // one call
+	Name     string `json:"name"`
+	Status   string `json:"status"`
+	Detail   string `json:"detail,omitempty"`
+	SubAgent bool   `json:"sub_agent,omitempty"` // another agent, at work on its own
+}
+
+// Emotion is the face the agent wears from now on.
+type Emotion struct {
+	Name  string `json:"name"`
+	Emoji string `json:"emoji"`
+}
+
+// SpeakingStarted is the first packet of speech gone to the robot.
+type SpeakingStarted struct{}
+
+// Said is a sentence whose first packet has gone to the robot.
+type Said struct {
+	Text string `json:"text"`
+}
+
+// Ends of a turn.
+const (
+	EndDone      = "done"
+	EndCancelled = "cancelled"
+	EndFailed    = "failed"
+	EndHangUp    = "hang_up"
+	EndSleep     = "sleep"
+)
+
+// TurnEnded is a turn over, its last packet played.
+type TurnEnded struct {
+	End    string           `json:"end"`
+	Reason string           `json:"reason,omitempty"` // of a failure
+	Stages map[string]int64 `json:"stages,omitempty"` // milliseconds from the end of speech to each stage
+}
+
+// Perceived is something a robot sensed.
+type Perceived struct {
+	Name string          `json:"name"`
+	Data json.RawMessage `json:"data"`
+}
+
+// Notification is something to tell people.
+type Notification struct {
+	ID      string `json:"id"`
+	Text    string `json:"text"`
+	Urgency string `json:"urgency"`
+}
+
+// NotificationChanged is a step in a notification's life: shown, spoken,
+// acknowledged, expired.
+type NotificationChanged struct {
+	ID    string `json:"id"`
+	State string `json:"state"`
+}
+
+// Asked is a question that waits for an answer.
+type Asked struct {
+	ID   string `json:"id"`
+	Text string `json:"text"`
+}
+
+// Answered is the end of a question, by an answer, a deadline or a hang-up.
+type Answered struct {
+	ID     string `json:"id"`
+	Answer string `json:"answer"`
+}
+
+// TimerRang is a timer of ours at its time.
+type TimerRang struct {
+	ID   string `json:"id"`
+	Text string `json:"text"`
+}
+
+// FirmwareOffered is an image offered to a robot in a check-in.
+type FirmwareOffered struct {
+	Version string `json:"version"`
+}
+
+// FirmwareInstalled is a robot back with the image it was offered.
+type FirmwareInstalled struct {
+	Version string `json:"version"`
+}
+
+// Fault is a part that does not do its work. Session faults make the state
+// "error"; others are for the log and the dashboard.
+type Fault struct {
+	Part  string `json:"part"`
+	Cause string `json:"cause"`
+}
+
+// Missed is given to a reader that fell behind, in place of at most N events.
+type Missed struct {
+	N uint64 `json:"n"`
+}
+
+func (RobotSeen) kind() string           { return "robot_seen" }
+func (RobotOnline) kind() string         { return "robot_online" }
+func (RobotOffline) kind() string        { return "robot_offline" }
+func (RobotStatus) kind() string         { return "robot_status" }
+func (ToolsListed) kind() string         { return "tools_listed" }
+func (ListeningStarted) kind() string    { return "listening_started" }
+func (Heard) kind() string               { return "heard" }
+func (Misheard) kind() string            { return "misheard" }
+func (ThinkingStarted) kind() string     { return "thinking_started" }
+func (ToolStatus) kind() string          { return "tool_status" }
+func (Emotion) kind() string             { return "emotion" }
+func (SpeakingStarted) kind() string     { return "speaking_started" }
+func (Said) kind() string                { return "said" }
+func (TurnEnded) kind() string           { return "turn_ended" }
+func (Perceived) kind() string           { return "perceived" }
+func (Notification) kind() string        { return "notification" }
+func (NotificationChanged) kind() string { return "notification_changed" }
+func (Asked) kind() string               { return "asked" }
+func (Answered) kind() string            { return "answered" }
+func (TimerRang) kind() string           { return "timer_rang" }
+func (FirmwareOffered) kind() string     { return "firmware_offered" }
+func (FirmwareInstalled) kind() string   { return "firmware_installed" }
+func (Fault) kind() string               { return "fault" }
+func (Missed) kind() string              { return "missed" }

@@ -1,0 +1,92 @@
+package event
+
+import (
+	"context"
+	"errors"
+	"sort"
+	"time"
+)
+
+// ErrClosed is returned by Next after the last event of a closed bus.
+var ErrClosed = errors.New("the event bus is closed")
+
+// Reader is a cursor in the bus. One goroutine uses it; it needs no closing.
+type Reader struct {
+	bus    *Bus
+	next   [2]uint64 // per ring, the number of the next envelope to read
+	missed uint64
+	last   uint64 // Seq of the last envelope read
+}
+
+// ReadFrom returns a reader whose first event is the first with a Seq of at
+// least seq. Where that is no longer kept, its first event is Missed.
+func (b *Bus) ReadFrom(seq uint64) *Reader {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := &Reader{bus: b, last: max(seq, 1) - 1}
+	for i := range b.rings {
+		ring := &b.rings[i]
+		oldest := ring.oldest()
+		n := sort.Search(int(ring.written-oldest), func(n int) bool {
+			return ring.at(oldest+uint64(n)).Seq >= seq
+		})
+		r.next[i] = oldest + uint64(n)
+		if ring.lost >= seq && ring.lost > 0 {
+			r.missed += ring.lost - r.last
+		}
+	}
+	return r
+}
+
+// Read returns a reader of what is published from now on.
+func (b *Bus) Read() *Reader { return b.ReadFrom(b.Seq() + 1) }
+
+// Next waits for the next event. It returns ctx's error when that ends first,
+// and ErrClosed after the last event of a closed bus.
+func (r *Reader) Next(ctx context.Context) (Envelope, error) {
+	for {
+		r.bus.mu.Lock()
+		e, ok := r.take()
+		changed, closed := r.bus.changed, r.bus.closed
+		r.bus.mu.Unlock()
+		switch {
+		case ok:
+			return e, nil
+		case closed:
+			return Envelope{}, ErrClosed
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return Envelope{}, ctx.Err()
+		}
+	}
+}
+
+// take returns the next envelope that is there, or Missed first.
+func (r *Reader) take() (Envelope, bool) {
+	lowest, from := (*Envelope)(nil), 0
+	for i := range r.bus.rings {
+		ring := &r.bus.rings[i]
+		if oldest := ring.oldest(); r.next[i] < oldest {
+			r.missed += oldest - r.next[i]
+			r.next[i] = oldest
+		}
+		if r.next[i] == ring.written {
+			continue
+		}
+		if e := ring.at(r.next[i]); lowest == nil || e.Seq < lowest.Seq {
+			lowest, from = e, i
+		}
+	}
+	if n := r.missed; n > 0 {
+		r.missed = 0
+		return Envelope{Seq: r.last, At: time.Now(), Event: Missed{N: n}}, true
+	}
+	if lowest == nil {
+		return Envelope{}, false
+	}
+	r.next[from]++
+	r.last = lowest.Seq
+	return *lowest, true
+}

@@ -1,0 +1,152 @@
+// Package admin is the owner's door: what the appliance knows and does, and
+// the few acts an owner needs. The command perch speaks to it over a socket,
+// the dashboard and scripts over HTTP.
+package admin
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"perch/agent"
+	"perch/device"
+	"perch/event"
+	"perch/gateway/door"
+)
+
+// registry knows the robots.
+type registry interface {
+	List() []device.Robot
+	Get(id device.ID) (device.Robot, error)
+	Code(r device.Robot) string
+	Adopt(idOrCode string) (device.Robot, error)
+	Forget(id device.ID) error
+}
+
+// talk acts on robots whose channel is open.
+type talk interface {
+	Say(ctx context.Context, id device.ID, text string) error
+	Abort(ctx context.Context, id device.ID) error
+	Hangup(ctx context.Context, id device.ID, why string) error
+}
+
+// memory is what the house remembers.
+type memory interface {
+	Search(query string, now time.Time) []agent.Entry
+	Forget(id string) error
+}
+
+// Options are what the door shows and acts on.
+type Options struct {
+	Robots  registry
+	Talk    talk
+	Memory  memory
+	Board   *agent.Board
+	Bus     *event.Bus
+	Turns   func(most int) any
+	Parts   func() []Part
+	Version string
+	ID      string
+	Started time.Time
+}
+
+// Part is a part of the appliance and its condition.
+type Part struct {
+	Name  string `json:"name"`
+	OK    bool   `json:"ok"`
+	Vital bool   `json:"vital"` // without it the appliance does not do its work
+	Note  string `json:"note,omitempty"`
+}
+
+// Door is the admin API.
+type Door struct{ o Options }
+
+// New returns the door.
+func New(o Options) *Door { return &Door{o} }
+
+// Status is the answer to GET status.
+type Status struct {
+	ID      string    `json:"id"`
+	Version string    `json:"version"`
+	Started time.Time `json:"started"`
+	Robots  int       `json:"robots"`
+	Open    int       `json:"open"` // channels
+	Parts   []Part    `json:"parts"`
+}
+
+// Device is a robot as it is shown.
+type Device struct {
+	ID        device.ID   `json:"id"`
+	MAC       string      `json:"mac"`
+	Board     string      `json:"board,omitempty"`
+	Firmware  string      `json:"firmware,omitempty"`
+	Address   string      `json:"address,omitempty"`
+	BaseURL   string      `json:"base_url,omitempty"`
+	FirstSeen time.Time   `json:"first_seen"`
+	LastSeen  time.Time   `json:"last_seen"`
+	Adopted   bool        `json:"adopted"`
+	Waiting   string      `json:"waiting,omitempty"` // why it waits for its owner
+	Code      string      `json:"code,omitempty"`    // that it shows
+	Connected bool        `json:"connected"`
+	State     agent.Shown `json:"state"`
+	Emotion   string      `json:"emotion"`
+	Tools     []string    `json:"tools,omitempty"`
+}
+
+func (d *Door) status() Status {
+	states, _ := d.o.Board.Snapshot()
+	open := 0
+	for _, s := range states {
+		if s.Online {
+			open++
+		}
+	}
+	return Status{ID: d.o.ID, Version: d.o.Version, Started: d.o.Started, Robots: len(d.o.Robots.List()), Open: open, Parts: d.o.Parts()}
+}
+
+func (d *Door) devices(now time.Time) []Device {
+	list := []Device{}
+	for _, r := range d.o.Robots.List() {
+		list = append(list, d.show(r, now))
+	}
+	return list
+}
+
+func (d *Door) show(r device.Robot, now time.Time) Device {
+	state := d.o.Board.Robot(r.ID)
+	shown := Device{
+		ID: r.ID, MAC: r.ID.MAC(), Board: r.Board, Firmware: r.Firmware, Address: r.Address, BaseURL: r.BaseURL,
+		FirstSeen: r.FirstSeen, LastSeen: r.LastSeen, Adopted: r.Bound, Code: d.o.Robots.Code(r),
+		Connected: state.Online, State: state.At(now), Emotion: state.Emotion.Name,
+	}
+	switch {
+	case r.Claim != nil && r.Bound:
+		shown.Waiting = "it came back with another Client-Id; if you erased its flash, adopt it again"
+	case r.Claim != nil:
+		shown.Waiting = "it is new here; adopt it"
+	}
+	for _, t := range r.KnownTools() {
+		shown.Tools = append(shown.Tools, t.Name)
+	}
+	return shown
+}
+
+// forget unbinds a robot, and hangs up on it.
+func (d *Door) forget(ctx context.Context, id device.ID) error {
+	if err := d.o.Robots.Forget(id); err != nil {
+		return err
+	}
+	// It may not be connected, and then there is nothing to hang up.
+	_ = d.o.Talk.Hangup(ctx, id, "forgotten")
+	return nil
+}
+
+// healthy reports whether the appliance does its work.
+func (d *Door) healthy() error {
+	for _, p := range d.o.Parts() {
+		if p.Vital && !p.OK {
+			return &door.Fault{Word: "unhealthy", Sentence: p.Name + ": " + p.Note, HTTP: http.StatusServiceUnavailable}
+		}
+	}
+	return nil
+}

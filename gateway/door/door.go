@@ -1,0 +1,58 @@
+// Package door is what every HTTP door shares: which Host and Origin may
+// come, keys and how often they may be tried, what counts as local, the shape
+// of errors, and server-sent events. The checks are functions of a request
+// that return an error; routes.go makes gin handlers of them.
+package door
+
+import (
+	"errors"
+	"net/http"
+)
+
+// Fault is an error as a client sees it: a machine word, a sentence that
+// names the cause and the cure, and the HTTP status.
+type Fault struct {
+	Word     string
+	Sentence string
+	HTTP     int
+}
+
+func (f *Fault) Error() string { return f.Sentence }
+
+// Code is the machine word.
+func (f *Fault) Code() string { return f.Word }
+
+// Status is the HTTP status.
+func (f *Fault) Status() int { return f.HTTP }
+
+// coded is any error that says how it is shown. Packages that know nothing of
+// doors have such errors too.
+type coded interface {
+	error
+	Code() string
+	Status() int
+}
+
+// body is the shape of every error.
+type body struct {
+	Error shown `json:"error"`
+}
+
+type shown struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// render says how an error is shown. What does not say so itself is nobody's
+// business outside.
+func render(err error) (int, body) {
+	var c coded
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &c):
+		return c.Status(), body{shown{c.Code(), c.Error()}}
+	case errors.As(err, &tooLarge):
+		return http.StatusRequestEntityTooLarge, body{shown{"body_too_large", "the request body is larger than this address takes"}}
+	}
+	return http.StatusInternalServerError, body{shown{"internal", "internal error; the log says more"}}
+}

@@ -1,0 +1,88 @@
+package door
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// Hosts says under which names this appliance may be addressed. A web page
+// that rebinds a name of its own to our address is kept out by it.
+type Hosts struct {
+	Allowed []string // besides the names every house uses; lower case, without port
+}
+
+// Check refuses a request whose Host is none of ours.
+func (h Hosts) Check(r *http.Request) error {
+	host := hostOnly(r.Host)
+	if h.ours(host) {
+		return nil
+	}
+	return &Fault{"unknown_host", fmt.Sprintf("this appliance is not known as %q; if it should be, add that name to allowed_hosts", clean(host)),
+		http.StatusMisdirectedRequest}
+}
+
+func (h Hosts) ours(host string) bool {
+	if host == "" || len(host) > 253 {
+		return false
+	}
+	if _, err := netip.ParseAddr(host); err == nil {
+		return true
+	}
+	if !isHostName(host) {
+		return false
+	}
+	if !strings.Contains(host, ".") || slices.Contains(h.Allowed, host) {
+		return true
+	}
+	for _, end := range []string{".local", ".lan", ".home.arpa", ".internal"} {
+		if strings.HasSuffix(host, end) {
+			return true
+		}
+	}
+	return false
+}
+
+// hostOnly is a Host header without port, brackets and final dot, in lower case.
+func hostOnly(host string) string {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	return strings.ToLower(strings.TrimSuffix(host, "."))
+}
+
+func isHostName(s string) bool {
+	for _, r := range s {
+		if (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' && r != '.' && r != '_' {
+			return false
+		}
+	}
+	return true
+}
+
+// clean shortens what a stranger sent for use in a sentence.
+func clean(s string) string { return s[:min(len(s), 80)] }
+
+// Origins says which web pages may use this appliance.
+type Origins struct {
+	Allowed []string // "https://panel.example", without a path
+}
+
+// Check refuses a request of a web page that is neither allowed nor the
+// appliance's own. Robots and programs send no Origin.
+func (o Origins) Check(r *http.Request) error {
+	origin := r.Header.Get("Origin")
+	if origin == "" || slices.Contains(o.Allowed, origin) {
+		return nil
+	}
+	if u, err := url.Parse(origin); err == nil && u.Host != "" && strings.EqualFold(u.Host, r.Host) {
+		return nil
+	}
+	return &Fault{"foreign_origin", fmt.Sprintf("web pages of %q may not use this appliance; if they should, add that origin to allowed_origins", clean(origin)),
+		http.StatusForbidden}
+}

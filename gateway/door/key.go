@@ -1,0 +1,125 @@
+package door
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// Key is a lock that a bearer token opens.
+type Key struct {
+	secret  string
+	setting string // the configuration key, or the file, that holds the secret
+	header  string // another header the token may come in; may be empty
+	tries   *tries
+}
+
+// NewKey returns a lock for a secret. An empty one opens to nobody, and the
+// answer names the setting.
+func NewKey(secret, setting, header string) *Key {
+	return &Key{secret: secret, setting: setting, header: header, tries: newTries()}
+}
+
+// Check refuses a request without the right token, and one from an address
+// that has tried too often.
+func (k *Key) Check(r *http.Request) error {
+	if k.secret == "" {
+		return &Fault{"no_key_set", fmt.Sprintf("this address is closed until a key is set in %s", k.setting), http.StatusForbidden}
+	}
+	from := peer(r)
+	if k.tries.exhausted(from) {
+		return &Fault{"too_many_tries", "too many wrong keys from this address; wait a minute", http.StatusTooManyRequests}
+	}
+	token := r.Header.Get(k.header)
+	if bearer, found := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); found {
+		token = bearer
+	}
+	// Hashed first, so that not even the length is told by the time taken.
+	got, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(k.secret))
+	if subtle.ConstantTimeCompare(got[:], want[:]) == 1 {
+		return nil
+	}
+	k.tries.failed(from)
+	return &Fault{"wrong_key", fmt.Sprintf("a bearer token is needed; it is in %s", k.setting), http.StatusUnauthorized}
+}
+
+// tries counts wrong keys per address: ten at once, then one in six seconds.
+type tries struct {
+	mu     sync.Mutex
+	byPeer map[netip.Addr]*rate.Limiter
+}
+
+const (
+	triesAtOnce = 10
+	tryEvery    = 6 * time.Second
+	mostPeers   = 1000
+)
+
+func newTries() *tries { return &tries{byPeer: map[netip.Addr]*rate.Limiter{}} }
+
+func (t *tries) exhausted(from netip.Addr) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	l, known := t.byPeer[from]
+	return known && l.Tokens() < 1
+}
+
+func (t *tries) failed(from netip.Addr) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	l, known := t.byPeer[from]
+	if !known {
+		if len(t.byPeer) >= mostPeers {
+			clear(t.byPeer) // somebody spoofs; start over rather than grow
+		}
+		l = rate.NewLimiter(rate.Every(tryEvery), triesAtOnce)
+		t.byPeer[from] = l
+	}
+	l.Allow()
+}
+
+// peer is the address at the other end of the connection, and the zero
+// address on a unix socket. Forwarding headers are not believed.
+func peer(r *http.Request) netip.Addr {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Addr{}
+	}
+	a, _ := netip.ParseAddr(host) // the zero address where it is none
+	return a.Unmap()
+}
+
+// Local refuses what is not a program on this machine speaking to a loopback
+// address: another peer, another Host, a web page, or a reverse proxy, behind
+// which everybody is loopback.
+func Local(r *http.Request) error {
+	if p := peer(r); !p.IsLoopback() {
+		return notLocal("it comes from another machine")
+	}
+	if host := hostOnly(r.Host); host != "localhost" {
+		if a, err := netip.ParseAddr(host); err != nil || !a.IsLoopback() {
+			return notLocal("its Host is no loopback address")
+		}
+	}
+	if r.Header.Get("Origin") != "" {
+		return notLocal("it comes from a web page")
+	}
+	for _, h := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip", "Via"} {
+		if r.Header.Get(h) != "" {
+			return notLocal("it came through a proxy")
+		}
+	}
+	return nil
+}
+
+func notLocal(why string) error {
+	return &Fault{"not_local", "this listener serves programs on this machine only, and this request is refused: " + why, http.StatusForbidden}
+}

@@ -1,0 +1,70 @@
+package door
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+)
+
+// NewEngine returns a gin engine as every listener here uses it: no trust in
+// forwarding headers, errors rendered in one shape, panics logged and
+// answered.
+func NewEngine(log *slog.Logger) (*gin.Engine, error) {
+	gin.SetMode(gin.ReleaseMode)
+	e := gin.New()
+	if err := e.SetTrustedProxies(nil); err != nil {
+		return nil, fmt.Errorf("trust no proxies: %w", err)
+	}
+	e.HandleMethodNotAllowed = true
+	e.RedirectTrailingSlash = false // a robot follows no redirect
+	e.Use(answer(log))
+	e.NoRoute(func(c *gin.Context) {
+		_ = c.Error(&Fault{"not_found", "there is nothing at this address", http.StatusNotFound})
+	})
+	e.NoMethod(func(c *gin.Context) {
+		_ = c.Error(&Fault{"wrong_method", "this address does not take that method", http.StatusMethodNotAllowed})
+	})
+	return e, nil
+}
+
+// answer renders the last error a handler has left.
+func answer(log *slog.Logger) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		defer func() {
+			if p := recover(); p != nil {
+				// One request must not take the others down. It is told as it is.
+				log.Error("a request panicked", "path", c.Request.URL.Path, "panic", p)
+				c.AbortWithStatusJSON(render(fmt.Errorf("panic")))
+			}
+		}()
+		c.Next()
+		if len(c.Errors) == 0 || c.Writer.Written() {
+			return
+		}
+		status, b := render(c.Errors.Last().Err)
+		if status == http.StatusInternalServerError {
+			log.Error("a request failed", "path", c.Request.URL.Path, "err", c.Errors.Last().Err)
+		}
+		c.JSON(status, b)
+	}
+}
+
+// Guard lets a request through when every check does.
+func Guard(checks ...func(*http.Request) error) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		for _, check := range checks {
+			if err := check(c.Request); err != nil {
+				_ = c.Error(err)
+				c.Abort()
+				return
+			}
+		}
+	}
+}
+
+// Limit bounds the body of a request, in bytes.
+func Limit(most int64) gin.HandlerFunc {
+	return func(c *gin.Context) { c.Request.Body = http.MaxBytesReader(c.Writer, c.Request.Body, most) }
+}

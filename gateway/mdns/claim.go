@@ -1,0 +1,158 @@
+package mdns
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/miekg/dns"
+)
+
+// Probing: three questions, 250 ms apart, after a random delay that keeps machines apart which a power cut started at
+// the same moment; one second of patience for whoever lost to another prober (RFC 6762 sections 8.1 and 8.2).
+const (
+	probes     = 3
+	probeGap   = 250 * time.Millisecond
+	probeYield = time.Second
+	maxBids    = 4
+)
+
+// verdict is what a packet says, or a round of probing found, about a name.
+type verdict int
+
+const (
+	free     verdict = iota // nobody speaks for it
+	system                  // this machine's own responder does
+	outbid                  // another prober wants it too, and goes first
+	occupied                // another machine has it
+)
+
+// errTaken ends an announcement whose name another machine turned out to have; the next one probes again.
+var errTaken = errors.New("another machine answers for the name")
+
+// claim finds the name to use, in Announcer.suffix, and who answers for it.
+func (a *Announcer) claim(ctx context.Context, s *socket) (By, error) {
+	for ; a.suffix <= maxSuffix; a.suffix++ {
+		host := hostName(a.opts.Name, a.suffix)
+		switch v, err := s.ask(ctx, host+"."); {
+		case err != nil:
+			return ByNobody, err
+		case v == free:
+			return ByPerch, nil
+		case v == system:
+			return BySystem, nil
+		}
+		a.log.Warn("mdns name is taken by another machine", "name", host, "next", hostName(a.opts.Name, a.suffix+1))
+	}
+	a.suffix = 1
+	return ByNobody, fmt.Errorf("%s and its variants up to -%d are taken; set another name", hostName(a.opts.Name, 1), maxSuffix)
+}
+
+// ask probes for name until it is known to be free, occupied or the system's. Who is outbid again and again faces
+// somebody who never claims what he bids for; the name is left to him.
+func (s *socket) ask(ctx context.Context, name string) (verdict, error) {
+	for range maxBids {
+		v, err := s.probeRound(ctx, name)
+		if err != nil || v != outbid {
+			return v, err
+		}
+		if _, err := s.listenFor(ctx, name, probeYield); err != nil {
+			return free, err
+		}
+	}
+	return occupied, nil
+}
+
+func (s *socket) probeRound(ctx context.Context, name string) (verdict, error) {
+	if _, err := s.listenFor(ctx, name, rand.N(probeGap)); err != nil {
+		return free, err
+	}
+	found := free
+	for range probes {
+		s.multicast(func(l link) *dns.Msg { return probe(name, l) })
+		v, err := s.listenFor(ctx, name, probeGap)
+		if err != nil {
+			return free, err
+		}
+		if found = max(found, v); found >= outbid {
+			return found, nil
+		}
+	}
+	return found, nil
+}
+
+// listenFor hears packets for d and returns the gravest thing they say about name.
+func (s *socket) listenFor(ctx context.Context, name string, d time.Duration) (verdict, error) {
+	own := ownAddresses(s.allLinks())
+	heard := free
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return free, ctx.Err()
+		case err := <-s.failed:
+			return free, err
+		case <-timer.C:
+			return heard, nil
+		case p := <-s.packets:
+			heard = max(heard, judge(p, name, own))
+		}
+	}
+}
+
+func (s *socket) allLinks() []link {
+	links := make([]link, 0, len(s.links))
+	for _, l := range s.links {
+		links = append(links, l)
+	}
+	return links
+}
+
+// judge tells what one packet says about name. A record that leads to one of the machine's own addresses is no conflict,
+// whoever sent it: the system's responder, our packet come back by another interface, or a repeater in the router.
+func judge(p packet, name string, own map[netip.Addr]bool) verdict {
+	if p.msg.Response {
+		heard := free
+		for _, rr := range slices.Concat(p.msg.Answer, p.msg.Extra) {
+			ip, ok := addressOf(rr, name)
+			switch {
+			case !ok || rr.Header().Ttl == 0: // a goodbye claims nothing
+			case own[ip]:
+				heard = max(heard, system)
+			default:
+				heard = occupied
+			}
+		}
+		return heard
+	}
+	theirs := addressesFor(p.msg.Ns, name)
+	if len(theirs) == 0 || slices.ContainsFunc(theirs, func(ip netip.Addr) bool { return own[ip] }) {
+		return free
+	}
+	ours := p.link.addrs()
+	slices.SortFunc(ours, compareRecords)
+	if slices.CompareFunc(theirs, ours, compareRecords) > 0 {
+		return outbid
+	}
+	return free
+}
+
+func addressesFor(rrs []dns.RR, name string) []netip.Addr {
+	var ips []netip.Addr
+	for _, rr := range rrs {
+		if ip, ok := addressOf(rr, name); ok {
+			ips = append(ips, ip)
+		}
+	}
+	slices.SortFunc(ips, compareRecords)
+	return ips
+}
+
+// compareRecords orders address records as RFC 6762 section 8.2 does: by type, A before AAAA, then by their bytes. This is
+// the order of netip, which compares lengths first.
+func compareRecords(a, b netip.Addr) int { return a.Compare(b) }

@@ -1,0 +1,68 @@
+package mdns
+
+import (
+	"net"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/grandcat/zeroconf"
+	"github.com/miekg/dns"
+)
+
+func TestAsRobot(t *testing.T) {
+	query := legacyQuery("perch.local")
+	if !query.RecursionDesired || len(query.Question) != 1 || query.Question[0].Qclass != dns.ClassINET {
+		t.Fatalf("not lwIP's query: %v", query)
+	}
+	tests := map[string]struct {
+		change func(*dns.Msg)
+		fault  string
+	}{
+		"good":             {func(*dns.Msg) {}, ""},
+		"capitals":         {func(m *dns.Msg) { m.Question[0].Name = "PERCH.local." }, ""},
+		"another id":       {func(m *dns.Msg) { m.Id++ }, "another id"},
+		"a query":          {func(m *dns.Msg) { m.Response = false }, "another id"},
+		"no question":      {func(m *dns.Msg) { m.Question = nil }, "question"},
+		"QU bit echoed":    {func(m *dns.Msg) { m.Question[0].Qclass |= topBit }, "question"},
+		"another name":     {func(m *dns.Msg) { m.Question[0].Name = "x.local." }, "question"},
+		"flush bit":        {func(m *dns.Msg) { m.Answer[0].Header().Class |= topBit }, "plain A"},
+		"no answer":        {func(m *dns.Msg) { m.Answer = nil }, "plain A"},
+		"IPv6 only":        {func(m *dns.Msg) { m.Answer = addressRecords(ours, addrs("fd00::1")) }, "plain A"},
+		"a response code":  {func(m *dns.Msg) { m.Rcode = dns.RcodeRefused }, "readable"},
+		"IPv6, then IPv4":  {func(m *dns.Msg) { m.Answer = addressRecords(ours, addrs("fd00::1", "10.0.0.1")) }, ""},
+		"the NSEC of ours": {func(m *dns.Msg) { m.Answer = []dns.RR{nothingElse(ours, newTestLink("eth0", "fd00::1"))} }, "plain A"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			asked := []dns.Question{query.Question[0]}
+			msg := legacyResponse(query.Id, asked, addressRecords(ours, addrs("10.0.0.1")))
+			tt.change(msg)
+			raw, err := msg.Pack()
+			if err != nil {
+				t.Fatal(err)
+			}
+			ip, err := asRobot(raw, query)
+			if tt.fault == "" && (err != nil || ip != addrs("10.0.0.1")[0]) {
+				t.Errorf("%v, %v", ip, err)
+			}
+			if tt.fault != "" && (err == nil || !strings.Contains(err.Error(), tt.fault)) {
+				t.Errorf("error %v, want one about %q", err, tt.fault)
+			}
+		})
+	}
+}
+
+func TestNewFound(t *testing.T) {
+	e := zeroconf.NewServiceEntry("perch-c0ffee", Service, "local")
+	e.HostName, e.Port = "perch.local.", 8003
+	e.AddrIPv6, e.AddrIPv4 = []net.IP{net.ParseIP("fd00::1"), nil}, []net.IP{net.ParseIP("10.0.0.1")}
+	e.Text = []string{"OTA=/xiaozhi/ota/", "ota=/other/", "flag", "=nothing", "id=a=b"}
+	want := Found{
+		Instance: "perch-c0ffee", Host: "perch.local", Port: 8003, Addrs: addrs("10.0.0.1", "fd00::1"),
+		TXT: map[string]string{"ota": "/xiaozhi/ota/", "flag": "", "id": "a=b"},
+	}
+	if got := newFound(e); !reflect.DeepEqual(got, want) {
+		t.Errorf("found %+v, want %+v", got, want)
+	}
+}

@@ -1,0 +1,124 @@
+package mdns
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// runAs is what the test binary does inside a namespace; its return value is the exit code.
+func runAs(as string) int {
+	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer cancel()
+	switch as {
+	case "appliance":
+		return runAppliance(ctx)
+	case "browser":
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		return say(Browse(ctx, func(f Found) bool { print1(f); return false }))
+	case "robot":
+		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+		defer cancel()
+		ip, err := Resolve(ctx, os.Args[1])
+		print1(map[string]any{"address": ip.String()})
+		return say(err)
+	case "leaks":
+		return say(lookForLeaks(ctx))
+	}
+	return 2
+}
+
+func print1(v any) { _ = json.NewEncoder(os.Stdout).Encode(v) }
+
+func say(err error) int {
+	if err == nil {
+		return 0
+	}
+	print1(map[string]any{"error": err.Error(), "no_multicast": errors.Is(err, ErrNoMulticast)})
+	return 1
+}
+
+// newImpatient is an announcer that looks at its surroundings more often than in real life.
+func newImpatient(log *slog.Logger) (*Announcer, error) {
+	a, err := New(Options{Name: "perch", ID: "c0ffee", Version: "1.2.3", Port: 8003, Log: log})
+	if err != nil {
+		return nil, err
+	}
+	a.poll, a.retry, a.check = 100*time.Millisecond, time.Second, time.Second
+	return a, nil
+}
+
+// runAppliance announces until it is told to end; the log goes to stdout for the test to read.
+func runAppliance(ctx context.Context) int {
+	a, err := newImpatient(slog.New(slog.NewJSONHandler(os.Stdout, nil)))
+	if err != nil {
+		return say(err)
+	}
+	return say(a.Run(ctx))
+}
+
+// lookForLeaks changes the machine's address twenty times under an announcer and counts what it left behind.
+func lookForLeaks(ctx context.Context) error {
+	told := make(chan string, 100)
+	a, err := newImpatient(slog.New(slog.NewTextHandler(lineWriter(told), nil)))
+	if err != nil {
+		return err
+	}
+	warm, err := net.ListenUDP("udp4", nil) // the first socket brings the runtime's poller, which stays
+	if err != nil {
+		return err
+	}
+	_ = warm.Close()
+	fds, goroutines := openFiles(), runtime.NumGoroutine()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(ctx) }()
+	<-told
+	peak := openFiles()
+	for i := range 20 {
+		verb := [...]string{"add", "del"}[i%2]
+		if out, err := exec.Command("ip", "addr", verb, "10.78.0.1/24", "dev", "eth0").CombinedOutput(); err != nil {
+			return fmt.Errorf("ip addr %s: %w: %s", verb, err, out)
+		}
+		<-told
+	}
+	if now := openFiles(); now > peak {
+		return fmt.Errorf("%d files are open after 20 registrations, %d after the first", now, peak)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		return err
+	}
+	if now := openFiles(); now > fds {
+		return fmt.Errorf("%d files are open after the end, %d before the start", now, fds)
+	}
+	for late := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > goroutines; runtime.Gosched() {
+		if time.Now().After(late) {
+			buf := make([]byte, 1<<16)
+			return fmt.Errorf("goroutines are left:\n%s", buf[:runtime.Stack(buf, true)])
+		}
+	}
+	print1(map[string]any{"leaks": "none", "fds_first": peak, "fds_before": fds})
+	return nil
+}
+
+// lineWriter sends each line of a log to a channel.
+type lineWriter chan string
+
+func (w lineWriter) Write(b []byte) (int, error) { w <- string(b); return len(b), nil }
+
+func openFiles() int {
+	entries, _ := os.ReadDir("/proc/self/fd")
+	return len(entries)
+}

@@ -1,0 +1,168 @@
+// Package mdns lets robots, tools and Home Assistant find the appliance on the local link without knowing its address.
+//
+// Two things are announced. The host name, <name>.local, which is what a robot is told once and keeps: its A and AAAA
+// records are answered by the system's responder where that already answers for the name, by this package where not. And
+// the service, instance <name>-<id> of _xiaozhi._tcp, for those who browse.
+//
+// Who sends what:
+//
+//	zeroconf    the service: PTR, SRV, TXT, and their goodbyes
+//	pion/mdns   answers to A and AAAA questions for the host name, one-shot legacy queries included
+//	this code   what neither does: probing before claiming, announcing and withdrawing the host name, defending it
+//	            against probes (questions of type ANY), and saying that a record does not exist (NSEC)
+//
+// One goroutine, the caller's in [Announcer.Run], owns all state; packets reach it over a channel.
+//
+// Rules are those of RFC 6762 (multicast DNS) and RFC 6763 (service discovery); comments cite the section.
+//
+// zeroconf prints a line to the standard logger for a family it cannot join (IPv4 or IPv6 switched off). A program that
+// has called slog.SetDefault finds that line in its own log; nothing here touches the standard logger.
+package mdns
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Service is the DNS-SD type under which an appliance announces itself.
+const Service = "_xiaozhi._tcp"
+
+// Options say what to announce.
+type Options struct {
+	// Name is the host's label: <Name>.local. Letters, digits and hyphens.
+	Name string
+	// ID tells this appliance from others, and is stable: the instance name is built from it. Same alphabet as Name.
+	ID string
+	// Version is the program's, published in TXT.
+	Version string
+	// Port is the TCP port of the robots' doors.
+	Port int
+	// Interfaces names the interfaces to use. Empty means all that are up and carry multicast, without those of
+	// containers and virtual machines.
+	Interfaces []string
+	// Log receives what a user should know; nil discards it.
+	Log *slog.Logger
+}
+
+// By says who answers for the host name.
+type By string
+
+// Who answers for the host name: nobody yet, the machine's own responder (avahi, systemd-resolved), or this package.
+const (
+	ByNobody By = ""
+	BySystem By = "system"
+	ByPerch  By = "perch"
+)
+
+// Status is what is announced at this moment.
+type Status struct {
+	Host       string       // "perch.local"; with a suffix ("perch-2.local") where the name was taken
+	Instance   string       // "perch-<id>"
+	Addresses  []netip.Addr // those the host name leads to
+	Interfaces []string     // names, in the system's order
+	By         By           // who answers for Host; ByNobody while nothing is announced
+	Reason     string       // why nothing is announced; empty while something is
+}
+
+// Announcer announces one appliance. Make it with [New]; [Announcer.Run] does the work.
+type Announcer struct {
+	opts  Options
+	log   *slog.Logger
+	poll  time.Duration // between two looks at the machine's addresses
+	retry time.Duration // after a failure; RFC 6762 section 8.1 asks for 5 s after many conflicts
+	check time.Duration // between two questions whether the system's responder still answers
+
+	suffix int // of the name in use: 1 is none. It stays for the life of Run, so robots are not sent back and forth.
+
+	mu     sync.Mutex
+	status Status
+}
+
+// New checks the options and returns an announcer at rest.
+func New(o Options) (*Announcer, error) {
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	a := &Announcer{opts: o, log: o.Log, poll: 3 * time.Second, retry: 5 * time.Second, check: time.Minute, suffix: 1}
+	a.status = a.resting("not started")
+	return a, nil
+}
+
+// Status tells what is announced now. It may be called at any time, from any goroutine.
+func (a *Announcer) Status() Status {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := a.status
+	s.Addresses, s.Interfaces = slices.Clone(s.Addresses), slices.Clone(s.Interfaces)
+	return s
+}
+
+// Run probes, announces, follows the machine's addresses, and withdraws everything when ctx ends, which is the only way
+// it returns, with nil. Without a network it waits for one. Run once.
+//
+// A goroutine of zeroconf's announcer may outlive the call by at most 3.5 s; its sockets are closed by then.
+func (a *Announcer) Run(ctx context.Context) error {
+	told := "" // a cause is logged when it is new, not each time it recurs
+	for ctx.Err() == nil {
+		links, err := machineLinks(a.opts.Interfaces)
+		wait := a.poll
+		if err == nil {
+			if err = a.serve(ctx, links); err == nil {
+				told = ""
+				continue // the links changed, or ctx ended
+			}
+			wait = a.retry
+		}
+		if errors.Is(err, errTaken) {
+			wait = probeYield
+		}
+		if cause := err.Error(); cause != told {
+			told = cause
+			a.log.Warn("mdns is not announcing; will try again", "cause", cause)
+		}
+		a.set(a.resting(told))
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+	}
+	a.set(a.resting("stopped"))
+	return nil
+}
+
+func (a *Announcer) resting(reason string) Status {
+	return Status{Host: hostName(a.opts.Name, a.suffix), Instance: a.opts.instance(), Reason: reason}
+}
+
+func (a *Announcer) set(s Status) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.status = s
+}
+
+// announced is the status while links carry the announcement.
+func (a *Announcer) announced(host string, by By, links []link) Status {
+	s := Status{Host: host, Instance: a.opts.instance(), By: by}
+	for _, l := range links {
+		s.Interfaces = append(s.Interfaces, l.Name)
+		s.Addresses = append(s.Addresses, l.addrs()...)
+	}
+	return s
+}
+
+func interfacesOf(links []link) []net.Interface {
+	ifaces := make([]net.Interface, len(links))
+	for i, l := range links {
+		ifaces[i] = l.Interface
+	}
+	return ifaces
+}

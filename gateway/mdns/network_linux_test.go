@@ -1,0 +1,189 @@
+package mdns
+
+import (
+	"encoding/hex"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/miekg/dns"
+)
+
+// askLegacy sends one legacy query from the guest and returns the checked reply's answers.
+func (l *lab) askLegacy(host string, qtype uint16) []dns.RR {
+	l.t.Helper()
+	out := l.output(l.guest, python, "testdata/ask.py", guestAddr, host, strconv.Itoa(int(qtype)))
+	raw, err := hex.DecodeString(strings.TrimSpace(out))
+	msg := parse(raw)
+	if err != nil || msg == nil {
+		l.t.Fatalf("asked for %s: no reply, or an unreadable one: %q", host, out)
+	}
+	if msg.Id != 0x1234 || len(msg.Question) != 1 || msg.Question[0] != (dns.Question{Name: host + ".", Qtype: qtype, Qclass: dns.ClassINET}) {
+		l.t.Errorf("asked for %s: the reply does not repeat id and question: %v", host, msg)
+	}
+	for _, rr := range msg.Answer {
+		if h := rr.Header(); h.Ttl > legacyTTL || h.Class != dns.ClassINET {
+			l.t.Errorf("asked for %s: TTL %d, class %#x in a legacy reply", host, h.Ttl, h.Class)
+		}
+	}
+	return msg.Answer
+}
+
+func (l *lab) wantAddress(host string, qtype uint16, want string) {
+	l.t.Helper()
+	got := addressesFor(l.askLegacy(host, qtype), host+".")
+	if !slices.Equal(got, addrs(want)) {
+		l.t.Errorf("%s leads to %v, want %s", host, got, want)
+	}
+}
+
+func TestPythonBrowsesResolvesAndHearsGoodbye(t *testing.T) {
+	l := newLab(t)
+	browser := l.python(l.guest, "browse.py", guestAddr)
+	browser.await("event", "browsing")
+	appliance := l.self(l.house, "appliance")
+	got := browser.await("event", "added")
+	want := map[string]any{
+		"event": "added", "name": "perch-c0ffee._xiaozhi._tcp.local.", "server": "perch.local.", "port": 8003.0,
+		"addresses": []any{houseAddr},
+		"txt":       map[string]any{"ota": "/xiaozhi/ota/", "ws": "/xiaozhi/v1/", "version": "1.2.3", "id": "c0ffee"},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("python resolved\n%v, want\n%v", got, want)
+	}
+	if code := appliance.stop(); code != 0 {
+		t.Errorf("appliance ended with %d", code)
+	}
+	browser.await("event", "removed")
+}
+
+func TestLegacyQueryIPv4Only(t *testing.T) {
+	l := newLab(t)
+	l.self(l.house, "appliance").await("msg", "mdns announced")
+	l.wantAddress("perch.local", dns.TypeA, houseAddr)
+	l.wantAddress("Perch.LOCAL", dns.TypeA, houseAddr)
+	answers := l.askLegacy("perch.local", dns.TypeAAAA)
+	if len(answers) != 1 {
+		t.Fatalf("AAAA answers: %v, want one NSEC", answers)
+	}
+	nsec, ok := answers[0].(*dns.NSEC)
+	if !ok || nsec.NextDomain != "perch.local." || !slices.Equal(nsec.TypeBitMap, []uint16{dns.TypeA}) {
+		t.Errorf("AAAA answer: %v, want an NSEC that leaves A", answers[0])
+	}
+}
+
+func TestLegacyQueryIPv6(t *testing.T) {
+	for name, address := range map[string]string{"routable": houseV6, "link-local": "fe80::77"} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			l.ip(l.house, "addr add "+address+"/64 dev eth0 nodad")
+			l.self(l.house, "appliance").await("msg", "mdns announced")
+			l.wantAddress("perch.local", dns.TypeA, houseAddr)
+			l.wantAddress("perch.local", dns.TypeAAAA, address)
+		})
+	}
+}
+
+func TestOurOwnClients(t *testing.T) {
+	l := newLab(t)
+	l.self(l.house, "appliance").await("msg", "mdns announced")
+	l.self(l.guest, "robot", "perch.local").await("address", houseAddr)
+	found := l.self(l.guest, "browser").await("Instance", "perch-c0ffee")
+	if found["Host"] != "perch.local" || found["Port"] != 8003.0 || !reflect.DeepEqual(found["Addrs"], []any{houseAddr}) {
+		t.Errorf("found %v", found)
+	}
+	l.self(l.guest, "robot", "nobody.local").await("error", `ask for "nobody.local": no answer`)
+}
+
+func TestTakenName(t *testing.T) {
+	l := newLab(t)
+	l.python(l.guest, "own.py", guestAddr, "perch.local", guestAddr).await("event", "owning")
+	l.self(l.house, "appliance").await("host", "perch-2.local")
+	l.wantAddress("perch-2.local", dns.TypeA, houseAddr)
+}
+
+func TestNameTakenLater(t *testing.T) {
+	l := newLab(t)
+	appliance := l.self(l.house, "appliance")
+	appliance.await("host", "perch.local")
+	l.python(l.guest, "own.py", guestAddr, "perch.local", guestAddr)
+	appliance.await("host", "perch-2.local")
+}
+
+// After a power cut two appliances start at the same moment; exactly one keeps the name.
+func TestBothWantTheName(t *testing.T) {
+	l := newLab(t)
+	one, two := l.self(l.house, "appliance"), l.self(l.guest, "appliance")
+	hosts := []any{one.await("msg", "mdns announced")["host"], two.await("msg", "mdns announced")["host"]}
+	if !slices.Contains(hosts, any("perch.local")) || !slices.Contains(hosts, any("perch-2.local")) {
+		t.Errorf("names %v, want perch.local and perch-2.local", hosts)
+	}
+}
+
+func TestSystemResponder(t *testing.T) {
+	l := newLab(t)
+	responder := l.python(l.house, "own.py", houseAddr, "perch.local", houseAddr)
+	responder.await("event", "owning")
+	appliance := l.self(l.house, "appliance")
+	if line := appliance.await("msg", "mdns announced"); line["by"] != "system" || line["host"] != "perch.local" {
+		t.Errorf("announced %v, want perch.local by the system", line)
+	}
+	responder.stop()
+	appliance.await("by", "perch")
+	l.wantAddress("perch.local", dns.TypeA, houseAddr)
+}
+
+func TestFollowsAddresses(t *testing.T) {
+	l := newLab(t)
+	l.ip(l.house, "addr flush dev eth0")
+	appliance := l.self(l.house, "appliance")
+	appliance.await("cause", "no network interface carries multicast: none is up with an address")
+	for _, address := range []string{houseAddr, "10.77.0.9"} {
+		l.ip(l.house, "addr flush dev eth0")
+		l.ip(l.house, "addr add "+address+"/24 dev eth0")
+		for {
+			line := appliance.await("msg", "mdns announced")
+			if reflect.DeepEqual(line["addresses"], []any{address}) {
+				break
+			}
+		}
+		l.wantAddress("perch.local", dns.TypeA, address)
+	}
+}
+
+func TestTwoInterfacesEachHearTheirOwnAddress(t *testing.T) {
+	l := newLab(t)
+	l.ip("", "link add eth1 netns "+l.house+" type veth peer name eth1 netns "+l.guest)
+	l.ip(l.guest, "link set eth1 up")
+	l.ip(l.house, "link set eth1 up")
+	l.ip(l.house, "addr add 10.79.0.1/24 dev eth1")
+	l.self(l.house, "appliance").await("msg", "mdns announced")
+	l.wantAddress("perch.local", dns.TypeA, houseAddr)
+	browser := l.python(l.guest, "browse.py", guestAddr)
+	if got := browser.await("event", "added"); !reflect.DeepEqual(got["addresses"], []any{houseAddr}) {
+		t.Errorf("the service leads to %v on eth0, want %s alone", got["addresses"], houseAddr)
+	}
+}
+
+func TestNoMulticast(t *testing.T) {
+	l := newLab(t)
+	l.ip(l.guest, "link set eth0 down")
+	for _, as := range []string{"browser", "robot"} {
+		p := l.self(l.guest, as, "perch.local")
+		if line := p.await("error", "no network interface carries multicast: none is up with an address"); line["no_multicast"] != true {
+			t.Errorf("%s: the error is not ErrNoMulticast", as)
+		}
+	}
+}
+
+func TestNothingLeaksOverTwentyRegistrations(t *testing.T) {
+	l := newLab(t)
+	p := l.self(l.house, "leaks")
+	line := p.await("leaks", "none")
+	t.Logf("files open before %v, while announcing %v", line["fds_before"], line["fds_first"])
+	if code := p.wait(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}

@@ -1,0 +1,125 @@
+package mdns
+
+import (
+	"net/netip"
+	"strings"
+
+	"github.com/miekg/dns"
+)
+
+const (
+	// hostTTL is for records that hold a host name or address (RFC 6762 section 10), in seconds.
+	hostTTL = 120
+	// legacyTTL is the most a legacy asker may be given (section 6.7): it never hears of changes. pion has one TTL for
+	// all askers, so this is also what its answers carry.
+	legacyTTL = 10
+	// topBit of a class is "flush older records" in an answer (section 10.2) and "unicast reply please" in a question
+	// (section 5.4).
+	topBit = 1 << 15
+)
+
+// parse reads a message, and nil says it is not one to heed. Of a response whose additional part is broken the answers
+// still count: python-zeroconf up to 0.47 miscounts the NSEC it puts there, and it may be the one that has our name.
+// RFC 6762 sections 18.3 and 18.11: other operations and response codes are silently ignored.
+func parse(b []byte) *dns.Msg {
+	msg := new(dns.Msg)
+	if err := msg.Unpack(b); err != nil && (!msg.Response || len(msg.Answer) == 0) {
+		return nil
+	}
+	if msg.Opcode != 0 || msg.Rcode != 0 {
+		return nil
+	}
+	return msg
+}
+
+// addressRecords are the A and AAAA records of name, a fully qualified one, without the flush bit.
+func addressRecords(name string, addrs []netip.Addr) []dns.RR {
+	rrs := make([]dns.RR, 0, len(addrs))
+	for _, ip := range addrs {
+		hdr := dns.RR_Header{Name: name, Class: dns.ClassINET, Ttl: hostTTL}
+		if ip.Is4() {
+			hdr.Rrtype = dns.TypeA
+			rrs = append(rrs, &dns.A{Hdr: hdr, A: ip.AsSlice()})
+		} else {
+			hdr.Rrtype = dns.TypeAAAA
+			rrs = append(rrs, &dns.AAAA{Hdr: hdr, AAAA: ip.AsSlice()})
+		}
+	}
+	return rrs
+}
+
+// nothingElse says that name has no records but the addresses the link has (RFC 6762 section 6.1). An asker that hears
+// it need not wait for its timeout.
+func nothingElse(name string, l link) *dns.NSEC {
+	rr := &dns.NSEC{
+		Hdr:        dns.RR_Header{Name: name, Rrtype: dns.TypeNSEC, Class: dns.ClassINET, Ttl: hostTTL},
+		NextDomain: name,
+	}
+	if len(l.v4) > 0 {
+		rr.TypeBitMap = append(rr.TypeBitMap, dns.TypeA)
+	}
+	if len(l.v6) > 0 {
+		rr.TypeBitMap = append(rr.TypeBitMap, dns.TypeAAAA)
+	}
+	return rr
+}
+
+// response wraps answers; each is marked as the whole truth about its name, type and class.
+func response(answers ...dns.RR) *dns.Msg {
+	msg := &dns.Msg{Answer: answers}
+	msg.Response, msg.Authoritative, msg.Compress = true, true, true
+	for _, rr := range answers {
+		rr.Header().Class |= topBit
+	}
+	return msg
+}
+
+// announcement tells a link its addresses for name.
+func announcement(name string, l link) *dns.Msg {
+	msg := response(addressRecords(name, l.addrs())...)
+	nsec := nothingElse(name, l)
+	nsec.Hdr.Class |= topBit
+	msg.Extra = []dns.RR{nsec}
+	return msg
+}
+
+// goodbye takes an announcement back (RFC 6762 section 10.1).
+func goodbye(name string, l link) *dns.Msg {
+	msg := response(addressRecords(name, l.addrs())...)
+	for _, rr := range msg.Answer {
+		rr.Header().Ttl = 0
+	}
+	return msg
+}
+
+// probe asks whether name is in use and tells what it is wanted for (RFC 6762 section 8.1). ANY is the question of the
+// RFC; an address is asked for besides, because responders in the field (python-zeroconf, pion) give none to ANY. It is
+// one type only: to a type it lacks, python-zeroconf replies what [parse] cannot mend. No unicast reply is asked for: one
+// to a shared port reaches only one of the programs that share it.
+func probe(name string, l link) *dns.Msg {
+	address := dns.TypeA
+	if len(l.v4) == 0 {
+		address = dns.TypeAAAA
+	}
+	msg := &dns.Msg{Ns: addressRecords(name, l.addrs())}
+	for _, t := range [...]uint16{dns.TypeANY, address} {
+		msg.Question = append(msg.Question, dns.Question{Name: name, Qtype: t, Qclass: dns.ClassINET})
+	}
+	msg.Compress = true
+	return msg
+}
+
+// addressOf is the address a record gives name, if it gives one.
+func addressOf(rr dns.RR, name string) (netip.Addr, bool) {
+	if !strings.EqualFold(rr.Header().Name, name) {
+		return netip.Addr{}, false
+	}
+	switch rr := rr.(type) {
+	case *dns.A:
+		ip, ok := netip.AddrFromSlice(rr.A)
+		return ip.Unmap(), ok
+	case *dns.AAAA:
+		return netip.AddrFromSlice(rr.AAAA)
+	}
+	return netip.Addr{}, false
+}

@@ -1,0 +1,119 @@
+package robot
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+
+	"perch/agent"
+	"perch/voice"
+)
+
+// sharedEncoder is the one encoder of a session. A cancelled turn may still be
+// inside the synthesizer when the next one begins to speak, so it belongs to
+// the latest turn that asked, and the others' sound goes nowhere.
+type sharedEncoder struct {
+	mu      sync.Mutex
+	encoder *voice.Encoder
+	owner   *turn
+}
+
+// of makes the encoder the turn's own.
+func (e *sharedEncoder) of(t *turn) turnEncoder {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.owner != t {
+		e.owner = t
+		_ = e.encoder.Reset() // an encoder that cannot be reset fails on its next frame, where it is told
+	}
+	return turnEncoder{e, t}
+}
+
+// turnEncoder is the encoder in the hands of one turn.
+type turnEncoder struct {
+	shared *sharedEncoder
+	turn   *turn
+}
+
+func (e turnEncoder) encode(ctx context.Context, pcm []int16, out func([]byte) error) error {
+	e.shared.mu.Lock()
+	defer e.shared.mu.Unlock()
+	if e.shared.owner != e.turn || ctx.Err() != nil {
+		return context.Canceled
+	}
+	return e.shared.encoder.Encode(pcm, out)
+}
+
+func (e turnEncoder) flush(ctx context.Context, out func([]byte) error) error {
+	e.shared.mu.Lock()
+	defer e.shared.mu.Unlock()
+	if e.shared.owner != e.turn || ctx.Err() != nil {
+		return context.Canceled
+	}
+	return e.shared.encoder.Flush(out)
+}
+
+// Phrases are what the appliance says by itself when an engine is away, by
+// name: "misheard", "failed", "deaf". Each may begin with an emoji.
+type Phrases func(name string) string
+
+// phrase is one of them, ready to play.
+type phrase struct {
+	face    agent.Emotion
+	text    string
+	packets [][]byte
+}
+
+// phrasebook holds phrases synthesized ahead, so that they can be said when
+// nothing else can.
+type phrasebook struct {
+	mu   sync.Mutex
+	made map[string]phrase
+}
+
+func (b *phrasebook) get(name string) (phrase, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p, ok := b.made[name]
+	return p, ok
+}
+
+// prepare synthesizes the phrases. One that cannot be made is shown without
+// sound, until it is prepared again.
+func (b *phrasebook) prepare(ctx context.Context, texts Phrases, mouth voice.Synthesizer, o voice.Options, log *slog.Logger) {
+	for _, name := range []string{"misheard", "failed", "deaf"} {
+		p := phrase{}
+		p.face, p.text = agent.SplitEmotion(texts(name))
+		if p.text == "" {
+			continue
+		}
+		packets, err := synthesize(ctx, p.text, mouth, o)
+		if err != nil && ctx.Err() == nil {
+			log.Warn("a phrase could not be synthesized ahead", "phrase", name, "err", err)
+		}
+		p.packets = packets
+		b.mu.Lock()
+		if b.made == nil {
+			b.made = map[string]phrase{}
+		}
+		b.made[name] = p
+		b.mu.Unlock()
+	}
+}
+
+func synthesize(ctx context.Context, text string, mouth voice.Synthesizer, o voice.Options) ([][]byte, error) {
+	encoder, err := voice.NewEncoder(voice.SpeakerRate)
+	if err != nil {
+		return nil, err
+	}
+	var packets [][]byte
+	keep := func(p []byte) error {
+		packets = append(packets, append([]byte(nil), p...))
+		return nil
+	}
+	err = mouth.Synthesize(ctx, text, o, func(pcm []int16) error { return encoder.Encode(pcm, keep) })
+	if err == nil {
+		err = encoder.Flush(keep)
+	}
+	return packets, err
+}

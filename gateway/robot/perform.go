@@ -1,0 +1,179 @@
+package robot
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"perch/agent"
+	"perch/device/xiaozhi"
+	"perch/event"
+	"perch/voice"
+)
+
+// perform carries out one effect. It does not block.
+func (s *session) perform(ctx context.Context, e effect) {
+	switch e := e.(type) {
+	case send:
+		s.send(e.message)
+	case publish:
+		s.publish(e.event)
+	case welcome:
+		s.welcome(e.hello)
+	case deliver:
+		s.deliver(e.payload)
+	case listenNew:
+		s.ear.reset()
+	case beginTurn:
+		s.beginTurn(ctx, e.turnStart)
+	case giveUtterance:
+		s.startUtterance()
+		select {
+		case s.turn.utterances <- s.utterance:
+		default: // the one before has not been looked at; it is the answer
+		}
+	case finishUtterance:
+		s.finishUtterance()
+	case answerAsk:
+		select {
+		case s.turn.answers <- e.Answer:
+		default: // answered already
+		}
+	case cancelTurn:
+		speaking := s.stopTurn()
+		s.keepTurn(event.EndCancelled)
+		if speaking || e.abort {
+			s.send(xiaozhi.TTSStop{})
+		}
+	case endTurn:
+		s.endTurn(e)
+	case closeChannel:
+		s.closedWhy = e.why
+	}
+}
+
+// welcome answers a hello, and asks a robot that has tools for their list.
+func (s *session) welcome(h xiaozhi.Hello) {
+	s.send(xiaozhi.Welcome{Session: s.id, Audio: xiaozhi.AudioParams{
+		SampleRate: voice.SpeakerRate, FrameDuration: int(voice.FrameDuration.Milliseconds()),
+	}})
+	s.publish(event.RobotOnline{Framing: int(s.framing)})
+	if !h.Features.MCP {
+		return
+	}
+	if err := s.toolbox.start(s.Version); err != nil {
+		s.log.Warn("the robot was not asked for its tools", "err", err)
+	}
+}
+
+func (s *session) deliver(payload []byte) {
+	listed, err := s.toolbox.deliver(payload)
+	if err != nil {
+		s.log.Warn("the robot's MCP answer cannot be used", "err", err)
+		return
+	}
+	if listed != nil {
+		s.Robots.KeepTools(s.robot.ID, listed)
+		s.publish(event.ToolsListed{Count: len(listed)})
+	}
+}
+
+func (s *session) beginTurn(ctx context.Context, start turnStart) {
+	ctx, cancel := context.WithCancel(ctx)
+	t := newTurn(s, start, cancel)
+	s.turn, s.said = t, nil
+	s.turnCount++
+	s.writer.play(t.playback)
+	var u *voice.Utterance
+	if start.utterance {
+		u = s.startUtterance()
+	} else {
+		t.clock.begin(time.Now())
+	}
+	s.turns.Go(func() {
+		defer cancel()
+		t.run(ctx, u)
+	})
+}
+
+// startUtterance begins to collect sound, with the moment before speech was
+// found.
+func (s *session) startUtterance() *voice.Utterance {
+	s.utterance = voice.NewUtterance()
+	s.ear.before(s.utterance.Write)
+	return s.utterance
+}
+
+func (s *session) finishUtterance() {
+	if s.turn != nil {
+		// Speech ended when silence began, which the end-pointer waited out.
+		s.turn.clock.begin(time.Now().Add(-s.ear.silence()))
+	}
+	s.utterance.Finish()
+	s.utterance = nil
+}
+
+// stopTurn cancels the turn and drops its playback. It reports whether the
+// robot was left speaking.
+func (s *session) stopTurn() (speaking bool) {
+	if s.turn == nil {
+		return false
+	}
+	s.turn.cancel()
+	speaking = s.turn.playback.cancel()
+	s.writer.play(nil)
+	if s.utterance != nil {
+		s.utterance.Finish()
+		s.utterance = nil
+	}
+	return speaking
+}
+
+// endTurn tells of a turn that has ended by itself. Of one that nothing came
+// of, such as a noise, there is nothing to tell.
+func (s *session) endTurn(e endTurn) {
+	s.writer.play(nil)
+	if e.end == event.EndFailed {
+		s.log.Warn("a turn failed", "err", e.reason)
+		s.publish(event.Fault{Part: "turn", Cause: e.reason})
+	}
+	if e.end != "" || len(s.said) > 0 {
+		if e.end == "" {
+			e.end = event.EndDone
+		}
+		s.publish(event.TurnEnded{End: e.end, Reason: e.reason, Stages: s.turn.clock.all()})
+		s.keepTurn(e.end)
+	}
+	s.turn = nil
+	if s.rebootAfter.Swap(false) {
+		s.send(xiaozhi.Reboot{})
+	}
+}
+
+// keepTurn writes down what was heard and what was really said, however the
+// turn ended.
+func (s *session) keepTurn(end string) {
+	t := s.turn
+	s.turn = nil
+	if t == nil {
+		return
+	}
+	now := time.Now()
+	words := strings.Join(s.said, " ")
+	if t.heard != "" {
+		s.Mind.Remembered(string(s.robot.ID), agent.Exchange{Heard: t.heard, Said: words}, now)
+	}
+	s.Records.turn(TurnRecord{
+		Robot: s.robot.ID, Session: s.id, At: now, Heard: t.heard, Said: words, End: end, Stages: t.clock.all(),
+	})
+}
+
+// perceived makes an event of a text the robot sent.
+func perceived(name, text string) event.Perceived {
+	data, err := json.Marshal(map[string]string{"text": text})
+	if err != nil {
+		panic(err) // a map of strings
+	}
+	return event.Perceived{Name: name, Data: data}
+}

@@ -1,0 +1,135 @@
+package robot
+
+import (
+	"fmt"
+	"iter"
+	"sync"
+	"time"
+
+	"perch/device"
+)
+
+// SessionRecord is what is kept of a session.
+type SessionRecord struct {
+	ID       string        `json:"id"`
+	Robot    device.ID     `json:"robot"`
+	Client   device.Client `json:"client"`
+	Firmware string        `json:"firmware,omitempty"`
+	Mode     string        `json:"mode,omitempty"`
+	Framing  int           `json:"framing"`
+	Opened   time.Time     `json:"opened"`
+	Closed   time.Time     `json:"closed,omitzero"` // zero while it is open
+	Why      string        `json:"why,omitempty"`
+	Turns    int           `json:"turns"`
+}
+
+// TurnRecord is what is kept of a turn. Stages are milliseconds from the end
+// of speech.
+type TurnRecord struct {
+	Robot   device.ID        `json:"robot"`
+	Session string           `json:"session"`
+	At      time.Time        `json:"at"`
+	Heard   string           `json:"heard"`
+	Said    string           `json:"said"`
+	End     string           `json:"end"`
+	Stages  map[string]int64 `json:"stages"`
+}
+
+// table is where records are kept. What is put soon may be lost in a power
+// cut with the last few seconds.
+type table[T any] interface {
+	PutSoon(key string, v T)
+	DeleteSoon(key string)
+	All() iter.Seq2[string, T]
+	Newest(n int) iter.Seq2[string, T]
+}
+
+// Records keeps the latest sessions and turns.
+type Records struct {
+	sessions table[SessionRecord]
+	turns    table[TurnRecord]
+	most     int
+
+	mu       sync.Mutex
+	open     map[string]SessionRecord
+	keys     map[string]string // of open sessions, by id
+	turnKeys []string          // oldest first
+	sessKeys []string
+	count    int
+}
+
+// NewRecords returns the records kept in two tables, the newest most of each.
+// Sessions that a crash left open are closed as interrupted.
+func NewRecords(sessions table[SessionRecord], turns table[TurnRecord], most int) *Records {
+	r := &Records{sessions: sessions, turns: turns, most: most, open: map[string]SessionRecord{}, keys: map[string]string{}}
+	for key, s := range sessions.All() {
+		r.sessKeys = append(r.sessKeys, key)
+		if s.Closed.IsZero() {
+			s.Closed, s.Why = s.Opened, "interrupted"
+			sessions.PutSoon(key, s)
+		}
+	}
+	for key := range turns.All() {
+		r.turnKeys = append(r.turnKeys, key)
+	}
+	return r
+}
+
+// key sorts by time, and tells apart what happened at the same one.
+func (r *Records) key(at time.Time) string {
+	r.count++
+	return fmt.Sprintf("%s-%06d", at.UTC().Format("20060102T150405.000000000"), r.count%1_000_000)
+}
+
+func (r *Records) opened(s SessionRecord) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := r.key(s.Opened)
+	r.open[s.ID], r.keys[s.ID] = s, key
+	r.sessions.PutSoon(key, s)
+	r.sessKeys = trim(append(r.sessKeys, key), r.most, r.sessions.DeleteSoon)
+}
+
+func (r *Records) closed(id, why, mode string, turns int, at time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.open[id]
+	s.Closed, s.Why, s.Mode, s.Turns = at, why, mode, turns
+	r.sessions.PutSoon(r.keys[id], s)
+	delete(r.open, id)
+	delete(r.keys, id)
+}
+
+func (r *Records) turn(t TurnRecord) {
+	if r.most == 0 {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := r.key(t.At)
+	r.turns.PutSoon(key, t)
+	r.turnKeys = trim(append(r.turnKeys, key), r.most, r.turns.DeleteSoon)
+}
+
+// trim drops the oldest keys beyond most.
+func trim(keys []string, most int, drop func(string)) []string {
+	for len(keys) > most {
+		drop(keys[0])
+		keys = keys[1:]
+	}
+	return keys
+}
+
+// Turns returns the latest turns, newest first, at most n.
+func (r *Records) Turns(n int) []TurnRecord { return newest(r.turns, n) }
+
+// Sessions returns the latest sessions, newest first, at most n.
+func (r *Records) Sessions(n int) []SessionRecord { return newest(r.sessions, n) }
+
+func newest[T any](kept table[T], n int) []T {
+	all := []T{}
+	for _, v := range kept.Newest(n) {
+		all = append(all, v)
+	}
+	return all
+}

@@ -1,0 +1,89 @@
+package robot
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+
+	"perch/device"
+	"perch/device/xiaozhi"
+	"perch/gateway/door"
+	"perch/gateway/socket"
+)
+
+// Routes mounts the robots' WebSocket. It has no body and no lock but the
+// token that the bootstrap gave the robot.
+func (s *Server) Routes(r gin.IRouter) {
+	open := func(c *gin.Context) {
+		if err := s.open(c.Writer, c.Request); err != nil {
+			_ = c.Error(err)
+		}
+	}
+	r.GET("/xiaozhi/v1/", open)
+	r.GET("/xiaozhi/v1", open)
+}
+
+// open admits a robot and holds its session.
+func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
+	id, client, token := identity(r)
+	robotID, err := device.ParseID(id)
+	if err != nil {
+		return &door.Fault{Word: "no_device_id", Sentence: "the Device-Id header must hold the robot's MAC address: " + err.Error(), HTTP: http.StatusBadRequest}
+	}
+	known, err := s.options.Robots.Admit(robotID, client, token)
+	if err != nil {
+		s.options.Log.Warn("a robot was turned away: its token is missing or wrong; it gets one when it boots, once it is adopted",
+			"robot", robotID, "address", r.RemoteAddr)
+		return &door.Fault{Word: "wrong_token", Sentence: "the token is missing or wrong; a robot gets one from this appliance when it boots", HTTP: http.StatusUnauthorized}
+	}
+	conn, err := socket.Accept(w, r, socket.Options{MaxMessage: xiaozhi.MaxMessage + 1})
+	if err != nil {
+		return nil // Accept has answered
+	}
+	t := &webSocket{conn: conn, framing: framing(r), bad: s.complainOnce(robotID)}
+	if err := s.serve(t, known, client, t.framing); err != nil && !errors.Is(err, ErrStopping) {
+		s.options.Log.Error("a robot's session could not be held", "robot", robotID, "err", err)
+	}
+	return nil
+}
+
+// identity is who the request says it is: by header as the firmware does, or
+// by query as browser clients must.
+func identity(r *http.Request) (id string, c device.Client, token string) {
+	value := func(header, query string) string {
+		if v := r.Header.Get(header); v != "" {
+			return v
+		}
+		return r.URL.Query().Get(query)
+	}
+	token = value("Authorization", "authorization")
+	if bearer, found := strings.CutPrefix(token, "Bearer "); found {
+		token = bearer
+	}
+	return value("Device-Id", "device-id"), device.NewClient(value("Client-Id", "client-id")), token
+}
+
+// framing is what the robot's flash says; a client that does not say uses
+// plain packets.
+func framing(r *http.Request) xiaozhi.Framing {
+	n, err := strconv.Atoi(r.Header.Get("Protocol-Version"))
+	if f := xiaozhi.Framing(n); err == nil && f.Valid() {
+		return f
+	}
+	return xiaozhi.Framing1
+}
+
+// complainOnce logs the first frame that is none, and no others: a robot with
+// the wrong framing sends seventeen a second.
+func (s *Server) complainOnce(id device.ID) func(error) {
+	said := false
+	return func(err error) {
+		if !said {
+			s.options.Log.Warn("the robot sends frames that do not fit its framing; such frames are dropped", "robot", id, "err", err)
+		}
+		said = true
+	}
+}

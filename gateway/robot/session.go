@@ -1,0 +1,251 @@
+package robot
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"perch/device"
+	"perch/device/xiaozhi"
+	"perch/event"
+	"perch/gateway/socket"
+	"perch/voice"
+)
+
+// session is one open channel of a robot. Four goroutines share it, each with
+// one duty:
+//
+//	read   socket to messages
+//	loop   owns the state, and never blocks
+//	turn   at most one; lives as long as its context
+//	write  the only one that sends, and the one that owns time
+type session struct {
+	*Options
+	id        string
+	robot     device.Robot
+	framing   xiaozhi.Framing
+	transport transport
+	log       *slog.Logger
+	phrases   *phrasebook
+
+	incoming chan frame    // from read
+	inputs   chan posted   // from turns, and from the house
+	reported chan struct{} // from write: look at the playback's progress
+
+	writer  *writer
+	toolbox *toolbox
+	encoder sharedEncoder
+
+	muted       atomic.Bool
+	rebootAfter atomic.Bool
+	replaced    atomic.Bool // another session of the robot has taken its place
+
+	// Of the loop.
+	state     state
+	ear       ear
+	turn      *turn
+	turns     sync.WaitGroup
+	utterance *voice.Utterance
+	said      []string
+	turnCount int
+	closedWhy string
+	badAudio  int
+}
+
+// frame is a message as read, in the reader's memory until it is handled.
+type frame struct {
+	message xiaozhi.FromRobot // nil for audio
+	audio   xiaozhi.Audio
+}
+
+// incomingFrames is how many messages may wait for the loop: some seconds of
+// sound, more than it ever falls behind.
+const incomingFrames = 64
+
+func newSession(o *Options, t transport, robot device.Robot, f xiaozhi.Framing, id string, phrases *phrasebook) (*session, error) {
+	encoder, err := voice.NewEncoder(voice.SpeakerRate)
+	if err != nil {
+		return nil, err
+	}
+	ear, err := newEar(o.Silence)
+	if err != nil {
+		return nil, err
+	}
+	s := &session{
+		Options: o, id: id, robot: robot, framing: f, transport: t, phrases: phrases,
+		log:      o.Log.With("robot", robot.ID, "session", id),
+		incoming: make(chan frame, incomingFrames), inputs: make(chan posted, incomingFrames),
+		reported: make(chan struct{}, 1), writer: newWriter(t, id), ear: ear,
+	}
+	s.encoder.encoder = encoder
+	s.toolbox = newToolbox(robot.KnownTools(), s.sendRPC)
+	s.state = state{opened: time.Now(), timing: timing{
+		hello: helloWithin, idle: o.Idle, stalled: stalledAfter, longest: voice.LongestUtterance,
+	}}
+	return s, nil
+}
+
+// Limits of a session.
+const (
+	helloWithin  = 10 * time.Second
+	stalledAfter = 1200 * time.Millisecond // without a packet, an utterance is over
+)
+
+// run holds the session until it ends, and returns why it did.
+func (s *session) run(ctx context.Context) string {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		defer close(s.incoming)
+		s.read()
+	})
+	writeCtx, stopWriting := context.WithCancel(context.WithoutCancel(ctx))
+	writeEnded := make(chan error, 1)
+	wg.Go(func() { writeEnded <- s.writer.run(writeCtx) })
+
+	s.loop(ctx, writeEnded)
+
+	s.toolbox.close()
+	s.stopTurn()
+	s.writer.play(nil)
+	stopWriting()
+	s.turns.Wait()
+	s.transport.Close(socket.Normal, s.closedWhy)
+	for range s.incoming { // let read see that the transport is closed
+	}
+	wg.Wait()
+	return s.closedWhy
+}
+
+// read turns what arrives into messages. It ends with the transport.
+func (s *session) read() {
+	// Frames in the channel keep the memory their audio was copied to, so
+	// there is one more buffer than can wait, one being handled, one filling.
+	var buffers [incomingFrames + 2][]byte
+	for n := 0; ; n = (n + 1) % len(buffers) {
+		text, audio, isText, err := s.transport.Receive()
+		if err != nil {
+			if errors.Is(err, socket.ErrTooBig) {
+				s.log.Warn("the robot sent a message that is too big; the channel is closed", "limit", xiaozhi.MaxMessage+1)
+			}
+			return
+		}
+		if !isText {
+			buffers[n] = append(buffers[n][:0], audio.Opus...)
+			audio.Opus = buffers[n]
+			s.incoming <- frame{audio: audio}
+			continue
+		}
+		m, err := xiaozhi.ParseFromRobot(text)
+		if err != nil {
+			s.log.Warn("the robot sent a message that cannot be read; it is ignored", "err", err)
+			continue
+		}
+		s.incoming <- frame{message: m}
+	}
+}
+
+// posted is an input on its way to the loop. What a turn posted before it was
+// cancelled does not concern the next one.
+type posted struct {
+	from *turn // nil from the house
+	input
+}
+
+// post gives the loop an input. The turn and the house do; they may wait.
+func (s *session) post(ctx context.Context, from *turn, in input) {
+	select {
+	case s.inputs <- posted{from, in}:
+	case <-ctx.Done():
+	}
+}
+
+// loop owns the state. It ends when the step closes the channel, when the
+// robot does, or with ctx.
+func (s *session) loop(ctx context.Context, writeEnded <-chan error) {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for s.state.phase != closing {
+		armed := s.state.due()
+		if !armed.IsZero() {
+			timer.Reset(time.Until(armed))
+		}
+		select {
+		case f, open := <-s.incoming:
+			if !open {
+				s.input(ctx, hangUp{"the robot closed the channel"})
+				return
+			}
+			s.frame(ctx, f)
+		case in := <-s.inputs:
+			if in.from == nil || in.from == s.turn {
+				s.input(ctx, in.input)
+			}
+		case <-s.reported:
+			s.progress(ctx)
+		case err := <-writeEnded:
+			s.log.Info("the robot cannot be reached any more", "err", err)
+			s.input(ctx, hangUp{"sending failed"})
+		case <-timer.C:
+			s.input(ctx, tick{})
+		case <-ctx.Done():
+			s.input(ctx, hangUp{"the appliance stops"})
+		}
+	}
+}
+
+// input runs one step and carries out its effects.
+func (s *session) input(ctx context.Context, in input) {
+	var effects []effect
+	s.state, effects = step(s.state, time.Now(), in)
+	for _, e := range effects {
+		s.perform(ctx, e)
+	}
+}
+
+func (s *session) frame(ctx context.Context, f frame) {
+	if f.message != nil {
+		s.input(ctx, said{f.message})
+		return
+	}
+	s.sound(ctx, f.audio)
+}
+
+// progress looks at what the writer has done with the current playback.
+func (s *session) progress(ctx context.Context) {
+	if s.turn == nil {
+		return
+	}
+	p := s.turn.playback.progress()
+	if !p.first.IsZero() {
+		s.turn.clock.markAt("first_packet", p.first)
+	}
+	s.said = append(s.said, p.said...)
+	s.input(ctx, played{p})
+}
+
+// send gives a message to the writer's lane of now. A robot that does not
+// read is let go.
+func (s *session) send(m xiaozhi.ToRobot) {
+	select {
+	case s.writer.now <- m:
+	default:
+		s.log.Warn("the robot does not read what it is sent; the channel is closed")
+		s.transport.Close(socket.TryLater, "too slow")
+	}
+}
+
+func (s *session) sendRPC(r xiaozhi.Request) error {
+	select {
+	case s.writer.now <- xiaozhi.ToMCP{Payload: r.Append(nil)}:
+		return nil
+	default:
+		return ErrChannelClosed
+	}
+}
+
+func (s *session) publish(e event.Event) { s.Bus.Publish(s.robot.ID, s.id, e) }

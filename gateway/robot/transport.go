@@ -1,0 +1,49 @@
+package robot
+
+import (
+	"perch/device/xiaozhi"
+	"perch/gateway/socket"
+)
+
+// transport is the channel to a robot. Receive is called by one goroutine and
+// the Sends by one other; Close by any, and more than once.
+type transport interface {
+	// Receive waits for a message: a text, or audio. What it returns is
+	// valid until the next call.
+	Receive() (text []byte, audio xiaozhi.Audio, isText bool, err error)
+	SendText(text []byte) error
+	SendAudio(a xiaozhi.Audio) error
+	// Close ends the channel and wakes Receive.
+	Close(code int, reason string)
+}
+
+// webSocket is the transport of the firmware.
+type webSocket struct {
+	conn    *socket.Conn
+	framing xiaozhi.Framing
+	buf     []byte
+	bad     func(error) // told of frames that are none
+}
+
+func (t *webSocket) Receive() ([]byte, xiaozhi.Audio, bool, error) {
+	for {
+		isText, data, err := t.conn.Receive()
+		if err != nil || isText {
+			return data, xiaozhi.Audio{}, isText, err
+		}
+		audio, err := t.framing.Parse(data)
+		if err == nil {
+			return nil, audio, false, nil
+		}
+		t.bad(err)
+	}
+}
+
+func (t *webSocket) SendText(text []byte) error { return t.conn.SendText(text) }
+
+func (t *webSocket) SendAudio(a xiaozhi.Audio) error {
+	t.buf = t.framing.Append(t.buf[:0], a)
+	return t.conn.SendBinary(t.buf)
+}
+
+func (t *webSocket) Close(code int, reason string) { t.conn.Close(code, reason) }

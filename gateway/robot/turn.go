@@ -1,0 +1,232 @@
+package robot
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"perch/agent"
+	"perch/device"
+	"perch/event"
+	"perch/voice"
+)
+
+// turn is one turn under way: from an utterance, a text or a sentence to say,
+// to the speech queued in its playback. One goroutine runs it, and lives as
+// long as its context and whatever C call it is in.
+type turn struct {
+	session    *session
+	start      turnStart
+	playback   *playback
+	utterances chan *voice.Utterance // of a question's answers
+	answers    chan agent.Answer     // of a question, from the loop
+	cancel     context.CancelFunc
+
+	clock stages
+	heard string
+	end   agent.End
+}
+
+// newTurn is called by the loop.
+func newTurn(s *session, start turnStart, cancel context.CancelFunc) *turn {
+	return &turn{
+		session: s, start: start, cancel: cancel, playback: newPlayback(s.reported),
+		utterances: make(chan *voice.Utterance, 1), answers: make(chan agent.Answer, 1), end: agent.Continue,
+	}
+}
+
+// run is the turn's goroutine.
+func (t *turn) run(ctx context.Context, u *voice.Utterance) {
+	end, reason := t.perform(ctx, u)
+	if err := t.flush(ctx); err != nil || ctx.Err() != nil {
+		return // cancelled: the loop has said so already
+	}
+	// The end of the playback is queued before the loop hears of the turn's
+	// end, so the loop sees both in either order.
+	if t.playback.add(ctx, item{end: true}) == nil {
+		t.post(ctx, finished{end, reason})
+	}
+}
+
+func (t *turn) post(ctx context.Context, in input) { t.session.post(ctx, t, in) }
+
+// perform does the turn and says how it ended: "" where nothing came of it.
+func (t *turn) perform(ctx context.Context, u *voice.Utterance) (end, reason string) {
+	var err error
+	switch {
+	case t.start.say != "":
+		err = t.speak(ctx, t.start.say)
+	case t.start.utterance:
+		var text string
+		text, err = t.listen(ctx, u)
+		if err != nil || text == "" {
+			break
+		}
+		t.heard = text
+		t.post(ctx, heard{text})
+		err = t.think(ctx)
+	default:
+		t.heard = t.start.text
+		t.post(ctx, heard{t.start.text})
+		err = t.think(ctx)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return event.EndCancelled, ""
+	case err != nil:
+		return event.EndFailed, err.Error()
+	case t.start.utterance && t.heard == "":
+		return "", ""
+	}
+	return string(t.end), ""
+}
+
+// listen has an utterance recognized while it is spoken. It answers a refused
+// one aloud where the step said so; the text is then empty.
+func (t *turn) listen(ctx context.Context, u *voice.Utterance) (string, error) {
+	transcript, err := t.session.Ears.Recognize(ctx, u, t.session.Speech)
+	t.clock.mark("recognized")
+	switch {
+	case ctx.Err() != nil:
+		return "", ctx.Err()
+	case err != nil:
+		t.sayPhrase(ctx, "deaf")
+		return "", fmt.Errorf("recognize: %w", err)
+	case transcript.Refused:
+		t.post(ctx, misheard{})
+		if t.start.aloud {
+			t.sayPhrase(ctx, "misheard")
+		}
+		return "", nil
+	}
+	return strings.TrimSpace(transcript.Text), nil
+}
+
+// think has the mind answer, and says so where it cannot.
+func (t *turn) think(ctx context.Context) error {
+	s := t.session
+	err := s.Mind.Answer(ctx, agent.Turn{
+		Conversation: string(s.robot.ID), Robot: s.robot.ID, Session: s.id, Text: t.heard,
+		Now: time.Now().In(s.Zone), Language: s.Speech.Language, Body: body{s},
+	}, func(r agent.Reply) error { return t.take(ctx, r) })
+	if err != nil && ctx.Err() == nil {
+		t.sayPhrase(ctx, "failed")
+	}
+	return err
+}
+
+// take carries out one reply.
+func (t *turn) take(ctx context.Context, r agent.Reply) error {
+	t.clock.mark("answered")
+	switch r := r.(type) {
+	case agent.Felt:
+		return t.playback.add(ctx, item{face: &r.Emotion})
+	case agent.Say:
+		return t.speak(ctx, r.Text)
+	case agent.Ask:
+		return t.ask(ctx, r)
+	case agent.Done:
+		t.end = r.End
+	}
+	return ctx.Err()
+}
+
+// speak queues a sentence and its packets as they are synthesized.
+func (t *turn) speak(ctx context.Context, text string) error {
+	if err := t.playback.add(ctx, item{sentence: &text}); err != nil {
+		return err
+	}
+	encoder := t.session.encoder.of(t)
+	err := t.session.Mouth.Synthesize(ctx, text, t.session.Speech, func(pcm []int16) error {
+		t.clock.mark("synthesized")
+		return encoder.encode(ctx, pcm, t.packet(ctx))
+	})
+	if err != nil && ctx.Err() == nil {
+		return fmt.Errorf("speak: %w", err)
+	}
+	return err
+}
+
+// flush queues what is left of the speech. Between sentences that is carried
+// over instead, so that they join without a click.
+func (t *turn) flush(ctx context.Context) error {
+	return t.session.encoder.of(t).flush(ctx, t.packet(ctx))
+}
+
+func (t *turn) packet(ctx context.Context) func([]byte) error {
+	return func(p []byte) error {
+		return t.playback.add(ctx, item{packet: append([]byte(nil), p...)})
+	}
+}
+
+// sayPhrase plays one of the small set of sentences that were synthesized
+// ahead, for when an engine is away. Its errors change nothing: the turn has
+// failed already.
+func (t *turn) sayPhrase(ctx context.Context, name string) {
+	p, ok := t.session.phrases.get(name)
+	if !ok {
+		return
+	}
+	_ = t.playback.add(ctx, item{face: &p.face})
+	_ = t.playback.add(ctx, item{sentence: &p.text})
+	for _, packet := range p.packets {
+		if t.playback.add(ctx, item{packet: packet}) != nil {
+			return
+		}
+	}
+}
+
+// ask puts a question and waits for its answer, which may be a touch, words,
+// or nothing in time. A channel that closes is a no.
+func (t *turn) ask(ctx context.Context, q agent.Ask) error {
+	answer := agent.Answer{Outcome: agent.AnswerClosed}
+	defer func() { q.Answer(answer) }()
+	if err := t.speak(ctx, q.Text); err != nil {
+		return err
+	}
+	if err := t.flush(ctx); err != nil {
+		return err
+	}
+	t.post(ctx, askedFor{q.ID, q.Text})
+	if err := t.playback.add(ctx, item{pause: &q.Within}); err != nil {
+		return err
+	}
+	for {
+		select {
+		case answer = <-t.answers:
+			t.post(ctx, replied{q.ID})
+			return nil
+		case u := <-t.utterances:
+			transcript, err := t.session.Ears.Recognize(ctx, u, t.session.Speech)
+			if err != nil {
+				return fmt.Errorf("recognize an answer: %w", err)
+			}
+			if transcript.Refused || strings.TrimSpace(transcript.Text) == "" {
+				t.post(ctx, misheard{})
+				continue // the question still stands, until its time is over
+			}
+			answer = agent.Answer{Outcome: agent.AnswerGiven, Text: transcript.Text}
+			t.post(ctx, heard{transcript.Text})
+			t.post(ctx, replied{q.ID})
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// body is the robot as a brain sees it.
+type body struct{ s *session }
+
+func (b body) Tools() []device.Tool { return b.s.toolbox.Tools() }
+
+func (b body) Call(ctx context.Context, name string, arguments map[string]any) (string, error) {
+	return b.s.toolbox.Call(ctx, name, arguments)
+}
+
+// Reboot has the robot restarted when the turn has been spoken.
+func (b body) Reboot(context.Context) error {
+	b.s.rebootAfter.Store(true)
+	return nil
+}

@@ -1,0 +1,147 @@
+// Package socket is a WebSocket as every door here uses one: one goroutine
+// receives, one sends, every send has a deadline, every message a size limit,
+// and closing closes TCP itself, because a robot never answers a close frame.
+package socket
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/gorilla/websocket"
+)
+
+// Close codes (RFC 6455 section 7.4.1).
+const (
+	Normal      = websocket.CloseNormalClosure
+	GoingAway   = websocket.CloseGoingAway
+	BadData     = websocket.CloseUnsupportedData
+	Violation   = websocket.ClosePolicyViolation
+	TooBig      = websocket.CloseMessageTooBig
+	ServerError = websocket.CloseInternalServerErr
+	TryLater    = websocket.CloseTryAgainLater
+)
+
+// Options of a socket.
+type Options struct {
+	MaxMessage int           // bytes in a received message; more end the socket with TooBig
+	SendWithin time.Duration // 0 is 10 s
+	Header     http.Header   // sent by Dial
+}
+
+// ErrTooBig is returned by Receive for a message over MaxMessage.
+var ErrTooBig = errors.New("message too big")
+
+// Conn is one WebSocket.
+type Conn struct {
+	ws         *websocket.Conn
+	sendWithin time.Duration
+	buf        []byte
+	once       sync.Once
+}
+
+// Accept answers an upgrade request. Whose Origin may come is for the door
+// before it to say; here every one is taken. On an error the answer has been
+// written.
+func Accept(w http.ResponseWriter, r *http.Request, o Options) (*Conn, error) {
+	up := websocket.Upgrader{
+		ReadBufferSize: 4096, WriteBufferSize: 4096, HandshakeTimeout: 10 * time.Second,
+		CheckOrigin: func(*http.Request) bool { return true },
+	}
+	ws, err := up.Upgrade(w, r, nil)
+	if err != nil {
+		return nil, fmt.Errorf("upgrade to a WebSocket: %w", err)
+	}
+	return wrap(ws, o), nil
+}
+
+// ErrRefused is wrapped by Dial where the server answered with an HTTP
+// status instead of an upgrade.
+var ErrRefused = errors.New("refused")
+
+// Dial opens a WebSocket to url.
+func Dial(ctx context.Context, url string, o Options) (*Conn, error) {
+	d := websocket.Dialer{HandshakeTimeout: 10 * time.Second, ReadBufferSize: 4096, WriteBufferSize: 4096}
+	ws, answer, err := d.DialContext(ctx, url, o.Header)
+	if err != nil {
+		if answer != nil {
+			text, _ := io.ReadAll(io.LimitReader(answer.Body, 500))
+			return nil, fmt.Errorf("%w: %s answered %s: %s", ErrRefused, url, answer.Status, text)
+		}
+		return nil, fmt.Errorf("open %s: %w", url, err)
+	}
+	return wrap(ws, o), nil
+}
+
+func wrap(ws *websocket.Conn, o Options) *Conn {
+	ws.SetReadLimit(int64(o.MaxMessage))
+	if o.SendWithin == 0 {
+		o.SendWithin = 10 * time.Second
+	}
+	return &Conn{ws: ws, sendWithin: o.SendWithin, buf: make([]byte, 0, 1024)}
+}
+
+// Receive waits for the next message. The bytes are valid until the next
+// call. Any error is final: io.EOF where the other side is gone, with or
+// without a close frame, which is how a robot ends every talk.
+func (c *Conn) Receive() (isText bool, data []byte, err error) {
+	kind, r, err := c.ws.NextReader()
+	if err != nil {
+		return false, nil, ended(err)
+	}
+	c.buf = c.buf[:0]
+	for {
+		if len(c.buf) == cap(c.buf) {
+			c.buf = append(c.buf, 0)[:len(c.buf)]
+		}
+		n, err := r.Read(c.buf[len(c.buf):cap(c.buf)])
+		c.buf = c.buf[:len(c.buf)+n]
+		if err == io.EOF {
+			return kind == websocket.TextMessage, c.buf, nil
+		}
+		if err != nil {
+			return false, nil, ended(err)
+		}
+	}
+}
+
+// ended tells the errors of a socket's end apart.
+func ended(err error) error {
+	var closed *websocket.CloseError
+	switch {
+	case errors.Is(err, websocket.ErrReadLimit):
+		return ErrTooBig
+	case errors.As(err, &closed), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return io.EOF
+	}
+	return fmt.Errorf("receive: %w", err)
+}
+
+// SendText sends a text message.
+func (c *Conn) SendText(text []byte) error { return c.send(websocket.TextMessage, text) }
+
+// SendBinary sends a binary message.
+func (c *Conn) SendBinary(data []byte) error { return c.send(websocket.BinaryMessage, data) }
+
+func (c *Conn) send(kind int, data []byte) error {
+	if err := c.ws.SetWriteDeadline(time.Now().Add(c.sendWithin)); err != nil {
+		return fmt.Errorf("set a deadline: %w", err)
+	}
+	return c.ws.WriteMessage(kind, data)
+}
+
+// Close sends a close frame, where that still goes through at once, and
+// closes the connection, which ends a Receive under way. It may be called
+// from any goroutine and more than once.
+func (c *Conn) Close(code int, reason string) {
+	c.once.Do(func() {
+		frame := websocket.FormatCloseMessage(code, reason[:min(len(reason), 120)])
+		// The other side may be long gone; nothing depends on this frame.
+		_ = c.ws.WriteControl(websocket.CloseMessage, frame, time.Now().Add(time.Second))
+		_ = c.ws.Close()
+	})
+}

@@ -1,0 +1,227 @@
+// Package ota is a robot's first contact: the request it makes when it boots,
+// answered with where to connect, what the time is and, later, which firmware
+// to run. A wrong answer here puts a robot into a boot loop, so the reply is a
+// type that cannot hold one: no key over 15 characters, numbers that are
+// numbers, no mqtt section.
+package ota
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"perch/device"
+	"perch/event"
+)
+
+// registry knows who may connect.
+type registry interface {
+	CheckIn(c device.CheckIn, now time.Time) (device.Robot, device.Admission, error)
+	Get(id device.ID) (device.Robot, error)
+}
+
+// publisher is the bus.
+type publisher interface {
+	Publish(robot device.ID, session string, e event.Event)
+}
+
+// Options are what the bootstrap needs.
+type Options struct {
+	Robots    registry
+	Bus       publisher
+	Zone      *time.Location
+	PublicURL string // "http://host:port"; empty takes each request's own Host
+	Framing   int    // binary framing robots are told to use: 1, 2 or 3
+	Log       *slog.Logger
+}
+
+// Service answers robots that boot.
+type Service struct{ o Options }
+
+// New returns the service.
+func New(o Options) *Service { return &Service{o} }
+
+// Request is a check-in as it came. The headers say who it is; the body, which
+// the firmware does not escape, only tells more where it can be read.
+type Request struct {
+	Host      string // of the request, with the port where it has one
+	DeviceID  string
+	ClientID  string
+	UserAgent string // "<board>/<version>"
+	Language  string
+	Address   string // of the robot
+	Body      []byte
+}
+
+// Reply is the bootstrap as the firmware parses it.
+type Reply struct {
+	ServerTime serverTime  `json:"server_time"`
+	Firmware   firmware    `json:"firmware"`
+	WebSocket  webSocket   `json:"websocket"`
+	Activation *activation `json:"activation,omitempty"`
+}
+
+type serverTime struct {
+	Timestamp int64 `json:"timestamp"`       // milliseconds
+	Offset    int   `json:"timezone_offset"` // minutes, added to the time by the robot
+}
+
+// firmware with an empty URL offers nothing. The version must begin with a
+// digit in every part, or the robot aborts; "0" is newer than nothing.
+type firmware struct {
+	Version string `json:"version"`
+	URL     string `json:"url"`
+}
+
+// webSocket is copied by the robot key by key into its flash and kept there:
+// a token or version left out would leave an earlier one in force.
+type webSocket struct {
+	URL     string `json:"url"`
+	Token   string `json:"token"`
+	Version int    `json:"version"`
+}
+
+// activation keeps the robot asking until its owner has adopted it.
+type activation struct {
+	Message   string `json:"message"`
+	Code      string `json:"code"`
+	Challenge string `json:"challenge"`
+}
+
+// fault is an error of the bootstrap as a robot's owner may see it.
+type fault struct {
+	code   string
+	status int
+	text   string
+}
+
+func (f *fault) Error() string { return f.text }
+func (f *fault) Code() string  { return f.code }
+func (f *fault) Status() int   { return f.status }
+
+// CheckIn answers a robot that has booted.
+func (s *Service) CheckIn(r Request, now time.Time) (Reply, error) {
+	checkIn, err := s.read(r)
+	if err != nil {
+		return Reply{}, err
+	}
+	_, unknown := s.o.Robots.Get(checkIn.ID)
+	robot, admission, err := s.o.Robots.CheckIn(checkIn, now)
+	if err != nil {
+		return Reply{}, &fault{"full", http.StatusServiceUnavailable, err.Error()}
+	}
+	s.o.Bus.Publish(robot.ID, "", event.RobotSeen{
+		Board: robot.Board, Firmware: robot.Firmware, Address: robot.Address, New: unknown != nil, Waiting: admission.Token == "",
+	})
+	if admission.Token == "" {
+		s.o.Log.Warn("a robot waits for its owner; adopt it with: perch adopt "+string(robot.ID), "robot", robot.ID, "address", robot.Address)
+	} else {
+		s.o.Log.Info("a robot has booted", "robot", robot.ID, "board", robot.Board, "firmware", robot.Firmware, "address", robot.Address)
+	}
+	return s.reply(checkIn.BaseURL, admission, now), nil
+}
+
+func (s *Service) reply(base string, a device.Admission, now time.Time) Reply {
+	_, offset := now.In(s.o.Zone).Zone()
+	reply := Reply{
+		ServerTime: serverTime{Timestamp: now.UnixMilli(), Offset: offset / 60},
+		Firmware:   firmware{Version: "0"},
+		WebSocket:  webSocket{URL: "ws" + strings.TrimPrefix(base, "http") + "/xiaozhi/v1/", Token: a.Token, Version: s.o.Framing},
+	}
+	if a.Code != "" {
+		reply.Activation = &activation{Message: "Adopt this robot: perch adopt " + a.Code, Code: a.Code, Challenge: a.Code}
+	}
+	return reply
+}
+
+// read takes who the robot is from its headers, and what it is from wherever
+// that is told.
+func (s *Service) read(r Request) (device.CheckIn, error) {
+	body := parseBody(r.Body)
+	if r.DeviceID == "" {
+		r.DeviceID = body.MAC
+	}
+	id, err := device.ParseID(r.DeviceID)
+	if err != nil {
+		return device.CheckIn{}, &fault{"no_device_id", http.StatusBadRequest,
+			"the Device-Id header must hold the robot's MAC address: " + err.Error()}
+	}
+	base, err := s.base(r.Host)
+	if err != nil {
+		return device.CheckIn{}, err
+	}
+	board, version, _ := strings.Cut(r.UserAgent, "/")
+	return device.CheckIn{
+		ID: id, Client: device.NewClient(r.ClientID), BaseURL: base, Address: r.Address,
+		Board: clip(or(body.Board.Name, board)), Firmware: clip(or(body.Application.Version, version)),
+		Language: clip(or(r.Language, body.Language)),
+	}, nil
+}
+
+// base is the address robots are given, always with a port: the firmware
+// misreads a URL without one.
+func (s *Service) base(host string) (string, error) {
+	if s.o.PublicURL != "" {
+		return s.o.PublicURL, nil
+	}
+	name, port, err := net.SplitHostPort(host)
+	if err != nil {
+		name, port = host, "80"
+	}
+	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 || name == "" || strings.ContainsAny(name, ":/?#@ ") {
+		return "", &fault{"bad_host", http.StatusBadRequest, fmt.Sprintf("the Host header %q is no name and port that a robot can be given", clip(host))}
+	}
+	return "http://" + net.JoinHostPort(name, port), nil
+}
+
+// told is what of the body is of use.
+type told struct {
+	MAC         string `json:"mac_address"`
+	Language    string `json:"language"`
+	Application struct {
+		Version string `json:"version"`
+	} `json:"application"`
+	Board struct {
+		Name string `json:"name"`
+	} `json:"board"`
+}
+
+// parseBody reads what it can: an SSID with a quote in it makes the whole body
+// invalid, and such a robot must have its answer all the same.
+func parseBody(text []byte) told {
+	var t told
+	if json.Unmarshal(text, &t) != nil {
+		return told{}
+	}
+	return t
+}
+
+// clip bounds what a stranger has us remember.
+func clip(s string) string {
+	return strings.ToValidUTF8(s[:min(len(s), 100)], "")
+}
+
+func or(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// Activate reports whether a robot that shows a code has been adopted.
+func (s *Service) Activate(deviceID, clientID string) (bool, error) {
+	id, err := device.ParseID(deviceID)
+	if err != nil {
+		return false, &fault{"no_device_id", http.StatusBadRequest, "the Device-Id header must hold the robot's MAC address: " + err.Error()}
+	}
+	robot, err := s.o.Robots.Get(id)
+	if err != nil {
+		return false, &fault{"unknown_robot", http.StatusNotFound, "this robot has not checked in"}
+	}
+	return robot.Bound && robot.Client == device.NewClient(clientID), nil
+}

@@ -1,0 +1,156 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// temporary is what a file being made is called until it is whole.
+const temporary = ".new"
+
+// locate makes the directory of path and follows a link at path, so that the file is later replaced and not the link.
+func locate(path string) (string, error) {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", unusable(dir, err)
+	}
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return path, nil
+	case err != nil:
+		return "", unusable(path, err)
+	case info.Mode()&fs.ModeSymlink != 0:
+		// A link to nowhere is a disk that is not mounted, not a first start.
+		target, err := filepath.EvalSymlinks(path)
+		if err != nil {
+			return "", fail(ErrUnusable, err, "%s is a link to a place that is not there (%v); "+
+				"mount the disk it points to, or remove the link", path, reason(err))
+		}
+		return locate(target)
+	case !info.Mode().IsRegular():
+		return "", fail(ErrUnusable, nil, "%s is not a file; move it away or choose another data directory", path)
+	}
+	return path, nil
+}
+
+// initialise makes the file at path unless one is there that may hold data. The new one is built and synced under a
+// temporary name and then renamed, so that a power cut leaves either none or a whole one.
+func initialise(path string, o Options) error {
+	if present(path) && !exists(path+temporary) {
+		return nil
+	}
+	dir, err := lockDirectory(filepath.Dir(path), o.Timeout)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	// Under the lock a temporary file belongs to nobody who lives: it was left by a power cut.
+	if err := os.RemoveAll(path + temporary); err != nil {
+		return unusable(path+temporary, err)
+	}
+	if present(path) {
+		return nil
+	}
+	return create(path, dir, o)
+}
+
+// present tells whether path is too large to be a file whose first initialisation did not finish. Larger ones are never
+// replaced; smaller ones only after create has seen their content.
+func present(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Size() > 4*pageSize
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+func create(path string, dir *os.File, o Options) error {
+	fresh := path + temporary
+	defer os.Remove(fresh)
+	f, err := os.OpenFile(fresh, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return unusable(filepath.Dir(path), err)
+	}
+	_ = f.Close()
+	bolt, file, err := openBolt(fresh, o.Timeout)
+	if err != nil {
+		return err
+	}
+	defer bolt.Close()
+	if !neverUsed(path, fresh) {
+		return nil // openBolt will say what is wrong with it
+	}
+	if _, err := prepare(bolt, file, o); err != nil {
+		return err
+	}
+	if err := file.Sync(); err != nil {
+		return unusable(fresh, err)
+	}
+	if err := os.Rename(fresh, path); err != nil {
+		return unusable(path, err)
+	}
+	return syncDirectories(dir)
+}
+
+// neverUsed tells whether path never held data: it is missing, or every byte that reached the disk is one of an empty
+// database, whose bytes are in pristine. The pages of a database in use differ from that in their first 80 bytes.
+func neverUsed(path, pristine string) bool {
+	got, err := os.ReadFile(path)
+	if err != nil {
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	want, err := os.ReadFile(pristine)
+	if err != nil || len(got) > len(want) {
+		return false
+	}
+	const sector = 512 // a disk writes these whole or not at all
+	for len(got) > 0 {
+		n := min(sector, len(got))
+		if !bytes.Equal(got[:n], want[:n]) && !bytes.Equal(got[:n], make([]byte, n)) {
+			return false
+		}
+		got, want = got[n:], want[n:]
+	}
+	return true
+}
+
+// lockDirectory keeps a second process from making the same file, and from taking ours for a leftover.
+func lockDirectory(path string, timeout time.Duration) (*os.File, error) {
+	dir, err := os.Open(path)
+	if err != nil {
+		return nil, unusable(path, err)
+	}
+	for end := time.Now().Add(timeout); ; time.Sleep(10 * time.Millisecond) {
+		err := syscall.Flock(int(dir.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		switch {
+		case err == nil:
+			return dir, nil
+		case err != syscall.EWOULDBLOCK:
+			_ = dir.Close()
+			return nil, unusable(path, err)
+		case time.Now().After(end):
+			_ = dir.Close()
+			return nil, locked(path, err)
+		}
+	}
+}
+
+// syncDirectories makes the new name last, and that of its directory, which may be new as well.
+func syncDirectories(dir *os.File) error {
+	if err := dir.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) { // EINVAL: this file system has no such thing
+		return unusable(dir.Name(), err)
+	}
+	if parent, err := os.Open(filepath.Dir(dir.Name())); err == nil {
+		_ = parent.Sync() // may belong to someone else; then it is older than we are
+		_ = parent.Close()
+	}
+	return nil
+}

@@ -1,0 +1,133 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"strings"
+	"syscall"
+
+	bolterrors "go.etcd.io/bbolt/errors"
+)
+
+// What [Open] may find. The errors returned read as a sentence with the file, the cause and the cure.
+var (
+	// ErrLocked is returned when another process kept the file locked for the whole of Options.Timeout.
+	ErrLocked = errors.New("database in use")
+	// ErrNewer is returned when the file's schema is newer than Options.Migrations knows.
+	ErrNewer = errors.New("database from a newer version")
+	// ErrUnusable is returned when the file or its directory cannot be used as they are: missing rights, a read-only
+	// file system, a file where a directory should be.
+	ErrUnusable = errors.New("database cannot be used here")
+)
+
+// What Open, reads and writes may return.
+var (
+	// ErrDamaged is returned when the file holds something else than it should: cut short, overwritten, or on a card
+	// that no longer answers.
+	ErrDamaged = errors.New("database damaged")
+	// ErrClosed is returned by every use after Close.
+	ErrClosed = errors.New("database closed")
+	// ErrRefused is returned for a key that is empty or longer than MaxKey, and for a value that JSON cannot express or
+	// that is longer than MaxValue.
+	ErrRefused = errors.New("record refused")
+)
+
+// failure is a sentence for the user that still matches its sentinel and its cause in errors.Is.
+type failure struct {
+	sentence    string
+	kind, cause error
+}
+
+func (f *failure) Error() string   { return f.sentence }
+func (f *failure) Unwrap() []error { return []error{f.kind, f.cause} }
+
+func fail(kind, cause error, format string, args ...any) error {
+	return &failure{sentence: fmt.Sprintf(format, args...), kind: kind, cause: cause}
+}
+
+func damaged(path string, cause error) error {
+	return fail(ErrDamaged, cause, "%s is damaged or no Perch database (%v); "+
+		"restore a backup with perch restore, or move the file away to start with an empty one", path, cause)
+}
+
+// unusable explains why path, a file or a directory, cannot be used. The user is named because the usual cause is a
+// first run with sudo.
+func unusable(path string, cause error) error {
+	cure := "make it writable for that user"
+	switch {
+	case errors.Is(cause, syscall.ENOTDIR):
+		cure = "a file is in its way: move that file or choose another data directory"
+	case errors.Is(cause, syscall.EROFS):
+		cure = "the file system is read-only, which a failing SD card also causes: remount or replace it"
+	case errors.Is(cause, syscall.ENOSPC):
+		cure = "the disk is full: free some space"
+	case errors.Is(cause, os.ErrPermission):
+		cure = "give it to that user with chown, or run as its owner"
+	}
+	return fail(ErrUnusable, cause, "cannot use %s as user %s (%v); %s", path, userName(), reason(cause), cure)
+}
+
+// reason is err without the operation and path that the sentence around it names already.
+func reason(err error) error {
+	if path := (*os.PathError)(nil); errors.As(err, &path) {
+		return path.Err
+	}
+	return err
+}
+
+func userName() string {
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		return u.Username
+	}
+	return fmt.Sprint(os.Getuid())
+}
+
+// openError gives the errors of bolt's Open their sentence.
+func openError(path string, err error) error {
+	switch {
+	case errors.Is(err, bolterrors.ErrTimeout):
+		return locked(path, err)
+	case errors.As(err, new(*os.PathError)), errors.As(err, new(syscall.Errno)):
+		return unusable(path, err)
+	default:
+		return damaged(path, err)
+	}
+}
+
+// useError gives the errors of a running bolt file their sentence.
+func useError(path string, err error) error {
+	switch {
+	case errors.Is(err, bolterrors.ErrDatabaseNotOpen):
+		return closedError(path)
+	case errors.Is(err, errPanic):
+		return damaged(path, err)
+	}
+	return err
+}
+
+func writeError(path string, err error) error {
+	err = useError(path, err)
+	switch {
+	case errors.Is(err, ErrClosed), errors.Is(err, ErrDamaged):
+		return err
+	case errors.Is(err, syscall.ENOSPC):
+		return fmt.Errorf("write %s: %w; free some space", path, reason(err))
+	}
+	return fmt.Errorf("write %s: %w", path, reason(err))
+}
+
+func closedError(path string) error {
+	return fail(ErrClosed, nil, "%s is closed", path)
+}
+
+// printable makes a name from outside fit for one line of a message.
+func printable(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return '?'
+		}
+		return r
+	}, strings.TrimSpace(name))
+}

@@ -1,0 +1,120 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A card that stops answering makes the kernel raise a fault where the memory map is read. The process must live on.
+func TestFileVanishesWhileInUse(t *testing.T) {
+	for left, reopened := range map[int64]error{0: nil, 2 * pageSize: ErrDamaged} {
+		t.Run(fmt.Sprint(left, " bytes left"), func(t *testing.T) {
+			path := dbPath(t)
+			db, err := Open(path, Options{})
+			must(t, err)
+			texts := NewTable[string](db, "texts")
+			must(t, texts.Put("a", strings.Repeat("a", 20_000)))
+			must(t, os.Truncate(path, left))
+
+			for range 2 { // a lock left behind would show the second time
+				if _, _, err := texts.Get("a"); !errors.Is(err, ErrDamaged) {
+					t.Errorf("Get = %v", err)
+				}
+				if err := db.Readable(); !errors.Is(err, ErrDamaged) {
+					t.Errorf("Readable = %v", err)
+				}
+				if n := countAll(texts); n != 0 {
+					t.Errorf("%d records out of nothing", n)
+				}
+				if err := texts.Put("b", "b"); !errors.Is(err, ErrDamaged) {
+					t.Errorf("Put = %v", err)
+				}
+			}
+			texts.PutSoon("c", "c")
+			if got, _, err := texts.Get("c"); got != "c" || err != nil {
+				t.Errorf("memory is lost, too: %q, %v", got, err)
+			}
+			if err := db.Close(); !errors.Is(err, ErrDamaged) {
+				t.Errorf("Close = %v", err)
+			}
+			// The lock is free again; a file that lost every byte is as good as new.
+			db, err = Open(path, Options{Timeout: time.Millisecond})
+			if !errors.Is(err, reopened) {
+				t.Errorf("Open = %v, want %v", err, reopened)
+			}
+			if err == nil {
+				must(t, db.Close())
+			}
+		})
+	}
+}
+
+// smallDisk mounts a file system of the size given, which takes the rights of an administrator.
+func smallDisk(t *testing.T, size string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := syscall.Mount("perch", dir, "tmpfs", 0, "size="+size); err != nil {
+		t.Skipf("cannot mount here: %v", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
+	return dir
+}
+
+func TestFullDisk(t *testing.T) {
+	dir := smallDisk(t, "256k")
+	path := filepath.Join(dir, "perch.db")
+	db := open(t, path, Options{})
+	texts := NewTable[string](db, "texts")
+	must(t, texts.Put("kept", "kept"))
+	large := strings.Repeat("x", 400_000)
+	if err := texts.Put("large", large); !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "free some space") {
+		t.Fatalf("Put = %.200v", err)
+	}
+	if err := db.Err(); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("Err = %v", err)
+	}
+	must(t, db.Readable())
+	var backup bytes.Buffer
+	if _, err := db.Backup(&backup); err != nil {
+		t.Errorf("a full disk cannot be backed up: %v", err)
+	}
+	if got, _, err := texts.Get("kept"); got != "kept" || err != nil {
+		t.Errorf("Get = %q, %v", got, err)
+	}
+	must(t, syscall.Mount("perch", dir, "tmpfs", syscall.MS_REMOUNT, "size=4m"))
+	must(t, texts.Put("large", large))
+	must(t, db.Err())
+	must(t, db.Close())
+	if got, _, _ := NewTable[string](open(t, path, Options{}), "texts").Get("large"); got != large {
+		t.Error("the value is not on the disk")
+	}
+}
+
+func TestNoRoomForAFirstStart(t *testing.T) {
+	dir := smallDisk(t, "8k")
+	if _, err := Open(filepath.Join(dir, "perch.db"), Options{}); !errors.Is(err, ErrUnusable) || !strings.Contains(err.Error(), "free some space") {
+		t.Errorf("Open = %v", err)
+	}
+	if entries, _ := os.ReadDir(dir); len(entries) != 0 {
+		t.Errorf("left over: %v", entries)
+	}
+}
+
+func TestReadOnlyDisk(t *testing.T) {
+	dir := smallDisk(t, "1m")
+	must(t, open(t, filepath.Join(dir, "perch.db"), Options{}).Close())
+	must(t, syscall.Mount("perch", dir, "tmpfs", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""))
+	for _, name := range []string{"perch.db", "other.db", "deep/perch.db"} {
+		_, err := Open(filepath.Join(dir, name), Options{})
+		if !errors.Is(err, ErrUnusable) || !strings.Contains(err.Error(), "read-only") || !strings.Contains(err.Error(), dir) {
+			t.Errorf("Open(%s) = %v", name, err)
+		}
+	}
+}

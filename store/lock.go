@@ -1,0 +1,61 @@
+package store
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// locked is the sentence for a file that another process holds.
+func locked(path string, cause error) error {
+	who := "another process"
+	switch pid := holder(path); pid {
+	case 0:
+	case os.Getpid():
+		who = "this very process, which opened it before"
+	default:
+		comm, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+		who = fmt.Sprintf("process %d (%s)", pid, printable(string(comm)))
+	}
+	return fail(ErrLocked, cause, "%s is in use by %s; stop it, or talk to it with the perch commands", path, who)
+}
+
+// holder is the id of the process that has the file at path locked, 0 where that cannot be told.
+func holder(path string) int {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0
+	}
+	locks, err := os.Open("/proc/locks")
+	if err != nil {
+		return 0
+	}
+	defer locks.Close()
+	return findHolder(locks, uint64(stat.Dev), stat.Ino)
+}
+
+// findHolder reads /proc/locks (proc_locks(5)): "1: FLOCK ADVISORY WRITE 1234 fd:00:2001 0 EOF", device numbers in hex,
+// the inode in decimal. A process that waits for the lock has "->" before FLOCK and is passed over. A process outside
+// our container shows as 0 or less.
+func findHolder(locks io.Reader, dev, inode uint64) int {
+	major, minor := dev>>8&0xfff|dev>>32&^0xfff, dev&0xff|dev>>12&^0xff
+	file := fmt.Sprintf("%02x:%02x:%d", major, minor&0xffffffff, inode)
+	for lines := bufio.NewScanner(locks); lines.Scan(); {
+		f := strings.Fields(lines.Text())
+		if len(f) < 6 || f[1] != "FLOCK" || f[5] != file {
+			continue
+		}
+		if pid, err := strconv.Atoi(f[4]); err == nil && pid > 0 {
+			return pid
+		}
+	}
+	return 0
+}

@@ -1,0 +1,92 @@
+package store
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// The test program is also the other process of these tests: it opens PERCH_STORE_FILE and does what PERCH_STORE_CHILD
+// says until it is killed.
+func TestMain(m *testing.M) {
+	switch os.Getenv("PERCH_STORE_CHILD") {
+	case "put":
+		childPuts(os.Getenv("PERCH_STORE_FILE"))
+	case "hold":
+		childHolds(os.Getenv("PERCH_STORE_FILE"))
+	case "open":
+		childOpens(os.Getenv("PERCH_STORE_FILE"))
+	default:
+		goleak.VerifyTestMain(m)
+	}
+}
+
+// child starts this program in the role given and returns its standard output. It is killed when the test ends.
+func child(t *testing.T, role, file string) (*exec.Cmd, *bufio.Scanner) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "PERCH_STORE_CHILD="+role, "PERCH_STORE_FILE="+file)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_, _ = io.Copy(io.Discard, out)
+		_ = cmd.Wait()
+	})
+	return cmd, bufio.NewScanner(out)
+}
+
+func childFails(err error) {
+	fmt.Fprintln(os.Stderr, "child:", err)
+	os.Exit(1)
+}
+
+// robot is a value as the domains have them.
+type robot struct {
+	Name  string         `json:"name"`
+	Count int            `json:"count,omitempty"`
+	Tags  []string       `json:"tags,omitempty"`
+	Extra map[string]any `json:"extra,omitempty"`
+}
+
+func dbPath(t testing.TB) string { return filepath.Join(t.TempDir(), "perch.db") }
+
+func open(t testing.TB, path string, o Options) *DB {
+	t.Helper()
+	db, err := Open(path, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func read(t testing.TB, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	must(t, err)
+	return data
+}

@@ -1,0 +1,97 @@
+package store
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"iter"
+
+	"go.etcd.io/bbolt"
+)
+
+// Raw is the database as a [Migration] sees it: tables of JSON texts. It is valid only during Apply.
+type Raw struct{ tx *bbolt.Tx }
+
+// Tables lists the tables that exist, in byte order.
+func (r *Raw) Tables() []string {
+	var names []string
+	for name := range keys(r.tx.Cursor()) {
+		if name != schemaTable {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// All yields a table's records in byte order of their keys. The table may be changed meanwhile: what is yielded are the
+// keys of the beginning, less those deleted since.
+func (r *Raw) All(table string) iter.Seq2[string, []byte] {
+	return func(yield func(string, []byte) bool) {
+		b := r.tx.Bucket([]byte(table))
+		if b == nil {
+			return
+		}
+		// A bolt cursor skips records when its bucket is changed under it, so the keys are taken first.
+		var all []string
+		for key := range keys(b.Cursor()) {
+			all = append(all, key)
+		}
+		for _, key := range all {
+			if value := r.Get(table, key); value != nil && !yield(key, value) {
+				return
+			}
+		}
+	}
+}
+
+// Get is a copy of one record, nil if there is none.
+func (r *Raw) Get(table, key string) []byte {
+	if b := r.tx.Bucket([]byte(table)); b != nil {
+		return bytes.Clone(b.Get([]byte(key)))
+	}
+	return nil
+}
+
+// Put stores a JSON text.
+func (r *Raw) Put(table, key string, value []byte) error {
+	if err := checkKey(table, key); err != nil {
+		return err
+	}
+	if len(value) > MaxValue || !json.Valid(value) {
+		return fmt.Errorf("%w: %s %q: not JSON, or over %d bytes", ErrRefused, table, key, MaxValue)
+	}
+	if err := checkTable(table); err != nil {
+		return err
+	}
+	b, err := r.tx.CreateBucketIfNotExists([]byte(table))
+	if err != nil {
+		return err
+	}
+	return b.Put([]byte(key), value)
+}
+
+// Delete removes one record; that it was not there is no error.
+func (r *Raw) Delete(table, key string) error {
+	if b := r.tx.Bucket([]byte(table)); b != nil {
+		return b.Delete([]byte(key))
+	}
+	return nil
+}
+
+// Drop removes a whole table; that it was not there is no error.
+func (r *Raw) Drop(table string) error {
+	if r.tx.Bucket([]byte(table)) == nil {
+		return nil
+	}
+	return r.tx.DeleteBucket([]byte(table))
+}
+
+func keys(c *bbolt.Cursor) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for k, _ := c.First(); k != nil; k, _ = c.Next() {
+			if !yield(string(k)) {
+				return
+			}
+		}
+	}
+}

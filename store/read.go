@@ -1,0 +1,150 @@
+package store
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"go.etcd.io/bbolt"
+)
+
+// A step of a walk reads at most this much, so that no read transaction lasts: a long one keeps bolt from growing the
+// file, which makes every writer wait, and then every reader.
+const (
+	stepRecords = 64
+	stepBytes   = 1 << 20
+)
+
+type direction int
+
+const (
+	ascending  direction = 1
+	descending direction = -1
+)
+
+// get returns the JSON at r, nil if there is none. What waits is looked at before the file: a commit moves values that
+// way, so the other order could miss one in between.
+func (db *DB) get(r row) (data []byte, err error) {
+	db.mu.Lock()
+	c, waits := db.pending[r]
+	closed := db.closed
+	db.mu.Unlock()
+	switch {
+	case closed:
+		return nil, closedError(db.path)
+	case waits:
+		return c.value, nil
+	}
+	err = db.view(func(tx *bbolt.Tx) error {
+		if b := tx.Bucket([]byte(r.table)); b != nil {
+			data = bytes.Clone(b.Get([]byte(r.key))) // bolt's bytes die with the transaction
+		}
+		return nil
+	})
+	return data, err
+}
+
+// walk yields a table's records in order, waiting ones included, until yield says false. No transaction is open and no
+// lock is held while yield runs. A read that fails ends the walk and is logged.
+func (db *DB) walk(table string, d direction, yield func(key string, data []byte) bool) {
+	for after, more := "", true; more; {
+		waiting := db.waitingIn(table, after, d)
+		var stored []entry
+		err := db.view(func(tx *bbolt.Tx) error {
+			stored, more = step(tx, table, after, d)
+			return nil
+		})
+		if err != nil {
+			db.log.Error("table cannot be read", "table", table, "err", err)
+			return
+		}
+		if more {
+			after = stored[len(stored)-1].key
+			waiting = slices.DeleteFunc(waiting, func(e entry) bool { return d.order(e.key, after) > 0 })
+		}
+		for _, e := range merge(stored, waiting, d) {
+			if e.value != nil && !yield(e.key, e.value) {
+				return
+			}
+		}
+	}
+}
+
+func (d direction) order(a, b string) int { return int(d) * strings.Compare(a, b) }
+
+// waitingIn is what waits for table beyond the key after; "" is the beginning in both directions.
+func (db *DB) waitingIn(table, after string, d direction) []entry {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	var list []entry
+	for r, c := range db.pending {
+		if r.table == table && (after == "" || d.order(r.key, after) > 0) {
+			list = append(list, entry{r, c})
+		}
+	}
+	return list
+}
+
+// step copies the next records of table beyond the key after, and tells whether more follow.
+func step(tx *bbolt.Tx, table, after string, d direction) (list []entry, more bool) {
+	b := tx.Bucket([]byte(table))
+	if b == nil {
+		return nil, false
+	}
+	c, size := b.Cursor(), 0
+	for k, v := start(c, after, d); k != nil; k, v = d.next(c) {
+		if len(list) == stepRecords || size > stepBytes {
+			return list, true
+		}
+		list = append(list, entry{row{table, string(k)}, &change{bytes.Clone(v)}})
+		size += len(k) + len(v)
+	}
+	return list, false
+}
+
+// start moves the cursor to the first record beyond the key after, which may be gone by now.
+func start(c *bbolt.Cursor, after string, d direction) (k, v []byte) {
+	switch {
+	case after == "" && d == ascending:
+		return c.First()
+	case after == "":
+		return c.Last()
+	}
+	k, v = c.Seek([]byte(after))
+	switch {
+	case d == ascending && string(k) == after:
+		return c.Next()
+	case d == ascending:
+		return k, v
+	case k == nil:
+		return c.Last()
+	}
+	return c.Prev()
+}
+
+func (d direction) next(c *bbolt.Cursor) (k, v []byte) {
+	if d == ascending {
+		return c.Next()
+	}
+	return c.Prev()
+}
+
+// merge puts both lists in order; where both have a record, the waiting one is the truth.
+func merge(stored, waiting []entry, d direction) []entry {
+	all := append(waiting, stored...)
+	slices.SortStableFunc(all, func(a, b entry) int { return d.order(a.key, b.key) })
+	return slices.CompactFunc(all, func(a, b entry) bool { return a.key == b.key })
+}
+
+// complain logs a record that does not decode, each once and no more than a hundred.
+func (db *DB) complain(r row, err error) {
+	db.mu.Lock()
+	known := db.complained[r] || len(db.complained) >= 100
+	if !known {
+		db.complained[r] = true
+	}
+	db.mu.Unlock()
+	if !known {
+		db.log.Warn("record skipped, it does not fit its type", "table", r.table, "key", r.key, "err", err)
+	}
+}

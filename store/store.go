@@ -1,0 +1,158 @@
+// Package store keeps what Perch must still know after a power cut: one bolt file of typed tables.
+//
+// A [Table] maps string keys, in byte order, to values kept as JSON. There are two ways to write. Put and Delete are
+// durable when they return. PutSoon and DeleteSoon return at once, are seen by every read at once, and reach the disk
+// together: at the latest [Options.FlushAfter] after the first of them, or with the next Put, whichever comes sooner.
+// An SD card pays 5 to 50 ms and some of its life for each commit, so a value that is already stored as it is costs
+// none, and a DB nobody writes to commits nothing.
+//
+// All methods of DB and Table may be called from any goroutine. No lock and no transaction is held while a caller's code
+// runs, so a loop over a table may write to that table. A power cut or a kill loses at most what PutSoon had waiting.
+//
+// A commit that fails loses nothing either while the process lives: what waits stays waiting and is tried again, and
+// [DB.Err] says why. A damaged page, or a card that no longer answers, is an error that wraps [ErrDamaged]: the bolt
+// library panics there, and a robot that forgets is better than one that is dead.
+package store
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.etcd.io/bbolt"
+)
+
+// Options of [Open]. The zero value is fine.
+type Options struct {
+	Migrations []Migration   // all there ever were, oldest first; only ever append
+	Timeout    time.Duration // how long to wait for another process to let go of the file; 0: 3 s
+	FlushAfter time.Duration // how long PutSoon may keep a value waiting; 0: 5 s
+	Log        *slog.Logger  // nil: silent
+}
+
+// DB is an open database file. It belongs to this process alone until [DB.Close].
+type DB struct {
+	path       string
+	flushAfter time.Duration
+	log        *slog.Logger
+
+	bolt    *bbolt.DB
+	file    *os.File // bolt's own handle
+	commits atomic.Uint64
+
+	writing sync.Mutex // held for the whole of a commit; taken before mu
+	broken  error      // under writing: damage met while writing, after which nothing more is written
+
+	mu         sync.Mutex // never held while the disk works
+	closed     bool
+	pending    map[row]*change
+	size       int   // bytes in pending
+	lost       int   // values PutSoon had no room for since the last good commit
+	err        error // what the last commit failed with
+	complained map[row]bool
+
+	wake      chan struct{} // something waits that the flusher does not know of
+	stop      chan struct{}
+	done      chan struct{}
+	closeOnce sync.Once
+	closeErr  error
+}
+
+// Open opens the database file at path, and makes it and its directory where they are missing. Errors wrap [ErrLocked],
+// [ErrNewer], [ErrDamaged] or [ErrUnusable] and read as a sentence with cause and cure; the file is then as it was.
+func Open(path string, o Options) (*DB, error) {
+	o = o.withDefaults()
+	target, err := locate(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := initialise(target, o); err != nil {
+		return nil, err
+	}
+	bolt, file, err := openBolt(target, o.Timeout)
+	if err != nil {
+		return nil, err
+	}
+	migrated, err := prepare(bolt, file, o)
+	if err != nil {
+		_ = release(bolt, file, errors.Is(err, errPanic))
+		return nil, err
+	}
+	makePrivate(file, o.Log)
+	db := &DB{
+		path: path, flushAfter: o.FlushAfter, log: o.Log, bolt: bolt, file: file,
+		pending: map[row]*change{}, complained: map[row]bool{},
+		wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
+	}
+	if migrated {
+		db.commits.Add(1)
+	}
+	go db.flushLoop()
+	return db, nil
+}
+
+func (o Options) withDefaults() Options {
+	if o.Timeout <= 0 {
+		o.Timeout = 3 * time.Second
+	}
+	if o.FlushAfter <= 0 {
+		o.FlushAfter = 5 * time.Second
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// Path is the path given to [Open].
+func (db *DB) Path() string { return db.path }
+
+// Commits counts the write transactions that reached the disk since [Open], its migrations (one transaction) included.
+func (db *DB) Commits() uint64 { return db.commits.Load() }
+
+// Err is what the last commit failed with, nil once a later one succeeded: a full disk, say. What is stored can still be
+// read meanwhile; see [DB.Readable].
+func (db *DB) Err() error {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	return db.err
+}
+
+// Readable is nil while stored values can be read. It touches memory only.
+func (db *DB) Readable() error {
+	return db.view(func(tx *bbolt.Tx) error {
+		_, _, err := schemaVersion(tx)
+		return err
+	})
+}
+
+// Flush commits what PutSoon and DeleteSoon have waiting; nothing waiting, no commit.
+func (db *DB) Flush() error { return db.commit() }
+
+// Close commits what waits, stops the flusher and gives the file up. Later calls return what the first one did.
+func (db *DB) Close() error {
+	db.closeOnce.Do(func() { db.closeErr = db.shut() })
+	return db.closeErr
+}
+
+func (db *DB) shut() error {
+	db.mu.Lock()
+	db.closed = true
+	db.mu.Unlock()
+	close(db.stop)
+	<-db.done
+	err := db.commit()
+	if err != nil {
+		err = fmt.Errorf("%d records that waited are lost: %w", len(db.waiting()), err)
+	}
+	db.writing.Lock()
+	defer db.writing.Unlock()
+	if cerr := release(db.bolt, db.file, db.broken != nil); err == nil {
+		err = cerr
+	}
+	return err
+}

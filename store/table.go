@@ -1,0 +1,136 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+	"iter"
+)
+
+// Bounds of a record. What is larger is a file, named by its hash.
+const (
+	MaxKey   = 1 << 10 // bytes
+	MaxValue = 1 << 20 // bytes of JSON
+)
+
+// Table is a typed view of one table of a [DB]. T must survive a round trip through encoding/json.
+type Table[T any] struct {
+	db   *DB
+	name string
+}
+
+// NewTable gives the table of that name its type; it writes nothing. An empty name, "schema" or one over [MaxKey] bytes
+// is a programmer's error and panics.
+func NewTable[T any](db *DB, name string) *Table[T] {
+	if err := checkTable(name); err != nil {
+		panic(err)
+	}
+	return &Table[T]{db, name}
+}
+
+// Get returns the value at key and whether there is one. A record that is not a T is an error.
+func (t *Table[T]) Get(key string) (v T, found bool, err error) {
+	data, err := t.db.get(row{t.name, key})
+	if err != nil || data == nil {
+		return v, false, err
+	}
+	if err := json.Unmarshal(data, &v); err != nil {
+		var zero T // Unmarshal may have filled a part
+		return zero, false, fmt.Errorf("read %s %q: %w", t.name, key, err)
+	}
+	return v, true, nil
+}
+
+// Put stores v at key. When it returns nil, v is on the disk, and with it all that PutSoon had waiting: one commit, or
+// none if all of it was stored already. After an error the earlier value still stands.
+func (t *Table[T]) Put(key string, v T) error {
+	c, err := t.encode(key, v)
+	if err != nil {
+		return err
+	}
+	return t.db.writeNow(row{t.name, key}, c)
+}
+
+// PutSoon stores v at key in memory now and on the disk soon (see the package). v is encoded before PutSoon returns, so it
+// may be changed afterwards. Of several values for one key only the latest is written. A value that cannot be stored is
+// logged, because only a programmer can cure it.
+//
+// With [MaxWaiting] records or [MaxWaitingBytes] waiting, PutSoon waits for a commit itself. Where the disk refuses that,
+// values for further keys are dropped, which is logged once: memory is not endless, and the robot must go on talking.
+func (t *Table[T]) PutSoon(key string, v T) {
+	c, err := t.encode(key, v)
+	if err != nil {
+		t.db.log.Error("record not stored", "err", err)
+		return
+	}
+	t.db.writeSoon(row{t.name, key}, c)
+}
+
+// Delete removes the value at key, durably, as [Table.Put] writes; that there is none is no error.
+func (t *Table[T]) Delete(key string) error {
+	return t.db.writeNow(row{t.name, key}, &change{})
+}
+
+// DeleteSoon removes the value at key as [Table.PutSoon] writes.
+func (t *Table[T]) DeleteSoon(key string) {
+	t.db.writeSoon(row{t.name, key}, &change{})
+}
+
+// All yields the records in ascending byte order of their keys, waiting ones included. It reads in small steps: a record
+// that is written while the loop runs may or may not be seen, the others are seen once. A record that is not a T is
+// logged, skipped and kept, so that one bad record does not take the rest with it.
+func (t *Table[T]) All() iter.Seq2[string, T] {
+	return func(yield func(string, T) bool) { t.each(ascending, yield) }
+}
+
+// Newest yields the last n records by key, the greatest key first, as [Table.All] does.
+func (t *Table[T]) Newest(n int) iter.Seq2[string, T] {
+	return func(yield func(string, T) bool) {
+		left := n
+		if left <= 0 {
+			return
+		}
+		t.each(descending, func(key string, v T) bool {
+			left--
+			return yield(key, v) && left > 0
+		})
+	}
+}
+
+func (t *Table[T]) each(d direction, yield func(string, T) bool) {
+	t.db.walk(t.name, d, func(key string, data []byte) bool {
+		var v T
+		if err := json.Unmarshal(data, &v); err != nil {
+			t.db.complain(row{t.name, key}, err)
+			return true
+		}
+		return yield(key, v)
+	})
+}
+
+func (t *Table[T]) encode(key string, v T) (*change, error) {
+	if err := checkKey(t.name, key); err != nil {
+		return nil, err
+	}
+	data, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s %q: %w", ErrRefused, t.name, key, err)
+	}
+	if len(data) > MaxValue {
+		return nil, fmt.Errorf("%w: %s %q has %d bytes, over %d", ErrRefused, t.name, key, len(data), MaxValue)
+	}
+	return &change{data}, nil
+}
+
+func checkKey(table, key string) error {
+	if key == "" || len(key) > MaxKey {
+		return fmt.Errorf("%w: %s: a key has 1 to %d bytes, this one %d", ErrRefused, table, MaxKey, len(key))
+	}
+	return nil
+}
+
+func checkTable(name string) error {
+	if name == "" || name == schemaTable || len(name) > MaxKey {
+		return fmt.Errorf("%w: %q is no name for a table", ErrRefused, name)
+	}
+	return nil
+}

@@ -1,0 +1,281 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.etcd.io/bbolt"
+)
+
+func TestRoundTripThroughReopening(t *testing.T) {
+	path := dbPath(t)
+	want := robot{Name: "Chan", Count: 3, Tags: []string{"desk"}, Extra: map[string]any{"volume": 70.0}}
+	db := open(t, path, Options{})
+	robots := NewTable[robot](db, "robots")
+	must(t, robots.Put("a0", want))
+	robots.PutSoon("a1", want)
+	must(t, db.Close())
+	must(t, db.Close())
+
+	robots = NewTable[robot](open(t, path, Options{}), "robots")
+	for _, key := range []string{"a0", "a1"} {
+		if got, found, err := robots.Get(key); err != nil || !found || !reflect.DeepEqual(got, want) {
+			t.Errorf("Get(%s) = %+v, %v, %v", key, got, found, err)
+		}
+	}
+	if _, found, err := robots.Get("a2"); found || err != nil {
+		t.Errorf("a record out of nothing: %v, %v", found, err)
+	}
+}
+
+func TestPutSoonKeepsWhatItWasGiven(t *testing.T) {
+	robots := NewTable[robot](open(t, dbPath(t), Options{}), "robots")
+	r := robot{Tags: []string{"before"}}
+	robots.PutSoon("a", r)
+	r.Tags[0] = "after"
+	if got, _, _ := robots.Get("a"); got.Tags[0] != "before" {
+		t.Errorf("the caller's later change was stored: %v", got)
+	}
+}
+
+func TestOrderWithWaitingRecords(t *testing.T) {
+	db := open(t, dbPath(t), Options{})
+	numbers, other := NewTable[int](db, "numbers"), NewTable[int](db, "other")
+	const n = 3*stepRecords + 5
+	for i := range n {
+		numbers.PutSoon(fmt.Sprintf("%04d", i), i)
+		if i%3 == 0 {
+			must(t, db.Flush())
+		}
+	}
+	other.PutSoon("0000", -1)
+	must(t, numbers.Delete("0003"))
+	numbers.DeleteSoon("0001")
+	numbers.PutSoon("0002", 1002)
+	numbers.PutSoon("9999", 9999)
+	numbers.PutSoon("0000-", 0)
+	numbers.PutSoon("", 1)
+	numbers.DeleteSoon("none")
+
+	var want []string
+	for i := range n {
+		if key := fmt.Sprintf("%04d", i); key != "0001" && key != "0003" {
+			want = append(want, key)
+		}
+	}
+	want = append(slices.Insert(want, 1, "0000-"), "9999")
+	var got []string
+	for key, v := range numbers.All() {
+		if key == "0002" && v != 1002 {
+			t.Errorf("the stored %d was seen before the waiting value", v)
+		}
+		got = append(got, key)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("All = %v\nwant  %v", got, want)
+	}
+	slices.Reverse(want)
+	for _, n := range []int{0, -1, 1, 2, stepRecords + 1, len(want), len(want) + 9} {
+		got = nil
+		for key := range numbers.Newest(n) {
+			got = append(got, key)
+		}
+		if !slices.Equal(got, want[:min(max(n, 0), len(want))]) {
+			t.Errorf("Newest(%d) = %v", n, got)
+		}
+	}
+}
+
+// A loop may write to the table it reads: a nested transaction would hang here.
+func TestLoopMayWrite(t *testing.T) {
+	db := open(t, dbPath(t), Options{})
+	numbers := NewTable[int](db, "numbers")
+	for i := range 2*stepRecords + 1 {
+		numbers.PutSoon(fmt.Sprintf("%04d", i), i)
+	}
+	must(t, db.Flush())
+	for key, v := range numbers.All() {
+		switch v % 3 {
+		case 0:
+			must(t, numbers.Delete(key))
+		case 1:
+			must(t, numbers.Put("x"+strings.Repeat(key, 200), v))
+		}
+		if v > 40 {
+			break
+		}
+	}
+	if n := countAll(numbers); n != 2*stepRecords+1 {
+		t.Errorf("%d records left", n)
+	}
+}
+
+// The record a step of the loop ended with may be gone when the next one begins.
+func TestLoopMayDeleteWhatItSaw(t *testing.T) {
+	db := open(t, dbPath(t), Options{})
+	numbers := NewTable[int](db, "numbers")
+	const n = 3*stepRecords + 1
+	for name, loop := range map[string]iter.Seq2[string, int]{"All": numbers.All(), "Newest": numbers.Newest(n)} {
+		for i := range n {
+			numbers.PutSoon(fmt.Sprintf("%04d", i), i)
+		}
+		must(t, db.Flush())
+		seen := 0
+		for key := range loop {
+			seen++
+			numbers.DeleteSoon(key)
+			if seen%stepRecords == 0 {
+				must(t, db.Flush())
+			}
+		}
+		if left := countAll(numbers); seen != n || left != 0 {
+			t.Errorf("%s: %d of %d seen, %d left", name, seen, n, left)
+		}
+	}
+}
+
+func countAll[T any](table *Table[T]) (n int) {
+	for range table.All() {
+		n++
+	}
+	return n
+}
+
+func TestHostileRecords(t *testing.T) {
+	db := open(t, dbPath(t), Options{})
+	texts := NewTable[string](db, "texts")
+	for _, key := range []string{"\x00", "\xff\xfe", "../../etc/passwd", "schema", strings.Repeat("k", MaxKey), " ", "\n"} {
+		text := "value of " + fmt.Sprintf("%q", key) + "</script>\u2028\x00"
+		must(t, texts.Put(key, text))
+		if got, found, err := texts.Get(key); !found || err != nil || got != text {
+			t.Errorf("Get(%q) = %q, %v, %v", key, got, found, err)
+		}
+	}
+	refused := map[string]error{
+		"no key":      texts.Put("", "x"),
+		"long key":    texts.Put(strings.Repeat("k", MaxKey+1), "x"),
+		"large value": texts.Put("k", strings.Repeat("v", MaxValue)),
+		"not JSON":    NewTable[float64](db, "numbers").Put("k", math.NaN()),
+		"no type":     NewTable[any](db, "any").Put("k", func() {}),
+	}
+	for name, err := range refused {
+		if !errors.Is(err, ErrRefused) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	before := db.Commits()
+	texts.PutSoon("", "x")
+	NewTable[any](db, "any").PutSoon("k", make(chan int))
+	must(t, texts.Delete(""))
+	must(t, texts.Delete(strings.Repeat("k", 1<<17)))
+	must(t, db.Flush())
+	if db.Commits() != before {
+		t.Error("nothing was to be written, and yet there was a commit")
+	}
+}
+
+func TestBadTableNames(t *testing.T) {
+	db := open(t, dbPath(t), Options{})
+	for _, name := range []string{"", schemaTable, strings.Repeat("n", MaxKey+1)} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("table %.10q was accepted", name)
+				}
+			}()
+			NewTable[int](db, name)
+		}()
+	}
+}
+
+// One record of the wrong shape must not hide the others, nor be lost.
+func TestRecordOfAnotherShape(t *testing.T) {
+	path := dbPath(t)
+	var log bytes.Buffer
+	db := open(t, path, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	robots := NewTable[robot](db, "robots")
+	must(t, robots.Put("a", robot{Name: "A"}))
+	must(t, robots.Put("c", robot{Name: "C"}))
+	must(t, NewTable[[]int](db, "robots").Put("b", []int{1}))
+	must(t, NewTable[any](db, "robots").Put("b1", map[string]any{"name": "B", "count": "many"}))
+	must(t, db.bolt.Update(func(tx *bbolt.Tx) error {
+		return tx.Bucket([]byte("robots")).Put([]byte("b2"), []byte(`{"name":"half`))
+	}))
+	for range 3 {
+		var names []string
+		for _, r := range robots.All() {
+			names = append(names, r.Name)
+		}
+		if !slices.Equal(names, []string{"A", "C"}) {
+			t.Fatalf("All = %v", names)
+		}
+	}
+	if n := strings.Count(log.String(), "level=WARN"); n != 3 {
+		t.Errorf("%d warnings for three bad records:\n%s", n, &log)
+	}
+	for _, key := range []string{"b", "b1", "b2"} {
+		if r, found, err := robots.Get(key); err == nil || found || !reflect.DeepEqual(r, robot{}) {
+			t.Errorf("Get of the bad record %s = %+v, %v, %v", key, r, found, err)
+		}
+	}
+	if got, found, err := NewTable[[]int](db, "robots").Get("b"); !found || err != nil || got[0] != 1 {
+		t.Errorf("the bad record was not kept: %v, %v, %v", got, found, err)
+	}
+}
+
+func TestManyAtOnce(t *testing.T) {
+	path := dbPath(t)
+	db := open(t, path, Options{FlushAfter: 1})
+	counts := NewTable[int](db, "counts")
+	var all sync.WaitGroup
+	for w := range 4 {
+		all.Go(func() {
+			for i := range 25 {
+				mine, hot := fmt.Sprintf("w%d-%03d", w, i), fmt.Sprintf("hot%d", i%3)
+				if err := counts.Put(mine, i); err != nil {
+					t.Error(err)
+				}
+				counts.PutSoon(hot, i)
+				counts.DeleteSoon(fmt.Sprintf("w%d-%03d", w, i-5))
+				if got, found, err := counts.Get(mine); !found || err != nil || got != i {
+					t.Errorf("own write not seen: %d, %v, %v", got, found, err)
+				}
+				countAll(counts)
+				_ = db.Err()
+			}
+		})
+	}
+	all.Wait()
+	must(t, db.Close())
+	if n := countAll(NewTable[int](open(t, path, Options{}), "counts")); n != 4*5+3 {
+		t.Errorf("%d records, want 23", n)
+	}
+}
+
+func TestClosed(t *testing.T) {
+	db := open(t, dbPath(t), Options{})
+	numbers := NewTable[int](db, "numbers")
+	numbers.PutSoon("a", 1)
+	must(t, db.Close())
+	_, _, err := numbers.Get("a")
+	for name, err := range map[string]error{
+		"Get": err, "Put": numbers.Put("a", 2), "Delete": numbers.Delete("a"), "Readable": db.Readable(),
+	} {
+		if !errors.Is(err, ErrClosed) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	numbers.PutSoon("b", 2)
+	if n := countAll(numbers); n != 0 {
+		t.Errorf("%d records of a closed database", n)
+	}
+}

@@ -1,0 +1,54 @@
+package voice
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Recognizers tries engines in order: where one fails, the next has the same
+// utterance from its beginning. What an engine refuses is refused.
+type Recognizers []Recognizer
+
+// Name is the first engine's.
+func (r Recognizers) Name() string { return r[0].Name() }
+
+// Recognize implements Recognizer.
+func (r Recognizers) Recognize(ctx context.Context, u *Utterance, o Options) (Transcript, error) {
+	var failures []error
+	for _, engine := range r {
+		t, err := engine.Recognize(ctx, u, o)
+		if err == nil || ctx.Err() != nil {
+			return t, err
+		}
+		failures = append(failures, fmt.Errorf("%s: %w", engine.Name(), err))
+	}
+	return Transcript{}, errors.Join(failures...)
+}
+
+// Synthesizers tries engines in order. Once one has made sound, the next is
+// not tried for the same text: it would be heard twice.
+type Synthesizers []Synthesizer
+
+// Name is the first engine's.
+func (s Synthesizers) Name() string { return s[0].Name() }
+
+// Synthesize implements Synthesizer.
+func (s Synthesizers) Synthesize(ctx context.Context, text string, o Options, out func([]int16) error) error {
+	var failures []error
+	for _, engine := range s {
+		sounded := false
+		err := engine.Synthesize(ctx, text, o, func(pcm []int16) error {
+			sounded = true
+			return out(pcm)
+		})
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		failures = append(failures, fmt.Errorf("%s: %w", engine.Name(), err))
+		if sounded {
+			break
+		}
+	}
+	return errors.Join(failures...)
+}

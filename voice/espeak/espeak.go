@@ -1,0 +1,139 @@
+// Package espeak speaks with espeak-ng, run as a program for each sentence:
+// text on its standard input, a WAV stream on its standard output. It needs no
+// key, no network and no sound card.
+package espeak
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"perch/voice"
+)
+
+// Options of the engine.
+type Options struct {
+	Program string // "espeak-ng" where empty
+	Voice   string // "en-us" where empty; `espeak-ng --voices` lists them
+	Speed   int    // words a minute; 0 is 160
+}
+
+// Engine implements voice.Synthesizer.
+type Engine struct{ o Options }
+
+// voiceName keeps a voice's name from being taken for an option or a path.
+var voiceName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+_-]{0,39}$`)
+
+// New returns the engine. It starts nothing.
+func New(o Options) (*Engine, error) {
+	if o.Program == "" {
+		o.Program = "espeak-ng"
+	}
+	if o.Voice == "" {
+		o.Voice = "en-us"
+	}
+	if o.Speed == 0 {
+		o.Speed = 160
+	}
+	if !voiceName.MatchString(o.Voice) {
+		return nil, fmt.Errorf("%q is no espeak-ng voice; espeak-ng --voices lists them", o.Voice)
+	}
+	if o.Speed < 80 || o.Speed > 450 {
+		return nil, fmt.Errorf("espeak-ng speaks 80 to 450 words a minute, not %d", o.Speed)
+	}
+	return &Engine{o}, nil
+}
+
+// Name is "espeak".
+func (*Engine) Name() string { return "espeak" }
+
+// Check reports whether the program is there.
+func (e *Engine) Check() error {
+	if _, err := exec.LookPath(e.o.Program); err != nil {
+		return fmt.Errorf("%w: %s is not installed; apt install espeak-ng", voice.ErrUnavailable, e.o.Program)
+	}
+	return nil
+}
+
+// longest bounds the time one sentence may take; espeak-ng makes a minute of
+// speech in well under a second.
+const longest = 20 * time.Second
+
+// Synthesize implements voice.Synthesizer.
+func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {
+	if err := e.Check(); err != nil {
+		return err
+	}
+	name := e.o.Voice
+	if voiceName.MatchString(o.Voice) {
+		name = o.Voice
+	}
+	ctx, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, e.o.Program, "--stdin", "--stdout", "-v", name, "-s", strconv.Itoa(e.o.Speed))
+	cmd.Stdin = strings.NewReader(text)
+	cmd.WaitDelay = time.Second
+	var complaint bytes.Buffer
+	cmd.Stderr = &limited{&complaint, 1000}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return fmt.Errorf("start espeak-ng: %w", err)
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("%w: start espeak-ng: %w", voice.ErrUnavailable, err)
+	}
+	streamed := stream(stdout, out)
+	if streamed != nil {
+		cancel() // nobody reads on; it need not finish
+	}
+	ended := cmd.Wait()
+	switch {
+	case streamed != nil && complaint.Len() > 0:
+		return fmt.Errorf("espeak-ng: %s: %w", strings.TrimSpace(complaint.String()), streamed)
+	case streamed != nil:
+		return streamed
+	case ended != nil:
+		return fmt.Errorf("espeak-ng: %s: %w", strings.TrimSpace(complaint.String()), ended)
+	}
+	return nil
+}
+
+// stream passes on the sound of a WAV stream at the speaker's rate.
+func stream(r io.Reader, out func([]int16) error) error {
+	wav, err := voice.NewWAVReader(r)
+	if err != nil {
+		return fmt.Errorf("read espeak-ng's sound: %w", err)
+	}
+	resampler := voice.NewResampler(wav.Rate, voice.SpeakerRate)
+	var pcm [2048]int16
+	for {
+		n, err := wav.Read(pcm[:])
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read espeak-ng's sound: %w", err)
+		}
+		if err := out(resampler.Resample(pcm[:n])); err != nil {
+			return err
+		}
+	}
+}
+
+// limited keeps the beginning of what a program complains of.
+type limited struct {
+	to   *bytes.Buffer
+	most int
+}
+
+func (l *limited) Write(p []byte) (int, error) {
+	l.to.Write(p[:min(len(p), max(0, l.most-l.to.Len()))])
+	return len(p), nil
+}

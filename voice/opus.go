@@ -1,0 +1,125 @@
+package voice
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/hraban/opus"
+)
+
+// longestPacket is the most sound one Opus packet may hold (RFC 6716
+// section 2.1.4), in milliseconds.
+const longestPacket = 120
+
+// MaxPacket is the largest Opus packet this package makes or accepts, in
+// bytes. Real ones are 100 to 300 bytes.
+const MaxPacket = 4000
+
+// ErrPacket is wrapped by Decode for a packet that is not Opus, is empty, or
+// is larger than MaxPacket.
+var ErrPacket = errors.New("not an Opus packet")
+
+// Decoder turns the Opus packets of one stream into PCM. It keeps the
+// stream's state: one session has one, and one goroutine uses it.
+type Decoder struct {
+	opus *opus.Decoder
+	pcm  []int16
+}
+
+// NewDecoder returns a decoder that yields mono PCM at rate, which is one of
+// 8000, 12000, 16000, 24000 and 48000.
+func NewDecoder(rate int) (*Decoder, error) {
+	d, err := opus.NewDecoder(rate, 1)
+	if err != nil {
+		return nil, fmt.Errorf("make an Opus decoder for %d Hz: %w", rate, err)
+	}
+	return &Decoder{opus: d, pcm: make([]int16, rate/1000*longestPacket)}, nil
+}
+
+// Decode returns the sound of one packet. The slice is overwritten by the
+// next call. An empty packet never reaches the library, which would take it
+// for a lost one and invent sound.
+func (d *Decoder) Decode(packet []byte) ([]int16, error) {
+	if len(packet) == 0 || len(packet) > MaxPacket {
+		return nil, fmt.Errorf("%w: %d bytes", ErrPacket, len(packet))
+	}
+	n, err := d.opus.Decode(packet, d.pcm)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %v", ErrPacket, err)
+	}
+	return d.pcm[:n], nil
+}
+
+// Encoder turns PCM into the Opus packets of one stream, 60 ms each.
+type Encoder struct {
+	opus  *opus.Encoder
+	frame int // samples in a packet
+	rest  []int16
+	data  [MaxPacket]byte
+}
+
+// speechBitrate is plenty for speech at 24 kHz; a packet is then about 180
+// bytes, far from what a robot's radio minds.
+const speechBitrate = 24000
+
+// NewEncoder returns an encoder for mono PCM at rate.
+func NewEncoder(rate int) (*Encoder, error) {
+	e, err := opus.NewEncoder(rate, 1, opus.AppVoIP)
+	if err != nil {
+		return nil, fmt.Errorf("make an Opus encoder for %d Hz: %w", rate, err)
+	}
+	// Complexity 5 halves the time a Pi spends on a frame and cannot be told
+	// from 10 on a robot's speaker.
+	if err := errors.Join(e.SetBitrate(speechBitrate), e.SetComplexity(5)); err != nil {
+		return nil, fmt.Errorf("set up the Opus encoder: %w", err)
+	}
+	return &Encoder{opus: e, frame: rate * int(FrameDuration.Milliseconds()) / 1000}, nil
+}
+
+// LikeRobot sets the encoder up as the firmware's microphone is: lowest
+// complexity, variable rate, and discontinuous transmission, which makes
+// packets of a few bytes in silence.
+func (e *Encoder) LikeRobot() error {
+	return errors.Join(e.opus.SetComplexity(0), e.opus.SetVBR(true), e.opus.SetDTX(true))
+}
+
+// Encode takes any length of PCM and calls out for every full packet in it.
+// What is left over is kept for the next call, so that sentences join without
+// a click. The packet is only valid during the call.
+func (e *Encoder) Encode(pcm []int16, out func(packet []byte) error) error {
+	e.rest = append(e.rest, pcm...)
+	used := 0
+	for ; len(e.rest)-used >= e.frame; used += e.frame {
+		n, err := e.opus.Encode(e.rest[used:used+e.frame], e.data[:])
+		if err != nil {
+			return fmt.Errorf("encode Opus: %w", err)
+		}
+		if err := out(e.data[:n]); err != nil {
+			return err
+		}
+	}
+	e.rest = e.rest[:copy(e.rest, e.rest[used:])]
+	return nil
+}
+
+// Flush fills the last packet up with silence and encodes it. With nothing
+// left over it does nothing.
+func (e *Encoder) Flush(out func(packet []byte) error) error {
+	if len(e.rest) == 0 {
+		return nil
+	}
+	return e.Encode(make([]int16, e.frame-len(e.rest)), out)
+}
+
+// Reset forgets the sound left over and the stream's state, as before a new
+// and unrelated stream.
+func (e *Encoder) Reset() error {
+	e.rest = e.rest[:0]
+	if err := e.opus.Reset(); err != nil {
+		return fmt.Errorf("reset the Opus encoder: %w", err)
+	}
+	return nil
+}
+
+// OpusVersion is the version of the Opus library in use.
+func OpusVersion() string { return opus.Version() }

@@ -1,0 +1,119 @@
+package voice
+
+import "math"
+
+// Resampler changes the rate of a stream of PCM by a fixed ratio: a windowed
+// sinc (Kaiser, beta 8) cut into one short filter per output phase. Aliases
+// and images are more than 60 dB down; a piece of any length may be given,
+// and the join between two pieces cannot be heard.
+type Resampler struct {
+	up, down int       // out/in rate in lowest terms
+	taps     int       // length of one phase
+	filter   []float32 // up phases of taps coefficients each
+	past     []int16   // input not yet fully used, oldest first
+	phase    int       // of the next output sample, in steps of 1/up input samples
+	out      []int16
+}
+
+// phaseTaps is the length of a phase when the rate is not lowered. 48 taps
+// put the transition band between 0.9 and 1.1 of the lower Nyquist rate.
+const phaseTaps = 48
+
+// NewResampler returns a resampler from one rate to the other, in Hz.
+func NewResampler(from, to int) *Resampler {
+	g := gcd(from, to)
+	r := &Resampler{up: to / g, down: from / g, taps: phaseTaps}
+	if from > to {
+		r.taps = phaseTaps * from / to
+	}
+	r.filter = sincFilter(r.up, r.taps, math.Min(1, float64(to)/float64(from)))
+	r.past = make([]int16, r.taps-1)
+	return r
+}
+
+func gcd(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+// sincFilter lays the phases out one after the other, each in the order in
+// which it meets the input, and each with a sum of one.
+func sincFilter(up, taps int, cutoff float64) []float32 {
+	const beta, passband = 8.0, 0.92
+	filter := make([]float32, up*taps)
+	centre := float64(taps) / 2
+	for p := range up {
+		phase := filter[p*taps : (p+1)*taps]
+		sum := 0.0
+		for k := range taps {
+			// Distance of input sample k from the output sample, in input samples.
+			d := float64(k) - centre + 1 - float64(p)/float64(up)
+			x := cutoff * passband * d
+			v := kaiser(d/centre, beta)
+			if x != 0 {
+				v *= math.Sin(math.Pi*x) / (math.Pi * x)
+			}
+			phase[k] = float32(v)
+			sum += v
+		}
+		for k := range phase {
+			phase[k] /= float32(sum)
+		}
+	}
+	return filter
+}
+
+// kaiser is the Kaiser window at x in -1..1.
+func kaiser(x, beta float64) float64 {
+	if x <= -1 || x >= 1 {
+		return 0
+	}
+	return bessel0(beta*math.Sqrt(1-x*x)) / bessel0(beta)
+}
+
+// bessel0 is the modified Bessel function of the first kind, order zero.
+func bessel0(x float64) float64 {
+	sum, term := 1.0, 1.0
+	for k := 1.0; term > sum*1e-12; k++ {
+		term *= x * x / (4 * k * k)
+		sum += term
+	}
+	return sum
+}
+
+// Resample returns the output that pcm brings. The slice is overwritten by
+// the next call.
+func (r *Resampler) Resample(pcm []int16) []int16 {
+	if r.up == r.down {
+		return pcm
+	}
+	r.past = append(r.past, pcm...)
+	r.out = r.out[:0]
+	at := 0
+	for at+r.taps <= len(r.past) {
+		coefficients := r.filter[r.phase*r.taps : (r.phase+1)*r.taps]
+		window := r.past[at : at+r.taps]
+		sum := float32(0)
+		for k, c := range coefficients {
+			sum += c * float32(window[k])
+		}
+		r.out = append(r.out, clip(sum))
+		r.phase += r.down
+		at += r.phase / r.up
+		r.phase %= r.up
+	}
+	r.past = r.past[:copy(r.past, r.past[at:])]
+	return r.out
+}
+
+func clip(v float32) int16 {
+	switch {
+	case v >= math.MaxInt16:
+		return math.MaxInt16
+	case v <= math.MinInt16:
+		return math.MinInt16
+	}
+	return int16(math.Round(float64(v)))
+}

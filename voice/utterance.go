@@ -1,0 +1,92 @@
+package voice
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Utterance is the sound of one utterance while it is being spoken. One
+// goroutine writes; any number read, each from the beginning and at its own
+// pace, so that a second engine can have what a first one failed on.
+type Utterance struct {
+	mu       sync.Mutex
+	pcm      []int16
+	finished bool
+	grown    chan struct{} // made by a reader that waits, closed by the next write
+}
+
+// NewUtterance returns an empty utterance.
+func NewUtterance() *Utterance {
+	return &Utterance{}
+}
+
+// Write appends 16 kHz PCM, up to LongestUtterance; what is beyond is not
+// kept, and Write reports false. It never blocks for a reader.
+func (u *Utterance) Write(pcm []int16) bool {
+	const most = int(LongestUtterance/time.Second) * MicRate
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.finished {
+		return false
+	}
+	room := most - len(u.pcm)
+	fits := len(pcm) <= room
+	if !fits {
+		pcm = pcm[:room]
+	}
+	u.pcm = append(u.pcm, pcm...)
+	u.wake()
+	return fits
+}
+
+// Finish marks the end of the utterance. It may be called more than once.
+func (u *Utterance) Finish() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if !u.finished {
+		u.finished = true
+		u.wake()
+	}
+}
+
+func (u *Utterance) wake() {
+	if u.grown != nil {
+		close(u.grown)
+		u.grown = nil
+	}
+}
+
+// Duration is how much sound there is so far.
+func (u *Utterance) Duration() time.Duration {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return time.Duration(len(u.pcm)) * time.Second / MicRate
+}
+
+// Read copies PCM that starts at sample offset into buf and returns how many
+// samples it copied. It waits for more where there is none yet, and returns 0
+// once the utterance is finished and read to its end.
+func (u *Utterance) Read(ctx context.Context, buf []int16, offset int) (int, error) {
+	for {
+		u.mu.Lock()
+		n := 0
+		if offset < len(u.pcm) {
+			n = copy(buf, u.pcm[offset:])
+		}
+		if n > 0 || u.finished {
+			u.mu.Unlock()
+			return n, ctx.Err()
+		}
+		if u.grown == nil {
+			u.grown = make(chan struct{})
+		}
+		grown := u.grown
+		u.mu.Unlock()
+		select {
+		case <-grown:
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
+}

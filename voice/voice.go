@@ -1,0 +1,68 @@
+// Package voice is sound and nothing else: Opus in and out, telling speech
+// from noise, resampling, and the clock by which packets leave for a robot.
+// Engines that turn sound into words and words into sound live in folders
+// below and meet the two interfaces of this package.
+//
+// All sound here is 16-bit mono PCM. What a robot's microphone sends is
+// 16 kHz, what its speaker is given is 24 kHz, both in frames of 60 ms.
+package voice
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Rates and lengths of the Xiaozhi firmware's audio.
+const (
+	MicRate       = 16000                 // samples a second from a robot's microphone
+	SpeakerRate   = 24000                 // samples a second to a robot's speaker
+	FrameDuration = 60 * time.Millisecond // one Opus packet, both ways
+
+	MicFrame     = MicRate * 60 / 1000     // samples in a microphone frame
+	SpeakerFrame = SpeakerRate * 60 / 1000 // samples in a speaker frame
+)
+
+// LongestUtterance is the most speech that one utterance holds; what comes
+// after it belongs to the next.
+const LongestUtterance = 15 * time.Second
+
+// Options are what one call of an engine is asked for. Empty fields leave the
+// choice to the engine.
+type Options struct {
+	Language string // BCP 47, "en" or "en-GB"
+	Voice    string // the engine's own name of a voice
+}
+
+// Transcript is what a recognizer made of an utterance.
+type Transcript struct {
+	Text string
+	// Refused is true where there was speech but the recognizer does not
+	// stand by any text for it. Text is then empty.
+	Refused bool
+}
+
+// Recognizer turns speech into text. Implementations serve many utterances at
+// once, each on its caller's goroutine.
+type Recognizer interface {
+	// Name is the engine's kind as the configuration spells it.
+	Name() string
+	// Recognize reads u from its beginning while it is still being spoken,
+	// and answers once u is finished. It returns ctx's error when cancelled.
+	Recognize(ctx context.Context, u *Utterance, o Options) (Transcript, error)
+}
+
+// Synthesizer turns text into speech.
+type Synthesizer interface {
+	// Name is the engine's kind as the configuration spells it.
+	Name() string
+	// Synthesize calls out with consecutive pieces of 24 kHz PCM as they are
+	// made. The slice is only valid during the call. It returns out's error,
+	// or ctx's when cancelled.
+	Synthesize(ctx context.Context, text string, o Options, out func(pcm []int16) error) error
+}
+
+// ErrUnavailable is wrapped by engines that cannot work at all right now: a
+// program that is not installed, a server that does not answer. The next
+// engine in the list is tried.
+var ErrUnavailable = errors.New("engine unavailable")
