@@ -28,24 +28,28 @@ const DefaultSilence = 600 * time.Millisecond
 const (
 	window       = MicRate * 20 / 1000 // samples
 	beginWindows = 15                  // of the last 300 ms ...
-	beginVoiced  = 9                   // ... 180 ms must be voice to begin
+	beginVoiced  = 8                   // ... 160 ms must sound like a voice to begin
+	beginPitched = 4                   // ... and 80 ms must have a voice's pitch
 	keepVoiced   = 2                   // of the last 100 ms: less does not prolong speech
 	keepWindows  = 5
 	aboveFloor   = 2.5   // voice is 8 dB above the noise floor
-	lowestVoice  = 120.0 // RMS: -49 dBFS, quieter than a person in the room
+	lowestVoice  = 100.0 // RMS: -50 dBFS, quieter than a person in the room
 )
 
 // EndPointer finds where speech begins and ends in a stream of 16 kHz PCM:
 // the WebRTC voice detector says which 20 ms windows sound like a voice, a
-// noise floor that follows the room says which are loud enough, and hangover
-// bridges the pauses in a sentence. It keeps time by samples, so a stream
-// that stops needs a wall clock beside it. One goroutine uses it.
+// noise floor that follows the room says which are loud enough, pitch tells
+// vowels from breath and motors, and hangover bridges the pauses in a
+// sentence. It keeps time by samples, so a stream that stops needs a wall
+// clock beside it. One goroutine uses it.
 type EndPointer struct {
 	vad     *webrtcvad.VAD
 	silence int // windows
 	rest    []int16
 
-	recent   uint32 // one bit per window, newest lowest, 1 is voice
+	recent   uint32           // one bit per window, newest lowest, 1 sounds like a voice
+	pitched  uint32           // the same, 1 has a voice's pitch
+	tail     [pitchSpan]int16 // the latest sound
 	floor    float64
 	speaking bool
 	quiet    int // windows since voice was last heard
@@ -72,7 +76,7 @@ func NewEndPointer(silence time.Duration) (*EndPointer, error) {
 
 // Reset forgets speech under way, but keeps what is known of the room's noise.
 func (e *EndPointer) Reset() {
-	e.recent, e.speaking, e.quiet, e.rest = 0, false, 0, e.rest[:0]
+	e.recent, e.pitched, e.speaking, e.quiet, e.rest = 0, 0, false, 0, e.rest[:0]
 }
 
 // Speaking reports whether speech has begun and not ended.
@@ -97,23 +101,34 @@ func (e *EndPointer) Feed(pcm []int16) Edge {
 }
 
 func (e *EndPointer) window(pcm []int16) Edge {
-	e.recent = e.recent<<1 | e.voiced(pcm)
+	copy(e.tail[:], e.tail[len(pcm):])
+	copy(e.tail[len(e.tail)-len(pcm):], pcm)
+	voice := e.voiced(pcm)
+	e.recent = e.recent<<1 | bit(voice)
+	e.pitched = e.pitched<<1 | bit(voice && hasPitch(&e.tail))
 	if !e.speaking {
-		if ones(e.recent, beginWindows) < beginVoiced {
+		if ones(e.recent, beginWindows) < beginVoiced || ones(e.pitched, beginWindows) < beginPitched {
 			return NoEdge
 		}
 		e.speaking, e.quiet = true, 0
 		return SpeechBegan
 	}
 	e.quiet++
-	if e.recent&1 == 1 && ones(e.recent, keepWindows) >= keepVoiced {
+	if voice && ones(e.recent, keepWindows) >= keepVoiced && ones(e.pitched, beginWindows) > 0 {
 		e.quiet = 0
 	}
 	if e.quiet < e.silence {
 		return NoEdge
 	}
-	e.speaking, e.recent = false, 0
+	e.speaking, e.recent, e.pitched = false, 0, 0
 	return SpeechEnded
+}
+
+func bit(b bool) uint32 {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 func ones(bits uint32, of int) (n int) {
@@ -123,19 +138,17 @@ func ones(bits uint32, of int) (n int) {
 	return n
 }
 
-// voiced is 1 for a window that holds a voice.
-func (e *EndPointer) voiced(pcm []int16) uint32 {
+// voiced reports whether a window sounds like a voice and is loud enough.
+func (e *EndPointer) voiced(pcm []int16) bool {
 	level := rms(pcm)
-	loud := level > lowestVoice && level > aboveFloor*e.floor
-	// The detector keeps statistics of its own and must hear every window.
+	// The detector keeps statistics of its own and must hear every window. It
+	// takes samples in the machine's order, which is little-endian on all that
+	// this runs on.
 	bytes := unsafe.Slice((*byte)(unsafe.Pointer(&pcm[0])), 2*len(pcm))
 	voice, err := e.vad.Process(MicRate, bytes)
-	voice = voice && err == nil && loud
+	voice = voice && err == nil && level > lowestVoice && level > aboveFloor*e.floor
 	e.follow(level, voice)
-	if voice {
-		return 1
-	}
-	return 0
+	return voice
 }
 
 // follow lets the floor sink to a quieter room at once and rise to a louder

@@ -1,0 +1,230 @@
+// Package perch_test holds the walls of the house: who may import whom, and
+// which one package owns each library. It parses the files, because a test
+// that asks the go command is served from the test cache and stays green.
+package perch_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// arrows are the imports among our own packages that the design allows. A
+// name that ends in /* stands for every folder below.
+var arrows = map[string][]string{
+	"device":         {},
+	"device/xiaozhi": {},
+	"ota/espimage":   {},
+	"voice":          {},
+	"store":          {},
+	"gateway/socket": {},
+	"gateway/door":   {},
+	"event":          {"device"},
+	"agent":          {"device", "event"},
+	"ota":            {"device", "event", "ota/espimage"},
+	"perception":     {"device", "event"},
+
+	"agent/*":      {"agent", "device", "event"}, // drivers, and what an agent's turn is made of
+	"agent/assist": {"agent", "device", "event", "gateway/socket"},
+	"voice/*":      {"voice"},
+	"voice/assist": {"voice", "gateway/socket"},
+
+	"gateway/*":       {"agent", "device", "event", "perception", "voice", "gateway/socket", "gateway/door"},
+	"gateway/robot":   {"agent", "device", "device/xiaozhi", "event", "perception", "voice", "gateway/socket", "gateway/door"},
+	"gateway/admin":   {"agent", "device", "event", "ota", "perception", "voice", "gateway/socket", "gateway/door"},
+	"gateway/wyoming": {"agent", "device", "event", "perception", "voice", "voice/wyoming", "gateway/socket", "gateway/door"},
+
+	"firmware-tools":   {"firmware-tools/*", "device", "device/xiaozhi", "ota/espimage", "voice", "voice/*", "gateway/socket", "gateway/mdns"},
+	"firmware-tools/*": {"firmware-tools/*", "device", "device/xiaozhi", "ota/espimage", "voice", "voice/*", "gateway/socket", "gateway/mdns"},
+	"cmd/*":            {"agent", "agent/*", "device", "device/*", "event", "gateway/*", "ota", "ota/*", "perception", "store", "voice", "voice/*"},
+	"packaging":        {},
+	".":                {},
+}
+
+// owners are the only packages that may import a library. A rule for a prefix
+// holds for everything below it.
+var owners = map[string][]string{
+	"go.etcd.io/bbolt":                       {"store"},
+	"github.com/gorilla/websocket":           {"gateway/socket"},
+	"github.com/eclipse/paho.mqtt.golang":    {"gateway/homeassistant"},
+	"github.com/mochi-mqtt/server/v2":        {"gateway/homeassistant"},
+	"github.com/grandcat/zeroconf":           {"gateway/mdns"},
+	"github.com/pion/mdns/v2":                {"gateway/mdns"},
+	"github.com/miekg/dns":                   {"gateway/mdns"},
+	"golang.org/x/net":                       {"gateway/mdns"},
+	"github.com/prometheus/client_golang":    {"gateway/admin"},
+	"github.com/hraban/opus":                 {"voice"},
+	"github.com/maxhawkins/go-webrtcvad":     {"voice"},
+	"go.yaml.in/yaml/v3":                     {"cmd/perch", "agent", "agent/*"},
+	"github.com/modelcontextprotocol/go-sdk": {"agent/mcp", "gateway/vccp"},
+	"golang.org/x/time":                      {"gateway/door"},
+	"C":                                      {"voice", "voice/*"},
+}
+
+// testLibraries may be imported by any test and by nothing else.
+var testLibraries = []string{"go.uber.org/goleak", "pgregory.net/rapid"}
+
+const gin = "github.com/gin-gonic/gin"
+
+func TestImports(t *testing.T) {
+	seen := 0
+	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".") && name != "." || name == "bin" || name == "data") {
+			return filepath.SkipDir
+		}
+		if d.IsDir() || filepath.Ext(name) != ".go" {
+			return nil
+		}
+		seen++
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		for _, spec := range f.Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			if why := forbidden(filepath.ToSlash(name), imported); why != "" {
+				t.Errorf("%s imports %s: %s", name, imported, why)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if seen < 50 {
+		t.Errorf("only %d Go files were found; the test does not see the house", seen)
+	}
+}
+
+// forbidden says why a file may not import something, or nothing.
+func forbidden(file, imported string) string {
+	dir, test := path.Dir(file), strings.HasSuffix(file, "_test.go")
+	if inner, ours := strings.CutPrefix(imported, "perch/"); ours {
+		allowed, known := rules(dir)
+		switch {
+		case !known:
+			return "this folder is not in the design"
+		case inner == dir && test, matches(allowed, inner):
+			return ""
+		case test && (inner == "firmware-tools/simrobot" || dir == ".") && !strings.HasPrefix(inner, "cmd/"):
+			return ""
+		}
+		return "the design has no such arrow"
+	}
+	if !strings.Contains(strings.Split(imported, "/")[0], ".") && imported != "C" {
+		return "" // the standard library
+	}
+	if imported == gin || strings.HasPrefix(imported, gin+"/") {
+		if path.Base(file) == "routes.go" || dir == "cmd/perch" || test {
+			return ""
+		}
+		return "gin belongs in routes.go"
+	}
+	for _, library := range testLibraries {
+		if imported == library && test {
+			return ""
+		}
+	}
+	for library, owning := range owners {
+		if imported == library || strings.HasPrefix(imported, library+"/") {
+			if matches(owning, dir) {
+				return ""
+			}
+			return "it is owned by " + strings.Join(owning, ", ")
+		}
+	}
+	return "nobody owns this library"
+}
+
+func rules(dir string) (allowed []string, known bool) {
+	if allowed, known = arrows[dir]; known {
+		return allowed, true
+	}
+	for name := path.Dir(dir); name != "."; name = path.Dir(name) {
+		if allowed, known = arrows[name+"/*"]; known {
+			return allowed, true
+		}
+	}
+	return nil, false
+}
+
+func matches(patterns []string, dir string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool {
+		below, all := strings.CutSuffix(p, "/*")
+		return p == dir || all && strings.HasPrefix(dir, below+"/")
+	})
+}
+
+// TestTheTestSeesWrongArrows keeps TestImports able to fail.
+func TestTheTestSeesWrongArrows(t *testing.T) {
+	for file, imported := range map[string]string{
+		"device/robot.go":              "perch/event",
+		"voice/opus.go":                "perch/store",
+		"gateway/robot/server.go":      "perch/gateway/admin",
+		"gateway/admin/admin.go":       "perch/device/xiaozhi",
+		"agent/mind.go":                "go.etcd.io/bbolt",
+		"gateway/robot/session.go":     gin,
+		"store/store.go":               "go.uber.org/goleak",
+		"gateway/robot/serve.go":       "perch/firmware-tools/simrobot",
+		"agent/turn.go":                "perch/cmd/perch",
+		"elsewhere/x.go":               "perch/device",
+		"device/id.go":                 "example.com/unknown",
+		"gateway/robot/socket_test.go": "github.com/gorilla/websocket",
+	} {
+		if forbidden(file, imported) == "" {
+			t.Errorf("%s may import %s", file, imported)
+		}
+	}
+}
+
+// TestManners holds the rules that no linter knows: one package comment per
+// package, no init, nothing of the workshop in the text.
+func TestManners(t *testing.T) {
+	documented := map[string]int{}
+	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || filepath.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") {
+			return err
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		dir := filepath.Dir(name)
+		documented[dir] += 0
+		if f.Doc != nil {
+			documented[dir]++
+		}
+		for _, decl := range f.Decls {
+			if fn, ok := decl.(*ast.FuncDecl); ok && fn.Name.Name == "init" && fn.Recv == nil {
+				t.Errorf("%s has an init function", name)
+			}
+		}
+		text, err := os.ReadFile(name)
+		if lines := strings.Count(string(text), "\n"); lines > 600 {
+			t.Errorf("%s has %d lines; does it hold one idea?", name, lines)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for dir, n := range documented {
+		if n != 1 {
+			t.Errorf("package %s has %d package comments, not 1", dir, n)
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package espeak_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"perch/voice"
+	"perch/voice/espeak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func engine(t testing.TB, o espeak.Options) *espeak.Engine {
+	t.Helper()
+	e, err := espeak.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func TestItSpeaks(t *testing.T) {
+	e := engine(t, espeak.Options{})
+	var pcm []int16
+	err := e.Synthesize(t.Context(), "-h It is twenty past three.", voice.Options{}, func(p []int16) error {
+		pcm = append(pcm, p...)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := 0.0
+	for _, s := range pcm {
+		sum += float64(s) * float64(s)
+	}
+	length := time.Duration(len(pcm)) * time.Second / voice.SpeakerRate
+	if loud := math.Sqrt(sum / float64(len(pcm))); length < time.Second || length > 4*time.Second || loud < 500 {
+		t.Errorf("%s of sound at RMS %.0f", length, loud)
+	}
+}
+
+func TestItStopsWhenNobodyListens(t *testing.T) {
+	e := engine(t, espeak.Options{})
+	long := strings.Repeat("and so on ", 2000)
+	stop := errors.New("stop")
+	if err := e.Synthesize(t.Context(), long, voice.Options{}, func([]int16) error { return stop }); !errors.Is(err, stop) {
+		t.Errorf("Synthesize returned %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	err := e.Synthesize(ctx, long, voice.Options{}, func([]int16) error { cancel(); return ctx.Err() })
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}
+
+func TestWhatCannotSpeak(t *testing.T) {
+	missing := engine(t, espeak.Options{Program: "espeak-that-is-not-installed"})
+	for _, err := range []error{missing.Check(), missing.Synthesize(t.Context(), "x", voice.Options{}, nil)} {
+		if !errors.Is(err, voice.ErrUnavailable) || !strings.Contains(err.Error(), "apt install espeak-ng") {
+			t.Errorf("a missing program: %v", err)
+		}
+	}
+	broken := filepath.Join(t.TempDir(), "broken")
+	if err := os.WriteFile(broken, []byte("#!/bin/sh\necho no such voice >&2\nexit 1\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	err := engine(t, espeak.Options{Program: broken}).Synthesize(t.Context(), "x", voice.Options{}, nil)
+	if err == nil || !strings.Contains(err.Error(), "no such voice") {
+		t.Errorf("a program that complains: %v", err)
+	}
+	for _, o := range []espeak.Options{{Voice: "--help"}, {Voice: "../x"}, {Speed: 5}} {
+		if _, err := espeak.New(o); err == nil {
+			t.Errorf("%+v is taken", o)
+		}
+	}
+}

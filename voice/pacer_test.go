@@ -1,0 +1,93 @@
+package voice_test
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"perch/voice"
+)
+
+var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func TestPacerGivesALeadAndThenKeepsTime(t *testing.T) {
+	var p voice.Pacer
+	now := start
+	atOnce := 0
+	for range 100 {
+		if due := p.Due(); due.After(now) {
+			if now.Equal(start) {
+				atOnce = int(p.Lead(now) / voice.FrameDuration)
+			} else if gap := due.Sub(now); gap != voice.FrameDuration {
+				t.Fatalf("a gap of %s", gap)
+			}
+			now = due
+		}
+		p.Sent(now)
+	}
+	if atOnce != 6 {
+		t.Errorf("%d packets left at once, want 6", atOnce)
+	}
+	if p.Underruns() != 0 {
+		t.Errorf("%d underruns", p.Underruns())
+	}
+	if want := start.Add(100 * voice.FrameDuration); !p.Played().Equal(want) {
+		t.Errorf("played at %s, want %s", p.Played(), want)
+	}
+}
+
+func TestPacerDoesNotCarryADelayOn(t *testing.T) {
+	var p voice.Pacer
+	now := start
+	for i := range 50 {
+		if due := p.Due(); due.After(now) {
+			now = due
+		}
+		if i == 20 {
+			now = now.Add(100 * time.Millisecond) // the writer woke late
+		}
+		p.Sent(now)
+	}
+	if want := start.Add(50 * voice.FrameDuration); !p.Played().Equal(want) {
+		t.Errorf("a late wake-up moved the end from %s to %s", want, p.Played())
+	}
+}
+
+func TestPacerGrowsItsLeadAfterTheRobotRanDry(t *testing.T) {
+	var p voice.Pacer
+	p.Sent(start)
+	late := start.Add(500 * time.Millisecond)
+	p.Sent(late)
+	if p.Underruns() != 1 {
+		t.Errorf("%d underruns, want 1", p.Underruns())
+	}
+	sent := 1
+	for !p.Due().After(late) {
+		p.Sent(late)
+		sent++
+	}
+	if lead := p.Lead(late); lead <= 600*time.Millisecond-voice.FrameDuration || lead > 660*time.Millisecond {
+		t.Errorf("the lead is %s after %d packets", lead, sent)
+	}
+}
+
+// TestPacerProperties: whatever the delays of the maker of packets and of the
+// writer, the robot never has more than a second ahead, nor more packets than
+// its queue holds.
+func TestPacerProperties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var p voice.Pacer
+		now := start
+		for range rapid.IntRange(1, 300).Draw(t, "packets") {
+			if due := p.Due(); due.After(now) {
+				now = due
+			}
+			now = now.Add(time.Duration(rapid.IntRange(0, 400).Draw(t, "delay")) * time.Millisecond)
+			p.Sent(now)
+			if lead := p.Lead(now); lead > time.Second || int(lead/voice.FrameDuration) > 40 {
+				t.Fatalf("a lead of %s", lead)
+			}
+		}
+	})
+}

@@ -1,0 +1,123 @@
+package voice_test
+
+import (
+	"bytes"
+	"math"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"perch/voice"
+)
+
+// flite speaks a sentence with one of its voices, at 16 kHz.
+func flite(t testing.TB, name, text string) []int16 {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "speech.wav")
+	if out, err := exec.Command("flite", "-voice", name, "-t", text, "-o", file).CombinedOutput(); err != nil {
+		t.Fatalf("flite, which make test installs: %v: %s", err, out)
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := voice.NewWAVReader(bytes.NewReader(data))
+	if err != nil || w.Rate != voice.MicRate {
+		t.Fatalf("flite's sound: %v", err)
+	}
+	pcm := make([]int16, len(data)/2)
+	n := 0
+	for {
+		read, err := w.Read(pcm[n:])
+		n += read
+		if err != nil {
+			return pcm[:n]
+		}
+	}
+}
+
+func samples(d time.Duration) int { return int(d * voice.MicRate / time.Second) }
+
+// noise is white noise of that RMS.
+func noise(d time.Duration, level float64, r *rand.Rand) []int16 {
+	pcm := make([]int16, samples(d))
+	for i := range pcm {
+		pcm[i] = int16(r.NormFloat64() * level)
+	}
+	return pcm
+}
+
+// breath is noise from 300 to 3000 Hz that swells and fades, as air on a
+// microphone does.
+func breath(d time.Duration, level float64, r *rand.Rand) []int16 {
+	pcm := make([]int16, samples(d))
+	low, high := 0.0, 0.0
+	for i := range pcm {
+		x := r.NormFloat64()
+		low += 0.7 * (x - low)
+		high += 0.11 * (low - high)
+		swell := math.Sin(math.Pi * float64(i) / float64(len(pcm)))
+		pcm[i] = int16((low - high) * swell * level * 1.6)
+	}
+	return pcm
+}
+
+// servo is the whine of a small geared motor: the mesh of its teeth, whose
+// pitch follows the speed from 500 Hz to 1.4 kHz and back, with harmonics, the
+// 50 Hz of its pulses in the loudness, and the rattle of the gears.
+func servo(d time.Duration, level float64, r *rand.Rand) []int16 {
+	pcm := make([]int16, samples(d))
+	phase := 0.0
+	for i := range pcm {
+		at := float64(i) / float64(len(pcm))
+		phase += 2 * math.Pi * (500 + 900*math.Sin(math.Pi*at)) / voice.MicRate
+		v := math.Sin(phase) + 0.6*math.Sin(2*phase) + 0.4*math.Sin(3*phase) + 0.4*r.NormFloat64()
+		v *= 1 + 0.3*math.Sin(2*math.Pi*50*float64(i)/voice.MicRate)
+		pcm[i] = int16(v * level)
+	}
+	return pcm
+}
+
+// throughOpus is what arrives of a sound that a robot sends.
+func throughOpus(t testing.TB, pcm []int16) []int16 {
+	t.Helper()
+	e, err := voice.NewEncoder(voice.MicRate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.LikeRobot(); err != nil {
+		t.Fatal(err)
+	}
+	d, err := voice.NewDecoder(voice.MicRate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var heard []int16
+	err = e.Encode(pcm, func(packet []byte) error {
+		out, err := d.Decode(packet)
+		heard = append(heard, out...)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return heard
+}
+
+func join(pieces ...[]int16) (all []int16) {
+	for _, p := range pieces {
+		all = append(all, p...)
+	}
+	return all
+}
+
+func level(pcm []int16) float64 {
+	sum := 0.0
+	for _, s := range pcm {
+		sum += float64(s) * float64(s)
+	}
+	return math.Sqrt(sum / float64(max(1, len(pcm))))
+}
