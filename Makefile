@@ -1,1 +1,51 @@
-placeholder:
+# Every target says what it does after ##; make help lists them.
+
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+COMMIT  := $(shell git rev-parse HEAD 2>/dev/null)
+BUILT   := $(shell date -u +%Y-%m-%dT%H:%M:%SZ)
+LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.built=$(BUILT)
+
+# hraban/opus without the part that needs libopusfile: nothing here reads Ogg with it.
+export GOFLAGS := -tags=nolibopusfile
+export CGO_ENABLED := 1
+
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+BENCHSTAT   := golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
+FUZZTIME    ?= 30s
+
+.PHONY: help deps build run demo test check fuzz bench clean
+.DEFAULT_GOAL := help
+
+help: ## lists the targets
+	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' Makefile | expand -t 14
+
+deps: ## installs the Debian packages that building, running and testing need
+	@packaging/deps.sh
+
+build: deps ## builds bin/perch and bin/perch-tools
+	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/perch ./cmd/perch
+	go build -trimpath -o bin/perch-tools ./firmware-tools
+
+run: build ## runs the appliance here, with its data in ./data
+	bin/perch serve
+
+demo: build ## starts the appliance and lets a simulated robot talk with it
+	@firmware-tools/demo.sh
+
+test: deps ## runs every test, under the race detector
+	go test -race -shuffle=on -timeout 20m ./...
+
+check: deps ## formatting, vet, staticcheck, tidy modules
+	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$unformatted" || { echo "gofmt these: $$unformatted"; exit 1; }
+	go vet ./...
+	go run $(STATICCHECK) ./...
+	go mod tidy -diff
+
+fuzz: deps ## runs every fuzz target for FUZZTIME (30s)
+	@firmware-tools/fuzz.sh $(FUZZTIME)
+
+bench: build ## measures the appliance and prints every figure
+	@firmware-tools/bench.sh
+
+clean: ## removes what was built
+	rm -rf bin dist

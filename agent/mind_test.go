@@ -1,0 +1,291 @@
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"log/slog"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"perch/agent"
+	"perch/device"
+	"perch/event"
+)
+
+// entries is a table in memory.
+type entries struct {
+	mu   sync.Mutex
+	kept map[string]agent.Entry
+}
+
+func newEntries() *entries { return &entries{kept: map[string]agent.Entry{}} }
+
+func (t *entries) Get(key string) (agent.Entry, bool, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e, ok := t.kept[key]
+	return e, ok, nil
+}
+
+func (t *entries) Put(key string, e agent.Entry) error { t.PutSoon(key, e); return nil }
+
+func (t *entries) PutSoon(key string, e agent.Entry) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.kept[key] = e
+}
+
+func (t *entries) Delete(key string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.kept, key)
+	return nil
+}
+
+func (t *entries) All() iter.Seq2[string, agent.Entry] {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return maps.All(maps.Clone(t.kept))
+}
+
+// published keeps what was published.
+type published struct {
+	mu     sync.Mutex
+	events []event.Event
+}
+
+func (p *published) Publish(_ device.ID, _ string, e event.Event) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.events = append(p.events, e)
+}
+
+// brain answers with a script.
+type brain struct {
+	name    string
+	replies []agent.Reply
+	err     error
+	heard   []agent.Turn
+	wait    time.Duration
+}
+
+func (b *brain) Name() string { return b.name }
+
+func (b *brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error {
+	b.heard = append(b.heard, t)
+	time.Sleep(b.wait)
+	for _, r := range b.replies {
+		if err := out(r); err != nil {
+			return err
+		}
+	}
+	return b.err
+}
+
+func newMind(p *published, m *agent.Memory, brains ...agent.Brain) *agent.Mind {
+	return agent.NewMind(brains, m, p, slog.New(slog.DiscardHandler))
+}
+
+func answers(t *testing.T, m *agent.Mind, text string) (replies []agent.Reply, err error) {
+	t.Helper()
+	err = m.Answer(t.Context(), agent.Turn{Conversation: "c", Text: text, Now: noon}, func(r agent.Reply) error {
+		replies = append(replies, r)
+		return nil
+	})
+	return replies, err
+}
+
+func TestTheNextBrainIsTried(t *testing.T) {
+	away := &brain{name: "away", err: agent.ErrAway}
+	here := &brain{name: "here", replies: []agent.Reply{agent.Say{Text: "Yes."}, agent.Done{}}}
+	p := &published{}
+	replies, err := answers(t, newMind(p, nil, away, here), "hello")
+	if err != nil || !reflect.DeepEqual(replies, here.replies) {
+		t.Errorf("%v, %v", replies, err)
+	}
+	want := []event.Event{event.ThinkingStarted{Brain: "away"}, event.ThinkingStarted{Brain: "here"}}
+	if !reflect.DeepEqual(p.events, want) {
+		t.Errorf("published %v", p.events)
+	}
+}
+
+func TestABrainThatHasSpokenIsTheLast(t *testing.T) {
+	broke := &brain{name: "broke", replies: []agent.Reply{agent.Say{Text: "Well"}}, err: agent.ErrAway}
+	other := &brain{name: "other", replies: []agent.Reply{agent.Done{}}}
+	if _, err := answers(t, newMind(&published{}, nil, broke, other), "hello"); !errors.Is(err, agent.ErrNoBrain) || len(other.heard) > 0 {
+		t.Errorf("%v, the other was asked %d times", err, len(other.heard))
+	}
+}
+
+func TestAFaultIsNotTriedElsewhere(t *testing.T) {
+	broken := &brain{name: "broken", err: errors.New("a bug")}
+	other := &brain{name: "other"}
+	if _, err := answers(t, newMind(&published{}, nil, broken, other), "hello"); !errors.Is(err, agent.ErrNoBrain) || len(other.heard) > 0 {
+		t.Errorf("%v, the other was asked %d times", err, len(other.heard))
+	}
+}
+
+func TestHistoryIsWhatWasReallySaid(t *testing.T) {
+	b := &brain{replies: []agent.Reply{agent.Done{}}}
+	m := newMind(&published{}, nil, b)
+	for i := range 25 {
+		m.Remembered("c", agent.Exchange{Heard: "h", Said: strings.Repeat("x", i)}, noon)
+	}
+	if _, err := answers(t, m, "hello"); err != nil {
+		t.Fatal(err)
+	}
+	if h := b.heard[0].History; len(h) != 20 || h[19].Said != strings.Repeat("x", 24) {
+		t.Errorf("history of %d exchanges", len(h))
+	}
+}
+
+func TestMarkersAreRememberedAndNotSpoken(t *testing.T) {
+	b := &brain{replies: []agent.Reply{
+		agent.Say{Text: "Nice. [REMEMBER: the user's cat is called Tom]"}, agent.Say{Text: "[remember: x]"}, agent.Done{},
+	}}
+	memory := agent.NewMemory(newEntries())
+	replies, err := answers(t, newMind(&published{}, memory, b), "hello")
+	if err != nil || len(replies) != 2 || replies[0] != (agent.Say{Text: "Nice."}) {
+		t.Errorf("%v, %v", replies, err)
+	}
+	if found := memory.Search("cat tom", noon); len(found) != 1 || found[0].Source != "marker" {
+		t.Errorf("remembered %+v", memory.Search("", noon))
+	}
+}
+
+func TestOneFramePerChangeOfFace(t *testing.T) {
+	happy := agent.Emotion{Name: "happy", Emoji: "😊"}
+	b := &brain{replies: []agent.Reply{agent.Felt{Emotion: happy}, agent.Felt{Emotion: happy}, agent.Felt{Emotion: agent.Neutral}}}
+	p := &published{}
+	replies, _ := answers(t, newMind(p, nil, b), "hello")
+	if len(replies) != 2 || len(p.events) != 3 {
+		t.Errorf("%v, published %v", replies, p.events)
+	}
+}
+
+func TestTurnsOfAConversationWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &brain{wait: time.Second, replies: []agent.Reply{agent.Done{}}}
+		m := newMind(&published{}, nil, b)
+		began := time.Now()
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() {
+				_ = m.Answer(t.Context(), agent.Turn{Conversation: "c"}, func(agent.Reply) error { return nil })
+			})
+		}
+		wg.Wait()
+		if took := time.Since(began); took != 3*time.Second {
+			t.Errorf("three turns took %s", took)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		wg.Go(func() {
+			_ = m.Answer(t.Context(), agent.Turn{Conversation: "d"}, func(agent.Reply) error { return nil })
+		})
+		synctest.Wait()
+		if err := m.Answer(ctx, agent.Turn{Conversation: "d"}, nil); !errors.Is(err, context.Canceled) {
+			t.Errorf("a cancelled turn that waited: %v", err)
+		}
+		wg.Wait()
+	})
+}
+
+func TestMemory(t *testing.T) {
+	table := newEntries()
+	m := agent.NewMemory(table)
+	first, err := m.Remember(agent.Entry{Key: "place keys", Name: "keys", Body: " Your keys are in the car. "}, noon)
+	if err != nil || first.ID == "" || first.Body != "Your keys are in the car." || first.Type != agent.MemoryUser {
+		t.Fatalf("%+v, %v", first, err)
+	}
+	second, err := m.Remember(agent.Entry{Key: "place keys", Name: "keys", Body: "Your keys are in the hall."}, noon)
+	if err != nil || second.ID != first.ID || len(table.kept) != 1 {
+		t.Errorf("the same key again: %+v, %v", second, err)
+	}
+	if e, ok := m.Recall("place keys", noon.Add(time.Hour)); !ok || e.Body != second.Body || !e.Used.Equal(noon.Add(time.Hour)) {
+		t.Errorf("recalled %+v, %v", e, ok)
+	}
+	if _, ok := m.Recall("place glasses", noon); ok {
+		t.Error("recalled what was never said")
+	}
+	short := agent.Entry{Key: "tea", Body: "Tea at four.", Expires: noon.Add(time.Minute)}
+	if _, err := m.Remember(short, noon); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := m.Recall("tea", noon.Add(time.Minute)); ok || len(m.Search("tea", noon.Add(time.Minute))) > 0 {
+		t.Error("recalled what had expired")
+	}
+	if err := m.Forget(first.ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Forget(first.ID); !errors.Is(err, agent.ErrForgotten) {
+		t.Errorf("forgotten twice: %v", err)
+	}
+	for _, body := range []string{"", "  ", strings.Repeat("x", 4001)} {
+		if _, err := m.Remember(agent.Entry{Body: body}, noon); !errors.Is(err, agent.ErrTooMuch) {
+			t.Errorf("a body of %d bytes: %v", len(body), err)
+		}
+	}
+}
+
+func TestAFullMemoryGivesUpWhatWasUsedLeast(t *testing.T) {
+	table := newEntries()
+	m := agent.NewMemory(table)
+	var ids []string
+	for i := range 2000 {
+		e, err := m.Remember(agent.Entry{Key: strings.Repeat("k", i+1), Body: "x"}, noon.Add(time.Duration(i)*time.Second))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, e.ID)
+	}
+	m.Recall("k", noon.Add(time.Hour)) // the oldest, used since
+	if _, err := m.Remember(agent.Entry{Key: "new", Body: "x"}, noon.Add(2*time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	_, oldest := table.kept[ids[0]]
+	_, second := table.kept[ids[1]]
+	if len(table.kept) != 2000 || !oldest || second {
+		t.Errorf("%d entries; the used one is there: %v, the unused one: %v", len(table.kept), oldest, second)
+	}
+}
+
+func TestSplitEmotion(t *testing.T) {
+	for reply, want := range map[string]struct{ name, text string }{
+		"😊 Hello.":        {"happy", "Hello."},
+		"😴Good night. 🌙":  {"sleepy", "Good night."},
+		"Hello.":          {"neutral", "Hello."},
+		"🎉 Hooray ☀️ now": {"neutral", "Hooray now"},
+		"😠":               {"angry", ""},
+	} {
+		e, text := agent.SplitEmotion(reply)
+		if e.Name != want.name || text != want.text {
+			t.Errorf("%q: %s %q", reply, e.Name, text)
+		}
+	}
+}
+
+func TestSentences(t *testing.T) {
+	for text, want := range map[string][]string{
+		"":                           nil,
+		"One.":                       {"One."},
+		"One. Two! Three? four":      {"One.", "Two!", "Three?", "four"},
+		"It is 3.14 now.\nNext line": {"It is 3.14 now.", "Next line"},
+		"你好。再见！":                     {"你好。", "再见！"},
+	} {
+		if got := agent.Sentences(text); !slices.Equal(got, want) {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+	long := agent.Sentences(strings.Repeat("word ", 200))
+	if len(long) < 3 || slices.ContainsFunc(long, func(s string) bool { return len(s) > 300 }) {
+		t.Errorf("a long sentence was cut into %d", len(long))
+	}
+}

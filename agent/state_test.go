@@ -1,0 +1,182 @@
+package agent_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"perch/agent"
+	"perch/event"
+)
+
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+// log makes envelopes of one session, a second apart.
+func log(events ...event.Event) (all []event.Envelope) {
+	for i, e := range events {
+		all = append(all, event.Envelope{Seq: uint64(i + 1), At: noon.Add(time.Duration(i) * time.Second), Robot: "a0b1c2d3e4f5", Session: "s1", Event: e})
+	}
+	return all
+}
+
+func fold(s agent.State, all []event.Envelope) agent.State {
+	for _, e := range all {
+		s = agent.Fold(s, e)
+	}
+	return s
+}
+
+func running(id string) event.ToolStatus {
+	return event.ToolStatus{ID: id, Name: "x", Status: event.ToolRunning}
+}
+
+func done(id string) event.ToolStatus {
+	return event.ToolStatus{ID: id, Name: "x", Status: event.ToolDone}
+}
+
+func TestWhatShows(t *testing.T) {
+	online, listening, heard := event.RobotOnline{}, event.ListeningStarted{}, event.Heard{Text: "x"}
+	for name, c := range map[string]struct {
+		events []event.Event
+		after  time.Duration // of the last event
+		want   agent.Shown
+	}{
+		"nothing yet":                {nil, 0, agent.Idle},
+		"channel open":               {[]event.Event{online}, 0, agent.Idle},
+		"listening":                  {[]event.Event{online, listening}, 0, agent.Listening},
+		"heard":                      {[]event.Event{online, listening, heard}, 0, agent.Thinking},
+		"misheard":                   {[]event.Event{online, listening, event.Misheard{}}, 0, agent.Listening},
+		"thinking":                   {[]event.Event{online, event.ThinkingStarted{}}, 0, agent.Thinking},
+		"one tool":                   {[]event.Event{online, heard, running("1")}, 0, agent.Working},
+		"two tools":                  {[]event.Event{online, heard, running("1"), running("2")}, 0, agent.Juggling},
+		"one of two done":            {[]event.Event{online, heard, running("1"), running("2"), done("1")}, 0, agent.Working},
+		"all tools done":             {[]event.Event{online, heard, running("1"), done("1")}, 0, agent.Thinking},
+		"a tool failed":              {[]event.Event{online, heard, running("1"), event.ToolStatus{ID: "1", Status: event.ToolFailed}}, 0, agent.Thinking},
+		"a sub-agent":                {[]event.Event{online, heard, event.ToolStatus{ID: "1", Status: event.ToolRunning, SubAgent: true}}, 0, agent.Juggling},
+		"speaking":                   {[]event.Event{online, heard, event.SpeakingStarted{}}, 0, agent.Speaking},
+		"a question":                 {[]event.Event{online, heard, event.SpeakingStarted{}, event.Asked{ID: "q"}, listening}, 0, agent.Notification},
+		"answered":                   {[]event.Event{online, event.Asked{ID: "q"}, listening, event.Answered{ID: "q"}, event.ThinkingStarted{}}, 0, agent.Thinking},
+		"turn over":                  {[]event.Event{online, heard, event.SpeakingStarted{}, event.TurnEnded{End: event.EndDone}}, 3 * time.Second, agent.Attention},
+		"a while after":              {[]event.Event{online, heard, event.SpeakingStarted{}, event.TurnEnded{End: event.EndDone}}, 4 * time.Second, agent.Idle},
+		"listening gives way":        {[]event.Event{online, heard, event.TurnEnded{End: event.EndDone}, listening}, 0, agent.Listening},
+		"hung up":                    {[]event.Event{online, heard, event.TurnEnded{End: event.EndHangUp}, event.RobotOffline{}}, 0, agent.Attention},
+		"hung up a while ago":        {[]event.Event{online, heard, event.TurnEnded{End: event.EndHangUp}, event.RobotOffline{}}, 4 * time.Second, agent.Idle},
+		"cancelled":                  {[]event.Event{online, heard, event.SpeakingStarted{}, event.TurnEnded{End: event.EndCancelled}}, 0, agent.Idle},
+		"failed":                     {[]event.Event{online, heard, event.Fault{}, event.TurnEnded{End: event.EndFailed}}, 4 * time.Second, agent.Failed},
+		"failed a while ago":         {[]event.Event{online, heard, event.Fault{}, event.TurnEnded{End: event.EndFailed}}, 5 * time.Second, agent.Idle},
+		"good night":                 {[]event.Event{online, heard, event.TurnEnded{End: event.EndSleep}, event.RobotOffline{}}, 5 * time.Second, agent.Sleeping},
+		"attention before sleep":     {[]event.Event{online, heard, event.TurnEnded{End: event.EndSleep}}, time.Second, agent.Attention},
+		"woken":                      {[]event.Event{online, event.TurnEnded{End: event.EndSleep}, event.RobotOffline{}, online, listening}, 0, agent.Listening},
+		"closed while listening":     {[]event.Event{online, listening, event.RobotOffline{}}, 0, agent.Idle},
+		"tools do not outlive turns": {[]event.Event{online, running("1"), event.TurnEnded{End: event.EndCancelled}, running("2")}, 0, agent.Working},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := log(c.events...)
+			last := noon
+			if len(all) > 0 {
+				last = all[len(all)-1].At
+			}
+			if got := fold(agent.State{}, all).At(last.Add(c.after)); got != c.want {
+				t.Errorf("shows %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestDueIsWhenItChangesByItself(t *testing.T) {
+	s := fold(agent.State{}, log(event.RobotOnline{}, event.TurnEnded{End: event.EndDone}))
+	due := s.Due()
+	if s.At(due.Add(-1)) != agent.Attention || s.At(due) != agent.Idle {
+		t.Errorf("due at %s: %s before, %s then", due, s.At(due.Add(-1)), s.At(due))
+	}
+	if !fold(agent.State{}, log(event.RobotOnline{})).Due().IsZero() {
+		t.Error("an idle state is due")
+	}
+}
+
+func TestALateEventOfAReplacedSessionChangesNothing(t *testing.T) {
+	s := fold(agent.State{}, log(event.RobotOnline{}, event.ListeningStarted{}))
+	old := event.Envelope{Seq: 9, At: noon, Robot: "a0b1c2d3e4f5", Session: "s0", Event: event.SpeakingStarted{}}
+	if got := agent.Fold(s, old); got.At(noon) != agent.Listening {
+		t.Errorf("shows %s", got.At(noon))
+	}
+}
+
+// anEvent draws any event that a session can have.
+func anEvent(t *rapid.T) event.Event {
+	id := rapid.SampledFrom([]string{"1", "2", "3"}).Draw(t, "id")
+	return rapid.SampledFrom([]event.Event{
+		event.RobotOnline{}, event.RobotOffline{}, event.ListeningStarted{}, event.Heard{}, event.Misheard{}, event.ThinkingStarted{},
+		running(id), done(id), event.ToolStatus{ID: id, Status: event.ToolRunning, SubAgent: true},
+		event.SpeakingStarted{}, event.Said{}, event.Emotion{Name: "happy"}, event.Asked{ID: id}, event.Answered{ID: id},
+		event.TurnEnded{End: event.EndDone}, event.TurnEnded{End: event.EndSleep}, event.TurnEnded{End: event.EndCancelled},
+		event.TurnEnded{End: event.EndFailed}, event.Fault{},
+	}).Draw(t, "event")
+}
+
+// TestFoldOfALogIsTheFoldOfAnySplit also finds states that share memory: a
+// state kept at the split must not change while others are folded from it.
+func TestFoldOfALogIsTheFoldOfAnySplit(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var events []event.Event
+		for range rapid.IntRange(0, 30).Draw(t, "events") {
+			events = append(events, anEvent(t))
+		}
+		all := log(events...)
+		split := rapid.IntRange(0, len(all)).Draw(t, "split")
+		kept := fold(agent.State{}, all[:split])
+		before := fmt.Sprintf("%+v", kept)
+		for range 3 { // other futures, folded from the same state
+			fold(kept, log(anEvent(t), anEvent(t)))
+		}
+		if after := fmt.Sprintf("%+v", kept); after != before {
+			t.Fatalf("a kept state changed from %s to %s", before, after)
+		}
+		whole, parts := fold(agent.State{}, all), fold(kept, all[split:])
+		if fmt.Sprintf("%+v", whole) != fmt.Sprintf("%+v", parts) {
+			t.Fatalf("whole %+v, in parts %+v", whole, parts)
+		}
+	})
+}
+
+// TestBoardAgreesWithTheFold: a reader that takes a snapshot and reads on from
+// its Seq sees what one that read from the beginning does.
+func TestBoardAgreesWithTheFold(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		bus := event.NewBus()
+		defer bus.Close()
+		board, all := agent.NewBoard(), bus.Read()
+		follow := bus.Read()
+		publish := func(n int) {
+			for range n {
+				bus.Publish("a0b1c2d3e4f5", rapid.SampledFrom([]string{"s1", "s2"}).Draw(t, "session"), anEvent(t))
+				e, err := follow.Next(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				board.Take(e)
+			}
+		}
+		publish(rapid.IntRange(0, 20).Draw(t, "before"))
+		states, seq := board.Snapshot()
+		late, rest := agent.State{}, bus.ReadFrom(seq+1)
+		if len(states) > 0 {
+			late = states[0]
+		}
+		publish(rapid.IntRange(0, 20).Draw(t, "after"))
+		whole := agent.State{}
+		for range bus.Seq() {
+			e, _ := all.Next(t.Context())
+			whole = agent.Fold(whole, e)
+		}
+		for range bus.Seq() - seq {
+			e, _ := rest.Next(t.Context())
+			late = agent.Fold(late, e)
+		}
+		if fmt.Sprintf("%+v", whole) != fmt.Sprintf("%+v", late) {
+			t.Fatalf("from the beginning %+v, from the snapshot %+v", whole, late)
+		}
+	})
+}
