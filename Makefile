@@ -23,8 +23,8 @@ deps: ## installs the Debian packages that building, running and testing need
 	@packaging/deps.sh
 
 build: deps ## builds bin/perch and bin/perch-tools
-	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/perch ./cmd/perch
-	go build -trimpath -o bin/perch-tools ./firmware-tools
+	go build -ldflags '$(LDFLAGS)' -o bin/perch ./cmd/perch
+	go build -o bin/perch-tools ./firmware-tools
 
 run: build ## runs the appliance here, with its data in ./data
 	bin/perch serve

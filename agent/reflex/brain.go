@@ -53,6 +53,12 @@ func (b *Book) understand(text string) (understood, bool) {
 	return understood{}, false
 }
 
+// Understands reports whether a text is one of the book's sentences.
+func (b *Book) Understands(text string) bool {
+	_, ok := b.understand(text)
+	return ok
+}
+
 // Think answers one turn.
 func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error {
 	u, ok := b.book.understand(t.Text)

@@ -53,6 +53,7 @@ type session struct {
 	turnCount int
 	closedWhy string
 	badAudio  int
+	tooSlow   bool // the writer's lane of now was full
 }
 
 // frame is a message as read, in the reader's memory until it is handled.
@@ -152,16 +153,9 @@ func (s *session) read() {
 // posted is an input on its way to the loop. What a turn posted before it was
 // cancelled does not concern the next one.
 type posted struct {
-	from *turn // nil from the house
 	input
-}
-
-// post gives the loop an input. The turn and the house do; they may wait.
-func (s *session) post(ctx context.Context, from *turn, in input) {
-	select {
-	case s.inputs <- posted{from, in}:
-	case <-ctx.Done():
-	}
+	from    *turn         // nil from the house
+	handled chan struct{} // closed when the loop has dealt with it; may be nil
 }
 
 // loop owns the state. It ends when the step closes the channel, when the
@@ -185,6 +179,9 @@ func (s *session) loop(ctx context.Context, writeEnded <-chan error) {
 			if in.from == nil || in.from == s.turn {
 				s.input(ctx, in.input)
 			}
+			if in.handled != nil {
+				close(in.handled)
+			}
 		case <-s.reported:
 			s.progress(ctx)
 		case err := <-writeEnded:
@@ -194,6 +191,10 @@ func (s *session) loop(ctx context.Context, writeEnded <-chan error) {
 			s.input(ctx, tick{})
 		case <-ctx.Done():
 			s.input(ctx, hangUp{"the appliance stops"})
+		}
+		if s.tooSlow && s.state.phase != closing {
+			s.log.Warn("the robot does not read what it is sent; the channel is closed")
+			s.input(ctx, hangUp{"too slow"})
 		}
 	}
 }
@@ -234,8 +235,7 @@ func (s *session) send(m xiaozhi.ToRobot) {
 	select {
 	case s.writer.now <- m:
 	default:
-		s.log.Warn("the robot does not read what it is sent; the channel is closed")
-		s.transport.Close(socket.TryLater, "too slow")
+		s.tooSlow = true
 	}
 }
 

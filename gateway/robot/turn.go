@@ -49,7 +49,21 @@ func (t *turn) run(ctx context.Context, u *voice.Utterance) {
 	}
 }
 
-func (t *turn) post(ctx context.Context, in input) { t.session.post(ctx, t, in) }
+// post gives the loop an input and waits until it has dealt with it, so that
+// what the turn does next cannot overtake it: the words heard are shown before
+// the answer to them.
+func (t *turn) post(ctx context.Context, in input) {
+	handled := make(chan struct{})
+	select {
+	case t.session.inputs <- posted{in, t, handled}:
+	case <-ctx.Done():
+		return
+	}
+	select {
+	case <-handled:
+	case <-ctx.Done():
+	}
+}
 
 // perform does the turn and says how it ended: "" where nothing came of it.
 func (t *turn) perform(ctx context.Context, u *voice.Utterance) (end, reason string) {

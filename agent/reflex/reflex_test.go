@@ -1,0 +1,369 @@
+package reflex_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"perch/agent"
+	"perch/agent/reflex"
+	"perch/device"
+)
+
+var noon = time.Date(2026, 11, 20, 12, 5, 0, 0, time.UTC)
+
+func book(t testing.TB) *reflex.Book {
+	t.Helper()
+	b, err := reflex.Load("en-GB", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// remembered is a memory of one table.
+type remembered map[string]agent.Entry
+
+func (m remembered) Remember(e agent.Entry, _ time.Time) (agent.Entry, error) {
+	if len(m) > 100 {
+		return e, agent.ErrTooMuch
+	}
+	m[e.Key] = e
+	return e, nil
+}
+
+func (m remembered) Recall(key string, _ time.Time) (agent.Entry, bool) {
+	e, ok := m[key]
+	return e, ok
+}
+
+// called is a call of a tool.
+type called struct {
+	tool      string
+	arguments map[string]any
+}
+
+// robot is a body that lists tools and takes note of calls.
+type robot struct {
+	tools    []device.Tool
+	calls    []called
+	fails    error
+	status   string
+	rebooted bool
+}
+
+func (r *robot) Tools() []device.Tool { return r.tools }
+
+func (r *robot) Call(_ context.Context, name string, arguments map[string]any) (string, error) {
+	r.calls = append(r.calls, called{name, arguments})
+	if strings.HasSuffix(name, "status") {
+		return r.status, nil
+	}
+	return "true", r.fails
+}
+
+func (r *robot) Reboot(context.Context) error { r.rebooted = true; return nil }
+
+func number(most int) device.Argument {
+	least := 0
+	return device.Argument{Type: "integer", Minimum: &least, Maximum: &most}
+}
+
+func tool(name string, arguments map[string]device.Argument, required ...string) device.Tool {
+	return device.Tool{Name: name, Schema: device.Schema{Properties: arguments, Required: required}}
+}
+
+// stackChan lists what a stock Stack-chan does.
+func stackChan() *robot {
+	least := -9999
+	angle := func(most int) device.Argument {
+		return device.Argument{Type: "integer", Minimum: &least, Maximum: &most}
+	}
+	slow, fast := 100, 1000
+	return &robot{status: `{"audio_speaker":{"volume":70},"screen":{"brightness":30,"theme":"light"}}`, tools: []device.Tool{
+		tool("self.get_device_status", nil),
+		tool("self.audio_speaker.set_volume", map[string]device.Argument{"volume": number(100)}, "volume"),
+		tool("self.screen.set_brightness", map[string]device.Argument{"brightness": number(100)}, "brightness"),
+		tool("self.robot.set_head_angles", map[string]device.Argument{"yaw": angle(128), "pitch": angle(90),
+			"speed": {Type: "integer", Minimum: &slow, Maximum: &fast}}),
+		tool("self.robot.set_led_multi", map[string]device.Argument{"index": number(11), "red": number(168), "green": number(168), "blue": number(168)}, "index", "red", "green", "blue"),
+		tool("self.robot.set_led_color", map[string]device.Argument{"red": number(168), "green": number(168), "blue": number(168)}),
+	}}
+}
+
+// turn has a text answered and returns what was said, the face and the end.
+func turn(t testing.TB, m remembered, r *robot, text string) (said string, face string, end agent.End) {
+	t.Helper()
+	var body agent.Body
+	if r != nil {
+		body = r
+	}
+	var sentences []string
+	err := reflex.New(book(t), "Chan", m).Think(t.Context(), agent.Turn{Text: text, Now: noon, Body: body}, func(reply agent.Reply) error {
+		switch reply := reply.(type) {
+		case agent.Felt:
+			face = reply.Emotion.Name
+		case agent.Say:
+			sentences = append(sentences, reply.Text)
+		case agent.Done:
+			end = reply.End
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("%q: %v", text, err)
+	}
+	return strings.Join(sentences, " "), face, end
+}
+
+func TestAnswers(t *testing.T) {
+	for text, want := range map[string]struct {
+		said, face string
+		end        agent.End
+	}{
+		"What time is it?":           {"It is 12:05 PM.", "happy", agent.Continue},
+		"tell me the date":           {"Today is Friday, November 20.", "happy", agent.Continue},
+		"who are you":                {"My name is Chan.", "happy", agent.Continue},
+		"I love you!":                {"I like you too.", "loving", agent.Continue},
+		"you are a bad robot":        {"That was not nice.", "angry", agent.Continue},
+		"good night":                 {"Good night.", "sleepy", agent.Sleep},
+		"Stop.":                      {"Goodbye.", "happy", agent.HangUp},
+		"where is my umbrella":       {"I do not know where your umbrella is.", "sad", agent.Continue},
+		"what is the airspeed":       {"I do not know what to say to that. Say help to hear what I can do.", "thinking", agent.Continue},
+		"":                           {"I do not know what to say to that. Say help to hear what I can do.", "thinking", agent.Continue},
+		"turn the lights blue":       {"I have nothing to do that with.", "neutral", agent.Continue},
+		strings.Repeat("stop ", 500): {"I do not know what to say to that. Say help to hear what I can do.", "thinking", agent.Continue},
+	} {
+		said, face, end := turn(t, remembered{}, nil, text)
+		if said != want.said || face != want.face || end != want.end {
+			t.Errorf("%.40q: %q, %s, %s; want %q, %s, %s", text, said, face, end, want.said, want.face, want.end)
+		}
+	}
+}
+
+func TestTools(t *testing.T) {
+	for text, want := range map[string][]called{
+		"set the volume to forty percent":           {{"self.audio_speaker.set_volume", map[string]any{"volume": 40}}},
+		"set the volume to 40%":                     {{"self.audio_speaker.set_volume", map[string]any{"volume": 40}}},
+		"Set the volume to twenty-one.":             {{"self.audio_speaker.set_volume", map[string]any{"volume": 21}}},
+		"turn the volume up":                        {{"self.get_device_status", nil}, {"self.audio_speaker.set_volume", map[string]any{"volume": 80}}},
+		"turn down the volume":                      {{"self.get_device_status", nil}, {"self.audio_speaker.set_volume", map[string]any{"volume": 60}}},
+		"set the brightness to one hundred percent": {{"self.screen.set_brightness", map[string]any{"brightness": 100}}},
+		"look left":            {{"self.robot.set_head_angles", map[string]any{"yaw": -45}}},
+		"look to the right":    {{"self.robot.set_head_angles", map[string]any{"yaw": 45}}},
+		"look up":              {{"self.robot.set_head_angles", map[string]any{"yaw": 0, "pitch": 60}}},
+		"look down":            {{"self.robot.set_head_angles", map[string]any{"yaw": 0, "pitch": 5}}},
+		"turn the lights blue": {{"self.robot.set_led_color", map[string]any{"red": 0, "green": 0, "blue": 168}}},
+		"turn off the lights":  {{"self.robot.set_led_color", map[string]any{"red": 0, "green": 0, "blue": 0}}},
+	} {
+		r := stackChan()
+		turn(t, remembered{}, r, text)
+		if !reflect.DeepEqual(r.calls, want) {
+			t.Errorf("%q: %v, want %v", text, r.calls, want)
+		}
+	}
+}
+
+// TestOtherBuilds: names and arguments are read from the robot's own list.
+func TestOtherBuilds(t *testing.T) {
+	r := &robot{tools: []device.Tool{
+		tool("self.speaker.set_volume", map[string]device.Argument{"level": number(20)}, "level"),
+		tool("self.head.set", map[string]device.Argument{"pan": number(30)}),
+		tool("self.light.set_rgb", map[string]device.Argument{"r": number(255), "g": number(255), "b": number(255)}, "r", "g", "b"),
+	}}
+	for _, text := range []string{"set the volume to ninety percent", "look right", "turn the lights red", "nod your head"} {
+		turn(t, remembered{}, r, text)
+	}
+	want := []called{
+		{"self.speaker.set_volume", map[string]any{"level": 20}},
+		{"self.head.set", map[string]any{"pan": 30}},
+		{"self.light.set_rgb", map[string]any{"r": 168, "g": 0, "b": 0}},
+	}
+	if !reflect.DeepEqual(r.calls, want) {
+		t.Errorf("%v, want %v", r.calls, want)
+	}
+}
+
+func TestGestures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := stackChan()
+		began := time.Now()
+		turn(t, remembered{}, r, "nod your head")
+		if len(r.calls) != 4 || time.Since(began) < time.Second {
+			t.Errorf("a nod of %d moves in %s", len(r.calls), time.Since(began))
+		}
+		for _, c := range r.calls {
+			if pitch := c.arguments["pitch"].(int); pitch < 5 || pitch > 85 || c.arguments["speed"] != 400 {
+				t.Errorf("a nod to %v", c.arguments)
+			}
+		}
+		turn(t, remembered{}, r, "shake your head")
+		if last := r.calls[len(r.calls)-1]; last.arguments["yaw"] != 0 {
+			t.Errorf("after shaking, the head is at %v", last.arguments)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		err := reflex.New(book(t), "Chan", remembered{}).Think(ctx, agent.Turn{Text: "nod your head", Body: r}, func(agent.Reply) error { return nil })
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("a cancelled nod: %v", err)
+		}
+	})
+}
+
+func TestRemembering(t *testing.T) {
+	m := remembered{}
+	if said, _, _ := turn(t, m, nil, "remember that my keys are in the kitchen"); said != "I will remember. Your keys are in the kitchen." {
+		t.Errorf("said %q", said)
+	}
+	if said, _, _ := turn(t, m, nil, "where are my keys"); said != "Your keys are in the kitchen." {
+		t.Errorf("said %q", said)
+	}
+	turn(t, m, nil, "remember my keys are on the table")
+	if said, _, _ := turn(t, m, nil, "do you know where my keys are"); said != "Your keys are on the table." {
+		t.Errorf("said %q", said)
+	}
+	turn(t, m, nil, "remember that anna is my sister")
+	if said, _, _ := turn(t, m, nil, "who is anna"); said != "Anna is your sister." {
+		t.Errorf("said %q", said)
+	}
+	if e := m["place keys"]; e.Type != agent.MemoryReference || e.Source != "reflex" {
+		t.Errorf("kept as %+v", e)
+	}
+}
+
+func TestWhatARobotCannotDo(t *testing.T) {
+	r := stackChan()
+	r.fails = errors.New("Missing valid argument: volume")
+	if said, face, _ := turn(t, remembered{}, r, "set the volume to forty percent"); said != "That did not work." || face != "sad" {
+		t.Errorf("a failing tool: %q, %s", said, face)
+	}
+	if said, _, _ := turn(t, remembered{}, &robot{}, "look left"); said != "I have nothing to do that with." {
+		t.Errorf("no tool: %q", said)
+	}
+	if turn(t, remembered{}, r, "reboot yourself"); !r.rebooted {
+		t.Error("it was not rebooted")
+	}
+}
+
+func TestAUsersOwnSentences(t *testing.T) {
+	own := filepath.Join(t.TempDir(), "own.yaml")
+	text := `
+lists:
+  thing: [violin]
+  pet: [rex, bella]
+intents:
+  pets:
+    sentences: ["where is [our] {pet}", "what time is it"]
+    answer: "😆 Look under the bed for {pet}."
+`
+	text = strings.Replace(text, `, "what time is it"`, "", 1)
+	if err := os.WriteFile(own, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b, err := reflex.Load("en", own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"where is rex", "where is our bella", "where is my violin", "where are my keys"} {
+		if !b.Understands(text) {
+			t.Errorf("%q is not understood", text)
+		}
+	}
+}
+
+func TestFaultsAreToldWithFileAndLine(t *testing.T) {
+	for text, want := range map[string]string{
+		"intents:\n  a:\n    sentences: [\"x (y\"]\n    answer: z":                             `own.yaml:3: sentence "x (y": a ")" is missing`,
+		"intents:\n  a:\n    sentences: [\"go {nowhere}\"]\n    answer: z":                     `own.yaml:3: there is no list "nowhere"`,
+		"intents:\n  a:\n    sentences: [go]\n    answer: \"{thing}\"":                         `own.yaml:2: intent "a": {thing} is not in every one of its sentences`,
+		"intents:\n  a:\n    sentences: [go]\n    answer: z\n    action: fly":                  `own.yaml:2: intent "a": there is no action "fly"`,
+		"intents:\n  a:\n    sentences: [go]":                                                  `own.yaml:2: intent "a": it has no answer`,
+		"intents:\n  a:\n    answer: z":                                                        `own.yaml:2: intent "a": it has no sentences`,
+		"intents:\n  a:\n    sentences: [go]\n    answers: z":                                  `line 4: an intent has no "answers"`,
+		"intents:\n  a:\n    sentences: [go]\n    answer: z\n    end: now":                     `end is hang_up or sleep, not "now"`,
+		"intents:\n  a:\n    sentences: [\"[go]\"]\n    answer: z":                             `a sentence of no words`,
+		"intents:\n  a:\n    sentences: [\"at 5\"]\n    answer: z":                             `"5" is no word`,
+		"intents:\n  a:\n    sentences: [go]\n    answer: z\n    action: look\n    value: far": `action "look" needs a value of 2 numbers`,
+		"intents: [a]":                "line 1: intents are a map",
+		"colours: [red]":              "line 1: field colours not found",
+		"lists: {thing: 5}":           "line 1: a list is a sequence or a map",
+		"lists: {thing: [\"r2 d2\"]}": `"r2 d2" is not words`,
+		"weekdays: [Sunday]":          "a week has 7 weekdays",
+		"{":                           "own.yaml",
+		"intents:\n  a:\n    sentences: [\"" + strings.Repeat("(", 40) + "x" + strings.Repeat(")", 40) + "\"]\n    answer: z": "nested more than 16 deep",
+	} {
+		own := filepath.Join(t.TempDir(), "own.yaml")
+		if err := os.WriteFile(own, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := reflex.Load("en", own); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s\ngave  %v\nwant  %s", text, err, want)
+		}
+	}
+	if _, err := reflex.Load("tlh", ""); err == nil || !strings.Contains(err.Error(), "it speaks en") {
+		t.Errorf("an unknown language: %v", err)
+	}
+}
+
+// TestTheGrammarIsTheBook: whatever the grammar lets a recognizer hear, the
+// brain understands.
+func TestTheGrammarIsTheBook(t *testing.T) {
+	b := book(t)
+	bodies := map[string]string{}
+	for _, r := range b.Rules() {
+		bodies[r.Name] = r.Body
+	}
+	for _, r := range b.Rules() {
+		if !r.Top {
+			continue
+		}
+		text := r.Body
+		for name, body := range bodies {
+			first, _, _ := strings.Cut(body, " | ")
+			text = strings.ReplaceAll(text, "<"+name+">", first)
+		}
+		text = strings.NewReplacer("[", "", "]", "").Replace(text)
+		for strings.Contains(text, "(") { // the last of each choice
+			from := strings.LastIndex(text, "(")
+			to := from + strings.Index(text[from:], ")")
+			choices := strings.Split(text[from+1:to], " | ")
+			text = text[:from] + choices[len(choices)-1] + text[to+1:]
+		}
+		if !b.Understands(text) {
+			t.Errorf("%s: %q is in the grammar and not in the book", r.Source, text)
+		}
+		if !strings.HasPrefix(r.Source, "en.yaml:") {
+			t.Errorf("%q has no source: %s", r.Body, r.Source)
+		}
+	}
+}
+
+func FuzzLoad(f *testing.F) {
+	f.Add("intents:\n  a:\n    sentences: [\"x (y|z) [{thing}]\"]\n    answer: z", "x y keys")
+	f.Add("lists: {thing: [a b, c]}", "where are my a b")
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, text, said string) {
+		own := filepath.Join(dir, "own.yaml")
+		if err := os.WriteFile(own, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if b, err := reflex.Load("en", own); err == nil {
+			b.Understands(said)
+			b.Rules()
+		}
+	})
+}
+
+func BenchmarkUnderstand(b *testing.B) {
+	book := book(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		book.Understands("remember that my keys are in the kitchen")
+	}
+}

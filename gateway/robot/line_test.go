@@ -1,0 +1,471 @@
+package robot
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"perch/agent"
+	"perch/device"
+	"perch/device/xiaozhi"
+	"perch/event"
+	"perch/voice"
+)
+
+// line is a channel to a robot in memory, with the robot's end in the hands
+// of a test. What the appliance sends is kept with its time.
+type line struct {
+	up     chan frame // from the robot
+	closed chan struct{}
+	once   sync.Once
+	text   []byte
+
+	stuck atomic.Bool // the robot does not read: sending hangs until the end
+
+	mu     sync.Mutex
+	sent   []sent
+	reason string
+}
+
+// sent is a message to the robot, and when.
+type sent struct {
+	at      time.Time
+	message xiaozhi.ToRobot // nil for audio
+	audio   xiaozhi.Audio
+}
+
+func newLine() *line { return &line{up: make(chan frame), closed: make(chan struct{})} }
+
+func (l *line) Receive() ([]byte, xiaozhi.Audio, bool, error) {
+	select {
+	case f := <-l.up:
+		if f.message == nil {
+			return nil, f.audio, false, nil
+		}
+		l.text = xiaozhi.AppendFromRobot(l.text[:0], "s", f.message)
+		return l.text, xiaozhi.Audio{}, true, nil
+	case <-l.closed:
+		return nil, xiaozhi.Audio{}, false, io.EOF
+	}
+}
+
+func (l *line) SendText(text []byte) error {
+	m, err := xiaozhi.ParseToRobot(text)
+	if err != nil {
+		return err
+	}
+	return l.keep(sent{message: m})
+}
+
+func (l *line) SendAudio(a xiaozhi.Audio) error {
+	a.Opus = append([]byte(nil), a.Opus...)
+	return l.keep(sent{audio: a})
+}
+
+func (l *line) keep(s sent) error {
+	if l.stuck.Load() {
+		<-l.closed
+	}
+	select {
+	case <-l.closed:
+		return io.EOF
+	default:
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s.at = time.Now()
+	l.sent = append(l.sent, s)
+	return nil
+}
+
+func (l *line) Close(_ int, reason string) {
+	l.once.Do(func() {
+		l.mu.Lock()
+		l.reason = reason
+		l.mu.Unlock()
+		close(l.closed)
+	})
+}
+
+// messages are those sent so far, audio left out.
+func (l *line) messages() (all []xiaozhi.ToRobot) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range l.sent {
+		if s.message != nil {
+			all = append(all, s.message)
+		}
+	}
+	return all
+}
+
+// packets are the times at which audio was sent.
+func (l *line) packets() (all []time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range l.sent {
+		if s.message == nil {
+			all = append(all, s.at)
+		}
+	}
+	return all
+}
+
+// all is everything sent so far.
+func (l *line) all() []sent {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]sent(nil), l.sent...)
+}
+
+// story is what was sent in words: "tts start, sentence It is late., 12
+// packets, tts stop".
+func (l *line) story() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var parts []string
+	packets := 0
+	flush := func() {
+		if packets > 0 {
+			parts = append(parts, fmt.Sprintf("%d packets", packets))
+		}
+		packets = 0
+	}
+	for _, s := range l.sent {
+		if s.message == nil {
+			packets++
+			continue
+		}
+		flush()
+		parts = append(parts, inWords(s.message))
+	}
+	flush()
+	return strings.Join(parts, ", ")
+}
+
+func inWords(m xiaozhi.ToRobot) string {
+	switch m := m.(type) {
+	case xiaozhi.Welcome:
+		return "hello"
+	case xiaozhi.TTSStart:
+		return "tts start"
+	case xiaozhi.SentenceStart:
+		return "sentence " + m.Text
+	case xiaozhi.TTSStop:
+		return "tts stop"
+	case xiaozhi.STT:
+		return "stt " + m.Text
+	case xiaozhi.LLM:
+		return "face " + m.Emotion
+	case xiaozhi.Reboot:
+		return "reboot"
+	}
+	return fmt.Sprintf("%T", m)
+}
+
+// forget drops what was sent so far.
+func (l *line) forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sent = nil
+}
+
+// scripted ears hear what they are told, once the utterance is over.
+type scripted struct {
+	mu          sync.Mutex
+	transcripts []voice.Transcript
+	err         error
+	delay       time.Duration
+	heard       []time.Duration
+}
+
+func (*scripted) Name() string { return "scripted" }
+
+func (s *scripted) Recognize(ctx context.Context, u *voice.Utterance, _ voice.Options) (voice.Transcript, error) {
+	buf := make([]int16, 960)
+	for n := 0; ; {
+		read, err := u.Read(ctx, buf, n)
+		if err != nil {
+			return voice.Transcript{}, err
+		}
+		if read == 0 {
+			break
+		}
+		n += read
+	}
+	time.Sleep(s.delay)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.heard = append(s.heard, u.Duration())
+	if s.err != nil || len(s.transcripts) == 0 {
+		return voice.Transcript{}, s.err
+	}
+	t := s.transcripts[0]
+	s.transcripts = s.transcripts[1:]
+	return t, nil
+}
+
+// beeper speaks at 100 ms a letter, in pieces, some time after it is asked.
+type beeper struct {
+	delay time.Duration // before each piece of a second
+	err   error
+}
+
+func (*beeper) Name() string { return "beeper" }
+
+func (b *beeper) Synthesize(ctx context.Context, text string, _ voice.Options, out func([]int16) error) error {
+	if b.err != nil {
+		return b.err
+	}
+	left := len(text) * voice.SpeakerRate / 10
+	for left > 0 {
+		time.Sleep(b.delay)
+		n := min(left, voice.SpeakerRate)
+		pcm := make([]int16, n)
+		for i := range pcm {
+			pcm[i] = int16(i % 100 * 50)
+		}
+		if err := out(pcm); err != nil {
+			return err
+		}
+		left -= n
+	}
+	return ctx.Err()
+}
+
+// thinker answers with a function.
+type thinker struct {
+	answer func(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error
+
+	mu         sync.Mutex
+	remembered []agent.Exchange
+}
+
+func (m *thinker) Answer(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error {
+	return m.answer(ctx, t, out)
+}
+
+func (m *thinker) Remembered(_ string, e agent.Exchange, _ time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.remembered = append(m.remembered, e)
+}
+
+// saying is a mind that always says the same.
+func saying(replies ...agent.Reply) *thinker {
+	return &thinker{answer: func(_ context.Context, _ agent.Turn, out func(agent.Reply) error) error {
+		for _, r := range replies {
+			if err := out(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}
+}
+
+// registry admits every robot.
+type registry struct{ kept []device.Tool }
+
+func (r *registry) Admit(id device.ID, _ device.Client, _ string) (device.Robot, error) {
+	return device.Robot{ID: id}, nil
+}
+func (r *registry) KeepTools(_ device.ID, tools []device.Tool) { r.kept = tools }
+
+// inMemory is a table that keeps nothing but its last value.
+type inMemory[T any] struct {
+	mu   sync.Mutex
+	kept map[string]T
+	last T
+}
+
+func (t *inMemory[T]) PutSoon(key string, v T) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.kept == nil {
+		t.kept = map[string]T{}
+	}
+	t.kept[key], t.last = v, v
+}
+func (t *inMemory[T]) DeleteSoon(key string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.kept, key)
+}
+func (t *inMemory[T]) All() iter.Seq2[string, T]       { return func(func(string, T) bool) {} }
+func (t *inMemory[T]) Newest(int) iter.Seq2[string, T] { return t.All() }
+
+// talk is a robot and an appliance in a test's bubble.
+type talk struct {
+	t        *testing.T
+	line     *line
+	server   *Server
+	ears     *scripted
+	mouth    *beeper
+	mind     *thinker
+	robots   *registry
+	bus      *event.Bus
+	events   *event.Reader
+	board    *agent.Board
+	turns    *inMemory[TurnRecord]
+	sessions *inMemory[SessionRecord]
+	ended    chan struct{}
+	packets  [][]byte // of speech
+	silence  [][]byte
+}
+
+const robotID = device.ID("a0b1c2d3e4f5")
+
+// talking runs a test in a bubble of virtual time, with a session whose hello
+// is answered.
+func talking(t *testing.T, mind *thinker, do func(*talk), change ...func(*Options)) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newTalk(t, mind, change...)
+		k.say(xiaozhi.Hello{Version: 1, Transport: "websocket"})
+		synctest.Wait()
+		do(k)
+		k.server.Close()
+		<-k.ended
+		k.bus.Close()
+	})
+}
+
+func newTalk(t *testing.T, mind *thinker, change ...func(*Options)) *talk {
+	k := &talk{t: t, line: newLine(), ears: &scripted{}, mouth: &beeper{}, mind: mind, robots: &registry{}, bus: event.NewBus(),
+		board: agent.NewBoard(), turns: &inMemory[TurnRecord]{}, sessions: &inMemory[SessionRecord]{}, ended: make(chan struct{})}
+	k.events = k.bus.Read()
+	o := Options{
+		Robots: k.robots, Bus: k.bus, Mind: k.mind, Records: NewRecords(k.sessions, k.turns, 10), Ears: k.ears, Mouth: k.mouth,
+		Phrases: func(string) string { return "" }, Zone: time.UTC, Idle: time.Minute, Log: slog.New(slog.DiscardHandler),
+	}
+	for _, c := range change {
+		c(&o)
+	}
+	k.server = NewServer(o)
+	k.packets, k.silence = spokenPackets(t)
+	k.connect(k.line, k.ended)
+	return k
+}
+
+// connect holds a session on a line.
+func (k *talk) connect(l *line, ended chan struct{}) {
+	go func() {
+		defer close(ended)
+		if err := k.server.serve(l, device.Robot{ID: robotID}, device.Client{}, xiaozhi.Framing1); err != nil {
+			k.t.Error(err)
+		}
+	}()
+}
+
+// say has the robot send a message.
+func (k *talk) say(m xiaozhi.FromRobot) { k.put(frame{message: m}) }
+
+func (k *talk) put(f frame) {
+	select {
+	case k.line.up <- f:
+	case <-k.line.closed:
+	}
+	synctest.Wait()
+}
+
+// speak has somebody speak to the robot for 1.2 s, and then be quiet until
+// the end-pointer has found that out.
+func (k *talk) speak() {
+	for _, p := range k.packets {
+		k.put(frame{audio: xiaozhi.Audio{Opus: p}})
+		time.Sleep(60 * time.Millisecond)
+	}
+	k.quiet(900 * time.Millisecond)
+}
+
+func (k *talk) quiet(d time.Duration) {
+	for i := range int(d / (60 * time.Millisecond)) {
+		k.put(frame{audio: xiaozhi.Audio{Opus: k.silence[i%len(k.silence)]}})
+		time.Sleep(60 * time.Millisecond)
+	}
+}
+
+// listen has the robot open its microphone.
+func (k *talk) listen(mode xiaozhi.Mode) {
+	k.say(xiaozhi.ListenStart{Mode: mode})
+}
+
+// happened are the events so far, by kind.
+func (k *talk) happened() []string {
+	var kinds []string
+	for k.bus.Seq() > 0 {
+		ctx, cancel := context.WithTimeout(k.t.Context(), time.Nanosecond)
+		e, err := k.events.Next(ctx)
+		cancel()
+		if err != nil {
+			break
+		}
+		k.board.Take(e)
+		kinds = append(kinds, event.Kind(e.Event))
+	}
+	return kinds
+}
+
+func (k *talk) shows() agent.Shown {
+	k.happened()
+	return k.board.Robot(robotID).At(time.Now())
+}
+
+func (k *talk) wantStory(want string) {
+	k.t.Helper()
+	synctest.Wait()
+	if got := k.line.story(); got != want {
+		k.t.Errorf("sent\n  %s\nwant\n  %s", got, want)
+	}
+}
+
+// spokenPackets are vowels as a robot's microphone sends them, and silence.
+func spokenPackets(t *testing.T) (speech, silence [][]byte) {
+	t.Helper()
+	encoder, err := voice.NewEncoder(voice.MicRate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := encoder.LikeRobot(); err != nil {
+		t.Fatal(err)
+	}
+	var into *[][]byte
+	keep := func(p []byte) error { *into = append(*into, append([]byte(nil), p...)); return nil }
+	into = &speech
+	if err := encoder.Encode(vowels(20*voice.MicFrame), keep); err != nil {
+		t.Fatal(err)
+	}
+	into = &silence
+	if err := encoder.Encode(make([]int16, 40*voice.MicFrame), keep); err != nil {
+		t.Fatal(err)
+	}
+	return speech, silence
+}
+
+// vowels is a sound with the pitch and formants of a voice, in syllables.
+func vowels(n int) []int16 {
+	pcm := make([]int16, n)
+	var y1, y2, z1, z2 float64
+	for i := range pcm {
+		pulse := 0.0
+		if i%(voice.MicRate/120) == 0 {
+			pulse = 9000
+		}
+		if i%4000 > 3200 {
+			pulse = 0 // between syllables
+		}
+		y := pulse + 1.77*y1 - 0.87*y2 // about 600 Hz
+		y2, y1 = y1, y
+		z := y + 1.35*z1 - 0.85*z2 // about 1.2 kHz
+		z2, z1 = z1, z
+		pcm[i] = int16(max(-30000, min(30000, z/6)))
+	}
+	return pcm
+}

@@ -1,0 +1,615 @@
+package robot
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"perch/agent"
+	"perch/device/xiaozhi"
+	"perch/event"
+	"perch/voice"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var happy = agent.Emotion{Name: "happy", Emoji: "😊"}
+
+// answer is a turn as the reflex brain gives it.
+func answer(sentences ...string) *thinker {
+	replies := []agent.Reply{agent.Felt{Emotion: happy}}
+	for _, s := range sentences {
+		replies = append(replies, agent.Say{Text: s})
+	}
+	return saying(append(replies, agent.Done{End: agent.Continue})...)
+}
+
+func understood(texts ...string) (all []voice.Transcript) {
+	for _, text := range texts {
+		all = append(all, voice.Transcript{Text: text})
+	}
+	return all
+}
+
+func TestATurnInAutoMode(t *testing.T) {
+	talking(t, answer("It is late.", "Go to bed."), func(k *talk) {
+		k.ears.transcripts = understood("what time is it")
+		k.listen(xiaozhi.Auto)
+		k.speak()
+		time.Sleep(5 * time.Second)
+		k.wantStory("hello, stt what time is it, face happy, tts start, sentence It is late., 18 packets, sentence Go to bed., 17 packets, tts stop")
+		want := []string{"robot_online", "listening_started", "heard", "speaking_started", "said", "said", "turn_ended"}
+		if got := k.happened(); !slices.Equal(got, want) {
+			t.Errorf("happened %v, want %v", got, want)
+		}
+		if e := k.mind.remembered; len(e) != 1 || e[0] != (agent.Exchange{Heard: "what time is it", Said: "It is late. Go to bed."}) {
+			t.Errorf("remembered %+v", e)
+		}
+		if heard := k.ears.heard[0]; heard < 1500*time.Millisecond || heard > 2500*time.Millisecond {
+			t.Errorf("an utterance of %s", heard)
+		}
+		if turn := k.turns.last; turn.End != event.EndDone || turn.Stages["first_packet"] == 0 {
+			t.Errorf("kept %+v", turn)
+		}
+	})
+}
+
+// TestStatesOfATurn is the order of contract section 4.
+func TestStatesOfATurn(t *testing.T) {
+	for _, mode := range []xiaozhi.Mode{xiaozhi.Auto, xiaozhi.Manual} {
+		talking(t, answer("It is late."), func(k *talk) {
+			k.ears.transcripts = understood("what time is it")
+			var shown []agent.Shown
+			look := func() { shown = append(shown, k.shows()) }
+			look()
+			k.listen(mode)
+			look()
+			k.ears.delay = 100 * time.Millisecond
+			k.speak()
+			if mode == xiaozhi.Manual {
+				k.say(xiaozhi.ListenStop{})
+			}
+			time.Sleep(200 * time.Millisecond)
+			look()
+			time.Sleep(1500 * time.Millisecond)
+			look()
+			last := agent.Idle
+			if mode == xiaozhi.Auto {
+				k.listen(mode)
+				last = agent.Listening
+			} else {
+				time.Sleep(4 * time.Second)
+			}
+			look()
+			want := []agent.Shown{agent.Idle, agent.Listening, agent.Speaking, agent.Attention, last}
+			if !slices.Equal(shown, want) {
+				t.Errorf("%s: showed %v, want %v", mode, shown, want)
+			}
+		})
+	}
+}
+
+func TestATurnInManualMode(t *testing.T) {
+	talking(t, answer("It is late."), func(k *talk) {
+		k.ears.transcripts = understood("what time is it")
+		k.listen(xiaozhi.Manual)
+		k.speak() // the pause at its end does not end it
+		k.speak()
+		k.say(xiaozhi.ListenStop{})
+		time.Sleep(3 * time.Second)
+		k.wantStory("hello, stt what time is it, face happy, tts start, sentence It is late., 19 packets, tts stop")
+		if heard := k.ears.heard[0]; heard < 4*time.Second {
+			t.Errorf("an utterance of %s", heard)
+		}
+	})
+}
+
+// TestPace: gaps, queue and lead of a long answer, on virtual time, as a
+// robot with a queue of 40 packets has it.
+func TestPace(t *testing.T) {
+	long := strings.Repeat("word ", 50) // 25 s
+	talking(t, answer(long, long), func(k *talk) {
+		k.mouth.delay = 300 * time.Millisecond
+		k.ears.transcripts = understood("tell me a story")
+		k.listen(xiaozhi.Auto)
+		k.speak()
+		time.Sleep(time.Minute)
+		packets := k.line.packets()
+		if want := 2 * 25 * 1000 / 60; len(packets) < want {
+			t.Fatalf("%d packets, want %d", len(packets), want)
+		}
+		late, queue, played, dry := 0, 0, packets[0], 0
+		for i, at := range packets {
+			if i > 0 && at.Sub(packets[i-1]) > 65*time.Millisecond {
+				late++
+			}
+			if at.After(played) {
+				dry++
+				played = at
+			}
+			played = played.Add(60 * time.Millisecond)
+			queue = max(queue, int(played.Sub(at)/(60*time.Millisecond)))
+			if lead := played.Sub(at); lead > time.Second {
+				t.Errorf("packet %d leaves %s ahead", i, lead)
+			}
+		}
+		if dry > 0 || queue > 40 || late*100 > len(packets) {
+			t.Errorf("the robot ran dry %d times, had %d packets queued, %d gaps were over 65 ms", dry, queue, late)
+		}
+		all := k.line.all()
+		stop := all[len(all)-1]
+		if stop.message != (xiaozhi.TTSStop{}) || stop.at.Before(played) || stop.at.Sub(played) > 300*time.Millisecond {
+			t.Errorf("%T %s after the last packet was played", stop.message, stop.at.Sub(played))
+		}
+	})
+}
+
+// TestNothingIsSentInTheGapAfterTTSStart: the robot empties its queue when it
+// begins to speak.
+func TestGapAfterTTSStart(t *testing.T) {
+	talking(t, answer("It is late."), func(k *talk) {
+		k.ears.transcripts = understood("x")
+		k.listen(xiaozhi.Auto)
+		k.speak()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		for _, s := range k.line.all() {
+			if s.message == (xiaozhi.TTSStart{}) {
+				if gap := k.line.packets()[0].Sub(s.at); gap < 40*time.Millisecond || gap > 150*time.Millisecond {
+					t.Errorf("the first packet leaves %s after tts start", gap)
+				}
+			}
+		}
+	})
+}
+
+func TestAbort(t *testing.T) {
+	for name, wait := range map[string]time.Duration{"while speaking": 2 * time.Second, "before speech": 0, "when idle": -1} {
+		t.Run(name, func(t *testing.T) {
+			cancelled := make(chan error, 1)
+			mind := &thinker{answer: func(ctx context.Context, _ agent.Turn, out func(agent.Reply) error) error {
+				if wait == 0 {
+					<-ctx.Done()
+					cancelled <- ctx.Err()
+					return ctx.Err()
+				}
+				for range 100 {
+					if err := out(agent.Say{Text: strings.Repeat("word ", 10)}); err != nil {
+						cancelled <- err
+						return err
+					}
+				}
+				return nil
+			}}
+			talking(t, mind, func(k *talk) {
+				if wait >= 0 {
+					k.ears.transcripts = understood("tell me a story")
+					k.listen(xiaozhi.Auto)
+					k.speak()
+					time.Sleep(wait)
+				}
+				synctest.Wait()
+				k.line.forget()
+				k.say(xiaozhi.Abort{Reason: xiaozhi.WakeWord})
+				time.Sleep(5 * time.Second)
+				k.wantStory("tts stop")
+				if wait >= 0 {
+					if err := <-cancelled; !errors.Is(err, context.Canceled) {
+						t.Errorf("the brain ended with %v", err)
+					}
+				}
+				if shown := k.shows(); shown != agent.Idle {
+					t.Errorf("shows %s after an abort", shown)
+				}
+				// The next turn is clean.
+				k.line.forget()
+				k.mind.answer = answer("Yes.").answer
+				k.ears.transcripts = understood("hello")
+				k.listen(xiaozhi.Auto)
+				k.speak()
+				time.Sleep(2 * time.Second)
+				k.wantStory("stt hello, face happy, tts start, sentence Yes., 7 packets, tts stop")
+			})
+		})
+	}
+}
+
+// TestWhatWasSpokenEntersTheHistory, not what was planned.
+func TestWhatWasSpokenEntersTheHistory(t *testing.T) {
+	talking(t, answer(strings.Repeat("a", 20), strings.Repeat("b", 20), strings.Repeat("c", 20)), func(k *talk) {
+		k.ears.transcripts = understood("x")
+		k.listen(xiaozhi.Auto)
+		k.speak()
+		time.Sleep(2500 * time.Millisecond) // in the second sentence
+		k.say(xiaozhi.Abort{})
+		synctest.Wait()
+		if e := k.mind.remembered; len(e) != 1 || strings.Contains(e[0].Said, "c") || !strings.Contains(e[0].Said, "b") {
+			t.Errorf("remembered %+v", e)
+		}
+		if turn := k.turns.last; turn.End != event.EndCancelled {
+			t.Errorf("kept %+v", turn)
+		}
+	})
+}
+
+func TestPushToTalkInTheMiddleOfSpeech(t *testing.T) {
+	talking(t, answer(strings.Repeat("word ", 30)), func(k *talk) {
+		k.ears.transcripts = understood("x", "y")
+		k.listen(xiaozhi.Manual)
+		k.speak()
+		k.say(xiaozhi.ListenStop{})
+		time.Sleep(2 * time.Second)
+		k.line.forget()
+		k.listen(xiaozhi.Manual)
+		k.wantStory("tts stop")
+		k.mind.answer = answer("Yes.").answer
+		k.speak()
+		k.say(xiaozhi.ListenStop{})
+		time.Sleep(2 * time.Second)
+		k.wantStory("tts stop, stt y, face happy, tts start, sentence Yes., 7 packets, tts stop")
+	})
+}
+
+// TestRefusedUtterances: the first is answered aloud, later ones are only
+// shown, and the idle time of the talk runs on.
+func TestRefusedUtterances(t *testing.T) {
+	phrases := func(o *Options) { o.Phrases = func(name string) string { return "🤔 " + name } }
+	talking(t, answer("Yes."), func(k *talk) {
+		k.ears.transcripts = slices.Repeat([]voice.Transcript{{Refused: true}}, 100)
+		k.listen(xiaozhi.Auto)
+		k.speak()
+		time.Sleep(2 * time.Second)
+		k.wantStory("hello, stt …, face thinking, tts start, sentence misheard, 14 packets, tts stop")
+		k.line.forget()
+		k.listen(xiaozhi.Auto)
+		k.speak()
+		k.speak()
+		k.wantStory("stt …, stt …")
+		began := time.Now()
+		for range 40 { // a television
+			k.speak()
+		}
+		if !isClosed(k.line) || k.line.reason != "idle" {
+			t.Errorf("after %s of a television the channel is open: %q", time.Since(began), k.line.reason)
+		}
+	}, phrases)
+}
+
+func isClosed(l *line) bool {
+	select {
+	case <-l.closed:
+		return true
+	default:
+		return false
+	}
+}
+
+func TestIdleTalkIsHungUp(t *testing.T) {
+	talking(t, answer("Yes."), func(k *talk) {
+		k.listen(xiaozhi.Auto)
+		k.quiet(59 * time.Second)
+		if isClosed(k.line) {
+			t.Fatal("hung up too soon")
+		}
+		k.quiet(2 * time.Second)
+		if !isClosed(k.line) {
+			t.Error("an idle talk is not hung up")
+		}
+		synctest.Wait()
+		if s := k.sessions.last; s.Why != "idle" || s.Closed.IsZero() {
+			t.Errorf("kept %+v", s)
+		}
+	})
+	talking(t, answer("Yes."), func(k *talk) {
+		k.say(xiaozhi.Event{Name: "face_detected", Data: []byte("{}")})
+		time.Sleep(5 * time.Minute)
+		if isClosed(k.line) {
+			t.Error("a robot that sends events was hung up on; it would come back at once")
+		}
+	})
+}
+
+func TestAHelloThatNeverComes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newTalk(t, answer())
+		k.say(xiaozhi.ListenStart{Mode: xiaozhi.Auto})
+		time.Sleep(9 * time.Second)
+		if isClosed(k.line) {
+			t.Fatal("closed too soon")
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if !isClosed(k.line) || k.line.reason != "no hello" {
+			t.Errorf("the channel is open: %q", k.line.reason)
+		}
+		k.wantStory("")
+		k.server.Close()
+		<-k.ended
+		k.bus.Close()
+	})
+}
+
+func TestPacketsThatStopEndAnUtterance(t *testing.T) {
+	talking(t, answer("Yes."), func(k *talk) {
+		k.ears.transcripts = understood("x")
+		k.listen(xiaozhi.Auto)
+		for _, p := range k.packets {
+			k.put(frame{audio: xiaozhi.Audio{Opus: p}})
+			time.Sleep(60 * time.Millisecond)
+		}
+		time.Sleep(1300 * time.Millisecond)
+		k.wantStory("hello, stt x, face happy, tts start, sentence Yes., 7 packets")
+	})
+}
+
+func TestTheLongestUtterance(t *testing.T) {
+	talking(t, answer("Yes."), func(k *talk) {
+		k.ears.transcripts = understood("x", "y")
+		k.listen(xiaozhi.Auto)
+		for range 17 * 1000 / 60 {
+			k.put(frame{audio: xiaozhi.Audio{Opus: k.packets[3]}})
+			time.Sleep(60 * time.Millisecond)
+		}
+		if len(k.ears.heard) != 1 || k.ears.heard[0] > voice.LongestUtterance {
+			t.Errorf("heard %v", k.ears.heard)
+		}
+	})
+}
+
+// TestPreRollIsNoUtterance: what arrives before listen start begins nothing.
+func TestPreRollIsNoUtterance(t *testing.T) {
+	talking(t, answer("Yes."), func(k *talk) {
+		for _, p := range k.packets {
+			k.put(frame{audio: xiaozhi.Audio{Opus: p}})
+		}
+		k.say(xiaozhi.ListenDetect{Text: "hi stack chan"})
+		k.listen(xiaozhi.Auto)
+		k.quiet(3 * time.Second)
+		k.wantStory("hello")
+		if len(k.ears.heard) != 0 {
+			t.Errorf("heard %v", k.ears.heard)
+		}
+	})
+}
+
+func TestSoundThatIsNone(t *testing.T) {
+	talking(t, answer("Yes."), func(k *talk) {
+		k.ears.transcripts = understood("x")
+		k.listen(xiaozhi.Auto)
+		for _, p := range [][]byte{{}, {0x03, 0x00}, make([]byte, 5000), {0xff}} {
+			k.put(frame{audio: xiaozhi.Audio{Opus: p}})
+		}
+		k.speak()
+		time.Sleep(2 * time.Second)
+		k.wantStory("hello, stt x, face happy, tts start, sentence Yes., 7 packets, tts stop")
+	})
+}
+
+func TestMute(t *testing.T) {
+	talking(t, answer("Yes."), func(k *talk) {
+		if err := k.server.Mute(robotID, true); err != nil {
+			t.Fatal(err)
+		}
+		k.listen(xiaozhi.Auto)
+		k.speak()
+		k.wantStory("hello")
+	})
+}
+
+func TestFailuresAreSaidAndTheNextTurnIsClean(t *testing.T) {
+	phrases := func(o *Options) { o.Phrases = func(name string) string { return "😢 " + name } }
+	for name, c := range map[string]struct {
+		breakIt func(*talk)
+		want    string
+	}{
+		"the brain is away": {func(k *talk) {
+			k.mind.answer = func(context.Context, agent.Turn, func(agent.Reply) error) error { return agent.ErrAway }
+		}, "stt x, face sad, tts start, sentence failed, 10 packets, tts stop"},
+		"the recognizer fails": {func(k *talk) { k.ears.err = voice.ErrUnavailable },
+			"face sad, tts start, sentence deaf, 7 packets, tts stop"},
+		"the synthesizer is away": {func(k *talk) { k.mouth.err = voice.ErrUnavailable },
+			"stt x, face happy, tts start, sentence Yes., face sad, sentence failed, 10 packets, tts stop"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			talking(t, answer("Yes."), func(k *talk) {
+				k.line.forget()
+				works := k.mind.answer
+				c.breakIt(k)
+				k.ears.transcripts = understood("x")
+				k.listen(xiaozhi.Auto)
+				k.speak()
+				time.Sleep(2 * time.Second)
+				k.wantStory(c.want)
+				if shown := k.shows(); shown != agent.Failed {
+					t.Errorf("shows %s", shown)
+				}
+				k.mind.answer, k.ears.err, k.mouth.err = works, nil, nil
+				k.line.forget()
+				k.ears.transcripts = understood("y")
+				k.listen(xiaozhi.Auto)
+				k.speak()
+				time.Sleep(2 * time.Second)
+				k.wantStory("stt y, face happy, tts start, sentence Yes., 7 packets, tts stop")
+			}, phrases)
+		})
+	}
+}
+
+func TestHangUpAfterTheLastPacket(t *testing.T) {
+	for end, shown := range map[agent.End]agent.Shown{agent.HangUp: agent.Idle, agent.Sleep: agent.Sleeping} {
+		talking(t, saying(agent.Say{Text: "Good night."}, agent.Done{End: end}), func(k *talk) {
+			k.ears.transcripts = understood("x")
+			k.listen(xiaozhi.Auto)
+			k.speak()
+			time.Sleep(4 * time.Second)
+			k.wantStory("hello, stt x, tts start, sentence Good night., 19 packets, tts stop")
+			if !isClosed(k.line) {
+				t.Error("not hung up")
+			}
+			time.Sleep(5 * time.Second)
+			if got := k.shows(); got != shown {
+				t.Errorf("%s: shows %s", end, got)
+			}
+		})
+	}
+}
+
+func TestSayWaitsForTheTurn(t *testing.T) {
+	talking(t, answer("It is late."), func(k *talk) {
+		k.ears.transcripts = understood("x")
+		k.listen(xiaozhi.Auto)
+		k.speak()
+		for _, text := range []string{"One", "Two"} {
+			if err := k.server.Say(k.t.Context(), robotID, text); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(8 * time.Second)
+		k.wantStory("hello, stt x, face happy, tts start, sentence It is late., 19 packets, tts stop, " +
+			"tts start, sentence One, 5 packets, tts stop, tts start, sentence Two, 5 packets, tts stop")
+		if err := k.server.Say(k.t.Context(), "ffffffffff00", "x"); !errors.Is(err, ErrOffline) {
+			t.Errorf("an absent robot: %v", err)
+		}
+	})
+}
+
+func TestHearIsASpokenText(t *testing.T) {
+	talking(t, answer("Yes."), func(k *talk) {
+		if err := k.server.Hear(k.t.Context(), robotID, "hello"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
+		k.wantStory("hello, stt hello, face happy, tts start, sentence Yes., 7 packets, tts stop")
+		k.line.forget()
+		if err := k.server.Abort(k.t.Context(), robotID); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		k.wantStory("tts stop")
+	})
+}
+
+// TestAsk: the question is spoken, the robot listens, and what is said then
+// answers it and cancels nothing.
+func TestAsk(t *testing.T) {
+	for name, c := range map[string]struct {
+		do   func(*talk)
+		want agent.Answer
+	}{
+		"words": {func(k *talk) {
+			k.listen(xiaozhi.Auto)
+			if shown := k.shows(); shown != agent.Notification {
+				k.t.Errorf("shows %s", shown)
+			}
+			k.speak()
+		}, agent.Answer{Outcome: agent.AnswerGiven, Text: "yes please"}},
+		"a touch": {func(k *talk) {
+			k.say(xiaozhi.Event{Name: "head_pet_started", Data: []byte("{}")})
+		}, agent.Answer{Outcome: agent.AnswerTouch}},
+		"nothing in time": {func(k *talk) {
+			k.listen(xiaozhi.Auto)
+			k.quiet(11 * time.Second)
+		}, agent.Answer{Outcome: agent.AnswerExpired}},
+		"words that are not understood, then a touch": {func(k *talk) {
+			k.ears.transcripts = []voice.Transcript{{Refused: true}}
+			k.listen(xiaozhi.Auto)
+			k.speak()
+			k.say(xiaozhi.Event{Name: "head_pet_started", Data: []byte("{}")})
+		}, agent.Answer{Outcome: agent.AnswerTouch}},
+		"an abort": {func(k *talk) { k.say(xiaozhi.Abort{}) }, agent.Answer{Outcome: agent.AnswerClosed}},
+		"a closed channel": {func(k *talk) {
+			k.line.Close(1000, "")
+			synctest.Wait()
+		}, agent.Answer{Outcome: agent.AnswerClosed}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var answers []agent.Answer
+			mind := &thinker{answer: func(_ context.Context, _ agent.Turn, out func(agent.Reply) error) error {
+				err := out(agent.Ask{ID: "q", Text: "May I?", Within: 10 * time.Second, Answer: func(a agent.Answer) { answers = append(answers, a) }})
+				if err != nil {
+					return err
+				}
+				return errors.Join(out(agent.Say{Text: "Good."}), out(agent.Done{End: agent.Continue}))
+			}}
+			talking(t, mind, func(k *talk) {
+				k.ears.transcripts = understood("delete it", "yes please")
+				k.listen(xiaozhi.Auto)
+				k.speak()
+				time.Sleep(2 * time.Second)
+				k.wantStory("hello, stt delete it, tts start, sentence May I?, 10 packets, tts stop")
+				c.do(k)
+				time.Sleep(3 * time.Second)
+				synctest.Wait()
+				if !reflect.DeepEqual(answers, []agent.Answer{c.want}) {
+					t.Errorf("answered %+v, want %+v", answers, c.want)
+				}
+				if c.want.Outcome != agent.AnswerClosed && !strings.HasSuffix(k.line.story(), "tts start, sentence Good., 9 packets, tts stop") {
+					t.Errorf("sent %s", k.line.story())
+				}
+			})
+		})
+	}
+}
+
+// TestASecondSocketReplacesTheFirst without the robot going offline.
+func TestASecondSocketReplacesTheFirst(t *testing.T) {
+	talking(t, answer("Yes."), func(k *talk) {
+		k.happened()
+		first := k.line
+		k.line = newLine()
+		ended := make(chan struct{})
+		k.connect(k.line, ended)
+		synctest.Wait()
+		if !isClosed(first) {
+			t.Error("the first channel is open")
+		}
+		<-k.ended
+		k.ended = ended
+		k.say(xiaozhi.Hello{})
+		if kinds := k.happened(); !slices.Equal(kinds, []string{"robot_online"}) {
+			t.Errorf("happened %v", kinds)
+		}
+		k.ears.transcripts = understood("x")
+		k.listen(xiaozhi.Auto)
+		k.speak()
+		time.Sleep(2 * time.Second)
+		k.wantStory("hello, stt x, face happy, tts start, sentence Yes., 7 packets, tts stop")
+		if open := k.server.List(); len(open) != 1 {
+			t.Errorf("open: %+v", open)
+		}
+	})
+}
+
+func TestRebootComesAfterTheAnswer(t *testing.T) {
+	mind := &thinker{answer: func(ctx context.Context, turn agent.Turn, out func(agent.Reply) error) error {
+		return errors.Join(turn.Body.Reboot(ctx), out(agent.Say{Text: "Bye."}), out(agent.Done{End: agent.Continue}))
+	}}
+	talking(t, mind, func(k *talk) {
+		k.ears.transcripts = understood("reboot yourself")
+		k.listen(xiaozhi.Auto)
+		k.speak()
+		time.Sleep(2 * time.Second)
+		k.wantStory("hello, stt reboot yourself, tts start, sentence Bye., 7 packets, tts stop, reboot")
+	})
+}
+
+// TestARobotThatDoesNotRead is let go when its bounded lane is full.
+func TestARobotThatDoesNotRead(t *testing.T) {
+	talking(t, answer("Yes."), func(k *talk) {
+		k.line.stuck.Store(true)
+		for range nowLane + 2 {
+			k.say(xiaozhi.Abort{})
+		}
+		synctest.Wait()
+		if !isClosed(k.line) || k.line.reason != "too slow" {
+			t.Errorf("the channel is open: %q", k.line.reason)
+		}
+	})
+}

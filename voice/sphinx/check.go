@@ -1,0 +1,169 @@
+package sphinx
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// What a grammar may have once every rule is written out wherever it is used,
+// which is what the library does.
+const (
+	largest   = 10000 // words; they take 2 to 3 kB each
+	mostMaybe = 100   // optional parts in one top rule; a row of 400 takes 2 s to compile
+)
+
+// Check reports everything in g that the library would choke on: what is not
+// JSGF, rules that are not defined, defined twice or defined by themselves,
+// words that the dictionary in the directory model does not have. Each is a
+// sentence of its own that begins with the rule's Source, joined by
+// errors.Join. The library itself would refuse the whole grammar for an
+// unknown word and take an undefined rule in silence.
+//
+// It reads the dictionary, about 3 MB; where there is none the error wraps
+// voice.ErrUnavailable.
+func Check(g Grammar, model string) error {
+	_, err := check(g, model)
+	return err
+}
+
+// check is Check and returns the pronunciations that the grammar needs.
+func check(g Grammar, model string) ([]pronunciation, error) {
+	c := checker{rules: make(map[string]*checked, len(g.Rules))}
+	for _, r := range g.Rules {
+		c.define(r)
+	}
+	for _, r := range c.order {
+		c.references(r)
+	}
+	c.top(g.Top)
+	found, err := c.pronounce(model)
+	if err != nil {
+		return nil, errors.Join(append(c.faults, err)...)
+	}
+	return inOrder(found), errors.Join(c.faults...)
+}
+
+// checked is a rule, and once it is counted, what it has when written out.
+type checked struct {
+	Rule
+	expansion
+	size int // words; 0 is not counted yet, -1 is being counted
+}
+
+type checker struct {
+	rules  map[string]*checked
+	order  []*checked
+	faults []error
+}
+
+// fault adds a sentence about r.
+func (c *checker) fault(r Rule, format string, args ...any) {
+	where := r.Source
+	if where == "" {
+		where = "rule " + r.Name
+	}
+	c.faults = append(c.faults, fmt.Errorf("%s: "+format, append([]any{where}, args...)...))
+}
+
+func (c *checker) define(r Rule) {
+	if !ruleName(r.Name) {
+		c.fault(r, `%q is not the name of a rule: lower-case letters, digits, "_" and "-"`, r.Name)
+		return
+	}
+	if first, taken := c.rules[r.Name]; taken {
+		c.fault(r, "the rule <%s> is defined before, at %s", r.Name, first.Source)
+		return
+	}
+	e, err := parse(r.Body)
+	if err != nil {
+		c.fault(r, "the rule <%s> cannot be read: %w", r.Name, err)
+	}
+	// One that cannot be read is defined all the same, so that its users are
+	// not reported as well.
+	added := &checked{Rule: r, expansion: e}
+	c.rules[r.Name] = added
+	c.order = append(c.order, added)
+}
+
+func (c *checker) references(r *checked) {
+	for _, name := range unique(r.refs) {
+		if c.rules[name] == nil {
+			c.fault(r.Rule, "the rule <%s> is not defined", name)
+		}
+	}
+	if r.size == 0 {
+		c.count(r, 0)
+	}
+}
+
+// count writes r out and counts. Counts stop rising past their bounds, so
+// that rules of rules of rules cannot overflow them.
+func (c *checker) count(r *checked, depth int) {
+	if r.size > 0 {
+		return
+	}
+	if r.size < 0 || depth > deepest {
+		c.fault(r.Rule, "the rule <%s> is part of itself, or more than %d rules deep", r.Name, deepest)
+		return
+	}
+	r.size = -1
+	size := 1 + len(r.words)
+	for _, name := range r.refs {
+		if of := c.rules[name]; of != nil {
+			c.count(of, depth+1)
+			size = min(size+of.size, largest+1)
+			r.maybe = min(r.maybe+of.maybe, mostMaybe+1)
+		}
+	}
+	r.size = size
+}
+
+func (c *checker) top(names []string) {
+	if len(names) == 0 {
+		c.faults = append(c.faults, errors.New("the grammar has no top rule, so no sentence"))
+	}
+	all := 0
+	for _, name := range names {
+		r := c.rules[name]
+		if r == nil {
+			c.faults = append(c.faults, fmt.Errorf("the top rule <%s> is not defined", name))
+			continue
+		}
+		all += r.size
+		if r.maybe > mostMaybe {
+			c.fault(r.Rule, "the rule <%s> has more than %d optional parts when its rules are written out", name, mostMaybe)
+		}
+	}
+	if all > largest {
+		c.faults = append(c.faults, fmt.Errorf("the grammar has more than %d words when its rules are written out", largest))
+	}
+}
+
+// pronounce looks every word up.
+func (c *checker) pronounce(model string) (map[string][]pronunciation, error) {
+	words := make(map[string]bool)
+	for _, r := range c.order {
+		for _, w := range r.words {
+			words[w] = true
+		}
+	}
+	found, err := lookUp(model, words)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range c.order {
+		for _, w := range unique(r.words) {
+			if len(found[w]) == 0 {
+				c.fault(r.Rule, "the word %q is not in the recognizer's dictionary; spell it another way or leave the sentence out", w)
+			}
+		}
+	}
+	return found, nil
+}
+
+func unique(names []string) []string {
+	names = slices.Clone(names)
+	slices.Sort(names)
+	return slices.Compact(names)
+}

@@ -1,0 +1,170 @@
+package sphinx
+
+/*
+#cgo LDFLAGS: -Wl,--as-needed
+#cgo pkg-config: pocketsphinx
+#include <stdlib.h>
+#include "decoder.h"
+*/
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unsafe"
+
+	"perch/voice"
+)
+
+// decoder is one of the library's decoders with one grammar in it. It belongs
+// to one goroutine at a time.
+type decoder struct {
+	ps *C.decoder_t
+}
+
+// span is a word of a decoded utterance: its frames, 10 ms each, both ends
+// included, and how well they sound like it: the logarithm of a likelihood.
+type span struct {
+	word        string
+	first, last int
+	score       int
+}
+
+// mean is an average spectrum, as a cepstrum.
+type mean [C.cepstrumSize]float32
+
+func newDecoder(acoustics string, args []string, words []pronunciation, jsgf string) (*decoder, error) {
+	d, err := open(acoustics, args)
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range words {
+		if err = d.add(w); err != nil {
+			break
+		}
+	}
+	if err == nil {
+		err = d.setGrammar(jsgf)
+	}
+	if err != nil {
+		d.free()
+		return nil, err
+	}
+	return d, nil
+}
+
+// open opens the acoustic model with an empty dictionary. That has to be a
+// file; the words that the grammar needs are added one by one, without one.
+func open(acoustics string, args []string) (*decoder, error) {
+	var reason C.reason_t
+	all := append([]string{"-hmm", acoustics, "-dict", "/dev/null"}, bothArgs...)
+	all = append(all, args...)
+	argv := make([]*C.char, len(all))
+	for i, a := range all {
+		argv[i] = C.CString(a)
+		defer C.free(unsafe.Pointer(argv[i]))
+	}
+	ps := C.open_decoder(C.int(len(argv)), &argv[0], &reason)
+	if ps == nil {
+		return nil, noModel("open the acoustic model "+acoustics, said(&reason))
+	}
+	return &decoder{ps}, nil
+}
+
+func (d *decoder) add(w pronunciation) error {
+	var reason C.reason_t
+	word, phones := C.CString(w.word), C.CString(w.phones)
+	defer C.free(unsafe.Pointer(word))
+	defer C.free(unsafe.Pointer(phones))
+	if C.add_word(d.ps, word, phones, &reason) < 0 {
+		return fmt.Errorf("add %q to the recognizer's dictionary: %w", w.word, said(&reason))
+	}
+	return nil
+}
+
+// setGrammar replaces the grammar by one whose words have all been added.
+func (d *decoder) setGrammar(jsgf string) error {
+	var reason C.reason_t
+	text := C.CString(jsgf)
+	defer C.free(unsafe.Pointer(text))
+	if C.set_grammar(d.ps, text, &reason) != 0 {
+		return fmt.Errorf("compile the grammar: %w", said(&reason))
+	}
+	return nil
+}
+
+// said is what the library complained of last before it failed.
+func said(reason *C.reason_t) error {
+	if s := strings.TrimSpace(C.GoString(&reason.text[0])); s != "" {
+		return errors.New(s)
+	}
+	return errors.New("the library gives no reason")
+}
+
+// start begins an utterance. What the library has learnt of the noise in
+// earlier ones is forgotten: they came from other rooms.
+func (d *decoder) start() error {
+	if C.ps_start_stream(d.ps) != 0 || C.ps_start_utt(d.ps) != 0 {
+		return errors.New("the decoder does not start an utterance")
+	}
+	return nil
+}
+
+// feed decodes 16 kHz PCM.
+func (d *decoder) feed(pcm []int16) error { return d.process(pcm, 0) }
+
+// skim only takes the spectrum of 16 kHz PCM, for mean.
+func (d *decoder) skim(pcm []int16) error { return d.process(pcm, 1) }
+
+func (d *decoder) process(pcm []int16, noSearch C.int) error {
+	if len(pcm) == 0 {
+		return nil
+	}
+	if C.ps_process_raw(d.ps, (*C.int16)(unsafe.Pointer(&pcm[0])), C.size_t(len(pcm)), noSearch, 0) < 0 {
+		return errors.New("the decoder fails on the sound")
+	}
+	return nil
+}
+
+func (d *decoder) end() error {
+	if C.ps_end_utt(d.ps) != 0 {
+		return errors.New("the decoder does not end the utterance")
+	}
+	return nil
+}
+
+// result is the best sentence of the grammar, after end; "" where none fits
+// or there was nothing but silence.
+func (d *decoder) result() string {
+	return C.GoString(C.ps_get_hyp(d.ps, nil))
+}
+
+// spans are the words of the result in order, silences among them.
+func (d *decoder) spans() []span {
+	const most = 2 * int(voice.LongestUtterance/(10*time.Millisecond))
+	buf := make([]C.span_t, most)
+	n := int(C.spans(d.ps, &buf[0], C.int(most)))
+	out := make([]span, n)
+	for i, s := range buf[:n] {
+		out[i] = span{C.GoString(s.word), int(s.first), int(s.last), int(s.score)}
+	}
+	return out
+}
+
+// mean is the average spectrum that the next utterance is compared with.
+func (d *decoder) mean() (m mean) {
+	C.get_mean(d.ps, (*C.float)(&m[0]))
+	return m
+}
+
+// setMean sets it, as if found in so many frames.
+func (d *decoder) setMean(m mean, frames int) {
+	C.set_mean(d.ps, (*C.float)(&m[0]), C.int(frames))
+}
+
+func (d *decoder) free() {
+	C.ps_free(d.ps)
+	d.ps = nil
+}

@@ -1,0 +1,135 @@
+package sphinx
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+
+	"perch/voice"
+)
+
+// Options of the library, for both decoders and each.
+//
+// The library computes only the scores that a search asks for, and counts
+// them from the best of those. Scores of two searches are comparable only if
+// it computes all (-compallsen). Two Gaussians instead of four (-topn) pay
+// for that. The grammar's beams are wide, or a word that begins with a weak
+// sound ("who") is dropped before it can win; the phones' are narrow, for
+// they are only a measure and would take most of the time.
+var (
+	bothArgs    = []string{"-bestpath", "no", "-compallsen", "yes", "-topn", "2"}
+	commandArgs = []string{"-beam", "1e-60", "-pbeam", "1e-60", "-wbeam", "1e-60", "-lpbeam", "1e-60", "-lponlybeam", "1e-60"}
+	phoneArgs   = []string{"-beam", "1e-20", "-pbeam", "1e-20", "-wbeam", "1e-20"}
+)
+
+// priorFrames is how much the model's own mean weighs beside that of an
+// utterance's first second: half a second.
+const priorFrames = 50
+
+// block is how much sound is decoded between two looks at the context.
+const block = voice.MicFrame * 2
+
+// pair is the two decoders that hear the same sound. It belongs to one
+// goroutine at a time.
+type pair struct {
+	commands, phones *decoder
+	prior            mean // what the model expects of a microphone
+}
+
+// heard is the outcome of an utterance: the sentence that fits best, "" where
+// none does, and how badly (see loss).
+type heard struct {
+	text string
+	loss float64
+}
+
+func newPair(model string, g Grammar) (*pair, error) {
+	words, err := check(g, model)
+	if err != nil {
+		return nil, err
+	}
+	acoustics := filepath.Join(model, "en-us")
+	commands, err := newDecoder(acoustics, commandArgs, words, g.jsgf())
+	if err != nil {
+		return nil, err
+	}
+	grammar, words := phoneLoop()
+	phones, err := newDecoder(acoustics, phoneArgs, words, grammar)
+	if err != nil {
+		commands.free()
+		return nil, err
+	}
+	return &pair{commands, phones, commands.mean()}, nil
+}
+
+// hear decodes u while it is being spoken. However it ends, p is ready for
+// another utterance.
+func (p *pair) hear(ctx context.Context, u *voice.Utterance) (heard, error) {
+	buf := make([]int16, voice.MicRate)
+	n, err := fill(ctx, u, buf)
+	if err != nil {
+		return heard{}, err
+	}
+	if err := p.adapt(buf[:n]); err != nil {
+		return heard{}, err
+	}
+	err = errors.Join(p.commands.start(), p.phones.start())
+	if err == nil {
+		err = p.follow(ctx, u, buf[:block])
+	}
+	if err := errors.Join(err, p.commands.end(), p.phones.end()); err != nil {
+		return heard{}, err
+	}
+	text := p.commands.result()
+	if text == "" {
+		return heard{}, nil
+	}
+	return heard{text, loss(p.commands.spans(), p.phones.spans())}, nil
+}
+
+// fill reads u into buf until that is full or u is finished.
+func fill(ctx context.Context, u *voice.Utterance, buf []int16) (int, error) {
+	for n := 0; ; {
+		more, err := u.Read(ctx, buf[n:], n)
+		n += more
+		if err != nil || more == 0 || n == len(buf) {
+			return n, err
+		}
+	}
+}
+
+// adapt sets the mean that both decoders take off the spectrum (cepstral mean
+// normalization), from an utterance's first second. The library would carry
+// it over from one utterance to the next, which are other robots' here: other
+// rooms, and other distances.
+func (p *pair) adapt(first []int16) error {
+	p.commands.setMean(p.prior, priorFrames)
+	err := p.commands.start()
+	if err == nil {
+		err = p.commands.skim(first)
+	}
+	err = errors.Join(err, p.commands.end())
+	at := p.commands.mean()
+	p.commands.setMean(at, priorFrames)
+	p.phones.setMean(at, priorFrames)
+	return err
+}
+
+// follow feeds u to both decoders, block by block, to its end.
+func (p *pair) follow(ctx context.Context, u *voice.Utterance, buf []int16) error {
+	for offset := 0; ; {
+		n, err := u.Read(ctx, buf, offset)
+		if err != nil || n == 0 {
+			return err
+		}
+		offset += n
+		if err := errors.Join(p.commands.feed(buf[:n]), p.phones.feed(buf[:n])); err != nil {
+			return err
+		}
+	}
+}
+
+func (p *pair) free() {
+	p.commands.free()
+	p.phones.free()
+}

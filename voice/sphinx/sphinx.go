@@ -1,0 +1,202 @@
+// Package sphinx recognizes spoken commands with libpocketsphinx and its
+// US English model, in this process: no key, no download, no second service.
+// It is a command recognizer. It knows the sentences of a grammar and no
+// others, and what is not one of them it refuses.
+//
+// Two decoders hear every utterance. One knows the grammar, the other any
+// sequence of phones; where the best sentence fits clearly worse than mere
+// phones do, it was not said. A pair takes about 20 MB and is made when it is
+// needed: the first by Load, the second when the first is busy.
+package sphinx
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"perch/voice"
+)
+
+// Model is where Debian's pocketsphinx-en-us puts the model.
+const Model = "/usr/share/pocketsphinx/model/en-us"
+
+// Options are what an Engine is made of.
+type Options struct {
+	Model   string // directory of the model; default Model
+	Grammar Grammar
+	Pairs   int // the most utterances decoded at once; default 2
+	Log     *slog.Logger
+}
+
+// Engine is a voice.Recognizer. It is safe for concurrent use.
+type Engine struct {
+	model   string
+	grammar Grammar
+	log     *slog.Logger
+	idle    chan *pair    // every pair that is made and not in use
+	closed  chan struct{} // closed by Close
+	closing sync.Once
+
+	making sync.Mutex // held while a pair is made
+	made   atomic.Int32
+}
+
+// New returns an engine that has loaded nothing yet.
+func New(o Options) *Engine {
+	if o.Model == "" {
+		o.Model = Model
+	}
+	if o.Pairs <= 0 {
+		o.Pairs = 2
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Engine{
+		model:   o.Model,
+		grammar: o.Grammar,
+		log:     o.Log,
+		idle:    make(chan *pair, o.Pairs),
+		closed:  make(chan struct{}),
+	}
+}
+
+// Name is "sphinx".
+func (e *Engine) Name() string { return "sphinx" }
+
+// Loaded reports whether the model is in memory.
+func (e *Engine) Loaded() bool { return e.made.Load() > 0 }
+
+// Load makes the first pair of decoders, which takes a tenth of a second on
+// a PC, unless there is one. Its error wraps voice.ErrUnavailable: there is
+// no model, or the grammar is not one that Check passes.
+func (e *Engine) Load(ctx context.Context) error {
+	e.making.Lock()
+	defer e.making.Unlock()
+	if e.Loaded() {
+		return nil
+	}
+	p, err := e.make(ctx)
+	if err != nil {
+		return err
+	}
+	e.idle <- p
+	return nil
+}
+
+// make makes a pair. The caller holds e.making.
+func (e *Engine) make(ctx context.Context) (*pair, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if e.isClosed() {
+		return nil, errClosed
+	}
+	began := time.Now()
+	p, err := newPair(e.model, e.grammar)
+	if err != nil {
+		if !errors.Is(err, voice.ErrUnavailable) {
+			err = fmt.Errorf("%w: %w", voice.ErrUnavailable, err)
+		}
+		return nil, fmt.Errorf("load the speech recognizer: %w", err)
+	}
+	e.made.Add(1)
+	e.log.Info("speech recognizer loaded", "pairs", e.made.Load(), "took", time.Since(began))
+	return p, nil
+}
+
+// Recognize answers with the sentence of the grammar that was spoken, or
+// refuses. It loads the model if need be, and where every pair is in use
+// waits for one, while u keeps its sound. A language other than English is an
+// error that wraps voice.ErrUnavailable.
+func (e *Engine) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
+	if tag, _, _ := strings.Cut(strings.ToLower(o.Language), "-"); tag != "" && tag != "en" {
+		return voice.Transcript{}, fmt.Errorf("%w: sphinx only knows English, not %q", voice.ErrUnavailable, o.Language)
+	}
+	p, err := e.acquire(ctx)
+	if err != nil {
+		return voice.Transcript{}, err
+	}
+	defer func() { e.idle <- p }()
+	heard, err := p.hear(ctx, u)
+	if err != nil {
+		return voice.Transcript{}, fmt.Errorf("recognize speech: %w", err)
+	}
+	if heard.text == "" || heard.loss > mostLoss {
+		e.log.Debug("speech refused", "loss", heard.loss, "most", mostLoss)
+		return voice.Transcript{Refused: true}, nil
+	}
+	return voice.Transcript{Text: heard.text}, nil
+}
+
+// acquire returns a pair that nobody uses: an idle one, a new one, or one
+// that somebody gives back.
+func (e *Engine) acquire(ctx context.Context) (*pair, error) {
+	if p, err := e.idleOrNew(ctx); p != nil || err != nil {
+		return p, err
+	}
+	select {
+	case p := <-e.idle:
+		return p, nil
+	case <-e.closed:
+		return nil, errClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// idleOrNew returns neither a pair nor an error where all are in use.
+func (e *Engine) idleOrNew(ctx context.Context) (*pair, error) {
+	if p := e.tryIdle(); p != nil {
+		return p, nil
+	}
+	e.making.Lock()
+	defer e.making.Unlock()
+	if p := e.tryIdle(); p != nil {
+		return p, nil
+	}
+	if int(e.made.Load()) == cap(e.idle) {
+		return nil, nil
+	}
+	return e.make(ctx)
+}
+
+func (e *Engine) tryIdle() *pair {
+	select {
+	case p := <-e.idle:
+		return p
+	default:
+		return nil
+	}
+}
+
+var errClosed = fmt.Errorf("%w: the speech recognizer is closed", voice.ErrUnavailable)
+
+func (e *Engine) isClosed() bool {
+	select {
+	case <-e.closed:
+		return true
+	default:
+		return false
+	}
+}
+
+// Close waits for the utterances that are being decoded and gives the memory
+// back. It may be called more than once.
+func (e *Engine) Close() {
+	e.closing.Do(func() {
+		// No pair is made from here on. The lock is not kept while waiting, so
+		// that who comes now is told at once.
+		e.making.Lock()
+		close(e.closed)
+		e.making.Unlock()
+		for ; e.made.Load() > 0; e.made.Add(-1) {
+			(<-e.idle).free()
+		}
+	})
+}
