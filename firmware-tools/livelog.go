@@ -1,0 +1,104 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"perch/firmware-tools/simrobot"
+)
+
+// liveLog prints a talk as it happens, a line each: who, what, and the words.
+type liveLog struct {
+	w   io.Writer
+	mac string
+}
+
+func (l *liveLog) line(who, does, words string) {
+	// What comes from outside keeps to its line, and to plain characters.
+	words = strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' {
+			return ' '
+		}
+		if r < ' ' || r == 0x7f {
+			return -1
+		}
+		return r
+	}, words)
+	fmt.Fprintln(l.w, strings.TrimRight(fmt.Sprintf("%-6s %-9s %s", who, does, words), " "))
+}
+
+func (l *liveLog) observe(h simrobot.Happening) {
+	switch h := h.(type) {
+	case simrobot.CheckedIn:
+		l.checkedIn(h)
+	case simrobot.Waits:
+		l.line("robot", "waits", "for its owner, and shows the code "+h.Code+" ("+h.Message+")")
+	case simrobot.Welcomed:
+		l.line("perch", "hello", fmt.Sprintf("%d Hz, %d ms, after %v", h.Audio.SampleRate, h.Audio.FrameDuration, h.Latency.Round(100*time.Microsecond)))
+	case simrobot.Said:
+		l.line("robot", "says", strconv.Quote(h.Text))
+	case simrobot.Sensed:
+		l.line("robot", "senses", h.Event.Name+" "+string(h.Event.Data))
+	case simrobot.Heard:
+		l.line("perch", "heard", h.Text)
+	case simrobot.Felt:
+		l.felt(h)
+	case simrobot.Showed:
+		l.line("perch", "says", h.Text)
+	case simrobot.Alerted:
+		l.line("perch", "alerts", h.Status+": "+h.Message+" ("+h.Emotion+")")
+	case simrobot.Listed:
+		l.line("robot", "lists", fmt.Sprintf("%d tools", h.Tools))
+	case simrobot.Called:
+		l.called(h)
+	case simrobot.HeadMoved:
+		l.line("robot", "moves", fmt.Sprintf("its head to yaw %d, pitch %d", h.Yaw, h.Pitch))
+	case simrobot.VolumeChanged:
+		l.line("robot", "sets", fmt.Sprintf("its volume to %d", h.Volume))
+	case simrobot.Puzzled:
+		l.line("robot", "ignores", h.Why)
+	case simrobot.HungUp:
+		l.hungUp(h)
+	case simrobot.Stopped:
+		if h.Cut > 0 {
+			l.line("robot", "cuts off", fmt.Sprintf("%d packets that it had not played", h.Cut))
+		}
+	}
+}
+
+func (l *liveLog) checkedIn(h simrobot.CheckedIn) {
+	l.line("robot", l.mac, "checked in at "+h.OTA+" -> "+h.Boot.URL)
+	if h.Boot.Upgrade != "" {
+		l.line("robot", "upgrades", "a real one would install "+h.Boot.Upgrade+" now")
+	}
+	for _, odd := range h.Boot.Oddities {
+		l.line("robot", "ignores", odd)
+	}
+}
+
+func (l *liveLog) hungUp(h simrobot.HungUp) {
+	if h.ByServer {
+		l.line("perch", "hangs up", "")
+		return
+	}
+	l.line("robot", "hangs up", h.Why)
+}
+
+func (l *liveLog) felt(h simrobot.Felt) {
+	words := strings.TrimSpace(h.Emoji + " " + h.Emotion)
+	if h.Face != h.Emotion {
+		words += " (this robot shows " + h.Face + ")"
+	}
+	l.line("perch", "feels", words)
+}
+
+func (l *liveLog) called(h simrobot.Called) {
+	if h.Err != "" {
+		l.line("robot", "tool", h.Name+" "+h.Arguments+" -> error: "+h.Err)
+		return
+	}
+	l.line("robot", "tool", h.Name+" "+h.Arguments+" -> "+h.Result)
+}

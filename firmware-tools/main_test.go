@@ -1,0 +1,296 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"perch/device/xiaozhi"
+	"perch/firmware-tools/simrobot"
+	"perch/gateway/socket"
+	"perch/voice"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// appliance is as much of one as a robot in manual mode needs: it answers
+// every utterance with the same ten packets.
+type appliance struct {
+	t      *testing.T
+	server *httptest.Server
+	reply  string // of the bootstrap; empty is a good one
+
+	mu      sync.Mutex
+	upgrade *http.Request // the latest
+}
+
+const token = "secret-token"
+
+func newAppliance(t *testing.T) *appliance {
+	a := &appliance{t: t}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /xiaozhi/ota/", func(w http.ResponseWriter, r *http.Request) {
+		reply := a.reply
+		if reply == "" {
+			reply = fmt.Sprintf(`{"websocket":{"url":"ws://%s/xiaozhi/v1/","token":%q,"version":2}}`, r.Host, token)
+		}
+		_, _ = io.WriteString(w, reply)
+	})
+	mux.HandleFunc("/xiaozhi/v1/", a.channel)
+	a.server = httptest.NewServer(mux)
+	t.Cleanup(a.server.Close)
+	return a
+}
+
+func (a *appliance) ota() string { return a.server.URL + "/xiaozhi/ota/" }
+
+func (a *appliance) channel(w http.ResponseWriter, r *http.Request) {
+	a.mu.Lock()
+	a.upgrade = r
+	a.mu.Unlock()
+	c, err := socket.Accept(w, r, socket.Options{MaxMessage: xiaozhi.MaxMessage})
+	if err != nil {
+		a.t.Error(err)
+		return
+	}
+	defer c.Close(socket.Normal, "")
+	frames := 0
+	for {
+		isText, data, err := c.Receive()
+		if err != nil {
+			return
+		}
+		if !isText {
+			if _, err := xiaozhi.Framing2.Parse(data); err != nil {
+				a.t.Errorf("frame %x: %v", data, err)
+			}
+			frames++
+			continue
+		}
+		m, err := xiaozhi.ParseFromRobot(data)
+		if err != nil {
+			a.t.Error(err)
+		}
+		switch m.(type) {
+		case xiaozhi.Hello:
+			a.send(c, xiaozhi.Welcome{Session: "s1", Audio: xiaozhi.AudioParams{SampleRate: 24000, FrameDuration: 60}},
+				xiaozhi.ToMCP{Payload: []byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":{"vision":{"url":"http://x/","token":"` + token + `"}}}}`)})
+		case xiaozhi.ListenStop:
+			if frames == 0 {
+				a.t.Error("the microphone sent nothing")
+			}
+			a.answer(c)
+		}
+	}
+}
+
+func (a *appliance) send(c *socket.Conn, messages ...xiaozhi.ToRobot) {
+	for _, m := range messages {
+		if err := c.SendText(xiaozhi.AppendToRobot(nil, "s1", m)); err != nil {
+			a.t.Error(err)
+		}
+	}
+}
+
+func (a *appliance) answer(c *socket.Conn) {
+	a.send(c, xiaozhi.STT{Text: "hello\x1b[2J"}, xiaozhi.LLM{Emotion: "loving", Text: "😍"}, xiaozhi.TTSStart{}, xiaozhi.SentenceStart{Text: "Hi."},
+		xiaozhi.ToMCP{Payload: []byte(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"self.audio_speaker.set_volume","arguments":{"volume":40}}}`)})
+	time.Sleep(60 * time.Millisecond) // the robot enters its speaking state
+	e, err := voice.NewEncoder(voice.SpeakerRate)
+	if err != nil {
+		a.t.Error(err)
+		return
+	}
+	err = e.Encode(square(10*voice.SpeakerFrame), func(p []byte) error {
+		return c.SendBinary(xiaozhi.Framing2.Append(nil, xiaozhi.Audio{Opus: p}))
+	})
+	if err != nil {
+		a.t.Error(err)
+	}
+	time.Sleep(10 * voice.FrameDuration)
+	a.send(c, xiaozhi.TTSStop{})
+}
+
+func square(n int) []int16 {
+	pcm := make([]int16, n)
+	for i := range pcm {
+		pcm[i] = int16(8000 * (i / 40 % 2))
+	}
+	return pcm
+}
+
+func tools(args ...string) (code int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	code = run(context.Background(), args, &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+func TestConversation(t *testing.T) {
+	a := newAppliance(t)
+	dir := t.TempDir()
+	mic, speaker, script := filepath.Join(dir, "mic.wav"), filepath.Join(dir, "speaker.wav"), filepath.Join(dir, "t.jsonl")
+	flash := filepath.Join(dir, "flash.json")
+	f, err := os.Create(mic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := voice.WriteWAV(f, 16000, square(4800)); err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	code, out, errs := tools("robot", "--ota", a.ota(), "--mac", "A0B1C2D3E4F5", "--mic", mic, "--speaker", speaker, "--mode", "manual",
+		"--transcript", script, "--flash", flash, "--event", `face_detected={"x":1}`)
+	if code != 0 || errs != "" {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+	for _, want := range []string{
+		"robot  A0B1C2D3E4F5 checked in at " + a.ota() + " -> ws://",
+		"perch  hello     24000 Hz, 60 ms",
+		`robot  senses    face_detected {"x":1}`,
+		`robot  says      "mic.wav"`,
+		"perch  heard     hello[2J\n", // without the escape
+		"perch  feels     😍 loving (this robot shows neutral)",
+		"perch  says      Hi.",
+		`robot  tool      self.audio_speaker.set_volume {"volume":40} -> true`,
+		"robot  hangs up  all was said and answered",
+		"turn 1: first sound after ", "10 packets, 0 underruns, 0 dropped",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	a.checkUpgrade()
+	checkSound(t, speaker)
+	text, err := os.ReadFile(script)
+	if err != nil || bytes.Contains(text, []byte(token)) || bytes.Count(text, []byte("\n")) < 20 {
+		t.Errorf("transcript %v\n%s", err, text)
+	}
+	var kept struct{ Volume int }
+	text, _ = os.ReadFile(flash)
+	if err := json.Unmarshal(text, &kept); err != nil || kept.Volume != 40 {
+		t.Errorf("flash %s, %v", text, err)
+	}
+}
+
+// checkUpgrade holds the request against the firmware's.
+func (a *appliance) checkUpgrade() {
+	h := a.upgrade.Header
+	for k, want := range map[string]string{
+		"Authorization": "Bearer " + token, "Device-Id": "a0:b1:c2:d3:e4:f5", "Protocol-Version": "2",
+		"User-Agent": "", "Origin": "", "Sec-Websocket-Extensions": "", "Sec-Websocket-Protocol": "", "Sec-Websocket-Version": "13",
+	} {
+		if got := h.Get(k); got != want {
+			a.t.Errorf("%s: %q, want %q", k, got, want)
+		}
+	}
+	if a.upgrade.Host != "127.0.0.1" || h.Get("Client-Id") == "" {
+		a.t.Errorf("Host %q, Client-Id %q", a.upgrade.Host, h.Get("Client-Id"))
+	}
+}
+
+func checkSound(t *testing.T, file string) {
+	t.Helper()
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	w, err := voice.NewWAVReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, _ := f.Stat()
+	if n := (info.Size() - 44) / 2; w.Rate != 24000 || n != 10*voice.SpeakerFrame {
+		t.Errorf("%d samples at %d Hz, want ten packets", n, w.Rate)
+	}
+}
+
+func TestManyRobots(t *testing.T) {
+	a := newAppliance(t)
+	code, out, errs := tools("robot", "--ota", a.ota(), "--say", "hi", "--mode", "manual", "--robots", "3")
+	if code != 0 || !strings.Contains(out, "3 robots: 3 of 3 turns answered") || !strings.Contains(out, "30 received, 30 played, 0 dropped") {
+		t.Errorf("exit %d: %s%s", code, out, errs)
+	}
+	a.reply = "[]"
+	code, _, errs = tools("robot", "--ota", a.ota(), "--say", "hi", "--robots", "2")
+	if code != 1 || !strings.Contains(errs, "2 of 2 robots failed, the first because of: check in") {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+	if got := macAfter("0000000000ff", 2); got != "000000000101" {
+		t.Errorf("the third MAC is %s", got)
+	}
+	if got := macAfter("fefffffffffe", 2); got != "ff0000000000" {
+		t.Errorf("the third MAC is %s", got)
+	}
+}
+
+func TestExitCodes(t *testing.T) {
+	a := newAppliance(t)
+	crashing := newAppliance(t)
+	crashing.reply = `{"websocket":{"url":"ws://h:1/","a_key_of_20_letters_":"x"}}`
+	for _, c := range []struct {
+		args   string
+		code   int
+		stderr string // one line that names the cause
+	}{
+		{"", 2, "usage: perch-tools COMMAND"},
+		{"help", 0, ""},
+		{"dance", 2, `unknown command "dance"`},
+		{"robot --help", 0, ""},
+		{"robot --nonsense", 2, "flag provided but not defined"},
+		{"robot stray", 2, `unexpected "stray"`},
+		{"robot --mode loud", 2, `mode "loud"`},
+		{"robot --framing 4", 2, "framing 4"},
+		{"robot --framing x", 2, "invalid value"},
+		{"robot --firmware 3", 2, `firmware "3"`},
+		{"robot --mac 1", 2, "MAC"},
+		{"robot --event {}", 2, "NAME=JSON"},
+		{"robot --event x=[]", 2, "NAME=JSON"},
+		{"robot --event x=null", 2, "NAME=JSON"},
+		{"robot --robots 0", 2, "1 to 1000"},
+		{"robot --robots 2 --speaker x.wav", 2, "for one robot"},
+		{"robot --say x --mic y.wav", 2, "one microphone"},
+		{"robot --mic /nowhere.wav --ota " + a.ota(), 1, "nowhere.wav"},
+		{"robot --ota http://127.0.0.1:1/xiaozhi/ota/", 1, "connection refused"},
+		{"robot --ota " + a.server.URL + "/elsewhere/", 1, "404"},
+		{"robot --ota " + crashing.ota(), 1, "a real robot would not survive this"},
+		{"robot --ota " + a.ota(), 0, ""},
+	} {
+		code, out, errs := tools(strings.Fields(c.args)...)
+		if code != c.code || !strings.Contains(errs, c.stderr) || c.stderr == "" && errs != "" {
+			t.Errorf("%q: exit %d, stderr %q, want %d, %q", c.args, code, errs, c.code, c.stderr)
+		}
+		if strings.HasPrefix(c.args, "robot ") && c.code != 0 && strings.Count(errs, "\n") != 1 {
+			t.Errorf("%q: stderr is not one line: %q", c.args, errs)
+		}
+		if code == 0 && out == "" {
+			t.Errorf("%q: says nothing", c.args)
+		}
+	}
+}
+
+func TestSummary(t *testing.T) {
+	var b strings.Builder
+	second := simrobot.Turn{Answered: true, FirstAudio: time.Second}
+	summary(&b, []simrobot.Stats{
+		{Received: 3, Played: 2, Dropped: 1, HelloLatency: time.Millisecond, Turns: []simrobot.Turn{second, second}},
+		{Received: 4, Played: 4, Underruns: 2, HelloLatency: 3 * time.Millisecond, Turns: []simrobot.Turn{{}}},
+	})
+	for _, want := range []string{"2 robots: 2 of 3 turns answered", "hello       p50 1ms, p99 3ms", "first sound p50 1s, p99 1s", "7 received, 6 played, 1 dropped, 0 ignored, 2 underruns"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+}

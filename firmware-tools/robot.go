@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"perch/device/xiaozhi"
+	"perch/firmware-tools/simrobot"
+	"perch/voice"
+)
+
+// robotFlags are the options of perch-tools robot.
+type robotFlags struct {
+	options simrobot.Options
+	say     []string
+	mic     string
+	speaker string
+	script  string
+	robots  int
+}
+
+// robot simulates one robot, or many.
+func robot(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	f, err := parseRobot(args, stdout)
+	if err != nil {
+		return err
+	}
+	if f.options.OTA == "" {
+		if f.options.OTA, err = browse(ctx); err != nil {
+			return err
+		}
+	}
+	if f.options.Say, err = f.sentences(ctx); err != nil {
+		return err
+	}
+	if f.robots > 1 {
+		return load(ctx, f, stdout)
+	}
+	return one(ctx, f, stdout)
+}
+
+func parseRobot(args []string, stdout io.Writer) (*robotFlags, error) {
+	f := &robotFlags{}
+	o := &f.options
+	s := flag.NewFlagSet("perch-tools robot", flag.ContinueOnError)
+	s.SetOutput(io.Discard)
+	s.StringVar(&o.OTA, "ota", "", "`URL` of the appliance's bootstrap; without it the appliance is found by browsing")
+	s.StringVar(&o.MAC, "mac", "02:70:65:72:63:68", "the robot's `MAC` address")
+	s.Func("say", "`TEXT` to say to the robot; repeat it for more turns", func(text string) error { f.say = append(f.say, text); return nil })
+	s.StringVar(&f.mic, "mic", "", "WAV `FILE` that the microphone hears, one turn")
+	s.StringVar(&f.speaker, "speaker", "", "WAV `FILE` to write what the speaker plays to")
+	s.StringVar((*string)(&o.Mode), "mode", "auto", "auto, manual or realtime")
+	s.IntVar((*int)(&o.Framing), "framing", 0, "binary framing `1|2|3`, whatever the bootstrap says")
+	s.Func("event", "`NAME=JSON` to send when the channel opens; repeatable", func(text string) error { return addEvent(o, text) })
+	s.BoolVar(&o.Stay, "stay", false, "do not hang up when all is said")
+	s.StringVar(&o.Firmware, "firmware", "2.2.4", strings.Join(simrobot.Firmwares(), ", "))
+	s.StringVar(&f.script, "transcript", "", "`FILE` to write every frame to, as JSON lines, secrets blanked")
+	s.StringVar(&o.FlashFile, "flash", "", "JSON `FILE` that stands for the robot's flash; without it nothing is kept")
+	s.IntVar(&f.robots, "robots", 1, "how many robots; their MACs count up from --mac")
+	err := s.Parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		s.SetOutput(stdout)
+		fmt.Fprintln(stdout, "usage: perch-tools robot [options]")
+		s.PrintDefaults()
+		return nil, err
+	}
+	if err == nil {
+		err = f.check(s.Args())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errUsage, err)
+	}
+	o.Record = f.speaker != ""
+	return f, nil
+}
+
+// check finds what does not go together. Making a robot, without switching it
+// on, checks the rest.
+func (f *robotFlags) check(rest []string) error {
+	switch {
+	case len(rest) > 0:
+		return fmt.Errorf("unexpected %q", rest[0])
+	case len(f.say) > 0 && f.mic != "":
+		return errors.New("--say and --mic are two sources for one microphone")
+	case f.robots < 1 || f.robots > 1000:
+		return fmt.Errorf("--robots %d: 1 to 1000", f.robots)
+	case f.robots > 1 && (f.speaker != "" || f.script != "" || f.options.FlashFile != ""):
+		return errors.New("--speaker, --transcript and --flash are for one robot")
+	}
+	o := f.options
+	o.FlashFile = ""
+	_, err := simrobot.New(o)
+	return err
+}
+
+func addEvent(o *simrobot.Options, text string) error {
+	name, data, found := strings.Cut(text, "=")
+	if !found {
+		data = "{}"
+	}
+	var object map[string]json.RawMessage
+	letters := strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
+	if name == "" || !letters || json.Unmarshal([]byte(data), &object) != nil || object == nil {
+		return errors.New("an event is NAME=JSON, where NAME is of a-z, 0-9 and _, and JSON is an object")
+	}
+	o.Events = append(o.Events, xiaozhi.Event{Name: name, Data: json.RawMessage(data)})
+	return nil
+}
+
+// sentences are what the microphone will hear.
+func (f *robotFlags) sentences(ctx context.Context) ([]simrobot.Sentence, error) {
+	if f.mic != "" {
+		pcm, err := simrobot.ReadWAV(f.mic)
+		return []simrobot.Sentence{{Text: filepath.Base(f.mic), PCM: pcm}}, err
+	}
+	var all []simrobot.Sentence
+	for _, text := range f.say {
+		pcm, err := simrobot.Speak(ctx, text, "")
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, simrobot.Sentence{Text: text, PCM: pcm})
+	}
+	return all, nil
+}
+
+// one runs a single robot and tells what happens.
+func one(ctx context.Context, f *robotFlags, stdout io.Writer) (err error) {
+	o := f.options
+	log := &liveLog{w: stdout, mac: o.MAC}
+	o.Observe = log.observe
+	if f.script != "" {
+		file, err := os.Create(f.script)
+		if err != nil {
+			return fmt.Errorf("open the transcript: %w", err)
+		}
+		defer file.Close()
+		o.Transcript = file
+	}
+	r, err := simrobot.New(o)
+	if err != nil {
+		return err
+	}
+	if err = r.Boot(ctx); err == nil && (len(o.Say) > 0 || len(o.Events) > 0 || o.Stay) {
+		err = r.Talk(ctx)
+	}
+	if o.Stay && ctx.Err() != nil && errors.Is(err, ctx.Err()) && answered(r.Stats()) == len(o.Say) {
+		err = nil // it stayed until it was told to go
+	}
+	report(stdout, r.Stats())
+	if f.speaker != "" {
+		err = errors.Join(err, writeSound(f.speaker, r))
+	}
+	return err
+}
+
+func writeSound(path string, r *simrobot.Robot) error {
+	rate, pcm := r.Sound()
+	if rate == 0 {
+		rate = voice.SpeakerRate // nothing was played
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		return fmt.Errorf("write what the speaker played: %w", err)
+	}
+	return errors.Join(voice.WriteWAV(file, rate, pcm), file.Close())
+}

@@ -1,0 +1,139 @@
+package simrobot
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// body is what the robot's tools can see and move, but for what is in its flash.
+type body struct {
+	yaw, pitch  int // degrees
+	led         [3]int
+	reminders   []reminder
+	reminderID  int
+	visionURL   string // in RAM: a reboot forgets it
+	visionToken string
+}
+
+type reminder struct {
+	ID      int    `json:"id"`
+	Seconds int    `json:"duration_seconds"`
+	Message string `json:"message"`
+	Repeat  bool   `json:"repeat"`
+	due     time.Time
+}
+
+// ring drops the reminders whose time has come; the robot rings them itself.
+func (b *body) ring(now time.Time) {
+	kept := b.reminders[:0]
+	for _, m := range b.reminders {
+		if now.Before(m.due) || m.Repeat {
+			kept = append(kept, m)
+		}
+	}
+	b.reminders = kept
+}
+
+func status(s *session, _ time.Time, _ values) (string, error) {
+	f := s.r.flash
+	return fmt.Sprintf(`{"audio_speaker":{"volume":%d},"screen":{"brightness":%d,"theme":%s},"battery":{"level":82,"charging":false},`+
+		`"network":{"type":"wifi","ssid":"%s","signal":"strong"},"chip":{"temperature":41.5}}`,
+		f.Volume, f.Brightness, quote(f.Theme), ssid), nil
+}
+
+func setVolume(s *session, _ time.Time, v values) (string, error) {
+	s.r.flash.Volume = v.int("volume")
+	s.r.o.Observe(VolumeChanged{Volume: s.r.flash.Volume})
+	return "true", nil
+}
+
+func setBrightness(s *session, _ time.Time, v values) (string, error) {
+	s.r.flash.Brightness = v.int("brightness")
+	return "true", nil
+}
+
+func setTheme(s *session, _ time.Time, v values) (string, error) {
+	theme := v.text("theme")
+	if theme != "light" && theme != "dark" {
+		return "false", nil
+	}
+	s.r.flash.Theme = theme
+	return "true", nil
+}
+
+func headAngles(s *session, _ time.Time, _ values) (string, error) {
+	return fmt.Sprintf(`{"yaw":%d,"pitch":%d}`, s.r.body.yaw, s.r.body.pitch), nil
+}
+
+// keepAngle is the schema's least, and means that an angle stays as it is.
+const keepAngle = -9999
+
+func setHeadAngles(s *session, _ time.Time, v values) (string, error) {
+	b := &s.r.body
+	if yaw := v.int("yaw"); yaw != keepAngle {
+		b.yaw = max(-128, yaw) // what the servos can do
+	}
+	if pitch := v.int("pitch"); pitch != keepAngle {
+		b.pitch = max(0, pitch)
+	}
+	s.r.o.Observe(HeadMoved{Yaw: b.yaw, Pitch: b.pitch, Speed: v.int("speed")})
+	return "true", nil
+}
+
+func setLED(s *session, _ time.Time, v values) (string, error) {
+	s.r.body.led = [3]int{v.int("red"), v.int("green"), v.int("blue")}
+	return "true", nil
+}
+
+func createReminder(s *session, now time.Time, v values) (string, error) {
+	b := &s.r.body
+	b.ring(now)
+	b.reminderID++
+	seconds := v.int("duration_seconds")
+	b.reminders = append(b.reminders, reminder{
+		ID: b.reminderID, Seconds: seconds, Message: v.text("message"), Repeat: string(v["repeat"]) == "true",
+		due: now.Add(time.Duration(seconds) * time.Second),
+	})
+	return strconv.Itoa(b.reminderID), nil
+}
+
+func reminders(s *session, now time.Time, _ values) (string, error) {
+	s.r.body.ring(now)
+	text, err := json.Marshal(append([]reminder{}, s.r.body.reminders...))
+	return string(text), err
+}
+
+func stopReminder(s *session, now time.Time, v values) (string, error) {
+	b := &s.r.body
+	b.ring(now)
+	for i, m := range b.reminders {
+		if m.ID == v.int("id") {
+			b.reminders = append(b.reminders[:i:i], b.reminders[i+1:]...)
+			return "true", nil
+		}
+	}
+	return "false", nil
+}
+
+func rebootTool(s *session, now time.Time, _ values) (string, error) {
+	s.reboot(now)
+	return "true", nil
+}
+
+// upgradeTool closes the channel before it downloads; here nothing is
+// downloaded, and the robot comes up again with what it had.
+func upgradeTool(s *session, now time.Time, v values) (string, error) {
+	if v.text("url") == "" {
+		return "", errors.New("no url")
+	}
+	s.reboot(now)
+	return "true", nil
+}
+
+func setAssetsURL(s *session, _ time.Time, v values) (string, error) {
+	s.r.flash.AssetsURL = v.text("url")
+	return "true", nil
+}

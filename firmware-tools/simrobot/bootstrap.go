@@ -1,0 +1,173 @@
+package simrobot
+
+import (
+	"encoding/json"
+	"errors"
+	"strconv"
+	"strings"
+
+	"perch/device/xiaozhi"
+)
+
+// Bootstrap is what a robot keeps of the reply to its check-in.
+type Bootstrap struct {
+	URL     string // of the WebSocket, as in the flash now
+	Token   string
+	Framing xiaozhi.Framing
+
+	Code, Challenge, Message string // of activation: either of the first two holds the robot back
+
+	Upgrade  string   // URL of an image that a real robot would install now; it goes on with the old one here
+	Oddities []string // what the robot ignores
+}
+
+const (
+	longestKey    = 15   // of NVS, in characters
+	longestString = 3999 // of NVS, in bytes, without the closing zero
+)
+
+// readBootstrap does with a reply what ota.cc does: sections are optional,
+// keys are compared without case, and every string and number under websocket
+// and mqtt goes into the flash under its own key.
+func (r *Robot) readBootstrap(text []byte) (Bootstrap, error) {
+	reply := parseObject(text)
+	if reply == nil {
+		return Bootstrap{}, errors.New("check in: the reply is no JSON object")
+	}
+	var b Bootstrap
+	mqtt, socket := parseObject(reply.get("mqtt")), parseObject(reply.get("websocket"))
+	if err := errors.Join(storable("mqtt", mqtt), storable("websocket", socket)); err != nil {
+		return Bootstrap{}, err
+	}
+	if err := r.upgrade(&b, parseObject(reply.get("firmware"))); err != nil {
+		return Bootstrap{}, err
+	}
+	activation := parseObject(reply.get("activation"))
+	b.Code, _ = activation.text("code")
+	b.Challenge, _ = activation.text("challenge")
+	b.Message, _ = activation.text("message")
+	r.keep(&b, socket)
+	b.URL, b.Token, b.Framing = r.flash.WebSocket.URL, r.flash.WebSocket.Token, r.flash.WebSocket.framing()
+	if b.Code != "" || b.Challenge != "" {
+		return b, nil // it does not get as far as a transport
+	}
+	switch {
+	case mqtt != nil:
+		return Bootstrap{}, ErrMQTT
+	case socket == nil:
+		return Bootstrap{}, errors.Join(ErrMQTT, errors.New("the reply has neither a websocket nor an mqtt section"))
+	}
+	return b, checkSocketURL(b.URL)
+}
+
+// storable refuses what aborts the firmware when it goes into the flash, at
+// this boot and every one after it.
+func storable(section string, o object) error {
+	for _, m := range o {
+		s, isString := asString(m.value)
+		_, isNumber := asNumber(m.value)
+		switch {
+		case !isString && !isNumber: // skipped silently
+		case len(m.key) > longestKey:
+			return crash("the key %q under %q is longer than the 15 characters of NVS: the robot aborts at every boot", m.key, section)
+		case len(s) > longestString:
+			return crash("%s.%s holds %d bytes, NVS takes 4000 with the closing zero: the robot aborts at every boot", section, m.key, len(s))
+		}
+	}
+	return nil
+}
+
+// keep stores the section. What is not there stays as it was.
+func (r *Robot) keep(b *Bootstrap, o object) {
+	w := &r.flash.WebSocket
+	if s, ok := o.text("url"); ok {
+		w.URL = s
+	}
+	if s, ok := o.text("token"); ok {
+		w.Token = s
+	}
+	if raw := o.get("version"); raw != nil {
+		n, ok := asNumber(raw)
+		if !ok {
+			b.Oddities = append(b.Oddities, "websocket.version is not a number, and is never read")
+			return
+		}
+		w.Version = xiaozhi.Framing(n)
+	}
+}
+
+// upgrade compares versions as the firmware does, which aborts on what
+// std::stoi throws at.
+func (r *Robot) upgrade(b *Bootstrap, o object) error {
+	version, hasVersion := o.text("version")
+	link, hasURL := o.text("url")
+	if !hasVersion || !hasURL {
+		return nil
+	}
+	offered, err := parseVersion(version)
+	if err != nil {
+		return err
+	}
+	running, err := parseVersion(r.firmware.version)
+	if err != nil {
+		return err
+	}
+	force, _ := asNumber(o.get("force"))
+	if newer(offered, running) || force == 1 {
+		b.Upgrade = link
+		if link == "" {
+			b.Oddities = append(b.Oddities, "firmware "+version+" is newer than ours, but has no url")
+		}
+	}
+	if raw := string(o.get("force")); raw == "true" {
+		b.Oddities = append(b.Oddities, "firmware.force must be the number 1; true is ignored")
+	}
+	return nil
+}
+
+func parseVersion(text string) ([]int, error) {
+	var parts []int
+	// std::getline yields no part for nothing, nor after a last dot.
+	for _, part := range strings.Split(strings.TrimSuffix(text, "."), ".") {
+		if text == "" {
+			break
+		}
+		digits := strings.TrimLeft(part, " \t\n\v\f\r")
+		end := strings.TrimLeft(strings.TrimLeft(digits, "+-"), "0123456789")
+		n, err := strconv.ParseInt(strings.TrimSuffix(digits, end), 10, 32)
+		if err != nil {
+			return nil, crash("firmware.version %q: std::stoi throws at the part %q, and the robot aborts at every boot", text, part)
+		}
+		parts = append(parts, int(n))
+	}
+	return parts, nil
+}
+
+func newer(offered, running []int) bool {
+	for i := range min(len(offered), len(running)) {
+		if offered[i] != running[i] {
+			return offered[i] > running[i]
+		}
+	}
+	return len(offered) > len(running)
+}
+
+// checkSocketURL knows how the firmware takes a URL apart: the port is what
+// follows the first colon after the scheme, wherever that is.
+func checkSocketURL(text string) error {
+	_, rest, found := strings.Cut(text, "://")
+	if !found {
+		return errors.New("check in: websocket.url is " + strconv.Quote(text) + ", which is no URL")
+	}
+	colon, slash := strings.IndexByte(rest, ':'), strings.IndexByte(rest, '/')
+	if colon > slash && slash >= 0 {
+		return crash("websocket.url %q has no port but a colon later on, which the robot takes for one", text)
+	}
+	return nil
+}
+
+// quote is a JSON string.
+func quote(s string) string {
+	b, _ := json.Marshal(s) // a string cannot fail
+	return string(b)
+}

@@ -1,0 +1,118 @@
+package simrobot
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"image"
+	"image/color"
+	"image/jpeg"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"net/textproto"
+)
+
+// picture is what the camera sees, and what the screen shows: a JPEG of a
+// gradient.
+func picture(quality int) ([]byte, error) {
+	const width, height = 320, 240
+	m := image.NewRGBA(image.Rect(0, 0, width, height))
+	for y := range height {
+		for x := range width {
+			m.Set(x, y, color.RGBA{uint8(x * 255 / width), uint8(y * 255 / height), 128, 255})
+		}
+	}
+	var b bytes.Buffer
+	err := jpeg.Encode(&b, m, &jpeg.Options{Quality: quality})
+	return b.Bytes(), err
+}
+
+// takePhoto posts a photo to the address that initialize gave. Whatever the
+// server answers with 200 is the tool's text.
+func takePhoto(ctx context.Context, r *Robot, v values) (string, error) {
+	if r.body.visionURL == "" {
+		return "", failure("Image explain URL or token is not set")
+	}
+	photo, err := picture(80)
+	if err != nil {
+		return "", err
+	}
+	h := http.Header{}
+	h.Set("Device-Id", r.id.MAC())
+	h.Set("Client-Id", r.flash.UUID)
+	if r.body.visionToken != "" {
+		h.Set("Authorization", "Bearer "+r.body.visionToken)
+	}
+	answer, err := r.upload(ctx, r.body.visionURL, "----ESP32_CAMERA_BOUNDARY", "camera.jpg", v.text("question"), photo, h)
+	if err != nil {
+		return "", failure("Failed to upload photo")
+	}
+	return answer, nil
+}
+
+// snapshot posts what the screen shows.
+func snapshot(ctx context.Context, r *Robot, v values) (string, error) {
+	screen, err := picture(v.int("quality"))
+	if err != nil {
+		return "", err
+	}
+	if _, err := r.upload(ctx, v.text("url"), "----ESP32_SCREEN_SNAPSHOT_BOUNDARY", "screenshot.jpg", "", screen, http.Header{}); err != nil {
+		return "", failure("Failed to upload snapshot")
+	}
+	return "true", nil
+}
+
+// upload posts a form in chunks, without a length, as the firmware does.
+func (r *Robot) upload(ctx context.Context, to, boundary, name, question string, jpeg []byte, h http.Header) (string, error) {
+	var form bytes.Buffer
+	w := multipart.NewWriter(&form)
+	err := w.SetBoundary(boundary)
+	if question != "" {
+		err = errors.Join(err, w.WriteField("question", question))
+	}
+	part, err2 := w.CreatePart(textproto.MIMEHeader{
+		"Content-Disposition": {`form-data; name="file"; filename="` + name + `"`}, "Content-Type": {"image/jpeg"},
+	})
+	if err := errors.Join(err, err2); err != nil {
+		return "", err
+	}
+	_, err = part.Write(jpeg)
+	// Hidden behind a plain reader, the length is unknown and the body chunked.
+	req, err2 := http.NewRequestWithContext(ctx, http.MethodPost, to, io.MultiReader(&form))
+	if err := errors.Join(err, w.Close(), err2); err != nil {
+		return "", err
+	}
+	req.Header = h
+	req.Header.Set("Content-Type", w.FormDataContentType())
+	req.Header.Set("User-Agent", "")
+	answer, err := r.http.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(answer.Body, mostReply))
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("status %d", answer.StatusCode)
+	}
+	return string(text), err
+}
+
+// previewImage fetches a picture, whose length must be announced.
+func previewImage(ctx context.Context, r *Robot, v values) (string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, v.text("url"), nil)
+	if err != nil {
+		return "", err
+	}
+	answer, err := r.http.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK || answer.ContentLength <= 0 {
+		return "", failure("Unexpected status code: " + answer.Status)
+	}
+	_, err = io.Copy(io.Discard, io.LimitReader(answer.Body, answer.ContentLength))
+	return "true", err
+}

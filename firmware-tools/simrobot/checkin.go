@@ -1,0 +1,150 @@
+package simrobot
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// otaLimit is how long the firmware waits for an answer.
+const otaLimit = 30 * time.Second
+
+// mostReply bounds a reply; a robot has no more memory than this to spare.
+const mostReply = 1 << 20
+
+func newHTTPClient() *http.Client {
+	return &http.Client{
+		Timeout: otaLimit,
+		// The firmware follows no redirect; the reply counts as a failure.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport:     &http.Transport{DisableCompression: true, DisableKeepAlives: true},
+	}
+}
+
+// Boot checks in, and where the reply holds the robot back asks again until
+// its owner has adopted it.
+func (r *Robot) Boot(ctx context.Context) error {
+	for {
+		b, err := r.CheckIn(ctx)
+		if err != nil {
+			return err
+		}
+		if b.Code == "" && b.Challenge == "" {
+			return nil
+		}
+		r.o.Observe(Waits{Code: b.Code, Message: b.Message})
+		if err := r.activate(ctx, b.Challenge); err != nil {
+			return err
+		}
+	}
+}
+
+// CheckIn asks the bootstrap once; the firmware asks up to ten times. What
+// would boot-loop a robot is a Crash; what it would use MQTT for is ErrMQTT.
+func (r *Robot) CheckIn(ctx context.Context) (Bootstrap, error) {
+	if err := checkOTA(r.o.OTA); err != nil {
+		return Bootstrap{}, err
+	}
+	status, text, err := r.post(ctx, r.o.OTA, systemInfo(r.id, r.flash.UUID, r.firmware))
+	if err != nil {
+		return Bootstrap{}, fmt.Errorf("check in: %w", err)
+	}
+	if status != http.StatusOK {
+		return Bootstrap{}, fmt.Errorf("check in: %s answered %d: %.200s", r.o.OTA, status, text)
+	}
+	b, err := r.readBootstrap(text)
+	if err != nil {
+		return Bootstrap{}, err
+	}
+	if err := r.flash.save(); err != nil {
+		return Bootstrap{}, err
+	}
+	r.boot = b
+	r.o.Observe(CheckedIn{OTA: r.o.OTA, Boot: b})
+	return b, nil
+}
+
+// post sends what the firmware sends, header by header.
+func (r *Robot) post(ctx context.Context, to, body string) (status int, text []byte, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to, strings.NewReader(body))
+	if err != nil {
+		return 0, nil, err
+	}
+	req.Close = true
+	for k, v := range map[string]string{
+		"Activation-Version": "1", // no serial number burnt in
+		"Device-Id":          r.id.MAC(),
+		"Client-Id":          r.flash.UUID,
+		"User-Agent":         r.firmware.board + "/" + r.firmware.version,
+		"Accept-Language":    language,
+		"Content-Type":       "application/json",
+	} {
+		req.Header.Set(k, v)
+	}
+	answer, err := r.http.Do(req)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer answer.Body.Close()
+	text, err = io.ReadAll(io.LimitReader(answer.Body, mostReply))
+	return answer.StatusCode, bytes.TrimSpace(text), err
+}
+
+// checkOTA refuses the URLs that the firmware cannot use.
+func checkOTA(text string) error {
+	u, err := url.Parse(text)
+	switch {
+	case text == "":
+		return errors.New("the robot does not know its OTA URL")
+	case err != nil:
+		return fmt.Errorf("the OTA URL: %w", err)
+	case len(text) < 10:
+		return fmt.Errorf("the OTA URL %q: the firmware refuses one of less than 10 characters", text)
+	case u.Scheme != "http" && u.Scheme != "https":
+		return fmt.Errorf("the OTA URL %q: a robot knows http:// and https:// only", text)
+	case u.User != nil || strings.Contains(u.Host, "["):
+		return fmt.Errorf("the OTA URL %q: the firmware reads neither a user name nor an IPv6 address", text)
+	}
+	return nil
+}
+
+// activate asks ten times whether the owner has adopted the robot, as the
+// firmware does before it checks in anew.
+func (r *Robot) activate(ctx context.Context, challenge string) error {
+	to := strings.TrimSuffix(r.o.OTA, "/") + "/activate"
+	for range 10 {
+		wait := 10 * time.Second
+		if challenge != "" { // without one the firmware asks nobody
+			status, _, err := r.post(ctx, to, "{}")
+			switch {
+			case err != nil && ctx.Err() != nil:
+				return ctx.Err()
+			case err == nil && status == http.StatusOK:
+				return nil
+			case err == nil && status == http.StatusAccepted:
+				wait = 3 * time.Second
+			}
+		}
+		if err := sleep(ctx, wait); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}

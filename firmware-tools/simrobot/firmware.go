@@ -1,0 +1,71 @@
+package simrobot
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// firmware is in what the builds differ, as far as an appliance can tell.
+type firmware struct {
+	name    string // as Options.Firmware spells it
+	board   string // BOARD_NAME, the first half of User-Agent
+	project string
+	version string // of the application
+
+	drains bool // plays its queue to the end before it listens again; else it cuts it off
+	blocks bool // and carries out no message meanwhile
+	lazy   bool // begins to speak at sentence_start, not at tts start
+	strict bool // survives a tts message without a state
+	glyphs bool // hello has features.glyph_push
+	events bool // sends events, and state_changed when a channel opens
+	ready  int  // decoded frames it holds besides the queue
+	faces  []string
+}
+
+// firmwares are, in order: xiaozhi before it waited for its queue; what stock
+// M5 Stack-chan builds on; the present one; and dotty's fork of the second.
+func firmwares() []firmware {
+	const stackChan = "m5stack-stack-chan"
+	avatar := []string{"neutral", "happy", "laughing", "angry", "sad", "crying", "sleepy", "doubtful"}
+	emoji := []string{
+		"neutral", "happy", "laughing", "funny", "sad", "angry", "crying", "loving", "embarrassed", "surprised", "shocked",
+		"thinking", "winking", "cool", "relaxed", "delicious", "kissy", "confident", "sleepy", "silly", "confused",
+	}
+	return []firmware{
+		{name: "2.1", board: "m5stack-core-s3", project: "xiaozhi", version: "2.1.0", ready: 2, faces: emoji},
+		{name: "2.2.4", board: stackChan, project: "stack-chan", version: "1.2.4", ready: 2, faces: avatar, drains: true, blocks: true},
+		{name: "2.4", board: stackChan, project: "stack-chan", version: "2.4.2", ready: 2, faces: avatar, drains: true, strict: true, glyphs: true},
+		{name: "dotty", board: stackChan, project: "stack-chan", version: "1.3.2", ready: 4, faces: append(avatar[:len(avatar):len(avatar)], "thinking", "surprised", "loving"), drains: true, blocks: true, lazy: true, events: true},
+	}
+}
+
+// Firmwares are the names that Options.Firmware may have.
+func Firmwares() []string {
+	var names []string
+	for _, f := range firmwares() {
+		names = append(names, f.name)
+	}
+	return names
+}
+
+func findFirmware(name string) (firmware, error) {
+	if name == "" {
+		name = "2.2.4"
+	}
+	for _, f := range firmwares() {
+		if f.name == name {
+			return f, nil
+		}
+	}
+	return firmware{}, fmt.Errorf("firmware %q: there are %s", name, strings.Join(Firmwares(), ", "))
+}
+
+// face is what the robot shows for an emotion: what it has no face for is
+// neutral on an avatar.
+func (f firmware) face(emotion string) string {
+	if slices.Contains(f.faces, emotion) {
+		return emotion
+	}
+	return "neutral"
+}

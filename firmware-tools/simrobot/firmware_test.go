@@ -1,0 +1,148 @@
+package simrobot
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"perch/device/xiaozhi"
+)
+
+// TestHello holds the robot's hello against the firmware's, build by build.
+func TestHello(t *testing.T) {
+	for _, c := range []struct {
+		o    Options
+		want string
+	}{
+		{Options{}, `{"type":"hello","version":1,"features":{"mcp":true},"transport":"websocket","audio_params":{"format":"opus","sample_rate":16000,"channels":1,"frame_duration":60}}`},
+		{Options{Firmware: "2.4", Framing: xiaozhi.Framing3}, `{"type":"hello","version":3,"features":{"mcp":true,"glyph_push":true},`},
+	} {
+		c.o.Stay = true
+		talk(t, c.o, func(s *server, _ *Robot) {
+			s.next(c.want)
+			s.text(hello)
+			s.next(listenAuto)
+		})
+	}
+}
+
+// TestHelloOutlivesAChannel leaves the sound's parameters out the second
+// time: those of the first hello hold for the whole boot.
+func TestHelloOutlivesAChannel(t *testing.T) {
+	var rates []int
+	observe := func(h Happening) {
+		if w, ok := h.(Welcomed); ok {
+			rates = append(rates, w.Audio.SampleRate)
+		}
+	}
+	channels := 0
+	_, err := talk(t, Options{Say: []Sentence{second("one"), second("two")}, Observe: observe}, func(s *server, _ *Robot) {
+		s.next(`"hello"`)
+		if channels++; channels == 1 {
+			s.text(`{"type":"hello","transport":"websocket","audio_params":{"sample_rate":16000,"frame_duration":60}}`)
+		} else {
+			s.text(`{"type":"hello","transport":"websocket"}`)
+		}
+		s.next(`"listen"`)
+		s.quiet(1500 * time.Millisecond)
+		s.answer(3)
+		s.hangUp()
+	})
+	if err != nil || len(rates) != 2 || rates[0] != 16000 || rates[1] != 16000 {
+		t.Errorf("%v; rates %v, want 16000 twice", err, rates)
+	}
+}
+
+func TestFaces(t *testing.T) {
+	for _, c := range []struct{ firmware, emotion, face string }{
+		{"2.2.4", "happy", "happy"}, {"2.2.4", "loving", "neutral"}, {"dotty", "loving", "loving"}, {"2.1", "kissy", "kissy"}, {"2.1", "?", "neutral"},
+	} {
+		f, err := findFirmware(c.firmware)
+		if err != nil || f.face(c.emotion) != c.face {
+			t.Errorf("%s shows %s for %s, %v, want %s", c.firmware, f.face(c.emotion), c.emotion, err, c.face)
+		}
+	}
+}
+
+func TestUpgradeHeader(t *testing.T) {
+	r := newRobot(t, Options{})
+	r.flash.WebSocket = webSocket{URL: "ws://perch.local:8003/xiaozhi/v1/"}
+	for token, want := range map[string]string{"": "", "abc": "Bearer abc", "Basic abc": "Basic abc"} {
+		r.flash.WebSocket.Token = token
+		h := r.upgradeHeader(2)
+		if got := h.Get("Authorization"); got != want {
+			t.Errorf("token %q: %q, want %q", token, got, want)
+		}
+		if h.Get("Host") != "perch.local" || h.Get("Protocol-Version") != "2" || h.Get("Device-Id") != "a0:b1:c2:d3:e4:f5" {
+			t.Errorf("header %v", h)
+		}
+	}
+}
+
+// TestUserTools are not listed, and answer all the same.
+func TestUserTools(t *testing.T) {
+	pictures := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/missing":
+			http.NotFound(w, r)
+		case r.Method == http.MethodPost:
+			if _, head, err := r.FormFile("file"); err != nil || head.Filename != "screenshot.jpg" {
+				t.Errorf("%v, %v", head, err)
+			}
+		default:
+			_, _ = w.Write([]byte("picture"))
+		}
+	}))
+	defer pictures.Close()
+	r := newRobot(t, Options{})
+	for _, c := range []struct{ tool, path, want, failed string }{
+		{"self.screen.snapshot", "/", "true", ""},
+		{"self.screen.snapshot", "/missing", "", "Failed to upload snapshot"},
+		{"self.screen.preview_image", "/", "true", ""},
+		{"self.screen.preview_image", "/missing", "", "Unexpected status code"},
+	} {
+		tool, _ := findTool(r.tools, c.tool)
+		v, err := tool.bind(parseObject([]byte(`{"url":"` + pictures.URL + c.path + `"}`)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := tool.slow(t.Context(), r, v)
+		if got != c.want || c.failed == "" && err != nil || c.failed != "" && (err == nil || !strings.Contains(err.Error(), c.failed)) {
+			t.Errorf("%s %s: %q, %v, want %q, %q", c.tool, c.path, got, err, c.want, c.failed)
+		}
+	}
+	info := call(t, Options{}, toolCall("self.get_system_info", `{}`), toolCall("self.assets.set_download_url", `{"url":"http://h/a.bin"}`))
+	if !strings.Contains(info[0], `\"mac_address\":\"a0:b1:c2:d3:e4:f5\"`) || !strings.Contains(info[1], `"text":"true"`) {
+		t.Errorf("%s", info)
+	}
+}
+
+// TestUpgradeTool closes the channel, as the firmware does before it
+// downloads; the robot boots, and the person says it all again.
+func TestUpgradeTool(t *testing.T) {
+	channels, boots := 0, 0
+	stats, err := talk(t, Options{OTA: "http://192.0.2.7:8003/xiaozhi/ota/", Say: []Sentence{second("one")}}, func(s *server, r *Robot) {
+		r.http.Transport = roundTrip(func(*http.Request) (*http.Response, error) {
+			boots++
+			return &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader(goodReply))}, nil
+		})
+		s.greet()
+		if channels++; channels == 1 {
+			s.text(`{"type":"mcp","payload":` + toolCall("self.upgrade_firmware", `{"url":"http://h/f.bin"}`) + `}`)
+			s.next(`"text":"true"`)
+		} else {
+			s.quiet(1500 * time.Millisecond)
+			s.text(stt, ttsStart, sentence)
+			time.Sleep(60 * time.Millisecond)
+			s.to <- arrival{data: append([]byte{0, 0, 0, byte(len(tone))}, tone...)} // the boot has told it framing 3
+			s.text(ttsStop)
+		}
+		<-s.closed
+	})
+	if err != nil || channels != 2 || boots != 1 || len(stats.Turns) != 1 {
+		t.Errorf("%v; %d channels, %d boots, %+v", err, channels, boots, stats.Turns)
+	}
+}

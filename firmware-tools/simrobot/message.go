@@ -1,0 +1,165 @@
+package simrobot
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// arrive is what the network task does with a message: hello is read at once,
+// sound goes to the queue, and other texts wait for the main loop.
+func (s *session) arrive(a arrival) (welcomed bool, err error) {
+	if a.err != nil {
+		return false, &gone{a.err}
+	}
+	s.r.script.write(a.at, "server", a.isText, a.data)
+	if !a.isText {
+		return false, s.hear(a)
+	}
+	s.lastHeard = a.at
+	o := parseObject(a.data)
+	if kind, _ := o.text("type"); kind == "hello" {
+		return s.welcome(o)
+	}
+	s.inbox = append(s.inbox, a)
+	return false, nil
+}
+
+// welcome reads a server's hello, the first or any later one.
+func (s *session) welcome(o object) (bool, error) {
+	transport, isString := o.text("transport")
+	switch {
+	case !isString:
+		return false, crash("hello without a transport, which it dereferences")
+	case transport != "websocket":
+		s.puzzled("hello for transport %q", transport)
+		return false, nil
+	}
+	if id, ok := o.text("session_id"); ok {
+		s.id = id
+	}
+	params := parseObject(o.get("audio_params"))
+	if n, ok := asNumber(params.get("sample_rate")); ok {
+		s.r.audio.SampleRate = n
+	}
+	if n, ok := asNumber(params.get("frame_duration")); ok {
+		s.r.audio.FrameDuration = n
+	}
+	return true, s.play.open(s.r.audio)
+}
+
+// hear takes a packet of sound, which counts only while the robot speaks. The
+// firmware trusts the sizes in a frame.
+func (s *session) hear(a arrival) error {
+	stats := &s.r.stats
+	stats.Received++
+	audio, err := s.framing.Parse(a.data)
+	if err != nil {
+		return crash("%v; the robot trusts that size and reads past its buffer", err)
+	}
+	if s.state != Speaking {
+		stats.Ignored++
+		return nil
+	}
+	if d, counts := s.arrived.gap(a.at, s.play.frame); counts {
+		stats.Gaps = append(stats.Gaps, d)
+	}
+	s.answered(a.at)
+	s.play.push(a.at, audio.Opus)
+	return nil
+}
+
+// carryOut is what the main loop does with a text.
+func (s *session) carryOut(now time.Time, text []byte) error {
+	o := parseObject(text)
+	kind, isString := o.text("type")
+	if !isString {
+		s.puzzled("a message without a type: %.100s", text)
+		return nil
+	}
+	switch kind {
+	case "tts":
+		return s.tts(now, o)
+	case "mcp":
+		if payload := parseObject(o.get("payload")); payload != nil {
+			return s.rpc(now, payload)
+		}
+		s.puzzled("mcp without a payload object")
+	case "stt":
+		if text, ok := o.text("text"); ok {
+			s.r.person.turn.Heard = text
+			s.r.o.Observe(Heard{Text: text})
+		}
+	case "llm":
+		if emotion, ok := o.text("emotion"); ok {
+			emoji, _ := o.text("text")
+			s.r.o.Observe(Felt{Emotion: emotion, Emoji: emoji, Face: s.r.firmware.face(emotion)})
+		}
+	case "system":
+		s.system(now, o)
+	case "alert":
+		s.alert(o)
+	default:
+		s.puzzled("unknown message type %q", kind)
+	}
+	return nil
+}
+
+func (s *session) tts(now time.Time, o object) error {
+	state, isString := o.text("state")
+	if !isString {
+		if !s.r.firmware.strict {
+			return crash("tts without a state, which firmware %s passes to strcmp", s.r.firmware.name)
+		}
+		s.puzzled("tts without a state")
+		return nil
+	}
+	switch state {
+	case "start":
+		if !s.r.firmware.lazy {
+			s.speak(now)
+		}
+	case "sentence_start":
+		text, isString := o.text("text")
+		if !isString {
+			s.puzzled("sentence_start without a text")
+			return nil
+		}
+		if s.r.firmware.lazy {
+			s.speak(now)
+		}
+		if p := &s.r.person; p.doing == waiting && text != "" {
+			p.turn.Answer = append(p.turn.Answer, text)
+		}
+		s.r.o.Observe(Showed{Text: text})
+	case "stop":
+		return s.stopSpeaking(now)
+	}
+	return nil
+}
+
+func (s *session) system(now time.Time, o object) {
+	if command, _ := o.text("command"); command != "reboot" {
+		s.puzzled("system command %q", command)
+		return
+	}
+	s.reboot(now)
+}
+
+// reboot is a second away, as the firmware's is.
+func (s *session) reboot(now time.Time) { s.rebootAt = now.Add(time.Second) }
+
+func (s *session) alert(o object) {
+	status, ok1 := o.text("status")
+	message, ok2 := o.text("message")
+	emotion, ok3 := o.text("emotion")
+	if !ok1 || !ok2 || !ok3 {
+		s.puzzled("alert without status, message or emotion")
+		return
+	}
+	s.r.o.Observe(Alerted{Status: status, Message: message, Emotion: emotion})
+}
+
+func (s *session) puzzled(format string, a ...any) {
+	s.r.o.Observe(Puzzled{Why: strings.TrimSpace(fmt.Sprintf(format, a...))})
+}

@@ -1,0 +1,96 @@
+package simrobot
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"perch/voice"
+)
+
+const (
+	noise = 3   // amplitude of a quiet room, of 32768
+	loud  = 300 // amplitude from which sound is speech
+)
+
+// mic turns the sound around the robot into packets, 60 ms each, at the pace
+// of a clock.
+type mic struct {
+	encoder *voice.Encoder
+	rand    *rand.Rand
+	open    bool
+	next    time.Time // when the frame being recorded is full
+
+	speech  []int16 // what is being said
+	at      int     // how much of it was recorded
+	lastly  int     // its last loud sample
+	spokeAt time.Time
+}
+
+func newMic(seed uint64) (*mic, error) {
+	e, err := voice.NewEncoder(voice.MicRate)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.LikeRobot(); err != nil {
+		return nil, err
+	}
+	return &mic{encoder: e, rand: rand.New(rand.NewPCG(seed, 1))}, nil
+}
+
+func (m *mic) start(now time.Time) {
+	m.open, m.next = true, now.Add(voice.FrameDuration)
+}
+
+// say has a person speak near the robot: silence, the speech, silence.
+func (m *mic) say(pcm []int16, lead, tail time.Duration) {
+	m.speech = make([]int16, samples(lead), samples(lead)+len(pcm)+samples(tail))
+	m.speech = append(m.speech, pcm...)
+	m.lastly = samples(lead)
+	for i, v := range m.speech {
+		if v > loud || v < -loud {
+			m.lastly = i
+		}
+	}
+	m.speech = append(m.speech, make([]int16, samples(tail))...)
+	m.at, m.spokeAt = 0, time.Time{}
+}
+
+func samples(d time.Duration) int { return int(d * voice.MicRate / time.Second) }
+
+// saying reports whether the person is not through yet.
+func (m *mic) saying() bool { return m.at < len(m.speech) }
+
+// hush has the person stop.
+func (m *mic) hush(now time.Time) {
+	m.speech, m.at = nil, 0
+	if m.spokeAt.IsZero() {
+		m.spokeAt = now
+	}
+}
+
+// advance records until now, and gives out the packets.
+func (m *mic) advance(now time.Time, out func(packet []byte) error) error {
+	for m.open && !now.Before(m.next) {
+		frame := make([]int16, voice.MicFrame)
+		for i := range frame {
+			frame[i] = int16(m.rand.IntN(2*noise+1) - noise)
+		}
+		m.at += copy(frame, m.speech[m.at:])
+		if m.spokeAt.IsZero() && m.at > m.lastly {
+			m.spokeAt = m.next
+		}
+		if err := m.encoder.Encode(frame, out); err != nil {
+			return err
+		}
+		m.next = m.next.Add(voice.FrameDuration)
+	}
+	return nil
+}
+
+// due is when the next frame is full, and the zero time while it is closed.
+func (m *mic) due() time.Time {
+	if !m.open {
+		return time.Time{}
+	}
+	return m.next
+}

@@ -1,0 +1,72 @@
+package simrobot
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+)
+
+// object is a JSON object as the firmware's parser, cJSON, sees it: in order,
+// doubles and all.
+type object []member
+
+type member struct {
+	key   string
+	value json.RawMessage
+}
+
+// parseObject returns nil for what is not an object.
+func parseObject(text []byte) object {
+	d := json.NewDecoder(bytes.NewReader(text))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return nil
+	}
+	o := object{}
+	for d.More() {
+		key, err := d.Token()
+		name, isString := key.(string)
+		if err != nil || !isString {
+			return nil
+		}
+		var value json.RawMessage
+		if d.Decode(&value) != nil {
+			return nil
+		}
+		o = append(o, member{name, value})
+	}
+	if _, err := d.Token(); err != nil {
+		return nil
+	}
+	return o
+}
+
+// get looks a key up as cJSON_GetObjectItem does: the first that is equal but
+// for case.
+func (o object) get(key string) json.RawMessage {
+	for _, m := range o {
+		if strings.EqualFold(m.key, key) {
+			return m.value
+		}
+	}
+	return nil
+}
+
+// text is a member that is a string.
+func (o object) text(key string) (string, bool) { return asString(o.get(key)) }
+
+func asString(raw json.RawMessage) (string, bool) {
+	var s string
+	if len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
+		return "", false
+	}
+	return s, true
+}
+
+// asNumber reads a number and drops its fraction, as cJSON's valueint does.
+func asNumber(raw json.RawMessage) (int, bool) {
+	var f float64
+	if len(raw) == 0 || !(raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9') || json.Unmarshal(raw, &f) != nil {
+		return 0, false
+	}
+	return int(max(-1<<31, min(f, 1<<31-1))), true
+}

@@ -1,0 +1,145 @@
+package simrobot
+
+import (
+	"fmt"
+	"time"
+
+	"perch/device/xiaozhi"
+)
+
+const (
+	breath    = 300 * time.Millisecond // a person waits this long before speaking
+	press     = 200 * time.Millisecond // and holds the button this long before and after
+	lastWords = 2 * time.Second        // of quiet, after which a robot with nothing to say hangs up
+)
+
+// person says the sentences to the robot, one when the one before is
+// answered. It outlives a channel.
+type person struct {
+	sentences []Sentence
+	next      int
+	doing     doing
+	speakAt   time.Time // zero while the robot does not listen
+	deadline  time.Time // for the answer
+	first     time.Time // packet of the answer
+	turn      Turn
+	before    Stats // when the turn began
+}
+
+type doing int
+
+const (
+	resting doing = iota
+	speaking
+	waiting
+)
+
+func (p *person) done() bool { return p.doing == resting && p.next == len(p.sentences) }
+
+// personActs has the person do what it is time for.
+func (s *session) personActs(now time.Time) error {
+	p := &s.r.person
+	switch p.doing {
+	case resting:
+		return s.maybeSpeak(now)
+	case speaking:
+		if s.mic.saying() {
+			return nil
+		}
+		p.doing, p.deadline = waiting, now.Add(s.r.o.AnswerWithin)
+		if s.r.o.Mode == xiaozhi.Manual {
+			return s.release(now)
+		}
+	case waiting:
+		over := s.state != Speaking && !s.draining && s.play.silent()
+		switch {
+		case p.turn.Packets > 0 && over:
+			s.turnOver(now)
+			return s.maybeSpeak(now)
+		case p.turn.Packets == 0 && !now.Before(p.deadline):
+			s.turnOver(now)
+			return fmt.Errorf("%w to %q within %v", ErrUnanswered, p.turn.Text, s.r.o.AnswerWithin)
+		}
+	}
+	return nil
+}
+
+// maybeSpeak begins the next sentence once the robot has listened for a
+// breath; in manual mode, once it has been quiet for one.
+func (s *session) maybeSpeak(now time.Time) error {
+	p := &s.r.person
+	listens := s.state == Listening && s.mic.open && s.play.silent()
+	if s.r.o.Mode == xiaozhi.Manual {
+		listens = s.state == Idle && s.play.silent()
+	}
+	switch {
+	case p.next == len(p.sentences) || !listens:
+		p.speakAt = time.Time{}
+		return nil
+	case p.speakAt.IsZero():
+		p.speakAt = now.Add(breath)
+		return nil
+	case now.Before(p.speakAt):
+		return nil
+	}
+	sentence := p.sentences[p.next]
+	p.doing, p.speakAt, p.first = speaking, time.Time{}, time.Time{}
+	p.turn, p.before = Turn{Text: sentence.Text}, s.r.stats
+	s.r.o.Observe(Said{Text: sentence.Text})
+	if s.r.o.Mode == xiaozhi.Manual {
+		s.mic.say(sentence.PCM, press, press)
+		return s.press(now)
+	}
+	s.mic.say(sentence.PCM, 0, 0)
+	return nil
+}
+
+// interrupted is when the robot begins to speak while the person does. Where
+// the server has said what it heard, this is its answer; else the person lets
+// the robot have its say, and begins anew.
+func (s *session) interrupted(now time.Time) {
+	p := &s.r.person
+	if p.doing != speaking {
+		return
+	}
+	s.mic.hush(now)
+	p.doing = resting
+	if p.turn.Heard != "" {
+		p.doing, p.deadline = waiting, now.Add(s.r.o.AnswerWithin)
+	}
+}
+
+// answered takes note of a packet of the answer.
+func (s *session) answered(now time.Time) {
+	p := &s.r.person
+	if p.doing != waiting {
+		return
+	}
+	if p.turn.Packets == 0 {
+		p.first = now
+		p.turn.FirstAudio = now.Sub(s.mic.spokeAt)
+	}
+	p.turn.Packets++
+}
+
+func (s *session) turnOver(now time.Time) {
+	p, t := &s.r.person, &s.r.person.turn
+	t.Answered = t.Packets > 0
+	if t.Answered {
+		t.Length = now.Sub(p.first)
+	}
+	t.Underruns = s.r.stats.Underruns - p.before.Underruns
+	t.Dropped = s.r.stats.Dropped - p.before.Dropped
+	s.r.stats.Turns = append(s.r.stats.Turns, *t)
+	p.doing = resting
+	p.next++
+	s.r.o.Observe(Turned{Turn: *t})
+}
+
+// due is when the person must act, and the zero time when not.
+func (p *person) due() time.Time {
+	if p.doing == waiting && p.turn.Packets == 0 {
+		return p.deadline
+	}
+	return p.speakAt
+}

@@ -1,0 +1,144 @@
+package simrobot
+
+import (
+	"time"
+
+	"perch/device/xiaozhi"
+	"perch/voice"
+)
+
+// queueSize is the firmware's, in packets whatever they last (2400 ms / 60).
+const queueSize = 40
+
+// player turns packets into sound: a queue of packets, a few decoded frames,
+// and one that is being played. Its methods are given the time.
+type player struct {
+	stats   *Stats
+	out     *recorder
+	ready   int // decoded frames it may hold
+	params  xiaozhi.AudioParams
+	frame   time.Duration
+	decoder *voice.Decoder // nil where nobody listens: the packets are only counted
+
+	queue   [][]byte
+	decoded [][]int16
+	until   time.Time // when the frame being played ends
+	playing bool
+	speech  bool // something was played since the queue was last emptied
+}
+
+// open sets the player up for the server's sound. A robot whose decoder
+// cannot be opened plays nothing.
+func (p *player) open(a xiaozhi.AudioParams) error {
+	switch a.FrameDuration {
+	case 5, 10, 20, 40, 60, 80, 100, 120:
+	default:
+		return crash("hello with a frame_duration of %d ms, for which the robot has no decoder", a.FrameDuration)
+	}
+	switch a.SampleRate {
+	case 8000, 12000, 16000, 24000, 48000:
+	default:
+		return crash("hello with a sample_rate of %d Hz, which is none of Opus", a.SampleRate)
+	}
+	if p.params == a {
+		return nil
+	}
+	p.params, p.frame = a, time.Duration(a.FrameDuration)*time.Millisecond
+	if !p.out.on {
+		return nil
+	}
+	var err error
+	p.decoder, err = voice.NewDecoder(a.SampleRate)
+	return err
+}
+
+// push takes a packet that arrived. The newest is dropped where the queue is
+// full.
+func (p *player) push(now time.Time, packet []byte) {
+	p.advance(now)
+	if len(p.queue) >= queueSize {
+		p.stats.Dropped++
+		return
+	}
+	if p.speech && !p.playing && now.After(p.until) {
+		p.stats.Underruns++
+	}
+	p.queue = append(p.queue, packet)
+	p.advance(now)
+	p.stats.MaxQueue = max(p.stats.MaxQueue, len(p.queue))
+}
+
+// advance plays on until now.
+func (p *player) advance(now time.Time) {
+	for {
+		p.decode()
+		if p.playing && now.Before(p.until) {
+			return
+		}
+		if len(p.decoded) == 0 {
+			p.playing = false
+			return
+		}
+		begin := p.until
+		if !p.playing {
+			begin = now
+		}
+		p.out.play(begin, p.params.SampleRate, p.decoded[0])
+		p.decoded = p.decoded[1:]
+		p.stats.Played++
+		p.until, p.playing, p.speech = begin.Add(p.frame), true, true
+	}
+}
+
+// decode keeps the decoded frames topped up. A packet that is none, or that
+// holds more than the hello announced, gives no frame.
+func (p *player) decode() {
+	for len(p.queue) > 0 && len(p.decoded) < p.ready {
+		packet := p.queue[0]
+		p.queue = p.queue[1:]
+		if p.decoder == nil {
+			p.decoded = append(p.decoded, nil)
+			continue
+		}
+		pcm, err := p.decoder.Decode(packet)
+		if err != nil || len(pcm) > p.params.SampleRate*p.params.FrameDuration/1000 {
+			p.stats.Bad++
+			continue
+		}
+		p.decoded = append(p.decoded, append([]int16(nil), pcm...))
+	}
+}
+
+// reset empties the queue and the decoded frames; what is being played goes
+// on. It returns how many packets were lost with it.
+func (p *player) reset() int {
+	n := len(p.queue) + len(p.decoded)
+	p.stats.Cut += n
+	p.queue, p.decoded, p.speech = nil, nil, false
+	return n
+}
+
+// over says that a speech has ended: to run dry is no underrun now.
+func (p *player) over() { p.speech = false }
+
+// drained reports whether nothing waits to be played; the last frame may
+// still be playing, as it is when the firmware finds its queue empty.
+func (p *player) drained() bool { return len(p.queue) == 0 && len(p.decoded) == 0 }
+
+// silent reports whether the last frame has been played.
+func (p *player) silent() bool { return p.drained() && !p.playing }
+
+// finish plays all that is left, ahead of the clock.
+func (p *player) finish() {
+	for !p.silent() {
+		p.advance(p.until)
+	}
+}
+
+// due is when the player must be advanced, and the zero time when not.
+func (p *player) due() time.Time {
+	if !p.playing {
+		return time.Time{}
+	}
+	return p.until
+}

@@ -1,0 +1,35 @@
+package simrobot
+
+import "time"
+
+// recorder writes down what the speaker plays.
+type recorder struct {
+	on    bool
+	rate  int // of the first sound; 0 before it
+	start time.Time
+	pcm   []int16
+}
+
+// mostRecorded bounds a recording: half an hour at 24 kHz.
+const mostRecorded = 30 * 60 * 24000
+
+// play notes sound that begins at a time. What the speaker did before that
+// time was to be silent.
+func (r *recorder) play(at time.Time, rate int, pcm []int16) {
+	if !r.on {
+		return
+	}
+	if r.rate == 0 {
+		r.rate, r.start = rate, at
+	}
+	// The times come from a clock that counts frames, so that rounding to
+	// samples is the only error: less than one is no gap.
+	offset := int(at.Sub(r.start).Seconds()*float64(r.rate) + 0.5)
+	if rate != r.rate || offset > mostRecorded {
+		return
+	}
+	if silence := offset - len(r.pcm); silence > 1 {
+		r.pcm = append(r.pcm, make([]int16, silence)...)
+	}
+	r.pcm = append(r.pcm, pcm...)
+}

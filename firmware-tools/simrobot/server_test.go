@@ -1,0 +1,202 @@
+package simrobot
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"perch/voice"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const testMAC = "A0-B1-C2-D3-E4-F5"
+
+// sent is a message of the robot.
+type sent struct {
+	at   time.Time
+	text string // empty for sound
+}
+
+// server is the other end of a robot's channel, driven by a test.
+type server struct {
+	t      *testing.T
+	to     chan arrival
+	from   chan sent
+	closed chan struct{}
+	heard  int // packets of sound since they were last asked for
+}
+
+func (s *server) Receive() (bool, []byte, error) {
+	select {
+	case a := <-s.to:
+		return a.isText, a.data, a.err
+	case <-s.closed:
+		return false, nil, io.EOF
+	}
+}
+
+func (s *server) SendText(text []byte) error {
+	s.from <- sent{time.Now(), string(text)}
+	return nil
+}
+
+func (s *server) SendBinary([]byte) error {
+	s.from <- sent{at: time.Now()}
+	return nil
+}
+
+func (s *server) Close(int, string) { close(s.closed) }
+
+// text sends a message.
+func (s *server) text(messages ...string) {
+	for _, m := range messages {
+		s.to <- arrival{isText: true, data: []byte(m)}
+	}
+}
+
+// sound sends n packets at once.
+func (s *server) sound(n int) {
+	for range n {
+		s.to <- arrival{data: tone}
+	}
+}
+
+func (s *server) hangUp() { s.to <- arrival{err: io.EOF} }
+
+// next waits for the robot's next text message, which must hold want, and
+// returns when it came. Sound before it is counted.
+func (s *server) next(want string) time.Time {
+	s.t.Helper()
+	limit := time.After(time.Minute)
+	for {
+		select {
+		case m := <-s.from:
+			if m.text == "" {
+				s.heard++
+				continue
+			}
+			if !strings.Contains(m.text, want) {
+				s.t.Fatalf("the robot sent %s, want %s", m.text, want)
+			}
+			return m.at
+		case <-limit:
+			s.t.Fatalf("the robot never sent %s", want)
+		}
+	}
+}
+
+// quiet is how many packets of sound come within d; a text fails the test.
+func (s *server) quiet(d time.Duration) int {
+	s.t.Helper()
+	n, limit := 0, time.After(d)
+	for {
+		select {
+		case m := <-s.from:
+			if m.text != "" {
+				s.t.Fatalf("the robot sent %s within %v", m.text, d)
+			}
+			n++
+		case <-limit:
+			return n
+		}
+	}
+}
+
+const (
+	hello      = `{"type":"hello","transport":"websocket","session_id":"s1","audio_params":{"sample_rate":24000,"frame_duration":60}}`
+	ttsStart   = `{"type":"tts","state":"start"}`
+	ttsStop    = `{"type":"tts","state":"stop"}`
+	sentence   = `{"type":"tts","state":"sentence_start","text":"It is noon."}`
+	stt        = `{"type":"stt","text":"what time is it"}`
+	listenAuto = `{"session_id":"s1","type":"listen","state":"start","mode":"auto"}`
+)
+
+// tone is a packet of 60 ms of sound.
+var tone = func() []byte {
+	e, err := voice.NewEncoder(voice.SpeakerRate)
+	if err != nil {
+		panic(err)
+	}
+	var packet []byte
+	if err := e.Encode(sine(voice.SpeakerFrame, voice.SpeakerRate), func(p []byte) error { packet = append(packet, p...); return nil }); err != nil {
+		panic(err)
+	}
+	return packet
+}()
+
+func sine(n, rate int) []int16 {
+	pcm := make([]int16, n)
+	for i := range pcm {
+		pcm[i] = int16(8000 * math.Sin(2*math.Pi*440*float64(i)/float64(rate)))
+	}
+	return pcm
+}
+
+// second is a sentence of 960 ms: sixteen packets of the microphone.
+func second(text string) Sentence {
+	return Sentence{Text: text, PCM: sine(16*voice.MicFrame, voice.MicRate)}
+}
+
+// talk runs a robot in a bubble against the script of a server, which is
+// called with every channel the robot opens. It returns how the talk ended.
+func talk(t *testing.T, o Options, script func(s *server, r *Robot)) (stats Stats, err error) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		o.MAC = testMAC
+		servers := make(chan *server, 1)
+		o.dial = func(context.Context, string, http.Header) (channel, error) {
+			s := &server{t: t, to: make(chan arrival, 1000), from: make(chan sent, 1000), closed: make(chan struct{})}
+			servers <- s
+			return s, nil
+		}
+		r, newErr := New(o)
+		if newErr != nil {
+			t.Fatal(newErr)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- r.Talk(ctx) }()
+		defer func() { cancel(); stats = r.Stats() }()
+		for {
+			select {
+			case s := <-servers:
+				script(s, r)
+			case err = <-done:
+				return
+			}
+			if o.Stay { // the script is all there is to see
+				cancel()
+				if err = <-done; errors.Is(err, context.Canceled) {
+					err = nil
+				}
+				return
+			}
+		}
+	})
+	return stats, err
+}
+
+// greet lets the robot in; it then listens in auto mode.
+func (s *server) greet() time.Time {
+	s.t.Helper()
+	s.next(`"type":"hello"`)
+	s.text(hello)
+	return s.next(listenAuto)
+}
+
+// pace sends n packets, one each 60 ms.
+func (s *server) pace(n int) {
+	for range n {
+		s.sound(1)
+		time.Sleep(voice.FrameDuration)
+	}
+}

@@ -1,0 +1,63 @@
+package simrobot
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"perch/voice"
+)
+
+// Speak has flite say the text and returns 16 kHz PCM; voice "" is slt. No
+// recognizer of the appliance was tuned to that voice.
+func Speak(ctx context.Context, text, voice string) ([]int16, error) {
+	if voice == "" {
+		voice = "slt"
+	}
+	dir, err := os.MkdirTemp("", "simrobot")
+	if err != nil {
+		return nil, fmt.Errorf("say %q: %w", text, err)
+	}
+	defer os.RemoveAll(dir)
+	file := filepath.Join(dir, "speech.wav")
+	out, err := exec.CommandContext(ctx, "flite", "-voice", voice, "-t", text, "-o", file).CombinedOutput()
+	switch {
+	case errors.Is(err, exec.ErrNotFound):
+		return nil, errors.New("flite, which speaks for the person, is not installed: apt install flite")
+	case err != nil:
+		return nil, fmt.Errorf("say %q with flite: %w: %s", text, err, bytes.TrimSpace(out))
+	}
+	return ReadWAV(file)
+}
+
+// ReadWAV reads a 16-bit PCM WAV file of any rate as a microphone would give
+// it: 16 kHz, mono.
+func ReadWAV(file string) ([]int16, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, fmt.Errorf("read sound: %w", err)
+	}
+	defer f.Close()
+	w, err := voice.NewWAVReader(f)
+	if err != nil {
+		return nil, fmt.Errorf("read sound from %s: %w", file, err)
+	}
+	resampler := voice.NewResampler(w.Rate, voice.MicRate)
+	var pcm []int16
+	buf := make([]int16, 4096)
+	for {
+		n, err := w.Read(buf)
+		pcm = append(pcm, resampler.Resample(buf[:n])...)
+		if errors.Is(err, io.EOF) {
+			return pcm, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read sound from %s: %w", file, err)
+		}
+	}
+}

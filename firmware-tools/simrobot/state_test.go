@@ -1,0 +1,249 @@
+package simrobot
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"perch/device/xiaozhi"
+)
+
+// near fails unless d is within a frame of want.
+func near(t *testing.T, what string, d, want time.Duration) {
+	t.Helper()
+	if d < want-30*time.Millisecond || d > want+30*time.Millisecond {
+		t.Errorf("%s after %v, want about %v", what, d, want)
+	}
+}
+
+func TestSoundCountsOnlyWhileSpeaking(t *testing.T) {
+	stats, err := talk(t, Options{Stay: true}, func(s *server, _ *Robot) {
+		s.greet()
+		s.sound(3) // listening
+		s.text(ttsStart)
+		s.sound(2) // the main loop has not got to it
+		time.Sleep(20 * time.Millisecond)
+		s.sound(4)
+		time.Sleep(time.Second)
+		s.text(ttsStop)
+		s.next(listenAuto)
+		s.sound(1)
+		time.Sleep(time.Millisecond)
+	})
+	if err != nil || stats.Received != 10 || stats.Ignored != 6 || stats.Played != 4 {
+		t.Errorf("%v; received %d, ignored %d, played %d, want 10, 6, 4", err, stats.Received, stats.Ignored, stats.Played)
+	}
+}
+
+func TestQueueOverflows(t *testing.T) {
+	stats, _ := talk(t, Options{Stay: true}, func(s *server, _ *Robot) {
+		s.greet()
+		s.text(ttsStart)
+		time.Sleep(20 * time.Millisecond)
+		s.sound(50)
+		time.Sleep(4 * time.Second)
+	})
+	// 40 in the queue, 2 decoded, 1 being played.
+	if stats.Played != 43 || stats.Dropped != 7 || stats.MaxQueue != 40 {
+		t.Errorf("played %d, dropped %d, at most %d queued, want 43, 7, 40", stats.Played, stats.Dropped, stats.MaxQueue)
+	}
+}
+
+func TestMicrophoneIsClosedWhileSpeaking(t *testing.T) {
+	for mode, open := range map[xiaozhi.Mode]bool{xiaozhi.Auto: false, xiaozhi.Realtime: true} {
+		talk(t, Options{Stay: true, Mode: mode}, func(s *server, _ *Robot) {
+			s.next(`"hello"`)
+			s.text(hello)
+			s.next(`"mode":"` + string(mode) + `"`)
+			if n := s.quiet(605 * time.Millisecond); n != 10 {
+				t.Errorf("%s: %d packets while listening for 600 ms, want 10", mode, n)
+			}
+			s.text(ttsStart)
+			time.Sleep(10 * time.Millisecond)
+			if n := s.quiet(600 * time.Millisecond); (n == 10) != open || (n == 0) == open {
+				t.Errorf("%s: %d packets while speaking for 600 ms", mode, n)
+			}
+			s.text(ttsStop)
+			if !open {
+				s.next(listenAuto)
+			}
+			if n := s.quiet(605 * time.Millisecond); n < 9 { // in realtime, no second listen start either
+				t.Errorf("%s: %d packets while listening again", mode, n)
+			}
+		})
+	}
+}
+
+// TestListensOnceDrained has ten packets arrive at once and speech stop right
+// after them.
+func TestListensOnceDrained(t *testing.T) {
+	for _, c := range []struct {
+		firmware string
+		after    time.Duration // tts stop until listen start: the tenth packet begins
+		played   int
+		cut      int
+	}{
+		{"2.1", 0, 1, 9},
+		{"2.2.4", 535 * time.Millisecond, 10, 0},
+		{"2.4", 535 * time.Millisecond, 10, 0},
+		{"dotty", 535 * time.Millisecond, 10, 0},
+	} {
+		stats, err := talk(t, Options{Stay: true, Firmware: c.firmware}, func(s *server, _ *Robot) {
+			s.next(`"hello"`)
+			s.text(hello)
+			if c.firmware == "dotty" {
+				s.next(`"state_changed"`)
+			}
+			s.next(listenAuto)
+			s.text(ttsStart, sentence)
+			time.Sleep(20 * time.Millisecond)
+			s.sound(10)
+			s.text(ttsStop)
+			stopped := time.Now()
+			near(t, c.firmware+" listens", s.next(listenAuto).Sub(stopped), c.after)
+		})
+		if err != nil || stats.Played != c.played || stats.Cut != c.cut {
+			t.Errorf("%s: %v; played %d, cut %d, want %d, %d", c.firmware, err, stats.Played, stats.Cut, c.played, c.cut)
+		}
+	}
+}
+
+func TestLazyFirmwareSpeaksAtSentenceStart(t *testing.T) {
+	stats, _ := talk(t, Options{Stay: true, Firmware: "dotty"}, func(s *server, _ *Robot) {
+		s.next(`"hello"`)
+		s.text(hello)
+		s.next(`"event","name":"state_changed"`)
+		s.next(listenAuto)
+		s.text(ttsStart)
+		time.Sleep(20 * time.Millisecond)
+		s.sound(3)
+		s.text(`{"type":"tts","state":"sentence_start","text":""}`)
+		time.Sleep(20 * time.Millisecond)
+		s.sound(2)
+		time.Sleep(time.Second)
+	})
+	if stats.Ignored != 3 || stats.Played != 2 {
+		t.Errorf("ignored %d, played %d, want 3, 2", stats.Ignored, stats.Played)
+	}
+}
+
+// TestDrainingBlocksTheMainLoop asks a robot something while it waits for its
+// queue to run empty.
+func TestDrainingBlocksTheMainLoop(t *testing.T) {
+	for firmware, blocks := range map[string]bool{"2.2.4": true, "2.4": false} {
+		talk(t, Options{Stay: true, Firmware: firmware}, func(s *server, _ *Robot) {
+			s.greet()
+			s.text(ttsStart)
+			time.Sleep(20 * time.Millisecond)
+			s.sound(10)
+			s.text(ttsStop, `{"type":"mcp","payload":{"jsonrpc":"2.0","id":7,"method":"tools/list"}}`)
+			first, then := `"id":7`, listenAuto
+			if blocks {
+				first, then = then, first
+			}
+			s.next(first)
+			s.next(then)
+		})
+	}
+}
+
+func TestTapAndWakeWord(t *testing.T) {
+	stats, err := talk(t, Options{Stay: true}, func(s *server, r *Robot) {
+		s.greet()
+		s.text(ttsStart)
+		time.Sleep(20 * time.Millisecond)
+		r.Tap()
+		s.next(`{"session_id":"s1","type":"abort"}`)
+		s.quiet(time.Second) // it speaks on until the server says stop
+		s.text(ttsStop)
+		s.next(listenAuto)
+		s.text(ttsStart)
+		time.Sleep(20 * time.Millisecond)
+		s.sound(20)
+		time.Sleep(time.Millisecond)
+		r.WakeWord("Hi, Stack Chan")
+		s.next(`"abort","reason":"wake_word_detected"`)
+		s.next(listenAuto) // at once
+		s.quiet(time.Second)
+		r.WakeWord("Hi, Stack Chan") // it listens already
+		s.quiet(time.Second)
+		s.text(ttsStart)
+		time.Sleep(20 * time.Millisecond)
+		s.sound(1)
+		s.text(ttsStop)
+		s.next(listenAuto)
+		s.quiet(time.Second)
+		r.Tap()
+		<-s.closed
+	})
+	if err != nil {
+		t.Errorf("a tap on a listening robot: %v", err)
+	}
+	// One of the twenty was being played when the wake word came.
+	if stats.Cut != 19 || stats.Played != 2 || stats.Underruns != 0 {
+		t.Errorf("cut %d, played %d, %d underruns, want 19, 2, 0", stats.Cut, stats.Played, stats.Underruns)
+	}
+}
+
+// TestTapEndsTheTalk taps before the first sentence is said.
+func TestTapEndsTheTalk(t *testing.T) {
+	stats, err := talk(t, Options{Say: []Sentence{second("one")}}, func(s *server, r *Robot) {
+		s.greet()
+		r.Tap()
+		<-s.closed
+	})
+	if err != nil || len(stats.Turns) != 0 {
+		t.Errorf("%v, %d turns", err, len(stats.Turns))
+	}
+}
+
+func TestUnderrunsAndGaps(t *testing.T) {
+	stats, _ := talk(t, Options{Stay: true}, func(s *server, _ *Robot) {
+		s.greet()
+		s.text(ttsStart)
+		time.Sleep(20 * time.Millisecond)
+		s.sound(5) // the lead: 300 ms
+		time.Sleep(60 * time.Millisecond)
+		s.pace(4)
+		time.Sleep(500 * time.Millisecond) // runs dry
+		s.pace(2)
+		time.Sleep(time.Second) // dry again, but this is the end
+		s.text(ttsStop)
+		s.next(listenAuto)
+	})
+	if stats.Underruns != 1 || stats.Played != 11 || stats.Bad != 0 {
+		t.Errorf("%d underruns, %d played, want 1, 11", stats.Underruns, stats.Played)
+	}
+	if len(stats.Gaps) != 6 || Quantile(stats.Gaps, 0.5) != 60*time.Millisecond || Quantile(stats.Gaps, 1) != 560*time.Millisecond {
+		t.Errorf("gaps %v, want five of 60 ms and one of 560 ms, and none within the lead", stats.Gaps)
+	}
+}
+
+func TestNothingButCrashEndsOnNonsense(t *testing.T) {
+	var puzzled []string
+	observe := func(h Happening) {
+		if p, ok := h.(Puzzled); ok {
+			puzzled = append(puzzled, p.Why)
+		}
+	}
+	_, err := talk(t, Options{Stay: true, Firmware: "2.4", Observe: observe}, func(s *server, _ *Robot) {
+		s.greet()
+		s.text("not json", `[]`, `{"state":"start"}`, `{"type":7}`, `{"type":"goodbye"}`, `{"type":"tts"}`,
+			`{"type":"tts","state":"sentence_start"}`, `{"type":"mcp","payload":[]}`, `{"type":"system","command":"dance"}`,
+			`{"type":"alert","status":"x"}`, `{"type":"mcp","payload":{"jsonrpc":"1.0","id":1,"method":"x"}}`,
+			`{"type":"mcp","payload":{"jsonrpc":"2.0","id":1,"method":"x","params":[]}}`,
+			`{"type":"mcp","payload":{"jsonrpc":"2.0","method":"notifications/initialized"}}`)
+		s.quiet(time.Second)
+		s.text(ttsStart)
+		time.Sleep(20 * time.Millisecond)
+		s.to <- arrival{data: []byte{0xff, 0xff}}
+		time.Sleep(time.Second)
+	})
+	if err != nil || len(puzzled) != 12 {
+		t.Errorf("%v; it was puzzled %d times, want 12: %q", err, len(puzzled), puzzled)
+	}
+	var c *Crash
+	if errors.As(err, &c) {
+		t.Error("it crashed")
+	}
+}

@@ -1,0 +1,69 @@
+package simrobot
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// Stats are what a robot counts, over all channels of its talk. Packets are
+// those of the downlink unless named otherwise.
+type Stats struct {
+	HelloLatency time.Duration // from the robot's hello to the server's, of the latest channel
+	Sent         int           // microphone packets
+	Received     int           // packets, wherever they went
+	Played       int
+	Dropped      int // arrived at a full queue
+	Ignored      int // arrived outside the Speaking state
+	Cut          int // were in the queue when it was emptied
+	Bad          int // were not Opus, or held more sound than announced
+	Underruns    int // the speaker ran dry in the middle of a speech
+	MaxQueue     int // most packets that waited at once, decoded frames not counted
+
+	// Gaps are the times between packets of one speech, without the burst
+	// with which a server takes its lead.
+	Gaps  []time.Duration
+	Turns []Turn
+}
+
+// Turn is one sentence and its answer.
+type Turn struct {
+	Text       string        // what was said to the robot
+	Heard      string        // what the server made of it; empty where it did not tell
+	Answer     []string      // sentences shown
+	FirstAudio time.Duration // from the end of the person's speech to the first packet of the answer
+	Length     time.Duration // from there until the answer was played
+	Packets    int           // of the answer
+	Underruns  int
+	Dropped    int
+	Answered   bool // sound came
+}
+
+// Quantile is the value that share q (0 to 1) of d do not exceed, by nearest
+// rank; 0 where d is empty.
+func Quantile(d []time.Duration, q float64) time.Duration {
+	if len(d) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(d))
+	rank := int(math.Ceil(q*float64(len(sorted)))) - 1
+	return sorted[min(max(rank, 0), len(sorted)-1)]
+}
+
+// arrivals measures the gaps of one speech.
+type arrivals struct {
+	last  time.Time
+	paced bool // the burst is over
+}
+
+// gap returns the time since the last packet, once it is one that counts.
+func (a *arrivals) gap(now time.Time, frame time.Duration) (time.Duration, bool) {
+	last := a.last
+	a.last = now
+	if last.IsZero() {
+		return 0, false
+	}
+	d := now.Sub(last)
+	a.paced = a.paced || d >= frame/2
+	return d, a.paced
+}

@@ -1,0 +1,274 @@
+package simrobot
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"perch/device/xiaozhi"
+)
+
+// answer waits for the sentence to be said, and answers with n packets.
+func (s *server) answer(n int) {
+	s.text(stt, ttsStart, sentence)
+	time.Sleep(60 * time.Millisecond)
+	s.pace(n)
+	s.text(ttsStop)
+}
+
+func TestAutoTurns(t *testing.T) {
+	var seen []string
+	observe := func(h Happening) {
+		switch h := h.(type) {
+		case Said:
+			seen = append(seen, "said "+h.Text)
+		case Heard:
+			seen = append(seen, "heard "+h.Text)
+		case Showed:
+			seen = append(seen, "showed "+h.Text)
+		case HungUp:
+			seen = append(seen, "hung up")
+		}
+	}
+	stats, err := talk(t, Options{Say: []Sentence{second("one"), second("two")}, Observe: observe}, func(s *server, _ *Robot) {
+		start := s.greet()
+		for range 2 {
+			// A breath of 300 ms, 960 ms of speech, and then silence: it
+			// never says itself that the sentence is over.
+			if n := s.quiet(1465*time.Millisecond - time.Since(start)); n != 24 {
+				t.Errorf("%d packets in 1.46 s, want 24", n)
+			}
+			s.answer(10)
+			start = s.next(listenAuto)
+		}
+		<-s.closed
+	})
+	if err != nil || len(stats.Turns) != 2 {
+		t.Fatalf("%v, %d turns", err, len(stats.Turns))
+	}
+	for _, turn := range stats.Turns {
+		if !turn.Answered || turn.Packets != 10 || turn.Heard != "what time is it" || !slices.Equal(turn.Answer, []string{"It is noon."}) {
+			t.Errorf("turn %+v", turn)
+		}
+		// A breath and the sentence take 1260 of the 1465 ms.
+		near(t, "first sound", turn.FirstAudio, 265*time.Millisecond)
+		near(t, "the end", turn.Length, 600*time.Millisecond)
+	}
+	want := []string{"said one", "heard what time is it", "showed It is noon.", "said two", "heard what time is it", "showed It is noon.", "hung up"}
+	if !slices.Equal(seen, want) {
+		t.Errorf("seen %q, want %q", seen, want)
+	}
+}
+
+func TestManualTurns(t *testing.T) {
+	stats, err := talk(t, Options{Mode: xiaozhi.Manual, Say: []Sentence{second("one"), second("two")}}, func(s *server, _ *Robot) {
+		s.next(`"hello"`)
+		s.text(hello)
+		for range 2 {
+			s.next(`"state":"start","mode":"manual"`)
+			s.heard = 0
+			s.next(`"state":"stop"`)
+			if s.heard != 23 { // 200 ms, 960 ms and 200 ms, in whole packets
+				t.Errorf("%d packets while the button was down, want 23", s.heard)
+			}
+			s.answer(5)
+		}
+		<-s.closed
+	})
+	if err != nil || len(stats.Turns) != 2 || !stats.Turns[1].Answered || stats.Ignored != 0 {
+		t.Errorf("%v, %+v", err, stats)
+	}
+}
+
+func TestRealtimeTurn(t *testing.T) {
+	stats, err := talk(t, Options{Mode: xiaozhi.Realtime, Say: []Sentence{second("one"), second("two")}}, func(s *server, _ *Robot) {
+		s.next(`"hello"`)
+		s.text(hello)
+		s.next(`"mode":"realtime"`)
+		for range 2 {
+			s.quiet(1500 * time.Millisecond)
+			s.answer(5)
+		}
+		<-s.closed
+	})
+	if err != nil || len(stats.Turns) != 2 {
+		t.Errorf("%v, %+v", err, stats.Turns)
+	}
+}
+
+// TestServerHangsUpBetweenTurns answers each sentence and closes the channel:
+// the robot is tapped again for the next.
+func TestServerHangsUpBetweenTurns(t *testing.T) {
+	channels := 0
+	stats, err := talk(t, Options{Say: []Sentence{second("one"), second("two")}}, func(s *server, _ *Robot) {
+		channels++
+		s.greet()
+		s.quiet(1500 * time.Millisecond)
+		s.answer(5)
+		s.hangUp()
+	})
+	if err != nil || channels != 2 || len(stats.Turns) != 2 || stats.Turns[1].Packets != 5 {
+		t.Errorf("%v, %d channels, %+v", err, channels, stats.Turns)
+	}
+}
+
+func TestUnanswered(t *testing.T) {
+	say := []Sentence{second("one")}
+	for name, script := range map[string]func(s *server, r *Robot){
+		"nothing comes": func(s *server, _ *Robot) { s.greet() },
+		"words but no sound": func(s *server, _ *Robot) {
+			s.greet()
+			s.quiet(2 * time.Second)
+			s.text(stt, ttsStart, sentence, ttsStop)
+		},
+		"it hangs up":       func(s *server, _ *Robot) { s.greet(); s.quiet(2 * time.Second); s.hangUp() },
+		"it hangs up early": func(s *server, _ *Robot) { s.greet(); s.hangUp() },
+	} {
+		stats, err := talk(t, Options{Say: say, AnswerWithin: 5 * time.Second}, script)
+		if !errors.Is(err, ErrUnanswered) {
+			t.Errorf("%s: %v, want ErrUnanswered", name, err)
+		}
+		if slices.ContainsFunc(stats.Turns, func(t Turn) bool { return t.Answered }) {
+			t.Errorf("%s: a turn counts as answered", name)
+		}
+	}
+}
+
+// TestServerSpeaksFirst has the robot speak of itself in the middle of a
+// sentence: the person says it again, and only then is answered.
+func TestServerSpeaksFirst(t *testing.T) {
+	stats, err := talk(t, Options{Say: []Sentence{second("one")}}, func(s *server, _ *Robot) {
+		s.greet()
+		s.quiet(600 * time.Millisecond)
+		s.text(ttsStart, `{"type":"tts","state":"sentence_start","text":"Tea is ready."}`)
+		time.Sleep(60 * time.Millisecond)
+		s.pace(5)
+		s.text(ttsStop)
+		s.next(listenAuto)
+		s.quiet(1500 * time.Millisecond)
+		s.answer(7)
+		<-s.closed
+	})
+	if err != nil || len(stats.Turns) != 1 || stats.Turns[0].Packets != 7 {
+		t.Errorf("%v, %+v, want one turn of 7 packets", err, stats.Turns)
+	}
+}
+
+// TestAnsweredEarly is a server that ends the utterance too soon.
+func TestAnsweredEarly(t *testing.T) {
+	stats, err := talk(t, Options{Say: []Sentence{second("one")}}, func(s *server, _ *Robot) {
+		s.greet()
+		s.quiet(700 * time.Millisecond)
+		s.answer(5)
+		<-s.closed
+	})
+	if err != nil || len(stats.Turns) != 1 || stats.Turns[0].Packets != 5 {
+		t.Errorf("%v, %+v", err, stats.Turns)
+	}
+}
+
+func TestEventsOpenAChannelWithoutListening(t *testing.T) {
+	event := xiaozhi.Event{Name: "face_detected", Data: json.RawMessage(`{"x":1}`)}
+	var took time.Duration
+	_, err := talk(t, Options{Firmware: "dotty", Events: []xiaozhi.Event{event}}, func(s *server, _ *Robot) {
+		s.next(`"hello"`)
+		s.text(hello)
+		s.next(`{"session_id":"s1","type":"event","name":"state_changed","data":{"state":"idle"}}`)
+		start := s.next(`{"session_id":"s1","type":"event","name":"face_detected","data":{"x":1}}`)
+		s.quiet(lastWords - time.Millisecond)
+		<-s.closed
+		took = time.Since(start)
+	})
+	near(t, "hung up", took, lastWords)
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestReboot(t *testing.T) {
+	_, err := talk(t, Options{Stay: true}, func(s *server, _ *Robot) {
+		s.greet()
+		start := time.Now()
+		s.text(`{"type":"system","command":"reboot"}`)
+		<-s.closed
+		near(t, "rebooted", time.Since(start), time.Second)
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSpeakerRecordsTheTimesBetween has two speeches a second apart.
+func TestSpeakerRecordsTheTimesBetween(t *testing.T) {
+	var robot *Robot
+	talk(t, Options{Stay: true, Record: true}, func(s *server, r *Robot) {
+		robot = r
+		s.greet()
+		for range 2 {
+			s.text(ttsStart)
+			time.Sleep(20 * time.Millisecond)
+			s.pace(5)
+			s.text(ttsStop)
+			s.next(listenAuto)
+			time.Sleep(time.Second)
+		}
+	})
+	rate, pcm := robot.Sound()
+	length := time.Duration(len(pcm)) * time.Second / time.Duration(rate)
+	near(t, "the recording", length, 2*300*time.Millisecond+1020*time.Millisecond)
+	if n := loudest(pcm[:rate/5]); n < 4000 {
+		t.Errorf("the first speech is at most %d loud", n)
+	}
+	if n := loudest(pcm[rate*4/10 : rate*12/10]); n != 0 {
+		t.Errorf("the time between is %d loud", n)
+	}
+}
+
+func loudest(pcm []int16) int16 {
+	most := int16(0)
+	for _, v := range pcm {
+		most = max(most, v)
+	}
+	return most
+}
+
+func TestTranscript(t *testing.T) {
+	var b bytes.Buffer
+	talk(t, Options{Stay: true, Transcript: &b}, func(s *server, _ *Robot) {
+		s.greet()
+		s.text(`{"type":"mcp","payload":{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":{"vision":{"url":"http://x/","token":"s3\"cret"}}}}}`)
+		s.next(`"id":1`)
+		s.text(`{"type":"mcp","payload":{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x\"y"}}}`)
+		s.next(`"id":2`)
+		s.text(ttsStart)
+		time.Sleep(20 * time.Millisecond)
+		s.sound(1)
+		time.Sleep(20 * time.Millisecond)
+	})
+	if strings.Contains(b.String(), "cret") {
+		t.Error("the token is in the transcript")
+	}
+	kinds := map[string]int{}
+	for text := range strings.Lines(b.String()) {
+		var l line
+		if err := json.Unmarshal([]byte(text), &l); err != nil || l.At == "" {
+			t.Fatalf("line %q: %v", text, err)
+		}
+		switch {
+		case l.JSON != nil:
+			kinds[l.From+" json"]++
+		case l.Bytes != nil:
+			kinds[l.From+" bytes"]++
+		case l.Text != "":
+			kinds[l.From+" text"]++
+		}
+	}
+	// The robot's second answer quotes without escaping, and is no JSON.
+	if kinds["server json"] != 4 || kinds["server bytes"] != 1 || kinds["robot json"] != 3 || kinds["robot text"] != 1 {
+		t.Errorf("lines %v", kinds)
+	}
+}

@@ -1,0 +1,151 @@
+package simrobot
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"perch/device"
+)
+
+// tool is one thing the robot can do. Either run or slow is set.
+type tool struct {
+	name, description string
+	arguments         []argument
+	userOnly          bool // not listed unless asked for; callable all the same
+
+	run func(s *session, now time.Time, v values) (string, error)
+	// slow is for what takes time: it keeps the main loop busy, as in the
+	// firmware, but not the sound.
+	slow func(ctx context.Context, r *Robot, v values) (string, error)
+}
+
+// argument is a Property of the firmware.
+type argument struct {
+	name     string
+	kind     string // "boolean", "integer" or "string"
+	fallback string // JSON; empty where the argument is required
+	limits   []int  // least and most, of an integer that has them
+}
+
+func integer(name, fallback string, limits ...int) argument {
+	return argument{name, "integer", fallback, limits}
+}
+
+func text(name, fallback string) argument { return argument{name, "string", fallback, nil} }
+
+func boolean(name, fallback string) argument { return argument{name, "boolean", fallback, nil} }
+
+// failure is an error in the firmware's own words.
+type failure string
+
+func (f failure) Error() string { return string(f) }
+
+func findTool(tools []tool, name string) (tool, bool) {
+	i := slices.IndexFunc(tools, func(t tool) bool { return t.name == name })
+	if i < 0 {
+		return tool{}, false
+	}
+	return tools[i], true
+}
+
+// json is the tool as it is listed, in the firmware's order of keys.
+func (t tool) json() string {
+	var properties, required []string
+	for _, a := range t.arguments {
+		p := `{"type":"` + a.kind + `"`
+		if a.fallback != "" {
+			p += `,"default":` + a.fallback
+		} else {
+			required = append(required, quote(a.name))
+		}
+		if a.limits != nil {
+			p += fmt.Sprintf(`,"minimum":%d,"maximum":%d`, a.limits[0], a.limits[1])
+		}
+		properties = append(properties, quote(a.name)+":"+p+"}")
+	}
+	text := `{"name":` + quote(t.name) + `,"description":` + quote(t.description) +
+		`,"inputSchema":{"type":"object","properties":{` + strings.Join(properties, ",") + `}`
+	if required != nil {
+		text += `,"required":[` + strings.Join(required, ",") + `]`
+	}
+	text += `}`
+	if t.userOnly {
+		text += `,"annotations":{"audience":["user"]}`
+	}
+	return text + `}`
+}
+
+// bind takes the arguments by name, without regard to case, where their type
+// is right; others it ignores. Errors are the firmware's.
+func (t tool) bind(given object) (values, error) {
+	v := values{}
+	for _, a := range t.arguments {
+		raw := given.get(a.name)
+		if !a.fits(raw) {
+			raw = json.RawMessage(a.fallback)
+		}
+		if len(raw) == 0 {
+			return nil, failure("Missing valid argument: " + a.name)
+		}
+		if n, isNumber := asNumber(raw); isNumber && a.limits != nil {
+			switch {
+			case n < a.limits[0]:
+				return nil, failure("Value is below minimum allowed: " + strconv.Itoa(a.limits[0]))
+			case n > a.limits[1]:
+				return nil, failure("Value exceeds maximum allowed: " + strconv.Itoa(a.limits[1]))
+			}
+		}
+		v[a.name] = raw
+	}
+	return v, nil
+}
+
+func (a argument) fits(raw json.RawMessage) bool {
+	switch a.kind {
+	case "boolean":
+		return string(raw) == "true" || string(raw) == "false"
+	case "integer":
+		_, ok := asNumber(raw)
+		return ok
+	}
+	_, ok := asString(raw)
+	return ok
+}
+
+// values are arguments that were bound: each has its argument's type.
+type values map[string]json.RawMessage
+
+func (v values) int(name string) int {
+	n, _ := asNumber(v[name])
+	return n
+}
+
+func (v values) text(name string) string {
+	s, _ := asString(v[name])
+	return s
+}
+
+// foreign is a tool of somebody's fork: listed like the others, and always true.
+func foreign(d device.Tool) tool {
+	t := tool{name: d.Name, description: d.Description, run: func(*session, time.Time, values) (string, error) { return "true", nil }}
+	for name, a := range d.Schema.Properties {
+		arg := argument{name: name, kind: a.Type, fallback: string(a.Default)}
+		if a.Minimum != nil && a.Maximum != nil {
+			arg.limits = []int{*a.Minimum, *a.Maximum}
+		}
+		if arg.fallback == "" && !slices.Contains(d.Schema.Required, name) {
+			arg.fallback = map[string]string{"boolean": "false", "integer": "0"}[a.Type]
+			if arg.fallback == "" {
+				arg.fallback = strconv.Quote("")
+			}
+		}
+		t.arguments = append(t.arguments, arg)
+	}
+	slices.SortFunc(t.arguments, func(a, b argument) int { return strings.Compare(a.name, b.name) })
+	return t
+}
