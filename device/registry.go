@@ -47,13 +47,15 @@ type Registry struct {
 
 	mu     sync.Mutex
 	robots map[ID]Robot
+	kept   map[ID]time.Time // the last visit that the records tell of
 }
 
 // NewRegistry reads what is remembered.
 func NewRegistry(key Key, adoption Adoption, kept records) *Registry {
-	r := &Registry{key: key, adoption: adoption, records: kept, robots: map[ID]Robot{}}
+	r := &Registry{key: key, adoption: adoption, records: kept, robots: map[ID]Robot{}, kept: map[ID]time.Time{}}
 	for _, robot := range kept.All() {
 		r.robots[robot.ID] = robot
+		r.kept[robot.ID] = robot.LastSeen
 	}
 	return r
 }
@@ -64,19 +66,31 @@ func (r *Registry) CheckIn(c CheckIn, now time.Time) (Robot, Admission, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	robot, known := r.robots[c.ID]
-	if !known && len(r.robots) >= mostRobots {
-		return Robot{}, Admission{}, fmt.Errorf("%w: %d are known; forget some", ErrFull, len(r.robots))
+	if !known && r.count() >= mostRobots {
+		return Robot{}, Admission{}, fmt.Errorf("%w: %d are known; forget some", ErrFull, mostRobots)
 	}
 	before := robot
 	robot.ID = c.ID
 	admission := r.admission(&robot, c.Client)
-	news := before.Bound != robot.Bound || (before.Claim == nil) != (robot.Claim == nil) || !before.sameButTime(c)
+	news := before.Bound != robot.Bound || !reflect.DeepEqual(before.Claim, robot.Claim) || !before.sameButTime(c)
 	robot.see(c, now)
-	if news || now.Sub(before.LastSeen) > visitEvery {
+	if news || now.Sub(r.kept[c.ID]) > visitEvery {
 		r.records.PutSoon(string(c.ID), robot)
+		r.kept[c.ID] = now
 	}
 	r.robots[c.ID] = robot
 	return robot, admission, nil
+}
+
+// count leaves out the forgotten, whose epochs stay: only an owner makes those.
+func (r *Registry) count() int {
+	n := 0
+	for _, robot := range r.robots {
+		if !robot.forgotten() {
+			n++
+		}
+	}
+	return n
 }
 
 // admission decides, and binds or notes the claim.

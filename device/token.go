@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
+	"strings"
 )
 
 // Client is what the firmware sends as Client-Id: a UUID made when its flash
@@ -19,9 +20,10 @@ type Client struct {
 const maxClient = 128
 
 // NewClient returns the client a header value stands for; what is longer
-// than any firmware sends is cut.
+// than any firmware sends is cut. What is no UTF-8 goes, for it would not come
+// back from the store as it was.
 func NewClient(header string) Client {
-	return Client{ID: header[:min(len(header), maxClient)], Sent: header != ""}
+	return Client{ID: strings.ToValidUTF8(header[:min(len(header), maxClient)], ""), Sent: header != ""}
 }
 
 // Key makes and checks robots' secrets. It is the content of DATA/token-key.

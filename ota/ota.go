@@ -173,10 +173,17 @@ func (s *Service) base(host string) (string, error) {
 	if err != nil {
 		name, port = host, "80"
 	}
-	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 || name == "" || strings.ContainsAny(name, ":/?#@ ") {
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || !isName(name) {
 		return "", &fault{"bad_host", http.StatusBadRequest, fmt.Sprintf("the Host header %q is no name and port that a robot can be given", clip(host))}
 	}
 	return "http://" + net.JoinHostPort(name, port), nil
+}
+
+// isName holds what a robot stores and connects to to what names and IPv4
+// addresses are made of: it takes no IPv6 literal, and aborts on a string too
+// long for its flash.
+func isName(s string) bool {
+	return s != "" && len(s) <= 253 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._") == ""
 }
 
 // told is what of the body is of use.

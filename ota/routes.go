@@ -1,7 +1,6 @@
 package ota
 
 import (
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -11,7 +10,11 @@ import (
 )
 
 // mostBody bounds a check-in. The firmware's are under 4 kB.
-const mostBody = 64 << 10
+const (
+	mostBody     = 64 << 10
+	mostDrained  = 32 << 20
+	arriveWithin = 30 * time.Second
+)
 
 // Routes mounts the robots' bootstrap. It has no lock: who a robot is, is what
 // it says in its headers, and a token is given only to the client it is bound
@@ -24,10 +27,23 @@ func (s *Service) Routes(r gin.IRouter) {
 	r.POST("/xiaozhi/ota/activate", s.activate)
 }
 
+// readBody reads what of a check-in arrives. One that is too large is read on
+// for a while, or its sender, busy writing, would see a reset instead of the
+// answer.
+func readBody(r io.Reader) (body []byte, tooLarge bool) {
+	body, _ = io.ReadAll(io.LimitReader(r, mostBody+1))
+	if len(body) <= mostBody {
+		return body, false
+	}
+	_, _ = io.CopyN(io.Discard, r, mostDrained)
+	return nil, true
+}
+
 func (s *Service) checkIn(c *gin.Context) {
-	body, err := io.ReadAll(http.MaxBytesReader(c.Writer, c.Request.Body, mostBody))
-	var tooLarge *http.MaxBytesError
-	if errors.As(err, &tooLarge) {
+	// The read deadline is this request's: a WebSocket has none.
+	_ = http.NewResponseController(c.Writer).SetReadDeadline(time.Now().Add(arriveWithin))
+	body, tooLarge := readBody(c.Request.Body)
+	if tooLarge {
 		_ = c.Error(&fault{"body_too_large", http.StatusRequestEntityTooLarge, "the check-in is larger than 64 kB; no robot sends that"})
 		return
 	}

@@ -90,3 +90,17 @@ func (u *Utterance) Read(ctx context.Context, buf []int16, offset int) (int, err
 		}
 	}
 }
+
+// Wait returns when the utterance is finished, or ctx's error.
+func (u *Utterance) Wait(ctx context.Context) error {
+	var none [1]int16
+	for {
+		u.mu.Lock()
+		n := len(u.pcm)
+		u.mu.Unlock()
+		// Nothing is there at n: Read returns when there is, or at the end.
+		if read, err := u.Read(ctx, none[:], n); read == 0 || err != nil {
+			return err
+		}
+	}
+}

@@ -54,30 +54,36 @@ type appOptions struct {
 
 // newApp builds the appliance, from the bottom of the house up. Whatever was
 // opened before an error is closed again.
-func newApp(c *config, o appOptions) (a *app, err error) {
-	a = &app{config: c, log: o.log, data: o.data, started: time.Now()}
-	defer func() {
-		if err != nil {
-			a.Close()
-		}
-	}()
+func newApp(c *config, o appOptions) (*app, error) {
+	a := &app{config: c, log: o.log, data: o.data, started: time.Now()}
+	if err := a.build(); err != nil {
+		a.Close()
+		return nil, err
+	}
+	return a, nil
+}
+
+func (a *app) build() error {
 	if err := os.MkdirAll(a.data, 0o750); err != nil {
-		return nil, fmt.Errorf("the data directory cannot be made: %w; name another with --data", err)
+		return fmt.Errorf("the data directory cannot be made: %w; name another with --data", err)
 	}
-	if a.db, err = store.Open(databasePath(a.data), store.Options{Log: a.log}); err != nil {
-		return nil, err
+	db, err := store.Open(databasePath(a.data), store.Options{Log: a.log})
+	if err != nil {
+		return err
 	}
+	a.db = db
 	if err := a.keep(); err != nil {
-		return nil, err
+		return err
 	}
+	c := a.config
 	zone, err := c.zone()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	a.bus = event.NewBus()
 	a.board = agent.NewBoard()
 	if a.engines, err = newEngines(c, a.memory, a.log); err != nil {
-		return nil, err
+		return err
 	}
 	a.talk = robot.NewServer(robot.Options{
 		Robots: a.robots, Bus: a.bus, Mind: agent.NewMind(a.engines.brains, a.memory, a.bus, a.log), Records: a.records,
@@ -90,9 +96,9 @@ func newApp(c *config, o appOptions) (a *app, err error) {
 		Turns: func(n int) any { return a.records.Turns(n) }, Parts: a.parts, Version: version, ID: a.id, Started: a.started,
 	})
 	if a.doors, err = openDoors(a); err != nil {
-		return nil, err
+		return err
 	}
-	return a, a.newAnnouncer()
+	return a.newAnnouncer()
 }
 
 // keep opens what is remembered.

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
+	"sync"
 	"testing"
 
 	"perch/firmware-tools/simrobot"
@@ -46,7 +49,10 @@ func asARobotSendsIt(t testing.TB, voiceName, text string) *voice.Utterance {
 	t.Helper()
 	speech, err := simrobot.Speak(t.Context(), text, voiceName)
 	if err != nil {
-		t.Fatal(err)
+		t.Error(err)
+		u := voice.NewUtterance()
+		u.Finish()
+		return u
 	}
 	const before, after = voice.MicRate / 2, voice.MicRate * 6 / 10
 	pcm := append(make([]int16, before, before+len(speech)+after), speech...)
@@ -55,25 +61,21 @@ func asARobotSendsIt(t testing.TB, voiceName, text string) *voice.Utterance {
 	for i := range pcm {
 		pcm[i] += int16(r.NormFloat64() * 12)
 	}
-	encoder, err := voice.NewEncoder(voice.MicRate)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := encoder.LikeRobot(); err != nil {
-		t.Fatal(err)
-	}
-	decoder, err := voice.NewDecoder(voice.MicRate)
-	if err != nil {
-		t.Fatal(err)
-	}
 	u := voice.NewUtterance()
+	encoder, err := voice.NewEncoder(voice.MicRate)
+	decoder, err2 := voice.NewDecoder(voice.MicRate)
+	if err := errors.Join(err, err2, encoder.LikeRobot()); err != nil {
+		t.Error(err)
+		u.Finish()
+		return u
+	}
 	err = encoder.Encode(pcm, func(packet []byte) error {
 		heard, err := decoder.Decode(packet)
 		u.Write(heard)
 		return err
 	})
 	if err != nil {
-		t.Fatal(err)
+		t.Error(err)
 	}
 	u.Finish()
 	return u
@@ -89,30 +91,32 @@ func TestWhatIsUnderstood(t *testing.T) {
 	}
 	t.Cleanup(e.close)
 	voices := []string{"slt", "rms", "awb"}
+	var mu sync.Mutex
 	exact, accepted := map[string]int{}, map[string]int{}
+	var wg sync.WaitGroup // the engine has a pair of decoders for each of two
 	for _, name := range voices {
-		for _, text := range commandsSpoken {
-			got, err := e.ears.Recognize(t.Context(), asARobotSendsIt(t, name, text), voice.Options{Language: "en"})
-			if err != nil {
-				t.Fatal(err)
+		wg.Go(func() {
+			for _, text := range append(slices.Clone(commandsSpoken), othersSpoken...) {
+				got, err := e.ears.Recognize(t.Context(), asARobotSendsIt(t, name, text), voice.Options{Language: "en"})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				switch command := slices.Contains(commandsSpoken, text); {
+				case command && got.Text == text:
+					exact[name]++
+				case command:
+					t.Logf("%s: %q was understood as %q", name, text, got.Text)
+				case !got.Refused:
+					accepted[name]++
+					t.Logf("%s: %q was taken for %q", name, text, got.Text)
+				}
+				mu.Unlock()
 			}
-			if got.Text == text {
-				exact[name]++
-			} else {
-				t.Logf("%s: %q was understood as %q", name, text, got.Text)
-			}
-		}
-		for _, text := range othersSpoken {
-			got, err := e.ears.Recognize(t.Context(), asARobotSendsIt(t, name, text), voice.Options{Language: "en"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !got.Refused {
-				accepted[name]++
-				t.Logf("%s: %q was taken for %q", name, text, got.Text)
-			}
-		}
+		})
 	}
+	wg.Wait()
 	rightAll, wrongAll := 0, 0
 	for _, name := range voices {
 		rightAll, wrongAll = rightAll+exact[name], wrongAll+accepted[name]

@@ -183,6 +183,7 @@ type scripted struct {
 	mu          sync.Mutex
 	transcripts []voice.Transcript
 	err         error
+	atOnce      bool // fails without listening
 	delay       time.Duration
 	heard       []time.Duration
 }
@@ -190,6 +191,9 @@ type scripted struct {
 func (*scripted) Name() string { return "scripted" }
 
 func (s *scripted) Recognize(ctx context.Context, u *voice.Utterance, _ voice.Options) (voice.Transcript, error) {
+	if s.atOnce {
+		return voice.Transcript{}, s.err
+	}
 	buf := make([]int16, 960)
 	for n := 0; ; {
 		read, err := u.Read(ctx, buf, n)

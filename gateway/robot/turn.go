@@ -105,6 +105,10 @@ func (t *turn) listen(ctx context.Context, u *voice.Utterance) (string, error) {
 	case ctx.Err() != nil:
 		return "", ctx.Err()
 	case err != nil:
+		// It may have failed at once. Nobody is interrupted to be told so.
+		if u.Wait(ctx) != nil {
+			return "", ctx.Err()
+		}
 		t.sayPhrase(ctx, "deaf")
 		return "", fmt.Errorf("recognize: %w", err)
 	case transcript.Refused:

@@ -1,0 +1,572 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"perch/device/xiaozhi"
+	"perch/firmware-tools/simrobot"
+)
+
+// asProgram, in the environment, makes the test binary the program itself, so
+// that a test can kill it.
+const asProgram = "RUN_AS_PERCH"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		os.Unsetenv(asProgram)
+		main()
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// house is an appliance that runs in a test, on ports of its own.
+type house struct {
+	*app
+	t    *testing.T
+	log  *logBuffer
+	stop func()
+}
+
+// logBuffer keeps what is logged.
+type logBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// testConfig listens on loopback ports that the system chooses.
+func testConfig() config {
+	c := defaultConfig()
+	c.Listen, c.Local = []string{"127.0.0.1:0"}, []string{"127.0.0.1:0"}
+	return c
+}
+
+func open(t *testing.T, c config, data string) *house {
+	t.Helper()
+	h := &house{t: t, log: &logBuffer{}}
+	log := slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	a, err := newApp(&c, appOptions{data: data, log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.app = a
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(ctx) }()
+	h.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		a.Close()
+	})
+	t.Cleanup(h.stop)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the appliance's log:\n%s", h.log)
+		}
+	})
+	return h
+}
+
+func (h *house) url(path string) string { return "http://" + h.doors.addresses()[0] + path }
+
+func (h *house) ota() string { return h.url("/xiaozhi/ota/") }
+
+// request sends a request and returns status and body.
+func (h *house) request(method, path, body string, header ...string) (int, string) {
+	h.t.Helper()
+	r, err := http.NewRequest(method, h.url(path), strings.NewReader(body))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		if header[i] == "Host" {
+			r.Host = header[i+1]
+		}
+		r.Header.Set(header[i], header[i+1])
+	}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := client.Do(r)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return answer.StatusCode, string(text)
+}
+
+// admin asks the admin API, and decodes its answer.
+func (h *house) admin(method, path string, into any) {
+	h.t.Helper()
+	token, err := os.ReadFile(filepath.Join(h.data, "admin-token"))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	status, text := h.request(method, path, "{}", "Authorization", "Bearer "+strings.TrimSpace(string(token)))
+	if status >= 300 {
+		h.t.Fatalf("%s %s: %d %s", method, path, status, text)
+	}
+	if into != nil {
+		if err := json.Unmarshal([]byte(text), into); err != nil {
+			h.t.Fatal(err)
+		}
+	}
+}
+
+// sentences are spoken by a synthesizer that is not the appliance's.
+func sentences(t *testing.T, texts ...string) (all []simrobot.Sentence) {
+	t.Helper()
+	for _, text := range texts {
+		pcm, err := simrobot.Speak(t.Context(), text, "slt")
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, simrobot.Sentence{Text: text, PCM: pcm})
+	}
+	return all
+}
+
+// talker is a simulated robot that was switched on and has had its talk.
+type talker struct {
+	*simrobot.Robot
+	mu       sync.Mutex
+	happened []simrobot.Happening
+}
+
+func (h *house) robot(o simrobot.Options) *talker {
+	h.t.Helper()
+	r := &talker{}
+	o.OTA, o.MAC = h.ota(), or(o.MAC, "A0:B1:C2:D3:E4:F5")
+	o.Observe = func(e simrobot.Happening) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.happened = append(r.happened, e)
+	}
+	made, err := simrobot.New(o)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	r.Robot = made
+	ctx, cancel := context.WithTimeout(h.t.Context(), 2*time.Minute)
+	defer cancel()
+	if err := made.Run(ctx); err != nil {
+		h.t.Fatalf("the robot: %v", err)
+	}
+	return r
+}
+
+func or(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// whole checks that every sentence was answered, and not a packet lost.
+func (r *talker) whole(t *testing.T) {
+	t.Helper()
+	s := r.Stats()
+	if s.Dropped+s.Ignored+s.Cut+s.Bad+s.Underruns > 0 || s.Played != s.Received || s.MaxQueue > 40 {
+		t.Errorf("sound was lost: %+v", s)
+	}
+	for _, turn := range s.Turns {
+		if turn.Heard != turn.Text || !turn.Answered {
+			t.Errorf("%q was heard as %q, answered %v", turn.Text, turn.Heard, turn.Answer)
+		}
+	}
+}
+
+// TestASpokenConversation is the appliance's main job, with nothing scripted:
+// real speech in, real recognition, real speech out.
+func TestASpokenConversation(t *testing.T) {
+	h := open(t, testConfig(), t.TempDir())
+	r := h.robot(simrobot.Options{Say: sentences(t, "what time is it", "set the volume to forty percent", "look left",
+		"remember that my keys are in the kitchen", "where are my keys", "good night"), Record: true})
+	r.whole(t)
+	var calls []string
+	for _, e := range r.happened {
+		if c, ok := e.(simrobot.Called); ok {
+			calls = append(calls, fmt.Sprint(c))
+		}
+	}
+	all := strings.Join(calls, "\n")
+	for _, want := range []string{"self.audio_speaker.set_volume", `{"volume":40}`, "self.robot.set_head_angles", `{"yaw":-45}`} {
+		if !strings.Contains(all, want) {
+			t.Errorf("no call with %s among\n%s", want, all)
+		}
+	}
+	turns := r.Stats().Turns
+	if got := strings.Join(turns[4].Answer, " "); got != "Your keys are in the kitchen." {
+		t.Errorf("recalled %q", got)
+	}
+	if _, pcm := r.Sound(); loudness(pcm) < 300 {
+		t.Errorf("what the robot played has an RMS of %.0f", loudness(pcm))
+	}
+	h.eventually("the robot sleeps", func() bool {
+		var d struct {
+			State     string
+			Connected bool
+		}
+		h.admin(http.MethodGet, "/api/v1/devices/a0b1c2d3e4f5", &d)
+		return d.State == "sleeping" || d.State == "attention" && !d.Connected
+	})
+	var kept []struct {
+		Heard  string
+		Stages map[string]int64
+	}
+	h.admin(http.MethodGet, "/api/v1/turns", &kept)
+	if len(kept) != 6 || kept[0].Heard != "good night" || kept[0].Stages["first_packet"] == 0 {
+		t.Errorf("kept turns %+v", kept)
+	}
+	if strings.Contains(h.log.String(), "level=ERROR") {
+		t.Errorf("errors were logged:\n%s", h.log)
+	}
+}
+
+func loudness(pcm []int16) float64 {
+	sum := 0.0
+	for _, s := range pcm {
+		sum += float64(s) * float64(s)
+	}
+	return sum / float64(max(1, len(pcm))) / 300
+}
+
+// eventually waits for something that another goroutine does.
+func (h *house) eventually(what string, done func() bool) {
+	h.t.Helper()
+	deadline := time.NewTimer(10 * time.Second)
+	defer deadline.Stop()
+	every := time.NewTicker(20 * time.Millisecond)
+	defer every.Stop()
+	for !done() {
+		select {
+		case <-every.C:
+		case <-deadline.C:
+			h.t.Fatalf("not within 10 s: %s", what)
+		}
+	}
+}
+
+// TestEveryModeFramingAndFirmware holds a short talk in each.
+func TestEveryModeFramingAndFirmware(t *testing.T) {
+	h := open(t, testConfig(), t.TempDir())
+	say := sentences(t, "what is your name", "look up")
+	for i, o := range []simrobot.Options{
+		{Mode: xiaozhi.Auto, Framing: 1, Firmware: "2.1"},
+		{Mode: xiaozhi.Manual, Framing: 2, Firmware: "2.2.4"},
+		{Mode: xiaozhi.Realtime, Framing: 3, Firmware: "2.4"},
+		{Mode: xiaozhi.Auto, Framing: 2, Firmware: "dotty"},
+		{Mode: xiaozhi.Manual, Framing: 3, Firmware: "2.1"},
+		{Mode: xiaozhi.Auto, Framing: 3, Firmware: "2.4"},
+	} {
+		t.Run(fmt.Sprintf("%s %d %s", o.Mode, o.Framing, o.Firmware), func(t *testing.T) {
+			o.Say, o.MAC = say, fmt.Sprintf("A0:B1:C2:D3:E4:%02X", i)
+			(&house{app: h.app, t: t}).robot(o).whole(t)
+		})
+	}
+}
+
+// TestCommits: nothing is written before hello is answered, a spoken turn
+// costs two commits at most, and an idle appliance none.
+func TestCommits(t *testing.T) {
+	h := open(t, testConfig(), t.TempDir())
+	before := h.db.Commits()
+	h.robot(simrobot.Options{})
+	if n := h.db.Commits() - before; n != 0 {
+		t.Errorf("%d commits for a check-in", n)
+	}
+	if err := h.db.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	before = h.db.Commits()
+	const turns = 2
+	r := h.robot(simrobot.Options{Say: sentences(t, "what time is it", "remember that my keys are in the kitchen")})
+	r.whole(t)
+	h.eventually("the channel is closed", func() bool { return len(h.talk.List()) == 0 })
+	if err := h.db.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if n := h.db.Commits() - before; n > 2*turns {
+		t.Errorf("%d commits for %d turns", n, turns)
+	}
+	before = h.db.Commits()
+	time.Sleep(6 * time.Second) // real time: longer than anything waits to be written
+	if n := h.db.Commits() - before; n != 0 {
+		t.Errorf("%d commits of an idle appliance", n)
+	}
+}
+
+// program runs the appliance as a process of its own.
+func program(t *testing.T, data string) (*exec.Cmd, string) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "serve", "--data", data, "--listen", "127.0.0.1:0", "--local", "127.0.0.1:0")
+	cmd.Env = append(os.Environ(), asProgram+"=1")
+	log, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var seen []byte
+	buf := make([]byte, 4096)
+	for {
+		n, err := log.Read(buf)
+		seen = append(seen, buf[:n]...)
+		if _, after, ready := strings.Cut(string(seen), "listen=["); ready && strings.Contains(after, "]") {
+			address, _, _ := strings.Cut(after, "]")
+			go io.Copy(io.Discard, log) // until the process ends
+			return cmd, "http://" + address + "/xiaozhi/ota/"
+		}
+		if err != nil {
+			t.Fatalf("the program did not start: %s", seen)
+		}
+	}
+}
+
+// TestWhatWasRememberedSurvivesSIGKILL kills the program as soon as it has
+// said that it will remember.
+func TestWhatWasRememberedSurvivesSIGKILL(t *testing.T) {
+	data := t.TempDir()
+	flash := filepath.Join(t.TempDir(), "flash.json")
+	talk := func(ota, text string) []string {
+		r, err := simrobot.New(simrobot.Options{OTA: ota, MAC: "A0:B1:C2:D3:E4:F5", FlashFile: flash, Say: sentences(t, text)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return r.Stats().Turns[0].Answer
+	}
+	cmd, ota := program(t, data)
+	talk(ota, "remember that my glasses are under the sofa")
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err == nil {
+		t.Fatal("it was not killed")
+	}
+	cmd, ota = program(t, data)
+	if got := talk(ota, "where are my glasses"); !slices.Equal(got, []string{"Your glasses are under the sofa."}) {
+		t.Errorf("recalled %q", got)
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("after SIGTERM it ended with %v", err)
+	}
+}
+
+// TestIdentityOfRobots: a token of another client, a stolen one and none.
+func TestIdentityOfRobots(t *testing.T) {
+	h := open(t, testConfig(), t.TempDir())
+	checkIn := func(client string) (token string) {
+		status, text := h.request(http.MethodPost, "/xiaozhi/ota/", "{}", "Device-Id", "a0:b1:c2:d3:e4:f5", "Client-Id", client)
+		var reply struct{ WebSocket struct{ Token string } }
+		if err := json.Unmarshal([]byte(text), &reply); err != nil || status != http.StatusOK {
+			t.Fatalf("%d %s", status, text)
+		}
+		return reply.WebSocket.Token
+	}
+	connect := func(client, token string) int {
+		header := []string{"Device-Id", "a0:b1:c2:d3:e4:f5", "Client-Id", client, "Connection", "Upgrade", "Upgrade", "websocket",
+			"Sec-WebSocket-Version", "13", "Sec-WebSocket-Key", "AAAAAAAAAAAAAAAAAAAAAA=="}
+		if token != "" {
+			header = append(header, "Authorization", "Bearer "+token)
+		}
+		status, _ := h.request(http.MethodGet, "/xiaozhi/v1/", "", header...)
+		return status
+	}
+	mine := checkIn("mine")
+	if mine == "" {
+		t.Fatal("a new robot got no token")
+	}
+	if other := checkIn("other"); other != "" {
+		t.Error("another client of the same MAC got a token")
+	}
+	for name, c := range map[string]struct{ client, token string }{
+		"no token": {"mine", ""}, "a forged token": {"mine", strings.Repeat("A", 43)}, "another's token": {"other", mine},
+	} {
+		if status := connect(c.client, c.token); status != http.StatusUnauthorized {
+			t.Errorf("%s: status %d", name, status)
+		}
+	}
+	out := h.command(t, "devices", 0)
+	if !strings.Contains(out, "perch adopt a0b1c2d3e4f5") {
+		t.Errorf("perch devices says\n%s", out)
+	}
+	h.command(t, "adopt a0b1c2d3e4f5", 0)
+	if other := checkIn("other"); other == "" {
+		t.Error("an adopted robot got no token")
+	}
+	if status := connect("mine", mine); status != http.StatusUnauthorized {
+		t.Errorf("the client that was replaced: status %d", status)
+	}
+	again := checkIn("other")
+	h.command(t, "forget a0b1c2d3e4f5", 0)
+	if status := connect("other", again); status != http.StatusUnauthorized {
+		t.Errorf("a forgotten robot: status %d", status)
+	}
+}
+
+// command runs a command line against the appliance's socket.
+func (h *house) command(t *testing.T, line string, code int) string {
+	t.Helper()
+	var out bytes.Buffer
+	args := strings.Fields(line)
+	args = append(args[:1:1], append([]string{"--data", h.data}, args[1:]...)...)
+	if got := run(t.Context(), args, &out, &out); got != code {
+		t.Errorf("perch %s: exit code %d, want %d: %s", line, got, code, out.String())
+	}
+	return out.String()
+}
+
+func TestCommandsSpeakToTheAppliance(t *testing.T) {
+	h := open(t, testConfig(), t.TempDir())
+	if out := h.command(t, "devices", 0); !strings.Contains(out, "no robot") {
+		t.Errorf("devices says %s", out)
+	}
+	h.robot(simrobot.Options{})
+	if out := h.command(t, "devices", 0); !strings.Contains(out, "a0b1c2d3e4f5  m5stack-stack-chan") {
+		t.Errorf("devices says %s", out)
+	}
+	for line, want := range map[string]string{
+		"say a0b1c2d3e4f5 hello": "channel is closed",
+		"say nobody hello":       "not a MAC address",
+		"forget 020000000001":    "unknown robot",
+		"adopt 123456":           "no robot waits",
+	} {
+		if out := h.command(t, line, 1); !strings.Contains(out, want) {
+			t.Errorf("%s says %s", line, out)
+		}
+	}
+	if out := h.command(t, "say a0b1c2d3e4f5", 2); !strings.Contains(out, "say takes") {
+		t.Errorf("wrong use says %s", out)
+	}
+	if out := h.command(t, "doctor", 1); !strings.Contains(out, "ok    store") {
+		t.Errorf("doctor says %s", out)
+	}
+	h.stop()
+	if out := h.command(t, "devices", 1); !strings.Contains(out, "no appliance runs here") {
+		t.Errorf("without an appliance, devices says %s", out)
+	}
+}
+
+func TestForeignHostsAndOrigins(t *testing.T) {
+	h := open(t, testConfig(), t.TempDir())
+	for name, c := range map[string]struct {
+		header []string
+		status int
+		says   string
+	}{
+		"its own address":  {nil, 200, "ok"},
+		"a foreign host":   {[]string{"Host", "evil.example"}, 421, "allowed_hosts"},
+		"a foreign origin": {[]string{"Origin", "https://evil.example"}, 403, "allowed_origins"},
+	} {
+		status, text := h.request(http.MethodGet, "/health", "", c.header...)
+		if status != c.status || !strings.Contains(text, c.says) {
+			t.Errorf("%s: %d %s", name, status, text)
+		}
+	}
+	if status, _ := h.request(http.MethodGet, "/api/v1/devices", ""); status != http.StatusUnauthorized {
+		t.Errorf("the admin API without a token: %d", status)
+	}
+	if status, text := h.request(http.MethodPost, "/xiaozhi/ota/", strings.Repeat("x", 10<<20), "Device-Id", "a0:b1:c2:d3:e4:f5"); status != http.StatusRequestEntityTooLarge {
+		t.Errorf("a check-in of 10 MB: %d %s", status, text)
+	}
+}
+
+func TestWhatDoesNotStart(t *testing.T) {
+	h := open(t, testConfig(), t.TempDir())
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		change func(*config)
+		data   string
+		says   []string
+	}{
+		"a port in use":       {func(c *config) { c.Listen = h.doors.addresses() }, t.TempDir(), []string{"in use by another program", "listen in the configuration"}},
+		"no address of ours":  {func(c *config) { c.Listen = []string{"203.0.113.9:8003"} }, t.TempDir(), []string{"no address of this machine"}},
+		"data in use":         {func(*config) {}, h.data, []string{"in use", "perch.db"}},
+		"data under a file":   {func(*config) {}, filepath.Join(file, "data"), []string{"data directory", "--data"}},
+		"sentences not there": {func(c *config) { c.Brains[0].Sentences = "/nowhere.yaml" }, t.TempDir(), []string{"/nowhere.yaml"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conf := testConfig()
+			c.change(&conf)
+			a, err := newApp(&conf, appOptions{data: c.data, log: slog.New(slog.DiscardHandler)})
+			if err == nil {
+				a.Close()
+				t.Fatal("it starts")
+			}
+			for _, want := range c.says {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("says %q, not %q", err, want)
+				}
+			}
+		})
+	}
+}
+
+// TestAMissingSpeechEngine: the robot is told, the log names the cause once,
+// and the rest of the appliance works.
+func TestAMissingSpeechEngine(t *testing.T) {
+	c := testConfig()
+	c.Speech.Recognizers[0].Model = filepath.Join(t.TempDir(), "nothing")
+	h := open(t, c, t.TempDir())
+	made, err := simrobot.New(simrobot.Options{OTA: h.ota(), MAC: "A0:B1:C2:D3:E4:F5", Say: sentences(t, "what time is it"), AnswerWithin: 15 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := made.Run(ctx); err != nil && !errors.Is(err, simrobot.ErrUnanswered) {
+		t.Fatal(err)
+	}
+	if turn := made.Stats().Turns[0]; !turn.Answered || !slices.Contains(turn.Answer, "I cannot hear right now.") {
+		t.Errorf("answered %+v", turn)
+	}
+	if log := h.log.String(); !strings.Contains(log, "apt install pocketsphinx-en-us") {
+		t.Errorf("the log does not name the cure:\n%s", log)
+	}
+	if status, _ := h.request(http.MethodGet, "/health", ""); status != http.StatusOK {
+		t.Errorf("health is %d", status)
+	}
+}

@@ -1,0 +1,255 @@
+package device_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"perch/device"
+)
+
+func TestOpenHouseBindsTheFirstClient(t *testing.T) {
+	kept := newTable()
+	r := device.NewRegistry(key, device.AdoptOpen, kept)
+	robot, a := visit(t, r, from(robotA, "one"), noon)
+	if a.Token == "" || a.Code != "" || !robot.Bound || robot.Claim != nil || !robot.FirstSeen.Equal(noon) {
+		t.Fatalf("first visit: %+v, %+v", robot, a)
+	}
+	if got, err := r.Admit(robotA, device.NewClient("one"), a.Token); err != nil || got.ID != robotA {
+		t.Errorf("its token: %v", err)
+	}
+	// Its flash was erased, or somebody lies.
+	robot, rival := visit(t, r, from(robotA, "two"), noon.Add(time.Hour))
+	if rival != (device.Admission{}) || robot.Claim == nil || robot.Client != device.NewClient("one") {
+		t.Errorf("another client: %+v, %+v", robot, rival)
+	}
+	if _, err := r.Admit(robotA, device.NewClient("one"), a.Token); err != nil {
+		t.Errorf("the bound client is locked out by a claim: %v", err)
+	}
+	// The bound client coming back ends the claim.
+	robot, again := visit(t, r, from(robotA, "one"), noon.Add(2*time.Hour))
+	if again.Token != a.Token || robot.Claim != nil || !robot.FirstSeen.Equal(noon) || !robot.LastSeen.Equal(noon.Add(2*time.Hour)) {
+		t.Errorf("back again: %+v, %+v", robot, again)
+	}
+}
+
+func TestAskingHouseAdopts(t *testing.T) {
+	for name, by := range map[string]func(a device.Admission) string{
+		"by id":            func(device.Admission) string { return string(robotA) },
+		"by MAC":           func(device.Admission) string { return "A0:B1:C2:D3:E4:F5" },
+		"by code":          func(a device.Admission) string { return a.Code },
+		"with two waiting": func(a device.Admission) string { return a.Code },
+	} {
+		t.Run(name, func(t *testing.T) {
+			kept := newTable()
+			r := device.NewRegistry(key, device.AdoptAsk, kept)
+			robot, a := visit(t, r, from(robotA, "one"), noon)
+			if a.Token != "" || len(a.Code) != 6 || robot.Bound || r.Code(robot) != a.Code {
+				t.Fatalf("a stranger: %+v, %+v, code %s", robot, a, r.Code(robot))
+			}
+			visit(t, r, from(robotB, "two"), noon)
+			kept.writes()
+			adopted, err := r.Adopt(by(a))
+			if err != nil || adopted.ID != robotA || !adopted.Bound || adopted.Claim != nil || r.Code(adopted) != "" {
+				t.Fatalf("adopted %+v (%v)", adopted, err)
+			}
+			if kept.put != 1 {
+				t.Errorf("an adoption is %d durable writes, not 1", kept.put)
+			}
+			if _, a = visit(t, r, from(robotA, "one"), noon); a.Token == "" || a.Code != "" {
+				t.Errorf("after adoption: %+v", a)
+			}
+			if other, err := r.Get(robotB); err != nil || other.Bound {
+				t.Errorf("the other one: %+v (%v)", other, err)
+			}
+		})
+	}
+}
+
+func TestAdoptRefuses(t *testing.T) {
+	kept := newTable()
+	r := device.NewRegistry(key, device.AdoptAsk, kept)
+	_, a := visit(t, r, from(robotA, "one"), noon)
+	for _, what := range []string{"", "000000", a.Code + "0", string(robotB), "stack-chan", "%" + a.Code} {
+		if what == a.Code {
+			continue
+		}
+		if _, err := r.Adopt(what); !errors.Is(err, device.ErrNothingToAdopt) {
+			t.Errorf("adopt %q: %v", what, err)
+		}
+	}
+	kept.broken = errors.New("disk full")
+	if _, err := r.Adopt(a.Code); !errors.Is(err, kept.broken) || !strings.Contains(err.Error(), "adopt a0b1c2d3e4f5") {
+		t.Errorf("on a full disk: %v", err)
+	}
+	if robot, err := r.Get(robotA); err != nil || robot.Bound || r.Code(robot) != a.Code {
+		t.Errorf("what could not be kept is true all the same: %+v (%v)", robot, err)
+	}
+	kept.broken = nil
+	if _, err := r.Adopt(a.Code); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Adopt(a.Code); !errors.Is(err, device.ErrNothingToAdopt) {
+		t.Errorf("adopted twice: %v", err)
+	}
+}
+
+// TestAdoptTheErasedRobot: the owner says that the robot with another
+// Client-Id is the one he has.
+func TestAdoptTheErasedRobot(t *testing.T) {
+	r := device.NewRegistry(key, device.AdoptOpen, newTable())
+	_, before := visit(t, r, from(robotA, "before"), noon)
+	visit(t, r, from(robotA, "after"), noon)
+	if _, err := r.Adopt(string(robotA)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Admit(robotA, device.NewClient("before"), before.Token); !errors.Is(err, device.ErrToken) {
+		t.Errorf("the token of the flash that is gone: %v", err)
+	}
+	_, after := visit(t, r, from(robotA, "after"), noon)
+	if _, err := r.Admit(robotA, device.NewClient("after"), after.Token); err != nil {
+		t.Errorf("the token of the adopted one: %v", err)
+	}
+}
+
+func TestForget(t *testing.T) {
+	kept := newTable()
+	r := device.NewRegistry(key, device.AdoptOpen, kept)
+	_, old := visit(t, r, from(robotA, "one"), noon)
+	kept.writes()
+	kept.broken = errors.New("disk full")
+	if err := r.Forget(robotA); !errors.Is(err, kept.broken) {
+		t.Errorf("on a full disk: %v", err)
+	}
+	if _, err := r.Admit(robotA, device.NewClient("one"), old.Token); err != nil {
+		t.Errorf("what could not be kept is true all the same: %v", err)
+	}
+	kept.broken = nil
+	if err := r.Forget(robotA); err != nil || kept.put != 1 {
+		t.Fatalf("forget: %v, %d durable writes", err, kept.put)
+	}
+	if _, err := r.Get(robotA); !errors.Is(err, device.ErrUnknownRobot) {
+		t.Errorf("it is still known: %v", err)
+	}
+	if list := r.List(); len(list) != 0 {
+		t.Errorf("it is still listed: %+v", list)
+	}
+	if err := r.Forget(robotA); !errors.Is(err, device.ErrUnknownRobot) {
+		t.Errorf("forgotten twice: %v", err)
+	}
+	if err := r.Forget(robotB); !errors.Is(err, device.ErrUnknownRobot) {
+		t.Errorf("forget a robot never seen: %v", err)
+	}
+	r = device.NewRegistry(key, device.AdoptOpen, kept) // a restart brings nothing back
+	if _, err := r.Admit(robotA, device.NewClient("one"), old.Token); !errors.Is(err, device.ErrToken) {
+		t.Errorf("the old token after forget: %v", err)
+	}
+	back, fresh := visit(t, r, from(robotA, "one"), noon.Add(time.Hour))
+	if fresh.Token == "" || fresh.Token == old.Token || !back.FirstSeen.Equal(noon.Add(time.Hour)) {
+		t.Errorf("back again: %+v, same token: %t", back, fresh.Token == old.Token)
+	}
+	if _, err := r.Admit(robotA, device.NewClient("one"), old.Token); !errors.Is(err, device.ErrToken) {
+		t.Errorf("the old token is good again: %v", err)
+	}
+}
+
+func TestAdmitRefuses(t *testing.T) {
+	r := device.NewRegistry(key, device.AdoptOpen, newTable())
+	_, a := visit(t, r, from(robotA, "one"), noon)
+	one := device.NewClient("one")
+	for name, try := range map[string]struct {
+		id     device.ID
+		client device.Client
+		token  string
+	}{
+		"no token":                 {robotA, one, ""},
+		"half a token":             {robotA, one, a.Token[:20]},
+		"one letter more":          {robotA, one, a.Token + "A"},
+		"upper case":               {robotA, one, strings.ToUpper(a.Token)},
+		"another client":           {robotA, device.NewClient("two"), a.Token},
+		"no client":                {robotA, device.NewClient(""), a.Token},
+		"another robot":            {robotB, one, a.Token},
+		"right for an unknown one": {robotB, one, key.Token(robotB, one, 0)},
+		"right for another client": {robotA, device.NewClient("two"), key.Token(robotA, device.NewClient("two"), 0)},
+		"of the next epoch":        {robotA, one, key.Token(robotA, one, 1)},
+	} {
+		if robot, err := r.Admit(try.id, try.client, try.token); !errors.Is(err, device.ErrToken) || robot.ID != "" {
+			t.Errorf("%s: %+v (%v)", name, robot, err)
+		}
+	}
+}
+
+// TestStrangeClientSurvivesARestart: what is kept as JSON must come back as
+// it was, or the robot is a stranger after every restart.
+func TestStrangeClientSurvivesARestart(t *testing.T) {
+	for _, client := range []string{"", "\xff\xfe", "<uuid>\u2028", strings.Repeat("é", 100) + "x", strings.Repeat("x", 127) + "é"} {
+		kept := newTable()
+		_, a := visit(t, device.NewRegistry(key, device.AdoptOpen, kept), from(robotA, client), noon)
+		r := device.NewRegistry(key, device.AdoptOpen, kept)
+		if _, err := r.Admit(robotA, device.NewClient(client), a.Token); err != nil {
+			t.Errorf("client %q after a restart: %v", client, err)
+		}
+		if _, again := visit(t, r, from(robotA, client), noon); again.Token != a.Token {
+			t.Errorf("client %q gets another token after a restart", client)
+		}
+	}
+}
+
+func TestListIsSorted(t *testing.T) {
+	r := device.NewRegistry(key, device.AdoptAsk, newTable())
+	for _, n := range []int{5, 3, 9, 1, 7} {
+		visit(t, r, from(device.ID(fmt.Sprintf("a0b1c2d3e4f%d", n)), ""), noon)
+	}
+	got := ""
+	for _, robot := range r.List() {
+		got += string(robot.ID[11:])
+	}
+	if got != "13579" {
+		t.Errorf("the list is in the order %s", got)
+	}
+}
+
+func TestRegistryIsBounded(t *testing.T) {
+	r := device.NewRegistry(key, device.AdoptOpen, newTable())
+	id := func(n int) device.ID { return device.ID(fmt.Sprintf("a0000000%04x", n)) }
+	for n := range 1000 {
+		visit(t, r, from(id(n), ""), noon)
+	}
+	_, a, err := r.CheckIn(from(id(1000), ""), noon)
+	if !errors.Is(err, device.ErrFull) || a != (device.Admission{}) {
+		t.Fatalf("the 1001st robot: %+v (%v)", a, err)
+	}
+	if _, err := r.Get(id(1000)); !errors.Is(err, device.ErrUnknownRobot) {
+		t.Errorf("it is remembered all the same: %v", err)
+	}
+	visit(t, r, from(id(7), ""), noon) // who is known may come
+	if err := r.Forget(id(8)); err != nil {
+		t.Fatal(err)
+	}
+	visit(t, r, from(id(1000), ""), noon) // the cure that the error names
+}
+
+func TestRegistryIsSafeForAll(t *testing.T) {
+	r := device.NewRegistry(key, device.AdoptOpen, newTable())
+	var wg sync.WaitGroup
+	for n := range 8 {
+		id := device.ID(fmt.Sprintf("a0b1c2d3e4f%d", n/2))
+		wg.Go(func() {
+			for range 200 {
+				_, a, err := r.CheckIn(from(id, "one"), noon)
+				if err != nil {
+					t.Error(err)
+				}
+				if _, err := r.Admit(id, device.NewClient("one"), a.Token); err != nil {
+					t.Error(err)
+				}
+				r.KeepTools(id, []device.Tool{{Name: "self.reboot"}})
+				r.List()
+			}
+		})
+	}
+	wg.Wait()
+}

@@ -1,0 +1,84 @@
+package device_test
+
+import (
+	"strings"
+	"testing"
+
+	"perch/device"
+)
+
+var key = device.Key("0123456789abcdef0123456789abcdef")
+
+const (
+	robotA device.ID = "a0b1c2d3e4f5"
+	robotB device.ID = "a0b1c2d3e4f6"
+)
+
+// TestTokensDiffer holds every pair of different robots apart, those too whose
+// parts would read the same side by side.
+func TestTokensDiffer(t *testing.T) {
+	type robot struct {
+		key    string
+		id     device.ID
+		client device.Client
+		epoch  int
+	}
+	seen := map[string]robot{}
+	for _, r := range []robot{
+		{"k", robotA, device.NewClient("uuid"), 0},
+		{"other", robotA, device.NewClient("uuid"), 0},
+		{"k", robotB, device.NewClient("uuid"), 0},
+		{"k", robotA, device.NewClient("uuie"), 0},
+		{"k", robotA, device.NewClient("uuid"), 1},
+		{"k", robotA, device.NewClient(""), 0},
+		{"k", robotA, device.Client{Sent: true}, 0},
+		{"k", robotA, device.NewClient("uuid\n1"), 0},
+		{"k", robotA, device.NewClient("uuid\n"), 10},
+		{"k", robotA, device.NewClient("uuid"), 10},
+		{"k", robotA + "\ntrue 4 uuid", device.NewClient(""), 0},
+	} {
+		token := device.Key(r.key).Token(r.id, r.client, r.epoch)
+		if other, taken := seen[token]; taken {
+			t.Errorf("%+v and %+v have the same token", r, other)
+		}
+		seen[token] = r
+		if again := device.Key(r.key).Token(r.id, r.client, r.epoch); again != token {
+			t.Errorf("%+v has the tokens %s and %s", r, token, again)
+		}
+	}
+}
+
+// TestTokenSurvivesTheFirmware: a space would keep the firmware from writing
+// Bearer before it, and its flash holds strings under 4000 bytes.
+func TestTokenSurvivesTheFirmware(t *testing.T) {
+	token := key.Token(robotA, device.NewClient("uuid"), 0)
+	if len(token) != 43 || strings.ContainsAny(token, " .:/+=\"\\") {
+		t.Errorf("token %q", token)
+	}
+}
+
+func TestCodeIsSixDigits(t *testing.T) {
+	different := map[string]bool{}
+	for epoch := range 200 {
+		code := key.Code(robotA, device.NewClient("uuid"), epoch)
+		if len(code) != 6 || strings.Trim(code, "0123456789") != "" {
+			t.Fatalf("code %q", code)
+		}
+		different[code] = true
+	}
+	if len(different) < 190 {
+		t.Errorf("200 epochs give only %d codes", len(different))
+	}
+}
+
+func TestNewClient(t *testing.T) {
+	if c := device.NewClient(""); c.Sent || c.ID != "" {
+		t.Errorf("no header is %+v", c)
+	}
+	if c := device.NewClient("3f1c"); !c.Sent || c.ID != "3f1c" {
+		t.Errorf("a header is %+v", c)
+	}
+	if c := device.NewClient(strings.Repeat("x", 16<<10)); len(c.ID) != 128 {
+		t.Errorf("a Client-Id of 16 kB is kept with %d bytes", len(c.ID))
+	}
+}

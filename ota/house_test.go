@@ -1,0 +1,152 @@
+package ota_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"iter"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+	_ "time/tzdata" // the zones must be those of every machine
+
+	"github.com/gin-gonic/gin"
+	"go.uber.org/goleak"
+
+	"perch/device"
+	"perch/event"
+	"perch/ota"
+)
+
+func TestMain(m *testing.M) {
+	gin.SetMode(gin.ReleaseMode)
+	goleak.VerifyTestMain(m)
+}
+
+// house is the bootstrap with the parts it has in the appliance.
+type house struct {
+	robots  *device.Registry
+	events  *event.Reader
+	service *ota.Service
+	handler http.Handler
+	log     *bytes.Buffer
+}
+
+func newHouse(t testing.TB, adoption device.Adoption, change ...func(*ota.Options)) *house {
+	bus := event.NewBus()
+	t.Cleanup(bus.Close)
+	h := &house{robots: device.NewRegistry(device.Key("key"), adoption, nowhere{}), events: bus.Read(), log: &bytes.Buffer{}}
+	o := ota.Options{Robots: h.robots, Bus: bus, Zone: time.UTC, Framing: 1, Log: slog.New(slog.NewTextHandler(h.log, nil))}
+	for _, c := range change {
+		c(&o)
+	}
+	h.service = ota.New(o)
+	h.handler = serve(h.service)
+	return h
+}
+
+func serve(s *ota.Service) http.Handler {
+	e := gin.New()
+	e.Use(render)
+	s.Routes(e)
+	return e
+}
+
+// render shows errors by their code and status, as the appliance's doors do.
+func render(c *gin.Context) {
+	c.Next()
+	var coded interface {
+		error
+		Code() string
+		Status() int
+	}
+	if len(c.Errors) == 0 {
+		return
+	}
+	if !errors.As(c.Errors.Last().Err, &coded) {
+		c.JSON(http.StatusInternalServerError, gin.H{})
+		return
+	}
+	c.JSON(coded.Status(), gin.H{"error": gin.H{"code": coded.Code(), "message": coded.Error()}})
+}
+
+// nowhere keeps no robots.
+type nowhere struct{}
+
+func (nowhere) Put(string, device.Robot) error       { return nil }
+func (nowhere) PutSoon(string, device.Robot)         {}
+func (nowhere) All() iter.Seq2[string, device.Robot] { return func(func(string, device.Robot) bool) {} }
+
+// headers of a Stack-chan, as it writes them.
+func headers() http.Header {
+	return http.Header{
+		"Activation-Version": {"1"},
+		"Device-Id":          {"a0:b1:c2:d3:e4:f5"},
+		"Client-Id":          {"3f1c8e5a-9b1d-4c7e-8a2f-0d6b5e4c3a21"},
+		"User-Agent":         {"m5stack-stack-chan/1.2.4"},
+		"Accept-Language":    {"en-US"},
+		"Content-Type":       {"application/json"},
+	}
+}
+
+// whole is a check-in's body as a Stack-chan sends it.
+const whole = `{"version":2,"language":"en-US","flash_size":16777216,"minimum_free_heap_size":"8300012",` +
+	`"mac_address":"a0:b1:c2:d3:e4:f5","uuid":"3f1c8e5a-9b1d-4c7e-8a2f-0d6b5e4c3a21","chip_model_name":"esp32s3",` +
+	`"chip_info":{"model":9,"cores":2,"revision":2,"features":18},` +
+	`"application":{"name":"stack-chan","version":"1.2.4","compile_time":"Jun  9 2026T10:11:12Z","idf_version":"v5.5.1","elf_sha256":"` +
+	`00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"},` +
+	`"partition_table":[{"label":"nvs","type":1,"subtype":2,"address":36864,"size":16384}],"ota":{"label":"ota_0"},` +
+	`"display":{"monochrome":false,"width":320,"height":240},` +
+	`"board":{"type":"m5stack-stack-chan","name":"m5stack-stack-chan","ssid":"home","rssi":-50,"channel":6,"ip":"192.168.1.40","mac":"a0:b1:c2:d3:e4:f5"}}`
+
+// ask sends a request and returns the answer.
+func (h *house) ask(method, target, host string, header http.Header, body string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	r.Host, r.Header, r.RemoteAddr = host, header, "192.168.1.40:50123"
+	w := httptest.NewRecorder()
+	h.handler.ServeHTTP(w, r)
+	return w
+}
+
+// boot is a check-in that must succeed, read as the firmware reads it.
+func (h *house) boot(t testing.TB, header http.Header) flash {
+	t.Helper()
+	w := h.ask(http.MethodPost, "/xiaozhi/ota/", "perch.local:8003", header, whole)
+	return mustRead(t, w)
+}
+
+func mustRead(t testing.TB, w *httptest.ResponseRecorder) flash {
+	t.Helper()
+	if w.Code != http.StatusOK {
+		t.Fatalf("answered %d %s", w.Code, w.Body)
+	}
+	f, err := readReply(w.Body.Bytes())
+	if err != nil {
+		t.Fatalf("the robot would not like %s: %v", w.Body, err)
+	}
+	return f
+}
+
+// seen returns the next event, which must be a check-in.
+func (h *house) seen(t testing.TB) event.RobotSeen {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	e, err := h.events.Next(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen, ok := e.Event.(event.RobotSeen)
+	if !ok || e.Robot != "a0b1c2d3e4f5" {
+		t.Fatalf("event %s of %s", event.Kind(e.Event), e.Robot)
+	}
+	return seen
+}
+
+// deaf is a bus without readers.
+type deaf struct{}
+
+func (deaf) Publish(device.ID, string, event.Event) {}

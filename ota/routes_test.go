@@ -1,0 +1,210 @@
+package ota_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"perch/device"
+)
+
+// TestHeadersAlone: a robot whose body nobody can read has its answer all the same.
+func TestHeadersAlone(t *testing.T) {
+	for _, c := range []struct{ name, method, path, body string }{
+		{"whole", http.MethodPost, "/xiaozhi/ota/", whole},
+		{"without the slash", http.MethodPost, "/xiaozhi/ota", whole},
+		{"with a query", http.MethodPost, "/xiaozhi/ota/?x=1", whole},
+		{"a network with a quote in its name", http.MethodPost, "/xiaozhi/ota/", strings.Replace(whole, "home", `Bob"s`, 1)},
+		{"a network with a backslash", http.MethodPost, "/xiaozhi/ota/", strings.Replace(whole, "home", `\x`, 1)},
+		{"a number for a name", http.MethodPost, "/xiaozhi/ota/", strings.Replace(whole, `"language":"en-US"`, `"language":7`, 1)},
+		{"half a body", http.MethodPost, "/xiaozhi/ota/", whole[:200]},
+		{"deep", http.MethodPost, "/xiaozhi/ota/", strings.Repeat("[", 60<<10)},
+		{"null", http.MethodPost, "/xiaozhi/ota/", "null"},
+		{"an empty body", http.MethodPost, "/xiaozhi/ota/", ""},
+		{"GET", http.MethodGet, "/xiaozhi/ota/", ""},
+		{"GET without the slash", http.MethodGet, "/xiaozhi/ota", ""},
+		{"as long as may be", http.MethodPost, "/xiaozhi/ota/", whole + strings.Repeat(" ", 64<<10-len(whole))},
+	} {
+		h := newHouse(t, device.AdoptOpen)
+		w := h.ask(c.method, c.path, "perch.local:8003", headers(), c.body)
+		if f := mustRead(t, w); f.token == "" || f.version != 1 {
+			t.Errorf("%s: %+v", c.name, f)
+		}
+		if kind := w.Header().Get("Content-Type"); !strings.HasPrefix(kind, "application/json") {
+			t.Errorf("%s: the reply is %q", c.name, kind)
+		}
+		if r, err := h.robots.Get("a0b1c2d3e4f5"); err != nil || r.Firmware != "1.2.4" {
+			t.Errorf("%s: remembered %+v (%v)", c.name, r, err)
+		}
+	}
+}
+
+// torn is a body whose connection breaks.
+type torn struct{}
+
+func (torn) Read([]byte) (int, error) { return 0, errors.New("connection reset") }
+
+func TestTornBody(t *testing.T) {
+	h := newHouse(t, device.AdoptOpen)
+	r := httptest.NewRequest(http.MethodPost, "/xiaozhi/ota/", io.MultiReader(strings.NewReader(whole[:100]), torn{}))
+	r.Host, r.Header = "perch:8003", headers()
+	w := httptest.NewRecorder()
+	h.handler.ServeHTTP(w, r)
+	if f := mustRead(t, w); f.token == "" {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestTooLargeABody(t *testing.T) {
+	for _, size := range []int{64<<10 + 1, 10 << 20} {
+		h := newHouse(t, device.AdoptOpen)
+		w := h.ask(http.MethodPost, "/xiaozhi/ota/", "perch:8003", headers(), whole+strings.Repeat(" ", size-len(whole)))
+		want := `{"error":{"code":"body_too_large","message":"the check-in is larger than 64 kB; no robot sends that"}}`
+		if w.Code != http.StatusRequestEntityTooLarge || w.Body.String() != want {
+			t.Errorf("%d bytes: %d %s", size, w.Code, w.Body)
+		}
+		if len(h.robots.List()) != 0 {
+			t.Errorf("%d bytes: the robot is remembered", size)
+		}
+	}
+}
+
+func TestWhoItIs(t *testing.T) {
+	for _, c := range []struct {
+		name, header, body string
+		status             int
+	}{
+		{"by header", "a0:b1:c2:d3:e4:f5", "", 200},
+		{"in capitals", "A0:B1:C2:D3:E4:F5", "", 200},
+		{"with dashes", "A0-B1-C2-D3-E4-F5", "", 200},
+		{"by body", "", `{"mac_address":"A0:B1:C2:D3:E4:F5"}`, 200},
+		{"header before body", "a0:b1:c2:d3:e4:f5", `{"mac_address":"02:00:00:00:00:01"}`, 200},
+		{"nobody", "", "", 400},
+		{"nobody in a broken body", "", `{"mac_address":"a0:b1:c2:d3:e4:f5"`, 400},
+		{"no MAC", "robot", whole, 400},
+		{"a group", "ff:ff:ff:ff:ff:ff", "", 400},
+		{"a number in the body", "", `{"mac_address":12}`, 400},
+		{"too long", strings.Repeat("a0", 4000), "", 400},
+	} {
+		h := newHouse(t, device.AdoptOpen)
+		header := headers()
+		header.Set("Device-Id", c.header)
+		w := h.ask(http.MethodPost, "/xiaozhi/ota/", "perch:8003", header, c.body)
+		if w.Code != c.status {
+			t.Errorf("%s: %d %s", c.name, w.Code, w.Body)
+			continue
+		}
+		if c.status == 400 {
+			if !strings.Contains(w.Body.String(), `"no_device_id"`) || !strings.Contains(w.Body.String(), "Device-Id header") || w.Body.Len() > 400 {
+				t.Errorf("%s: %s", c.name, w.Body)
+			}
+			continue
+		}
+		if _, err := h.robots.Get("a0b1c2d3e4f5"); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
+// TestNoClientIsAClient: absent is a value of its own, and a robot bound
+// without one is another than the same MAC with one.
+func TestNoClientIsAClient(t *testing.T) {
+	with, without := headers(), headers()
+	without.Del("Client-Id")
+	for name, order := range map[string][2]http.Header{"bound without": {without, with}, "bound with": {with, without}} {
+		h := newHouse(t, device.AdoptOpen)
+		first := h.boot(t, order[0])
+		if first.token == "" {
+			t.Errorf("%s: no token", name)
+		}
+		if f := h.boot(t, order[1]); f.token != "" || f.code != "" || f.url != first.url || f.version != 1 {
+			t.Errorf("%s: the other one got %+v, want its section with an empty token", name, f)
+		}
+		if f := h.boot(t, order[0]); f.token != first.token {
+			t.Errorf("%s: the token changed from %q to %q", name, first.token, f.token)
+		}
+	}
+}
+
+func TestAdoption(t *testing.T) {
+	h := newHouse(t, device.AdoptAsk)
+	other := headers()
+	other.Set("Client-Id", "somebody else")
+	activate := func(header http.Header, want int) {
+		t.Helper()
+		if w := h.ask(http.MethodPost, "/xiaozhi/ota/activate", "perch:8003", header, "{}"); w.Code != want {
+			t.Errorf("activate: %d %s, want %d", w.Code, w.Body, want)
+		}
+	}
+	activate(headers(), http.StatusNotFound) // it has not checked in
+	f := h.boot(t, headers())
+	if f.code == "" || f.token != "" {
+		t.Fatalf("a stranger got %+v", f)
+	}
+	activate(headers(), http.StatusAccepted)
+	activate(http.Header{"Device-Id": {"robot"}}, http.StatusBadRequest)
+	if _, err := h.robots.Adopt(f.code); err != nil {
+		t.Fatal(err)
+	}
+	activate(headers(), http.StatusOK)
+	activate(other, http.StatusAccepted)
+	if f := h.boot(t, headers()); f.code != "" || f.token == "" {
+		t.Errorf("after adoption it got %+v, which does not let it go on", f)
+	}
+	if !strings.Contains(h.log.String(), "perch adopt a0b1c2d3e4f5") {
+		t.Errorf("the log does not tell the cure: %s", h.log)
+	}
+}
+
+func TestForgottenTokenIsVoid(t *testing.T) {
+	h := newHouse(t, device.AdoptOpen)
+	client := device.NewClient(headers().Get("Client-Id"))
+	old := h.boot(t, headers()).token
+	if _, err := h.robots.Admit("a0b1c2d3e4f5", client, old); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.robots.Forget("a0b1c2d3e4f5"); err != nil {
+		t.Fatal(err)
+	}
+	fresh := h.boot(t, headers()).token
+	if _, err := h.robots.Admit("a0b1c2d3e4f5", client, fresh); err != nil || fresh == old {
+		t.Errorf("the new token: %v, the same: %t", err, fresh == old)
+	}
+	if _, err := h.robots.Admit("a0b1c2d3e4f5", client, old); !errors.Is(err, device.ErrToken) {
+		t.Errorf("the old token: %v", err)
+	}
+	if log := h.log.String(); strings.Contains(log, old) || strings.Contains(log, fresh) {
+		t.Error("the log holds a token")
+	}
+}
+
+func TestFullHouse(t *testing.T) {
+	h := newHouse(t, device.AdoptOpen)
+	header := headers()
+	for n := range 1001 {
+		header.Set("Device-Id", fmt.Sprintf("a00000%06x", n))
+		w := h.ask(http.MethodPost, "/xiaozhi/ota/", "perch:8003", header, "")
+		if n < 1000 && w.Code != http.StatusOK {
+			t.Fatalf("robot %d: %d %s", n, w.Code, w.Body)
+		}
+		if n == 1000 && (w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "forget some")) {
+			t.Errorf("robot 1001: %d %s", w.Code, w.Body)
+		}
+	}
+}
+
+func TestOtherMethods(t *testing.T) {
+	h := newHouse(t, device.AdoptOpen)
+	for _, method := range []string{http.MethodPut, http.MethodDelete, http.MethodPatch} {
+		if w := h.ask(method, "/xiaozhi/ota/", "perch:8003", headers(), whole); w.Code < 400 {
+			t.Errorf("%s: %d", method, w.Code)
+		}
+	}
+	if len(h.robots.List()) != 0 {
+		t.Error("a robot is remembered")
+	}
+}
