@@ -45,7 +45,7 @@ fuzz: deps ## runs every fuzz target for FUZZTIME (30s)
 	@firmware-tools/fuzz.sh $(FUZZTIME)
 
 bench: build ## measures the appliance and prints every figure
-	@firmware-tools/bench.sh
+	@BENCHSTAT=$(BENCHSTAT) firmware-tools/bench.sh
 
 clean: ## removes what was built
 	rm -rf bin dist

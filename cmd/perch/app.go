@@ -50,20 +50,22 @@ type app struct {
 type appOptions struct {
 	data string
 	log  *slog.Logger
+	ears voice.Recognizers // instead of those configured, to measure all the rest; else nil
 }
 
 // newApp builds the appliance, from the bottom of the house up. Whatever was
 // opened before an error is closed again.
 func newApp(c *config, o appOptions) (*app, error) {
 	a := &app{config: c, log: o.log, data: o.data, started: time.Now()}
-	if err := a.build(); err != nil {
+	if err := a.build(o.ears); err != nil {
 		a.Close()
 		return nil, err
 	}
 	return a, nil
 }
 
-func (a *app) build() error {
+// build opens one part after the other and leaves off at the first error.
+func (a *app) build(ears voice.Recognizers) error {
 	if err := os.MkdirAll(a.data, 0o750); err != nil {
 		return fmt.Errorf("the data directory cannot be made: %w; name another with --data", err)
 	}
@@ -84,6 +86,9 @@ func (a *app) build() error {
 	a.board = agent.NewBoard()
 	if a.engines, err = newEngines(c, a.memory, a.log); err != nil {
 		return err
+	}
+	if ears != nil {
+		a.engines.ears, a.engines.sphinx = ears, nil
 	}
 	a.talk = robot.NewServer(robot.Options{
 		Robots: a.robots, Bus: a.bus, Mind: agent.NewMind(a.engines.brains, a.memory, a.bus, a.log), Records: a.records,

@@ -30,6 +30,9 @@ import (
 const asProgram = "RUN_AS_PERCH"
 
 func TestMain(m *testing.M) {
+	if os.Getenv(asLoadTarget) != "" {
+		serveScripted()
+	}
 	if os.Getenv(asProgram) != "" {
 		os.Unsetenv(asProgram)
 		main()
@@ -186,13 +189,6 @@ func (h *house) robot(o simrobot.Options) *talker {
 		h.t.Fatalf("the robot: %v", err)
 	}
 	return r
-}
-
-func or(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 // whole checks that every sentence was answered, and not a packet lost.

@@ -150,6 +150,10 @@ func (k *checker) engines(c *config) {
 	if len(c.Brains) == 0 {
 		k.fault("brains", "at least one is needed")
 	}
+	if _, err := reflex.Load(c.Language, ""); err != nil {
+		k.fault("language", "%s", err)
+		return
+	}
 	for i, b := range c.Brains {
 		at := fmt.Sprintf("brains.%d", i)
 		k.oneOf(at+".kind", b.Kind, "reflex")

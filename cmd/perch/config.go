@@ -226,7 +226,7 @@ func (p *places) note(path string, n *yaml.Node) {
 
 var (
 	unknownField = regexp.MustCompile(`^field (\S+) not found in type .*$`)
-	wrongType    = regexp.MustCompile("^cannot unmarshal \\S+ (`.*`) into .*$")
+	wrongType    = regexp.MustCompile("^cannot unmarshal \\S+ (?:(`.*`) )?into .*$")
 	linePrefix   = regexp.MustCompile(`^(?:yaml: )?line (\d+): (.*)$`)
 )
 
@@ -242,7 +242,7 @@ func (p *places) syntax(text string) string {
 		return fmt.Sprintf("%s:%d: %s: there is no such key", p.file, line, p.keyAt(line, m[1]))
 	}
 	if m := wrongType.FindStringSubmatch(what); m != nil {
-		what = m[1] + " is not what belongs here"
+		what = or(m[1], "this") + " is not what belongs here"
 	}
 	if line == 0 {
 		return fmt.Sprintf("%s: %s", p.file, what)
@@ -251,6 +251,13 @@ func (p *places) syntax(text string) string {
 		what = key + ": " + what
 	}
 	return fmt.Sprintf("%s:%d: %s", p.file, line, what)
+}
+
+func or(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
 }
 
 // keyAt is the longest key path on a line that ends in name.

@@ -47,9 +47,11 @@ func (h Hosts) ours(host string) bool {
 	return false
 }
 
-// hostOnly is a Host header without port, brackets and final dot, in lower case.
+// hostOnly is a Host header without port, brackets and final dot, in lower
+// case. What follows a colon and is no number is no port: it stays, and makes
+// the whole no name.
 func hostOnly(host string) string {
-	if h, _, err := net.SplitHostPort(host); err == nil {
+	if h, port, err := net.SplitHostPort(host); err == nil && strings.Trim(port, "0123456789") == "" {
 		host = h
 	}
 	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")

@@ -36,11 +36,18 @@ func answer(log *slog.Logger) gin.HandlerFunc {
 			if p := recover(); p != nil {
 				// One request must not take the others down. It is told as it is.
 				log.Error("a request panicked", "path", c.Request.URL.Path, "panic", p)
+				if c.Writer.Written() {
+					panic(http.ErrAbortHandler) // or half an answer would pass for a whole one
+				}
 				c.AbortWithStatusJSON(render(fmt.Errorf("panic")))
 			}
 		}()
 		c.Next()
-		if len(c.Errors) == 0 || c.Writer.Written() {
+		switch {
+		case len(c.Errors) == 0:
+			return
+		case c.Writer.Written():
+			log.Info("an answer broke off", "path", c.Request.URL.Path, "err", c.Errors.Last().Err)
 			return
 		}
 		status, b := render(c.Errors.Last().Err)

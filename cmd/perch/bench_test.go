@@ -1,0 +1,327 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"perch/firmware-tools/simrobot"
+	"perch/voice"
+)
+
+// These benchmarks print the figures the appliance is held to. They run the
+// program as a process of its own, so that what is measured is it alone;
+// make bench gives them the binary people run in PERCH_BINARY.
+
+// appliance is a running program.
+type appliance struct {
+	cmd *exec.Cmd
+	url string
+}
+
+// start runs the appliance on free ports and returns when it is ready.
+func start(b *testing.B, data string, env ...string) *appliance {
+	b.Helper()
+	binary := os.Getenv("PERCH_BINARY")
+	if binary == "" || len(env) > 0 {
+		binary, env = os.Args[0], append([]string{asProgram + "=1"}, env...)
+	}
+	cmd := exec.Command(binary, "serve", "--data", data, "--listen", "127.0.0.1:0", "--local", "127.0.0.1:0")
+	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PERCH_") }), env...)
+	log, err := cmd.StderrPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	lines := bufio.NewScanner(log)
+	for lines.Scan() {
+		if _, after, ready := strings.Cut(lines.Text(), "listen=["); ready {
+			address, _, _ := strings.Cut(after, "]")
+			go func() {
+				for lines.Scan() { // until the process ends
+				}
+			}()
+			return &appliance{cmd, "http://" + address}
+		}
+	}
+	b.Fatal("the appliance did not start")
+	return nil
+}
+
+func (a *appliance) stop(b *testing.B) {
+	b.Helper()
+	if err := a.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		b.Fatal(err)
+	}
+	if err := a.cmd.Wait(); err != nil {
+		b.Error(err)
+	}
+}
+
+// memory is a field of the process's smaps_rollup, in MB.
+func (a *appliance) memory(b *testing.B, field string) float64 {
+	b.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", a.cmd.Process.Pid))
+	if err != nil {
+		b.Fatal(err)
+	}
+	_, after, _ := bytes.Cut(text, []byte("\n"+field+":"))
+	kb, err := strconv.ParseFloat(strings.Fields(string(after))[0], 64)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return kb / 1024
+}
+
+// cpu is the processor time the process has used, without its children's.
+func (a *appliance) cpu(b *testing.B) time.Duration {
+	b.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", a.cmd.Process.Pid))
+	if err != nil {
+		b.Fatal(err)
+	}
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+	ticks := 0
+	for _, f := range fields[11:13] { // utime and stime
+		n, err := strconv.Atoi(f)
+		if err != nil {
+			b.Fatal(err)
+		}
+		ticks += n
+	}
+	return time.Duration(ticks) * 10 * time.Millisecond
+}
+
+// BenchmarkStart is from running the program to its port being open.
+func BenchmarkStart(b *testing.B) {
+	data := b.TempDir()
+	start(b, data).stop(b) // the first start makes the secrets and the database
+	var took time.Duration
+	n := 0
+	for b.Loop() {
+		began := time.Now()
+		a := start(b, data)
+		answer, err := http.Get(a.url + "/health")
+		if err != nil {
+			b.Fatal(err)
+		}
+		took += time.Since(began)
+		n++
+		b.StopTimer()
+		_ = answer.Body.Close()
+		a.stop(b)
+		b.StartTimer()
+	}
+	b.ReportMetric(float64(took.Microseconds())/float64(n)/1000, "ms/start")
+}
+
+// BenchmarkMemory is what an idle appliance holds, and with the recognizer.
+func BenchmarkMemory(b *testing.B) {
+	a := start(b, b.TempDir())
+	defer a.stop(b)
+	for b.Loop() {
+		time.Sleep(10 * time.Millisecond)
+	}
+	time.Sleep(2 * time.Second)
+	b.ReportMetric(a.memory(b, "Anonymous"), "MB-anonymous-idle")
+	b.ReportMetric(a.memory(b, "Rss"), "MB-resident-idle")
+	say, err := simrobot.Speak(b.Context(), "what time is it", "slt")
+	if err != nil {
+		b.Fatal(err)
+	}
+	robot, err := simrobot.New(simrobot.Options{OTA: a.url + "/xiaozhi/ota/", MAC: "A0:B1:C2:D3:E4:F5", Say: []simrobot.Sentence{{Text: "what time is it", PCM: say}}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := robot.Run(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	turn := robot.Stats().Turns[0]
+	if turn.Heard != "what time is it" {
+		b.Errorf("heard %q", turn.Heard)
+	}
+	b.ReportMetric(a.memory(b, "Rss"), "MB-resident-recognizer")
+	b.ReportMetric(float64(turn.FirstAudio.Milliseconds()), "ms-speech-to-sound")
+}
+
+// loadRobots hold loadTurns turns each, at once.
+const (
+	loadRobots = 10
+	loadTurns  = 10
+	loadText   = "what can you do"
+)
+
+// scriptedEars understand one sentence in whatever is said.
+type scriptedEars struct{}
+
+func (scriptedEars) Name() string { return "scripted" }
+
+func (scriptedEars) Recognize(ctx context.Context, u *voice.Utterance, _ voice.Options) (voice.Transcript, error) {
+	return voice.Transcript{Text: loadText}, u.Wait(ctx)
+}
+
+// asLoadTarget, in the environment, replaces the recognizer of the program.
+const asLoadTarget = "RUN_WITH_SCRIPTED_EARS"
+
+func serveScripted() {
+	c := testConfig()
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	a, err := newApp(&c, appOptions{data: os.Args[3], log: log, ears: voice.Recognizers{scriptedEars{}}})
+	if err != nil {
+		log.Error(err.Error())
+		os.Exit(exitFailed)
+	}
+	ctx, stop := notifyContext()
+	err = a.Run(ctx)
+	stop()
+	a.Close()
+	if err != nil {
+		os.Exit(exitFailed)
+	}
+	os.Exit(exitDone)
+}
+
+// BenchmarkTalk has robots talk for a hundred turns in all, and measures what
+// they notice and what it costs.
+func BenchmarkTalk(b *testing.B) {
+	a := start(b, b.TempDir(), asLoadTarget+"=1")
+	defer a.stop(b)
+	pcm, err := simrobot.Speak(b.Context(), loadText, "slt")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		before := a.cpu(b)
+		all := load(b, a.url, simrobot.Sentence{Text: loadText, PCM: pcm})
+		report(b, all, a.cpu(b)-before)
+	}
+}
+
+func load(b *testing.B, url string, say simrobot.Sentence) []simrobot.Stats {
+	all := make([]simrobot.Stats, loadRobots)
+	var wg sync.WaitGroup
+	for i := range all {
+		robot, err := simrobot.New(simrobot.Options{
+			OTA: url + "/xiaozhi/ota/", MAC: fmt.Sprintf("A0:B1:C2:D3:E4:%02X", i), Say: slices.Repeat([]simrobot.Sentence{say}, loadTurns),
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+		wg.Go(func() {
+			if err := robot.Run(b.Context()); err != nil {
+				b.Error(err)
+			}
+			all[i] = robot.Stats()
+		})
+	}
+	wg.Wait()
+	return all
+}
+
+func report(b *testing.B, all []simrobot.Stats, cpu time.Duration) {
+	var gaps, hellos, firsts []time.Duration
+	turns, sent, received, lost, underruns, queue := 0, 0, 0, 0, 0, 0
+	for _, s := range all {
+		gaps = append(gaps, s.Gaps...)
+		hellos = append(hellos, s.HelloLatency)
+		for _, t := range s.Turns {
+			turns++
+			firsts = append(firsts, t.FirstAudio)
+			if !t.Answered {
+				b.Errorf("a turn without an answer: %+v", t)
+			}
+		}
+		sent, received = sent+s.Sent, received+s.Received
+		lost += s.Dropped + s.Ignored + s.Cut + s.Bad
+		underruns += s.Underruns
+		queue = max(queue, s.MaxQueue)
+	}
+	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+	b.ReportMetric(float64(turns), "turns")
+	b.ReportMetric(ms(simrobot.Quantile(hellos, 0.5)), "ms-hello-p50")
+	b.ReportMetric(ms(simrobot.Quantile(hellos, 1)), "ms-hello-max")
+	b.ReportMetric(ms(simrobot.Quantile(firsts, 0.5)), "ms-speech-to-sound-p50")
+	b.ReportMetric(ms(simrobot.Quantile(firsts, 1)), "ms-speech-to-sound-max")
+	b.ReportMetric(ms(simrobot.Quantile(gaps, 0.5)), "ms-gap-p50")
+	b.ReportMetric(ms(simrobot.Quantile(gaps, 0.99)), "ms-gap-p99")
+	b.ReportMetric(float64(queue), "packets-queued-max")
+	b.ReportMetric(float64(queue*60), "ms-lead-max")
+	b.ReportMetric(float64(underruns), "underruns")
+	b.ReportMetric(float64(lost), "packets-lost")
+	bare := bareOpus(b, sent, received)
+	b.ReportMetric(cpu.Seconds()/bare.Seconds(), "x-bare-opus-cpu")
+}
+
+// bareOpus is the processor time of decoding and encoding that many frames
+// and nothing else.
+func bareOpus(b *testing.B, decode, encode int) time.Duration {
+	b.Helper()
+	pcm, err := simrobot.Speak(b.Context(), loadText, "slt")
+	if err != nil {
+		b.Fatal(err)
+	}
+	mic, err := voice.NewEncoder(voice.MicRate)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var packets [][]byte
+	keep := func(p []byte) error { packets = append(packets, bytes.Clone(p)); return nil }
+	if err := mic.Encode(pcm, keep); err != nil {
+		b.Fatal(err)
+	}
+	decoder, err := voice.NewDecoder(voice.MicRate)
+	if err != nil {
+		b.Fatal(err)
+	}
+	speaker, err := voice.NewEncoder(voice.SpeakerRate)
+	if err != nil {
+		b.Fatal(err)
+	}
+	sound := voice.NewResampler(voice.MicRate, voice.SpeakerRate).Resample(pcm)
+	before := ownCPU(b)
+	for i := range decode {
+		if _, err := decoder.Decode(packets[i%len(packets)]); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for i := range encode {
+		at := i * voice.SpeakerFrame % (len(sound) - voice.SpeakerFrame)
+		if err := speaker.Encode(sound[at:at+voice.SpeakerFrame], func([]byte) error { return nil }); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return ownCPU(b) - before
+}
+
+func ownCPU(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// TestTheScriptedApplianceIsTheRealOne keeps the load's target from rotting.
+func TestTheScriptedApplianceIsTheRealOne(t *testing.T) {
+	c := testConfig()
+	a, err := newApp(&c, appOptions{data: filepath.Join(t.TempDir(), "data"), log: slog.New(slog.DiscardHandler), ears: voice.Recognizers{scriptedEars{}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Close()
+}

@@ -1,0 +1,198 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+func written(t testing.TB, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "perch.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestTheSampleIsTheDefaults: the manual holds every key, and says what is.
+func TestTheSampleIsTheDefaults(t *testing.T) {
+	const sample = "../../packaging/perch.yaml"
+	c, err := loadConfig(sample, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := defaultConfig()
+	for _, list := range []*[]string{&want.AllowedHosts, &want.AllowedOrigins, &want.MDNS.Interfaces} {
+		*list = []string{} // written as empty lists
+	}
+	if !reflect.DeepEqual(c, want) {
+		t.Errorf("the sample is\n%+v\nthe defaults are\n%+v", c, want)
+	}
+	text, err := os.ReadFile(sample)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range keysOf(reflect.TypeOf(c)) {
+		if !strings.Contains(string(text), key+":") {
+			t.Errorf("the sample has no %s", key)
+		}
+	}
+}
+
+func keysOf(t reflect.Type) (keys []string) {
+	switch t.Kind() {
+	case reflect.Slice:
+		return keysOf(t.Elem())
+	case reflect.Struct:
+		for i := range t.NumField() {
+			keys = append(keys, keyOf(t.Field(i)))
+			keys = append(keys, keysOf(t.Field(i).Type)...)
+		}
+	}
+	return keys
+}
+
+func TestNoFileIsTheDefaults(t *testing.T) {
+	for _, path := range []string{"", written(t, ""), written(t, "# nothing\n")} {
+		c, err := loadConfig(path, nil)
+		if err != nil || !reflect.DeepEqual(c, defaultConfig()) {
+			t.Errorf("%q: %+v, %v", path, c, err)
+		}
+	}
+}
+
+// TestFaults: every one is told with file, line and key.
+func TestFaults(t *testing.T) {
+	for text, want := range map[string]string{
+		"nmae: perch":                                 ":1: nmae: there is no such key",
+		"name: perch\nrobots:\n  idel: 60s":           ":3: robots.idel: there is no such key",
+		"brains:\n  - kind: reflex\n    modle: x":     ":3: brains.0.modle: there is no such key",
+		"robots: {idle: 60}":                          `:1: robots.idle: "60" is no duration such as 60s, 5m or 24h`,
+		"robots:\n  framing: 4":                       ":2: robots.framing: the binary framings are 1, 2 and 3, not 4",
+		"robots:\n  framing: one":                     ":2: robots.framing: `one` is not what belongs here",
+		"listen: [\"8003\"]":                          `:1: listen.0: "8003" is no address such as :8003`,
+		"listen: []":                                  ":1: listen: at least one address is needed",
+		"listen: :8003":                               ":1: listen: ",
+		"local: [\":8004\"]":                          ":1: local.0: \":8004\" is served without a key and so must be a loopback address",
+		"local: [\"192.168.1.5:8004\"]":               "must be a loopback address",
+		"public_url: https://x.example:8003":          ":1: public_url: ",
+		"public_url: http://x.example":                ":1: public_url: ",
+		"name: My House":                              ":1: name: \"My House\" is no name for the network",
+		"timezone: Europe/Atlantis":                   ":1: timezone: \"Europe/Atlantis\" is no time zone",
+		"adoption: maybe":                             ":1: adoption: it is one of open, ask, not \"maybe\"",
+		"log: {level: loud}":                          ":1: log.level: it is one of",
+		"allowed_origins: [panel]":                    ":1: allowed_origins.0: ",
+		"speech: {silence: 10s}":                      ":1: speech.silence: ",
+		"speech:\n  recognizers:\n    - {kind: ears}": ":3: speech.recognizers.0.kind: it is one of sphinx, not \"ears\"",
+		"speech:\n  synthesizers:\n    - {kind: espeak, voice: \"--x\"}": ":3: speech.synthesizers.0: ",
+		"brains: []": ":1: brains: at least one is needed",
+		"brains: [{kind: reflex, sentences: /nowhere.yaml}]": ":1: brains.0: read sentences: ",
+		"persona: {name: \"\"}":                              ":1: persona.name: ",
+		"language: tlh":                                      ":1: language: the reflex brain does not speak \"tlh\"; it speaks en",
+		"name: [":                                            "perch.yaml:",
+		"- a\n- b":                                           "perch.yaml:1: ",
+		"name: a\nname: b":                                   "perch.yaml:2: ",
+	} {
+		_, err := loadConfig(written(t, text), nil)
+		var wrong faults
+		if !errors.As(err, &wrong) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s\ngave %v\nwant %s", text, err, want)
+		}
+		if err != nil && (strings.Contains(err.Error(), "main.") || strings.Contains(err.Error(), " yaml: ")) {
+			t.Errorf("%s\nspeaks of the program's insides: %v", text, err)
+		}
+	}
+	_, err := loadConfig(written(t, "nmae: x\nadoption: maybe\nlisten: []"), nil)
+	if err == nil {
+		t.Error("three faults pass")
+	}
+	if _, err := loadConfig("/nowhere/perch.yaml", nil); err == nil || !strings.Contains(err.Error(), "/nowhere/perch.yaml") {
+		t.Errorf("a file that is not there: %v", err)
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	path := written(t, "name: fromfile\n")
+	c, err := loadConfig(path, []string{"HOME=/x", "PERCH_NAME=fromenv", "PERCH_ROBOTS_IDLE=5m", "PERCH_ROBOTS_KEEP_TURNS=7", "PERCH_MDNS_ENABLED=false",
+		"PERCH_LISTEN_0=:9000", "PERCH_LISTEN_1=:9001", "PERCH_SPEECH_SYNTHESIZERS_0_VOICE=en-gb", "PERCH_ALLOWED_HOSTS_0=robots.example",
+		"PERCH_URL=http://x", "PERCH_TOKEN=secret", "PERCH_PUBLIC_URL=http://192.168.1.5:8003"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Name != "fromenv" || time.Duration(c.Robots.Idle) != 5*time.Minute || c.Robots.KeepTurns != 7 || c.MDNS.Enabled ||
+		!reflect.DeepEqual(c.Listen, []string{":9000", ":9001"}) || c.Speech.Synthesizers[0].Voice != "en-gb" ||
+		!reflect.DeepEqual(c.AllowedHosts, []string{"robots.example"}) || c.PublicURL != "http://192.168.1.5:8003" {
+		t.Errorf("%+v", c)
+	}
+	for variable, want := range map[string]string{
+		"PERCH_NMAE=x":              "PERCH_NMAE: there is no such key",
+		"PERCH_ROBOTS=x":            "PERCH_ROBOTS: there is no such key; robots holds others",
+		"PERCH_ROBOTS_IDLE=soon":    "PERCH_ROBOTS_IDLE: \"soon\" is not what belongs there",
+		"PERCH_LISTEN_5=:1":         "PERCH_LISTEN_5: listen has no place 5",
+		"PERCH_LISTEN_X=:1":         "PERCH_LISTEN_X: listen is a list",
+		"PERCH_ADOPTION=never":      "PERCH_ADOPTION: it is one of open, ask",
+		"PERCH_ROBOTS_FRAMING=nine": "PERCH_ROBOTS_FRAMING: \"nine\" is not what belongs there",
+	} {
+		if _, err := loadConfig("", []string{variable}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s gave %v", variable, err)
+		}
+	}
+}
+
+func TestCheckConfig(t *testing.T) {
+	for text, code := range map[string]int{"": 0, "name: kitchen": 0, "nmae: x": 2, "{": 2} {
+		var out, errs strings.Builder
+		if got := run(t.Context(), []string{"check-config", written(t, text)}, &out, &errs); got != code {
+			t.Errorf("%q: exit code %d: %s%s", text, got, &out, &errs)
+		}
+	}
+	own := filepath.Join(t.TempDir(), "own.yaml")
+	text := "intents:\n  a:\n    sentences: [\"where is the frobnicator\"]\n    answer: \"Here.\"\n"
+	if err := os.WriteFile(own, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out, errs strings.Builder
+	code := run(t.Context(), []string{"check-config", written(t, "brains: [{kind: reflex, sentences: "+own+"}]")}, &out, &errs)
+	if code != 2 || !strings.Contains(errs.String(), "own.yaml:3") || !strings.Contains(errs.String(), "frobnicator") {
+		t.Errorf("a word the recognizer does not know: %d %s", code, &errs)
+	}
+}
+
+func TestWrongUse(t *testing.T) {
+	for line, code := range map[string]int{"": 2, "help": 0, "frobnicate": 2, "version": 0, "version x": 2, "serve --frob": 2, "serve extra": 2,
+		"check-config a b": 2, "adopt": 2, "forget a b": 2, "serve --listen nowhere": 2} {
+		var out, errs strings.Builder
+		if got := run(t.Context(), strings.Fields(line), &out, &errs); got != code {
+			t.Errorf("perch %s: exit code %d, want %d: %s", line, got, code, &errs)
+		}
+		if code != 0 && line != "" && strings.Count(strings.TrimSpace(errs.String()), "\n") > 0 {
+			t.Errorf("perch %s complains in more than a line: %s", line, &errs)
+		}
+	}
+}
+
+func FuzzConfig(f *testing.F) {
+	sample, err := os.ReadFile("../../packaging/perch.yaml")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(sample, "PERCH_NAME=x")
+	f.Add([]byte("robots: {idle: 1s}\nbrains: [{kind: reflex}]"), "PERCH_LISTEN_0=:1")
+	path := filepath.Join(f.TempDir(), "perch.yaml")
+	f.Fuzz(func(t *testing.T, text []byte, variable string) {
+		if strings.Contains(string(text), "sentences") || strings.Contains(variable, "SENTENCES") {
+			return // it names files, and the fuzzer would name odd ones
+		}
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := loadConfig(path, []string{variable}); err != nil && err.Error() == "" {
+			t.Error("an error without words")
+		}
+	})
+}

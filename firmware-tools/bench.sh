@@ -1,0 +1,18 @@
+#!/bin/sh
+# Prints every figure the appliance is held to, and the benchmarks of the
+# parts. With BASE=FILE, an earlier output, it compares the two by benchstat.
+set -eu
+
+out=$(mktemp)
+trap 'rm -f "$out"' EXIT
+export PERCH_BINARY="$PWD/bin/perch"
+
+echo "== the appliance as people run it"
+go test -run '^$' -bench 'Start|Memory' -benchtime 20x ./cmd/perch | tee -a "$out"
+echo "== ten robots, ten turns each, a scripted recognizer"
+go test -run '^$' -bench Talk -benchtime 1x -timeout 20m ./cmd/perch | tee -a "$out"
+echo "== the parts"
+go test -run '^$' -bench . -benchtime 0.5s ./device/... ./event ./store ./voice ./gateway/socket ./agent/reflex | tee -a "$out"
+if [ -n "${BASE:-}" ]; then
+	go run "$BENCHSTAT" "$BASE" "$out"
+fi

@@ -1,0 +1,152 @@
+package door_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"perch/gateway/door"
+)
+
+// try sends a token from an address.
+func try(k *door.Key, address, header, value string) error {
+	r := request(http.MethodGet, "/")
+	r.RemoteAddr = address
+	if header != "" {
+		r.Header.Set(header, value)
+	}
+	return k.Check(r)
+}
+
+const secret = "s3cret-of-the-house"
+
+func TestKey(t *testing.T) {
+	for name, c := range map[string]struct {
+		header, value string
+		status        int // 0 opens
+	}{
+		"bearer":               {"Authorization", "Bearer " + secret, 0},
+		"bearer in lower case": {"Authorization", "bearer " + secret, 0}, // RFC 9110 section 11.1
+		"its own header":       {"X-Admin-Token", secret, 0},
+		"nothing":              {"", "", 401},
+		"an empty bearer":      {"Authorization", "Bearer ", 401},
+		"no scheme":            {"Authorization", secret, 401},
+		"basic":                {"Authorization", "Basic " + secret, 401},
+		"wrong":                {"Authorization", "Bearer wrong", 401},
+		"half":                 {"Authorization", "Bearer " + secret[:5], 401},
+		"more":                 {"Authorization", "Bearer " + secret + "x", 401},
+		"in capitals":          {"Authorization", "Bearer " + strings.ToUpper(secret), 401},
+		"another header":       {"X-Token", secret, 401},
+		"bearer in its header": {"X-Admin-Token", "Bearer " + secret, 401},
+		"endless":              {"Authorization", "Bearer " + strings.Repeat("x", 1<<20), 401},
+	} {
+		k := door.NewKey(secret, "/var/lib/perch/admin-token", "X-Admin-Token")
+		err := try(k, "192.168.1.5:1", c.header, c.value)
+		if (err == nil) != (c.status == 0) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err == nil {
+			continue
+		}
+		if code, status := refused(t, err); code != "wrong_key" || status != c.status || !strings.Contains(err.Error(), "/var/lib/perch/admin-token") {
+			t.Errorf("%s: %d %s %v", name, status, code, err)
+		}
+		if strings.Contains(err.Error(), secret) {
+			t.Errorf("%s: the answer holds the secret", name)
+		}
+	}
+}
+
+func TestKeyWithoutAHeaderOfItsOwn(t *testing.T) {
+	k := door.NewKey(secret, "skins.key", "")
+	if err := try(k, "192.168.1.5:1", "X-Admin-Token", secret); err == nil {
+		t.Error("the admin's header opens a door that does not have it")
+	}
+	if err := try(k, "192.168.1.5:1", "Authorization", "Bearer "+secret); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestNoKeySet: a door without a key is closed, to an empty token too.
+func TestNoKeySet(t *testing.T) {
+	k := door.NewKey("", "skins.key", "X-Admin-Token")
+	for _, header := range []string{"", "Authorization", "X-Admin-Token"} {
+		code, status := refused(t, try(k, "192.168.1.5:1", header, "Bearer "))
+		if err := try(k, "127.0.0.1:1", header, ""); code != "no_key_set" || status != http.StatusForbidden || !strings.Contains(err.Error(), "skins.key") {
+			t.Errorf("%q: %d %s %v", header, status, code, err)
+		}
+	}
+}
+
+func TestTooManyTries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := door.NewKey(secret, "skins.key", "")
+		status := func(address, token string) int {
+			err := try(k, address, "Authorization", "Bearer "+token)
+			if err == nil {
+				return http.StatusOK
+			}
+			_, status := refused(t, err)
+			return status
+		}
+		for n := range 10 {
+			if got := status(fmt.Sprintf("192.168.1.66:%d", n+1), "guess"); got != http.StatusUnauthorized {
+				t.Fatalf("try %d: %d", n+1, got)
+			}
+		}
+		if got := status("192.168.1.66:99", "guess"); got != http.StatusTooManyRequests {
+			t.Errorf("the eleventh try: %d", got)
+		}
+		if got := status("192.168.1.66:99", secret); got != http.StatusTooManyRequests {
+			t.Errorf("the right key among guesses: %d; guessing on would pay", got)
+		}
+		if got := status("[::ffff:192.168.1.66]:1", "guess"); got != http.StatusTooManyRequests {
+			t.Errorf("the same address in IPv6: %d", got)
+		}
+		for _, other := range []string{"192.168.1.5:1", "[2001:db8::1]:1", "@"} {
+			if got := status(other, secret); got != http.StatusOK {
+				t.Errorf("the right key from %s: %d", other, got)
+			}
+		}
+		time.Sleep(5 * time.Second)
+		if got := status("192.168.1.66:1", "guess"); got != http.StatusTooManyRequests {
+			t.Errorf("after 5 s: %d", got)
+		}
+		time.Sleep(time.Second + time.Millisecond)
+		if got := status("192.168.1.66:1", "guess"); got != http.StatusUnauthorized {
+			t.Errorf("after 6 s: %d", got)
+		}
+		if got := status("192.168.1.66:1", "guess"); got != http.StatusTooManyRequests {
+			t.Errorf("after one more: %d", got)
+		}
+		time.Sleep(time.Minute)
+		if got := status("192.168.1.66:1", secret); got != http.StatusOK {
+			t.Errorf("the right key after a minute: %d", got)
+		}
+	})
+}
+
+// TestTheRightKeyIsNoTry: a dashboard that polls is never locked out.
+func TestTheRightKeyIsNoTry(t *testing.T) {
+	k := door.NewKey(secret, "skins.key", "")
+	for n := range 100 {
+		if err := try(k, "192.168.1.5:1", "Authorization", "Bearer "+secret); err != nil {
+			t.Fatalf("request %d: %v", n, err)
+		}
+	}
+}
+
+// TestManyAddressesAreForgotten: who invents addresses fills no memory, and
+// locks nobody out.
+func TestManyAddressesAreForgotten(t *testing.T) {
+	k := door.NewKey(secret, "skins.key", "")
+	for n := range 3000 {
+		_ = try(k, fmt.Sprintf("[2001:db8::%x]:1", n+1), "Authorization", "Bearer guess")
+	}
+	if err := try(k, "[2001:db8::1]:1", "Authorization", "Bearer "+secret); err != nil {
+		t.Error(err)
+	}
+}

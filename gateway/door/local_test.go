@@ -1,0 +1,69 @@
+package door_test
+
+import (
+	"net/http"
+	"testing"
+
+	"perch/gateway/door"
+)
+
+func TestLocal(t *testing.T) {
+	for _, c := range []struct {
+		name, peer, host string
+		header           http.Header
+		may              bool
+	}{
+		{"IPv4", "127.0.0.1:4000", "127.0.0.1:8004", nil, true},
+		{"another loopback address", "127.0.0.9:4000", "127.1.2.3:8004", nil, true},
+		{"IPv6", "[::1]:4000", "[::1]:8004", nil, true},
+		{"IPv4 in IPv6", "[::ffff:127.0.0.1]:4000", "127.0.0.1:8004", nil, true},
+		{"localhost", "127.0.0.1:4000", "localhost:8004", nil, true},
+		{"localhost in capitals", "127.0.0.1:4000", "LOCALHOST.:8004", nil, true},
+		{"without port", "127.0.0.1:4000", "127.0.0.1", nil, true},
+		{"other headers", "127.0.0.1:4000", "127.0.0.1", http.Header{"User-Agent": {"curl"}, "X-Token": {"x"}}, true},
+
+		{"another machine", "192.168.1.5:4000", "127.0.0.1:8004", nil, false},
+		{"another machine in IPv6", "[fe80::1%eth0]:4000", "[::1]:8004", nil, false},
+		{"this machine by its own address", "192.168.1.9:4000", "192.168.1.9:8004", nil, false},
+		{"a mapped machine", "[::ffff:192.168.1.5]:4000", "127.0.0.1:8004", nil, false},
+		{"a unix socket", "@", "127.0.0.1:8004", nil, false},
+		{"a unix socket without a name", "", "localhost", nil, false},
+		{"no address", "localhost:4000", "localhost", nil, false},
+		{"a name of the house", "127.0.0.1:4000", "perch.local:8004", nil, false},
+		{"a rebound name", "127.0.0.1:4000", "evil.example:8004", nil, false},
+		{"almost localhost", "127.0.0.1:4000", "localhost.evil.example", nil, false},
+		{"a name for a port", "127.0.0.1:4000", "localhost:evil.example", nil, false},
+		{"user and password", "127.0.0.1:4000", "localhost:x@evil.example", nil, false},
+		{"half an address", "127.0.0.1:4000", "127.1", nil, false},
+		{"a number", "127.0.0.1:4000", "2130706433", nil, false},
+		{"everywhere", "127.0.0.1:4000", "0.0.0.0:8004", nil, false},
+		{"no Host", "127.0.0.1:4000", "", nil, false},
+
+		{"a web page", "127.0.0.1:4000", "127.0.0.1", http.Header{"Origin": {"http://127.0.0.1:8004"}}, false},
+		{"a page of a file", "127.0.0.1:4000", "127.0.0.1", http.Header{"Origin": {"null"}}, false},
+		{"two origins", "127.0.0.1:4000", "127.0.0.1", http.Header{"Origin": {"", "https://evil.example"}}, false},
+		{"Forwarded", "127.0.0.1:4000", "127.0.0.1", http.Header{"Forwarded": {"for=192.168.1.5"}}, false},
+		{"X-Forwarded-For", "127.0.0.1:4000", "127.0.0.1", http.Header{"X-Forwarded-For": {"127.0.0.1"}}, false},
+		{"X-Forwarded-For, emptied", "127.0.0.1:4000", "127.0.0.1", http.Header{"X-Forwarded-For": {""}}, false},
+		{"X-Forwarded-Host", "127.0.0.1:4000", "127.0.0.1", http.Header{"X-Forwarded-Host": {"perch"}}, false},
+		{"X-Forwarded-Proto", "127.0.0.1:4000", "127.0.0.1", http.Header{"X-Forwarded-Proto": {"https"}}, false},
+		{"X-Real-IP", "127.0.0.1:4000", "127.0.0.1", http.Header{"X-Real-Ip": {"192.168.1.5"}}, false},
+		{"Via", "127.0.0.1:4000", "127.0.0.1", http.Header{"Via": {"1.1 proxy"}}, false},
+	} {
+		r := request(http.MethodGet, "/")
+		r.RemoteAddr, r.Host = c.peer, c.host
+		for name, values := range c.header {
+			r.Header[name] = values
+		}
+		err := door.Local(r)
+		if (err == nil) != c.may {
+			t.Errorf("%s: %v, want allowed %t", c.name, err, c.may)
+		}
+		if err == nil {
+			continue
+		}
+		if code, status := refused(t, err); code != "not_local" || status != http.StatusForbidden {
+			t.Errorf("%s is refused with %d %s", c.name, status, code)
+		}
+	}
+}
