@@ -8,7 +8,7 @@ trap 'rm -f "$out"' EXIT
 export PERCH_BINARY="$PWD/bin/perch"
 
 echo "== the appliance as people run it"
-go test -run '^$' -bench 'Start|Memory' -benchtime 20x ./cmd/perch | tee -a "$out"
+go test -run '^$' -bench 'Start|Memory|Hello' -benchtime 20x ./cmd/perch | tee -a "$out"
 echo "== ten robots, ten turns each, a scripted recognizer"
 go test -run '^$' -bench Talk -benchtime 1x -timeout 20m ./cmd/perch | tee -a "$out"
 echo "== the parts"

@@ -36,6 +36,7 @@ type app struct {
 	board   *agent.Board
 	robots  *device.Registry
 	memory  *agent.Memory
+	notices *agent.Notices
 	engines *engines
 	talk    *robot.Server
 	records *robot.Records
@@ -97,7 +98,7 @@ func (a *app) build(ears voice.Recognizers) error {
 	})
 	a.ota = ota.New(ota.Options{Robots: a.robots, Bus: a.bus, Zone: zone, PublicURL: c.PublicURL, Framing: c.Robots.Framing, Log: a.log})
 	a.admin = admin.New(admin.Options{
-		Robots: a.robots, Talk: a.talk, Memory: a.memory, Board: a.board, Bus: a.bus,
+		Robots: a.robots, Talk: a.talk, Memory: a.memory, Notices: a.notices, Board: a.board, Bus: a.bus,
 		Turns: func(n int) any { return a.records.Turns(n) }, Parts: a.parts, Version: version, ID: a.id, Started: a.started,
 	})
 	if a.doors, err = openDoors(a); err != nil {
@@ -126,6 +127,7 @@ func (a *app) keep() error {
 	a.id = id
 	a.robots = device.NewRegistry(device.Key(key), device.Adoption(a.config.Adoption), store.NewTable[device.Robot](a.db, "robots"))
 	a.memory = agent.NewMemory(store.NewTable[agent.Entry](a.db, "memory"))
+	a.notices = agent.NewNotices(store.NewTable[agent.Notice](a.db, "notifications"))
 	a.records = robot.NewRecords(store.NewTable[robot.SessionRecord](a.db, "sessions"),
 		store.NewTable[robot.TurnRecord](a.db, "turns"), a.config.Robots.KeepTurns)
 	return nil
@@ -253,8 +255,11 @@ func (a *app) parts() []admin.Part {
 	return append(parts, a.mdnsPart())
 }
 
+// notAnnounced begins the note of an appliance that is not to be found.
+const notAnnounced = "not announced: "
+
 func (a *app) mdnsPart() admin.Part {
-	part := admin.Part{Name: "mdns", OK: true, Note: "not announced: " + a.silent}
+	part := admin.Part{Name: "mdns", OK: true, Note: notAnnounced + a.silent}
 	if a.mdns != nil {
 		s := a.mdns.Status()
 		part.OK = s.By != mdns.ByNobody

@@ -23,6 +23,7 @@ import (
 
 	"perch/device/xiaozhi"
 	"perch/firmware-tools/simrobot"
+	"perch/gateway/socket"
 )
 
 // asProgram, in the environment, makes the test binary the program itself, so
@@ -438,6 +439,63 @@ func TestIdentityOfRobots(t *testing.T) {
 	if status := connect("other", again); status != http.StatusUnauthorized {
 		t.Errorf("a forgotten robot: status %d", status)
 	}
+}
+
+// TestBadMessagesDisturbNothing: what cannot be read is passed over, what is
+// too big ends that session, and no other one notices.
+func TestBadMessagesDisturbNothing(t *testing.T) {
+	h := open(t, testConfig(), t.TempDir())
+	dial := func(mac string) *socket.Conn {
+		_, text := h.request(http.MethodPost, "/xiaozhi/ota/", "{}", "Device-Id", mac, "Client-Id", "c")
+		var reply struct{ WebSocket struct{ URL, Token string } }
+		if err := json.Unmarshal([]byte(text), &reply); err != nil {
+			t.Fatal(err)
+		}
+		c, err := socket.Dial(t.Context(), reply.WebSocket.URL, socket.Options{MaxMessage: 1 << 16, Header: http.Header{
+			"Device-Id": {mac}, "Client-Id": {"c"}, "Authorization": {"Bearer " + reply.WebSocket.Token}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close(socket.Normal, "") })
+		return c
+	}
+	ask := func(c *socket.Conn, text, want string) {
+		t.Helper()
+		if err := c.SendText([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		for {
+			isText, data, err := c.Receive()
+			if err != nil {
+				t.Fatalf("waiting for %s: %v", want, err)
+			}
+			if isText && strings.Contains(string(data), want) {
+				return
+			}
+		}
+	}
+	bad, other := dial("a0:b1:c2:d3:e4:f5"), dial("a0:b1:c2:d3:e4:f7")
+	ask(bad, `{"type":"hello"}`, `"hello"`)
+	ask(other, `{"type":"hello"}`, `"hello"`)
+	for _, text := range []string{`[{"type":"abort"}]`, `{"type":"abort"`, `null`, `{"type":"listen","state":[]}`, `{"type":"mcp","payload":[1]}`, `{"type":"nonsense"}`} {
+		if err := bad.SendText([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, frame := range [][]byte{{}, {1}, bytes.Repeat([]byte{0xff}, 5000)} {
+		if err := bad.SendBinary(frame); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask(bad, `{"type":"abort"}`, `"stop"`)
+	if err := bad.SendText(bytes.Repeat([]byte("x"), 70000)); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := bad.Receive(); err != io.EOF {
+		t.Errorf("after 70 000 bytes: %v", err)
+	}
+	h.eventually("the log says so", func() bool { return strings.Contains(h.log.String(), "too big") })
+	ask(other, `{"type":"abort"}`, `"stop"`)
 }
 
 // command runs a command line against the appliance's socket.

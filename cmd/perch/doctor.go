@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -106,8 +107,9 @@ func (d *examination) appliance(ctx context.Context) {
 }
 
 func (d *examination) ports() {
-	for key, addresses := range map[string][]string{"listen": d.config.Listen, "local": d.config.Local} {
-		for _, a := range addresses {
+	keys := map[string][]string{"listen": d.config.Listen, "local": d.config.Local}
+	for _, key := range []string{"listen", "local"} {
+		for _, a := range keys[key] {
 			l, err := net.Listen("tcp", a)
 			switch {
 			case err == nil && d.status != nil:
@@ -179,7 +181,7 @@ func (d *examination) engines() {
 
 // names asks for the appliance's name as a robot does.
 func (d *examination) names(ctx context.Context) {
-	if d.status == nil || !d.config.MDNS.Enabled {
+	if d.status == nil || !slices.ContainsFunc(d.status.Parts, func(p admin.Part) bool { return p.Name == "mdns" && p.OK && !strings.HasPrefix(p.Note, notAnnounced) }) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)

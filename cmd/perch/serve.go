@@ -99,6 +99,7 @@ func serve(ctx context.Context, args []string, _ io.Writer) error {
 		return err
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: c.level()}))
+	slog.SetDefault(log) // some libraries write to the standard logger
 	a, err := newApp(&c, appOptions{data: dataPath(s.data), log: log})
 	if err != nil {
 		return err

@@ -36,11 +36,17 @@ type memory interface {
 	Forget(id string) error
 }
 
+// notices are what there is to tell.
+type notices interface {
+	Open(now time.Time) []agent.Notice
+}
+
 // Options are what the door shows and acts on.
 type Options struct {
 	Robots  registry
 	Talk    talk
 	Memory  memory
+	Notices notices
 	Board   *agent.Board
 	Bus     *event.Bus
 	Turns   func(most int) any
@@ -70,7 +76,8 @@ type Status struct {
 	Version string    `json:"version"`
 	Started time.Time `json:"started"`
 	Robots  int       `json:"robots"`
-	Open    int       `json:"open"` // channels
+	Open    int       `json:"open"`          // channels
+	Notices int       `json:"notifications"` // that wait
 	Parts   []Part    `json:"parts"`
 }
 
@@ -101,7 +108,8 @@ func (d *Door) status() Status {
 			open++
 		}
 	}
-	return Status{ID: d.o.ID, Version: d.o.Version, Started: d.o.Started, Robots: len(d.o.Robots.List()), Open: open, Parts: d.o.Parts()}
+	return Status{ID: d.o.ID, Version: d.o.Version, Started: d.o.Started, Robots: len(d.o.Robots.List()), Open: open,
+		Notices: len(d.o.Notices.Open(time.Now())), Parts: d.o.Parts()}
 }
 
 func (d *Door) devices(now time.Time) []Device {

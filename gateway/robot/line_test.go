@@ -95,18 +95,6 @@ func (l *line) Close(_ int, reason string) {
 	})
 }
 
-// messages are those sent so far, audio left out.
-func (l *line) messages() (all []xiaozhi.ToRobot) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, s := range l.sent {
-		if s.message != nil {
-			all = append(all, s.message)
-		}
-	}
-	return all
-}
-
 // packets are the times at which audio was sent.
 func (l *line) packets() (all []time.Time) {
 	l.mu.Lock()
