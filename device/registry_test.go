@@ -180,6 +180,11 @@ func TestAdmitRefuses(t *testing.T) {
 			t.Errorf("%s: %+v (%v)", name, robot, err)
 		}
 	}
+	r = device.NewRegistry(key, device.AdoptAsk, newTable())
+	visit(t, r, from(robotA, ""), noon)
+	if _, err := r.Admit(robotA, device.NewClient(""), key.Token(robotA, device.NewClient(""), 0)); !errors.Is(err, device.ErrToken) {
+		t.Errorf("one that waits for its owner: %v", err)
+	}
 }
 
 // TestStrangeClientSurvivesARestart: what is kept as JSON must come back as

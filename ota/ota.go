@@ -6,6 +6,7 @@
 package ota
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -158,8 +159,8 @@ func (s *Service) read(r Request) (device.CheckIn, error) {
 	board, version, _ := strings.Cut(r.UserAgent, "/")
 	return device.CheckIn{
 		ID: id, Client: device.NewClient(r.ClientID), BaseURL: base, Address: r.Address,
-		Board: clip(or(body.Board.Name, board)), Firmware: clip(or(body.Application.Version, version)),
-		Language: clip(or(r.Language, body.Language)),
+		Board: clip(cmp.Or(body.Board.Name, board)), Firmware: clip(cmp.Or(body.Application.Version, version)),
+		Language: clip(cmp.Or(r.Language, body.Language)),
 	}, nil
 }
 
@@ -211,13 +212,6 @@ func parseBody(text []byte) told {
 // clip bounds what a stranger has us remember.
 func clip(s string) string {
 	return strings.ToValidUTF8(s[:min(len(s), 100)], "")
-}
-
-func or(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 // Activate reports whether a robot that shows a code has been adopted.

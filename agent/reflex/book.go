@@ -6,6 +6,7 @@ package reflex
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"errors"
 	"fmt"
@@ -126,10 +127,10 @@ func (b *Book) add(name string, text []byte) error {
 	if err := d.Decode(&f); err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	b.language = or(f.Language, b.language)
-	b.numbers = or(f.Numbers, b.numbers)
-	b.timeFormat = or(f.Formats.Time, b.timeFormat)
-	b.dateFormat = or(f.Formats.Date, b.dateFormat)
+	b.language = cmp.Or(f.Language, b.language)
+	b.numbers = cmp.Or(f.Numbers, b.numbers)
+	b.timeFormat = cmp.Or(f.Formats.Time, b.timeFormat)
+	b.dateFormat = cmp.Or(f.Formats.Date, b.dateFormat)
 	if len(f.Weekdays) > 0 {
 		b.weekdays = f.Weekdays
 	}
@@ -141,13 +142,6 @@ func (b *Book) add(name string, text []byte) error {
 		b.addList(listName, l, source(name, l.line))
 	}
 	return b.addIntents(name, f.Intents)
-}
-
-func or(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 func source(file string, line int) string { return file + ":" + strconv.Itoa(line) }
@@ -163,7 +157,7 @@ func (b *Book) addList(name string, f fileList, source string) {
 	l.source = source
 	l.numbers = name == b.numbers
 	for i, e := range f.entries {
-		it := item{spoken: strings.ToLower(e.spoken), value: or(e.value, strings.ToLower(e.spoken))}
+		it := item{spoken: strings.ToLower(e.spoken), value: cmp.Or(e.value, strings.ToLower(e.spoken))}
 		if l.numbers {
 			it.value = itoa(i)
 		}

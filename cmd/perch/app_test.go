@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -173,7 +174,7 @@ type talker struct {
 func (h *house) robot(o simrobot.Options) *talker {
 	h.t.Helper()
 	r := &talker{}
-	o.OTA, o.MAC = h.ota(), or(o.MAC, "A0:B1:C2:D3:E4:F5")
+	o.OTA, o.MAC = h.ota(), cmp.Or(o.MAC, "A0:B1:C2:D3:E4:F5")
 	o.Observe = func(e simrobot.Happening) {
 		r.mu.Lock()
 		defer r.mu.Unlock()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -242,7 +243,7 @@ func (p *places) syntax(text string) string {
 		return fmt.Sprintf("%s:%d: %s: there is no such key", p.file, line, p.keyAt(line, m[1]))
 	}
 	if m := wrongType.FindStringSubmatch(what); m != nil {
-		what = or(m[1], "this") + " is not what belongs here"
+		what = cmp.Or(m[1], "this") + " is not what belongs here"
 	}
 	if line == 0 {
 		return fmt.Sprintf("%s: %s", p.file, what)
@@ -251,13 +252,6 @@ func (p *places) syntax(text string) string {
 		what = key + ": " + what
 	}
 	return fmt.Sprintf("%s:%d: %s", p.file, line, what)
-}
-
-func or(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 // keyAt is the longest key path on a line that ends in name.

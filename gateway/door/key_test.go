@@ -138,15 +138,3 @@ func TestTheRightKeyIsNoTry(t *testing.T) {
 		}
 	}
 }
-
-// TestManyAddressesAreForgotten: who invents addresses fills no memory, and
-// locks nobody out.
-func TestManyAddressesAreForgotten(t *testing.T) {
-	k := door.NewKey(secret, "skins.key", "")
-	for n := range 3000 {
-		_ = try(k, fmt.Sprintf("[2001:db8::%x]:1", n+1), "Authorization", "Bearer guess")
-	}
-	if err := try(k, "[2001:db8::1]:1", "Authorization", "Bearer "+secret); err != nil {
-		t.Error(err)
-	}
-}

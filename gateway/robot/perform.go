@@ -107,8 +107,11 @@ func (s *session) startUtterance() *voice.Utterance {
 
 func (s *session) finishUtterance() {
 	if s.turn != nil {
-		// Speech ended when silence began, which the end-pointer waited out.
-		s.turn.clock.begin(time.Now().Add(-s.ear.silence()))
+		ended := time.Now()
+		if s.state.mode != xiaozhi.Manual {
+			ended = ended.Add(-s.ear.silence()) // which the end-pointer waited out
+		}
+		s.turn.clock.begin(ended)
 	}
 	s.utterance.Finish()
 	s.utterance = nil

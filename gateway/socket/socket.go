@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -65,8 +67,20 @@ var ErrRefused = errors.New("refused")
 
 // Dial opens a WebSocket to url.
 func Dial(ctx context.Context, url string, o Options) (*Conn, error) {
+	stop := func() bool { return true }
 	d := websocket.Dialer{HandshakeTimeout: 10 * time.Second, ReadBufferSize: 4096, WriteBufferSize: 4096}
+	d.NetDialContext = func(within context.Context, network, address string) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(within, network, address)
+		if err == nil {
+			// In the handshake the library heeds a context's deadline, not its end.
+			stop = context.AfterFunc(ctx, func() { _ = c.Close() })
+		}
+		return c, err
+	}
 	ws, answer, err := d.DialContext(ctx, url, o.Header)
+	if !stop() {
+		return nil, fmt.Errorf("open %s: %w", url, ctx.Err())
+	}
 	if err != nil {
 		if answer != nil {
 			text, _ := io.ReadAll(io.LimitReader(answer.Body, 500))
@@ -86,7 +100,7 @@ func wrap(ws *websocket.Conn, o Options) *Conn {
 }
 
 // Receive waits for the next message. The bytes are valid until the next
-// call. Any error is final: io.EOF where the other side is gone, with or
+// call. Any error is final: io.EOF where the connection is over, with or
 // without a close frame, which is how a robot ends every talk.
 func (c *Conn) Receive() (isText bool, data []byte, err error) {
 	kind, r, err := c.ws.NextReader()
@@ -112,10 +126,11 @@ func (c *Conn) Receive() (isText bool, data []byte, err error) {
 // ended tells the errors of a socket's end apart.
 func ended(err error) error {
 	var closed *websocket.CloseError
+	var broken net.Error // a robot that had not read everything leaves with a reset
 	switch {
 	case errors.Is(err, websocket.ErrReadLimit):
 		return ErrTooBig
-	case errors.As(err, &closed), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+	case errors.As(err, &closed), errors.As(err, &broken), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return io.EOF
 	}
 	return fmt.Errorf("receive: %w", err)
@@ -139,9 +154,16 @@ func (c *Conn) send(kind int, data []byte) error {
 // from any goroutine and more than once.
 func (c *Conn) Close(code int, reason string) {
 	c.once.Do(func() {
-		frame := websocket.FormatCloseMessage(code, reason[:min(len(reason), 120)])
+		reason = strings.ToValidUTF8(reason[:min(len(reason), 120)], "") // half a letter would break the protocol
+		frame := websocket.FormatCloseMessage(code, reason)
 		// The other side may be long gone; nothing depends on this frame.
 		_ = c.ws.WriteControl(websocket.CloseMessage, frame, time.Now().Add(time.Second))
 		_ = c.ws.Close()
 	})
+}
+
+// Drop closes TCP without a close frame, as a robot ends every talk. After
+// Close it does nothing, and Close after it does nothing.
+func (c *Conn) Drop() {
+	c.once.Do(func() { _ = c.ws.Close() })
 }

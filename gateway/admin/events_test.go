@@ -1,0 +1,192 @@
+package admin_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"perch/event"
+)
+
+// message is a server-sent event as a browser has it.
+type message struct {
+	id, event string
+	data      struct {
+		Seq    uint64
+		Kind   string
+		Robot  string
+		Data   map[string]any
+		States []struct{ Robot, Session, State string }
+	}
+}
+
+// listener is a client of GET events.
+type listener struct {
+	t     testing.TB
+	lines *bufio.Scanner
+	leave context.CancelFunc
+}
+
+// listen opens a stream, which ends with the test.
+func (h *house) listen(t testing.TB, lastID string) *listener {
+	t.Helper()
+	server := httptest.NewServer(h.engine)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/api/v1/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lastID != "" {
+		r.Header.Set("Last-Event-ID", lastID)
+	}
+	answer, err := server.Client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cancel()
+		_ = answer.Body.Close()
+		server.Close()
+	})
+	if kind := answer.Header.Get("Content-Type"); answer.StatusCode != 200 || kind != "text/event-stream" {
+		t.Fatalf("events: %s, %s", answer.Status, kind)
+	}
+	return &listener{t, bufio.NewScanner(answer.Body), cancel}
+}
+
+// next waits for the next event.
+func (l *listener) next() (m message) {
+	l.t.Helper()
+	for l.lines.Scan() {
+		name, value, _ := strings.Cut(l.lines.Text(), ": ")
+		switch name {
+		case "id":
+			m.id = value
+		case "event":
+			m.event = value
+		case "data":
+			if err := json.Unmarshal([]byte(value), &m.data); err != nil {
+				l.t.Fatalf("%v in %s", err, value)
+			}
+			return m
+		}
+	}
+	l.t.Fatalf("the stream ended: %v", l.lines.Err())
+	return m
+}
+
+// ends reports whether the stream ends without another event.
+func (l *listener) ends() bool {
+	for l.lines.Scan() {
+		if strings.HasPrefix(l.lines.Text(), "data:") {
+			return false
+		}
+	}
+	return l.lines.Err() == nil
+}
+
+func (h *house) id(seq int) string { return fmt.Sprintf("%s.%d", h.bus.Run(), seq) }
+
+func TestEventsBeginWithASnapshot(t *testing.T) {
+	h := newHouse(t)
+	h.publish(t, robotA, "s1", event.RobotOnline{Framing: 1})
+	h.publish(t, robotA, "s1", event.ListeningStarted{Mode: "auto"})
+	l := h.listen(t, "")
+	m := l.next()
+	if m.event != "snapshot" || m.id != h.id(2) || len(m.data.States) != 1 {
+		t.Fatalf("the first is %+v", m)
+	}
+	if s := m.data.States[0]; s.Robot != string(robotA) || s.Session != "s1" || s.State != "listening" {
+		t.Errorf("state %+v", s)
+	}
+	h.publish(t, robotA, "s1", event.Heard{Text: "hello"})
+	if m = l.next(); m.event != "heard" || m.id != h.id(3) || m.data.Kind != "heard" || m.data.Seq != 3 ||
+		m.data.Robot != string(robotA) || m.data.Data["text"] != "hello" {
+		t.Errorf("the second is %+v", m)
+	}
+}
+
+func TestEventsOfAnEmptyHouse(t *testing.T) {
+	h := newHouse(t)
+	l := h.listen(t, "")
+	if m := l.next(); m.event != "snapshot" || m.id != h.id(0) || m.data.States == nil || len(m.data.States) != 0 {
+		t.Errorf("the first is %+v, want a list without states", m)
+	}
+}
+
+func TestEventsResume(t *testing.T) {
+	h := newHouse(t)
+	for n := range 5 {
+		h.publish(t, robotA, "s1", event.Heard{Text: fmt.Sprint(n + 1)})
+	}
+	l := h.listen(t, h.id(3))
+	for _, want := range []int{4, 5} {
+		if m := l.next(); m.event != "heard" || m.id != h.id(want) || m.data.Data["text"] != fmt.Sprint(want) {
+			t.Errorf("got %+v, want event %d", m, want)
+		}
+	}
+	h.publish(t, robotA, "s1", event.Heard{Text: "6"})
+	if m := l.next(); m.id != h.id(6) {
+		t.Errorf("got %+v, want event 6", m)
+	}
+	all := h.listen(t, h.id(6)) // nothing was missed
+	h.publish(t, robotA, "s1", event.Misheard{})
+	if m := all.next(); m.event != "misheard" || m.id != h.id(7) {
+		t.Errorf("got %+v, want event 7", m)
+	}
+	if m := h.listen(t, h.id(0)).next(); m.id != h.id(1) {
+		t.Errorf("after id 0: %+v", m)
+	}
+}
+
+// TestEventsOfAnotherRun: ids of another run, and what is none, mean a
+// snapshot.
+func TestEventsOfAnotherRun(t *testing.T) {
+	h := newHouse(t)
+	h.publish(t, robotA, "s1", event.RobotOnline{Framing: 1})
+	h.publish(t, robotA, "s1", event.Heard{Text: "hello"})
+	for _, id := range []string{
+		"0123456789ab.1", h.id(3), h.bus.Run(), h.bus.Run() + ".", h.bus.Run() + ".-1", h.bus.Run() + ".1x", h.bus.Run() + ".1.1",
+		h.bus.Run() + ".99999999999999999999", "1", ".1", strings.Repeat("9", 4000),
+	} {
+		if m := h.listen(t, id).next(); m.event != "snapshot" || m.id != h.id(2) || len(m.data.States) != 1 {
+			t.Errorf("after id %.40q: %+v, want a snapshot", id, m)
+		}
+	}
+}
+
+// TestEventsMissed: who was away for longer than is kept is told so.
+func TestEventsMissed(t *testing.T) {
+	h := newHouse(t)
+	for range 5000 {
+		h.bus.Publish(robotA, "s1", event.Misheard{})
+	}
+	l := h.listen(t, h.id(1))
+	m := l.next()
+	if m.event != "missed" || m.id != h.id(1) || m.data.Data["n"] != float64(5000-4096-1) {
+		t.Errorf("the first is %+v", m)
+	}
+	if m := l.next(); m.id != h.id(5000-4096+1) {
+		t.Errorf("then comes %+v", m)
+	}
+}
+
+// TestEventsEndWithTheHouse, and that is no failure.
+func TestEventsEndWithTheHouse(t *testing.T) {
+	h := newHouse(t)
+	l := h.listen(t, "")
+	l.next()
+	h.bus.Close()
+	if !l.ends() {
+		t.Errorf("the stream goes on, or broke: %v", l.lines.Err())
+	}
+	if h.log.Len() != 0 {
+		t.Errorf("logged %s", h.log)
+	}
+}

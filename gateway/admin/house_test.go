@@ -1,0 +1,159 @@
+package admin_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"iter"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"go.uber.org/goleak"
+
+	"perch/agent"
+	"perch/device"
+	"perch/event"
+	"perch/gateway/admin"
+	"perch/gateway/door"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	robotA device.ID = "a0b1c2d3e4f5"
+	robotB device.ID = "a0b1c2d3e4f6"
+)
+
+// table keeps values in memory.
+type table[T any] map[string]T
+
+func (t table[T]) Get(key string) (T, bool, error) { v, there := t[key]; return v, there, nil }
+func (t table[T]) Put(key string, v T) error       { t[key] = v; return nil }
+func (t table[T]) PutSoon(key string, v T)         { t[key] = v }
+func (t table[T]) Delete(key string) error         { delete(t, key); return nil }
+func (t table[T]) DeleteSoon(key string)           { delete(t, key) }
+func (t table[T]) All() iter.Seq2[string, T]       { return maps.All(t) }
+
+// talk notes what robots are asked to do.
+type talk struct {
+	asked []string
+	err   error
+}
+
+func (t *talk) note(parts ...string) error {
+	t.asked = append(t.asked, strings.Join(parts, " "))
+	return t.err
+}
+
+func (t *talk) Say(_ context.Context, id device.ID, text string) error {
+	return t.note("say", string(id), text)
+}
+func (t *talk) Abort(_ context.Context, id device.ID) error { return t.note("abort", string(id)) }
+func (t *talk) Hangup(_ context.Context, id device.ID, why string) error {
+	return t.note("hangup", string(id), why)
+}
+
+// house is the admin API with the parts it has in the appliance.
+type house struct {
+	robots  *device.Registry
+	memory  *agent.Memory
+	notices *agent.Notices
+	bus     *event.Bus
+	board   *agent.Board
+	talk    *talk
+	parts   []admin.Part
+	most    int // asked of turns
+	engine  *gin.Engine
+	log     *bytes.Buffer
+}
+
+var started = time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
+
+func newHouse(t testing.TB) *house {
+	t.Helper()
+	h := &house{
+		robots:  device.NewRegistry(device.Key("key"), device.AdoptAsk, table[device.Robot]{}),
+		memory:  agent.NewMemory(table[agent.Entry]{}),
+		notices: agent.NewNotices(table[agent.Notice]{}),
+		bus:     event.NewBus(), board: agent.NewBoard(), talk: &talk{}, log: &bytes.Buffer{},
+		parts: []admin.Part{{Name: "store", OK: true, Vital: true}, {Name: "mqtt", OK: true}},
+	}
+	var folding sync.WaitGroup
+	reader := h.bus.Read()
+	folding.Go(func() {
+		if err := h.board.Run(context.Background(), reader); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(folding.Wait)
+	t.Cleanup(h.bus.Close)
+	d := admin.New(admin.Options{
+		Robots: h.robots, Talk: h.talk, Memory: h.memory, Notices: h.notices, Board: h.board, Bus: h.bus,
+		Turns:   func(most int) any { h.most = most; return []string{"a turn"} },
+		Parts:   func() []admin.Part { return h.parts },
+		Version: "1.0", ID: "perch-1", Started: started,
+	})
+	e, err := door.NewEngine(slog.New(slog.NewTextHandler(h.log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Open(e)
+	d.Routes(e)
+	h.engine = e
+	return h
+}
+
+// visit has a robot check in.
+func (h *house) visit(t testing.TB, id device.ID, client string) device.Admission {
+	t.Helper()
+	_, a, err := h.robots.CheckIn(device.CheckIn{
+		ID: id, Client: device.NewClient(client), Board: "m5stack-stack-chan", Firmware: "1.2.4",
+		Address: "192.168.1.40", BaseURL: "http://perch.local:8003",
+	}, started)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// publish publishes, and waits until the board has folded it.
+func (h *house) publish(t testing.TB, id device.ID, session string, e event.Event) {
+	t.Helper()
+	h.bus.Publish(id, session, e)
+	for give := time.Now().Add(5 * time.Second); ; {
+		if _, seq := h.board.Snapshot(); seq >= h.bus.Seq() {
+			return
+		}
+		if time.Now().After(give) {
+			t.Fatal("the board does not follow the bus")
+		}
+	}
+}
+
+// ask sends a request and returns status and body.
+func (h *house) ask(method, path, body string) (int, string) {
+	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	w := httptest.NewRecorder()
+	h.engine.ServeHTTP(w, r)
+	return w.Code, w.Body.String()
+}
+
+// get reads an answer that must be 200.
+func get[T any](t testing.TB, h *house, path string) (v T) {
+	t.Helper()
+	status, body := h.ask(http.MethodGet, path, "")
+	if status != http.StatusOK {
+		t.Fatalf("GET %s: %d %s", path, status, body)
+	}
+	if err := json.Unmarshal([]byte(body), &v); err != nil {
+		t.Fatalf("GET %s: %v in %s", path, err, body)
+	}
+	return v
+}

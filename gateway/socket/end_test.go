@@ -1,0 +1,183 @@
+package socket_test
+
+import (
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/gorilla/websocket"
+
+	"perch/gateway/socket"
+)
+
+// TestTheOtherSideIsGone: a robot ends every talk by closing TCP, and whether
+// that is a FIN or a reset depends on what it had not yet read.
+func TestTheOtherSideIsGone(t *testing.T) {
+	for name, leave := range map[string]func(*testing.T, *websocket.Conn, *net.TCPConn){
+		"without a close frame": func(t *testing.T, _ *websocket.Conn, tcp *net.TCPConn) { must(t, tcp.Close()) },
+		"with a reset": func(t *testing.T, _ *websocket.Conn, tcp *net.TCPConn) {
+			must(t, tcp.SetLinger(0))
+			must(t, tcp.Close())
+		},
+		"in the middle of a frame": func(t *testing.T, _ *websocket.Conn, tcp *net.TCPConn) {
+			_, err := tcp.Write([]byte("\x82\x8a\x00\x00\x00\x00abc"))
+			must(t, err)
+			must(t, tcp.Close())
+		},
+		"with a reset in the middle of a frame": func(t *testing.T, _ *websocket.Conn, tcp *net.TCPConn) {
+			_, err := tcp.Write([]byte("\x82\x8a\x00\x00\x00\x00abc"))
+			must(t, err)
+			must(t, tcp.SetLinger(0))
+			must(t, tcp.Close())
+		},
+		"with a close frame": func(t *testing.T, peer *websocket.Conn, _ *net.TCPConn) {
+			must(t, peer.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(1000, ""), time.Now().Add(5*time.Second)))
+		},
+		"with an empty close frame": func(t *testing.T, peer *websocket.Conn, _ *net.TCPConn) {
+			must(t, peer.WriteControl(websocket.CloseMessage, nil, time.Now().Add(5*time.Second)))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			appliance, peer, tcp := raw(t, socket.Options{MaxMessage: 100})
+			leave(t, peer, tcp)
+			if _, got, err := appliance.Receive(); err != io.EOF || got != nil {
+				t.Errorf("received %q with %v, want io.EOF", got, err)
+			}
+		})
+	}
+}
+
+func TestDropSendsNoCloseFrame(t *testing.T) {
+	appliance, peer, tcp := raw(t, socket.Options{MaxMessage: 100})
+	appliance.Drop()
+	appliance.Drop()
+	appliance.Close(socket.Normal, "too late")
+	must(t, tcp.SetReadDeadline(time.Now().Add(5*time.Second)))
+	if rest, err := io.ReadAll(peer.NetConn()); err != nil || len(rest) != 0 {
+		t.Errorf("the other side read %x (%v), want the end of TCP", rest, err)
+	}
+	if _, _, err := appliance.Receive(); err == nil {
+		t.Error("a dropped socket received")
+	}
+	if err := appliance.SendText([]byte("x")); err == nil {
+		t.Error("a dropped socket sent")
+	}
+}
+
+func TestDropEndsTheTalkAtTheOtherSide(t *testing.T) {
+	appliance, robot := pair(t, socket.Options{MaxMessage: 100})
+	robot.Drop()
+	if _, _, err := appliance.Receive(); err != io.EOF {
+		t.Errorf("received with %v", err)
+	}
+}
+
+func TestCloseTellsWhy(t *testing.T) {
+	long := strings.Repeat("é", 300)
+	for _, c := range []struct {
+		code         int
+		reason, want string
+	}{
+		{socket.Normal, "", ""},
+		{socket.GoingAway, "the appliance stops", "the appliance stops"},
+		{socket.Violation, long, long[:120]},
+		{socket.ServerError, "x" + long, "x" + long[:118]}, // never half a letter: RFC 6455 section 5.5.1
+		{socket.BadData, "a\xffb", "ab"},
+	} {
+		appliance, peer, tcp := raw(t, socket.Options{MaxMessage: 100})
+		appliance.Close(c.code, c.reason)
+		_, _, err := peer.ReadMessage()
+		var closed *websocket.CloseError
+		if !errors.As(err, &closed) || closed.Code != c.code || closed.Text != c.want || !utf8.ValidString(c.want) {
+			t.Errorf("close %d %.20q arrives as %v", c.code, c.reason, err)
+		}
+		// A robot never closes TCP itself; it waits for us to.
+		must(t, tcp.SetReadDeadline(time.Now().Add(5*time.Second)))
+		if _, err := tcp.Read(make([]byte, 1)); err != io.EOF {
+			t.Errorf("TCP is open after the close frame: %v", err)
+		}
+	}
+}
+
+func TestCloseWakesReceive(t *testing.T) {
+	for name, end := range map[string]func(*socket.Conn){
+		"Close": func(c *socket.Conn) { c.Close(socket.GoingAway, "bye") },
+		"Drop":  (*socket.Conn).Drop,
+	} {
+		appliance, robot := pair(t, socket.Options{MaxMessage: 100})
+		received := make(chan error)
+		go func() {
+			_, _, _ = appliance.Receive() // so that the next one is under way
+			_, _, err := appliance.Receive()
+			received <- err
+		}()
+		must(t, robot.SendText([]byte("x")))
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() { end(appliance) })
+		}
+		wg.Wait()
+		select {
+		case err := <-received:
+			if err == nil {
+				t.Errorf("%s: a message was received", name)
+			}
+		case <-time.After(5 * time.Second):
+			t.Fatalf("%s does not end Receive", name)
+		}
+		if _, _, err := robot.Receive(); err != io.EOF {
+			t.Errorf("%s: the other side sees %v", name, err)
+		}
+	}
+}
+
+// TestSendToOneThatDoesNotRead: a robot that has stopped reading costs no
+// more than the time that is set.
+func TestSendToOneThatDoesNotRead(t *testing.T) {
+	appliance, _, _ := raw(t, socket.Options{MaxMessage: 100, SendWithin: 50 * time.Millisecond})
+	began, frame := time.Now(), make([]byte, 1<<20)
+	var err error
+	for n := 0; err == nil && n < 1000; n++ {
+		began = time.Now()
+		err = appliance.SendBinary(frame)
+	}
+	var late net.Error
+	if took := time.Since(began); !errors.As(err, &late) || !late.Timeout() || took > 5*time.Second {
+		t.Errorf("the last send took %v and ended with %v", took, err)
+	}
+	if err := appliance.SendText([]byte("x")); err == nil {
+		t.Error("after half a frame another one was sent")
+	}
+}
+
+// TestCloseDuringASend: Close ends a send to one that does not read.
+func TestCloseDuringASend(t *testing.T) {
+	appliance, _, _ := raw(t, socket.Options{MaxMessage: 100, SendWithin: time.Hour})
+	sent := make(chan error)
+	go func() {
+		var err error
+		for err == nil {
+			err = appliance.SendBinary(make([]byte, 1<<20))
+		}
+		sent <- err
+	}()
+	closed := make(chan struct{})
+	go func() { appliance.Close(socket.GoingAway, ""); close(closed) }()
+	for _, ended := range []func() bool{
+		func() bool { <-closed; return true },
+		func() bool { return <-sent != nil },
+	} {
+		done := make(chan bool, 1)
+		go func() { done <- ended() }()
+		select {
+		case <-done:
+		case <-time.After(10 * time.Second):
+			t.Fatal("Close waits for one that does not read")
+		}
+	}
+}
