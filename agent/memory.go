@@ -153,8 +153,12 @@ func (m *Memory) Search(query string, now time.Time) []Entry {
 func (m *Memory) Forget(id string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if _, there, err := m.kept.Get(id); err != nil || !there {
-		return errors.Join(err, ErrForgotten)
+	_, there, err := m.kept.Get(id)
+	if err != nil {
+		return fmt.Errorf("forget: %w", err)
+	}
+	if !there {
+		return ErrForgotten
 	}
 	if err := m.kept.Delete(id); err != nil {
 		return fmt.Errorf("forget: %w", err)

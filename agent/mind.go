@@ -65,7 +65,9 @@ func (m *Mind) Answer(ctx context.Context, t Turn, out func(Reply) error) error 
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	m.mu.Lock()
 	t.History = slices.Clone(c.history)
+	m.mu.Unlock()
 	var failures []error
 	for _, brain := range m.brains {
 		m.bus.Publish(t.Robot, t.Session, event.ThinkingStarted{Brain: brain.Name()})

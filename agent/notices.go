@@ -127,8 +127,11 @@ func (s *Notices) Change(id, state string) (Notice, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n, there, err := s.kept.Get(id)
-	if err != nil || !there {
-		return Notice{}, errors.Join(err, ErrNoNotice)
+	if err != nil {
+		return Notice{}, fmt.Errorf("change a notification: %w", err)
+	}
+	if !there {
+		return Notice{}, ErrNoNotice
 	}
 	n.State = state
 	if state == NoticeAcknowledged || state == NoticeExpired {

@@ -84,6 +84,10 @@ func Fold(s State, e event.Envelope) State {
 	if s.Session == "" {
 		s.Robot, s.Session, s.Emotion = e.Robot, e.Session, Neutral
 	}
+	if _, closed := e.Event.(event.RobotOffline); closed {
+		// Only a robot's last session tells it, one that never said hello too.
+		return s.offline()
+	}
 	if e.Session != s.Session {
 		return s // of a session that another has replaced
 	}
@@ -106,12 +110,16 @@ func Fold(s State, e event.Envelope) State {
 		return s.ended(ev, e.At)
 	case event.Fault:
 		return s.pass(Failed, e.At.Add(failedFor))
-	case event.RobotOffline:
-		s.Online = false
-		s.running, s.Tools, s.asked = nil, 0, nil
-		if s.base != Sleeping {
-			s.base = Idle
-		}
+	}
+	return s
+}
+
+// offline is a closed channel. Who was put to sleep stays so.
+func (s State) offline() State {
+	s.Online = false
+	s.running, s.Tools, s.asked = nil, 0, nil
+	if s.base != Sleeping {
+		s.base = Idle
 	}
 	return s
 }

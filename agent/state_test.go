@@ -104,6 +104,14 @@ func TestALateEventOfAReplacedSessionChangesNothing(t *testing.T) {
 	}
 }
 
+func TestASessionThatNeverSaidHelloStillGoesOffline(t *testing.T) {
+	s := fold(agent.State{}, log(event.RobotOnline{}, event.ListeningStarted{}))
+	s = agent.Fold(s, event.Envelope{Seq: 9, At: noon, Robot: "a0b1c2d3e4f5", Session: "s2", Event: event.RobotOffline{}})
+	if s.Online || s.At(noon) != agent.Idle {
+		t.Errorf("online %v, shows %s", s.Online, s.At(noon))
+	}
+}
+
 // anEvent draws any event that a session can have.
 func anEvent(t *rapid.T) event.Event {
 	id := rapid.SampledFrom([]string{"1", "2", "3"}).Draw(t, "id")

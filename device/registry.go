@@ -61,7 +61,7 @@ func NewRegistry(key Key, adoption Adoption, kept records) *Registry {
 }
 
 // CheckIn takes note of a robot that has booted and says whether it may
-// connect. It never waits for a disk.
+// connect. It writes nothing itself: what there is to keep is kept soon.
 func (r *Registry) CheckIn(c CheckIn, now time.Time) (Robot, Admission, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

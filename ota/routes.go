@@ -9,10 +9,10 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// mostBody bounds a check-in. The firmware's are under 4 kB.
+// Limits of a check-in.
 const (
-	mostBody     = 64 << 10
-	mostDrained  = 32 << 20
+	mostBody     = 64 << 10 // bytes; the firmware's are under 4 kB
+	mostDrained  = 32 << 20 // of a body that is larger, so that its sender can read the answer
 	arriveWithin = 30 * time.Second
 )
 

@@ -137,7 +137,7 @@ func TestAnswers(t *testing.T) {
 		{"DELETE", "devices/robot", ``, 400, `"bad_robot_id"`, ""},
 		{"POST", "adopt", `{"robot":"020000000001"}`, 404, `"nothing_to_adopt"`, ""},
 		{"POST", "adopt", `{"code":"000000x"}`, 404, `"nothing_to_adopt"`, ""},
-		{"POST", "adopt", `{}`, 404, `"nothing_to_adopt"`, ""},
+		{"POST", "adopt", `{}`, 400, `"bad_body"`, ""},
 		{"POST", "adopt", `{"robot":`, 400, `"bad_body"`, ""},
 		{"POST", "adopt", huge, 413, `"body_too_large"`, ""},
 		{"DELETE", "memory/nothing", ``, 404, `"unknown_memory"`, ""},

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"strconv"
@@ -14,8 +15,12 @@ import (
 	"perch/gateway/door"
 )
 
-// mostBody bounds the bodies of this door.
-const mostBody = 64 << 10
+// mostBody bounds the bodies of this door, and mostSaid what a robot is given
+// to say at once, in bytes.
+const (
+	mostBody = 64 << 10
+	mostSaid = 4000
+)
 
 // Open mounts what anyone may ask.
 func (d *Door) Open(r gin.IRouter) {
@@ -40,10 +45,13 @@ func (d *Door) Routes(r gin.IRouter) {
 	api.DELETE("/devices/:id", d.act(func(c *gin.Context, id device.ID) error { return d.forget(c.Request.Context(), id) }))
 	api.POST("/devices/:id/say", d.act(func(c *gin.Context, id device.ID) error {
 		var b struct {
-			Text string `json:"text" binding:"required,max=4000"`
+			Text string `json:"text"`
 		}
 		if err := c.ShouldBindJSON(&b); err != nil {
 			return unreadable(err)
+		}
+		if b.Text == "" || len(b.Text) > mostSaid {
+			return &door.Fault{Word: "bad_body", Sentence: "text is needed, of at most 4000 bytes", HTTP: http.StatusBadRequest}
 		}
 		return d.o.Talk.Say(c.Request.Context(), id, b.Text)
 	}))
@@ -53,7 +61,10 @@ func (d *Door) Routes(r gin.IRouter) {
 		if err := c.ShouldBindJSON(&b); err != nil {
 			return nil, unreadable(err)
 		}
-		robot, err := d.o.Robots.Adopt(strings.TrimSpace(b.Robot + b.Code))
+		if (b.Robot == "") == (b.Code == "") {
+			return nil, &door.Fault{Word: "bad_body", Sentence: "either robot or code is needed", HTTP: http.StatusBadRequest}
+		}
+		robot, err := d.o.Robots.Adopt(strings.TrimSpace(cmp.Or(b.Robot, b.Code)))
 		return d.show(robot, time.Now()), err
 	}))
 	api.GET("/memory", answer(http.StatusOK, func(c *gin.Context) (any, error) {

@@ -104,10 +104,9 @@ func Local(r *http.Request) error {
 	if p := peer(r); !p.IsLoopback() {
 		return notLocal("it comes from another machine")
 	}
-	if host := hostOnly(r.Host); host != "localhost" {
-		if a, err := netip.ParseAddr(host); err != nil || !a.IsLoopback() {
-			return notLocal("its Host is no loopback address")
-		}
+	// A name, "localhost" too, is what somebody else's resolver makes of it.
+	if a, err := netip.ParseAddr(hostOnly(r.Host)); err != nil || !a.IsLoopback() {
+		return notLocal("its Host is no loopback address such as 127.0.0.1")
 	}
 	if len(r.Header["Origin"]) > 0 {
 		return notLocal("it comes from a web page")

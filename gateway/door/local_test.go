@@ -17,8 +17,8 @@ func TestLocal(t *testing.T) {
 		{"another loopback address", "127.0.0.9:4000", "127.1.2.3:8004", nil, true},
 		{"IPv6", "[::1]:4000", "[::1]:8004", nil, true},
 		{"IPv4 in IPv6", "[::ffff:127.0.0.1]:4000", "127.0.0.1:8004", nil, true},
-		{"localhost", "127.0.0.1:4000", "localhost:8004", nil, true},
-		{"localhost in capitals", "127.0.0.1:4000", "LOCALHOST.:8004", nil, true},
+		{"localhost", "127.0.0.1:4000", "localhost:8004", nil, false},
+		{"localhost in capitals", "127.0.0.1:4000", "LOCALHOST.:8004", nil, false},
 		{"without port", "127.0.0.1:4000", "127.0.0.1", nil, true},
 		{"other headers", "127.0.0.1:4000", "127.0.0.1", http.Header{"User-Agent": {"curl"}, "X-Token": {"x"}}, true},
 

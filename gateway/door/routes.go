@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"time"
 
 	"github.com/gin-gonic/gin"
 )
@@ -71,7 +72,17 @@ func Guard(checks ...func(*http.Request) error) gin.HandlerFunc {
 	}
 }
 
-// Limit bounds the body of a request, in bytes.
+// bodyWithin is how long the body of a request may take to arrive.
+const bodyWithin = 30 * time.Second
+
+// Limit bounds the body of a request, in bytes and in time.
 func Limit(most int64) gin.HandlerFunc {
-	return func(c *gin.Context) { c.Request.Body = http.MaxBytesReader(c.Writer, c.Request.Body, most) }
+	return func(c *gin.Context) {
+		c.Request.Body = http.MaxBytesReader(c.Writer, c.Request.Body, most)
+		if c.Request.Method != http.MethodGet {
+			// A stream that is read has none: the deadline would end it. What
+			// has no deadlines is no network.
+			_ = http.NewResponseController(c.Writer).SetReadDeadline(time.Now().Add(bodyWithin))
+		}
+	}
 }

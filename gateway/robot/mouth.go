@@ -18,11 +18,12 @@ type sharedEncoder struct {
 	owner   *turn
 }
 
-// of makes the encoder the turn's own.
-func (e *sharedEncoder) of(t *turn) turnEncoder {
+// of makes the encoder the turn's own, unless the turn was cancelled: a turn
+// is, before the next one begins.
+func (e *sharedEncoder) of(ctx context.Context, t *turn) turnEncoder {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.owner != t {
+	if e.owner != t && ctx.Err() == nil {
 		e.owner = t
 		_ = e.encoder.Reset() // an encoder that cannot be reset fails on its next frame, where it is told
 	}

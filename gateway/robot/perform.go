@@ -25,6 +25,8 @@ func (s *session) perform(ctx context.Context, e effect) {
 		s.deliver(e.payload)
 	case listenNew:
 		s.ear.reset()
+	case keepHeard:
+		s.turn.heard = e.text
 	case beginTurn:
 		s.beginTurn(ctx, e.turnStart)
 	case giveUtterance:
@@ -100,12 +102,18 @@ func (s *session) beginTurn(ctx context.Context, start turnStart) {
 // startUtterance begins to collect sound, with the moment before speech was
 // found.
 func (s *session) startUtterance() *voice.Utterance {
+	if s.utterance != nil {
+		s.utterance.Finish() // whoever waits for its end must not wait for ever
+	}
 	s.utterance = voice.NewUtterance()
 	s.ear.before(s.utterance.Write)
 	return s.utterance
 }
 
 func (s *session) finishUtterance() {
+	if s.utterance == nil {
+		return
+	}
 	if s.turn != nil {
 		ended := time.Now()
 		if s.state.mode != xiaozhi.Manual {
@@ -137,6 +145,7 @@ func (s *session) stopTurn() (speaking bool) {
 // of, such as a noise, there is nothing to tell.
 func (s *session) endTurn(e endTurn) {
 	s.writer.play(nil)
+	reboot := false
 	if e.end == event.EndFailed {
 		s.log.Warn("a turn failed", "err", e.reason)
 		s.publish(event.Fault{Part: "turn", Cause: e.reason})
@@ -146,10 +155,11 @@ func (s *session) endTurn(e endTurn) {
 			e.end = event.EndDone
 		}
 		s.publish(event.TurnEnded{End: e.end, Reason: e.reason, Stages: s.turn.clock.all()})
+		reboot = s.turn.reboot.Load()
 		s.keepTurn(e.end)
 	}
 	s.turn = nil
-	if s.rebootAfter.Swap(false) {
+	if reboot {
 		s.send(xiaozhi.Reboot{})
 	}
 }
@@ -162,6 +172,9 @@ func (s *session) keepTurn(end string) {
 	if t == nil {
 		return
 	}
+	if t.heard == "" && len(s.said) == 0 {
+		return // nothing came of it
+	}
 	now := time.Now()
 	words := strings.Join(s.said, " ")
 	if t.heard != "" {
@@ -171,6 +184,21 @@ func (s *session) keepTurn(end string) {
 		Robot: s.robot.ID, Session: s.id, At: now, Heard: t.heard, Said: words, End: end, Stages: t.clock.all(),
 	})
 }
+
+// What a robot says it sensed is kept in the bus's ring; this bounds it.
+const (
+	mostName = 200  // bytes of a name or a text
+	mostData = 4096 // bytes of data
+)
+
+func sensed(e xiaozhi.Event) event.Perceived {
+	if len(e.Data) > mostData {
+		e.Data = json.RawMessage("{}")
+	}
+	return event.Perceived{Name: clip(e.Name, mostName), Data: e.Data}
+}
+
+func clip(s string, most int) string { return strings.ToValidUTF8(s[:min(len(s), most)], "") }
 
 // perceived makes an event of a text the robot sent.
 func perceived(name, text string) event.Perceived {

@@ -127,6 +127,13 @@ func (p *playback) speak() bool {
 	return !p.cancelled
 }
 
+// silent notes that tts stop has left.
+func (p *playback) silent() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.begun = false
+}
+
 // cancel drops what is queued and reports whether the robot was left speaking.
 func (p *playback) cancel() (speaking bool) {
 	p.mu.Lock()
@@ -143,9 +150,6 @@ func (p *playback) cancel() (speaking bool) {
 func (p *playback) note(done func(*progress)) {
 	p.mu.Lock()
 	done(&p.report)
-	if p.report.paused || p.report.drained {
-		p.begun = false
-	}
 	p.mu.Unlock()
 	poke(p.reported)
 }

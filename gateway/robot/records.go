@@ -3,6 +3,7 @@ package robot
 import (
 	"fmt"
 	"iter"
+	"slices"
 	"sync"
 	"time"
 
@@ -82,6 +83,9 @@ func (r *Records) key(at time.Time) string {
 }
 
 func (r *Records) opened(s SessionRecord) {
+	if r.most == 0 {
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	key := r.key(s.Opened)
@@ -93,11 +97,14 @@ func (r *Records) opened(s SessionRecord) {
 func (r *Records) closed(id, why, mode string, turns int, at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s := r.open[id]
-	s.Closed, s.Why, s.Mode, s.Turns = at, why, mode, turns
-	r.sessions.PutSoon(r.keys[id], s)
+	s, key := r.open[id], r.keys[id]
 	delete(r.open, id)
 	delete(r.keys, id)
+	if !slices.Contains(r.sessKeys, key) {
+		return // so many have come since that it is no longer kept
+	}
+	s.Closed, s.Why, s.Mode, s.Turns = at, why, mode, turns
+	r.sessions.PutSoon(key, s)
 }
 
 func (r *Records) turn(t TurnRecord) {

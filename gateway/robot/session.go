@@ -39,9 +39,8 @@ type session struct {
 	toolbox *toolbox
 	encoder sharedEncoder
 
-	muted       atomic.Bool
-	rebootAfter atomic.Bool
-	replaced    atomic.Bool // another session of the robot has taken its place
+	muted    atomic.Bool
+	replaced atomic.Bool // another session of the robot has taken its place
 
 	// Of the loop.
 	state     state
@@ -93,6 +92,7 @@ func newSession(o *Options, t transport, robot device.Robot, f xiaozhi.Framing, 
 const (
 	helloWithin  = 10 * time.Second
 	stalledAfter = 1200 * time.Millisecond // without a packet, an utterance is over
+	lastWords    = time.Second             // for what is queued when a session ends
 )
 
 // run holds the session until it ends, and returns why it did.
@@ -105,8 +105,11 @@ func (s *session) run(ctx context.Context) string {
 		s.read()
 	})
 	writeCtx, stopWriting := context.WithCancel(context.WithoutCancel(ctx))
-	writeEnded := make(chan error, 1)
-	wg.Go(func() { writeEnded <- s.writer.run(writeCtx) })
+	writeEnded, wrote := make(chan error, 1), make(chan struct{})
+	wg.Go(func() {
+		defer close(wrote)
+		writeEnded <- s.writer.run(writeCtx)
+	})
 
 	s.loop(ctx, writeEnded)
 
@@ -114,8 +117,15 @@ func (s *session) run(ctx context.Context) string {
 	s.stopTurn()
 	s.writer.play(nil)
 	stopWriting()
-	s.turns.Wait()
+	// What waits to be said at once still leaves, unless the robot does not read.
+	last := time.NewTimer(lastWords)
+	select {
+	case <-wrote:
+	case <-last.C:
+	}
+	last.Stop()
 	s.transport.Close(socket.Normal, s.closedWhy)
+	s.turns.Wait()
 	for range s.incoming { // let read see that the transport is closed
 	}
 	wg.Wait()
@@ -127,7 +137,7 @@ func (s *session) read() {
 	// Frames in the channel keep the memory their audio was copied to, so
 	// there is one more buffer than can wait, one being handled, one filling.
 	var buffers [incomingFrames + 2][]byte
-	for n := 0; ; n = (n + 1) % len(buffers) {
+	for n := 0; ; {
 		text, audio, isText, err := s.transport.Receive()
 		if err != nil {
 			if errors.Is(err, socket.ErrTooBig) {
@@ -139,6 +149,7 @@ func (s *session) read() {
 			buffers[n] = append(buffers[n][:0], audio.Opus...)
 			audio.Opus = buffers[n]
 			s.incoming <- frame{audio: audio}
+			n = (n + 1) % len(buffers)
 			continue
 		}
 		m, err := xiaozhi.ParseFromRobot(text)

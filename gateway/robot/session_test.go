@@ -607,6 +607,7 @@ func TestARobotThatDoesNotRead(t *testing.T) {
 		for range nowLane + 2 {
 			k.say(xiaozhi.Abort{})
 		}
+		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		if !isClosed(k.line) || k.line.reason != "too slow" {
 			t.Errorf("the channel is open: %q", k.line.reason)

@@ -12,11 +12,13 @@ type stages struct {
 	marks map[string]int64 // milliseconds
 }
 
-// begin sets the zero of the clock.
+// begin sets the zero of the clock, once.
 func (s *stages) begin(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.from = now
+	if s.from.IsZero() {
+		s.from = now
+	}
 }
 
 // mark notes when a stage was first reached.

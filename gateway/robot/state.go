@@ -37,6 +37,8 @@ type state struct {
 	reason     string
 	refused    int  // utterances refused since the last that was understood
 	asking     bool // the turn waits for an answer
+	question   string
+	resumes    bool // the robot will say by itself that it listens again
 	toSay      []string
 	askedUntil time.Time
 
@@ -68,9 +70,9 @@ type (
 
 	heard    struct{ text string } // by the turn's recognizer
 	misheard struct{}
-	askedFor struct{ id, text string }    // by the turn's brain
-	replied  struct{ id string }          // the question has its answer
-	finished struct{ end, reason string } // no end: nothing came of it, as with a noise
+	askedFor struct{ id, text string }       // by the turn's brain
+	replied  struct{ outcome agent.Outcome } // the question has its answer
+	finished struct{ end, reason string }    // no end: nothing came of it, as with a noise
 
 	played struct{ progress } // by the writer
 
@@ -107,6 +109,7 @@ type (
 	welcome   struct{ hello xiaozhi.Hello } // answer it, and ask for the tools
 	deliver   struct{ payload []byte }      // an MCP response
 	listenNew struct{}                      // forget sound and speech so far
+	keepHeard struct{ text string }         // as what the turn answers
 
 	beginTurn       struct{ turnStart }
 	giveUtterance   struct{} // to the turn that asks
@@ -134,6 +137,7 @@ func (publish) effect()         {}
 func (welcome) effect()         {}
 func (deliver) effect()         {}
 func (listenNew) effect()       {}
+func (keepHeard) effect()       {}
 func (beginTurn) effect()       {}
 func (giveUtterance) effect()   {}
 func (finishUtterance) effect() {}

@@ -37,11 +37,12 @@ func step(st state, now time.Time, in input) (state, []effect) {
 	case misheard:
 		s.misheard()
 	case askedFor:
-		s.asking, s.askedUntil = true, time.Time{}
+		s.asking, s.question, s.askedUntil = true, in.id, time.Time{}
 		s.do(publish{event.Asked{ID: in.id, Text: in.text}})
 	case replied:
-		s.asking, s.askedUntil, s.phase = false, time.Time{}, thinking
-		s.do(publish{event.Answered{ID: in.id}})
+		s.leaveHearing()
+		s.answered(in.outcome)
+		s.phase = thinking
 	case finished:
 		s.turnDone, s.end, s.reason = true, in.end, in.reason
 		s.maybeEnd()
@@ -50,8 +51,10 @@ func step(st state, now time.Time, in input) (state, []effect) {
 	case tell:
 		s.tell(in.text)
 	case hear:
-		s.interrupt(false)
-		s.begin(turnStart{text: in.text})
+		if s.phase != greeting {
+			s.interrupt(false)
+			s.begin(turnStart{text: in.text})
+		}
 	case silent:
 		s.interrupt(true)
 	case hangUp:
@@ -79,7 +82,7 @@ func (s *stepper) said(m xiaozhi.FromRobot) {
 	case xiaozhi.ListenStop:
 		s.listenStop()
 	case xiaozhi.ListenDetect:
-		s.do(publish{perceived("wake_word", m.Text)})
+		s.do(publish{perceived("wake_word", clip(m.Text, mostName))})
 	case xiaozhi.Abort:
 		// Answered whatever the state: the robot stays in speaking until then.
 		s.interrupt(true)
@@ -87,19 +90,27 @@ func (s *stepper) said(m xiaozhi.FromRobot) {
 		s.do(deliver{m.Payload})
 	case xiaozhi.Event:
 		s.sensing = true
-		s.do(publish{event.Perceived{Name: m.Name, Data: m.Data}})
+		s.do(publish{sensed(m)})
 		if s.asking && m.Name == "head_pet_started" {
 			s.do(answerAsk{agent.Answer{Outcome: agent.AnswerTouch}})
 		}
 	}
 }
 
-// listenStart opens the microphone. In the middle of our speech it is a
-// barge-in: somebody pushed to talk.
+// listenStart opens the microphone. In the middle of a turn it is a barge-in:
+// somebody pushed to talk. But in auto mode it also is what the robot says
+// after every tts stop, and then interrupts nothing that has begun since.
 func (s *stepper) listenStart(mode xiaozhi.Mode) {
+	resumed := s.resumes && mode != xiaozhi.Manual
+	s.resumes = false
+	if s.turn && !s.asking && resumed {
+		s.mode, s.listening = mode, true
+		return
+	}
 	if s.turn && !s.asking {
 		s.interrupt(false)
 	}
+	s.leaveHearing()
 	s.mode, s.listening, s.phase = mode, true, ready
 	s.do(listenNew{}, publish{event.ListeningStarted{Mode: string(mode)}})
 	if mode == xiaozhi.Manual {
@@ -141,6 +152,9 @@ func (s *stepper) utteranceOver() {
 
 func (s *stepper) heard(text string) {
 	s.refused, s.understood = 0, s.now
+	if !s.asking {
+		s.do(keepHeard{text})
+	}
 	s.do(send{xiaozhi.STT{Text: text}}, publish{event.Heard{Text: text}})
 }
 
@@ -150,7 +164,7 @@ func (s *stepper) heard(text string) {
 func (s *stepper) misheard() {
 	s.refused++
 	s.do(send{xiaozhi.STT{Text: "…"}}, publish{event.Misheard{}})
-	if s.asking {
+	if s.asking && s.phase != hearing { // or the next answer is being spoken already
 		s.again()
 	}
 }
@@ -179,9 +193,35 @@ func (s *stepper) interrupt(abort bool) {
 		}
 		return
 	}
+	s.stopped()
+	s.answered(agent.AnswerClosed)
 	s.do(cancelTurn{abort}, publish{event.TurnEnded{End: event.EndCancelled}})
-	s.turn, s.asking, s.askedUntil = false, false, time.Time{}
+	s.turn = false
 	s.rest()
+}
+
+// stopped notes that a tts stop ends the robot's speech. Outside push to talk
+// it then says by itself that it listens again, once it has played all.
+func (s *stepper) stopped() {
+	if s.phase == speaking && s.mode != xiaozhi.Manual && s.mode != xiaozhi.Realtime {
+		s.resumes = true
+	}
+}
+
+// answered ends a question, however it ended.
+func (s *stepper) answered(outcome agent.Outcome) {
+	if s.asking {
+		s.do(publish{event.Answered{ID: s.question, Answer: string(outcome)}})
+	}
+	s.asking, s.question, s.askedUntil = false, "", time.Time{}
+}
+
+// leaveHearing finishes an utterance that something else has come before, so
+// that whoever recognizes it does not wait for ever.
+func (s *stepper) leaveHearing() {
+	if s.phase == hearing {
+		s.do(finishUtterance{})
+	}
 }
 
 // rest is after a turn: in auto mode the robot says when it listens again, in
@@ -199,6 +239,7 @@ func (s *stepper) played(p progress) {
 		return
 	}
 	if p.started {
+		s.leaveHearing()
 		s.phase = speaking
 		if s.mode != xiaozhi.Realtime {
 			s.listening = false // the robot has closed its microphone
@@ -211,7 +252,9 @@ func (s *stepper) played(p progress) {
 		s.do(publish{event.Said{Text: text}})
 	}
 	if p.paused {
-		s.phase = quiet
+		s.leaveHearing()
+		s.stopped()
+		s.again() // in realtime the microphone is open, and nothing more will say so
 		if s.asking {
 			s.askedUntil = s.now.Add(p.askFor)
 		}
@@ -228,7 +271,10 @@ func (s *stepper) maybeEnd() {
 		return
 	}
 	spoke := s.phase == speaking
-	s.turn, s.asking = false, false
+	s.leaveHearing()
+	s.stopped()
+	s.answered(agent.AnswerClosed)
+	s.turn = false
 	s.do(endTurn{s.end, s.reason})
 	if spoke && s.refused == 0 {
 		s.understood = s.now // people get their time to answer after we have spoken
@@ -268,6 +314,7 @@ func (s *stepper) sayWaiting() {
 
 func (s *stepper) close(why string) {
 	if s.turn {
+		s.answered(agent.AnswerClosed)
 		s.do(cancelTurn{}, publish{event.TurnEnded{End: event.EndCancelled}})
 	}
 	s.phase, s.turn = closing, false
@@ -283,6 +330,9 @@ func (s *stepper) tick() {
 		s.utteranceOver()
 	case s.asking && !s.askedUntil.IsZero() && !s.now.Before(s.askedUntil):
 		s.askedUntil = time.Time{}
+		if s.phase == hearing {
+			s.utteranceOver() // too late, but whoever listens to it must end
+		}
 		s.do(answerAsk{agent.Answer{Outcome: agent.AnswerExpired}})
 	case s.idles() && passed(s.now, s.understood, s.idle):
 		s.close("idle")

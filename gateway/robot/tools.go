@@ -89,7 +89,7 @@ func (b *toolbox) deliver(payload json.RawMessage) (listed []device.Tool, err er
 		return nil, err
 	}
 	b.mu.Lock()
-	if r.ID == b.listing {
+	if b.listing != 0 && r.ID == b.listing {
 		next, listed, err := b.listed(r)
 		b.mu.Unlock()
 		if next != nil {
@@ -118,7 +118,12 @@ func (b *toolbox) listed(r xiaozhi.Response) (next *xiaozhi.Request, listed []de
 	if err := json.Unmarshal(r.Result, &page); err != nil {
 		return nil, nil, fmt.Errorf("tools/list: %w", err)
 	}
-	b.fresh = append(b.fresh, page.Tools...)
+	for _, t := range page.Tools {
+		if len(b.fresh) < mostTools && len(t.Name) <= mostName {
+			t.Description = clip(t.Description, mostData)
+			b.fresh = append(b.fresh, t)
+		}
+	}
 	if page.NextCursor != "" && b.pages < mostPages && len(b.fresh) < mostTools {
 		request := b.page(page.NextCursor)
 		return &request, nil, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"perch/agent"
@@ -23,9 +24,10 @@ type turn struct {
 	answers    chan agent.Answer     // of a question, from the loop
 	cancel     context.CancelFunc
 
-	clock stages
-	heard string
-	end   agent.End
+	clock  stages
+	end    agent.End
+	reboot atomic.Bool // the robot, once the answer was spoken
+	heard  string      // the loop's
 }
 
 // newTurn is called by the loop.
@@ -39,7 +41,7 @@ func newTurn(s *session, start turnStart, cancel context.CancelFunc) *turn {
 // run is the turn's goroutine.
 func (t *turn) run(ctx context.Context, u *voice.Utterance) {
 	end, reason := t.perform(ctx, u)
-	if err := t.flush(ctx); err != nil || ctx.Err() != nil {
+	if ctx.Err() != nil || t.flush(ctx) != nil {
 		return // cancelled: the loop has said so already
 	}
 	// The end of the playback is queued before the loop hears of the turn's
@@ -67,33 +69,37 @@ func (t *turn) post(ctx context.Context, in input) {
 
 // perform does the turn and says how it ended: "" where nothing came of it.
 func (t *turn) perform(ctx context.Context, u *voice.Utterance) (end, reason string) {
-	var err error
-	switch {
-	case t.start.say != "":
-		err = t.speak(ctx, t.start.say)
-	case t.start.utterance:
-		var text string
+	text, err := t.start.text, error(nil)
+	if t.start.utterance {
 		text, err = t.listen(ctx, u)
-		if err != nil || text == "" {
-			break
-		}
-		t.heard = text
-		t.post(ctx, heard{text})
-		err = t.think(ctx)
+	}
+	switch {
+	case err != nil:
+	case t.start.say != "":
+		err = t.speakAll(ctx, t.start.say)
+	case text == "":
+		return "", ""
 	default:
-		t.heard = t.start.text
-		t.post(ctx, heard{t.start.text})
-		err = t.think(ctx)
+		t.post(ctx, heard{text})
+		err = t.think(ctx, text)
 	}
 	switch {
 	case ctx.Err() != nil:
 		return event.EndCancelled, ""
 	case err != nil:
 		return event.EndFailed, err.Error()
-	case t.start.utterance && t.heard == "":
-		return "", ""
 	}
 	return string(t.end), ""
+}
+
+// speakAll speaks a text sentence by sentence.
+func (t *turn) speakAll(ctx context.Context, text string) error {
+	for _, sentence := range agent.Sentences(text) {
+		if err := t.speak(ctx, sentence); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // listen has an utterance recognized while it is spoken. It answers a refused
@@ -122,11 +128,11 @@ func (t *turn) listen(ctx context.Context, u *voice.Utterance) (string, error) {
 }
 
 // think has the mind answer, and says so where it cannot.
-func (t *turn) think(ctx context.Context) error {
+func (t *turn) think(ctx context.Context, text string) error {
 	s := t.session
 	err := s.Mind.Answer(ctx, agent.Turn{
-		Conversation: string(s.robot.ID), Robot: s.robot.ID, Session: s.id, Text: t.heard,
-		Now: time.Now().In(s.Zone), Language: s.Speech.Language, Body: body{s},
+		Conversation: string(s.robot.ID), Robot: s.robot.ID, Session: s.id, Text: text,
+		Now: time.Now().In(s.Zone), Language: s.Speech.Language, Body: body{s, t},
 	}, func(r agent.Reply) error { return t.take(ctx, r) })
 	if err != nil && ctx.Err() == nil {
 		t.sayPhrase(ctx, "failed")
@@ -155,7 +161,7 @@ func (t *turn) speak(ctx context.Context, text string) error {
 	if err := t.playback.add(ctx, item{sentence: &text}); err != nil {
 		return err
 	}
-	encoder := t.session.encoder.of(t)
+	encoder := t.session.encoder.of(ctx, t)
 	err := t.session.Mouth.Synthesize(ctx, text, t.session.Speech, func(pcm []int16) error {
 		t.clock.mark("synthesized")
 		return encoder.encode(ctx, pcm, t.packet(ctx))
@@ -169,7 +175,7 @@ func (t *turn) speak(ctx context.Context, text string) error {
 // flush queues what is left of the speech. Between sentences that is carried
 // over instead, so that they join without a click.
 func (t *turn) flush(ctx context.Context) error {
-	return t.session.encoder.of(t).flush(ctx, t.packet(ctx))
+	return t.session.encoder.of(ctx, t).flush(ctx, t.packet(ctx))
 }
 
 func (t *turn) packet(ctx context.Context) func([]byte) error {
@@ -200,6 +206,7 @@ func (t *turn) sayPhrase(ctx context.Context, name string) {
 func (t *turn) ask(ctx context.Context, q agent.Ask) error {
 	answer := agent.Answer{Outcome: agent.AnswerClosed}
 	defer func() { q.Answer(answer) }()
+	t.forgetAnswers()
 	if err := t.speak(ctx, q.Text); err != nil {
 		return err
 	}
@@ -213,11 +220,12 @@ func (t *turn) ask(ctx context.Context, q agent.Ask) error {
 	for {
 		select {
 		case answer = <-t.answers:
-			t.post(ctx, replied{q.ID})
+			t.post(ctx, replied{answer.Outcome})
 			return nil
 		case u := <-t.utterances:
 			transcript, err := t.session.Ears.Recognize(ctx, u, t.session.Speech)
 			if err != nil {
+				t.post(ctx, replied{agent.AnswerClosed})
 				return fmt.Errorf("recognize an answer: %w", err)
 			}
 			if transcript.Refused || strings.TrimSpace(transcript.Text) == "" {
@@ -226,7 +234,7 @@ func (t *turn) ask(ctx context.Context, q agent.Ask) error {
 			}
 			answer = agent.Answer{Outcome: agent.AnswerGiven, Text: transcript.Text}
 			t.post(ctx, heard{transcript.Text})
-			t.post(ctx, replied{q.ID})
+			t.post(ctx, replied{answer.Outcome})
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()
@@ -234,8 +242,24 @@ func (t *turn) ask(ctx context.Context, q agent.Ask) error {
 	}
 }
 
+// forgetAnswers drops what came too late for the question before: a touch must
+// not answer the next one.
+func (t *turn) forgetAnswers() {
+	for {
+		select {
+		case <-t.answers:
+		case <-t.utterances:
+		default:
+			return
+		}
+	}
+}
+
 // body is the robot as a brain sees it.
-type body struct{ s *session }
+type body struct {
+	s *session
+	t *turn
+}
 
 func (b body) Tools() []device.Tool { return b.s.toolbox.Tools() }
 
@@ -245,6 +269,6 @@ func (b body) Call(ctx context.Context, name string, arguments map[string]any) (
 
 // Reboot has the robot restarted when the turn has been spoken.
 func (b body) Reboot(context.Context) error {
-	b.s.rebootAfter.Store(true)
+	b.t.reboot.Store(true)
 	return nil
 }

@@ -118,6 +118,9 @@ func (w *writer) advance(now time.Time) (wait time.Duration, news <-chan struct{
 	if p != w.playing {
 		w.playing, w.pacer, w.begun, w.waits = p, voice.Pacer{}, false, false
 	}
+	if len(w.now) > 0 {
+		return 0, nil, nil // the tts stop of the playback before leaves first
+	}
 	if p == nil {
 		return forever, nil, nil
 	}
@@ -164,12 +167,12 @@ func (w *writer) perform(p *playback, it item, now time.Time) error {
 	case it.packet != nil:
 		return w.packet(p, it.packet, now)
 	case it.pause != nil:
-		if err := w.stop(); err != nil {
+		if err := w.stop(p); err != nil {
 			return err
 		}
 		p.note(func(r *progress) { r.paused, r.askFor = true, *it.pause })
 	default:
-		if err := w.stop(); err != nil {
+		if err := w.stop(p); err != nil {
 			return err
 		}
 		p.note(func(r *progress) { r.drained = true })
@@ -189,7 +192,8 @@ func (w *writer) sentence(p *playback, text string, now time.Time) error {
 			return err
 		}
 		w.begun, w.since = true, now
-		p.note(func(r *progress) { r.started = true })
+		// A pause the loop has not looked at yet is over.
+		p.note(func(r *progress) { r.started, r.paused = true, false })
 	}
 	w.pending, w.waits = text, true
 	return w.text(xiaozhi.SentenceStart{Text: text})
@@ -218,11 +222,12 @@ func (w *writer) packet(p *playback, packet []byte, now time.Time) error {
 }
 
 // stop ends speech, where there was any.
-func (w *writer) stop() error {
+func (w *writer) stop(p *playback) error {
 	w.pacer = voice.Pacer{}
 	if !w.begun {
 		return nil
 	}
 	w.begun = false
+	p.silent()
 	return w.text(xiaozhi.TTSStop{})
 }

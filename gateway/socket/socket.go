@@ -30,7 +30,7 @@ const (
 
 // Options of a socket.
 type Options struct {
-	MaxMessage int           // bytes in a received message; more end the socket with TooBig
+	MaxMessage int           // bytes in a received message; more end the socket with TooBig; 0 is no limit
 	SendWithin time.Duration // 0 is 10 s
 	Header     http.Header   // sent by Dial
 }

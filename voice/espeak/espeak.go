@@ -62,8 +62,8 @@ func (e *Engine) Check() error {
 	return nil
 }
 
-// longest bounds the time one sentence may take; espeak-ng makes a minute of
-// speech in well under a second.
+// longest bounds the time until the program's next piece of sound; espeak-ng
+// makes a minute of speech in well under a second.
 const longest = 20 * time.Second
 
 // Synthesize implements voice.Synthesizer.
@@ -75,8 +75,10 @@ func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, o
 	if voiceName.MatchString(o.Voice) {
 		name = o.Voice
 	}
-	ctx, cancel := context.WithTimeout(ctx, longest)
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	limit := time.AfterFunc(longest, cancel)
+	defer limit.Stop()
 	cmd := exec.CommandContext(ctx, e.o.Program, "--stdin", "--stdout", "-v", name, "-s", strconv.Itoa(e.o.Speed))
 	cmd.Stdin = strings.NewReader(text)
 	cmd.WaitDelay = time.Second
@@ -89,7 +91,12 @@ func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, o
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("%w: start espeak-ng: %w", voice.ErrUnavailable, err)
 	}
-	streamed := stream(stdout, out)
+	streamed := stream(stdout, func(pcm []int16) error {
+		// The listener takes its time; that is not the program's.
+		limit.Stop()
+		defer limit.Reset(longest)
+		return out(pcm)
+	})
 	if streamed != nil {
 		cancel() // nobody reads on; it need not finish
 	}

@@ -1,0 +1,350 @@
+package robot
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"perch/agent"
+	"perch/device"
+	"perch/device/xiaozhi"
+	"perch/voice"
+)
+
+// TestTheRobotsOwnListenStart: in auto mode the robot says after every tts
+// stop that it listens again. That is no barge-in into what began since.
+func TestTheRobotsOwnListenStart(t *testing.T) {
+	talking(t, answer("It is late."), func(k *talk) {
+		k.ears.transcripts = understood("x")
+		k.listen(xiaozhi.Auto)
+		k.speak()
+		if err := k.server.Say(k.t.Context(), robotID, "One two"); err != nil {
+			t.Fatal(err)
+		}
+		for !strings.HasSuffix(k.line.story(), "tts stop, tts start, sentence One two") {
+			time.Sleep(10 * time.Millisecond)
+			synctest.Wait()
+		}
+		k.listen(xiaozhi.Auto)
+		time.Sleep(3 * time.Second)
+		k.wantStory("hello, stt x, face happy, tts start, sentence It is late., 19 packets, tts stop, " +
+			"tts start, sentence One two, 12 packets, tts stop")
+		// After that it listens, and a turn is a turn.
+		k.line.forget()
+		k.ears.transcripts = understood("y")
+		k.listen(xiaozhi.Auto)
+		k.speak()
+		time.Sleep(3 * time.Second)
+		k.wantStory("stt y, face happy, tts start, sentence It is late., 19 packets, tts stop")
+	})
+	talking(t, answer("It is late."), func(k *talk) {
+		k.ears.transcripts = understood("x")
+		k.listen(xiaozhi.Auto)
+		k.speak()
+		time.Sleep(500 * time.Millisecond) // it speaks
+		synctest.Wait()
+		k.line.forget()
+		if err := k.server.Hear(k.t.Context(), robotID, "hello"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		k.listen(xiaozhi.Auto) // brought by our tts stop
+		time.Sleep(3 * time.Second)
+		k.wantStory("tts stop, stt hello, face happy, tts start, sentence It is late., 19 packets, tts stop")
+	})
+}
+
+// TestALateTurnDoesNotTakeTheVoice: a cancelled turn that is still inside an
+// engine ends while the next one speaks.
+func TestALateTurnDoesNotTakeTheVoice(t *testing.T) {
+	talking(t, answer(strings.Repeat("word ", 20)), func(k *talk) {
+		k.ears.transcripts = understood("first", "second")
+		k.ears.delay = 4 * time.Second // whether cancelled or not
+		k.listen(xiaozhi.Auto)
+		k.speak()
+		k.say(xiaozhi.Abort{})
+		k.line.forget()
+		k.ears.delay = 0
+		k.listen(xiaozhi.Auto)
+		k.speak()
+		time.Sleep(20 * time.Second)
+		if story := k.line.story(); !strings.HasSuffix(story, "167 packets, tts stop") || strings.Contains(story, "failed") {
+			t.Errorf("sent %s", story)
+		}
+	})
+}
+
+// asking is a mind that asks questions one after the other and keeps the
+// answers.
+func asking(answers *[]agent.Answer, questions int) *thinker {
+	return &thinker{answer: func(_ context.Context, _ agent.Turn, out func(agent.Reply) error) error {
+		for i := range questions {
+			err := out(agent.Ask{ID: fmt.Sprint(i), Text: "May I?", Within: 10 * time.Second, Answer: func(a agent.Answer) { *answers = append(*answers, a) }})
+			if err != nil {
+				return err
+			}
+		}
+		return errors.Join(out(agent.Say{Text: "Good."}), out(agent.Done{End: agent.Continue}))
+	}}
+}
+
+// TestATouchAnswersOneQuestion: one that comes while the words are being
+// understood is not kept for the next.
+func TestATouchAnswersOneQuestion(t *testing.T) {
+	var answers []agent.Answer
+	talking(t, asking(&answers, 2), func(k *talk) {
+		k.ears.transcripts = understood("delete it", "no")
+		k.listen(xiaozhi.Auto)
+		k.speak()
+		time.Sleep(2 * time.Second)
+		k.listen(xiaozhi.Auto)
+		k.ears.delay = time.Second
+		k.speak()
+		k.say(xiaozhi.Event{Name: "head_pet_started", Data: []byte("{}")})
+		time.Sleep(3 * time.Second)
+		k.listen(xiaozhi.Auto)
+		k.quiet(12 * time.Second)
+		want := []agent.Answer{{Outcome: agent.AnswerGiven, Text: "no"}, {Outcome: agent.AnswerExpired}}
+		if !reflect.DeepEqual(answers, want) {
+			t.Errorf("answered %+v, want %+v", answers, want)
+		}
+	})
+}
+
+func TestAskInRealtime(t *testing.T) {
+	var answers []agent.Answer
+	talking(t, asking(&answers, 1), func(k *talk) {
+		k.ears.transcripts = understood("delete it", "yes please")
+		k.listen(xiaozhi.Realtime)
+		k.speak()
+		time.Sleep(2 * time.Second)
+		k.speak() // no new listen start: the microphone was never closed
+		time.Sleep(3 * time.Second)
+		if !reflect.DeepEqual(answers, []agent.Answer{{Outcome: agent.AnswerGiven, Text: "yes please"}}) {
+			t.Errorf("answered %+v", answers)
+		}
+	})
+}
+
+// TestAnAnswerThatIsNeverFinished: the button is pressed twice and released
+// once; nobody waits for ever.
+func TestAnAnswerThatIsNeverFinished(t *testing.T) {
+	var answers []agent.Answer
+	talking(t, asking(&answers, 1), func(k *talk) {
+		k.ears.transcripts = append(understood("delete it"), voice.Transcript{Refused: true}, voice.Transcript{Refused: true})
+		k.listen(xiaozhi.Manual)
+		k.speak()
+		k.say(xiaozhi.ListenStop{})
+		time.Sleep(2 * time.Second)
+		k.listen(xiaozhi.Manual)
+		k.speak()
+		k.listen(xiaozhi.Manual)
+		k.speak()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if len(answers) != 1 || answers[0].Outcome != agent.AnswerExpired {
+			t.Errorf("answered %+v", answers)
+		}
+	})
+}
+
+// TestEveryQuestionIsAnsweredOnTheBus, a cancelled one too.
+func TestEveryQuestionIsAnsweredOnTheBus(t *testing.T) {
+	var answers []agent.Answer
+	talking(t, asking(&answers, 1), func(k *talk) {
+		k.ears.transcripts = understood("delete it")
+		k.listen(xiaozhi.Auto)
+		k.speak()
+		time.Sleep(2 * time.Second)
+		k.say(xiaozhi.Abort{})
+		kinds := k.happened()
+		if !slices.Contains(kinds, "asked") || !slices.Contains(kinds, "answered") {
+			t.Errorf("happened %v", kinds)
+		}
+	})
+}
+
+func TestAnAbortedRebootIsForgotten(t *testing.T) {
+	mind := &thinker{answer: func(ctx context.Context, turn agent.Turn, out func(agent.Reply) error) error {
+		if turn.Text == "reboot yourself" {
+			return errors.Join(turn.Body.Reboot(ctx), out(agent.Say{Text: strings.Repeat("bye ", 20)}))
+		}
+		return errors.Join(out(agent.Say{Text: "Yes."}), out(agent.Done{End: agent.Continue}))
+	}}
+	talking(t, mind, func(k *talk) {
+		k.ears.transcripts = understood("reboot yourself", "hello")
+		k.listen(xiaozhi.Auto)
+		k.speak()
+		time.Sleep(time.Second)
+		k.say(xiaozhi.Abort{})
+		k.line.forget()
+		k.listen(xiaozhi.Auto)
+		k.speak()
+		time.Sleep(2 * time.Second)
+		k.wantStory("stt hello, tts start, sentence Yes., 7 packets, tts stop")
+	})
+}
+
+// TestLastWords: what is queued when the session ends still leaves.
+func TestLastWords(t *testing.T) {
+	talking(t, answer(strings.Repeat("word ", 20)), func(k *talk) {
+		k.ears.transcripts = understood("x")
+		k.listen(xiaozhi.Auto)
+		k.speak()
+		time.Sleep(time.Second)
+		if err := k.server.Hangup(k.t.Context(), robotID, "forgotten"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if story := k.line.story(); !isClosed(k.line) || !strings.HasSuffix(story, "tts stop") {
+			t.Errorf("sent %s", story)
+		}
+	})
+}
+
+func TestNothingIsSaidBeforeHello(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newTalk(t, answer("Yes."))
+		synctest.Wait()
+		if err := k.server.Hear(t.Context(), robotID, "hello"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
+		k.wantStory("")
+		k.server.Close()
+		<-k.ended
+		k.bus.Close()
+	})
+}
+
+func TestRecordsAreBounded(t *testing.T) {
+	for _, most := range []int{0, 3} {
+		sessions, turns := &inMemory[SessionRecord]{}, &inMemory[TurnRecord]{}
+		r := NewRecords(sessions, turns, most)
+		at := time.Now()
+		for i := range 10 { // each outlives those after it
+			r.opened(SessionRecord{ID: fmt.Sprint(i), Opened: at.Add(time.Duration(i))})
+			r.turn(TurnRecord{At: at.Add(time.Duration(i))})
+		}
+		for i := range 10 {
+			r.closed(fmt.Sprint(i), "", "", 0, at)
+		}
+		if len(sessions.kept) != most || len(turns.kept) != most {
+			t.Errorf("of at most %d, %d sessions and %d turns are kept", most, len(sessions.kept), len(turns.kept))
+		}
+	}
+}
+
+// listing is a toolbox whose requests are kept.
+func listing(t *testing.T, known ...device.Tool) (*toolbox, *[]xiaozhi.Request) {
+	t.Helper()
+	var sent []xiaozhi.Request
+	b := newToolbox(known, func(r xiaozhi.Request) error { sent = append(sent, r); return nil })
+	if err := b.start("test"); err != nil {
+		t.Fatal(err)
+	}
+	return b, &sent
+}
+
+func page(id int, next string, names ...string) json.RawMessage {
+	var tools []device.Tool
+	for _, name := range names {
+		tools = append(tools, device.Tool{Name: name})
+	}
+	body, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "result": map[string]any{"tools": tools, "nextCursor": next}})
+	return body
+}
+
+func TestToolsAreListedPageByPage(t *testing.T) {
+	b, sent := listing(t, device.Tool{Name: "known"})
+	if len(*sent) != 3 || (*sent)[0].Method != "initialize" || (*sent)[2].Method != "tools/list" {
+		t.Fatalf("sent %+v", *sent)
+	}
+	if tools := b.Tools(); len(tools) != 1 || tools[0].Name != "known" {
+		t.Errorf("before the list ends there are %v", tools)
+	}
+	if listed, err := b.deliver(page((*sent)[2].ID, "c", "a", "b")); err != nil || listed != nil {
+		t.Fatalf("%v, %v", listed, err)
+	}
+	last := (*sent)[3]
+	if last.Method != "tools/list" || last.Params.(map[string]any)["cursor"] != "c" || last.ID == (*sent)[2].ID {
+		t.Errorf("asked for the next page with %+v", last)
+	}
+	listed, err := b.deliver(page(last.ID, "", "c"))
+	if err != nil || len(listed) != 3 || len(b.Tools()) != 3 {
+		t.Errorf("listed %v, %v", listed, err)
+	}
+	// A robot that answers what it was not asked changes nothing.
+	for _, id := range []int{0, last.ID, 99} {
+		if _, err := b.deliver(page(id, "")); err != nil || len(b.Tools()) != 3 {
+			t.Errorf("an answer to %d: %v, %v", id, b.Tools(), err)
+		}
+	}
+}
+
+func TestARobotWithTooManyTools(t *testing.T) {
+	b, sent := listing(t)
+	var names []string
+	for i := range 5000 {
+		names = append(names, fmt.Sprint("tool", i))
+	}
+	if _, err := b.deliver(page((*sent)[2].ID, "more", names...)); err != nil || len(b.Tools()) != mostTools {
+		t.Errorf("%d tools are kept (%v)", len(b.Tools()), err)
+	}
+}
+
+func TestCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, sent := listing(t, device.Tool{Name: "x"})
+		call := func(answer string) (string, error) {
+			before := len(*sent)
+			var text string
+			var err error
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				text, err = b.Call(t.Context(), "x", nil)
+			}()
+			synctest.Wait()
+			if answer != "" {
+				body := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,%s}`, (*sent)[before].ID, answer)
+				if _, err := b.deliver(json.RawMessage(body)); err != nil {
+					t.Error(err)
+				}
+			}
+			<-done
+			return text, err
+		}
+		if text, err := call(`"result":{"content":[{"type":"text","text":"true"}],"isError":false}`); text != "true" || err != nil {
+			t.Errorf("%q, %v", text, err)
+		}
+		if _, err := call(`"error":{"message":"Missing valid argument: volume"}`); err == nil || !strings.Contains(err.Error(), "Missing valid argument") {
+			t.Errorf("a failing tool: %v", err)
+		}
+		if _, err := call(`"result":[]`); err == nil {
+			t.Error("a result that is none passes")
+		}
+		began := time.Now()
+		if _, err := call(""); !errors.Is(err, ErrToolTimeout) || time.Since(began) != callTimeout {
+			t.Errorf("no answer: %v after %s", err, time.Since(began))
+		}
+		if _, err := b.Call(t.Context(), "y", nil); !errors.Is(err, ErrNoTool) {
+			t.Errorf("a tool that is not there: %v", err)
+		}
+		go func() { time.Sleep(time.Second); b.close() }()
+		if _, err := call(""); !errors.Is(err, ErrChannelClosed) {
+			t.Errorf("a channel that closes: %v", err)
+		}
+		if _, err := b.Call(t.Context(), "x", nil); !errors.Is(err, ErrChannelClosed) {
+			t.Errorf("a closed channel: %v", err)
+		}
+	})
+}
