@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"strconv"
@@ -17,13 +18,14 @@ import (
 // answers within a second.
 const browseLimit = 5 * time.Second
 
-// browse finds an appliance on the local link and returns its OTA URL.
-func browse(ctx context.Context) (string, error) {
+// browse finds an appliance on the local link, says which, and returns its OTA
+// URL.
+func browse(ctx context.Context, stdout io.Writer) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, browseLimit)
 	defer cancel()
-	found := ""
+	found, instance := "", ""
 	err := mdns.Browse(ctx, func(f mdns.Found) bool {
-		found = otaURL(f)
+		found, instance = otaURL(f), f.Instance
 		return found == ""
 	})
 	switch {
@@ -34,6 +36,7 @@ func browse(ctx context.Context) (string, error) {
 	case found == "":
 		return "", fmt.Errorf("no appliance answered for %s within %v; name it with --ota http://HOST:8003/xiaozhi/ota/", mdns.Service, browseLimit)
 	}
+	fmt.Fprintf(stdout, "robot  finds     %s by browsing for %s\n", instance, mdns.Service)
 	return found, nil
 }
 

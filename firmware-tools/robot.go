@@ -33,7 +33,7 @@ func robot(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	if f.options.OTA == "" {
-		if f.options.OTA, err = browse(ctx); err != nil {
+		if f.options.OTA, err = browse(ctx, stdout); err != nil {
 			return err
 		}
 	}

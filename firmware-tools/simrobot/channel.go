@@ -18,7 +18,7 @@ type channel interface {
 	Receive() (isText bool, data []byte, err error)
 	SendText(text []byte) error
 	SendBinary(data []byte) error
-	Close(code int, reason string)
+	Drop() // closes TCP without a word, as a robot ends every talk
 }
 
 // helloLimit is how long the firmware waits for the WebSocket, and then again

@@ -54,7 +54,7 @@ func (s *server) SendBinary([]byte) error {
 	return nil
 }
 
-func (s *server) Close(int, string) { close(s.closed) }
+func (s *server) Drop() { close(s.closed) }
 
 // text sends a message.
 func (s *server) text(messages ...string) {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"perch/device/xiaozhi"
-	"perch/gateway/socket"
 )
 
 // mainLoopLag is how long the firmware takes to get to a message: texts are
@@ -78,7 +77,7 @@ func (r *Robot) session(ctx context.Context) error {
 	}
 	cancel()
 	close(stop)
-	s.ch.Close(socket.Normal, "")
+	s.ch.Drop()
 	<-stopped
 	if s.busy {
 		<-s.tools
