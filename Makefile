@@ -32,8 +32,10 @@ run: build ## runs the appliance here, with its data in ./data
 demo: build ## starts the appliance and lets a simulated robot talk with it
 	@firmware-tools/demo.sh
 
+# One package at a time: some of them talk in real time.
 test: deps ## runs every test, under the race detector
-	go test -race -shuffle=on -timeout 20m -skip '^TestWhatIsUnderstood$$' ./...
+	go build -race ./...
+	go test -race -p 1 -shuffle=on -timeout 20m -skip '^TestWhatIsUnderstood$$' ./...
 	go test -race -timeout 20m -v -run '^TestWhatIsUnderstood$$' ./cmd/perch
 
 check: deps ## formatting, vet, staticcheck, tidy modules
