@@ -57,6 +57,10 @@ func newLab(t *testing.T) *lab {
 			t.Skipf("needs network namespaces, and iproute2 to make them: %v: %s", err, bytes.TrimSpace(out))
 		}
 		t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", ns).Run() })
+		// Entering one remounts /sys, which needs more rights than making it, and a / that is a mount.
+		if out, err := exec.Command("ip", "-n", ns, "link", "show", "lo").CombinedOutput(); err != nil {
+			t.Skipf("needs network namespaces that can be entered: %v: %s", err, bytes.TrimSpace(out))
+		}
 	}
 	l.ip("", "link add eth0 netns "+l.house+" type veth peer name eth0 netns "+l.guest)
 	for _, ns := range []string{l.house, l.guest} {
