@@ -80,6 +80,13 @@ func (p *playback) add(ctx context.Context, it item) error {
 	}
 }
 
+// ahead is how many packets wait to be played.
+func (p *playback) ahead() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.packets
+}
+
 // poke wakes whoever waits on a channel of one slot, now or next time.
 func poke(c chan<- struct{}) {
 	select {

@@ -178,8 +178,26 @@ func (t *turn) flush(ctx context.Context) error {
 	return t.session.encoder.of(ctx, t).flush(ctx, t.packet(ctx))
 }
 
+// Speech is made ahead of its time, but not as fast as the processor can: ten
+// robots that are answered at once would keep one another's packets waiting.
+// Once easeAfter packets are queued, one is made every easePace, four times as
+// fast as they play.
+const (
+	easeAfter = 20
+	easePace  = 15 * time.Millisecond
+)
+
 func (t *turn) packet(ctx context.Context) func([]byte) error {
 	return func(p []byte) error {
+		if t.playback.ahead() > easeAfter {
+			ease := time.NewTimer(easePace)
+			defer ease.Stop()
+			select {
+			case <-ease.C:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
 		return t.playback.add(ctx, item{packet: append([]byte(nil), p...)})
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"perch/voice"
@@ -66,6 +67,9 @@ func (e *Engine) Check() error {
 // makes a minute of speech in well under a second.
 const longest = 20 * time.Second
 
+// niceness of the program, beside the appliance's 0.
+const niceness = 5
+
 // Synthesize implements voice.Synthesizer.
 func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {
 	if err := e.Check(); err != nil {
@@ -91,6 +95,9 @@ func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, o
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("%w: start espeak-ng: %w", voice.ErrUnavailable, err)
 	}
+	// Playing comes before making more to play. Where it may not be asked for,
+	// the sentence is made all the same.
+	_ = syscall.Setpriority(syscall.PRIO_PROCESS, cmd.Process.Pid, niceness)
 	streamed := stream(stdout, func(pcm []int16) error {
 		// The listener takes its time; that is not the program's.
 		limit.Stop()
