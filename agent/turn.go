@@ -31,8 +31,8 @@ type Exchange struct{ Heard, Said string }
 type Body interface {
 	// Tools are those the robot lists.
 	Tools() []device.Tool
-	// Call runs a tool and returns its text.
-	Call(ctx context.Context, name string, arguments map[string]any) (string, error)
+	// Call runs a tool and returns what it answered.
+	Call(ctx context.Context, name string, arguments map[string]any) (device.Result, error)
 	// Reboot restarts the robot, once what is being said has been said.
 	Reboot(ctx context.Context) error
 }

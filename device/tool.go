@@ -11,6 +11,9 @@ type Tool struct {
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
 	Schema      Schema `json:"inputSchema"`
+	// UserOnly is a tool for a robot's owner, such as its reboot. The firmware
+	// only lists such tools apart; it runs them for anybody.
+	UserOnly bool `json:"userOnly,omitempty"`
 }
 
 // Schema is the part of JSON Schema that the firmware uses for a tool's
@@ -38,6 +41,18 @@ func (a Argument) Clamp(n int) int {
 		n = min(n, *a.Maximum)
 	}
 	return n
+}
+
+// Result is what a tool answered.
+type Result struct {
+	Text     string
+	Pictures []Picture
+}
+
+// Picture is an image as a robot's camera or screen made it.
+type Picture struct {
+	Type string // "image/jpeg"
+	Data []byte
 }
 
 // FindTool returns the tool of that name.

@@ -150,7 +150,7 @@ func (d *deed) call(ctx context.Context, tool string, arguments map[string]any) 
 	if err := d.out(agent.ToolStatus{ToolStatus: status}); err != nil {
 		return "", err
 	}
-	text, failure := d.turn.Body.Call(ctx, tool, arguments)
+	result, failure := d.turn.Body.Call(ctx, tool, arguments)
 	status.Status = event.ToolDone
 	if failure != nil {
 		status.Status, status.Detail = event.ToolFailed, failure.Error()
@@ -158,5 +158,5 @@ func (d *deed) call(ctx context.Context, tool string, arguments map[string]any) 
 	if err := d.out(agent.ToolStatus{ToolStatus: status}); err != nil {
 		return "", err
 	}
-	return text, failure
+	return result.Text, failure
 }

@@ -60,12 +60,12 @@ type robot struct {
 
 func (r *robot) Tools() []device.Tool { return r.tools }
 
-func (r *robot) Call(_ context.Context, name string, arguments map[string]any) (string, error) {
+func (r *robot) Call(_ context.Context, name string, arguments map[string]any) (device.Result, error) {
 	r.calls = append(r.calls, called{name, arguments})
 	if strings.HasSuffix(name, "status") {
-		return r.status, nil
+		return device.Result{Text: r.status}, nil
 	}
-	return "true", r.fails
+	return device.Result{Text: "true"}, r.fails
 }
 
 func (r *robot) Reboot(context.Context) error { r.rebooted = true; return nil }

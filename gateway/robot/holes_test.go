@@ -311,7 +311,9 @@ func TestCalls(t *testing.T) {
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
-				text, err = b.Call(t.Context(), "x", nil)
+				var r device.Result
+				r, err = b.Call(t.Context(), "x", nil)
+				text = r.Text
 			}()
 			synctest.Wait()
 			if answer != "" {

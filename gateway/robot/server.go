@@ -242,11 +242,11 @@ func (s *Server) Hangup(ctx context.Context, id device.ID, why string) error {
 	return s.post(ctx, id, hangUp{why})
 }
 
-// Call runs one of a robot's tools and returns its text.
-func (s *Server) Call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (string, error) {
+// Call runs one of a robot's tools and returns what it answered.
+func (s *Server) Call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error) {
 	r, err := s.session(id)
 	if err != nil {
-		return "", err
+		return device.Result{}, err
 	}
 	return r.toolbox.Call(ctx, tool, arguments)
 }

@@ -139,31 +139,31 @@ func (b *toolbox) Tools() []device.Tool {
 	return b.tools
 }
 
-// Call runs a tool and returns the text of its result.
-func (b *toolbox) Call(ctx context.Context, name string, arguments map[string]any) (string, error) {
+// Call runs a tool and returns what it answered.
+func (b *toolbox) Call(ctx context.Context, name string, arguments map[string]any) (device.Result, error) {
 	if arguments == nil {
 		arguments = map[string]any{}
 	}
 	request, answer, err := b.register(name, arguments)
 	if err != nil {
-		return "", err
+		return device.Result{}, err
 	}
 	defer b.drop(request.ID)
 	if err := b.send(request); err != nil {
-		return "", err
+		return device.Result{}, err
 	}
 	timer := time.NewTimer(callTimeout)
 	defer timer.Stop()
 	select {
 	case r, open := <-answer:
 		if !open {
-			return "", ErrChannelClosed
+			return device.Result{}, ErrChannelClosed
 		}
 		return result(name, r)
 	case <-timer.C:
-		return "", fmt.Errorf("%w: %s after %s", ErrToolTimeout, name, callTimeout)
+		return device.Result{}, fmt.Errorf("%w: %s after %s", ErrToolTimeout, name, callTimeout)
 	case <-ctx.Done():
-		return "", ctx.Err()
+		return device.Result{}, ctx.Err()
 	}
 }
 
@@ -200,26 +200,39 @@ func (b *toolbox) close() {
 	}
 }
 
-// result is the text of a call's result. The firmware reports failures as
-// errors of the request, never in the result.
-func result(name string, r xiaozhi.Response) (string, error) {
+// result reads a call's result. The firmware reports failures as errors of the
+// request, never in the result; an image is JSON in a string of its own.
+func result(name string, r xiaozhi.Response) (device.Result, error) {
 	if r.Error != nil {
-		return "", fmt.Errorf("%s: %w", name, r.Error)
+		return device.Result{}, fmt.Errorf("%s: %w", name, r.Error)
 	}
 	var body struct {
 		Content []struct {
-			Type string `json:"type"`
-			Text string `json:"text"`
+			Type  string `json:"type"`
+			Text  string `json:"text"`
+			Image string `json:"image"`
 		} `json:"content"`
 	}
 	if err := json.Unmarshal(r.Result, &body); err != nil {
-		return "", fmt.Errorf("%s: %w", name, err)
+		return device.Result{}, fmt.Errorf("%s: %w", name, err)
 	}
+	var found device.Result
 	var texts []string
 	for _, c := range body.Content {
-		if c.Type == "text" {
+		switch c.Type {
+		case "text":
 			texts = append(texts, c.Text)
+		case "image":
+			var image struct {
+				Type string `json:"mimeType"`
+				Data []byte `json:"data"`
+			}
+			if err := json.Unmarshal([]byte(c.Image), &image); err != nil {
+				return device.Result{}, fmt.Errorf("%s: its image: %w", name, err)
+			}
+			found.Pictures = append(found.Pictures, device.Picture{Type: image.Type, Data: image.Data})
 		}
 	}
-	return strings.Join(texts, "\n"), nil
+	found.Text = strings.Join(texts, "\n")
+	return found, nil
 }

@@ -281,7 +281,7 @@ type body struct {
 
 func (b body) Tools() []device.Tool { return b.s.toolbox.Tools() }
 
-func (b body) Call(ctx context.Context, name string, arguments map[string]any) (string, error) {
+func (b body) Call(ctx context.Context, name string, arguments map[string]any) (device.Result, error) {
 	return b.s.toolbox.Call(ctx, name, arguments)
 }
 
