@@ -55,11 +55,15 @@ func AppendToRobot(dst []byte, session string, m ToRobot) []byte {
 		w.Type, w.Command = "system", "reboot"
 	case Alert:
 		return appendJSON(dst, wireAlert{session, "alert", m.Status, m.Message, m.Emotion})
+	case KeepAlive:
+		w.Type = keepAlive
 	case UnknownToRobot:
 		w.Type = m.Type
 	}
 	return w.append(dst)
 }
+
+const keepAlive = "keepalive"
 
 // wireAlert keeps its fields even where they are empty: the firmware ignores
 // an alert that lacks one.

@@ -18,8 +18,8 @@ const MaxMessage = 65535
 type FromRobot interface{ fromRobot() }
 
 // ToRobot is a text message that a robot is sent. The set is closed: Welcome,
-// TTSStart, SentenceStart, TTSStop, STT, LLM, ToMCP, Reboot, Alert and
-// UnknownToRobot.
+// TTSStart, SentenceStart, TTSStop, STT, LLM, ToMCP, Reboot, Alert, KeepAlive
+// and UnknownToRobot.
 type ToRobot interface{ toRobot() }
 
 // AudioParams are the sound one side sends: Opus, mono.
@@ -126,6 +126,11 @@ type Reboot struct{}
 // are needed.
 type Alert struct{ Status, Message, Emotion string }
 
+// KeepAlive feeds the clock of a channel, which runs out after 120 s without a
+// message; pings do not count. It has a type the firmware does not know, which
+// it notes in its log and ignores.
+type KeepAlive struct{}
+
 // UnknownToRobot is a message of a type that is not in the set. The firmware
 // logs and ignores such a message.
 type UnknownToRobot struct{ Type string }
@@ -139,4 +144,5 @@ func (LLM) toRobot()            {}
 func (ToMCP) toRobot()          {}
 func (Reboot) toRobot()         {}
 func (Alert) toRobot()          {}
+func (KeepAlive) toRobot()      {}
 func (UnknownToRobot) toRobot() {}

@@ -111,6 +111,8 @@ func (w wire) listen() (FromRobot, error) {
 		switch w.Mode {
 		case Auto, Manual, Realtime:
 			return ListenStart{Mode: w.Mode}, nil
+		case "ptt": // push to talk, as some clients call it
+			return ListenStart{Mode: Manual}, nil
 		}
 		// Clients that are not the firmware leave the mode out or name one of
 		// their own; auto is what the firmware does by itself.
@@ -167,6 +169,8 @@ func ParseToRobot(text []byte) (ToRobot, error) {
 		}
 	case "alert":
 		return Alert{Status: w.Status, Message: w.Message, Emotion: w.Emotion}, nil
+	case keepAlive:
+		return KeepAlive{}, nil
 	}
 	return UnknownToRobot{Type: w.Type}, nil
 }

@@ -49,6 +49,7 @@ var toRobot = []struct {
 	{"llm", `{"session_id":"s","type":"llm","emotion":"happy","text":"😊"}`, xiaozhi.LLM{Emotion: "happy", Text: "😊"}},
 	{"mcp", `{"session_id":"s","type":"mcp","payload":{"jsonrpc":"2.0","id":1,"method":"tools/list"}}`, xiaozhi.ToMCP{Payload: json.RawMessage(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)}},
 	{"reboot", `{"session_id":"s","type":"system","command":"reboot"}`, xiaozhi.Reboot{}},
+	{"keep alive", `{"session_id":"s","type":"keepalive"}`, xiaozhi.KeepAlive{}},
 	{"alert", `{"session_id":"s","type":"alert","status":"Door","message":"","emotion":"surprised"}`, xiaozhi.Alert{Status: "Door", Emotion: "surprised"}},
 }
 
@@ -95,6 +96,9 @@ func TestWhatOtherClientsSend(t *testing.T) {
 		`{"type":"hello"}`:                                xiaozhi.Hello{},
 		`{"type":"listen","state":"start"}`:               xiaozhi.ListenStart{Mode: xiaozhi.Auto},
 		`{"type":"listen","state":"start","mode":"vad"}`:  xiaozhi.ListenStart{Mode: xiaozhi.Auto},
+		`{"type":"listen","state":"start","mode":"ptt"}`:  xiaozhi.ListenStart{Mode: xiaozhi.Manual},
+		`{"type":"ping"}`:                                 xiaozhi.UnknownFromRobot{Type: "ping"},
+		`{"session_id":"","type":"abort"}`:                xiaozhi.Abort{},
 		`{"type":"listen","state":"detect"}`:              xiaozhi.ListenDetect{},
 		`{"type":"event","name":"face_lost"}`:             xiaozhi.Event{Name: "face_lost", Data: json.RawMessage("{}")},
 		`{"type":"event","name":"face_lost","data":null}`: xiaozhi.Event{Name: "face_lost", Data: json.RawMessage("{}")},

@@ -1,0 +1,177 @@
+package device
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// ErrArguments is wrapped by Fit for arguments a tool does not take.
+var ErrArguments = errors.New("the tool does not take these arguments")
+
+// keep is what Stack-chan's head takes as "leave this axis as it is". The
+// firmware lists it as the least value of yaw and pitch.
+const keep = -9999
+
+// How far a head may tilt, in degrees. Servos that are driven into their stops
+// break; the makers advise to stay within this.
+const (
+	leastPitch = 5
+	mostPitch  = 85
+)
+
+// Fit returns arguments as the tool's schema wants them: names in the tool's
+// own spelling, numbers whole, an axis to be kept left out, heads and lights
+// kept within what they can do. Anything else that the robot would refuse, or
+// silently ignore as it does a name it does not know, is an error that wraps
+// ErrArguments and says what the tool takes.
+func (t Tool) Fit(arguments map[string]any) (map[string]any, error) {
+	fitted := make(map[string]any, len(arguments))
+	for _, given := range slices.Sorted(maps.Keys(arguments)) {
+		value := arguments[given]
+		name, known := t.argument(given)
+		switch {
+		case value == nil:
+			continue // null is how some models leave an argument out
+		case !known:
+			return nil, fmt.Errorf("%w: %s has no argument %q; it takes %s", ErrArguments, t.Name, given, t.takes())
+		}
+		if _, twice := fitted[name]; twice {
+			return nil, fmt.Errorf("%w: %s is given %q twice", ErrArguments, t.Name, name)
+		}
+		fit, err := t.fit(name, value)
+		if err != nil {
+			return nil, err
+		}
+		if fit != nil {
+			fitted[name] = fit
+		}
+	}
+	for _, name := range t.Schema.Required {
+		if _, given := fitted[name]; !given {
+			return nil, fmt.Errorf("%w: %s needs %q; it takes %s", ErrArguments, t.Name, name, t.takes())
+		}
+	}
+	return fitted, nil
+}
+
+// argument is the tool's own spelling of a name. The firmware does not tell
+// capitals from small letters.
+func (t Tool) argument(name string) (string, bool) {
+	if _, exact := t.Schema.Properties[name]; exact {
+		return name, true
+	}
+	for own := range t.Schema.Properties {
+		if strings.EqualFold(own, name) {
+			return own, true
+		}
+	}
+	return "", false
+}
+
+// takes lists the arguments for an error.
+func (t Tool) takes() string {
+	if len(t.Schema.Properties) == 0 {
+		return "none"
+	}
+	return strings.Join(slices.Sorted(maps.Keys(t.Schema.Properties)), ", ")
+}
+
+// fit is one argument as the robot takes it, and nil for one to be left out.
+func (t Tool) fit(name string, value any) (any, error) {
+	a := t.Schema.Properties[name]
+	wrong := func() error {
+		return fmt.Errorf("%w: %s wants %q to be of type %s, not %.40v", ErrArguments, t.Name, name, a.Type, value)
+	}
+	switch a.Type {
+	case "integer":
+		n, ok := whole(value)
+		if !ok {
+			return nil, wrong()
+		}
+		return t.inRange(name, a, n)
+	case "boolean":
+		switch v := value.(type) {
+		case bool:
+			return v, nil
+		case string:
+			if b, err := strconv.ParseBool(v); err == nil {
+				return b, nil
+			}
+		}
+		return nil, wrong()
+	case "string":
+		if s, ok := value.(string); ok {
+			return s, nil
+		}
+		return nil, wrong()
+	}
+	return value, nil // a type no firmware lists today; the robot knows
+}
+
+func (t Tool) inRange(name string, a Argument, n int) (any, error) {
+	head := strings.Contains(strings.ToLower(t.Name), "head")
+	light := strings.Contains(strings.ToLower(t.Name), "led")
+	sentinel := a.Minimum != nil && *a.Minimum == keep
+	switch {
+	case n == keep && (sentinel || head):
+		return nil, nil
+	case head && strings.EqualFold(name, "pitch"):
+		a.Minimum = nil
+		return a.Clamp(min(max(n, leastPitch), mostPitch)), nil
+	case head && strings.EqualFold(name, "yaw"):
+		if sentinel && a.Maximum != nil {
+			least := -*a.Maximum // the head turns as far to either side
+			a.Minimum = &least
+		}
+		return a.Clamp(n), nil
+	case head || light:
+		return a.Clamp(n), nil
+	case a.Clamp(n) != n:
+		return nil, fmt.Errorf("%w: %s wants %q %s, not %d", ErrArguments, t.Name, name, a.limits(), n)
+	}
+	return n, nil
+}
+
+func (a Argument) limits() string {
+	switch {
+	case a.Minimum != nil && a.Maximum != nil:
+		return fmt.Sprintf("from %d to %d", *a.Minimum, *a.Maximum)
+	case a.Minimum != nil:
+		return fmt.Sprintf("of at least %d", *a.Minimum)
+	}
+	return fmt.Sprintf("of at most %d", *a.Maximum)
+}
+
+// whole reads a whole number from what JSON and language models make of one.
+// The firmware drops what follows the point, and so do we.
+func whole(value any) (int, bool) {
+	var f float64
+	switch v := value.(type) {
+	case int:
+		return v, true
+	case int64:
+		f = float64(v)
+	case float64:
+		f = v
+	case json.Number:
+		return whole(string(v))
+	case string:
+		parsed, err := strconv.ParseFloat(strings.TrimSpace(v), 64)
+		if err != nil {
+			return 0, false
+		}
+		f = parsed
+	default:
+		return 0, false
+	}
+	if math.IsNaN(f) || math.Abs(f) > math.MaxInt32 {
+		return 0, false // the robot's integers have 32 bits
+	}
+	return int(f), true
+}

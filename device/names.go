@@ -1,0 +1,63 @@
+package device
+
+import (
+	"fmt"
+	"strings"
+)
+
+// mostModelName is what the language models' interfaces take, in bytes.
+const mostModelName = 64
+
+// ModelNames are the names of a robot's tools as language models take them:
+// letters, digits, hyphens and underscores. It maps both ways, so that
+// "self.robot.set_head_angles" can be offered as "self_robot_set_head_angles"
+// and a call of that finds its tool again.
+type ModelNames struct {
+	safe, own map[string]string
+}
+
+// NewModelNames names the tools in their order. Where two would be named
+// alike, the later one gets a number.
+func NewModelNames(tools []Tool) ModelNames {
+	n := ModelNames{safe: make(map[string]string, len(tools)), own: make(map[string]string, len(tools))}
+	for _, t := range tools {
+		if _, twice := n.safe[t.Name]; twice {
+			continue
+		}
+		name := modelName(t.Name, "")
+		for i := 2; ; i++ {
+			if _, taken := n.own[name]; !taken {
+				break
+			}
+			name = modelName(t.Name, fmt.Sprintf("_%d", i))
+		}
+		n.safe[t.Name], n.own[name] = name, t.Name
+	}
+	return n
+}
+
+func modelName(own, suffix string) string {
+	name := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' {
+			return r
+		}
+		return '_'
+	}, own)
+	if name == "" {
+		name = "tool"
+	}
+	return name[:min(len(name), mostModelName-len(suffix))] + suffix
+}
+
+// Safe is the model's name of a tool, and empty for one that is not here.
+func (n ModelNames) Safe(own string) string { return n.safe[own] }
+
+// Own is the tool a model means. One that uses the tool's own name is
+// understood too.
+func (n ModelNames) Own(safe string) (string, bool) {
+	if own, ok := n.own[safe]; ok {
+		return own, true
+	}
+	_, ok := n.safe[safe]
+	return safe, ok
+}
