@@ -60,6 +60,14 @@ func (l *liveLog) observe(h simrobot.Happening) {
 		l.line("robot", "sets", fmt.Sprintf("its volume to %d", h.Volume))
 	case simrobot.Puzzled:
 		l.line("robot", "ignores", h.Why)
+	case simrobot.Woken:
+		l.line("robot", "wakes", "by "+strconv.Quote(h.Phrase))
+	case simrobot.WakeLost:
+		l.line("robot", "misses", strconv.Quote(h.Phrase)+", a fault of this build")
+	case simrobot.WentStale:
+		l.line("robot", "forgets", "its channel, quiet for more than 120 s")
+	case simrobot.Reminded:
+		l.line("robot", "rings", h.Message)
 	case simrobot.HungUp:
 		l.hungUp(h)
 	case simrobot.Stopped:

@@ -28,6 +28,7 @@ type command struct {
 func commands() []command {
 	return []command{
 		{"robot", "a robot made of software, that behaves as the firmware does", robot},
+		{"record", "writes a robot's session as a transcript, secrets blanked", record},
 	}
 }
 

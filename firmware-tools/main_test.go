@@ -17,6 +17,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/firmware-tools/simrobot"
 	"perch/gateway/socket"
@@ -34,6 +35,9 @@ type appliance struct {
 
 	mu      sync.Mutex
 	upgrade *http.Request // the latest
+	hello   xiaozhi.Hello
+	woken   string // by this
+	preroll int    // packets before that
 }
 
 const token = "secret-token"
@@ -83,8 +87,15 @@ func (a *appliance) channel(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			a.t.Error(err)
 		}
-		switch m.(type) {
+		switch m := m.(type) {
+		case xiaozhi.ListenDetect:
+			a.mu.Lock()
+			a.woken, a.preroll, frames = m.Text, frames, 0
+			a.mu.Unlock()
 		case xiaozhi.Hello:
+			a.mu.Lock()
+			a.hello = m
+			a.mu.Unlock()
 			a.send(c, xiaozhi.Welcome{Session: "s1", Audio: xiaozhi.AudioParams{SampleRate: 24000, FrameDuration: 60}},
 				xiaozhi.ToMCP{Payload: []byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":{"vision":{"url":"http://x/","token":"` + token + `"}}}}`)})
 		case xiaozhi.ListenStop:
@@ -236,6 +247,44 @@ func TestManyRobots(t *testing.T) {
 	}
 }
 
+// TestWakeAndAEC opens by a wake word that is spoken, and says whose work the
+// echo is.
+func TestWakeAndAEC(t *testing.T) {
+	a := newAppliance(t)
+	code, out, errs := tools("robot", "--ota", a.ota(), "--wake", "hi stack chan", "--aec", "server", "--firmware", "2.4")
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if code != 0 || a.woken != "hi stack chan" || a.preroll != 33 || !a.hello.Features.AEC {
+		t.Errorf("exit %d: woken by %q after %d packets, %+v\n%s%s", code, a.woken, a.preroll, a.hello, out, errs)
+	}
+}
+
+// TestEachRobotItsOwnWords: %d is the robot's number, and what has none is
+// spoken once for all.
+func TestEachRobotItsOwnWords(t *testing.T) {
+	f, err := parseRobot([]string{"--say", "robot %d", "--say", "hi", "--robots", "3", "--mac", "0200000000fe"}, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.speak(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var all [][]simrobot.Sentence
+	for i, mac := range []string{"0200000000fe", "0200000000ff", "020000000100"} {
+		say := f.options.SayAs(device.ID(mac))
+		if len(say) != 2 || say[0].Text != fmt.Sprintf("robot %d", i+1) || say[1].Text != "hi" || len(say[0].PCM) == 0 {
+			t.Fatalf("%s says %d sentences, first %+v", mac, len(say), say)
+		}
+		all = append(all, say)
+	}
+	if &all[0][1].PCM[0] != &all[2][1].PCM[0] || len(f.options.Say) != 2 {
+		t.Error("what is the same was spoken twice")
+	}
+	if f, err = parseRobot([]string{"--say", "robot %d"}, io.Discard); err != nil || f.speak(t.Context()) != nil || f.options.Say[0].Text != "robot 1" {
+		t.Errorf("one robot: %v, %+v", err, f)
+	}
+}
+
 func TestExitCodes(t *testing.T) {
 	a := newAppliance(t)
 	crashing := newAppliance(t)
@@ -252,6 +301,7 @@ func TestExitCodes(t *testing.T) {
 		{"robot --nonsense", 2, "flag provided but not defined"},
 		{"robot stray", 2, `unexpected "stray"`},
 		{"robot --mode loud", 2, `mode "loud"`},
+		{"robot --aec both", 2, `AEC "both"`},
 		{"robot --framing 4", 2, "framing 4"},
 		{"robot --framing x", 2, "invalid value"},
 		{"robot --firmware 3", 2, `firmware "3"`},

@@ -9,8 +9,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
+	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/firmware-tools/simrobot"
 	"perch/voice"
@@ -37,7 +39,7 @@ func robot(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 			return err
 		}
 	}
-	if f.options.Say, err = f.sentences(ctx); err != nil {
+	if err := f.speak(ctx); err != nil {
 		return err
 	}
 	if f.robots > 1 {
@@ -53,10 +55,12 @@ func parseRobot(args []string, stdout io.Writer) (*robotFlags, error) {
 	s.SetOutput(io.Discard)
 	s.StringVar(&o.OTA, "ota", "", "`URL` of the appliance's bootstrap; without it the appliance is found by browsing")
 	s.StringVar(&o.MAC, "mac", "02:70:65:72:63:68", "the robot's `MAC` address")
-	s.Func("say", "`TEXT` to say to the robot; repeat it for more turns", func(text string) error { f.say = append(f.say, text); return nil })
+	s.Func("say", "`TEXT` to say to the robot, where %d stands for the robot's number, from 1; repeat it for more turns", func(text string) error { f.say = append(f.say, text); return nil })
 	s.StringVar(&f.mic, "mic", "", "WAV `FILE` that the microphone hears, one turn")
 	s.StringVar(&f.speaker, "speaker", "", "WAV `FILE` to write what the speaker plays to")
-	s.StringVar((*string)(&o.Mode), "mode", "auto", "auto, manual or realtime")
+	s.StringVar((*string)(&o.Mode), "mode", "", "auto, manual or realtime; without it auto, or realtime where --aec is not off")
+	s.StringVar((*string)(&o.AEC), "aec", "off", "who cancels the echo: off, device or server")
+	s.StringVar(&o.Wake, "wake", "", "`TEXT` that wakes the robot, in place of a tap")
 	s.IntVar((*int)(&o.Framing), "framing", 0, "binary framing `1|2|3`, whatever the bootstrap says")
 	s.Func("event", "`NAME=JSON` to send when the channel opens; repeatable", func(text string) error { return addEvent(o, text) })
 	s.BoolVar(&o.Stay, "stay", false, "do not hang up when all is said")
@@ -114,19 +118,54 @@ func addEvent(o *simrobot.Options, text string) error {
 	return nil
 }
 
-// sentences are what the microphone will hear.
-func (f *robotFlags) sentences(ctx context.Context) ([]simrobot.Sentence, error) {
+// speak makes all that the microphones will hear. The options hold what the
+// first robot says, as robots that differ say as much.
+func (f *robotFlags) speak(ctx context.Context) (err error) {
+	o := &f.options
+	if o.Wake != "" {
+		if o.WakePCM, err = simrobot.Speak(ctx, o.Wake, ""); err != nil {
+			return err
+		}
+	}
+	if o.Say, err = f.sentences(ctx, 1); err != nil || f.robots == 1 {
+		return err
+	}
+	first, err := device.ParseID(o.MAC)
+	if err != nil {
+		return err
+	}
+	says := map[string][]simrobot.Sentence{macAfter(first, 0): o.Say}
+	for i := 1; i < f.robots; i++ {
+		if says[macAfter(first, i)], err = f.sentences(ctx, i+1); err != nil {
+			return err
+		}
+	}
+	o.SayAs = func(id device.ID) []simrobot.Sentence { return says[string(id)] }
+	return nil
+}
+
+// sentences are what robot number n's microphone will hear. What has no
+// number in it is spoken once.
+func (f *robotFlags) sentences(ctx context.Context, n int) ([]simrobot.Sentence, error) {
+	if f.mic != "" && n > 1 {
+		return f.options.Say, nil
+	}
 	if f.mic != "" {
 		pcm, err := simrobot.ReadWAV(f.mic)
 		return []simrobot.Sentence{{Text: filepath.Base(f.mic), PCM: pcm}}, err
 	}
 	var all []simrobot.Sentence
-	for _, text := range f.say {
-		pcm, err := simrobot.Speak(ctx, text, "")
+	for i, text := range f.say {
+		said := strings.ReplaceAll(text, "%d", strconv.Itoa(n))
+		if n > 1 && said == text {
+			all = append(all, f.options.Say[i])
+			continue
+		}
+		pcm, err := simrobot.Speak(ctx, said, "")
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, simrobot.Sentence{Text: text, PCM: pcm})
+		all = append(all, simrobot.Sentence{Text: said, PCM: pcm})
 	}
 	return all, nil
 }
@@ -148,7 +187,7 @@ func one(ctx context.Context, f *robotFlags, stdout io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	if err = r.Boot(ctx); err == nil && (len(o.Say) > 0 || len(o.Events) > 0 || o.Stay) {
+	if err = r.Boot(ctx); err == nil && (len(o.Say) > 0 || len(o.Events) > 0 || o.Wake != "" || o.Stay) {
 		err = r.Talk(ctx)
 	}
 	if o.Stay && ctx.Err() != nil && errors.Is(err, ctx.Err()) && answered(r.Stats()) == len(o.Say) {

@@ -26,15 +26,39 @@ type reminder struct {
 	due     time.Time
 }
 
-// ring drops the reminders whose time has come; the robot rings them itself.
-func (b *body) ring(now time.Time) {
+// ring takes out the reminders whose time has come, and winds those up again
+// that repeat. The robot rings them itself, with a channel or without.
+func (b *body) ring(now time.Time) (rung []Reminded) {
 	kept := b.reminders[:0]
 	for _, m := range b.reminders {
-		if now.Before(m.due) || m.Repeat {
-			kept = append(kept, m)
+		if !now.Before(m.due) {
+			rung = append(rung, Reminded{ID: m.ID, Message: m.Message})
+			if !m.Repeat {
+				continue
+			}
+			m.due = m.due.Add(time.Duration(m.Seconds) * time.Second)
 		}
+		kept = append(kept, m)
 	}
 	b.reminders = kept
+	return rung
+}
+
+// due is when the next reminder rings, and the zero time where there is none.
+func (b *body) due() (due time.Time) {
+	for _, m := range b.reminders {
+		if due.IsZero() || m.due.Before(due) {
+			due = m.due
+		}
+	}
+	return due
+}
+
+// ring tells of the reminders whose time has come.
+func (r *Robot) ring(now time.Time) {
+	for _, m := range r.body.ring(now) {
+		r.o.Observe(m)
+	}
 }
 
 func status(s *session, _ time.Time, _ values) (string, error) {
@@ -90,7 +114,6 @@ func setLED(s *session, _ time.Time, v values) (string, error) {
 
 func createReminder(s *session, now time.Time, v values) (string, error) {
 	b := &s.r.body
-	b.ring(now)
 	b.reminderID++
 	seconds := v.int("duration_seconds")
 	b.reminders = append(b.reminders, reminder{
@@ -100,15 +123,13 @@ func createReminder(s *session, now time.Time, v values) (string, error) {
 	return strconv.Itoa(b.reminderID), nil
 }
 
-func reminders(s *session, now time.Time, _ values) (string, error) {
-	s.r.body.ring(now)
+func reminders(s *session, _ time.Time, _ values) (string, error) {
 	text, err := json.Marshal(append([]reminder{}, s.r.body.reminders...))
 	return string(text), err
 }
 
-func stopReminder(s *session, now time.Time, v values) (string, error) {
+func stopReminder(s *session, _ time.Time, v values) (string, error) {
 	b := &s.r.body
-	b.ring(now)
 	for i, m := range b.reminders {
 		if m.ID == v.int("id") {
 			b.reminders = append(b.reminders[:i:i], b.reminders[i+1:]...)

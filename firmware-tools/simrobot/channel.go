@@ -25,6 +25,28 @@ type channel interface {
 // for the server's hello.
 const helloLimit = 10 * time.Second
 
+// dialAgain is how long dotty's build waits between its three tries to open a
+// channel for an event.
+const dialAgain = 500 * time.Millisecond
+
+func (r *Robot) connect(ctx context.Context, how opening, framing xiaozhi.Framing) (c channel, err error) {
+	tries := 1
+	if how.by == byEvent && r.firmware.events {
+		tries = 3
+	}
+	for try := range tries {
+		if try > 0 {
+			if err := sleep(ctx, dialAgain); err != nil {
+				return nil, err
+			}
+		}
+		if c, err = r.o.dial(ctx, r.flash.WebSocket.URL, r.upgradeHeader(framing)); err == nil {
+			return c, nil
+		}
+	}
+	return nil, err
+}
+
 func dial(ctx context.Context, url string, h http.Header) (channel, error) {
 	ctx, cancel := context.WithTimeout(ctx, helloLimit)
 	defer cancel()
@@ -66,8 +88,8 @@ type arrival struct {
 
 // receive hands over all that arrives, until the channel is gone or stop is
 // closed.
-func receive(c channel, to chan<- arrival, stop <-chan struct{}) {
-	for {
+func (r *Robot) receive(c channel, to chan<- arrival, stop <-chan struct{}) {
+	for !r.deaf.Load() {
 		isText, data, err := c.Receive()
 		a := arrival{at: time.Now(), isText: isText, data: append([]byte(nil), data...), err: err}
 		select {
@@ -79,7 +101,14 @@ func receive(c channel, to chan<- arrival, stop <-chan struct{}) {
 			return
 		}
 	}
+	<-stop
 }
+
+// StopReading has the robot read its socket no more, as one does whose
+// network task hangs: what the server sends piles up, while the robot goes on
+// sending. One message more may be read. It may be called from any goroutine,
+// and cannot be undone.
+func (r *Robot) StopReading() { r.deaf.Store(true) }
 
 // sendText sends a message of the firmware's, who writes single frames with a
 // 16-bit length only.
@@ -99,14 +128,29 @@ func (s *session) send(now time.Time, m xiaozhi.FromRobot) error {
 }
 
 func (s *session) sendAudio(now time.Time, packet []byte) error {
-	s.frame = s.framing.Append(s.frame[:0], xiaozhi.Audio{Opus: packet})
+	return s.sendStamped(now, xiaozhi.Audio{Timestamp: s.stamps.next(), Opus: packet})
+}
+
+// sendStamped sends a packet of the microphone. Only framing 2 has room for
+// its timestamp.
+func (s *session) sendStamped(now time.Time, a xiaozhi.Audio) error {
+	s.frame = s.framing.Append(s.frame[:0], a)
 	s.r.script.write(now, "robot", false, s.frame)
 	if err := s.ch.SendBinary(s.frame); err != nil {
 		return &gone{err}
 	}
 	s.r.stats.Sent++
+	if a.Timestamp != 0 && s.framing == xiaozhi.Framing2 {
+		s.r.stats.Stamped++
+	}
 	return nil
 }
+
+// unopened is a channel that did not come about.
+type unopened struct{ cause error }
+
+func (u *unopened) Error() string { return u.cause.Error() }
+func (u *unopened) Unwrap() error { return u.cause }
 
 // gone is a channel that the server has closed, or that broke.
 type gone struct{ cause error }

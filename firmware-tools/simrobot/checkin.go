@@ -30,6 +30,7 @@ func newHTTPClient() *http.Client {
 // Boot checks in, and where the reply holds the robot back asks again until
 // its owner has adopted it.
 func (r *Robot) Boot(ctx context.Context) error {
+	r.wakeOff = false
 	for {
 		b, err := r.CheckIn(ctx)
 		if err != nil {

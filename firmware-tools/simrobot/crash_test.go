@@ -36,8 +36,6 @@ func TestCrashes(t *testing.T) {
 		{"tts without state, 2.1", Options{Firmware: "2.1"}, text(`{"type":"tts","state":null}`), "tts without a state"},
 		{"framing 2 lies", Options{Framing: xiaozhi.Framing2}, frame("\x00\x02\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x05"), "5 bytes announced, 4 there"},
 		{"framing 3 lies", Options{Framing: xiaozhi.Framing3}, frame("\x00\x00\xff\xff"), "65535 bytes announced"},
-		{"string id", Options{}, text(`{"type":"mcp","payload":{"jsonrpc":"2.0","id":"1","method":"tools/list"}}`), `id "1"`},
-		{"no id", Options{}, text(`{"type":"mcp","payload":{"jsonrpc":"2.0","method":"tools/list"}}`), "never answered"},
 	} {
 		c.o.Say = []Sentence{second("never said")}
 		_, err := talk(t, c.o, c.script)

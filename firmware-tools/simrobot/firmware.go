@@ -17,11 +17,21 @@ type firmware struct {
 	blocks bool // and carries out no message meanwhile
 	lazy   bool // begins to speak at sentence_start, not at tts start
 	strict bool // survives a tts message without a state
-	glyphs bool // hello has features.glyph_push
-	events bool // sends events, and state_changed when a channel opens
-	ready  int  // decoded frames it holds besides the queue
+	glyphs bool // hello has features.glyph_push, and the font that takes them
+	events bool // sends events, for which it opens a channel; state_changed whenever one opens; and a new one when one is stale
+	wake   wake
+	ready  int // decoded frames it holds besides the queue
 	faces  []string
 }
+
+// wake is what a build does with a wake word while its channel is open.
+type wake int
+
+const (
+	wakeWaits wake = iota // from speaking it asks for quiet, and waits for tts stop; from idle it listens
+	wakeLost              // from speaking it listens at once; from idle it does nothing, and hears no other
+	wakeWorks             // it listens, from either
+)
 
 // firmwares are, in order: xiaozhi before it waited for its queue; what stock
 // M5 Stack-chan builds on; the present one; and dotty's fork of the second.
@@ -34,9 +44,9 @@ func firmwares() []firmware {
 	}
 	return []firmware{
 		{name: "2.1", board: "m5stack-core-s3", project: "xiaozhi", version: "2.1.0", ready: 2, faces: emoji},
-		{name: "2.2.4", board: stackChan, project: "stack-chan", version: "1.2.4", ready: 2, faces: avatar, drains: true, blocks: true},
-		{name: "2.4", board: stackChan, project: "stack-chan", version: "2.4.2", ready: 2, faces: avatar, drains: true, strict: true, glyphs: true},
-		{name: "dotty", board: stackChan, project: "stack-chan", version: "1.3.2", ready: 4, faces: append(avatar[:len(avatar):len(avatar)], "thinking", "surprised", "loving"), drains: true, blocks: true, lazy: true, events: true},
+		{name: "2.2.4", board: stackChan, project: "stack-chan", version: "1.2.4", ready: 2, faces: avatar, drains: true, blocks: true, wake: wakeLost},
+		{name: "2.4", board: stackChan, project: "stack-chan", version: "2.4.2", ready: 2, faces: avatar, drains: true, strict: true, glyphs: true, wake: wakeWorks},
+		{name: "dotty", board: stackChan, project: "stack-chan", version: "1.3.2", ready: 4, faces: append(avatar[:len(avatar):len(avatar)], "thinking", "surprised", "loving"), drains: true, blocks: true, lazy: true, events: true, wake: wakeLost},
 	}
 }
 

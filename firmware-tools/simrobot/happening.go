@@ -50,6 +50,22 @@ type VolumeChanged struct{ Volume int }
 // HeadMoved tells where the head turns, in degrees.
 type HeadMoved struct{ Yaw, Pitch, Speed int }
 
+// Woken is a wake word, or whatever else a build says woke it.
+type Woken struct{ Phrase string }
+
+// WakeLost is a wake word that the build's fault swallows.
+type WakeLost struct{ Phrase string }
+
+// WentStale is an open channel on which nothing came for so long that the
+// robot takes it for closed.
+type WentStale struct{}
+
+// Reminded is a reminder whose time has come; the robot rings by itself.
+type Reminded struct {
+	ID      int
+	Message string
+}
+
 // Said is a sentence that a person begins to say to the robot.
 type Said struct{ Text string }
 
@@ -91,6 +107,10 @@ func (Listed) happening()        {}
 func (Called) happening()        {}
 func (VolumeChanged) happening() {}
 func (HeadMoved) happening()     {}
+func (Woken) happening()         {}
+func (WakeLost) happening()      {}
+func (WentStale) happening()     {}
+func (Reminded) happening()      {}
 func (Said) happening()          {}
 func (Sensed) happening()        {}
 func (Heard) happening()         {}

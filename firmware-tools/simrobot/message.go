@@ -13,6 +13,7 @@ func (s *session) arrive(a arrival) (welcomed bool, err error) {
 		return false, &gone{a.err}
 	}
 	s.r.script.write(a.at, "server", a.isText, a.data)
+	s.lastIn, s.stale = a.at, false
 	if !a.isText {
 		return false, s.hear(a)
 	}
@@ -57,7 +58,12 @@ func (s *session) hear(a arrival) error {
 	if err != nil {
 		return crash("%v; the robot trusts that size and reads past its buffer", err)
 	}
-	if s.state != Speaking {
+	switch {
+	case s.state == Speaking:
+	case s.late:
+		stats.Late++
+		return nil
+	default:
 		stats.Ignored++
 		return nil
 	}
@@ -65,7 +71,7 @@ func (s *session) hear(a arrival) error {
 		stats.Gaps = append(stats.Gaps, d)
 	}
 	s.answered(a.at)
-	s.play.push(a.at, audio.Opus)
+	s.play.push(a.at, audio)
 	return nil
 }
 
@@ -128,11 +134,12 @@ func (s *session) tts(now time.Time, o object) error {
 		if s.r.firmware.lazy {
 			s.speak(now)
 		}
-		if p := &s.r.person; p.doing == waiting && text != "" {
+		if p := &s.r.person; p.doing == waiting && !p.overlap && text != "" {
 			p.turn.Answer = append(p.turn.Answer, text)
 		}
 		s.r.o.Observe(Showed{Text: text})
 	case "stop":
+		s.hushed(now)
 		return s.stopSpeaking(now)
 	}
 	return nil

@@ -17,6 +17,7 @@ const (
 type mic struct {
 	encoder *voice.Encoder
 	rand    *rand.Rand
+	echo    *echo // nil where none is heard
 	open    bool
 	next    time.Time // when the frame being recorded is full
 
@@ -76,6 +77,9 @@ func (m *mic) advance(now time.Time, out func(packet []byte) error) error {
 			frame[i] = int16(m.rand.IntN(2*noise+1) - noise)
 		}
 		m.at += copy(frame, m.speech[m.at:])
+		if m.echo != nil {
+			m.echo.mix(frame, m.next.Add(-voice.FrameDuration))
+		}
 		if m.spokeAt.IsZero() && m.at > m.lastly {
 			m.spokeAt = m.next
 		}
@@ -86,6 +90,26 @@ func (m *mic) advance(now time.Time, out func(packet []byte) error) error {
 	}
 	return nil
 }
+
+// preroll gives out the packets of what was heard before a wake word was
+// known for one: the last two seconds of pcm, or as much quiet before it.
+func preroll(pcm []int16, seed uint64, out func(packet []byte) error) error {
+	m, err := newMic(seed)
+	if err != nil {
+		return err
+	}
+	const all = prerolled * voice.MicFrame
+	if len(pcm) > all {
+		pcm = pcm[len(pcm)-all:]
+	}
+	m.speech = append(make([]int16, all-len(pcm), all), pcm...)
+	var start time.Time
+	m.start(start)
+	return m.advance(start.Add(prerolled*voice.FrameDuration), out)
+}
+
+// prerolled is how many packets the firmware keeps of the time before: 2 s.
+const prerolled = 33
 
 // due is when the next frame is full, and the zero time while it is closed.
 func (m *mic) due() time.Time {

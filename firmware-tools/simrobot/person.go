@@ -22,6 +22,10 @@ type person struct {
 	speakAt   time.Time // zero while the robot does not listen
 	deadline  time.Time // for the answer
 	first     time.Time // packet of the answer
+	tried     bool      // to cut it short
+	overlap   bool      // the robot still plays the answer to the sentence before
+	cutIn     time.Time // when an answer was cut short that tts stop has not ended yet
+	cutTurn   int       // whose answer
 	turn      Turn
 	before    Stats // when the turn began
 }
@@ -47,13 +51,16 @@ func (s *session) personActs(now time.Time) error {
 			return nil
 		}
 		p.doing, p.deadline = waiting, now.Add(s.r.o.AnswerWithin)
-		if s.r.o.Mode == xiaozhi.Manual {
+		if s.mode == xiaozhi.Manual {
 			return s.release(now)
 		}
 	case waiting:
+		if err := s.maybeInterrupt(now); err != nil || p.doing != waiting {
+			return err
+		}
 		over := s.state != Speaking && !s.draining && s.play.silent()
 		switch {
-		case p.turn.Packets > 0 && over:
+		case (p.turn.Packets > 0 || p.turn.Interrupted) && over:
 			s.turnOver(now)
 			return s.maybeSpeak(now)
 		case p.turn.Packets == 0 && !now.Before(p.deadline):
@@ -68,12 +75,9 @@ func (s *session) personActs(now time.Time) error {
 // breath; in manual mode, once it has been quiet for one.
 func (s *session) maybeSpeak(now time.Time) error {
 	p := &s.r.person
-	listens := s.state == Listening && s.mic.open && s.play.silent()
-	if s.r.o.Mode == xiaozhi.Manual {
-		listens = s.state == Idle && s.play.silent()
-	}
+	listens := s.state == Listening && s.mic.open && s.mode != xiaozhi.Manual || s.state == Idle && s.r.o.Mode == xiaozhi.Manual
 	switch {
-	case p.next == len(p.sentences) || !listens:
+	case p.next == len(p.sentences) || !listens || !s.play.silent():
 		p.speakAt = time.Time{}
 		return nil
 	case p.speakAt.IsZero():
@@ -81,12 +85,21 @@ func (s *session) maybeSpeak(now time.Time) error {
 		return nil
 	case now.Before(p.speakAt):
 		return nil
+	case s.stale && s.state == Idle:
+		return s.press(now) // for a new channel, where the person begins anew
 	}
+	return s.begin(now)
+}
+
+// begin has the person say the next sentence: to a robot that listens, or
+// with the button.
+func (s *session) begin(now time.Time) error {
+	p := &s.r.person
 	sentence := p.sentences[p.next]
-	p.doing, p.speakAt, p.first = speaking, time.Time{}, time.Time{}
+	p.doing, p.speakAt, p.first, p.tried = speaking, time.Time{}, time.Time{}, false
 	p.turn, p.before = Turn{Text: sentence.Text}, s.r.stats
 	s.r.o.Observe(Said{Text: sentence.Text})
-	if s.r.o.Mode == xiaozhi.Manual {
+	if s.r.o.Mode == xiaozhi.Manual && s.state != Listening {
 		s.mic.say(sentence.PCM, press, press)
 		return s.press(now)
 	}
@@ -112,7 +125,7 @@ func (s *session) interrupted(now time.Time) {
 // answered takes note of a packet of the answer.
 func (s *session) answered(now time.Time) {
 	p := &s.r.person
-	if p.doing != waiting {
+	if p.doing != waiting || p.overlap {
 		return
 	}
 	if p.turn.Packets == 0 {
@@ -138,8 +151,11 @@ func (s *session) turnOver(now time.Time) {
 
 // due is when the person must act, and the zero time when not.
 func (p *person) due() time.Time {
-	if p.doing == waiting && p.turn.Packets == 0 {
+	switch {
+	case p.doing != waiting:
+		return p.speakAt
+	case p.turn.Packets == 0:
 		return p.deadline
 	}
-	return p.speakAt
+	return p.interruption().at
 }

@@ -14,17 +14,23 @@ const queueSize = 40
 // and one that is being played. Its methods are given the time.
 type player struct {
 	stats   *Stats
-	out     *recorder
+	out     speaker
 	ready   int // decoded frames it may hold
 	params  xiaozhi.AudioParams
 	frame   time.Duration
 	decoder *voice.Decoder // nil where nobody listens: the packets are only counted
 
-	queue   [][]byte
-	decoded [][]int16
+	queue   []xiaozhi.Audio
+	decoded []frame
 	until   time.Time // when the frame being played ends
 	playing bool
 	speech  bool // something was played since the queue was last emptied
+}
+
+// frame is a packet that was decoded.
+type frame struct {
+	pcm   []int16
+	stamp uint32
 }
 
 // open sets the player up for the server's sound. A robot whose decoder
@@ -44,7 +50,7 @@ func (p *player) open(a xiaozhi.AudioParams) error {
 		return nil
 	}
 	p.params, p.frame = a, time.Duration(a.FrameDuration)*time.Millisecond
-	if !p.out.on {
+	if !p.out.listened() {
 		return nil
 	}
 	var err error
@@ -54,7 +60,7 @@ func (p *player) open(a xiaozhi.AudioParams) error {
 
 // push takes a packet that arrived. The newest is dropped where the queue is
 // full.
-func (p *player) push(now time.Time, packet []byte) {
+func (p *player) push(now time.Time, packet xiaozhi.Audio) {
 	p.advance(now)
 	if len(p.queue) >= queueSize {
 		p.stats.Dropped++
@@ -97,23 +103,24 @@ func (p *player) decode() {
 		packet := p.queue[0]
 		p.queue = p.queue[1:]
 		if p.decoder == nil {
-			p.decoded = append(p.decoded, nil)
+			p.decoded = append(p.decoded, frame{stamp: packet.Timestamp})
 			continue
 		}
-		pcm, err := p.decoder.Decode(packet)
+		pcm, err := p.decoder.Decode(packet.Opus)
 		if err != nil || len(pcm) > p.params.SampleRate*p.params.FrameDuration/1000 {
 			p.stats.Bad++
 			continue
 		}
-		p.decoded = append(p.decoded, append([]int16(nil), pcm...))
+		p.decoded = append(p.decoded, frame{append([]int16(nil), pcm...), packet.Timestamp})
 	}
 }
 
 // reset empties the queue and the decoded frames; what is being played goes
-// on. It returns how many packets were lost with it.
+// on. It returns how many packets were lost with it; who is to blame for them
+// is the caller's to say.
 func (p *player) reset() int {
 	n := len(p.queue) + len(p.decoded)
-	p.stats.Cut += n
+	p.out.emptied()
 	p.queue, p.decoded, p.speech = nil, nil, false
 	return n
 }

@@ -11,7 +11,7 @@ import (
 
 func newPlayer(stats *Stats) *player {
 	return &player{
-		stats: stats, out: &recorder{}, ready: 2, frame: 60 * time.Millisecond,
+		stats: stats, out: speaker{record: &recorder{}}, ready: 2, frame: 60 * time.Millisecond,
 		params: xiaozhi.AudioParams{SampleRate: 24000, FrameDuration: 60},
 	}
 }
@@ -21,9 +21,9 @@ func TestTheNewestIsDropped(t *testing.T) {
 	p := newPlayer(&stats)
 	now := time.Now()
 	for i := range 50 {
-		p.push(now, []byte{byte(i)})
+		p.push(now, xiaozhi.Audio{Opus: []byte{byte(i)}})
 	}
-	if first, last := p.queue[0][0], p.queue[len(p.queue)-1][0]; len(p.queue) != 40 || first != 3 || last != 42 {
+	if first, last := p.queue[0].Opus[0], p.queue[len(p.queue)-1].Opus[0]; len(p.queue) != 40 || first != 3 || last != 42 {
 		t.Errorf("%d packets wait, from %d to %d, want 40 from 3 to 42", len(p.queue), first, last)
 	}
 }
@@ -36,20 +36,20 @@ func TestPlayerCounts(t *testing.T) {
 		p := newPlayer(&stats)
 		start := time.Now()
 		now := start
-		pushed := 0
+		pushed, cut := 0, 0
 		for range rapid.IntRange(1, 200).Draw(t, "steps") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 200).Draw(t, "ms")) * time.Millisecond)
 			switch rapid.IntRange(0, 20).Draw(t, "what") {
 			case 0:
-				p.reset()
+				cut += p.reset()
 			case 1:
 				p.advance(now)
 			default:
-				p.push(now, []byte{1})
+				p.push(now, xiaozhi.Audio{Opus: []byte{1}})
 				pushed++
 			}
 			waiting := len(p.queue) + len(p.decoded)
-			if sum := stats.Played + stats.Dropped + stats.Cut + waiting; sum != pushed {
+			if sum := stats.Played + stats.Dropped + cut + waiting; sum != pushed {
 				t.Fatalf("%d packets came, %d are accounted for", pushed, sum)
 			}
 			if most := int(now.Sub(start)/p.frame) + 1; stats.Played > most || len(p.queue) > queueSize {
@@ -66,7 +66,7 @@ func TestPlayerKeepsTheClock(t *testing.T) {
 	p := newPlayer(&stats)
 	start := time.Now()
 	for range 10 {
-		p.push(start, []byte{1})
+		p.push(start, xiaozhi.Audio{Opus: []byte{1}})
 	}
 	for now := start; !p.silent(); now = p.due().Add(20 * time.Millisecond) {
 		p.advance(now)
@@ -79,13 +79,13 @@ func TestPlayerKeepsTheClock(t *testing.T) {
 // TestBadPackets are noise, and sound longer than the hello announced.
 func TestBadPackets(t *testing.T) {
 	var stats Stats
-	p := &player{stats: &stats, out: &recorder{on: true}, ready: 2}
+	p := &player{stats: &stats, out: speaker{record: &recorder{on: true}}, ready: 2}
 	if err := p.open(xiaozhi.AudioParams{SampleRate: 24000, FrameDuration: 20}); err != nil {
 		t.Fatal(err)
 	}
 	now := time.Now()
 	for _, packet := range [][]byte{{0xff, 0xff}, {}, tone} {
-		p.push(now, packet)
+		p.push(now, xiaozhi.Audio{Opus: packet})
 	}
 	p.finish()
 	if stats.Bad != 3 || stats.Played != 0 {

@@ -25,7 +25,8 @@ func (s *session) rpc(now time.Time, request object) error {
 	}
 	id, isNumber := asNumber(request.get("id"))
 	if !isNumber {
-		return crash("mcp %s with the id %s: it answers numbers only, so this one is never answered", method, request.get("id"))
+		s.puzzled("mcp %s with the id %s: it answers numbers only, so this one is never answered", method, request.get("id"))
+		return nil
 	}
 	switch method {
 	case "initialize":

@@ -182,6 +182,27 @@ func TestToolList(t *testing.T) {
 	}
 }
 
+// TestWhoAToolIsFor: user-only tools are listed when asked for, marked as
+// such, and no others are.
+func TestWhoAToolIsFor(t *testing.T) {
+	const ask, mark = `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"withUserTools":%t}}`, `"annotations":{"audience":["user"]}`
+	for with, want := range map[bool]int{true: 7, false: 0} {
+		answer := call(t, Options{}, fmt.Sprintf(ask, with))[0]
+		if n := strings.Count(answer, mark); n != want || strings.Contains(answer, `"self.reboot"`) != with {
+			t.Errorf("with user tools %t: %d are marked, want %d: %s", with, n, want, answer)
+		}
+	}
+}
+
+// TestCursorIsTheFirstTool of the page, not the last of the one before.
+func TestCursorIsTheFirstTool(t *testing.T) {
+	answer := call(t, Options{}, `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"self.robot.get_reminders"}}`)[0]
+	const first, last = `"result":{"tools":[{"name":"self.robot.get_reminders",`, `"name":"self.robot.stop_reminder"`
+	if !strings.Contains(answer, first) || !strings.Contains(answer, last) || strings.Contains(answer, "nextCursor") {
+		t.Error(answer)
+	}
+}
+
 func TestSchemaOfHeadAngles(t *testing.T) {
 	tool, _ := findTool(robotTools(), "self.robot.set_head_angles")
 	const want = `"inputSchema":{"type":"object","properties":{"yaw":{"type":"integer","default":-9999,"minimum":-9999,"maximum":128},` +

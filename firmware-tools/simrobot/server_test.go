@@ -6,7 +6,9 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,6 +26,7 @@ const testMAC = "A0-B1-C2-D3-E4-F5"
 type sent struct {
 	at   time.Time
 	text string // empty for sound
+	data []byte // of sound
 }
 
 // server is the other end of a robot's channel, driven by a test.
@@ -33,6 +36,7 @@ type server struct {
 	from   chan sent
 	closed chan struct{}
 	heard  int // packets of sound since they were last asked for
+	ears   *voice.Decoder
 }
 
 func (s *server) Receive() (bool, []byte, error) {
@@ -45,12 +49,12 @@ func (s *server) Receive() (bool, []byte, error) {
 }
 
 func (s *server) SendText(text []byte) error {
-	s.from <- sent{time.Now(), string(text)}
+	s.from <- sent{at: time.Now(), text: string(text)}
 	return nil
 }
 
-func (s *server) SendBinary([]byte) error {
-	s.from <- sent{at: time.Now()}
+func (s *server) SendBinary(data []byte) error {
+	s.from <- sent{at: time.Now(), data: slices.Clone(data)}
 	return nil
 }
 
@@ -183,6 +187,63 @@ func talk(t *testing.T, o Options, script func(s *server, r *Robot)) (stats Stat
 		}
 	})
 	return stats, err
+}
+
+// network is what a robot dials in a test that sees all its channels.
+type network struct {
+	t        *testing.T
+	channels chan *server
+	dials    chan time.Time
+	refuse   atomic.Int32 // this many dials fail
+}
+
+// live runs a robot in a bubble while the script lasts. It returns how the
+// talk had ended by then; nil where it had not.
+func live(t *testing.T, o Options, script func(n *network, r *Robot)) (stats Stats, err error) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		n := &network{t: t, channels: make(chan *server, 10), dials: make(chan time.Time, 100)}
+		o.MAC = testMAC
+		o.dial = func(context.Context, string, http.Header) (channel, error) {
+			n.dials <- time.Now()
+			if n.refuse.Add(-1) >= 0 {
+				return nil, errors.New("refused")
+			}
+			s := &server{t: t, to: make(chan arrival, 1000), from: make(chan sent, 10000), closed: make(chan struct{})}
+			n.channels <- s
+			return s, nil
+		}
+		r, newErr := New(o)
+		if newErr != nil {
+			t.Fatal(newErr)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- r.Talk(ctx) }()
+		defer func() {
+			cancel()
+			if err = <-done; errors.Is(err, context.Canceled) {
+				err = nil
+			}
+			stats = r.Stats()
+		}()
+		script(n, r)
+	})
+	return stats, err
+}
+
+// channel is the next one the robot opens, past both hellos.
+func (n *network) channel() *server {
+	n.t.Helper()
+	select {
+	case s := <-n.channels:
+		s.next(`"type":"hello"`)
+		s.text(hello)
+		return s
+	case <-time.After(time.Hour):
+		n.t.Fatal("the robot opened no channel in an hour")
+		return nil
+	}
 }
 
 // greet lets the robot in; it then listens in auto mode.

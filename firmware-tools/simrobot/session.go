@@ -16,6 +16,8 @@ const mainLoopLag = 5 * time.Millisecond
 // goroutine in Talk owns it.
 type session struct {
 	r       *Robot
+	how     opening
+	stays   bool            // does not hang up when all is said
 	ctx     context.Context // of the channel: ends what its tools are doing
 	ch      channel
 	framing xiaozhi.Framing
@@ -24,9 +26,13 @@ type session struct {
 	id       string // session_id
 	state    State
 	mode     xiaozhi.Mode
+	usual    xiaozhi.Mode // what a tap and a wake word make it listen in
 	mic      *mic
 	play     player
+	stamps   stamps
 	draining bool // it will listen once its queue is empty
+	bargedIn bool // a person has cut the speech short that it plays or has just played
+	late     bool // and it has stopped by itself, before the server's tts stop
 	cut      int  // packets lost at the last tts stop
 	arrived  arrivals
 
@@ -34,42 +40,67 @@ type session struct {
 	inbox     []arrival // texts the main loop has not got to
 	busy      bool      // with a tool
 	tools     chan toolDone
-	lastHeard time.Time
+	lastHeard time.Time // a text
+	lastIn    time.Time // anything
+	stale     bool      // the last was too long ago
+	tickAt    time.Time // when a build that looks after its channel does so
+	idleAt    time.Time // when the end of the channel before this one gets through to the main loop
+	deafAt    time.Time // when it stops reading its socket
 	rebootAt  time.Time
 }
 
-func newSession(r *Robot) (*session, error) {
-	h := fnv.New64a()
-	h.Write([]byte(r.id))
-	m, err := newMic(h.Sum64())
+func newSession(r *Robot, how opening) (*session, error) {
+	m, err := newMic(r.seed())
 	if err != nil {
 		return nil, err
 	}
-	s := &session{r: r, framing: r.flash.WebSocket.framing(), mode: r.o.Mode, mic: m, state: Connecting, in: make(chan arrival, 64), tools: make(chan toolDone, 1)}
+	s := &session{
+		r: r, how: how, stays: r.o.Stay || r.o.Forever && r.person.done(), framing: r.flash.WebSocket.framing(), mode: r.o.Mode, usual: r.o.Mode, mic: m, state: Connecting,
+		in: make(chan arrival, 64), tools: make(chan toolDone, 1),
+	}
 	if r.o.Framing != 0 {
 		s.framing = r.o.Framing
 	}
-	s.play = player{stats: &r.stats, out: &r.speaker, ready: r.firmware.ready}
+	if r.o.Mode == xiaozhi.Manual {
+		s.usual = r.o.AEC.mode()
+	}
+	out := speaker{record: &r.speaker}
+	if r.o.AEC == AECServer {
+		out.stamps = &s.stamps
+	}
+	if s.usual == xiaozhi.Realtime && r.o.AEC != AECDevice && !r.o.Room.Mute {
+		out.echo = newEcho(*r.o.Room, r.seed())
+		m.echo = out.echo
+	}
+	r.person.overlap, r.person.cutIn = false, time.Time{}
+	s.play = player{stats: &r.stats, out: out, ready: r.firmware.ready}
 	return s, s.play.open(r.audio)
 }
 
+// seed makes a robot's noise, and its room, its own.
+func (r *Robot) seed() uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(r.id))
+	return h.Sum64()
+}
+
 // session opens a channel and holds it. It returns why the channel ended.
-func (r *Robot) session(ctx context.Context) error {
-	s, err := newSession(r)
+func (r *Robot) session(ctx context.Context, how opening) error {
+	s, err := newSession(r, how)
 	if err != nil {
 		return err
 	}
 	r.o.Observe(Entered{State: Connecting})
-	s.ch, err = r.o.dial(ctx, r.flash.WebSocket.URL, r.upgradeHeader(s.framing))
+	s.ch, err = r.connect(ctx, how, s.framing)
 	if err != nil {
-		return err
+		return &unopened{err}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	s.ctx = ctx
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
-		receive(s.ch, s.in, stop)
+		r.receive(s.ch, s.in, stop)
 	}()
 	err = s.greet(ctx)
 	if err == nil {
@@ -83,6 +114,9 @@ func (r *Robot) session(ctx context.Context) error {
 		<-s.tools
 	}
 	s.play.finish()
+	if s.state != Idle {
+		r.wakeOff = false
+	}
 	r.o.Observe(Entered{State: Idle})
 	return err
 }
@@ -90,12 +124,7 @@ func (r *Robot) session(ctx context.Context) error {
 // greet sends hello and waits for the server's.
 func (s *session) greet(ctx context.Context) error {
 	began := time.Now()
-	hello := xiaozhi.Hello{
-		Version: int(s.framing), Transport: "websocket",
-		Features: xiaozhi.Features{MCP: true, GlyphPush: s.r.firmware.glyphs},
-		Audio:    xiaozhi.AudioParams{SampleRate: 16000, FrameDuration: 60},
-	}
-	if err := s.send(began, hello); err != nil {
+	if err := s.sendText(began, s.hello()); err != nil {
 		return err
 	}
 	limit := time.NewTimer(helloLimit)
@@ -105,40 +134,20 @@ func (s *session) greet(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-limit.C:
-			return ErrHello
+			return &unopened{ErrHello}
 		case a := <-s.in:
 			welcomed, err := s.arrive(a)
 			if err != nil {
 				return err
 			}
 			if welcomed {
+				s.r.stats.Channels++
 				s.r.stats.HelloLatency = a.at.Sub(began)
 				s.r.o.Observe(Welcomed{Session: s.id, Audio: s.play.params, Latency: a.at.Sub(began)})
 				return s.opened(time.Now())
 			}
 		}
 	}
-}
-
-// opened is the moment the channel is there: a robot that was tapped listens,
-// one that only had events to send stays idle.
-func (s *session) opened(now time.Time) error {
-	s.enter(Idle)
-	s.lastHeard = now
-	events := s.r.o.Events
-	if s.r.firmware.events {
-		events = append([]xiaozhi.Event{{Name: "state_changed", Data: []byte(`{"state":"idle"}`)}}, events...)
-	}
-	for _, e := range events {
-		if err := s.send(now, e); err != nil {
-			return err
-		}
-		s.r.o.Observe(Sensed{Event: e})
-	}
-	if s.mode == xiaozhi.Manual || len(s.r.o.Events) > 0 && len(s.r.o.Say) == 0 {
-		return nil // the button is pressed when there is something to say
-	}
-	return s.listen(now)
 }
 
 // run holds the talk until it ends.
@@ -170,6 +179,9 @@ func (s *session) run(ctx context.Context) error {
 
 // advance does all that is due.
 func (s *session) advance(now time.Time) error {
+	if err := s.keepTime(now); err != nil {
+		return err
+	}
 	s.play.advance(now)
 	if s.draining && s.play.drained() {
 		if err := s.openMic(now); err != nil {
@@ -199,7 +211,7 @@ func (s *session) maybeEnd(now time.Time) error {
 	switch p := &s.r.person; {
 	case !s.rebootAt.IsZero() && !now.Before(s.rebootAt):
 		return errRebooted
-	case s.r.o.Stay || !p.done() || s.state == Speaking || !s.play.silent() || s.busy:
+	case s.stays || !p.done() || s.state == Speaking || !s.play.silent() || s.busy:
 		return nil
 	case len(p.sentences) > 0, !now.Before(s.lastHeard.Add(lastWords)):
 		return errAllSaid
@@ -210,7 +222,7 @@ func (s *session) maybeEnd(now time.Time) error {
 // due is when there is something to do next.
 func (s *session) due() time.Time {
 	due := time.Now().Add(time.Minute)
-	for _, t := range []time.Time{s.play.due(), s.mic.due(), s.r.person.due(), s.rebootAt} {
+	for _, t := range []time.Time{s.play.due(), s.mic.due(), s.r.person.due(), s.rebootAt, s.r.body.due(), s.staleAt(), s.tickAt, s.idleAt, s.deafAt} {
 		if !t.IsZero() && t.Before(due) {
 			due = t
 		}
@@ -218,7 +230,7 @@ func (s *session) due() time.Time {
 	if !s.stuck() && len(s.inbox) > 0 && s.inbox[0].at.Add(mainLoopLag).Before(due) {
 		due = s.inbox[0].at.Add(mainLoopLag)
 	}
-	if end := s.lastHeard.Add(lastWords); !s.r.o.Stay && len(s.r.o.Say) == 0 && end.Before(due) {
+	if end := s.lastHeard.Add(lastWords); !s.stays && len(s.r.o.Say) == 0 && end.Before(due) {
 		due = end
 	}
 	return due

@@ -10,8 +10,9 @@
 // testing/synctest bubble.
 //
 //	reader ──messages──▶ session ──┬─▶ player   packets become sound, on its own clock
+//	                               │     └─▶ echo     what of it comes back to the microphone
 //	                               ├─▶ mic      60 ms of sound becomes a packet
-//	                               ├─▶ person   who says the sentences, when the robot listens
+//	                               ├─▶ person   who says the sentences, when the robot listens or over its answer
 //	                               └─▶ mcp      tools, and what they changed
 package simrobot
 
@@ -21,16 +22,27 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"perch/device"
 	"perch/device/xiaozhi"
 )
 
-// Sentence is something a person says to the robot, as 16 kHz PCM.
+// Sentence is something a person says to the robot, as 16 kHz PCM. Times are
+// counted from the first packet of an answer, and come to nothing where the
+// robot has fallen silent by then.
 type Sentence struct {
 	Text string
 	PCM  []int16
+
+	// Over has it said over the answer to the sentence before, this long
+	// after that began: by voice alone in realtime mode, with a press of the
+	// button in manual mode. In auto mode the microphone is closed then.
+	Over time.Duration
+	// TapAfter and WakeAfter cut the answer to this sentence short, with a
+	// tap or with Options.Wake.
+	TapAfter, WakeAfter time.Duration
 }
 
 // Options say what a robot is and what it is to do.
@@ -38,12 +50,21 @@ type Options struct {
 	OTA      string          // URL of the appliance's bootstrap
 	MAC      string          // any spelling
 	Firmware string          // one of Firmwares; "" is 2.2.4
-	Mode     xiaozhi.Mode    // "" is auto
+	Mode     xiaozhi.Mode    // "" is auto, or realtime where echo is cancelled
 	Framing  xiaozhi.Framing // 0 is what the bootstrap says
+	AEC      AEC             // whose work it is to cancel the echo; "" is off
+	Room     *Room           // where it stands; nil is UsualRoom
 
-	Say    []Sentence      // one turn each
-	Events []xiaozhi.Event // sent when the channel has opened
-	Stay   bool            // keeps the channel when all is said
+	Wake    string  // what wakes it: its channels open by this, and not by a tap
+	WakePCM []int16 // how that sounds; its last 2 s go ahead of listen detect
+
+	Say     []Sentence                    // one turn each
+	SayAs   func(id device.ID) []Sentence // in place of Say, where robots that share options differ
+	Events  []xiaozhi.Event               // sent when the channel has opened
+	Stay    bool                          // keeps the channel when all is said
+	Forever bool                          // Talk lasts until ctx ends: between channels it waits for Tap, WakeWord, Press or Sense
+
+	StopReadingAfter time.Duration // of the first hello; 0 is never
 
 	AnswerWithin time.Duration // of the end of a sentence; 0 is 30 s
 	Record       bool          // keeps what the speaker plays, for Sound
@@ -56,7 +77,7 @@ type Options struct {
 }
 
 // Robot is one simulated robot. Its methods belong to one goroutine, but for
-// Tap and WakeWord.
+// Tap, WakeWord, Press, Release, Sense and StopReading.
 type Robot struct {
 	o        Options
 	id       device.ID
@@ -71,6 +92,8 @@ type Robot struct {
 	speaker  recorder
 	audio    xiaozhi.AudioParams // of the last server hello: it outlives a channel
 	commands chan command
+	deaf     atomic.Bool // reads its socket no more
+	wakeOff  bool        // hears no wake word until its state changes, whatever becomes of the channel
 	script   *transcript
 }
 
@@ -84,24 +107,11 @@ func New(o Options) (*Robot, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch o.Mode {
-	case "":
-		o.Mode = xiaozhi.Auto
-	case xiaozhi.Auto, xiaozhi.Manual, xiaozhi.Realtime:
-	default:
-		return nil, fmt.Errorf("mode %q: there are auto, manual and realtime", o.Mode)
+	if o.SayAs != nil {
+		o.Say = o.SayAs(id)
 	}
-	if o.Framing != 0 && !o.Framing.Valid() {
-		return nil, fmt.Errorf("framing %d: there are 1, 2 and 3", o.Framing)
-	}
-	if o.AnswerWithin == 0 {
-		o.AnswerWithin = 30 * time.Second
-	}
-	if o.Observe == nil {
-		o.Observe = func(Happening) {}
-	}
-	if o.dial == nil {
-		o.dial = dial
+	if err := o.complete(); err != nil {
+		return nil, err
 	}
 	kept, err := loadFlash(o.FlashFile, id)
 	if err != nil {
@@ -115,6 +125,49 @@ func New(o Options) (*Robot, error) {
 	r.speaker.on = o.Record
 	r.tools = toolset(r)
 	return r, nil
+}
+
+// complete puts in what was left out, and refuses what does not go together.
+func (o *Options) complete() error {
+	switch o.AEC {
+	case "":
+		o.AEC = AECOff
+	case AECOff, AECDevice, AECServer:
+	default:
+		return fmt.Errorf("AEC %q: there are off, device and server", o.AEC)
+	}
+	switch o.Mode {
+	case "":
+		o.Mode = o.AEC.mode()
+	case xiaozhi.Auto, xiaozhi.Manual, xiaozhi.Realtime:
+	default:
+		return fmt.Errorf("mode %q: there are auto, manual and realtime", o.Mode)
+	}
+	if o.Framing != 0 && !o.Framing.Valid() {
+		return fmt.Errorf("framing %d: there are 1, 2 and 3", o.Framing)
+	}
+	if o.Room == nil {
+		usual := UsualRoom()
+		o.Room = &usual
+	}
+	if o.AnswerWithin == 0 {
+		o.AnswerWithin = 30 * time.Second
+	}
+	if o.Observe == nil {
+		o.Observe = func(Happening) {}
+	}
+	if o.dial == nil {
+		o.dial = dial
+	}
+	for i, s := range o.Say {
+		switch {
+		case s.Over > 0 && (i == 0 || o.Mode == xiaozhi.Auto):
+			return fmt.Errorf("sentence %q is said over an answer: that takes an answer before it, and a mode other than auto", s.Text)
+		case s.WakeAfter > 0 && o.Wake == "":
+			return fmt.Errorf("sentence %q: its answer is cut short by a wake word, and there is none", s.Text)
+		}
+	}
+	return o.Room.check()
 }
 
 // ID is the robot's id.

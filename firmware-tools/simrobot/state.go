@@ -19,7 +19,11 @@ const (
 
 func (s *session) enter(state State) {
 	if s.state != state {
+		if state == Idle && s.state != Connecting || state == Speaking {
+			s.r.wakeOff = false // they switch it on
+		}
 		s.state = state
+		s.r.person.overlap = s.r.person.overlap && state == Speaking
 		s.r.o.Observe(Entered{State: state})
 	}
 }
@@ -46,9 +50,23 @@ func (s *session) openMic(now time.Time) error {
 	if err := s.send(now, xiaozhi.ListenStart{Mode: s.mode}); err != nil {
 		return err
 	}
-	s.cut += s.play.reset()
-	s.mic.start(now)
+	s.cut += s.empty()
+	if !s.mic.open {
+		s.mic.start(now)
+	}
 	return nil
+}
+
+// empty empties the queue. Where a person has barged in, what was in it is
+// not lost but unwanted.
+func (s *session) empty() int {
+	n := s.play.reset()
+	if s.bargedIn {
+		s.r.stats.CutByBargeIn += n
+	} else {
+		s.r.stats.Cut += n
+	}
+	return n
 }
 
 // speak is the Speaking state, which a robot enters from Idle and Listening.
@@ -61,7 +79,8 @@ func (s *session) speak(now time.Time) {
 	if s.mode != xiaozhi.Realtime {
 		s.mic.open = false
 	}
-	s.play.reset()
+	s.empty()
+	s.bargedIn, s.late, s.r.person.cutIn = false, false, time.Time{}
 	s.arrived = arrivals{}
 	s.interrupted(now)
 }
@@ -81,61 +100,4 @@ func (s *session) stopSpeaking(now time.Time) error {
 	}
 	s.r.o.Observe(Stopped{Cut: s.cut})
 	return err
-}
-
-// press is the button of push-to-talk going down; a robot that speaks is told
-// to stop.
-func (s *session) press(now time.Time) error {
-	if s.state == Speaking {
-		if err := s.send(now, xiaozhi.Abort{}); err != nil {
-			return err
-		}
-	}
-	return s.listen(now)
-}
-
-// release is the button going up. The channel stays open for the answer.
-func (s *session) release(now time.Time) error {
-	s.mic.open = false
-	err := s.send(now, xiaozhi.ListenStop{})
-	s.enter(Idle)
-	return err
-}
-
-// command is what somebody does to the robot from outside.
-type command struct{ wake string } // empty is a tap
-
-// Tap touches the robot's face: one that speaks asks the server to stop, one
-// that listens hangs up. It may be called from any goroutine; more than eight
-// taps at once are lost.
-func (r *Robot) Tap() { r.command(command{}) }
-
-// WakeWord calls the robot by its name: one that speaks asks the server to
-// stop and listens at once. It may be called from any goroutine.
-func (r *Robot) WakeWord(phrase string) { r.command(command{wake: phrase}) }
-
-func (r *Robot) command(c command) {
-	select {
-	case r.commands <- c:
-	default:
-	}
-}
-
-// obey carries out a command.
-func (s *session) obey(now time.Time, c command) error {
-	switch {
-	case c.wake != "" && s.state == Speaking:
-		if err := s.send(now, xiaozhi.Abort{Reason: xiaozhi.WakeWord}); err != nil {
-			return err
-		}
-		s.cut += s.play.reset()
-		return s.listen(now)
-	case c.wake != "":
-		return nil // already listening, or stock 2.2's fault: dropped while idle with an open channel
-	case s.state == Speaking:
-		return s.send(now, xiaozhi.Abort{}) // and it speaks on until tts stop
-	case s.state == Listening:
-		return errTapped
-	}
-	return s.listen(now)
 }

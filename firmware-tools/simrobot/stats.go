@@ -10,15 +10,27 @@ import (
 // those of the downlink unless named otherwise.
 type Stats struct {
 	HelloLatency time.Duration // from the robot's hello to the server's, of the latest channel
+	Channels     int           // that the server answered with its hello
 	Sent         int           // microphone packets
+	Stamped      int           // of these, those that name the packet played while they were recorded
 	Received     int           // packets, wherever they went
 	Played       int
 	Dropped      int // arrived at a full queue
 	Ignored      int // arrived outside the Speaking state
 	Cut          int // were in the queue when it was emptied
 	Bad          int // were not Opus, or held more sound than announced
-	Underruns    int // the speaker ran dry in the middle of a speech
-	MaxQueue     int // most packets that waited at once, decoded frames not counted
+
+	// What a person's barge-in costs is nobody's loss, and is in none of the
+	// counts above: what the robot then emptied from its queue, and what
+	// still arrived after it had stopped by itself.
+	CutByBargeIn int
+	Late         int
+
+	Stale         int // times that nothing had come for so long that an open channel counted as closed
+	WakeWordsLost int // by the faults of the build
+
+	Underruns int // the speaker ran dry in the middle of a speech
+	MaxQueue  int // most packets that waited at once, decoded frames not counted
 
 	// Gaps are the times between packets of one speech, without the burst
 	// with which a server takes its lead.
@@ -37,6 +49,9 @@ type Turn struct {
 	Underruns  int
 	Dropped    int
 	Answered   bool // sound came
+
+	Interrupted bool          // by a tap, a wake word, the button, or the next sentence
+	Hushed      time.Duration // from there to the server's tts stop; 0 where none came
 }
 
 // Quantile is the value that share q (0 to 1) of d do not exceed, by nearest

@@ -14,28 +14,51 @@ var (
 	errRebooted = errors.New("the robot reboots")
 )
 
-// Talk opens the channel as a tap does, and holds the talk: it says its
-// sentences, each when the one before is answered, and hangs up. Where the
-// server hangs up in between, the robot is tapped again. With Options.Stay it
-// returns when the server hangs up after the last sentence, or ctx ends.
+// Talk opens the channel as a tap does, or a wake word, and holds the talk: it
+// says its sentences, each when the one before is answered, and hangs up.
+// Where the server hangs up in between, the channel is opened again. With
+// Options.Stay it returns when the server hangs up after the last sentence, or
+// ctx ends; with Options.Forever only then.
 func (r *Robot) Talk(ctx context.Context) error {
-	for {
+	for how := r.usualOpening(); ; {
 		before := r.person.next
-		err := r.session(ctx)
-		if again, err := r.ended(err, before); err != nil || !again {
-			return errors.Join(err, r.flash.save())
+		err := r.session(ctx, how)
+		if next, ok := errors.AsType[*reopening](err); ok {
+			how = next.how
+			continue
 		}
-		if err := r.comeBack(ctx, err); err != nil {
-			return err
+		again, failed := r.ended(ctx, err, before)
+		if failed != nil || !again && !r.o.Forever {
+			return errors.Join(failed, r.flash.save())
+		}
+		if how, err = r.next(ctx, again, err); err != nil {
+			return errors.Join(err, r.flash.save())
 		}
 	}
 }
 
+// next is how the next channel is opened, once it is.
+func (r *Robot) next(ctx context.Context, again bool, ended error) (opening, error) {
+	if !again {
+		if errors.Is(ended, errRebooted) {
+			if err := r.Boot(ctx); err != nil {
+				return opening{}, err
+			}
+		}
+		return r.idle(ctx)
+	}
+	return r.usualOpening(), r.comeBack(ctx, ended)
+}
+
 // ended says what the end of a channel means: whether the talk failed, and
 // else whether it goes on in another channel.
-func (r *Robot) ended(err error, before int) (again bool, failed error) {
+func (r *Robot) ended(ctx context.Context, err error, before int) (again bool, failed error) {
 	var lost *gone
+	var never *unopened
 	switch {
+	case errors.As(err, &never) && r.o.Forever && ctx.Err() == nil:
+		r.o.Observe(HungUp{Why: err.Error()})
+		return false, nil
 	case errors.As(err, &lost):
 		r.o.Observe(HungUp{ByServer: true, Why: lost.cause.Error()})
 	case errors.Is(err, errTapped), errors.Is(err, errAllSaid), errors.Is(err, errRebooted):
@@ -52,7 +75,7 @@ func (r *Robot) ended(err error, before int) (again bool, failed error) {
 		r.stats.Turns = append(r.stats.Turns, p.turn)
 		p.doing = resting
 		p.next++
-		if !p.turn.Answered {
+		if !p.turn.Answered && !p.turn.Interrupted {
 			return false, fmt.Errorf("%w to %q: %w", ErrUnanswered, p.turn.Text, err)
 		}
 		r.o.Observe(Turned{Turn: p.turn})

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"perch/device"
+)
+
+// keyless is the address on which an appliance serves programs of its own
+// machine without a token.
+const keyless = "http://127.0.0.1:8004"
+
+// recordFlags are the options of perch-tools record.
+type recordFlags struct {
+	robot     device.ID
+	out       string
+	url       string
+	tokenFile string
+}
+
+// record writes the transcript of a robot's session as it happens, until the
+// session ends or the command is interrupted.
+func record(ctx context.Context, args []string, stdout, _ io.Writer) error {
+	f, err := parseRecord(args, stdout)
+	if err != nil {
+		return err
+	}
+	request, err := f.request(ctx)
+	if err != nil {
+		return err
+	}
+	transcript, err := openStream(request)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil // it was told to stop
+		}
+		return err
+	}
+	defer transcript.Close()
+	if f.out == "" {
+		return copyUntil(ctx, plain{stdout}, transcript)
+	}
+	// What was said to a robot is for its owner.
+	file, err := os.OpenFile(f.out, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return fmt.Errorf("open the transcript: %w", err)
+	}
+	return errors.Join(copyUntil(ctx, file, transcript), file.Close())
+}
+
+func parseRecord(args []string, stdout io.Writer) (*recordFlags, error) {
+	f := &recordFlags{}
+	s := flag.NewFlagSet("perch-tools record", flag.ContinueOnError)
+	s.SetOutput(io.Discard)
+	s.StringVar(&f.out, "out", "", "`FILE` to write to, in place of the terminal")
+	s.StringVar(&f.url, "url", cmp.Or(os.Getenv("PERCH_URL"), keyless), "address of the appliance")
+	s.StringVar(&f.tokenFile, "token-file", "", "`FILE` that holds the admin token")
+	var robots []string
+	err := s.Parse(args)
+	for err == nil && s.NArg() > 0 { // flags may stand behind the robot, too
+		robots = append(robots, s.Arg(0))
+		err = s.Parse(s.Args()[1:])
+	}
+	if errors.Is(err, flag.ErrHelp) {
+		s.SetOutput(stdout)
+		fmt.Fprintln(stdout, "usage: perch-tools record ROBOT [options]")
+		s.PrintDefaults()
+		return nil, err
+	}
+	if err == nil && len(robots) != 1 {
+		err = fmt.Errorf("it takes one robot, not %d", len(robots))
+	}
+	if err == nil {
+		f.robot, err = device.ParseID(robots[0])
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errUsage, err)
+	}
+	return f, nil
+}
+
+// request asks for the transcript.
+func (f *recordFlags) request(ctx context.Context) (*http.Request, error) {
+	u, err := url.Parse(strings.TrimSuffix(f.url, "/"))
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, fmt.Errorf("%w: --url %q is no address such as http://perch.local:8003", errUsage, f.url)
+	}
+	token, err := f.token()
+	if err != nil {
+		return nil, err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.JoinPath("api/v1/devices", string(f.robot), "record").String(), nil)
+	if err != nil {
+		return nil, fmt.Errorf("the address %q cannot be used: %w", f.url, err)
+	}
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	return r, nil
+}
+
+func (f *recordFlags) token() (string, error) {
+	if f.tokenFile == "" {
+		return os.Getenv("PERCH_TOKEN"), nil
+	}
+	text, err := os.ReadFile(f.tokenFile)
+	if errors.Is(err, fs.ErrPermission) {
+		return "", fmt.Errorf("%s may not be read by this user; use sudo, or copy the token", f.tokenFile)
+	}
+	if err != nil {
+		return "", fmt.Errorf("read the admin token: %w", err)
+	}
+	return strings.TrimSpace(string(text)), nil
+}
+
+// beginWithin is how long an appliance may take to begin the transcript. The
+// transcript itself has no end of its own.
+const beginWithin = 10 * time.Second
+
+// mostRefusal bounds what is read of an error, in bytes.
+const mostRefusal = 64 << 10
+
+// openStream sends the request and returns the answer's body.
+func openStream(r *http.Request) (io.ReadCloser, error) {
+	client := http.Client{Transport: &http.Transport{ResponseHeaderTimeout: beginWithin, DisableKeepAlives: true}}
+	answer, err := client.Do(r)
+	if err != nil {
+		return nil, fmt.Errorf("the appliance does not answer: %w", errors.Unwrap(err))
+	}
+	if answer.StatusCode == http.StatusOK && strings.HasPrefix(answer.Header.Get("Content-Type"), "text/plain") {
+		return answer.Body, nil
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(answer.Body, mostRefusal))
+	var told struct{ Error struct{ Message string } }
+	if err == nil && json.Unmarshal(text, &told) == nil && told.Error.Message != "" {
+		return nil, errors.New(told.Error.Message)
+	}
+	return nil, fmt.Errorf("the appliance answered %s and no transcript", answer.Status)
+}
+
+// copyUntil copies until the transcript ends or ctx does; either is the end of
+// a recording.
+func copyUntil(ctx context.Context, to io.Writer, from io.Reader) error {
+	if _, err := io.Copy(to, from); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("the recording broke off: %w", err)
+	}
+	return nil
+}
+
+// plain is a terminal that is given lines and no control sequences, whatever a
+// robot has sent. In JSON there are none. It looks at bytes, for a write may
+// end within a character.
+type plain struct{ w io.Writer }
+
+func (p plain) Write(text []byte) (int, error) {
+	kept := slices.DeleteFunc(slices.Clone(text), func(c byte) bool { return c < ' ' && c != '\n' && c != '\t' || c == 0x7f })
+	if _, err := p.w.Write(kept); err != nil {
+		return 0, err
+	}
+	return len(text), nil
+}

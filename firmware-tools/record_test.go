@@ -1,0 +1,200 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const transcript = "    0.000 < {\"type\":\"hello\"}\n    1.260 * heard {\"text\":\"😊 \"}\n"
+
+// newRecorded is an appliance with a robot that is recorded, and the requests
+// it has had.
+func newRecorded(t *testing.T, serve func(w http.ResponseWriter, r *http.Request)) (address string) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /api/v1/devices/a0b1c2d3e4f5/record", serve)
+	mux.HandleFunc("/api/v1/", func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = io.WriteString(w, `{"error":{"code":"unknown_robot","message":"unknown robot"}}`)
+	})
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func sendTranscript(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = io.WriteString(w, transcript)
+}
+
+func TestRecord(t *testing.T) {
+	t.Setenv("PERCH_URL", newRecorded(t, sendTranscript))
+	for _, robot := range []string{"a0b1c2d3e4f5", "A0:B1:C2:D3:E4:F5"} {
+		if code, out, errs := tools("record", robot); code != 0 || out != transcript || errs != "" {
+			t.Errorf("%s: exit %d, %q, %s", robot, code, out, errs)
+		}
+	}
+}
+
+func TestRecordToAFile(t *testing.T) {
+	address, path := newRecorded(t, sendTranscript), filepath.Join(t.TempDir(), "talk.txtar")
+	code, out, errs := tools("record", "--url", address+"/", "a0b1c2d3e4f5", "--out", path)
+	text, err := os.ReadFile(path)
+	if code != 0 || out != "" || errs != "" || err != nil || string(text) != transcript {
+		t.Errorf("exit %d, %q, %s; the file holds %q (%v)", code, out, errs, text, err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("its mode is %v (%v)", info.Mode(), err)
+	}
+	// What cannot begin leaves an earlier recording as it was.
+	if code, _, errs := tools("record", "020000000001", "--url", address, "--out", path); code != 1 || !strings.Contains(errs, "unknown robot") {
+		t.Errorf("exit %d, %s", code, errs)
+	}
+	if text, err := os.ReadFile(path); err != nil || string(text) != transcript {
+		t.Errorf("the file holds %q (%v)", text, err)
+	}
+	if code, _, errs := tools("record", "a0b1c2d3e4f5", "--url", address, "--out", filepath.Join(path, "x")); code != 1 || !strings.Contains(errs, "open the transcript") {
+		t.Errorf("a file below a file: exit %d, %s", code, errs)
+	}
+}
+
+// lineByLine is a terminal that tells of every write.
+type lineByLine chan string
+
+func (l lineByLine) Write(text []byte) (int, error) {
+	l <- string(text)
+	return len(text), nil
+}
+
+// TestRecordAsItHappens, until it is interrupted, which is no failure.
+func TestRecordAsItHappens(t *testing.T) {
+	lines := make(chan string)
+	address := newRecorded(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		control := http.NewResponseController(w)
+		for {
+			if err := control.Flush(); err != nil {
+				t.Error(err)
+			}
+			select {
+			case line := <-lines:
+				_, _ = io.WriteString(w, line)
+			case <-r.Context().Done():
+				return
+			}
+		}
+	})
+	ctx, interrupt := context.WithCancel(t.Context())
+	terminal, errs, ended := make(lineByLine), &bytes.Buffer{}, make(chan int)
+	go func() {
+		ended <- run(ctx, []string{"record", "a0b1c2d3e4f5", "--url", address}, terminal, errs)
+	}()
+	for _, line := range []string{"one\n", "two 😊\n"} {
+		lines <- line
+		if got := <-terminal; got != line {
+			t.Errorf("shown is %q, want %q", got, line)
+		}
+	}
+	interrupt()
+	if code := <-ended; code != 0 || errs.Len() > 0 {
+		t.Errorf("exit %d, %s", code, errs)
+	}
+}
+
+// TestRecordShowsNoControlSequences: what a robot sends must not drive the
+// terminal. A file has it as it came.
+func TestRecordShowsNoControlSequences(t *testing.T) {
+	const sent = "a\x1b[2J\x07\tb\x7f\r😊\n"
+	address := newRecorded(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		for i := range len(sent) { // characters fall apart on their way
+			_, _ = io.WriteString(w, sent[i:i+1])
+			_ = http.NewResponseController(w).Flush()
+		}
+	})
+	if code, out, errs := tools("record", "a0b1c2d3e4f5", "--url", address); code != 0 || out != "a[2J\tb😊\n" {
+		t.Errorf("exit %d, %q, %s", code, out, errs)
+	}
+	path := filepath.Join(t.TempDir(), "talk")
+	if code, _, errs := tools("record", "a0b1c2d3e4f5", "--url", address, "--out", path); code != 0 {
+		t.Errorf("exit %d, %s", code, errs)
+	}
+	if text, err := os.ReadFile(path); err != nil || string(text) != sent {
+		t.Errorf("the file holds %q (%v)", text, err)
+	}
+}
+
+func TestRecordThatBreaksOff(t *testing.T) {
+	address := newRecorded(t, func(w http.ResponseWriter, r *http.Request) {
+		sendTranscript(w, r)
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	})
+	if code, out, errs := tools("record", "a0b1c2d3e4f5", "--url", address); code != 1 || out != transcript || !strings.Contains(errs, "broke off") {
+		t.Errorf("exit %d, %q, %s", code, out, errs)
+	}
+}
+
+// TestRecordWithAKey takes the token from a file or from the environment.
+func TestRecordWithAKey(t *testing.T) {
+	address := newRecorded(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer secret" {
+			w.WriteHeader(http.StatusUnauthorized)
+			fmt.Fprintf(w, `{"error":{"code":"wrong_key","message":"a bearer token is needed, not <%s>"}}`, r.Header.Get("Authorization"))
+			return
+		}
+		sendTranscript(w, r)
+	})
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte("secret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"record", "a0b1c2d3e4f5", "--url", address}
+	if code, _, errs := tools(args...); code != 1 || !strings.Contains(errs, `a bearer token is needed, not <>`) {
+		t.Errorf("without: exit %d, %s", code, errs)
+	}
+	if code, out, errs := tools(append(args, "--token-file", file)...); code != 0 || out != transcript {
+		t.Errorf("by file: exit %d, %s", code, errs)
+	}
+	t.Setenv("PERCH_TOKEN", "secret")
+	if code, out, errs := tools(args...); code != 0 || out != transcript {
+		t.Errorf("by environment: exit %d, %s", code, errs)
+	}
+}
+
+func TestRecordExitCodes(t *testing.T) {
+	page := newRecorded(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") })
+	for args, want := range map[string]struct {
+		code   int
+		stderr string // one line that names the cause
+	}{
+		"":                                         {2, "it takes one robot, not 0"},
+		"a0b1c2d3e4f5 more":                        {2, "it takes one robot, not 2"},
+		"kitchen":                                  {2, "not a MAC address"},
+		"a0b1c2d3e4f5 --loud":                      {2, "flag provided but not defined"},
+		"a0b1c2d3e4f5 --url x":                     {2, "is no address such as"},
+		"a0b1c2d3e4f5 --url /":                     {2, "is no address such as"},
+		"a0b1c2d3e4f5 --help":                      {0, ""},
+		"--help":                                   {0, ""},
+		"a0b1c2d3e4f5 --url=":                      {2, "is no address such as"},
+		"--url " + page + " 020000000001":          {1, "unknown robot"},
+		"--url " + page + " a0b1c2d3e4f5":          {1, "answered 200 OK and no transcript"},
+		"--url http://127.0.0.1:1 a0b1c2d3e4f5":    {1, "does not answer: dial tcp 127.0.0.1:1: connect: connection refused"},
+		"--token-file /nowhere/token a0b1c2d3e4f5": {1, "read the admin token"},
+	} {
+		code, out, errs := tools(append([]string{"record"}, strings.Fields(args)...)...)
+		if code != want.code || !strings.Contains(errs, want.stderr) || want.stderr != "" && strings.Count(errs, "\n") != 1 {
+			t.Errorf("%q: exit %d, %q, want %d, %q", args, code, errs, want.code, want.stderr)
+		}
+		if code == 0 != strings.Contains(out, "usage: perch-tools record") {
+			t.Errorf("%q: says %q", args, out)
+		}
+	}
+}

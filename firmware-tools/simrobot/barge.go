@@ -1,0 +1,79 @@
+package simrobot
+
+import "time"
+
+// interrupts notes that a person cuts the robot's speech short.
+func (s *session) interrupts(now time.Time) {
+	s.bargedIn = true
+	p := &s.r.person
+	if p.doing != waiting || p.overlap {
+		return
+	}
+	p.turn.Interrupted = true
+	p.cutIn, p.cutTurn = now, len(s.r.stats.Turns)
+}
+
+// hushed takes note of the tts stop that ends what was interrupted.
+func (s *session) hushed(now time.Time) {
+	p := &s.r.person
+	s.late = false
+	if p.cutIn.IsZero() {
+		return
+	}
+	d := now.Sub(p.cutIn)
+	p.cutIn = time.Time{}
+	switch turns := s.r.stats.Turns; {
+	case p.cutTurn < len(turns):
+		turns[p.cutTurn].Hushed = d
+	case p.doing == waiting:
+		p.turn.Hushed = d
+	}
+}
+
+// interruption is what the person will do to the answer being played.
+type interruption struct {
+	at time.Time // zero where the answer may be said to its end
+	do doable    // doPress where the next sentence is said over it
+}
+
+// interruption is the first thing the sentences have in store for the answer.
+func (p *person) interruption() (first interruption) {
+	if p.doing != waiting || p.turn.Packets == 0 || p.tried {
+		return interruption{}
+	}
+	earlier := func(after time.Duration, do doable) {
+		if at := p.first.Add(after); after > 0 && (first.at.IsZero() || at.Before(first.at)) {
+			first = interruption{at, do}
+		}
+	}
+	said := p.sentences[p.next]
+	earlier(said.TapAfter, doTap)
+	earlier(said.WakeAfter, doWake)
+	if p.next+1 < len(p.sentences) {
+		earlier(p.sentences[p.next+1].Over, doPress)
+	}
+	return first
+}
+
+// maybeInterrupt has the person cut in when it is time to, once in an answer.
+func (s *session) maybeInterrupt(now time.Time) error {
+	p := &s.r.person
+	i := p.interruption()
+	if i.at.IsZero() || now.Before(i.at) {
+		return nil
+	}
+	p.tried = true
+	if s.state != Speaking {
+		return nil // the answer was shorter
+	}
+	switch i.do {
+	case doTap:
+		return s.tap(now)
+	case doWake:
+		return s.wake(now, s.r.o.Wake)
+	}
+	s.interrupts(now)
+	s.turnOver(now)
+	p.overlap = true
+	return s.begin(now)
+}

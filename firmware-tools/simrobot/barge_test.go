@@ -1,0 +1,349 @@
+package simrobot
+
+import (
+	"testing"
+	"time"
+
+	"perch/device/xiaozhi"
+)
+
+// long answers the sentence with up to n packets, 300 ms ahead as a server
+// paces, until the robot sends a text, or for that long until stop is over.
+// It returns how many packets it sent.
+func (s *server) long(n int, until <-chan time.Time) (sent int) {
+	s.t.Helper()
+	s.text(stt, ttsStart, sentence)
+	time.Sleep(60 * time.Millisecond)
+	s.sound(5)
+	for sent = 5; sent < n; sent++ {
+		select {
+		case <-until:
+			return sent
+		case <-time.After(60 * time.Millisecond):
+			s.sound(1)
+		}
+	}
+	return sent
+}
+
+// counted checks that every packet is accounted for, and none of them lost.
+func counted(t *testing.T, s Stats) {
+	t.Helper()
+	if sum := s.Played + s.CutByBargeIn + s.Late; sum != s.Received || s.Cut+s.Ignored+s.Dropped+s.Bad > 0 {
+		t.Errorf("%d received; %d played, %d cut by the barge-in, %d late; lost: %d cut, %d ignored, %d dropped, %d bad",
+			s.Received, s.Played, s.CutByBargeIn, s.Late, s.Cut, s.Ignored, s.Dropped, s.Bad)
+	}
+}
+
+// TestSpeaksOverTheAnswer in realtime mode: a second into the first answer
+// the person begins the second sentence, and the server falls silent 400 ms
+// later. What the robot has queued by then it plays to the end, as the
+// firmware does.
+func TestSpeaksOverTheAnswer(t *testing.T) {
+	two := second("two")
+	two.Over = time.Second
+	said := map[string]time.Time{}
+	observe := func(h Happening) {
+		if h, ok := h.(Said); ok {
+			said[h.Text] = time.Now()
+		}
+	}
+	var began time.Time
+	stats, err := talk(t, Options{Mode: xiaozhi.Realtime, AEC: AECServer, Framing: 1, Say: []Sentence{second("one"), two}, Observe: observe}, func(s *server, _ *Robot) {
+		s.next(`"hello"`)
+		s.text(hello)
+		s.next(`"mode":"realtime"`)
+		s.quiet(1500 * time.Millisecond)
+		began = time.Now().Add(60 * time.Millisecond)
+		s.long(100, time.After(1460*time.Millisecond))
+		s.text(ttsStop)
+		s.quiet(1000 * time.Millisecond) // and no listen start
+		s.answer(5)
+		<-s.closed
+	})
+	if err != nil || len(stats.Turns) != 2 {
+		t.Fatalf("%v, %+v", err, stats.Turns)
+	}
+	near(t, "the second sentence begins", said["two"].Sub(began), time.Second)
+	one, other := stats.Turns[0], stats.Turns[1]
+	if !one.Interrupted || !one.Answered || other.Interrupted || !other.Answered || other.Packets != 5 || other.Heard == "" || len(other.Answer) != 1 {
+		t.Errorf("turns %+v", stats.Turns)
+	}
+	near(t, "hushed", one.Hushed, 400*time.Millisecond)
+	counted(t, stats)
+	if stats.CutByBargeIn != 0 || stats.Late != 0 {
+		t.Errorf("%+v: realtime plays its queue to the end", stats)
+	}
+}
+
+// TestBargeInCutsTheQueue where the next answer comes while the robot still
+// plays the rest of the one before: that is no loss of the server's.
+func TestBargeInCutsTheQueue(t *testing.T) {
+	two := second("two")
+	two.Over = 300 * time.Millisecond
+	stats, err := talk(t, Options{AEC: AECDevice, Say: []Sentence{second("one"), two}}, func(s *server, _ *Robot) {
+		s.next(`"hello"`)
+		s.text(hello)
+		s.next(`"mode":"realtime"`)
+		s.quiet(1500 * time.Millisecond)
+		s.text(stt, ttsStart, sentence)
+		time.Sleep(60 * time.Millisecond)
+		s.sound(40) // 2.4 s of sound
+		time.Sleep(1400 * time.Millisecond)
+		s.text(ttsStop)
+		s.answer(5)
+		<-s.closed
+	})
+	if err != nil || len(stats.Turns) != 2 || stats.CutByBargeIn == 0 || stats.Turns[1].Packets != 5 {
+		t.Errorf("%v, %+v", err, stats)
+	}
+	counted(t, stats)
+}
+
+// TestPressesOverTheAnswer in manual mode: abort, listen start, listen stop.
+// What comes after the abort is late, and nobody's fault.
+func TestPressesOverTheAnswer(t *testing.T) {
+	two := second("two")
+	two.Over = time.Second
+	stats, err := talk(t, Options{Mode: xiaozhi.Manual, Say: []Sentence{second("one"), two}}, func(s *server, _ *Robot) {
+		s.next(`"hello"`)
+		s.text(hello)
+		s.next(`"mode":"manual"`)
+		s.next(`"state":"stop"`)
+		sent := make(chan int)
+		go func() { sent <- s.long(100, time.After(1300*time.Millisecond)) }()
+		s.next(`{"session_id":"s1","type":"abort"}`)
+		s.next(`"state":"start","mode":"manual"`)
+		<-sent
+		s.text(ttsStop)
+		s.next(`"state":"stop"`)
+		s.answer(5)
+		<-s.closed
+	})
+	if err != nil || len(stats.Turns) != 2 || !stats.Turns[0].Interrupted || stats.Turns[1].Packets != 5 || stats.CutByBargeIn == 0 || stats.Late == 0 {
+		t.Errorf("%v, %+v", err, stats)
+	}
+	counted(t, stats)
+}
+
+// TestCutsTheAnswerShort with a tap, and with the wake word: the turn counts
+// as interrupted, and the next sentence is said.
+func TestCutsTheAnswerShort(t *testing.T) {
+	for name, c := range map[string]struct {
+		tap, wake time.Duration
+		firmware  string
+		abort     string
+		listens   bool // before tts stop
+	}{
+		"tap":             {tap: time.Second, abort: `{"session_id":"s1","type":"abort"}`},
+		"wake word":       {wake: time.Second, abort: `"reason":"wake_word_detected"`, listens: true},
+		"wake word, 2.1":  {wake: time.Second, abort: `"reason":"wake_word_detected"`, firmware: "2.1"},
+		"wake word first": {wake: time.Second, tap: 2 * time.Second, abort: `"reason":"wake_word_detected"`, listens: true},
+	} {
+		one := second("one")
+		one.TapAfter, one.WakeAfter = c.tap, c.wake
+		stats, err := talk(t, Options{Firmware: c.firmware, Wake: "robot", Say: []Sentence{one, second("two")}}, func(s *server, _ *Robot) {
+			s.next(`"hello"`)
+			s.text(hello)
+			s.next(`"detect"`)
+			s.next(listenAuto)
+			s.quiet(1500 * time.Millisecond)
+			stop := make(chan time.Time)
+			sent := make(chan int)
+			go func() { sent <- s.long(100, stop) }()
+			s.next(c.abort)
+			if c.listens {
+				s.next(listenAuto)
+			}
+			time.Sleep(100 * time.Millisecond)
+			close(stop)
+			<-sent
+			s.text(ttsStop)
+			if stopped := time.Now(); !c.listens && s.next(listenAuto).Before(stopped) {
+				t.Errorf("%s: it listens before tts stop", name)
+			}
+			s.quiet(1500 * time.Millisecond)
+			s.answer(5)
+			s.next(listenAuto)
+			<-s.closed
+		})
+		if err != nil || len(stats.Turns) != 2 {
+			t.Fatalf("%s: %v, %+v", name, err, stats.Turns)
+		}
+		if turn := stats.Turns[0]; !turn.Interrupted || !turn.Answered || stats.Turns[1].Interrupted {
+			t.Errorf("%s: %+v", name, stats.Turns)
+		}
+		near(t, name+": tts stop", stats.Turns[0].Hushed, 105*time.Millisecond)
+		counted(t, stats)
+	}
+}
+
+// TestInterruptedBeforeASound: a robot that was told to be quiet before it
+// made a sound was interrupted, not left without an answer; so was one whose
+// server then hangs up.
+func TestInterruptedBeforeASound(t *testing.T) {
+	for _, hangsUp := range []bool{false, true} {
+		stats, err := talk(t, Options{Say: []Sentence{second("one")}}, func(s *server, r *Robot) {
+			s.greet()
+			s.quiet(1500 * time.Millisecond)
+			s.text(stt, ttsStart)
+			time.Sleep(20 * time.Millisecond)
+			r.Tap()
+			s.next(`"abort"`)
+			if hangsUp {
+				s.hangUp()
+			} else {
+				s.text(ttsStop)
+				s.next(listenAuto)
+			}
+			<-s.closed
+		})
+		if err != nil || len(stats.Turns) != 1 || !stats.Turns[0].Interrupted || stats.Turns[0].Answered {
+			t.Errorf("hangs up %t: %v, %+v", hangsUp, err, stats.Turns)
+		}
+	}
+}
+
+// TestLossAfterABargeIn is a loss again: tts stop in the middle of the next
+// speech cuts off what 2.1 has queued.
+func TestLossAfterABargeIn(t *testing.T) {
+	stats, err := talk(t, Options{Stay: true, Firmware: "2.1"}, func(s *server, r *Robot) {
+		s.greet()
+		for n := range 2 {
+			s.text(ttsStart)
+			time.Sleep(20 * time.Millisecond)
+			s.sound(10)
+			time.Sleep(20 * time.Millisecond)
+			if n == 0 {
+				r.Tap()
+				s.next(`"abort"`)
+			}
+			s.text(ttsStop)
+			s.next(listenAuto)
+			s.quiet(time.Second)
+		}
+	})
+	if err != nil || stats.CutByBargeIn != 9 || stats.Cut != 9 {
+		t.Errorf("%v; cut %d by the barge-in and %d by the server, want 9 and 9", err, stats.CutByBargeIn, stats.Cut)
+	}
+}
+
+// TestAnswerShorterThanThePatience: nothing is left to cut short.
+func TestAnswerShorterThanThePatience(t *testing.T) {
+	one, two := second("one"), second("two")
+	one.TapAfter, two.Over = 500*time.Millisecond, 450*time.Millisecond
+	stats, err := talk(t, Options{Mode: xiaozhi.Realtime, Say: []Sentence{one, two}}, func(s *server, _ *Robot) {
+		s.next(`"hello"`)
+		s.text(hello)
+		s.next(`"mode":"realtime"`)
+		for range 2 {
+			s.quiet(1500 * time.Millisecond)
+			s.answer(3)
+		}
+		<-s.closed
+	})
+	if err != nil || len(stats.Turns) != 2 || stats.Turns[0].Interrupted || stats.Turns[1].Interrupted {
+		t.Errorf("%v, %+v", err, stats.Turns)
+	}
+}
+
+// TestServerThatDoesNotYield plays its first answer to the end, over the
+// second sentence: packets of the first are none of the second's.
+func TestServerThatDoesNotYield(t *testing.T) {
+	two := second("two")
+	two.Over = 200 * time.Millisecond
+	stats, err := talk(t, Options{AEC: AECDevice, Say: []Sentence{second("one"), two}}, func(s *server, _ *Robot) {
+		s.next(`"hello"`)
+		s.text(hello)
+		s.next(`"mode":"realtime"`)
+		s.quiet(1500 * time.Millisecond)
+		s.long(60, nil)
+		s.text(`{"type":"tts","state":"sentence_start","text":"And so on."}`)
+		time.Sleep(300 * time.Millisecond)
+		s.text(ttsStop)
+		s.answer(5)
+		<-s.closed
+	})
+	if err != nil || len(stats.Turns) != 2 || stats.Turns[1].Packets != 5 || len(stats.Turns[1].Answer) != 1 {
+		t.Errorf("%v, %+v", err, stats.Turns)
+	}
+	near(t, "hushed", stats.Turns[0].Hushed, 3405*time.Millisecond)
+}
+
+// TestButton presses and releases from outside.
+func TestButton(t *testing.T) {
+	stats, err := talk(t, Options{Stay: true, Mode: xiaozhi.Manual}, func(s *server, r *Robot) {
+		s.next(`"hello"`)
+		s.text(hello)
+		r.Release() // it is not down
+		s.quiet(time.Second)
+		r.Press()
+		s.next(`"state":"start","mode":"manual"`)
+		r.Press() // it is down
+		if n := s.quiet(605 * time.Millisecond); n != 10 {
+			t.Errorf("%d packets in 600 ms", n)
+		}
+		r.Release()
+		s.next(`"state":"stop"`)
+		s.text(ttsStart)
+		time.Sleep(20 * time.Millisecond)
+		s.sound(10)
+		time.Sleep(20 * time.Millisecond)
+		r.Press()
+		s.next(`{"session_id":"s1","type":"abort"}`)
+		s.next(`"state":"start","mode":"manual"`)
+		r.Release()
+		s.next(`"state":"stop"`)
+		r.Tap() // listens in its default mode
+		s.next(listenAuto)
+		r.Sense(xiaozhi.Event{Name: "poked", Data: []byte("{}")})
+		s.next(`"event","name":"poked"`)
+		r.Tap()
+		<-s.closed
+	})
+	if err != nil || stats.CutByBargeIn != 9 {
+		t.Errorf("%v, %d cut by the barge-in, want 9", err, stats.CutByBargeIn)
+	}
+}
+
+// TestWakeWordInRealtime empties the queue and says listen start again,
+// though the microphone was never closed.
+func TestWakeWordInRealtime(t *testing.T) {
+	stats, err := talk(t, Options{Stay: true, AEC: AECServer, Firmware: "2.4", Framing: 2}, func(s *server, r *Robot) {
+		s.next(`"hello"`)
+		s.text(hello)
+		s.next(`"mode":"realtime"`)
+		s.text(ttsStart)
+		time.Sleep(20 * time.Millisecond)
+		for n := range uint32(10) {
+			s.stamped(60 * (n + 1))
+		}
+		time.Sleep(100 * time.Millisecond)
+		r.WakeWord("robot")
+		s.next(`"abort","reason":"wake_word_detected"`)
+		s.next(`"mode":"realtime"`)
+		s.stamped(660) // was on its way
+		if n := s.quiet(605 * time.Millisecond); n != 10 {
+			t.Errorf("%d packets in 600 ms", n)
+		}
+	})
+	if err != nil || stats.CutByBargeIn != 8 || stats.Late != 1 || stats.Played != 2 || stats.Stamped > 2 {
+		t.Errorf("%v, %+v", err, stats)
+	}
+	counted(t, stats)
+}
+
+func TestImpossibleBargeIns(t *testing.T) {
+	over, wake := second("over"), second("wake")
+	over.Over, wake.WakeAfter = time.Second, time.Second
+	for name, o := range map[string]Options{
+		"over nothing":        {Mode: xiaozhi.Realtime, Say: []Sentence{over}},
+		"over, in auto mode":  {Say: []Sentence{second("one"), over}},
+		"without a wake word": {Say: []Sentence{wake}},
+	} {
+		o.MAC = testMAC
+		if _, err := New(o); err == nil {
+			t.Errorf("%s: a robot", name)
+		}
+	}
+}

@@ -1,0 +1,51 @@
+package simrobot
+
+import "time"
+
+const (
+	// silence is how long an open channel may be quiet before the firmware
+	// takes it for closed: more than 120 whole seconds. Pings are no messages.
+	silence = 121 * time.Second
+	// tick is how often dotty's build looks at its channel.
+	tick = 30 * time.Second
+)
+
+// reopening ends a channel for another, which is opened at once.
+type reopening struct{ how opening }
+
+func (*reopening) Error() string { return "the robot opens a new channel" }
+
+// staleAt is when the channel will count as closed, and the zero time where
+// it does already.
+func (s *session) staleAt() time.Time {
+	if s.stale {
+		return time.Time{}
+	}
+	return s.lastIn.Add(silence)
+}
+
+// keepTime does what the robot's clocks say.
+func (s *session) keepTime(now time.Time) error {
+	s.r.ring(now)
+	if !s.stale && !now.Before(s.staleAt()) {
+		s.stale = true // and nothing happens by itself
+		s.r.stats.Stale++
+		s.r.o.Observe(WentStale{})
+	}
+	if !s.deafAt.IsZero() && !now.Before(s.deafAt) {
+		s.deafAt = time.Time{}
+		s.r.StopReading()
+	}
+	if !s.idleAt.IsZero() && !now.Before(s.idleAt) {
+		s.idleAt = time.Time{}
+		s.mic.open, s.draining = false, false
+		s.enter(Idle)
+	}
+	if !s.tickAt.IsZero() && !now.Before(s.tickAt) {
+		s.tickAt = s.tickAt.Add(tick)
+		if s.stale && s.state == Idle {
+			return &reopening{opening{by: byEvent}}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,195 @@
+package simrobot
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"perch/device/xiaozhi"
+	"perch/voice"
+)
+
+// AEC says whose work it is to take the robot's own voice out of what its
+// microphone hears. A build of the firmware has one of them.
+type AEC string
+
+// The choices of the firmware.
+const (
+	AECOff    AEC = "off"    // nobody's: by default the microphone is closed while the robot speaks
+	AECDevice AEC = "device" // its own: what it sends holds no echo
+	AECServer AEC = "server" // the server's: hello says so, and packets name the one that was played meanwhile
+)
+
+// mode is what a tap and a wake word make the robot listen in.
+func (a AEC) mode() xiaozhi.Mode {
+	if a == AECOff {
+		return xiaozhi.Auto
+	}
+	return xiaozhi.Realtime
+}
+
+// Room is the way of a sound from the robot's speaker to its microphone.
+type Room struct {
+	Gain   float64       // loudness of all that comes back, in dB of what was played; 0 or less
+	Delay  time.Duration // of the first sound to come back, with what the codec's buffers add
+	Reverb time.Duration // from there until it has decayed by 30 dB
+	Mute   bool          // nothing comes back
+}
+
+// UsualRoom is a desk in a living room: -10 dB, 30 ms and 60 ms.
+func UsualRoom() Room {
+	return Room{Gain: -10, Delay: 30 * time.Millisecond, Reverb: 60 * time.Millisecond}
+}
+
+func (r Room) check() error {
+	switch {
+	case !(r.Gain <= 0): // nor NaN
+		return errors.New("the room's gain is in dB, 0 or less: a room does not amplify")
+	case r.Delay < 0 || r.Reverb < 0 || r.Delay+r.Reverb > time.Second:
+		return errors.New("the room's delay and reverb take 1 s at most together")
+	}
+	return nil
+}
+
+// echo is the sound of the speaker as the microphone hears it.
+type echo struct {
+	paths     []path
+	resampler *voice.Resampler
+	rate      int       // of what was played last
+	start     time.Time // of line
+	line      []int16   // what was played, at MicRate
+}
+
+// path is one way through the room.
+type path struct {
+	delay int // in samples
+	gain  float32
+}
+
+// newEcho makes the room's response: the direct sound, and reflections each
+// millisecond or so that decay. The seed says which room it is.
+func newEcho(r Room, seed uint64) *echo {
+	e := &echo{}
+	random := rand.New(rand.NewPCG(seed, 2))
+	end := samples(r.Delay + r.Reverb)
+	power := 0.0
+	for at := samples(r.Delay); at <= end; at += 8 + random.IntN(16) {
+		gain := 1.0
+		if len(e.paths) > 0 {
+			gain = (random.Float64() - 0.5) * math.Pow(10, -1.5*float64(at-samples(r.Delay))/float64(end-samples(r.Delay)))
+		}
+		power += gain * gain
+		e.paths = append(e.paths, path{at, float32(gain)})
+	}
+	scale := float32(math.Pow(10, r.Gain/20) / math.Sqrt(power))
+	for i := range e.paths {
+		e.paths[i].gain *= scale
+	}
+	return e
+}
+
+// play takes sound that the speaker begins to play at a time.
+func (e *echo) play(at time.Time, rate int, pcm []int16) {
+	if rate != e.rate {
+		e.rate, e.resampler = rate, voice.NewResampler(rate, voice.MicRate)
+	}
+	if e.line == nil {
+		e.start = at
+	}
+	sound := e.resampler.Resample(pcm)
+	// The clocks count frames, so that less than a millisecond is rounding.
+	if silence := e.index(at) - len(e.line); silence > voice.MicRate/1000 {
+		e.line = append(e.line, make([]int16, silence)...)
+	}
+	e.line = append(e.line, sound...)
+}
+
+func (e *echo) index(at time.Time) int {
+	return int(math.Round(at.Sub(e.start).Seconds() * voice.MicRate))
+}
+
+// mix adds to a frame of the microphone, recorded from a time on, what of the
+// speaker was heard meanwhile. Frames are mixed in order.
+func (e *echo) mix(frame []int16, from time.Time) {
+	if len(e.line) == 0 {
+		return
+	}
+	at := e.index(from)
+	for i := range frame {
+		sum := float32(frame[i])
+		for _, t := range e.paths {
+			if k := at + i - t.delay; k >= 0 && k < len(e.line) {
+				sum += t.gain * float32(e.line[k])
+			}
+		}
+		frame[i] = int16(max(math.MinInt16, min(sum, math.MaxInt16)))
+	}
+	e.forget(at + len(frame) - e.paths[len(e.paths)-1].delay)
+}
+
+// forget drops the first n samples, which are heard no more.
+func (e *echo) forget(n int) {
+	switch n = min(n, len(e.line)); {
+	case n < voice.MicRate: // a second at a time will do
+	case n == len(e.line):
+		e.line = nil // the next sound begins a new one
+	default:
+		e.start = e.start.Add(time.Duration(n) * time.Second / voice.MicRate)
+		e.line = append(e.line[:0], e.line[n:]...)
+	}
+}
+
+// stamps is the firmware's timestamp_queue_: of the packets that were played,
+// for the packets of the microphone to name.
+type stamps []uint32
+
+// mostStamps is how many may wait. Beyond, the oldest is thrown away and a
+// packet of the microphone has none.
+const mostStamps = 3
+
+// played notes the timestamp of a packet; a server that sends none sends 0.
+func (s *stamps) played(stamp uint32) {
+	if stamp != 0 {
+		*s = append(*s, stamp)
+	}
+}
+
+// next is what a packet of the microphone is stamped with.
+func (s *stamps) next() (stamp uint32) {
+	if len(*s) == 0 {
+		return 0
+	}
+	if len(*s) <= mostStamps {
+		stamp = (*s)[0]
+	}
+	*s = (*s)[1:]
+	return stamp
+}
+
+// speaker is where the player's sound goes.
+type speaker struct {
+	record *recorder
+	echo   *echo   // nil where nothing comes back
+	stamps *stamps // nil where nobody names them
+}
+
+// listened reports whether there is any use for the sound itself.
+func (s speaker) listened() bool { return s.record.on || s.echo != nil }
+
+func (s speaker) play(at time.Time, rate int, f frame) {
+	s.record.play(at, rate, f.pcm)
+	if s.echo != nil {
+		s.echo.play(at, rate, f.pcm)
+	}
+	if s.stamps != nil {
+		s.stamps.played(f.stamp)
+	}
+}
+
+// emptied is what happens to the timestamps when the queue is emptied.
+func (s speaker) emptied() {
+	if s.stamps != nil {
+		*s.stamps = nil
+	}
+}

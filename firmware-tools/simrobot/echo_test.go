@@ -1,0 +1,309 @@
+package simrobot
+
+import (
+	"encoding/binary"
+	"math"
+	"testing"
+	"time"
+
+	"perch/device/xiaozhi"
+	"perch/voice"
+)
+
+// decibels is the power of pcm, relative to full scale.
+func decibels(pcm []int16) float64 {
+	sum := 0.0
+	for _, v := range pcm {
+		sum += float64(v) * float64(v)
+	}
+	return 10 * math.Log10(sum/float64(len(pcm))/(1<<30))
+}
+
+// TestEchoIsAsLoudAsTheRoomSays, as early and as long, for white noise in
+// rooms of several seeds.
+func TestEchoIsAsLoudAsTheRoomSays(t *testing.T) {
+	quiet := voice.NewResampler(voice.SpeakerRate, voice.MicRate)
+	for _, room := range []Room{UsualRoom(), {Gain: -30, Delay: 20 * time.Millisecond, Reverb: 80 * time.Millisecond}, {}, {Gain: -3, Delay: 40 * time.Millisecond, Reverb: 30 * time.Millisecond}} {
+		for seed := range uint64(5) {
+			e := newEcho(room, seed)
+			start := time.Now()
+			var played, heard []int16
+			m, err := newMic(seed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for n := range 50 {
+				at := start.Add(time.Duration(n) * voice.FrameDuration)
+				if n < 30 {
+					pcm := make([]int16, voice.SpeakerFrame)
+					for i := range pcm {
+						pcm[i] = int16(m.rand.NormFloat64() * 2000)
+					}
+					e.play(at, voice.SpeakerRate, pcm)
+					played = append(played, quiet.Resample(pcm)...)
+				}
+				frame := make([]int16, voice.MicFrame)
+				e.mix(frame, at)
+				heard = append(heard, frame...)
+			}
+			quiet = voice.NewResampler(voice.SpeakerRate, voice.MicRate)
+			if got := decibels(heard[3200:28800]) - decibels(played[3200:28800]); math.Abs(got-room.Gain) > 2 {
+				t.Errorf("%+v, seed %d: the echo is %.1f dB of what was played", room, seed, got)
+			}
+			early, late := samples(room.Delay), 30*voice.MicFrame+samples(room.Delay+room.Reverb)
+			if n := loudest(heard[:early]); n > 0 {
+				t.Errorf("%+v: %d loud before the delay", room, n)
+			}
+			if n := loudest(heard[early : early+200]); n < 20 {
+				t.Errorf("%+v: only %d loud right after the delay", room, n)
+			}
+			if n := loudest(heard[late+100:]); n > 0 || len(e.line) > 2*voice.MicRate {
+				t.Errorf("%+v: %d loud after all has decayed; %d samples kept", room, n, len(e.line))
+			}
+		}
+	}
+}
+
+// TestEchoKeepsLittle plays for a minute, with breaks: no more than a second
+// and what is ahead is kept, and the echo stays where it belongs.
+func TestEchoKeepsLittle(t *testing.T) {
+	e := newEcho(Room{Delay: 30 * time.Millisecond}, 1)
+	start := time.Now()
+	click := make([]int16, voice.SpeakerFrame)
+	for i := range 48 {
+		click[i] = 20000
+	}
+	for n := range 1000 {
+		at := start.Add(time.Duration(n) * voice.FrameDuration)
+		plays := n%100 < 50 && n%7 == 0
+		if plays {
+			e.play(at, voice.SpeakerRate, click)
+		}
+		frame := make([]int16, voice.MicFrame)
+		e.mix(frame, at)
+		first := -1
+		for i, v := range frame {
+			if v > 5000 && first < 0 {
+				first = i
+			}
+		}
+		// 30 ms are 480 samples; the resampler has a delay of its own.
+		if plays && (first < 470 || first > 510) || !plays && first >= 0 {
+			t.Fatalf("frame %d: the click is at sample %d (played: %t)", n, first, plays)
+		}
+		if len(e.line) > 2*voice.MicRate {
+			t.Fatalf("frame %d: %d samples are kept", n, len(e.line))
+		}
+	}
+}
+
+// TestWhoHearsTheEcho: what the server is sent while the robot speaks.
+func TestWhoHearsTheEcho(t *testing.T) {
+	muted := UsualRoom()
+	muted.Mute = true
+	for _, c := range []struct {
+		name   string
+		o      Options
+		echoes bool
+	}{
+		{"server", Options{AEC: AECServer}, true},
+		{"off, but realtime", Options{Mode: xiaozhi.Realtime}, true},
+		{"device", Options{AEC: AECDevice}, false},
+		{"muted", Options{AEC: AECServer, Room: &muted}, false},
+	} {
+		c.o.Stay, c.o.Framing = true, 2
+		talk(t, c.o, func(s *server, _ *Robot) {
+			s.next(`"hello"`)
+			s.text(hello)
+			s.next(`"mode":"realtime"`)
+			s.text(ttsStart)
+			time.Sleep(10 * time.Millisecond)
+			s.drain(t)
+			for range 10 {
+				s.stamped(7)
+				time.Sleep(voice.FrameDuration)
+			}
+			loud := 0
+			for _, f := range s.drain(t) {
+				if loudest(f.pcm) > 1000 { // 8000 at -10 dB is 2500
+					loud++
+				}
+			}
+			if c.echoes != (loud >= 8) || !c.echoes && loud > 0 {
+				t.Errorf("%s: %d loud packets of ten", c.name, loud)
+			}
+		})
+	}
+}
+
+// uplink is a packet of the microphone, decoded.
+type uplink struct {
+	stamp uint32
+	pcm   []int16
+}
+
+// drain takes the packets that came since, of framing 2.
+func (s *server) drain(t *testing.T) (all []uplink) {
+	t.Helper()
+	if s.ears == nil {
+		s.ears, _ = voice.NewDecoder(voice.MicRate)
+	}
+	for {
+		select {
+		case m := <-s.from:
+			a, err := xiaozhi.Framing2.Parse(m.data)
+			if err != nil {
+				t.Fatalf("%q: %v", m.text, err)
+			}
+			pcm, err := s.ears.Decode(a.Opus)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, uplink{a.Timestamp, append([]int16(nil), pcm...)})
+		default:
+			return all
+		}
+	}
+}
+
+// stamped sends a packet of sound in framing 2.
+func (s *server) stamped(stamp uint32) {
+	s.to <- arrival{data: xiaozhi.Framing2.Append(nil, xiaozhi.Audio{Timestamp: stamp, Opus: tone})}
+}
+
+// TestStamps: each packet of the microphone names the one that was played
+// meanwhile, in the order of playing, and none before and after.
+func TestStamps(t *testing.T) {
+	stats, err := talk(t, Options{Stay: true, AEC: AECServer, Framing: 2}, func(s *server, _ *Robot) {
+		s.next(`"hello"`)
+		s.text(hello)
+		s.next(`"mode":"realtime"`)
+		time.Sleep(600 * time.Millisecond)
+		for _, f := range s.drain(t) {
+			if f.stamp != 0 {
+				t.Errorf("stamp %d before anything was played", f.stamp)
+			}
+		}
+		s.text(ttsStart)
+		time.Sleep(20 * time.Millisecond)
+		for n := range uint32(10) { // all at once: a queue, not what arrives last
+			s.stamped(1000 + 60*n)
+		}
+		time.Sleep(time.Second)
+		var got []uint32
+		for _, f := range s.drain(t) {
+			if f.stamp != 0 {
+				got = append(got, f.stamp)
+			}
+		}
+		if len(got) != 10 || got[0] != 1000 || got[9] != 1540 {
+			t.Errorf("stamps %d, want 1000 to 1540", got)
+		}
+	})
+	if err != nil || stats.Stamped != 10 {
+		t.Errorf("%v; %d stamped", err, stats.Stamped)
+	}
+}
+
+// TestOnlyServerAECStamps, and only framing 2 can.
+func TestOnlyServerAECStamps(t *testing.T) {
+	for name, o := range map[string]Options{
+		"device":    {AEC: AECDevice, Framing: 2},
+		"off":       {Mode: xiaozhi.Realtime, Framing: 2},
+		"framing 1": {AEC: AECServer, Framing: 1},
+		"framing 3": {AEC: AECServer, Framing: 3},
+	} {
+		o.Stay = true
+		stats, _ := talk(t, o, func(s *server, _ *Robot) {
+			s.next(`"hello"`)
+			s.text(hello)
+			s.next(`"mode":"realtime"`)
+			s.text(ttsStart)
+			time.Sleep(20 * time.Millisecond)
+			for n := range uint32(5) {
+				s.to <- arrival{data: o.Framing.Append(nil, xiaozhi.Audio{Timestamp: n + 1, Opus: tone})}
+			}
+			time.Sleep(time.Second)
+			for {
+				m, ok := s.try()
+				if !ok {
+					return
+				}
+				if o.Framing == 2 && binary.BigEndian.Uint32(m.data[8:]) != 0 {
+					t.Errorf("%s: a stamp", name)
+				}
+			}
+		})
+		if stats.Stamped != 0 || stats.Played != 5 {
+			t.Errorf("%s: %d stamped, %d played", name, stats.Stamped, stats.Played)
+		}
+	}
+}
+
+func (s *server) try() (sent, bool) {
+	select {
+	case m := <-s.from:
+		return m, true
+	default:
+		return sent{}, false
+	}
+}
+
+// TestStampQueue holds three; a fourth costs the oldest its packet.
+func TestStampQueue(t *testing.T) {
+	var s stamps
+	s.played(0)
+	if got := s.next(); got != 0 || len(s) != 0 {
+		t.Errorf("a packet without a stamp gives %d", got)
+	}
+	for n := range uint32(5) {
+		s.played(n + 1)
+	}
+	for i, want := range []uint32{0, 0, 3, 4, 5, 0} {
+		if got := s.next(); got != want {
+			t.Errorf("number %d: %d, want %d", i, got, want)
+		}
+	}
+}
+
+// TestStampsGoWithTheQueue: what was played before the queue is emptied is
+// named no more after it.
+func TestStampsGoWithTheQueue(t *testing.T) {
+	var stats Stats
+	var s stamps
+	p := newPlayer(&stats)
+	p.out.stamps = &s
+	now := time.Now()
+	for n := range uint32(5) {
+		p.push(now, xiaozhi.Audio{Timestamp: n + 1, Opus: []byte{1}})
+	}
+	if len(s) != 1 || s[0] != 1 {
+		t.Errorf("stamps %d while the first is played", s)
+	}
+	if n := p.reset(); n != 4 || len(s) != 0 {
+		t.Errorf("%d lost, stamps %d left", n, s)
+	}
+}
+
+func TestRooms(t *testing.T) {
+	for _, r := range []Room{{Gain: 1}, {Gain: math.NaN()}, {Delay: -1}, {Delay: time.Second, Reverb: 1}} {
+		if _, err := New(Options{MAC: testMAC, Room: &r}); err == nil {
+			t.Errorf("%+v is a room", r)
+		}
+	}
+	if _, err := New(Options{MAC: testMAC, AEC: "both"}); err == nil {
+		t.Error("AEC both is a choice")
+	}
+}
+
+// BenchmarkEcho is a frame of a robot that hears itself.
+func BenchmarkEcho(b *testing.B) {
+	e := newEcho(UsualRoom(), 1)
+	pcm, frame := sine(voice.SpeakerFrame, voice.SpeakerRate), make([]int16, voice.MicFrame)
+	at := time.Now()
+	for b.Loop() {
+		e.play(at, voice.SpeakerRate, pcm)
+		e.mix(frame, at)
+		at = at.Add(voice.FrameDuration)
+	}
+}

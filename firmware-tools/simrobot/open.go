@@ -1,0 +1,129 @@
+package simrobot
+
+import (
+	"fmt"
+	"time"
+
+	"perch/device/xiaozhi"
+)
+
+// opening is why a channel is opened, and so what the robot does with it.
+type opening struct {
+	by     cause
+	phrase string          // that woke it
+	events []xiaozhi.Event // that it has to tell
+
+	// replaces is set where another channel was still open, though stale.
+	// Its end gets through to the main loop after the new one has begun.
+	replaces bool
+}
+
+type cause int
+
+const (
+	byTap cause = iota
+	byWake
+	byButton
+	byEvent // it tells something, and does not listen
+)
+
+// usualOpening is how the person of the options opens a channel.
+func (r *Robot) usualOpening() opening {
+	how := opening{events: r.o.Events}
+	switch {
+	case r.o.Wake != "":
+		how.by, how.phrase = byWake, r.o.Wake
+	case r.o.Mode == xiaozhi.Manual, len(r.o.Events) > 0 && len(r.o.Say) == 0:
+		how.by = byEvent // the button is pressed when there is something to say
+	}
+	return how
+}
+
+// hello is concatenated in the firmware's order: GetHelloMessage.
+func (s *session) hello() []byte {
+	features, font := `"mcp":true`, ""
+	if s.r.o.AEC == AECServer {
+		features = `"aec":true,` + features
+	}
+	if s.r.firmware.glyphs {
+		features += `,"glyph_push":true`
+		font = `"text_font":{"bundle":"noto-v1","charset":"common","size":20,"bpp":4},`
+	}
+	return fmt.Appendf(nil, `{"type":"hello","version":%d,"features":{%s},%s"transport":"websocket",`+
+		`"audio_params":{"format":"opus","sample_rate":16000,"channels":1,"frame_duration":60}}`, s.framing, features, font)
+}
+
+// opened is the moment the channel is there: what there is to tell goes
+// first, then the robot does what it was opened for.
+func (s *session) opened(now time.Time) error {
+	s.enter(Idle)
+	s.lastHeard = now
+	if s.r.firmware.events {
+		s.tickAt = now.Add(tick)
+	}
+	if after := s.r.o.StopReadingAfter; after > 0 {
+		s.deafAt = now.Add(after)
+	}
+	if s.how.replaces {
+		s.idleAt = now.Add(mainLoopLag)
+	}
+	for _, e := range s.told() {
+		if err := s.tell(now, e); err != nil {
+			return err
+		}
+	}
+	switch s.how.by {
+	case byWake:
+		return s.wakeUp(now, s.how.phrase)
+	case byButton:
+		s.mode = xiaozhi.Manual
+		return s.listen(now)
+	case byTap:
+		s.mode = s.usual
+		return s.listen(now)
+	}
+	return nil
+}
+
+// told are the events that go ahead of everything else.
+func (s *session) told() []xiaozhi.Event {
+	if !s.r.firmware.events {
+		return s.how.events
+	}
+	events := []xiaozhi.Event{{Name: "state_changed", Data: []byte(`{"state":"idle"}`)}}
+	switch phrase := s.how.phrase; {
+	case s.how.by != byWake, phrase == "face", phrase == "head_pet_hold": // these have events of their own
+	default:
+		events = append(events, xiaozhi.Event{Name: "wake_word_detected",
+			Data: fmt.Appendf(nil, `{"phrase":%s,"direction":"centre","balance":0.02,"energy":910000000,"state":3}`, quote(phrase))})
+	}
+	return append(events, s.how.events...)
+}
+
+func (s *session) tell(now time.Time, e xiaozhi.Event) error {
+	if err := s.send(now, e); err != nil {
+		return err
+	}
+	s.r.o.Observe(Sensed{Event: e})
+	return nil
+}
+
+// wakeUp says what woke the robot, and listens. The two seconds before go
+// first, all at once.
+func (s *session) wakeUp(now time.Time, phrase string) error {
+	s.r.o.Observe(Woken{Phrase: phrase})
+	var pcm []int16
+	if phrase == s.r.o.Wake {
+		pcm = s.r.o.WakePCM
+	}
+	err := preroll(pcm, s.r.seed(), func(p []byte) error { return s.sendStamped(now, xiaozhi.Audio{Opus: p}) })
+	if err != nil {
+		return err
+	}
+	// Concatenated by the firmware, and not escaped.
+	if err := s.sendText(now, fmt.Appendf(nil, `{"session_id":"%s","type":"listen","state":"detect","text":"%s"}`, s.id, phrase)); err != nil {
+		return err
+	}
+	s.mode = s.usual
+	return s.listen(now)
+}

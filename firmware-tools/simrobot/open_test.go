@@ -1,0 +1,211 @@
+package simrobot
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"perch/device"
+	"perch/device/xiaozhi"
+	"perch/voice"
+)
+
+// TestWakeWordOpens: 33 packets of the time before at once, what woke it,
+// and only then listen start.
+func TestWakeWordOpens(t *testing.T) {
+	const wakeEvent = `"name":"wake_word_detected","data":{"phrase":"Hi, ESP","direction":"centre","balance":0.02,"energy":910000000,"state":3}}`
+	for _, c := range []struct {
+		firmware, phrase string
+		mode             xiaozhi.Mode
+		events           []string
+		listens          string
+	}{
+		{"2.1", "Hi, Stack Chan", xiaozhi.Auto, nil, "auto"},
+		{"2.2.4", "Hi, Stack Chan", xiaozhi.Realtime, nil, "realtime"},
+		{"2.4", "Hi, Stack Chan", xiaozhi.Manual, nil, "auto"}, // the button is not what woke it
+		{"dotty", "Hi, ESP", xiaozhi.Auto, []string{`"state_changed"`, wakeEvent}, "auto"},
+		{"dotty", "face", xiaozhi.Auto, []string{`"state_changed"`}, "auto"},
+		{"dotty", "head_pet_hold", xiaozhi.Auto, []string{`"state_changed"`}, "auto"},
+	} {
+		stats, err := talk(t, Options{Stay: true, Firmware: c.firmware, Wake: c.phrase, WakePCM: second("").PCM, Mode: c.mode}, func(s *server, _ *Robot) {
+			start := s.next(`"hello"`)
+			s.text(hello)
+			for _, e := range c.events {
+				s.next(e)
+			}
+			s.next(`{"session_id":"s1","type":"listen","state":"detect","text":"` + c.phrase + `"}`)
+			if s.heard != 33 {
+				t.Errorf("%s: %d packets before listen detect, want 33", c.phrase, s.heard)
+			}
+			at := s.next(`"state":"start","mode":"` + c.listens + `"`)
+			if s.heard != 33 || at != start {
+				t.Errorf("%s: listen start came %v after hello, and %d packets before it", c.phrase, at.Sub(start), s.heard)
+			}
+			if n := s.quiet(605 * time.Millisecond); n != 10 {
+				t.Errorf("%s: %d packets in 600 ms of listening", c.phrase, n)
+			}
+		})
+		if err != nil || stats.Sent != 43 || stats.Channels != 1 {
+			t.Errorf("%s: %v, %+v", c.phrase, err, stats)
+		}
+	}
+}
+
+// TestPrerollHoldsTheWakeWord at its end: a word of 960 ms is in the last
+// sixteen of the packets, and of a longer one it is the last 1980 ms.
+func TestPrerollHoldsTheWakeWord(t *testing.T) {
+	long := append(make([]int16, 10*voice.MicFrame), sine(40*voice.MicFrame, voice.MicRate)...)
+	for name, c := range map[string]struct {
+		pcm  []int16
+		from int // frame that is loud first
+	}{"short": {second("").PCM, 17}, "long": {long, 0}, "none": {nil, 33}} {
+		d, err := voice.NewDecoder(voice.MicRate)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var loudness []int16
+		err = preroll(c.pcm, 1, func(p []byte) error {
+			pcm, err := d.Decode(p)
+			loudness = append(loudness, loudest(pcm))
+			return err
+		})
+		if err != nil || len(loudness) != 33 {
+			t.Fatalf("%s: %v, %d packets", name, err, len(loudness))
+		}
+		for i, n := range loudness {
+			if i < c.from && n > 1000 || i > c.from && i < c.from+12 && n < 4000 { // of a tone that goes on, DTX soon makes noise
+				t.Errorf("%s: packet %d is %d loud, and the word begins in packet %d: %d", name, i, n, c.from, loudness)
+				break
+			}
+		}
+	}
+}
+
+// TestWakeWordTalk has a whole turn in each of two channels, both opened by
+// the wake word.
+func TestWakeWordTalk(t *testing.T) {
+	var woken []string
+	observe := func(h Happening) {
+		if w, ok := h.(Woken); ok {
+			woken = append(woken, w.Phrase)
+		}
+	}
+	stats, err := talk(t, Options{Wake: "robot", Say: []Sentence{second("one"), second("two")}, Observe: observe}, func(s *server, _ *Robot) {
+		s.next(`"hello"`)
+		s.text(hello)
+		s.next(`"detect","text":"robot"`)
+		s.next(listenAuto)
+		s.quiet(1500 * time.Millisecond)
+		s.answer(5)
+		s.hangUp()
+	})
+	if err != nil || len(stats.Turns) != 2 || !slices.Equal(woken, []string{"robot", "robot"}) {
+		t.Errorf("%v, %+v, woken %q", err, stats.Turns, woken)
+	}
+}
+
+// TestWakeWordWhileIdle calls a robot that is idle with its channel open.
+func TestWakeWordWhileIdle(t *testing.T) {
+	for firmware, hears := range map[string]bool{"2.1": true, "2.2.4": false, "2.4": true, "dotty": false} {
+		lost := 0
+		observe := func(h Happening) {
+			if _, ok := h.(WakeLost); ok {
+				lost++
+			}
+		}
+		stats, err := talk(t, Options{Stay: true, Firmware: firmware, Mode: xiaozhi.Manual, Observe: observe}, func(s *server, r *Robot) {
+			s.next(`"hello"`)
+			s.text(hello)
+			if firmware == "dotty" {
+				s.next(`"state_changed"`)
+			}
+			s.quiet(time.Second)
+			r.WakeWord("robot")
+			if hears {
+				s.next(`"detect","text":"robot"`)
+				s.next(listenAuto)
+				if s.heard != 33 {
+					t.Errorf("%s: %d packets before it", firmware, s.heard)
+				}
+				return
+			}
+			s.quiet(time.Second)
+			r.WakeWord("robot") // nor this one: it listens for wake words no more
+			s.quiet(time.Second)
+			s.text(ttsStart, sentence) // speaking it does, with an AFE wake word
+			time.Sleep(20 * time.Millisecond)
+			r.WakeWord("robot")
+			s.next(`"abort","reason":"wake_word_detected"`)
+			s.next(listenAuto)
+		})
+		want := 2
+		if hears {
+			want = 0
+		}
+		if err != nil || stats.WakeWordsLost != want || lost != want {
+			t.Errorf("%s: %v; lost %d, observed %d, want %d", firmware, err, stats.WakeWordsLost, lost, want)
+		}
+	}
+}
+
+// TestWakeWordsStayOff where one was lost, though the channel is closed by
+// now: only a change of state switches them on again.
+func TestWakeWordsStayOff(t *testing.T) {
+	stats, err := live(t, Options{Forever: true, Mode: xiaozhi.Manual}, func(n *network, r *Robot) {
+		s := n.channel()
+		s.quiet(time.Second)
+		r.WakeWord("robot")
+		s.quiet(time.Second)
+		s.hangUp()
+		<-s.closed
+		time.Sleep(time.Minute)
+		r.WakeWord("robot")
+		time.Sleep(time.Minute)
+		r.Tap()
+		s = n.channel()
+		s.next(listenAuto)
+		s.quiet(time.Second)
+		r.Tap()
+		<-s.closed
+		time.Sleep(time.Second)
+		r.WakeWord("robot")
+		n.channel().next(`"detect"`)
+	})
+	if err != nil || stats.WakeWordsLost != 2 || stats.Channels != 3 {
+		t.Errorf("%v; %d wake words lost, %d channels, want 2 and 3", err, stats.WakeWordsLost, stats.Channels)
+	}
+}
+
+// TestHelloOfServerAEC is exact, for the order of its fields is the
+// firmware's.
+func TestHelloOfServerAEC(t *testing.T) {
+	const audio = `"transport":"websocket","audio_params":{"format":"opus","sample_rate":16000,"channels":1,"frame_duration":60}}`
+	for want, o := range map[string]Options{
+		`{"type":"hello","version":2,"features":{"aec":true,"mcp":true},` + audio:                                                                                         {Framing: 2, AEC: AECServer},
+		`{"type":"hello","version":1,"features":{"mcp":true},` + audio:                                                                                                    {Framing: 1, AEC: AECDevice},
+		`{"type":"hello","version":3,"features":{"aec":true,"mcp":true,"glyph_push":true},"text_font":{"bundle":"noto-v1","charset":"common","size":20,"bpp":4},` + audio: {Framing: 3, AEC: AECServer, Firmware: "2.4"},
+	} {
+		o.Stay = true
+		talk(t, o, func(s *server, _ *Robot) {
+			m := <-s.from
+			if m.text != want {
+				t.Errorf("sent %s\nwant %s", m.text, want)
+			}
+			if _, err := xiaozhi.ParseFromRobot([]byte(m.text)); err != nil {
+				t.Error(err)
+			}
+			s.text(hello)
+			s.next(`"mode":"realtime"`) // the default wherever echo is cancelled
+		})
+	}
+}
+
+// TestRobotsThatShareOptions say what is theirs.
+func TestRobotsThatShareOptions(t *testing.T) {
+	o := Options{MAC: testMAC, Say: []Sentence{second("shared")}, SayAs: func(id device.ID) []Sentence { return []Sentence{second("mine: " + string(id))} }}
+	r, err := New(o)
+	if err != nil || len(r.person.sentences) != 1 || !strings.HasSuffix(r.person.sentences[0].Text, "a0b1c2d3e4f5") {
+		t.Errorf("%v, %+v", err, r.person.sentences)
+	}
+}
