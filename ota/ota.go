@@ -47,8 +47,9 @@ type Service struct{ o Options }
 // New returns the service.
 func New(o Options) *Service { return &Service{o} }
 
-// Request is a check-in as it came. The headers say who it is; the body, which
-// the firmware does not escape, only tells more where it can be read.
+// Request is a check-in as it came. The headers, or the query, say who it is;
+// the body, which the firmware does not escape, only tells more where it can be
+// read.
 type Request struct {
 	Host      string // of the request, with the port where it has one
 	DeviceID  string
@@ -150,7 +151,7 @@ func (s *Service) read(r Request) (device.CheckIn, error) {
 	id, err := device.ParseID(r.DeviceID)
 	if err != nil {
 		return device.CheckIn{}, &fault{"no_device_id", http.StatusBadRequest,
-			"the Device-Id header must hold the robot's MAC address: " + err.Error()}
+			"the Device-Id header, or device-id in the query, must hold the robot's MAC address: " + err.Error()}
 	}
 	base, err := s.base(r.Host)
 	if err != nil {
@@ -218,7 +219,7 @@ func clip(s string) string {
 func (s *Service) Activate(deviceID, clientID string) (bool, error) {
 	id, err := device.ParseID(deviceID)
 	if err != nil {
-		return false, &fault{"no_device_id", http.StatusBadRequest, "the Device-Id header must hold the robot's MAC address: " + err.Error()}
+		return false, &fault{"no_device_id", http.StatusBadRequest, "the Device-Id header, or device-id in the query, must hold the robot's MAC address: " + err.Error()}
 	}
 	robot, err := s.o.Robots.Get(id)
 	if err != nil {

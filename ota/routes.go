@@ -1,9 +1,11 @@
 package ota
 
 import (
+	"cmp"
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -17,8 +19,8 @@ const (
 )
 
 // Routes mounts the robots' bootstrap. It has no lock: who a robot is, is what
-// it says in its headers, and a token is given only to the client it is bound
-// to.
+// it says in its headers or its query, and a token is given only to the client
+// it is bound to.
 func (s *Service) Routes(r gin.IRouter) {
 	for _, path := range []string{"/xiaozhi/ota/", "/xiaozhi/ota"} {
 		r.POST(path, s.checkIn)
@@ -49,9 +51,14 @@ func (s *Service) checkIn(c *gin.Context) {
 	}
 	// A body that did not arrive whole is a body that cannot be read: the
 	// headers are enough.
+	id, client := identity(c.Request)
+	if id != c.GetHeader("Device-Id") && isTag(c.Request) {
+		_ = c.Error(errTag)
+		return
+	}
 	reply, err := s.CheckIn(Request{
 		Host:     c.Request.Host,
-		DeviceID: c.GetHeader("Device-Id"), ClientID: c.GetHeader("Client-Id"),
+		DeviceID: id, ClientID: client,
 		UserAgent: c.GetHeader("User-Agent"), Language: c.GetHeader("Accept-Language"),
 		Address: address(c.Request.RemoteAddr), Body: body,
 	}, time.Now())
@@ -59,13 +66,32 @@ func (s *Service) checkIn(c *gin.Context) {
 		_ = c.Error(err)
 		return
 	}
+	c.Header("Cache-Control", "no-store") // a browser would keep the answer to its GET, token and time with it
 	c.JSON(http.StatusOK, reply)
 }
+
+// identity is who the request says it is: by header as the firmware does, or
+// by query, for pages that use the one address for this and for the WebSocket,
+// where a browser can set no headers.
+func identity(r *http.Request) (id, client string) {
+	query := r.URL.Query()
+	return cmp.Or(r.Header.Get("Device-Id"), query.Get("device-id")), cmp.Or(r.Header.Get("Client-Id"), query.Get("client-id"))
+}
+
+// isTag reports whether a browser asks, but not for a script of an allowed
+// page: that sends an Origin. An image or script tag does not, and needs no
+// leave; any page of the internet could fill the registry through it.
+func isTag(r *http.Request) bool {
+	return r.Header.Get("Origin") == "" && strings.HasPrefix(r.UserAgent(), "Mozilla/")
+}
+
+var errTag = &fault{"no_origin", http.StatusForbidden,
+	"a browser checks a robot in from the script of a page in allowed_origins only; programs may send device-id in the query, too"}
 
 // activate answers a robot that shows a code: 200 ends its waiting, 202 has it
 // ask again in three seconds.
 func (s *Service) activate(c *gin.Context) {
-	adopted, err := s.Activate(c.GetHeader("Device-Id"), c.GetHeader("Client-Id"))
+	adopted, err := s.Activate(identity(c.Request))
 	switch {
 	case err != nil:
 		_ = c.Error(err)

@@ -116,7 +116,7 @@ func publicEngine(a *app) (*gin.Engine, error) {
 	if u, err := url.Parse(a.config.PublicURL); err == nil && u.Hostname() != "" {
 		hosts.Allowed = append(hosts.Allowed, strings.ToLower(u.Hostname()))
 	}
-	e.Use(door.Guard(hosts.Check, door.Origins{Allowed: a.config.AllowedOrigins}.Check))
+	e.Use(door.Origins{Allowed: a.config.AllowedOrigins}.Admit(), door.Guard(hosts.Check))
 	a.ota.Routes(e)
 	a.talk.Routes(e)
 	a.admin.Open(e)

@@ -1,6 +1,7 @@
 // Package door is what every HTTP door shares: which Host and Origin may
-// come, keys and how often they may be tried, what counts as local, the shape
-// of errors, and server-sent events. The checks are functions of a request
+// come, what browsers are told of that, keys and how often they may be tried,
+// what counts as local, the shape of errors, server-sent events and streams of
+// lines. The checks are functions of a request
 // that return an error; routes.go makes gin handlers of them.
 package door
 

@@ -25,6 +25,12 @@ func NewEngine(log *slog.Logger) (*gin.Engine, error) {
 		_ = c.Error(&Fault{"not_found", "there is nothing at this address", http.StatusNotFound})
 	})
 	e.NoMethod(func(c *gin.Context) {
+		answer := c.Writer.Header()
+		if isPreflight(answer, c.Request) {
+			permit(answer, c.Request, answer.Get("Allow"))
+			c.Status(http.StatusNoContent)
+			return
+		}
 		_ = c.Error(&Fault{"wrong_method", "this address does not take that method", http.StatusMethodNotAllowed})
 	})
 	return e, nil
@@ -72,6 +78,20 @@ func Guard(checks ...func(*http.Request) error) gin.HandlerFunc {
 	}
 }
 
+// Admit lets web pages of these origins in, and has their browsers show them
+// the answers. It is for a whole engine of NewEngine: a preflight finds no
+// route, and so reaches no handler of a group. It stands before the other
+// guards, so that an allowed page can read their refusals; they stand before
+// the answer to a preflight all the same.
+func (o Origins) Admit() gin.HandlerFunc {
+	return func(c *gin.Context) {
+		if err := o.share(c.Writer.Header(), c.Request); err != nil {
+			_ = c.Error(err)
+			c.Abort()
+		}
+	}
+}
+
 // bodyWithin is how long the body of a request may take to arrive.
 const bodyWithin = 30 * time.Second
 
@@ -79,9 +99,12 @@ const bodyWithin = 30 * time.Second
 func Limit(most int64) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		c.Request.Body = http.MaxBytesReader(c.Writer, c.Request.Body, most)
-		if c.Request.Method != http.MethodGet {
-			// A stream that is read has none: the deadline would end it. What
-			// has no deadlines is no network.
+		// A stream that is read has no deadline: it would end it. Where no body
+		// comes at all, the server reads already to notice a client that leaves,
+		// and would take the deadline for one. Once a body has arrived, it lifts
+		// the deadline itself.
+		if c.Request.Method != http.MethodGet && c.Request.ContentLength != 0 {
+			// What has no deadlines is no network.
 			_ = http.NewResponseController(c.Writer).SetReadDeadline(time.Now().Add(bodyWithin))
 		}
 	}

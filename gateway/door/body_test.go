@@ -1,0 +1,107 @@
+package door_test
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"perch/gateway/door"
+)
+
+// line is a listener with one caller.
+type line struct {
+	calls chan net.Conn
+	once  sync.Once
+}
+
+func (l *line) Accept() (net.Conn, error) {
+	c, open := <-l.calls
+	if !open {
+		return nil, net.ErrClosed
+	}
+	return c, nil
+}
+
+func (l *line) Close() error   { l.once.Do(func() { close(l.calls) }); return nil }
+func (l *line) Addr() net.Addr { return &net.TCPAddr{} }
+
+// send sends a request as it is written to a server in this bubble, and
+// returns the body of its answer.
+func send(t *testing.T, h http.Handler, request string) string {
+	t.Helper()
+	client, appliance := net.Pipe()
+	l := &line{calls: make(chan net.Conn, 1)}
+	l.calls <- appliance
+	server, served := &http.Server{Handler: h}, make(chan error)
+	go func() { served <- server.Serve(l) }()
+	if _, err := io.WriteString(client, request); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.ReadResponse(bufio.NewReader(client), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(answer.Body)
+	if err := errors.Join(err, client.Close(), server.Close()); err != nil {
+		t.Error(err)
+	}
+	<-served
+	return string(text)
+}
+
+// TestABodyThatHasArrivedHasNoDeadline: a handler may take its time, and is
+// not told that its client has gone when the body's time is over. One that
+// needs no body need not read it.
+func TestABodyThatHasArrivedHasNoDeadline(t *testing.T) {
+	for name, rest := range map[string]string{
+		"none":    "Content-Length: 0\r\n\r\n",
+		"one":     "Content-Length: 2\r\n\r\n{}",
+		"chunked": "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+	} {
+		for _, read := range []bool{true, false} {
+			synctest.Test(t, func(t *testing.T) {
+				e, _ := newEngine(t)
+				e.POST("/x", door.Limit(100), func(g *gin.Context) {
+					if read {
+						if _, err := io.ReadAll(g.Request.Body); err != nil {
+							t.Error(err)
+						}
+					}
+					select {
+					case <-g.Request.Context().Done():
+					case <-time.After(5 * time.Minute):
+					}
+					g.String(200, "%v", g.Request.Context().Err())
+				})
+				if got := send(t, e, "POST /x HTTP/1.1\r\nHost: perch:8003\r\n"+rest); got != "<nil>" {
+					t.Errorf("%s, read %t: %s", name, read, got)
+				}
+			})
+		}
+	}
+}
+
+// TestABodyThatDoesNotArrive is waited for for thirty seconds.
+func TestABodyThatDoesNotArrive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, _ := newEngine(t)
+		e.POST("/x", door.Limit(100), func(g *gin.Context) {
+			_, err := io.ReadAll(g.Request.Body)
+			g.String(200, "%t", errors.Is(err, os.ErrDeadlineExceeded))
+		})
+		began := time.Now()
+		got := send(t, e, "POST /x HTTP/1.1\r\nHost: perch:8003\r\nContent-Length: 50\r\n\r\n{")
+		if took := time.Since(began); got != "true" || took != 30*time.Second {
+			t.Errorf("after %v: %s", took, got)
+		}
+	})
+}

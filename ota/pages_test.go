@@ -1,0 +1,136 @@
+package ota_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"perch/device"
+)
+
+const browser = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+
+// TestWhoItIsByQuery: pages that cannot set headers for their WebSocket put
+// who they are into the query, and often do the same here.
+func TestWhoItIsByQuery(t *testing.T) {
+	mine := device.NewClient("page")
+	for _, c := range []struct {
+		name, method, query string
+		header              http.Header
+		client              device.Client
+	}{
+		{"both", "POST", "device-id=a0:b1:c2:d3:e4:f5&client-id=page", nil, mine},
+		{"GET", "GET", "device-id=a0:b1:c2:d3:e4:f5&client-id=page", nil, mine},
+		{"escaped, in capitals", "GET", "device-id=A0%3AB1%3AC2%3AD3%3AE4%3AF5&client-id=page", nil, mine},
+		{"without separators", "GET", "client-id=page&device-id=A0B1C2D3E4F5&x=%zz", nil, mine},
+		{"no client", "GET", "device-id=a0b1c2d3e4f5", nil, device.Client{}},
+		{"an empty client", "GET", "device-id=a0b1c2d3e4f5&client-id=", nil, device.Client{}},
+		{"the client by header", "POST", "device-id=a0b1c2d3e4f5", http.Header{"Client-Id": {"page"}}, mine},
+		{"the device by header", "POST", "client-id=page", http.Header{"Device-Id": {"a0:b1:c2:d3:e4:f5"}}, mine},
+		{"headers before the query", "POST", "device-id=020000000001&client-id=other",
+			http.Header{"Device-Id": {"a0:b1:c2:d3:e4:f5"}, "Client-Id": {"page"}}, mine},
+		{"the query before the body", "POST", "device-id=a0b1c2d3e4f5&client-id=page", nil, mine},
+	} {
+		h := newHouse(t, device.AdoptOpen)
+		if c.header == nil {
+			c.header = http.Header{}
+		}
+		body := ""
+		if c.method == http.MethodPost {
+			body = `{"mac_address":"02:00:00:00:00:02"}`
+		}
+		f := mustRead(t, h.ask(c.method, "/xiaozhi/ota/?"+c.query, "perch:8003", c.header, body))
+		if _, err := h.robots.Admit("a0b1c2d3e4f5", c.client, f.token); err != nil || len(h.robots.List()) != 1 {
+			t.Errorf("%s: its token does not open its channel: %v, %+v", c.name, err, h.robots.List())
+		}
+	}
+}
+
+// TestAPageWithoutAClientIsOneRobot: check-ins with and without the query, in
+// any spelling of the MAC, are the same robot and give the same token, and the
+// WebSocket takes it from a page that sends no Client-Id there either.
+func TestAPageWithoutAClientIsOneRobot(t *testing.T) {
+	h := newHouse(t, device.AdoptOpen)
+	page := http.Header{"Origin": {"https://panel.example"}, "User-Agent": {browser}}
+	token := ""
+	for _, spelling := range []string{"a0:b1:c2:d3:e4:f5", "A0:B1:C2:D3:E4:F5", "A0-B1-C2-D3-E4-F5", "a0b1c2d3e4f5"} {
+		asked := page.Clone()
+		asked.Set("Device-Id", spelling)
+		for name, f := range map[string]flash{
+			"by header": mustRead(t, h.ask(http.MethodPost, "/xiaozhi/ota/", "perch:8003", asked, "{}")),
+			"by query":  mustRead(t, h.ask(http.MethodGet, "/xiaozhi/ota/?device-id="+spelling, "perch:8003", page, "")),
+		} {
+			if token == "" {
+				token = f.token
+			}
+			if f.token == "" || f.token != token {
+				t.Errorf("%s, %s: the token is %q, was %q", spelling, name, f.token, token)
+			}
+		}
+	}
+	if _, err := h.robots.Admit("a0b1c2d3e4f5", device.NewClient(""), token); err != nil || len(h.robots.List()) != 1 {
+		t.Errorf("its channel stays closed: %v; robots %+v", err, h.robots.List())
+	}
+}
+
+// TestATagChecksNobodyIn: a page of the internet can have a browser send a GET
+// without an Origin, with an image whose address is ours. It must not fill the
+// registry with robots it has thought up.
+func TestATagChecksNobodyIn(t *testing.T) {
+	for _, c := range []struct {
+		name, query, agent, origin, id string
+		status                         int
+	}{
+		{"an image", "?device-id=a0b1c2d3e4f5", browser, "", "", 403},
+		{"an image with a client", "?device-id=a0b1c2d3e4f5&client-id=x", browser, "", "", 403},
+		{"an allowed page", "?device-id=a0b1c2d3e4f5", browser, "https://panel.example", "", 200},
+		{"a program", "?device-id=a0b1c2d3e4f5", "curl/8.14.1", "", "", 200},
+		{"no name", "?device-id=a0b1c2d3e4f5", "", "", "", 200},
+		{"by header, which no tag can set", "", browser, "", "a0b1c2d3e4f5", 200},
+		{"the address typed in", "", browser, "", "", 400},
+	} {
+		h := newHouse(t, device.AdoptOpen)
+		header := http.Header{}
+		for name, value := range map[string]string{"User-Agent": c.agent, "Origin": c.origin, "Device-Id": c.id} {
+			if value != "" {
+				header.Set(name, value)
+			}
+		}
+		w := h.ask(http.MethodGet, "/xiaozhi/ota/"+c.query, "perch:8003", header, "")
+		if w.Code != c.status {
+			t.Errorf("%s: %d %s", c.name, w.Code, w.Body)
+		}
+		if known := len(h.robots.List()) > 0; known != (c.status == 200) {
+			t.Errorf("%s: remembered %t", c.name, known)
+		}
+		if c.status == 403 && !strings.Contains(w.Body.String(), "allowed_origins") {
+			t.Errorf("%s: the cure is not told: %s", c.name, w.Body)
+		}
+	}
+}
+
+func TestCheckInsAreNotCached(t *testing.T) {
+	h := newHouse(t, device.AdoptOpen)
+	w := h.ask(http.MethodGet, "/xiaozhi/ota/", "perch:8003", headers(), "")
+	if got := w.Header().Get("Cache-Control"); got != "no-store" {
+		t.Errorf("Cache-Control %q", got)
+	}
+}
+
+func TestActivateByQuery(t *testing.T) {
+	h := newHouse(t, device.AdoptAsk)
+	code := mustRead(t, h.ask(http.MethodPost, "/xiaozhi/ota/?device-id=A0:B1:C2:D3:E4:F5", "perch:8003", http.Header{}, "{}")).code
+	activate := func(query string, want int) {
+		t.Helper()
+		if w := h.ask(http.MethodPost, "/xiaozhi/ota/activate?"+query, "perch:8003", http.Header{}, "{}"); w.Code != want {
+			t.Errorf("activate: %d %s, want %d", w.Code, w.Body, want)
+		}
+	}
+	activate("device-id=a0b1c2d3e4f5", http.StatusAccepted)
+	if _, err := h.robots.Adopt(code); err != nil {
+		t.Fatal(err)
+	}
+	activate("device-id=a0b1c2d3e4f5", http.StatusOK)
+	activate("device-id=a0b1c2d3e4f5&client-id=other", http.StatusAccepted)
+	activate("device-id=robot", http.StatusBadRequest)
+}
