@@ -52,6 +52,9 @@ func (b *Board) Take(e event.Envelope) {
 	if key == "" || e.Session == "" {
 		return // of no session: nothing that shows
 	}
+	if _, told := e.Event.(event.Notification); told {
+		return // its session is whoever asked for it to be told, known or not
+	}
 	before, known := b.states[key]
 	if known || len(b.states) < mostStates {
 		b.states[key] = Fold(before, e)

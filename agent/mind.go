@@ -69,9 +69,9 @@ func (m *Mind) Answer(ctx context.Context, t Turn, out func(Reply) error) error 
 	t.History = slices.Clone(c.history)
 	m.mu.Unlock()
 	var failures []error
+	sink := sink{mind: m, turn: t, out: out}
 	for _, brain := range m.brains {
 		m.bus.Publish(t.Robot, t.Session, event.ThinkingStarted{Brain: brain.Name()})
-		sink := sink{mind: m, turn: t, out: out}
 		err := brain.Think(ctx, t, sink.take)
 		if err == nil {
 			return nil
@@ -123,23 +123,23 @@ func (m *Mind) dropOldest() {
 	delete(m.conversations, oldest)
 }
 
-// sink stands between a brain and whoever speaks: it publishes what shows,
-// and takes out of the words what is not for the ear.
+// sink stands between the brains of a turn and whoever speaks: it publishes
+// what shows, and takes out of the words what is not for the ear.
 type sink struct {
 	mind  *Mind
 	turn  Turn
 	out   func(Reply) error
 	spoke bool
-	face  Emotion
+	face  string // the name of the one shown in this turn; empty is none yet
 }
 
 func (s *sink) take(r Reply) error {
 	switch r := r.(type) {
 	case Felt:
-		if r.Emotion == s.face {
-			return nil // one frame per change
+		if r.Emotion.Name == s.face {
+			return nil // one frame per change, whichever brain asks for it
 		}
-		s.face = r.Emotion
+		s.face = r.Emotion.Name
 		s.mind.bus.Publish(s.turn.Robot, s.turn.Session, event.Emotion{Name: r.Emotion.Name, Emoji: r.Emotion.Emoji})
 		return s.out(r)
 	case Say:

@@ -160,16 +160,6 @@ func TestMarkersAreRememberedAndNotSpoken(t *testing.T) {
 	}
 }
 
-func TestOneFramePerChangeOfFace(t *testing.T) {
-	happy := agent.Emotion{Name: "happy", Emoji: "😊"}
-	b := &brain{replies: []agent.Reply{agent.Felt{Emotion: happy}, agent.Felt{Emotion: happy}, agent.Felt{Emotion: agent.Neutral}}}
-	p := &published{}
-	replies, _ := answers(t, newMind(p, nil, b), "hello")
-	if len(replies) != 2 || len(p.events) != 3 {
-		t.Errorf("%v, published %v", replies, p.events)
-	}
-}
-
 func TestTurnsOfAConversationWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &brain{wait: time.Second, replies: []agent.Reply{agent.Done{}}}
@@ -254,21 +244,6 @@ func TestAFullMemoryGivesUpWhatWasUsedLeast(t *testing.T) {
 	_, second := table.kept[ids[1]]
 	if len(table.kept) != 2000 || !oldest || second {
 		t.Errorf("%d entries; the used one is there: %v, the unused one: %v", len(table.kept), oldest, second)
-	}
-}
-
-func TestSplitEmotion(t *testing.T) {
-	for reply, want := range map[string]struct{ name, text string }{
-		"😊 Hello.":        {"happy", "Hello."},
-		"😴Good night. 🌙":  {"sleepy", "Good night."},
-		"Hello.":          {"neutral", "Hello."},
-		"🎉 Hooray ☀️ now": {"neutral", "Hooray now"},
-		"😠":               {"angry", ""},
-	} {
-		e, text := agent.SplitEmotion(reply)
-		if e.Name != want.name || text != want.text {
-			t.Errorf("%q: %s %q", reply, e.Name, text)
-		}
 	}
 }
 

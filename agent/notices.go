@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"perch/device"
 )
@@ -36,11 +38,17 @@ type Notice struct {
 	Text      string    `json:"text"`
 	Urgency   string    `json:"urgency"`
 	ActionURL string    `json:"action_url,omitempty"`
-	Robot     device.ID `json:"robot,omitempty"` // for this one; empty is for all
-	Speak     bool      `json:"speak"`
+	Robot     device.ID `json:"robot,omitempty"`      // for this one,
+	SessionID string    `json:"session_id,omitempty"` // or for this session; without either for all
+	Speak     bool      `json:"speak"`                // else it is only shown
 	State     string    `json:"state"`
 	Received  time.Time `json:"received"`
 	Expires   time.Time `json:"expires,omitzero"`
+}
+
+// told reports whether it has reached somebody, and need not be offered again.
+func (n Notice) told() bool {
+	return n.State == NoticeSpoken || n.State == NoticeShown && !n.Speak
 }
 
 // notices is where they are kept; Put is durable when it returns.
@@ -54,15 +62,19 @@ type notices interface {
 
 // Errors of the notices.
 var (
-	// ErrNotice is wrapped by Accept for what cannot be a notification.
+	// ErrNotice is wrapped by Accept and ParseNotice for what cannot be a
+	// notification.
 	ErrNotice = errors.New("not a notification")
 	// ErrNoNotice is returned by Change for one that is not there.
 	ErrNoNotice = errors.New("no such notification")
 )
 
 const (
-	mostNotice  = 1000 // characters of text
+	mostNotice  = 1000 // bytes of text
+	mostURL     = 2048 // bytes
+	mostID      = 64   // bytes; of a session's id too
 	mostNotices = 500
+	mostUntold  = 20             // for one robot, one session, or all
 	noticeLives = 24 * time.Hour // where it does not say
 )
 
@@ -71,58 +83,120 @@ const (
 type Notices struct {
 	kept notices
 	mu   sync.Mutex
+	here map[string]bool // those accepted in this run
 }
 
 // NewNotices returns the notices kept in a table.
-func NewNotices(kept notices) *Notices { return &Notices{kept: kept} }
+func NewNotices(kept notices) *Notices { return &Notices{kept: kept, here: map[string]bool{}} }
 
 // Accept keeps a notification durably and returns it with its id. One of the
-// same id takes the earlier one's place. Where there are too many, the oldest
-// of low urgency is given up, and else the oldest.
+// same id takes the earlier one's place. Where too many wait, the oldest of
+// low urgency is given up, and else the oldest. It wraps ErrNotice for what
+// cannot be one.
 func (s *Notices) Accept(n Notice, now time.Time) (Notice, error) {
-	n.Text = strings.TrimSpace(n.Text)
-	if n.Text == "" || len(n.Text) > mostNotice || len(n.ID) > 64 {
-		return Notice{}, fmt.Errorf("%w: a text of %d bytes, an id of %d", ErrNotice, len(n.Text), len(n.ID))
+	n, err := n.prepare(now)
+	if err != nil {
+		return Notice{}, err
 	}
-	if n.Urgency == "" {
-		n.Urgency = UrgencyNormal
+	_, err = s.keep(n, now)
+	return n, err
+}
+
+// prepare checks what somebody wants told, and fills in what was left out.
+func (n Notice) prepare(now time.Time) (Notice, error) {
+	now = now.Round(0)
+	if len(n.Text) > mostNotice {
+		return Notice{}, fmt.Errorf("%w: the text has %d bytes, more than %d", ErrNotice, len(n.Text), mostNotice)
 	}
+	n.Text = speakable(n.Text)
+	switch {
+	case n.Text == "":
+		return Notice{}, fmt.Errorf("%w: it needs a text", ErrNotice)
+	case len(n.ID) > mostID || strings.ContainsFunc(n.ID, unicode.IsControl):
+		return Notice{}, fmt.Errorf("%w: an id has at most %d bytes and no control characters", ErrNotice, mostID)
+	case len(n.SessionID) > mostID || strings.ContainsFunc(n.SessionID, unicode.IsControl):
+		return Notice{}, fmt.Errorf("%w: a session_id has at most %d bytes and no control characters", ErrNotice, mostID)
+	case n.Robot != "" && n.SessionID != "":
+		return Notice{}, fmt.Errorf("%w: name a robot or a session_id, not both", ErrNotice)
+	case !n.Expires.IsZero() && !now.Before(n.Expires):
+		return Notice{}, fmt.Errorf("%w: expires_at %s is in the past, it is %s", ErrNotice, n.Expires.Format(time.RFC3339), now.Format(time.RFC3339))
+	}
+	if err := checkActionURL(n.ActionURL); err != nil {
+		return Notice{}, err
+	}
+	n.Urgency = cmp.Or(n.Urgency, UrgencyNormal)
 	if !slices.Contains([]string{UrgencyLow, UrgencyNormal, UrgencyHigh}, n.Urgency) {
-		return Notice{}, fmt.Errorf("%w: urgency is low, normal or high, not %q", ErrNotice, n.Urgency)
+		return Notice{}, fmt.Errorf("%w: urgency is low, normal or high, not %.20q", ErrNotice, n.Urgency)
 	}
-	if n.ID == "" {
-		n.ID = rand.Text()[:12]
-	}
+	n.ID = cmp.Or(n.ID, rand.Text()[:12])
 	if n.Expires.IsZero() {
 		n.Expires = now.Add(noticeLives)
 	}
 	n.State, n.Received = NoticeReceived, now
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.makeRoom(n.ID, now)
-	if err := s.kept.Put(n.ID, n); err != nil {
-		return Notice{}, fmt.Errorf("keep a notification: %w", err)
-	}
 	return n, nil
 }
 
-func (s *Notices) makeRoom(id string, now time.Time) {
-	open := s.open(now)
-	open = slices.DeleteFunc(open, func(n Notice) bool { return n.ID == id })
-	if len(open) < mostNotices {
-		return
-	}
-	least := 0
-	for i, n := range open {
-		if n.Urgency == UrgencyLow {
-			least = i
-			break
+// speakable is a text in one line, without what no voice can say and what
+// ends a text in a robot's memory.
+func speakable(text string) string {
+	spaced := strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
 		}
-	}
-	s.kept.DeleteSoon(open[least].ID)
+		return r
+	}, strings.ToValidUTF8(text, ""))
+	return strings.TrimSpace(spaced)
 }
 
-// Change takes a notification a step on. An end takes it away.
+// keep writes one that is prepared, and returns those that had to give way.
+func (s *Notices) keep(n Notice, now time.Time) (gone []Notice, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.kept.Put(n.ID, n); err != nil {
+		return nil, fmt.Errorf("keep a notification: %w", err)
+	}
+	s.here[n.ID] = true
+	gone = s.tooMany(n, now)
+	for _, g := range gone {
+		s.drop(g.ID)
+	}
+	return gone, nil
+}
+
+// tooMany are those to give up now that n is there.
+func (s *Notices) tooMany(n Notice, now time.Time) (gone []Notice) {
+	others := slices.DeleteFunc(s.open(now), func(o Notice) bool { return o.ID == n.ID })
+	waiting := slices.DeleteFunc(slices.Clone(others), func(o Notice) bool {
+		return o.told() || o.Robot != n.Robot || o.SessionID != n.SessionID
+	})
+	if len(waiting) >= mostUntold {
+		gone = append(gone, least(waiting))
+		others = slices.DeleteFunc(others, func(o Notice) bool { return o.ID == gone[0].ID })
+	}
+	if len(others) >= mostNotices {
+		gone = append(gone, least(others))
+	}
+	return gone
+}
+
+// least is the oldest of low urgency, and else the oldest.
+func least(list []Notice) Notice {
+	for _, n := range list {
+		if n.Urgency == UrgencyLow {
+			return n
+		}
+	}
+	return list[0]
+}
+
+func (s *Notices) drop(id string) {
+	delete(s.here, id)
+	s.kept.DeleteSoon(id)
+}
+
+// Change takes a notification a step on and returns it. It never goes a step
+// back: one that was spoken to somebody is not merely shown because somebody
+// else saw it. An end takes it away.
 func (s *Notices) Change(id, state string) (Notice, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,32 +207,71 @@ func (s *Notices) Change(id, state string) (Notice, error) {
 	if !there {
 		return Notice{}, ErrNoNotice
 	}
-	n.State = state
-	if state == NoticeAcknowledged || state == NoticeExpired {
-		s.kept.DeleteSoon(id)
-	} else {
+	switch {
+	case state == NoticeAcknowledged || state == NoticeExpired:
+		n.State = state
+		s.drop(id)
+	case step(state) > step(n.State):
+		n.State = state
 		s.kept.PutSoon(id, n)
 	}
 	return n, nil
 }
 
-// Open returns those that wait, oldest first.
+// step numbers the states in the order they come in.
+func step(state string) int {
+	return slices.Index([]string{NoticeReceived, NoticeShown, NoticeSpoken, NoticeAcknowledged, NoticeExpired}, state)
+}
+
+// Open returns those that wait to be told or acknowledged, oldest first.
 func (s *Notices) Open(now time.Time) []Notice {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.open(now)
+	return s.open(now.Round(0))
 }
 
-// open also takes away those whose time is over.
 func (s *Notices) open(now time.Time) []Notice {
 	list := []Notice{}
-	for id, n := range s.kept.All() {
-		if !now.Before(n.Expires) {
-			s.kept.DeleteSoon(id)
-			continue
+	for _, n := range s.kept.All() {
+		if now.Before(n.Expires) {
+			list = append(list, n)
 		}
-		list = append(list, n)
 	}
 	slices.SortStableFunc(list, func(a, b Notice) int { return a.Received.Compare(b.Received) })
 	return list
+}
+
+// get returns one that is there.
+func (s *Notices) get(id string) (Notice, bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.kept.Get(id)
+}
+
+// all are those that are there, with those whose time is over.
+func (s *Notices) all() (list []Notice) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, n := range s.kept.All() {
+		list = append(list, n)
+	}
+	return list
+}
+
+// moved tells that the wall clock has jumped. What came in this run has
+// waited as long as it has, whatever the clock said when it came; only a time
+// that somebody named stays.
+func (s *Notices) moved(by time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, n := range s.kept.All() {
+		if !s.here[id] {
+			continue
+		}
+		if n.Expires.Sub(n.Received) == noticeLives {
+			n.Expires = n.Expires.Add(by)
+		}
+		n.Received = n.Received.Add(by)
+		s.kept.PutSoon(id, n)
+	}
 }

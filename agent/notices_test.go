@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/device"
 )
 
 // noticeTable is a table in memory.
@@ -37,8 +38,14 @@ func TestNotices(t *testing.T) {
 	if n, err := s.Change("door", agent.NoticeSpoken); err != nil || n.State != agent.NoticeSpoken || len(table) != 2 {
 		t.Errorf("spoken: %+v, %v", n, err)
 	}
-	if open := s.Open(noon.Add(time.Hour)); len(open) != 1 || len(table) != 1 {
+	if n, err := s.Change("door", agent.NoticeShown); err != nil || n.State != agent.NoticeSpoken || table["door"].State != agent.NoticeSpoken {
+		t.Errorf("spoken to one, then shown to another: %+v, %v", n, err)
+	}
+	if open := s.Open(noon.Add(time.Hour)); len(open) != 1 || open[0].ID != first.ID {
 		t.Errorf("an hour later %+v are open", open)
+	}
+	if _, err := s.Change("door", agent.NoticeExpired); err != nil {
+		t.Error(err)
 	}
 	if _, err := s.Change(first.ID, agent.NoticeAcknowledged); err != nil || len(table) != 0 {
 		t.Errorf("acknowledged: %v, %d kept", err, len(table))
@@ -46,34 +53,56 @@ func TestNotices(t *testing.T) {
 	if _, err := s.Change(first.ID, agent.NoticeShown); !errors.Is(err, agent.ErrNoNotice) {
 		t.Errorf("one that is gone: %v", err)
 	}
-	for _, bad := range []agent.Notice{{}, {Text: string(make([]byte, 1001))}, {Text: "x", Urgency: "now"}, {Text: "x", ID: string(make([]byte, 65))}} {
+	for _, bad := range []agent.Notice{{}, {Text: string(make([]byte, 1001))}, {Text: "x", Urgency: "now"}, {Text: "x", ID: string(make([]byte, 65))},
+		{Text: "x", Expires: noon}, {Text: "x", Robot: "a0b1c2d3e4f5", SessionID: "s"}, {Text: "x", ActionURL: "ftp://here"}} {
 		if _, err := s.Accept(bad, noon); !errors.Is(err, agent.ErrNotice) {
 			t.Errorf("%+v: %v", bad, err)
 		}
 	}
 }
 
+// TestTooManyNotices: 20 wait for one robot, and 500 are kept in all.
 func TestTooManyNotices(t *testing.T) {
 	table := noticeTable{}
 	s := agent.NewNotices(table)
-	for i := range 500 {
+	accept := func(id string, robot device.ID, urgency string, at time.Duration) {
+		t.Helper()
+		if _, err := s.Accept(agent.Notice{ID: id, Robot: robot, Text: "x", Urgency: urgency}, noon.Add(at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 20 {
 		urgency := agent.UrgencyNormal
-		if i == 100 {
+		if i == 7 {
 			urgency = agent.UrgencyLow
 		}
-		if _, err := s.Accept(agent.Notice{ID: fmt.Sprint(i), Text: "x", Urgency: urgency}, noon.Add(time.Duration(i)*time.Second)); err != nil {
-			t.Fatal(err)
+		accept(fmt.Sprint(i), "a0b1c2d3e4f5", urgency, time.Duration(i)*time.Second)
+	}
+	accept("other", "a0b1c2d3e4f6", "", time.Minute)
+	accept("all", "", "", time.Minute)
+	if len(table) != 22 {
+		t.Errorf("%d are kept, want 20, one of another robot and one for all", len(table))
+	}
+	accept("19", "a0b1c2d3e4f5", "", time.Minute) // in the place of one that is there
+	accept("new", "a0b1c2d3e4f5", agent.UrgencyLow, time.Hour)
+	accept("newer", "a0b1c2d3e4f5", "", time.Hour)
+	accept("newest", "a0b1c2d3e4f5", "", time.Hour)
+	for id, want := range map[string]bool{"7": false, "new": false, "0": false, "1": true, "newest": true} {
+		if _, there := table[id]; there != want {
+			t.Errorf("%s waits: %v; those of low urgency go first, and then the oldest", id, there)
 		}
 	}
-	for _, id := range []string{"new", "newer"} {
-		if _, err := s.Accept(agent.Notice{ID: id, Text: "x"}, noon.Add(time.Hour)); err != nil {
-			t.Fatal(err)
-		}
+	if _, err := s.Change("2", agent.NoticeSpoken); err != nil {
+		t.Fatal(err)
 	}
-	_, low := table["100"]
-	_, oldest := table["0"]
-	_, second := table["1"]
-	if len(table) != 500 || low || oldest || !second {
-		t.Errorf("%d kept; the low one is there: %v, the oldest: %v, the second: %v", len(table), low, oldest, second)
+	if accept("more", "a0b1c2d3e4f5", "", 2*time.Hour); len(table) != 23 {
+		t.Errorf("%d are kept; one that was spoken does not wait", len(table))
+	}
+	for i := range 600 {
+		accept(fmt.Sprint("r", i), device.ID(fmt.Sprintf("b0b1c2%06x", i)), "", 3*time.Hour+time.Duration(i)*time.Second)
+	}
+	_, newest := table["r599"]
+	if _, oldest := table["3"]; len(table) != 500 || oldest || !newest {
+		t.Errorf("%d kept; the oldest is there: %v, the newest: %v", len(table), oldest, newest)
 	}
 }

@@ -188,3 +188,13 @@ func TestBoardAgreesWithTheFold(t *testing.T) {
 		}
 	})
 }
+
+// TestWhoIsToldSomethingHasNoStateForThat: a notification may name any session,
+// and the board has room for so many.
+func TestWhoIsToldSomethingHasNoStateForThat(t *testing.T) {
+	b := agent.NewBoard()
+	b.Take(event.Envelope{Seq: 1, Session: "unknown", Event: event.Notification{ID: "a"}})
+	if states, seq := b.Snapshot(); len(states) > 0 || seq != 1 {
+		t.Errorf("%+v at %d", states, seq)
+	}
+}

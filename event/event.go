@@ -151,11 +151,15 @@ type Perceived struct {
 	Data json.RawMessage `json:"data"`
 }
 
-// Notification is something to tell people.
+// Notification is something to tell people. The envelope names the robot or
+// the session it is for; without either it is for all.
 type Notification struct {
-	ID      string `json:"id"`
-	Text    string `json:"text"`
-	Urgency string `json:"urgency"`
+	ID        string    `json:"id"`
+	Text      string    `json:"text"`
+	Urgency   string    `json:"urgency"`
+	ActionURL string    `json:"action_url,omitempty"`
+	Speak     bool      `json:"speak"` // else it is only to be shown
+	ExpiresAt time.Time `json:"expires_at,omitzero"`
 }
 
 // NotificationChanged is a step in a notification's life: shown, spoken,

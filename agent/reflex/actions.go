@@ -30,6 +30,13 @@ func actions() map[string]action {
 		"reboot":     reboot,
 		"remember":   remember,
 		"recall":     recall,
+
+		"photo":           withTool(photoTool, photo),
+		"timer":           withTimers(setTimer(false)),
+		"reminder":        withTimers(setTimer(true)),
+		"timer_left":      withTimers(timeLeft),
+		"timer_cancel":    withTimers(cancelTimers(false)),
+		"reminder_cancel": withTimers(cancelTimers(true)),
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/device"
 	"perch/event"
 )
 
@@ -16,16 +17,25 @@ type memory interface {
 	Recall(key string, now time.Time) (agent.Entry, bool)
 }
 
+// timers is what the brain uses of the house's timers.
+type timers interface {
+	Set(ctx context.Context, body agent.Body, t agent.Timer, now time.Time) (agent.Timer, error)
+	Cancel(ctx context.Context, body agent.Body, robot device.ID, ids ...string) (int, error)
+	Pending(robot device.ID, now time.Time) []agent.Timer
+}
+
 // Brain answers from a book.
 type Brain struct {
 	book   *Book
 	name   string // what it calls itself
 	memory memory
+	timers timers // nil where there are none
 }
 
-// New returns a brain that calls itself name.
-func New(book *Book, name string, m memory) *Brain {
-	return &Brain{book: book, name: name, memory: m}
+// New returns a brain that calls itself name. Without timers, the sentences
+// about them are answered by saying so.
+func New(book *Book, name string, m memory, t timers) *Brain {
+	return &Brain{book: book, name: name, memory: m, timers: t}
 }
 
 // Name is "reflex".
@@ -39,7 +49,7 @@ type understood struct {
 
 // understand finds the first intent one of whose sentences is the text.
 func (b *Book) understand(text string) (understood, bool) {
-	m := &matcher{words: normal(text), lists: b.lists}
+	m := &matcher{words: normal(text), lists: b.lists, numbers: b.lists[b.numbers]}
 	if len(m.words) == 0 || len(m.words) > mostWords {
 		return understood{}, false
 	}
@@ -98,7 +108,8 @@ type deed struct {
 	brain *Brain
 	turn  agent.Turn
 	out   func(agent.Reply) error
-	body  string // what was recalled
+	body  string // what was recalled, seen, or is to be told later
+	left  string // what a timer still has
 	calls int
 }
 
@@ -114,6 +125,8 @@ func (d *deed) fill(text string) string {
 			return d.brain.name
 		case "body":
 			return d.body
+		case "left":
+			return d.left
 		default:
 			if d.brain.book.lists[name].numbers {
 				return d.taken[name].value
@@ -143,20 +156,33 @@ func (d *deed) value() string {
 	return ""
 }
 
-// call runs a tool of the robot and tells of it.
+// call runs a tool of the robot, tells of it, and returns its answer in words.
 func (d *deed) call(ctx context.Context, tool string, arguments map[string]any) (string, error) {
+	result, err := showing{d.turn.Body, d}.Call(ctx, tool, arguments)
+	return result.Text, err
+}
+
+// showing is the turn's robot, with every call shown as a tool at work.
+type showing struct {
+	agent.Body
+	deed *deed
+}
+
+// Call runs a tool and tells of it.
+func (s showing) Call(ctx context.Context, tool string, arguments map[string]any) (device.Result, error) {
+	d := s.deed
 	d.calls++
 	status := event.ToolStatus{ID: fmt.Sprintf("%s-%d", d.turn.Session, d.calls), Name: tool, Status: event.ToolRunning}
 	if err := d.out(agent.ToolStatus{ToolStatus: status}); err != nil {
-		return "", err
+		return device.Result{}, err
 	}
-	result, failure := d.turn.Body.Call(ctx, tool, arguments)
+	result, failure := s.Body.Call(ctx, tool, arguments)
 	status.Status = event.ToolDone
 	if failure != nil {
 		status.Status, status.Detail = event.ToolFailed, failure.Error()
 	}
 	if err := d.out(agent.ToolStatus{ToolStatus: status}); err != nil {
-		return "", err
+		return device.Result{}, err
 	}
-	return result.Text, failure
+	return result, failure
 }

@@ -33,11 +33,19 @@ func (b *Book) check() error {
 		}
 		b.checkSlots(in, fault)
 		b.checkValue(in, fault)
+		b.checkTimer(in, fault)
 	}
 	for name, l := range b.lists {
 		for _, it := range l.items {
 			if !slices.ContainsFunc(it.words, isWord) || slices.ContainsFunc(it.words, func(w string) bool { return !isWord(w) }) {
 				faults = append(faults, fmt.Errorf("%s: list %q: %q is not words of letters and apostrophes", l.source, name, it.spoken))
+			}
+		}
+	}
+	for _, name := range []string{unitList, unitsList} {
+		for _, it := range b.lists[name].items {
+			if n, err := strconv.Atoi(it.value); err != nil || n < 1 {
+				faults = append(faults, fmt.Errorf("%s: list %q: %q stands for a number of seconds, not for %q", b.lists[name].source, name, it.spoken, it.value))
 			}
 		}
 	}
@@ -65,7 +73,7 @@ func (b *Book) checkSlots(in intent, fault func(string, ...any)) {
 	}
 	for _, text := range []string{in.answer, in.missing, in.key, in.body} {
 		for _, p := range placeholder.FindAllStringSubmatch(text, -1) {
-			filled := slices.Contains([]string{"time", "date", "name", "body"}, p[1])
+			filled := slices.Contains([]string{"time", "date", "name", "body", "left"}, p[1])
 			if !filled && common[p[1]] < len(in.sentences) {
 				fault("{%s} is not in every one of its sentences", p[1])
 			}
@@ -81,6 +89,23 @@ func (b *Book) checkValue(in intent, fault func(string, ...any)) {
 	}
 	if n, err := numbers(in.value); err != nil || len(n) != need {
 		fault("action %q needs a value of %d numbers, not %q", in.action, need, in.value)
+	}
+}
+
+// checkTimer sees that a timer is given how long it waits and what it says.
+func (b *Book) checkTimer(in intent, fault func(string, ...any)) {
+	if in.action != "timer" && in.action != "reminder" {
+		return
+	}
+	for _, s := range in.sentences {
+		here := map[string]bool{}
+		slots(s.tree, func(name string) { here[name] = true })
+		if !here[b.numbers] || !here[unitsList] {
+			fault("%s: action %q needs the slots {%s} and {%s}", s.source, in.action, b.numbers, unitsList)
+		}
+	}
+	if in.body == "" {
+		fault("action %q needs a body, which is what is said when the time has come", in.action)
 	}
 }
 

@@ -7,10 +7,11 @@ import (
 
 // matcher holds the words of an utterance and what the slots took of them.
 type matcher struct {
-	words []string
-	lists map[string]list
-	taken map[string]item
-	steps int
+	words   []string
+	lists   map[string]list
+	numbers list // whose entries may be written as digits
+	taken   map[string]item
+	steps   int
 }
 
 // mostSteps bounds the work on one sentence, whatever brackets somebody has
@@ -43,7 +44,13 @@ func (w word) match(m *matcher, at int, then func(int) bool) bool {
 	if m.steps++; m.steps > mostSteps {
 		return false
 	}
-	return at < len(m.words) && m.words[at] == string(w) && then(at+1)
+	return at < len(m.words) && (m.words[at] == string(w) || m.isDigits(m.words[at], string(w))) && then(at+1)
+}
+
+// isDigits reports whether somebody wrote the digits of a word: "1" for "one".
+func (m *matcher) isDigits(written, w string) bool {
+	n, err := strconv.Atoi(written)
+	return err == nil && n >= 0 && n < len(m.numbers.items) && m.numbers.items[n].spoken == w
 }
 
 func (s sequence) match(m *matcher, at int, then func(int) bool) bool {

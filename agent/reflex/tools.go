@@ -43,7 +43,7 @@ func brightnessTool(tools []device.Tool) (bodyTool, bool) {
 func headTool(tools []device.Tool) (bodyTool, bool) {
 	t, ok := find(tools, "set head", []string{"yaw", "pan", "x"})
 	if ok {
-		t.argument = append(t.argument, name(t.Tool, []string{"pitch", "tilt", "y"}))
+		t.argument = append(t.argument, name(t.Tool, "integer", []string{"pitch", "tilt", "y"}))
 	}
 	return t, ok
 }
@@ -62,17 +62,32 @@ func statusTool(tools []device.Tool) (bodyTool, bool) {
 	return find(tools, "get device status")
 }
 
-// find returns the first tool whose name holds the words and which has each
-// of the arguments under one of its names. One that must be given something
-// more, such as which of many lights, is not meant.
+// photoTool takes a picture and answers a question about it.
+func photoTool(tools []device.Tool) (bodyTool, bool) {
+	for _, words := range []string{"take photo", "take picture"} {
+		if t, ok := findOf("string", tools, words, []string{"question", "prompt", "query"}); ok {
+			return t, true
+		}
+	}
+	return bodyTool{}, false
+}
+
+// find is findOf for tools that are given integers.
 func find(tools []device.Tool, words string, arguments ...[]string) (bodyTool, bool) {
+	return findOf("integer", tools, words, arguments...)
+}
+
+// findOf returns the first tool whose name holds the words and which has each
+// of the arguments, of that type, under one of its names. One that must be given something
+// more, such as which of many lights, is not meant.
+func findOf(kind string, tools []device.Tool, words string, arguments ...[]string) (bodyTool, bool) {
 	for _, t := range tools {
 		if !hasWords(t.Name, words) {
 			continue
 		}
 		found := bodyTool{Tool: t}
 		for _, names := range arguments {
-			found.argument = append(found.argument, name(t, names))
+			found.argument = append(found.argument, name(t, kind, names))
 		}
 		missing := slices.Contains(found.argument, "")
 		more := slices.ContainsFunc(t.Schema.Required, func(r string) bool { return !slices.Contains(found.argument, r) })
@@ -94,10 +109,10 @@ func hasWords(tool, words string) bool {
 	return true
 }
 
-// name is the tool's own name for an argument, an integer.
-func name(t device.Tool, names []string) string {
+// name is the tool's own name for an argument of that type.
+func name(t device.Tool, kind string, names []string) string {
 	for own, a := range t.Schema.Properties {
-		if a.Type == "integer" && slices.Contains(names, strings.ToLower(own)) {
+		if a.Type == kind && slices.Contains(names, strings.ToLower(own)) {
 			return own
 		}
 	}
