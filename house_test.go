@@ -11,6 +11,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -70,7 +71,7 @@ var owners = map[string][]string{
 }
 
 // testLibraries may be imported by any test and by nothing else.
-var testLibraries = []string{"go.uber.org/goleak", "pgregory.net/rapid"}
+var testLibraries = []string{"go.uber.org/goleak", "pgregory.net/rapid", "golang.org/x/tools/txtar"}
 
 const gin = "github.com/gin-gonic/gin"
 
@@ -225,6 +226,43 @@ func TestManners(t *testing.T) {
 	for dir, n := range documented {
 		if n != 1 {
 			t.Errorf("package %s has %d package comments, not 1", dir, n)
+		}
+	}
+}
+
+// TestWhatTheDocsNameExists: a table of proofs is worth what its tests are.
+func TestWhatTheDocsNameExists(t *testing.T) {
+	text, err := os.ReadFile("docs/firmware.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]bool{}
+	err = filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(name, "_test.go") {
+			return err
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			return err
+		}
+		for _, decl := range f.Decls {
+			if f, ok := decl.(*ast.FuncDecl); ok {
+				tests[f.Name.Name] = true
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile("`((?:Test|Fuzz)[A-Za-z0-9]+|[a-z-]+\\.txtar)`").FindAllStringSubmatch(string(text), -1)
+	if len(named) < 60 {
+		t.Fatalf("only %d tests are named", len(named))
+	}
+	for _, n := range named {
+		_, err := os.Stat(filepath.Join("gateway/robot/testdata", n[1]))
+		if !tests[n[1]] && (err != nil || filepath.Ext(n[1]) != ".txtar") {
+			t.Errorf("docs/firmware.md names %s, which does not exist", n[1])
 		}
 	}
 }

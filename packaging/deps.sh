@@ -3,7 +3,7 @@
 # as root, or with sudo. Without either it prints the line to run.
 set -eu
 
-packages="gcc libc6-dev pkg-config libopus-dev libpocketsphinx-dev pocketsphinx-en-us espeak-ng flite
+packages="gcc libc6-dev pkg-config libopus-dev libspeexdsp-dev libpocketsphinx-dev pocketsphinx-en-us espeak-ng flite
   iproute2 python3 python3-zeroconf curl ca-certificates procps"
 
 if ! command -v go >/dev/null; then

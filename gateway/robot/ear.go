@@ -18,6 +18,8 @@ type ear struct {
 	at       int // where the next sample goes
 	filled   int
 	silenced time.Duration
+	echo     *voice.Echo // nil where the robot cancels its echo itself
+	nothing  []int16     // silence
 }
 
 const ringSamples = 2 * voice.MicRate
@@ -45,6 +47,30 @@ func (e *ear) silence() time.Duration { return e.silenced }
 func (e *ear) reset() {
 	e.pointer.Reset()
 	e.at, e.filled = 0, 0
+}
+
+// close releases what is not Go's.
+func (e *ear) close() {
+	if e.echo != nil {
+		e.echo.Close()
+	}
+}
+
+// clean takes our own voice out of what the microphone heard. Where there is
+// nothing else it is silence: what the canceller leaves of us is neither to
+// begin an utterance nor to be in one.
+func (e *ear) clean(stamp uint32, pcm []int16) []int16 {
+	if e.echo == nil {
+		return pcm
+	}
+	clean, ours := e.echo.Heard(stamp, pcm)
+	if !ours {
+		return clean
+	}
+	if len(e.nothing) < len(pcm) {
+		e.nothing = make([]int16, len(pcm))
+	}
+	return e.nothing[:len(pcm)]
 }
 
 // keep puts sound into the ring.
@@ -87,19 +113,42 @@ func (s *session) sound(ctx context.Context, a xiaozhi.Audio) {
 		}
 		return
 	}
+	pcm = s.ear.clean(a.Timestamp, pcm)
 	s.state.packetAt = time.Now()
 	if s.state.phase == hearing && s.utterance != nil {
 		s.utterance.Write(pcm)
 	} else {
 		s.ear.keep(pcm)
 	}
-	if s.state.mode == xiaozhi.Manual || s.state.phase != ready && s.state.phase != hearing {
-		return // the button says when, or nobody is to be listened to
+	edge := voice.NoEdge
+	if s.state.listens() {
+		edge = s.ear.pointer.Feed(pcm)
 	}
-	switch s.ear.pointer.Feed(pcm) {
+	s.tap.soundFromRobot(s.ear.pointer.Speaking() || s.state.phase == hearing)
+	switch edge {
 	case voice.SpeechBegan:
 		s.input(ctx, speechBegan{})
 	case voice.SpeechEnded:
 		s.input(ctx, speechEnded{})
 	}
+}
+
+// cancelEcho makes our own voice ours to take out of what the robot hears.
+func (s *session) cancelEcho(on bool) error {
+	s.ear.close()
+	s.ear.echo = nil
+	s.writer.echo.Store(nil)
+	if !on {
+		return nil
+	}
+	if s.framing != xiaozhi.Framing2 {
+		s.log.Warn("the robot leaves echo cancellation to us, but its framing carries no timestamps: speech will not interrupt it; set robots.framing: 2")
+	}
+	echo, err := voice.NewEcho()
+	if err != nil {
+		return err
+	}
+	s.ear.echo = echo
+	s.writer.echo.Store(echo)
+	return nil
 }

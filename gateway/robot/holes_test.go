@@ -25,7 +25,7 @@ func TestTheRobotsOwnListenStart(t *testing.T) {
 		k.ears.transcripts = understood("x")
 		k.listen(xiaozhi.Auto)
 		k.speak()
-		if err := k.server.Say(k.t.Context(), robotID, "One two"); err != nil {
+		if _, err := k.server.Say(k.t.Context(), robotID, "One two"); err != nil {
 			t.Fatal(err)
 		}
 		for !strings.HasSuffix(k.line.story(), "tts stop, tts start, sentence One two") {
@@ -248,7 +248,7 @@ func listing(t *testing.T, known ...device.Tool) (*toolbox, *[]xiaozhi.Request) 
 	t.Helper()
 	var sent []xiaozhi.Request
 	b := newToolbox(known, func(r xiaozhi.Request) error { sent = append(sent, r); return nil })
-	if err := b.start("test"); err != nil {
+	if err := errors.Join(b.introduce("test", "", ""), b.list()); err != nil {
 		t.Fatal(err)
 	}
 	return b, &sent
@@ -349,4 +349,32 @@ func TestCalls(t *testing.T) {
 			t.Errorf("a closed channel: %v", err)
 		}
 	})
+}
+
+// TestResultsOfTools: text, and images as the firmware packs them and as MCP
+// has them.
+func TestResultsOfTools(t *testing.T) {
+	for body, want := range map[string]device.Result{
+		`{"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}`: {Text: "a\nb"},
+		`{"content":[{"type":"image","image":"{\"type\":\"image\",\"mimeType\":\"image/jpeg\",\"data\":\"AQI=\"}"}]}`: {
+			Pictures: []device.Picture{{Type: "image/jpeg", Data: []byte{1, 2}}}},
+		`{"content":[{"type":"image","mimeType":"image/png","data":"AQI="},{"type":"text","text":"a"}]}`: {
+			Text: "a", Pictures: []device.Picture{{Type: "image/png", Data: []byte{1, 2}}}},
+		`{"content":[{"type":"audio"}]}`: {},
+	} {
+		got, err := result("x", xiaozhi.Response{Result: json.RawMessage(body)})
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, %v", body, got, err)
+		}
+	}
+	for _, body := range []string{`[]`, `{"content":5}`, `{"content":[{"type":"image","image":"x"}]}`, `{"content":[{"type":"image","image":"{\"data\":\"!\"}"}]}`} {
+		if r, err := result("x", xiaozhi.Response{Result: json.RawMessage(body)}); !errors.Is(err, ErrToolFailed) {
+			t.Errorf("%s: %+v, %v", body, r, err)
+		}
+	}
+	for tool, want := range map[string]time.Duration{"self.camera.take_photo": slowCallTimeout, "self.screen.snapshot": slowCallTimeout, "self.audio_speaker.set_volume": callTimeout} {
+		if timeout(tool) != want {
+			t.Errorf("%s may take %s", tool, timeout(tool))
+		}
+	}
 }

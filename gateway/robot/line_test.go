@@ -2,6 +2,7 @@ package robot
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -23,16 +24,24 @@ import (
 // line is a channel to a robot in memory, with the robot's end in the hands
 // of a test. What the appliance sends is kept with its time.
 type line struct {
-	up     chan frame // from the robot
-	closed chan struct{}
-	once   sync.Once
-	text   []byte
+	up      chan uplink // from the robot
+	framing xiaozhi.Framing
+	closed  chan struct{}
+	once    sync.Once
+	text    []byte
 
 	stuck atomic.Bool // the robot does not read: sending hangs until the end
 
 	mu     sync.Mutex
 	sent   []sent
 	reason string
+	ended  time.Time
+}
+
+// uplink is a message of the robot: as bytes, or as a value.
+type uplink struct {
+	frame
+	raw []byte
 }
 
 // sent is a message to the robot, and when.
@@ -42,13 +51,19 @@ type sent struct {
 	audio   xiaozhi.Audio
 }
 
-func newLine() *line { return &line{up: make(chan frame), closed: make(chan struct{})} }
+func newLine() *line {
+	return &line{up: make(chan uplink), framing: xiaozhi.Framing1, closed: make(chan struct{})}
+}
 
 func (l *line) Receive() ([]byte, xiaozhi.Audio, bool, error) {
 	select {
 	case f := <-l.up:
+		if f.raw != nil {
+			return f.raw, xiaozhi.Audio{}, true, nil
+		}
 		if f.message == nil {
-			return nil, f.audio, false, nil
+			audio, err := l.framing.Parse(l.framing.Append(nil, f.audio))
+			return nil, audio, false, err
 		}
 		l.text = xiaozhi.AppendFromRobot(l.text[:0], "s", f.message)
 		return l.text, xiaozhi.Audio{}, true, nil
@@ -66,13 +81,20 @@ func (l *line) SendText(text []byte) error {
 }
 
 func (l *line) SendAudio(a xiaozhi.Audio) error {
-	a.Opus = append([]byte(nil), a.Opus...)
+	a, err := l.framing.Parse(l.framing.Append(nil, a))
+	if err != nil {
+		return err
+	}
 	return l.keep(sent{audio: a})
 }
 
 func (l *line) keep(s sent) error {
-	if l.stuck.Load() {
-		<-l.closed
+	if l.stuck.Load() { // as a socket is whose other end does not read
+		select {
+		case <-l.closed:
+		case <-time.After(10 * time.Second):
+			return errors.New("the deadline passed")
+		}
 	}
 	select {
 	case <-l.closed:
@@ -89,7 +111,7 @@ func (l *line) keep(s sent) error {
 func (l *line) Close(_ int, reason string) {
 	l.once.Do(func() {
 		l.mu.Lock()
-		l.reason = reason
+		l.reason, l.ended = reason, time.Now()
 		l.mu.Unlock()
 		close(l.closed)
 	})
@@ -170,6 +192,7 @@ func (l *line) forget() {
 type scripted struct {
 	mu          sync.Mutex
 	transcripts []voice.Transcript
+	always      voice.Transcript // once transcripts are used up
 	err         error
 	atOnce      bool // fails without listening
 	delay       time.Duration
@@ -198,7 +221,7 @@ func (s *scripted) Recognize(ctx context.Context, u *voice.Utterance, _ voice.Op
 	defer s.mu.Unlock()
 	s.heard = append(s.heard, u.Duration())
 	if s.err != nil || len(s.transcripts) == 0 {
-		return voice.Transcript{}, s.err
+		return s.always, s.err
 	}
 	t := s.transcripts[0]
 	s.transcripts = s.transcripts[1:]
@@ -251,6 +274,8 @@ func (m *thinker) Remembered(_ string, e agent.Exchange, _ time.Time) {
 	m.remembered = append(m.remembered, e)
 }
 
+func (m *thinker) See(context.Context, agent.Look) (string, error) { return "", agent.ErrBlind }
+
 // saying is a mind that always says the same.
 func saying(replies ...agent.Reply) *thinker {
 	return &thinker{answer: func(_ context.Context, _ agent.Turn, out func(agent.Reply) error) error {
@@ -270,6 +295,9 @@ func (r *registry) Admit(id device.ID, _ device.Client, _ string) (device.Robot,
 	return device.Robot{ID: id}, nil
 }
 func (r *registry) KeepTools(_ device.ID, tools []device.Tool) { r.kept = tools }
+func (r *registry) Get(id device.ID) (device.Robot, error) {
+	return device.Robot{ID: id, Tools: r.kept}, nil
+}
 
 // inMemory is a table that keeps nothing but its last value.
 type inMemory[T any] struct {
@@ -285,6 +313,16 @@ func (t *inMemory[T]) PutSoon(key string, v T) {
 		t.kept = map[string]T{}
 	}
 	t.kept[key], t.last = v, v
+}
+func (t *inMemory[T]) Put(key string, v T) error {
+	t.PutSoon(key, v)
+	return nil
+}
+func (t *inMemory[T]) Get(key string) (T, bool, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	v, there := t.kept[key]
+	return v, there, nil
 }
 func (t *inMemory[T]) DeleteSoon(key string) {
 	t.mu.Lock()
@@ -308,6 +346,8 @@ type talk struct {
 	board    *agent.Board
 	turns    *inMemory[TurnRecord]
 	sessions *inMemory[SessionRecord]
+	waiting  *inMemory[[]Command]
+	robot    device.Robot
 	ended    chan struct{}
 	packets  [][]byte // of speech
 	silence  [][]byte
@@ -330,11 +370,19 @@ func talking(t *testing.T, mind *thinker, do func(*talk), change ...func(*Option
 }
 
 func newTalk(t *testing.T, mind *thinker, change ...func(*Options)) *talk {
+	return newTalkOn(t, mind, xiaozhi.Framing1, func(*talk) {}, change...)
+}
+
+// newTalkOn also says by what framing, and what was before.
+func newTalkOn(t *testing.T, mind *thinker, f xiaozhi.Framing, before func(*talk), change ...func(*Options)) *talk {
 	k := &talk{t: t, line: newLine(), ears: &scripted{}, mouth: &beeper{}, mind: mind, robots: &registry{}, bus: event.NewBus(),
-		board: agent.NewBoard(), turns: &inMemory[TurnRecord]{}, sessions: &inMemory[SessionRecord]{}, ended: make(chan struct{})}
+		board: agent.NewBoard(), turns: &inMemory[TurnRecord]{}, sessions: &inMemory[SessionRecord]{},
+		waiting: &inMemory[[]Command]{}, robot: device.Robot{ID: robotID}, ended: make(chan struct{})}
+	k.line.framing = f
 	k.events = k.bus.Read()
+	before(k)
 	o := Options{
-		Robots: k.robots, Bus: k.bus, Mind: k.mind, Records: NewRecords(k.sessions, k.turns, 10), Ears: k.ears, Mouth: k.mouth,
+		Robots: k.robots, Bus: k.bus, Mind: k.mind, Records: NewRecords(k.sessions, k.turns, 10), Waiting: NewWaiting(k.waiting), Ears: k.ears, Mouth: k.mouth,
 		Phrases: func(string) string { return "" }, Zone: time.UTC, Idle: time.Minute, Log: slog.New(slog.DiscardHandler),
 	}
 	for _, c := range change {
@@ -350,7 +398,7 @@ func newTalk(t *testing.T, mind *thinker, change ...func(*Options)) *talk {
 func (k *talk) connect(l *line, ended chan struct{}) {
 	go func() {
 		defer close(ended)
-		if err := k.server.serve(l, device.Robot{ID: robotID}, device.Client{}, xiaozhi.Framing1); err != nil {
+		if err := k.server.serve(l, k.robot, device.Client{}, l.framing); err != nil {
 			k.t.Error(err)
 		}
 	}()
@@ -359,9 +407,11 @@ func (k *talk) connect(l *line, ended chan struct{}) {
 // say has the robot send a message.
 func (k *talk) say(m xiaozhi.FromRobot) { k.put(frame{message: m}) }
 
-func (k *talk) put(f frame) {
+func (k *talk) put(f frame) { k.send(uplink{frame: f}) }
+
+func (k *talk) send(u uplink) {
 	select {
-	case k.line.up <- f:
+	case k.line.up <- u:
 	case <-k.line.closed:
 	}
 	synctest.Wait()
@@ -389,9 +439,15 @@ func (k *talk) listen(mode xiaozhi.Mode) {
 	k.say(xiaozhi.ListenStart{Mode: mode})
 }
 
-// happened are the events so far, by kind.
-func (k *talk) happened() []string {
-	var kinds []string
+// happened are the events since it was last asked, by kind.
+func (k *talk) happened() (kinds []string) {
+	for _, e := range k.envelopes() {
+		kinds = append(kinds, event.Kind(e.Event))
+	}
+	return kinds
+}
+
+func (k *talk) envelopes() (all []event.Envelope) {
 	for k.bus.Seq() > 0 {
 		ctx, cancel := context.WithTimeout(k.t.Context(), time.Nanosecond)
 		e, err := k.events.Next(ctx)
@@ -400,9 +456,9 @@ func (k *talk) happened() []string {
 			break
 		}
 		k.board.Take(e)
-		kinds = append(kinds, event.Kind(e.Event))
+		all = append(all, e)
 	}
-	return kinds
+	return all
 }
 
 func (k *talk) shows() agent.Shown {
@@ -419,7 +475,10 @@ func (k *talk) wantStory(want string) {
 }
 
 // spokenPackets are vowels as a robot's microphone sends them, and silence.
-func spokenPackets(t *testing.T) (speech, silence [][]byte) {
+func spokenPackets(t *testing.T) (speech, silence [][]byte) { return spokenBy(t, voice.MicRate/120) }
+
+// spokenBy is somebody whose voice has a period of its own, in samples.
+func spokenBy(t *testing.T, period int) (speech, silence [][]byte) {
 	t.Helper()
 	encoder, err := voice.NewEncoder(voice.MicRate)
 	if err != nil {
@@ -431,7 +490,7 @@ func spokenPackets(t *testing.T) (speech, silence [][]byte) {
 	var into *[][]byte
 	keep := func(p []byte) error { *into = append(*into, append([]byte(nil), p...)); return nil }
 	into = &speech
-	if err := encoder.Encode(vowels(20*voice.MicFrame), keep); err != nil {
+	if err := encoder.Encode(vowelsOf(20*voice.MicFrame, period), keep); err != nil {
 		t.Fatal(err)
 	}
 	into = &silence
@@ -442,12 +501,15 @@ func spokenPackets(t *testing.T) (speech, silence [][]byte) {
 }
 
 // vowels is a sound with the pitch and formants of a voice, in syllables.
-func vowels(n int) []int16 {
+func vowels(n int) []int16 { return vowelsOf(n, voice.MicRate/120) }
+
+// vowelsOf has a period of its own, in samples.
+func vowelsOf(n, period int) []int16 {
 	pcm := make([]int16, n)
 	var y1, y2, z1, z2 float64
 	for i := range pcm {
 		pulse := 0.0
-		if i%(voice.MicRate/120) == 0 {
+		if i%period == 0 {
 			pulse = 9000
 		}
 		if i%4000 > 3200 {

@@ -54,9 +54,18 @@ func (e turnEncoder) flush(ctx context.Context, out func([]byte) error) error {
 	return e.shared.encoder.Flush(out)
 }
 
-// Phrases are what the appliance says by itself when an engine is away, by
-// name: "misheard", "failed", "deaf". Each may begin with an emoji.
+// Phrases are what the appliance says by itself, by name. Each may begin with
+// an emoji.
 type Phrases func(name string) string
+
+// The phrases' names.
+const (
+	phraseMisheard = "misheard" // an utterance that was not understood
+	phraseFailed   = "failed"   // no brain answers
+	phraseDeaf     = "deaf"     // no recognizer does
+	phraseAwake    = "awake"    // a wake word
+	phraseBlind    = "blind"    // a picture that nobody here can look at; shown, not spoken ahead
+)
 
 // phrase is one of them, ready to play.
 type phrase struct {
@@ -82,7 +91,7 @@ func (b *phrasebook) get(name string) (phrase, bool) {
 // prepare synthesizes the phrases. One that cannot be made is shown without
 // sound, until it is prepared again.
 func (b *phrasebook) prepare(ctx context.Context, texts Phrases, mouth voice.Synthesizer, o voice.Options, log *slog.Logger) {
-	for _, name := range []string{"misheard", "failed", "deaf"} {
+	for _, name := range []string{phraseAwake, phraseMisheard, phraseFailed, phraseDeaf} {
 		p := phrase{}
 		p.face, p.text = agent.SplitEmotion(texts(name))
 		if p.text == "" {

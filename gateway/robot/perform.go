@@ -3,6 +3,7 @@ package robot
 import (
 	"context"
 	"encoding/json"
+	"math"
 	"strings"
 	"time"
 
@@ -21,6 +22,12 @@ func (s *session) perform(ctx context.Context, e effect) {
 		s.publish(e.event)
 	case welcome:
 		s.welcome(e.hello)
+	case introduce:
+		s.introduce(e.list)
+	case collect:
+		for _, c := range s.Waiting.take(s.robot.ID, time.Now()) {
+			s.next = append(s.next, c.input())
+		}
 	case deliver:
 		s.deliver(e.payload)
 	case listenNew:
@@ -55,16 +62,28 @@ func (s *session) perform(ctx context.Context, e effect) {
 	}
 }
 
-// welcome answers a hello, and asks a robot that has tools for their list.
+// welcome answers a hello.
 func (s *session) welcome(h xiaozhi.Hello) {
 	s.send(xiaozhi.Welcome{Session: s.id, Audio: xiaozhi.AudioParams{
 		SampleRate: voice.SpeakerRate, FrameDuration: int(voice.FrameDuration.Milliseconds()),
 	}})
 	s.publish(event.RobotOnline{Framing: int(s.framing)})
-	if !h.Features.MCP {
+	if err := s.cancelEcho(h.Features.AEC); err != nil {
+		s.log.Warn("the robot leaves echo cancellation to us, and it cannot be had; speech will not interrupt it", "err", err)
+	}
+}
+
+// introduce tells the robot's tools who we are and where to send pictures, and
+// asks for their list. The firmware keeps neither from one channel to the next.
+func (s *session) introduce(list bool) {
+	url, token := s.cameras.admit(s.robot, s.id, time.Now())
+	if err := s.toolbox.introduce(s.Version, url, token); err != nil {
+		s.log.Warn("the robot's tools were not told who we are", "err", err)
+	}
+	if !list {
 		return
 	}
-	if err := s.toolbox.start(s.Version); err != nil {
+	if err := s.toolbox.list(); err != nil {
 		s.log.Warn("the robot was not asked for its tools", "err", err)
 	}
 }
@@ -132,13 +151,37 @@ func (s *session) stopTurn() (speaking bool) {
 		return false
 	}
 	s.turn.cancel()
-	speaking = s.turn.playback.cancel()
+	left := s.turn.playback.cancel(time.Now())
+	for _, text := range left.report.said { // gone, and not looked at yet
+		s.said = append(s.said, text)
+		s.publish(event.Said{Text: text})
+	}
+	s.said = cutShort(s.said, left.heard)
 	s.writer.play(nil)
 	if s.utterance != nil {
 		s.utterance.Finish()
 		s.utterance = nil
 	}
-	return speaking
+	return left.speaking
+}
+
+// cutShort leaves of the last sentence what was played of it: what was really
+// spoken enters the history, not what was planned.
+func cutShort(said []string, heard float64) []string {
+	if len(said) == 0 || heard >= 1 {
+		return said
+	}
+	words := strings.Fields(said[len(said)-1])
+	played := math.Round(heard * float64(len(words)))
+	if heard > 0 {
+		played = max(1, played)
+	}
+	words = words[:int(played)]
+	said = said[:len(said)-1]
+	if len(words) > 0 {
+		said = append(said, strings.Join(words, " ")+" …")
+	}
+	return said
 }
 
 // endTurn tells of a turn that has ended by itself. Of one that nothing came

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/voice"
 )
 
 // playback is the speech of one turn on its way from the turn, which makes
@@ -17,10 +18,36 @@ type playback struct {
 	packets   int // in queue
 	cancelled bool
 	begun     bool          // the robot was made to speak and not yet told to stop
+	sentence  spoken        // the one being played
+	later     []spoken      // those after it, in the queue
 	room      chan struct{} // made by a turn that waits for room
 	news      chan struct{} // poked when the queue was empty
 	report    progress
 	reported  chan<- struct{} // the loop's
+}
+
+// spoken is how far a sentence has come, in packets.
+type spoken struct {
+	made, sent int
+	whole      bool      // none will be made any more
+	until      time.Time // when those sent will have been played
+}
+
+// heard is the part of a sentence that has been played. One that has not begun
+// says nothing of the one before, which then was played but for a moment.
+func (s spoken) heard(now time.Time) float64 {
+	if s.sent == 0 {
+		return 1
+	}
+	waiting := int((s.until.Sub(now) + voice.FrameDuration - 1) / voice.FrameDuration)
+	played := s.sent - max(0, waiting)
+	switch {
+	case played <= 0:
+		return 0
+	case s.whole && played >= s.made:
+		return 1
+	}
+	return float64(played) / float64(s.made+1)
 }
 
 // item is one step of a playback. Exactly one field is set.
@@ -62,9 +89,7 @@ func (p *playback) add(ctx context.Context, it item) error {
 			return context.Canceled
 		case it.packet == nil || p.packets < mostPackets:
 			p.queue = append(p.queue, it)
-			if it.packet != nil {
-				p.packets++
-			}
+			p.count(it)
 			p.mu.Unlock()
 			poke(p.news)
 			return nil
@@ -77,6 +102,24 @@ func (p *playback) add(ctx context.Context, it item) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+	}
+}
+
+// count keeps account of an item that was queued.
+func (p *playback) count(it item) {
+	last := &p.sentence
+	if n := len(p.later); n > 0 {
+		last = &p.later[n-1]
+	}
+	switch {
+	case it.packet != nil:
+		p.packets++
+		last.made++
+	case it.sentence != nil:
+		last.whole = true
+		p.later = append(p.later, spoken{})
+	case it.face == nil:
+		last.whole = true
 	}
 }
 
@@ -95,15 +138,21 @@ func poke(c chan<- struct{}) {
 	}
 }
 
-// take removes the first item; the writer does, when its time has come.
-func (p *playback) take() {
+// take removes the first item; the writer does, when its time has come. All
+// that was sent will have been played at until.
+func (p *playback) take(until time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.queue) == 0 {
 		return // cancelled meanwhile
 	}
-	if p.queue[0].packet != nil {
+	switch first := p.queue[0]; {
+	case first.packet != nil:
 		p.packets--
+		p.sentence.sent++
+		p.sentence.until = until
+	case first.sentence != nil && len(p.later) > 0:
+		p.sentence, p.later = p.later[0], p.later[1:]
 	}
 	p.queue[0] = item{}
 	p.queue = p.queue[1:]
@@ -141,8 +190,15 @@ func (p *playback) silent() {
 	p.begun = false
 }
 
-// cancel drops what is queued and reports whether the robot was left speaking.
-func (p *playback) cancel() (speaking bool) {
+// leftover is what a cancelled playback leaves behind.
+type leftover struct {
+	speaking bool     // the robot was made to speak and not told to stop
+	report   progress // that the loop has not looked at
+	heard    float64  // the part of the last sentence begun that was played
+}
+
+// cancel drops what is queued.
+func (p *playback) cancel(now time.Time) leftover {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cancelled, p.queue, p.packets = true, nil, 0
@@ -150,7 +206,9 @@ func (p *playback) cancel() (speaking bool) {
 		close(p.room)
 		p.room = nil
 	}
-	return p.begun
+	left := leftover{speaking: p.begun, report: p.report, heard: p.sentence.heard(now)}
+	p.report = progress{}
+	return left
 }
 
 // note merges what the writer has done into the report and wakes the loop.

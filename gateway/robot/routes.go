@@ -1,10 +1,12 @@
 package robot
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -24,6 +26,34 @@ func (s *Server) Routes(r gin.IRouter) {
 	}
 	r.GET("/xiaozhi/v1/", open)
 	r.GET("/xiaozhi/v1", open)
+	r.POST(visionPath, door.Limit(mostUpload), func(c *gin.Context) {
+		answer, err := s.look(c.Request)
+		if err != nil {
+			_ = c.Error(err)
+			return
+		}
+		c.JSON(http.StatusOK, answer)
+	})
+}
+
+// look takes a picture from a robot's camera.
+func (s *Server) look(r *http.Request) (explanation, error) {
+	id, _, token := identity(r)
+	from, known := s.cameras.holder(token, time.Now())
+	given, err := device.ParseID(id)
+	if !known || id != "" && (err != nil || given != from.robot) {
+		return explanation{}, &door.Fault{Word: "wrong_token", HTTP: http.StatusUnauthorized,
+			Sentence: "the token is missing, wrong or too old; a camera gets one when its robot's channel opens"}
+	}
+	form, err := r.MultipartReader()
+	if err != nil {
+		return explanation{}, badUpload("this is no multipart form: %s", err)
+	}
+	u, err := readUpload(form)
+	if err != nil {
+		return explanation{}, err
+	}
+	return s.explain(r.Context(), from, u)
 }
 
 // open admits a robot and holds its session.
@@ -69,7 +99,7 @@ func identity(r *http.Request) (id string, c device.Client, token string) {
 // framing is what the robot's flash says; a client that does not say uses
 // plain packets.
 func framing(r *http.Request) xiaozhi.Framing {
-	n, err := strconv.Atoi(r.Header.Get("Protocol-Version"))
+	n, err := strconv.Atoi(cmp.Or(r.Header.Get("Protocol-Version"), r.URL.Query().Get("protocol-version")))
 	if f := xiaozhi.Framing(n); err == nil && f.Valid() {
 		return f
 	}

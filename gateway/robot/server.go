@@ -27,27 +27,31 @@ import (
 // bus is what sessions publish on.
 type bus interface {
 	Publish(robot device.ID, session string, e event.Event)
+	Read() *event.Reader
 }
 
 // robots is the registry as sessions use it.
 type robots interface {
 	Admit(id device.ID, c device.Client, token string) (device.Robot, error)
 	KeepTools(id device.ID, tools []device.Tool)
+	Get(id device.ID) (device.Robot, error)
 }
 
-// mind answers turns.
+// mind answers turns, and looks at pictures.
 type mind interface {
 	Answer(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error
 	Remembered(conversation string, e agent.Exchange, now time.Time)
+	See(ctx context.Context, l agent.Look) (string, error)
 }
 
-// Options are what a server needs and how it behaves. All of it is needed but
-// Idle and Silence.
+// Options are what a server needs and how it behaves. What has no zero meaning
+// is needed.
 type Options struct {
 	Robots  robots
 	Bus     bus
 	Mind    mind
 	Records *Records
+	Waiting *Waiting
 	Ears    voice.Recognizer
 	Mouth   voice.Synthesizer
 	Speech  voice.Options
@@ -55,8 +59,11 @@ type Options struct {
 	Zone    *time.Location
 	Idle    time.Duration // of a talk before we hang up; 0 is never
 	Silence time.Duration // that ends an utterance
-	Version string        // of the appliance
-	Log     *slog.Logger
+	Greet   bool          // wake words are answered
+
+	UserTools bool   // brains may use the tools that are for a robot's owner
+	Version   string // of the appliance
+	Log       *slog.Logger
 }
 
 // Errors of the server's face.
@@ -73,9 +80,12 @@ var (
 type Server struct {
 	options *Options
 	phrases phrasebook
+	cameras cameras
 
 	mu       sync.Mutex
 	sessions map[device.ID]*running
+	entered  chan struct{} // closed, and made anew, when a session begins
+	lost     int           // robots let go because they did not read
 	stopping bool
 	ctx      context.Context // of all sessions
 	stop     context.CancelFunc
@@ -93,7 +103,7 @@ type running struct {
 // NewServer returns a server. Close ends it.
 func NewServer(o Options) *Server {
 	ctx, stop := context.WithCancel(context.Background()) // ended by Close, which every owner calls
-	return &Server{options: &o, sessions: map[device.ID]*running{}, ctx: ctx, stop: stop}
+	return &Server{options: &o, sessions: map[device.ID]*running{}, entered: make(chan struct{}), ctx: ctx, stop: stop}
 }
 
 // Close ends every session and waits for them.
@@ -105,9 +115,15 @@ func (s *Server) Close() {
 	s.wg.Wait()
 }
 
-// prepare has the phrases synthesized once the first robot is here.
-func (s *Server) prepare() {
+// Prepare has the phrases synthesized, once: when the first robot is here, or
+// before, where somebody knows that one will come.
+func (s *Server) Prepare() {
 	s.prepared.Do(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.stopping {
+			return
+		}
 		s.wg.Go(func() {
 			s.phrases.prepare(s.ctx, s.options.Phrases, s.options.Mouth, s.options.Speech, s.options.Log)
 		})
@@ -118,7 +134,7 @@ func (s *Server) prepare() {
 // the same robot takes the first one's place without RobotOffline.
 func (s *Server) serve(t transport, r device.Robot, client device.Client, f xiaozhi.Framing) error {
 	id := rand.Text()[:16]
-	session, err := newSession(s.options, t, r, f, id, &s.phrases)
+	session, err := newSession(s.options, t, r, f, id, &s.phrases, &s.cameras)
 	if err != nil {
 		t.Close(socket.ServerError, "cannot start a session")
 		return err
@@ -136,6 +152,7 @@ func (s *Server) serve(t transport, r device.Robot, client device.Client, f xiao
 	s.options.Records.opened(SessionRecord{ID: id, Robot: r.ID, Client: client, Firmware: r.Firmware, Framing: int(f), Opened: opened})
 	session.log.Info("a robot opened its channel", "framing", f, "firmware", r.Firmware)
 	why := session.run(ctx)
+	s.keepUnsaid(session)
 	s.leave(r.ID, me)
 	if session.replaced.Load() {
 		why = "replaced by a newer channel"
@@ -158,8 +175,10 @@ func (s *Server) enter(id device.ID, me *running) error {
 	s.wg.Add(1)
 	before := s.sessions[id]
 	s.sessions[id] = me
+	close(s.entered)
+	s.entered = make(chan struct{})
 	s.mu.Unlock()
-	s.prepare()
+	s.Prepare()
 	if before != nil {
 		before.replaced.Store(true)
 		before.cancel()
@@ -171,9 +190,20 @@ func (s *Server) enter(id device.ID, me *running) error {
 func (s *Server) leave(id device.ID, me *running) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if me.closedWhy == whyTooSlow || me.closedWhy == whySendingFailed {
+		s.lost++
+	}
 	if s.sessions[id] == me {
 		delete(s.sessions, id)
 	}
+}
+
+// Lost is how many robots have been let go because they no longer read what
+// they were sent.
+func (s *Server) Lost() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lost
 }
 
 // Status is a session as others see it.
@@ -220,52 +250,4 @@ func (s *Server) post(ctx context.Context, id device.ID, in input) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// Say has a text spoken: at once, or after the turn under way.
-func (s *Server) Say(ctx context.Context, id device.ID, text string) error {
-	return s.post(ctx, id, tell{text})
-}
-
-// Hear takes a text as if it had been spoken to the robot.
-func (s *Server) Hear(ctx context.Context, id device.ID, text string) error {
-	return s.post(ctx, id, hear{text})
-}
-
-// Abort makes a robot quiet.
-func (s *Server) Abort(ctx context.Context, id device.ID) error {
-	return s.post(ctx, id, silent{})
-}
-
-// Hangup closes a robot's channel.
-func (s *Server) Hangup(ctx context.Context, id device.ID, why string) error {
-	return s.post(ctx, id, hangUp{why})
-}
-
-// Call runs one of a robot's tools and returns what it answered.
-func (s *Server) Call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error) {
-	r, err := s.session(id)
-	if err != nil {
-		return device.Result{}, err
-	}
-	return r.toolbox.Call(ctx, tool, arguments)
-}
-
-// Tools returns what an open robot lists.
-func (s *Server) Tools(id device.ID) ([]device.Tool, error) {
-	r, err := s.session(id)
-	if err != nil {
-		return nil, err
-	}
-	return r.toolbox.Tools(), nil
-}
-
-// Mute drops a robot's sound on arrival, or no longer.
-func (s *Server) Mute(id device.ID, on bool) error {
-	r, err := s.session(id)
-	if err != nil {
-		return err
-	}
-	r.muted.Store(on)
-	return nil
 }

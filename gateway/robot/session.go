@@ -30,6 +30,7 @@ type session struct {
 	transport transport
 	log       *slog.Logger
 	phrases   *phrasebook
+	cameras   *cameras
 
 	incoming chan frame    // from read
 	inputs   chan posted   // from turns, and from the house
@@ -38,6 +39,7 @@ type session struct {
 	writer  *writer
 	toolbox *toolbox
 	encoder sharedEncoder
+	tap     tap
 
 	muted    atomic.Bool
 	replaced atomic.Bool // another session of the robot has taken its place
@@ -50,6 +52,7 @@ type session struct {
 	utterance *voice.Utterance
 	said      []string
 	turnCount int
+	next      []input // that a step has brought about
 	closedWhy string
 	badAudio  int
 	tooSlow   bool // the writer's lane of now was full
@@ -65,7 +68,7 @@ type frame struct {
 // sound, more than it ever falls behind.
 const incomingFrames = 64
 
-func newSession(o *Options, t transport, robot device.Robot, f xiaozhi.Framing, id string, phrases *phrasebook) (*session, error) {
+func newSession(o *Options, t transport, robot device.Robot, f xiaozhi.Framing, id string, phrases *phrasebook, c *cameras) (*session, error) {
 	encoder, err := voice.NewEncoder(voice.SpeakerRate)
 	if err != nil {
 		return nil, err
@@ -75,18 +78,25 @@ func newSession(o *Options, t transport, robot device.Robot, f xiaozhi.Framing, 
 		return nil, err
 	}
 	s := &session{
-		Options: o, id: id, robot: robot, framing: f, transport: t, phrases: phrases,
+		Options: o, id: id, robot: robot, framing: f, transport: t, phrases: phrases, cameras: c,
 		log:      o.Log.With("robot", robot.ID, "session", id),
 		incoming: make(chan frame, incomingFrames), inputs: make(chan posted, incomingFrames),
-		reported: make(chan struct{}, 1), writer: newWriter(t, id), ear: ear,
+		reported: make(chan struct{}, 1), ear: ear,
 	}
+	s.writer = newWriter(t, id, robot.Board, &s.tap)
 	s.encoder.encoder = encoder
 	s.toolbox = newToolbox(robot.KnownTools(), s.sendRPC)
-	s.state = state{opened: time.Now(), timing: timing{
+	s.state = state{opened: time.Now(), greets: o.Greet, timing: timing{
 		hello: helloWithin, idle: o.Idle, stalled: stalledAfter, longest: voice.LongestUtterance,
 	}}
 	return s, nil
 }
+
+// Why a robot that does not read is let go.
+const (
+	whyTooSlow       = "too slow" // the lane of now is full
+	whySendingFailed = "sending failed"
+)
 
 // Limits of a session.
 const (
@@ -129,6 +139,8 @@ func (s *session) run(ctx context.Context) string {
 	for range s.incoming { // let read see that the transport is closed
 	}
 	wg.Wait()
+	s.ear.close()
+	s.cameras.dismiss(s.id)
 	return s.closedWhy
 }
 
@@ -152,10 +164,15 @@ func (s *session) read() {
 			n = (n + 1) % len(buffers)
 			continue
 		}
+		s.tap.fromRobot(text)
 		m, err := xiaozhi.ParseFromRobot(text)
 		if err != nil {
 			s.log.Warn("the robot sent a message that cannot be read; it is ignored", "err", err)
 			continue
+		}
+		if _, ok := m.(xiaozhi.Hello); ok {
+			hello := string(text)
+			s.tap.hello.Store(&hello)
 		}
 		s.incoming <- frame{message: m}
 	}
@@ -187,6 +204,9 @@ func (s *session) loop(ctx context.Context, writeEnded <-chan error) {
 			}
 			s.frame(ctx, f)
 		case in := <-s.inputs:
+			if in.from == nil {
+				s.tap.given(words(in.input))
+			}
 			if in.from == nil || in.from == s.turn {
 				s.input(ctx, in.input)
 			}
@@ -197,7 +217,7 @@ func (s *session) loop(ctx context.Context, writeEnded <-chan error) {
 			s.progress(ctx)
 		case err := <-writeEnded:
 			s.log.Info("the robot cannot be reached any more", "err", err)
-			s.input(ctx, hangUp{"sending failed"})
+			s.input(ctx, hangUp{whySendingFailed})
 		case <-timer.C:
 			s.input(ctx, tick{})
 		case <-ctx.Done():
@@ -205,17 +225,22 @@ func (s *session) loop(ctx context.Context, writeEnded <-chan error) {
 		}
 		if s.tooSlow && s.state.phase != closing {
 			s.log.Warn("the robot does not read what it is sent; the channel is closed")
-			s.input(ctx, hangUp{"too slow"})
+			s.input(ctx, hangUp{whyTooSlow})
 		}
 	}
 }
 
-// input runs one step and carries out its effects.
+// input runs one step and carries out its effects, and then what they have
+// brought about.
 func (s *session) input(ctx context.Context, in input) {
-	var effects []effect
-	s.state, effects = step(s.state, time.Now(), in)
-	for _, e := range effects {
-		s.perform(ctx, e)
+	s.next = append(s.next[:0], in)
+	for len(s.next) > 0 {
+		var effects []effect
+		in, s.next = s.next[0], s.next[1:]
+		s.state, effects = step(s.state, time.Now(), in)
+		for _, e := range effects {
+			s.perform(ctx, e)
+		}
 	}
 }
 

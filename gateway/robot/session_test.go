@@ -467,14 +467,17 @@ func TestSayWaitsForTheTurn(t *testing.T) {
 		k.listen(xiaozhi.Auto)
 		k.speak()
 		for _, text := range []string{"One", "Two"} {
-			if err := k.server.Say(k.t.Context(), robotID, text); err != nil {
+			if _, err := k.server.Say(k.t.Context(), robotID, text); err != nil {
 				t.Fatal(err)
 			}
 		}
 		time.Sleep(8 * time.Second)
 		k.wantStory("hello, stt x, face happy, tts start, sentence It is late., 19 packets, tts stop, " +
 			"tts start, sentence One, 5 packets, tts stop, tts start, sentence Two, 5 packets, tts stop")
-		if err := k.server.Say(k.t.Context(), "ffffffffff00", "x"); !errors.Is(err, ErrOffline) {
+		if queued, err := k.server.Say(k.t.Context(), "ffffffffff00", "x"); !queued || err != nil {
+			t.Errorf("an absent robot: %v, %v", queued, err)
+		}
+		if err := k.server.Abort(k.t.Context(), "ffffffffff00"); !errors.Is(err, ErrOffline) {
 			t.Errorf("an absent robot: %v", err)
 		}
 	})

@@ -27,25 +27,38 @@ type state struct {
 	phase phase
 	mode  xiaozhi.Mode
 	timing
+	greets bool // wake words are answered
 
-	listening  bool // the robot's microphone is open, as far as it has told us
-	sensing    bool // it has sent an event: it would reopen a closed channel at once
-	turn       bool // a turn is under way
+	settled   bool // the robot has left its connecting state: it can be made to speak
+	listening bool // its microphone is open, as far as it has told us
+	sensing   bool // it has sent an event: it would reopen a closed channel at once
+	resumes   bool // it will say by itself that it listens again
+
+	// Of the turn under way.
+	turn       bool
 	turnDone   bool // its brain has finished
 	drained    bool // its speech has been played
+	begun      bool // the first packet of it has left
+	answers    bool // words that were understood
+	telling    telling
 	end        string
 	reason     string
-	refused    int  // utterances refused since the last that was understood
-	asking     bool // the turn waits for an answer
+	asking     bool // it waits for an answer
 	question   string
-	resumes    bool // the robot will say by itself that it listens again
-	toSay      []string
 	askedUntil time.Time
 
+	toSay   []telling // once the turn has ended
+	refused int       // utterances refused since the last that was understood
+
 	opened     time.Time
+	greeted    time.Time // the first hello
 	understood time.Time // when last an utterance was understood, or speech of ours ended
 	began      time.Time // the utterance under way
 	packetAt   time.Time // the latest sound
+	woken      time.Time // a wake word that has not been answered
+	fed        time.Time // a message last left
+	introduced time.Time // we last introduced ourselves to the robot's tools; zero where it has none
+	heldUntil  time.Time // the channel is not hung up before
 }
 
 // timing are the limits a session keeps.
@@ -56,8 +69,30 @@ type timing struct {
 	longest time.Duration // utterance
 }
 
+// Times that are the same for every robot.
+const (
+	// settleAfter is how long after its hello a robot that says nothing more is
+	// taken to have left its connecting state, in which it cannot speak.
+	settleAfter = 2 * time.Second
+	// listenAfter is how long after a wake word the microphone may take to open.
+	listenAfter = 500 * time.Millisecond
+	// feedEvery keeps the robot's clock of 120 s from running out.
+	feedEvery = time.Minute
+	// introduceEvery is how often the robot is given a new token for its camera.
+	introduceEvery = 30 * time.Minute
+)
+
 // mostToSay bounds the sentences that wait for a turn to end.
 const mostToSay = 20
+
+// telling is something to say that nobody has asked for.
+type telling struct {
+	text   string
+	phrase string // of the phrasebook, instead of a text
+	notice string // its id, where it is a notification
+}
+
+func (t telling) empty() bool { return t == telling{} }
 
 // Inputs are what can happen to a session. The set is closed.
 type input interface{ input() }
@@ -76,9 +111,19 @@ type (
 
 	played struct{ progress } // by the writer
 
-	tell   struct{ text string } // from the house
+	tell struct { // from the house
+		telling
+		urgent bool
+	}
+	show struct { // a notification without sound
+		alert  xiaozhi.Alert
+		notice string
+	}
+	feel   struct{ emotion agent.Emotion }
 	hear   struct{ text string }
 	silent struct{} // abort
+	hold   struct{ until time.Time }
+	reboot struct{}
 	hangUp struct{ why string }
 	tick   struct{}
 )
@@ -93,8 +138,12 @@ func (replied) input()     {}
 func (finished) input()    {}
 func (played) input()      {}
 func (tell) input()        {}
+func (show) input()        {}
+func (feel) input()        {}
 func (hear) input()        {}
 func (silent) input()      {}
+func (hold) input()        {}
+func (reboot) input()      {}
 func (hangUp) input()      {}
 func (tick) input()        {}
 
@@ -106,7 +155,9 @@ type (
 	send    struct{ message xiaozhi.ToRobot }
 	publish struct{ event event.Event }
 
-	welcome   struct{ hello xiaozhi.Hello } // answer it, and ask for the tools
+	welcome   struct{ hello xiaozhi.Hello } // answer it
+	introduce struct{ list bool }           // us to the robot's tools, and ask for their list
+	collect   struct{}                      // what waited for the robot while its channel was closed
 	deliver   struct{ payload []byte }      // an MCP response
 	listenNew struct{}                      // forget sound and speech so far
 	keepHeard struct{ text string }         // as what the turn answers
@@ -123,11 +174,11 @@ type (
 // the robot was made to speak, and always when it answers an abort.
 type cancelTurn struct{ abort bool }
 
-// turnStart is what a turn begins with: an utterance being spoken (the zero
-// value), a text as if spoken, or a sentence to say.
+// turnStart is what a turn begins with: an utterance being spoken, a text as
+// if spoken, or something to tell.
 type turnStart struct {
 	text      string
-	say       string
+	telling   telling
 	aloud     bool // a refused utterance is answered aloud
 	utterance bool
 }
@@ -135,6 +186,8 @@ type turnStart struct {
 func (send) effect()            {}
 func (publish) effect()         {}
 func (welcome) effect()         {}
+func (introduce) effect()       {}
+func (collect) effect()         {}
 func (deliver) effect()         {}
 func (listenNew) effect()       {}
 func (keepHeard) effect()       {}

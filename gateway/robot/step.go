@@ -15,7 +15,14 @@ type stepper struct {
 	effects []effect
 }
 
-func (s *stepper) do(e ...effect) { s.effects = append(s.effects, e...) }
+func (s *stepper) do(effects ...effect) {
+	for _, e := range effects {
+		if _, sends := e.(send); sends {
+			s.fed = s.now
+		}
+	}
+	s.effects = append(s.effects, effects...)
+}
 
 // step is what a session does when something happens: the state after it, and
 // the effects in the order they are to be carried out. It is pure; time comes
@@ -48,29 +55,20 @@ func step(st state, now time.Time, in input) (state, []effect) {
 		s.maybeEnd()
 	case played:
 		s.played(in.progress)
-	case tell:
-		s.tell(in.text)
-	case hear:
-		if s.phase != greeting {
-			s.interrupt(false)
-			s.begin(turnStart{text: in.text})
-		}
-	case silent:
-		s.interrupt(true)
 	case hangUp:
 		s.close(in.why)
 	case tick:
 		s.tick()
+	default:
+		s.fromHouse(in)
 	}
 	return s.state, s.effects
 }
 
+// said is a message of the robot.
 func (s *stepper) said(m xiaozhi.FromRobot) {
 	if hello, ok := m.(xiaozhi.Hello); ok {
-		if s.phase == greeting {
-			s.phase, s.understood = quiet, s.now
-		}
-		s.do(welcome{hello})
+		s.hello(hello)
 		return
 	}
 	if s.phase == greeting {
@@ -83,6 +81,9 @@ func (s *stepper) said(m xiaozhi.FromRobot) {
 		s.listenStop()
 	case xiaozhi.ListenDetect:
 		s.do(publish{perceived("wake_word", clip(m.Text, mostName))})
+		if s.greets && isWakeWord(m.Text) && !s.turn {
+			s.woken = s.now
+		}
 	case xiaozhi.Abort:
 		// Answered whatever the state: the robot stays in speaking until then.
 		s.interrupt(true)
@@ -94,7 +95,35 @@ func (s *stepper) said(m xiaozhi.FromRobot) {
 		if s.asking && m.Name == "head_pet_started" {
 			s.do(answerAsk{agent.Answer{Outcome: agent.AnswerTouch}})
 		}
+		s.settle()
 	}
+}
+
+// hello is the first message, or a later one that changes what was agreed.
+func (s *stepper) hello(m xiaozhi.Hello) {
+	first := s.phase == greeting
+	s.do(welcome{m})
+	s.fed, s.introduced = s.now, time.Time{}
+	if m.Features.MCP {
+		s.introduced = s.now
+		s.do(introduce{list: true})
+	}
+	if first {
+		s.phase, s.understood, s.greeted = quiet, s.now, s.now
+		s.do(collect{})
+	}
+}
+
+// isWakeWord tells a wake word from the other causes that builds give for a
+// talk which nobody has opened with words.
+func isWakeWord(text string) bool {
+	return text != "" && text != "face" && text != "head_pet_hold"
+}
+
+// settle is the robot out of its connecting state. What waited is said.
+func (s *stepper) settle() {
+	s.settled = true
+	s.sayWaiting()
 }
 
 // listenStart opens the microphone. In the middle of a turn it is a barge-in:
@@ -116,7 +145,18 @@ func (s *stepper) listenStart(mode xiaozhi.Mode) {
 	if mode == xiaozhi.Manual {
 		s.speechBegan() // the button says so
 	}
-	s.sayWaiting()
+	s.greet()
+	s.settle()
+}
+
+// greet answers a wake word, once the microphone is open: the robot is then
+// sure to have left its connecting state.
+func (s *stepper) greet() {
+	woken := !s.woken.IsZero()
+	s.woken = time.Time{}
+	if woken && !s.turn {
+		s.begin(turnStart{telling: telling{phrase: phraseAwake}})
+	}
 }
 
 // listenStop ends an utterance in manual mode; the microphone is closed.
@@ -129,17 +169,48 @@ func (s *stepper) listenStop() {
 	}
 }
 
+// speechBegan is the begin of an utterance. In realtime, where the microphone
+// is open while we speak, it stops our speech, and our thinking about what was
+// said before.
 func (s *stepper) speechBegan() {
+	if s.interruptible() {
+		s.cancel(false)
+		s.phase = ready
+		s.do(publish{event.ListeningStarted{Mode: string(s.mode)}})
+	}
 	if s.phase != ready {
 		return
 	}
-	s.phase, s.began, s.packetAt = hearing, s.now, s.now
+	s.began, s.packetAt = s.now, s.now
 	if s.asking {
+		s.phase = hearing
 		s.do(giveUtterance{})
 		return
 	}
 	s.begin(turnStart{utterance: true, aloud: s.refused == 0})
 	s.phase = hearing
+}
+
+// interruptible reports whether words stop the turn under way. They do not
+// while it is a question being put, or words being recognized: somebody who
+// goes on after a pause has not changed his mind.
+func (s *stepper) interruptible() bool {
+	if s.mode != xiaozhi.Realtime || !s.listening || !s.turn || s.asking {
+		return false
+	}
+	return s.phase == speaking || s.phase == thinking && s.answers
+}
+
+// listens reports whether the end-pointer is to find utterances: in manual mode
+// the button does, and outside realtime nobody is listened to while we speak.
+func (s *state) listens() bool {
+	switch s.mode {
+	case xiaozhi.Manual:
+		return false
+	case xiaozhi.Realtime:
+		return s.listening && s.phase > quiet && s.phase < closing
+	}
+	return s.phase == ready || s.phase == hearing
 }
 
 // utteranceOver lets the recognizer finish. The turn then tells what it heard.
@@ -153,6 +224,7 @@ func (s *stepper) utteranceOver() {
 func (s *stepper) heard(text string) {
 	s.refused, s.understood = 0, s.now
 	if !s.asking {
+		s.answers = true
 		s.do(keepHeard{text})
 	}
 	s.do(send{xiaozhi.STT{Text: text}}, publish{event.Heard{Text: text}})
@@ -179,13 +251,14 @@ func (s *stepper) again() {
 }
 
 func (s *stepper) begin(t turnStart) {
-	s.turn, s.turnDone, s.drained, s.end, s.reason = true, false, false, "", ""
+	s.turn, s.turnDone, s.drained, s.begun, s.answers = true, false, false, false, false
+	s.telling, s.end, s.reason = t.telling, "", ""
 	s.phase = thinking
 	s.do(beginTurn{t})
 }
 
-// interrupt is the one way a turn is stopped, whoever asks for it. Speech
-// that has begun is ended with tts stop; so is an abort, always.
+// interrupt stops a turn and leaves the robot at rest. What was to be told and
+// has not begun to sound is told later, unless the robot is to be quiet.
 func (s *stepper) interrupt(abort bool) {
 	if !s.turn {
 		if abort {
@@ -193,11 +266,32 @@ func (s *stepper) interrupt(abort bool) {
 		}
 		return
 	}
+	if !s.begun && !abort && s.telling.text != "" {
+		s.toSay = append([]telling{s.telling}, s.toSay...)
+	}
+	s.cancel(abort)
+	s.rest()
+}
+
+// cancel is the one way a turn is stopped, whoever asks for it. Speech that
+// has begun is ended with tts stop; so is an abort, always.
+func (s *stepper) cancel(abort bool) {
 	s.stopped()
 	s.answered(agent.AnswerClosed)
 	s.do(cancelTurn{abort}, publish{event.TurnEnded{End: event.EndCancelled}})
+	s.fed = s.now
+	if s.begun {
+		s.told() // whoever cut it off has heard it
+	}
 	s.turn = false
-	s.rest()
+}
+
+// told ends a notification that was spoken.
+func (s *stepper) told() {
+	if s.telling.notice != "" {
+		s.do(publish{event.NotificationChanged{ID: s.telling.notice, State: agent.NoticeSpoken}})
+	}
+	s.telling = telling{}
 }
 
 // stopped notes that a tts stop ends the robot's speech. Outside push to talk
@@ -235,18 +329,25 @@ func (s *stepper) rest() {
 }
 
 func (s *stepper) played(p progress) {
+	s.fed = s.now
 	if !s.turn {
 		return
 	}
 	if p.started {
 		s.leaveHearing()
 		s.phase = speaking
-		if s.mode != xiaozhi.Realtime {
+		if s.mode == xiaozhi.Realtime {
+			s.do(listenNew{}) // whoever speaks now, speaks into our words
+		} else {
 			s.listening = false // the robot has closed its microphone
 		}
 	}
 	if p.began {
+		s.begun = true
 		s.do(publish{event.SpeakingStarted{}})
+		if s.telling.notice != "" {
+			s.do(publish{event.NotificationChanged{ID: s.telling.notice, State: agent.NoticeShown}})
+		}
 	}
 	for _, text := range p.said {
 		s.do(publish{event.Said{Text: text}})
@@ -254,8 +355,9 @@ func (s *stepper) played(p progress) {
 	if p.paused {
 		s.leaveHearing()
 		s.stopped()
-		s.again() // in realtime the microphone is open, and nothing more will say so
+		s.phase = thinking // a touch may have answered already
 		if s.asking {
+			s.again() // in realtime the microphone is open, and nothing more will say so
 			s.askedUntil = s.now.Add(p.askFor)
 		}
 	}
@@ -276,6 +378,9 @@ func (s *stepper) maybeEnd() {
 	s.answered(agent.AnswerClosed)
 	s.turn = false
 	s.do(endTurn{s.end, s.reason})
+	if s.end != event.EndFailed {
+		s.told()
+	}
 	if spoke && s.refused == 0 {
 		s.understood = s.now // people get their time to answer after we have spoken
 	}
@@ -290,83 +395,4 @@ func (s *stepper) maybeEnd() {
 		s.again()
 	}
 	s.sayWaiting()
-}
-
-func (s *stepper) tell(text string) {
-	if s.turn || s.phase == greeting {
-		if len(s.toSay) < mostToSay {
-			s.toSay = append(s.toSay[:len(s.toSay):len(s.toSay)], text)
-		}
-		return
-	}
-	s.begin(turnStart{say: text})
-}
-
-// sayWaiting says what has waited for a turn to end.
-func (s *stepper) sayWaiting() {
-	if s.turn || len(s.toSay) == 0 {
-		return
-	}
-	text := s.toSay[0]
-	s.toSay = s.toSay[1:]
-	s.begin(turnStart{say: text})
-}
-
-func (s *stepper) close(why string) {
-	if s.turn {
-		s.answered(agent.AnswerClosed)
-		s.do(cancelTurn{}, publish{event.TurnEnded{End: event.EndCancelled}})
-	}
-	s.phase, s.turn = closing, false
-	s.do(closeChannel{why})
-}
-
-// tick is the time that due gave.
-func (s *stepper) tick() {
-	switch {
-	case s.phase == greeting && passed(s.now, s.opened, s.hello):
-		s.close("no hello")
-	case s.phase == hearing && (passed(s.now, s.packetAt, s.stalled) || passed(s.now, s.began, s.longest)):
-		s.utteranceOver()
-	case s.asking && !s.askedUntil.IsZero() && !s.now.Before(s.askedUntil):
-		s.askedUntil = time.Time{}
-		if s.phase == hearing {
-			s.utteranceOver() // too late, but whoever listens to it must end
-		}
-		s.do(answerAsk{agent.Answer{Outcome: agent.AnswerExpired}})
-	case s.idles() && passed(s.now, s.understood, s.idle):
-		s.close("idle")
-	}
-}
-
-// idles reports whether the clock of an idle talk runs. A robot that sends
-// events opens its channel again at once, and would flap.
-func (s *state) idles() bool {
-	return s.idle > 0 && !s.turn && !s.sensing && s.phase > greeting && s.phase < closing
-}
-
-func passed(now, from time.Time, d time.Duration) bool { return !now.Before(from.Add(d)) }
-
-// due is when the state needs a tick, and the zero time when it needs none.
-func (s *state) due() time.Time {
-	var due time.Time
-	earliest := func(t time.Time) {
-		if due.IsZero() || t.Before(due) {
-			due = t
-		}
-	}
-	switch s.phase {
-	case greeting:
-		earliest(s.opened.Add(s.hello))
-	case hearing:
-		earliest(s.packetAt.Add(s.stalled))
-		earliest(s.began.Add(s.longest))
-	}
-	if s.asking && !s.askedUntil.IsZero() {
-		earliest(s.askedUntil)
-	}
-	if s.idles() {
-		earliest(s.understood.Add(s.idle))
-	}
-	return due
 }

@@ -3,29 +3,60 @@ package robot
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"perch/device"
 	"perch/device/xiaozhi"
+	"perch/gateway/door"
 )
 
 // Errors of a call to a robot's tool.
 var (
-	// ErrNoTool is returned for a tool the robot does not list.
-	ErrNoTool = errors.New("the robot has no such tool")
-	// ErrToolTimeout is returned where a robot does not answer in time.
-	ErrToolTimeout = errors.New("the robot did not answer the call in time")
+	// ErrNoTool is wrapped for a tool the robot does not list.
+	ErrNoTool = &door.Fault{Word: "unknown_tool", Sentence: "the robot has no such tool", HTTP: http.StatusNotFound}
+	// ErrToolTimeout is wrapped where a robot does not answer in time.
+	ErrToolTimeout = &door.Fault{Word: "tool_timeout", Sentence: "the robot did not answer the call in time", HTTP: http.StatusGatewayTimeout}
+	// ErrToolFailed is wrapped where the robot says that the tool failed.
+	ErrToolFailed = &door.Fault{Word: "tool_failed", Sentence: "the robot's tool failed", HTTP: http.StatusBadGateway}
 	// ErrChannelClosed is returned where the channel closed before the answer.
-	ErrChannelClosed = errors.New("the robot's channel is closed")
+	ErrChannelClosed = &door.Fault{Word: "robot_offline", Sentence: "the robot's channel closed before the tool had answered", HTTP: http.StatusConflict}
 )
 
-// callTimeout is for an ordinary tool. They run on the robot's main loop and
-// answer within milliseconds.
-const callTimeout = 10 * time.Second
+// callError is one of them with what the robot said.
+type callError struct {
+	*door.Fault
+	detail string
+}
+
+func (e *callError) Error() string { return e.Sentence + ": " + e.detail }
+func (e *callError) Unwrap() error { return e.Fault }
+
+func failedCall(kind *door.Fault, format string, a ...any) error {
+	return &callError{kind, clip(fmt.Sprintf(format, a...), mostData)}
+}
+
+// Tools run on the robot's main loop and answer within milliseconds, but those
+// that fetch or send a picture or a file over the network.
+const (
+	callTimeout = 10 * time.Second
+	// The firmware itself waits 30 s for the answer to a picture.
+	slowCallTimeout = 45 * time.Second
+)
+
+// timeout is how long a tool may take.
+func timeout(tool string) time.Duration {
+	for _, slow := range []string{"photo", "camera", "snapshot", "image", "upgrade", "download"} {
+		if strings.Contains(strings.ToLower(tool), slow) {
+			return slowCallTimeout
+		}
+	}
+	return callTimeout
+}
 
 // mostTools and mostPages bound what a robot can make us remember.
 const (
@@ -53,25 +84,34 @@ func newToolbox(known []device.Tool, send func(xiaozhi.Request) error) *toolbox 
 	return &toolbox{send: send, tools: known, calls: map[int]chan xiaozhi.Response{}}
 }
 
-// start introduces us and asks for the first page of tools. The firmware
-// reads nothing of initialize but the vision address, which comes later.
-func (b *toolbox) start(version string) error {
+// introduce says who we are and where the camera's pictures go. The firmware
+// reads nothing else of initialize, and takes it again at any time.
+func (b *toolbox) introduce(version, visionURL, visionToken string) error {
+	capabilities := map[string]any{}
+	if visionURL != "" {
+		capabilities["vision"] = map[string]any{"url": visionURL, "token": visionToken}
+	}
 	b.mu.Lock()
 	b.nextID++
 	hello := xiaozhi.Request{ID: b.nextID, Method: "initialize", Params: map[string]any{
 		"protocolVersion": "2024-11-05",
-		"capabilities":    map[string]any{},
+		"capabilities":    capabilities,
 		"clientInfo":      map[string]any{"name": "perch", "version": version},
 	}}
-	b.fresh, b.pages = nil, 0
-	list := b.page("")
 	b.mu.Unlock()
-	for _, r := range []xiaozhi.Request{hello, {Method: "notifications/initialized"}, list} {
-		if err := b.send(r); err != nil {
-			return err
-		}
+	if err := b.send(hello); err != nil {
+		return err
 	}
-	return nil
+	return b.send(xiaozhi.Request{Method: "notifications/initialized"})
+}
+
+// list asks for the first page of tools.
+func (b *toolbox) list() error {
+	b.mu.Lock()
+	b.fresh, b.pages = nil, 0
+	first := b.page("")
+	b.mu.Unlock()
+	return b.send(first)
 }
 
 // page is the request for the page that begins with the tool named cursor.
@@ -79,7 +119,7 @@ func (b *toolbox) page(cursor string) xiaozhi.Request {
 	b.nextID++
 	b.listing = b.nextID
 	b.pages++
-	return xiaozhi.Request{ID: b.nextID, Method: "tools/list", Params: map[string]any{"cursor": cursor, "withUserTools": false}}
+	return xiaozhi.Request{ID: b.nextID, Method: "tools/list", Params: map[string]any{"cursor": cursor, "withUserTools": true}}
 }
 
 // deliver takes a response. It reports the whole list once its last page is in.
@@ -106,23 +146,33 @@ func (b *toolbox) deliver(payload json.RawMessage) (listed []device.Tool, err er
 	return nil, nil
 }
 
+// listedTool is a tool as the firmware lists it.
+type listedTool struct {
+	device.Tool
+	Annotations struct {
+		Audience []string `json:"audience"`
+	} `json:"annotations"`
+}
+
 func (b *toolbox) listed(r xiaozhi.Response) (next *xiaozhi.Request, listed []device.Tool, err error) {
 	b.listing = 0
 	if r.Error != nil {
 		return nil, nil, fmt.Errorf("tools/list: %w", r.Error)
 	}
 	var page struct {
-		Tools      []device.Tool `json:"tools"`
-		NextCursor string        `json:"nextCursor"`
+		Tools      []listedTool `json:"tools"`
+		NextCursor string       `json:"nextCursor"`
 	}
 	if err := json.Unmarshal(r.Result, &page); err != nil {
 		return nil, nil, fmt.Errorf("tools/list: %w", err)
 	}
 	for _, t := range page.Tools {
-		if len(b.fresh) < mostTools && len(t.Name) <= mostName {
-			t.Description = clip(t.Description, mostData)
-			b.fresh = append(b.fresh, t)
+		if len(b.fresh) >= mostTools || len(t.Name) > mostName || t.Name == "" {
+			continue
 		}
+		t.Description = clip(t.Description, mostData)
+		t.UserOnly = len(t.Annotations.Audience) > 0 && !slices.Contains(t.Annotations.Audience, "assistant")
+		b.fresh = append(b.fresh, t.Tool)
 	}
 	if page.NextCursor != "" && b.pages < mostPages && len(b.fresh) < mostTools {
 		request := b.page(page.NextCursor)
@@ -139,12 +189,19 @@ func (b *toolbox) Tools() []device.Tool {
 	return b.tools
 }
 
-// Call runs a tool and returns what it answered.
+// Call runs a tool and returns what it answered. The arguments are first
+// fitted to the robot's own schema: the firmware ignores what it does not
+// know, without a word.
 func (b *toolbox) Call(ctx context.Context, name string, arguments map[string]any) (device.Result, error) {
-	if arguments == nil {
-		arguments = map[string]any{}
+	tool, listed := device.FindTool(b.Tools(), name)
+	if !listed {
+		return device.Result{}, failedCall(ErrNoTool, "%s", clip(name, mostName))
 	}
-	request, answer, err := b.register(name, arguments)
+	fitted, err := tool.Fit(arguments)
+	if err != nil {
+		return device.Result{}, err
+	}
+	request, answer, err := b.register(name, fitted)
 	if err != nil {
 		return device.Result{}, err
 	}
@@ -152,7 +209,8 @@ func (b *toolbox) Call(ctx context.Context, name string, arguments map[string]an
 	if err := b.send(request); err != nil {
 		return device.Result{}, err
 	}
-	timer := time.NewTimer(callTimeout)
+	within := timeout(name)
+	timer := time.NewTimer(within)
 	defer timer.Stop()
 	select {
 	case r, open := <-answer:
@@ -161,7 +219,7 @@ func (b *toolbox) Call(ctx context.Context, name string, arguments map[string]an
 		}
 		return result(name, r)
 	case <-timer.C:
-		return device.Result{}, fmt.Errorf("%w: %s after %s", ErrToolTimeout, name, callTimeout)
+		return device.Result{}, failedCall(ErrToolTimeout, "%s after %s", name, within)
 	case <-ctx.Done():
 		return device.Result{}, ctx.Err()
 	}
@@ -172,9 +230,6 @@ func (b *toolbox) register(name string, arguments map[string]any) (xiaozhi.Reque
 	defer b.mu.Unlock()
 	if b.closed {
 		return xiaozhi.Request{}, nil, ErrChannelClosed
-	}
-	if _, listed := device.FindTool(b.tools, name); !listed {
-		return xiaozhi.Request{}, nil, fmt.Errorf("%w: %s", ErrNoTool, name)
 	}
 	b.nextID++
 	answer := make(chan xiaozhi.Response, 1)
@@ -204,34 +259,41 @@ func (b *toolbox) close() {
 // request, never in the result; an image is JSON in a string of its own.
 func result(name string, r xiaozhi.Response) (device.Result, error) {
 	if r.Error != nil {
-		return device.Result{}, fmt.Errorf("%s: %w", name, r.Error)
+		return device.Result{}, failedCall(ErrToolFailed, "%s: %s", name, r.Error)
 	}
 	var body struct {
 		Content []struct {
-			Type  string `json:"type"`
-			Text  string `json:"text"`
-			Image string `json:"image"`
+			Type     string `json:"type"`
+			Text     string `json:"text"`
+			Image    string `json:"image"`    // as the firmware sends it
+			Data     []byte `json:"data"`     // as MCP has it
+			MIMEType string `json:"mimeType"` // "
 		} `json:"content"`
 	}
 	if err := json.Unmarshal(r.Result, &body); err != nil {
-		return device.Result{}, fmt.Errorf("%s: %w", name, err)
+		return device.Result{}, failedCall(ErrToolFailed, "%s: its result cannot be read: %s", name, err)
 	}
 	var found device.Result
 	var texts []string
 	for _, c := range body.Content {
-		switch c.Type {
-		case "text":
+		picture := device.Picture{Type: c.MIMEType, Data: c.Data}
+		switch {
+		case c.Type == "text":
 			texts = append(texts, c.Text)
-		case "image":
-			var image struct {
-				Type string `json:"mimeType"`
-				Data []byte `json:"data"`
+			continue
+		case c.Type != "image":
+			continue
+		case c.Image != "":
+			var inner struct {
+				MIMEType string `json:"mimeType"`
+				Data     []byte `json:"data"`
 			}
-			if err := json.Unmarshal([]byte(c.Image), &image); err != nil {
-				return device.Result{}, fmt.Errorf("%s: its image: %w", name, err)
+			if err := json.Unmarshal([]byte(c.Image), &inner); err != nil {
+				return device.Result{}, failedCall(ErrToolFailed, "%s: its image cannot be read: %s", name, err)
 			}
-			found.Pictures = append(found.Pictures, device.Picture{Type: image.Type, Data: image.Data})
+			picture = device.Picture{Type: inner.MIMEType, Data: inner.Data}
 		}
+		found.Pictures = append(found.Pictures, picture)
 	}
 	found.Text = strings.Join(texts, "\n")
 	return found, nil

@@ -3,6 +3,7 @@ package robot
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -75,8 +76,10 @@ func (t *turn) perform(ctx context.Context, u *voice.Utterance) (end, reason str
 	}
 	switch {
 	case err != nil:
-	case t.start.say != "":
-		err = t.speakAll(ctx, t.start.say)
+	case t.start.telling.phrase != "":
+		err = t.greet(ctx, t.start.telling.phrase)
+	case t.start.telling.text != "":
+		err = t.speakAll(ctx, t.start.telling.text)
 	case text == "":
 		return "", ""
 	default:
@@ -102,6 +105,23 @@ func (t *turn) speakAll(ctx context.Context, text string) error {
 	return nil
 }
 
+// greet says a phrase that was synthesized ahead, or will be now where the
+// robot is the first one here.
+func (t *turn) greet(ctx context.Context, name string) error {
+	if p, ready := t.session.phrases.get(name); ready && len(p.packets) > 0 {
+		t.sayPhrase(ctx, name)
+		return ctx.Err()
+	}
+	face, text := agent.SplitEmotion(t.session.Phrases(name))
+	if text == "" {
+		return nil
+	}
+	if err := t.playback.add(ctx, item{face: &face}); err != nil {
+		return err
+	}
+	return t.speakAll(ctx, text)
+}
+
 // listen has an utterance recognized while it is spoken. It answers a refused
 // one aloud where the step said so; the text is then empty.
 func (t *turn) listen(ctx context.Context, u *voice.Utterance) (string, error) {
@@ -115,16 +135,19 @@ func (t *turn) listen(ctx context.Context, u *voice.Utterance) (string, error) {
 		if u.Wait(ctx) != nil {
 			return "", ctx.Err()
 		}
-		t.sayPhrase(ctx, "deaf")
+		t.sayPhrase(ctx, phraseDeaf)
 		return "", fmt.Errorf("recognize: %w", err)
 	case transcript.Refused:
+		t.session.tap.given("ears", nil)
 		t.post(ctx, misheard{})
 		if t.start.aloud {
-			t.sayPhrase(ctx, "misheard")
+			t.sayPhrase(ctx, phraseMisheard)
 		}
 		return "", nil
 	}
-	return strings.TrimSpace(transcript.Text), nil
+	text := strings.TrimSpace(transcript.Text)
+	t.session.tap.given("ears", text)
+	return text, nil
 }
 
 // think has the mind answer, and says so where it cannot.
@@ -135,7 +158,7 @@ func (t *turn) think(ctx context.Context, text string) error {
 		Now: time.Now().In(s.Zone), Language: s.Speech.Language, Body: body{s, t},
 	}, func(r agent.Reply) error { return t.take(ctx, r) })
 	if err != nil && ctx.Err() == nil {
-		t.sayPhrase(ctx, "failed")
+		t.sayPhrase(ctx, phraseFailed)
 	}
 	return err
 }
@@ -143,6 +166,7 @@ func (t *turn) think(ctx context.Context, text string) error {
 // take carries out one reply.
 func (t *turn) take(ctx context.Context, r agent.Reply) error {
 	t.clock.mark("answered")
+	t.session.tap.given(replyWords(r))
 	switch r := r.(type) {
 	case agent.Felt:
 		return t.playback.add(ctx, item{face: &r.Emotion})
@@ -246,6 +270,7 @@ func (t *turn) ask(ctx context.Context, q agent.Ask) error {
 				t.post(ctx, replied{agent.AnswerClosed})
 				return fmt.Errorf("recognize an answer: %w", err)
 			}
+			t.session.tap.given("ears", strings.TrimSpace(transcript.Text))
 			if transcript.Refused || strings.TrimSpace(transcript.Text) == "" {
 				t.post(ctx, misheard{})
 				continue // the question still stands, until its time is over
@@ -279,9 +304,21 @@ type body struct {
 	t *turn
 }
 
-func (b body) Tools() []device.Tool { return b.s.toolbox.Tools() }
+// Tools leaves out those that are for the robot's owner, unless he has
+// allowed them.
+func (b body) Tools() []device.Tool {
+	tools := b.s.toolbox.Tools()
+	if b.s.UserTools {
+		return tools
+	}
+	return slices.DeleteFunc(slices.Clone(tools), func(t device.Tool) bool { return t.UserOnly })
+}
 
 func (b body) Call(ctx context.Context, name string, arguments map[string]any) (device.Result, error) {
+	b.s.tap.given("mind call", map[string]any{"name": name, "arguments": arguments})
+	if tool, ok := device.FindTool(b.s.toolbox.Tools(), name); ok && tool.UserOnly && !b.s.UserTools {
+		return device.Result{}, failedCall(ErrNoTool, "%s is for the robot's owner; robots.user_tools allows it", name)
+	}
 	return b.s.toolbox.Call(ctx, name, arguments)
 }
 

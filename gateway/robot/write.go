@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"perch/agent"
 	"perch/device/xiaozhi"
 	"perch/voice"
 )
@@ -29,8 +30,15 @@ type writer struct {
 	session   string
 	now       chan xiaozhi.ToRobot
 	current   atomic.Pointer[playback]
-	changed   chan struct{} // poked when current was replaced
+	changed   chan struct{}              // poked when current was replaced
+	echo      atomic.Pointer[voice.Echo] // told what is played; nil where the robot cancels its echo
+	board     string
+	tap       *tap
 	buf       []byte
+	stamp     uint32        // of the latest packet, milliseconds
+	shown     agent.Emotion // the face the robot wears, as far as we know; zero is unknown
+	free      time.Time     // when speech that was cut off has run out in the robot
+	heard     bool          // the echo canceller has not been told of that
 
 	// Of the playback being played.
 	playing *playback
@@ -39,14 +47,16 @@ type writer struct {
 	pending string // the sentence whose first packet has not left
 	waits   bool   // pending is set
 	since   time.Time
+	felt    agent.Emotion // the face that belongs to what is said; zero is none
 }
 
 // nowLane is how many messages may wait to be sent at once; more mean that
 // the robot does not read, and end the session.
 const nowLane = 64
 
-func newWriter(t transport, session string) *writer {
-	return &writer{transport: t, session: session, now: make(chan xiaozhi.ToRobot, nowLane), changed: make(chan struct{}, 1)}
+func newWriter(t transport, session, board string, tap *tap) *writer {
+	return &writer{transport: t, session: session, board: board, tap: tap,
+		now: make(chan xiaozhi.ToRobot, nowLane), changed: make(chan struct{}, 1)}
 }
 
 // play replaces what is being played; nil plays nothing.
@@ -69,11 +79,12 @@ func (w *writer) run(ctx context.Context) error {
 			continue
 		default:
 		}
-		wait, news, err := w.advance(time.Now())
+		now := time.Now()
+		wait, news, err := w.advance(now)
 		if err != nil {
 			return err
 		}
-		timer.Reset(wait)
+		timer.Reset(min(wait, w.runOut(now)))
 		select {
 		case m := <-w.now:
 			if err := w.text(m); err != nil {
@@ -102,11 +113,35 @@ func (w *writer) drainNow() error {
 }
 
 func (w *writer) text(m xiaozhi.ToRobot) error {
+	switch m := m.(type) {
+	case xiaozhi.LLM:
+		m.Emotion = agent.Emotion{Name: m.Emotion, Emoji: m.Text}.On(w.board).Name
+		return w.send(m)
+	case xiaozhi.STT, xiaozhi.Alert:
+		w.shown = agent.Emotion{} // some builds change their face by themselves
+	case xiaozhi.TTSStop:
+		w.shown = agent.Neutral // which is how every build listens
+	}
+	return w.send(m)
+}
+
+func (w *writer) send(m xiaozhi.ToRobot) error {
 	w.buf = xiaozhi.AppendToRobot(w.buf[:0], w.session, m)
+	w.tap.toRobot(w.buf)
 	if err := w.transport.SendText(w.buf); err != nil {
 		return fmt.Errorf("send %T: %w", m, err)
 	}
 	return nil
+}
+
+// face has the robot wear the face that belongs to what is said: one message
+// for each change, before the sentence it belongs to.
+func (w *writer) face() error {
+	if w.felt == (agent.Emotion{}) || w.felt == w.shown {
+		return nil
+	}
+	w.shown = w.felt
+	return w.text(xiaozhi.LLM{Emotion: w.felt.Name, Text: w.felt.Emoji})
 }
 
 const forever = time.Hour
@@ -116,7 +151,8 @@ const forever = time.Hour
 func (w *writer) advance(now time.Time) (wait time.Duration, news <-chan struct{}, err error) {
 	p := w.current.Load()
 	if p != w.playing {
-		w.playing, w.pacer, w.begun, w.waits = p, voice.Pacer{}, false, false
+		w.cutOff(now)
+		w.playing, w.pacer, w.begun, w.waits, w.felt = p, voice.Pacer{}, false, false, agent.Emotion{}
 	}
 	if len(w.now) > 0 {
 		return 0, nil, nil // the tts stop of the playback before leaves first
@@ -135,16 +171,47 @@ func (w *writer) advance(now time.Time) (wait time.Duration, news <-chan struct{
 		if err := w.perform(p, it, now); err != nil {
 			return 0, nil, err
 		}
-		p.take()
+		p.take(w.pacer.Played())
 		if len(w.now) > 0 || w.current.Load() != p {
 			return 0, nil, nil // the other lane first
 		}
 	}
 }
 
+// cutOff notes how long the robot still plays what it was sent. Builds up to 2.3
+// play their queue to the end after tts stop, and meanwhile drop what arrives.
+func (w *writer) cutOff(now time.Time) {
+	if played := w.pacer.Played(); played.After(now) {
+		w.free, w.heard = played.Add(playTail), true
+	}
+}
+
+// runOut tells the echo canceller once speech that was cut off has been played
+// out. It returns how long that is away.
+func (w *writer) runOut(now time.Time) time.Duration {
+	if !w.heard {
+		return forever
+	}
+	if wait := w.free.Sub(now); wait > 0 {
+		return wait
+	}
+	w.silence()
+	return forever
+}
+
+// silence tells the echo canceller that nothing of ours will be heard.
+func (w *writer) silence() {
+	w.heard = false
+	if echo := w.echo.Load(); echo != nil {
+		echo.Silence()
+	}
+}
+
 // due is when an item may leave.
 func (w *writer) due(it item) time.Time {
 	switch {
+	case it.sentence != nil && !w.begun:
+		return w.free
 	case it.packet != nil:
 		if due := w.pacer.Due(); !due.IsZero() {
 			return due
@@ -161,7 +228,8 @@ func (w *writer) due(it item) time.Time {
 func (w *writer) perform(p *playback, it item, now time.Time) error {
 	switch {
 	case it.face != nil:
-		return w.text(xiaozhi.LLM{Emotion: it.face.Name, Text: it.face.Emoji})
+		w.felt = *it.face
+		return w.face()
 	case it.sentence != nil:
 		return w.sentence(p, *it.sentence, now)
 	case it.packet != nil:
@@ -184,6 +252,9 @@ func (w *writer) perform(p *playback, it item, now time.Time) error {
 // Every build enters its speaking state by then, whichever of the two messages
 // it goes by.
 func (w *writer) sentence(p *playback, text string, now time.Time) error {
+	if err := w.face(); err != nil { // a question in between has taken it off
+		return err
+	}
 	if !w.begun {
 		if !p.speak() {
 			return nil
@@ -201,8 +272,14 @@ func (w *writer) sentence(p *playback, text string, now time.Time) error {
 
 func (w *writer) packet(p *playback, packet []byte, now time.Time) error {
 	first := w.pacer.Played().IsZero()
-	stamp := uint32(now.UnixMilli())
-	if err := w.transport.SendAudio(xiaozhi.Audio{Timestamp: stamp, Opus: packet}); err != nil {
+	// Each packet's timestamp is its own: a robot that leaves echo cancellation
+	// to us says by it which one its microphone heard.
+	w.stamp += uint32(voice.FrameDuration / time.Millisecond)
+	if echo := w.echo.Load(); echo != nil {
+		echo.Sent(w.stamp, packet)
+	}
+	w.tap.soundToRobot(len(packet))
+	if err := w.transport.SendAudio(xiaozhi.Audio{Timestamp: w.stamp, Opus: packet}); err != nil {
 		return fmt.Errorf("send audio: %w", err)
 	}
 	w.pacer.Sent(now)
@@ -228,6 +305,7 @@ func (w *writer) stop(p *playback) error {
 		return nil
 	}
 	w.begun = false
+	w.silence()
 	p.silent()
 	return w.text(xiaozhi.TTSStop{})
 }

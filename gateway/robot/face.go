@@ -1,0 +1,138 @@
+package robot
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"perch/agent"
+	"perch/device"
+	"perch/device/xiaozhi"
+	"perch/event"
+)
+
+// Say has a text spoken: at once, or after the turn under way. Where the
+// robot's channel is closed it is kept, and said at the next hello.
+func (s *Server) Say(ctx context.Context, id device.ID, text string) (queued bool, err error) {
+	return s.orLater(ctx, id, Command{Thing: thingSay, Text: text})
+}
+
+// Alert shows a message on the robot's screen, with its short sound, whatever
+// it is doing. Where its channel is closed the latest one is kept. The emotion
+// may also be an icon of the firmware's; empty is neutral.
+func (s *Server) Alert(ctx context.Context, id device.ID, status, message, emotion string) (queued bool, err error) {
+	return s.orLater(ctx, id, Command{Thing: thingAlert, Text: message, Status: status, Emotion: cmp.Or(emotion, agent.Neutral.Name)})
+}
+
+// orLater carries a command out, or keeps it for the robot's next hello.
+func (s *Server) orLater(ctx context.Context, id device.ID, c Command) (queued bool, err error) {
+	err = s.post(ctx, id, c.input())
+	if err != ErrOffline {
+		return false, err
+	}
+	if err := s.options.Waiting.add(id, time.Now(), c); err != nil {
+		return false, err
+	}
+	s.options.Bus.Publish(id, "", event.Command{Thing: c.Thing, State: event.CommandQueued})
+	return true, nil
+}
+
+// keepUnsaid keeps what a session that has ended was still to say. What was a
+// notification is kept elsewhere.
+func (s *Server) keepUnsaid(ended *session) {
+	var unsaid []Command
+	for _, t := range ended.state.toSay {
+		if t.notice == "" && t.text != "" {
+			unsaid = append(unsaid, Command{Thing: thingSay, Text: t.text})
+		}
+	}
+	if len(unsaid) == 0 {
+		return
+	}
+	if err := s.options.Waiting.add(ended.robot.ID, time.Now(), unsaid...); err != nil {
+		ended.log.Error("what was to be said is lost", "err", err)
+	}
+}
+
+// Announce tells a robot whose channel is open what there is to tell: spoken
+// at once or after the turn under way, or only shown. The session says with
+// NotificationChanged what has become of it. It returns ErrOffline where the
+// channel is closed.
+func (s *Server) Announce(ctx context.Context, id device.ID, a agent.Announcement) error {
+	if !a.Speak {
+		return s.post(ctx, id, show{alert: xiaozhi.Alert{Status: "Perch", Message: a.Text, Emotion: agent.Neutral.Name}, notice: a.ID})
+	}
+	return s.post(ctx, id, tell{telling: telling{text: a.Text, notice: a.ID}, urgent: a.Urgent})
+}
+
+// Hold keeps a robot's channel open until then, however idle its talk is. The
+// zero time ends that.
+func (s *Server) Hold(id device.ID, until time.Time) {
+	// A robot whose channel is closed has none to hold.
+	_ = s.post(s.ctx, id, hold{until})
+}
+
+// Open lists the robots whose channel is open.
+func (s *Server) Open() []device.ID {
+	var open []device.ID
+	for _, status := range s.List() {
+		open = append(open, status.Robot)
+	}
+	return open
+}
+
+// Feel has the robot wear a face.
+func (s *Server) Feel(ctx context.Context, id device.ID, e agent.Emotion) error {
+	return s.post(ctx, id, feel{e})
+}
+
+// Hear takes a text as if it had been spoken to the robot.
+func (s *Server) Hear(ctx context.Context, id device.ID, text string) error {
+	return s.post(ctx, id, hear{text})
+}
+
+// Abort makes a robot quiet.
+func (s *Server) Abort(ctx context.Context, id device.ID) error {
+	return s.post(ctx, id, silent{})
+}
+
+// Reboot restarts a robot, which takes it a second to begin.
+func (s *Server) Reboot(ctx context.Context, id device.ID) error {
+	return s.post(ctx, id, reboot{})
+}
+
+// Hangup closes a robot's channel.
+func (s *Server) Hangup(ctx context.Context, id device.ID, why string) error {
+	return s.post(ctx, id, hangUp{why})
+}
+
+// Call runs one of a robot's tools and returns what it answered.
+func (s *Server) Call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error) {
+	r, err := s.session(id)
+	if err != nil {
+		return device.Result{}, err
+	}
+	return r.toolbox.Call(ctx, tool, arguments)
+}
+
+// Tools returns what a robot lists, or listed when it was last here.
+func (s *Server) Tools(id device.ID) []device.Tool {
+	if r, err := s.session(id); err == nil {
+		return r.toolbox.Tools()
+	}
+	r, err := s.options.Robots.Get(id)
+	if err != nil {
+		return nil // nobody knows it
+	}
+	return r.KnownTools()
+}
+
+// Mute drops a robot's sound on arrival, or no longer.
+func (s *Server) Mute(id device.ID, on bool) error {
+	r, err := s.session(id)
+	if err != nil {
+		return err
+	}
+	r.muted.Store(on)
+	return nil
+}

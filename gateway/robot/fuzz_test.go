@@ -1,0 +1,340 @@
+package robot
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"mime/multipart"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"perch/agent"
+	"perch/device/xiaozhi"
+	"perch/event"
+	"perch/gateway/door"
+	"perch/voice"
+)
+
+// dice turns a fuzzer's bytes into choices.
+type dice struct{ bytes []byte }
+
+func (d *dice) left() bool { return len(d.bytes) > 0 }
+
+// roll is a number below n.
+func (d *dice) roll(n int) int {
+	if len(d.bytes) == 0 {
+		return 0
+	}
+	b := d.bytes[0]
+	d.bytes = d.bytes[1:]
+	return int(b) % n
+}
+
+func (d *dice) mode() xiaozhi.Mode {
+	return []xiaozhi.Mode{xiaozhi.Auto, xiaozhi.Manual, xiaozhi.Realtime}[d.roll(3)]
+}
+
+// fromRobot is a message a robot may send.
+func (d *dice) fromRobot() xiaozhi.FromRobot {
+	switch d.roll(9) {
+	case 0:
+		return xiaozhi.Hello{Features: xiaozhi.Features{MCP: d.roll(2) == 1}}
+	case 1, 2:
+		return xiaozhi.ListenStart{Mode: d.mode()}
+	case 3:
+		return xiaozhi.ListenStop{}
+	case 4:
+		return xiaozhi.ListenDetect{Text: []string{"hi", "face", ""}[d.roll(3)]}
+	case 5:
+		return xiaozhi.Abort{}
+	case 6:
+		return xiaozhi.Event{Name: []string{"face_detected", "head_pet_started"}[d.roll(2)], Data: []byte("{}")}
+	case 7:
+		return xiaozhi.FromMCP{Payload: []byte(`{"jsonrpc":"2.0","id":1,"result":{}}`)}
+	}
+	return xiaozhi.UnknownFromRobot{Type: "x"}
+}
+
+// fromHouse is something the house may want.
+func (d *dice) fromHouse() input {
+	switch d.roll(8) {
+	case 0:
+		return tell{telling: telling{text: "a"}}
+	case 1:
+		return tell{telling: telling{text: "b", notice: "n"}, urgent: true}
+	case 2:
+		return show{notice: "s"}
+	case 3:
+		return hear{"hello"}
+	case 4:
+		return silent{}
+	case 5:
+		return hold{time.Unix(int64(d.roll(256)), 0)}
+	case 6:
+		return feel{agent.Neutral}
+	}
+	return reboot{}
+}
+
+// checker follows the effects of steps and holds what must always be true.
+type checker struct {
+	t      *testing.T
+	turn   bool // one is under way
+	asked  int
+	closed bool
+}
+
+func (c *checker) take(in input, before state, effects []effect) {
+	if c.closed && len(effects) > 0 {
+		c.t.Fatalf("%T after the end has effects: %v", in, effects)
+	}
+	abort, _ := in.(said)
+	_, isAbort := abort.message.(xiaozhi.Abort)
+	answered := !isAbort || before.phase == greeting || c.closed
+	for _, e := range effects {
+		switch e := e.(type) {
+		case beginTurn:
+			if c.turn {
+				c.t.Fatalf("%T begins a second turn", in)
+			}
+			c.turn = true
+		case cancelTurn:
+			if !c.turn {
+				c.t.Fatalf("%T cancels a turn that is not there", in)
+			}
+			c.turn = false
+			answered = answered || e.abort
+		case endTurn:
+			if !c.turn {
+				c.t.Fatalf("%T ends a turn that is not there", in)
+			}
+			c.turn = false
+		case giveUtterance, answerAsk, keepHeard:
+			if !c.turn {
+				c.t.Fatalf("%T gives %T to no turn", in, e)
+			}
+		case send:
+			if _, stop := e.message.(xiaozhi.TTSStop); stop {
+				answered = true
+			}
+		case publish:
+			switch e.event.(type) {
+			case event.Asked:
+				c.asked++
+			case event.Answered:
+				c.asked--
+			}
+		case closeChannel:
+			c.closed = true
+		}
+	}
+	if !answered {
+		c.t.Fatalf("an abort in phase %d has no tts stop: %v", before.phase, effects)
+	}
+	if c.asked < 0 || c.asked > 1 {
+		c.t.Fatalf("%d questions are open", c.asked)
+	}
+}
+
+// FuzzStep gives the pure step every sequence of what can happen, and checks
+// what must always be true: at most one turn, every abort answered, every
+// question ended exactly once, and no time at which it turns in circles.
+func FuzzStep(f *testing.F) {
+	f.Add([]byte{0, 0, 0, 1, 0, 1, 3, 2, 6, 3, 7, 4, 2, 5, 5})
+	f.Add([]byte{0, 0, 0, 0, 1, 2, 3, 1, 1, 4, 9, 9, 2, 2, 200, 5, 5, 5})
+	f.Add([]byte("a robot that says anything at any time, and a house that does as well"))
+	f.Fuzz(func(t *testing.T, script []byte) {
+		d := &dice{script}
+		now := time.Unix(1000, 0)
+		st := state{opened: now, greets: d.roll(2) == 1, timing: timing{
+			hello: helloWithin, idle: time.Duration(d.roll(3)) * time.Minute, stalled: stalledAfter, longest: voice.LongestUtterance}}
+		c := &checker{t: t}
+		feed := func(in input) {
+			before := st
+			var effects []effect
+			st, effects = step(st, now, in)
+			c.take(in, before, effects)
+			if st.turn != c.turn {
+				t.Fatalf("after %T the state says turn %v", in, st.turn)
+			}
+			if st.asking && !st.turn {
+				t.Fatalf("after %T a question waits without a turn", in)
+			}
+			if len(st.toSay) > 2*mostToSay+2 {
+				t.Fatalf("%d things wait to be said", len(st.toSay))
+			}
+		}
+		for d.left() && !c.closed {
+			switch d.roll(6) {
+			case 0, 1:
+				feed(said{d.fromRobot()})
+			case 2:
+				feed(d.fromHouse())
+			case 3:
+				feed([]input{speechBegan{}, speechEnded{}}[d.roll(2)])
+			case 4:
+				now = now.Add(time.Duration(d.roll(256)) * 500 * time.Millisecond)
+				ticks := 0
+				for due := st.due(); !due.IsZero() && !due.After(now); due = st.due() {
+					if ticks++; ticks > 20 {
+						t.Fatalf("it turns in circles at phase %d", st.phase)
+					}
+					feed(tick{})
+				}
+			case 5:
+				if st.turn { // what only a turn that is under way can do
+					feed(d.fromTurn(st))
+				}
+			}
+		}
+		feed(hangUp{"the end"})
+		if c.turn || c.asked != 0 || !c.closed {
+			t.Fatalf("at the end a turn is %v, %d questions are open", c.turn, c.asked)
+		}
+	})
+}
+
+// fromTurn is something a turn or its playback may tell.
+func (d *dice) fromTurn(st state) input {
+	switch d.roll(7) {
+	case 0:
+		return heard{"x"}
+	case 1:
+		return misheard{}
+	case 2:
+		if !st.asking {
+			return askedFor{"q", "may I?"}
+		}
+		return replied{agent.AnswerGiven}
+	case 3:
+		return finished{[]string{"", event.EndDone, event.EndHangUp, event.EndSleep, event.EndFailed}[d.roll(5)], ""}
+	case 4:
+		return played{progress{started: true}}
+	case 5:
+		return played{progress{began: true, said: []string{"x"}, paused: d.roll(2) == 1, askFor: time.Second}}
+	}
+	return played{progress{drained: true}}
+}
+
+// FuzzSession drives a whole session, with its four goroutines and real Opus,
+// in virtual time, and checks what a robot must be able to rely on: sound only
+// between tts start and tts stop and after a sentence_start, every start
+// stopped, every abort answered, every question ended once. The bubble fails
+// where a goroutine is left.
+func FuzzSession(f *testing.F) {
+	f.Add([]byte{1, 0, 4, 20, 5, 1, 2, 3})
+	f.Add([]byte{1, 2, 4, 20, 5, 10, 3, 0, 4, 30, 5, 40, 0, 5, 5, 3})
+	f.Add([]byte{2, 0, 5, 3, 2, 1, 1, 1, 4, 25, 5, 50, 2, 4, 0, 0, 0, 5, 9})
+	f.Fuzz(func(t *testing.T, script []byte) {
+		if len(script) > 60 {
+			script = script[:60] // a bubble of minutes is slow to run
+		}
+		synctest.Test(t, func(t *testing.T) { fuzzSession(t, &dice{script}) })
+	})
+}
+
+func fuzzSession(t *testing.T, d *dice) {
+	asked, ended := 0, 0
+	turns := 0
+	mind := &thinker{answer: func(ctx context.Context, _ agent.Turn, out func(agent.Reply) error) error {
+		turns++
+		if turns%4 == 3 {
+			return agent.ErrAway
+		}
+		if turns%3 == 2 {
+			asked++
+			err := out(agent.Ask{ID: fmt.Sprint(turns), Text: "May I?", Within: 5 * time.Second, Answer: func(agent.Answer) { ended++ }})
+			if err != nil {
+				return err
+			}
+		}
+		return errors.Join(out(agent.Felt{Emotion: happy}), out(agent.Say{Text: "A few words."}), out(agent.Say{Text: "And more."}), out(agent.Done{End: agent.Continue}))
+	}}
+	k := newTalk(t, mind, func(o *Options) { o.Greet = true; o.Phrases = func(string) string { return "😊 Yes?" } })
+	k.ears.always = voice.Transcript{Text: "hello"}
+	aborts := 0
+	k.say(xiaozhi.Hello{})
+	for d.left() && !isClosed(k.line) {
+		switch d.roll(6) {
+		case 0, 1:
+			m := d.fromRobot()
+			if _, isAbort := m.(xiaozhi.Abort); isAbort {
+				aborts++
+			}
+			k.say(m)
+		case 2:
+			if err := k.server.post(t.Context(), robotID, d.fromHouse()); err != nil && !errors.Is(err, ErrOffline) {
+				t.Fatal(err)
+			}
+		case 3:
+			k.listen(d.mode())
+		case 4:
+			for range d.roll(40) {
+				k.put(frame{audio: xiaozhi.Audio{Opus: k.packets[d.roll(len(k.packets))]}})
+				time.Sleep(voice.FrameDuration)
+			}
+		case 5:
+			k.quiet(time.Duration(d.roll(64)) * 100 * time.Millisecond)
+		}
+	}
+	k.server.Close()
+	<-k.ended
+	k.bus.Close()
+	checkWire(t, k.line.all(), aborts)
+	if asked != ended {
+		t.Errorf("%d questions, %d answers", asked, ended)
+	}
+}
+
+// checkWire holds what a robot relies on.
+func checkWire(t *testing.T, all []sent, aborts int) {
+	t.Helper()
+	speaking, shown, stops := false, false, 0
+	for i, s := range all {
+		switch s.message.(type) {
+		case nil:
+			if !speaking || !shown {
+				t.Errorf("message %d is sound outside tts start and stop, or before a sentence", i)
+			}
+		case xiaozhi.TTSStart:
+			if speaking {
+				t.Errorf("message %d is a second tts start", i)
+			}
+			speaking, shown = true, false
+		case xiaozhi.SentenceStart:
+			if !speaking {
+				t.Errorf("message %d is a sentence outside tts start and stop", i)
+			}
+			shown = true
+		case xiaozhi.TTSStop:
+			speaking = false
+			stops++
+		}
+	}
+	if speaking {
+		t.Error("the last tts start has no stop")
+	}
+	if stops < aborts {
+		t.Errorf("%d aborts, %d tts stops", aborts, stops)
+	}
+}
+
+// FuzzUpload gives the camera's door every form.
+func FuzzUpload(f *testing.F) {
+	jpeg := "\xff\xd8\xff\xe0\x00\x10JFIF\x00"
+	f.Add([]byte("--b\r\nContent-Disposition: form-data; name=\"question\"\r\n\r\nwhat?\r\n--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"camera.jpg\"\r\nContent-Type: image/jpeg\r\n\r\n" + jpeg + "\r\n--b--\r\n"))
+	f.Add([]byte("--b\r\nContent-Disposition: form-data; name=\"image\"\r\n\r\n<svg/>\r\n--b--\r\n"))
+	f.Add([]byte("--b--"))
+	f.Fuzz(func(t *testing.T, form []byte) {
+		u, err := readUpload(multipart.NewReader(bytes.NewReader(form), "b"))
+		var fault *door.Fault
+		if err != nil && !errors.As(err, &fault) {
+			t.Errorf("an error that does not say how it is shown: %v", err)
+		}
+		if err == nil && (len(u.picture.Data) == 0 || len(u.question) > mostQuestion) {
+			t.Errorf("taken: %d bytes, %q", len(u.picture.Data), u.question)
+		}
+	})
+}

@@ -1,0 +1,471 @@
+package robot
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/tools/txtar"
+
+	"perch/agent"
+	"perch/device"
+	"perch/device/xiaozhi"
+	"perch/voice"
+)
+
+// TestTranscripts plays what a robot, the engines and the house do in each
+// transcript of testdata, on virtual time and in each binary framing, and
+// compares all that follows from it: the messages, the events and the state.
+// make golden writes what it sees instead.
+func TestTranscripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no transcripts: %v", err)
+	}
+	rewrite := os.Getenv("PERCH_GOLDEN") == "rewrite"
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sc := readScenario(t, archive)
+			for _, framing := range []xiaozhi.Framing{xiaozhi.Framing1, xiaozhi.Framing2, xiaozhi.Framing3} {
+				got := sc.play(t, framing)
+				if rewrite && framing == xiaozhi.Framing1 {
+					archive.Files[1].Data = []byte(got)
+					if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+						t.Fatal(err)
+					}
+					continue
+				}
+				if want := string(archive.Files[1].Data); got != want && !rewrite {
+					t.Errorf("framing %d: %s", framing, firstDifference(got, want))
+				}
+			}
+		})
+	}
+}
+
+func firstDifference(got, want string) string {
+	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
+	for i := range max(len(g), len(w)) {
+		if i >= len(g) || i >= len(w) || g[i] != w[i] {
+			from := max(0, i-2)
+			return fmt.Sprintf("line %d differs; got\n%s\nwant\n%s", i+1,
+				strings.Join(g[from:min(len(g), i+6)], "\n"), strings.Join(w[from:min(len(w), i+6)], "\n"))
+		}
+	}
+	return "nothing differs"
+}
+
+// scenario is what a transcript makes happen.
+type scenario struct {
+	setup  map[string][]string
+	script []scripting // of the robot and the house
+	ears   []scripting
+	mind   []scripting
+	ends   time.Duration // the last line of it
+}
+
+// scripting is a line that is played.
+type scripting struct {
+	at   time.Duration
+	mark byte
+	word string // the first of the text, or all of it
+	rest string
+}
+
+func readScenario(t *testing.T, a *txtar.Archive) *scenario {
+	t.Helper()
+	if len(a.Files) != 2 || a.Files[0].Name != "setup" || a.Files[1].Name != "transcript" || len(a.Comment) < 20 {
+		t.Fatal("a transcript is a sentence of intent, a setup and a transcript")
+	}
+	sc := &scenario{setup: map[string][]string{}}
+	for line := range strings.Lines(string(a.Files[0].Data)) {
+		key, value, found := strings.Cut(strings.TrimSpace(line), ": ")
+		if !found {
+			t.Fatalf("setup: %q is no key and value", line)
+		}
+		sc.setup[key] = append(sc.setup[key], value)
+	}
+	for line := range strings.Lines(string(a.Files[1].Data)) {
+		s, err := readScripting(strings.TrimSpace(line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.mark == '!' || s.mark == '<' {
+			sc.ends = max(sc.ends, s.at)
+		}
+		switch {
+		case s.mark == '!' && s.word == "ears":
+			sc.ears = append(sc.ears, s)
+		case s.mark == '!' && s.word == "mind":
+			sc.mind = append(sc.mind, s)
+		case s.mark == '!' || s.mark == '<':
+			sc.script = append(sc.script, s)
+		}
+	}
+	slices.SortStableFunc(sc.script, func(a, b scripting) int { return int(a.at - b.at) })
+	return sc
+}
+
+func readScripting(line string) (scripting, error) {
+	at, rest, _ := strings.Cut(line, " ")
+	seconds, err := strconv.ParseFloat(at, 64)
+	mark, text, found := strings.Cut(rest, " ")
+	if err != nil || !found || len(mark) != 1 {
+		return scripting{}, fmt.Errorf("%q is no line of a transcript", line)
+	}
+	s := scripting{at: time.Duration(seconds*1000+0.5) * time.Millisecond, mark: mark[0], word: text}
+	if s.mark == '!' || !strings.HasPrefix(text, "{") {
+		s.word, s.rest, _ = strings.Cut(text, " ")
+	}
+	return s, nil
+}
+
+func (s scripting) entry() entry {
+	return entry{at: s.at, mark: s.mark, text: strings.TrimSpace(s.word + " " + s.rest)}
+}
+
+func (sc *scenario) one(key string) string {
+	if values := sc.setup[key]; len(values) > 0 {
+		return values[0]
+	}
+	return ""
+}
+
+// play runs the scenario in a bubble and returns its transcript.
+func (sc *scenario) play(t *testing.T, framing xiaozhi.Framing) string {
+	var transcript string
+	synctest.Test(t, func(t *testing.T) {
+		p := &player{scenario: sc, t: t, began: time.Now(), toHear: slices.Clone(sc.ears), toThink: slices.Clone(sc.mind)}
+		mind := &thinker{answer: p.answer}
+		k := newTalkOn(t, mind, framing, func(k *talk) {
+			k.robot = device.Robot{ID: robotID, Board: sc.one("board"), BaseURL: sc.one("base_url"), Firmware: "test"}
+			for _, text := range sc.setup["waiting"] {
+				if err := NewWaiting(k.waiting).add(robotID, p.began, Command{Thing: thingSay, Text: text}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}, sc.options, func(o *Options) { o.Ears = p })
+		p.talk = k
+		synctest.Wait()
+		transcript = p.run()
+		k.server.Close()
+		<-k.ended
+		k.bus.Close()
+	})
+	return transcript
+}
+
+func (sc *scenario) options(o *Options) {
+	o.Version = "test"
+	o.Greet = sc.one("greet") == "true"
+	o.UserTools = sc.one("user_tools") == "true"
+	if idle, err := time.ParseDuration(sc.one("idle")); err == nil {
+		o.Idle = idle
+	}
+	phrases := map[string]string{"misheard": "🤔 Pardon?", "failed": "😢 That failed.", "deaf": "😢 I am deaf.", "awake": "😊 Yes?"}
+	o.Phrases = func(name string) string { return phrases[name] }
+}
+
+// afterwards is how long a transcript goes on after its last line of script.
+const afterwards = 8 * time.Second
+
+// player is the robot, the ears and the mind of a scenario.
+type player struct {
+	*scenario
+	*talk
+	t     *testing.T
+	began time.Time
+
+	mu      sync.Mutex
+	toHear  []scripting
+	toThink []scripting
+	entries []entry
+}
+
+func (p *player) run() string {
+	var session *running
+	for _, r := range p.server.sessions {
+		session = r
+	}
+	r := newRecorder(session.id, p.began, func(e entry) {
+		if e.mark == '!' || e.mark == '<' && e.sound != "" {
+			return // told as the script has it
+		}
+		p.mu.Lock()
+		p.entries = append(p.entries, e)
+		p.mu.Unlock()
+	})
+	session.tap.to.Store(r)
+	for _, s := range slices.Concat(p.scenario.ears, p.scenario.mind) {
+		p.add(s.entry())
+	}
+	for _, s := range p.script {
+		p.until(s.at)
+		p.step(s)
+		synctest.Wait()
+	}
+	p.until(p.ends + afterwards)
+	for {
+		ctx, cancel := context.WithTimeout(p.t.Context(), time.Nanosecond)
+		e, err := p.events.Next(ctx)
+		cancel()
+		if err != nil {
+			break
+		}
+		r.event(e)
+	}
+	r.finish(p.began.Add(p.ends + afterwards))
+	p.checkStamps()
+	if left := len(p.toHear) + len(p.toThink); left > 0 {
+		p.t.Errorf("%d lines of the ears and the mind were not asked for", left)
+	}
+	if isClosed(p.line) {
+		p.add(entry{at: p.closedAt().Sub(p.began), mark: '>', text: "close " + strconv.Quote(p.line.reason)})
+	}
+	framing := fmt.Sprintf(`"framing":%d`, p.line.framing)
+	return strings.ReplaceAll(strings.Join(sorted(p.entries), "\n")+"\n", framing, `"framing":1`)
+}
+
+func (p *player) add(e entry) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.entries = append(p.entries, e)
+}
+
+func (p *player) closedAt() time.Time {
+	p.line.mu.Lock()
+	defer p.line.mu.Unlock()
+	return p.line.ended
+}
+
+func (p *player) until(at time.Duration) {
+	if wait := at - time.Since(p.began); wait > 0 {
+		time.Sleep(wait)
+	}
+	synctest.Wait()
+}
+
+// checkStamps: in framing 2 each packet has a timestamp of its own.
+func (p *player) checkStamps() {
+	last := uint32(0)
+	for _, s := range p.line.all() {
+		if s.message == nil && p.line.framing == xiaozhi.Framing2 {
+			if s.audio.Timestamp != last+60 {
+				p.t.Errorf("timestamp %d after %d", s.audio.Timestamp, last)
+			}
+			last = s.audio.Timestamp
+		}
+	}
+}
+
+// step plays a line.
+func (p *player) step(s scripting) {
+	if s.mark == '!' {
+		p.add(s.entry())
+		p.house(s)
+		return
+	}
+	switch s.word {
+	case "speech", "quiet":
+		number, _, _ := strings.Cut(s.rest, " ")
+		ms, err := strconv.Atoi(number)
+		if err != nil {
+			p.t.Fatalf("%q is no length of sound", s.rest)
+		}
+		p.add(entry{at: s.at, mark: '<', sound: s.word, packets: ms / 60})
+		p.sound(s.word == "speech", ms/60)
+	case "close":
+		p.add(entry{at: s.at, mark: '<', text: "close"})
+		p.line.Close(0, "")
+	default:
+		p.send(uplink{raw: []byte(s.word + strings.TrimSuffix(" "+s.rest, " "))})
+	}
+}
+
+// sound has the robot send packets, in its own time, while the script goes on
+// when they are sent.
+func (p *player) sound(speech bool, packets int) {
+	kind := p.silence
+	if speech {
+		kind = p.packets
+	}
+	for i := range packets {
+		p.put(frame{audio: xiaozhi.Audio{Opus: kind[i%len(kind)]}})
+		if i < packets-1 {
+			time.Sleep(voice.FrameDuration)
+		}
+	}
+}
+
+func (p *player) house(s scripting) {
+	ctx := p.t.Context()
+	var err error
+	switch s.word {
+	case "say":
+		var a struct {
+			Text, Notice string
+			Urgent       bool
+		}
+		err = json.Unmarshal([]byte(s.rest), &a)
+		if a.Notice != "" {
+			err = errors.Join(err, p.server.Announce(ctx, robotID, agent.Announcement{ID: a.Notice, Text: a.Text, Speak: true, Urgent: a.Urgent}))
+		} else {
+			_, e := p.server.Say(ctx, robotID, a.Text)
+			err = errors.Join(err, e)
+		}
+	case "show":
+		var a xiaozhi.Alert
+		err = json.Unmarshal([]byte(s.rest), &a)
+		_, e := p.server.Alert(ctx, robotID, a.Status, a.Message, a.Emotion)
+		err = errors.Join(err, e)
+	case "feel":
+		var e agent.Emotion
+		err = errors.Join(json.Unmarshal([]byte(s.rest), &e), p.server.Feel(ctx, robotID, e))
+	case "hear":
+		err = p.server.Hear(ctx, robotID, p.quoted(s.rest))
+	case "abort":
+		err = p.server.Abort(ctx, robotID)
+	case "reboot":
+		err = p.server.Reboot(ctx, robotID)
+	case "hold":
+		seconds, e := strconv.Atoi(s.rest)
+		p.server.Hold(robotID, p.began.Add(time.Duration(seconds)*time.Second))
+		err = e
+	case "hang_up":
+		err = p.server.Hangup(ctx, robotID, p.quoted(s.rest))
+	default:
+		p.t.Fatalf("the house cannot %q", s.word)
+	}
+	if err != nil {
+		p.t.Errorf("%s %s: %v", s.word, s.rest, err)
+	}
+}
+
+func (p *player) quoted(text string) string {
+	var s string
+	if text != "" {
+		if err := json.Unmarshal([]byte(text), &s); err != nil {
+			p.t.Fatalf("%q: %v", text, err)
+		}
+	}
+	return s
+}
+
+func (*player) Name() string { return "scripted" }
+
+// Recognize hears what the next line of the ears says, no sooner than then.
+func (p *player) Recognize(ctx context.Context, u *voice.Utterance, _ voice.Options) (voice.Transcript, error) {
+	if err := u.Wait(ctx); err != nil {
+		return voice.Transcript{}, err
+	}
+	p.mu.Lock()
+	if len(p.toHear) == 0 {
+		p.mu.Unlock()
+		return voice.Transcript{}, fmt.Errorf("%w: nothing is left to hear", voice.ErrUnavailable)
+	}
+	next := p.toHear[0]
+	p.toHear = p.toHear[1:]
+	p.mu.Unlock()
+	if err := p.wait(ctx, next.at); err != nil {
+		return voice.Transcript{}, err
+	}
+	text := p.quoted(next.rest)
+	return voice.Transcript{Text: text, Refused: text == ""}, nil
+}
+
+func (p *player) wait(ctx context.Context, at time.Duration) error {
+	timer := time.NewTimer(max(0, at-time.Since(p.began)))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// answer gives the next lines of the mind, up to one that is done or away.
+func (p *player) answer(ctx context.Context, turn agent.Turn, out func(agent.Reply) error) error {
+	for {
+		p.mu.Lock()
+		if len(p.toThink) == 0 {
+			p.mu.Unlock()
+			return agent.ErrAway
+		}
+		next := p.toThink[0]
+		p.toThink = p.toThink[1:]
+		p.mu.Unlock()
+		if err := p.wait(ctx, next.at); err != nil {
+			return err
+		}
+		what, value, _ := strings.Cut(next.rest, " ")
+		var reply agent.Reply
+		switch what {
+		case "felt":
+			reply = agent.Felt{Emotion: feeling(p.quoted(value))}
+		case "say":
+			reply = agent.Say{Text: p.quoted(value)}
+		case "ask":
+			reply = agent.Ask{ID: "q", Text: p.quoted(value), Within: 10 * time.Second, Answer: func(agent.Answer) {}}
+		case "call":
+			var c struct {
+				Name      string
+				Arguments map[string]any
+			}
+			if err := json.Unmarshal([]byte(value), &c); err != nil {
+				return err
+			}
+			r, err := turn.Body.Call(ctx, c.Name, c.Arguments)
+			reply = agent.Say{Text: r.Text}
+			var shown interface{ Code() string }
+			switch {
+			case errors.As(err, &shown):
+				reply = agent.Say{Text: shown.Code()}
+			case errors.Is(err, device.ErrArguments):
+				reply = agent.Say{Text: "bad_arguments"}
+			case err != nil:
+				return err
+			}
+		case "away":
+			return agent.ErrAway
+		case "think": // until interrupted
+			<-ctx.Done()
+			return ctx.Err()
+		case "done":
+			return out(agent.Done{End: agent.End(p.quoted(value))})
+		default:
+			return fmt.Errorf("the mind cannot %q", what)
+		}
+		if err := out(reply); err != nil {
+			return err
+		}
+	}
+}
+
+// feeling is an emotion by its name.
+func feeling(name string) agent.Emotion {
+	faces := maps.Collect(func(yield func(string, agent.Emotion) bool) {
+		for _, emoji := range []string{"😐", "😊", "😢", "😮", "🤔", "😍", "😴", "😆", "😠"} {
+			e, _ := agent.SplitEmotion(emoji + " x")
+			if !yield(e.Name, e) {
+				return
+			}
+		}
+	})
+	return faces[name]
+}

@@ -1,0 +1,220 @@
+package robot
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"perch/agent"
+	"perch/device"
+	"perch/device/xiaozhi"
+	"perch/event"
+	"perch/voice"
+)
+
+// Each person of these tests has a voice of another pitch, and each answer is
+// spoken at another: whoever hears what is not his, or through a decoder that
+// another has used, says something else.
+
+// period is that of the i-th voice at 16 kHz, in samples; tone that of the i-th
+// answer at 24 kHz.
+func period(i int) int { return 100 + i }
+func tone(i int) int   { return 80 + i }
+
+// strongest is the lag in a range at which a sound is most like itself. All
+// voices and tones are within an octave, so there is only one.
+func strongest(pcm []int16, from, to int) int {
+	best, at := 0.0, -1
+	for lag := from; lag < to; lag++ {
+		sum := 0.0
+		for i := lag; i < len(pcm); i++ {
+			sum += float64(pcm[i]) * float64(pcm[i-lag])
+		}
+		if sum /= float64(len(pcm) - lag); sum > best {
+			best, at = sum, lag
+		}
+	}
+	return at
+}
+
+// pitched ears tell who speaks by the pitch.
+type pitched struct{}
+
+func (pitched) Name() string { return "pitched" }
+
+func (pitched) Recognize(ctx context.Context, u *voice.Utterance, _ voice.Options) (voice.Transcript, error) {
+	if err := u.Wait(ctx); err != nil {
+		return voice.Transcript{}, err
+	}
+	pcm := make([]int16, 24000) // the pre-roll and the first second
+	n, err := u.Read(ctx, pcm, 0)
+	if err != nil {
+		return voice.Transcript{}, err
+	}
+	return voice.Transcript{Text: fmt.Sprint(strongest(pcm[n/2:n], period(0)-2, period(52)) - period(0))}, nil
+}
+
+// toner says a number as a tone of 600 ms.
+type toner struct{}
+
+func (toner) Name() string { return "toner" }
+
+func (toner) Synthesize(_ context.Context, text string, _ voice.Options, out func([]int16) error) error {
+	i := 0
+	if _, err := fmt.Sscan(text, &i); err != nil {
+		return err
+	}
+	pcm := make([]int16, voice.SpeakerRate*6/10)
+	for n := range pcm {
+		pcm[n] = int16(n % tone(i) * 8000 / tone(i))
+	}
+	return out(pcm)
+}
+
+// crowd is some robots that talk with one appliance.
+type crowd struct {
+	lines  []*line
+	server *Server
+	bus    *event.Bus
+	ended  []chan struct{}
+}
+
+// talkAll has every robot have two turns at once, one after the other; the
+// robot stuck, if there is one, stops reading in the middle of the first.
+func talkAll(t *testing.T, n, stuck int) *crowd {
+	c := &crowd{}
+	echo := &thinker{answer: func(_ context.Context, turn agent.Turn, out func(agent.Reply) error) error {
+		if err := out(agent.Say{Text: turn.Text}); err != nil {
+			return err
+		}
+		return out(agent.Done{End: agent.Continue})
+	}}
+	k := newTalk(t, echo, func(o *Options) { o.Ears, o.Mouth = pitched{}, toner{} })
+	c.server, c.bus = k.server, k.bus
+	var speech, silence [][][]byte
+	for i := range n {
+		c.lines = append(c.lines, newLine())
+		c.ended = append(c.ended, make(chan struct{}))
+		go func() {
+			defer close(c.ended[i])
+			if err := c.server.serve(c.lines[i], device.Robot{ID: device.ID(fmt.Sprintf("a0b1c2d3%04d", i))}, device.Client{}, xiaozhi.Framing1); err != nil {
+				t.Error(err)
+			}
+		}()
+		s, q := spokenBy(t, period(i))
+		speech, silence = append(speech, s), append(silence, q)
+	}
+	all := func(f func(i int) frame) {
+		for i, l := range c.lines {
+			select {
+			case l.up <- uplink{frame: f(i)}:
+			case <-l.closed:
+			}
+		}
+		synctest.Wait()
+	}
+	all(func(int) frame { return frame{message: xiaozhi.Hello{}} })
+	for turn := range 2 {
+		all(func(int) frame { return frame{message: xiaozhi.ListenStart{Mode: xiaozhi.Auto}} })
+		for p := range speech[0] {
+			all(func(i int) frame { return frame{audio: xiaozhi.Audio{Opus: speech[i][p]}} })
+			time.Sleep(voice.FrameDuration)
+		}
+		for p := range 15 {
+			all(func(i int) frame { return frame{audio: xiaozhi.Audio{Opus: silence[i][p]}} })
+			time.Sleep(voice.FrameDuration)
+		}
+		if turn == 0 && stuck >= 0 {
+			c.lines[stuck].stuck.Store(true)
+		}
+		time.Sleep(12 * time.Second)
+		synctest.Wait()
+	}
+	k.server.Close()
+	<-k.ended
+	for _, ended := range c.ended {
+		<-ended
+	}
+	return c
+}
+
+// heardAt is which answer a line carries, by its sound.
+func heardAt(t *testing.T, l *line) []int {
+	t.Helper()
+	decoder, err := voice.NewDecoder(voice.SpeakerRate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var answers []int
+	var pcm []int16
+	for _, s := range l.all() {
+		switch {
+		case s.message == nil:
+			decoded, err := decoder.Decode(s.audio.Opus)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pcm = append(pcm, decoded...)
+		case s.message == (xiaozhi.TTSStop{}) && len(pcm) > voice.SpeakerRate/2:
+			answers = append(answers, strongest(pcm[2400:9600], tone(0)-2, tone(52))-tone(0))
+			pcm = nil
+		}
+	}
+	return answers
+}
+
+// TestNobodyHearsAnother: two robots and fifty, each with its own words, at
+// the same moments.
+func TestNobodyHearsAnother(t *testing.T) {
+	for _, n := range []int{2, 50} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := talkAll(t, n, -1)
+				for i, l := range c.lines {
+					if got := heardAt(t, l); !slices.Equal(got, []int{i, i}) {
+						t.Errorf("robot %d hears the answers %v", i, got)
+					}
+					if want := fmt.Sprintf("stt %d, tts start, sentence %d, 10 packets, tts stop", i, i); strings.Count(l.story(), want) != 2 {
+						t.Errorf("robot %d is sent %s", i, l.story())
+					}
+				}
+				c.bus.Close()
+			})
+		})
+	}
+}
+
+// TestARobotThatStopsReadingDisturbsNobody: it is dropped, which is told, and
+// no packet of the others leaves at another time than without it.
+func TestARobotThatStopsReadingDisturbsNobody(t *testing.T) {
+	schedule := func(stuck int) (times [][]time.Duration) {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			c := talkAll(t, 10, stuck)
+			for _, l := range c.lines {
+				var of []time.Duration
+				for _, at := range l.packets() {
+					of = append(of, at.Sub(began))
+				}
+				times = append(times, of)
+			}
+			if stuck >= 0 {
+				if !isClosed(c.lines[stuck]) || c.lines[stuck].reason != "sending failed" || c.server.Lost() != 1 {
+					t.Errorf("the robot that does not read: closed %v, %q; %d are counted", isClosed(c.lines[stuck]), c.lines[stuck].reason, c.server.Lost())
+				}
+			}
+			c.bus.Close()
+		})
+		return times
+	}
+	without, with := schedule(-1), schedule(3)
+	for i := range without {
+		if i != 3 && !slices.Equal(without[i], with[i]) {
+			t.Errorf("robot %d's packets leave at\n%v\nand without the other at\n%v", i, with[i], without[i])
+		}
+	}
+}

@@ -1,0 +1,382 @@
+package robot
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"perch/agent"
+	"perch/device"
+	"perch/event"
+	"perch/gateway/door"
+	"perch/voice"
+)
+
+// A transcript is what happened in a session, a line each, with the seconds
+// since its hello:
+//
+//	0.000 < {"type":"hello","version":1}     the robot's message
+//	1.260 < speech 1200 ms                   its sound, as the end-pointer judged it
+//	2.900 > {"type":"tts","state":"start"}   ours
+//	2.960 > 18 packets until 3.680           our sound
+//	2.880 ! ears "what time is it"           what an engine or the house gave
+//	2.880 * heard {"text":"what time is it"} an event
+//	2.880 = thinking                         the agent's state
+//
+// Sound itself is not in it. Session ids are "S", secrets are blanked.
+
+// entry is a line of a transcript.
+type entry struct {
+	at   time.Duration
+	mark byte
+	text string
+	// Of sound: how many packets, when the last one passed, and what it is.
+	packets int
+	last    time.Duration
+	sound   string
+}
+
+func (e entry) String() string {
+	if e.sound != "" {
+		e.text = fmt.Sprintf("%s %d ms", e.sound, e.packets*int(voice.FrameDuration/time.Millisecond))
+	} else if e.packets > 0 {
+		e.text = fmt.Sprintf("%d packets until %.3f", e.packets, e.last.Seconds())
+	}
+	return fmt.Sprintf("%9.3f %c %s", e.at.Seconds(), e.mark, e.text)
+}
+
+// byTime sorts a transcript. What happened at one instant is told as cause and
+// effect: the robot, engines and the house, events, the state, our answer.
+func byTime(a, b entry) int {
+	const order = "<!*=>"
+	return cmp.Or(cmp.Compare(a.at, b.at),
+		cmp.Compare(strings.IndexByte(order, a.mark), strings.IndexByte(order, b.mark)))
+}
+
+// tap is where a session can be recorded. It costs next to nothing while
+// nobody does.
+type tap struct {
+	hello atomic.Pointer[string] // the robot's latest
+	to    atomic.Pointer[recorder]
+}
+
+func (t *tap) fromRobot(text []byte) {
+	if r := t.to.Load(); r != nil {
+		r.add('<', r.clean(text))
+	}
+}
+
+func (t *tap) soundFromRobot(speech bool) {
+	if r := t.to.Load(); r != nil {
+		sound := "quiet"
+		if speech {
+			sound = "speech"
+		}
+		r.packet('<', sound)
+	}
+}
+
+func (t *tap) toRobot(text []byte) {
+	if r := t.to.Load(); r != nil {
+		r.add('>', r.clean(text))
+	}
+}
+
+func (t *tap) soundToRobot(int) {
+	if r := t.to.Load(); r != nil {
+		r.packet('>', "")
+	}
+}
+
+// given notes what an engine or the house has given.
+func (t *tap) given(what string, v any) {
+	if r := t.to.Load(); r != nil {
+		r.add('!', strings.TrimSpace(what+" "+string(asJSON(v))))
+	}
+}
+
+func asJSON(v any) []byte {
+	if v == nil {
+		return nil
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return []byte("null") // of a value that came from JSON, so this cannot be
+	}
+	return b
+}
+
+// recorder makes a transcript. Its methods may be called from any goroutine.
+type recorder struct {
+	session string
+	began   time.Time
+	out     func(entry)
+
+	mu    sync.Mutex
+	runs  map[byte]*entry // sound that goes on
+	state agent.State
+	shown agent.Shown
+	due   time.Time
+}
+
+func newRecorder(session string, began time.Time, out func(entry)) *recorder {
+	return &recorder{session: session, began: began, out: out, runs: map[byte]*entry{}, shown: agent.Idle}
+}
+
+func (r *recorder) add(mark byte, text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.put(entry{at: time.Since(r.began), mark: mark, text: text})
+}
+
+// put ends the sound before a message of the same side, and adds the line.
+func (r *recorder) put(e entry) {
+	r.endRun(e.mark)
+	r.out(e)
+}
+
+func (r *recorder) endRun(mark byte) {
+	if run := r.runs[mark]; run != nil {
+		delete(r.runs, mark)
+		r.out(*run)
+	}
+}
+
+func (r *recorder) packet(mark byte, sound string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Since(r.began)
+	run := r.runs[mark]
+	if run != nil && run.sound != sound {
+		r.endRun(mark)
+		run = nil
+	}
+	if run == nil {
+		run = &entry{at: now, mark: mark, sound: sound}
+		r.runs[mark] = run
+	}
+	run.packets++
+	run.last = now
+}
+
+// event adds an event of the bus, and the state where that has changed.
+func (r *recorder) event(e event.Envelope) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.passTime(e.At)
+	r.put(entry{at: e.At.Sub(r.began), mark: '*', text: event.Kind(e.Event) + " " + r.clean(asJSON(e.Event))})
+	r.state = agent.Fold(r.state, e)
+	r.show(e.At)
+	r.due = r.state.Due()
+}
+
+// passTime tells of a state that has ended by itself.
+func (r *recorder) passTime(now time.Time) {
+	if !r.due.IsZero() && !r.due.After(now) {
+		r.show(r.due)
+		r.due = time.Time{}
+	}
+}
+
+func (r *recorder) show(at time.Time) {
+	if shown := r.state.At(at); shown != r.shown {
+		r.shown = shown
+		r.put(entry{at: at.Sub(r.began), mark: '=', text: string(shown)})
+	}
+}
+
+// finish adds what is not told yet.
+func (r *recorder) finish(now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.passTime(now)
+	for _, mark := range []byte("<>") {
+		r.endRun(mark)
+	}
+}
+
+// secret is the value of a key that nobody should keep, in JSON or in JSON
+// within a string of it.
+var secret = regexp.MustCompile(`(\\*"(?:token|authorization|password|key|ssid|stages)\\*":\s*)(\\*"[^"\\]*\\*"|\{[^}]*\})`)
+
+func (r *recorder) clean(text []byte) string {
+	s := strings.ReplaceAll(string(text), r.session, "S")
+	return secret.ReplaceAllString(s, `$1"…"`)
+}
+
+// header begins a recorded transcript: what it is of, and what a replay needs
+// to know.
+func (s *session) header() []string {
+	return []string{
+		fmt.Sprintf("Recorded from %s, firmware %s.", s.robot.Board, s.robot.Firmware),
+		"-- setup --", fmt.Sprintf("framing: %d", s.framing), "-- transcript --",
+	}
+}
+
+// mostRecording bounds the lines that wait for whoever records; more end the
+// recording, not the session.
+const mostRecording = 1000
+
+// Errors of a recording.
+var (
+	// ErrRecording is returned by Record for one who does not read.
+	ErrRecording = errors.New("the recording was not read and has been given up")
+	// ErrRecorded is returned by Record where somebody else records already.
+	ErrRecorded = &door.Fault{Word: "being_recorded", Sentence: "somebody else records this robot", HTTP: http.StatusConflict}
+)
+
+// Record gives out the transcript of the robot's session, line by line, until
+// that ends: the one that is open, from now on, or else the next.
+func (s *Server) Record(ctx context.Context, id device.ID, out func(line string) error) error {
+	recorded, err := s.nextSession(ctx, id)
+	if err != nil {
+		return err
+	}
+	lines := make(chan entry, mostRecording)
+	var lost atomic.Bool
+	r := newRecorder(recorded.id, time.Now(), func(e entry) {
+		select {
+		case lines <- e:
+		default:
+			lost.Store(true)
+		}
+	})
+	if !recorded.tap.to.CompareAndSwap(nil, r) {
+		return ErrRecorded
+	}
+	defer recorded.tap.to.CompareAndSwap(r, nil)
+	for _, line := range recorded.header() {
+		if err := out(line); err != nil {
+			return err
+		}
+	}
+	if hello := recorded.tap.hello.Load(); hello != nil {
+		r.add('<', r.clean([]byte(*hello))) // it came before; a replay needs it
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	wg.Go(func() { s.recordEvents(ctx, id, r) })
+	for {
+		select {
+		case e := <-lines:
+			if err := out(e.String()); err != nil {
+				return err
+			}
+			if lost.Load() {
+				return ErrRecording
+			}
+		case <-recorded.done:
+			recorded.tap.to.CompareAndSwap(r, nil)
+			r.finish(time.Now())
+			return drain(lines, out)
+		case <-ctx.Done():
+			r.finish(time.Now())
+			return errors.Join(drain(lines, out), ctx.Err())
+		}
+	}
+}
+
+func drain(lines <-chan entry, out func(string) error) error {
+	for {
+		select {
+		case e := <-lines:
+			if err := out(e.String()); err != nil {
+				return err
+			}
+		default:
+			return nil
+		}
+	}
+}
+
+func (s *Server) recordEvents(ctx context.Context, id device.ID, r *recorder) {
+	events := s.options.Bus.Read()
+	for {
+		e, err := events.Next(ctx)
+		if err != nil {
+			return
+		}
+		if e.Robot == id {
+			r.event(e)
+		}
+	}
+}
+
+// nextSession is the robot's session, as soon as it has one.
+func (s *Server) nextSession(ctx context.Context, id device.ID) (*running, error) {
+	for {
+		s.mu.Lock()
+		r, open := s.sessions[id]
+		news := s.entered
+		s.mu.Unlock()
+		if open {
+			return r, nil
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-s.ctx.Done():
+			return nil, ErrStopping
+		}
+	}
+}
+
+// words are what was given by the house, for a transcript.
+func words(in input) (what string, v any) {
+	switch in := in.(type) {
+	case tell:
+		return "say", map[string]any{"text": in.text, "notice": in.notice, "urgent": in.urgent}
+	case show:
+		return "show", in.alert
+	case feel:
+		return "feel", in.emotion
+	case hear:
+		return "hear", in.text
+	case silent:
+		return "abort", nil
+	case reboot:
+		return "reboot", nil
+	case hold:
+		return "hold", nil
+	case hangUp:
+		return "hang_up", in.why
+	}
+	return fmt.Sprintf("%T", in), nil
+}
+
+// sorted is a finished transcript.
+func sorted(entries []entry) []string {
+	slices.SortStableFunc(entries, byTime)
+	lines := make([]string, len(entries))
+	for i, e := range entries {
+		lines[i] = e.String()
+	}
+	return lines
+}
+
+// replyWords are a brain's replies, for a transcript.
+func replyWords(r agent.Reply) (what string, v any) {
+	switch r := r.(type) {
+	case agent.Felt:
+		return "mind felt", r.Emotion.Name
+	case agent.Say:
+		return "mind say", r.Text
+	case agent.Ask:
+		return "mind ask", r.Text
+	case agent.Done:
+		return "mind done", r.End
+	}
+	return "mind", nil // a tool's status, which is an event as well
+}

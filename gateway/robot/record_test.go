@@ -1,0 +1,93 @@
+package robot
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/tools/txtar"
+
+	"perch/device/xiaozhi"
+)
+
+// TestRecord: what is recorded of a session holds what happened, no secret,
+// and can be played as a transcript of testdata.
+func TestRecord(t *testing.T) {
+	talking(t, answer("It is late."), func(k *talk) {
+		k.say(xiaozhi.FromMCP{Payload: []byte(`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"{\"ssid\":\"Home\"}"}]}}`)})
+		var lines []string
+		recorded := make(chan error, 1)
+		ctx, cancel := context.WithCancel(k.t.Context())
+		defer cancel()
+		go func() {
+			recorded <- k.server.Record(ctx, robotID, func(line string) error {
+				lines = append(lines, line)
+				return nil
+			})
+		}()
+		synctest.Wait()
+		if err := k.server.Record(ctx, robotID, func(string) error { return nil }); !errors.Is(err, ErrRecorded) {
+			t.Errorf("a second recording: %v", err)
+		}
+		k.say(xiaozhi.FromMCP{Payload: []byte(`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"{\"ssid\":\"Home\"}"}]}}`)})
+		k.ears.transcripts = understood("what time is it")
+		k.listen(xiaozhi.Auto)
+		k.speak()
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		k.line.Close(0, "")
+		if err := <-recorded; err != nil {
+			t.Error(err)
+		}
+		text := strings.Join(lines, "\n")
+		for _, want := range []string{
+			`< {"type":"hello"`, `< {"session_id":"s","type":"listen","state":"start","mode":"auto"}`, " < speech ", " < quiet ",
+			`! ears "what time is it"`, `! mind say "It is late."`, `! mind done "done"`, "* heard ", "= speaking", `"state":"sentence_start"`, "> 19 packets until ", `\"ssid\":"…"`,
+		} {
+			if !strings.Contains(text, want) {
+				t.Errorf("the transcript has no %s", want)
+			}
+		}
+		if strings.Contains(text, "Home") {
+			t.Error("a secret is in the transcript")
+		}
+		readScenario(t, txtar.Parse([]byte(text+"\n")))
+		if t.Failed() {
+			t.Log(text)
+		}
+	})
+}
+
+// TestRecordingTheNextSession, where none is open, and one who does not read.
+func TestRecordingTheNextSession(t *testing.T) {
+	talking(t, answer("Yes."), func(k *talk) {
+		ctx, cancel := context.WithCancel(k.t.Context())
+		waits := make(chan error, 1)
+		go func() { waits <- k.server.Record(ctx, "a0b1c2d3e4f6", func(string) error { return nil }) }()
+		synctest.Wait()
+		cancel()
+		if err := <-waits; !errors.Is(err, context.Canceled) {
+			t.Errorf("a robot that never came: %v", err)
+		}
+		stuck := make(chan error, 1)
+		go func() {
+			stuck <- k.server.Record(k.t.Context(), robotID, func(line string) error {
+				if strings.Contains(line, "keep") {
+					time.Sleep(time.Hour)
+				}
+				return nil
+			})
+		}()
+		synctest.Wait()
+		for range 3 * mostRecording {
+			k.say(xiaozhi.UnknownFromRobot{Type: "keep"})
+		}
+		time.Sleep(2 * time.Hour)
+		if err := <-stuck; !errors.Is(err, ErrRecording) {
+			t.Errorf("one who does not read: %v", err)
+		}
+	})
+}

@@ -1,0 +1,219 @@
+package robot
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"perch/agent"
+	"perch/device"
+	"perch/event"
+	"perch/gateway/door"
+)
+
+const (
+	visionPath = "/xiaozhi/vision/explain"
+
+	// mostPicture bounds a picture, in bytes. A Stack-chan sends some 20 kB, a
+	// phone's browser a few megabytes.
+	mostPicture  = 4 << 20
+	mostQuestion = 2000
+	mostUpload   = mostPicture + 64<<10 // the parts' headers and other fields
+
+	// tokenLives is how long a camera's token is good. It is renewed well
+	// before that while its channel is open.
+	tokenLives = 2 * introduceEvery
+)
+
+// cameras are the robots' cameras: who may send pictures, and the last of
+// each. Pictures are kept in memory only.
+type cameras struct {
+	mu       sync.Mutex
+	tokens   map[string]camera
+	pictures map[device.ID]device.Picture
+}
+
+// camera is who a token was given to.
+type camera struct {
+	robot   device.ID
+	session string
+	expires time.Time
+}
+
+// mostPictures bounds how many robots' last pictures are kept.
+const mostPictures = 50
+
+// admit gives a robot the address it sends pictures to, and a token for it.
+// The address is empty where the robot has not told by which it reaches us.
+func (c *cameras) admit(r device.Robot, session string, now time.Time) (url, token string) {
+	if r.BaseURL == "" {
+		return "", ""
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.tokens == nil {
+		c.tokens = map[string]camera{}
+	}
+	for t, held := range c.tokens {
+		if now.After(held.expires) {
+			delete(c.tokens, t)
+		}
+	}
+	token = rand.Text()
+	c.tokens[token] = camera{r.ID, session, now.Add(tokenLives)}
+	return r.BaseURL + visionPath, token
+}
+
+// dismiss ends the tokens of a session.
+func (c *cameras) dismiss(session string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for t, held := range c.tokens {
+		if held.session == session {
+			delete(c.tokens, t)
+		}
+	}
+}
+
+// holder is who a token was given to. The token is 128 bits of chance, so
+// looking it up tells nobody anything.
+func (c *cameras) holder(token string, now time.Time) (camera, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	held, known := c.tokens[token]
+	return held, known && now.Before(held.expires)
+}
+
+func (c *cameras) keep(id device.ID, p device.Picture) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pictures == nil {
+		c.pictures = map[device.ID]device.Picture{}
+	}
+	if _, there := c.pictures[id]; there || len(c.pictures) < mostPictures {
+		c.pictures[id] = p
+	}
+}
+
+// Picture returns the last picture of a robot's camera.
+func (s *Server) Picture(id device.ID) (device.Picture, bool) {
+	s.cameras.mu.Lock()
+	defer s.cameras.mu.Unlock()
+	p, there := s.cameras.pictures[id]
+	return p, there
+}
+
+// upload is a picture as a camera sends it: the firmware in chunks, the
+// question first and then the file; browsers in any order, and some call the
+// file "image".
+type upload struct {
+	question string
+	picture  device.Picture
+}
+
+func badUpload(format string, a ...any) error {
+	return &door.Fault{Word: "bad_picture", Sentence: fmt.Sprintf(format, a...), HTTP: http.StatusBadRequest}
+}
+
+// readUpload reads the form, each part no further than its limit.
+func readUpload(r *multipart.Reader) (upload, error) {
+	var u upload
+	for {
+		part, err := r.NextPart()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return u, unreadable(err)
+		}
+		switch part.FormName() {
+		case "question":
+			text, err := readPart(part, mostQuestion)
+			if err != nil {
+				return u, err
+			}
+			u.question = strings.ToValidUTF8(string(text), "")
+		case "file", "image":
+			if u.picture.Data, err = readPart(part, mostPicture); err != nil {
+				return u, err
+			}
+		}
+	}
+	if len(u.picture.Data) == 0 {
+		return u, badUpload(`the form has no picture; it belongs in the part "file"`)
+	}
+	u.picture.Type = http.DetectContentType(u.picture.Data) // what it says of itself may be wrong
+	switch u.picture.Type {
+	case "image/jpeg", "image/png", "image/webp", "image/gif":
+		return u, nil
+	}
+	return u, &door.Fault{Word: "no_picture", HTTP: http.StatusUnsupportedMediaType,
+		Sentence: "the file is no JPEG, PNG, WebP or GIF picture"}
+}
+
+func readPart(r io.Reader, most int64) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, most+1))
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	if int64(len(data)) > most {
+		return nil, &door.Fault{Word: "picture_too_large", HTTP: http.StatusRequestEntityTooLarge,
+			Sentence: fmt.Sprintf("a part of the form is larger than %d bytes", most)}
+	}
+	return data, nil
+}
+
+// unreadable leaves an error that says itself how it is shown as it is.
+func unreadable(err error) error {
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
+		return err
+	}
+	return badUpload("the form cannot be read: %s", err)
+}
+
+// explanation is what a robot's tool gives to whoever called it.
+type explanation struct {
+	Success  bool   `json:"success"`
+	Action   string `json:"action"`
+	Response string `json:"response"`
+}
+
+// explain answers a picture: what is to be seen on it, or an honest sentence
+// where nobody here can see.
+func (s *Server) explain(ctx context.Context, from camera, u upload) (explanation, error) {
+	s.cameras.keep(from.robot, u.picture)
+	data, err := json.Marshal(map[string]any{"type": u.picture.Type, "bytes": len(u.picture.Data)})
+	if err != nil {
+		return explanation{}, err
+	}
+	s.options.Bus.Publish(from.robot, from.session, event.Perceived{Name: "picture_taken", Data: data})
+	text, err := s.options.Mind.See(ctx, agent.Look{
+		Robot: from.robot, Session: from.session, Question: u.question, Picture: u.picture,
+		Language: s.options.Speech.Language, Now: time.Now().In(s.options.Zone),
+	})
+	switch {
+	case err == nil:
+		return explanation{true, "RESPONSE", text}, nil
+	case ctx.Err() != nil:
+		return explanation{}, ctx.Err()
+	case errors.Is(err, agent.ErrBlind):
+		return s.excuse(phraseBlind), nil
+	}
+	s.options.Log.Warn("a picture was not looked at", "robot", from.robot, "err", err)
+	return s.excuse(phraseFailed), nil
+}
+
+// excuse is a phrase as an answer. The robot's tool fails without one.
+func (s *Server) excuse(name string) explanation {
+	_, text := agent.SplitEmotion(s.options.Phrases(name))
+	return explanation{false, "RESPONSE", text}
+}

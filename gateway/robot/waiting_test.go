@@ -1,0 +1,231 @@
+package robot
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"perch/agent"
+	"perch/device"
+	"perch/device/xiaozhi"
+	"perch/event"
+)
+
+func TestWhatWaitsForARobot(t *testing.T) {
+	kept := &inMemory[[]Command]{}
+	w := NewWaiting(kept)
+	now := time.Now()
+	for i := range 25 {
+		if err := w.add(robotID, now, Command{Thing: thingSay, Text: fmt.Sprint(i)}, Command{Thing: thingAlert, Text: fmt.Sprint(i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.add(robotID, now, Command{Thing: thingSay, Text: "late", Expires: now.Add(time.Minute)}); err != nil {
+		t.Fatal(err)
+	}
+	w = NewWaiting(kept) // after a restart
+	var got []string
+	for _, c := range w.take(robotID, now.Add(time.Hour)) {
+		got = append(got, c.Thing+c.Text)
+	}
+	// Of 26 sentences the latest 20 are kept, one of which has expired; of the
+	// alerts the latest.
+	if len(got) != 20 || got[0] != "say6" || got[19] != "alert24" || got[18] != "say24" {
+		t.Errorf("waits %v", got)
+	}
+	if again := w.take(robotID, now); len(again) != 0 {
+		t.Errorf("taken twice: %v", again)
+	}
+}
+
+// TestSayToAClosedRobot: it waits, is said at the next hello, and the bus says
+// so.
+func TestSayToAClosedRobot(t *testing.T) {
+	talking(t, answer("Yes."), func(k *talk) {
+		const other = device.ID("a0b1c2d3e4f6")
+		for _, text := range []string{"One", "Two"} {
+			if queued, err := k.server.Say(k.t.Context(), other, text); !queued || err != nil {
+				t.Fatalf("%v, %v", queued, err)
+			}
+		}
+		if kinds := k.happened(); !slices.Contains(kinds, "command") {
+			t.Errorf("happened %v", kinds)
+		}
+		l, ended := newLine(), make(chan struct{})
+		go func() {
+			defer close(ended)
+			if err := k.server.serve(l, device.Robot{ID: other}, device.Client{}, xiaozhi.Framing1); err != nil {
+				t.Error(err)
+			}
+		}()
+		l.up <- uplink{frame: frame{message: xiaozhi.Hello{}}}
+		l.up <- uplink{frame: frame{message: xiaozhi.ListenStart{Mode: xiaozhi.Auto}}}
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		want := "hello, tts start, sentence One, 5 packets, tts stop, tts start, sentence Two, 5 packets, tts stop"
+		if got := l.story(); got != want {
+			t.Errorf("sent %s", got)
+		}
+		l.Close(0, "")
+		<-ended
+		if len(k.waiting.kept) != 0 {
+			t.Errorf("still waits: %v", k.waiting.kept)
+		}
+	})
+}
+
+// TestWhatWasNotSaidIsKept where the channel closes before.
+func TestWhatWasNotSaidIsKept(t *testing.T) {
+	talking(t, answer(strings.Repeat("word ", 20)), func(k *talk) {
+		k.ears.transcripts = understood("x")
+		k.listen(xiaozhi.Auto)
+		k.speak()
+		for _, text := range []string{"One", "Two"} {
+			if queued, err := k.server.Say(k.t.Context(), robotID, text); queued || err != nil {
+				t.Fatalf("%v, %v", queued, err)
+			}
+		}
+		if err := k.server.Announce(k.t.Context(), robotID, agent.Announcement{ID: "n", Text: "Three", Speak: true}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		k.line.Close(0, "")
+		<-k.ended
+		kept, _, _ := k.waiting.Get(string(robotID))
+		if len(kept) != 2 || kept[0].Text != "One" || kept[1].Text != "Two" {
+			t.Errorf("kept %+v; a notification is kept elsewhere", kept)
+		}
+		if err := k.server.Announce(k.t.Context(), robotID, agent.Announcement{ID: "n", Text: "Three"}); !errors.Is(err, ErrOffline) {
+			t.Errorf("an announcement to a closed robot: %v", err)
+		}
+	})
+}
+
+// TestANotificationThatIsOnlyShown.
+func TestANotificationThatIsOnlyShown(t *testing.T) {
+	talking(t, answer("Yes."), func(k *talk) {
+		k.happened()
+		if err := k.server.Announce(k.t.Context(), robotID, agent.Announcement{ID: "n", Text: "Post."}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		all := k.line.all()
+		if last := all[len(all)-1].message; last != (xiaozhi.Alert{Status: "Perch", Message: "Post.", Emotion: "neutral"}) {
+			t.Errorf("sent %+v", last)
+		}
+		if kinds := k.happened(); !slices.Equal(kinds, []string{"notification_changed"}) {
+			t.Errorf("happened %v", kinds)
+		}
+	})
+}
+
+// TestAnAnnouncementIsToldOnce, however often it is offered; and one that is
+// cut off after it has begun counts as spoken.
+func TestAnAnnouncementIsToldOnce(t *testing.T) {
+	talking(t, answer("Yes."), func(k *talk) {
+		k.listen(xiaozhi.Auto)
+		a := agent.Announcement{ID: "n", Text: strings.Repeat("word ", 10), Speak: true}
+		for range 3 {
+			if err := k.server.Announce(k.t.Context(), robotID, a); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		time.Sleep(2 * time.Second)
+		k.say(xiaozhi.Abort{})
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if n := strings.Count(k.line.story(), "sentence word"); n != 1 {
+			t.Errorf("told %d times: %s", n, k.line.story())
+		}
+		states := k.noticeStates()
+		if !slices.Equal(states, []string{"shown", "spoken"}) {
+			t.Errorf("it was %v", states)
+		}
+	})
+}
+
+// noticeStates are what was told of notifications.
+func (k *talk) noticeStates() (states []string) {
+	for _, e := range k.envelopes() {
+		if changed, ok := e.Event.(event.NotificationChanged); ok {
+			states = append(states, changed.State)
+		}
+	}
+	return states
+}
+
+// TestAnAnnouncementPushedAside by somebody who talks before it has begun to
+// sound is told afterwards.
+func TestAnAnnouncementPushedAside(t *testing.T) {
+	talking(t, answer("Yes."), func(k *talk) {
+		k.listen(xiaozhi.Auto)
+		k.mouth.delay = time.Second // of synthesis
+		if err := k.server.Announce(k.t.Context(), robotID, agent.Announcement{ID: "n", Text: "Post", Speak: true}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		k.listen(xiaozhi.Manual)
+		k.mouth.delay = 0
+		k.ears.transcripts = understood("hello")
+		k.speak()
+		k.say(xiaozhi.ListenStop{})
+		time.Sleep(4 * time.Second)
+		k.wantStory("hello, tts start, sentence Post, tts stop, stt hello, face happy, tts start, sentence Yes., 7 packets, tts stop, " +
+			"tts start, sentence Post, 7 packets, tts stop")
+	})
+}
+
+func TestHoldingAChannel(t *testing.T) {
+	talking(t, answer("Yes."), func(k *talk) {
+		k.server.Hold(robotID, time.Now().Add(10*time.Minute))
+		time.Sleep(9 * time.Minute)
+		if isClosed(k.line) {
+			t.Fatal("the channel was not held")
+		}
+		k.server.Hold(robotID, time.Time{})
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if !isClosed(k.line) {
+			t.Error("the channel was not let go")
+		}
+	})
+}
+
+// TestCutShort: of a sentence that was stopped in its middle, what was played
+// of it enters the history.
+func TestCutShort(t *testing.T) {
+	const sentence = "one two three four five six seven eight nine ten" // 4.9 s
+	talking(t, answer(sentence), func(k *talk) {
+		k.ears.transcripts = understood("count")
+		k.listen(xiaozhi.Auto)
+		k.speak()
+		for len(k.line.packets()) == 0 {
+			time.Sleep(10 * time.Millisecond)
+		}
+		time.Sleep(2400 * time.Millisecond)
+		k.say(xiaozhi.Abort{})
+		synctest.Wait()
+		if e := k.mind.remembered; len(e) != 1 || e[0].Said != "one two three four five …" {
+			t.Errorf("remembered %+v", e)
+		}
+	})
+	for _, c := range []struct {
+		said  []string
+		heard float64
+		want  []string
+	}{
+		{nil, 0.5, nil},
+		{[]string{"a b", "c d"}, 1, []string{"a b", "c d"}},
+		{[]string{"a b", "c d"}, 0, []string{"a b"}},
+		{[]string{"a b", "c d"}, 0.1, []string{"a b", "c …"}},
+	} {
+		if got := cutShort(slices.Clone(c.said), c.heard); !slices.Equal(got, c.want) {
+			t.Errorf("%v to %v: %v", c.said, c.heard, got)
+		}
+	}
+}

@@ -1,0 +1,180 @@
+package voice
+
+import "slices"
+
+// How the stamps and the correlation become an alignment.
+const (
+	stampsKept   = 9
+	stampsNeeded = 5
+	stampsOff    = 3 * MicFrame / 2 // the median of the stamps this far away is another place
+	stampsUnrest = 0.3              // out of order more often than this, they mean nothing one by one
+	stampsLost   = 4                // frames without a stamp: nothing is playing
+
+	lockFirst  = 8  // frames of correlation before the lag is believed
+	lockSure   = 16 // from here on it is believed in any case, if another was before
+	lockClear  = 7  // how far a peak must stand out
+	lockAgain  = 8  // frames between two looks at whether it still holds
+	lockMoved  = 3  // samples: less is the same lag
+	lockSoon   = 4  // the same while there is doubt
+	answerSeen = 24 // frames until the room's answer is worth remembering
+)
+
+// aligner says which sound of the loudspeaker's is in a frame of the
+// microphone's. Stamps tell it to a few packets; a robot begins to play
+// between two frames of its microphone, so that the rest differs from one
+// answer to the next. The correlation finds it to the sample, which lets the
+// canceller go on with what it knows. Positions count samples; the
+// microphone's are its own.
+type aligner struct {
+	known  bool  // a base
+	base   int64 // the loudspeaker's position at the microphone's zero, by the stamps
+	recent [stampsKept]int64
+	stamps int
+	absent int // frames since the last stamp
+
+	locked  bool
+	doubt   bool    // the lag may be wrong
+	agreed  int     // looks at it that found it right since
+	last    int64   // stamp's base
+	unrest  float32 // how often the stamps are out of order, 0 to 1
+	halfway bool
+	lag     int64 // of the echo behind base
+	moved   int64 // where it may have moved to
+	finder  lagFinder
+	room    answerOf
+	wide    [MicFrame + lagRange*thin]int16
+}
+
+// stamp takes where the stamp of a frame says that the microphone's zero is.
+func (a *aligner) stamp(base int64) {
+	a.absent = 0
+	a.recent[a.stamps%stampsKept] = base
+	a.stamps++
+	if !a.known {
+		a.begin(base)
+	}
+	a.regular(base == a.last)
+	a.last = base
+	sorted := a.recent
+	kept := sorted[:min(a.stamps, stampsKept)]
+	slices.Sort(kept)
+	if off := kept[len(kept)/2] - a.base; a.stamps >= stampsNeeded && (off > stampsOff || off < -stampsOff) {
+		a.jump(off)
+	}
+}
+
+// missing takes a frame without a stamp that is known.
+func (a *aligner) missing() {
+	if a.known {
+		a.regular(false)
+	}
+	if a.absent++; a.absent >= stampsLost {
+		a.end()
+	}
+}
+
+// regular takes whether a frame's stamp was the one after the last. Where the
+// stamps of a robot are mostly in order, one that is not means that the robot
+// ran dry, or that a frame was lost, and that the sound is now elsewhere.
+func (a *aligner) regular(yes bool) {
+	unrest := float32(1)
+	if yes {
+		unrest = 0
+	}
+	a.unrest += (unrest - a.unrest) / 16
+	if !yes && !a.unruly() {
+		a.suspect()
+	}
+}
+
+// suspect has the lag looked for anew.
+func (a *aligner) suspect() {
+	a.finder.reset()
+	a.locked = a.locked && a.room.known
+	a.doubt, a.agreed = a.locked, 0
+}
+
+func (a *aligner) begin(base int64) {
+	a.known, a.base, a.last, a.locked, a.doubt = true, base, base, false, false
+	a.finder.reset()
+}
+
+// jump moves the base, and with it the range of the search, but not what is
+// thought to be heard: that is the correlation's to tell.
+func (a *aligner) jump(off int64) {
+	lag := a.lag + off
+	if !a.locked || lag <= -lagEarly*thin || lag >= lagLate*thin {
+		a.begin(a.base + off)
+		return
+	}
+	a.base, a.lag, a.moved = a.base+off, lag, lag
+	a.finder.shift(int(off) / thin)
+}
+
+// end says that nothing is playing.
+func (a *aligner) end() {
+	a.known, a.locked, a.doubt, a.stamps = false, false, false, 0
+	a.finder.reset()
+}
+
+// frame looks for the lag of a frame that begins at a position.
+func (a *aligner) frame(mic *[MicFrame]int16, at int64, ref *reference) {
+	if !a.known {
+		return
+	}
+	f := &a.finder
+	if a.halfway = !a.halfway; a.halfway && a.sure() && !a.unruly() && f.frames > answerSeen {
+		return // to see that nothing has changed, half of it will do
+	}
+	ref.read(at+a.base-lagLate*thin, a.wide[:])
+	f.add(mic, &a.wide)
+	every := lockAgain
+	if a.doubt || a.unruly() {
+		every = lockSoon
+	}
+	switch {
+	case !a.locked && f.frames >= lockFirst:
+		lag, clear := f.find(&a.room)
+		if clear > lockClear || a.room.known && f.frames >= lockSure {
+			a.locked, a.lag, a.moved = true, lag, lag
+		}
+	case a.locked && f.frames == answerSeen && !a.room.known:
+		f.keep(&a.room, a.lag)
+	case a.locked && f.frames >= lockFirst && f.frames%every == 0 && a.room.known:
+		a.look()
+	}
+}
+
+// look sees whether the lag is still the same. It must be seen elsewhere
+// twice to have moved, and where it was to be beyond doubt.
+func (a *aligner) look() {
+	lag, clear := a.finder.find(&a.room)
+	if clear < lockClear {
+		return
+	}
+	switch {
+	case !far(lag, a.lag):
+		if a.agreed++; a.agreed >= 2 {
+			a.doubt = false
+		}
+		if a.finder.frames >= answerSeen {
+			a.finder.keep(&a.room, a.lag)
+		}
+	case a.doubt, !far(lag, a.moved), a.finder.frames == lockSure:
+		a.lag, a.agreed = lag, 1
+	}
+	a.moved = lag
+}
+
+// unruly reports whether the stamps are so much out of order that they do not
+// show when the sound is suddenly elsewhere.
+func (a *aligner) unruly() bool { return a.unrest > stampsUnrest }
+
+// sure reports whether the lag is known and not in doubt.
+func (a *aligner) sure() bool { return a.locked && !a.doubt }
+
+func far(a, b int64) bool { return a-b >= lockMoved || b-a >= lockMoved }
+
+// position is that of the loudspeaker's sound which is heard at a position of
+// the microphone's, once the lag is known.
+func (a *aligner) position(at int64) int64 { return at + a.base - a.lag }

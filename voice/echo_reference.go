@@ -1,0 +1,96 @@
+package voice
+
+// echoPackets is how many of our packets are remembered: 3.8 s, where the
+// pacer never keeps more than a second ahead of the robot.
+const (
+	echoPackets = 64
+	echoSamples = echoPackets * MicFrame
+	echoHops    = echoSamples / echoStep
+)
+
+// reference is what the robot's loudspeaker was given, at the microphone's
+// rate, as one sound without gaps. Its positions count samples from the first
+// packet; what is older than echoPackets, or yet to come, is silent.
+type reference struct {
+	decoder  *Decoder
+	analyser *analyser
+	stamps   [echoPackets]uint32
+	pcm      [echoSamples]int16
+	hops     [echoHops]levels // of every step of pcm
+	packets  int64
+}
+
+func newReference() (*reference, error) {
+	d, err := NewDecoder(MicRate)
+	if err != nil {
+		return nil, err
+	}
+	return &reference{decoder: d, analyser: newAnalyser()}, nil
+}
+
+// add appends a packet. One that cannot be decoded was silence to the robot,
+// too; one of another length is cut or filled, so that positions hold.
+func (r *reference) add(stamp uint32, packet []byte) {
+	out, _ := r.decoder.Decode(packet)
+	at := r.packets % echoPackets
+	r.packets++
+	r.stamps[at] = stamp
+	pcm := r.pcm[at*MicFrame:][:MicFrame]
+	clear(pcm[copy(pcm, out):])
+	for i := range MicFrame / echoStep {
+		step := (*[echoStep]int16)(pcm[i*echoStep:])
+		r.hops[int(at)*MicFrame/echoStep+i], _ = r.analyser.step(step, step)
+	}
+}
+
+// skip appends packets of which nothing is known.
+func (r *reference) skip(n int64) {
+	r.packets += max(0, n-echoPackets)
+	for range min(n, echoPackets) {
+		at := r.packets % echoPackets
+		r.packets++
+		r.stamps[at] = 0
+		clear(r.pcm[at*MicFrame:][:MicFrame])
+		clear(r.hops[at*MicFrame/echoStep:][:MicFrame/echoStep])
+	}
+}
+
+// find is the position of the packet that left with a stamp.
+func (r *reference) find(stamp uint32) (at int64, known bool) {
+	for i := r.packets - 1; i >= max(0, r.packets-echoPackets); i-- {
+		if r.stamps[i%echoPackets] == stamp {
+			return i * MicFrame, true
+		}
+	}
+	return 0, false
+}
+
+// end is the position after the last packet.
+func (r *reference) end() int64 { return r.packets * MicFrame }
+
+// read fills to with the sound from a position on.
+func (r *reference) read(at int64, to []int16) {
+	for i := range to {
+		to[i] = 0
+		if p := at + int64(i); r.audible(p) {
+			to[i] = r.pcm[p%echoSamples]
+		}
+	}
+}
+
+func (r *reference) audible(at int64) bool {
+	return at >= max(0, r.end()-echoSamples) && at < r.end()
+}
+
+// loudest raises l to the levels of the steps that lie at from to to, weakened
+// by a factor.
+func (r *reference) loudest(l *levels, from, to int64, weaker float32) {
+	for hop := from / echoStep; hop <= to/echoStep; hop++ {
+		if !r.audible(hop * echoStep) {
+			continue
+		}
+		for b, v := range &r.hops[hop%echoHops] {
+			l[b] = max(l[b], v*weaker)
+		}
+	}
+}
