@@ -13,7 +13,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 BENCHSTAT   := golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 FUZZTIME    ?= 30s
 
-.PHONY: help deps build run demo test check fuzz bench clean
+.PHONY: help deps build run demo test check fuzz golden bench clean
 .DEFAULT_GOAL := help
 
 help: ## lists the targets
@@ -46,6 +46,10 @@ check: deps ## formatting, vet, staticcheck, tidy modules
 
 fuzz: deps ## runs every fuzz target for FUZZTIME (30s)
 	@firmware-tools/fuzz.sh $(FUZZTIME)
+
+golden: deps ## rewrites the transcripts of gateway/robot and shows what has changed in them
+	PERCH_GOLDEN=rewrite go test -count=1 -run '^TestTranscripts$$' ./gateway/robot
+	@git --no-pager diff --stat -p -- gateway/robot/testdata
 
 bench: build ## measures the appliance and prints every figure
 	@BENCHSTAT=$(BENCHSTAT) firmware-tools/bench.sh

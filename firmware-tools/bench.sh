@@ -11,6 +11,8 @@ echo "== the appliance as people run it"
 go test -run '^$' -bench 'Start|Memory|Hello' -benchtime 20x ./cmd/perch | tee -a "$out"
 echo "== ten robots, ten turns each, a scripted recognizer"
 go test -run '^$' -bench Talk -benchtime 1x -timeout 20m ./cmd/perch | tee -a "$out"
+echo "== fifty robots at once, without and with one that does not read"
+go test -run '^$' -bench Crowd -benchtime 1x -timeout 20m ./cmd/perch | tee -a "$out"
 echo "== the parts"
 go test -run '^$' -bench . -benchtime 0.5s ./device/... ./event ./store ./voice ./gateway/socket ./agent/reflex | tee -a "$out"
 if [ -n "${BASE:-}" ]; then

@@ -37,6 +37,8 @@ type app struct {
 	robots  *device.Registry
 	memory  *agent.Memory
 	notices *agent.Notices
+	timers  *agent.Timers
+	herald  *agent.Herald
 	engines *engines
 	talk    *robot.Server
 	records *robot.Records
@@ -85,7 +87,8 @@ func (a *app) build(ears voice.Recognizers) error {
 	}
 	a.bus = event.NewBus()
 	a.board = agent.NewBoard()
-	if a.engines, err = newEngines(c, a.memory, a.log); err != nil {
+	a.herald = agent.NewHerald(agent.HeraldOptions{Notices: a.notices, Timers: a.timers, Bus: a.bus, Log: a.log})
+	if a.engines, err = newEngines(c, a.memory, a.timers, a.log); err != nil {
 		return err
 	}
 	if ears != nil {
@@ -93,12 +96,14 @@ func (a *app) build(ears voice.Recognizers) error {
 	}
 	a.talk = robot.NewServer(robot.Options{
 		Robots: a.robots, Bus: a.bus, Mind: agent.NewMind(a.engines.brains, a.memory, a.bus, a.log), Records: a.records,
+		Waiting: robot.NewWaiting(store.NewTable[[]robot.Command](a.db, "waiting")),
+		Greet:   c.Robots.Greeting, UserTools: c.Robots.UserTools,
 		Ears: a.engines.ears, Mouth: a.engines.mouth, Speech: voice.Options{Language: c.Language}, Phrases: a.engines.book.Phrase,
 		Zone: zone, Idle: time.Duration(c.Robots.Idle), Silence: time.Duration(c.Speech.Silence), Version: version, Log: a.log,
 	})
 	a.ota = ota.New(ota.Options{Robots: a.robots, Bus: a.bus, Zone: zone, PublicURL: c.PublicURL, Framing: c.Robots.Framing, Log: a.log})
 	a.admin = admin.New(admin.Options{
-		Robots: a.robots, Talk: a.talk, Memory: a.memory, Notices: a.notices, Board: a.board, Bus: a.bus,
+		Robots: a.robots, Talk: a.talk, Herald: a.herald, Memory: a.memory, Notices: a.notices, Board: a.board, Bus: a.bus,
 		Turns: func(n int) any { return a.records.Turns(n) }, Parts: a.parts, Version: version, ID: a.id, Started: a.started,
 	})
 	if a.doors, err = openDoors(a); err != nil {
@@ -128,6 +133,7 @@ func (a *app) keep() error {
 	a.robots = device.NewRegistry(device.Key(key), device.Adoption(a.config.Adoption), store.NewTable[device.Robot](a.db, "robots"))
 	a.memory = agent.NewMemory(store.NewTable[agent.Entry](a.db, "memory"))
 	a.notices = agent.NewNotices(store.NewTable[agent.Notice](a.db, "notifications"))
+	a.timers = agent.NewTimers(store.NewTable[agent.Timer](a.db, "timers"), nil)
 	a.records = robot.NewRecords(store.NewTable[robot.SessionRecord](a.db, "sessions"),
 		store.NewTable[robot.TurnRecord](a.db, "turns"), a.config.Robots.KeepTurns)
 	return nil
@@ -163,7 +169,12 @@ func (a *app) Run(ctx context.Context) error {
 			a.log.Error("the board stopped", "err", err)
 		}
 	})
-	wg.Go(func() { a.loadEars(inner) })
+	wg.Go(func() {
+		if err := a.herald.Run(inner, a.talk); err != nil {
+			a.log.Error("notifications and timers are no longer told", "err", err)
+		}
+	})
+	wg.Go(func() { a.warm(inner) })
 	failed := make(chan error, 1)
 	wg.Go(func() { failed <- a.doors.serve() })
 	var announcing sync.WaitGroup
@@ -193,10 +204,10 @@ func (a *app) Run(ctx context.Context) error {
 	return err
 }
 
-// loadEars loads the recognizer when the first robot comes, so that an
-// appliance nobody talks to stays small, and the first utterance need not
-// wait.
-func (a *app) loadEars(ctx context.Context) {
+// warm loads the recognizer and has what the appliance says by itself made when
+// the first robot comes: an appliance nobody talks to stays small, and the
+// first utterance need not wait.
+func (a *app) warm(ctx context.Context) {
 	r := a.bus.ReadFrom(1)
 	for {
 		e, err := r.Next(ctx)
@@ -205,6 +216,7 @@ func (a *app) loadEars(ctx context.Context) {
 		}
 		switch e.Event.(type) {
 		case event.RobotSeen, event.RobotOnline:
+			a.talk.Prepare()
 			for _, engine := range a.engines.sphinx {
 				if err := engine.Load(ctx); err != nil && ctx.Err() == nil {
 					a.log.Error("the recognizer cannot be loaded; robots will not be understood", "err", err)

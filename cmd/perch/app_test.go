@@ -22,7 +22,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"perch/device/xiaozhi"
 	"perch/firmware-tools/simrobot"
 	"perch/gateway/socket"
 )
@@ -278,25 +277,6 @@ func (h *house) eventually(what string, done func() bool) {
 	}
 }
 
-// TestEveryModeFramingAndFirmware holds a short talk in each.
-func TestEveryModeFramingAndFirmware(t *testing.T) {
-	h := open(t, testConfig(), t.TempDir())
-	say := sentences(t, "what is your name", "look up")
-	for i, o := range []simrobot.Options{
-		{Mode: xiaozhi.Auto, Framing: 1, Firmware: "2.1"},
-		{Mode: xiaozhi.Manual, Framing: 2, Firmware: "2.2.4"},
-		{Mode: xiaozhi.Realtime, Framing: 3, Firmware: "2.4"},
-		{Mode: xiaozhi.Auto, Framing: 2, Firmware: "dotty"},
-		{Mode: xiaozhi.Manual, Framing: 3, Firmware: "2.1"},
-		{Mode: xiaozhi.Auto, Framing: 3, Firmware: "2.4"},
-	} {
-		t.Run(fmt.Sprintf("%s %d %s", o.Mode, o.Framing, o.Firmware), func(t *testing.T) {
-			o.Say, o.MAC = say, fmt.Sprintf("A0:B1:C2:D3:E4:%02X", i)
-			(&house{app: h.app, t: t}).robot(o).whole(t)
-		})
-	}
-}
-
 // TestCommits: nothing is written before hello is answered, a spoken turn
 // costs two commits at most, and an idle appliance none.
 func TestCommits(t *testing.T) {
@@ -521,14 +501,16 @@ func TestCommandsSpeakToTheAppliance(t *testing.T) {
 		t.Errorf("devices says %s", out)
 	}
 	for line, want := range map[string]string{
-		"say a0b1c2d3e4f5 hello": "channel is closed",
-		"say nobody hello":       "not a MAC address",
-		"forget 020000000001":    "unknown robot",
-		"adopt 123456":           "no robot waits",
+		"say nobody hello":    "not a MAC address",
+		"forget 020000000001": "unknown robot",
+		"adopt 123456":        "no robot waits",
 	} {
 		if out := h.command(t, line, 1); !strings.Contains(out, want) {
 			t.Errorf("%s says %s", line, out)
 		}
+	}
+	if out := h.command(t, "say a0b1c2d3e4f5 hello", 0); !strings.Contains(out, "queued until the robot next connects") {
+		t.Errorf("say to a closed robot says %s", out)
 	}
 	if out := h.command(t, "say a0b1c2d3e4f5", 2); !strings.Contains(out, "say takes") {
 		t.Errorf("wrong use says %s", out)

@@ -234,23 +234,64 @@ func BenchmarkTalk(b *testing.B) {
 	}
 	for b.Loop() {
 		before := a.cpu(b)
-		all := load(b, a.url, simrobot.Sentence{Text: loadText, PCM: pcm})
+		all := load(b, a.url, loadRobots, slices.Repeat([]simrobot.Sentence{{Text: loadText, PCM: pcm}}, loadTurns), nil)
 		report(b, all, a.cpu(b)-before)
 	}
 }
 
-func load(b *testing.B, url string, say simrobot.Sentence) []simrobot.Stats {
-	all := make([]simrobot.Stats, loadRobots)
+// crowdRobots talk at once, one turn each, without and with one among them
+// that stops reading what it is sent.
+const crowdRobots = 50
+
+// BenchmarkCrowd measures what the others notice of one that does not read.
+func BenchmarkCrowd(b *testing.B) {
+	a := start(b, b.TempDir(), asLoadTarget+"=1")
+	defer a.stop(b)
+	pcm, err := simrobot.Speak(b.Context(), loadText, "slt")
+	if err != nil {
+		b.Fatal(err)
+	}
+	say := []simrobot.Sentence{{Text: loadText, PCM: pcm}}
+	for b.Loop() {
+		for _, stuck := range []bool{false, true} {
+			all := load(b, a.url, crowdRobots, say, func(i int, o *simrobot.Options) {
+				if stuck && i == 0 {
+					o.StopReadingAfter, o.AnswerWithin = time.Second, 5*time.Second
+				}
+			})
+			if stuck {
+				all = all[1:]
+			}
+			var gaps []time.Duration
+			lost := 0
+			for _, s := range all {
+				gaps = append(gaps, s.Gaps...)
+				lost += s.Dropped + s.Ignored + s.Cut + s.Bad + s.Underruns
+			}
+			name := "of-50"
+			if stuck {
+				name = "of-49-with-one-stuck"
+			}
+			b.ReportMetric(float64(simrobot.Quantile(gaps, 0.99).Microseconds())/1000, "ms-gap-p99-"+name)
+			b.ReportMetric(float64(lost), "lost-or-dry-"+name)
+		}
+	}
+}
+
+func load(b *testing.B, url string, robots int, say []simrobot.Sentence, change func(int, *simrobot.Options)) []simrobot.Stats {
+	all := make([]simrobot.Stats, robots)
 	var wg sync.WaitGroup
 	for i := range all {
-		robot, err := simrobot.New(simrobot.Options{
-			OTA: url + "/xiaozhi/ota/", MAC: fmt.Sprintf("A0:B1:C2:D3:E4:%02X", i), Say: slices.Repeat([]simrobot.Sentence{say}, loadTurns),
-		})
+		o := simrobot.Options{OTA: url + "/xiaozhi/ota/", MAC: fmt.Sprintf("A0:B1:C2:D3:E4:%02X", i), Say: say}
+		if change != nil {
+			change(i, &o)
+		}
+		robot, err := simrobot.New(o)
 		if err != nil {
 			b.Fatal(err)
 		}
 		wg.Go(func() {
-			if err := robot.Run(b.Context()); err != nil {
+			if err := robot.Run(b.Context()); err != nil && o.StopReadingAfter == 0 {
 				b.Error(err)
 			}
 			all[i] = robot.Stats()

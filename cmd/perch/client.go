@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -132,11 +133,10 @@ func refusal(status string, answer []byte) error {
 	return fmt.Errorf("the appliance answered %s", status)
 }
 
-// ask is a command that talks to the appliance: it parses the command line
-// and does the work.
-func ask(name string, args []string, least, most int, work func(c *client, args []string) error) error {
+// ask is a command that talks to the appliance: it parses the command line,
+// with the flags that only it has, and does the work.
+func ask(f *flag.FlagSet, args []string, least, most int, work func(c *client, args []string) error) error {
 	var r reach
-	f := newFlags(name)
 	r.register(f)
 	rest, err := parse(f, args, least, most)
 	if err != nil {
@@ -163,7 +163,7 @@ type deviceLine struct {
 }
 
 func devices(ctx context.Context, args []string, out io.Writer) error {
-	return ask("devices", args, 0, 0, func(c *client, _ []string) error {
+	return ask(newFlags("devices"), args, 0, 0, func(c *client, _ []string) error {
 		var list []deviceLine
 		if err := c.do(ctx, http.MethodGet, "/api/v1/devices", nil, &list); err != nil {
 			return err
@@ -185,15 +185,67 @@ func devices(ctx context.Context, args []string, out io.Writer) error {
 	})
 }
 
-func say(ctx context.Context, args []string, _ io.Writer) error {
-	return ask("say", args, 2, 100, func(c *client, rest []string) error {
+func say(ctx context.Context, args []string, out io.Writer) error {
+	return ask(newFlags("say"), args, 2, 100, func(c *client, rest []string) error {
+		var taken struct{ Queued bool }
 		body := map[string]string{"text": strings.Join(rest[1:], " ")}
-		return c.do(ctx, http.MethodPost, "/api/v1/devices/"+url.PathEscape(rest[0])+"/say", body, nil)
+		if err := c.do(ctx, http.MethodPost, "/api/v1/devices/"+url.PathEscape(rest[0])+"/say", body, &taken); err != nil {
+			return err
+		}
+		if taken.Queued {
+			fmt.Fprintln(out, "queued until the robot next connects")
+		}
+		return nil
+	})
+}
+
+// notice is a notification as the appliance takes it.
+type notice struct {
+	Text      string `json:"text"`
+	Urgency   string `json:"urgency"`
+	Robot     string `json:"robot,omitempty"`
+	Speak     bool   `json:"speak"`
+	ExpiresAt string `json:"expires_at,omitempty"`
+}
+
+// notify prints the id of the notification.
+func notify(ctx context.Context, args []string, out io.Writer) error {
+	n := notice{Urgency: "normal", Speak: true}
+	f := newFlags("notify")
+	f.Func("urgency", "low, normal or high", func(s string) error {
+		n.Urgency = s
+		if s != "low" && s != "normal" && s != "high" {
+			return errors.New("it is low, normal or high")
+		}
+		return nil
+	})
+	f.StringVar(&n.Robot, "robot", "", "the robot that tells it; without it, all do")
+	f.BoolFunc("silent", "show it, and do not say it", func(s string) error {
+		silent, err := strconv.ParseBool(s)
+		n.Speak = !silent
+		return err
+	})
+	f.Func("expires", "for how long it is worth telling, 10m", func(s string) error {
+		d, err := time.ParseDuration(s)
+		if err != nil || d <= 0 {
+			return errors.New("it is a time such as 10m or 2h")
+		}
+		n.ExpiresAt = time.Now().Add(d).Format(time.RFC3339Nano)
+		return nil
+	})
+	return ask(f, args, 1, 100, func(c *client, rest []string) error {
+		n.Text = strings.Join(rest, " ")
+		var taken struct{ ID string }
+		if err := c.do(ctx, http.MethodPost, "/api/v1/notifications", n, &taken); err != nil {
+			return err
+		}
+		fmt.Fprintln(out, taken.ID)
+		return nil
 	})
 }
 
 func adopt(ctx context.Context, args []string, out io.Writer) error {
-	return ask("adopt", args, 1, 1, func(c *client, rest []string) error {
+	return ask(newFlags("adopt"), args, 1, 1, func(c *client, rest []string) error {
 		var d deviceLine
 		if err := c.do(ctx, http.MethodPost, "/api/v1/adopt", map[string]string{"robot": rest[0]}, &d); err != nil {
 			return err
@@ -204,7 +256,7 @@ func adopt(ctx context.Context, args []string, out io.Writer) error {
 }
 
 func forget(ctx context.Context, args []string, out io.Writer) error {
-	return ask("forget", args, 1, 1, func(c *client, rest []string) error {
+	return ask(newFlags("forget"), args, 1, 1, func(c *client, rest []string) error {
 		if err := c.do(ctx, http.MethodDelete, "/api/v1/devices/"+url.PathEscape(rest[0]), nil, nil); err != nil {
 			return err
 		}

@@ -34,6 +34,8 @@ type config struct {
 	Adoption string `yaml:"adoption"`
 	Robots   struct {
 		Idle      duration `yaml:"idle"`
+		Greeting  bool     `yaml:"greeting"`
+		UserTools bool     `yaml:"user_tools"`
 		Framing   int      `yaml:"framing"`
 		KeepTurns int      `yaml:"keep_turns"`
 	} `yaml:"robots"`
@@ -74,6 +76,7 @@ func defaultConfig() config {
 	}
 	c.MDNS.Enabled = true
 	c.Robots.Idle = duration(time.Minute)
+	c.Robots.Greeting = true
 	c.Robots.Framing = 1
 	c.Robots.KeepTurns = 200
 	c.Speech.Silence = duration(600 * time.Millisecond)

@@ -23,7 +23,7 @@ type engines struct {
 }
 
 // newEngines makes them all, and loads none.
-func newEngines(c *config, memory *agent.Memory, log *slog.Logger) (*engines, error) {
+func newEngines(c *config, memory *agent.Memory, timers *agent.Timers, log *slog.Logger) (*engines, error) {
 	book, err := bookOf(c)
 	if err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func newEngines(c *config, memory *agent.Memory, log *slog.Logger) (*engines, er
 		if err != nil {
 			return nil, err
 		}
-		e.brains = append(e.brains, reflex.New(own, c.Persona.Name, memory))
+		e.brains = append(e.brains, reflex.New(own, c.Persona.Name, memory, timers))
 	}
 	return e, nil
 }

@@ -47,6 +47,7 @@ func commands() []command {
 		{"doctor", "[--config FILE] [--data DIR] [--show-secrets]", "says what works and, for what does not, cause and cure", doctor},
 		{"devices", "", "lists the robots", devices},
 		{"say", "ROBOT TEXT", "has a robot speak", say},
+		{"notify", "TEXT [--urgency low|normal|high] [--robot ROBOT] [--silent] [--expires 10m]", "has people told something, at once or when a robot next connects", notify},
 		{"adopt", "ROBOT|CODE", "welcomes a robot that waits", adopt},
 		{"forget", "ROBOT", "forgets a robot", forget},
 		{"version", "", "says which program this is", printVersion},
@@ -108,7 +109,7 @@ func usage(out io.Writer) {
 		}
 	}
 	fmt.Fprintln(out)
-	fmt.Fprintln(out, "devices, say, adopt and forget speak to the running appliance over its socket, or by")
+	fmt.Fprintln(out, "devices, say, notify, adopt and forget speak to the running appliance over its socket, or by")
 	fmt.Fprintln(out, "--url URL --token-file FILE (PERCH_URL, PERCH_TOKEN).")
 }
 

@@ -28,6 +28,8 @@ var commandsSpoken = []string{
 	"how are you", "how are you today", "how do you feel", "i love you", "i like you very much", "tell me a joke", "make me laugh",
 	"surprise me", "you are a good robot", "good morning", "thank you very much", "reboot yourself", "restart yourself",
 	"stop talking", "that is all thank you", "goodbye", "good night", "go to sleep",
+	"take a photo", "what do you see", "set a timer for five minutes", "set a timer for one hour", "how much time is left",
+	"cancel the timer", "remind me in twenty minutes to take the medicine", "remind me in one hour to feed the cat",
 }
 
 // othersSpoken are none, the first of them near misses.
@@ -85,7 +87,7 @@ func asARobotSendsIt(t testing.TB, voiceName, text string) *voice.Utterance {
 // own sentences, in three voices, and on what is none of them.
 func TestWhatIsUnderstood(t *testing.T) {
 	c := defaultConfig()
-	e, err := newEngines(&c, nil, slog.New(slog.DiscardHandler))
+	e, err := newEngines(&c, nil, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

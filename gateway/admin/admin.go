@@ -23,11 +23,32 @@ type registry interface {
 	Forget(id device.ID) error
 }
 
-// talk acts on robots whose channel is open.
+// talk acts on robots. What it says or shows to one whose channel is closed is
+// kept for when it next connects, and queued is true; other acts fail there,
+// with an error that says itself how it is shown.
 type talk interface {
-	Say(ctx context.Context, id device.ID, text string) error
+	Say(ctx context.Context, id device.ID, text string) (queued bool, err error)
+	Alert(ctx context.Context, id device.ID, status, message, emotion string) (queued bool, err error)
 	Abort(ctx context.Context, id device.ID) error
 	Hangup(ctx context.Context, id device.ID, why string) error
+	Reboot(ctx context.Context, id device.ID) error
+	// Tools are those of an open channel, else those last known.
+	Tools(id device.ID) []device.Tool
+	// Call waits for what the tool answers.
+	Call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error)
+	// Picture is the latest of the robot's camera.
+	Picture(id device.ID) (device.Picture, bool)
+	// Record gives out the transcript of what is exchanged from now on, a line
+	// at a time, until ctx ends or out fails.
+	Record(ctx context.Context, id device.ID, out func(line string) error) error
+	// Lost are robots let go because they did not read what they were sent.
+	Lost() int
+}
+
+// herald takes what there is to tell people, and sees to it that they are told.
+type herald interface {
+	Notify(n agent.Notice) (agent.Notice, error)
+	Acknowledge(id string) error
 }
 
 // memory is what the house remembers.
@@ -45,6 +66,7 @@ type notices interface {
 type Options struct {
 	Robots  registry
 	Talk    talk
+	Herald  herald
 	Memory  memory
 	Notices notices
 	Board   *agent.Board
@@ -77,6 +99,7 @@ type Status struct {
 	Started time.Time `json:"started"`
 	Robots  int       `json:"robots"`
 	Open    int       `json:"open"`          // channels
+	Lost    int       `json:"lost"`          // robots let go because they did not read
 	Notices int       `json:"notifications"` // that wait
 	Parts   []Part    `json:"parts"`
 }
@@ -109,7 +132,7 @@ func (d *Door) status() Status {
 		}
 	}
 	return Status{ID: d.o.ID, Version: d.o.Version, Started: d.o.Started, Robots: len(d.o.Robots.List()), Open: open,
-		Notices: len(d.o.Notices.Open(time.Now())), Parts: d.o.Parts()}
+		Lost: d.o.Talk.Lost(), Notices: len(d.o.Notices.Open(time.Now())), Parts: d.o.Parts()}
 }
 
 func (d *Door) devices(now time.Time) []Device {
@@ -147,6 +170,18 @@ func (d *Door) forget(ctx context.Context, id device.ID) error {
 	// It may not be connected, and then there is nothing to hang up.
 	_ = d.o.Talk.Hangup(ctx, id, "forgotten")
 	return nil
+}
+
+// notify takes a notification's JSON and returns the id it goes by.
+func (d *Door) notify(body []byte) (id string, err error) {
+	n, err := agent.ParseNotice(body)
+	if err == nil && n.Robot != "" {
+		_, err = d.o.Robots.Get(n.Robot) // it would wait for a robot that never comes
+	}
+	if err == nil {
+		n, err = d.o.Herald.Notify(n)
+	}
+	return n.ID, err
 }
 
 // healthy reports whether the appliance does its work.

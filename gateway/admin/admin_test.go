@@ -53,7 +53,7 @@ func TestStatus(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := get[admin.Status](t, h, "/api/v1/status")
-	want := admin.Status{ID: "perch-1", Version: "1.0", Started: started, Robots: 2, Open: 1, Notices: 1, Parts: h.parts}
+	want := admin.Status{ID: "perch-1", Version: "1.0", Started: started, Robots: 2, Open: 1, Lost: 3, Notices: 1, Parts: h.parts}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("status %+v, want %+v", got, want)
 	}
@@ -118,8 +118,8 @@ func TestAnswers(t *testing.T) {
 		{"GET", "devices/robot", "", 400, `"bad_robot_id"`, ""},
 		{"GET", "devices/ffffffffffff", "", 400, `"bad_robot_id"`, ""},
 		{"GET", "devices/020000000001", "", 404, `"unknown_robot"`, ""},
-		{"POST", "devices/a0b1c2d3e4f5/say", `{"text":"hello"}`, 202, `{"ok":true}`, "say a0b1c2d3e4f5 hello"},
-		{"POST", "devices/A0:B1:C2:D3:E4:F5/say", `{"text":"` + long[1:] + `"}`, 202, `{"ok":true}`, "say a0b1c2d3e4f5 " + long[1:]},
+		{"POST", "devices/a0b1c2d3e4f5/say", `{"text":"hello"}`, 202, `{"ok":true,"queued":false}`, "say a0b1c2d3e4f5 hello"},
+		{"POST", "devices/A0:B1:C2:D3:E4:F5/say", `{"text":"` + long[1:] + `"}`, 202, `{"ok":true,"queued":false}`, "say a0b1c2d3e4f5 " + long[1:]},
 		{"POST", "devices/a0b1c2d3e4f5/say", `{"text":"` + long + `"}`, 400, `"bad_body"`, ""},
 		{"POST", "devices/a0b1c2d3e4f5/say", `{"text":""}`, 400, `"bad_body"`, ""},
 		{"POST", "devices/a0b1c2d3e4f5/say", `{}`, 400, `"bad_body"`, ""},

@@ -43,8 +43,14 @@ func (t table[T]) All() iter.Seq2[string, T]       { return maps.All(t) }
 
 // talk notes what robots are asked to do.
 type talk struct {
-	asked []string
-	err   error
+	asked   []string
+	queued  bool
+	err     error
+	tools   []device.Tool
+	result  device.Result
+	picture *device.Picture
+	call    func(context.Context) error                          // in place of the result
+	record  func(context.Context, func(line string) error) error // the transcript
 }
 
 func (t *talk) note(parts ...string) error {
@@ -52,12 +58,56 @@ func (t *talk) note(parts ...string) error {
 	return t.err
 }
 
-func (t *talk) Say(_ context.Context, id device.ID, text string) error {
-	return t.note("say", string(id), text)
+func (t *talk) Say(_ context.Context, id device.ID, text string) (bool, error) {
+	return t.queued, t.note("say", string(id), text)
 }
-func (t *talk) Abort(_ context.Context, id device.ID) error { return t.note("abort", string(id)) }
+
+func (t *talk) Alert(_ context.Context, id device.ID, status, message, emotion string) (bool, error) {
+	return t.queued, t.note("alert", string(id), status, message, emotion)
+}
+func (t *talk) Abort(_ context.Context, id device.ID) error  { return t.note("abort", string(id)) }
+func (t *talk) Reboot(_ context.Context, id device.ID) error { return t.note("reboot", string(id)) }
 func (t *talk) Hangup(_ context.Context, id device.ID, why string) error {
 	return t.note("hangup", string(id), why)
+}
+func (t *talk) Tools(device.ID) []device.Tool { return t.tools }
+
+func (t *talk) Call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error) {
+	text, err := json.Marshal(arguments)
+	if err != nil {
+		return device.Result{}, err
+	}
+	err = t.note("call", string(id), tool, string(text))
+	if t.call != nil {
+		err = t.call(ctx)
+	}
+	return t.result, err
+}
+
+func (t *talk) Lost() int { return 3 }
+
+func (t *talk) Picture(device.ID) (device.Picture, bool) {
+	if t.picture == nil {
+		return device.Picture{}, false
+	}
+	return *t.picture, true
+}
+
+func (t *talk) Record(ctx context.Context, _ device.ID, out func(line string) error) error {
+	if t.err != nil {
+		return t.err
+	}
+	return t.record(ctx, out)
+}
+
+// herald keeps what is to be told, and tells nobody.
+type herald struct{ notices *agent.Notices }
+
+func (h herald) Notify(n agent.Notice) (agent.Notice, error) { return h.notices.Accept(n, time.Now()) }
+
+func (h herald) Acknowledge(id string) error {
+	_, err := h.notices.Change(id, agent.NoticeAcknowledged)
+	return err
 }
 
 // house is the admin API with the parts it has in the appliance.
@@ -95,7 +145,7 @@ func newHouse(t testing.TB) *house {
 	t.Cleanup(folding.Wait)
 	t.Cleanup(h.bus.Close)
 	d := admin.New(admin.Options{
-		Robots: h.robots, Talk: h.talk, Memory: h.memory, Notices: h.notices, Board: h.board, Bus: h.bus,
+		Robots: h.robots, Talk: h.talk, Herald: herald{h.notices}, Memory: h.memory, Notices: h.notices, Board: h.board, Bus: h.bus,
 		Turns:   func(most int) any { h.most = most; return []string{"a turn"} },
 		Parts:   func() []admin.Part { return h.parts },
 		Version: "1.0", ID: "perch-1", Started: started,

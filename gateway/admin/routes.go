@@ -2,7 +2,9 @@ package admin
 
 import (
 	"cmp"
+	"context"
 	"errors"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -15,12 +17,8 @@ import (
 	"perch/gateway/door"
 )
 
-// mostBody bounds the bodies of this door, and mostSaid what a robot is given
-// to say at once, in bytes.
-const (
-	mostBody = 64 << 10
-	mostSaid = 4000
-)
+// mostBody bounds the bodies of this door, in bytes.
+const mostBody = 64 << 10
 
 // Open mounts what anyone may ask.
 func (d *Door) Open(r gin.IRouter) {
@@ -34,28 +32,7 @@ func (d *Door) Routes(r gin.IRouter) {
 	api := r.Group("/api/v1", door.Limit(mostBody))
 	api.GET("/status", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.status(), nil }))
 	api.GET("/devices", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.devices(time.Now()), nil }))
-	api.GET("/devices/:id", answer(http.StatusOK, func(c *gin.Context) (any, error) {
-		id, err := device.ParseID(c.Param("id"))
-		if err != nil {
-			return nil, err
-		}
-		robot, err := d.o.Robots.Get(id)
-		return d.show(robot, time.Now()), err
-	}))
-	api.DELETE("/devices/:id", d.act(func(c *gin.Context, id device.ID) error { return d.forget(c.Request.Context(), id) }))
-	api.POST("/devices/:id/say", d.act(func(c *gin.Context, id device.ID) error {
-		var b struct {
-			Text string `json:"text"`
-		}
-		if err := c.ShouldBindJSON(&b); err != nil {
-			return unreadable(err)
-		}
-		if b.Text == "" || len(b.Text) > mostSaid {
-			return &door.Fault{Word: "bad_body", Sentence: "text is needed, of at most 4000 bytes", HTTP: http.StatusBadRequest}
-		}
-		return d.o.Talk.Say(c.Request.Context(), id, b.Text)
-	}))
-	api.POST("/devices/:id/abort", d.act(func(c *gin.Context, id device.ID) error { return d.o.Talk.Abort(c.Request.Context(), id) }))
+	d.robotRoutes(api.Group("/devices/:id"))
 	api.POST("/adopt", answer(http.StatusOK, func(c *gin.Context) (any, error) {
 		var b struct{ Robot, Code string }
 		if err := c.ShouldBindJSON(&b); err != nil {
@@ -66,6 +43,14 @@ func (d *Door) Routes(r gin.IRouter) {
 		}
 		robot, err := d.o.Robots.Adopt(strings.TrimSpace(cmp.Or(b.Robot, b.Code)))
 		return d.show(robot, time.Now()), err
+	}))
+	api.POST("/notifications", answer(http.StatusAccepted, func(c *gin.Context) (any, error) {
+		body, err := io.ReadAll(c.Request.Body)
+		if err != nil {
+			return nil, unreadable(err)
+		}
+		id, err := d.notify(body)
+		return gin.H{"id": id}, err
 	}))
 	api.GET("/memory", answer(http.StatusOK, func(c *gin.Context) (any, error) {
 		return d.o.Memory.Search(c.Query("q"), time.Now()), nil
@@ -88,17 +73,89 @@ func (d *Door) Routes(r gin.IRouter) {
 	})
 }
 
-// act is a handler of something done to one robot.
-func (d *Door) act(do func(*gin.Context, device.ID) error) gin.HandlerFunc {
-	return answer(http.StatusAccepted, func(c *gin.Context) (any, error) {
+// robotRoutes mounts what is known of one robot and done to it.
+func (d *Door) robotRoutes(r gin.IRouter) {
+	r.GET("", d.robot(http.StatusOK, func(_ *gin.Context, robot device.Robot) (any, error) {
+		return d.show(robot, time.Now()), nil
+	}))
+	r.DELETE("", d.act(d.forget))
+	r.POST("/abort", d.act(func(ctx context.Context, id device.ID) error { return d.o.Talk.Abort(ctx, id) }))
+	r.POST("/reboot", d.act(func(ctx context.Context, id device.ID) error { return d.o.Talk.Reboot(ctx, id) }))
+	r.POST("/say", d.robot(http.StatusAccepted, func(c *gin.Context, robot device.Robot) (any, error) {
+		var b speech
+		if err := c.ShouldBindJSON(&b); err != nil {
+			return nil, unreadable(err)
+		}
+		return d.say(c.Request.Context(), robot.ID, b)
+	}))
+	r.POST("/alert", d.robot(http.StatusAccepted, func(c *gin.Context, robot device.Robot) (any, error) {
+		var b alert
+		if err := c.ShouldBindJSON(&b); err != nil {
+			return nil, unreadable(err)
+		}
+		return d.alert(c.Request.Context(), robot.ID, b)
+	}))
+	r.GET("/tools", d.robot(http.StatusOK, func(_ *gin.Context, robot device.Robot) (any, error) { return d.tools(robot.ID), nil }))
+	r.POST("/tools/:name", d.robot(http.StatusOK, func(c *gin.Context, robot device.Robot) (any, error) {
+		var b call
+		if err := c.ShouldBindJSON(&b); err != nil && !errors.Is(err, io.EOF) {
+			return nil, unreadable(err)
+		}
+		return d.call(c.Request.Context(), robot.ID, c.Param("name"), b)
+	}))
+	r.GET("/picture", d.known(func(c *gin.Context, robot device.Robot) error {
+		p, err := d.picture(robot.ID)
+		if err == nil {
+			c.Header("Cache-Control", "no-store") // the next one has the same address
+			c.Header("X-Content-Type-Options", "nosniff")
+			c.Data(http.StatusOK, p.Type, p.Data)
+		}
+		return err
+	}))
+	r.GET("/record", d.known(func(c *gin.Context, robot device.Robot) error {
+		err := door.Lines(c.Request.Context(), c.Writer, func(ctx context.Context, out func(string) error) error {
+			return d.o.Talk.Record(ctx, robot.ID, out)
+		})
+		if streamEnded(err) {
+			return nil
+		}
+		return err
+	}))
+}
+
+// known is a handler of something about a robot that has been here.
+func (d *Door) known(work func(*gin.Context, device.Robot) error) gin.HandlerFunc {
+	return func(c *gin.Context) {
 		id, err := device.ParseID(c.Param("id"))
+		var robot device.Robot
 		if err == nil {
-			_, err = d.o.Robots.Get(id)
+			robot, err = d.o.Robots.Get(id)
 		}
 		if err == nil {
-			err = do(c, id)
+			err = work(c, robot)
 		}
-		return gin.H{"ok": true}, err
+		// Once the client has gone, what fails for it is nobody's failure.
+		if err != nil && c.Request.Context().Err() == nil {
+			_ = c.Error(fault(err))
+		}
+	}
+}
+
+// robot is a known robot's handler that answers with JSON.
+func (d *Door) robot(status int, work func(*gin.Context, device.Robot) (any, error)) gin.HandlerFunc {
+	return d.known(func(c *gin.Context, robot device.Robot) error {
+		body, err := work(c, robot)
+		if err == nil {
+			c.JSON(status, body)
+		}
+		return err
+	})
+}
+
+// act is a known robot's handler of what is done to it and has no answer.
+func (d *Door) act(do func(context.Context, device.ID) error) gin.HandlerFunc {
+	return d.robot(http.StatusAccepted, func(c *gin.Context, robot device.Robot) (any, error) {
+		return gin.H{"ok": true}, do(c.Request.Context(), robot.ID)
 	})
 }
 
@@ -132,8 +189,10 @@ func fault(err error) error {
 	}{
 		{device.ErrID, "bad_robot_id", http.StatusBadRequest},
 		{device.ErrUnknownRobot, "unknown_robot", http.StatusNotFound},
+		{device.ErrArguments, "bad_arguments", http.StatusBadRequest},
 		{device.ErrNothingToAdopt, "nothing_to_adopt", http.StatusNotFound},
 		{agent.ErrForgotten, "unknown_memory", http.StatusNotFound},
+		{agent.ErrNotice, "bad_body", http.StatusBadRequest},
 	}
 	for _, p := range places {
 		if errors.Is(err, p.err) {

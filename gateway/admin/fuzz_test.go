@@ -1,0 +1,83 @@
+package admin_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// refusal checks an answer that is none of status: an error of the client's,
+// short and in the one shape.
+func refusal(t *testing.T, status int, body string) {
+	t.Helper()
+	if status != 400 && status != 404 && status != 413 || !strings.HasPrefix(body, `{"error":{"code":"`) || len(body) > 1000 {
+		t.Fatalf("answered %d %s", status, body)
+	}
+}
+
+// FuzzNotification sends anything. What is taken has a text, is bounded and
+// waits; what is not is refused, and nothing is kept.
+func FuzzNotification(f *testing.F) {
+	for _, body := range []string{
+		`{"text":"tea"}`, `{"text":"tea","urgency":"high","speak":false,"id":"1","action_url":"http://x/","robot":"A0:B1:C2:D3:E4:F5"}`,
+		`{"text":"tea","expires_at":"2999-07-27T12:00:00+02:00","session_id":"s1"}`, `{"text":"\u0000\ud800"}`, `{"text":7}`, `[]`, `null`, ``,
+		`{"text":"x","expires_at":"0001-01-01T00:00:00Z"}`, `{"TEXT":"x","text":"y"}`, "{\"text\":\"\xff\"}",
+	} {
+		f.Add([]byte(body))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		h := newHouse(t)
+		h.visit(t, robotA, "one")
+		status, body := h.ask(http.MethodPost, "/api/v1/notifications", string(text))
+		kept := h.notices.Open(time.Now())
+		if status != http.StatusAccepted {
+			refusal(t, status, body)
+			if len(kept) > 0 {
+				t.Fatalf("%d %s, but kept is %+v", status, body, kept)
+			}
+			return
+		}
+		if len(kept) != 1 {
+			t.Fatalf("%s, but kept is %+v", body, kept)
+		}
+		n := kept[0]
+		if n.Text == "" || len(n.Text) > 1000 || !utf8.ValidString(n.Text) || strings.ContainsFunc(n.Text, unicode.IsControl) || n.ID == "" || len(n.ID) > 64 ||
+			len(n.ActionURL) > 4000 || len(n.SessionID) > 100 || n.Robot != "" && n.Robot != robotA || !n.Expires.After(time.Now()) {
+			t.Fatalf("kept is %+v", n)
+		}
+	})
+}
+
+// FuzzAlert sends anything. What reaches the robot is bounded, and nothing its
+// firmware would stumble over.
+func FuzzAlert(f *testing.F) {
+	for _, body := range []string{
+		`{"message":"tea"}`, `{"status":"House","message":"two\nlines","emotion":"cloud_off"}`, `{"message":"\u0000"}`, `{"message":"x","emotion":"😊"}`,
+		`{"status":7}`, `[]`, `null`, ``, "{\"message\":\"\xff\"}", `{"message":"\u2028"} trailing`,
+	} {
+		f.Add([]byte(body))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		h := newHouse(t)
+		h.visit(t, robotA, "one")
+		status, body := h.ask(http.MethodPost, "/api/v1/devices/a0b1c2d3e4f5/alert", string(text))
+		if status != http.StatusAccepted {
+			refusal(t, status, body)
+			if len(h.talk.asked) > 0 {
+				t.Fatalf("%d %s, but the robot is asked %q", status, body, h.talk.asked)
+			}
+			return
+		}
+		if len(h.talk.asked) != 1 {
+			t.Fatalf("the robot is asked %q", h.talk.asked)
+		}
+		asked, found := strings.CutPrefix(h.talk.asked[0], "alert a0b1c2d3e4f5 ")
+		if !found || len(asked) > 64+1000+32+2 || !utf8.ValidString(asked) ||
+			strings.ContainsFunc(asked, func(r rune) bool { return unicode.IsControl(r) && r != '\n' }) {
+			t.Fatalf("the robot is asked %q", asked)
+		}
+	})
+}

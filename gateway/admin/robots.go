@@ -1,0 +1,170 @@
+package admin
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"perch/device"
+	"perch/gateway/door"
+)
+
+// What a robot is given at once, in bytes. Its screen shows a few lines, and a
+// face or icon is one short word.
+const (
+	mostSaid    = 4000
+	mostStatus  = 64
+	mostMessage = 1000
+	mostEmotion = 32
+	mostTool    = 128
+)
+
+// toolWithin is how long the answer of a tool is waited for. Those that take
+// long, such as a photo somebody looks at, have limits of their own below it.
+const toolWithin = time.Minute
+
+// Taken is the answer to what is said or shown to a robot.
+type Taken struct {
+	OK     bool `json:"ok"`
+	Queued bool `json:"queued"` // until the robot next connects
+}
+
+// speech is the body of say.
+type speech struct {
+	Text string `json:"text"`
+}
+
+func (d *Door) say(ctx context.Context, id device.ID, s speech) (Taken, error) {
+	if s.Text == "" || len(s.Text) > mostSaid {
+		return Taken{}, badBody("text is needed, of at most 4000 bytes")
+	}
+	queued, err := d.o.Talk.Say(ctx, id, s.Text)
+	return Taken{true, queued}, err
+}
+
+// alert is the body of alert: a line for the top of the robot's screen, a text
+// for the rest, and a face, or an icon its firmware has.
+type alert struct {
+	Status  string `json:"status"`
+	Message string `json:"message"`
+	Emotion string `json:"emotion"`
+}
+
+func (d *Door) alert(ctx context.Context, id device.ID, a alert) (Taken, error) {
+	if err := a.check(); err != nil {
+		return Taken{}, err
+	}
+	queued, err := d.o.Talk.Alert(ctx, id, a.Status, a.Message, a.Emotion)
+	return Taken{true, queued}, err
+}
+
+// check also fills in what was left out: the firmware needs all three.
+func (a *alert) check() error {
+	a.Status, a.Message = strings.TrimSpace(a.Status), strings.TrimSpace(a.Message)
+	if a.Status == "" {
+		a.Status = "Perch"
+	}
+	if a.Emotion == "" {
+		a.Emotion = "neutral"
+	}
+	switch {
+	case a.Message == "" || len(a.Message) > mostMessage || !printable(a.Message):
+		return badBody("message is needed, of at most 1000 bytes, without control characters")
+	case len(a.Status) > mostStatus || !printable(a.Status):
+		return badBody("status is a line of at most 64 bytes, without control characters")
+	case len(a.Emotion) > mostEmotion || !isWord(a.Emotion):
+		return badBody("emotion is the name of a face or an icon, such as happy, of at most 32 letters, digits, - and _")
+	}
+	return nil
+}
+
+// printable lets a text have lines, and nothing else that is no character: the
+// firmware ends a text at its first zero.
+func printable(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) && r != '\n' })
+}
+
+func isWord(s string) bool {
+	return strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == ""
+}
+
+// Tool is something a robot can do, as it is shown.
+type Tool struct {
+	Name        string        `json:"name"`
+	Description string        `json:"description"`
+	Schema      device.Schema `json:"schema"`    // of its arguments
+	UserOnly    bool          `json:"user_only"` // no brain is offered it
+}
+
+func (d *Door) tools(id device.ID) []Tool {
+	list := []Tool{}
+	for _, t := range d.o.Talk.Tools(id) {
+		list = append(list, Tool{t.Name, t.Description, t.Schema, t.UserOnly})
+	}
+	return list
+}
+
+// Result is what a tool answered.
+type Result struct {
+	Text     string    `json:"text"`
+	Pictures []Picture `json:"pictures"`
+}
+
+// Picture is an image in an answer of JSON.
+type Picture struct {
+	Type string `json:"type"` // "image/jpeg"
+	Data []byte `json:"data"` // base64 on the wire
+}
+
+// call is the body of a call to a tool; none is a call without arguments.
+type call struct {
+	Arguments map[string]any `json:"arguments"`
+}
+
+func (d *Door) call(ctx context.Context, id device.ID, tool string, c call) (Result, error) {
+	if len(tool) > mostTool {
+		return Result{}, &door.Fault{Word: "unknown_tool", Sentence: "no robot has a tool with so long a name", HTTP: http.StatusNotFound}
+	}
+	if c.Arguments == nil {
+		c.Arguments = map[string]any{}
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, toolWithin, errToolTimeout)
+	defer cancel()
+	answer, err := d.o.Talk.Call(ctx, id, tool, c.Arguments)
+	if err != nil {
+		if context.Cause(ctx) == errToolTimeout {
+			err = errToolTimeout
+		}
+		return Result{}, err
+	}
+	result := Result{Text: answer.Text, Pictures: []Picture{}}
+	for _, p := range answer.Pictures {
+		result.Pictures = append(result.Pictures, Picture{p.Type, p.Data})
+	}
+	return result, nil
+}
+
+// errToolTimeout is the end of patience with a tool.
+var errToolTimeout error = &door.Fault{Word: "tool_timeout", Sentence: "the robot did not answer the call within a minute", HTTP: http.StatusGatewayTimeout}
+
+// picture is the latest of a robot's camera. The type is the robot's word, so
+// only those are passed on that a browser takes for nothing but an image.
+func (d *Door) picture(id device.ID) (device.Picture, error) {
+	p, there := d.o.Talk.Picture(id)
+	if !there {
+		return p, &door.Fault{Word: "no_picture", HTTP: http.StatusNotFound,
+			Sentence: "this robot has sent no picture since the appliance started; its tools may hold one that takes a photo"}
+	}
+	if !slices.Contains([]string{"image/jpeg", "image/png", "image/gif", "image/webp", "image/bmp"}, p.Type) {
+		p.Type = "application/octet-stream"
+	}
+	return p, nil
+}
+
+// badBody is the refusal of a body that can be read, but not carried out.
+func badBody(why string) error {
+	return &door.Fault{Word: "bad_body", Sentence: why, HTTP: http.StatusBadRequest}
+}
