@@ -500,10 +500,8 @@ func spokenBy(t *testing.T, period int) (speech, silence [][]byte) {
 	return speech, silence
 }
 
-// vowels is a sound with the pitch and formants of a voice, in syllables.
-func vowels(n int) []int16 { return vowelsOf(n, voice.MicRate/120) }
-
-// vowelsOf has a period of its own, in samples.
+// vowelsOf is a sound with the formants of a voice, in syllables, whose pitch
+// has a period of so many samples.
 func vowelsOf(n, period int) []int16 {
 	pcm := make([]int16, n)
 	var y1, y2, z1, z2 float64

@@ -92,8 +92,6 @@ type telling struct {
 	notice string // its id, where it is a notification
 }
 
-func (t telling) empty() bool { return t == telling{} }
-
 // Inputs are what can happen to a session. The set is closed.
 type input interface{ input() }
 
