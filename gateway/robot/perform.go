@@ -25,9 +25,7 @@ func (s *session) perform(ctx context.Context, e effect) {
 	case introduce:
 		s.introduce(e.list)
 	case collect:
-		for _, c := range s.Waiting.take(s.robot.ID, time.Now()) {
-			s.next = append(s.next, c.input())
-		}
+		s.collect()
 	case deliver:
 		s.deliver(e.payload)
 	case listenNew:
@@ -85,6 +83,18 @@ func (s *session) introduce(list bool) {
 	}
 	if err := s.toolbox.list(); err != nil {
 		s.log.Warn("the robot was not asked for its tools", "err", err)
+	}
+}
+
+// collect takes over what was to be done while the channel was closed.
+func (s *session) collect() {
+	list, late := s.Waiting.take(s.robot.ID, time.Now())
+	for _, c := range late {
+		s.publish(event.Command{Thing: c.Thing, State: event.CommandRejected, Reason: "it has waited too long"})
+	}
+	for _, c := range list {
+		s.next = append(s.next, c.input())
+		s.publish(event.Command{Thing: c.Thing, State: event.CommandDone})
 	}
 }
 

@@ -88,16 +88,23 @@ func count(list []Command, thing string) (n int) {
 }
 
 // take returns what waits for a robot, in order, and keeps it no longer. What
-// has waited too long is left out.
-func (w *Waiting) take(id device.ID, now time.Time) []Command {
+// has waited too long comes apart.
+func (w *Waiting) take(id device.ID, now time.Time) (list, late []Command) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	list, there, err := w.kept.Get(string(id))
+	kept, there, err := w.kept.Get(string(id))
 	if err != nil || !there {
-		return nil // what cannot be read now can be at the next hello
+		return nil, nil // what cannot be read now can be at the next hello
 	}
 	w.kept.DeleteSoon(string(id))
-	return slices.DeleteFunc(list, func(c Command) bool { return !now.Before(c.Expires) })
+	for _, c := range kept {
+		if now.Before(c.Expires) {
+			list = append(list, c)
+		} else {
+			late = append(late, c)
+		}
+	}
+	return list, late
 }
 
 // input is the command as a session takes it.

@@ -29,7 +29,8 @@ func TestWhatWaitsForARobot(t *testing.T) {
 	}
 	w = NewWaiting(kept) // after a restart
 	var got []string
-	for _, c := range w.take(robotID, now.Add(time.Hour)) {
+	list, late := w.take(robotID, now.Add(time.Hour))
+	for _, c := range list {
 		got = append(got, c.Thing+c.Text)
 	}
 	// Of 26 sentences the latest 20 are kept, one of which has expired; of the
@@ -37,7 +38,10 @@ func TestWhatWaitsForARobot(t *testing.T) {
 	if len(got) != 20 || got[0] != "say6" || got[19] != "alert24" || got[18] != "say24" {
 		t.Errorf("waits %v", got)
 	}
-	if again := w.take(robotID, now); len(again) != 0 {
+	if len(late) != 1 || late[0].Text != "late" {
+		t.Errorf("too late are %v", late)
+	}
+	if again, _ := w.take(robotID, now); len(again) != 0 {
 		t.Errorf("taken twice: %v", again)
 	}
 }
