@@ -56,21 +56,21 @@ func (e *ear) close() {
 	}
 }
 
-// clean takes our own voice out of what the microphone heard. Where there is
-// nothing else it is silence: what the canceller leaves of us is neither to
-// begin an utterance nor to be in one.
-func (e *ear) clean(stamp uint32, pcm []int16) []int16 {
+// clean takes our own voice out of what the microphone heard, and says whether
+// there is nothing else. Then it is silence: what the canceller leaves of us is
+// not to be in an utterance.
+func (e *ear) clean(stamp uint32, pcm []int16) (clean []int16, ours bool) {
 	if e.echo == nil {
-		return pcm
+		return pcm, false
 	}
-	clean, ours := e.echo.Heard(stamp, pcm)
+	clean, ours = e.echo.Heard(stamp, pcm)
 	if !ours {
-		return clean
+		return clean, false
 	}
 	if len(e.nothing) < len(pcm) {
 		e.nothing = make([]int16, len(pcm))
 	}
-	return e.nothing[:len(pcm)]
+	return e.nothing[:len(pcm)], true
 }
 
 // keep puts sound into the ring.
@@ -113,7 +113,7 @@ func (s *session) sound(ctx context.Context, a xiaozhi.Audio) {
 		}
 		return
 	}
-	pcm = s.ear.clean(a.Timestamp, pcm)
+	pcm, ours := s.ear.clean(a.Timestamp, pcm)
 	s.state.packetAt = time.Now()
 	if s.state.phase == hearing && s.utterance != nil {
 		s.utterance.Write(pcm)
@@ -121,7 +121,9 @@ func (s *session) sound(ctx context.Context, a xiaozhi.Audio) {
 		s.ear.keep(pcm)
 	}
 	edge := voice.NoEdge
-	if s.state.listens() {
+	// Our own voice begins nothing, and tells the end-pointer nothing of the
+	// noise in the room.
+	if s.state.listens() && (!ours || s.state.phase == hearing) {
 		edge = s.ear.pointer.Feed(pcm)
 	}
 	s.tap.soundFromRobot(s.ear.pointer.Speaking() || s.state.phase == hearing)
