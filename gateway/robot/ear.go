@@ -17,6 +17,7 @@ type ear struct {
 	ring     []int16
 	at       int // where the next sample goes
 	filled   int
+	speech   int // samples kept since speech was found
 	silenced time.Duration
 	echo     *voice.Echo // nil where the robot cancels its echo itself
 	nothing  []int16     // silence
@@ -46,7 +47,7 @@ func (e *ear) silence() time.Duration { return e.silenced }
 // reset forgets what was heard so far: it was before this listening.
 func (e *ear) reset() {
 	e.pointer.Reset()
-	e.at, e.filled = 0, 0
+	e.at, e.filled, e.speech = 0, 0, 0
 }
 
 // close releases what is not Go's.
@@ -83,12 +84,17 @@ func (e *ear) keep(pcm []int16) {
 		pcm = pcm[n:]
 		e.at = (e.at + n) % len(e.ring)
 		e.filled = min(e.filled+n, len(e.ring))
+		if e.pointer.Speaking() {
+			e.speech += n
+		}
 	}
 }
 
-// before gives write the sound just before now, oldest first.
+// before gives write the sound just before now, oldest first: from a moment
+// before speech was found, which in realtime may be while we still recognize.
 func (e *ear) before(write func([]int16) bool) {
-	n := min(e.filled, int(preRoll/time.Millisecond)*voice.MicRate/1000)
+	n := min(e.filled, e.speech+int(preRoll/time.Millisecond)*voice.MicRate/1000)
+	e.speech = 0
 	from := e.at - n
 	if from < 0 {
 		write(e.ring[len(e.ring)+from:])
@@ -107,10 +113,7 @@ func (s *session) sound(ctx context.Context, a xiaozhi.Audio) {
 	}
 	pcm, err := s.ear.decoder.Decode(a.Opus)
 	if err != nil {
-		s.badAudio++
-		if s.badAudio == 1 { // once is enough to say so
-			s.log.Warn("the robot sent sound that does not decode; such packets are dropped", "err", err)
-		}
+		s.badAudio.say(s.log, "the robot sent sound that does not decode; such packets are dropped", err)
 		return
 	}
 	pcm, ours := s.ear.clean(a.Timestamp, pcm)

@@ -3,17 +3,33 @@ package robot
 import (
 	"cmp"
 	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
 	"time"
+	"unicode"
 
 	"perch/agent"
 	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/event"
+	"perch/gateway/door"
 )
 
-// Say has a text spoken: at once, or after the turn under way. Where the
+// Say has a text spoken, which may begin with an emoji for the face: at once,
+// or after the turn under way. Where the
 // robot's channel is closed it is kept, and said at the next hello.
 func (s *Server) Say(ctx context.Context, id device.ID, text string) (queued bool, err error) {
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, text)
+	if _, words := agent.SplitEmotion(text); words == "" {
+		return false, &door.Fault{Word: "nothing_to_say", Sentence: "there is nothing in the text that can be spoken", HTTP: http.StatusBadRequest}
+	}
 	return s.orLater(ctx, id, Command{Thing: thingSay, Text: text})
 }
 
@@ -27,29 +43,42 @@ func (s *Server) Alert(ctx context.Context, id device.ID, status, message, emoti
 // orLater carries a command out, or keeps it for the robot's next hello.
 func (s *Server) orLater(ctx context.Context, id device.ID, c Command) (queued bool, err error) {
 	err = s.post(ctx, id, c.input())
-	if err != ErrOffline {
+	if !errors.Is(err, ErrOffline) {
 		return false, err
 	}
-	if err := s.options.Waiting.add(id, time.Now(), c); err != nil {
+	if err := s.keep(id, c); err != nil {
 		return false, err
 	}
 	s.options.Bus.Publish(id, "", event.Command{Thing: c.Thing, State: event.CommandQueued})
+	// A channel that has opened meanwhile may have looked before that was kept.
+	if err := s.post(ctx, id, gather{}); err != nil && !errors.Is(err, ErrOffline) {
+		return true, err
+	}
 	return true, nil
 }
 
-// keepUnsaid keeps what a session that has ended was still to say. What was a
-// notification is kept elsewhere.
+// keep keeps commands for a robot, and tells which had to make room.
+func (s *Server) keep(id device.ID, added ...Command) error {
+	givenUp, err := s.options.Waiting.add(id, time.Now(), added...)
+	for _, c := range givenUp {
+		s.options.Bus.Publish(id, "", event.Command{Thing: c.Thing, State: event.CommandRejected, Reason: "too much waits for this robot"})
+	}
+	return err
+}
+
+// keepUnsaid keeps what a session that has ended was still to say. What had
+// waited before is still kept, and notifications are kept elsewhere.
 func (s *Server) keepUnsaid(ended *session) {
 	var unsaid []Command
 	for _, t := range ended.state.toSay {
-		if t.notice == "" && t.text != "" {
+		if t.notice == "" && t.waited == "" && t.text != "" {
 			unsaid = append(unsaid, Command{Thing: thingSay, Text: t.text})
 		}
 	}
 	if len(unsaid) == 0 {
 		return
 	}
-	if err := s.options.Waiting.add(ended.robot.ID, time.Now(), unsaid...); err != nil {
+	if err := s.keep(ended.robot.ID, unsaid...); err != nil {
 		ended.log.Error("what was to be said is lost", "err", err)
 	}
 }
@@ -72,12 +101,17 @@ func (s *Server) Hold(id device.ID, until time.Time) {
 	_ = s.post(s.ctx, id, hold{until})
 }
 
-// Open lists the robots whose channel is open.
+// Open lists the robots whose channel is open and whose hello was answered.
 func (s *Server) Open() []device.ID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var open []device.ID
-	for _, status := range s.List() {
-		open = append(open, status.Robot)
+	for id, r := range s.sessions {
+		if r.greeted.Load() {
+			open = append(open, id)
+		}
 	}
+	slices.Sort(open)
 	return open
 }
 
@@ -127,12 +161,17 @@ func (s *Server) Tools(id device.ID) []device.Tool {
 	return r.KnownTools()
 }
 
-// Mute drops a robot's sound on arrival, or no longer.
-func (s *Server) Mute(id device.ID, on bool) error {
-	r, err := s.session(id)
-	if err != nil {
-		return err
+// Mute drops a robot's sound on arrival, in every talk from now on, or no
+// longer.
+func (s *Server) Mute(id device.ID, on bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if on {
+		s.muted[id] = true
+	} else {
+		delete(s.muted, id)
 	}
-	r.muted.Store(on)
-	return nil
+	if r, open := s.sessions[id]; open {
+		r.muted.Store(on)
+	}
 }

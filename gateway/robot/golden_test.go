@@ -155,7 +155,7 @@ func (sc *scenario) play(t *testing.T, framing xiaozhi.Framing) string {
 		k := newTalkOn(t, mind, framing, func(k *talk) {
 			k.robot = device.Robot{ID: robotID, Board: sc.one("board"), BaseURL: sc.one("base_url"), Firmware: "test"}
 			for _, text := range sc.setup["waiting"] {
-				if err := NewWaiting(k.waiting).add(robotID, p.began, Command{Thing: thingSay, Text: text}); err != nil {
+				if _, err := NewWaiting(k.waiting).add(robotID, p.began, Command{Thing: thingSay, Text: text}); err != nil {
 					t.Fatal(err)
 				}
 			}

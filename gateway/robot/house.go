@@ -11,6 +11,12 @@ import (
 
 // fromHouse is what others of the house want of the robot.
 func (s *stepper) fromHouse(in input) {
+	if s.phase == greeting {
+		if _, quiet := in.(silent); !quiet && len(s.early) < mostEarly {
+			s.early = append(s.early[:len(s.early):len(s.early)], in)
+		}
+		return
+	}
 	switch in := in.(type) {
 	case tell:
 		s.tell(in)
@@ -20,14 +26,12 @@ func (s *stepper) fromHouse(in input) {
 		s.do(send{xiaozhi.LLM{Emotion: in.emotion.Name, Text: in.emotion.Emoji}},
 			publish{event.Emotion{Name: in.emotion.Name, Emoji: in.emotion.Emoji}})
 	case hear:
-		if s.phase != greeting {
-			s.interrupt(false)
-			s.begin(turnStart{text: in.text})
-		}
+		s.interrupt(false)
+		s.begin(turnStart{text: in.text})
 	case silent:
-		if s.phase != greeting {
-			s.interrupt(true)
-		}
+		s.interrupt(true)
+	case gather:
+		s.do(collect{})
 	case hold:
 		s.heldUntil = in.until
 	case reboot:
@@ -39,31 +43,51 @@ func (s *stepper) fromHouse(in input) {
 // comes before all else and does not wait, but for a question: to cut that
 // off would answer it.
 func (s *stepper) tell(in tell) {
-	if in.notice != "" {
-		if s.turn && s.telling.notice == in.notice {
+	if in.notice != "" || in.waited != "" {
+		same := func(t telling) bool { return t.notice == in.notice && t.waited == in.waited }
+		if s.turn && same(s.telling) {
 			return // it is being told
 		}
-		s.toSay = slices.DeleteFunc(slices.Clone(s.toSay), func(t telling) bool { return t.notice == in.notice })
+		s.toSay = slices.DeleteFunc(slices.Clone(s.toSay), same)
 	}
 	waiting := s.toSay
 	switch {
 	case len(waiting) >= mostToSay && in.notice == "":
-		s.do(publish{event.Command{Thing: "say", State: event.CommandRejected, Reason: "too much waits to be said"}})
-	case len(waiting) >= 2*mostToSay: // a notification is kept elsewhere, and offered again
+		s.do(publish{event.Command{Thing: thingSay, State: event.CommandRejected, Reason: "too much waits to be said"}})
+	case len(waiting) >= 2*mostToSay: // a notification is kept elsewhere, and offered again at the next hello
 	case in.urgent:
-		s.toSay = append([]telling{in.telling}, waiting...)
 		if s.settled && s.turn && !s.asking {
-			s.interrupt(false)
+			s.pushAside()
 		}
+		s.toSay, s.yields = append([]telling{in.telling}, s.toSay...), time.Time{}
 	default:
 		s.toSay = append(waiting[:len(waiting):len(waiting)], in.telling)
 	}
 	s.sayWaiting()
 }
 
-// sayWaiting says what has waited for a turn to end.
+// pushAside stops the turn under way for something more urgent. What it was
+// telling is told anew afterwards, for nobody has asked it to be quiet.
+func (s *stepper) pushAside() {
+	if s.telling.text != "" {
+		s.toSay = append([]telling{s.telling}, s.toSay...)
+		s.telling = telling{}
+	}
+	s.interrupt(false)
+}
+
+// sayWaiting says what has waited for a turn to end, unless somebody has just
+// interrupted to speak.
 func (s *stepper) sayWaiting() {
-	if s.turn || !s.settled || len(s.toSay) == 0 {
+	if s.turn || !s.settled || s.now.Before(s.yields) {
+		return
+	}
+	for len(s.toSay) > 0 && s.toSay[0].waited != "" && !s.now.Before(s.toSay[0].late) {
+		s.do(forgetCommand{s.toSay[0].waited},
+			publish{event.Command{Thing: thingSay, State: event.CommandRejected, Reason: waitedTooLong}})
+		s.toSay = s.toSay[1:]
+	}
+	if len(s.toSay) == 0 {
 		return
 	}
 	first := s.toSay[0]
@@ -87,7 +111,12 @@ func (s *stepper) close(why string) {
 			s.toSay = append([]telling{s.telling}, s.toSay...)
 		}
 	}
-	s.phase, s.turn = closing, false
+	for _, in := range s.early {
+		if t, ok := in.(tell); ok {
+			s.toSay = append(s.toSay, t.telling)
+		}
+	}
+	s.phase, s.turn, s.early = closing, false, nil
 	s.do(closeChannel{why})
 }
 
@@ -122,6 +151,7 @@ func (s *stepper) tick() {
 		s.introduced = s.now
 		s.do(introduce{})
 	}
+	s.sayWaiting()
 	if passed(s.now, s.fed, feedEvery) {
 		s.do(send{xiaozhi.KeepAlive{}})
 	}
@@ -135,8 +165,8 @@ func (s *state) idleAt() time.Time {
 		return time.Time{}
 	}
 	at := s.understood.Add(s.idle)
-	if at.Before(s.heldUntil) {
-		return s.heldUntil
+	if held := s.heldUntil.Add(heldOver); !s.heldUntil.IsZero() && at.Before(held) {
+		return held
 	}
 	return at
 }
@@ -172,6 +202,9 @@ func (s *state) due() time.Time {
 	}
 	if !s.introduced.IsZero() {
 		earliest(s.introduced.Add(introduceEvery))
+	}
+	if len(s.toSay) > 0 && !s.turn && s.settled {
+		earliest(s.yields)
 	}
 	earliest(s.idleAt())
 	return due

@@ -77,8 +77,21 @@ type phrase struct {
 // phrasebook holds phrases synthesized ahead, so that they can be said when
 // nothing else can.
 type phrasebook struct {
-	mu   sync.Mutex
-	made map[string]phrase
+	mu     sync.Mutex
+	made   map[string]phrase
+	making bool
+	whole  bool
+}
+
+// begin reports whether the phrases are to be prepared now.
+func (b *phrasebook) begin() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.making || b.whole {
+		return false
+	}
+	b.making = true
+	return true
 }
 
 func (b *phrasebook) get(name string) (phrase, bool) {
@@ -89,18 +102,28 @@ func (b *phrasebook) get(name string) (phrase, bool) {
 }
 
 // prepare synthesizes the phrases. One that cannot be made is shown without
-// sound, until it is prepared again.
+// sound, until the next robot comes and it is tried again.
 func (b *phrasebook) prepare(ctx context.Context, texts Phrases, mouth voice.Synthesizer, o voice.Options, log *slog.Logger) {
+	whole := true
+	defer func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.making, b.whole = false, whole
+	}()
 	for _, name := range []string{phraseAwake, phraseMisheard, phraseFailed, phraseDeaf} {
 		p := phrase{}
 		p.face, p.text = agent.SplitEmotion(texts(name))
 		if p.text == "" {
 			continue
 		}
+		if made, there := b.get(name); there && len(made.packets) > 0 {
+			continue
+		}
 		packets, err := synthesize(ctx, p.text, mouth, o)
 		if err != nil && ctx.Err() == nil {
 			log.Warn("a phrase could not be synthesized ahead", "phrase", name, "err", err)
 		}
+		whole = whole && err == nil
 		p.packets = packets
 		b.mu.Lock()
 		if b.made == nil {

@@ -21,17 +21,20 @@ func (s *session) perform(ctx context.Context, e effect) {
 	case publish:
 		s.publish(e.event)
 	case welcome:
-		s.welcome(e.hello)
+		s.welcome(e.hello, e.first)
 	case introduce:
 		s.introduce(e.list)
 	case collect:
-		s.collect()
+		s.turns.Go(func() { s.collect(ctx) })
 	case deliver:
 		s.deliver(e.payload)
 	case listenNew:
 		s.ear.reset()
 	case keepHeard:
 		s.turn.heard = e.text
+		if s.ear.pointer.Speaking() { // somebody has gone on while we recognized
+			s.next = append(s.next, speechBegan{})
+		}
 	case beginTurn:
 		s.beginTurn(ctx, e.turnStart)
 	case giveUtterance:
@@ -40,6 +43,8 @@ func (s *session) perform(ctx context.Context, e effect) {
 		case s.turn.utterances <- s.utterance:
 		default: // the one before has not been looked at; it is the answer
 		}
+	case cutQuestion:
+		s.turn.playback.hurry()
 	case finishUtterance:
 		s.finishUtterance()
 	case answerAsk:
@@ -55,17 +60,22 @@ func (s *session) perform(ctx context.Context, e effect) {
 		}
 	case endTurn:
 		s.endTurn(e)
+	case forgetCommand:
+		s.turns.Go(func() { s.Waiting.drop(s.robot.ID, e.id) })
 	case closeChannel:
 		s.closedWhy = e.why
 	}
 }
 
 // welcome answers a hello.
-func (s *session) welcome(h xiaozhi.Hello) {
+func (s *session) welcome(h xiaozhi.Hello, first bool) {
 	s.send(xiaozhi.Welcome{Session: s.id, Audio: xiaozhi.AudioParams{
 		SampleRate: voice.SpeakerRate, FrameDuration: int(voice.FrameDuration.Milliseconds()),
 	}})
-	s.publish(event.RobotOnline{Framing: int(s.framing)})
+	if first {
+		s.greeted.Store(true)
+		s.publish(event.RobotOnline{Framing: int(s.framing)})
+	}
 	if err := s.cancelEcho(h.Features.AEC); err != nil {
 		s.log.Warn("the robot leaves echo cancellation to us, and it cannot be had; speech will not interrupt it", "err", err)
 	}
@@ -86,26 +96,36 @@ func (s *session) introduce(list bool) {
 	}
 }
 
-// collect takes over what was to be done while the channel was closed.
-func (s *session) collect() {
-	list, late := s.Waiting.take(s.robot.ID, time.Now())
-	for _, c := range late {
-		s.publish(event.Command{Thing: c.Thing, State: event.CommandRejected, Reason: "it has waited too long"})
-	}
-	for _, c := range list {
-		s.next = append(s.next, c.input())
-		s.publish(event.Command{Thing: c.Thing, State: event.CommandDone})
+// collect takes over what was to be done while the channel was closed. It reads
+// the store, which the loop does not wait for.
+func (s *session) collect(ctx context.Context) {
+	now := time.Now()
+	for _, c := range s.Waiting.list(s.robot.ID) {
+		if !now.Before(c.Expires) {
+			s.Waiting.drop(s.robot.ID, c.ID)
+			s.publish(event.Command{Thing: c.Thing, State: event.CommandRejected, Reason: waitedTooLong})
+			continue
+		}
+		select {
+		case s.inputs <- posted{input: c.input()}:
+		case <-ctx.Done():
+			return
+		}
+		if c.Thing == thingAlert {
+			s.Waiting.drop(s.robot.ID, c.ID)
+			s.publish(event.Command{Thing: c.Thing, State: event.CommandDone})
+		}
 	}
 }
 
 func (s *session) deliver(payload []byte) {
 	listed, err := s.toolbox.deliver(payload)
 	if err != nil {
-		s.log.Warn("the robot's MCP answer cannot be used", "err", err)
+		s.badMCP.say(s.log, "the robot's MCP answer cannot be used; others like it are not told", err)
 		return
 	}
 	if listed != nil {
-		s.Robots.KeepTools(s.robot.ID, listed)
+		s.turns.Go(func() { s.Robots.KeepTools(s.robot.ID, listed) }) // it may wait for the disk
 		s.publish(event.ToolsListed{Count: len(listed)})
 	}
 }

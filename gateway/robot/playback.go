@@ -2,6 +2,7 @@ package robot
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,6 +18,7 @@ type playback struct {
 	queue     []item
 	packets   int // in queue
 	cancelled bool
+	hurried   bool          // to the pause: somebody answers already
 	begun     bool          // the robot was made to speak and not yet told to stop
 	sentence  spoken        // the one being played
 	later     []spoken      // those after it, in the queue
@@ -65,7 +67,8 @@ type progress struct {
 	started bool     // tts start has left
 	began   bool     // the first packet has left
 	said    []string // sentences whose first packet has left
-	paused  bool     // stopped for a question, all played
+	paused  bool     // stopped for a question, all played, and not gone on since
+	stopped bool     // stopped for a question
 	askFor  time.Duration
 	drained bool // all played, to the end
 	first   time.Time
@@ -147,6 +150,8 @@ func (p *playback) take(until time.Time) {
 		return // cancelled meanwhile
 	}
 	switch first := p.queue[0]; {
+	case first.pause != nil:
+		p.hurried = false
 	case first.packet != nil:
 		p.packets--
 		p.sentence.sent++
@@ -162,14 +167,14 @@ func (p *playback) take(until time.Time) {
 	}
 }
 
-// peek is the first item.
-func (p *playback) peek() (item, bool) {
+// peek is the first item, and whether it is not to wait for its time.
+func (p *playback) peek() (it item, atOnce, there bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.queue) == 0 {
-		return item{}, false
+		return item{}, false, false
 	}
-	return p.queue[0], true
+	return p.queue[0], p.hurried, true
 }
 
 // speak notes that tts start is about to leave. It reports false where the
@@ -188,6 +193,23 @@ func (p *playback) silent() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.begun = false
+}
+
+// hurry drops what is queued before the next pause, and has that come at once.
+func (p *playback) hurry() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	pause := slices.IndexFunc(p.queue, func(it item) bool { return it.pause != nil })
+	if pause < 0 {
+		return
+	}
+	for _, it := range p.queue[:pause] {
+		if it.packet != nil {
+			p.packets--
+		}
+	}
+	p.queue, p.hurried = p.queue[pause:], true
+	poke(p.news)
 }
 
 // leftover is what a cancelled playback leaves behind.

@@ -90,7 +90,7 @@ func identity(r *http.Request) (id string, c device.Client, token string) {
 		return r.URL.Query().Get(query)
 	}
 	token = value("Authorization", "authorization")
-	if bearer, found := strings.CutPrefix(token, "Bearer "); found {
+	if scheme, bearer, found := strings.Cut(token, " "); found && strings.EqualFold(scheme, "bearer") {
 		token = bearer
 	}
 	return value("Device-Id", "device-id"), device.NewClient(value("Client-Id", "client-id")), token

@@ -84,13 +84,13 @@ type Server struct {
 
 	mu       sync.Mutex
 	sessions map[device.ID]*running
+	muted    map[device.ID]bool
 	entered  chan struct{} // closed, and made anew, when a session begins
 	lost     int           // robots let go because they did not read
 	stopping bool
 	ctx      context.Context // of all sessions
 	stop     context.CancelFunc
 	wg       sync.WaitGroup
-	prepared sync.Once
 }
 
 // running is a session and what its successor waits for.
@@ -103,7 +103,7 @@ type running struct {
 // NewServer returns a server. Close ends it.
 func NewServer(o Options) *Server {
 	ctx, stop := context.WithCancel(context.Background()) // ended by Close, which every owner calls
-	return &Server{options: &o, sessions: map[device.ID]*running{}, entered: make(chan struct{}), ctx: ctx, stop: stop}
+	return &Server{options: &o, sessions: map[device.ID]*running{}, muted: map[device.ID]bool{}, entered: make(chan struct{}), ctx: ctx, stop: stop}
 }
 
 // Close ends every session and waits for them.
@@ -115,18 +115,16 @@ func (s *Server) Close() {
 	s.wg.Wait()
 }
 
-// Prepare has the phrases synthesized, once: when the first robot is here, or
-// before, where somebody knows that one will come.
+// Prepare has the phrases synthesized that are not yet: when a robot is here,
+// or before, where somebody knows that one will come.
 func (s *Server) Prepare() {
-	s.prepared.Do(func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.stopping {
-			return
-		}
-		s.wg.Go(func() {
-			s.phrases.prepare(s.ctx, s.options.Phrases, s.options.Mouth, s.options.Speech, s.options.Log)
-		})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopping || !s.phrases.begin() {
+		return
+	}
+	s.wg.Go(func() {
+		s.phrases.prepare(s.ctx, s.options.Phrases, s.options.Mouth, s.options.Speech, s.options.Log)
 	})
 }
 
@@ -147,7 +145,6 @@ func (s *Server) serve(t transport, r device.Robot, client device.Client, f xiao
 		return err
 	}
 	defer s.wg.Done()
-	defer close(me.done)
 	opened := time.Now()
 	s.options.Records.opened(SessionRecord{ID: id, Robot: r.ID, Client: client, Firmware: r.Firmware, Framing: int(f), Opened: opened})
 	session.log.Info("a robot opened its channel", "framing", f, "firmware", r.Firmware)
@@ -155,12 +152,14 @@ func (s *Server) serve(t transport, r device.Robot, client device.Client, f xiao
 	s.keepUnsaid(session)
 	s.leave(r.ID, me)
 	if session.replaced.Load() {
-		why = "replaced by a newer channel"
+		why = whyReplaced
 	} else {
 		session.publish(event.RobotOffline{Why: why})
 	}
 	s.options.Records.closed(id, why, string(session.state.mode), session.turnCount, time.Now())
 	session.log.Info("a robot's channel is closed", "why", why, "turns", session.turnCount)
+	close(me.done)
+	session.turns.Wait() // one may still be in C; whoever comes next need not wait for it
 	return nil
 }
 
@@ -175,6 +174,7 @@ func (s *Server) enter(id device.ID, me *running) error {
 	s.wg.Add(1)
 	before := s.sessions[id]
 	s.sessions[id] = me
+	me.muted.Store(s.muted[id])
 	close(s.entered)
 	s.entered = make(chan struct{})
 	s.mu.Unlock()
@@ -242,12 +242,26 @@ func (s *Server) post(ctx context.Context, id device.ID, in input) error {
 	if err != nil {
 		return err
 	}
+	handled := make(chan struct{})
 	select {
-	case r.inputs <- posted{input: in}:
-		return nil
+	case r.inputs <- posted{input: in, handled: handled}:
 	case <-r.done:
 		return ErrOffline
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+	// A session that ends takes no more from its queue.
+	select {
+	case <-handled:
+		return nil
+	case <-r.done:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case <-handled:
+		return nil
+	default:
+		return ErrOffline
 	}
 }

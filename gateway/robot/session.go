@@ -3,6 +3,7 @@ package robot
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -42,6 +43,7 @@ type session struct {
 	tap     tap
 
 	muted    atomic.Bool
+	greeted  atomic.Bool // its hello was answered
 	replaced atomic.Bool // another session of the robot has taken its place
 
 	// Of the loop.
@@ -54,8 +56,20 @@ type session struct {
 	turnCount int
 	next      []input // that a step has brought about
 	closedWhy string
-	badAudio  int
+	badAudio  once
+	badMCP    once
 	tooSlow   bool // the writer's lane of now was full
+}
+
+// once tells of the first fault of a kind: a robot that has one, has it
+// seventeen times a second.
+type once struct{ said bool }
+
+func (o *once) say(log *slog.Logger, what string, err error) {
+	if !o.said {
+		log.Warn(what, "err", err)
+	}
+	o.said = true
 }
 
 // frame is a message as read, in the reader's memory until it is handled.
@@ -86,7 +100,7 @@ func newSession(o *Options, t transport, robot device.Robot, f xiaozhi.Framing, 
 	s.writer = newWriter(t, id, robot.Board, &s.tap)
 	s.encoder.encoder = encoder
 	s.toolbox = newToolbox(robot.KnownTools(), s.sendRPC)
-	s.state = state{opened: time.Now(), greets: o.Greet, timing: timing{
+	s.state = state{greets: o.Greet, timing: timing{
 		hello: helloWithin, idle: o.Idle, stalled: stalledAfter, longest: voice.LongestUtterance,
 	}}
 	return s, nil
@@ -96,6 +110,7 @@ func newSession(o *Options, t transport, robot device.Robot, f xiaozhi.Framing, 
 const (
 	whyTooSlow       = "too slow" // the lane of now is full
 	whySendingFailed = "sending failed"
+	whyReplaced      = "replaced by a newer channel"
 )
 
 // Limits of a session.
@@ -107,6 +122,7 @@ const (
 
 // run holds the session until it ends, and returns why it did.
 func (s *session) run(ctx context.Context) string {
+	s.state.opened = time.Now()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wg sync.WaitGroup
@@ -135,7 +151,6 @@ func (s *session) run(ctx context.Context) string {
 	}
 	last.Stop()
 	s.transport.Close(socket.Normal, s.closedWhy)
-	s.turns.Wait()
 	for range s.incoming { // let read see that the transport is closed
 	}
 	wg.Wait()
@@ -149,6 +164,7 @@ func (s *session) read() {
 	// Frames in the channel keep the memory their audio was copied to, so
 	// there is one more buffer than can wait, one being handled, one filling.
 	var buffers [incomingFrames + 2][]byte
+	var bad, big once
 	for n := 0; ; {
 		text, audio, isText, err := s.transport.Receive()
 		if err != nil {
@@ -156,6 +172,10 @@ func (s *session) read() {
 				s.log.Warn("the robot sent a message that is too big; the channel is closed", "limit", xiaozhi.MaxMessage+1)
 			}
 			return
+		}
+		if !isText && len(audio.Opus) > voice.MaxPacket {
+			big.say(s.log, "the robot sent sound in packets that are no Opus; they are dropped", fmt.Errorf("%d bytes", len(audio.Opus)))
+			continue
 		}
 		if !isText {
 			buffers[n] = append(buffers[n][:0], audio.Opus...)
@@ -167,7 +187,7 @@ func (s *session) read() {
 		s.tap.fromRobot(text)
 		m, err := xiaozhi.ParseFromRobot(text)
 		if err != nil {
-			s.log.Warn("the robot sent a message that cannot be read; it is ignored", "err", err)
+			bad.say(s.log, "the robot sent a message that cannot be read; such messages are ignored", err)
 			continue
 		}
 		if _, ok := m.(xiaozhi.Hello); ok {
@@ -198,12 +218,16 @@ func (s *session) loop(ctx context.Context, writeEnded <-chan error) {
 		}
 		select {
 		case f, open := <-s.incoming:
+			if f.message != nil {
+				s.look(ctx)
+			}
 			if !open {
 				s.input(ctx, hangUp{"the robot closed the channel"})
 				return
 			}
 			s.frame(ctx, f)
 		case in := <-s.inputs:
+			s.look(ctx)
 			if in.from == nil {
 				s.tap.given(words(in.input))
 			}
@@ -221,7 +245,11 @@ func (s *session) loop(ctx context.Context, writeEnded <-chan error) {
 		case <-timer.C:
 			s.input(ctx, tick{})
 		case <-ctx.Done():
-			s.input(ctx, hangUp{"the appliance stops"})
+			why := "the appliance stops"
+			if s.replaced.Load() {
+				why = whyReplaced
+			}
+			s.input(ctx, hangUp{why})
 		}
 		if s.tooSlow && s.state.phase != closing {
 			s.log.Warn("the robot does not read what it is sent; the channel is closed")
@@ -250,6 +278,16 @@ func (s *session) frame(ctx context.Context, f frame) {
 		return
 	}
 	s.sound(ctx, f.audio)
+}
+
+// look takes note of what the writer has reported before anything else happens,
+// so that nobody interrupts what has ended already.
+func (s *session) look(ctx context.Context) {
+	select {
+	case <-s.reported:
+		s.progress(ctx)
+	default:
+	}
 }
 
 // progress looks at what the writer has done with the current playback.

@@ -205,8 +205,12 @@ func TestAbort(t *testing.T) {
 						t.Errorf("the brain ended with %v", err)
 					}
 				}
-				if shown := k.shows(); shown != agent.Idle {
-					t.Errorf("shows %s after an abort", shown)
+				want := agent.Idle
+				if wait == 0 { // it was never made to speak: it listens
+					want = agent.Listening
+				}
+				if shown := k.shows(); shown != want {
+					t.Errorf("shows %s after an abort, want %s", shown, want)
 				}
 				// The next turn is clean.
 				k.line.forget()
@@ -394,9 +398,7 @@ func TestSoundThatIsNone(t *testing.T) {
 
 func TestMute(t *testing.T) {
 	talking(t, answer("Yes."), func(k *talk) {
-		if err := k.server.Mute(robotID, true); err != nil {
-			t.Fatal(err)
-		}
+		k.server.Mute(robotID, true)
 		k.listen(xiaozhi.Auto)
 		k.speak()
 		k.wantStory("hello")

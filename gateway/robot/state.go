@@ -29,10 +29,10 @@ type state struct {
 	timing
 	greets bool // wake words are answered
 
-	settled   bool // the robot has left its connecting state: it can be made to speak
-	listening bool // its microphone is open, as far as it has told us
-	sensing   bool // it has sent an event: it would reopen a closed channel at once
-	resumes   bool // it will say by itself that it listens again
+	settled   bool      // the robot has left its connecting state: it can be made to speak
+	listening bool      // its microphone is open, as far as it has told us
+	sensing   bool      // it has sent an event: it would reopen a closed channel at once
+	resumes   time.Time // until then it may say by itself that it listens again
 
 	// Of the turn under way.
 	turn       bool
@@ -47,6 +47,7 @@ type state struct {
 	question   string
 	askedUntil time.Time
 
+	early   []input   // from the house, before hello
 	toSay   []telling // once the turn has ended
 	refused int       // utterances refused since the last that was understood
 
@@ -54,11 +55,12 @@ type state struct {
 	greeted    time.Time // the first hello
 	understood time.Time // when last an utterance was understood, or speech of ours ended
 	began      time.Time // the utterance under way
-	packetAt   time.Time // the latest sound
+	packetAt   time.Time // the latest sound; the loop sets it for each packet, without a step
 	woken      time.Time // a wake word that has not been answered
 	fed        time.Time // a message last left
 	introduced time.Time // we last introduced ourselves to the robot's tools; zero where it has none
 	heldUntil  time.Time // the channel is not hung up before
+	yields     time.Time // what waits to be said lets somebody who interrupted speak until then
 }
 
 // timing are the limits a session keeps.
@@ -78,18 +80,33 @@ const (
 	listenAfter = 500 * time.Millisecond
 	// feedEvery keeps the robot's clock of 120 s from running out.
 	feedEvery = time.Minute
+	// resumeWithin is how long after tts stop the robot's own listen start may
+	// come: it first plays what it was sent.
+	resumeWithin = 2 * time.Second
+	// heldOver is how much longer a channel is held than was asked: what it is
+	// held for happens at that time, and then has to be said.
+	heldOver = 30 * time.Second
+	// yieldFor is how long somebody who interrupted has to begin to speak.
+	yieldFor = 5 * time.Second
 	// introduceEvery is how often the robot is given a new token for its camera.
 	introduceEvery = 30 * time.Minute
 )
 
-// mostToSay bounds the sentences that wait for a turn to end.
-const mostToSay = 20
+// mostToSay bounds the sentences that wait for a turn to end: those that had
+// waited for the channel, and as many more. mostEarly bounds what the house
+// wants before hello.
+const (
+	mostToSay = 2 * mostWaiting
+	mostEarly = mostWaiting
+)
 
 // telling is something to say that nobody has asked for.
 type telling struct {
 	text   string
-	phrase string // of the phrasebook, instead of a text
-	notice string // its id, where it is a notification
+	phrase string    // of the phrasebook, instead of a text
+	notice string    // its id, where it is a notification
+	waited string    // the id of a command that waited for the channel to open
+	late   time.Time // when that is not worth saying any more
 }
 
 // Inputs are what can happen to a session. The set is closed.
@@ -121,6 +138,7 @@ type (
 	hear   struct{ text string }
 	silent struct{} // abort
 	hold   struct{ until time.Time }
+	gather struct{} // what waits: more has come
 	reboot struct{}
 	hangUp struct{ why string }
 	tick   struct{}
@@ -141,6 +159,7 @@ func (feel) input()        {}
 func (hear) input()        {}
 func (silent) input()      {}
 func (hold) input()        {}
+func (gather) input()      {}
 func (reboot) input()      {}
 func (hangUp) input()      {}
 func (tick) input()        {}
@@ -153,19 +172,24 @@ type (
 	send    struct{ message xiaozhi.ToRobot }
 	publish struct{ event event.Event }
 
-	welcome   struct{ hello xiaozhi.Hello } // answer it
-	introduce struct{ list bool }           // us to the robot's tools, and ask for their list
-	collect   struct{}                      // what waited for the robot while its channel was closed
-	deliver   struct{ payload []byte }      // an MCP response
-	listenNew struct{}                      // forget sound and speech so far
-	keepHeard struct{ text string }         // as what the turn answers
+	welcome struct { // answer a hello
+		hello xiaozhi.Hello
+		first bool
+	}
+	introduce struct{ list bool }      // us to the robot's tools, and ask for their list
+	collect   struct{}                 // what waited for the robot while its channel was closed
+	deliver   struct{ payload []byte } // an MCP response
+	listenNew struct{}                 // forget sound and speech so far
+	keepHeard struct{ text string }    // as what the turn answers
 
 	beginTurn       struct{ turnStart }
 	giveUtterance   struct{} // to the turn that asks
+	cutQuestion     struct{} // somebody answers before it has been put
 	finishUtterance struct{}
 	answerAsk       struct{ agent.Answer }
 	endTurn         struct{ end, reason string } // it has ended by itself: tell, and write it down
 	closeChannel    struct{ why string }
+	forgetCommand   struct{ id string } // it was carried out, or never will be
 )
 
 // cancelTurn stops a turn and drops its playback. A tts stop follows where
@@ -191,8 +215,10 @@ func (listenNew) effect()       {}
 func (keepHeard) effect()       {}
 func (beginTurn) effect()       {}
 func (giveUtterance) effect()   {}
+func (cutQuestion) effect()     {}
 func (finishUtterance) effect() {}
 func (answerAsk) effect()       {}
 func (cancelTurn) effect()      {}
 func (endTurn) effect()         {}
 func (closeChannel) effect()    {}
+func (forgetCommand) effect()   {}

@@ -49,7 +49,9 @@ func step(st state, now time.Time, in input) (state, []effect) {
 	case replied:
 		s.leaveHearing()
 		s.answered(in.outcome)
-		s.phase = thinking
+		if s.phase != speaking { // else the question still sounds, and its tts stop is to come
+			s.phase = thinking
+		}
 	case finished:
 		s.turnDone, s.end, s.reason = true, in.end, in.reason
 		s.maybeEnd()
@@ -86,6 +88,7 @@ func (s *stepper) said(m xiaozhi.FromRobot) {
 		}
 	case xiaozhi.Abort:
 		// Answered whatever the state: the robot stays in speaking until then.
+		s.tellLater()
 		s.interrupt(true)
 	case xiaozhi.FromMCP:
 		s.do(deliver{m.Payload})
@@ -102,7 +105,7 @@ func (s *stepper) said(m xiaozhi.FromRobot) {
 // hello is the first message, or a later one that changes what was agreed.
 func (s *stepper) hello(m xiaozhi.Hello) {
 	first := s.phase == greeting
-	s.do(welcome{m})
+	s.do(welcome{m, first})
 	s.fed, s.introduced = s.now, time.Time{}
 	if m.Features.MCP {
 		s.introduced = s.now
@@ -111,6 +114,11 @@ func (s *stepper) hello(m xiaozhi.Hello) {
 	if first {
 		s.phase, s.understood, s.greeted = quiet, s.now, s.now
 		s.do(collect{})
+		early := s.early
+		s.early = nil
+		for _, in := range early {
+			s.fromHouse(in)
+		}
 	}
 }
 
@@ -130,14 +138,20 @@ func (s *stepper) settle() {
 // somebody pushed to talk. But in auto mode it also is what the robot says
 // after every tts stop, and then interrupts nothing that has begun since.
 func (s *stepper) listenStart(mode xiaozhi.Mode) {
-	resumed := s.resumes && mode != xiaozhi.Manual
-	s.resumes = false
+	resumed := !s.now.After(s.resumes) && mode != xiaozhi.Manual
+	s.resumes = time.Time{}
 	if s.turn && !s.asking && resumed {
 		s.mode, s.listening = mode, true
 		return
 	}
 	if s.turn && !s.asking {
 		s.interrupt(false)
+	}
+	if s.asking && s.phase == speaking {
+		s.do(cutQuestion{})
+	}
+	if !resumed {
+		s.understood = s.now // somebody has opened it, to speak
 	}
 	s.leaveHearing()
 	s.mode, s.listening, s.phase = mode, true, ready
@@ -246,7 +260,7 @@ func (s *stepper) again() {
 	s.phase = quiet
 	if s.listening {
 		s.phase = ready
-		s.do(listenNew{})
+		s.do(listenNew{}, publish{event.ListeningStarted{Mode: string(s.mode)}})
 	}
 }
 
@@ -257,20 +271,34 @@ func (s *stepper) begin(t turnStart) {
 	s.do(beginTurn{t})
 }
 
-// interrupt stops a turn and leaves the robot at rest. What was to be told and
-// has not begun to sound is told later, unless the robot is to be quiet.
+// interrupt stops a turn and leaves the robot at rest. What waits to be said
+// lets whoever interrupts speak first.
 func (s *stepper) interrupt(abort bool) {
+	s.yields = s.now.Add(yieldFor)
 	if !s.turn {
 		if abort {
 			s.do(send{xiaozhi.TTSStop{}})
 		}
 		return
 	}
-	if !s.begun && !abort && s.telling.text != "" {
-		s.toSay = append([]telling{s.telling}, s.toSay...)
+	spoke := s.phase == speaking
+	if !abort {
+		s.tellLater()
 	}
 	s.cancel(abort)
-	s.rest()
+	if spoke || s.mode == xiaozhi.Manual {
+		s.rest()
+	} else {
+		s.again() // the robot was never made to speak: it listens, and will not say so
+	}
+}
+
+// tellLater keeps what the turn under way was to tell and has not begun to.
+func (s *stepper) tellLater() {
+	if s.turn && !s.begun && s.telling.text != "" {
+		s.toSay = append([]telling{s.telling}, s.toSay...)
+		s.telling = telling{}
+	}
 }
 
 // cancel is the one way a turn is stopped, whoever asks for it. Speech that
@@ -284,12 +312,16 @@ func (s *stepper) cancel(abort bool) {
 		s.told() // whoever cut it off has heard it
 	}
 	s.turn = false
+	s.understood = s.now // and gets the time to speak
 }
 
-// told ends a notification that was spoken.
+// told says that what the turn was to tell has been told.
 func (s *stepper) told() {
-	if s.telling.notice != "" {
+	switch {
+	case s.telling.notice != "":
 		s.do(publish{event.NotificationChanged{ID: s.telling.notice, State: agent.NoticeSpoken}})
+	case s.telling.waited != "":
+		s.do(forgetCommand{s.telling.waited}, publish{event.Command{Thing: thingSay, State: event.CommandDone}})
 	}
 	s.telling = telling{}
 }
@@ -297,8 +329,14 @@ func (s *stepper) told() {
 // stopped notes that a tts stop ends the robot's speech. Outside push to talk
 // it then says by itself that it listens again, once it has played all.
 func (s *stepper) stopped() {
-	if s.phase == speaking && s.mode != xiaozhi.Manual && s.mode != xiaozhi.Realtime {
-		s.resumes = true
+	if s.phase == speaking {
+		s.expectResume()
+	}
+}
+
+func (s *stepper) expectResume() {
+	if s.mode != xiaozhi.Manual && s.mode != xiaozhi.Realtime {
+		s.resumes = s.now.Add(resumeWithin)
 	}
 }
 
@@ -333,6 +371,9 @@ func (s *stepper) played(p progress) {
 	if !s.turn {
 		return
 	}
+	if p.stopped { // a pause that may be over already
+		s.expectResume()
+	}
 	if p.started {
 		s.leaveHearing()
 		s.phase = speaking
@@ -353,17 +394,24 @@ func (s *stepper) played(p progress) {
 		s.do(publish{event.Said{Text: text}})
 	}
 	if p.paused {
-		s.leaveHearing()
-		s.stopped()
-		s.phase = thinking // a touch may have answered already
-		if s.asking {
-			s.again() // in realtime the microphone is open, and nothing more will say so
-			s.askedUntil = s.now.Add(p.askFor)
-		}
+		s.paused(p.askFor)
 	}
 	if p.drained {
 		s.drained = true
 		s.maybeEnd()
+	}
+}
+
+// paused is a question put, its speech played or cut off.
+func (s *stepper) paused(askFor time.Duration) {
+	if s.phase != ready && s.phase != hearing { // else somebody answers already
+		s.phase = thinking // a touch may have answered
+		if s.asking {
+			s.again() // in realtime the microphone is open, and nothing more will say so
+		}
+	}
+	if s.asking {
+		s.askedUntil = s.now.Add(askFor)
 	}
 }
 
@@ -372,16 +420,16 @@ func (s *stepper) maybeEnd() {
 	if !s.turn || !s.turnDone || !s.drained {
 		return
 	}
-	spoke := s.phase == speaking
+	spoke, told := s.phase == speaking, s.telling.text != ""
 	s.leaveHearing()
 	s.stopped()
 	s.answered(agent.AnswerClosed)
-	s.turn = false
+	s.turn, s.yields = false, time.Time{}
 	s.do(endTurn{s.end, s.reason})
 	if s.end != event.EndFailed {
 		s.told()
 	}
-	if spoke && s.refused == 0 {
+	if spoke && (told || s.refused == 0) {
 		s.understood = s.now // people get their time to answer after we have spoken
 	}
 	if s.end == event.EndHangUp || s.end == event.EndSleep {

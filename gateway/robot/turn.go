@@ -2,6 +2,7 @@ package robot
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -42,8 +43,11 @@ func newTurn(s *session, start turnStart, cancel context.CancelFunc) *turn {
 // run is the turn's goroutine.
 func (t *turn) run(ctx context.Context, u *voice.Utterance) {
 	end, reason := t.perform(ctx, u)
-	if ctx.Err() != nil || t.flush(ctx) != nil {
+	if ctx.Err() != nil {
 		return // cancelled: the loop has said so already
+	}
+	if err := t.flush(ctx); err != nil {
+		end, reason = event.EndFailed, err.Error()
 	}
 	// The end of the playback is queued before the loop hears of the turn's
 	// end, so the loop sees both in either order.
@@ -79,7 +83,7 @@ func (t *turn) perform(ctx context.Context, u *voice.Utterance) (end, reason str
 	case t.start.telling.phrase != "":
 		err = t.greet(ctx, t.start.telling.phrase)
 	case t.start.telling.text != "":
-		err = t.speakAll(ctx, t.start.telling.text)
+		err = t.tell(ctx, t.start.telling.text)
 	case text == "":
 		return "", ""
 	default:
@@ -103,6 +107,17 @@ func (t *turn) speakAll(ctx context.Context, text string) error {
 		}
 	}
 	return nil
+}
+
+// tell says what nobody has asked for, with the face it begins with.
+func (t *turn) tell(ctx context.Context, text string) error {
+	face, words := agent.SplitEmotion(text)
+	if face != agent.Neutral {
+		if err := t.playback.add(ctx, item{face: &face}); err != nil {
+			return err
+		}
+	}
+	return t.speakAll(ctx, words)
 }
 
 // greet says a phrase that was synthesized ahead, or will be now where the
@@ -150,14 +165,32 @@ func (t *turn) listen(ctx context.Context, u *voice.Utterance) (string, error) {
 	return text, nil
 }
 
+// silentFor is how long a mind may give nothing, neither a word nor a tool's
+// status. One that hangs would leave the robot with an open microphone and
+// nobody who listens.
+const silentFor = 3 * time.Minute
+
+var errSilent = fmt.Errorf("the mind has given nothing for %s", silentFor)
+
 // think has the mind answer, and says so where it cannot.
 func (t *turn) think(ctx context.Context, text string) error {
 	s := t.session
-	err := s.Mind.Answer(ctx, agent.Turn{
+	within, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	watch := time.AfterFunc(silentFor, func() { giveUp(errSilent) })
+	defer watch.Stop()
+	err := s.Mind.Answer(within, agent.Turn{
 		Conversation: string(s.robot.ID), Robot: s.robot.ID, Session: s.id, Text: text,
 		Now: time.Now().In(s.Zone), Language: s.Speech.Language, Body: body{s, t},
-	}, func(r agent.Reply) error { return t.take(ctx, r) })
+	}, func(r agent.Reply) error {
+		watch.Stop() // to speak takes its time, and a question its own
+		defer watch.Reset(silentFor)
+		return t.take(within, r)
+	})
 	if err != nil && ctx.Err() == nil {
+		if cause := context.Cause(within); errors.Is(cause, errSilent) {
+			err = cause
+		}
 		t.sayPhrase(ctx, phraseFailed)
 	}
 	return err
@@ -261,11 +294,18 @@ func (t *turn) ask(ctx context.Context, q agent.Ask) error {
 	}
 	for {
 		select {
-		case answer = <-t.answers:
+		case a := <-t.answers:
+			if ctx.Err() != nil {
+				return ctx.Err() // whoever stopped the turn has not said yes
+			}
+			answer = a
 			t.post(ctx, replied{answer.Outcome})
 			return nil
 		case u := <-t.utterances:
 			transcript, err := t.session.Ears.Recognize(ctx, u, t.session.Speech)
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
 			if err != nil {
 				t.post(ctx, replied{agent.AnswerClosed})
 				return fmt.Errorf("recognize an answer: %w", err)

@@ -9,6 +9,7 @@ import (
 	"io"
 	"mime/multipart"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -39,6 +40,8 @@ type cameras struct {
 	mu       sync.Mutex
 	tokens   map[string]camera
 	pictures map[device.ID]device.Picture
+	oldest   []device.ID // of pictures, in the order they came
+	bytes    int         // of pictures
 }
 
 // camera is who a token was given to.
@@ -46,10 +49,11 @@ type camera struct {
 	robot   device.ID
 	session string
 	expires time.Time
+	renewed bool // a newer one of the session is out
 }
 
-// mostPictures bounds how many robots' last pictures are kept.
-const mostPictures = 50
+// mostKept bounds the pictures that are kept, in bytes.
+const mostKept = 8 * mostPicture
 
 // admit gives a robot the address it sends pictures to, and a token for it.
 // The address is empty where the robot has not told by which it reaches us.
@@ -63,12 +67,16 @@ func (c *cameras) admit(r device.Robot, session string, now time.Time) (url, tok
 		c.tokens = map[string]camera{}
 	}
 	for t, held := range c.tokens {
-		if now.After(held.expires) {
+		switch {
+		case now.After(held.expires), held.session == session && held.renewed:
 			delete(c.tokens, t)
+		case held.session == session: // a picture may be on its way with it
+			held.renewed = true
+			c.tokens[t] = held
 		}
 	}
 	token = rand.Text()
-	c.tokens[token] = camera{r.ID, session, now.Add(tokenLives)}
+	c.tokens[token] = camera{robot: r.ID, session: session, expires: now.Add(tokenLives)}
 	return r.BaseURL + visionPath, token
 }
 
@@ -98,9 +106,17 @@ func (c *cameras) keep(id device.ID, p device.Picture) {
 	if c.pictures == nil {
 		c.pictures = map[device.ID]device.Picture{}
 	}
-	if _, there := c.pictures[id]; there || len(c.pictures) < mostPictures {
-		c.pictures[id] = p
+	c.drop(id)
+	for len(c.oldest) > 0 && c.bytes+len(p.Data) > mostKept {
+		c.drop(c.oldest[0])
 	}
+	c.pictures[id], c.oldest, c.bytes = p, append(c.oldest, id), c.bytes+len(p.Data)
+}
+
+func (c *cameras) drop(id device.ID) {
+	c.bytes -= len(c.pictures[id].Data)
+	delete(c.pictures, id)
+	c.oldest = slices.DeleteFunc(c.oldest, func(o device.ID) bool { return o == id })
 }
 
 // Picture returns the last picture of a robot's camera.

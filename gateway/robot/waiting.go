@@ -1,6 +1,7 @@
 package robot
 
 import (
+	"crypto/rand"
 	"fmt"
 	"slices"
 	"sync"
@@ -12,6 +13,7 @@ import (
 
 // Command is something a robot is to do once its channel opens.
 type Command struct {
+	ID      string    `json:"id"`
 	Thing   string    `json:"thing"` // "say" or "alert"
 	Text    string    `json:"text,omitempty"`
 	Status  string    `json:"status,omitempty"` // of an alert
@@ -25,6 +27,8 @@ const (
 	thingAlert = "alert"
 )
 
+const waitedTooLong = "it has waited too long"
+
 // commandLives is how long a command waits. Older ones would only puzzle
 // whoever hears them.
 const commandLives = 24 * time.Hour
@@ -36,6 +40,7 @@ const mostWaiting = 20
 type commands interface {
 	Get(key string) ([]Command, bool, error)
 	Put(key string, list []Command) error
+	PutSoon(key string, list []Command)
 	DeleteSoon(key string)
 }
 
@@ -50,19 +55,20 @@ type Waiting struct {
 // NewWaiting returns the commands kept in a table.
 func NewWaiting(kept commands) *Waiting { return &Waiting{kept: kept} }
 
-// add keeps commands durably. Where too many sentences wait, the oldest is
-// given up.
-func (w *Waiting) add(id device.ID, now time.Time, added ...Command) error {
+// add keeps commands durably. Where too many sentences wait, the oldest are
+// given up and returned.
+func (w *Waiting) add(id device.ID, now time.Time, added ...Command) (givenUp []Command, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	list, _, err := w.kept.Get(string(id))
 	if err != nil {
-		return fmt.Errorf("keep a command: %w", err)
+		return nil, fmt.Errorf("keep a command: %w", err)
 	}
 	for _, c := range added {
 		if c.Expires.IsZero() {
 			c.Expires = now.Add(commandLives)
 		}
+		c.ID = rand.Text()[:12]
 		if c.Thing != thingSay {
 			list = slices.DeleteFunc(list, func(o Command) bool { return o.Thing == c.Thing })
 		}
@@ -70,12 +76,13 @@ func (w *Waiting) add(id device.ID, now time.Time, added ...Command) error {
 	}
 	for said := count(list, thingSay); said > mostWaiting; said-- {
 		oldest := slices.IndexFunc(list, func(c Command) bool { return c.Thing == thingSay })
+		givenUp = append(givenUp, list[oldest])
 		list = slices.Delete(list, oldest, oldest+1)
 	}
 	if err := w.kept.Put(string(id), list); err != nil {
-		return fmt.Errorf("keep a command: %w", err)
+		return nil, fmt.Errorf("keep a command: %w", err)
 	}
-	return nil
+	return givenUp, nil
 }
 
 func count(list []Command, thing string) (n int) {
@@ -87,24 +94,32 @@ func count(list []Command, thing string) (n int) {
 	return n
 }
 
-// take returns what waits for a robot, in order, and keeps it no longer. What
-// has waited too long comes apart.
-func (w *Waiting) take(id device.ID, now time.Time) (list, late []Command) {
+// list returns what waits for a robot, in order. It is kept until drop says
+// that it was carried out, or has waited too long.
+func (w *Waiting) list(id device.ID) []Command {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	kept, there, err := w.kept.Get(string(id))
-	if err != nil || !there {
-		return nil, nil // what cannot be read now can be at the next hello
+	list, _, err := w.kept.Get(string(id))
+	if err != nil {
+		return nil // what cannot be read now can be at the next hello
 	}
-	w.kept.DeleteSoon(string(id))
-	for _, c := range kept {
-		if now.Before(c.Expires) {
-			list = append(list, c)
-		} else {
-			late = append(late, c)
-		}
+	return list
+}
+
+// drop keeps a command no longer.
+func (w *Waiting) drop(id device.ID, command string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	list, _, err := w.kept.Get(string(id))
+	if err != nil {
+		return // it is told once more, which is better than never
 	}
-	return list, late
+	list = slices.DeleteFunc(slices.Clone(list), func(c Command) bool { return c.ID == command })
+	if len(list) == 0 {
+		w.kept.DeleteSoon(string(id))
+	} else {
+		w.kept.PutSoon(string(id), list)
+	}
 }
 
 // input is the command as a session takes it.
@@ -112,5 +127,5 @@ func (c Command) input() input {
 	if c.Thing == thingAlert {
 		return show{alert: xiaozhi.Alert{Status: c.Status, Message: c.Text, Emotion: c.Emotion}}
 	}
-	return tell{telling: telling{text: c.Text}}
+	return tell{telling: telling{text: c.Text, waited: c.ID, late: c.Expires}}
 }

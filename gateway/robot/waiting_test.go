@@ -19,30 +19,29 @@ func TestWhatWaitsForARobot(t *testing.T) {
 	kept := &inMemory[[]Command]{}
 	w := NewWaiting(kept)
 	now := time.Now()
+	gone := 0
 	for i := range 25 {
-		if err := w.add(robotID, now, Command{Thing: thingSay, Text: fmt.Sprint(i)}, Command{Thing: thingAlert, Text: fmt.Sprint(i)}); err != nil {
+		givenUp, err := w.add(robotID, now, Command{Thing: thingSay, Text: fmt.Sprint(i)}, Command{Thing: thingAlert, Text: fmt.Sprint(i)})
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	if err := w.add(robotID, now, Command{Thing: thingSay, Text: "late", Expires: now.Add(time.Minute)}); err != nil {
-		t.Fatal(err)
+		gone += len(givenUp)
 	}
 	w = NewWaiting(kept) // after a restart
 	var got []string
-	list, late := w.take(robotID, now.Add(time.Hour))
+	list := w.list(robotID)
 	for _, c := range list {
 		got = append(got, c.Thing+c.Text)
 	}
-	// Of 26 sentences the latest 20 are kept, one of which has expired; of the
-	// alerts the latest.
-	if len(got) != 20 || got[0] != "say6" || got[19] != "alert24" || got[18] != "say24" {
-		t.Errorf("waits %v", got)
+	// Of 25 sentences the latest 20 are kept, of the alerts the latest.
+	if len(got) != 21 || got[0] != "say5" || got[19] != "say24" || got[20] != "alert24" || gone != 5 {
+		t.Errorf("waits %v, %d were given up", got, gone)
 	}
-	if len(late) != 1 || late[0].Text != "late" {
-		t.Errorf("too late are %v", late)
+	for _, c := range list {
+		w.drop(robotID, c.ID)
 	}
-	if again, _ := w.take(robotID, now); len(again) != 0 {
-		t.Errorf("taken twice: %v", again)
+	if left := w.list(robotID); len(left) != 0 || len(kept.kept) != 0 {
+		t.Errorf("left are %v", left)
 	}
 }
 

@@ -115,6 +115,7 @@ func (w *writer) drainNow() error {
 func (w *writer) text(m xiaozhi.ToRobot) error {
 	switch m := m.(type) {
 	case xiaozhi.LLM:
+		w.shown = agent.Emotion{Name: m.Emotion, Emoji: m.Text}
 		m.Emotion = agent.Emotion{Name: m.Emotion, Emoji: m.Text}.On(w.board).Name
 		return w.send(m)
 	case xiaozhi.STT, xiaozhi.Alert:
@@ -140,7 +141,6 @@ func (w *writer) face() error {
 	if w.felt == (agent.Emotion{}) || w.felt == w.shown {
 		return nil
 	}
-	w.shown = w.felt
 	return w.text(xiaozhi.LLM{Emotion: w.felt.Name, Text: w.felt.Emoji})
 }
 
@@ -161,12 +161,12 @@ func (w *writer) advance(now time.Time) (wait time.Duration, news <-chan struct{
 		return forever, nil, nil
 	}
 	for {
-		it, there := p.peek()
+		it, atOnce, there := p.peek()
 		if !there {
 			return forever, p.news, nil
 		}
-		if due := w.due(it); now.Before(due) {
-			return due.Sub(now), nil, nil
+		if due := w.due(it); now.Before(due) && !atOnce {
+			return due.Sub(now), p.news, nil
 		}
 		if err := w.perform(p, it, now); err != nil {
 			return 0, nil, err
@@ -238,7 +238,7 @@ func (w *writer) perform(p *playback, it item, now time.Time) error {
 		if err := w.stop(p); err != nil {
 			return err
 		}
-		p.note(func(r *progress) { r.paused, r.askFor = true, *it.pause })
+		p.note(func(r *progress) { r.paused, r.stopped, r.askFor = true, true, *it.pause })
 	default:
 		if err := w.stop(p); err != nil {
 			return err

@@ -1,0 +1,562 @@
+package robot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"perch/agent"
+	"perch/device"
+	"perch/device/xiaozhi"
+	"perch/event"
+	"perch/voice"
+)
+
+// Corners of a talk: each of these once went wrong.
+
+// TestInterruptingALongStory: whoever interrupts an answer longer than robots.idle is
+// not hung up on.
+func TestInterruptingALongStory(t *testing.T) {
+	story := strings.Repeat("word ", 50) // 25 s each
+	for _, wake := range []bool{true, false} {
+		talking(t, answer(story, story, story, story), func(k *talk) {
+			k.ears.transcripts = understood("tell me a story", "what time is it")
+			k.listen(xiaozhi.Auto)
+			k.speak()
+			time.Sleep(70 * time.Second)
+			if wake {
+				k.say(xiaozhi.Abort{Reason: xiaozhi.WakeWord})
+			} else {
+				k.say(xiaozhi.Abort{})
+			}
+			time.Sleep(5 * time.Millisecond) // the robot's next message
+			k.listen(xiaozhi.Auto)
+			time.Sleep(time.Second)
+			synctest.Wait()
+			if isClosed(k.line) {
+				t.Errorf("wake %v: hung up on somebody who interrupts: %q", wake, k.line.reason)
+			}
+		})
+	}
+}
+
+// TestAMicrophoneOpenedLate: somebody opens it a moment before the idle time.
+func TestAMicrophoneOpenedLate(t *testing.T) {
+	talking(t, answer("Yes."), func(k *talk) {
+		time.Sleep(59 * time.Second)
+		k.listen(xiaozhi.Auto)
+		k.quiet(1200 * time.Millisecond)
+		if isClosed(k.line) {
+			t.Errorf("hung up 1 s after the microphone was opened: %q", k.line.reason)
+		}
+	})
+}
+
+// TestACoughIntoALongStory does not hang up either.
+func TestACoughIntoALongStory(t *testing.T) {
+	story := strings.Repeat("word ", 50)
+	talking(t, answer(story, story, story, story), func(k *talk) {
+		k.ears.transcripts = understood("tell me a story", "")
+		k.listen(xiaozhi.Realtime)
+		k.speak()
+		k.quiet(70 * time.Second)
+		k.speak()
+		k.quiet(time.Second)
+		if isClosed(k.line) {
+			t.Errorf("hung up: %q", k.line.reason)
+		}
+	})
+}
+
+// TestQuietWhileThinking: a robot that was never made to speak goes on listening, and
+// will not say so.
+func TestQuietWhileThinking(t *testing.T) {
+	for name, stop := range map[string]func(*talk){
+		"house": func(k *talk) { _ = k.server.Abort(k.t.Context(), robotID); synctest.Wait() },
+		"robot": func(k *talk) { k.say(xiaozhi.Abort{}) },
+	} {
+		mind := &thinker{answer: func(ctx context.Context, turn agent.Turn, out func(agent.Reply) error) error {
+			if turn.Text == "think" {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return errors.Join(out(agent.Say{Text: "Yes."}), out(agent.Done{End: agent.Continue}))
+		}}
+		talking(t, mind, func(k *talk) {
+			k.ears.transcripts = understood("think", "hello")
+			k.listen(xiaozhi.Auto)
+			k.speak()
+			stop(k)
+			k.line.forget()
+			// The firmware was Listening: it ignores tts stop and says nothing more.
+			k.speak()
+			time.Sleep(3 * time.Second)
+			if !strings.Contains(k.line.story(), "stt hello") {
+				t.Errorf("%s: deaf, sent %q", name, k.line.story())
+			}
+		})
+	}
+}
+
+// TestATouchInTheMiddleOfTheQuestion answers it, and the turn goes on.
+func TestATouchInTheMiddleOfTheQuestion(t *testing.T) {
+	var answers []agent.Answer
+	talking(t, asking(&answers, 1), func(k *talk) {
+		k.ears.transcripts = understood("delete it")
+		k.listen(xiaozhi.Auto)
+		k.speak()
+		time.Sleep(300 * time.Millisecond) // the question sounds
+		k.say(xiaozhi.Event{Name: "head_pet_started", Data: []byte("{}")})
+		for !strings.Contains(k.line.story(), "tts stop") {
+			time.Sleep(10 * time.Millisecond)
+			synctest.Wait()
+		}
+		time.Sleep(100 * time.Millisecond)
+		k.listen(xiaozhi.Auto)
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		if k.turns.last.End != event.EndDone {
+			t.Errorf("the turn was %s: %s", k.turns.last.End, k.line.story())
+		}
+	})
+}
+
+// TestAnAbortedAnswerIsANo, also where its words are understood later.
+func TestAnAbortedAnswerIsANo(t *testing.T) {
+	var answers []agent.Answer
+	talking(t, asking(&answers, 1), func(k *talk) {
+		k.ears.transcripts = understood("delete it", "yes")
+		k.listen(xiaozhi.Auto)
+		k.speak()
+		time.Sleep(2 * time.Second)
+		k.listen(xiaozhi.Auto)
+		k.ears.delay = 2 * time.Second // a C call
+		k.speak()
+		k.say(xiaozhi.Abort{})
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		var bus []string
+		for _, e := range k.envelopes() {
+			if a, ok := e.Event.(event.Answered); ok {
+				bus = append(bus, a.Answer)
+			}
+		}
+		if len(answers) != 1 || answers[0].Outcome != agent.AnswerClosed {
+			t.Errorf("the brain was told %+v, the bus %v", answers, bus)
+		}
+	})
+}
+
+// TestSayWhileTheSessionEnds: it waits for the next.
+func TestSayWhileTheSessionEnds(t *testing.T) {
+	talking(t, answer("Yes."), func(k *talk) {
+		k.ears.transcripts = understood("x")
+		k.ears.delay = 3 * time.Second // in a C call
+		k.listen(xiaozhi.Auto)
+		k.speak()
+		k.line.Close(0, "") // the robot hangs up
+		synctest.Wait()
+		queued, err := k.server.Say(k.t.Context(), robotID, "The house is on fire")
+		<-k.ended
+		kept, _, _ := k.waiting.Get(string(robotID))
+		if len(kept) == 0 {
+			t.Errorf("queued %v, %v; kept nothing, sent %s", queued, err, k.line.story())
+		}
+	})
+}
+
+// TestSayAbortedBeforeItSounds: somebody wakes the robot before the sentence has begun.
+func TestSayAbortedBeforeItSounds(t *testing.T) {
+	talking(t, answer("Yes."), func(k *talk) {
+		k.listen(xiaozhi.Auto)
+		k.mouth.delay = time.Second
+		if _, err := k.server.Say(k.t.Context(), robotID, "Post"); err != nil {
+			t.Fatal(err)
+		}
+		if err := k.server.Announce(k.t.Context(), robotID, agent.Announcement{ID: "n", Text: "Notice", Speak: true}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		k.say(xiaozhi.Abort{Reason: xiaozhi.WakeWord}) // the firmware: Speaking -> abort, Listening, listen start
+		k.listen(xiaozhi.Auto)
+		k.mouth.delay = 0
+		time.Sleep(2 * time.Second)
+		k.listen(xiaozhi.Auto)
+		k.quiet(20 * time.Second)
+		if !strings.Contains(k.line.story(), "sentence Post, 7") {
+			t.Errorf("lost: %s", k.line.story())
+		}
+	})
+}
+
+// TestAnUrgentNotificationPushesAnotherAside, which is told anew.
+func TestAnUrgentNotificationPushesAnotherAside(t *testing.T) {
+	talking(t, answer("Yes."), func(k *talk) {
+		k.listen(xiaozhi.Auto)
+		long := "The pasta is ready and must be taken off the stove"
+		if err := k.server.Announce(k.t.Context(), robotID, agent.Announcement{ID: "a", Text: long, Speak: true, Urgent: true}); err != nil {
+			t.Fatal(err)
+		}
+		for len(k.line.packets()) == 0 {
+			time.Sleep(10 * time.Millisecond)
+		}
+		synctest.Wait()
+		if err := k.server.Announce(k.t.Context(), robotID, agent.Announcement{ID: "b", Text: "Wake up", Speak: true, Urgent: true}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		var log []string
+		for _, e := range k.envelopes() {
+			if c, ok := e.Event.(event.NotificationChanged); ok {
+				log = append(log, c.ID+" "+c.State)
+			}
+		}
+		if want := []string{"a shown", "b shown", "b spoken", "a shown", "a spoken"}; !slices.Equal(log, want) {
+			t.Errorf("%v: %s", log, k.line.story())
+		}
+	})
+}
+
+// TestTokensOfOneSession are two at most, however often it says hello.
+func TestTokensOfOneSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newTalkOn(t, answer("Yes."), xiaozhi.Framing1, func(k *talk) { k.robot.BaseURL = "http://a:1" })
+		for range 1000 {
+			k.say(xiaozhi.Hello{Features: xiaozhi.Features{MCP: true}})
+		}
+		k.server.cameras.mu.Lock()
+		n := len(k.server.cameras.tokens)
+		k.server.cameras.mu.Unlock()
+		if n > 2 {
+			t.Errorf("%d tokens of one session", n)
+		}
+		k.server.Close()
+		<-k.ended
+		k.bus.Close()
+	})
+}
+
+// TestPushToTalkInTheMiddleOfTheQuestion, by a client that sends no abort: the
+// question stops, and the whole answer is heard.
+func TestPushToTalkInTheMiddleOfTheQuestion(t *testing.T) {
+	var answers []agent.Answer
+	talking(t, asking(&answers, 1), func(k *talk) {
+		k.ears.transcripts = understood("delete it", "yes please")
+		k.listen(xiaozhi.Manual)
+		k.speak()
+		k.say(xiaozhi.ListenStop{})
+		time.Sleep(300 * time.Millisecond)
+		k.line.forget()
+		k.listen(xiaozhi.Manual)
+		k.speak()
+		k.speak()
+		k.say(xiaozhi.ListenStop{})
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if !strings.Contains(k.line.story(), "tts stop, stt yes please") || k.ears.heard[1] < 3*time.Second {
+			t.Errorf("%v heard %v: %s", answers, k.ears.heard, k.line.story())
+		}
+	})
+}
+
+// TestASilentClientThatBargesIn: one that did not say that it listens after our tts stop.
+func TestASilentClientThatBargesIn(t *testing.T) {
+	talking(t, answer("First.", strings.Repeat("word ", 20)), func(k *talk) {
+		k.listen(xiaozhi.Auto)
+		if err := k.server.Hear(k.t.Context(), robotID, "one"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Second)
+		if err := k.server.Hear(k.t.Context(), robotID, "two"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		k.line.forget()
+		k.listen(xiaozhi.Auto)
+		time.Sleep(time.Second)
+		if story := k.line.story(); story != "tts stop" {
+			t.Errorf("goes on speaking: %s", story)
+		}
+	})
+}
+
+// TestBeforeHello nothing leaves, and after it all does.
+func TestBeforeHello(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newTalk(t, answer("Yes."))
+		synctest.Wait()
+		_, err := k.server.Alert(t.Context(), robotID, "a", "b", "c")
+		_ = k.server.Announce(t.Context(), robotID, agent.Announcement{ID: "n", Text: "shown"})
+		_ = k.server.Reboot(t.Context(), robotID)
+		_ = k.server.Feel(t.Context(), robotID, happy)
+		synctest.Wait()
+		if k.line.story() != "" {
+			t.Errorf("before hello: %s (%v) %v", k.line.story(), err, k.happened())
+		}
+		k.say(xiaozhi.Hello{})
+		k.wantStory("hello, xiaozhi.Alert, xiaozhi.Alert, reboot, face happy")
+		k.server.Close()
+		<-k.ended
+		k.bus.Close()
+	})
+}
+
+// TestGoingOnWhileWeRecognize: in realtime, who goes on speaking is heard.
+func TestGoingOnWhileWeRecognize(t *testing.T) {
+	talking(t, &thinker{answer: func(ctx context.Context, _ agent.Turn, out func(agent.Reply) error) error {
+		select {
+		case <-time.After(5 * time.Second):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		return errors.Join(out(agent.Say{Text: "Done."}), out(agent.Done{End: agent.Continue}))
+	}}, func(k *talk) {
+		k.ears.transcripts = understood("turn on the light", "no wait")
+		k.ears.delay = 800 * time.Millisecond
+		k.listen(xiaozhi.Realtime)
+		k.speak()
+		k.ears.delay = 0
+		for range 2 {
+			for _, p := range k.packets {
+				k.put(frame{audio: xiaozhi.Audio{Opus: p}})
+				time.Sleep(60 * time.Millisecond)
+			}
+		}
+		k.quiet(9 * time.Second)
+		synctest.Wait()
+		if len(k.ears.heard) != 2 {
+			t.Errorf("heard %v: %s", k.ears.heard, k.line.story())
+		}
+	})
+}
+
+// TestSayAfterANoise is not followed by a hang-up.
+func TestSayAfterANoise(t *testing.T) {
+	talking(t, answer("Yes."), func(k *talk) {
+		k.ears.transcripts = []voice.Transcript{{Refused: true}}
+		k.listen(xiaozhi.Auto)
+		k.speak()
+		k.quiet(50 * time.Second)
+		if _, err := k.server.Say(k.t.Context(), robotID, strings.Repeat("word ", 30)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(17 * time.Second)
+		synctest.Wait()
+		if isClosed(k.line) {
+			t.Errorf("closed %q the moment the sentence ended: %s", k.line.reason, k.line.story())
+		}
+	})
+}
+
+// TestWakeWordWhileSentencesWait: they let somebody who interrupts speak.
+func TestWakeWordWhileSentencesWait(t *testing.T) {
+	talking(t, answer("Yes."), func(k *talk) {
+		k.ears.transcripts = understood("be quiet")
+		k.listen(xiaozhi.Auto)
+		for i := range 3 {
+			if _, err := k.server.Say(k.t.Context(), robotID, fmt.Sprintf("Sentence %d %s", i, strings.Repeat("word ", 10))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 2 {
+			time.Sleep(time.Second)
+			k.say(xiaozhi.Abort{Reason: xiaozhi.WakeWord})
+			k.listen(xiaozhi.Auto)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if story := k.line.story(); strings.Contains(story, "Sentence 1") {
+			t.Errorf("the next sentence talks over who interrupts: %s", story)
+		}
+		time.Sleep(20 * time.Second)
+		synctest.Wait()
+		if story := k.line.story(); !strings.Contains(story, "Sentence 1") || !strings.Contains(story, "Sentence 2") {
+			t.Errorf("what waited is not said later: %s", story)
+		}
+	})
+}
+
+// TestMuteOutlivesATalk.
+func TestMuteOutlivesATalk(t *testing.T) {
+	talking(t, answer("Yes."), func(k *talk) {
+		k.server.Mute(robotID, true)
+		k.line.Close(0, "")
+		<-k.ended
+		k.line, k.ended = newLine(), make(chan struct{})
+		k.connect(k.line, k.ended)
+		k.say(xiaozhi.Hello{})
+		k.ears.transcripts = understood("secret")
+		k.listen(xiaozhi.Auto)
+		k.speak()
+		if strings.Contains(k.line.story(), "secret") {
+			t.Errorf("hears: %s", k.line.story())
+		}
+	})
+}
+
+// TestABrainThatHangs is given up, and the robot listens again.
+func TestABrainThatHangs(t *testing.T) {
+	mind := &thinker{answer: func(ctx context.Context, _ agent.Turn, _ func(agent.Reply) error) error {
+		<-ctx.Done()
+		return ctx.Err()
+	}}
+	talking(t, mind, func(k *talk) {
+		k.ears.transcripts = understood("x")
+		k.listen(xiaozhi.Auto)
+		k.speak()
+		time.Sleep(4 * time.Minute)
+		k.listen(xiaozhi.Auto)
+		k.speak()
+		synctest.Wait()
+		if !isClosed(k.line) && len(k.ears.heard) == 1 {
+			t.Errorf("it neither listens nor hangs up: %d messages", len(k.line.all()))
+		}
+	})
+}
+
+// TestBadMessagesDoNotFloodTheLog.
+func TestBadMessagesDoNotFloodTheLog(t *testing.T) {
+	var c counting
+	talking(t, answer("Yes."), func(k *talk) {
+		for range 500 {
+			k.send(uplink{raw: []byte("{")})
+			k.send(uplink{raw: []byte(`{"type":"mcp","payload":{}}`)})
+		}
+		if c.n.Load() > 20 {
+			t.Errorf("%d lines of log for 1000 bad messages", c.n.Load())
+		}
+	}, func(o *Options) { o.Log = slog.New(&c) })
+}
+
+// TestANewChannelWaitsForNobody: its predecessor's turn may still be in an engine.
+func TestANewChannelWaitsForNobody(t *testing.T) {
+	talking(t, answer("Yes."), func(k *talk) {
+		k.ears.transcripts = understood("x")
+		k.ears.delay = 11 * time.Second
+		k.listen(xiaozhi.Auto)
+		k.speak()
+		first := k.ended
+		k.line, k.ended = newLine(), make(chan struct{})
+		k.connect(k.line, k.ended)
+		go func() { k.line.up <- uplink{frame: frame{message: xiaozhi.Hello{}}} }()
+		time.Sleep(9900 * time.Millisecond)
+		synctest.Wait()
+		if k.line.story() != "hello" {
+			t.Errorf("after 9.9 s the new channel was sent %q", k.line.story())
+		}
+		<-first
+		time.Sleep(time.Second)
+		synctest.Wait()
+	})
+}
+
+// TestPhrasesAreTriedAgain.
+func TestPhrasesAreTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newTalkOn(t, answer("Yes."), xiaozhi.Framing1, func(k *talk) { k.mouth.err = errors.New("away") }, func(o *Options) {
+			o.Phrases = func(n string) string { return "😊 " + n }
+		})
+		k.say(xiaozhi.Hello{})
+		k.mouth.err = nil
+		time.Sleep(time.Hour)
+		k.line.Close(0, "")
+		<-k.ended
+		k.line, k.ended = newLine(), make(chan struct{})
+		k.connect(k.line, k.ended)
+		k.say(xiaozhi.Hello{})
+		time.Sleep(time.Minute)
+		if p, _ := k.server.phrases.get(phraseFailed); len(p.packets) == 0 {
+			t.Error("an hour after the synthesizer came back the phrases are still mute")
+		}
+		k.server.Close()
+		<-k.ended
+		k.bus.Close()
+	})
+}
+
+// TestToldOnceInARace: an interruption in the moment of the first packet.
+func TestToldOnceInARace(t *testing.T) {
+	bad := 0
+	const n = 50
+	for range n {
+		talking(t, answer("Yes."), func(k *talk) {
+			var once atomic.Bool
+			react(k, func(l *line, m xiaozhi.ToRobot) {
+				if m == nil && !once.Swap(true) {
+					up(l, xiaozhi.ListenStart{Mode: xiaozhi.Auto})
+				}
+			})
+			k.listen(xiaozhi.Auto)
+			_ = k.server.Announce(k.t.Context(), robotID, agent.Announcement{ID: "n", Text: "Post", Speak: true})
+			time.Sleep(6 * time.Second)
+			synctest.Wait()
+			if strings.Count(k.line.story(), "sentence Post") > 1 {
+				bad++
+			}
+		})
+	}
+	if bad > 0 {
+		t.Errorf("%d of %d told twice", bad, n)
+	}
+}
+
+// reacting is a robot that answers within the same instant.
+type reacting struct {
+	*line
+	on func(m xiaozhi.ToRobot)
+}
+
+func (r *reacting) SendText(b []byte) error {
+	err := r.line.SendText(b)
+	m, _ := xiaozhi.ParseToRobot(b)
+	r.on(m)
+	return err
+}
+func (r *reacting) SendAudio(a xiaozhi.Audio) error {
+	err := r.line.SendAudio(a)
+	r.on(nil)
+	return err
+}
+
+func react(k *talk, on func(*line, xiaozhi.ToRobot)) (ended chan struct{}) {
+	k.line.Close(0, "")
+	<-k.ended
+	l := newLine()
+	k.line, k.ended = l, make(chan struct{})
+	done := k.ended
+	go func() {
+		defer close(done)
+		_ = k.server.serve(&reacting{l, func(m xiaozhi.ToRobot) { on(l, m) }}, k.robot, device.Client{}, xiaozhi.Framing1)
+	}()
+	k.say(xiaozhi.Hello{})
+	return done
+}
+
+func up(l *line, m xiaozhi.FromRobot) {
+	go func() {
+		select {
+		case l.up <- uplink{frame: frame{message: m}}:
+		case <-l.closed:
+		}
+	}()
+}
+
+// counting is a log that counts its lines.
+type counting struct{ n atomic.Int64 }
+
+func (c *counting) Enabled(context.Context, slog.Level) bool { return true }
+func (c *counting) Handle(context.Context, slog.Record) error {
+	c.n.Add(1)
+	return nil
+}
+func (c *counting) WithAttrs([]slog.Attr) slog.Handler { return c }
+func (c *counting) WithGroup(string) slog.Handler      { return c }
