@@ -50,6 +50,7 @@ fuzz: deps ## runs every fuzz target for FUZZTIME (30s)
 golden: deps ## rewrites the transcripts of gateway/robot and shows what has changed in them
 	PERCH_GOLDEN=rewrite go test -count=1 -run '^TestTranscripts$$' ./gateway/robot
 	@git --no-pager diff --stat -p -- gateway/robot/testdata
+	@git ls-files -o --exclude-standard -- gateway/robot/testdata
 
 bench: build ## measures the appliance and prints every figure
 	@BENCHSTAT=$(BENCHSTAT) firmware-tools/bench.sh

@@ -224,6 +224,21 @@ func (r *Registry) KeepTools(id ID, tools []Tool) {
 	r.records.PutSoon(string(id), robot)
 }
 
+// KeepEcho remembers whether a robot leaves echo cancellation to us, which it
+// says when it opens its channel: its next bootstrap then gives it the framing
+// that this takes.
+func (r *Registry) KeepEcho(id ID, ours bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	robot, known := r.robots[id]
+	if !known || robot.Echo == ours {
+		return
+	}
+	robot.Echo = ours
+	r.robots[id] = robot
+	r.records.PutSoon(string(id), robot)
+}
+
 // KnownTools are those a robot listed under the firmware it runs now.
 func (r Robot) KnownTools() []Tool {
 	if r.ToolsFirmware != r.Firmware {

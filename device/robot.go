@@ -21,6 +21,8 @@ type Robot struct {
 	FirstSeen time.Time `json:"first_seen,omitzero"`
 	LastSeen  time.Time `json:"last_seen,omitzero"`
 
+	Echo bool `json:"echo,omitempty"` // it leaves echo cancellation to us
+
 	Tools         []Tool `json:"tools,omitempty"`
 	ToolsFirmware string `json:"tools_firmware,omitempty"` // the firmware that listed Tools
 }

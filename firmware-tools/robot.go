@@ -59,7 +59,7 @@ func parseRobot(args []string, stdout io.Writer) (*robotFlags, error) {
 	s.StringVar(&f.mic, "mic", "", "WAV `FILE` that the microphone hears, one turn")
 	s.StringVar(&f.speaker, "speaker", "", "WAV `FILE` to write what the speaker plays to")
 	s.StringVar((*string)(&o.Mode), "mode", "", "auto, manual or realtime; without it auto, or realtime where --aec is not off")
-	s.StringVar((*string)(&o.AEC), "aec", "off", "who cancels the echo: off, device or server")
+	s.StringVar((*string)(&o.AEC), "aec", "", "who cancels the echo: off, device or server; without it device in realtime mode, and else nobody")
 	s.StringVar(&o.Wake, "wake", "", "`TEXT` that wakes the robot, in place of a tap")
 	s.IntVar((*int)(&o.Framing), "framing", 0, "binary framing `1|2|3`, whatever the bootstrap says")
 	s.Func("event", "`NAME=JSON` to send when the channel opens; repeatable", func(text string) error { return addEvent(o, text) })
@@ -74,6 +74,9 @@ func parseRobot(args []string, stdout io.Writer) (*robotFlags, error) {
 		fmt.Fprintln(stdout, "usage: perch-tools robot [options]")
 		s.PrintDefaults()
 		return nil, err
+	}
+	if o.AEC == "" && o.Mode == xiaozhi.Realtime {
+		o.AEC = simrobot.AECDevice // no robot has that mode without
 	}
 	if err == nil {
 		err = f.check(s.Args())

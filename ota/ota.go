@@ -125,15 +125,23 @@ func (s *Service) CheckIn(r Request, now time.Time) (Reply, error) {
 	} else {
 		s.o.Log.Info("a robot has booted", "robot", robot.ID, "board", robot.Board, "firmware", robot.Firmware, "address", robot.Address)
 	}
-	return s.reply(checkIn.BaseURL, admission, now), nil
+	framing := s.o.Framing
+	if robot.Echo {
+		framing = withTimestamps
+	}
+	return s.reply(checkIn.BaseURL, framing, admission, now), nil
 }
 
-func (s *Service) reply(base string, a device.Admission, now time.Time) Reply {
+// withTimestamps is the framing that says which packet of ours a robot's
+// microphone heard, without which its echo cannot be cancelled here.
+const withTimestamps = 2
+
+func (s *Service) reply(base string, framing int, a device.Admission, now time.Time) Reply {
 	_, offset := now.In(s.o.Zone).Zone()
 	reply := Reply{
 		ServerTime: serverTime{Timestamp: now.UnixMilli(), Offset: offset / 60},
 		Firmware:   firmware{Version: "0"},
-		WebSocket:  webSocket{URL: "ws" + strings.TrimPrefix(base, "http") + "/xiaozhi/v1/", Token: a.Token, Version: s.o.Framing},
+		WebSocket:  webSocket{URL: "ws" + strings.TrimPrefix(base, "http") + "/xiaozhi/v1/", Token: a.Token, Version: framing},
 	}
 	if a.Code != "" {
 		reply.Activation = &activation{Message: "Adopt this robot: perch adopt " + a.Code, Code: a.Code, Challenge: a.Code}

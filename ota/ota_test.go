@@ -218,3 +218,20 @@ func TestRobotSeen(t *testing.T) {
 		}
 	}
 }
+
+// TestARobotThatLeavesItsEchoToUs is given the framing that has timestamps,
+// whatever is configured.
+func TestARobotThatLeavesItsEchoToUs(t *testing.T) {
+	h := newHouse(t, device.AdoptOpen, func(o *ota.Options) { o.Framing = 3 })
+	robot := ota.Request{DeviceID: "a0:b1:c2:d3:e4:f5", ClientID: "c", Host: "perch.local:8003"}
+	for _, c := range []struct {
+		ours    bool
+		version int
+	}{{false, 3}, {true, 2}, {false, 3}} {
+		h.robots.KeepEcho("a0b1c2d3e4f5", c.ours)
+		reply, err := h.service.CheckIn(robot, time.Now())
+		if err != nil || reply.WebSocket.Version != c.version {
+			t.Errorf("echo ours %v: %+v, %v", c.ours, reply.WebSocket, err)
+		}
+	}
+}

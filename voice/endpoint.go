@@ -82,6 +82,9 @@ func (e *EndPointer) Reset() {
 // Speaking reports whether speech has begun and not ended.
 func (e *EndPointer) Speaking() bool { return e.speaking }
 
+// Voiced reports whether a voice was heard in the last 100 ms.
+func (e *EndPointer) Voiced() bool { return ones(e.recent, keepWindows) > 0 }
+
 // Feed takes the next piece of sound and returns the last edge in it.
 func (e *EndPointer) Feed(pcm []int16) Edge {
 	edge := NoEdge

@@ -518,6 +518,17 @@ func TestCommandsSpeakToTheAppliance(t *testing.T) {
 	if out := h.command(t, "doctor", 1); !strings.Contains(out, "ok    store") {
 		t.Errorf("doctor says %s", out)
 	}
+	for _, c := range commands() {
+		if c.name == "version" {
+			continue // it has no flags, and the test gives every command one
+		}
+		if out := h.command(t, c.name+" --help", 0); !strings.Contains(out, c.does) {
+			t.Errorf("%s --help says %s", c.name, out)
+		}
+	}
+	if out := h.command(t, `say a0b1c2d3e4f5 😊`, 1); !strings.Contains(out, "nothing in the text") {
+		t.Errorf("a face without words: %s", out)
+	}
 	h.stop()
 	if out := h.command(t, "devices", 1); !strings.Contains(out, "no appliance runs here") {
 		t.Errorf("without an appliance, devices says %s", out)

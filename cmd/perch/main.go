@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -83,6 +84,10 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 		if err == nil {
 			return exitDone
 		}
+		if errors.Is(err, flag.ErrHelp) {
+			fmt.Fprintf(out, "perch %s %s\n  %s\n", c.name, c.arguments, c.does)
+			return exitDone
+		}
 		fmt.Fprintf(errs, "perch: %v\n", err)
 		return exitCode(err)
 	}
@@ -114,8 +119,8 @@ func usage(out io.Writer) {
 }
 
 func printVersion(_ context.Context, args []string, out io.Writer) error {
-	if len(args) > 0 {
-		return usageError("version takes no arguments")
+	if _, err := parse(newFlags("version"), args, 0, 0); err != nil {
+		return err
 	}
 	rev := commit
 	if info, ok := debug.ReadBuildInfo(); ok && rev == "" {

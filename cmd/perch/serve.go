@@ -29,7 +29,11 @@ func newFlags(name string) *flag.FlagSet {
 func parse(f *flag.FlagSet, args []string, least, most int) ([]string, error) {
 	var rest []string
 	for {
-		if err := f.Parse(args); err != nil {
+		err := f.Parse(args)
+		if errors.Is(err, flag.ErrHelp) {
+			return nil, err
+		}
+		if err != nil {
 			return nil, usageError(fmt.Sprintf("%s: %v", f.Name(), err))
 		}
 		if f.NArg() == 0 {

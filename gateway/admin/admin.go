@@ -132,7 +132,17 @@ func (d *Door) status() Status {
 		}
 	}
 	return Status{ID: d.o.ID, Version: d.o.Version, Started: d.o.Started, Robots: len(d.o.Robots.List()), Open: open,
-		Lost: d.o.Talk.Lost(), Notices: len(d.o.Notices.Open(time.Now())), Parts: d.o.Parts()}
+		Lost: d.o.Talk.Lost(), Notices: d.waiting(time.Now()), Parts: d.o.Parts()}
+}
+
+// waiting counts the notifications that nobody has been told.
+func (d *Door) waiting(now time.Time) (n int) {
+	for _, notice := range d.o.Notices.Open(now) {
+		if notice.State == agent.NoticeReceived {
+			n++
+		}
+	}
+	return n
 }
 
 func (d *Door) devices(now time.Time) []Device {

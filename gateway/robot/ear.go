@@ -129,7 +129,7 @@ func (s *session) sound(ctx context.Context, a xiaozhi.Audio) {
 	if s.state.listens() && (!ours || s.state.phase == hearing) {
 		edge = s.ear.pointer.Feed(pcm)
 	}
-	s.tap.soundFromRobot(s.ear.pointer.Speaking() || s.state.phase == hearing)
+	s.tap.soundFromRobot(s.ear.pointer.Voiced() || s.state.mode == xiaozhi.Manual && s.state.phase == hearing)
 	switch edge {
 	case voice.SpeechBegan:
 		s.input(ctx, speechBegan{})
@@ -147,7 +147,7 @@ func (s *session) cancelEcho(on bool) error {
 		return nil
 	}
 	if s.framing != xiaozhi.Framing2 {
-		s.log.Warn("the robot leaves echo cancellation to us, but its framing carries no timestamps: speech will not interrupt it; set robots.framing: 2")
+		s.log.Warn("the robot leaves echo cancellation to us, but its framing carries no timestamps: speech will not interrupt it; it gets another when it next boots")
 	}
 	echo, err := voice.NewEcho()
 	if err != nil {

@@ -295,6 +295,7 @@ func (r *registry) Admit(id device.ID, _ device.Client, _ string) (device.Robot,
 	return device.Robot{ID: id}, nil
 }
 func (r *registry) KeepTools(_ device.ID, tools []device.Tool) { r.kept = tools }
+func (r *registry) KeepEcho(device.ID, bool)                   {}
 func (r *registry) Get(id device.ID) (device.Robot, error) {
 	return device.Robot{ID: id, Tools: r.kept}, nil
 }

@@ -76,6 +76,7 @@ func (s *session) welcome(h xiaozhi.Hello, first bool) {
 		s.greeted.Store(true)
 		s.publish(event.RobotOnline{Framing: int(s.framing)})
 	}
+	s.turns.Go(func() { s.Robots.KeepEcho(s.robot.ID, h.Features.AEC) }) // it may wait for the disk
 	if err := s.cancelEcho(h.Features.AEC); err != nil {
 		s.log.Warn("the robot leaves echo cancellation to us, and it cannot be had; speech will not interrupt it", "err", err)
 	}

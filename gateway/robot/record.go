@@ -1,13 +1,13 @@
 package robot
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +16,7 @@ import (
 
 	"perch/agent"
 	"perch/device"
+	"perch/device/xiaozhi"
 	"perch/event"
 	"perch/gateway/door"
 	"perch/voice"
@@ -65,14 +66,36 @@ func byTime(a, b entry) int {
 // tap is where a session can be recorded. It costs next to nothing while
 // nobody does.
 type tap struct {
-	hello atomic.Pointer[string] // the robot's latest
-	to    atomic.Pointer[recorder]
+	to atomic.Pointer[recorder]
+
+	mu    sync.Mutex
+	hello []byte // the robot's latest
 }
 
-func (t *tap) fromRobot(text []byte) {
+// fromRobot notes a message of the robot.
+func (t *tap) fromRobot(text []byte, m xiaozhi.FromRobot) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, ok := m.(xiaozhi.Hello); ok {
+		t.hello = bytes.Clone(text)
+	}
 	if r := t.to.Load(); r != nil {
 		r.add('<', r.clean(text))
 	}
+}
+
+// attach begins a recording, with the hello that came before it: a replay
+// needs one. It reports whether nobody else records.
+func (t *tap) attach(r *recorder) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.to.CompareAndSwap(nil, r) {
+		return false
+	}
+	if t.hello != nil {
+		r.add('<', r.clean(t.hello))
+	}
+	return true
 }
 
 func (t *tap) soundFromRobot(speech bool) {
@@ -120,6 +143,7 @@ type recorder struct {
 	session string
 	began   time.Time
 	out     func(entry)
+	live    bool // lines are read as they come: they are to be in the order of time
 
 	mu    sync.Mutex
 	runs  map[byte]*entry // sound that goes on
@@ -140,8 +164,21 @@ func (r *recorder) add(mark byte, text string) {
 
 // put ends the sound before a message of the same side, and adds the line.
 func (r *recorder) put(e entry) {
+	if r.live {
+		r.endRuns()
+	}
 	r.endRun(e.mark)
 	r.out(e)
+}
+
+// endRuns ends the sound of both sides, in the order in which it began.
+func (r *recorder) endRuns() {
+	up, down := r.runs['<'], r.runs['>']
+	if up != nil && down != nil && down.at < up.at {
+		r.endRun('>')
+	}
+	r.endRun('<')
+	r.endRun('>')
 }
 
 func (r *recorder) endRun(mark byte) {
@@ -157,6 +194,9 @@ func (r *recorder) packet(mark byte, sound string) {
 	now := time.Since(r.began)
 	run := r.runs[mark]
 	if run != nil && run.sound != sound {
+		if r.live {
+			r.endRuns()
+		}
 		r.endRun(mark)
 		run = nil
 	}
@@ -204,13 +244,132 @@ func (r *recorder) finish(now time.Time) {
 	}
 }
 
-// secret is the value of a key that nobody should keep, in JSON or in JSON
-// within a string of it.
-var secret = regexp.MustCompile(`(\\*"(?:token|authorization|password|key|ssid|stages)\\*":\s*)(\\*"[^"\\]*\\*"|\{[^}]*\})`)
+// isSecret reports whether a name says that nobody should keep the value. With
+// MAC and Client-Id together a robot gets its token; stages are no secret, but
+// never twice the same.
+func isSecret(name string) bool {
+	name = strings.ToLower(name)
+	for _, word := range []string{"token", "passw", "secret", "authorization", "key", "ssid", "uuid", "mac_address", "stages"} {
+		if strings.Contains(name, word) {
+			return true
+		}
+	}
+	return false
+}
 
+// clean takes the secrets and the session's id out of a message. What is no
+// JSON, as some errors of the firmware are, is left as it is or left out whole.
 func (r *recorder) clean(text []byte) string {
-	s := strings.ReplaceAll(string(text), r.session, "S")
-	return secret.ReplaceAllString(s, `$1"…"`)
+	var out bytes.Buffer
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	switch err := blank(&out, d, ""); {
+	case err == nil:
+		return strings.ReplaceAll(out.String(), r.session, "S")
+	case isSecret(string(text)):
+		return fmt.Sprintf("%d bytes that are no JSON", len(text))
+	}
+	return strings.ReplaceAll(string(text), r.session, "S")
+}
+
+// blank copies the next JSON value, its fields in their order, without the
+// values of secret ones. Text that is JSON itself, as the answers of a robot's
+// tools are, is looked into.
+func blank(out *bytes.Buffer, d *json.Decoder, name string) error {
+	t, err := d.Token()
+	if err != nil {
+		return err
+	}
+	if isSecret(name) {
+		out.WriteString(`"…"`)
+		return skip(d, t)
+	}
+	switch v := t.(type) {
+	case json.Delim:
+		return blankAll(out, d, v)
+	case string:
+		out.Write(asText(blankText(v)))
+	case nil:
+		out.WriteString("null")
+	default:
+		out.Write(asJSON(t))
+	}
+	return nil
+}
+
+// blankAll copies what is in an array or an object.
+func blankAll(out *bytes.Buffer, d *json.Decoder, open json.Delim) error {
+	out.WriteRune(rune(open))
+	for n := 0; d.More(); n++ {
+		if n > 0 {
+			out.WriteByte(',')
+		}
+		name := ""
+		if open == '{' {
+			t, err := d.Token()
+			if err != nil {
+				return err
+			}
+			name, _ = t.(string)
+			out.Write(asText(name))
+			out.WriteByte(':')
+		}
+		if err := blank(out, d, name); err != nil {
+			return err
+		}
+	}
+	end, err := d.Token()
+	if err == nil {
+		out.WriteString(fmt.Sprint(end))
+	}
+	return err
+}
+
+// blankText is a text without the secrets in it: in JSON, or in the query of an
+// address.
+func blankText(text string) string {
+	if strings.HasPrefix(text, "{") {
+		var out bytes.Buffer
+		d := json.NewDecoder(strings.NewReader(text))
+		d.UseNumber()
+		if blank(&out, d, "") == nil {
+			return out.String()
+		}
+	}
+	if address, _, found := strings.Cut(text, "?"); found && strings.Contains(address, "://") {
+		return address + "?…"
+	}
+	return text
+}
+
+// skip reads over the rest of a value whose first token was t.
+func skip(d *json.Decoder, t json.Token) error {
+	open, nested := t.(json.Delim)
+	if !nested || open == '}' || open == ']' {
+		return nil
+	}
+	for d.More() {
+		next, err := d.Token()
+		if err == nil {
+			err = skip(d, next)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	_, err := d.Token()
+	return err
+}
+
+// asText is a text as JSON, with its < and > as they are.
+func asText(s string) []byte {
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(s); err != nil {
+		return []byte(`""`) // of a string, so this cannot be
+	}
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }
 
 // header begins a recorded transcript: what it is of, and what a replay needs
@@ -250,7 +409,8 @@ func (s *Server) Record(ctx context.Context, id device.ID, out func(line string)
 			lost.Store(true)
 		}
 	})
-	if !recorded.tap.to.CompareAndSwap(nil, r) {
+	r.live = true
+	if !recorded.tap.attach(r) {
 		return ErrRecorded
 	}
 	defer recorded.tap.to.CompareAndSwap(r, nil)
@@ -258,9 +418,6 @@ func (s *Server) Record(ctx context.Context, id device.ID, out func(line string)
 		if err := out(line); err != nil {
 			return err
 		}
-	}
-	if hello := recorded.tap.hello.Load(); hello != nil {
-		r.add('<', r.clean([]byte(*hello))) // it came before; a replay needs it
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup

@@ -45,7 +45,7 @@ func TestRecord(t *testing.T) {
 		text := strings.Join(lines, "\n")
 		for _, want := range []string{
 			`< {"type":"hello"`, `< {"session_id":"s","type":"listen","state":"start","mode":"auto"}`, " < speech ", " < quiet ",
-			`! ears "what time is it"`, `! mind say "It is late."`, `! mind done "done"`, "* heard ", "= speaking", `"state":"sentence_start"`, "> 19 packets until ", `\"ssid\":"…"`,
+			`! ears "what time is it"`, `! mind say "It is late."`, `! mind done "done"`, "* heard ", "= speaking", `"state":"sentence_start"`, " packets until ", `{\"ssid\":\"…\"}`,
 		} {
 			if !strings.Contains(text, want) {
 				t.Errorf("the transcript has no %s", want)
@@ -90,4 +90,23 @@ func TestRecordingTheNextSession(t *testing.T) {
 			t.Errorf("one who does not read: %v", err)
 		}
 	})
+}
+
+// TestNoSecretIsRecorded, however it is packed.
+func TestNoSecretIsRecorded(t *testing.T) {
+	r := newRecorder("THESESSION", time.Now(), nil)
+	for _, text := range []string{
+		`{"type":"x","token":"CANARY","session_id":"THESESSION"}`, `{"a":{"Api_Key":"CANARY\\bc"},"b":[{"wifi_password":["CANARY",{"x":"CANARY"}]}]}`,
+		`{"text":"{\"ssid\":\"CA\\\"NARY\",\"n\":1}"}`, `{"url":"http://h:1/f.bin?r=CANARY"}`, `{"uuid":"CANARY"}`, `{"Authorization" : "Bearer CANARY"}`,
+		`{"error":{"message":"bad "token" CANARY"}}`, `{"client_secret":{"a":"CANARY"}}`,
+	} {
+		got := r.clean([]byte(text))
+		if strings.Contains(got, "CANARY") || strings.Contains(got, "NARY") || strings.Contains(got, "THESESSION") {
+			t.Errorf("%s is recorded as %s", text, got)
+		}
+	}
+	const plain = `{"session_id":"S","type":"tts","n":1.50,"text":"a < b & \"c\"","list":[1,true,null,{}],"o":{}}`
+	if got := r.clean([]byte(plain)); got != plain {
+		t.Errorf("%s is recorded as %s", plain, got)
+	}
 }

@@ -34,6 +34,7 @@ type bus interface {
 type robots interface {
 	Admit(id device.ID, c device.Client, token string) (device.Robot, error)
 	KeepTools(id device.ID, tools []device.Tool)
+	KeepEcho(id device.ID, ours bool)
 	Get(id device.ID) (device.Robot, error)
 }
 

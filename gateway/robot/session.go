@@ -184,15 +184,11 @@ func (s *session) read() {
 			n = (n + 1) % len(buffers)
 			continue
 		}
-		s.tap.fromRobot(text)
 		m, err := xiaozhi.ParseFromRobot(text)
+		s.tap.fromRobot(text, m)
 		if err != nil {
 			bad.say(s.log, "the robot sent a message that cannot be read; such messages are ignored", err)
 			continue
-		}
-		if _, ok := m.(xiaozhi.Hello); ok {
-			hello := string(text)
-			s.tap.hello.Store(&hello)
 		}
 		s.incoming <- frame{message: m}
 	}
