@@ -497,6 +497,7 @@ func TestCommandsSpeakToTheAppliance(t *testing.T) {
 		t.Errorf("devices says %s", out)
 	}
 	h.robot(simrobot.Options{})
+	h.eventually("the channel is closed", func() bool { return len(h.talk.List()) == 0 })
 	if out := h.command(t, "devices", 0); !strings.Contains(out, "a0b1c2d3e4f5  m5stack-stack-chan") {
 		t.Errorf("devices says %s", out)
 	}

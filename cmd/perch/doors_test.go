@@ -76,6 +76,7 @@ func TestABrowserStandsInForARobot(t *testing.T) {
 func TestNotifyAndSay(t *testing.T) {
 	h := open(t, testConfig(), t.TempDir())
 	h.robot(simrobot.Options{})
+	h.eventually("the channel is closed", func() bool { return len(h.talk.List()) == 0 })
 	if out := h.command(t, "say a0b1c2d3e4f5 hello there", 0); out != "queued until the robot next connects\n" {
 		t.Errorf("say says %q", out)
 	}
