@@ -225,6 +225,8 @@ func (w *writer) due(it item) time.Time {
 	return time.Time{}
 }
 
+// perform sends an item. What comes of it is told before it leaves: a robot may
+// answer at once, and must find it told.
 func (w *writer) perform(p *playback, it item, now time.Time) error {
 	switch {
 	case it.face != nil:
@@ -235,17 +237,11 @@ func (w *writer) perform(p *playback, it item, now time.Time) error {
 	case it.packet != nil:
 		return w.packet(p, it.packet, now)
 	case it.pause != nil:
-		if err := w.stop(p); err != nil {
-			return err
-		}
 		p.note(func(r *progress) { r.paused, r.stopped, r.askFor = true, true, *it.pause })
-	default:
-		if err := w.stop(p); err != nil {
-			return err
-		}
-		p.note(func(r *progress) { r.drained = true })
+		return w.stop(p)
 	}
-	return nil
+	p.note(func(r *progress) { r.drained = true })
+	return w.stop(p)
 }
 
 // sentence shows a sentence, and makes the robot speak before the first.
@@ -278,11 +274,6 @@ func (w *writer) packet(p *playback, packet []byte, now time.Time) error {
 	if echo := w.echo.Load(); echo != nil {
 		echo.Sent(w.stamp, packet)
 	}
-	w.tap.soundToRobot(len(packet))
-	if err := w.transport.SendAudio(xiaozhi.Audio{Timestamp: w.stamp, Opus: packet}); err != nil {
-		return fmt.Errorf("send audio: %w", err)
-	}
-	w.pacer.Sent(now)
 	if first || w.waits {
 		text, waits := w.pending, w.waits
 		w.waits = false
@@ -295,6 +286,11 @@ func (w *writer) packet(p *playback, packet []byte, now time.Time) error {
 			}
 		})
 	}
+	w.tap.soundToRobot(len(packet))
+	if err := w.transport.SendAudio(xiaozhi.Audio{Timestamp: w.stamp, Opus: packet}); err != nil {
+		return fmt.Errorf("send audio: %w", err)
+	}
+	w.pacer.Sent(now)
 	return nil
 }
 
