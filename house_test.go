@@ -38,6 +38,10 @@ var arrows = map[string][]string{
 	"voice/*":      {"voice"},
 	"voice/assist": {"voice", "gateway/socket"},
 
+	// What every engine behind HTTP needs.
+	"voice/openai":     {"voice", "voice/openai/remote"},
+	"voice/elevenlabs": {"voice", "voice/openai/remote"},
+
 	"gateway/*":       {"agent", "device", "event", "perception", "voice", "gateway/socket", "gateway/door"},
 	"gateway/robot":   {"agent", "device", "device/xiaozhi", "event", "perception", "voice", "gateway/socket", "gateway/door"},
 	"gateway/admin":   {"agent", "device", "event", "ota", "perception", "voice", "gateway/socket", "gateway/door"},
@@ -66,6 +70,7 @@ var owners = map[string][]string{
 	"github.com/maxhawkins/go-webrtcvad":     {"voice"},
 	"go.yaml.in/yaml/v3":                     {"cmd/perch", "agent", "agent/*"},
 	"github.com/modelcontextprotocol/go-sdk": {"agent/mcp", "gateway/vccp"},
+	"github.com/anthropics/anthropic-sdk-go": {"agent/anthropic"},
 	"golang.org/x/time":                      {"gateway/door"},
 	"C":                                      {"voice", "voice/*"},
 }

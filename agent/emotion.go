@@ -61,29 +61,97 @@ func emotionAliases() map[string]string {
 // for no voice should read it out.
 func SplitEmotion(reply string) (Emotion, string) {
 	reply = strings.TrimSpace(reply)
-	for _, e := range Emotions() {
-		if rest, found := strings.CutPrefix(reply, e.Emoji); found {
-			return e, withoutEmoji(rest)
-		}
-	}
-	for emoji, name := range emotionAliases() {
-		if rest, found := strings.CutPrefix(reply, emoji); found {
-			return Emotion{name, emoji}, withoutEmoji(rest)
-		}
+	first, size := utf8.DecodeRuneInString(reply)
+	if e, found := emotionOf(first); found {
+		return e, withoutEmoji(reply[size:])
 	}
 	return Neutral, withoutEmoji(reply)
+}
+
+// emotionOf is the face an emoji stands for.
+func emotionOf(r rune) (Emotion, bool) {
+	emoji := string(r)
+	for _, e := range Emotions() {
+		if e.Emoji == emoji {
+			return e, true
+		}
+	}
+	name, found := emotionAliases()[emoji]
+	return Emotion{name, emoji}, found
+}
+
+// offered is the one of the nine that is nearest to a face, so that a prompt's
+// allow-list holds for models that do not keep to it.
+func (e Emotion) offered() Emotion {
+	name := e.Name
+	if nearest, found := nearestOffered()[name]; found {
+		name = nearest
+	}
+	for _, o := range OfferedEmotions() {
+		if o.Name == name {
+			return o
+		}
+	}
+	return Neutral
+}
+
+// nearestOffered brings the twelve that are not offered to the nine that are.
+func nearestOffered() map[string]string {
+	return map[string]string{
+		"funny": "laughing", "silly": "laughing", "crying": "sad", "shocked": "surprised", "kissy": "loving",
+		"winking": "happy", "cool": "happy", "relaxed": "happy", "delicious": "happy", "confident": "happy",
+		"embarrassed": "thinking", "confused": "thinking", // unsure of itself
+	}
+}
+
+// emotionWords are names of faces in the tags that models were taught, beside
+// the 21, by what is meant of the nine.
+func emotionWords() map[string]string {
+	return map[string]string{
+		"joy": "happy", "joyful": "happy", "excited": "happy", "smile": "happy", "smiling": "happy", "fun": "happy",
+		"proud": "happy", "smirk": "happy", "grateful": "happy", "calm": "neutral", "normal": "neutral", "serious": "neutral",
+		"laugh": "laughing", "amused": "laughing", "sadness": "sad", "sorrow": "sad", "disappointed": "sad", "worried": "sad",
+		"surprise": "surprised", "amazed": "surprised", "fear": "surprised", "afraid": "surprised", "scared": "surprised",
+		"anger": "angry", "annoyed": "angry", "frustrated": "angry", "disgust": "angry", "disgusted": "angry",
+		"love": "loving", "affectionate": "loving", "shy": "thinking", "curious": "thinking", "focused": "thinking",
+		"doubtful": "thinking", "tired": "sleepy", "bored": "sleepy",
+	}
+}
+
+// namedEmotion is the one of the nine that a name in a tag stands for.
+func namedEmotion(name string) (Emotion, bool) {
+	name = strings.ToLower(strings.TrimSpace(name))
+	if word, found := emotionWords()[name]; found {
+		name = word
+	}
+	for _, e := range Emotions() {
+		if e.Name == name {
+			return e.offered(), true
+		}
+	}
+	return Neutral, false
 }
 
 // withoutEmoji drops pictographs and what joins and colours them.
 func withoutEmoji(text string) string {
 	spoken := strings.Map(func(r rune) rune {
-		switch {
-		case r >= 0x1F000 && r <= 0x1FAFF, r >= 0x2600 && r <= 0x27BF, r == 0x200D, r == 0xFE0F, r == utf8.RuneError:
+		if isEmoji(r) {
 			return -1
 		}
 		return r
 	}, text)
 	return strings.Join(strings.Fields(spoken), " ")
+}
+
+// isEmoji holds for pictographs, arrows, and what joins and colours them.
+func isEmoji(r rune) bool {
+	switch {
+	case r >= 0x1F000 && r <= 0x1FAFF, r >= 0x2600 && r <= 0x27BF, r >= 0x2190 && r <= 0x21FF, r >= 0x2300 && r <= 0x23FF,
+		r >= 0x2B00 && r <= 0x2BFF, r >= 0xE0020 && r <= 0xE007F, r == 0x200B, r == 0x200D,
+		r == 0xFE0E, r == 0xFE0F, r == 0x20E3, r == 0xFEFF, r == utf8.RuneError:
+		return true
+	}
+	return false
 }
 
 // On is the face as a board can show it, with the emoji of the reply. Most

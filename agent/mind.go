@@ -30,6 +30,7 @@ type Mind struct {
 
 	mu            sync.Mutex
 	conversations map[string]*conversation
+	histories     *Histories // nil where they last as long as this run
 }
 
 // conversation is the history of one robot or skin. Its turn is a lock that
@@ -38,6 +39,7 @@ type conversation struct {
 	turn    chan struct{}
 	history []Exchange
 	used    time.Time
+	emoji   string // of the face the turn began with
 }
 
 // What is kept of conversations.
@@ -49,6 +51,34 @@ const (
 // NewMind returns a mind with its brains in the order they are tried.
 func NewMind(brains []Brain, memory *Memory, bus publisher, log *slog.Logger) *Mind {
 	return &Mind{brains: brains, memory: memory, bus: bus, log: log, conversations: map[string]*conversation{}}
+}
+
+// Keep has the conversations kept in h, and goes on with those that are there.
+// It is called before the first turn.
+func (m *Mind) Keep(h *Histories) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.histories = h
+	for id, c := range h.load() {
+		m.conversations[id] = &conversation{turn: make(chan struct{}, 1), history: c.Exchanges, used: c.Used}
+	}
+}
+
+// Forget has a conversation begin anew, durably where it is kept. A turn that
+// is being answered still knows what was.
+func (m *Mind) Forget(conversation string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if c, known := m.conversations[conversation]; known {
+		c.history = nil
+	}
+	if m.histories == nil {
+		return nil
+	}
+	if err := m.histories.forget(conversation); err != nil {
+		return fmt.Errorf("forget a conversation: %w", err)
+	}
+	return nil
 }
 
 // ErrNoBrain is returned by Answer where no brain could take the turn.
@@ -67,9 +97,10 @@ func (m *Mind) Answer(ctx context.Context, t Turn, out func(Reply) error) error 
 	}
 	m.mu.Lock()
 	t.History = slices.Clone(c.history)
+	c.emoji = ""
 	m.mu.Unlock()
 	var failures []error
-	sink := sink{mind: m, turn: t, out: out}
+	sink := sink{mind: m, turn: t, out: out, conversation: c}
 	for _, brain := range m.brains {
 		m.bus.Publish(t.Robot, t.Session, event.ThinkingStarted{Brain: brain.Name()})
 		err := brain.Think(ctx, t, sink.take)
@@ -92,9 +123,12 @@ func (m *Mind) Remembered(id string, e Exchange, now time.Time) {
 	c := m.conversation(id, now)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	c.history = append(c.history, e)
-	if drop := len(c.history) - mostHistory; drop > 0 {
-		c.history = slices.Delete(c.history, 0, drop)
+	if e.Emoji == "" {
+		e.Emoji = c.emoji // a model goes on as it sees that it began
+	}
+	c.history = latest(append(c.history, e))
+	if m.histories != nil {
+		m.histories.put(id, Conversation{Exchanges: c.history, Used: c.used})
 	}
 }
 
@@ -121,6 +155,9 @@ func (m *Mind) dropOldest() {
 		}
 	}
 	delete(m.conversations, oldest)
+	if m.histories != nil {
+		m.histories.drop(oldest)
+	}
 }
 
 // sink stands between the brains of a turn and whoever speaks: it publishes
@@ -130,7 +167,9 @@ type sink struct {
 	turn  Turn
 	out   func(Reply) error
 	spoke bool
-	face  string // the name of the one shown in this turn; empty is none yet
+
+	conversation *conversation
+	face         string // the name of the one shown in this turn; empty is none yet
 }
 
 func (s *sink) take(r Reply) error {
@@ -140,6 +179,7 @@ func (s *sink) take(r Reply) error {
 			return nil // one frame per change, whichever brain asks for it
 		}
 		s.face = r.Emotion.Name
+		s.mind.began(s.conversation, r.Emotion.Emoji)
 		s.mind.bus.Publish(s.turn.Robot, s.turn.Session, event.Emotion{Name: r.Emotion.Name, Emoji: r.Emotion.Emoji})
 		return s.out(r)
 	case Say:
@@ -149,6 +189,9 @@ func (s *sink) take(r Reply) error {
 		}
 		s.spoke = true
 		return s.out(r)
+	case Note:
+		s.mind.note(r.Text, s.turn)
+		return nil
 	case ToolStatus:
 		s.mind.bus.Publish(s.turn.Robot, s.turn.Session, r.ToolStatus)
 		return s.out(r)
@@ -156,15 +199,30 @@ func (s *sink) take(r Reply) error {
 	return s.out(r)
 }
 
-// marker is how a model asks in its answer that something be remembered.
+// began notes the first face of a turn.
+func (m *Mind) began(c *conversation, emoji string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if c.emoji == "" {
+		c.emoji = emoji
+	}
+}
+
+// marker is how a model asks in its answer that something be remembered, for
+// brains whose answer does not come through Speech.
 var marker = regexp.MustCompile(`(?i)\[REMEMBER:\s*([^\]]{1,300})\]`)
 
 func (m *Mind) takeMarkers(text string, t Turn) string {
 	for _, found := range marker.FindAllStringSubmatch(text, -1) {
-		fact := Entry{Name: found[1], Body: found[1], Robot: t.Robot, Source: "marker"}
-		if _, err := m.memory.Remember(fact, t.Now); err != nil {
-			m.log.Warn("a fact was not remembered", "err", err)
-		}
+		m.note(found[1], t)
 	}
 	return strings.TrimSpace(marker.ReplaceAllString(text, ""))
+}
+
+// note remembers a fact that a brain took out of its answer.
+func (m *Mind) note(text string, t Turn) {
+	fact := Entry{Name: text, Body: text, Robot: t.Robot, Source: "marker"}
+	if _, err := m.memory.Remember(fact, t.Now); err != nil {
+		m.log.Warn("a fact was not remembered", "err", err)
+	}
 }

@@ -264,3 +264,15 @@ func TestSentences(t *testing.T) {
 		t.Errorf("a long sentence was cut into %d", len(long))
 	}
 }
+
+func TestNotesAreRememberedAndPassedOnToNobody(t *testing.T) {
+	b := &brain{replies: []agent.Reply{agent.Note{Text: "the cat is called Tom"}, agent.Cue{Kind: "anim", Value: "wave"}, agent.Done{}}}
+	memory := agent.NewMemory(newEntries())
+	replies, err := answers(t, newMind(&published{}, memory, b), "hello")
+	if err != nil || !reflect.DeepEqual(replies, b.replies[1:]) {
+		t.Errorf("%v, %v", replies, err)
+	}
+	if found := memory.Search("cat tom", noon); len(found) != 1 || found[0].Source != "marker" {
+		t.Errorf("remembered %+v", memory.Search("", noon))
+	}
+}

@@ -25,7 +25,11 @@ type Turn struct {
 }
 
 // Exchange is one turn that was: what was heard and what was answered.
-type Exchange struct{ Heard, Said string }
+type Exchange struct {
+	Heard string `json:"heard"`
+	Said  string `json:"said"`
+	Emoji string `json:"emoji,omitempty"` // the face it was said with
+}
 
 // Body is the robot a turn may act through.
 type Body interface {
@@ -39,14 +43,26 @@ type Body interface {
 
 // Reply is one piece of an answer. Replies are one ordered sequence, so text,
 // face and sound cannot overtake one another. The set is closed: Felt, Say,
-// Ask, ToolStatus and Done.
+// Cue, Note, Ask, ToolStatus and Done.
 type Reply interface{ isReply() }
 
 // Felt changes the face.
-type Felt struct{ Emotion Emotion }
+type Felt struct {
+	Emotion   Emotion
+	Intensity float64 // over 0 to 1; 0 is a brain that does not say, and stands for 1
+}
 
 // Say is one sentence to be spoken, without emoji.
 type Say struct{ Text string }
+
+// Cue is a stage direction for a skin that is drawn. A robot leaves it alone.
+type Cue struct {
+	Kind  string // "anim" or "pause"
+	Value string // as the model wrote it: "wave", "1.5"
+}
+
+// Note is a fact to be remembered. The mind does so and passes it on to nobody.
+type Note struct{ Text string }
 
 // Ask is a question that the turn waits for. The sink that takes it returns
 // only when Answer has been called, which happens exactly once.
@@ -92,6 +108,8 @@ const (
 
 func (Felt) isReply()       {}
 func (Say) isReply()        {}
+func (Cue) isReply()        {}
+func (Note) isReply()       {}
 func (Ask) isReply()        {}
 func (ToolStatus) isReply() {}
 func (Done) isReply()       {}

@@ -88,7 +88,7 @@ func (a *app) build(ears voice.Recognizers) error {
 	a.bus = event.NewBus()
 	a.board = agent.NewBoard()
 	a.herald = agent.NewHerald(agent.HeraldOptions{Notices: a.notices, Timers: a.timers, Bus: a.bus, Log: a.log})
-	if a.engines, err = newEngines(c, a.memory, a.timers, a.log); err != nil {
+	if a.engines, err = newEngines(c, household{a.memory, a.timers, a.herald}, a.log); err != nil {
 		return err
 	}
 	if ears != nil {
@@ -260,6 +260,9 @@ func (a *app) parts() []admin.Part {
 	}
 	for _, s := range a.engines.espeak {
 		parts = append(parts, admin.Part{Name: "synthesizer " + s.Name(), OK: s.Check() == nil, Note: note(s.Check())})
+	}
+	for _, r := range a.engines.remote {
+		parts = append(parts, admin.Part{Name: r.part, OK: true, Note: r.where + "; perch doctor tries it"})
 	}
 	for _, b := range a.engines.brains {
 		parts = append(parts, admin.Part{Name: "brain " + b.Name(), OK: true})

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"perch/agent/reflex"
-	"perch/voice/espeak"
 )
 
 // check finds what a configuration says that cannot be meant. It reads files
@@ -135,17 +134,17 @@ func (k *checker) engines(c *config) {
 		k.fault("speech.recognizers", "at least one is needed")
 	}
 	for i, r := range c.Speech.Recognizers {
-		k.oneOf(fmt.Sprintf("speech.recognizers.%d.kind", i), r.Kind, "sphinx")
+		at := fmt.Sprintf("speech.recognizers.%d", i)
+		k.oneOf(at+".kind", r.Kind, "sphinx", "wyoming", "openai")
+		k.makes(at, r.Kind == "wyoming" || r.Kind == "openai", func(e *engines) error { return e.addEars(r, slog.New(slog.DiscardHandler)) })
 	}
 	if len(c.Speech.Synthesizers) == 0 {
 		k.fault("speech.synthesizers", "at least one is needed")
 	}
 	for i, s := range c.Speech.Synthesizers {
 		at := fmt.Sprintf("speech.synthesizers.%d", i)
-		k.oneOf(at+".kind", s.Kind, "espeak")
-		if _, err := espeak.New(espeak.Options{Voice: s.Voice, Speed: s.Speed}); err != nil {
-			k.fault(at, "%s", err)
-		}
+		k.oneOf(at+".kind", s.Kind, "espeak", "wyoming", "openai", "elevenlabs")
+		k.makes(at, true, func(e *engines) error { return e.addMouth(s, slog.New(slog.DiscardHandler)) })
 	}
 	if len(c.Brains) == 0 {
 		k.fault("brains", "at least one is needed")
@@ -156,11 +155,39 @@ func (k *checker) engines(c *config) {
 	}
 	for i, b := range c.Brains {
 		at := fmt.Sprintf("brains.%d", i)
-		k.oneOf(at+".kind", b.Kind, "reflex")
+		k.oneOf(at+".kind", b.Kind, "reflex", "openai", "anthropic", "none")
 		if _, err := reflex.Load(c.Language, b.Sentences); err != nil {
 			k.fault(at, "%s", err)
 		}
+		k.makesModel(at, b)
 	}
+	for i, b := range c.BrainDeep {
+		at := fmt.Sprintf("brain_deep.%d", i)
+		k.oneOf(at+".kind", b.Kind, "openai", "anthropic")
+		k.makesModel(at, b)
+	}
+	if _, err := personaOf(c); err != nil {
+		k.fault("persona.file", "%s", err)
+	}
+}
+
+func (k *checker) makesModel(at string, b brainConfig) {
+	k.makes(at, b.Kind == "openai" || b.Kind == "anthropic", func(e *engines) error {
+		_, err := e.model(b, slog.New(slog.DiscardHandler))
+		return err
+	})
+}
+
+// makes tries to make an engine, which calls nobody, and lets it go.
+func (k *checker) makes(at string, tried bool, make func(*engines) error) {
+	if !tried {
+		return
+	}
+	e := &engines{}
+	if err := make(e); err != nil {
+		k.fault(at, "%s", err)
+	}
+	e.close()
 }
 
 // level is the log level.
@@ -176,7 +203,9 @@ func (c *config) level() slog.Level {
 func (c *config) checkRecognizer() error {
 	var found []error
 	for _, r := range c.Speech.Recognizers {
-		found = append(found, checkGrammar(c, r))
+		if r.Kind == "sphinx" {
+			found = append(found, checkGrammar(c, r))
+		}
 	}
 	return errors.Join(found...)
 }

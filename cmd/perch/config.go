@@ -44,29 +44,53 @@ type config struct {
 		Recognizers  []recognizerConfig  `yaml:"recognizers"`
 		Synthesizers []synthesizerConfig `yaml:"synthesizers"`
 	} `yaml:"speech"`
-	Brains  []brainConfig `yaml:"brains"`
-	Persona struct {
+	Brains    []brainConfig `yaml:"brains"`
+	BrainDeep []brainConfig `yaml:"brain_deep"`
+	Persona   struct {
 		Name string `yaml:"name"`
+		File string `yaml:"file"`
 	} `yaml:"persona"`
 	Log struct {
 		Level string `yaml:"level"`
 	} `yaml:"log"`
 }
 
+// Engines that run elsewhere have a url, and where they want one a key: as it
+// is, or in a file.
+
 type recognizerConfig struct {
-	Kind  string `yaml:"kind"`
-	Model string `yaml:"model"`
+	Kind         string `yaml:"kind"`
+	URL          string `yaml:"url"`
+	Model        string `yaml:"model"`
+	Key          string `yaml:"key"`
+	KeyFile      string `yaml:"key_file"`
+	StreamUpload bool   `yaml:"stream_upload"`
 }
 
 type synthesizerConfig struct {
-	Kind  string `yaml:"kind"`
-	Voice string `yaml:"voice"`
-	Speed int    `yaml:"speed"`
+	Kind    string `yaml:"kind"`
+	URL     string `yaml:"url"`
+	Model   string `yaml:"model"`
+	Key     string `yaml:"key"`
+	KeyFile string `yaml:"key_file"`
+	Voice   string `yaml:"voice"`
+	Speed   int    `yaml:"speed"`
+	Rate    int    `yaml:"rate"`
+	Stream  bool   `yaml:"stream"`
 }
 
 type brainConfig struct {
-	Kind      string `yaml:"kind"`
-	Sentences string `yaml:"sentences"`
+	Kind        string   `yaml:"kind"`
+	URL         string   `yaml:"url"`
+	Model       string   `yaml:"model"`
+	Key         string   `yaml:"key"`
+	KeyFile     string   `yaml:"key_file"`
+	Sentences   string   `yaml:"sentences"`
+	Vision      bool     `yaml:"vision"`
+	Temperature *float64 `yaml:"temperature"`
+	MaxTokens   int      `yaml:"max_tokens"`
+	KeepAlive   string   `yaml:"keep_alive"`
+	NumCtx      int      `yaml:"num_ctx"`
 }
 
 // defaultConfig is what runs with no file at all.

@@ -30,6 +30,7 @@ func TestTheSampleIsTheDefaults(t *testing.T) {
 	for _, list := range []*[]string{&want.AllowedHosts, &want.AllowedOrigins, &want.MDNS.Interfaces} {
 		*list = []string{} // written as empty lists
 	}
+	want.BrainDeep = []brainConfig{}
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("the sample is\n%+v\nthe defaults are\n%+v", c, want)
 	}
@@ -69,34 +70,41 @@ func TestNoFileIsTheDefaults(t *testing.T) {
 // TestFaults: every one is told with file, line and key.
 func TestFaults(t *testing.T) {
 	for text, want := range map[string]string{
-		"nmae: perch":                                 ":1: nmae: there is no such key",
-		"name: perch\nrobots:\n  idel: 60s":           ":3: robots.idel: there is no such key",
-		"brains:\n  - kind: reflex\n    modle: x":     ":3: brains.0.modle: there is no such key",
-		"robots: {idle: 60}":                          `:1: robots.idle: "60" is no duration such as 60s, 5m or 24h`,
-		"robots:\n  framing: 4":                       ":2: robots.framing: the binary framings are 1, 2 and 3, not 4",
-		"robots:\n  framing: one":                     ":2: robots.framing: `one` is not what belongs here",
-		"listen: [\"8003\"]":                          `:1: listen.0: "8003" is no address such as :8003`,
-		"listen: []":                                  ":1: listen: at least one address is needed",
-		"listen: :8003":                               ":1: listen: ",
-		"local: [\":8004\"]":                          ":1: local.0: \":8004\" is served without a key and so must be a loopback address",
-		"local: [\"192.168.1.5:8004\"]":               "must be a loopback address",
-		"public_url: https://x.example:8003":          ":1: public_url: ",
-		"public_url: http://x.example":                ":1: public_url: ",
-		"name: My House":                              ":1: name: \"My House\" is no name for the network",
-		"timezone: Europe/Atlantis":                   ":1: timezone: \"Europe/Atlantis\" is no time zone",
-		"adoption: maybe":                             ":1: adoption: it is one of open, ask, not \"maybe\"",
-		"log: {level: loud}":                          ":1: log.level: it is one of",
-		"allowed_origins: [panel]":                    ":1: allowed_origins.0: ",
-		"speech: {silence: 10s}":                      ":1: speech.silence: ",
-		"speech:\n  recognizers:\n    - {kind: ears}": ":3: speech.recognizers.0.kind: it is one of sphinx, not \"ears\"",
+		"nmae: perch":                                                    ":1: nmae: there is no such key",
+		"name: perch\nrobots:\n  idel: 60s":                              ":3: robots.idel: there is no such key",
+		"brains:\n  - kind: reflex\n    modle: x":                        ":3: brains.0.modle: there is no such key",
+		"brains: [{kind: openai, url: nonsense}]":                        ":1: brains.0: ",
+		"brains: [{kind: acp}]":                                          `:1: brains.0.kind: it is one of reflex, openai, anthropic, none, not "acp"`,
+		"brain_deep: [{kind: reflex}]":                                   `:1: brain_deep.0.kind: it is one of openai, anthropic, not "reflex"`,
+		"brains: [{kind: anthropic, model: m, key_file: /nowhere}]":      ":1: brains.0: read key_file: ",
+		"speech: {recognizers: [{kind: wyoming, url: x}]}":               ":1: speech.recognizers.0: ",
+		"speech: {synthesizers: [{kind: elevenlabs}]}":                   ":1: speech.synthesizers.0: ",
+		"persona: {file: /nowhere.md}":                                   ":1: persona.file: ",
+		"robots: {idle: 60}":                                             `:1: robots.idle: "60" is no duration such as 60s, 5m or 24h`,
+		"robots:\n  framing: 4":                                          ":2: robots.framing: the binary framings are 1, 2 and 3, not 4",
+		"robots:\n  framing: one":                                        ":2: robots.framing: `one` is not what belongs here",
+		"listen: [\"8003\"]":                                             `:1: listen.0: "8003" is no address such as :8003`,
+		"listen: []":                                                     ":1: listen: at least one address is needed",
+		"listen: :8003":                                                  ":1: listen: ",
+		"local: [\":8004\"]":                                             ":1: local.0: \":8004\" is served without a key and so must be a loopback address",
+		"local: [\"192.168.1.5:8004\"]":                                  "must be a loopback address",
+		"public_url: https://x.example:8003":                             ":1: public_url: ",
+		"public_url: http://x.example":                                   ":1: public_url: ",
+		"name: My House":                                                 ":1: name: \"My House\" is no name for the network",
+		"timezone: Europe/Atlantis":                                      ":1: timezone: \"Europe/Atlantis\" is no time zone",
+		"adoption: maybe":                                                ":1: adoption: it is one of open, ask, not \"maybe\"",
+		"log: {level: loud}":                                             ":1: log.level: it is one of",
+		"allowed_origins: [panel]":                                       ":1: allowed_origins.0: ",
+		"speech: {silence: 10s}":                                         ":1: speech.silence: ",
+		"speech:\n  recognizers:\n    - {kind: ears}":                    ":3: speech.recognizers.0.kind: it is one of sphinx, wyoming, openai, not \"ears\"",
 		"speech:\n  synthesizers:\n    - {kind: espeak, voice: \"--x\"}": ":3: speech.synthesizers.0: ",
-		"brains: []": ":1: brains: at least one is needed",
-		"brains: [{kind: reflex, sentences: /nowhere.yaml}]": ":1: brains.0: read sentences: ",
-		"persona: {name: \"\"}":                              ":1: persona.name: ",
-		"language: tlh":                                      ":1: language: the reflex brain does not speak \"tlh\"; it speaks en",
-		"name: [":                                            "perch.yaml:",
-		"- a\n- b":                                           "perch.yaml:1: ",
-		"name: a\nname: b":                                   "perch.yaml:2: ",
+		"brains: []":                                                     ":1: brains: at least one is needed",
+		"brains: [{kind: reflex, sentences: /nowhere.yaml}]":             ":1: brains.0: read sentences: ",
+		"persona: {name: \"\"}":                                          ":1: persona.name: ",
+		"language: tlh":                                                  ":1: language: the reflex brain does not speak \"tlh\"; it speaks en",
+		"name: [":                                                        "perch.yaml:",
+		"- a\n- b":                                                       "perch.yaml:1: ",
+		"name: a\nname: b":                                               "perch.yaml:2: ",
 	} {
 		_, err := loadConfig(written(t, text), nil)
 		var wrong faults

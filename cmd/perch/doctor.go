@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -16,7 +17,6 @@ import (
 
 	"perch/gateway/admin"
 	"perch/gateway/mdns"
-	"perch/voice/espeak"
 )
 
 // finding is one line of the doctor's: something that works, or a cause and
@@ -83,7 +83,7 @@ func (d *examination) examine(ctx context.Context) {
 	d.ports()
 	d.disk()
 	d.clock()
-	d.engines()
+	d.engines(ctx)
 	d.names(ctx)
 }
 
@@ -168,14 +168,26 @@ func (d *examination) clock() {
 	d.add("clock", nil, time.Now().In(zone).Format("2006-01-02 15:04 MST"))
 }
 
-func (d *examination) engines() {
-	d.add("recognizer", d.config.checkRecognizer(), "sphinx understands the reflex brain's sentences, and no others")
-	for _, s := range d.config.Speech.Synthesizers {
-		e, err := espeak.New(espeak.Options{Voice: s.Voice, Speed: s.Speed})
-		if err == nil {
-			err = e.Check()
-		}
-		d.add("synthesizer", err, "espeak-ng is installed")
+// engines tries each once. Those that run elsewhere are asked as a turn would.
+func (d *examination) engines(ctx context.Context) {
+	e, err := newEngines(d.config, household{}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		d.add("engines", err, "")
+		return
+	}
+	defer e.close()
+	if len(e.sphinx) > 0 {
+		d.add("recognizer", d.config.checkRecognizer(), "sphinx understands the reflex brain's sentences, and no others")
+	}
+	for _, s := range e.espeak {
+		d.add("synthesizer", s.Check(), "espeak-ng is installed")
+	}
+	for _, r := range e.remote {
+		within, cancel := context.WithTimeout(ctx, 20*time.Second)
+		began := time.Now()
+		err := r.check(within)
+		cancel()
+		d.add(r.part, err, fmt.Sprintf("%s answers in %d ms", r.where, time.Since(began).Milliseconds()))
 	}
 }
 

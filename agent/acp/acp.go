@@ -1,0 +1,249 @@
+// Package acp drives an agent that speaks the Agent Client Protocol: a child
+// process, JSON-RPC on its standard input and output, one object to a line,
+// protocol version 1. claude-agent-acp, gemini --acp, codex-acp, goose acp and
+// zeroclaw acp are such agents. The dialect that zeroclaw spoke before it
+// followed the protocol ("session/event", {"approved":true}) is recognised.
+//
+// The framing is our own and not that of github.com/coder/acp-go-sdk. The
+// library ends the connection at a line beyond its scanner's buffer and at its
+// 1025th notification that waits, while here whoever speaks lets the agent
+// wait for minutes; a line too long is skipped, and text that waits is joined.
+//
+// Who runs what: one child serves all conversations, each in a session of its
+// own. A goroutine reads its output and never waits for anybody: what belongs
+// to a turn goes to the turn's inbox, which is bounded. A goroutine writes its
+// input from a bounded queue. A third owns the process: whatever ends the
+// connection has it end the process and all of its group, and Close waits for
+// that. Turns run on the goroutines of their callers. Locks are taken in the
+// order Brain.mu, conn.mu, inbox.mu, and no callback runs under one.
+package acp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"perch/agent"
+	"perch/device"
+)
+
+// Options of the brain. Zero values stand for the defaults given.
+type Options struct {
+	Command []string // the program and its arguments; needed
+	Dir     string   // the folder the agent works in; the current one
+	// Env is added to the appliance's own environment, of which nothing that
+	// begins with PERCH_ or comes from the service manager is passed on.
+	Env []string
+
+	Idle  time.Duration // a session unused for so long is not used again; 300 s
+	Turns int           // nor one that has had so many; 50
+	Age   time.Duration // nor one so old; 1800 s
+
+	Start   time.Duration // for the agent to come up, and to open a session; 30 s
+	Silence time.Duration // without a sign of life within a turn; 300 s
+	Grace   time.Duration // for a cancelled prompt to be answered; 5 s
+
+	// AllowKinds are kinds of tools that need no permission of a person:
+	// read edit delete move search execute think fetch switch_mode other. The
+	// agent itself says of which kind a tool is.
+	AllowKinds []string
+	// MayAnswer says whether the robot in the turn may answer a permission: one
+	// adopted by name may. Nobody may where it is nil.
+	MayAnswer func(device.ID) bool
+
+	Preamble string                        // what an agent is told at the beginning of a session; Preamble()
+	Phrases  func(language string) Phrases // PhrasesIn
+	Log      *slog.Logger                  // needed
+	Now      func() time.Time              // time.Now
+}
+
+// kinds of tools in protocol version 1.
+func kinds() []string {
+	return []string{"read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"}
+}
+
+// Brain implements agent.Brain.
+type Brain struct {
+	o   Options
+	ctx context.Context // ends with Close
+	end context.CancelFunc
+	wg  sync.WaitGroup
+
+	mu       sync.Mutex
+	closed   bool
+	child    *child  // the latest; may have ended
+	launch   *launch // a start under way
+	failures int     // since the last good turn
+	again    time.Time
+	why      error // of the last failure
+	barred   error // the last prompt was refused for want of a login
+	talks    map[string]*talk
+	spare    talk // holds a session that Check opened
+}
+
+// New checks the options. It starts nothing: the agent is started by the first
+// turn or Check.
+func New(o Options) (*Brain, error) {
+	if len(o.Command) == 0 || o.Command[0] == "" {
+		return nil, errors.New("an agent needs a command, such as [claude-agent-acp]")
+	}
+	if o.Log == nil {
+		return nil, errors.New("an agent needs a log")
+	}
+	for _, kind := range o.AllowKinds {
+		if !slices.Contains(kinds(), kind) {
+			return nil, fmt.Errorf("%q is no kind of tool; there are %v", kind, kinds())
+		}
+	}
+	for name, d := range map[string]*time.Duration{
+		"idle": &o.Idle, "age": &o.Age, "start": &o.Start, "silence": &o.Silence, "grace": &o.Grace,
+	} {
+		if *d < 0 {
+			return nil, fmt.Errorf("an agent's %s is a time, not %v", name, *d)
+		}
+	}
+	if o.Turns < 0 {
+		return nil, fmt.Errorf("a session has at least one turn, not %d", o.Turns)
+	}
+	dir, err := filepath.Abs(o.Dir) // the protocol wants it absolute
+	if err != nil {
+		return nil, fmt.Errorf("find the agent's folder: %w", err)
+	}
+	o.Dir = dir
+	o.fill()
+	b := &Brain{o: o, talks: map[string]*talk{}}
+	b.ctx, b.end = context.WithCancel(context.Background())
+	return b, nil
+}
+
+// fill puts the defaults where nothing was said.
+func (o *Options) fill() {
+	or := func(d *time.Duration, standard time.Duration) {
+		if *d == 0 {
+			*d = standard
+		}
+	}
+	or(&o.Idle, 300*time.Second)
+	or(&o.Age, 1800*time.Second)
+	or(&o.Start, 30*time.Second)
+	or(&o.Silence, 300*time.Second)
+	or(&o.Grace, 5*time.Second)
+	if o.Turns == 0 {
+		o.Turns = 50
+	}
+	if o.Preamble == "" {
+		o.Preamble = Preamble()
+	}
+	if o.Phrases == nil {
+		o.Phrases = PhrasesIn
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+}
+
+// Name is "acp".
+func (*Brain) Name() string { return "acp" }
+
+// name is how errors and the log call the agent. Its arguments and its
+// environment may hold keys, so they are never shown.
+func (b *Brain) name() string { return filepath.Base(b.o.Command[0]) }
+
+// Think answers one turn, which may ask for permissions on the way. When ctx
+// ends, the agent is told so and Think returns at once; the session can be
+// used again if the agent confirms within Options.Grace. An agent that does
+// not is ended as soon as no other turn needs it.
+func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error {
+	k, err := b.enter(t.Conversation)
+	if err != nil {
+		return err
+	}
+	defer b.leave(k)
+	select {
+	case k.turn <- struct{}{}:
+		defer func() { <-k.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	for again := true; ; again = false {
+		s, err := b.session(ctx, k)
+		if err != nil {
+			return err
+		}
+		err = b.think(ctx, s, t, out)
+		if again && errors.Is(err, errForgotten) {
+			b.discard(k)
+			continue
+		}
+		return err
+	}
+}
+
+// think is one turn in a session that is open.
+func (b *Brain) think(ctx context.Context, s *session, t agent.Turn, out func(agent.Reply) error) error {
+	in, err := s.conn.prompt(s, b.words(s, t))
+	if err != nil {
+		return err
+	}
+	r := &round{brain: b, session: s, inbox: in, turn: t, out: out,
+		phrases: b.o.Phrases(t.Language), speech: agent.NewSpeech(t.Language)}
+	end, err := r.follow(ctx)
+	b.used(s)
+	if err != nil {
+		s.conn.cancel(s, in, b.o.Grace, r.asking)
+		return err
+	}
+	if end.err != nil {
+		return b.refused(s, end.err, r.began)
+	}
+	if err := r.finish(end); err != nil {
+		return err
+	}
+	b.good()
+	return nil
+}
+
+// Check reports whether the agent can be started and opens a session. It
+// starts the agent where it does not run, and keeps what it opened for the next
+// conversation. An agent that does not say before the first prompt that it
+// needs a login is found out by the first turn; Check then tells of it until a
+// turn succeeds.
+func (b *Brain) Check(ctx context.Context) error {
+	k, err := b.enter("")
+	if err != nil {
+		return err
+	}
+	defer b.leave(k)
+	select {
+	case k.turn <- struct{}{}:
+		defer func() { <-k.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	b.mu.Lock()
+	barred := b.barred
+	b.mu.Unlock()
+	if barred != nil {
+		return barred
+	}
+	_, err = b.session(ctx, &b.spare)
+	return err
+}
+
+// Close ends the agent and waits until it has ended. Turns that run fail.
+func (b *Brain) Close() {
+	b.mu.Lock()
+	b.closed = true
+	c := b.child
+	b.mu.Unlock()
+	b.end()
+	if c != nil {
+		c.conn.end(errClosed)
+	}
+	b.wg.Wait()
+}

@@ -1,0 +1,238 @@
+package acp
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+
+	"perch/agent"
+)
+
+// mostQueued bounds what waits to be written. It is reached only where the
+// agent floods us with requests and does not read its answers.
+const mostQueued = 256
+
+// Why a connection ended from our side.
+var (
+	errClosed = fmt.Errorf("%w: it was closed", agent.ErrAway)
+	errDeaf   = fmt.Errorf("%w: the agent does not read what it is told", agent.ErrAway)
+)
+
+// conn is a connection to an agent, whatever carries it.
+type conn struct {
+	log   *slog.Logger
+	out   chan []byte
+	done  chan struct{} // closed when it has ended
+	ended func(error)   // called once, before anybody else learns of it
+
+	mu       sync.Mutex
+	over     error // why it ended; nil while it lives
+	last     int64 // id given
+	pending  map[int64]func(json.RawMessage, error)
+	sessions map[string]*session
+	garbage  int
+	old      bool // speaks the dialect from before the protocol
+	closes   bool // knows session/close
+	stuck    bool // has not obeyed a cancel; ends with the last turn
+}
+
+func newConn(log *slog.Logger, ended func(error)) *conn {
+	return &conn{log: log, out: make(chan []byte, mostQueued), done: make(chan struct{}), ended: ended,
+		pending: map[int64]func(json.RawMessage, error){}, sessions: map[string]*session{}}
+}
+
+// end ends the connection. Only the first reason counts.
+func (c *conn) end(why error) {
+	c.mu.Lock()
+	if c.over != nil {
+		c.mu.Unlock()
+		return
+	}
+	c.over = why
+	pending := c.pending
+	c.pending = nil
+	c.mu.Unlock()
+	c.ended(why)
+	close(c.done)
+	for _, then := range pending {
+		then(nil, why)
+	}
+}
+
+// why is the reason it ended, or nil.
+func (c *conn) why() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.over
+}
+
+// write carries what is queued to the agent, until the connection ends.
+func (c *conn) write(w io.Writer) {
+	for {
+		select {
+		case line := <-c.out:
+			if _, err := w.Write(line); err != nil {
+				return // the reader, or the process, will tell why
+			}
+		case <-c.done:
+			return
+		}
+	}
+}
+
+// read takes what the agent says, until there is no more.
+func (c *conn) read(r io.Reader) {
+	from := newLines(r, mostLine)
+	for {
+		line, err := from.next()
+		switch {
+		case errors.Is(err, errLong):
+			c.odd(err.Error())
+		case err != nil:
+			return
+		default:
+			c.take(line)
+		}
+	}
+}
+
+// take is one line.
+func (c *conn) take(line []byte) {
+	var m message
+	if err := json.Unmarshal(line, &m); err != nil {
+		c.odd("it is no JSON object")
+		return
+	}
+	switch {
+	case m.Method != "" && m.identified():
+		c.serve(m)
+	case m.Method != "":
+		c.told(m)
+	case m.identified():
+		c.answered(m)
+	default:
+		c.odd("it has neither a method nor an id")
+	}
+}
+
+// odd counts what cannot be understood, and tells of the first.
+func (c *conn) odd(why string) {
+	c.mu.Lock()
+	c.garbage++
+	first := c.garbage == 1
+	c.mu.Unlock()
+	if first {
+		c.log.Warn("the agent writes what is not of the protocol; such lines are ignored", "why", why)
+	}
+}
+
+// answered is a response of the agent.
+func (c *conn) answered(m message) {
+	id, ok := m.number()
+	c.mu.Lock()
+	then := c.pending[id]
+	delete(c.pending, id)
+	c.mu.Unlock()
+	switch {
+	case !ok || then == nil:
+		c.odd("it answers what was not asked")
+	case m.Error != nil:
+		then(nil, m.Error)
+	default:
+		then(m.Result, nil)
+	}
+}
+
+// serve is a request of the agent. All we serve is permissions: it was told
+// that there are no files and no terminals here.
+func (c *conn) serve(m message) {
+	if m.Method != "session/request_permission" {
+		c.send(message{ID: m.ID, Error: &rpcError{codeNoMethod, "method not found"}})
+		return
+	}
+	p, err := parsePermission(m)
+	if err != nil {
+		c.send(message{ID: m.ID, Error: &rpcError{codeBadParams, err.Error()}})
+		return
+	}
+	if in := c.inboxOf(p.session); in == nil || !in.put(p) {
+		c.answer(p, cancelled)
+	}
+}
+
+// told is a notification of the agent.
+func (c *conn) told(m message) {
+	var session string
+	var it item
+	var err error
+	switch m.Method {
+	case "session/update":
+		session, it, err = parseUpdate(m.Params)
+	case "session/event":
+		session, it, err = parseEvent(m.Params)
+	default:
+		return // of an extension
+	}
+	if err != nil {
+		c.odd(err.Error())
+		return
+	}
+	if in := c.inboxOf(session); in != nil {
+		in.put(it)
+	}
+}
+
+// inboxOf is the inbox of the turn that runs in a session, or nil.
+func (c *conn) inboxOf(session string) *inbox {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s := c.sessions[session]; s != nil {
+		return s.inbox
+	}
+	return nil
+}
+
+// call asks the agent for something. then is called once, from the goroutine
+// that reads, and must not wait; it is called with the reason where the
+// connection ends before the answer.
+func (c *conn) call(method string, params any, then func(json.RawMessage, error)) error {
+	c.mu.Lock()
+	if c.over != nil {
+		c.mu.Unlock()
+		return c.over
+	}
+	c.last++
+	id := c.last
+	c.pending[id] = then
+	c.mu.Unlock()
+	c.send(message{ID: json.RawMessage(fmt.Sprint(id)), Method: method, Params: encode(params)})
+	return nil
+}
+
+func (c *conn) notify(method string, params any) {
+	c.send(message{Method: method, Params: encode(params)})
+}
+
+// send queues a message. An agent that lets the queue fill is ended.
+func (c *conn) send(m message) {
+	m.Version = "2.0"
+	line := append(encode(m), '\n')
+	select {
+	case c.out <- line:
+	case <-c.done:
+	default:
+		c.end(errDeaf)
+	}
+}
+
+// encode is for values of this package, which all can be.
+func encode(v any) json.RawMessage {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return text
+}

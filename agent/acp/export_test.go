@@ -1,0 +1,66 @@
+package acp
+
+// What the tests look at from outside.
+var (
+	YesOrNo         = yesOrNo
+	Redact          = redact
+	ParseUpdate     = parseUpdate
+	ParseEvent      = parseEvent
+	ParsePermission = func(line []byte) { _, _ = parsePermission(message{Params: line}) }
+)
+
+// Take gives a connection lines, as if an agent had written them, and returns
+// what it answers.
+func Take(lines ...[]byte) (answers [][]byte) {
+	c := newConn(silentLog(), func(error) {})
+	for _, line := range lines {
+		c.take(line)
+	}
+	for {
+		select {
+		case line := <-c.out:
+			answers = append(answers, line)
+		default:
+			c.end(errClosed)
+			return answers
+		}
+	}
+}
+
+// Mute reports how long after a failure the agent is not started.
+func (b *Brain) Mute() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.again.Sub(b.o.Now()).String()
+}
+
+// Sessions is how many are known to the agent's connection.
+func (b *Brain) Sessions() int {
+	b.mu.Lock()
+	c := b.child.conn
+	b.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.sessions)
+}
+
+// Running reports whether the agent's process is there and the connection
+// stands.
+func (b *Brain) Running() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.child != nil && b.child.conn.why() == nil
+}
+
+// Pending is how many of our requests are open.
+func (b *Brain) Pending() int {
+	b.mu.Lock()
+	c := b.child.conn
+	b.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.pending)
+}
+
+// Question is what is asked of a person.
+func (p Phrases) Question(kind, title string) string { return p.question(kind, title) }

@@ -1,0 +1,87 @@
+package acp
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+)
+
+// permission is a request that something may be done.
+type permission struct {
+	id       json.RawMessage
+	session  string
+	old      bool // of the older dialect, which wants {"approved":true}
+	call     toolChange
+	allow    string // the option that allows it once; empty where there is none
+	reject   string
+	noOption bool // neither dialect's way to allow it once
+}
+
+// parsePermission reads a session/request_permission of either dialect. Its
+// own error is one that the agent may read.
+func parsePermission(m message) (permission, error) {
+	var p struct {
+		sessionID
+		Tool    string    `json:"toolName"`
+		Call    *toolCall `json:"toolCall"`
+		Options []struct {
+			ID   string `json:"optionId"`
+			Kind string `json:"kind"`
+		} `json:"options"`
+	}
+	if err := json.Unmarshal(m.Params, &p); err != nil {
+		return permission{}, errors.New("the parameters cannot be read")
+	}
+	asked := permission{id: slices.Clone(m.ID), session: p.id()}
+	if p.Call == nil && p.Options == nil && p.Tool != "" {
+		asked.old = true
+		asked.call.title = clip(p.Tool, 4*mostTitle)
+		return asked, nil
+	}
+	if p.Call != nil {
+		asked.call = p.Call.change()
+	}
+	for _, o := range p.Options {
+		switch {
+		case o.ID == "" || len(o.ID) > mostID:
+		case o.Kind == "allow_once" && asked.allow == "":
+			asked.allow = o.ID
+		case o.Kind == "reject_once" && asked.reject == "":
+			asked.reject = o.ID
+		}
+	}
+	asked.noOption = asked.allow == ""
+	return asked, nil
+}
+
+// verdict is what becomes of a permission.
+type verdict int
+
+// The verdicts.
+const (
+	cancelled verdict = iota // its turn has ended
+	refused
+	allowed
+)
+
+// answer tells the agent. Nothing is ever allowed or rejected for good: what
+// offers no rejection for once is answered as cancelled.
+func (c *conn) answer(p permission, v verdict) {
+	var result any
+	option := ""
+	switch {
+	case v == allowed:
+		option = p.allow
+	case v == refused:
+		option = p.reject
+	}
+	switch {
+	case p.old:
+		result = map[string]any{"approved": v == allowed}
+	case option != "":
+		result = map[string]any{"outcome": map[string]any{"outcome": "selected", "optionId": option}}
+	default:
+		result = map[string]any{"outcome": map[string]any{"outcome": "cancelled"}}
+	}
+	c.send(message{ID: p.id, Result: encode(result)})
+}

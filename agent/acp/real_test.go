@@ -1,0 +1,74 @@
+package acp_test
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"perch/agent"
+	"perch/agent/acp"
+)
+
+// TestARealAgent talks to the example agent of github.com/coder/acp-go-sdk, at
+// the version go.mod names: three conversations at once, of which one allows
+// what it is asked, one does not, and one is interrupted.
+func TestARealAgent(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the example agent takes its time")
+	}
+	program := filepath.Join(t.TempDir(), "example-agent")
+	if out, err := exec.Command("go", "build", "-o", program, "github.com/coder/acp-go-sdk/example/agent").CombinedOutput(); err != nil {
+		t.Fatalf("build the example agent: %v\n%s", err, out)
+	}
+	r := build(t, "plain", func(o *acp.Options) { o.Command = []string{program}; o.Env = nil })
+	if err := r.brain.Check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	const before = "😐|ACP Go Example Agent — demo only (no AI model).I'll help you with that.|Let me start by reading some files to understand the current situation.|" +
+		"<call_1 read running Reading project files>|<call_1 read done Reading project files>|" +
+		"Now I understand the project structure.|I need to make some changes to improve it.|" +
+		"<call_2 edit running Modifying critical configuration file>|? May I change something: Modifying critical configuration file?|"
+	var turns sync.WaitGroup
+	for conversation, c := range map[string]struct {
+		answer agent.Answer
+		want   string
+	}{
+		"allowed": {agent.Answer{Outcome: agent.AnswerTouch},
+			"<call_2 edit done Modifying critical configuration file>|Perfect!|I've successfully updated the configuration.|The changes have been applied.|.done"},
+		"refused": {agent.Answer{Outcome: agent.AnswerGiven, Text: "No, thank you."},
+			"<call_2 edit failed Modifying critical configuration file>|I understand you prefer not to make that change.|I'll skip the configuration update.|.done"},
+	} {
+		turns.Go(func() {
+			h := &heard{answer: []agent.Answer{c.answer}}
+			err := r.brain.Think(context.Background(), r.turnOf(conversation, "Hello"), h.take)
+			got := strings.ReplaceAll(h.String(), "—|", "— ") // wherever the first sentence is cut
+			if err != nil || got != before+c.want {
+				t.Errorf("%s: %v\n%s\nnot\n%s", conversation, err, got, before+c.want)
+			}
+		})
+	}
+	turns.Go(func() {
+		for range 2 { // and once more, in the same session
+			ctx, cancel := context.WithTimeout(context.Background(), 700*time.Millisecond)
+			h := &heard{}
+			err := r.brain.Think(ctx, r.turnOf("interrupted", "Hello"), h.take)
+			cancel()
+			if !errors.Is(err, context.DeadlineExceeded) || !strings.HasPrefix(h.String(), "😐|ACP Go") {
+				t.Errorf("%v: %s", err, h)
+			}
+		}
+		r.eventually("its prompts were answered", func() bool { return r.brain.Pending() <= 2 })
+	})
+	turns.Wait()
+	if n := r.brain.Sessions(); n != 3 {
+		t.Errorf("there are %d sessions, not 3", n)
+	}
+	if n := r.brain.Pending(); n != 0 {
+		t.Errorf("%d requests are open", n)
+	}
+}

@@ -1,0 +1,331 @@
+package acp
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"perch/agent"
+	"perch/event"
+)
+
+// What is shown and asked.
+const (
+	mostTitle = 200 // bytes of a tool's title
+	mostAloud = 120 // of which so many are spoken
+	mostTools = 256 // followed in one turn
+	askWithin = 60 * time.Second
+)
+
+// round is one turn, from the prompt sent to the end said.
+type round struct {
+	brain   *Brain
+	session *session
+	inbox   *inbox
+	turn    agent.Turn
+	out     func(agent.Reply) error
+	phrases Phrases
+
+	speech *agent.Speech
+	tools  []*tool
+	asking *permission // taken and not yet answered
+	face   agent.Felt
+	began  bool // something was seen of it
+	spoke  bool
+	told   bool // that this robot may not answer
+}
+
+// tool is what is known of a tool at work.
+type tool struct {
+	toolChange
+	shown event.ToolStatus
+}
+
+// Why a turn is ended from our side.
+var (
+	errSilent = fmt.Errorf("%w: the agent gave no sign of life", agent.ErrAway)
+	errTooFar = errors.New("the agent is too far ahead of what can be spoken")
+)
+
+// follow passes on what happens, until the agent has ended the turn.
+func (r *round) follow(ctx context.Context) (ended, error) {
+	for {
+		it, err := r.next(ctx)
+		if err != nil {
+			return ended{}, err
+		}
+		switch it := it.(type) {
+		case text:
+			err = r.say(r.speech.Write(string(it)))
+		case toolChange:
+			err = r.tool(it)
+		case permission:
+			err = r.permit(ctx, it)
+		case ended:
+			if it.err != nil {
+				return it, nil // half a sentence is better not said
+			}
+			return it, r.say(r.speech.End())
+		}
+		if err != nil {
+			return ended{}, err
+		}
+	}
+}
+
+// next waits for what happens next.
+func (r *round) next(ctx context.Context) (item, error) {
+	silence := time.NewTimer(r.brain.o.Silence)
+	defer silence.Stop()
+	for {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		it, over := r.inbox.take()
+		switch {
+		case over:
+			return nil, errTooFar
+		case it != nil:
+			return it, nil
+		}
+		select {
+		case <-r.inbox.some:
+			silence.Reset(r.brain.o.Silence)
+		case <-ctx.Done():
+		case <-silence.C:
+			return nil, errSilent
+		}
+	}
+}
+
+func (r *round) give(reply agent.Reply) error {
+	r.began = true
+	return r.out(reply)
+}
+
+func (r *round) say(replies []agent.Reply) error {
+	for _, reply := range replies {
+		switch reply := reply.(type) {
+		case agent.Say:
+			r.spoke = true
+		case agent.Felt:
+			if reply == r.face {
+				continue
+			}
+			r.face = reply
+		}
+		if err := r.give(reply); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// phrase says a sentence of our own, in one piece.
+func (r *round) phrase(sentence string) error {
+	face, words := agent.SplitEmotion(sentence)
+	return r.say(append(r.speech.End(), agent.Felt{Emotion: face, Intensity: 1}, agent.Say{Text: words}))
+}
+
+// tool shows a tool at work. One that merely thinks is no tool to anybody who
+// watches; another agent is.
+func (r *round) tool(change toolChange) error {
+	t := r.follows(change.id)
+	if t == nil {
+		return nil
+	}
+	t.merge(change)
+	if t.kind == "think" && !t.agent {
+		return nil
+	}
+	status := event.ToolRunning
+	switch t.status {
+	case toolCompleted:
+		status = event.ToolDone
+	case toolFailed:
+		status = event.ToolFailed
+	}
+	return r.show(t, status)
+}
+
+func (r *round) show(t *tool, status string) error {
+	name := t.kind
+	if name == "" {
+		name = "other"
+	}
+	now := event.ToolStatus{ID: t.id, Name: name, Status: status, Detail: r.title(t.title), SubAgent: t.agent}
+	if now == t.shown {
+		return nil
+	}
+	if t.shown.Status == "" {
+		if err := r.say(r.speech.End()); err != nil { // what was said before it began
+			return err
+		}
+	}
+	t.shown = now
+	return r.give(agent.ToolStatus{ToolStatus: now})
+}
+
+// follows finds a tool by its id, and follows a new one while there is room.
+func (r *round) follows(id string) *tool {
+	for _, t := range r.tools {
+		if t.id == id {
+			return t
+		}
+	}
+	if len(r.tools) >= mostTools {
+		return nil
+	}
+	t := &tool{toolChange: toolChange{id: id}}
+	r.tools = append(r.tools, t)
+	return t
+}
+
+func (t *tool) merge(change toolChange) {
+	or := func(to *string, news string) {
+		if news != "" {
+			*to = news
+		}
+	}
+	or(&t.title, change.title)
+	or(&t.kind, change.kind)
+	or(&t.status, change.status)
+	t.agent = t.agent || change.agent
+}
+
+// title is what is shown of a tool's: one line, without keys.
+func (r *round) title(s string) string {
+	return strings.Join(strings.Fields(r.brain.redacted(s, mostTitle)), " ")
+}
+
+// permit has a permission answered: by the options, by the person in the room,
+// or by nobody, which is a no.
+func (r *round) permit(ctx context.Context, p permission) error {
+	r.asking = &p
+	v, err := r.judge(ctx, p)
+	if err != nil {
+		return err // cancelled with the rest
+	}
+	r.asking = nil
+	r.brain.o.Log.Info("a permission was answered", "agent", r.brain.name(), "robot", r.turn.Robot, "allowed", v == allowed)
+	r.session.conn.answer(p, v)
+	for _, t := range r.tools {
+		if v == refused && t.id == p.call.id && t.shown.Status == event.ToolRunning {
+			return r.show(t, event.ToolFailed) // few agents say so themselves
+		}
+	}
+	return nil
+}
+
+func (r *round) judge(ctx context.Context, p permission) (verdict, error) {
+	call := p.call
+	for _, t := range r.tools {
+		if t.id == call.id {
+			known := *t
+			known.merge(call)
+			call = known.toolChange
+		}
+	}
+	may := r.brain.o.MayAnswer
+	switch {
+	case p.noOption:
+		return refused, r.phrase(r.phrases.ForGood)
+	case call.kind != "" && slices.Contains(r.brain.o.AllowKinds, call.kind):
+		return allowed, nil
+	case may == nil || !may(r.turn.Robot):
+		if r.told {
+			return refused, nil
+		}
+		r.told = true
+		return refused, r.phrase(r.phrases.NotYou)
+	}
+	if err := r.say(r.speech.End()); err != nil {
+		return refused, err
+	}
+	return r.ask(ctx, r.phrases.question(call.kind, r.title(call.title)))
+}
+
+// ask puts a question to the person in the room, and once more where the
+// answer is not understood.
+func (r *round) ask(ctx context.Context, question string) (verdict, error) {
+	for _, words := range []string{question, fill(r.phrases.Again, "question", question)} {
+		answered := make(chan agent.Answer, 1)
+		err := r.give(agent.Ask{ID: "acp-" + rand.Text(), Text: words, Within: askWithin, Answer: func(a agent.Answer) {
+			select {
+			case answered <- a:
+			default:
+			}
+		}})
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return refused, err
+		}
+		select {
+		case a := <-answered:
+			if v, understood := judged(a); understood {
+				return v, nil
+			}
+		default:
+			return refused, nil // nobody has answered
+		}
+	}
+	return refused, nil
+}
+
+// judged is what an answer means.
+func judged(a agent.Answer) (v verdict, understood bool) {
+	switch a.Outcome {
+	case agent.AnswerTouch:
+		return allowed, true
+	case agent.AnswerGiven:
+		yes, understood := yesOrNo(a.Text)
+		if yes {
+			return allowed, understood
+		}
+		return refused, understood
+	}
+	return refused, true
+}
+
+// finish says what is left to say, and ends the turn.
+func (r *round) finish(end ended) error {
+	for _, t := range r.tools {
+		if t.shown.Status == event.ToolRunning {
+			if err := r.show(t, event.ToolDone); err != nil {
+				return err
+			}
+		}
+	}
+	if !r.spoke && end.content != "" {
+		if err := r.say(append(r.speech.Write(end.content), r.speech.End()...)); err != nil {
+			return err
+		}
+	}
+	sentence := ""
+	switch end.reason {
+	case "refusal":
+		sentence = r.phrases.Refused
+	case "max_tokens":
+		sentence = r.phrases.CutOff
+	case "max_turn_requests":
+		sentence = r.phrases.TooLong
+	case "cancelled":
+		sentence = r.phrases.Stopped
+	default:
+		if !r.spoke {
+			sentence = r.phrases.Done
+		}
+	}
+	if sentence != "" {
+		if err := r.phrase(sentence); err != nil {
+			return err
+		}
+	}
+	return r.give(agent.Done{End: agent.Continue})
+}

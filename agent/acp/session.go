@@ -1,0 +1,218 @@
+package acp
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"perch/agent"
+)
+
+// session is one of the agent's. Its conversation's turns use it one after the
+// other.
+type session struct {
+	conn   *conn
+	opened chan struct{} // closed when id or err is known
+	id     string
+	err    error
+	begun  time.Time
+
+	used  time.Time // of the turns, as are the next two
+	turns int
+	told  bool // the preamble
+
+	inbox    *inbox        // of the turn that runs; of conn.mu, as is the next
+	draining chan struct{} // a cancelled prompt; closed when it has been answered
+	dropped  bool          // before it was opened
+}
+
+// open asks for a session. It waits for nothing: a turn that is cancelled
+// meanwhile leaves it to the next.
+func (c *conn) open(dir string, now time.Time) (*session, error) {
+	s := &session{conn: c, opened: make(chan struct{}), begun: now, used: now}
+	params := map[string]any{"cwd": dir, "mcpServers": []any{}}
+	if c.isOld() {
+		params = map[string]any{"working_directory": dir}
+	}
+	err := c.call("session/new", params, func(result json.RawMessage, err error) {
+		defer close(s.opened)
+		if s.err = err; err == nil {
+			s.err = c.admit(s, result)
+		}
+	})
+	return s, err
+}
+
+func (c *conn) admit(s *session, result json.RawMessage) error {
+	var r sessionID
+	if json.Unmarshal(result, &r) != nil || r.id() == "" || len(r.id()) > mostID {
+		return errors.New("it opened a session without an id")
+	}
+	c.mu.Lock()
+	s.id = r.id()
+	known := c.sessions[s.id] != nil
+	if !known && !s.dropped {
+		c.sessions[s.id] = s
+	}
+	dropped := s.dropped
+	c.mu.Unlock()
+	switch {
+	case known:
+		return errors.New("it opened the same session twice")
+	case dropped:
+		c.shut(s)
+	}
+	return nil
+}
+
+func (c *conn) isOld() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.old
+}
+
+// drop forgets a session, and tells the agent where it can be told.
+func (c *conn) drop(s *session) {
+	c.mu.Lock()
+	if s.id == "" || c.sessions[s.id] != s {
+		s.dropped = true
+		c.mu.Unlock()
+		return
+	}
+	delete(c.sessions, s.id)
+	c.mu.Unlock()
+	c.shut(s)
+}
+
+func (c *conn) shut(s *session) {
+	c.mu.Lock()
+	old, closes := c.old, c.closes
+	c.mu.Unlock()
+	ignore := func(json.RawMessage, error) {}
+	switch {
+	case old:
+		_ = c.call("session/stop", map[string]any{"session_id": s.id}, ignore)
+	case closes:
+		_ = c.call("session/close", map[string]any{"sessionId": s.id}, ignore)
+	}
+}
+
+// prompt begins a turn. All that happens in it goes to the inbox, and last its
+// end.
+func (c *conn) prompt(s *session, words []string) (*inbox, error) {
+	blocks := make([]map[string]any, 0, len(words))
+	for _, w := range words {
+		blocks = append(blocks, map[string]any{"type": "text", "text": w})
+	}
+	params := map[string]any{"sessionId": s.id, "prompt": blocks}
+	if c.isOld() {
+		params = map[string]any{"sessionId": s.id, "session_id": s.id, "prompt": strings.Join(words, "\n\n")}
+	}
+	in := newInbox()
+	c.mu.Lock()
+	s.inbox = in
+	c.mu.Unlock()
+	return in, c.call("session/prompt", params, func(result json.RawMessage, err error) {
+		c.answeredPrompt(s, in)
+		end := ended{err: err}
+		if err == nil {
+			end = parseEnded(result)
+		}
+		in.put(end)
+	})
+}
+
+func (c *conn) answeredPrompt(s *session, in *inbox) {
+	c.mu.Lock()
+	if s.inbox == in {
+		s.inbox = nil
+	}
+	drained := s.draining
+	s.draining = nil
+	last := c.stuck && !c.busy()
+	c.mu.Unlock()
+	if drained != nil {
+		close(drained)
+	}
+	if last {
+		c.end(errStubborn)
+	}
+}
+
+func (c *conn) inUse() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.busy()
+}
+
+// busy reports whether a turn runs. Its caller holds the lock.
+func (c *conn) busy() bool {
+	for _, s := range c.sessions {
+		if s.inbox != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// errStubborn is why an agent was ended that went on although it was told to
+// stop.
+var errStubborn = fmt.Errorf("%w: the agent did not stop when it was told to", agent.ErrAway)
+
+// cancel ends a turn before its time: the agent is told, and every permission
+// it waits for is answered as the protocol wants, the one being asked too. It
+// waits for nothing. The session can be used again once the prompt has been
+// answered; where that takes longer than grace, it is given up.
+func (c *conn) cancel(s *session, in *inbox, grace time.Duration, asking *permission) {
+	c.mu.Lock()
+	running := s.inbox == in && c.over == nil
+	drained := make(chan struct{})
+	if running {
+		s.inbox, s.draining = nil, drained
+	}
+	c.mu.Unlock()
+	if running {
+		spelling := "sessionId"
+		if c.isOld() {
+			spelling = "session_id"
+		}
+		c.notify("session/cancel", map[string]any{spelling: s.id})
+	}
+	if asking != nil {
+		c.answer(*asking, cancelled)
+	}
+	for _, p := range in.close() {
+		c.answer(p, cancelled)
+	}
+	if running {
+		time.AfterFunc(grace, func() {
+			select {
+			case <-drained:
+			default:
+				c.giveUp(s)
+			}
+		})
+	}
+}
+
+// giveUp leaves a session whose agent did not obey, and the agent as soon as
+// nobody else needs it: what was told to stop must not go on in secret.
+func (c *conn) giveUp(s *session) {
+	c.drop(s)
+	c.mu.Lock()
+	c.stuck = true
+	idle := !c.busy()
+	c.mu.Unlock()
+	if idle {
+		c.end(errStubborn)
+	}
+}
+
+// quiet waits until a cancelled prompt has been answered or given up.
+func (s *session) quiet() <-chan struct{} {
+	s.conn.mu.Lock()
+	defer s.conn.mu.Unlock()
+	return s.draining
+}

@@ -1,0 +1,281 @@
+package acp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"perch/agent"
+)
+
+// mostTalks bounds the conversations, each of which has a session.
+const mostTalks = 64
+
+// talk is a conversation. Its turn is a lock that can be waited for.
+type talk struct {
+	turn    chan struct{}
+	session *session // of Brain.mu, as are the others
+	users   int
+	used    time.Time
+}
+
+// enter finds a conversation and keeps it from being dropped until leave.
+func (b *Brain) enter(id string) (*talk, error) {
+	k, dropped, err := b.find(id)
+	if dropped != nil {
+		dropped.conn.drop(dropped)
+	}
+	return k, err
+}
+
+func (b *Brain) find(id string) (k *talk, dropped *session, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return nil, nil, errClosed
+	}
+	k, known := b.talks[id]
+	if !known {
+		room := len(b.talks) < mostTalks
+		if !room {
+			room, dropped = b.dropOldest()
+		}
+		if !room {
+			return nil, nil, fmt.Errorf("%w: it is in %d conversations already", agent.ErrAway, mostTalks)
+		}
+		k = &talk{turn: make(chan struct{}, 1)}
+		b.talks[id] = k
+	}
+	k.users++
+	k.used = b.o.Now()
+	return k, dropped, nil
+}
+
+func (b *Brain) leave(k *talk) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	k.users--
+}
+
+// dropOldest makes room for a conversation, and returns the session that it
+// had. Its caller holds the lock.
+func (b *Brain) dropOldest() (bool, *session) {
+	oldest := ""
+	var k *talk
+	for id, other := range b.talks {
+		if other.users == 0 && (k == nil || other.used.Before(k.used)) {
+			oldest, k = id, other
+		}
+	}
+	if k == nil {
+		return false, nil
+	}
+	delete(b.talks, oldest)
+	return true, k.session
+}
+
+// session is an open session for a talk: the one it has, while that is fresh,
+// the spare one, or a new one.
+func (b *Brain) session(ctx context.Context, k *talk) (*session, error) {
+	c, err := b.running(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if s := b.kept(k); s != nil {
+		if drained := s.quiet(); drained != nil {
+			select {
+			case <-drained:
+			case <-s.conn.done:
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			case <-time.After(b.o.Grace):
+			}
+		}
+		if s.conn == c && c.why() == nil && b.fresh(s) && s.quiet() == nil {
+			return b.ready(ctx, k, s)
+		}
+		b.discard(k)
+		if c, err = b.running(ctx); err != nil {
+			return nil, err
+		}
+	}
+	s := b.takeSpare(c)
+	if s == nil {
+		if s, err = c.open(b.o.Dir, b.o.Now()); err != nil {
+			return nil, err
+		}
+	}
+	b.mu.Lock()
+	k.session = s
+	b.mu.Unlock()
+	return b.ready(ctx, k, s)
+}
+
+func (b *Brain) kept(k *talk) *session {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return k.session
+}
+
+func (b *Brain) takeSpare(c *conn) *session {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := b.spare.session
+	if s == nil || s.conn != c || !b.fresh(s) {
+		return nil
+	}
+	b.spare.session = nil
+	return s
+}
+
+// fresh reports whether a session may have another turn.
+func (b *Brain) fresh(s *session) bool {
+	now := b.o.Now()
+	return s.turns < b.o.Turns && now.Sub(s.used) < b.o.Idle && now.Sub(s.begun) < b.o.Age
+}
+
+// used counts a turn.
+func (b *Brain) used(s *session) { s.used = b.o.Now() }
+
+// discard has a talk begin anew.
+func (b *Brain) discard(k *talk) {
+	b.mu.Lock()
+	s := k.session
+	k.session = nil
+	b.mu.Unlock()
+	if s != nil {
+		s.conn.drop(s)
+	}
+}
+
+// ready waits until a talk's session is open. An agent that opens none is
+// ended, unless it is in the middle of other turns: it may be in order after a
+// login, or at the next start.
+func (b *Brain) ready(ctx context.Context, k *talk, s *session) (*session, error) {
+	slow := time.NewTimer(b.o.Start)
+	defer slow.Stop()
+	var err error
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err() // it opens for the next turn
+	case <-slow.C:
+		err = fmt.Errorf("%w: %s opened no session in %v", agent.ErrAway, b.name(), b.o.Start)
+	case <-s.opened:
+		switch over := s.conn.why(); {
+		case s.err == nil:
+			return s, nil
+		case over != nil:
+			err = over
+		case needsLogin(s.err):
+			err = b.login()
+		default:
+			err = fmt.Errorf("%w: %s opens no session: %s", agent.ErrAway, b.name(), b.redacted(s.err.Error(), mostTitle))
+		}
+	}
+	b.discard(k)
+	if !s.conn.inUse() {
+		s.conn.end(err)
+	}
+	return nil, err
+}
+
+func (b *Brain) login() error {
+	return fmt.Errorf("%w: %s needs a login; run it once by hand as the user of the appliance, or put its key into env", agent.ErrAway, b.name())
+}
+
+// needsLogin goes by the words beside the code: agents use the code for other
+// things too.
+func needsLogin(err error) bool {
+	var e *rpcError
+	if !errors.As(err, &e) || e.Code != codeAgent {
+		return false
+	}
+	said := strings.ToLower(e.Message)
+	for _, word := range []string{"auth", "login", "log in", "logged in", "sign in", "api key", "api_key", "apikey", "credential"} {
+		if strings.Contains(said, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// errForgotten is returned where the agent does not know the session, and
+// nothing of the turn has been seen yet.
+var errForgotten = errors.New("the session is not known any more")
+
+// refused is what becomes of a prompt that was answered by an error.
+func (b *Brain) refused(s *session, failure error, began bool) error {
+	if over := s.conn.why(); over != nil {
+		return over
+	}
+	said := strings.ToLower(failure.Error())
+	if !began && strings.Contains(said, "session") && strings.Contains(said, "not found") {
+		return fmt.Errorf("%w: %s: %w", agent.ErrAway, b.name(), errForgotten)
+	}
+	if needsLogin(failure) {
+		err := b.login()
+		b.mu.Lock()
+		b.barred = err
+		b.mu.Unlock()
+		s.conn.end(err)
+		return err
+	}
+	return fmt.Errorf("%w: %s could not answer: %s", agent.ErrAway, b.name(), b.redacted(failure.Error(), mostTitle))
+}
+
+// words are what the agent is sent: at the beginning of a session what it is
+// to know, and then what was said.
+func (b *Brain) words(s *session, t agent.Turn) []string {
+	s.turns++
+	s.used = b.o.Now()
+	if s.told {
+		return []string{clip(t.Text, mostPrompt)}
+	}
+	s.told = true
+	return []string{b.o.Preamble + recent(t), clip(t.Text, mostPrompt)}
+}
+
+// What is told.
+const (
+	mostPrompt   = 64 << 10
+	mostRecent   = 4   // exchanges a new session is told of
+	mostExchange = 300 // bytes of each side
+)
+
+// recent lets a new session go on where another was thrown away.
+func recent(t agent.Turn) string {
+	var to strings.Builder
+	if t.Language != "" {
+		fmt.Fprintf(&to, " Answer in the language %q.", clip(t.Language, 35))
+	}
+	history := t.History[max(0, len(t.History)-mostRecent):]
+	if len(history) > 0 {
+		to.WriteString("\n\nWhat was said before:")
+	}
+	for _, e := range history {
+		fmt.Fprintf(&to, "\nthey: %s\nyou: %s", clip(e.Heard, mostExchange), clip(e.Said, mostExchange))
+	}
+	return to.String()
+}
+
+// Preamble is what an agent is told once per session where the options say
+// nothing else.
+func Preamble() string {
+	var faces strings.Builder
+	for _, e := range agent.OfferedEmotions() {
+		faces.WriteString(e.Emoji)
+	}
+	return "You are talking with people through a small robot, which speaks your answers aloud. " +
+		"Begin each answer with exactly one of these emoji, for the robot's face: " + faces.String() + " " +
+		"Then answer in a few short spoken sentences: no Markdown, no lists, no code, no links."
+}
+
+// clip cuts a text to so many bytes, and keeps nothing of the rest.
+func clip(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.Clone(strings.ToValidUTF8(s[:most], ""))
+}

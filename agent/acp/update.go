@@ -1,0 +1,204 @@
+package acp
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+)
+
+// item is something that happens within a turn: text, toolChange, permission,
+// pulse or ended. The set is closed.
+type item interface{ isItem() }
+
+// text is what the agent says.
+type text string
+
+// toolChange is news of a tool. What is empty has not changed.
+type toolChange struct {
+	id, title, kind, status string
+	agent                   bool // another agent, at work on its own
+}
+
+// pulse is a sign of life: a thought, a plan, and what we do not know.
+type pulse struct{}
+
+// ended is the answer to the prompt.
+type ended struct {
+	reason  string // of protocol version 1
+	content string // the whole answer, of agents that do not stream it
+	err     error
+}
+
+func (text) isItem()       {}
+func (toolChange) isItem() {}
+func (permission) isItem() {}
+func (pulse) isItem()      {}
+func (ended) isItem()      {}
+
+// Where a tool stands, in the protocol's words.
+const (
+	toolPending   = "pending"
+	toolProgress  = "in_progress"
+	toolCompleted = "completed"
+	toolFailed    = "failed"
+)
+
+// sessionID is in either dialect's spelling.
+type sessionID struct {
+	SessionID string `json:"sessionId"`
+	Old       string `json:"session_id"`
+}
+
+func (s sessionID) id() string {
+	if s.SessionID != "" {
+		return s.SessionID
+	}
+	return s.Old
+}
+
+// toolCall is a tool as updates and permissions describe it.
+type toolCall struct {
+	ID       string    `json:"toolCallId"`
+	Title    string    `json:"title"`
+	Kind     string    `json:"kind"`
+	Status   string    `json:"status"`
+	RawInput lenient   `json:"rawInput"`
+	Meta     toolsMeta `json:"_meta"`
+}
+
+// toolsMeta is what claude-agent-acp tells beside the protocol: the name its
+// tool really has, and the tool within which another agent speaks.
+type toolsMeta struct {
+	Claude struct {
+		Tool   string `json:"toolName"`
+		Parent string `json:"parentToolUseId"`
+	} `json:"claudeCode"`
+}
+
+// UnmarshalJSON takes anything; the field is not of the protocol.
+func (m *toolsMeta) UnmarshalJSON(data []byte) error {
+	type plain toolsMeta
+	if json.Unmarshal(data, (*plain)(m)) != nil {
+		*m = toolsMeta{}
+	}
+	return nil
+}
+
+// lenient is what of a tool's arguments tells that it is another agent.
+type lenient struct {
+	SubAgent string `json:"subagent_type"`
+}
+
+// UnmarshalJSON takes anything: arguments may be of any type.
+func (l *lenient) UnmarshalJSON(data []byte) error {
+	type plain lenient
+	if json.Unmarshal(data, (*plain)(l)) != nil {
+		*l = lenient{}
+	}
+	return nil
+}
+
+// change is the news in it. It may wait for long, so it holds no more than is
+// shown.
+func (t toolCall) change() toolChange {
+	kind := t.Kind
+	if kind != "" && !slices.Contains(kinds(), kind) {
+		kind = "other"
+	}
+	status := t.Status
+	if !slices.Contains([]string{toolPending, toolProgress, toolCompleted, toolFailed}, status) {
+		status = ""
+	}
+	sub := t.RawInput.SubAgent != "" || t.Meta.Claude.Tool == "Task" || t.Meta.Claude.Tool == "Agent"
+	return toolChange{id: clip(t.ID, mostID), title: clip(t.Title, 4*mostTitle), kind: kind, status: status, agent: sub}
+}
+
+// parseUpdate reads the parameters of session/update.
+func parseUpdate(params json.RawMessage) (session string, it item, err error) {
+	var p struct {
+		sessionID
+		Update struct {
+			toolCall
+			Is      string  `json:"sessionUpdate"`
+			Content content `json:"content"`
+		} `json:"update"`
+	}
+	if err := json.Unmarshal(params, &p); err != nil {
+		return "", nil, errors.New("an update cannot be read")
+	}
+	u := p.Update
+	switch {
+	case u.Is == "agent_message_chunk" && u.Meta.Claude.Parent == "":
+		it = text(u.Content)
+	case u.Is == "tool_call" || u.Is == "tool_call_update":
+		if u.ID == "" || len(u.ID) > mostID {
+			return "", nil, errors.New("a tool call has no id")
+		}
+		it = u.change()
+	default:
+		it = pulse{} // thoughts are not spoken, nor what an agent's agent says to it
+	}
+	return p.id(), it, nil
+}
+
+// content is the text of a content block, and empty for every other kind of
+// block, and for the list that tool calls have in its place.
+type content string
+
+// UnmarshalJSON takes anything.
+func (c *content) UnmarshalJSON(data []byte) error {
+	var block struct{ Type, Text string }
+	if json.Unmarshal(data, &block) == nil && block.Type == "text" {
+		*c = content(block.Text)
+	}
+	return nil
+}
+
+// parseEvent reads the parameters of session/event, of the older dialect.
+// Tools have no ids there: one of a name runs at a time.
+func parseEvent(params json.RawMessage) (session string, it item, err error) {
+	var p struct {
+		sessionID
+		Type, Name string
+		Content    lenientText `json:"content"`
+	}
+	if err := json.Unmarshal(params, &p); err != nil {
+		return "", nil, errors.New("an event cannot be read")
+	}
+	named := p.Name != "" && len(p.Name) <= mostID
+	switch {
+	case p.Type == "chunk":
+		it = text(p.Content)
+	case p.Type == "tool_call" && named:
+		it = toolChange{id: p.Name, title: p.Name, kind: "other", status: toolProgress}
+	case p.Type == "tool_result" && named:
+		it = toolChange{id: p.Name, status: toolCompleted}
+	default:
+		it = pulse{}
+	}
+	return p.id(), it, nil
+}
+
+// lenientText is a string, or nothing.
+type lenientText string
+
+// UnmarshalJSON takes anything.
+func (t *lenientText) UnmarshalJSON(data []byte) error {
+	var s string
+	if json.Unmarshal(data, &s) == nil {
+		*t = lenientText(s)
+	}
+	return nil
+}
+
+// parseEnded reads the result of session/prompt.
+func parseEnded(result json.RawMessage) ended {
+	var r struct {
+		Reason  lenientText `json:"stopReason"`
+		Content lenientText `json:"content"`
+	}
+	if json.Unmarshal(result, &r) != nil {
+		return ended{}
+	}
+	return ended{reason: string(r.Reason), content: clip(string(r.Content), mostText)}
+}

@@ -1,0 +1,153 @@
+package anthropic
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	sdk "github.com/anthropics/anthropic-sdk-go"
+
+	"perch/agent"
+)
+
+// What one message may hold.
+const (
+	mostText  = 256 << 10 // bytes
+	mostCalls = 64
+)
+
+// afterEnd is how long is waited for the connection to be free again.
+const afterEnd = 100 * time.Millisecond
+
+// errGarbage says that something answered which speaks another language.
+var errGarbage = errors.New("what it answers is not of the Messages API")
+
+// outError is out's own error, which is nobody's fault here.
+type outError struct{ error }
+
+func (e outError) Unwrap() error { return e.error }
+
+// answer is a message while it comes in.
+type answer struct {
+	out     func(agent.Piece) error
+	message sdk.Message
+	said    int // bytes
+	ended   bool
+}
+
+// once makes one request for a message and passes it on as it comes.
+func (e *Engine) once(ctx context.Context, p agent.Prompt, used habits, a *answer) (agent.Stop, error) {
+	params := e.encode(p, used)
+	w := watched(ctx, e.o.FirstWithin, e.o.IdleWithin)
+	defer w.stop()
+	stream := e.sdk.Messages.NewStreaming(w.ctx, params, e.extra...)
+	defer stream.Close()
+	for stream.Next() {
+		if a.ended {
+			continue
+		}
+		if err := a.event(stream.Current()); err != nil {
+			return "", err
+		}
+		if a.said > mostText {
+			return agent.StopLength, nil
+		}
+		if a.ended {
+			w.idle = afterEnd
+		}
+	}
+	if a.ended { // whatever came after it
+		return e.end(a, params.Tools)
+	}
+	err := stream.Err()
+	switch {
+	case err == nil && a.message.Type == "":
+		return "", errGarbage
+	case err == nil:
+		return "", io.ErrUnexpectedEOF
+	case errors.Is(context.Cause(w.ctx), errSlow) && w.began:
+		return "", fmt.Errorf("%w: it fell silent for %v in the middle of its answer", errSlow, e.o.IdleWithin)
+	case errors.Is(context.Cause(w.ctx), errSlow):
+		return "", fmt.Errorf("%w: it did not begin to answer within %v", errSlow, e.o.FirstWithin)
+	}
+	return "", err
+}
+
+// event takes one event of the stream.
+func (a *answer) event(event sdk.MessageStreamEventUnion) error {
+	if err := a.message.Accumulate(event); err != nil {
+		return errGarbage
+	}
+	switch event.Type {
+	case "content_block_start":
+		if len(a.message.Content) > 4*mostCalls {
+			return fmt.Errorf("it has more than %d parts", 4*mostCalls)
+		}
+		return a.say(event.ContentBlock.Text)
+	case "content_block_delta":
+		if event.Delta.Type == "text_delta" {
+			return a.say(event.Delta.Text)
+		}
+	case "message_stop":
+		a.ended = true
+	}
+	return nil
+}
+
+func (a *answer) say(text string) error {
+	if text == "" {
+		return nil
+	}
+	a.said += len(text)
+	if err := a.out(agent.Piece{Text: text}); err != nil {
+		return outError{err}
+	}
+	return nil
+}
+
+// end gives the calls and says why the message ended. One that was cut off
+// gives none: there is no telling whether they are whole.
+func (e *Engine) end(a *answer, tools []sdk.ToolUnionParam) (agent.Stop, error) {
+	switch a.message.StopReason {
+	case sdk.StopReasonRefusal:
+		return agent.StopRefused, nil
+	case sdk.StopReasonMaxTokens, sdk.StopReasonModelContextWindowExceeded:
+		return agent.StopLength, nil
+	}
+	var calls []agent.ToolCall
+	thought := false
+	for _, block := range a.message.Content {
+		switch block.Type {
+		case "thinking", "redacted_thinking":
+			thought = true
+		case "tool_use":
+			calls = append(calls, agent.ToolCall{ID: block.ID, Name: block.Name, Arguments: arguments(block.Input)})
+		}
+	}
+	if len(calls) == 0 {
+		return agent.StopEnd, nil
+	}
+	if len(calls) > mostCalls {
+		return "", fmt.Errorf("it asks for more than %d tools at once", mostCalls)
+	}
+	if thought {
+		e.kept.put(calls, a.message, tools)
+	}
+	for i := range calls {
+		if err := a.out(agent.Piece{Call: &calls[i]}); err != nil {
+			return "", outError{err}
+		}
+	}
+	return agent.StopTools, nil
+}
+
+func arguments(raw json.RawMessage) json.RawMessage {
+	if raw = bytes.TrimSpace(raw); len(raw) == 0 || string(raw) == "null" {
+		return json.RawMessage("{}")
+	}
+	return bytes.Clone(raw)
+}

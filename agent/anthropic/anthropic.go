@@ -1,0 +1,208 @@
+// Package anthropic drives the models of Anthropic's Messages API, with its
+// official SDK, at Anthropic or behind a proxy that speaks the same.
+//
+// Nothing is taken from the environment: the key and the address are those of
+// the options. The SDK's telemetry is off, it tries a request once more at the
+// most, and what it reads goes through a carrier that bounds it.
+//
+// A model that thinks wants its thinking back beside the calls it led to, word
+// for word, with everything before it unchanged. agent.Message has no place
+// for that, so the engine keeps such messages for as long as their turn may
+// take, and puts them in where the calls come back. What is thought is never
+// passed on.
+package anthropic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	sdk "github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/option"
+
+	"perch/agent"
+)
+
+// Home is where the API is where no other address is given.
+const Home = "https://api.anthropic.com"
+
+// Options of the engine. Model is needed, and a key at Anthropic itself.
+type Options struct {
+	URL   string // empty: Home; a proxy's base address, with or without its /v1
+	Key   string // sent as x-api-key
+	Model string
+
+	Temperature *float64 // 0 to 1; nil leaves it to the model, newer ones take none
+	MaxTokens   int      // of one message, with what is thought; 0 is 4096
+	Effort      string   // "low" to "max"; empty leaves it to the model
+	Thinking    string   // "off" or "adaptive"; empty leaves it to the model
+	Vision      bool     // the model can look at pictures
+	// Extra is merged into each request's body, over what is there.
+	Extra map[string]any
+
+	FirstWithin time.Duration // until a message begins, with the SDK's second try; 0 is 30 s
+	IdleWithin  time.Duration // between pieces, pings included; 0 is 20 s
+	Log         *slog.Logger  // nil: nothing is logged
+	// Transport carries the requests; nil is one of the engine's own.
+	Transport http.RoundTripper
+}
+
+// Engine implements agent.Model and agent.Seer. It serves many turns at once.
+type Engine struct {
+	o     Options
+	base  *url.URL
+	http  *http.Client
+	sdk   sdk.Client
+	extra []option.RequestOption
+	kept  kept
+
+	mu     sync.Mutex
+	habits habits
+}
+
+// What is not set is this.
+const (
+	connectWithin = 5 * time.Second
+	defaultFirst  = 30 * time.Second
+	defaultIdle   = 20 * time.Second
+	defaultTokens = 4096
+)
+
+// New returns the engine. It asks the server nothing.
+func New(o Options) (*Engine, error) {
+	if o.URL == "" {
+		o.URL = Home
+	}
+	base, err := parseBase(o.URL)
+	if err != nil {
+		return nil, err
+	}
+	if err := check(o, base); err != nil {
+		return nil, err
+	}
+	if o.FirstWithin == 0 {
+		o.FirstWithin = defaultFirst
+	}
+	if o.IdleWithin == 0 {
+		o.IdleWithin = defaultIdle
+	}
+	if o.MaxTokens == 0 {
+		o.MaxTokens = defaultTokens
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Transport == nil {
+		o.Transport = newTransport()
+	}
+	e := &Engine{o: o, base: base}
+	e.http = &http.Client{
+		Transport: &carrier{o.Transport},
+		// A redirect would carry a conversation to a place nobody named.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	settings := []option.RequestOption{
+		option.WithoutEnvironmentDefaults(), option.WithoutOpenTelemetry(),
+		option.WithBaseURL(base.String()), option.WithHTTPClient(e.http), option.WithMaxRetries(1),
+	}
+	if o.Key != "" {
+		settings = append(settings, option.WithAPIKey(o.Key))
+	}
+	e.sdk = sdk.NewClient(settings...)
+	for key, value := range o.Extra {
+		e.extra = append(e.extra, option.WithJSONSet(key, value))
+	}
+	return e, nil
+}
+
+func parseBase(text string) (*url.URL, error) {
+	base, err := url.Parse(strings.TrimSpace(text))
+	switch {
+	case err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https":
+		return nil, errors.New("url is no address of a server; leave it out for " + Home)
+	case base.User != nil || base.RawQuery != "":
+		return nil, errors.New("url holds a password or a query; put the key into key or key_file")
+	}
+	base.Path = strings.TrimRight(strings.TrimSuffix(strings.TrimRight(base.Path, "/"), "/v1"), "/")
+	base.RawPath, base.Fragment = "", ""
+	return base, nil
+}
+
+func check(o Options, base *url.URL) error {
+	switch {
+	case o.Model == "":
+		return errors.New("model is missing; claude-haiku-5-5, say")
+	case o.Key == "" && show(base) == Home:
+		return errors.New("the key is missing (brains[..].key); Anthropic gives none away")
+	case strings.ContainsAny(o.Key, "\r\n"):
+		return errors.New("the key (brains[..].key) has more than one line")
+	case o.Temperature != nil && (*o.Temperature < 0 || *o.Temperature > 1):
+		return fmt.Errorf("temperature is 0 to 1, not %g", *o.Temperature)
+	case o.MaxTokens < 0:
+		return errors.New("max_tokens is not negative")
+	case o.FirstWithin < 0 || o.IdleWithin < 0:
+		return errors.New("a deadline is not negative")
+	case o.Thinking != "" && o.Thinking != "off" && o.Thinking != "adaptive":
+		return fmt.Errorf("thinking is off or adaptive, not %q", o.Thinking)
+	}
+	for key := range o.Extra {
+		switch key {
+		case "model", "messages", "system", "tools", "stream":
+			return fmt.Errorf("extra may not hold %q, which is set for each request", key)
+		}
+		if strings.ContainsAny(key, `.*?|#@\:`) {
+			return fmt.Errorf("extra holds %q, which is no name of a field", key)
+		}
+	}
+	return nil
+}
+
+func newTransport() *http.Transport {
+	return &http.Transport{
+		Proxy:                  http.ProxyFromEnvironment,
+		DialContext:            (&net.Dialer{Timeout: connectWithin, KeepAlive: 15 * time.Second}).DialContext,
+		TLSHandshakeTimeout:    connectWithin,
+		ForceAttemptHTTP2:      true,
+		MaxIdleConns:           4,
+		MaxIdleConnsPerHost:    2,
+		IdleConnTimeout:        90 * time.Second,
+		MaxResponseHeaderBytes: 64 << 10,
+		DisableCompression:     true, // it would hold pieces back, and a small body can hide a large one
+	}
+}
+
+// Name is "anthropic".
+func (*Engine) Name() string { return "anthropic" }
+
+// Close closes the connections that wait for the next turn.
+func (e *Engine) Close() error {
+	e.http.CloseIdleConnections()
+	return nil
+}
+
+// mostTries bounds how often a request is sent anew without what the model
+// turned out not to take.
+const mostTries = 5
+
+// Continue implements agent.Model.
+func (e *Engine) Continue(ctx context.Context, p agent.Prompt, out func(agent.Piece) error) (agent.Stop, error) {
+	for try := 1; ; try++ {
+		used := e.learned()
+		a := &answer{out: out}
+		stop, err := e.once(ctx, p, used, a)
+		if err == nil {
+			return stop, nil
+		}
+		if try < mostTries && ctx.Err() == nil && a.said == 0 && e.learn(err, used) {
+			continue
+		}
+		return "", e.explain(ctx, err)
+	}
+}

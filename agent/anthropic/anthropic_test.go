@@ -1,0 +1,280 @@
+package anthropic_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"testing/iotest"
+
+	"pgregory.net/rapid"
+
+	"perch/agent"
+	"perch/agent/anthropic"
+	"perch/device"
+)
+
+// canary is a key that must never come back.
+const canary = "canary0123456789abcdef"
+
+// carrier answers each request with a body, without a network.
+type carrier func(*http.Request) (int, io.Reader)
+
+func (c carrier) RoundTrip(r *http.Request) (*http.Response, error) {
+	status, body := c(r)
+	if r.Body != nil {
+		r.Body.Close()
+	}
+	return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(body), Request: r}, nil
+}
+
+// server is a fake one that keeps what it was asked.
+type server struct {
+	*httptest.Server
+	mu    sync.Mutex
+	asked []asked
+}
+
+type asked struct {
+	path, key string
+	body      map[string]any
+}
+
+func serve(t *testing.T, answer func(w http.ResponseWriter, path string, body map[string]any)) *server {
+	t.Helper()
+	s := &server{}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		a := asked{path: r.Method + " " + r.URL.RequestURI(), key: r.Header.Get("X-Api-Key") + r.Header.Get("Authorization")}
+		data, _ := io.ReadAll(r.Body)
+		_ = json.Unmarshal(data, &a.body)
+		s.mu.Lock()
+		s.asked = append(s.asked, a)
+		s.mu.Unlock()
+		if a.path == "POST /v1/messages" {
+			w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+		} else {
+			w.Header().Set("Content-Type", "application/json")
+		}
+		answer(w, a.path, a.body)
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *server) requests() []asked {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]asked(nil), s.asked...)
+}
+
+func options(url string) anthropic.Options {
+	return anthropic.Options{URL: url, Key: canary, Model: "claude-haiku-5-5"}
+}
+
+func engine(t testing.TB, o anthropic.Options) *anthropic.Engine {
+	t.Helper()
+	e, err := anthropic.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.Close() })
+	return e
+}
+
+func hello() agent.Prompt {
+	return agent.Prompt{System: "Be short.", Messages: []agent.Message{{Role: agent.RoleUser, Text: "Hello"}}}
+}
+
+func withTools() agent.Prompt {
+	p := hello()
+	p.Tools = []agent.ModelTool{{Name: "get_weather", Description: "The weather.",
+		Schema: json.RawMessage(`{"type":"object","properties":{"city":{"type":"string"}},"required":["city"],"additionalProperties":false,"anyOf":[]}`)}}
+	return p
+}
+
+// heard is all that came of a message.
+type heard struct {
+	Text  string
+	Calls []agent.ToolCall
+	Stop  agent.Stop
+	Err   string
+}
+
+func listen(t testing.TB, e *anthropic.Engine, p agent.Prompt) heard {
+	var h heard
+	stop, err := e.Continue(t.Context(), p, func(piece agent.Piece) error {
+		h.Text += piece.Text
+		if piece.Call != nil {
+			h.Calls = append(h.Calls, *piece.Call)
+		}
+		return nil
+	})
+	h.Stop = stop
+	if err != nil {
+		h.Err = err.Error()
+	}
+	return h
+}
+
+func record(t testing.TB, name string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func read(t testing.TB, body io.Reader) heard {
+	t.Helper()
+	o := options("http://proxy.example/anthropic/v1/")
+	o.Transport = carrier(func(*http.Request) (int, io.Reader) { return http.StatusOK, body })
+	return listen(t, engine(t, o), hello())
+}
+
+var toolCalls = []agent.ToolCall{
+	{ID: "toolu_01T1x1fJ34qAmk2tNTrN7Up6", Name: "get_weather", Arguments: json.RawMessage(`{"city": "Köln"}`)},
+	{ID: "toolu_02", Name: "get_time", Arguments: json.RawMessage(`{}`)},
+}
+
+// TestMessages reads what the API sends, and says why it ended.
+func TestMessages(t *testing.T) {
+	text := string(record(t, "text.sse"))
+	for name, c := range map[string]struct {
+		body string
+		want heard
+	}{
+		"text":             {text, heard{Text: "😊 It is sunny. ", Stop: agent.StopEnd}},
+		"CRLF":             {strings.ReplaceAll(text, "\n", "\r\n"), heard{Text: "😊 It is sunny. ", Stop: agent.StopEnd}},
+		"tools":            {string(record(t, "tools.sse")), heard{Text: "Let me look.", Calls: toolCalls, Stop: agent.StopTools}},
+		"max_tokens":       {strings.Replace(text, "end_turn", "max_tokens", 1), heard{Text: "😊 It is sunny. ", Stop: agent.StopLength}},
+		"the context full": {strings.Replace(text, "end_turn", "model_context_window_exceeded", 1), heard{Text: "😊 It is sunny. ", Stop: agent.StopLength}},
+		"refusal":          {strings.Replace(text, "end_turn", "refusal", 1), heard{Text: "😊 It is sunny. ", Stop: agent.StopRefused}},
+		"cut off in calls": {strings.Replace(string(record(t, "tools.sse")), `"stop_reason":"tool_use"`, `"stop_reason":"max_tokens"`, 1), heard{Text: "Let me look.", Stop: agent.StopLength}},
+		"a new event":      {"event: weather\ndata: {\"type\":\"weather\"}\n\n" + text, heard{Text: "😊 It is sunny. ", Stop: agent.StopEnd}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := read(t, strings.NewReader(c.body)); !reflect.DeepEqual(got, c.want) {
+				t.Errorf("got  %q\nwant %q", got, c.want)
+			}
+		})
+	}
+}
+
+// TestAnySplitGivesTheSame: where the network cuts is nothing to the message.
+func TestAnySplitGivesTheSame(t *testing.T) {
+	for _, name := range []string{"text.sse", "tools.sse"} {
+		data := record(t, name)
+		whole := read(t, bytes.NewReader(data))
+		if got := read(t, iotest.OneByteReader(bytes.NewReader(data))); !reflect.DeepEqual(got, whole) {
+			t.Errorf("%s: %q", name, got)
+		}
+		rapid.Check(t, func(rt *rapid.T) {
+			cut := rapid.IntRange(0, len(data)).Draw(rt, "cut")
+			parts := io.MultiReader(bytes.NewReader(data[:cut]), iotest.HalfReader(bytes.NewReader(data[cut:])))
+			if got := read(t, parts); !reflect.DeepEqual(got, whole) {
+				rt.Fatalf("%s: %q", name, got)
+			}
+		})
+	}
+}
+
+// TestRequest holds what is sent.
+func TestRequest(t *testing.T) {
+	t.Setenv("ANTHROPIC_API_KEY", "of-the-environment") // which is nobody's business
+	t.Setenv("ANTHROPIC_BASE_URL", "http://elsewhere.invalid")
+	s := serve(t, func(w http.ResponseWriter, _ string, _ map[string]any) { w.Write(record(t, "text.sse")) })
+	half := 0.5
+	o := options(s.URL + "/v1/")
+	o.Vision, o.Temperature, o.Effort, o.Thinking, o.Extra = true, &half, "low", "off", map[string]any{"top_k": 5}
+	p := withTools()
+	p.Messages = []agent.Message{
+		{Role: agent.RoleAssistant, Text: "Lost history."},
+		{Role: agent.RoleUser, Text: "What is this?", Pictures: []device.Picture{{Type: "image/jpeg", Data: []byte("jpeg")}}},
+		{Role: agent.RoleAssistant, Calls: []agent.ToolCall{{ID: "c1", Name: "get_weather", Arguments: json.RawMessage(`{"a":1}`)}, {ID: "c2", Name: "f", Arguments: json.RawMessage(`{x`)}}},
+		{Role: agent.RoleTool, CallID: "c1", Text: ""},
+		{Role: agent.RoleTool, CallID: "c2", Text: "no JSON", Failed: true},
+	}
+	if got := listen(t, engine(t, o), p); got.Err != "" {
+		t.Fatal(got)
+	}
+	var want map[string]any
+	if err := json.Unmarshal([]byte(`{"model":"claude-haiku-5-5","stream":true,"max_tokens":4096,"temperature":0.5,"top_k":5,
+		"output_config":{"effort":"low"},"thinking":{"type":"disabled"},
+		"system":[{"type":"text","text":"Be short.","cache_control":{"type":"ephemeral"}}],
+		"tools":[{"name":"get_weather","description":"The weather.","cache_control":{"type":"ephemeral"},
+			"input_schema":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"],"additionalProperties":false}}],
+		"messages":[{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/jpeg","data":"anBlZw=="}},{"type":"text","text":"What is this?"}]},
+		{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"get_weather","input":{"a":1}},{"type":"tool_use","id":"c2","name":"f","input":{}}]},
+		{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","is_error":false,"content":[{"type":"text","text":"(nothing)"}]},
+			{"type":"tool_result","tool_use_id":"c2","is_error":true,"content":[{"type":"text","text":"no JSON"}]}]}]}`), &want); err != nil {
+		t.Fatal(err)
+	}
+	got := s.requests()[0]
+	if got.path != "POST /v1/messages" || got.key != canary || !reflect.DeepEqual(got.body, want) {
+		text, _ := json.Marshal(got.body)
+		t.Errorf("%s %s %s", got.path, got.key, text)
+	}
+}
+
+// rounds is a conversation after the calls of tools.sse were answered.
+func rounds() agent.Prompt {
+	p := withTools()
+	p.Messages = append(p.Messages,
+		agent.Message{Role: agent.RoleAssistant, Text: "Let me look.", Calls: toolCalls},
+		agent.Message{Role: agent.RoleTool, CallID: toolCalls[0].ID, Text: "sunny"},
+		agent.Message{Role: agent.RoleTool, CallID: toolCalls[1].ID, Text: "noon"})
+	return p
+}
+
+// TestThinkingGoesBack: what was thought stands beside its calls in the next
+// request, with the same tools before it, and is left out where it is refused.
+func TestThinkingGoesBack(t *testing.T) {
+	refuse := false
+	s := serve(t, func(w http.ResponseWriter, _ string, body map[string]any) {
+		text, _ := json.Marshal(body["messages"])
+		switch {
+		case refuse && bytes.Contains(text, []byte("signature")):
+			w.WriteHeader(400)
+			io.WriteString(w, `{"type":"error","error":{"type":"invalid_request_error","message":"messages.1.content.0: Invalid `+"`signature` in `thinking`"+` block. The block is bound to a different conversation."}}`)
+		case len(body["messages"].([]any)) == 1:
+			w.Write(record(t, "tools.sse"))
+		default:
+			w.Write(record(t, "text.sse"))
+		}
+	})
+	e := engine(t, options(s.URL))
+	content := func(request int) string {
+		text, _ := json.Marshal(s.requests()[request].body["messages"].([]any)[1].(map[string]any)["content"])
+		return string(text)
+	}
+	listen(t, e, withTools())
+	listen(t, e, rounds())
+	const kept = `{"signature":"EqQBCgIYAhIM1gbcDa9GJwZA2b3h","thinking":"Weather, then.","type":"thinking"}`
+	if !strings.HasPrefix(content(1), "["+kept+`,{"text":"Let me look."`) {
+		t.Error(content(1))
+	}
+	last := rounds()
+	last.Tools = nil // the round after which there are no more
+	listen(t, e, last)
+	body := s.requests()[2].body
+	if !reflect.DeepEqual(body["tools"], s.requests()[0].body["tools"]) || !reflect.DeepEqual(body["tool_choice"], map[string]any{"type": "none"}) {
+		t.Error(body["tools"], body["tool_choice"])
+	}
+	refuse = true
+	if got := listen(t, e, rounds()); got.Err != "" || strings.Contains(content(4), "thinking") {
+		t.Error(got, content(4))
+	}
+	// With nothing kept, the calls' names are all there is to offer.
+	listen(t, e, last)
+	if tools := s.requests()[5].body["tools"].([]any); len(tools) != 2 {
+		t.Error(tools)
+	}
+}

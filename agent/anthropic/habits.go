@@ -1,0 +1,51 @@
+package anthropic
+
+import (
+	"net/http"
+	"strings"
+)
+
+// habits are what a model turned out not to take.
+type habits struct{ noTemperature, noThinking, noEffort bool }
+
+func (e *Engine) learned() habits {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.habits
+}
+
+// learn finds out of a refusal what to leave out, and says whether the request
+// is worth repeating. Each finding is told once.
+func (e *Engine) learn(err error, used habits) bool {
+	r, ok := refused(err)
+	if !ok || r.status != http.StatusBadRequest {
+		return false
+	}
+	said := strings.ToLower(r.said)
+	next, what := used, ""
+	switch {
+	case strings.Contains(said, "thinking") && (strings.Contains(said, "signature") || strings.Contains(said, "block")) && e.kept.forget():
+		return true // something before what was thought has changed; it goes on without
+	case e.o.Temperature != nil && !used.noTemperature && strings.Contains(said, "temperature"):
+		next.noTemperature, what = true, "the model takes no temperature; it is left out from now on"
+	case e.o.Effort != "" && !used.noEffort && strings.Contains(said, "effort"):
+		next.noEffort, what = true, "the model takes no such effort; it is left out from now on"
+	case e.o.Thinking != "" && !used.noThinking && strings.Contains(said, "thinking"):
+		next.noThinking, what = true, "the model's thinking cannot be set so; that is left to it from now on"
+	default:
+		return false
+	}
+	e.mu.Lock()
+	before := e.habits
+	e.habits = habits{
+		noTemperature: before.noTemperature || next.noTemperature,
+		noThinking:    before.noThinking || next.noThinking,
+		noEffort:      before.noEffort || next.noEffort,
+	}
+	news := e.habits != before
+	e.mu.Unlock()
+	if news {
+		e.o.Log.Warn(what, "model", e.o.Model, "url", show(e.base), "said", e.quote(r.said))
+	}
+	return true
+}

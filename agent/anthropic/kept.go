@@ -1,0 +1,77 @@
+package anthropic
+
+import (
+	"slices"
+	"sync"
+
+	sdk "github.com/anthropics/anthropic-sdk-go"
+
+	"perch/agent"
+)
+
+// Bounds of what is kept: the rounds of a few turns at once.
+const (
+	mostKept      = 64
+	mostKeptBytes = 4 << 20
+)
+
+// kept are the latest messages that hold thinking and calls, as they came. The
+// oldest make room for new ones; a message that is gone is sent without what
+// was thought, which costs sense and no more.
+type kept struct {
+	mu    sync.Mutex
+	all   []keptMessage
+	bytes int
+}
+
+type keptMessage struct {
+	calls []string // their ids
+	param sdk.MessageParam
+	tools []sdk.ToolUnionParam // that it was offered
+	bytes int
+}
+
+func (k *kept) put(calls []agent.ToolCall, m sdk.Message, tools []sdk.ToolUnionParam) {
+	one := keptMessage{calls: ids(calls), param: m.ToParam(), tools: tools}
+	for _, block := range m.Content {
+		one.bytes += len(block.RawJSON())
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.all = append(k.all, one)
+	k.bytes += one.bytes
+	for len(k.all) > mostKept || k.bytes > mostKeptBytes {
+		k.bytes -= k.all[0].bytes
+		k.all = slices.Delete(k.all, 0, 1)
+	}
+}
+
+// find returns the message with exactly these calls.
+func (k *kept) find(calls []agent.ToolCall) (keptMessage, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	wanted := ids(calls)
+	for _, one := range slices.Backward(k.all) {
+		if slices.Equal(one.calls, wanted) {
+			return one, true
+		}
+	}
+	return keptMessage{}, false
+}
+
+// forget drops everything and says whether there was anything.
+func (k *kept) forget() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	had := len(k.all) > 0
+	k.all, k.bytes = nil, 0
+	return had
+}
+
+func ids(calls []agent.ToolCall) []string {
+	var all []string
+	for _, c := range calls {
+		all = append(all, c.ID)
+	}
+	return all
+}

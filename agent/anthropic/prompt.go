@@ -1,0 +1,152 @@
+package anthropic
+
+import (
+	"encoding/base64"
+	"encoding/json"
+
+	sdk "github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/packages/param"
+
+	"perch/agent"
+)
+
+// What stands for what a message may not leave empty.
+const (
+	unseen  = "(There is a picture here, which you cannot see.)"
+	nothing = "(nothing)"
+)
+
+// encode is the request for a prompt. The tools and the system prompt, which
+// change least, are marked for the cache.
+func (e *Engine) encode(p agent.Prompt, used habits) sdk.MessageNewParams {
+	params := sdk.MessageNewParams{Model: e.o.Model, MaxTokens: int64(e.o.MaxTokens)}
+	if p.System != "" {
+		params.System = []sdk.TextBlockParam{{Text: p.System, CacheControl: sdk.NewCacheControlEphemeralParam()}}
+	}
+	if e.o.Temperature != nil && !used.noTemperature {
+		params.Temperature = param.NewOpt(*e.o.Temperature)
+	}
+	if e.o.Effort != "" && !used.noEffort {
+		params.OutputConfig.Effort = sdk.OutputConfigEffort(e.o.Effort)
+	}
+	if e.o.Thinking != "" && !used.noThinking {
+		if e.o.Thinking == "off" {
+			params.Thinking.OfDisabled = &sdk.ThinkingConfigDisabledParam{}
+		} else {
+			params.Thinking.OfAdaptive = &sdk.ThinkingConfigAdaptiveParam{}
+		}
+	}
+	params.Tools = offered(p.Tools)
+	called := map[string]bool{}
+	for _, m := range p.Messages {
+		for _, c := range m.Calls {
+			called[c.Name] = true
+		}
+		message, before := e.message(m)
+		if len(message.Content) == 0 || len(params.Messages) == 0 && message.Role == sdk.MessageParamRoleAssistant {
+			continue // the first is the user's
+		}
+		if last := len(params.Messages) - 1; last >= 0 && params.Messages[last].Role == message.Role {
+			// The answers to all calls of a message stand in one message.
+			params.Messages[last].Content = append(params.Messages[last].Content, message.Content...)
+		} else {
+			params.Messages = append(params.Messages, message)
+		}
+		if len(p.Tools) == 0 && before != nil {
+			params.Tools = before
+		}
+	}
+	if len(p.Tools) == 0 && len(called) > 0 {
+		// Calls may not stand in a request that knows no tools. Offering the
+		// same ones and forbidding their use leaves what was thought valid.
+		if len(params.Tools) == 0 {
+			for name := range called {
+				params.Tools = append(params.Tools, sdk.ToolUnionParamOfTool(sdk.ToolInputSchemaParam{}, name))
+			}
+		}
+		none := sdk.NewToolChoiceNoneParam()
+		params.ToolChoice.OfNone = &none
+	}
+	return params
+}
+
+// message is a message as the API has it, and the tools that were offered when
+// it was made, where it is one that was kept.
+func (e *Engine) message(m agent.Message) (sdk.MessageParam, []sdk.ToolUnionParam) {
+	var blocks []sdk.ContentBlockParamUnion
+	if m.Role == agent.RoleTool {
+		text := m.Text
+		if text == "" {
+			text = nothing
+		}
+		return sdk.NewUserMessage(sdk.NewToolResultBlock(m.CallID, text, m.Failed)), nil
+	}
+	if one, ok := e.kept.find(m.Calls); ok && len(m.Calls) > 0 {
+		return one.param, one.tools
+	}
+	for _, picture := range m.Pictures {
+		if e.o.Vision {
+			blocks = append(blocks, sdk.NewImageBlockBase64(picture.Type, base64.StdEncoding.EncodeToString(picture.Data)))
+		} else {
+			blocks = append(blocks, sdk.NewTextBlock(unseen))
+		}
+	}
+	if m.Text != "" {
+		blocks = append(blocks, sdk.NewTextBlock(m.Text))
+	}
+	for _, c := range m.Calls {
+		object := map[string]any{} // those that were none have been answered with an error already
+		if json.Unmarshal(c.Arguments, &object) != nil || object == nil {
+			object = map[string]any{}
+		}
+		blocks = append(blocks, sdk.NewToolUseBlock(c.ID, object, c.Name))
+	}
+	if m.Role == agent.RoleAssistant {
+		return sdk.NewAssistantMessage(blocks...), nil
+	}
+	return sdk.NewUserMessage(blocks...), nil
+}
+
+func offered(tools []agent.ModelTool) []sdk.ToolUnionParam {
+	var all []sdk.ToolUnionParam
+	for _, t := range tools {
+		tool := sdk.ToolParam{Name: t.Name, InputSchema: schema(t.Schema)}
+		if t.Description != "" {
+			tool.Description = param.NewOpt(t.Description)
+		}
+		all = append(all, sdk.ToolUnionParam{OfTool: &tool})
+	}
+	if len(all) > 0 {
+		all[len(all)-1].OfTool.CacheControl = sdk.NewCacheControlEphemeralParam()
+	}
+	return all
+}
+
+// schema is a tool's, without what the API refuses at its top.
+func schema(raw json.RawMessage) sdk.ToolInputSchemaParam {
+	var s sdk.ToolInputSchemaParam
+	fields := map[string]any{}
+	if json.Unmarshal(raw, &fields) != nil {
+		return s
+	}
+	for key, value := range fields {
+		switch key {
+		case "type", "oneOf", "anyOf", "allOf":
+		case "properties":
+			s.Properties = value
+		case "required":
+			names, _ := value.([]any)
+			for _, name := range names {
+				if text, ok := name.(string); ok {
+					s.Required = append(s.Required, text)
+				}
+			}
+		default:
+			if s.ExtraFields == nil {
+				s.ExtraFields = map[string]any{}
+			}
+			s.ExtraFields[key] = value
+		}
+	}
+	return s
+}

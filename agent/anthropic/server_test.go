@@ -1,0 +1,325 @@
+package anthropic_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"perch/agent"
+	"perch/agent/anthropic"
+	"perch/device"
+)
+
+func apiError(kind, message string) string {
+	return `{"type":"error","error":{"type":"` + kind + `","message":"` + message + `"},"request_id":"req_1"}`
+}
+
+// TestErrors: one sentence for each cause, never the key, and no long waits.
+func TestErrors(t *testing.T) {
+	for name, c := range map[string]struct {
+		status int
+		header http.Header
+		body   string
+		noKey  bool
+		ours   bool // not ErrAway
+		tries  int
+		want   string
+	}{
+		"wrong key":     {status: 401, body: apiError("authentication_error", "invalid x-api-key "+canary), tries: 1, want: "the key is refused (brains[..].key)"},
+		"no key":        {status: 401, noKey: true, tries: 1, want: "wants a key and none is set"},
+		"forbidden":     {status: 403, body: apiError("permission_error", "not for "+canary+" or sk-ant-canary-***"), tries: 1, want: "the key is refused (brains[..].key): not for [key] or [key]"},
+		"no model":      {status: 404, body: apiError("not_found_error", "model: claude-haiku-5-5"), tries: 1, want: "the model claude-haiku-5-5 is not there; GET URL/v1/models lists: claude-a, claude-b"},
+		"no such API":   {status: 404, body: "<html>", tries: 1, want: "there is no Messages API at URL"},
+		"no credit":     {status: 400, body: apiError("invalid_request_error", "Your credit balance is too low"), tries: 1, want: "no credit left"},
+		"too many":      {status: 429, header: http.Header{"Retry-After": {"3600"}}, body: apiError("rate_limit_error", "slow down"), tries: 1, want: "asks to wait until 3600 s from now (Retry-After)"},
+		"a moment":      {status: 429, header: http.Header{"Retry-After": {"0"}, "Retry-After-Ms": {"3600000"}}, body: apiError("rate_limit_error", "slow down"), tries: 2, want: "asks to wait"},
+		"overloaded":    {status: 529, body: apiError("overloaded_error", "Overloaded"), tries: 2, want: "is overloaded"},
+		"a failure":     {status: 500, body: strings.Repeat("x", 1<<20), tries: 2, want: "has failed (HTTP 500)"},
+		"elsewhere":     {status: 307, header: http.Header{"Location": {"https://other.example/x?key=1"}}, tries: 2, want: "sends elsewhere (to https://other.example/x)"},
+		"our fault":     {status: 400, ours: true, body: apiError("invalid_request_error", "messages: too long"), tries: 1, want: "refuses the request (HTTP 400): messages: too long"},
+		"in the stream": {status: 200, body: "event: error\ndata: " + apiError("overloaded_error", "Overloaded") + "\n\n", tries: 1, want: "is overloaded"},
+		"cut":           {status: 200, body: strings.Split(string(record(t, "text.sse")), "event: content_block_stop")[0], tries: 1, want: "cut the connection"},
+		"a web page":    {status: 200, body: "<html>\n\n<body>", tries: 1, want: "not of the Messages API"},
+		"garbage":       {status: 200, body: "event: message_start\ndata: {{{\n\n", tries: 1, want: "not of the Messages API"},
+		"out of order":  {status: 200, body: "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":7,\"delta\":{\"type\":\"text_delta\",\"text\":\"x\"}}\n\n", tries: 1, want: "not of the Messages API"},
+		"without end":   {status: 200, body: strings.Repeat("event: ping\ndata: {}\n\n", 1<<20), tries: 1, want: "larger than 16 MB"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, func(w http.ResponseWriter, path string, _ map[string]any) {
+				if strings.HasPrefix(path, "GET /v1/models") {
+					io.WriteString(w, `{"data":[{"id":"claude-a","type":"model"},{"id":"claude-b","type":"model"}],"has_more":false}`)
+					return
+				}
+				for key, value := range c.header {
+					w.Header()[key] = value
+				}
+				w.WriteHeader(c.status)
+				io.WriteString(w, c.body)
+			})
+			o := options(s.URL)
+			if c.noKey {
+				o.Key = ""
+			}
+			_, err := engine(t, o).Continue(t.Context(), hello(), func(agent.Piece) error { return nil })
+			if err == nil || errors.Is(err, agent.ErrAway) == c.ours || !strings.Contains(err.Error(), strings.ReplaceAll(c.want, "URL", s.URL)) {
+				t.Error(err)
+			}
+			if text := fmt.Sprint(err); strings.Contains(text, "canary") || strings.Contains(text, "\n") || len(text) > 500 {
+				t.Error("a key, or more than a sentence:", text)
+			}
+			tries := 0
+			for _, a := range s.requests() {
+				if a.path == "POST /v1/messages" {
+					tries++
+				}
+			}
+			if tries != c.tries {
+				t.Errorf("%d tries", tries)
+			}
+		})
+	}
+}
+
+// TestNobodyThere: a wrong address says what is wrong with it.
+func TestNobodyThere(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := "http://" + l.Addr().String()
+	l.Close()
+	for url, want := range map[string]string{closed: "nothing listens at " + closed, "http://no.invalid": "there is no host no.invalid"} {
+		e := engine(t, options(url))
+		if got := listen(t, e, hello()); !strings.Contains(got.Err, want) || strings.Contains(got.Err, "canary") {
+			t.Error(got)
+		}
+		if err := e.Check(t.Context()); !errors.Is(err, agent.ErrAway) || !strings.Contains(err.Error(), want) {
+			t.Error(err)
+		}
+	}
+}
+
+// TestListenersError: the error of whoever listens comes back as it is.
+func TestListenersError(t *testing.T) {
+	s := serve(t, func(w http.ResponseWriter, _ string, _ map[string]any) { w.Write(record(t, "text.sse")) })
+	mine := errors.New("mine")
+	if _, err := engine(t, options(s.URL)).Continue(t.Context(), hello(), func(agent.Piece) error { return mine }); err != mine {
+		t.Error(err)
+	}
+}
+
+// TestClose: what waits for the next turn is gone with the engine.
+func TestClose(t *testing.T) {
+	closed := make(chan bool, 10)
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Write(record(t, "text.sse")) }))
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateClosed {
+			closed <- true
+		}
+	}
+	s.Start()
+	defer s.Close()
+	e := engine(t, options(s.URL))
+	listen(t, e, hello())
+	e.Close()
+	select {
+	case <-closed:
+	case <-time.After(5 * time.Second):
+		t.Error("the connection is still open")
+	}
+}
+
+// TestLeavesOut: what a model does not take is left out and told once.
+func TestLeavesOut(t *testing.T) {
+	one := 1.0
+	s := serve(t, func(w http.ResponseWriter, _ string, body map[string]any) {
+		for field, said := range map[string]string{
+			"temperature":   "`temperature` is not supported on this model",
+			"thinking":      "thinking.type disabled is not supported for this model",
+			"output_config": "This model does not support the effort parameter.",
+		} {
+			if _, there := body[field]; there {
+				w.WriteHeader(400)
+				io.WriteString(w, apiError("invalid_request_error", said))
+				return
+			}
+		}
+		w.Write(record(t, "text.sse"))
+	})
+	var log bytes.Buffer
+	o := options(s.URL)
+	o.Temperature, o.Thinking, o.Effort, o.Log = &one, "off", "low", slog.New(slog.NewTextHandler(&log, nil))
+	e := engine(t, o)
+	for range 2 {
+		if got := listen(t, e, hello()); got.Err != "" {
+			t.Fatal(got)
+		}
+	}
+	if n, told := len(s.requests()), strings.Count(log.String(), "level=WARN"); n != 5 || told != 3 {
+		t.Errorf("%d requests, told %d times", n, told)
+	}
+}
+
+// TestCancelled: a cancelled turn ends at once and leaves nothing behind.
+func TestCancelled(t *testing.T) {
+	text := string(record(t, "text.sse"))
+	for name, before := range map[string]string{"before the first byte": "", "in the middle": text[:strings.Index(text, "event: content_block_stop")]} {
+		t.Run(name, func(t *testing.T) {
+			gone := make(chan struct{})
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
+				io.WriteString(w, before)
+				if before != "" {
+					w.(http.Flusher).Flush()
+				}
+				<-r.Context().Done()
+				close(gone)
+			}))
+			defer s.Close()
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(50*time.Millisecond, cancel)
+			if _, err := engine(t, options(s.URL)).Continue(ctx, hello(), func(agent.Piece) error { return nil }); err != context.Canceled {
+				t.Error(err)
+			}
+			select {
+			case <-gone:
+			case <-time.After(5 * time.Second):
+				t.Error("the request is still open")
+			}
+		})
+	}
+}
+
+// stalled gives what it has and then nothing, until the request is cancelled.
+type stalled struct {
+	text io.Reader
+	ctx  context.Context
+}
+
+func (s *stalled) Read(p []byte) (int, error) {
+	if n, err := s.text.Read(p); err == nil {
+		return n, nil
+	}
+	<-s.ctx.Done()
+	return 0, s.ctx.Err()
+}
+
+// TestDeadlines: the first byte and the next have their times, and what the
+// listener takes does not count.
+func TestDeadlines(t *testing.T) {
+	text := string(record(t, "text.sse"))
+	half := text[:strings.Index(text, "event: content_block_stop")]
+	for name, c := range map[string]struct {
+		body  string
+		takes time.Duration // the listener, for each of two pieces
+		after time.Duration
+		want  string
+	}{
+		"nothing":         {after: 7 * time.Second, want: "did not begin to answer within 7s"},
+		"silence":         {body: half, after: 3 * time.Second, want: "fell silent for 3s in the middle"},
+		"a slow listener": {body: half, takes: time.Minute, after: 123 * time.Second, want: "fell silent for 3s"},
+		"open at the end": {body: text, after: 100 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := options("http://proxy.example")
+				o.FirstWithin, o.IdleWithin = 7*time.Second, 3*time.Second
+				o.Transport = carrier(func(r *http.Request) (int, io.Reader) {
+					return http.StatusOK, &stalled{strings.NewReader(c.body), r.Context()}
+				})
+				start := time.Now()
+				_, err := engine(t, o).Continue(t.Context(), hello(), func(agent.Piece) error { time.Sleep(c.takes); return nil })
+				if took := time.Since(start); took != c.after {
+					t.Errorf("after %v", took)
+				}
+				if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, agent.ErrAway) || !strings.Contains(err.Error(), c.want)) {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// TestCheck asks for the model, at Anthropic and at a proxy that cannot say.
+func TestCheck(t *testing.T) {
+	for name, c := range map[string]struct {
+		status int
+		body   string
+		want   string
+	}{
+		"there":        {status: 200, body: `{"id":"claude-haiku-5-5","type":"model"}`},
+		"not there":    {status: 404, body: apiError("not_found_error", "model: claude-haiku-5-5"), want: "the model claude-haiku-5-5 is not there"},
+		"a proxy":      {status: 404, body: `{"detail":"Not Found"}`},
+		"wrong key":    {status: 401, body: apiError("authentication_error", "invalid x-api-key"), want: "brains[..].key"},
+		"another page": {status: 200, body: "<html>", want: "not of the Messages API"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, func(w http.ResponseWriter, _ string, _ map[string]any) {
+				w.WriteHeader(c.status)
+				io.WriteString(w, c.body)
+			})
+			err := engine(t, options(s.URL)).Check(t.Context())
+			if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, agent.ErrAway) || !strings.Contains(err.Error(), c.want)) {
+				t.Error(err)
+			}
+			if got := s.requests()[0]; got.path != "GET /v1/models/claude-haiku-5-5" {
+				t.Error(got)
+			}
+		})
+	}
+}
+
+// TestSee looks at a picture, where there are eyes.
+func TestSee(t *testing.T) {
+	s := serve(t, func(w http.ResponseWriter, _ string, _ map[string]any) { w.Write(record(t, "text.sse")) })
+	look := agent.Look{Picture: device.Picture{Data: []byte("jpeg")}, Language: "de"}
+	o := options(s.URL)
+	if _, err := engine(t, o).See(t.Context(), look); err != agent.ErrBlind || len(s.requests()) != 0 {
+		t.Error(err)
+	}
+	o.Vision = true
+	e := engine(t, o)
+	if said, err := e.See(t.Context(), look); err != nil || said != "😊 It is sunny." {
+		t.Error(said, err)
+	}
+	if text := fmt.Sprint(s.requests()[0].body); !strings.Contains(text, "tag de.") || !strings.Contains(text, "image/jpeg") || !strings.Contains(text, "What do you see?") {
+		t.Error(text)
+	}
+	look.Picture.Data = nil
+	if _, err := e.See(t.Context(), look); err == nil {
+		t.Error("no picture was looked at")
+	}
+}
+
+// TestNew refuses what cannot work, and says why.
+func TestNew(t *testing.T) {
+	hot := 1.5
+	for want, o := range map[string]anthropic.Options{
+		"the key is missing":          {Model: "m"},
+		"model is missing":            {Key: "k"},
+		"no address of a server":      {URL: "proxy", Model: "m"},
+		"holds a password":            {URL: "http://u:" + canary + "@h", Model: "m"},
+		"temperature is 0 to 1":       {Key: "k", Model: "m", Temperature: &hot},
+		"thinking is off":             {Key: "k", Model: "m", Thinking: "hard"},
+		"more than one line":          {Key: canary + "\nx", Model: "m"},
+		`extra may not hold "tools"`:  {Key: "k", Model: "m", Extra: map[string]any{"tools": 1}},
+		"which is no name of a field": {Key: "k", Model: "m", Extra: map[string]any{"messages.0": 1}},
+		"a deadline is not negative":  {Key: "k", Model: "m", IdleWithin: -1},
+		"max_tokens is not negative":  {Key: "k", Model: "m", MaxTokens: -1},
+	} {
+		if _, err := anthropic.New(o); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "canary") {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+}

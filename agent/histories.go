@@ -1,0 +1,112 @@
+package agent
+
+import (
+	"iter"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Conversation is what is kept of one: the latest exchanges, oldest first.
+type Conversation struct {
+	Exchanges []Exchange `json:"exchanges"`
+	Used      time.Time  `json:"used"`
+}
+
+// conversations is where histories are kept. Delete is durable when it returns.
+type conversations interface {
+	PutSoon(key string, c Conversation)
+	DeleteSoon(key string)
+	Delete(key string) error
+	All() iter.Seq2[string, Conversation]
+}
+
+// What is kept of one conversation, in bytes of its words, and of its name.
+const (
+	mostHistoryBytes     = 32 << 10
+	mostConversationName = 512
+)
+
+// Histories keeps conversations through restarts: what was said last is on
+// the disk within seconds. Its methods may be called from any goroutine.
+type Histories struct {
+	kept conversations
+	mu   sync.Mutex
+	ids  map[string]bool // those that are kept
+}
+
+// NewHistories returns the histories kept in a table.
+func NewHistories(kept conversations) *Histories {
+	return &Histories{kept: kept, ids: map[string]bool{}}
+}
+
+// load returns what is there, and gives up the oldest of what is too much.
+func (h *Histories) load() map[string]Conversation {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := map[string]Conversation{}
+	var ids []string
+	for id, c := range h.kept.All() {
+		c.Exchanges = latest(c.Exchanges)
+		all[id] = c
+		ids = append(ids, id)
+	}
+	slices.SortFunc(ids, func(a, b string) int { return all[b].Used.Compare(all[a].Used) })
+	for i, id := range ids {
+		if i >= mostConversations {
+			delete(all, id)
+			h.kept.DeleteSoon(id)
+			continue
+		}
+		h.ids[id] = true
+	}
+	return all
+}
+
+// put keeps a conversation as it is now.
+func (h *Histories) put(id string, c Conversation) {
+	if id == "" || len(id) > mostConversationName {
+		return // it lasts as long as this run
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ids[id] = true
+	h.kept.PutSoon(id, c)
+}
+
+// drop gives one up, soon.
+func (h *Histories) drop(id string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ids[id] {
+		delete(h.ids, id)
+		h.kept.DeleteSoon(id)
+	}
+}
+
+// forget takes one away durably.
+func (h *Histories) forget(id string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.ids[id] {
+		return nil
+	}
+	if err := h.kept.Delete(id); err != nil {
+		return err
+	}
+	delete(h.ids, id)
+	return nil
+}
+
+// latest is as much of a history as is kept.
+func latest(all []Exchange) []Exchange {
+	from, left := len(all), mostHistoryBytes
+	for from > 0 && len(all)-from < mostHistory {
+		e := all[from-1]
+		if left -= len(e.Heard) + len(e.Said); left < 0 {
+			break
+		}
+		from--
+	}
+	return slices.Clone(all[from:])
+}

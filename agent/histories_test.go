@@ -1,0 +1,105 @@
+package agent_test
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"perch/agent"
+)
+
+// talks is a table of conversations in memory.
+type talks struct {
+	kept map[string]agent.Conversation
+	err  error
+}
+
+func (t *talks) PutSoon(key string, c agent.Conversation) { t.kept[key] = c }
+func (t *talks) DeleteSoon(key string)                    { delete(t.kept, key) }
+func (t *talks) Delete(key string) error {
+	if t.err == nil {
+		delete(t.kept, key)
+	}
+	return t.err
+}
+func (t *talks) All() iter.Seq2[string, agent.Conversation] { return maps.All(maps.Clone(t.kept)) }
+
+// heardBy is the history a brain is given in a conversation.
+func heardBy(t *testing.T, m *agent.Mind, b *brain, conversation string) []agent.Exchange {
+	t.Helper()
+	err := m.Answer(t.Context(), agent.Turn{Conversation: conversation, Now: noon}, func(agent.Reply) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.heard[len(b.heard)-1].History
+}
+
+func TestAConversationOutlivesARestart(t *testing.T) {
+	table := &talks{kept: map[string]agent.Conversation{}}
+	b := &brain{replies: []agent.Reply{felt("sad", 1), felt("happy", 1), agent.Done{}}}
+	start := func() *agent.Mind {
+		m := newMind(&published{}, nil, b)
+		m.Keep(agent.NewHistories(table))
+		return m
+	}
+	m := start()
+	heardBy(t, m, b, "c")
+	m.Remembered("c", agent.Exchange{Heard: "h", Said: "s"}, noon)
+	want := agent.Exchange{Heard: "h", Said: "s", Emoji: "😢"}
+	m = start()
+	if h := heardBy(t, m, b, "c"); len(h) != 1 || h[0] != want {
+		t.Errorf("after a restart: %+v", h)
+	}
+	table.err = errors.New("the disk is full")
+	if err := m.Forget("c"); !errors.Is(err, table.err) {
+		t.Errorf("forgotten on a full disk: %v", err)
+	}
+	table.err = nil
+	if err := errors.Join(m.Forget("c"), m.Forget("c"), m.Forget("unknown")); err != nil || len(heardBy(t, m, b, "c")) > 0 {
+		t.Errorf("forgotten: %v, %+v", err, heardBy(t, m, b, "c"))
+	}
+	if h := heardBy(t, start(), b, "c"); len(h) > 0 {
+		t.Errorf("forgotten, after a restart: %+v", h)
+	}
+	if err := newMind(&published{}, nil, b).Forget("c"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestHistoriesAreBounded(t *testing.T) {
+	table := &talks{kept: map[string]agent.Conversation{}}
+	b := &brain{replies: []agent.Reply{agent.Done{}}}
+	m := newMind(&published{}, nil, b)
+	m.Keep(agent.NewHistories(table))
+	for i := range 600 {
+		m.Remembered(fmt.Sprint(i), agent.Exchange{Heard: "h"}, noon.Add(time.Duration(i)*time.Second))
+	}
+	if _, oldest := table.kept["0"]; len(table.kept) != 500 || oldest {
+		t.Errorf("%d are kept, the oldest: %t", len(table.kept), oldest)
+	}
+	for range 30 {
+		m.Remembered("599", agent.Exchange{Heard: "h", Said: strings.Repeat("x", 4000)}, noon)
+	}
+	if n := len(table.kept["599"].Exchanges); n != 8 {
+		t.Errorf("%d long exchanges are kept", n)
+	}
+	m.Remembered(strings.Repeat("n", 600), agent.Exchange{Heard: "h"}, noon)
+	m.Remembered("", agent.Exchange{Heard: "h"}, noon)
+	for name := range table.kept {
+		if name == "" || len(name) > 512 {
+			t.Errorf("kept %q", name)
+		}
+	}
+	for i := range 100 {
+		table.kept[fmt.Sprint("more", i)] = agent.Conversation{Used: noon.Add(-time.Hour), Exchanges: make([]agent.Exchange, 40)}
+	}
+	m = newMind(&published{}, nil, b)
+	m.Keep(agent.NewHistories(table))
+	if len(table.kept) != 500 {
+		t.Errorf("%d are kept after a start", len(table.kept))
+	}
+}

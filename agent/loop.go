@@ -1,0 +1,202 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"perch/event"
+)
+
+// ThinkerOptions are what a thinker works with. Only the model is needed; what
+// is left out is not offered to it.
+type ThinkerOptions struct {
+	Model   Model
+	Deep    []Model // those that think_hard asks, in order
+	Persona Persona
+	Memory  *Memory
+	Timers  *Timers
+	Herald  *Herald
+	Sources []toolSource // tools from elsewhere
+
+	HistoryTokens int           // of what was said before; 3000 where 0
+	MemoryTokens  int           // of what is remembered; 2048 where 0
+	ToolWithin    time.Duration // for one tool; a minute where 0
+	DeepWithin    time.Duration // for think_hard; 30 s where 0
+	CutOff        string        // said where the model was cut off
+	Refused       string        // said where it will not answer
+	Log           *slog.Logger
+}
+
+// What one turn may take.
+const (
+	mostRounds  = 8        // of tools; then the model answers without
+	mostWritten = 64 << 10 // bytes of one message
+	mostCalls   = 16       // in one message
+)
+
+// Thinker is a Brain made of a Model: it tells the model who it is and what is
+// known, runs the tools it asks for, and makes replies of what it writes.
+type Thinker struct{ ThinkerOptions }
+
+// NewThinker returns a thinker.
+func NewThinker(o ThinkerOptions) *Thinker {
+	o.HistoryTokens = cmp.Or(o.HistoryTokens, 3000)
+	o.MemoryTokens = cmp.Or(o.MemoryTokens, 2048)
+	o.ToolWithin = cmp.Or(o.ToolWithin, time.Minute)
+	o.DeepWithin = cmp.Or(o.DeepWithin, 30*time.Second)
+	o.CutOff = cmp.Or(o.CutOff, "I was cut off.")
+	o.Refused = cmp.Or(o.Refused, "I may not answer that.")
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Thinker{o}
+}
+
+// Name is the model's.
+func (k *Thinker) Name() string { return k.Model.Name() }
+
+// Think has the model answer one turn. A model that fails has failed the turn;
+// the error wraps ErrAway as long as nobody can have noticed that it tried.
+func (k *Thinker) Think(ctx context.Context, t Turn, out func(Reply) error) error {
+	th := &thought{Thinker: k, turn: t, out: out, speech: NewSpeech(cmp.Or(t.Language, k.Persona.Language))}
+	th.tools = k.toolsOf(ctx, t)
+	p := Prompt{System: k.system(t), Messages: k.messages(t), Tools: th.tools.offered}
+	for round := 0; ctx.Err() == nil; round++ {
+		if round == mostRounds {
+			p.Tools = nil
+		}
+		m, stop, err := th.message(ctx, p)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			return th.failed(err)
+		case stop == StopRefused:
+			return th.end(k.Refused)
+		case stop == StopLength:
+			return th.end(k.CutOff) // its calls may be cut off as well
+		case len(m.Calls) == 0 || p.Tools == nil:
+			return th.end("")
+		}
+		answers, err := th.run(ctx, m.Calls)
+		if err != nil {
+			return err
+		}
+		p.Messages = append(append(p.Messages, m), answers...)
+	}
+	return ctx.Err()
+}
+
+// See has the model look at a picture, where it can.
+func (k *Thinker) See(ctx context.Context, l Look) (string, error) {
+	seer, ok := k.Model.(Seer)
+	if !ok {
+		return "", ErrBlind
+	}
+	return seer.See(ctx, l)
+}
+
+// Warm has the model made ready for a turn that is about to come, where it
+// can be.
+func (k *Thinker) Warm(ctx context.Context) error {
+	if w, ok := k.Model.(interface{ Warm(context.Context) error }); ok {
+		return w.Warm(ctx)
+	}
+	return nil
+}
+
+// Check tells in one sentence why the model would not answer. One that cannot
+// tell is taken to be well.
+func (k *Thinker) Check(ctx context.Context) error {
+	if c, ok := k.Model.(interface{ Check(context.Context) error }); ok {
+		return c.Check(ctx)
+	}
+	return nil
+}
+
+// thought is one turn being answered.
+type thought struct {
+	*Thinker
+	turn   Turn
+	tools  toolset
+	speech *Speech
+	acted  bool // a tool has run
+
+	mu   sync.Mutex // tools may run at a time, and tell of it
+	out  func(Reply) error
+	told bool // somebody has been told something
+}
+
+// tell gives replies on, in order.
+func (th *thought) tell(replies ...Reply) error {
+	th.mu.Lock()
+	defer th.mu.Unlock()
+	for _, r := range replies {
+		if err := th.out(r); err != nil {
+			return err
+		}
+		th.told = true
+	}
+	return nil
+}
+
+// errEnough ends a message that does not end by itself.
+var errEnough = errors.New("the message is too long")
+
+// message has the model write one message, and speaks it meanwhile.
+func (th *thought) message(ctx context.Context, p Prompt) (Message, Stop, error) {
+	m := Message{Role: RoleAssistant}
+	var words strings.Builder
+	stop, err := th.Model.Continue(ctx, p, func(piece Piece) error {
+		if words.Len()+len(piece.Text) > mostWritten || len(m.Calls) == mostCalls && piece.Call != nil {
+			return errEnough
+		}
+		words.WriteString(piece.Text)
+		if err := th.tell(th.speech.Write(piece.Text)...); err != nil || piece.Call == nil {
+			return cmp.Or(err, ctx.Err())
+		}
+		m.Calls = append(m.Calls, *piece.Call)
+		return th.tell(th.speech.End()...) // what stands before a call is said before it is made
+	})
+	if errors.Is(err, errEnough) {
+		stop, err = StopLength, nil
+	}
+	if err == nil {
+		err = th.tell(th.speech.End()...)
+	}
+	m.Text = strings.TrimSpace(words.String())
+	return m, stop, err
+}
+
+// failed is what a model's failure is to the mind. Another brain must not do
+// a second time what this one's tools have done already.
+func (th *thought) failed(err error) error {
+	if th.acted {
+		return fmt.Errorf("after its tools had run: %v", err) // not wrapped, so that ErrAway ends here
+	}
+	return err
+}
+
+// end ends the turn, after a sentence that says why, where there is one.
+func (th *thought) end(why string) error {
+	var replies []Reply
+	if why != "" {
+		face, text := SplitEmotion(why)
+		replies = append(replies, Felt{Emotion: face, Intensity: 1})
+		for _, s := range Sentences(text) {
+			replies = append(replies, Say{Text: s})
+		}
+	} else if !th.told && !th.acted {
+		return fmt.Errorf("%w: the model ended its answer without a word", ErrAway)
+	}
+	return th.tell(append(replies, Done{End: Continue})...)
+}
+
+// status tells of a tool at work.
+func (th *thought) status(s event.ToolStatus) error { return th.tell(ToolStatus{s}) }

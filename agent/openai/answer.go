@@ -1,0 +1,156 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"perch/agent"
+)
+
+// What one message may hold.
+const (
+	mostText      = 256 << 10 // bytes
+	mostCalls     = 64
+	mostArguments = 256 << 10 // bytes, of all calls
+	longestName   = 128
+)
+
+// errEnough ends a message that is longer than anybody listens to.
+var errEnough = errors.New("the message is too long")
+
+// answer puts a message together, whichever API it came by. Text goes out as
+// it comes; calls, which may come in pieces, when the message ends.
+type answer struct {
+	out      func(agent.Piece) error
+	invent   func() string // an id
+	thoughts thoughts
+	calls    []*call
+	said     int // bytes
+	args     int // bytes
+	finish   string
+	refused  bool
+	began    bool
+}
+
+// call is a tool call as far as it is known.
+type call struct {
+	index     int // as the server counts
+	id, name  string
+	arguments []byte
+}
+
+// outError is out's own error, which is nobody's fault here.
+type outError struct{ error }
+
+func (e outError) Unwrap() error { return e.error }
+
+// text passes a piece of text on, without what is thought in it.
+func (a *answer) text(s string) error { return a.say(a.thoughts.take(s)) }
+
+func (a *answer) say(s string) error {
+	if s == "" {
+		return nil
+	}
+	a.said += len(s)
+	if err := a.out(agent.Piece{Text: s}); err != nil {
+		return outError{err}
+	}
+	if a.said > mostText {
+		return errEnough
+	}
+	return nil
+}
+
+// piece adds a piece of a call to the one it belongs to. Servers are not of
+// one mind: OpenAI numbers calls and names each once; others send every call
+// whole, all with the number 0 or none; some repeat the name in each piece.
+func (a *answer) piece(index *int, id, name string, arguments []byte) error {
+	c := a.belongs(index, id, name)
+	if c == nil {
+		if len(a.calls) == mostCalls {
+			return fmt.Errorf("it asks for more than %d tools at once", mostCalls)
+		}
+		c = &call{index: len(a.calls)}
+		if index != nil {
+			c.index = *index
+		}
+		a.calls = append(a.calls, c)
+	}
+	if c.id == "" {
+		c.id = id
+	}
+	if c.name == "" {
+		c.name = name
+	}
+	c.arguments = append(c.arguments, arguments...)
+	if a.args += len(arguments); a.args > mostArguments || len(c.name) > longestName || len(c.id) > mostRefused {
+		return errors.New("a tool call is too long")
+	}
+	return nil
+}
+
+// belongs finds the call that a piece goes on with, or nil where it begins one.
+func (a *answer) belongs(index *int, id, name string) *call {
+	for i := len(a.calls) - 1; i >= 0; i-- {
+		c := a.calls[i]
+		switch {
+		case index != nil && c.index != *index:
+			continue
+		case id != "" && c.id != "" && id != c.id:
+			continue // another call under the same number
+		case id == "" && name != "" && c.name != "" && (name != c.name || json.Valid(c.arguments)):
+			continue // this names another tool, or that one is complete
+		}
+		return c
+	}
+	return nil
+}
+
+// end gives the calls and says why the message ended. One that was cut off
+// gives none: there is no telling whether they are whole.
+func (a *answer) end() (agent.Stop, error) {
+	if err := a.say(a.thoughts.rest()); err != nil && !errors.Is(err, errEnough) {
+		return "", err
+	}
+	switch {
+	case a.refused || a.finish == "content_filter" || a.finish == "refusal":
+		return agent.StopRefused, nil
+	case a.finish == "length" || a.finish == "max_tokens" || a.said > mostText:
+		return agent.StopLength, nil
+	}
+	given := map[string]bool{}
+	for _, c := range a.calls {
+		if c.name == "" {
+			continue
+		}
+		if c.id == "" || given[c.id] {
+			c.id = a.invent()
+		}
+		given[c.id] = true
+		whole := agent.ToolCall{ID: c.id, Name: c.name, Arguments: arguments(c.arguments)}
+		if err := a.out(agent.Piece{Call: &whole}); err != nil {
+			return "", outError{err}
+		}
+	}
+	if len(given) > 0 {
+		return agent.StopTools, nil
+	}
+	return agent.StopEnd, nil
+}
+
+// arguments are a call's as they came, nothing as an empty object, and an
+// object that was written as a JSON string as the object.
+func arguments(raw []byte) json.RawMessage {
+	raw = bytes.TrimSpace(raw)
+	if len(raw) == 0 || string(raw) == "null" || string(raw) == `""` {
+		return json.RawMessage("{}")
+	}
+	var inner string
+	if json.Unmarshal(raw, &inner) == nil && strings.HasPrefix(strings.TrimSpace(inner), "{") && json.Valid([]byte(inner)) {
+		return json.RawMessage(strings.TrimSpace(inner))
+	}
+	return bytes.Clone(raw)
+}

@@ -1,0 +1,220 @@
+package openai
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"perch/agent"
+)
+
+// ErrNoTools is wrapped by Check where the model answers but cannot use tools.
+// It talks all the same, so this is a warning and does not wrap agent.ErrAway.
+var ErrNoTools = errors.New("the model cannot use tools")
+
+// Deadlines of what is no turn.
+const (
+	checkWithin = 5 * time.Second
+	warmWithin  = 2 * time.Minute // a large model from a slow disk
+)
+
+// Check tells in one cheap request whether the engine would work. It wraps
+// agent.ErrAway where it would not, ErrNoTools where it would without tools,
+// and agent.ErrBlind where it would without the eyes it is set up with.
+func (e *Engine) Check(ctx context.Context) error {
+	within, cancel := context.WithTimeout(ctx, checkWithin)
+	defer cancel()
+	var err error
+	if e.native || looksLikeOllama(e.base) && e.o.Dialect == "" {
+		err = e.checkOllama(within)
+	} else {
+		err = e.checkModels(within)
+	}
+	if ctx.Err() == nil && within.Err() != nil {
+		return away("%s does not answer within %v; is the machine on?", show(e.base), checkWithin)
+	}
+	if err == nil && e.learned().noTools {
+		err = fmt.Errorf("%w: %s at %s", ErrNoTools, e.o.Model, show(e.base))
+	}
+	return err
+}
+
+// checkOllama asks for the model itself, which also tells what it can do.
+func (e *Engine) checkOllama(ctx context.Context) error {
+	data, err := e.ask(ctx, http.MethodPost, e.url(e.root, "/api/show"), map[string]any{"model": e.o.Model})
+	if err != nil {
+		return e.explain(ctx, err)
+	}
+	var shown struct{ Capabilities []string }
+	if err := json.Unmarshal(data, &shown); err != nil {
+		return away("%s is not Ollama, though its address looks so; set dialect to openai", show(e.base))
+	}
+	if shown.Capabilities == nil {
+		return nil // an older Ollama does not tell
+	}
+	if !slices.Contains(shown.Capabilities, "tools") {
+		err = fmt.Errorf("%w: %s at %s", ErrNoTools, e.o.Model, show(e.base))
+	}
+	if e.o.Vision && !slices.Contains(shown.Capabilities, "vision") {
+		err = errors.Join(err, fmt.Errorf("%w: %s at %s has no eyes; take vision out", agent.ErrBlind, e.o.Model, show(e.base)))
+	}
+	return err
+}
+
+// checkModels looks for the model in the server's list. A server that has no
+// such list is there, which is all that can be told of it.
+func (e *Engine) checkModels(ctx context.Context) error {
+	names, anyName, err := e.models(ctx)
+	var r *refusal
+	switch {
+	case errors.As(err, &r) && (r.status == http.StatusNotFound || r.status == http.StatusMethodNotAllowed):
+		return nil
+	case err != nil:
+		return e.explain(ctx, err)
+	case len(names) > 0 && !anyName && !slices.Contains(names, e.o.Model):
+		return e.noModel(names)
+	}
+	return nil
+}
+
+// models lists what the server has. llama.cpp has one and takes any name for it.
+func (e *Engine) models(ctx context.Context) (names []string, anyName bool, err error) {
+	data, err := e.ask(ctx, http.MethodGet, e.url(e.list(), ""), nil)
+	if err != nil {
+		return nil, false, err
+	}
+	var list struct {
+		Data []struct {
+			ID      string `json:"id"`
+			OwnedBy string `json:"owned_by"`
+		} `json:"data"`
+	}
+	if err := json.Unmarshal(data, &list); err != nil {
+		return nil, false, errGarbage
+	}
+	for _, m := range list.Data {
+		names = append(names, m.ID)
+		anyName = anyName || m.OwnedBy == "llamacpp" && len(list.Data) == 1
+	}
+	return names, anyName, nil
+}
+
+// list is where the server lists its models.
+func (e *Engine) list() *url.URL {
+	u := *e.base
+	if e.native {
+		u.Path = e.root.Path + "/v1"
+	}
+	u.Path += "/models"
+	return &u
+}
+
+// ask makes a small request and returns all that is answered.
+func (e *Engine) ask(ctx context.Context, method, url string, b body) ([]byte, error) {
+	var data []byte
+	if b != nil {
+		var err error
+		if data, err = json.Marshal(b); err != nil {
+			return nil, fmt.Errorf("write the request: %w", err)
+		}
+	}
+	response, err := e.send(ctx, method, url, data)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, refused(response)
+	}
+	answered, err := io.ReadAll(io.LimitReader(response.Body, longestLine+1))
+	if err == nil && len(answered) > longestLine {
+		err = errTooLong
+	}
+	return answered, err
+}
+
+// mostNamed bounds how many of a server's models a sentence lists.
+const mostNamed = 8
+
+func (e *Engine) noModel(names []string) error {
+	more := ""
+	if len(names) > mostNamed {
+		more = fmt.Sprintf(" and %d more", len(names)-mostNamed)
+		names = names[:mostNamed]
+	}
+	shown := make([]string, 0, len(names))
+	for _, name := range names {
+		shown = append(shown, e.quote(name))
+	}
+	return away("the model %s is not there; GET %s lists: %s%s", e.o.Model, show(e.list()), strings.Join(shown, ", "), more)
+}
+
+// notFound tells a model that is missing from an address that is wrong.
+func (e *Engine) notFound(ctx context.Context, r *refusal) error {
+	within, cancel := context.WithTimeout(ctx, checkWithin)
+	defer cancel()
+	names, _, err := e.models(within)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err == nil && len(names) > 0 && !slices.Contains(names, e.o.Model):
+		return e.noModel(names)
+	case strings.Contains(strings.ToLower(r.said), "model"):
+		return away("%s", e.because(fmt.Sprintf("the model %s is not there", e.o.Model), r.said))
+	}
+	return away("%s", e.because(fmt.Sprintf("there is no such API at %s (HTTP %d); is it the base address, with its /v1?", show(e.base), r.status), r.said))
+}
+
+// Warm has the model loaded while somebody is still speaking. With Ollama it
+// loads it, for as long as keep_alive says; elsewhere it asks for /health,
+// which llama.cpp answers with 503 while it loads and which does no harm where
+// it is unknown. The key is not sent along then.
+func (e *Engine) Warm(ctx context.Context) error {
+	within, cancel := context.WithTimeout(ctx, warmWithin)
+	defer cancel()
+	if !e.native && (e.o.Dialect != "" || !looksLikeOllama(e.base)) {
+		return e.health(within)
+	}
+	b := body{"model": e.o.Model, "stream": false}
+	if value, _ := keepAlive(e.o.KeepAlive); value != nil {
+		b["keep_alive"] = value
+	}
+	if e.o.NumCtx > 0 {
+		b["options"] = body{"num_ctx": e.o.NumCtx} // with another length it would be loaded anew
+	}
+	if _, err := e.ask(within, http.MethodPost, e.url(e.root, "/api/generate"), b); err != nil {
+		return e.explain(ctx, err)
+	}
+	return nil
+}
+
+func (e *Engine) health(ctx context.Context) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, e.url(withoutQuery(e.root), "/health"), nil)
+	if err != nil {
+		return fmt.Errorf("write the request: %w", err)
+	}
+	response, err := e.client.Do(req)
+	if err != nil {
+		return e.explain(ctx, err)
+	}
+	defer response.Body.Close()
+	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, mostRefused)) // for the connection's sake
+	if response.StatusCode == http.StatusServiceUnavailable {
+		return away("the model %s is still being loaded, or %s is overloaded", e.o.Model, show(e.base))
+	}
+	return nil
+}
+
+// withoutQuery drops what may hold a key.
+func withoutQuery(u *url.URL) *url.URL {
+	bare := *u
+	bare.RawQuery = ""
+	return &bare
+}

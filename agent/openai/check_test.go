@@ -1,0 +1,156 @@
+package openai_test
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"perch/agent"
+	"perch/agent/openai"
+	"perch/device"
+)
+
+// TestCheck asks each kind of server whether the engine would work.
+func TestCheck(t *testing.T) {
+	for name, c := range map[string]struct {
+		native, vision bool
+		status         int
+		body           string
+		is             error // nil: it would
+		want           string
+	}{
+		"listed":                 {status: 200, body: `{"data":[{"id":"qwen3:4b"}]}`},
+		"not listed":             {status: 200, body: `{"data":[{"id":"a"},{"id":"b"}]}`, is: agent.ErrAway, want: "/v1/models lists: a, b"},
+		"many":                   {status: 200, body: `{"data":[{"id":"x"}` + strings.Repeat(`,{"id":"y"}`, 20) + `]}`, is: agent.ErrAway, want: "y, y and 13 more"},
+		"llama.cpp":              {status: 200, body: `{"data":[{"id":"/models/qwen.gguf","owned_by":"llamacpp"}]}`},
+		"no list":                {status: 404},
+		"an empty list":          {status: 200, body: `{"data":[]}`},
+		"loading":                {status: 503, body: `{"error":{"message":"Loading model"}}`, is: agent.ErrAway, want: "still being loaded"},
+		"wrong key":              {status: 401, is: agent.ErrAway, want: "brains[..].key"},
+		"a web page":             {status: 200, body: "<html>", is: agent.ErrAway, want: "not of this protocol"},
+		"Ollama":                 {native: true, status: 200, body: `{"capabilities":["completion","tools"]}`},
+		"an older Ollama":        {native: true, status: 200, body: `{"modelfile":""}`},
+		"Ollama without tools":   {native: true, status: 200, body: `{"capabilities":["completion"]}`, is: openai.ErrNoTools, want: "qwen3:4b"},
+		"Ollama without eyes":    {native: true, vision: true, status: 200, body: `{"capabilities":["completion","tools"]}`, is: agent.ErrBlind, want: "has no eyes"},
+		"Ollama, not downloaded": {native: true, status: 404, body: `{"error":"model 'qwen3:4b' not found"}`, is: agent.ErrAway, want: "the model qwen3:4b is not there"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, func(w http.ResponseWriter, _ string, _ map[string]any) {
+				w.WriteHeader(c.status)
+				io.WriteString(w, c.body)
+			})
+			o := options(s.URL + "/v1")
+			o.Vision = c.vision
+			if c.native {
+				o.Dialect = openai.DialectOllama
+			}
+			err := engine(t, o).Check(t.Context())
+			if !errors.Is(err, c.is) || c.is != nil && !strings.Contains(err.Error(), c.want) {
+				t.Error(err)
+			}
+			if c.is != agent.ErrAway && errors.Is(err, agent.ErrAway) {
+				t.Error("it would work:", err)
+			}
+		})
+	}
+}
+
+// TestWarm loads the model where that can be asked for, and sends no key where
+// only the server's health is.
+func TestWarm(t *testing.T) {
+	status := http.StatusOK
+	s := serve(t, func(w http.ResponseWriter, _ string, _ map[string]any) {
+		w.WriteHeader(status)
+		io.WriteString(w, `{"done":true,"done_reason":"load"}`)
+	})
+	o := options(s.URL + "/v1?api-version=1")
+	o.Key = canary
+	if err := engine(t, o).Warm(t.Context()); err != nil {
+		t.Error(err)
+	}
+	o.Dialect, o.KeepAlive, o.NumCtx = openai.DialectOllama, "10m", 4096
+	if err := engine(t, o).Warm(t.Context()); err != nil {
+		t.Error(err)
+	}
+	got := s.requests()
+	if got[0].path != "GET /health" || got[0].key != "" {
+		t.Error(got[0])
+	}
+	if load := got[1]; load.path != "POST /api/generate?api-version=1" || load.body["keep_alive"] != "10m" || load.body["prompt"] != nil ||
+		load.body["options"].(map[string]any)["num_ctx"] != 4096.0 {
+		t.Error(got[1])
+	}
+	status = http.StatusServiceUnavailable
+	o.Dialect, o.KeepAlive, o.NumCtx = "", "", 0
+	if err := engine(t, o).Warm(t.Context()); !errors.Is(err, agent.ErrAway) {
+		t.Error(err)
+	}
+}
+
+// TestSee looks at a picture, and knows when there are no eyes.
+func TestSee(t *testing.T) {
+	look := agent.Look{Picture: device.Picture{Type: "image/png", Data: []byte("png")}, Language: "de", Now: time.Now()}
+	status, body := 200, "data: {\"choices\":[{\"delta\":{\"content\":\" A cup. \"}}]}\n\ndata: [DONE]\n\n"
+	s := serve(t, func(w http.ResponseWriter, _ string, _ map[string]any) {
+		w.WriteHeader(status)
+		io.WriteString(w, body)
+	})
+	o := options(s.URL)
+	if _, err := engine(t, o).See(t.Context(), look); err != agent.ErrBlind || len(s.requests()) != 0 {
+		t.Error(err)
+	}
+	o.Vision = true
+	e := engine(t, o)
+	if said, err := e.See(t.Context(), look); err != nil || said != "A cup." {
+		t.Error(said, err)
+	}
+	messages := s.requests()[0].body["messages"].([]any)
+	if text := messages[0].(map[string]any)["content"].(string); !strings.Contains(text, "tag de.") {
+		t.Error(text)
+	}
+	body = "data: {\"choices\":[{\"delta\":{\"content\":\"" + strings.Repeat("a", 5000) + "\"}}]}\n\n"
+	if said, err := e.See(t.Context(), look); err != nil || len(said) != 5000 {
+		t.Error(len(said), err)
+	}
+	status, body = 500, `{"error":{"code":500,"message":"image input is not supported - hint: you may need to provide the mmproj"}}`
+	if _, err := e.See(t.Context(), look); !errors.Is(err, agent.ErrBlind) {
+		t.Error(err)
+	}
+	status, body = 500, `{"error":"out of memory"}`
+	if _, err := e.See(t.Context(), look); !errors.Is(err, agent.ErrAway) || errors.Is(err, agent.ErrBlind) {
+		t.Error(err)
+	}
+	look.Picture.Data = nil
+	if _, err := e.See(t.Context(), look); err == nil {
+		t.Error("no picture was looked at")
+	}
+}
+
+// TestNew refuses what cannot work, and says why.
+func TestNew(t *testing.T) {
+	hot := 3.0
+	for want, o := range map[string]openai.Options{
+		"url is missing":             {Model: "m"},
+		"no address of a server":     {URL: "192.168.1.9:11434", Model: "m"},
+		"url holds a password":       {URL: "http://u:" + canary + "@h/v1", Model: "m"},
+		"model is missing":           {URL: "http://h/v1"},
+		"temperature is 0 to 2":      {URL: "http://h/v1", Model: "m", Temperature: &hot},
+		"not negative":               {URL: "http://h/v1", Model: "m", NumCtx: -1},
+		"dialect is openai or":       {URL: "http://h/v1", Model: "m", Dialect: "x"},
+		"keep_alive is a length":     {URL: "http://ollama/v1", Model: "m", KeepAlive: "long"},
+		"belong to Ollama's own API": {URL: "http://h/v1", Model: "m", NumCtx: 4096},
+		`extra may not hold "tools"`: {URL: "http://h/v1", Model: "m", Extra: map[string]any{"tools": nil}},
+	} {
+		if _, err := openai.New(o); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "canary") {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+	for _, url := range []string{"http://h:11434/v1", "http://ollama.lan/v1", "http://h:11434"} {
+		if _, err := openai.New(openai.Options{URL: url, Model: "m", NumCtx: 4096, KeepAlive: "10m"}); err != nil {
+			t.Error(url, err)
+		}
+	}
+}

@@ -1,0 +1,175 @@
+package openai
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// errGarbage says that something answered which speaks another language.
+var errGarbage = errors.New("what it answers is not of this protocol")
+
+// chunk is a piece of a message as /chat/completions sends it, or all of it.
+// Fields that servers disagree about are raw.
+type chunk struct {
+	Error   json.RawMessage `json:"error"`
+	Choices []struct {
+		Index        int     `json:"index"`
+		Delta        *delta  `json:"delta"`
+		Message      *delta  `json:"message"` // where it was not streamed
+		FinishReason *string `json:"finish_reason"`
+	} `json:"choices"`
+}
+
+// delta leaves out reasoning_content, reasoning and thinking, which are never
+// passed on.
+type delta struct {
+	Content   json.RawMessage `json:"content"` // text, null, or parts
+	Refusal   string          `json:"refusal"`
+	ToolCalls []struct {
+		Index    *int   `json:"index"`
+		ID       string `json:"id"`
+		Function struct {
+			Name      string          `json:"name"`
+			Arguments json.RawMessage `json:"arguments"` // text; some send the object
+		} `json:"function"`
+	} `json:"tool_calls"`
+}
+
+// chunk takes a chunk of the OpenAI dialect.
+func (a *answer) chunk(data []byte) error {
+	var c chunk
+	if err := json.Unmarshal(data, &c); err != nil {
+		return errGarbage
+	}
+	if there(c.Error) {
+		return &refusal{status: statusOf(c.Error), said: sentence(data)}
+	}
+	for _, choice := range c.Choices {
+		if choice.Index != 0 {
+			continue
+		}
+		a.began = true
+		d := choice.Delta
+		if d == nil {
+			d = choice.Message
+		}
+		if choice.FinishReason != nil && *choice.FinishReason != "" {
+			a.finish = *choice.FinishReason
+		}
+		if d == nil {
+			continue
+		}
+		if err := a.delta(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *answer) delta(d *delta) error {
+	a.refused = a.refused || d.Refusal != ""
+	text, err := content(d.Content)
+	if err != nil {
+		return err
+	}
+	if err := a.text(text); err != nil {
+		return err
+	}
+	for _, t := range d.ToolCalls {
+		raw := []byte(t.Function.Arguments)
+		var piece string
+		if json.Unmarshal(raw, &piece) == nil {
+			raw = []byte(piece)
+		}
+		if err := a.piece(t.Index, t.ID, t.Function.Name, raw); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// content is text in any of the forms it comes in.
+func content(raw json.RawMessage) (string, error) {
+	if !there(raw) {
+		return "", nil
+	}
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return text, nil
+	}
+	var parts []struct{ Type, Text string }
+	if err := json.Unmarshal(raw, &parts); err != nil {
+		return "", errGarbage
+	}
+	var all strings.Builder
+	for _, p := range parts {
+		if p.Type == "text" || p.Type == "output_text" || p.Type == "" {
+			all.WriteString(p.Text)
+		}
+	}
+	return all.String(), nil
+}
+
+func there(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
+
+// statusOf is the HTTP status that an error within an answer names, as
+// llama.cpp and OpenRouter do, or a server's failure.
+func statusOf(raw json.RawMessage) int {
+	var e struct{ Code int }
+	if json.Unmarshal(raw, &e) == nil && e.Code >= 400 && e.Code < 600 {
+		return e.Code
+	}
+	return http.StatusBadGateway
+}
+
+// native is a line of Ollama's own API.
+type native struct {
+	Error   string `json:"error"`
+	Message struct {
+		Content   string `json:"content"`
+		ToolCalls []struct {
+			ID       string `json:"id"`
+			Function struct {
+				Name      string          `json:"name"`
+				Arguments json.RawMessage `json:"arguments"`
+			} `json:"function"`
+		} `json:"tool_calls"`
+	} `json:"message"`
+	Done       *bool  `json:"done"`
+	DoneReason string `json:"done_reason"`
+}
+
+// native takes a line of Ollama's own API and says whether it was the last.
+// Its calls are always whole.
+func (a *answer) native(data []byte) (done bool, err error) {
+	var n native
+	if err := json.Unmarshal(data, &n); err != nil {
+		return false, errGarbage
+	}
+	if n.Error != "" {
+		return false, &refusal{status: http.StatusInternalServerError, said: n.Error}
+	}
+	if n.Done == nil {
+		return false, fmt.Errorf("%w: a line has no done", errGarbage)
+	}
+	a.began = true
+	if err := a.text(n.Message.Content); err != nil {
+		return false, err
+	}
+	for _, t := range n.Message.ToolCalls {
+		next := len(a.calls)
+		if err := a.piece(&next, t.ID, t.Function.Name, t.Function.Arguments); err != nil {
+			return false, err
+		}
+	}
+	if *n.Done {
+		a.finish = n.DoneReason
+		if a.finish == "" {
+			a.finish = "stop"
+		}
+	}
+	return *n.Done, nil
+}

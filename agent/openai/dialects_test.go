@@ -1,0 +1,292 @@
+package openai_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"pgregory.net/rapid"
+
+	"perch/agent"
+	"perch/agent/openai"
+)
+
+// carrier answers each request with a body, without a network.
+type carrier func(*http.Request) (int, io.Reader)
+
+func (c carrier) RoundTrip(r *http.Request) (*http.Response, error) {
+	status, body := c(r)
+	if r.Body != nil {
+		r.Body.Close()
+	}
+	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(body), Request: r}, nil
+}
+
+func options(url string) openai.Options { return openai.Options{URL: url, Model: "qwen3:4b"} }
+
+func engine(t testing.TB, o openai.Options) *openai.Engine {
+	t.Helper()
+	e, err := openai.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.Close() })
+	return e
+}
+
+func hello() agent.Prompt {
+	return agent.Prompt{System: "Be short.", Messages: []agent.Message{{Role: agent.RoleUser, Text: "Hello"}}}
+}
+
+func withTools() agent.Prompt {
+	p := hello()
+	p.Tools = []agent.ModelTool{{Name: "get_weather", Description: "The weather.", Schema: json.RawMessage(`{"type":"object"}`)}}
+	return p
+}
+
+// heard is all that came of a message.
+type heard struct {
+	Pieces []string // a text, or a call as name(arguments) id
+	Stop   agent.Stop
+	Err    string
+}
+
+func (h heard) text() string {
+	var all strings.Builder
+	for _, p := range h.Pieces {
+		if !strings.HasPrefix(p, "call ") {
+			all.WriteString(p)
+		}
+	}
+	return all.String()
+}
+
+func (h heard) calls() []string {
+	var calls []string
+	for _, p := range h.Pieces {
+		if strings.HasPrefix(p, "call ") {
+			calls = append(calls, strings.TrimPrefix(p, "call "))
+		}
+	}
+	return calls
+}
+
+func listen(e *openai.Engine, p agent.Prompt) heard {
+	var h heard
+	stop, err := e.Continue(context.Background(), p, func(piece agent.Piece) error {
+		if c := piece.Call; c != nil {
+			h.Pieces = append(h.Pieces, "call "+c.Name+string(c.Arguments)+" "+c.ID)
+		} else {
+			h.Pieces = append(h.Pieces, piece.Text)
+		}
+		return nil
+	})
+	h.Stop = stop
+	if err != nil {
+		h.Err = err.Error()
+	}
+	return h
+}
+
+// read has an engine read bytes as an answer.
+func read(t testing.TB, native bool, body io.Reader) heard {
+	t.Helper()
+	o := options("http://pi.example/v1")
+	if native {
+		o.Dialect = openai.DialectOllama
+	}
+	o.Transport = carrier(func(*http.Request) (int, io.Reader) { return http.StatusOK, body })
+	return listen(engine(t, o), hello())
+}
+
+func record(t testing.TB, name string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// TestDialects reads a message as each server sends it.
+func TestDialects(t *testing.T) {
+	for name, want := range map[string]heard{
+		"openai_text.sse": {Pieces: []string{"😊 It is", " 3.14 o'clock.\n"}, Stop: agent.StopEnd},
+		"openai_tools.sse": {Pieces: []string{
+			`call get_weather{"city":"Köln"} call_DdmO9pD3xa9XTPNJ32zg2hcA`, `call get_time{} call_ABC`}, Stop: agent.StopTools},
+		"ollama_v1_tools.sse": {Pieces: []string{
+			`call get_weather{"city":"Tokyo"} call_9p1x`, `call get_weather{"city":"Osaka"} call_1`}, Stop: agent.StopTools},
+		"ollama_native.ndjson": {Pieces: []string{"🤔 Let me", " see. ",
+			`call get_weather{"city":"Toronto","format":"celsius"} call_1`, `call get_time{} call_k2`}, Stop: agent.StopTools},
+		"llamacpp.sse": {Pieces: []string{"Hello a < b"}, Stop: agent.StopLength},
+		"localai.sse":  {Pieces: []string{"Good ", "day."}, Stop: agent.StopEnd},
+	} {
+		t.Run(name, func(t *testing.T) {
+			data, native := record(t, name), strings.HasSuffix(name, "ndjson")
+			if got := read(t, native, bytes.NewReader(data)); !reflect.DeepEqual(got, want) {
+				t.Errorf("got  %q\nwant %q", got, want)
+			}
+		})
+	}
+}
+
+// split reads in pieces of given lengths.
+type split struct {
+	data    []byte
+	lengths []int
+}
+
+func (s *split) Read(p []byte) (int, error) {
+	if len(s.data) == 0 {
+		return 0, io.EOF
+	}
+	n := 1
+	if len(s.lengths) > 0 {
+		n, s.lengths = s.lengths[0], s.lengths[1:]
+	}
+	n = copy(p, s.data[:min(n, len(s.data))])
+	s.data = s.data[n:]
+	return n, nil
+}
+
+// TestAnySplitGivesTheSame: where the network cuts is nothing to the message.
+func TestAnySplitGivesTheSame(t *testing.T) {
+	names, err := filepath.Glob("testdata/*.*")
+	if err != nil || len(names) < 6 {
+		t.Fatal("the records are missing", err)
+	}
+	for _, name := range names {
+		data, native := record(t, filepath.Base(name)), strings.HasSuffix(name, "ndjson")
+		whole := read(t, native, bytes.NewReader(data))
+		if whole.Err != "" {
+			t.Fatal(name, whole.Err)
+		}
+		rapid.Check(t, func(rt *rapid.T) {
+			lengths := rapid.SliceOfN(rapid.IntRange(1, 200), 0, 200).Draw(rt, "lengths")
+			if got := read(t, native, &split{data, lengths}); !reflect.DeepEqual(got, whole) {
+				rt.Fatalf("%s\ngot  %q\nwant %q", name, got, whole)
+			}
+		})
+	}
+}
+
+// TestWhatServersDo holds the habits that no recorded message shows.
+func TestWhatServersDo(t *testing.T) {
+	data := func(chunks ...string) string { return "data: " + strings.Join(chunks, "\n\ndata: ") + "\n\n" }
+	delta := func(d string) string { return `{"choices":[{"delta":` + d + `}]}` }
+	for name, c := range map[string]struct {
+		body  string
+		text  string
+		calls []string
+		stop  agent.Stop
+	}{
+		"not streamed although asked": {body: `{"id":"x","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"Hi","tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{\"a\":1}"}}]},"finish_reason":"tool_calls"}],"usage":{}}`,
+			text: "Hi", calls: []string{`f{"a":1} c1`}, stop: agent.StopTools},
+		"CR alone, a BOM, comments, other fields": {body: "\ufeff: hello\revent: x\rid: 1\rretry: 5\rdata:" + delta(`{"content":"a"}`) + "\r\rdata: [DONE]\r\r", text: "a", stop: agent.StopEnd},
+		"an event in two data lines":              {body: "data: {\"choices\":\r\ndata: [{\"delta\":{\"content\":\"a\"}}]}\n\n", text: "a", stop: agent.StopEnd},
+		"calls without index or id":               {body: data(delta(`{"tool_calls":[{"function":{"name":"f","arguments":"{}"}},{"function":{"name":"g","arguments":{"x":[1]}}}]}`)), calls: []string{`f{} call_1`, `g{"x":[1]} call_2`}, stop: agent.StopTools},
+		"two calls of one id":                     {body: data(delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}},{"index":1,"id":"a","function":{"name":"g","arguments":"{}"}}]}`)), calls: []string{`f{} a`, `g{} call_1`}, stop: agent.StopTools},
+		"one number, two ids":                     {body: data(delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":""}}]}`), delta(`{"tool_calls":[{"index":0,"id":"b","function":{"name":"f","arguments":"{\"x\":1}"}}]}`)), calls: []string{`f{} a`, `f{"x":1} b`}, stop: agent.StopTools},
+		"the name in each piece":                  {body: data(delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\""}}]}`), delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":":1}"}}]}`)), calls: []string{`f{"x":1} a`}, stop: agent.StopTools},
+		"calls without arguments, index or id":    {body: data(delta(`{"tool_calls":[{"function":{"name":"f"}},{"function":{"name":"g"}}]}`)), calls: []string{`f{} call_1`, `g{} call_2`}, stop: agent.StopTools},
+		"arguments that are no JSON":              {body: data(delta(`{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{x:"}}]}`)), calls: []string{`f{x: a`}, stop: agent.StopTools},
+		"arguments as JSON in a string":           {body: data(delta(`{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"\"{\\\"x\\\":1}\""}}]}`)), calls: []string{`f{"x":1} a`}, stop: agent.StopTools},
+		"a call without a name":                   {body: data(delta(`{"content":"x","tool_calls":[{"id":"a","function":{"arguments":"{}"}}]}`)), text: "x", stop: agent.StopEnd},
+		"cut off within a call":                   {body: data(delta(`{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{\"x"}}]}`), `{"choices":[{"delta":{},"finish_reason":"length"}]}`), stop: agent.StopLength},
+		"stop said, although there are calls":     {body: data(delta(`{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{}"}}]}`), `{"choices":[{"delta":{},"finish_reason":"stop"}]}`), calls: []string{`f{} a`}, stop: agent.StopTools},
+		"filtered":                                {body: data(delta(`{"content":"I"}`), `{"choices":[{"delta":{},"finish_reason":"content_filter"}]}`), text: "I", stop: agent.StopRefused},
+		"a refusal":                               {body: data(delta(`{"refusal":"No."}`), `{"choices":[{"delta":{},"finish_reason":"stop"}]}`), stop: agent.StopRefused},
+		"other choices":                           {body: data(`{"choices":[{"index":1,"delta":{"content":"no"}},{"index":0,"delta":{"content":"yes"}}]}`), text: "yes", stop: agent.StopEnd},
+		"thinking without an end":                 {body: data(delta(`{"content":"<think>and so"}`), "[DONE]"), stop: agent.StopEnd},
+		"thinking twice, and only its end":        {body: data(delta(`{"content":"</think>a<thinking>x</thinking>b"}`), delta(`{"content":"<think>y</think>c <"}`)), text: "abc <", stop: agent.StopEnd},
+		"nothing to say":                          {body: data(`{"choices":[{"delta":{"content":""},"finish_reason":"stop"}]}`), stop: agent.StopEnd},
+		"too long for anybody":                    {body: data(delta(`{"content":"`+strings.Repeat("a", 300<<10)+`"}`), delta(`{"content":"b"}`)), text: strings.Repeat("a", 300<<10), stop: agent.StopLength},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := read(t, false, iotest.HalfReader(strings.NewReader(c.body)))
+			if got.Err != "" || got.text() != c.text || !reflect.DeepEqual(got.calls(), c.calls) || got.Stop != c.stop {
+				t.Errorf("got %.300q", got)
+			}
+		})
+	}
+}
+
+// TestWhatIsNoMessage: what is no message is an error that names the cause.
+func TestWhatIsNoMessage(t *testing.T) {
+	for name, c := range map[string]struct {
+		native bool
+		body   string
+		want   string
+	}{
+		"nothing":                         {body: "", want: "cut the connection"},
+		"nothing but comments":            {body: ": ping\n\n: ping\n\n", want: "cut the connection"},
+		"nothing but [DONE]":              {body: "data: [DONE]\n\n", want: "not of this protocol"},
+		"a web page":                      {body: "\n<!doctype html><title>Router</title>", want: "a web page"},
+		"garbage":                         {body: "data: {{{\n\n", want: "not of this protocol"},
+		"half a chunk":                    {body: `data: {"choices":[{"del`, want: "not of this protocol"},
+		"another JSON":                    {body: `{"status":"ok"}`, want: "not of this protocol"},
+		"an error in the stream":          {body: `data: {"error":{"message":"out of memory","code":500}}` + "\n\n", want: "out of memory"},
+		"llama.cpp's error":               {body: `error: {"code":503,"message":"Loading model","type":"unavailable_error"}` + "\n\n", want: "still being loaded"},
+		"a line without an end":           {body: "data: " + strings.Repeat("a", 2<<20), want: "longer than 1 MB"},
+		"an event without an end":         {body: strings.Repeat("data: "+strings.Repeat("a", 1000)+"\n", 2000), want: "longer than 1 MB"},
+		"a document without an end":       {body: `{"a":"` + strings.Repeat("a", 2<<20), want: "longer than 1 MB"},
+		"comments without an end":         {body: strings.Repeat(": ping\n", 3<<20), want: "larger than 16 MB"},
+		"calls without an end":            {body: "data: " + `{"choices":[{"delta":{"tool_calls":[` + strings.Repeat(`{"id":"","function":{"name":"f","arguments":"{}"}},`, 70) + `{}]}}]}` + "\n\n", want: "more than 64 tools"},
+		"a line of Ollama without an end": {native: true, body: `{"a":"` + strings.Repeat("a", 2<<20), want: "longer than 1 MB"},
+		"Ollama cut":                      {native: true, body: `{"message":{"content":"I"},"done":false}` + "\n", want: "cut the connection"},
+		"Ollama's error":                  {native: true, body: `{"error":"llama runner process has terminated"}`, want: "llama runner process has terminated"},
+		"no line of Ollama":               {native: true, body: `{"hello":"world"}`, want: "not of this protocol"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := read(t, c.native, strings.NewReader(c.body))
+			if !strings.Contains(got.Err, c.want) || !strings.HasPrefix(got.Err, agent.ErrAway.Error()) || got.Stop != "" {
+				t.Errorf("got %.300q", got)
+			}
+		})
+	}
+}
+
+// TestListenersError: the error of whoever listens comes back as it is, and
+// nothing is said after it.
+func TestListenersError(t *testing.T) {
+	o := options("http://pi.example/v1")
+	o.Transport = carrier(func(*http.Request) (int, io.Reader) {
+		return http.StatusOK, bytes.NewReader(record(t, "openai_text.sse"))
+	})
+	mine, said := errors.New("mine"), 0
+	_, err := engine(t, o).Continue(t.Context(), hello(), func(agent.Piece) error { said++; return mine })
+	if err != mine || said != 1 {
+		t.Error(err, said)
+	}
+}
+
+func fuzz(f *testing.F, native bool, suffix string) {
+	names, _ := filepath.Glob("testdata/*" + suffix)
+	for _, name := range names {
+		f.Add(record(f, filepath.Base(name)))
+	}
+	f.Add([]byte("data: {\"choices\":[{\"delta\":{\"content\":\"<think\"}}]}\r\n\r\ndata:[DONE]"))
+	f.Add([]byte(`{"message":{"content":"x","tool_calls":[{"function":{"name":"f"}}]},"done":true}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		whole := read(t, native, bytes.NewReader(data))
+		single := read(t, native, iotest.OneByteReader(bytes.NewReader(data)))
+		if !reflect.DeepEqual(whole, single) {
+			t.Errorf("whole %q\nsplit %q", whole, single)
+		}
+		if (whole.Err == "") == (whole.Stop == "") {
+			t.Errorf("neither an end nor an error, or both: %q", whole)
+		}
+	})
+}
+
+func FuzzEvents(f *testing.F) { fuzz(f, false, ".sse") }
+func FuzzNative(f *testing.F) { fuzz(f, true, ".ndjson") }

@@ -1,0 +1,226 @@
+// Package openai drives language models behind the chat completions API that
+// OpenAI began and that llama.cpp, LocalAI, vLLM, LM Studio and others speak,
+// and behind Ollama's own API where its settings are asked for.
+//
+// Ollama serves both: /v1/chat/completions, and /api/chat, which alone knows
+// num_ctx and keep_alive. Where one of these is set and the address looks like
+// Ollama's (port 11434, or "ollama" in the host's name), the second is used.
+// Options.Dialect decides where the address does not tell.
+//
+// What a server turns out not to take (tools, a temperature, the older name of
+// a limit) is left out from then on, and said once in the log. A model's
+// thinking is read and never passed on.
+package openai
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"perch/agent"
+)
+
+// The dialects.
+const (
+	DialectOpenAI = "openai" // {url}/chat/completions, server-sent events
+	DialectOllama = "ollama" // /api/chat, a line of JSON for each piece
+)
+
+// Options of the engine. URL and Model are needed.
+type Options struct {
+	URL   string // the base as the server's manual gives it, with its /v1
+	Key   string // empty: none is sent
+	Model string
+
+	Temperature     *float64 // 0 to 2; nil leaves it to the server
+	MaxTokens       int      // of one message; 0 leaves it to the server
+	ReasoningEffort string   // "none", "low", "medium", ...; empty leaves it to the server
+	KeepAlive       string   // Ollama: how long the model stays loaded, "10m", "-1" for ever
+	NumCtx          int      // Ollama: the context's length in tokens
+	Dialect         string   // empty: by the address
+	Vision          bool     // the model can look at pictures
+	// Extra is merged into each request's body, over what is there.
+	Extra map[string]any
+
+	FirstWithin time.Duration // until a message begins; 0 is 30 s
+	IdleWithin  time.Duration // between its pieces; 0 is 20 s
+	Log         *slog.Logger  // nil: nothing is logged
+	// Transport carries the requests; nil is one of the engine's own.
+	Transport http.RoundTripper
+}
+
+// Engine implements agent.Model and agent.Seer. It serves many turns at once.
+type Engine struct {
+	o      Options
+	base   *url.URL // without a slash at its end
+	root   *url.URL // base without /v1: where Ollama and llama.cpp keep the rest
+	native bool     // Ollama's own API
+	client *http.Client
+	calls  atomic.Uint64 // ids invented
+
+	mu     sync.Mutex
+	habits habits
+}
+
+// How long what is not set takes.
+const (
+	connectWithin = 5 * time.Second
+	defaultFirst  = 30 * time.Second
+	defaultIdle   = 20 * time.Second
+)
+
+// New returns the engine. It asks the server nothing.
+func New(o Options) (*Engine, error) {
+	base, err := parseBase(o.URL)
+	if err != nil {
+		return nil, err
+	}
+	if err := check(o); err != nil {
+		return nil, err
+	}
+	e := &Engine{o: o, base: base, root: rootOf(base)}
+	ollama := o.Dialect == DialectOllama || o.Dialect == "" && looksLikeOllama(base)
+	wants := o.NumCtx != 0 || o.KeepAlive != ""
+	if wants && !ollama {
+		return nil, fmt.Errorf("num_ctx and keep_alive belong to Ollama's own API, and %s does not look like Ollama; "+
+			"set dialect to ollama, or leave them out", show(base))
+	}
+	e.native = o.Dialect == DialectOllama || ollama && wants
+	if e.o.FirstWithin == 0 {
+		e.o.FirstWithin = defaultFirst
+	}
+	if e.o.IdleWithin == 0 {
+		e.o.IdleWithin = defaultIdle
+	}
+	if e.o.Log == nil {
+		e.o.Log = slog.New(slog.DiscardHandler)
+	}
+	if e.o.Transport == nil {
+		e.o.Transport = newTransport()
+	}
+	e.client = &http.Client{
+		Transport: e.o.Transport,
+		// A redirect would carry a conversation to a place nobody named.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return e, nil
+}
+
+func parseBase(text string) (*url.URL, error) {
+	base, err := url.Parse(strings.TrimSpace(text))
+	switch {
+	case text == "":
+		return nil, errors.New("url is missing; it is the server's base address, as in http://192.168.1.9:11434/v1")
+	case err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https":
+		return nil, errors.New("url is no address of a server; it looks like http://192.168.1.9:11434/v1")
+	case base.User != nil:
+		return nil, errors.New("url holds a password; put the key into key or key_file")
+	}
+	base.Path, base.RawPath, base.Fragment = strings.TrimRight(base.Path, "/"), "", ""
+	return base, nil
+}
+
+func rootOf(base *url.URL) *url.URL {
+	root := *base
+	root.Path = strings.TrimRight(strings.TrimSuffix(base.Path, "/v1"), "/")
+	return &root
+}
+
+func check(o Options) error {
+	switch {
+	case o.Model == "":
+		return errors.New("model is missing; the server lists its models at /models (llama.cpp takes any name)")
+	case o.Temperature != nil && (*o.Temperature < 0 || *o.Temperature > 2):
+		return fmt.Errorf("temperature is 0 to 2, not %g", *o.Temperature)
+	case o.MaxTokens < 0 || o.NumCtx < 0:
+		return errors.New("max_tokens and num_ctx are not negative")
+	case o.FirstWithin < 0 || o.IdleWithin < 0:
+		return errors.New("a deadline is not negative")
+	case o.Dialect != "" && o.Dialect != DialectOpenAI && o.Dialect != DialectOllama:
+		return fmt.Errorf("dialect is openai or ollama, not %q", o.Dialect)
+	}
+	if _, err := keepAlive(o.KeepAlive); err != nil {
+		return err
+	}
+	for _, ours := range []string{"model", "messages", "tools", "stream"} {
+		if _, there := o.Extra[ours]; there {
+			return fmt.Errorf("extra may not hold %q, which is set for each request", ours)
+		}
+	}
+	return nil
+}
+
+// keepAlive is the text as Ollama takes it: a length of time, or a bare number
+// of seconds, which it wants as a number. A negative one means for ever.
+func keepAlive(text string) (any, error) {
+	if text == "" {
+		return nil, nil
+	}
+	if n, err := strconv.Atoi(text); err == nil {
+		return n, nil
+	}
+	if _, err := time.ParseDuration(text); err != nil {
+		return nil, fmt.Errorf("keep_alive is a length of time such as 10m, or -1 for ever, not %q", text)
+	}
+	return text, nil
+}
+
+func looksLikeOllama(base *url.URL) bool {
+	return base.Port() == "11434" || strings.Contains(strings.ToLower(base.Hostname()), "ollama")
+}
+
+// newTransport is one with every wait and every store bounded. Compression is
+// off: it would hold pieces back, and a small body can hide a large one.
+func newTransport() *http.Transport {
+	return &http.Transport{
+		Proxy:                  http.ProxyFromEnvironment,
+		DialContext:            (&net.Dialer{Timeout: connectWithin, KeepAlive: 15 * time.Second}).DialContext,
+		TLSHandshakeTimeout:    connectWithin,
+		ForceAttemptHTTP2:      true,
+		MaxIdleConns:           4,
+		MaxIdleConnsPerHost:    2,
+		IdleConnTimeout:        90 * time.Second,
+		MaxResponseHeaderBytes: 64 << 10,
+		DisableCompression:     true,
+	}
+}
+
+// Name is "openai".
+func (*Engine) Name() string { return "openai" }
+
+// Close closes the connections that wait for the next turn.
+func (e *Engine) Close() error {
+	e.client.CloseIdleConnections()
+	return nil
+}
+
+// mostTries bounds how often a request is sent anew without what the server
+// turned out not to take.
+const mostTries = 5
+
+// Continue implements agent.Model. A call whose arguments are no JSON is given
+// as it came; one without arguments has "{}". Where the server asks for none
+// by an id, one is invented.
+func (e *Engine) Continue(ctx context.Context, p agent.Prompt, out func(agent.Piece) error) (agent.Stop, error) {
+	for try := 1; ; try++ {
+		used := e.learned()
+		stop, err := e.once(ctx, p, used, out)
+		if err == nil {
+			return stop, nil
+		}
+		var r *refusal
+		if errors.As(err, &r) && try < mostTries && ctx.Err() == nil && e.learn(r, used, len(p.Tools) > 0) {
+			continue
+		}
+		return "", e.explain(ctx, err)
+	}
+}

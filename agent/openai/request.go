@@ -1,0 +1,204 @@
+package openai
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	"perch/agent"
+	"perch/device"
+)
+
+// body is what is posted. Maps, because what a server does not take is left out
+// of them and the configuration may add to them.
+type body = map[string]any
+
+// unseen stands for a picture in front of a model without eyes.
+const unseen = "(There is a picture here, which you cannot see.)"
+
+// encode is the request for a prompt.
+func (e *Engine) encode(p agent.Prompt, used habits) ([]byte, error) {
+	b := body{"model": e.o.Model, "stream": true}
+	if e.native {
+		e.encodeNative(b, p, used)
+	} else {
+		e.encodeChat(b, p, used)
+	}
+	if tools := offered(p.Tools); len(tools) > 0 && !used.noTools {
+		b["tools"] = tools
+		if !e.native {
+			b["tool_choice"] = "auto"
+		}
+	}
+	for key, value := range e.o.Extra {
+		inner, both := value.(map[string]any)
+		if there, ok := b[key].(body); ok && both {
+			maps.Copy(there, inner) // Ollama's options hold some of ours
+			continue
+		}
+		b[key] = value
+	}
+	data, err := json.Marshal(b)
+	if err != nil {
+		return nil, fmt.Errorf("write the request: %w", err)
+	}
+	return data, nil
+}
+
+func (e *Engine) encodeChat(b body, p agent.Prompt, used habits) {
+	var messages []body
+	if p.System != "" {
+		messages = append(messages, body{"role": "system", "content": p.System})
+	}
+	for _, m := range p.Messages {
+		messages = append(messages, e.chatMessage(m))
+	}
+	b["messages"] = messages
+	if e.o.Temperature != nil && !used.noTemperature {
+		b["temperature"] = *e.o.Temperature
+	}
+	if e.o.MaxTokens > 0 {
+		name := "max_tokens"
+		if used.newLimit {
+			name = "max_completion_tokens"
+		}
+		b[name] = e.o.MaxTokens
+	}
+	if e.o.ReasoningEffort != "" && !used.noThinking {
+		b["reasoning_effort"] = e.o.ReasoningEffort
+	}
+}
+
+// chatMessage always has content as a string or parts: null is legal beside
+// calls, and some servers' templates fall over it.
+func (e *Engine) chatMessage(m agent.Message) body {
+	b := body{"role": string(m.Role), "content": m.Text}
+	switch {
+	case m.Role == agent.RoleTool:
+		b["tool_call_id"] = m.CallID
+		b["content"] = result(m)
+	case len(m.Calls) > 0:
+		calls := make([]body, 0, len(m.Calls))
+		for _, c := range m.Calls {
+			calls = append(calls, body{"id": c.ID, "type": "function",
+				"function": body{"name": c.Name, "arguments": string(c.Arguments)}})
+		}
+		b["tool_calls"] = calls
+	case len(m.Pictures) > 0:
+		b["content"] = e.parts(m)
+	}
+	return b
+}
+
+func (e *Engine) parts(m agent.Message) []body {
+	var parts []body
+	if m.Text != "" {
+		parts = append(parts, body{"type": "text", "text": m.Text})
+	}
+	for _, picture := range m.Pictures {
+		if !e.o.Vision {
+			parts = append(parts, body{"type": "text", "text": unseen})
+			continue
+		}
+		parts = append(parts, body{"type": "image_url", "image_url": body{"url": dataURL(picture)}})
+	}
+	return parts
+}
+
+func dataURL(p device.Picture) string {
+	return "data:" + p.Type + ";base64," + base64.StdEncoding.EncodeToString(p.Data)
+}
+
+// result is what a tool answered; these APIs have no other place for failure.
+func result(m agent.Message) string {
+	if m.Failed {
+		return "The tool failed: " + m.Text
+	}
+	return m.Text
+}
+
+func (e *Engine) encodeNative(b body, p agent.Prompt, used habits) {
+	var messages []body
+	if p.System != "" {
+		messages = append(messages, body{"role": "system", "content": p.System})
+	}
+	names := map[string]string{} // of tools, by call
+	for _, m := range p.Messages {
+		for _, c := range m.Calls {
+			names[c.ID] = c.Name
+		}
+		messages = append(messages, e.nativeMessage(m, names))
+	}
+	b["messages"] = messages
+	options := body{}
+	if e.o.NumCtx > 0 {
+		options["num_ctx"] = e.o.NumCtx
+	}
+	if e.o.Temperature != nil {
+		options["temperature"] = *e.o.Temperature
+	}
+	if e.o.MaxTokens > 0 {
+		options["num_predict"] = e.o.MaxTokens
+	}
+	b["options"] = options
+	if value, _ := keepAlive(e.o.KeepAlive); value != nil {
+		b["keep_alive"] = value
+	}
+	if e.o.ReasoningEffort != "" && !used.noThinking {
+		b["think"] = think(e.o.ReasoningEffort)
+	}
+}
+
+// think is an effort as Ollama takes it: a level where it is one, else whether
+// to think at all.
+func think(effort string) any {
+	switch effort {
+	case "low", "medium", "high":
+		return effort
+	}
+	return effort != "none" && effort != "minimal"
+}
+
+// nativeMessage has a tool's answer by the tool's name, and a call's arguments
+// as an object. Those that were none have been answered with an error already.
+func (e *Engine) nativeMessage(m agent.Message, names map[string]string) body {
+	b := body{"role": string(m.Role), "content": m.Text}
+	if m.Role == agent.RoleTool {
+		b["content"], b["tool_name"], b["tool_call_id"] = result(m), names[m.CallID], m.CallID
+	}
+	if len(m.Calls) > 0 {
+		calls := make([]body, 0, len(m.Calls))
+		for _, c := range m.Calls {
+			object := map[string]any{}
+			if json.Unmarshal(c.Arguments, &object) != nil || object == nil {
+				object = map[string]any{}
+			}
+			calls = append(calls, body{"id": c.ID, "function": body{"name": c.Name, "arguments": object}})
+		}
+		b["tool_calls"] = calls
+	}
+	if len(m.Pictures) > 0 && e.o.Vision {
+		images := make([][]byte, 0, len(m.Pictures)) // in base64 once marshalled
+		for _, picture := range m.Pictures {
+			images = append(images, picture.Data)
+		}
+		b["images"] = images
+	} else if len(m.Pictures) > 0 {
+		b["content"] = m.Text + "\n" + unseen
+	}
+	return b
+}
+
+func offered(tools []agent.ModelTool) []body {
+	all := make([]body, 0, len(tools))
+	for _, t := range tools {
+		schema := t.Schema
+		if !json.Valid(schema) {
+			schema = json.RawMessage(`{"type":"object","properties":{}}`)
+		}
+		all = append(all, body{"type": "function",
+			"function": body{"name": t.Name, "description": t.Description, "parameters": schema}})
+	}
+	return all
+}

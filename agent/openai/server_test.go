@@ -1,0 +1,394 @@
+package openai_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"perch/agent"
+	"perch/agent/openai"
+	"perch/device"
+)
+
+// canary is a key that must never come back.
+const canary = "canary0123456789abcdef"
+
+// server is a fake one that keeps what it was asked.
+type server struct {
+	*httptest.Server
+	mu    sync.Mutex
+	asked []asked
+}
+
+type asked struct {
+	path, key string
+	body      map[string]any
+}
+
+func serve(t *testing.T, answer func(w http.ResponseWriter, path string, body map[string]any)) *server {
+	t.Helper()
+	s := &server{}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		a := asked{path: r.Method + " " + r.URL.RequestURI(), key: r.Header.Get("Authorization")}
+		data, _ := io.ReadAll(r.Body)
+		_ = json.Unmarshal(data, &a.body)
+		s.mu.Lock()
+		s.asked = append(s.asked, a)
+		s.mu.Unlock()
+		answer(w, a.path, a.body)
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *server) requests() []asked {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]asked(nil), s.asked...)
+}
+
+const ok = "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n"
+
+// conversation is one of everything a prompt can hold.
+func conversation() agent.Prompt {
+	p := withTools()
+	p.Messages = []agent.Message{
+		{Role: agent.RoleUser, Text: "What is this?", Pictures: []device.Picture{{Type: "image/jpeg", Data: []byte("jpeg")}}},
+		{Role: agent.RoleAssistant, Calls: []agent.ToolCall{{ID: "c1", Name: "get_weather", Arguments: json.RawMessage(`{"a":1}`)}, {ID: "c2", Name: "f", Arguments: json.RawMessage(`{x`)}}},
+		{Role: agent.RoleTool, CallID: "c1", Text: "sunny"},
+		{Role: agent.RoleTool, CallID: "c2", Text: "no JSON", Failed: true},
+	}
+	return p
+}
+
+// TestRequest holds what is sent to a server of the OpenAI dialect.
+func TestRequest(t *testing.T) {
+	s := serve(t, func(w http.ResponseWriter, _ string, _ map[string]any) { io.WriteString(w, ok) })
+	half := 0.5
+	o := options(s.URL + "/v1/")
+	o.Key, o.Vision, o.Temperature, o.MaxTokens, o.ReasoningEffort = canary, true, &half, 300, "low"
+	o.Extra = map[string]any{"top_p": 0.9, "temperature": 0.1}
+	if got := listen(engine(t, o), conversation()); got.text() != "Hi" {
+		t.Fatal(got)
+	}
+	var want map[string]any
+	if err := json.Unmarshal([]byte(`{"model":"qwen3:4b","stream":true,"temperature":0.1,"top_p":0.9,"max_tokens":300,"reasoning_effort":"low","tool_choice":"auto",
+		"tools":[{"type":"function","function":{"name":"get_weather","description":"The weather.","parameters":{"type":"object"}}}],
+		"messages":[{"role":"system","content":"Be short."},
+		{"role":"user","content":[{"type":"text","text":"What is this?"},{"type":"image_url","image_url":{"url":"data:image/jpeg;base64,anBlZw=="}}]},
+		{"role":"assistant","content":"","tool_calls":[{"id":"c1","type":"function","function":{"name":"get_weather","arguments":"{\"a\":1}"}},{"id":"c2","type":"function","function":{"name":"f","arguments":"{x"}}]},
+		{"role":"tool","content":"sunny","tool_call_id":"c1"},{"role":"tool","content":"The tool failed: no JSON","tool_call_id":"c2"}]}`), &want); err != nil {
+		t.Fatal(err)
+	}
+	got := s.requests()[0]
+	if got.path != "POST /v1/chat/completions" || got.key != "Bearer "+canary || !reflect.DeepEqual(got.body, want) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestNativeRequest holds what is sent to Ollama's own API.
+func TestNativeRequest(t *testing.T) {
+	s := serve(t, func(w http.ResponseWriter, _ string, _ map[string]any) {
+		io.WriteString(w, `{"message":{"content":"Hi"},"done":true,"done_reason":"stop"}`+"\n")
+	})
+	o := options(s.URL + "/v1")
+	o.Dialect, o.Vision, o.NumCtx, o.KeepAlive, o.MaxTokens, o.ReasoningEffort = openai.DialectOllama, true, 8192, "-1", 300, "none"
+	o.Extra = map[string]any{"options": map[string]any{"top_k": 5}}
+	if got := listen(engine(t, o), conversation()); got.text() != "Hi" || got.Stop != agent.StopEnd {
+		t.Fatal(got)
+	}
+	var want map[string]any
+	if err := json.Unmarshal([]byte(`{"model":"qwen3:4b","stream":true,"keep_alive":-1,"think":false,"options":{"num_ctx":8192,"num_predict":300,"top_k":5},
+		"tools":[{"type":"function","function":{"name":"get_weather","description":"The weather.","parameters":{"type":"object"}}}],
+		"messages":[{"role":"system","content":"Be short."},
+		{"role":"user","content":"What is this?","images":["anBlZw=="]},
+		{"role":"assistant","content":"","tool_calls":[{"id":"c1","function":{"name":"get_weather","arguments":{"a":1}}},{"id":"c2","function":{"name":"f","arguments":{}}}]},
+		{"role":"tool","content":"sunny","tool_name":"get_weather","tool_call_id":"c1"},{"role":"tool","content":"The tool failed: no JSON","tool_name":"f","tool_call_id":"c2"}]}`), &want); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.requests()[0]; got.path != "POST /api/chat" || !reflect.DeepEqual(got.body, want) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestErrors: one sentence for each cause, and never the key.
+func TestErrors(t *testing.T) {
+	const models = `{"object":"list","data":[{"id":"llama3.2:3b","owned_by":"library"},{"id":"gemma3:4b"}]}`
+	for name, c := range map[string]struct {
+		status int
+		header http.Header
+		body   string
+		noKey  bool
+		ours   bool // not ErrAway
+		want   string
+	}{
+		"wrong key":      {status: 401, body: `{"error":{"message":"Incorrect API key provided: ` + canary + `."}}`, want: "the key is refused (brains[..].key)"},
+		"no key":         {status: 401, noKey: true, want: "wants a key and none is set"},
+		"forbidden":      {status: 403, body: `{"error":"region; key sk-canary-****cdef, ` + canary + `"}`, want: "the key is refused (brains[..].key): region"},
+		"no model":       {status: 404, body: `{"error":{"message":"model \"qwen3:4b\" not found, try pulling it first","type":"not_found_error"}}`, want: "the model qwen3:4b is not there; GET URL/v1/models lists: llama3.2:3b, gemma3:4b"},
+		"no model, 400":  {status: 400, body: `{"error":{"message":"The model does not exist"}}`, want: "the model qwen3:4b is not there; GET"},
+		"no credit":      {status: 402, body: `{"message":"top up"}`, want: "no credit left: top up"},
+		"too many":       {status: 429, header: http.Header{"Retry-After": {"17"}}, want: "asks to wait until 17 s from now (Retry-After)"},
+		"too many, bare": {status: 429, body: `{"error":{"message":"You exceeded your current quota"}}`, want: "You exceeded your current quota"},
+		"loading":        {status: 503, body: `{"error":{"code":503,"message":"Loading model","type":"unavailable_error"}}`, want: "still being loaded"},
+		"a failure":      {status: 500, body: "<html>nginx", want: "has failed (HTTP 500)"},
+		"a bad gateway":  {status: 502, body: "bad " + canary + "\nx", want: "has failed (HTTP 502): bad [key] x"},
+		"elsewhere":      {status: 301, header: http.Header{"Location": {"https://other.example/v1?key=x"}}, want: "sends elsewhere (HTTP 301 to https://other.example/v1)"},
+		"our fault":      {status: 400, ours: true, body: `{"detail":[{"msg":"context too long"}]}`, want: `refuses the request (HTTP 400): [{"msg":"context too long"}]`},
+		"a long story":   {status: 422, ours: true, body: strings.Repeat("é", 5000), want: "..."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, func(w http.ResponseWriter, path string, _ map[string]any) {
+				if path == "GET /v1/models" {
+					io.WriteString(w, models)
+					return
+				}
+				for key, value := range c.header {
+					w.Header()[key] = value
+				}
+				w.WriteHeader(c.status)
+				io.WriteString(w, c.body)
+			})
+			o := options(s.URL + "/v1")
+			if !c.noKey {
+				o.Key = canary
+			}
+			_, err := engine(t, o).Continue(t.Context(), hello(), func(agent.Piece) error { return nil })
+			if err == nil || errors.Is(err, agent.ErrAway) == c.ours || !strings.Contains(err.Error(), strings.ReplaceAll(c.want, "URL", s.URL)) {
+				t.Error(err)
+			}
+			if text := fmt.Sprint(err); strings.Contains(text, "canary") || strings.Contains(text, "\n") || len(text) > 500 {
+				t.Error("a key, or more than a sentence:", text)
+			}
+		})
+	}
+}
+
+// TestNobodyThere: a wrong address says what is wrong with it.
+func TestNobodyThere(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := l.Addr().String()
+	l.Close()
+	s := serve(t, func(w http.ResponseWriter, _ string, _ map[string]any) { http.NotFound(w, nil) })
+	for url, want := range map[string]string{
+		"http://" + closed + "/v1?k=" + canary:             "nothing listens at http://" + closed + "/v1; is the server running?",
+		strings.Replace(s.URL, "http", "https", 1) + "/v1": "does not speak TLS",
+		s.URL:                  "there is no such API at " + s.URL,
+		"http://no.invalid/v1": "there is no host no.invalid",
+	} {
+		o := options(url)
+		o.Key = canary
+		e := engine(t, o)
+		got := listen(e, hello())
+		if !strings.Contains(got.Err, want) || strings.Contains(got.Err, canary) {
+			t.Errorf("%s: %s", url, got.Err)
+		}
+		if url == s.URL {
+			continue // a server without a list of models may be right all the same
+		}
+		if err := e.Check(t.Context()); !errors.Is(err, agent.ErrAway) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+}
+
+// TestCut: a connection cut in the middle is an error, and what was said stays said.
+func TestCut(t *testing.T) {
+	s := serve(t, func(w http.ResponseWriter, _ string, _ map[string]any) {
+		io.WriteString(w, "data: {\"choices\":[{\"delta\":{\"content\":\"I\"}}]}\n\n")
+		w.(http.Flusher).Flush()
+		panic(http.ErrAbortHandler)
+	})
+	got := listen(engine(t, options(s.URL)), hello())
+	if !strings.Contains(got.Err, "cut the connection") || got.text() != "I" {
+		t.Error(got)
+	}
+}
+
+// TestLeavesOut: what a server does not take is left out at once and from then
+// on, and is told once.
+func TestLeavesOut(t *testing.T) {
+	one := 1.0
+	refusals := []struct{ field, body string }{
+		{"tools", `{"error":{"message":"registry.ollama.ai/library/gemma:2b does not support tools"}}`},
+		{"temperature", `{"error":{"message":"Unsupported value: 'temperature' does not support 1 with this model."}}`},
+		{"max_tokens", `{"error":{"message":"Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."}}`},
+		{"reasoning_effort", `{"error":{"message":"Unrecognized request argument supplied: reasoning_effort"}}`},
+	}
+	s := serve(t, func(w http.ResponseWriter, path string, body map[string]any) {
+		if path == "GET /models" {
+			io.WriteString(w, `{"data":[]}`)
+			return
+		}
+		for _, r := range refusals {
+			if _, there := body[r.field]; there {
+				w.WriteHeader(400)
+				io.WriteString(w, r.body)
+				return
+			}
+		}
+		io.WriteString(w, ok)
+	})
+	var log bytes.Buffer
+	o := options(s.URL)
+	o.Temperature, o.MaxTokens, o.ReasoningEffort, o.Log = &one, 100, "low", slog.New(slog.NewTextHandler(&log, nil))
+	e := engine(t, o)
+	for range 2 {
+		if got := listen(e, withTools()); got.text() != "Hi" {
+			t.Fatal(got)
+		}
+	}
+	if n := len(s.requests()); n != len(refusals)+2 {
+		t.Errorf("%d requests", n)
+	}
+	if last := s.requests()[len(refusals)+1].body; last["max_completion_tokens"] != 100.0 || last["tool_choice"] != nil {
+		t.Error(last)
+	}
+	if n := strings.Count(log.String(), "level=WARN"); n != len(refusals) {
+		t.Errorf("%d lines:\n%s", n, &log)
+	}
+	if err := e.Check(t.Context()); !errors.Is(err, openai.ErrNoTools) || errors.Is(err, agent.ErrAway) {
+		t.Error(err)
+	}
+}
+
+// TestNoTrialAfterWords: what has been said is not said again.
+func TestNoTrialAfterWords(t *testing.T) {
+	s := serve(t, func(w http.ResponseWriter, _ string, _ map[string]any) {
+		io.WriteString(w, "data: {\"choices\":[{\"delta\":{\"content\":\"I\"}}]}\n\ndata: {\"error\":{\"message\":\"does not support tools\"}}\n\n")
+	})
+	if got := listen(engine(t, options(s.URL)), withTools()); got.text() != "I" || got.Err == "" || len(s.requests()) != 1 {
+		t.Error(got)
+	}
+}
+
+// TestCancelled: a cancelled turn ends at once, in every stage, and leaves
+// nothing behind.
+func TestCancelled(t *testing.T) {
+	for name, before := range map[string]string{"before the first byte": "", "in the middle": "data: {\"choices\":[{\"delta\":{\"content\":\"I\"}}]}\n\n"} {
+		t.Run(name, func(t *testing.T) {
+			gone := make(chan struct{})
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
+				io.WriteString(w, before)
+				if before != "" {
+					w.(http.Flusher).Flush()
+				}
+				<-r.Context().Done() // the client hung up
+				close(gone)
+			}))
+			defer s.Close()
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(50*time.Millisecond, cancel)
+			_, err := engine(t, options(s.URL)).Continue(ctx, hello(), func(agent.Piece) error { return nil })
+			if err != context.Canceled {
+				t.Error(err)
+			}
+			select {
+			case <-gone:
+			case <-time.After(5 * time.Second):
+				t.Error("the request is still open")
+			}
+		})
+	}
+}
+
+// stalled gives what it has and then nothing, until the request is cancelled.
+type stalled struct {
+	text io.Reader
+	ctx  context.Context
+}
+
+func (s *stalled) Read(p []byte) (int, error) {
+	if n, err := s.text.Read(p); err == nil {
+		return n, nil
+	}
+	<-s.ctx.Done()
+	return 0, s.ctx.Err()
+}
+
+// TestDeadlines: the first piece and the next have their times; what the
+// listener takes does not count; and nobody waits for a [DONE].
+func TestDeadlines(t *testing.T) {
+	piece := "data: {\"choices\":[{\"delta\":{\"content\":\"I\"}}]}\n\n"
+	for name, c := range map[string]struct {
+		body  string
+		takes time.Duration // the listener
+		after time.Duration
+		want  string
+	}{
+		"nothing":          {after: 7 * time.Second, want: "did not begin to answer within 7s"},
+		"comments only":    {body: ": ping\n\n", after: 7 * time.Second, want: "did not begin to answer within 7s"},
+		"silence":          {body: piece, after: 3 * time.Second, want: "fell silent for 3s in the middle"},
+		"a slow listener":  {body: piece, takes: time.Minute, after: 63 * time.Second, want: "fell silent for 3s"},
+		"no [DONE]":        {body: "data: {\"choices\":[{\"delta\":{\"content\":\"I\"},\"finish_reason\":\"stop\"}]}\n\n", after: time.Second},
+		"[DONE], and open": {body: ok, after: 100 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := options("http://pi.example/v1")
+				o.FirstWithin, o.IdleWithin = 7*time.Second, 3*time.Second
+				o.Transport = carrier(func(r *http.Request) (int, io.Reader) {
+					return http.StatusOK, &stalled{strings.NewReader(c.body), r.Context()}
+				})
+				start := time.Now()
+				_, err := engine(t, o).Continue(t.Context(), hello(), func(agent.Piece) error { time.Sleep(c.takes); return nil })
+				if took := time.Since(start); took != c.after {
+					t.Errorf("after %v", took)
+				}
+				if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, agent.ErrAway) || !strings.Contains(err.Error(), c.want)) {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// TestOneConnection: a connection serves the next turn as well, and is gone
+// with the engine.
+func TestOneConnection(t *testing.T) {
+	states := make(chan http.ConnState, 100)
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, ok) }))
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) { states <- state }
+	s.Start()
+	defer s.Close()
+	e := engine(t, options(s.URL))
+	for range 5 {
+		listen(e, hello())
+	}
+	e.Close()
+	opened := 0
+	for {
+		select {
+		case state := <-states:
+			if state == http.StateNew {
+				opened++
+			}
+			if state != http.StateClosed {
+				continue
+			}
+			if opened != 1 {
+				t.Errorf("%d connections", opened)
+			}
+			return
+		case <-time.After(5 * time.Second):
+			t.Fatal("the connection is still open")
+		}
+	}
+}

@@ -1,0 +1,203 @@
+package agent
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Persona is who a robot is.
+type Persona struct {
+	Name     string // what it is called
+	Language string // BCP 47; empty is the household's
+	Voice    string // as the synthesizer names it; empty is its own
+	Brain    BrainOptions
+	Text     string // what the model is told of itself
+}
+
+// BrainOptions are what a persona asks of the model.
+type BrainOptions struct {
+	Model       string
+	Temperature *float64 // 0 to 2; nil is the model's own
+	MaxTokens   int      // of one answer; 0 is the model's own
+}
+
+// Bounds of a persona.
+const (
+	mostPersona     = 32 << 10 // bytes of its file
+	mostPersonaName = 60       // letters
+	mostPersonaWord = 200      // bytes of the other values
+	mostMaxTokens   = 100_000
+)
+
+// ErrPersona is wrapped for what cannot be a persona.
+var ErrPersona = errors.New("not a persona")
+
+// DefaultPersona is who a robot is where nobody has said.
+func DefaultPersona() Persona {
+	return Persona{Name: "Chan", Text: "You are a small robot that lives with the people of this house. You are kind, curious and brief, and you like a " +
+		"little joke. You say so when you do not know something, and you never claim to have done what no tool has done."}
+}
+
+// LoadPersona reads a persona's file. Errors name the file and the line.
+func LoadPersona(file string) (Persona, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return Persona{}, fmt.Errorf("read the persona: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, mostPersona+1))
+	if err != nil {
+		return Persona{}, fmt.Errorf("read the persona: %w", err)
+	}
+	p, err := ParsePersona(data)
+	if err != nil {
+		return Persona{}, fmt.Errorf("%s: %w", file, err)
+	}
+	return p, nil
+}
+
+// ParsePersona reads a persona: Markdown, which the model is given as it is,
+// and before it, between two lines of three hyphens, YAML of name, language,
+// voice and brain {model, temperature, max_tokens}, each of which may be left
+// out. Errors wrap ErrPersona and name the line.
+func ParsePersona(data []byte) (Persona, error) {
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
+	if len(data) > mostPersona {
+		return Persona{}, fmt.Errorf("%w: it has more than %d bytes", ErrPersona, mostPersona)
+	}
+	if at := invalid(data); at > 0 {
+		return Persona{}, fmt.Errorf("%w: line %d: this is not text in UTF-8", ErrPersona, at)
+	}
+	p := DefaultPersona()
+	body := string(data)
+	if front, rest, found := frontMatter(body); found {
+		if rest == "" {
+			return Persona{}, fmt.Errorf("%w: line 1: the front matter that begins here is not closed by a line of ---", ErrPersona)
+		}
+		if err := p.front(front); err != nil {
+			return Persona{}, err
+		}
+		body = rest
+	}
+	if body = strings.Trim(body, "\n- \t"); body != "" {
+		p.Text = body
+	}
+	return p, nil
+}
+
+// invalid is the line that holds what is not UTF-8 or a zero byte; 0 is none.
+func invalid(data []byte) int {
+	for i, line := range bytes.Split(data, []byte("\n")) {
+		if !utf8.Valid(line) || bytes.IndexByte(line, 0) >= 0 {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// frontMatter is what stands between the lines of three hyphens, the first of
+// them included so that lines keep their numbers, and what follows with the
+// second. An empty rest is a second line that is missing.
+func frontMatter(text string) (front, rest string, found bool) {
+	first, after, _ := strings.Cut(text, "\n")
+	if strings.TrimRight(first, " \t") != "---" {
+		return "", "", false
+	}
+	at := len(text) - len(after)
+	for line := range strings.Lines(after) {
+		if strings.TrimRight(line, " \t\n") == "---" {
+			return text[:at], text[at:], true
+		}
+		at += len(line)
+	}
+	return text, "", true
+}
+
+// front reads the front matter.
+func (p *Persona) front(text string) error {
+	var doc yaml.Node
+	if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
+		return fmt.Errorf("%w: %s", ErrPersona, strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+	if len(doc.Content) == 0 || doc.Content[0].Tag == "!!null" {
+		return nil
+	}
+	return eachKey(doc.Content[0], "the front matter", map[string]func(*yaml.Node) error{
+		"name": func(n *yaml.Node) error {
+			if err := word(n, &p.Name); err != nil {
+				return err
+			}
+			if l := utf8.RuneCountInString(p.Name); l < 1 || l > mostPersonaName {
+				return fault(n, "a name has 1 to %d letters", mostPersonaName)
+			}
+			return nil
+		},
+		"language": func(n *yaml.Node) error { return word(n, &p.Language) },
+		"voice":    func(n *yaml.Node) error { return word(n, &p.Voice) },
+		"brain":    p.Brain.read,
+	})
+}
+
+func (o *BrainOptions) read(n *yaml.Node) error {
+	return eachKey(n, "brain", map[string]func(*yaml.Node) error{
+		"model": func(n *yaml.Node) error { return word(n, &o.Model) },
+		"temperature": func(n *yaml.Node) error {
+			var t float64
+			if err := n.Decode(&t); err != nil || !(t >= 0 && t <= 2) {
+				return fault(n, "temperature is a number from 0 to 2")
+			}
+			o.Temperature = &t
+			return nil
+		},
+		"max_tokens": func(n *yaml.Node) error {
+			if err := n.Decode(&o.MaxTokens); err != nil || o.MaxTokens < 1 || o.MaxTokens > mostMaxTokens {
+				return fault(n, "max_tokens is a whole number from 1 to %d", mostMaxTokens)
+			}
+			return nil
+		},
+	})
+}
+
+// eachKey reads the keys of a map, each once.
+func eachKey(n *yaml.Node, what string, keys map[string]func(*yaml.Node) error) error {
+	if n.Kind != yaml.MappingNode {
+		return fault(n, "%s is keys with values, such as name: Chan", what)
+	}
+	seen := map[string]bool{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key := n.Content[i]
+		read, known := keys[key.Value]
+		switch {
+		case !known:
+			return fault(key, "%s has no key %.40q", what, key.Value)
+		case seen[key.Value]:
+			return fault(key, "%s has %s twice", what, key.Value)
+		}
+		seen[key.Value] = true
+		if err := read(n.Content[i+1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// word reads a short text in one line.
+func word(n *yaml.Node, into *string) error {
+	if n.Kind != yaml.ScalarNode || len(n.Value) > mostPersonaWord || speakable(n.Value) != strings.TrimSpace(n.Value) {
+		return fault(n, "this is one line of at most %d bytes", mostPersonaWord)
+	}
+	*into = strings.TrimSpace(n.Value)
+	return nil
+}
+
+func fault(n *yaml.Node, format string, a ...any) error {
+	return fmt.Errorf("%w: line %d: %s", ErrPersona, n.Line, fmt.Sprintf(format, a...))
+}

@@ -1,0 +1,150 @@
+// Package elevenlabs speaks with a voice of elevenlabs.io, which sends its
+// sound while it is made.
+package elevenlabs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"perch/voice"
+	"perch/voice/openai/remote"
+)
+
+// Options of the engine.
+type Options struct {
+	URL       string        // "https://api.elevenlabs.io/v1" where empty; another for a proxy
+	Key       string        // sent as xi-api-key
+	Model     string        // "eleven_flash_v2_5", their quickest, where empty
+	Voice     string        // the id of a voice, not its name; needed
+	FirstByte time.Duration // the longest wait for sound to begin; 0 is 10 s
+	Idle      time.Duration // the longest silence in the middle of it; 0 is 10 s
+
+	dial func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// Engine implements voice.Synthesizer.
+type Engine struct {
+	o      Options
+	client *remote.Client
+}
+
+var (
+	// id is what the ids of voices and models may look like. A voice's is part
+	// of a path.
+	id = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+	// voiceID is what the ids of voices do look like. "en-us" is none.
+	voiceID = regexp.MustCompile(`^[A-Za-z0-9]{20}$`)
+)
+
+// New checks the options and returns the engine. It calls nobody.
+func New(o Options) (*Engine, error) {
+	if o.URL == "" {
+		o.URL = "https://api.elevenlabs.io/v1"
+	}
+	if o.Model == "" {
+		o.Model = "eleven_flash_v2_5"
+	}
+	if !id.MatchString(o.Voice) {
+		return nil, errors.New("elevenlabs needs voice: the id of a voice, which its page shows under \"copy voice ID\"")
+	}
+	if !id.MatchString(o.Model) {
+		return nil, errors.New("elevenlabs has no model of that name; eleven_flash_v2_5 is one")
+	}
+	client, err := remote.New(remote.Options{
+		Service: "ElevenLabs", URL: o.URL, Key: o.Key, KeyHeader: "xi-api-key",
+		FirstByte: o.FirstByte, Idle: o.Idle, Dial: o.dial,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Engine{o, client}, nil
+}
+
+// Name is "elevenlabs".
+func (*Engine) Name() string { return "elevenlabs" }
+
+// Close ends what is under way and closes the engine's connections.
+func (e *Engine) Close() { e.client.Close() }
+
+// mostVoice bounds the description of a voice, in bytes.
+const mostVoice = 1 << 20
+
+// errEnough ends a trial once there is sound.
+var errEnough = errors.New("enough")
+
+// Check reports whether the engine would speak. It asks for the voice, which
+// costs nothing; where the key may speak but not look at voices, it begins to
+// say "Hi.". Its error is one sentence.
+func (e *Engine) Check(ctx context.Context) error {
+	answer, err := e.client.Call(ctx, remote.Request{Method: http.MethodGet, Path: "voices/" + e.o.Voice})
+	if err == nil {
+		defer answer.Close()
+		body, err := answer.Whole(mostVoice)
+		if err != nil {
+			return err
+		}
+		var found struct {
+			ID string `json:"voice_id"`
+		}
+		if json.Unmarshal(body, &found) != nil || found.ID == "" {
+			return e.client.Fault("answers with something else than a voice; check the url, which mostly ends in /v1")
+		}
+		return nil
+	}
+	var fault *remote.Fault
+	limited := errors.As(err, &fault) && (fault.Status == http.StatusForbidden || fault.Code == "missing_permissions")
+	if !limited {
+		return err
+	}
+	err = e.Synthesize(ctx, "Hi.", voice.Options{}, func([]int16) error { return errEnough })
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
+}
+
+// longestText is less than any of their models takes at once, in characters.
+const longestText = 4096
+
+// Synthesize implements voice.Synthesizer. A voice in o that is not an id is
+// some other engine's, and passed over.
+func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if strings.TrimSpace(text) == "" {
+		return nil
+	}
+	if n := utf8.RuneCountInString(text); n > longestText {
+		return fmt.Errorf("ElevenLabs is given %d characters at once, not %d", longestText, n)
+	}
+	name := e.o.Voice
+	if voiceID.MatchString(o.Voice) {
+		name = o.Voice
+	}
+	body, err := json.Marshal(struct {
+		Text  string `json:"text"`
+		Model string `json:"model_id"`
+	}{text, e.o.Model})
+	if err != nil {
+		return fmt.Errorf("ask for speech: %w", err)
+	}
+	answer, err := e.client.Call(ctx, remote.Request{
+		Method: http.MethodPost, Path: "text-to-speech/" + name + "/stream",
+		Query: url.Values{"output_format": {"pcm_24000"}}, ContentType: "application/json", Body: body,
+	})
+	if err != nil {
+		return err
+	}
+	defer answer.Close()
+	return answer.Sound(voice.SpeakerRate, out)
+}

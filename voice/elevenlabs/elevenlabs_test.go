@@ -1,0 +1,288 @@
+package elevenlabs
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"perch/voice"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	canary = "sk_canary0f3d9a77c1"
+	george = "JBFqnCBsd6RMkjVDRZzb"
+)
+
+func engine(t testing.TB, o Options) *Engine {
+	t.Helper()
+	if o.Voice == "" {
+		o.Voice = george
+	}
+	e, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	return e
+}
+
+func server(t testing.TB, handler http.HandlerFunc) string {
+	t.Helper()
+	s := httptest.NewServer(handler)
+	t.Cleanup(s.Close)
+	return s.URL + "/v1"
+}
+
+// sound is n bytes of raw PCM and the samples in them.
+func sound(n int) ([]byte, []int16) {
+	data, pcm := make([]byte, n), make([]int16, n/2)
+	for i := range data {
+		data[i] = byte(i * 13)
+	}
+	for i := range pcm {
+		pcm[i] = int16(uint16(data[2*i]) | uint16(data[2*i+1])<<8)
+	}
+	return data, pcm
+}
+
+func said(t testing.TB, e *Engine) ([]int16, error) {
+	t.Helper()
+	var pcm []int16
+	err := e.Synthesize(t.Context(), "Hello.", voice.Options{}, func(p []int16) error {
+		pcm = append(pcm, p...)
+		return nil
+	})
+	return pcm, err
+}
+
+func isSentence(t testing.TB, err error, want string) {
+	t.Helper()
+	switch {
+	case !errors.Is(err, voice.ErrUnavailable):
+		t.Errorf("%v does not wrap ErrUnavailable", err)
+	case !strings.Contains(err.Error(), want):
+		t.Errorf("%q does not say %q", err, want)
+	case strings.Contains(err.Error(), "canary"), strings.Contains(err.Error(), "\n"):
+		t.Errorf("%q holds a key, or lines", err)
+	}
+}
+
+func TestItSpeaksTheProtocol(t *testing.T) {
+	data, pcm := sound(9001)
+	var path, body string
+	url := server(t, func(w http.ResponseWriter, r *http.Request) {
+		sent, _ := io.ReadAll(r.Body)
+		path, body = r.Method+" "+r.URL.String(), string(sent)
+		if r.Header.Get("xi-api-key") != canary || r.Header.Get("Authorization") != "" || r.Header.Get("Content-Type") != "application/json" {
+			t.Errorf("sent with %q", r.Header)
+		}
+		w.Header().Set("Content-Type", "audio/pcm")
+		for rest := data; len(rest) > 0; {
+			n := min(len(rest), 1+len(rest)%61)
+			_, _ = w.Write(rest[:n])
+			w.(http.Flusher).Flush()
+			rest = rest[n:]
+		}
+	})
+	e := engine(t, Options{URL: url, Key: canary})
+	if heard, err := said(t, e); err != nil || !slices.Equal(heard, pcm) || e.Name() != "elevenlabs" {
+		t.Errorf("%d samples of %d, or others; %v", len(heard), len(pcm), err)
+	}
+	if path != "POST /v1/text-to-speech/"+george+"/stream?output_format=pcm_24000" || body != `{"text":"Hello.","model_id":"eleven_flash_v2_5"}` {
+		t.Errorf("%s %s", path, body)
+	}
+	for asked, spoke := range map[string]string{"21m00Tcm4TlvDq8ikWAM": "21m00Tcm4TlvDq8ikWAM", "en-us": george, "../../user": george} {
+		if err := e.Synthesize(t.Context(), "x", voice.Options{Voice: asked}, func([]int16) error { return nil }); err != nil || !strings.Contains(path, "/"+spoke+"/stream") {
+			t.Errorf("voice %q: %s, %v", asked, path, err)
+		}
+	}
+	path = ""
+	if err := e.Synthesize(t.Context(), " ", voice.Options{}, nil); err != nil || path != "" {
+		t.Errorf("no text: %s, %v", path, err)
+	}
+	if err := e.Synthesize(t.Context(), strings.Repeat("x", 4097), voice.Options{}, nil); err == nil || path != "" {
+		t.Errorf("too long a text: %s, %v", path, err)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	for body, test := range map[string]struct {
+		status int
+		want   string
+	}{
+		`{"detail":{"status":"invalid_api_key","message":"Invalid API key ` + canary + `"}}`:            {401, "refuses the key (401: Invalid API key (key))"},
+		`{"detail":{"status":"quota_exceeded","message":"This request exceeds your limit."}}`:           {401, "quota is used up (401: This request exceeds your limit)"},
+		`{"detail":{"type":"not_found","code":"voice_not_found","message":"A voice was not found."}}`:   {404, "check voice"},
+		`{"detail":{"status":"model_not_found","message":"no such thing"}}`:                             {400, "check model"},
+		`{"detail":[{"loc":["body","text"],"msg":"Field required","type":"missing"}]}`:                  {422, "text: Field required"},
+		`{"detail":{"status":"too_many_concurrent_requests","message":"Too many concurrent requests"}}`: {429, "wants fewer requests"},
+		`{"detail":{"status":"system_busy","message":"busy"}}`:                                          {503, "not ready"},
+		`<html>canary</html>`: {500, "failed (500)"},
+		``:                    {404, "ends in /v1"},
+	} {
+		url := server(t, func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(test.status)
+			_, _ = io.WriteString(w, body)
+		})
+		_, err := said(t, engine(t, Options{URL: url, Key: canary}))
+		isSentence(t, err, test.want)
+		isSentence(t, err, "ElevenLabs at http://127.0.0.1:")
+	}
+}
+
+func TestBrokenServers(t *testing.T) {
+	closed := httptest.NewServer(nil)
+	closed.Close()
+	_, err := said(t, engine(t, Options{URL: closed.URL, Key: canary}))
+	isSentence(t, err, "nothing listens")
+
+	thief := server(t, func(w http.ResponseWriter, r *http.Request) { t.Errorf("was sent %q", r.Header) })
+	_, err = said(t, engine(t, Options{Key: canary, URL: server(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, thief, http.StatusTemporaryRedirect)
+	})}))
+	isSentence(t, err, "sends on to "+thief)
+
+	for text, want := range map[string]string{
+		"":                   "cut the connection",
+		"220 mail " + canary: "does not answer in HTTP",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nabcd\r\n8\r\nab":           "broke off in the middle",
+		"HTTP/1.1 200 OK\r\nContent-Type: audio/mpeg\r\nContent-Length: 5\r\n\r\nID3\x04\x00": "answers with MP3",
+		"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 5\r\n\r\n<html":        "in place of sound",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			_, err := said(t, engine(t, Options{URL: "http://127.0.0.1/v1", Key: canary, dial: peer(func(c net.Conn) {
+				for _, b := range []byte(text) { // byte by byte
+					_, _ = c.Write([]byte{b})
+				}
+				_ = c.Close()
+			})}))
+			isSentence(t, err, want)
+		})
+	}
+}
+
+// peer is a server without a socket: it reads a request, runs the script, and
+// stays until the connection is closed.
+func peer(script func(net.Conn)) func(context.Context, string, string) (net.Conn, error) {
+	return func(context.Context, string, string) (net.Conn, error) {
+		ours, theirs := net.Pipe()
+		go func() {
+			defer ours.Close()
+			r := bufio.NewReader(ours)
+			if req, err := http.ReadRequest(r); err == nil {
+				_, _ = io.Copy(io.Discard, req.Body)
+				script(ours)
+				_, _ = r.ReadByte()
+			}
+		}()
+		return theirs, nil
+	}
+}
+
+func TestDeadlinesAndCancelling(t *testing.T) {
+	data, _ := sound(960)
+	first := func(c net.Conn) {
+		_, _ = fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n", len(data), data)
+	}
+	for name, test := range map[string]struct {
+		script func(net.Conn)
+		cancel time.Duration
+		after  time.Duration
+		want   string
+	}{
+		"no answer":            {func(net.Conn) {}, time.Hour, 3 * time.Second, "did not answer within 3s"},
+		"silence":              {first, time.Hour, 2 * time.Second, "silent for 2s"},
+		"cancelled, no answer": {func(net.Conn) {}, time.Second, time.Second, ""},
+		"cancelled in sound":   {first, time.Second, time.Second, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), test.cancel)
+				defer cancel()
+				e := engine(t, Options{URL: "http://127.0.0.1/v1", FirstByte: 3 * time.Second, Idle: 2 * time.Second, dial: peer(test.script)})
+				began := time.Now()
+				err := e.Synthesize(ctx, "Hello.", voice.Options{}, func([]int16) error { return nil })
+				if test.want != "" {
+					isSentence(t, err, test.want)
+				} else if !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("cancelled: %v", err)
+				}
+				if took := time.Since(began); took != test.after {
+					t.Errorf("took %s", took)
+				}
+			})
+		})
+	}
+}
+
+func TestCheck(t *testing.T) {
+	for name, test := range map[string]struct {
+		status int
+		body   string
+		want   string
+		tried  bool
+	}{
+		"a voice":        {200, `{"voice_id":"` + george + `","name":"George"}`, "", false},
+		"wrong key":      {401, `{"detail":{"status":"invalid_api_key","message":"Invalid API key"}}`, "refuses the key", false},
+		"a key of few":   {401, `{"detail":{"status":"missing_permissions","message":"voices_read"}}`, "", true},
+		"no such voice":  {404, `{"detail":{"status":"voice_not_found","message":"none"}}`, "check voice", false},
+		"something else": {200, `<html>`, "something else than a voice", false},
+		"too much":       {200, strings.Repeat(" ", 1<<20+1), "more than there can be", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tried := false
+			url := server(t, func(w http.ResponseWriter, r *http.Request) {
+				if r.Method == http.MethodPost {
+					tried = true
+					_, _ = w.Write(bytes.Repeat([]byte{1, 2}, 500))
+					return
+				}
+				if r.URL.Path != "/v1/voices/"+george || r.Header.Get("xi-api-key") != canary {
+					t.Errorf("%s with %q", r.URL, r.Header)
+				}
+				w.WriteHeader(test.status)
+				_, _ = io.WriteString(w, test.body)
+			})
+			err := engine(t, Options{URL: url, Key: canary}).Check(t.Context())
+			if test.want != "" {
+				isSentence(t, err, test.want)
+			} else if err != nil {
+				t.Error(err)
+			}
+			if tried != test.tried {
+				t.Errorf("tried to speak: %v", tried)
+			}
+		})
+	}
+}
+
+func TestOptions(t *testing.T) {
+	for name, o := range map[string]Options{
+		"no voice":     {Key: canary},
+		"a path":       {Voice: "../" + canary},
+		"a long voice": {Voice: strings.Repeat("v", 65)},
+		"no model":     {Voice: george, Model: "a b"},
+		"no url":       {Voice: george, URL: "api.elevenlabs.io"},
+		"a key":        {Voice: george, Key: canary + "\nx"},
+		"no patience":  {Voice: george, Idle: -1},
+	} {
+		if _, err := New(o); err == nil || strings.Contains(err.Error(), "canary") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,117 @@
+// Package openai hears and speaks by servers with OpenAI's audio interface:
+// speaches, whisper.cpp, kokoro-fastapi, LocalAI, the cloud. The Recognizer
+// posts to /audio/transcriptions, the Synthesizer to /audio/speech.
+package openai
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"perch/voice/openai/remote"
+)
+
+// Options of an engine. What is not of its kind is ignored.
+type Options struct {
+	URL       string        // with its /v1: "http://192.168.1.9:8000/v1"; used as it is given
+	Key       string        // sent as a bearer token; none where empty
+	Model     string        // "whisper-1" or "tts-1" where empty
+	Language  string        // of who speaks, BCP 47, where a call names none; the server guesses where both are empty
+	FirstByte time.Duration // the longest wait for an answer to begin; 0 is 10 s
+	Idle      time.Duration // the longest silence in the middle of one; 0 is 10 s
+
+	// StreamUpload sends the sound to the recognizer while it is being spoken,
+	// as a WAV of unknown length in chunks. Not every server takes that.
+	StreamUpload bool
+
+	Voice string  // of the synthesizer, where a call names none; "alloy" where both are empty
+	Speed float64 // of its speech, 0.25 to 4; left to the server where 0
+	Rate  int     // of the raw sound it sends, in Hz; 0 is 24000, as OpenAI's; piper's voices at speaches have 16000 or 22050
+	// Stream asks for sound while it is made, of servers that otherwise make
+	// all of it first. OpenAI's own always streams, and does not know the word.
+	Stream bool
+
+	dial func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// longestName bounds the name of a model or a voice, in bytes.
+const longestName = 200
+
+// check fills in what is empty and returns the client.
+func (o *Options) check(model string) (*remote.Client, error) {
+	if o.Model == "" {
+		o.Model = model
+	}
+	if o.Voice == "" {
+		o.Voice = "alloy"
+	}
+	if o.Rate == 0 {
+		o.Rate = 24000
+	}
+	if len(o.Model) > longestName || len(o.Voice) > longestName {
+		return nil, fmt.Errorf("the name of a model or a voice has at most %d bytes", longestName)
+	}
+	if o.Speed != 0 && (o.Speed < 0.25 || o.Speed > 4) {
+		return nil, fmt.Errorf("speech has a speed of 0.25 to 4, not %g", o.Speed)
+	}
+	if o.Rate < 8000 || o.Rate > 192000 {
+		return nil, fmt.Errorf("sound has a rate of 8000 to 192000 Hz, not %d", o.Rate)
+	}
+	return remote.New(remote.Options{
+		Service: "the speech server", URL: o.URL, Key: o.Key,
+		FirstByte: o.FirstByte, Idle: o.Idle, Dial: o.dial,
+	})
+}
+
+// mostModels bounds the list of models, in bytes. A cloud's has some hundred.
+const mostModels = 1 << 20
+
+// check reports whether the server would do the work. Where the list of its
+// models has the model, that will do. Many servers have no such list, leave
+// out names that they take, or do not show it to every key: there the engine
+// tries, on something very short.
+func check(ctx context.Context, client *remote.Client, model string, try func(context.Context) error) error {
+	listed, err := lists(ctx, client, model)
+	var fault *remote.Fault
+	switch {
+	case listed:
+		return nil
+	case errors.As(err, &fault) && !inconclusive(fault.Status), err != nil && fault == nil:
+		return err
+	}
+	return try(ctx)
+}
+
+// inconclusive reports whether a list of models that was refused in this way
+// says nothing of the work itself.
+func inconclusive(status int) bool {
+	return status == http.StatusForbidden || status == http.StatusNotFound || status == http.StatusMethodNotAllowed
+}
+
+// lists reports whether the server's list of models has the model.
+func lists(ctx context.Context, client *remote.Client, model string) (bool, error) {
+	answer, err := client.Call(ctx, remote.Request{Method: http.MethodGet, Path: "models"})
+	if err != nil {
+		return false, err
+	}
+	defer answer.Close()
+	body, err := answer.Whole(mostModels)
+	if err != nil {
+		return false, err
+	}
+	var list struct{ Data []struct{ ID string } }
+	if json.Unmarshal(body, &list) != nil {
+		return false, nil // a page, mostly; the work itself will tell
+	}
+	for _, m := range list.Data {
+		if strings.EqualFold(m.ID, model) {
+			return true, nil
+		}
+	}
+	return false, nil
+}

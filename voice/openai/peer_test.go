@@ -1,0 +1,145 @@
+package openai
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"perch/voice"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// canary is a key that no error may hold.
+const canary = "sk-canary/0f3d9a+Zq"
+
+// server is a peer behind a real socket.
+func server(t testing.TB, handler http.HandlerFunc) string {
+	t.Helper()
+	s := httptest.NewServer(handler)
+	t.Cleanup(s.Close)
+	return s.URL + "/v1"
+}
+
+// pipes is a peer without a socket, which knows only bytes. Each connection
+// gets its request read, and then the script.
+type pipes struct {
+	script func(conn net.Conn, body []byte)
+	closed chan struct{} // one for each connection that its client closed
+}
+
+func newPipes(script func(conn net.Conn, body []byte)) *pipes {
+	return &pipes{script, make(chan struct{}, 10)}
+}
+
+func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	go func() {
+		r := bufio.NewReader(ours)
+		defer ours.Close()
+		req, err := http.ReadRequest(r)
+		if err != nil {
+			return
+		}
+		body, err := io.ReadAll(req.Body)
+		if err != nil {
+			p.closed <- struct{}{}
+			return
+		}
+		p.script(ours, body)
+		if _, err := r.ReadByte(); err != nil {
+			p.closed <- struct{}{}
+		}
+	}()
+	return theirs, nil
+}
+
+// chunk is a piece of a chunked body.
+func chunk(data []byte) []byte { return fmt.Appendf(nil, "%x\r\n%s\r\n", len(data), data) }
+
+const soundHead = "HTTP/1.1 200 OK\r\nContent-Type: audio/pcm\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+func recognizer(t testing.TB, o Options) *Recognizer {
+	t.Helper()
+	r, err := NewRecognizer(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	return r
+}
+
+func synthesizer(t testing.TB, o Options) *Synthesizer {
+	t.Helper()
+	s, err := NewSynthesizer(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// ramp is sound in which every sample can be told from its neighbours.
+func ramp(n int) []int16 {
+	pcm := make([]int16, n)
+	for i := range pcm {
+		pcm[i] = int16(i * 7)
+	}
+	return pcm
+}
+
+func finished(n int) *voice.Utterance {
+	u := voice.NewUtterance()
+	u.Write(ramp(n))
+	u.Finish()
+	return u
+}
+
+// raw is pcm as a server sends it.
+func raw(pcm []int16) []byte {
+	var b bytes.Buffer
+	_ = voice.WriteWAV(&b, 24000, pcm)
+	return b.Bytes()[44:]
+}
+
+func wav(rate int, pcm []int16) []byte {
+	var b bytes.Buffer
+	_ = voice.WriteWAV(&b, rate, pcm)
+	return b.Bytes()
+}
+
+// said is what a synthesizer makes of a text.
+func said(t testing.TB, s *Synthesizer) ([]int16, error) {
+	t.Helper()
+	var pcm []int16
+	err := s.Synthesize(t.Context(), "Hello.", voice.Options{}, func(p []int16) error {
+		pcm = append(pcm, p...)
+		return nil
+	})
+	return pcm, err
+}
+
+// isSentence checks an error as every error of an engine is to be.
+func isSentence(t testing.TB, err error, want string) {
+	t.Helper()
+	switch {
+	case !errors.Is(err, voice.ErrUnavailable):
+		t.Errorf("%v does not wrap ErrUnavailable", err)
+	case !strings.Contains(err.Error(), want):
+		t.Errorf("%q does not say %q", err, want)
+	case strings.Contains(err.Error(), canary), strings.Contains(err.Error(), "canary"):
+		t.Errorf("%q holds a key", err)
+	case strings.ContainsAny(err.Error(), "\n\r\x00") || len(err.Error()) > 700:
+		t.Errorf("%q is no sentence", err)
+	}
+}

@@ -1,0 +1,132 @@
+package openai
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"perch/voice"
+	"perch/voice/openai/remote"
+)
+
+// Recognizer implements voice.Recognizer.
+type Recognizer struct {
+	o      Options
+	client *remote.Client
+}
+
+// NewRecognizer checks the options and returns the engine. It calls nobody.
+func NewRecognizer(o Options) (*Recognizer, error) {
+	client, err := o.check("whisper-1")
+	if err != nil {
+		return nil, err
+	}
+	return &Recognizer{o, client}, nil
+}
+
+// Name is "openai".
+func (*Recognizer) Name() string { return "openai" }
+
+// Close ends what is under way and closes the engine's connections.
+func (r *Recognizer) Close() { r.client.Close() }
+
+// Check reports whether the server would recognize speech: it knows the
+// model, or takes half a second of silence. Its error is one sentence.
+func (r *Recognizer) Check(ctx context.Context) error {
+	return check(ctx, r.client, r.o.Model, func(ctx context.Context) error {
+		silence := voice.NewUtterance()
+		silence.Write(make([]int16, voice.MicRate/2))
+		silence.Finish()
+		_, err := r.Recognize(ctx, silence, voice.Options{})
+		return err
+	})
+}
+
+// shortest is the least sound that a server is bothered with. OpenAI's takes
+// no less.
+const shortest = 100 * time.Millisecond
+
+// mostTranscript bounds an answer, in bytes.
+const mostTranscript = 64 << 10
+
+// Recognize implements voice.Recognizer. An utterance without a word is
+// refused, and so is one of which the server only names a sound, "[MUSIC]".
+func (r *Recognizer) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
+	if o.Language == "" {
+		o.Language = r.o.Language
+	}
+	form := newForm(r.o.Model, language(o.Language))
+	request := remote.Request{Method: http.MethodPost, Path: "audio/transcriptions", ContentType: form.kind}
+	if r.o.StreamUpload {
+		if err := spoken(ctx, u); err != nil {
+			return voice.Transcript{}, err
+		}
+		request.Live = form.live(u)
+	} else if err := u.Wait(ctx); err != nil {
+		return voice.Transcript{}, err
+	}
+	if u.Duration() < shortest {
+		return voice.Transcript{Refused: true}, nil
+	}
+	if !r.o.StreamUpload {
+		body, err := form.whole(ctx, u)
+		if err != nil {
+			return voice.Transcript{}, err
+		}
+		request.Body = body
+	}
+	answer, err := r.client.Call(ctx, request)
+	if err != nil {
+		return voice.Transcript{}, r.hint(err)
+	}
+	defer answer.Close()
+	body, err := answer.Whole(mostTranscript)
+	if err != nil {
+		return voice.Transcript{}, err
+	}
+	text, complaint, ok := transcript(body)
+	switch {
+	case complaint != "":
+		return voice.Transcript{}, r.client.Fault("could not recognize (" + r.client.Quote(complaint) + "); see the server's log")
+	case !ok:
+		return voice.Transcript{}, r.client.Fault("answers with something else than a transcript; check the url, which mostly ends in /v1")
+	case wordless(text):
+		return voice.Transcript{Refused: true}, nil
+	}
+	return voice.Transcript{Text: text}, nil
+}
+
+// spoken waits until there is enough sound to be sent, or no more will come.
+func spoken(ctx context.Context, u *voice.Utterance) error {
+	var one [1]int16
+	const last = int(shortest*voice.MicRate/time.Second) - 1
+	_, err := u.Read(ctx, one[:], last)
+	return err
+}
+
+// hint adds the cure that only matters where the upload is streamed.
+func (r *Recognizer) hint(err error) error {
+	var fault *remote.Fault
+	if !r.o.StreamUpload || !errors.As(err, &fault) {
+		return err
+	}
+	switch fault.Status {
+	case http.StatusBadRequest, http.StatusLengthRequired, http.StatusUnsupportedMediaType,
+		http.StatusUnprocessableEntity, http.StatusNotImplemented:
+		hinted := *fault
+		hinted.Sentence += "; if it only takes whole files, turn the streamed upload off"
+		return &hinted
+	}
+	return err
+}
+
+// language is the ISO 639 code that a BCP 47 tag begins with, or nothing.
+func language(tag string) string {
+	code, _, _ := strings.Cut(strings.ToLower(tag), "-")
+	if len(code) < 2 || len(code) > 3 || strings.Trim(code, "abcdefghijklmnopqrstuvwxyz") != "" {
+		return ""
+	}
+	return code
+}

@@ -1,0 +1,176 @@
+package openai
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"perch/voice"
+)
+
+func TestSynthesizerSpeaksTheProtocol(t *testing.T) {
+	var got string
+	pcm := ramp(5001)
+	url := server(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != "POST" || r.URL.Path != "/v1/audio/speech" || r.URL.RawQuery != "tier=a" ||
+			r.Header.Get("Authorization") != "Bearer "+canary || r.Header.Get("Content-Type") != "application/json" {
+			t.Errorf("%s %s with %q", r.Method, r.URL, r.Header)
+		}
+		body, _ := io.ReadAll(r.Body)
+		got = string(body)
+		w.Header().Set("Content-Type", "audio/pcm")
+		for sent := raw(pcm); len(sent) > 0; { // pieces of 1, 2, 3 ... bytes
+			n := min(len(sent), 1+len(sent)%97)
+			_, _ = w.Write(sent[:n])
+			w.(http.Flusher).Flush()
+			sent = sent[n:]
+		}
+	})
+	s := synthesizer(t, Options{URL: url + "?tier=a", Key: canary, Model: "kokoro", Voice: "af_heart", Speed: 1.25, Stream: true})
+	if s.Name() != "openai" {
+		t.Errorf("its name is %q", s.Name())
+	}
+	if heard, err := said(t, s); err != nil || !slices.Equal(heard, pcm) {
+		t.Errorf("%d samples of %d, or others; %v", len(heard), len(pcm), err)
+	}
+	if got != `{"model":"kokoro","input":"Hello.","voice":"af_heart","response_format":"pcm","speed":1.25,"stream":true}` {
+		t.Errorf("sent %s", got)
+	}
+	err := synthesizer(t, Options{URL: url + "?tier=a", Key: canary}).Synthesize(t.Context(), "\"Hé\"", voice.Options{Voice: "nova"}, func([]int16) error { return nil })
+	if err != nil || got != `{"model":"tts-1","input":"\"Hé\"","voice":"nova","response_format":"pcm"}` {
+		t.Errorf("sent %s; %v", got, err)
+	}
+}
+
+// TestSoundIsPassedOnAsItArrives holds the first piece back from nobody: the
+// server sends the second only when the first was heard.
+func TestSoundIsPassedOnAsItArrives(t *testing.T) {
+	for name, first := range map[string][]byte{"pcm": raw(ramp(480)), "a byte too many": append(raw(ramp(480)), 7), "wav": wav(24000, ramp(480))} {
+		heard := make(chan bool)
+		url := server(t, func(w http.ResponseWriter, r *http.Request) {
+			_, _ = w.Write(first)
+			w.(http.Flusher).Flush()
+			<-heard
+			_, _ = w.Write(raw(ramp(480)))
+		})
+		n := 0
+		err := synthesizer(t, Options{URL: url}).Synthesize(t.Context(), "Hello.", voice.Options{}, func(pcm []int16) error {
+			if n += len(pcm); n == 480 {
+				close(heard)
+			}
+			return nil
+		})
+		if err != nil || n != 960 {
+			t.Errorf("%s: %d samples, %v", name, n, err)
+		}
+	}
+}
+
+func TestOtherFormats(t *testing.T) {
+	frame := append([]byte{0xff, 0xfb, 0x90, 0x00}, make([]byte, 413)...) // MPEG 1, 128 kbit/s, 44.1 kHz: 417 bytes
+	lone := append([]byte{0xff, 0xfb, 0x90, 0x00}, raw(ramp(1000))...)    // sound that begins like one
+	tests := map[string]struct {
+		kind, body string
+		rate       int
+		samples    int
+		want       string // of the error
+	}{
+		"wav, 24 kHz":                 {"audio/wav", string(wav(24000, ramp(1000))), 0, 1000, ""},
+		"wav, 16 kHz":                 {"audio/pcm", string(wav(16000, ramp(1600))), 0, 2400, ""},
+		"pcm of a named rate":         {"audio/pcm;rate=12000", string(raw(ramp(1200))), 0, 2400, ""},
+		"pcm of a rate not to be":     {"audio/pcm;rate=3", string(raw(ramp(1200))), 0, 1200, ""},
+		"pcm of a configured rate":    {"audio/pcm", string(raw(ramp(1600))), 16000, 2400, ""},
+		"pcm without a type":          {"", string(raw(ramp(1000))), 0, 1000, ""},
+		"pcm that begins like mp3":    {"audio/pcm", string(lone), 0, 1002, ""},
+		"half a sample":               {"audio/pcm", "\x01\x02\x03", 0, 1, ""},
+		"mp3":                         {"", string(slices.Concat(frame, frame)), 0, 0, "answers with MP3"},
+		"mp3 with tags":               {"audio/mpeg", "ID3\x04 and so on", 0, 0, "answers with MP3"},
+		"a short mp3":                 {"audio/mpeg", string(frame[:100]), 0, 0, "answers with MP3"},
+		"ogg":                         {"audio/ogg", "OggS\x00 and so on", 0, 0, "answers with Ogg"},
+		"flac":                        {"audio/flac", "fLaC\x00 and so on", 0, 0, "answers with FLAC"},
+		"a wav of floats":             {"audio/wav", strings.Replace(string(wav(24000, ramp(9))), "\x10\x00data", "\x20\x00data", 1), 0, 0, "not 16-bit PCM"},
+		"a wav that ends too soon":    {"audio/wav", "RIFF\x00\x00", 0, 0, "not 16-bit PCM"},
+		"a wav without sound":         {"audio/wav", string(wav(24000, nil)), 0, 0, "without a sound"},
+		"nothing":                     {"audio/pcm", "", 0, 0, "without a sound"},
+		"one byte":                    {"audio/pcm", "x", 0, 0, "without a sound"},
+		"a page":                      {"text/html", "<html>" + canary, 0, 0, "ends in /v1"},
+		"an error that says it is ok": {"application/json", `{"error":{"message":"no voice for ` + canary + `"}}`, 0, 0, "no voice for (key)"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			url := server(t, func(w http.ResponseWriter, r *http.Request) {
+				w.Header()["Content-Type"] = []string{test.kind}
+				_, _ = io.WriteString(w, test.body)
+			})
+			pcm, err := said(t, synthesizer(t, Options{URL: url, Key: canary, Rate: test.rate}))
+			if test.want != "" {
+				isSentence(t, err, test.want)
+			} else if err != nil {
+				t.Error(err)
+			}
+			// A resampler keeps the end of its filter.
+			if d := test.samples - len(pcm); d < 0 || d > 40 || d != 0 && test.samples != 2400 {
+				t.Errorf("%d samples, want %d", len(pcm), test.samples)
+			}
+		})
+	}
+}
+
+func TestResampledSoundKeepsItsPitch(t *testing.T) {
+	tone := make([]int16, 16000)
+	for i := range tone {
+		tone[i] = int16(10000 * math.Sin(2*math.Pi*500*float64(i)/16000))
+	}
+	url := server(t, func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write(wav(16000, tone)) })
+	pcm, err := said(t, synthesizer(t, Options{URL: url}))
+	crossings := 0
+	for i := range pcm[:max(0, len(pcm)-1)] {
+		if i > 100 && pcm[i] < 0 && pcm[i+1] >= 0 {
+			crossings++
+		}
+	}
+	if err != nil || crossings < 495 || crossings > 500 {
+		t.Errorf("%d waves in a second of 500 Hz; %v", crossings, err)
+	}
+}
+
+func TestTheListenersErrorComesBack(t *testing.T) {
+	stop := errors.New("stop")
+	url := server(t, func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write(bytes.Repeat([]byte{1, 2}, 1<<20)) })
+	s := synthesizer(t, Options{URL: url})
+	n := 0
+	if err := s.Synthesize(t.Context(), "Hello.", voice.Options{}, func([]int16) error { n++; return stop }); err != stop || n != 1 {
+		t.Errorf("%v after %d pieces", err, n)
+	}
+}
+
+func TestLimits(t *testing.T) {
+	asked := false
+	url := server(t, func(w http.ResponseWriter, r *http.Request) {
+		asked = true
+		for piece := make([]byte, 1<<16); ; {
+			if _, err := w.Write(piece); err != nil {
+				return
+			}
+		}
+	})
+	s := synthesizer(t, Options{URL: url})
+	nothing := func([]int16) error { return nil }
+	if err := s.Synthesize(t.Context(), strings.Repeat("é", 4097), voice.Options{}, nothing); err == nil || asked {
+		t.Errorf("too long a text: %v", err)
+	}
+	if err := s.Synthesize(t.Context(), " \n", voice.Options{}, nothing); err != nil || asked {
+		t.Errorf("no text: %v", err)
+	}
+	n := 0
+	err := s.Synthesize(t.Context(), "Hello.", voice.Options{}, func(pcm []int16) error { n += len(pcm); return nil })
+	isSentence(t, err, "does not stop speaking")
+	if n > 10*60*24000 {
+		t.Errorf("%d samples", n)
+	}
+}

@@ -1,0 +1,57 @@
+package openai
+
+import (
+	"encoding/json"
+	"strings"
+	"unicode"
+)
+
+// transcript takes the text out of an answer. The complaint is not empty
+// where the server says 200 and means an error, as whisper.cpp does.
+func transcript(body []byte) (text, complaint string, ok bool) {
+	var answer struct {
+		Text  *string
+		Error json.RawMessage
+	}
+	if json.Unmarshal(body, &answer) != nil {
+		return "", "", false
+	}
+	if answer.Text != nil {
+		return strings.Join(strings.Fields(*answer.Text), " "), "", true
+	}
+	if len(answer.Error) == 0 || string(answer.Error) == "null" {
+		return "", "", false
+	}
+	var object struct{ Message string }
+	if json.Unmarshal(answer.Error, &complaint) != nil {
+		_ = json.Unmarshal(answer.Error, &object)
+		complaint = object.Message
+	}
+	if complaint == "" {
+		complaint = "it does not say why"
+	}
+	return "", complaint, false
+}
+
+// wordless reports whether a text has no letter and no digit outside of
+// brackets: "", "...", "[BLANK_AUDIO]", "(music) (applause)". Whisper writes
+// such things of silence and noise. It also writes "Thank you." of silence,
+// but people say that.
+func wordless(text string) bool {
+	depth, words, inner := 0, false, false
+	for _, r := range text {
+		switch {
+		case strings.ContainsRune("([（［【", r):
+			depth++
+		case strings.ContainsRune(")]）］】", r):
+			depth = max(0, depth-1)
+		case !unicode.IsLetter(r) && !unicode.IsDigit(r):
+		case depth > 0:
+			inner = true
+		default:
+			words = true
+		}
+	}
+	// A bracket that nobody closes makes no aside.
+	return !words && (depth == 0 || !inner)
+}

@@ -1,0 +1,158 @@
+package wyoming
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"perch/voice"
+)
+
+// fault is why a server could not be used, in a sentence. It wraps
+// voice.ErrUnavailable, so that the next engine is tried.
+type fault struct {
+	server string
+	why    string // cause and cure
+	cause  error
+}
+
+func (f *fault) Error() string {
+	return fmt.Sprintf("%v: the Wyoming server at %s: %s", voice.ErrUnavailable, f.server, f.why)
+}
+
+func (f *fault) Unwrap() []error { return []error{voice.ErrUnavailable, f.cause} }
+
+// call is one connection, for one request. Sending and reading are for one
+// goroutine each.
+type call struct {
+	conn   net.Conn
+	r      *Reader
+	w      *Writer
+	within time.Duration
+	asked  atomic.Bool // the server has all it needs
+}
+
+// send writes an event. A server that reads nothing for as long as it may take
+// to answer is taken for dead.
+func (c *call) send(name string, data any, payload []byte) error {
+	e, err := NewEvent(name, data, payload)
+	if err != nil {
+		return err
+	}
+	if err := c.conn.SetWriteDeadline(time.Now().Add(c.within)); err != nil {
+		return err
+	}
+	return c.w.Write(e)
+}
+
+// ask says that the server has all it needs: its time begins.
+func (c *call) ask() error {
+	c.asked.Store(true)
+	return c.goOn()
+}
+
+// goOn gives the server its time anew, if it has begun.
+func (c *call) goOn() error {
+	if !c.asked.Load() {
+		return nil
+	}
+	return c.conn.SetReadDeadline(time.Now().Add(c.within))
+}
+
+// read returns the next event; the server's complaint is an error.
+func (c *call) read() (Event, error) {
+	e, err := c.r.Read()
+	if err != nil || e.Type != TypeError {
+		return e, err
+	}
+	var f Failure
+	if err := e.Decode(&f); err != nil {
+		return Event{}, err
+	}
+	return Event{}, reason("it says: " + printable(f.Text))
+}
+
+// reason is a fault that has its sentence already.
+type reason string
+
+func (r reason) Error() string { return string(r) }
+
+// heedless is an error of whoever takes the answer. It is no fault of the
+// server's, and is given back as it is.
+type heedless struct{ error }
+
+// grace is for an answer that is there already when the server will not take
+// any more.
+const grace = 100 * time.Millisecond
+
+// talk makes a call: send runs beside receive, and the call is over with
+// receive. Nothing is left of it then.
+func (e *Engine) talk(ctx context.Context, send func(context.Context, *call) error, receive func(*call) error) error {
+	conn, err := e.place.dial(ctx, e.o.ConnectWithin)
+	if err != nil {
+		if ctx.Err() == nil {
+			e.served.forget()
+		}
+		return err
+	}
+	inner, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer stop()
+	c := &call{conn: conn, r: NewReader(conn, Limits{}), w: NewWriter(conn), within: e.o.AnswerWithin}
+	sent := make(chan error, 1)
+	go func() {
+		err := send(inner, c)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			_ = conn.SetReadDeadline(time.Now().Add(grace))
+		}
+		// A connection that broke is met by reading too, after whatever the
+		// server said before: that is worth more than that it closed.
+		sent <- err
+	}()
+	err = receive(c)
+	cancel()
+	_ = conn.Close() // all that could fail here was read or is in err
+	unsent := <-sent
+	return e.judge(ctx, err, unsent)
+}
+
+// judge makes the caller's error of the two of a call.
+func (e *Engine) judge(ctx context.Context, err, unsent error) error {
+	var own heedless
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err == nil:
+		return nil
+	case errors.As(err, &own):
+		return own.error
+	}
+	e.served.forget()
+	return e.faulty(explain(err, unsent, e.o.AnswerWithin), err)
+}
+
+func (e *Engine) faulty(why string, cause error) error {
+	return &fault{e.place.String(), why, cause}
+}
+
+// explain says what it means that reading failed with err, and sending with
+// unsent if it did.
+func explain(err, unsent error, within time.Duration) string {
+	var said reason
+	switch {
+	case errors.As(err, &said):
+		return said.Error()
+	case errors.Is(err, ErrFormat):
+		return err.Error() + "; is another program on that port?"
+	case !errors.Is(err, os.ErrDeadlineExceeded):
+		return "it closed the connection before it had answered; its own log may say why"
+	case errors.Is(unsent, os.ErrDeadlineExceeded):
+		return fmt.Sprintf("it took nothing for %s; is it overloaded?", within)
+	}
+	return fmt.Sprintf("it did not answer within %s; is it overloaded, or still loading its model?", within)
+}

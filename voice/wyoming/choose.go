@@ -1,0 +1,163 @@
+package wyoming
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"perch/voice"
+)
+
+// chooseEar makes the request for speech to text. The call's language goes
+// before the engine's.
+func (e *Engine) chooseEar(info Info, o voice.Options) (Transcribe, error) {
+	if len(info.ASR) == 0 {
+		return Transcribe{}, e.faulty("it serves no speech to text, only text to speech; give the address of a recognizer", errNotServed)
+	}
+	var models []Model
+	for _, p := range info.ASR {
+		models = append(models, p.Models...)
+	}
+	t := Transcribe{Name: e.o.Model}
+	if e.o.Model != "" && len(models) > 0 {
+		m, ok := named(models, e.o.Model)
+		if !ok {
+			return Transcribe{}, e.faulty(fmt.Sprintf("it has no model %q; it has %s", printable(e.o.Model), names(models)), errNotServed)
+		}
+		t.Name, models = m.Name, []Model{m}
+	}
+	var ok bool
+	if t.Language, ok = spelled(models, e.language(o)); !ok {
+		return Transcribe{}, e.faulty(fmt.Sprintf("it does not recognize the language %q; it knows %s", printable(e.language(o)), languages(models)), errNotServed)
+	}
+	return t, nil
+}
+
+// mouth is a choice of who speaks.
+type mouth struct {
+	voice     *Voice // nil leaves it to the server
+	streaming bool   // the text may be given in pieces
+}
+
+// chooseMouth chooses a voice: the call's where the server has it (the name
+// may be meant for another engine of the list), else the engine's, else
+// whichever the server thinks fit for the language.
+func (e *Engine) chooseMouth(info Info, o voice.Options) (mouth, error) {
+	if len(info.TTS) == 0 {
+		return mouth{}, e.faulty("it serves no text to speech, only speech to text; give the address of a synthesizer", errNotServed)
+	}
+	var all []Model
+	for _, name := range []string{o.Voice, e.o.Voice} {
+		for _, p := range info.TTS {
+			all = append(all, p.voices()...)
+			if v, ok := named(p.voices(), name); ok {
+				return mouth{&Voice{Name: v.Name}, p.SynthesizeStreaming}, nil
+			}
+		}
+	}
+	first := info.TTS[0]
+	if e.o.Voice != "" {
+		if len(all) > 0 {
+			return mouth{}, e.faulty(fmt.Sprintf("it has no voice %q; it has %s", printable(e.o.Voice), names(all)), errNotServed)
+		}
+		return mouth{&Voice{Name: e.o.Voice}, first.SynthesizeStreaming}, nil
+	}
+	if e.language(o) == "" {
+		return mouth{nil, first.SynthesizeStreaming}, nil
+	}
+	for _, p := range info.TTS {
+		if tag, ok := spelled(p.voices(), e.language(o)); ok {
+			return mouth{&Voice{Language: tag}, p.SynthesizeStreaming}, nil
+		}
+	}
+	return mouth{}, e.faulty(fmt.Sprintf("it has no voice for the language %q, only for %s", printable(e.language(o)), languages(all)), errNotServed)
+}
+
+func (e *Engine) language(o voice.Options) string {
+	if o.Language != "" {
+		return o.Language
+	}
+	return e.o.Language
+}
+
+func (p Program) voices() []Model { return append(slices.Clip(p.Voices), p.Models...) }
+
+// named finds a model by its name, or by its name in another case.
+func named(models []Model, name string) (Model, bool) {
+	for _, same := range []func(string) bool{
+		func(s string) bool { return s == name },
+		func(s string) bool { return strings.EqualFold(s, name) },
+	} {
+		i := slices.IndexFunc(models, func(m Model) bool { return name != "" && same(m.Name) })
+		if i >= 0 {
+			return models[i], true
+		}
+	}
+	return Model{}, false
+}
+
+// spelled is a language as the server writes it: en-GB may be en_GB there, or
+// en, or there is another English. A model that lists no language, or says it
+// knows any, takes what is asked.
+func spelled(models []Model, tag string) (string, bool) {
+	if tag == "" {
+		return "", true
+	}
+	wanted, near, any := plain(tag), "", len(models) == 0
+	primary, _, _ := strings.Cut(wanted, "-")
+	for _, m := range models {
+		any = any || len(m.Languages) == 0
+		for _, listed := range m.Languages {
+			l := plain(listed)
+			base, _, _ := strings.Cut(l, "-")
+			switch {
+			case l == wanted:
+				return listed, true
+			case l == "*" || l == "auto" || l == "mul" || l == "multilingual":
+				any = true
+			case l == primary, base == primary && near == "":
+				near = listed
+			}
+		}
+	}
+	if near != "" {
+		return near, true
+	}
+	return tag, any
+}
+
+func plain(tag string) string { return strings.ToLower(strings.ReplaceAll(tag, "_", "-")) }
+
+// names lists a few models, for a sentence.
+func names(models []Model) string {
+	var all []string
+	for _, m := range models {
+		all = append(all, m.Name)
+	}
+	return few(all)
+}
+
+func languages(models []Model) string {
+	var all []string
+	for _, m := range models {
+		all = append(all, m.Languages...)
+	}
+	return few(all)
+}
+
+// few is the first of a list, each once.
+func few(all []string) string {
+	const most = 8
+	var kept []string
+	for _, s := range all {
+		s = printable(s)
+		switch {
+		case slices.Contains(kept, s):
+		case len(kept) == most:
+			return strings.Join(kept, ", ") + " and more"
+		default:
+			kept = append(kept, s)
+		}
+	}
+	return strings.Join(kept, ", ")
+}

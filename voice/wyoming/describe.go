@@ -1,0 +1,135 @@
+package wyoming
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"time"
+)
+
+// catalogue keeps what the server said it serves.
+type catalogue struct {
+	asking chan struct{} // held by the one who asks
+
+	mu    sync.Mutex
+	info  Info
+	until time.Time // it is asked anew from then on
+}
+
+// servedFor is how long an answer to describe is believed. A call that fails
+// ends it sooner.
+const servedFor = 5 * time.Minute
+
+func newCatalogue() *catalogue { return &catalogue{asking: make(chan struct{}, 1)} }
+
+func (c *catalogue) get() (Info, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.info, time.Now().Before(c.until)
+}
+
+func (c *catalogue) put(info Info) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.info, c.until = info, time.Now().Add(servedFor)
+}
+
+func (c *catalogue) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.until = time.Time{}
+}
+
+// info is what the server serves. Many who ask at once have it asked once.
+func (e *Engine) info(ctx context.Context) (Info, error) {
+	if info, fresh := e.served.get(); fresh {
+		return info, nil
+	}
+	select {
+	case e.served.asking <- struct{}{}:
+		defer func() { <-e.served.asking }()
+	case <-ctx.Done():
+		return Info{}, ctx.Err()
+	}
+	if info, fresh := e.served.get(); fresh {
+		return info, nil
+	}
+	info, err := e.describe(ctx)
+	if err != nil {
+		return Info{}, err
+	}
+	e.served.put(info)
+	return info, nil
+}
+
+// mostStray bounds what a server may say before it answers describe.
+const mostStray = 32
+
+// describe asks. Programs that are not installed are left out, and with them
+// nothing of use may be left.
+func (e *Engine) describe(ctx context.Context) (Info, error) {
+	var info Info
+	began := time.Now()
+	err := e.talk(ctx, func(_ context.Context, c *call) error {
+		return c.send(TypeDescribe, nil, nil)
+	}, func(c *call) error {
+		if err := c.ask(); err != nil {
+			return err
+		}
+		for range mostStray {
+			event, err := c.read()
+			if err != nil {
+				return err
+			}
+			if event.Type == TypeInfo {
+				return decodeInfo(event, &info)
+			}
+		}
+		return reason("it does not answer the question what it serves; is it a Wyoming server?")
+	})
+	if err != nil {
+		return Info{}, err
+	}
+	info.ASR, info.TTS = installed(info.ASR), installed(info.TTS)
+	if len(info.ASR)+len(info.TTS) == 0 {
+		return Info{}, e.faulty("it serves neither speech to text nor text to speech"+others(info)+"; give the address of one that does", errNotServed)
+	}
+	e.log.Debug("a Wyoming server told what it serves", "server", e.place.String(),
+		"recognizers", len(info.ASR), "synthesizers", len(info.TTS), "took", time.Since(began))
+	return info, nil
+}
+
+// errNotServed is the cause of a fault that is none of the network's.
+var errNotServed = errors.New("not served")
+
+// decodeInfo is forgiving of a field that has another type than it should:
+// some servers write their version as a number.
+func decodeInfo(e Event, info *Info) error {
+	var odd *json.UnmarshalTypeError
+	if err := e.Decode(info); err != nil && !errors.As(err, &odd) {
+		return err
+	}
+	return nil
+}
+
+func installed(programs []Program) []Program {
+	var usable []Program
+	for _, p := range programs {
+		if p.Installed {
+			usable = append(usable, p)
+		}
+	}
+	return usable
+}
+
+// others names what the server does serve.
+func others(info Info) string {
+	switch {
+	case len(info.Wake) > 0:
+		return ", only wake words"
+	case len(info.Handle)+len(info.Intent) > 0:
+		return ", only answers to text"
+	}
+	return ""
+}

@@ -1,0 +1,178 @@
+package wyoming
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"perch/voice"
+)
+
+// peer is a connection as the fake server has it. Its methods end the script
+// where the other side is gone.
+type peer struct {
+	net.Conn
+	r *Reader
+	w *Writer
+}
+
+// over is panicked where a script cannot go on, for the client has hung up.
+type over struct{}
+
+func (p *peer) next() Event {
+	e, err := p.r.Read()
+	if err != nil {
+		panic(over{})
+	}
+	e.Payload = append([]byte(nil), e.Payload...)
+	return e
+}
+
+// until reads on to an event of that type and returns the payloads before it.
+func (p *peer) until(name string) (sound []byte) {
+	for {
+		e := p.next()
+		if e.Type == name {
+			return sound
+		}
+		sound = append(sound, e.Payload...)
+	}
+}
+
+func (p *peer) say(raw string) {
+	if _, err := io.WriteString(p, raw); err != nil {
+		panic(over{})
+	}
+}
+
+func (p *peer) event(name string, data any, payload []byte) {
+	e, err := NewEvent(name, data, payload)
+	if err != nil {
+		panic(err)
+	}
+	if p.w.Write(e) != nil {
+		panic(over{})
+	}
+}
+
+// hangUp waits until the client does.
+func (p *peer) hangUp() { _, _ = io.Copy(io.Discard, p) }
+
+// script is what a server does on a connection whose first event is not
+// describe.
+type script func(p *peer, first Event)
+
+// fake is a Wyoming server.
+type fake struct {
+	info      string // the data of its info event
+	script    script
+	described atomic.Int32
+	done      sync.WaitGroup
+}
+
+// whisper and piper describe themselves thus.
+const (
+	whisper = `{"asr":[{"name":"faster-whisper","installed":true,"version":3.1,"attribution":{"name":"","url":""},"models":[` +
+		`{"name":"base-int8","installed":true,"languages":["en","de"],"attribution":{"name":"","url":""},"description":null,"version":null}]}],"tts":[]}`
+	piper = `{"tts":[{"name":"piper","installed":true,"supports_synthesize_streaming":true,"voices":[` +
+		`{"name":"en_GB-alba-medium","languages":["en_GB"]},{"name":"de_DE-thorsten-low","languages":["de_DE"]}]}]}`
+)
+
+func (f *fake) serve(conn net.Conn) {
+	defer conn.Close()
+	defer func() {
+		if v := recover(); v != nil && v != (over{}) {
+			panic(v)
+		}
+	}()
+	p := &peer{conn, NewReader(conn, Limits{}), NewWriter(conn)}
+	first := p.next()
+	if first.Type == TypeDescribe && f.info != "" {
+		f.described.Add(1)
+		p.event(TypeInfo, json.RawMessage(f.info), nil)
+		p.hangUp()
+		return
+	}
+	f.script(p, first)
+}
+
+// listen serves on a real socket until the test ends, and has seen every
+// connection closed then.
+func (f *fake) listen(t testing.TB) (address string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var accepting sync.WaitGroup
+	accepting.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			f.done.Go(func() { f.serve(conn) })
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		accepting.Wait()
+		f.done.Wait()
+	})
+	return "tcp://" + l.Addr().String()
+}
+
+func newEngine(t testing.TB, o Options) *Engine {
+	t.Helper()
+	e, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// piped is an engine whose connections are pipes to the fake, for tests in
+// which time is not real.
+func (f *fake) piped(t testing.TB, o Options) *Engine {
+	t.Helper()
+	o.Address = "tcp://127.0.0.1:10300"
+	e := newEngine(t, o)
+	e.place.connect = func(context.Context, string, string) (net.Conn, error) {
+		ours, theirs := net.Pipe()
+		f.done.Go(func() { f.serve(theirs) })
+		return ours, nil
+	}
+	return e
+}
+
+// said is an utterance that is over.
+func said(d time.Duration) *voice.Utterance {
+	u := voice.NewUtterance()
+	u.Write(make([]int16, int(d*voice.MicRate/time.Second)))
+	u.Finish()
+	return u
+}
+
+// sentence fails the test unless the error is one line for a log that wraps
+// voice.ErrUnavailable and holds those words.
+func sentence(t *testing.T, err error, words ...string) {
+	t.Helper()
+	if !errors.Is(err, voice.ErrUnavailable) {
+		t.Fatalf("%v does not wrap ErrUnavailable", err)
+	}
+	for _, w := range words {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("%q does not say %q", err, w)
+		}
+	}
+	if strings.ContainsAny(err.Error(), "\n\r\x1b") || len(err.Error()) > 700 {
+		t.Errorf("%q is no line for a log", err)
+	}
+}

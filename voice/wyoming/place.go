@@ -1,0 +1,108 @@
+package wyoming
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// place is where a server is. Its addresses are looked up once in a while and
+// not for each call: a .local name may take longer than the answer.
+type place struct {
+	host, port string
+	lookup     func(ctx context.Context, host string) ([]netip.Addr, error)
+	connect    func(ctx context.Context, network, address string) (net.Conn, error)
+
+	mu    sync.Mutex
+	known []netip.Addr
+	until time.Time // known is looked up anew from then on
+}
+
+const (
+	knownFor      = 5 * time.Minute
+	mostAddresses = 4 // of a name, that are tried
+)
+
+func newPlace(host, port string) *place {
+	p := &place{host: host, port: port, connect: (&net.Dialer{}).DialContext}
+	p.lookup = func(ctx context.Context, host string) ([]netip.Addr, error) {
+		return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	}
+	return p
+}
+
+// addresses are those known, or looked up. Where the name cannot be found any
+// more, the place it had before is as good a guess as any.
+func (p *place) addresses(ctx context.Context) ([]netip.Addr, error) {
+	if ip, err := netip.ParseAddr(p.host); err == nil {
+		return []netip.Addr{ip}, nil
+	}
+	p.mu.Lock()
+	known, fresh := p.known, time.Now().Before(p.until)
+	p.mu.Unlock()
+	if fresh {
+		return known, nil
+	}
+	found, err := p.lookup(ctx, p.host)
+	switch {
+	case err == nil && len(found) > 0:
+		found = found[:min(len(found), mostAddresses)]
+		p.mu.Lock()
+		p.known, p.until = found, time.Now().Add(knownFor)
+		p.mu.Unlock()
+		return found, nil
+	case len(known) > 0 && ctx.Err() == nil:
+		return known, nil
+	case err == nil:
+		err = errors.New("no address")
+	}
+	return nil, err
+}
+
+// forget has the name looked up for the next call: the server may have moved.
+func (p *place) forget() {
+	p.mu.Lock()
+	p.until = time.Time{}
+	p.mu.Unlock()
+}
+
+// dial connects within that time, the search for the address included.
+func (p *place) dial(ctx context.Context, within time.Duration) (net.Conn, error) {
+	limited, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	found, err := p.addresses(limited)
+	if err != nil {
+		return nil, p.away(ctx, within, fmt.Sprintf("the name %s is not known on this network; give the server's IP address", printable(p.host)), err)
+	}
+	deadline, _ := limited.Deadline()
+	for i, ip := range found {
+		// The time that is left is shared, so that a dead address leaves some
+		// to the next.
+		attempt, done := context.WithTimeout(limited, time.Until(deadline)/time.Duration(len(found)-i))
+		var conn net.Conn
+		conn, err = p.connect(attempt, "tcp", net.JoinHostPort(ip.String(), p.port))
+		done()
+		if err == nil {
+			return conn, nil
+		}
+	}
+	p.forget()
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return nil, p.away(ctx, within, "nothing listens there; start the server, or correct the address", err)
+	}
+	return nil, p.away(ctx, within, fmt.Sprintf("it could not be reached within %s; is that computer on, and the address right?", within), err)
+}
+
+func (p *place) away(ctx context.Context, within time.Duration, why string, cause error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return &fault{p.String(), why, cause}
+}
+
+func (p *place) String() string { return "tcp://" + net.JoinHostPort(p.host, p.port) }

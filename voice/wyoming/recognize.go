@@ -1,0 +1,135 @@
+package wyoming
+
+import (
+	"context"
+	"encoding/binary"
+	"regexp"
+	"strings"
+
+	"perch/voice"
+)
+
+// Recognize implements voice.Recognizer. The sound goes to the server while it
+// is being spoken. Where the server ends the utterance by itself and answers
+// early, its text is given once u is finished. An error is given at once, so
+// that the next engine can listen.
+func (e *Engine) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
+	info, err := e.info(ctx)
+	if err != nil {
+		return voice.Transcript{}, err
+	}
+	request, err := e.chooseEar(info, o)
+	if err != nil {
+		return voice.Transcript{}, err
+	}
+	var text string
+	err = e.talk(ctx, func(ctx context.Context, c *call) error {
+		return sendSpeech(ctx, c, request, u)
+	}, func(c *call) error {
+		var err error
+		text, err = readText(c)
+		return err
+	})
+	if err != nil {
+		return voice.Transcript{}, err
+	}
+	if err := u.Wait(ctx); err != nil {
+		return voice.Transcript{}, err
+	}
+	if text = spoken(text); text == "" {
+		return voice.Transcript{Refused: true}, nil
+	}
+	return voice.Transcript{Text: text}, nil
+}
+
+// piece is the most sound in one event: two frames of the microphone's.
+const piece = 2 * voice.MicFrame
+
+// sendSpeech sends u while it grows. From its end on the server has its time
+// to answer.
+func sendSpeech(ctx context.Context, c *call, request Transcribe, u *voice.Utterance) error {
+	format := Format{Rate: voice.MicRate, Width: 2, Channels: 1}
+	if err := c.send(TypeTranscribe, request, nil); err != nil {
+		return err
+	}
+	if err := c.send(TypeAudioStart, format, nil); err != nil {
+		return err
+	}
+	var pcm [piece]int16
+	sound := make([]byte, 0, 2*piece)
+	for at := 0; ; {
+		n, err := u.Read(ctx, pcm[:], at)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			break
+		}
+		at += n
+		sound = sound[:0]
+		for _, s := range pcm[:n] {
+			sound = binary.LittleEndian.AppendUint16(sound, uint16(s))
+		}
+		if err := c.send(TypeAudioChunk, format, sound); err != nil {
+			return err
+		}
+	}
+	if err := c.send(TypeAudioStop, nil, nil); err != nil {
+		return err
+	}
+	return c.ask()
+}
+
+// longestText bounds a transcript, in bytes: nobody says as much in the 15 s
+// of an utterance, but a recognizer that runs in circles does.
+const longestText = 8 << 10
+
+// readText waits for the transcript. The parts that a streaming server sends
+// before are counted only where the whole never comes.
+func readText(c *call) (string, error) {
+	var parts strings.Builder
+	for {
+		event, err := c.read()
+		if err != nil {
+			return "", err
+		}
+		var t Text
+		switch event.Type {
+		case TypeTranscript, TypeTranscriptChunk:
+			if err := event.Decode(&t); err != nil {
+				return "", err
+			}
+			if parts.Len()+len(t.Text) > longestText && event.Type == TypeTranscriptChunk || len(t.Text) > longestText {
+				return "", reason("its text is longer than anything that can be said in that time; it runs in circles")
+			}
+		}
+		switch event.Type {
+		case TypeTranscript:
+			return t.Text, nil
+		case TypeTranscriptChunk:
+			parts.WriteString(t.Text)
+			if t.Text == "" {
+				continue
+			}
+			// It is at work.
+			if err := c.goOn(); err != nil {
+				return "", err
+			}
+		case TypeTranscriptStop:
+			return parts.String(), nil
+		}
+	}
+}
+
+// aside is what whisper writes where nobody spoke: [BLANK_AUDIO], (music).
+var aside = regexp.MustCompile(`\[[^\]]*\]|\([^)]*\)|\*[^*]*\*|♪`)
+
+// spoken is the text in one line, or nothing where it is only remarks on what
+// was heard.
+func spoken(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if strings.Trim(aside.ReplaceAllString(text, ""), " .!?,-。、！？…") == "" {
+		return ""
+	}
+	return text
+}

@@ -1,0 +1,104 @@
+package wyoming
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"perch/voice"
+)
+
+// sound makes 24 kHz mono of what a server sends, piece by piece. A piece may
+// end anywhere, in the middle of a sample too.
+type sound struct {
+	out       func([]int16) error
+	format    Format
+	resampler *voice.Resampler
+	rest      []byte // of a sample that is not whole yet
+	pcm       [2048]int16
+	heard     time.Duration
+}
+
+// longestSound bounds the answer to one text. Nobody listens to a robot for
+// that long.
+const longestSound = 10 * time.Minute
+
+// expect makes the resampler for a rate that is likely to come.
+func (s *sound) expect(rate int) {
+	s.resampler = voice.NewResampler(rate, voice.SpeakerRate)
+	s.format.Rate = rate
+}
+
+// begin takes the format of what follows. What is left of the sound before is
+// heard no more.
+func (s *sound) begin(f Format) error {
+	switch {
+	case f.Width != 2:
+		return reason(fmt.Sprintf("its sound has samples of %d bytes, and only those of 2 can be played; choose another voice", f.Width))
+	case f.Channels < 1 || f.Channels > 2:
+		return reason(fmt.Sprintf("its sound has %d channels, and only mono and stereo can be played; choose another voice", f.Channels))
+	case f.Rate < 8000 || f.Rate > 96000 || f.Rate%25 != 0:
+		// Rates that have little in common with ours want huge filters; no
+		// voice has one.
+		return reason(fmt.Sprintf("its sound has %d samples a second, which cannot be played; choose another voice", f.Rate))
+	}
+	if s.resampler == nil || s.format.Rate != f.Rate {
+		s.expect(f.Rate)
+	}
+	if s.format.Channels != f.Channels {
+		s.rest = s.rest[:0]
+	}
+	s.format = f
+	return nil
+}
+
+// add passes on the sound of a payload, and of what was left before.
+func (s *sound) add(payload []byte) error {
+	size := 2 * s.format.Channels
+	if n := len(s.rest); n > 0 {
+		more := min(size-n, len(payload))
+		s.rest = append(s.rest, payload[:more]...)
+		payload = payload[more:]
+		if len(s.rest) < size {
+			return nil
+		}
+		if err := s.pass(s.rest); err != nil {
+			return err
+		}
+		s.rest = s.rest[:0]
+	}
+	for len(payload) >= size {
+		n := min(len(s.pcm)*size, len(payload)/size*size)
+		if err := s.pass(payload[:n]); err != nil {
+			return err
+		}
+		payload = payload[n:]
+	}
+	s.rest = append(s.rest, payload...)
+	return nil
+}
+
+// pass resamples whole samples, as many as s.pcm holds at most.
+func (s *sound) pass(b []byte) error {
+	size := 2 * s.format.Channels
+	n := len(b) / size
+	for i := range n {
+		v := int(int16(binary.LittleEndian.Uint16(b[i*size:])))
+		if s.format.Channels == 2 {
+			v = (v + int(int16(binary.LittleEndian.Uint16(b[i*size+2:])))) / 2
+		}
+		s.pcm[i] = int16(v)
+	}
+	s.heard += time.Duration(n) * time.Second / time.Duration(s.format.Rate)
+	if s.heard > longestSound {
+		return reason(fmt.Sprintf("it does not stop speaking; %s are enough for one text", longestSound))
+	}
+	pcm := s.resampler.Resample(s.pcm[:n])
+	if len(pcm) == 0 {
+		return nil
+	}
+	if err := s.out(pcm); err != nil {
+		return heedless{err}
+	}
+	return nil
+}

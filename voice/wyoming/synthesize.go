@@ -1,0 +1,143 @@
+package wyoming
+
+import (
+	"context"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"perch/voice"
+)
+
+// Synthesize implements voice.Synthesizer. A long text goes to a server that
+// streams in pieces, so that the first is heard while the next is made. What
+// the listener takes of time is not counted as the server's.
+func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, out func(pcm []int16) error) error {
+	info, err := e.info(ctx)
+	if err != nil {
+		return err
+	}
+	m, err := e.chooseMouth(info, o)
+	if err != nil {
+		return err
+	}
+	streaming := m.streaming && len(text) > longText
+	s := &sound{out: out}
+	err = e.talk(ctx, func(_ context.Context, c *call) error {
+		if streaming {
+			return sendPieces(c, m.voice, text)
+		}
+		return c.send(TypeSynthesize, Synthesize{Text: text, Voice: m.voice}, nil)
+	}, func(c *call) error {
+		// The server is at work meanwhile.
+		s.expect(int(e.rate.Load()))
+		return readSound(c, s, streaming)
+	})
+	if err != nil {
+		return err
+	}
+	if s.heard > 0 {
+		e.rate.Store(int64(s.format.Rate))
+		return nil
+	}
+	if strings.ContainsFunc(text, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
+		e.served.forget()
+		return e.faulty("it answered without any sound; its own log may say why", errNotServed)
+	}
+	return nil
+}
+
+// longText is the length of a text, in bytes, from which on it is streamed. A
+// sentence is not worth the five events.
+const longText = 160
+
+// sendPieces streams a text to the server. The whole is sent as well, as the
+// protocol wants it for servers that only take that; a streaming one leaves it.
+func sendPieces(c *call, v *Voice, text string) error {
+	if err := c.send(TypeSynthesizeStart, Synthesize{Voice: v}, nil); err != nil {
+		return err
+	}
+	for _, p := range pieces(text) {
+		if err := c.send(TypeSynthesizeChunk, Text{p}, nil); err != nil {
+			return err
+		}
+	}
+	if err := c.send(TypeSynthesize, Synthesize{Text: text, Voice: v}, nil); err != nil {
+		return err
+	}
+	return c.send(TypeSynthesizeStop, nil, nil)
+}
+
+// pieces cuts a text after sentences, so that each can be spoken at once.
+// Together they are the text again, byte for byte.
+func pieces(text string) []string {
+	var all []string
+	from := 0
+	for i, r := range text {
+		end := i + utf8.RuneLen(r)
+		switch {
+		case end-from < longText/4 || r == utf8.RuneError:
+		case strings.ContainsRune("。！？\n", r), r == ' ' && strings.ContainsRune(".!?:;", rune(text[i-1])):
+			all = append(all, text[from:end])
+			from = end
+		}
+	}
+	if from < len(text) {
+		all = append(all, text[from:])
+	}
+	return all
+}
+
+// readSound passes on what the server says until it is done: a stream of text
+// is answered with any number of pieces of sound and a last word, a whole text
+// with one.
+func readSound(c *call, s *sound, streaming bool) error {
+	if err := c.ask(); err != nil {
+		return err
+	}
+	for {
+		event, err := c.read()
+		if err != nil {
+			return err
+		}
+		switch event.Type {
+		case TypeAudioStart, TypeAudioChunk:
+			if err := hear(event, s); err != nil {
+				return err
+			}
+			if len(event.Payload) == 0 {
+				continue // an event without sound buys no time
+			}
+			if err := c.goOn(); err != nil {
+				return err
+			}
+		case TypeAudioStop:
+			if !streaming {
+				return nil
+			}
+		case TypeSynthesizeStopped:
+			return nil
+		}
+	}
+}
+
+// hear takes an audio-start or an audio-chunk. Either names the format; a
+// chunk that does not has its start's.
+func hear(event Event, s *sound) error {
+	var f Format
+	if err := event.Decode(&f); err != nil {
+		return err
+	}
+	if event.Type == TypeAudioStart {
+		s.rest = s.rest[:0] // half a sample at the end of a sentence is lost
+	}
+	if event.Type == TypeAudioStart || f != (Format{}) {
+		if err := s.begin(f); err != nil {
+			return err
+		}
+	}
+	if s.format.Channels == 0 && len(event.Payload) > 0 {
+		return reason("its sound has no format; is it a Wyoming server?")
+	}
+	return s.add(event.Payload)
+}

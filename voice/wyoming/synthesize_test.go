@@ -1,0 +1,508 @@
+package wyoming
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"perch/voice"
+)
+
+// tone is a sine of that pitch, as bytes; the same on both channels of two.
+func tone(hertz float64, d time.Duration, f Format) []byte {
+	var b []byte
+	for i := range int(d * time.Duration(f.Rate) / time.Second) {
+		v := int16(8000 * math.Sin(2*math.Pi*hertz*float64(i)/float64(f.Rate)))
+		for range f.Channels {
+			b = binary.LittleEndian.AppendUint16(b, uint16(v))
+		}
+	}
+	return b
+}
+
+// pitch counts the crossings of zero in a second.
+func pitch(pcm []int16) float64 {
+	n := 0
+	for i := 1; i < len(pcm); i++ {
+		if pcm[i-1] < 0 && pcm[i] >= 0 {
+			n++
+		}
+	}
+	return float64(n) * voice.SpeakerRate / float64(len(pcm))
+}
+
+// speak sends sound in events of that many bytes of payload.
+func (p *peer) speak(f Format, sound []byte, size int) {
+	p.event(TypeAudioStart, f, nil)
+	for part := range slices.Chunk(sound, size) {
+		p.event(TypeAudioChunk, f, part)
+	}
+	p.event(TypeAudioStop, nil, nil)
+}
+
+// hearAll collects what an engine says.
+func hearAll(ctx context.Context, e *Engine, text string, o voice.Options) (all []int16, err error) {
+	err = e.Synthesize(ctx, text, o, func(pcm []int16) error {
+		all = append(all, pcm...)
+		return nil
+	})
+	return all, err
+}
+
+func TestRatesAndChannels(t *testing.T) {
+	for _, f := range []Format{{16000, 2, 1}, {22050, 2, 1}, {24000, 2, 1}, {44100, 2, 2}, {48000, 2, 1}, {22050, 2, 2}} {
+		for _, size := range []int{2048, 333} { // a chunk may end within a sample
+			server := &fake{info: piper, script: func(p *peer, _ Event) { p.speak(f, tone(440, time.Second, f), size) }}
+			got, err := hearAll(t.Context(), newEngine(t, Options{Address: server.listen(t)}), "hello", voice.Options{})
+			if err != nil || math.Abs(float64(len(got)-voice.SpeakerRate)) > 50 {
+				t.Errorf("%+v in chunks of %d: %d samples (%v)", f, size, len(got), err)
+			} else if p := pitch(got[1000:23000]); math.Abs(p-440) > 3 {
+				t.Errorf("%+v in chunks of %d: %.1f Hz", f, size, p)
+			}
+		}
+	}
+}
+
+func TestStereoIsMixedDown(t *testing.T) {
+	var got []int16
+	s := &sound{out: func(pcm []int16) error { got = append(got, pcm...); return nil }}
+	if err := s.begin(Format{voice.SpeakerRate, 2, 2}); err != nil {
+		t.Fatal(err)
+	}
+	var b []byte
+	for _, v := range []int16{100, 300, -32768, -32768, 32767, 32767, 5, -5} {
+		b = binary.LittleEndian.AppendUint16(b, uint16(v))
+	}
+	if err := s.add(b); err != nil || !slices.Equal(got, []int16{200, -32768, 32767, 0}) {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+func TestItIsHeardWhileItIsMade(t *testing.T) {
+	heard := make(chan struct{})
+	f := Format{22050, 2, 1}
+	server := &fake{info: piper, script: func(p *peer, _ Event) {
+		p.event(TypeAudioStart, f, nil)
+		for range 5 {
+			p.event(TypeAudioChunk, f, tone(440, 50*time.Millisecond, f))
+			<-heard
+		}
+		p.event(TypeAudioStop, nil, nil)
+	}}
+	pieces := 0
+	err := newEngine(t, Options{Address: server.listen(t)}).Synthesize(t.Context(), "hello", voice.Options{}, func([]int16) error {
+		pieces++
+		heard <- struct{}{}
+		return nil
+	})
+	if err != nil || pieces != 5 {
+		t.Errorf("%d pieces, %v", pieces, err)
+	}
+}
+
+const long = "It is twenty past three, and the bus leaves in ten minutes from the stop behind the house. " +
+	"Take an umbrella with you! Shall I remind you of the letter that is lying on the kitchen table? The timer for the rice has 3.5 minutes left."
+
+// TestALongTextIsStreamed plays piper: every sentence is answered by a sound
+// of its own, the whole text is left, and the end is a word of its own.
+func TestALongTextIsStreamed(t *testing.T) {
+	var asked []string
+	f := Format{22050, 2, 1}
+	server := &fake{info: piper, script: func(p *peer, first Event) {
+		asked = append(asked, first.Type+string(first.Data))
+		for {
+			e := p.next()
+			var text Text
+			if err := e.Decode(&text); err != nil {
+				t.Error(err)
+			}
+			asked = append(asked, e.Type+text.Text)
+			switch e.Type {
+			case TypeSynthesizeChunk:
+				p.speak(f, tone(440, 100*time.Millisecond, f), 2048)
+			case TypeSynthesizeStop:
+				p.event(TypeSynthesizeStopped, nil, nil)
+				p.hangUp()
+				return
+			}
+		}
+	}}
+	e := newEngine(t, Options{Address: server.listen(t), Voice: "en_GB-alba-medium"})
+	got, err := hearAll(t.Context(), e, long, voice.Options{})
+	want := []string{
+		`synthesize-start{"voice":{"name":"en_GB-alba-medium"}}`,
+		"synthesize-chunkIt is twenty past three, and the bus leaves in ten minutes from the stop behind the house. ",
+		"synthesize-chunkTake an umbrella with you! Shall I remind you of the letter that is lying on the kitchen table? ",
+		"synthesize-chunkThe timer for the rice has 3.5 minutes left.",
+		"synthesize" + long, "synthesize-stop",
+	}
+	if err != nil || !slices.Equal(asked, want) || len(got) < 7150 || len(got) > 7200 {
+		t.Errorf("%q were asked, %d samples heard (%v)", asked, len(got), err)
+	}
+
+	asked = nil
+	server.script = func(p *peer, first Event) {
+		asked = append(asked, first.Type+string(first.Data))
+		p.speak(f, tone(440, 100*time.Millisecond, f), 2048)
+	}
+	if _, err := hearAll(t.Context(), e, "Good night.", voice.Options{}); err != nil || !slices.Equal(asked, []string{`synthesize{"text":"Good night.","voice":{"name":"en_GB-alba-medium"}}`}) {
+		t.Errorf("%q were asked for a short one (%v)", asked, err)
+	}
+	asked, server.info = nil, strings.Replace(piper, "true,\"voices", "false,\"voices", 1)
+	e.served.forget()
+	if _, err := hearAll(t.Context(), e, long, voice.Options{}); err != nil || len(asked) != 1 || !strings.HasPrefix(asked[0], `synthesize{"text":"It is`) {
+		t.Errorf("%q were asked of one that does not stream (%v)", asked, err)
+	}
+}
+
+func FuzzPieces(f *testing.F) {
+	for _, s := range []string{long, strings.Repeat("今日はいい天気ですね。", 30), strings.Repeat("a\xff. ", 90), strings.Repeat(". ", 300), ""} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		all := pieces(text)
+		if strings.Join(all, "") != text || slices.Contains(all, "") {
+			t.Errorf("%q became %q", text, all)
+		}
+	})
+}
+
+func FuzzSound(f *testing.F) {
+	f.Add([]byte("some samples of no sound at all, which are enough"), uint8(3), true, uint16(22050))
+	f.Add(tone(440, 20*time.Millisecond, Format{16000, 2, 2}), uint8(255), false, uint16(16000))
+	f.Fuzz(func(t *testing.T, b []byte, size uint8, stereo bool, rate uint16) {
+		format := Format{int(rate), 2, 1}
+		if stereo {
+			format.Channels = 2
+		}
+		hear := func(parts ...[]byte) (all []int16) {
+			s := &sound{out: func(pcm []int16) error { all = append(all, pcm...); return nil }}
+			if s.begin(format) != nil {
+				return nil
+			}
+			for _, p := range parts {
+				if err := s.add(p); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return all
+		}
+		if !slices.Equal(hear(b), hear(slices.Collect(slices.Chunk(b, int(size)+1))...)) {
+			t.Errorf("%d bytes in pieces of %d sound different", len(b), int(size)+1)
+		}
+	})
+}
+
+func TestSynthesizersThatFail(t *testing.T) {
+	f := Format{22050, 2, 1}
+	some := tone(440, 100*time.Millisecond, f)
+	play := func(f Format) script {
+		return func(p *peer, _ Event) { p.speak(f, some, 2048); p.hangUp() }
+	}
+	for name, test := range map[string]struct {
+		script script
+		words  string
+	}{
+		"complains":       {func(p *peer, _ Event) { p.event(TypeError, Failure{Text: "no voice"}, nil) }, "it says: no voice"},
+		"says nothing":    {func(p *peer, _ Event) { p.event(TypeAudioStop, nil, nil); p.hangUp() }, "without any sound"},
+		"closes":          {func(*peer, Event) {}, "closed the connection"},
+		"is cut in sound": {func(p *peer, _ Event) { p.event(TypeAudioChunk, f, some) }, "closed the connection"},
+		"is cut in a chunk": {func(p *peer, _ Event) {
+			p.say(`{"type":"audio-chunk","data":{"rate":22050,"width":2,"channels":1},"payload_length":2048}` + "\nxx")
+		}, "closed the connection"},
+		"claims too much": {func(p *peer, _ Event) { p.say(`{"type":"audio-chunk","payload_length":9999999}` + "\n"); p.hangUp() }, "4194304 at most"},
+		"has bytes":       {play(Format{22050, 1, 1}), "samples of 1 bytes"},
+		"has floats":      {play(Format{22050, 4, 1}), "samples of 4 bytes"},
+		"surrounds":       {play(Format{22050, 2, 6}), "6 channels"},
+		"has no rate":     {play(Format{0, 2, 1}), "0 samples a second"},
+		"has a huge rate": {play(Format{1 << 40, 2, 1}), "samples a second"},
+		"has an odd rate": {play(Format{22051, 2, 1}), "22051 samples a second"},
+		"has no format":   {func(p *peer, _ Event) { p.event(TypeAudioChunk, nil, some); p.hangUp() }, "no format"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := &fake{info: piper, script: test.script}
+			_, err := hearAll(t.Context(), newEngine(t, Options{Address: server.listen(t)}), "hello", voice.Options{})
+			sentence(t, err, test.words)
+		})
+	}
+}
+
+func TestSoundHasAnEnd(t *testing.T) {
+	n := 0
+	s := &sound{out: func([]int16) error { n++; return nil }, heard: longestSound - time.Second}
+	if err := s.begin(Format{8000, 2, 1}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.add(make([]byte, 16000)); err != nil || n == 0 {
+		t.Errorf("the last second: %v", err)
+	}
+	var said reason
+	if err := s.add(make([]byte, 2)); !errors.As(err, &said) || !strings.Contains(err.Error(), "does not stop speaking") {
+		t.Errorf("and more: %v", err)
+	}
+}
+
+func TestATextWithoutWordsMayBeSilent(t *testing.T) {
+	server := &fake{info: piper, script: func(p *peer, _ Event) { p.event(TypeAudioStop, nil, nil) }}
+	if got, err := hearAll(t.Context(), newEngine(t, Options{Address: server.listen(t)}), "... !", voice.Options{}); err != nil || len(got) > 0 {
+		t.Errorf("%d samples, %v", len(got), err)
+	}
+}
+
+// TestSentencesStandAlone: half a sample at the end of one sentence does not
+// shift the bytes of the next.
+func TestSentencesStandAlone(t *testing.T) {
+	f := Format{24000, 2, 1}
+	server := &fake{info: piper, script: func(p *peer, _ Event) {
+		p.until(TypeSynthesizeStop)
+		p.speak(f, []byte{1, 0, 9}, 100)
+		p.speak(f, []byte{2, 0, 3, 0}, 100)
+		p.event(TypeSynthesizeStopped, nil, nil)
+	}}
+	got, err := hearAll(t.Context(), newEngine(t, Options{Address: server.listen(t)}), long, voice.Options{})
+	if err != nil || !slices.Equal(got, []int16{1, 2, 3}) {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+func TestAListenerThatLeaves(t *testing.T) {
+	f := Format{22050, 2, 1}
+	endless := func(p *peer, _ Event) {
+		for {
+			p.event(TypeAudioChunk, f, make([]byte, 2048))
+		}
+	}
+	server := &fake{info: piper, script: endless}
+	e := newEngine(t, Options{Address: server.listen(t)})
+	stop := errors.New("stop")
+	if err := e.Synthesize(t.Context(), "x", voice.Options{}, func([]int16) error { return stop }); err != stop {
+		t.Errorf("%v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	err := e.Synthesize(ctx, "x", voice.Options{}, func([]int16) error { cancel(); return ctx.Err() })
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	if _, fresh := e.served.get(); !fresh {
+		t.Error("a listener who left was taken for a failure of the server")
+	}
+
+	ctx, cancel = context.WithCancel(t.Context())
+	server.script = func(p *peer, _ Event) { cancel(); p.hangUp() }
+	if err := e.Synthesize(ctx, "x", voice.Options{}, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled before any sound: %v", err)
+	}
+}
+
+func TestASynthesizerThatIsSilent(t *testing.T) {
+	f := Format{24000, 2, 1}
+	for name, test := range map[string]struct {
+		script script
+		words  string
+		took   time.Duration
+	}{
+		"never answers": {func(p *peer, _ Event) { p.hangUp() }, "did not answer within 4s", 4 * time.Second},
+		"stops": {func(p *peer, _ Event) {
+			p.event(TypeAudioChunk, f, make([]byte, 20))
+			p.hangUp()
+		}, "did not answer within 4s", 4*time.Second + 30*time.Second},
+		"sends empty chunks": {func(p *peer, _ Event) {
+			for {
+				p.event(TypeAudioChunk, f, nil)
+				time.Sleep(time.Second)
+			}
+		}, "did not answer within 4s", 4 * time.Second},
+		"is slow, as is the listener": {func(p *peer, _ Event) {
+			for range 3 {
+				time.Sleep(3 * time.Second)
+				p.event(TypeAudioChunk, f, make([]byte, 20))
+			}
+			p.event(TypeAudioStop, nil, nil)
+		}, "", 3*time.Second + 3*30*time.Second}, // it works on meanwhile
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := &fake{info: piper, script: test.script}
+				defer server.done.Wait()
+				e := server.piped(t, Options{AnswerWithin: 4 * time.Second})
+				began := time.Now()
+				err := e.Synthesize(t.Context(), "hello", voice.Options{}, func([]int16) error {
+					time.Sleep(30 * time.Second)
+					return nil
+				})
+				if took := time.Since(began); took != test.took {
+					t.Errorf("it took %s, want %s", took, test.took)
+				}
+				if test.words == "" {
+					if err != nil {
+						t.Error(err)
+					}
+					return
+				}
+				sentence(t, err, test.words)
+			})
+		})
+	}
+}
+
+func TestChoosingAVoice(t *testing.T) {
+	for name, test := range map[string]struct {
+		info    string
+		o       Options
+		call    voice.Options
+		want    string // as JSON
+		failure string
+	}{
+		"nothing asked":         {piper, Options{}, voice.Options{}, `{"text":"hi"}`, ""},
+		"the engine's":          {piper, Options{Voice: "EN_gb-alba-medium"}, voice.Options{Language: "de"}, `{"text":"hi","voice":{"name":"en_GB-alba-medium"}}`, ""},
+		"the call's":            {piper, Options{Voice: "en_GB-alba-medium"}, voice.Options{Voice: "de_DE-thorsten-low"}, `{"text":"hi","voice":{"name":"de_DE-thorsten-low"}}`, ""},
+		"another engine's":      {piper, Options{Voice: "en_GB-alba-medium"}, voice.Options{Voice: "af_heart"}, `{"text":"hi","voice":{"name":"en_GB-alba-medium"}}`, ""},
+		"a language":            {piper, Options{}, voice.Options{Language: "de"}, `{"text":"hi","voice":{"language":"de_DE"}}`, ""},
+		"the engine's language": {piper, Options{Language: "de-CH"}, voice.Options{}, `{"text":"hi","voice":{"language":"de_DE"}}`, ""},
+		"an unknown language":   {piper, Options{}, voice.Options{Language: "ja"}, "", `language "ja", only for en_GB, de_DE`},
+		"an unknown voice":      {piper, Options{Voice: "af_heart"}, voice.Options{}, "", `no voice "af_heart"; it has en_GB-alba-medium, de_DE-thorsten-low`},
+		"voices not told":       {`{"tts":[{"installed":true}]}`, Options{Voice: "x"}, voice.Options{Language: "ja"}, `{"text":"hi","voice":{"name":"x"}}`, ""},
+		"voices called models":  {`{"tts":[{"installed":true,"models":[{"name":"x","languages":["ja"]}]}]}`, Options{Voice: "x"}, voice.Options{}, `{"text":"hi","voice":{"name":"x"}}`, ""},
+		"only a recognizer":     {whisper, Options{}, voice.Options{}, "", "no text to speech"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := Format{24000, 2, 1}
+			server := &fake{info: test.info, script: func(p *peer, first Event) {
+				if string(first.Data) != test.want {
+					t.Errorf("asked with %s", first.Data)
+				}
+				p.speak(f, make([]byte, 100), 100)
+			}}
+			test.o.Address = server.listen(t)
+			e := newEngine(t, test.o)
+			_, err := hearAll(t.Context(), e, "hi", test.call)
+			checked := e.CheckSynthesize(t.Context(), test.call)
+			if test.failure == "" {
+				if err != nil || checked != nil {
+					t.Errorf("%v, checked: %v", err, checked)
+				}
+				return
+			}
+			sentence(t, err, test.failure)
+			sentence(t, checked, test.failure)
+		})
+	}
+}
+
+// TestEspeakBehindWyoming has a real voice at the other end: espeak-ng at its
+// 22050 Hz, in chunks as it makes them.
+func TestEspeakBehindWyoming(t *testing.T) {
+	server := &fake{info: piper, script: func(p *peer, first Event) {
+		var ask Synthesize
+		if err := first.Decode(&ask); err != nil {
+			t.Error(err)
+			return
+		}
+		cmd := exec.Command("espeak-ng", "--stdin", "--stdout", "-v", "en-gb")
+		cmd.Stdin = strings.NewReader(ask.Text)
+		out, err := cmd.Output()
+		if err != nil {
+			t.Errorf("espeak-ng, which make test installs: %v", err)
+			return
+		}
+		wav, err := voice.NewWAVReader(bytes.NewReader(out))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		f := Format{wav.Rate, 2, 1}
+		p.event(TypeAudioStart, f, nil)
+		var pcm [1024]int16
+		for {
+			n, err := wav.Read(pcm[:])
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			var b bytes.Buffer
+			_ = binary.Write(&b, binary.LittleEndian, pcm[:n])
+			p.event(TypeAudioChunk, f, b.Bytes())
+		}
+		p.event(TypeAudioStop, nil, nil)
+	}}
+	got, err := hearAll(t.Context(), newEngine(t, Options{Address: server.listen(t)}), "It is twenty past three.", voice.Options{Language: "en"})
+	sum := 0.0
+	for _, s := range got {
+		sum += float64(s) * float64(s)
+	}
+	length := time.Duration(len(got)) * time.Second / voice.SpeakerRate
+	if loud := math.Sqrt(sum / float64(len(got))); err != nil || length < time.Second || length > 4*time.Second || loud < 500 {
+		t.Errorf("%s of sound at RMS %.0f (%v)", length, loud, err)
+	}
+}
+
+// BenchmarkLatency is what the engine adds to a server that answers at once,
+// on this machine: from the end of the utterance to the text, and from the
+// text to the first sound.
+func BenchmarkLatency(b *testing.B) {
+	report := func(b *testing.B, took []time.Duration) {
+		slices.Sort(took)
+		b.ReportMetric(float64(took[len(took)/2])/1e6, "ms-median")
+		b.ReportMetric(float64(took[len(took)*99/100])/1e6, "ms-p99")
+	}
+	b.Run("recognize", func(b *testing.B) {
+		server := &fake{info: whisper, script: func(p *peer, _ Event) {
+			p.until(TypeAudioStop)
+			p.event(TypeTranscript, Text{"hello"}, nil)
+		}}
+		e := newEngine(b, Options{Address: server.listen(b)})
+		var took []time.Duration
+		for b.Loop() {
+			u := voice.NewUtterance()
+			done := make(chan error)
+			go func() {
+				_, err := e.Recognize(b.Context(), u, voice.Options{})
+				done <- err
+			}()
+			for range 30 {
+				u.Write(make([]int16, voice.MicFrame))
+			}
+			time.Sleep(5 * time.Millisecond) // what was said before is sent by now
+			u.Write(make([]int16, voice.MicFrame))
+			began := time.Now()
+			u.Finish()
+			if err := <-done; err != nil {
+				b.Fatal(err)
+			}
+			took = append(took, time.Since(began))
+		}
+		report(b, took)
+	})
+	for _, rate := range []int{16000, 22050} {
+		b.Run(fmt.Sprintf("synthesize-%d", rate), func(b *testing.B) {
+			f := Format{rate, 2, 1}
+			some := tone(440, 50*time.Millisecond, f)
+			server := &fake{info: piper, script: func(p *peer, _ Event) { p.speak(f, some, 2048) }}
+			e := newEngine(b, Options{Address: server.listen(b)})
+			var took []time.Duration
+			for b.Loop() {
+				began, first := time.Now(), time.Duration(0)
+				err := e.Synthesize(b.Context(), "hello", voice.Options{}, func([]int16) error {
+					if first == 0 {
+						first = time.Since(began)
+					}
+					return nil
+				})
+				if err != nil {
+					b.Fatal(err)
+				}
+				took = append(took, first)
+			}
+			report(b, took)
+		})
+	}
+}
