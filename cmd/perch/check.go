@@ -155,7 +155,7 @@ func (k *checker) engines(c *config) {
 	}
 	for i, b := range c.Brains {
 		at := fmt.Sprintf("brains.%d", i)
-		k.oneOf(at+".kind", b.Kind, "reflex", "openai", "anthropic", "none")
+		k.oneOf(at+".kind", b.Kind, "reflex", "openai", "none")
 		if _, err := reflex.Load(c.Language, b.Sentences); err != nil {
 			k.fault(at, "%s", err)
 		}
@@ -163,7 +163,7 @@ func (k *checker) engines(c *config) {
 	}
 	for i, b := range c.BrainDeep {
 		at := fmt.Sprintf("brain_deep.%d", i)
-		k.oneOf(at+".kind", b.Kind, "openai", "anthropic")
+		k.oneOf(at+".kind", b.Kind, "openai")
 		k.makesModel(at, b)
 	}
 	if _, err := personaOf(c); err != nil {
@@ -172,7 +172,7 @@ func (k *checker) engines(c *config) {
 }
 
 func (k *checker) makesModel(at string, b brainConfig) {
-	k.makes(at, b.Kind == "openai" || b.Kind == "anthropic", func(e *engines) error {
+	k.makes(at, b.Kind == "openai", func(e *engines) error {
 		_, err := e.model(b, slog.New(slog.DiscardHandler))
 		return err
 	})

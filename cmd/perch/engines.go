@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"perch/agent"
-	"perch/agent/anthropic"
 	"perch/agent/openai"
 	"perch/agent/reflex"
 	"perch/voice"
@@ -184,21 +183,12 @@ func (e *engines) model(b brainConfig, log *slog.Logger) (agent.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	if b.Kind == "anthropic" {
-		engine, err := anthropic.New(anthropic.Options{URL: b.URL, Key: key, Model: b.Model, Temperature: b.Temperature,
-			MaxTokens: b.MaxTokens, Vision: b.Vision, Log: log})
-		if err != nil {
-			return nil, err
-		}
-		e.reach("brain anthropic", b.Model, engine.Check, func() { _ = engine.Close() }) // it was only idle connections
-		return engine, nil
-	}
 	engine, err := openai.New(openai.Options{URL: b.URL, Key: key, Model: b.Model, Temperature: b.Temperature,
 		MaxTokens: b.MaxTokens, KeepAlive: b.KeepAlive, NumCtx: b.NumCtx, Vision: b.Vision, Log: log})
 	if err != nil {
 		return nil, err
 	}
-	e.reach("brain openai", b.Model+" at "+b.URL, engine.Check, func() { _ = engine.Close() }) // likewise
+	e.reach("brain openai", b.Model+" at "+b.URL, engine.Check, func() { _ = engine.Close() }) // it was only idle connections
 	return engine, nil
 }
 
