@@ -39,8 +39,8 @@ var arrows = map[string][]string{
 	"voice/assist": {"voice", "gateway/socket"},
 
 	// What every engine behind HTTP needs.
-	"voice/openai":     {"voice", "voice/openai/remote"},
-	"voice/elevenlabs": {"voice", "voice/openai/remote"},
+	"voice/openai":     {"voice", "voice/remote"},
+	"voice/elevenlabs": {"voice", "voice/remote"},
 
 	"gateway/*":       {"agent", "device", "event", "perception", "voice", "gateway/socket", "gateway/door"},
 	"gateway/robot":   {"agent", "device", "device/xiaozhi", "event", "perception", "voice", "gateway/socket", "gateway/door"},

@@ -16,7 +16,7 @@ import (
 	"unicode/utf8"
 
 	"perch/voice"
-	"perch/voice/openai/remote"
+	"perch/voice/remote"
 )
 
 // Options of the engine.

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"perch/voice/openai/remote"
+	"perch/voice/remote"
 )
 
 // Options of an engine. What is not of its kind is ignored.

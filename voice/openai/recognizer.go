@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"perch/voice"
-	"perch/voice/openai/remote"
+	"perch/voice/remote"
 )
 
 // Recognizer implements voice.Recognizer.

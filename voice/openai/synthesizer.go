@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"perch/voice"
-	"perch/voice/openai/remote"
+	"perch/voice/remote"
 )
 
 // Synthesizer implements voice.Synthesizer.
