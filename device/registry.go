@@ -127,15 +127,20 @@ func (r *Registry) Admit(id ID, c Client, token string) (Robot, error) {
 	return robot, nil
 }
 
-// Adopt binds the client that waits under a robot's id or under a code.
+// Adopt binds the client that waits under a robot's id or under a code. A
+// robot that is bound already, as where everybody is let in, becomes its
+// owner's own by its id.
 func (r *Registry) Adopt(idOrCode string) (Robot, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for id, robot := range r.robots {
-		if robot.Claim == nil || !r.means(idOrCode, robot) {
+		if robot.forgotten() || !r.means(idOrCode, robot) {
 			continue
 		}
-		robot.Client, robot.Bound, robot.Claim = *robot.Claim, true, nil
+		if robot.Claim != nil {
+			robot.Client, robot.Bound, robot.Claim = *robot.Claim, true, nil
+		}
+		robot.Named = true
 		if err := r.records.Put(string(id), robot); err != nil {
 			return Robot{}, fmt.Errorf("adopt %s: %w", id, err)
 		}
@@ -149,7 +154,7 @@ func (r *Registry) means(idOrCode string, robot Robot) bool {
 	if id, err := ParseID(idOrCode); err == nil {
 		return id == robot.ID
 	}
-	return idOrCode == r.key.Code(robot.ID, *robot.Claim, robot.Epoch)
+	return robot.Claim != nil && idOrCode == r.key.Code(robot.ID, *robot.Claim, robot.Epoch)
 }
 
 // Forget unbinds a robot and makes its token void. The epoch stays, or an
@@ -237,6 +242,15 @@ func (r *Registry) KeepEcho(id ID, ours bool) {
 	robot.Echo = ours
 	r.robots[id] = robot
 	r.records.PutSoon(string(id), robot)
+}
+
+// Trusts reports whether a robot is one that its owner has adopted by name:
+// what is said to it may allow what is dangerous.
+func (r *Registry) Trusts(id ID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	robot := r.robots[id]
+	return robot.Bound && robot.Named
 }
 
 // KnownTools are those a robot listed under the firmware it runs now.

@@ -258,3 +258,32 @@ func TestRegistryIsSafeForAll(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// TestAnOwnersRobotIsTrusted: that everybody is let in makes nobody's robot the
+// owner's; only naming it does, and it stays so until it is forgotten.
+func TestAnOwnersRobotIsTrusted(t *testing.T) {
+	kept := newTable()
+	r := device.NewRegistry(key, device.AdoptOpen, kept)
+	visit(t, r, from(robotA, "one"), noon)
+	visit(t, r, from(robotB, "two"), noon)
+	if r.Trusts(robotA) {
+		t.Error("a robot that was let in as everybody is, is trusted")
+	}
+	if robot, err := r.Adopt(string(robotA)); err != nil || robot.Client != device.NewClient("one") {
+		t.Fatalf("adopt a robot that is bound: %+v, %v", robot, err)
+	}
+	r = device.NewRegistry(key, device.AdoptOpen, kept)
+	if !r.Trusts(robotA) || r.Trusts(robotB) || r.Trusts("000000000000") {
+		t.Error("after a restart the adopted one is trusted, and no other")
+	}
+	if err := r.Forget(robotA); err != nil {
+		t.Fatal(err)
+	}
+	visit(t, r, from(robotA, "one"), noon)
+	if r.Trusts(robotA) {
+		t.Error("a forgotten robot that came back is trusted")
+	}
+	if _, err := r.Adopt("000000"); !errors.Is(err, device.ErrNothingToAdopt) {
+		t.Errorf("a code that nobody shows: %v", err)
+	}
+}

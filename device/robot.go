@@ -9,6 +9,10 @@ type Robot struct {
 	Bound  bool   `json:"bound"`  // false until it is first admitted, and after forget
 	Epoch  int    `json:"epoch"`
 
+	// Named is a robot that its owner has adopted by its id or its code, and
+	// not one that was let in because everybody is.
+	Named bool `json:"named,omitempty"`
+
 	// Claim is another client that came with this robot's MAC and waits for
 	// the owner to say that it is the same robot.
 	Claim *Client `json:"claim,omitempty"`
