@@ -139,7 +139,7 @@ func check(o Options, base *url.URL) error {
 	switch {
 	case o.Model == "":
 		return errors.New("model is missing; claude-haiku-5-5, say")
-	case o.Key == "" && show(base) == Home:
+	case o.Key == "" && agent.Address(base) == Home:
 		return errors.New("the key is missing (brains[..].key); Anthropic gives none away")
 	case strings.ContainsAny(o.Key, "\r\n"):
 		return errors.New("the key (brains[..].key) has more than one line")

@@ -186,6 +186,23 @@ func TestAnySplitGivesTheSame(t *testing.T) {
 	}
 }
 
+// FuzzMessages: whatever is sent, a message ends or fails, and in the same way
+// wherever the network cuts it.
+func FuzzMessages(f *testing.F) {
+	for _, name := range []string{"text.sse", "tools.sse"} {
+		f.Add(record(f, name))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		whole := read(t, bytes.NewReader(data))
+		if (whole.Err == "") == (whole.Stop == "") {
+			t.Errorf("neither an end nor an error, or both: %q", whole)
+		}
+		if single := read(t, iotest.OneByteReader(bytes.NewReader(data))); !reflect.DeepEqual(whole, single) {
+			t.Errorf("whole %q\nsplit %q", whole, single)
+		}
+	})
+}
+
 // TestRequest holds what is sent.
 func TestRequest(t *testing.T) {
 	t.Setenv("ANTHROPIC_API_KEY", "of-the-environment") // which is nobody's business

@@ -29,12 +29,12 @@ func (e *Engine) Check(ctx context.Context) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case ok && (r.status == 404 || r.status == 405) && r.kind != "not_found_error" && show(e.base) != Home:
+	case ok && (r.status == 404 || r.status == 405) && r.kind != "not_found_error" && agent.Address(e.base) != Home:
 		return nil
 	case ok:
 		return e.explain(ctx, err)
 	case within.Err() != nil:
-		return away("%s does not answer within %v; is this machine online?", show(e.base), checkWithin)
+		return agent.Away("%s does not answer within %v; is this machine online?", agent.Address(e.base), checkWithin)
 	case strings.HasPrefix(err.Error(), "error parsing response json"), strings.HasPrefix(err.Error(), "expected destination type"):
 		err = errGarbage
 	}
@@ -51,7 +51,7 @@ const mostNamed = 8
 // notFound says which models there are, where the server says it.
 func (e *Engine) notFound(ctx context.Context, r refusal) error {
 	if r.kind != "not_found_error" {
-		return away("there is no Messages API at %s (HTTP %d); is it the base address?", show(e.base), r.status)
+		return agent.Away("there is no Messages API at %s (HTTP %d); is it the base address?", agent.Address(e.base), r.status)
 	}
 	within, cancel := context.WithTimeout(ctx, checkWithin)
 	defer cancel()
@@ -60,13 +60,13 @@ func (e *Engine) notFound(ctx context.Context, r refusal) error {
 		return ctx.Err()
 	}
 	if err != nil || page == nil || len(page.Data) == 0 {
-		return away("%s", e.because(fmt.Sprintf("the model %s is not there", e.o.Model), r.said))
+		return agent.Away("%s", e.because(fmt.Sprintf("the model %s is not there", e.o.Model), r.said))
 	}
 	var names []string
 	for _, m := range page.Data[:min(len(page.Data), mostNamed)] {
 		names = append(names, e.quote(m.ID))
 	}
-	return away("the model %s is not there; GET %s/v1/models lists: %s", e.o.Model, show(e.base), strings.Join(names, ", "))
+	return agent.Away("the model %s is not there; GET %s/v1/models lists: %s", e.o.Model, agent.Address(e.base), strings.Join(names, ", "))
 }
 
 // What is seen, in bytes. The API takes 5 MB of a picture in base64.

@@ -3,6 +3,8 @@ package anthropic
 import (
 	"net/http"
 	"strings"
+
+	"perch/agent"
 )
 
 // habits are what a model turned out not to take.
@@ -45,7 +47,7 @@ func (e *Engine) learn(err error, used habits) bool {
 	news := e.habits != before
 	e.mu.Unlock()
 	if news {
-		e.o.Log.Warn(what, "model", e.o.Model, "url", show(e.base), "said", e.quote(r.said))
+		e.o.Log.Warn(what, "model", e.o.Model, "url", agent.Address(e.base), "said", e.quote(r.said))
 	}
 	return true
 }

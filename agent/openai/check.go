@@ -38,12 +38,24 @@ func (e *Engine) Check(ctx context.Context) error {
 		err = e.checkModels(within)
 	}
 	if ctx.Err() == nil && within.Err() != nil {
-		return away("%s does not answer within %v; is the machine on?", show(e.base), checkWithin)
+		return agent.Away("%s does not answer within %v; is the machine on?", agent.Address(e.base), checkWithin)
 	}
-	if err == nil && e.learned().noTools {
-		err = fmt.Errorf("%w: %s at %s", ErrNoTools, e.o.Model, show(e.base))
+	if err == nil {
+		err = e.Limits()
 	}
 	return err
+}
+
+// Limits is ErrNoTools with what the server said, where a turn found out.
+// It names the cure at times, as llama.cpp's --jinja.
+func (e *Engine) Limits() error {
+	e.mu.Lock()
+	said, none := e.toolless, e.habits.noTools
+	e.mu.Unlock()
+	if !none {
+		return nil
+	}
+	return fmt.Errorf("%w: %s", ErrNoTools, e.because(e.o.Model+" at "+agent.Address(e.base), said))
 }
 
 // checkOllama asks for the model itself, which also tells what it can do.
@@ -54,16 +66,16 @@ func (e *Engine) checkOllama(ctx context.Context) error {
 	}
 	var shown struct{ Capabilities []string }
 	if err := json.Unmarshal(data, &shown); err != nil {
-		return away("%s is not Ollama, though its address looks so; set dialect to openai", show(e.base))
+		return agent.Away("%s is not Ollama, though its address looks so; set dialect to openai", agent.Address(e.base))
 	}
 	if shown.Capabilities == nil {
 		return nil // an older Ollama does not tell
 	}
 	if !slices.Contains(shown.Capabilities, "tools") {
-		err = fmt.Errorf("%w: %s at %s", ErrNoTools, e.o.Model, show(e.base))
+		err = fmt.Errorf("%w: %s at %s", ErrNoTools, e.o.Model, agent.Address(e.base))
 	}
 	if e.o.Vision && !slices.Contains(shown.Capabilities, "vision") {
-		err = errors.Join(err, fmt.Errorf("%w: %s at %s has no eyes; take vision out", agent.ErrBlind, e.o.Model, show(e.base)))
+		err = errors.Join(err, fmt.Errorf("%w: %s at %s has no eyes; take vision out", agent.ErrBlind, e.o.Model, agent.Address(e.base)))
 	}
 	return err
 }
@@ -153,7 +165,7 @@ func (e *Engine) noModel(names []string) error {
 	for _, name := range names {
 		shown = append(shown, e.quote(name))
 	}
-	return away("the model %s is not there; GET %s lists: %s%s", e.o.Model, show(e.list()), strings.Join(shown, ", "), more)
+	return agent.Away("the model %s is not there; GET %s lists: %s%s", e.o.Model, agent.Address(e.list()), strings.Join(shown, ", "), more)
 }
 
 // notFound tells a model that is missing from an address that is wrong.
@@ -167,9 +179,9 @@ func (e *Engine) notFound(ctx context.Context, r *refusal) error {
 	case err == nil && len(names) > 0 && !slices.Contains(names, e.o.Model):
 		return e.noModel(names)
 	case strings.Contains(strings.ToLower(r.said), "model"):
-		return away("%s", e.because(fmt.Sprintf("the model %s is not there", e.o.Model), r.said))
+		return agent.Away("%s", e.because(fmt.Sprintf("the model %s is not there", e.o.Model), r.said))
 	}
-	return away("%s", e.because(fmt.Sprintf("there is no such API at %s (HTTP %d); is it the base address, with its /v1?", show(e.base), r.status), r.said))
+	return agent.Away("%s", e.because(fmt.Sprintf("there is no such API at %s (HTTP %d); is it the base address, with its /v1?", agent.Address(e.base), r.status), r.said))
 }
 
 // Warm has the model loaded while somebody is still speaking. With Ollama it
@@ -207,7 +219,7 @@ func (e *Engine) health(ctx context.Context) error {
 	defer response.Body.Close()
 	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, mostRefused)) // for the connection's sake
 	if response.StatusCode == http.StatusServiceUnavailable {
-		return away("the model %s is still being loaded, or %s is overloaded", e.o.Model, show(e.base))
+		return agent.Away("the model %s is still being loaded, or %s is overloaded", e.o.Model, agent.Address(e.base))
 	}
 	return nil
 }

@@ -1,8 +1,12 @@
 package openai
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"strings"
+
+	"perch/agent"
 )
 
 // habits are what a server turned out not to take.
@@ -11,54 +15,107 @@ type habits struct {
 	newLimit                           bool // max_completion_tokens
 }
 
+func (h habits) and(more habits) habits {
+	return habits{
+		noTools:       h.noTools || more.noTools,
+		noTemperature: h.noTemperature || more.noTemperature,
+		noThinking:    h.noThinking || more.noThinking,
+		newLimit:      h.newLimit || more.newLimit,
+	}
+}
+
+// finding is one of them, as a refusal suggests it.
+type finding struct {
+	habits
+	what string // in words
+	said string // by the server
+}
+
 func (e *Engine) learned() habits {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.habits
 }
 
-// learn finds out of a refusal what to leave out, and says whether the request
-// is worth repeating. Each finding is told once.
-func (e *Engine) learn(r *refusal, used habits, tools bool) bool {
+// mostTries bounds how often a request is sent anew without what the server
+// turned out not to take.
+const mostTries = 5
+
+// persist makes a request for a message, and again without what the server
+// says that it does not take. That is remembered once such a request was
+// answered: what a server blames is not always what it fails at.
+func (e *Engine) persist(ctx context.Context, p agent.Prompt, out func(agent.Piece) error) (agent.Stop, error) {
+	var findings []finding
+	used := e.learned()
+	for try := 1; ; try++ {
+		stop, err := e.once(ctx, p, used, out)
+		var listener outError
+		if err == nil || errors.As(err, &listener) {
+			e.remember(findings)
+			return stop, err
+		}
+		var r *refusal
+		if !errors.As(err, &r) || try == mostTries || ctx.Err() != nil {
+			return stop, err
+		}
+		found, ok := e.suggested(r, used, len(p.Tools) > 0)
+		if !ok {
+			return stop, err
+		}
+		findings, used = append(findings, found), used.and(found.habits)
+	}
+}
+
+// remember keeps findings for all requests to come. Each is told once.
+func (e *Engine) remember(findings []finding) {
+	for _, f := range findings {
+		e.mu.Lock()
+		before := e.habits
+		e.habits = before.and(f.habits)
+		news := e.habits != before
+		if news && f.noTools {
+			e.toolless = f.said
+		}
+		e.mu.Unlock()
+		if news {
+			e.o.Log.Warn(f.what, "model", e.o.Model, "url", agent.Address(e.base), "said", e.quote(f.said))
+		}
+	}
+}
+
+// suggested finds out of a refusal what to leave out, if the request is worth
+// repeating.
+func (e *Engine) suggested(r *refusal, used habits, tools bool) (finding, bool) {
 	if r.midway || r.status == http.StatusUnauthorized || r.status == http.StatusForbidden || r.status == http.StatusTooManyRequests {
-		return false
+		return finding{}, false
 	}
 	said := strings.ToLower(r.said)
-	next, what := used, ""
+	f := finding{said: r.said}
 	switch {
 	case tools && !used.noTools && aboutTools(said):
-		next.noTools, what = true, "the model cannot use tools; none are offered to it from now on"
+		f.noTools, f.what = true, "the model cannot use tools; none are offered to it from now on"
 	case e.o.MaxTokens > 0 && !used.newLimit && strings.Contains(said, "max_completion_tokens"):
-		next.newLimit, what = true, "the server calls max_tokens max_completion_tokens"
+		f.newLimit, f.what = true, "the server calls max_tokens max_completion_tokens"
 	case e.o.Temperature != nil && !used.noTemperature && strings.Contains(said, "temperature") && !e.native:
-		next.noTemperature, what = true, "the model takes no temperature; it is left out from now on"
+		f.noTemperature, f.what = true, "the model takes no temperature; it is left out from now on"
 	case e.o.ReasoningEffort != "" && !used.noThinking &&
 		(strings.Contains(said, "does not support thinking") || strings.Contains(said, "reasoning_effort") || strings.Contains(said, "think value")):
-		next.noThinking, what = true, "the model takes no reasoning effort; it is left out from now on"
+		f.noThinking, f.what = true, "the model takes no reasoning effort; it is left out from now on"
 	default:
-		return false
+		return finding{}, false
 	}
-	e.mu.Lock()
-	before := e.habits
-	e.habits = habits{
-		noTools:       before.noTools || next.noTools,
-		noTemperature: before.noTemperature || next.noTemperature,
-		noThinking:    before.noThinking || next.noThinking,
-		newLimit:      before.newLimit || next.newLimit,
-	}
-	news := e.habits != before
-	e.mu.Unlock()
-	if news {
-		e.o.Log.Warn(what, "model", e.o.Model, "url", show(e.base), "said", e.quote(r.said))
-	}
-	return true
+	return f, true
 }
 
 // aboutTools knows the ways in which servers say that tools are not for this
-// model: Ollama ("does not support tools"), llama.cpp ("requires --jinja"),
-// vLLM ("requires --enable-auto-tool-choice"), OpenRouter ("no endpoints found
-// that support tool use").
+// model: Ollama ("does not support tools"), llama.cpp ("tools param requires
+// --jinja flag"), vLLM ("requires --enable-auto-tool-choice"), OpenRouter ("no
+// endpoints found that support tool use"). LM Studio only says that the model's
+// template failed, which tools are one reason for.
 func aboutTools(said string) bool {
+	if strings.Contains(said, "rendering prompt with jinja template") {
+		return true
+	}
 	if !strings.Contains(said, "tool") && !strings.Contains(said, "function call") {
 		return false
 	}

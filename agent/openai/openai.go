@@ -14,9 +14,11 @@ package openai
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -48,7 +50,8 @@ type Options struct {
 	NumCtx          int      // Ollama: the context's length in tokens
 	Dialect         string   // empty: by the address
 	Vision          bool     // the model can look at pictures
-	// Extra is merged into each request's body, over what is there.
+	// Extra is merged into each request's body, over what is there. It may not
+	// hold what makes the conversation: model, messages, tools and stream.
 	Extra map[string]any
 
 	FirstWithin time.Duration // until a message begins; 0 is 30 s
@@ -67,8 +70,9 @@ type Engine struct {
 	client *http.Client
 	calls  atomic.Uint64 // ids invented
 
-	mu     sync.Mutex
-	habits habits
+	mu       sync.Mutex
+	habits   habits
+	toolless string // what the server said when it took no tools
 }
 
 // How long what is not set takes.
@@ -87,12 +91,13 @@ func New(o Options) (*Engine, error) {
 	if err := check(o); err != nil {
 		return nil, err
 	}
+	o.Extra = maps.Clone(o.Extra)
 	e := &Engine{o: o, base: base, root: rootOf(base)}
 	ollama := o.Dialect == DialectOllama || o.Dialect == "" && looksLikeOllama(base)
 	wants := o.NumCtx != 0 || o.KeepAlive != ""
 	if wants && !ollama {
 		return nil, fmt.Errorf("num_ctx and keep_alive belong to Ollama's own API, and %s does not look like Ollama; "+
-			"set dialect to ollama, or leave them out", show(base))
+			"set dialect to ollama, or leave them out", agent.Address(base))
 	}
 	e.native = o.Dialect == DialectOllama || ollama && wants
 	if e.o.FirstWithin == 0 {
@@ -151,10 +156,22 @@ func check(o Options) error {
 	if _, err := keepAlive(o.KeepAlive); err != nil {
 		return err
 	}
+	return checkExtra(o.Extra)
+}
+
+func checkExtra(extra map[string]any) error {
 	for _, ours := range []string{"model", "messages", "tools", "stream"} {
-		if _, there := o.Extra[ours]; there {
+		if _, there := extra[ours]; there {
 			return fmt.Errorf("extra may not hold %q, which is set for each request", ours)
 		}
+	}
+	if options, there := extra["options"]; there {
+		if _, ok := options.(map[string]any); !ok {
+			return errors.New("options in extra are names with values, as in {top_k: 20}")
+		}
+	}
+	if _, err := json.Marshal(extra); err != nil {
+		return fmt.Errorf("extra cannot be written as JSON: %w", err)
 	}
 	return nil
 }
@@ -203,24 +220,13 @@ func (e *Engine) Close() error {
 	return nil
 }
 
-// mostTries bounds how often a request is sent anew without what the server
-// turned out not to take.
-const mostTries = 5
-
 // Continue implements agent.Model. A call whose arguments are no JSON is given
 // as it came; one without arguments has "{}". Where the server asks for none
 // by an id, one is invented.
 func (e *Engine) Continue(ctx context.Context, p agent.Prompt, out func(agent.Piece) error) (agent.Stop, error) {
-	for try := 1; ; try++ {
-		used := e.learned()
-		stop, err := e.once(ctx, p, used, out)
-		if err == nil {
-			return stop, nil
-		}
-		var r *refusal
-		if errors.As(err, &r) && try < mostTries && ctx.Err() == nil && e.learn(r, used, len(p.Tools) > 0) {
-			continue
-		}
+	stop, err := e.persist(ctx, p, out)
+	if err != nil {
 		return "", e.explain(ctx, err)
 	}
+	return stop, nil
 }

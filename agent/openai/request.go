@@ -32,6 +32,9 @@ func (e *Engine) encode(p agent.Prompt, used habits) ([]byte, error) {
 		}
 	}
 	for key, value := range e.o.Extra {
+		if b["tools"] == nil && (key == "tool_choice" || key == "parallel_tool_calls") {
+			continue // OpenAI refuses these where there are no tools
+		}
 		inner, both := value.(map[string]any)
 		if there, ok := b[key].(body); ok && both {
 			maps.Copy(there, inner) // Ollama's options hold some of ours

@@ -65,22 +65,17 @@ func (e *Engine) look(ctx context.Context, p agent.Prompt, said *strings.Builder
 		}
 		return nil
 	}
-	for try := 1; ; try++ {
-		used := e.learned()
-		stop, err := e.once(ctx, p, used, out)
-		var r *refusal
-		switch {
-		case err == nil:
-			return stop, nil
-		case errors.Is(err, enough):
-			return agent.StopLength, nil
-		case errors.As(err, &r) && aboutPictures(r):
-			return "", fmt.Errorf("%w: the model %s at %s", agent.ErrBlind, e.o.Model, show(e.base))
-		case errors.As(err, &r) && try < mostTries && ctx.Err() == nil && e.learn(r, used, false):
-			continue
-		}
-		return "", e.explain(ctx, err)
+	stop, err := e.persist(ctx, p, out)
+	var r *refusal
+	switch {
+	case err == nil:
+		return stop, nil
+	case errors.Is(err, enough):
+		return agent.StopLength, nil
+	case errors.As(err, &r) && aboutPictures(r):
+		return "", fmt.Errorf("%w: the model %s at %s", agent.ErrBlind, e.o.Model, agent.Address(e.base))
 	}
+	return "", e.explain(ctx, err)
 }
 
 // aboutPictures knows how servers say that a model is blind: llama.cpp "image
