@@ -22,7 +22,7 @@ type ThinkerOptions struct {
 	Memory  *Memory
 	Timers  *Timers
 	Herald  *Herald
-	Sources []toolSource // tools from elsewhere
+	Sources []ToolSource // tools from elsewhere
 
 	HistoryTokens int           // of what was said before; 3000 where 0
 	MemoryTokens  int           // of what is remembered; 2048 where 0
@@ -116,6 +116,15 @@ func (k *Thinker) Warm(ctx context.Context) error {
 func (k *Thinker) Check(ctx context.Context) error {
 	if c, ok := k.Model.(interface{ Check(context.Context) error }); ok {
 		return c.Check(ctx)
+	}
+	return nil
+}
+
+// Limits tells in one sentence what the model turned out not to be able to do,
+// such as to use tools.
+func (k *Thinker) Limits() error {
+	if l, ok := k.Model.(interface{ Limits() error }); ok {
+		return l.Limits()
 	}
 	return nil
 }

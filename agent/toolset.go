@@ -15,9 +15,10 @@ import (
 	"perch/event"
 )
 
-// toolSource is where tools come from that are neither the robot's nor the
-// house's own, such as an MCP server. Its names are its own.
-type toolSource interface {
+// ToolSource is where tools come from that are neither the robot's nor the
+// house's own, such as an MCP server. Its names are its own. Tools answers
+// with what it has by the time ctx ends.
+type ToolSource interface {
 	Tools(ctx context.Context) []ModelTool
 	Call(ctx context.Context, name string, args json.RawMessage) (text string, err error)
 }
@@ -119,7 +120,7 @@ func (k *Thinker) robotTools(body Body) (all []turnTool) {
 	return all
 }
 
-func sourceTools(ctx context.Context, source toolSource) (all []turnTool) {
+func sourceTools(ctx context.Context, source ToolSource) (all []turnTool) {
 	ctx, cancel := context.WithTimeout(ctx, sourceWithin)
 	defer cancel()
 	for _, t := range source.Tools(ctx) {

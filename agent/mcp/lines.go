@@ -1,0 +1,132 @@
+package mcp
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"io"
+	"regexp"
+	"strconv"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+// Bounds of what is read of a process.
+const (
+	mostGarbage = 200  // lines in a row that are not of the protocol
+	mostBatch   = 1000 // messages in one line
+	ends        = 256  // bytes kept of both ends of a line that is too long
+)
+
+// lines reads messages, one to a line. Lines that hold none are passed over,
+// because many a server has a library that greets on standard output. Of one
+// that is too long both ends are looked at, so that the call which it answers
+// fails at once and alone.
+type lines struct {
+	r       *bufio.Reader
+	waiting []jsonrpc.Message // of a line with several
+	garbage int               // lines in a row
+}
+
+func (l *lines) from(r io.Reader) { l.r = bufio.NewReaderSize(r, 16<<10) }
+
+// next is the next message. The error is errNoMCP where too much comes that is
+// no message, and the reader's else.
+func (l *lines) next() (jsonrpc.Message, error) {
+	for {
+		if len(l.waiting) > 0 {
+			m := l.waiting[0]
+			l.waiting = l.waiting[1:]
+			return m, nil
+		}
+		line, long, err := l.line()
+		if err != nil {
+			return nil, err
+		}
+		line = bytes.TrimSpace(line)
+		if len(line) == 0 {
+			continue
+		}
+		if long {
+			l.waiting = tooLong(line)
+		} else {
+			l.waiting = messages(line)
+		}
+		if len(l.waiting) > 0 {
+			l.garbage = 0
+			continue
+		}
+		if l.garbage++; l.garbage > mostGarbage {
+			return nil, errNoMCP
+		}
+	}
+}
+
+// line is the next line, or both ends of one that is too long.
+func (l *lines) line() (line []byte, long bool, err error) {
+	var end []byte
+	for {
+		piece, err := l.r.ReadSlice('\n')
+		switch {
+		case !long && len(line)+len(piece) <= mostMessage:
+			line = append(line, piece...)
+		case !long:
+			long, line = true, append([]byte(nil), line[:min(len(line), ends)]...)
+			fallthrough
+		default:
+			end = append(end, piece...)
+			if over := len(end) - ends; over > 0 {
+				end = append(end[:0], end[over:]...)
+			}
+		}
+		if err == bufio.ErrBufferFull {
+			continue
+		}
+		if err == io.EOF && len(line) > 0 {
+			err = nil // the last line needs no end
+		}
+		return append(line, end...), long, err
+	}
+}
+
+// messages are those of a line: none where it is no message, several where it
+// is an array of them, as an older revision of the protocol has it.
+func messages(line []byte) (all []jsonrpc.Message) {
+	raw := []json.RawMessage{line}
+	if line[0] == '[' {
+		if json.Unmarshal(line, &raw) != nil || len(raw) > mostBatch {
+			return nil
+		}
+	} else if line[0] != '{' {
+		return nil
+	}
+	for _, one := range raw {
+		m, err := jsonrpc.DecodeMessage(one)
+		if err != nil || m == nil {
+			return nil
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
+// tooLong makes an answer of one that is too long, where it tells at either end
+// to which call it belongs. The calls of this side have numbers.
+func tooLong(ends []byte) []jsonrpc.Message {
+	found := answered.FindSubmatch(ends)
+	if found == nil {
+		return nil
+	}
+	n, err := strconv.ParseInt(string(append(found[1], found[2]...)), 10, 64)
+	if err != nil {
+		return nil
+	}
+	id, err := jsonrpc.MakeID(float64(n))
+	if err != nil {
+		return nil
+	}
+	return []jsonrpc.Message{&jsonrpc.Response{ID: id, Error: errTooLong}}
+}
+
+// answered finds the id of an answer that is cut out in the middle.
+var answered = regexp.MustCompile(`^\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,15})\s*,\s*"result"|"id"\s*:\s*(\d{1,15})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}$`)

@@ -1,0 +1,244 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// The revisions of the protocol that a conversation is begun with. The older
+// one comes first, because there are servers that end when the first thing
+// they are asked is not "initialize".
+const (
+	usual  = "2025-11-25"
+	latest = "2026-07-28"
+)
+
+// link is one connection.
+type link struct {
+	ctx     context.Context // ends with it; the cause says why
+	lose    context.CancelCauseFunc
+	session *sdk.ClientSession
+	child   *child        // nil over HTTP
+	client  *http.Client  // nil for a child
+	stale   chan struct{} // the list of tools has changed
+	gone    chan struct{} // closed when nothing is left of it
+}
+
+func (l *link) why() error { return context.Cause(l.ctx) }
+
+// way is a way to reach a server.
+type way struct {
+	version string
+	url     *url.URL // nil for a child
+	sse     bool     // the transport from before streamable HTTP
+}
+
+// connect tries the ways to reach the server, and lists its tools.
+func (s *Server) connect() (*link, error) {
+	deadline := time.Now().Add(s.o.ConnectWithin)
+	way := way{version: usual, url: s.url}
+	l, err := s.attempt(way, deadline)
+	if err != nil && elder(err) {
+		way.version = latest
+		l, err = s.attempt(way, deadline)
+	}
+	for _, u := range s.older(err) {
+		way.version, way.sse, way.url = usual, true, u
+		var other error
+		if l, other = s.attempt(way, deadline); other == nil {
+			return l, nil
+		}
+		if len(s.older(other)) == 0 && !errors.Is(other, errNoMCP) {
+			err = other // somebody is there, but will not have us
+		}
+	}
+	if err != nil {
+		return nil, s.explain(err)
+	}
+	return l, nil
+}
+
+// elder reports whether a server refuses the usual revision as too old.
+func elder(err error) bool {
+	refused := answerOf(err)
+	return refused != nil && (refused.Code == jsonrpc.CodeMethodNotFound || refused.Code == sdk.CodeUnsupportedProtocolVersion)
+}
+
+// older are the addresses where a server may speak SSE that has nothing to say
+// to streamable HTTP. Home Assistant had it at another address than it has the
+// newer one.
+func (s *Server) older(err error) (all []*url.URL) {
+	var refused *refusal
+	if !errors.As(err, &refused) || s.url == nil {
+		return nil
+	}
+	switch refused.status {
+	case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotAcceptable,
+		http.StatusGone, http.StatusUnsupportedMediaType, http.StatusNotImplemented:
+	default:
+		return nil
+	}
+	all = append(all, s.url)
+	if base, ok := strings.CutSuffix(s.url.Path, "/api/mcp"); ok {
+		u := *s.url
+		u.Path, u.RawPath = base+"/mcp_server/sse", ""
+		all = append(all, &u)
+	}
+	return all
+}
+
+// attempt connects in one way. Nothing is left of one that fails.
+func (s *Server) attempt(w way, deadline time.Time) (*link, error) {
+	l := &link{stale: make(chan struct{}, 1), gone: make(chan struct{})}
+	l.ctx, l.lose = context.WithCancelCause(context.Background())
+	late := time.AfterFunc(time.Until(deadline), func() { l.lose(errSlow) })
+	closed := context.AfterFunc(s.ctx, func() { l.lose(errClosed) })
+	client := sdk.NewClient(&sdk.Implementation{Name: "perch", Title: "Perch", Version: "1"}, &sdk.ClientOptions{
+		// Nothing is declared: no roots, no sampling, no questions to the user.
+		Capabilities:   &sdk.ClientCapabilities{},
+		MultiRoundTrip: &sdk.MultiRoundTripOptions{Disabled: true},
+		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {
+			select {
+			case l.stale <- struct{}{}:
+			default:
+			}
+		},
+	})
+	client.AddReceivingMiddleware(refuseQuestions)
+	err := s.open(l, client, w)
+	if !late.Stop() && err == nil {
+		err = errSlow
+	}
+	closed()
+	if err == nil {
+		return l, nil
+	}
+	if cause := l.why(); cause != nil {
+		err = cause
+	}
+	l.lose(err)
+	if l.session != nil {
+		_ = l.session.Wait()
+	}
+	if err2 := l.buried(); err2 != nil && !errors.Is(err, errSlow) && !errors.Is(err, errClosed) {
+		err = err2
+	}
+	return nil, err
+}
+
+// refuseQuestions is for servers that ask what was not offered.
+func refuseQuestions(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
+		switch method {
+		case "roots/list", "sampling/createMessage", "elicitation/create":
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: method + " is not offered here"}
+		}
+		return next(ctx, method, r)
+	}
+}
+
+// open makes the connection, and takes the list of tools over it.
+func (s *Server) open(l *link, client *sdk.Client, w way) (err error) {
+	var transport sdk.Transport
+	if w.url == nil {
+		l.child = newChild(s)
+		transport = l.child
+	} else {
+		transport, l.client = s.carrier(l.ctx, w)
+	}
+	l.session, err = client.Connect(l.ctx, tied{transport}, &sdk.ClientSessionOptions{ProtocolVersion: w.version})
+	if err != nil {
+		return err
+	}
+	tools, err := s.list(l.ctx, l.session)
+	if err != nil {
+		return err
+	}
+	s.know(tools)
+	return nil
+}
+
+// buried waits until nothing is left of what carried a connection, and is what
+// a child that ended by itself is to be told of with.
+func (l *link) buried() error {
+	if l.client != nil {
+		l.client.CloseIdleConnections()
+	}
+	if l.child == nil {
+		return nil
+	}
+	return l.child.ended()
+}
+
+// tied ties a connection to the context it was made with. That of HTTP has to
+// be told, for otherwise it would try again for half a minute.
+type tied struct{ sdk.Transport }
+
+func (t tied) Connect(ctx context.Context) (sdk.Connection, error) {
+	conn, err := t.Transport.Connect(ctx)
+	if err == nil {
+		context.AfterFunc(ctx, func() { _ = conn.Close() })
+	}
+	return conn, err
+}
+
+// attend sees a connection to its end.
+func (s *Server) attend(l *link) {
+	over := make(chan struct{})
+	s.wg.Go(func() {
+		err := l.session.Wait()
+		if err2 := l.buried(); err2 != nil {
+			err = err2
+		} else if err == nil {
+			err = errCut
+		}
+		l.lose(s.explain(err))
+		close(over)
+	})
+	s.wg.Go(func() { s.refresh(l) })
+	select {
+	case <-l.ctx.Done():
+	case <-s.ctx.Done():
+		// HTTP has a session to end; a child is ended by it.
+		s.wg.Go(func() { _ = l.session.Close() })
+		late := time.NewTimer(goodbye)
+		defer late.Stop()
+		select {
+		case <-over:
+		case <-late.C:
+		}
+		l.lose(errClosed)
+	}
+	<-over
+}
+
+// refresh reads the list of tools again when the server says that it has
+// changed, which it may say as often as it likes.
+func (s *Server) refresh(l *link) {
+	for {
+		select {
+		case <-l.stale:
+		case <-l.ctx.Done():
+			return
+		}
+		ctx, cancel := context.WithTimeoutCause(l.ctx, s.o.ConnectWithin, errSlow)
+		tools, err := s.list(ctx, l.session)
+		cancel()
+		switch {
+		case err == nil:
+			s.know(tools)
+		case l.ctx.Err() == nil:
+			s.o.Log.Debug("an MCP server does not list its tools again", "server", s.o.Name, "err", s.explain(err))
+		}
+		if s.o.Pause(l.ctx, leastPause) != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,226 @@
+// Package mcp has external servers of the Model Context Protocol offer their
+// tools to a thinker: a child process on its standard input and output, or a
+// server at an address, over streamable HTTP or the older SSE.
+//
+// Who runs what: the first use starts one goroutine, the keeper, which owns the
+// connection until Close: it connects, waits until the connection is gone, and
+// connects anew after a pause. Everybody else reads what the keeper last found
+// out. A second goroutine lives as long as a connection and reads the list of
+// tools again when the server says that it has changed.
+//
+// The protocol is that of github.com/modelcontextprotocol/go-sdk. Processes,
+// the lines they write, and what HTTP may bring are kept in bounds here: a
+// server is somebody else's program, and may do anything.
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"path"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"perch/agent"
+)
+
+// Options of a server. Command or URL is needed, and Name and Log are; zero
+// values of the rest stand for the defaults given.
+type Options struct {
+	// Name is what the server is called here. It stands before the names of its
+	// tools ("files.read_file") so that those of two servers never clash: 1 to
+	// 32 letters, digits, hyphens and underscores.
+	Name string
+
+	Command []string // the program and its arguments
+	Dir     string   // the folder it works in; the current one
+	// Env is added to the appliance's own environment, of which nothing that
+	// begins with PERCH_ or comes from the service manager is passed on.
+	Env []string
+
+	URL     string            // http:// or https://, as the server's manual gives it
+	Key     string            // is sent as a bearer token
+	Headers map[string]string // are sent with every request
+
+	// Only are the tools that are offered, all where there are none; Except
+	// those that are not. Both are the server's own names, and * stands for any
+	// letters. What is not offered cannot be called either.
+	Only, Except []string
+
+	CallWithin    time.Duration // for a call to be answered; 60 s
+	ConnectWithin time.Duration // for a connection and the list of tools; 30 s for a command, 10 s for an address
+
+	// Pause waits between two attempts to connect. It fails where ctx ends.
+	// Tests set it; it sleeps where nil.
+	Pause func(ctx context.Context, d time.Duration) error
+	Log   *slog.Logger
+}
+
+// What a server may bring, and how it is treated.
+const (
+	mostTools       = 100
+	mostPages       = 20      // of a list of tools
+	mostMessage     = 4 << 20 // bytes of one message
+	mostText        = 32 << 10
+	mostSchema      = 32 << 10
+	mostName        = 128
+	mostDescription = 4 << 10
+	leastPause      = time.Second // before it is connected again
+	mostPause       = 60 * time.Second
+	patience        = 10              // attempts that fail in a row before one waits to be asked
+	goodbye         = time.Second     // for a session to be ended in good order
+	silences        = 3               // calls in a row without an answer in time before it is connected anew
+	settled         = 2 * time.Minute // a connection that lasted so long was a good one
+)
+
+// errClosed is what is left after Close.
+var errClosed = awayf("the MCP server has been closed")
+
+// Server is one server, connected or not. Its methods may be called at a time.
+type Server struct {
+	o      Options
+	url    *url.URL
+	hidden []string // what no sentence may show
+	ctx    context.Context
+	end    context.CancelFunc
+	wg     sync.WaitGroup
+	asked  chan struct{} // somebody wants to use it
+
+	mu       sync.Mutex
+	kept     bool          // the keeper runs
+	closed   bool          // by Close
+	trying   chan struct{} // closed when the attempt under way has ended; nil where there is none
+	link     *link         // nil where there is none
+	why      error         // there is none
+	tools    []agent.ModelTool
+	listed   bool
+	away     bool // so it was last told in the log
+	met      bool // it has been connected at least once
+	failures int  // attempts in a row
+	silent   int  // calls in a row that were not answered in time
+}
+
+// New checks the options. It starts nothing: the first use does.
+func New(o Options) (*Server, error) {
+	s := &Server{asked: make(chan struct{}, 1)}
+	if o.Name == "" || len(o.Name) > 32 || strings.Trim(o.Name, letters) != "" {
+		return nil, fmt.Errorf("%q is no name for an MCP server; give it 1 to 32 letters, digits, hyphens or underscores", o.Name)
+	}
+	if err := o.check(); err != nil {
+		return nil, fmt.Errorf("MCP server %s: %w", o.Name, err)
+	}
+	if o.URL != "" {
+		u, err := address(o.URL)
+		if err != nil {
+			return nil, fmt.Errorf("MCP server %s: %w", o.Name, err)
+		}
+		s.url = u
+	}
+	standard := 30 * time.Second
+	if s.url != nil {
+		standard = 10 * time.Second
+	}
+	o.ConnectWithin = cmp.Or(o.ConnectWithin, standard)
+	o.CallWithin = cmp.Or(o.CallWithin, time.Minute)
+	if o.Pause == nil {
+		o.Pause = pause
+	}
+	s.o = o
+	s.hidden = s.secrets()
+	s.ctx, s.end = context.WithCancel(context.Background())
+	return s, nil
+}
+
+const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
+
+// check finds what is wrong with the options, the name and the address aside.
+func (o *Options) check() error {
+	switch {
+	case o.Log == nil:
+		return errors.New("it needs a log")
+	case len(o.Command) > 0 && o.URL != "":
+		return errors.New("it has both a command and a url; keep one of them")
+	case o.URL == "" && (len(o.Command) == 0 || o.Command[0] == ""):
+		return errors.New("it needs a command, such as [npx, -y, some-server], or a url")
+	case len(o.Command) > 0 && (o.Key != "" || len(o.Headers) > 0):
+		return errors.New("a key and headers are for a url; give a command what it needs as env")
+	case o.CallWithin < 0 || o.ConnectWithin < 0:
+		return errors.New("its deadlines are times above zero")
+	case !sendable(o.Key):
+		return errors.New("its key has spaces around it or characters that no header can hold; copy it again")
+	}
+	for name, value := range o.Headers {
+		if strings.Trim(name, letters) != "" || name == "" || !sendable(value) {
+			return fmt.Errorf("%q is no header that can be sent", clip(name, 40))
+		}
+		switch http.CanonicalHeaderKey(name) {
+		case "Host", "Content-Type", "Content-Length", "Transfer-Encoding", "Connection", "Accept":
+			return fmt.Errorf("the header %s is not one to choose; take it out", name)
+		}
+	}
+	for _, pattern := range append(append([]string{}, o.Only...), o.Except...) {
+		if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
+			return fmt.Errorf("%q is no tool's name, nor a pattern of names", clip(pattern, 40))
+		}
+	}
+	for _, entry := range o.Env {
+		if name, _, ok := strings.Cut(entry, "="); !ok || name == "" {
+			return errors.New("an entry of env is not NAME=value")
+		}
+	}
+	return nil
+}
+
+// sendable reports whether a header can hold a text.
+func sendable(text string) bool {
+	return text == strings.TrimSpace(text) && !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' })
+}
+
+// address reads a server's address. What is wrong with it is told without it,
+// for it may hold a key.
+func address(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, errors.New("its url is no address; write it as http://host:port/path")
+	}
+	u.Fragment = ""
+	return u, nil
+}
+
+// pause sleeps.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Name is the server's, as the configuration spells it.
+func (s *Server) Name() string { return s.o.Name }
+
+// where is how sentences call what the server is. A program's arguments and
+// an address's query may hold keys, so they are never shown.
+func (s *Server) where() string {
+	if s.url == nil {
+		return filepath.Base(s.o.Command[0])
+	}
+	return s.url.Scheme + "://" + s.url.Host + s.url.Path
+}
+
+// clip is at most n bytes of a text.
+func clip(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	return strings.ToValidUTF8(text[:n], "")
+}

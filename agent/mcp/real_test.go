@@ -1,0 +1,311 @@
+package mcp_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"perch/agent"
+	"perch/agent/mcp"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+type said struct {
+	Text string `json:"text"`
+}
+
+// realServer is a server made with the SDK.
+func realServer() *sdk.Server {
+	server := sdk.NewServer(&sdk.Implementation{Name: "real", Version: "1"}, nil)
+	add := func(name string, run func(context.Context, *sdk.CallToolRequest, said) (*sdk.CallToolResult, error)) {
+		sdk.AddTool(server, &sdk.Tool{Name: name, Description: "does " + name}, func(ctx context.Context, r *sdk.CallToolRequest, in said) (*sdk.CallToolResult, any, error) {
+			result, err := run(ctx, r, in)
+			return result, nil, err
+		})
+	}
+	text := func(s string) *sdk.CallToolResult {
+		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: s}}}
+	}
+	add("echo", func(_ context.Context, _ *sdk.CallToolRequest, in said) (*sdk.CallToolResult, error) {
+		return text(in.Text), nil
+	})
+	add("fail", func(context.Context, *sdk.CallToolRequest, said) (*sdk.CallToolResult, error) {
+		return nil, errors.New("the disk is full")
+	})
+	add("picture", func(context.Context, *sdk.CallToolRequest, said) (*sdk.CallToolResult, error) {
+		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "A cat."},
+			&sdk.ImageContent{Data: []byte("png"), MIMEType: "image/png"}}}, nil
+	})
+	add("slow", func(ctx context.Context, _ *sdk.CallToolRequest, in said) (*sdk.CallToolResult, error) {
+		mark(in.Text, "begun")
+		<-ctx.Done()
+		mark(in.Text, "cancelled")
+		return nil, ctx.Err()
+	})
+	add("die", func(context.Context, *sdk.CallToolRequest, said) (*sdk.CallToolResult, error) {
+		fmt.Fprintln(os.Stderr, "a last word, token=sesame-open")
+		os.Exit(3)
+		return nil, nil
+	})
+	add("env", func(context.Context, *sdk.CallToolRequest, said) (*sdk.CallToolResult, error) {
+		return text(strings.Join(os.Environ(), "\n")), nil
+	})
+	add("offspring", func(context.Context, *sdk.CallToolRequest, said) (*sdk.CallToolResult, error) {
+		cmd := exec.Command("sh", "-c", "trap '' TERM; exec sleep 1000")
+		err := cmd.Start()
+		return text(fmt.Sprint(cmd.Process.Pid)), err
+	})
+	add("ask", func(ctx context.Context, r *sdk.CallToolRequest, _ said) (*sdk.CallToolResult, error) {
+		//lint:ignore SA1019 servers go on asking
+		_, err1 := r.Session.ListRoots(ctx, nil)
+		//lint:ignore SA1019 servers go on asking
+		_, err2 := r.Session.CreateMessage(ctx, &sdk.CreateMessageParams{})
+		_, err3 := r.Session.Elicit(ctx, &sdk.ElicitParams{Message: "?"})
+		return text(fmt.Sprintf("%t %t %t", err1 != nil, err2 != nil, err3 != nil)), nil
+	})
+	add("learn", func(_ context.Context, _ *sdk.CallToolRequest, in said) (*sdk.CallToolResult, error) {
+		add(in.Text, func(context.Context, *sdk.CallToolRequest, said) (*sdk.CallToolResult, error) {
+			return text("learned"), nil
+		})
+		return text("ok"), nil
+	})
+	sdk.AddTool(server, &sdk.Tool{Name: "structured"}, func(context.Context, *sdk.CallToolRequest, said) (*sdk.CallToolResult, map[string]int, error) {
+		return &sdk.CallToolResult{Content: []sdk.Content{}}, map[string]int{"degrees": 21}, nil
+	})
+	return server
+}
+
+// hosted is a real server within the test, of which nothing is left after it.
+func hosted(t *testing.T) *sdk.Server {
+	server := realServer()
+	t.Cleanup(func() {
+		for session := range server.Sessions() {
+			_ = session.Close()
+		}
+	})
+	return server
+}
+
+func mark(path, what string) {
+	if path != "" {
+		_ = os.WriteFile(path, []byte(what), 0o600)
+	}
+}
+
+func serveReal() {
+	_ = realServer().Run(context.Background(), &sdk.StdioTransport{})
+	os.Exit(0)
+}
+
+// exercise is what any server has to be good for.
+func exercise(t *testing.T, s *mcp.Server) {
+	t.Helper()
+	if err := s.Check(soon(t)); err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]agent.ModelTool{}
+	for _, tool := range s.Tools(soon(t)) {
+		names[tool.Name] = tool
+	}
+	if echo := names["it.echo"]; echo.Description != "does echo" || !strings.Contains(string(echo.Schema), `"text"`) {
+		t.Errorf("echo is offered as %s", echo.Schema)
+	}
+	for _, c := range []struct{ tool, args, want string }{
+		{"it.echo", `{"text":"hello"}`, "hello"},
+		{"it.picture", `{"text":""}`, "A cat.\n(An image came with it, which cannot be shown here.)"},
+		{"it.structured", `{"text":""}`, `{"degrees":21}`},
+		{"it.ask", `{"text":""}`, "true true true"},
+	} {
+		if got := call(t, s, c.tool, c.args); got != c.want {
+			t.Errorf("%s says %q, not %q", c.tool, got, c.want)
+		}
+	}
+	_, err := s.Call(soon(t), "it.fail", []byte(`{"text":""}`))
+	if err == nil || err.Error() != "the disk is full" || errors.Is(err, agent.ErrAway) {
+		t.Errorf("a tool that fails says %v", err)
+	}
+	for _, wrong := range []string{"it.nothing", "echo", "other.echo"} {
+		if _, err := s.Call(soon(t), wrong, nil); err == nil || errors.Is(err, agent.ErrAway) {
+			t.Errorf("%s: %v", wrong, err)
+		}
+	}
+	if _, err := s.Call(soon(t), "it.echo", []byte(`{"text":5}`)); err == nil {
+		t.Error("arguments of another type are taken")
+	}
+	call(t, s, "it.learn", `{"text":"dance"}`)
+	until(t, "the new tool is known", func() bool {
+		for _, tool := range s.Tools(soon(t)) {
+			if tool.Name == "it.dance" {
+				return true
+			}
+		}
+		return false
+	})
+	cancelled(t, s)
+}
+
+// cancelled proves that a call which is given up ends at once, here and there.
+func cancelled(t *testing.T, s *mcp.Server) {
+	t.Helper()
+	note := t.TempDir() + "/note"
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := s.Call(ctx, "it.slow", []byte(`{"text":`+strconv.Quote(note)+`}`))
+		ended <- err
+	}()
+	is := func(want string) func() bool {
+		return func() bool { got, _ := os.ReadFile(note); return string(got) == want }
+	}
+	until(t, "the slow tool begins", is("begun"))
+	cancel()
+	begun := time.Now()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("a call that was cancelled ended with %v", err)
+	}
+	if took := time.Since(begun); took > time.Second {
+		t.Errorf("it took %v to give up a call", took)
+	}
+	until(t, "the server hears of it", is("cancelled"))
+	if got := call(t, s, "it.echo", `{"text":"still there"}`); got != "still there" {
+		t.Errorf("afterwards it says %q", got)
+	}
+}
+
+func TestAServerOverStandardInputAndOutput(t *testing.T) {
+	s, _ := child(t, "real", mcp.Options{})
+	exercise(t, s)
+}
+
+func TestAServerOverStreamableHTTP(t *testing.T) {
+	for name, o := range map[string]*sdk.StreamableHTTPOptions{
+		"with sessions": nil, "without": {Stateless: true}, "that answers in JSON": {JSONResponse: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := hosted(t)
+			web := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, o))
+			defer web.Close()
+			s, _ := open(t, mcp.Options{URL: web.URL + "/mcp"})
+			defer s.Close()
+			if name == "with sessions" {
+				exercise(t, s)
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+				for range server.Sessions() {
+					t.Error("the server keeps a session")
+				}
+				return
+			}
+			if err := s.Check(soon(t)); err != nil {
+				t.Fatal(err)
+			}
+			if got := call(t, s, "it.echo", `{"text":"hello"}`); got != "hello" {
+				t.Errorf("it says %q", got)
+			}
+		})
+	}
+}
+
+func TestAServerOverSSE(t *testing.T) {
+	server := hosted(t)
+	mux := http.NewServeMux()
+	mux.Handle("/mcp_server/sse", sdk.NewSSEHandler(func(*http.Request) *sdk.Server { return server }, nil))
+	web := httptest.NewServer(mux)
+	defer web.Close()
+	for _, path := range []string{"/mcp_server/sse", "/api/mcp"} { // the newer address of Home Assistant finds the older
+		s, _ := open(t, mcp.Options{URL: web.URL + path})
+		exercise(t, s)
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestOnlyAndExcept(t *testing.T) {
+	s, _ := child(t, "real", mcp.Options{Only: []string{"e*", "fail"}, Except: []string{"env"}})
+	var names []string
+	for _, tool := range s.Tools(soon(t)) {
+		names = append(names, tool.Name)
+	}
+	if got := strings.Join(names, " "); got != "it.echo it.fail" {
+		t.Errorf("it offers %s", got)
+	}
+	if _, err := s.Call(soon(t), "it.env", []byte(`{"text":""}`)); err == nil {
+		t.Error("a tool that is not offered can be called")
+	}
+	none, _ := child(t, "real", mcp.Options{Only: []string{"nothing"}})
+	if err := none.Check(soon(t)); err == nil || !strings.Contains(err.Error(), "only and except") {
+		t.Errorf("a server of which nothing is left: %v", err)
+	}
+}
+
+func TestAServerThatEndsIsStartedAnew(t *testing.T) {
+	s, log := child(t, "real", mcp.Options{Pause: (&pauses{}).pause})
+	if _, err := s.Call(soon(t), "it.die", []byte(`{"text":""}`)); err == nil || !errors.Is(err, agent.ErrAway) || !strings.Contains(err.Error(), "exit status 3") {
+		t.Errorf("the call it died of ended with %v", err)
+	}
+	if tools := s.Tools(t.Context()); len(tools) == 0 {
+		t.Error("its tools are not known meanwhile")
+	}
+	if got := call(t, s, "it.echo", `{"text":"back"}`); got != "back" {
+		t.Errorf("it says %q", got)
+	}
+	if log.times("is away") != 1 || log.times("is back") != 1 || log.times("a last word") != 1 {
+		t.Errorf("the log tells otherwise:\n%s", log)
+	}
+	if strings.Contains(log.String(), "sesame") {
+		t.Errorf("the log holds a key:\n%s", log)
+	}
+}
+
+func TestNothingIsLeftBehind(t *testing.T) {
+	t.Setenv("PERCH_KEY", "canary")
+	t.Setenv("NOTIFY_SOCKET", "/nowhere")
+	s, _ := child(t, "real", mcp.Options{Env: []string{"GIVEN=yes"}})
+	env := call(t, s, "it.env", `{"text":""}`)
+	if strings.Contains(env, "PERCH_") || strings.Contains(env, "NOTIFY_SOCKET") || !strings.Contains(env, "GIVEN=yes") {
+		t.Errorf("it has the environment\n%s", env)
+	}
+	pid, err := strconv.Atoi(call(t, s, "it.offspring", `{"text":""}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	note := t.TempDir() + "/note"
+	ended := make(chan error, 1)
+	go func() {
+		_, err := s.Call(context.Background(), "it.slow", []byte(`{"text":`+strconv.Quote(note)+`}`))
+		ended <- err
+	}()
+	until(t, "the slow tool begins", func() bool { got, _ := os.ReadFile(note); return string(got) == "begun" })
+	begun := time.Now()
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("Close took %v", took)
+	}
+	if err := <-ended; !errors.Is(err, agent.ErrAway) {
+		t.Errorf("the call that ran ended with %v", err)
+	}
+	until(t, "what the server had started is gone", func() bool {
+		state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		return err != nil || strings.Contains(string(state), ") Z ") || syscall.Kill(pid, 0) != nil
+	})
+	if _, err := s.Call(soon(t), "it.echo", nil); !errors.Is(err, agent.ErrAway) {
+		t.Errorf("after Close: %v", err)
+	}
+	if tools := s.Tools(t.Context()); s.Warm(t.Context()) == nil || len(tools) == 0 {
+		t.Errorf("after Close there are %d tools", len(tools))
+	}
+}

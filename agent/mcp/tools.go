@@ -1,0 +1,142 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"path"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"perch/agent"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// list reads the list of tools. A server without any may say so by not knowing
+// the method.
+func (s *Server) list(ctx context.Context, session *sdk.ClientSession) (tools []agent.ModelTool, err error) {
+	passed, cursor := 0, ""
+	for range mostPages {
+		page, err := session.ListTools(ctx, &sdk.ListToolsParams{Cursor: cursor})
+		if refused := answerOf(err); refused != nil && refused.Code == jsonrpc.CodeMethodNotFound {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range page.Tools {
+			tool, ok := s.offered(t)
+			if !ok || len(tools) == mostTools || slices.ContainsFunc(tools, func(o agent.ModelTool) bool { return o.Name == tool.Name }) {
+				passed++
+				continue
+			}
+			tools = append(tools, tool)
+		}
+		if page.NextCursor == "" || page.NextCursor == cursor || len(tools) == mostTools {
+			break
+		}
+		cursor = page.NextCursor
+	}
+	if passed > 0 {
+		s.o.Log.Debug("tools of an MCP server are not offered: they are left out by only or except, twice there, too many, or cannot be described",
+			"server", s.o.Name, "offered", len(tools), "left out", passed)
+	}
+	return tools, nil
+}
+
+// offered is a tool as a model may be offered it.
+func (s *Server) offered(t *sdk.Tool) (agent.ModelTool, bool) {
+	if !s.allowed(t.Name) {
+		return agent.ModelTool{}, false
+	}
+	schema := json.RawMessage(`{"type":"object","properties":{}}`)
+	if t.InputSchema != nil {
+		written, err := json.Marshal(t.InputSchema)
+		if err != nil || len(written) > mostSchema || written[0] != '{' {
+			return agent.ModelTool{}, false
+		}
+		schema = written
+	}
+	description := t.Description
+	if description == "" {
+		description = t.Title
+	}
+	description = strings.ToValidUTF8(clip(description, mostDescription), "")
+	return agent.ModelTool{Name: s.o.Name + "." + t.Name, Description: description, Schema: schema}, true
+}
+
+// allowed reports whether a tool may be used, by its own name.
+func (s *Server) allowed(own string) bool {
+	if own == "" || len(own) > mostName || !utf8.ValidString(own) || strings.ContainsFunc(own, unicode.IsControl) {
+		return false
+	}
+	is := func(pattern string) bool {
+		match, err := path.Match(pattern, own)
+		return err == nil && match || pattern == own
+	}
+	return (len(s.o.Only) == 0 || slices.ContainsFunc(s.o.Only, is)) && !slices.ContainsFunc(s.o.Except, is)
+}
+
+// know keeps a list of tools.
+func (s *Server) know(tools []agent.ModelTool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tools, s.listed = tools, true
+}
+
+// textOf is what a result has to say to a model. What is no text becomes a
+// sentence: nobody can show it from here.
+func textOf(r *sdk.CallToolResult) (string, error) {
+	var said strings.Builder
+	add := func(text string) {
+		text = strings.TrimSpace(text)
+		if room := mostText - said.Len(); text != "" && room > 1 {
+			if said.Len() > 0 {
+				said.WriteByte('\n')
+				room--
+			}
+			said.WriteString(strings.ToValidUTF8(clip(text, room), ""))
+		}
+	}
+	words := false
+	for _, content := range r.Content {
+		switch c := content.(type) {
+		case *sdk.TextContent:
+			words = words || strings.TrimSpace(c.Text) != ""
+			add(c.Text)
+		case *sdk.EmbeddedResource:
+			if c.Resource != nil && c.Resource.Text != "" {
+				words = true
+				add(c.Resource.Text)
+			} else {
+				add("(A file came with it, which cannot be shown here.)")
+			}
+		case *sdk.ImageContent:
+			add("(An image came with it, which cannot be shown here.)")
+		case *sdk.AudioContent:
+			add("(A sound came with it, which cannot be played here.)")
+		case *sdk.ResourceLink:
+			add("(It points to " + clip(c.Name, mostName) + ", " + clip(c.URI, 500) + ".)")
+		default:
+			add("(Something came with it that cannot be shown here.)")
+		}
+	}
+	if !words && r.StructuredContent != nil {
+		if written, err := json.Marshal(r.StructuredContent); err == nil {
+			add(string(written))
+		}
+	}
+	switch {
+	case r.InputRequests != nil && !words:
+		return "", errors.New("the tool wants to ask something back, which it cannot do here; give it all it needs at once")
+	case r.IsError && said.Len() == 0:
+		return "", errors.New("the tool has failed and does not say why")
+	case r.IsError:
+		return "", errors.New(said.String())
+	}
+	return said.String(), nil
+}
