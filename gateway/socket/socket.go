@@ -65,7 +65,24 @@ func Accept(w http.ResponseWriter, r *http.Request, o Options) (*Conn, error) {
 // status instead of an upgrade.
 var ErrRefused = errors.New("refused")
 
-// Dial opens a WebSocket to url.
+// Refusal is the error of Dial where the server answered with an HTTP status.
+// It wraps ErrRefused.
+type Refusal struct {
+	URL    string
+	Status int    // of HTTP
+	Text   string // the beginning of what came with it, at most 500 bytes
+}
+
+// Error implements error.
+func (r *Refusal) Error() string {
+	return fmt.Sprintf("%v: %s answered %d %s: %s", ErrRefused, r.URL, r.Status, http.StatusText(r.Status), r.Text)
+}
+
+// Unwrap returns ErrRefused.
+func (r *Refusal) Unwrap() error { return ErrRefused }
+
+// Dial opens a WebSocket to url. The error is a *Refusal where the server
+// answered and did not upgrade.
 func Dial(ctx context.Context, url string, o Options) (*Conn, error) {
 	stop := func() bool { return true }
 	d := websocket.Dialer{HandshakeTimeout: 10 * time.Second, ReadBufferSize: 4096, WriteBufferSize: 4096}
@@ -84,7 +101,7 @@ func Dial(ctx context.Context, url string, o Options) (*Conn, error) {
 	if err != nil {
 		if answer != nil {
 			text, _ := io.ReadAll(io.LimitReader(answer.Body, 500))
-			return nil, fmt.Errorf("%w: %s answered %s: %s", ErrRefused, url, answer.Status, text)
+			return nil, &Refusal{URL: url, Status: answer.StatusCode, Text: string(text)}
 		}
 		return nil, fmt.Errorf("open %s: %w", url, err)
 	}

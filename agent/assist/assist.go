@@ -1,0 +1,211 @@
+// Package assist has Home Assistant's own conversation answer: the agent that
+// an Assist pipeline is set up with, a language model of Home Assistant's or
+// the sentences it knows by itself, and with it the whole house.
+//
+// A turn is one run of the pipeline's stage intent over the WebSocket, so that
+// an answer is spoken from its first sentence on. The connection is kept from
+// turn to turn, and turns run side by side on it: a new one costs the look-up
+// of a .local name, TCP, perhaps TLS, an upgrade and a login, all of it after
+// the person has finished speaking. One that has been quiet for a while is
+// asked for a sign of life first, for a command must never be given twice, and
+// therefore nothing is tried again that may have arrived. What only hears or
+// speaks has no such need, and keeps none.
+package assist
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"perch/agent"
+	"perch/gateway/socket/hass"
+)
+
+// Options of the brain. URL and Token are needed. Zero values stand for the
+// defaults given.
+type Options struct {
+	URL   string // "http://homeassistant.local:8123"; used as it is given
+	Token string // a long-lived access token
+
+	Pipeline string // its id; the preferred one where empty
+	// Agent is a conversation agent in place of a pipeline's, such as
+	// "conversation.home_assistant".
+	Agent    string
+	Language string // BCP 47, in place of the turn's; of use with REST only, as a pipeline has its own
+	// REST asks by POST /api/conversation/process instead: for a proxy that
+	// lets no WebSocket through. The answer comes in one piece.
+	REST bool
+
+	ConnectWithin time.Duration // for a connection; 5 s
+	FirstWithin   time.Duration // for an answer to begin, with REST for all of it; 30 s
+	IdleWithin    time.Duration // for silence in the middle of one, where a tool may be at work; 30 s
+
+	// QuietFor is how long a kept connection may have been silent and still be
+	// taken for alive; 20 s.
+	QuietFor time.Duration
+
+	Now func() time.Time // time.Now
+}
+
+// Brain implements agent.Brain. It serves many turns at once.
+type Brain struct {
+	o      Options
+	client *hass.Client
+	talks  *talks
+
+	dialling chan struct{} // a lock that can be waited for
+	mu       sync.Mutex
+	closed   bool
+	conn     *hass.Conn // kept; may have ended
+}
+
+const longestName = 200 // of a pipeline, an agent and a language, in bytes
+
+// New checks the options and returns the brain. It calls nobody.
+func New(o Options) (*Brain, error) {
+	for _, name := range []string{o.Pipeline, o.Agent, o.Language} {
+		if len(name) > longestName {
+			return nil, fmt.Errorf("the name of a pipeline, an agent or a language has at most %d bytes", longestName)
+		}
+	}
+	switch {
+	case o.Pipeline != "" && o.Agent != "":
+		return nil, errors.New("pipeline and agent are two answers to one question; a pipeline has its agent")
+	case o.Pipeline != "" && o.REST:
+		return nil, errors.New("with rest there is no pipeline; set agent, or leave rest out")
+	case o.Agent != "" && !o.REST && !isEntity(o.Agent):
+		return nil, errors.New("an agent is like conversation.home_assistant; for the id of another kind set rest as well")
+	}
+	for d, standard := range map[*time.Duration]time.Duration{
+		&o.ConnectWithin: 5 * time.Second, &o.FirstWithin: 30 * time.Second, &o.IdleWithin: 30 * time.Second, &o.QuietFor: 20 * time.Second,
+	} {
+		if *d < 0 {
+			return nil, errors.New("a deadline cannot be negative")
+		}
+		if *d == 0 {
+			*d = standard
+		}
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	client, err := hass.New(hass.Options{URL: o.URL, Token: o.Token, ConnectWithin: o.ConnectWithin})
+	if err != nil {
+		return nil, err
+	}
+	return &Brain{o: o, client: client, talks: newTalks(o.Now), dialling: make(chan struct{}, 1)}, nil
+}
+
+// isEntity reports whether an agent is an entity: then a pipeline's place will
+// take it.
+func isEntity(name string) bool { return strings.HasPrefix(name, "conversation.") }
+
+// Name is "assist".
+func (*Brain) Name() string { return "assist" }
+
+// Forget has a conversation begin anew with its next turn.
+func (b *Brain) Forget(conversation string) { b.talks.forget(conversation) }
+
+// Close ends what is under way and closes the connections.
+func (b *Brain) Close() {
+	b.client.Close()
+	b.mu.Lock()
+	b.closed = true
+	conn := b.conn
+	b.conn = nil
+	b.mu.Unlock()
+	if conn != nil {
+		conn.Close()
+	}
+}
+
+// Check reports whether Home Assistant is there, takes the token, and has the
+// pipeline or the agent. Its error is one sentence. The connection it made is
+// kept for the first turn.
+func (b *Brain) Check(ctx context.Context) error {
+	if err := b.check(ctx); err != nil {
+		return away(ctx, err)
+	}
+	return nil
+}
+
+func (b *Brain) check(ctx context.Context) error {
+	if b.o.REST {
+		path := "api/"
+		if isEntity(b.o.Agent) {
+			path = "api/states/" + b.o.Agent
+		}
+		err := b.client.Call(ctx, b.o.ConnectWithin, "GET", path, nil, nil)
+		var fault *hass.Fault
+		if errors.As(err, &fault) && fault.Status == 404 && b.o.Agent != "" {
+			return b.client.Fault("has no conversation agent " + b.client.Quote(b.o.Agent) + "; check agent")
+		}
+		return err
+	}
+	conn, err := b.connection(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = conn.Pipeline(ctx, b.o.ConnectWithin, b.pipeline())
+	return err
+}
+
+// pipeline is what a run is given for one.
+func (b *Brain) pipeline() string {
+	if b.o.Agent != "" {
+		return b.o.Agent
+	}
+	return b.o.Pipeline
+}
+
+// away is err for the mind: ctx's where that has ended, else one by which the
+// next brain is tried.
+func away(ctx context.Context, err error) error {
+	if ended := ctx.Err(); ended != nil {
+		return ended
+	}
+	return fmt.Errorf("%w: %w", agent.ErrAway, err)
+}
+
+// signWithin is for the sign of life of a connection that was silent.
+const signWithin = time.Second
+
+// connection is the kept one, where it lives, or a new one.
+func (b *Brain) connection(ctx context.Context) (*hass.Conn, error) {
+	select {
+	case b.dialling <- struct{}{}:
+		defer func() { <-b.dialling }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	b.mu.Lock()
+	kept := b.conn
+	b.mu.Unlock()
+	if kept != nil {
+		if kept.Err() == nil && (kept.Quiet() < b.o.QuietFor || kept.Ping(ctx, min(signWithin, b.o.ConnectWithin)) == nil) {
+			return kept, nil
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		kept.Close()
+	}
+	conn, err := b.client.Dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	closed := b.closed
+	if !closed {
+		b.conn = conn
+	}
+	b.mu.Unlock()
+	if closed {
+		conn.Close()
+		return nil, conn.Err()
+	}
+	return conn, nil
+}

@@ -1,0 +1,69 @@
+package assist
+
+import (
+	"sync"
+	"time"
+)
+
+const (
+	// mostTalks bounds the conversations whose ids are kept.
+	mostTalks = 64
+	// idle is how long Home Assistant keeps a conversation that rests.
+	idle = 5 * time.Minute
+	// longestID bounds an id of Home Assistant's, which mostly has 26 letters.
+	longestID = 200
+)
+
+// talks are the ids by which Home Assistant knows conversations.
+type talks struct {
+	now func() time.Time
+
+	mu   sync.Mutex
+	kept map[string]talk
+}
+
+type talk struct {
+	id   string
+	used time.Time
+}
+
+func newTalks(now func() time.Time) *talks { return &talks{now: now, kept: map[string]talk{}} }
+
+// id is the conversation's, or empty where a new one begins.
+func (k *talks) id(conversation string) string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	t := k.kept[conversation]
+	if k.now().Sub(t.used) >= idle {
+		delete(k.kept, conversation)
+		return ""
+	}
+	return t.id
+}
+
+// keep notes the id of a turn's answer, which is a new one where Home
+// Assistant did not know the old one any more.
+func (k *talks) keep(conversation, id string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if id == "" || len(id) > longestID {
+		delete(k.kept, conversation)
+		return
+	}
+	if _, known := k.kept[conversation]; !known && len(k.kept) >= mostTalks {
+		oldest, first := "", true
+		for name, t := range k.kept {
+			if first || t.used.Before(k.kept[oldest].used) {
+				oldest, first = name, false
+			}
+		}
+		delete(k.kept, oldest)
+	}
+	k.kept[conversation] = talk{id, k.now()}
+}
+
+func (k *talks) forget(conversation string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.kept, conversation)
+}

@@ -1,0 +1,202 @@
+package hass
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"time"
+)
+
+// Stages of an Assist pipeline.
+const (
+	StageSpeech = "stt"
+	StageIntent = "intent"
+	StageVoice  = "tts"
+)
+
+// Types of the events of a run, as far as they are of use here.
+const (
+	EventRunStart       = "run-start"
+	EventSpeechEnd      = "stt-end"
+	EventIntentStart    = "intent-start"
+	EventIntentProgress = "intent-progress"
+	EventIntentEnd      = "intent-end"
+	EventRunEnd         = "run-end"
+	eventError          = "error"
+)
+
+// Start is what a run of an Assist pipeline is to do.
+type Start struct {
+	From, To     string // stages
+	Text         string // what the stage intent or tts begins with
+	Rate         int    // of the sound the stage stt begins with, in Hz, 16-bit mono
+	Pipeline     string // its id, or a conversation agent's entity; the preferred one where empty
+	Conversation string // its id; a new one where empty
+}
+
+// Run is a run of an Assist pipeline. It is for one goroutine; Sound and
+// EndSound may be called by another one.
+type Run struct {
+	conn    *Conn
+	answers *answers
+	first   *incoming // taken by Begin and not yet looked at
+	over    bool
+}
+
+// Run begins a run. It must be closed. Errors are those of Next.
+func (c *Conn) Run(ctx context.Context, s Start) (*Run, error) {
+	input := map[string]any{}
+	if s.From == StageSpeech {
+		input["sample_rate"] = s.Rate
+		// Where an utterance ends is known here; Home Assistant would cut it
+		// at a pause of 0.7 s.
+		input["no_vad"] = true
+	} else {
+		input["text"] = s.Text
+	}
+	fields := map[string]any{"start_stage": s.From, "end_stage": s.To, "input": input}
+	// What is not given is left out: null is no pipeline's id.
+	if s.Pipeline != "" {
+		fields["pipeline"] = s.Pipeline
+	}
+	if s.Conversation != "" {
+		fields["conversation_id"] = s.Conversation
+	}
+	a, err := c.ask(ctx, "assist_pipeline/run", fields)
+	if err != nil {
+		return nil, err
+	}
+	return &Run{conn: c, answers: a}, nil
+}
+
+// Begin waits until Home Assistant has taken the run on, for so long at most.
+// That is at once, where it is there at all: who calls Begin before Next learns
+// early of a connection that is dead. Errors are those of Next.
+func (r *Run) Begin(ctx context.Context, within time.Duration) error {
+	limited, cancel := context.WithTimeoutCause(ctx, within, r.conn.client.Silent(within))
+	defer cancel()
+	m, err := r.answers.next(limited)
+	switch {
+	case err != nil:
+		return err
+	case m.Type == "result" && !m.Success:
+		return r.conn.client.refused(m.Error.Code, m.Error.Message)
+	}
+	r.first = &m
+	return nil
+}
+
+// Next waits for the next event, for so long at most, or as long as ctx where
+// within is 0. It returns io.EOF after the run's end. An error of the run is a
+// *Fault with Home Assistant's code; other errors are a *Fault of ours, or the
+// cause of ctx's end.
+func (r *Run) Next(ctx context.Context, within time.Duration) (Event, error) {
+	if r.over {
+		return Event{}, io.EOF
+	}
+	if within > 0 {
+		limited, cancel := context.WithTimeoutCause(ctx, within, r.conn.client.Silent(within))
+		defer cancel()
+		ctx = limited
+	}
+	for {
+		m, err := r.message(ctx)
+		switch {
+		case err != nil:
+			return Event{}, err
+		case m.Type == "result" && !m.Success:
+			return Event{}, r.conn.client.refused(m.Error.Code, m.Error.Message)
+		case m.Type == "event":
+			return r.event(m.Event)
+		}
+	}
+}
+
+func (r *Run) message(ctx context.Context) (incoming, error) {
+	if r.first != nil {
+		m := *r.first
+		r.first = nil
+		return m, nil
+	}
+	return r.answers.next(ctx)
+}
+
+func (r *Run) event(raw json.RawMessage) (Event, error) {
+	var e struct {
+		Type string          `json:"type"`
+		Data json.RawMessage `json:"data"`
+	}
+	if err := json.Unmarshal(raw, &e); err != nil {
+		return Event{}, r.conn.client.Fault("tells of its pipeline in a way that is not of its API; it may be too old, or too new")
+	}
+	switch e.Type {
+	case eventError:
+		var why struct{ Code, Message string }
+		if err := json.Unmarshal(e.Data, &why); err != nil {
+			why.Code = CodeOdd
+		}
+		r.over = true
+		return Event{}, r.conn.client.refused(why.Code, why.Message)
+	case EventRunEnd:
+		r.over = true
+	}
+	return Event{e.Type, e.Data}, nil
+}
+
+// Close ends the run, at Home Assistant's side as well.
+func (r *Run) Close() { r.answers.close(true) }
+
+// Sound sends a piece of sound of a run that begins with speech, to the
+// handler that its event run-start names. It is 16-bit little-endian mono.
+// The piece is not kept.
+func (r *Run) Sound(ctx context.Context, handler byte, pcm []byte) error {
+	return r.conn.queue(ctx, outgoing{sound: append([]byte{handler}, pcm...)})
+}
+
+// EndSound says that there is no more sound.
+func (r *Run) EndSound(ctx context.Context, handler byte) error { return r.Sound(ctx, handler, nil) }
+
+// Converse asks a conversation agent by the REST API.
+func (c *Client) Converse(ctx context.Context, within time.Duration, q Question) (Reply, error) {
+	var r reply
+	if err := c.Call(ctx, within, "POST", "api/conversation/process", q, &r); err != nil {
+		return Reply{}, err
+	}
+	return r.reply(), nil
+}
+
+// Question is what Converse asks. Empty fields are left out.
+type Question struct {
+	Text         string `json:"text"`
+	Language     string `json:"language,omitempty"` // BCP 47
+	Agent        string `json:"agent_id,omitempty"`
+	Conversation string `json:"conversation_id,omitempty"`
+}
+
+// Pipeline is an Assist pipeline, as Home Assistant has it set up. What it
+// lacks is empty.
+type Pipeline struct {
+	ID            string `json:"id"`
+	Name          string `json:"name"`
+	Agent         string `json:"conversation_engine"`
+	Speech        string `json:"stt_engine"`
+	Voicer        string `json:"tts_engine"`
+	VoiceLanguage string `json:"tts_language"`
+	Voice         string `json:"tts_voice"`
+}
+
+// Pipeline asks for a pipeline; for the preferred one where id is empty.
+func (c *Conn) Pipeline(ctx context.Context, within time.Duration, id string) (Pipeline, error) {
+	fields := map[string]any{}
+	if id != "" {
+		fields["pipeline_id"] = id
+	}
+	var p Pipeline
+	err := c.Call(ctx, within, "assist_pipeline/pipeline/get", fields, &p)
+	var fault *Fault
+	if errors.As(err, &fault) && fault.Code == "not_found" {
+		return p, c.client.refused("pipeline-not-found", "")
+	}
+	return p, err
+}

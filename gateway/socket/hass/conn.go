@@ -1,0 +1,398 @@
+package hass
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"perch/gateway/socket"
+)
+
+// Limits of a connection.
+const (
+	mostMessage = 2 << 20 // bytes; a tool's answer about a large house is some 100 kB
+	mostWaiting = 2 << 20 // bytes of answers that wait for one caller
+	mostAnswers = 8192    // of them
+	mostQueued  = 16      // messages to be sent
+)
+
+// Conn is a WebSocket to Home Assistant that is authenticated. It is safe for
+// concurrent use.
+type Conn struct {
+	client  *Client
+	ws      *socket.Conn
+	release func() bool
+	wg      sync.WaitGroup
+	out     chan outgoing
+	wake    chan struct{} // holds one where left has news
+	done    chan struct{} // closed when err is set
+
+	mu   sync.Mutex
+	err  error // why it is over
+	last int   // id
+	open map[int]*answers
+	left []int     // subscriptions to be ended
+	used time.Time // when something last came
+}
+
+// outgoing is a message to be sent: a command, or a piece of sound.
+type outgoing struct {
+	command map[string]any
+	to      *answers // nil where nobody waits
+	sound   []byte
+}
+
+// answers are what comes for one command.
+type answers struct {
+	conn *Conn
+	some chan struct{} // holds one where there is news
+	// The rest is of Conn.mu.
+	id     int // 0 until it was sent
+	queue  []incoming
+	size   int
+	over   error
+	closed bool
+}
+
+// incoming is one message of Home Assistant's.
+type incoming struct {
+	ID      int             `json:"id"`
+	Type    string          `json:"type"`
+	Success bool            `json:"success"`
+	Result  json.RawMessage `json:"result"`
+	Event   json.RawMessage `json:"event"`
+	Error   struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	} `json:"error"`
+}
+
+// Dial connects and authenticates, within Options.ConnectWithin. The error is
+// a *Fault, or ctx's where that has ended.
+func (c *Client) Dial(ctx context.Context) (*Conn, error) {
+	within, cancel := context.WithTimeout(ctx, c.o.ConnectWithin)
+	defer cancel()
+	defer context.AfterFunc(c.life, cancel)()
+	ws, err := socket.Dial(within, c.socketURL(), socket.Options{MaxMessage: mostMessage, SendWithin: c.o.ConnectWithin})
+	if err == nil {
+		stop := context.AfterFunc(within, ws.Drop)
+		err = c.login(ws)
+		if !stop() && err == nil {
+			err = within.Err()
+		}
+		if err != nil {
+			ws.Drop()
+		}
+	}
+	var known *Fault
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case c.life.Err() != nil:
+		return nil, c.closed()
+	case within.Err() != nil:
+		return nil, c.unreached(within.Err())
+	case errors.As(err, &known):
+		return nil, known
+	default:
+		return nil, c.unreached(err)
+	}
+	conn := &Conn{client: c, ws: ws, out: make(chan outgoing, mostQueued), wake: make(chan struct{}, 1), done: make(chan struct{}),
+		open: map[int]*answers{}, used: time.Now()}
+	conn.release = context.AfterFunc(c.life, func() { conn.finish(c.closed()) })
+	conn.wg.Go(conn.read)
+	conn.wg.Go(conn.write)
+	return conn, nil
+}
+
+// login is the first talk of a connection: auth_required, auth, auth_ok.
+func (c *Client) login(ws *socket.Conn) error {
+	for _, want := range []string{"auth_required", "auth_ok"} {
+		text, data, err := ws.Receive()
+		if err != nil {
+			return c.lost(err)
+		}
+		var m incoming
+		switch err := json.Unmarshal(data, &m); {
+		case !text, err != nil:
+			return c.fault(CodeOdd, "does not greet as Home Assistant does; check the url")
+		case m.Type == "auth_invalid":
+			return c.token()
+		case m.Type != want:
+			return c.fault(CodeOdd, "greets with %q in place of %s; check the url", c.Quote(m.Type), want)
+		case want == "auth_ok":
+			return nil
+		}
+		auth, err := json.Marshal(map[string]string{"type": "auth", "access_token": c.o.Token})
+		if err != nil {
+			return fmt.Errorf("write the token: %w", err)
+		}
+		if err := ws.SendText(auth); err != nil {
+			return c.lost(err)
+		}
+	}
+	return nil
+}
+
+// Close ends the connection, and what is under way on it. It must be called,
+// also where the connection has ended by itself, and may be more than once.
+func (c *Conn) Close() {
+	c.release()
+	c.finish(c.client.closed())
+	c.wg.Wait()
+}
+
+// Err is why the connection is over, or nil while it stands.
+func (c *Conn) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+// Quiet is for how long nothing has come.
+func (c *Conn) Quiet() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Since(c.used)
+}
+
+// finish ends the connection for a reason, unless it has ended already.
+func (c *Conn) finish(why error) {
+	c.mu.Lock()
+	first := c.err == nil
+	if first {
+		c.err = why
+		close(c.done)
+	}
+	c.mu.Unlock()
+	if first {
+		c.ws.Drop()
+	}
+}
+
+func (c *Conn) read() {
+	for {
+		text, data, err := c.ws.Receive()
+		if err != nil {
+			c.finish(c.client.lost(err))
+			return
+		}
+		if !text {
+			continue // Home Assistant sends sound to nobody
+		}
+		var m incoming
+		if err := json.Unmarshal(data, &m); err != nil {
+			c.finish(c.client.fault(CodeOdd, "sent something that is not of its API; is there a proxy before it?"))
+			return
+		}
+		c.deliver(m, len(data))
+	}
+}
+
+func (c *Conn) deliver(m incoming, size int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.used = time.Now()
+	a := c.open[m.ID]
+	if a == nil || a.over != nil {
+		return // of one who waits no more
+	}
+	if a.size += size; a.size > mostWaiting || len(a.queue) == mostAnswers {
+		a.over = c.client.fault(CodeOdd, "says more than can be spoken; see which agent does that")
+		a.queue = nil
+	} else {
+		a.queue = append(a.queue, m)
+	}
+	select {
+	case a.some <- struct{}{}:
+	default:
+	}
+}
+
+func (c *Conn) write() {
+	for {
+		var err error
+		select {
+		case <-c.done:
+			return
+		case <-c.wake:
+			err = c.leave()
+		case it := <-c.out:
+			err = c.put(it)
+		}
+		if err != nil {
+			c.finish(c.client.fault(CodeLost, "took nothing for %s, or cut the connection; is it overloaded?", c.client.o.ConnectWithin))
+			return
+		}
+	}
+}
+
+// leave ends the subscriptions that nobody waits for any more.
+func (c *Conn) leave() error {
+	c.mu.Lock()
+	left := c.left
+	c.left = nil
+	c.mu.Unlock()
+	for _, id := range left {
+		if err := c.put(outgoing{command: map[string]any{"type": "unsubscribe_events", "subscription": id}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// put sends one. Ids are given here, because Home Assistant wants them to
+// grow in the order of arrival.
+func (c *Conn) put(it outgoing) error {
+	if it.sound != nil {
+		return c.ws.SendBinary(it.sound)
+	}
+	c.mu.Lock()
+	if it.to != nil && it.to.closed {
+		c.mu.Unlock()
+		return nil
+	}
+	c.last++
+	id := c.last
+	if it.to != nil {
+		it.to.id = id
+		c.open[id] = it.to
+	}
+	c.mu.Unlock()
+	it.command["id"] = id
+	text, err := json.Marshal(it.command)
+	if err != nil {
+		return fmt.Errorf("write a command: %w", err)
+	}
+	return c.ws.SendText(text)
+}
+
+// queue hands a message to the writer.
+func (c *Conn) queue(ctx context.Context, it outgoing) error {
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	select {
+	case <-c.done:
+		return c.Err()
+	default:
+	}
+	select {
+	case c.out <- it:
+		return nil
+	case <-c.done:
+		return c.Err()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// ask sends a command. What it returns must be closed.
+func (c *Conn) ask(ctx context.Context, command string, fields map[string]any) (*answers, error) {
+	whole := maps.Clone(fields)
+	if whole == nil {
+		whole = map[string]any{}
+	}
+	whole["type"] = command
+	a := &answers{conn: c, some: make(chan struct{}, 1)}
+	if err := c.queue(ctx, outgoing{command: whole, to: a}); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// next waits for the next message. What has come is given before the
+// connection's end is.
+func (a *answers) next(ctx context.Context) (incoming, error) {
+	for {
+		if ctx.Err() != nil {
+			return incoming{}, context.Cause(ctx)
+		}
+		m, there, err := a.take()
+		if there || err != nil {
+			return m, err
+		}
+		select {
+		case <-a.some:
+		case <-a.conn.done:
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (a *answers) take() (m incoming, there bool, err error) {
+	c := a.conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(a.queue) == 0 {
+		if a.over != nil {
+			return m, false, a.over
+		}
+		return m, false, c.err
+	}
+	m = a.queue[0]
+	a.size -= len(m.Event) + len(m.Result)
+	if a.queue = a.queue[1:]; len(a.queue) == 0 {
+		a.queue, a.size = nil, 0
+	}
+	return m, true, nil
+}
+
+// close stops waiting. A subscription is ended at Home Assistant's side too,
+// which there cancels a pipeline that still runs.
+func (a *answers) close(subscribed bool) {
+	c := a.conn
+	c.mu.Lock()
+	if subscribed && !a.closed && a.id != 0 && c.err == nil {
+		// A queue of its own, which never makes who leaves wait. It is as long
+		// as there were runs: a writer that is stuck ends the connection.
+		c.left = append(c.left, a.id)
+	}
+	a.closed, a.queue = true, nil
+	delete(c.open, a.id)
+	c.mu.Unlock()
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Call sends a command and decodes its result into result, which may be nil.
+// The error is a *Fault, with Home Assistant's own code where it refused, or
+// ctx's where that has ended.
+func (c *Conn) Call(ctx context.Context, within time.Duration, command string, fields map[string]any, result any) error {
+	limited, cancel := context.WithTimeoutCause(ctx, within, c.client.Silent(within))
+	defer cancel()
+	a, err := c.ask(limited, command, fields)
+	if err != nil {
+		return err
+	}
+	defer a.close(false)
+	m, err := a.next(limited)
+	switch {
+	case err != nil:
+		return err
+	case m.Type == "pong" && command == "ping":
+		return nil
+	case m.Type != "result":
+		return c.client.fault(CodeOdd, "answers %s with %q; check the url", command, c.client.Quote(m.Type))
+	case !m.Success:
+		return c.client.refused(m.Error.Code, m.Error.Message)
+	case result == nil:
+		return nil
+	}
+	if err := json.Unmarshal(m.Result, result); err != nil {
+		return c.client.fault(CodeOdd, "answers %s with something that is not of its API; it may be too old, or too new", command)
+	}
+	return nil
+}
+
+// Ping asks for a sign of life.
+func (c *Conn) Ping(ctx context.Context, within time.Duration) error {
+	return c.Call(ctx, within, "ping", nil, nil)
+}

@@ -1,0 +1,95 @@
+// Package hass speaks to Home Assistant as a client of its own two doors: the
+// WebSocket API at /api/websocket, with the Assist pipelines behind it, and
+// the REST API. Ears, mouth and mind that Home Assistant lends are built on it.
+//
+// Of a Conn one goroutine reads and one writes. Neither waits for a caller:
+// answers go to queues that are bounded, and whoever stops waiting leaves the
+// connection as it was.
+package hass
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Options of a Client. URL and Token are needed.
+type Options struct {
+	URL   string // "http://homeassistant.local:8123"; used as it is given
+	Token string // a long-lived access token
+	// ConnectWithin is for a connection to be made and authenticated, and for
+	// a piece to be taken; 0 is 5 s.
+	ConnectWithin time.Duration
+}
+
+const (
+	connectWithin = 5 * time.Second
+	mostToken     = 4096
+)
+
+// Client knows one Home Assistant. It is safe for concurrent use.
+type Client struct {
+	o     Options
+	base  *url.URL
+	place string // as sentences name it
+	http  *http.Client
+	life  context.Context // ends with Close
+	end   context.CancelFunc
+}
+
+// New checks the options. It calls nobody. Its errors hold neither the token
+// nor what the URL may hide.
+func New(o Options) (*Client, error) {
+	base, err := url.Parse(o.URL)
+	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Hostname() == "" ||
+		base.User != nil || base.RawQuery != "" || base.Fragment != "" {
+		return nil, errors.New("the url of Home Assistant is like http://homeassistant.local:8123")
+	}
+	o.Token = strings.TrimSpace(o.Token)
+	if o.Token == "" {
+		return nil, errors.New("no token is given; make a long-lived access token at the end of your profile page in Home Assistant, and set token_file")
+	}
+	if len(o.Token) > mostToken || strings.ContainsFunc(o.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return nil, errors.New("the token of Home Assistant is one line of plain characters; check the token file")
+	}
+	if o.ConnectWithin < 0 {
+		return nil, errors.New("a deadline cannot be negative")
+	}
+	if o.ConnectWithin == 0 {
+		o.ConnectWithin = connectWithin
+	}
+	c := &Client{o: o, base: base}
+	c.place = c.Quote("Home Assistant at " + base.String())
+	c.life, c.end = context.WithCancel(context.Background())
+	c.http = &http.Client{
+		Transport: &http.Transport{
+			DialContext:            (&net.Dialer{Timeout: o.ConnectWithin}).DialContext,
+			TLSHandshakeTimeout:    o.ConnectWithin,
+			MaxIdleConnsPerHost:    2,
+			IdleConnTimeout:        30 * time.Second,
+			MaxResponseHeaderBytes: 32 << 10,
+			DisableCompression:     true, // what is small may unpack to anything
+		},
+		// The token is for the server it was given for.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return c, nil
+}
+
+// Close ends the calls that are under way and closes every connection. It may
+// be called more than once.
+func (c *Client) Close() {
+	c.end()
+	c.http.CloseIdleConnections()
+}
+
+// socketURL is where the WebSocket API is.
+func (c *Client) socketURL() string {
+	at := c.base.JoinPath("api/websocket")
+	at.Scheme = map[string]string{"http": "ws", "https": "wss"}[at.Scheme]
+	return at.String()
+}

@@ -1,0 +1,81 @@
+// Package assist hears and speaks by Home Assistant: the Recognizer by the
+// speech to text of an Assist pipeline, the Synthesizer by the text to speech
+// of one. Whatever engine Home Assistant has, local or in its cloud, is an
+// engine here.
+package assist
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"perch/gateway/socket/hass"
+	"perch/voice"
+)
+
+// Options of an engine. URL and Token are needed; what is not of an engine's
+// kind is ignored.
+type Options struct {
+	URL      string // "http://homeassistant.local:8123"; used as it is given
+	Token    string // a long-lived access token
+	Pipeline string // its id; the preferred one where empty
+
+	Engine   string // of the synthesizer, "tts.piper"; the pipeline's where empty
+	Voice    string // of the synthesizer, where a call names none; the pipeline's where both are empty
+	Language string // of the synthesizer, BCP 47, where a call names none; the pipeline's where both are empty
+	// Convert has Home Assistant make 16-bit mono of any sound, which costs it
+	// a process for each sentence. It is for an engine whose own WAV is not
+	// 16-bit; that of most is.
+	Convert bool
+
+	ConnectWithin time.Duration // for a connection; 0 is 5 s
+	// AnswerWithin is how long the answer may take once Home Assistant has all
+	// it needs for it; 0 is 15 s.
+	AnswerWithin time.Duration
+	IdleWithin   time.Duration // the longest silence in the middle of a sound; 0 is 10 s
+}
+
+// longestName bounds the names of a pipeline, an engine and a voice, in bytes.
+const longestName = 200
+
+// check fills in what is empty and returns the client.
+func (o *Options) check() (*hass.Client, error) {
+	for _, name := range []string{o.Pipeline, o.Engine, o.Voice, o.Language} {
+		if len(name) > longestName {
+			return nil, fmt.Errorf("the name of a pipeline, an engine, a voice or a language has at most %d bytes", longestName)
+		}
+	}
+	if o.AnswerWithin < 0 || o.IdleWithin < 0 {
+		return nil, errors.New("a deadline cannot be negative")
+	}
+	if o.ConnectWithin == 0 {
+		o.ConnectWithin = 5 * time.Second
+	}
+	if o.AnswerWithin == 0 {
+		o.AnswerWithin = 15 * time.Second
+	}
+	if o.IdleWithin == 0 {
+		o.IdleWithin = 10 * time.Second
+	}
+	return hass.New(hass.Options{URL: o.URL, Token: o.Token, ConnectWithin: o.ConnectWithin})
+}
+
+// unavailable is err for who asked: its own context's where that has ended,
+// else one that sends it to the next engine.
+func unavailable(ctx context.Context, err error) error {
+	if ended := ctx.Err(); ended != nil {
+		return ended
+	}
+	return fmt.Errorf("%w: %w", voice.ErrUnavailable, err)
+}
+
+// pipeline asks how a pipeline is set up.
+func pipeline(ctx context.Context, client *hass.Client, o Options) (hass.Pipeline, error) {
+	conn, err := client.Dial(ctx)
+	if err != nil {
+		return hass.Pipeline{}, err
+	}
+	defer conn.Close()
+	return conn.Pipeline(ctx, o.ConnectWithin, o.Pipeline)
+}

@@ -1,0 +1,200 @@
+package assist
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"regexp"
+	"strings"
+	"time"
+
+	"perch/gateway/socket/hass"
+	"perch/voice"
+)
+
+// Recognizer implements voice.Recognizer. Each call has a connection of its
+// own: it is made while the first words are being spoken, so that it costs no
+// time, and nothing has to be kept alive between two talks.
+//
+// The language is the pipeline's: its API leaves no choice.
+type Recognizer struct {
+	o      Options
+	client *hass.Client
+}
+
+// NewRecognizer checks the options and returns the engine. It calls nobody.
+func NewRecognizer(o Options) (*Recognizer, error) {
+	client, err := o.check()
+	if err != nil {
+		return nil, err
+	}
+	return &Recognizer{o, client}, nil
+}
+
+// Name is "assist".
+func (*Recognizer) Name() string { return "assist" }
+
+// Close ends what is under way and closes the engine's connections.
+func (r *Recognizer) Close() { r.client.Close() }
+
+// Check reports whether Home Assistant is there, takes the token, and has the
+// pipeline with a speech to text. Its error is one sentence.
+func (r *Recognizer) Check(ctx context.Context) error {
+	p, err := pipeline(ctx, r.client, r.o)
+	if err == nil && p.Speech == "" {
+		err = r.client.Fault("has no speech to text in this Assist pipeline; choose one under Settings, Voice assistants")
+	}
+	if err != nil {
+		return unavailable(ctx, err)
+	}
+	return nil
+}
+
+// Recognize implements voice.Recognizer. The sound goes to Home Assistant
+// while it is being spoken. Where it ends the utterance by itself and answers
+// early, its text is given once u is finished. An error is given at once, so
+// that the next engine can listen.
+func (r *Recognizer) Recognize(ctx context.Context, u *voice.Utterance, _ voice.Options) (voice.Transcript, error) {
+	conn, err := r.client.Dial(ctx)
+	if err != nil {
+		return voice.Transcript{}, unavailable(ctx, err)
+	}
+	defer conn.Close()
+	text, err := r.listen(ctx, conn, u)
+	var fault *hass.Fault
+	if errors.As(err, &fault) && fault.Code == "stt-no-text-recognized" {
+		text, err = "", nil
+	}
+	if err != nil {
+		return voice.Transcript{}, unavailable(ctx, err)
+	}
+	if err := u.Wait(ctx); err != nil {
+		return voice.Transcript{}, err
+	}
+	if text = spoken(text); text == "" {
+		return voice.Transcript{Refused: true}, nil
+	}
+	return voice.Transcript{Text: text}, nil
+}
+
+// listen has a run hear u. The sender ends with it.
+func (r *Recognizer) listen(ctx context.Context, conn *hass.Conn, u *voice.Utterance) (string, error) {
+	run, err := conn.Run(ctx, hass.Start{
+		From: hass.StageSpeech, To: hass.StageSpeech, Rate: voice.MicRate, Pipeline: r.o.Pipeline,
+	})
+	if err != nil {
+		return "", err
+	}
+	defer run.Close()
+	handler, err := r.begin(ctx, run)
+	if err != nil {
+		return "", err
+	}
+	inner, cancel := context.WithCancelCause(ctx)
+	sent := make(chan struct{})
+	defer func() {
+		cancel(nil)
+		<-sent
+	}()
+	go func() {
+		defer close(sent)
+		if err := sendSpeech(inner, run, handler, u); err != nil {
+			cancel(err)
+			return
+		}
+		// Now it has all it needs: its time begins.
+		late := time.NewTimer(r.o.AnswerWithin)
+		defer late.Stop()
+		select {
+		case <-late.C:
+			cancel(r.client.Silent(r.o.AnswerWithin))
+		case <-inner.Done():
+		}
+	}()
+	return r.understood(inner, run)
+}
+
+// begin waits until a run can be sent sound, and returns where that goes.
+func (r *Recognizer) begin(ctx context.Context, run *hass.Run) (byte, error) {
+	for {
+		e, err := run.Next(ctx, r.o.AnswerWithin)
+		if errors.Is(err, io.EOF) || err == nil && e.Type == hass.EventRunEnd {
+			return 0, r.client.Fault("ended its pipeline before it had begun; see its log")
+		}
+		if err != nil {
+			return 0, err
+		}
+		if e.Type == hass.EventRunStart {
+			handler, err := e.Handler()
+			if err != nil {
+				return 0, r.client.Fault("does not say where sound goes; it may be too old")
+			}
+			return handler, nil
+		}
+	}
+}
+
+// piece is the most sound in one message: two frames of the microphone's.
+const piece = 2 * voice.MicFrame
+
+// sendSpeech sends u while it grows.
+func sendSpeech(ctx context.Context, run *hass.Run, handler byte, u *voice.Utterance) error {
+	var pcm [piece]int16
+	sound := make([]byte, 0, 2*piece)
+	for at := 0; ; {
+		n, err := u.Read(ctx, pcm[:], at)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return run.EndSound(ctx, handler)
+		}
+		at += n
+		sound = sound[:0]
+		for _, s := range pcm[:n] {
+			sound = binary.LittleEndian.AppendUint16(sound, uint16(s))
+		}
+		if err := run.Sound(ctx, handler, sound); err != nil {
+			return err
+		}
+	}
+}
+
+// longestText bounds a transcript, in bytes: nobody says as much in the 15 s
+// of an utterance, but a recognizer that runs in circles does.
+const longestText = 8 << 10
+
+// understood waits for the text. A run that ends without one heard nothing.
+func (r *Recognizer) understood(ctx context.Context, run *hass.Run) (string, error) {
+	for {
+		e, err := run.Next(ctx, 0)
+		if errors.Is(err, io.EOF) {
+			return "", nil
+		}
+		if err != nil {
+			return "", err
+		}
+		if e.Type != hass.EventSpeechEnd {
+			continue
+		}
+		text, err := e.Heard()
+		if err != nil || len(text) > longestText {
+			return "", r.client.Fault("hears something that nobody can have said; see its speech to text")
+		}
+		return text, nil
+	}
+}
+
+// aside is what recognizers write where nobody spoke: [BLANK_AUDIO], (music).
+var aside = regexp.MustCompile(`\[[^\]]*\]|\([^)]*\)|\*[^*]*\*|♪`)
+
+// spoken is the text in one line, or nothing where it is only remarks on what
+// was heard.
+func spoken(text string) string {
+	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "")), " ")
+	if strings.Trim(aside.ReplaceAllString(text, ""), " .!?,-。、！？…") == "" {
+		return ""
+	}
+	return text
+}

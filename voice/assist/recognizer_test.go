@@ -1,0 +1,274 @@
+package assist
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"perch/voice"
+)
+
+// spokenSound is an utterance that is over: so many frames that count up.
+func spokenSound(frames int) (*voice.Utterance, []byte) {
+	u := voice.NewUtterance()
+	var bytes []byte
+	for i := range frames {
+		frame := make([]int16, voice.MicFrame)
+		for j := range frame {
+			frame[j] = int16(i*1000 - j)
+			bytes = binary.LittleEndian.AppendUint16(bytes, uint16(frame[j]))
+		}
+		u.Write(frame)
+	}
+	u.Finish()
+	return u, bytes
+}
+
+func TestAnUtteranceIsUnderstood(t *testing.T) {
+	u, want := spokenSound(31)
+	h := newHouse(t, func(p *peer, m command) {
+		if m.Type != "assist_pipeline/run" || m.Start != "stt" || m.End != "stt" || m.Input.Rate != 16000 || !m.Input.NoVAD || m.Pipeline != "kitchen" {
+			t.Errorf("%+v", m)
+		}
+		p.began(m)
+		if got := p.hear(t); !slices.Equal(got, want) {
+			t.Errorf("%d bytes of sound, want %d", len(got), len(want))
+		}
+		p.event(m, "stt-end", `{"stt_output":{"text":" Turn on\nthe light. "}}`)
+		p.event(m, "run-end", "null")
+		p.hangUp()
+	})
+	r := h.recognizer(func(o *Options) { o.Pipeline = "kitchen" })
+	got, err := r.Recognize(t.Context(), u, voice.Options{Language: "en"})
+	if err != nil || got != (voice.Transcript{Text: "Turn on the light."}) || r.Name() != "assist" {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// TestSoundGoesWhileItIsSpoken: the server has each frame before the next is
+// there, and an early text waits for the utterance's end.
+func TestSoundGoesWhileItIsSpoken(t *testing.T) {
+	arrived := make(chan int)
+	h := newHouse(t, func(p *peer, m command) {
+		p.began(m)
+		for range 5 {
+			_, data, err := p.Receive()
+			if err != nil {
+				t.Error(err)
+			}
+			arrived <- len(data)
+		}
+		p.event(m, "stt-end", `{"stt_output":{"text":"Early."}}`)
+		p.event(m, "run-end", "null")
+		p.hangUp()
+	})
+	u := voice.NewUtterance()
+	done := make(chan voice.Transcript)
+	go func() {
+		got, err := h.recognizer().Recognize(t.Context(), u, voice.Options{})
+		if err != nil {
+			t.Error(err)
+		}
+		done <- got
+	}()
+	for range 5 {
+		u.Write(make([]int16, voice.MicFrame))
+		if n := <-arrived; n != 1+2*voice.MicFrame {
+			t.Errorf("%d bytes", n)
+		}
+	}
+	select {
+	case <-done:
+		t.Error("it answered before the utterance was over")
+	case <-time.After(50 * time.Millisecond):
+	}
+	u.Finish()
+	if got := <-done; got.Text != "Early." {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestWhatIsRefused(t *testing.T) {
+	for name, event := range map[string][2]string{
+		"nothing":      {"stt-end", `{"stt_output":{"text":"  "}}`},
+		"a remark":     {"stt-end", `{"stt_output":{"text":"[BLANK_AUDIO]"}}`},
+		"an error":     {"error", `{"code":"stt-no-text-recognized","message":"No text recognized"}`},
+		"the end only": {"run-end", "null"},
+	} {
+		h := newHouse(t, func(p *peer, m command) { p.began(m); p.hear(t); p.event(m, event[0], event[1]); p.hangUp() })
+		u, _ := spokenSound(3)
+		if got, err := h.recognizer().Recognize(t.Context(), u, voice.Options{}); err != nil || got != (voice.Transcript{Refused: true}) {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+}
+
+func TestRecognizersThatFail(t *testing.T) {
+	for name, test := range map[string]struct {
+		script func(p *peer, m command)
+		words  string
+	}{
+		"no pipeline": {func(p *peer, m command) {
+			p.say(`{"id":1,"type":"result","success":false,"error":{"code":"pipeline-not-found","message":"%s"}}`, canary)
+			p.hangUp()
+		}, "has no such Assist pipeline"},
+		"no speech": {func(p *peer, m command) {
+			p.say(`{"id":1,"type":"result","success":false,"error":{"code":"stt-provider-missing"}}`)
+			p.hangUp()
+		}, "has no speech to text"},
+		"fails": {func(p *peer, m command) {
+			p.began(m)
+			p.hear(t)
+			p.event(m, "error", `{"code":"stt-stream-failed","message":"x"}`)
+			p.hangUp()
+		}, "speech to text that failed"},
+		"fails at once": {func(p *peer, m command) { p.began(m); p.event(m, "error", `{"code":"stt-stream-failed"}`); p.hangUp() }, "speech to text that failed"},
+		"cut":           {func(*peer, command) {}, "closed the connection"},
+		"cut midway":    {func(p *peer, m command) { p.began(m); _, _, _ = p.Receive() }, "closed the connection"},
+		"garbage":       {func(p *peer, _ command) { p.say("]"); p.hangUp() }, "not of its API"},
+		"no handler":    {func(p *peer, m command) { p.event(m, "run-start", `{"runner_data":{}}`); p.hangUp() }, "does not say where sound goes"},
+		"ends at once":  {func(p *peer, m command) { p.event(m, "run-end", "null"); p.hangUp() }, "before it had begun"},
+		"never begins":  {func(p *peer, _ command) { p.hangUp() }, "did not answer within 100ms"},
+		"never answers": {func(p *peer, m command) { p.began(m); p.hangUp() }, "did not answer within 100ms"},
+		"odd text":      {func(p *peer, m command) { p.began(m); p.event(m, "stt-end", `{"stt_output":{"text":7}}`); p.hangUp() }, "nobody can have said"},
+		"runs in circle": {func(p *peer, m command) {
+			p.began(m)
+			p.event(m, "stt-end", `{"stt_output":{"text":"`+strings.Repeat("a ", 5000)+`"}}`)
+			p.hangUp()
+		}, "nobody can have said"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newHouse(t, test.script).recognizer(func(o *Options) { o.AnswerWithin = 100 * time.Millisecond })
+			u, _ := spokenSound(5)
+			_, err := r.Recognize(t.Context(), u, voice.Options{})
+			sentence(t, err, test.words)
+		})
+	}
+}
+
+// TestAFailureIsToldAtOnce, while the utterance goes on: the next engine can
+// listen. Nor is the time of who speaks the server's.
+func TestAFailureIsToldAtOnce(t *testing.T) {
+	h := newHouse(t, func(p *peer, m command) {
+		p.began(m)
+		_, _, _ = p.Receive()
+		time.Sleep(150 * time.Millisecond) // the person thinks
+		p.event(m, "error", `{"code":"stt-stream-failed"}`)
+		p.hangUp()
+	})
+	u := voice.NewUtterance()
+	u.Write(make([]int16, voice.MicFrame))
+	_, err := h.recognizer(func(o *Options) { o.AnswerWithin = 100 * time.Millisecond }).Recognize(t.Context(), u, voice.Options{})
+	sentence(t, err, "speech to text that failed")
+}
+
+func TestARecognitionEndsAtOnce(t *testing.T) {
+	begun := make(chan struct{}, 1)
+	h := newHouse(t, func(p *peer, m command) { p.began(m); _, _, _ = p.Receive(); begun <- struct{}{}; p.hangUp() })
+	u := voice.NewUtterance()
+	u.Write(make([]int16, voice.MicFrame))
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-begun; cancel() }()
+	if _, err := h.recognizer().Recognize(ctx, u, voice.Options{}); !errors.Is(err, context.Canceled) || errors.Is(err, voice.ErrUnavailable) {
+		t.Error(err)
+	}
+	r := h.recognizer()
+	go func() { <-begun; r.Close() }()
+	_, err := r.Recognize(t.Context(), u, voice.Options{})
+	sentence(t, err, "is closed")
+}
+
+func TestCheckOfARecognizer(t *testing.T) {
+	if err := newHouse(t, setUp(`{"stt_engine":"stt.whisper"}`)).recognizer().Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+	sentence(t, newHouse(t, setUp(`{"stt_engine":null}`)).recognizer().Check(t.Context()), "choose one under Settings")
+	sentence(t, newHouse(t, setUp("")).recognizer().Check(t.Context()), "has no such Assist pipeline")
+	sentence(t, newHouse(t, nil).recognizer(func(o *Options) { o.Token = "wrong" }).Check(t.Context()), "refuses the token")
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = l.Close()
+	sentence(t, newHouse(t, nil).recognizer(func(o *Options) { o.URL = "http://" + l.Addr().String() }).Check(t.Context()), "does not listen there")
+}
+
+// FuzzText: whatever is said to have been heard, it is one line or nothing.
+func FuzzText(f *testing.F) {
+	for _, s := range []string{" Hello.\n", "[BLANK_AUDIO]", "(music) *laughs* ♪", "...", "a\xffb", "\x00"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		got := spoken(s)
+		if strings.ContainsAny(got, "\r\n\t") || got != strings.TrimSpace(got) || got != spoken(got) {
+			t.Errorf("%q becomes %q", s, got)
+		}
+	})
+}
+
+// BenchmarkLatency is what the engines add to a Home Assistant that answers at
+// once, on this machine: from the end of the utterance to the text, and from
+// the text to the first sound.
+func BenchmarkLatency(b *testing.B) {
+	report := func(b *testing.B, took []time.Duration) {
+		slices.Sort(took)
+		b.ReportMetric(float64(took[len(took)/2])/1e6, "ms-median")
+		b.ReportMetric(float64(took[len(took)*99/100])/1e6, "ms-p99")
+	}
+	b.Run("recognize", func(b *testing.B) {
+		h := newHouse(b, func(p *peer, m command) {
+			p.began(m)
+			p.hear(b)
+			p.event(m, "stt-end", `{"stt_output":{"text":"Hello."}}`)
+			p.hangUp()
+		})
+		r := h.recognizer()
+		var took []time.Duration
+		for b.Loop() {
+			u := voice.NewUtterance()
+			done := make(chan error)
+			go func() {
+				_, err := r.Recognize(b.Context(), u, voice.Options{})
+				done <- err
+			}()
+			for range 30 {
+				u.Write(make([]int16, voice.MicFrame))
+			}
+			time.Sleep(10 * time.Millisecond) // what was said before is sent by now
+			u.Write(make([]int16, voice.MicFrame))
+			began := time.Now()
+			u.Finish()
+			if err := <-done; err != nil {
+				b.Fatal(err)
+			}
+			took = append(took, time.Since(began))
+		}
+		report(b, took)
+	})
+	for _, rate := range []int{16000, 22050, 24000} {
+		b.Run("synthesize-"+map[int]string{16000: "16000", 22050: "22050", 24000: "24000"}[rate], func(b *testing.B) {
+			h := newHouse(b, setUp(`{"tts_engine":"tts.piper"}`))
+			h.sound = gives("audio/x-wav", tone(b, rate, 50*time.Millisecond))
+			s := h.synthesizer()
+			var took []time.Duration
+			for b.Loop() {
+				began, first := time.Now(), time.Duration(0)
+				if err := s.Synthesize(b.Context(), "Hello.", voice.Options{}, func([]int16) error {
+					if first == 0 {
+						first = time.Since(began)
+					}
+					return nil
+				}); err != nil {
+					b.Fatal(err)
+				}
+				took = append(took, first)
+			}
+			report(b, took)
+		})
+	}
+}

@@ -1,0 +1,276 @@
+package assist
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"perch/gateway/socket/hass"
+	"perch/voice"
+	"perch/voice/remote"
+)
+
+// Synthesizer implements voice.Synthesizer. It asks for the address of a sound
+// by the REST API and reads it from there while it is being made.
+//
+// The stage tts of a pipeline would do the same over the WebSocket, but gives
+// MP3 and cannot be asked for anything else. What the pipeline is set up with
+// is asked for once in a while, and what is named in the options comes first.
+type Synthesizer struct {
+	o      Options
+	client *hass.Client
+	remote *remote.Client
+
+	mu    sync.Mutex
+	known hass.Pipeline
+	until time.Time // known is asked for anew from then on
+}
+
+// knownFor is how long a pipeline's set-up is taken to be the same.
+const knownFor = 5 * time.Minute
+
+// NewSynthesizer checks the options and returns the engine. It calls nobody.
+func NewSynthesizer(o Options) (*Synthesizer, error) {
+	client, err := o.check()
+	if err != nil {
+		return nil, err
+	}
+	r, err := remote.New(remote.Options{Service: "Home Assistant", URL: o.URL, Key: o.Token, FirstByte: o.AnswerWithin, Idle: o.IdleWithin})
+	if err != nil {
+		return nil, err
+	}
+	return &Synthesizer{o: o, client: client, remote: r}, nil
+}
+
+// Name is "assist".
+func (*Synthesizer) Name() string { return "assist" }
+
+// Close ends what is under way and closes the engine's connections.
+func (s *Synthesizer) Close() {
+	s.client.Close()
+	s.remote.Close()
+}
+
+// Check reports whether Home Assistant is there, takes the token, and has the
+// engine, or the pipeline with one. Its error is one sentence.
+func (s *Synthesizer) Check(ctx context.Context) error {
+	if err := s.check(ctx); err != nil {
+		return unavailable(ctx, err)
+	}
+	return nil
+}
+
+func (s *Synthesizer) check(ctx context.Context) error {
+	if s.o.Engine == "" {
+		s.forget()
+		_, err := s.pipeline(ctx)
+		return err
+	}
+	conn, err := s.client.Dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	err = conn.Call(ctx, s.o.ConnectWithin, "tts/engine/get", map[string]any{"engine_id": s.o.Engine}, nil)
+	var fault *hass.Fault
+	if errors.As(err, &fault) && (fault.Code == "not_found" || fault.Code == "unknown_command") {
+		return s.client.Fault("has no text to speech called " + s.client.Quote(s.o.Engine) + "; check engine, which is like tts.piper")
+	}
+	return err
+}
+
+// pipeline is how the pipeline is set up to speak.
+func (s *Synthesizer) pipeline(ctx context.Context) (hass.Pipeline, error) {
+	s.mu.Lock()
+	known, fresh := s.known, time.Now().Before(s.until)
+	s.mu.Unlock()
+	if fresh {
+		return known, nil
+	}
+	p, err := pipeline(ctx, s.client, s.o)
+	if err == nil && p.Voicer == "" {
+		err = s.client.Fault("has no text to speech in this Assist pipeline; choose one under Settings, Voice assistants, or set engine")
+	}
+	if err != nil {
+		return p, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.known, s.until = p, time.Now().Add(knownFor)
+	return p, nil
+}
+
+func (s *Synthesizer) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.until = time.Time{}
+}
+
+// longestSpoken bounds a text, in characters.
+const longestSpoken = 4096
+
+// order is the body of a request for speech. What is empty is left to the
+// engine.
+type order struct {
+	Engine   string         `json:"engine_id"`
+	Message  string         `json:"message"`
+	Language string         `json:"language,omitempty"`
+	Options  map[string]any `json:"options"`
+}
+
+// Synthesize implements voice.Synthesizer.
+func (s *Synthesizer) Synthesize(ctx context.Context, text string, o voice.Options, out func(pcm []int16) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if !strings.ContainsFunc(text, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
+		return nil // engines fail on a text without words
+	}
+	if n := utf8.RuneCountInString(text); n > longestSpoken {
+		return fmt.Errorf("at most %d characters are given to Home Assistant at once, not %d", longestSpoken, n)
+	}
+	err := s.speak(ctx, text, o, out)
+	var own heedless
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &own):
+		return own.error
+	case ctx.Err() == nil:
+		s.forget() // its set-up may have changed
+	}
+	var fault *remote.Fault
+	if errors.As(err, &fault) && ctx.Err() == nil {
+		return fault // wraps voice.ErrUnavailable already
+	}
+	return unavailable(ctx, err)
+}
+
+func (s *Synthesizer) speak(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {
+	order, err := s.order(ctx, text, o)
+	if err != nil {
+		return err
+	}
+	path, err := s.ask(ctx, order)
+	if err != nil {
+		return err
+	}
+	answer, err := s.remote.Call(ctx, remote.Request{Method: http.MethodGet, Path: path})
+	if err != nil {
+		return s.explain(err, path, "makes no sound with "+order.with()+"; see its log")
+	}
+	defer answer.Close()
+	return s.sound(ctx, answer, out)
+}
+
+// order says what is to be spoken, how.
+func (s *Synthesizer) order(ctx context.Context, text string, o voice.Options) (order, error) {
+	made := order{Engine: s.o.Engine, Message: text, Options: map[string]any{"preferred_format": "wav"}}
+	name := s.o.Voice
+	if o.Voice != "" && len(o.Voice) <= longestName {
+		name = o.Voice
+	}
+	made.Language = s.o.Language
+	if o.Language != "" && len(o.Language) <= longestName {
+		made.Language = o.Language
+	}
+	if made.Engine == "" {
+		p, err := s.pipeline(ctx)
+		if err != nil {
+			return made, err
+		}
+		made.Engine = p.Voicer
+		// A call says "en" where the engine has "en_GB" or "en-US" only. Its
+		// own spelling is right, and so is its voice, for the same language.
+		if made.Language == "" || speaks(p.VoiceLanguage, made.Language) {
+			made.Language = p.VoiceLanguage
+			if name == "" {
+				name = p.Voice
+			}
+		}
+	}
+	if name != "" {
+		made.Options["voice"] = name
+	}
+	if s.o.Convert {
+		made.Options["preferred_sample_rate"] = voice.SpeakerRate
+		made.Options["preferred_sample_channels"] = 1
+		made.Options["preferred_sample_bytes"] = 2
+	}
+	return made, nil
+}
+
+// speaks reports whether a language such as en_GB is what is asked for by
+// "en" or by "en-GB".
+func speaks(has, asked string) bool {
+	norm := func(s string) string { return strings.ToLower(strings.ReplaceAll(s, "_", "-")) }
+	has, asked = norm(has), norm(asked)
+	main, _, _ := strings.Cut(has, "-")
+	return has == asked || main == asked
+}
+
+// with names an order for a sentence.
+func (o order) with() string {
+	with := o.Engine
+	if name, _ := o.Options["voice"].(string); name != "" {
+		with += ", voice " + name
+	}
+	if o.Language != "" {
+		with += ", language " + o.Language
+	}
+	return with
+}
+
+// proxied is where sounds are. Anything else may lead anywhere.
+var proxied = regexp.MustCompile(`^/api/tts_proxy/[A-Za-z0-9_-][A-Za-z0-9_.-]{0,300}$`)
+
+// mostAddress bounds the answer that has the address of a sound, in bytes.
+const mostAddress = 16 << 10
+
+// ask has a sound begun, and returns where it will be, below the URL. The
+// whole address in the answer is the one that Home Assistant believes to have,
+// which need not lead there from here.
+func (s *Synthesizer) ask(ctx context.Context, o order) (string, error) {
+	body, err := json.Marshal(o)
+	if err != nil {
+		return "", fmt.Errorf("ask for speech: %w", err)
+	}
+	const path = "api/tts_get_url"
+	answer, err := s.remote.Call(ctx, remote.Request{Method: http.MethodPost, Path: path, ContentType: "application/json", Body: body})
+	if err != nil {
+		return "", s.explain(err, "/"+path, "cannot speak with "+s.client.Quote(o.with())+"; check engine, voice and language")
+	}
+	defer answer.Close()
+	said, err := answer.Whole(mostAddress)
+	if err != nil {
+		return "", err
+	}
+	var at struct{ Path string }
+	if err := json.Unmarshal(said, &at); err != nil || !proxied.MatchString(at.Path) {
+		return "", s.client.Fault("does not say where the sound is; it may be too old, or the url is of something else")
+	}
+	return at.Path, nil
+}
+
+// explain makes the sentence for a status of Home Assistant's own.
+func (s *Synthesizer) explain(err error, path, doubt string) error {
+	var fault *remote.Fault
+	if !errors.As(err, &fault) || fault.Status == 0 {
+		return err
+	}
+	switch fault.Status {
+	// An engine, a voice or a language that it does not know is a 400 or, for
+	// want of words, a 500.
+	case http.StatusBadRequest, http.StatusInternalServerError:
+		return s.client.Fault(doubt)
+	}
+	return s.client.Status(fault.Status, path, "")
+}

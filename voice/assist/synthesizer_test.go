@@ -1,0 +1,239 @@
+package assist
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"perch/voice"
+)
+
+const home = `{"id":"01","name":"Home","tts_engine":"tts.piper","tts_language":"en_GB","tts_voice":"alba","stt_engine":null}`
+
+// tone is a WAV as ffmpeg writes it to a pipe: of unknown length, with a chunk
+// of its own before the sound.
+func tone(t testing.TB, rate int, d time.Duration) []byte {
+	t.Helper()
+	pcm := make([]int16, int(d*time.Duration(rate)/time.Second))
+	for i := range pcm {
+		pcm[i] = int16(8000 * math.Sin(2*math.Pi*440*float64(i)/float64(rate)))
+	}
+	var b bytes.Buffer
+	if err := voice.WriteWAV(&b, rate, pcm); err != nil {
+		t.Fatal(err)
+	}
+	wav := b.Bytes()
+	out := append([]byte("RIFF\xff\xff\xff\xffWAVE"), wav[12:36]...)
+	out = append(out, "LIST\x06\x00\x00\x00INFOxxdata\xff\xff\xff\xff"...)
+	return append(out, wav[44:]...)
+}
+
+func gives(kind string, sound []byte) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", kind)
+		_, _ = w.Write(sound)
+	}
+}
+
+func hear(ctx context.Context, s *Synthesizer, text string, o voice.Options) (all []int16, err error) {
+	err = s.Synthesize(ctx, text, o, func(pcm []int16) error { all = append(all, pcm...); return nil })
+	return all, err
+}
+
+func TestATextIsSpoken(t *testing.T) {
+	for _, rate := range []int{16000, 22050, 24000, 44100} {
+		h := newHouse(t, setUp(home))
+		h.sound = gives("audio/x-wav", tone(t, rate, time.Second))
+		s := h.synthesizer()
+		pcm, err := hear(t.Context(), s, "Hello.", voice.Options{Language: "en"})
+		crossings := 0
+		for i := 1001; i < len(pcm)-1000; i++ { // the edges ring
+			if pcm[i-1] < 0 && pcm[i] >= 0 {
+				crossings++
+			}
+		}
+		if err != nil || math.Abs(float64(len(pcm)-voice.SpeakerRate)) > 100 || crossings < 402 || crossings > 405 || s.Name() != "assist" {
+			t.Errorf("%d Hz: %d samples, %d crossings, %v", rate, len(pcm), crossings, err)
+		}
+		if _, err := hear(t.Context(), s, "Again.", voice.Options{}); err != nil || h.conns.Load() != 1 {
+			t.Errorf("%v, asked for the pipeline %d times", err, h.conns.Load())
+		}
+	}
+}
+
+// TestItIsHeardWhileItIsMade: each piece is heard before the next is sent.
+func TestItIsHeardWhileItIsMade(t *testing.T) {
+	wav, heard := tone(t, 24000, time.Second), make(chan struct{}, 100)
+	h := newHouse(t, setUp(home))
+	h.sound = func(w http.ResponseWriter, _ *http.Request) {
+		out := http.NewResponseController(w)
+		for _, b := range wav[:40] { // byte by byte within the header
+			_, _ = w.Write([]byte{b})
+			_ = out.Flush()
+		}
+		_, _ = w.Write(wav[40:4000])
+		_ = out.Flush()
+		<-heard
+		_, _ = w.Write(wav[4000:])
+	}
+	s := h.synthesizer()
+	n := 0
+	err := s.Synthesize(t.Context(), "Hello.", voice.Options{}, func(pcm []int16) error { heard <- struct{}{}; n += len(pcm); return nil })
+	if err != nil || n < 23900 {
+		t.Errorf("%d samples, %v", n, err)
+	}
+}
+
+func TestWhatIsOrdered(t *testing.T) {
+	for name, test := range map[string]struct {
+		o    Options
+		call voice.Options
+		want string
+	}{
+		"the pipeline's":   {Options{}, voice.Options{}, `{"engine_id":"tts.piper","message":"Hi.","language":"en_GB","options":{"preferred_format":"wav","voice":"alba"}}`},
+		"its language":     {Options{}, voice.Options{Language: "en"}, `{"engine_id":"tts.piper","message":"Hi.","language":"en_GB","options":{"preferred_format":"wav","voice":"alba"}}`},
+		"another language": {Options{}, voice.Options{Language: "de"}, `{"engine_id":"tts.piper","message":"Hi.","language":"de","options":{"preferred_format":"wav"}}`},
+		"another voice":    {Options{Voice: "a"}, voice.Options{Voice: "b"}, `{"engine_id":"tts.piper","message":"Hi.","language":"en_GB","options":{"preferred_format":"wav","voice":"b"}}`},
+		"an engine":        {Options{Engine: "tts.cloud", Language: "en-US", Voice: "a"}, voice.Options{}, `{"engine_id":"tts.cloud","message":"Hi.","language":"en-US","options":{"preferred_format":"wav","voice":"a"}}`},
+		"converted":        {Options{Engine: "tts.x", Convert: true}, voice.Options{}, `{"engine_id":"tts.x","message":"Hi.","options":{"preferred_format":"wav","preferred_sample_bytes":2,"preferred_sample_channels":1,"preferred_sample_rate":24000}}`},
+	} {
+		h := newHouse(t, setUp(home))
+		h.sound = gives("audio/x-wav", tone(t, 24000, 20*time.Millisecond))
+		s := h.synthesizer(func(o *Options) {
+			o.Engine, o.Language, o.Voice, o.Convert = test.o.Engine, test.o.Language, test.o.Voice, test.o.Convert
+		})
+		if _, err := hear(t.Context(), s, "Hi.", test.call); err != nil || len(h.asked) != 1 || h.asked[0] != test.want {
+			t.Errorf("%s: %q, %v", name, h.asked, err)
+		}
+	}
+}
+
+func TestATextWithoutWordsIsSilent(t *testing.T) {
+	h := newHouse(t, nil)
+	if pcm, err := hear(t.Context(), h.synthesizer(), " ... !", voice.Options{}); err != nil || pcm != nil || len(h.asked) != 0 {
+		t.Errorf("%v, %q", err, h.asked)
+	}
+	if _, err := hear(t.Context(), h.synthesizer(), strings.Repeat("x", 4097), voice.Options{}); err == nil {
+		t.Error("a text of any length is sent")
+	}
+}
+
+func TestSynthesizersThatFail(t *testing.T) {
+	wav := tone(t, 22050, 100*time.Millisecond)
+	says := func(status int, body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status); _, _ = io.WriteString(w, body) }
+	}
+	for name, test := range map[string]struct {
+		pipeline       string
+		address, sound http.HandlerFunc
+		words          string
+	}{
+		"no pipeline":     {"", nil, nil, "has no such Assist pipeline"},
+		"no engine":       {`{"tts_engine":null}`, nil, nil, "has no text to speech in this Assist pipeline"},
+		"an odd pipeline": {`7`, nil, nil, "not of its API"},
+		"unknown engine":  {home, says(500, ""), nil, "cannot speak with tts.piper, voice alba, language en_GB; check engine"},
+		"a bad request":   {home, says(400, `{"message":"`+canary+`"}`), nil, "cannot speak with tts.piper"},
+		"no such place":   {home, says(404, ""), nil, "has no /api/tts_get_url (404)"},
+		"banned":          {home, says(403, ""), nil, "ip_bans.yaml"},
+		"refused":         {home, says(401, ""), nil, "refuses the token"},
+		"starting":        {home, says(503, ""), nil, "still be starting"},
+		"a page":          {home, says(200, "<html>"), nil, "does not say where the sound is"},
+		"elsewhere":       {home, says(200, `{"path":"//evil.example/api/tts_proxy/x.wav"}`), nil, "does not say where the sound is"},
+		"upward":          {home, says(200, `{"path":"/api/tts_proxy/../states"}`), nil, "does not say where the sound is"},
+		"endless address": {home, says(200, strings.Repeat(" ", 20000)), nil, "more than there can be"},
+		"no sound":        {home, nil, says(500, ""), "makes no sound with tts.piper"},
+		"lost":            {home, nil, says(404, ""), "has no /api/tts_proxy/x-_1.wav (404)"},
+		"nothing":         {home, nil, says(200, ""), "gives nothing where a WAV was asked for"},
+		"MP3":             {home, nil, gives("audio/mpeg", []byte("ID3\x04rest of it")), "gives MP3 where a WAV was asked for; update it, or set an engine that gives WAV"},
+		"bare MP3":        {home, nil, gives("audio/wav", []byte("\xff\xfb\x90\x00rest")), "gives MP3"},
+		"Ogg":             {home, nil, gives("audio/ogg", []byte("OggSrest")), "gives Ogg"},
+		"words":           {home, nil, gives("text/plain", []byte("hello there")), "gives text/plain"},
+		"a header alone":  {home, nil, gives("audio/wav", wav[:30]), "is not 16-bit PCM; set convert"},
+		"bytes of 8 bits": {home, nil, gives("audio/wav", bytes.Replace(wav, []byte{2, 0, 16, 0}, []byte{1, 0, 8, 0}, 1)), "is not 16-bit PCM; set convert"},
+		"silence":         {home, nil, gives("audio/wav", wav[:58]), "a sound of no length"},
+		"cut": {home, nil, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "99999")
+			_, _ = w.Write(wav)
+		}, "broke off in the middle"},
+		"cut in its head": {home, nil, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "99999")
+			_, _ = w.Write(wav[:20])
+		}, "broke off in the middle"},
+		"no answer": {home, nil, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "cut the connection without an answer"},
+		"silent":    {home, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, nil, "did not answer within 150ms"},
+		"silent in sound": {home, nil, func(w http.ResponseWriter, r *http.Request) {
+			_, _ = w.Write(wav[:2000])
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		}, "went silent for 100ms"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHouse(t, setUp(test.pipeline))
+			if test.address != nil {
+				h.address = test.address
+			}
+			h.sound = test.sound
+			s := h.synthesizer(func(o *Options) { o.AnswerWithin, o.IdleWithin = 150*time.Millisecond, 100*time.Millisecond })
+			_, err := hear(t.Context(), s, "Hello.", voice.Options{})
+			sentence(t, err, test.words)
+			s.mu.Lock()
+			if s.until.After(time.Now()) {
+				t.Error("what may have changed is still taken for known")
+			}
+			s.mu.Unlock()
+		})
+	}
+}
+
+func TestAListenerThatLeaves(t *testing.T) {
+	h := newHouse(t, setUp(home))
+	h.sound = gives("audio/wav", tone(t, 24000, 5*time.Second))
+	s := h.synthesizer()
+	gone := errors.New("gone")
+	if err := s.Synthesize(t.Context(), "Hi.", voice.Options{}, func([]int16) error { return gone }); err != gone {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	err := s.Synthesize(ctx, "Hi.", voice.Options{}, func([]int16) error { cancel(); return nil })
+	if !errors.Is(err, context.Canceled) || errors.Is(err, voice.ErrUnavailable) {
+		t.Error(err)
+	}
+	if _, err := hear(ctx, s, "Hi.", voice.Options{}); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	s.Close()
+	_, err = hear(t.Context(), s, "Hi.", voice.Options{})
+	sentence(t, err, "is closed")
+}
+
+func TestCheckOfASynthesizer(t *testing.T) {
+	if err := newHouse(t, setUp(home)).synthesizer().Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := newHouse(t, setUp("{}")).synthesizer(func(o *Options) { o.Engine = "tts.piper" }).Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+	sentence(t, newHouse(t, setUp("{}")).synthesizer(func(o *Options) { o.Engine = "tts.x" }).Check(t.Context()), "has no text to speech called tts.x")
+	sentence(t, newHouse(t, setUp("{}")).synthesizer().Check(t.Context()), "choose one under Settings")
+	sentence(t, newHouse(t, nil).synthesizer(func(o *Options) { o.Token = "wrong" }).Check(t.Context()), "refuses the token")
+}
+
+func TestOptionsOfAnEngine(t *testing.T) {
+	for name, o := range map[string]Options{
+		"no url": {Token: "x"}, "no token": {URL: "http://x:8123"}, "a deadline": {URL: "http://x:8123", Token: "x", IdleWithin: -1},
+		"a long name": {URL: "http://x:8123", Token: "x", Voice: strings.Repeat("x", 201)},
+	} {
+		if _, err := NewSynthesizer(o); err == nil {
+			t.Errorf("%s is taken", name)
+		}
+		if _, err := NewRecognizer(o); err == nil {
+			t.Errorf("%s is taken", name)
+		}
+	}
+}
