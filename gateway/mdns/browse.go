@@ -5,84 +5,152 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
+	"strconv"
 	"strings"
+	"time"
 
-	"github.com/grandcat/zeroconf"
+	"github.com/miekg/dns"
 )
 
-// Found is an appliance that answered.
-type Found struct {
-	Instance string            // "perch-<id>"
-	Host     string            // "perch.local", without a trailing dot
-	Port     int               // TCP
-	Addrs    []netip.Addr      // IPv4 first; link-local IPv6 ones carry no zone
-	TXT      map[string]string // ota, ws, version, id; keys in lower case
+// Search says what to look for on the local link.
+type Search struct {
+	// Type is the DNS-SD type; empty means [Service].
+	Type string
+	// Except names instances that are passed over, whatever their case: an appliance that looks for servers of a kind
+	// it is itself gives its own, which is [Options.Instance].
+	Except []string
+	// Interfaces names the interfaces to look on, as [Options] do.
+	Interfaces []string
 }
 
-// maxFound bounds what a hostile neighbour can make Browse report.
-const maxFound = 64
+// Found is an instance that answered.
+type Found struct {
+	Instance string            // "perch-<id>"; somebody else's may hold any character
+	Host     string            // "perch.local", without a trailing dot
+	Port     int               // TCP, or UDP where the type says so; never 0
+	Addrs    []netip.Addr      // IPv4 first; at least one. A link-local IPv6 one has its interface for a zone
+	TXT      map[string]string // of an appliance: ota, ws, version, id; keys in lower case
+}
 
-// Browse looks for appliances on the local link and hands each to found, once, until found returns false or ctx ends;
-// neither is an error. It returns [ErrNoMulticast] where there is no link to look on.
-func Browse(ctx context.Context, found func(Found) bool) error {
-	links, err := machineLinks(nil)
+const (
+	// more is how long All waits for the next to answer. A responder that told all the link within the last second keeps
+	// silent (RFC 6762 section 6), and is asked again after one; then it answers within 20 to 120 ms.
+	more = 1200 * time.Millisecond
+	// chase is the pause before a question for what an answer left out.
+	chase = 100 * time.Millisecond
+)
+
+// Browse looks for appliances on the local link: it is [Search.Each] of an empty Search.
+func Browse(ctx context.Context, found func(Found) bool) error { return Search{}.Each(ctx, found) }
+
+// Each hands each instance to found, once, until found returns false or ctx ends; neither is an error. Only instances
+// that told a port and an address count. It asks at once and then after 1, 2, 4 and more seconds (RFC 6762 section 5.2).
+// It returns [ErrNoMulticast] where there is no link to look on.
+//
+// zeroconf could browse as well. It drops an answer whole for one record it cannot read, such as the NSEC that
+// python-zeroconf sends up to 0.47, never asks for an address that was left out, and asks no more once anybody answered.
+func (s Search) Each(ctx context.Context, found func(Found) bool) error {
+	kind := s.Type
+	if kind == "" {
+		kind = Service
+	}
+	if !isType(kind) {
+		return fmt.Errorf("browse %q: that is no service type", kind)
+	}
+	links, err := machineLinks(s.Interfaces)
 	if err != nil {
 		return err
 	}
-	resolver, err := newResolver(links)
+	sock, err := listen(links)
 	if err != nil {
-		return fmt.Errorf("browse %s: %w", Service, err)
+		return fmt.Errorf("browse %s: %w", kind, err)
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	entries := make(chan *zeroconf.ServiceEntry)
-	if err := resolver.Browse(ctx, Service, "local", entries); err != nil {
-		return fmt.Errorf("browse %s: %w", Service, err)
-	}
-	// zeroconf closes the channel when ctx has ended, and blocks for good on a reader that left earlier.
-	left := maxFound
-	for e := range entries {
-		if left == 0 {
-			continue
+	defer sock.close()
+	h := newHunt(kind + ".local.")
+	for wait := time.Second; ctx.Err() == nil; wait = min(2*wait, time.Hour) {
+		sock.multicast(func(link) *dns.Msg { return h.question() })
+		enough, err := s.hear(ctx, sock, h, wait, found)
+		if err != nil {
+			return fmt.Errorf("browse %s: %w", kind, err)
 		}
-		if left--; left == 0 || !found(newFound(e)) {
-			left = 0
-			cancel()
+		if enough {
+			return nil
 		}
 	}
 	return nil
 }
 
-// newResolver asks only the address families that are there: zeroconf fails as a whole, and keeps a socket, when one of
-// them cannot be joined.
-func newResolver(links []link) (*zeroconf.Resolver, error) {
-	var family zeroconf.IPType
-	for _, l := range links {
-		if len(l.v4) > 0 {
-			family |= zeroconf.IPv4
-		}
-		if len(l.v6) > 0 {
-			family |= zeroconf.IPv6
-		}
-	}
-	return zeroconf.NewResolver(zeroconf.SelectIPTraffic(family), zeroconf.SelectIfaces(interfacesOf(links)))
-}
-
-func newFound(e *zeroconf.ServiceEntry) Found {
-	f := Found{Instance: e.Instance, Host: strings.TrimSuffix(e.HostName, "."), Port: e.Port, TXT: map[string]string{}}
-	for _, ips := range [][]net.IP{e.AddrIPv4, e.AddrIPv6} {
-		for _, ip := range ips {
-			if a, ok := netip.AddrFromSlice(ip); ok {
-				f.Addrs = append(f.Addrs, a.Unmap())
+// hear takes what is answered within that time, and asks once for what an answer left out.
+func (s Search) hear(ctx context.Context, sock *socket, h *hunt, within time.Duration, found func(Found) bool) (enough bool, err error) {
+	timer, chasing := time.NewTimer(within), make(<-chan time.Time)
+	defer timer.Stop()
+	chased := false
+	for {
+		select {
+		case <-ctx.Done():
+			return true, nil
+		case err := <-sock.failed:
+			return false, err
+		case <-timer.C:
+			return false, nil
+		case <-chasing:
+			sock.multicast(func(link) *dns.Msg { return h.question() })
+		case p := <-sock.packets:
+			// RFC 6762 section 6: a response from another port is ignored.
+			if !p.msg.Response || p.legacy() {
+				continue
+			}
+			h.hear(p.msg, p.link.Name)
+			for _, f := range h.news() {
+				if !s.excepts(f.Instance) && !found(f) {
+					return true, nil
+				}
+			}
+			if !chased && len(h.missing()) > 0 {
+				chased, chasing = true, time.After(chase)
 			}
 		}
 	}
-	for _, s := range e.Text {
-		key, value, _ := strings.Cut(s, "=")
-		key = strings.ToLower(key)
-		if _, again := f.TXT[key]; key != "" && !again { // RFC 6763 section 6.4: the first of equal keys counts
-			f.TXT[key] = value
-		}
+}
+
+// All returns the instances that are there, ordered by name, so that the same network gives the same order. It waits
+// for a first one until ctx ends, and from then on until no other has answered for 1.2 s. None is no error.
+func (s Search) All(ctx context.Context) ([]Found, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var all []Found
+	enough := time.AfterFunc(more, cancel)
+	enough.Stop()
+	defer enough.Stop()
+	err := s.Each(ctx, func(f Found) bool {
+		all = append(all, f)
+		enough.Reset(more)
+		return true
+	})
+	slices.SortStableFunc(all, func(a, b Found) int { return strings.Compare(a.Instance, b.Instance) })
+	return all, err
+}
+
+// Targets is what [Search.All] found as "host:port" to dial, every address of an instance before those of the next.
+func (s Search) Targets(ctx context.Context) ([]string, error) {
+	all, err := s.All(ctx)
+	var targets []string
+	for _, f := range all {
+		targets = append(targets, f.Targets()...)
 	}
-	return f
+	return targets, err
+}
+
+// Targets lists the addresses as "host:port" to dial.
+func (f Found) Targets() []string {
+	var targets []string
+	for _, a := range f.Addrs {
+		targets = append(targets, net.JoinHostPort(a.String(), strconv.Itoa(f.Port)))
+	}
+	return targets
+}
+
+func (s Search) excepts(instance string) bool {
+	return slices.ContainsFunc(s.Except, func(name string) bool { return strings.EqualFold(name, instance) })
 }

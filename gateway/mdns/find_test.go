@@ -1,12 +1,9 @@
 package mdns
 
 import (
-	"net"
-	"reflect"
 	"strings"
 	"testing"
 
-	"github.com/grandcat/zeroconf"
 	"github.com/miekg/dns"
 )
 
@@ -50,19 +47,5 @@ func TestAsRobot(t *testing.T) {
 				t.Errorf("error %v, want one about %q", err, tt.fault)
 			}
 		})
-	}
-}
-
-func TestNewFound(t *testing.T) {
-	e := zeroconf.NewServiceEntry("perch-c0ffee", Service, "local")
-	e.HostName, e.Port = "perch.local.", 8003
-	e.AddrIPv6, e.AddrIPv4 = []net.IP{net.ParseIP("fd00::1"), nil}, []net.IP{net.ParseIP("10.0.0.1")}
-	e.Text = []string{"OTA=/xiaozhi/ota/", "ota=/other/", "flag", "=nothing", "id=a=b"}
-	want := Found{
-		Instance: "perch-c0ffee", Host: "perch.local", Port: 8003, Addrs: addrs("10.0.0.1", "fd00::1"),
-		TXT: map[string]string{"ota": "/xiaozhi/ota/", "flag": "", "id": "a=b"},
-	}
-	if got := newFound(e); !reflect.DeepEqual(got, want) {
-		t.Errorf("found %+v, want %+v", got, want)
 	}
 }

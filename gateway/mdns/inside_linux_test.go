@@ -26,6 +26,8 @@ func runAs(as string) int {
 		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
 		return say(Browse(ctx, func(f Found) bool { print1(f); return false }))
+	case "finder":
+		return findWyoming(ctx)
 	case "robot":
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
@@ -36,6 +38,29 @@ func runAs(as string) int {
 		return say(lookForLeaks(ctx))
 	}
 	return 2
+}
+
+// findWyoming looks as an appliance does for a recognizer; its arguments are instances to pass over.
+func findWyoming(ctx context.Context) int {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	s := Search{Type: Wyoming, Except: os.Args[1:]}
+	began := time.Now()
+	found, err := s.All(ctx)
+	for _, f := range found {
+		print1(f)
+	}
+	if err != nil {
+		return say(err)
+	}
+	took := time.Since(began)
+	files, goroutines := openFiles(), runtime.NumGoroutine()
+	targets, err := s.Targets(ctx)
+	if openFiles() != files || runtime.NumGoroutine() != goroutines {
+		return say(fmt.Errorf("a search leaves %d files, %d goroutines", openFiles()-files, runtime.NumGoroutine()-goroutines))
+	}
+	print1(map[string]any{"found": fmt.Sprint(len(found)), "targets": targets, "ms": took.Milliseconds()})
+	return say(err)
 }
 
 func print1(v any) { _ = json.NewEncoder(os.Stdout).Encode(v) }
@@ -50,7 +75,10 @@ func say(err error) int {
 
 // newImpatient is an announcer that looks at its surroundings more often than in real life.
 func newImpatient(log *slog.Logger) (*Announcer, error) {
-	a, err := New(Options{Name: "perch", ID: "c0ffee", Version: "1.2.3", Port: 8003, Log: log})
+	a, err := New(Options{
+		Name: "perch", ID: "c0ffee", Version: "1.2.3", Port: 8003, Log: log,
+		Also: []Offer{{Type: Wyoming, Port: 10300, TXT: []string{"version=1.2.3"}}, {Type: "_silent._udp", Port: 9}},
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -2,14 +2,15 @@
 //
 // Two things are announced. The host name, <name>.local, which is what a robot is told once and keeps: its A and AAAA
 // records are answered by the system's responder where that already answers for the name, by this package where not. And
-// the service, instance <name>-<id> of _xiaozhi._tcp, for those who browse.
+// the service, instance <name>-<id> of _xiaozhi._tcp, for those who browse. Further services of the appliance can be
+// announced beside it, under the same instance name. Those of others are found with [Search].
 //
 // Who sends what:
 //
-//	zeroconf    the service: PTR, SRV, TXT, and their goodbyes
+//	zeroconf    the services: PTR, SRV, TXT, and their goodbyes
 //	pion/mdns   answers to A and AAAA questions for the host name, one-shot legacy queries included
 //	this code   what neither does: probing before claiming, announcing and withdrawing the host name, defending it
-//	            against probes (questions of type ANY), and saying that a record does not exist (NSEC)
+//	            against probes (questions of type ANY), saying that a record does not exist (NSEC), and browsing
 //
 // One goroutine, the caller's in [Announcer.Run], owns all state; packets reach it over a channel.
 //
@@ -33,6 +34,9 @@ import (
 // Service is the DNS-SD type under which an appliance announces itself.
 const Service = "_xiaozhi._tcp"
 
+// Wyoming is the type under which servers of the Wyoming protocol announce themselves.
+const Wyoming = "_wyoming._tcp"
+
 // Options say what to announce.
 type Options struct {
 	// Name is the host's label: <Name>.local. Letters, digits and hyphens.
@@ -43,6 +47,8 @@ type Options struct {
 	Version string
 	// Port is the TCP port of the robots' doors.
 	Port int
+	// Also lists further services. They are announced, moved and withdrawn together with the first.
+	Also []Offer
 	// Interfaces names the interfaces to use. Empty means all that are up and carry multicast, without those of
 	// containers and virtual machines.
 	Interfaces []string
@@ -63,7 +69,8 @@ const (
 // Status is what is announced at this moment.
 type Status struct {
 	Host       string       // "perch.local"; with a suffix ("perch-2.local") where the name was taken
-	Instance   string       // "perch-<id>"
+	Instance   string       // "perch-<id>", of every service
+	Services   []string     // types announced, Service first; none while nothing is
 	Addresses  []netip.Addr // those the host name leads to
 	Interfaces []string     // names, in the system's order
 	By         By           // who answers for Host; ByNobody while nothing is announced
@@ -89,6 +96,7 @@ func New(o Options) (*Announcer, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
+	o.Also = slices.Clone(o.Also)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -102,7 +110,7 @@ func (a *Announcer) Status() Status {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	s := a.status
-	s.Addresses, s.Interfaces = slices.Clone(s.Addresses), slices.Clone(s.Interfaces)
+	s.Services, s.Addresses, s.Interfaces = slices.Clone(s.Services), slices.Clone(s.Addresses), slices.Clone(s.Interfaces)
 	return s
 }
 
@@ -140,7 +148,7 @@ func (a *Announcer) Run(ctx context.Context) error {
 }
 
 func (a *Announcer) resting(reason string) Status {
-	return Status{Host: hostName(a.opts.Name, a.suffix), Instance: a.opts.instance(), Reason: reason}
+	return Status{Host: hostName(a.opts.Name, a.suffix), Instance: a.opts.Instance(), Reason: reason}
 }
 
 func (a *Announcer) set(s Status) {
@@ -151,7 +159,10 @@ func (a *Announcer) set(s Status) {
 
 // announced is the status while links carry the announcement.
 func (a *Announcer) announced(host string, by By, links []link) Status {
-	s := Status{Host: host, Instance: a.opts.instance(), By: by}
+	s := Status{Host: host, Instance: a.opts.Instance(), By: by}
+	for _, o := range a.opts.offers() {
+		s.Services = append(s.Services, o.Type)
+	}
 	for _, l := range links {
 		s.Interfaces = append(s.Interfaces, l.Name)
 		s.Addresses = append(s.Addresses, l.addrs()...)

@@ -19,14 +19,9 @@ func hostName(name string, n int) string {
 	return strings.ToLower(name) + ".local"
 }
 
-// instance is the service's instance name. It is built from the configured name, never the suffixed one: Home Assistant
-// takes it for an identity.
-func (o Options) instance() string { return o.Name + "-" + o.ID }
-
-// txt lists the service's TXT strings.
-func (o Options) txt() []string {
-	return []string{"ota=/xiaozhi/ota/", "ws=/xiaozhi/v1/", "version=" + o.Version, "id=" + o.ID}
-}
+// Instance is the instance name of every service, "<Name>-<ID>". It is built from the configured name, never the suffixed
+// one: Home Assistant takes it for an identity.
+func (o Options) Instance() string { return o.Name + "-" + o.ID }
 
 // validate refuses what could not be packed into DNS messages later, where zeroconf would fail halfway through its
 // shutdown and keep its sockets.
@@ -35,14 +30,14 @@ func (o Options) validate() error {
 	switch {
 	case !isLabel(o.Name) || len(o.Name) > room:
 		return fmt.Errorf("mdns name %q: use 1 to %d letters, digits and hyphens, not starting or ending in a hyphen", o.Name, room)
-	case !isLabel(o.ID) || len(o.instance()) > maxLabel:
+	case !isLabel(o.ID) || len(o.Instance()) > maxLabel:
 		return fmt.Errorf("mdns id %q: use letters, digits and hyphens, at most %d together with the name", o.ID, maxLabel-1)
 	case o.Port < 1 || o.Port > 65535:
 		return fmt.Errorf("mdns port %d: use 1 to 65535", o.Port)
 	case !isPrintable(o.Version) || len(o.Version) > 200:
 		return fmt.Errorf("mdns version %q: use at most 200 printable ASCII characters", o.Version)
 	}
-	return nil
+	return o.validateOffers()
 }
 
 // isLabel tells whether s is a host label (RFC 1123 section 2.1).

@@ -57,7 +57,7 @@ func TestStatusAtRest(t *testing.T) {
 		t.Errorf("status %+v", got)
 	}
 	want := []string{"ota=/xiaozhi/ota/", "ws=/xiaozhi/v1/", "version=1.0", "id=c0ffee"}
-	if txt := a.opts.txt(); !slices.Equal(txt, want) {
+	if txt := a.opts.offers()[0].txt(); !slices.Equal(txt, want) {
 		t.Errorf("TXT %q, want %q", txt, want)
 	}
 }

@@ -59,6 +59,78 @@ func TestPythonBrowsesResolvesAndHearsGoodbye(t *testing.T) {
 	browser.await("event", "removed")
 }
 
+// TestFurtherServicesComeAndGo: a service beside the first is announced under the same name, follows the address, and is
+// withdrawn at the end.
+func TestFurtherServicesComeAndGo(t *testing.T) {
+	l := newLab(t)
+	browser, silent := l.python(l.guest, "browse.py", guestAddr, Wyoming), l.python(l.guest, "browse.py", guestAddr, "_silent._udp")
+	browser.await("event", "browsing")
+	silent.await("event", "browsing")
+	appliance := l.self(l.house, "appliance")
+	want := map[string]any{
+		"event": "added", "name": "perch-c0ffee._wyoming._tcp.local.", "server": "perch.local.", "port": 10300.0,
+		"addresses": []any{houseAddr}, "txt": map[string]any{"version": "1.2.3"},
+	}
+	if got := browser.await("event", "added"); !reflect.DeepEqual(got, want) {
+		t.Errorf("python resolved\n%v, want\n%v", got, want)
+	}
+	if got := silent.await("event", "added"); got["name"] != "perch-c0ffee._silent._udp.local." || got["port"] != 9.0 || !reflect.DeepEqual(got["txt"], map[string]any{}) {
+		t.Errorf("a service with nothing to say: %v", got)
+	}
+	if line := appliance.await("msg", "mdns announced"); !reflect.DeepEqual(line["services"], []any{Service, Wyoming, "_silent._udp"}) {
+		t.Errorf("announced %v", line)
+	}
+	l.ip(l.house, "addr flush dev eth0")
+	browser.await("event", "removed")
+	l.ip(l.house, "addr add 10.77.0.9/24 dev eth0")
+	if got := browser.await("event", "added"); !reflect.DeepEqual(got["addresses"], []any{"10.77.0.9"}) {
+		t.Errorf("after the address changed: %v", got)
+	}
+	if code := appliance.stop(); code != 0 {
+		t.Errorf("appliance ended with %d", code)
+	}
+	browser.await("event", "removed")
+	silent.await("event", "removed")
+}
+
+// TestFindingServers has an appliance look for Wyoming servers: its own is passed over, which answers first.
+func TestFindingServers(t *testing.T) {
+	l := newLab(t)
+	l.self(l.house, "appliance").await("msg", "mdns announced")
+	alone := l.self(l.house, "finder", "PERCH-c0ffee")
+	if line := alone.await("found", "0"); line["targets"] != nil {
+		t.Errorf("with none but its own: %v", line)
+	}
+	l.python(l.guest, "wyoming.py", guestAddr, "piper (attic)", "10200").await("event", "announced")
+	l.python(l.guest, "wyoming.py", guestAddr, "faster-whisper", "10301").await("event", "announced")
+	finder := l.self(l.house, "finder", "perch-c0ffee")
+	whisper := finder.await("Instance", "faster-whisper")
+	if whisper["Host"] != "faster-whisper._wyoming._tcp.local" || whisper["Port"] != 10301.0 || !reflect.DeepEqual(whisper["Addrs"], []any{guestAddr}) {
+		t.Errorf("found %v", whisper)
+	}
+	finder.await("Instance", "piper (attic)")
+	line := finder.await("found", "2")
+	if !reflect.DeepEqual(line["targets"], []any{guestAddr + ":10301", guestAddr + ":10200"}) {
+		t.Errorf("targets %v", line["targets"])
+	}
+	t.Logf("found within %v ms", line["ms"])
+	stranger := l.self(l.guest, "finder")
+	if own := stranger.await("Instance", "perch-c0ffee"); own["Port"] != 10300.0 || !reflect.DeepEqual(own["TXT"], map[string]any{"version": "1.2.3"}) {
+		t.Errorf("a stranger found %v", own)
+	}
+}
+
+// TestFindingWaitsForWhoComesLater: nobody is there when the search begins, and who comes up is asked again rather than
+// relied on to speak.
+func TestFindingWaitsForWhoComesLater(t *testing.T) {
+	l := newLab(t)
+	l.ip(l.guest, "link set eth0 down")
+	finder := l.self(l.house, "finder")
+	l.ip(l.guest, "link set eth0 up")
+	l.python(l.guest, "wyoming.py", guestAddr, "piper", "10200")
+	finder.await("Instance", "piper")
+}
+
 func TestLegacyQueryIPv4Only(t *testing.T) {
 	l := newLab(t)
 	l.self(l.house, "appliance").await("msg", "mdns announced")
@@ -170,7 +242,7 @@ func TestTwoInterfacesEachHearTheirOwnAddress(t *testing.T) {
 func TestNoMulticast(t *testing.T) {
 	l := newLab(t)
 	l.ip(l.guest, "link set eth0 down")
-	for _, as := range []string{"browser", "robot"} {
+	for _, as := range []string{"browser", "robot", "finder"} {
 		p := l.self(l.guest, as, "perch.local")
 		if line := p.await("error", "no network interface carries multicast: none is up with an address"); line["no_multicast"] != true {
 			t.Errorf("%s: the error is not ErrNoMulticast", as)

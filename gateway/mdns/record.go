@@ -1,6 +1,7 @@
 package mdns
 
 import (
+	"encoding/binary"
 	"net/netip"
 	"strings"
 
@@ -18,18 +19,70 @@ const (
 	topBit = 1 << 15
 )
 
-// parse reads a message, and nil says it is not one to heed. Of a response whose additional part is broken the answers
-// still count: python-zeroconf up to 0.47 miscounts the NSEC it puts there, and it may be the one that has our name.
-// RFC 6762 sections 18.3 and 18.11: other operations and response codes are silently ignored.
+// parse reads a message, and nil says it is not one to heed. Of a response with a record that cannot be read the others
+// still count: python-zeroconf up to 0.47 garbles the NSEC it adds, and it may be the one that has our name, or the
+// server that is looked for. RFC 6762 sections 18.3 and 18.11: other operations and response codes are silently ignored.
 func parse(b []byte) *dns.Msg {
 	msg := new(dns.Msg)
-	if err := msg.Unpack(b); err != nil && (!msg.Response || len(msg.Answer) == 0) {
-		return nil
+	if err := msg.Unpack(b); err != nil {
+		if !msg.Response || !salvage(b, msg) {
+			return nil
+		}
 	}
 	if msg.Opcode != 0 || msg.Rcode != 0 {
 		return nil
 	}
 	return msg
+}
+
+// salvage reads what it can of a message, and tells whether an answer is among that.
+func salvage(b []byte, msg *dns.Msg) bool {
+	const header = 12
+	if len(b) < header {
+		return false
+	}
+	count := func(at int) int { return int(binary.BigEndian.Uint16(b[at:])) }
+	msg.Answer, msg.Ns, msg.Extra = nil, nil, nil
+	off := header
+	for range count(4) {
+		_, next, err := dns.UnpackDomainName(b, off)
+		if err != nil {
+			return false
+		}
+		off = next + 4
+	}
+	for _, section := range []struct {
+		n  int
+		to *[]dns.RR
+	}{{count(6), &msg.Answer}, {count(8), &msg.Ns}, {count(10), &msg.Extra}} {
+		for range section.n {
+			next := recordEnd(b, off)
+			if next < 0 {
+				return len(msg.Answer) > 0
+			}
+			if rr, _, err := dns.UnpackRR(b, off); err == nil {
+				*section.to = append(*section.to, rr)
+			}
+			off = next
+		}
+	}
+	return len(msg.Answer) > 0
+}
+
+// recordEnd is where the record at off says it ends; negative where it does not fit the message.
+func recordEnd(b []byte, off int) int {
+	if off >= len(b) {
+		return -1
+	}
+	const fixed = 10 // type, class, TTL and the length of what follows
+	_, off, err := dns.UnpackDomainName(b, off)
+	if err != nil || off+fixed > len(b) {
+		return -1
+	}
+	if off += fixed + int(binary.BigEndian.Uint16(b[off+fixed-2:])); off > len(b) {
+		return -1
+	}
+	return off
 }
 
 // addressRecords are the A and AAAA records of name, a fully qualified one, without the flush bit.
@@ -94,7 +147,7 @@ func goodbye(name string, l link) *dns.Msg {
 
 // probe asks whether name is in use and tells what it is wanted for (RFC 6762 section 8.1). ANY is the question of the
 // RFC; an address is asked for besides, because responders in the field (python-zeroconf, pion) give none to ANY. It is
-// one type only: to a type it lacks, python-zeroconf replies what [parse] cannot mend. No unicast reply is asked for: one
+// one type only: to a type it lacks, python-zeroconf replies what [parse] has to mend. No unicast reply is asked for: one
 // to a shared port reaches only one of the programs that share it.
 func probe(name string, l link) *dns.Msg {
 	address := dns.TypeA

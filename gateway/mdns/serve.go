@@ -29,14 +29,14 @@ func (a *Announcer) serve(ctx context.Context, links []link) error {
 		}
 		defer h.close()
 	}
-	svc, err := register(a.opts, name, links)
+	announced, err := register(a.opts, name, links)
 	if err != nil {
 		return err
 	}
-	defer svc.close()
+	defer announced.close()
 	now := a.announced(name, by, links)
 	a.set(now)
-	a.log.Info("mdns announced", "host", now.Host, "instance", now.Instance, "by", now.By, "addresses", now.Addresses)
+	a.log.Info("mdns announced", "host", now.Host, "instance", now.Instance, "services", now.Services, "by", now.By, "addresses", now.Addresses)
 	return unlessDone(ctx, a.watch(ctx, s, h, links))
 }
 

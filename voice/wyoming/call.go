@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -15,12 +16,15 @@ import (
 // fault is why a server could not be used, in a sentence. It wraps
 // voice.ErrUnavailable, so that the next engine is tried.
 type fault struct {
-	server string
+	server string // none where no server was found
 	why    string // cause and cure
 	cause  error
 }
 
 func (f *fault) Error() string {
+	if f.server == "" {
+		return fmt.Sprintf("%v: %s", voice.ErrUnavailable, f.why)
+	}
 	return fmt.Sprintf("%v: the Wyoming server at %s: %s", voice.ErrUnavailable, f.server, f.why)
 }
 
@@ -34,6 +38,9 @@ type call struct {
 	w      *Writer
 	within time.Duration
 	asked  atomic.Bool // the server has all it needs
+
+	mu   sync.Mutex
+	calm bool // the listener takes his time, and the server cannot go on
 }
 
 // send writes an event. A server that reads nothing for as long as it may take
@@ -43,10 +50,36 @@ func (c *call) send(name string, data any, payload []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := c.conn.SetWriteDeadline(time.Now().Add(c.within)); err != nil {
+	if err := c.writeBy(); err != nil {
 		return err
 	}
 	return c.w.Write(e)
+}
+
+// writeBy gives the server its time to take something.
+func (c *call) writeBy() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.calm {
+		return nil // there is none
+	}
+	return c.conn.SetWriteDeadline(time.Now().Add(c.within))
+}
+
+// unhurried runs what may take minutes and is not the server's doing. One that
+// cannot get rid of its sound meanwhile may not take more text either.
+func (c *call) unhurried(run func() error) error {
+	c.beCalm(true, time.Time{})
+	err := run()
+	c.beCalm(false, time.Now().Add(c.within))
+	return err
+}
+
+func (c *call) beCalm(calm bool, by time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.calm = calm
+	_ = c.conn.SetWriteDeadline(by) // of a connection that broke reading tells
 }
 
 // ask says that the server has all it needs: its time begins.
@@ -89,13 +122,13 @@ type heedless struct{ error }
 // any more.
 const grace = 100 * time.Millisecond
 
-// talk makes a call: send runs beside receive, and the call is over with
-// receive. Nothing is left of it then.
-func (e *Engine) talk(ctx context.Context, send func(context.Context, *call) error, receive func(*call) error) error {
-	conn, err := e.place.dial(ctx, e.o.ConnectWithin)
+// talk makes a call, connecting within that time: send runs beside receive,
+// and the call is over with receive. Nothing is left of it then.
+func (s *server) talk(ctx context.Context, within time.Duration, send func(context.Context, *call) error, receive func(*call) error) error {
+	conn, err := s.place.dial(ctx, within)
 	if err != nil {
 		if ctx.Err() == nil {
-			e.served.forget()
+			s.served.forget()
 		}
 		return err
 	}
@@ -103,7 +136,7 @@ func (e *Engine) talk(ctx context.Context, send func(context.Context, *call) err
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
-	c := &call{conn: conn, r: NewReader(conn, Limits{}), w: NewWriter(conn), within: e.o.AnswerWithin}
+	c := &call{conn: conn, r: NewReader(conn, Limits{}), w: NewWriter(conn), within: s.o.AnswerWithin}
 	sent := make(chan error, 1)
 	go func() {
 		err := send(inner, c)
@@ -118,11 +151,11 @@ func (e *Engine) talk(ctx context.Context, send func(context.Context, *call) err
 	cancel()
 	_ = conn.Close() // all that could fail here was read or is in err
 	unsent := <-sent
-	return e.judge(ctx, err, unsent)
+	return s.judge(ctx, err, unsent)
 }
 
 // judge makes the caller's error of the two of a call.
-func (e *Engine) judge(ctx context.Context, err, unsent error) error {
+func (s *server) judge(ctx context.Context, err, unsent error) error {
 	var own heedless
 	switch {
 	case ctx.Err() != nil:
@@ -132,12 +165,12 @@ func (e *Engine) judge(ctx context.Context, err, unsent error) error {
 	case errors.As(err, &own):
 		return own.error
 	}
-	e.served.forget()
-	return e.faulty(explain(err, unsent, e.o.AnswerWithin), err)
+	s.served.forget()
+	return s.faulty(explain(err, unsent, s.o.AnswerWithin), err)
 }
 
-func (e *Engine) faulty(why string, cause error) error {
-	return &fault{e.place.String(), why, cause}
+func (s *server) faulty(why string, cause error) error {
+	return &fault{s.place.String(), why, cause}
 }
 
 // explain says what it means that reading failed with err, and sending with

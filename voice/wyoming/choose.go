@@ -10,25 +10,25 @@ import (
 
 // chooseEar makes the request for speech to text. The call's language goes
 // before the engine's.
-func (e *Engine) chooseEar(info Info, o voice.Options) (Transcribe, error) {
+func (s *server) chooseEar(info Info, o voice.Options) (Transcribe, error) {
 	if len(info.ASR) == 0 {
-		return Transcribe{}, e.faulty("it serves no speech to text, only text to speech; give the address of a recognizer", errNotServed)
+		return Transcribe{}, s.faulty("it serves no speech to text, only text to speech; give the address of a recognizer", errNotServed)
 	}
 	var models []Model
 	for _, p := range info.ASR {
 		models = append(models, p.Models...)
 	}
-	t := Transcribe{Name: e.o.Model}
-	if e.o.Model != "" && len(models) > 0 {
-		m, ok := named(models, e.o.Model)
+	t := Transcribe{Name: s.o.Model}
+	if s.o.Model != "" && len(models) > 0 {
+		m, ok := named(models, s.o.Model)
 		if !ok {
-			return Transcribe{}, e.faulty(fmt.Sprintf("it has no model %q; it has %s", printable(e.o.Model), names(models)), errNotServed)
+			return Transcribe{}, s.faulty(fmt.Sprintf("it has no model %q; it has %s", printable(s.o.Model), names(models)), errNotServed)
 		}
 		t.Name, models = m.Name, []Model{m}
 	}
 	var ok bool
-	if t.Language, ok = spelled(models, e.language(o)); !ok {
-		return Transcribe{}, e.faulty(fmt.Sprintf("it does not recognize the language %q; it knows %s", printable(e.language(o)), languages(models)), errNotServed)
+	if t.Language, ok = spelled(models, s.language(o)); !ok {
+		return Transcribe{}, s.faulty(fmt.Sprintf("it does not recognize the language %q; it knows %s", printable(s.language(o)), languages(models)), errNotServed)
 	}
 	return t, nil
 }
@@ -42,12 +42,12 @@ type mouth struct {
 // chooseMouth chooses a voice: the call's where the server has it (the name
 // may be meant for another engine of the list), else the engine's, else
 // whichever the server thinks fit for the language.
-func (e *Engine) chooseMouth(info Info, o voice.Options) (mouth, error) {
+func (s *server) chooseMouth(info Info, o voice.Options) (mouth, error) {
 	if len(info.TTS) == 0 {
-		return mouth{}, e.faulty("it serves no text to speech, only speech to text; give the address of a synthesizer", errNotServed)
+		return mouth{}, s.faulty("it serves no text to speech, only speech to text; give the address of a synthesizer", errNotServed)
 	}
 	var all []Model
-	for _, name := range []string{o.Voice, e.o.Voice} {
+	for _, name := range []string{o.Voice, s.o.Voice} {
 		for _, p := range info.TTS {
 			all = append(all, p.voices()...)
 			if v, ok := named(p.voices(), name); ok {
@@ -56,28 +56,28 @@ func (e *Engine) chooseMouth(info Info, o voice.Options) (mouth, error) {
 		}
 	}
 	first := info.TTS[0]
-	if e.o.Voice != "" {
+	if s.o.Voice != "" {
 		if len(all) > 0 {
-			return mouth{}, e.faulty(fmt.Sprintf("it has no voice %q; it has %s", printable(e.o.Voice), names(all)), errNotServed)
+			return mouth{}, s.faulty(fmt.Sprintf("it has no voice %q; it has %s", printable(s.o.Voice), names(all)), errNotServed)
 		}
-		return mouth{&Voice{Name: e.o.Voice}, first.SynthesizeStreaming}, nil
+		return mouth{&Voice{Name: s.o.Voice}, first.SynthesizeStreaming}, nil
 	}
-	if e.language(o) == "" {
+	if s.language(o) == "" {
 		return mouth{nil, first.SynthesizeStreaming}, nil
 	}
 	for _, p := range info.TTS {
-		if tag, ok := spelled(p.voices(), e.language(o)); ok {
+		if tag, ok := spelled(p.voices(), s.language(o)); ok {
 			return mouth{&Voice{Language: tag}, p.SynthesizeStreaming}, nil
 		}
 	}
-	return mouth{}, e.faulty(fmt.Sprintf("it has no voice for the language %q, only for %s", printable(e.language(o)), languages(all)), errNotServed)
+	return mouth{}, s.faulty(fmt.Sprintf("it has no voice for the language %q, only for %s", printable(s.language(o)), languages(all)), errNotServed)
 }
 
-func (e *Engine) language(o voice.Options) string {
+func (s *server) language(o voice.Options) string {
 	if o.Language != "" {
 		return o.Language
 	}
-	return e.o.Language
+	return s.o.Language
 }
 
 func (p Program) voices() []Model { return append(slices.Clip(p.Voices), p.Models...) }

@@ -42,24 +42,24 @@ func (c *catalogue) forget() {
 }
 
 // info is what the server serves. Many who ask at once have it asked once.
-func (e *Engine) info(ctx context.Context) (Info, error) {
-	if info, fresh := e.served.get(); fresh {
+func (s *server) info(ctx context.Context) (Info, error) {
+	if info, fresh := s.served.get(); fresh {
 		return info, nil
 	}
 	select {
-	case e.served.asking <- struct{}{}:
-		defer func() { <-e.served.asking }()
+	case s.served.asking <- struct{}{}:
+		defer func() { <-s.served.asking }()
 	case <-ctx.Done():
 		return Info{}, ctx.Err()
 	}
-	if info, fresh := e.served.get(); fresh {
+	if info, fresh := s.served.get(); fresh {
 		return info, nil
 	}
-	info, err := e.describe(ctx)
+	info, err := s.describe(ctx)
 	if err != nil {
 		return Info{}, err
 	}
-	e.served.put(info)
+	s.served.put(info)
 	return info, nil
 }
 
@@ -68,10 +68,10 @@ const mostStray = 32
 
 // describe asks. Programs that are not installed are left out, and with them
 // nothing of use may be left.
-func (e *Engine) describe(ctx context.Context) (Info, error) {
+func (s *server) describe(ctx context.Context) (Info, error) {
 	var info Info
 	began := time.Now()
-	err := e.talk(ctx, func(_ context.Context, c *call) error {
+	err := s.talk(ctx, s.o.ConnectWithin, func(_ context.Context, c *call) error {
 		return c.send(TypeDescribe, nil, nil)
 	}, func(c *call) error {
 		if err := c.ask(); err != nil {
@@ -93,9 +93,9 @@ func (e *Engine) describe(ctx context.Context) (Info, error) {
 	}
 	info.ASR, info.TTS = installed(info.ASR), installed(info.TTS)
 	if len(info.ASR)+len(info.TTS) == 0 {
-		return Info{}, e.faulty("it serves neither speech to text nor text to speech"+others(info)+"; give the address of one that does", errNotServed)
+		return Info{}, s.faulty("it serves neither speech to text nor text to speech"+others(info)+"; give the address of one that does", errNotServed)
 	}
-	e.log.Debug("a Wyoming server told what it serves", "server", e.place.String(),
+	s.log.Debug("a Wyoming server told what it serves", "server", s.place.String(),
 		"recognizers", len(info.ASR), "synthesizers", len(info.TTS), "took", time.Since(began))
 	return info, nil
 }

@@ -14,16 +14,17 @@ import (
 // early, its text is given once u is finished. An error is given at once, so
 // that the next engine can listen.
 func (e *Engine) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
-	info, err := e.info(ctx)
+	e.heard.Store(&o)
+	s, info, within, err := e.pick(ctx, toHear(o))
 	if err != nil {
 		return voice.Transcript{}, err
 	}
-	request, err := e.chooseEar(info, o)
+	request, err := s.chooseEar(info, o)
 	if err != nil {
 		return voice.Transcript{}, err
 	}
 	var text string
-	err = e.talk(ctx, func(ctx context.Context, c *call) error {
+	err = s.talk(ctx, within, func(ctx context.Context, c *call) error {
 		return sendSpeech(ctx, c, request, u)
 	}, func(c *call) error {
 		var err error

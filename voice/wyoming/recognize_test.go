@@ -156,7 +156,7 @@ func TestRecognizersThatFail(t *testing.T) {
 			if got != (voice.Transcript{}) {
 				t.Errorf("%+v", got)
 			}
-			if _, err := e.info(t.Context()); err != nil || f.described.Load() != 2 {
+			if _, err := e.fixed.info(t.Context()); err != nil || f.described.Load() != 2 {
 				t.Errorf("asked %d times what it serves (%v); a failure asks anew", f.described.Load(), err)
 			}
 		})
@@ -255,7 +255,7 @@ func TestCancelledWhileListening(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 			<-gone
-			if _, fresh := e.served.get(); !fresh {
+			if _, fresh := e.fixed.served.get(); !fresh {
 				t.Error("being interrupted was taken for a failure of the server")
 			}
 		})

@@ -13,22 +13,24 @@ import (
 // streams in pieces, so that the first is heard while the next is made. What
 // the listener takes of time is not counted as the server's.
 func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, out func(pcm []int16) error) error {
-	info, err := e.info(ctx)
+	e.spoke.Store(&o)
+	at, info, within, err := e.pick(ctx, toSpeak(o))
 	if err != nil {
 		return err
 	}
-	m, err := e.chooseMouth(info, o)
+	m, err := at.chooseMouth(info, o)
 	if err != nil {
 		return err
 	}
 	streaming := m.streaming && len(text) > longText
-	s := &sound{out: out}
-	err = e.talk(ctx, func(_ context.Context, c *call) error {
+	s := &sound{}
+	err = at.talk(ctx, within, func(_ context.Context, c *call) error {
 		if streaming {
 			return sendPieces(c, m.voice, text)
 		}
 		return c.send(TypeSynthesize, Synthesize{Text: text, Voice: m.voice}, nil)
 	}, func(c *call) error {
+		s.out = func(pcm []int16) error { return c.unhurried(func() error { return out(pcm) }) }
 		// The server is at work meanwhile.
 		s.expect(int(e.rate.Load()))
 		return readSound(c, s, streaming)
@@ -41,8 +43,8 @@ func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, o
 		return nil
 	}
 	if strings.ContainsFunc(text, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
-		e.served.forget()
-		return e.faulty("it answered without any sound; its own log may say why", errNotServed)
+		at.served.forget()
+		return at.faulty("it answered without any sound; its own log may say why", errNotServed)
 	}
 	return nil
 }

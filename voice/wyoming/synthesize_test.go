@@ -159,7 +159,7 @@ func TestALongTextIsStreamed(t *testing.T) {
 		t.Errorf("%q were asked for a short one (%v)", asked, err)
 	}
 	asked, server.info = nil, strings.Replace(piper, "true,\"voices", "false,\"voices", 1)
-	e.served.forget()
+	e.fixed.served.forget()
 	if _, err := hearAll(t.Context(), e, long, voice.Options{}); err != nil || len(asked) != 1 || !strings.HasPrefix(asked[0], `synthesize{"text":"It is`) {
 		t.Errorf("%q were asked of one that does not stream (%v)", asked, err)
 	}
@@ -293,7 +293,7 @@ func TestAListenerThatLeaves(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
-	if _, fresh := e.served.get(); !fresh {
+	if _, fresh := e.fixed.served.get(); !fresh {
 		t.Error("a listener who left was taken for a failure of the server")
 	}
 
@@ -369,6 +369,7 @@ func TestChoosingAVoice(t *testing.T) {
 		"another engine's":      {piper, Options{Voice: "en_GB-alba-medium"}, voice.Options{Voice: "af_heart"}, `{"text":"hi","voice":{"name":"en_GB-alba-medium"}}`, ""},
 		"a language":            {piper, Options{}, voice.Options{Language: "de"}, `{"text":"hi","voice":{"language":"de_DE"}}`, ""},
 		"the engine's language": {piper, Options{Language: "de-CH"}, voice.Options{}, `{"text":"hi","voice":{"language":"de_DE"}}`, ""},
+		"the call's language":   {piper, Options{Language: "en"}, voice.Options{Language: "de"}, `{"text":"hi","voice":{"language":"de_DE"}}`, ""},
 		"an unknown language":   {piper, Options{}, voice.Options{Language: "ja"}, "", `language "ja", only for en_GB, de_DE`},
 		"an unknown voice":      {piper, Options{Voice: "af_heart"}, voice.Options{}, "", `no voice "af_heart"; it has en_GB-alba-medium, de_DE-thorsten-low`},
 		"voices not told":       {`{"tts":[{"installed":true}]}`, Options{Voice: "x"}, voice.Options{Language: "ja"}, `{"text":"hi","voice":{"name":"x"}}`, ""},

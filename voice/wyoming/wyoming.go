@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/url"
 	"strconv"
 	"strings"
@@ -17,7 +16,7 @@ import (
 
 // Options are what an Engine is made of.
 type Options struct {
-	Address  string // tcp://host:port
+	Address  string // tcp://host:port; empty where the server is to be found
 	Voice    string // as the server lists it; its own choice where empty
 	Model    string // of speech to text, as the server lists it; likewise
 	Language string // BCP 47, for calls that name none
@@ -27,29 +26,32 @@ type Options struct {
 	// needs: until its text, its first sound, and between two pieces of sound.
 	// 0 is 15 s, for a large whisper on a small computer.
 	AnswerWithin time.Duration
-	Log          *slog.Logger
+	// Find lists the servers on the network as host:port, the best first. It is
+	// used where Address is empty, returns in time when ctx ends, and then may
+	// return what it has.
+	Find func(ctx context.Context) ([]string, error)
+	Log  *slog.Logger
 }
 
 // Engine is a voice.Recognizer and a voice.Synthesizer that has the work done
-// by one Wyoming server. It is safe for concurrent use and keeps nothing open
-// between calls: each takes a connection of its own, for many servers close
-// theirs after an answer.
+// by a Wyoming server: the one at an address, or the first of those found that
+// serves what a call asks for. It is safe for concurrent use and keeps nothing
+// open between calls: each takes a connection of its own, for many servers
+// close theirs after an answer.
 type Engine struct {
-	o      Options
-	log    *slog.Logger
-	place  *place
-	served *catalogue
+	o     Options
+	fixed *server // nil where it is to be found
+	found *finder // nil where it is not
 	// rate is that of the latest sound, so that a resampler for the next is
 	// ready before it comes: making one takes longer than the network does.
 	rate atomic.Int64
+	// What the latest calls asked for; nil where there was none.
+	heard, spoke atomic.Pointer[voice.Options]
 }
 
-// New returns an engine for the server at o.Address, and dials nothing yet.
+// New returns an engine for the server at o.Address, or for those that o.Find
+// finds, and dials nothing yet.
 func New(o Options) (*Engine, error) {
-	host, port, err := parseAddress(o.Address)
-	if err != nil {
-		return nil, err
-	}
 	if o.ConnectWithin < 0 || o.AnswerWithin < 0 {
 		return nil, errors.New("a Wyoming server cannot answer within less than no time")
 	}
@@ -62,9 +64,17 @@ func New(o Options) (*Engine, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	o.Address = "tcp://" + net.JoinHostPort(host, port)
-	e := &Engine{o: o, log: o.Log, place: newPlace(host, port), served: newCatalogue()}
+	e := &Engine{o: o}
 	e.rate.Store(22050) // piper's, as a rule
+	if o.Address == "" && o.Find != nil {
+		e.found = newFinder(o)
+		return e, nil
+	}
+	host, port, err := parseAddress(o.Address)
+	if err != nil {
+		return nil, err
+	}
+	e.fixed = newServer(host, port, o)
 	return e, nil
 }
 
@@ -86,46 +96,43 @@ func parseAddress(address string) (host, port string, err error) {
 // Name is "wyoming".
 func (*Engine) Name() string { return "wyoming" }
 
-// Check asks the server anew what it serves. The error says in a sentence why
-// this engine can neither recognize nor synthesize, or that it has not the
-// model or the voice that was configured.
-func (e *Engine) Check(ctx context.Context) error {
-	e.served.forget()
-	info, err := e.info(ctx)
-	if err != nil {
-		return err
+// Warm finds the server and asks it what it serves, so that the next call need
+// not: for what the latest calls asked, or for anything where there was none.
+// It takes no longer than ConnectWithin to find one, and costs nothing while
+// the answer is believed.
+func (e *Engine) Warm(ctx context.Context) error {
+	heard, spoke := e.heard.Load(), e.spoke.Load()
+	var needs []need
+	if heard != nil {
+		needs = append(needs, toHear(*heard))
 	}
-	_, deaf := e.chooseEar(info, voice.Options{})
-	_, mute := e.chooseMouth(info, voice.Options{})
-	switch {
-	case deaf != nil && e.o.Model != "":
-		return deaf
-	case mute != nil && e.o.Voice != "", len(info.ASR) == 0:
-		return mute
-	case mute != nil:
-		return deaf
+	if spoke != nil {
+		needs = append(needs, toSpeak(*spoke))
+	}
+	if len(needs) == 0 {
+		needs = append(needs, toServe())
+	}
+	for _, n := range needs {
+		if _, _, _, err := e.pick(ctx, n); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
+// Check asks the server anew what it serves. The error says in a sentence why
+// this engine can neither recognize nor synthesize, or that it has not the
+// model or the voice that was configured.
+func (e *Engine) Check(ctx context.Context) error { return e.check(ctx, toServe()) }
+
 // CheckRecognize is Check for an engine that is asked to recognize.
 func (e *Engine) CheckRecognize(ctx context.Context, o voice.Options) error {
-	e.served.forget()
-	info, err := e.info(ctx)
-	if err != nil {
-		return err
-	}
-	_, err = e.chooseEar(info, o)
-	return err
+	e.heard.Store(&o)
+	return e.check(ctx, toHear(o))
 }
 
 // CheckSynthesize is Check for an engine that is asked to speak.
 func (e *Engine) CheckSynthesize(ctx context.Context, o voice.Options) error {
-	e.served.forget()
-	info, err := e.info(ctx)
-	if err != nil {
-		return err
-	}
-	_, err = e.chooseMouth(info, o)
-	return err
+	e.spoke.Store(&o)
+	return e.check(ctx, toSpeak(o))
 }

@@ -36,7 +36,7 @@ func TestOptions(t *testing.T) {
 		switch {
 		case want == "" && (err == nil || strings.ContainsAny(err.Error(), "\x1b\n") || strings.Contains(err.Error(), "canary")):
 			t.Errorf("%q: %v", address, err)
-		case want != "" && (err != nil || e.place.String() != want || e.Name() != "wyoming"):
+		case want != "" && (err != nil || e.fixed.place.String() != want || e.Name() != "wyoming"):
 			t.Errorf("%q: %v", address, err)
 		}
 	}
@@ -147,7 +147,7 @@ func TestWhatIsServedIsAskedAnewInTime(t *testing.T) {
 		defer f.done.Wait()
 		e := f.piped(t, Options{})
 		for range 20 {
-			if _, err := e.info(t.Context()); err != nil {
+			if _, err := e.fixed.info(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Minute)
@@ -240,6 +240,31 @@ func TestADeadAddressLeavesTimeForTheNext(t *testing.T) {
 		time.AfterFunc(time.Second, cancel)
 		if _, err := p.dial(ctx, 5*time.Second); !errors.Is(err, context.Canceled) || errors.Is(err, voice.ErrUnavailable) {
 			t.Errorf("cancelled: %v", err)
+		}
+	})
+}
+
+// FuzzInfo reads what a server may say of itself, and chooses among it.
+func FuzzInfo(f *testing.F) {
+	for _, s := range []string{whisper, piper, `{}`, `{"asr":7}`, `{"asr":[{"installed":true,"models":[{"name":"\u001b","languages":["*","en_"]}]}]}`} {
+		f.Add([]byte(s), "base-int8", "en-GB")
+	}
+	f.Fuzz(func(t *testing.T, data []byte, name, language string) {
+		var info Info
+		if err := decodeInfo(Event{Type: TypeInfo, Data: data}, &info); err != nil {
+			return
+		}
+		info.ASR, info.TTS = installed(info.ASR), installed(info.TTS)
+		for _, o := range []Options{{Address: "tcp://h:1"}, {Address: "tcp://h:1", Model: name, Voice: name, Language: language}} {
+			e, err := New(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, n := range []need{toHear(voice.Options{Language: language}), toSpeak(voice.Options{Language: language, Voice: name}), toServe()} {
+				if err := n.fits(e.fixed, info); err != nil && (!errors.Is(err, voice.ErrUnavailable) || strings.ContainsAny(err.Error(), "\n\r\x1b")) {
+					t.Errorf("%q", err)
+				}
+			}
 		}
 	})
 }

@@ -1,11 +1,12 @@
-"""Browses _xiaozhi._tcp with Debian's python3-zeroconf and prints one JSON object for each event, until killed."""
+"""Browses with Debian's python3-zeroconf and prints one JSON object for each event, until killed: browse.py
+LOCAL_ADDRESS [TYPE]."""
 import json
 import sys
 import threading
 
 from zeroconf import ServiceBrowser, Zeroconf
 
-SERVICE = "_xiaozhi._tcp.local."
+SERVICE = (sys.argv[2] if len(sys.argv) > 2 else "_xiaozhi._tcp") + ".local."
 
 
 def tell(**event):
@@ -23,7 +24,7 @@ class Listener:
             server=info.server,
             port=info.port,
             addresses=sorted(info.parsed_addresses()),
-            txt={k.decode(): v.decode() for k, v in info.properties.items()},
+            txt={k.decode(): v and v.decode() for k, v in info.properties.items()},
         )
 
     def update_service(self, zc, kind, name):

@@ -1,0 +1,88 @@
+package wyoming
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"perch/voice"
+)
+
+// server is one Wyoming server: where it is, and what it serves.
+type server struct {
+	o      Options
+	log    *slog.Logger
+	place  *place
+	served *catalogue
+}
+
+func newServer(host, port string, o Options) *server {
+	return &server{o: o, log: o.Log, place: newPlace(host, port), served: newCatalogue()}
+}
+
+// need is what a server is wanted for.
+type need struct {
+	key string // tells it from other needs
+	// fits says why a server with that info is of no use; nil is that it is.
+	fits func(*server, Info) error
+}
+
+// toHear is what a call of Recognize needs.
+func toHear(o voice.Options) need {
+	return need{"hear " + o.Language, func(s *server, info Info) error {
+		_, err := s.chooseEar(info, o)
+		return err
+	}}
+}
+
+// toSpeak is what a call of Synthesize needs.
+func toSpeak(o voice.Options) need {
+	return need{"speak " + o.Language + " " + o.Voice, func(s *server, info Info) error {
+		_, err := s.chooseMouth(info, o)
+		return err
+	}}
+}
+
+// toServe is what an engine needs of which nobody said what it is for: what is
+// configured must be there.
+func toServe() need {
+	return need{"serve", func(s *server, info Info) error {
+		_, deaf := s.chooseEar(info, voice.Options{})
+		_, mute := s.chooseMouth(info, voice.Options{})
+		switch {
+		case deaf != nil && s.o.Model != "":
+			return deaf
+		case mute != nil && s.o.Voice != "", len(info.ASR) == 0:
+			return mute
+		case mute != nil:
+			return deaf
+		}
+		return nil
+	}}
+}
+
+// pick is a server for that, what it serves, and the time that is left to
+// reach it: the one whose address was given, or one that is found.
+func (e *Engine) pick(ctx context.Context, n need) (*server, Info, time.Duration, error) {
+	if e.found != nil {
+		began := time.Now()
+		s, info, err := e.found.pick(ctx, n)
+		return s, info, e.o.ConnectWithin - time.Since(began), err
+	}
+	info, err := e.fixed.info(ctx)
+	if err == nil {
+		err = n.fits(e.fixed, info)
+	}
+	return e.fixed, info, e.o.ConnectWithin, err
+}
+
+// check is pick, with nothing taken for granted that was known before.
+func (e *Engine) check(ctx context.Context, n need) error {
+	if e.found != nil {
+		e.found.forget()
+	} else {
+		e.fixed.served.forget()
+	}
+	_, _, _, err := e.pick(ctx, n)
+	return err
+}
