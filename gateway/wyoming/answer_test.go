@@ -1,0 +1,183 @@
+package wyoming
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"perch/agent"
+	"perch/device"
+	"perch/event"
+	wire "perch/voice/wyoming"
+)
+
+// TestHomeAssistant has the bytes of its conversation entity (2026.11), and
+// what it waits for: handled. The rest of the answer it passes over.
+func TestHomeAssistant(t *testing.T) {
+	m := says("It is three.", "Good night.")
+	zone := time.FixedZone("house", 3600)
+	g := visitor(t, serve(t, Options{Mind: m, Zone: zone, Language: "en"}))
+	data := `{"text": "what time is it", "language": "en-GB", "context": {"conversation_id": "01JB8SG4NJW0MH3GNPQT4J9H6X", "device_id": "abc", "satellite_id": "assist_satellite.kitchen"}}`
+	g.raw(`{"type": "transcript", "version": "1.9.0", "data_length": ` + fmt.Sprint(len(data)) + "}\n" + data)
+	const end = `"context":{"conversation_id":"01JB8SG4NJW0MH3GNPQT4J9H6X"}}`
+	g.expect(typeHandledStart, `{`+end,
+		typeHandledChunk, `{"text":"It is three."}`, typeHandledChunk, `{"text":" Good night."}`,
+		typeHandled, `{"text":"It is three. Good night.",`+end, typeHandledStop, "")
+	turn := m.turns[0]
+	if turn.Now.Location() != zone || time.Since(turn.Now) > time.Minute {
+		t.Errorf("it is %s", turn.Now)
+	}
+	turn.Now = time.Time{}
+	want := agent.Turn{Conversation: "wyoming:01JB8SG4NJW0MH3GNPQT4J9H6X", Text: "what time is it", Language: "en-GB"}
+	if !reflect.DeepEqual(turn, want) {
+		t.Errorf("%+v, want %+v", turn, want)
+	}
+	exchange := []agent.Exchange{{Heard: "what time is it", Said: "It is three. Good night."}}
+	if got := m.remembered[want.Conversation]; !reflect.DeepEqual(got, exchange) {
+		t.Errorf("remembered %+v", got)
+	}
+}
+
+func TestConversations(t *testing.T) {
+	m := says("Yes.")
+	address := serve(t, Options{Mind: m})
+	ask := func(g *guest, context string) {
+		g.raw(`{"type":"transcript","data":{"text":"hello","language":null,"context":` + context + `}}` + "\n")
+		for _, name := range []string{typeHandledStart, typeHandledChunk, typeHandled, typeHandledStop} {
+			g.next(name)
+		}
+	}
+	one, two := visitor(t, address), visitor(t, address)
+	for _, g := range []*guest{one, one, two} {
+		ask(g, `null`)
+	}
+	for _, context := range []string{`[]`, `{"conversation_id":7}`, `{"conversation_id":""}`, `"x"`} {
+		ask(two, context)
+	}
+	name := func(n int) string { return m.turns[n].Conversation }
+	if name(0) != name(1) || name(0) == name(2) || len(name(0)) != len("wyoming:")+26 {
+		t.Errorf("connections talk as %s, %s and %s", name(0), name(1), name(2))
+	}
+	for n := 3; n < 7; n++ {
+		if name(n) != name(2) {
+			t.Errorf("context %d talks as %s, not %s", n, name(n), name(2))
+		}
+	}
+	// A name that cannot be kept as it is stays the same name.
+	for _, g := range []*guest{one, two} {
+		ask(g, `{"conversation_id":"`+strings.Repeat("ü ", 500)+`"}`)
+	}
+	if name(7) != name(8) || len(name(7)) != len("wyoming:")+32 {
+		t.Errorf("a long name is %s, and then %s", name(7), name(8))
+	}
+}
+
+// TestAQuestionIsANo at once: whoever writes is not one who may allow things.
+func TestAQuestionIsANo(t *testing.T) {
+	m := &thinker{think: func(_ context.Context, _ agent.Turn, out func(agent.Reply) error) error {
+		answers := 0
+		var got agent.Answer
+		err := out(agent.Ask{ID: "1", Text: "May I?", Within: time.Minute, Answer: func(a agent.Answer) { answers++; got = a }})
+		if err != nil || answers != 1 {
+			return fmt.Errorf("%d answers (%v)", answers, err)
+		}
+		for _, r := range []agent.Reply{agent.Felt{Emotion: agent.Neutral}, agent.Cue{Kind: "pause", Value: "1"}, agent.ToolStatus{}} {
+			if err := out(r); err != nil {
+				return err
+			}
+		}
+		return out(agent.Say{Text: string(got.Outcome) + got.Text})
+	}}
+	g := visitor(t, serve(t, Options{Mind: m}))
+	g.event(wire.TypeTranscript, map[string]any{"text": "delete it", "context": talk{"x"}}, nil)
+	g.expect(typeHandledStart, `{"context":{"conversation_id":"x"}}`, typeHandledChunk, `{"text":"closed"}`)
+}
+
+func TestWhatIsNotAnswered(t *testing.T) {
+	const end = `,"context":{"conversation_id":"x"}}`
+	fails := func(_ context.Context, t agent.Turn, out func(agent.Reply) error) error {
+		if t.Text == "half" {
+			if err := out(agent.Say{Text: "Well."}); err != nil {
+				return err
+			}
+		}
+		if t.Text == "quiet" {
+			return out(agent.Done{})
+		}
+		return errors.New("canary")
+	}
+	m := &thinker{think: fails}
+	g := visitor(t, serve(t, Options{Mind: m, Sorry: "😔 Not now."}))
+	for text, want := range map[string][]string{
+		"hello":                             {typeNotHandled, `{"text":"Not now."` + end},
+		"half":                              {typeHandledStart, `{"context":{"conversation_id":"x"}}`, typeHandledChunk, `{"text":"Well."}`, typeNotHandled, `{"text":"Not now."` + end, typeHandledStop, ""},
+		"quiet":                             {typeHandled, `{"text":""` + end},
+		"":                                  {typeNotHandled, `{"text":"There was nothing to answer."` + end},
+		" \n\x00 ":                          {typeNotHandled, `{"text":"There was nothing to answer."` + end},
+		strings.Repeat("a", mostText+1):     {typeNotHandled, `{"text":"That was too much to read at once."` + end},
+		strings.Repeat("\x1b", mostText+1):  {typeNotHandled, `{"text":"That was too much to read at once."` + end},
+		strings.Repeat("ü", mostText/2)[2:]: {typeNotHandled, `{"text":"Not now."` + end},
+	} {
+		g.event(wire.TypeTranscript, map[string]any{"text": text, "context": talk{"x"}}, nil)
+		g.expect(want...)
+	}
+	if got := m.remembered["wyoming:x"]; len(got) != 1 || got[0] != (agent.Exchange{Heard: "quiet"}) {
+		t.Errorf("remembered %+v", got)
+	}
+}
+
+func TestAMindThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newPipes()
+		run(t, Options{Mind: &thinker{think: func(ctx context.Context, _ agent.Turn, _ func(agent.Reply) error) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}}}, l)
+		g := l.dial(t, "192.0.2.1:4000")
+		began := time.Now()
+		g.event(wire.TypeTranscript, map[string]any{"text": "hello", "context": talk{"x"}}, nil)
+		g.expect(typeNotHandled, `{"text":"Sorry, I cannot think right now.","context":{"conversation_id":"x"}}`)
+		if took := time.Since(began); took != turnWithin {
+			t.Errorf("it took %s", took)
+		}
+	})
+}
+
+// echo is a brain that knows how much was said before.
+type echo struct{}
+
+func (echo) Name() string { return "echo" }
+
+func (echo) Think(_ context.Context, t agent.Turn, out func(agent.Reply) error) error {
+	if err := out(agent.Say{Text: fmt.Sprintf("%d before: %s.", len(t.History), t.Text)}); err != nil {
+		return err
+	}
+	return out(agent.Done{End: agent.Continue})
+}
+
+// silence is a bus on which nothing of ours may show.
+type silence struct{}
+
+func (silence) Publish(robot device.ID, session string, _ event.Event) {
+	if robot != "" || session != "" {
+		panic("a turn without a robot shows as one")
+	}
+}
+
+// TestARealMind has the mind of the house behind the door.
+func TestARealMind(t *testing.T) {
+	m := agent.NewMind([]agent.Brain{echo{}}, nil, silence{}, nil)
+	g := visitor(t, serve(t, Options{Mind: m}))
+	for _, want := range []string{"0 before: one.", "1 before: two."} {
+		g.event(wire.TypeTranscript, map[string]any{"text": strings.TrimSuffix(want[len("0 before: "):], "."), "context": talk{"x"}}, nil)
+		g.next(typeHandledStart)
+		g.next(typeHandledChunk)
+		g.expect(typeHandled, `{"text":"`+want+`","context":{"conversation_id":"x"}}`)
+		g.next(typeHandledStop)
+	}
+}

@@ -1,0 +1,165 @@
+package wyoming
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"perch/voice"
+	wire "perch/voice/wyoming"
+)
+
+// Times of one utterance.
+const (
+	// listenFor is how long sound may take to come. Who speaks for as long as
+	// an utterance may be has time to begin; who dawdles holds no recognizer.
+	listenFor       = 2 * voice.LongestUtterance
+	recognizeWithin = listenFor + time.Minute // that, and the recognizer's own
+)
+
+// hearing is sound that is coming.
+type hearing struct {
+	utterance *voice.Utterance
+	format    wire.Format
+	resampler *voice.Resampler
+	rest      []byte // of a sample that is not whole yet
+	pcm       [2048]int16
+
+	// finish ends the utterance, once. From then on an answer is owed.
+	finish func()
+	limit  *time.Timer
+}
+
+// takeSound collects an utterance, which is recognized meanwhile.
+func (v *visit) takeSound(e wire.Event) error {
+	switch e.Type {
+	case wire.TypeTranscribe:
+		v.asked = wire.Transcribe{}
+		return decode(e, &v.asked)
+	case wire.TypeAudioStop:
+		if v.hearing != nil {
+			v.hearing.limit.Stop()
+			v.hearing.finish()
+			v.hearing = nil
+		}
+		return nil
+	}
+	var f wire.Format
+	if err := decode(e, &f); err != nil {
+		return err
+	}
+	switch {
+	case v.hearing == nil:
+		if err := v.beginHearing(f); err != nil {
+			return err
+		}
+	case e.Type == wire.TypeAudioStart, f != wire.Format{} && f != v.hearing.format:
+		return &failure{code: codeFormat, text: "The sound began anew, or in another format, before its audio-stop."}
+	}
+	v.hearing.add(e.Payload)
+	return nil
+}
+
+// beginHearing has a recognizer listen to the sound that follows.
+func (v *visit) beginHearing(f wire.Format) error {
+	asked := v.asked
+	v.asked = wire.Transcribe{}
+	language, err := v.s.offered(asked.Language)
+	if err != nil {
+		return err
+	}
+	switch {
+	case f.Width != 2:
+		return &failure{code: codeFormat, text: "Samples of sound must have 16 bits: width 2."}
+	case f.Channels < 1 || f.Channels > 2:
+		return &failure{code: codeFormat, text: "Sound must be mono or stereo."}
+	case f.Rate < 8000 || f.Rate > 96000 || f.Rate%25 != 0:
+		// Rates that have little in common with ours want huge filters; no
+		// microphone has one.
+		return &failure{code: codeFormat, text: "Sound must have 8000 to 96000 samples a second, as microphones do; best is 16000."}
+	}
+	h := &hearing{utterance: voice.NewUtterance(), format: f, resampler: voice.NewResampler(f.Rate, voice.MicRate)}
+	h.finish = sync.OnceFunc(func() {
+		v.owe(1)
+		h.utterance.Finish()
+	})
+	h.limit = time.AfterFunc(listenFor, h.finish)
+	v.hearing = h
+	return v.queue(func(ctx context.Context) error {
+		// Whatever ends the job: the utterance is over, and its answer given.
+		defer v.owe(-1)
+		defer h.finish()
+		return v.recognize(ctx, h.utterance, voice.Options{Language: language})
+	})
+}
+
+// add takes sound. A piece may end anywhere, in the middle of a sample too.
+// What is more than an utterance holds is dropped, and what there is answered.
+func (h *hearing) add(payload []byte) {
+	size := 2 * h.format.Channels
+	if n := len(h.rest); n > 0 {
+		more := min(size-n, len(payload))
+		h.rest = append(h.rest, payload[:more]...)
+		payload = payload[more:]
+		if len(h.rest) < size {
+			return
+		}
+		h.hear(h.rest)
+		h.rest = h.rest[:0]
+	}
+	for len(payload) >= size {
+		n := min(len(h.pcm)*size, len(payload)/size*size)
+		h.hear(payload[:n])
+		payload = payload[n:]
+	}
+	h.rest = append(h.rest, payload...)
+}
+
+// hear takes whole samples, as many as h.pcm holds at most.
+func (h *hearing) hear(b []byte) {
+	size := 2 * h.format.Channels
+	n := len(b) / size
+	for i := range n {
+		s := int(int16(binary.LittleEndian.Uint16(b[i*size:])))
+		if h.format.Channels == 2 {
+			s = (s + int(int16(binary.LittleEndian.Uint16(b[i*size+2:])))) / 2
+		}
+		h.pcm[i] = int16(s)
+	}
+	if !h.utterance.Write(h.resampler.Resample(h.pcm[:n])) {
+		h.finish()
+	}
+}
+
+// recognize answers an utterance with its text. One that was refused has none.
+func (v *visit) recognize(ctx context.Context, u *voice.Utterance, o voice.Options) error {
+	leave, err := v.s.ears.take(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	within, cancel := context.WithTimeout(ctx, recognizeWithin)
+	defer cancel()
+	t, err := v.s.o.Ears.Recognize(within, u, o)
+	if err != nil {
+		return failed(ctx, "The recognizer did not answer.", err)
+	}
+	text := strings.TrimSpace(t.Text)
+	if t.Refused {
+		text = ""
+	}
+	return v.send(wire.TypeTranscript, wire.Text{Text: text}, nil)
+}
+
+// failed is the error of an engine, unless it is its visitor's or the end of
+// the visit.
+func failed(ctx context.Context, text string, err error) error {
+	var lost gone
+	if ctx.Err() != nil || errors.As(err, &lost) {
+		return err
+	}
+	return &failure{codeFailed, text, err}
+}

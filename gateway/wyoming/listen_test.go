@@ -1,0 +1,228 @@
+package wyoming
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"perch/voice"
+	wire "perch/voice/wyoming"
+)
+
+// heard is what a recognizer was given.
+type heard struct {
+	pcm      []int16
+	language string
+}
+
+// recorder answers with a text and tells what it has heard.
+func recorder(to chan<- heard, text string) ears {
+	return func(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
+		h := heard{language: o.Language}
+		var buf [1000]int16
+		for {
+			n, err := u.Read(ctx, buf[:], len(h.pcm))
+			if err != nil {
+				return voice.Transcript{}, err
+			}
+			if n == 0 {
+				to <- h
+				return voice.Transcript{Text: text}, nil
+			}
+			h.pcm = append(h.pcm, buf[:n]...)
+		}
+	}
+}
+
+// tone is a sound of that many Hz, of one channel or two, in bytes.
+func tone(hz float64, rate, channels int, d time.Duration) (b []byte) {
+	for i := range int(d.Seconds() * float64(rate)) {
+		s := uint16(int16(8000 * math.Sin(2*math.Pi*hz*float64(i)/float64(rate))))
+		b = binary.LittleEndian.AppendUint16(b, s)
+		if channels == 2 { // silence on the other side
+			b = binary.LittleEndian.AppendUint16(b, 0)
+		}
+	}
+	return b
+}
+
+// loudness is the amplitude of a tone within a sound.
+func loudness(pcm []int16, hz float64) float64 {
+	var re, im float64
+	for i, s := range pcm {
+		a := 2 * math.Pi * hz * float64(i) / voice.MicRate
+		re, im = re+float64(s)*math.Cos(a), im+float64(s)*math.Sin(a)
+	}
+	return 2 * math.Hypot(re, im) / float64(len(pcm))
+}
+
+func TestSoundOfEveryForm(t *testing.T) {
+	for name, f := range map[string]wire.Format{
+		"as Home Assistant sends it": {Rate: 16000, Width: 2, Channels: 1},
+		"a telephone's":              {Rate: 8000, Width: 2, Channels: 1},
+		"a disc's, in stereo":        {Rate: 44100, Width: 2, Channels: 2},
+		"piper's":                    {Rate: 22050, Width: 2, Channels: 1},
+		"a studio's, in stereo":      {Rate: 96000, Width: 2, Channels: 2},
+	} {
+		for _, piece := range []int{1 << 20, 2048, 1021, 3} {
+			told := make(chan heard, 1)
+			g := visitor(t, serve(t, Options{Ears: recorder(told, " hello "), Languages: []string{"en", "de"}}))
+			g.event(wire.TypeTranscribe, map[string]any{"language": "de_CH", "name": "any"}, nil)
+			g.event(wire.TypeAudioStart, f, nil)
+			sound := tone(440, f.Rate, f.Channels, time.Second/2)
+			if piece == 3 {
+				sound = sound[:6000]
+			}
+			for len(sound) > 0 {
+				n := min(piece, len(sound))
+				g.event(wire.TypeAudioChunk, f, sound[:n])
+				sound = sound[n:]
+			}
+			g.event(wire.TypeAudioStop, nil, nil)
+			g.expect(wire.TypeTranscript, `{"text":"hello"}`)
+			h := <-told
+			if h.language != "de-CH" {
+				t.Errorf("%s: in %q", name, h.language)
+			}
+			want := 8000 / float64(f.Channels)
+			if got := loudness(h.pcm, 440); piece > 3 && (math.Abs(got-want) > want/20 || len(h.pcm) < voice.MicRate*48/100 || len(h.pcm) > voice.MicRate/2) {
+				t.Errorf("%s in pieces of %d: %d samples of %.0f, want %.0f", name, piece, len(h.pcm), got, want)
+			}
+		}
+	}
+}
+
+// TestItListensWhileOneSpeaks: the recognizer has the sound before its end.
+func TestItListensWhileOneSpeaks(t *testing.T) {
+	early := make(chan int)
+	g := visitor(t, serve(t, Options{Ears: ears(func(ctx context.Context, u *voice.Utterance, _ voice.Options) (voice.Transcript, error) {
+		var buf [1600]int16
+		n, err := u.Read(ctx, buf[:], 0)
+		if err != nil {
+			return voice.Transcript{}, err
+		}
+		early <- n
+		return voice.Transcript{Text: "so early"}, u.Wait(ctx)
+	})}))
+	f := wire.Format{Rate: 16000, Width: 2, Channels: 1}
+	// Without an audio-start, as some clients do.
+	g.event(wire.TypeAudioChunk, f, make([]byte, 640))
+	if n := <-early; n != 320 {
+		t.Errorf("%d samples were there", n)
+	}
+	g.event(wire.TypeAudioStop, nil, nil)
+	g.expect(wire.TypeTranscript, `{"text":"so early"}`)
+}
+
+func TestUtterancesOneAfterTheOther(t *testing.T) {
+	told := make(chan heard, 1)
+	g := visitor(t, serve(t, Options{Ears: recorder(told, "again")}))
+	for n := range 3 {
+		g.event(wire.TypeAudioStart, wire.Format{Rate: 16000, Width: 2, Channels: 1}, nil)
+		g.event(wire.TypeAudioChunk, nil, make([]byte, 2*n+1)) // half a sample is lost with its utterance
+		g.event(wire.TypeAudioStop, nil, nil)
+		g.expect(wire.TypeTranscript, `{"text":"again"}`)
+		if h := <-told; len(h.pcm) != n || h.language != "en" {
+			t.Errorf("utterance %d: %d samples in %q", n, len(h.pcm), h.language)
+		}
+	}
+}
+
+func TestWhatIsNotUnderstoodHasNoText(t *testing.T) {
+	g := visitor(t, serve(t, Options{Ears: ears(unclear)}))
+	g.event(wire.TypeAudioStart, wire.Format{Rate: 16000, Width: 2, Channels: 1}, nil)
+	g.event(wire.TypeAudioStop, nil, nil)
+	g.expect(wire.TypeTranscript, `{"text":""}`)
+}
+
+// TestARecognizerThatFails is told of without what is no stranger's business.
+func TestARecognizerThatFails(t *testing.T) {
+	g := visitor(t, serve(t, Options{Ears: ears(func(context.Context, *voice.Utterance, voice.Options) (voice.Transcript, error) {
+		return voice.Transcript{}, errors.New("the server at tcp://10.0.0.7 said canary")
+	})}))
+	g.event(wire.TypeAudioStart, wire.Format{Rate: 16000, Width: 2, Channels: 1}, nil)
+	g.expect(wire.TypeError, `{"text":"The recognizer did not answer.","code":"failed"}`)
+	g.ended()
+}
+
+// TestWhoSpeaksTooLong is answered as far as he was heard.
+func TestWhoSpeaksTooLong(t *testing.T) {
+	told := make(chan heard, 1)
+	g := visitor(t, serve(t, Options{Ears: recorder(told, "enough")}))
+	f := wire.Format{Rate: 16000, Width: 2, Channels: 1}
+	g.event(wire.TypeAudioStart, f, nil)
+	second := make([]byte, 2*voice.MicRate)
+	for range int(voice.LongestUtterance/time.Second) + 1 {
+		g.event(wire.TypeAudioChunk, f, second)
+	}
+	g.expect(wire.TypeTranscript, `{"text":"enough"}`)
+	if h := <-told; len(h.pcm) != int(voice.LongestUtterance/time.Second)*voice.MicRate {
+		t.Errorf("%d samples were heard", len(h.pcm))
+	}
+	// What he still says is nothing, and the next utterance is one.
+	g.event(wire.TypeAudioChunk, f, second)
+	g.event(wire.TypeAudioStop, nil, nil)
+	g.event(wire.TypeAudioStart, f, nil)
+	g.event(wire.TypeAudioStop, nil, nil)
+	g.expect(wire.TypeTranscript, `{"text":"enough"}`)
+	if h := <-told; len(h.pcm) != 0 {
+		t.Errorf("%d samples are in the next utterance", len(h.pcm))
+	}
+}
+
+// TestWhoDawdlesHoldsNoRecognizer: there is one place, and it is free again
+// though the first visitor keeps sending.
+func TestWhoDawdlesHoldsNoRecognizer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newPipes()
+		run(t, Options{Ears: ears(unclear)}, l)
+		f := wire.Format{Rate: 16000, Width: 2, Channels: 1}
+		slow := l.dial(t, "192.0.2.1:4000")
+		slow.event(wire.TypeAudioStart, f, nil)
+		dawdled := make(chan struct{})
+		go func() {
+			defer close(dawdled)
+			for {
+				e, err := wire.NewEvent(wire.TypeAudioChunk, nil, make([]byte, 2))
+				if err != nil || slow.w.Write(e) != nil {
+					return
+				}
+				time.Sleep(time.Second)
+			}
+		}()
+		began := time.Now()
+		synctest.Wait()
+		quick := l.dial(t, "192.0.2.2:4000")
+		quick.event(wire.TypeAudioStart, f, nil)
+		quick.event(wire.TypeAudioStop, nil, nil)
+		slow.expect(wire.TypeTranscript, `{"text":""}`)
+		quick.expect(wire.TypeTranscript, `{"text":""}`)
+		if took := time.Since(began); took != listenFor {
+			t.Errorf("it took %s", took)
+		}
+		slow.Close()
+		<-dawdled
+	})
+}
+
+func TestARecognizerThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newPipes()
+		run(t, Options{Ears: ears(func(ctx context.Context, _ *voice.Utterance, _ voice.Options) (voice.Transcript, error) {
+			<-ctx.Done()
+			return voice.Transcript{}, ctx.Err()
+		})}, l)
+		g := l.dial(t, "192.0.2.1:4000")
+		began := time.Now()
+		g.event(wire.TypeAudioStart, wire.Format{Rate: 16000, Width: 2, Channels: 1}, nil)
+		g.event(wire.TypeAudioStop, nil, nil)
+		g.refused(codeFailed)
+		if took := time.Since(began); took != recognizeWithin {
+			t.Errorf("it took %s", took)
+		}
+	})
+}

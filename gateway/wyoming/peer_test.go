@@ -1,0 +1,262 @@
+package wyoming
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"perch/agent"
+	"perch/voice"
+	wire "perch/voice/wyoming"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// ears are a recognizer with a script.
+type ears func(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error)
+
+func (ears) Name() string { return "fake-ears" }
+
+func (e ears) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
+	return e(ctx, u, o)
+}
+
+// mouth is a synthesizer with a script.
+type mouth func(ctx context.Context, text string, o voice.Options, out func([]int16) error) error
+
+func (mouth) Name() string { return "fake-mouth" }
+
+func (m mouth) Synthesize(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {
+	return m(ctx, text, o, out)
+}
+
+// letters speaks a text: a hundred samples for each byte, of its value.
+func letters(ctx context.Context, text string, _ voice.Options, out func([]int16) error) error {
+	if err := out(lettersOf(text)); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+func lettersOf(text string) (pcm []int16) {
+	for _, b := range []byte(text) {
+		for range 100 {
+			pcm = append(pcm, int16(b))
+		}
+	}
+	return pcm
+}
+
+// thinker is a mind with a script that keeps what it was told.
+type thinker struct {
+	think func(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error
+
+	mu         sync.Mutex
+	turns      []agent.Turn
+	remembered map[string][]agent.Exchange
+}
+
+func (m *thinker) Answer(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error {
+	m.mu.Lock()
+	m.turns = append(m.turns, t)
+	m.mu.Unlock()
+	return m.think(ctx, t, out)
+}
+
+func (m *thinker) Remembered(conversation string, e agent.Exchange, _ time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.remembered == nil {
+		m.remembered = map[string][]agent.Exchange{}
+	}
+	m.remembered[conversation] = append(m.remembered[conversation], e)
+}
+
+// says answers every turn with those sentences.
+func says(sentences ...string) *thinker {
+	return &thinker{think: func(_ context.Context, _ agent.Turn, out func(agent.Reply) error) error {
+		for _, s := range sentences {
+			if err := out(agent.Say{Text: s}); err != nil {
+				return err
+			}
+		}
+		return out(agent.Done{End: agent.Continue})
+	}}
+}
+
+// unclear recognizes nothing, once it has heard all.
+func unclear(ctx context.Context, u *voice.Utterance, _ voice.Options) (voice.Transcript, error) {
+	return voice.Transcript{Refused: true}, u.Wait(ctx)
+}
+
+// serve runs a server on a real socket until the test ends, when nothing of it
+// may be left.
+func serve(t testing.TB, o Options) (address string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, o, l)
+	return l.Addr().String()
+}
+
+func run(t testing.TB, o Options, l net.Listener) *Server {
+	t.Helper()
+	o.Listen = []net.Listener{l}
+	s, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(context.Background()) }()
+	t.Cleanup(func() {
+		s.Close()
+		if err := <-ended; err != nil {
+			t.Errorf("the server ended: %v", err)
+		}
+		if visits, peers := counted(s); visits != 0 || peers != 0 {
+			t.Errorf("%d visits of %d peers are left", visits, peers)
+		}
+	})
+	return s
+}
+
+func counted(s *Server) (visits, peers int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.visits, len(s.byPeer)
+}
+
+// guest is a client, event by event or byte by byte.
+type guest struct {
+	net.Conn
+	t testing.TB
+	r *wire.Reader
+	w *wire.Writer
+}
+
+func visitor(t testing.TB, address string) *guest {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	if err == nil {
+		err = conn.SetDeadline(time.Now().Add(30 * time.Second))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newGuest(t, conn)
+}
+
+func newGuest(t testing.TB, conn net.Conn) *guest {
+	t.Cleanup(func() { conn.Close() })
+	return &guest{conn, t, wire.NewReader(conn, wire.Limits{}), wire.NewWriter(conn)}
+}
+
+func (g *guest) raw(bytes string) {
+	g.t.Helper()
+	if _, err := io.WriteString(g, bytes); err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+func (g *guest) event(name string, data any, payload []byte) {
+	g.t.Helper()
+	e, err := wire.NewEvent(name, data, payload)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	if err := g.w.Write(e); err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+// next returns the next event, of that type.
+func (g *guest) next(name string) wire.Event {
+	g.t.Helper()
+	e, err := g.r.Read()
+	if err != nil {
+		g.t.Fatalf("instead of %s: %v", name, err)
+	}
+	if e.Type != name {
+		g.t.Fatalf("%s %s, want %s", e.Type, e.Data, name)
+	}
+	e.Payload = append([]byte(nil), e.Payload...)
+	return e
+}
+
+// expect reads events of those types and data, in order.
+func (g *guest) expect(typesAndData ...string) {
+	g.t.Helper()
+	for i := 0; i < len(typesAndData); i += 2 {
+		e := g.next(typesAndData[i])
+		if got := string(e.Data); got != typesAndData[i+1] {
+			g.t.Errorf("%s %s, want %s", e.Type, got, typesAndData[i+1])
+		}
+	}
+}
+
+// refused reads an error with that code, and the end after it.
+func (g *guest) refused(code string) {
+	g.t.Helper()
+	var f wire.Failure
+	if err := g.next(wire.TypeError).Decode(&f); err != nil || f.Code != code || f.Text == "" {
+		g.t.Errorf("refused with %+v (%v), want %s", f, err, code)
+	}
+	g.ended()
+}
+
+// ended reads the end.
+func (g *guest) ended() {
+	g.t.Helper()
+	if e, err := g.r.Read(); !errors.Is(err, io.EOF) {
+		g.t.Errorf("instead of the end: %s %s (%v)", e.Type, e.Data, err)
+	}
+}
+
+// pipes are a listener whose connections are pipes, for tests in which time is
+// not real.
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func newPipes() *pipes { return &pipes{conns: make(chan net.Conn), closed: make(chan struct{})} }
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error   { p.once.Do(func() { close(p.closed) }); return nil }
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+// from is a pipe whose far end is at that address.
+type from struct {
+	net.Conn
+	addr string
+}
+
+type name string
+
+func (n name) Network() string { return "tcp" }
+func (n name) String() string  { return string(n) }
+
+func (f from) RemoteAddr() net.Addr { return name(f.addr) }
+
+func (p *pipes) dial(t testing.TB, addr string) *guest {
+	ours, theirs := net.Pipe()
+	p.conns <- from{theirs, addr}
+	return newGuest(t, ours)
+}

@@ -1,0 +1,239 @@
+package wyoming
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"perch/agent"
+	"perch/voice"
+	wire "perch/voice/wyoming"
+)
+
+// sound reads chunks up to the next event that is none, and returns that too.
+func (g *guest) sound() (pcm []int16, last wire.Event) {
+	g.t.Helper()
+	for {
+		e, err := g.r.Read()
+		if err != nil {
+			g.t.Fatal(err)
+		}
+		if e.Type != wire.TypeAudioChunk {
+			return pcm, e
+		}
+		if got := string(e.Data); got != `{"rate":24000,"width":2,"channels":1}` || len(e.Payload)%2 != 0 || len(e.Payload) > 2*mostSamples {
+			g.t.Errorf("a chunk of %s, %d bytes", got, len(e.Payload))
+		}
+		for i := 0; i < len(e.Payload); i += 2 {
+			pcm = append(pcm, int16(binary.LittleEndian.Uint16(e.Payload[i:])))
+		}
+	}
+}
+
+const started = `{"rate":24000,"width":2,"channels":1}`
+
+// TestATextIsOneSound, cleaned of what is not for the ear.
+func TestATextIsOneSound(t *testing.T) {
+	g := visitor(t, serve(t, Options{Mouth: mouth(letters)}))
+	g.event(wire.TypeSynthesize, map[string]any{"text": "😀 It is **three**. See https://example.com now.", "voice": map[string]any{"name": "x", "speaker": "y"}, "text_format": "text"}, nil)
+	g.expect(wire.TypeAudioStart, started)
+	pcm, last := g.sound()
+	if want := append(lettersOf("It is three."), lettersOf("See now.")...); !slices.Equal(pcm, want) || last.Type != wire.TypeAudioStop {
+		t.Errorf("%d samples, want %d, then %s", len(pcm), len(want), last.Type)
+	}
+	// What has no words has no sound, but an end.
+	g.event(wire.TypeSynthesize, wire.Text{Text: "..."}, nil)
+	g.expect(wire.TypeAudioStart, started, wire.TypeAudioStop, "")
+}
+
+// TestSentencesAreSpokenAsTheyCome: the first is heard before the second is
+// written.
+func TestSentencesAreSpokenAsTheyCome(t *testing.T) {
+	g := visitor(t, serve(t, Options{Mouth: mouth(letters)}))
+	for range 2 {
+		g.event(wire.TypeSynthesizeStart, map[string]any{"voice": nil}, nil)
+		g.event(wire.TypeSynthesizeChunk, wire.Text{Text: "It is th"}, nil)
+		g.event(wire.TypeSynthesizeChunk, wire.Text{Text: "ree. And"}, nil)
+		g.expect(wire.TypeAudioStart, started)
+		if pcm, last := g.sound(); !slices.Equal(pcm, lettersOf("It is three.")) || last.Type != wire.TypeAudioStop {
+			t.Errorf("the first sentence: %d samples, then %s", len(pcm), last.Type)
+		}
+		g.event(wire.TypeSynthesizeChunk, wire.Text{Text: " so to bed"}, nil)
+		g.event(wire.TypeSynthesize, wire.Text{Text: "It is three. And so to bed"}, nil)
+		g.event(wire.TypeSynthesizeStop, nil, nil)
+		g.expect(wire.TypeAudioStart, started)
+		if pcm, last := g.sound(); !slices.Equal(pcm, lettersOf("And so to bed")) || last.Type != wire.TypeAudioStop {
+			t.Errorf("the second sentence: %d samples, then %s", len(pcm), last.Type)
+		}
+		g.expect(wire.TypeSynthesizeStopped, "")
+	}
+	g.event(wire.TypeSynthesizeStart, nil, nil)
+	g.event(wire.TypeSynthesizeStop, nil, nil)
+	g.expect(wire.TypeSynthesizeStopped, "")
+}
+
+// TestVoices: only a name that is listed goes to the engine.
+func TestVoices(t *testing.T) {
+	asked := make(chan voice.Options, 1)
+	address := serve(t, Options{
+		Mouth: mouth(func(_ context.Context, _ string, o voice.Options, _ func([]int16) error) error {
+			asked <- o
+			return nil
+		}),
+		Language: "en-GB", Languages: []string{"en", "de"}, Voices: []string{"en-us", "de"},
+	})
+	for v, want := range map[string]voice.Options{
+		`null`:                           {Language: "en-GB"},
+		`{}`:                             {Language: "en-GB"},
+		`{"name":"de"}`:                  {Language: "en-GB", Voice: "de"},
+		`{"name":"de","language":"tlh"}`: {Language: "en-GB", Voice: "de"},
+		`{"name":"-w /etc/passwd"}`:      {Language: "en-GB"},
+		`{"language":"de_CH"}`:           {Language: "de-CH"},
+		`{"name":"","language":"en-US","more":{}}`: {Language: "en-US"},
+	} {
+		for _, name := range []string{wire.TypeSynthesize, wire.TypeSynthesizeStart} {
+			g := visitor(t, address)
+			g.raw(`{"type":"` + name + `","data":{"text":"Hi","voice":` + v + `}}` + "\n")
+			if name == wire.TypeSynthesizeStart {
+				g.event(wire.TypeSynthesizeChunk, wire.Text{Text: "Hi"}, nil)
+				g.event(wire.TypeSynthesizeStop, nil, nil)
+			}
+			if got := <-asked; got != want {
+				t.Errorf("%s: %+v, want %+v", v, got, want)
+			}
+			g.Close()
+		}
+	}
+}
+
+func TestAMouthThatFails(t *testing.T) {
+	g := visitor(t, serve(t, Options{Mouth: mouth(func(_ context.Context, _ string, _ voice.Options, out func([]int16) error) error {
+		_ = out([]int16{1, 2})
+		return errors.New("canary")
+	})}))
+	g.event(wire.TypeSynthesize, wire.Text{Text: "Hi."}, nil)
+	g.expect(wire.TypeAudioStart, started, wire.TypeAudioChunk, started,
+		wire.TypeError, `{"text":"The synthesizer did not speak.","code":"failed"}`)
+	g.ended()
+}
+
+// espeak is the real program.
+func espeak(ctx context.Context, text string, _ voice.Options, out func([]int16) error) error {
+	cmd := exec.CommandContext(ctx, "espeak-ng", "--stdin", "--stdout", "-v", "en-us")
+	cmd.Stdin = strings.NewReader(text)
+	b, err := cmd.Output()
+	if err != nil {
+		return err
+	}
+	wav, err := voice.NewWAVReader(strings.NewReader(string(b)))
+	if err != nil {
+		return err
+	}
+	resampler := voice.NewResampler(wav.Rate, voice.SpeakerRate)
+	var pcm [4096]int16
+	for {
+		n, err := wav.Read(pcm[:])
+		if err != nil {
+			return nil
+		}
+		if err := out(resampler.Resample(pcm[:n])); err != nil {
+			return err
+		}
+	}
+}
+
+// TestOurOwnClient has the other side of the protocol as Perch itself speaks
+// it: what a real synthesizer says arrives as it was said, and is heard as it
+// is sent.
+func TestOurOwnClient(t *testing.T) {
+	told := make(chan heard, 1)
+	address := serve(t, Options{Ears: recorder(told, "it is three"), Mouth: mouth(espeak), Mind: says("Yes."), Voices: []string{"en-us"}})
+	client, err := wire.New(wire.Options{Address: "tcp://" + address, Voice: "en-us", Language: "en"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{
+		"It is twenty past three.",
+		"It is twenty past three, and the cat has not come home yet. Nobody knows where it is. " +
+			"We have looked under the stairs, behind the house, and on the roof of the old shed. Good night.", // is streamed
+	} {
+		var want, got []int16
+		for _, sentence := range sentencesOf(text) {
+			if err := espeak(t.Context(), sentence, voice.Options{}, func(pcm []int16) error { want = append(want, pcm...); return nil }); err != nil {
+				t.Fatalf("%v (apt install espeak-ng)", err)
+			}
+		}
+		err := client.Synthesize(t.Context(), text, voice.Options{}, func(pcm []int16) error { got = append(got, pcm...); return nil })
+		if err != nil || !slices.Equal(got, want) || len(got) < voice.SpeakerRate {
+			t.Errorf("%d samples, want %d (%v)", len(got), len(want), err)
+		}
+	}
+	u := voice.NewUtterance()
+	go func() {
+		for n := range 50 {
+			u.Write(slices.Repeat([]int16{int16(n)}, 320))
+		}
+		u.Finish()
+	}()
+	transcript, err := client.Recognize(t.Context(), u, voice.Options{})
+	if err != nil || transcript.Text != "it is three" {
+		t.Errorf("%+v (%v)", transcript, err)
+	}
+	h := <-told
+	for i, s := range h.pcm {
+		if s != int16(i/320) {
+			t.Fatalf("sample %d is %d", i, s)
+		}
+	}
+	if len(h.pcm) != 50*320 {
+		t.Errorf("%d samples were heard", len(h.pcm))
+	}
+}
+
+// sentencesOf is a text as it is cut while it comes.
+func sentencesOf(text string) (all []string) {
+	speech := agent.NewSpeech("en")
+	for _, r := range append(speech.Write(text), speech.End()...) {
+		if s, ok := r.(agent.Say); ok {
+			all = append(all, s.Text)
+		}
+	}
+	return all
+}
+
+// TestWhatTheServerAdds measures the way from the last sample sent to the
+// transcript, and from the text to the first sound, with engines that answer
+// at once.
+func TestWhatTheServerAdds(t *testing.T) {
+	told := make(chan heard, 100)
+	g := visitor(t, serve(t, Options{Ears: recorder(told, "yes"), Mouth: mouth(letters)}))
+	f := wire.Format{Rate: 16000, Width: 2, Channels: 1}
+	const rounds = 50
+	var ear, lips time.Duration
+	for range rounds {
+		g.event(wire.TypeAudioStart, f, nil)
+		g.event(wire.TypeAudioChunk, f, make([]byte, 32000))
+		began := time.Now()
+		g.event(wire.TypeAudioStop, nil, nil)
+		g.next(wire.TypeTranscript)
+		ear += time.Since(began)
+		began = time.Now()
+		g.event(wire.TypeSynthesize, wire.Text{Text: "Hello."}, nil)
+		g.next(wire.TypeAudioStart)
+		g.next(wire.TypeAudioChunk)
+		lips += time.Since(began)
+		g.next(wire.TypeAudioStop)
+	}
+	t.Logf("audio-stop to transcript %s, synthesize to first sound %s", ear/rounds, lips/rounds)
+	if m := max(ear, lips) / rounds; m > 20*time.Millisecond {
+		t.Errorf("the server adds %s", m)
+	}
+}

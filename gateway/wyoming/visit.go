@@ -1,0 +1,277 @@
+package wyoming
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	wire "perch/voice/wyoming"
+)
+
+// What one visitor may take.
+const (
+	idleFor     = time.Minute      // nothing whole comes, and nothing is owed to him
+	writeWithin = 10 * time.Second // one event of ours is taken
+	mostQueued  = 4                // requests that wait for the one before
+	mostText    = 4000             // bytes of one request
+	lingerFor   = time.Second      // until he has read why the connection closes
+	lingerMost  = 1 << 20          // bytes that he may still send then
+)
+
+// limits of what a visitor sends: an utterance may come in one piece.
+var limits = wire.Limits{Header: 64 << 10, Data: 64 << 10, Payload: 1 << 20}
+
+// visit is one connection. One goroutine reads it, so that a visitor who
+// leaves is noticed while he is being answered; one works, request after
+// request, as the protocol's answers have nothing that would tell them apart.
+type visit struct {
+	s           *Server
+	conn        net.Conn
+	r           *wire.Reader
+	log         *slog.Logger
+	jobs        chan job
+	writeWithin time.Duration
+
+	writing sync.Mutex
+	w       *wire.Writer
+
+	owing sync.Mutex // guards these two and the read deadline
+	owed  int        // answers for which the visitor has done his part
+	over  bool       // nothing more is read
+
+	// Of the reading goroutine.
+	asked   wire.Transcribe // for the sound that follows
+	hearing *hearing        // sound that is coming
+	saying  *saying         // text that is coming, to be spoken
+	own     string          // name of a conversation that has no other
+}
+
+// job is one request being answered. A failure ends the visit.
+type job func(ctx context.Context) error
+
+func newVisit(s *Server, conn net.Conn) *visit {
+	return &visit{
+		s: s, conn: conn, r: wire.NewReader(conn, limits), w: wire.NewWriter(conn), writeWithin: writeWithin,
+		jobs: make(chan job, mostQueued), log: s.log.With("peer", conn.RemoteAddr().String()),
+	}
+}
+
+// run serves the visitor until he leaves, fails or ctx ends, and leaves
+// nothing behind.
+func (v *visit) run(ctx context.Context) {
+	stop := context.AfterFunc(ctx, func() { _ = v.conn.Close() })
+	defer stop()
+	defer v.conn.Close()
+	working, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		err := v.work(working)
+		v.endReading()
+		ended <- err
+	}()
+	err := v.read()
+	cancel()
+	if v.hearing != nil {
+		v.hearing.limit.Stop()
+	}
+	if failed := <-ended; failed != nil {
+		err = failed // reading ended because of it
+	}
+	if ctx.Err() == nil {
+		v.bid(err)
+	}
+}
+
+// work does the jobs in order.
+func (v *visit) work(ctx context.Context) error {
+	for ctx.Err() == nil {
+		select {
+		case do := <-v.jobs:
+			if err := do(ctx); err != nil && ctx.Err() == nil {
+				return err
+			}
+		case <-ctx.Done():
+		}
+	}
+	return nil
+}
+
+// queue has a job done after those before it.
+func (v *visit) queue(do job) error {
+	select {
+	case v.jobs <- do:
+		return nil
+	default:
+		return &failure{code: codeBusy, text: "Too many requests at once; wait for an answer."}
+	}
+}
+
+// request queues an answer for which the visitor has done his part.
+func (v *visit) request(do job) error {
+	v.owe(1)
+	return v.queue(func(ctx context.Context) error {
+		defer v.owe(-1)
+		return do(ctx)
+	})
+}
+
+// owe counts answers. While one is owed the visitor may be silent.
+func (v *visit) owe(n int) {
+	v.owing.Lock()
+	defer v.owing.Unlock()
+	v.owed += n
+	v.rest()
+}
+
+// rest sets how long the next event may take. The caller holds v.owing.
+func (v *visit) rest() {
+	switch {
+	case v.over:
+	case v.owed > 0:
+		_ = v.conn.SetReadDeadline(time.Time{}) // reading meets what is wrong with it
+	default:
+		_ = v.conn.SetReadDeadline(time.Now().Add(idleFor))
+	}
+}
+
+// endReading has the reading goroutine return.
+func (v *visit) endReading() {
+	v.owing.Lock()
+	defer v.owing.Unlock()
+	v.over = true
+	_ = v.conn.SetReadDeadline(time.Unix(1, 0))
+}
+
+// send writes an event. A visitor who does not take it is gone.
+func (v *visit) send(name string, data any, payload []byte) error {
+	e, err := wire.NewEvent(name, data, payload)
+	if err != nil {
+		return err
+	}
+	return v.write(e)
+}
+
+func (v *visit) write(e wire.Event) error {
+	v.writing.Lock()
+	defer v.writing.Unlock()
+	if err := v.conn.SetWriteDeadline(time.Now().Add(v.writeWithin)); err != nil {
+		return gone{err}
+	}
+	if err := v.w.Write(e); err != nil {
+		return gone{err}
+	}
+	return nil
+}
+
+// gone is the error of a visitor who does not take what we write.
+type gone struct{ error }
+
+func (g gone) Unwrap() error { return g.error }
+
+// read takes events until something is wrong with them.
+func (v *visit) read() error {
+	for {
+		v.owe(0)
+		e, err := v.r.Read()
+		if err != nil {
+			return err
+		}
+		if err := v.take(e); err != nil {
+			return err
+		}
+	}
+}
+
+// take deals with one event. What we do not know is for somebody else.
+func (v *visit) take(e wire.Event) error {
+	switch e.Type {
+	case wire.TypeDescribe:
+		return v.write(v.s.info)
+	case wire.TypePing:
+		return v.pong(e)
+	case wire.TypeTranscribe, wire.TypeAudioStart, wire.TypeAudioChunk, wire.TypeAudioStop:
+		if v.s.o.Ears == nil {
+			return none("speech to text")
+		}
+		return v.takeSound(e)
+	case wire.TypeSynthesize, wire.TypeSynthesizeStart, wire.TypeSynthesizeChunk, wire.TypeSynthesizeStop:
+		if v.s.o.Mouth == nil {
+			return none("text to speech")
+		}
+		return v.takeText(e)
+	case wire.TypeTranscript:
+		if v.s.o.Mind == nil {
+			return none("answer to text")
+		}
+		return v.takeTranscript(e)
+	}
+	return nil
+}
+
+func none(what string) error {
+	return &failure{code: codeNone, text: fmt.Sprintf("There is no %s here; describe says what is served.", what)}
+}
+
+// pong gives back the text of a ping, which may be absent.
+func (v *visit) pong(e wire.Event) error {
+	var ping struct {
+		Text *string `json:"text"`
+	}
+	if err := decode(e, &ping); err != nil {
+		return err
+	}
+	if ping.Text == nil {
+		return v.send(wire.TypePong, nil, nil)
+	}
+	if len(*ping.Text) > mostText {
+		return tooLong()
+	}
+	return v.send(wire.TypePong, wire.Text{Text: *ping.Text}, nil)
+}
+
+func tooLong() error {
+	return &failure{code: codeLength, text: fmt.Sprintf("That is more text than the %d bytes that are taken at once.", mostText)}
+}
+
+// bid tells a visitor why the connection closes, where he can still be told.
+func (v *visit) bid(err error) {
+	var f *failure
+	var lost gone
+	switch {
+	case errors.As(err, &f):
+	case errors.As(err, &lost):
+		v.log.Debug("a Wyoming visitor took nothing more", "err", err)
+		return
+	case errors.Is(err, wire.ErrFormat):
+		f = &failure{codeFormat, "That is not the Wyoming protocol, or too large.", err}
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		f = &failure{code: codeIdle, text: fmt.Sprintf("Nothing came for %s.", idleFor)}
+	default:
+		return // he has left
+	}
+	if f.code == codeFailed {
+		v.log.Warn("a Wyoming request failed", "err", f)
+	} else {
+		v.log.Debug("a Wyoming connection is closed", "err", f)
+	}
+	if v.send(wire.TypeError, wire.Failure{Text: f.text, Code: f.code}, nil) == nil {
+		v.linger()
+	}
+}
+
+// linger reads on for a moment. To close with something unread resets the
+// connection, and what was sent last is lost.
+func (v *visit) linger() {
+	half, ok := v.conn.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil || v.conn.SetReadDeadline(time.Now().Add(lingerFor)) != nil {
+		return
+	}
+	_, _ = io.CopyN(io.Discard, v.conn, lingerMost) // the connection closes whatever comes
+}

@@ -1,0 +1,253 @@
+// Package wyoming serves Perch over the Wyoming protocol, for Home Assistant
+// and whoever else speaks it: its ears (asr), its mouth (tts), and its mind as
+// a conversation agent (handle).
+//
+// The protocol knows no keys and no encryption, so this door has no lock. Who
+// reaches it may have speech recognized and spoken, and may talk with the mind,
+// but not through a robot: nothing moves, and a question that wants consent is
+// answered with no. It is bound to loopback or to the household's network by
+// whoever names its address, and is closed where none is named. What it spends
+// on any one visitor is bounded.
+package wyoming
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"regexp"
+	"sync"
+	"time"
+
+	"perch/agent"
+	"perch/voice"
+	wire "perch/voice/wyoming"
+)
+
+// mind answers what is written to it.
+type mind interface {
+	// Answer has a turn answered through out, in order.
+	Answer(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error
+	// Remembered adds to a conversation what was written and answered.
+	Remembered(conversation string, e agent.Exchange, now time.Time)
+}
+
+// Options are what a Server is made of. Of Mind, Ears and Mouth one is enough;
+// what is nil is not offered.
+type Options struct {
+	Listen []net.Listener // TCP; the server closes them
+	Mind   mind
+	Ears   voice.Recognizer
+	Mouth  voice.Synthesizer
+
+	Language  string         // BCP 47, for requests that name none; "en" where empty
+	Languages []string       // all that are offered; Language where empty
+	Voices    []string       // the mouth's own names that may be asked for, the first its choice; may be empty
+	Zone      *time.Location // the household's; UTC where nil
+
+	// AtOnce is how many utterances are recognized at once; 0 is one, since
+	// the embedded recognizer has two places and the robots come first. Those
+	// that wait are kept.
+	AtOnce int
+
+	Sorry   string // what is answered where no mind does
+	Name    string // the services', as Home Assistant shows them; "Perch" where empty
+	ID      string // of this appliance
+	Version string
+	Log     *slog.Logger
+}
+
+// What all visitors together may take.
+const (
+	mostVisits  = 32 // connections
+	mostOfOne   = 8  // of them from one address
+	mostTurns   = 4  // being answered
+	mostMouths  = 2  // sentences being synthesized
+	acceptPause = 50 * time.Millisecond
+)
+
+// Server serves visitors. Its methods are safe for concurrent use.
+type Server struct {
+	o    Options
+	log  *slog.Logger
+	info wire.Event
+
+	ears, mouths, turns places
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+
+	mu      sync.Mutex
+	closed  bool
+	visits  int
+	byPeer  map[netip.Addr]int
+	visited sync.WaitGroup
+}
+
+// places are for as many as may do something at once.
+type places chan struct{}
+
+// take waits for a place. What it returns gives it back.
+func (p places) take(ctx context.Context) (leave func(), err error) {
+	select {
+	case p <- struct{}{}:
+		return func() { <-p }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// languageTag is what a language of BCP 47 looks like.
+var languageTag = regexp.MustCompile(`^[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8}){0,4}$`)
+
+// New returns a server that accepts nobody before Run.
+func New(o Options) (*Server, error) {
+	if o.Mind == nil && o.Ears == nil && o.Mouth == nil {
+		return nil, errors.New("a Wyoming server needs ears, a mouth or a mind to serve")
+	}
+	o.Language = cmp.Or(o.Language, "en")
+	if len(o.Languages) == 0 {
+		o.Languages = []string{o.Language}
+	}
+	for _, l := range append([]string{o.Language}, o.Languages...) {
+		if !languageTag.MatchString(l) {
+			return nil, fmt.Errorf("%q is no language; one is written as en or en-GB", l)
+		}
+	}
+	if o.AtOnce < 0 {
+		return nil, errors.New("fewer than no utterances cannot be recognized at once")
+	}
+	if o.Zone == nil {
+		o.Zone = time.UTC
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	o.Name = cmp.Or(o.Name, "Perch")
+	_, o.Sorry = agent.SplitEmotion(o.Sorry)
+	o.Sorry = cmp.Or(o.Sorry, "Sorry, I cannot think right now.")
+	info, err := describe(o)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{
+		o: o, log: o.Log, info: info, byPeer: map[netip.Addr]int{},
+		ears: make(places, max(1, o.AtOnce)), mouths: make(places, mostMouths), turns: make(places, mostTurns),
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s, nil
+}
+
+// Run serves until ctx ends or the server is closed, and returns when every
+// visitor is gone.
+func (s *Server) Run(ctx context.Context) error {
+	defer s.Close()
+	stop := context.AfterFunc(ctx, s.shut)
+	defer stop()
+	failed := make(chan error, len(s.o.Listen))
+	for _, l := range s.o.Listen {
+		go func() {
+			err := s.accept(l)
+			if err != nil {
+				s.shut()
+			}
+			failed <- err
+		}()
+	}
+	var errs []error
+	for range s.o.Listen {
+		errs = append(errs, <-failed)
+	}
+	return errors.Join(errs...)
+}
+
+// Close ends every connection, cancels what is done for them, and waits for
+// it. It may be called more than once.
+func (s *Server) Close() {
+	s.shut()
+	s.visited.Wait()
+}
+
+func (s *Server) shut() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	s.closed = true
+	s.cancel()
+	for _, l := range s.o.Listen {
+		_ = l.Close() // nothing is lost with it
+	}
+}
+
+// accept lets visitors in. Where the system has no room for another, it waits.
+func (s *Server) accept(l net.Listener) error {
+	for {
+		conn, err := l.Accept()
+		switch {
+		case err == nil:
+			s.admit(conn)
+		case s.ctx.Err() != nil:
+			return nil
+		case errors.Is(err, net.ErrClosed):
+			return fmt.Errorf("accept Wyoming connections at %s: %w", l.Addr(), err)
+		default:
+			s.log.Warn("a Wyoming connection was not accepted", "err", err)
+			pause := time.NewTimer(acceptPause)
+			select {
+			case <-pause.C:
+			case <-s.ctx.Done():
+				pause.Stop()
+			}
+		}
+	}
+}
+
+// admit has a visitor served, or turns him away.
+func (s *Server) admit(conn net.Conn) {
+	peer := peerOf(conn)
+	s.mu.Lock()
+	full := s.closed || s.visits >= mostVisits || s.byPeer[peer] >= mostOfOne
+	if !full {
+		s.visits++
+		s.byPeer[peer]++
+		s.visited.Add(1)
+	}
+	s.mu.Unlock()
+	v := newVisit(s, conn)
+	if full {
+		// A new connection's buffer takes a sentence at once.
+		v.writeWithin = 100 * time.Millisecond
+		_ = v.send(wire.TypeError, wire.Failure{Text: "There are too many connections; try again later.", Code: codeBusy}, nil)
+		_ = conn.Close()
+		s.log.Debug("a Wyoming connection was turned away", "peer", peer)
+		return
+	}
+	go func() {
+		defer s.visited.Done()
+		defer s.left(peer)
+		v.run(s.ctx)
+	}()
+}
+
+func (s *Server) left(peer netip.Addr) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.visits--
+	if s.byPeer[peer]--; s.byPeer[peer] <= 0 {
+		delete(s.byPeer, peer)
+	}
+}
+
+// peerOf is the address a visitor comes from. Those that have none count as one.
+func peerOf(conn net.Conn) netip.Addr {
+	at, err := netip.ParseAddrPort(conn.RemoteAddr().String())
+	if err != nil {
+		return netip.Addr{}
+	}
+	return at.Addr().Unmap()
+}

@@ -1,0 +1,410 @@
+package wyoming
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"perch/agent"
+	"perch/voice"
+	wire "perch/voice/wyoming"
+)
+
+func all() Options {
+	return Options{Ears: ears(unclear), Mouth: mouth(letters), Mind: says("Yes.")}
+}
+
+func TestOptions(t *testing.T) {
+	for name, o := range map[string]Options{
+		"nothing to serve":    {},
+		"no language":         {Mouth: mouth(letters), Language: "klingon spoken"},
+		"a list with a fault": {Mouth: mouth(letters), Languages: []string{"en", ""}},
+		"less than none":      {Ears: ears(unclear), AtOnce: -1},
+	} {
+		if _, err := New(o); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+// TestInfo has the bytes, since Home Assistant's classes want every field.
+func TestInfo(t *testing.T) {
+	o := all()
+	o.Name, o.ID, o.Version = "Perch", "perch-1a2b", "0.3.0"
+	o.Languages, o.Voices = []string{"en", "de-CH"}, []string{"en-us", "de"}
+	g := visitor(t, serve(t, o))
+	g.raw(`{"type": "describe", "version": "1.9.0"}` + "\n")
+	rest := `"attribution":{"name":"Perch","url":""},"installed":true,`
+	model := func(name, is string) string {
+		return `{"name":"` + name + `",` + rest + `"description":"` + is + `","version":"0.3.0","languages":["en","de-CH"]}`
+	}
+	g.expect(wire.TypeInfo, `{"asr":[{"name":"Perch",`+rest+`"description":"perch-1a2b understands speech","version":"0.3.0","models":[`+model("fake-ears", "fake-ears")+`]}],`+
+		`"tts":[{"name":"Perch",`+rest+`"description":"perch-1a2b speaks","version":"0.3.0","voices":[`+model("en-us", "en-us")+`,`+model("de", "de")+`],"supports_synthesize_streaming":true}],`+
+		`"handle":[{"name":"Perch",`+rest+`"description":"perch-1a2b answers","version":"0.3.0","models":[`+model("mind", "Perch")+`],"supports_handled_streaming":true}]}`)
+}
+
+func TestWhatIsNotThereIsNotServed(t *testing.T) {
+	for name, o := range map[string]Options{
+		`"asr"`:    {Ears: ears(unclear)},
+		`"tts"`:    {Mouth: mouth(letters)},
+		`"handle"`: {Mind: says("Yes.")},
+	} {
+		address := serve(t, o)
+		g := visitor(t, address)
+		g.event(wire.TypeDescribe, nil, nil)
+		info := string(g.next(wire.TypeInfo).Data)
+		for _, kind := range []string{`"asr"`, `"tts"`, `"handle"`} {
+			if strings.Contains(info, kind) != (kind == name) {
+				t.Errorf("the info of one with %s: %s", name, info)
+			}
+		}
+		for kind, request := range map[string]string{`"asr"`: wire.TypeTranscribe, `"tts"`: wire.TypeSynthesizeStart, `"handle"`: wire.TypeTranscript} {
+			if kind != name {
+				g := visitor(t, address)
+				g.event(request, nil, nil)
+				g.refused(codeNone)
+			}
+		}
+	}
+}
+
+func TestPingsAndStrangers(t *testing.T) {
+	g := visitor(t, serve(t, all()))
+	g.event("run-satellite", nil, nil)
+	g.event("intent", map[string]any{"name": "HassTurnOn"}, []byte("payload"))
+	g.event("audio-stop", nil, nil)
+	g.event("synthesize-stop", nil, nil)
+	g.raw(`{"type":"ping","data":{"text":null}}` + "\n")
+	g.event(wire.TypePing, wire.Text{Text: "hö"}, nil)
+	g.expect(wire.TypePong, "", wire.TypePong, `{"text":"hö"}`)
+}
+
+// everything is a visit with everything in it, and what is answered.
+const everything = `{"type":"describe"}` + "\n" +
+	`{"type":"transcribe","data":{"language":"en"}}` + "\n" +
+	`{"type":"audio-start","data":{"rate":16000,"width":2,"channels":1}}` + "\n" +
+	`{"type":"audio-chunk","data":{"rate":16000,"width":2,"channels":1},"payload_length":4}` + "\n\x00\n\xff\x7f" +
+	`{"type":"audio-stop","data":{"timestamp":null}}` + "\n" +
+	`{"type":"synthesize","data_length":21}` + "\n" + `{"text":"Hi. Hello!"}` +
+	`{"type":"transcript","data":{"text":"hello","context":null}}` + "\n"
+
+func TestEveryCutOfTheBytes(t *testing.T) {
+	said := func(pieces func(string) []string) (types string) {
+		g := visitor(t, serve(t, all()))
+		for _, p := range pieces(everything) {
+			g.raw(p)
+		}
+		for !strings.Contains(types, typeHandledStop) {
+			e, err := g.r.Read()
+			if err != nil {
+				t.Fatalf("after %s: %v", types, err)
+			}
+			types += e.Type + " "
+		}
+		return types
+	}
+	const want = "info transcript audio-start audio-chunk audio-chunk audio-stop handled-start handled-chunk handled handled-stop "
+	if got := said(func(s string) []string { return []string{s} }); got != want {
+		t.Errorf("whole: %s, want %s", got, want)
+	}
+	if got := said(func(s string) []string { return strings.Split(s, "") }); got != want {
+		t.Errorf("byte by byte: %s, want %s", got, want)
+	}
+}
+
+func TestGarbage(t *testing.T) {
+	address := serve(t, all())
+	for what, test := range map[string]struct{ bytes, code string }{
+		"HTTP":                    {"GET / HTTP/1.1\r\nHost: x\r\n\r\n", codeFormat},
+		"TLS":                     {"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\n", codeFormat},
+		"an endless line":         {strings.Repeat("x", 1<<20), codeFormat},
+		"a huge payload":          {`{"type":"audio-chunk","payload_length":99999999}` + "\n", codeFormat},
+		"huge data":               {`{"type":"transcript","data_length":99999999}` + "\n", codeFormat},
+		"a number for a text":     {`{"type":"transcript","data":{"text":1}}` + "\n", codeFormat},
+		"a number for a voice":    {`{"type":"synthesize","data":{"text":"a","voice":1}}` + "\n", codeFormat},
+		"a ping of a list":        {`{"type":"ping","data":{"text":[]}}` + "\n", codeFormat},
+		"sound without a format":  {`{"type":"audio-start"}` + "\n", codeFormat},
+		"8 bits":                  {`{"type":"audio-start","data":{"rate":16000,"width":1,"channels":1}}` + "\n", codeFormat},
+		"six channels":            {`{"type":"audio-start","data":{"rate":16000,"width":2,"channels":6}}` + "\n", codeFormat},
+		"a rate that is a filter": {`{"type":"audio-start","data":{"rate":15999,"width":2,"channels":1}}` + "\n", codeFormat},
+		"a chunk of nothing":      {`{"type":"audio-chunk","payload_length":2}` + "\nxx", codeFormat},
+		"sound in sound":          {strings.Repeat(`{"type":"audio-start","data":{"rate":16000,"width":2,"channels":1}}`+"\n", 2), codeFormat},
+		"two formats": {`{"type":"audio-start","data":{"rate":16000,"width":2,"channels":1}}` + "\n" +
+			`{"type":"audio-chunk","data":{"rate":22050,"width":2,"channels":1}}` + "\n", codeFormat},
+		"a language nobody knows": {`{"type":"transcribe","data":{"language":"tlh"}}` + "\n" + `{"type":"audio-start","data":{"rate":16000,"width":2,"channels":1}}` + "\n", codeLanguage},
+		"a voice nobody has":      {`{"type":"synthesize","data":{"text":"a","voice":{"language":"../../etc"}}}` + "\n", codeLanguage},
+		"markup":                  {`{"type":"synthesize","data":{"text":"<speak>a</speak>","text_format":"ssml"}}` + "\n", codeFormat},
+		"a book":                  {`{"type":"synthesize","data":{"text":"` + strings.Repeat("a", mostText+1) + `"}}` + "\n", codeLength},
+		"a long ping":             {`{"type":"ping","data":{"text":"` + strings.Repeat("a", mostText+1) + `"}}` + "\n", codeLength},
+		"a chunk of no stream":    {`{"type":"synthesize-chunk","data":{"text":"a"}}` + "\n", codeFormat},
+		"a stream in a stream":    {strings.Repeat(`{"type":"synthesize-start"}`+"\n", 2), codeFormat},
+		"a stream that is a book": {`{"type":"synthesize-start"}` + "\n" + strings.Repeat(`{"type":"synthesize-chunk","data":{"text":"`+strings.Repeat("a", 1000)+`"}}`+"\n", 5), codeLength},
+	} {
+		t.Run(what, func(t *testing.T) {
+			g := visitor(t, address)
+			g.t = t
+			_ = g.SetDeadline(time.Now().Add(10 * time.Second))
+			_, _ = io.WriteString(g, test.bytes) // it may not take all of them
+			for {
+				e, err := g.r.Read()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if e.Type == wire.TypeError {
+					if !strings.Contains(string(e.Data), `"code":"`+test.code+`"`) {
+						t.Errorf("%s, want %s", e.Data, test.code)
+					}
+					break
+				}
+			}
+			g.ended()
+		})
+	}
+}
+
+func TestTooManyRequestsAtOnce(t *testing.T) {
+	o := all()
+	o.Mind = &thinker{think: func(ctx context.Context, _ agent.Turn, _ func(agent.Reply) error) error {
+		<-ctx.Done()
+		return ctx.Err()
+	}}
+	g := visitor(t, serve(t, o))
+	for range mostQueued + 2 {
+		g.event(wire.TypeTranscript, wire.Text{Text: "hello"}, nil)
+	}
+	g.refused(codeBusy)
+}
+
+func TestVisitorsAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newPipes()
+		s := run(t, all(), l)
+		for n := range mostVisits {
+			l.dial(t, fmt.Sprintf("192.0.2.%d:4000", n/mostOfOne)).event(wire.TypeDescribe, nil, nil)
+			if n == mostOfOne-1 {
+				g := l.dial(t, "[::ffff:192.0.2.0]:4000")
+				g.refused(codeBusy)
+			}
+		}
+		g := l.dial(t, "192.0.2.99:4000")
+		g.refused(codeBusy)
+		if visits, peers := counted(s); visits != mostVisits || peers != mostVisits/mostOfOne {
+			t.Errorf("%d visits of %d peers", visits, peers)
+		}
+		// They do not even take their answers; their places are free again.
+		time.Sleep(writeWithin + time.Second)
+		g = l.dial(t, "192.0.2.99:4000")
+		g.event(wire.TypePing, nil, nil)
+		g.next(wire.TypePong)
+	})
+}
+
+func TestIdle(t *testing.T) {
+	for what, bytes := range map[string]string{
+		"silence":                "",
+		"half an event":          `{"type":"describe"`,
+		"sound that never comes": `{"type":"audio-start","data":{"rate":16000,"width":2,"channels":1}}` + "\n",
+		"text that never comes":  `{"type":"synthesize-start"}` + "\n",
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newPipes()
+				run(t, all(), l)
+				g := l.dial(t, "192.0.2.1:4000")
+				began := time.Now()
+				g.raw(bytes)
+				for {
+					e, err := g.r.Read()
+					if err != nil {
+						t.Fatal(err)
+					}
+					if e.Type == wire.TypeError {
+						break
+					}
+				}
+				g.ended()
+				if took := time.Since(began); took < idleFor || took > idleFor+listenFor {
+					t.Errorf("it took %s", took)
+				}
+			})
+		})
+	}
+}
+
+// TestPatience: who waits for an answer is not idle.
+func TestPatience(t *testing.T) {
+	const long = idleFor + 30*time.Second
+	synctest.Test(t, func(t *testing.T) {
+		l := newPipes()
+		o := all()
+		o.Mind = &thinker{think: func(_ context.Context, _ agent.Turn, out func(agent.Reply) error) error {
+			time.Sleep(long)
+			return out(agent.Say{Text: "Done."})
+		}}
+		run(t, o, l)
+		g := l.dial(t, "192.0.2.1:4000")
+		g.event(wire.TypeTranscript, wire.Text{Text: "hello"}, nil)
+		g.next(typeHandledStart)
+		g.next(typeHandledChunk)
+		g.next(typeHandled)
+		g.next(typeHandledStop)
+		began := time.Now()
+		g.refused(codeIdle)
+		if took := time.Since(began); took != idleFor {
+			t.Errorf("it is idle after %s", took)
+		}
+	})
+}
+
+// TestWhoReadsNothingIsDropped, and what was being made for him ends.
+func TestWhoReadsNothingIsDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newPipes()
+		ended := make(chan error, 1)
+		run(t, Options{Mouth: mouth(func(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {
+			for {
+				if err := letters(ctx, text, o, out); err != nil {
+					ended <- err
+					return fmt.Errorf("speak: %w", err)
+				}
+			}
+		})}, l)
+		g := l.dial(t, "192.0.2.1:4000")
+		g.event(wire.TypeSynthesize, wire.Text{Text: "Hello."}, nil)
+		g.next(wire.TypeAudioStart)
+		began := time.Now()
+		<-ended
+		if took := time.Since(began); took != writeWithin {
+			t.Errorf("it took %s", took)
+		}
+		if e, err := g.r.Read(); err == nil {
+			t.Errorf("%s came after all", e.Type)
+		}
+	})
+}
+
+// TestASentenceEnds: a mouth that goes on for ever, for somebody who reads so
+// slowly that no write fails, gives its place back.
+func TestASentenceEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newPipes()
+		run(t, Options{Mouth: mouth(func(_ context.Context, text string, _ voice.Options, out func([]int16) error) error {
+			for {
+				if err := out(lettersOf(text)); err != nil {
+					return err
+				}
+			}
+		})}, l)
+		g := l.dial(t, "192.0.2.1:4000")
+		g.event(wire.TypeSynthesize, wire.Text{Text: "Hello."}, nil)
+		g.next(wire.TypeAudioStart)
+		began := time.Now()
+		for {
+			time.Sleep(writeWithin / 2)
+			if e, err := g.r.Read(); err != nil || e.Type == wire.TypeError {
+				break
+			}
+		}
+		if took := time.Since(began); took < sentenceWithin || took > sentenceWithin+2*writeWithin {
+			t.Errorf("it took %s", took)
+		}
+	})
+}
+
+// TestWhoLeavesIsNotServed: at each stage the work for him is cancelled.
+func TestWhoLeavesIsNotServed(t *testing.T) {
+	began, ended := make(chan struct{}, 1), make(chan error, 1)
+	wait := func(ctx context.Context) error {
+		began <- struct{}{}
+		<-ctx.Done()
+		ended <- ctx.Err()
+		return ctx.Err()
+	}
+	address := serve(t, Options{
+		Ears: ears(func(ctx context.Context, _ *voice.Utterance, _ voice.Options) (voice.Transcript, error) {
+			return voice.Transcript{}, wait(ctx)
+		}),
+		Mouth: mouth(func(ctx context.Context, _ string, _ voice.Options, _ func([]int16) error) error { return wait(ctx) }),
+		Mind: &thinker{think: func(ctx context.Context, _ agent.Turn, _ func(agent.Reply) error) error {
+			return wait(ctx)
+		}},
+	})
+	for stage, events := range map[string][]string{
+		"while he speaks":       {wire.TypeAudioStart},
+		"while he is heard":     {wire.TypeAudioStart, wire.TypeAudioStop},
+		"while we speak":        {wire.TypeSynthesize},
+		"while he sends text":   {wire.TypeSynthesizeStart, wire.TypeSynthesizeChunk},
+		"while we think":        {wire.TypeTranscript},
+		"with more that waits":  {wire.TypeTranscript, wire.TypeTranscript, wire.TypeSynthesize, wire.TypeAudioStart},
+		"after half of another": {wire.TypeTranscript, ""},
+	} {
+		t.Run(stage, func(t *testing.T) {
+			g := visitor(t, address)
+			for _, name := range events {
+				if name == "" {
+					g.raw(`{"type":`)
+					continue
+				}
+				g.event(name, map[string]any{"text": "Hello you. And", "rate": 16000, "width": 2, "channels": 1}, nil)
+			}
+			<-began
+			g.Close()
+			if err := <-ended; err != context.Canceled {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestCloseEndsEverything while it is at work.
+func TestCloseEndsEverything(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := make(chan struct{}, 8)
+	o := all()
+	o.Mind = &thinker{think: func(ctx context.Context, _ agent.Turn, _ func(agent.Reply) error) error {
+		began <- struct{}{}
+		<-ctx.Done()
+		return ctx.Err()
+	}}
+	o.Listen = []net.Listener{l}
+	s, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	var guests []*guest
+	for n := range 4 {
+		g := visitor(t, l.Addr().String())
+		if n > 0 {
+			g.event(wire.TypeTranscript, wire.Text{Text: "hello"}, nil)
+			<-began
+		}
+		guests = append(guests, g)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if visits, _ := counted(s); visits != 0 {
+		t.Errorf("%d visits are left", visits)
+	}
+	for _, g := range guests {
+		if e, err := g.r.Read(); err == nil {
+			t.Errorf("%s %s after the end", e.Type, e.Data)
+		}
+	}
+	s.Close()
+	if _, err := net.Dial("tcp", l.Addr().String()); err == nil {
+		t.Error("it still listens")
+	}
+}
