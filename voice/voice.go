@@ -32,6 +32,10 @@ const LongestUtterance = 15 * time.Second
 type Options struct {
 	Language string // BCP 47, "en" or "en-GB"
 	Voice    string // the engine's own name of a voice
+	// Answer says that the utterance answers a question by yes or no. A
+	// recognizer may then listen for such answers and nothing else. Engines
+	// that cannot use it ignore it.
+	Answer bool
 }
 
 // Transcript is what a recognizer made of an utterance.

@@ -29,6 +29,7 @@ var languages embed.FS
 type Book struct {
 	language   string
 	intents    []intent
+	answers    []answer
 	lists      map[string]list
 	numbers    string
 	weekdays   []string
@@ -49,6 +50,12 @@ type intent struct {
 	missing   string // answer where nothing is remembered
 	end       string
 	source    string
+}
+
+// answer is what may be said to a question of yes or no.
+type answer struct {
+	sentence
+	kind string // "yes", "no" or "neither"
 }
 
 type sentence struct {
@@ -141,7 +148,12 @@ func (b *Book) add(name string, text []byte) error {
 	for listName, l := range f.Lists {
 		b.addList(listName, l, source(name, l.line))
 	}
-	return b.addIntents(name, f.Intents)
+	return errors.Join(
+		b.addAnswers(name, "yes", f.Answers.Yes),
+		b.addAnswers(name, "no", f.Answers.No),
+		b.addAnswers(name, "neither", f.Answers.Neither),
+		b.addIntents(name, f.Intents),
+	)
 }
 
 func source(file string, line int) string { return file + ":" + strconv.Itoa(line) }
@@ -169,22 +181,41 @@ func (b *Book) addList(name string, f fileList, source string) {
 	b.lists[name] = l
 }
 
+func (b *Book) addAnswers(file, kind string, fs []fileSentence) error {
+	said, err := readSentences(file, fs)
+	for _, s := range said {
+		b.answers = append(b.answers, answer{s, kind})
+	}
+	return err
+}
+
 func (b *Book) addIntents(file string, fs fileIntents) error {
 	var added []intent
 	var faults []error
 	for _, f := range fs {
 		in := intent{name: f.name, action: f.Action, value: f.Value, kind: f.Type, key: f.Key, body: f.Body,
 			answer: f.Answer, missing: f.Missing, end: f.End, source: source(file, f.line)}
-		for _, s := range f.Sentences {
-			tree, err := parseSentence(s.text)
-			if err != nil {
-				faults = append(faults, fmt.Errorf("%s: sentence %q: %w", source(file, s.line), s.text, err))
-				continue
-			}
-			in.sentences = append(in.sentences, sentence{tree, source(file, s.line)})
+		var err error
+		if in.sentences, err = readSentences(file, f.Sentences); err != nil {
+			faults = append(faults, err)
 		}
 		added = append(added, in)
 	}
 	b.intents = append(added, b.intents...)
 	return errors.Join(faults...)
+}
+
+// readSentences reads those that can be read, and says what is wrong with the
+// others.
+func readSentences(file string, fs []fileSentence) (all []sentence, err error) {
+	var faults []error
+	for _, s := range fs {
+		tree, err := parseSentence(s.text)
+		if err != nil {
+			faults = append(faults, fmt.Errorf("%s: sentence %q: %w", source(file, s.line), s.text, err))
+			continue
+		}
+		all = append(all, sentence{tree, source(file, s.line)})
+	}
+	return all, errors.Join(faults...)
 }

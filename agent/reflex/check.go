@@ -49,8 +49,26 @@ func (b *Book) check() error {
 			}
 		}
 	}
+	faults = append(faults, b.checkAnswers())
 	if len(b.weekdays) != 7 || len(b.months) != 12 {
 		faults = append(faults, fmt.Errorf("%s: a week has 7 weekdays and a year 12 months", b.language))
+	}
+	return errors.Join(faults...)
+}
+
+// checkAnswers sees that answers are words alone, and that a question can be
+// answered both ways or not at all.
+func (b *Book) checkAnswers() error {
+	var faults []error
+	kinds := map[string]bool{}
+	for _, a := range b.answers {
+		kinds[a.kind] = true
+		slots(a.tree, func(name string) {
+			faults = append(faults, fmt.Errorf("%s: answer %q: it has a slot {%s}, but answers are words alone", a.source, a.kind, name))
+		})
+	}
+	if len(kinds) > 0 && !(kinds["yes"] && kinds["no"]) {
+		faults = append(faults, fmt.Errorf("%s: answers need both a yes and a no", b.answers[0].source))
 	}
 	return errors.Join(faults...)
 }

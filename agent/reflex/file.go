@@ -15,6 +15,7 @@ type file struct {
 	Months   []string
 	Formats  struct{ Time, Date string }
 	Phrases  map[string]string
+	Answers  struct{ Yes, No, Neither []fileSentence }
 	Intents  fileIntents
 }
 

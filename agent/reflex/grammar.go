@@ -38,6 +38,20 @@ func (b *Book) Rules() []Rule {
 	return rules
 }
 
+// Answers is the grammar of what may be said to a question of yes or no, and
+// instead of one of them; nothing where the book has none. Rules has none of
+// it, and the names of the two do not collide: a recognizer listens for the
+// one or for the other.
+func (b *Book) Answers() []Rule {
+	rules := make([]Rule, len(b.answers))
+	for i, a := range b.answers {
+		var body strings.Builder
+		a.tree.jsgf(&body)
+		rules[i] = Rule{Name: a.kind + itoa(i), Body: body.String(), Source: a.source, Top: true}
+	}
+	return rules
+}
+
 // listRule keeps the names of lists apart from those of sentences.
 func listRule(name string) string { return "list_" + name }
 

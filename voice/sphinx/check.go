@@ -10,7 +10,7 @@ import (
 // which is what the library does.
 const (
 	largest   = 10000 // words; they take 2 to 3 kB each
-	mostMaybe = 100   // optional parts in one top rule; a row of 400 takes 2 s to compile
+	mostMaybe = 100   // optional parts in a rule that an utterance may be; a row of 400 takes 2 s to compile
 )
 
 // Check reports everything in g that the library would choke on: what is not
@@ -36,7 +36,11 @@ func check(g Grammar, model string) ([]pronunciation, error) {
 	for _, r := range c.order {
 		c.references(r)
 	}
-	c.top(g.Top)
+	if len(g.Top) == 0 {
+		c.faults = append(c.faults, errors.New("the grammar has no top rule, so no sentence"))
+	}
+	c.utterances("top", g.Top)
+	c.utterances("answer", g.Answer)
 	found, err := c.pronounce(model)
 	if err != nil {
 		return nil, errors.Join(append(c.faults, err)...)
@@ -119,15 +123,13 @@ func (c *checker) count(r *checked, depth int) {
 	r.size = size
 }
 
-func (c *checker) top(names []string) {
-	if len(names) == 0 {
-		c.faults = append(c.faults, errors.New("the grammar has no top rule, so no sentence"))
-	}
+// utterances looks at the rules that a whole utterance may be.
+func (c *checker) utterances(kind string, names []string) {
 	all := 0
 	for _, name := range names {
 		r := c.rules[name]
 		if r == nil {
-			c.faults = append(c.faults, fmt.Errorf("the top rule <%s> is not defined", name))
+			c.faults = append(c.faults, fmt.Errorf("the %s rule <%s> is not defined", kind, name))
 			continue
 		}
 		all += r.size
@@ -136,7 +138,7 @@ func (c *checker) top(names []string) {
 		}
 	}
 	if all > largest {
-		c.faults = append(c.faults, fmt.Errorf("the grammar has more than %d words when its rules are written out", largest))
+		c.faults = append(c.faults, fmt.Errorf("the grammar has more than %d words when its %s rules are written out", largest, kind))
 	}
 }
 

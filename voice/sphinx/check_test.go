@@ -64,6 +64,24 @@ func TestCheckNamesEveryFault(t *testing.T) {
 	}
 }
 
+func TestCheckAnswers(t *testing.T) {
+	for name, test := range map[string]struct {
+		answer []string
+		rules  []Rule
+		want   string
+	}{
+		"unknown word":            {[]string{"yes"}, []Rule{{"yes", "yesssir", "en.yaml:7"}}, `en.yaml:7: the word "yesssir" is not in the recognizer's dictionary`},
+		"undefined rule":          {[]string{"no"}, nil, "the answer rule <no> is not defined"},
+		"more than a grammar can": {[]string{"top"}, explosive(), "more than 10000 words when its answer rules"},
+		"too many optional parts": {[]string{"top2"}, []Rule{{"top2", "<a> <a> <a> <a>", "x:3"}, hesitant()[1]}, "x:3: the rule <top2> has more than 100 optional parts"},
+	} {
+		g := Grammar{Top: []string{"go"}, Answer: test.answer, Rules: append([]Rule{{"go", "go", "x:0"}}, test.rules...)}
+		if err := Check(g, Model); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v does not say %q", name, err, test.want)
+		}
+	}
+}
+
 // hesitant is 5 x 30 optional parts in a row, which the library's time is
 // cubic in.
 func hesitant() []Rule {
@@ -132,7 +150,7 @@ func FuzzParse(f *testing.F) {
 	for _, r := range house.Rules {
 		f.Add(r.Body)
 	}
-	d, err := newDecoder(Model+"/en-us", commandArgs, []pronunciation{{"stop", "S T AA P"}, {"go", "G OW"}}, "#JSGF V1.0;\ngrammar g;\npublic <g> = stop;\n")
+	d, err := newDecoder(Model+"/en-us", commandArgs, []pronunciation{{"stop", "S T AA P"}, {"go", "G OW"}}, "fuzz", "#JSGF V1.0;\ngrammar g;\npublic <g> = stop;\n")
 	if err != nil {
 		f.Skip(err)
 	}
@@ -157,7 +175,7 @@ func FuzzParse(f *testing.F) {
 			}
 			rules = append(rules, Rule{Name: name, Body: "stop"})
 		}
-		if err := d.setGrammar(Grammar{Top: []string{"top"}, Rules: rules}.jsgf()); err != nil {
+		if err := d.setGrammar("fuzz", Grammar{Rules: rules}.jsgf([]string{"top"})); err != nil {
 			t.Fatalf("%q passes, but the library says: %v", body, err)
 		}
 	})

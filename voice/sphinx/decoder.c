@@ -44,13 +44,21 @@ int add_word(decoder_t *ps, char *word, char *phones, reason_t *reason) {
     return id;
 }
 
-int set_grammar(decoder_t *ps, char *jsgf, reason_t *reason) {
+int set_grammar(decoder_t *ps, char *name, char *jsgf, reason_t *reason) {
     int failed;
     complaints = reason;
-    failed = ps_set_jsgf_string(ps, "grammar", jsgf) || ps_set_search(ps, "grammar");
+    failed = ps_set_jsgf_string(ps, name, jsgf);
     complaints = NULL;
     /* Reading the model leaves several times its size behind as free memory. */
     malloc_trim(0);
+    return failed;
+}
+
+int use_grammar(decoder_t *ps, char *name, reason_t *reason) {
+    int failed;
+    complaints = reason;
+    failed = ps_set_search(ps, name);
+    complaints = NULL;
     return failed;
 }
 

@@ -18,8 +18,8 @@ import (
 	"perch/voice"
 )
 
-// decoder is one of the library's decoders with one grammar in it. It belongs
-// to one goroutine at a time.
+// decoder is one of the library's decoders with its grammars, one of which is
+// in use. It belongs to one goroutine at a time.
 type decoder struct {
 	ps *C.decoder_t
 }
@@ -35,7 +35,9 @@ type span struct {
 // mean is an average spectrum, as a cepstrum.
 type mean [C.cepstrumSize]float32
 
-func newDecoder(acoustics string, args []string, words []pronunciation, jsgf string) (*decoder, error) {
+// newDecoder makes a decoder that uses a grammar whose words are given, and
+// perhaps words of others.
+func newDecoder(acoustics string, args []string, words []pronunciation, name, jsgf string) (*decoder, error) {
 	d, err := open(acoustics, args)
 	if err != nil {
 		return nil, err
@@ -46,7 +48,10 @@ func newDecoder(acoustics string, args []string, words []pronunciation, jsgf str
 		}
 	}
 	if err == nil {
-		err = d.setGrammar(jsgf)
+		err = d.setGrammar(name, jsgf)
+	}
+	if err == nil {
+		err = d.use(name)
 	}
 	if err != nil {
 		d.free()
@@ -84,13 +89,27 @@ func (d *decoder) add(w pronunciation) error {
 	return nil
 }
 
-// setGrammar replaces the grammar by one whose words have all been added.
-func (d *decoder) setGrammar(jsgf string) error {
+// setGrammar compiles a grammar whose words have all been added, in the place
+// of an earlier one of that name. Which one is in use stays as it is.
+func (d *decoder) setGrammar(name, jsgf string) error {
 	var reason C.reason_t
-	text := C.CString(jsgf)
+	id, text := C.CString(name), C.CString(jsgf)
+	defer C.free(unsafe.Pointer(id))
 	defer C.free(unsafe.Pointer(text))
-	if C.set_grammar(d.ps, text, &reason) != 0 {
-		return fmt.Errorf("compile the grammar: %w", said(&reason))
+	if C.set_grammar(d.ps, id, text, &reason) != 0 {
+		return fmt.Errorf("compile the grammar of %s: %w", name, said(&reason))
+	}
+	return nil
+}
+
+// use chooses the grammar of the next utterances, between two of them. It
+// changes a pointer and loads nothing.
+func (d *decoder) use(name string) error {
+	var reason C.reason_t
+	id := C.CString(name)
+	defer C.free(unsafe.Pointer(id))
+	if C.use_grammar(d.ps, id, &reason) != 0 {
+		return fmt.Errorf("use the grammar of %s: %w", name, said(&reason))
 	}
 	return nil
 }

@@ -15,10 +15,11 @@ typedef struct {
     int score;
 } span_t;
 
-/* These three put the library's complaint into reason when they fail. */
+/* These four put the library's complaint into reason when they fail. */
 decoder_t *open_decoder(int argc, char **argv, reason_t *reason);
 int add_word(decoder_t *ps, char *word, char *phones, reason_t *reason);
-int set_grammar(decoder_t *ps, char *jsgf, reason_t *reason);
+int set_grammar(decoder_t *ps, char *name, char *jsgf, reason_t *reason);
+int use_grammar(decoder_t *ps, char *name, reason_t *reason);
 
 /* spans fills out with the words of the result and returns their number. */
 int spans(decoder_t *ps, span_t *out, int most);

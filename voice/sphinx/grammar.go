@@ -14,16 +14,23 @@ type Rule struct {
 
 // Grammar is all that a recognizer understands.
 type Grammar struct {
-	Top   []string // names of the rules that a whole utterance may be
-	Rules []Rule
+	Top []string // names of the rules that a whole utterance may be
+	// Answer are the names of the rules that an utterance may be instead of
+	// those where it answers a question by yes or no (voice.Options.Answer).
+	// They are kept apart because words as short as these, listened for all
+	// the time, would be heard where other things are said. Where there are
+	// none, answers are listened for as everything else is.
+	Answer []string
+	Rules  []Rule
 }
 
-// jsgf is g in the form that the library reads. g has been checked.
-func (g Grammar) jsgf() string {
+// jsgf is what an utterance may be, one of the rules named top, in the form
+// that the library reads. g has been checked.
+func (g Grammar) jsgf(top []string) string {
 	var b strings.Builder
 	b.WriteString("#JSGF V1.0;\ngrammar perch;\n")
 	// A rule's name is lower case, so this one collides with none.
-	b.WriteString("public <UTTERANCE> = <" + strings.Join(g.Top, "> | <") + ">;\n")
+	b.WriteString("public <UTTERANCE> = <" + strings.Join(top, "> | <") + ">;\n")
 	for _, r := range g.Rules {
 		b.WriteString("<" + r.Name + "> = " + r.Body + ";\n")
 	}

@@ -4,6 +4,11 @@ package sphinx
 // flite's voices (figures_test.go), anything from 28 to 40 holds both figures.
 const (
 	mostLoss = 36
+	// mostAnswerLoss is the same for answers, which are short, and a short word
+	// loses little against another one. From 20 to 36 as many of yes are
+	// understood and more of no, but hiss is taken for one of those from 23 on,
+	// and more single words that rhyme with a yes for a yes (answers_test.go).
+	mostAnswerLoss = 22
 	// worstWeight is what a frame of the worst stretch counts beside one of
 	// the mean: a word that was not said in an otherwise good sentence.
 	worstWeight = 1.0 / 60

@@ -29,18 +29,26 @@ const priorFrames = 50
 // block is how much sound is decoded between two looks at the context.
 const block = voice.MicFrame * 2
 
+// The names of the grammars in the decoder of commands. Answers have one of
+// their own there, not a decoder: that would be the acoustic model once more.
+const (
+	commandGrammar = "commands"
+	answerGrammar  = "answers"
+)
+
 // pair is the two decoders that hear the same sound. It belongs to one
 // goroutine at a time.
 type pair struct {
 	commands, phones *decoder
+	answers          bool // commands has a grammar of answers
 	prior            mean // what the model expects of a microphone
 }
 
 // heard is the outcome of an utterance: the sentence that fits best, "" where
-// none does, and how badly (see loss).
+// none does, how badly (see loss), and how badly it may at most.
 type heard struct {
-	text string
-	loss float64
+	text       string
+	loss, most float64
 }
 
 func newPair(model string, g Grammar) (*pair, error) {
@@ -49,22 +57,35 @@ func newPair(model string, g Grammar) (*pair, error) {
 		return nil, err
 	}
 	acoustics := filepath.Join(model, "en-us")
-	commands, err := newDecoder(acoustics, commandArgs, words, g.jsgf())
+	commands, err := newDecoder(acoustics, commandArgs, words, commandGrammar, g.jsgf(g.Top))
 	if err != nil {
 		return nil, err
 	}
+	if len(g.Answer) > 0 {
+		if err := commands.setGrammar(answerGrammar, g.jsgf(g.Answer)); err != nil {
+			commands.free()
+			return nil, err
+		}
+	}
 	grammar, words := phoneLoop()
-	phones, err := newDecoder(acoustics, phoneArgs, words, grammar)
+	phones, err := newDecoder(acoustics, phoneArgs, words, "phones", grammar)
 	if err != nil {
 		commands.free()
 		return nil, err
 	}
-	return &pair{commands, phones, commands.mean()}, nil
+	return &pair{commands, phones, len(g.Answer) > 0, commands.mean()}, nil
 }
 
-// hear decodes u while it is being spoken. However it ends, p is ready for
-// another utterance.
-func (p *pair) hear(ctx context.Context, u *voice.Utterance) (heard, error) {
+// hear decodes u while it is being spoken, as a command or as the answer to a
+// question. However it ends, p is ready for another utterance.
+func (p *pair) hear(ctx context.Context, u *voice.Utterance, answer bool) (heard, error) {
+	name, most := commandGrammar, float64(mostLoss)
+	if answer && p.answers {
+		name, most = answerGrammar, mostAnswerLoss
+	}
+	if err := p.commands.use(name); err != nil {
+		return heard{}, err
+	}
 	buf := make([]int16, voice.MicRate)
 	n, err := fill(ctx, u, buf)
 	if err != nil {
@@ -84,7 +105,7 @@ func (p *pair) hear(ctx context.Context, u *voice.Utterance) (heard, error) {
 	if text == "" {
 		return heard{}, nil
 	}
-	return heard{text, loss(p.commands.spans(), p.phones.spans())}, nil
+	return heard{text, loss(p.commands.spans(), p.phones.spans()), most}, nil
 }
 
 // fill reads u into buf until that is full or u is finished.

@@ -6,7 +6,11 @@ var house = Grammar{
 		"time", "date", "name", "help", "volume", "brightness", "look", "nod", "lights",
 		"feelings", "remember", "recall", "who", "stop", "night", "timer", "hello", "picture", "joke",
 	},
+	Answer: []string{"yes", "no", "neither"},
 	Rules: []Rule{
+		{Name: "yes", Body: `yes [please] | yes (do it | go ahead | you may | of course | sure | that is fine) | yeah [sure] | yep | (okay | sure) [go ahead | do it] | go ahead | go for it | allow it | of course | certainly | absolutely | you may`},
+		{Name: "no", Body: `no [no | thanks | thank you | way | please | stop | never | wait | not now] | nope | [no | please] (don't | do not) [do it | do that | allow it] | (stop | cancel) [it | that] | please stop | never [mind] | not (now | yet | today | okay) | [i'm | i am] not sure | (of course | absolutely | certainly) not | wait | you (may not | can't | must not)`},
+		{Name: "neither", Body: `maybe | perhaps | what | why | who | how | where | when | which one | what is that | what do you mean | what did you say | say that again | help | hello | hello robot | please | thank you | good night | good morning | i know | go | go away | go home | oh | uh | ah | hey | right | left | red | ten | one | now | today | yesterday | me | mom | dad | they | day | should | do this | do you | doing | done | doubt | daunt | guess | less | test | name | note | nothing | number | water | sir | door | a lot | ahead | key | this | that | it | and | but | so | the`},
 		{Name: "time", Body: "(what time is it | what's the time | tell me the time) [please]"},
 		{Name: "date", Body: "what day is it [today] | what's the date [today] | tell me the date"},
 		{Name: "name", Body: "what's your name | who are you | introduce yourself"},

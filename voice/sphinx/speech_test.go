@@ -1,37 +1,61 @@
 package sphinx
 
 import (
-	"encoding/binary"
+	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"perch/voice"
 )
 
-// speak is text in one of flite's voices as a robot's microphone hears it: a
-// room's faint noise before, under and after it, and through Opus as the
-// firmware encodes it.
-func speak(t testing.TB, fliteVoice, text string) []int16 {
+// speak is text in one of flite's voices, or one of espeak's ("espeak:en-us"),
+// as a robot's microphone hears it: a room's faint noise before, under and
+// after it, and through Opus as the firmware encodes it.
+func speak(t testing.TB, voiceName, text string) []int16 {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "speech.wav")
-	if out, err := exec.Command("flite", "-voice", fliteVoice, "-t", text, "-o", file).CombinedOutput(); err != nil {
-		t.Fatalf("flite: %v: %s (apt install flite)", err, out)
+	command := []string{"flite", "-voice", voiceName, "-t", text, "-o", file}
+	if name, found := strings.CutPrefix(voiceName, "espeak:"); found {
+		command = []string{"espeak-ng", "-v", name, "-s", "150", "-w", file, text}
 	}
-	data, err := os.ReadFile(file)
-	if err != nil || len(data) < 44 {
-		t.Fatalf("flite wrote no sound: %v", err)
+	if out, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v: %s (apt install %s)", command[0], err, out, command[0])
 	}
-	samples := data[44:] // flite's header is the shortest one
 	const before, after = voice.MicRate / 5, voice.MicRate * 2 / 5
-	pcm := make([]int16, before+len(samples)/2+after)
-	for i := range len(samples) / 2 {
-		pcm[before+i] = int16(binary.LittleEndian.Uint16(samples[2*i:]))
+	pcm := append(make([]int16, before), readWAV(t, file)...)
+	return overTheAir(t, addNoise(append(pcm, make([]int16, after)...), 15))
+}
+
+// readWAV is a file as a microphone would give it.
+func readWAV(t testing.TB, name string) (pcm []int16) {
+	t.Helper()
+	file, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return overTheAir(t, addNoise(pcm, 15))
+	defer file.Close()
+	w, err := voice.NewWAVReader(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resampler := voice.NewResampler(w.Rate, voice.MicRate)
+	buf := make([]int16, 4096)
+	for {
+		n, err := w.Read(buf)
+		pcm = append(pcm, resampler.Resample(buf[:n])...)
+		if errors.Is(err, io.EOF) {
+			return pcm
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // addNoise adds hiss of the amplitude given, the same every time.

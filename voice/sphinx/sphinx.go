@@ -111,7 +111,8 @@ func (e *Engine) make(ctx context.Context) (*pair, error) {
 }
 
 // Recognize answers with the sentence of the grammar that was spoken, or
-// refuses. It loads the model if need be, and where every pair is in use
+// refuses. Where o.Answer is set and the grammar has answers, it is one of
+// those and none of the others. It loads the model if need be, and where every pair is in use
 // waits for one, while u keeps its sound. A language other than English is an
 // error that wraps voice.ErrUnavailable.
 func (e *Engine) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
@@ -123,12 +124,12 @@ func (e *Engine) Recognize(ctx context.Context, u *voice.Utterance, o voice.Opti
 		return voice.Transcript{}, err
 	}
 	defer func() { e.idle <- p }()
-	heard, err := p.hear(ctx, u)
+	heard, err := p.hear(ctx, u, o.Answer)
 	if err != nil {
 		return voice.Transcript{}, fmt.Errorf("recognize speech: %w", err)
 	}
-	if heard.text == "" || heard.loss > mostLoss {
-		e.log.Debug("speech refused", "loss", heard.loss, "most", mostLoss)
+	if heard.text == "" || heard.loss > heard.most {
+		e.log.Debug("speech refused", "loss", heard.loss, "most", heard.most)
 		return voice.Transcript{Refused: true}, nil
 	}
 	return voice.Transcript{Text: heard.text}, nil

@@ -1,0 +1,244 @@
+package sphinx
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"perch/voice"
+)
+
+// The figures of answers. A yes that was not said counts most: it is consent.
+const (
+	leastYes, leastNo = 0.90, 0.75 // of those said
+	mostTurned        = 0.0        // of answers taken for their opposite
+	mostTalkYes       = 0.0        // of other sentences taken for a yes
+	mostTalkNo        = 0.03
+	mostWordYes       = 0.10 // of single words, most of them rhymes of a yes
+)
+
+// Answers that people give, in forms that the grammar has.
+var (
+	yeses = []string{
+		"yes", "yes please", "yeah", "yep", "okay", "sure", "go ahead", "allow it", "of course", "yes do it", "okay go ahead",
+		"certainly", "absolutely", "yes you may",
+	}
+	noes = []string{
+		"no", "no thanks", "no thank you", "nope", "don't", "don't do it", "do not do it", "please don't", "stop", "stop it", "no stop",
+		"never mind", "never", "not now", "cancel", "cancel that", "no way", "wait", "of course not", "i'm not sure", "you may not",
+	}
+)
+
+// talk is what is said instead of an answer; the grammar has one of these.
+var talk = []string{
+	"yesterday evening", "another one", "maybe later", "let me think", "good morning", "what time is it", "ask my sister",
+	"the television is on", "come to dinner", "where are my keys", "is it raining", "turn it off", "the yes men",
+	"they said no to me yesterday", "she said yes to him", "set the volume to forty percent", "look to the left", "tell me a joke",
+	"what can you do", "the weather will be nice tomorrow", "my brother works in a bank", "can you read me a book", "open the window",
+	"who is at the door", "i would like a cup of coffee", "did you feed the cat", "yes or no", "how are you today",
+	"turn the lights blue", "what do you want to do", "say it again please", "which file is that", "how much does it cost",
+}
+
+// singles are words that sound like an answer, or are as short. Half of them
+// the grammar has, so that they are not taken for one; half it does not.
+var singles = []string{
+	"maybe", "guess", "less", "now", "go", "oh", "what", "why", "who", "please", "thank you", "help", "hello", "today", "should",
+	"door", "do it", "number", "nothing", "ten",
+	"chess", "jess", "shore", "shirt", "shoe", "obey", "snow", "nose", "banana", "yellow", "stock", "desk", "horse", "court", "cloud",
+	"duet", "joke", "juice", "goat", "away",
+}
+
+// means is what an answer of the house grammar says: "yes", "no" or nothing.
+func means(text string) string {
+	words := strings.Fields(text)
+	hasAny := func(some ...string) bool {
+		return slices.ContainsFunc(some, func(w string) bool { return slices.Contains(words, w) })
+	}
+	if text == "" || slices.Contains(alternatives(house, "neither"), text) {
+		return ""
+	}
+	if hasAny("no", "nope", "don't", "not", "stop", "cancel", "never", "wait", "can't") {
+		return "no"
+	}
+	return "yes"
+}
+
+func alternatives(g Grammar, rule string) []string {
+	i := slices.IndexFunc(g.Rules, func(r Rule) bool { return r.Name == rule })
+	return strings.Split(g.Rules[i].Body, " | ")
+}
+
+// answered counts what became of one kind of utterance.
+type answered struct{ all, yes, no int }
+
+// TestAnswers speaks answers and what is none, in flite's voices and in those
+// of espeak, one of which has not the accent that the model knows.
+func TestAnswers(t *testing.T) {
+	e := New(Options{Grammar: house})
+	defer e.Close()
+	names := []string{"slt", "rms", "awb", "espeak:en-us", "espeak:en-us+f3", "espeak:en-gb"}
+	if testing.Short() {
+		names = names[:1]
+	}
+	all := map[string]answered{}
+	var mu sync.Mutex
+	var wg sync.WaitGroup // the engine has a pair for each of two
+	for i, name := range names {
+		wg.Go(func() {
+			got := map[string]answered{}
+			for kind, texts := range map[string][]string{"yes": yeses, "no": noes, "talk": half(talk, i), "single": half(singles, i)} {
+				got[kind] = answerAll(t, e, name, kind, texts)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for kind, a := range got {
+				sum := all[kind]
+				all[kind] = answered{sum.all + a.all, sum.yes + a.yes, sum.no + a.no}
+			}
+			t.Logf("%s: %d of %d yes and %d of %d no were understood, %d and %d the other way round; of %d other sentences %d were a yes and %d a no; of %d single words %d and %d",
+				name, got["yes"].yes, got["yes"].all, got["no"].no, got["no"].all, got["yes"].no, got["no"].yes,
+				got["talk"].all, got["talk"].yes, got["talk"].no, got["single"].all, got["single"].yes, got["single"].no)
+		})
+	}
+	wg.Wait()
+	judgeAnswers(t, all)
+}
+
+// half is every other one, so that each is said in half of the voices.
+func half(all []string, skip int) (some []string) {
+	for i, s := range all {
+		if i%2 != skip%2 {
+			some = append(some, s)
+		}
+	}
+	return some
+}
+
+func answerAll(t *testing.T, e *Engine, voiceName, kind string, texts []string) answered {
+	got := answered{all: len(texts)}
+	for _, text := range texts {
+		heard, err := e.Recognize(t.Context(), spoken(speak(t, voiceName, text)), voice.Options{Answer: true})
+		if err != nil {
+			t.Error(err)
+			return got
+		}
+		meant := means(heard.Text)
+		switch meant {
+		case "yes":
+			got.yes++
+		case "no":
+			got.no++
+		}
+		if kind == "talk" || kind == "single" {
+			kind = ""
+		}
+		if meant != kind {
+			t.Logf("%s: %q was taken for %q", voiceName, text, heard.Text)
+		}
+	}
+	return got
+}
+
+func judgeAnswers(t *testing.T, all map[string]answered) {
+	share := func(n int, kind string) float64 { return float64(n) / float64(all[kind].all) }
+	yes, no := share(all["yes"].yes, "yes"), share(all["no"].no, "no")
+	t.Logf("answers, all voices: %.1f %% of %d yes and %.1f %% of %d no were understood, %d and %d the other way round",
+		100*yes, all["yes"].all, 100*no, all["no"].all, all["yes"].no, all["no"].yes)
+	t.Logf("answers, all voices: %.1f %% of %d other sentences were taken for a yes and %.1f %% for a no; of %d single words %.1f %% and %.1f %%",
+		100*share(all["talk"].yes, "talk"), all["talk"].all, 100*share(all["talk"].no, "talk"),
+		all["single"].all, 100*share(all["single"].yes, "single"), 100*share(all["single"].no, "single"))
+	if yes < leastYes || no < leastNo {
+		t.Errorf("want at least %.0f %% of yes and %.0f %% of no understood", 100*leastYes, 100*leastNo)
+	}
+	if turned := max(share(all["yes"].no, "yes"), share(all["no"].yes, "no")); turned > mostTurned {
+		t.Errorf("want at most %.0f %% of answers taken for their opposite", 100*mostTurned)
+	}
+	if share(all["talk"].yes, "talk") > mostTalkYes || share(all["talk"].no, "talk") > mostTalkNo {
+		t.Errorf("want at most %.0f %% of other sentences taken for a yes and %.0f %% for a no", 100*mostTalkYes, 100*mostTalkNo)
+	}
+	if share(all["single"].yes, "single") > mostWordYes {
+		t.Errorf("want at most %.0f %% of single words taken for a yes", 100*mostWordYes)
+	}
+}
+
+// One pair serves commands and answers in turn, and what it makes of a command
+// is to the last figure what it made of it without a grammar of answers.
+func TestAnswersAreHeardWhereTheyAreExpected(t *testing.T) {
+	p, err := newPair(Model, house)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.free()
+	plain := house
+	plain.Answer = nil
+	deaf, err := newPair(Model, plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer deaf.free()
+	hear := func(p *pair, pcm []int16, answer bool) heard {
+		got, err := p.hear(t.Context(), spoken(pcm), answer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	for said, asAnswer := range map[string]string{
+		"yes": "yes", "yes please": "yes please", "no": "no", "no thanks": "no thanks", "okay": "okay", "what time is it": "", "good night": "good night",
+	} {
+		pcm := speak(t, "slt", said)
+		for range 2 {
+			if got, want := hear(p, pcm, false), hear(deaf, pcm, false); got != want {
+				t.Errorf("the command %q: %+v, but %+v without a grammar of answers", said, got, want)
+			}
+			if got := hear(p, pcm, true); got.text != asAnswer && !(asAnswer == "" && got.loss > got.most) {
+				t.Errorf("the answer %q was taken for %+v", said, got)
+			}
+		}
+	}
+}
+
+func TestAGrammarWithoutAnswers(t *testing.T) {
+	e := newEngine(t, Options{Grammar: small})
+	got, err := e.Recognize(t.Context(), spoken(speak(t, "slt", "good night")), voice.Options{Answer: true})
+	if err != nil || got.Text != "good night" {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// The grammar of answers costs a pair little memory, and no time to change to.
+func TestAnswersCostLittle(t *testing.T) {
+	without := house
+	without.Answer = nil // the dictionary has their words all the same
+	p, err := newPair(Model, without)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.free()
+	pcm := speak(t, "slt", "yes please")
+	hear := func(answer bool) {
+		if _, err := p.hear(t.Context(), spoken(pcm), answer); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hear(false)
+	before := residentMB(t)
+	if err := p.commands.setGrammar(answerGrammar, house.jsgf(house.Answer)); err != nil {
+		t.Fatal(err)
+	}
+	p.answers = true
+	hear(true)
+	took := residentMB(t) - before
+	began := time.Now()
+	for range 1000 {
+		if err := p.commands.use(answerGrammar); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("the grammar of answers takes %.1f MB, and changing to it %v", took, time.Since(began)/1000)
+	if took > 2 {
+		t.Errorf("the grammar of answers takes %.1f MB, want at most 2", took)
+	}
+}
