@@ -64,9 +64,15 @@ func (m *Mind) Keep(h *Histories) {
 	}
 }
 
-// Forget has a conversation begin anew, durably where it is kept. A turn that
-// is being answered still knows what was.
+// Forget has a conversation begin anew, durably where it is kept, and with the
+// brains that keep it themselves. A turn that is being answered still knows
+// what was.
 func (m *Mind) Forget(conversation string) error {
+	for _, brain := range m.brains {
+		if keeper, ok := brain.(interface{ Forget(string) }); ok {
+			keeper.Forget(conversation)
+		}
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if c, known := m.conversations[conversation]; known {

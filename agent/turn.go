@@ -80,6 +80,8 @@ type Outcome string
 const (
 	AnswerGiven   Outcome = "answered"
 	AnswerTouch   Outcome = "touched" // a touch of the head: yes
+	AnswerAllowed Outcome = "allowed" // by the robot's owner, elsewhere
+	AnswerDenied  Outcome = "denied"  // by the same
 	AnswerExpired Outcome = "expired"
 	AnswerClosed  Outcome = "closed" // the channel closed: no
 )

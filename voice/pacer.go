@@ -15,6 +15,7 @@ const (
 // error in one packet's time is not carried to the next. It holds no timer
 // and reads no clock. The zero value is a pacer with nothing sent.
 type Pacer struct {
+	began    time.Time // the first packet
 	until    time.Time // when all that was sent will have been played
 	lead     time.Duration
 	underrun int
@@ -31,17 +32,17 @@ func (p *Pacer) Due() time.Time {
 
 // Sent says that a packet has left now. A robot that had run dry starts its
 // clock anew, and from then on is kept further ahead, as is one that had less
-// than a packet left.
+// than a packet left, unless it still played its first.
 func (p *Pacer) Sent(now time.Time) {
 	switch {
 	case p.until.IsZero():
 		p.lead = firstLead
-		p.until = now
+		p.began, p.until = now, now
 	case p.until.Before(now):
 		p.lead = grownLead
 		p.underrun++
 		p.until = now
-	case p.until.Sub(now) < FrameDuration:
+	case p.until.Sub(now) < FrameDuration && now.Sub(p.began) >= FrameDuration:
 		p.lead = grownLead
 	}
 	p.until = p.until.Add(FrameDuration)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -115,10 +116,26 @@ func (b *Brain) good() {
 	b.failures, b.again, b.barred = 0, time.Time{}, nil
 }
 
+// Installed says in one sentence why the agent could not be started, as far as
+// can be seen without starting it.
+func (b *Brain) Installed() error {
+	if info, err := os.Stat(b.o.Dir); err != nil || !info.IsDir() {
+		return fmt.Errorf("%w: the folder %s for %s is not there; create it, or name another as cwd", agent.ErrAway, b.o.Dir, b.name())
+	}
+	program := b.o.Command[0]
+	if strings.ContainsRune(program, filepath.Separator) && !filepath.IsAbs(program) {
+		program = filepath.Join(b.o.Dir, program) // where it will be started
+	}
+	if _, err := exec.LookPath(program); errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("%w: %s is not installed; install it, or give its whole path as command", agent.ErrAway, b.name())
+	}
+	return nil
+}
+
 // spawn starts the process in a group of its own.
 func (b *Brain) spawn() (*child, error) {
-	if info, err := os.Stat(b.o.Dir); err != nil || !info.IsDir() {
-		return nil, fmt.Errorf("%w: the folder %s for %s is not there; create it, or name another as cwd", agent.ErrAway, b.o.Dir, b.name())
+	if err := b.Installed(); err != nil {
+		return nil, err
 	}
 	cmd := exec.Command(b.o.Command[0], b.o.Command[1:]...)
 	cmd.Dir = b.o.Dir
@@ -135,9 +152,6 @@ func (b *Brain) spawn() (*child, error) {
 	}
 	if err != nil {
 		c.closePipes()
-		if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
-			return nil, fmt.Errorf("%w: %s is not installed; install it, or give its whole path as command", agent.ErrAway, b.name())
-		}
 		return nil, fmt.Errorf("%w: %s cannot be started: %w", agent.ErrAway, b.name(), bare(err))
 	}
 	b.mu.Lock()

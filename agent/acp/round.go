@@ -281,7 +281,7 @@ func (r *round) ask(ctx context.Context, question string) (verdict, error) {
 // judged is what an answer means.
 func judged(a agent.Answer) (v verdict, understood bool) {
 	switch a.Outcome {
-	case agent.AnswerTouch:
+	case agent.AnswerTouch, agent.AnswerAllowed:
 		return allowed, true
 	case agent.AnswerGiven:
 		yes, understood := yesOrNo(a.Text)

@@ -19,6 +19,7 @@ type talk struct {
 	session *session // of Brain.mu, as are the others
 	users   int
 	used    time.Time
+	gone    bool // forgotten while somebody used it
 }
 
 // enter finds a conversation and keeps it from being dropped until leave.
@@ -55,8 +56,30 @@ func (b *Brain) find(id string) (k *talk, dropped *session, err error) {
 
 func (b *Brain) leave(k *talk) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	k.users--
+	over := k.gone && k.users == 0
+	b.mu.Unlock()
+	if over {
+		b.discard(k)
+	}
+}
+
+// Forget has the next turn of a conversation begin a session of its own. A
+// turn that runs ends as it would have.
+func (b *Brain) Forget(conversation string) {
+	b.mu.Lock()
+	k, known := b.talks[conversation]
+	if !known {
+		b.mu.Unlock()
+		return
+	}
+	delete(b.talks, conversation)
+	k.gone = true
+	over := k.users == 0
+	b.mu.Unlock()
+	if over {
+		b.discard(k)
+	}
 }
 
 // dropOldest makes room for a conversation, and returns the session that it

@@ -149,6 +149,36 @@ func (s *Server) Call(ctx context.Context, id device.ID, tool string, arguments 
 	return r.toolbox.Call(ctx, tool, arguments)
 }
 
+// Questions are those that wait for an answer, the oldest first.
+func (s *Server) Questions() []agent.Question {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	open := []agent.Question{}
+	for _, r := range s.sessions {
+		if q := r.question.Load(); q != nil {
+			open = append(open, *q)
+		}
+	}
+	slices.SortFunc(open, func(a, b agent.Question) int { return a.Asked.Compare(b.Asked) })
+	return open
+}
+
+// Reply answers a question by its id, in the place of whoever is with the
+// robot. It returns agent.ErrNoQuestion where that does not wait.
+func (s *Server) Reply(id string, allow bool) error {
+	for _, q := range s.Questions() {
+		if q.ID != id {
+			continue
+		}
+		err := s.post(s.ctx, q.Robot, decide{id, allow})
+		if errors.Is(err, ErrOffline) {
+			return agent.ErrNoQuestion // the channel has just closed, which was a no
+		}
+		return err
+	}
+	return agent.ErrNoQuestion
+}
+
 // Tools returns what a robot lists, or listed when it was last here.
 func (s *Server) Tools(id device.ID) []device.Tool {
 	if r, err := s.session(id); err == nil {

@@ -59,7 +59,7 @@ func (d *dice) fromRobot() xiaozhi.FromRobot {
 
 // fromHouse is something the house may want.
 func (d *dice) fromHouse() input {
-	switch d.roll(8) {
+	switch d.roll(9) {
 	case 0:
 		return tell{telling: telling{text: "a"}}
 	case 1:
@@ -74,6 +74,8 @@ func (d *dice) fromHouse() input {
 		return hold{time.Unix(int64(d.roll(256)), 0)}
 	case 6:
 		return feel{agent.Neutral}
+	case 7:
+		return decide{"q", d.roll(2) == 0}
 	}
 	return reboot{}
 }

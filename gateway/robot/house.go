@@ -34,6 +34,8 @@ func (s *stepper) fromHouse(in input) {
 		s.do(collect{})
 	case hold:
 		s.heldUntil = in.until
+	case decide:
+		s.decide(in)
 	case reboot:
 		s.do(send{xiaozhi.Reboot{}})
 	}
@@ -93,6 +95,18 @@ func (s *stepper) sayWaiting() {
 	first := s.toSay[0]
 	s.toSay = s.toSay[1:]
 	s.begin(turnStart{telling: first})
+}
+
+// decide answers the question that waits, if it is the one that was meant.
+func (s *stepper) decide(in decide) {
+	if !s.asking || s.question != in.id {
+		return
+	}
+	outcome := agent.AnswerDenied
+	if in.allow {
+		outcome = agent.AnswerAllowed
+	}
+	s.do(answerAsk{agent.Answer{Outcome: outcome}})
 }
 
 // show puts something on the robot's screen, whatever it is doing.

@@ -61,7 +61,8 @@ type Phrases func(name string) string
 // The phrases' names.
 const (
 	phraseMisheard = "misheard" // an utterance that was not understood
-	phraseFailed   = "failed"   // no brain answers
+	phraseFailed   = "failed"   // a brain failed the turn
+	phraseAway     = "away"     // no brain can be reached
 	phraseDeaf     = "deaf"     // no recognizer does
 	phraseAwake    = "awake"    // a wake word
 	phraseBlind    = "blind"    // a picture that nobody here can look at; shown, not spoken ahead
@@ -110,7 +111,7 @@ func (b *phrasebook) prepare(ctx context.Context, texts Phrases, mouth voice.Syn
 		defer b.mu.Unlock()
 		b.making, b.whole = false, whole
 	}()
-	for _, name := range []string{phraseAwake, phraseMisheard, phraseFailed, phraseDeaf} {
+	for _, name := range []string{phraseAwake, phraseMisheard, phraseFailed, phraseAway, phraseDeaf} {
 		p := phrase{}
 		p.face, p.text = agent.SplitEmotion(texts(name))
 		if p.text == "" {

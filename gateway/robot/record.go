@@ -503,6 +503,8 @@ func words(in input) (what string, v any) {
 		return "hear", in.text
 	case silent:
 		return "abort", nil
+	case decide:
+		return "decide", in.allow
 	case reboot:
 		return "reboot", nil
 	case hold:

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"perch/agent"
 	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/event"
@@ -43,8 +44,9 @@ type session struct {
 	tap     tap
 
 	muted    atomic.Bool
-	greeted  atomic.Bool // its hello was answered
-	replaced atomic.Bool // another session of the robot has taken its place
+	question atomic.Pointer[agent.Question] // that waits for an answer
+	greeted  atomic.Bool                    // its hello was answered
+	replaced atomic.Bool                    // another session of the robot has taken its place
 
 	// Of the loop.
 	state     state

@@ -162,8 +162,12 @@ func TestGapAfterTTSStart(t *testing.T) {
 		synctest.Wait()
 		for _, s := range k.line.all() {
 			if s.message == (xiaozhi.TTSStart{}) {
-				if gap := k.line.packets()[0].Sub(s.at); gap < 40*time.Millisecond || gap > 150*time.Millisecond {
-					t.Errorf("the first packet leaves %s after tts start", gap)
+				packets := k.line.packets()
+				if first := packets[0].Sub(s.at); first != 14*time.Millisecond {
+					t.Errorf("the first packet leaves %s after tts start", first)
+				}
+				if second := packets[1].Sub(s.at); second != 60*time.Millisecond {
+					t.Errorf("the second packet leaves %s after tts start", second)
 				}
 			}
 		}
@@ -413,6 +417,9 @@ func TestFailuresAreSaidAndTheNextTurnIsClean(t *testing.T) {
 	}{
 		"the brain is away": {func(k *talk) {
 			k.mind.answer = func(context.Context, agent.Turn, func(agent.Reply) error) error { return agent.ErrAway }
+		}, "stt x, face sad, tts start, sentence away, 7 packets, tts stop"},
+		"the brain fails": {func(k *talk) {
+			k.mind.answer = func(context.Context, agent.Turn, func(agent.Reply) error) error { return errors.New("a tool has gone") }
 		}, "stt x, face sad, tts start, sentence failed, 10 packets, tts stop"},
 		"the recognizer fails": {func(k *talk) { k.ears.err = voice.ErrUnavailable },
 			"face sad, tts start, sentence deaf, 7 packets, tts stop"},
@@ -528,6 +535,22 @@ func TestAsk(t *testing.T) {
 			k.speak()
 			k.say(xiaozhi.Event{Name: "head_pet_started", Data: []byte("{}")})
 		}, agent.Answer{Outcome: agent.AnswerTouch}},
+		"its owner, elsewhere": {func(k *talk) {
+			if err := k.server.Reply("another", true); !errors.Is(err, agent.ErrNoQuestion) {
+				k.t.Errorf("an answer to no question: %v", err)
+			}
+			open := k.server.Questions()
+			if len(open) != 1 || open[0].Text != "May I?" || open[0].Robot != robotID || open[0].Until.Sub(open[0].Asked) != 10*time.Second {
+				k.t.Fatalf("what waits: %+v", open)
+			}
+			if err := k.server.Reply(open[0].ID, false); err != nil {
+				k.t.Error(err)
+			}
+			synctest.Wait()
+			if err := k.server.Reply("q", true); !errors.Is(err, agent.ErrNoQuestion) {
+				k.t.Errorf("a second answer: %v", err)
+			}
+		}, agent.Answer{Outcome: agent.AnswerDenied}},
 		"an abort": {func(k *talk) { k.say(xiaozhi.Abort{}) }, agent.Answer{Outcome: agent.AnswerClosed}},
 		"a closed channel": {func(k *talk) {
 			k.line.Close(1000, "")

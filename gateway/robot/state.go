@@ -139,6 +139,10 @@ type (
 	silent struct{} // abort
 	hold   struct{ until time.Time }
 	gather struct{} // what waits: more has come
+	decide struct { // a question
+		id    string
+		allow bool
+	}
 	reboot struct{}
 	hangUp struct{ why string }
 	tick   struct{}
@@ -160,6 +164,7 @@ func (hear) input()        {}
 func (silent) input()      {}
 func (hold) input()        {}
 func (gather) input()      {}
+func (decide) input()      {}
 func (reboot) input()      {}
 func (hangUp) input()      {}
 func (tick) input()        {}

@@ -191,7 +191,11 @@ func (t *turn) think(ctx context.Context, text string) error {
 		if cause := context.Cause(within); errors.Is(cause, errSilent) {
 			err = cause
 		}
-		t.sayPhrase(ctx, phraseFailed)
+		name := phraseFailed
+		if errors.Is(err, agent.ErrAway) {
+			name = phraseAway
+		}
+		t.sayPhrase(ctx, name)
 	}
 	return err
 }
@@ -288,6 +292,10 @@ func (t *turn) ask(ctx context.Context, q agent.Ask) error {
 	if err := t.flush(ctx); err != nil {
 		return err
 	}
+	now := time.Now()
+	open := &agent.Question{ID: q.ID, Text: q.Text, Robot: t.session.robot.ID, Session: t.session.id, Asked: now, Until: now.Add(q.Within)}
+	t.session.question.Store(open)
+	defer t.session.question.CompareAndSwap(open, nil) // the next turn may have put its own
 	t.post(ctx, askedFor{q.ID, q.Text})
 	if err := t.playback.add(ctx, item{pause: &q.Within}); err != nil {
 		return err
@@ -302,7 +310,9 @@ func (t *turn) ask(ctx context.Context, q agent.Ask) error {
 			t.post(ctx, replied{answer.Outcome})
 			return nil
 		case u := <-t.utterances:
-			transcript, err := t.session.Ears.Recognize(ctx, u, t.session.Speech)
+			answering := t.session.Speech
+			answering.Answer = true
+			transcript, err := t.session.Ears.Recognize(ctx, u, answering)
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}

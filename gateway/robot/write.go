@@ -15,8 +15,11 @@ import (
 const (
 	// startGap is between tts start and the first packet. The robot enters
 	// its speaking state asynchronously and empties its queue on entry; what
-	// arrives within those milliseconds is lost.
-	startGap = 60 * time.Millisecond
+	// arrives within those milliseconds is lost. restGap is the same for the
+	// packets after it: a robot whose screen keeps it for longer loses the first
+	// 60 ms, most of which no voice uses, and not all that is sent ahead.
+	startGap = 14 * time.Millisecond
+	restGap  = 60 * time.Millisecond
 	// playTail is for what the robot still has in its codec when the clock
 	// says that the last packet was played. Up to v2.1.0 tts stop cuts it off.
 	playTail = 120 * time.Millisecond
@@ -213,10 +216,14 @@ func (w *writer) due(it item) time.Time {
 	case it.sentence != nil && !w.begun:
 		return w.free
 	case it.packet != nil:
-		if due := w.pacer.Due(); !due.IsZero() {
-			return due
+		due := w.pacer.Due()
+		if due.IsZero() {
+			return w.since.Add(startGap)
 		}
-		return w.since.Add(startGap)
+		if rest := w.since.Add(restGap); due.Before(rest) {
+			return rest
+		}
+		return due
 	case it.pause != nil || it.end:
 		if played := w.pacer.Played(); !played.IsZero() {
 			return played.Add(playTail)
