@@ -62,28 +62,37 @@ type notices interface {
 	Open(now time.Time) []agent.Notice
 }
 
+// conversations are what was said before, which brains are given.
+type conversations interface {
+	// Forget has one begin anew. It is no error where there is none.
+	Forget(conversation string) error
+}
+
 // Options are what the door shows and acts on.
 type Options struct {
-	Robots  registry
-	Talk    talk
-	Herald  herald
-	Memory  memory
-	Notices notices
-	Board   *agent.Board
-	Bus     *event.Bus
-	Turns   func(most int) any
-	Parts   func() []Part
-	Version string
-	ID      string
-	Started time.Time
+	Robots        registry
+	Talk          talk
+	Herald        herald
+	Memory        memory
+	Notices       notices
+	Questions     questions
+	Conversations conversations
+	Board         *agent.Board
+	Bus           *event.Bus
+	Turns         func(most int) any
+	Parts         func() []Part
+	Version       string
+	ID            string
+	Started       time.Time
 }
 
 // Part is a part of the appliance and its condition.
 type Part struct {
-	Name  string `json:"name"`
-	OK    bool   `json:"ok"`
-	Vital bool   `json:"vital"` // without it the appliance does not do its work
-	Note  string `json:"note,omitempty"`
+	Name  string    `json:"name"`
+	OK    bool      `json:"ok"`
+	Vital bool      `json:"vital"` // without it the appliance does not do its work
+	Note  string    `json:"note,omitempty"`
+	Since time.Time `json:"since,omitzero"` // when its condition began, where that is known
 }
 
 // Door is the admin API.
@@ -115,6 +124,7 @@ type Device struct {
 	FirstSeen time.Time   `json:"first_seen"`
 	LastSeen  time.Time   `json:"last_seen"`
 	Adopted   bool        `json:"adopted"`
+	Trusted   bool        `json:"trusted"`           // by its owner, by name: who talks to it may allow things
 	Waiting   string      `json:"waiting,omitempty"` // why it waits for its owner
 	Code      string      `json:"code,omitempty"`    // that it shows
 	Connected bool        `json:"connected"`
@@ -124,15 +134,19 @@ type Device struct {
 }
 
 func (d *Door) status() Status {
+	return Status{ID: d.o.ID, Version: d.o.Version, Started: d.o.Started, Robots: len(d.o.Robots.List()), Open: d.open(),
+		Lost: d.o.Talk.Lost(), Notices: d.waiting(time.Now()), Parts: d.o.Parts()}
+}
+
+// open counts the channels that are open.
+func (d *Door) open() (n int) {
 	states, _ := d.o.Board.Snapshot()
-	open := 0
 	for _, s := range states {
 		if s.Online {
-			open++
+			n++
 		}
 	}
-	return Status{ID: d.o.ID, Version: d.o.Version, Started: d.o.Started, Robots: len(d.o.Robots.List()), Open: open,
-		Lost: d.o.Talk.Lost(), Notices: d.waiting(time.Now()), Parts: d.o.Parts()}
+	return n
 }
 
 // waiting counts the notifications that nobody has been told.
@@ -157,7 +171,7 @@ func (d *Door) show(r device.Robot, now time.Time) Device {
 	state := d.o.Board.Robot(r.ID)
 	shown := Device{
 		ID: r.ID, MAC: r.ID.MAC(), Board: r.Board, Firmware: r.Firmware, Address: r.Address, BaseURL: r.BaseURL,
-		FirstSeen: r.FirstSeen, LastSeen: r.LastSeen, Adopted: r.Bound, Code: d.o.Robots.Code(r),
+		FirstSeen: r.FirstSeen, LastSeen: r.LastSeen, Adopted: r.Bound, Trusted: r.Bound && r.Named, Code: d.o.Robots.Code(r),
 		Connected: state.Online, State: state.At(now), Emotion: state.Emotion.Name,
 	}
 	switch {
@@ -180,6 +194,23 @@ func (d *Door) forget(ctx context.Context, id device.ID) error {
 	// It may not be connected, and then there is nothing to hang up.
 	_ = d.o.Talk.Hangup(ctx, id, "forgotten")
 	return nil
+}
+
+// mostConversation bounds the name of a conversation, in bytes. None with a
+// longer one is kept.
+const mostConversation = 512
+
+// forgetConversation has a conversation begin anew. That of a robot goes by
+// the robot's id, in whatever spelling; others have names of their own.
+func (d *Door) forgetConversation(name string) error {
+	if name == "" || len(name) > mostConversation {
+		return &door.Fault{Word: "bad_conversation", HTTP: http.StatusBadRequest,
+			Sentence: "a conversation is a robot's id or a name, of at most 512 bytes"}
+	}
+	if id, err := device.ParseID(name); err == nil {
+		name = string(id)
+	}
+	return d.o.Conversations.Forget(name)
 }
 
 // notify takes a notification's JSON and returns the id it goes by.

@@ -1,12 +1,17 @@
 package admin_test
 
 import (
+	"encoding/json"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"perch/agent"
+	"perch/device"
 )
 
 // refusal checks an answer that is none of status: an error of the client's,
@@ -78,6 +83,66 @@ func FuzzAlert(f *testing.F) {
 		if !found || len(asked) > 64+1000+32+2 || !utf8.ValidString(asked) ||
 			strings.ContainsFunc(asked, func(r rune) bool { return unicode.IsControl(r) && r != '\n' }) {
 			t.Fatalf("the robot is asked %q", asked)
+		}
+	})
+}
+
+// FuzzPermission sends anything. Only a body with a plain yes or no answers
+// the question, and with just that.
+func FuzzPermission(f *testing.F) {
+	for _, body := range []string{
+		`{"allow":true}`, `{"allow":false}`, `{"allow":null}`, `{"allow":"true"}`, `{"allow":1}`, `{"allow":true,"allow":false}`,
+		`{"Allow":true}`, `{"allow":[true]}`, `{"allow":true} x`, `[true]`, `true`, `null`, ``, "{\"allow\xff\":true}",
+	} {
+		f.Add([]byte(body))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		h := newHouse(t)
+		h.questions.open = []agent.Question{{ID: "q1"}}
+		status, body := h.ask(http.MethodPost, "/api/v1/permissions/q1", string(text))
+		if status != http.StatusOK {
+			refusal(t, status, body)
+			if len(h.questions.replies) > 0 || len(h.questions.open) != 1 {
+				t.Fatalf("%d %s, but the reply is %q", status, body, h.questions.replies)
+			}
+			return
+		}
+		if len(h.questions.replies) != 1 || len(h.questions.open) != 0 {
+			t.Fatalf("the reply is %q", h.questions.replies)
+		}
+		_, said, _ := strings.Cut(h.questions.replies[0], " ")
+		if !json.Valid(text) || !strings.Contains(string(text), said) {
+			t.Fatalf("%q is a %s", text, said)
+		}
+	})
+}
+
+// FuzzConversation names anything. What is not refused is forgotten under the
+// name it is kept by, and nothing else is.
+func FuzzConversation(f *testing.F) {
+	for _, name := range []string{"a0b1c2d3e4f5", "A0:B1:C2:D3:E4:F5", "skin/one", "/", "..", "a?b#c", "%2f", "\x00", "é", strings.Repeat("x", 513)} {
+		f.Add(name)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		h := newHouse(t)
+		kept := name
+		if id, err := device.ParseID(name); err == nil {
+			kept = string(id)
+		}
+		for _, name := range []string{kept, "another's"} {
+			h.mind.Remembered(name, agent.Exchange{Heard: "hello", Said: "Hello."}, started)
+		}
+		status, body := h.ask(http.MethodDelete, "/api/v1/conversations/"+url.PathEscape(name), "")
+		_, there := h.histories[kept]
+		_, other := h.histories["another's"]
+		switch {
+		case status == http.StatusOK && there, !other && kept != "another's":
+			t.Fatalf("%q: %d, kept is %v", name, status, h.histories)
+		case status != http.StatusOK:
+			refusal(t, status, body)
+			if name != "" && len(name) <= 512 {
+				t.Fatalf("%q is refused: %s", name, body)
+			}
 		}
 	})
 }

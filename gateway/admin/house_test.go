@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"iter"
 	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -110,18 +112,42 @@ func (h herald) Acknowledge(id string) error {
 	return err
 }
 
+// questions wait for an answer, and note those that came.
+type questions struct {
+	open    []agent.Question
+	replies []string
+	err     error
+}
+
+func (q *questions) Questions() []agent.Question { return q.open }
+
+func (q *questions) Reply(id string, allow bool) error {
+	q.replies = append(q.replies, fmt.Sprint(id, " ", allow))
+	left := slices.DeleteFunc(slices.Clone(q.open), func(o agent.Question) bool { return o.ID == id })
+	if q.err == nil && len(left) == len(q.open) {
+		return agent.ErrNoQuestion
+	}
+	q.open = left
+	return q.err
+}
+
 // house is the admin API with the parts it has in the appliance.
 type house struct {
-	robots  *device.Registry
-	memory  *agent.Memory
-	notices *agent.Notices
-	bus     *event.Bus
-	board   *agent.Board
-	talk    *talk
-	parts   []admin.Part
-	most    int // asked of turns
-	engine  *gin.Engine
-	log     *bytes.Buffer
+	robots    *device.Registry
+	memory    *agent.Memory
+	notices   *agent.Notices
+	bus       *event.Bus
+	board     *agent.Board
+	talk      *talk
+	questions *questions
+	mind      *agent.Mind
+	histories table[agent.Conversation] // that the mind keeps
+	parts     []admin.Part
+	partsOf   func() []admin.Part // in place of parts
+	metrics   *admin.Metrics
+	most      int // asked of turns
+	engine    *gin.Engine
+	log       *bytes.Buffer
 }
 
 var started = time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
@@ -133,8 +159,12 @@ func newHouse(t testing.TB) *house {
 		memory:  agent.NewMemory(table[agent.Entry]{}),
 		notices: agent.NewNotices(table[agent.Notice]{}),
 		bus:     event.NewBus(), board: agent.NewBoard(), talk: &talk{}, log: &bytes.Buffer{},
+		questions: &questions{}, histories: table[agent.Conversation]{},
 		parts: []admin.Part{{Name: "store", OK: true, Vital: true}, {Name: "mqtt", OK: true}},
 	}
+	h.partsOf = func() []admin.Part { return h.parts }
+	h.mind = agent.NewMind(nil, h.memory, h.bus, slog.New(slog.DiscardHandler))
+	h.mind.Keep(agent.NewHistories(h.histories))
 	var folding sync.WaitGroup
 	reader := h.bus.Read()
 	folding.Go(func() {
@@ -144,18 +174,22 @@ func newHouse(t testing.TB) *house {
 	})
 	t.Cleanup(folding.Wait)
 	t.Cleanup(h.bus.Close)
-	d := admin.New(admin.Options{
+	o := admin.Options{
 		Robots: h.robots, Talk: h.talk, Herald: herald{h.notices}, Memory: h.memory, Notices: h.notices, Board: h.board, Bus: h.bus,
+		Questions: h.questions, Conversations: h.mind,
 		Turns:   func(most int) any { h.most = most; return []string{"a turn"} },
-		Parts:   func() []admin.Part { return h.parts },
+		Parts:   func() []admin.Part { return h.partsOf() },
 		Version: "1.0", ID: "perch-1", Started: started,
-	})
+	}
+	d := admin.New(o)
+	h.metrics = admin.NewMetrics(o)
 	e, err := door.NewEngine(slog.New(slog.NewTextHandler(h.log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	d.Open(e)
 	d.Routes(e)
+	h.metrics.Routes(e)
 	h.engine = e
 	return h
 }

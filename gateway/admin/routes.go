@@ -58,6 +58,18 @@ func (d *Door) Routes(r gin.IRouter) {
 	api.DELETE("/memory/:id", answer(http.StatusOK, func(c *gin.Context) (any, error) {
 		return gin.H{"ok": true}, d.o.Memory.Forget(c.Param("id"))
 	}))
+	api.GET("/permissions", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.questions(), nil }))
+	api.POST("/permissions/:id", answer(http.StatusOK, func(c *gin.Context) (any, error) {
+		body, err := io.ReadAll(c.Request.Body)
+		if err != nil {
+			return nil, unreadable(err)
+		}
+		return gin.H{"ok": true}, d.permit(c.Param("id"), body)
+	}))
+	// Whoever names a conversation may use slashes.
+	api.DELETE("/conversations/*name", answer(http.StatusOK, func(c *gin.Context) (any, error) {
+		return gin.H{"ok": true}, d.forgetConversation(strings.TrimPrefix(c.Param("name"), "/"))
+	}))
 	api.GET("/turns", answer(http.StatusOK, func(c *gin.Context) (any, error) {
 		most, err := strconv.Atoi(c.DefaultQuery("limit", "50"))
 		if err != nil || most < 1 || most > 1000 {
@@ -70,6 +82,16 @@ func (d *Door) Routes(r gin.IRouter) {
 		if !streamEnded(err) {
 			_ = c.Error(err) // the headers are out; it is for the log
 		}
+	})
+}
+
+// Routes mounts the metrics. Like the admin API they are for a router behind
+// the admin token, or for one that only this machine reaches.
+func (m *Metrics) Routes(r gin.IRouter) {
+	r.GET("/metrics", func(c *gin.Context) {
+		c.Header("Cache-Control", "no-store")
+		c.Header("X-Content-Type-Options", "nosniff")
+		m.handler.ServeHTTP(c.Writer, c.Request)
 	})
 }
 
@@ -193,6 +215,7 @@ func fault(err error) error {
 		{device.ErrNothingToAdopt, "nothing_to_adopt", http.StatusNotFound},
 		{agent.ErrForgotten, "unknown_memory", http.StatusNotFound},
 		{agent.ErrNotice, "bad_body", http.StatusBadRequest},
+		{agent.ErrNoQuestion, "unknown_permission", http.StatusNotFound},
 	}
 	for _, p := range places {
 		if errors.Is(err, p.err) {

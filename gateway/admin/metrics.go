@@ -1,0 +1,236 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"perch/event"
+)
+
+// Metrics counts what the bus carries, and gives it out for Prometheus,
+// together with what the status shows. Every label has a closed list of
+// values, made before the first event is read: nothing that a robot, a model
+// or an agent says can make a new series, or be read in one.
+type Metrics struct {
+	door    *Door
+	handler http.Handler
+
+	stages   map[string]prometheus.Observer
+	turns    map[string]prometheus.Counter // by end
+	heard    prometheus.Counter
+	misheard prometheus.Counter
+	tools    map[string]prometheus.Counter // by status
+	sessions prometheus.Counter
+	faults   *prometheus.CounterVec
+	missed   prometheus.Counter
+
+	// Of the goroutine of Run.
+	parts map[string]bool   // that faults are counted for by name
+	ended map[toolCall]bool // of turns that go on
+}
+
+// toolCall is one call of a tool within a session.
+type toolCall struct{ session, id string }
+
+// Bounds of what is counted by name.
+const (
+	mostParts    = 64
+	mostPartName = 64 // in bytes
+	mostEnded    = 1000
+	other        = "other" // what has no name of its own here
+)
+
+// stageNames are the stages a turn of gateway/robot notes.
+func stageNames() []string { return []string{"recognized", "answered", "synthesized", "first_packet"} }
+
+// stageBuckets are in seconds. Engines of the house answer in the first few,
+// and nobody waits for longer than the last.
+func stageBuckets() []float64 {
+	return []float64{.02, .05, .1, .2, .3, .5, .75, 1, 1.5, 2, 3, 5, 8, 15, 30}
+}
+
+// NewMetrics returns the metrics of what a Door with the same options shows,
+// in a registry of their own. They count what Run reads.
+func NewMetrics(o Options) *Metrics {
+	registry := prometheus.NewRegistry()
+	m := &Metrics{door: New(o), parts: map[string]bool{}, ended: map[toolCall]bool{}}
+	m.count(registry)
+	m.look(registry)
+	// A part that cannot be looked at hides no other. It is counted, and not
+	// told: the error holds a stack.
+	m.handler = promhttp.HandlerFor(registry, promhttp.HandlerOpts{
+		ErrorHandling: promhttp.ContinueOnError, Registry: registry, DisableCompression: true,
+	})
+	return m
+}
+
+// count registers what the bus is counted into.
+func (m *Metrics) count(registry *prometheus.Registry) {
+	counter := func(name, help string) prometheus.Counter {
+		c := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+		registry.MustRegister(c)
+		return c
+	}
+	counters := func(name, help, label string, values ...string) (*prometheus.CounterVec, map[string]prometheus.Counter) {
+		v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label})
+		registry.MustRegister(v)
+		each := map[string]prometheus.Counter{}
+		for _, value := range values {
+			each[value] = v.WithLabelValues(value) // from 0, so that the first is a rise
+		}
+		return v, each
+	}
+	_, m.turns = counters("perch_turns_total", "Turns that ended, by how.", "end",
+		event.EndDone, event.EndCancelled, event.EndFailed, event.EndHangUp, event.EndSleep, other)
+	_, utterances := counters("perch_utterances_total", "Utterances, by whether they were understood.", "result", "heard", "misheard")
+	m.heard, m.misheard = utterances["heard"], utterances["misheard"]
+	_, m.tools = counters("perch_tool_calls_total", "Calls to tools that ended, by how.", "status", event.ToolDone, event.ToolFailed)
+	m.faults, _ = counters("perch_faults_total", "Times a part did not do its work.", "part", "turn", other)
+	m.sessions = counter("perch_sessions_total", "Channels that robots have opened.")
+	m.missed = counter("perch_events_missed_total", "Events that were lost to these metrics, because they came too fast.")
+
+	stages := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "perch_turn_stage_seconds", Help: "Time from the end of speech until a turn reached a stage.", Buckets: stageBuckets(),
+	}, []string{"stage"})
+	registry.MustRegister(stages)
+	m.stages = map[string]prometheus.Observer{}
+	for _, name := range stageNames() {
+		m.stages[name] = stages.WithLabelValues(name)
+	}
+}
+
+// look registers what is looked at when somebody asks.
+func (m *Metrics) look(registry *prometheus.Registry) {
+	gauge := func(name, help string, read func() float64) {
+		registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, read))
+	}
+	o := m.door.o
+	gauge("perch_robots_known", "Robots that have been here.", func() float64 { return float64(len(o.Robots.List())) })
+	gauge("perch_robots_connected", "Robots with an open channel.", func() float64 { return float64(m.door.open()) })
+	gauge("perch_notifications_waiting", "Notifications that nobody has been told.",
+		func() float64 { return float64(m.door.waiting(time.Now())) })
+	gauge("perch_start_time_seconds", "When the appliance started, in Unix time.",
+		func() float64 { return float64(o.Started.UnixMilli()) / 1000 })
+	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "perch_build_info", Help: "Always 1; which program this is."}, []string{"version"})
+	build.WithLabelValues(strings.ToValidUTF8(o.Version, "?")).Set(1)
+	part := prometheus.NewDesc("perch_part_up", "Whether a part does its work.", []string{"part"}, nil)
+	registry.MustRegister(build, partsUp{part, o.Parts},
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+}
+
+// Run counts what the bus carries until ctx ends or the bus is closed.
+func (m *Metrics) Run(ctx context.Context, r *event.Reader) error {
+	for name := range up(m.door.o.Parts()) {
+		m.parts[name] = true
+		m.faults.WithLabelValues(name)
+	}
+	for {
+		e, err := r.Next(ctx)
+		if err != nil {
+			if errors.Is(err, event.ErrClosed) || ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+		m.take(e)
+	}
+}
+
+func (m *Metrics) take(e event.Envelope) {
+	switch what := e.Event.(type) {
+	case event.RobotOnline:
+		m.sessions.Inc()
+	case event.Heard:
+		m.heard.Inc()
+	case event.Misheard:
+		m.misheard.Inc()
+	case event.ToolStatus:
+		m.tool(toolCall{e.Session, what.ID}, what.Status)
+	case event.TurnEnded:
+		m.turn(e.Session, what)
+	case event.Fault:
+		m.fault(what.Part)
+	case event.Missed:
+		m.missed.Add(float64(what.N))
+	}
+}
+
+func (m *Metrics) turn(session string, t event.TurnEnded) {
+	maps.DeleteFunc(m.ended, func(c toolCall, _ bool) bool { return c.session == session })
+	end, known := m.turns[t.End]
+	if !known {
+		end = m.turns[other]
+	}
+	end.Inc()
+	for name, ms := range t.Stages {
+		if stage, known := m.stages[name]; known {
+			stage.Observe(float64(max(ms, 0)) / 1000) // a sum that falls would pass for a restart
+		}
+	}
+}
+
+// tool counts a call once, at its end: an agent may tell more of one that is
+// over.
+func (m *Metrics) tool(c toolCall, status string) {
+	counter, over := m.tools[status]
+	if !over || m.ended[c] {
+		return
+	}
+	if len(m.ended) >= mostEnded {
+		clear(m.ended) // no turn calls so many; rather count one twice than grow
+	}
+	m.ended[c] = true
+	counter.Inc()
+}
+
+func (m *Metrics) fault(part string) {
+	if part = partName(part); part != "turn" && !m.parts[part] {
+		part = other
+	}
+	m.faults.WithLabelValues(part).Inc()
+}
+
+// partsUp looks at the parts.
+type partsUp struct {
+	desc  *prometheus.Desc
+	parts func() []Part
+}
+
+// Describe implements prometheus.Collector.
+func (p partsUp) Describe(out chan<- *prometheus.Desc) { out <- p.desc }
+
+// Collect implements prometheus.Collector.
+func (p partsUp) Collect(out chan<- prometheus.Metric) {
+	for name, ok := range up(p.parts()) {
+		value := 0.0
+		if ok {
+			value = 1
+		}
+		out <- prometheus.MustNewConstMetric(p.desc, prometheus.GaugeValue, value, name)
+	}
+}
+
+// up is the condition of parts by name. Those that share a name, such as two
+// servers of one kind, are up when all are: a name that came twice would be
+// an error of the scrape.
+func up(parts []Part) map[string]bool {
+	named := map[string]bool{}
+	for _, p := range parts[:min(len(parts), mostParts)] {
+		name := partName(p.Name)
+		before, seen := named[name]
+		named[name] = p.OK && (before || !seen)
+	}
+	return named
+}
+
+func partName(name string) string {
+	return strings.ToValidUTF8(name[:min(len(name), mostPartName)], "?")
+}
