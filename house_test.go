@@ -34,13 +34,14 @@ var arrows = map[string][]string{
 	"perception":     {"device", "event"},
 
 	"agent/*":      {"agent", "device", "event"}, // drivers, and what an agent's turn is made of
-	"agent/assist": {"agent", "device", "event", "gateway/socket"},
+	"agent/assist": {"agent", "device", "event", "gateway/socket", "gateway/socket/hass"},
 	"voice/*":      {"voice"},
-	"voice/assist": {"voice", "gateway/socket"},
+	"voice/assist": {"voice", "voice/remote", "gateway/socket", "gateway/socket/hass"},
 
-	// What every engine behind HTTP needs.
-	"voice/openai":     {"voice", "voice/remote"},
-	"voice/elevenlabs": {"voice", "voice/remote"},
+	// What every engine behind HTTP needs, and every one behind Home Assistant.
+	"voice/openai":        {"voice", "voice/remote"},
+	"voice/elevenlabs":    {"voice", "voice/remote"},
+	"gateway/socket/hass": {"gateway/socket"},
 
 	"gateway/*":       {"agent", "device", "event", "perception", "voice", "gateway/socket", "gateway/door"},
 	"gateway/robot":   {"agent", "device", "device/xiaozhi", "event", "perception", "voice", "gateway/socket", "gateway/door"},
@@ -65,7 +66,7 @@ var owners = map[string][]string{
 	"github.com/pion/mdns/v2":                {"gateway/mdns"},
 	"github.com/miekg/dns":                   {"gateway/mdns"},
 	"golang.org/x/net":                       {"gateway/mdns"},
-	"github.com/prometheus/client_golang":    {"gateway/admin"},
+	"github.com/prometheus":                  {"gateway/admin"},
 	"github.com/hraban/opus":                 {"voice"},
 	"github.com/maxhawkins/go-webrtcvad":     {"voice"},
 	"go.yaml.in/yaml/v3":                     {"cmd/perch", "agent", "agent/*"},

@@ -9,12 +9,14 @@ export PERCH_BINARY="$PWD/bin/perch"
 
 echo "== the appliance as people run it"
 go test -run '^$' -bench 'Start|Memory|Hello' -benchtime 20x ./cmd/perch | tee -a "$out"
+echo "== what it adds to the time of engines elsewhere that answer at once, and of a model that gives a word every 20 ms"
+go test -run '^$' -bench Answer -benchtime 20x ./cmd/perch | tee -a "$out"
 echo "== ten robots, ten turns each, a scripted recognizer"
 go test -run '^$' -bench Talk -benchtime 1x -timeout 20m ./cmd/perch | tee -a "$out"
 echo "== fifty robots at once, without and with one that does not read"
 go test -run '^$' -bench Crowd -benchtime 1x -timeout 20m ./cmd/perch | tee -a "$out"
 echo "== the parts"
-go test -run '^$' -bench . -benchtime 0.5s ./device/... ./event ./store ./voice ./gateway/socket ./agent/reflex | tee -a "$out"
+go test -run '^$' -bench . -benchtime 0.5s ./device/... ./event ./store ./voice ./gateway/socket/... ./gateway/admin ./agent/... | tee -a "$out"
 if [ -n "${BASE:-}" ]; then
 	go run "$BENCHSTAT" "$BASE" "$out"
 fi

@@ -17,6 +17,7 @@ import (
 	"perch/gateway/admin"
 	"perch/gateway/mdns"
 	"perch/gateway/robot"
+	"perch/gateway/wyoming"
 	"perch/ota"
 	"perch/store"
 	"perch/voice"
@@ -40,10 +41,14 @@ type app struct {
 	timers  *agent.Timers
 	herald  *agent.Herald
 	engines *engines
+	mind    *agent.Mind
 	talk    *robot.Server
 	records *robot.Records
 	ota     *ota.Service
 	admin   *admin.Door
+	metrics *admin.Metrics
+	wyoming *wyoming.Server // nil where it is off
+	also    []mdns.Offer    // what is announced besides the robots' door
 	doors   *doors
 	mdns    *mdns.Announcer // nil where nothing is announced
 	silent  string          // why not
@@ -88,28 +93,49 @@ func (a *app) build(ears voice.Recognizers) error {
 	a.bus = event.NewBus()
 	a.board = agent.NewBoard()
 	a.herald = agent.NewHerald(agent.HeraldOptions{Notices: a.notices, Timers: a.timers, Bus: a.bus, Log: a.log})
-	if a.engines, err = newEngines(c, household{a.memory, a.timers, a.herald}, a.log); err != nil {
+	if err := a.think(ears); err != nil {
+		return err
+	}
+	speech, err := speechOf(c)
+	if err != nil {
+		return err
+	}
+	a.talk = robot.NewServer(robot.Options{
+		Robots: a.robots, Bus: a.bus, Mind: a.mind, Records: a.records,
+		Waiting: robot.NewWaiting(store.NewTable[[]robot.Command](a.db, "waiting")),
+		Greet:   c.Robots.Greeting, UserTools: c.Robots.UserTools,
+		Ears: a.engines.ears, Mouth: a.engines.mouth, Speech: speech, Phrases: a.engines.book.Phrase,
+		Zone: zone, Idle: time.Duration(c.Robots.Idle), Silence: time.Duration(c.Speech.Silence), Version: version, Log: a.log,
+	})
+	a.ota = ota.New(ota.Options{Robots: a.robots, Bus: a.bus, Zone: zone, PublicURL: c.PublicURL, Framing: c.Robots.Framing, Log: a.log})
+	shown := admin.Options{
+		Robots: a.robots, Talk: a.talk, Herald: a.herald, Memory: a.memory, Notices: a.notices, Board: a.board, Bus: a.bus,
+		Questions: a.talk, Conversations: a.mind,
+		Turns: func(n int) any { return a.records.Turns(n) }, Parts: a.parts, Version: version, ID: a.id, Started: a.started,
+	}
+	a.admin, a.metrics = admin.New(shown), admin.NewMetrics(shown)
+	if a.doors, err = openDoors(a); err != nil {
+		return err
+	}
+	if err := a.openWyoming(zone); err != nil {
+		return err
+	}
+	return a.newAnnouncer()
+}
+
+// think makes the engines, and the mind of its brains.
+func (a *app) think(ears voice.Recognizers) (err error) {
+	house := mindOf{a.memory, a.timers, a.herald, a.robots.Trusts}
+	tell := func(e event.Event) { a.bus.Publish("", "", e) }
+	if a.engines, err = newEngines(a.config, house, a.findWyoming, tell, a.log); err != nil {
 		return err
 	}
 	if ears != nil {
 		a.engines.ears, a.engines.sphinx = ears, nil
 	}
-	a.talk = robot.NewServer(robot.Options{
-		Robots: a.robots, Bus: a.bus, Mind: agent.NewMind(a.engines.brains, a.memory, a.bus, a.log), Records: a.records,
-		Waiting: robot.NewWaiting(store.NewTable[[]robot.Command](a.db, "waiting")),
-		Greet:   c.Robots.Greeting, UserTools: c.Robots.UserTools,
-		Ears: a.engines.ears, Mouth: a.engines.mouth, Speech: voice.Options{Language: c.Language}, Phrases: a.engines.book.Phrase,
-		Zone: zone, Idle: time.Duration(c.Robots.Idle), Silence: time.Duration(c.Speech.Silence), Version: version, Log: a.log,
-	})
-	a.ota = ota.New(ota.Options{Robots: a.robots, Bus: a.bus, Zone: zone, PublicURL: c.PublicURL, Framing: c.Robots.Framing, Log: a.log})
-	a.admin = admin.New(admin.Options{
-		Robots: a.robots, Talk: a.talk, Herald: a.herald, Memory: a.memory, Notices: a.notices, Board: a.board, Bus: a.bus,
-		Turns: func(n int) any { return a.records.Turns(n) }, Parts: a.parts, Version: version, ID: a.id, Started: a.started,
-	})
-	if a.doors, err = openDoors(a); err != nil {
-		return err
-	}
-	return a.newAnnouncer()
+	a.mind = agent.NewMind(a.engines.brains, a.memory, a.bus, a.log)
+	a.mind.Keep(agent.NewHistories(store.NewTable[agent.Conversation](a.db, "conversations")))
+	return nil
 }
 
 // keep opens what is remembered.
@@ -139,6 +165,41 @@ func (a *app) keep() error {
 	return nil
 }
 
+// openWyoming makes the appliance a Wyoming server, where it is to be one. What
+// it offers is its own: the engines in this process, and the mind. An engine
+// that is a Wyoming server itself is for its owner to name to Home Assistant.
+func (a *app) openWyoming(zone *time.Location) error {
+	address := a.config.Wyoming.Listen
+	if address == "" {
+		return nil
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return listenError(address, "wyoming.listen", err)
+	}
+	o := wyoming.Options{Listen: []net.Listener{l}, Mind: a.mind, Language: a.config.Language, Zone: zone,
+		Sorry: a.engines.book.Phrase("failed"), Name: a.config.Name, ID: a.id, Version: version, Log: a.log}
+	if len(a.engines.sphinx) > 0 {
+		o.Ears = a.engines.sphinx[0]
+	}
+	if len(a.engines.espeak) > 0 {
+		o.Mouth = a.engines.espeak[0]
+	}
+	if a.wyoming, err = wyoming.New(o); err != nil {
+		return errors.Join(err, l.Close())
+	}
+	if port, ok := reachable(l.Addr()); ok {
+		a.also = append(a.also, mdns.Offer{Type: mdns.Wyoming, Port: port})
+	}
+	return nil
+}
+
+// findWyoming looks for Wyoming servers on the network that are not this one.
+func (a *app) findWyoming(ctx context.Context) ([]string, error) {
+	own := mdns.Options{Name: a.config.Name, ID: a.id}.Instance()
+	return mdns.Search{Type: mdns.Wyoming, Except: []string{own}, Interfaces: a.config.MDNS.Interfaces}.Targets(ctx)
+}
+
 // newAnnouncer makes the announcer, where there is something to announce.
 func (a *app) newAnnouncer() error {
 	port, reachable := a.doors.announced()
@@ -152,7 +213,7 @@ func (a *app) newAnnouncer() error {
 	}
 	var err error
 	a.mdns, err = mdns.New(mdns.Options{
-		Name: a.config.Name, ID: a.id, Version: version, Port: port, Interfaces: a.config.MDNS.Interfaces, Log: a.log,
+		Name: a.config.Name, ID: a.id, Version: version, Port: port, Also: a.also, Interfaces: a.config.MDNS.Interfaces, Log: a.log,
 	})
 	return err
 }
@@ -175,8 +236,21 @@ func (a *app) Run(ctx context.Context) error {
 		}
 	})
 	wg.Go(func() { a.warm(inner) })
-	failed := make(chan error, 1)
+	wg.Go(func() { a.engines.tend(inner) })
+	wg.Go(func() {
+		if err := a.metrics.Run(inner, a.bus.ReadFrom(1)); err != nil {
+			a.log.Error("the metrics count no more", "err", err)
+		}
+	})
+	failed := make(chan error, 2)
 	wg.Go(func() { failed <- a.doors.serve() })
+	if a.wyoming != nil {
+		wg.Go(func() {
+			if err := a.wyoming.Run(inner); err != nil {
+				failed <- err
+			}
+		})
+	}
 	var announcing sync.WaitGroup
 	announceCtx, withdraw := context.WithCancel(inner)
 	defer withdraw()
@@ -197,6 +271,9 @@ func (a *app) Run(ctx context.Context) error {
 	withdraw()
 	announcing.Wait()
 	a.doors.stop()
+	if a.wyoming != nil {
+		a.wyoming.Close()
+	}
 	a.talk.Close()
 	a.bus.Close()
 	stop()
@@ -206,9 +283,13 @@ func (a *app) Run(ctx context.Context) error {
 
 // warm loads the recognizer and has what the appliance says by itself made when
 // the first robot comes: an appliance nobody talks to stays small, and the
-// first utterance need not wait.
+// first utterance need not wait. Whenever a robot begins to listen, what the
+// turn to come will use is made ready.
 func (a *app) warm(ctx context.Context) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
 	r := a.bus.ReadFrom(1)
+	loaded, warmed := false, time.Time{}
 	for {
 		e, err := r.Next(ctx)
 		if err != nil {
@@ -216,13 +297,24 @@ func (a *app) warm(ctx context.Context) {
 		}
 		switch e.Event.(type) {
 		case event.RobotSeen, event.RobotOnline:
-			a.talk.Prepare()
-			for _, engine := range a.engines.sphinx {
-				if err := engine.Load(ctx); err != nil && ctx.Err() == nil {
-					a.log.Error("the recognizer cannot be loaded; robots will not be understood", "err", err)
-				}
+			if !loaded {
+				loaded = true
+				wg.Go(func() { a.load(ctx) })
 			}
-			return
+		case event.ListeningStarted:
+			if now := time.Now(); now.Sub(warmed) >= warmEvery {
+				warmed = now
+				wg.Go(func() { a.engines.warm(ctx) })
+			}
+		}
+	}
+}
+
+func (a *app) load(ctx context.Context) {
+	a.talk.Prepare()
+	for _, engine := range a.engines.sphinx {
+		if err := engine.Load(ctx); err != nil && ctx.Err() == nil {
+			a.log.Error("the recognizer cannot be loaded; robots will not be understood", "err", err)
 		}
 	}
 }
@@ -231,6 +323,9 @@ func (a *app) warm(ctx context.Context) {
 func (a *app) Close() {
 	if a.doors != nil {
 		a.doors.stop()
+	}
+	if a.wyoming != nil {
+		a.wyoming.Close()
 	}
 	if a.talk != nil {
 		a.talk.Close()
@@ -246,28 +341,6 @@ func (a *app) Close() {
 			a.log.Error("the last changes may not have been kept", "err", err)
 		}
 	}
-}
-
-// parts is the condition of each part.
-func (a *app) parts() []admin.Part {
-	parts := []admin.Part{{Name: "store", OK: a.db.Readable() == nil, Vital: true, Note: note(errors.Join(a.db.Readable(), a.db.Err()))}}
-	for _, s := range a.engines.sphinx {
-		loaded := "loaded when the first robot comes"
-		if s.Loaded() {
-			loaded = "loaded"
-		}
-		parts = append(parts, admin.Part{Name: "recognizer " + s.Name(), OK: true, Note: loaded})
-	}
-	for _, s := range a.engines.espeak {
-		parts = append(parts, admin.Part{Name: "synthesizer " + s.Name(), OK: s.Check() == nil, Note: note(s.Check())})
-	}
-	for _, r := range a.engines.remote {
-		parts = append(parts, admin.Part{Name: r.part, OK: true, Note: r.where + "; perch doctor tries it"})
-	}
-	for _, b := range a.engines.brains {
-		parts = append(parts, admin.Part{Name: "brain " + b.Name(), OK: true})
-	}
-	return append(parts, a.mdnsPart())
 }
 
 // notAnnounced begins the note of an appliance that is not to be found.

@@ -135,11 +135,16 @@ func (h *house) request(method, path, body string, header ...string) (int, strin
 // admin asks the admin API, and decodes its answer.
 func (h *house) admin(method, path string, into any) {
 	h.t.Helper()
+	h.adminWith(method, path, "{}", into)
+}
+
+func (h *house) adminWith(method, path, body string, into any) {
+	h.t.Helper()
 	token, err := os.ReadFile(filepath.Join(h.data, "admin-token"))
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	status, text := h.request(method, path, "{}", "Authorization", "Bearer "+strings.TrimSpace(string(token)))
+	status, text := h.request(method, path, body, "Authorization", "Bearer "+strings.TrimSpace(string(token)))
 	if status >= 300 {
 		h.t.Fatalf("%s %s: %d %s", method, path, status, text)
 	}
@@ -174,11 +179,7 @@ func (h *house) robot(o simrobot.Options) *talker {
 	h.t.Helper()
 	r := &talker{}
 	o.OTA, o.MAC = h.ota(), cmp.Or(o.MAC, "A0:B1:C2:D3:E4:F5")
-	o.Observe = func(e simrobot.Happening) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.happened = append(r.happened, e)
-	}
+	o.Observe = r.observe
 	made, err := simrobot.New(o)
 	if err != nil {
 		h.t.Fatal(err)
@@ -190,6 +191,12 @@ func (h *house) robot(o simrobot.Options) *talker {
 		h.t.Fatalf("the robot: %v", err)
 	}
 	return r
+}
+
+func (r *talker) observe(e simrobot.Happening) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.happened = append(r.happened, e)
 }
 
 // whole checks that every sentence was answered, and not a packet lost.
@@ -264,7 +271,12 @@ func loudness(pcm []int16) float64 {
 // eventually waits for something that another goroutine does.
 func (h *house) eventually(what string, done func() bool) {
 	h.t.Helper()
-	deadline := time.NewTimer(10 * time.Second)
+	h.within(10*time.Second, what, done)
+}
+
+func (h *house) within(d time.Duration, what string, done func() bool) {
+	h.t.Helper()
+	deadline := time.NewTimer(d)
 	defer deadline.Stop()
 	every := time.NewTicker(20 * time.Millisecond)
 	defer every.Stop()
@@ -272,7 +284,7 @@ func (h *house) eventually(what string, done func() bool) {
 		select {
 		case <-every.C:
 		case <-deadline.C:
-			h.t.Fatalf("not within 10 s: %s", what)
+			h.t.Fatalf("not within %s: %s", d, what)
 		}
 	}
 }

@@ -12,8 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"perch/agent/reflex"
 )
 
 // check finds what a configuration says that cannot be meant. It reads files
@@ -27,12 +25,17 @@ func (c *config) check(p *places) faults {
 	if c.Robots.Framing < 1 || c.Robots.Framing > 3 {
 		k.fault("robots.framing", "the binary framings are 1, 2 and 3, not %d", c.Robots.Framing)
 	}
-	if c.Robots.KeepTurns < 0 || c.Robots.KeepTurns > 10000 {
-		k.fault("robots.keep_turns", "0 to 10000 turns can be kept, not %d", c.Robots.KeepTurns)
-	}
+	k.between("robots.keep_turns", c.Robots.KeepTurns, 0, 10000)
 	if s := time.Duration(c.Speech.Silence); s < 200*time.Millisecond || s > 3*time.Second {
 		k.fault("speech.silence", "an utterance ends after 200ms to 3s of silence, not %s", s)
 	}
+	if l := c.Wyoming.Listen; l != "" {
+		if _, err := splitAddress(l); err != nil {
+			k.fault("wyoming.listen", "%s", err)
+		}
+	}
+	k.between("memory.memory_tokens", c.Memory.MemoryTokens, 100, 100_000)
+	k.between("memory.history_tokens", c.Memory.HistoryTokens, 100, 100_000)
 	k.engines(c)
 	return k.found
 }
@@ -50,6 +53,12 @@ func (k *checker) fault(path, format string, args ...any) {
 func (k *checker) oneOf(path, value string, allowed ...string) {
 	if !slices.Contains(allowed, value) {
 		k.fault(path, "it is one of %s, not %q", strings.Join(allowed, ", "), value)
+	}
+}
+
+func (k *checker) between(path string, n, least, most int) {
+	if n < least || n > most {
+		k.fault(path, "it is %d to %d, not %d", least, most, n)
 	}
 }
 
@@ -127,67 +136,6 @@ func (c *config) zone() (*time.Location, error) {
 		return time.Local, nil
 	}
 	return time.LoadLocation(c.Timezone)
-}
-
-func (k *checker) engines(c *config) {
-	if len(c.Speech.Recognizers) == 0 {
-		k.fault("speech.recognizers", "at least one is needed")
-	}
-	for i, r := range c.Speech.Recognizers {
-		at := fmt.Sprintf("speech.recognizers.%d", i)
-		k.oneOf(at+".kind", r.Kind, "sphinx", "wyoming", "openai")
-		k.makes(at, r.Kind == "wyoming" || r.Kind == "openai", func(e *engines) error { return e.addEars(r, slog.New(slog.DiscardHandler)) })
-	}
-	if len(c.Speech.Synthesizers) == 0 {
-		k.fault("speech.synthesizers", "at least one is needed")
-	}
-	for i, s := range c.Speech.Synthesizers {
-		at := fmt.Sprintf("speech.synthesizers.%d", i)
-		k.oneOf(at+".kind", s.Kind, "espeak", "wyoming", "openai", "elevenlabs")
-		k.makes(at, true, func(e *engines) error { return e.addMouth(s, slog.New(slog.DiscardHandler)) })
-	}
-	if len(c.Brains) == 0 {
-		k.fault("brains", "at least one is needed")
-	}
-	if _, err := reflex.Load(c.Language, ""); err != nil {
-		k.fault("language", "%s", err)
-		return
-	}
-	for i, b := range c.Brains {
-		at := fmt.Sprintf("brains.%d", i)
-		k.oneOf(at+".kind", b.Kind, "reflex", "openai", "none")
-		if _, err := reflex.Load(c.Language, b.Sentences); err != nil {
-			k.fault(at, "%s", err)
-		}
-		k.makesModel(at, b)
-	}
-	for i, b := range c.BrainDeep {
-		at := fmt.Sprintf("brain_deep.%d", i)
-		k.oneOf(at+".kind", b.Kind, "openai")
-		k.makesModel(at, b)
-	}
-	if _, err := personaOf(c); err != nil {
-		k.fault("persona.file", "%s", err)
-	}
-}
-
-func (k *checker) makesModel(at string, b brainConfig) {
-	k.makes(at, b.Kind == "openai", func(e *engines) error {
-		_, err := e.model(b, slog.New(slog.DiscardHandler))
-		return err
-	})
-}
-
-// makes tries to make an engine, which calls nobody, and lets it go.
-func (k *checker) makes(at string, tried bool, make func(*engines) error) {
-	if !tried {
-		return
-	}
-	e := &engines{}
-	if err := make(e); err != nil {
-		k.fault(at, "%s", err)
-	}
-	e.close()
 }
 
 // level is the log level.

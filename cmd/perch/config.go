@@ -50,47 +50,16 @@ type config struct {
 		Name string `yaml:"name"`
 		File string `yaml:"file"`
 	} `yaml:"persona"`
+	Memory struct {
+		MemoryTokens  int `yaml:"memory_tokens"`
+		HistoryTokens int `yaml:"history_tokens"`
+	} `yaml:"memory"`
+	Wyoming struct {
+		Listen string `yaml:"listen"`
+	} `yaml:"wyoming"`
 	Log struct {
 		Level string `yaml:"level"`
 	} `yaml:"log"`
-}
-
-// Engines that run elsewhere have a url, and where they want one a key: as it
-// is, or in a file.
-
-type recognizerConfig struct {
-	Kind         string `yaml:"kind"`
-	URL          string `yaml:"url"`
-	Model        string `yaml:"model"`
-	Key          string `yaml:"key"`
-	KeyFile      string `yaml:"key_file"`
-	StreamUpload bool   `yaml:"stream_upload"`
-}
-
-type synthesizerConfig struct {
-	Kind    string `yaml:"kind"`
-	URL     string `yaml:"url"`
-	Model   string `yaml:"model"`
-	Key     string `yaml:"key"`
-	KeyFile string `yaml:"key_file"`
-	Voice   string `yaml:"voice"`
-	Speed   int    `yaml:"speed"`
-	Rate    int    `yaml:"rate"`
-	Stream  bool   `yaml:"stream"`
-}
-
-type brainConfig struct {
-	Kind        string   `yaml:"kind"`
-	URL         string   `yaml:"url"`
-	Model       string   `yaml:"model"`
-	Key         string   `yaml:"key"`
-	KeyFile     string   `yaml:"key_file"`
-	Sentences   string   `yaml:"sentences"`
-	Vision      bool     `yaml:"vision"`
-	Temperature *float64 `yaml:"temperature"`
-	MaxTokens   int      `yaml:"max_tokens"`
-	KeepAlive   string   `yaml:"keep_alive"`
-	NumCtx      int      `yaml:"num_ctx"`
 }
 
 // defaultConfig is what runs with no file at all.
@@ -108,6 +77,8 @@ func defaultConfig() config {
 	c.Speech.Synthesizers = []synthesizerConfig{{Kind: "espeak", Voice: "en-us"}}
 	c.Brains = []brainConfig{{Kind: "reflex"}}
 	c.Persona.Name = "Chan"
+	c.Memory.MemoryTokens = 2048
+	c.Memory.HistoryTokens = 3000
 	c.Log.Level = "info"
 	return c
 }

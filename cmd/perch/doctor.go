@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -166,29 +165,6 @@ func (d *examination) clock() {
 		return
 	}
 	d.add("clock", nil, time.Now().In(zone).Format("2006-01-02 15:04 MST"))
-}
-
-// engines tries each once. Those that run elsewhere are asked as a turn would.
-func (d *examination) engines(ctx context.Context) {
-	e, err := newEngines(d.config, household{}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		d.add("engines", err, "")
-		return
-	}
-	defer e.close()
-	if len(e.sphinx) > 0 {
-		d.add("recognizer", d.config.checkRecognizer(), "sphinx understands the reflex brain's sentences, and no others")
-	}
-	for _, s := range e.espeak {
-		d.add("synthesizer", s.Check(), "espeak-ng is installed")
-	}
-	for _, r := range e.remote {
-		within, cancel := context.WithTimeout(ctx, 20*time.Second)
-		began := time.Now()
-		err := r.check(within)
-		cancel()
-		d.add(r.part, err, fmt.Sprintf("%s answers in %d ms", r.where, time.Since(began).Milliseconds()))
-	}
 }
 
 // names asks for the appliance's name as a robot does.

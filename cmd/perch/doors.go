@@ -120,7 +120,9 @@ func publicEngine(a *app) (*gin.Engine, error) {
 	a.ota.Routes(e)
 	a.talk.Routes(e)
 	a.admin.Open(e)
-	a.admin.Routes(e.Group("", door.Guard(door.NewKey(token, filepath.Join(a.data, "admin-token"), "X-Admin-Token").Check)))
+	owner := e.Group("", door.Guard(door.NewKey(token, filepath.Join(a.data, "admin-token"), "X-Admin-Token").Check))
+	a.admin.Routes(owner)
+	a.metrics.Routes(owner)
 	return e, nil
 }
 
@@ -133,6 +135,7 @@ func localEngine(a *app) (*gin.Engine, error) {
 	e.Use(door.Guard(door.Local))
 	a.admin.Open(e)
 	a.admin.Routes(e)
+	a.metrics.Routes(e)
 	return e, nil
 }
 
@@ -144,6 +147,7 @@ func ownerEngine(a *app) (*gin.Engine, error) {
 	}
 	a.admin.Open(e)
 	a.admin.Routes(e)
+	a.metrics.Routes(e)
 	return e, nil
 }
 

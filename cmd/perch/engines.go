@@ -2,21 +2,19 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"strings"
+	"slices"
+	"sync"
+	"time"
 
 	"perch/agent"
-	"perch/agent/openai"
 	"perch/agent/reflex"
+	"perch/device"
+	"perch/event"
 	"perch/voice"
-	"perch/voice/elevenlabs"
 	"perch/voice/espeak"
-	voiceopenai "perch/voice/openai"
 	"perch/voice/sphinx"
-	"perch/voice/wyoming"
 )
 
 // engines are the ears, the mouth and the brains that the configuration
@@ -27,31 +25,47 @@ type engines struct {
 	brains  []agent.Brain
 	book    *reflex.Book // what the appliance says by itself
 	sphinx  []*sphinx.Engine
-	remote  []remote // those that run elsewhere
 	espeak  []*espeak.Engine
+	all     []*engine
+	sources map[string]agent.ToolSource // of tools, by their configuration
 	closers []func()
+
+	tell func(event.Event) // of what fails; nil where nobody listens
+	find func(ctx context.Context) ([]string, error)
 }
 
-// remote is an engine that runs elsewhere, and whether it would work now.
-type remote struct {
-	part, where string
-	check       func(context.Context) error
+// engine is one of them, and how it does.
+type engine struct {
+	*condition
+	list  string // "recognizer", "synthesizer", "brain" or "tools"
+	where string
+	check func(context.Context) error // whether it would work now, as the doctor asks
+	look  func(context.Context) error // the same, as the appliance asks by itself; nil asks nothing
+	warm  func(context.Context) error // makes it ready for a turn that is about to come; may be nil
+	note  func() string               // of one that works; nil is where it is
+
+	// What it is, one of these three, where it is no source of tools.
+	ear   voice.Recognizer
+	mouth voice.Synthesizer
+	brain agent.Brain
 }
 
-// household is what brains know and act on.
-type household struct {
+// mindOf is what brains know, act on, and may.
+type mindOf struct {
 	memory *agent.Memory
 	timers *agent.Timers
 	herald *agent.Herald
+	trusts func(device.ID) bool // with the answer to a permission
 }
 
-// newEngines makes them all, loads none and calls nobody.
-func newEngines(c *config, h household, log *slog.Logger) (*engines, error) {
+// newEngines makes them all, loads none and calls nobody. find looks for
+// Wyoming servers on the network.
+func newEngines(c *config, h mindOf, find func(context.Context) ([]string, error), tell func(event.Event), log *slog.Logger) (*engines, error) {
 	book, err := bookOf(c)
 	if err != nil {
 		return nil, err
 	}
-	e := &engines{book: book}
+	e := &engines{book: book, tell: tell, find: find}
 	for _, r := range c.Speech.Recognizers {
 		if err := e.addEars(r, log); err != nil {
 			return nil, err
@@ -62,143 +76,85 @@ func newEngines(c *config, h household, log *slog.Logger) (*engines, error) {
 			return nil, err
 		}
 	}
-	return e, e.addBrains(c, h, log)
-}
-
-func (e *engines) addEars(r recognizerConfig, log *slog.Logger) error {
-	key, err := keyOfEngine(r.Key, r.KeyFile)
-	if err != nil {
-		return err
-	}
-	switch r.Kind {
-	case "wyoming":
-		engine, err := wyoming.New(wyoming.Options{Address: r.URL, Model: r.Model, Log: log})
-		if err != nil {
-			return err
-		}
-		e.ears = append(e.ears, engine)
-		e.reach("recognizer wyoming", r.URL, func(ctx context.Context) error { return engine.CheckRecognize(ctx, voice.Options{}) }, nil)
-	case "openai":
-		engine, err := voiceopenai.NewRecognizer(voiceopenai.Options{URL: r.URL, Key: key, Model: r.Model, StreamUpload: r.StreamUpload})
-		if err != nil {
-			return err
-		}
-		e.ears = append(e.ears, engine)
-		e.reach("recognizer openai", r.URL, engine.Check, engine.Close)
-	default:
-		engine := sphinx.New(sphinx.Options{Model: r.Model, Grammar: grammar(e.book), Log: log})
-		e.sphinx = append(e.sphinx, engine)
-		e.ears = append(e.ears, engine)
-		e.closers = append(e.closers, engine.Close)
-	}
-	return nil
-}
-
-func (e *engines) addMouth(s synthesizerConfig, log *slog.Logger) error {
-	key, err := keyOfEngine(s.Key, s.KeyFile)
-	if err != nil {
-		return err
-	}
-	switch s.Kind {
-	case "wyoming":
-		engine, err := wyoming.New(wyoming.Options{Address: s.URL, Voice: s.Voice, Log: log})
-		if err != nil {
-			return err
-		}
-		e.mouth = append(e.mouth, engine)
-		e.reach("synthesizer wyoming", s.URL, func(ctx context.Context) error { return engine.CheckSynthesize(ctx, voice.Options{}) }, nil)
-	case "openai":
-		engine, err := voiceopenai.NewSynthesizer(voiceopenai.Options{URL: s.URL, Key: key, Model: s.Model, Voice: s.Voice, Rate: s.Rate, Stream: s.Stream})
-		if err != nil {
-			return err
-		}
-		e.mouth = append(e.mouth, engine)
-		e.reach("synthesizer openai", s.URL, engine.Check, engine.Close)
-	case "elevenlabs":
-		engine, err := elevenlabs.New(elevenlabs.Options{URL: s.URL, Key: key, Model: s.Model, Voice: s.Voice})
-		if err != nil {
-			return err
-		}
-		e.mouth = append(e.mouth, engine)
-		e.reach("synthesizer elevenlabs", s.URL, engine.Check, engine.Close)
-	default:
-		engine, err := espeak.New(espeak.Options{Voice: s.Voice, Speed: s.Speed})
-		if err != nil {
-			return err
-		}
-		e.espeak = append(e.espeak, engine)
-		e.mouth = append(e.mouth, engine)
-	}
-	return nil
-}
-
-// reach notes an engine that runs elsewhere.
-func (e *engines) reach(part, where string, check func(context.Context) error, end func()) {
-	e.remote = append(e.remote, remote{part, where, check})
-	if end != nil {
-		e.closers = append(e.closers, end)
-	}
-}
-
-func (e *engines) addBrains(c *config, h household, log *slog.Logger) error {
-	persona, err := personaOf(c)
-	if err != nil {
-		return err
-	}
-	var deep []agent.Model
-	for _, b := range c.BrainDeep {
-		model, err := e.model(b, log)
-		if err != nil {
-			return err
-		}
-		deep = append(deep, model)
-	}
 	for _, b := range c.Brains {
-		switch b.Kind {
-		case "reflex":
-			own, err := reflex.Load(c.Language, b.Sentences)
-			if err != nil {
-				return err
-			}
-			e.brains = append(e.brains, reflex.New(own, persona.Name, h.memory, h.timers))
-		case "none":
-			e.brains = append(e.brains, mute{})
-		default:
-			model, err := e.model(b, log)
-			if err != nil {
-				return err
-			}
-			e.brains = append(e.brains, agent.NewThinker(agent.ThinkerOptions{
-				Model: model, Deep: deep, Persona: persona, Memory: h.memory, Timers: h.timers, Herald: h.herald,
-				CutOff: e.book.Phrase("cut_off"), Refused: e.book.Phrase("refused"), Log: log,
-			}))
+		if err := e.addBrain(c, b, h, log); err != nil {
+			return nil, err
 		}
 	}
-	return nil
+	e.lastOfAll()
+	return e, nil
 }
 
-// model makes the driver of a language model.
-func (e *engines) model(b brainConfig, log *slog.Logger) (agent.Model, error) {
-	key, err := keyOfEngine(b.Key, b.KeyFile)
-	if err != nil {
-		return nil, err
+// add notes an engine, whose part is made of its list and its kind.
+func (e *engines) add(list, kind, where string, log *slog.Logger) *engine {
+	tell := e.tell
+	if tell == nil {
+		tell = func(event.Event) {}
 	}
-	engine, err := openai.New(openai.Options{URL: b.URL, Key: key, Model: b.Model, Temperature: b.Temperature,
-		MaxTokens: b.MaxTokens, KeepAlive: b.KeepAlive, NumCtx: b.NumCtx, Vision: b.Vision, Log: log})
-	if err != nil {
-		return nil, err
+	part := list + " " + kind
+	for i := 2; slices.ContainsFunc(e.all, func(n *engine) bool { return n.part == part }); i++ {
+		part = fmt.Sprintf("%s %s %d", list, kind, i)
 	}
-	e.reach("brain openai", b.Model+" at "+b.URL, engine.Check, func() { _ = engine.Close() }) // it was only idle connections
-	return engine, nil
+	n := &engine{condition: newCondition(part, log, tell, time.Now), list: list, where: where}
+	e.all = append(e.all, n)
+	return n
 }
 
-// mute is the brain of kind none: everything works but to think of an answer.
-type mute struct{}
+// asked has an engine looked after by what it says of itself.
+func (n *engine) asked(check func(context.Context) error) { n.check, n.look = check, check }
 
-func (mute) Name() string { return "none" }
+// lastOfAll marks the last of each list, which is always tried.
+func (e *engines) lastOfAll() {
+	latest := map[string]*engine{}
+	for _, n := range e.all {
+		latest[n.list] = n
+	}
+	for _, n := range latest {
+		n.last = true
+	}
+}
 
-func (mute) Think(_ context.Context, _ agent.Turn, out func(agent.Reply) error) error {
-	return out(agent.Done{End: agent.Continue})
+// tend looks after the engines until ctx ends.
+func (e *engines) tend(ctx context.Context) {
+	var wg sync.WaitGroup
+	for _, n := range e.all {
+		if n.look != nil {
+			wg.Go(func() { n.condition.look(ctx, n.look) })
+		}
+	}
+	wg.Wait()
+}
+
+// warmEvery is how often engines are made ready, at most, and warmWithin how
+// long that may take.
+const (
+	warmEvery  = 20 * time.Second
+	warmWithin = 2 * time.Minute
+)
+
+// warm makes ready what the next turn will use: of each list the first that
+// works. What fails here will say so when it is used.
+func (e *engines) warm(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, warmWithin)
+	defer cancel()
+	var wg sync.WaitGroup
+	chosen := map[string]bool{}
+	for _, n := range e.all {
+		if n.list != "tools" && chosen[n.list] || n.resting() != nil {
+			continue
+		}
+		chosen[n.list] = true
+		if n.warm != nil {
+			wg.Go(func() { _ = n.warm(ctx) })
+		}
+	}
+	wg.Wait()
+}
+
+func (e *engines) close() {
+	for _, end := range e.closers {
+		end()
+	}
 }
 
 // personaOf is who the robot is: a file, or a name alone.
@@ -215,21 +171,6 @@ func personaOf(c *config) (agent.Persona, error) {
 		persona.Name = c.Persona.Name
 	}
 	return persona, nil
-}
-
-// keyOfEngine is an engine's key, from the configuration or from its file.
-func keyOfEngine(key, file string) (string, error) {
-	if file == "" {
-		return key, nil
-	}
-	if key != "" {
-		return "", errors.New("key and key_file are two places for one key")
-	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return "", fmt.Errorf("read key_file: %w", err)
-	}
-	return strings.TrimSpace(string(text)), nil
 }
 
 // bookOf is the reflex brain's book, whose sentences the embedded recognizer
@@ -257,6 +198,10 @@ func grammar(book *reflex.Book) sphinx.Grammar {
 			g.Top = append(g.Top, r.Name)
 		}
 	}
+	for _, r := range book.Answers() {
+		g.Rules = append(g.Rules, sphinx.Rule{Name: r.Name, Body: r.Body, Source: r.Source})
+		g.Answer = append(g.Answer, r.Name)
+	}
 	return g
 }
 
@@ -269,10 +214,4 @@ func checkGrammar(c *config, r recognizerConfig) error {
 		r.Model = sphinx.Model
 	}
 	return sphinx.Check(grammar(book), r.Model)
-}
-
-func (e *engines) close() {
-	for _, end := range e.closers {
-		end()
-	}
 }

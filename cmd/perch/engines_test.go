@@ -107,7 +107,7 @@ func TestNobodyAnswers(t *testing.T) {
 	h := open(t, c, t.TempDir())
 	r := h.robot(simrobot.Options{Say: sentences(t, "what time is it")})
 	r.whole(t)
-	if !r.showed("Something went wrong. Please try again.") {
+	if !r.showed("I cannot think right now. The command perch doctor says why.") {
 		t.Errorf("answered %v", r.Stats().Turns[0].Answer)
 	}
 	if log := h.log.String(); !strings.Contains(log, "nothing listens") {

@@ -87,7 +87,7 @@ func asARobotSendsIt(t testing.TB, voiceName, text string) *voice.Utterance {
 // own sentences, in three voices, and on what is none of them.
 func TestWhatIsUnderstood(t *testing.T) {
 	c := defaultConfig()
-	e, err := newEngines(&c, household{}, slog.New(slog.DiscardHandler))
+	e, err := newEngines(&c, mindOf{}, nil, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,266 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"perch/agent"
+	"perch/agent/openai"
+	"perch/event"
+	"perch/voice"
+)
+
+// condition is whether an engine works, as its last use or the last look at
+// it tells. One that does not is left alone for a while, longer each time, so
+// that nobody waits for it again and again; what follows it in its list does
+// its work meanwhile. That it fails is reported once.
+type condition struct {
+	part string // "recognizer wyoming"
+	log  *slog.Logger
+	tell func(event.Event)
+	now  func() time.Time
+	last bool // of its list: nothing follows, so it is always tried
+
+	mu       sync.Mutex
+	cause    error
+	warning  error     // what does not keep it from working
+	since    time.Time // it fails, or works
+	again    time.Time // it is tried
+	failures int       // in a row, not counting what only a look has mended
+	reported string
+	told     time.Time
+	fell     chan struct{} // has one element when it has begun to fail
+}
+
+// How long an engine that failed is left alone, and how long what was reported
+// of it is not reported again.
+const (
+	firstRest   = 2 * time.Second
+	longestRest = time.Minute
+	tellEvery   = 10 * time.Minute
+)
+
+func newCondition(part string, log *slog.Logger, tell func(event.Event), now func() time.Time) *condition {
+	return &condition{part: part, log: log, tell: tell, now: now, fell: make(chan struct{}, 1)}
+}
+
+// resting says why an engine is not tried now, or nothing.
+func (c *condition) resting() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.last || c.cause == nil || !c.now().Before(c.again) {
+		return nil
+	}
+	return c.cause
+}
+
+// limits is what it cannot do, where it works.
+func (c *condition) limits() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.warning
+}
+
+// status is since when it works, or fails and why, and when it is tried again.
+func (c *condition) status() (since, again time.Time, cause error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.since, c.again, c.cause
+}
+
+// used takes note of what came of a use.
+func (c *condition) used(err error) {
+	if err != nil {
+		c.failed(err)
+		return
+	}
+	c.mu.Lock()
+	c.failures = 0
+	c.mu.Unlock()
+	c.works()
+}
+
+// works takes note that it does, as far as can be seen. A look mends the
+// condition but not the count: what looks well and fails when it is used is
+// left alone for longer each time all the same.
+func (c *condition) works() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cause != nil {
+		c.log.Info("an engine works again", "engine", c.part)
+	}
+	if c.cause != nil || c.since.IsZero() {
+		c.since = c.now()
+	}
+	c.cause = nil
+}
+
+// failed takes note of a failure and reports what was not reported yet.
+func (c *condition) failed(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.now()
+	if c.cause == nil {
+		c.since = now
+		select {
+		case c.fell <- struct{}{}:
+		default: // whoever looks after it has not looked yet
+		}
+	}
+	c.cause = err
+	c.again = now.Add(min(firstRest<<min(c.failures, 10), longestRest))
+	c.failures++
+	if err.Error() == c.reported && now.Sub(c.told) < tellEvery {
+		return
+	}
+	c.reported, c.told = err.Error(), now
+	c.log.Warn("an engine does not work; where another follows it in its list, that one is used", "engine", c.part, "err", err)
+	c.tell(event.Fault{Part: c.part, Cause: err.Error()})
+}
+
+// warned takes note of something that an engine cannot do.
+func (c *condition) warned(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.warning = err
+}
+
+// isWarning reports whether a check's error is something that a brain cannot
+// do, and not that it does not work.
+func isWarning(err error) bool {
+	return errors.Is(err, openai.ErrNoTools) || errors.Is(err, agent.ErrBlind)
+}
+
+// look asks an engine that failed whether it works again, and one that nobody
+// has used whether it would, until ctx ends.
+func (c *condition) look(ctx context.Context, check func(context.Context) error) {
+	for {
+		within, cancel := context.WithTimeout(ctx, checkWithin)
+		err := check(within)
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return
+		case isWarning(err):
+			if c.limits() == nil {
+				c.log.Warn("an engine cannot do all that is asked of it", "engine", c.part, "err", err)
+			}
+			c.warned(err)
+			c.works()
+		case err != nil:
+			c.failed(err)
+		default:
+			c.works()
+		}
+		if _, _, cause := c.status(); cause == nil {
+			select {
+			case <-c.fell:
+			case <-ctx.Done():
+				return
+			}
+		}
+		_, again, _ := c.status()
+		rest := time.NewTimer(again.Sub(c.now()))
+		select {
+		case <-rest.C:
+		case <-ctx.Done():
+			rest.Stop()
+			return
+		}
+	}
+}
+
+// checkWithin is how long a look at an engine may take.
+const checkWithin = 20 * time.Second
+
+// ear is a recognizer whose condition is kept.
+type ear struct {
+	voice.Recognizer
+	*condition
+}
+
+// Recognize implements voice.Recognizer.
+func (e ear) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
+	if err := e.resting(); err != nil {
+		return voice.Transcript{}, err
+	}
+	t, err := e.Recognizer.Recognize(ctx, u, o)
+	if ctx.Err() == nil {
+		e.used(err)
+	}
+	return t, err
+}
+
+// mouth is a synthesizer whose condition is kept.
+type mouth struct {
+	voice.Synthesizer
+	*condition
+}
+
+// Synthesize implements voice.Synthesizer. What the listener fails with is no
+// failure of the engine.
+func (m mouth) Synthesize(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {
+	if err := m.resting(); err != nil {
+		return err
+	}
+	var refused error
+	err := m.Synthesizer.Synthesize(ctx, text, o, func(pcm []int16) error {
+		refused = out(pcm)
+		return refused
+	})
+	if ctx.Err() == nil && refused == nil {
+		m.used(err)
+	}
+	return err
+}
+
+// mind is a brain whose condition is kept.
+type mind struct {
+	agent.Brain
+	*condition
+}
+
+// Think implements agent.Brain. Only a brain that is away has failed: one that
+// fails a turn it has begun can be well.
+func (m mind) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error {
+	if err := m.resting(); err != nil {
+		return err
+	}
+	var refused error
+	err := m.Brain.Think(ctx, t, func(r agent.Reply) error {
+		refused = out(r)
+		return refused
+	})
+	if ctx.Err() == nil && refused == nil && (err == nil || errors.Is(err, agent.ErrAway)) {
+		m.used(err)
+	}
+	if limited, ok := m.Brain.(interface{ Limits() error }); ok && err == nil {
+		if limits := limited.Limits(); limits != nil {
+			m.warned(limits)
+		}
+	}
+	return err
+}
+
+// See implements agent.Seer, where the brain does.
+func (m mind) See(ctx context.Context, l agent.Look) (string, error) {
+	seer, ok := m.Brain.(agent.Seer)
+	if !ok {
+		return "", agent.ErrBlind
+	}
+	if err := m.resting(); err != nil {
+		return "", fmt.Errorf("%w: %w", agent.ErrAway, err)
+	}
+	return seer.See(ctx, l)
+}
+
+// Forget has a brain that keeps a conversation itself begin it anew.
+func (m mind) Forget(conversation string) {
+	if f, ok := m.Brain.(interface{ Forget(string) }); ok {
+		f.Forget(conversation)
+	}
+}

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"perch/agent"
+	"perch/event"
+	"perch/voice"
+)
+
+// scripted is an engine that fails as it is told to, and counts its uses.
+type scripted struct {
+	err  error
+	uses int
+}
+
+func (s *scripted) Name() string { return "scripted" }
+
+func (s *scripted) Recognize(context.Context, *voice.Utterance, voice.Options) (voice.Transcript, error) {
+	s.uses++
+	return voice.Transcript{Text: "words"}, s.err
+}
+
+func (s *scripted) Synthesize(_ context.Context, _ string, _ voice.Options, out func([]int16) error) error {
+	s.uses++
+	if s.err != nil {
+		return s.err
+	}
+	return out(nil)
+}
+
+func (s *scripted) Think(_ context.Context, _ agent.Turn, out func(agent.Reply) error) error {
+	s.uses++
+	if s.err != nil {
+		return s.err
+	}
+	return out(agent.Done{End: agent.Continue})
+}
+
+// watched is a condition whose reports are kept.
+func watched(t *testing.T, do func(t *testing.T, c *condition, log *bytes.Buffer, faults *[]event.Event)) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		var faults []event.Event
+		c := newCondition("recognizer x", slog.New(slog.NewTextHandler(&log, nil)), func(e event.Event) { faults = append(faults, e) }, time.Now)
+		do(t, c, &log, &faults)
+	})
+}
+
+// TestADeadEngineIsLeftAlone: it is passed over without being tried, for longer
+// each time, and tried again; that is told once, and that it is back.
+func TestADeadEngineIsLeftAlone(t *testing.T) {
+	watched(t, func(t *testing.T, c *condition, log *bytes.Buffer, faults *[]event.Event) {
+		dead, spare := &scripted{err: voice.ErrUnavailable}, &scripted{}
+		ears := voice.Recognizers{ear{dead, c}, spare}
+		use := func() {
+			t.Helper()
+			if got, err := ears.Recognize(t.Context(), voice.NewUtterance(), voice.Options{}); err != nil || got.Text != "words" {
+				t.Fatalf("%+v, %v", got, err)
+			}
+		}
+		for range 600 { // ten minutes, an utterance a second
+			use()
+			time.Sleep(time.Second)
+		}
+		if dead.uses < 12 || dead.uses > 16 { // after 2, 4, 8, 16, 32 and then each 60 s
+			t.Errorf("it was tried %d times in ten minutes", dead.uses)
+		}
+		if spare.uses != 600 || strings.Count(log.String(), "does not work") != 1 || len(*faults) != 1 {
+			t.Errorf("the next was used %d times; %d faults, the log is\n%s", spare.uses, len(*faults), log)
+		}
+		dead.err = nil
+		time.Sleep(longestRest)
+		use()
+		use()
+		if spare.uses != 600 || !strings.Contains(log.String(), "works again") {
+			t.Errorf("back, it is not used; the log is\n%s", log)
+		}
+	})
+}
+
+// TestTheLastIsAlwaysTried: where nothing follows there is nothing to lose.
+func TestTheLastIsAlwaysTried(t *testing.T) {
+	watched(t, func(t *testing.T, c *condition, _ *bytes.Buffer, _ *[]event.Event) {
+		c.last = true
+		dead := &scripted{err: voice.ErrUnavailable}
+		for range 5 {
+			if _, err := (ear{dead, c}).Recognize(t.Context(), voice.NewUtterance(), voice.Options{}); err == nil {
+				t.Fatal("a dead engine works")
+			}
+		}
+		if dead.uses != 5 {
+			t.Errorf("the last was tried %d times of 5", dead.uses)
+		}
+	})
+}
+
+// TestWhoseFaultItIs: an engine has not failed where its listener has, where the
+// turn was cancelled, or where a brain failed in the middle of its answer.
+func TestWhoseFaultItIs(t *testing.T) {
+	gone := errors.New("the robot has gone")
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, use := range map[string]func(c *condition) error{
+		"the listener of speech": func(c *condition) error {
+			return mouth{&scripted{}, c}.Synthesize(t.Context(), "x", voice.Options{}, func([]int16) error { return gone })
+		},
+		"the listener of an answer": func(c *condition) error {
+			return mind{&scripted{}, c}.Think(t.Context(), agent.Turn{}, func(agent.Reply) error { return gone })
+		},
+		"a brain that failed its turn": func(c *condition) error {
+			return mind{&scripted{err: gone}, c}.Think(t.Context(), agent.Turn{}, func(agent.Reply) error { return nil })
+		},
+		"a cancelled utterance": func(c *condition) error {
+			_, err := ear{&scripted{err: voice.ErrUnavailable}, c}.Recognize(cancelled, voice.NewUtterance(), voice.Options{})
+			return err
+		},
+	} {
+		watched(t, func(t *testing.T, c *condition, log *bytes.Buffer, _ *[]event.Event) {
+			if use(c) == nil {
+				t.Errorf("%s: no error", name)
+			}
+			if c.resting() != nil || log.Len() > 0 {
+				t.Errorf("%s is taken for the engine's: %s", name, log)
+			}
+		})
+	}
+	watched(t, func(t *testing.T, c *condition, _ *bytes.Buffer, _ *[]event.Event) {
+		away := mind{&scripted{err: agent.ErrAway}, c}
+		if err := away.Think(t.Context(), agent.Turn{}, nil); !errors.Is(err, agent.ErrAway) || c.resting() == nil {
+			t.Errorf("a brain that is away: %v, resting %v", err, c.resting())
+		}
+	})
+}
+
+// TestLooking: an engine that fails is looked at until it works; one that only
+// looks well, and fails when it is used, is left alone for longer all the same.
+func TestLooking(t *testing.T) {
+	watched(t, func(t *testing.T, c *condition, log *bytes.Buffer, _ *[]event.Event) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var looks atomic.Int64
+		var well atomic.Bool
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			c.look(ctx, func(context.Context) error {
+				looks.Add(1)
+				if well.Load() {
+					return nil
+				}
+				return voice.ErrUnavailable
+			})
+		}()
+		time.Sleep(10 * time.Minute)
+		if n := looks.Load(); n < 12 || n > 16 || c.resting() == nil {
+			t.Errorf("%d looks in ten minutes, resting %v", n, c.resting())
+		}
+		well.Store(true)
+		time.Sleep(longestRest + time.Second)
+		seen := looks.Load()
+		time.Sleep(time.Hour)
+		if n := looks.Load() - seen; c.resting() != nil || n > 0 {
+			t.Errorf("it works, and is still looked at: %d times, resting %v", n, c.resting())
+		}
+		dead := &scripted{err: voice.ErrUnavailable}
+		for range 600 {
+			_, _ = ear{dead, c}.Recognize(t.Context(), voice.NewUtterance(), voice.Options{}) // it fails
+			time.Sleep(time.Second)
+		}
+		if dead.uses > 16 {
+			t.Errorf("one that only looks well was tried %d times in ten minutes", dead.uses)
+		}
+		if n := strings.Count(log.String(), "does not work"); n > 3 {
+			t.Errorf("it was told %d times:\n%s", n, log)
+		}
+		cancel()
+		<-done
+	})
+}

@@ -1,0 +1,246 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"perch/agent/reflex"
+)
+
+// Engines that run elsewhere have a url, and where they want one a key: as it
+// is, or in a file. Which keys an engine has is told by its kind.
+
+type recognizerConfig struct {
+	Kind         string   `yaml:"kind"`
+	URL          string   `yaml:"url"`
+	Model        string   `yaml:"model"`
+	Key          string   `yaml:"key"`
+	KeyFile      string   `yaml:"key_file"`
+	Token        string   `yaml:"token"`
+	TokenFile    string   `yaml:"token_file"`
+	Pipeline     string   `yaml:"pipeline"`
+	StreamUpload bool     `yaml:"stream_upload"`
+	Within       duration `yaml:"within"`
+}
+
+type synthesizerConfig struct {
+	Kind      string   `yaml:"kind"`
+	URL       string   `yaml:"url"`
+	Model     string   `yaml:"model"`
+	Key       string   `yaml:"key"`
+	KeyFile   string   `yaml:"key_file"`
+	Token     string   `yaml:"token"`
+	TokenFile string   `yaml:"token_file"`
+	Pipeline  string   `yaml:"pipeline"`
+	Engine    string   `yaml:"engine"`
+	Voice     string   `yaml:"voice"`
+	Speed     int      `yaml:"speed"`
+	Rate      int      `yaml:"rate"`
+	Stream    bool     `yaml:"stream"`
+	Convert   bool     `yaml:"convert"`
+	Within    duration `yaml:"within"`
+}
+
+type brainConfig struct {
+	Kind            string            `yaml:"kind"`
+	URL             string            `yaml:"url"`
+	Model           string            `yaml:"model"`
+	Key             string            `yaml:"key"`
+	KeyFile         string            `yaml:"key_file"`
+	Token           string            `yaml:"token"`
+	TokenFile       string            `yaml:"token_file"`
+	Sentences       string            `yaml:"sentences"`
+	Vision          bool              `yaml:"vision"`
+	Temperature     *float64          `yaml:"temperature"`
+	MaxTokens       int               `yaml:"max_tokens"`
+	ReasoningEffort string            `yaml:"reasoning_effort"`
+	KeepAlive       string            `yaml:"keep_alive"`
+	NumCtx          int               `yaml:"num_ctx"`
+	Dialect         string            `yaml:"dialect"`
+	Extra           map[string]any    `yaml:"extra"`
+	Within          duration          `yaml:"within"`
+	MCP             []mcpConfig       `yaml:"mcp"`
+	Command         []string          `yaml:"command"`
+	Cwd             string            `yaml:"cwd"`
+	Env             map[string]string `yaml:"env"`
+	Idle            duration          `yaml:"idle"`
+	Turns           int               `yaml:"turns"`
+	Age             duration          `yaml:"age"`
+	Allow           []string          `yaml:"allow"`
+	Pipeline        string            `yaml:"pipeline"`
+	Agent           string            `yaml:"agent"`
+	REST            bool              `yaml:"rest"`
+}
+
+// mcpConfig is a server of tools: a command, or a url.
+type mcpConfig struct {
+	Name    string            `yaml:"name"`
+	Command []string          `yaml:"command"`
+	Cwd     string            `yaml:"cwd"`
+	Env     map[string]string `yaml:"env"`
+	URL     string            `yaml:"url"`
+	Key     string            `yaml:"key"`
+	KeyFile string            `yaml:"key_file"`
+	Only    []string          `yaml:"only"`
+	Except  []string          `yaml:"except"`
+}
+
+// kinds are the engines of a list, and the keys each has besides its kind.
+type kinds map[string]string
+
+func recognizerKinds() kinds {
+	return kinds{
+		"sphinx":  "model",
+		"wyoming": "url model within",
+		"openai":  "url model key key_file stream_upload within",
+		"assist":  "url token token_file pipeline within",
+	}
+}
+
+func synthesizerKinds() kinds {
+	return kinds{
+		"espeak":     "voice speed",
+		"wyoming":    "url voice within",
+		"openai":     "url model voice key key_file rate stream within",
+		"elevenlabs": "url model voice key key_file within",
+		"assist":     "url token token_file pipeline engine voice convert within",
+	}
+}
+
+func brainKinds() kinds {
+	return kinds{
+		"reflex":    "sentences",
+		"openai":    "mcp " + modelKinds()["openai"],
+		"anthropic": "mcp " + modelKinds()["anthropic"],
+		"acp":       "command cwd env idle turns age allow within",
+		"assist":    "url token token_file pipeline agent rest within",
+		"none":      "",
+	}
+}
+
+// modelKinds are the brains that can be asked a hard question.
+func modelKinds() kinds {
+	return kinds{
+		"openai":    "url model key key_file vision temperature max_tokens reasoning_effort keep_alive num_ctx dialect extra within",
+		"anthropic": "url model key key_file vision temperature max_tokens reasoning_effort extra within",
+	}
+}
+
+// engine checks an engine's kind, and that it is told nothing that it does not
+// know: who sets a key of another kind waits in vain for what it does. It
+// reports whether the kind is one.
+func (k *checker) engine(at, kind string, all kinds) bool {
+	own, known := all[kind]
+	if !known {
+		k.fault(at+".kind", "it is one of %s, not %q", strings.Join(slices.Sorted(maps.Keys(all)), ", "), kind)
+		return false
+	}
+	for _, key := range k.under(at) {
+		if key != "kind" && !slices.Contains(strings.Fields(own), key) {
+			k.fault(at+"."+key, "%s has no such key; it has %s", kind, strings.Join(append([]string{"kind"}, strings.Fields(own)...), ", "))
+		}
+	}
+	return true
+}
+
+// under are the keys that were set below a path, sorted.
+func (p *places) under(path string) []string {
+	set := map[string]bool{}
+	note := func(key string) {
+		if rest, below := strings.CutPrefix(key, path+"."); below {
+			first, _, _ := strings.Cut(rest, ".")
+			set[first] = true
+		}
+	}
+	for key := range p.lines {
+		note(key)
+	}
+	for key := range p.env {
+		note(key)
+	}
+	return slices.Sorted(maps.Keys(set))
+}
+
+func (k *checker) engines(c *config) {
+	quiet := slog.New(slog.DiscardHandler)
+	if len(c.Speech.Recognizers) == 0 {
+		k.fault("speech.recognizers", "at least one is needed")
+	}
+	for i, r := range c.Speech.Recognizers {
+		at := fmt.Sprintf("speech.recognizers.%d", i)
+		if k.engine(at, r.Kind, recognizerKinds()) && r.Kind != "sphinx" { // which needs the whole book
+			k.makes(at, func(e *engines) error { return e.addEars(r, quiet) })
+		}
+	}
+	if len(c.Speech.Synthesizers) == 0 {
+		k.fault("speech.synthesizers", "at least one is needed")
+	}
+	for i, s := range c.Speech.Synthesizers {
+		at := fmt.Sprintf("speech.synthesizers.%d", i)
+		if k.engine(at, s.Kind, synthesizerKinds()) {
+			k.makes(at, func(e *engines) error { return e.addMouth(s, quiet) })
+		}
+	}
+	k.brains(c, quiet)
+	if _, err := personaOf(c); err != nil {
+		k.fault("persona.file", "%s", err)
+	}
+}
+
+func (k *checker) brains(c *config, quiet *slog.Logger) {
+	if len(c.Brains) == 0 {
+		k.fault("brains", "at least one is needed")
+	}
+	if _, err := reflex.Load(c.Language, ""); err != nil {
+		k.fault("language", "%s", err)
+		return
+	}
+	for i, b := range c.Brains {
+		at := fmt.Sprintf("brains.%d", i)
+		if k.engine(at, b.Kind, brainKinds()) {
+			k.makes(at, func(e *engines) error { return e.addBrain(c, b, mindOf{}, quiet) })
+		}
+	}
+	for i, b := range c.BrainDeep {
+		at := fmt.Sprintf("brain_deep.%d", i)
+		if k.engine(at, b.Kind, modelKinds()) {
+			k.makes(at, func(e *engines) error {
+				_, err := e.model(b, quiet)
+				return err
+			})
+		}
+	}
+}
+
+// makes tries to make an engine, which calls nobody, and lets it go.
+func (k *checker) makes(at string, make func(*engines) error) {
+	e := &engines{}
+	if err := make(e); err != nil {
+		k.fault(at, "%s", err)
+	}
+	e.close()
+}
+
+// secretOf is an engine's key or token, from the configuration or from its
+// file, which is named by the key.
+func secretOf(key, value, file string) (string, error) {
+	if file == "" {
+		return value, nil
+	}
+	if value != "" {
+		return "", fmt.Errorf("%s and %s_file are two places for one %s", key, key, key)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("read %s_file: %w", key, err)
+	}
+	if len(strings.TrimSpace(string(text))) == 0 {
+		return "", errors.New(key + "_file is empty: " + file)
+	}
+	return strings.TrimSpace(string(text)), nil
+}

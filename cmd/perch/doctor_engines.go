@@ -1,0 +1,254 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"strings"
+	"time"
+
+	"perch/agent"
+	"perch/gateway/mdns"
+	"perch/voice"
+)
+
+// What engines are tried with. A command recognizer knows the first.
+const (
+	triedSpeech   = "What time is it?"
+	triedQuestion = "Please say hello to me in one short sentence."
+)
+
+// tryWithin is how long one engine may take; a coding agent starts in it.
+const tryWithin = time.Minute
+
+// engines tries each once, as a turn would, and says what they take together.
+func (d *examination) engines(ctx context.Context) {
+	find := func(ctx context.Context) ([]string, error) {
+		return mdns.Search{Type: mdns.Wyoming, Interfaces: d.config.MDNS.Interfaces}.Targets(ctx)
+	}
+	// With timers of its own a model has tools to be offered, as in a turn.
+	house := mindOf{timers: agent.NewTimers(nowhere{}, nil)}
+	e, err := newEngines(d.config, house, find, nil, slog.New(slog.DiscardHandler))
+	if err != nil {
+		d.add("engines", err, "")
+		return
+	}
+	defer e.close()
+	t := trial{examination: d, fastest: map[string]stage{}}
+	for _, list := range []string{"synthesizer", "recognizer", "brain", "tools"} { // in the order in which one needs the other's
+		for _, n := range e.all {
+			if n.list == list {
+				t.try(ctx, n)
+			}
+		}
+	}
+	t.budget()
+}
+
+// nowhere keeps no timer.
+type nowhere struct{}
+
+func (nowhere) Put(string, agent.Timer) error       { return nil }
+func (nowhere) Delete(string) error                 { return nil }
+func (nowhere) All() iter.Seq2[string, agent.Timer] { return func(func(string, agent.Timer) bool) {} }
+
+// trial tries engines.
+type trial struct {
+	*examination
+	spoken  []int16          // by the first synthesizer that works, 16 kHz
+	fastest map[string]stage // the first of each list that works
+}
+
+// stage is what one engine adds to the time until a robot answers.
+type stage struct {
+	part string
+	took time.Duration
+}
+
+func (t *trial) try(ctx context.Context, n *engine) {
+	ctx, cancel := context.WithTimeout(ctx, tryWithin)
+	defer cancel()
+	began := time.Now()
+	if n.check != nil {
+		switch err := n.check(ctx); {
+		case isWarning(err):
+			t.add(n.part, nil, "note: "+err.Error())
+		case err != nil:
+			t.add(n.part, err, "")
+			return
+		}
+	}
+	answered := time.Since(began)
+	var took time.Duration
+	var fine string
+	var err error
+	switch {
+	case n.ear != nil:
+		took, fine, err = t.hear(ctx, n)
+	case n.mouth != nil:
+		took, fine, err = t.speak(ctx, n)
+	case n.brain != nil:
+		took, fine, err = t.think(ctx, n)
+	default:
+		fine = fmt.Sprintf("%s answers in %d ms", n.where, answered.Milliseconds())
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("it took longer than %s", tryWithin)
+	}
+	t.add(n.part, err, fine)
+	if _, known := t.fastest[n.list]; err == nil && !known {
+		t.fastest[n.list] = stage{n.part, took}
+	}
+}
+
+// speak has a synthesizer say the sentence that the recognizers are given.
+func (t *trial) speak(ctx context.Context, n *engine) (took time.Duration, fine string, err error) {
+	var pcm []int16
+	began := time.Now()
+	err = n.mouth.Synthesize(ctx, triedSpeech, voice.Options{Language: t.config.Language}, func(piece []int16) error {
+		if pcm == nil {
+			took = time.Since(began)
+		}
+		pcm = append(pcm, piece...)
+		return nil
+	})
+	if err == nil && len(pcm) < voice.SpeakerRate/10 {
+		err = fmt.Errorf("it made no sound of %q; is it the voice for that language?", triedSpeech)
+	}
+	if err != nil {
+		return 0, "", err
+	}
+	if t.spoken == nil {
+		t.spoken = asHeard(pcm)
+	}
+	length := time.Duration(len(pcm)) * time.Second / voice.SpeakerRate
+	return took, fmt.Sprintf("begins to speak after %s, and makes a second of speech in %s", millis(took),
+		millis(time.Duration(float64(time.Since(began))/length.Seconds()))), nil
+}
+
+// asHeard is speech as a microphone gives it.
+func asHeard(pcm []int16) []int16 {
+	heard := voice.NewResampler(voice.SpeakerRate, voice.MicRate).Resample(pcm)
+	return append(heard, make([]int16, voice.MicRate/2)...)
+}
+
+// hear gives a recognizer the sentence as fast as somebody speaks it, and
+// measures from its end.
+func (t *trial) hear(ctx context.Context, n *engine) (took time.Duration, fine string, err error) {
+	if t.spoken == nil {
+		return 0, "is there; no synthesizer works that could say something to it", nil
+	}
+	if err := t.ready(ctx, n); err != nil {
+		return 0, "", err
+	}
+	u := voice.NewUtterance()
+	var ended time.Time
+	finished := make(chan struct{})
+	go func() {
+		defer close(finished)
+		tick := time.NewTicker(voice.FrameDuration)
+		defer tick.Stop()
+		for rest := t.spoken; len(rest) > 0 && ctx.Err() == nil; {
+			frame := rest[:min(voice.MicFrame, len(rest))]
+			u.Write(frame)
+			rest = rest[len(frame):]
+			<-tick.C
+		}
+		ended = time.Now()
+		u.Finish()
+	}()
+	heard, err := n.ear.Recognize(ctx, u, voice.Options{Language: t.config.Language})
+	u.Finish()
+	<-finished
+	if err != nil {
+		return 0, "", err
+	}
+	took = max(0, time.Since(ended))
+	words := strings.TrimSpace(heard.Text)
+	if words == "" {
+		return took, fmt.Sprintf("answers after %s, but did not understand %q as %s says it", millis(took), triedSpeech, t.fastest["synthesizer"].part), nil
+	}
+	return took, fmt.Sprintf("understands %q as %q after %s", triedSpeech, words, millis(took)), nil
+}
+
+// ready checks what the embedded recognizer is to know, and loads what is
+// loaded when the first robot comes.
+func (t *trial) ready(ctx context.Context, n *engine) error {
+	if n.ear.Name() == "sphinx" {
+		if err := t.config.checkRecognizer(); err != nil {
+			return err
+		}
+	}
+	if l, ok := n.ear.(interface{ Load(context.Context) error }); ok {
+		return l.Load(ctx)
+	}
+	if n.warm != nil {
+		return n.warm(ctx)
+	}
+	return nil
+}
+
+// errFirst ends a trial once the first sentence has come.
+var errFirst = errors.New("the first sentence has come")
+
+// think asks a brain something, until its first sentence.
+func (t *trial) think(ctx context.Context, n *engine) (took time.Duration, fine string, err error) {
+	if n.warm != nil {
+		if err := n.warm(ctx); err != nil {
+			return 0, "", err
+		}
+	}
+	zone, err := t.config.zone()
+	if err != nil {
+		return 0, "", err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	said := ""
+	began := time.Now()
+	turn := agent.Turn{Conversation: "doctor", Text: triedQuestion, Now: began.In(zone), Language: t.config.Language}
+	err = n.brain.Think(ctx, turn, func(r agent.Reply) error {
+		switch r := r.(type) {
+		case agent.Say:
+			took, said = time.Since(began), r.Text
+			return errFirst
+		case agent.Ask:
+			r.Answer(agent.Answer{Outcome: agent.AnswerClosed})
+		}
+		return nil
+	})
+	if errors.Is(err, errFirst) {
+		err = nil
+	}
+	switch {
+	case err != nil:
+		return 0, "", err
+	case said == "" && n.brain.Name() == "none":
+		return 0, "answers nothing, as it is meant to", nil
+	case said == "":
+		return 0, "", fmt.Errorf("it answered %q without a word", triedQuestion)
+	}
+	if limited, ok := n.brain.(interface{ Limits() error }); ok && limited.Limits() != nil {
+		t.add(n.part, nil, "note: "+limited.Limits().Error())
+	}
+	return took, fmt.Sprintf("says its first sentence after %s: %q", millis(took), said), nil
+}
+
+// budget is what a person waits from the last word to the first sound.
+func (t *trial) budget() {
+	sum := time.Duration(t.config.Speech.Silence)
+	parts := []string{millis(sum) + " of silence that ends an utterance"}
+	for _, list := range []string{"recognizer", "brain", "synthesizer"} {
+		s, works := t.fastest[list]
+		if !works {
+			return // it was said what does not
+		}
+		sum += s.took
+		parts = append(parts, millis(s.took)+" "+s.part)
+	}
+	t.add("budget", nil, fmt.Sprintf("a robot answers %s after the last word: %s", millis(sum), strings.Join(parts, ", ")))
+}
+
+func millis(d time.Duration) string { return fmt.Sprintf("%d ms", d.Milliseconds()) }

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"perch/agent"
+	"perch/agent/acp"
+	"perch/agent/anthropic"
+	"perch/agent/assist"
+	"perch/agent/mcp"
+	"perch/agent/openai"
+	"perch/agent/reflex"
+)
+
+// addBrain makes one brain. Where the book was not read, as when only the
+// configuration is checked, it has none of the appliance's own sentences.
+func (e *engines) addBrain(c *config, b brainConfig, h mindOf, log *slog.Logger) error {
+	persona, err := personaOf(c)
+	if err != nil {
+		return err
+	}
+	switch b.Kind {
+	case "reflex":
+		own, err := reflex.Load(c.Language, b.Sentences)
+		if err != nil {
+			return err
+		}
+		e.think(e.add("brain", b.Kind, "", log), reflex.New(own, persona.Name, h.memory, h.timers))
+	case "none":
+		e.think(e.add("brain", b.Kind, "", log), mute{})
+	case "acp":
+		return e.addAgent(b, h, log)
+	case "assist":
+		token, err := secretOf("token", b.Token, b.TokenFile)
+		if err != nil {
+			return err
+		}
+		n := e.add("brain", b.Kind, b.URL, log)
+		brain, err := assist.New(assist.Options{URL: b.URL, Token: token, Pipeline: b.Pipeline, Agent: b.Agent, REST: b.REST, FirstWithin: time.Duration(b.Within)})
+		if err != nil {
+			return err
+		}
+		n.asked(brain.Check)
+		e.closers = append(e.closers, brain.Close)
+		e.think(n, brain)
+	default:
+		return e.addThinker(c, b, h, persona, log)
+	}
+	return nil
+}
+
+// think puts a brain at the end of the list.
+func (e *engines) think(n *engine, b agent.Brain) {
+	if w, ok := b.(interface{ Warm(context.Context) error }); ok {
+		n.warm = w.Warm
+	}
+	n.brain = b
+	e.brains = append(e.brains, mind{b, n.condition})
+}
+
+// addThinker makes a brain of a language model.
+func (e *engines) addThinker(c *config, b brainConfig, h mindOf, persona agent.Persona, log *slog.Logger) error {
+	// What the persona asks of the model holds where the brain says nothing.
+	b.Model = cmp.Or(b.Model, persona.Brain.Model)
+	b.Temperature = cmp.Or(b.Temperature, persona.Brain.Temperature)
+	b.MaxTokens = cmp.Or(b.MaxTokens, persona.Brain.MaxTokens)
+	model, err := e.model(b, log)
+	if err != nil {
+		return err
+	}
+	o := agent.ThinkerOptions{Model: model, Persona: persona, Memory: h.memory, Timers: h.timers, Herald: h.herald,
+		HistoryTokens: c.Memory.HistoryTokens, MemoryTokens: c.Memory.MemoryTokens, Log: log}
+	for _, d := range c.BrainDeep {
+		deep, err := e.model(d, log)
+		if err != nil {
+			return fmt.Errorf("brain_deep: %w", err)
+		}
+		o.Deep = append(o.Deep, deep)
+	}
+	for _, m := range b.MCP {
+		source, err := e.toolsOf(m, log)
+		if err != nil {
+			return err
+		}
+		o.Sources = append(o.Sources, source)
+	}
+	if e.book != nil {
+		o.CutOff, o.Refused = e.book.Phrase("cut_off"), e.book.Phrase("refused")
+	}
+	n := e.add("brain", b.Kind, b.Model+" at "+cmp.Or(b.URL, anthropic.Home), log)
+	thinker := agent.NewThinker(o)
+	n.asked(thinker.Check)
+	e.think(n, thinker)
+	return nil
+}
+
+// model makes the driver of a language model.
+func (e *engines) model(b brainConfig, log *slog.Logger) (agent.Model, error) {
+	key, err := secretOf("key", b.Key, b.KeyFile)
+	if err != nil {
+		return nil, err
+	}
+	if b.Kind == "anthropic" {
+		engine, err := anthropic.New(anthropic.Options{URL: b.URL, Key: key, Model: b.Model, Temperature: b.Temperature, MaxTokens: b.MaxTokens,
+			Effort: b.ReasoningEffort, Extra: b.Extra, Vision: b.Vision, FirstWithin: time.Duration(b.Within), Log: log})
+		if err != nil {
+			return nil, err
+		}
+		e.closers = append(e.closers, func() { _ = engine.Close() })
+		return engine, nil
+	}
+	engine, err := openai.New(openai.Options{URL: b.URL, Key: key, Model: b.Model, Temperature: b.Temperature,
+		MaxTokens: b.MaxTokens, ReasoningEffort: b.ReasoningEffort, KeepAlive: b.KeepAlive, NumCtx: b.NumCtx, Dialect: b.Dialect,
+		Extra: b.Extra, Vision: b.Vision, FirstWithin: time.Duration(b.Within), Log: log})
+	if err != nil {
+		return nil, err
+	}
+	e.closers = append(e.closers, func() { _ = engine.Close() }) // it was only idle connections
+	return engine, nil
+}
+
+// toolsOf is a server of tools, one for all brains that name the same.
+func (e *engines) toolsOf(m mcpConfig, log *slog.Logger) (agent.ToolSource, error) {
+	same := fmt.Sprintf("%+v", m)
+	if known, ok := e.sources[same]; ok {
+		return known, nil
+	}
+	key, err := secretOf("key", m.Key, m.KeyFile)
+	if err != nil {
+		return nil, err
+	}
+	server, err := mcp.New(mcp.Options{Name: m.Name, Command: m.Command, Dir: m.Cwd, Env: environment(m.Env), URL: m.URL, Key: key,
+		Only: m.Only, Except: m.Except, Log: log})
+	if err != nil {
+		return nil, err
+	}
+	where := m.URL
+	if len(m.Command) > 0 {
+		where = m.Command[0]
+	}
+	n := e.add("tools", m.Name, where, log)
+	n.asked(server.Check)
+	n.warm = server.Warm
+	e.closers = append(e.closers, func() { _ = server.Close() }) // which says so in the log itself
+	if e.sources == nil {
+		e.sources = map[string]agent.ToolSource{}
+	}
+	e.sources[same] = server
+	return server, nil
+}
+
+// addAgent makes a brain of a coding agent's program. By itself the appliance
+// only looks whether the program is there: to ask it anything would start it.
+func (e *engines) addAgent(b brainConfig, h mindOf, log *slog.Logger) error {
+	brain, err := acp.New(acp.Options{Command: b.Command, Dir: b.Cwd, Env: environment(b.Env), Idle: time.Duration(b.Idle), Turns: b.Turns,
+		Age: time.Duration(b.Age), Silence: time.Duration(b.Within), AllowKinds: b.Allow, MayAnswer: h.trusts, Log: log})
+	if err != nil {
+		return err
+	}
+	n := e.add("brain", b.Kind, b.Command[0], log)
+	n.asked(brain.Check)
+	n.look = func(context.Context) error { return brain.Installed() }
+	e.closers = append(e.closers, brain.Close)
+	e.think(n, brain)
+	return nil
+}
+
+// environment is a child's own variables, in a fixed order.
+func environment(named map[string]string) []string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(named)) {
+		all = append(all, name+"="+named[name])
+	}
+	return all
+}
+
+// mute is the brain of kind none: everything works but to think of an answer.
+type mute struct{}
+
+func (mute) Name() string { return "none" }
+
+func (mute) Think(_ context.Context, _ agent.Turn, out func(agent.Reply) error) error {
+	return out(agent.Done{End: agent.Continue})
+}

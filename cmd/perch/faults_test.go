@@ -1,0 +1,159 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"perch/firmware-tools/simrobot"
+)
+
+// TestWhatIsWrongIsSaid: whatever keeps a brain from answering is told in one
+// sentence, in the log, by the doctor and at /ready, and to who stands before
+// the robot there is something said. No key is in any of it.
+func TestWhatIsWrongIsSaid(t *testing.T) {
+	const canary = "canary-key-0123456789"
+	refuse := func(status int, body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(status)
+			_, _ = w.Write([]byte(strings.ReplaceAll(body, "KEY", r.Header.Get("Authorization"))))
+		}
+	}
+	models := func(then http.HandlerFunc) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/v1/models" {
+				_, _ = w.Write([]byte(`{"object":"list","data":[{"id":"qwen3:4b"},{"id":"llama3"}]}`))
+				return
+			}
+			then(w, r)
+		}
+	}
+	for name, c := range map[string]struct {
+		serve http.HandlerFunc
+		path  string
+		brain brainConfig
+		want  string
+	}{
+		"a wrong key": {serve: refuse(401, `{"error":{"message":"Incorrect API key provided: KEY"}}`), path: "/v1",
+			brain: brainConfig{Kind: "openai", Model: "m", Key: canary}, want: "key"},
+		"a wrong key at Anthropic": {serve: refuse(401, `{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}`),
+			brain: brainConfig{Kind: "anthropic", Model: "m", Key: canary}, want: "key"},
+		"a wrong URL": {serve: refuse(404, `{"detail":"Not Found"}`), path: "/api",
+			brain: brainConfig{Kind: "openai", Model: "m", Key: canary}, want: "there is no such API at"},
+		"a model that is not there": {serve: models(refuse(404, `{"error":{"message":"model \"m\" not found, try pulling it first"}}`)), path: "/v1",
+			brain: brainConfig{Kind: "openai", Model: "m", Key: canary}, want: "lists: qwen3:4b, llama3"},
+		"an agent that is not there": {brain: brainConfig{Kind: "acp", Command: []string{"no-such-agent"}}, want: "no-such-agent is not installed"},
+		"nothing that listens":       {brain: brainConfig{Kind: "openai", URL: "http://127.0.0.1:9/v1", Model: "m", Key: canary}, want: "nothing listens"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPeers(t)
+			configured := testConfig()
+			p.engines(&configured)
+			configured.BrainDeep = nil
+			if c.serve != nil {
+				server := httptest.NewServer(c.serve)
+				defer server.Close()
+				c.brain.URL = server.URL + c.path
+			}
+			configured.Brains = []brainConfig{c.brain}
+			h := open(t, configured, t.TempDir())
+			r := h.robot(simrobot.Options{Say: sentences(t, "what time is it")})
+			if !r.showed("I cannot think right now. The command perch doctor says why.") {
+				t.Errorf("the robot said %v", r.Stats().Turns)
+			}
+			_, ready := h.request("GET", "/ready", "")
+			var parts struct{ Parts []struct{ Name, Note string } }
+			if err := json.Unmarshal([]byte(ready), &parts); err != nil {
+				t.Fatal(err)
+			}
+			note := ""
+			for _, part := range parts.Parts {
+				if strings.HasPrefix(part.Name, "brain") {
+					note = part.Note
+				}
+			}
+			if !strings.Contains(note, c.want) {
+				t.Errorf("/ready says %q", note)
+			}
+			if status, _ := h.request("GET", "/health", ""); status != http.StatusServiceUnavailable {
+				t.Errorf("/health says %d, and no brain can answer", status)
+			}
+			log := h.log.String()
+			if strings.Count(log, "an engine does not work") != 1 || !strings.Contains(log, c.want) {
+				t.Errorf("the log does not tell it, or not once:\n%s", log)
+			}
+			var seen bytes.Buffer
+			if err := doctor(t.Context(), []string{"--config", writtenConfig(t, configured), "--data", h.data}, &seen); err == nil {
+				t.Error("the doctor finds nothing")
+			}
+			told := ""
+			for _, line := range strings.Split(seen.String(), "\n") {
+				if strings.HasPrefix(line, "FAIL  brain") {
+					told = line
+				}
+			}
+			if !strings.Contains(told, c.want) {
+				t.Errorf("the doctor says %q of\n%s", told, &seen)
+			}
+			if strings.Contains(log+ready+seen.String()+strings.Join(h.shown(), ""), canary) {
+				t.Error("the key is told")
+			}
+			h.stop()
+		})
+	}
+}
+
+// TestAModelWithoutTools answers all the same, and that it has none is told.
+func TestAModelWithoutTools(t *testing.T) {
+	const said = "m does not support tools"
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		switch {
+		case err != nil || r.URL.Path == "/v1/models":
+			_, _ = w.Write([]byte(`{"data":[{"id":"m"}]}`))
+		case strings.Contains(string(body), `"tools"`):
+			http.Error(w, `{"error":{"message":"registry.ollama.ai/library/`+said+`"}}`, http.StatusBadRequest)
+		default:
+			fmt.Fprint(w, "data: {\"choices\":[{\"delta\":{\"content\":\"😊 Tea time.\"}}]}\n\ndata: [DONE]\n\n")
+		}
+	}))
+	defer server.Close()
+	p := newPeers(t)
+	c := testConfig()
+	p.engines(&c)
+	c.BrainDeep, c.Brains = nil, []brainConfig{{Kind: "openai", URL: server.URL + "/v1", Model: "m"}}
+	h := open(t, c, t.TempDir())
+	r := h.robot(simrobot.Options{Say: sentences(t, "what time is it")})
+	if !r.showed("Tea time.") {
+		t.Errorf("the robot said %v", r.Stats().Turns)
+	}
+	if log := h.log.String(); strings.Count(log, said) != 1 {
+		t.Errorf("the log does not tell it, or not once:\n%s", log)
+	}
+	if status, _ := h.request("GET", "/health", ""); status != http.StatusOK {
+		t.Errorf("/health says %d of an appliance that answers", status)
+	}
+	if _, ready := h.request("GET", "/ready", ""); !strings.Contains(ready, "tools") {
+		t.Errorf("/ready says %s", ready)
+	}
+	var seen bytes.Buffer
+	_ = doctor(t.Context(), []string{"--config", writtenConfig(t, c), "--data", h.data}, &seen) // its ports are others'
+	if !strings.Contains(seen.String(), "ok    brain openai note: ") {
+		t.Errorf("the doctor says\n%s", &seen)
+	}
+}
+
+// shown is what the appliance tells of its turns.
+func (h *house) shown() (all []string) {
+	for _, turn := range h.records.Turns(10) {
+		all = append(all, turn.Said, turn.End)
+	}
+	return all
+}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"errors"
+
+	"perch/gateway/admin"
+	"perch/voice"
+)
+
+// parts is the condition of each part. A brain is vital where no brain works.
+func (a *app) parts() []admin.Part {
+	parts := []admin.Part{{Name: "store", OK: a.db.Readable() == nil, Vital: true, Note: note(errors.Join(a.db.Readable(), a.db.Err()))}}
+	thinks := a.engines.thinks()
+	for _, n := range a.engines.all {
+		part := n.shown()
+		part.Vital = n.list == "brain" && !thinks
+		parts = append(parts, part)
+	}
+	return append(parts, a.mdnsPart())
+}
+
+// thinks reports whether any brain works, as far as is known.
+func (e *engines) thinks() bool {
+	for _, n := range e.all {
+		if _, _, cause := n.status(); n.list == "brain" && cause == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// shown is an engine's condition.
+func (n *engine) shown() admin.Part {
+	since, _, cause := n.status()
+	part := admin.Part{Name: n.part, OK: cause == nil, Since: since, Note: n.where}
+	switch {
+	case cause != nil:
+		part.Note = cause.Error()
+	case n.limits() != nil:
+		part.Note = n.limits().Error()
+	case n.note != nil:
+		part.Note = n.note()
+	}
+	return part
+}
+
+// speechOf is how the robots are spoken to, and what is expected of them: the
+// persona's language and voice, where it has them.
+func speechOf(c *config) (voice.Options, error) {
+	persona, err := personaOf(c)
+	if err != nil {
+		return voice.Options{}, err
+	}
+	o := voice.Options{Language: c.Language, Voice: persona.Voice}
+	if persona.Language != "" {
+		o.Language = persona.Language
+	}
+	return o, nil
+}

@@ -1,0 +1,244 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"perch/voice"
+	"perch/voice/wyoming"
+)
+
+// peers are a recognizer, a model and a synthesizer elsewhere, which speak the
+// true protocols over loopback and answer at once.
+type peers struct {
+	hears string        // what the recognizer understands
+	words []string      // of the model's answer
+	every time.Duration // between two of them; 0 is all at once
+	// holds is a stage that never comes to an end by itself: "recognizing",
+	// "first token", "in a tool" or "speaking".
+	holds func() string
+
+	ears         net.Listener
+	mind, mouth  *httptest.Server
+	conns        sync.WaitGroup
+	reached      chan string // stages that are held
+	mu           sync.Mutex
+	busy         int // requests under way
+	heardAll     time.Time
+	asked        time.Time
+	sentence     time.Time // when the first was known to be one
+	spoken, said time.Time // the synthesizer asked, and its sound begun
+	understood   time.Time
+}
+
+// newPeers starts them. The words are those of the first sentence, and then
+// the others'.
+func newPeers(t testing.TB) *peers {
+	t.Helper()
+	p := &peers{hears: "what time is it", words: []string{"😊", " It", " is", " three."}, reached: make(chan string, 64), holds: func() string { return "" }}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.ears = l
+	p.mind = httptest.NewServer(http.HandlerFunc(p.think))
+	p.mouth = httptest.NewServer(http.HandlerFunc(p.speak))
+	p.conns.Go(p.listen)
+	t.Cleanup(func() {
+		_ = l.Close()
+		p.mind.Close()
+		p.mouth.Close()
+		p.conns.Wait()
+	})
+	return p
+}
+
+// engines has a configuration use them, and no others.
+func (p *peers) engines(c *config) {
+	c.Speech.Recognizers = []recognizerConfig{{Kind: "wyoming", URL: "tcp://" + p.ears.Addr().String()}}
+	c.Speech.Synthesizers = []synthesizerConfig{{Kind: "openai", URL: p.mouth.URL + "/v1"}}
+	c.Brains = []brainConfig{{Kind: "openai", URL: p.mind.URL + "/v1", Model: "m"}}
+	c.BrainDeep = []brainConfig{{Kind: "openai", URL: p.mind.URL + "/v1", Model: "deep"}}
+}
+
+// under counts a request until the function it returns is called.
+func (p *peers) under() func() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.busy++
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.busy--
+	}
+}
+
+func (p *peers) underWay() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.busy
+}
+
+// note keeps a time.
+func (p *peers) note(at *time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	*at = time.Now()
+}
+
+// held waits for whoever asks to go away, where a stage is held.
+func (p *peers) held(stage string, gone <-chan struct{}) bool {
+	if p.holds() != stage {
+		return false
+	}
+	p.reached <- stage
+	<-gone
+	return true
+}
+
+func (p *peers) listen() {
+	for {
+		conn, err := p.ears.Accept()
+		if err != nil {
+			return
+		}
+		p.conns.Go(func() {
+			defer conn.Close()
+			p.hear(conn)
+		})
+	}
+}
+
+// hear is one connection of a Wyoming client.
+func (p *peers) hear(conn net.Conn) {
+	r, w := wyoming.NewReader(conn, wyoming.Limits{}), wyoming.NewWriter(conn)
+	send := func(name string, v any) bool {
+		e, err := wyoming.NewEvent(name, v, nil)
+		return err == nil && w.Write(e) == nil
+	}
+	for {
+		e, err := r.Read()
+		if err != nil {
+			return
+		}
+		switch e.Type {
+		case wyoming.TypeDescribe:
+			if !send(wyoming.TypeInfo, wyoming.Info{ASR: []wyoming.Program{{Name: "peer", Installed: true,
+				Models: []wyoming.Model{{Name: "m", Installed: true, Languages: []string{"en"}}}}}}) {
+				return
+			}
+		case wyoming.TypeAudioStart:
+			defer p.under()()
+		case wyoming.TypeAudioStop:
+			p.note(&p.heardAll)
+			gone := make(chan struct{})
+			p.conns.Go(func() {
+				defer close(gone)
+				_, _ = r.Read() // nothing more is to come
+			})
+			if p.held("recognizing", gone) {
+				return
+			}
+			if !send(wyoming.TypeTranscript, wyoming.Text{Text: p.hears}) {
+				return
+			}
+			p.note(&p.understood)
+			<-gone
+			return
+		}
+	}
+}
+
+// think is a server of language models.
+func (p *peers) think(w http.ResponseWriter, r *http.Request) {
+	var ask struct {
+		Model    string
+		Messages []struct{ Role string }
+	}
+	if r.URL.Path != "/v1/chat/completions" || json.NewDecoder(r.Body).Decode(&ask) != nil {
+		http.NotFound(w, r)
+		return
+	}
+	defer p.under()()
+	p.note(&p.asked)
+	if ask.Model == "deep" && p.held("in a tool", r.Context().Done()) || ask.Model == "m" && p.held("first token", r.Context().Done()) {
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	out := http.NewResponseController(w)
+	say := func(delta string) {
+		fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":%s}]}\n\n", delta)
+		_ = out.Flush() // or whoever asked has gone
+	}
+	if p.holds() == "in a tool" {
+		say(`{"tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"think_hard","arguments":"{\"question\":\"why\"}"}}]}`)
+		fmt.Fprint(w, "data: [DONE]\n\n")
+		return
+	}
+	whole := false
+	for i, word := range p.words {
+		if i > 0 && p.every > 0 {
+			select {
+			case <-time.After(p.every):
+			case <-r.Context().Done():
+				return
+			}
+		}
+		text, _ := json.Marshal(word) // a string
+		say(`{"content":` + string(text) + `}`)
+		// That a sentence has ended is known once the next has begun.
+		if ended := i > 0 && strings.HasSuffix(p.words[i-1], "."); ended && !whole {
+			whole = true
+			p.note(&p.sentence)
+		}
+	}
+	fmt.Fprint(w, "data: [DONE]\n\n")
+	if !whole {
+		p.note(&p.sentence)
+	}
+}
+
+// speak is a server of synthesized speech: half a second of a tone.
+func (p *peers) speak(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path != "/v1/audio/speech" {
+		http.NotFound(w, r)
+		return
+	}
+	defer p.under()()
+	p.mu.Lock()
+	first := p.spoken.Before(p.asked)
+	p.mu.Unlock()
+	if first {
+		p.note(&p.spoken)
+	}
+	pcm := make([]byte, voice.SpeakerRate)
+	for i := range len(pcm) / 2 {
+		sample := int16(8000 * math.Sin(2*math.Pi*440*float64(i)/voice.SpeakerRate))
+		pcm[2*i], pcm[2*i+1] = byte(sample), byte(uint16(sample)>>8)
+	}
+	w.Header().Set("Content-Type", "audio/pcm")
+	_, err := w.Write(pcm)
+	_ = http.NewResponseController(w).Flush()
+	if first {
+		p.note(&p.said)
+	}
+	if err == nil {
+		p.held("speaking", r.Context().Done())
+	}
+}
+
+// own is how long the peers themselves took in the latest turn, until the
+// sound of the first sentence had begun.
+func (p *peers) own() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.understood.Sub(p.heardAll) + p.sentence.Sub(p.asked) + p.said.Sub(p.spoken)
+}

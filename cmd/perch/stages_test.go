@@ -1,0 +1,215 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"perch/agent"
+	"perch/device/xiaozhi"
+	"perch/firmware-tools/simrobot"
+)
+
+// children are the processes this one has started and that have not ended.
+func children(t *testing.T) []string {
+	t.Helper()
+	lists, err := filepath.Glob("/proc/self/task/*/children")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, list := range lists {
+		text, err := os.ReadFile(list)
+		if err == nil { // else the thread has ended
+			all = append(all, strings.Fields(string(text))...)
+		}
+	}
+	return all
+}
+
+// interrupted has a robot say something, and interrupts the turn once it has
+// reached a stage: by a tap on the robot, which is an abort while it speaks and
+// a hang-up before, or by its owner's command. The robot stays until it is over.
+func interrupted(t *testing.T, h *house, reached, over func() bool, byTap bool) {
+	t.Helper()
+	robot, err := simrobot.New(simrobot.Options{OTA: h.ota(), MAC: "A0:B1:C2:D3:E4:F5", Say: sentences(t, "what time is it"), Stay: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = robot.Run(ctx) // it is hung up, or switched off below
+	}()
+	h.within(time.Minute, "the stage is reached", reached)
+	if byTap {
+		robot.Tap()
+	} else if err := h.talk.Abort(ctx, "a0b1c2d3e4f5"); err != nil {
+		t.Error(err)
+	}
+	h.eventually("the turn leaves nothing behind", over)
+	cancel()
+	<-done
+}
+
+// TestInterruptedInEachStage: whatever a turn is doing when somebody has enough
+// of it, it leaves no request open and no goroutine behind, and the next turn is
+// answered.
+func TestInterruptedInEachStage(t *testing.T) {
+	for _, stage := range []string{"recognizing", "first token", "in a tool", "speaking"} {
+		for _, how := range []string{"a tap", "a command"} {
+			t.Run(stage+" by "+how, func(t *testing.T) {
+				p := newPeers(t)
+				var held atomic.Bool
+				p.holds = func() string {
+					if held.Load() {
+						return stage
+					}
+					return ""
+				}
+				c := testConfig()
+				p.engines(&c)
+				h := open(t, c, t.TempDir())
+				h.robot(simrobot.Options{Say: sentences(t, "what time is it")}).whole(t)
+				h.eventually("nothing is under way", func() bool { return p.underWay() == 0 })
+				before := runtime.NumGoroutine()
+				held.Store(true)
+				reached := func() bool {
+					select {
+					case at := <-p.reached:
+						if at != stage {
+							t.Errorf("%s is held", at)
+						}
+						return true
+					default:
+						return false
+					}
+				}
+				interrupted(t, h, reached, func() bool { return p.underWay() == 0 }, how == "a tap")
+				held.Store(false)
+				// Connections that are kept for the next turn have goroutines too.
+				h.eventually("no goroutine is left", func() bool {
+					p.mind.CloseClientConnections()
+					p.mouth.CloseClientConnections()
+					return runtime.NumGoroutine() <= before
+				})
+				h.robot(simrobot.Options{Say: sentences(t, "what time is it")}).whole(t)
+			})
+		}
+	}
+}
+
+// exampleAgent is the example of the Agent Client Protocol's Go library, which
+// asks in each turn whether it may change a file.
+func exampleAgent(t *testing.T) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "example-agent")
+	if out, err := exec.Command("go", "build", "-o", program, "github.com/coder/acp-go-sdk/example/agent").CombinedOutput(); err != nil {
+		t.Fatalf("build the example agent: %v\n%s", err, out)
+	}
+	return program
+}
+
+// withAgent is an appliance whose mind is the example agent, and a robot that
+// its owner has adopted by name, or has not.
+func withAgent(t *testing.T, adopted bool) *house {
+	t.Helper()
+	c := testConfig()
+	c.Speech.Synthesizers[0].Speed = 400 // it has much to say before it asks
+	c.Brains = []brainConfig{{Kind: "acp", Command: []string{exampleAgent(t)}}}
+	h := open(t, c, t.TempDir())
+	h.robot(simrobot.Options{}) // which checks in and has nothing to say
+	if adopted {
+		if _, err := h.robots.Adopt("a0b1c2d3e4f5"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return h
+}
+
+// TestInterruptedWhileAsking: an agent's question that is cut off is a no, and
+// when the appliance stops the agent's process has ended.
+func TestInterruptedWhileAsking(t *testing.T) {
+	for _, how := range []string{"a tap", "a command"} {
+		t.Run(how, func(t *testing.T) {
+			h := withAgent(t, true)
+			questions := func(n int) func() bool { return func() bool { return len(h.talk.Questions()) == n } }
+			interrupted(t, h, questions(1), questions(0), how == "a tap")
+			if len(children(t)) != 1 {
+				t.Errorf("the agent is kept for the next turn; the children are %v", children(t))
+			}
+			h.stop()
+			if left := children(t); len(left) > 0 {
+				t.Errorf("left behind: %v", left)
+			}
+			if log := h.log.String(); strings.Contains(log, "allowed=true") {
+				t.Errorf("a question that was cut off was a yes:\n%s", log)
+			}
+		})
+	}
+}
+
+// TestPermissions: what an agent asks for is asked aloud, and allowed by a yes,
+// a touch or the robot's owner over the admin API, and by nothing else; of a
+// robot that was not adopted by name nobody is asked.
+func TestPermissions(t *testing.T) {
+	const allowed, refused = "I've successfully updated the configuration.", "I'll skip the configuration update."
+	permit := func(allow bool) func(*house, *simrobot.Robot, agent.Question) {
+		return func(h *house, _ *simrobot.Robot, q agent.Question) {
+			var open []agent.Question
+			h.admin("GET", "/api/v1/permissions", &open)
+			if len(open) != 1 || open[0].ID != q.ID || !strings.Contains(open[0].Text, "Modifying critical configuration file") {
+				h.t.Errorf("open are %+v", open)
+			}
+			h.adminWith("POST", "/api/v1/permissions/"+q.ID, fmt.Sprintf(`{"allow":%t}`, allow), nil)
+		}
+	}
+	touch := func(_ *house, r *simrobot.Robot, _ agent.Question) {
+		r.Sense(xiaozhi.Event{Name: "head_pet_started", Data: []byte("{}")})
+	}
+	for name, c := range map[string]struct {
+		stranger bool
+		says     []string // by the person, after the first sentence
+		answer   func(*house, *simrobot.Robot, agent.Question)
+		want     string
+	}{
+		"a spoken yes":        {says: []string{"yes"}, want: allowed},
+		"a spoken no":         {says: []string{"no"}, want: refused},
+		"a touch":             {answer: touch, want: allowed},
+		"its owner allows it": {answer: permit(true), want: allowed},
+		"its owner refuses":   {answer: permit(false), want: refused},
+		"a stranger":          {stranger: true, want: refused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // they mostly wait for it to have spoken
+			h := withAgent(t, !c.stranger)
+			r := &talker{}
+			robot, err := simrobot.New(simrobot.Options{OTA: h.ota(), MAC: "A0:B1:C2:D3:E4:F5", Firmware: "dotty", Observe: r.observe,
+				Say: sentences(t, append([]string{"what time is it"}, c.says...)...)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Robot = robot
+			done := make(chan error, 1)
+			go func() { done <- robot.Run(t.Context()) }()
+			if c.answer != nil {
+				h.within(time.Minute, "it asks", func() bool { return len(h.talk.Questions()) == 1 })
+				c.answer(h, robot, h.talk.Questions()[0])
+			}
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+			if !r.showed(c.want) {
+				t.Errorf("the robot said %v", r.Stats().Turns)
+			}
+		})
+	}
+}
