@@ -138,11 +138,27 @@ const (
 	EndSleep     = "sleep"
 )
 
+// Stages of a turn.
+const (
+	StageEndpoint      = "endpoint"       // the silence that tells the end of speech
+	StageRecognize     = "recognize"      // from then to the text
+	StageFirstToken    = "first_token"    // from the text to the brain's first sign
+	StageFirstSentence = "first_sentence" // from there to the first whole sentence
+	StageFirstAudio    = "first_audio"    // from there to its first sound
+	StageFirstPacket   = "first_packet"   // from the end of speech to the robot being sent sound: what a person waits
+	StageTools         = "tools"          // in all, those that run at a time counted once
+)
+
+// Stages are all of them, in their order.
+func Stages() []string {
+	return []string{StageEndpoint, StageRecognize, StageFirstToken, StageFirstSentence, StageFirstAudio, StageFirstPacket, StageTools}
+}
+
 // TurnEnded is a turn over, its last packet played.
 type TurnEnded struct {
 	End    string           `json:"end"`
 	Reason string           `json:"reason,omitempty"` // of a failure
-	Stages map[string]int64 `json:"stages,omitempty"` // milliseconds from the end of speech to each stage
+	Stages map[string]int64 `json:"stages,omitempty"` // what each took, in milliseconds; those there were
 }
 
 // Perceived is something a robot sensed.

@@ -48,9 +48,6 @@ const (
 	other        = "other" // what has no name of its own here
 )
 
-// stageNames are the stages a turn of gateway/robot notes.
-func stageNames() []string { return []string{"recognized", "answered", "synthesized", "first_packet"} }
-
 // stageBuckets are in seconds. Engines of the house answer in the first few,
 // and nobody waits for longer than the last.
 func stageBuckets() []float64 {
@@ -98,11 +95,11 @@ func (m *Metrics) count(registry *prometheus.Registry) {
 	m.missed = counter("perch_events_missed_total", "Events that were lost to these metrics, because they came too fast.")
 
 	stages := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "perch_turn_stage_seconds", Help: "Time from the end of speech until a turn reached a stage.", Buckets: stageBuckets(),
+		Name: "perch_turn_stage_seconds", Help: "What the stages of turns took; first_packet is from the end of speech to the first sound.", Buckets: stageBuckets(),
 	}, []string{"stage"})
 	registry.MustRegister(stages)
 	m.stages = map[string]prometheus.Observer{}
-	for _, name := range stageNames() {
+	for _, name := range event.Stages() {
 		m.stages[name] = stages.WithLabelValues(name)
 	}
 }

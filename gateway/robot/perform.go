@@ -170,6 +170,7 @@ func (s *session) finishUtterance() {
 			ended = ended.Add(-s.ear.silence()) // which the end-pointer waited out
 		}
 		s.turn.clock.begin(ended)
+		s.turn.clock.mark(event.StageEndpoint)
 	}
 	s.utterance.Finish()
 	s.utterance = nil

@@ -24,8 +24,7 @@ type SessionRecord struct {
 	Turns    int           `json:"turns"`
 }
 
-// TurnRecord is what is kept of a turn. Stages are milliseconds from the end
-// of speech.
+// TurnRecord is what is kept of a turn. Stages are as in event.TurnEnded.
 type TurnRecord struct {
 	Robot   device.ID        `json:"robot"`
 	Session string           `json:"session"`

@@ -295,7 +295,7 @@ func (s *session) progress(ctx context.Context) {
 	}
 	p := s.turn.playback.progress()
 	if !p.first.IsZero() {
-		s.turn.clock.markAt("first_packet", p.first)
+		s.turn.clock.markAt(event.StageFirstPacket, p.first)
 	}
 	s.said = append(s.said, p.said...)
 	s.input(ctx, played{p})

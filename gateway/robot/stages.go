@@ -3,13 +3,18 @@ package robot
 import (
 	"sync"
 	"time"
+
+	"perch/event"
 )
 
-// stages is how long each stage of a turn took, from the end of speech.
+// stages is what the stages of a turn took, from the end of speech on.
 type stages struct {
 	mu    sync.Mutex
 	from  time.Time
-	marks map[string]int64 // milliseconds
+	marks map[string]time.Time // when each was first over
+	busy  int                  // tools at work
+	since time.Time            // they have been
+	tools time.Duration        // in all, those that run at a time counted once
 }
 
 // begin sets the zero of the clock, once.
@@ -21,7 +26,7 @@ func (s *stages) begin(now time.Time) {
 	}
 }
 
-// mark notes when a stage was first reached.
+// mark notes that a stage is over, the first time.
 func (s *stages) mark(stage string) { s.markAt(stage, time.Now()) }
 
 func (s *stages) markAt(stage string, at time.Time) {
@@ -31,18 +36,47 @@ func (s *stages) markAt(stage string, at time.Time) {
 		return
 	}
 	if s.marks == nil {
-		s.marks = map[string]int64{}
+		s.marks = map[string]time.Time{}
 	}
-	s.marks[stage] = at.Sub(s.from).Milliseconds()
+	s.marks[stage] = at
 }
 
-// all returns the stages and when each was reached.
+// tool notes that a tool has begun or ended.
+func (s *stages) tool(status string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	if status == event.ToolRunning {
+		if s.busy++; s.busy == 1 {
+			s.since = now
+		}
+		return
+	}
+	if s.busy > 0 {
+		if s.busy--; s.busy == 0 {
+			s.tools += now.Sub(s.since)
+		}
+	}
+}
+
+// all is what each stage took, in milliseconds: the time since the stage before
+// it that there was. The first packet is counted from the end of speech.
 func (s *stages) all() map[string]int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	copied := make(map[string]int64, len(s.marks))
-	for stage, ms := range s.marks {
-		copied[stage] = ms
+	took := map[string]int64{}
+	before := s.from
+	for _, stage := range []string{event.StageEndpoint, event.StageRecognize, event.StageFirstToken, event.StageFirstSentence, event.StageFirstAudio} {
+		if at, there := s.marks[stage]; there {
+			took[stage] = max(0, at.Sub(before).Milliseconds())
+			before = at
+		}
 	}
-	return copied
+	if at, there := s.marks[event.StageFirstPacket]; there {
+		took[event.StageFirstPacket] = at.Sub(s.from).Milliseconds()
+	}
+	if s.tools > 0 {
+		took[event.StageTools] = s.tools.Milliseconds()
+	}
+	return took
 }

@@ -141,7 +141,7 @@ func (t *turn) greet(ctx context.Context, name string) error {
 // one aloud where the step said so; the text is then empty.
 func (t *turn) listen(ctx context.Context, u *voice.Utterance) (string, error) {
 	transcript, err := t.session.Ears.Recognize(ctx, u, t.session.Speech)
-	t.clock.mark("recognized")
+	t.clock.mark(event.StageRecognize)
 	switch {
 	case ctx.Err() != nil:
 		return "", ctx.Err()
@@ -202,13 +202,16 @@ func (t *turn) think(ctx context.Context, text string) error {
 
 // take carries out one reply.
 func (t *turn) take(ctx context.Context, r agent.Reply) error {
-	t.clock.mark("answered")
+	t.clock.mark(event.StageFirstToken)
 	t.session.tap.given(replyWords(r))
 	switch r := r.(type) {
 	case agent.Felt:
 		return t.playback.add(ctx, item{face: &r.Emotion})
 	case agent.Say:
+		t.clock.mark(event.StageFirstSentence)
 		return t.speak(ctx, r.Text)
+	case agent.ToolStatus:
+		t.clock.tool(r.Status)
 	case agent.Ask:
 		return t.ask(ctx, r)
 	case agent.Done:
@@ -224,7 +227,7 @@ func (t *turn) speak(ctx context.Context, text string) error {
 	}
 	encoder := t.session.encoder.of(ctx, t)
 	err := t.session.Mouth.Synthesize(ctx, text, t.session.Speech, func(pcm []int16) error {
-		t.clock.mark("synthesized")
+		t.clock.mark(event.StageFirstAudio)
 		return encoder.encode(ctx, pcm, t.packet(ctx))
 	})
 	if err != nil && ctx.Err() == nil {
