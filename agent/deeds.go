@@ -18,7 +18,7 @@ const (
 )
 
 // ownTools are the house's own, as far as what they need is there.
-func (k *Thinker) ownTools(t Turn) (all []turnTool) {
+func (k *Thinker) ownTools(t Turn, after *End) (all []turnTool) {
 	offer := func(name, description, properties string, run func(context.Context, json.RawMessage) (string, error)) *turnTool {
 		schema := json.RawMessage(`{"type":"object","properties":` + properties + `}`)
 		all = append(all, turnTool{ModelTool: ModelTool{Name: name, Description: description, Schema: schema}, run: run})
@@ -45,6 +45,11 @@ func (k *Thinker) ownTools(t Turn) (all []turnTool) {
 		offer("notify", "Tell everybody in the house something, on every robot and screen. Not to answer who is talking to you.",
 			`{"text":{"type":"string"},"urgency":{"type":"string","enum":["low","normal","high"]}},"required":["text"]`,
 			func(_ context.Context, args json.RawMessage) (string, error) { return k.notify(args) })
+	}
+	if t.Body != nil {
+		offer("end_talk", "End the talk once you have said goodbye: the robot stops listening. With asleep it also goes to sleep, as after good night.",
+			`{"asleep":{"type":"boolean"}}`,
+			func(_ context.Context, args json.RawMessage) (string, error) { return endTalk(args, after) })
 	}
 	if len(k.Deep) > 0 {
 		deep := offer("think_hard", "Ask a slower and wiser mind a hard question. It knows nothing of this talk: the question must hold all it needs.",
@@ -155,6 +160,17 @@ func (k *Thinker) notify(args json.RawMessage) (string, error) {
 		return "", err
 	}
 	return "It will be told.", nil
+}
+
+func endTalk(args json.RawMessage, after *End) (string, error) {
+	var a struct{ Asleep bool }
+	if err := arguments(args, &a); err != nil {
+		return "", err
+	}
+	if *after = HangUp; a.Asleep {
+		*after = Sleep
+	}
+	return "The talk ends when you have spoken. Say goodbye in one short sentence.", nil
 }
 
 // thinkHard asks the first deep model that answers in time.

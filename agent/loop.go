@@ -65,7 +65,7 @@ func (k *Thinker) Name() string { return k.Model.Name() }
 // the error wraps ErrAway as long as nobody can have noticed that it tried.
 func (k *Thinker) Think(ctx context.Context, t Turn, out func(Reply) error) error {
 	th := &thought{Thinker: k, turn: t, out: out, speech: NewSpeech(cmp.Or(t.Language, k.Persona.Language))}
-	th.tools = k.toolsOf(ctx, t)
+	th.tools = k.toolsOf(ctx, t, &th.after)
 	p := Prompt{System: k.system(t), Messages: k.messages(t), Tools: th.tools.offered}
 	for round := 0; ctx.Err() == nil; round++ {
 		if round == mostRounds {
@@ -136,6 +136,7 @@ type thought struct {
 	tools  toolset
 	speech *Speech
 	acted  bool // a tool has run
+	after  End  // what follows the turn
 
 	mu   sync.Mutex // tools may run at a time, and tell of it
 	out  func(Reply) error
@@ -204,7 +205,7 @@ func (th *thought) end(why string) error {
 	} else if !th.told && !th.acted {
 		return fmt.Errorf("%w: the model ended its answer without a word", ErrAway)
 	}
-	return th.tell(append(replies, Done{End: Continue})...)
+	return th.tell(append(replies, Done{End: cmp.Or(th.after, Continue)})...)
 }
 
 // status tells of a tool at work.

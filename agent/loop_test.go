@@ -145,7 +145,7 @@ func TestToolsAreRunAndToldOf(t *testing.T) {
 	if s := says(got); !slices.Equal(s, []string{"Look.", "I did."}) {
 		t.Errorf("said %q", s)
 	}
-	if len(m.asked) != 2 || len(m.asked[0].Tools) != 1 || m.asked[0].Tools[0].Name != "self_robot_turn" {
+	if len(m.asked) != 2 || len(m.asked[0].Tools) != 2 || m.asked[0].Tools[0].Name != "end_talk" || m.asked[0].Tools[1].Name != "self_robot_turn" {
 		t.Fatalf("asked %d times, offered %+v", len(m.asked), m.asked[0].Tools)
 	}
 	told := m.asked[1].Messages
@@ -262,6 +262,22 @@ func (s shelf) Call(ctx context.Context, name string, args json.RawMessage) (str
 	}
 }
 
+// TestAModelEndsTheTalk once what it says after that has been said.
+func TestAModelEndsTheTalk(t *testing.T) {
+	for args, want := range map[string]agent.End{`{}`: agent.HangUp, `{"asleep":true}`: agent.Sleep, `{"asleep":3}`: agent.Continue} {
+		m := &model{script: []message{{calls: []agent.ToolCall{call("1", "end_talk", args)}}, {texts: []string{"😊 Goodbye."}}}}
+		got, err := thoughts(t, agent.ThinkerOptions{Model: m}, agent.Turn{Body: &arm{}})
+		if err != nil || got[len(got)-1] != (agent.Done{End: want}) || !slices.Equal(says(got), []string{"Goodbye."}) {
+			t.Errorf("%s: %v, %v", args, got, err)
+		}
+	}
+	m := &model{script: []message{{calls: []agent.ToolCall{call("1", "end_talk", `{}`)}}, {texts: []string{"Bye."}}}}
+	got, err := thoughts(t, agent.ThinkerOptions{Model: m}, agent.Turn{}) // of a skin, which has no channel to close
+	if err != nil || got[len(got)-1] != (agent.Done{End: agent.Continue}) {
+		t.Errorf("without a robot: %v, %v", got, err)
+	}
+}
+
 func TestToolsFromElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		use := []agent.ToolCall{call("1", "self_robot_turn_2", `{"a":1}`), call("2", "self_robot_turn_2", `{"a":2}`), call("3", "self_robot_turn", `{"yaw":1}`)}
@@ -275,7 +291,7 @@ func TestToolsFromElsewhere(t *testing.T) {
 		if took := time.Since(began); took != 10*time.Second {
 			t.Errorf("what can run at a time took %s", took)
 		}
-		if offered := m.asked[0].Tools; len(offered) != 3 || len(offered[2].Name) != 64 {
+		if offered := m.asked[0].Tools; len(offered) != 4 || len(offered[3].Name) != 64 {
 			t.Errorf("%+v", offered)
 		}
 		if answers := m.asked[1].Messages[2:]; answers[0].Text != `self.robot.turn{"a":1}` || answers[1].Text != `self.robot.turn{"a":2}` || answers[2].Text != "true" {

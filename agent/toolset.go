@@ -52,9 +52,9 @@ type turnTool struct {
 }
 
 // toolsOf collects what a turn may use: the house's own tools, then the
-// robot's, then others'.
-func (k *Thinker) toolsOf(ctx context.Context, t Turn) toolset {
-	all := k.ownTools(t)
+// robot's, then others'. One of the house's says what follows the turn.
+func (k *Thinker) toolsOf(ctx context.Context, t Turn, after *End) toolset {
+	all := k.ownTools(t, after)
 	if t.Body != nil {
 		all = append(all, k.robotTools(t.Body)...)
 	}
