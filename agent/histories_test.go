@@ -75,11 +75,13 @@ func TestHistoriesAreBounded(t *testing.T) {
 	b := &brain{replies: []agent.Reply{agent.Done{}}}
 	m := newMind(&published{}, nil, b)
 	m.Keep(agent.NewHistories(table))
+	m.Remembered("a0b1c2d3e4f5", agent.Exchange{Heard: "h"}, noon.Add(-time.Hour)) // a robot's stays
 	for i := range 600 {
 		m.Remembered(fmt.Sprint(i), agent.Exchange{Heard: "h"}, noon.Add(time.Duration(i)*time.Second))
 	}
-	if _, oldest := table.kept["0"]; len(table.kept) != 500 || oldest {
-		t.Errorf("%d are kept, the oldest: %t", len(table.kept), oldest)
+	_, oldest := table.kept["0"]
+	if _, robots := table.kept["a0b1c2d3e4f5"]; len(table.kept) != 500 || oldest || !robots {
+		t.Errorf("%d are kept, the oldest: %t, the robot's: %t", len(table.kept), oldest, robots)
 	}
 	for range 30 {
 		m.Remembered("599", agent.Exchange{Heard: "h", Said: strings.Repeat("x", 4000)}, noon)

@@ -153,11 +153,15 @@ func (m *Mind) conversation(id string, now time.Time) *conversation {
 	return c
 }
 
+// dropOldest makes room, and first of all among talks that are no robot's:
+// anybody on the network may begin those, and robots belong to the house.
 func (m *Mind) dropOldest() {
-	oldest := ""
+	oldest, robots := "", true
 	for id, c := range m.conversations {
-		if oldest == "" || c.used.Before(m.conversations[oldest].used) {
-			oldest = id
+		_, err := device.ParseID(id)
+		robot := err == nil
+		if oldest == "" || robots && !robot || robots == robot && c.used.Before(m.conversations[oldest].used) {
+			oldest, robots = id, robot
 		}
 	}
 	delete(m.conversations, oldest)

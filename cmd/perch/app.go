@@ -48,6 +48,7 @@ type app struct {
 	admin   *admin.Door
 	metrics *admin.Metrics
 	wyoming *wyoming.Server // nil where it is off
+	at      net.Addr        // of that
 	also    []mdns.Offer    // what is announced besides the robots' door
 	doors   *doors
 	mdns    *mdns.Announcer // nil where nothing is announced
@@ -188,7 +189,8 @@ func (a *app) openWyoming(zone *time.Location) error {
 	if a.wyoming, err = wyoming.New(o); err != nil {
 		return errors.Join(err, l.Close())
 	}
-	if port, ok := reachable(l.Addr()); ok {
+	a.at = l.Addr()
+	if port, ok := reachable(a.at); ok {
 		a.also = append(a.also, mdns.Offer{Type: mdns.Wyoming, Port: port})
 	}
 	return nil

@@ -4,15 +4,20 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"perch/firmware-tools/simrobot"
+	"perch/voice"
+	"perch/voice/wyoming"
 )
 
 // model is a server of a language model that always asks for one tool and then
@@ -112,5 +117,96 @@ func TestNobodyAnswers(t *testing.T) {
 	}
 	if log := h.log.String(); !strings.Contains(log, "nothing listens") {
 		t.Errorf("the log does not name the cause:\n%s", log)
+	}
+}
+
+// TestToolsOfAnMCPServer has a model use a tool of another program, the example
+// of the protocol's Go library.
+func TestToolsOfAnMCPServer(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "hello")
+	if out, err := exec.Command("go", "build", "-o", program, "github.com/modelcontextprotocol/go-sdk/examples/server/hello").CombinedOutput(); err != nil {
+		t.Fatalf("build the example server: %v\n%s", err, out)
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var ask struct {
+			Messages []struct{ Role, Content string }
+		}
+		if json.NewDecoder(r.Body).Decode(&ask) != nil {
+			http.NotFound(w, r)
+			return
+		}
+		delta := `{"tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"greeter_greet","arguments":"{\"name\":\"Anna\"}"}}]}`
+		if last := ask.Messages[len(ask.Messages)-1]; last.Role == "tool" {
+			text, _ := json.Marshal("😊 It says: " + last.Content + ".")
+			delta = `{"content":` + string(text) + `}`
+		}
+		fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":%s}]}\n\ndata: [DONE]\n\n", delta)
+	}))
+	defer server.Close()
+	c := testConfig()
+	c.Brains = []brainConfig{{Kind: "openai", URL: server.URL + "/v1", Model: "m", MCP: []mcpConfig{{Name: "greeter", Command: []string{program}}}}}
+	h := open(t, c, t.TempDir())
+	r := h.robot(simrobot.Options{Say: sentences(t, "what time is it")})
+	if !r.showed("It says: Hi Anna.") {
+		t.Errorf("the robot said %v", r.Stats().Turns)
+	}
+	if _, ready := h.request("GET", "/ready", ""); !strings.Contains(ready, `"name":"tools greeter","ok":true`) {
+		t.Errorf("/ready says %s", ready)
+	}
+	h.stop()
+	if left := children(t); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// TestServedOverWyoming: what Home Assistant would use of the appliance. It
+// hears what it says itself, and its mind answers.
+func TestServedOverWyoming(t *testing.T) {
+	c := testConfig()
+	c.Wyoming.Listen = "127.0.0.1:0"
+	h := open(t, c, t.TempDir())
+	client, err := wyoming.New(wyoming.Options{Address: "tcp://" + h.at.String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := voice.NewUtterance()
+	to16 := voice.NewResampler(voice.SpeakerRate, voice.MicRate)
+	if err := client.Synthesize(t.Context(), "What time is it?", voice.Options{}, func(pcm []int16) error {
+		u.Write(to16.Resample(pcm))
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	u.Finish()
+	if heard, err := client.Recognize(t.Context(), u, voice.Options{Language: "en"}); err != nil || heard.Text != "what time is it" {
+		t.Errorf("heard %+v, %v", heard, err)
+	}
+	conn, err := net.Dial("tcp", h.at.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	ask, err := wyoming.NewEvent(wyoming.TypeTranscript, wyoming.Text{Text: "remember that my keys are in the kitchen"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := wyoming.NewWriter(conn).Write(ask); err != nil {
+		t.Fatal(err)
+	}
+	for r := wyoming.NewReader(conn, wyoming.Limits{}); ; {
+		e, err := r.Read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said wyoming.Text
+		if e.Type == "handled" && e.Decode(&said) == nil {
+			if !strings.Contains(said.Text, "remember") {
+				t.Errorf("answered %q", said.Text)
+			}
+			break
+		}
+	}
+	if found := h.memory.Search("keys", time.Now()); len(found) != 1 {
+		t.Errorf("remembered %+v", found)
 	}
 }
