@@ -180,7 +180,7 @@ func (k *checker) engines(c *config) {
 	if len(c.Speech.Synthesizers) == 0 {
 		k.fault("speech.synthesizers", "at least one is needed")
 	}
-	for i, s := range c.Speech.Synthesizers {
+	for i, s := range c.synthesizers() {
 		at := fmt.Sprintf("speech.synthesizers.%d", i)
 		if k.engine(at, s.Kind, synthesizerKinds()) {
 			k.makes(at, func(e *engines) error { return e.addMouth(s, quiet) })

@@ -71,7 +71,7 @@ func newEngines(c *config, h mindOf, find func(context.Context) ([]string, error
 			return nil, err
 		}
 	}
-	for _, s := range c.Speech.Synthesizers {
+	for _, s := range c.synthesizers() {
 		if err := e.addMouth(s, log); err != nil {
 			return nil, err
 		}
@@ -171,6 +171,17 @@ func personaOf(c *config) (agent.Persona, error) {
 		persona.Name = c.Persona.Name
 	}
 	return persona, nil
+}
+
+// synthesizers are those configured, the first of them with the persona's
+// voice. The others know it by no such name.
+func (c *config) synthesizers() []synthesizerConfig {
+	all := slices.Clone(c.Speech.Synthesizers)
+	// A persona that cannot be read is a fault of its own.
+	if persona, err := personaOf(c); err == nil && persona.Voice != "" && len(all) > 0 {
+		all[0].Voice = persona.Voice
+	}
+	return all
 }
 
 // bookOf is the reflex brain's book, whose sentences the embedded recognizer

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 
 	"perch/gateway/admin"
@@ -44,16 +45,12 @@ func (n *engine) shown() admin.Part {
 	return part
 }
 
-// speechOf is how the robots are spoken to, and what is expected of them: the
-// persona's language and voice, where it has them.
+// speechOf is in which language robots are spoken to, and what is expected of
+// those who speak to them: the persona's, where it has one.
 func speechOf(c *config) (voice.Options, error) {
 	persona, err := personaOf(c)
 	if err != nil {
 		return voice.Options{}, err
 	}
-	o := voice.Options{Language: c.Language, Voice: persona.Voice}
-	if persona.Language != "" {
-		o.Language = persona.Language
-	}
-	return o, nil
+	return voice.Options{Language: cmp.Or(persona.Language, c.Language)}, nil
 }
