@@ -33,10 +33,13 @@ var arrows = map[string][]string{
 	"ota":            {"device", "event", "ota/espimage"},
 	"perception":     {"device", "event"},
 
-	"agent/*":      {"agent", "device", "event"}, // drivers, and what an agent's turn is made of
-	"agent/assist": {"agent", "device", "event", "gateway/socket", "gateway/socket/hass"},
-	"voice/*":      {"voice"},
-	"voice/assist": {"voice", "voice/remote", "gateway/socket", "gateway/socket/hass"},
+	"agent/*":       {"agent", "device", "event"}, // drivers, and what an agent's turn is made of
+	"agent/assist":  {"agent", "device", "event", "gateway/socket", "gateway/socket/hass"},
+	"agent/acp":     {"agent", "agent/program", "device", "event"},
+	"agent/mcp":     {"agent", "agent/program", "device", "event"},
+	"agent/program": {},
+	"voice/*":       {"voice"},
+	"voice/assist":  {"voice", "voice/remote", "gateway/socket", "gateway/socket/hass"},
 
 	// What every engine behind HTTP needs, and every one behind Home Assistant.
 	"voice/openai":        {"voice", "voice/remote"},

@@ -30,6 +30,7 @@ type ThinkerOptions struct {
 	DeepWithin    time.Duration // for think_hard; 30 s where 0
 	CutOff        string        // said where the model was cut off
 	Refused       string        // said where it will not answer
+	Unspeakable   string        // said where nothing of its answer can be
 	Log           *slog.Logger
 }
 
@@ -42,7 +43,13 @@ const (
 
 // Thinker is a Brain made of a Model: it tells the model who it is and what is
 // known, runs the tools it asks for, and makes replies of what it writes.
-type Thinker struct{ ThinkerOptions }
+type Thinker struct {
+	ThinkerOptions
+	left struct { // tools that are not offered
+		mu   sync.Mutex
+		told string
+	}
+}
 
 // NewThinker returns a thinker.
 func NewThinker(o ThinkerOptions) *Thinker {
@@ -52,10 +59,11 @@ func NewThinker(o ThinkerOptions) *Thinker {
 	o.DeepWithin = cmp.Or(o.DeepWithin, 30*time.Second)
 	o.CutOff = cmp.Or(o.CutOff, "I was cut off.")
 	o.Refused = cmp.Or(o.Refused, "I may not answer that.")
+	o.Unspeakable = cmp.Or(o.Unspeakable, "That cannot be said aloud.")
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Thinker{o}
+	return &Thinker{ThinkerOptions: o}
 }
 
 // Name is the model's.
@@ -136,11 +144,13 @@ type thought struct {
 	tools  toolset
 	speech *Speech
 	acted  bool // a tool has run
+	wrote  bool // the model has written something
 	after  End  // what follows the turn
 
 	mu   sync.Mutex // tools may run at a time, and tell of it
 	out  func(Reply) error
 	told bool // somebody has been told something
+	said bool // a sentence
 }
 
 // tell gives replies on, in order.
@@ -152,6 +162,9 @@ func (th *thought) tell(replies ...Reply) error {
 			return err
 		}
 		th.told = true
+		if _, ok := r.(Say); ok {
+			th.said = true
+		}
 	}
 	return nil
 }
@@ -181,6 +194,7 @@ func (th *thought) message(ctx context.Context, p Prompt) (Message, Stop, error)
 		err = th.tell(th.speech.End()...)
 	}
 	m.Text = strings.TrimSpace(words.String())
+	th.wrote = th.wrote || m.Text != ""
 	return m, stop, err
 }
 
@@ -196,6 +210,9 @@ func (th *thought) failed(err error) error {
 // end ends the turn, after a sentence that says why, where there is one.
 func (th *thought) end(why string) error {
 	var replies []Reply
+	if why == "" && th.wrote && !th.said && !th.acted {
+		why = th.Unspeakable // code, say: the model is well all the same
+	}
 	if why != "" {
 		face, text := SplitEmotion(why)
 		replies = append(replies, Felt{Emotion: face, Intensity: 1})

@@ -1,10 +1,12 @@
 package agent_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"slices"
 	"strings"
@@ -260,6 +262,66 @@ func (s shelf) Call(ctx context.Context, name string, args json.RawMessage) (str
 	case <-time.After(s.wait):
 		return name + string(args), nil
 	}
+}
+
+// TestWhatCannotBeSaidAloud: a model that writes code, or a face that is not
+// ours, is well, and says so; one that writes nothing is away.
+func TestWhatCannotBeSaidAloud(t *testing.T) {
+	for _, text := range []string{"```python\nprint(1)\n```", "👍", "😊 ```\nx\n```", "[Yes]"} {
+		got, err := thoughts(t, agent.ThinkerOptions{Model: &model{script: []message{{texts: []string{text}}}}, Unspeakable: "😐 Not aloud."}, agent.Turn{})
+		if err != nil || !slices.Equal(says(got), []string{"Not aloud."}) || got[len(got)-1] != (agent.Done{End: agent.Continue}) {
+			t.Errorf("%q: %v, %v", text, got, err)
+		}
+	}
+	if _, err := thoughts(t, agent.ThinkerOptions{Model: &model{script: []message{{texts: []string{" "}}}}}, agent.Turn{}); !errors.Is(err, agent.ErrAway) {
+		t.Errorf("a model that says nothing: %v", err)
+	}
+}
+
+// hole is a source that answers nobody.
+type hole struct{}
+
+func (hole) Tools(ctx context.Context) []agent.ModelTool {
+	<-ctx.Done()
+	return nil
+}
+
+func (hole) Call(context.Context, string, json.RawMessage) (string, error) { return "", nil }
+
+// crowded is a source with more tools than are offered.
+type crowded struct{ hole }
+
+func (crowded) Tools(context.Context) (all []agent.ModelTool) {
+	for i := range 160 {
+		all = append(all, agent.ModelTool{Name: fmt.Sprint("tool", i), Schema: json.RawMessage(`{}`)})
+	}
+	return all
+}
+
+// TestSourcesThatHang cost a turn next to nothing, however many they are, and
+// tools that are too many are told of once.
+func TestSourcesThatHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		m := &model{script: []message{{texts: []string{"One."}}, {texts: []string{"Two."}}, {texts: []string{"Three."}}}}
+		k := agent.NewThinker(agent.ThinkerOptions{Model: m, Sources: []agent.ToolSource{hole{}, crowded{}, hole{}, hole{}},
+			Log: slog.New(slog.NewTextHandler(&log, nil))})
+		began := time.Now()
+		for range 3 {
+			if err := k.Think(t.Context(), agent.Turn{Text: "x"}, func(agent.Reply) error { return nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("three turns took %s", took)
+		}
+		if n := len(m.asked[0].Tools); n != 100 {
+			t.Errorf("%d tools are offered", n)
+		}
+		if n := strings.Count(log.String(), "level=WARN"); n != 1 {
+			t.Errorf("told %d times:\n%s", n, &log)
+		}
+	})
 }
 
 // TestAModelEndsTheTalk once what it says after that has been said.

@@ -32,7 +32,7 @@ const (
 	mostArguments   = 32 << 10
 	mostAnswer      = 8 << 10
 	mostDetail      = 200
-	sourceWithin    = 2 * time.Second // to say what it has
+	sourceWithin    = 300 * time.Millisecond // to say what it has
 )
 
 // toolset is what a turn may use.
@@ -58,15 +58,14 @@ func (k *Thinker) toolsOf(ctx context.Context, t Turn, after *End) toolset {
 	if t.Body != nil {
 		all = append(all, k.robotTools(t.Body)...)
 	}
-	for _, source := range k.Sources {
-		all = append(all, sourceTools(ctx, source)...)
-	}
+	all = append(all, k.sourceTools(ctx)...)
 	set := toolset{byName: map[string]turnTool{}}
 	var kept []turnTool
 	var named []device.Tool
+	var left []string
 	for _, tool := range all {
 		if len(kept) == mostTools || len(tool.Schema) > mostSchema || !json.Valid(tool.Schema) {
-			k.Log.Warn("a tool is not offered: there are too many, or its schema is too long or no JSON", "tool", clip(tool.Name, mostDetail))
+			left = append(left, clip(tool.Name, mostDetail))
 			continue
 		}
 		tool.shown = clip(tool.Name, mostDetail)
@@ -77,6 +76,7 @@ func (k *Thinker) toolsOf(ctx context.Context, t Turn, after *End) toolset {
 		set.byName[tool.Name] = tool
 		kept, named = append(kept, tool), append(named, device.Tool{Name: tool.Name})
 	}
+	k.tellLeft(left)
 	set.names = device.NewModelNames(named)
 	for _, tool := range kept {
 		offer := tool.ModelTool
@@ -120,15 +120,36 @@ func (k *Thinker) robotTools(body Body) (all []turnTool) {
 	return all
 }
 
-func sourceTools(ctx context.Context, source ToolSource) (all []turnTool) {
+// sourceTools are those from elsewhere. All are asked at once: somebody waits.
+func (k *Thinker) sourceTools(ctx context.Context) (all []turnTool) {
 	ctx, cancel := context.WithTimeout(ctx, sourceWithin)
 	defer cancel()
-	for _, t := range source.Tools(ctx) {
-		all = append(all, turnTool{ModelTool: t, together: true, run: func(ctx context.Context, args json.RawMessage) (string, error) {
-			return source.Call(ctx, t.Name, args)
-		}})
+	found := make([][]ModelTool, len(k.Sources))
+	var asking sync.WaitGroup
+	for i, source := range k.Sources {
+		asking.Go(func() { found[i] = source.Tools(ctx) })
+	}
+	asking.Wait()
+	for i, source := range k.Sources {
+		for _, t := range found[i] {
+			all = append(all, turnTool{ModelTool: t, together: true, run: func(ctx context.Context, args json.RawMessage) (string, error) {
+				return source.Call(ctx, t.Name, args)
+			}})
+		}
 	}
 	return all
+}
+
+// tellLeft tells of tools that are not offered, once while they are the same.
+func (k *Thinker) tellLeft(names []string) {
+	told := strings.Join(names, " ")
+	k.left.mu.Lock()
+	news := told != k.left.told
+	k.left.told = told
+	k.left.mu.Unlock()
+	if news && len(names) > 0 {
+		k.Log.Warn("some tools are not offered: there are too many, or a schema is too long or no JSON", "tools", len(names), "first", names[0])
+	}
 }
 
 // run makes the calls of one message and returns what came back, in their

@@ -127,9 +127,11 @@ func (r *Registry) Admit(id ID, c Client, token string) (Robot, error) {
 	return robot, nil
 }
 
-// Adopt binds the client that waits under a robot's id or under a code. A
-// robot that is bound already, as where everybody is let in, becomes its
-// owner's own by its id.
+// Adopt binds the client that waits under a robot's id or under a code, and
+// makes the robot its owner's own. A robot that is bound already, as where
+// everybody is let in, becomes that by its id. Where another client has come
+// with a bound robot's MAC, the first word only lets that in: anybody can claim
+// a MAC, and to be let in is not yet to be trusted.
 func (r *Registry) Adopt(idOrCode string) (Robot, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -137,10 +139,11 @@ func (r *Registry) Adopt(idOrCode string) (Robot, error) {
 		if robot.forgotten() || !r.means(idOrCode, robot) {
 			continue
 		}
+		another := robot.Bound && robot.Claim != nil
 		if robot.Claim != nil {
 			robot.Client, robot.Bound, robot.Claim = *robot.Claim, true, nil
 		}
-		robot.Named = true
+		robot.Named = !another
 		if err := r.records.Put(string(id), robot); err != nil {
 			return Robot{}, fmt.Errorf("adopt %s: %w", id, err)
 		}

@@ -276,6 +276,13 @@ func TestAnOwnersRobotIsTrusted(t *testing.T) {
 	if !r.Trusts(robotA) || r.Trusts(robotB) || r.Trusts("000000000000") {
 		t.Error("after a restart the adopted one is trusted, and no other")
 	}
+	visit(t, r, from(robotA, "pretender"), noon)
+	if robot, err := r.Adopt(string(robotA)); err != nil || robot.Client != device.NewClient("pretender") || r.Trusts(robotA) {
+		t.Errorf("another client with its MAC was let in: %+v, %v; trusted %t", robot, err, r.Trusts(robotA))
+	}
+	if _, err := r.Adopt(string(robotA)); err != nil || !r.Trusts(robotA) {
+		t.Errorf("the second word: %v", err)
+	}
 	if err := r.Forget(robotA); err != nil {
 		t.Fatal(err)
 	}

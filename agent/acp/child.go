@@ -10,30 +10,23 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"perch/agent"
+	"perch/agent/program"
 )
 
-// How a process is treated.
+// How long nobody starts an agent again that has failed.
 const (
-	termGrace  = 2 * time.Second        // between SIGTERM and SIGKILL
-	drainGrace = 500 * time.Millisecond // for output that is still in the pipes
-	mostErrors = 4 << 10                // of what it writes on standard error
-	leastPause = time.Second            // before it is started again
+	leastPause = time.Second
 	mostPause  = 60 * time.Second
 )
 
 // child is an agent's process and the connection to it.
 type child struct {
-	conn   *conn
-	cmd    *exec.Cmd
-	gone   chan struct{} // closed when the process and its readers have ended
-	stdin  *os.File
-	stdout *os.File
-	stderr *os.File
-	errors tail
+	conn    *conn
+	program *program.Program
+	gone    chan struct{} // closed when the process has ended and all it said was heard
 
 	mu      sync.Mutex
 	greeted bool // it has answered initialize
@@ -122,38 +115,26 @@ func (b *Brain) Installed() error {
 	if info, err := os.Stat(b.o.Dir); err != nil || !info.IsDir() {
 		return fmt.Errorf("%w: the folder %s for %s is not there; create it, or name another as cwd", agent.ErrAway, b.o.Dir, b.name())
 	}
-	program := b.o.Command[0]
-	if strings.ContainsRune(program, filepath.Separator) && !filepath.IsAbs(program) {
-		program = filepath.Join(b.o.Dir, program) // where it will be started
+	file := b.o.Command[0]
+	if strings.ContainsRune(file, filepath.Separator) && !filepath.IsAbs(file) {
+		file = filepath.Join(b.o.Dir, file) // where it will be started
 	}
-	if _, err := exec.LookPath(program); errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
+	if _, err := exec.LookPath(file); errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("%w: %s is not installed; install it, or give its whole path as command", agent.ErrAway, b.name())
 	}
 	return nil
 }
 
-// spawn starts the process in a group of its own.
+// spawn starts the process.
 func (b *Brain) spawn() (*child, error) {
 	if err := b.Installed(); err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(b.o.Command[0], b.o.Command[1:]...)
-	cmd.Dir = b.o.Dir
-	cmd.Env = append(inherited(os.Environ()), b.o.Env...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	c := &child{cmd: cmd, gone: make(chan struct{})}
-	c.conn = newConn(b.o.Log, b.failed)
-	theirs, err := c.pipes()
-	if err == nil {
-		err = cmd.Start()
-	}
-	for _, f := range theirs {
-		_ = f.Close()
-	}
+	started, err := program.Start(program.Options{Command: b.o.Command, Dir: b.o.Dir, Env: b.o.Env})
 	if err != nil {
-		c.closePipes()
-		return nil, fmt.Errorf("%w: %s cannot be started: %w", agent.ErrAway, b.name(), bare(err))
+		return nil, fmt.Errorf("%w: %s cannot be started: %w", agent.ErrAway, b.name(), err)
 	}
+	c := &child{conn: newConn(b.o.Log, b.failed), program: started, gone: make(chan struct{})}
 	b.mu.Lock()
 	b.child = c
 	closed := b.closed
@@ -165,116 +146,28 @@ func (b *Brain) spawn() (*child, error) {
 	return c, nil
 }
 
-// bare is the cause without the path, which the sentence names already.
-func bare(err error) error {
-	var e *os.PathError
-	if errors.As(err, &e) {
-		return e.Err
-	}
-	return err
-}
-
-// inherited leaves out of an environment what is not the agent's business:
-// our keys may be in it, and the service manager's sockets.
-func inherited(environ []string) []string {
-	var kept []string
-	for _, entry := range environ {
-		name, _, _ := strings.Cut(entry, "=")
-		switch {
-		case strings.HasPrefix(name, "PERCH_"), strings.HasPrefix(name, "LISTEN_"), strings.HasPrefix(name, "WATCHDOG_"):
-		case name == "NOTIFY_SOCKET", name == "CREDENTIALS_DIRECTORY", name == "INVOCATION_ID":
-		default:
-			kept = append(kept, entry)
-		}
-	}
-	return kept
-}
-
-// pipes makes the three, and returns the child's ends. They are made here
-// because those of os/exec have Wait and a reader race for the last words.
-func (c *child) pipes() (theirs []*os.File, err error) {
-	var in, out, complaint *os.File
-	if in, c.stdin, err = os.Pipe(); err != nil {
-		return nil, fmt.Errorf("make a pipe: %w", err)
-	}
-	theirs = append(theirs, in)
-	if c.stdout, out, err = os.Pipe(); err != nil {
-		return theirs, fmt.Errorf("make a pipe: %w", err)
-	}
-	theirs = append(theirs, out)
-	if c.stderr, complaint, err = os.Pipe(); err != nil {
-		return theirs, fmt.Errorf("make a pipe: %w", err)
-	}
-	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = in, out, complaint
-	return append(theirs, complaint), nil
-}
-
-func (c *child) closePipes() {
-	for _, f := range []*os.File{c.stdin, c.stdout, c.stderr} {
-		if f != nil {
-			_ = f.Close()
-		}
-	}
-}
-
-// watch starts what a process needs, and sees it to its end.
+// watch starts what a connection needs, and sees the process to its end, which
+// the end of the connection is too.
 func (b *Brain) watch(c *child) {
-	var readers sync.WaitGroup
-	silent, exited := make(chan struct{}), make(chan error, 1)
-	readers.Go(func() { c.conn.read(c.stdout); close(silent) })
-	readers.Go(func() { c.errors.read(c.stderr) })
-	b.wg.Go(func() { c.conn.write(c.stdin) })
-	b.wg.Go(func() { exited <- c.cmd.Wait() })
+	heard := make(chan struct{})
+	b.wg.Go(func() { c.conn.read(c.program); c.program.Silent(); close(heard) })
+	b.wg.Go(func() { c.conn.write(c.program) })
 	b.wg.Go(func() {
 		defer close(c.gone)
-		err := c.leave(exited, silent)
-		// What is in the pipes is still heard. Somebody who left the group may
-		// hold them open for good, so only for a moment.
-		_ = c.stdout.SetReadDeadline(time.Now().Add(drainGrace))
-		_ = c.stderr.SetReadDeadline(time.Now().Add(drainGrace))
-		readers.Wait()
-		c.conn.end(b.obituary(c, err))
-		c.closePipes()
+		select {
+		case <-c.conn.done:
+			c.program.Close()
+		case <-c.program.Gone():
+		}
+		<-heard
+		c.conn.end(b.obituary(c))
 		b.tell(c)
 	})
 }
 
-// leave waits until the process has ended, and ends it where the connection
-// has: by closing its input and SIGTERM, and then SIGKILL. What is left of its
-// group is killed in any case.
-func (c *child) leave(exited <-chan error, silent <-chan struct{}) error {
-	group := -c.cmd.Process.Pid
-	defer func() { _ = syscall.Kill(group, syscall.SIGKILL) }()
-	select {
-	case err := <-exited:
-		return err
-	case <-c.conn.done:
-	case <-silent:
-		// It may be about to end; else nobody can talk to it any more.
-		select {
-		case err := <-exited:
-			return err
-		case <-c.conn.done:
-		case <-time.After(drainGrace):
-		}
-	}
-	_ = c.stdin.Close()
-	_ = syscall.Kill(group, syscall.SIGTERM)
-	select {
-	case err := <-exited:
-		return err
-	case <-time.After(termGrace):
-		_ = syscall.Kill(group, syscall.SIGKILL)
-		return <-exited
-	}
-}
-
 // obituary is the sentence about a process that ended by itself.
-func (b *Brain) obituary(c *child, err error) error {
-	how := "exit status 0"
-	if err != nil {
-		how = err.Error()
-	}
+func (b *Brain) obituary(c *child) error {
+	how, _ := c.program.How()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.greeted {
@@ -289,7 +182,7 @@ func (b *Brain) tell(c *child) {
 	if errors.Is(why, errClosed) {
 		return
 	}
-	b.o.Log.Warn("an agent has ended", "agent", b.name(), "err", why, "stderr", b.redacted(c.errors.String(), mostErrors))
+	b.o.Log.Warn("an agent has ended", "agent", b.name(), "err", why, "stderr", b.redacted(c.program.Said(), program.MostSaid))
 }
 
 // greet makes the agent's acquaintance. One that names no version is taken to

@@ -1,10 +1,8 @@
 package acp
 
 import (
-	"io"
 	"regexp"
 	"strings"
-	"sync"
 )
 
 // secrets are the shapes that keys come in, each with what is left of it. The
@@ -38,32 +36,4 @@ func (b *Brain) redacted(s string, most int) string {
 		}
 	}
 	return redact(s, most)
-}
-
-// tail keeps the last of what a process complains of.
-type tail struct {
-	mu   sync.Mutex
-	text []byte
-}
-
-func (t *tail) read(r io.Reader) {
-	var piece [1024]byte
-	for {
-		n, err := r.Read(piece[:])
-		t.mu.Lock()
-		t.text = append(t.text, piece[:n]...)
-		if over := len(t.text) - mostErrors; over > 0 {
-			t.text = append(t.text[:0], t.text[over:]...)
-		}
-		t.mu.Unlock()
-		if err != nil {
-			return
-		}
-	}
-}
-
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return strings.ToValidUTF8(string(t.text), "")
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/agent/program"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -217,7 +218,7 @@ func (s *Server) lost(l *link) {
 		s.trying = make(chan struct{})
 	}
 	if s.ctx.Err() == nil && l.child != nil && !s.away {
-		s.o.Log.Warn("an MCP server is away", "server", s.o.Name, "err", why, "stderr", s.quote(l.child.said(), mostErrors))
+		s.o.Log.Warn("an MCP server is away", "server", s.o.Name, "err", why, "stderr", s.quote(l.child.program.Said(), program.MostSaid))
 		s.away = true
 	}
 }

@@ -106,7 +106,7 @@ func (a *app) build(ears voice.Recognizers) error {
 		Waiting: robot.NewWaiting(store.NewTable[[]robot.Command](a.db, "waiting")),
 		Greet:   c.Robots.Greeting, UserTools: c.Robots.UserTools,
 		Ears: a.engines.ears, Mouth: a.engines.mouth, Speech: speech, Phrases: a.engines.book.Phrase,
-		Zone: zone, Idle: time.Duration(c.Robots.Idle), Silence: time.Duration(c.Speech.Silence), Version: version, Log: a.log,
+		Patience: c.patience(), Zone: zone, Idle: time.Duration(c.Robots.Idle), Silence: time.Duration(c.Speech.Silence), Version: version, Log: a.log,
 	})
 	a.ota = ota.New(ota.Options{Robots: a.robots, Bus: a.bus, Zone: zone, PublicURL: c.PublicURL, Framing: c.Robots.Framing, Log: a.log})
 	shown := admin.Options{

@@ -151,6 +151,7 @@ func ask(f *flag.FlagSet, args []string, least, most int, work func(c *client, a
 
 // deviceLine is what devices shows of a robot.
 type deviceLine struct {
+	Trusted   bool      `json:"trusted"`
 	ID        string    `json:"id"`
 	Board     string    `json:"board"`
 	Firmware  string    `json:"firmware"`
@@ -251,6 +252,9 @@ func adopt(ctx context.Context, args []string, out io.Writer) error {
 			return err
 		}
 		fmt.Fprintf(out, "%s is adopted; it connects when it next boots\n", d.ID)
+		if !d.Trusted {
+			fmt.Fprintf(out, "It had been here with another identity. Until you adopt it once more, nobody can allow an agent anything by it.\n")
+		}
 		return nil
 	})
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -31,6 +32,8 @@ type condition struct {
 	since    time.Time // it fails, or works
 	again    time.Time // it is tried
 	failures int       // in a row, not counting what only a look has mended
+	inUse    bool      // it failed when it was used, not only when it was looked at
+	looking  bool      // somebody looks at it now
 	reported string
 	told     time.Time
 	fell     chan struct{} // has one element when it has begun to fail
@@ -52,7 +55,7 @@ func newCondition(part string, log *slog.Logger, tell func(event.Event), now fun
 func (c *condition) resting() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.last || c.cause == nil || !c.now().Before(c.again) {
+	if c.last || c.cause == nil || !c.looking && !c.now().Before(c.again) {
 		return nil
 	}
 	return c.cause
@@ -75,21 +78,25 @@ func (c *condition) status() (since, again time.Time, cause error) {
 // used takes note of what came of a use.
 func (c *condition) used(err error) {
 	if err != nil {
-		c.failed(err)
+		c.failed(err, true)
 		return
 	}
 	c.mu.Lock()
-	c.failures = 0
+	c.failures, c.inUse = 0, false
 	c.mu.Unlock()
 	c.works()
 }
 
-// works takes note that it does, as far as can be seen. A look mends the
-// condition but not the count: what looks well and fails when it is used is
-// left alone for longer each time all the same.
+// works takes note that it does, as far as can be seen. What failed when it was
+// used is only allowed to be tried again: it may look well and fail all the
+// same, as with a wrong key where anybody may list the models.
 func (c *condition) works() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.inUse {
+		c.again = c.now()
+		return
+	}
 	if c.cause != nil {
 		c.log.Info("an engine works again", "engine", c.part)
 	}
@@ -99,21 +106,26 @@ func (c *condition) works() {
 	c.cause = nil
 }
 
-// failed takes note of a failure and reports what was not reported yet.
-func (c *condition) failed(err error) {
+// failed takes note of a failure, when it was used or looked at, and reports
+// what was not reported yet. What a use has told is the better cause.
+func (c *condition) failed(err error, inUse bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.now()
-	if c.cause == nil {
-		c.since = now
+	c.again = now.Add(min(firstRest<<min(c.failures, 10), longestRest))
+	c.failures++
+	if inUse {
 		select {
 		case c.fell <- struct{}{}:
 		default: // whoever looks after it has not looked yet
 		}
+	} else if c.inUse {
+		return
 	}
-	c.cause = err
-	c.again = now.Add(min(firstRest<<min(c.failures, 10), longestRest))
-	c.failures++
+	if c.cause == nil {
+		c.since = now
+	}
+	c.cause, c.inUse = err, inUse
 	if err.Error() == c.reported && now.Sub(c.told) < tellEvery {
 		return
 	}
@@ -139,9 +151,7 @@ func isWarning(err error) bool {
 // has used whether it would, until ctx ends.
 func (c *condition) look(ctx context.Context, check func(context.Context) error) {
 	for {
-		within, cancel := context.WithTimeout(ctx, checkWithin)
-		err := check(within)
-		cancel()
+		err := c.lookOnce(ctx, check)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -152,11 +162,11 @@ func (c *condition) look(ctx context.Context, check func(context.Context) error)
 			c.warned(err)
 			c.works()
 		case err != nil:
-			c.failed(err)
+			c.failed(err, false)
 		default:
 			c.works()
 		}
-		if _, _, cause := c.status(); cause == nil {
+		if err == nil || isWarning(err) {
 			select {
 			case <-c.fell:
 			case <-ctx.Done():
@@ -174,8 +184,60 @@ func (c *condition) look(ctx context.Context, check func(context.Context) error)
 	}
 }
 
+// lookOnce asks an engine. Nobody waits for it meanwhile.
+func (c *condition) lookOnce(ctx context.Context, check func(context.Context) error) error {
+	set := func(looking bool) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.looking = looking
+	}
+	set(true)
+	defer set(false)
+	ctx, cancel := context.WithTimeout(ctx, checkWithin)
+	defer cancel()
+	return check(ctx)
+}
+
 // checkWithin is how long a look at an engine may take.
 const checkWithin = 20 * time.Second
+
+// shelf is a source of tools whose condition is kept.
+type shelf struct {
+	agent.ToolSource
+	*condition
+}
+
+// Call implements agent.ToolSource. A tool that fails is no failure of the
+// server it is at.
+func (s shelf) Call(ctx context.Context, name string, args json.RawMessage) (string, error) {
+	text, err := s.ToolSource.Call(ctx, name, args)
+	if ctx.Err() == nil && (err == nil || errors.Is(err, agent.ErrAway)) {
+		s.used(err)
+	}
+	return text, err
+}
+
+// thinking is a model for hard questions whose condition is kept.
+type thinking struct {
+	agent.Model
+	*condition
+}
+
+// Continue implements agent.Model.
+func (m thinking) Continue(ctx context.Context, p agent.Prompt, out func(agent.Piece) error) (agent.Stop, error) {
+	if err := m.resting(); err != nil {
+		return "", err
+	}
+	var refused error
+	stop, err := m.Model.Continue(ctx, p, func(piece agent.Piece) error {
+		refused = out(piece)
+		return refused
+	})
+	if ctx.Err() == nil && refused == nil && (err == nil || errors.Is(err, agent.ErrAway)) {
+		m.used(err)
+	}
+	return stop, err
+}
 
 // ear is a recognizer whose condition is kept.
 type ear struct {

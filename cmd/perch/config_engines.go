@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -209,17 +210,15 @@ func (k *checker) brains(c *config, quiet *slog.Logger) {
 	for i, b := range c.BrainDeep {
 		at := fmt.Sprintf("brain_deep.%d", i)
 		if k.engine(at, b.Kind, modelKinds()) {
-			k.makes(at, func(e *engines) error {
-				_, err := e.model(b, quiet)
-				return err
-			})
+			k.makes(at, func(e *engines) error { return e.addDeep(b, quiet) })
 		}
 	}
 }
 
 // makes tries to make an engine, which calls nobody, and lets it go.
 func (k *checker) makes(at string, make func(*engines) error) {
-	e := &engines{}
+	nobody := func(context.Context) ([]string, error) { return nil, nil }
+	e := &engines{find: nobody}
 	if err := make(e); err != nil {
 		k.fault(at, "%s", err)
 	}

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -133,6 +135,34 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// TestAnEngineByEnvironment has nothing of the one it takes the place of, and a
+// value that does not fit is not shown: it may be a key.
+func TestAnEngineByEnvironment(t *testing.T) {
+	c, err := loadConfig("", []string{"PERCH_SPEECH_SYNTHESIZERS_0_KIND=openai", "PERCH_SPEECH_SYNTHESIZERS_0_KEY=k",
+		"PERCH_SPEECH_SYNTHESIZERS_0_URL=http://127.0.0.1:9/v1"})
+	if want := (synthesizerConfig{Kind: "openai", Key: "k", URL: "http://127.0.0.1:9/v1"}); err != nil || c.Speech.Synthesizers[0] != want {
+		t.Errorf("%+v, %v", c.Speech.Synthesizers, err)
+	}
+	_, err = loadConfig("", []string{"PERCH_BRAINS_0_KIND=acp", "PERCH_BRAINS_0_COMMAND=[x]", "PERCH_BRAINS_0_ENV=API_KEY=canary"})
+	if err == nil || strings.Contains(err.Error(), "canary") || !strings.Contains(err.Error(), "{NAME: value}") {
+		t.Errorf("a key in the wrong form: %v", err)
+	}
+}
+
+// TestAWyomingServerNeedsNoAddress: it is looked for on the network.
+func TestAWyomingServerNeedsNoAddress(t *testing.T) {
+	c, err := loadConfig(written(t, "speech:\n  recognizers: [{kind: wyoming}]\n  synthesizers: [{kind: wyoming}]"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := func(context.Context) ([]string, error) { return nil, nil }
+	e, err := newEngines(&c, mindOf{}, nobody, nil, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.close()
+}
+
 func TestEnvironment(t *testing.T) {
 	path := written(t, "name: fromfile\n")
 	c, err := loadConfig(path, []string{"HOME=/x", "PERCH_NAME=fromenv", "PERCH_ROBOTS_IDLE=5m", "PERCH_ROBOTS_KEEP_TURNS=7", "PERCH_MDNS_ENABLED=false",
@@ -149,11 +179,11 @@ func TestEnvironment(t *testing.T) {
 	for variable, want := range map[string]string{
 		"PERCH_NMAE=x":              "PERCH_NMAE: there is no such key",
 		"PERCH_ROBOTS=x":            "PERCH_ROBOTS: there is no such key; robots holds others",
-		"PERCH_ROBOTS_IDLE=soon":    "PERCH_ROBOTS_IDLE: \"soon\" is not what belongs there",
+		"PERCH_ROBOTS_IDLE=soon":    "PERCH_ROBOTS_IDLE: what it is set to is not what belongs there: a duration such as 60s",
 		"PERCH_LISTEN_5=:1":         "PERCH_LISTEN_5: listen has no place 5",
 		"PERCH_LISTEN_X=:1":         "PERCH_LISTEN_X: listen is a list",
 		"PERCH_ADOPTION=never":      "PERCH_ADOPTION: it is one of open, ask",
-		"PERCH_ROBOTS_FRAMING=nine": "PERCH_ROBOTS_FRAMING: \"nine\" is not what belongs there",
+		"PERCH_ROBOTS_FRAMING=nine": "PERCH_ROBOTS_FRAMING: what it is set to is not what belongs there: a number",
 	} {
 		if _, err := loadConfig("", []string{variable}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s gave %v", variable, err)

@@ -36,8 +36,13 @@ func (d *examination) engines(ctx context.Context) {
 		return
 	}
 	defer e.close()
-	t := trial{examination: d, fastest: map[string]stage{}}
-	for _, list := range []string{"synthesizer", "recognizer", "brain", "tools"} { // in the order in which one needs the other's
+	speech, err := speechOf(d.config)
+	if err != nil {
+		d.add("persona", err, "")
+		return
+	}
+	t := trial{examination: d, speech: speech, fastest: map[string]stage{}}
+	for _, list := range []string{"synthesizer", "recognizer", "brain", "deep", "tools"} { // in the order in which one needs the other's
 		for _, n := range e.all {
 			if n.list == list {
 				t.try(ctx, n)
@@ -57,6 +62,7 @@ func (nowhere) All() iter.Seq2[string, agent.Timer] { return func(func(string, a
 // trial tries engines.
 type trial struct {
 	*examination
+	speech  voice.Options
 	spoken  []int16          // by the first synthesizer that works, 16 kHz
 	fastest map[string]stage // the first of each list that works
 }
@@ -107,7 +113,7 @@ func (t *trial) try(ctx context.Context, n *engine) {
 func (t *trial) speak(ctx context.Context, n *engine) (took time.Duration, fine string, err error) {
 	var pcm []int16
 	began := time.Now()
-	err = n.mouth.Synthesize(ctx, triedSpeech, voice.Options{Language: t.config.Language}, func(piece []int16) error {
+	err = n.mouth.Synthesize(ctx, triedSpeech, t.speech, func(piece []int16) error {
 		if pcm == nil {
 			took = time.Since(began)
 		}
@@ -159,7 +165,7 @@ func (t *trial) hear(ctx context.Context, n *engine) (took time.Duration, fine s
 		ended = time.Now()
 		u.Finish()
 	}()
-	heard, err := n.ear.Recognize(ctx, u, voice.Options{Language: t.config.Language})
+	heard, err := n.ear.Recognize(ctx, u, t.speech)
 	u.Finish()
 	<-finished
 	if err != nil {
@@ -208,7 +214,7 @@ func (t *trial) think(ctx context.Context, n *engine) (took time.Duration, fine 
 	defer cancel()
 	said := ""
 	began := time.Now()
-	turn := agent.Turn{Conversation: "doctor", Text: triedQuestion, Now: began.In(zone), Language: t.config.Language}
+	turn := agent.Turn{Conversation: "doctor", Text: triedQuestion, Now: began.In(zone), Language: t.speech.Language}
 	err = n.brain.Think(ctx, turn, func(r agent.Reply) error {
 		switch r := r.(type) {
 		case agent.Say:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"slices"
 	"sync"
 	"time"
@@ -26,6 +27,7 @@ type engines struct {
 	book    *reflex.Book // what the appliance says by itself
 	sphinx  []*sphinx.Engine
 	espeak  []*espeak.Engine
+	deep    []agent.Model // for hard questions
 	all     []*engine
 	sources map[string]agent.ToolSource // of tools, by their configuration
 	closers []func()
@@ -37,17 +39,18 @@ type engines struct {
 // engine is one of them, and how it does.
 type engine struct {
 	*condition
-	list  string // "recognizer", "synthesizer", "brain" or "tools"
+	list  string // "recognizer", "synthesizer", "brain", "deep" or "tools"
 	where string
 	check func(context.Context) error // whether it would work now, as the doctor asks
 	look  func(context.Context) error // the same, as the appliance asks by itself; nil asks nothing
 	warm  func(context.Context) error // makes it ready for a turn that is about to come; may be nil
 	note  func() string               // of one that works; nil is where it is
 
-	// What it is, one of these three, where it is no source of tools.
+	// What it is, one of these four, where it is no source of tools.
 	ear   voice.Recognizer
 	mouth voice.Synthesizer
 	brain agent.Brain
+	deep  agent.Model
 }
 
 // mindOf is what brains know, act on, and may.
@@ -76,6 +79,11 @@ func newEngines(c *config, h mindOf, find func(context.Context) ([]string, error
 			return nil, err
 		}
 	}
+	for _, b := range c.BrainDeep {
+		if err := e.addDeep(b, log); err != nil {
+			return nil, fmt.Errorf("brain_deep: %w", err)
+		}
+	}
 	for _, b := range c.Brains {
 		if err := e.addBrain(c, b, h, log); err != nil {
 			return nil, err
@@ -83,6 +91,15 @@ func newEngines(c *config, h mindOf, find func(context.Context) ([]string, error
 	}
 	e.lastOfAll()
 	return e, nil
+}
+
+// place is where an engine is, without what in its address may be a secret.
+func place(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return ""
+	}
+	return agent.Address(u)
 }
 
 // add notes an engine, whose part is made of its list and its kind.
@@ -140,7 +157,7 @@ func (e *engines) warm(ctx context.Context) {
 	var wg sync.WaitGroup
 	chosen := map[string]bool{}
 	for _, n := range e.all {
-		if n.list != "tools" && chosen[n.list] || n.resting() != nil {
+		if n.list == "deep" || n.list != "tools" && chosen[n.list] || n.resting() != nil {
 			continue
 		}
 		chosen[n.list] = true

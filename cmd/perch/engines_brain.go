@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/url"
 	"slices"
 	"time"
 
@@ -41,7 +42,7 @@ func (e *engines) addBrain(c *config, b brainConfig, h mindOf, log *slog.Logger)
 		if err != nil {
 			return err
 		}
-		n := e.add("brain", b.Kind, b.URL, log)
+		n := e.add("brain", b.Kind, place(b.URL), log)
 		brain, err := assist.New(assist.Options{URL: b.URL, Token: token, Pipeline: b.Pipeline, Agent: b.Agent, REST: b.REST, FirstWithin: time.Duration(b.Within)})
 		if err != nil {
 			return err
@@ -76,13 +77,7 @@ func (e *engines) addThinker(c *config, b brainConfig, h mindOf, persona agent.P
 	}
 	o := agent.ThinkerOptions{Model: model, Persona: persona, Memory: h.memory, Timers: h.timers, Herald: h.herald,
 		HistoryTokens: c.Memory.HistoryTokens, MemoryTokens: c.Memory.MemoryTokens, Log: log}
-	for _, d := range c.BrainDeep {
-		deep, err := e.model(d, log)
-		if err != nil {
-			return fmt.Errorf("brain_deep: %w", err)
-		}
-		o.Deep = append(o.Deep, deep)
-	}
+	o.Deep = e.deep
 	for _, m := range b.MCP {
 		source, err := e.toolsOf(m, log)
 		if err != nil {
@@ -91,12 +86,27 @@ func (e *engines) addThinker(c *config, b brainConfig, h mindOf, persona agent.P
 		o.Sources = append(o.Sources, source)
 	}
 	if e.book != nil {
-		o.CutOff, o.Refused = e.book.Phrase("cut_off"), e.book.Phrase("refused")
+		o.CutOff, o.Refused, o.Unspeakable = e.book.Phrase("cut_off"), e.book.Phrase("refused"), e.book.Phrase("unspeakable")
 	}
-	n := e.add("brain", b.Kind, b.Model+" at "+cmp.Or(b.URL, anthropic.Home), log)
+	n := e.add("brain", b.Kind, b.Model+" at "+place(cmp.Or(b.URL, anthropic.Home)), log)
 	thinker := agent.NewThinker(o)
 	n.asked(thinker.Check)
 	e.think(n, thinker)
+	return nil
+}
+
+// addDeep makes one model for hard questions.
+func (e *engines) addDeep(b brainConfig, log *slog.Logger) error {
+	model, err := e.model(b, log)
+	if err != nil {
+		return err
+	}
+	n := e.add("deep", b.Kind, b.Model+" at "+place(cmp.Or(b.URL, anthropic.Home)), log)
+	if c, ok := model.(interface{ Check(context.Context) error }); ok {
+		n.asked(c.Check)
+	}
+	n.deep = model
+	e.deep = append(e.deep, thinking{model, n.condition})
 	return nil
 }
 
@@ -140,7 +150,10 @@ func (e *engines) toolsOf(m mcpConfig, log *slog.Logger) (agent.ToolSource, erro
 	if err != nil {
 		return nil, err
 	}
-	where := m.URL
+	where := ""
+	if u, err := url.Parse(m.URL); err == nil {
+		where = u.Host // the path of a hosted one may be its key
+	}
 	if len(m.Command) > 0 {
 		where = m.Command[0]
 	}
@@ -151,8 +164,8 @@ func (e *engines) toolsOf(m mcpConfig, log *slog.Logger) (agent.ToolSource, erro
 	if e.sources == nil {
 		e.sources = map[string]agent.ToolSource{}
 	}
-	e.sources[same] = server
-	return server, nil
+	e.sources[same] = shelf{server, n.condition}
+	return e.sources[same], nil
 }
 
 // addAgent makes a brain of a coding agent's program. By itself the appliance

@@ -24,7 +24,7 @@ func (e *engines) addEars(r recognizerConfig, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	n := e.add("recognizer", r.Kind, r.URL, log)
+	n := e.add("recognizer", r.Kind, place(r.URL), log)
 	hear := func(engine voice.Recognizer) {
 		n.ear = engine
 		e.ears = append(e.ears, ear{engine, n.condition})
@@ -80,7 +80,7 @@ func (e *engines) addMouth(s synthesizerConfig, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	n := e.add("synthesizer", s.Kind, s.URL, log)
+	n := e.add("synthesizer", s.Kind, place(s.URL), log)
 	speak := func(engine voice.Synthesizer) {
 		n.mouth = engine
 		e.mouth = append(e.mouth, mouth{engine, n.condition})

@@ -20,7 +20,18 @@ var clientVariables = []string{"PERCH_URL", "PERCH_TOKEN"}
 func applyEnvironment(c *config, environ []string, p *places) faults {
 	p.env = map[string]string{}
 	var found faults
-	for _, variable := range slices.Sorted(slices.Values(environ)) {
+	// What an engine is comes before what it is told.
+	kindsFirst := func(a, b string) int {
+		isKind := func(v string) bool { name, _, _ := strings.Cut(v, "="); return strings.HasSuffix(name, "_KIND") }
+		switch {
+		case isKind(a) == isKind(b):
+			return strings.Compare(a, b)
+		case isKind(a):
+			return -1
+		}
+		return 1
+	}
+	for _, variable := range slices.SortedFunc(slices.Values(environ), kindsFirst) {
 		name, value, _ := strings.Cut(variable, "=")
 		rest, ours := strings.CutPrefix(name, "PERCH_")
 		if !ours || slices.Contains(clientVariables, name) {
@@ -67,6 +78,9 @@ func (s *setter) set(v reflect.Value, rest string) error {
 			v.Set(reflect.Append(v, reflect.Zero(v.Type().Elem())))
 		}
 		s.path = append(s.path, number)
+		if element := v.Index(i); rest == "KIND" && element.FieldByName("Kind").IsValid() && element.FieldByName("Kind").String() != s.value {
+			element.SetZero() // another engine has nothing of this one's
+		}
 		return s.set(v.Index(i), rest)
 	}
 	return fmt.Errorf("there is no such key")
@@ -86,6 +100,24 @@ func longestKey(v reflect.Value, rest string) (field int, after string, ok bool)
 
 func keyOf(f reflect.StructField) string { return f.Tag.Get("yaml") }
 
+// form says how a value of a type is written.
+func form(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice:
+		return "a list such as [a, b]"
+	case reflect.Map:
+		return "{NAME: value}"
+	case reflect.Pointer:
+		return form(t.Elem())
+	}
+	if t == reflect.TypeFor[duration]() {
+		return "a duration such as 60s, 5m or 24h"
+	}
+	return "a number"
+}
+
 // leaf gives a key its value: a text as it is, anything else as YAML reads it.
 func (s *setter) leaf(v reflect.Value) error {
 	switch {
@@ -97,7 +129,7 @@ func (s *setter) leaf(v reflect.Value) error {
 	}
 	fresh := reflect.New(v.Type())
 	if err := yaml.Unmarshal([]byte(s.value), fresh.Interface()); err != nil {
-		return fmt.Errorf("%q is not what belongs there", s.value)
+		return fmt.Errorf("what it is set to is not what belongs there: %s", form(v.Type())) // it may be a secret
 	}
 	v.Set(fresh.Elem())
 	return nil

@@ -42,6 +42,8 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 	}{
 		"a wrong key": {serve: refuse(401, `{"error":{"message":"Incorrect API key provided: KEY"}}`), path: "/v1",
 			brain: brainConfig{Kind: "openai", Model: "m", Key: canary}, want: "key"},
+		"a wrong key in the address": {serve: refuse(401, `{"error":{"message":"unauthorized"}}`), path: "/v1?api_key=" + canary,
+			brain: brainConfig{Kind: "openai", Model: "m"}, want: "key"},
 		"a wrong key at Anthropic": {serve: refuse(401, `{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}`),
 			brain: brainConfig{Kind: "anthropic", Model: "m", Key: canary}, want: "key"},
 		"a wrong URL": {serve: refuse(404, `{"detail":"Not Found"}`), path: "/api",

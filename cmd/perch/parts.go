@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"errors"
+	"time"
 
 	"perch/gateway/admin"
 	"perch/voice"
@@ -43,6 +44,20 @@ func (n *engine) shown() admin.Part {
 		part.Note = n.note()
 	}
 	return part
+}
+
+// patience is how long a session waits for the slowest of the brains: longer
+// than that brain's driver does, which knows better what is wrong.
+func (c *config) patience() time.Duration {
+	longest := 3 * time.Minute
+	for _, b := range c.Brains {
+		own := time.Duration(b.Within)
+		if b.Kind == "acp" {
+			own = cmp.Or(own, 5*time.Minute) // a tool of an agent's may take long
+		}
+		longest = max(longest, own+10*time.Second)
+	}
+	return longest
 }
 
 // speechOf is in which language robots are spoken to, and what is expected of

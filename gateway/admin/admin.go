@@ -186,6 +186,21 @@ func (d *Door) show(r device.Robot, now time.Time) Device {
 	return shown
 }
 
+// adopt welcomes a robot. Where another takes its place, the channel of the one
+// before is closed.
+func (d *Door) adopt(ctx context.Context, idOrCode string) (device.Robot, error) {
+	before := map[device.ID]device.Client{}
+	for _, r := range d.o.Robots.List() {
+		before[r.ID] = r.Client
+	}
+	robot, err := d.o.Robots.Adopt(idOrCode)
+	if err == nil && before[robot.ID] != robot.Client {
+		// It may not be connected, and then there is nothing to hang up.
+		_ = d.o.Talk.Hangup(ctx, robot.ID, "adopted anew")
+	}
+	return robot, err
+}
+
 // forget unbinds a robot, and hangs up on it.
 func (d *Door) forget(ctx context.Context, id device.ID) error {
 	if err := d.o.Robots.Forget(id); err != nil {

@@ -41,7 +41,7 @@ func (d *Door) Routes(r gin.IRouter) {
 		if (b.Robot == "") == (b.Code == "") {
 			return nil, &door.Fault{Word: "bad_body", Sentence: "either robot or code is needed", HTTP: http.StatusBadRequest}
 		}
-		robot, err := d.o.Robots.Adopt(strings.TrimSpace(cmp.Or(b.Robot, b.Code)))
+		robot, err := d.adopt(c.Request.Context(), strings.TrimSpace(cmp.Or(b.Robot, b.Code)))
 		return d.show(robot, time.Now()), err
 	}))
 	api.POST("/notifications", answer(http.StatusAccepted, func(c *gin.Context) (any, error) {

@@ -163,20 +163,31 @@ func (s *Server) Questions() []agent.Question {
 	return open
 }
 
+// asking is the session that waits for an answer to a question.
+func (s *Server) asking(id string) (*running, *agent.Question) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.sessions {
+		if q := r.question.Load(); q != nil && q.ID == id {
+			return r, q
+		}
+	}
+	return nil, nil
+}
+
 // Reply answers a question by its id, in the place of whoever is with the
 // robot. It returns agent.ErrNoQuestion where that does not wait.
 func (s *Server) Reply(id string, allow bool) error {
-	for _, q := range s.Questions() {
-		if q.ID != id {
-			continue
-		}
-		err := s.post(s.ctx, q.Robot, decide{id, allow})
-		if errors.Is(err, ErrOffline) {
-			return agent.ErrNoQuestion // the channel has just closed, which was a no
-		}
-		return err
+	r, q := s.asking(id)
+	// Who takes the question answers it; what comes after is too late.
+	if q == nil || !r.question.CompareAndSwap(q, nil) {
+		return agent.ErrNoQuestion
 	}
-	return agent.ErrNoQuestion
+	err := s.post(s.ctx, q.Robot, decide{id, allow})
+	if errors.Is(err, ErrOffline) {
+		return agent.ErrNoQuestion // the channel has just closed, which was a no
+	}
+	return err
 }
 
 // Tools returns what a robot lists, or listed when it was last here.

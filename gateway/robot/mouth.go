@@ -149,5 +149,8 @@ func synthesize(ctx context.Context, text string, mouth voice.Synthesizer, o voi
 	if err == nil {
 		err = encoder.Flush(keep)
 	}
-	return packets, err
+	if err != nil {
+		return nil, err // half a phrase is none
+	}
+	return packets, nil
 }

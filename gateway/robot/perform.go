@@ -48,6 +48,13 @@ func (s *session) perform(ctx context.Context, e effect) {
 	case finishUtterance:
 		s.finishUtterance()
 	case answerAsk:
+		if o := e.Outcome; o == agent.AnswerAllowed || o == agent.AnswerDenied {
+			select {
+			case s.turn.decided <- e.Answer:
+			default: // there is room: Reply has taken the question for itself
+			}
+			break
+		}
 		select {
 		case s.turn.answers <- e.Answer:
 		default: // answered already

@@ -61,6 +61,8 @@ type Options struct {
 	Idle    time.Duration // of a talk before we hang up; 0 is never
 	Silence time.Duration // that ends an utterance
 	Greet   bool          // wake words are answered
+	// Patience is how long a mind may give nothing in a turn; 0 is 3 minutes.
+	Patience time.Duration
 
 	UserTools bool   // brains may use the tools that are for a robot's owner
 	Version   string // of the appliance

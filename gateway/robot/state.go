@@ -44,7 +44,10 @@ type state struct {
 	end        string
 	reason     string
 	asking     bool // it waits for an answer
+	put        bool // its first sound has left: nobody answers what he has not heard
 	question   string
+	asked      string // its text
+	lastSaid   string // the latest sentence whose first packet has left
 	askedUntil time.Time
 
 	early   []input   // from the house, before hello

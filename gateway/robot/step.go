@@ -44,7 +44,8 @@ func step(st state, now time.Time, in input) (state, []effect) {
 	case misheard:
 		s.misheard()
 	case askedFor:
-		s.asking, s.question, s.askedUntil = true, in.id, time.Time{}
+		s.asking, s.question, s.asked, s.askedUntil = true, in.id, in.text, time.Time{}
+		s.put = s.lastSaid == in.text
 		s.do(publish{event.Asked{ID: in.id, Text: in.text}})
 	case replied:
 		s.leaveHearing()
@@ -95,7 +96,7 @@ func (s *stepper) said(m xiaozhi.FromRobot) {
 	case xiaozhi.Event:
 		s.sensing = true
 		s.do(publish{sensed(m)})
-		if s.asking && m.Name == "head_pet_started" {
+		if s.asking && s.put && m.Name == "head_pet_started" {
 			s.do(answerAsk{agent.Answer{Outcome: agent.AnswerTouch}})
 		}
 		s.settle()
@@ -136,15 +137,17 @@ func (s *stepper) settle() {
 
 // listenStart opens the microphone. In the middle of a turn it is a barge-in:
 // somebody pushed to talk. But in auto mode it also is what the robot says
-// after every tts stop, and then interrupts nothing that has begun since.
+// after every tts stop, and then interrupts nothing that has begun since. To a
+// question it is the answer, once that can be heard.
 func (s *stepper) listenStart(mode xiaozhi.Mode) {
 	resumed := !s.now.After(s.resumes) && mode != xiaozhi.Manual
 	s.resumes = time.Time{}
-	if s.turn && !s.asking && resumed {
+	answers := s.asking && s.put
+	if s.turn && !answers && resumed {
 		s.mode, s.listening = mode, true
 		return
 	}
-	if s.turn && !s.asking {
+	if s.turn && !answers {
 		s.interrupt(false)
 	}
 	if s.asking && s.phase == speaking {
@@ -345,7 +348,7 @@ func (s *stepper) answered(outcome agent.Outcome) {
 	if s.asking {
 		s.do(publish{event.Answered{ID: s.question, Answer: string(outcome)}})
 	}
-	s.asking, s.question, s.askedUntil = false, "", time.Time{}
+	s.asking, s.put, s.question, s.asked, s.askedUntil = false, false, "", "", time.Time{}
 }
 
 // leaveHearing finishes an utterance that something else has come before, so
@@ -392,6 +395,8 @@ func (s *stepper) played(p progress) {
 	}
 	for _, text := range p.said {
 		s.do(publish{event.Said{Text: text}})
+		s.lastSaid = text
+		s.put = s.put || s.asking && text == s.asked
 	}
 	if p.paused {
 		s.paused(p.askFor)
@@ -411,7 +416,7 @@ func (s *stepper) paused(askFor time.Duration) {
 		}
 	}
 	if s.asking {
-		s.askedUntil = s.now.Add(askFor)
+		s.put, s.askedUntil = true, s.now.Add(askFor)
 	}
 }
 

@@ -1,6 +1,7 @@
 package robot
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,7 @@ type turn struct {
 	playback   *playback
 	utterances chan *voice.Utterance // of a question's answers
 	answers    chan agent.Answer     // of a question, from the loop
+	decided    chan agent.Answer     // the same, of the robot's owner
 	cancel     context.CancelFunc
 
 	clock  stages
@@ -36,7 +38,8 @@ type turn struct {
 func newTurn(s *session, start turnStart, cancel context.CancelFunc) *turn {
 	return &turn{
 		session: s, start: start, cancel: cancel, playback: newPlayback(s.reported),
-		utterances: make(chan *voice.Utterance, 1), answers: make(chan agent.Answer, 1), end: agent.Continue,
+		utterances: make(chan *voice.Utterance, 1), answers: make(chan agent.Answer, 1),
+		decided: make(chan agent.Answer, 1), end: agent.Continue,
 	}
 }
 
@@ -166,30 +169,31 @@ func (t *turn) listen(ctx context.Context, u *voice.Utterance) (string, error) {
 }
 
 // silentFor is how long a mind may give nothing, neither a word nor a tool's
-// status. One that hangs would leave the robot with an open microphone and
-// nobody who listens.
+// status, where Options say nothing. One that hangs would leave the robot with
+// an open microphone and nobody who listens.
 const silentFor = 3 * time.Minute
 
-var errSilent = fmt.Errorf("the mind has given nothing for %s", silentFor)
+var errSilent = errors.New("the mind has given nothing for too long")
 
 // think has the mind answer, and says so where it cannot.
 func (t *turn) think(ctx context.Context, text string) error {
 	s := t.session
 	within, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
-	watch := time.AfterFunc(silentFor, func() { giveUp(errSilent) })
+	patience := cmp.Or(s.Patience, silentFor)
+	watch := time.AfterFunc(patience, func() { giveUp(errSilent) })
 	defer watch.Stop()
 	err := s.Mind.Answer(within, agent.Turn{
 		Conversation: string(s.robot.ID), Robot: s.robot.ID, Session: s.id, Text: text,
 		Now: time.Now().In(s.Zone), Language: s.Speech.Language, Body: body{s, t},
 	}, func(r agent.Reply) error {
 		watch.Stop() // to speak takes its time, and a question its own
-		defer watch.Reset(silentFor)
+		defer watch.Reset(patience)
 		return t.take(within, r)
 	})
 	if err != nil && ctx.Err() == nil {
 		if cause := context.Cause(within); errors.Is(cause, errSilent) {
-			err = cause
+			err = fmt.Errorf("%w: %s", cause, patience)
 		}
 		name := phraseFailed
 		if errors.Is(err, agent.ErrAway) {
@@ -284,7 +288,8 @@ func (t *turn) sayPhrase(ctx context.Context, name string) {
 }
 
 // ask puts a question and waits for its answer, which may be a touch, words,
-// or nothing in time. A channel that closes is a no.
+// what the robot's owner decides elsewhere, or nothing in time. A channel that
+// closes is a no.
 func (t *turn) ask(ctx context.Context, q agent.Ask) error {
 	answer := agent.Answer{Outcome: agent.AnswerClosed}
 	defer func() { q.Answer(answer) }()
@@ -297,44 +302,78 @@ func (t *turn) ask(ctx context.Context, q agent.Ask) error {
 	}
 	now := time.Now()
 	open := &agent.Question{ID: q.ID, Text: q.Text, Robot: t.session.robot.ID, Session: t.session.id, Asked: now, Until: now.Add(q.Within)}
+	t.post(ctx, askedFor{q.ID, q.Text})
 	t.session.question.Store(open)
 	defer t.session.question.CompareAndSwap(open, nil) // the next turn may have put its own
-	t.post(ctx, askedFor{q.ID, q.Text})
 	if err := t.playback.add(ctx, item{pause: &q.Within}); err != nil {
 		return err
 	}
+	given, err := t.answered(ctx)
+	if err == nil && !t.session.question.CompareAndSwap(open, nil) {
+		given, err = t.decision(ctx) // the owner has come before it
+	}
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err() // whoever stopped the turn has not said yes
+	case err != nil:
+		t.post(ctx, replied{agent.AnswerClosed})
+		return err
+	}
+	answer = given
+	if answer.Outcome == agent.AnswerGiven {
+		t.post(ctx, heard{answer.Text})
+	}
+	t.post(ctx, replied{answer.Outcome})
+	return nil
+}
+
+// answered waits for an answer from the room, or the owner's.
+func (t *turn) answered(ctx context.Context) (agent.Answer, error) {
 	for {
 		select {
+		case a := <-t.decided:
+			t.decided <- a // for decision
+			return a, nil
 		case a := <-t.answers:
-			if ctx.Err() != nil {
-				return ctx.Err() // whoever stopped the turn has not said yes
-			}
-			answer = a
-			t.post(ctx, replied{answer.Outcome})
-			return nil
+			return a, nil
 		case u := <-t.utterances:
 			answering := t.session.Speech
 			answering.Answer = true
 			transcript, err := t.session.Ears.Recognize(ctx, u, answering)
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
 			if err != nil {
-				t.post(ctx, replied{agent.AnswerClosed})
-				return fmt.Errorf("recognize an answer: %w", err)
+				return agent.Answer{}, fmt.Errorf("recognize an answer: %w", err)
 			}
-			t.session.tap.given("ears", strings.TrimSpace(transcript.Text))
-			if transcript.Refused || strings.TrimSpace(transcript.Text) == "" {
+			text := strings.TrimSpace(transcript.Text)
+			t.session.tap.given("ears", text)
+			select {
+			case a := <-t.answers:
+				if a.Outcome == agent.AnswerExpired {
+					return a, nil // what was said was cut off by the end of its time
+				}
+				select {
+				case t.answers <- a:
+				default: // a later one says the same
+				}
+			default:
+			}
+			if transcript.Refused || text == "" {
 				t.post(ctx, misheard{})
 				continue // the question still stands, until its time is over
 			}
-			answer = agent.Answer{Outcome: agent.AnswerGiven, Text: transcript.Text}
-			t.post(ctx, heard{transcript.Text})
-			t.post(ctx, replied{answer.Outcome})
-			return nil
+			return agent.Answer{Outcome: agent.AnswerGiven, Text: text}, nil
 		case <-ctx.Done():
-			return ctx.Err()
+			return agent.Answer{}, ctx.Err()
 		}
+	}
+}
+
+// decision is the owner's answer, which is on its way.
+func (t *turn) decision(ctx context.Context) (agent.Answer, error) {
+	select {
+	case a := <-t.decided:
+		return a, nil
+	case <-ctx.Done():
+		return agent.Answer{}, ctx.Err()
 	}
 }
 

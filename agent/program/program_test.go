@@ -1,0 +1,388 @@
+package program_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"perch/agent/program"
+
+	"go.uber.org/goleak"
+)
+
+// role names the variable that makes the test's own binary a program.
+const role = "A_TEST_IS_A_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if is := os.Getenv(role); is != "" {
+		play(is)
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// play is what the program does, step by step.
+func play(steps string) {
+	for step := range strings.SplitSeq(steps, ";") {
+		verb, rest, _ := strings.Cut(step, " ")
+		n, _ := strconv.Atoi(rest)
+		switch verb {
+		case "echo":
+			_, _ = io.Copy(os.Stdout, os.Stdin)
+		case "environment":
+			fmt.Println(strings.Join(os.Environ(), "\n"))
+		case "folder":
+			dir, _ := os.Getwd()
+			fmt.Println(dir)
+		case "shout":
+			fmt.Print(strings.Repeat("x", n) + "\n")
+		case "complain":
+			fmt.Fprint(os.Stderr, strings.Repeat("half a key\n", n)+"last words\xff\n")
+		case "drone":
+			fmt.Fprint(os.Stderr, strings.Repeat("x", n))
+		case "child", "stranger": // which holds the pipes
+			cmd := exec.Command("sleep", "300")
+			cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: verb == "stranger"}
+			_ = cmd.Start()
+			fmt.Println(cmd.Process.Pid)
+		case "late": // somebody else has the last word
+			cmd := exec.Command("sh", "-c", "sleep 0.05; echo late >&2")
+			cmd.Stderr = os.Stderr
+			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+			_ = cmd.Start()
+		case "stubborn":
+			signal.Ignore(syscall.SIGTERM)
+			fmt.Println(os.Getpid())
+		case "shut":
+			_ = os.Stdout.Close()
+		case "polite": // says good-bye when its input ends
+			signal.Ignore(syscall.SIGTERM)
+			fmt.Println("up")
+			_, _ = io.Copy(io.Discard, os.Stdin)
+			fmt.Fprintln(os.Stderr, "good-bye")
+		case "sleep":
+			time.Sleep(time.Minute)
+		case "crash":
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {}
+		case "exit":
+			os.Exit(n)
+		}
+	}
+}
+
+// start starts the test's own binary, which is ended with the test.
+func start(t *testing.T, steps string, env ...string) *program.Program {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := program.Start(program.Options{Command: []string{exe}, Env: append(env, role+"="+steps)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+// all is what it says until its output ends.
+func all(t *testing.T, p *program.Program) string {
+	t.Helper()
+	said, err := io.ReadAll(p)
+	p.Silent()
+	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error(err)
+	}
+	return string(said)
+}
+
+// line is the next line that it says, as a process id where it is one.
+func line(t *testing.T, p io.Reader) (text string, pid int) {
+	t.Helper()
+	text, err := bufio.NewReader(p).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = strings.TrimSpace(text)
+	pid, _ = strconv.Atoi(text)
+	return text, pid
+}
+
+// ended fails the test where it did not end in the way that is wanted.
+func ended(t *testing.T, p *program.Program, want string, byUs bool) {
+	t.Helper()
+	select {
+	case <-p.Gone():
+	case <-time.After(20 * time.Second):
+		t.Fatal("it is still there")
+	}
+	if how, asked := p.How(); how != want || asked != byUs {
+		t.Errorf("it ended with %q, asked for: %v", how, asked)
+	}
+}
+
+// dead waits a moment: who is killed with its parent is collected by the
+// system. A zombie that nobody collects is dead too.
+func dead(pid int) bool {
+	for range 300 {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if _, after, _ := strings.Cut(string(stat), ") "); err != nil || strings.HasPrefix(after, "Z") {
+			return true
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return false
+}
+
+func TestATalk(t *testing.T) {
+	p := start(t, "echo")
+	for _, word := range []string{"one", "two"} {
+		if _, err := io.WriteString(p, word+"\n"); err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := line(t, p); got != word {
+			t.Errorf("it says %q", got)
+		}
+	}
+	p.Close()
+	if _, err := io.WriteString(p, "three"); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("writing to it when it is gone ends with %v", err)
+	}
+	if _, err := p.Read(make([]byte, 1)); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("reading of it when it is gone ends with %v", err)
+	}
+}
+
+func TestTheEnvironment(t *testing.T) {
+	ours := []string{"PERCH_KEY", "PERCH_", "LISTEN_FDS", "WATCHDOG_USEC", "NOTIFY_SOCKET", "CREDENTIALS_DIRECTORY", "INVOCATION_ID", "JOURNAL_STREAM"}
+	for _, name := range ours {
+		t.Setenv(name, "canary")
+	}
+	t.Setenv("PERCHED", "kept")
+	t.Setenv("NOTIFY_SOCKETS", "kept")
+	got := all(t, start(t, "environment", "GIVEN=yes", "PERCH_GIVEN=on purpose"))
+	for _, want := range []string{"PERCHED=kept", "NOTIFY_SOCKETS=kept", "GIVEN=yes", "PERCH_GIVEN=on purpose", "PATH="} {
+		if !strings.Contains("\n"+got, "\n"+want) {
+			t.Errorf("%s is not passed on", want)
+		}
+	}
+	for _, name := range ours {
+		if strings.Contains("\n"+got, "\n"+name+"=") {
+			t.Errorf("%s is passed on", name)
+		}
+	}
+}
+
+func TestTheFolder(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := program.Start(program.Options{Command: []string{exe}, Dir: dir, Env: []string{role + "=folder"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.TrimSpace(all(t, p)); got != dir {
+		t.Errorf("it works in %s, not %s", got, dir)
+	}
+	p.Close()
+}
+
+func TestItEndsByItself(t *testing.T) {
+	for steps, want := range map[string]string{
+		"exit 0": "exit status 0", "exit 3": "exit status 3", "crash": "signal: killed",
+		"shut;exit 4":      "exit status 4", // its output ends before it does
+		"child;exit 5":     "exit status 5",
+		"stranger;exit 6":  "exit status 6",
+		"complain 1;crash": "signal: killed",
+	} {
+		t.Run(steps, func(t *testing.T) {
+			p := start(t, steps)
+			said := all(t, p)
+			ended(t, p, want, false)
+			pid, err := strconv.Atoi(strings.TrimSpace(said))
+			switch {
+			case err != nil:
+			case strings.HasPrefix(steps, "child") && !dead(pid):
+				t.Error("what it has started is still there")
+			case strings.HasPrefix(steps, "stranger"): // is out of reach
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+		})
+	}
+}
+
+// TestLastWordsAreHeard: all that it wrote counts, and it is not gone before
+// its reader has told that he has made use of it.
+func TestLastWordsAreHeard(t *testing.T) {
+	p := start(t, "shout 60000;complain 1;exit 3") // fits into the pipe
+	until := time.Now().Add(10 * time.Second)
+	for !strings.Contains(p.Said(), "last words") && time.Now().Before(until) {
+		time.Sleep(5 * time.Millisecond)
+	}
+	if got := len(all(t, p)); got != 60001 {
+		t.Errorf("%d bytes are heard", got)
+	}
+	ended(t, p, "exit status 3", false)
+
+	p = start(t, "exit 3")
+	select {
+	case <-p.Gone():
+		t.Error("it is gone before it is heard")
+	case <-time.After(100 * time.Millisecond):
+	}
+	p.Silent()
+	ended(t, p, "exit status 3", false)
+}
+
+func TestWhatItComplainsOf(t *testing.T) {
+	for steps, want := range map[string]string{
+		"exit 0":     "",
+		"late":       "late\n",
+		"complain 2": "half a key\nhalf a key\nlast words\n",
+		"drone 100":  strings.Repeat("x", 100),
+		"drone 5000": "", // no line of it is whole
+	} {
+		p := start(t, steps)
+		_ = all(t, p)
+		<-p.Gone()
+		if got := p.Said(); got != want {
+			t.Errorf("%s: %q", steps, got)
+		}
+	}
+	p := start(t, "complain 9000;drone 100")
+	_ = all(t, p)
+	<-p.Gone()
+	got := p.Said()
+	if len(got) > program.MostSaid || len(got) < program.MostSaid-20 || !strings.HasPrefix(got, "half a key\nhalf") ||
+		!strings.HasSuffix(got, "key\nlast words\n"+strings.Repeat("x", 100)) {
+		t.Errorf("%d bytes are kept: %q", len(got), got)
+	}
+}
+
+func TestClose(t *testing.T) {
+	t.Run("one that ends with its input", func(t *testing.T) {
+		p := start(t, "polite")
+		line(t, p)
+		p.Close()
+		p.Close()
+		ended(t, p, "exit status 0", true)
+		if got := p.Said(); got != "good-bye\n" {
+			t.Errorf("its last words are %q", got)
+		}
+	})
+	t.Run("one that sleeps", func(t *testing.T) {
+		p := start(t, "sleep")
+		p.Close()
+		ended(t, p, "signal: terminated", true)
+	})
+	t.Run("one that ignores SIGTERM, with a child", func(t *testing.T) {
+		p := start(t, "child;stubborn;sleep")
+		said := bufio.NewReader(p)
+		_, child := line(t, said)
+		_, own := line(t, said)
+		began := time.Now()
+		p.Close()
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		ended(t, p, "signal: killed", true)
+		if child == 0 || own == 0 || !dead(child) || !dead(own) {
+			t.Errorf("%d or %d is still there", child, own)
+		}
+	})
+	t.Run("one that does not read", func(t *testing.T) {
+		p := start(t, "sleep")
+		wrote := make(chan error, 1)
+		go func() {
+			_, err := p.Write(make([]byte, 1<<20))
+			wrote <- err
+		}()
+		p.Close()
+		if err := <-wrote; err == nil {
+			t.Error("a megabyte was written")
+		}
+	})
+}
+
+// TestSilence: nobody can talk to a process that has shut its output.
+func TestSilence(t *testing.T) {
+	p := start(t, "shut;sleep")
+	if got := all(t, p); got != "" {
+		t.Errorf("it says %q", got)
+	}
+	ended(t, p, "signal: terminated", true)
+	p.Silent()
+	p.End()
+}
+
+func TestWhatCannotStart(t *testing.T) {
+	text := filepath.Join(t.TempDir(), "notes.txt")
+	if err := os.WriteFile(text, []byte("notes"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	open := func() int {
+		all, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Skip(err)
+		}
+		return len(all)
+	}
+	before := open()
+	for name, c := range map[string]struct {
+		o     program.Options
+		is    error
+		words string
+	}{
+		"no command":   {program.Options{}, nil, "no command is given"},
+		"no program":   {program.Options{Command: []string{"no-such-program", "canary"}}, exec.ErrNotFound, "executable file not found in $PATH"},
+		"no such path": {program.Options{Command: []string{"/no/such/program"}}, os.ErrNotExist, "no such file or directory"},
+		"no folder":    {program.Options{Command: []string{"/bin/sh"}, Dir: "/no/such/folder"}, os.ErrNotExist, "no such file or directory"},
+		"a text":       {program.Options{Command: []string{text}}, os.ErrPermission, "permission denied"},
+	} {
+		p, err := program.Start(c.o)
+		if p != nil || err == nil || err.Error() != c.words || c.is != nil && !errors.Is(err, c.is) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if after := open(); after > before {
+		t.Errorf("%d files are left open", after-before)
+	}
+}
+
+// TestNoFilesAreLeft: the pipes of one that is gone are closed.
+func TestNoFilesAreLeft(t *testing.T) {
+	files := func() string {
+		links, _ := filepath.Glob("/proc/self/fd/*")
+		n := 0
+		for _, link := range links {
+			if to, _ := os.Readlink(link); strings.HasPrefix(to, "pipe:") {
+				n++
+			}
+		}
+		return strconv.Itoa(n)
+	}
+	before := files()
+	for range 5 {
+		start(t, "sleep").Close()
+	}
+	if after := files(); after != before {
+		t.Errorf("%s pipes became %s", before, after)
+	}
+}

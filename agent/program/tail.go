@@ -1,0 +1,45 @@
+package program
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"sync"
+)
+
+// MostSaid bounds what is kept of a program's standard error, in bytes.
+const MostSaid = 4 << 10
+
+// tail keeps the last of what a process complains of.
+type tail struct {
+	mu   sync.Mutex
+	text []byte
+	cut  bool // there was more before
+}
+
+func (t *tail) read(r io.Reader) {
+	var piece [1024]byte
+	for {
+		n, err := r.Read(piece[:])
+		t.mu.Lock()
+		t.text = append(t.text, piece[:n]...)
+		if over := len(t.text) - MostSaid; over > 0 {
+			t.text, t.cut = append(t.text[:0], t.text[over:]...), true
+		}
+		t.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+// String begins with a whole line: half a key would not be known for one.
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.cut {
+		_, rest, _ := bytes.Cut(t.text, []byte("\n"))
+		return strings.ToValidUTF8(string(rest), "")
+	}
+	return strings.ToValidUTF8(string(t.text), "")
+}
