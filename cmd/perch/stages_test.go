@@ -172,8 +172,11 @@ func TestPermissions(t *testing.T) {
 			h.adminWith("POST", "/api/v1/permissions/"+q.ID, fmt.Sprintf(`{"allow":%t}`, allow), nil)
 		}
 	}
-	touch := func(_ *house, r *simrobot.Robot, _ agent.Question) {
-		r.Sense(xiaozhi.Event{Name: "head_pet_started", Data: []byte("{}")})
+	touch := func(h *house, r *simrobot.Robot, _ agent.Question) {
+		h.within(time.Minute, "a touch is an answer, once the question can be heard", func() bool {
+			r.Sense(xiaozhi.Event{Name: "head_pet_started", Data: []byte("{}")})
+			return len(h.talk.Questions()) == 0
+		})
 	}
 	for name, c := range map[string]struct {
 		stranger bool
