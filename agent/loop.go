@@ -31,6 +31,7 @@ type ThinkerOptions struct {
 	CutOff        string        // said where the model was cut off
 	Refused       string        // said where it will not answer
 	Unspeakable   string        // said where nothing of its answer can be
+	Done          string        // said where it ends without a word after its tools
 	Log           *slog.Logger
 }
 
@@ -59,6 +60,7 @@ func NewThinker(o ThinkerOptions) *Thinker {
 	o.DeepWithin = cmp.Or(o.DeepWithin, 30*time.Second)
 	o.CutOff = cmp.Or(o.CutOff, "I was cut off.")
 	o.Refused = cmp.Or(o.Refused, "I may not answer that.")
+	o.Done = cmp.Or(o.Done, "Done.")
 	o.Unspeakable = cmp.Or(o.Unspeakable, "That cannot be said aloud.")
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -210,7 +212,11 @@ func (th *thought) failed(err error) error {
 // end ends the turn, after a sentence that says why, where there is one.
 func (th *thought) end(why string) error {
 	var replies []Reply
-	if why == "" && th.wrote && !th.said && !th.acted {
+	switch {
+	case why != "" || th.said:
+	case th.acted:
+		why = th.Done
+	case th.wrote:
 		why = th.Unspeakable // code, say: the model is well all the same
 	}
 	if why != "" {

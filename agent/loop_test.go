@@ -278,6 +278,23 @@ func TestWhatCannotBeSaidAloud(t *testing.T) {
 	}
 }
 
+// TestATurnThatActsIsNotSilent: a model that only runs a tool has it said that
+// it is done; a guest's turn cannot make the house ring.
+func TestATurnThatActsIsNotSilent(t *testing.T) {
+	m := &model{script: []message{{calls: []agent.ToolCall{call("1", "self_robot_turn", `{"yaw":1}`)}}, {texts: []string{""}}}}
+	got, err := thoughts(t, agent.ThinkerOptions{Model: m, Done: "😊 Did it."}, agent.Turn{Body: &arm{}})
+	if err != nil || !slices.Equal(says(got), []string{"Did it."}) {
+		t.Errorf("%v, %v", got, err)
+	}
+	timers := agent.NewTimers(newTimerTable(), nil)
+	for guest, want := range map[bool]int{false: 2, true: 0} {
+		m := &model{script: []message{{texts: []string{"Hello."}}}}
+		if _, err := thoughts(t, agent.ThinkerOptions{Model: m, Timers: timers}, agent.Turn{Guest: guest}); err != nil || len(m.asked[0].Tools) != want {
+			t.Errorf("guest %t is offered %+v, %v", guest, m.asked[0].Tools, err)
+		}
+	}
+}
+
 // hole is a source that answers nobody.
 type hole struct{}
 

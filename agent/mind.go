@@ -116,6 +116,9 @@ func (m *Mind) Answer(ctx context.Context, t Turn, out func(Reply) error) error 
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
+		if sink.refused != nil {
+			return sink.refused // it is not the brain that failed
+		}
 		failures = append(failures, fmt.Errorf("%s: %w", brain.Name(), err))
 		if sink.spoke || !errors.Is(err, ErrAway) {
 			break
@@ -173,16 +176,22 @@ func (m *Mind) dropOldest() {
 // sink stands between the brains of a turn and whoever speaks: it publishes
 // what shows, and takes out of the words what is not for the ear.
 type sink struct {
-	mind  *Mind
-	turn  Turn
-	out   func(Reply) error
-	spoke bool
+	mind    *Mind
+	turn    Turn
+	out     func(Reply) error
+	spoke   bool
+	refused error // by whoever speaks
 
 	conversation *conversation
 	face         string // the name of the one shown in this turn; empty is none yet
 }
 
 func (s *sink) take(r Reply) error {
+	s.refused = s.pass(r)
+	return s.refused
+}
+
+func (s *sink) pass(r Reply) error {
 	switch r := r.(type) {
 	case Felt:
 		if r.Emotion.Name == s.face {

@@ -36,7 +36,8 @@ type round struct {
 	face   agent.Felt
 	began  bool // something was seen of it
 	spoke  bool
-	told   bool // that this robot may not answer
+	told   bool   // that this robot may not answer
+	how    string // the latest permission was answered
 }
 
 // tool is what is known of a tool at work.
@@ -211,7 +212,8 @@ func (r *round) permit(ctx context.Context, p permission) error {
 		return err // cancelled with the rest
 	}
 	r.asking = nil
-	r.brain.o.Log.Info("a permission was answered", "agent", r.brain.name(), "robot", r.turn.Robot, "allowed", v == allowed)
+	r.brain.o.Log.Info("a permission was answered", "agent", r.brain.name(), "robot", r.turn.Robot, "allowed", v == allowed,
+		"how", r.how, "kind", p.call.kind, "title", r.title(p.call.title))
 	r.session.conn.answer(p, v)
 	for _, t := range r.tools {
 		if v == refused && t.id == p.call.id && t.shown.Status == event.ToolRunning {
@@ -231,12 +233,15 @@ func (r *round) judge(ctx context.Context, p permission) (verdict, error) {
 		}
 	}
 	may := r.brain.o.MayAnswer
+	r.how = "listed as allowed"
 	switch {
 	case p.noOption:
+		r.how = "only to be had for good"
 		return refused, r.phrase(r.phrases.ForGood)
 	case call.kind != "" && slices.Contains(r.brain.o.AllowKinds, call.kind):
 		return allowed, nil
 	case may == nil || !may(r.turn.Robot):
+		r.how = "the robot is not its owner's own"
 		if r.told {
 			return refused, nil
 		}
@@ -246,6 +251,7 @@ func (r *round) judge(ctx context.Context, p permission) (verdict, error) {
 	if err := r.say(r.speech.End()); err != nil {
 		return refused, err
 	}
+	r.how = "nobody answered"
 	return r.ask(ctx, r.phrases.question(call.kind, r.title(call.title)))
 }
 
@@ -268,6 +274,7 @@ func (r *round) ask(ctx context.Context, question string) (verdict, error) {
 		}
 		select {
 		case a := <-answered:
+			r.how = string(a.Outcome)
 			if v, understood := judged(a); understood {
 				return v, nil
 			}

@@ -18,10 +18,11 @@ const (
 	unitsList = "units"
 )
 
-// withTimers answers where no timers are kept.
+// withTimers answers where no timers are kept, or not for who is asking: they
+// ring for everybody in the house.
 func withTimers(act action) action {
 	return func(ctx context.Context, d *deed) (string, error) {
-		if d.brain.timers == nil {
+		if d.brain.timers == nil || d.turn.Guest {
 			return d.brain.book.phrases["no_tool"], nil
 		}
 		return act(ctx, d)

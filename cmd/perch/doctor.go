@@ -107,7 +107,10 @@ func (d *examination) appliance(ctx context.Context) {
 
 func (d *examination) ports() {
 	keys := map[string][]string{"listen": d.config.Listen, "local": d.config.Local}
-	for _, key := range []string{"listen", "local"} {
+	if l := d.config.Wyoming.Listen; l != "" {
+		keys["wyoming.listen"] = []string{l}
+	}
+	for _, key := range []string{"listen", "local", "wyoming.listen"} {
 		for _, a := range keys[key] {
 			l, err := net.Listen("tcp", a)
 			switch {

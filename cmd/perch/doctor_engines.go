@@ -225,8 +225,8 @@ func (t *trial) think(ctx context.Context, n *engine) (took time.Duration, fine 
 		}
 		return nil
 	})
-	if errors.Is(err, errFirst) {
-		err = nil
+	if said != "" {
+		err = nil // it was we who ended it
 	}
 	switch {
 	case err != nil:

@@ -86,7 +86,8 @@ func (e *engines) addThinker(c *config, b brainConfig, h mindOf, persona agent.P
 		o.Sources = append(o.Sources, source)
 	}
 	if e.book != nil {
-		o.CutOff, o.Refused, o.Unspeakable = e.book.Phrase("cut_off"), e.book.Phrase("refused"), e.book.Phrase("unspeakable")
+		o.CutOff, o.Refused = e.book.Phrase("cut_off"), e.book.Phrase("refused")
+		o.Unspeakable, o.Done = e.book.Phrase("unspeakable"), e.book.Phrase("done")
 	}
 	n := e.add("brain", b.Kind, b.Model+" at "+place(cmp.Or(b.URL, anthropic.Home)), log)
 	thinker := agent.NewThinker(o)
@@ -118,7 +119,7 @@ func (e *engines) model(b brainConfig, log *slog.Logger) (agent.Model, error) {
 	}
 	if b.Kind == "anthropic" {
 		engine, err := anthropic.New(anthropic.Options{URL: b.URL, Key: key, Model: b.Model, Temperature: b.Temperature, MaxTokens: b.MaxTokens,
-			Effort: b.ReasoningEffort, Extra: b.Extra, Vision: b.Vision, FirstWithin: time.Duration(b.Within), Log: log})
+			Effort: b.ReasoningEffort, Extra: b.Extra, Vision: b.Vision, FirstWithin: time.Duration(b.Within), IdleWithin: time.Duration(b.Within), Log: log})
 		if err != nil {
 			return nil, err
 		}
@@ -127,7 +128,7 @@ func (e *engines) model(b brainConfig, log *slog.Logger) (agent.Model, error) {
 	}
 	engine, err := openai.New(openai.Options{URL: b.URL, Key: key, Model: b.Model, Temperature: b.Temperature,
 		MaxTokens: b.MaxTokens, ReasoningEffort: b.ReasoningEffort, KeepAlive: b.KeepAlive, NumCtx: b.NumCtx, Dialect: b.Dialect,
-		Extra: b.Extra, Vision: b.Vision, FirstWithin: time.Duration(b.Within), Log: log})
+		Extra: b.Extra, Vision: b.Vision, FirstWithin: time.Duration(b.Within), IdleWithin: time.Duration(b.Within), Log: log})
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +158,7 @@ func (e *engines) toolsOf(m mcpConfig, log *slog.Logger) (agent.ToolSource, erro
 	if len(m.Command) > 0 {
 		where = m.Command[0]
 	}
-	n := e.add("tools", m.Name, where, log)
+	n := e.add("tools", m.Name, where, slog.New(slog.DiscardHandler)) // the driver tells of itself
 	n.asked(server.Check)
 	n.warm = server.Warm
 	e.closers = append(e.closers, func() { _ = server.Close() }) // which says so in the log itself

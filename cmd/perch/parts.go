@@ -18,6 +18,9 @@ func (a *app) parts() []admin.Part {
 		part.Vital = n.list == "brain" && !thinks
 		parts = append(parts, part)
 	}
+	if a.wyoming != nil {
+		parts = append(parts, admin.Part{Name: "wyoming", OK: true, Note: "serves " + a.at.String()})
+	}
 	return append(parts, a.mdnsPart())
 }
 

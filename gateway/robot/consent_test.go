@@ -13,6 +13,7 @@ import (
 
 	"perch/agent"
 	"perch/device/xiaozhi"
+	"perch/event"
 	"perch/voice"
 )
 
@@ -157,6 +158,38 @@ func TestTheOwnersNoIsNotLost(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestAMouthThatDiesInASentence costs the rest of that sentence, not the turn.
+func TestAMouthThatDiesInASentence(t *testing.T) {
+	mind := answer("It is late.", "Go to bed.")
+	talking(t, mind, func(k *talk) {
+		k.ears.transcripts = understood("x")
+		k.line.forget()
+		k.listen(xiaozhi.Auto)
+		k.speak()
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if story := k.line.story(); !strings.Contains(story, "sentence Go to bed.") || strings.Contains(story, "failed") {
+			t.Errorf("sent %s", story)
+		}
+		if k.turns.last.End != event.EndDone {
+			t.Errorf("the turn ended %s", k.turns.last.End)
+		}
+	}, func(o *Options) { o.Mouth = voice.Synthesizers{&halfway{}, o.Mouth} })
+}
+
+// halfway dies in the middle of its first sentence.
+type halfway struct{ dead bool }
+
+func (*halfway) Name() string { return "halfway" }
+
+func (h *halfway) Synthesize(_ context.Context, _ string, _ voice.Options, out func([]int16) error) error {
+	if h.dead {
+		return voice.ErrUnavailable
+	}
+	h.dead = true
+	return errors.Join(out(make([]int16, voice.SpeakerRate/2)), voice.ErrUnavailable)
 }
 
 // stumbling makes a quarter of a second of sound, and fails a few times.

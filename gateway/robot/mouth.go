@@ -106,7 +106,11 @@ func (b *phrasebook) get(name string) (phrase, bool) {
 // sound, until the next robot comes and it is tried again.
 func (b *phrasebook) prepare(ctx context.Context, texts Phrases, mouth voice.Synthesizer, o voice.Options, log *slog.Logger) {
 	whole := true
+	var failure error
 	defer func() {
+		if failure != nil {
+			log.Warn("what is said by itself could not be synthesized ahead, and is only shown meanwhile", "err", failure)
+		}
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.making, b.whole = false, whole
@@ -122,7 +126,7 @@ func (b *phrasebook) prepare(ctx context.Context, texts Phrases, mouth voice.Syn
 		}
 		packets, err := synthesize(ctx, p.text, mouth, o)
 		if err != nil && ctx.Err() == nil {
-			log.Warn("a phrase could not be synthesized ahead", "phrase", name, "err", err)
+			failure = err
 		}
 		whole = whole && err == nil
 		p.packets = packets

@@ -230,14 +230,22 @@ func (t *turn) speak(ctx context.Context, text string) error {
 		return err
 	}
 	encoder := t.session.encoder.of(ctx, t)
+	sounded := false
 	err := t.session.Mouth.Synthesize(ctx, text, t.session.Speech, func(pcm []int16) error {
 		t.clock.mark(event.StageFirstAudio)
+		sounded = true
 		return encoder.encode(ctx, pcm, t.packet(ctx))
 	})
-	if err != nil && ctx.Err() == nil {
-		return fmt.Errorf("speak: %w", err)
+	switch {
+	case err == nil || ctx.Err() != nil:
+		return err
+	case sounded && errors.Is(err, voice.ErrUnavailable):
+		// To say it again from the beginning would be odd. The next sentence is
+		// another engine's, where there is one.
+		t.session.log.Warn("a sentence was cut off", "err", err)
+		return nil
 	}
-	return err
+	return fmt.Errorf("speak: %w", err)
 }
 
 // flush queues what is left of the speech. Between sentences that is carried
