@@ -33,7 +33,8 @@ type condition struct {
 	again    time.Time // it is tried
 	failures int       // in a row, not counting what only a look has mended
 	inUse    bool      // it failed when it was used, not only when it was looked at
-	looking  bool      // somebody looks at it now
+	watched  bool      // somebody looks at it: then a look ends its rest, and not time alone
+	looksFit bool      // so the last look says of one that failed when it was used
 	reported string
 	told     time.Time
 	fell     chan struct{} // has one element when it has begun to fail
@@ -55,7 +56,11 @@ func newCondition(part string, log *slog.Logger, tell func(event.Event), now fun
 func (c *condition) resting() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.last || c.cause == nil || !c.looking && !c.now().Before(c.again) {
+	rested := !c.now().Before(c.again)
+	if c.watched {
+		rested = c.looksFit
+	}
+	if c.last || c.cause == nil || rested {
 		return nil
 	}
 	return c.cause
@@ -94,7 +99,7 @@ func (c *condition) works() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.inUse {
-		c.again = c.now()
+		c.looksFit = true
 		return
 	}
 	if c.cause != nil {
@@ -114,6 +119,7 @@ func (c *condition) failed(err error, inUse bool) {
 	now := c.now()
 	c.again = now.Add(min(firstRest<<min(c.failures, 10), longestRest))
 	c.failures++
+	c.looksFit = false
 	if inUse {
 		select {
 		case c.fell <- struct{}{}:
@@ -150,8 +156,12 @@ func isWarning(err error) bool {
 // look asks an engine that failed whether it works again, and one that nobody
 // has used whether it would, until ctx ends.
 func (c *condition) look(ctx context.Context, check func(context.Context) error) {
+	c.watch(true)
+	defer c.watch(false)
 	for {
-		err := c.lookOnce(ctx, check)
+		within, cancel := context.WithTimeout(ctx, checkWithin)
+		err := check(within)
+		cancel()
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -184,18 +194,10 @@ func (c *condition) look(ctx context.Context, check func(context.Context) error)
 	}
 }
 
-// lookOnce asks an engine. Nobody waits for it meanwhile.
-func (c *condition) lookOnce(ctx context.Context, check func(context.Context) error) error {
-	set := func(looking bool) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.looking = looking
-	}
-	set(true)
-	defer set(false)
-	ctx, cancel := context.WithTimeout(ctx, checkWithin)
-	defer cancel()
-	return check(ctx)
+func (c *condition) watch(on bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.watched = on
 }
 
 // checkWithin is how long a look at an engine may take.

@@ -1,0 +1,128 @@
+package homeassistant
+
+import (
+	"slices"
+	"time"
+
+	"perch/agent"
+	"perch/device"
+)
+
+// enter begins to mirror a robot.
+func (h *house) enter(r device.Robot) *view {
+	// Nothing has happened to it yet that was told; what has is on its way.
+	unknown := agent.NewBoard().Robot(r.ID)
+	v := &view{robot: r, state: unknown, shown: agent.Idle, senses: senses{"booted": true}}
+	for _, id := range h.announcedBefore(string(r.ID)) {
+		if _, key, ok := splitID(id); ok && slices.Contains(sensed(), key) {
+			v.senses[key] = true
+		}
+	}
+	h.views[r.ID] = v
+	return v
+}
+
+// announce publishes a robot's discovery where it has changed.
+func (h *house) announce(v *view) {
+	id := v.robot.ID
+	card := robotCard{ID: id, Board: v.robot.Board, Firmware: v.robot.Firmware, BaseURL: v.robot.BaseURL, Tools: h.tools(v), Senses: v.senses}
+	messages, ids := h.names.robotDiscovery(card, h.announcedBefore(string(id)))
+	last := messages[len(messages)-1].payload
+	if slices.Equal(last, v.announced) {
+		return
+	}
+	v.announced = last
+	h.publishDiscovery(messages)
+	h.remember(string(id), ids)
+}
+
+// tools are a robot's, or those it listed under an earlier firmware: what an
+// update leaves out is known once it has listed them again.
+func (h *house) tools(v *view) []device.Tool {
+	if tools := h.o.Talk.Tools(v.robot.ID); len(tools) > 0 {
+		return tools
+	}
+	return v.robot.Tools
+}
+
+// bridge publishes the appliance's own discovery and what it says of itself.
+func (h *house) bridge() {
+	messages, ids := h.names.bridgeDiscovery(bridgeCard{Version: h.o.Version, URL: h.o.URL}, h.announcedBefore("bridge"))
+	if last := messages[len(messages)-1].payload; !slices.Equal(last, h.bridged) {
+		h.bridged = last
+		h.publishDiscovery(messages)
+		h.remember("bridge", ids)
+	}
+	online := 0
+	for _, v := range h.views {
+		if v.state.Online {
+			online++
+		}
+	}
+	if online != h.online {
+		h.online = online
+		h.putJSON(h.names.bridgeTopic("info"), bridgeInfo{h.o.ID, h.o.Version, online, h.o.Started.UTC().Truncate(time.Second)}, true, 1)
+	}
+}
+
+// publishDiscovery publishes one device's messages, if Home Assistant takes
+// every one of them.
+func (h *house) publishDiscovery(messages []message) {
+	for _, m := range messages {
+		if err := checkDiscovery(h.o.Prefix, m); err != nil {
+			h.o.Log.Error("Home Assistant would refuse what it is to be told; it is not told", "topic", m.topic, "err", err)
+			return
+		}
+	}
+	h.out.putSteps(messages)
+}
+
+func (h *house) announcedBefore(key string) []string {
+	if h.o.Announced == nil {
+		return nil
+	}
+	ids, _, err := h.o.Announced.Get(key)
+	if err != nil {
+		h.o.Log.Warn("what was announced to Home Assistant cannot be read; what has vanished since may stay there", "err", err)
+	}
+	return ids
+}
+
+func (h *house) remember(key string, ids []string) {
+	if h.o.Announced != nil && !slices.Equal(h.announcedBefore(key), ids) {
+		h.o.Announced.PutSoon(key, ids)
+	}
+}
+
+// forgetGhosts takes back robots that were forgotten while nobody looked.
+func (h *house) forgetGhosts() {
+	if h.o.Announced == nil {
+		return
+	}
+	var gone []device.ID
+	for key := range h.o.Announced.All() {
+		id, err := device.ParseID(key)
+		if err != nil {
+			continue // the bridge
+		}
+		if r, err := h.o.Robots.Get(id); err != nil || !r.Bound {
+			gone = append(gone, id)
+		}
+	}
+	for _, id := range gone {
+		h.forget(id)
+	}
+}
+
+// forget takes a robot back from the broker and from Home Assistant.
+func (h *house) forget(id device.ID) {
+	h.publishDiscovery(h.names.forgetDiscovery(id, h.announcedBefore(string(id))))
+	for _, thing := range []string{"status", "state", "led", "firmware"} {
+		h.out.put(message{topic: h.names.robotTopic(id, thing), retained: true, qos: 1})
+	}
+	if h.o.Announced != nil {
+		h.o.Announced.DeleteSoon(string(id))
+	}
+	h.kept.forget(id)
+	delete(h.views, id)
+}

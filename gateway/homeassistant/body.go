@@ -1,0 +1,132 @@
+package homeassistant
+
+import (
+	"context"
+	"fmt"
+
+	"perch/device"
+)
+
+// adjust sets the volume or the brightness, by whatever tool the robot has.
+func (h *house) adjust(ctx context.Context, id device.ID, c adjust) error {
+	s, found := findSetting(h.o.Talk.Tools(id), "set "+c.what, []string{c.what, "level", "value"})
+	if !found {
+		return h.without(ctx, id, c.what)
+	}
+	least, most, ok := s.span(0, 0, 100)
+	if ok && (c.value < least || c.value > most) {
+		return fmt.Errorf("%s goes from %d to %d, not to %d", c.what, least, most, c.value)
+	}
+	_, err := h.o.Talk.Call(ctx, id, s.Name, map[string]any{s.arguments[0]: c.value})
+	return err
+}
+
+// without is why a robot cannot do something that others can. One that was
+// never here to list its tools may have it: the order waits until it is.
+func (h *house) without(ctx context.Context, id device.ID, what string) error {
+	if len(h.o.Talk.Tools(id)) == 0 {
+		return notListed{}
+	}
+	return fmt.Errorf("this robot has no tool for its %s", what)
+}
+
+// notListed is the error of an order to a robot whose tools nobody knows yet.
+type notListed struct{}
+
+func (notListed) Error() string { return "the robot has yet to list its tools" }
+func (notListed) Code() string  { return "robot_offline" }
+
+// turn turns the head, and returns where to.
+func (h *house) turn(ctx context.Context, id device.ID, c turn) (turn, error) {
+	s, found := findHead(h.o.Talk.Tools(id))
+	if !found {
+		return turn{}, h.without(ctx, id, "head")
+	}
+	arguments := map[string]any{}
+	for i, angle := range []*int{c.yaw, c.pitch} {
+		if angle == nil {
+			continue
+		}
+		least, most, ok := s.span(i, []int{-90, leastPitch}[i], []int{90, mostPitch}[i])
+		if !ok {
+			return turn{}, fmt.Errorf("this robot's head has no %s", []string{"yaw", "pitch"}[i])
+		}
+		*angle = min(max(*angle, least), most) // servos that are driven into their stops break
+		arguments[s.arguments[i]] = *angle
+	}
+	if speed := integerNamed(s.Tool, []string{"speed", "velocity"}); speed != "" && c.speed != nil {
+		arguments[speed] = *c.speed // Fit keeps it within what the head takes
+	}
+	_, err := h.o.Talk.Call(ctx, id, s.Name, arguments)
+	return turn{yaw: c.yaw, pitch: c.pitch}, err
+}
+
+// turned keeps where a head was turned to that cannot be asked.
+func (r *readings) turned(to turn) {
+	for _, axis := range []struct {
+		to   *int
+		kept **float64
+	}{{to.yaw, &r.HeadYaw}, {to.pitch, &r.HeadPitch}} {
+		if axis.to != nil {
+			f := float64(*axis.to)
+			*axis.kept = &f
+		}
+	}
+}
+
+// white is a light that was told to be on and nothing else.
+func white() colour { return colour{255, 255, 255} }
+
+// lamp sets the lights, and returns them as they are now. They cannot be asked.
+func (h *house) lamp(ctx context.Context, id device.ID, want light) (*light, error) {
+	s, found := findLights(h.o.Talk.Tools(id))
+	if !found {
+		return nil, h.without(ctx, id, "lights")
+	}
+	if *want.State == "ON" && want.Color == nil {
+		c := white()
+		want.Color = &c
+	}
+	arguments := map[string]any{}
+	for i, level := range want.levels() {
+		most := 255
+		if m := s.Schema.Properties[s.arguments[i]].Maximum; m != nil {
+			most = *m
+		}
+		arguments[s.arguments[i]] = level * most / 255
+	}
+	if _, err := h.o.Talk.Call(ctx, id, s.Name, arguments); err != nil {
+		return nil, err
+	}
+	if *want.State == "OFF" {
+		return &light{State: want.State}, nil
+	}
+	want.ColorMode = "rgb"
+	if want.Brightness == nil {
+		full := 255
+		want.Brightness = &full
+	}
+	return &want, nil
+}
+
+// levels are red, green and blue as they shine, 0-255.
+func (l light) levels() [3]int {
+	if *l.State == "OFF" || l.Color == nil {
+		return [3]int{}
+	}
+	full := 255
+	if l.Brightness != nil {
+		full = *l.Brightness
+	}
+	return [3]int{l.Color.R * full / 255, l.Color.G * full / 255, l.Color.B * full / 255}
+}
+
+// findLights is the tool that sets all lights to one colour.
+func findLights(tools []device.Tool) (setting, bool) {
+	for _, words := range []string{"set led color", "set all color", "set rgb", "set color", "led set"} {
+		if s, found := findSetting(tools, words, []string{"red", "r"}, []string{"green", "g"}, []string{"blue", "b"}); found {
+			return s, true
+		}
+	}
+	return setting{}, false
+}

@@ -1,0 +1,230 @@
+package homeassistant
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"perch/device"
+	"perch/event"
+)
+
+// order is a command on its way to a robot.
+type order struct {
+	Waiting
+	command command
+	waited  bool // for the robot's hello
+}
+
+// report is what a lane tells the loop.
+type report struct {
+	robot    device.ID
+	order    *order // that was carried out, or not
+	err      error
+	readings *readings // what the robot says of itself
+	light    *light    // as it is now
+	turned   turn      // the head, where it cannot be asked
+	look     bool      // at the registry, which has changed
+}
+
+// command takes what was published under a robot's topic.
+func (h *house) command(ctx context.Context, m incoming) {
+	now := time.Now()
+	name, thing, ok := h.names.setTopic(m.topic)
+	id, err := device.ParseID(name)
+	if !ok || err != nil || h.views[id] == nil {
+		h.refused.log("", now, "a command over MQTT names no robot that is known; it is ignored", "topic", clip(m.topic, 200))
+		return
+	}
+	v := h.views[id]
+	if m.retained {
+		h.refuse(v, now, thing, errors.New("it was published retained, and such a command would be given again at every connection; publish it without"))
+		return
+	}
+	c, err := parseCommand(id, thing, m.payload)
+	if err != nil {
+		h.refuse(v, now, thing, err)
+		return
+	}
+	h.carry(ctx, v, &order{Waiting: Waiting{Thing: thing, Payload: string(m.payload), Expires: now.Add(keptFor)}, command: c})
+}
+
+// carry queues an order with its robot.
+func (h *house) carry(ctx context.Context, v *view, o *order) {
+	id, board := v.robot.ID, v.robot.Board
+	queued := h.lanes.add(ctx, id, job{do: func(ctx context.Context) {
+		r := h.perform(ctx, id, board, o.command)
+		r.robot, r.order = id, o
+		h.report(ctx, r)
+	}})
+	if !queued {
+		h.refuse(v, time.Now(), o.Thing, errors.New("too many commands came at once"))
+	}
+}
+
+// report hands something to the loop.
+func (h *house) report(ctx context.Context, r report) {
+	select {
+	case h.reports <- r:
+	case <-ctx.Done():
+	}
+}
+
+// release carries out what has waited for the robot.
+func (h *house) release(ctx context.Context, v *view) {
+	now := time.Now()
+	for _, w := range h.kept.take(v.robot.ID) {
+		c, err := parseCommand(v.robot.ID, w.Thing, []byte(w.Payload))
+		switch {
+		case !now.Before(w.Expires):
+			h.refuse(v, now, w.Thing, errors.New("it has waited too long"))
+		case err != nil:
+			h.refuse(v, now, w.Thing, err)
+		default:
+			h.carry(ctx, v, &order{Waiting: w, command: c, waited: true})
+		}
+	}
+}
+
+// reported takes what became of an order, or what a robot says of itself.
+func (h *house) reported(ctx context.Context, r report) {
+	now := time.Now()
+	if r.look {
+		h.look(now)
+	}
+	v := h.views[r.robot]
+	if v == nil {
+		return // forgotten meanwhile
+	}
+	if r.readings != nil {
+		if v.take(*r.readings) {
+			h.announce(v)
+		}
+	}
+	if r.order != nil {
+		h.done(ctx, v, r, now)
+	}
+	h.settle(v, now)
+}
+
+func (h *house) done(ctx context.Context, v *view, r report, now time.Time) {
+	o := r.order
+	switch {
+	case r.err != nil && offline(r.err):
+		h.keepFor(ctx, v, o)
+		return
+	case ctx.Err() != nil:
+		return
+	case r.err != nil:
+		h.refuse(v, now, o.Thing, r.err)
+		h.read(ctx, v) // what shows must be what is
+		v.dirty = true
+		return
+	case o.waited:
+		h.o.Bus.Publish(v.robot.ID, "", event.Command{Thing: o.Thing, State: event.CommandDone})
+	}
+	switch c := o.command.(type) {
+	case mute:
+		v.mute, v.dirty = c.on, true
+	case lamp:
+		v.led, v.dirty = r.light, true
+	case turn:
+		v.readings.turned(r.turned)
+		v.dirty = true
+		h.read(ctx, v)
+	case adjust:
+		h.read(ctx, v)
+	}
+}
+
+// keepFor keeps an order for the robot's next hello.
+func (h *house) keepFor(ctx context.Context, v *view, o *order) {
+	if v.listed && !o.waited { // it has opened its channel meanwhile
+		o.waited = true
+		h.carry(ctx, v, o)
+		return
+	}
+	h.kept.keep(v.robot.ID, o.Waiting)
+	h.o.Bus.Publish(v.robot.ID, "", event.Command{Thing: o.Thing, State: event.CommandQueued})
+	v.dirty = true
+}
+
+// refuse tells that something was not done, and why.
+func (h *house) refuse(v *view, now time.Time, thing string, why error) {
+	reason := clip(why.Error(), 300)
+	thing = clip(thing, 40)
+	if h.refused.log(v.robot.ID, now, "a command over MQTT is refused", "thing", thing, "why", reason) {
+		h.o.Bus.Publish(v.robot.ID, "", event.Command{Thing: thing, State: event.CommandRejected, Reason: reason})
+	}
+	// What set it may show it as done; the true state is told once more.
+	h.out.republish(h.names.robotTopic(v.robot.ID, "state"), h.names.robotTopic(v.robot.ID, "led"))
+}
+
+// perform carries an order out. It runs in the robot's lane.
+func (h *house) perform(ctx context.Context, id device.ID, board string, c command) (r report) {
+	talk := h.o.Talk
+	switch c := c.(type) {
+	case say:
+		_, r.err = talk.Say(ctx, id, c.text) // it tells itself what becomes of it
+	case notify:
+		_, r.err = h.o.Herald.Notify(c.notice)
+	case feel:
+		r.err = talk.Feel(ctx, id, c.emotion.On(board))
+	case mute:
+		talk.Mute(id, c.on)
+	case stop:
+		if r.err = talk.Abort(ctx, id); offline(r.err) {
+			r.err = nil // it is quiet
+		}
+	case reboot:
+		r.err = talk.Reboot(ctx, id)
+	case identify:
+		_, r.err = talk.Alert(ctx, id, "Perch", "Here I am", "happy")
+	case adjust:
+		r.err = h.adjust(ctx, id, c)
+	case turn:
+		r.turned, r.err = h.turn(ctx, id, c)
+	case lamp:
+		r.light, r.err = h.lamp(ctx, id, c.light)
+	}
+	return r
+}
+
+// read asks a robot for its condition, once for however many want to know.
+func (h *house) read(ctx context.Context, v *view) {
+	id := v.robot.ID
+	if !v.state.Online {
+		return
+	}
+	h.lanes.add(ctx, id, job{name: "read", do: func(ctx context.Context) {
+		if r, ok := h.readings(ctx, id); ok {
+			h.report(ctx, report{robot: id, readings: &r})
+		}
+	}})
+}
+
+// readings are what a robot says of itself. Where it cannot say, what is
+// known of it stays.
+func (h *house) readings(ctx context.Context, id device.ID) (r readings, ok bool) {
+	tools := h.o.Talk.Tools(id)
+	if t, found := findSetting(tools, "get device status"); found {
+		answer, err := h.o.Talk.Call(ctx, id, t.Name, nil)
+		if err == nil {
+			err = parseStatus(answer.Text, &r)
+		}
+		if err != nil {
+			if ctx.Err() == nil && !offline(err) {
+				h.o.Log.Info("a robot's condition cannot be read", "robot", id, "err", clip(err.Error(), 200))
+			}
+			return readings{}, false
+		}
+		ok = true
+	}
+	if t, found := findSetting(tools, "get head angles"); found {
+		if answer, err := h.o.Talk.Call(ctx, id, t.Name, nil); err == nil {
+			parseHead(answer.Text, &r)
+			ok = true
+		}
+	}
+	return r, ok
+}

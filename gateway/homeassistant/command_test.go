@@ -1,0 +1,244 @@
+package homeassistant
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"perch/event"
+)
+
+const (
+	state1        = "perch/a0b1c2d3e4f4/state"
+	conversation1 = "perch/a0b1c2d3e4f4/conversation"
+)
+
+func TestCommands(t *testing.T) {
+	b := newMosquitto(t).start()
+	h := over(b)
+	e := b.listen("perch/#")
+	h.run(t)
+	e.await("perch/bridge/status", is2("online"))
+	h.hello(chan1, "s1")
+	e.await(state1, has(`"connected":true`, `"volume":70`))
+	for _, c := range []struct{ thing, payload, done, state string }{
+		{"say", "the wash is done", "say the wash is done", ""},
+		{"volume", "40.0", `audio_speaker.set_volume {"volume":40}`, `"volume":40`},
+		{"brightness", "10", `screen.set_brightness {"brightness":10}`, `"brightness":10`},
+		{"head", `{"yaw":-45,"pitch":20,"speed":300}`, `robot.set_head_angles {"pitch":20,"speed":300,"yaw":-45}`, `"head_yaw":-45,"head_pitch":20`},
+		{"head_yaw", "500", `robot.set_head_angles {"yaw":128}`, `"head_yaw":128`},
+		{"head_pitch", "1", `robot.set_head_angles {"pitch":5}`, `"head_pitch":5`},
+		{"led", `{"state":"ON","color":{"r":255,"g":0,"b":0},"brightness":128}`, `robot.set_led_color {"blue":0,"green":0,"red":84}`, `"color":{"r":255`},
+		{"led", `{"state":"OFF"}`, `robot.set_led_color {"blue":0,"green":0,"red":0}`, `"led":{"state":"OFF"}`},
+		{"mute", "ON", "mute true", `"mute":true`},
+		{"mute", "OFF", "mute false", `"mute":false`},
+		{"emotion", "happy", "feel happy", `"emotion":"happy"`},
+		{"stop", "PRESS", "abort", ""},
+		{"identify", "PRESS", "alert Here I am", ""},
+		{"reboot", "PRESS", "reboot", ""},
+	} {
+		e.forget()
+		b.publish("perch/a0b1c2d3e4f4/"+c.thing+"/set", c.payload)
+		h.talk.await(t, c.done)
+		if c.state != "" {
+			e.await(state1, has(c.state))
+		}
+	}
+	b.listen("perch/a0b1c2d3e4f4/led").await("perch/a0b1c2d3e4f4/led", is2(`{"state":"OFF"}`))
+	b.publish("perch/A0:B1:C2:D3:E4:F4/say/set", "in another spelling")
+	h.talk.await(t, "say in another spelling")
+	b.publish("perch/a0b1c2d3e4f4/notify/set", `{"text":"tea is ready","urgency":"high"}`)
+	e.await("perch/a0b1c2d3e4f4/notification", has(`"event_type":"received"`, "tea is ready", `"urgency":"high"`))
+	h.talk.mu.Lock()
+	h.talk.refuse = errors.New("the motor is stuck")
+	h.talk.mu.Unlock()
+	b.publish("perch/a0b1c2d3e4f4/volume/set", "55")
+	e.await(conversation1, has(`"event_type":"command_rejected"`, `"thing":"volume"`, "the motor is stuck"))
+}
+
+// TestKeptForItsHello: a robot that is quiet is not gone.
+func TestKeptForItsHello(t *testing.T) {
+	b := newMosquitto(t).start()
+	h := over(b)
+	e := b.listen("perch/#")
+	_, end := h.run(t)
+	e.await("perch/a0b1c2d3e4f4/status", is2("online"))
+	h.talk.open(chan1, false)
+	for thing, payload := range map[string]string{"volume": "20", "reboot": "x", "emotion": "sad", "say": "later"} {
+		b.publish("perch/a0b1c2d3e4f4/"+thing+"/set", payload)
+		e.await(conversation1, has(`"event_type":"queued"`, `"thing":"`+thing+`"`))
+	}
+	e.forget()
+	b.publish("perch/a0b1c2d3e4f4/volume/set", "30") // takes the place of the first
+	e.await(conversation1, has(`"event_type":"queued"`))
+	b.publish("perch/a0b1c2d3e4f4/stop/set", "x") // it is quiet
+	if deeds := h.talk.deeds(); len(deeds) > 0 {
+		t.Fatalf("done with a closed channel: %q", deeds)
+	}
+	end() // the appliance is started anew
+	h.start(t, must(New(h.options)))
+	e.await("perch/bridge/status", is2("online"))
+	e.forget()
+	h.hello(chan1, "s1")
+	h.talk.await(t, "reboot")
+	for _, thing := range []string{"volume", "emotion", "reboot"} {
+		e.await(conversation1, has(`"event_type":"done"`, `"thing":"`+thing+`"`))
+	}
+	deeds := h.talk.deeds()
+	if slices.Contains(deeds, `audio_speaker.set_volume {"volume":20}`) || !slices.Contains(deeds, `audio_speaker.set_volume {"volume":30}`) || deeds[len(deeds)-1] != "reboot" {
+		t.Errorf("done at its hello: %q", deeds)
+	}
+	if kept := h.options.Kept.(*shelf[[]Waiting]); len(kept.kept) > 0 {
+		t.Errorf("still kept: %v", kept.kept)
+	}
+}
+
+func must(m *Mirror, err error) *Mirror {
+	if err != nil {
+		panic(err)
+	}
+	return m
+}
+
+func TestBadCommands(t *testing.T) {
+	b := newMosquitto(t).start()
+	h := over(b)
+	e := b.listen("perch/#")
+	h.run(t)
+	e.await("perch/bridge/status", is2("online"))
+	h.hello(chan1, "s1")
+	for _, c := range []struct{ topic, payload, why string }{
+		{"perch/a0b1c2d3e4f4/say/set", strings.Repeat("x", 1<<20), "more than 65536"},
+		{"perch/a0b1c2d3e4f4/say/set", "\xff\x00\xfe\x01", "no text in UTF-8"},
+		{"perch/a0b1c2d3e4f4/volume/set", "fifty", "is no number"},
+		{"perch/a0b1c2d3e4f4/volume/set", `"50"`, "is no number"},
+		{"perch/a0b1c2d3e4f4/volume/set", "101", "volume goes from 0 to 100, not to 101"},
+		{"perch/a0b1c2d3e4f4/head/set", `{"yaw":"left"}`, "with numbers"},
+		{"perch/a0b1c2d3e4f4/head/set", `{"roll":3}`, "unknown field"},
+		{"perch/a0b1c2d3e4f4/led/set", `{"state":"ON","color":{"r":300}}`, "not to 300"},
+		{"perch/a0b1c2d3e4f4/mute/set", "maybe", "ON or OFF"},
+		{"perch/a0b1c2d3e4f4/emotion/set", "hungry", "no emotion"},
+		{"perch/a0b1c2d3e4f4/firmware/set", "install", "takes no firmware"},
+		{"perch/a0b1c2d3e4f4/cookies/set", "5", "there is no"},
+		{"perch/a0b1c2d3e4f4/notify/set", `{"event_type":"received","id":"x","text":"our own"}`, "leads it back"},
+		{"perch/a0b1c2d3e4f4/notify/set", `{"text":"x","robot":"a0b1c2d3e4f6"}`, "the body names the robot"},
+	} {
+		e.forget()
+		before := h.log.with("WARN")
+		b.publish(c.topic, c.payload)
+		e.await(conversation1, has(`"event_type":"command_rejected"`, c.why))
+		if n := h.log.with("WARN") - before; n != 1 {
+			t.Errorf("%s %.40q: %d lines in the log, not one", c.topic, c.payload, n)
+		}
+	}
+	for _, topic := range []string{"perch/nobody/say/set", "perch/a0b1c2d3e400/say/set", "perch/bridge/say/set", "perch/bridge/request/cookies", "perch/" + strings.Repeat("y", 3000) + "/say/set"} {
+		before := h.log.with("WARN")
+		b.publish(topic, "hello")
+		eventually(t, "one line on "+topic[:20], func() bool { return h.log.with("WARN") == before+1 })
+	}
+	if deeds := h.talk.deeds(); len(deeds) > 0 {
+		t.Errorf("done: %q", deeds)
+	}
+	b.publish("perch/a0b1c2d3e4f4/say/set", "still here")
+	h.talk.await(t, "say still here")
+	for range 60 { // a flood is not told without end
+		b.publish("perch/nobody/say/set", "hello")
+	}
+	b.publish("perch/a0b1c2d3e4f4/say/set", "after the flood")
+	h.talk.await(t, "say after the flood")
+	if n := h.log.with("names no robot"); n > 40 {
+		t.Errorf("%d lines of a flood", n)
+	}
+}
+
+// TestRetainedIsNotObeyed: or a robot would reboot at every start.
+func TestRetainedIsNotObeyed(t *testing.T) {
+	b := newMosquitto(t).start()
+	b.publish("perch/a0b1c2d3e4f4/reboot/set", "x", "-r")
+	b.publish("perch/bridge/request/forget", "a0b1c2d3e4f4", "-r")
+	h := over(b)
+	e := b.listen(conversation1, "perch/bridge/status")
+	h.hello(chan1, "s1")
+	h.run(t)
+	e.await(conversation1, has(`"event_type":"command_rejected"`, "retained"))
+	eventually(t, "the request's line", func() bool { return h.log.with("it is retained") == 1 })
+	if deeds := h.talk.deeds(); len(deeds) > 0 {
+		t.Errorf("done: %q", deeds)
+	}
+	if _, err := h.registry.Get(chan1); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRequests(t *testing.T) {
+	b := newMosquitto(t).start()
+	h := over(b)
+	h.meet(chan2)
+	restarted := make(chan struct{}, 1)
+	h.options.Restart = func() { restarted <- struct{}{} }
+	e := b.listen("perch/#", "homeassistant/#")
+	h.run(t)
+	e.await("perch/a0b1c2d3e4f6/status", is2("online"))
+	b.publish("perch/bridge/request/devices", `{"transaction":7}`)
+	e.await("perch/bridge/response/devices", has(`"transaction":7`, `"status":"ok"`, `"id":"a0b1c2d3e4f4"`, `"id":"a0b1c2d3e4f6"`))
+	b.publish("perch/bridge/request/notify", `{"transaction":"t1","text":"for all"}`)
+	e.await("perch/bridge/response/notify", has(`"transaction":"t1"`, `"status":"ok"`, `"id":`))
+	e.await("perch/bridge/notification", has("for all", `"event_type":"received"`))
+	b.publish("perch/bridge/request/adopt", `{"robot":"A0-B1-C2-D3-E4-F6","transaction":"t2"}`)
+	e.await("perch/bridge/response/adopt", has(`"transaction":"t2"`, `"status":"ok"`))
+	if !h.registry.Trusts(chan2) {
+		t.Error("not adopted")
+	}
+	e.forget()
+	b.publish("perch/bridge/request/forget", `{"robot":"a0b1c2d3e4f6","transaction":"t3"}`)
+	e.await("perch/bridge/response/forget", has(`"transaction":"t3"`, `"status":"ok"`))
+	e.await("homeassistant/device/perch_a0b1c2d3e4f6/config", is2(""))
+	e.await("perch/a0b1c2d3e4f6/state", is2(""))
+	e.await("perch/a0b1c2d3e4f6/status", is2(""))
+	for verb, c := range map[string]struct{ payload, why string }{
+		"forget": {`{"robot":"+","transaction":"t4"}`, "not a MAC address"},
+		"adopt":  {`{"code":"000000","transaction":"t4"}`, "no robot waits"},
+		"notify": {`{"transaction":"t4"}`, "needs a text"},
+	} {
+		b.publish("perch/bridge/request/"+verb, c.payload)
+		e.await("perch/bridge/response/"+verb, has(`"status":"error"`, c.why, `"transaction":"t4"`))
+	}
+	b.publish("perch/bridge/request/restart", "PRESS")
+	e.await("perch/bridge/response/restart", has(`"status":"ok"`))
+	<-restarted
+	late := b.listen("perch/a0b1c2d3e4f6/#", "homeassistant/device/perch_a0b1c2d3e4f6/#", "perch/bridge/status")
+	late.await("perch/bridge/status", is2("online"))
+	late.mu.Lock()
+	defer late.mu.Unlock()
+	if len(late.all) != 1 {
+		t.Errorf("a ghost: %v", late.all)
+	}
+}
+
+func TestPerceived(t *testing.T) {
+	b := newMosquitto(t).start()
+	h := over(b)
+	h.options.ShareTranscripts = true
+	e := b.listen("perch/#", "homeassistant/#")
+	h.run(t)
+	e.await("perch/bridge/status", is2("online"))
+	h.hello(chan1, "s1")
+	see := func(name, data string) { h.happens(chan1, "s1", event.Perceived{Name: name, Data: []byte(data)}) }
+	see("face_detected", "{}")
+	e.await(state1, has(`"face":true`))
+	e.await("homeassistant/device/perch_a0b1c2d3e4f4/config", has(`"face":{`))
+	see("face_recognized", `{"identity":"Ada","source":"room_view"}`)
+	e.await(state1, has(`"identity":"Ada"`))
+	see("face_lost", "{}")
+	e.await(state1, has(`"face":false`, `"identity":null`))
+	see("head_pet_started", "{}")
+	e.await("perch/a0b1c2d3e4f4/touch", has(`"event_type":"press_start"`))
+	see("head_pet_ended", "{}")
+	e.await("perch/a0b1c2d3e4f4/touch", has(`"event_type":"press_end"`))
+	see("something_new", `{"x":1}`)
+	e.await("perch/a0b1c2d3e4f4/perception", has(`"event_type":"other"`, `"name":"something_new"`, `{"x":1}`))
+	h.happens(chan1, "s1", event.Heard{Text: "good morning"})
+	e.await(state1, has(`"last_heard":"good morning"`))
+	e.await(conversation1, has(`"event_type":"heard"`, "good morning"))
+}

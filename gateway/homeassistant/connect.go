@@ -1,0 +1,257 @@
+package homeassistant
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// Times of a connection.
+const (
+	firstRetry   = time.Second
+	longestRetry = 30 * time.Second // a broker that is back is noticed within
+	steadyAfter  = 30 * time.Second // a connection that held so long begins with the shortest wait again
+	goodbyeIn    = 2 * time.Second
+)
+
+// Status is the condition of the connection to the broker.
+type Status struct {
+	Connected bool      `json:"connected"`       // and publishing
+	Broker    string    `json:"broker"`          // without user and password
+	Since     time.Time `json:"since"`           // when that began
+	Cause     string    `json:"cause,omitempty"` // of not being connected, in a sentence with its cure
+}
+
+// connection keeps the house connected: it dials, and dials again, looks
+// whether another appliance uses the same topics, and has what the outbox
+// holds carried to the broker.
+type connection struct {
+	dialer dialer
+	names  names
+	out    *outbox
+	rivals *rivals
+	log    *slog.Logger
+	spread func(time.Duration) time.Duration // a random part of it
+
+	arrived chan incoming // commands, requests and Home Assistant's birth
+
+	mu     sync.Mutex
+	status Status
+}
+
+// mostArrived bounds what the broker sends before it is looked at.
+const mostArrived = 256
+
+func newConnection(d dialer, n names, out *outbox, started time.Time, broker string, log *slog.Logger) *connection {
+	return &connection{
+		dialer: d, names: n, out: out, log: log, arrived: make(chan incoming, mostArrived),
+		rivals: newRivals(n.Appliance, started),
+		spread: func(d time.Duration) time.Duration { return rand.N(d) },
+		status: Status{Broker: broker, Since: time.Now(), Cause: "the broker has yet to be tried"},
+	}
+}
+
+func (c *connection) state() Status {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.status
+}
+
+// become notes a change of condition, and logs it once.
+func (c *connection) become(connected bool, cause string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.status.Connected == connected && c.status.Cause == cause {
+		return
+	}
+	if c.status.Connected != connected {
+		c.status.Since = time.Now()
+	}
+	c.status.Connected, c.status.Cause = connected, cause
+	if connected {
+		c.log.Info("the MQTT broker is here", "broker", c.status.Broker)
+	} else {
+		c.log.Warn("nothing is told over MQTT", "broker", c.status.Broker, "why", cause)
+	}
+}
+
+// errRival is wrapped where another appliance has the older right.
+var errRival = errors.New("another appliance uses this base topic")
+
+// run keeps connected until ctx ends, and says goodbye then.
+func (c *connection) run(ctx context.Context) {
+	wait, watching := firstRetry, false
+	for ctx.Err() == nil {
+		began := time.Now()
+		err := c.once(ctx, watching)
+		if ctx.Err() != nil {
+			break
+		}
+		rival := errors.Is(err, errRival)
+		if rival != watching { // on with the same broker, without or with a will
+			watching, wait = rival, firstRetry
+			if rival {
+				c.become(false, c.rivals.cause(c.names.Base))
+			}
+			continue
+		}
+		if err != nil {
+			c.become(false, err.Error())
+		}
+		if time.Since(began) > steadyAfter {
+			wait = firstRetry
+		}
+		select {
+		case <-time.After(wait/2 + c.spread(wait/2)):
+		case <-ctx.Done():
+		}
+		wait = min(2*wait, longestRetry)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.status = Status{Broker: c.status.Broker, Since: time.Now(), Cause: "the appliance is stopping"}
+}
+
+// offlineWord is the last thing the bridge says, itself or by its will.
+func (c *connection) offlineWord() message {
+	return message{topic: c.names.bridgeTopic("status"), payload: []byte("offline"), retained: true, qos: 1}
+}
+
+// once holds one connection until it ends. One that only watches publishes
+// nothing, not even a will: it returns nil when there is nobody left to keep
+// off from, and wraps errRival while there is.
+func (c *connection) once(ctx context.Context, watching bool) error {
+	will := c.offlineWord()
+	c.rivals.forget()
+	var l link
+	var err error
+	if watching {
+		l, err = c.dialer.dial(ctx, nil, c.take)
+	} else {
+		l, err = c.dialer.dial(ctx, &will, c.take)
+	}
+	if err != nil {
+		return keepOff(err, watching)
+	}
+	if err = l.subscribe(c.names.bridgeTopic("info"), c.names.bridgeTopic("status")); err == nil {
+		err = c.look(ctx, l, watching)
+	}
+	if err == nil && !watching {
+		err = l.subscribe(c.names.commands()...)
+	}
+	if err != nil || watching {
+		l.close()
+		return keepOff(err, watching)
+	}
+	return c.hold(ctx, l)
+}
+
+// keepOff has one that watches go on doing so where the broker is away.
+func keepOff(err error, watching bool) error {
+	if err != nil && watching && !errors.Is(err, errRival) {
+		return fmt.Errorf("%w: %w", errRival, err)
+	}
+	return err
+}
+
+// look returns nil once there is no other appliance. Where there is one, it
+// returns errRival, but one that watches waits for its end.
+func (c *connection) look(ctx context.Context, l link, watching bool) error {
+	quiet := time.NewTimer(lookFor)
+	defer quiet.Stop()
+	for {
+		select {
+		case <-quiet.C:
+			switch {
+			case c.rivals.gone(time.Now()):
+				return nil
+			case !watching:
+				return errRival
+			}
+			quiet.Reset(lookFor)
+		case err := <-l.lost():
+			return lostError(err)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func lostError(err error) error {
+	return fmt.Errorf("the connection to the broker was lost: %w", err)
+}
+
+// hold publishes until the connection ends, or ctx does.
+func (c *connection) hold(ctx context.Context, l link) error {
+	c.become(true, "")
+	if dropped := c.out.connected(); dropped > 0 {
+		c.log.Info("messages were dropped while the MQTT broker was away", "messages", dropped)
+	}
+	k := newCarrier(c.out, l, c.offlineWord())
+	go k.run()
+	err := c.watch(ctx, k, l)
+	k.cut()
+	l.close()
+	c.out.disconnected(k.wait())
+	return err
+}
+
+// watch returns why the connection is to end.
+func (c *connection) watch(ctx context.Context, k *carrier, l link) error {
+	for {
+		select {
+		case <-k.done:
+			return k.err
+		case err := <-l.lost():
+			return lostError(err)
+		case <-c.rivals.news:
+			if err := c.contest(); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			k.leave()
+			timer := time.NewTimer(goodbyeIn)
+			defer timer.Stop()
+			select {
+			case <-k.done:
+			case <-l.lost():
+			case <-timer.C:
+			}
+			return ctx.Err()
+		}
+	}
+}
+
+// contest deals with another appliance that has come, and with a word of the
+// bridge's status that is not ours.
+func (c *connection) contest() error {
+	older, other := c.rivals.contest()
+	switch {
+	case older:
+		return errRival
+	case other != "":
+		c.log.Warn("another appliance has come under this MQTT base topic; give it another mqtt.base_topic", "base_topic", c.names.Base, "appliance", other)
+	}
+	c.out.republish(c.names.bridgeTopic("info"), c.names.bridgeTopic("status"))
+	return nil
+}
+
+// take sorts what arrives. It is called by the one that reads the connection,
+// and never waits.
+func (c *connection) take(m incoming) {
+	switch m.topic {
+	case c.names.bridgeTopic("info"):
+		c.rivals.info(m.payload)
+	case c.names.bridgeTopic("status"):
+		c.rivals.status(string(m.payload))
+	default:
+		select {
+		case c.arrived <- m:
+		default: // more than anybody means to say; the log tells of those that are looked at
+		}
+	}
+}

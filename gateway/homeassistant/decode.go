@@ -1,0 +1,231 @@
+package homeassistant
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"perch/agent"
+	"perch/device"
+)
+
+// Bounds of what is taken from the broker, in bytes.
+const (
+	mostPayload = 64 << 10
+	mostSaid    = 4000
+	mostSmall   = 1024 // of everything but texts
+)
+
+// command is what a robot is told to do over MQTT. The set is closed.
+type command interface{ command() }
+
+type (
+	say    struct{ text string }
+	notify struct{ notice agent.Notice }
+	feel   struct{ emotion agent.Emotion }
+	// adjust sets the volume or the brightness.
+	adjust struct {
+		what  string
+		value int
+	}
+	// lamp is the light as it is to be; what it does not name stays.
+	lamp struct{ light light }
+	// turn moves the head, in degrees; nil is an axis, or a speed, left as it is.
+	turn     struct{ yaw, pitch, speed *int }
+	mute     struct{ on bool }
+	stop     struct{}
+	reboot   struct{}
+	identify struct{}
+)
+
+func (say) command()      {}
+func (notify) command()   {}
+func (feel) command()     {}
+func (adjust) command()   {}
+func (lamp) command()     {}
+func (turn) command()     {}
+func (mute) command()     {}
+func (stop) command()     {}
+func (reboot) command()   {}
+func (identify) command() {}
+
+// parseCommand reads what is published under a thing's topic for a robot.
+// Errors name what is wrong, and hold no more than a few words of the payload.
+func parseCommand(robot device.ID, thing string, payload []byte) (command, error) {
+	if len(payload) > mostPayload {
+		return nil, fmt.Errorf("the payload has %d bytes, more than %d", len(payload), mostPayload)
+	}
+	if !utf8.Valid(payload) {
+		return nil, errors.New("the payload is no text in UTF-8")
+	}
+	text := strings.TrimSpace(string(payload))
+	switch thing {
+	case "stop":
+		return stop{}, nil
+	case "reboot":
+		return reboot{}, nil
+	case "identify":
+		return identify{}, nil
+	case "say":
+		return parseSay(text)
+	case "notify":
+		return parseNotify(robot, text)
+	}
+	if len(text) > mostSmall {
+		return nil, fmt.Errorf("the payload has %d bytes, more than %d", len(text), mostSmall)
+	}
+	switch thing {
+	case "emotion":
+		return parseEmotion(text)
+	case "volume", "brightness":
+		n, err := number(text)
+		return adjust{thing, n}, err
+	case "head_yaw":
+		n, err := number(text)
+		return turn{yaw: &n}, err
+	case "head_pitch":
+		n, err := number(text)
+		return turn{pitch: &n}, err
+	case "head":
+		return parseHeadTurn(text)
+	case "led":
+		return parseLamp(text)
+	case "mute":
+		if text != "ON" && text != "OFF" {
+			return nil, fmt.Errorf("mute is ON or OFF, not %.40q", text)
+		}
+		return mute{text == "ON"}, nil
+	case "perception", "firmware":
+		return nil, fmt.Errorf("this appliance takes no %s over MQTT", thing)
+	}
+	return nil, fmt.Errorf("there is no %.40q to set", thing)
+}
+
+func parseSay(text string) (command, error) {
+	switch {
+	case text == "":
+		return nil, errors.New("there is no text to say")
+	case len(text) > mostSaid:
+		return nil, fmt.Errorf("the text has %d bytes, more than %d", len(text), mostSaid)
+	}
+	return say{text}, nil
+}
+
+// parseNotify takes a text, or a notification's body of JSON, for a robot or,
+// without one, for whom the body says.
+func parseNotify(robot device.ID, text string) (command, error) {
+	n := agent.Notice{Text: text, Speak: true}
+	if strings.HasPrefix(text, "{") {
+		var ours struct {
+			Type *string `json:"event_type"`
+		}
+		if json.Unmarshal([]byte(text), &ours) == nil && ours.Type != nil {
+			return nil, errors.New("that is what Perch itself publishes of a notification; an automation, or a bridge between brokers, leads it back")
+		}
+		var err error
+		if n, err = agent.ParseNotice([]byte(text)); err != nil {
+			return nil, err
+		}
+		if robot != "" && n.Robot != "" && n.Robot != robot {
+			return nil, fmt.Errorf("the body names the robot %s, the topic %s", n.Robot, robot)
+		}
+	}
+	if n.Text == "" {
+		return nil, errors.New("there is no text to tell")
+	}
+	if robot != "" {
+		n.Robot = robot
+	}
+	return notify{n}, nil
+}
+
+func parseEmotion(text string) (command, error) {
+	emotions := append(agent.Emotions(), agent.Doubtful)
+	i := slices.IndexFunc(emotions, func(e agent.Emotion) bool { return e.Name == strings.ToLower(text) })
+	if i < 0 {
+		return nil, fmt.Errorf("there is no emotion %.40q", text)
+	}
+	return feel{emotions[i]}, nil
+}
+
+// number reads a number as Home Assistant writes them: "40", "40.0".
+func number(text string) (int, error) {
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(f) || math.Abs(f) > 1e6 || strings.ContainsAny(text, "xX_pP") {
+		return 0, fmt.Errorf("%.40q is no number", text)
+	}
+	return int(math.Round(f)), nil
+}
+
+func parseHeadTurn(text string) (command, error) {
+	var h struct{ Yaw, Pitch, Speed *float64 }
+	if err := object(text, &h, true); err != nil {
+		return nil, fmt.Errorf(`head is {"yaw":..,"pitch":..,"speed":..} with numbers, of which any may be left out: %w`, err)
+	}
+	if h.Yaw == nil && h.Pitch == nil {
+		return nil, errors.New("head needs yaw or pitch, in degrees")
+	}
+	t := turn{}
+	for _, a := range []struct {
+		from *float64
+		to   **int
+	}{{h.Yaw, &t.yaw}, {h.Pitch, &t.pitch}, {h.Speed, &t.speed}} {
+		if a.from == nil {
+			continue
+		}
+		if math.Abs(*a.from) > 1e6 {
+			return nil, fmt.Errorf("%g is no angle or speed", *a.from)
+		}
+		n := int(math.Round(*a.from))
+		*a.to = &n
+	}
+	return t, nil
+}
+
+// parseLamp reads what Home Assistant sends to a JSON light. Effects and
+// transitions are left alone, for no robot has them.
+func parseLamp(text string) (command, error) {
+	var l light
+	if err := object(text, &l, false); err != nil {
+		return nil, fmt.Errorf(`led is {"state":"ON","color":{"r":..,"g":..,"b":..},"brightness":..}: %w`, err)
+	}
+	if l.State == nil || *l.State != "ON" && *l.State != "OFF" {
+		return nil, errors.New("led needs a state of ON or OFF")
+	}
+	levels := []*int{l.Brightness}
+	if l.Color != nil {
+		levels = append(levels, &l.Color.R, &l.Color.G, &l.Color.B)
+	}
+	for _, n := range levels {
+		if n != nil && (*n < 0 || *n > 255) {
+			return nil, fmt.Errorf("led's colours and brightness go from 0 to 255, not to %d", *n)
+		}
+	}
+	return lamp{l}, nil
+}
+
+// object reads one JSON object, with no keys besides those known where it is
+// to be strict.
+func object(text string, into any, strict bool) error {
+	if !strings.HasPrefix(text, "{") {
+		return fmt.Errorf("%.40q is no JSON object", text)
+	}
+	d := json.NewDecoder(bytes.NewReader([]byte(text)))
+	if strict {
+		d.DisallowUnknownFields()
+	}
+	if err := d.Decode(into); err != nil {
+		return fmt.Errorf("read it: %.120s", err.Error())
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("something follows the object")
+	}
+	return nil
+}

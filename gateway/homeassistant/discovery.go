@@ -1,0 +1,267 @@
+package homeassistant
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"perch/device"
+)
+
+// message is one to publish.
+type message struct {
+	topic    string
+	payload  []byte
+	retained bool
+	qos      byte
+}
+
+// names are what topics and ids are made of.
+type names struct {
+	Base      string // the topic all others begin with: "perch"
+	Prefix    string // of Home Assistant's discovery: "homeassistant"
+	Appliance string // its id, 8 hex digits
+}
+
+// robotCard is what discovery needs to know of a robot.
+type robotCard struct {
+	ID       device.ID
+	Name     string // as its owner calls it; empty is none
+	Board    string
+	Firmware string
+	BaseURL  string
+	Tools    []device.Tool
+	// Senses it is known to have: "battery", "charging", "signal",
+	// "temperature", "face", "identity", "touch", "perception", "booted"; and
+	// "firmware" where there is a catalogue that can offer it an image.
+	Senses map[string]bool
+}
+
+// bridgeCard is what discovery needs to know of the appliance.
+type bridgeCard struct {
+	Version string
+	URL     string // of the page its owner can open; empty is none
+}
+
+// announcement is the payload of one device. Home Assistant refuses the whole
+// of it for a single key at this level that it does not know.
+type announcement struct {
+	Device           map[string]any       `json:"device"`
+	Origin           map[string]string    `json:"origin"`
+	Availability     []topicRef           `json:"availability,omitempty"`
+	AvailabilityMode string               `json:"availability_mode,omitempty"`
+	QoS              int                  `json:"qos"`
+	Components       map[string]component `json:"components"`
+}
+
+// component is what Home Assistant makes one entity of.
+type component map[string]any
+
+// topicRef is a topic in a list of those that tell whether an entity is there.
+type topicRef struct {
+	Topic string `json:"topic"`
+}
+
+// mostName bounds a device's name, in bytes. Entity ids are made of it.
+const mostName = 64
+
+// robotTopic is a topic of a robot's: robotTopic(id, "say/set").
+func (n names) robotTopic(id device.ID, thing string) string {
+	return n.Base + "/" + string(id) + "/" + thing
+}
+
+// bridgeTopic is a topic of the appliance's.
+func (n names) bridgeTopic(thing string) string { return n.Base + "/bridge/" + thing }
+
+// configTopic is where a device is announced. Home Assistant takes letters,
+// digits, hyphens and underscores there, and a base topic may hold more.
+func (n names) configTopic(who string) string {
+	base := strings.Map(func(r rune) rune {
+		if r < utf8.RuneSelf && (r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r)) {
+			return r
+		}
+		return '_'
+	}, n.Base)
+	return n.Prefix + "/device/" + base + "_" + who + "/config"
+}
+
+// robotDiscovery announces a robot. Before are the ids of everything that was
+// ever announced for it; ids are those to remember in their place. What is
+// gone is first reduced to its platform, which is how Home Assistant is told
+// to remove it, and then left out; that is told anew each time, because Home
+// Assistant or the broker may have been away when it was told last.
+func (n names) robotDiscovery(c robotCard, before []string) (messages []message, ids []string) {
+	components := n.robotComponents(c)
+	d := map[string]any{
+		"identifiers": []string{n.robotIdentifier(c.ID)},
+		"connections": [][2]string{{"mac", c.ID.MAC()}},
+		"name":        deviceName(cmp.Or(oneLine(c.Name), defaultName(c)), components),
+		"via_device":  n.bridgeIdentifier(),
+	}
+	putText(d, "model", oneLine(c.Board))
+	putText(d, "sw_version", oneLine(c.Firmware))
+	putText(d, "configuration_url", pageOf(c.BaseURL))
+	return announce(n.configTopic(string(c.ID)), announcement{
+		Device: d, Origin: map[string]string{"name": "Perch"}, Components: components, QoS: 1,
+		// Both are retained: with "all", one that was never published would
+		// leave everything unavailable.
+		Availability:     []topicRef{{n.bridgeTopic("status")}, {n.robotTopic(c.ID, "status")}},
+		AvailabilityMode: "all",
+	}, before)
+}
+
+// bridgeDiscovery announces the appliance, which robots are behind: it has to
+// be announced before them.
+func (n names) bridgeDiscovery(c bridgeCard, before []string) (messages []message, ids []string) {
+	components := n.bridgeComponents()
+	d := map[string]any{
+		"identifiers": []string{n.bridgeIdentifier()},
+		"name":        "Perch",
+		"model":       "Perch",
+	}
+	origin := map[string]string{"name": "Perch"}
+	if version := oneLine(c.Version); version != "" {
+		d["sw_version"], origin["sw_version"] = version, version
+	}
+	putText(d, "configuration_url", pageOf(c.URL))
+	return announce(n.configTopic("bridge"), announcement{Device: d, Origin: origin, Components: components, QoS: 1}, before)
+}
+
+// forgetDiscovery makes a robot vanish from Home Assistant, with every entity
+// it ever had. An empty retained payload does that for all of the device's
+// components that Home Assistant knows of, so the ids are not needed.
+func (n names) forgetDiscovery(robot device.ID, _ []string) []message {
+	return []message{{topic: n.configTopic(string(robot)), retained: true, qos: 1}}
+}
+
+// announce is the messages for one device.
+func announce(topic string, a announcement, before []string) (messages []message, ids []string) {
+	for key, c := range a.Components {
+		ids = append(ids, componentID(key, c))
+	}
+	var gone []string
+	for _, id := range before {
+		if _, _, ok := splitID(id); ok && !slices.Contains(ids, id) {
+			gone = append(gone, id)
+		}
+	}
+	for len(gone) > 0 {
+		var step announcement
+		step, gone = a.without(gone)
+		messages = append(messages, step.message(topic))
+	}
+	for _, id := range before {
+		if _, _, ok := splitID(id); ok {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return append(messages, a.message(topic)), slices.Compact(ids)
+}
+
+// without is the announcement with what is gone reduced to its platform. One
+// payload holds a key once, so the same key under a second platform that is
+// gone too is left for another step.
+func (a announcement) without(gone []string) (step announcement, left []string) {
+	step = a
+	step.Components = maps.Clone(a.Components)
+	reduced := map[string]bool{}
+	for _, id := range gone {
+		platform, key, _ := splitID(id)
+		if reduced[key] {
+			left = append(left, id)
+			continue
+		}
+		reduced[key] = true
+		step.Components[key] = component{"platform": platform}
+	}
+	return step, left
+}
+
+func (a announcement) message(topic string) message {
+	payload, err := json.Marshal(a)
+	if err != nil {
+		// Strings, numbers and lists of them can always be written.
+		panic(err)
+	}
+	return message{topic: topic, payload: payload, retained: true, qos: 1}
+}
+
+// componentID is how a component is remembered: with its platform, which has
+// to be named to remove it, by a version too that no longer has the entity.
+func componentID(key string, c component) string {
+	platform, _ := c["platform"].(string)
+	return platform + "/" + key
+}
+
+func splitID(id string) (platform, key string, ok bool) {
+	platform, key, ok = strings.Cut(id, "/")
+	return platform, key, ok && slices.Contains(platforms(), platform) && idPattern(key)
+}
+
+// robotIdentifier is a robot's device among Home Assistant's. Devices that
+// share a single identifier would be merged into one.
+func (n names) robotIdentifier(id device.ID) string { return n.Appliance + "_" + string(id) }
+
+func (n names) bridgeIdentifier() string { return n.Appliance + "_bridge" }
+
+// defaultName tells robots of one kind apart by the end of their MAC.
+func defaultName(c robotCard) string {
+	kind := "Robot"
+	if board := strings.ToLower(c.Board); strings.Contains(board, "stack-chan") || strings.Contains(board, "stackchan") {
+		kind = "Stack-chan"
+	}
+	return kind + " " + strings.ToUpper(string(c.ID[max(0, len(c.ID)-4):]))
+}
+
+// deviceName is a name that no entity's begins with: Home Assistant would take
+// it for a repetition, complain, and cut it off.
+func deviceName(name string, components map[string]component) string {
+	for _, c := range components {
+		if entity, _ := c["name"].(string); strings.HasPrefix(entity, name) {
+			return name + " robot"
+		}
+	}
+	return name
+}
+
+// oneLine is a text from outside, fit for a line: printable and bounded.
+func oneLine(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, text)
+	for len(text) > mostName {
+		_, size := utf8.DecodeLastRuneInString(text)
+		text = text[:len(text)-size]
+	}
+	return strings.TrimSpace(text)
+}
+
+// pageOf is an address Home Assistant takes as a device's page, or nothing.
+func pageOf(address string) string {
+	if !isPage(address) {
+		return ""
+	}
+	return address
+}
+
+// isPage holds for what Home Assistant takes as a configuration URL.
+func isPage(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && len(address) <= 1024 && u.Hostname() != "" && u.User == nil && slices.Contains([]string{"http", "https", "homeassistant"}, u.Scheme)
+}
+
+// putText leaves a key out that has nothing to say.
+func putText(m map[string]any, key, value string) {
+	if value != "" {
+		m[key] = value
+	}
+}

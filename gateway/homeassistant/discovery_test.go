@@ -1,0 +1,359 @@
+package homeassistant
+
+import (
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"perch/agent"
+	"perch/device"
+)
+
+const discovered = device.ID("a0b1c2d3e4f5")
+
+func discoveryNames() names {
+	return names{Base: "perch", Prefix: "homeassistant", Appliance: "12ab34cd"}
+}
+
+// integers makes a tool whose arguments are whole numbers: name, least, most.
+func integers(name string, arguments ...any) device.Tool {
+	t := device.Tool{Name: name, Schema: device.Schema{Type: "object", Properties: map[string]device.Argument{}}}
+	for i := 0; i+2 < len(arguments); i += 3 {
+		least, most := arguments[i+1].(int), arguments[i+2].(int)
+		t.Schema.Properties[arguments[i].(string)] = device.Argument{Type: "integer", Minimum: &least, Maximum: &most}
+	}
+	return t
+}
+
+// stackChan is what the maker's firmware lists, and what it is known to sense.
+func stackChan() robotCard {
+	return robotCard{
+		ID: discovered, Name: "Kitchen Chan", Board: "m5stack-stack-chan", Firmware: "1.2.4", BaseURL: "http://perch.local:8003",
+		Tools: []device.Tool{
+			{Name: "self.get_device_status"},
+			integers("self.audio_speaker.set_volume", "volume", 0, 100),
+			integers("self.screen.set_brightness", "brightness", 0, 100),
+			{Name: "self.robot.get_head_angles"},
+			integers("self.robot.set_head_angles", "yaw", -9999, 128, "pitch", -9999, 90, "speed", 100, 1000),
+			integers("self.robot.set_led_color", "red", 0, 168, "green", 0, 168, "blue", 0, 168),
+		},
+		Senses: map[string]bool{"battery": true, "charging": true, "signal": true},
+	}
+}
+
+// announced reads the one announcement among messages that is the whole one,
+// all of which have to pass.
+func announced(t testing.TB, prefix string, messages []message) (a announcement) {
+	t.Helper()
+	for _, m := range messages {
+		if err := checkDiscovery(prefix, m); err != nil {
+			t.Fatalf("%v: %s", err, m.payload)
+		}
+		a = announcement{}
+		if err := json.Unmarshal(m.payload, &a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return a
+}
+
+func TestARobotIsOneDevice(t *testing.T) {
+	messages, ids := discoveryNames().robotDiscovery(stackChan(), nil)
+	if len(messages) != 1 || messages[0].topic != "homeassistant/device/perch_a0b1c2d3e4f5/config" || messages[0].qos != 1 {
+		t.Fatalf("%+v", messages)
+	}
+	a := announced(t, "homeassistant", messages)
+	for key, want := range map[string]any{
+		"identifiers": []any{"12ab34cd_a0b1c2d3e4f5"}, "connections": []any{[]any{"mac", "a0:b1:c2:d3:e4:f5"}}, "name": "Kitchen Chan",
+		"via_device": "12ab34cd_bridge", "model": "m5stack-stack-chan", "sw_version": "1.2.4", "configuration_url": "http://perch.local:8003",
+	} {
+		if fmt.Sprint(a.Device[key]) != fmt.Sprint(want) {
+			t.Errorf("device has %s %v, not %v", key, a.Device[key], want)
+		}
+	}
+	if a.AvailabilityMode != "all" || !slices.Equal(a.Availability, []topicRef{{"perch/bridge/status"}, {"perch/a0b1c2d3e4f5/status"}}) {
+		t.Errorf("available by %v %v", a.AvailabilityMode, a.Availability)
+	}
+	want := []string{
+		"agent_state", "battery", "brightness", "charging", "connected", "conversation", "emotion", "head_pitch", "head_yaw", "identify",
+		"led", "mute", "notification", "reboot", "say", "say_text", "signal", "stop", "volume",
+	}
+	if keys := slices.Sorted(maps.Keys(a.Components)); !slices.Equal(keys, want) || len(ids) != len(want) {
+		t.Errorf("has %v\nnot %v", keys, want)
+	}
+	for key, c := range a.Components {
+		if c["unique_id"] != "12ab34cd_a0b1c2d3e4f5_"+key || !slices.Contains(ids, c["platform"].(string)+"/"+key) {
+			t.Errorf("%s is %v, remembered as %v", key, c, ids)
+		}
+	}
+	if again, _ := discoveryNames().robotDiscovery(stackChan(), ids); len(again) != 1 || string(again[0].payload) != string(messages[0].payload) {
+		t.Errorf("announced anew it is another message")
+	}
+}
+
+// TestRangesAreTheRobotsOwn: what its tools list, less what would hurt it.
+func TestRangesAreTheRobotsOwn(t *testing.T) {
+	for name, c := range map[string]struct {
+		tool       device.Tool
+		key        string
+		least, max float64
+		unit       any
+	}{
+		"volume":               {integers("self.audio_speaker.set_volume", "volume", 0, 100), "volume", 0, 100, "%"},
+		"a volume of ten":      {integers("speaker.set-volume", "Level", 0, 10), "volume", 0, 10, nil},
+		"without limits":       {device.Tool{Name: "set_volume", Schema: device.Schema{Properties: map[string]device.Argument{"value": {Type: "integer"}}}}, "volume", 0, 100, "%"},
+		"yaw":                  {integers("self.robot.set_head_angles", "yaw", -9999, 128, "pitch", -9999, 90), "head_yaw", -128, 128, "°"},
+		"yaw without the ends": {integers("self.robot.set_head_angles", "yaw", -45, 60), "head_yaw", -45, 60, "°"},
+		"pitch":                {integers("self.robot.set_head_angles", "yaw", -9999, 128, "pitch", -9999, 90), "head_pitch", 5, 85, "°"},
+		"a pitch of less":      {integers("self.robot.set_head_angles", "yaw", -9999, 128, "tilt", 10, 40), "head_pitch", 10, 40, "°"},
+	} {
+		messages, _ := discoveryNames().robotDiscovery(robotCard{ID: discovered, Tools: []device.Tool{c.tool}}, nil)
+		n := announced(t, "homeassistant", messages).Components[c.key]
+		if n == nil || n["min"] != c.least || n["max"] != c.max || n["unit_of_measurement"] != c.unit {
+			t.Errorf("%s: %v", name, n)
+		}
+	}
+}
+
+// TestNoToolNoEntity: what a robot cannot do is not offered.
+func TestNoToolNoEntity(t *testing.T) {
+	needsMore := integers("self.robot.set_led_color", "index", 0, 11, "red", 0, 255, "green", 0, 255, "blue", 0, 255)
+	needsMore.Schema.Required = []string{"index"}
+	for name, tool := range map[string]device.Tool{
+		"asked for one of many":      needsMore,
+		"a volume that is a text":    {Name: "set_volume", Schema: device.Schema{Properties: map[string]device.Argument{"volume": {Type: "string"}}}},
+		"a volume of one value":      integers("set_volume", "volume", 50, 50),
+		"a head that only tells":     integers("self.robot.get_head_angles", "yaw", -90, 90),
+		"a head with no way to tilt": integers("self.robot.set_head_angles", "yaw", 7, 7, "pitch", 86, 90),
+		"a volume called otherwise":  integers("self.set_volumes", "volume", 0, 100),
+	} {
+		messages, _ := discoveryNames().robotDiscovery(robotCard{ID: discovered, Tools: []device.Tool{tool}}, nil)
+		for key := range announced(t, "homeassistant", messages).Components {
+			if slices.Contains([]string{"volume", "brightness", "head_yaw", "head_pitch", "led"}, key) {
+				t.Errorf("%s: it has %s", name, key)
+			}
+		}
+	}
+}
+
+// TestWhatIsGoneLeavesNoGhost: first reduced, then left out, and told anew
+// each time.
+func TestWhatIsGoneLeavesNoGhost(t *testing.T) {
+	n := discoveryNames()
+	_, all := n.robotDiscovery(stackChan(), nil)
+	less := stackChan()
+	less.Tools, less.Senses = nil, nil
+	messages, ids := n.robotDiscovery(less, all)
+	if len(messages) != 2 || !slices.Equal(ids, all) {
+		t.Fatalf("%d messages, and remembered are %v", len(messages), ids)
+	}
+	first, last := announced(t, "homeassistant", messages[:1]), announced(t, "homeassistant", messages[1:])
+	for key, platform := range map[string]string{"led": "light", "volume": "number", "battery": "sensor"} {
+		if c := first.Components[key]; len(c) != 1 || c["platform"] != platform {
+			t.Errorf("%s is reduced to %v", key, c)
+		}
+		if _, there := last.Components[key]; there {
+			t.Errorf("%s is not left out", key)
+		}
+	}
+	if len(first.Components["mute"]) < 2 || len(last.Components["mute"]) < 2 {
+		t.Error("what stays is not whole")
+	}
+	if again, _ := n.robotDiscovery(less, ids); len(again) != 2 {
+		t.Errorf("told anew: %d messages", len(again))
+	}
+}
+
+// TestAPlatformThatChanged: one key under several platforms takes a message
+// for each that is gone.
+func TestAPlatformThatChanged(t *testing.T) {
+	before := []string{"sensor/led", "switch/led", "light/led", "", "nonsense", "robot/x", "sensor/a b", "light/led"}
+	messages, ids := discoveryNames().robotDiscovery(stackChan(), before)
+	var led []any
+	for _, m := range messages {
+		c := announced(t, "homeassistant", []message{m}).Components["led"]
+		led = append(led, c["platform"])
+	}
+	if !slices.Equal(led, []any{"sensor", "switch", "light"}) {
+		t.Errorf("led is in turn %v", led)
+	}
+	for _, id := range ids {
+		if strings.Contains(id, "nonsense") || strings.Contains(id, " ") || strings.HasPrefix(id, "robot/") {
+			t.Errorf("remembered is %q", id)
+		}
+	}
+}
+
+func TestAForgottenRobotVanishes(t *testing.T) {
+	_, ids := discoveryNames().robotDiscovery(stackChan(), nil)
+	messages := discoveryNames().forgetDiscovery(discovered, ids)
+	for _, m := range messages {
+		if err := checkDiscovery("homeassistant", m); err != nil {
+			t.Error(err)
+		}
+	}
+	last := messages[len(messages)-1]
+	if last.topic != checkedTopic || len(last.payload) != 0 || !last.retained {
+		t.Errorf("%+v", last)
+	}
+}
+
+func TestTheApplianceIsADevice(t *testing.T) {
+	messages, ids := discoveryNames().bridgeDiscovery(bridgeCard{Version: "1.0", URL: "http://perch.local:8003/"}, []string{"sensor/old"})
+	if len(messages) != 2 || messages[0].topic != "homeassistant/device/perch_bridge/config" || !slices.Contains(ids, "sensor/old") {
+		t.Fatalf("%+v", messages)
+	}
+	a := announced(t, "homeassistant", messages)
+	want := []string{"announce", "connection", "notification", "restart", "robots", "test_notification", "version"}
+	if keys := slices.Sorted(maps.Keys(a.Components)); !slices.Equal(keys, want) {
+		t.Errorf("has %v", keys)
+	}
+	if a.Origin["sw_version"] != "1.0" || a.Device["sw_version"] != "1.0" || a.Device["configuration_url"] != "http://perch.local:8003/" {
+		t.Errorf("%v, %v", a.Origin, a.Device)
+	}
+	for key, c := range a.Components {
+		if _, its := c["availability"]; its == (key == "connection") {
+			t.Errorf("%s has the availability %v", key, c["availability"])
+		}
+	}
+}
+
+// TestNamesRepeatNothing: a robot may be called as one of its entities begins.
+func TestNamesRepeatNothing(t *testing.T) {
+	for given, want := range map[string]string{
+		"": "Stack-chan E4F5", "  \n": "Stack-chan E4F5", "Chan": "Chan", "S": "S robot", "Head": "Head robot", "Ag\x00ent": "Agent robot",
+		"Küche\u200b": "Küche", strings.Repeat("ü", 100): strings.Repeat("ü", 32),
+	} {
+		c := stackChan()
+		c.Name = given
+		messages, _ := discoveryNames().robotDiscovery(c, nil)
+		if name := announced(t, "homeassistant", messages).Device["name"]; name != want {
+			t.Errorf("%q is called %q, not %q", given, name, want)
+		}
+	}
+}
+
+// TestTheVocabularyIsWhole reads the agent's own words: a state that is shown
+// and is in no list would be an error in Home Assistant's log.
+func TestTheVocabularyIsWhole(t *testing.T) {
+	f, err := parser.ParseFile(token.NewFileSet(), "../../agent/state.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var words []string
+	ast.Inspect(f, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if kind, named := specType(spec, ok); named && kind == "Shown" {
+			word, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			words = append(words, word)
+		}
+		return true
+	})
+	if !slices.Equal(words, shownOptions()) || len(words) < 10 || words[0] != string(agent.Idle) {
+		t.Errorf("the agent shows %v, announced are %v", words, shownOptions())
+	}
+}
+
+func specType(spec *ast.ValueSpec, ok bool) (string, bool) {
+	if !ok {
+		return "", false
+	}
+	ident, named := spec.Type.(*ast.Ident)
+	if !named {
+		return "", false
+	}
+	return ident.Name, true
+}
+
+// anyTool is a tool as some build of the firmware might list it.
+func anyTool() *rapid.Generator[device.Tool] {
+	names := []string{
+		"self.audio_speaker.set_volume", "self.screen.set_brightness", "self.robot.set_head_angles", "self.robot.set_led_color",
+		"self.led_strip.set_all_color", "set volume", "self.get_device_status", "head.set", "", "set_rgb",
+	}
+	arguments := []string{"volume", "Volume", "level", "value", "brightness", "yaw", "pan", "x", "pitch", "tilt", "y", "red", "green", "blue", "r", "g", "b", "index"}
+	limit := rapid.Ptr(rapid.OneOf(rapid.IntRange(-200, 200), rapid.SampledFrom([]int{-9999, 9999, -2147483648, 2147483647})), true)
+	return rapid.Custom(func(t *rapid.T) device.Tool {
+		tool := device.Tool{Name: rapid.SampledFrom(names).Draw(t, "name"), Schema: device.Schema{Properties: map[string]device.Argument{}}}
+		for _, name := range rapid.SliceOfN(rapid.SampledFrom(arguments), 0, 5).Draw(t, "arguments") {
+			tool.Schema.Properties[name] = device.Argument{
+				Type:    rapid.SampledFrom([]string{"integer", "integer", "integer", "string", ""}).Draw(t, "type"),
+				Minimum: limit.Draw(t, "least"), Maximum: limit.Draw(t, "most"),
+			}
+		}
+		if rapid.IntRange(0, 4).Draw(t, "required") == 0 {
+			tool.Schema.Required = []string{rapid.SampledFrom(arguments).Draw(t, "which")}
+		}
+		return tool
+	})
+}
+
+// TestEveryAnnouncementPasses: whatever a robot can do and sense, whatever it
+// is called, whatever it had before, Home Assistant takes it.
+func TestEveryAnnouncementPasses(t *testing.T) {
+	senses := []string{"battery", "charging", "signal", "temperature", "face", "identity", "touch", "perception", "booted", "firmware", "unheard"}
+	known := []string{"sensor/battery", "number/led", "light/led", "event/touch", "sensor/a", "x", "", "robot/y", "update/firmware", "sensor/agent_state"}
+	rapid.Check(t, func(t *rapid.T) {
+		n := names{
+			Base:   rapid.SampledFrom([]string{"perch", "home/perch", "p", "Küche", "a.b c"}).Draw(t, "base"),
+			Prefix: rapid.SampledFrom([]string{"homeassistant", "ha/discovery"}).Draw(t, "prefix"), Appliance: "12ab34cd",
+		}
+		c := robotCard{
+			ID: discovered, Name: rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "S", "Say", "Agent state", "Battery", " "})).Draw(t, "name"),
+			Board: rapid.String().Draw(t, "board"), Firmware: rapid.String().Draw(t, "firmware"),
+			BaseURL: rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"http://192.168.1.2:8003", "ftp://x/", "http://", "http://u:p@x/"})).Draw(t, "url"),
+			Tools:   rapid.SliceOfN(anyTool(), 0, 6).Draw(t, "tools"), Senses: map[string]bool{},
+		}
+		for _, s := range senses {
+			c.Senses[s] = rapid.Bool().Draw(t, s)
+		}
+		before := rapid.SliceOf(rapid.SampledFrom(known)).Draw(t, "before")
+		robot, ids := n.robotDiscovery(c, before)
+		bridge, _ := n.bridgeDiscovery(bridgeCard{Version: c.Firmware, URL: c.BaseURL}, before)
+		for _, m := range slices.Concat(robot, bridge, n.forgetDiscovery(c.ID, ids)) {
+			if err := checkDiscovery(n.Prefix, m); err != nil {
+				t.Fatalf("%v: %s", err, m.payload)
+			}
+		}
+		again, same := n.robotDiscovery(c, ids)
+		if !slices.Equal(ids, same) || string(again[len(again)-1].payload) != string(robot[len(robot)-1].payload) {
+			t.Fatalf("announced anew: %v, then %v", ids, same)
+		}
+	})
+}
+
+// TestEveryCombinationOfSensesPasses leaves none to chance.
+func TestEveryCombinationOfSensesPasses(t *testing.T) {
+	senses := []string{"battery", "charging", "signal", "temperature", "face", "identity", "touch", "perception", "booted", "firmware"}
+	tools := stackChan().Tools
+	for bits := range 1 << len(senses) {
+		c := robotCard{ID: discovered, Senses: map[string]bool{}}
+		for i, s := range senses {
+			c.Senses[s] = bits>>i&1 == 1
+		}
+		for i, tool := range tools {
+			if bits>>i&1 == 1 {
+				c.Tools = append(c.Tools, tool)
+			}
+		}
+		messages, ids := discoveryNames().robotDiscovery(c, nil)
+		a := announced(t, "homeassistant", messages)
+		for _, s := range senses {
+			if _, there := a.Components[s]; there != c.Senses[s] {
+				t.Fatalf("of %v it has %v", c.Senses, ids)
+			}
+		}
+	}
+}

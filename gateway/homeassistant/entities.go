@@ -1,0 +1,338 @@
+package homeassistant
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"perch/agent"
+	"perch/device"
+)
+
+// What follows is what Home Assistant is told may come. Lists only grow: a
+// value that is in none is logged there as a mistake and lost, and automations
+// of households name those that are.
+
+// shownOptions are the values of agent_state, the agent's whole vocabulary.
+func shownOptions() []string {
+	return []string{
+		string(agent.Idle), string(agent.Listening), string(agent.Thinking), string(agent.Working), string(agent.Juggling),
+		string(agent.Speaking), string(agent.Attention), string(agent.Notification), string(agent.Failed), string(agent.Sleeping),
+	}
+}
+
+// emotionOptions are the faces that can be asked for.
+func emotionOptions() []string {
+	var options []string
+	for _, e := range agent.Emotions() {
+		options = append(options, e.Name)
+	}
+	return options
+}
+
+// otherType is the event type of what the lists do not have yet.
+const otherType = "other"
+
+func conversationTypes() []string {
+	return []string{
+		"wake", "heard", "misheard", "replied", "asked", "answered", "tool_called", "turn_ended", "error",
+		"queued", "done", "command_rejected", otherType,
+	}
+}
+
+func notificationTypes() []string {
+	return []string{"received", "shown", "spoken", "acknowledged", "expired", otherType}
+}
+
+// touchTypes are Home Assistant's words for what happens to a button, for
+// which it offers triggers by itself.
+func touchTypes() []string {
+	return []string{"press_start", "press_end", "long_press_start", "long_press_end", "multi_press_ongoing", "multi_press_end", otherType}
+}
+
+// perceptionTypes are what the firmwares in use tell, and what is made of it.
+func perceptionTypes() []string {
+	return []string{
+		"face_detected", "face_lost", "face_recognized", "sound_event", "wake_word_detected", "state_changed",
+		"dance_started", "dance_ended", "head_pet_started", "head_pet_ended", "head_turn", "audio_captioned",
+		"scene_synthesised", "chat_status", "battery_low", otherType,
+	}
+}
+
+// signalOptions are the firmware's words for the strength of its Wi-Fi.
+func signalOptions() []string { return []string{"strong", "medium", "weak"} }
+
+// entity makes the components of one device.
+type entity struct {
+	names
+	robot      device.ID // empty for the appliance
+	components map[string]component
+}
+
+// add makes a component of a platform.
+func (e entity) add(platform, key, name string, more ...component) {
+	owner := e.bridgeIdentifier()
+	if e.robot != "" {
+		owner = e.robotIdentifier(e.robot)
+	}
+	c := component{"platform": platform, "unique_id": owner + "_" + key, "name": name}
+	for _, m := range more {
+		maps.Copy(c, m)
+	}
+	e.components[key] = c
+}
+
+// shows has a component read its key of the robot's state. Unknown is null
+// there, and "None" here, which Home Assistant takes as unknown everywhere.
+func (e entity) shows(key, template string) component {
+	return component{"state_topic": e.robotTopic(e.robot, "state"), "value_template": strings.ReplaceAll(template, "KEY", key)}
+}
+
+// tells has an event read what is told of a thing.
+func (e entity) tells(thing string, types []string) component {
+	return component{"state_topic": e.robotTopic(e.robot, thing), "event_types": types}
+}
+
+// sets has a component set a thing of the robot's.
+func (e entity) sets(thing string) component {
+	return component{"command_topic": e.robotTopic(e.robot, thing+"/set")}
+}
+
+// class gives a component a device class, which brings icon and words with it.
+func class(name string) component { return component{"device_class": name} }
+
+func icon(name string) component { return component{"icon": "mdi:" + name} }
+
+// Where a component stands on the device's page.
+func inDiagnostic() component { return component{"entity_category": "diagnostic"} }
+func inConfig() component     { return component{"entity_category": "config"} }
+
+// Templates. Get returns none for a key that is not there, where a plain
+// attribute would be an error in Home Assistant's log.
+const (
+	asItIs = "{{ value_json.get('KEY') }}"
+	asBool = "{% set v = value_json.get('KEY') %}{{ none if v is none else 'ON' if v else 'OFF' }}"
+)
+
+// oneOf is a template that lets only known values through.
+func oneOf(options []string) string {
+	return "{% set v = value_json.get('KEY') %}{{ v if v in ['" + strings.Join(options, "', '") + "'] else none }}"
+}
+
+// robotComponents are a robot's entities: those every robot has, and those it
+// has the tool or the sensor for.
+func (n names) robotComponents(c robotCard) map[string]component {
+	e := entity{names: n, robot: c.ID, components: map[string]component{}}
+	e.talk()
+	e.body(c.Tools)
+	e.senses(c.Senses)
+	return e.components
+}
+
+// talk is what every robot has.
+func (e entity) talk() {
+	e.add("sensor", "agent_state", "Agent state", e.shows("agent_state", asItIs),
+		class("enum"), component{"options": shownOptions()}, icon("robot-happy"))
+	e.add("select", "emotion", "Emotion", e.shows("emotion", oneOf(emotionOptions())), e.sets("emotion"),
+		component{"options": emotionOptions()}, icon("emoticon"))
+	e.add("event", "conversation", "Conversation", e.tells("conversation", conversationTypes()), icon("forum"))
+	e.add("event", "notification", "Notification", e.tells("notification", notificationTypes()), icon("bell"))
+	e.add("notify", "say", "Say", e.sets("say"), icon("bullhorn"))
+	// A dashboard's field. A state of Home Assistant's holds 255 characters;
+	// what is sent with notify has no such limit.
+	e.add("text", "say_text", "Say text", e.sets("say"), component{"min": 1, "max": mostText}, icon("message-text"))
+	e.add("switch", "mute", "Mute", e.shows("mute", asBool), e.sets("mute"), icon("microphone-off"))
+	e.add("button", "stop", "Stop", e.sets("stop"), icon("stop"))
+	e.add("button", "reboot", "Reboot", e.sets("reboot"), class("restart"), inConfig())
+	e.add("button", "identify", "Identify", e.sets("identify"), class("identify"), inDiagnostic())
+	// Of the appliance's availability alone: with the robot's own it could
+	// never read off.
+	e.add("binary_sensor", "connected", "Connected", e.shows("connected", asBool), class("connectivity"), inDiagnostic(),
+		component{"availability": []topicRef{{e.bridgeTopic("status")}}})
+}
+
+// body is what needs one of the robot's tools.
+func (e entity) body(tools []device.Tool) {
+	for key, name := range map[string]string{"volume": "Volume", "brightness": "Brightness"} {
+		if s, found := findSetting(tools, "set "+key, []string{key, "level", "value"}); found {
+			e.number(key, name, s, 0, 0, 100, inConfig())
+		}
+	}
+	if head, found := findHead(tools); found {
+		e.number("head_yaw", "Head yaw", head, 0, -90, 90, icon("arrow-left-right"), component{"unit_of_measurement": "°"})
+		e.number("head_pitch", "Head pitch", head, 1, leastPitch, mostPitch, icon("arrow-up-down"), component{"unit_of_measurement": "°"})
+	}
+	if hasLights(tools) {
+		// Its state is a topic of its own: Home Assistant's JSON lights read a
+		// whole message, and take no template to find it in another.
+		e.add("light", "led", "Lights", e.sets("led"), component{
+			"schema": "json", "state_topic": e.robotTopic(e.robot, "led"),
+			"supported_color_modes": []string{"rgb"}, "brightness": true, "flash": false, "transition": false,
+		})
+	}
+}
+
+// number is a slider for the i-th argument of a tool, with the tool's own
+// range.
+func (e entity) number(key, name string, s setting, i, low, high int, more ...component) {
+	low, high, ok := s.span(i, low, high)
+	if !ok {
+		return
+	}
+	slider := component{"min": low, "max": high, "step": 1, "mode": "slider"}
+	if low == 0 && high == 100 {
+		slider["unit_of_measurement"] = "%"
+	}
+	e.add("number", key, name, append(more, e.shows(key, asItIs), e.sets(key), slider)...)
+}
+
+// senses is what needs a sensor, or something that tells.
+func (e entity) senses(has map[string]bool) {
+	add := func(platform, key, name, template string, more ...component) {
+		if has[key] {
+			e.add(platform, key, name, append(more, e.shows(key, template))...)
+		}
+	}
+	measured := component{"state_class": "measurement"}
+	// A face that has gone is told, so there is no delay after which it is
+	// taken to have gone: every change of the state would begin it anew.
+	add("binary_sensor", "face", "Face", asBool, class("occupancy"))
+	add("sensor", "identity", "Identity", asItIs, icon("account"))
+	add("sensor", "battery", "Battery", asItIs, class("battery"), inDiagnostic(), measured, component{"unit_of_measurement": "%"})
+	add("binary_sensor", "charging", "Charging", asBool, class("battery_charging"), inDiagnostic())
+	add("sensor", "signal", "Signal", oneOf(signalOptions()), class("enum"), inDiagnostic(), component{"options": signalOptions()}, icon("wifi"))
+	add("sensor", "temperature", "Temperature", asItIs, class("temperature"), inDiagnostic(), measured, component{"unit_of_measurement": "°C"})
+	add("sensor", "booted", "Last boot", asItIs, class("timestamp"), inDiagnostic())
+	if has["touch"] {
+		e.add("event", "touch", "Touch", e.tells("touch", touchTypes()), class("button"))
+	}
+	if has["perception"] {
+		e.add("event", "perception", "Perception", e.tells("perception", perceptionTypes()), icon("eye"))
+	}
+	if has["firmware"] {
+		// Home Assistant looks for payload_install where there is a topic to
+		// send it to, and fails where there is none.
+		e.add("update", "firmware", "Firmware", e.sets("firmware"), class("firmware"),
+			component{"state_topic": e.robotTopic(e.robot, "firmware"), "payload_install": "install"})
+	}
+}
+
+// bridgeComponents are the appliance's own entities. Each names its
+// availability, because one of them is what shows it.
+func (n names) bridgeComponents() map[string]component {
+	e := entity{names: n, components: map[string]component{}}
+	here := component{"availability": []topicRef{{n.bridgeTopic("status")}}}
+	info := func(key string) component {
+		return component{"state_topic": n.bridgeTopic("info"), "value_template": strings.ReplaceAll(asItIs, "KEY", key)}
+	}
+	ask := func(verb string) component { return component{"command_topic": n.bridgeTopic("request/" + verb)} }
+
+	e.add("binary_sensor", "connection", "Connection", class("connectivity"), inDiagnostic(),
+		component{"state_topic": n.bridgeTopic("status"), "payload_on": "online", "payload_off": "offline"})
+	e.add("sensor", "robots", "Robots connected", here, info("robots"), component{"state_class": "measurement"}, icon("robot"))
+	e.add("sensor", "version", "Version", here, info("version"), inDiagnostic(), icon("tag"))
+	e.add("event", "notification", "Notification", here, icon("bell"),
+		component{"state_topic": n.bridgeTopic("notification"), "event_types": notificationTypes()})
+	// A message becomes a notification for every robot.
+	e.add("notify", "announce", "Announce", here, ask("notify"), icon("bullhorn"),
+		component{"command_template": `{"text": {{ value | to_json }}}`})
+	e.add("button", "test_notification", "Test notification", here, ask("notify"), inDiagnostic(), icon("bell-check"),
+		component{"payload_press": `{"text": "This is a test."}`})
+	e.add("button", "restart", "Restart", here, ask("restart"), class("restart"), inConfig(), component{"payload_press": "{}"})
+	return e.components
+}
+
+// setting is a tool found, with the names it has for the arguments looked for;
+// a name is empty where it has none.
+type setting struct {
+	device.Tool
+	arguments []string
+}
+
+// findSetting returns the first tool whose name holds the words and which
+// takes a whole number under one of the names of each argument, and nothing
+// more that it must be given. Builds of the firmware differ in both.
+func findSetting(tools []device.Tool, words string, arguments ...[]string) (setting, bool) {
+	for _, t := range tools {
+		parts := strings.FieldsFunc(strings.ToLower(t.Name), func(r rune) bool { return r == '.' || r == '_' || r == '-' })
+		if slices.ContainsFunc(strings.Fields(words), func(w string) bool { return !slices.Contains(parts, w) }) {
+			continue
+		}
+		s := setting{Tool: t}
+		for _, names := range arguments {
+			s.arguments = append(s.arguments, integerNamed(t, names))
+		}
+		more := slices.ContainsFunc(t.Schema.Required, func(r string) bool { return !slices.Contains(s.arguments, r) })
+		if !more && !slices.Contains(s.arguments, "") {
+			return s, true
+		}
+	}
+	return setting{}, false
+}
+
+// integerNamed is the tool's own name for a whole number, the first in the
+// order of the names, whatever the capitals.
+func integerNamed(t device.Tool, names []string) string {
+	for _, name := range names {
+		var own []string
+		for given, a := range t.Schema.Properties {
+			if a.Type == "integer" && strings.EqualFold(given, name) {
+				own = append(own, given)
+			}
+		}
+		if len(own) > 0 {
+			return slices.Min(own)
+		}
+	}
+	return ""
+}
+
+func findHead(tools []device.Tool) (setting, bool) {
+	head, found := findSetting(tools, "set head", []string{"yaw", "pan", "x"})
+	if found {
+		head.arguments = append(head.arguments, integerNamed(head.Tool, []string{"pitch", "tilt", "y"}))
+	}
+	return head, found
+}
+
+func hasLights(tools []device.Tool) bool {
+	return slices.ContainsFunc([]string{"set led color", "set all color", "set rgb", "set color", "led set"}, func(words string) bool {
+		_, found := findSetting(tools, words, []string{"red", "r"}, []string{"green", "g"}, []string{"blue", "b"})
+		return found
+	})
+}
+
+// How far a head may tilt, in degrees: the makers advise to stay off both
+// ends, and device.Tool.Fit keeps to it.
+const (
+	leastPitch = 5
+	mostPitch  = 85
+)
+
+// keepAxis is the least value that Stack-chan's head lists for its axes. It means
+// "leave it as it is", and is no angle.
+const keepAxis = -9999
+
+// span is the range of an argument as a slider shows it, where the tool's
+// schema has none from low to high. It is false for an argument that is not
+// there and for one that can be set to a single value.
+func (s setting) span(i, low, high int) (least, most int, ok bool) {
+	if s.arguments[i] == "" {
+		return 0, 0, false
+	}
+	a := s.Schema.Properties[s.arguments[i]]
+	least, most = low, high
+	if a.Maximum != nil {
+		most = *a.Maximum
+	}
+	switch {
+	case a.Minimum != nil && *a.Minimum == keepAxis:
+		least = -most // it turns as far to either side
+	case a.Minimum != nil:
+		least = *a.Minimum
+	}
+	if low == leastPitch {
+		least, most = max(least, leastPitch), min(most, mostPitch)
+	}
+	return least, most, least < most
+}

@@ -1,0 +1,53 @@
+package homeassistant
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+
+	"github.com/eclipse/paho.mqtt.golang/packets"
+)
+
+// explain makes one sentence with its cure of why a broker cannot be reached.
+// The address it names holds no user and no password.
+func (d *pahoDialer) explain(err error) error {
+	at := d.url.Host
+	var unknown x509.UnknownAuthorityError
+	var name x509.HostnameError
+	var invalid x509.CertificateInvalidError
+	var record tls.RecordHeaderError
+	var dns *net.DNSError
+	var timeout net.Error
+	switch {
+	case errors.Is(err, packets.ErrorRefusedBadUsernameOrPassword), errors.Is(err, packets.ErrorRefusedNotAuthorised):
+		return fmt.Errorf("the broker at %s refuses the user name or the password; check mqtt.user and mqtt.password", at)
+	case errors.Is(err, packets.ErrorRefusedIDRejected):
+		return fmt.Errorf("the broker at %s refuses the client id %s; let it in", at, d.id)
+	case errors.Is(err, packets.ErrorRefusedServerUnavailable):
+		return fmt.Errorf("the broker at %s takes nobody now; look at its own log", at)
+	case errors.As(err, &unknown):
+		return fmt.Errorf("the certificate of the broker at %s is signed by nobody known here; give its authority's certificate as mqtt.ca", at)
+	case errors.As(err, &name):
+		return fmt.Errorf("the certificate of the broker at %s is for another name; write that name in mqtt.broker", at)
+	case errors.As(err, &invalid):
+		return fmt.Errorf("the certificate of the broker at %s cannot be used; check its dates and the clock", at)
+	case errors.As(err, &record):
+		return fmt.Errorf("what answers at %s does not speak TLS; use mqtt:// or the port for TLS", at)
+	case errors.As(err, &dns):
+		return fmt.Errorf("nobody in the network knows the name %s; check mqtt.broker", d.url.Hostname())
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("nothing listens at %s; start the broker or correct mqtt.broker", at)
+	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+		return fmt.Errorf("there is no way to %s; check mqtt.broker and the network", at)
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return fmt.Errorf("nothing answers at %s within %s; check mqtt.broker and the broker", at, connectWithin)
+	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return fmt.Errorf("what answers at %s closes the connection at once; it may be no MQTT broker, or one that wants TLS", at)
+	}
+	return fmt.Errorf("connect to the broker at %s: %s", at, strings.ReplaceAll(err.Error(), "\n", " "))
+}

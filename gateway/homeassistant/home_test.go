@@ -1,0 +1,331 @@
+package homeassistant
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"perch/agent"
+	"perch/device"
+	"perch/event"
+)
+
+const chan1, chan2, stranger = device.ID("a0b1c2d3e4f4"), device.ID("a0b1c2d3e4f6"), device.ID("a0b1c2d3e400")
+
+// shelf is a table in memory.
+type shelf[T any] struct {
+	mu   sync.Mutex
+	kept map[string]T
+}
+
+func (s *shelf[T]) Get(key string) (T, bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v, ok := s.kept[key]
+	return v, ok, nil
+}
+
+func (s *shelf[T]) PutSoon(key string, v T) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.kept == nil {
+		s.kept = map[string]T{}
+	}
+	s.kept[key] = v
+}
+
+func (s *shelf[T]) Put(key string, v T) error { s.PutSoon(key, v); return nil }
+
+func (s *shelf[T]) DeleteSoon(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.kept, key)
+}
+
+func (s *shelf[T]) All() iter.Seq2[string, T] {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.All(maps.Clone(s.kept))
+}
+
+// lines are what was logged.
+type lines struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, string(p))
+	return len(p), nil
+}
+
+// with counts the lines that hold a text.
+func (l *lines) with(text string) (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, line := range l.all {
+		if strings.Contains(line, text) {
+			n++
+		}
+	}
+	return n
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Join(l.all, "")
+}
+
+// home is all that a mirror mirrors, with a robot's body of straw.
+type home struct {
+	options  Options
+	registry *device.Registry
+	talk     *talker
+	bus      *event.Bus
+	board    *agent.Board
+	log      *lines
+}
+
+func newHome() *home {
+	h := &home{bus: event.NewBus(), board: agent.NewBoard(), log: &lines{}}
+	reader := h.bus.Read()
+	go func() { _ = h.board.Run(context.Background(), reader) }() // until the bus is closed
+	h.registry = device.NewRegistry(device.Key("0123456789abcdef0123456789abcdef"), device.AdoptOpen, &shelf[device.Robot]{})
+	h.meet(chan1)
+	h.talk = &talker{home: h, tools: strawTools(), volume: 70, brightness: 75, closed: map[device.ID]bool{}, hearing: make(chan struct{})}
+	log := slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	h.options = Options{
+		Base: "perch", Prefix: "homeassistant", ID: "0a1b2c3d", Version: "1.2.3", Away: 24 * time.Hour, Started: time.Now(),
+		Robots: h.registry, Talk: h.talk, Board: h.board, Bus: h.bus, Log: log,
+		Herald:    agent.NewHerald(agent.HeraldOptions{Notices: agent.NewNotices(&shelf[agent.Notice]{}), Bus: h.bus, Log: log}),
+		Announced: &shelf[[]string]{}, Kept: &shelf[[]Waiting]{},
+	}
+	return h
+}
+
+// meet has a robot check in.
+func (h *home) meet(id device.ID) {
+	c := device.CheckIn{ID: id, Client: device.Client{ID: "c0ffee00-0000-4000-8000-" + string(id)}, Board: "m5stack-stack-chan", Firmware: "2.2.4", BaseURL: "http://192.168.1.2:8003"}
+	if _, _, err := h.registry.CheckIn(c, time.Now()); err != nil {
+		panic(err)
+	}
+}
+
+// happens publishes on the bus and has the board know at once.
+func (h *home) happens(id device.ID, session string, events ...event.Event) {
+	for _, e := range events {
+		h.bus.Publish(id, session, e)
+	}
+}
+
+// hello opens a robot's channel.
+func (h *home) hello(id device.ID, session string) {
+	h.talk.open(id, true)
+	h.happens(id, session, event.RobotOnline{Framing: 1}, event.ToolsListed{Count: 4})
+}
+
+func (h *home) bye(id device.ID, session string) {
+	h.talk.open(id, false)
+	h.happens(id, session, event.RobotOffline{Why: "test"})
+}
+
+// run mirrors until the test ends, or what is returned is called.
+func (h *home) run(t *testing.T) (m *Mirror, end func()) {
+	t.Helper()
+	m, err := New(h.options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m, h.start(t, m)
+}
+
+func (h *home) start(t *testing.T, m *Mirror) (end func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- m.Run(ctx) }()
+	end = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if t.Failed() {
+			t.Log(h.log)
+		}
+	})
+	t.Cleanup(func() { end(); h.bus.Close() })
+	return end
+}
+
+// offlineError is a closed channel, as gateway/robot says it.
+type offlineError struct{}
+
+func (offlineError) Error() string { return "the robot's channel is closed" }
+func (offlineError) Code() string  { return "robot_offline" }
+
+// talker is the robots' door as the mirror sees it.
+type talker struct {
+	home  *home
+	tools []device.Tool
+
+	mu                 sync.Mutex
+	closed             map[device.ID]bool
+	did                []string
+	volume, brightness int
+	yaw, pitch         int
+	refuse             error
+	slow               bool
+	hearing            chan struct{} // closed and made anew with each deed
+}
+
+func (k *talker) open(id device.ID, open bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.closed[id] = !open
+}
+
+func (k *talker) note(id device.ID, format string, a ...any) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.closed[id] {
+		return offlineError{}
+	}
+	k.did = append(k.did, fmt.Sprintf(format, a...))
+	close(k.hearing)
+	k.hearing = make(chan struct{})
+	return nil
+}
+
+// await waits until something was done.
+func (k *talker) await(t *testing.T, what string) {
+	t.Helper()
+	late := time.After(10 * time.Second)
+	for {
+		k.mu.Lock()
+		done, heard := slices.Contains(k.did, what), k.hearing
+		k.mu.Unlock()
+		if done {
+			return
+		}
+		select {
+		case <-heard:
+		case <-late:
+			t.Fatalf("not done: %s; done was %q", what, k.deeds())
+		}
+	}
+}
+
+// deeds are what was done, but for looking.
+func (k *talker) deeds() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(k.did), func(s string) bool { return strings.Contains(s, "get_") })
+}
+
+func (k *talker) Say(_ context.Context, id device.ID, text string) (bool, error) {
+	err := k.note(id, "say %s", text)
+	if offline(err) {
+		k.home.bus.Publish(id, "", event.Command{Thing: "say", State: event.CommandQueued})
+		return true, nil
+	}
+	return false, err
+}
+
+func (k *talker) Alert(_ context.Context, id device.ID, status, message, emotion string) (bool, error) {
+	err := k.note(id, "alert %s", message)
+	return offline(err), nil
+}
+
+func (k *talker) Feel(_ context.Context, id device.ID, e agent.Emotion) error {
+	err := k.note(id, "feel %s", e.Name)
+	if err == nil {
+		k.home.bus.Publish(id, k.home.board.Robot(id).Session, event.Emotion{Name: e.Name, Emoji: e.Emoji})
+	}
+	return err
+}
+
+func (k *talker) Mute(id device.ID, on bool) {
+	_ = k.note(id, "mute %v", on)
+}
+func (k *talker) Abort(_ context.Context, id device.ID) error { return k.note(id, "abort") }
+func (k *talker) Hangup(_ context.Context, id device.ID, why string) error {
+	return k.note(id, "hang up: %s", why)
+}
+func (k *talker) Reboot(_ context.Context, id device.ID) error { return k.note(id, "reboot") }
+func (k *talker) Tools(device.ID) []device.Tool                { return k.tools }
+
+func (k *talker) Call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error) {
+	t, found := device.FindTool(k.tools, tool)
+	if !found {
+		return device.Result{}, errors.New("the robot has no such tool")
+	}
+	fitted, err := t.Fit(arguments)
+	if err != nil {
+		return device.Result{}, err
+	}
+	k.mu.Lock()
+	refuse, slow := k.refuse, k.slow
+	k.mu.Unlock()
+	if slow {
+		<-ctx.Done()
+		return device.Result{}, ctx.Err()
+	}
+	given, _ := json.Marshal(fitted)
+	if err := k.note(id, "%s %s", strings.TrimPrefix(tool, "self."), given); err != nil {
+		return device.Result{}, err
+	}
+	if refuse != nil {
+		return device.Result{}, refuse
+	}
+	return k.answer(tool, fitted), nil
+}
+
+func (k *talker) answer(tool string, a map[string]any) device.Result {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	set := func(to *int, name string) {
+		if n, given := a[name].(int); given {
+			*to = n
+		}
+	}
+	set(&k.volume, "volume")
+	set(&k.brightness, "brightness")
+	set(&k.yaw, "yaw")
+	set(&k.pitch, "pitch")
+	switch tool {
+	case "self.get_device_status":
+		return device.Result{Text: fmt.Sprintf(`{"audio_speaker":{"volume":%d},"screen":{"brightness":%d},"battery":{"level":82,"charging":false},"network":{"type":"wifi","ssid":"x","signal":"strong"},"chip":{"temperature":41.5}}`, k.volume, k.brightness)}
+	case "self.robot.get_head_angles":
+		return device.Result{Text: fmt.Sprintf(`{"yaw":%d,"pitch":%d}`, k.yaw, k.pitch)}
+	}
+	return device.Result{Text: "true"}
+}
+
+// strawTools lists what a Stack-chan does.
+func strawTools() []device.Tool {
+	integer := func(least, most int) device.Argument {
+		return device.Argument{Type: "integer", Minimum: &least, Maximum: &most}
+	}
+	tool := func(name string, arguments map[string]device.Argument, required ...string) device.Tool {
+		return device.Tool{Name: name, Schema: device.Schema{Type: "object", Properties: arguments, Required: required}}
+	}
+	return []device.Tool{
+		tool("self.get_device_status", nil),
+		tool("self.audio_speaker.set_volume", map[string]device.Argument{"volume": integer(0, 100)}, "volume"),
+		tool("self.screen.set_brightness", map[string]device.Argument{"brightness": integer(0, 100)}, "brightness"),
+		tool("self.robot.get_head_angles", nil),
+		tool("self.robot.set_head_angles", map[string]device.Argument{"yaw": integer(-9999, 128), "pitch": integer(-9999, 90), "speed": integer(100, 1000)}),
+		tool("self.robot.set_led_color", map[string]device.Argument{"red": integer(0, 168), "green": integer(0, 168), "blue": integer(0, 168)}),
+	}
+}

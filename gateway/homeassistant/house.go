@@ -1,0 +1,319 @@
+package homeassistant
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"perch/agent"
+	"perch/device"
+	"perch/event"
+)
+
+// Paces of the mirror.
+const (
+	coalesce   = 100 * time.Millisecond // between documents of a robot that tell no new agent_state
+	longPress  = 2 * time.Second
+	lookEvery  = 10 * time.Second // at the registry, which publishes nothing when a robot is forgotten
+	birthDelay = 3 * time.Second  // of which a random part, so that not all devices of a house answer Home Assistant at once
+)
+
+// house is the one goroutine that owns what is mirrored. It waits for nothing
+// but its inputs.
+type house struct {
+	*Mirror
+	views   map[device.ID]*view
+	notices notices
+	refused refusals
+	kept    kept
+	seq     uint64 // of the last event that the states know of
+	born    time.Time
+	online  int // as bridge/info last told
+	bridged []byte
+}
+
+func newHouse(m *Mirror) *house {
+	return &house{Mirror: m, views: map[device.ID]*view{}, notices: notices{byID: map[string]notice{}}, online: -1,
+		refused: newRefusals(m.o.Log), kept: newKept(m.o.Kept)}
+}
+
+// run mirrors until ctx ends or the bus is closed.
+func (h *house) run(ctx context.Context) {
+	ctx, stop := context.WithCancel(ctx)
+	var pump sync.WaitGroup
+	defer pump.Wait()
+	defer stop()
+	events := make(chan event.Envelope)
+	reader := h.begin(time.Now())
+	pump.Go(func() { h.pump(ctx, reader, events) })
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	for {
+		timer.Reset(h.wait(time.Now()))
+		select {
+		case e, open := <-events:
+			if !open {
+				<-ctx.Done() // the appliance is stopping
+				return
+			}
+			h.take(ctx, e)
+		case m := <-h.connect.arrived:
+			h.arrived(ctx, m)
+		case r := <-h.reports:
+			h.reported(ctx, r)
+		case <-look.C:
+			h.look(time.Now())
+		case <-timer.C:
+			h.tick(time.Now())
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// begin takes the house as it is, and returns a reader of all that comes after.
+func (h *house) begin(now time.Time) *event.Reader {
+	states, seq := h.o.Board.Snapshot()
+	h.seq = seq
+	h.forgetGhosts()
+	h.out.put(message{topic: h.names.bridgeTopic("status"), payload: []byte("online"), retained: true, qos: 1})
+	h.bridge() // which the robots are behind
+	h.look(now)
+	for _, s := range states {
+		if v := h.views[s.Robot]; v != nil {
+			v.state, v.shown = s, s.At(now)
+			h.available(v, now)
+			h.show(v, now)
+		}
+	}
+	h.bridge()
+	return h.o.Bus.ReadFrom(seq + 1)
+}
+
+// pump waits for events in the loop's place.
+func (h *house) pump(ctx context.Context, r *event.Reader, to chan<- event.Envelope) {
+	defer close(to)
+	for {
+		e, err := r.Next(ctx)
+		if err != nil {
+			return // ctx has ended, or the bus was closed
+		}
+		select {
+		case to <- e:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// look compares what is mirrored with the registry.
+func (h *house) look(now time.Time) {
+	there := map[device.ID]bool{}
+	for _, r := range h.o.Robots.List() {
+		if !r.Bound {
+			continue // a stranger, until its owner adopts it
+		}
+		there[r.ID] = true
+		v := h.views[r.ID]
+		if v == nil {
+			v = h.enter(r)
+		}
+		changed := v.robot.Board != r.Board || v.robot.Firmware != r.Firmware || v.robot.BaseURL != r.BaseURL
+		v.dirty = v.dirty || changed || !v.robot.LastSeen.Equal(r.LastSeen)
+		v.robot = r
+		if changed || v.announced == nil {
+			h.announce(v)
+		}
+		h.available(v, now)
+		if v.published.IsZero() {
+			h.show(v, now)
+		}
+	}
+	for id := range h.views {
+		if !there[id] {
+			h.forget(id)
+		}
+	}
+	h.bridge()
+}
+
+// take brings in an event.
+func (h *house) take(ctx context.Context, e event.Envelope) {
+	if _, lost := e.Event.(event.Missed); lost {
+		h.recover(e)
+		return
+	}
+	h.tellNotice(e)
+	if e.Robot == "" {
+		return
+	}
+	v := h.meet(e)
+	if v == nil {
+		return // a stranger's
+	}
+	if e.Seq > h.seq {
+		h.advance(v, e.At)
+		h.fold(v, e)
+	}
+	h.sense(v, e)
+	h.tell(v, e)
+	h.follow(ctx, v, e)
+	h.settle(v, e.At)
+}
+
+// meet is the view of an event's robot, which may be new.
+func (h *house) meet(e event.Envelope) *view {
+	if v := h.views[e.Robot]; v != nil {
+		return v
+	}
+	if r, err := h.o.Robots.Get(e.Robot); err != nil || !r.Bound {
+		return nil
+	}
+	h.look(e.At)
+	return h.views[e.Robot]
+}
+
+// recover goes on from the board after events were lost.
+func (h *house) recover(e event.Envelope) {
+	h.o.Log.Warn("the MQTT mirror fell behind; events were lost", "events", e.Event.(event.Missed).N)
+	var states []agent.State
+	states, h.seq = h.o.Board.Snapshot()
+	for _, s := range states {
+		if v := h.views[s.Robot]; v != nil {
+			v.state, v.dirty = s, true
+			h.settle(v, e.At)
+			h.available(v, e.At)
+		}
+	}
+	h.bridge()
+}
+
+// advance shows what ended by itself before something happened.
+func (h *house) advance(v *view, at time.Time) {
+	if due := v.state.Due(); !due.IsZero() && !due.After(at) {
+		h.settle(v, due)
+	}
+	if !v.pressed.IsZero() && !v.held && !v.pressed.Add(longPress).After(at) {
+		v.held = true
+		h.touch(v, "long_press_start")
+	}
+}
+
+// fold takes an event as the board does.
+func (h *house) fold(v *view, e event.Envelope) {
+	if _, told := e.Event.(event.Notification); told || e.Session == "" {
+		return
+	}
+	before := v.state
+	v.state = agent.Fold(v.state, e)
+	v.seen = e.At
+	if before.Emotion != v.state.Emotion || before.Session != v.state.Session || before.Online != v.state.Online {
+		v.dirty = true
+	}
+	if before.Online != v.state.Online {
+		h.available(v, e.At)
+		h.bridge()
+	}
+}
+
+// settle publishes a new agent_state at once, and anything else in its time.
+func (h *house) settle(v *view, at time.Time) {
+	shown := v.state.At(at)
+	switch {
+	case shown != v.shown:
+		v.shown = shown
+		h.show(v, at)
+	case v.dirty && at.Sub(v.published) >= coalesce:
+		h.show(v, at)
+	}
+}
+
+// show publishes a robot's document.
+func (h *house) show(v *view, at time.Time) {
+	v.dirty, v.published = false, at
+	h.putJSON(h.names.robotTopic(v.robot.ID, "state"), v.document(), true, 1)
+	if hasLights(h.tools(v)) {
+		unknown := &light{}
+		h.putJSON(h.names.robotTopic(v.robot.ID, "led"), cmp.Or(v.led, unknown), true, 1)
+	}
+}
+
+// available publishes whether a robot counts as there.
+func (h *house) available(v *view, now time.Time) {
+	word := "offline"
+	if v.online(now, h.o.Away) {
+		word = "online"
+	}
+	if word != v.status {
+		v.status = word
+		h.out.put(message{topic: h.names.robotTopic(v.robot.ID, "status"), payload: []byte(word), retained: true, qos: 1})
+	}
+}
+
+func (h *house) putJSON(topic string, v any, retained bool, qos byte) {
+	h.out.put(message{topic: topic, payload: encode(v), retained: retained, qos: qos})
+}
+
+// encode writes what this package made itself, which can always be written.
+func encode(v any) []byte {
+	payload, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return payload
+}
+
+// wait is the time until something is due.
+func (h *house) wait(now time.Time) time.Duration {
+	first := now.Add(time.Hour)
+	for _, v := range h.views {
+		if due := v.due(h.o.Away); !due.IsZero() && due.Before(first) {
+			first = due
+		}
+	}
+	if !h.born.IsZero() && h.born.Before(first) {
+		first = h.born
+	}
+	return max(first.Sub(now), 0)
+}
+
+// tick does what is due.
+func (h *house) tick(now time.Time) {
+	for _, v := range h.views {
+		h.advance(v, now)
+		h.settle(v, now)
+		h.available(v, now)
+	}
+	if !h.born.IsZero() && !now.Before(h.born) {
+		h.born = time.Time{}
+		h.out.republish()
+	}
+}
+
+// arrived takes a message from the broker.
+func (h *house) arrived(ctx context.Context, m incoming) {
+	if m.topic == h.names.birth() {
+		// A retained one was there before this connection, whose beginning has answered it.
+		if !m.retained && strings.TrimSpace(string(m.payload)) == "online" && h.born.IsZero() {
+			h.born = time.Now().Add(500*time.Millisecond + h.connect.spread(birthDelay))
+		}
+		return
+	}
+	if verb, ok := h.names.requestTopic(m.topic); ok {
+		h.request(ctx, verb, m)
+		return
+	}
+	h.command(ctx, m)
+}
+
+// offline reports whether an error says that the robot's channel is closed.
+func offline(err error) bool {
+	var c interface{ Code() string }
+	return errors.As(err, &c) && c.Code() == "robot_offline"
+}

@@ -1,0 +1,81 @@
+package homeassistant
+
+import (
+	"slices"
+	"time"
+
+	"perch/device"
+)
+
+// keptFor is how long a command waits. Older ones would only puzzle whoever
+// sees the robot do them.
+const keptFor = 24 * time.Hour
+
+// Waiting is a command that waits for a robot's next hello.
+type Waiting struct {
+	Thing   string    `json:"thing"`
+	Payload string    `json:"payload"` // as it was published
+	Expires time.Time `json:"expires"`
+}
+
+// kept are the commands that wait, of each thing the latest. What is said or
+// shown waits elsewhere, where it can be spoken.
+type kept struct {
+	table table[[]Waiting]
+	here  map[device.ID][]Waiting
+}
+
+func newKept(t table[[]Waiting]) kept {
+	k := kept{t, map[device.ID][]Waiting{}}
+	if t != nil {
+		for key, list := range t.All() {
+			if id, err := device.ParseID(key); err == nil {
+				k.here[id] = list
+			}
+		}
+	}
+	return k
+}
+
+// keep has a command wait, in the place of an earlier one for the same thing.
+func (k kept) keep(id device.ID, w Waiting) {
+	list := slices.DeleteFunc(slices.Clone(k.here[id]), func(o Waiting) bool { return o.Thing == w.Thing })
+	k.put(id, append(list, w))
+}
+
+// take returns what waits for a robot, which then waits no more. A reboot
+// comes last, or it would cut off the others.
+func (k kept) take(id device.ID) []Waiting {
+	list := slices.Clone(k.here[id])
+	k.put(id, nil)
+	slices.SortStableFunc(list, func(a, b Waiting) int {
+		switch {
+		case a.Thing == b.Thing:
+			return 0
+		case a.Thing == "reboot":
+			return 1
+		case b.Thing == "reboot":
+			return -1
+		}
+		return 0
+	})
+	return list
+}
+
+func (k kept) forget(id device.ID) { k.put(id, nil) }
+
+func (k kept) put(id device.ID, list []Waiting) {
+	_, before := k.here[id]
+	switch {
+	case len(list) > 0:
+		k.here[id] = list
+		if k.table != nil {
+			k.table.PutSoon(string(id), list)
+		}
+	case before:
+		delete(k.here, id)
+		if k.table != nil {
+			k.table.DeleteSoon(string(id))
+		}
+	}
+}

@@ -1,0 +1,218 @@
+// Package homeassistant makes the house's robots devices of Home Assistant:
+// it mirrors over MQTT what they do, sense and are told, takes commands, and
+// announces them by discovery. It can bring the broker too. Nothing here ever
+// delays a robot: a broker that is away, slow or unwilling is this package's
+// own trouble.
+package homeassistant
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"net/url"
+	"sync"
+	"time"
+
+	"perch/agent"
+	"perch/device"
+	"perch/event"
+)
+
+// registry knows the robots.
+type registry interface {
+	List() []device.Robot
+	Get(id device.ID) (device.Robot, error)
+	Adopt(idOrCode string) (device.Robot, error)
+	Forget(id device.ID) error
+}
+
+// talk acts on robots. What it says or shows to one whose channel is closed it
+// keeps for the next hello, and queued is true; its other acts fail there with
+// an error whose Code is "robot_offline".
+type talk interface {
+	Say(ctx context.Context, id device.ID, text string) (queued bool, err error)
+	Alert(ctx context.Context, id device.ID, status, message, emotion string) (queued bool, err error)
+	Feel(ctx context.Context, id device.ID, e agent.Emotion) error
+	Mute(id device.ID, on bool)
+	Abort(ctx context.Context, id device.ID) error
+	Hangup(ctx context.Context, id device.ID, why string) error
+	Reboot(ctx context.Context, id device.ID) error
+	// Tools are those of an open channel, else those last known.
+	Tools(id device.ID) []device.Tool
+	Call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error)
+}
+
+// herald sees to it that people are told.
+type herald interface {
+	Notify(n agent.Notice) (agent.Notice, error)
+}
+
+// table is where something is kept by a key; what is put soon may be lost in a
+// power cut.
+type table[T any] interface {
+	Get(key string) (T, bool, error)
+	PutSoon(key string, v T)
+	DeleteSoon(key string)
+	All() iter.Seq2[string, T]
+}
+
+// Options are what a mirror needs. What has no note on its being empty is
+// needed.
+type Options struct {
+	// Broker is "embedded", "none", or the address of one: mqtt://host:1883,
+	// mqtts://host:8883, ws://host:9001/mqtt.
+	Broker         string
+	Listen         string // of the embedded broker; empty is ":1883"
+	User, Password string // of the broker; empty is none, which the embedded one refuses
+	CA             []byte // PEM, of a broker's own authority; nil is the machine's
+	Base           string // "perch"
+	Prefix         string // Home Assistant's, "homeassistant"
+	ID             string // the appliance's, 8 hex digits
+	Version        string
+	URL            string        // where a person finds the appliance; empty is nowhere
+	Started        time.Time     // zero is now
+	Away           time.Duration // a robot not seen for so long is offline; 0 is never
+	// ShareTranscripts publishes what was heard and said. Home Assistant keeps
+	// that in its database.
+	ShareTranscripts bool
+
+	Robots registry
+	Talk   talk
+	Herald herald
+	Board  *agent.Board
+	Bus    *event.Bus
+	// Restart begins a restart of the appliance, and returns at once; nil is an
+	// appliance that cannot.
+	Restart func()
+	// Announced are the ids of all components ever announced to Home Assistant,
+	// by robot or "bridge". With nil, what vanishes leaves ghosts.
+	Announced table[[]string]
+	// Kept are commands that wait for a robot's next hello, by robot; nil keeps
+	// them for this run alone.
+	Kept table[[]Waiting]
+	Log  *slog.Logger
+}
+
+// Mirror is the house on MQTT.
+type Mirror struct {
+	o       Options
+	names   names
+	out     *outbox
+	connect *connection
+	broker  *brokerKeeper // nil where the broker is somebody else's
+	lanes   lanes
+	reports chan report // from the lanes to the loop
+}
+
+// ErrOptions is wrapped by New for what it cannot work with.
+var ErrOptions = errors.New("MQTT cannot be set up")
+
+// New checks the options and returns a mirror that has yet to be run. It wraps
+// ErrOptions with a sentence that names the key to correct.
+func New(o Options) (*Mirror, error) {
+	if o.Started.IsZero() {
+		o.Started = time.Now()
+	}
+	if o.Listen == "" {
+		o.Listen = ":1883"
+	}
+	m := &Mirror{o: o, names: names{o.Base, o.Prefix, o.ID}, out: newOutbox(), reports: make(chan report, 64)}
+	err := errors.Join(checkTopic("mqtt.base_topic", o.Base), checkTopic("mqtt.discovery_prefix", o.Prefix), checkTopic("the appliance's id", o.ID))
+	if err == nil && o.Base == o.Prefix {
+		err = fmt.Errorf("mqtt.base_topic and mqtt.discovery_prefix are both %q; they must differ", o.Base)
+	}
+	var d dialer
+	var shown string
+	if err == nil {
+		d, shown, err = m.dialer()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
+	}
+	m.connect = newConnection(d, m.names, m.out, o.Started, shown, o.Log)
+	return m, nil
+}
+
+// dialer is how the broker is reached, and its address as it may be shown.
+func (m *Mirror) dialer() (dialer, string, error) {
+	o := m.o
+	client := &pahoDialer{user: o.User, password: o.Password, id: "perch-" + o.ID}
+	switch o.Broker {
+	case "none":
+		return nil, "none", nil
+	case "embedded":
+		if o.User == "" || o.Password == "" {
+			return nil, "", errors.New("the embedded broker needs a user and a password")
+		}
+		m.broker = newBrokerKeeper(o.Listen, o.User, o.Password, o.Log)
+		return embeddedDialer{m.broker, client}, "embedded", nil
+	}
+	u, err := url.Parse(o.Broker)
+	if err != nil || u.Hostname() == "" {
+		// The address is not shown: whoever got it wrong may have put a password in it.
+		return nil, "", errors.New("mqtt.broker is embedded, none or an address such as mqtt://192.168.1.9:1883")
+	}
+	if u.User != nil {
+		return nil, "", errors.New("mqtt.broker holds a user or a password; give them as mqtt.user and mqtt.password, which are never shown")
+	}
+	ports := map[string]string{"mqtt": "1883", "mqtts": "8883", "ws": "80", "wss": "443"}
+	port, known := ports[u.Scheme]
+	if !known {
+		return nil, "", fmt.Errorf("mqtt.broker begins with %.20q; it must be mqtt://, mqtts://, ws:// or wss://", u.Scheme+"://")
+	}
+	if u.Port() == "" {
+		u.Host += ":" + port
+	}
+	client.url = u
+	if u.Scheme == "mqtts" || u.Scheme == "wss" {
+		if client.tls, err = tlsFor(u.Hostname(), o.CA); err != nil {
+			return nil, "", err
+		}
+	}
+	return client, u.Scheme + "://" + u.Host, nil
+}
+
+func tlsFor(host string, authority []byte) (*tls.Config, error) {
+	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: host}
+	if authority != nil {
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(authority) {
+			return nil, errors.New("mqtt.ca holds no certificate in PEM")
+		}
+	}
+	return c, nil
+}
+
+// Run mirrors until ctx ends. It returns nil when all has ended; the bridge is
+// then offline for everybody who asks a broker that could still be told.
+func (m *Mirror) Run(ctx context.Context) error {
+	if m.o.Broker == "none" {
+		<-ctx.Done()
+		return nil
+	}
+	var broker, client sync.WaitGroup
+	brokerCtx, stopBroker := context.WithCancel(context.WithoutCancel(ctx))
+	defer broker.Wait()
+	defer stopBroker()
+	if m.broker != nil {
+		broker.Go(func() { m.broker.run(brokerCtx) })
+	}
+	defer client.Wait()
+	client.Go(func() { m.connect.run(ctx) })
+	newHouse(m).run(ctx)
+	m.lanes.wait()
+	return nil
+}
+
+// Status is the condition of the connection to the broker.
+func (m *Mirror) Status() Status {
+	s := m.connect.state()
+	if m.o.Broker == "none" {
+		s.Cause = "mqtt.broker is none"
+	}
+	return s
+}

@@ -1,0 +1,275 @@
+package homeassistant
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"perch/event"
+)
+
+// over returns a home whose mirror goes to a broker.
+func over(b *mosquitto) *home {
+	h := newHome()
+	h.options.Broker, h.options.User, h.options.Password = b.url(), user, password
+	return h
+}
+
+// states are the values of agent_state, each as often as it came anew.
+func states(e *ear, topic string) (all []string) {
+	for _, payload := range e.on(topic) {
+		var d struct {
+			State string `json:"agent_state"`
+		}
+		if json.Unmarshal([]byte(payload), &d) == nil {
+			all = append(all, d.State)
+		}
+	}
+	return slices.Compact(all)
+}
+
+// talkOf is what a robot's talk publishes.
+func talkOf() []event.Event {
+	return []event.Event{
+		event.ListeningStarted{Mode: "auto"}, event.Heard{Text: "what time is it"}, event.ThinkingStarted{Brain: "x"},
+		event.ToolStatus{ID: "1", Name: "clock", Status: event.ToolRunning}, event.ToolStatus{ID: "1", Name: "clock", Status: event.ToolDone},
+		event.Emotion{Name: "happy", Emoji: "😊"}, event.SpeakingStarted{}, event.Said{Text: "it is four"}, event.TurnEnded{End: event.EndDone},
+		event.ListeningStarted{Mode: "auto"},
+	}
+}
+
+func TestATalkInOrder(t *testing.T) {
+	b := newMosquitto(t).start()
+	h := over(b)
+	e := b.listen("perch/#", "homeassistant/#")
+	_, end := h.run(t)
+	e.await("perch/bridge/status", is2("online"))
+	e.await("homeassistant/device/perch_bridge/config", has(`"identifiers"`))
+	e.await("homeassistant/device/perch_a0b1c2d3e4f4/config", has("agent_state"))
+	state := "perch/a0b1c2d3e4f4/state"
+	h.hello(chan1, "s1")
+	e.await(state, has(`"volume":70`))
+	h.happens(chan1, "s1", talkOf()...)
+	h.bye(chan1, "s1")
+	e.await(state, has(`"connected":false`, `"agent_state":"idle"`, `"volume":70`, `"battery":82`, `"head_yaw":0`, `"last_heard":null`))
+	want := []string{"idle", "listening", "thinking", "working", "thinking", "speaking", "attention", "listening", "idle"}
+	if got := states(e, state); !slices.Equal(got, want) {
+		t.Errorf("states %q, want %q", got, want)
+	}
+	e.await("perch/a0b1c2d3e4f4/tool", has(`"type":"tool_status"`, `"status":"running"`))
+	var types []string
+	for _, payload := range e.on("perch/a0b1c2d3e4f4/conversation") {
+		var c happening
+		if err := json.Unmarshal([]byte(payload), &c); err != nil || c.Text != nil {
+			t.Errorf("%v in %s: nobody said that it may be shared", err, payload)
+		}
+		types = append(types, c.Type)
+	}
+	if want := []string{"wake", "heard", "tool_called", "replied", "turn_ended"}; !slices.Equal(types, want) {
+		t.Errorf("told of the conversation: %q, want %q", types, want)
+	}
+	checkKeys(t, e.on(state)[0])
+	end()
+	e.await("perch/bridge/status", is2("offline"))
+}
+
+// checkKeys holds that every key is always there.
+func checkKeys(t *testing.T, document string) {
+	var d map[string]any
+	if err := json.Unmarshal([]byte(document), &d); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range strings.Fields("agent_state emotion session_id connected face identity volume brightness mute head_yaw head_pitch led battery charging signal temperature booted firmware last_heard") {
+		if _, there := d[key]; !there {
+			t.Errorf("%s is not in %s", key, document)
+		}
+	}
+}
+
+func TestOverTLS(t *testing.T) {
+	b := newMosquitto(t)
+	authority := b.secure()
+	b.start()
+	stranger := over(b)
+	m, _ := stranger.run(t)
+	eventually(t, "the cause", func() bool { return strings.Contains(m.Status().Cause, "mqtt.ca") })
+	h := over(b)
+	h.options.CA = authority
+	e := b.listen("perch/#")
+	_, end := h.run(t)
+	e.await("perch/bridge/status", is2("online"))
+	b.publish("perch/a0b1c2d3e4f4/say/set", "hello")
+	h.talk.await(t, "say hello")
+	end()
+	e.await("perch/bridge/status", is2("offline"))
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for range 1500 {
+		if ok() {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatalf("%s: not within 15 s", what)
+}
+
+// TestWhyNot: a broker that cannot be used is explained in a sentence that
+// holds no password.
+func TestWhyNot(t *testing.T) {
+	b := newMosquitto(t).start()
+	closing := serve(t, func(conn conn) { conn.Close() })
+	silentTLS := strings.Replace(b.url(), "mqtt://", "mqtts://", 1)
+	for name, c := range map[string]struct{ url, password, cause string }{
+		"password": {b.url(), "wrong-canary", "check mqtt.user and mqtt.password"},
+		"nobody":   {"mqtt://127.0.0.1:" + freePortText(t), password, "nothing listens at"},
+		"name":     {"mqtt://nowhere.invalid", password, "nobody in the network knows the name"},
+		"closes":   {"mqtt://" + closing, password, "closes the connection at once"},
+		"no TLS":   {silentTLS, password, "at"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := over(b)
+			h.options.Broker, h.options.Password = c.url, c.password
+			m, end := h.run(t)
+			eventually(t, c.cause, func() bool { return strings.Contains(m.Status().Cause, c.cause) })
+			s := m.Status()
+			if s.Connected || strings.Contains(s.Cause+h.log.String(), "canary") {
+				t.Errorf("%+v\n%s", s, h.log)
+			}
+			if n := h.log.with("nothing is told over MQTT"); n != 1 {
+				t.Errorf("told %d times:\n%s", n, h.log)
+			}
+			end()
+		})
+	}
+}
+
+// TestLastWill: a process that is killed leaves word that it is gone.
+func TestLastWill(t *testing.T) {
+	b := newMosquitto(t, "allow_anonymous true").start()
+	e := b.listen("perch/bridge/#")
+	child := exec.Command(os.Args[0])
+	child.Env = append(os.Environ(), childBroker+"="+b.url())
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	e.await("perch/bridge/status", is2("online"))
+	_ = child.Process.Kill()
+	_ = child.Wait()
+	e.await("perch/bridge/status", is2("offline"))
+}
+
+func TestBrokerComesBack(t *testing.T) {
+	for name, settings := range map[string]string{"forgetful": "persistence false", "persistent": "persistence true\nautosave_interval 1"} {
+		t.Run(name, func(t *testing.T) {
+			b := newMosquitto(t, settings).start()
+			h := over(b)
+			m, _ := h.run(t)
+			eventually(t, "connected", func() bool { return m.Status().Connected })
+			h.hello(chan1, "s1")
+			h.happens(chan1, "s1", event.ListeningStarted{Mode: "auto"})
+			before := b.listen("perch/#")
+			before.await("perch/a0b1c2d3e4f4/state", has(`"agent_state":"listening"`))
+			b.stop()
+			eventually(t, "gone", func() bool { return !m.Status().Connected })
+			// What happens meanwhile is not told late, but for what is retained and for notifications.
+			h.happens(chan1, "s1", event.Heard{Text: "x"}, event.ThinkingStarted{Brain: "x"})
+			h.happens("", "", event.Notification{ID: "n1", Text: "the wash is done", Urgency: "normal"})
+			b.start()
+			e := b.listen("perch/#", "homeassistant/#")
+			e.await("perch/a0b1c2d3e4f4/state", has(`"agent_state":"thinking"`))
+			e.await("perch/bridge/notification", has(`"event_type":"received"`, "the wash is done"))
+			e.await("perch/a0b1c2d3e4f4/status", is2("online"))
+			e.await("homeassistant/device/perch_a0b1c2d3e4f4/config", has("agent_state"))
+			if got := e.on("perch/a0b1c2d3e4f4/conversation"); len(got) > 0 {
+				t.Errorf("told late: %q", got)
+			}
+			b.publish("perch/a0b1c2d3e4f4/say/set", "still here")
+			h.talk.await(t, "say still here")
+		})
+	}
+}
+
+func TestBrokerThatIsLate(t *testing.T) {
+	b := newMosquitto(t)
+	h := over(b)
+	m, end := h.run(t)
+	eventually(t, "a cause", func() bool { return strings.Contains(m.Status().Cause, "nothing listens") })
+	b.start()
+	e := b.listen("perch/#")
+	e.await("perch/bridge/status", is2("online"))
+	end()
+	e.await("perch/bridge/status", is2("offline"))
+}
+
+func TestOverWebsocket(t *testing.T) {
+	b := newMosquitto(t)
+	port := freePort(t)
+	b.settings = fmt.Sprintf("listener %d 127.0.0.1\nprotocol websockets", port)
+	b.start()
+	h := over(b)
+	h.options.Broker = fmt.Sprintf("ws://127.0.0.1:%d/mqtt", port)
+	e := b.listen("perch/#")
+	_, end := h.run(t)
+	e.await("perch/bridge/status", is2("online"))
+	b.publish("perch/a0b1c2d3e4f4/say/set", "hello")
+	h.talk.await(t, "say hello")
+	end()
+	e.await("perch/bridge/status", is2("offline"))
+}
+
+// TestStoppedMosquitto: a broker that does not run any more holds up neither
+// the house nor its end, and is told how things are once it runs again.
+func TestStoppedMosquitto(t *testing.T) {
+	b := newMosquitto(t).start()
+	h := over(b)
+	h.hello(chan1, "s1")
+	e := b.listen("perch/#")
+	_, end := h.run(t)
+	e.await("perch/a0b1c2d3e4f4/state", has(`"connected":true`))
+	_ = b.process.Process.Signal(syscall.SIGSTOP)
+	began := time.Now()
+	for range 20_000 {
+		h.happens(chan1, "s1", event.Heard{}, event.SpeakingStarted{}, event.Said{Text: strings.Repeat("x", 500)})
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("publishing took %s", took)
+	}
+	h.happens(chan1, "s1", event.TurnEnded{End: event.EndSleep}, event.Emotion{Name: "happy"})
+	_ = b.process.Process.Signal(syscall.SIGCONT)
+	e.await("perch/a0b1c2d3e4f4/state", has(`"agent_state":"sleeping"`, `"happy"`))
+	_ = b.process.Process.Signal(syscall.SIGSTOP)
+	for range 20_000 {
+		h.happens(chan1, "s1", event.Heard{}, event.SpeakingStarted{}, event.Said{Text: strings.Repeat("x", 500)})
+	}
+	began = time.Now()
+	end()
+	if took := time.Since(began); took > goodbyeIn+3*time.Second {
+		t.Errorf("the end took %s", took)
+	}
+}
+
+// TestNoGhostAfterAway: a component that went while the broker was away is
+// taken back when it is here.
+func TestNoGhostAfterAway(t *testing.T) {
+	b := newMosquitto(t).start()
+	h := over(b)
+	h.options.Announced.PutSoon(string(chan1), []string{"number/old_slider", "sensor/agent_state"})
+	e := b.listen("homeassistant/#")
+	h.run(t)
+	config := "homeassistant/device/perch_a0b1c2d3e4f4/config"
+	e.await(config, has(`"old_slider":{"platform":"number"}`))
+	e.await(config, func(payload string) bool { return !strings.Contains(payload, "old_slider") })
+	for _, payload := range e.on(config) {
+		if err := checkDiscovery("homeassistant", message{topic: config, payload: []byte(payload), retained: true, qos: 1}); err != nil {
+			t.Error(err)
+		}
+	}
+}

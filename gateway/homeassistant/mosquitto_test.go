@@ -1,0 +1,316 @@
+package homeassistant
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// mosquitto is a real broker of Debian's, with a user and a password.
+type mosquitto struct {
+	t        *testing.T
+	port     int
+	dir      string
+	tls      bool
+	process  *exec.Cmd
+	settings string
+}
+
+const user, password = "perch", "canary-p4ssword"
+
+func freePort(t *testing.T) int {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// newMosquitto starts a broker. Without it installed, as make deps does, there
+// is nothing to test against.
+func newMosquitto(t *testing.T, settings ...string) *mosquitto {
+	t.Helper()
+	if _, err := exec.LookPath("mosquitto"); err != nil {
+		if _, err := os.Stat("/usr/sbin/mosquitto"); err != nil {
+			t.Skip("mosquitto is not installed")
+		}
+	}
+	b := &mosquitto{t: t, port: freePort(t), dir: t.TempDir(), settings: strings.Join(settings, "\n")}
+	b.must("mosquitto_passwd", "-b", "-c", filepath.Join(b.dir, "users"), user, password)
+	t.Cleanup(b.stop)
+	return b
+}
+
+func (b *mosquitto) must(name string, a ...string) {
+	b.t.Helper()
+	if out, err := exec.Command(name, a...).CombinedOutput(); err != nil {
+		b.t.Fatalf("%s: %v\n%s", name, err, out)
+	}
+}
+
+// start runs the broker until stop.
+func (b *mosquitto) start() *mosquitto {
+	b.t.Helper()
+	lines := []string{
+		"user root", "allow_anonymous false", "password_file " + filepath.Join(b.dir, "users"),
+		fmt.Sprintf("listener %d 127.0.0.1", b.port), b.settings,
+	}
+	if b.tls {
+		lines = append(lines, "cafile "+b.file("ca.pem"), "certfile "+b.file("cert.pem"), "keyfile "+b.file("key.pem"))
+	}
+	conf := b.file("mosquitto.conf")
+	if err := os.WriteFile(conf, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+		b.t.Fatal(err)
+	}
+	path := "mosquitto"
+	if _, err := exec.LookPath(path); err != nil {
+		path = "/usr/sbin/mosquitto"
+	}
+	b.process = exec.Command(path, "-c", conf)
+	b.process.Dir = b.dir
+	if err := b.process.Start(); err != nil {
+		b.t.Fatal(err)
+	}
+	for range 200 {
+		conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", b.port))
+		if err == nil {
+			conn.Close()
+			return b
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	b.t.Fatal("mosquitto does not listen")
+	return nil
+}
+
+func (b *mosquitto) file(name string) string { return filepath.Join(b.dir, name) }
+
+func (b *mosquitto) stop() {
+	if b.process == nil {
+		return
+	}
+	_ = b.process.Process.Signal(syscall.SIGCONT)
+	_ = b.process.Process.Signal(syscall.SIGTERM)
+	_ = b.process.Wait()
+	b.process = nil
+}
+
+func (b *mosquitto) url() string {
+	if b.tls {
+		return fmt.Sprintf("mqtts://127.0.0.1:%d", b.port)
+	}
+	return fmt.Sprintf("mqtt://127.0.0.1:%d", b.port)
+}
+
+func (b *mosquitto) client(a ...string) []string {
+	all := []string{"-h", "127.0.0.1", "-p", fmt.Sprint(b.port), "-u", user, "-P", password}
+	if b.tls {
+		all = append(all, "--cafile", b.file("ca.pem"))
+	}
+	return append(all, a...)
+}
+
+// publish has mosquitto_pub say something.
+func (b *mosquitto) publish(topic, payload string, more ...string) {
+	b.t.Helper()
+	from := "-s"
+	if payload == "" {
+		from = "-n"
+	}
+	cmd := exec.Command("mosquitto_pub", b.client(append([]string{"-q", "1", "-t", topic, from}, more...)...)...)
+	cmd.Stdin = strings.NewReader(payload)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		b.t.Fatalf("mosquitto_pub %s: %v\n%s", topic, err, out)
+	}
+}
+
+// heard is a message as mosquitto_sub shows it.
+type heard struct {
+	topic, payload string
+	retained       bool
+}
+
+// ear is a mosquitto_sub.
+type ear struct {
+	t    *testing.T
+	news chan struct{}
+
+	mu  sync.Mutex
+	all []heard
+}
+
+// listen runs mosquitto_sub until the test ends, and returns once it has
+// subscribed.
+func (b *mosquitto) listen(filters ...string) *ear {
+	b.t.Helper()
+	a := []string{"-q", "1", "-F", "%r %t %p", "-d"}
+	for _, f := range filters {
+		a = append(a, "-t", f)
+	}
+	// Its word that it has subscribed would wait in a buffer.
+	cmd := exec.Command("stdbuf", append([]string{"-oL", "mosquitto_sub"}, b.client(a...)...)...)
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	e := &ear{t: b.t, news: make(chan struct{}, 1)}
+	subscribed, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		e.read(out, sync.OnceFunc(func() { close(subscribed) }))
+	}()
+	b.t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		<-ended
+		_ = cmd.Wait()
+	})
+	select {
+	case <-subscribed:
+	case <-time.After(10 * time.Second):
+		b.t.Fatal("mosquitto_sub has not subscribed")
+	}
+	return e
+}
+
+func (e *ear) read(from io.Reader, subscribed func()) {
+	s := bufio.NewScanner(from)
+	s.Buffer(nil, 4<<20)
+	for s.Scan() {
+		line := s.Text()
+		if strings.HasPrefix(line, "Subscribed (") {
+			subscribed()
+		}
+		if !strings.HasPrefix(line, "0 ") && !strings.HasPrefix(line, "1 ") {
+			continue // about itself
+		}
+		topic, payload, _ := strings.Cut(line[2:], " ")
+		e.mu.Lock()
+		e.all = append(e.all, heard{topic, payload, line[0] == '1'})
+		e.mu.Unlock()
+		select {
+		case e.news <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// on are the payloads heard so far under a topic.
+func (e *ear) on(topic string) (payloads []string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, h := range e.all {
+		if h.topic == topic {
+			payloads = append(payloads, h.payload)
+		}
+	}
+	return payloads
+}
+
+// await waits until something was heard under a topic that is as wanted.
+func (e *ear) await(topic string, want func(string) bool) string {
+	e.t.Helper()
+	late := time.After(15 * time.Second)
+	for from := 0; ; {
+		all := e.on(topic)
+		for ; from < len(all); from++ {
+			if want(all[from]) {
+				return all[from]
+			}
+		}
+		select {
+		case <-e.news:
+		case <-late:
+			e.t.Fatalf("nothing such under %s; heard was\n%s", topic, strings.Join(all, "\n"))
+		}
+	}
+}
+
+func is2(want string) func(string) bool { return func(got string) bool { return got == want } }
+
+func has(parts ...string) func(string) bool {
+	return func(got string) bool {
+		for _, p := range parts {
+			if !strings.Contains(got, p) {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+// forget lets what was heard so far not count any more.
+func (e *ear) forget() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.all = nil
+}
+
+// secure gives the broker a certificate of an authority of its own, and
+// returns that authority's.
+func (b *mosquitto) secure() (authority []byte) {
+	b.t.Helper()
+	caKey, caDER := certificate(b.t, nil, nil)
+	ca, err := x509.ParseCertificate(caDER)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	key, der := certificate(b.t, ca, caKey)
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	authority = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: caDER})
+	for name, content := range map[string][]byte{
+		"ca.pem":   authority,
+		"cert.pem": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		"key.pem":  pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}),
+	} {
+		if err := os.WriteFile(b.file(name), bytes.TrimSpace(content), 0o600); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	b.tls = true
+	return authority
+}
+
+func certificate(t *testing.T, parent *x509.Certificate, by *ecdsa.PrivateKey) (*ecdsa.PrivateKey, []byte) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IsCA: parent == nil, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+	}
+	if parent == nil {
+		parent, by = c, key
+	} else {
+		c.SerialNumber, c.Subject.CommonName, c.IPAddresses = big.NewInt(2), "127.0.0.1", []net.IP{net.IPv4(127, 0, 0, 1)}
+	}
+	der, err := x509.CreateCertificate(rand.Reader, c, parent, &key.PublicKey, by)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key, der
+}

@@ -1,0 +1,59 @@
+package homeassistant
+
+import (
+	"log/slog"
+	"time"
+
+	"perch/device"
+)
+
+// How many refusals are told at once of one robot, and how often then.
+const (
+	refusalsAtOnce = 20
+	refusalEvery   = time.Second
+)
+
+// refusals tells of what was not done, and not without end: whoever floods the
+// broker with nonsense must not flood the log and the house's events too.
+type refusals struct {
+	out  *slog.Logger
+	left map[device.ID]*allowance // by robot; empty for what concerns none
+}
+
+type allowance struct {
+	left     int
+	since    time.Time // when left was last right
+	silenced int
+}
+
+func newRefusals(log *slog.Logger) refusals {
+	return refusals{log, map[device.ID]*allowance{}}
+}
+
+// log writes a line, and reports whether there was room for it. Only robots
+// that are known are named.
+func (r refusals) log(id device.ID, now time.Time, what string, more ...any) bool {
+	a := r.left[id]
+	if a == nil {
+		a = &allowance{left: refusalsAtOnce, since: now}
+		r.left[id] = a
+	}
+	if more := int(now.Sub(a.since) / refusalEvery); more > 0 {
+		a.left = min(a.left+more, refusalsAtOnce)
+		a.since = now
+	}
+	if a.left == 0 {
+		a.silenced++
+		return false
+	}
+	a.left--
+	if id != "" {
+		more = append(more, "robot", id)
+	}
+	if a.silenced > 0 {
+		more = append(more, "not_told_before", a.silenced)
+		a.silenced = 0
+	}
+	r.out.Warn(what, more...)
+	return true
+}

@@ -1,0 +1,172 @@
+package homeassistant
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"perch/agent"
+	"perch/device"
+)
+
+// mostTransaction bounds what a request is recognised by, in bytes.
+const mostTransaction = 200
+
+// request is the body of a bridge request.
+type request struct {
+	Transaction json.RawMessage `json:"transaction"`
+	Robot       string          `json:"robot"`
+	Code        string          `json:"code"`
+}
+
+// response is the answer to one.
+type response struct {
+	Transaction json.RawMessage `json:"transaction,omitempty"`
+	Status      string          `json:"status"` // ok or error
+	Error       string          `json:"error,omitempty"`
+	Data        any             `json:"data,omitempty"`
+}
+
+// listedRobot is a robot in the answer to devices.
+type listedRobot struct {
+	ID        device.ID   `json:"id"`
+	MAC       string      `json:"mac"`
+	Board     string      `json:"board"`
+	Firmware  string      `json:"firmware"`
+	Connected bool        `json:"connected"`
+	State     agent.Shown `json:"agent_state"`
+	LastSeen  time.Time   `json:"last_seen"`
+	Adopted   bool        `json:"adopted"`
+	Waiting   bool        `json:"waiting"` // for its owner to adopt it
+}
+
+// parseRequest reads a request: a JSON object, or a text that stands for what
+// the verb is most about.
+func parseRequest(payload []byte) (r request, text string, err error) {
+	switch {
+	case len(payload) > mostPayload:
+		return r, "", fmt.Errorf("the payload has %d bytes, more than %d", len(payload), mostPayload)
+	case !utf8.Valid(payload):
+		return r, "", errors.New("the payload is no text in UTF-8")
+	}
+	text = strings.TrimSpace(string(payload))
+	if !strings.HasPrefix(text, "{") {
+		return r, text, nil
+	}
+	if err := object(text, &r, false); err != nil {
+		return request{}, "", err
+	}
+	if len(r.Transaction) > mostTransaction {
+		return request{}, "", fmt.Errorf("transaction has %d bytes, more than %d", len(r.Transaction), mostTransaction)
+	}
+	return r, text, nil
+}
+
+// verbs are what can be asked of the bridge.
+func verbs() []string { return []string{"devices", "notify", "adopt", "forget", "restart"} }
+
+// request carries out what is asked of the bridge, and answers.
+func (h *house) request(ctx context.Context, verb string, m incoming) {
+	now := time.Now()
+	if !slices.Contains(verbs(), verb) || m.retained {
+		h.refused.log("", now, "a request over MQTT is ignored: it is retained, or nothing that can be asked", "topic", clip(m.topic, 200))
+		return
+	}
+	r, text, err := parseRequest(m.payload)
+	if err != nil {
+		h.respond(verb, r, nil, err)
+		return
+	}
+	if verb == "devices" {
+		h.respond(verb, r, map[string]any{"devices": h.list()}, nil)
+		return
+	}
+	queued := h.lanes.add(ctx, "", job{do: func(ctx context.Context) {
+		data, err := h.ask(ctx, verb, r, text)
+		h.respond(verb, r, data, err)
+		h.report(ctx, report{look: err == nil})
+		if verb == "restart" && err == nil {
+			h.o.Restart()
+		}
+	}})
+	if !queued {
+		h.respond(verb, r, nil, errors.New("too many requests came at once"))
+	}
+}
+
+// respond answers a request. What went wrong is logged too.
+func (h *house) respond(verb string, r request, data any, err error) {
+	answer := response{Transaction: r.Transaction, Status: "ok", Data: data}
+	if err != nil {
+		answer = response{Transaction: r.Transaction, Status: "error", Error: clip(err.Error(), 300)}
+		h.o.Log.Warn("a request over MQTT failed", "verb", verb, "why", answer.Error)
+	}
+	h.putJSON(h.names.bridgeTopic("response/"+verb), answer, false, 1)
+}
+
+// ask carries a request out. It runs in the bridge's own lane.
+func (h *house) ask(ctx context.Context, verb string, r request, text string) (data any, err error) {
+	switch verb {
+	case "notify":
+		c, err := parseNotify("", text)
+		if err != nil {
+			return nil, err
+		}
+		n := c.(notify).notice
+		if n.Robot != "" {
+			if _, err := h.o.Robots.Get(n.Robot); err != nil {
+				return nil, err // it would wait for a robot that never comes
+			}
+		}
+		n, err = h.o.Herald.Notify(n)
+		return map[string]string{"id": n.ID}, err
+	case "adopt":
+		robot, err := h.o.Robots.Adopt(r.names(text))
+		return map[string]device.ID{"robot": robot.ID}, err
+	case "forget":
+		id, err := device.ParseID(r.names(text))
+		if err == nil {
+			err = h.o.Robots.Forget(id)
+		}
+		if err != nil {
+			return nil, err
+		}
+		_ = h.o.Talk.Hangup(ctx, id, "forgotten") // it may not be connected, and then there is nothing to hang up
+		return map[string]device.ID{"robot": id}, nil
+	}
+	if h.o.Restart == nil {
+		return nil, errors.New("this appliance cannot restart itself; restart its service")
+	}
+	return nil, nil
+}
+
+// names is the robot, or the code, that a request is about.
+func (r request) names(text string) string {
+	switch {
+	case r.Robot != "":
+		return r.Robot
+	case r.Code != "":
+		return r.Code
+	case strings.HasPrefix(text, "{"):
+		return ""
+	}
+	return text
+}
+
+// list is what is known of every robot.
+func (h *house) list() []listedRobot {
+	list := []listedRobot{}
+	for _, r := range h.o.Robots.List() {
+		state := h.o.Board.Robot(r.ID)
+		list = append(list, listedRobot{
+			ID: r.ID, MAC: r.ID.MAC(), Board: r.Board, Firmware: r.Firmware, Connected: state.Online,
+			State: state.At(time.Now()), LastSeen: r.LastSeen.UTC(), Adopted: r.Bound, Waiting: r.Claim != nil,
+		})
+	}
+	return list
+}

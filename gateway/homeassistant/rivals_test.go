@@ -1,0 +1,179 @@
+package homeassistant
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestTwoAppliances(t *testing.T) {
+	b := newMosquitto(t).start()
+	first, second, third := over(b), over(b), over(b)
+	second.options.ID, second.options.Started = "ffffffff", time.Now().Add(time.Minute)
+	third.options.ID, third.options.Base = "eeeeeeee", "attic"
+	e := b.listen("perch/#", "attic/#", "homeassistant/#")
+	m1, end1 := first.run(t)
+	eventually(t, "the first", func() bool { return m1.Status().Connected })
+	first.hello(chan1, "s1")
+	e.await("perch/bridge/info", has(`"id":"0a1b2c3d"`, `"robots":1`))
+	m2, _ := second.run(t)
+	eventually(t, "the second keeps off", func() bool { return strings.Contains(m2.Status().Cause, `id "0a1b2c3d"`) })
+	if s := m2.Status(); s.Connected || !strings.Contains(s.Cause, "mqtt.base_topic") {
+		t.Errorf("%+v", s)
+	}
+	m3, _ := third.run(t)
+	eventually(t, "the third", func() bool { return m3.Status().Connected })
+	e.await("homeassistant/device/attic_bridge/config", has("eeeeeeee"))
+	e.await("attic/a0b1c2d3e4f4/status", is2("online"))
+	b.publish("perch/a0b1c2d3e4f4/say/set", "for the first alone")
+	first.talk.await(t, "say for the first alone")
+	if deeds := append(second.talk.deeds(), third.talk.deeds()...); len(deeds) > 0 {
+		t.Errorf("done by others: %q", deeds)
+	}
+	for _, payload := range e.on("perch/bridge/info") {
+		if strings.Contains(payload, "ffffffff") {
+			t.Errorf("the second has published %s", payload)
+		}
+	}
+	if m1.Status().Cause != "" {
+		t.Errorf("the first: %+v", m1.Status())
+	}
+	// It goes on to look: the first goes, and takes its word back.
+	end1()
+	e.await("perch/bridge/status", is2("offline"))
+	b.publish("perch/bridge/info", "", "-r")
+	eventually(t, "the second serves", func() bool { return m2.Status().Connected })
+	e.await("perch/bridge/info", has(`"id":"ffffffff"`))
+}
+
+// TestAtOnce: two that begin at the same time end with the one that started
+// first.
+func TestAtOnce(t *testing.T) {
+	b := newMosquitto(t).start()
+	first, second := over(b), over(b)
+	second.options.ID, second.options.Started = "00000000", time.Now().Add(time.Minute)
+	m1, _ := first.run(t)
+	m2, _ := second.run(t)
+	eventually(t, "one keeps off", func() bool {
+		return m1.Status().Connected && strings.Contains(m2.Status().Cause, "keeps off")
+	})
+	e := b.listen("perch/bridge/#")
+	e.await("perch/bridge/info", has(`"id":"0a1b2c3d"`))
+	e.await("perch/bridge/status", is2("online"))
+}
+
+// TestAbandoned: topics whose appliance has been offline for a minute are free.
+func TestAbandoned(t *testing.T) {
+	r := newRivals("0a1b2c3d", time.Now())
+	r.info([]byte(`{"id":"ffffffff","started":"2026-01-01T00:00:00Z"}`))
+	r.status("offline")
+	now := time.Now()
+	if r.gone(now.Add(abandonedFor / 2)) {
+		t.Error("given up too soon")
+	}
+	r.forget() // the broker was away for a moment
+	r.info([]byte(`{"id":"ffffffff","started":"2026-01-01T00:00:00Z"}`))
+	r.status("offline")
+	if !r.gone(now.Add(abandonedFor + time.Second)) {
+		t.Error("not given up")
+	}
+	r.info([]byte("\xff{")) // of nobody
+	if older, other := r.contest(); older || other != "" {
+		t.Error("a rival made of garbage")
+	}
+}
+
+// TestSpoiledStatus: somebody else's word on the bridge's status is corrected.
+func TestSpoiledStatus(t *testing.T) {
+	b := newMosquitto(t).start()
+	h := over(b)
+	e := b.listen("perch/bridge/status")
+	h.run(t)
+	e.await("perch/bridge/status", is2("online"))
+	b.publish("perch/bridge/status", "offline", "-r")
+	e.await("perch/bridge/status", is2("offline"))
+	e.forget()
+	b.publish("perch/bridge/status", "offline", "-r")
+	e.await("perch/bridge/status", is2("online"))
+}
+
+func TestEmbedded(t *testing.T) {
+	h := newHome()
+	h.options.Broker, h.options.Listen, h.options.User, h.options.Password = "embedded", "127.0.0.1:"+freePortText(t), user, password
+	m, end := h.run(t)
+	eventually(t, "connected", func() bool { return m.Status().Connected })
+	b := &mosquitto{t: t, dir: t.TempDir()}
+	at, err := m.broker.where()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.port = portOf(t, at)
+	e := b.listen("perch/#")
+	e.await("perch/bridge/status", is2("online"))
+	h.hello(chan1, "s1")
+	e.await(state1, has(`"volume":70`))
+	b.publish("perch/a0b1c2d3e4f4/volume/set", "12")
+	e.await(state1, has(`"volume":12`))
+	other := newHome()
+	other.options.Broker, other.options.Listen, other.options.User, other.options.Password = "embedded", h.options.Listen, user, password
+	m2, end2 := other.run(t)
+	eventually(t, "the port's cause", func() bool { return strings.Contains(m2.Status().Cause, "taken by another program") })
+	end2()
+	for _, c := range []struct{ user, password string }{{"", ""}, {user, "wrong"}, {"nobody", password}} {
+		d := over(b).options
+		d.User, d.Password = c.user, c.password
+		stranger, err := New(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		l, err := stranger.connect.dialer.dial(ctx, nil, func(incoming) {})
+		cancel()
+		if err == nil {
+			l.close()
+			t.Errorf("%q came in", c.user)
+		} else if !strings.Contains(err.Error(), "mqtt.password") {
+			t.Error(err)
+		}
+		d.Bus.Close()
+	}
+	end()
+	if strings.Contains(h.log.String()+other.log.String(), password) {
+		t.Error("a password in the log")
+	}
+}
+
+func TestBrokenOptions(t *testing.T) {
+	h := newHome()
+	defer h.bus.Close()
+	for name, c := range map[string]struct {
+		change func(*Options)
+		why    string
+	}{
+		"prefix":         {func(o *Options) { o.Prefix = "home/#" }, "mqtt.discovery_prefix"},
+		"base":           {func(o *Options) { o.Base = "+" }, "mqtt.base_topic"},
+		"empty base":     {func(o *Options) { o.Base = "" }, "mqtt.base_topic"},
+		"same":           {func(o *Options) { o.Prefix = o.Base }, "must differ"},
+		"scheme":         {func(o *Options) { o.Broker = "http://x" }, "mqtt://"},
+		"no host":        {func(o *Options) { o.Broker = "mqtt://" }, "mqtt.broker"},
+		"secret in url":  {func(o *Options) { o.Broker = "mqtt://u:canary@x" }, "mqtt.password"},
+		"no CA":          {func(o *Options) { o.Broker, o.CA = "mqtts://x", []byte("x") }, "mqtt.ca"},
+		"no credentials": {func(o *Options) { o.Broker = "embedded" }, "needs a user"},
+	} {
+		o := h.options
+		o.Broker = "mqtt://127.0.0.1"
+		c.change(&o)
+		if _, err := New(o); err == nil || !strings.Contains(err.Error(), c.why) || strings.Contains(err.Error(), "canary") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	o := h.options
+	o.Broker = "none"
+	m := must(New(o))
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := m.Run(ctx); err != nil || m.Status().Connected {
+		t.Errorf("none: %v, %+v", err, m.Status())
+	}
+}

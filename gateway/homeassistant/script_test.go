@@ -1,0 +1,456 @@
+package homeassistant
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"perch/agent"
+	"perch/event"
+)
+
+// script is a broker in a test's hands.
+type script struct {
+	mu     sync.Mutex
+	refuse error
+	stuck  bool // it takes messages, and confirms none
+	stall  bool // it does not even take them
+	dials  []time.Time
+	got    []delivered
+	link   *scriptLink
+	take   func(incoming)
+	will   *message
+}
+
+type delivered struct {
+	message
+	at time.Time
+}
+
+type scriptLink struct {
+	script *script
+	ended  chan error
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (s *script) dial(_ context.Context, will *message, take func(incoming)) (link, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dials = append(s.dials, time.Now())
+	if s.refuse != nil {
+		return nil, s.refuse
+	}
+	s.link, s.take, s.will = &scriptLink{script: s, ended: make(chan error, 1), closed: make(chan struct{})}, take, will
+	return s.link, nil
+}
+
+func (l *scriptLink) subscribe(...string) error { return nil }
+func (l *scriptLink) lost() <-chan error        { return l.ended }
+func (l *scriptLink) close()                    { l.once.Do(func() { close(l.closed) }) }
+
+func (l *scriptLink) publish(m message) receipt {
+	s := l.script
+	s.mu.Lock()
+	stuck, stall := s.stuck, s.stall
+	if !stall {
+		s.got = append(s.got, delivered{m, time.Now()})
+	}
+	s.mu.Unlock()
+	r := &slip{done: make(chan struct{})}
+	switch {
+	case stall:
+		select {
+		case <-time.After(writeWithin):
+		case <-l.closed:
+		}
+		r.err = errors.New("publish was broken by timeout")
+		close(r.done)
+	case !stuck:
+		close(r.done)
+	}
+	return r
+}
+
+// slip is a receipt.
+type slip struct {
+	done chan struct{}
+	err  error
+}
+
+func (s *slip) Done() <-chan struct{} { return s.done }
+func (s *slip) Error() error          { return s.err }
+
+// on are the messages under a topic.
+func (s *script) on(topic string) (list []delivered) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, d := range s.got {
+		if d.topic == topic {
+			list = append(list, d)
+		}
+	}
+	return list
+}
+
+func (s *script) set(change func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change()
+}
+
+// shownOn are the agent's states in the order they were told, each once.
+func (s *script) shownOn(topic string) (all []string) {
+	for _, d := range s.on(topic) {
+		var doc struct {
+			State string `json:"agent_state"`
+		}
+		_ = json.Unmarshal(d.payload, &doc)
+		all = append(all, doc.State)
+	}
+	return slices.Compact(all)
+}
+
+// inBubble runs a mirror on a script, with everybody's clocks in the test's
+// hands.
+func inBubble(t *testing.T, change func(*home, *script), play func(*testing.T, *home, *script)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		h, s := newHome(), &script{}
+		h.options.Broker = "mqtt://broker"
+		change(h, s)
+		m := must(New(h.options))
+		m.connect.dialer = s
+		m.connect.spread = func(d time.Duration) time.Duration { return d / 2 }
+		end := h.start(t, m)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		play(t, h, s)
+		end()
+		h.bus.Close()
+	})
+}
+
+func asItIsThen(*home, *script) {}
+
+func TestEveryStateIsTold(t *testing.T) {
+	inBubble(t, asItIsThen, func(t *testing.T, h *home, s *script) {
+		h.hello(chan1, "s1")
+		for _, e := range talkOf() { // with no time between them
+			h.happens(chan1, "s1", e)
+		}
+		synctest.Wait()
+		want := []string{"idle", "listening", "thinking", "working", "thinking", "speaking", "attention", "listening"}
+		if got := s.shownOn(state1); !slices.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+		at := time.Now()
+		h.happens(chan1, "s1", event.Heard{}, event.SpeakingStarted{}, event.TurnEnded{End: event.EndDone})
+		h.bye(chan1, "s1")
+		time.Sleep(10 * time.Second)
+		want = append(want, "thinking", "speaking", "attention", "idle")
+		if got := s.shownOn(state1); !slices.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+		all := s.on(state1)
+		if last := all[len(all)-1]; last.at.Sub(at) != 4*time.Second {
+			t.Errorf("attention ended after %s", last.at.Sub(at))
+		}
+	})
+}
+
+// TestEndsInTime: what ends by itself is told before what came after it, by a
+// mirror that was late too.
+func TestEndsInTime(t *testing.T) {
+	h := newHome()
+	defer h.bus.Close()
+	h.options.Broker = "mqtt://broker"
+	house := newHouse(must(New(h.options)))
+	house.begin(time.Now())
+	s := &script{}
+	house.out.connected()
+	at := time.Now()
+	seq := house.seq
+	tell := func(after time.Duration, e event.Event) {
+		seq++
+		house.take(context.Background(), event.Envelope{Seq: seq, At: at.Add(after), Robot: chan1, Session: "s1", Event: e})
+	}
+	tell(0, event.RobotOnline{})
+	tell(1, event.SpeakingStarted{})
+	tell(2, event.TurnEnded{End: event.EndDone})
+	tell(time.Minute, event.ListeningStarted{})
+	for p, some := house.out.take(time.Now()); some; p, some = house.out.take(time.Now()) {
+		s.got = append(s.got, delivered{message: p.message})
+	}
+	if got, want := s.shownOn(state1), []string{"idle", "speaking", "attention", "idle", "listening"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestTelemetryIsCoalesced(t *testing.T) {
+	inBubble(t, asItIsThen, func(t *testing.T, h *home, s *script) {
+		h.hello(chan1, "s1")
+		time.Sleep(time.Second)
+		synctest.Wait()
+		before := len(s.on(state1))
+		for i := range 1000 { // for a second
+			volume := i % 97
+			h.happens(chan1, "s1", event.RobotStatus{Volume: &volume})
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(time.Second)
+		all := s.on(state1)[before:]
+		if len(all) < 9 || len(all) > 11 {
+			t.Errorf("%d documents in a second, want ten", len(all))
+		}
+		for i := range all[1:] {
+			if gap := all[i+1].at.Sub(all[i].at); gap < coalesce {
+				t.Errorf("two within %s", gap)
+			}
+		}
+		if !has(`"volume":29`)(string(all[len(all)-1].payload)) {
+			t.Errorf("the last is %s", all[len(all)-1].payload)
+		}
+		// A change of state takes it along, and does not wait.
+		volume := 5
+		h.happens(chan1, "s1", event.RobotStatus{Volume: &volume}, event.RobotStatus{Volume: &volume}, event.ListeningStarted{})
+		synctest.Wait()
+		if all := s.on(state1); !has(`"listening"`, `"volume":5`)(string(all[len(all)-1].payload)) {
+			t.Errorf("the last is %s", all[len(all)-1].payload)
+		}
+	})
+}
+
+// TestStoppedBroker: one that takes nothing any more delays nobody, and is
+// told how things are once it is back.
+func TestStoppedBroker(t *testing.T) {
+	for name, stop := range map[string]func(*script, bool){
+		"confirms nothing": func(s *script, on bool) { s.stuck = on },
+		"takes nothing":    func(s *script, on bool) { s.stall = on },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, asItIsThen, func(t *testing.T, h *home, s *script) {
+				h.hello(chan1, "s1")
+				time.Sleep(time.Second)
+				s.set(func() { stop(s, true) })
+				for range 10_000 { // a house in uproar; were anybody waited for, time would pass
+					at := time.Now()
+					h.happens(chan1, "s1", event.ListeningStarted{}, event.Heard{}, event.SpeakingStarted{}, event.TurnEnded{End: event.EndDone})
+					synctest.Wait()
+					if !time.Now().Equal(at) {
+						t.Fatal("somebody waited")
+					}
+				}
+				h.happens("", "", event.Notification{ID: "n1", Text: "the wash is done", Urgency: "normal"})
+				h.happens(chan1, "s1", event.ListeningStarted{})
+				time.Sleep(30 * time.Second) // for the connection to be given up
+				s.set(func() { stop(s, false) })
+				time.Sleep(time.Minute)
+				all := s.on(state1)
+				if !has(`"listening"`)(string(all[len(all)-1].payload)) || len(all) > 3000 {
+					t.Errorf("%d documents, the last %s", len(all), all[len(all)-1].payload)
+				}
+				if n := len(s.on("perch/bridge/notification")); n < 1 || n > 3 {
+					t.Errorf("the notification came %d times", n)
+				}
+			})
+		})
+	}
+}
+
+func TestRetries(t *testing.T) {
+	inBubble(t, func(_ *home, s *script) { s.refuse = errors.New("nobody is there") }, func(t *testing.T, h *home, s *script) {
+		for i := range 200 {
+			h.happens("", "", event.Notification{ID: fmt.Sprint(i), Text: "x", Urgency: "low", ExpiresAt: time.Now().Add(2 * time.Hour)})
+			h.happens(chan1, "s1", event.Said{Text: "x"})
+		}
+		time.Sleep(10 * time.Minute)
+		s.mu.Lock()
+		dials := s.dials
+		s.mu.Unlock()
+		if len(dials) < 20 || len(dials) > 40 {
+			t.Errorf("tried %d times in ten minutes", len(dials))
+		}
+		for i := range dials[1:] {
+			if gap := dials[i+1].Sub(dials[i]); gap > longestRetry || gap < firstRetry/2 {
+				t.Errorf("tried again after %s", gap)
+			}
+		}
+		if n := h.log.with("nobody is there"); n != 1 {
+			t.Errorf("told %d times", n)
+		}
+		s.set(func() { s.refuse = nil })
+		time.Sleep(time.Minute)
+		if n := len(s.on("perch/bridge/notification")); n != mostNotices {
+			t.Errorf("%d notifications were kept, not %d", n, mostNotices)
+		}
+		if len(s.on(conversation1)) > 0 {
+			t.Error("telemetry was kept")
+		}
+	})
+	inBubble(t, func(_ *home, s *script) { s.refuse = errors.New("nobody is there") }, func(t *testing.T, h *home, s *script) {
+		h.happens("", "", event.Notification{ID: "old", Text: "x", Urgency: "low", ExpiresAt: time.Now().Add(5 * time.Minute)})
+		time.Sleep(10 * time.Minute)
+		s.set(func() { s.refuse = nil })
+		time.Sleep(time.Minute)
+		if got := s.on("perch/bridge/notification"); len(got) > 0 {
+			t.Errorf("told late: %s", got[0].payload)
+		}
+	})
+}
+
+func TestAway(t *testing.T) {
+	inBubble(t, func(h *home, _ *script) { h.options.Away = time.Hour }, func(t *testing.T, h *home, s *script) {
+		words := func() (all []string) {
+			for _, d := range s.on("perch/a0b1c2d3e4f4/status") {
+				all = append(all, string(d.payload))
+			}
+			return all
+		}
+		h.hello(chan1, "s1")
+		time.Sleep(2 * time.Hour) // its channel is open
+		if got := words(); !slices.Equal(got, []string{"online"}) {
+			t.Fatalf("%q", got)
+		}
+		h.bye(chan1, "s1")
+		time.Sleep(59 * time.Minute)
+		if got := words(); !slices.Equal(got, []string{"online"}) {
+			t.Fatalf("quiet, and taken to be gone: %q", got)
+		}
+		time.Sleep(2 * time.Minute)
+		if got := words(); !slices.Equal(got, []string{"online", "offline"}) {
+			t.Fatalf("%q", got)
+		}
+		h.hello(chan1, "s2")
+		synctest.Wait()
+		if got := words(); !slices.Equal(got, []string{"online", "offline", "online"}) {
+			t.Fatalf("%q", got)
+		}
+	})
+}
+
+func TestBirth(t *testing.T) {
+	inBubble(t, asItIsThen, func(t *testing.T, h *home, s *script) {
+		config := "homeassistant/device/perch_a0b1c2d3e4f4/config"
+		before := len(s.on(config))
+		s.take(incoming{topic: "homeassistant/status", payload: []byte("online"), retained: true})
+		s.take(incoming{topic: "homeassistant/status", payload: []byte("offline")})
+		time.Sleep(10 * time.Second)
+		if n := len(s.on(config)); n != before {
+			t.Error("announced without a birth")
+		}
+		s.take(incoming{topic: "homeassistant/status", payload: []byte("online")})
+		s.take(incoming{topic: "homeassistant/status", payload: []byte("online")})
+		synctest.Wait()
+		if n := len(s.on(config)); n != before {
+			t.Error("announced at once")
+		}
+		time.Sleep(5 * time.Second)
+		if n := len(s.on(config)); n != before+1 {
+			t.Errorf("announced %d times", n-before)
+		}
+		if s.will == nil || string(s.will.payload) != "offline" || !s.will.retained {
+			t.Errorf("the will is %+v", s.will)
+		}
+	})
+}
+
+func TestLongTouch(t *testing.T) {
+	inBubble(t, asItIsThen, func(t *testing.T, h *home, s *script) {
+		h.happens(chan1, "s1", event.RobotOnline{}, event.Perceived{Name: "head_pet_started"})
+		time.Sleep(3 * time.Second)
+		h.happens(chan1, "s1", event.Perceived{Name: "head_pet_ended"})
+		synctest.Wait()
+		var told []string
+		for _, d := range s.on("perch/a0b1c2d3e4f4/touch") {
+			told = append(told, string(d.payload))
+		}
+		want := []string{`{"event_type":"press_start"}`, `{"event_type":"long_press_start"}`, `{"event_type":"long_press_end"}`, `{"event_type":"press_end"}`}
+		if !slices.Equal(told, want) {
+			t.Errorf("%q", told)
+		}
+	})
+}
+
+// TestSlowRobot: one that does not answer holds up no other.
+func TestSlowRobot(t *testing.T) {
+	inBubble(t, func(h *home, _ *script) { h.meet(chan2); h.talk.slow = true }, func(t *testing.T, h *home, s *script) {
+		h.hello(chan1, "s1")
+		for i := range 100 {
+			s.take(incoming{topic: "perch/a0b1c2d3e4f4/volume/set", payload: fmt.Append(nil, i)})
+			synctest.Wait()
+		}
+		s.take(incoming{topic: "perch/a0b1c2d3e4f6/say/set", payload: []byte("hello")})
+		synctest.Wait()
+		if !slices.Contains(h.talk.deeds(), "say hello") {
+			t.Error("the other waits")
+		}
+		refused := 0
+		for _, d := range s.on(conversation1) {
+			if strings.Contains(string(d.payload), "too many commands") {
+				refused++
+			}
+		}
+		if refused != refusalsAtOnce {
+			t.Errorf("%d refusals were told", refused)
+		}
+	})
+}
+
+// TestFellBehind: after events were lost, the board says how things are.
+func TestFellBehind(t *testing.T) {
+	h := newHome()
+	defer h.bus.Close()
+	h.options.Broker = "mqtt://broker"
+	house := newHouse(must(New(h.options)))
+	house.begin(time.Now())
+	h.happens(chan1, "s1", event.RobotOnline{}, event.ListeningStarted{})
+	eventually(t, "the board", func() bool { return h.board.Robot(chan1).At(time.Now()) == agent.Listening })
+	house.take(context.Background(), event.Envelope{At: time.Now(), Event: event.Missed{N: 3}})
+	if v := house.views[chan1]; v.shown != agent.Listening || !v.state.Online {
+		t.Errorf("%+v", v.shown)
+	}
+	// What the board knows already is not folded twice.
+	_, seq := h.board.Snapshot()
+	house.take(context.Background(), event.Envelope{Seq: seq - 1, At: time.Now(), Robot: chan1, Session: "s1", Event: event.RobotOffline{}})
+	if v := house.views[chan1]; v.shown != agent.Listening {
+		t.Errorf("%+v", v.shown)
+	}
+}
+
+// TestGhosts: a robot that was forgotten while MQTT was off is taken back, and
+// senses that were seen are remembered.
+func TestGhosts(t *testing.T) {
+	inBubble(t, func(h *home, _ *script) {
+		h.options.Announced.PutSoon("a0b1c2d3e4aa", []string{"sensor/agent_state"})
+		h.options.Announced.PutSoon(string(chan1), []string{"sensor/agent_state", "sensor/battery", "number/gone"})
+	}, func(t *testing.T, h *home, s *script) {
+		if got := s.on("homeassistant/device/perch_a0b1c2d3e4aa/config"); len(got) != 1 || len(got[0].payload) != 0 || !got[0].retained {
+			t.Errorf("the ghost: %v", got)
+		}
+		got := s.on("homeassistant/device/perch_a0b1c2d3e4f4/config")
+		if len(got) == 0 || !has(`"battery":{`)(string(got[len(got)-1].payload)) {
+			t.Errorf("the battery is gone: %v", got)
+		}
+		if err := h.registry.Forget(chan1); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(lookEvery)
+		synctest.Wait()
+		for _, topic := range []string{"homeassistant/device/perch_a0b1c2d3e4f4/config", state1, "perch/a0b1c2d3e4f4/status", "perch/a0b1c2d3e4f4/led"} {
+			if all := s.on(topic); len(all) == 0 || len(all[len(all)-1].payload) > 0 {
+				t.Errorf("%s is still there", topic)
+			}
+		}
+		if ids, there, _ := h.options.Announced.Get(string(chan1)); there {
+			t.Errorf("still remembered: %q", ids)
+		}
+	})
+}

@@ -1,0 +1,269 @@
+package homeassistant
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"perch/agent"
+	"perch/device"
+	"perch/event"
+)
+
+// happening is what is told of a robot on one of its event topics.
+type happening struct {
+	Type    string          `json:"event_type"`
+	Name    string          `json:"name,omitempty"` // of what the list of types does not have
+	Session string          `json:"session_id,omitempty"`
+	Text    *string         `json:"text,omitempty"` // only where transcripts are shared
+	ID      string          `json:"id,omitempty"`
+	Answer  string          `json:"answer,omitempty"`
+	Tool    string          `json:"tool,omitempty"`
+	End     string          `json:"end,omitempty"`
+	Thing   string          `json:"thing,omitempty"`
+	Reason  string          `json:"reason,omitempty"`
+	Data    json.RawMessage `json:"data,omitempty"`
+}
+
+// told is a tool_status as it is published.
+type told struct {
+	Type    string `json:"type"`
+	Session string `json:"session_id,omitempty"`
+	event.ToolStatus
+}
+
+// tell publishes what an event tells of a talk.
+func (h *house) tell(v *view, e event.Envelope) {
+	if t, ok := e.Event.(event.ToolStatus); ok {
+		h.putJSON(h.names.robotTopic(v.robot.ID, "tool"), told{"tool_status", e.Session, t}, false, 0)
+	}
+	if c, ok := h.conversation(v, e.Event); ok {
+		c.Session = e.Session
+		h.putJSON(h.names.robotTopic(v.robot.ID, "conversation"), c, false, 1)
+	}
+}
+
+// conversation is what belongs on the topic of that name.
+func (h *house) conversation(v *view, e event.Event) (c happening, ok bool) {
+	switch e := e.(type) {
+	case event.RobotOnline:
+		v.woken = false
+		return c, false
+	case event.ListeningStarted:
+		first := !v.woken
+		v.woken = true
+		return happening{Type: "wake"}, first
+	case event.Heard:
+		return happening{Type: "heard", Text: h.shared(e.Text)}, true
+	case event.Misheard:
+		return happening{Type: "misheard"}, true
+	case event.Said:
+		return happening{Type: "replied", Text: h.shared(e.Text)}, true
+	case event.Asked:
+		return happening{Type: "asked", ID: e.ID, Text: h.shared(e.Text)}, true
+	case event.Answered:
+		return happening{Type: "answered", ID: e.ID, Answer: e.Answer}, true
+	case event.ToolStatus:
+		return happening{Type: "tool_called", ID: e.ID, Tool: e.Name}, e.Status == event.ToolRunning
+	case event.TurnEnded:
+		return happening{Type: "turn_ended", End: e.End, Reason: e.Reason}, true
+	case event.Fault:
+		return happening{Type: "error", Name: e.Part, Reason: e.Cause}, true
+	case event.Command:
+		return happening{Type: listed(e.State, conversationTypes()), Thing: e.Thing, Reason: e.Reason}, true
+	case event.TimerRang:
+		return happening{Type: otherType, Name: event.Kind(e), ID: e.ID}, true
+	}
+	return c, false
+}
+
+// shared is what was said, where that may leave the house's own memory.
+func (h *house) shared(text string) *string {
+	if !h.o.ShareTranscripts {
+		return nil
+	}
+	return &text
+}
+
+// listed is an event's type, or other where Home Assistant was not told of it.
+func listed(name string, types []string) string {
+	if slices.Contains(types, name) {
+		return name
+	}
+	return otherType
+}
+
+// sense brings in what an event tells of the robot itself.
+func (h *house) sense(v *view, e event.Envelope) {
+	switch ev := e.Event.(type) {
+	case event.RobotSeen, event.FirmwareInstalled:
+		if r, err := h.o.Robots.Get(v.robot.ID); err == nil {
+			if r.Board != v.robot.Board { // another kind of robot under the same MAC
+				v.senses, v.readings, v.led = senses{"booted": true}, readings{}, nil
+			}
+			v.robot, v.dirty = r, true
+			h.announce(v)
+			h.available(v, e.At)
+		}
+	case event.ToolsListed:
+		v.listed = true
+		h.announce(v)
+	case event.RobotStatus:
+		v.readings.reported(ev)
+		v.dirty = true
+	case event.Heard:
+		if v.lastHeard = h.shared(ev.Text); v.lastHeard != nil {
+			v.dirty = true
+		}
+	case event.Perceived:
+		h.perceive(v, ev, e.At)
+	}
+}
+
+// Bounds of what a robot perceives.
+const (
+	mostSensed   = 64       // bytes of a name
+	mostSensedIn = 16 << 10 // bytes of what it tells with it
+	mostIdentity = 100      // bytes
+)
+
+// perceive publishes what a robot sensed, and keeps what lasts.
+func (h *house) perceive(v *view, p event.Perceived, at time.Time) {
+	if len(p.Name) > mostSensed || len(p.Data) > mostSensedIn || len(p.Data) > 0 && !json.Valid(p.Data) {
+		h.refused.log(v.robot.ID, at, "the robot perceived something that is too big, or no JSON; it is not told", "name", clip(p.Name, mostSensed))
+		return
+	}
+	news := v.senses.learn("perception", true)
+	yes, no := true, false
+	switch p.Name {
+	case "face_detected":
+		v.face, v.dirty = &yes, true
+		news = v.senses.learn("face", true) || news
+	case "face_lost":
+		v.face, v.identity, v.dirty = &no, nil, true
+		news = v.senses.learn("face", true) || news
+	case "face_recognized":
+		var who struct{ Identity string }
+		if json.Unmarshal(p.Data, &who) == nil && len(who.Identity) <= mostIdentity {
+			v.face, v.identity, v.dirty = &yes, known(who.Identity), true
+			news = v.senses.learn("identity", true) || news
+		}
+	case "head_pet_started", "head_pet_ended":
+		news = v.senses.learn("touch", true) || news
+	}
+	if news {
+		h.announce(v) // before the event, or Home Assistant does not know where it belongs
+	}
+	h.putJSON(h.names.robotTopic(v.robot.ID, "perception"), happening{Type: listed(p.Name, perceptionTypes()), Name: p.Name, Data: p.Data}, false, 1)
+	switch {
+	case p.Name == "head_pet_started" && v.pressed.IsZero():
+		v.pressed, v.held = at, false
+		h.touch(v, "press_start")
+	case p.Name == "head_pet_ended" && !v.pressed.IsZero():
+		if v.held {
+			h.touch(v, "long_press_end")
+		}
+		v.pressed = time.Time{}
+		h.touch(v, "press_end")
+	}
+}
+
+func (h *house) touch(v *view, what string) {
+	h.putJSON(h.names.robotTopic(v.robot.ID, "touch"), happening{Type: what}, false, 1)
+}
+
+// follow does what an event calls for.
+func (h *house) follow(ctx context.Context, v *view, e event.Envelope) {
+	switch ev := e.Event.(type) {
+	case event.RobotOnline, event.RobotOffline:
+		v.listed, v.usedTools = false, false
+	case event.ToolsListed:
+		h.release(ctx, v)
+		h.read(ctx, v)
+	case event.ToolStatus:
+		v.usedTools = v.usedTools || ev.Status != event.ToolRunning
+	case event.TurnEnded:
+		if v.usedTools { // somebody may have asked for it to be louder
+			h.read(ctx, v)
+		}
+		v.usedTools = false
+	}
+}
+
+// notices are the texts of notifications that were told, for what becomes of
+// them is told by their id alone.
+type notices struct {
+	byID  map[string]notice
+	order []string
+}
+
+type notice struct {
+	robot device.ID
+	event.Notification
+}
+
+// mostRemembered bounds the notifications whose text is remembered.
+const mostRemembered = 500
+
+// noticeLives is how long what became of a notification is worth telling.
+const noticeLives = time.Hour
+
+// step is one in a notification's life, as it is published.
+type step struct {
+	Type      string `json:"event_type"`
+	ID        string `json:"id"`
+	Text      string `json:"text"`
+	Urgency   string `json:"urgency"`
+	ActionURL string `json:"action_url"`
+	Robot     string `json:"robot,omitempty"` // that did it
+}
+
+// tellNotice publishes a notification and what becomes of it: on its robot's
+// topic, and on the bridge's for one that is for all.
+func (h *house) tellNotice(e event.Envelope) {
+	switch ev := e.Event.(type) {
+	case event.Notification:
+		h.notices.remember(notice{e.Robot, ev})
+		h.step(e, agent.NoticeReceived, notice{e.Robot, ev})
+	case event.NotificationChanged:
+		n, known := h.notices.byID[ev.ID]
+		if !known { // from before this run, or long ago
+			n = notice{e.Robot, event.Notification{ID: ev.ID}}
+		}
+		h.step(e, listed(ev.State, notificationTypes()), n)
+	}
+}
+
+func (h *house) step(e event.Envelope, state string, n notice) {
+	expires := e.At.Add(noticeLives)
+	if state == agent.NoticeReceived && !n.ExpiresAt.IsZero() && n.ExpiresAt.Before(expires) {
+		expires = n.ExpiresAt
+	}
+	payload := encode(step{state, n.ID, n.Text, n.Urgency, n.ActionURL, string(e.Robot)})
+	if n.robot == "" {
+		h.out.putNotice(message{topic: h.names.bridgeTopic("notification"), payload: payload, qos: 1}, expires)
+	}
+	if h.views[e.Robot] != nil {
+		h.out.putNotice(message{topic: h.names.robotTopic(e.Robot, "notification"), payload: payload, qos: 1}, expires)
+	}
+}
+
+func (n *notices) remember(one notice) {
+	if _, again := n.byID[one.ID]; !again {
+		n.order = append(n.order, one.ID)
+	}
+	n.byID[one.ID] = one
+	if len(n.order) > mostRemembered {
+		delete(n.byID, n.order[0])
+		n.order = n.order[1:]
+	}
+}
+
+// clip bounds a text of others' in bytes.
+func clip(s string, most int) string {
+	if len(s) > most {
+		return s[:most]
+	}
+	return s
+}

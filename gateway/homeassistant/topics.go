@@ -1,0 +1,44 @@
+package homeassistant
+
+import (
+	"fmt"
+	"strings"
+)
+
+// birth is where Home Assistant says that it is there.
+func (n names) birth() string { return n.Prefix + "/status" }
+
+// commands are the filters of what is listened to.
+func (n names) commands() []string {
+	return []string{n.Base + "/+/+/set", n.bridgeTopic("request/+"), n.birth()}
+}
+
+// setTopic takes "<base>/<robot>/<thing>/set" apart.
+func (n names) setTopic(topic string) (robot, thing string, ok bool) {
+	rest, ok := strings.CutPrefix(topic, n.Base+"/")
+	if !ok {
+		return "", "", false
+	}
+	rest, ok = strings.CutSuffix(rest, "/set")
+	if !ok {
+		return "", "", false
+	}
+	robot, thing, ok = strings.Cut(rest, "/")
+	return robot, thing, ok && !strings.Contains(thing, "/")
+}
+
+// requestTopic takes "<base>/bridge/request/<verb>" apart.
+func (n names) requestTopic(topic string) (verb string, ok bool) {
+	verb, ok = strings.CutPrefix(topic, n.bridgeTopic("request/"))
+	return verb, ok && verb != "" && !strings.Contains(verb, "/")
+}
+
+// checkTopic lets through what topics can begin with.
+func checkTopic(key, topic string) error {
+	letters := strings.Trim(topic, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-/") == ""
+	slashes := !strings.HasPrefix(topic, "/") && !strings.HasSuffix(topic, "/") && !strings.Contains(topic, "//")
+	if topic == "" || len(topic) > 64 || !letters || !slashes {
+		return fmt.Errorf("%s is %.80q; it has 1 to 64 letters, digits, - and _, and / between them", key, topic)
+	}
+	return nil
+}

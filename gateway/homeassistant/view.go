@@ -1,0 +1,103 @@
+package homeassistant
+
+import (
+	"time"
+
+	"perch/agent"
+	"perch/device"
+)
+
+// view is one robot as it is mirrored.
+type view struct {
+	robot     device.Robot
+	state     agent.State
+	shown     agent.Shown // as it was last published
+	seen      time.Time   // the last time something was heard of it
+	listed    bool        // its open channel has listed its tools
+	woken     bool        // it has listened since its channel opened
+	usedTools bool        // in the turn under way
+	mute      bool
+	face      *bool
+	identity  *string
+	lastHeard *string
+	led       *light
+	readings  readings
+	senses    senses
+	pressed   time.Time // since when its head is touched; zero when it is not
+	held      bool      // for long
+
+	announced []byte // its discovery, as it was last published
+	status    string // its availability, likewise
+	dirty     bool   // the document is no longer what was published
+	published time.Time
+}
+
+// senses are what a robot is known to have, under the names of discovery.
+type senses map[string]bool
+
+// learn notes a sense, and reports whether it is new.
+func (s senses) learn(sense string, there bool) bool {
+	news := there && !s[sense]
+	if news {
+		s[sense] = true
+	}
+	return news
+}
+
+// sensed are the senses that a robot shows only when it uses them. They are
+// remembered with what was announced, or their entities would go at every
+// start of the appliance and come back.
+func sensed() []string {
+	return []string{"battery", "charging", "signal", "temperature", "face", "identity", "touch", "perception"}
+}
+
+// online reports whether the robot counts as there: it opens its channel only
+// to talk, so one that is quiet is not gone.
+func (v *view) online(now time.Time, away time.Duration) bool {
+	return v.state.Online || away == 0 || now.Before(v.lastSeen().Add(away))
+}
+
+func (v *view) lastSeen() time.Time {
+	if v.robot.LastSeen.After(v.seen) {
+		return v.robot.LastSeen
+	}
+	return v.seen
+}
+
+// due is when the view changes by itself, and the zero time when it does not.
+func (v *view) due(away time.Duration) time.Time {
+	var first time.Time
+	earliest := func(t time.Time) {
+		if !t.IsZero() && (first.IsZero() || t.Before(first)) {
+			first = t
+		}
+	}
+	if due := v.state.Due(); !due.IsZero() && v.state.At(due) != v.shown {
+		earliest(due)
+	}
+	if v.dirty {
+		earliest(v.published.Add(coalesce))
+	}
+	if !v.pressed.IsZero() && !v.held {
+		earliest(v.pressed.Add(longPress))
+	}
+	if away > 0 && !v.state.Online && v.status == "online" {
+		earliest(v.lastSeen().Add(away))
+	}
+	return first
+}
+
+// take brings in what was read from the robot, and reports whether it tells of
+// a sense nobody knew of.
+func (v *view) take(r readings) (news bool) {
+	if r.HeadYaw == nil && r.HeadPitch == nil { // it cannot say: where it was turned to is what is known
+		r.HeadYaw, r.HeadPitch = v.readings.HeadYaw, v.readings.HeadPitch
+	}
+	v.readings, v.dirty = r, true
+	for sense, there := range map[string]bool{
+		"battery": r.Battery != nil, "charging": r.Charging != nil, "signal": r.Signal != nil, "temperature": r.Temperature != nil,
+	} {
+		news = v.senses.learn(sense, there) || news
+	}
+	return news
+}
