@@ -33,6 +33,8 @@ type condition struct {
 	again    time.Time // it is tried
 	failures int       // in a row, not counting what only a look has mended
 	inUse    bool      // it failed when it was used, not only when it was looked at
+	usedAt   time.Time // when that was
+	proven   bool      // its last use went well
 	watched  bool      // somebody looks at it: then a look ends its rest, and not time alone
 	looksFit bool      // so the last look says of one that failed when it was used
 	reported string
@@ -46,21 +48,27 @@ const (
 	firstRest   = 2 * time.Second
 	longestRest = time.Minute
 	tellEvery   = 10 * time.Minute
+	// despiteLooks is how long after a failed use one is tried although it does
+	// not look well.
+	despiteLooks = 5 * time.Minute
 )
 
 func newCondition(part string, log *slog.Logger, tell func(event.Event), now func() time.Time) *condition {
 	return &condition{part: part, log: log, tell: tell, now: now, fell: make(chan struct{}, 1)}
 }
 
-// resting says why an engine is not tried now, or nothing.
+// resting says why an engine is not tried now, or nothing. Only one that failed
+// when it was used is left alone: a look may be refused where a use is not, as
+// by a key that is for speech alone.
 func (c *condition) resting() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	rested := !c.now().Before(c.again)
+	now := c.now()
+	rested := !now.Before(c.again)
 	if c.watched {
-		rested = c.looksFit
+		rested = c.looksFit || now.Sub(c.usedAt) >= despiteLooks
 	}
-	if c.last || c.cause == nil || rested {
+	if c.last || !c.inUse || rested {
 		return nil
 	}
 	return c.cause
@@ -87,7 +95,7 @@ func (c *condition) used(err error) {
 		return
 	}
 	c.mu.Lock()
-	c.failures, c.inUse = 0, false
+	c.failures, c.inUse, c.proven = 0, false, true
 	c.mu.Unlock()
 	c.works()
 }
@@ -112,15 +120,21 @@ func (c *condition) works() {
 }
 
 // failed takes note of a failure, when it was used or looked at, and reports
-// what was not reported yet. What a use has told is the better cause.
+// what was not reported yet. What a use has told is better known than what a
+// look has.
 func (c *condition) failed(err error, inUse bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if !inUse && c.proven {
+		return
+	}
+	c.proven = false
 	now := c.now()
 	c.again = now.Add(min(firstRest<<min(c.failures, 10), longestRest))
 	c.failures++
 	c.looksFit = false
 	if inUse {
+		c.usedAt = now
 		select {
 		case c.fell <- struct{}{}:
 		default: // whoever looks after it has not looked yet
@@ -176,7 +190,7 @@ func (c *condition) look(ctx context.Context, check func(context.Context) error)
 		default:
 			c.works()
 		}
-		if err == nil || isWarning(err) {
+		if _, _, cause := c.status(); err == nil || isWarning(err) || cause == nil {
 			select {
 			case <-c.fell:
 			case <-ctx.Done():

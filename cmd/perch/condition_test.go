@@ -160,8 +160,19 @@ func TestLooking(t *testing.T) {
 			})
 		}()
 		time.Sleep(10 * time.Minute)
-		if n := looks.Load(); n < 12 || n > 16 || c.resting() == nil {
-			t.Errorf("%d looks in ten minutes, resting %v", n, c.resting())
+		if _, _, cause := c.status(); looks.Load() < 12 || looks.Load() > 16 || cause == nil || c.resting() != nil {
+			t.Errorf("%d looks in ten minutes, %v; nobody has used it, resting %v", looks.Load(), cause, c.resting())
+		}
+		works := &scripted{} // all the same, as with a key for speech alone
+		if _, err := (ear{works, c}).Recognize(ctx, voice.NewUtterance(), voice.Options{}); err != nil {
+			t.Error(err)
+		}
+		if _, _, cause := c.status(); cause != nil {
+			t.Errorf("a use went well, and it is said to fail: %v", cause)
+		}
+		time.Sleep(10 * time.Minute)
+		if _, _, cause := c.status(); cause != nil {
+			t.Errorf("a look knows better than a use: %v", cause)
 		}
 		well.Store(true)
 		time.Sleep(longestRest + time.Second)
