@@ -164,7 +164,11 @@ func (s *session) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case a := <-s.in:
-			_, err = s.arrive(a)
+			// What was due when this came is done before it, however late we
+			// are: the firmware's main loop does not wait for us.
+			if err = s.carryOutDue(a.at); err == nil {
+				_, err = s.arrive(a)
+			}
 		case d := <-s.tools:
 			err = s.toolReturned(time.Now(), d)
 		case c := <-s.r.commands:
@@ -188,12 +192,8 @@ func (s *session) advance(now time.Time) error {
 			return err
 		}
 	}
-	for !s.stuck() && len(s.inbox) > 0 && !now.Before(s.inbox[0].at.Add(mainLoopLag)) {
-		text := s.inbox[0].data
-		s.inbox = s.inbox[1:]
-		if err := s.carryOut(now, text); err != nil {
-			return err
-		}
+	if err := s.carryOutDue(now); err != nil {
+		return err
 	}
 	if err := s.mic.advance(now, func(p []byte) error { return s.sendAudio(now, p) }); err != nil {
 		return err
@@ -202,6 +202,18 @@ func (s *session) advance(now time.Time) error {
 		return err
 	}
 	return s.maybeEnd(now)
+}
+
+// carryOutDue carries out the messages that the main loop has got to by now.
+func (s *session) carryOutDue(now time.Time) error {
+	for !s.stuck() && len(s.inbox) > 0 && !now.Before(s.inbox[0].at.Add(mainLoopLag)) {
+		text := s.inbox[0].data
+		s.inbox = s.inbox[1:]
+		if err := s.carryOut(now, text); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // stuck reports whether the main loop has no time for messages.
