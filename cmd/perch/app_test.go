@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -13,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -37,6 +39,12 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		os.Unsetenv(asProgram)
 		main()
+	}
+	if flag.Parse(); flag.Lookup("test.bench").Value.String() == "" {
+		// The robots of a test have processors of their own. With two for all,
+		// both are now and then inside the recognizer, and a robot reads
+		// nothing for 10 ms and more, until the scheduler takes one back.
+		runtime.GOMAXPROCS(max(8, runtime.NumCPU()))
 	}
 	goleak.VerifyTestMain(m)
 }

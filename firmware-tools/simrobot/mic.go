@@ -1,6 +1,7 @@
 package simrobot
 
 import (
+	"math"
 	"math/rand/v2"
 	"time"
 
@@ -8,7 +9,7 @@ import (
 )
 
 const (
-	noise = 3   // amplitude of a quiet room, of 32768
+	noise = 20  // amplitude of a quiet room, of 32768: under speech too, no microphone knows digital silence
 	loud  = 300 // amplitude from which sound is speech
 )
 
@@ -76,7 +77,11 @@ func (m *mic) advance(now time.Time, out func(packet []byte) error) error {
 		for i := range frame {
 			frame[i] = int16(m.rand.IntN(2*noise+1) - noise)
 		}
-		m.at += copy(frame, m.speech[m.at:])
+		said := m.speech[m.at:min(m.at+len(frame), len(m.speech))]
+		for i, v := range said {
+			frame[i] = int16(max(math.MinInt16, min(int(frame[i])+int(v), math.MaxInt16)))
+		}
+		m.at += len(said)
 		if m.echo != nil {
 			m.echo.mix(frame, m.next.Add(-voice.FrameDuration))
 		}
