@@ -74,12 +74,28 @@ func (r *Registry) CheckIn(c CheckIn, now time.Time) (Robot, Admission, error) {
 	admission := r.admission(&robot, c.Client)
 	news := before.Bound != robot.Bound || !reflect.DeepEqual(before.Claim, robot.Claim) || !before.sameButTime(c)
 	robot.see(c, now)
-	if news || now.Sub(r.kept[c.ID]) > visitEvery {
-		r.records.PutSoon(string(c.ID), robot)
-		r.kept[c.ID] = now
-	}
-	r.robots[c.ID] = robot
+	r.visited(robot, news)
 	return robot, admission, nil
+}
+
+// visited takes over a robot that was just seen, and has it kept where there
+// is news, or where what is kept of its visits has become stale.
+func (r *Registry) visited(robot Robot, news bool) {
+	if news || robot.LastSeen.Sub(r.kept[robot.ID]) > visitEvery {
+		r.records.PutSoon(string(robot.ID), robot)
+		r.kept[robot.ID] = robot.LastSeen
+	}
+	r.robots[robot.ID] = robot
+}
+
+// Seen takes note that a robot opens its channel.
+func (r *Registry) Seen(id ID, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if robot, known := r.robots[id]; known {
+		robot.LastSeen = now
+		r.visited(robot, false)
+	}
 }
 
 // count leaves out the forgotten, whose epochs stay: only an owner makes those.

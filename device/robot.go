@@ -23,7 +23,8 @@ type Robot struct {
 	Address   string    `json:"address,omitempty"` // IP address of the last check-in
 	BaseURL   string    `json:"base_url,omitempty"`
 	FirstSeen time.Time `json:"first_seen,omitzero"`
-	LastSeen  time.Time `json:"last_seen,omitzero"`
+	LastSeen  time.Time `json:"last_seen,omitzero"` // it booted, or opened its channel
+	Booted    time.Time `json:"booted,omitzero"`    // its last check-in
 
 	Echo bool `json:"echo,omitempty"` // it leaves echo cancellation to us
 
@@ -62,7 +63,7 @@ func (r *Robot) see(c CheckIn, now time.Time) {
 	if r.FirstSeen.IsZero() {
 		r.FirstSeen = now
 	}
-	r.LastSeen = now
+	r.LastSeen, r.Booted = now, now
 	r.Board, r.Firmware, r.Language = c.Board, c.Firmware, c.Language
 	r.Address, r.BaseURL = c.Address, c.BaseURL
 }

@@ -50,6 +50,24 @@ func TestAVisitThatTellsNothingNewIsNotWritten(t *testing.T) {
 	}
 }
 
+// TestARobotThatTalksIsSeen, also where it has not booted for days.
+func TestARobotThatTalksIsSeen(t *testing.T) {
+	kept := newTable()
+	r := device.NewRegistry(key, device.AdoptOpen, kept)
+	visit(t, r, from(robotA, "one"), noon)
+	kept.writes()
+	r.Seen(robotA, noon.Add(5*time.Minute))
+	if n := kept.writes(); n != 0 {
+		t.Errorf("a channel soon after the boot is %d writes", n)
+	}
+	r.Seen(robotA, noon.Add(48*time.Hour))
+	r.Seen("a0b1c2d3e4ff", noon)
+	robot, err := device.NewRegistry(key, device.AdoptOpen, kept).Get(robotA)
+	if err != nil || !robot.LastSeen.Equal(noon.Add(48*time.Hour)) || !robot.Booted.Equal(noon) || len(r.List()) != 1 {
+		t.Errorf("kept is %+v (%v)", robot, err)
+	}
+}
+
 // TestTheKeptVisitIsNeverLongStale: a robot that boots every few minutes is
 // one that is seen, and remembered as such.
 func TestTheKeptVisitIsNeverLongStale(t *testing.T) {

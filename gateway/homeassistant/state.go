@@ -69,8 +69,8 @@ func (v *view) document() document {
 	if v.state.Online {
 		d.SessionID = known(v.state.Session)
 	}
-	if !v.robot.LastSeen.IsZero() { // a robot checks in when it boots
-		booted := v.robot.LastSeen.UTC().Truncate(time.Second)
+	if !v.robot.Booted.IsZero() {
+		booted := v.robot.Booted.UTC().Truncate(time.Second)
 		d.Booted = &booted
 	}
 	return d

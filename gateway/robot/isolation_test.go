@@ -81,12 +81,25 @@ type crowd struct {
 	server *Server
 	bus    *event.Bus
 	ended  []chan struct{}
+	began  time.Time
+}
+
+// schedule is when each robot's packets left.
+func (c *crowd) schedule() (times [][]time.Duration) {
+	for _, l := range c.lines {
+		var of []time.Duration
+		for _, at := range l.packets() {
+			of = append(of, at.Sub(c.began))
+		}
+		times = append(times, of)
+	}
+	return times
 }
 
 // talkAll has every robot have two turns at once, one after the other; the
 // robot stuck, if there is one, stops reading in the middle of the first.
-func talkAll(t *testing.T, n, stuck int) *crowd {
-	c := &crowd{}
+func talkAll(t *testing.T, n, stuck int, before ...func(*event.Bus)) *crowd {
+	c := &crowd{began: time.Now()}
 	echo := &thinker{answer: func(_ context.Context, turn agent.Turn, out func(agent.Reply) error) error {
 		if err := out(agent.Say{Text: turn.Text}); err != nil {
 			return err
@@ -95,6 +108,9 @@ func talkAll(t *testing.T, n, stuck int) *crowd {
 	}}
 	k := newTalk(t, echo, func(o *Options) { o.Ears, o.Mouth = pitched{}, toner{} })
 	c.server, c.bus = k.server, k.bus
+	for _, f := range before {
+		f(k.bus)
+	}
 	var speech, silence [][][]byte
 	for i := range n {
 		c.lines = append(c.lines, newLine())
@@ -193,20 +209,13 @@ func TestNobodyHearsAnother(t *testing.T) {
 func TestARobotThatStopsReadingDisturbsNobody(t *testing.T) {
 	schedule := func(stuck int) (times [][]time.Duration) {
 		synctest.Test(t, func(t *testing.T) {
-			began := time.Now()
 			c := talkAll(t, 10, stuck)
-			for _, l := range c.lines {
-				var of []time.Duration
-				for _, at := range l.packets() {
-					of = append(of, at.Sub(began))
-				}
-				times = append(times, of)
-			}
 			if stuck >= 0 {
 				if !isClosed(c.lines[stuck]) || c.lines[stuck].reason != "sending failed" || c.server.Lost() != 1 {
 					t.Errorf("the robot that does not read: closed %v, %q; %d are counted", isClosed(c.lines[stuck]), c.lines[stuck].reason, c.server.Lost())
 				}
 			}
+			times = c.schedule()
 			c.bus.Close()
 		})
 		return times
@@ -215,6 +224,35 @@ func TestARobotThatStopsReadingDisturbsNobody(t *testing.T) {
 	for i := range without {
 		if i != 3 && !slices.Equal(without[i], with[i]) {
 			t.Errorf("robot %d's packets leave at\n%v\nand without the other at\n%v", i, with[i], without[i])
+		}
+	}
+}
+
+// TestAReaderThatStopsDisturbsNobody: a broker that was stopped ends in a reader
+// of the bus that reads no more, and twenty robots' packets leave when they would.
+func TestAReaderThatStopsDisturbsNobody(t *testing.T) {
+	schedule := func(before ...func(*event.Bus)) (times [][]time.Duration) {
+		synctest.Test(t, func(t *testing.T) {
+			c := talkAll(t, 20, -1, before...)
+			times = c.schedule()
+			c.bus.Close()
+		})
+		return times
+	}
+	without := schedule()
+	with := schedule(func(b *event.Bus) {
+		stopped := b.Read()
+		go func() { _, _ = stopped.Next(context.Background()) }() // one event, and no other
+		go func() {
+			for range 20_000 { // and what a house in uproar has to tell
+				b.Publish("a0b1c2d3ffff", "", event.Said{Text: "x"})
+				time.Sleep(time.Millisecond)
+			}
+		}()
+	})
+	for i := range without {
+		if len(without[i]) != 20 || !slices.Equal(without[i], with[i]) {
+			t.Errorf("robot %d's packets leave at\n%v\nand without the reader at\n%v", i, with[i], without[i])
 		}
 	}
 }

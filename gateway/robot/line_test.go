@@ -296,6 +296,7 @@ func (r *registry) Admit(id device.ID, _ device.Client, _ string) (device.Robot,
 }
 func (r *registry) KeepTools(_ device.ID, tools []device.Tool) { r.kept = tools }
 func (r *registry) KeepEcho(device.ID, bool)                   {}
+func (r *registry) Seen(device.ID, time.Time)                  {}
 func (r *registry) Get(id device.ID) (device.Robot, error) {
 	return device.Robot{ID: id, Tools: r.kept}, nil
 }

@@ -35,6 +35,7 @@ type robots interface {
 	Admit(id device.ID, c device.Client, token string) (device.Robot, error)
 	KeepTools(id device.ID, tools []device.Tool)
 	KeepEcho(id device.ID, ours bool)
+	Seen(id device.ID, now time.Time)
 	Get(id device.ID) (device.Robot, error)
 }
 
