@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"perch/agent"
 	"perch/device"
 	"perch/event"
 )
@@ -24,6 +25,7 @@ type report struct {
 	readings *readings // what the robot says of itself
 	light    *light    // as it is now
 	turned   turn      // the head, where it cannot be asked
+	notice   string    // the id of one that was taken
 	look     bool      // at the registry, which has changed
 }
 
@@ -124,6 +126,11 @@ func (h *house) done(ctx context.Context, v *view, r report, now time.Time) {
 		h.o.Bus.Publish(v.robot.ID, "", event.Command{Thing: o.Thing, State: event.CommandDone})
 	}
 	switch c := o.command.(type) {
+	case notify:
+		if !v.state.Online { // the herald keeps it
+			h.waiting[r.notice] = true
+			h.o.Bus.Publish(v.robot.ID, "", event.Command{Thing: o.Thing, State: event.CommandQueued})
+		}
 	case mute:
 		v.mute, v.dirty = c.on, true
 	case lamp:
@@ -167,7 +174,9 @@ func (h *house) perform(ctx context.Context, id device.ID, board string, c comma
 	case say:
 		_, r.err = talk.Say(ctx, id, c.text) // it tells itself what becomes of it
 	case notify:
-		_, r.err = h.o.Herald.Notify(c.notice)
+		var n agent.Notice
+		n, r.err = h.o.Herald.Notify(c.notice)
+		r.notice = n.ID
 	case feel:
 		r.err = talk.Feel(ctx, id, c.emotion.On(board))
 	case mute:

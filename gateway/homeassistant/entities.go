@@ -162,7 +162,7 @@ func (e entity) body(tools []device.Tool) {
 		e.number("head_yaw", "Head yaw", head, 0, -90, 90, icon("arrow-left-right"), component{"unit_of_measurement": "°"})
 		e.number("head_pitch", "Head pitch", head, 1, leastPitch, mostPitch, icon("arrow-up-down"), component{"unit_of_measurement": "°"})
 	}
-	if hasLights(tools) {
+	if _, found := findLights(tools); found {
 		// Its state is a topic of its own: Home Assistant's JSON lights read a
 		// whole message, and take no template to find it in another.
 		e.add("light", "led", "Lights", e.sets("led"), component{
@@ -293,13 +293,6 @@ func findHead(tools []device.Tool) (setting, bool) {
 		head.arguments = append(head.arguments, integerNamed(head.Tool, []string{"pitch", "tilt", "y"}))
 	}
 	return head, found
-}
-
-func hasLights(tools []device.Tool) bool {
-	return slices.ContainsFunc([]string{"set led color", "set all color", "set rgb", "set color", "led set"}, func(words string) bool {
-		_, found := findSetting(tools, words, []string{"red", "r"}, []string{"green", "g"}, []string{"blue", "b"})
-		return found
-	})
 }
 
 // How far a head may tilt, in degrees: the makers advise to stay off both

@@ -30,7 +30,8 @@ type house struct {
 	notices notices
 	refused refusals
 	kept    kept
-	seq     uint64 // of the last event that the states know of
+	waiting map[string]bool // the ids of notifications for robots whose channel was closed
+	seq     uint64          // of the last event that the states know of
 	born    time.Time
 	online  int // as bridge/info last told
 	bridged []byte
@@ -38,7 +39,7 @@ type house struct {
 
 func newHouse(m *Mirror) *house {
 	return &house{Mirror: m, views: map[device.ID]*view{}, notices: notices{byID: map[string]notice{}}, online: -1,
-		refused: newRefusals(m.o.Log), kept: newKept(m.o.Kept)}
+		refused: newRefusals(m.o.Log), kept: newKept(m.o.Kept), waiting: map[string]bool{}}
 }
 
 // run mirrors until ctx ends or the bus is closed.
@@ -238,7 +239,7 @@ func (h *house) settle(v *view, at time.Time) {
 func (h *house) show(v *view, at time.Time) {
 	v.dirty, v.published = false, at
 	h.putJSON(h.names.robotTopic(v.robot.ID, "state"), v.document(), true, 1)
-	if hasLights(h.tools(v)) {
+	if _, found := findLights(h.tools(v)); found {
 		unknown := &light{}
 		h.putJSON(h.names.robotTopic(v.robot.ID, "led"), cmp.Or(v.led, unknown), true, 1)
 	}

@@ -208,6 +208,28 @@ func (m *Mirror) Run(ctx context.Context) error {
 	return nil
 }
 
+// Try finds out whether the broker can be had, and tells it nothing. It is for
+// a look while no mirror runs.
+func (m *Mirror) Try(ctx context.Context) error {
+	if m.broker != nil {
+		b, err := NewBroker(m.broker.listen, m.broker.user, m.broker.password, m.o.Log)
+		if err != nil {
+			return err
+		}
+		b.Close()
+		return nil
+	}
+	if m.o.Broker == "none" {
+		return nil
+	}
+	l, err := m.connect.dialer.dial(ctx, nil, func(incoming) {})
+	if err != nil {
+		return err
+	}
+	l.close()
+	return nil
+}
+
 // Status is the condition of the connection to the broker.
 func (m *Mirror) Status() Status {
 	s := m.connect.state()

@@ -232,7 +232,22 @@ func (h *house) tellNotice(e event.Envelope) {
 			n = notice{e.Robot, event.Notification{ID: ev.ID}}
 		}
 		h.step(e, listed(ev.State, notificationTypes()), n)
+		h.endNotice(e.Robot, ev)
 	}
+}
+
+// endNotice tells what became of a notification that was published for a
+// robot whose channel was closed.
+func (h *house) endNotice(id device.ID, n event.NotificationChanged) {
+	if !h.waiting[n.ID] {
+		return
+	}
+	delete(h.waiting, n.ID)
+	c := event.Command{Thing: "notify", State: event.CommandDone}
+	if n.State == agent.NoticeExpired {
+		c = event.Command{Thing: "notify", State: event.CommandRejected, Reason: "it has waited too long"}
+	}
+	h.o.Bus.Publish(id, "", c)
 }
 
 func (h *house) step(e event.Envelope, state string, n notice) {
