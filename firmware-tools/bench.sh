@@ -15,6 +15,8 @@ echo "== ten robots, ten turns each, a scripted recognizer"
 go test -run '^$' -bench Talk -benchtime 1x -timeout 20m ./cmd/perch | tee -a "$out"
 echo "== fifty robots at once, without and with one that does not read"
 go test -run '^$' -bench Crowd -benchtime 1x -timeout 20m ./cmd/perch | tee -a "$out"
+echo "== a change of agent state to MQTT, twenty robots talking"
+go test -run '^$' -bench StateToMQTT -benchtime 200x ./gateway/homeassistant | tee -a "$out"
 echo "== the parts"
 go test -run '^$' -bench . -benchtime 0.5s ./device/... ./event ./store ./voice ./gateway/socket/... ./gateway/admin ./agent/... | tee -a "$out"
 if [ -n "${BASE:-}" ]; then

@@ -15,6 +15,7 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/gateway/admin"
+	"perch/gateway/homeassistant"
 	"perch/gateway/mdns"
 	"perch/gateway/robot"
 	"perch/gateway/wyoming"
@@ -51,6 +52,8 @@ type app struct {
 	at      net.Addr        // of that
 	also    []mdns.Offer    // what is announced besides the robots' door
 	doors   *doors
+	mirror  *homeassistant.Mirror
+	restart chan struct{}
 	mdns    *mdns.Announcer // nil where nothing is announced
 	silent  string          // why not
 }
@@ -65,7 +68,7 @@ type appOptions struct {
 // newApp builds the appliance, from the bottom of the house up. Whatever was
 // opened before an error is closed again.
 func newApp(c *config, o appOptions) (*app, error) {
-	a := &app{config: c, log: o.log, data: o.data, started: time.Now()}
+	a := &app{config: c, log: o.log, data: o.data, started: time.Now(), restart: make(chan struct{}, 1)}
 	if err := a.build(o.ears); err != nil {
 		a.Close()
 		return nil, err
@@ -119,6 +122,9 @@ func (a *app) build(ears voice.Recognizers) error {
 		return err
 	}
 	if err := a.openWyoming(zone); err != nil {
+		return err
+	}
+	if err := a.newMirror(); err != nil {
 		return err
 	}
 	return a.newAnnouncer()
@@ -222,7 +228,7 @@ func (a *app) newAnnouncer() error {
 
 // Run serves until ctx ends, and then stops in the order that lets everybody
 // know: the name is withdrawn first, robots are hung up on, what waits is
-// written.
+// written. It returns errRestart where somebody wants it to begin anew.
 func (a *app) Run(ctx context.Context) error {
 	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -242,6 +248,11 @@ func (a *app) Run(ctx context.Context) error {
 	wg.Go(func() {
 		if err := a.metrics.Run(inner, a.bus.ReadFrom(1)); err != nil {
 			a.log.Error("the metrics count no more", "err", err)
+		}
+	})
+	wg.Go(func() {
+		if err := a.mirror.Run(inner); err != nil {
+			a.log.Error("nothing is told over MQTT any more", "err", err)
 		}
 	})
 	failed := make(chan error, 2)
@@ -267,6 +278,8 @@ func (a *app) Run(ctx context.Context) error {
 	var err error
 	select {
 	case <-ctx.Done():
+	case <-a.restart:
+		err = errRestart
 	case err = <-failed:
 		failed <- nil // for nobody; the channel has room again
 	}

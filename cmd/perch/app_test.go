@@ -79,6 +79,7 @@ func (l *logBuffer) String() string {
 func testConfig() config {
 	c := defaultConfig()
 	c.Listen, c.Local = []string{"127.0.0.1:0"}, []string{"127.0.0.1:0"}
+	c.MQTT.Broker = "none"
 	return c
 }
 

@@ -38,6 +38,9 @@ type config struct {
 		UserTools bool     `yaml:"user_tools"`
 		Framing   int      `yaml:"framing"`
 		KeepTurns int      `yaml:"keep_turns"`
+
+		AwayAfter        duration `yaml:"away_after"`
+		ShareTranscripts bool     `yaml:"share_transcripts"`
 	} `yaml:"robots"`
 	Speech struct {
 		Silence      duration            `yaml:"silence"`
@@ -57,7 +60,8 @@ type config struct {
 	Wyoming struct {
 		Listen string `yaml:"listen"`
 	} `yaml:"wyoming"`
-	Log struct {
+	MQTT mqttConfig `yaml:"mqtt"`
+	Log  struct {
 		Level string `yaml:"level"`
 	} `yaml:"log"`
 }
@@ -72,6 +76,7 @@ func defaultConfig() config {
 	c.Robots.Greeting = true
 	c.Robots.Framing = 1
 	c.Robots.KeepTurns = 200
+	c.Robots.AwayAfter = duration(24 * time.Hour)
 	c.Speech.Silence = duration(600 * time.Millisecond)
 	c.Speech.Recognizers = []recognizerConfig{{Kind: "sphinx"}}
 	c.Speech.Synthesizers = []synthesizerConfig{{Kind: "espeak", Voice: "en-us"}}
@@ -79,6 +84,7 @@ func defaultConfig() config {
 	c.Persona.Name = "Chan"
 	c.Memory.MemoryTokens = 2048
 	c.Memory.HistoryTokens = 3000
+	c.MQTT = mqttConfig{Broker: embedded, Listen: ":1883", BaseTopic: "perch", DiscoveryPrefix: "homeassistant"}
 	c.Log.Level = "info"
 	return c
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,7 +54,7 @@ func doctor(ctx context.Context, args []string, out io.Writer) error {
 		fmt.Fprintf(out, "%s  %-12s %s\n", mark, f.part, f.note)
 	}
 	if *secrets {
-		showSecrets(out, d.data)
+		showSecrets(out, d.config, d.data)
 	}
 	if unwell {
 		return errUnwell
@@ -83,6 +84,7 @@ func (d *examination) examine(ctx context.Context) {
 	d.disk()
 	d.clock()
 	d.engines(ctx)
+	d.mqtt(ctx)
 	d.names(ctx)
 }
 
@@ -189,8 +191,13 @@ func (d *examination) names(ctx context.Context) {
 	d.add("name", err, fmt.Sprintf("%s is %s", host, addr))
 }
 
-func showSecrets(out io.Writer, data string) {
-	for _, name := range []string{"admin-token"} {
+func showSecrets(out io.Writer, c *config, data string) {
+	names := []string{"admin-token"}
+	if c.MQTT.generated() {
+		names = append(names, mqttSecret)
+		fmt.Fprintf(out, "      mqtt-user: %s\n", cmp.Or(c.MQTT.User, mqttUser))
+	}
+	for _, name := range names {
 		text, err := os.ReadFile(filepath.Join(data, name))
 		if err != nil {
 			fmt.Fprintf(out, "      %s cannot be read: %v\n", name, err)

@@ -21,7 +21,7 @@ func (a *app) parts() []admin.Part {
 	if a.wyoming != nil {
 		parts = append(parts, admin.Part{Name: "wyoming", OK: true, Note: "serves " + a.at.String()})
 	}
-	return append(parts, a.mdnsPart())
+	return append(parts, a.mqttPart(), a.mdnsPart())
 }
 
 // thinks reports whether any brain works, as far as is known.

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"syscall"
 )
 
 // list is a flag that may be given more than once.
@@ -108,8 +109,23 @@ func serve(ctx context.Context, args []string, _ io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer a.Close()
-	return a.Run(ctx)
+	err = a.Run(ctx)
+	a.Close()
+	if errors.Is(err, errRestart) {
+		log.Info("perch begins anew")
+		return again()
+	}
+	return err
+}
+
+// again runs this program in the place of this process, as it was started: it
+// does not take a service manager to restart.
+func again() error {
+	program, err := os.Executable()
+	if err == nil {
+		err = syscall.Exec(program, os.Args, os.Environ())
+	}
+	return fmt.Errorf("begin anew: %w", err)
 }
 
 // checkConfig says every fault of a configuration.

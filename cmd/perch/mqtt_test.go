@@ -1,0 +1,264 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"perch/firmware-tools/simrobot"
+	"perch/gateway/admin"
+)
+
+const itsTopic = "perch/a0b1c2d3e4f5/"
+
+// needMosquitto leaves a test out where the broker and its clients are not
+// installed; CI installs them.
+func needMosquitto(t *testing.T) {
+	t.Helper()
+	for _, name := range []string{"mosquitto", "mosquitto_sub"} {
+		if _, err := exec.LookPath(name); err != nil {
+			t.Skipf("%s is not installed: apt install mosquitto mosquitto-clients", name)
+		}
+	}
+}
+
+// free is a loopback address that nobody listens at.
+func free(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// listener is mosquitto_sub, Debian's: what others see of us.
+type listener struct {
+	mu  sync.Mutex
+	all []string // "topic payload"
+}
+
+// arguments are what mosquitto's clients are told of a house's broker.
+func (h *house) arguments() []string {
+	host, port, err := net.SplitHostPort(strings.TrimPrefix(h.config.MQTT.Listen, "mqtt://"))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	a := []string{"-h", host, "-p", port}
+	if h.config.MQTT.Broker == embedded {
+		password, err := os.ReadFile(h.data + "/" + mqttSecret)
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		a = append(a, "-u", "perch", "-P", strings.TrimSpace(string(password)))
+	}
+	return a
+}
+
+// listen hears all that is published, once this has returned.
+func (h *house) listen() *listener {
+	h.t.Helper()
+	h.eventually("the broker is here", func() bool { return h.mirror.Status().Connected })
+	l := &listener{}
+	c := exec.Command("mosquitto_sub", append(h.arguments(), "-v", "-t", "#")...)
+	out, err := c.StdoutPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		for s := bufio.NewScanner(out); s.Scan(); {
+			l.mu.Lock()
+			l.all = append(l.all, s.Text())
+			l.mu.Unlock()
+		}
+	}()
+	h.t.Cleanup(func() {
+		_ = c.Process.Kill()
+		<-read
+		_ = c.Wait() // it was killed
+	})
+	h.eventually("mosquitto_sub is told what is retained", func() bool { return slices.Contains(l.lines(), "perch/bridge/status online") })
+	return l
+}
+
+func (l *listener) lines() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.all)
+}
+
+// agentStates are those of the documents, each as often as it came anew.
+func (l *listener) agentStates() (states []string) {
+	for _, line := range l.lines() {
+		payload, found := strings.CutPrefix(line, itsTopic+"state ")
+		var document struct {
+			AgentState string `json:"agent_state"`
+		}
+		if !found || json.Unmarshal([]byte(payload), &document) != nil {
+			continue
+		}
+		if n := len(states); n == 0 || states[n-1] != document.AgentState {
+			states = append(states, document.AgentState)
+		}
+	}
+	return states
+}
+
+// has reports whether something was published that holds all of these.
+func (l *listener) has(topic string, parts ...string) bool {
+	return slices.ContainsFunc(l.lines(), func(line string) bool {
+		return strings.HasPrefix(line, topic+" ") && !slices.ContainsFunc(parts, func(p string) bool { return !strings.Contains(line, p) })
+	})
+}
+
+func (h *house) publish(topic, payload string) {
+	h.t.Helper()
+	if out, err := exec.Command("mosquitto_pub", append(h.arguments(), "-q", "1", "-t", topic, "-m", payload)...).CombinedOutput(); err != nil {
+		h.t.Fatalf("mosquitto_pub: %v %s", err, out)
+	}
+}
+
+// TestAnAutomation is what all of this is for: an automation sees a robot
+// listen, think, speak and turn to the person, each once and in this order; and
+// what it has to say meanwhile is said when the robot, which has hung up, next
+// opens its channel.
+func TestAnAutomation(t *testing.T) {
+	needMosquitto(t)
+	c := testConfig()
+	c.MQTT.Broker, c.MQTT.Listen = embedded, free(t)
+	h := open(t, c, t.TempDir())
+	l := h.listen()
+	h.robot(simrobot.Options{Say: sentences(t, "what can you do", "who are you")}).whole(t)
+	talk := []string{"listening", "thinking", "speaking", "attention"}
+	want := slices.Concat([]string{"idle"}, talk, talk, []string{"listening", "idle"})
+	h.eventually("the robot has hung up and is idle", func() bool {
+		got := l.agentStates()
+		return len(got) >= len(want) && got[len(got)-1] == "idle"
+	})
+	if got := l.agentStates(); !slices.Equal(got, want) {
+		t.Errorf("agent_state was %v, want %v", got, want)
+	}
+	if !l.has(itsTopic+"status", "online") || !l.has("homeassistant/device/perch_a0b1c2d3e4f5/config", "agent_state") {
+		t.Errorf("the robot is no device that is there:\n%s", strings.Join(l.lines(), "\n"))
+	}
+	h.publish(itsTopic+"notify/set", `{"id":"washing","text":"the washing is done","urgency":"normal"}`)
+	h.eventually("the notification is kept", func() bool {
+		return l.has(itsTopic+"notification", `"received"`, `"washing"`) && l.has(itsTopic+"conversation", `"queued"`)
+	})
+	if l.has(itsTopic+"notification", `"spoken"`) {
+		t.Error("it was spoken to nobody")
+	}
+	if r := h.robot(simrobot.Options{Say: sentences(t, "look up")}); !r.showed("the washing is done") {
+		t.Error("it was not spoken")
+	}
+	h.eventually("it is told that it was spoken", func() bool {
+		return l.has(itsTopic+"notification", `"spoken"`, `"washing"`) && l.has(itsTopic+"conversation", `"done"`)
+	})
+}
+
+// TestAStoppedBrokerMovesNoRobot: a broker that was stopped in the middle of a
+// talk takes nothing and refuses nothing. No packet is lost over it.
+func TestAStoppedBrokerMovesNoRobot(t *testing.T) {
+	needMosquitto(t)
+	c := testConfig()
+	c.MQTT.Listen = free(t)
+	c.MQTT.Broker = "mqtt://" + c.MQTT.Listen
+	_, port, _ := net.SplitHostPort(c.MQTT.Listen)
+	mosquitto := exec.Command("mosquitto", "-p", port) // which then serves this machine only, and anybody there
+	if err := mosquitto.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = mosquitto.Process.Kill()
+		_ = mosquitto.Wait() // it was killed
+	})
+	h := open(t, c, t.TempDir())
+	l := h.listen()
+	say := sentences(t, "what can you do", "tell me a joke", "look up")
+	var wg sync.WaitGroup
+	for i := range 3 {
+		wg.Go(func() {
+			h.robot(simrobot.Options{Say: say, MAC: fmt.Sprintf("A0:B1:C2:D3:E4:F%d", 5+i)}).whole(t)
+		})
+	}
+	h.eventually("a robot is spoken to", func() bool { return slices.Contains(l.agentStates(), "speaking") })
+	if err := mosquitto.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	wg.Wait()
+	if err := mosquitto.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	h.within(time.Minute, "the broker is told how things are", func() bool {
+		states := l.agentStates()
+		return len(states) > 0 && states[len(states)-1] == "idle"
+	})
+}
+
+// TestABusyMQTTPort costs MQTT and nothing else, and is said where people look.
+func TestABusyMQTTPort(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	c := testConfig()
+	c.MQTT.Broker, c.MQTT.Listen = embedded, taken.Addr().String()
+	h := open(t, c, t.TempDir())
+	said := func() bool {
+		var status admin.Status
+		h.admin("GET", "/api/v1/status", &status)
+		return slices.ContainsFunc(status.Parts, func(p admin.Part) bool {
+			return p.Name == "mqtt" && !p.OK && !p.Vital && strings.Contains(p.Note, "taken by another program")
+		})
+	}
+	h.eventually("the status says so", said)
+	if n := strings.Count(h.log.String(), "taken by another program"); n != 1 {
+		t.Errorf("it is logged %d times", n)
+	}
+	if status, _ := h.request("GET", "/ready", ""); status != 200 {
+		t.Errorf("/ready says %d", status)
+	}
+	h.robot(simrobot.Options{Say: sentences(t, "look up")}).whole(t)
+}
+
+// TestRestartIsAsked: the appliance says that it goes, and ends so that it
+// begins anew.
+func TestRestartIsAsked(t *testing.T) {
+	needMosquitto(t)
+	c := testConfig()
+	c.MQTT.Broker, c.MQTT.Listen = embedded, free(t)
+	a, err := newApp(&c, appOptions{data: t.TempDir(), log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(t.Context()) }()
+	h := &house{app: a, t: t}
+	l := h.listen()
+	h.publish("perch/bridge/request/restart", `{"transaction":7}`)
+	if err := <-ended; !errors.Is(err, errRestart) {
+		t.Errorf("it ends with %v", err)
+	}
+	h.eventually("the bridge is offline", func() bool {
+		return l.has("perch/bridge/response/restart", `"transaction":7`, `"ok"`) && l.has("perch/bridge/status", "offline")
+	})
+}
