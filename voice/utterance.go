@@ -2,6 +2,7 @@ package voice
 
 import (
 	"context"
+	"encoding/binary"
 	"sync"
 	"time"
 )
@@ -87,6 +88,29 @@ func (u *Utterance) Read(ctx context.Context, buf []int16, offset int) (int, err
 		case <-grown:
 		case <-ctx.Done():
 			return 0, ctx.Err()
+		}
+	}
+}
+
+// Send gives out the sound while it grows, from its beginning to its end, as
+// recognizers elsewhere take it: 16-bit little-endian mono PCM at 16 kHz, two
+// frames of the microphone's at most at a time. out does not keep the bytes.
+// Its error, or ctx's, ends it.
+func (u *Utterance) Send(ctx context.Context, out func(pcm []byte) error) error {
+	var pcm [2 * MicFrame]int16
+	sound := make([]byte, 0, 2*len(pcm))
+	for at := 0; ; {
+		n, err := u.Read(ctx, pcm[:], at)
+		if n == 0 || err != nil {
+			return err
+		}
+		at += n
+		sound = sound[:0]
+		for _, s := range pcm[:n] {
+			sound = binary.LittleEndian.AppendUint16(sound, uint16(s))
+		}
+		if err := out(sound); err != nil {
+			return err
 		}
 	}
 }

@@ -2,7 +2,6 @@ package assist
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"io"
 	"regexp"
@@ -135,30 +134,12 @@ func (r *Recognizer) begin(ctx context.Context, run *hass.Run) (byte, error) {
 	}
 }
 
-// piece is the most sound in one message: two frames of the microphone's.
-const piece = 2 * voice.MicFrame
-
 // sendSpeech sends u while it grows.
 func sendSpeech(ctx context.Context, run *hass.Run, handler byte, u *voice.Utterance) error {
-	var pcm [piece]int16
-	sound := make([]byte, 0, 2*piece)
-	for at := 0; ; {
-		n, err := u.Read(ctx, pcm[:], at)
-		if err != nil {
-			return err
-		}
-		if n == 0 {
-			return run.EndSound(ctx, handler)
-		}
-		at += n
-		sound = sound[:0]
-		for _, s := range pcm[:n] {
-			sound = binary.LittleEndian.AppendUint16(sound, uint16(s))
-		}
-		if err := run.Sound(ctx, handler, sound); err != nil {
-			return err
-		}
+	if err := u.Send(ctx, func(pcm []byte) error { return run.Sound(ctx, handler, pcm) }); err != nil {
+		return err
 	}
+	return run.EndSound(ctx, handler)
 }
 
 // longestText bounds a transcript, in bytes: nobody says as much in the 15 s

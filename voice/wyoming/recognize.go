@@ -2,7 +2,6 @@ package wyoming
 
 import (
 	"context"
-	"encoding/binary"
 	"regexp"
 	"strings"
 
@@ -43,9 +42,6 @@ func (e *Engine) Recognize(ctx context.Context, u *voice.Utterance, o voice.Opti
 	return voice.Transcript{Text: text}, nil
 }
 
-// piece is the most sound in one event: two frames of the microphone's.
-const piece = 2 * voice.MicFrame
-
 // sendSpeech sends u while it grows. From its end on the server has its time
 // to answer.
 func sendSpeech(ctx context.Context, c *call, request Transcribe, u *voice.Utterance) error {
@@ -56,24 +52,8 @@ func sendSpeech(ctx context.Context, c *call, request Transcribe, u *voice.Utter
 	if err := c.send(TypeAudioStart, format, nil); err != nil {
 		return err
 	}
-	var pcm [piece]int16
-	sound := make([]byte, 0, 2*piece)
-	for at := 0; ; {
-		n, err := u.Read(ctx, pcm[:], at)
-		if err != nil {
-			return err
-		}
-		if n == 0 {
-			break
-		}
-		at += n
-		sound = sound[:0]
-		for _, s := range pcm[:n] {
-			sound = binary.LittleEndian.AppendUint16(sound, uint16(s))
-		}
-		if err := c.send(TypeAudioChunk, format, sound); err != nil {
-			return err
-		}
+	if err := u.Send(ctx, func(pcm []byte) error { return c.send(TypeAudioChunk, format, pcm) }); err != nil {
+		return err
 	}
 	if err := c.send(TypeAudioStop, nil, nil); err != nil {
 		return err

@@ -25,7 +25,7 @@ func TestItIsHeardWhileItIsSpoken(t *testing.T) {
 			var got Format
 			switch e.Type {
 			case TypeAudioStart, TypeAudioChunk:
-				if err := e.Decode(&got); err != nil || got != (Format{16000, 2, 1}) || len(e.Payload) > 2*piece {
+				if err := e.Decode(&got); err != nil || got != (Format{16000, 2, 1}) || len(e.Payload) > 4*voice.MicFrame {
 					t.Errorf("%s of %s with %d bytes", e.Type, e.Data, len(e.Payload))
 				}
 				for i := 0; i < len(e.Payload); i += 2 * voice.MicFrame {
