@@ -17,7 +17,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -69,7 +68,6 @@ type Engine struct {
 
 // What is not set is this.
 const (
-	connectWithin = 5 * time.Second
 	defaultFirst  = 30 * time.Second
 	defaultIdle   = 20 * time.Second
 	defaultTokens = 4096
@@ -100,7 +98,7 @@ func New(o Options) (*Engine, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.Transport == nil {
-		o.Transport = newTransport()
+		o.Transport = agent.NewTransport()
 	}
 	e := &Engine{o: o, base: base}
 	e.http = &http.Client{
@@ -162,20 +160,6 @@ func check(o Options, base *url.URL) error {
 		}
 	}
 	return nil
-}
-
-func newTransport() *http.Transport {
-	return &http.Transport{
-		Proxy:                  http.ProxyFromEnvironment,
-		DialContext:            (&net.Dialer{Timeout: connectWithin, KeepAlive: 15 * time.Second}).DialContext,
-		TLSHandshakeTimeout:    connectWithin,
-		ForceAttemptHTTP2:      true,
-		MaxIdleConns:           4,
-		MaxIdleConnsPerHost:    2,
-		IdleConnTimeout:        90 * time.Second,
-		MaxResponseHeaderBytes: 64 << 10,
-		DisableCompression:     true, // it would hold pieces back, and a small body can hide a large one
-	}
 }
 
 // Name is "anthropic".

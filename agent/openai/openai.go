@@ -19,7 +19,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -77,9 +76,8 @@ type Engine struct {
 
 // How long what is not set takes.
 const (
-	connectWithin = 5 * time.Second
-	defaultFirst  = 30 * time.Second
-	defaultIdle   = 20 * time.Second
+	defaultFirst = 30 * time.Second
+	defaultIdle  = 20 * time.Second
 )
 
 // New returns the engine. It asks the server nothing.
@@ -110,7 +108,7 @@ func New(o Options) (*Engine, error) {
 		e.o.Log = slog.New(slog.DiscardHandler)
 	}
 	if e.o.Transport == nil {
-		e.o.Transport = newTransport()
+		e.o.Transport = agent.NewTransport()
 	}
 	e.client = &http.Client{
 		Transport: e.o.Transport,
@@ -193,22 +191,6 @@ func keepAlive(text string) (any, error) {
 
 func looksLikeOllama(base *url.URL) bool {
 	return base.Port() == "11434" || strings.Contains(strings.ToLower(base.Hostname()), "ollama")
-}
-
-// newTransport is one with every wait and every store bounded. Compression is
-// off: it would hold pieces back, and a small body can hide a large one.
-func newTransport() *http.Transport {
-	return &http.Transport{
-		Proxy:                  http.ProxyFromEnvironment,
-		DialContext:            (&net.Dialer{Timeout: connectWithin, KeepAlive: 15 * time.Second}).DialContext,
-		TLSHandshakeTimeout:    connectWithin,
-		ForceAttemptHTTP2:      true,
-		MaxIdleConns:           4,
-		MaxIdleConnsPerHost:    2,
-		IdleConnTimeout:        90 * time.Second,
-		MaxResponseHeaderBytes: 64 << 10,
-		DisableCompression:     true,
-	}
 }
 
 // Name is "openai".
