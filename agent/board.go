@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -27,17 +26,8 @@ func NewBoard() *Board { return &Board{states: map[string]State{}} }
 const mostStates = 2000
 
 // Run folds what the bus carries until ctx ends or the bus is closed.
-func (b *Board) Run(ctx context.Context, r *event.Reader) error {
-	for {
-		e, err := r.Next(ctx)
-		if err != nil {
-			if errors.Is(err, event.ErrClosed) || ctx.Err() != nil {
-				return nil
-			}
-			return err
-		}
-		b.Take(e)
-	}
+func (b *Board) Run(ctx context.Context, r *event.Reader) {
+	r.Each(ctx, b.Take)
 }
 
 // Take folds one event.

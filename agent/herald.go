@@ -112,7 +112,7 @@ func (h *Herald) Run(ctx context.Context, r robots) error {
 	defer pump.Wait()
 	defer stop()
 	reader := h.bus.Read()
-	pump.Go(func() { pumpEvents(ctx, reader, events) })
+	pump.Go(func() { reader.Pump(ctx, events) })
 	t := newTelling(h, r)
 	alarm := time.NewTimer(0)
 	defer alarm.Stop()
@@ -124,21 +124,6 @@ func (h *Herald) Run(ctx context.Context, r robots) error {
 		}
 		if !t.await(ctx, events, alarm.C) {
 			return nil
-		}
-	}
-}
-
-func pumpEvents(ctx context.Context, r *event.Reader, to chan<- event.Envelope) {
-	defer close(to)
-	for {
-		e, err := r.Next(ctx)
-		if err != nil {
-			return
-		}
-		select {
-		case to <- e:
-		case <-ctx.Done():
-			return
 		}
 	}
 }

@@ -237,3 +237,32 @@ func BenchmarkPublish(b *testing.B) {
 		})
 	}
 }
+
+// TestPumpEnds with its context, also where nobody takes what it holds, and
+// with the bus, once all was taken.
+func TestPumpEnds(t *testing.T) {
+	b := event.NewBus()
+	defer b.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	held := make(chan event.Envelope)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		b.ReadFrom(1).Pump(ctx, held)
+	}()
+	b.Publish("a0b1c2d3e4f5", "", event.Misheard{})
+	cancel()
+	<-ended
+	if _, open := <-held; open {
+		t.Error("something came after its end")
+	}
+	taken := make(chan event.Envelope)
+	go b.ReadFrom(1).Pump(t.Context(), taken)
+	b.Close()
+	if e, open := <-taken; !open || e.Event != (event.Event)(event.Misheard{}) {
+		t.Errorf("got %+v", e)
+	}
+	if _, open := <-taken; open {
+		t.Error("it is still open")
+	}
+}

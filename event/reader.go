@@ -41,6 +41,29 @@ func (b *Bus) ReadFrom(seq uint64) *Reader {
 // Read returns a reader of what is published from now on.
 func (b *Bus) Read() *Reader { return b.ReadFrom(b.Seq() + 1) }
 
+// Each gives take every event, in order, until ctx ends or the bus is closed.
+func (r *Reader) Each(ctx context.Context, take func(Envelope)) {
+	for {
+		e, err := r.Next(ctx)
+		if err != nil {
+			return
+		}
+		take(e)
+	}
+}
+
+// Pump sends every event, in order, until ctx ends or the bus is closed, and
+// then closes to. It is for a loop that has other things to wait for.
+func (r *Reader) Pump(ctx context.Context, to chan<- Envelope) {
+	defer close(to)
+	r.Each(ctx, func(e Envelope) {
+		select {
+		case to <- e:
+		case <-ctx.Done():
+		}
+	})
+}
+
 // Next waits for the next event. It returns ctx's error when that ends first,
 // and ErrClosed after the last event of a closed bus.
 func (r *Reader) Next(ctx context.Context) (Envelope, error) {

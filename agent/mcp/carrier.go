@@ -7,18 +7,18 @@ import (
 	"errors"
 	"io"
 	"mime"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"perch/agent"
 )
 
 // Bounds of HTTP.
 const (
-	dialWithin   = 5 * time.Second
 	streamWithin = 3 * time.Second // for a stream of the server's own to begin
 	mostRequests = 48              // at a time
 	mostRefused  = 64 << 10        // bytes of what comes with an HTTP status that is no success
@@ -26,17 +26,7 @@ const (
 
 // carrier is the transport over HTTP, which lives no longer than ctx.
 func (s *Server) carrier(ctx context.Context, w way) (sdk.Transport, *http.Client) {
-	g := &guard{ctx: ctx, way: w, key: s.o.Key, header: s.o.Headers, slots: make(chan struct{}, mostRequests), base: &http.Transport{
-		Proxy:                  http.ProxyFromEnvironment,
-		DialContext:            (&net.Dialer{Timeout: dialWithin, KeepAlive: 15 * time.Second}).DialContext,
-		TLSHandshakeTimeout:    dialWithin,
-		ForceAttemptHTTP2:      true,
-		MaxIdleConns:           4,
-		MaxIdleConnsPerHost:    2,
-		IdleConnTimeout:        90 * time.Second,
-		MaxResponseHeaderBytes: 64 << 10,
-		DisableCompression:     true, // a small body can hide a large one
-	}}
+	g := &guard{ctx: ctx, way: w, key: s.o.Key, header: s.o.Headers, slots: make(chan struct{}, mostRequests), base: agent.NewTransport()}
 	client := &http.Client{Transport: g, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	if w.sse {
 		return &sdk.SSEClientTransport{Endpoint: w.url.String(), HTTPClient: client, MaxEventSize: mostMessage}, client

@@ -233,11 +233,7 @@ func (a *app) Run(ctx context.Context) error {
 	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	var wg sync.WaitGroup
-	wg.Go(func() {
-		if err := a.board.Run(inner, a.bus.ReadFrom(1)); err != nil {
-			a.log.Error("the board stopped", "err", err)
-		}
-	})
+	wg.Go(func() { a.board.Run(inner, a.bus.ReadFrom(1)) })
 	wg.Go(func() {
 		if err := a.herald.Run(inner, a.talk); err != nil {
 			a.log.Error("notifications and timers are no longer told", "err", err)
@@ -245,11 +241,7 @@ func (a *app) Run(ctx context.Context) error {
 	})
 	wg.Go(func() { a.warm(inner) })
 	wg.Go(func() { a.engines.tend(inner) })
-	wg.Go(func() {
-		if err := a.metrics.Run(inner, a.bus.ReadFrom(1)); err != nil {
-			a.log.Error("the metrics count no more", "err", err)
-		}
-	})
+	wg.Go(func() { a.metrics.Run(inner, a.bus.ReadFrom(1)) })
 	wg.Go(func() {
 		if err := a.mirror.Run(inner); err != nil {
 			a.log.Error("nothing is told over MQTT any more", "err", err)
@@ -303,13 +295,8 @@ func (a *app) Run(ctx context.Context) error {
 func (a *app) warm(ctx context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	r := a.bus.ReadFrom(1)
 	loaded, warmed := false, time.Time{}
-	for {
-		e, err := r.Next(ctx)
-		if err != nil {
-			return
-		}
+	a.bus.ReadFrom(1).Each(ctx, func(e event.Envelope) {
 		switch e.Event.(type) {
 		case event.RobotSeen, event.RobotOnline:
 			if !loaded {
@@ -322,7 +309,7 @@ func (a *app) warm(ctx context.Context) {
 				wg.Go(func() { a.engines.warm(ctx) })
 			}
 		}
-	}
+	})
 }
 
 func (a *app) load(ctx context.Context) {

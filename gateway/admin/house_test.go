@@ -167,11 +167,7 @@ func newHouse(t testing.TB) *house {
 	h.mind.Keep(agent.NewHistories(h.histories))
 	var folding sync.WaitGroup
 	reader := h.bus.Read()
-	folding.Go(func() {
-		if err := h.board.Run(context.Background(), reader); err != nil {
-			t.Error(err)
-		}
-	})
+	folding.Go(func() { h.board.Run(context.Background(), reader) })
 	t.Cleanup(folding.Wait)
 	t.Cleanup(h.bus.Close)
 	o := admin.Options{

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"net/http"
 	"strings"
@@ -124,21 +123,12 @@ func (m *Metrics) look(registry *prometheus.Registry) {
 }
 
 // Run counts what the bus carries until ctx ends or the bus is closed.
-func (m *Metrics) Run(ctx context.Context, r *event.Reader) error {
+func (m *Metrics) Run(ctx context.Context, r *event.Reader) {
 	for name := range up(m.door.o.Parts()) {
 		m.parts[name] = true
 		m.faults.WithLabelValues(name)
 	}
-	for {
-		e, err := r.Next(ctx)
-		if err != nil {
-			if errors.Is(err, event.ErrClosed) || ctx.Err() != nil {
-				return nil
-			}
-			return err
-		}
-		m.take(e)
-	}
+	r.Each(ctx, m.take)
 }
 
 func (m *Metrics) take(e event.Envelope) {

@@ -101,7 +101,7 @@ type home struct {
 func newHome() *home {
 	h := &home{bus: event.NewBus(), board: agent.NewBoard(), log: &lines{}}
 	reader := h.bus.Read()
-	go func() { _ = h.board.Run(context.Background(), reader) }() // until the bus is closed
+	go h.board.Run(context.Background(), reader) // until the bus is closed
 	h.registry = device.NewRegistry(device.Key("0123456789abcdef0123456789abcdef"), device.AdoptOpen, &shelf[device.Robot]{})
 	h.meet(chan1)
 	h.talk = &talker{home: h, tools: strawTools(), volume: 70, brightness: 75, closed: map[device.ID]bool{}, hearing: make(chan struct{})}

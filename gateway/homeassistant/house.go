@@ -50,7 +50,7 @@ func (h *house) run(ctx context.Context) {
 	defer stop()
 	events := make(chan event.Envelope)
 	reader := h.begin(time.Now())
-	pump.Go(func() { h.pump(ctx, reader, events) })
+	pump.Go(func() { reader.Pump(ctx, events) })
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	look := time.NewTicker(lookEvery)
@@ -95,22 +95,6 @@ func (h *house) begin(now time.Time) *event.Reader {
 	}
 	h.bridge()
 	return h.o.Bus.ReadFrom(seq + 1)
-}
-
-// pump waits for events in the loop's place.
-func (h *house) pump(ctx context.Context, r *event.Reader, to chan<- event.Envelope) {
-	defer close(to)
-	for {
-		e, err := r.Next(ctx)
-		if err != nil {
-			return // ctx has ended, or the bus was closed
-		}
-		select {
-		case to <- e:
-		case <-ctx.Done():
-			return
-		}
-	}
 }
 
 // look compares what is mirrored with the registry.

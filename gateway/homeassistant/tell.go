@@ -239,7 +239,7 @@ func (h *house) tellNotice(e event.Envelope) {
 // endNotice tells what became of a notification that was published for a
 // robot whose channel was closed.
 func (h *house) endNotice(id device.ID, n event.NotificationChanged) {
-	if !h.waiting[n.ID] {
+	if !h.waiting[n.ID] || n.State == agent.NoticeShown && h.notices.byID[n.ID].Speak {
 		return
 	}
 	delete(h.waiting, n.ID)

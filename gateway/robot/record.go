@@ -458,16 +458,11 @@ func drain(lines <-chan entry, out func(string) error) error {
 }
 
 func (s *Server) recordEvents(ctx context.Context, id device.ID, r *recorder) {
-	events := s.options.Bus.Read()
-	for {
-		e, err := events.Next(ctx)
-		if err != nil {
-			return
-		}
+	s.options.Bus.Read().Each(ctx, func(e event.Envelope) {
 		if e.Robot == id {
 			r.event(e)
 		}
-	}
+	})
 }
 
 // nextSession is the robot's session, as soon as it has one.
