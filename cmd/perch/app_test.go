@@ -329,10 +329,10 @@ func TestCommits(t *testing.T) {
 }
 
 // program runs the appliance as a process of its own.
-func program(t *testing.T, data string) (*exec.Cmd, string) {
+func program(t *testing.T, data string, env ...string) (*exec.Cmd, string) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "serve", "--data", data, "--listen", "127.0.0.1:0", "--local", "127.0.0.1:0")
-	cmd.Env = append(os.Environ(), asProgram+"=1")
+	cmd.Env = append(append(os.Environ(), asProgram+"=1", "PERCH_MQTT_BROKER=none"), env...)
 	log, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

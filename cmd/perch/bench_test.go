@@ -51,7 +51,7 @@ func startScripted(b *testing.B, data string) *appliance {
 func startProgram(b *testing.B, data, binary string, env []string, args ...string) *appliance {
 	b.Helper()
 	cmd := exec.Command(binary, append([]string{"serve", "--data", data, "--listen", "127.0.0.1:0", "--local", "127.0.0.1:0"}, args...)...)
-	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PERCH_") }), env...)
+	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PERCH_") }), append(env, "PERCH_MQTT_LISTEN=127.0.0.1:0")...)
 	log, err := cmd.StderrPipe()
 	if err != nil {
 		b.Fatal(err)

@@ -71,14 +71,22 @@ func (h *house) arguments() []string {
 func (h *house) listen() *listener {
 	h.t.Helper()
 	h.eventually("the broker is here", func() bool { return h.mirror.Status().Connected })
+	l := subscribe(h.t, h.arguments()...)
+	h.eventually("mosquitto_sub is told what is retained", func() bool { return slices.Contains(l.lines(), "perch/bridge/status online") })
+	return l
+}
+
+// subscribe runs mosquitto_sub on a broker until the test ends.
+func subscribe(t *testing.T, broker ...string) *listener {
+	t.Helper()
 	l := &listener{}
-	c := exec.Command("mosquitto_sub", append(h.arguments(), "-v", "-t", "#")...)
+	c := exec.Command("mosquitto_sub", append(broker, "-v", "-t", "#")...)
 	out, err := c.StdoutPipe()
 	if err == nil {
 		err = c.Start()
 	}
 	if err != nil {
-		h.t.Fatal(err)
+		t.Fatal(err)
 	}
 	read := make(chan struct{})
 	go func() {
@@ -89,13 +97,38 @@ func (h *house) listen() *listener {
 			l.mu.Unlock()
 		}
 	}()
-	h.t.Cleanup(func() {
+	t.Cleanup(func() {
 		_ = c.Process.Kill()
 		<-read
 		_ = c.Wait() // it was killed
 	})
-	h.eventually("mosquitto_sub is told what is retained", func() bool { return slices.Contains(l.lines(), "perch/bridge/status online") })
 	return l
+}
+
+// startMosquitto runs Debian's broker, which then serves this machine only and
+// anybody there.
+func startMosquitto(t *testing.T) (process *os.Process, address string) {
+	t.Helper()
+	needMosquitto(t)
+	address = free(t)
+	_, port, _ := net.SplitHostPort(address)
+	c := exec.Command("mosquitto", "-p", port)
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = c.Process.Kill()
+		_ = c.Wait() // it was killed
+	})
+	for range 200 {
+		if conn, err := net.Dial("tcp", address); err == nil {
+			conn.Close()
+			return c.Process, address
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatal("mosquitto does not listen")
+	return nil, ""
 }
 
 func (l *listener) lines() []string {
@@ -176,19 +209,9 @@ func TestAnAutomation(t *testing.T) {
 // TestAStoppedBrokerMovesNoRobot: a broker that was stopped in the middle of a
 // talk takes nothing and refuses nothing. No packet is lost over it.
 func TestAStoppedBrokerMovesNoRobot(t *testing.T) {
-	needMosquitto(t)
+	mosquitto, address := startMosquitto(t)
 	c := testConfig()
-	c.MQTT.Listen = free(t)
-	c.MQTT.Broker = "mqtt://" + c.MQTT.Listen
-	_, port, _ := net.SplitHostPort(c.MQTT.Listen)
-	mosquitto := exec.Command("mosquitto", "-p", port) // which then serves this machine only, and anybody there
-	if err := mosquitto.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = mosquitto.Process.Kill()
-		_ = mosquitto.Wait() // it was killed
-	})
+	c.MQTT.Broker, c.MQTT.Listen = "mqtt://"+address, address
 	h := open(t, c, t.TempDir())
 	l := h.listen()
 	say := sentences(t, "what can you do", "tell me a joke", "look up")
@@ -199,11 +222,11 @@ func TestAStoppedBrokerMovesNoRobot(t *testing.T) {
 		})
 	}
 	h.eventually("a robot is spoken to", func() bool { return slices.Contains(l.agentStates(), "speaking") })
-	if err := mosquitto.Process.Signal(syscall.SIGSTOP); err != nil {
+	if err := mosquitto.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	wg.Wait()
-	if err := mosquitto.Process.Signal(syscall.SIGCONT); err != nil {
+	if err := mosquitto.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
 	h.within(time.Minute, "the broker is told how things are", func() bool {
@@ -261,4 +284,34 @@ func TestRestartIsAsked(t *testing.T) {
 	h.eventually("the bridge is offline", func() bool {
 		return l.has("perch/bridge/response/restart", `"transaction":7`, `"ok"`) && l.has("perch/bridge/status", "offline")
 	})
+}
+
+// TestTheBridgeIsOfflineHoweverItEnds: by a signal that asks, and by one that
+// kills.
+func TestTheBridgeIsOfflineHoweverItEnds(t *testing.T) {
+	_, address := startMosquitto(t)
+	host, port, _ := net.SplitHostPort(address)
+	data := t.TempDir()
+	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL, syscall.SIGTERM} {
+		l := subscribe(t, "-h", host, "-p", port)
+		last := func() string {
+			var word string
+			for _, line := range l.lines() {
+				if w, found := strings.CutPrefix(line, "perch/bridge/status "); found {
+					word = w
+				}
+			}
+			return word
+		}
+		h := &house{t: t}
+		p, _ := program(t, data, "PERCH_MQTT_BROKER=mqtt://"+address)
+		h.eventually("the bridge is online", func() bool { return last() == "online" })
+		if err := p.Process.Signal(signal); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Wait(); (err == nil) != (signal == syscall.SIGTERM) {
+			t.Errorf("after %v it ends with %v", signal, err)
+		}
+		h.eventually("the bridge is offline", func() bool { return last() == "offline" })
+	}
 }
