@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"perch/agent"
 	"perch/event"
 )
 
@@ -91,6 +92,38 @@ func TestKeptForItsHello(t *testing.T) {
 	}
 	if kept := h.options.Kept.(*shelf[[]Waiting]); len(kept.kept) > 0 {
 		t.Errorf("still kept: %v", kept.kept)
+	}
+}
+
+// TestANotificationForAClosedChannel is queued and done like any other command,
+// though it is the herald that keeps it.
+func TestANotificationForAClosedChannel(t *testing.T) {
+	b := newMosquitto(t).start()
+	h := over(b)
+	e := b.listen("perch/#")
+	h.run(t)
+	e.await("perch/a0b1c2d3e4f4/status", is2("online"))
+	for _, c := range []struct {
+		id, told string
+		states   []string
+	}{
+		{"n1", "done", []string{agent.NoticeShown, agent.NoticeSpoken, agent.NoticeAcknowledged}},
+		{"n2", "command_rejected", []string{agent.NoticeExpired}},
+	} {
+		e.forget()
+		b.publish("perch/a0b1c2d3e4f4/notify/set", `{"id":"`+c.id+`","text":"the wash is done"}`)
+		e.await(conversation1, has(`"event_type":"queued"`, `"thing":"notify"`))
+		for _, state := range c.states {
+			h.happens(chan1, "", event.NotificationChanged{ID: c.id, State: state})
+			e.await("perch/a0b1c2d3e4f4/notification", has(`"event_type":"`+state+`"`, `"id":"`+c.id+`"`))
+			if got := e.on(conversation1); len(got) > 1 && state == agent.NoticeShown {
+				t.Errorf("told before it was spoken: %q", got)
+			}
+		}
+		e.await(conversation1, has(`"event_type":"`+c.told+`"`, `"thing":"notify"`))
+		if got := e.on(conversation1); len(got) != 2 {
+			t.Errorf("%s: told %q", c.id, got)
+		}
 	}
 }
 
