@@ -6,9 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +19,9 @@ import (
 	"testing"
 	"time"
 
+	"go.yaml.in/yaml/v3"
+
+	"perch/event"
 	"perch/firmware-tools/simrobot"
 	"perch/gateway/admin"
 )
@@ -313,5 +319,95 @@ func TestTheBridgeIsOfflineHoweverItEnds(t *testing.T) {
 			t.Errorf("after %v it ends with %v", signal, err)
 		}
 		h.eventually("the bridge is offline", func() bool { return last() == "offline" })
+	}
+}
+
+// TestThePageIsTrue holds docs/home-assistant.md and the blueprints to what is
+// announced: their YAML can be read, the entities they name come to be, under
+// the names Home Assistant makes of ours, and every input is one.
+func TestThePageIsTrue(t *testing.T) {
+	needMosquitto(t)
+	c := testConfig()
+	c.MQTT.Broker, c.MQTT.Listen = embedded, free(t)
+	h := open(t, c, t.TempDir())
+	l := h.listen()
+	h.robot(simrobot.Options{})
+	h.bus.Publish("a0b1c2d3e4f5", "", event.Perceived{Name: "head_pet_started"}) // as newer firmware does
+	const config = "homeassistant/device/perch_a0b1c2d3e4f5/config"
+	h.eventually("the touch is announced", func() bool { return l.has(config, `"Touch"`) })
+	entities := map[string]bool{}
+	for _, line := range l.lines() {
+		var announced struct {
+			Device     struct{ Name string }
+			Components map[string]struct{ Platform, Name string }
+		}
+		if payload, ours := strings.CutPrefix(line, config+" "); !ours || json.Unmarshal([]byte(payload), &announced) != nil {
+			continue
+		}
+		for _, one := range announced.Components {
+			slug := strings.NewReplacer(" ", "_", "-", "_").Replace(strings.ToLower(announced.Device.Name + " " + one.Name))
+			entities[one.Platform+"."+slug] = true
+		}
+	}
+	page, err := os.ReadFile("../../docs/home-assistant.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile(`\b[a-z_]+\.stack_chan_e4f5_[a-z_]+`).FindAllString(string(page), -1)
+	for _, id := range named {
+		if !entities[id] {
+			t.Errorf("the page names %s; there are %v", id, slices.Sorted(maps.Keys(entities)))
+		}
+	}
+	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(page), -1)
+	automations := 0
+	for _, b := range blocks {
+		var block map[string]any
+		if err := yaml.Unmarshal([]byte(b[1]), &block); err != nil {
+			t.Errorf("%v in\n%s", err, b[1])
+		}
+		if block["triggers"] != nil && block["actions"] != nil {
+			automations++
+		}
+	}
+	if len(named) < 5 || automations != 5 {
+		t.Errorf("the page names %d entities and has %d automations", len(named), automations)
+	}
+	blueprints, err := filepath.Glob("../../packaging/home-assistant/blueprints/automation/perch/*.yaml")
+	if err != nil || len(blueprints) != 3 {
+		t.Fatalf("blueprints %v, %v", blueprints, err)
+	}
+	for _, name := range blueprints {
+		checkBlueprint(t, name)
+	}
+}
+
+func checkBlueprint(t *testing.T, name string) {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b struct {
+		Blueprint struct {
+			Name, Domain string
+			Input        map[string]any
+		}
+		Triggers, Actions any
+	}
+	if err := yaml.Unmarshal(text, &b); err != nil || b.Blueprint.Domain != "automation" || b.Blueprint.Name == "" || b.Triggers == nil || b.Actions == nil {
+		t.Errorf("%s: %v, %+v", name, err, b)
+	}
+	used := map[string]bool{}
+	for _, m := range regexp.MustCompile(`!input (\w+)`).FindAllStringSubmatch(string(text), -1) {
+		used[m[1]] = true
+		if _, there := b.Blueprint.Input[m[1]]; !there {
+			t.Errorf("%s: there is no input %s", name, m[1])
+		}
+	}
+	for input := range b.Blueprint.Input {
+		if !used[input] {
+			t.Errorf("%s: nothing uses the input %s", name, input)
+		}
 	}
 }
