@@ -26,7 +26,10 @@ import (
 	"perch/gateway/admin"
 )
 
-const itsTopic = "perch/a0b1c2d3e4f5/"
+const (
+	itsTopic  = "perch/a0b1c2d3e4f5/"
+	itsConfig = "homeassistant/device/perch_a0b1c2d3e4f5/config"
+)
 
 // needMosquitto leaves a test out where the broker and its clients are not
 // installed; CI installs them.
@@ -160,6 +163,32 @@ func (l *listener) agentStates() (states []string) {
 	return states
 }
 
+// entity is one as it is announced.
+type entity struct {
+	Platform, Name string
+	CommandTopic   string `json:"command_topic"`
+	StateTopic     string `json:"state_topic"`
+}
+
+// entities are the robot's, by the id that Home Assistant makes of their names.
+func (l *listener) entities() map[string]entity {
+	all := map[string]entity{}
+	for _, line := range l.lines() {
+		var announced struct {
+			Device     struct{ Name string }
+			Components map[string]entity
+		}
+		if payload, ours := strings.CutPrefix(line, itsConfig+" "); !ours || json.Unmarshal([]byte(payload), &announced) != nil {
+			continue
+		}
+		for _, e := range announced.Components {
+			slug := strings.NewReplacer(" ", "_", "-", "_").Replace(strings.ToLower(announced.Device.Name + " " + e.Name))
+			all[e.Platform+"."+slug] = e
+		}
+	}
+	return all
+}
+
 // has reports whether something was published that holds all of these.
 func (l *listener) has(topic string, parts ...string) bool {
 	return slices.ContainsFunc(l.lines(), func(line string) bool {
@@ -210,6 +239,51 @@ func TestAnAutomation(t *testing.T) {
 	h.eventually("it is told that it was spoken", func() bool {
 		return l.has(itsTopic+"notification", `"spoken"`, `"washing"`) && l.has(itsTopic+"conversation", `"done"`)
 	})
+}
+
+// TestTheAutomationsOfThePage are those of docs/home-assistant.md, as far as
+// they go over MQTT: each trigger comes, on the topic that is announced for its
+// entity, and each action does what it is for. The lamp's is TestAnAutomation's.
+func TestTheAutomationsOfThePage(t *testing.T) {
+	needMosquitto(t)
+	c := testConfig()
+	c.MQTT.Broker, c.MQTT.Listen = embedded, free(t)
+	h := open(t, c, t.TempDir())
+	l := h.listen()
+	h.robot(simrobot.Options{})
+	h.bus.Publish("a0b1c2d3e4f5", "", event.Perceived{Name: "head_pet_started"}) // as newer firmware does
+	h.eventually("the touch is announced", func() bool { return l.entities()["event.stack_chan_e4f5_touch"].StateTopic != "" })
+	of := func(id string) entity { return l.entities()[id] }
+
+	h.publish(of("notify.stack_chan_e4f5_say").CommandTopic, "😊 The washing is done.")
+	h.eventually("it waits", func() bool { return l.has(of("event.stack_chan_e4f5_conversation").StateTopic, `"queued"`, `"say"`) })
+
+	h.eventually("the hand is held there", func() bool { return l.has(of("event.stack_chan_e4f5_touch").StateTopic, `"long_press_start"`) })
+	h.bus.Publish("a0b1c2d3e4f5", "", event.Perceived{Name: "head_pet_ended"})
+	h.eventually("the hand is gone", func() bool { return l.has(of("event.stack_chan_e4f5_touch").StateTopic, `"long_press_end"`) })
+	mute := of("switch.stack_chan_e4f5_mute")
+	h.publish(mute.CommandTopic, "ON")
+	h.eventually("it is mute", func() bool { return l.has(mute.StateTopic, `"mute":true`) })
+	h.publish(mute.CommandTopic, "OFF")
+
+	h.publish(of("number.stack_chan_e4f5_volume").CommandTopic, "101")
+	h.eventually("what it could not do is told", func() bool {
+		return l.has(of("event.stack_chan_e4f5_conversation").StateTopic, `"command_rejected"`, "volume goes from 0 to 100")
+	})
+
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		r := h.robot(simrobot.Options{Say: sentences(t, "what can you do", "look up")})
+		if !r.showed("The washing is done.") || !r.showed("Somebody is at the door.") || r.Stats().Turns[0].Length > 3*time.Second {
+			t.Errorf("it was told %+v", r.Stats().Turns)
+		}
+	})
+	h.eventually("it answers", func() bool {
+		return l.has(itsTopic+"conversation", `"heard"`) && slices.Contains(l.agentStates(), "speaking")
+	})
+	h.eventually("it speaks", func() bool { return l.has(itsTopic+"conversation", `"replied"`) })
+	h.publish(itsTopic+"notify/set", `{"id": "doorbell", "text": "😮 Somebody is at the door.", "urgency": "high"}`)
+	wg.Wait()
 }
 
 // TestAStoppedBrokerMovesNoRobot: a broker that was stopped in the middle of a
@@ -333,29 +407,15 @@ func TestThePageIsTrue(t *testing.T) {
 	l := h.listen()
 	h.robot(simrobot.Options{})
 	h.bus.Publish("a0b1c2d3e4f5", "", event.Perceived{Name: "head_pet_started"}) // as newer firmware does
-	const config = "homeassistant/device/perch_a0b1c2d3e4f5/config"
-	h.eventually("the touch is announced", func() bool { return l.has(config, `"Touch"`) })
-	entities := map[string]bool{}
-	for _, line := range l.lines() {
-		var announced struct {
-			Device     struct{ Name string }
-			Components map[string]struct{ Platform, Name string }
-		}
-		if payload, ours := strings.CutPrefix(line, config+" "); !ours || json.Unmarshal([]byte(payload), &announced) != nil {
-			continue
-		}
-		for _, one := range announced.Components {
-			slug := strings.NewReplacer(" ", "_", "-", "_").Replace(strings.ToLower(announced.Device.Name + " " + one.Name))
-			entities[one.Platform+"."+slug] = true
-		}
-	}
+	h.eventually("the touch is announced", func() bool { return l.has(itsConfig, `"Touch"`) })
+	entities := l.entities()
 	page, err := os.ReadFile("../../docs/home-assistant.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	named := regexp.MustCompile(`\b[a-z_]+\.stack_chan_e4f5_[a-z_]+`).FindAllString(string(page), -1)
 	for _, id := range named {
-		if !entities[id] {
+		if _, there := entities[id]; !there {
 			t.Errorf("the page names %s; there are %v", id, slices.Sorted(maps.Keys(entities)))
 		}
 	}
