@@ -1,0 +1,74 @@
+package perception
+
+import "time"
+
+// Act is something to be done to a robot. The set is closed: the types of this
+// file.
+type Act interface{ act() }
+
+// Say has a text spoken.
+type Say struct {
+	Text     string
+	Greeting bool // it greets a face, and is of no use once that has left
+}
+
+// Abort makes the robot quiet.
+type Abort struct{}
+
+// TurnHead turns it, in degrees and the firmware's steps of speed.
+type TurnHead struct {
+	Yaw      int // negative is the robot's own left
+	Pitch    *int
+	Speed    int // 100-1000
+	Priority Priority
+	Hold     time.Duration // nobody of a lower or the same priority turns it back for so long
+}
+
+// Lights sets the whole ring, each colour 0-168. All 0 is off.
+type Lights struct{ Red, Green, Blue int }
+
+// Play plays a sound by its base name.
+type Play struct{ Sound string }
+
+// RefreshFace lights the mark of a face that is known. The firmware puts it
+// out after 4 s.
+type RefreshFace struct{}
+
+// SetState puts the firmware into one of its states.
+type SetState struct{ State string }
+
+func (Say) act()         {}
+func (Abort) act()       {}
+func (TurnHead) act()    {}
+func (Lights) act()      {}
+func (Play) act()        {}
+func (RefreshFace) act() {}
+func (SetState) act()    {}
+
+// Priority says who may turn a head that another holds.
+type Priority int
+
+// Priorities, the lowest first.
+const (
+	Idly     Priority = iota + 1 // out of boredom
+	ToASound                     // somebody or something is there
+	ToACall                      // somebody has called it by its wake word
+	AsTold                       // a rule of its owner's
+	InATalk                      // its brain is moving it
+)
+
+// head owns where a robot's head turns.
+type head struct {
+	by    Priority
+	until time.Time // nobody else turns it before
+}
+
+// grant tells whether a turn may be made, and gives the head to whoever makes
+// it.
+func (h *head) grant(now time.Time, by Priority, hold time.Duration) bool {
+	if now.Before(h.until) && by <= h.by {
+		return false
+	}
+	h.by, h.until = by, now.Add(hold)
+	return true
+}

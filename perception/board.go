@@ -1,0 +1,160 @@
+package perception
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"perch/device"
+	"perch/event"
+)
+
+// table is where what is known is kept, by robot. What is put soon may be lost
+// in a power cut.
+type table interface {
+	PutSoon(key string, s State)
+	DeleteSoon(key string)
+	All() iter.Seq2[string, State]
+}
+
+// keepEvery is how often what has changed is kept: senses never rest, and an
+// SD card wears.
+const keepEvery = 5 * time.Minute
+
+// mostRobots bounds those that are remembered.
+const mostRobots = 1000
+
+// Board owns what is known of every robot and the Seq it is true at. The
+// feeds, the mirror and the prompt are renderings of one board, so they cannot
+// disagree. Its methods may be called from any goroutine.
+type Board struct {
+	kept table
+
+	keeping sync.Mutex // held while something is kept or forgotten; taken before mu
+	mu      sync.Mutex
+	seq     uint64
+	states  map[device.ID]State
+	dirty   map[device.ID]bool
+}
+
+// NewBoard returns what was kept in a table, as stale: nobody knows what has
+// happened since. A nil table keeps nothing.
+func NewBoard(kept table) *Board {
+	b := &Board{kept: kept, states: map[device.ID]State{}, dirty: map[device.ID]bool{}}
+	if kept == nil {
+		return b
+	}
+	for key, s := range kept.All() {
+		id, err := device.ParseID(key)
+		if err != nil || len(b.states) >= mostRobots {
+			continue
+		}
+		s.Robot, s.Stale, s.Online, s.Listening = id, true, false, false
+		b.states[id] = s.forget()
+	}
+	return b
+}
+
+// Run folds what the bus carries until ctx ends or the bus is closed, and
+// keeps it.
+func (b *Board) Run(ctx context.Context, r *event.Reader) {
+	ctx, cancel := context.WithCancel(ctx)
+	var keeper sync.WaitGroup
+	keeper.Go(func() { b.keepOn(ctx) })
+	r.Each(ctx, b.Take)
+	cancel()
+	keeper.Wait()
+}
+
+// keepOn keeps what has changed from time to time, and at the end.
+func (b *Board) keepOn(ctx context.Context) {
+	t := time.NewTicker(keepEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+			b.keep()
+		case <-ctx.Done():
+			b.keep()
+			return
+		}
+	}
+}
+
+// keep keeps what has changed.
+func (b *Board) keep() {
+	b.keeping.Lock()
+	defer b.keeping.Unlock()
+	b.mu.Lock()
+	var changed []State
+	for id := range b.dirty {
+		changed = append(changed, b.states[id])
+	}
+	clear(b.dirty)
+	b.mu.Unlock()
+	if b.kept == nil {
+		return
+	}
+	for _, s := range changed {
+		b.kept.PutSoon(string(s.Robot), s)
+	}
+}
+
+// Take folds one event.
+func (b *Board) Take(e event.Envelope) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.seq = e.Seq
+	if _, missed := e.Event.(event.Missed); missed {
+		for id, s := range b.states {
+			b.states[id] = Fold(s, e)
+		}
+		return
+	}
+	before, known := b.states[e.Robot]
+	if e.Robot == "" || !known && len(b.states) >= mostRobots {
+		return
+	}
+	b.states[e.Robot] = Fold(before, e)
+	if _, sensed := e.Event.(event.Perceived); sensed {
+		b.dirty[e.Robot] = true
+	}
+}
+
+// Snapshot returns what is known of every robot at that time, by robot, and
+// the Seq it is true at: a reader goes on with the bus from Seq + 1.
+func (b *Board) Snapshot(now time.Time) (states []State, seq uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	states = make([]State, 0, len(b.states))
+	for _, s := range b.states {
+		states = append(states, s.At(now))
+	}
+	slices.SortFunc(states, func(a, b State) int { return strings.Compare(string(a.Robot), string(b.Robot)) })
+	return states, b.seq
+}
+
+// Robot returns what is known of a robot at that time.
+func (b *Board) Robot(id device.ID, now time.Time) State {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := b.states[id]
+	s.Robot = id
+	return s.At(now)
+}
+
+// Forget drops what is known of a robot.
+func (b *Board) Forget(id device.ID) {
+	b.keeping.Lock()
+	defer b.keeping.Unlock()
+	b.mu.Lock()
+	delete(b.states, id)
+	delete(b.dirty, id)
+	b.mu.Unlock()
+	if b.kept != nil {
+		b.kept.DeleteSoon(string(id))
+	}
+}

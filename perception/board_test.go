@@ -1,0 +1,176 @@
+package perception
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"perch/event"
+)
+
+// shelf is a table as the store has them: values go through JSON.
+type shelf struct {
+	mu   sync.Mutex
+	rows map[string][]byte
+	puts int
+}
+
+func newShelf() *shelf { return &shelf{rows: map[string][]byte{}} }
+
+func (s *shelf) PutSoon(key string, v State) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rows[key] = text
+	s.puts++
+}
+
+func (s *shelf) DeleteSoon(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.rows, key)
+}
+
+func (s *shelf) All() iter.Seq2[string, State] {
+	return func(yield func(string, State) bool) {
+		for _, key := range slices.Sorted(maps.Keys(s.rows)) {
+			var v State
+			if err := json.Unmarshal(s.rows[key], &v); err == nil && !yield(key, v) {
+				return
+			}
+		}
+	}
+}
+
+// TestBoardThroughARestart: what was known is known again, but stale, and
+// becomes true only by what is sensed anew.
+func TestBoardThroughARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kept := newShelf()
+		bus := event.NewBus()
+		defer bus.Close()
+		board := NewBoard(kept)
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { board.Run(ctx, bus.ReadFrom(1)) })
+		var folded State
+		level := 70
+		for _, e := range []event.Event{event.RobotOnline{}, event.RobotStatus{Battery: &level}, happening(t, "known Ann"), happening(t, "sound left"), happening(t, "mode talk"), happening(t, "listens")} {
+			bus.Publish(chan1, "s", e)
+			time.Sleep(time.Second)
+		}
+		for r := bus.ReadFrom(1); r != nil; {
+			e, err := r.Next(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			folded = Fold(folded, e)
+			if e.Seq == bus.Seq() {
+				r = nil
+			}
+		}
+		synctest.Wait()
+		states, seq := board.Snapshot(time.Now())
+		if len(states) != 1 || seq != bus.Seq() || !reflect.DeepEqual(states[0], folded) {
+			t.Errorf("at %d the board has %+v\nfolded it is %+v", seq, states, folded)
+		}
+		stop()
+		running.Wait()
+
+		again := NewBoard(kept)
+		s := again.Robot(chan1, time.Now())
+		if !s.Stale || s.Face.Present || s.Online || s.Listening || s.Who(time.Now()) != "" {
+			t.Errorf("after a restart it is %+v", s)
+		}
+		if s.Face.Identity != "Ann" || s.Sound.Direction != left || len(s.Recent) != 3 || *s.Battery != 70 || !s.Sensed.Equal(folded.Sensed) {
+			t.Errorf("after a restart it has forgotten: %+v", s)
+		}
+		again.Take(event.Envelope{Seq: 1, At: time.Now(), Robot: chan1, Session: "s2", Event: event.RobotOnline{}})
+		if s := again.Robot(chan1, time.Now()); !s.Stale || !s.Online {
+			t.Errorf("its channel alone tells nothing of who is there: %+v", s)
+		}
+		again.Take(event.Envelope{Seq: 2, At: time.Now(), Robot: chan1, Session: "s2", Event: happening(t, "sound right")})
+		if s := again.Robot(chan1, time.Now()); s.Stale || s.Face.Present || len(s.Recent) != 4 {
+			t.Errorf("sensed anew it is %+v", s)
+		}
+	})
+}
+
+// TestBoardSparesTheDisk: however much is sensed, little is written, and
+// nothing while nothing is sensed.
+func TestBoardSparesTheDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kept := newShelf()
+		bus := event.NewBus()
+		defer bus.Close()
+		board := NewBoard(kept)
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { board.Run(ctx, bus.ReadFrom(1)) })
+		for range 600 {
+			bus.Publish(chan1, "s", happening(t, "sound left"))
+			time.Sleep(time.Second)
+		}
+		synctest.Wait()
+		if kept.puts > 2 {
+			t.Errorf("10 minutes are %d writes", kept.puts)
+		}
+		time.Sleep(keepEvery)
+		before := kept.puts
+		for range 100 {
+			bus.Publish(chan1, "s", event.SpeakingStarted{})
+			time.Sleep(time.Minute)
+		}
+		if kept.puts != before {
+			t.Errorf("a talk is %d writes", kept.puts-before)
+		}
+		board.Forget(chan1)
+		if states, _ := board.Snapshot(time.Now()); len(states) != 0 || len(kept.rows) != 0 {
+			t.Error("a forgotten robot is remembered")
+		}
+		stop()
+		running.Wait()
+		if len(kept.rows) != 0 {
+			t.Error("a forgotten robot is kept")
+		}
+	})
+}
+
+// TestBoardAfterAGap: the end of a turn may be among what was missed.
+func TestBoardAfterAGap(t *testing.T) {
+	board := NewBoard(nil)
+	board.Take(event.Envelope{Seq: 1, At: noon, Robot: chan1, Event: happening(t, "face")})
+	board.Take(event.Envelope{Seq: 2, At: noon, Robot: chan1, Event: event.Heard{Text: "x"}})
+	if !board.Robot(chan1, noon).talking(noon, 0) {
+		t.Fatal("nobody talks")
+	}
+	board.Take(event.Envelope{Seq: 9, At: noon, Event: event.Missed{N: 7}})
+	if s := board.Robot(chan1, noon); s.talking(noon, 0) || !s.Face.Present {
+		t.Errorf("it is %+v", s)
+	}
+	if states, seq := board.Snapshot(noon); seq != 9 || len(states) != 1 {
+		t.Errorf("%d states at %d", len(states), seq)
+	}
+	if s := board.Robot(chan2, noon); !s.Stale || s.Robot != chan2 {
+		t.Errorf("an unknown robot is %+v", s)
+	}
+}
+
+func BenchmarkBoard(b *testing.B) {
+	board := NewBoard(nil)
+	e := event.Envelope{At: noon, Robot: chan1, Event: event.Perceived{Name: soundEvent, Data: []byte(`{"direction":"left","balance":0.4,"energy":600000000}`)}}
+	b.ReportAllocs()
+	for b.Loop() {
+		board.Take(e)
+	}
+}

@@ -1,0 +1,85 @@
+package perception
+
+import (
+	"strings"
+	"time"
+)
+
+// mostGreeted bounds the people that are remembered as greeted.
+const mostGreeted = 64
+
+// greeter greets whoever comes before the robot: at once, and again, with the
+// name, when it becomes known. Who stays is not greeted again.
+type greeter struct {
+	GreeterTuning
+	never
+	hello time.Time // a face without a name was last greeted
+	known map[string]acquaintance
+}
+
+// acquaintance is what the greeter knows of somebody.
+type acquaintance struct{ seen, greeted time.Time }
+
+func (*greeter) name() string { return "greeter" }
+
+func (g *greeter) step(m moment) []Act {
+	switch m.perceived() {
+	case faceDetected:
+		return g.face(m)
+	case faceRecognized:
+		return g.person(m)
+	}
+	return nil
+}
+
+// face greets one without a name. Where the microphone was opened just before,
+// somebody has come to talk, and is not to be talked over.
+func (g *greeter) face(m moment) []Act {
+	if g.Hello == "" || !g.may(m) || !m.free(g.AfterTalk) || !m.passed(m.state.talk.listened, g.AfterTalk) ||
+		!m.passed(m.state.Woken, g.AfterTalk) || !m.passed(g.hello, g.Every) || m.state.Face.Identity != "" || !m.state.Face.Since.Equal(m.now) {
+		return nil
+	}
+	g.hello = m.now
+	return []Act{Say{Text: g.Hello, Greeting: true}}
+}
+
+// person greets one with a name. Being recognized again and again is not
+// coming again.
+func (g *greeter) person(m moment) []Act {
+	face := m.state.Face
+	if face.Identity == "" || !face.Identified.Equal(m.now) {
+		return nil // it names nobody
+	}
+	before := g.known[face.Identity]
+	now := before
+	now.seen = m.now
+	defer func() { g.remember(face.Identity, now) }()
+	stayed := !before.greeted.IsZero() && !face.Since.After(before.greeted)
+	if g.Named == "" || stayed || !m.passed(before.seen, g.EveryName) || !m.passed(before.greeted, g.EveryName) ||
+		!g.may(m) || m.state.talking(m.now, g.AfterTalk) {
+		return nil
+	}
+	now.greeted = m.now
+	return []Act{Say{Text: strings.ReplaceAll(g.Named, "{name}", face.Identity), Greeting: true}, RefreshFace{}}
+}
+
+func (g *greeter) may(m moment) bool {
+	return g.Hours.Contains(m.local) && !m.quiet && !m.state.Dancing && !m.state.asleep() && m.state.Face.Present
+}
+
+// remember makes room by forgetting who was not seen for the longest time.
+func (g *greeter) remember(name string, a acquaintance) {
+	if g.known == nil {
+		g.known = map[string]acquaintance{}
+	}
+	if _, there := g.known[name]; !there && len(g.known) >= mostGreeted {
+		oldest := name
+		for other, o := range g.known {
+			if oldest == name || o.seen.Before(g.known[oldest].seen) {
+				oldest = other
+			}
+		}
+		delete(g.known, oldest)
+	}
+	g.known[name] = a
+}

@@ -1,0 +1,185 @@
+package perception
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"perch/device"
+	"perch/event"
+)
+
+// Bounds of what waits to be done.
+const (
+	mostWaiting = 16               // acts of one robot
+	inTime      = 2 * time.Second  // what has waited longer is of another moment
+	inPatience  = time.Minute      // for what an owner has ordered
+	mostActing  = 15 * time.Second // one act
+)
+
+// hands do what behaviours want: to each robot one thing after the other, and
+// to none because of another that does not answer.
+type hands struct {
+	robots  robots
+	outside outside
+	bus     *event.Bus
+	log     *slog.Logger
+
+	wg      sync.WaitGroup
+	mu      sync.Mutex
+	waiting map[device.ID][]job // of those at work; the first is being done
+	failing map[failure]bool    // told already
+}
+
+// failure is one way of failing, told once until it works again.
+type failure struct {
+	robot device.ID
+	by    string
+}
+
+type job struct {
+	deed
+	at time.Time
+}
+
+func (j job) limit() time.Duration {
+	if j.patient {
+		return inPatience
+	}
+	return inTime
+}
+
+func newHands(r robots, o Options) *hands {
+	return &hands{robots: r, outside: o.Outside, bus: o.Bus, log: o.Log, waiting: map[device.ID][]job{}, failing: map[failure]bool{}}
+}
+
+// do has acts done, and drops those for which there is no room.
+func (h *hands) do(ctx context.Context, id device.ID, now time.Time, deeds []deed) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, d := range deeds {
+		waiting, working := h.waiting[id]
+		if len(waiting) >= mostWaiting {
+			h.tell(failure{id, d.by}, fmt.Errorf("%d acts wait already", len(waiting)))
+			continue
+		}
+		h.waiting[id] = append(waiting, job{d, now})
+		if !working {
+			h.wg.Go(func() { h.work(ctx, id) })
+		}
+	}
+}
+
+// work does what waits for one robot, until nothing does.
+func (h *hands) work(ctx context.Context, id device.ID) {
+	for {
+		h.mu.Lock()
+		j := h.waiting[id][0]
+		h.mu.Unlock()
+		var err error
+		if ctx.Err() == nil && time.Since(j.at) <= j.limit() {
+			err = h.carry(ctx, id, j)
+		}
+		h.mu.Lock()
+		h.tell(failure{id, j.by}, err)
+		h.waiting[id] = h.waiting[id][1:]
+		if len(h.waiting[id]) == 0 {
+			delete(h.waiting, id)
+			h.mu.Unlock()
+			return
+		}
+		h.mu.Unlock()
+	}
+}
+
+// tell logs what fails once, until it works again. The lock must be held.
+func (h *hands) tell(f failure, err error) {
+	if err != nil && !h.failing[f] {
+		h.log.Warn("a behaviour could not act", "behaviour", f.by, "robot", f.robot, "err", err)
+	}
+	if err == nil {
+		delete(h.failing, f)
+		return
+	}
+	h.failing[f] = true
+}
+
+// wait returns when all is done.
+func (h *hands) wait() { h.wg.Wait() }
+
+// Tools of the firmwares that acts are done with.
+const (
+	headTool  = "self.robot.set_head_angles"
+	lightTool = "self.robot.set_led_color"
+	faceTool  = "self.robot.set_face_identified"
+	stateTool = "self.robot.set_state"
+)
+
+// carry does one thing.
+func (h *hands) carry(ctx context.Context, id device.ID, j job) error {
+	ctx, cancel := context.WithTimeout(ctx, mostActing)
+	defer cancel()
+	switch a := j.act.(type) {
+	case Say:
+		_, err := h.robots.Say(ctx, id, a.Text)
+		return err
+	case Abort:
+		return h.robots.Abort(ctx, id)
+	case Play:
+		return h.robots.Play(ctx, id, a.Sound)
+	case TurnHead:
+		return h.turn(ctx, id, j.by, a)
+	case Lights:
+		_, err := h.call(ctx, id, lightTool, map[string]any{"red": a.Red, "green": a.Green, "blue": a.Blue})
+		return err
+	case RefreshFace:
+		_, err := h.call(ctx, id, faceTool, nil)
+		return err
+	case SetState:
+		_, err := h.call(ctx, id, stateTool, map[string]any{"state": a.State})
+		return err
+	case CallTool:
+		_, err := h.call(ctx, id, a.Name, a.Arguments)
+		return err
+	}
+	return h.elsewhere(ctx, id, j.act)
+}
+
+// turn turns the head and publishes that.
+func (h *hands) turn(ctx context.Context, id device.ID, by string, a TurnHead) error {
+	arguments := map[string]any{"yaw": a.Yaw, "speed": a.Speed}
+	told := map[string]any{"yaw": a.Yaw, "by": by}
+	if a.Pitch != nil {
+		arguments["pitch"], told["pitch"] = *a.Pitch, *a.Pitch
+	}
+	turned, err := h.call(ctx, id, headTool, arguments)
+	if err != nil || !turned {
+		return err
+	}
+	data, err := json.Marshal(told)
+	if err != nil {
+		panic(err) // a map of numbers and a name
+	}
+	h.bus.Publish(id, "", event.Perceived{Name: headTurn, Data: data})
+	return nil
+}
+
+// call runs one of the robot's tools as that robot wants its arguments. A
+// robot that has no such tool is left alone.
+func (h *hands) call(ctx context.Context, id device.ID, name string, arguments map[string]any) (called bool, err error) {
+	tool, there := device.FindTool(h.robots.Tools(id), name)
+	if !there {
+		return false, nil
+	}
+	fitted, err := tool.Fit(arguments)
+	if err != nil {
+		return false, err
+	}
+	if _, err := h.robots.Call(ctx, id, tool.Name, fitted); err != nil {
+		return false, fmt.Errorf("call %s: %w", tool.Name, err)
+	}
+	return true, nil
+}

@@ -1,0 +1,63 @@
+package perception
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// ErrHours is wrapped by ParseHours.
+var ErrHours = errors.New("not hours of a day")
+
+// Hours are a part of every day, by the wall clock. The zero value is none.
+type Hours struct{ From, To time.Duration } // since midnight, of a clock that never jumps
+
+// ParseHours reads "22:00-07:00". Empty is none. It wraps ErrHours.
+func ParseHours(s string) (Hours, error) {
+	if s == "" {
+		return Hours{}, nil
+	}
+	from, to, _ := strings.Cut(s, "-")
+	a, err1 := time.Parse("15:04", strings.TrimSpace(from))
+	b, err2 := parseEnd(strings.TrimSpace(to))
+	if err1 != nil || err2 != nil {
+		return Hours{}, fmt.Errorf("%w: %.40q; write them as 22:00-07:00", ErrHours, s)
+	}
+	h := Hours{ofDay(a), b}
+	if h.From == h.To {
+		return Hours{}, fmt.Errorf("%w: %q begins when it ends; leave it empty for none, or write 00:00-24:00 for all day", ErrHours, s)
+	}
+	return h, nil
+}
+
+// parseEnd also takes 24:00.
+func parseEnd(s string) (time.Duration, error) {
+	if s == "24:00" {
+		return 24 * time.Hour, nil
+	}
+	t, err := time.Parse("15:04", s)
+	return ofDay(t), err
+}
+
+func ofDay(t time.Time) time.Duration {
+	return time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute + time.Duration(t.Second())*time.Second
+}
+
+// Contains tells whether a time of the house's own zone is within.
+func (h Hours) Contains(local time.Time) bool {
+	now := ofDay(local)
+	if h.From <= h.To {
+		return h.From <= now && now < h.To
+	}
+	return now >= h.From || now < h.To
+}
+
+// String is the form that ParseHours reads.
+func (h Hours) String() string {
+	if h == (Hours{}) {
+		return ""
+	}
+	clock := func(d time.Duration) string { return fmt.Sprintf("%02d:%02d", int(d.Hours()), int(d.Minutes())%60) }
+	return clock(h.From) + "-" + clock(h.To)
+}

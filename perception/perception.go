@@ -1,0 +1,258 @@
+// Package perception is what robots sense: checked, stamped, remembered, and
+// reacted to.
+//
+//	robot, program, broker -> Intake -> bus -> Board       what is known of each robot
+//	                                       \-> Behaviours  what is done about it -> robots
+//
+// An [Intake] is the only way in for what others say. [Fold] makes of a
+// robot's events what is known of it, and a [Board] holds and keeps that.
+// [Behaviours] react. What they know of time they are told, so that a whole
+// day of a robot is a table in a test.
+package perception
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"perch/device"
+	"perch/event"
+)
+
+// Bounds of what is perceived.
+const (
+	mostName = 64   // bytes of an event's name
+	mostData = 4096 // bytes of its data; 1024 events are kept on the bus
+	mostText = 200  // bytes of what a robot says that it detected
+)
+
+// Names of events that this package knows. Others are relayed as they are.
+const (
+	faceDetected   = "face_detected"
+	faceLost       = "face_lost"
+	faceRecognized = "face_recognized"
+	soundEvent     = "sound_event"
+	wakeWord       = "wake_word"          // of a robot that detected a text
+	wakeDetected   = "wake_word_detected" // of a fork's event, with a direction
+	stateChanged   = "state_changed"
+	danceStarted   = "dance_started"
+	danceEnded     = "dance_ended"
+	petStarted     = "head_pet_started"
+	petEnded       = "head_pet_ended"
+	petHold        = "head_pet_hold"
+	chatStatus     = "chat_status"
+	idleMotion     = "idle_motion"
+	headTurn       = "head_turn" // ours: a behaviour has turned the head
+)
+
+// oneFace is how long a face seen by the camera and the talk that the same
+// face has opened are one face: the channel must open in between.
+const oneFace = 5 * time.Second
+
+// Errors of what comes in. Each is wrapped in one that says what is wrong, and
+// that has a Code and a Status for those who ask over HTTP.
+var (
+	// ErrEvent is wrapped for what is not an event.
+	ErrEvent = errors.New("not an event")
+	// ErrTooMany is wrapped where a robot perceives more than it may.
+	ErrTooMany = errors.New("too many events")
+)
+
+// refusal is an error as whoever sent the event may see it.
+type refusal struct {
+	kind   error
+	code   string
+	status int
+	text   string
+}
+
+func (r *refusal) Error() string { return r.text }
+func (r *refusal) Code() string  { return r.code }
+func (r *refusal) Status() int   { return r.status }
+func (r *refusal) Unwrap() error { return r.kind }
+
+func refuse(format string, a ...any) error {
+	return &refusal{ErrEvent, "bad_event", 400, fmt.Sprintf(format, a...)}
+}
+
+// registry knows the robots.
+type registry interface {
+	Get(id device.ID) (device.Robot, error)
+}
+
+// Intake takes in what robots, programs and brokers say that a robot has
+// sensed. Its methods may be called from any goroutine, and never wait.
+type Intake struct {
+	bus    *event.Bus
+	robots registry
+	log    *slog.Logger
+
+	dropped atomic.Uint64
+
+	mu      sync.Mutex
+	sources map[device.ID]*source
+}
+
+// source is what is remembered of one robot's events.
+type source struct {
+	bucket   bucket
+	face     time.Time // the last face there was
+	fromText bool      // it was told by a detected text, not by the camera's event
+}
+
+// NewIntake returns an intake that publishes on a bus. The registry says which
+// robots others may speak of.
+func NewIntake(bus *event.Bus, robots registry, log *slog.Logger) *Intake {
+	return &Intake{bus: bus, robots: robots, log: log, sources: map[device.ID]*source{}}
+}
+
+// FromRobot takes an event frame of a robot's own channel. Data may be empty.
+// It wraps ErrEvent and ErrTooMany.
+func (in *Intake) FromRobot(id device.ID, session, name string, data json.RawMessage) error {
+	return in.take(id, session, name, data, false)
+}
+
+// Detected takes the text that a robot says has woken it. The forks also wake
+// it by a face and by a hand on the head; any other text is a wake word. It
+// wraps ErrTooMany.
+func (in *Intake) Detected(id device.ID, session, text string) error {
+	switch text {
+	case "face":
+		return in.take(id, session, faceDetected, nil, true)
+	case petHold:
+		return in.take(id, session, petHold, nil, true)
+	}
+	data, err := json.Marshal(map[string]string{"text": clip(text, mostText)})
+	if err != nil {
+		panic(err) // a map of strings
+	}
+	return in.take(id, session, wakeWord, data, true)
+}
+
+// FromProgram takes what another program says that a robot has sensed, the
+// robot in any spelling of its MAC address. It wraps ErrEvent, ErrTooMany,
+// device.ErrID and device.ErrUnknownRobot.
+func (in *Intake) FromProgram(robot, name string, data json.RawMessage) error {
+	id, err := device.ParseID(robot)
+	if err != nil {
+		return &refusal{err, "bad_robot", 400, fmt.Sprintf("device_id: %v", err)}
+	}
+	return in.FromBroker(id, name, data)
+}
+
+// FromBroker takes what somebody says over MQTT that a robot has sensed. It
+// wraps ErrEvent, ErrTooMany and device.ErrUnknownRobot.
+func (in *Intake) FromBroker(id device.ID, name string, data json.RawMessage) error {
+	if _, err := in.robots.Get(id); err != nil {
+		return &refusal{err, "unknown_robot", 404, fmt.Sprintf("no robot %s is known here; perch devices lists those that are", id)}
+	}
+	return in.take(id, "", name, data, false)
+}
+
+// Dropped is how many events were too many, of all robots since the start.
+func (in *Intake) Dropped() uint64 { return in.dropped.Load() }
+
+func (in *Intake) take(id device.ID, session, name string, data json.RawMessage, fromText bool) error {
+	if err := in.admit(id, time.Now()); err != nil {
+		return err
+	}
+	if err := checkName(name); err != nil {
+		return err
+	}
+	data, err := object(data)
+	if err != nil {
+		return err
+	}
+	// The lock is held while publishing, so that a robot's events keep their order.
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.source(id).known(name, time.Now(), fromText) {
+		return nil
+	}
+	in.bus.Publish(id, session, event.Perceived{Name: name, Data: data})
+	return nil
+}
+
+// admit is an error where a robot has sent too much. It is told of once, when
+// it begins.
+func (in *Intake) admit(id device.ID, now time.Time) error {
+	in.mu.Lock()
+	ok, first, before := in.source(id).bucket.take(now)
+	in.mu.Unlock()
+	if ok {
+		return nil
+	}
+	in.dropped.Add(1)
+	if first {
+		in.log.Warn("a robot perceives more than can be meant; what is too much is dropped", "robot", id, "most_a_second", eventsASecond, "dropped_before", before)
+	}
+	return &refusal{ErrTooMany, "too_many_events", 429, fmt.Sprintf("more than %d events a second of one robot; send fewer", eventsASecond)}
+}
+
+// source must be called with the lock held.
+func (in *Intake) source(id device.ID) *source {
+	s := in.sources[id]
+	if s == nil {
+		s = &source{}
+		in.sources[id] = s
+	}
+	return s
+}
+
+// known tells whether a face is the one that the other way of telling has just
+// told.
+func (s *source) known(name string, now time.Time, fromText bool) bool {
+	switch name {
+	case faceLost:
+		if s.fromText { // the camera's event of that face has come; the next is of another
+			s.face = time.Time{}
+		}
+	case faceDetected:
+		if !s.face.IsZero() && s.fromText != fromText && now.Sub(s.face) < oneFace {
+			return true
+		}
+		s.face, s.fromText = now, fromText
+	}
+	return false
+}
+
+func checkName(name string) error {
+	if name == "" || len(name) > mostName {
+		return refuse("name: it has %d bytes; an event's name has 1 to %d", len(name), mostName)
+	}
+	odd := strings.IndexFunc(name, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-.:/", r))
+	})
+	if odd >= 0 {
+		return refuse("name: %.80q has something in it that is no letter, digit or one of _ - . : /", name)
+	}
+	return nil
+}
+
+// object is data as one JSON object, on one line and in UTF-8: the firmware
+// joins it by hand, and a cut text would spoil every reader's JSON.
+func object(data json.RawMessage) (json.RawMessage, error) {
+	data = bytes.TrimSpace(data)
+	switch {
+	case len(data) == 0, string(data) == "null":
+		return json.RawMessage("{}"), nil
+	case len(data) > mostData:
+		return nil, refuse("data: it has %d bytes, more than %d", len(data), mostData)
+	case data[0] != '{':
+		return nil, refuse("data: it must be a JSON object")
+	}
+	var flat bytes.Buffer
+	if err := json.Compact(&flat, bytes.ToValidUTF8(data, []byte("�"))); err != nil {
+		return nil, refuse("data: %v", err)
+	}
+	return flat.Bytes(), nil
+}
+
+// clip bounds a text of others' in bytes.
+func clip(s string, most int) string { return strings.ToValidUTF8(s[:min(len(s), most)], "") }

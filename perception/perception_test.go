@@ -1,0 +1,318 @@
+package perception
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"perch/device"
+	"perch/event"
+)
+
+// robotsHere is a registry of one robot.
+type robotsHere struct{}
+
+func (robotsHere) Get(id device.ID) (device.Robot, error) {
+	if id != chan1 {
+		return device.Robot{}, fmt.Errorf("%w: %s", device.ErrUnknownRobot, id)
+	}
+	return device.Robot{ID: id}, nil
+}
+
+// desk is an intake, what it has published, and what it has logged.
+type desk struct {
+	*Intake
+	bus    *event.Bus
+	reader *event.Reader
+	log    *bytes.Buffer
+}
+
+func newDesk(t *testing.T) *desk {
+	bus := event.NewBus()
+	t.Cleanup(bus.Close)
+	log := &bytes.Buffer{}
+	return &desk{NewIntake(bus, robotsHere{}, slog.New(slog.NewTextHandler(log, nil))), bus, bus.Read(), log}
+}
+
+// published is what came since it was last asked.
+func (d *desk) published(t *testing.T) (all []string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for {
+		e, err := d.reader.Next(ctx)
+		if err != nil {
+			return all
+		}
+		p := e.Event.(event.Perceived)
+		all = append(all, strings.TrimSpace(fmt.Sprintf("%s %s %s", p.Name, p.Data, e.Session)))
+	}
+}
+
+func TestWhatIsTakenIn(t *testing.T) {
+	for name, c := range map[string]struct {
+		name, data string
+		want       string // as it is published; empty is refused
+		says       string // of the refusal
+	}{
+		"an event":           {"sound_event", `{"direction":"left"}`, `sound_event {"direction":"left"} s`, ""},
+		"an unknown one":     {"Grimoire.scan-2:x/y", `{"a":[1,{"b":null}]}`, `Grimoire.scan-2:x/y {"a":[1,{"b":null}]} s`, ""},
+		"no data":            {"face_lost", "", "face_lost {} s", ""},
+		"null":               {"face_lost", "null", "face_lost {} s", ""},
+		"on many lines":      {"x", "\n{ \"a\" :\n1 }\n", `x {"a":1} s`, ""},
+		"a cut character":    {"x", "{\"a\":\"\xc3\"}", `x {"a":"�"} s`, ""},
+		"the longest name":   {strings.Repeat("n", 64), "", strings.Repeat("n", 64) + " {} s", ""},
+		"no name":            {"", "{}", "", "name: it has 0 bytes"},
+		"too long a name":    {strings.Repeat("n", 65), "{}", "", "name: it has 65 bytes"},
+		"a space":            {"a b", "{}", "", "no letter"},
+		"a line":             {"a\nb", "{}", "", "no letter"},
+		"another script":     {"gesicht_ö", "{}", "", "no letter"},
+		"an array":           {"x", "[1]", "", "must be a JSON object"},
+		"a text":             {"x", `"x"`, "", "must be a JSON object"},
+		"no JSON":            {"x", `{"a":}`, "", "data: invalid"},
+		"two objects":        {"x", `{}{}`, "", "data: invalid"},
+		"an open object":     {"x", `{"a":1`, "", "data: unexpected end"},
+		"very deep":          {"x", strings.Repeat(`{"a":`, 700) + "1" + strings.Repeat("}", 700), "", "more than 4096"},
+		"too much data":      {"x", `{"a":"` + strings.Repeat("x", 4096) + `"}`, "", "more than 4096"},
+		"the most data":      {"x", `{"a":"` + strings.Repeat("x", 4088) + `"}`, `x {"a":"` + strings.Repeat("x", 4088) + `"} s`, ""},
+		"a time of its own":  {"x", `{"ts":1715000000.5}`, `x {"ts":1715000000.5} s`, ""},
+		"an escaped newline": {"x", `{"a":"\n"}`, `x {"a":"\n"} s`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t)
+			err := d.FromRobot(chan1, "s", c.name, json.RawMessage(c.data))
+			got := strings.Join(d.published(t), "; ")
+			if got != c.want {
+				t.Errorf("published %q, not %q", got, c.want)
+			}
+			if (err != nil) != (c.want == "") || err != nil && (!errors.Is(err, ErrEvent) || !strings.Contains(err.Error(), c.says)) {
+				t.Errorf("it says %v", err)
+			}
+		})
+	}
+}
+
+// TestWhoSpeaksOfARobot: a robot is heard on its own channel; others only of
+// robots that are known here.
+func TestWhoSpeaksOfARobot(t *testing.T) {
+	d := newDesk(t)
+	type coded interface {
+		Code() string
+		Status() int
+	}
+	for name, c := range map[string]struct {
+		err    error
+		code   string
+		status int
+		is     error
+	}{
+		"a program":                  {d.FromProgram("A0:B1:C2:D3:E4:F5", "a", nil), "", 0, nil},
+		"a program, another robot":   {d.FromProgram("a0b1c2d3e4f6", "a", nil), "unknown_robot", 404, device.ErrUnknownRobot},
+		"a program, no robot":        {d.FromProgram("kitchen", "a", nil), "bad_robot", 400, device.ErrID},
+		"a program, no event":        {d.FromProgram("a0b1c2d3e4f5", "", nil), "bad_event", 400, ErrEvent},
+		"the broker":                 {d.FromBroker(chan1, "b", nil), "", 0, nil},
+		"the broker, another robot":  {d.FromBroker(chan2, "b", nil), "unknown_robot", 404, device.ErrUnknownRobot},
+		"a robot that was forgotten": {d.FromRobot(chan2, "s", "c", nil), "", 0, nil},
+	} {
+		var coded coded
+		switch {
+		case c.is == nil && c.err != nil:
+			t.Errorf("%s: %v", name, c.err)
+		case c.is != nil && (!errors.Is(c.err, c.is) || !errors.As(c.err, &coded) || coded.Code() != c.code || coded.Status() != c.status):
+			t.Errorf("%s: %#v", name, c.err)
+		}
+	}
+	if got := len(d.published(t)); got != 3 {
+		t.Errorf("%d are published, not 3", got)
+	}
+}
+
+func TestDetectedTexts(t *testing.T) {
+	d := newDesk(t)
+	for _, text := range []string{"face", "head_pet_hold", "Hi, Stack Chan", "", strings.Repeat("x", 300), "\xff\"\n"} {
+		if err := d.Detected(chan1, "s", text); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	want := []string{"face_detected {} s", "head_pet_hold {} s", `wake_word {"text":"Hi, Stack Chan"} s`, `wake_word {"text":""} s`,
+		`wake_word {"text":"` + strings.Repeat("x", 200) + `"} s`, `wake_word {"text":"\"\n"} s`}
+	if got := d.published(t); strings.Join(got, "|") != strings.Join(want, "|") {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestOneFace: the camera's event and the talk it opens tell of the same face.
+func TestOneFace(t *testing.T) {
+	for name, c := range map[string]struct {
+		script string // e is the camera's event, t the text, l the face lost, and a number of seconds between
+		want   int
+	}{
+		"the event first":           {"e 1 t", 1},
+		"the text first":            {"t 1 e", 1},
+		"too late":                  {"e 5 t", 2},
+		"just in time":              {"e 4.9 t", 1},
+		"two events are two faces":  {"e 1 l 1 e", 2},
+		"two texts are two faces":   {"t 1 t", 2},
+		"lost before the text came": {"e 1 l 1 t", 1},
+		"the next face":             {"t 1 e 1 l 1 e", 2},
+		"the next face's text":      {"e 1 t 1 l 1 e 1 t", 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newDesk(t)
+				for _, word := range strings.Fields(c.script) {
+					var err error
+					switch word {
+					case "e":
+						err = d.FromRobot(chan1, "s", "face_detected", nil)
+					case "l":
+						err = d.FromRobot(chan1, "s", "face_lost", nil)
+					case "t":
+						err = d.Detected(chan1, "s", "face")
+					default:
+						wait, _ := time.ParseDuration(word + "s")
+						time.Sleep(wait)
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+				}
+				faces := 0
+				for _, p := range d.published(t) {
+					if strings.HasPrefix(p, faceDetected) {
+						faces++
+					}
+				}
+				if faces != c.want {
+					t.Errorf("%d faces, not %d", faces, c.want)
+				}
+			})
+		})
+	}
+}
+
+// TestNoMoreThanAllowed: a robot has 100 events at once and 50 a second, its
+// excess is counted, and each bout of it is told of once.
+func TestNoMoreThanAllowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t)
+		send := func(id device.ID, n int) (taken int) {
+			for range n {
+				err := d.FromRobot(id, "s", "sound_event", nil)
+				if err == nil {
+					taken++
+				} else if !errors.Is(err, ErrTooMany) {
+					t.Fatal(err)
+				}
+			}
+			return taken
+		}
+		if got := send(chan1, 150); got != 100 {
+			t.Errorf("%d of 150 at once are taken", got)
+		}
+		if got := send(chan2, 100); got != 100 {
+			t.Errorf("%d of another robot's", got)
+		}
+		time.Sleep(time.Second)
+		if got := send(chan1, 60); got != 50 {
+			t.Errorf("%d a second later", got)
+		}
+		if d.Dropped() != 60 {
+			t.Errorf("%d are counted", d.Dropped())
+		}
+		if told := strings.Count(d.log.String(), "dropped_before=0"); told != 1 || strings.Count(d.log.String(), "\n") != 1 {
+			t.Errorf("told:\n%s", d.log)
+		}
+		time.Sleep(2 * time.Second) // it is quiet again
+		if got := send(chan1, 101); got != 100 || !strings.Contains(d.log.String(), "dropped_before=60") || strings.Count(d.log.String(), "\n") != 2 {
+			t.Errorf("%d after a rest; told:\n%s", got, d.log)
+		}
+		for range 30 { // as much as is allowed, for as long as it likes
+			time.Sleep(time.Second)
+			if got := send(chan1, 50); got != 50 {
+				t.Fatalf("%d of 50 a second", got)
+			}
+		}
+	})
+}
+
+// TestManyAtOnce is for the race detector, and for the order of what one
+// sender sends.
+func TestManyAtOnce(t *testing.T) {
+	d := newDesk(t)
+	var wg sync.WaitGroup
+	for n := range 10 {
+		id := device.ID(fmt.Sprintf("a0b1c2d3e4%02x", n*2))
+		wg.Go(func() {
+			for i := range 90 {
+				if err := d.FromRobot(id, "s", fmt.Sprintf("n%02d", i), nil); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	last := map[device.ID]string{}
+	r := d.bus.ReadFrom(1)
+	for range 900 {
+		e, err := r.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := e.Event.(event.Perceived).Name
+		if name <= last[e.Robot] {
+			t.Fatalf("%s after %s", name, last[e.Robot])
+		}
+		last[e.Robot] = name
+	}
+}
+
+// FuzzIntake: whatever comes in, what goes out is bounded and sound, and every
+// fold, behaviour and sentence can take it.
+func FuzzIntake(f *testing.F) {
+	f.Add("face_recognized", []byte(`{"identity":"Ann \"}{\n","source":"room_view"}`))
+	f.Add("sound_event", []byte(`{"direction":"left","balance":1e300,"energy":-1e308}`))
+	f.Add("state_changed", []byte(`{"state":"sleep","state":7}`))
+	f.Add("head_turn", []byte(`{"yaw":9e99,"pitch":"x"}`))
+	f.Add("x\x00", []byte("{\"\xff\":\xfe}"))
+	f.Fuzz(func(t *testing.T, name string, data []byte) {
+		d := newDesk(t)
+		if err := d.FromProgram("a0b1c2d3e4f5", name, data); err != nil {
+			if !errors.Is(err, ErrEvent) {
+				t.Error(err)
+			}
+			return
+		}
+		e, err := d.reader.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := e.Event.(event.Perceived)
+		if len(p.Name) > mostName || len(p.Data) > 3*mostData || !json.Valid(p.Data) || p.Data[0] != '{' || bytes.ContainsAny(p.Data, "\n\r") {
+			t.Fatalf("published %q %q", p.Name, p.Data)
+		}
+		s := Fold(State{}, e)
+		kept, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var back State
+		if err := json.Unmarshal(kept, &back); err != nil {
+			t.Fatal(err)
+		}
+		if who := s.Who(e.At); len(who) > mostIdentity+60 || strings.ContainsAny(who, "\n\"{}<>") {
+			t.Errorf("it says %q", who)
+		}
+		c := newCreature(Options{Tuning: DefaultTuning(), House: time.UTC, Rules: []Rule{{When: When{Event: name, If: map[string]Compare{"state": {Is: "sleep"}}}}}})
+		c.take(event.Envelope{At: e.At, Robot: chan1, Event: event.RobotOnline{}})
+		c.take(e)
+	})
+}

@@ -1,0 +1,125 @@
+package perception
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"perch/device"
+	"perch/event"
+)
+
+// robots carry acts out. Each returns an error where the robot's channel is
+// closed, but Say, which keeps its text for the next hello.
+type robots interface {
+	// Say has a text spoken, at once or after the turn under way.
+	Say(ctx context.Context, id device.ID, text string) (queued bool, err error)
+	Abort(ctx context.Context, id device.ID) error
+	// Play plays a sound by its base name. It returns an error while the robot
+	// speaks.
+	Play(ctx context.Context, id device.ID, sound string) error
+	Tools(id device.ID) []device.Tool
+	Call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error)
+}
+
+// Options are what behaviours need.
+type Options struct {
+	Tuning Tuning
+	Rules  []Rule         // the owner's own; nil is none
+	House  *time.Location // whose clock the hours are of; nil is the machine's
+	Bus    *event.Bus
+	// Outside carries out what rules do that is not done to the robot; nil is a
+	// house that has nothing of that.
+	Outside outside
+	Log     *slog.Logger
+}
+
+// Behaviours react to what robots sense.
+type Behaviours struct {
+	o      Options
+	reader *event.Reader
+	herd   map[device.ID]*creature
+}
+
+// NewBehaviours checks the tuning and the rules and returns behaviours that
+// have yet to be run. They react to what is published from now on. It wraps
+// ErrTuning and ErrRule with a sentence for every key to correct.
+func NewBehaviours(o Options) (*Behaviours, error) {
+	if o.House == nil {
+		o.House = time.Local
+	}
+	if err := o.Tuning.Check(); err != nil {
+		return nil, err
+	}
+	if err := CheckRules(o.Rules); err != nil {
+		return nil, err
+	}
+	return &Behaviours{o: o, reader: o.Bus.Read(), herd: map[device.ID]*creature{}}, nil
+}
+
+// Run reacts until ctx ends or the bus is closed. It returns when nothing is
+// being done any more.
+func (b *Behaviours) Run(ctx context.Context, r robots) {
+	ctx, cancel := context.WithCancel(ctx)
+	hands := newHands(r, b.o)
+	defer hands.wait()
+	var pump sync.WaitGroup
+	defer pump.Wait()
+	defer cancel()
+	events := make(chan event.Envelope)
+	pump.Go(func() { b.reader.Pump(ctx, events) })
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		timer.Reset(time.Until(b.due()))
+		select {
+		case e, open := <-events:
+			if !open {
+				return
+			}
+			b.take(ctx, hands, e)
+		case <-timer.C:
+			now := time.Now()
+			for id, c := range b.herd {
+				hands.do(ctx, id, now, c.tick(now))
+			}
+		}
+	}
+}
+
+// take gives an event to the robot it is of.
+func (b *Behaviours) take(ctx context.Context, hands *hands, e event.Envelope) {
+	if _, missed := e.Event.(event.Missed); missed {
+		for _, c := range b.herd {
+			c.state = follow(c.state, e)
+		}
+		return
+	}
+	if e.Robot == "" {
+		return
+	}
+	c := b.herd[e.Robot]
+	if c == nil {
+		if len(b.herd) >= mostRobots {
+			return
+		}
+		c = newCreature(b.o)
+		b.herd[e.Robot] = c
+	}
+	hands.do(ctx, e.Robot, e.At, c.take(e))
+}
+
+// looksAgain is how long behaviours wait at most. What they wait for is of
+// the running clock, but hours are of the wall's, which may be set.
+const looksAgain = time.Minute
+
+func (b *Behaviours) due() time.Time {
+	due := time.Now().Add(looksAgain)
+	for _, c := range b.herd {
+		if at := c.due(); !at.IsZero() && at.Before(due) {
+			due = at
+		}
+	}
+	return due
+}

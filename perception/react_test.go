@@ -1,0 +1,297 @@
+package perception
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"perch/device"
+	"perch/event"
+)
+
+// troupe are robots that do what they are told, and tell when.
+type troupe struct {
+	began time.Time
+	tools []device.Tool
+	slow  time.Duration // what a call takes
+	fail  error
+
+	mu   sync.Mutex
+	done []string
+}
+
+func (r *troupe) note(format string, a ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.done = append(r.done, fmt.Sprintf("%s ", time.Since(r.began))+fmt.Sprintf(format, a...))
+}
+
+func (r *troupe) all() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return strings.Join(r.done, "; ")
+}
+
+func (r *troupe) Say(_ context.Context, id device.ID, text string) (bool, error) {
+	r.note("say %s", text)
+	return false, r.fail
+}
+
+func (r *troupe) Abort(context.Context, device.ID) error {
+	r.note("abort")
+	return r.fail
+}
+
+func (r *troupe) Play(_ context.Context, _ device.ID, sound string) error {
+	r.note("play %s", sound)
+	return r.fail
+}
+
+func (r *troupe) Tools(device.ID) []device.Tool { return r.tools }
+
+func (r *troupe) Call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error) {
+	r.note("%s %v", strings.TrimPrefix(tool, "self.robot."), arguments)
+	select {
+	case <-time.After(r.slow):
+		return device.Result{}, r.fail
+	case <-ctx.Done():
+		return device.Result{}, ctx.Err()
+	}
+}
+
+func (r *troupe) Feel(_ context.Context, _ device.ID, emotion string) error {
+	r.note("feel %s", emotion)
+	return nil
+}
+
+func (r *troupe) Publish(_ context.Context, topic, payload string) error {
+	r.note("publish %s %s", topic, payload)
+	return nil
+}
+
+func (r *troupe) Notify(_ context.Context, _ device.ID, text string) error {
+	r.note("notify %s", text)
+	return nil
+}
+
+// stackchan is what the firmware of a Stack-chan lists.
+func stackchan() []device.Tool {
+	n := func(least, most int) device.Argument {
+		return device.Argument{Type: "integer", Minimum: &least, Maximum: &most}
+	}
+	colour := n(0, 168)
+	return []device.Tool{
+		{Name: headTool, Schema: device.Schema{Properties: map[string]device.Argument{"yaw": n(-9999, 128), "pitch": n(-9999, 90), "speed": n(100, 1000)}}},
+		{Name: lightTool, Schema: device.Schema{Properties: map[string]device.Argument{"red": colour, "green": colour, "blue": colour}}},
+		{Name: faceTool},
+		{Name: stateTool, Schema: device.Schema{Properties: map[string]device.Argument{"state": {Type: "string"}}, Required: []string{"state"}}},
+	}
+}
+
+// house runs behaviours on a bus.
+type house struct {
+	bus *event.Bus
+	*troupe
+	log  *bytes.Buffer
+	stop func()
+}
+
+func newHouse(t *testing.T, change func(*Options)) *house {
+	t.Helper()
+	h := &house{bus: event.NewBus(), troupe: &troupe{began: time.Now(), tools: stackchan()}, log: &bytes.Buffer{}}
+	o := Options{Tuning: DefaultTuning(), House: time.UTC, Bus: h.bus, Outside: h.troupe, Log: slog.New(slog.NewTextHandler(h.log, nil))}
+	o.Tuning.Greeter.Hours = Hours{0, 24 * time.Hour} // the bubble's day begins at midnight
+	if change != nil {
+		change(&o)
+	}
+	b, err := NewBehaviours(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { b.Run(ctx, h.troupe) })
+	h.stop = func() {
+		cancel()
+		running.Wait()
+		h.bus.Close()
+	}
+	h.bus.Publish(chan1, "s", event.RobotOnline{})
+	return h
+}
+
+// live plays a script as stage_test.go writes them, in the bubble's time.
+func (h *house) live(t *testing.T, script string) {
+	for line := range strings.SplitSeq(script, ";") {
+		when, what, _ := strings.Cut(strings.TrimSpace(line), " ")
+		after, err := time.ParseDuration(when)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Until(h.began.Add(after)))
+		if e := happening(t, strings.TrimSpace(what)); e != nil {
+			h.bus.Publish(chan1, "s", e)
+		}
+		synctest.Wait()
+	}
+}
+
+func TestBehavioursAct(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Options)
+		tools  []device.Tool // nil is a Stack-chan's
+		script string
+		want   string
+	}{
+		"a face comes and leaves while it is greeted": {nil, nil, "1s face; 1.2s speaks; 2s lost; 20s .", "1s say Hi!; 6s abort"},
+		"a sound on the left": {nil, nil, "1s sound left; 2s .",
+			"1s set_head_angles map[pitch:5 speed:250 yaw:-45]"},
+		"somebody calls from the right": {nil, nil, "1s called right; 2s .", "1s set_head_angles map[speed:200 yaw:45]"},
+		"a hand":                        {nil, nil, "1s pet; 2s .", "1s play purr"},
+		"a name": {nil, nil, "1s known Ann; 5s .",
+			"1s say Oh, it's Ann!; 1s set_face_identified map[]; 4s set_face_identified map[]"},
+		"a robot without tools does what it can": {nil, []device.Tool{}, "1s known Ann; 2s sound left; 3s called left; 9s .", "1s say Oh, it's Ann!"},
+		"quiet hours begin while it is idle":     {func(o *Options) { o.Tuning.Quiet = QuietTuning{Hours{minute, hour}, true} }, nil, "0s mode talk; 30s .; 100s face; 2h .", "1m0s set_state map[state:sleep]; 1h0m0s set_state map[state:idle]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHouse(t, func(o *Options) {
+					o.Tuning.Gaze.On = false
+					if c.change != nil {
+						c.change(o)
+					}
+				})
+				defer h.stop()
+				if c.tools != nil {
+					h.tools = c.tools
+				}
+				h.live(t, c.script)
+				if got := h.all(); got != c.want {
+					t.Errorf("%s\n     done: %s\nshould be: %s", c.script, got, c.want)
+				}
+			})
+		})
+	}
+}
+
+// TestATurnOfTheHeadIsTold, and is known.
+func TestATurnOfTheHeadIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, nil)
+		defer h.stop()
+		h.live(t, "1s sound left; 2s .")
+		r := h.bus.ReadFrom(3)
+		e, err := r.Next(t.Context())
+		if err != nil || e.Robot != chan1 {
+			t.Fatal(err, e)
+		}
+		p := e.Event.(event.Perceived)
+		if p.Name != "head_turn" || string(p.Data) != `{"by":"sound","pitch":0,"yaw":-45}` {
+			t.Errorf("told: %s %s", p.Name, p.Data)
+		}
+		if s := Fold(State{}, e); s.Head.Yaw != -45 {
+			t.Errorf("known: %+v", s.Head)
+		}
+	})
+}
+
+// TestASlowRobotHoldsUpNobody: what it could not do in time is left out, and
+// another robot does not wait for it.
+func TestASlowRobotHoldsUpNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, nil)
+		defer h.stop()
+		h.slow = 10 * time.Second
+		h.bus.Publish(chan2, "s2", event.RobotOnline{})
+		h.live(t, "1s sound left; 2s pet; 3s .")
+		h.bus.Publish(chan2, "s2", happening(t, "face"))
+		h.live(t, "4s .; 20s pet; 21s .")
+		want := "1s set_head_angles map[pitch:5 speed:250 yaw:-45]; 3s say Hi!; 20s play purr"
+		if got := h.all(); got != want {
+			t.Errorf("done: %s", got)
+		}
+	})
+}
+
+// TestFailuresAreToldOnce, until it works again.
+func TestFailuresAreToldOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, nil)
+		defer h.stop()
+		h.fail = errors.New("the robot's channel is closed")
+		h.live(t, "1s pet; 11s pet; 21s pet; 31s .")
+		if got := strings.Count(h.log.String(), "could not act"); got != 1 || !strings.Contains(h.log.String(), "behaviour=purr") {
+			t.Errorf("told:\n%s", h.log)
+		}
+		h.fail = nil
+		h.live(t, "41s pet; 50s .")
+		h.fail = errors.New("the robot's channel is closed")
+		h.live(t, "51s pet; 61s .")
+		if got := strings.Count(h.log.String(), "could not act"); got != 2 {
+			t.Errorf("told:\n%s", h.log)
+		}
+	})
+}
+
+// TestBehavioursEnd with their context, while a robot does not answer, and
+// with the bus.
+func TestBehavioursEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, nil)
+		h.slow = time.Hour
+		h.live(t, "1s sound left; 2s pet")
+		h.stop()
+		if time.Since(h.began) != 2*time.Second {
+			t.Errorf("they end after %s", time.Since(h.began))
+		}
+		bus := event.NewBus()
+		b, err := NewBehaviours(Options{Tuning: DefaultTuning(), Bus: bus, Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		bus.Close()
+		b.Run(t.Context(), h.troupe)
+	})
+}
+
+// TestAFloodLeavesRoom: robots that perceive all they may are all heard, and
+// memory is bounded.
+func TestAFloodLeavesRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, func(o *Options) { o.Tuning.Gaze.On = false })
+		defer h.stop()
+		board := NewBoard(nil)
+		var reading sync.WaitGroup
+		reading.Go(func() { board.Run(t.Context(), h.bus.ReadFrom(1)) })
+		intake := NewIntake(h.bus, robotsHere{}, slog.New(slog.DiscardHandler))
+		const robots, seconds = 20, 30
+		for range seconds * 50 {
+			for n := range robots {
+				id := device.ID(fmt.Sprintf("a0b1c2d3e4%02x", n*2))
+				if err := intake.FromRobot(id, "s", "sound_event", []byte(`{"direction":"left"}`)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		synctest.Wait()
+		states, seq := board.Snapshot(time.Now())
+		if len(states) != robots+1 || seq != h.bus.Seq() {
+			t.Errorf("%d robots at %d of %d", len(states), seq, h.bus.Seq())
+		}
+		for _, s := range states {
+			if len(s.Recent) > mostRecent {
+				t.Errorf("%d are remembered", len(s.Recent))
+			}
+		}
+		h.bus.Close()
+		reading.Wait()
+	})
+}

@@ -1,0 +1,277 @@
+package perception
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"perch/device"
+	"perch/event"
+)
+
+// ErrRule is wrapped for a rule that cannot be meant.
+var ErrRule = errors.New("not a rule")
+
+// Rule is what an owner wants done when a robot senses something.
+type Rule struct {
+	Name string // as it is called in the log; empty is its number
+	When When
+	// Every is how long the rule rests after it was followed.
+	Every time.Duration
+	Hours Hours // in which it holds; none is all day
+	// InTalk follows the rule while a person is being talked with too.
+	InTalk bool
+	Do     []Act // in order
+}
+
+// When is what a rule waits for.
+type When struct {
+	Event string             // its name, as the robot says it
+	Robot device.ID          // empty is every robot
+	If    map[string]Compare // on the event's data, by key; all must hold
+}
+
+// Compare is what a value of an event's data must be. What is nil or empty is
+// not asked.
+type Compare struct {
+	Is    any      // this text, number or truth
+	Not   any      // anything else, nothing included
+	OneOf []any    // one of these
+	Above *float64 // a number above this
+	Below *float64 // a number below this
+}
+
+// Acts that only rules do.
+type (
+	// CallTool runs one of the robot's tools. Robots without it are left alone.
+	CallTool struct {
+		Name      string
+		Arguments map[string]any
+	}
+	// Feel has the robot wear a face.
+	Feel struct{ Emotion string }
+	// Tell publishes on a topic of the house's broker.
+	Tell struct{ Topic, Payload string }
+	// Notify tells people, by the robot and wherever they look.
+	Notify struct{ Text string }
+)
+
+func (CallTool) act() {}
+func (Feel) act()     {}
+func (Tell) act()     {}
+func (Notify) act()   {}
+
+// outside carries out what is not done by the robot's own tools.
+type outside interface {
+	Feel(ctx context.Context, id device.ID, emotion string) error
+	Publish(ctx context.Context, topic, payload string) error
+	Notify(ctx context.Context, id device.ID, text string) error
+}
+
+// elsewhere does what needs more than the robot.
+func (h *hands) elsewhere(ctx context.Context, id device.ID, a Act) error {
+	if h.outside == nil {
+		return errors.New("nothing here can do that")
+	}
+	switch a := a.(type) {
+	case Feel:
+		return h.outside.Feel(ctx, id, a.Emotion)
+	case Tell:
+		return h.outside.Publish(ctx, a.Topic, a.Payload)
+	case Notify:
+		return h.outside.Notify(ctx, id, a.Text)
+	}
+	return nil
+}
+
+// Bounds of the rules.
+const (
+	mostRules = 100
+	mostDo    = 20
+	mostTopic = 256 // bytes
+)
+
+// CheckRules finds what cannot be meant, all of it at once, each by its key:
+// "rules[2].do[0].say". It wraps ErrRule.
+func CheckRules(rules []Rule) error {
+	var c checker
+	if len(rules) > mostRules {
+		c.fault("rules", "there are %d, more than %d", len(rules), mostRules)
+	}
+	for i, r := range rules {
+		r.check(&c, fmt.Sprintf("rules[%d]", i))
+	}
+	if err := errors.Join(c.faults...); err != nil {
+		return fmt.Errorf("%w: %w", ErrRule, err)
+	}
+	return nil
+}
+
+func (r Rule) check(c *checker, key string) {
+	if err := checkName(r.When.Event); err != nil {
+		c.fault(key+".when.event", "%v", err)
+	}
+	if r.When.Robot != "" {
+		if _, err := device.ParseID(string(r.When.Robot)); err != nil {
+			c.fault(key+".when.robot", "%v", err)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.When.If)) {
+		r.When.If[name].check(c, key+".when.if."+name)
+	}
+	c.every(key+".every", r.Every)
+	if len(r.Do) == 0 || len(r.Do) > mostDo {
+		c.fault(key+".do", "it does %d things; a rule does 1 to %d", len(r.Do), mostDo)
+	}
+	for i, a := range r.Do {
+		checkAct(c, fmt.Sprintf("%s.do[%d]", key, i), a)
+	}
+}
+
+func (q Compare) check(c *checker, key string) {
+	if q.Is == nil && q.Not == nil && q.OneOf == nil && q.Above == nil && q.Below == nil {
+		c.fault(key, "it asks nothing; give is, not, one_of, above or below")
+	}
+	for _, v := range append([]any{q.Is, q.Not}, q.OneOf...) {
+		switch v.(type) {
+		case nil, string, bool, int, float64:
+		default:
+			c.fault(key, "%s is no text, number or truth", clip(fmt.Sprint(v), 40))
+		}
+	}
+}
+
+func checkAct(c *checker, key string, a Act) {
+	switch a := a.(type) {
+	case Say:
+		c.words(key+".say", a.Text)
+	case Notify:
+		c.words(key+".notify", a.Text)
+	case TurnHead:
+		pitch := 0
+		if a.Pitch != nil {
+			pitch = *a.Pitch
+		}
+		c.head(key+".head", a.Yaw, pitch, a.Speed)
+	case Lights:
+		if min(a.Red, a.Green, a.Blue) < 0 || max(a.Red, a.Green, a.Blue) > 255 {
+			c.fault(key+".lights", "a colour is from 0 to 255")
+		}
+	case Play:
+		c.sound(key+".play", a.Sound)
+	case CallTool:
+		c.given(key+".tool", a.Name)
+	case Feel:
+		c.given(key+".emotion", a.Emotion)
+	case SetState:
+		c.given(key+".state", a.State)
+	case Tell:
+		c.given(key+".publish.topic", a.Topic)
+		if len(a.Topic) > mostTopic || strings.ContainsAny(a.Topic, "+#\x00") || len(a.Payload) > mostData {
+			c.fault(key+".publish", "a topic has no + and no #, at most %d bytes and %d of payload", mostTopic, mostData)
+		}
+	case Abort, RefreshFace:
+	default:
+		c.fault(key, "it does nothing")
+	}
+}
+
+func (c *checker) words(key, s string) {
+	c.text(key, s)
+	c.given(key, strings.TrimSpace(s))
+}
+
+func (c *checker) given(key, s string) {
+	if s == "" {
+		c.fault(key, "it is empty")
+	}
+}
+
+// ruleHolds is how long a head stays where a rule has turned it, whatever else
+// would turn it.
+const ruleHolds = 5 * time.Second
+
+// rule follows one rule for one robot.
+type rule struct {
+	Rule
+	never
+	followed time.Time
+}
+
+// ruled are rules as behaviours.
+func ruled(rules []Rule) []behaviour {
+	all := make([]behaviour, 0, len(rules))
+	for i, r := range rules {
+		if r.Name == "" {
+			r.Name = fmt.Sprintf("rules[%d]", i)
+		}
+		r.Do = slices.Clone(r.Do)
+		for i, a := range r.Do {
+			if turn, ok := a.(TurnHead); ok {
+				turn.Priority, turn.Hold = AsTold, ruleHolds
+				r.Do[i] = turn
+			}
+		}
+		all = append(all, &rule{Rule: r})
+	}
+	return all
+}
+
+func (r *rule) name() string { return r.Name }
+
+func (r *rule) step(m moment) []Act {
+	p, sensed := m.event.(event.Perceived)
+	if !sensed || p.Name != r.When.Event || r.When.Robot != "" && r.When.Robot != m.state.Robot ||
+		r.Hours != (Hours{}) && !r.Hours.Contains(m.local) || !r.InTalk && m.state.talk.person || !m.passed(r.followed, r.Every) || !r.When.holds(p.Data) {
+		return nil
+	}
+	r.followed = m.now
+	return r.Do
+}
+
+// holds tells whether an event's data is as a rule wants it.
+func (w When) holds(data json.RawMessage) bool {
+	if len(w.If) == 0 {
+		return true
+	}
+	var values map[string]any
+	if json.Unmarshal(data, &values) != nil {
+		return false
+	}
+	for name, q := range w.If {
+		if !q.holds(values[name]) {
+			return false
+		}
+	}
+	return true
+}
+
+func (q Compare) holds(v any) bool {
+	n, number := v.(float64)
+	switch {
+	case q.Is != nil && !same(v, q.Is),
+		q.Not != nil && same(v, q.Not),
+		q.OneOf != nil && !slices.ContainsFunc(q.OneOf, func(one any) bool { return same(v, one) }),
+		q.Above != nil && !(number && n > *q.Above),
+		q.Below != nil && !(number && n < *q.Below):
+		return false
+	}
+	return true
+}
+
+// same compares a value of JSON with one of the configuration's.
+func same(v, want any) bool {
+	if n, whole := want.(int); whole {
+		want = float64(n)
+	}
+	switch want.(type) {
+	case string, bool, float64:
+		return v == want
+	}
+	return false
+}

@@ -1,0 +1,127 @@
+package perception
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"perch/event"
+)
+
+func number(f float64) *float64 { return &f }
+
+func TestRules(t *testing.T) {
+	say := []Act{Say{Text: "yes"}}
+	when := func(event string, data map[string]Compare) When { return When{Event: event, If: data} }
+	for name, c := range map[string]struct {
+		rule   Rule
+		begin  string
+		script string
+		want   string
+	}{
+		"its event":                    {Rule{When: when("battery_low", nil), Do: say}, "", "1s battery_low {}; 2s battery_high {}", "1s say yes"},
+		"too soon again":               {Rule{When: when("x", nil), Every: minute, Do: say}, "", "0s x {}; 59s x {}; 60s x {}", "0s say yes; 1m0s say yes"},
+		"what does not hold rests not": {Rule{When: when("x", map[string]Compare{"n": {Is: 1}}), Every: minute, Do: say}, "", `0s x {"n":2}; 1s x {"n":1}`, "1s say yes"},
+		"out of its hours":             {Rule{When: when("x", nil), Hours: Hours{13 * hour, 14 * hour}, Do: say}, "", "0s x {}; 1h x {}; 2h x {}", "1h0m0s say yes"},
+		"another robot":                {Rule{When: When{Event: "x", Robot: chan2}, Do: say}, "", "0s x {}", ""},
+		"this robot":                   {Rule{When: When{Event: "x", Robot: chan1}, Do: say}, "", "0s x {}", "0s say yes"},
+		"in a talk":                    {Rule{When: when("x", nil), Do: say}, "", "0s heard x; 1s x {}; 2s ends; 3s x {}", "3s say yes"},
+		"in a talk too":                {Rule{When: when("x", nil), InTalk: true, Do: say}, "", "0s heard x; 1s x {}", "1s say yes"},
+		"in the quiet hours":           {Rule{When: when("x", nil), Do: append([]Act{Notify{"n"}, Tell{"t", "p"}, TurnHead{Speed: 100}, Lights{}}, say...)}, "23:00", "0s x {}", "0s perception.Notify; 0s perception.Tell"},
+		"the channel is closed":        {Rule{When: when("x", nil), Do: append([]Act{Notify{"n"}}, say...)}, "", "0s offline; 1s x {}", "1s perception.Notify"},
+		"in order":                     {Rule{When: when("x", nil), Do: []Act{Lights{1, 2, 3}, Play{"chime"}, TurnHead{Yaw: 10, Speed: 100}}}, "", "0s x {}", "0s lights 1 2 3; 0s play chime; 0s turn 10"},
+		"a text":                       {Rule{When: when("x", map[string]Compare{"s": {Is: "on"}}), Do: say}, "", `0s x {"s":"off"}; 1s x {"s":"on"}; 2s x {"s":1}`, "1s say yes"},
+		"a truth":                      {Rule{When: when("x", map[string]Compare{"s": {Is: true}}), Do: say}, "", `0s x {"s":"true"}; 1s x {"s":true}`, "1s say yes"},
+		"anything but":                 {Rule{When: when("x", map[string]Compare{"s": {Not: "on"}}), Do: say}, "", `0s x {"s":"on"}; 1s x {"s":"off"}; 2s x {}`, "1s say yes; 2s say yes"},
+		"one of":                       {Rule{When: when("x", map[string]Compare{"s": {OneOf: []any{"a", 2}}}), Do: say}, "", `0s x {"s":"b"}; 1s x {"s":2}; 2s x {"s":"a"}; 3s x {"s":[2]}`, "1s say yes; 2s say yes"},
+		"above":                        {Rule{When: when("x", map[string]Compare{"n": {Above: number(5)}}), Do: say}, "", `0s x {"n":5}; 1s x {"n":5.1}; 2s x {"n":"9"}; 3s x {}`, "1s say yes"},
+		"between":                      {Rule{When: when("x", map[string]Compare{"n": {Above: number(5), Below: number(7)}}), Do: say}, "", `0s x {"n":5}; 1s x {"n":6}; 2s x {"n":7}`, "1s say yes"},
+		"both":                         {Rule{When: when("x", map[string]Compare{"a": {Is: 1}, "b": {Is: 2}}), Do: say}, "", `0s x {"a":1}; 1s x {"a":1,"b":2}`, "1s say yes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.rule.Every == 0 {
+				c.rule.Every = time.Second
+			}
+			if err := CheckRules([]Rule{c.rule}); err != nil {
+				t.Fatal(err)
+			}
+			tuning := Tuning{}
+			nightly(&tuning)
+			creature := newCreature(Options{Tuning: tuning, House: time.UTC, Rules: []Rule{c.rule}})
+			if got := play(t, creature, c.begin, c.script); got != c.want {
+				t.Errorf("%s\n     done: %s\nshould be: %s", c.script, got, c.want)
+			}
+		})
+	}
+}
+
+// TestARuleHasTheHead before the behaviours do.
+func TestARuleHasTheHead(t *testing.T) {
+	rules := []Rule{{When: When{Event: "sound_event"}, Every: time.Second, Do: []Act{TurnHead{Yaw: 7, Speed: 100}}}}
+	c := newCreature(Options{Tuning: DefaultTuning(), House: time.UTC, Rules: rules})
+	if got, want := play(t, c, "", "0s sound left; 4s sound right; 20s sound right"), "0s turn -45; 0s turn 7; 20s turn 45; 20s turn 7"; got != want {
+		t.Errorf("done: %s", got)
+	}
+}
+
+// TestRulesAct on what is not the robot's, and wait for what comes before.
+func TestRulesAct(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, func(o *Options) {
+			o.Rules = []Rule{{Name: "door", When: When{Event: "doorbell"}, Every: time.Second, Do: []Act{
+				Feel{"surprised"}, CallTool{stateTool, map[string]any{"state": "talk"}}, CallTool{"self.none", nil}, Tell{"door/bell", "ON"}, Notify{"The bell"}, Say{Text: "The bell!"},
+			}}}
+		})
+		defer h.stop()
+		h.slow = 5 * time.Second
+		h.live(t, "1s doorbell {}; 20s .")
+		want := "1s feel surprised; 1s set_state map[state:talk]; 6s publish door/bell ON; 6s notify The bell; 6s say The bell!"
+		if got := h.all(); got != want {
+			t.Errorf("done: %s", got)
+		}
+	})
+}
+
+func TestCheckRules(t *testing.T) {
+	good := Rule{When: When{Event: "x"}, Every: time.Second, Do: []Act{Abort{}, RefreshFace{}}}
+	if err := CheckRules([]Rule{good, good}); err != nil {
+		t.Fatal(err)
+	}
+	pitch := 91
+	for want, spoil := range map[string]func(*Rule){
+		"rules[1].when.event: ":           func(r *Rule) { r.When.Event = "a b" },
+		"rules[1].when.robot: ":           func(r *Rule) { r.When.Robot = "kitchen" },
+		"rules[1].when.if.n: it asks":     func(r *Rule) { r.When.If = map[string]Compare{"n": {}} },
+		"rules[1].when.if.n: [1]":         func(r *Rule) { r.When.If = map[string]Compare{"n": {Is: []any{1}}} },
+		"rules[1].every: ":                func(r *Rule) { r.Every = 0 },
+		"rules[1].do: it does 0":          func(r *Rule) { r.Do = nil },
+		"rules[1].do: it does 21":         func(r *Rule) { r.Do = make([]Act, 21) },
+		"rules[1].do[0]: it does nothing": func(r *Rule) { r.Do = []Act{nil} },
+		"rules[1].do[1].say: it is empty": func(r *Rule) { r.Do = []Act{Abort{}, Say{Text: " "}} },
+		"rules[1].do[0].notify: ":         func(r *Rule) { r.Do = []Act{Notify{strings.Repeat("x", 501)}} },
+		"rules[1].do[0].head.pitch: ":     func(r *Rule) { r.Do = []Act{TurnHead{Pitch: &pitch, Speed: 100}} },
+		"rules[1].do[0].lights: ":         func(r *Rule) { r.Do = []Act{Lights{0, 256, 0}} },
+		"rules[1].do[0].play: ":           func(r *Rule) { r.Do = []Act{Play{"a/b"}} },
+		"rules[1].do[0].tool: ":           func(r *Rule) { r.Do = []Act{CallTool{}} },
+		"rules[1].do[0].emotion: ":        func(r *Rule) { r.Do = []Act{Feel{}} },
+		"rules[1].do[0].state: ":          func(r *Rule) { r.Do = []Act{SetState{}} },
+		"rules[1].do[0].publish: ":        func(r *Rule) { r.Do = []Act{Tell{"a/#", ""}} },
+		"rules[1].do[0].publish.topic: ":  func(r *Rule) { r.Do = []Act{Tell{}} },
+	} {
+		r := good
+		spoil(&r)
+		if err := CheckRules([]Rule{good, r}); !errors.Is(err, ErrRule) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s%v", want, err)
+		}
+	}
+	if err := CheckRules(make([]Rule, 101)); err == nil {
+		t.Error("101 rules")
+	}
+	bus := event.NewBus()
+	defer bus.Close()
+	if _, err := NewBehaviours(Options{Tuning: DefaultTuning(), Bus: bus, Rules: []Rule{{}}}); !errors.Is(err, ErrRule) {
+		t.Errorf("behaviours begin with %v", err)
+	}
+}

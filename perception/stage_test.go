@@ -1,0 +1,160 @@
+package perception
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"perch/device"
+	"perch/event"
+)
+
+const (
+	chan1 = device.ID("a0b1c2d3e4f5")
+	chan2 = device.ID("a0b1c2d3e4f6")
+)
+
+var noon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+
+// scene is one row of a behaviour's rules: what happens to a robot whose
+// channel is open, and what is done about it and when.
+type scene struct {
+	name   string
+	begin  string        // the time of day; empty is 12:00
+	tune   func(*Tuning) // nil is as it comes
+	script string        // "0s face; 1s lost; 10s ." where . is only the time
+	want   string        // "0s say Hi!; 5s abort"
+}
+
+// act plays scenes with the named behaviours alone on the stage.
+func act(t *testing.T, on []string, scenes []scene) {
+	t.Helper()
+	for _, s := range scenes {
+		t.Run(s.name, func(t *testing.T) {
+			tuning := DefaultTuning()
+			if s.tune != nil {
+				s.tune(&tuning)
+			}
+			if err := tuning.Check(); err != nil {
+				t.Fatal(err)
+			}
+			c := newCreature(Options{Tuning: tuning, House: time.UTC})
+			c.behaviours = slices.DeleteFunc(c.behaviours, func(b behaviour) bool { return !slices.Contains(on, b.name()) })
+			if got := play(t, c, s.begin, s.script); got != s.want {
+				t.Errorf("%s\n     done: %s\nshould be: %s", s.script, got, s.want)
+			}
+		})
+	}
+}
+
+// play runs a script on virtual time: whenever the creature is due, it is told.
+func play(t *testing.T, c *creature, begin, script string) string {
+	t.Helper()
+	start := noon
+	if begin != "" {
+		clock, err := time.Parse("15:04", begin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		start = noon.Add(ofDay(clock) - 12*time.Hour)
+	}
+	var done []string
+	keep := func(now time.Time, deeds []deed) {
+		for _, d := range deeds {
+			done = append(done, fmt.Sprintf("%s %s", now.Sub(start), shown(d.act)))
+		}
+	}
+	keep(start, c.take(event.Envelope{At: start, Robot: chan1, Session: "s", Event: event.RobotOnline{}}))
+	for line := range strings.SplitSeq(script, ";") {
+		when, what, _ := strings.Cut(strings.TrimSpace(line), " ")
+		after, err := time.ParseDuration(when)
+		if err != nil {
+			t.Fatal(err)
+		}
+		now := start.Add(after)
+		for due := c.due(); !due.IsZero() && !due.After(now); due = c.due() {
+			keep(due, c.tick(due))
+			if again := c.due(); again.Equal(due) {
+				t.Fatalf("it is due at %s for ever", due)
+			}
+		}
+		if e := happening(t, strings.TrimSpace(what)); e != nil {
+			keep(now, c.take(event.Envelope{At: now, Robot: chan1, Session: "s", Event: e}))
+		}
+	}
+	return strings.Join(done, "; ")
+}
+
+// happening is an event by its word in a script. Anything else is the name of
+// what was sensed, and its data.
+func happening(t *testing.T, word string) event.Event {
+	t.Helper()
+	name, rest, _ := strings.Cut(word, " ")
+	sensed := func(name, format string, a ...any) event.Event {
+		return event.Perceived{Name: name, Data: json.RawMessage(fmt.Sprintf(format, a...))}
+	}
+	switch name {
+	case ".":
+		return nil
+	case "face":
+		return sensed(faceDetected, "{}")
+	case "lost":
+		return sensed(faceLost, "{}")
+	case "known":
+		return sensed(faceRecognized, `{"identity":%q,"source":"room_view"}`, rest)
+	case "sound":
+		return sensed(soundEvent, `{"direction":%q,"balance":0.4,"energy":600000000}`, rest)
+	case "called":
+		return sensed(wakeDetected, `{"phrase":"Hi, ESP","direction":%q}`, rest)
+	case "pet":
+		return sensed(petStarted, "{}")
+	case "mode":
+		return sensed(stateChanged, `{"state":%q}`, rest)
+	case "heard":
+		return event.Heard{Text: rest}
+	case "speaks":
+		return event.SpeakingStarted{}
+	case "ends":
+		return event.TurnEnded{End: event.EndDone}
+	case "goodnight":
+		return event.TurnEnded{End: event.EndSleep}
+	case "listens":
+		return event.ListeningStarted{}
+	case "online":
+		return event.RobotOnline{}
+	case "offline":
+		return event.RobotOffline{}
+	case "moves":
+		return event.ToolStatus{ID: "1", Name: "self_robot_set_head_angles", Status: event.ToolRunning}
+	}
+	return sensed(name, "%s", rest)
+}
+
+func shown(a Act) string {
+	switch a := a.(type) {
+	case Say:
+		return "say " + a.Text
+	case Abort:
+		return "abort"
+	case TurnHead:
+		return fmt.Sprintf("turn %d", a.Yaw)
+	case Play:
+		return "play " + a.Sound
+	case RefreshFace:
+		return "mark"
+	case SetState:
+		return "state " + a.State
+	case Lights:
+		return fmt.Sprintf("lights %d %d %d", a.Red, a.Green, a.Blue)
+	}
+	return fmt.Sprintf("%T", a)
+}
+
+func nightly(t *Tuning) { t.Quiet.Hours = Hours{22 * time.Hour, 7 * time.Hour} }
+
+func envelope(at time.Time, e event.Event) event.Envelope {
+	return event.Envelope{At: at, Robot: chan1, Session: "s", Event: e}
+}

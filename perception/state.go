@@ -1,0 +1,375 @@
+package perception
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"perch/device"
+	"perch/event"
+)
+
+const (
+	staleAfter   = 300 * time.Second // without a sign of its senses, nothing is known of a robot's presence
+	mostRecent   = 50                // events that are remembered
+	samePerson   = 2 * time.Second   // a face that is back within this is the one that was lost
+	mostIdentity = 64                // bytes
+)
+
+// State is what is known of one robot: the fold of its events. It is a value;
+// Fold never changes one it was given.
+type State struct {
+	Robot  device.ID `json:"robot"`
+	Sensed time.Time `json:"sensed,omitzero"` // its last sign
+	// Stale is a robot that has sensed nothing for so long that nobody knows
+	// what is before it. At says so.
+	Stale     bool      `json:"stale"`
+	Online    bool      `json:"online"` // its channel is open
+	Face      Face      `json:"face"`
+	Sound     Sound     `json:"sound,omitzero"`
+	Mode      string    `json:"mode,omitempty"` // as the firmware calls its state: idle, talk, story_time, security, sleep, dance
+	GoodNight bool      `json:"good_night"`     // somebody has sent it to sleep, and nobody has woken it since
+	Listening bool      `json:"listening"`
+	Dancing   bool      `json:"dancing"`
+	Battery   *int      `json:"battery"` // 0-100; nil is unknown
+	Charging  *bool     `json:"charging"`
+	Touch     Touch     `json:"touch,omitzero"`
+	Head      Head      `json:"head,omitzero"`
+	Recent    []Record  `json:"recent,omitempty"` // the latest, the oldest first
+	Woken     time.Time `json:"woken,omitzero"`   // by its wake word
+	OwnGaze   time.Time `json:"own_gaze,omitzero"`
+
+	talk talk
+}
+
+// Face is who is before the robot.
+type Face struct {
+	Present    bool      `json:"present"`
+	Since      time.Time `json:"since,omitzero"` // of the face that is or was last there
+	Lost       time.Time `json:"lost,omitzero"`
+	Identity   string    `json:"identity,omitempty"`
+	Identified time.Time `json:"identified,omitzero"`
+}
+
+// Sound is the last that came from somewhere.
+type Sound struct {
+	At        time.Time `json:"at"`
+	Direction string    `json:"direction"`         // left, centre, right, as the robot sees it
+	Balance   float64   `json:"balance,omitempty"` // from -1, right, to 1, left
+	Energy    float64   `json:"energy,omitempty"`
+}
+
+// Touch is the last time somebody touched the robot's head.
+type Touch struct {
+	At      time.Time `json:"at"`
+	Kind    string    `json:"kind"` // the event's name
+	Petting bool      `json:"petting"`
+}
+
+// Head is where a behaviour has last turned it, in degrees.
+type Head struct {
+	At    time.Time `json:"at"`
+	Yaw   int       `json:"yaw"` // negative is the robot's own left
+	Pitch int       `json:"pitch"`
+}
+
+// Record is an event as it is remembered.
+type Record struct {
+	At   time.Time       `json:"at"`
+	Name string          `json:"name"`
+	Data json.RawMessage `json:"data,omitempty"`
+}
+
+// talk is what behaviours must know of the talk under way. It does not outlive
+// the run.
+type talk struct {
+	session  string
+	turn     bool      // one is under way
+	person   bool      // and somebody has a part in it
+	last     time.Time // a person had a part in one
+	listened time.Time // the microphone was opened
+}
+
+// At is the state as it is at that time: a robot that has sensed nothing for
+// 300 s has nobody before it that anybody knows of.
+func (s State) At(now time.Time) State {
+	if s.stale(now) {
+		s = s.forget()
+		s.Stale = true
+	}
+	return s
+}
+
+func (s State) stale(now time.Time) bool {
+	return s.Stale || s.Sensed.IsZero() || now.Sub(s.Sensed) >= staleAfter
+}
+
+// forget leaves out what is only true while the robot says so.
+func (s State) forget() State {
+	s.Face.Present, s.Dancing, s.Touch.Petting, s.Mode = false, false, false, ""
+	return s
+}
+
+// Who says in a few words who is before the robot, "in front of you since
+// 12 s: Ann", and nothing where nobody is known to be.
+func (s State) Who(now time.Time) string {
+	s = s.At(now)
+	if !s.Face.Present {
+		return ""
+	}
+	who := s.Face.Identity
+	if who == "" {
+		who = "somebody you do not know by name"
+	}
+	return fmt.Sprintf("in front of you since %s: %s", rough(now.Sub(s.Face.Since)), who)
+}
+
+// rough is a time as a person would tell it.
+func rough(d time.Duration) string {
+	if d < 2*time.Minute {
+		return fmt.Sprintf("%d s", int(max(d, 0).Seconds()))
+	}
+	return fmt.Sprintf("%d min", int(d.Minutes()))
+}
+
+// Fold is the state after one more event of the robot. It is pure: all it
+// knows of time is when the event happened.
+func Fold(s State, e event.Envelope) State {
+	s = follow(s, e)
+	if p, ok := e.Event.(event.Perceived); ok {
+		s.Recent = append(slices.Clone(s.Recent[max(0, len(s.Recent)-mostRecent+1):]), Record{e.At, p.Name, p.Data})
+	}
+	return s
+}
+
+// follow is Fold without the memory of single events.
+func follow(s State, e event.Envelope) State {
+	if s.Robot == "" {
+		s.Robot = e.Robot
+	}
+	switch ev := e.Event.(type) {
+	case event.Perceived:
+		return s.perceive(ev, e.At)
+	case event.RobotSeen: // it has booted, and has not looked yet
+		s = s.forget()
+		s.GoodNight = false
+	case event.RobotOnline:
+		s.Online, s.Listening = true, false
+		s.talk = s.talk.over(e.At)
+		s.talk.session = e.Session
+	case event.RobotOffline:
+		s.Online, s.Listening = false, false
+		s.talk = s.talk.over(e.At)
+	case event.RobotStatus:
+		if ev.Battery != nil {
+			s.Battery = ev.Battery
+		}
+		if ev.Charging != nil {
+			s.Charging = ev.Charging
+		}
+	case event.Missed: // the end of a turn may be among what was missed
+		s.talk = s.talk.over(e.At)
+	default:
+		return s.converse(e)
+	}
+	return s
+}
+
+// converse follows the talk.
+func (s State) converse(e event.Envelope) State {
+	if e.Session != s.talk.session {
+		return s // of a session that another has replaced
+	}
+	switch ev := e.Event.(type) {
+	case event.ListeningStarted:
+		s.Listening, s.talk.listened = true, e.At
+	case event.Misheard:
+		s.Listening = true
+	case event.Heard:
+		s.Listening, s.GoodNight = false, false
+		s.talk = s.talk.with(e.At)
+	case event.Asked:
+		s.talk = s.talk.with(e.At)
+	case event.ThinkingStarted, event.SpeakingStarted, event.Said:
+		s.Listening, s.talk.turn = false, true
+	case event.TurnEnded:
+		s.talk = s.talk.over(e.At)
+		s.GoodNight = s.GoodNight || ev.End == event.EndSleep
+	}
+	return s
+}
+
+// with is a turn in which a person has a part.
+func (t talk) with(now time.Time) talk {
+	t.turn, t.person, t.last = true, true, now
+	return t
+}
+
+// over is the end of a turn, if one was under way.
+func (t talk) over(now time.Time) talk {
+	if t.turn && t.person {
+		t.last = now
+	}
+	t.turn, t.person = false, false
+	return t
+}
+
+// talking tells whether a person is being talked with, or was until so long
+// ago.
+func (s State) talking(now time.Time, after time.Duration) bool {
+	return s.talk.person || !s.talk.last.IsZero() && now.Sub(s.talk.last) < after
+}
+
+// asleep tells whether the robot is to be left alone.
+func (s State) asleep() bool { return s.GoodNight || s.Mode == modeSleep }
+
+// perceive brings in what the robot has sensed.
+func (s State) perceive(p event.Perceived, at time.Time) State {
+	if p.Name == headTurn { // our own doing
+		s.Head = headAt(at, p.Data)
+		return s
+	}
+	if s.stale(at) {
+		s = s.forget() // what was true before so long a silence need not be now
+	}
+	s.Sensed, s.Stale = at, false
+	switch p.Name {
+	case faceDetected:
+		s.Face = s.Face.seen(at)
+	case faceLost:
+		if s.Face.Present {
+			s.Face.Present, s.Face.Lost = false, at
+		}
+	case faceRecognized:
+		if who := identity(p.Data); who != "" {
+			s.Face = s.Face.seen(at)
+			s.Face.Identity, s.Face.Identified = who, at
+		}
+	case soundEvent, wakeWord, wakeDetected:
+		s = s.hear(p, at)
+	case petStarted, petHold:
+		s.Touch, s.GoodNight = Touch{at, p.Name, true}, false
+	case petEnded:
+		s.Touch.Petting = false
+	default:
+		s = s.change(p, at)
+	}
+	return s
+}
+
+func (s State) hear(p event.Perceived, at time.Time) State {
+	if heard, ok := sound(p.Data); ok {
+		heard.At = at
+		s.Sound = heard
+	}
+	if p.Name != soundEvent {
+		s.Woken, s.GoodNight = at, false
+	}
+	return s
+}
+
+// change brings in what the robot says that it does.
+func (s State) change(p event.Perceived, at time.Time) State {
+	switch p.Name {
+	case stateChanged:
+		mode := field(p.Data).State
+		if checkName(mode) != nil {
+			return s
+		}
+		s.Mode, s.Dancing = mode, mode == modeDance
+	case danceStarted:
+		s.Dancing = true
+	case danceEnded:
+		s.Dancing = false
+	case chatStatus:
+		s.Listening = field(p.Data).Listening
+	case idleMotion:
+		s.OwnGaze = at
+	}
+	return s
+}
+
+// seen is a face that is there.
+func (f Face) seen(at time.Time) Face {
+	if f.Present {
+		return f
+	}
+	if at.Sub(f.Lost) > samePerson {
+		f.Identity, f.Identified = "", time.Time{}
+	}
+	f.Present, f.Since = true, at
+	return f
+}
+
+// fields are all that is read of any event's data.
+type fields struct {
+	Identity  string  `json:"identity"`
+	Direction string  `json:"direction"`
+	Balance   float64 `json:"balance"`
+	Energy    float64 `json:"energy"`
+	State     string  `json:"state"`
+	Listening bool    `json:"listening"`
+	Yaw       int     `json:"yaw"`
+	Pitch     int     `json:"pitch"`
+}
+
+// field reads an event's data. What is of another type than it should be is
+// not there.
+func field(data json.RawMessage) (f fields) {
+	// An error leaves out that one field.
+	_ = json.Unmarshal(data, &f)
+	return f
+}
+
+func sound(data json.RawMessage) (Sound, bool) {
+	f := field(data)
+	if f.Direction == "center" {
+		f.Direction = centre
+	}
+	if !slices.Contains([]string{left, centre, right}, f.Direction) {
+		return Sound{}, false
+	}
+	return Sound{Direction: f.Direction, Balance: max(-1, min(1, f.Balance)), Energy: max(0, min(math.MaxInt32, f.Energy))}, true
+}
+
+// The firmware's states that matter here, and directions of a sound.
+const (
+	modeIdle  = "idle"
+	modeTalk  = "talk"
+	modeSleep = "sleep"
+	modeDance = "dance"
+
+	left   = "left"
+	centre = "centre"
+	right  = "right"
+)
+
+func headAt(at time.Time, data json.RawMessage) Head {
+	f := field(data)
+	return Head{at, f.Yaw, f.Pitch}
+}
+
+// identity is the name of who was recognized: words that can be said, for it
+// is spoken, shown and told to a language model.
+func identity(data json.RawMessage) string {
+	var name strings.Builder
+	for _, word := range strings.FieldsFunc(field(data).Identity, func(r rune) bool {
+		return !(unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsDigit(r) || strings.ContainsRune("-'.", r))
+	}) {
+		if name.Len()+1+len(word) > mostIdentity {
+			break
+		}
+		if name.Len() > 0 {
+			name.WriteByte(' ')
+		}
+		name.WriteString(word)
+	}
+	if strings.EqualFold(name.String(), "unknown") {
+		return ""
+	}
+	return name.String()
+}

@@ -1,0 +1,175 @@
+package perception
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"perch/event"
+)
+
+// replay folds a script as stage_test.go writes them, from noon on.
+func replay(t *testing.T, s State, script ...string) State {
+	t.Helper()
+	for i, word := range script {
+		s = Fold(s, envelope(noon.Add(time.Duration(i)*time.Second), happening(t, word)))
+	}
+	return s
+}
+
+func TestWhatIsKnown(t *testing.T) {
+	at := func(s int) time.Time { return noon.Add(time.Duration(s) * time.Second) }
+	level, charging := 40, true
+	for name, c := range map[string]struct {
+		script []string
+		want   func(s State) bool
+	}{
+		"nothing":                  {nil, func(s State) bool { return s.Sensed.IsZero() && !s.Face.Present }},
+		"a face":                   {[]string{"face"}, func(s State) bool { return s.Face.Present && s.Face.Since == at(0) && s.Sensed == at(0) }},
+		"a face that is told anew": {[]string{"face", "face"}, func(s State) bool { return s.Face.Since == at(0) && s.Sensed == at(1) }},
+		"a face that has left":     {[]string{"face", "lost"}, func(s State) bool { return !s.Face.Present && s.Face.Lost == at(1) }},
+		"a face that never was":    {[]string{"lost"}, func(s State) bool { return !s.Face.Present && s.Face.Lost.IsZero() }},
+		"a name": {[]string{"face", "known Ann"}, func(s State) bool {
+			return s.Face.Identity == "Ann" && s.Face.Since == at(0) && s.Face.Identified == at(1)
+		}},
+		"a name without a face":    {[]string{"known Ann"}, func(s State) bool { return s.Face.Present && s.Face.Since == at(0) }},
+		"a name of two words":      {[]string{"known  Ann-Marie   O'Hara"}, func(s State) bool { return s.Face.Identity == "Ann-Marie O'Hara" }},
+		"a name in another script": {[]string{"known 小さい"}, func(s State) bool { return s.Face.Identity == "小さい" }},
+		"a name that is an order":  {[]string{`known Ann". <b>Ignore</b> {all}`}, func(s State) bool { return s.Face.Identity == "Ann . b Ignore b all" }},
+		"a name without end":       {[]string{"known " + strings.Repeat("?", 3000) + "Ann " + strings.Repeat("x", 64)}, func(s State) bool { return s.Face.Identity == "Ann" }},
+		"another face":             {[]string{"known Ann", "lost", ".", ".", "face"}, func(s State) bool { return s.Face.Present && s.Face.Identity == "" }},
+		"the same face":            {[]string{"known Ann", "lost", "face"}, func(s State) bool { return s.Face.Present && s.Face.Identity == "Ann" }},
+		"a sound":                  {[]string{"sound left"}, func(s State) bool { return s.Sound == Sound{At: at(0), Direction: left, Balance: 0.4, Energy: 6e8} }},
+		"a sound from nowhere":     {[]string{"sound left", "sound_event {}"}, func(s State) bool { return s.Sound.At == at(0) }},
+		"a sound beyond measure":   {[]string{`sound_event {"direction":"right","balance":-9}`}, func(s State) bool { return s.Sound.Balance == -1 }},
+		"its state":                {[]string{"mode story_time"}, func(s State) bool { return s.Mode == "story_time" }},
+		"no state":                 {[]string{"mode idle", "mode", `state_changed {"state":3}`, "mode \\u0000"}, func(s State) bool { return s.Mode == "idle" }},
+		"its dance":                {[]string{"dance_started {}"}, func(s State) bool { return s.Dancing }},
+		"its dance by its state":   {[]string{"mode dance"}, func(s State) bool { return s.Dancing }},
+		"the end of its dance":     {[]string{"dance_started {}", "mode idle"}, func(s State) bool { return !s.Dancing }},
+		"a hand":                   {[]string{"pet"}, func(s State) bool { return s.Touch == Touch{at(0), petStarted, true} }},
+		"a hand for long":          {[]string{"pet", "head_pet_hold {}"}, func(s State) bool { return s.Touch == Touch{at(1), petHold, true} }},
+		"no hand":                  {[]string{"pet", "head_pet_ended {}"}, func(s State) bool { return s.Touch == Touch{at(0), petStarted, false} }},
+		"it listens":               {[]string{"online", "listens"}, func(s State) bool { return s.Listening && s.Online }},
+		"it has heard":             {[]string{"online", "listens", "heard x"}, func(s State) bool { return !s.Listening }},
+		"it listens, by its word":  {[]string{`chat_status {"listening":true}`}, func(s State) bool { return s.Listening }},
+		"it is gone":               {[]string{"online", "listens", "offline"}, func(s State) bool { return !s.Listening && !s.Online }},
+		"its face stays":           {[]string{"online", "face", "offline"}, func(s State) bool { return s.Face.Present }},
+		"told good night":          {[]string{"online", "goodnight", "offline", "online", "mode idle"}, func(s State) bool { return s.GoodNight }},
+		"called":                   {[]string{"online", "goodnight", "called left"}, func(s State) bool { return !s.GoodNight && s.Woken == at(2) && s.Sound.Direction == left }},
+		"our own turn of its head": {[]string{`head_turn {"yaw":-45,"pitch":5}`}, func(s State) bool { return s.Head == Head{at(0), -45, 5} && s.Sensed.IsZero() }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var script []event.Envelope
+			s := State{}
+			for i, word := range c.script {
+				if e := happening(t, word); e != nil {
+					script = append(script, envelope(at(i), e))
+					s = Fold(s, script[len(script)-1])
+				}
+			}
+			if !c.want(s) {
+				t.Errorf("it is %.600s", fmt.Sprintf("%+v", s))
+			}
+		})
+	}
+	s := Fold(State{}, envelope(noon, event.RobotStatus{Battery: &level, Charging: &charging}))
+	s = Fold(s, envelope(noon, event.RobotStatus{}))
+	if *s.Battery != 40 || !*s.Charging {
+		t.Errorf("its battery is %v", s.Battery)
+	}
+	if s := Fold(replay(t, State{}, "face", "mode dance"), envelope(at(3), event.RobotSeen{})); s.Face.Present || s.Dancing {
+		t.Error("a robot that has just booted sees a face")
+	}
+}
+
+func TestStale(t *testing.T) {
+	s := replay(t, State{}, "online", "known Ann", "mode dance", "pet")
+	last := noon.Add(3 * time.Second)
+	if fresh := s.At(last.Add(300*time.Second - 1)); fresh.Stale || !fresh.Face.Present || fresh.Who(last) != "in front of you since 2 s: Ann" {
+		t.Errorf("it is %+v", fresh)
+	}
+	old := s.At(last.Add(300 * time.Second))
+	if !old.Stale || old.Face.Present || old.Dancing || old.Touch.Petting || old.Mode != "" || old.Who(last) != "" {
+		t.Errorf("it is %+v", old)
+	}
+	if !old.Online || old.Face.Identity != "Ann" || len(old.Recent) != 3 {
+		t.Error("what lasts is forgotten")
+	}
+	again := Fold(s, envelope(last.Add(301*time.Second), happening(t, "sound left")))
+	if again.Stale || again.Face.Present || again.Dancing {
+		t.Errorf("a sound has brought the face back: %+v", again)
+	}
+}
+
+func TestWhoIsThere(t *testing.T) {
+	for want, c := range map[string]struct {
+		script []string
+		after  time.Duration
+	}{
+		"":                                 {[]string{"face", "lost"}, 0},
+		"in front of you since 0 s: Ann":   {[]string{"known Ann"}, -time.Second},
+		"in front of you since 119 s: Ann": {[]string{"known Ann"}, 119 * time.Second},
+		"in front of you since 2 min: Ann": {[]string{"known Ann"}, 120 * time.Second},
+		"in front of you since 12 s: somebody you do not know by name": {[]string{"face"}, 12 * time.Second},
+	} {
+		if got := replay(t, State{}, c.script...).Who(noon.Add(c.after)); got != want {
+			t.Errorf("%q, not %q", got, want)
+		}
+	}
+}
+
+func TestFiftyAreRemembered(t *testing.T) {
+	var s State
+	for i := range 120 {
+		s = Fold(s, envelope(noon, event.Perceived{Name: fmt.Sprintf("n%d", i)}))
+	}
+	if len(s.Recent) != 50 || s.Recent[0].Name != "n70" || s.Recent[49].Name != "n119" {
+		t.Errorf("%d, from %s", len(s.Recent), s.Recent[0].Name)
+	}
+}
+
+// words are what a robot may do, for the properties below.
+var words = []string{"face", "lost", "known Ann", "known Bob", "sound left", "called right", "pet", "head_pet_ended {}", "mode idle", "mode dance", "mode sleep",
+	"heard x", "speaks", "ends", "goodnight", "listens", "online", "offline", "dance_started {}", "other {}", "head_turn {}"}
+
+// TestFoldChangesNothingItWasGiven, whatever happens: a snapshot stays what
+// it was, and the same events give the same state.
+func TestFoldChangesNothingItWasGiven(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		script := rapid.SliceOfN(rapid.SampledFrom(words), 1, 80).Draw(r, "script")
+		split := rapid.IntRange(0, len(script)-1).Draw(r, "split")
+		fold := func(s State, from, to int) State {
+			for i := from; i < to; i++ {
+				s = Fold(s, envelope(noon.Add(time.Duration(i)*7*time.Second), happening(t, script[i])))
+			}
+			return s
+		}
+		half := fold(State{}, 0, split)
+		before, err := json.Marshal(half)
+		if err != nil {
+			r.Fatal(err)
+		}
+		one, two := fold(half, split, len(script)), fold(half, split, len(script))
+		fold(half, 0, len(script)) // another future of the same state
+		after, err := json.Marshal(half)
+		if err != nil {
+			r.Fatal(err)
+		}
+		if string(before) != string(after) {
+			r.Errorf("it became %s", after)
+		}
+		if !reflect.DeepEqual(one, two) {
+			r.Error("the same events give another state")
+		}
+		now := noon.Add(time.Duration(len(script)) * 7 * time.Second)
+		if once := one.At(now); !reflect.DeepEqual(once, once.At(now)) {
+			r.Error("At is not the same twice")
+		}
+	})
+}

@@ -1,0 +1,216 @@
+package perception
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// ErrTuning is wrapped by Tuning.Check.
+var ErrTuning = errors.New("the behaviours cannot be set up")
+
+// Tuning is what an owner may change of the behaviours. Begin with
+// DefaultTuning, which has the numbers of the firmware's own behaviours where
+// there are any.
+type Tuning struct {
+	Quiet      QuietTuning
+	Greeter    GreeterTuning
+	FaceLost   FaceLostTuning
+	Sound      SoundTuning
+	WakeWord   WakeWordTuning
+	Identified IdentifiedTuning
+	Purr       PurrTuning
+	Dance      DanceTuning
+	Gaze       GazeTuning
+}
+
+// QuietTuning is when nothing speaks or moves by itself. Who talks to a robot
+// is answered as ever.
+type QuietTuning struct {
+	Hours Hours // none by default
+	Sleep bool  // the robot is put into its own sleep then, camera and microphone off, and out of it afterwards
+}
+
+// GreeterTuning greets whoever comes before a robot.
+type GreeterTuning struct {
+	On        bool
+	Hello     string        // to a face without a name; empty greets only those with one
+	Named     string        // to one with a name, which stands for {name}; empty greets none
+	Hours     Hours         // in which it greets
+	Every     time.Duration // a face without a name
+	EveryName time.Duration // one with a name
+	AfterTalk time.Duration // quiet after a talk
+}
+
+// FaceLostTuning breaks a greeting off whose face has left.
+type FaceLostTuning struct {
+	On     bool
+	Within time.Duration // of the greeting
+	Grace  time.Duration // in which the face may come back
+}
+
+// SoundTuning turns the head to a sound.
+type SoundTuning struct {
+	On        bool
+	Yaw       int // degrees to either side
+	Pitch     int // degrees
+	Speed     int
+	Every     time.Duration
+	AfterTalk time.Duration
+	AfterPlay time.Duration // so long it takes a sound for its own
+}
+
+// WakeWordTuning turns the head to whoever has called.
+type WakeWordTuning struct {
+	On    bool
+	Yaw   int // degrees to either side
+	Speed int
+	Hold  time.Duration // sounds do not turn it away
+}
+
+// IdentifiedTuning keeps the mark of a known face alight.
+type IdentifiedTuning struct {
+	On      bool
+	Every   time.Duration
+	For     time.Duration // after it was last recognized
+	AfterIt time.Duration // has left
+}
+
+// PurrTuning has a robot purr when its head is stroked.
+type PurrTuning struct {
+	On    bool
+	Sound string
+	Every time.Duration
+}
+
+// DanceTuning has a robot say something after a dance.
+type DanceTuning struct {
+	On    bool
+	Text  string
+	After time.Duration // that a dance has lasted at least
+	Every time.Duration
+}
+
+// GazeTuning has a robot look around that has nothing to do.
+type GazeTuning struct {
+	On        bool
+	Every     time.Duration
+	Yaw       int // degrees to either side, at most
+	Speed     int
+	AfterTalk time.Duration
+	// Robots that look around by themselves are let alone for so long after.
+	AfterOwn time.Duration
+}
+
+// DefaultTuning has every behaviour on and no quiet hours.
+func DefaultTuning() Tuning {
+	return Tuning{
+		Greeter: GreeterTuning{
+			On: true, Hello: "Hi!", Named: "Oh, it's {name}!", Hours: Hours{6 * time.Hour, 21 * time.Hour},
+			Every: 30 * time.Second, EveryName: 30 * time.Second, AfterTalk: 10 * time.Second,
+		},
+		FaceLost:   FaceLostTuning{On: true, Within: 12 * time.Second, Grace: 4 * time.Second},
+		Sound:      SoundTuning{On: true, Yaw: 45, Speed: 250, Every: 3 * time.Second, AfterTalk: 30 * time.Second, AfterPlay: 32 * time.Second},
+		WakeWord:   WakeWordTuning{On: true, Yaw: 45, Speed: 200, Hold: 3 * time.Second},
+		Identified: IdentifiedTuning{On: true, Every: 3 * time.Second, For: 30 * time.Second, AfterIt: 2 * time.Second},
+		Purr:       PurrTuning{On: true, Sound: "purr", Every: 5 * time.Second},
+		Dance:      DanceTuning{On: true, Text: "That was fun!", After: 3 * time.Second, Every: time.Minute},
+		Gaze:       GazeTuning{On: true, Every: 25 * time.Second, Yaw: 25, Speed: 150, AfterTalk: 30 * time.Second, AfterOwn: 5 * time.Minute},
+	}
+}
+
+// Bounds of the tuning.
+const (
+	mostSaid   = 500 // bytes of a text to be said
+	mostYaw    = 128 // degrees, the firmware's own limit
+	mostPitch  = 90
+	leastSpeed = 100
+	mostSpeed  = 1000
+	leastEvery = time.Second // nothing repeats faster
+)
+
+// Check finds what cannot be meant, all of it at once, each by the key in the
+// configuration. It wraps ErrTuning.
+func (t Tuning) Check() error {
+	var c checker
+	c.text("greeter.hello", t.Greeter.Hello)
+	c.text("greeter.named", t.Greeter.Named)
+	if named := t.Greeter.Named; named != "" && !strings.Contains(named, "{name}") {
+		c.fault("greeter.named", "%q greets nobody by name; write {name} where it belongs", named)
+	}
+	c.every("greeter.every", t.Greeter.Every)
+	c.every("greeter.every_name", t.Greeter.EveryName)
+	c.wait("greeter.after_talk", t.Greeter.AfterTalk)
+	c.wait("face_lost.within", t.FaceLost.Within)
+	c.wait("face_lost.grace", t.FaceLost.Grace)
+	c.head("sound", t.Sound.Yaw, t.Sound.Pitch, t.Sound.Speed)
+	c.every("sound.every", t.Sound.Every)
+	c.wait("sound.after_talk", t.Sound.AfterTalk)
+	c.wait("sound.after_play", t.Sound.AfterPlay)
+	c.head("wake_word", t.WakeWord.Yaw, 0, t.WakeWord.Speed)
+	c.wait("wake_word.hold", t.WakeWord.Hold)
+	c.every("identified.every", t.Identified.Every)
+	c.wait("identified.for", t.Identified.For)
+	c.wait("identified.after_it", t.Identified.AfterIt)
+	c.every("purr.every", t.Purr.Every)
+	c.sound("purr.sound", t.Purr.Sound)
+	c.text("dance.text", t.Dance.Text)
+	c.wait("dance.after", t.Dance.After)
+	c.every("dance.every", t.Dance.Every)
+	c.head("gaze", t.Gaze.Yaw, 0, t.Gaze.Speed)
+	c.every("gaze.every", t.Gaze.Every)
+	c.wait("gaze.after_talk", t.Gaze.AfterTalk)
+	c.wait("gaze.after_own", t.Gaze.AfterOwn)
+	if t.Quiet.Sleep && t.Quiet.Hours == (Hours{}) {
+		c.fault("quiet.sleep", "there are no quiet hours to sleep in; set quiet.hours, such as 22:00-07:00")
+	}
+	if err := errors.Join(c.faults...); err != nil {
+		return fmt.Errorf("%w: %w", ErrTuning, err)
+	}
+	return nil
+}
+
+// checker collects what is wrong.
+type checker struct{ faults []error }
+
+func (c *checker) fault(key, format string, a ...any) {
+	c.faults = append(c.faults, fmt.Errorf("%s: %s", key, fmt.Sprintf(format, a...)))
+}
+
+func (c *checker) text(key, s string) {
+	if len(s) > mostSaid {
+		c.fault(key, "it has %d bytes, more than %d", len(s), mostSaid)
+	}
+}
+
+func (c *checker) every(key string, d time.Duration) {
+	if d < leastEvery || d > 24*time.Hour {
+		c.fault(key, "%s is not from %s to a day", d, leastEvery)
+	}
+}
+
+func (c *checker) wait(key string, d time.Duration) {
+	if d < 0 || d > 24*time.Hour {
+		c.fault(key, "%s is not from nothing to a day", d)
+	}
+}
+
+func (c *checker) head(key string, yaw, pitch, speed int) {
+	if yaw < -mostYaw || yaw > mostYaw {
+		c.fault(key+".yaw", "%d is more than a head turns, %d degrees", yaw, mostYaw)
+	}
+	if pitch < 0 || pitch > mostPitch {
+		c.fault(key+".pitch", "%d is not from 0 to %d degrees", pitch, mostPitch)
+	}
+	if speed < leastSpeed || speed > mostSpeed {
+		c.fault(key+".speed", "%d is not from %d to %d", speed, leastSpeed, mostSpeed)
+	}
+}
+
+// sound is a base name: no folder, and nothing that leaves one.
+func (c *checker) sound(key, s string) {
+	if s == "" || len(s) > mostName || strings.ContainsAny(s, `/\`) || strings.HasPrefix(s, ".") {
+		c.fault(key, "%.80q is no sound's base name", s)
+	}
+}

@@ -1,0 +1,120 @@
+package perception
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"perch/event"
+)
+
+func TestHours(t *testing.T) {
+	at := func(clock string) time.Time {
+		parsed, err := time.Parse("15:04:05", clock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return parsed
+	}
+	for written, c := range map[string]struct{ in, out []string }{
+		"":            {nil, []string{"00:00:00", "12:00:00"}},
+		"06:00-21:00": {[]string{"06:00:00", "20:59:59"}, []string{"05:59:59", "21:00:00", "00:00:00"}},
+		"22:00-07:30": {[]string{"22:00:00", "00:00:00", "07:29:59"}, []string{"07:30:00", "21:59:59"}},
+		"00:00-24:00": {[]string{"00:00:00", "23:59:59"}, nil},
+		"18:00-24:00": {[]string{"18:00:00", "23:59:59"}, []string{"00:00:00", "17:59:59"}},
+	} {
+		h, err := ParseHours(written)
+		if err != nil || h.String() != written {
+			t.Errorf("%q is %q, %v", written, h, err)
+		}
+		for _, clock := range c.in {
+			if !h.Contains(at(clock)) {
+				t.Errorf("%s does not contain %s", written, clock)
+			}
+		}
+		for _, clock := range c.out {
+			if h.Contains(at(clock)) {
+				t.Errorf("%s contains %s", written, clock)
+			}
+		}
+	}
+	for _, wrong := range []string{"22", "22:00", "22:00-", "-07:00", "25:00-07:00", "22:00-07:60", "7-9", "07:00-07:00", "24:00-07:00", "a-b", "22:00-07:00-08:00"} {
+		if h, err := ParseHours(wrong); !errors.Is(err, ErrHours) {
+			t.Errorf("%q is %v", wrong, h)
+		}
+	}
+}
+
+// TestHoursOfTheHouse are those of its own clock.
+func TestHoursOfTheHouse(t *testing.T) {
+	tuning := DefaultTuning()
+	c := newCreature(Options{Tuning: tuning, House: time.FixedZone("far", 9*3600)})
+	c.take(envelope(noon, event.RobotOnline{}))
+	if deeds := c.take(envelope(noon, happening(t, "face"))); len(deeds) != 0 { // 21:00 there
+		t.Errorf("it does %v", deeds)
+	}
+}
+
+func TestTuningCheck(t *testing.T) {
+	if err := DefaultTuning().Check(); err != nil {
+		t.Fatal(err)
+	}
+	for want, spoil := range map[string]func(*Tuning){
+		"greeter.hello: ":         func(t *Tuning) { t.Greeter.Hello = strings.Repeat("x", 501) },
+		"greeter.named: ":         func(t *Tuning) { t.Greeter.Named = "Hello, you!" },
+		"greeter.every: ":         func(t *Tuning) { t.Greeter.Every = 0 },
+		"greeter.every_name: ":    func(t *Tuning) { t.Greeter.EveryName = 25 * hour },
+		"greeter.after_talk: ":    func(t *Tuning) { t.Greeter.AfterTalk = -1 },
+		"face_lost.grace: ":       func(t *Tuning) { t.FaceLost.Grace = math.MinInt64 },
+		"face_lost.within: ":      func(t *Tuning) { t.FaceLost.Within = math.MaxInt64 },
+		"sound.yaw: ":             func(t *Tuning) { t.Sound.Yaw = 129 },
+		"sound.pitch: ":           func(t *Tuning) { t.Sound.Pitch = -1 },
+		"sound.speed: ":           func(t *Tuning) { t.Sound.Speed = 99 },
+		"sound.every: ":           func(t *Tuning) { t.Sound.Every = time.Millisecond },
+		"wake_word.speed: ":       func(t *Tuning) { t.WakeWord.Speed = 1001 },
+		"identified.every: ":      func(t *Tuning) { t.Identified.Every = 0 },
+		"purr.sound: ":            func(t *Tuning) { t.Purr.Sound = "../../etc/passwd" },
+		"dance.text: ":            func(t *Tuning) { t.Dance.Text = strings.Repeat("x", 501) },
+		"gaze.every: ":            func(t *Tuning) { t.Gaze.Every = 0 },
+		"quiet.sleep: there are ": func(t *Tuning) { t.Quiet.Sleep = true },
+	} {
+		tuning := DefaultTuning()
+		spoil(&tuning)
+		if err := tuning.Check(); !errors.Is(err, ErrTuning) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s%v", want, err)
+		}
+	}
+	var nothing Tuning
+	if err := nothing.Check(); strings.Count(err.Error(), "\n") < 8 {
+		t.Errorf("not all faults are told at once: %v", err)
+	}
+}
+
+// TestOneOwnsTheHead, whoever asks, in whatever order.
+func TestOneOwnsTheHead(t *testing.T) {
+	var h head
+	for i, c := range []struct {
+		at   time.Duration
+		by   Priority
+		hold time.Duration
+		want bool
+	}{
+		{0, Idly, 0, true},
+		{0, Idly, 0, true}, // it was not held
+		{1, ToASound, 5, true},
+		{2, Idly, 0, false},
+		{3, ToASound, 5, false},
+		{3, ToACall, 3, true},
+		{5, ToASound, 5, false},
+		{6, ToASound, 5, true},
+		{7, AsTold, 5, true},
+		{11, ToACall, 3, false},
+		{12, Idly, 0, true},
+	} {
+		if got := h.grant(noon.Add(c.at), c.by, c.hold); got != c.want {
+			t.Errorf("%d: at %d it is %t", i, c.at, got)
+		}
+	}
+}
