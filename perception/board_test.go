@@ -166,6 +166,16 @@ func TestBoardAfterAGap(t *testing.T) {
 	}
 }
 
+func BenchmarkCreature(b *testing.B) {
+	c := newCreature(Options{Tuning: DefaultTuning(), House: time.UTC})
+	e := event.Envelope{At: noon, Robot: chan1, Event: event.Perceived{Name: soundEvent, Data: []byte(`{"direction":"left","balance":0.4,"energy":600000000}`)}}
+	b.ReportAllocs()
+	for b.Loop() {
+		c.take(e)
+		c.due()
+	}
+}
+
 func BenchmarkBoard(b *testing.B) {
 	board := NewBoard(nil)
 	e := event.Envelope{At: noon, Robot: chan1, Event: event.Perceived{Name: soundEvent, Data: []byte(`{"direction":"left","balance":0.4,"energy":600000000}`)}}

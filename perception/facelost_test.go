@@ -8,6 +8,8 @@ func TestFaceLostAborter(t *testing.T) {
 		{"the face comes back", "", nil, "0s face; 0.2s speaks; 2s lost; 5.9s face; 20s .", "0s say Hi!"},
 		{"it comes back too late", "", nil, "0s face; 0.2s speaks; 2s lost; 6.1s face; 20s .", "0s say Hi!; 6s abort"},
 		{"the greeting is over by then", "", nil, "0s face; 0.2s speaks; 2s lost; 3s ends; 20s .", "0s say Hi!"},
+		{"nothing was said yet", "", nil, "0s face; 2s lost; 20s .", "0s say Hi!"},
+		{"it says something else by then", "", nil, "0s face; 0.2s speaks; 2s lost; 3s ends; 5s speaks; 20s .", "0s say Hi!"},
 		{"nobody was greeted", "", func(t *Tuning) { t.Greeter.Hello = "" }, "0s face; 0.2s speaks; 2s lost; 20s .", ""},
 		{"long after the greeting", "", nil, "0s face; 0.2s speaks; 12.1s lost; 20s .", "0s say Hi!"},
 		{"just in time", "", nil, "0s face; 0.2s speaks; 12s lost; 20s .", "0s say Hi!; 16s abort"},

@@ -55,7 +55,7 @@ func (g *greeter) person(m moment) []Act {
 	now.seen = m.now
 	defer func() { g.remember(face.Identity, now) }()
 	stayed := !before.greeted.IsZero() && !face.Since.After(before.greeted)
-	if g.Named == "" || stayed || !m.passed(before.seen, g.EveryName) || !m.passed(before.greeted, g.EveryName) ||
+	if g.Named == "" || stayed || !m.passed(before.seen, g.EveryName) ||
 		!g.may(m) || m.state.talking(m.now, g.AfterTalk) {
 		return nil
 	}

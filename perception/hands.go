@@ -14,7 +14,7 @@ import (
 
 // Bounds of what waits to be done.
 const (
-	mostWaiting = 16               // acts of one robot
+	mostWaiting = 32               // acts of one robot; a rule has 20 at most
 	inTime      = 2 * time.Second  // what has waited longer is of another moment
 	inPatience  = time.Minute      // for what an owner has ordered
 	mostActing  = 15 * time.Second // one act

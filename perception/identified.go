@@ -14,8 +14,8 @@ func (r *identifiedRefresher) due() time.Time { return r.next }
 
 func (r *identifiedRefresher) step(m moment) []Act {
 	face := m.state.Face
-	here := face.Present || m.now.Sub(face.Lost) <= r.AfterIt
-	if face.Identity == "" || !here || m.now.Sub(face.Identified) > r.For || m.quiet || m.state.asleep() || m.state.Dancing {
+	here := face.Present || m.now.Sub(face.Lost) <= r.Gone
+	if face.Identity == "" || !here || m.now.Sub(face.Identified) > r.For || m.state.asleep() || m.state.Dancing {
 		r.next = time.Time{}
 		return nil
 	}

@@ -11,6 +11,7 @@ func TestPurrPlayer(t *testing.T) {
 		{"after it has spoken", "", nil, "0s speaks; 1s ends; 2s pet", "2s play purr"},
 		{"in a talk", "", nil, "0s heard x; 1s pet", ""},
 		{"at night", "23:00", nightly, "0s pet", ""},
+		{"a night does not count", "06:59", nightly, "59s pet; 60s pet", "1m0s play purr"},
 		{"asleep by a good night, a hand wakes it", "", nil, "0s goodnight; 1s pet", "1s play purr"},
 		{"in its own sleep", "", nil, "0s mode sleep; 1s pet", ""},
 		{"while it dances", "", nil, "0s dance_started {}; 1s pet", ""},

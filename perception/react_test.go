@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -240,6 +241,56 @@ func TestFailuresAreToldOnce(t *testing.T) {
 	})
 }
 
+// TestTooMuchToDo is left out, and told.
+func TestTooMuchToDo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, func(o *Options) {
+			o.Tuning.Gaze.On = false
+			do := append(slices.Repeat([]Act{Lights{1, 2, 3}}, 18), RefreshFace{}, Abort{})
+			o.Rules = []Rule{{Name: "one", When: When{Event: "x"}, Every: time.Second, Do: do}, {Name: "two", When: When{Event: "x"}, Every: time.Second, Do: do}}
+		})
+		defer h.stop()
+		h.slow = time.Second
+		h.live(t, "1s x {}; 100s .")
+		if got := strings.Count(h.all(), "set_led_color map[blue:3 green:2 red:1]"); got != 30 || strings.Count(h.all(), "abort") != 1 {
+			t.Errorf("%d lights: %s", got, h.all())
+		}
+		if got := h.log.String(); strings.Count(got, "could not act") != 1 || !strings.Contains(got, "behaviour=two") || !strings.Contains(got, "32 acts wait") {
+			t.Errorf("told:\n%s", got)
+		}
+	})
+}
+
+// TestAGapEndsATalk: its end may be among what was missed.
+func TestAGapEndsATalk(t *testing.T) {
+	b := &Behaviours{o: Options{Tuning: DefaultTuning(), House: time.UTC}, herd: map[device.ID]*creature{}}
+	hands := newHands(nil, b.o)
+	b.take(t.Context(), hands, envelope(noon, event.RobotOnline{}))
+	b.take(t.Context(), hands, envelope(noon, event.Heard{Text: "x"}))
+	if c := b.herd[chan1]; !c.state.talking(noon, 0) {
+		t.Fatal("nobody talks")
+	}
+	b.take(t.Context(), hands, event.Envelope{At: noon, Event: event.Missed{N: 9}})
+	if c := b.herd[chan1]; c.state.talking(noon, 0) || !c.state.Online {
+		t.Error("the talk goes on for ever")
+	}
+}
+
+// TestSoManyRobots and no more are followed: ids are cheap.
+func TestSoManyRobots(t *testing.T) {
+	board := NewBoard(nil)
+	b := &Behaviours{o: Options{House: time.UTC}, herd: map[device.ID]*creature{}}
+	for n := range mostRobots + 50 {
+		e := envelope(noon, event.RobotOnline{})
+		e.Robot = device.ID(fmt.Sprintf("%012x", n))
+		board.Take(e)
+		b.take(t.Context(), newHands(nil, b.o), e)
+	}
+	if states, _ := board.Snapshot(noon); len(states) != mostRobots || len(b.herd) != mostRobots {
+		t.Errorf("%d and %d are followed", len(states), len(b.herd))
+	}
+}
+
 // TestBehavioursEnd with their context, while a robot does not answer, and
 // with the bus.
 func TestBehavioursEnd(t *testing.T) {
@@ -270,6 +321,15 @@ func TestAFloodLeavesRoom(t *testing.T) {
 		board := NewBoard(nil)
 		var reading sync.WaitGroup
 		reading.Go(func() { board.Run(t.Context(), h.bus.ReadFrom(1)) })
+		seen := 0
+		reading.Go(func() {
+			h.bus.Read().Each(t.Context(), func(e event.Envelope) {
+				if p, ok := e.Event.(event.Perceived); ok && p.Name == soundEvent {
+					seen++
+				}
+			})
+		})
+		synctest.Wait()
 		intake := NewIntake(h.bus, robotsHere{}, slog.New(slog.DiscardHandler))
 		const robots, seconds = 20, 30
 		for range seconds * 50 {
@@ -282,6 +342,9 @@ func TestAFloodLeavesRoom(t *testing.T) {
 			time.Sleep(20 * time.Millisecond)
 		}
 		synctest.Wait()
+		if seen != robots*seconds*50 || intake.Dropped() != 0 {
+			t.Errorf("%d are seen, %d dropped", seen, intake.Dropped())
+		}
 		states, seq := board.Snapshot(time.Now())
 		if len(states) != robots+1 || seq != h.bus.Seq() {
 			t.Errorf("%d robots at %d of %d", len(states), seq, h.bus.Seq())

@@ -141,7 +141,8 @@ func rough(d time.Duration) string {
 func Fold(s State, e event.Envelope) State {
 	s = follow(s, e)
 	if p, ok := e.Event.(event.Perceived); ok {
-		s.Recent = append(slices.Clone(s.Recent[max(0, len(s.Recent)-mostRecent+1):]), Record{e.At, p.Name, p.Data})
+		before := s.Recent[max(0, len(s.Recent)-mostRecent+1):]
+		s.Recent = append(append(make([]Record, 0, len(before)+1), before...), Record{e.At, p.Name, p.Data}) // never into the array it was given
 	}
 	return s
 }

@@ -124,6 +124,18 @@ func TestWhoIsThere(t *testing.T) {
 	}
 }
 
+// TestAnEarlierSessionIsNotItsTalk: the end of a session that another has
+// replaced may come late.
+func TestAnEarlierSessionIsNotItsTalk(t *testing.T) {
+	s := replay(t, State{}, "online", "heard x")
+	for _, e := range []event.Event{event.TurnEnded{}, event.ListeningStarted{}} {
+		s = Fold(s, event.Envelope{At: noon, Robot: chan1, Session: "before", Event: e})
+	}
+	if !s.talking(noon.Add(time.Hour), 0) || s.Listening {
+		t.Errorf("it is %+v", s.talk)
+	}
+}
+
 func TestFiftyAreRemembered(t *testing.T) {
 	var s State
 	for i := range 120 {
@@ -156,7 +168,14 @@ func TestFoldChangesNothingItWasGiven(t *testing.T) {
 			r.Fatal(err)
 		}
 		one, two := fold(half, split, len(script)), fold(half, split, len(script))
+		then, err := json.Marshal(one)
+		if err != nil {
+			r.Fatal(err)
+		}
 		fold(half, 0, len(script)) // another future of the same state
+		if now, err := json.Marshal(one); err != nil || string(now) != string(then) {
+			r.Errorf("another future has changed it to %s", now)
+		}
 		after, err := json.Marshal(half)
 		if err != nil {
 			r.Fatal(err)

@@ -71,10 +71,10 @@ type WakeWordTuning struct {
 
 // IdentifiedTuning keeps the mark of a known face alight.
 type IdentifiedTuning struct {
-	On      bool
-	Every   time.Duration
-	For     time.Duration // after it was last recognized
-	AfterIt time.Duration // has left
+	On    bool
+	Every time.Duration
+	For   time.Duration // after it was last recognized
+	Gone  time.Duration // after the face has left
 }
 
 // PurrTuning has a robot purr when its head is stroked.
@@ -113,7 +113,7 @@ func DefaultTuning() Tuning {
 		FaceLost:   FaceLostTuning{On: true, Within: 12 * time.Second, Grace: 4 * time.Second},
 		Sound:      SoundTuning{On: true, Yaw: 45, Speed: 250, Every: 3 * time.Second, AfterTalk: 30 * time.Second, AfterPlay: 32 * time.Second},
 		WakeWord:   WakeWordTuning{On: true, Yaw: 45, Speed: 200, Hold: 3 * time.Second},
-		Identified: IdentifiedTuning{On: true, Every: 3 * time.Second, For: 30 * time.Second, AfterIt: 2 * time.Second},
+		Identified: IdentifiedTuning{On: true, Every: 3 * time.Second, For: 30 * time.Second, Gone: 2 * time.Second},
 		Purr:       PurrTuning{On: true, Sound: "purr", Every: 5 * time.Second},
 		Dance:      DanceTuning{On: true, Text: "That was fun!", After: 3 * time.Second, Every: time.Minute},
 		Gaze:       GazeTuning{On: true, Every: 25 * time.Second, Yaw: 25, Speed: 150, AfterTalk: 30 * time.Second, AfterOwn: 5 * time.Minute},
@@ -152,7 +152,7 @@ func (t Tuning) Check() error {
 	c.wait("wake_word.hold", t.WakeWord.Hold)
 	c.every("identified.every", t.Identified.Every)
 	c.wait("identified.for", t.Identified.For)
-	c.wait("identified.after_it", t.Identified.AfterIt)
+	c.wait("identified.gone", t.Identified.Gone)
 	c.every("purr.every", t.Purr.Every)
 	c.sound("purr.sound", t.Purr.Sound)
 	c.text("dance.text", t.Dance.Text)
