@@ -3,6 +3,8 @@ package perception
 import (
 	"strings"
 	"time"
+
+	"perch/event"
 )
 
 // mostGreeted bounds the people that are remembered as greeted.
@@ -12,35 +14,44 @@ const mostGreeted = 64
 // name, when it becomes known. Who stays is not greeted again.
 type greeter struct {
 	GreeterTuning
-	never
 	hello time.Time // a face without a name was last greeted
+	at    time.Time // it is to be greeted; zero is not at all
 	known map[string]acquaintance
 }
 
 // acquaintance is what the greeter knows of somebody.
 type acquaintance struct{ seen, greeted time.Time }
 
-func (*greeter) name() string { return "greeter" }
+func (*greeter) name() string     { return "greeter" }
+func (g *greeter) due() time.Time { return g.at }
 
 func (g *greeter) step(m moment) []Act {
 	switch m.perceived() {
 	case faceDetected:
-		return g.face(m)
+		if g.meets(m) {
+			g.at = m.now.Add(g.Wait)
+		}
 	case faceRecognized:
 		return g.person(m)
 	}
-	return nil
-}
-
-// face greets one without a name. Where the microphone was opened just before,
-// somebody has come to talk, and is not to be talked over.
-func (g *greeter) face(m moment) []Act {
-	if g.Hello == "" || !g.may(m) || !m.free(g.AfterTalk) || !m.passed(m.state.talk.listened, g.AfterTalk) ||
-		!m.passed(m.state.Woken, g.AfterTalk) || !m.passed(g.hello, g.Every) || m.state.Face.Identity != "" || !m.state.Face.Since.Equal(m.now) {
+	_, opened := m.event.(event.ListeningStarted)
+	if g.at.IsZero() || m.now.Before(g.at) && !opened && !m.state.Listening {
+		return nil
+	}
+	g.at = time.Time{}
+	if !g.may(m) || !m.free(g.AfterTalk) {
 		return nil
 	}
 	g.hello = m.now
 	return []Act{Say{Text: g.Hello, Greeting: true}}
+}
+
+// meets tells whether a face without a name is to be greeted. Where the
+// microphone was opened just before, somebody has come to talk, and is not to
+// be talked over.
+func (g *greeter) meets(m moment) bool {
+	return g.Hello != "" && m.passed(m.state.talk.listened, g.AfterTalk) &&
+		m.passed(m.state.Woken, g.AfterTalk) && m.passed(g.hello, g.Every) && m.state.Face.Identity == "" && m.state.Face.Since.Equal(m.now)
 }
 
 // person greets one with a name. Being recognized again and again is not
@@ -59,7 +70,7 @@ func (g *greeter) person(m moment) []Act {
 		!g.may(m) || m.state.talking(m.now, g.AfterTalk) {
 		return nil
 	}
-	now.greeted = m.now
+	now.greeted, g.at = m.now, time.Time{}
 	return []Act{Say{Text: strings.ReplaceAll(g.Named, "{name}", face.Identity), Greeting: true}, RefreshFace{}}
 }
 

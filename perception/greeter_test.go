@@ -10,6 +10,7 @@ import (
 
 func TestGreeter(t *testing.T) {
 	always := func(t *Tuning) { t.Greeter.Hours = Hours{0, 24 * time.Hour}; nightly(t) }
+	waits := func(t *Tuning) { t.Greeter.Wait = 200 * time.Millisecond }
 	act(t, []string{"greeter"}, []scene{
 		{"a face", "", nil, "1s face", "1s say Hi!"},
 		{"a face that comes back too soon", "", nil, "0s face; 10s lost; 29s face", "0s say Hi!"},
@@ -46,6 +47,12 @@ func TestGreeter(t *testing.T) {
 		{"a name after a talk", "", nil, "0s heard x; 5s ends; 15s known Ann", "15s say Oh, it's Ann!; 15s mark"},
 		{"no name", "", nil, `0s known; 1s known unknown; 2s face_recognized {"identity":7}`, ""},
 		{"the name of one who was there a moment ago", "", nil, "0s known Ann; 40s lost; 41s face", "0s say Oh, it's Ann!; 0s mark"},
+		{"it waits for the talk that the face opens", "", waits, "0s face; 0.05s listens; 5s .", "50ms say Hi!"},
+		{"it does not wait for long", "", waits, "0s face; 0.5s listens; 5s .", "200ms say Hi!"},
+		{"it does not wait while it listens", "", waits, "0s listens; 20s face; 25s .", "20s say Hi!"},
+		{"the face has left before", "", waits, "0s face; 0.1s lost; 0.15s listens; 5s .", ""},
+		{"somebody speaks before", "", waits, "0s face; 0.1s heard hello; 5s .", ""},
+		{"the name comes before", "", waits, "0s face; 0.1s known Ann; 5s .", "100ms say Oh, it's Ann!; 100ms mark"},
 		{"only with a name", "", func(t *Tuning) { t.Greeter.Hello = "" }, "0s face; 1s known Ann", "1s say Oh, it's Ann!; 1s mark"},
 		{"never with a name", "", func(t *Tuning) { t.Greeter.Named = "" }, "0s face; 1s known Ann", "0s say Hi!"},
 	})

@@ -22,6 +22,7 @@ type troupe struct {
 	began time.Time
 	tools []device.Tool
 	slow  time.Duration // what a call takes
+	deaf  bool          // to the end of its context
 	fail  error
 
 	mu   sync.Mutex
@@ -59,6 +60,9 @@ func (r *troupe) Tools(device.ID) []device.Tool { return r.tools }
 
 func (r *troupe) Call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error) {
 	r.note("%s %v", strings.TrimPrefix(tool, "self.robot."), arguments)
+	if r.deaf {
+		ctx = context.WithoutCancel(ctx)
+	}
 	select {
 	case <-time.After(r.slow):
 		return device.Result{}, r.fail
@@ -151,7 +155,8 @@ func TestBehavioursAct(t *testing.T) {
 		script string
 		want   string
 	}{
-		"a face comes and leaves while it is greeted": {nil, nil, "1s face; 1.2s speaks; 2s lost; 20s .", "1s say Hi!; 6s abort"},
+		"a face comes and leaves while it is greeted": {nil, nil, "1s face; 1.05s listens; 1.2s speaks; 2s lost; 20s .", "1.05s say Hi!; 6s abort"},
+		"a face that opens no talk":                   {nil, nil, "1s face; 2s .", "1.2s say Hi!"},
 		"a sound on the left": {nil, nil, "1s sound left; 2s .",
 			"1s set_head_angles map[pitch:5 speed:250 yaw:-45]"},
 		"somebody calls from the right": {nil, nil, "1s called right; 2s .", "1s set_head_angles map[speed:200 yaw:45]"},
@@ -214,7 +219,7 @@ func TestASlowRobotHoldsUpNobody(t *testing.T) {
 		h.live(t, "1s sound left; 2s pet; 3s .")
 		h.bus.Publish(chan2, "s2", happening(t, "face"))
 		h.live(t, "4s .; 20s pet; 21s .")
-		want := "1s set_head_angles map[pitch:5 speed:250 yaw:-45]; 3s say Hi!; 20s play purr"
+		want := "1s set_head_angles map[pitch:5 speed:250 yaw:-45]; 3.2s say Hi!; 20s play purr"
 		if got := h.all(); got != want {
 			t.Errorf("done: %s", got)
 		}
@@ -302,6 +307,15 @@ func TestBehavioursEnd(t *testing.T) {
 		if time.Since(h.began) != 2*time.Second {
 			t.Errorf("they end after %s", time.Since(h.began))
 		}
+
+		h = newHouse(t, nil)
+		h.slow, h.deaf = 5*time.Second, true
+		h.live(t, "1s sound left; 2s .")
+		h.stop()
+		if time.Since(h.began) != 6*time.Second {
+			t.Errorf("they end after %s, and not with what they do", time.Since(h.began))
+		}
+
 		bus := event.NewBus()
 		b, err := NewBehaviours(Options{Tuning: DefaultTuning(), Bus: bus, Log: slog.New(slog.DiscardHandler)})
 		if err != nil {

@@ -35,6 +35,7 @@ func act(t *testing.T, on []string, scenes []scene) {
 	for _, s := range scenes {
 		t.Run(s.name, func(t *testing.T) {
 			tuning := DefaultTuning()
+			tuning.Greeter.Wait = 0
 			if s.tune != nil {
 				s.tune(&tuning)
 			}

@@ -41,6 +41,9 @@ type GreeterTuning struct {
 	Every     time.Duration // a face without a name
 	EveryName time.Duration // one with a name
 	AfterTalk time.Duration // quiet after a talk
+	// Wait is how long a greeting waits at most for the talk that the same face
+	// opens: the begin of that would cut it off.
+	Wait time.Duration
 }
 
 // FaceLostTuning breaks a greeting off whose face has left.
@@ -108,7 +111,7 @@ func DefaultTuning() Tuning {
 	return Tuning{
 		Greeter: GreeterTuning{
 			On: true, Hello: "Hi!", Named: "Oh, it's {name}!", Hours: Hours{6 * time.Hour, 21 * time.Hour},
-			Every: 30 * time.Second, EveryName: 30 * time.Second, AfterTalk: 10 * time.Second,
+			Every: 30 * time.Second, EveryName: 30 * time.Second, AfterTalk: 10 * time.Second, Wait: 200 * time.Millisecond,
 		},
 		FaceLost:   FaceLostTuning{On: true, Within: 12 * time.Second, Grace: 4 * time.Second},
 		Sound:      SoundTuning{On: true, Yaw: 45, Speed: 250, Every: 3 * time.Second, AfterTalk: 30 * time.Second, AfterPlay: 32 * time.Second},
@@ -142,6 +145,7 @@ func (t Tuning) Check() error {
 	c.every("greeter.every", t.Greeter.Every)
 	c.every("greeter.every_name", t.Greeter.EveryName)
 	c.wait("greeter.after_talk", t.Greeter.AfterTalk)
+	c.wait("greeter.wait", t.Greeter.Wait)
 	c.wait("face_lost.within", t.FaceLost.Within)
 	c.wait("face_lost.grace", t.FaceLost.Grace)
 	c.head("sound", t.Sound.Yaw, t.Sound.Pitch, t.Sound.Speed)
