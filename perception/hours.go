@@ -11,7 +11,7 @@ import (
 var ErrHours = errors.New("not hours of a day")
 
 // Hours are a part of every day, by the wall clock. The zero value is none.
-type Hours struct{ From, To time.Duration } // since midnight, of a clock that never jumps
+type Hours struct{ From, To time.Duration } // what the clock shows, as a time since midnight
 
 // ParseHours reads "22:00-07:00". Empty is none. It wraps ErrHours.
 func ParseHours(s string) (Hours, error) {

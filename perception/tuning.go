@@ -11,7 +11,7 @@ import (
 var ErrTuning = errors.New("the behaviours cannot be set up")
 
 // Tuning is what an owner may change of the behaviours. Begin with
-// DefaultTuning, which has the numbers of the firmware's own behaviours where
+// DefaultTuning, which has the numbers that the forks' own servers use, where
 // there are any.
 type Tuning struct {
 	Quiet      QuietTuning
