@@ -1,0 +1,219 @@
+package bridge
+
+import (
+	"context"
+	"math"
+	"slices"
+	"strings"
+
+	"perch/device"
+)
+
+// What a robot is given at once, in bytes.
+const (
+	mostSaid = 4000
+	fastTurn = 250 // of a head, where a client does not say how fast
+)
+
+// order is the body of what robots are told to do; every act has its own part
+// of it.
+type order struct {
+	DeviceID string `json:"device_id"` // empty is the first that is connected
+
+	Text     string   `json:"text"`
+	Yaw      *float64 `json:"yaw"`
+	Pitch    *float64 `json:"pitch"`
+	Speed    *float64 `json:"speed"`
+	State    string   `json:"state"`
+	Name     string   `json:"name"`
+	Enabled  *bool    `json:"enabled"`
+	Question string   `json:"question"`
+	Asset    string   `json:"asset"`
+}
+
+// obeyed is the answer: which robot it was, in the firmware's spelling, and
+// what it was told.
+type obeyed struct {
+	OK       bool   `json:"ok"`
+	DeviceID string `json:"device_id"`
+
+	Yaw      *int   `json:"yaw,omitempty"`
+	Pitch    *int   `json:"pitch,omitempty"`
+	Speed    *int   `json:"speed,omitempty"`
+	State    string `json:"state,omitempty"`
+	Name     string `json:"name,omitempty"`
+	Enabled  *bool  `json:"enabled,omitempty"`
+	Question string `json:"question,omitempty"`
+	Result   string `json:"result,omitempty"` // of a photo
+	Asset    string `json:"asset,omitempty"`
+}
+
+// act carries out an order, and adds to the answer what it was.
+type act func(ctx context.Context, id device.ID, o order, a *obeyed) error
+
+// obey reads an order, finds its robot and carries it out. Orders without
+// anything in them may come without a body.
+func (d *Door) obey(ctx context.Context, body []byte, check func(*order) error, do act) (obeyed, error) {
+	var o order
+	if len(body) > 0 {
+		if err := decode(body, &o); err != nil {
+			return obeyed{}, err
+		}
+	}
+	if err := check(&o); err != nil {
+		return obeyed{}, err
+	}
+	id, err := d.robot(strings.TrimSpace(o.DeviceID))
+	if err != nil {
+		return obeyed{}, err
+	}
+	a := obeyed{OK: true, DeviceID: id.MAC()}
+	if err := do(ctx, id, o, &a); err != nil {
+		return obeyed{}, err
+	}
+	return a, nil
+}
+
+// nothing is the check of an order without a body of its own.
+func nothing(*order) error { return nil }
+
+func hasText(o *order) (err error) {
+	o.Text, err = needed("text", o.Text, mostSaid)
+	return err
+}
+
+func (d *Door) injectText(ctx context.Context, id device.ID, o order, _ *obeyed) error {
+	return d.o.Talk.Hear(ctx, id, o.Text)
+}
+
+func (d *Door) say(ctx context.Context, id device.ID, o order, _ *obeyed) error {
+	// A channel that has closed meanwhile has it said at the next hello.
+	_, err := d.o.Talk.Say(ctx, id, o.Text)
+	return err
+}
+
+func (d *Door) abort(ctx context.Context, id device.ID, _ order, _ *obeyed) error {
+	return d.o.Talk.Abort(ctx, id)
+}
+
+// hasAngles wants one of the two axes; the other stays as it is.
+func hasAngles(o *order) error {
+	if o.Yaw == nil && o.Pitch == nil {
+		return badBody("yaw or pitch is needed, in degrees")
+	}
+	for _, angle := range []*float64{o.Yaw, o.Pitch} {
+		if angle != nil && math.Abs(*angle) > 360 {
+			return badBody("yaw and pitch are degrees, from -360 to 360")
+		}
+	}
+	if o.Speed != nil && (*o.Speed < 1 || *o.Speed > 1000) {
+		return badBody("speed is a number from 1 to 1000")
+	}
+	return nil
+}
+
+// turnHead turns a head, as far as it goes: the robot's own range is kept to
+// where the call is made.
+func (d *Door) turnHead(ctx context.Context, id device.ID, o order, a *obeyed) error {
+	speed := fastTurn
+	if o.Speed != nil {
+		speed = int(*o.Speed)
+	}
+	a.Speed = &speed
+	arguments := map[string]any{"speed": speed}
+	for name, axis := range map[string]struct {
+		angle *float64
+		told  **int
+	}{"yaw": {o.Yaw, &a.Yaw}, "pitch": {o.Pitch, &a.Pitch}} {
+		if axis.angle != nil {
+			degrees := int(*axis.angle)
+			*axis.told, arguments[name] = &degrees, degrees
+		}
+	}
+	return d.command(ctx, id, "set_head_angles", arguments)
+}
+
+// command runs a tool that answers at once.
+func (d *Door) command(ctx context.Context, id device.ID, tool string, arguments map[string]any) error {
+	return within(ctx, d.o.Short, tool, func(ctx context.Context) error {
+		_, err := d.call(ctx, id, tool, arguments)
+		return err
+	})
+}
+
+// hasState wants one of the states that firmware with this tool has.
+func hasState(o *order) error {
+	if o.State = line(o.State); !slices.Contains([]string{"idle", "talk", "story_time", "security", "sleep", "dance"}, o.State) {
+		return badBody("state is one of idle, talk, story_time, security, sleep and dance")
+	}
+	return nil
+}
+
+func (d *Door) setState(ctx context.Context, id device.ID, o order, a *obeyed) error {
+	a.State = o.State
+	return d.command(ctx, id, "set_state", map[string]any{"state": o.State})
+}
+
+// hasToggle wants one of the toggles that firmware with this tool has, and a
+// plain yes or no.
+func hasToggle(o *order) error {
+	if o.Name = line(o.Name); o.Name != "kid_mode" && o.Name != "smart_mode" {
+		return badBody("name is one of kid_mode and smart_mode")
+	}
+	if o.Enabled == nil {
+		return badBody("enabled is needed: true or false")
+	}
+	return nil
+}
+
+func (d *Door) setToggle(ctx context.Context, id device.ID, o order, a *obeyed) error {
+	a.Name, a.Enabled = o.Name, o.Enabled
+	return d.command(ctx, id, "set_toggle", map[string]any{"name": o.Name, "enabled": *o.Enabled})
+}
+
+func (d *Door) setFaceIdentified(ctx context.Context, id device.ID, _ order, _ *obeyed) error {
+	return d.command(ctx, id, "set_face_identified", map[string]any{})
+}
+
+func hasQuestion(o *order) (err error) {
+	o.Question, err = needed("question", o.Question, mostAsked)
+	return err
+}
+
+// takePicture waits for what is seen. Who does not wait has the photo taken
+// all the same: the robot has been told.
+func (d *Door) takePicture(ctx context.Context, id device.ID, o order, a *obeyed) error {
+	a.Question = o.Question
+	return within(ctx, d.o.Long, "take_photo", func(ctx context.Context) (err error) {
+		a.Result, err = d.photo(ctx, id, o.Question)
+		return err
+	})
+}
+
+// hasAsset wants a sound that may be played, by its name or its path.
+func (d *Door) hasAsset(o *order) (err error) {
+	_, err = baseName(strings.TrimSpace(o.Asset), d.o.Roots)
+	return err
+}
+
+func (d *Door) playAsset(ctx context.Context, id device.ID, o order, a *obeyed) error {
+	name, err := baseName(strings.TrimSpace(o.Asset), d.o.Roots)
+	if err != nil {
+		return err
+	}
+	a.Asset = o.Asset
+	return d.play(ctx, id, name)
+}
+
+// devices are the robots that are connected.
+type devices struct {
+	Devices []string `json:"devices"`
+}
+
+func (d *Door) devices() devices {
+	list := devices{[]string{}}
+	for _, id := range d.o.Talk.Open() {
+		list.Devices = append(list.Devices, id.MAC())
+	}
+	return list
+}

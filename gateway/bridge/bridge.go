@@ -1,0 +1,191 @@
+// Package bridge is the bridge HTTP API of the Stack-chan community: a voice
+// server elsewhere has its turns answered here, looks things up, tells what its
+// robots sense and has robots here do things. docs/bridge.md lists the
+// addresses, their shapes, and where they differ from the API's own document.
+package bridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"perch/agent"
+	"perch/device"
+	"perch/event"
+	"perch/gateway/door"
+)
+
+// talk acts on robots whose channel is open. Its errors say themselves how
+// they are shown; that of a closed channel has the code "robot_offline".
+type talk interface {
+	// Open lists the robots whose channel is open.
+	Open() []device.ID
+	Say(ctx context.Context, id device.ID, text string) (queued bool, err error)
+	// Hear takes a text as if it had been spoken to the robot.
+	Hear(ctx context.Context, id device.ID, text string) error
+	Abort(ctx context.Context, id device.ID) error
+	Tools(id device.ID) []device.Tool
+	// Call waits for what the tool answers, as long as ctx lives.
+	Call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error)
+}
+
+// mind answers what people say.
+type mind interface {
+	Answer(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error
+	Remembered(conversation string, e agent.Exchange, now time.Time)
+}
+
+// memory is what the house remembers.
+type memory interface {
+	// Search returns all there is for an empty query.
+	Search(query string, now time.Time) []agent.Entry
+	// Remember is durable when it returns.
+	Remember(e agent.Entry, now time.Time) (agent.Entry, error)
+}
+
+// board knows what robots are doing.
+type board interface {
+	Robot(id device.ID) agent.State
+	Snapshot() (states []agent.State, seq uint64)
+}
+
+// Options are what the door is made of. What has no note on its being empty is
+// needed.
+type Options struct {
+	Talk   talk
+	Mind   mind
+	Memory memory
+	Log    *Log          // of turns that were told here; nil keeps none
+	Spoken func() []Turn // turns that robots here took, in any order; nil is none
+	Deep   []agent.Model // that think_hard asks, in order; empty is the mind
+
+	Perception perception
+	Sounds     sounds   // nil has nothing to play
+	Roots      []string // absolute, of the files in Sounds; the first is told to clients
+	Board      board
+	Bus        *event.Bus
+
+	Short    time.Duration // a tool may take; 0 is 5 s
+	Long     time.Duration // thinking hard, or a photo for its owner, may take; 0 is 30 s
+	Language string        // BCP 47
+	Zone     *time.Location
+	Logger   *slog.Logger
+}
+
+// How long things may take where nothing else is said. They are the API's own.
+const (
+	shortTime = 5 * time.Second
+	longTime  = 30 * time.Second
+)
+
+// mostTurns bounds the turns that are being answered.
+const mostTurns = 4
+
+// Door is the bridge API.
+type Door struct {
+	o       Options
+	turns   chan struct{} // a place for each turn under way
+	readers atomic.Int64  // of the feed
+	dropped atomic.Int64
+}
+
+// New returns the door.
+func New(o Options) *Door {
+	if o.Short == 0 {
+		o.Short = shortTime
+	}
+	if o.Long == 0 {
+		o.Long = longTime
+	}
+	if o.Zone == nil {
+		o.Zone = time.Local
+	}
+	return &Door{o: o, turns: make(chan struct{}, mostTurns)}
+}
+
+// now is the time in the household's zone.
+func (d *Door) now() time.Time { return time.Now().In(d.o.Zone) }
+
+// errNoRobot is the answer where there is nobody to act on.
+var errNoRobot error = &door.Fault{Word: "no_robot", HTTP: http.StatusServiceUnavailable,
+	Sentence: "no such robot is connected; it opens its channel when somebody talks to it"}
+
+// robot is the one a client names, in any spelling of its MAC address, or the
+// first that is connected where it names none.
+func (d *Door) robot(name string) (device.ID, error) {
+	open := d.o.Talk.Open()
+	if name == "" {
+		if len(open) == 0 {
+			return "", errNoRobot
+		}
+		return open[0], nil
+	}
+	id, err := device.ParseID(name)
+	if err != nil {
+		return "", err
+	}
+	if !slices.Contains(open, id) {
+		return "", errNoRobot
+	}
+	return id, nil
+}
+
+// robotOf is the robot whose talk that session is. A voice server elsewhere
+// has sessions of its own, which nobody knows here.
+func (d *Door) robotOf(session string) (device.ID, bool) {
+	if session == "" {
+		return "", false
+	}
+	states, _ := d.o.Board.Snapshot()
+	for _, s := range states {
+		if s.Session == session && s.Online && s.Robot != "" {
+			return s.Robot, true
+		}
+	}
+	return "", false
+}
+
+// within runs something that may take so long. The error of one that takes
+// longer names it.
+func within(ctx context.Context, most time.Duration, what string, do func(context.Context) error) error {
+	late := &door.Fault{Word: "tool_timeout", Sentence: fmt.Sprintf("%s did not end within %s", what, most), HTTP: http.StatusGatewayTimeout}
+	limited, cancel := context.WithTimeoutCause(ctx, most, late)
+	defer cancel()
+	err := do(limited)
+	if err != nil && context.Cause(limited) == error(late) {
+		return late
+	}
+	return err
+}
+
+// fault gives the errors of other packages their place in HTTP. An error that
+// says itself how it is shown is left as it is.
+func fault(err error) error {
+	var coded interface{ Code() string }
+	if errors.As(err, &coded) {
+		if coded.Code() == "robot_offline" {
+			return errNoRobot
+		}
+		return err
+	}
+	places := []struct {
+		err  error
+		word string
+		http int
+	}{
+		{device.ErrID, "bad_robot_id", http.StatusBadRequest},
+		{device.ErrArguments, "bad_arguments", http.StatusBadRequest},
+		{agent.ErrTooMuch, "bad_body", http.StatusBadRequest},
+	}
+	for _, p := range places {
+		if errors.Is(err, p.err) {
+			return &door.Fault{Word: p.word, Sentence: err.Error(), HTTP: p.http}
+		}
+	}
+	return err
+}

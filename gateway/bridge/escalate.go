@@ -1,0 +1,177 @@
+package bridge
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"perch/agent"
+	"perch/device"
+	"perch/gateway/door"
+)
+
+// What a tool is given, in bytes, and gives back, in characters.
+const (
+	mostQuestion = 8000
+	mostResult   = 1000
+)
+
+// escalation is the body of POST /api/voice/escalate: a tool that a small
+// model elsewhere has called.
+type escalation struct {
+	Tool string `json:"tool"`
+	Args struct {
+		Query    string `json:"query"`
+		Question string `json:"question"`
+		Name     string `json:"name"`
+	} `json:"args"`
+	SessionID string `json:"session_id"`
+}
+
+// escalated is what comes back of it.
+type escalated struct {
+	Result string `json:"result"`
+}
+
+// escalate runs a tool and waits for its result.
+func (d *Door) escalate(ctx context.Context, body []byte) (escalated, error) {
+	var e escalation
+	if err := decode(body, &e); err != nil {
+		return escalated{}, err
+	}
+	most := d.o.Short
+	var run func(context.Context, escalation) (string, error)
+	switch e.Tool {
+	case "memory_lookup":
+		run = d.memoryLookup
+	case "think_hard":
+		run, most = d.thinkHard, d.o.Long
+	case "take_photo":
+		run = d.takePhoto
+	case "play_song":
+		run = d.playSong
+	case "":
+		return escalated{}, badBody("tool is needed")
+	default:
+		return escalated{}, &door.Fault{Word: "unknown_tool", HTTP: http.StatusBadRequest,
+			Sentence: "the tools are memory_lookup, think_hard, take_photo and play_song"}
+	}
+	var text string
+	err := within(ctx, most, e.Tool, func(ctx context.Context) error {
+		var err error
+		text, err = run(ctx, e)
+		return err
+	})
+	return escalated{cut(text, mostResult)}, err
+}
+
+func (d *Door) memoryLookup(_ context.Context, e escalation) (string, error) {
+	query, err := needed("args.query", e.Args.Query, mostQuestion)
+	if err != nil {
+		return "", err
+	}
+	return d.lookUp(query), nil
+}
+
+// thinkHard asks the first deep model that answers, or the mind where there is
+// none.
+func (d *Door) thinkHard(ctx context.Context, e escalation) (string, error) {
+	question, err := needed("args.question", cmp.Or(e.Args.Question, e.Args.Query), mostQuestion)
+	if err != nil {
+		return "", err
+	}
+	if len(d.o.Deep) == 0 {
+		// It is never remembered, so that no question knows of another.
+		said, err := d.ask(ctx, &agent.Turn{Conversation: conversation("think_hard"), Text: question})
+		return said.text, err
+	}
+	var failures []error
+	for _, m := range d.o.Deep {
+		text, err := ponder(ctx, m, question)
+		if ctx.Err() != nil {
+			return "", ctx.Err()
+		}
+		if err == nil {
+			return text, nil
+		}
+		failures = append(failures, fmt.Errorf("%s: %w", m.Name(), err))
+	}
+	d.o.Logger.Warn("nobody thought hard", "err", errors.Join(failures...))
+	return "", &door.Fault{Word: "no_brain", Sentence: "none of the models in brain_deep answers; the log says why", HTTP: http.StatusServiceUnavailable}
+}
+
+// errEnough ends a model that says more than is passed on.
+var errEnough = errors.New("enough")
+
+// ponder asks one model.
+func ponder(ctx context.Context, m agent.Model, question string) (string, error) {
+	var words strings.Builder
+	_, err := m.Continue(ctx, agent.Prompt{
+		System:   "Think this through and give the result in a few plain sentences.",
+		Messages: []agent.Message{{Role: agent.RoleUser, Text: question}},
+	}, func(p agent.Piece) error {
+		if words.WriteString(p.Text); words.Len() > mostResult*4 { // bytes of a character, at most
+			return errEnough
+		}
+		return nil
+	})
+	text := strings.TrimSpace(words.String())
+	switch {
+	case err != nil && !errors.Is(err, errEnough):
+		return "", err
+	case text == "":
+		return "", errors.New("it said nothing")
+	}
+	return text, nil
+}
+
+// mostAsked is how much a camera's question may hold, in bytes.
+const mostAsked = 300
+
+// takePhoto has the robot of the talk take a picture, or the first connected.
+func (d *Door) takePhoto(ctx context.Context, e escalation) (string, error) {
+	id, err := d.inTalk(e.SessionID)
+	if err != nil {
+		return "", err
+	}
+	return d.photo(ctx, id, clip(cmp.Or(line(e.Args.Question), line(e.Args.Query), "What do you see?"), mostAsked))
+}
+
+// inTalk is the robot of a session, or the first connected.
+func (d *Door) inTalk(session string) (device.ID, error) {
+	if id, known := d.robotOf(session); known {
+		return id, nil
+	}
+	return d.robot("")
+}
+
+// photo has a robot take a picture, and returns what there is to say of it.
+func (d *Door) photo(ctx context.Context, id device.ID, question string) (string, error) {
+	answer, err := d.call(ctx, id, "take_photo", map[string]any{"question": question})
+	return seen(answer.Text), err
+}
+
+// seen is what a camera's answer says, in words: the response or description of
+// an object, or plain text.
+func seen(text string) string {
+	var object struct{ Response, Description string }
+	if text = strings.TrimSpace(text); strings.HasPrefix(text, "{") && json.Unmarshal([]byte(text), &object) == nil {
+		text = cmp.Or(object.Response, object.Description, text)
+	}
+	return text
+}
+
+// call runs the robot's tool whose name ends so: boards have it under
+// "self.camera." or elsewhere.
+func (d *Door) call(ctx context.Context, id device.ID, name string, arguments map[string]any) (device.Result, error) {
+	for _, t := range d.o.Talk.Tools(id) {
+		if t.Name == name || strings.HasSuffix(t.Name, "."+name) {
+			return d.o.Talk.Call(ctx, id, t.Name, arguments)
+		}
+	}
+	return device.Result{}, &door.Fault{Word: "unknown_tool", Sentence: "this robot's firmware has no tool " + name, HTTP: http.StatusNotFound}
+}

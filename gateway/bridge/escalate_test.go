@@ -1,0 +1,193 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"perch/agent"
+	"perch/device"
+)
+
+// model is a deep model that says something, or fails.
+type model struct {
+	says string
+	err  error
+	wait bool // until its time is over
+	got  *string
+}
+
+func (m model) Name() string { return "model" }
+func (m model) Continue(ctx context.Context, p agent.Prompt, out func(agent.Piece) error) (agent.Stop, error) {
+	if m.got != nil {
+		*m.got = p.Messages[0].Text
+	}
+	if m.wait {
+		<-ctx.Done()
+		return "", ctx.Err()
+	}
+	for piece := range slices.Chunk([]byte(m.says), 100) {
+		if err := out(agent.Piece{Text: string(piece)}); err != nil {
+			return "", err
+		}
+	}
+	return agent.StopEnd, m.err
+}
+
+func TestEscalations(t *testing.T) {
+	h := newHouse(t)
+	for _, text := range []string{"Anna's favourite colour is blue", "the key is under the pot"} {
+		if _, err := h.memory.Remember(agent.Entry{Body: text}, noon); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.brain.think = says(agent.Felt{Emotion: agent.Neutral}, agent.Say{Text: "It is 42."}, agent.Say{Text: "I am sure."})
+	h.speaks(robotB, "s2")
+	server := h.local(t)
+	for _, c := range []struct{ body, result, asked string }{
+		{`{"tool":"memory_lookup","args":{"query":"what is her favourite colour?"},"session_id":"x"}`, "- Anna's favourite colour is blue (2026-07-27)", ""},
+		{`{"tool":"memory_lookup","args":{"query":"weather"}}`, "Nothing is remembered about that.", ""},
+		{`{"tool":"think_hard","args":{"question":"why?"}}`, "It is 42. I am sure.", ""},
+		{`{"tool":"think_hard","args":{"query":"why?"}}`, "It is 42. I am sure.", ""},
+		{`{"tool":"take_photo"}`, "a cat", `call a0b1c2d3e4f5 self.camera.take_photo {"question":"What do you see?"}`},
+		{`{"tool":"take_photo","args":{"question":"who?"},"session_id":"s2"}`, "a cat", `call a0b1c2d3e4f6 self.camera.take_photo {"question":"who?"}`},
+		{`{"tool":"take_photo","args":null,"session_id":"of another server"}`, "a cat", `call a0b1c2d3e4f5 self.camera.take_photo {"question":"What do you see?"}`},
+		{`{"tool":"play_song","args":{"name":"happy birthday"}}`, "Playing Happy Birthday.wav.", "play a0b1c2d3e4f5 Happy Birthday.wav"},
+		{`{"tool":"play_song","args":{"name":"Birthday"}}`, "Playing Happy Birthday.wav.", "play a0b1c2d3e4f5 Happy Birthday.wav"},
+		{`{"tool":"play_song","args":{"name":"happy_birthday.wav"}}`, "Playing Happy Birthday.wav.", "play a0b1c2d3e4f5 Happy Birthday.wav"},
+		{`{"tool":"play_song","args":{"name":"../../etc/passwd"}}`, "There is no such song. There are: Happy Birthday.wav, purr", ""},
+		{`{"tool":"play_song","args":{"name":"..."}}`, "There is no such song. There are: Happy Birthday.wav, purr", ""},
+	} {
+		h.robots.call = func(context.Context) (device.Result, error) {
+			return device.Result{Text: `{"success":true,"action":"RESPONSE","response":"a cat"}`}, nil
+		}
+		status, body := ask(t, server, http.MethodPost, "/api/voice/escalate", c.body)
+		if asked := strings.Join(h.robots.take(), "; "); status != 200 || body != fmt.Sprintf(`{"result":%q}`, c.result) || asked != c.asked {
+			t.Errorf("%s: %d %s, asked %q", c.body, status, body, asked)
+		}
+	}
+}
+
+// TestWhatACameraAnswers: servers differ in the shape.
+func TestWhatACameraAnswers(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"success":true,"response":"a cat"}`: "a cat", `{"description":"a dog"}`: "a dog", " a bird ": "a bird", `{"x":1}`: `{"x":1}`, `{half`: `{half`, "": "",
+	} {
+		if got := seen(text); got != want {
+			t.Errorf("%q is %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestResultsAreShort: 1000 characters, whatever their bytes.
+func TestResultsAreShort(t *testing.T) {
+	for _, letter := range []string{"x", "é", "語", "😀"} {
+		h := newHouse(t, func(o *Options) { o.Deep = []agent.Model{model{says: strings.Repeat(letter, 1<<20)}} })
+		said, err := h.door.escalate(t.Context(), []byte(`{"tool":"think_hard","args":{"question":"why?"}}`))
+		if n := utf8.RuneCountInString(said.Result); err != nil || n != 1000 || strings.Trim(said.Result, letter) != "" {
+			t.Errorf("%s: %d characters, %v", letter, n, err)
+		}
+	}
+}
+
+// TestThinkingHard: the first model that answers, and each question alone.
+func TestThinkingHard(t *testing.T) {
+	var got string
+	for name, c := range map[string]struct {
+		deep   []agent.Model
+		result string
+		code   string
+	}{
+		"one":                 {[]agent.Model{model{says: " Because. ", got: &got}}, "Because.", ""},
+		"the next":            {[]agent.Model{model{err: errors.New("off, at 10.0.0.1")}, model{says: "Because.", got: &got}}, "Because.", ""},
+		"one that is silent":  {[]agent.Model{model{says: " "}, model{says: "Because.", got: &got}}, "Because.", ""},
+		"one that broke off":  {[]agent.Model{model{says: "Bec", err: errors.New("off")}, model{says: "Because.", got: &got}}, "Because.", ""},
+		"none that is there":  {[]agent.Model{model{err: errors.New("off, at 10.0.0.1")}, model{says: ""}}, "", "no_brain"},
+		"one of only blanks ": {[]agent.Model{model{says: "\n"}}, "", "no_brain"},
+	} {
+		got = ""
+		h := newHouse(t, func(o *Options) { o.Deep = c.deep })
+		status, body := ask(t, h.local(t), http.MethodPost, "/api/voice/escalate", `{"tool":"think_hard","args":{"question":"why\nnot?"}}`)
+		switch {
+		case c.code != "" && (status != 503 || refused(t, body) != c.code || strings.Contains(body, "10.0.0.1")):
+			t.Errorf("%s: %d %s", name, status, body)
+		case c.code == "" && (status != 200 || body != `{"result":"`+c.result+`"}` || got != "why not?"):
+			t.Errorf("%s: %d %s, asked %q", name, status, body, got)
+		}
+	}
+	h := newHouse(t)
+	h.brain.think = func(ctx context.Context, turn agent.Turn, out func(agent.Reply) error) error {
+		return says(agent.Say{Text: fmt.Sprint(len(turn.History))})(ctx, turn, out)
+	}
+	server := h.local(t)
+	for range 2 {
+		if _, body := ask(t, server, http.MethodPost, "/api/voice/escalate", `{"tool":"think_hard","args":{"question":"why?"}}`); body != `{"result":"0"}` {
+			t.Errorf("the mind knows of another question: %s", body)
+		}
+	}
+}
+
+func TestRefusedEscalations(t *testing.T) {
+	h := newHouse(t)
+	server := h.local(t)
+	for name, c := range map[string]struct {
+		body   string
+		status int
+		code   string
+	}{
+		"nothing":               {``, 400, "bad_body"},
+		"a list":                {`[]`, 400, "bad_body"},
+		"no tool":               {`{"args":{"query":"x"}}`, 400, "bad_body"},
+		"a number for a tool":   {`{"tool":7}`, 400, "bad_body"},
+		"an unknown tool":       {`{"tool":"self_destruct","args":{}}`, 400, "unknown_tool"},
+		"a tool of the robot's": {`{"tool":"self.reboot"}`, 400, "unknown_tool"},
+		"args of a list":        {`{"tool":"memory_lookup","args":["x"]}`, 400, "bad_body"},
+		"args in a text":        {`{"tool":"memory_lookup","args":"{\"query\":\"x\"}"}`, 400, "bad_body"},
+		"no query":              {`{"tool":"memory_lookup","args":{}}`, 400, "bad_body"},
+		"no args":               {`{"tool":"memory_lookup"}`, 400, "bad_body"},
+		"a number for a query":  {`{"tool":"memory_lookup","args":{"query":5}}`, 400, "bad_body"},
+		"no question":           {`{"tool":"think_hard","args":{"question":" "}}`, 400, "bad_body"},
+		"no name":               {`{"tool":"play_song","args":{}}`, 400, "bad_body"},
+		"too long":              {`{"tool":"think_hard","args":{"question":"` + strings.Repeat("x", mostQuestion+1) + `"}}`, 400, "bad_body"},
+		"more than is taken":    {`{"tool":"think_hard","args":{"question":"` + strings.Repeat("x", 64<<10) + `"}}`, 413, "body_too_large"},
+	} {
+		status, body := ask(t, server, http.MethodPost, "/api/voice/escalate", c.body)
+		if code := refused(t, body); status != c.status || code != c.code {
+			t.Errorf("%s: %d %s", name, status, body)
+		}
+	}
+	if asked := h.robots.take(); len(asked) > 0 {
+		t.Errorf("asked %q", asked)
+	}
+}
+
+// TestSettablePatience: a tool that never answers is given up after the time
+// that is set for it, over HTTP.
+func TestSettablePatience(t *testing.T) {
+	h := newHouse(t, func(o *Options) {
+		o.Short, o.Long = 20*time.Millisecond, 30*time.Millisecond
+		o.Deep = []agent.Model{model{wait: true}}
+	})
+	h.robots.call = func(ctx context.Context) (device.Result, error) {
+		<-ctx.Done()
+		return device.Result{}, ctx.Err()
+	}
+	server := h.local(t)
+	for _, c := range []struct{ path, body, within string }{
+		{"/api/voice/escalate", `{"tool":"take_photo"}`, "20ms"},
+		{"/api/voice/escalate", `{"tool":"think_hard","args":{"question":"why?"}}`, "30ms"},
+		{"/admin/set-head-angles", `{"yaw":1}`, "20ms"},
+		{"/admin/take-photo", `{"question":"who?"}`, "30ms"},
+	} {
+		status, body := ask(t, server, http.MethodPost, c.path, c.body)
+		if code := refused(t, body); status != 504 || code != "tool_timeout" || !strings.Contains(body, c.within) {
+			t.Errorf("%s %s: %d %s", c.path, c.body, status, body)
+		}
+	}
+}

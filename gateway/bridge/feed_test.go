@@ -1,0 +1,412 @@
+package bridge
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"perch/agent"
+	"perch/device"
+	"perch/event"
+	"perch/gateway/door"
+)
+
+func TestPerceivedEvents(t *testing.T) {
+	h := newHouse(t)
+	h.speaks(robotB, "s2")
+	server := h.local(t)
+	for body, want := range map[string]string{
+		`{"name":"face_detected","data":{},"device_id":"A0:B1:C2:D3:E4:F5","session_id":"x","ts":1715000000.0}`: "a0b1c2d3e4f5 face_detected {}",
+		`{"name":"room_view","data":{"who":["Anna",null]},"device_id":"02b1c2d3e4ff"}`:                          `02b1c2d3e4ff room_view {"who":["Anna",null]}`,
+		`{"name":"head_pet_started","session_id":"s2"}`:                                                         "a0b1c2d3e4f6 head_pet_started {}",
+		`{"name":"any name","data":null}`:                                                                       "a0b1c2d3e4f5 any name {}",
+	} {
+		h.senses.took = nil
+		status, answer := ask(t, server, http.MethodPost, "/api/perception/event", body)
+		if status != 200 || answer != `{"ok":true}` || !slices.Equal(h.senses.took, []string{want}) {
+			t.Errorf("%s: %d %s, took %q", body, status, answer, h.senses.took)
+		}
+	}
+	h.senses.took = nil
+	for name, c := range map[string]struct {
+		body   string
+		status int
+		code   string
+	}{
+		"nothing":            {``, 400, "bad_body"},
+		"no name":            {`{"data":{}}`, 400, "bad_body"},
+		"a long name":        {`{"name":"` + strings.Repeat("x", 65) + `"}`, 400, "bad_body"},
+		"a name of lines":    {`{"name":"a\nb"}`, 400, "bad_body"},
+		"data of a list":     {`{"name":"x","data":[]}`, 400, "bad_body"},
+		"data of a text":     {`{"name":"x","data":"{}"}`, 400, "bad_body"},
+		"a text for a time":  {`{"name":"x","ts":"now"}`, 400, "bad_body"},
+		"no robot's id":      {`{"name":"x","device_id":"unknown"}`, 400, "bad_robot_id"},
+		"more than is taken": {`{"name":"x","data":{"x":"` + strings.Repeat("x", 64<<10) + `"}}`, 413, "body_too_large"},
+	} {
+		if status, answer := ask(t, server, http.MethodPost, "/api/perception/event", c.body); status != c.status || refused(t, answer) != c.code {
+			t.Errorf("%s: %d %s", name, status, answer)
+		}
+	}
+	h.senses.err = &door.Fault{Word: "too_many_events", Sentence: "slow down", HTTP: 429}
+	if status, answer := ask(t, server, http.MethodPost, "/api/perception/event", `{"name":"x"}`); status != 429 || refused(t, answer) != "too_many_events" {
+		t.Errorf("too many: %d %s", status, answer)
+	}
+	if len(h.senses.took) > 0 {
+		t.Errorf("took %q", h.senses.took)
+	}
+}
+
+func TestStatesAndRecent(t *testing.T) {
+	h := newHouse(t)
+	server := h.local(t)
+	for path, want := range map[string]string{
+		"state":                                   `{"` + macA + `":{"face":true},"` + macB + `":{"face":false}}`,
+		"state?device_id=" + macB:                 `{"` + macB + `":{"face":false}}`,
+		"state?device_id=02b1c2d3e4ff":            `{}`,
+		"recent/" + macA:                          `[{"name":"face_lost","data":{},"device_id":"` + macA + `","ts":1785153601.5},{"name":"sound_event","data":{"direction":"left"},"device_id":"` + macA + `","ts":1785153600}]`,
+		"recent/a0b1c2d3e4f5?limit=1":             `[{"name":"face_lost","data":{},"device_id":"` + macA + `","ts":1785153601.5}]`,
+		"recent/a0b1c2d3e4f5?limit=9999999999999": "",
+	} {
+		status, body := ask(t, server, http.MethodGet, "/api/perception/"+path, "")
+		if want != "" && (status != 200 || body != want) {
+			t.Errorf("%s: %d %s", path, status, body)
+		}
+	}
+	for path, code := range map[string]string{
+		"state?device_id=x": "400 bad_robot_id", "recent/x": "400 bad_robot_id", "recent/" + macB: "404 unknown_robot", "feed?device_id=x": "400 bad_robot_id",
+		"recent/" + macA + "?limit=0": "400 bad_limit", "recent/" + macA + "?limit=-1": "400 bad_limit", "recent/" + macA + "?limit=x": "400 bad_limit",
+	} {
+		status, body := ask(t, server, http.MethodGet, "/api/perception/"+path, "")
+		if got := fmt.Sprint(status, " ", refused(t, body)); got != code {
+			t.Errorf("%s: %s", path, body)
+		}
+	}
+}
+
+// sent is a server-sent event as a program has it.
+type sent struct{ id, event, data string }
+
+// reader is a client of the feed.
+type reader struct {
+	t      testing.TB
+	lines  *bufio.Scanner
+	leave  context.CancelFunc
+	answer *http.Response
+}
+
+func (h *house) listen(t testing.TB, query, lastID string) *reader {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	server := h.local(t)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/api/perception/feed"+query, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lastID != "" {
+		r.Header.Set("Last-Event-ID", lastID)
+	}
+	answer, err := server.Client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cancel(); _ = answer.Body.Close() })
+	if kind := answer.Header.Get("Content-Type"); answer.StatusCode != 200 || kind != "text/event-stream" {
+		t.Fatalf("the feed: %s, %s", answer.Status, kind)
+	}
+	l := &reader{t, bufio.NewScanner(answer.Body), cancel, answer}
+	if !l.lines.Scan() || l.lines.Text() != ": welcome" {
+		t.Fatalf("the feed begins with %q", l.lines.Text())
+	}
+	l.lines.Scan()
+	return l
+}
+
+// next is the next message; it has no event where the stream has ended.
+func (l *reader) next() (s sent) {
+	for l.lines.Scan() {
+		name, value, _ := strings.Cut(l.lines.Text(), ": ")
+		switch name {
+		case "id":
+			s.id = value
+		case "event":
+			s.event = value
+		case "data":
+			s.data = value
+		case "":
+			if s.event != "" {
+				return s
+			}
+		}
+	}
+	return sent{}
+}
+
+func TestFeed(t *testing.T) {
+	h := newHouse(t)
+	h.bus.Publish(robotA, "", event.Perceived{Name: "before"})
+	all, one := h.listen(t, "", ""), h.listen(t, "?device_id="+macB, "")
+	h.bus.Publish(robotA, "s1", event.Heard{Text: "nobody's business"})
+	if status, _ := ask(t, h.local(t), http.MethodPost, "/api/perception/event", `{"name":"sound_event","data":{"direction":"left"},"device_id":"`+macA+`"}`); status != 200 {
+		t.Fatal(status)
+	}
+	h.bus.Publish(robotB, "s2", event.Perceived{Name: "face_detected"})
+	first, second := all.next(), all.next()
+	var got struct {
+		Name, DeviceID string
+		Data           map[string]string
+		Ts             float64
+	}
+	if err := json.Unmarshal([]byte(strings.Replace(first.data, "device_id", "DeviceID", 1)), &got); err != nil || got.Name != "sound_event" ||
+		got.DeviceID != macA || got.Data["direction"] != "left" || time.Since(time.UnixMilli(int64(got.Ts*1000))).Abs() > time.Minute {
+		t.Errorf("%+v is %+v, %v", first, got, err)
+	}
+	if first.event != "message" || first.id != h.bus.Run()+".3" || second.id != h.bus.Run()+".4" || !strings.Contains(second.data, `"face_detected","data":{}`) {
+		t.Errorf("%+v, %+v", first, second)
+	}
+	if only := one.next(); only != second {
+		t.Errorf("the reader of one robot has %+v", only)
+	}
+	h.bus.Close()
+	if end := all.next(); end != (sent{}) || all.lines.Err() != nil {
+		t.Errorf("after the house: %+v, %v", end, all.lines.Err())
+	}
+	if h.log.Len() > 0 {
+		t.Errorf("logged %s", h.log)
+	}
+}
+
+// TestFeedResumes: after the last that was seen, or after a state; ids of
+// another run, and what is none, begin now.
+func TestFeedResumes(t *testing.T) {
+	h := newHouse(t)
+	for n := range 5 {
+		h.bus.Publish(robotA, "", event.Perceived{Name: fmt.Sprint(n + 1)})
+	}
+	run := h.bus.Run()
+	if m := h.listen(t, "", run+".3").next(); m.id != run+".4" {
+		t.Errorf("after 3: %+v", m)
+	}
+	r, err := h.local(t).Client().Get(h.local(t).URL + "/api/perception/state")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = r.Body.Close()
+	var late []*reader
+	for _, id := range []string{"", "0123456789ab.1", run + ".9", run, run + ".x", run + ".-1", "1", strings.Repeat("9", 4000), r.Header.Get("Last-Event-ID")} {
+		late = append(late, h.listen(t, "", id))
+	}
+	h.bus.Publish(robotA, "", event.Perceived{Name: "6"})
+	for n, l := range late {
+		if m := l.next(); m.id != run+".6" {
+			t.Errorf("reader %d: %+v", n, m)
+		}
+	}
+}
+
+// TestFeedMissed: who was away for longer than is kept is told so.
+func TestFeedMissed(t *testing.T) {
+	h := newHouse(t)
+	for range 3000 {
+		h.bus.Publish(robotA, "", event.Perceived{Name: "x"})
+	}
+	l := h.listen(t, "", h.bus.Run()+".1")
+	if m := l.next(); m.event != "missed" || m.data != fmt.Sprintf(`{"n":%d}`, 3000-1024-1) {
+		t.Errorf("the first is %+v", m)
+	}
+	if m := l.next(); m.id != fmt.Sprintf("%s.%d", h.bus.Run(), 3000-1024+1) {
+		t.Errorf("then comes %+v", m)
+	}
+}
+
+// TestReadersOfTheFeedAreBounded, and one that leaves makes room.
+func TestReadersOfTheFeedAreBounded(t *testing.T) {
+	h := newHouse(t)
+	var all []*reader
+	for range mostReaders {
+		all = append(all, h.listen(t, "", ""))
+	}
+	server := h.local(t)
+	if status, body := ask(t, server, http.MethodGet, "/api/perception/feed", ""); status != 503 || refused(t, body) != "too_many_readers" {
+		t.Errorf("one more: %d %s", status, body)
+	}
+	all[0].leave()
+	for give := time.Now().Add(5 * time.Second); h.door.readers.Load() >= mostReaders; {
+		if time.Now().After(give) {
+			t.Fatal("the place of a reader that left stays taken")
+		}
+	}
+	h.listen(t, "", "")
+}
+
+// wires is a listener whose callers are in this process, so that a server runs
+// on virtual time.
+type wires struct {
+	calls chan net.Conn
+	once  sync.Once
+}
+
+func (l *wires) Accept() (net.Conn, error) {
+	c, open := <-l.calls
+	if !open {
+		return nil, net.ErrClosed
+	}
+	return c, nil
+}
+func (l *wires) Close() error   { l.once.Do(func() { close(l.calls) }); return nil }
+func (l *wires) Addr() net.Addr { return &net.TCPAddr{} }
+
+// onWire serves the bridge on virtual time, and returns the client's end.
+func (h *house) onWire(t testing.TB) net.Conn {
+	t.Helper()
+	e := h.engine(t)
+	h.door.Routes(e)
+	h.door.Admin(e)
+	client, appliance := net.Pipe()
+	l := &wires{calls: make(chan net.Conn, 1)}
+	l.calls <- appliance
+	server, served := &http.Server{Handler: e}, make(chan error, 1)
+	go func() { served <- server.Serve(l) }()
+	t.Cleanup(func() {
+		if err := errors.Join(client.Close(), server.Close()); err != nil {
+			t.Error(err)
+		}
+		<-served
+	})
+	return client
+}
+
+// TestPatience: what the API's document gives tools, to the second.
+func TestPatience(t *testing.T) {
+	for _, c := range []struct {
+		path, body string
+		took       time.Duration
+	}{
+		{"/api/voice/escalate", `{"tool":"take_photo"}`, 5 * time.Second},
+		{"/api/voice/escalate", `{"tool":"think_hard","args":{"question":"why?"}}`, 30 * time.Second},
+		{"/api/message", `{"content":"hello"}`, 90 * time.Second},
+		{"/admin/set-state", `{"state":"idle"}`, 5 * time.Second},
+		{"/admin/take-photo", `{"question":"who?"}`, 30 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHouse(t)
+			h.robots.call = func(ctx context.Context) (device.Result, error) {
+				<-ctx.Done()
+				return device.Result{}, ctx.Err()
+			}
+			h.brain.think = func(ctx context.Context, _ agent.Turn, _ func(agent.Reply) error) error {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			client := h.onWire(t)
+			began := time.Now()
+			if _, err := fmt.Fprintf(client, "POST %s HTTP/1.1\r\nHost: perch\r\nContent-Length: %d\r\n\r\n%s", c.path, len(c.body), c.body); err != nil {
+				t.Fatal(err)
+			}
+			answer, err := http.ReadResponse(bufio.NewReader(client), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(answer.Body)
+			if took := time.Since(began); err != nil || answer.StatusCode != 504 || refused(t, string(body)) != "tool_timeout" || took != c.took {
+				t.Errorf("%s %s: after %v %d %s", c.path, c.body, took, answer.StatusCode, body)
+			}
+		})
+	}
+}
+
+// TestTurnsWaitForOneAnother: no more of them run at a time than there are
+// places, and one that waits is answered in its turn.
+func TestTurnsWaitForOneAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		h.brain.think = func(ctx context.Context, turn agent.Turn, out func(agent.Reply) error) error {
+			time.Sleep(time.Second)
+			return says(agent.Say{Text: "Yes."})(ctx, turn, out)
+		}
+		began := time.Now()
+		var wg sync.WaitGroup
+		for n := range 2 * mostTurns {
+			wg.Go(func() {
+				if _, err := h.door.message(t.Context(), fmt.Appendf(nil, `{"content":"hi","session_id":"s%d"}`, n)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if took := time.Since(began); took != 2*time.Second {
+			t.Errorf("%d turns took %v", 2*mostTurns, took)
+		}
+	})
+}
+
+// TestTheFeedIsKeptAlive: every 15 s, however much else happens.
+func TestTheFeedIsKeptAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		client := h.onWire(t)
+		if _, err := io.WriteString(client, "GET /api/perception/feed HTTP/1.1\r\nHost: perch\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		var mu sync.Mutex
+		var got bytes.Buffer
+		go func() {
+			part := make([]byte, 1000)
+			for {
+				n, err := client.Read(part)
+				mu.Lock()
+				got.Write(part[:n])
+				mu.Unlock()
+				if err != nil {
+					return
+				}
+			}
+		}()
+		for range 310 {
+			time.Sleep(100 * time.Millisecond)
+			h.bus.Publish(robotA, "s1", event.Misheard{})
+		}
+		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		if n := strings.Count(got.String(), ": still here"); n != 2 || strings.Contains(got.String(), "event:") {
+			t.Errorf("%d signs of life in 31 s: %s", n, &got)
+		}
+	})
+}
+
+// TestAStalledReaderIsLetGo after ten seconds, and counted; the others go on.
+func TestAStalledReaderIsLetGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		stalled := h.onWire(t)
+		if _, err := io.WriteString(stalled, "GET /api/perception/feed HTTP/1.1\r\nHost: perch\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		for h.door.Dropped() == 0 && time.Since(began) < time.Minute {
+			h.bus.Publish(robotA, "", event.Perceived{Name: "sound_event"})
+			time.Sleep(time.Second)
+		}
+		if took := time.Since(began); h.door.Dropped() != 1 || took > 11*time.Second {
+			t.Errorf("%d readers are dropped after %v", h.door.Dropped(), took)
+		}
+		if n := h.door.readers.Load(); n != 0 {
+			t.Errorf("%d readers are left", n)
+		}
+		if !strings.Contains(h.log.String(), "it did not read") {
+			t.Errorf("logged %s", h.log)
+		}
+	})
+}

@@ -1,0 +1,300 @@
+package bridge
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"go.uber.org/goleak"
+
+	"perch/agent"
+	"perch/device"
+	"perch/event"
+	"perch/gateway/door"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	robotA device.ID = "a0b1c2d3e4f5"
+	robotB device.ID = "a0b1c2d3e4f6"
+	macA             = "a0:b1:c2:d3:e4:f5"
+	macB             = "a0:b1:c2:d3:e4:f6"
+
+	bridgeKey  = "key-of-the-bridge"
+	adminToken = "token-of-the-owner"
+)
+
+var noon = time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
+
+// shelf keeps values in memory, in the order of their keys.
+type shelf[T any] struct {
+	mu   sync.Mutex
+	kept map[string]T
+}
+
+func newShelf[T any]() *shelf[T] { return &shelf[T]{kept: map[string]T{}} }
+
+func (s *shelf[T]) Get(key string) (T, bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v, there := s.kept[key]
+	return v, there, nil
+}
+func (s *shelf[T]) PutSoon(key string, v T) { s.mu.Lock(); defer s.mu.Unlock(); s.kept[key] = v }
+func (s *shelf[T]) Put(key string, v T) error {
+	s.PutSoon(key, v)
+	return nil
+}
+func (s *shelf[T]) DeleteSoon(key string)   { s.mu.Lock(); defer s.mu.Unlock(); delete(s.kept, key) }
+func (s *shelf[T]) Delete(key string) error { s.DeleteSoon(key); return nil }
+func (s *shelf[T]) All() iter.Seq2[string, T] {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	kept := maps.Clone(s.kept)
+	return func(yield func(string, T) bool) {
+		for _, key := range slices.Sorted(maps.Keys(kept)) {
+			if !yield(key, kept[key]) {
+				return
+			}
+		}
+	}
+}
+
+// robots note what they are asked to do.
+type robots struct {
+	mu    sync.Mutex
+	open  []device.ID
+	asked []string
+	tools []device.Tool
+	err   error
+	call  func(context.Context) (device.Result, error)
+}
+
+func (r *robots) note(parts ...string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.asked = append(r.asked, strings.Join(parts, " "))
+	return r.err
+}
+
+// take returns what was asked, and forgets it.
+func (r *robots) take() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	asked := r.asked
+	r.asked = nil
+	return asked
+}
+
+func (r *robots) Open() []device.ID { return r.open }
+func (r *robots) Say(_ context.Context, id device.ID, text string) (bool, error) {
+	return false, r.note("say", string(id), text)
+}
+func (r *robots) Hear(_ context.Context, id device.ID, text string) error {
+	return r.note("hear", string(id), text)
+}
+func (r *robots) Abort(_ context.Context, id device.ID) error { return r.note("abort", string(id)) }
+func (r *robots) Tools(device.ID) []device.Tool               { return r.tools }
+func (r *robots) Call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error) {
+	text, err := json.Marshal(arguments)
+	if err != nil {
+		return device.Result{}, err
+	}
+	err = r.note("call", string(id), tool, string(text))
+	if r.call != nil {
+		return r.call(ctx)
+	}
+	return device.Result{Text: "true"}, err
+}
+
+// brain answers with what it is told to, and notes what it is asked.
+type brain struct {
+	think func(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error
+}
+
+func (b *brain) Name() string { return "brain" }
+func (b *brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error {
+	return b.think(ctx, t, out)
+}
+
+// says is a thought of some replies.
+func says(replies ...agent.Reply) func(context.Context, agent.Turn, func(agent.Reply) error) error {
+	return func(_ context.Context, _ agent.Turn, out func(agent.Reply) error) error {
+		for _, r := range append(replies, agent.Done{End: agent.Continue}) {
+			if err := out(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// player notes what is played.
+type player struct {
+	robots *robots
+	names  []string
+	err    error
+}
+
+func (p *player) Names() []string { return p.names }
+func (p *player) Play(_ context.Context, id device.ID, name string) error {
+	if !slices.Contains(p.names, name) {
+		return fmt.Errorf("%q: %w", name, fs.ErrNotExist)
+	}
+	_ = p.robots.note("play", string(id), name)
+	return p.err
+}
+
+// senses are a perception that publishes what it takes.
+type senses struct {
+	bus  *event.Bus
+	took []string
+	err  error
+}
+
+func (s *senses) Sense(_ context.Context, id device.ID, name string, data json.RawMessage) error {
+	if s.err != nil {
+		return s.err
+	}
+	s.took = append(s.took, fmt.Sprint(id, " ", name, " ", string(data)))
+	s.bus.Publish(id, "", event.Perceived{Name: name, Data: data})
+	return nil
+}
+func (s *senses) States(time.Time) (map[device.ID]any, uint64) {
+	return map[device.ID]any{robotA: map[string]any{"face": true}, robotB: map[string]any{"face": false}}, s.bus.Seq()
+}
+func (s *senses) Recent(id device.ID, most int) ([]Sensed, bool) {
+	list := []Sensed{{robotA, noon.Add(1500 * time.Millisecond), "face_lost", nil}, {robotA, noon, "sound_event", json.RawMessage(`{"direction":"left"}`)}}
+	return list[:min(most, 2)], id == robotA
+}
+
+// house is the bridge with the parts it has in the appliance.
+type house struct {
+	robots *robots
+	brain  *brain
+	memory *agent.Memory
+	senses *senses
+	player *player
+	bus    *event.Bus
+	board  *agent.Board
+	log    *bytes.Buffer
+	door   *Door
+}
+
+// newHouse is a house in which two robots are connected.
+func newHouse(t testing.TB, change ...func(*Options)) *house {
+	t.Helper()
+	h := &house{
+		robots: &robots{open: []device.ID{robotA, robotB}}, brain: &brain{think: says(agent.Say{Text: "Yes."})},
+		memory: agent.NewMemory(newShelf[agent.Entry]()), bus: event.NewBus(), board: agent.NewBoard(), log: &bytes.Buffer{},
+	}
+	t.Cleanup(h.bus.Close)
+	for _, name := range []string{"self.camera.take_photo", "self.robot.set_head_angles", "self.robot.set_state", "self.robot.set_toggle", "self.robot.set_face_identified"} {
+		h.robots.tools = append(h.robots.tools, device.Tool{Name: name})
+	}
+	h.senses = &senses{bus: h.bus}
+	h.player = &player{robots: h.robots, names: []string{"purr", "Happy Birthday.wav"}}
+	logger := slog.New(slog.NewTextHandler(h.log, nil))
+	o := Options{
+		Talk: h.robots, Mind: agent.NewMind([]agent.Brain{h.brain}, h.memory, h.bus, logger), Memory: h.memory,
+		Log: NewLog(newShelf[Turn](), 100), Perception: h.senses, Sounds: h.player, Roots: []string{"/data/sounds"},
+		Board: h.board, Bus: h.bus, Language: "en", Zone: time.UTC, Logger: logger,
+	}
+	for _, c := range change {
+		c(&o)
+	}
+	h.door = New(o)
+	return h
+}
+
+// public is the house as its network has it.
+func (h *house) public(t testing.TB) *httptest.Server {
+	e := h.engine(t)
+	e.Use(door.Origins{}.Admit(), door.Guard(door.Hosts{}.Check))
+	h.door.Routes(e.Group("", door.Guard(door.NewKey(bridgeKey, "bridge.key", "").Check)))
+	h.door.Admin(e.Group("", door.Guard(door.NewKey(adminToken, "the file admin-token", "X-Admin-Token").Check)))
+	return serve(t, e)
+}
+
+// local is the house as programs on its machine have it.
+func (h *house) local(t testing.TB) *httptest.Server {
+	e := h.engine(t)
+	e.Use(door.Guard(door.Local))
+	h.door.Routes(e)
+	h.door.Admin(e)
+	return serve(t, e)
+}
+
+func (h *house) engine(t testing.TB) *gin.Engine {
+	t.Helper()
+	e, err := door.NewEngine(slog.New(slog.NewTextHandler(h.log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func serve(t testing.TB, e http.Handler) *httptest.Server {
+	server := httptest.NewServer(e)
+	t.Cleanup(server.Close)
+	return server
+}
+
+// speaks has a robot begin to speak.
+func (h *house) speaks(id device.ID, session string) {
+	h.board.Take(event.Envelope{Seq: 1, At: noon, Robot: id, Session: session, Event: event.RobotOnline{Framing: 1}})
+	h.board.Take(event.Envelope{Seq: 2, At: noon, Robot: id, Session: session, Event: event.SpeakingStarted{}})
+}
+
+// ask sends a request over HTTP and returns status and body.
+func ask(t testing.TB, server *httptest.Server, method, path, body string, header ...string) (int, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, server.URL+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		if r.Header.Set(header[i], header[i+1]); header[i] == "Host" {
+			r.Host = header[i+1]
+		}
+	}
+	answer, err := server.Client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(text)
+}
+
+// refused reads the code of an error's answer, which has one shape.
+func refused(t testing.TB, body string) string {
+	t.Helper()
+	var b struct {
+		Error struct{ Code, Message string }
+	}
+	d := json.NewDecoder(strings.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&b); err != nil || b.Error.Code == "" || b.Error.Message == "" {
+		t.Fatalf("%s is not {error: {code, message}} (%v)", body, err)
+	}
+	return b.Error.Code
+}

@@ -1,0 +1,79 @@
+package bridge
+
+import (
+	"fmt"
+	"iter"
+	"sync"
+	"time"
+)
+
+// Turn is what somebody said to a robot, and what it answered.
+type Turn struct {
+	At        time.Time `json:"at"`
+	Session   string    `json:"session,omitempty"`
+	User      string    `json:"user"`
+	Assistant string    `json:"assistant"`
+}
+
+// table is where turns are kept, in the order of their keys. What is put soon
+// may be lost in a power cut with the last few seconds.
+type table interface {
+	PutSoon(key string, t Turn)
+	DeleteSoon(key string)
+	All() iter.Seq2[string, Turn]
+}
+
+// Log keeps the latest turns that a voice server elsewhere has told of. Its
+// methods may be called from any goroutine.
+type Log struct {
+	kept table
+	most int
+
+	mu    sync.Mutex
+	keys  []string // oldest first
+	count int
+}
+
+// NewLog returns the log kept in a table, of the newest most turns; 0 keeps
+// none, and gives up those that are there.
+func NewLog(kept table, most int) *Log {
+	l := &Log{kept: kept, most: max(most, 0)}
+	for key := range kept.All() {
+		l.keys = append(l.keys, key)
+	}
+	l.trim()
+	return l
+}
+
+// add keeps a turn, soon.
+func (l *Log) add(t Turn) {
+	if l.most == 0 {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.count++
+	// It sorts by time, and tells apart what happened at the same one.
+	key := fmt.Sprintf("%s-%06d", t.At.UTC().Format("20060102T150405.000000000"), l.count%1_000_000)
+	l.kept.PutSoon(key, t)
+	l.keys = append(l.keys, key)
+	l.trim()
+}
+
+func (l *Log) trim() {
+	for len(l.keys) > l.most {
+		l.kept.DeleteSoon(l.keys[0])
+		l.keys = l.keys[1:]
+	}
+}
+
+// all are the turns that are kept.
+func (l *Log) all() []Turn {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var all []Turn
+	for _, t := range l.kept.All() {
+		all = append(all, t)
+	}
+	return all
+}

@@ -1,0 +1,97 @@
+package bridge
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"perch/agent"
+)
+
+// TestRanking: more words, rarer words, facts before talk, and of equals the
+// newer.
+func TestRanking(t *testing.T) {
+	h := newHouse(t, func(o *Options) {
+		o.Spoken = func() []Turn {
+			return []Turn{{At: noon, User: "what colour is the sky", Assistant: "The sky is blue."}, {At: noon, User: "the the the", Assistant: "the"}}
+		}
+	})
+	for n, e := range []agent.Entry{
+		{Name: "Anna", Body: "Anna's favourite colour is blue"}, {Body: "the pot is blue"}, {Body: "the car is blue"},
+		{Body: "Tom plays the violin", Tags: []string{"music"}}, {Body: "妈妈喜欢喝绿茶"}, {Body: "he likes colours of all kinds"},
+		{Body: "gone", Expires: noon},
+	} {
+		if _, err := h.memory.Remember(e, noon.Add(time.Duration(n)*time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.door.o.Log.add(Turn{At: noon, User: "I sold the violin", Assistant: "Oh no."})
+	for query, want := range map[string][]string{
+		"Anna's favourite colour": {"Anna's", `Heard "what colour`},
+		"the sky":                 {`Heard "what colour is the sky", answered "The sky is blue." (2026-07-27)`},
+		"VIOLIN?":                 {"Tom plays", `Heard "I sold the violin"`},
+		"music":                   {"Tom plays"},
+		"blue":                    {"the car", "the pot", "Anna's", "Heard"},
+		"妈妈喜欢喝什么":                 {"妈妈喜欢喝绿茶"},
+		"gone":                    nil, "": nil, "?!": nil, "vio": nil, "colou": {"he likes", "Anna's", "Heard"},
+	} {
+		got := strings.Split(h.door.lookUp(query), "\n")
+		if want == nil {
+			want = []string{"Nothing is remembered about that."}
+		}
+		for i, w := range want {
+			if i >= len(got) || !strings.HasPrefix(strings.TrimPrefix(got[i], "- "), w) {
+				t.Errorf("%q finds\n%s\nwant number %d to begin with %q", query, strings.Join(got, "\n"), i+1, w)
+			}
+		}
+	}
+}
+
+// TestFewAreTold of many, and those are the best.
+func TestFewAreTold(t *testing.T) {
+	h := newHouse(t)
+	for n := range 100 {
+		if _, err := h.memory.Remember(agent.Entry{Body: fmt.Sprintf("cake number %d", n)}, noon.Add(time.Duration(n)*time.Second)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := strings.Split(h.door.lookUp("the cake"), "\n")
+	if len(got) != mostFound || got[0] != "- cake number 99 (2026-07-27)" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestTerms(t *testing.T) {
+	for query, want := range map[string][]string{
+		"What's the COLOUR, the colour?": {"what", "the", "colour"},
+		"喝绿茶":                            {"喝绿", "绿茶"},
+		"茶":                              {"茶"},
+		"is it?":                         {"is", "it"}, "": nil,
+	} {
+		if got := terms(query); !slices.Equal(got, want) {
+			t.Errorf("%q has %q", query, got)
+		}
+	}
+	if got := terms(strings.Repeat("喝绿茶妈爱", 10000)); len(got) > mostWords {
+		t.Errorf("%d terms", len(got))
+	}
+}
+
+// BenchmarkLookUp searches ten thousand entries.
+func BenchmarkLookUp(b *testing.B) {
+	turns := make([]Turn, 8000)
+	for n := range turns {
+		turns[n] = Turn{At: noon, User: fmt.Sprintf("what do you know of subject %d and its colour", n), Assistant: "I know that it is a number, and green."}
+	}
+	h := newHouse(b, func(o *Options) { o.Spoken = func() []Turn { return turns } })
+	for n := range 2000 {
+		if _, err := h.memory.Remember(agent.Entry{Body: fmt.Sprintf("fact number %d is that a neighbour has a cat", n)}, noon); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for b.Loop() {
+		h.door.lookUp("what colour has the cat of the neighbour")
+	}
+}

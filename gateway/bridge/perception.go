@@ -1,0 +1,221 @@
+package bridge
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"perch/device"
+	"perch/event"
+	"perch/gateway/door"
+)
+
+// perception takes what is sensed, and knows what was.
+type perception interface {
+	// Sense takes something a robot sensed, or somebody for it: a name, and an
+	// object. It is refused with an error that says itself how it is shown: a
+	// name or data that cannot be, or more than a robot may tell in a second.
+	Sense(ctx context.Context, robot device.ID, name string, data json.RawMessage) error
+	// States are what is known of each robot at that time, ready for JSON, and
+	// the number of the event they are true at.
+	States(now time.Time) (states map[device.ID]any, seq uint64)
+	// Recent are what a robot sensed last, the newest first, at most so many. It
+	// is false for one of which nothing is known.
+	Recent(robot device.ID, most int) ([]Sensed, bool)
+}
+
+// Sensed is something a robot sensed, as clients are told: {"name", "data",
+// "device_id", "ts"}, the device in the firmware's spelling, ts in seconds
+// since 1970.
+type Sensed struct {
+	Robot device.ID
+	At    time.Time
+	Name  string
+	Data  json.RawMessage // an object; empty is one without anything in it
+}
+
+// MarshalJSON writes what clients are told.
+func (s Sensed) MarshalJSON() ([]byte, error) {
+	if len(s.Data) == 0 {
+		s.Data = json.RawMessage("{}")
+	}
+	return json.Marshal(struct {
+		Name     string          `json:"name"`
+		Data     json.RawMessage `json:"data"`
+		DeviceID string          `json:"device_id"`
+		TS       float64         `json:"ts"`
+	}{s.Name, s.Data, s.Robot.MAC(), float64(s.At.UnixMilli()) / 1000})
+}
+
+// What an event may hold, in bytes, and how many of the latest are told.
+const (
+	mostName   = 64
+	mostRecent = 50
+)
+
+// sensation is the body of POST /api/perception/event. Its ts is the clock of
+// somebody else, and only has to be a number.
+type sensation struct {
+	Name      string          `json:"name"`
+	Data      json.RawMessage `json:"data"`
+	DeviceID  string          `json:"device_id"`
+	SessionID string          `json:"session_id"`
+	TS        *float64        `json:"ts"`
+}
+
+// read reads the body of an event.
+func (s *sensation) read(body []byte) error {
+	if err := decode(body, s); err != nil {
+		return err
+	}
+	if s.Name == "" || len(s.Name) > mostName || s.Name != line(s.Name) {
+		return badBody("name is needed, of at most 64 bytes, without control characters")
+	}
+	if len(s.Data) == 0 || string(s.Data) == "null" {
+		s.Data = json.RawMessage("{}")
+	}
+	if s.Data[0] != '{' {
+		return badBody("data is an object")
+	}
+	return nil
+}
+
+// sense takes an event of another program. The robot it names need not be
+// connected here, nor be one of this house: a voice server elsewhere tells of
+// its own. Where none is named it is that of the talk, or the first connected.
+func (d *Door) sense(ctx context.Context, body []byte) (done, error) {
+	var s sensation
+	if err := s.read(body); err != nil {
+		return done{}, err
+	}
+	var id device.ID
+	var err error
+	if s.DeviceID = strings.TrimSpace(s.DeviceID); s.DeviceID != "" {
+		id, err = device.ParseID(s.DeviceID)
+	} else {
+		id, err = d.inTalk(s.SessionID)
+	}
+	if err == nil {
+		err = d.o.Perception.Sense(ctx, id, s.Name, s.Data)
+	}
+	return done{err == nil}, err
+}
+
+// states are what is known of every robot, or of the one that is named, by its
+// id in the firmware's spelling. The feed goes on without a gap after id.
+func (d *Door) states(name string) (states map[string]any, id string, err error) {
+	only, err := named(name)
+	if err != nil {
+		return nil, "", err
+	}
+	known, seq := d.o.Perception.States(d.now())
+	states = map[string]any{}
+	for robot, s := range known {
+		if only == "" || robot == only {
+			states[robot.MAC()] = s
+		}
+	}
+	return states, d.id(seq), nil
+}
+
+// named is the robot a query names, and nobody where it names none.
+func named(name string) (device.ID, error) {
+	if name == "" {
+		return "", nil
+	}
+	return device.ParseID(name)
+}
+
+// recent is what a robot sensed last.
+func (d *Door) recent(name, limit string) ([]Sensed, error) {
+	id, err := device.ParseID(name)
+	if err != nil {
+		return nil, err
+	}
+	most, err := strconv.Atoi(limit)
+	if err != nil || most < 1 {
+		return nil, &door.Fault{Word: "bad_limit", Sentence: "limit is a number of 1 or more", HTTP: http.StatusBadRequest}
+	}
+	list, known := d.o.Perception.Recent(id, min(most, mostRecent))
+	if !known {
+		return nil, &door.Fault{Word: "unknown_robot", Sentence: "nothing was sensed by a robot of that id", HTTP: http.StatusNotFound}
+	}
+	return append([]Sensed{}, list...), nil
+}
+
+// mostReaders bounds the feed's readers.
+const mostReaders = 64
+
+// Dropped is how many readers of the feed were let go because they did not
+// read.
+func (d *Door) Dropped() int { return int(d.dropped.Load()) }
+
+// stream sends what is sensed from now on, or after the last event a client
+// saw in this run of the appliance, until the client goes.
+func (d *Door) stream(ctx context.Context, w http.ResponseWriter, lastID, name string) error {
+	only, err := named(name)
+	if err != nil {
+		return err
+	}
+	defer d.readers.Add(-1)
+	if d.readers.Add(1) > mostReaders {
+		return &door.Fault{Word: "too_many_readers", Sentence: "too many programs read this feed already; close one", HTTP: http.StatusServiceUnavailable}
+	}
+	err = door.Stream(ctx, w, d.feed(lastID, only))
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		d.o.Logger.Info("a reader of what is sensed is let go; it did not read", "in_all", d.dropped.Add(1))
+		return nil
+	case errors.Is(err, event.ErrClosed), errors.Is(err, context.Canceled):
+		return nil // the ordinary ends
+	}
+	return err
+}
+
+// feed returns what the stream sends next: what a robot sensed, or how much the
+// client has missed of it.
+func (d *Door) feed(lastID string, only device.ID) func(context.Context) (door.Message, error) {
+	r := d.o.Bus.Read()
+	if seq, ok := d.resumes(lastID); ok {
+		r = d.o.Bus.ReadFrom(seq + 1)
+	}
+	return func(ctx context.Context) (door.Message, error) {
+		for {
+			e, err := r.Next(ctx)
+			if err != nil {
+				return door.Message{}, err
+			}
+			switch p := e.Event.(type) {
+			case event.Perceived:
+				if only == "" || e.Robot == only {
+					return door.Message{ID: d.id(e.Seq), Event: "message", Data: Sensed{e.Robot, e.At, p.Name, p.Data}}, nil
+				}
+			case event.Missed:
+				return door.Message{ID: d.id(e.Seq), Event: event.Kind(p), Data: p}, nil
+			}
+			// A bus full of other things must not keep the stream from its sign
+			// of life.
+			if ctx.Err() != nil {
+				return door.Message{}, ctx.Err()
+			}
+		}
+	}
+}
+
+func (d *Door) id(seq uint64) string { return fmt.Sprintf("%s.%d", d.o.Bus.Run(), seq) }
+
+// resumes reads "<run>.<seq>". An id of another run means nothing here.
+func (d *Door) resumes(id string) (seq uint64, ok bool) {
+	run, number, found := strings.Cut(id, ".")
+	if !found || run != d.o.Bus.Run() {
+		return 0, false
+	}
+	seq, err := strconv.ParseUint(number, 10, 64)
+	return seq, err == nil && seq <= d.o.Bus.Seq()
+}

@@ -1,0 +1,60 @@
+package bridge
+
+import "perch/agent"
+
+// What is kept: of a fact in bytes, of a turn in characters.
+const (
+	mostFact      = 1000
+	mostUser      = 500
+	mostAssistant = 1000
+)
+
+// done is the answer of what has none.
+type done struct {
+	OK bool `json:"ok"`
+}
+
+// fact is the body of POST /api/voice/remember.
+type fact struct {
+	Fact      string `json:"fact"`
+	SessionID string `json:"session_id"`
+}
+
+// remember keeps a fact for good. The client need not wait for the answer: the
+// fact is kept though it hangs up.
+func (d *Door) remember(body []byte) (done, error) {
+	var f fact
+	if err := decode(body, &f); err != nil {
+		return done{}, err
+	}
+	text, err := needed("fact", f.Fact, mostFact)
+	if err != nil {
+		return done{}, err
+	}
+	id, _ := d.robotOf(f.SessionID) // none where the talk is elsewhere
+	_, err = d.o.Memory.Remember(agent.Entry{Name: text, Body: text, Robot: id, Source: "bridge"}, d.now())
+	return done{err == nil}, err
+}
+
+// turn is the body of POST /api/voice/memory_log.
+type turn struct {
+	User      string `json:"user"`
+	Assistant string `json:"assistant"`
+	SessionID string `json:"session_id"`
+}
+
+// memoryLog keeps a turn that a voice server elsewhere has taken.
+func (d *Door) memoryLog(body []byte) (done, error) {
+	var t turn
+	if err := decode(body, &t); err != nil {
+		return done{}, err
+	}
+	kept := Turn{At: d.now(), Session: clip(line(t.SessionID), mostSession), User: cut(line(t.User), mostUser), Assistant: cut(line(t.Assistant), mostAssistant)}
+	if kept.User == "" && kept.Assistant == "" {
+		return done{}, badBody("user or assistant is needed, a text that is not empty")
+	}
+	if d.o.Log != nil {
+		d.o.Log.add(kept)
+	}
+	return done{true}, nil
+}

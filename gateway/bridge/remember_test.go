@@ -1,0 +1,91 @@
+package bridge
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+)
+
+func TestRemember(t *testing.T) {
+	h := newHouse(t)
+	h.speaks(robotB, "s2")
+	server := h.local(t)
+	for _, body := range []string{
+		`{"fact":"user's favourite\ncolour is blue","session_id":"of another server"}`, `{"fact":"tea is at four","session_id":"s2","more":[1]}`,
+	} {
+		if status, answer := ask(t, server, http.MethodPost, "/api/voice/remember", body); status != 200 || answer != `{"ok":true}` {
+			t.Errorf("%s: %d %s", body, status, answer)
+		}
+	}
+	kept := h.memory.Search("", time.Now())
+	if len(kept) != 2 || kept[0].Body != "user's favourite colour is blue" || kept[0].Robot != "" || kept[0].Source != "bridge" ||
+		kept[1].Body != "tea is at four" || kept[1].Robot != robotB {
+		t.Errorf("kept is %+v", kept)
+	}
+	for name, c := range map[string]struct {
+		body   string
+		status int
+	}{
+		"nothing": {``, 400}, "no fact": {`{}`, 400}, "blank": {`{"fact":" "}`, 400}, "a number": {`{"fact":1}`, 400}, "a list": {`["x"]`, 400},
+		"too long": {`{"fact":"` + strings.Repeat("x", mostFact+1) + `"}`, 400}, "more than is taken": {`{"fact":"` + strings.Repeat("x", 64<<10) + `"}`, 413},
+	} {
+		if status, answer := ask(t, server, http.MethodPost, "/api/voice/remember", c.body); status != c.status || refused(t, answer) == "" {
+			t.Errorf("%s: %d %s", name, status, answer)
+		}
+	}
+	if kept := h.memory.Search("", time.Now()); len(kept) != 2 {
+		t.Errorf("kept is %+v", kept)
+	}
+}
+
+// TestTheTurnLog: what is told of a turn is cut, kept and found.
+func TestTheTurnLog(t *testing.T) {
+	shelf := newShelf[Turn]()
+	h := newHouse(t, func(o *Options) { o.Log = NewLog(shelf, 3) })
+	server := h.local(t)
+	long := strings.Repeat("é", 2000)
+	for _, body := range []string{
+		`{"user":"what colour is the sky","assistant":"😊 the sky is blue!","session_id":"s1"}`, `{"user":"hm"}`, `{"assistant":"Hello!"}`,
+		`{"user":"` + long + `","assistant":"` + long + `"}`,
+	} {
+		if status, answer := ask(t, server, http.MethodPost, "/api/voice/memory_log", body); status != 200 || answer != `{"ok":true}` {
+			t.Errorf("%.80s: %d %s", body, status, answer)
+		}
+	}
+	kept := h.door.o.Log.all()
+	if len(kept) != 3 || kept[0].User != "hm" || kept[1].Assistant != "Hello!" || utf8.RuneCountInString(kept[2].User) != 500 || utf8.RuneCountInString(kept[2].Assistant) != 1000 {
+		t.Errorf("kept is %.300v", kept)
+	}
+	for _, body := range []string{``, `{}`, `{"user":" ","assistant":""}`, `{"user":1}`, `null`} {
+		if status, answer := ask(t, server, http.MethodPost, "/api/voice/memory_log", body); status != 400 || refused(t, answer) != "bad_body" {
+			t.Errorf("%s: %d %s", body, status, answer)
+		}
+	}
+	again := NewLog(shelf, 2)
+	if kept := again.all(); len(kept) != 2 || kept[0].Assistant != "Hello!" {
+		t.Errorf("after a restart with room for two: %.300v", kept)
+	}
+	NewLog(shelf, 0).add(Turn{User: "x"})
+	if kept := again.all(); len(kept) != 0 {
+		t.Errorf("a log that keeps none keeps %.300v", kept)
+	}
+	none := newHouse(t, func(o *Options) { o.Log = nil })
+	if done, err := none.door.memoryLog([]byte(`{"user":"x"}`)); err != nil || !done.OK {
+		t.Errorf("without a log: %v", err)
+	}
+}
+
+// TestTurnsOfOneMoment are told apart.
+func TestTurnsOfOneMoment(t *testing.T) {
+	l := NewLog(newShelf[Turn](), 10)
+	for n := range 5 {
+		l.add(Turn{At: noon, User: fmt.Sprint(n)})
+	}
+	kept := l.all()
+	if len(kept) != 5 || kept[0].User != "0" || kept[4].User != "4" {
+		t.Errorf("kept is %v", kept)
+	}
+}

@@ -1,0 +1,98 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"perch/gateway/door"
+)
+
+// mostBody bounds the bodies of this door, in bytes.
+const mostBody = 64 << 10
+
+// Routes mounts what voice servers and programs use. It is for a router behind
+// the bridge key, or for one that only this machine reaches. GET /health is
+// the house's, and mounted elsewhere.
+func (d *Door) Routes(r gin.IRouter) {
+	api := r.Group("/api", door.Limit(mostBody))
+	api.POST("/message", post(d.message))
+	api.POST("/voice/escalate", post(d.escalate))
+	api.POST("/voice/remember", post(func(_ context.Context, body []byte) (done, error) { return d.remember(body) }))
+	api.POST("/voice/memory_log", post(func(_ context.Context, body []byte) (done, error) { return d.memoryLog(body) }))
+	api.POST("/perception/event", post(d.sense))
+	api.GET("/perception/state", answer(func(c *gin.Context) (any, error) {
+		states, id, err := d.states(c.Query("device_id"))
+		if err == nil {
+			c.Header("Last-Event-ID", id)
+		}
+		return states, err
+	}))
+	api.GET("/perception/recent/:robot", answer(func(c *gin.Context) (any, error) {
+		return d.recent(c.Param("robot"), c.DefaultQuery("limit", "50"))
+	}))
+	api.GET("/perception/feed", func(c *gin.Context) {
+		if err := d.stream(c.Request.Context(), c.Writer, c.GetHeader("Last-Event-ID"), c.Query("device_id")); err != nil {
+			_ = c.Error(fault(err))
+		}
+	})
+}
+
+// Admin mounts what robots can be told to do, under both of its prefixes. It is
+// for a router behind the admin token, or for one that only this machine
+// reaches.
+func (d *Door) Admin(r gin.IRouter) {
+	for _, prefix := range []string{"/admin", "/xiaozhi/admin"} {
+		g := r.Group(prefix, door.Limit(mostBody))
+		for path, o := range map[string]struct {
+			check func(*order) error
+			do    act
+		}{
+			"/inject-text":         {hasText, d.injectText},
+			"/say":                 {hasText, d.say},
+			"/abort":               {nothing, d.abort},
+			"/set-head-angles":     {hasAngles, d.turnHead},
+			"/set-state":           {hasState, d.setState},
+			"/set-toggle":          {hasToggle, d.setToggle},
+			"/set-face-identified": {nothing, d.setFaceIdentified},
+			"/take-photo":          {hasQuestion, d.takePicture},
+			"/play-asset":          {d.hasAsset, d.playAsset},
+		} {
+			g.POST(path, post(func(ctx context.Context, body []byte) (obeyed, error) { return d.obey(ctx, body, o.check, o.do) }))
+		}
+		g.GET("/devices", answer(func(*gin.Context) (any, error) { return d.devices(), nil }))
+		g.GET("/songs", answer(func(*gin.Context) (any, error) { return d.songs(), nil }))
+	}
+}
+
+// post is a handler of a body of JSON that answers with JSON or an error.
+func post[T any](work func(ctx context.Context, body []byte) (T, error)) gin.HandlerFunc {
+	return answer(func(c *gin.Context) (any, error) {
+		body, err := io.ReadAll(c.Request.Body)
+		var tooLarge *http.MaxBytesError
+		switch {
+		case errors.As(err, &tooLarge):
+			return nil, err
+		case err != nil:
+			return nil, badBody("the body did not arrive whole")
+		}
+		return work(c.Request.Context(), body)
+	})
+}
+
+// answer is a handler that answers with JSON or an error.
+func answer(work func(*gin.Context) (any, error)) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		body, err := work(c)
+		switch {
+		case err == nil:
+			c.JSON(http.StatusOK, body)
+		case c.Request.Context().Err() == nil:
+			_ = c.Error(fault(err))
+		}
+		// Once the client has gone, what fails for it is nobody's failure.
+	}
+}

@@ -1,0 +1,140 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"perch/agent"
+	"perch/device"
+	"perch/gateway/door"
+)
+
+// sounds are what robots can play.
+type sounds interface {
+	// Names are base names, such as "purr" or "birthday.wav".
+	Names() []string
+	// Play begins to play one on a robot. It wraps fs.ErrNotExist where there is
+	// none of that name; other errors say themselves how they are shown.
+	Play(ctx context.Context, id device.ID, name string) error
+}
+
+// mostAsset bounds what a client calls a sound, in bytes.
+const mostAsset = 1024
+
+// errOutside is the answer to a file that is none of the sounds.
+var errOutside error = &door.Fault{Word: "outside_roots", HTTP: http.StatusForbidden,
+	Sentence: "only sounds in the directory that GET songs names as base can be played, by name or by path; sounds in folders below it cannot"}
+
+// baseName is the name of the sound that a client means with a name or an
+// absolute path. Whatever lies in no root, and in a folder of one, is refused.
+func baseName(asset string, roots []string) (string, error) {
+	switch {
+	case asset == "":
+		return "", badBody("asset is needed, the name of a sound")
+	case len(asset) > mostAsset || strings.ContainsAny(asset, "\\\x00"):
+		return "", errOutside
+	case !strings.Contains(asset, "/"):
+		if strings.HasPrefix(asset, ".") {
+			return "", errOutside
+		}
+		return asset, nil
+	}
+	for _, root := range roots {
+		path := asset
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(root, path)
+		}
+		dir, name := filepath.Split(filepath.Clean(path))
+		if filepath.Clean(dir) == filepath.Clean(root) && name != "" && !strings.HasPrefix(name, ".") {
+			return name, nil
+		}
+	}
+	return "", errOutside
+}
+
+// play has a robot play a sound, and not over its own voice.
+func (d *Door) play(ctx context.Context, id device.ID, name string) error {
+	if d.o.Board.Robot(id).At(d.now()) == agent.Speaking {
+		return &door.Fault{Word: "robot_speaking", Sentence: "the robot is speaking; wait, or abort it first", HTTP: http.StatusConflict}
+	}
+	err := error(fs.ErrNotExist)
+	if d.o.Sounds != nil {
+		err = d.o.Sounds.Play(ctx, id, name)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return &door.Fault{Word: "unknown_sound", Sentence: "there is no sound of that name; GET songs lists those there are", HTTP: http.StatusNotFound}
+	}
+	return err
+}
+
+// songs are the sounds there are, with the directory of files among them.
+type songs struct {
+	Base  string   `json:"base"`
+	Files []string `json:"files"`
+}
+
+func (d *Door) songs() songs {
+	list := songs{Files: []string{}}
+	if len(d.o.Roots) > 0 {
+		list.Base = d.o.Roots[0]
+	}
+	if d.o.Sounds != nil {
+		list.Files = append(list.Files, d.o.Sounds.Names()...)
+	}
+	slices.Sort(list.Files)
+	return list
+}
+
+// playSong plays what a model calls a song. Where there is none like it, the
+// model is told which there are, and can choose.
+func (d *Door) playSong(ctx context.Context, e escalation) (string, error) {
+	wanted, err := needed("args.name", e.Args.Name, mostAsset)
+	if err != nil {
+		return "", err
+	}
+	id, err := d.inTalk(e.SessionID)
+	if err != nil {
+		return "", err
+	}
+	all := d.songs().Files
+	name, found := closest(wanted, all)
+	switch {
+	case !found && len(all) == 0:
+		return "There are no songs.", nil
+	case !found:
+		return "There is no such song. There are: " + strings.Join(all, ", "), nil
+	}
+	if err := d.play(ctx, id, name); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("Playing %s.", name), nil
+}
+
+// closest is the sound that a title means: of the same letters, or the first
+// that holds them.
+func closest(title string, names []string) (string, bool) {
+	title = letters(title)
+	if title == "" {
+		return "", false
+	}
+	held := ""
+	for _, name := range names {
+		own := letters(strings.TrimSuffix(name, filepath.Ext(name)))
+		if own == title || letters(name) == title {
+			return name, true
+		}
+		if held == "" && strings.Contains(own, title) {
+			held = name
+		}
+	}
+	return held, held != ""
+}
+
+// letters are a text's letters and digits, in lower case.
+func letters(text string) string { return strings.Join(fields(strings.ToLower(text)), "") }
