@@ -64,7 +64,7 @@ func TestEscalations(t *testing.T) {
 		{`{"tool":"play_song","args":{"name":"../../etc/passwd"}}`, "There is no such song. There are: Happy Birthday.wav, purr", ""},
 		{`{"tool":"play_song","args":{"name":"..."}}`, "There is no such song. There are: Happy Birthday.wav, purr", ""},
 	} {
-		h.robots.call = func(context.Context) (device.Result, error) {
+		h.robots.answer = func(context.Context, string) (device.Result, error) {
 			return device.Result{Text: `{"success":true,"action":"RESPONSE","response":"a cat"}`}, nil
 		}
 		status, body := ask(t, server, http.MethodPost, "/api/voice/escalate", c.body)
@@ -174,7 +174,7 @@ func TestSettablePatience(t *testing.T) {
 		o.Short, o.Long = 20*time.Millisecond, 30*time.Millisecond
 		o.Deep = []agent.Model{model{wait: true}}
 	})
-	h.robots.call = func(ctx context.Context) (device.Result, error) {
+	h.robots.answer = func(ctx context.Context, _ string) (device.Result, error) {
 		<-ctx.Done()
 		return device.Result{}, ctx.Err()
 	}

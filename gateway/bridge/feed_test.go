@@ -301,7 +301,7 @@ func TestPatience(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			h := newHouse(t)
-			h.robots.call = func(ctx context.Context) (device.Result, error) {
+			h.robots.answer = func(ctx context.Context, _ string) (device.Result, error) {
 				<-ctx.Done()
 				return device.Result{}, ctx.Err()
 			}

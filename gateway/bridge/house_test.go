@@ -82,7 +82,8 @@ type robots struct {
 	asked []string
 	tools []device.Tool
 	err   error
-	call  func(context.Context) (device.Result, error)
+	// answer is what a tool answers, in place of "true".
+	answer func(ctx context.Context, tool string) (device.Result, error)
 }
 
 func (r *robots) note(parts ...string) error {
@@ -116,8 +117,8 @@ func (r *robots) Call(ctx context.Context, id device.ID, tool string, arguments 
 		return device.Result{}, err
 	}
 	err = r.note("call", string(id), tool, string(text))
-	if r.call != nil {
-		return r.call(ctx)
+	if r.answer != nil {
+		return r.answer(ctx, tool)
 	}
 	return device.Result{Text: "true"}, err
 }

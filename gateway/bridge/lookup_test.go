@@ -63,6 +63,20 @@ func TestFewAreTold(t *testing.T) {
 	}
 }
 
+// TestRareWordsTellMore than those that stand everywhere, and newer ones do not
+// make up for it.
+func TestRareWordsTellMore(t *testing.T) {
+	h := newHouse(t)
+	for n, text := range []string{"a zebra", "green tea", "black tea", "cold tea"} {
+		if _, err := h.memory.Remember(agent.Entry{Body: text}, noon.Add(time.Duration(n)*time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := h.door.lookUp("tea or zebra"); !strings.HasPrefix(got, "- a zebra") {
+		t.Errorf("found is\n%s", got)
+	}
+}
+
 func TestTerms(t *testing.T) {
 	for query, want := range map[string][]string{
 		"What's the COLOUR, the colour?": {"what", "the", "colour"},

@@ -100,8 +100,9 @@ type reply struct {
 	text string
 }
 
-// ask has the mind answer a turn. A question of the mind is a no: nobody can
-// answer it here.
+// ask has the mind answer a turn. Who asks is a guest, for there is no robot in
+// the turn: a timer would ring nowhere. A question of the mind is a no: nobody
+// can answer it here.
 func (d *Door) ask(ctx context.Context, t *agent.Turn) (reply, error) {
 	select {
 	case d.turns <- struct{}{}:
@@ -109,7 +110,7 @@ func (d *Door) ask(ctx context.Context, t *agent.Turn) (reply, error) {
 	case <-ctx.Done():
 		return reply{}, ctx.Err()
 	}
-	t.Now, t.Language = d.now(), d.o.Language
+	t.Guest, t.Now, t.Language = true, d.now(), d.o.Language
 	var said []string
 	var face agent.Emotion
 	err := d.o.Mind.Answer(ctx, *t, func(r agent.Reply) error {

@@ -50,7 +50,7 @@ func baseName(asset string, roots []string) (string, error) {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(root, path)
 		}
-		dir, name := filepath.Split(filepath.Clean(path))
+		dir, name := filepath.Split(path)
 		if filepath.Clean(dir) == filepath.Clean(root) && name != "" && !strings.HasPrefix(name, ".") {
 			return name, nil
 		}
