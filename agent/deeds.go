@@ -184,11 +184,25 @@ func (k *Thinker) thinkHard(ctx context.Context, args json.RawMessage) (string, 
 	}
 	within, cancel := context.WithTimeout(ctx, k.DeepWithin)
 	defer cancel()
-	p := Prompt{System: "Think this through and give the result in a few plain sentences.", Messages: []Message{{Role: RoleUser, Text: a.Question}}}
+	text, err := Ponder(within, k.Deep, a.Question)
+	switch {
+	case ctx.Err() != nil:
+		return "", ctx.Err()
+	case within.Err() != nil:
+		return "", fmt.Errorf("no answer within %s", k.DeepWithin)
+	}
+	return text, err
+}
+
+// Ponder asks one model after the other for a few plain sentences, and returns
+// the first answer. Its error names each model that gave none, unless ctx has
+// ended.
+func Ponder(ctx context.Context, models []Model, question string) (string, error) {
+	p := Prompt{System: "Think this through and give the result in a few plain sentences.", Messages: []Message{{Role: RoleUser, Text: question}}}
 	var failures []error
-	for _, m := range k.Deep {
+	for _, m := range models {
 		var words strings.Builder
-		_, err := m.Continue(within, p, func(piece Piece) error {
+		_, err := m.Continue(ctx, p, func(piece Piece) error {
 			if words.WriteString(piece.Text); words.Len() > mostThought {
 				return errEnough
 			}
@@ -198,8 +212,6 @@ func (k *Thinker) thinkHard(ctx context.Context, args json.RawMessage) (string, 
 		switch {
 		case ctx.Err() != nil:
 			return "", ctx.Err()
-		case within.Err() != nil:
-			return "", fmt.Errorf("no answer within %s", k.DeepWithin)
 		case err == nil && text != "", errors.Is(err, errEnough):
 			return text, nil
 		case err == nil:

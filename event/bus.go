@@ -3,6 +3,9 @@ package event
 import (
 	"crypto/rand"
 	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -72,6 +75,20 @@ func NewBus() *Bus {
 // Run names this run of the appliance. An event's id outside is
 // "<run>.<seq>".
 func (b *Bus) Run() string { return b.run }
+
+// ID is how the event of that number is called outside: "<run>.<seq>".
+func (b *Bus) ID(seq uint64) string { return fmt.Sprintf("%s.%d", b.run, seq) }
+
+// Resumes reads such an id. One of another run means nothing here, nor does one
+// of what has yet to happen.
+func (b *Bus) Resumes(id string) (seq uint64, ok bool) {
+	run, number, found := strings.Cut(id, ".")
+	if !found || run != b.run {
+		return 0, false
+	}
+	seq, err := strconv.ParseUint(number, 10, 64)
+	return seq, err == nil && seq <= b.Seq()
+}
 
 // Publish stamps an event and makes it readable. It takes one lock and never
 // waits for a reader. After Close it does nothing.

@@ -3,9 +3,6 @@ package admin
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"perch/agent"
@@ -28,7 +25,7 @@ type shownState struct {
 // all that came after it, or, for a client that tells the last id it saw in
 // this run of the appliance, what came after that.
 func (d *Door) feed(lastID string) func(context.Context) (door.Message, error) {
-	if seq, ok := d.resumes(lastID); ok {
+	if seq, ok := d.o.Bus.Resumes(lastID); ok {
 		return d.follow(d.o.Bus.ReadFrom(seq + 1))
 	}
 	states, seq := d.o.Board.Snapshot()
@@ -39,7 +36,7 @@ func (d *Door) feed(lastID string) func(context.Context) (door.Message, error) {
 			return next(ctx)
 		}
 		first = false
-		return door.Message{ID: d.id(seq), Event: "snapshot", Data: snap(states, time.Now())}, nil
+		return door.Message{ID: d.o.Bus.ID(seq), Event: "snapshot", Data: snap(states, time.Now())}, nil
 	}
 }
 
@@ -57,20 +54,8 @@ func (d *Door) follow(r *event.Reader) func(context.Context) (door.Message, erro
 		if err != nil {
 			return door.Message{}, err
 		}
-		return door.Message{ID: d.id(e.Seq), Event: event.Kind(e.Event), Data: e}, nil
+		return door.Message{ID: d.o.Bus.ID(e.Seq), Event: event.Kind(e.Event), Data: e}, nil
 	}
-}
-
-func (d *Door) id(seq uint64) string { return fmt.Sprintf("%s.%d", d.o.Bus.Run(), seq) }
-
-// resumes reads "<run>.<seq>". An id of another run means nothing here.
-func (d *Door) resumes(id string) (seq uint64, ok bool) {
-	run, number, found := strings.Cut(id, ".")
-	if !found || run != d.o.Bus.Run() {
-		return 0, false
-	}
-	seq, err := strconv.ParseUint(number, 10, 64)
-	return seq, err == nil && seq <= d.o.Bus.Seq()
 }
 
 // streamEnded tells the ordinary ends of a stream from a failure.

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 
@@ -89,44 +87,12 @@ func (d *Door) thinkHard(ctx context.Context, e escalation) (string, error) {
 		said, err := d.ask(ctx, &agent.Turn{Conversation: conversation("think_hard"), Text: question})
 		return said.text, err
 	}
-	var failures []error
-	for _, m := range d.o.Deep {
-		text, err := ponder(ctx, m, question)
-		if ctx.Err() != nil {
-			return "", ctx.Err()
-		}
-		if err == nil {
-			return text, nil
-		}
-		failures = append(failures, fmt.Errorf("%s: %w", m.Name(), err))
+	text, err := agent.Ponder(ctx, d.o.Deep, question)
+	if err == nil || ctx.Err() != nil {
+		return text, err
 	}
-	d.o.Logger.Warn("nobody thought hard", "err", errors.Join(failures...))
+	d.o.Logger.Warn("nobody thought hard", "err", err)
 	return "", &door.Fault{Word: "no_brain", Sentence: "none of the models in brain_deep answers; the log says why", HTTP: http.StatusServiceUnavailable}
-}
-
-// errEnough ends a model that says more than is passed on.
-var errEnough = errors.New("enough")
-
-// ponder asks one model.
-func ponder(ctx context.Context, m agent.Model, question string) (string, error) {
-	var words strings.Builder
-	_, err := m.Continue(ctx, agent.Prompt{
-		System:   "Think this through and give the result in a few plain sentences.",
-		Messages: []agent.Message{{Role: agent.RoleUser, Text: question}},
-	}, func(p agent.Piece) error {
-		if words.WriteString(p.Text); words.Len() > mostResult*4 { // bytes of a character, at most
-			return errEnough
-		}
-		return nil
-	})
-	text := strings.TrimSpace(words.String())
-	switch {
-	case err != nil && !errors.Is(err, errEnough):
-		return "", err
-	case text == "":
-		return "", errors.New("it said nothing")
-	}
-	return text, nil
 }
 
 // mostAsked is how much a camera's question may hold, in bytes.

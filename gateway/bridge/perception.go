@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"os"
 	"strconv"
@@ -121,7 +120,7 @@ func (d *Door) states(name string) (states map[string]any, id string, err error)
 			states[robot.MAC()] = s
 		}
 	}
-	return states, d.id(seq), nil
+	return states, d.o.Bus.ID(seq), nil
 }
 
 // named is the robot a query names, and nobody where it names none.
@@ -182,7 +181,7 @@ func (d *Door) stream(ctx context.Context, w http.ResponseWriter, lastID, name s
 // client has missed of it.
 func (d *Door) feed(lastID string, only device.ID) func(context.Context) (door.Message, error) {
 	r := d.o.Bus.Read()
-	if seq, ok := d.resumes(lastID); ok {
+	if seq, ok := d.o.Bus.Resumes(lastID); ok {
 		r = d.o.Bus.ReadFrom(seq + 1)
 	}
 	return func(ctx context.Context) (door.Message, error) {
@@ -194,23 +193,11 @@ func (d *Door) feed(lastID string, only device.ID) func(context.Context) (door.M
 			switch p := e.Event.(type) {
 			case event.Perceived:
 				if only == "" || e.Robot == only {
-					return door.Message{ID: d.id(e.Seq), Event: "message", Data: Sensed{e.Robot, e.At, p.Name, p.Data}}, nil
+					return door.Message{ID: d.o.Bus.ID(e.Seq), Event: "message", Data: Sensed{e.Robot, e.At, p.Name, p.Data}}, nil
 				}
 			case event.Missed:
-				return door.Message{ID: d.id(e.Seq), Event: event.Kind(p), Data: p}, nil
+				return door.Message{ID: d.o.Bus.ID(e.Seq), Event: event.Kind(p), Data: p}, nil
 			}
 		}
 	}
-}
-
-func (d *Door) id(seq uint64) string { return fmt.Sprintf("%s.%d", d.o.Bus.Run(), seq) }
-
-// resumes reads "<run>.<seq>". An id of another run means nothing here.
-func (d *Door) resumes(id string) (seq uint64, ok bool) {
-	run, number, found := strings.Cut(id, ".")
-	if !found || run != d.o.Bus.Run() {
-		return 0, false
-	}
-	seq, err := strconv.ParseUint(number, 10, 64)
-	return seq, err == nil && seq <= d.o.Bus.Seq()
 }
