@@ -18,6 +18,7 @@ import (
 	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/event"
+	"perch/perception"
 	"perch/voice"
 )
 
@@ -384,7 +385,7 @@ func newTalkOn(t *testing.T, mind *thinker, f xiaozhi.Framing, before func(*talk
 	k.events = k.bus.Read()
 	before(k)
 	o := Options{
-		Robots: k.robots, Bus: k.bus, Mind: k.mind, Records: NewRecords(k.sessions, k.turns, 10), Waiting: NewWaiting(k.waiting), Ears: k.ears, Mouth: k.mouth,
+		Robots: k.robots, Bus: k.bus, Senses: perception.NewIntake(k.bus, nil, slog.New(slog.DiscardHandler)), Mind: k.mind, Records: NewRecords(k.sessions, k.turns, 10), Waiting: NewWaiting(k.waiting), Ears: k.ears, Mouth: k.mouth,
 		Phrases: func(string) string { return "" }, Zone: time.UTC, Idle: time.Minute, Log: slog.New(slog.DiscardHandler),
 	}
 	for _, c := range change {

@@ -2,7 +2,6 @@ package robot
 
 import (
 	"context"
-	"encoding/json"
 	"math"
 	"strings"
 	"time"
@@ -20,6 +19,10 @@ func (s *session) perform(ctx context.Context, e effect) {
 		s.send(e.message)
 	case publish:
 		s.publish(e.event)
+	case detected:
+		s.sense(s.Senses.Detected(s.robot.ID, s.id, e.text))
+	case sensed:
+		s.sense(s.Senses.FromRobot(s.robot.ID, s.id, e.event.Name, e.event.Data))
 	case welcome:
 		s.welcome(e.hello, e.first)
 	case introduce:
@@ -267,26 +270,13 @@ func (s *session) keepTurn(end string) {
 	})
 }
 
-// What a robot says it sensed is kept in the bus's ring; this bounds it.
-const (
-	mostName = 200  // bytes of a name or a text
-	mostData = 4096 // bytes of data
-)
-
-func sensed(e xiaozhi.Event) event.Perceived {
-	if len(e.Data) > mostData {
-		e.Data = json.RawMessage("{}")
-	}
-	return event.Perceived{Name: clip(e.Name, mostName), Data: e.Data}
-}
-
-func clip(s string, most int) string { return strings.ToValidUTF8(s[:min(len(s), most)], "") }
-
-// perceived makes an event of a text the robot sent.
-func perceived(name, text string) event.Perceived {
-	data, err := json.Marshal(map[string]string{"text": text})
+// sense notes what a robot told that is not taken. That it is too much is told
+// by who refuses it.
+func (s *session) sense(err error) {
 	if err != nil {
-		panic(err) // a map of strings
+		s.log.Debug("what the robot sensed is not taken", "err", err)
 	}
-	return event.Perceived{Name: name, Data: data}
 }
+
+// clip bounds a text of others' in bytes.
+func clip(s string, most int) string { return strings.ToValidUTF8(s[:min(len(s), most)], "") }

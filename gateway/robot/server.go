@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -28,6 +29,13 @@ import (
 type bus interface {
 	Publish(robot device.ID, session string, e event.Event)
 	Read() *event.Reader
+}
+
+// senses take what robots tell that they sense. Errors say what is not taken.
+type senses interface {
+	// Detected takes the text that a robot says has woken it.
+	Detected(id device.ID, session, text string) error
+	FromRobot(id device.ID, session, name string, data json.RawMessage) error
 }
 
 // robots is the registry as sessions use it.
@@ -51,6 +59,7 @@ type mind interface {
 type Options struct {
 	Robots  robots
 	Bus     bus
+	Senses  senses
 	Mind    mind
 	Records *Records
 	Waiting *Waiting

@@ -179,6 +179,10 @@ type effect interface{ effect() }
 type (
 	send    struct{ message xiaozhi.ToRobot }
 	publish struct{ event event.Event }
+	// detected is the text that a robot says has woken it, and sensed what its
+	// senses tell.
+	detected struct{ text string }
+	sensed   struct{ event xiaozhi.Event }
 
 	welcome struct { // answer a hello
 		hello xiaozhi.Hello
@@ -215,6 +219,8 @@ type turnStart struct {
 
 func (send) effect()            {}
 func (publish) effect()         {}
+func (detected) effect()        {}
+func (sensed) effect()          {}
 func (welcome) effect()         {}
 func (introduce) effect()       {}
 func (collect) effect()         {}

@@ -83,7 +83,7 @@ func (s *stepper) said(m xiaozhi.FromRobot) {
 	case xiaozhi.ListenStop:
 		s.listenStop()
 	case xiaozhi.ListenDetect:
-		s.do(publish{perceived("wake_word", clip(m.Text, mostName))})
+		s.do(detected{m.Text})
 		if s.greets && isWakeWord(m.Text) && !s.turn {
 			s.woken = s.now
 		}
@@ -95,7 +95,7 @@ func (s *stepper) said(m xiaozhi.FromRobot) {
 		s.do(deliver{m.Payload})
 	case xiaozhi.Event:
 		s.sensing = true
-		s.do(publish{sensed(m)})
+		s.do(sensed{m})
 		if s.asking && s.put && m.Name == "head_pet_started" {
 			s.do(answerAsk{agent.Answer{Outcome: agent.AnswerTouch}})
 		}

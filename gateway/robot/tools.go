@@ -46,6 +46,10 @@ const (
 	callTimeout = 10 * time.Second
 	// The firmware itself waits 30 s for the answer to a picture.
 	slowCallTimeout = 45 * time.Second
+
+	// What is kept of what a robot's tools are called and tell, in bytes.
+	mostName = 200
+	mostData = 4096
 )
 
 // timeout is how long a tool may take.
