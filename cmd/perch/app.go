@@ -15,11 +15,13 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/gateway/admin"
+	"perch/gateway/bridge"
 	"perch/gateway/homeassistant"
 	"perch/gateway/mdns"
 	"perch/gateway/robot"
 	"perch/gateway/wyoming"
 	"perch/ota"
+	"perch/perception"
 	"perch/store"
 	"perch/voice"
 )
@@ -53,6 +55,9 @@ type app struct {
 	also    []mdns.Offer    // what is announced besides the robots' door
 	doors   *doors
 	mirror  *homeassistant.Mirror
+	intake  *perception.Intake
+	sensed  *perception.Board
+	bridge  *bridge.Door
 	restart chan struct{}
 	mdns    *mdns.Announcer // nil where nothing is announced
 	silent  string          // why not
@@ -104,8 +109,9 @@ func (a *app) build(ears voice.Recognizers) error {
 	if err != nil {
 		return err
 	}
+	a.intake = perception.NewIntake(a.bus, a.robots, a.log)
 	a.talk = robot.NewServer(robot.Options{
-		Robots: a.robots, Bus: a.bus, Mind: a.mind, Records: a.records,
+		Robots: a.robots, Bus: a.bus, Senses: a.intake, Mind: a.mind, Records: a.records,
 		Waiting: robot.NewWaiting(store.NewTable[[]robot.Command](a.db, "waiting")),
 		Greet:   c.Robots.Greeting, UserTools: c.Robots.UserTools,
 		Ears: a.engines.ears, Mouth: a.engines.mouth, Speech: speech, Phrases: a.engines.book.Phrase,
@@ -118,6 +124,8 @@ func (a *app) build(ears voice.Recognizers) error {
 		Turns: func(n int) any { return a.records.Turns(n) }, Parts: a.parts, Version: version, ID: a.id, Started: a.started,
 	}
 	a.admin, a.metrics = admin.New(shown), admin.NewMetrics(shown)
+	a.sensed = perception.NewBoard(store.NewTable[perception.State](a.db, "perception"))
+	a.newBridge(zone)
 	if a.doors, err = openDoors(a); err != nil {
 		return err
 	}
@@ -239,6 +247,7 @@ func (a *app) Run(ctx context.Context) error {
 			a.log.Error("notifications and timers are no longer told", "err", err)
 		}
 	})
+	wg.Go(func() { a.sensed.Run(inner, a.bus.ReadFrom(1)) })
 	wg.Go(func() { a.warm(inner) })
 	wg.Go(func() { a.engines.tend(inner) })
 	wg.Go(func() { a.metrics.Run(inner, a.bus.ReadFrom(1)) })

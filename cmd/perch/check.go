@@ -37,6 +37,7 @@ func (c *config) check(p *places) faults {
 	k.between("memory.memory_tokens", c.Memory.MemoryTokens, 100, 100_000)
 	k.between("memory.history_tokens", c.Memory.HistoryTokens, 100, 100_000)
 	k.mqtt(c.MQTT)
+	k.bridge(c.Bridge)
 	k.engines(c)
 	return k.found
 }

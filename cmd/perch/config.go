@@ -60,8 +60,9 @@ type config struct {
 	Wyoming struct {
 		Listen string `yaml:"listen"`
 	} `yaml:"wyoming"`
-	MQTT mqttConfig `yaml:"mqtt"`
-	Log  struct {
+	MQTT   mqttConfig   `yaml:"mqtt"`
+	Bridge bridgeConfig `yaml:"bridge"`
+	Log    struct {
 		Level string `yaml:"level"`
 	} `yaml:"log"`
 }
@@ -85,6 +86,7 @@ func defaultConfig() config {
 	c.Memory.MemoryTokens = 2048
 	c.Memory.HistoryTokens = 3000
 	c.MQTT = mqttConfig{Broker: embedded, Listen: ":1883", BaseTopic: "perch", DiscoveryPrefix: "homeassistant"}
+	c.Bridge = bridgeConfig{TimeoutShort: duration(5 * time.Second), TimeoutLong: duration(30 * time.Second)}
 	c.Log.Level = "info"
 	return c
 }

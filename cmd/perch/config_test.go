@@ -119,6 +119,8 @@ func TestFaults(t *testing.T) {
 		"mqtt: {base_topic: perch, discovery_prefix: perch}": ":1: mqtt.base_topic: and mqtt.discovery_prefix are both \"perch\"",
 		"mqtt: {listen: \"1883\"}":                           ":1: mqtt.listen: ",
 		"mqtt: {password: a, password_file: b}":              ":1: mqtt: password and password_file are two places",
+		"bridge: {key: short}":                               ":1: bridge.key: it has 5 characters; a key has 8 or more",
+		"bridge: {timeout_long: 1h}":                         ":1: bridge.timeout_long: a tool may take 1s to 5m",
 		"mqtt: {ca: /nowhere.pem}":                           ":1: mqtt: read ca: ",
 		"name: [":                                            "perch.yaml:",
 		"- a\n- b":                                           "perch.yaml:1: ",

@@ -123,6 +123,12 @@ func publicEngine(a *app) (*gin.Engine, error) {
 	owner := e.Group("", door.Guard(door.NewKey(token, filepath.Join(a.data, "admin-token"), "X-Admin-Token").Check))
 	a.admin.Routes(owner)
 	a.metrics.Routes(owner)
+	a.bridge.Admin(owner)
+	key, err := secretOf("key", a.config.Bridge.Key, a.config.Bridge.KeyFile)
+	if err != nil {
+		return nil, err
+	}
+	a.bridge.Routes(e.Group("", door.Guard(door.NewKey(key, "bridge.key", "").Check)))
 	return e, nil
 }
 
@@ -136,6 +142,8 @@ func localEngine(a *app) (*gin.Engine, error) {
 	a.admin.Open(e)
 	a.admin.Routes(e)
 	a.metrics.Routes(e)
+	a.bridge.Routes(e)
+	a.bridge.Admin(e)
 	return e, nil
 }
 

@@ -181,6 +181,8 @@ func (h *house) perform(ctx context.Context, id device.ID, board string, c comma
 		r.err = talk.Feel(ctx, id, c.emotion.On(board))
 	case mute:
 		talk.Mute(id, c.on)
+	case sense:
+		r.err = h.o.Senses.FromBroker(id, c.name, c.data)
 	case stop:
 		if r.err = talk.Abort(ctx, id); offline(r.err) {
 			r.err = nil // it is quiet

@@ -153,6 +153,9 @@ func TestBadCommands(t *testing.T) {
 		{"perch/a0b1c2d3e4f4/mute/set", "maybe", "ON or OFF"},
 		{"perch/a0b1c2d3e4f4/emotion/set", "hungry", "no emotion"},
 		{"perch/a0b1c2d3e4f4/firmware/set", "install", "takes no firmware"},
+		{"perch/a0b1c2d3e4f4/perception/set", `{"name":"x y"}`, "no letter, digit"},
+		{"perch/a0b1c2d3e4f4/perception/set", `{"name":"x","data":[1]}`, "must be a JSON object"},
+		{"perch/a0b1c2d3e4f4/perception/set", `face_detected`, "is no JSON object"},
 		{"perch/a0b1c2d3e4f4/cookies/set", "5", "there is no"},
 		{"perch/a0b1c2d3e4f4/notify/set", `{"event_type":"received","id":"x","text":"our own"}`, "leads it back"},
 		{"perch/a0b1c2d3e4f4/notify/set", `{"text":"x","robot":"a0b1c2d3e4f6"}`, "the body names the robot"},
@@ -271,6 +274,9 @@ func TestPerceived(t *testing.T) {
 	e.await("perch/a0b1c2d3e4f4/touch", has(`"event_type":"press_end"`))
 	see("something_new", `{"x":1}`)
 	e.await("perch/a0b1c2d3e4f4/perception", has(`"event_type":"other"`, `"name":"something_new"`, `{"x":1}`))
+	b.publish("perch/a0b1c2d3e4f4/perception/set", `{"name":"face_detected","data":{"by":"a camera on the shelf"}}`)
+	e.await("perch/a0b1c2d3e4f4/perception", has(`"face_detected"`, "a camera on the shelf"))
+	e.await(state1, has(`"face":true`, `"identity":null`))
 	h.happens(chan1, "s1", event.Heard{Text: "good morning"})
 	e.await(state1, has(`"last_heard":"good morning"`))
 	e.await(conversation1, has(`"event_type":"heard"`, "good morning"))

@@ -38,8 +38,13 @@ type (
 	// lamp is the light as it is to be; what it does not name stays.
 	lamp struct{ light light }
 	// turn moves the head, in degrees; nil is an axis, or a speed, left as it is.
-	turn     struct{ yaw, pitch, speed *int }
-	mute     struct{ on bool }
+	turn struct{ yaw, pitch, speed *int }
+	mute struct{ on bool }
+	// sense is what somebody else says that the robot has sensed.
+	sense struct {
+		name string
+		data json.RawMessage
+	}
 	stop     struct{}
 	reboot   struct{}
 	identify struct{}
@@ -52,6 +57,7 @@ func (adjust) command()   {}
 func (lamp) command()     {}
 func (turn) command()     {}
 func (mute) command()     {}
+func (sense) command()    {}
 func (stop) command()     {}
 func (reboot) command()   {}
 func (identify) command() {}
@@ -77,6 +83,8 @@ func parseCommand(robot device.ID, thing string, payload []byte) (command, error
 		return parseSay(text)
 	case "notify":
 		return parseNotify(robot, text)
+	case "perception":
+		return parseSense(text)
 	}
 	if len(text) > mostSmall {
 		return nil, fmt.Errorf("the payload has %d bytes, more than %d", len(text), mostSmall)
@@ -102,8 +110,8 @@ func parseCommand(robot device.ID, thing string, payload []byte) (command, error
 			return nil, fmt.Errorf("mute is ON or OFF, not %.40q", text)
 		}
 		return mute{text == "ON"}, nil
-	case "perception", "firmware":
-		return nil, fmt.Errorf("this appliance takes no %s over MQTT", thing)
+	case "firmware":
+		return nil, errors.New("this appliance takes no firmware over MQTT")
 	}
 	return nil, fmt.Errorf("there is no %.40q to set", thing)
 }
@@ -209,6 +217,18 @@ func parseLamp(text string) (command, error) {
 		}
 	}
 	return lamp{l}, nil
+}
+
+// parseSense leaves it to the intake what can be sensed.
+func parseSense(text string) (command, error) {
+	var s struct {
+		Name string
+		Data json.RawMessage
+	}
+	if err := object(text, &s, true); err != nil {
+		return nil, fmt.Errorf(`perception is {"name":"..","data":{..}}: %w`, err)
+	}
+	return sense{s.Name, s.Data}, nil
 }
 
 // object reads one JSON object, with no keys besides those known where it is

@@ -55,7 +55,7 @@ func perceptionTypes() []string {
 	return []string{
 		"face_detected", "face_lost", "face_recognized", "sound_event", "wake_word_detected", "state_changed",
 		"dance_started", "dance_ended", "head_pet_started", "head_pet_ended", "head_turn", "audio_captioned",
-		"scene_synthesised", "chat_status", "battery_low", otherType,
+		"scene_synthesised", "chat_status", "battery_low", "wake_word", "head_pet_hold", "idle_motion", otherType,
 	}
 }
 

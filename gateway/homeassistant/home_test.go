@@ -17,6 +17,7 @@ import (
 	"perch/agent"
 	"perch/device"
 	"perch/event"
+	"perch/perception"
 )
 
 const chan1, chan2, stranger = device.ID("a0b1c2d3e4f4"), device.ID("a0b1c2d3e4f6"), device.ID("a0b1c2d3e400")
@@ -110,6 +111,7 @@ func newHome() *home {
 		Base: "perch", Prefix: "homeassistant", ID: "0a1b2c3d", Version: "1.2.3", Away: 24 * time.Hour, Started: time.Now(),
 		Robots: h.registry, Talk: h.talk, Board: h.board, Bus: h.bus, Log: log,
 		Herald:    agent.NewHerald(agent.HeraldOptions{Notices: agent.NewNotices(&shelf[agent.Notice]{}), Bus: h.bus, Log: log}),
+		Senses:    perception.NewIntake(h.bus, h.registry, log),
 		Announced: &shelf[[]string]{}, Kept: &shelf[[]Waiting]{},
 	}
 	return h

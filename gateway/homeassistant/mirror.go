@@ -9,6 +9,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -51,6 +52,11 @@ type herald interface {
 	Notify(n agent.Notice) (agent.Notice, error)
 }
 
+// intake takes what others say that a robot has sensed.
+type intake interface {
+	FromBroker(id device.ID, name string, data json.RawMessage) error
+}
+
 // table is where something is kept by a key; what is put soon may be lost in a
 // power cut.
 type table[T any] interface {
@@ -83,6 +89,7 @@ type Options struct {
 	Robots registry
 	Talk   talk
 	Herald herald
+	Senses intake
 	Board  *agent.Board
 	Bus    *event.Bus
 	// Restart begins a restart of the appliance, and returns at once; nil is an
