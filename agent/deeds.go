@@ -46,6 +46,11 @@ func (k *Thinker) ownTools(t Turn, after *End) (all []turnTool) {
 			`{"text":{"type":"string"},"urgency":{"type":"string","enum":["low","normal","high"]}},"required":["text"]`,
 			func(_ context.Context, args json.RawMessage) (string, error) { return k.notify(args) })
 	}
+	if k.Senses != nil && t.Body != nil {
+		look := offer("get_perception", "What you have sensed of late: faces, sounds and where they came from, touches, your battery. Not what the camera sees now.",
+			`{}`, func(context.Context, json.RawMessage) (string, error) { return k.perception(t) })
+		look.together = true
+	}
 	if t.Body != nil {
 		offer("end_talk", "End the talk once you have said goodbye: the robot stops listening. With asleep it also goes to sleep, as after good night.",
 			`{"asleep":{"type":"boolean"}}`,
@@ -57,6 +62,14 @@ func (k *Thinker) ownTools(t Turn, after *End) (all []turnTool) {
 		deep.together, deep.agent = true, true
 	}
 	return all
+}
+
+func (k *Thinker) perception(t Turn) (string, error) {
+	text, err := json.Marshal(k.Senses.Perception(t.Robot, t.Now))
+	if err != nil {
+		return "", fmt.Errorf("write what was sensed: %w", err)
+	}
+	return string(text), nil
 }
 
 func (k *Thinker) remember(t Turn, args json.RawMessage) (string, error) {

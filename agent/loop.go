@@ -10,8 +10,18 @@ import (
 	"sync"
 	"time"
 
+	"perch/device"
 	"perch/event"
 )
+
+// senses are what is known of what a robot perceives.
+type senses interface {
+	// Who says in a few words who is before it, "in front of you since 12 s:
+	// Ann", and nothing where nobody is known to be.
+	Who(robot device.ID, now time.Time) string
+	// Perception is all there is to know, ready for JSON.
+	Perception(robot device.ID, now time.Time) any
+}
 
 // ThinkerOptions are what a thinker works with. Only the model is needed; what
 // is left out is not offered to it.
@@ -23,6 +33,7 @@ type ThinkerOptions struct {
 	Timers  *Timers
 	Herald  *Herald
 	Sources []ToolSource // tools from elsewhere
+	Senses  senses
 
 	HistoryTokens int           // of what was said before; 3000 where 0
 	MemoryTokens  int           // of what is remembered; 2048 where 0

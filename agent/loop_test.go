@@ -352,6 +352,30 @@ func TestAModelEndsTheTalk(t *testing.T) {
 	}
 }
 
+// seer has the senses of a robot before which Ann stands.
+type seer struct{}
+
+func (seer) Who(device.ID, time.Time) string          { return "in front of you since 12 s:\nAnn" }
+func (seer) Perception(id device.ID, _ time.Time) any { return map[string]any{"robot": id} }
+
+// TestAModelKnowsWhatIsSensed where it speaks through a robot, and only there.
+func TestAModelKnowsWhatIsSensed(t *testing.T) {
+	const who = "in front of you since 12 s: Ann"
+	m := &model{script: []message{{calls: []agent.ToolCall{call("1", "get_perception", `{}`)}}, {texts: []string{"😊 Hello Ann."}}}}
+	o := agent.ThinkerOptions{Model: m, Senses: seer{}}
+	if _, err := thoughts(t, o, agent.Turn{Body: &arm{}, Robot: "a0b1c2d3e4f5"}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(m.asked[0].System, who) || m.asked[1].Messages[2].Text != `{"robot":"a0b1c2d3e4f5"}` {
+		t.Errorf("told %s\nanswered %+v", m.asked[0].System, m.asked[1].Messages)
+	}
+	m = &model{script: []message{{texts: []string{"😊 Hello."}}}}
+	o.Model = m
+	if _, err := thoughts(t, o, agent.Turn{}); err != nil || strings.Contains(m.asked[0].System, who) || len(m.asked[0].Tools) > 0 {
+		t.Errorf("without a robot: %v, told %s, offered %+v", err, m.asked[0].System, m.asked[0].Tools)
+	}
+}
+
 func TestToolsFromElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		use := []agent.ToolCall{call("1", "self_robot_turn_2", `{"a":1}`), call("2", "self_robot_turn_2", `{"a":2}`), call("3", "self_robot_turn", `{"yaw":1}`)}

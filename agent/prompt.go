@@ -80,6 +80,11 @@ func (k *Thinker) remembered(now time.Time) string {
 func (k *Thinker) moment(t Turn) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "It is %s.", t.Now.Format("Monday, 2 January 2006, 15:04 (MST)"))
+	if k.Senses != nil && t.Body != nil {
+		if who := oneLine(k.Senses.Who(t.Robot, t.Now)); who != "" {
+			fmt.Fprintf(&b, "\nWho is there, as far as the camera knows: %s.", who)
+		}
+	}
 	if k.Timers != nil {
 		for _, timer := range k.Timers.Pending(t.Robot, t.Now) {
 			fmt.Fprintf(&b, "\nTimer %s rings in %s, at %s: %s", timer.ID, timer.Due.Sub(t.Now).Round(time.Second), timer.Due.In(t.Now.Location()).Format(time.TimeOnly), timer.Text)

@@ -55,8 +55,7 @@ type app struct {
 	also    []mdns.Offer    // what is announced besides the robots' door
 	doors   *doors
 	mirror  *homeassistant.Mirror
-	intake  *perception.Intake
-	sensed  *perception.Board
+	senses  senses
 	bridge  *bridge.Door
 	restart chan struct{}
 	mdns    *mdns.Announcer // nil where nothing is announced
@@ -101,6 +100,7 @@ func (a *app) build(ears voice.Recognizers) error {
 	}
 	a.bus = event.NewBus()
 	a.board = agent.NewBoard()
+	a.senses = senses{perception.NewIntake(a.bus, a.robots, a.log), perception.NewBoard(store.NewTable[perception.State](a.db, "perception"))}
 	a.herald = agent.NewHerald(agent.HeraldOptions{Notices: a.notices, Timers: a.timers, Bus: a.bus, Log: a.log})
 	if err := a.think(ears); err != nil {
 		return err
@@ -109,9 +109,8 @@ func (a *app) build(ears voice.Recognizers) error {
 	if err != nil {
 		return err
 	}
-	a.intake = perception.NewIntake(a.bus, a.robots, a.log)
 	a.talk = robot.NewServer(robot.Options{
-		Robots: a.robots, Bus: a.bus, Senses: a.intake, Mind: a.mind, Records: a.records,
+		Robots: a.robots, Bus: a.bus, Senses: a.senses.intake, Mind: a.mind, Records: a.records,
 		Waiting: robot.NewWaiting(store.NewTable[[]robot.Command](a.db, "waiting")),
 		Greet:   c.Robots.Greeting, UserTools: c.Robots.UserTools,
 		Ears: a.engines.ears, Mouth: a.engines.mouth, Speech: speech, Phrases: a.engines.book.Phrase,
@@ -119,12 +118,11 @@ func (a *app) build(ears voice.Recognizers) error {
 	})
 	a.ota = ota.New(ota.Options{Robots: a.robots, Bus: a.bus, Zone: zone, PublicURL: c.PublicURL, Framing: c.Robots.Framing, Log: a.log})
 	shown := admin.Options{
-		Robots: a.robots, Talk: a.talk, Herald: a.herald, Memory: a.memory, Notices: a.notices, Board: a.board, Bus: a.bus,
+		Robots: residents{a.robots, a.senses.board}, Talk: a.talk, Herald: a.herald, Memory: a.memory, Notices: a.notices, Board: a.board, Bus: a.bus,
 		Questions: a.talk, Conversations: a.mind,
 		Turns: func(n int) any { return a.records.Turns(n) }, Parts: a.parts, Version: version, ID: a.id, Started: a.started,
 	}
 	a.admin, a.metrics = admin.New(shown), admin.NewMetrics(shown)
-	a.sensed = perception.NewBoard(store.NewTable[perception.State](a.db, "perception"))
 	a.newBridge(zone)
 	if a.doors, err = openDoors(a); err != nil {
 		return err
@@ -140,7 +138,7 @@ func (a *app) build(ears voice.Recognizers) error {
 
 // think makes the engines, and the mind of its brains.
 func (a *app) think(ears voice.Recognizers) (err error) {
-	house := mindOf{a.memory, a.timers, a.herald, a.robots.Trusts}
+	house := mindOf{a.memory, a.timers, a.herald, a.senses, a.robots.Trusts}
 	tell := func(e event.Event) { a.bus.Publish("", "", e) }
 	if a.engines, err = newEngines(a.config, house, a.findWyoming, tell, a.log); err != nil {
 		return err
@@ -247,7 +245,7 @@ func (a *app) Run(ctx context.Context) error {
 			a.log.Error("notifications and timers are no longer told", "err", err)
 		}
 	})
-	wg.Go(func() { a.sensed.Run(inner, a.bus.ReadFrom(1)) })
+	wg.Go(func() { a.senses.board.Run(inner, a.bus.ReadFrom(1)) })
 	wg.Go(func() { a.warm(inner) })
 	wg.Go(func() { a.engines.tend(inner) })
 	wg.Go(func() { a.metrics.Run(inner, a.bus.ReadFrom(1)) })

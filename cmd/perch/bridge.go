@@ -1,14 +1,9 @@
 package main
 
 import (
-	"context"
-	"encoding/json"
-	"slices"
 	"time"
 
-	"perch/device"
 	"perch/gateway/bridge"
-	"perch/perception"
 	"perch/store"
 )
 
@@ -46,7 +41,7 @@ func (a *app) newBridge(zone *time.Location) {
 		Talk: a.talk, Mind: a.mind, Memory: a.memory, Deep: a.engines.deep,
 		Log:        bridge.NewLog(store.NewTable[bridge.Turn](a.db, "bridge-turns"), c.Robots.KeepTurns),
 		Spoken:     a.spoken,
-		Perception: senses{a.intake, a.sensed}, Board: a.board, Bus: a.bus,
+		Perception: a.senses, Board: a.board, Bus: a.bus,
 		Short: time.Duration(c.Bridge.TimeoutShort), Long: time.Duration(c.Bridge.TimeoutLong),
 		Language: c.Language, Zone: zone, Logger: a.log,
 	})
@@ -58,41 +53,4 @@ func (a *app) spoken() (turns []bridge.Turn) {
 		turns = append(turns, bridge.Turn{At: t.At, Session: t.Session, User: t.Heard, Assistant: t.Said})
 	}
 	return turns
-}
-
-// senses are what robots sense, as the bridge takes and shows it.
-type senses struct {
-	intake *perception.Intake
-	board  *perception.Board
-}
-
-func (s senses) Sense(_ context.Context, robot device.ID, name string, data json.RawMessage) error {
-	return s.intake.FromProgram(string(robot), name, data)
-}
-
-func (s senses) States(now time.Time) (states map[device.ID]any, seq uint64) {
-	all, seq := s.board.Snapshot(now)
-	states = make(map[device.ID]any, len(all))
-	for _, one := range all {
-		one.Recent = nil // they have an address of their own
-		states[one.Robot] = one
-	}
-	return states, seq
-}
-
-func (s senses) Recent(robot device.ID, most int) (recent []bridge.Sensed, known bool) {
-	all, _ := s.board.Snapshot(time.Now())
-	for _, one := range all {
-		if one.Robot != robot {
-			continue
-		}
-		for _, r := range slices.Backward(one.Recent) {
-			if len(recent) == most {
-				break
-			}
-			recent = append(recent, bridge.Sensed{Robot: robot, At: r.At, Name: r.Name, Data: r.Data})
-		}
-		return recent, true
-	}
-	return nil, false
 }

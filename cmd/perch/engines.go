@@ -58,6 +58,7 @@ type mindOf struct {
 	memory *agent.Memory
 	timers *agent.Timers
 	herald *agent.Herald
+	senses senses
 	trusts func(device.ID) bool // with the answer to a permission
 }
 

@@ -78,6 +78,9 @@ func (e *engines) addThinker(c *config, b brainConfig, h mindOf, persona agent.P
 	o := agent.ThinkerOptions{Model: model, Persona: persona, Memory: h.memory, Timers: h.timers, Herald: h.herald,
 		HistoryTokens: c.Memory.HistoryTokens, MemoryTokens: c.Memory.MemoryTokens, Log: log}
 	o.Deep = e.deep
+	if h.senses.board != nil {
+		o.Senses = h.senses
+	}
 	for _, m := range b.MCP {
 		source, err := e.toolsOf(m, log)
 		if err != nil {

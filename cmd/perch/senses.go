@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"perch/device"
+	"perch/gateway/bridge"
+	"perch/perception"
+)
+
+// senses are what robots sense: what comes in, and what is known of it, as the
+// bridge and the mind are shown it.
+type senses struct {
+	intake *perception.Intake
+	board  *perception.Board
+}
+
+func (s senses) Sense(_ context.Context, robot device.ID, name string, data json.RawMessage) error {
+	return s.intake.FromProgram(string(robot), name, data)
+}
+
+func (s senses) States(now time.Time) (states map[device.ID]any, seq uint64) {
+	all, seq := s.board.Snapshot(now)
+	states = make(map[device.ID]any, len(all))
+	for _, one := range all {
+		one.Recent = nil // they have an address of their own
+		states[one.Robot] = one
+	}
+	return states, seq
+}
+
+func (s senses) Recent(robot device.ID, most int) (recent []bridge.Sensed, known bool) {
+	all, _ := s.board.Snapshot(time.Now())
+	for _, one := range all {
+		if one.Robot != robot {
+			continue
+		}
+		for _, r := range slices.Backward(one.Recent) {
+			if len(recent) == most {
+				break
+			}
+			recent = append(recent, bridge.Sensed{Robot: robot, At: r.At, Name: r.Name, Data: r.Data})
+		}
+		return recent, true
+	}
+	return nil, false
+}
+
+// Who is before a robot.
+func (s senses) Who(robot device.ID, now time.Time) string { return s.board.Robot(robot, now).Who(now) }
+
+// Perception is what a mind may know of a robot's senses: the latest events and
+// not all fifty.
+func (s senses) Perception(robot device.ID, now time.Time) any {
+	const latest = 10
+	one := s.board.Robot(robot, now)
+	one.Recent = one.Recent[max(0, len(one.Recent)-latest):]
+	return one
+}
+
+// residents are the robots of this house. With one that is forgotten goes what
+// it has sensed.
+type residents struct {
+	*device.Registry
+	sensed *perception.Board
+}
+
+func (r residents) Forget(id device.ID) error {
+	if err := r.Registry.Forget(id); err != nil {
+		return err
+	}
+	r.sensed.Forget(id)
+	return nil
+}
