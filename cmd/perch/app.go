@@ -232,6 +232,9 @@ func (a *app) newAnnouncer() error {
 	return err
 }
 
+// errRestart ends a run after which another is wanted.
+var errRestart = errors.New("a restart was asked for")
+
 // Run serves until ctx ends, and then stops in the order that lets everybody
 // know: the name is withdrawn first, robots are hung up on, what waits is
 // written. It returns errRestart where somebody wants it to begin anew.

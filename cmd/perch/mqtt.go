@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -161,6 +160,3 @@ func (d *examination) mqtt(ctx context.Context) {
 	}
 	d.add("mqtt", err, fine)
 }
-
-// errRestart ends a run after which another is wanted.
-var errRestart = errors.New("a restart was asked for")

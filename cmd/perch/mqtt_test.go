@@ -85,6 +85,21 @@ func (h *house) listen() *listener {
 	return l
 }
 
+// withBroker is the configuration of a house with the embedded broker.
+func withBroker(t *testing.T) config {
+	t.Helper()
+	needMosquitto(t)
+	c := testConfig()
+	c.MQTT.Broker, c.MQTT.Listen = embedded, free(t)
+	return c
+}
+
+func openWithBroker(t *testing.T) (*house, *listener) {
+	t.Helper()
+	h := open(t, withBroker(t), t.TempDir())
+	return h, h.listen()
+}
+
 // subscribe runs mosquitto_sub on a broker until the test ends.
 func subscribe(t *testing.T, broker ...string) *listener {
 	t.Helper()
@@ -208,11 +223,7 @@ func (h *house) publish(topic, payload string) {
 // what it has to say meanwhile is said when the robot, which has hung up, next
 // opens its channel.
 func TestAnAutomation(t *testing.T) {
-	needMosquitto(t)
-	c := testConfig()
-	c.MQTT.Broker, c.MQTT.Listen = embedded, free(t)
-	h := open(t, c, t.TempDir())
-	l := h.listen()
+	h, l := openWithBroker(t)
 	h.robot(simrobot.Options{Say: sentences(t, "what can you do", "who are you")}).whole(t)
 	talk := []string{"listening", "thinking", "speaking", "attention"}
 	want := slices.Concat([]string{"idle"}, talk, talk, []string{"listening", "idle"})
@@ -245,11 +256,7 @@ func TestAnAutomation(t *testing.T) {
 // they go over MQTT: each trigger comes, on the topic that is announced for its
 // entity, and each action does what it is for. The lamp's is TestAnAutomation's.
 func TestTheAutomationsOfThePage(t *testing.T) {
-	needMosquitto(t)
-	c := testConfig()
-	c.MQTT.Broker, c.MQTT.Listen = embedded, free(t)
-	h := open(t, c, t.TempDir())
-	l := h.listen()
+	h, l := openWithBroker(t)
 	h.robot(simrobot.Options{})
 	h.bus.Publish("a0b1c2d3e4f5", "", event.Perceived{Name: "head_pet_started"}) // as newer firmware does
 	h.eventually("the touch is announced", func() bool { return l.entities()["event.stack_chan_e4f5_touch"].StateTopic != "" })
@@ -345,9 +352,7 @@ func TestABusyMQTTPort(t *testing.T) {
 // TestRestartIsAsked: the appliance says that it goes, and ends so that it
 // begins anew.
 func TestRestartIsAsked(t *testing.T) {
-	needMosquitto(t)
-	c := testConfig()
-	c.MQTT.Broker, c.MQTT.Listen = embedded, free(t)
+	c := withBroker(t)
 	a, err := newApp(&c, appOptions{data: t.TempDir(), log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
@@ -400,11 +405,7 @@ func TestTheBridgeIsOfflineHoweverItEnds(t *testing.T) {
 // announced: their YAML can be read, the entities they name come to be, under
 // the names Home Assistant makes of ours, and every input is one.
 func TestThePageIsTrue(t *testing.T) {
-	needMosquitto(t)
-	c := testConfig()
-	c.MQTT.Broker, c.MQTT.Listen = embedded, free(t)
-	h := open(t, c, t.TempDir())
-	l := h.listen()
+	h, l := openWithBroker(t)
 	h.robot(simrobot.Options{})
 	h.bus.Publish("a0b1c2d3e4f5", "", event.Perceived{Name: "head_pet_started"}) // as newer firmware does
 	h.eventually("the touch is announced", func() bool { return l.has(itsConfig, `"Touch"`) })
