@@ -14,6 +14,9 @@ import (
 const (
 	brokerRetry = 30 * time.Second // while its port is taken
 	brokerUpIn  = 5 * time.Second
+	// lastWords is for what the bridge has said last: the broker confirms it
+	// before those who listen have it.
+	lastWords = 300 * time.Millisecond
 )
 
 // brokerKeeper starts the embedded broker, and tries again while its port is
@@ -45,6 +48,7 @@ func (k *brokerKeeper) run(ctx context.Context) {
 		tried()
 		if err == nil {
 			<-ctx.Done()
+			time.Sleep(lastWords)
 			b.Close()
 			return
 		}
