@@ -51,6 +51,11 @@ func Browse(ctx context.Context, found func(Found) bool) error { return Search{}
 // zeroconf could browse as well. It drops an answer whole for one record it cannot read, such as the NSEC that
 // python-zeroconf sends up to 0.47, never asks for an address that was left out, and asks no more once anybody answered.
 func (s Search) Each(ctx context.Context, found func(Found) bool) error {
+	return s.each(ctx, nil, found)
+}
+
+// each is Each that also ends when enough says so.
+func (s Search) each(ctx context.Context, enough <-chan time.Time, found func(Found) bool) error {
 	kind := s.Type
 	if kind == "" {
 		kind = Service
@@ -70,11 +75,11 @@ func (s Search) Each(ctx context.Context, found func(Found) bool) error {
 	h := newHunt(kind + ".local.")
 	for wait := time.Second; ctx.Err() == nil; wait = min(2*wait, time.Hour) {
 		sock.multicast(func(link) *dns.Msg { return h.question() })
-		enough, err := s.hear(ctx, sock, h, wait, found)
+		ended, err := s.hear(ctx, enough, sock, h, wait, found)
 		if err != nil {
 			return fmt.Errorf("browse %s: %w", kind, err)
 		}
-		if enough {
+		if ended {
 			return nil
 		}
 	}
@@ -82,13 +87,15 @@ func (s Search) Each(ctx context.Context, found func(Found) bool) error {
 }
 
 // hear takes what is answered within that time, and asks once for what an answer left out.
-func (s Search) hear(ctx context.Context, sock *socket, h *hunt, within time.Duration, found func(Found) bool) (enough bool, err error) {
+func (s Search) hear(ctx context.Context, enough <-chan time.Time, sock *socket, h *hunt, within time.Duration, found func(Found) bool) (ended bool, err error) {
 	timer, chasing := time.NewTimer(within), make(<-chan time.Time)
 	defer timer.Stop()
 	chased := false
 	for {
 		select {
 		case <-ctx.Done():
+			return true, nil
+		case <-enough:
 			return true, nil
 		case err := <-sock.failed:
 			return false, err
@@ -117,15 +124,13 @@ func (s Search) hear(ctx context.Context, sock *socket, h *hunt, within time.Dur
 // All returns the instances that are there, ordered by name, so that the same network gives the same order. It waits
 // for a first one until ctx ends, and from then on until no other has answered for 1.2 s. None is no error.
 func (s Search) All(ctx context.Context) ([]Found, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	var all []Found
-	enough := time.AfterFunc(more, cancel)
-	enough.Stop()
-	defer enough.Stop()
-	err := s.Each(ctx, func(f Found) bool {
+	quiet := time.NewTimer(more)
+	quiet.Stop()
+	defer quiet.Stop()
+	err := s.each(ctx, quiet.C, func(f Found) bool {
 		all = append(all, f)
-		enough.Reset(more)
+		quiet.Reset(more)
 		return true
 	})
 	slices.SortStableFunc(all, func(a, b Found) int { return strings.Compare(a.Instance, b.Instance) })
