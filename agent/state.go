@@ -96,7 +96,7 @@ func Fold(s State, e event.Envelope) State {
 		return s.become(Listening)
 	case event.Heard, event.ThinkingStarted:
 		return s.become(Thinking)
-	case event.SpeakingStarted, event.Said:
+	case event.SpeakingStarted, event.Said, event.SoundStarted:
 		return s.become(Speaking)
 	case event.ToolStatus:
 		return s.tool(ev)
@@ -106,6 +106,11 @@ func Fold(s State, e event.Envelope) State {
 		s.asked = append(slices.Clone(s.asked), ev.ID)
 	case event.Answered:
 		s.asked = without(s.asked, func(id string) bool { return id == ev.ID })
+	case event.SoundEnded:
+		if ev.End == event.EndFailed {
+			return s.become(Idle).pass(Failed, e.At.Add(failedFor))
+		}
+		return s.become(Idle) // a chime asks for no attention to an answer
 	case event.TurnEnded:
 		return s.ended(ev, e.At)
 	case event.Fault:

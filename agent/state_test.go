@@ -70,6 +70,11 @@ func TestWhatShows(t *testing.T) {
 		"attention before sleep":     {[]event.Event{online, heard, event.TurnEnded{End: event.EndSleep}}, time.Second, agent.Attention},
 		"woken":                      {[]event.Event{online, event.TurnEnded{End: event.EndSleep}, event.RobotOffline{}, online, listening}, 0, agent.Listening},
 		"closed while listening":     {[]event.Event{online, listening, event.RobotOffline{}}, 0, agent.Idle},
+		"a sound":                    {[]event.Event{online, listening, event.SoundStarted{Name: "purr"}}, 0, agent.Speaking},
+		"a sound over":               {[]event.Event{online, listening, event.SoundStarted{}, event.SoundEnded{End: event.EndDone}}, 0, agent.Idle},
+		"a sound cut off":            {[]event.Event{online, event.SoundStarted{}, event.SoundEnded{End: event.EndCancelled}}, 0, agent.Idle},
+		"a sound over in realtime":   {[]event.Event{online, listening, event.SoundStarted{}, event.SoundEnded{End: event.EndDone}, listening}, 0, agent.Listening},
+		"a sound failed":             {[]event.Event{online, event.SoundStarted{}, event.Fault{}, event.SoundEnded{End: event.EndFailed}}, 4 * time.Second, agent.Failed},
 		"tools do not outlive turns": {[]event.Event{online, running("1"), event.TurnEnded{End: event.EndCancelled}, running("2")}, 0, agent.Working},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -118,7 +123,7 @@ func anEvent(t *rapid.T) event.Event {
 	return rapid.SampledFrom([]event.Event{
 		event.RobotOnline{}, event.RobotOffline{}, event.ListeningStarted{}, event.Heard{}, event.Misheard{}, event.ThinkingStarted{},
 		running(id), done(id), event.ToolStatus{ID: id, Status: event.ToolRunning, SubAgent: true},
-		event.SpeakingStarted{}, event.Said{}, event.Emotion{Name: "happy"}, event.Asked{ID: id}, event.Answered{ID: id},
+		event.SpeakingStarted{}, event.Said{}, event.SoundStarted{}, event.SoundEnded{End: event.EndDone}, event.Emotion{Name: "happy"}, event.Asked{ID: id}, event.Answered{ID: id},
 		event.TurnEnded{End: event.EndDone}, event.TurnEnded{End: event.EndSleep}, event.TurnEnded{End: event.EndCancelled},
 		event.TurnEnded{End: event.EndFailed}, event.Fault{},
 	}).Draw(t, "event")

@@ -129,6 +129,18 @@ type Said struct {
 	Text string `json:"text"`
 }
 
+// SoundStarted is the first packet of a sound gone to the robot, such as a
+// chime: nobody has said anything, and it is no turn.
+type SoundStarted struct {
+	Name string `json:"name"`
+}
+
+// SoundEnded is a sound over that had started, its last packet played.
+type SoundEnded struct {
+	Name string `json:"name"`
+	End  string `json:"end"` // done, cancelled or failed
+}
+
 // Ends of a turn.
 const (
 	EndDone      = "done"
@@ -238,6 +250,8 @@ func (ToolStatus) kind() string          { return "tool_status" }
 func (Emotion) kind() string             { return "emotion" }
 func (SpeakingStarted) kind() string     { return "speaking_started" }
 func (Said) kind() string                { return "said" }
+func (SoundStarted) kind() string        { return "sound_started" }
+func (SoundEnded) kind() string          { return "sound_ended" }
 func (TurnEnded) kind() string           { return "turn_ended" }
 func (Perceived) kind() string           { return "perceived" }
 func (Notification) kind() string        { return "notification" }

@@ -195,8 +195,10 @@ func (s State) converse(e event.Envelope) State {
 		s.talk = s.talk.with(e.At)
 	case event.Asked:
 		s.talk = s.talk.with(e.At)
-	case event.ThinkingStarted, event.SpeakingStarted, event.Said:
+	case event.ThinkingStarted, event.SpeakingStarted, event.Said, event.SoundStarted:
 		s.Listening, s.talk.turn = false, true
+	case event.SoundEnded:
+		s.talk = s.talk.over(e.At)
 	case event.TurnEnded:
 		s.talk = s.talk.over(e.At)
 		s.GoodNight = s.GoodNight || ev.End == event.EndSleep

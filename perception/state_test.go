@@ -136,6 +136,19 @@ func TestAnEarlierSessionIsNotItsTalk(t *testing.T) {
 	}
 }
 
+// TestASoundIsNoTalk, but nothing else is to sound meanwhile.
+func TestASoundIsNoTalk(t *testing.T) {
+	s := replay(t, State{}, "online")
+	s = Fold(s, event.Envelope{At: noon, Robot: chan1, Session: s.talk.session, Event: event.SoundStarted{Name: "purr"}})
+	if !s.talk.turn || s.talking(noon, time.Hour) {
+		t.Errorf("while it plays it is %+v", s.talk)
+	}
+	s = Fold(s, event.Envelope{At: noon, Robot: chan1, Session: s.talk.session, Event: event.SoundEnded{Name: "purr", End: event.EndDone}})
+	if s.talk.turn || s.talking(noon, time.Hour) {
+		t.Errorf("afterwards it is %+v", s.talk)
+	}
+}
+
 func TestFiftyAreRemembered(t *testing.T) {
 	var s State
 	for i := range 120 {

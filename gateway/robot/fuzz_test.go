@@ -59,7 +59,7 @@ func (d *dice) fromRobot() xiaozhi.FromRobot {
 
 // fromHouse is something the house may want.
 func (d *dice) fromHouse() input {
-	switch d.roll(9) {
+	switch d.roll(10) {
 	case 0:
 		return tell{telling: telling{text: "a"}}
 	case 1:
@@ -76,6 +76,8 @@ func (d *dice) fromHouse() input {
 		return feel{agent.Neutral}
 	case 7:
 		return decide{"q", d.roll(2) == 0}
+	case 8:
+		return play{&sound{"s", make([]int16, 24000)}, make(chan error, 1)}
 	}
 	return reboot{}
 }
@@ -85,6 +87,7 @@ type checker struct {
 	t      *testing.T
 	turn   bool // one is under way
 	asked  int
+	sounds int // that play
 	closed bool
 }
 
@@ -127,6 +130,10 @@ func (c *checker) take(in input, before state, effects []effect) {
 				c.asked++
 			case event.Answered:
 				c.asked--
+			case event.SoundStarted:
+				c.sounds++
+			case event.SoundEnded:
+				c.sounds--
 			}
 		case closeChannel:
 			c.closed = true
@@ -137,6 +144,9 @@ func (c *checker) take(in input, before state, effects []effect) {
 	}
 	if c.asked < 0 || c.asked > 1 {
 		c.t.Fatalf("%d questions are open", c.asked)
+	}
+	if c.sounds < 0 || c.sounds > 1 || c.sounds == 1 && !c.turn {
+		c.t.Fatalf("%d sounds play, a turn is %v", c.sounds, c.turn)
 	}
 }
 
@@ -215,6 +225,9 @@ func (d *dice) fromTurn(st state) input {
 	case 4:
 		return played{progress{started: true}}
 	case 5:
+		if st.begun { // once
+			return played{progress{said: []string{"y"}}}
+		}
 		return played{progress{began: true, said: []string{"x"}, paused: d.roll(2) == 1, askFor: time.Second}}
 	}
 	return played{progress{drained: true}}

@@ -338,6 +338,8 @@ func (p *player) house(s scripting) {
 		err = errors.Join(json.Unmarshal([]byte(s.rest), &e), p.server.Feel(ctx, robotID, e))
 	case "hear":
 		err = p.server.Hear(ctx, robotID, p.quoted(s.rest))
+	case "play":
+		err = p.server.Play(ctx, robotID, p.quoted(s.rest))
 	case "abort":
 		err = p.server.Abort(ctx, robotID)
 	case "reboot":

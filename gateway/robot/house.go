@@ -11,6 +11,10 @@ import (
 
 // fromHouse is what others of the house want of the robot.
 func (s *stepper) fromHouse(in input) {
+	if p, ok := in.(play); ok {
+		s.play(p)
+		return
+	}
 	if s.phase == greeting {
 		if _, quiet := in.(silent); !quiet && len(s.early) < mostEarly {
 			s.early = append(s.early[:len(s.early):len(s.early)], in)
@@ -120,7 +124,7 @@ func (s *stepper) show(in show) {
 func (s *stepper) close(why string) {
 	if s.turn {
 		s.answered(agent.AnswerClosed)
-		s.do(cancelTurn{}, publish{event.TurnEnded{End: event.EndCancelled}})
+		s.cancelled(false)
 		if !s.begun && s.telling.text != "" {
 			s.toSay = append([]telling{s.telling}, s.toSay...)
 		}

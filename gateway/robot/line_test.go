@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"iter"
 	"log/slog"
 	"strings"
@@ -257,6 +258,21 @@ func (b *beeper) Synthesize(ctx context.Context, text string, _ voice.Options, o
 	return ctx.Err()
 }
 
+// shelf has sounds of so many seconds.
+type shelf map[string]float64
+
+func (s shelf) Load(_ context.Context, name string) ([]int16, error) {
+	seconds, there := s[name]
+	if !there {
+		return nil, fmt.Errorf("no sound %q: %w", name, fs.ErrNotExist)
+	}
+	pcm := make([]int16, int(seconds*voice.SpeakerRate))
+	for i := range pcm {
+		pcm[i] = int16(i % 100 * 50)
+	}
+	return pcm, nil
+}
+
 // thinker answers with a function.
 type thinker struct {
 	answer func(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error
@@ -386,6 +402,7 @@ func newTalkOn(t *testing.T, mind *thinker, f xiaozhi.Framing, before func(*talk
 	before(k)
 	o := Options{
 		Robots: k.robots, Bus: k.bus, Senses: perception.NewIntake(k.bus, nil, slog.New(slog.DiscardHandler)), Mind: k.mind, Records: NewRecords(k.sessions, k.turns, 10), Waiting: NewWaiting(k.waiting), Ears: k.ears, Mouth: k.mouth,
+		Sounds:  shelf{"purr": 1.5, "song": 20},
 		Phrases: func(string) string { return "" }, Zone: time.UTC, Idle: time.Minute, Log: slog.New(slog.DiscardHandler),
 	}
 	for _, c := range change {

@@ -70,6 +70,8 @@ func (s *session) perform(ctx context.Context, e effect) {
 		}
 	case endTurn:
 		s.endTurn(e)
+	case answerPlay:
+		e.answer <- e.err // there is room
 	case forgetCommand:
 		s.turns.Go(func() { s.Waiting.drop(s.robot.ID, e.id) })
 	case closeChannel:
@@ -145,7 +147,9 @@ func (s *session) beginTurn(ctx context.Context, start turnStart) {
 	ctx, cancel := context.WithCancel(ctx)
 	t := newTurn(s, start, cancel)
 	s.turn, s.said = t, nil
-	s.turnCount++
+	if start.telling.sound == nil {
+		s.turnCount++
+	}
 	s.writer.play(t.playback)
 	var u *voice.Utterance
 	if start.utterance {
@@ -227,7 +231,7 @@ func cutShort(said []string, heard float64) []string {
 }
 
 // endTurn tells of a turn that has ended by itself. Of one that nothing came
-// of, such as a noise, there is nothing to tell.
+// of, such as a noise, there is nothing to tell, and a sound is none.
 func (s *session) endTurn(e endTurn) {
 	s.writer.play(nil)
 	reboot := false
@@ -235,7 +239,7 @@ func (s *session) endTurn(e endTurn) {
 		s.log.Warn("a turn failed", "err", e.reason)
 		s.publish(event.Fault{Part: "turn", Cause: e.reason})
 	}
-	if e.end != "" || len(s.said) > 0 {
+	if s.turn.start.telling.sound == nil && (e.end != "" || len(s.said) > 0) {
 		if e.end == "" {
 			e.end = event.EndDone
 		}

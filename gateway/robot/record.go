@@ -498,6 +498,8 @@ func words(in input) (what string, v any) {
 		return "hear", in.text
 	case silent:
 		return "abort", nil
+	case play:
+		return "play", in.sound.name
 	case decide:
 		return "decide", in.allow
 	case reboot:

@@ -65,6 +65,7 @@ type Options struct {
 	Waiting *Waiting
 	Ears    voice.Recognizer
 	Mouth   voice.Synthesizer
+	Sounds  sounds // that robots play; nil is none
 	Speech  voice.Options
 	Phrases Phrases
 	Zone    *time.Location

@@ -107,6 +107,7 @@ const (
 type telling struct {
 	text   string
 	phrase string    // of the phrasebook, instead of a text
+	sound  *sound    // instead of a text
 	notice string    // its id, where it is a notification
 	waited string    // the id of a command that waited for the channel to open
 	late   time.Time // when that is not worth saying any more

@@ -309,13 +309,21 @@ func (s *stepper) tellLater() {
 func (s *stepper) cancel(abort bool) {
 	s.stopped()
 	s.answered(agent.AnswerClosed)
-	s.do(cancelTurn{abort}, publish{event.TurnEnded{End: event.EndCancelled}})
+	s.cancelled(abort)
 	s.fed = s.now
 	if s.begun {
 		s.told() // whoever cut it off has heard it
 	}
 	s.turn = false
 	s.understood = s.now // and gets the time to speak
+}
+
+// cancelled stops the turn under way, and tells of it.
+func (s *stepper) cancelled(abort bool) {
+	s.do(cancelTurn{abort})
+	if !s.soundOver(event.EndCancelled) {
+		s.do(publish{event.TurnEnded{End: event.EndCancelled}})
+	}
 }
 
 // told says that what the turn was to tell has been told.
@@ -388,7 +396,11 @@ func (s *stepper) played(p progress) {
 	}
 	if p.began {
 		s.begun = true
-		s.do(publish{event.SpeakingStarted{}})
+		if sound := s.telling.sound; sound != nil {
+			s.do(publish{event.SoundStarted{Name: sound.name}})
+		} else {
+			s.do(publish{event.SpeakingStarted{}})
+		}
 		if s.telling.notice != "" {
 			s.do(publish{event.NotificationChanged{ID: s.telling.notice, State: agent.NoticeShown}})
 		}
@@ -431,6 +443,7 @@ func (s *stepper) maybeEnd() {
 	s.answered(agent.AnswerClosed)
 	s.turn, s.yields = false, time.Time{}
 	s.do(endTurn{s.end, s.reason})
+	s.soundOver(s.end)
 	if s.end != event.EndFailed {
 		s.told()
 	}

@@ -87,6 +87,8 @@ func (t *turn) perform(ctx context.Context, u *voice.Utterance) (end, reason str
 		err = t.greet(ctx, t.start.telling.phrase)
 	case t.start.telling.text != "":
 		err = t.tell(ctx, t.start.telling.text)
+	case t.start.telling.sound != nil:
+		err = t.play(ctx, t.start.telling.sound.pcm)
 	case text == "":
 		return "", ""
 	default:

@@ -288,7 +288,7 @@ func (w *writer) packet(p *playback, packet []byte, now time.Time) error {
 			if first {
 				r.began, r.first = true, now
 			}
-			if waits {
+			if waits && text != "" { // else it is a sound
 				r.said = append(r.said, text)
 			}
 		})

@@ -1,0 +1,120 @@
+package robot
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"net/http"
+
+	"perch/device"
+	"perch/event"
+	"perch/gateway/door"
+	"perch/voice"
+)
+
+// sounds load what robots play.
+type sounds interface {
+	// Load gives a sound by its base name as 24 kHz PCM, which nobody changes
+	// afterwards. It wraps fs.ErrNotExist where there is none of that name.
+	Load(ctx context.Context, name string) (pcm []int16, err error)
+}
+
+// ErrSpeaking is returned where a robot would have to talk over itself, or
+// over somebody who speaks to it.
+var ErrSpeaking error = &door.Fault{Word: "robot_speaking", HTTP: http.StatusConflict,
+	Sentence: "the robot speaks, or is spoken to; wait for the end of it, or abort it first"}
+
+// sound is what a robot plays in the place of speech.
+type sound struct {
+	name string
+	pcm  []int16 // 24 kHz
+}
+
+// play is a sound that the house wants played. It has one answer: whether it
+// is.
+type play struct {
+	sound  *sound
+	answer chan<- error // with room for one
+}
+
+func (play) input() {}
+
+// answerPlay tells whether a sound is played.
+type answerPlay struct {
+	answer chan<- error
+	err    error
+}
+
+func (answerPlay) effect() {}
+
+// Play has a robot play a sound outside any turn, and returns when it begins
+// to. It can be interrupted as speech can. Errors wrap fs.ErrNotExist for a
+// name that no sound has; they are ErrSpeaking while the robot speaks or a turn
+// is under way, and ErrOffline where its channel is closed: a sound is of its
+// moment, and is not kept for another.
+func (s *Server) Play(ctx context.Context, id device.ID, name string) error {
+	if _, err := s.session(id); err != nil {
+		return err // before a sound is decoded for nobody
+	}
+	if s.options.Sounds == nil {
+		return fmt.Errorf("play %q: %w", name, fs.ErrNotExist)
+	}
+	pcm, err := s.options.Sounds.Load(ctx, name)
+	if err != nil {
+		return fmt.Errorf("play a sound: %w", err)
+	}
+	answer := make(chan error, 1)
+	if err := s.post(ctx, id, play{&sound{name, pcm}, answer}); err != nil {
+		return err
+	}
+	select {
+	case err := <-answer:
+		return err
+	default: // the session ended before it came to that
+		return ErrOffline
+	}
+}
+
+// play begins a sound where nothing else is heard. A robot that is still
+// connecting plays it in a moment.
+func (s *stepper) play(in play) {
+	switch {
+	case s.phase == greeting:
+		s.do(answerPlay{in.answer, ErrOffline})
+	case s.turn || len(s.toSay) > 0:
+		s.do(answerPlay{in.answer, ErrSpeaking})
+	case !s.settled:
+		s.toSay = []telling{{sound: in.sound}}
+		s.do(answerPlay{in.answer, nil})
+	default:
+		s.begin(turnStart{telling: telling{sound: in.sound}})
+		s.do(answerPlay{in.answer, nil})
+	}
+}
+
+// soundOver tells the end of a sound that had begun. It reports whether the turn
+// is one: then there is no turn to tell the end of.
+func (s *stepper) soundOver(end string) bool {
+	if s.telling.sound != nil && s.begun {
+		s.do(publish{event.SoundEnded{Name: s.telling.sound.name, End: end}})
+	}
+	return s.telling.sound != nil
+}
+
+// play queues a sound. The empty sentence makes every build enter its speaking
+// state.
+func (t *turn) play(ctx context.Context, pcm []int16) error {
+	silent := ""
+	if err := t.playback.add(ctx, item{sentence: &silent}); err != nil {
+		return err
+	}
+	encoder := t.session.encoder.of(ctx, t)
+	for len(pcm) > 0 {
+		n := min(len(pcm), voice.SpeakerFrame)
+		if err := encoder.encode(ctx, pcm[:n], t.packet(ctx)); err != nil {
+			return err
+		}
+		pcm = pcm[n:]
+	}
+	return nil
+}

@@ -1,0 +1,141 @@
+package robot
+
+import (
+	"errors"
+	"io/fs"
+	"net/http"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"perch/agent"
+	"perch/device/xiaozhi"
+	"perch/event"
+)
+
+func (k *talk) play(name string) error { return k.server.Play(k.t.Context(), robotID, name) }
+
+func TestASoundIsNoTurn(t *testing.T) {
+	talking(t, answer("Yes."), func(k *talk) {
+		k.listen(xiaozhi.Manual)
+		k.say(xiaozhi.ListenStop{})
+		time.Sleep(time.Second)
+		k.line.forget()
+		k.happened()
+		if err := k.play("purr"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(100 * time.Millisecond)
+		if shown := k.shows(); shown != agent.Speaking {
+			t.Errorf("shows %s while it plays", shown)
+		}
+		time.Sleep(2 * time.Second)
+		k.wantStory("tts start, sentence , 25 packets, tts stop")
+		if shown := k.shows(); shown != agent.Idle {
+			t.Errorf("shows %s afterwards", shown)
+		}
+		k.line.Close(0, "")
+		<-k.ended
+		if n := k.turns.last; !n.At.IsZero() || len(k.mind.remembered) > 0 || k.sessions.last.Turns != 1 {
+			t.Errorf("kept %+v, remembered %v, %d turns", n, k.mind.remembered, k.sessions.last.Turns)
+		}
+	})
+}
+
+func TestWhatIsNotPlayed(t *testing.T) {
+	wants := func(err error) {
+		t.Helper()
+		var shown interface {
+			Code() string
+			Status() int
+		}
+		if !errors.Is(err, ErrSpeaking) || !errors.As(err, &shown) || shown.Code() != "robot_speaking" || shown.Status() != http.StatusConflict {
+			t.Errorf("it is answered with %v", err)
+		}
+	}
+	talking(t, answer("It is late."), func(k *talk) {
+		k.ears.transcripts = understood("x")
+		k.listen(xiaozhi.Auto)
+		if err := k.play("no such sound"); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("a sound that is not there: %v", err)
+		}
+		k.ears.delay = 500 * time.Millisecond
+		for _, p := range k.packets {
+			k.put(frame{audio: xiaozhi.Audio{Opus: p}})
+			time.Sleep(60 * time.Millisecond)
+		}
+		wants(k.play("purr")) // somebody speaks
+		k.quiet(720 * time.Millisecond)
+		wants(k.play("purr")) // his words are recognized
+		time.Sleep(time.Second)
+		wants(k.play("purr")) // he is answered
+		time.Sleep(3 * time.Second)
+		k.listen(xiaozhi.Auto)
+		for _, want := range []error{nil, ErrSpeaking} { // nor does it play two
+			if err := k.play("song"); !errors.Is(err, want) {
+				t.Errorf("%v, want %v", err, want)
+			}
+		}
+		k.line.Close(0, "")
+		<-k.ended
+		if err := k.play("purr"); !errors.Is(err, ErrOffline) {
+			t.Errorf("a closed channel: %v", err)
+		}
+		if len(k.waiting.kept) > 0 {
+			t.Errorf("it waits: %v", k.waiting.kept)
+		}
+	})
+	talking(t, answer(), func(k *talk) {
+		if err := k.play("purr"); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("a house without sounds: %v", err)
+		}
+	}, func(o *Options) { o.Sounds = nil })
+}
+
+// TestASoundWaitsForTheRobotToConnect, and not for its hello.
+func TestASoundWaitsForTheRobotToConnect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newTalk(t, answer())
+		synctest.Wait()
+		if err := k.play("purr"); !errors.Is(err, ErrOffline) {
+			t.Errorf("before hello: %v", err)
+		}
+		k.say(xiaozhi.Hello{})
+		for _, want := range []error{nil, ErrSpeaking} {
+			if err := k.play("purr"); !errors.Is(err, want) {
+				t.Errorf("connecting: %v, want %v", err, want)
+			}
+		}
+		time.Sleep(time.Second)
+		k.wantStory("hello")
+		k.say(xiaozhi.Event{Name: "head_pet_started", Data: []byte("{}")})
+		time.Sleep(3 * time.Second)
+		k.wantStory("hello, tts start, sentence , 25 packets, tts stop")
+		k.server.Close()
+		<-k.ended
+		k.bus.Close()
+	})
+}
+
+// TestASoundAndAClosedChannel: it is over with the channel.
+func TestASoundAndAClosedChannel(t *testing.T) {
+	talking(t, answer(), func(k *talk) {
+		k.listen(xiaozhi.Auto)
+		if err := k.play("song"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		k.line.Close(0, "")
+		<-k.ended
+		var ended []event.Event
+		for _, e := range k.envelopes() {
+			if over, ok := e.Event.(event.SoundEnded); ok {
+				ended = append(ended, over)
+			}
+		}
+		if want := []event.Event{event.SoundEnded{Name: "song", End: event.EndCancelled}}; !slices.Equal(ended, want) {
+			t.Errorf("ended %v", ended)
+		}
+	})
+}
