@@ -492,7 +492,7 @@ func TestToldOnceInARace(t *testing.T) {
 			var once atomic.Bool
 			react(k, func(l *line, m xiaozhi.ToRobot) {
 				if m == nil && !once.Swap(true) {
-					up(l, xiaozhi.ListenStart{Mode: xiaozhi.Auto})
+					up(l, xiaozhi.ListenStart{Mode: xiaozhi.Manual})
 				}
 			})
 			k.listen(xiaozhi.Auto)

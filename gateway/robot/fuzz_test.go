@@ -116,7 +116,7 @@ func (c *checker) take(in input, before state, effects []effect) {
 				c.t.Fatalf("%T ends a turn that is not there", in)
 			}
 			c.turn = false
-		case giveUtterance, answerAsk, keepHeard:
+		case giveUtterance, answerAsk, keepHeard, startAgain:
 			if !c.turn {
 				c.t.Fatalf("%T gives %T to no turn", in, e)
 			}
@@ -269,7 +269,7 @@ func fuzzSession(t *testing.T, d *dice) {
 	}}
 	k := newTalk(t, mind, func(o *Options) { o.Greet = true; o.Phrases = func(string) string { return "😊 Yes?" } })
 	k.ears.always = voice.Transcript{Text: "hello"}
-	aborts := 0
+	aborts, listens := 0, 0
 	k.say(xiaozhi.Hello{})
 	for d.left() && !isClosed(k.line) {
 		switch d.roll(6) {
@@ -278,12 +278,16 @@ func fuzzSession(t *testing.T, d *dice) {
 			if _, isAbort := m.(xiaozhi.Abort); isAbort {
 				aborts++
 			}
+			if _, listen := m.(xiaozhi.ListenStart); listen {
+				listens++
+			}
 			k.say(m)
 		case 2:
 			if err := k.server.post(t.Context(), robotID, d.fromHouse()); err != nil && !errors.Is(err, ErrOffline) {
 				t.Fatal(err)
 			}
 		case 3:
+			listens++
 			k.listen(d.mode())
 		case 4:
 			for range d.roll(40) {
@@ -297,14 +301,15 @@ func fuzzSession(t *testing.T, d *dice) {
 	k.server.Close()
 	<-k.ended
 	k.bus.Close()
-	checkWire(t, k.line.all(), aborts)
+	checkWire(t, k.line.all(), aborts, listens)
 	if asked != ended {
 		t.Errorf("%d questions, %d answers", asked, ended)
 	}
 }
 
-// checkWire holds what a robot relies on.
-func checkWire(t *testing.T, all []sent, aborts int) {
+// checkWire holds what a robot relies on. To speak it is told twice only where
+// it has opened its microphone meanwhile.
+func checkWire(t *testing.T, all []sent, aborts, listens int) {
 	t.Helper()
 	speaking, shown, stops := false, false, 0
 	for i, s := range all {
@@ -315,6 +320,9 @@ func checkWire(t *testing.T, all []sent, aborts int) {
 			}
 		case xiaozhi.TTSStart:
 			if speaking {
+				listens--
+			}
+			if listens < 0 {
 				t.Errorf("message %d is a second tts start", i)
 			}
 			speaking, shown = true, false

@@ -101,6 +101,31 @@ func (s *stepper) sayWaiting() {
 	s.begin(turnStart{telling: first})
 }
 
+// unaskedYet reports whether the turn under way is one that we have just begun
+// by ourselves, and nobody has interrupted.
+func (s *stepper) unaskedYet() bool {
+	return s.now.Before(s.unasked) && passed(s.now, s.aborted, unaskedFor)
+}
+
+// listenLater lets what is told go on. What the microphone hears meanwhile is
+// before this listening, which begins when all is told: with the listen start
+// that a robot in auto mode then sends, and by itself in realtime. A robot that
+// was connecting when it was told to speak has refused to; by now it can.
+func (s *stepper) listenLater(mode xiaozhi.Mode) {
+	s.mode, s.opens, s.listening = mode, true, false
+	s.understood = s.now
+	s.woken = time.Time{} // it is being told something already
+	if s.phase == speaking {
+		s.do(startAgain{})
+	}
+	s.settle()
+}
+
+// openUp opens a microphone to us that has waited until all was told.
+func (s *stepper) openUp() {
+	s.listening, s.opens = s.listening || s.opens, false
+}
+
 // decide answers the question that waits, if it is the one that was meant.
 func (s *stepper) decide(in decide) {
 	if !s.asking || s.question != in.id {

@@ -48,6 +48,8 @@ func (s *session) perform(ctx context.Context, e effect) {
 		}
 	case cutQuestion:
 		s.turn.playback.hurry()
+	case startAgain:
+		s.turn.playback.startAgain()
 	case finishUtterance:
 		s.finishUtterance()
 	case answerAsk:

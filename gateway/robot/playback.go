@@ -19,6 +19,7 @@ type playback struct {
 	packets   int // in queue
 	cancelled bool
 	hurried   bool          // to the pause: somebody answers already
+	restarts  bool          // the robot is to be made to speak once more
 	begun     bool          // the robot was made to speak and not yet told to stop
 	sentence  spoken        // the one being played
 	later     []spoken      // those after it, in the queue
@@ -210,6 +211,24 @@ func (p *playback) hurry() {
 	}
 	p.queue, p.hurried = p.queue[pause:], true
 	poke(p.news)
+}
+
+// startAgain has the writer make the robot speak once more, if it does yet.
+func (p *playback) startAgain() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.restarts = true
+	poke(p.news)
+}
+
+// restart reports whether the robot is to be made to speak once more, which
+// then is done.
+func (p *playback) restart() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	again := p.restarts && p.begun
+	p.restarts = false
+	return again
 }
 
 // leftover is what a cancelled playback leaves behind.

@@ -33,6 +33,7 @@ type state struct {
 	listening bool      // its microphone is open, as far as it has told us
 	sensing   bool      // it has sent an event: it would reopen a closed channel at once
 	resumes   time.Time // until then it may say by itself that it listens again
+	aborted   time.Time // its latest abort
 
 	// Of the turn under way.
 	turn       bool
@@ -41,6 +42,8 @@ type state struct {
 	begun      bool // the first packet of it has left
 	answers    bool // words that were understood
 	telling    telling
+	unasked    time.Time // until then a microphone that opens was not opened because of what is told
+	opens      bool      // the microphone, for us, once all is told
 	end        string
 	reason     string
 	asking     bool // it waits for an answer
@@ -86,6 +89,10 @@ const (
 	// resumeWithin is how long after tts stop the robot's own listen start may
 	// come: it first plays what it was sent.
 	resumeWithin = 2 * time.Second
+	// unaskedFor is how long after we begin to tell something by ourselves a
+	// microphone may open that nobody opens to interrupt: the same face that is
+	// greeted opens a talk.
+	unaskedFor = 2 * time.Second
 	// heldOver is how much longer a channel is held than was asked: what it is
 	// held for happens at that time, and then has to be said.
 	heldOver = 30 * time.Second
@@ -198,6 +205,7 @@ type (
 	beginTurn       struct{ turnStart }
 	giveUtterance   struct{} // to the turn that asks
 	cutQuestion     struct{} // somebody answers before it has been put
+	startAgain      struct{} // have the robot speak that may have gone on listening
 	finishUtterance struct{}
 	answerAsk       struct{ agent.Answer }
 	endTurn         struct{ end, reason string } // it has ended by itself: tell, and write it down
@@ -231,6 +239,7 @@ func (keepHeard) effect()       {}
 func (beginTurn) effect()       {}
 func (giveUtterance) effect()   {}
 func (cutQuestion) effect()     {}
+func (startAgain) effect()      {}
 func (finishUtterance) effect() {}
 func (answerAsk) effect()       {}
 func (cancelTurn) effect()      {}

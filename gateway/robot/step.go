@@ -89,6 +89,7 @@ func (s *stepper) said(m xiaozhi.FromRobot) {
 		}
 	case xiaozhi.Abort:
 		// Answered whatever the state: the robot stays in speaking until then.
+		s.aborted = s.now
 		s.tellLater()
 		s.interrupt(true)
 	case xiaozhi.FromMCP:
@@ -137,7 +138,8 @@ func (s *stepper) settle() {
 
 // listenStart opens the microphone. In the middle of a turn it is a barge-in:
 // somebody pushed to talk. But in auto mode it also is what the robot says
-// after every tts stop, and then interrupts nothing that has begun since. To a
+// after every tts stop, and then interrupts nothing that has begun since, as
+// what opens a talk does not interrupt what we have just begun to tell. To a
 // question it is the answer, once that can be heard.
 func (s *stepper) listenStart(mode xiaozhi.Mode) {
 	resumed := !s.now.After(s.resumes) && mode != xiaozhi.Manual
@@ -145,6 +147,10 @@ func (s *stepper) listenStart(mode xiaozhi.Mode) {
 	answers := s.asking && s.put
 	if s.turn && !answers && resumed {
 		s.mode, s.listening = mode, true
+		return
+	}
+	if s.turn && s.unaskedYet() && mode != xiaozhi.Manual {
+		s.listenLater(mode)
 		return
 	}
 	if s.turn && !answers {
@@ -178,7 +184,7 @@ func (s *stepper) greet() {
 
 // listenStop ends an utterance in manual mode; the microphone is closed.
 func (s *stepper) listenStop() {
-	s.listening = false
+	s.listening, s.opens = false, false
 	if s.phase == hearing {
 		s.utteranceOver()
 	} else if s.phase == ready {
@@ -270,6 +276,10 @@ func (s *stepper) again() {
 func (s *stepper) begin(t turnStart) {
 	s.turn, s.turnDone, s.drained, s.begun, s.answers = true, false, false, false, false
 	s.telling, s.end, s.reason = t.telling, "", ""
+	s.unasked, s.opens = time.Time{}, false
+	if t.telling.text != "" || t.telling.sound != nil {
+		s.unasked = s.now.Add(unaskedFor)
+	}
 	s.phase = thinking
 	s.do(beginTurn{t})
 }
@@ -315,6 +325,7 @@ func (s *stepper) cancel(abort bool) {
 		s.told() // whoever cut it off has heard it
 	}
 	s.turn = false
+	s.openUp()
 	s.understood = s.now // and gets the time to speak
 }
 
@@ -388,6 +399,9 @@ func (s *stepper) played(p progress) {
 	if p.started {
 		s.leaveHearing()
 		s.phase = speaking
+		if !s.begun && !s.unasked.IsZero() {
+			s.unasked = s.now.Add(unaskedFor)
+		}
 		if s.mode == xiaozhi.Realtime {
 			s.do(listenNew{}) // whoever speaks now, speaks into our words
 		} else {
@@ -442,6 +456,7 @@ func (s *stepper) maybeEnd() {
 	s.stopped()
 	s.answered(agent.AnswerClosed)
 	s.turn, s.yields = false, time.Time{}
+	s.openUp()
 	s.do(endTurn{s.end, s.reason})
 	s.soundOver(s.end)
 	if s.end != event.EndFailed {

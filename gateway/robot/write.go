@@ -163,6 +163,11 @@ func (w *writer) advance(now time.Time) (wait time.Duration, news <-chan struct{
 	if p == nil {
 		return forever, nil, nil
 	}
+	if p.restart() {
+		if err := w.restart(now); err != nil {
+			return 0, nil, err
+		}
+	}
 	for {
 		it, atOnce, there := p.peek()
 		if !there {
@@ -271,6 +276,16 @@ func (w *writer) sentence(p *playback, text string, now time.Time) error {
 	}
 	w.pending, w.waits = text, true
 	return w.text(xiaozhi.SentenceStart{Text: text})
+}
+
+// restart makes a robot speak that was told to and may not do so: nothing
+// happens to one that does.
+func (w *writer) restart(now time.Time) error {
+	w.since = now
+	if err := w.text(xiaozhi.TTSStart{}); err != nil {
+		return err
+	}
+	return w.text(xiaozhi.SentenceStart{Text: w.pending})
 }
 
 func (w *writer) packet(p *playback, packet []byte, now time.Time) error {
