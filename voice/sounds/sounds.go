@@ -1,0 +1,220 @@
+// Package sounds is what robots play that nobody says: a few sounds that are
+// made here, and the WAV and Ogg Opus files of a directory.
+package sounds
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"perch/voice"
+)
+
+// Bounds of a sound.
+const (
+	mostBytes = 10 << 20 // of a file
+	longest   = time.Minute
+	mostFiles = 4096 // of a directory that are looked at
+	mostName  = 255  // bytes
+)
+
+// Library finds sounds by their names. Its methods may be called from any
+// goroutine.
+type Library struct{ dir string }
+
+// Open returns the sounds that are made here and those in a directory, which
+// need not exist and may change at any time. "" is no directory.
+func Open(dir string) *Library { return &Library{dir} }
+
+// endings are those of files that are sounds, the one that is taken first where
+// a name has several.
+func endings() []string { return []string{".wav", ".opus", ".ogg"} }
+
+func isSound(file string) bool {
+	return !strings.HasPrefix(file, ".") && slices.Contains(endings(), strings.ToLower(filepath.Ext(file)))
+}
+
+// stem is a file's name without its ending.
+func stem(file string) string { return strings.TrimSuffix(file, filepath.Ext(file)) }
+
+// Names are the base names of all sounds, sorted: "birthday.wav", "purr". A
+// file takes the place of a sound of that name that is made here.
+func (l *Library) Names() []string {
+	names := made()
+	root, files, err := l.look()
+	if err != nil {
+		return names // what is wrong with the directory is told to who asks for a file of it
+	}
+	defer func() { _ = root.Close() }()
+	for _, file := range files {
+		if info, err := root.Stat(file); err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		names = slices.DeleteFunc(names, func(n string) bool { return n == stem(file) })
+		names = append(names, file)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// look opens the directory and lists the files in it that are named as sounds.
+func (l *Library) look() (*os.Root, []string, error) {
+	if l.dir == "" {
+		return nil, nil, fs.ErrNotExist
+	}
+	root, err := os.OpenRoot(l.dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	files, err := list(root)
+	if err != nil {
+		_ = root.Close()
+		return nil, nil, err
+	}
+	return root, files, nil
+}
+
+func list(root *os.Root) (files []string, err error) {
+	dir, err := root.Open(".")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = dir.Close() }()
+	all, err := dir.Readdirnames(mostFiles)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	files = slices.DeleteFunc(all, func(name string) bool { return !isSound(name) })
+	slices.Sort(files)
+	return files, nil
+}
+
+// Load gives a sound by its base name, with a file's ending or without, as
+// 24 kHz mono PCM of at most a minute. Errors wrap fs.ErrNotExist for a name
+// that no sound has; those of a file that cannot be played name cause and cure.
+func (l *Library) Load(ctx context.Context, name string) ([]int16, error) {
+	if name == "" || len(name) > mostName || strings.HasPrefix(name, ".") || strings.ContainsAny(name, "/\\\x00") {
+		return nil, fmt.Errorf("a sound has a plain name: %w", fs.ErrNotExist)
+	}
+	root, files, err := l.look()
+	if err == nil {
+		defer func() { _ = root.Close() }()
+		if file := find(files, name); file != "" {
+			return load(ctx, root, file)
+		}
+	}
+	if pcm := synthesize(name); pcm != nil {
+		return pcm, nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("read the directory of sounds: %w", err)
+	}
+	return nil, fmt.Errorf("no sound is named %q: %w", name, fs.ErrNotExist)
+}
+
+// find is the file that a name means, or nothing.
+func find(files []string, name string) string {
+	if slices.Contains(files, name) {
+		return name
+	}
+	for _, ending := range endings() {
+		for _, file := range files {
+			if stem(file) == name && strings.ToLower(filepath.Ext(file)) == ending {
+				return file
+			}
+		}
+	}
+	return ""
+}
+
+// refused is a file that cannot be played.
+type refused struct {
+	file  string
+	cause error
+}
+
+func (r *refused) Error() string { return fmt.Sprintf("%s cannot be played: %v", r.file, r.cause) }
+func (r *refused) Unwrap() error { return r.cause }
+
+// Code and Status are how a client is shown it.
+func (*refused) Code() string { return "bad_sound" }
+func (*refused) Status() int  { return http.StatusUnprocessableEntity }
+
+var (
+	errTooLong = fmt.Errorf("it lasts longer than %s; cut it", longest)
+	errSilent  = errors.New("there is no sound in it")
+)
+
+func load(ctx context.Context, root *os.Root, file string) ([]int16, error) {
+	data, err := read(root, file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s has just gone: %w", file, err)
+	}
+	var pcm []int16
+	switch {
+	case err != nil:
+	case strings.EqualFold(filepath.Ext(file), ".wav"):
+		pcm, err = decodeWAV(ctx, data)
+	default:
+		pcm, err = decodeOgg(ctx, data)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err == nil && len(pcm) == 0:
+		err = errSilent
+	}
+	if err != nil {
+		return nil, &refused{file, err}
+	}
+	return pcm, nil
+}
+
+// read is a file's content. One that a link leads to from outside the directory
+// is not of it.
+func read(root *os.Root, file string) ([]byte, error) {
+	info, err := root.Stat(file)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, errors.New("it is no file")
+	case info.Size() > mostBytes:
+		return nil, fmt.Errorf("it has %d bytes, more than %d; cut it, or make it an Opus file", info.Size(), mostBytes)
+	}
+	f, err := root.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	return io.ReadAll(io.LimitReader(f, mostBytes))
+}
+
+// samples is how many a sound of the longest time has at a rate.
+func samples(rate int) int { return rate * int(longest/time.Second) }
+
+// resample brings a sound to the rate of robots, a tenth of a second at a time.
+func resample(ctx context.Context, pcm []int16, rate int) ([]int16, error) {
+	if rate == voice.SpeakerRate {
+		return pcm, nil
+	}
+	r := voice.NewResampler(rate, voice.SpeakerRate)
+	out := make([]int16, 0, len(pcm)*voice.SpeakerRate/rate+voice.SpeakerFrame)
+	for len(pcm) > 0 {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		n := min(len(pcm), rate/10)
+		out = append(out, r.Resample(pcm[:n])...)
+		pcm = pcm[n:]
+	}
+	return append(out, r.Resample(make([]int16, rate/100))...), nil // what the filter still holds
+}

@@ -1,0 +1,126 @@
+package sounds
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Formats of a WAV file.
+const (
+	wavPCM        = 1
+	wavFloat      = 3
+	wavExtensible = 0xfffe // the format proper is the beginning of a GUID
+)
+
+// wav is what a WAV file says of its sound.
+type wav struct {
+	format   uint16
+	channels int
+	rate     int
+	bits     int
+}
+
+// rates are those that are in use; from others a filter could be as long as the
+// sound.
+func rates() []int {
+	return []int{8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100, 48000, 88200, 96000, 176400, 192000}
+}
+
+const saveAs = "save it as WAV with 16 bits at 48000 Hz"
+
+// decodeWAV is the sound of a WAV file: PCM of 16 bits or float, one channel or
+// two, which are mixed.
+func decodeWAV(ctx context.Context, data []byte) ([]int16, error) {
+	w, sound, err := chunks(data)
+	if err != nil {
+		return nil, err
+	}
+	frame := w.channels * w.bits / 8
+	frames := len(sound) / frame
+	switch {
+	case frames == 0:
+		return nil, errSilent
+	case frames > samples(w.rate):
+		return nil, errTooLong
+	}
+	pcm := make([]int16, frames)
+	for i := range pcm {
+		sum := 0.0
+		for c := range w.channels {
+			sum += w.sample(sound[i*frame+c*w.bits/8:])
+		}
+		pcm[i] = toPCM(sum / float64(w.channels))
+	}
+	return resample(ctx, pcm, w.rate)
+}
+
+// toPCM is a sample of -1 to 1. What a float file has instead of a number is
+// silent.
+func toPCM(v float64) int16 {
+	if math.IsNaN(v) {
+		return 0
+	}
+	return int16(max(math.MinInt16, min(math.MaxInt16, math.Round(v*(1<<15)))))
+}
+
+// sample is the one at the beginning of b.
+func (w wav) sample(b []byte) float64 {
+	switch {
+	case w.format == wavPCM:
+		return float64(int16(binary.LittleEndian.Uint16(b))) / (1 << 15)
+	case w.bits == 32:
+		return float64(math.Float32frombits(binary.LittleEndian.Uint32(b)))
+	}
+	return math.Float64frombits(binary.LittleEndian.Uint64(b))
+}
+
+// chunks finds a file's format and its sound. Who writes a WAV file into a pipe
+// does not know its size, so what is said to be longer than the file ends with
+// it.
+func chunks(data []byte) (w wav, sound []byte, err error) {
+	if len(data) < 12 || string(data[:4]) != "RIFF" || string(data[8:12]) != "WAVE" {
+		return w, nil, errors.New("it is no WAV file, whatever its name; " + saveAs)
+	}
+	for rest := data[12:]; len(rest) >= 8; {
+		kind := string(rest[:4])
+		size := min(int64(binary.LittleEndian.Uint32(rest[4:])), int64(len(rest)-8))
+		body := rest[8 : 8+size]
+		switch {
+		case kind == "fmt ":
+			if w, err = readFormat(body); err != nil {
+				return w, nil, err
+			}
+		case kind == "data" && w.rate == 0:
+			return w, nil, errors.New("its sound comes before its format; " + saveAs)
+		case kind == "data":
+			return w, body, nil
+		}
+		rest = rest[min(int64(len(rest)), 8+size+size%2):]
+	}
+	return w, nil, errSilent
+}
+
+func readFormat(b []byte) (wav, error) {
+	if len(b) < 16 {
+		return wav{}, errors.New("its format is cut short; copy it once more")
+	}
+	le := binary.LittleEndian
+	w := wav{format: le.Uint16(b), channels: int(le.Uint16(b[2:])), rate: int(le.Uint32(b[4:])), bits: int(le.Uint16(b[14:]))}
+	if w.format == wavExtensible && len(b) >= 26 {
+		w.format = le.Uint16(b[24:])
+	}
+	known := w.format == wavPCM && w.bits == 16 || w.format == wavFloat && (w.bits == 32 || w.bits == 64)
+	switch {
+	case !known:
+		return w, fmt.Errorf("its format %d with %d bits is not known here; %s", w.format, w.bits, saveAs)
+	case w.channels < 1 || w.channels > 2:
+		return w, fmt.Errorf("it has %d channels; save it with one or two", w.channels)
+	case !slices.Contains(rates(), w.rate):
+		return w, fmt.Errorf("its rate of %d Hz is not in use; %s", w.rate, saveAs)
+	}
+	return w, nil
+}
