@@ -14,24 +14,21 @@ import (
 
 // Bounds of what waits to be done.
 const (
-	mostWaiting = 32               // acts of one robot; a rule has 20 at most
-	inTime      = 2 * time.Second  // what has waited longer is of another moment
-	inPatience  = time.Minute      // for what an owner has ordered
-	mostActing  = 15 * time.Second // one act
+	inTime     = 2 * time.Second  // what has waited longer is of another moment
+	inPatience = time.Minute      // for what an owner has ordered
+	mostActing = 15 * time.Second // one act
 )
 
-// hands do what behaviours want: to each robot one thing after the other, and
-// to none because of another that does not answer.
+// hands do what behaviours want.
 type hands struct {
 	robots  robots
 	outside outside
 	bus     *event.Bus
 	log     *slog.Logger
 
-	wg      sync.WaitGroup
+	lanes   device.Lanes
 	mu      sync.Mutex
-	waiting map[device.ID][]job // of those at work; the first is being done
-	failing map[failure]bool    // told already
+	failing map[failure]bool // told already
 }
 
 // failure is one way of failing, told once until it works again.
@@ -53,50 +50,31 @@ func (j job) limit() time.Duration {
 }
 
 func newHands(r robots, o Options) *hands {
-	return &hands{robots: r, outside: o.Outside, bus: o.Bus, log: o.Log, waiting: map[device.ID][]job{}, failing: map[failure]bool{}}
+	return &hands{robots: r, outside: o.Outside, bus: o.Bus, log: o.Log, failing: map[failure]bool{}}
 }
 
 // do has acts done, and drops those for which there is no room.
 func (h *hands) do(ctx context.Context, id device.ID, now time.Time, deeds []deed) {
+	for _, d := range deeds {
+		if !h.lanes.Add(ctx, id, device.Job{Do: func(ctx context.Context) { h.work(ctx, id, job{d, now}) }}) {
+			h.tell(failure{id, d.by}, fmt.Errorf("%d acts wait already", device.MostJobs))
+		}
+	}
+}
+
+// work does one thing, unless it has waited too long.
+func (h *hands) work(ctx context.Context, id device.ID, j job) {
+	var err error
+	if time.Since(j.at) <= j.limit() {
+		err = h.carry(ctx, id, j)
+	}
+	h.tell(failure{id, j.by}, err)
+}
+
+// tell logs what fails once, until it works again.
+func (h *hands) tell(f failure, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, d := range deeds {
-		waiting, working := h.waiting[id]
-		if len(waiting) >= mostWaiting {
-			h.tell(failure{id, d.by}, fmt.Errorf("%d acts wait already", len(waiting)))
-			continue
-		}
-		h.waiting[id] = append(waiting, job{d, now})
-		if !working {
-			h.wg.Go(func() { h.work(ctx, id) })
-		}
-	}
-}
-
-// work does what waits for one robot, until nothing does.
-func (h *hands) work(ctx context.Context, id device.ID) {
-	for {
-		h.mu.Lock()
-		j := h.waiting[id][0]
-		h.mu.Unlock()
-		var err error
-		if ctx.Err() == nil && time.Since(j.at) <= j.limit() {
-			err = h.carry(ctx, id, j)
-		}
-		h.mu.Lock()
-		h.tell(failure{id, j.by}, err)
-		h.waiting[id] = h.waiting[id][1:]
-		if len(h.waiting[id]) == 0 {
-			delete(h.waiting, id)
-			h.mu.Unlock()
-			return
-		}
-		h.mu.Unlock()
-	}
-}
-
-// tell logs what fails once, until it works again. The lock must be held.
-func (h *hands) tell(f failure, err error) {
 	if err != nil && !h.failing[f] {
 		h.log.Warn("a behaviour could not act", "behaviour", f.by, "robot", f.robot, "err", err)
 	}
@@ -108,7 +86,7 @@ func (h *hands) tell(f failure, err error) {
 }
 
 // wait returns when all is done.
-func (h *hands) wait() { h.wg.Wait() }
+func (h *hands) wait() { h.lanes.Wait() }
 
 // Tools of the firmwares that acts are done with.
 const (

@@ -54,7 +54,7 @@ func (h *house) command(ctx context.Context, m incoming) {
 // carry queues an order with its robot.
 func (h *house) carry(ctx context.Context, v *view, o *order) {
 	id, board := v.robot.ID, v.robot.Board
-	queued := h.lanes.add(ctx, id, job{do: func(ctx context.Context) {
+	queued := h.lanes.Add(ctx, id, device.Job{Do: func(ctx context.Context) {
 		r := h.perform(ctx, id, board, o.command)
 		r.robot, r.order = id, o
 		h.report(ctx, r)
@@ -207,7 +207,7 @@ func (h *house) read(ctx context.Context, v *view) {
 	if !v.state.Online {
 		return
 	}
-	h.lanes.add(ctx, id, job{name: "read", do: func(ctx context.Context) {
+	h.lanes.Add(ctx, id, device.Job{Name: "read", Do: func(ctx context.Context) {
 		if r, ok := h.readings(ctx, id); ok {
 			h.report(ctx, report{robot: id, readings: &r})
 		}

@@ -111,7 +111,7 @@ type Mirror struct {
 	out     *outbox
 	connect *connection
 	broker  *brokerKeeper // nil where the broker is somebody else's
-	lanes   lanes
+	lanes   device.Lanes
 	reports chan report // from the lanes to the loop
 }
 
@@ -211,7 +211,7 @@ func (m *Mirror) Run(ctx context.Context) error {
 	defer client.Wait()
 	client.Go(func() { m.connect.run(ctx) })
 	newHouse(m).run(ctx)
-	m.lanes.wait()
+	m.lanes.Wait()
 	return nil
 }
 

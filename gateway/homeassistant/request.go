@@ -86,7 +86,7 @@ func (h *house) request(ctx context.Context, verb string, m incoming) {
 		h.respond(verb, r, map[string]any{"devices": h.list()}, nil)
 		return
 	}
-	queued := h.lanes.add(ctx, "", job{do: func(ctx context.Context) {
+	queued := h.lanes.Add(ctx, "", device.Job{Do: func(ctx context.Context) {
 		data, err := h.ask(ctx, verb, r, text)
 		h.respond(verb, r, data, err)
 		h.report(ctx, report{look: err == nil})
