@@ -9,7 +9,7 @@ import (
 )
 
 func TestGreeter(t *testing.T) {
-	always := func(t *Tuning) { t.Greeter.Hours = Hours{0, 24 * time.Hour}; nightly(t) }
+	always := func(t *Tuning) { t.Greeter.Hours = Hours{From: 0, To: 24 * time.Hour}; nightly(t) }
 	waits := func(t *Tuning) { t.Greeter.Wait = 200 * time.Millisecond }
 	act(t, []string{"greeter"}, []scene{
 		{"a face", "", nil, "1s face", "1s say Hi!"},

@@ -11,7 +11,19 @@ import (
 var ErrHours = errors.New("not hours of a day")
 
 // Hours are a part of every day, by the wall clock. The zero value is none.
-type Hours struct{ From, To time.Duration } // what the clock shows, as a time since midnight
+type Hours struct {
+	From, To time.Duration // what the clock shows, as a time since midnight
+	unread   error         // why a configuration's text is none
+}
+
+// UnmarshalText reads what ParseHours reads. It keeps why it could not, for
+// Tuning.Check and CheckRules to tell with the key.
+func (h *Hours) UnmarshalText(text []byte) error {
+	read, err := ParseHours(string(text))
+	*h = read
+	h.unread = err
+	return nil
+}
 
 // ParseHours reads "22:00-07:00". Empty is none. It wraps ErrHours.
 func ParseHours(s string) (Hours, error) {
@@ -24,7 +36,7 @@ func ParseHours(s string) (Hours, error) {
 	if err1 != nil || err2 != nil {
 		return Hours{}, fmt.Errorf("%w: %.40q; write them as 22:00-07:00", ErrHours, s)
 	}
-	h := Hours{ofDay(a), b}
+	h := Hours{From: ofDay(a), To: b}
 	if h.From == h.To {
 		return Hours{}, fmt.Errorf("%w: %q begins when it ends; leave it empty for none, or write 00:00-24:00 for all day", ErrHours, s)
 	}

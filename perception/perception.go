@@ -20,6 +20,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"perch/device"
 	"perch/event"
@@ -226,11 +228,8 @@ func checkName(name string) error {
 	if name == "" || len(name) > mostName {
 		return refuse("name: it has %d bytes; an event's name has 1 to %d", len(name), mostName)
 	}
-	odd := strings.IndexFunc(name, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-.:/", r))
-	})
-	if odd >= 0 {
-		return refuse("name: %.80q has something in it that is no letter, digit or one of _ - . : /", name)
+	if !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) || strings.TrimSpace(name) != name {
+		return refuse("name: %.80q is not of characters that can be shown, or has space around it", name)
 	}
 	return nil
 }

@@ -112,7 +112,7 @@ func newHouse(t *testing.T, change func(*Options)) *house {
 	t.Helper()
 	h := &house{bus: event.NewBus(), troupe: &troupe{began: time.Now(), tools: stackchan()}, log: &bytes.Buffer{}}
 	o := Options{Tuning: DefaultTuning(), House: time.UTC, Bus: h.bus, Outside: h.troupe, Log: slog.New(slog.NewTextHandler(h.log, nil))}
-	o.Tuning.Greeter.Hours = Hours{0, 24 * time.Hour} // the bubble's day begins at midnight
+	o.Tuning.Greeter.Hours = Hours{From: 0, To: 24 * time.Hour} // the bubble's day begins at midnight
 	if change != nil {
 		change(&o)
 	}
@@ -164,7 +164,7 @@ func TestBehavioursAct(t *testing.T) {
 		"a name": {nil, nil, "1s known Ann; 5s .",
 			"1s say Oh, it's Ann!; 1s set_face_identified map[]; 4s set_face_identified map[]"},
 		"a robot without tools does what it can": {nil, []device.Tool{}, "1s known Ann; 2s sound left; 3s called left; 9s .", "1s say Oh, it's Ann!"},
-		"quiet hours begin while it is idle":     {func(o *Options) { o.Tuning.Quiet = QuietTuning{Hours{minute, hour}, true} }, nil, "0s mode talk; 30s .; 100s face; 2h .", "1m0s set_state map[state:sleep]; 1h0m0s set_state map[state:idle]"},
+		"quiet hours begin while it is idle":     {func(o *Options) { o.Tuning.Quiet = QuietTuning{Hours{From: minute, To: hour}, true} }, nil, "0s mode talk; 30s .; 100s face; 2h .", "1m0s set_state map[state:sleep]; 1h0m0s set_state map[state:idle]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

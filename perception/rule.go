@@ -125,6 +125,7 @@ func (r Rule) check(c *checker, key string) {
 		r.When.If[name].check(c, key+".when.if."+name)
 	}
 	c.every(key+".every", r.Every)
+	c.hours(key+".hours", r.Hours)
 	if len(r.Do) == 0 || len(r.Do) > mostDo {
 		c.fault(key+".do", "it does %d things; a rule does 1 to %d", len(r.Do), mostDo)
 	}

@@ -24,7 +24,7 @@ func TestRules(t *testing.T) {
 		"its event":                    {Rule{When: when("battery_low", nil), Do: say}, "", "1s battery_low {}; 2s battery_high {}", "1s say yes"},
 		"too soon again":               {Rule{When: when("x", nil), Every: minute, Do: say}, "", "0s x {}; 59s x {}; 60s x {}", "0s say yes; 1m0s say yes"},
 		"what does not hold rests not": {Rule{When: when("x", map[string]Compare{"n": {Is: 1}}), Every: minute, Do: say}, "", `0s x {"n":2}; 1s x {"n":1}`, "1s say yes"},
-		"out of its hours":             {Rule{When: when("x", nil), Hours: Hours{13 * hour, 14 * hour}, Do: say}, "", "0s x {}; 1h x {}; 2h x {}", "1h0m0s say yes"},
+		"out of its hours":             {Rule{When: when("x", nil), Hours: Hours{From: 13 * hour, To: 14 * hour}, Do: say}, "", "0s x {}; 1h x {}; 2h x {}", "1h0m0s say yes"},
 		"another robot":                {Rule{When: When{Event: "x", Robot: chan2}, Do: say}, "", "0s x {}", ""},
 		"this robot":                   {Rule{When: When{Event: "x", Robot: chan1}, Do: say}, "", "0s x {}", "0s say yes"},
 		"in a talk":                    {Rule{When: when("x", nil), Do: say}, "", "0s heard x; 1s x {}; 2s ends; 3s x {}", "3s say yes"},
@@ -91,7 +91,7 @@ func TestCheckRules(t *testing.T) {
 	}
 	pitch := 91
 	for want, spoil := range map[string]func(*Rule){
-		"rules[1].when.event: ":           func(r *Rule) { r.When.Event = "a b" },
+		"rules[1].when.event: ":           func(r *Rule) { r.When.Event = "a\tb" },
 		"rules[1].when.robot: ":           func(r *Rule) { r.When.Robot = "kitchen" },
 		"rules[1].when.if.n: it asks":     func(r *Rule) { r.When.If = map[string]Compare{"n": {}} },
 		"rules[1].when.if.n: [1]":         func(r *Rule) { r.When.If = map[string]Compare{"n": {Is: []any{1}}} },

@@ -154,7 +154,7 @@ func shown(a Act) string {
 	return fmt.Sprintf("%T", a)
 }
 
-func nightly(t *Tuning) { t.Quiet.Hours = Hours{22 * time.Hour, 7 * time.Hour} }
+func nightly(t *Tuning) { t.Quiet.Hours = Hours{From: 22 * time.Hour, To: 7 * time.Hour} }
 
 func envelope(at time.Time, e event.Event) event.Envelope {
 	return event.Envelope{At: at, Robot: chan1, Session: "s", Event: e}

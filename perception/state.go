@@ -2,7 +2,6 @@ package perception
 
 import (
 	"encoding/json"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -112,28 +111,6 @@ func (s State) stale(now time.Time) bool {
 func (s State) forget() State {
 	s.Face.Present, s.Dancing, s.Touch.Petting, s.Mode = false, false, false, ""
 	return s
-}
-
-// Who says in a few words who is before the robot, "in front of you since
-// 12 s: Ann", and nothing where nobody is known to be.
-func (s State) Who(now time.Time) string {
-	s = s.At(now)
-	if !s.Face.Present {
-		return ""
-	}
-	who := s.Face.Identity
-	if who == "" {
-		who = "somebody you do not know by name"
-	}
-	return fmt.Sprintf("in front of you since %s: %s", rough(now.Sub(s.Face.Since)), who)
-}
-
-// rough is a time as a person would tell it.
-func rough(d time.Duration) string {
-	if d < 2*time.Minute {
-		return fmt.Sprintf("%d s", int(max(d, 0).Seconds()))
-	}
-	return fmt.Sprintf("%d min", int(d.Minutes()))
 }
 
 // Fold is the state after one more event of the robot. It is pure: all it

@@ -48,7 +48,7 @@ func TestWhatIsKnown(t *testing.T) {
 		"a sound from nowhere":     {[]string{"sound left", "sound_event {}"}, func(s State) bool { return s.Sound.At == at(0) }},
 		"a sound beyond measure":   {[]string{`sound_event {"direction":"right","balance":-9}`}, func(s State) bool { return s.Sound.Balance == -1 }},
 		"its state":                {[]string{"mode story_time"}, func(s State) bool { return s.Mode == "story_time" }},
-		"no state":                 {[]string{"mode idle", "mode", `state_changed {"state":3}`, "mode \\u0000"}, func(s State) bool { return s.Mode == "idle" }},
+		"no state":                 {[]string{"mode idle", "mode", `state_changed {"state":3}`, `state_changed {"state":"\u0000"}`}, func(s State) bool { return s.Mode == "idle" }},
 		"its dance":                {[]string{"dance_started {}"}, func(s State) bool { return s.Dancing }},
 		"its dance by its state":   {[]string{"mode dance"}, func(s State) bool { return s.Dancing }},
 		"the end of its dance":     {[]string{"dance_started {}", "mode idle"}, func(s State) bool { return !s.Dancing }},
@@ -204,4 +204,28 @@ func TestFoldChangesNothingItWasGiven(t *testing.T) {
 			r.Error("At is not the same twice")
 		}
 	})
+}
+
+// TestSensesInWords: what an owner is shown, 3 s after the last event.
+func TestSensesInWords(t *testing.T) {
+	for script, want := range map[string]string{
+		"face":                    "a face in front of it since 3 s",
+		"face; known Ann":         "Ann in front of it since 4 s",
+		"face; lost; sound left":  "a sound on the left 3 s ago",
+		"sound centre; pet":       "a sound ahead 4 s ago, stroked",
+		"pet; head_pet_ended {}":  "touched 4 s ago",
+		"dance_started {}":        "dances",
+		"mode sleep":              "sleeps",
+		"face; known Ann; lost":   "",
+		"online; listens; called": "",
+	} {
+		words := strings.Split(script, "; ")
+		s := replay(t, State{}, words...)
+		if got := strings.Join(s.Senses(noon.Add(time.Duration(len(words)+2)*time.Second)), ", "); got != want {
+			t.Errorf("%s: %q, want %q", script, got, want)
+		}
+		if late := s.Senses(noon.Add(time.Hour)); late != nil {
+			t.Errorf("%s: after an hour %q", script, late)
+		}
+	}
 }

@@ -12,105 +12,105 @@ var ErrTuning = errors.New("the behaviours cannot be set up")
 
 // Tuning is what an owner may change of the behaviours. Begin with
 // DefaultTuning, which has the numbers that the forks' own servers use, where
-// there are any.
+// there are any. The tags are the configuration's keys; Check has them too.
 type Tuning struct {
-	Quiet      QuietTuning
-	Greeter    GreeterTuning
-	FaceLost   FaceLostTuning
-	Sound      SoundTuning
-	WakeWord   WakeWordTuning
-	Identified IdentifiedTuning
-	Purr       PurrTuning
-	Dance      DanceTuning
-	Gaze       GazeTuning
+	Quiet      QuietTuning      `yaml:"quiet"`
+	Greeter    GreeterTuning    `yaml:"greeter"`
+	FaceLost   FaceLostTuning   `yaml:"face_lost"`
+	Sound      SoundTuning      `yaml:"sound"`
+	WakeWord   WakeWordTuning   `yaml:"wake_word"`
+	Identified IdentifiedTuning `yaml:"identified"`
+	Purr       PurrTuning       `yaml:"purr"`
+	Dance      DanceTuning      `yaml:"dance"`
+	Gaze       GazeTuning       `yaml:"gaze"`
 }
 
 // QuietTuning is when nothing speaks or moves by itself. Who talks to a robot
 // is answered as ever.
 type QuietTuning struct {
-	Hours Hours // none by default
-	Sleep bool  // the robot is put into its own sleep then, camera and microphone off, and out of it afterwards
+	Hours Hours `yaml:"hours"` // none by default
+	Sleep bool  `yaml:"sleep"` // the robot is put into its own sleep then, camera and microphone off, and out of it afterwards
 }
 
 // GreeterTuning greets whoever comes before a robot.
 type GreeterTuning struct {
-	On        bool
-	Hello     string        // to a face without a name; empty greets only those with one
-	Named     string        // to one with a name, which stands for {name}; empty greets none
-	Hours     Hours         // in which it greets
-	Every     time.Duration // a face without a name
-	EveryName time.Duration // one with a name
-	AfterTalk time.Duration // quiet after a talk
+	On        bool          `yaml:"enabled"`
+	Hello     string        `yaml:"hello"`      // to a face without a name; empty greets only those with one
+	Named     string        `yaml:"named"`      // to one with a name, which stands for {name}; empty greets none
+	Hours     Hours         `yaml:"hours"`      // in which it greets
+	Every     time.Duration `yaml:"every"`      // a face without a name
+	EveryName time.Duration `yaml:"every_name"` // one with a name
+	AfterTalk time.Duration `yaml:"after_talk"` // quiet after a talk
 	// Wait is how long a greeting waits at most for the talk that the same face
 	// opens: the begin of that would cut it off.
-	Wait time.Duration
+	Wait time.Duration `yaml:"wait"`
 }
 
 // FaceLostTuning breaks a greeting off whose face has left.
 type FaceLostTuning struct {
-	On     bool
-	Within time.Duration // of the greeting
-	Grace  time.Duration // in which the face may come back
+	On     bool          `yaml:"enabled"`
+	Within time.Duration `yaml:"within"` // of the greeting
+	Grace  time.Duration `yaml:"grace"`  // in which the face may come back
 }
 
 // SoundTuning turns the head to a sound.
 type SoundTuning struct {
-	On        bool
-	Yaw       int // degrees to either side
-	Pitch     int // degrees
-	Speed     int
-	Every     time.Duration
-	AfterTalk time.Duration
-	AfterPlay time.Duration // so long it takes a sound for its own
+	On        bool          `yaml:"enabled"`
+	Yaw       int           `yaml:"yaw"`   // degrees to either side
+	Pitch     int           `yaml:"pitch"` // degrees
+	Speed     int           `yaml:"speed"`
+	Every     time.Duration `yaml:"every"`
+	AfterTalk time.Duration `yaml:"after_talk"`
+	AfterPlay time.Duration `yaml:"after_play"` // so long it takes a sound for its own
 }
 
 // WakeWordTuning turns the head to whoever has called.
 type WakeWordTuning struct {
-	On    bool
-	Yaw   int // degrees to either side
-	Speed int
-	Hold  time.Duration // sounds do not turn it away
+	On    bool          `yaml:"enabled"`
+	Yaw   int           `yaml:"yaw"` // degrees to either side
+	Speed int           `yaml:"speed"`
+	Hold  time.Duration `yaml:"hold"` // sounds do not turn it away
 }
 
 // IdentifiedTuning keeps the mark of a known face alight.
 type IdentifiedTuning struct {
-	On    bool
-	Every time.Duration
-	For   time.Duration // after it was last recognized
-	Gone  time.Duration // after the face has left
+	On    bool          `yaml:"enabled"`
+	Every time.Duration `yaml:"every"`
+	For   time.Duration `yaml:"for"`  // after it was last recognized
+	Gone  time.Duration `yaml:"gone"` // after the face has left
 }
 
 // PurrTuning has a robot purr when its head is stroked.
 type PurrTuning struct {
-	On    bool
-	Sound string
-	Every time.Duration
+	On    bool          `yaml:"enabled"`
+	Sound string        `yaml:"sound"`
+	Every time.Duration `yaml:"every"`
 }
 
 // DanceTuning has a robot say something after a dance.
 type DanceTuning struct {
-	On    bool
-	Text  string
-	After time.Duration // that a dance has lasted at least
-	Every time.Duration
+	On    bool          `yaml:"enabled"`
+	Text  string        `yaml:"text"`
+	After time.Duration `yaml:"after"` // that a dance has lasted at least
+	Every time.Duration `yaml:"every"`
 }
 
 // GazeTuning has a robot look around that has nothing to do.
 type GazeTuning struct {
-	On        bool
-	Every     time.Duration
-	Yaw       int // degrees to either side, at most
-	Speed     int
-	AfterTalk time.Duration
+	On        bool          `yaml:"enabled"`
+	Every     time.Duration `yaml:"every"`
+	Yaw       int           `yaml:"yaw"` // degrees to either side, at most
+	Speed     int           `yaml:"speed"`
+	AfterTalk time.Duration `yaml:"after_talk"`
 	// Robots that look around by themselves are let alone for so long after.
-	AfterOwn time.Duration
+	AfterOwn time.Duration `yaml:"after_own"`
 }
 
 // DefaultTuning has every behaviour on and no quiet hours.
 func DefaultTuning() Tuning {
 	return Tuning{
 		Greeter: GreeterTuning{
-			On: true, Hello: "Hi!", Named: "Oh, it's {name}!", Hours: Hours{6 * time.Hour, 21 * time.Hour},
+			On: true, Hello: "Hi!", Named: "Oh, it's {name}!", Hours: Hours{From: 6 * time.Hour, To: 21 * time.Hour},
 			Every: 30 * time.Second, EveryName: 30 * time.Second, AfterTalk: 10 * time.Second, Wait: 200 * time.Millisecond,
 		},
 		FaceLost:   FaceLostTuning{On: true, Within: 12 * time.Second, Grace: 4 * time.Second},
@@ -137,6 +137,8 @@ const (
 // configuration. It wraps ErrTuning.
 func (t Tuning) Check() error {
 	var c checker
+	c.hours("quiet.hours", t.Quiet.Hours)
+	c.hours("greeter.hours", t.Greeter.Hours)
 	c.text("greeter.hello", t.Greeter.Hello)
 	c.text("greeter.named", t.Greeter.Named)
 	if named := t.Greeter.Named; named != "" && !strings.Contains(named, "{name}") {
@@ -185,6 +187,12 @@ func (c *checker) fault(key, format string, a ...any) {
 func (c *checker) text(key, s string) {
 	if len(s) > mostSaid {
 		c.fault(key, "it has %d bytes, more than %d", len(s), mostSaid)
+	}
+}
+
+func (c *checker) hours(key string, h Hours) {
+	if h.unread != nil {
+		c.fault(key, "%v", h.unread)
 	}
 }
 

@@ -24,6 +24,7 @@ import (
 	"perch/perception"
 	"perch/store"
 	"perch/voice"
+	"perch/voice/sounds"
 )
 
 // app is the appliance. It is made with newApp, which opens everything that
@@ -58,8 +59,12 @@ type app struct {
 	senses  senses
 	bridge  *bridge.Door
 	restart chan struct{}
-	mdns    *mdns.Announcer // nil where nothing is announced
-	silent  string          // why not
+
+	behaviours *perception.Behaviours
+	sounds     *sounds.Library
+
+	mdns   *mdns.Announcer // nil where nothing is announced
+	silent string          // why not
 }
 
 // appOptions are what a start is given besides the configuration.
@@ -101,6 +106,9 @@ func (a *app) build(ears voice.Recognizers) error {
 	a.bus = event.NewBus()
 	a.board = agent.NewBoard()
 	a.senses = senses{perception.NewIntake(a.bus, a.robots, a.log), perception.NewBoard(store.NewTable[perception.State](a.db, "perception"))}
+	if err := a.newBehaviours(zone); err != nil {
+		return err
+	}
 	a.herald = agent.NewHerald(agent.HeraldOptions{Notices: a.notices, Timers: a.timers, Bus: a.bus, Log: a.log})
 	if err := a.think(ears); err != nil {
 		return err
@@ -109,21 +117,25 @@ func (a *app) build(ears voice.Recognizers) error {
 	if err != nil {
 		return err
 	}
+	a.sounds = sounds.Open(a.soundsDirectory())
 	a.talk = robot.NewServer(robot.Options{
-		Robots: a.robots, Bus: a.bus, Senses: a.senses.intake, Mind: a.mind, Records: a.records,
+		Robots: a.robots, Bus: a.bus, Senses: a.senses.intake, Mind: a.mind, Records: a.records, Sounds: a.sounds,
 		Waiting: robot.NewWaiting(store.NewTable[[]robot.Command](a.db, "waiting")),
 		Greet:   c.Robots.Greeting, UserTools: c.Robots.UserTools,
 		Ears: a.engines.ears, Mouth: a.engines.mouth, Speech: speech, Phrases: a.engines.book.Phrase,
 		Patience: c.patience(), Zone: zone, Idle: time.Duration(c.Robots.Idle), Silence: time.Duration(c.Speech.Silence), Version: version, Log: a.log,
 	})
 	a.ota = ota.New(ota.Options{Robots: a.robots, Bus: a.bus, Zone: zone, PublicURL: c.PublicURL, Framing: c.Robots.Framing, Log: a.log})
+	if err := a.newBridge(zone); err != nil {
+		return err
+	}
 	shown := admin.Options{
-		Robots: residents{a.robots, a.senses.board}, Talk: a.talk, Herald: a.herald, Memory: a.memory, Notices: a.notices, Board: a.board, Bus: a.bus,
+		Robots: residents{a.robots, a.senses.board}, Talk: a.talk, Herald: a.herald, Memory: a.memory, Notices: a.notices, Board: a.board, Bus: a.bus, Senses: a.senses,
 		Questions: a.talk, Conversations: a.mind,
-		Turns: func(n int) any { return a.records.Turns(n) }, Parts: a.parts, Version: version, ID: a.id, Started: a.started,
+		Turns: func(n int) any { return a.records.Turns(n) }, Parts: a.parts, Counters: a.counters(),
+		Version: version, ID: a.id, Started: a.started,
 	}
 	a.admin, a.metrics = admin.New(shown), admin.NewMetrics(shown)
-	a.newBridge(zone)
 	if a.doors, err = openDoors(a); err != nil {
 		return err
 	}
@@ -249,6 +261,7 @@ func (a *app) Run(ctx context.Context) error {
 		}
 	})
 	wg.Go(func() { a.senses.board.Run(inner, a.bus.ReadFrom(1)) })
+	wg.Go(func() { a.behaviours.Run(inner, a.talk) })
 	wg.Go(func() { a.warm(inner) })
 	wg.Go(func() { a.engines.tend(inner) })
 	wg.Go(func() { a.metrics.Run(inner, a.bus.ReadFrom(1)) })

@@ -236,6 +236,7 @@ const asLoadTarget = "RUN_WITH_SCRIPTED_EARS"
 
 func serveScripted() {
 	c := testConfig()
+	c.Bridge.Key = benchKey
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	a, err := newApp(&c, appOptions{data: os.Args[3], log: log, ears: voice.Recognizers{scriptedEars{}}})
 	if err != nil {

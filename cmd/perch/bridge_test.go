@@ -37,7 +37,7 @@ func TestTheBridge(t *testing.T) {
 	const robot = "a0:b1:c2:d3:e4:f5"
 	want("POST", "/api/perception/event", `{"name":"face_detected","data":{"x":1},"device_id":"`+robot+`"}`, 200, `{"ok":true}`)
 	want("POST", "/api/perception/event", `{"name":"face_detected","device_id":"a0:b1:c2:d3:e4:00"}`, 404, "no robot")
-	want("POST", "/api/perception/event", `{"name":"no name","device_id":"`+robot+`"}`, 400, "no letter, digit")
+	want("POST", "/api/perception/event", `{"name":" name ","device_id":"`+robot+`"}`, 400, "name is needed")
 	h.eventually("the face is known", func() bool {
 		_, text := ask("GET", "/api/perception/state", "")
 		return strings.Contains(text, `"present":true`)

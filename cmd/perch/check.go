@@ -38,6 +38,7 @@ func (c *config) check(p *places) faults {
 	k.between("memory.history_tokens", c.Memory.HistoryTokens, 100, 100_000)
 	k.mqtt(c.MQTT)
 	k.bridge(c.Bridge)
+	k.behaviours(c)
 	k.engines(c)
 	return k.found
 }

@@ -161,6 +161,7 @@ type deviceLine struct {
 	Code      string    `json:"code"`
 	Connected bool      `json:"connected"`
 	State     string    `json:"state"`
+	Senses    []string  `json:"senses"`
 }
 
 func devices(ctx context.Context, args []string, out io.Writer) error {
@@ -178,6 +179,9 @@ func devices(ctx context.Context, args []string, out io.Writer) error {
 				connected = d.State
 			}
 			fmt.Fprintf(out, "%s  %-24s %-8s %-15s %-13s seen %s\n", d.ID, d.Board, d.Firmware, d.Address, connected, d.LastSeen.Local().Format(time.DateTime))
+			if len(d.Senses) > 0 {
+				fmt.Fprintf(out, "              %s\n", strings.Join(d.Senses, ", "))
+			}
 			if d.Waiting != "" {
 				fmt.Fprintf(out, "              waits: %s: perch adopt %s (code %s)\n", d.Waiting, d.ID, d.Code)
 			}

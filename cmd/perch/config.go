@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +12,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"perch/perception"
 )
 
 // config is the configuration file: this struct, its comments in
@@ -60,9 +61,11 @@ type config struct {
 	Wyoming struct {
 		Listen string `yaml:"listen"`
 	} `yaml:"wyoming"`
-	MQTT   mqttConfig   `yaml:"mqtt"`
-	Bridge bridgeConfig `yaml:"bridge"`
-	Log    struct {
+	Behaviours perception.Tuning `yaml:"behaviours"`
+	Rules      []ruleConfig      `yaml:"rules"`
+	MQTT       mqttConfig        `yaml:"mqtt"`
+	Bridge     bridgeConfig      `yaml:"bridge"`
+	Log        struct {
 		Level string `yaml:"level"`
 	} `yaml:"log"`
 }
@@ -85,6 +88,7 @@ func defaultConfig() config {
 	c.Persona.Name = "Chan"
 	c.Memory.MemoryTokens = 2048
 	c.Memory.HistoryTokens = 3000
+	c.Behaviours = perception.DefaultTuning()
 	c.MQTT = mqttConfig{Broker: embedded, Listen: ":1883", BaseTopic: "perch", DiscoveryPrefix: "homeassistant"}
 	c.Bridge = bridgeConfig{TimeoutShort: duration(5 * time.Second), TimeoutLong: duration(30 * time.Second)}
 	c.Log.Level = "info"
@@ -99,11 +103,13 @@ type duration time.Duration
 func (d *duration) UnmarshalYAML(n *yaml.Node) error {
 	parsed, err := time.ParseDuration(n.Value)
 	if err != nil || parsed < 0 {
-		return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: %q is no duration such as 60s, 5m or 24h", n.Line, n.Value)}}
+		return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: %q is "+noDuration, n.Line, n.Value)}}
 	}
 	*d = duration(parsed)
 	return nil
 }
+
+const noDuration = "no duration such as 60s, 5m or 24h"
 
 // faults are all that is wrong with a configuration, one sentence each, with
 // file, line and key.
@@ -233,7 +239,7 @@ func (p *places) note(path string, n *yaml.Node) {
 
 var (
 	unknownField = regexp.MustCompile(`^field (\S+) not found in type .*$`)
-	wrongType    = regexp.MustCompile("^cannot unmarshal \\S+ (?:(`.*`) )?into .*$")
+	wrongType    = regexp.MustCompile("^cannot unmarshal \\S+ (?:`(.*)` )?into (.*)$")
 	linePrefix   = regexp.MustCompile(`^(?:yaml: )?line (\d+): (.*)$`)
 )
 
@@ -249,7 +255,13 @@ func (p *places) syntax(text string) string {
 		return fmt.Sprintf("%s:%d: %s: there is no such key", p.file, line, p.keyAt(line, m[1]))
 	}
 	if m := wrongType.FindStringSubmatch(what); m != nil {
-		what = cmp.Or(m[1], "this") + " is not what belongs here"
+		what = "this is not what belongs here"
+		if m[1] != "" {
+			what = "`" + m[1] + "` is not what belongs here"
+		}
+		if m[2] == "time.Duration" {
+			what = fmt.Sprintf("%q is "+noDuration, m[1])
+		}
 	}
 	if line == 0 {
 		return fmt.Sprintf("%s: %s", p.file, what)

@@ -32,7 +32,7 @@ func TestTheSampleIsTheDefaults(t *testing.T) {
 	for _, list := range []*[]string{&want.AllowedHosts, &want.AllowedOrigins, &want.MDNS.Interfaces} {
 		*list = []string{} // written as empty lists
 	}
-	want.BrainDeep = []brainConfig{}
+	want.BrainDeep, want.Rules = []brainConfig{}, []ruleConfig{}
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("the sample is\n%+v\nthe defaults are\n%+v", c, want)
 	}
@@ -110,21 +110,40 @@ func TestFaults(t *testing.T) {
 		"speech:\n  recognizers:\n    - {kind: ears}":                                     ":3: speech.recognizers.0.kind: it is one of assist, openai, sphinx, wyoming, not \"ears\"",
 		"speech:\n  synthesizers:\n    - {kind: espeak, voice: \"--x\"}":                  ":3: speech.synthesizers.0: ",
 		"brains: []": ":1: brains: at least one is needed",
-		"brains: [{kind: reflex, sentences: /nowhere.yaml}]": ":1: brains.0: read sentences: ",
-		"persona: {name: \"\"}":                              ":1: persona.name: ",
-		"language: tlh":                                      ":1: language: the reflex brain does not speak \"tlh\"; it speaks en",
-		"mqtt: {broker: \"http://192.168.1.9\"}":             ":1: mqtt.broker: begins with \"http://\"; it must be mqtt://",
-		"mqtt: {broker: \"mqtt://me:secret@192.168.1.9\"}":   ":1: mqtt.broker: holds a user or a password",
-		"mqtt:\n  base_topic: \"perch/#\"":                   ":2: mqtt.base_topic: is \"perch/#\"; it has 1 to 64 letters",
-		"mqtt: {base_topic: perch, discovery_prefix: perch}": ":1: mqtt.base_topic: and mqtt.discovery_prefix are both \"perch\"",
-		"mqtt: {listen: \"1883\"}":                           ":1: mqtt.listen: ",
-		"mqtt: {password: a, password_file: b}":              ":1: mqtt: password and password_file are two places",
-		"bridge: {key: short}":                               ":1: bridge.key: it has 5 characters; a key has 8 or more",
-		"bridge: {timeout_long: 1h}":                         ":1: bridge.timeout_long: a tool may take 1s to 5m",
-		"mqtt: {ca: /nowhere.pem}":                           ":1: mqtt: read ca: ",
-		"name: [":                                            "perch.yaml:",
-		"- a\n- b":                                           "perch.yaml:1: ",
-		"name: a\nname: b":                                   "perch.yaml:2: ",
+		"brains: [{kind: reflex, sentences: /nowhere.yaml}]":                    ":1: brains.0: read sentences: ",
+		"persona: {name: \"\"}":                                                 ":1: persona.name: ",
+		"language: tlh":                                                         ":1: language: the reflex brain does not speak \"tlh\"; it speaks en",
+		"mqtt: {broker: \"http://192.168.1.9\"}":                                ":1: mqtt.broker: begins with \"http://\"; it must be mqtt://",
+		"mqtt: {broker: \"mqtt://me:secret@192.168.1.9\"}":                      ":1: mqtt.broker: holds a user or a password",
+		"mqtt:\n  base_topic: \"perch/#\"":                                      ":2: mqtt.base_topic: is \"perch/#\"; it has 1 to 64 letters",
+		"mqtt: {base_topic: perch, discovery_prefix: perch}":                    ":1: mqtt.base_topic: and mqtt.discovery_prefix are both \"perch\"",
+		"mqtt: {listen: \"1883\"}":                                              ":1: mqtt.listen: ",
+		"mqtt: {password: a, password_file: b}":                                 ":1: mqtt: password and password_file are two places",
+		"bridge: {key: short}":                                                  ":1: bridge.key: it has 5 characters; a key has 8 or more",
+		"bridge: {timeout_long: 1h}":                                            ":1: bridge.timeout_long: a tool may take 1s to 5m",
+		"behaviours:\n  sound: {yaw: 500}":                                      ":2: behaviours.sound.yaw: 500 is more than a head turns",
+		"behaviours: {greeter: {hours: \"9-17\"}}":                              ":1: behaviours.greeter.hours: ",
+		"behaviours: {greeter: {every: 30}}":                                    `:1: behaviours.greeter.every: "30" is no duration such as 60s`,
+		"behaviours: {greeter: {evry: 30s}}":                                    ":1: behaviours.greeter.evry: there is no such key",
+		"behaviours: {quiet: {sleep: true}}":                                    ":1: behaviours.quiet.sleep: there are no quiet hours",
+		"rules:\n- {when: {event: x}, do: [{say: a, play: b}]}":                 ":2: rules.0.do.0: it does one thing",
+		"rules:\n- {when: {event: x}, do: [{play: ../x}]}":                      ":2: rules.0.do.0.play: ",
+		"rules:\n- {when: {event: \"\"}, do: [{stop: true}]}":                   ":2: rules.0.when.event: ",
+		"rules:\n- {when: {event: x}}":                                          ":2: rules.0.do: it does 0 things",
+		"rules:\n- {when: {event: x, robot: me}, do: [{stop: true}]}":           ":2: rules.0.when.robot: ",
+		"rules:\n- {when: {event: x, if: {a: {abov: 1}}}, do: [{stop: true}]}":  `:2: rules.0.when.if.a.abov: there is no key "abov" here`,
+		"rules:\n- {when: {event: x, if: {a: {above: x}}}, do: [{stop: true}]}": ":2: ",
+		"rules:\n- {when: {event: x, if: {a: [1]}}, do: [{stop: true}]}":        ":2: rules.0.when.if.a: ",
+		"rules:\n- {when: {event: x}, hours: noon, do: [{stop: true}]}":         ":2: rules.0.hours: ",
+		"rules:\n- {when: {event: x}, every: 1ms, do: [{stop: true}]}":          ":2: rules.0.every: 1ms is not from 1s to a day",
+		"rules:\n- {when: {event: x}, do: [{emotion: jolly}]}":                  ":2: rules.0.do.0: \"jolly\" is no emotion",
+		"rules:\n- {when: {event: x}, do: [{publish: {topic: \"a/#\"}}]}":       ":2: rules.0.do.0.publish: ",
+		"rules:\n- {when: {event: x}, do: [{tool: {}}]}":                        ":2: rules.0.do.0.tool: it is empty",
+		"rules:\n- when: {event: x}\n  do:\n  - head: {yaw: 999}":               ":4: rules.0.do.0.head.yaw: 999 is more",
+		"mqtt: {ca: /nowhere.pem}":                                              ":1: mqtt: read ca: ",
+		"name: [":                                                               "perch.yaml:",
+		"- a\n- b":                                                              "perch.yaml:1: ",
+		"name: a\nname: b":                                                      "perch.yaml:2: ",
 	} {
 		_, err := loadConfig(written(t, text), nil)
 		var wrong faults

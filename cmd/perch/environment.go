@@ -1,11 +1,13 @@
 package main
 
 import (
+	"encoding"
 	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -112,7 +114,7 @@ func form(t reflect.Type) string {
 	case reflect.Pointer:
 		return form(t.Elem())
 	}
-	if t == reflect.TypeFor[duration]() {
+	if t == reflect.TypeFor[duration]() || t == reflect.TypeFor[time.Duration]() {
 		return "a duration such as 60s, 5m or 24h"
 	}
 	return "a number"
@@ -120,7 +122,10 @@ func form(t reflect.Type) string {
 
 // leaf gives a key its value: a text as it is, anything else as YAML reads it.
 func (s *setter) leaf(v reflect.Value) error {
+	text, readsText := v.Addr().Interface().(encoding.TextUnmarshaler)
 	switch {
+	case readsText:
+		return text.UnmarshalText([]byte(s.value))
 	case v.Kind() == reflect.String:
 		v.SetString(s.value)
 		return nil

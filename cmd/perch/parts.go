@@ -72,3 +72,11 @@ func speechOf(c *config) (voice.Options, error) {
 	}
 	return voice.Options{Language: cmp.Or(persona.Language, c.Language)}, nil
 }
+
+// counters are what parts count themselves.
+func (a *app) counters() []admin.Counter {
+	return []admin.Counter{
+		{Name: "perch_perceived_dropped_total", Help: "Events beyond what a robot may sense in a second.", Count: a.senses.intake.Dropped},
+		{Name: "perch_feed_readers_dropped_total", Help: "Readers of the perception feed that did not read.", Count: a.bridge.Dropped},
+	}
+}

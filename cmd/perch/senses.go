@@ -52,6 +52,11 @@ func (s senses) Recent(robot device.ID, most int) (recent []bridge.Sensed, known
 // Who is before a robot.
 func (s senses) Who(robot device.ID, now time.Time) string { return s.board.Robot(robot, now).Who(now) }
 
+// Senses are what a robot notices, in words.
+func (s senses) Senses(robot device.ID, now time.Time) []string {
+	return s.board.Robot(robot, now).Senses(now)
+}
+
 // Perception is what a mind may know of a robot's senses: the latest events and
 // not all fifty.
 func (s senses) Perception(robot device.ID, now time.Time) any {

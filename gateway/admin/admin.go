@@ -68,6 +68,12 @@ type conversations interface {
 	Forget(conversation string) error
 }
 
+// senses are what robots notice.
+type senses interface {
+	// Senses are in a few words each, and nil where nothing is known.
+	Senses(id device.ID, now time.Time) []string
+}
+
 // Options are what the door shows and acts on.
 type Options struct {
 	Robots        registry
@@ -77,13 +83,22 @@ type Options struct {
 	Notices       notices
 	Questions     questions
 	Conversations conversations
+	Senses        senses
 	Board         *agent.Board
 	Bus           *event.Bus
 	Turns         func(most int) any
 	Parts         func() []Part
+	Counters      []Counter
 	Version       string
 	ID            string
 	Started       time.Time
+}
+
+// Counter is what another part counts, for the metrics.
+type Counter struct {
+	Name  string // as Prometheus has it, "perch_..._total"
+	Help  string
+	Count func() uint64
 }
 
 // Part is a part of the appliance and its condition.
@@ -130,6 +145,7 @@ type Device struct {
 	Connected bool        `json:"connected"`
 	State     agent.Shown `json:"state"`
 	Emotion   string      `json:"emotion"`
+	Senses    []string    `json:"senses,omitempty"` // in words
 	Tools     []string    `json:"tools,omitempty"`
 }
 
@@ -173,6 +189,7 @@ func (d *Door) show(r device.Robot, now time.Time) Device {
 		ID: r.ID, MAC: r.ID.MAC(), Board: r.Board, Firmware: r.Firmware, Address: r.Address, BaseURL: r.BaseURL,
 		FirstSeen: r.FirstSeen, LastSeen: r.LastSeen, Adopted: r.Bound, Trusted: r.Bound && r.Named, Code: d.o.Robots.Code(r),
 		Connected: state.Online, State: state.At(now), Emotion: state.Emotion.Name,
+		Senses: d.o.Senses.Senses(r.ID, now),
 	}
 	switch {
 	case r.Claim != nil && r.Bound:

@@ -78,6 +78,7 @@ func TestDevices(t *testing.T) {
 		ID: robotA, MAC: "a0:b1:c2:d3:e4:f5", Board: "m5stack-stack-chan", Firmware: "1.2.4", Address: "192.168.1.40",
 		BaseURL: "http://perch.local:8003", FirstSeen: started, LastSeen: started,
 		Waiting: "it is new here; adopt it", Code: a.Code, State: agent.Idle, Emotion: "neutral",
+		Senses: []string{"a face in front of it since 3 s"},
 	}
 	for _, spelling := range []string{"a0b1c2d3e4f5", "A0:B1:C2:D3:E4:F5", "a0-b1-c2-d3-e4-f5"} {
 		if got := get[admin.Device](t, h, "/api/v1/devices/"+spelling); !reflect.DeepEqual(got, want) {

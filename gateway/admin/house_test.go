@@ -172,10 +172,11 @@ func newHouse(t testing.TB) *house {
 	t.Cleanup(h.bus.Close)
 	o := admin.Options{
 		Robots: h.robots, Talk: h.talk, Herald: herald{h.notices}, Memory: h.memory, Notices: h.notices, Board: h.board, Bus: h.bus,
-		Questions: h.questions, Conversations: h.mind,
-		Turns:   func(most int) any { h.most = most; return []string{"a turn"} },
-		Parts:   func() []admin.Part { return h.partsOf() },
-		Version: "1.0", ID: "perch-1", Started: started,
+		Questions: h.questions, Conversations: h.mind, Senses: h,
+		Turns:    func(most int) any { h.most = most; return []string{"a turn"} },
+		Parts:    func() []admin.Part { return h.partsOf() },
+		Counters: []admin.Counter{{Name: "perch_elsewhere_total", Help: "Of another part.", Count: func() uint64 { return 7 }}},
+		Version:  "1.0", ID: "perch-1", Started: started,
 	}
 	d := admin.New(o)
 	h.metrics = admin.NewMetrics(o)
@@ -188,6 +189,10 @@ func newHouse(t testing.TB) *house {
 	h.metrics.Routes(e)
 	h.engine = e
 	return h
+}
+
+func (h *house) Senses(device.ID, time.Time) []string {
+	return []string{"a face in front of it since 3 s"}
 }
 
 // visit has a robot check in.

@@ -29,6 +29,7 @@ type Metrics struct {
 	tools    map[string]prometheus.Counter // by status
 	sessions prometheus.Counter
 	faults   *prometheus.CounterVec
+	sensed   prometheus.Counter
 	missed   prometheus.Counter
 
 	// Of the goroutine of Run.
@@ -91,6 +92,7 @@ func (m *Metrics) count(registry *prometheus.Registry) {
 	_, m.tools = counters("perch_tool_calls_total", "Calls to tools that ended, by how.", "status", event.ToolDone, event.ToolFailed)
 	m.faults, _ = counters("perch_faults_total", "Times a part did not do its work.", "part", "turn", other)
 	m.sessions = counter("perch_sessions_total", "Channels that robots have opened.")
+	m.sensed = counter("perch_perceived_total", "Events that robots have sensed, or somebody for them.")
 	m.missed = counter("perch_events_missed_total", "Events that were lost to these metrics, because they came too fast.")
 
 	stages := prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -115,6 +117,9 @@ func (m *Metrics) look(registry *prometheus.Registry) {
 		func() float64 { return float64(m.door.waiting(time.Now())) })
 	gauge("perch_start_time_seconds", "When the appliance started, in Unix time.",
 		func() float64 { return float64(o.Started.UnixMilli()) / 1000 })
+	for _, c := range o.Counters {
+		registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: c.Name, Help: c.Help}, func() float64 { return float64(c.Count()) }))
+	}
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "perch_build_info", Help: "Always 1; which program this is."}, []string{"version"})
 	build.WithLabelValues(strings.ToValidUTF8(o.Version, "?")).Set(1)
 	part := prometheus.NewDesc("perch_part_up", "Whether a part does its work.", []string{"part"}, nil)
@@ -143,6 +148,8 @@ func (m *Metrics) take(e event.Envelope) {
 		m.tool(toolCall{e.Session, what.ID}, what.Status)
 	case event.TurnEnded:
 		m.turn(e.Session, what)
+	case event.Perceived:
+		m.sensed.Inc()
 	case event.Fault:
 		m.fault(what.Part)
 	case event.Missed:

@@ -103,7 +103,7 @@ func TestMetricsCountWhatHappens(t *testing.T) {
 		event.TurnEnded{End: event.EndCancelled}, event.TurnEnded{End: event.EndFailed, Reason: "no brain answers"},
 		event.TurnEnded{End: event.EndHangUp}, event.TurnEnded{End: event.EndSleep}, event.TurnEnded{End: "unheard of"},
 		event.Fault{Part: "turn", Cause: "no brain answers"}, event.Fault{Part: "mqtt"}, event.Fault{Part: "mqtt"}, event.Fault{Part: "the roof"},
-		event.RobotOffline{Why: "hung up"}, event.RobotOnline{Framing: 2},
+		event.RobotOffline{Why: "hung up"}, event.RobotOnline{Framing: 2}, event.Perceived{Name: "face_detected"},
 	} {
 		h.publish(t, robotA, "s1", e)
 	}
@@ -111,7 +111,7 @@ func TestMetricsCountWhatHappens(t *testing.T) {
 	check(t, before, map[string]float64{ // all there from the start, so that the first is a rise
 		`perch_turns_total{end="done"}`: 0, `perch_turns_total{end="failed"}`: 0, `perch_utterances_total{result="heard"}`: 0,
 		`perch_tool_calls_total{status="failed"}`: 0, `perch_faults_total{part="turn"}`: 0, `perch_sessions_total`: 0,
-		`perch_events_missed_total`: 0, `perch_turn_stage_seconds{stage="first_audio"}_count`: 0,
+		`perch_events_missed_total`: 0, `perch_perceived_total`: 0, `perch_elsewhere_total`: 7, `perch_turn_stage_seconds{stage="first_audio"}_count`: 0,
 	})
 	h.count(t)
 	got, _ := h.scrape(t)
@@ -121,7 +121,7 @@ func TestMetricsCountWhatHappens(t *testing.T) {
 		`perch_turns_total{end="done"}`: 2, `perch_turns_total{end="cancelled"}`: 1, `perch_turns_total{end="failed"}`: 1,
 		`perch_turns_total{end="hang_up"}`: 1, `perch_turns_total{end="sleep"}`: 1, `perch_turns_total{end="other"}`: 1,
 		`perch_faults_total{part="turn"}`: 1, `perch_faults_total{part="mqtt"}`: 2, `perch_faults_total{part="store"}`: 0, `perch_faults_total{part="other"}`: 1,
-		`perch_events_missed_total`: 0,
+		`perch_events_missed_total`: 0, `perch_perceived_total`: 1,
 
 		`perch_turn_stage_seconds{stage="recognize"}_count`: 2, `perch_turn_stage_seconds{stage="recognize"}_sum`: .08,
 		`perch_turn_stage_seconds{stage="recognize"}0.02`: 1, `perch_turn_stage_seconds{stage="recognize"}0.05`: 1, `perch_turn_stage_seconds{stage="recognize"}0.1`: 2,

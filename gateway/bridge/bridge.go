@@ -91,7 +91,7 @@ type Door struct {
 	o       Options
 	turns   chan struct{} // a place for each turn under way
 	readers atomic.Int64  // of the feed
-	dropped atomic.Int64
+	dropped atomic.Uint64
 }
 
 // New returns the door.

@@ -153,7 +153,7 @@ const mostReaders = 64
 
 // Dropped is how many readers of the feed were let go because they did not
 // read.
-func (d *Door) Dropped() int { return int(d.dropped.Load()) }
+func (d *Door) Dropped() uint64 { return d.dropped.Load() }
 
 // stream sends what is sensed from now on, or after the last event a client
 // saw in this run of the appliance, until the client goes.

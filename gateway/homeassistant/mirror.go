@@ -6,6 +6,7 @@
 package homeassistant
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -234,6 +235,17 @@ func (m *Mirror) Try(ctx context.Context) error {
 		return err
 	}
 	l.close()
+	return nil
+}
+
+// Publish tells the broker what somebody in the house wants told, once and not
+// retained. It returns an error while the broker is away: what is of a moment
+// is not kept for later.
+func (m *Mirror) Publish(_ context.Context, topic, payload string) error {
+	if s := m.Status(); !s.Connected {
+		return fmt.Errorf("publish on %s: %s", topic, cmp.Or(s.Cause, "the broker is away"))
+	}
+	m.out.put(message{topic: topic, payload: []byte(payload), qos: 1})
 	return nil
 }
 

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"path/filepath"
+	"time"
+
+	"perch/agent"
+	"perch/device"
+	"perch/gateway/robot"
+	"perch/perception"
+	"perch/voice/sounds"
+)
+
+// newBehaviours makes what reacts to the robots' senses.
+func (a *app) newBehaviours(zone *time.Location) (err error) {
+	rules := a.config.rules(func(string, error) {}) // the check has told
+	a.behaviours, err = perception.NewBehaviours(perception.Options{
+		Tuning: a.config.Behaviours, Rules: rules, House: zone, Bus: a.bus, Outside: outside{a}, Log: a.log,
+	})
+	return err
+}
+
+// outside is what rules do that is not done by a robot's tools.
+type outside struct{ a *app }
+
+func (o outside) Feel(ctx context.Context, id device.ID, emotion string) error {
+	robot, err := o.a.robots.Get(id)
+	if err != nil {
+		return err
+	}
+	face, _ := emotionNamed(emotion) // checked with the configuration
+	return o.a.talk.Feel(ctx, id, face.On(robot.Board))
+}
+
+func (o outside) Publish(ctx context.Context, topic, payload string) error {
+	return o.a.mirror.Publish(ctx, topic, payload)
+}
+
+func (o outside) Notify(_ context.Context, id device.ID, text string) error {
+	_, err := o.a.herald.Notify(agent.Notice{Robot: id, Text: text, Speak: true})
+	return err
+}
+
+// songs are what robots play: those made here, and files of the data
+// directory.
+type songs struct {
+	*sounds.Library
+	talk *robot.Server
+}
+
+func (s songs) Play(ctx context.Context, id device.ID, name string) error {
+	return s.talk.Play(ctx, id, name)
+}
+
+// soundsDirectory holds the owner's own.
+func (a *app) soundsDirectory() string { return filepath.Join(a.data, "sounds") }

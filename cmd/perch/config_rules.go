@@ -1,0 +1,220 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"perch/agent"
+	"perch/device"
+	"perch/perception"
+)
+
+// ruleConfig is what an owner wants done when a robot senses something.
+type ruleConfig struct {
+	Name   string           `yaml:"name"`
+	When   whenConfig       `yaml:"when"`
+	Every  time.Duration    `yaml:"every"` // 0 is everyRule
+	Hours  perception.Hours `yaml:"hours"`
+	InTalk bool             `yaml:"in_talk"`
+	Do     []actConfig      `yaml:"do"`
+}
+
+type whenConfig struct {
+	Event string                   `yaml:"event"`
+	Robot string                   `yaml:"robot"`
+	If    map[string]compareConfig `yaml:"if"`
+}
+
+// everyRule is how long a rule rests that does not say.
+const everyRule = 10 * time.Second
+
+// compareConfig is what a value must be: {above: 10}, or the value itself.
+type compareConfig struct {
+	Is    any      `yaml:"is"`
+	Not   any      `yaml:"not"`
+	OneOf []any    `yaml:"one_of"`
+	Above *float64 `yaml:"above"`
+	Below *float64 `yaml:"below"`
+}
+
+// UnmarshalYAML takes a bare value for what must be.
+func (c *compareConfig) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind != yaml.MappingNode {
+		return n.Decode(&c.Is)
+	}
+	if err := unknownKeys(n, "is", "not", "one_of", "above", "below"); err != nil {
+		return err
+	}
+	type plain compareConfig
+	return n.Decode((*plain)(c))
+}
+
+// unknownKeys finds keys of a mapping that decodes itself: the decoder's own
+// look for them ends there.
+func unknownKeys(n *yaml.Node, known ...string) error {
+	var wrong yaml.TypeError
+	for i := 0; i < len(n.Content); i += 2 {
+		if key := n.Content[i]; !slices.Contains(known, key.Value) {
+			wrong.Errors = append(wrong.Errors, fmt.Sprintf("line %d: there is no key %q here; there are %s", key.Line, key.Value, strings.Join(known, ", ")))
+		}
+	}
+	if len(wrong.Errors) > 0 {
+		return &wrong
+	}
+	return nil
+}
+
+// actConfig is one thing to do: the one key that is set.
+type actConfig struct {
+	Say     *string        `yaml:"say"`
+	Stop    bool           `yaml:"stop"`
+	Emotion *string        `yaml:"emotion"`
+	Head    *headConfig    `yaml:"head"`
+	Lights  *lightsConfig  `yaml:"lights"`
+	Play    *string        `yaml:"play"`
+	State   *string        `yaml:"state"`
+	Tool    *toolConfig    `yaml:"tool"`
+	Publish *publishConfig `yaml:"publish"`
+	Notify  *string        `yaml:"notify"`
+}
+
+type headConfig struct {
+	Yaw   int  `yaml:"yaw"`
+	Pitch *int `yaml:"pitch"`
+	Speed int  `yaml:"speed"` // 0 is headSpeed
+}
+
+// headSpeed is that of the robot's own tool where none is given, in the
+// firmware's steps.
+const headSpeed = 150
+
+type lightsConfig struct {
+	Red   int `yaml:"red"`
+	Green int `yaml:"green"`
+	Blue  int `yaml:"blue"`
+}
+
+type toolConfig struct {
+	Name      string         `yaml:"name"`
+	Arguments map[string]any `yaml:"arguments"`
+}
+
+type publishConfig struct {
+	Topic   string `yaml:"topic"`
+	Payload string `yaml:"payload"`
+}
+
+// errOneAct is of an act that is none, or several.
+var errOneAct = errors.New("it does one thing: say, stop, emotion, head, lights, play, state, tool, publish or notify")
+
+// act is the thing to be done.
+func (a actConfig) act() (perception.Act, error) {
+	var all []perception.Act
+	add := func(set bool, make func() perception.Act) {
+		if set {
+			all = append(all, make())
+		}
+	}
+	add(a.Say != nil, func() perception.Act { return perception.Say{Text: *a.Say} })
+	add(a.Stop, func() perception.Act { return perception.Abort{} })
+	add(a.Emotion != nil, func() perception.Act { return perception.Feel{Emotion: *a.Emotion} })
+	add(a.Head != nil, func() perception.Act {
+		turn := perception.TurnHead{Yaw: a.Head.Yaw, Pitch: a.Head.Pitch, Speed: a.Head.Speed}
+		if turn.Speed == 0 {
+			turn.Speed = headSpeed
+		}
+		return turn
+	})
+	add(a.Lights != nil, func() perception.Act { return perception.Lights(*a.Lights) })
+	add(a.Play != nil, func() perception.Act { return perception.Play{Sound: *a.Play} })
+	add(a.State != nil, func() perception.Act { return perception.SetState{State: *a.State} })
+	add(a.Tool != nil, func() perception.Act { return perception.CallTool(*a.Tool) })
+	add(a.Publish != nil, func() perception.Act { return perception.Tell(*a.Publish) })
+	add(a.Notify != nil, func() perception.Act { return perception.Notify{Text: *a.Notify} })
+	if len(all) != 1 {
+		return nil, errOneAct
+	}
+	if feel, ok := all[0].(perception.Feel); ok {
+		if _, known := emotionNamed(feel.Emotion); !known {
+			return nil, fmt.Errorf("%q is no emotion of robots, such as happy, sad or surprised", feel.Emotion)
+		}
+	}
+	return all[0], nil
+}
+
+// emotionNamed is a face by the firmware's name.
+func emotionNamed(name string) (agent.Emotion, bool) {
+	all := agent.Emotions()
+	i := slices.IndexFunc(all, func(e agent.Emotion) bool { return e.Name == name })
+	if i < 0 {
+		return agent.Emotion{}, false
+	}
+	return all[i], true
+}
+
+// rule is the rule that is meant, and what cannot be, by key.
+func (r ruleConfig) rule(key string, fault func(key string, err error)) perception.Rule {
+	out := perception.Rule{Name: r.Name, Every: r.Every, Hours: r.Hours, InTalk: r.InTalk,
+		When: perception.When{Event: r.When.Event, If: map[string]perception.Compare{}}}
+	if out.Every == 0 {
+		out.Every = everyRule
+	}
+	if r.When.Robot != "" {
+		id, err := device.ParseID(r.When.Robot)
+		if err != nil {
+			fault(key+".when.robot", err)
+		}
+		out.When.Robot = id
+	}
+	for name, c := range r.When.If {
+		out.When.If[name] = perception.Compare(c)
+	}
+	for i, a := range r.Do {
+		act, err := a.act()
+		if err != nil {
+			fault(fmt.Sprintf("%s.do.%d", key, i), err)
+			continue
+		}
+		out.Do = append(out.Do, act)
+	}
+	return out
+}
+
+// rules are those of the configuration, as behaviours follow them.
+func (c *config) rules(fault func(key string, err error)) (all []perception.Rule) {
+	for i, r := range c.Rules {
+		all = append(all, r.rule(fmt.Sprintf("rules.%d", i), fault))
+	}
+	return all
+}
+
+// inList is a place in a list, as errors of rules write it.
+var inList = regexp.MustCompile(`\[(\d+)\]`)
+
+// behaviours finds what behaviours and rules could not work with.
+func (k *checker) behaviours(c *config) {
+	k.named("behaviours.", c.Behaviours.Check(), perception.ErrTuning)
+	before := len(k.found)
+	rules := c.rules(func(key string, err error) { k.fault(key, "%s", err) })
+	if len(k.found) == before { // else what is left of them would be complained of too
+		k.named("", perception.CheckRules(rules), perception.ErrRule)
+	}
+}
+
+// named takes over the faults of an error that has a line for each, which
+// begins with its key.
+func (k *checker) named(under string, err, kind error) {
+	if err == nil {
+		return
+	}
+	for fault := range strings.Lines(strings.TrimPrefix(err.Error(), kind.Error()+": ")) {
+		key, what, _ := strings.Cut(strings.TrimSpace(fault), ": ")
+		k.fault(under+inList.ReplaceAllString(key, ".$1"), "%s", what)
+	}
+}
