@@ -113,11 +113,11 @@ func talkAll(t *testing.T, n, stuck int, before ...func(*event.Bus)) *crowd {
 	}
 	var speech, silence [][][]byte
 	for i := range n {
-		c.lines = append(c.lines, newLine())
-		c.ended = append(c.ended, make(chan struct{}))
+		line, ended := newLine(), make(chan struct{})
+		c.lines, c.ended = append(c.lines, line), append(c.ended, ended)
 		go func() {
-			defer close(c.ended[i])
-			if err := c.server.serve(c.lines[i], device.Robot{ID: device.ID(fmt.Sprintf("a0b1c2d3%04d", i))}, device.Client{}, xiaozhi.Framing1); err != nil {
+			defer close(ended)
+			if err := c.server.serve(line, device.Robot{ID: device.ID(fmt.Sprintf("a0b1c2d3%04d", i))}, device.Client{}, xiaozhi.Framing1); err != nil {
 				t.Error(err)
 			}
 		}()
