@@ -78,3 +78,19 @@ func TestAnAnswerIsInterrupted(t *testing.T) {
 		k.wantStory("tts stop")
 	})
 }
+
+// TestAnAbortBeforeWeBegin: who then opens the microphone wants to speak.
+func TestAnAbortBeforeWeBegin(t *testing.T) {
+	talking(t, answer(), func(k *talk) {
+		k.say(xiaozhi.Event{Name: "face_detected", Data: []byte("{}")})
+		k.line.forget()
+		k.say(xiaozhi.Abort{Reason: xiaozhi.WakeWord})
+		if err := k.play("song"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		k.listen(xiaozhi.Auto)
+		time.Sleep(time.Second)
+		k.wantStory("tts stop, tts start, sentence , tts stop")
+	})
+}
