@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"perch/agent"
 	"perch/device/xiaozhi"
 )
 
@@ -93,4 +94,45 @@ func TestAnAbortBeforeWeBegin(t *testing.T) {
 		time.Sleep(time.Second)
 		k.wantStory("tts stop, tts start, sentence , tts stop")
 	})
+}
+
+// TestTheTimeIsFromTheSound: what a robot still plays of something cut off comes
+// before the begin of what is told next.
+func TestTheTimeIsFromTheSound(t *testing.T) {
+	talking(t, answer(), func(k *talk) {
+		k.listen(xiaozhi.Auto)
+		if err := k.play("song"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * time.Second)
+		err := k.server.Announce(k.t.Context(), robotID, agent.Announcement{ID: "n", Text: strings.Repeat("fire ", 10), Speak: true, Urgent: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(unaskedFor + 200*time.Millisecond)
+		k.listen(xiaozhi.Auto)
+		time.Sleep(5 * time.Second)
+		want := []string{"robot_online", "listening_started", "sound_started", "sound_ended", "speaking_started", "notification_changed", "said", "turn_ended", "notification_changed"}
+		if happened := k.happened(); !slices.Equal(happened, want) {
+			t.Errorf("happened %v, want %v", happened, want)
+		}
+	})
+}
+
+// TestStartAgain: only a robot that is to speak is told so once more, or nothing
+// would stop it.
+func TestStartAgain(t *testing.T) {
+	p := newPlayback(make(chan struct{}, 1))
+	again := func(want bool) {
+		t.Helper()
+		p.startAgain()
+		if got := p.restart(); got != want || p.restart() {
+			t.Errorf("told %v, want %v, and once", got, want)
+		}
+	}
+	again(false)
+	p.speak()
+	again(true)
+	p.silent()
+	again(false)
 }

@@ -337,6 +337,9 @@ func TestOggOpusFiles(t *testing.T) {
 			continue
 		}
 		wantTone(t, name, pcm, level, 700*time.Millisecond)
+		if n := 7 * voice.SpeakerRate / 10; len(pcm) != n {
+			t.Errorf("%s: %d samples, not %d", name, len(pcm), n)
+		}
 	}
 	for name, want := range map[string]string{"half": "damaged", "bad": "checksum", "long": "cut it", "surround": "two channels"} {
 		if pcm, err := l.Load(t.Context(), name); err == nil || !strings.Contains(err.Error(), want) {
