@@ -20,6 +20,9 @@ const (
 	perOurs     = granuleRate / voice.SpeakerRate
 )
 
+// padding is what fills the last packet up, which may hold 120 ms.
+const padding = voice.SpeakerRate * 120 / 1000
+
 var errDamaged = errors.New("it is damaged, or no Ogg Opus file; copy it once more")
 
 // decodeOgg is the sound of an Ogg Opus file (RFC 7845): what comes before it
@@ -78,7 +81,7 @@ func (s *stream) read(ctx context.Context, r *oggreader.OggReader) error {
 			return fmt.Errorf("%w: %w", errDamaged, err)
 		}
 		s.pcm = append(s.pcm, pcm...)
-		if int64(len(s.pcm)) > int64(samples(voice.SpeakerRate))+s.skip {
+		if int64(len(s.pcm)) > int64(samples(voice.SpeakerRate))+s.skip+padding {
 			return errTooLong
 		}
 	}
