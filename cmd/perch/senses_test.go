@@ -89,6 +89,9 @@ func entered(state simrobot.State) func(simrobot.Happening) bool {
 	return func(e simrobot.Happening) bool { return e == simrobot.Entered{State: state} }
 }
 
+// listed is the last page of its tools: what it has no tool for is left alone.
+func listed(e simrobot.Happening) bool { l, ok := e.(simrobot.Listed); return ok && l.Next == "" }
+
 func stopped(e simrobot.Happening) bool { _, ok := e.(simrobot.Stopped); return ok }
 
 // await returns when that has happened, and the time.
@@ -152,7 +155,7 @@ func TestACompanion(t *testing.T) {
 	robot := h.companion(simrobot.Options{Firmware: "dotty", Events: []xiaozhi.Event{{Name: "state_changed", Data: []byte(`{"state":"idle"}`)}}})
 	feed := h.feed("/api/perception/feed", "Authorization", "Bearer "+key)
 
-	h.await(robot, "it is here", sensed("state_changed"))
+	h.await(robot, "its tools are known", listed)
 	robot.sense("sound_event", `{"direction":"left","balance":0.4,"energy":600000000}`)
 	h.await(robot, "its head turns left", func(e simrobot.Happening) bool {
 		moved, ok := e.(simrobot.HeadMoved)
@@ -221,7 +224,7 @@ rules:
 	h := open(t, c, t.TempDir())
 	mqtt := h.listen()
 	robot := h.companion(simrobot.Options{Firmware: "dotty", Events: []xiaozhi.Event{{Name: "state_changed", Data: []byte(`{"state":"idle"}`)}}})
-	h.await(robot, "it is here", sensed("state_changed"))
+	h.await(robot, "its tools are known", listed)
 	robot.sense("knock", `{"loud":false,"times":2,"door":"front"}`)
 	robot.sense("knock", `{"loud":true,"times":1,"door":"front"}`)
 	robot.sense("knock", `{"loud":true,"times":2,"door":"side"}`)
@@ -281,7 +284,7 @@ func TestSounds(t *testing.T) {
 	data := t.TempDir()
 	h := open(t, testConfig(), data)
 	robot := h.companion(simrobot.Options{Firmware: "dotty", Events: []xiaozhi.Event{{Name: "state_changed", Data: []byte(`{"state":"idle"}`)}}})
-	h.await(robot, "it is here", sensed("state_changed"))
+	h.await(robot, "its tools are known", listed)
 	tune := make([]int16, 2*voice.MicRate)
 	for i := range tune {
 		tune[i] = int16(8000 * math.Sin(2*math.Pi*440*float64(i)/voice.MicRate))
