@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"perch/device"
 	"perch/event"
@@ -22,7 +23,7 @@ type Board struct {
 // NewBoard returns an empty board.
 func NewBoard() *Board { return &Board{states: map[string]State{}} }
 
-// mostStates bounds the sessions without a robot that are remembered.
+// mostStates bounds the sessions that are remembered.
 const mostStates = 2000
 
 // Run folds what the bus carries until ctx ends or the bus is closed.
@@ -46,9 +47,19 @@ func (b *Board) Take(e event.Envelope) {
 		return // its session is whoever asked for it to be told, known or not
 	}
 	before, known := b.states[key]
-	if known || len(b.states) < mostStates {
+	if known || len(b.states) < mostStates || b.makeRoom(e.At) {
 		b.states[key] = Fold(before, e)
 	}
+}
+
+// makeRoom gives up the sessions of no robot that are over.
+func (b *Board) makeRoom(now time.Time) bool {
+	for key, s := range b.states {
+		if s.Robot == "" && s.At(now) == Idle {
+			delete(b.states, key)
+		}
+	}
+	return len(b.states) < mostStates
 }
 
 // Snapshot returns every state, in a fixed order, and the Seq they are true

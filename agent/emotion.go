@@ -104,32 +104,13 @@ func nearestOffered() map[string]string {
 	}
 }
 
-// emotionWords are names of faces in the tags that models were taught, beside
-// the 21, by what is meant of the nine.
-func emotionWords() map[string]string {
-	return map[string]string{
-		"joy": "happy", "joyful": "happy", "excited": "happy", "smile": "happy", "smiling": "happy", "fun": "happy",
-		"proud": "happy", "smirk": "happy", "grateful": "happy", "calm": "neutral", "normal": "neutral", "serious": "neutral",
-		"laugh": "laughing", "amused": "laughing", "sadness": "sad", "sorrow": "sad", "disappointed": "sad", "worried": "sad",
-		"surprise": "surprised", "amazed": "surprised", "fear": "surprised", "afraid": "surprised", "scared": "surprised",
-		"anger": "angry", "annoyed": "angry", "frustrated": "angry", "disgust": "angry", "disgusted": "angry",
-		"love": "loving", "affectionate": "loving", "shy": "thinking", "curious": "thinking", "focused": "thinking",
-		"doubtful": "thinking", "tired": "sleepy", "bored": "sleepy",
-	}
-}
-
 // namedEmotion is the one of the nine that a name in a tag stands for.
 func namedEmotion(name string) (Emotion, bool) {
-	name = strings.ToLower(strings.TrimSpace(name))
-	if word, found := emotionWords()[name]; found {
-		name = word
+	e, known := stockWords().Face(name)
+	if !known {
+		return Neutral, false
 	}
-	for _, e := range Emotions() {
-		if e.Name == name {
-			return e.offered(), true
-		}
-	}
-	return Neutral, false
+	return e.offered(), true
 }
 
 // withoutEmoji drops pictographs and what joins and colours them.
@@ -163,11 +144,8 @@ func isEmoji(r rune) bool {
 func (e Emotion) On(board string) Emotion {
 	switch {
 	case isStackChan(board):
-		name, known := stackChanFaces()[e.Name]
-		if !known {
-			name = Neutral.Name // an icon of other boards, say: it would be shown so anyway
-		}
-		e.Name = name
+		// An icon of other boards, say, would be shown as neutral anyway.
+		e.Name = stockWords().Word(VocabularyStackChan, e.Name)
 	case e.Name == Doubtful.Name:
 		e.Name = "thinking"
 	}
@@ -178,30 +156,4 @@ func (e Emotion) On(board string) Emotion {
 func isStackChan(board string) bool {
 	board = strings.ToLower(board)
 	return strings.Contains(board, "stack-chan") || strings.Contains(board, "stackchan")
-}
-
-// stackChanFaces is what a Stack-chan shows for each face.
-func stackChanFaces() map[string]string {
-	return map[string]string{
-		"neutral": "neutral", "happy": "happy", "laughing": "laughing", "angry": "angry", "sad": "sad", "crying": "crying",
-		"doubtful": "doubtful",
-		"sleepy":   "neutral", // see On
-
-		"funny": "laughing", // both laugh
-		"silly": "laughing", // so does who jokes
-
-		"loving":    "happy", // the eyes of happy are the warmest there are
-		"kissy":     "happy",
-		"winking":   "happy", // a wink is friendly
-		"cool":      "happy", // pleased with itself, as is confident
-		"confident": "happy",
-		"relaxed":   "happy", // content, with closed eyes
-		"delicious": "happy", // looks forward to something good
-		"surprised": "happy", // models write it for "oh, how nice" far more than for a fright
-
-		"shocked":     "doubtful", // a fright is no pleasure, and no anger either
-		"embarrassed": "doubtful", // unsure of itself
-		"thinking":    "doubtful", // not sure yet
-		"confused":    "doubtful",
-	}
 }

@@ -92,7 +92,8 @@ var ErrNoBrain = errors.New("no brain answers")
 
 // Answer has a turn answered through out, in order, ending with Done. Turns
 // of one conversation wait for one another. What of the answer was really
-// spoken is told afterwards by Remembered.
+// spoken is told afterwards by Remembered. A conversation of which nothing is
+// known here goes on from the turn's own History.
 func (m *Mind) Answer(ctx context.Context, t Turn, out func(Reply) error) error {
 	c := m.conversation(t.Conversation, t.Now)
 	select {
@@ -102,7 +103,10 @@ func (m *Mind) Answer(ctx context.Context, t Turn, out func(Reply) error) error 
 		return ctx.Err()
 	}
 	m.mu.Lock()
-	t.History = slices.Clone(c.history)
+	if len(c.history) > 0 || t.History == nil {
+		t.History = slices.Clone(c.history)
+	}
+	t.History = latest(t.History)
 	c.emoji = ""
 	m.mu.Unlock()
 	var failures []error
@@ -156,15 +160,20 @@ func (m *Mind) conversation(id string, now time.Time) *conversation {
 	return c
 }
 
-// dropOldest makes room, and first of all among talks that are no robot's:
-// anybody on the network may begin those, and robots belong to the house.
+// dropOldest makes room, and first of all among talks of which nothing is
+// kept, then among those that are no robot's: anybody on the network may begin
+// those, and robots belong to the house.
 func (m *Mind) dropOldest() {
-	oldest, robots := "", true
+	oldest, worth := "", 0
 	for id, c := range m.conversations {
-		_, err := device.ParseID(id)
-		robot := err == nil
-		if oldest == "" || robots && !robot || robots == robot && c.used.Before(m.conversations[oldest].used) {
-			oldest, robots = id, robot
+		w := 0
+		if _, err := device.ParseID(id); err == nil {
+			w = 2
+		} else if len(c.history) > 0 {
+			w = 1
+		}
+		if oldest == "" || w < worth || w == worth && c.used.Before(m.conversations[oldest].used) {
+			oldest, worth = id, w
 		}
 	}
 	delete(m.conversations, oldest)
@@ -199,7 +208,7 @@ func (s *sink) pass(r Reply) error {
 		}
 		s.face = r.Emotion.Name
 		s.mind.began(s.conversation, r.Emotion.Emoji)
-		s.mind.bus.Publish(s.turn.Robot, s.turn.Session, event.Emotion{Name: r.Emotion.Name, Emoji: r.Emotion.Emoji})
+		s.mind.bus.Publish(s.turn.Robot, s.turn.Session, felt(r))
 		return s.out(r)
 	case Say:
 		r.Text = s.mind.takeMarkers(r.Text, s.turn)
@@ -216,6 +225,16 @@ func (s *sink) pass(r Reply) error {
 		return s.out(r)
 	}
 	return s.out(r)
+}
+
+// felt is what is published of a face. One that is felt in full says nothing of
+// how much.
+func felt(r Felt) event.Emotion {
+	e := event.Emotion{Name: r.Emotion.Name, Emoji: r.Emotion.Emoji}
+	if r.Intensity > 0 && r.Intensity < 1 {
+		e.Intensity = r.Intensity
+	}
+	return e
 }
 
 // began notes the first face of a turn.

@@ -276,3 +276,22 @@ func TestNotesAreRememberedAndPassedOnToNobody(t *testing.T) {
 		t.Errorf("remembered %+v", memory.Search("", noon))
 	}
 }
+
+// TestATalkGoesOnFromWhatItsClientRemembers, until the mind remembers it.
+func TestATalkGoesOnFromWhatItsClientRemembers(t *testing.T) {
+	b := &brain{replies: []agent.Reply{agent.Done{}}}
+	m := newMind(&published{}, nil, b)
+	given := []agent.Exchange{{Heard: "I am Ann.", Said: "Hello Ann."}}
+	for _, own := range []bool{false, true} {
+		if own {
+			m.Remembered("c", agent.Exchange{Heard: "h", Said: "kept"}, noon)
+		}
+		turn := agent.Turn{Conversation: "c", Text: "hello", Now: noon, History: given}
+		if err := m.Answer(t.Context(), turn, func(agent.Reply) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(b.heard[0].History) != 1 || b.heard[0].History[0].Said != "Hello Ann." || b.heard[1].History[0].Said != "kept" {
+		t.Errorf("%+v", b.heard)
+	}
+}

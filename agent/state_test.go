@@ -203,3 +203,29 @@ func TestWhoIsToldSomethingHasNoStateForThat(t *testing.T) {
 		t.Errorf("%+v at %d", states, seq)
 	}
 }
+
+// TestSessionsThatAreOverMakeRoom for those that begin.
+func TestSessionsThatAreOverMakeRoom(t *testing.T) {
+	b, seq := agent.NewBoard(), uint64(0)
+	happens := func(session string, at time.Time, e event.Event) {
+		seq++
+		b.Take(event.Envelope{Seq: seq, At: at, Session: session, Event: e})
+	}
+	happens("busy", noon, event.ThinkingStarted{})
+	for i := range 3000 {
+		name := fmt.Sprint(i)
+		happens(name, noon, event.ThinkingStarted{})
+		happens(name, noon, event.TurnEnded{End: event.EndCancelled})
+	}
+	happens("late", noon, event.ThinkingStarted{})
+	states, _ := b.Snapshot()
+	thinking := 0
+	for _, s := range states {
+		if s.At(noon) == agent.Thinking {
+			thinking++
+		}
+	}
+	if len(states) > 2000 || thinking != 2 {
+		t.Errorf("%d states, of which %d think", len(states), thinking)
+	}
+}

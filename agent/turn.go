@@ -17,12 +17,12 @@ type Turn struct {
 	Conversation string    // whose history it belongs to: a robot's id, or a skin's own
 	Robot        device.ID // empty where no robot takes part
 	Session      string
-	Guest        bool      // somebody who may talk, and not act in the house
-	Text         string    // what was said
-	Now          time.Time // in the household's zone
-	Language     string    // BCP 47
-	Body         Body      // nil where no robot takes part
-	History      []Exchange
+	Guest        bool       // somebody who may talk, and not act in the house
+	Text         string     // what was said
+	Now          time.Time  // in the household's zone
+	Language     string     // BCP 47
+	Body         Body       // nil where no robot takes part
+	History      []Exchange // the mind's own, where it has any
 }
 
 // Exchange is one turn that was: what was heard and what was answered.

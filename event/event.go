@@ -117,8 +117,9 @@ type ToolStatus struct {
 
 // Emotion is the face the agent wears from now on.
 type Emotion struct {
-	Name  string `json:"name"`
-	Emoji string `json:"emoji"`
+	Name      string  `json:"name"`
+	Emoji     string  `json:"emoji"`
+	Intensity float64 `json:"intensity,omitempty"` // over 0 to 1; 0 stands for 1
 }
 
 // SpeakingStarted is the first packet of speech gone to the robot.

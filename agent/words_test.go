@@ -1,0 +1,132 @@
+package agent_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"perch/agent"
+)
+
+// vocabularies are what the renderers' own documents and sources list.
+var vocabularies = map[agent.Vocabulary]string{
+	agent.VocabularyXiaozhi:   firmwareEmotions,
+	agent.VocabularyRFC:       "neutral happy sad angry surprised curious excited shy love smirk sleepy proud disgusted pain laugh bored",
+	agent.VocabularyLive2D:    "joy sadness anger surprise fear disgust smirk neutral",
+	agent.VocabularyVRM:       "happy angry sad relaxed surprised neutral",
+	agent.VocabularyVRM0:      "joy angry sorrow fun neutral",
+	agent.VocabularyStackChan: "neutral happy laughing angry sad crying sleepy doubtful",
+}
+
+// readOnly are those of them that no face is called by.
+var readOnly = strings.Fields("disgusted pain bored disgust")
+
+func newWords(t testing.TB, added map[agent.Vocabulary]map[string]string) *agent.Words {
+	t.Helper()
+	w, err := agent.NewWords(added)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// TestWordsAgreeBothWays: a face is called by a word that its renderer knows,
+// every word of a renderer's is a face, and who reads what was written and
+// writes it again writes the same.
+func TestWordsAgreeBothWays(t *testing.T) {
+	w := newWords(t, nil)
+	for v, listed := range vocabularies {
+		known := strings.Fields(listed)
+		written := map[string]bool{}
+		for _, e := range agent.Emotions() {
+			word := w.Word(v, e.Name)
+			if written[word] = true; !slices.Contains(known, word) {
+				t.Errorf("%s: %s is called %s, which is none of its words", v, e.Name, word)
+			}
+			if read, ok := w.Face(word); !ok || w.Word(v, read.Name) != word {
+				t.Errorf("%s: %s is called %s, which is read as %s and called %s then", v, e.Name, word, read.Name, w.Word(v, read.Name))
+			}
+		}
+		for _, word := range known {
+			read, ok := w.Face(strings.ToUpper(word))
+			if !ok || !slices.Contains(agent.Emotions(), read) {
+				t.Errorf("%s: %s is read as %v", v, word, read)
+			}
+			if again := w.Word(v, read.Name); again != word && !slices.Contains(readOnly, word) && !(v == agent.VocabularyStackChan && word == "sleepy") {
+				t.Errorf("%s: %s is read as %s, which is called %s", v, word, read.Name, again)
+			}
+			if slices.Contains(readOnly, word) && written[word] {
+				t.Errorf("%s: %s is written", v, word)
+			}
+		}
+		if w.Word(v, agent.Doubtful.Name) != w.Word(v, "thinking") || w.Word(v, "cloud_off") != w.Word(v, "neutral") {
+			t.Errorf("%s has words for what is no face", v)
+		}
+	}
+	if got := w.Vocabularies(); len(got) != len(vocabularies) || w.Knows("klingon") || w.Word("klingon", "happy") != "happy" {
+		t.Errorf("vocabularies %v", got)
+	}
+}
+
+// TestWordsOfOnesOwn agree both ways as well, whatever they are, and change
+// nothing of how the stock words are read.
+func TestWordsOfOnesOwn(t *testing.T) {
+	stock := newWords(t, nil)
+	words := []string{"f01", "f02", "Grin", "tsundere", "joy", "sad", "happy", "ハート", "x-y_z"}
+	rapid.Check(t, func(t *rapid.T) {
+		own := map[string]string{"neutral": "plain"}
+		for _, e := range agent.Emotions()[1:] {
+			if rapid.Bool().Draw(t, "named") {
+				own[e.Name] = rapid.SampledFrom(words).Draw(t, "word")
+			}
+		}
+		w, err := agent.NewWords(map[agent.Vocabulary]map[string]string{"mine": own})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range agent.Emotions() {
+			word := w.Word("mine", e.Name)
+			if want := own[e.Name]; want != "" && word != want || want == "" && word != "plain" {
+				t.Fatalf("%s is called %s", e.Name, word)
+			}
+			read, ok := w.Face(word)
+			before, stockWord := stock.Face(word)
+			switch {
+			case !ok:
+				t.Fatalf("%s cannot be read", word)
+			case stockWord && read != before:
+				t.Fatalf("%s is read as %s, and was as %s", word, read.Name, before.Name)
+			case !stockWord && !strings.EqualFold(w.Word("mine", read.Name), word):
+				t.Fatalf("%s is read as %s, which is called %s", word, read.Name, w.Word("mine", read.Name))
+			}
+		}
+	})
+}
+
+func TestWordsThatCannotBeAdded(t *testing.T) {
+	many := map[agent.Vocabulary]map[string]string{}
+	for i := range 33 {
+		many[agent.Vocabulary(strings.Repeat("v", i+1))] = map[string]string{"neutral": "n"}
+	}
+	for name, added := range map[string]map[agent.Vocabulary]map[string]string{
+		"no such face":      {"mine": {"neutral": "n", "hungry": "h"}},
+		"no neutral":        {"mine": {"happy": "h"}},
+		"a bracket":         {"mine": {"neutral": "n]"}},
+		"an empty word":     {"mine": {"neutral": "n", "happy": ""}},
+		"a long word":       {"mine": {"neutral": strings.Repeat("x", 65)}},
+		"no name":           {"": {"neutral": "n"}},
+		"the firmware's 21": {agent.VocabularyXiaozhi: {"happy": "joy"}},
+		"too many":          many,
+	} {
+		if _, err := agent.NewWords(added); !errors.Is(err, agent.ErrWords) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	w := newWords(t, map[agent.Vocabulary]map[string]string{agent.VocabularyRFC: {"crying": "pain"}})
+	if w.Word(agent.VocabularyRFC, "crying") != "pain" || w.Word(agent.VocabularyRFC, "sad") != "sad" {
+		t.Error("a stock vocabulary's word did not take its place")
+	}
+}
