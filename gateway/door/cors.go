@@ -2,6 +2,7 @@ package door
 
 import (
 	"net/http"
+	"strings"
 )
 
 // What the browser of a page is told in answer to its preflight (Fetch
@@ -11,7 +12,11 @@ const (
 	// pagesSend are the headers a page may set: a robot's, for pages that stand
 	// in for one, and those of the keys.
 	pagesSend = "Authorization, X-Admin-Token, Content-Type, Accept, Accept-Language, User-Agent, Last-Event-ID, " +
-		"Device-Id, Client-Id, Activation-Version, Serial-Number, Protocol-Version"
+		"Device-Id, Client-Id, Activation-Version, Serial-Number, Protocol-Version, X-Session-Id"
+	// pagesAlso begins the names of headers that OpenAI's own library sets in a
+	// page besides. There are many, and they change.
+	pagesAlso = "x-stainless-"
+	mostAlso  = 20
 	// pagesRemember is how long the answer holds, in seconds. It is short, so
 	// that an origin taken out of the configuration is out soon.
 	pagesRemember = "600"
@@ -43,11 +48,23 @@ func isPreflight(answer http.Header, r *http.Request) bool {
 // permit answers a preflight to an address that takes methods.
 func permit(answer http.Header, r *http.Request, methods string) {
 	answer.Set("Access-Control-Allow-Methods", methods)
-	answer.Set("Access-Control-Allow-Headers", pagesSend)
+	answer.Set("Access-Control-Allow-Headers", pagesSend+also(r))
 	answer.Set("Access-Control-Max-Age", pagesRemember)
 	// A page of the public internet asks this first, for this is a private
 	// network (WICG Private Network Access).
 	if r.Header.Get("Access-Control-Request-Private-Network") == "true" {
 		answer.Set("Access-Control-Allow-Private-Network", "true")
 	}
+}
+
+// also are the headers of OpenAI's library that a page asks to set.
+func also(r *http.Request) string {
+	var list strings.Builder
+	for i, name := range strings.Split(r.Header.Get("Access-Control-Request-Headers"), ",") {
+		name = strings.ToLower(strings.TrimSpace(name))
+		if i < mostAlso && strings.HasPrefix(name, pagesAlso) && isHostName(name) {
+			list.WriteString(", " + name)
+		}
+	}
+	return list.String()
 }

@@ -83,6 +83,20 @@ func TestPreflight(t *testing.T) {
 	}
 }
 
+// TestThePagesOfOpenAIsLibrary send headers of its own, and a page the name of
+// its session.
+func TestThePagesOfOpenAIsLibrary(t *testing.T) {
+	e := newShared(t)
+	w := page(e, http.MethodOptions, "/xiaozhi/ota/", panel, "Access-Control-Request-Method", "POST",
+		"Access-Control-Request-Headers", "authorization,x-stainless-lang, X-Stainless-OS,x-other,x-stainless-{b}")
+	allowed := strings.ToLower(cors(w)["Allow-Headers"])
+	for header, want := range map[string]bool{"x-session-id": true, "x-stainless-lang": true, "x-stainless-os": true, "x-other": false, "stainless-{": false} {
+		if strings.Contains(allowed, header) != want {
+			t.Errorf("%s: %s", header, allowed)
+		}
+	}
+}
+
 // TestPreflightFromOutside: a browser asks this besides, for a page of the
 // internet that speaks to a private network.
 func TestPreflightFromOutside(t *testing.T) {

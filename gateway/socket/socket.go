@@ -4,6 +4,7 @@
 package socket
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,7 +34,19 @@ type Options struct {
 	MaxMessage int           // bytes in a received message; more end the socket with TooBig; 0 is no limit
 	SendWithin time.Duration // 0 is 10 s
 	Header     http.Header   // sent by Dial
+
+	// Subprotocols are those that Accept knows, the first its choice. It names
+	// in its answer the one that it shares with the other side.
+	Subprotocols []string
+	// Buffer is the size of each of the two buffers in bytes; 0 is 4096. A
+	// message may be larger.
+	Buffer int
+	// Quiet is how long nothing may arrive, be it the answer to a Ping, until
+	// the connection counts as broken; 0 is for ever.
+	Quiet time.Duration
 }
+
+const usualBuffer = 4096
 
 // ErrTooBig is returned by Receive for a message over MaxMessage.
 var ErrTooBig = errors.New("message too big")
@@ -42,6 +55,7 @@ var ErrTooBig = errors.New("message too big")
 type Conn struct {
 	ws         *websocket.Conn
 	sendWithin time.Duration
+	quiet      time.Duration
 	buf        []byte
 	once       sync.Once
 }
@@ -51,8 +65,9 @@ type Conn struct {
 // written.
 func Accept(w http.ResponseWriter, r *http.Request, o Options) (*Conn, error) {
 	up := websocket.Upgrader{
-		ReadBufferSize: 4096, WriteBufferSize: 4096, HandshakeTimeout: 10 * time.Second,
-		CheckOrigin: func(*http.Request) bool { return true },
+		ReadBufferSize: cmp.Or(o.Buffer, usualBuffer), WriteBufferSize: cmp.Or(o.Buffer, usualBuffer), HandshakeTimeout: 10 * time.Second,
+		Subprotocols: o.Subprotocols,
+		CheckOrigin:  func(*http.Request) bool { return true },
 	}
 	ws, err := up.Upgrade(w, r, nil)
 	if err != nil {
@@ -85,7 +100,7 @@ func (r *Refusal) Unwrap() error { return ErrRefused }
 // answered and did not upgrade.
 func Dial(ctx context.Context, url string, o Options) (*Conn, error) {
 	stop := func() bool { return true }
-	d := websocket.Dialer{HandshakeTimeout: 10 * time.Second, ReadBufferSize: 4096, WriteBufferSize: 4096}
+	d := websocket.Dialer{HandshakeTimeout: 10 * time.Second, ReadBufferSize: usualBuffer, WriteBufferSize: usualBuffer}
 	d.NetDialContext = func(within context.Context, network, address string) (net.Conn, error) {
 		c, err := new(net.Dialer).DialContext(within, network, address)
 		if err == nil {
@@ -113,13 +128,31 @@ func wrap(ws *websocket.Conn, o Options) *Conn {
 	if o.SendWithin == 0 {
 		o.SendWithin = 10 * time.Second
 	}
-	return &Conn{ws: ws, sendWithin: o.SendWithin, buf: make([]byte, 0, 1024)}
+	c := &Conn{ws: ws, sendWithin: o.SendWithin, quiet: o.Quiet, buf: make([]byte, 0, 1024)}
+	if c.quiet > 0 {
+		ws.SetPongHandler(func(string) error { return c.alive() })
+	}
+	return c
+}
+
+// alive lets the other side be quiet for its time from now on.
+func (c *Conn) alive() error { return c.ws.SetReadDeadline(time.Now().Add(c.quiet)) }
+
+// Ping asks the other side for a sign of life. It may be called while another
+// goroutine sends.
+func (c *Conn) Ping() error {
+	return c.ws.WriteControl(websocket.PingMessage, nil, time.Now().Add(c.sendWithin))
 }
 
 // Receive waits for the next message. The bytes are valid until the next
 // call. Any error is final: io.EOF where the connection is over, with or
 // without a close frame, which is how a robot ends every talk.
 func (c *Conn) Receive() (isText bool, data []byte, err error) {
+	if c.quiet > 0 {
+		if err := c.alive(); err != nil {
+			return false, nil, ended(err)
+		}
+	}
 	kind, r, err := c.ws.NextReader()
 	if err != nil {
 		return false, nil, ended(err)

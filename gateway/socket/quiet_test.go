@@ -1,0 +1,74 @@
+package socket_test
+
+import (
+	"io"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"perch/gateway/socket"
+)
+
+// TestAQuietSideIsGone: one whose network went away sends no FIN.
+func TestAQuietSideIsGone(t *testing.T) {
+	appliance, _, _ := raw(t, socket.Options{Quiet: 50 * time.Millisecond})
+	if _, _, err := appliance.Receive(); err != io.EOF {
+		t.Errorf("received with %v, want io.EOF", err)
+	}
+}
+
+// TestAnAnswerToAPingIsASignOfLife, though it is no message.
+func TestAnAnswerToAPingIsASignOfLife(t *testing.T) {
+	const quiet = 200 * time.Millisecond
+	appliance, peer, _ := raw(t, socket.Options{MaxMessage: 100, Quiet: quiet})
+	pings := make(chan struct{}, 100)
+	answer := peer.PingHandler()
+	peer.SetPingHandler(func(data string) error {
+		err := answer(data)
+		pings <- struct{}{}
+		return err
+	})
+	go func() { _, _, _ = peer.ReadMessage() }() // which answers pings until the end
+	ended := make(chan error, 1)
+	go func() {
+		_, _, err := appliance.Receive()
+		ended <- err
+	}()
+	began := time.Now()
+	for time.Since(began) < 2*quiet {
+		must(t, appliance.Ping())
+		<-pings
+		select {
+		case err := <-ended:
+			t.Fatalf("ended after %v (%v)", time.Since(began), err)
+		case <-time.After(quiet / 10):
+		}
+	}
+	must(t, peer.WriteMessage(websocket.TextMessage, []byte("here")))
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSubprotocols: the one that both know is named, and no other.
+func TestSubprotocols(t *testing.T) {
+	url, accepted := listen(t, socket.Options{Subprotocols: []string{"vtuber.v1"}})
+	for asked, want := range map[string]string{"": "", "other": "", "vtuber.v1": "vtuber.v1", "bearer.c2VjcmV0, vtuber.v1": "vtuber.v1", "VTUBER.V1": ""} {
+		header := http.Header{}
+		if asked != "" {
+			header.Set("Sec-WebSocket-Protocol", asked)
+		}
+		peer, answer, err := websocket.DefaultDialer.DialContext(t.Context(), url, header)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := answer.Header.Get("Sec-WebSocket-Protocol"); got != want {
+			t.Errorf("%q is answered with %q", asked, got)
+		}
+		_ = answer.Body.Close() // an upgrade has none
+		_ = peer.Close()
+		(<-accepted).Drop()
+	}
+}
