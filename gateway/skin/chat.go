@@ -1,0 +1,180 @@
+package skin
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"perch/agent"
+	"perch/event"
+	"perch/gateway/door"
+)
+
+// Bounds of turns.
+const (
+	mostTurns  = 4 // being answered
+	turnWithin = 3 * time.Minute
+)
+
+// turns are the conversations in which a turn is under way.
+type turns struct {
+	mu   *sync.Mutex
+	busy map[string]bool
+}
+
+func newTurns() turns { return turns{&sync.Mutex{}, map[string]bool{}} }
+
+// errBusy is the answer where another turn has to end first.
+var errBusy error = &busy{door.Fault{Word: "agent_busy", Sentence: "agent is busy, retry in a moment", HTTP: http.StatusTooManyRequests}}
+
+// busy is a fault that is soon over.
+type busy struct{ door.Fault }
+
+// RetryAfter is how long to wait, in seconds.
+func (*busy) RetryAfter() int { return 3 }
+
+// enter begins a turn. What it returns ends it.
+func (t turns) enter(conversation string) (leave func(), err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.busy[conversation] || len(t.busy) >= mostTurns {
+		return nil, errBusy
+	}
+	t.busy[conversation] = true
+	return func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		delete(t.busy, conversation)
+	}, nil
+}
+
+// chat has a question answered, and gives its text to out while it is thought.
+// The turn ends with ctx: what comes later is for nobody. What it shows is
+// published under the talk's session, so that skins see it.
+func (d *Door) chat(ctx context.Context, q question, out func(text string) error) error {
+	leave, err := d.turns.enter(q.talk.conversation)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	within, cancel := context.WithTimeout(ctx, turnWithin)
+	defer cancel()
+	turn := agent.Turn{Conversation: q.talk.conversation, Robot: q.talk.robot, Session: q.talk.session, Text: q.text,
+		Now: d.now(), Language: d.o.Language, History: q.history}
+	if q.talk.robot != "" {
+		// The robot's own state is its session's. What shows of this turn is
+		// published below, and not by the mind, under the talk's.
+		turn.Session = ""
+	}
+	a := &answer{door: d, question: q, out: out, prose: prose{table: d.o.Words, words: q.words}}
+	a.publish(event.Heard{Text: q.text})
+	err = d.o.Mind.Answer(within, turn, func(r agent.Reply) error {
+		if err := a.take(r); err != nil {
+			return err
+		}
+		return within.Err()
+	})
+	a.end(ctx, turn, err)
+	switch {
+	case err == nil || ctx.Err() != nil:
+		return err
+	case errors.Is(err, agent.ErrNoBrain), within.Err() != nil:
+		d.o.Log.Warn("a chat was not answered", "err", err)
+		return &door.Fault{Word: "no_brain", HTTP: http.StatusServiceUnavailable,
+			Sentence: "no brain could answer; GET /ready says which are away, and the log why"}
+	}
+	return err
+}
+
+// answer is one being given.
+type answer struct {
+	door     *Door
+	question question
+	out      func(string) error
+	prose    prose
+	said     []string
+}
+
+func (a *answer) publish(e event.Event) { a.door.o.Bus.Publish("", a.question.talk.session, e) }
+
+// take passes on one reply. A question is a no, as nobody is there to be asked:
+// a skin's text is whatever was typed next.
+func (a *answer) take(r agent.Reply) error {
+	joined := a.question.talk.robot != ""
+	switch r := r.(type) {
+	case agent.Ask:
+		r.Answer(agent.Answer{Outcome: agent.AnswerClosed})
+	case agent.ToolStatus:
+		if joined {
+			a.publish(r.ToolStatus)
+		}
+	case agent.Felt:
+		if joined {
+			a.publish(event.Emotion{Name: r.Emotion.Name, Emoji: r.Emotion.Emoji, Intensity: r.Intensity})
+		}
+	case agent.Say:
+		if len(a.said) == 0 {
+			a.publish(event.SpeakingStarted{})
+		}
+		a.said = append(a.said, r.Text)
+		a.publish(event.Said{Text: r.Text})
+	}
+	if text := a.prose.take(r); text != "" {
+		return a.out(text)
+	}
+	return nil
+}
+
+// end tells how the turn has ended, and has the mind remember it.
+func (a *answer) end(ctx context.Context, t agent.Turn, err error) {
+	mind := a.door.o.Mind
+	if !a.question.talk.kept {
+		if err := mind.Forget(t.Conversation); err != nil { // its client remembers it
+			a.door.o.Log.Warn("a talk was not forgotten", "err", err)
+		}
+	} else if len(a.said) > 0 {
+		mind.Remembered(t.Conversation, agent.Exchange{Heard: t.Text, Said: strings.Join(a.said, " ")}, t.Now)
+	}
+	switch {
+	case ctx.Err() != nil:
+		a.publish(event.TurnEnded{End: event.EndCancelled})
+	case err != nil:
+		a.publish(event.TurnEnded{End: event.EndFailed, Reason: err.Error()})
+	default:
+		a.publish(event.TurnEnded{End: event.EndDone})
+	}
+}
+
+// prose makes the text of replies, with the tags that skins read.
+type prose struct {
+	table *agent.Words
+	words agent.Vocabulary
+	face  string // that is worn; empty at the beginning
+	tags  string // that stand before the next sentence
+	begun bool
+}
+
+// take returns what a reply adds to the text.
+func (p *prose) take(r agent.Reply) string {
+	switch r := r.(type) {
+	case agent.Felt:
+		// To begin with no face is to begin with the neutral one.
+		if word := p.table.Word(p.words, r.Emotion.Name); r.Emotion.Name != agent.Neutral.Name || p.face != "" {
+			p.tags += "[" + word + "] "
+		}
+		p.face = r.Emotion.Name
+	case agent.Cue:
+		p.tags += "[" + r.Kind + ":" + r.Value + "] "
+	case agent.Say:
+		text := p.tags + r.Text
+		if p.begun {
+			text = " " + text
+		}
+		p.tags, p.begun = "", true
+		return text
+	}
+	return ""
+}

@@ -1,0 +1,169 @@
+package skin
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"perch/agent"
+	"perch/device"
+)
+
+// Bounds of a command.
+const (
+	mostCommand  = 16 << 10 // bytes
+	mostSessions = 64       // that a filter may name
+	mostName     = 64       // bytes
+)
+
+// command is what a skin asks for. The set is closed: subscribe, ping and ack.
+type command interface{ isCommand() }
+
+// subscribe says what a skin wants to be told from now on, in place of all it
+// asked for before.
+type subscribe struct{ filter filter }
+
+type ping struct{}
+
+// ack ends a notification.
+type ack struct{ id string }
+
+func (subscribe) isCommand() {}
+func (ping) isCommand()      {}
+func (ack) isCommand()       {}
+
+// wrong is a command that cannot be obeyed, as its skin is told.
+type wrong struct{ code, message string }
+
+func badCommand(format string, args ...any) *wrong {
+	return &wrong{"bad_command", fmt.Sprintf(format, args...)}
+}
+
+// filter is what one skin is told.
+type filter struct {
+	kinds    []string
+	sessions []string // nil is all; "robot:" and an id is that robot's, whichever they are
+	all      bool     // the ten states, not the RFC's seven
+	words    agent.Vocabulary
+}
+
+// rfcKinds are what a skin is told that asks for nothing else.
+func rfcKinds() []string { return []string{kindState, kindTool, kindFace, kindNotice} }
+
+// ofRobot begins the name of whatever session a robot has.
+const ofRobot = "robot:"
+
+// takes reports whether a frame is for the skin. One of no session and no
+// robot is for all.
+func (f *filter) takes(x *frame) bool {
+	if x.kind == "" {
+		return true // an answer to the skin itself
+	}
+	if !slices.Contains(f.kinds, x.kind) {
+		return false
+	}
+	return f.sessions == nil || x.session == "" && x.robot == "" ||
+		x.session != "" && slices.Contains(f.sessions, x.session) ||
+		x.robot != "" && slices.Contains(f.sessions, ofRobot+string(x.robot))
+}
+
+// body is a command as it comes. Keys it does not know are left alone.
+type body struct {
+	Type       string    `json:"type"`
+	Events     *[]string `json:"events"`
+	States     string    `json:"states"`
+	Sessions   *[]string `json:"session_ids"`
+	Vocabulary string    `json:"vocabulary"`
+	ID         string    `json:"id"`
+}
+
+// parseCommand reads a command. Where only a part of it is known, both are
+// returned: what can be done, and what is wrong.
+func parseCommand(text []byte, usual agent.Vocabulary, words *agent.Words) (command, *wrong) {
+	var b body
+	if err := json.Unmarshal(text, &b); err != nil {
+		return nil, badCommand("a command is a JSON object such as {\"type\":\"ping\"}: %s", clip(err.Error(), 200))
+	}
+	switch b.Type {
+	case "ping":
+		return ping{}, nil
+	case "ack":
+		if b.ID == "" || len(b.ID) > mostName {
+			return nil, badCommand("ack needs the id of a notification, of at most %d bytes", mostName)
+		}
+		return ack{b.ID}, nil
+	case "subscribe":
+		return b.subscribe(usual, words)
+	}
+	return nil, &wrong{"unknown_command", fmt.Sprintf("there is no command %.40q; there are subscribe, ping and ack", b.Type)}
+}
+
+func (b body) subscribe(usual agent.Vocabulary, words *agent.Words) (command, *wrong) {
+	f := filter{kinds: rfcKinds(), words: usual}
+	switch b.States {
+	case "", "rfc":
+	case "all":
+		f.all = true
+	default:
+		return nil, badCommand("states is \"all\" for the ten, or left out for the seven of the RFC, not %.40q", b.States)
+	}
+	if v := agent.Vocabulary(b.Vocabulary); v != "" {
+		if !words.Knows(v) {
+			return nil, badCommand("there is no vocabulary %.40q; there are %s", v, vocabularies(words))
+		}
+		f.words = v
+	}
+	if b.Sessions != nil {
+		sessions, bad := sessionFilter(*b.Sessions)
+		if bad != nil {
+			return nil, bad
+		}
+		f.sessions = sessions
+	}
+	if b.Events == nil {
+		return subscribe{f}, nil
+	}
+	known := append(rfcKinds(), kindStep)
+	var unknown *wrong
+	f.kinds = nil
+	for _, kind := range *b.Events {
+		switch {
+		case !slices.Contains(known, kind):
+			unknown = &wrong{"unknown_event", fmt.Sprintf("there are no events %.40q; there are %s", kind, strings.Join(known, ", "))}
+		case !slices.Contains(f.kinds, kind):
+			f.kinds = append(f.kinds, kind)
+		}
+	}
+	return subscribe{f}, unknown
+}
+
+// sessionFilter is never nil: a filter that names none takes none.
+func sessionFilter(names []string) ([]string, *wrong) {
+	if len(names) > mostSessions {
+		return nil, badCommand("session_ids may name %d sessions, not %d", mostSessions, len(names))
+	}
+	sessions := []string{}
+	for _, name := range names {
+		if robot, is := strings.CutPrefix(name, ofRobot); is {
+			id, err := device.ParseID(robot)
+			if err != nil {
+				return nil, badCommand("session_ids: robot: is followed by the robot's MAC address, not %.40q", robot)
+			}
+			name = ofRobot + string(id)
+		}
+		if name == "" || len(name) > mostName {
+			return nil, badCommand("a session's id has 1 to %d bytes", mostName)
+		}
+		sessions = append(sessions, name)
+	}
+	return sessions, nil
+}
+
+func vocabularies(words *agent.Words) string {
+	var names []string
+	for _, v := range words.Vocabularies() {
+		names = append(names, string(v))
+	}
+	return strings.Join(names, ", ")
+}

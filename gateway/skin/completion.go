@@ -1,0 +1,162 @@
+package skin
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// completion is the head of an answer in OpenAI's shape, and of each chunk of
+// one.
+type completion struct {
+	ID      string `json:"id"`
+	Object  string `json:"object"`
+	Created int64  `json:"created"`
+	Model   string `json:"model"`
+	Choices []any  `json:"choices"`
+}
+
+type choice struct {
+	Index   int     `json:"index"`
+	Message spoken  `json:"message"`
+	Finish  *string `json:"finish_reason"`
+}
+
+type chunk struct {
+	Index  int     `json:"index"`
+	Delta  spoken  `json:"delta"`
+	Finish *string `json:"finish_reason"`
+}
+
+type spoken struct {
+	Role    string  `json:"role,omitempty"`
+	Content *string `json:"content,omitempty"`
+}
+
+const assistant = "assistant"
+
+func newCompletion(object, model string, now time.Time) completion {
+	return completion{ID: "chatcmpl-" + rand.Text(), Object: object, Created: now.Unix(), Model: model}
+}
+
+// whole has a question answered in one piece.
+func (d *Door) whole(ctx context.Context, q question) (completion, error) {
+	var text strings.Builder
+	err := d.chat(ctx, q, func(more string) error {
+		text.WriteString(more)
+		return nil
+	})
+	said, stop := text.String(), "stop"
+	c := newCompletion("chat.completion", q.model, time.Now())
+	c.Choices = []any{choice{Message: spoken{assistant, &said}, Finish: &stop}}
+	return c, err
+}
+
+// streamed has a question answered by server-sent events, chunk by chunk. Where
+// nothing was sent before it fails, the error can still be rendered as the
+// answer; later it is the last event.
+func (d *Door) streamed(ctx context.Context, w http.ResponseWriter, q question) error {
+	c := newCompletion("chat.completion.chunk", q.model, time.Now())
+	s := newStream(w)
+	send := func(delta spoken, finish *string) error {
+		c.Choices = []any{chunk{Delta: delta, Finish: finish}}
+		return s.send("data: " + string(encode(c)) + "\n\n")
+	}
+	begun := false
+	err := d.chat(ctx, q, func(text string) error {
+		if !begun {
+			begun = true
+			if err := send(spoken{Role: assistant}, nil); err != nil {
+				return err
+			}
+		}
+		return send(spoken{Content: &text}, nil)
+	})
+	defer s.end()
+	if err == nil {
+		stop := "stop"
+		if err := send(spoken{}, &stop); err != nil {
+			return err
+		}
+		return s.send("data: [DONE]\n\n")
+	}
+	if s.silence() && ctx.Err() == nil {
+		_, shown := openAI(err)
+		if s.send("data: "+string(encode(shown))+"\n\n") == nil {
+			return nil // it was told
+		}
+	}
+	return err
+}
+
+// Paces of a stream.
+const (
+	keepAlive  = 15 * time.Second
+	readWithin = 10 * time.Second // or the client is let go
+)
+
+// stream sends server-sent events. While there is nothing to send it says now
+// and then that it is still there; those are comments, which clients skip.
+type stream struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	timer   *time.Timer
+
+	mu    sync.Mutex
+	begun bool
+	ended bool
+}
+
+func newStream(w http.ResponseWriter) *stream {
+	s := &stream{w: w, control: http.NewResponseController(w)}
+	s.timer = time.AfterFunc(keepAlive, func() { _ = s.send(": still thinking\n\n") }) // the next send meets the same failure
+	return s
+}
+
+// send writes events, after the headers.
+func (s *stream) send(text string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return io.ErrClosedPipe
+	}
+	if !s.begun {
+		s.begun = true
+		h := s.w.Header()
+		h.Set("Content-Type", "text/event-stream")
+		h.Set("Cache-Control", "no-store")
+		h.Set("X-Accel-Buffering", "no")
+	}
+	s.timer.Reset(keepAlive)
+	// Not every ResponseWriter has deadlines; those of a server do.
+	_ = s.control.SetWriteDeadline(time.Now().Add(readWithin))
+	if _, err := io.WriteString(s.w, text); err != nil {
+		return fmt.Errorf("stream an answer: %w", err)
+	}
+	return s.control.Flush()
+}
+
+// silence stops the signs of life, and reports whether the stream has begun.
+func (s *stream) silence() bool {
+	s.timer.Stop()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.begun
+}
+
+// end lets nothing more be sent. The next answer on the connection has a time
+// of its own.
+func (s *stream) end() {
+	s.timer.Stop()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+	if s.begun {
+		_ = s.control.SetWriteDeadline(time.Time{})
+	}
+}

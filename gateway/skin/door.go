@@ -1,0 +1,155 @@
+// Package skin is the skins' door: whoever draws the agent, on a screen or in
+// a headset. A WebSocket pushes what the agent is doing (Tier-2 of the VTuber
+// adapter's RFC), chat completions in OpenAI's shape let a skin talk with the
+// mind (Tier-1), and notifications come in for all of them. docs/skins.md is
+// what a skin's author reads.
+//
+// What is pushed is rendered once for all skins, from the bus and the board,
+// as the MQTT mirror and the admin feed do. A skin that does not read delays
+// nobody: what waits for it is bounded, and what is stale gives way.
+package skin
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"perch/agent"
+	"perch/device"
+	"perch/event"
+	"perch/gateway/socket"
+)
+
+// board knows what every session shows.
+type board interface {
+	Snapshot() (states []agent.State, seq uint64)
+}
+
+// herald takes what there is to tell people, and sees to it that they are told.
+type herald interface {
+	Notify(n agent.Notice) (agent.Notice, error)
+	Acknowledge(id string) error
+}
+
+// notices are what there is to tell.
+type notices interface {
+	Open(now time.Time) []agent.Notice
+}
+
+// robots knows the robots of the house.
+type robots interface {
+	Get(id device.ID) (device.Robot, error)
+}
+
+// mind answers what people say.
+type mind interface {
+	Answer(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error
+	Remembered(conversation string, e agent.Exchange, now time.Time)
+	Forget(conversation string) error
+}
+
+// Options are what the door is made of. What has no note on its being empty is
+// needed.
+type Options struct {
+	Board   board
+	Bus     *event.Bus
+	Herald  herald
+	Notices notices
+	Robots  robots
+	Mind    mind
+
+	Words      *agent.Words     // nil is the stock table
+	Vocabulary agent.Vocabulary // of skins that ask for no other; empty is the RFC's
+	QueryToken bool             // the key may come as ?token= where a WebSocket is opened
+	Most       int              // skins connected at a time; 0 is 1000
+	MostOfOne  int              // of them from one address; 0 is 100
+	Language   string           // BCP 47
+	Zone       *time.Location   // nil is the machine's
+	Log        *slog.Logger
+}
+
+// Door is the skins' door.
+type Door struct {
+	o      *Options
+	feed   *feed
+	places *places
+	turns  turns
+	paces  paces
+	began  time.Time
+
+	mu      sync.Mutex
+	skins   map[*skin]bool
+	closed  bool
+	serving sync.WaitGroup
+}
+
+// New returns the door. Run has it push; what else it does works without.
+func New(o Options) (*Door, error) {
+	if o.Words == nil {
+		words, err := agent.NewWords(nil)
+		if err != nil {
+			return nil, err
+		}
+		o.Words = words
+	}
+	if o.Vocabulary == "" {
+		o.Vocabulary = agent.VocabularyRFC
+	}
+	if o.Zone == nil {
+		o.Zone = time.Local
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Door{o: &o, feed: newFeed(&o), places: newPlaces(o.Most, o.MostOfOne), turns: newTurns(), paces: usualPaces(),
+		began: time.Now(), skins: map[*skin]bool{}}, nil
+}
+
+// goingAway is what skins are told where the appliance stops.
+const goingAway = "the appliance is stopping"
+
+// Run pushes until ctx ends or the bus is closed. Then every skin is told that
+// the appliance goes away, and Run returns when all are gone.
+func (d *Door) Run(ctx context.Context) {
+	d.feed.run(ctx)
+	d.mu.Lock()
+	d.closed = true
+	var closing sync.WaitGroup
+	for s := range d.skins {
+		closing.Go(func() { s.conn.Close(socket.GoingAway, goingAway) }) // one that does not read holds up no other
+	}
+	d.mu.Unlock()
+	closing.Wait()
+	d.serving.Wait()
+}
+
+// Connected is how many skins there are.
+func (d *Door) Connected() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.skins)
+}
+
+// begin counts a skin in, unless the appliance is stopping.
+func (d *Door) begin(s *skin) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return false
+	}
+	d.skins[s] = true
+	d.serving.Add(2)
+	d.feed.join(s)
+	return true
+}
+
+func (d *Door) forget(s *skin) {
+	d.feed.leave(s)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.skins, s)
+}
+
+// now is the time in the household's zone.
+func (d *Door) now() time.Time { return time.Now().In(d.o.Zone) }

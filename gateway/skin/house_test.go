@@ -1,0 +1,324 @@
+package skin
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"go.uber.org/goleak"
+
+	"perch/agent"
+	"perch/device"
+	"perch/event"
+	"perch/gateway/door"
+	"perch/gateway/socket"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	robotA device.ID = "a0b1c2d3e4f5"
+	robotB device.ID = "a0b1c2d3e4f6"
+
+	secret = "key-of-the-skins"
+	page   = "https://skin.example"
+)
+
+// shelf keeps values in memory.
+type shelf[T any] struct {
+	mu   sync.Mutex
+	kept map[string]T
+}
+
+func newShelf[T any]() *shelf[T] { return &shelf[T]{kept: map[string]T{}} }
+
+func (s *shelf[T]) Get(key string) (T, bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v, there := s.kept[key]
+	return v, there, nil
+}
+func (s *shelf[T]) PutSoon(key string, v T)   { s.mu.Lock(); defer s.mu.Unlock(); s.kept[key] = v }
+func (s *shelf[T]) Put(key string, v T) error { s.PutSoon(key, v); return nil }
+func (s *shelf[T]) DeleteSoon(key string)     { s.mu.Lock(); defer s.mu.Unlock(); delete(s.kept, key) }
+func (s *shelf[T]) Delete(key string) error   { s.DeleteSoon(key); return nil }
+func (s *shelf[T]) All() iter.Seq2[string, T] {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.All(maps.Clone(s.kept))
+}
+
+// family are the robots of the house.
+type family []device.ID
+
+func (f family) Get(id device.ID) (device.Robot, error) {
+	for _, one := range f {
+		if one == id {
+			return device.Robot{ID: id}, nil
+		}
+	}
+	return device.Robot{}, device.ErrUnknownRobot
+}
+
+// away are robots none of which has its channel open.
+type away struct{}
+
+func (away) Open() []device.ID                                             { return nil }
+func (away) Announce(context.Context, device.ID, agent.Announcement) error { return io.EOF }
+func (away) Hold(device.ID, time.Time)                                     {}
+
+// brain answers with a script.
+type brain struct {
+	mu      sync.Mutex
+	heard   []agent.Turn
+	replies []agent.Reply
+	err     error
+	think   func(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error
+}
+
+func (b *brain) Name() string { return "scripted" }
+
+func (b *brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error {
+	b.mu.Lock()
+	b.heard = append(b.heard, t)
+	replies, err, think := b.replies, b.err, b.think
+	b.mu.Unlock()
+	if think != nil {
+		return think(ctx, t, out)
+	}
+	for _, r := range replies {
+		if err := out(r); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+func (b *brain) turns() []agent.Turn {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.heard
+}
+
+// house is the door with a house behind it, served over loopback.
+type house struct {
+	bus     *event.Bus
+	board   *agent.Board
+	notices *agent.Notices
+	brain   *brain
+	mind    *agent.Mind
+	door    *Door
+	url     string
+	log     *bytes.Buffer
+	marks   int
+	stop    func()
+}
+
+// newHouse serves the door. change may set its options and its paces.
+func newHouse(t testing.TB, change ...func(*Options)) *house {
+	t.Helper()
+	h := &house{bus: event.NewBus(), board: agent.NewBoard(), notices: agent.NewNotices(newShelf[agent.Notice]()), brain: &brain{}, log: &bytes.Buffer{}}
+	log := slog.New(slog.DiscardHandler)
+	timers := agent.NewTimers(newShelf[agent.Timer](), nil)
+	herald := agent.NewHerald(agent.HeraldOptions{Notices: h.notices, Timers: timers, Bus: h.bus, Log: log})
+	h.mind = agent.NewMind([]agent.Brain{h.brain}, agent.NewMemory(newShelf[agent.Entry]()), h.bus, log)
+	o := Options{Board: h.board, Bus: h.bus, Herald: herald, Notices: h.notices, Robots: family{robotA, robotB}, Mind: h.mind, Language: "en", Zone: time.UTC, Log: log}
+	for _, c := range change {
+		c(&o)
+	}
+	var err error
+	if h.door, err = New(o); err != nil {
+		t.Fatal(err)
+	}
+	engine, err := door.NewEngine(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine.Use(door.Origins{Allowed: []string{page}}.Admit(), door.Guard(door.Hosts{}.Check))
+	h.door.Routes(engine, door.NewKey(secret, "skins.key", "").Check)
+	server := httptest.NewServer(engine)
+	h.url = server.URL
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() { h.board.Run(ctx, h.bus.ReadFrom(1)) })
+	wg.Go(func() {
+		if err := herald.Run(ctx, away{}); err != nil {
+			t.Error(err)
+		}
+	})
+	wg.Go(func() { h.door.Run(ctx) })
+	var once sync.Once
+	h.stop = func() {
+		once.Do(func() {
+			cancel()
+			wg.Wait()
+			server.Close()
+			h.bus.Close()
+		})
+	}
+	t.Cleanup(h.stop)
+	return h
+}
+
+func (h *house) happens(robot device.ID, session string, events ...event.Event) {
+	for _, e := range events {
+		h.bus.Publish(robot, session, e)
+	}
+}
+
+// skinOf is a client, which checks every frame it gets against the schema.
+type client struct {
+	t    testing.TB
+	h    *house
+	conn *socket.Conn
+}
+
+// connect opens a skin's WebSocket.
+func (h *house) connect(t testing.TB) *client {
+	t.Helper()
+	conn, err := h.dial("Authorization", "Bearer "+secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Drop)
+	return &client{t, h, conn}
+}
+
+func (h *house) dial(header ...string) (*socket.Conn, error) {
+	return h.dialAt("/v1/vtuber/ws", header...)
+}
+
+func (h *house) dialAt(path string, header ...string) (*socket.Conn, error) {
+	o := socket.Options{MaxMessage: 1 << 20, Header: http.Header{}}
+	for i := 0; i < len(header); i += 2 {
+		o.Header.Add(header[i], header[i+1])
+	}
+	return socket.Dial(context.Background(), "ws"+strings.TrimPrefix(h.url, "http")+path, o)
+}
+
+func (c *client) send(text string) {
+	c.t.Helper()
+	if err := c.conn.SendText([]byte(text)); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// next is the next frame, with its time taken out.
+func (c *client) next() string {
+	c.t.Helper()
+	isText, data, err := c.conn.Receive()
+	if err != nil || !isText {
+		c.t.Fatalf("no frame came: text %t (%v)", isText, err)
+	}
+	valid(c.t, "event", data)
+	var at struct{ TS int64 }
+	if err := json.Unmarshal(data, &at); err != nil || time.Since(time.Unix(at.TS, 0)).Abs() > time.Minute {
+		c.t.Errorf("%s: its time is %v (%v)", data, at.TS, err)
+	}
+	return strings.Replace(string(data), fmt.Sprintf(`,"ts":%d`, at.TS), "", 1)
+}
+
+// until gives the frames that come before all that has happened by now has
+// been told.
+func (c *client) until() (frames []string) {
+	c.t.Helper()
+	mark := c.h.mark()
+	for {
+		f := c.next()
+		if strings.Contains(f, mark) {
+			return frames
+		}
+		if !strings.Contains(f, `"mark-`) {
+			frames = append(frames, f)
+		}
+	}
+}
+
+// mark has every skin told something that comes after all before it.
+func (h *house) mark() string {
+	h.marks++
+	id := fmt.Sprintf("mark-%d", h.marks)
+	h.happens("", "", event.Notification{ID: id, Text: "mark", Urgency: agent.UrgencyHigh})
+	return `"` + id + `"`
+}
+
+// expect compares the frames that come next.
+func (c *client) expect(want ...string) {
+	c.t.Helper()
+	for i, w := range want {
+		if got := c.next(); got != w {
+			c.t.Fatalf("frame %d is\n%s, want\n%s", i, got, w)
+		}
+	}
+}
+
+// schemas are those that are published.
+var schemas = sync.OnceValue(func() map[string]*jsonschema.Resolved {
+	resolved := map[string]*jsonschema.Resolved{}
+	for _, name := range []string{"event", "command"} {
+		var s jsonschema.Schema
+		if err := json.Unmarshal(schema, &s); err != nil {
+			panic(err)
+		}
+		s.AnyOf = nil
+		s.Ref = "#/$defs/" + name
+		r, err := s.Resolve(nil)
+		if err != nil {
+			panic(err)
+		}
+		resolved[name] = r
+	}
+	return resolved
+})
+
+// valid fails where a frame is not what the schema has.
+func valid(t testing.TB, of string, data []byte) {
+	t.Helper()
+	if err := validate(of, data); err != nil {
+		t.Errorf("%s is no %s of the schema: %v", data, of, err)
+	}
+}
+
+func validate(of string, data []byte) error {
+	var v any
+	if err := json.Unmarshal(data, &v); err != nil {
+		return err
+	}
+	return schemas()[of].Validate(v)
+}
+
+// ask sends a request, and returns its answer whole.
+func (h *house) ask(t testing.TB, method, path, body string, header ...string) (*http.Response, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, h.url+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+secret)
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	defer http.DefaultClient.CloseIdleConnections()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer, string(text)
+}

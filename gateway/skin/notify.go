@@ -1,0 +1,41 @@
+package skin
+
+import (
+	"errors"
+	"net/http"
+
+	"perch/agent"
+	"perch/device"
+	"perch/gateway/door"
+)
+
+// notify takes a notification's JSON and returns the id it goes by.
+func (d *Door) notify(body []byte) (id string, err error) {
+	n, err := agent.ParseNotice(body)
+	if err == nil && n.Robot != "" {
+		_, err = d.o.Robots.Get(n.Robot) // it would wait for a robot that never comes
+	}
+	if err == nil {
+		n, err = d.o.Herald.Notify(n)
+	}
+	return n.ID, err
+}
+
+// fault gives the errors of other packages their place in HTTP. An error that
+// says itself how it is shown is left as it is.
+func fault(err error) error {
+	for _, p := range []struct {
+		err  error
+		word string
+		http int
+	}{
+		{device.ErrID, "bad_robot_id", http.StatusBadRequest},
+		{device.ErrUnknownRobot, "unknown_robot", http.StatusNotFound},
+		{agent.ErrNotice, "bad_body", http.StatusBadRequest},
+	} {
+		if errors.Is(err, p.err) {
+			return &door.Fault{Word: p.word, Sentence: err.Error(), HTTP: p.http}
+		}
+	}
+	return err
+}

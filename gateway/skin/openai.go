@@ -1,0 +1,92 @@
+package skin
+
+import (
+	"errors"
+	"net/http"
+)
+
+// failure is the shape of an error in OpenAI's API.
+type failure struct {
+	Error failed `json:"error"`
+}
+
+type failed struct {
+	Message string  `json:"message"`
+	Type    string  `json:"type"`
+	Param   *string `json:"param"`
+	Code    string  `json:"code"`
+}
+
+// coded is any error that says how it is shown.
+type coded interface {
+	error
+	Code() string
+	Status() int
+}
+
+// openAI says how an error is shown to a client of OpenAI's API. What does not
+// say so itself is nobody's business outside.
+func openAI(err error) (status int, shown failure) {
+	var c coded
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &c):
+		return c.Status(), failure{failed{c.Error(), typeOf(c.Status()), nil, c.Code()}}
+	case errors.As(err, &tooLarge):
+		return http.StatusRequestEntityTooLarge, failure{failed{"the request body is larger than 1 MB; leave out the oldest messages",
+			typeOf(http.StatusRequestEntityTooLarge), nil, "body_too_large"}}
+	}
+	return http.StatusInternalServerError, failure{failed{"internal error; the log says more", typeOf(http.StatusInternalServerError), nil, "internal"}}
+}
+
+// typeOf is OpenAI's word for a class of errors.
+func typeOf(status int) string {
+	switch {
+	case status == http.StatusUnauthorized:
+		return "authentication_error"
+	case status == http.StatusForbidden:
+		return "permission_error"
+	case status == http.StatusTooManyRequests:
+		return "rate_limit_error"
+	case status >= http.StatusInternalServerError:
+		return "server_error"
+	}
+	return "invalid_request_error"
+}
+
+// retryAfter is how long a client does well to wait, in seconds; 0 is no word
+// on it.
+func retryAfter(status int, err error) int {
+	var soon interface{ RetryAfter() int }
+	switch {
+	case errors.As(err, &soon):
+		return soon.RetryAfter()
+	case status == http.StatusTooManyRequests:
+		return 60 // too many wrong keys
+	}
+	return 0
+}
+
+// model is the mind, as a model.
+type model struct {
+	ID      string `json:"id"`
+	Object  string `json:"object"`
+	Created int64  `json:"created"`
+	Owner   string `json:"owned_by"`
+}
+
+type models struct {
+	Object string  `json:"object"`
+	Data   []model `json:"data"`
+}
+
+// models lists the mind under each of its names.
+func (d *Door) models() models {
+	list := models{Object: "list", Data: []model{d.model(usualModel)}}
+	for _, v := range d.o.Words.Vocabularies() {
+		list.Data = append(list.Data, d.model(usualModel+"/"+string(v)))
+	}
+	return list
+}
+
+func (d *Door) model(id string) model { return model{id, "model", d.began.Unix(), usualModel} }

@@ -1,0 +1,204 @@
+package skin
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"unicode"
+
+	"perch/agent"
+	"perch/device"
+	"perch/gateway/door"
+)
+
+// Bounds of a chat request.
+const (
+	mostChat     = 1 << 20  // bytes
+	mostMessages = 1000     //
+	mostQuestion = 16 << 10 // bytes of what is to be answered
+	mostTalkName = 512      // bytes
+)
+
+// chatRequest is the body of POST /v1/chat/completions, as far as it is of use
+// here. Everything else OpenAI knows is left alone.
+type chatRequest struct {
+	Model    string    `json:"model"`
+	Messages []message `json:"messages"`
+	Stream   bool      `json:"stream"`
+	User     string    `json:"user"`
+}
+
+type message struct {
+	Role    string  `json:"role"`
+	Content content `json:"content"`
+}
+
+// content is a text, or parts of which some are text.
+type content struct {
+	text  string
+	other string // the type of a part that is none
+}
+
+// UnmarshalJSON reads both of OpenAI's shapes.
+func (c *content) UnmarshalJSON(data []byte) error {
+	if len(data) > 0 && data[0] == '"' {
+		return json.Unmarshal(data, &c.text)
+	}
+	var parts []struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}
+	if err := json.Unmarshal(data, &parts); err != nil {
+		return fmt.Errorf("content is a text or a list of parts: %w", err)
+	}
+	var texts []string
+	for _, p := range parts {
+		if p.Type == "text" || p.Type == "input_text" {
+			texts = append(texts, p.Text)
+		} else {
+			c.other = p.Type
+		}
+	}
+	c.text = strings.Join(texts, "\n")
+	return nil
+}
+
+// question is what is asked of the mind.
+type question struct {
+	model   string
+	words   agent.Vocabulary
+	stream  bool
+	talk    talk
+	text    string
+	history []agent.Exchange
+}
+
+// talk is whose conversation a question belongs to.
+type talk struct {
+	session      string    // as skins see it
+	conversation string    // as the mind calls it
+	robot        device.ID // whose it is, where a skin has joined it
+	kept         bool      // it has a name, and goes on
+}
+
+// usualModel is the name of the mind as a model. With a slash and a vocabulary
+// after it, faces are called by that one's words: most clients let their owner
+// set a model's name and nothing else.
+const usualModel = "perch"
+
+// parse reads a chat request. session is the X-Session-Id that came with it.
+func (d *Door) parse(text []byte, session string) (question, error) {
+	var r chatRequest
+	if err := json.Unmarshal(text, &r); err != nil {
+		return question{}, badChat("the body is not the JSON object that belongs here: %s", clip(err.Error(), 200))
+	}
+	if len(r.Messages) > mostMessages {
+		return question{}, badChat("messages has %d entries, more than %d; leave out the oldest", len(r.Messages), mostMessages)
+	}
+	q := question{model: r.Model, stream: r.Stream, words: d.o.Vocabulary}
+	if q.model == "" {
+		q.model = usualModel
+	}
+	if name, is := strings.CutPrefix(q.model, usualModel+"/"); is {
+		if q.words = agent.Vocabulary(name); !d.o.Words.Knows(q.words) {
+			return question{}, &door.Fault{Word: "model_not_found", HTTP: http.StatusNotFound,
+				Sentence: fmt.Sprintf("there is no model %.60q; GET /v1/models lists them", r.Model)}
+		}
+	}
+	last := len(r.Messages) - 1
+	for last >= 0 && r.Messages[last].Role != "user" {
+		last--
+	}
+	if last < 0 {
+		return question{}, badChat("messages holds nothing that a user has said")
+	}
+	asked := r.Messages[last].Content
+	if q.text = plain(asked.text); q.text == "" {
+		if asked.other != "" {
+			return question{}, badChat("the last message of the user holds no text, only %.40q; text is all that is read here", asked.other)
+		}
+		return question{}, badChat("the last message of the user is empty")
+	}
+	if len(q.text) > mostQuestion {
+		return question{}, badChat("the last message of the user has %d bytes, more than %d", len(q.text), mostQuestion)
+	}
+	q.history = exchanges(r.Messages[:last])
+	var err error
+	q.talk, err = d.talkOf(session, r.User)
+	return q, err
+}
+
+// exchanges are the turns that a client remembers. Who the agent is, is its
+// owner's to say, so a system's messages are not among them.
+func exchanges(messages []message) []agent.Exchange {
+	list := []agent.Exchange{}
+	for _, m := range messages {
+		text := plain(m.Content.text)
+		n := len(list)
+		switch {
+		case text == "":
+		case m.Role == "user":
+			list = append(list, agent.Exchange{Heard: text})
+		case m.Role == "assistant" && n > 0:
+			list[n-1].Said = strings.TrimSpace(list[n-1].Said + " " + text)
+		}
+	}
+	return list
+}
+
+// fit is a name that can be shown as it is.
+var fit = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,48}$`)
+
+// ofChat begins the id of every session that a skin's chat has, so that it
+// cannot pass for a robot's.
+const ofChat = "vtb_"
+
+// talkOf is the conversation that a session's name, or else a user's, leads to.
+// Who has neither begins a new one, and is told its name.
+func (d *Door) talkOf(session, user string) (talk, error) {
+	if len(session) > mostTalkName || len(user) > mostTalkName {
+		return talk{}, badChat("X-Session-Id and user have at most %d bytes", mostTalkName)
+	}
+	if robot, is := strings.CutPrefix(session, ofRobot); is {
+		id, err := device.ParseID(robot)
+		if err == nil {
+			_, err = d.o.Robots.Get(id)
+		}
+		if err != nil {
+			return talk{}, fault(fmt.Errorf("X-Session-Id: %w", err))
+		}
+		return talk{session: ofChat + string(id), conversation: string(id), robot: id, kept: true}, nil
+	}
+	name, kept := strings.TrimPrefix(session, ofChat), true
+	switch {
+	case name != "":
+	case user != "":
+		name = "user " + user // a name with a space in it is hashed: it may be an address
+	default:
+		name, kept = strings.ToLower(rand.Text()[:16]), false
+	}
+	if !fit.MatchString(name) {
+		sum := sha256.Sum256([]byte(name))
+		name = hex.EncodeToString(sum[:12])
+	}
+	return talk{session: ofChat + name, conversation: "skin:" + name, kept: kept}, nil
+}
+
+// plain is a text without what no keyboard types. Its lines stay.
+func plain(text string) string {
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(text, "")))
+}
+
+func badChat(format string, args ...any) error {
+	return &door.Fault{Word: "bad_request", Sentence: fmt.Sprintf(format, args...), HTTP: http.StatusBadRequest}
+}

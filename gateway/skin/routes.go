@@ -1,0 +1,103 @@
+package skin
+
+import (
+	_ "embed"
+	"io"
+	"net/http"
+	"strconv"
+
+	"github.com/gin-gonic/gin"
+
+	"perch/gateway/door"
+)
+
+// mostBody bounds the body of a notification, in bytes.
+const mostBody = 64 << 10
+
+// schema is what the frames and commands look like, for whoever reads or
+// generates code of it (JSON Schema, draft 2020-12).
+//
+//go:embed schema/vtuber.v1.json
+var schema []byte
+
+// Routes mounts the door behind locks, of which none is for programs on this
+// machine. Where a browser has to put its key elsewhere, the locks find it in
+// the header all the same.
+func (d *Door) Routes(r gin.IRouter, locks ...func(*http.Request) error) {
+	for i, lock := range locks {
+		locks[i] = withKey(d.o.QueryToken, lock)
+	}
+	guard := door.Guard(locks...)
+	d.vtuberRoutes(r.Group("/v1/vtuber", guard))
+	// Errors are rendered in OpenAI's shape, those of the locks too.
+	d.chatRoutes(r.Group("/v1", d.asOpenAI, guard, door.Limit(mostChat)))
+}
+
+func (d *Door) vtuberRoutes(r gin.IRouter) {
+	r.GET("/ws", func(c *gin.Context) {
+		if err := d.open(c.Writer, c.Request); err != nil {
+			_ = c.Error(err)
+		}
+	})
+	r.GET("/schema", func(c *gin.Context) { c.Data(http.StatusOK, "application/schema+json", schema) })
+	r.POST("/notifications", door.Limit(mostBody), func(c *gin.Context) {
+		body, err := io.ReadAll(c.Request.Body)
+		var id string
+		if err == nil {
+			id, err = d.notify(body)
+		}
+		if err != nil {
+			_ = c.Error(fault(err))
+			return
+		}
+		c.JSON(http.StatusAccepted, gin.H{"id": id})
+	})
+}
+
+func (d *Door) chatRoutes(r gin.IRouter) {
+	r.GET("/models", func(c *gin.Context) { c.JSON(http.StatusOK, d.models()) })
+	r.POST("/chat/completions", func(c *gin.Context) {
+		body, err := io.ReadAll(c.Request.Body)
+		var q question
+		if err == nil {
+			q, err = d.parse(body, c.GetHeader(sessionHeader))
+		}
+		if err == nil {
+			c.Header(sessionHeader, q.talk.session)
+			c.Header("Access-Control-Expose-Headers", sessionHeader+", Retry-After")
+			if q.stream {
+				err = d.streamed(c.Request.Context(), c.Writer, q)
+			} else {
+				var whole completion
+				if whole, err = d.whole(c.Request.Context(), q); err == nil {
+					c.JSON(http.StatusOK, whole)
+				}
+			}
+		}
+		// Once the client has gone, what fails for it is nobody's failure.
+		if err != nil && c.Request.Context().Err() == nil {
+			_ = c.Error(err)
+		}
+	})
+}
+
+// sessionHeader names the talk that a chat belongs to, both ways.
+const sessionHeader = "X-Session-Id"
+
+// asOpenAI renders the last error that a handler after it has left.
+func (d *Door) asOpenAI(c *gin.Context) {
+	c.Next()
+	if len(c.Errors) == 0 || c.Writer.Written() {
+		return
+	}
+	err := c.Errors.Last().Err
+	c.Errors = nil // it is told here
+	status, shown := openAI(err)
+	if status == http.StatusInternalServerError {
+		d.o.Log.Error("a request failed", "path", c.Request.URL.Path, "err", err)
+	}
+	if wait := retryAfter(status, err); wait > 0 {
+		c.Header("Retry-After", strconv.Itoa(wait))
+	}
+	c.JSON(status, shown)
+}

@@ -1,0 +1,165 @@
+package skin
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"perch/agent"
+	"perch/gateway/socket"
+)
+
+// skin is one that is connected. Two goroutines share it: one receives its
+// commands, the other is the only one that sends.
+type skin struct {
+	door   *Door
+	conn   *socket.Conn
+	log    *slog.Logger
+	out    *outbox
+	filter filter // the feed's, under its lock
+
+	ended chan struct{} // by the reader
+}
+
+// paces of a connection. They are shorter in tests.
+type paces struct {
+	ping  time.Duration // between two signs of life
+	quiet time.Duration // without any, it is broken
+	send  time.Duration // a frame may take
+}
+
+func usualPaces() paces {
+	return paces{ping: 20 * time.Second, quiet: 50 * time.Second, send: 5 * time.Second}
+}
+
+// smallBuffer is enough for nearly every frame; a screen costs little that way.
+const smallBuffer = 1024
+
+// open upgrades a request and has the skin served until it leaves. It returns
+// at once: the server's own memory of the request is then free.
+func (d *Door) open(w http.ResponseWriter, r *http.Request) error {
+	leave, err := d.places.enter(peerOf(r))
+	if err != nil {
+		return err
+	}
+	conn, err := socket.Accept(w, r, socket.Options{
+		MaxMessage: mostCommand, SendWithin: d.paces.send, Quiet: d.paces.quiet, Buffer: smallBuffer,
+		Subprotocols: []string{subprotocol},
+	})
+	if err != nil {
+		leave()
+		return nil // Accept has answered
+	}
+	s := &skin{door: d, conn: conn, out: newOutbox(), ended: make(chan struct{}),
+		log: d.o.Log.With("address", r.RemoteAddr), filter: filter{kinds: rfcKinds(), words: d.o.Vocabulary}}
+	if !d.begin(s) {
+		leave()
+		conn.Close(socket.GoingAway, goingAway)
+		return nil
+	}
+	go func() {
+		defer d.serving.Done()
+		defer leave()
+		s.read()
+	}()
+	go func() {
+		defer d.serving.Done()
+		s.write()
+	}()
+	return nil
+}
+
+// read takes commands until the connection ends.
+func (s *skin) read() {
+	defer s.conn.Drop() // which ends a frame on its way
+	defer close(s.ended)
+	defer s.door.forget(s)
+	for {
+		isText, text, err := s.conn.Receive()
+		switch {
+		case errors.Is(err, socket.ErrTooBig):
+			s.log.Info("a skin sent a command that is too big; it is let go", "limit", mostCommand)
+			return
+		case err != nil:
+			return
+		case !isText:
+			s.out.put(newErrorFrame(time.Now(), badCommand("a command is a text message, this one is binary")))
+			continue
+		}
+		s.obey(text)
+	}
+}
+
+// obey carries out a command.
+func (s *skin) obey(text []byte) {
+	o := s.door.o
+	c, bad := parseCommand(text, o.Vocabulary, o.Words)
+	now := time.Now()
+	switch c := c.(type) {
+	case ping:
+		s.out.put(newPongFrame(now))
+	case subscribe:
+		s.door.feed.subscribe(s, c.filter)
+	case ack:
+		bad = s.acknowledge(c.id)
+	}
+	if bad != nil {
+		s.out.put(newErrorFrame(now, bad))
+	}
+}
+
+func (s *skin) acknowledge(id string) *wrong {
+	err := s.door.o.Herald.Acknowledge(id)
+	switch {
+	case errors.Is(err, agent.ErrNoNotice):
+		return &wrong{"unknown_notification", "there is no such notification; it was acknowledged already, or its time is over"}
+	case err != nil:
+		s.log.Error("a notification was not acknowledged", "err", err)
+		return &wrong{"internal", "internal error; the appliance's log says more"}
+	}
+	return nil
+}
+
+// write sends what waits until the connection ends, and asks for signs of life
+// meanwhile.
+func (s *skin) write() {
+	defer s.conn.Drop()
+	ticker := time.NewTicker(s.door.paces.ping)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-s.out.news:
+			if !s.flush() {
+				return
+			}
+		case <-ticker.C:
+			if s.conn.Ping() != nil {
+				return
+			}
+		case <-s.ended:
+			return
+		}
+	}
+}
+
+// flush sends all that waits, and reports whether the skin can have more.
+func (s *skin) flush() bool {
+	for {
+		f, late := s.out.take()
+		switch {
+		case late:
+			s.log.Info("a skin cannot keep up; it is let go")
+			s.conn.Close(socket.TryLater, "you do not read fast enough; come back and take a snapshot")
+			return false
+		case f == nil:
+			return true
+		}
+		if s.conn.SendText(f.data) != nil {
+			return false // its reader ends too, once the connection is dropped
+		}
+		if f.notice != "" {
+			s.door.feed.shown(f.notice)
+		}
+	}
+}

@@ -1,0 +1,300 @@
+package skin
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"perch/device"
+	"perch/event"
+)
+
+// state is an agent_state of robot A's session.
+func state(name, more string) string {
+	return `{"type":"agent_state","state":"` + name + `","session_id":"s1","robot":"a0b1c2d3e4f5"` + more + `}`
+}
+
+// turnOfTwoTools is what a robot's turn publishes.
+func turnOfTwoTools() []event.Event {
+	return []event.Event{
+		event.RobotOnline{}, event.ListeningStarted{Mode: "auto"}, event.Heard{Text: "hello"}, event.ThinkingStarted{Brain: "x"},
+		event.ToolStatus{ID: "t1", Name: "Bash", Status: event.ToolRunning, Detail: "npm test"},
+		event.ToolStatus{ID: "t2", Name: "Read", Status: event.ToolRunning},
+		event.ToolStatus{ID: "t1", Name: "Bash", Status: event.ToolDone},
+		event.ToolStatus{ID: "t2", Name: "Read", Status: event.ToolFailed, Detail: "no such file"},
+		event.Emotion{Name: "happy", Emoji: "😊", Intensity: 0.8}, event.SpeakingStarted{}, event.Said{Text: "Hi."},
+		event.TurnEnded{End: event.EndDone}, event.ListeningStarted{}, event.RobotOffline{},
+	}
+}
+
+// theTurn is what skins see of it, in seven states or in ten.
+func theTurn(all bool) []string {
+	const r = `"session_id":"s1","robot":"a0b1c2d3e4f5"`
+	frames := []string{
+		state("idle", ""), "listening",
+		state("thinking", ""),
+		`{"type":"tool_status",` + r + `,"tool_id":"t1","tool_name":"Bash","status":"running","content":"npm test"}`,
+		state("working", `,"detail":{"tool_name":"Bash","subagent_count":0}`),
+		`{"type":"tool_status",` + r + `,"tool_id":"t2","tool_name":"Read","status":"running"}`,
+		state("juggling", `,"detail":{"tool_name":"Read","subagent_count":2}`),
+		`{"type":"tool_status",` + r + `,"tool_id":"t1","tool_name":"Bash","status":"completed"}`,
+		state("working", `,"detail":{"tool_name":"Read","subagent_count":0}`),
+		`{"type":"tool_status",` + r + `,"tool_id":"t2","tool_name":"Read","status":"error","content":"no such file"}`,
+		state("thinking", ""),
+		`{"type":"emotion",` + r + `,"tag":"happy","intensity":0.8}`,
+		"speaking", state("attention", ""), "listening", state("idle", ""),
+	}
+	for i, f := range frames {
+		if all && (f == "listening" || f == "speaking") {
+			frames[i] = state(f, "")
+		}
+	}
+	if !all { // listening is idle, and speaking is thinking as before
+		frames = slices.DeleteFunc(frames, func(f string) bool { return f == "speaking" })
+		frames[1] = ""
+		frames[len(frames)-2] = ""
+		frames = slices.DeleteFunc(frames, func(f string) bool { return f == "" })
+	}
+	return frames
+}
+
+func TestFramesToTheLetter(t *testing.T) {
+	h := newHouse(t)
+	one, two, ten := h.connect(t), h.connect(t), h.connect(t)
+	ten.send(`{"type":"subscribe","states":"all"}`)
+	for _, c := range []*client{one, two, ten} {
+		if got := c.answered(); len(got) > 0 {
+			t.Errorf("nothing has happened, and it is told %v", got)
+		}
+	}
+	h.happens(robotA, "s1", turnOfTwoTools()...)
+	mark := h.mark()
+	for _, c := range []struct {
+		client *client
+		all    bool
+	}{{one, false}, {two, false}, {ten, true}} {
+		c.client.expect(theTurn(c.all)...)
+		if f := c.client.next(); !strings.Contains(f, mark) {
+			t.Errorf("there is more: %s", f)
+		}
+	}
+}
+
+// TestASkinThatComesLate sees what is, after every step of a turn.
+func TestASkinThatComesLate(t *testing.T) {
+	h := newHouse(t)
+	early := h.connect(t)
+	early.send(`{"type":"subscribe","states":"all"}`)
+	early.answered()
+	latest := ""
+	for i, e := range turnOfTwoTools()[:12] {
+		h.happens(robotA, "s1", e)
+		for _, f := range early.until() {
+			if strings.HasPrefix(f, `{"type":"agent_state"`) {
+				latest = f
+			}
+		}
+		late := h.connect(t)
+		late.send(`{"type":"subscribe","states":"all"}`)
+		before := late.answered()
+		tools, now := 0, ""
+		for _, f := range append(before, late.until()...) {
+			switch {
+			case strings.HasPrefix(f, `{"type":"agent_state"`):
+				now = f
+			case strings.Contains(f, `"status":"running"`):
+				tools++
+			case strings.HasPrefix(f, `{"type":"tool_status"`):
+				t.Errorf("%s is over", f)
+			}
+		}
+		if now != latest {
+			t.Errorf("after %d events a late skin sees %s, an early one %s", i+1, now, latest)
+		}
+		if want := map[int]int{4: 1, 5: 2, 6: 1}[i]; tools != want {
+			t.Errorf("after %d events a late skin sees %d tools at work, want %d", i+1, tools, want)
+		}
+		late.conn.Drop()
+	}
+}
+
+func TestSubscriptions(t *testing.T) {
+	h := newHouse(t)
+	happens := func() {
+		for robot, session := range map[device.ID]string{robotA: "s1", robotB: "s2"} {
+			h.happens(robot, session, event.RobotOnline{}, event.ListeningStarted{}, event.ThinkingStarted{},
+				event.ToolStatus{ID: "t", Name: "look", Status: event.ToolRunning}, event.ToolStatus{ID: "t", Name: "look", Status: event.ToolDone},
+				event.Emotion{Name: "loving"}, event.RobotOffline{})
+		}
+	}
+	c := h.connect(t)
+	for _, w := range []struct {
+		subscribe     string
+		with, without []string // what is among the frames
+	}{
+		{`{}`, []string{"s1", "s2", "agent_state", "tool_status", "emotion", `"tag":"love"`}, []string{"listening"}},
+		{`{"events":["emotion"]}`, []string{"s1", "s2", "emotion"}, []string{"agent_state", "tool_status"}},
+		{`{"events":["agent_state","tool_status"]}`, []string{"agent_state", "tool_status"}, []string{"emotion"}},
+		{`{"session_ids":["s2"]}`, []string{"s2"}, []string{"s1"}},
+		{`{"session_ids":["robot:A0-B1-C2-D3-E4-F5"]}`, []string{"s1"}, []string{"s2"}},
+		{`{"session_ids":null}`, []string{"s1", "s2"}, nil},
+		{`{"states":"all"}`, []string{"listening"}, nil},
+		{`{"states":"rfc","vocabulary":"live2d"}`, []string{`"tag":"joy"`}, []string{"listening", `"tag":"love"`}},
+		{`{"vocabulary":"xiaozhi"}`, []string{`"tag":"loving"`}, nil},
+		{`{"session_ids":[],"events":["agent_state","notification"]}`, nil, []string{"s1", "s2"}},
+		{`{"future":{"key":1}}`, []string{"s1", "s2"}, nil},
+	} {
+		text := strings.Replace(`{"type":"subscribe",`+w.subscribe[1:], ",}", "}", 1)
+		valid(t, "command", []byte(strings.Replace(text, `"session_ids":null`, `"session_ids":[]`, 1)))
+		c.send(text)
+		c.answered() // with what the new filter takes of the present
+		happens()
+		// Whatever is subscribed to, a pong comes when asked; marks may not.
+		frames := c.settle()
+		all := strings.Join(frames, "\n")
+		for _, s := range w.with {
+			if !strings.Contains(all, s) {
+				t.Errorf("%s: %s is not in\n%s", w.subscribe, s, all)
+			}
+		}
+		for _, s := range w.without {
+			if strings.Contains(all, s) {
+				t.Errorf("%s: %s is in\n%s", w.subscribe, s, all)
+			}
+		}
+	}
+}
+
+// settle gives the frames of all that has happened by now, whatever the skin
+// has subscribed to.
+func (c *client) settle() (frames []string) {
+	c.t.Helper()
+	other := c.h.connect(c.t)
+	other.until() // the feed has come so far
+	other.conn.Drop()
+	return c.answered()
+}
+
+// answered gives the frames that come before all commands are obeyed.
+func (c *client) answered() (frames []string) {
+	c.t.Helper()
+	c.send(`{"type":"ping"}`)
+	for {
+		f := c.next()
+		if f == `{"type":"pong"}` {
+			return frames
+		}
+		frames = append(frames, f)
+	}
+}
+
+func TestCommandsThatAreWrong(t *testing.T) {
+	h := newHouse(t)
+	c := h.connect(t)
+	long := strings.Repeat("x", 65)
+	many := `"` + strings.Repeat(`s","`, 64) + `s"`
+	for _, w := range []struct{ text, code string }{
+		{`{"type":"subscribe","events":["agent_state","weather"]}`, "unknown_event"},
+		{`{"type":"subscribe","events":"all"}`, "bad_command"},
+		{`{"type":"subscribe","states":"ten"}`, "bad_command"},
+		{`{"type":"subscribe","vocabulary":"klingon"}`, "bad_command"},
+		{`{"type":"subscribe","session_ids":["` + long + `"]}`, "bad_command"},
+		{`{"type":"subscribe","session_ids":[""]}`, "bad_command"},
+		{`{"type":"subscribe","session_ids":["robot:kitchen"]}`, "bad_command"},
+		{`{"type":"subscribe","session_ids":[` + many + `]}`, "bad_command"},
+		{`{"type":"dance"}`, "unknown_command"},
+		{`{"type":"` + long + `"}`, "unknown_command"},
+		{`{}`, "unknown_command"},
+		{`{"type":"ack"}`, "bad_command"},
+		{`{"type":"ack","id":"` + long + `"}`, "bad_command"},
+		{`{"type":"ack","id":"nothing"}`, "unknown_notification"},
+		{`{"type":7}`, "bad_command"},
+		{`[1]`, "bad_command"},
+		{`null`, "unknown_command"},
+		{`hello`, "bad_command"},
+		{``, "bad_command"},
+		{"\xff\xfe", "bad_command"},
+	} {
+		c.send(w.text)
+		if got := c.next(); !strings.HasPrefix(got, `{"type":"error","code":"`+w.code+`","message":"`) || len(got) > 500 {
+			t.Errorf("%.60s: %s, want %s", w.text, got, w.code)
+		}
+	}
+	if err := c.conn.SendBinary([]byte{1}); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.next(); !strings.Contains(got, "binary") {
+		t.Error(got)
+	}
+	// What is known of it has been obeyed: states, and no tools.
+	h.happens(robotA, "s1", event.ThinkingStarted{}, event.ToolStatus{ID: "t", Status: event.ToolRunning})
+	if all := strings.Join(c.settle(), "\n"); !strings.Contains(all, "working") || strings.Contains(all, "tool_status") {
+		t.Error(all)
+	}
+}
+
+// TestAThousandSubscribes leave the last one standing, and nothing behind.
+func TestAThousandSubscribes(t *testing.T) {
+	h := newHouse(t)
+	c := h.connect(t)
+	h.happens(robotA, "s1", event.RobotOnline{}, event.ThinkingStarted{})
+	c.until()
+	for i := range 1000 {
+		c.send(fmt.Sprintf(`{"type":"subscribe","events":["emotion","agent_state"],"session_ids":["s%d","s1"]}`, i))
+	}
+	c.send(`{"type":"subscribe","events":["emotion"]}`)
+	h.happens(robotA, "s1", event.SpeakingStarted{}, event.Emotion{Name: "sad"})
+	all := c.settle()
+	if n := len(all); n > 10 || !strings.Contains(all[n-1], `"tag":"sad"`) {
+		t.Errorf("%d frames, the last %s", len(all), all[max(0, n-1)])
+	}
+}
+
+// TestASessionReplacesAnother of the same robot without the first one's end.
+func TestASessionReplacesAnother(t *testing.T) {
+	h := newHouse(t)
+	c := h.connect(t)
+	h.happens(robotA, "s1", event.RobotOnline{}, event.ThinkingStarted{})
+	h.happens(robotA, "s2", event.RobotOnline{})
+	h.happens(robotA, "s1", event.SpeakingStarted{}) // too late
+	want := []string{state("idle", ""), state("thinking", ""), state("idle", ""), strings.Replace(state("idle", ""), "s1", "s2", 1)}
+	if got := c.until(); !slices.Equal(got, want) {
+		t.Errorf("%s", strings.Join(got, "\n"))
+	}
+}
+
+// TestWhatWasMissedIsReadAnew from the board, and told.
+func TestWhatWasMissedIsReadAnew(t *testing.T) {
+	h := newHouse(t)
+	c := h.connect(t)
+	h.happens(robotA, "s1", event.RobotOnline{})
+	h.happens(robotB, "s2", event.RobotOnline{}, event.ThinkingStarted{})
+	c.until()
+	h.door.feed.mu.Lock() // the feed is slower than the house
+	for range 5000 {
+		h.happens("", "", event.Misheard{})
+	}
+	h.happens(robotA, "s1", event.ThinkingStarted{}, event.ToolStatus{ID: "t", Name: "look", Status: event.ToolRunning})
+	h.happens(robotB, "s2", event.RobotOffline{})
+	h.happens("", "vtb_x", event.ThinkingStarted{})
+	for {
+		if _, seq := h.board.Snapshot(); seq == h.bus.Seq() {
+			break
+		}
+		runtime.Gosched()
+	}
+	h.door.feed.mu.Unlock()
+	all := strings.Join(c.until(), "\n")
+	for _, want := range []string{state("working", `,"detail":{"subagent_count":0}`), `"idle","session_id":"s2"`, `"thinking","session_id":"vtb_x"`} {
+		if !strings.Contains(all, want) {
+			t.Errorf("%s is not in\n%s", want, all)
+		}
+	}
+	h.door.feed.mu.Lock()
+	defer h.door.feed.mu.Unlock()
+	if n := len(h.door.feed.views); n != 2 {
+		t.Errorf("%d sessions are live", n)
+	}
+}

@@ -1,0 +1,138 @@
+package skin
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"perch/agent"
+	"perch/device"
+	"perch/event"
+)
+
+// view is one session as skins were told of it.
+type view struct {
+	state  agent.State
+	states [2]shown // as it was last told: in seven states, and in ten
+	tools  []tool   // at work, in the order they began
+	asked  []asked  // questions that wait
+	felt   event.Emotion
+	feltAt event.Envelope
+	faces  map[agent.Vocabulary]*frame
+}
+
+// shown is a state that was told.
+type shown struct {
+	state  agent.Shown
+	detail stateDetail
+	frame  *frame
+}
+
+type tool struct {
+	id, name string
+	frame    *frame
+}
+
+type asked struct {
+	id    string
+	frame *frame
+}
+
+// index is where a view keeps what it told in seven states, or in ten.
+func index(all bool) int {
+	if all {
+		return 1
+	}
+	return 0
+}
+
+// keyOf is under which name a session is kept: a robot shows its latest one.
+func keyOf(robot device.ID, session string) string {
+	if robot != "" {
+		return string(robot)
+	}
+	return session
+}
+
+func sorted(views map[string]*view) []string { return slices.Sorted(maps.Keys(views)) }
+
+// live reports whether there is something to tell of a session: it shows
+// something, or it is open.
+func live(s agent.State, now time.Time) bool {
+	due := s.Due()
+	return s.Online || s.At(now) != agent.Idle || !due.IsZero() && due.After(now)
+}
+
+// due is when the view changes by itself, and the zero time when it does not.
+func (v *view) due() time.Time {
+	due := v.state.Due()
+	if due.IsZero() || v.state.At(due) == v.states[index(true)].state {
+		return time.Time{}
+	}
+	return due
+}
+
+// news is the frame of a state that was not told yet, or nil.
+func (v *view) news(all bool, at time.Time) *frame {
+	told := &v.states[index(all)]
+	now := shown{state: shownTo(all, v.state.At(at))}
+	switch v.state.At(at) {
+	case agent.Juggling:
+		now.detail.SubAgents = v.state.Tools
+		fallthrough
+	case agent.Working:
+		if n := len(v.tools); n > 0 {
+			now.detail.Tool = v.tools[n-1].name
+		}
+	}
+	if told.frame != nil && told.state == now.state && told.detail == now.detail {
+		return nil
+	}
+	f := stateFrame{Type: kindState, TS: at.Unix(), State: now.state, Session: v.state.Session, Robot: v.state.Robot}
+	if now.state == agent.Working || now.state == agent.Juggling {
+		f.Detail = &now.detail
+	}
+	now.frame = &frame{kind: kindState, session: f.Session, robot: f.Robot, key: "s " + f.Session, data: encode(f)}
+	*told = now
+	return now.frame
+}
+
+// tool notes one at work, or that it is done.
+func (v *view) tool(t event.ToolStatus, made *frame) {
+	v.tools = slices.DeleteFunc(v.tools, func(one tool) bool { return one.id == t.ID })
+	if t.Status == event.ToolRunning {
+		v.tools = append(v.tools, tool{t.ID, t.Name, made})
+	}
+}
+
+// feel notes a face, and reports whether it is another one.
+func (v *view) feel(e event.Envelope, felt event.Emotion) bool {
+	if v.felt.Name == felt.Name && v.felt.Intensity == felt.Intensity {
+		return false
+	}
+	v.felt, v.feltAt, v.faces = felt, e, map[agent.Vocabulary]*frame{}
+	return true
+}
+
+// face is the frame of the face that was shown last, in a vocabulary, or nil
+// where none was.
+func (v *view) face(words agent.Vocabulary, table *agent.Words) *frame {
+	if v.felt.Name == "" {
+		return nil
+	}
+	made := v.faces[words]
+	if made == nil {
+		f := faceFrame{Type: kindFace, TS: v.feltAt.At.Unix(), Session: v.feltAt.Session, Robot: v.feltAt.Robot,
+			Tag: table.Word(words, v.felt.Name), Intensity: v.felt.Intensity}
+		if f.Intensity == 0 {
+			f.Intensity = 1
+		}
+		made = &frame{kind: kindFace, session: f.Session, robot: f.Robot, key: "f " + f.Session, data: encode(f)}
+		v.faces[words] = made
+	}
+	return made
+}
+
+func (v *view) answered(id string) {
+	v.asked = slices.DeleteFunc(v.asked, func(q asked) bool { return q.id == id })
+}
