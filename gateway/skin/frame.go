@@ -139,7 +139,7 @@ func toolStatus(status string) string {
 func newToolFrame(e event.Envelope, t event.ToolStatus) *frame {
 	return &frame{kind: kindTool, session: e.Session, robot: e.Robot, key: "t " + e.Session + " " + t.ID, data: encode(toolFrame{
 		Type: kindTool, TS: e.At.Unix(), Session: e.Session, Robot: e.Robot,
-		ID: t.ID, Name: t.Name, Status: toolStatus(t.Status), Content: clip(t.Detail, mostDetail),
+		ID: clip(t.ID, mostToolName), Name: clip(t.Name, mostToolName), Status: toolStatus(t.Status), Content: clip(t.Detail, mostDetail),
 	})}
 }
 
@@ -167,8 +167,11 @@ func newErrorFrame(at time.Time, w *wrong) *frame {
 	return &frame{key: "error", data: encode(errorFrame{"error", at.Unix(), w.code, w.message})}
 }
 
-// mostDetail bounds what a tool tells of itself, in bytes.
-const mostDetail = 1000
+// What a tool may tell of itself, in bytes.
+const (
+	mostDetail   = 1000
+	mostToolName = 200
+)
 
 // clip bounds a text of others' in bytes, and leaves its letters whole.
 func clip(s string, most int) string {

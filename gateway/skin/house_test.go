@@ -250,7 +250,7 @@ func (c *client) until() (frames []string) {
 func (h *house) mark() string {
 	h.marks++
 	id := fmt.Sprintf("mark-%d", h.marks)
-	h.happens("", "", event.Notification{ID: id, Text: "mark", Urgency: agent.UrgencyHigh})
+	h.happens("", "", event.Notification{ID: id, Text: "mark", Urgency: agent.UrgencyLow})
 	return `"` + id + `"`
 }
 

@@ -186,7 +186,9 @@ func (c *client) answered() (frames []string) {
 		if f == `{"type":"pong"}` {
 			return frames
 		}
-		frames = append(frames, f)
+		if !strings.Contains(f, `"mark-`) {
+			frames = append(frames, f)
+		}
 	}
 }
 

@@ -82,7 +82,7 @@ func (v *view) news(all bool, at time.Time) *frame {
 		fallthrough
 	case agent.Working:
 		if n := len(v.tools); n > 0 {
-			now.detail.Tool = v.tools[n-1].name
+			now.detail.Tool = clip(v.tools[n-1].name, mostToolName)
 		}
 	}
 	if told.frame != nil && told.state == now.state && told.detail == now.detail {

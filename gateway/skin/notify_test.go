@@ -1,0 +1,143 @@
+package skin
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"perch/agent"
+	"perch/event"
+)
+
+const notificationsPath = "/v1/vtuber/notifications"
+
+// TestANotificationIsHeldForTheNextSkin, shown by it once, and by no later one.
+func TestANotificationIsHeldForTheNextSkin(t *testing.T) {
+	h := newHouse(t)
+	reader := h.bus.Read()
+	answer, body := h.ask(t, http.MethodPost, notificationsPath,
+		`{"text":"CI passed","urgency":"low","action_url":"https://ci.example/452","id":"ci","speak":false,"expires_at":"2099-01-02T03:04:05Z"}`)
+	if answer.StatusCode != http.StatusAccepted || body != `{"id":"ci"}` {
+		t.Fatalf("%d %s", answer.StatusCode, body)
+	}
+	const want = `{"type":"notification","text":"CI passed","urgency":"low","action_url":"https://ci.example/452","id":"ci","expires_at":"2099-01-02T03:04:05Z","speak":false}`
+	first := h.connect(t)
+	first.expect(want)
+	for {
+		e, err := reader.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Event == event.Event(event.NotificationChanged{ID: "ci", State: agent.NoticeShown}) {
+			break
+		}
+	}
+	first.until()
+	second := h.connect(t)
+	if got := second.until(); len(got) > 0 {
+		t.Errorf("it is shown again: %v", got)
+	}
+	first.send(`{"type":"subscribe"}`) // as clients do when they connect
+	if got := first.answered(); len(got) > 0 {
+		t.Errorf("it is shown again: %v", got)
+	}
+}
+
+// TestAcknowledgements end a notification for everybody.
+func TestAcknowledgements(t *testing.T) {
+	h := newHouse(t)
+	one, other := h.connect(t), h.connect(t)
+	other.send(`{"type":"subscribe","events":["notification","notification_changed"]}`)
+	other.answered()
+	h.ask(t, http.MethodPost, notificationsPath, `{"text":"tea","id":"tea"}`)
+	one.next()
+	one.send(`{"type":"ack","id":"tea"}`)
+	if got := one.answered(); len(got) > 0 {
+		t.Error(got)
+	}
+	var steps []string
+	for _, f := range other.until() {
+		if strings.Contains(f, `"notification_changed"`) {
+			steps = append(steps, f)
+		}
+	}
+	shown, acknowledged := `{"type":"notification_changed","id":"tea","state":"shown"}`, `{"type":"notification_changed","id":"tea","state":"acknowledged"}`
+	if !slices.Contains(steps, acknowledged) || slices.Contains(steps, shown) && steps[0] != shown || len(steps) > 2 {
+		t.Errorf("%v", steps)
+	}
+	if open := h.notices.Open(time.Now()); len(open) > 0 {
+		t.Errorf("%+v", open)
+	}
+	one.send(`{"type":"ack","id":"tea"}`)
+	if got := one.answered(); len(got) != 1 || !strings.Contains(got[0], "unknown_notification") {
+		t.Error(got)
+	}
+}
+
+// TestWhoseNotification: one of a session or a robot is for those who are told
+// of that.
+func TestWhoseNotification(t *testing.T) {
+	h := newHouse(t)
+	all, some := h.connect(t), h.connect(t)
+	some.send(`{"type":"subscribe","session_ids":["s1","robot:a0b1c2d3e4f5"]}`)
+	some.answered()
+	for _, body := range []string{
+		`{"text":"for all","id":"1"}`, `{"text":"for s1","id":"2","session_id":"s1"}`, `{"text":"for s2","id":"3","session_id":"s2"}`,
+		`{"text":"for A","id":"4","robot":"A0:B1:C2:D3:E4:F5"}`, `{"text":"for B","id":"5","robot":"a0b1c2d3e4f6"}`,
+	} {
+		if answer, text := h.ask(t, http.MethodPost, notificationsPath, body); answer.StatusCode != http.StatusAccepted {
+			t.Fatalf("%s: %d %s", body, answer.StatusCode, text)
+		}
+	}
+	h.happens(robotA, "", event.TimerRang{ID: "t", Text: "Tea is ready."})
+	h.happens(robotA, "s1", event.ThinkingStarted{}, event.Asked{ID: "q", Text: "May I?"})
+	frames := some.until()
+	joined := strings.Join(frames, "\n")
+	for text, want := range map[string]bool{"for all": true, "for s1": true, "for s2": false, "for A": true, "for B": false, "Tea is ready.": true,
+		`"text":"May I?","urgency":"high","session_id":"s1","robot":"a0b1c2d3e4f5","question_id":"q","speak":false`: true,
+		state("notification", ""): true} {
+		if strings.Contains(joined, text) != want {
+			t.Errorf("%s: %t", text, !want)
+		}
+	}
+	if n := len(all.until()); n != len(frames)+2 {
+		t.Errorf("who is told all is told %d", n)
+	}
+	// One for a robot is its own to tell: that a skin shows it is not enough.
+	for _, n := range h.notices.Open(time.Now()) {
+		if n.Robot != "" && n.State != agent.NoticeReceived {
+			t.Errorf("%+v", n)
+		}
+	}
+	h.happens(robotA, "s1", event.Answered{ID: "q", Answer: "yes"})
+	some.until()
+	late := h.connect(t)
+	if frames := strings.Join(late.until(), "\n"); strings.Contains(frames, "May I?") || !strings.Contains(frames, "for A") {
+		t.Error(frames)
+	}
+}
+
+func TestWhatIsNoNotification(t *testing.T) {
+	h := newHouse(t)
+	for body, want := range map[string]string{
+		`{"text":"tea","robot":"020000000001"}`:              "404 unknown_robot",
+		`{"text":"tea","robot":"kitchen"}`:                   "400 bad_robot_id",
+		`{"text":"tea","urgency":"HIGH"}`:                    "400 bad_body",
+		`{"text":" "}`:                                       "400 bad_body",
+		`{"text":"tea","expires_at":"2020-01-01T00:00:00Z"}`: "400 bad_body",
+		`{"text":"tea","action_url":"javascript:alert(1)"}`:  "400 bad_body",
+		`tea`: "400 bad_body",
+		`{"text":"tea"}` + strings.Repeat(" ", 64<<10): "413 body_too_large",
+	} {
+		status, code, _ := strings.Cut(want, " ")
+		answer, text := h.ask(t, http.MethodPost, notificationsPath, body)
+		if !strings.HasPrefix(answer.Status, status) || !strings.HasPrefix(text, `{"error":{"code":"`+code+`","message":"`) {
+			t.Errorf("%.60s: %s %s, want %s", body, answer.Status, text, want)
+		}
+	}
+	if open := h.notices.Open(time.Now()); len(open) > 0 {
+		t.Errorf("kept is %+v", open)
+	}
+}

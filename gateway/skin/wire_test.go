@@ -1,0 +1,312 @@
+package skin
+
+import (
+	"bufio"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"perch/event"
+	"perch/gateway/socket"
+)
+
+// wire is a skin as the network sees it: it reads what it likes, and sees the
+// code of a close frame.
+type wire struct {
+	net.Conn
+	r *bufio.Reader
+}
+
+func (h *house) wire(t testing.TB) *wire {
+	t.Helper()
+	c, err := net.Dial("tcp", strings.TrimPrefix(h.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() }) // twice where the test has closed it
+	fmt.Fprintf(c, "GET /v1/vtuber/ws HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nAuthorization: Bearer %s\r\n"+
+		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n", secret)
+	w := &wire{c, bufio.NewReader(c)}
+	answer, err := http.ReadResponse(w.r, nil)
+	if err != nil || answer.StatusCode != http.StatusSwitchingProtocols {
+		t.Fatalf("%v (%v)", answer, err)
+	}
+	return w
+}
+
+// frame reads one frame (RFC 6455, section 5.2).
+func (w *wire) frame() (opcode byte, data []byte, err error) {
+	head := make([]byte, 2)
+	if _, err := io.ReadFull(w.r, head); err != nil {
+		return 0, nil, err
+	}
+	size := int(head[1] & 0x7f)
+	if size == 126 {
+		long := make([]byte, 2)
+		if _, err := io.ReadFull(w.r, long); err != nil {
+			return 0, nil, err
+		}
+		size = int(binary.BigEndian.Uint16(long))
+	}
+	data = make([]byte, size)
+	_, err = io.ReadFull(w.r, data)
+	return head[0] & 0x0f, data, err
+}
+
+// closed reads up to the close frame, and returns its code and what came before.
+func (w *wire) closed(t testing.TB) (code int, frames []string) {
+	t.Helper()
+	if err := w.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		opcode, data, err := w.frame()
+		switch {
+		case err != nil:
+			t.Fatalf("after %d frames: %v", len(frames), err)
+		case opcode == 8:
+			return int(binary.BigEndian.Uint16(data)), frames
+		case opcode == 1:
+			frames = append(frames, string(data))
+		}
+	}
+}
+
+// filler is a text that soon fills the buffers of the network itself.
+var filler = strings.Repeat("x", 30_000)
+
+// someLate reports whether there is a skin that cannot keep up.
+func (h *house) someLate() bool {
+	h.door.mu.Lock()
+	defer h.door.mu.Unlock()
+	for s := range h.door.skins {
+		s.out.mu.Lock()
+		late := s.out.late
+		s.out.mu.Unlock()
+		if late {
+			return true
+		}
+	}
+	return false
+}
+
+// TestASkinThatDoesNotRead delays nobody, and is let go once too much waits
+// that may not be lost. What it reads then says why.
+func TestASkinThatDoesNotRead(t *testing.T) {
+	h := newHouse(t)
+	slow, quick := h.wire(t), h.connect(t)
+	quick.until()
+	for n := 0; n < 2000 && !h.someLate(); n++ {
+		h.happens("", "", event.Notification{ID: fmt.Sprint(n), Text: filler, Urgency: "normal"})
+		quick.until()
+	}
+	code, frames := slow.closed(t)
+	if code != socket.TryLater || len(frames) < 10 {
+		t.Errorf("after %d frames it is closed with %d, want %d", len(frames), code, socket.TryLater)
+	}
+	if all := quick.until(); len(all) > 100 {
+		t.Errorf("%d frames have waited for the other", len(all))
+	}
+}
+
+// TestASkinThatReadsLittle is told the latest state and face of each session,
+// however many there were meanwhile, and every notification that is not of low
+// urgency.
+func TestASkinThatReadsLittle(t *testing.T) {
+	h := newHouse(t)
+	slow, quick := h.wire(t), h.connect(t)
+	h.happens(robotA, "s1", event.RobotOnline{})
+	quick.until()
+	const rounds = 400
+	for n := range rounds {
+		h.happens("", "", event.Notification{ID: "news", Text: fmt.Sprint(n, filler), Urgency: "normal"})
+		h.happens(robotA, "s1", event.ThinkingStarted{}, event.Emotion{Name: []string{"happy", "sad"}[n%2]}, event.ListeningStarted{})
+		quick.until()
+	}
+	h.happens("", "", event.Notification{ID: "kept", Text: "kept", Urgency: "normal"})
+	h.happens(robotA, "s1", event.SpeakingStarted{})
+	quick.until()
+	if err := slow.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	var frames []string
+	for kept := false; !kept || !strings.Contains(frames[len(frames)-1], `"state":"thinking"`); {
+		opcode, data, err := slow.frame()
+		if err != nil {
+			t.Fatalf("after %d frames: %v", len(frames), err)
+		}
+		if opcode == 1 {
+			frames = append(frames, string(data))
+			kept = kept || strings.Contains(string(data), `"id":"kept"`)
+		}
+	}
+	if len(frames) > 3*rounds {
+		t.Errorf("%d frames were sent of %d: nothing gave way", len(frames), 4*rounds)
+	}
+}
+
+// TestHalfOpenSockets: a skin whose network went away answers no ping.
+func TestHalfOpenSockets(t *testing.T) {
+	h := newHouse(t)
+	h.door.paces.ping, h.door.paces.quiet = 20*time.Millisecond, 200*time.Millisecond
+	gone := h.wire(t)
+	there := h.connect(t)
+	began := time.Now()
+	for h.door.Connected() > 1 {
+		there.until() // which answers pings as it reads
+		if time.Since(began) > 20*time.Second {
+			t.Fatal("it is still there")
+		}
+	}
+	if took := time.Since(began); took < 150*time.Millisecond {
+		t.Errorf("it was given %v", took)
+	}
+	there.until()
+	_ = gone.Close()
+}
+
+// TestAFrameThatIsTooBig ends its skin and no other.
+func TestAFrameThatIsTooBig(t *testing.T) {
+	h := newHouse(t)
+	c, other := h.connect(t), h.connect(t)
+	// The other end may have closed before all of it was sent.
+	_ = c.conn.SendText([]byte(strings.Repeat("x", 1<<20)))
+	if _, data, err := c.conn.Receive(); err != io.EOF {
+		t.Errorf("%s (%v)", data, err)
+	}
+	other.until()
+	for h.door.Connected() != 1 {
+		other.until()
+	}
+}
+
+// TestTwoHundredConnectionsFromOneAddress: half of them are let in, and who
+// leaves makes room.
+func TestTwoHundredConnectionsFromOneAddress(t *testing.T) {
+	h := newHouse(t)
+	var in []*socket.Conn
+	for range 200 {
+		conn, err := h.dial("Authorization", "Bearer "+secret)
+		var refusal *socket.Refusal
+		switch {
+		case err == nil:
+			in = append(in, conn)
+			defer conn.Drop()
+		case !errors.As(err, &refusal) || refusal.Status != http.StatusServiceUnavailable || !strings.Contains(refusal.Text, "too_many_skins"):
+			t.Fatal(err)
+		}
+	}
+	if len(in) != usualMostOfOne {
+		t.Errorf("%d were let in", len(in))
+	}
+	in[0].Drop()
+	for {
+		conn, err := h.dial("Authorization", "Bearer "+secret)
+		if err == nil {
+			conn.Drop()
+			break
+		}
+	}
+	if err := (&places{most: 1, mostOfOne: 5, taken: 1}).mustBeFull(); err == nil {
+		t.Error("one more than all is let in")
+	}
+}
+
+func (p *places) mustBeFull() error {
+	_, err := p.enter(peerOf(&http.Request{}))
+	return err
+}
+
+func TestKeys(t *testing.T) {
+	coded := base64.RawURLEncoding.EncodeToString([]byte(secret))
+	padded := base64.URLEncoding.EncodeToString([]byte(secret))
+	for _, c := range []struct {
+		name   string
+		query  bool
+		path   string
+		header []string
+		status int
+		echo   string
+	}{
+		{"a header", false, "", []string{"Authorization", "Bearer " + secret}, 101, ""},
+		{"a header, and the subprotocol", false, "", []string{"Authorization", "Bearer " + secret, "Sec-WebSocket-Protocol", "vtuber.v1"}, 101, "vtuber.v1"},
+		{"a subprotocol", false, "", []string{"Sec-WebSocket-Protocol", "vtuber.v1, bearer." + coded}, 101, "vtuber.v1"},
+		{"in the other order", false, "", []string{"Sec-WebSocket-Protocol", "bearer." + coded + ",vtuber.v1"}, 101, "vtuber.v1"},
+		{"in two lines", false, "", []string{"Sec-WebSocket-Protocol", "vtuber.v1", "Sec-WebSocket-Protocol", "bearer." + padded}, 101, "vtuber.v1"},
+		{"an allowed page", false, "", []string{"Sec-WebSocket-Protocol", "vtuber.v1, bearer." + coded, "Origin", page}, 101, "vtuber.v1"},
+		{"a foreign page", false, "", []string{"Sec-WebSocket-Protocol", "vtuber.v1, bearer." + coded, "Origin", "https://evil.example"}, 403, ""},
+		{"no key", false, "", nil, 401, ""},
+		{"a wrong key", false, "", []string{"Authorization", "Bearer x"}, 401, ""},
+		{"a wrong subprotocol", false, "", []string{"Sec-WebSocket-Protocol", "vtuber.v1, bearer.eA"}, 401, ""},
+		{"no base64", false, "", []string{"Sec-WebSocket-Protocol", "vtuber.v1, bearer." + secret + "!"}, 401, ""},
+		{"a wrong header before a right subprotocol", false, "", []string{"Authorization", "Bearer x", "Sec-WebSocket-Protocol", "vtuber.v1, bearer." + coded}, 401, ""},
+		{"a query that is not asked for", false, "?token=" + secret, nil, 401, ""},
+		{"a query that is", true, "?token=" + secret, nil, 101, ""},
+		{"a wrong one", true, "?token=x", nil, 401, ""},
+	} {
+		h := newHouse(t, func(o *Options) { o.QueryToken = c.query })
+		r, err := http.NewRequest(http.MethodGet, h.url+"/v1/vtuber/ws"+c.path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for key, value := range map[string]string{"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="} {
+			r.Header.Set(key, value)
+		}
+		for i := 0; i < len(c.header); i += 2 {
+			r.Header.Add(c.header[i], c.header[i+1])
+		}
+		answer, err := http.DefaultTransport.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := answer.Header.Get("Sec-WebSocket-Protocol"); answer.StatusCode != c.status || got != c.echo {
+			t.Errorf("%s: %d %q", c.name, answer.StatusCode, got)
+		}
+		_ = answer.Body.Close()
+		http.DefaultClient.CloseIdleConnections()
+	}
+}
+
+// TestWrongKeysAreCounted, wherever they are tried, and the right one does not
+// help then.
+func TestWrongKeysAreCounted(t *testing.T) {
+	h := newHouse(t)
+	refused := func(want int) {
+		t.Helper()
+		var refusal *socket.Refusal
+		if _, err := h.dial("Sec-WebSocket-Protocol", "vtuber.v1, bearer.eA"); !errors.As(err, &refusal) || refusal.Status != want {
+			t.Fatalf("%v, want %d", err, want)
+		}
+	}
+	for range 10 {
+		refused(http.StatusUnauthorized)
+	}
+	refused(http.StatusTooManyRequests)
+	answer, body := h.ask(t, http.MethodGet, "/v1/models", "")
+	if answer.StatusCode != http.StatusTooManyRequests || answer.Header.Get("Retry-After") == "" || !strings.Contains(body, `"type":"rate_limit_error"`) {
+		t.Errorf("%d %v %s", answer.StatusCode, answer.Header, body)
+	}
+	if _, err := h.dialAt("/v1/vtuber/ws?token="+secret, "Authorization", "Bearer "+secret); err == nil {
+		t.Error("the right key helps")
+	}
+}
+
+// TestSkinsAreToldOfTheEnd of the appliance, and no more are let in.
+func TestSkinsAreToldOfTheEnd(t *testing.T) {
+	h := newHouse(t)
+	one, other := h.wire(t), h.wire(t)
+	h.connect(t).until()
+	go h.stop()
+	for _, w := range []*wire{one, other} {
+		if code, _ := w.closed(t); code != socket.GoingAway {
+			t.Errorf("closed with %d", code)
+		}
+	}
+}
