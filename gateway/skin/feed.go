@@ -75,16 +75,15 @@ func (f *feed) reread(now time.Time) {
 	f.seq = seq
 	there := map[string]bool{}
 	for _, s := range states {
-		if !live(s, now) {
-			continue
-		}
 		key := keyOf(s.Robot, s.Session)
-		there[key] = true
 		v := f.views[key]
 		if v == nil {
-			v = &view{}
+			if v = newView(s, now); v == nil {
+				continue
+			}
 			f.views[key] = v
 		}
+		there[key] = true
 		v.tools, v.asked = nil, nil // of which the board does not tell
 		f.become(v, s, now)
 		f.settle(v, now)
@@ -139,10 +138,12 @@ func (f *feed) fold(e event.Envelope) {
 		f.settle(v, due) // what ended by itself before this
 	}
 	state := agent.Fold(v.state, e)
-	if !known && !live(state, e.At) {
-		return // nothing of it shows
+	if !known {
+		if v = newView(state, e.At); v == nil {
+			return
+		}
+		f.views[key] = v
 	}
-	f.views[key] = v
 	current := state.Session == e.Session
 	f.become(v, state, e.At)
 	if current {
@@ -185,6 +186,8 @@ func (f *feed) show(v *view, e event.Envelope) {
 		v.answered(ev.ID)
 	case event.TurnEnded, event.RobotOffline:
 		v.asked = nil
+	case event.RobotOnline:
+		v.asked, v.felt = nil, event.Emotion{}
 	}
 }
 
@@ -204,9 +207,10 @@ func (f *feed) over(v *view, at time.Time) {
 	f.settle(v, at)
 }
 
-// end gives up a session that is over, and has said so.
+// end gives up a session of no robot that is over, and has said so. A robot's
+// latest is kept, for what comes of an earlier one does not count.
 func (f *feed) end(key string, v *view, now time.Time) {
-	if !live(v.state, now) {
+	if v.state.Robot == "" && !live(v.state, now) {
 		delete(f.views, key)
 	}
 }
@@ -309,6 +313,9 @@ func (f *feed) snapshot(w *filter, now time.Time) (all []*frame) {
 	}
 	for _, key := range sorted(f.views) {
 		v := f.views[key]
+		if !live(v.state, now) {
+			continue
+		}
 		add(v.states[index(w.all)].frame)
 		add(v.face(w.words, f.o.Words))
 		for _, t := range v.tools {

@@ -294,9 +294,8 @@ func TestWhatWasMissedIsReadAnew(t *testing.T) {
 			t.Errorf("%s is not in\n%s", want, all)
 		}
 	}
-	h.door.feed.mu.Lock()
-	defer h.door.feed.mu.Unlock()
-	if n := len(h.door.feed.views); n != 2 {
-		t.Errorf("%d sessions are live", n)
+	late := h.connect(t)
+	if all := strings.Join(late.until(), "\n"); strings.Count(all, "agent_state") != 2 {
+		t.Errorf("what is live is\n%s", all)
 	}
 }

@@ -63,6 +63,20 @@ func live(s agent.State, now time.Time) bool {
 	return s.Online || s.At(now) != agent.Idle || !due.IsZero() && due.After(now)
 }
 
+// newView is a view of which nothing was told, or nil where there is nothing to
+// tell and nothing to remember. A robot that is at rest is not told of.
+func newView(s agent.State, now time.Time) *view {
+	v := &view{state: s}
+	switch {
+	case live(s, now):
+	case s.Robot == "":
+		return nil
+	default:
+		v.states = [2]shown{{state: agent.Idle}, {state: agent.Idle}}
+	}
+	return v
+}
+
 // due is when the view changes by itself, and the zero time when it does not.
 func (v *view) due() time.Time {
 	due := v.state.Due()
@@ -85,7 +99,7 @@ func (v *view) news(all bool, at time.Time) *frame {
 			now.detail.Tool = clip(v.tools[n-1].name, mostToolName)
 		}
 	}
-	if told.frame != nil && told.state == now.state && told.detail == now.detail {
+	if told.state == now.state && told.detail == now.detail {
 		return nil
 	}
 	f := stateFrame{Type: kindState, TS: at.Unix(), State: now.state, Session: v.state.Session, Robot: v.state.Robot}

@@ -1,0 +1,204 @@
+package skin
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"perch/agent"
+	"perch/event"
+)
+
+var noon = time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
+
+func stockWords(t testing.TB) *agent.Words {
+	t.Helper()
+	w, err := agent.NewWords(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// screen is a skin without a connection.
+func screen(f *feed, all bool) *skin {
+	s := &skin{out: newOutbox(), filter: filter{kinds: rfcKinds(), all: all, words: agent.VocabularyRFC}}
+	f.join(s)
+	return s
+}
+
+// shows reads what came, and returns the states as "session:state".
+func (s *skin) shows(t testing.TB) (states []string) {
+	t.Helper()
+	for {
+		f, late := s.out.take()
+		if late {
+			t.Fatal("it is late")
+		}
+		if f == nil {
+			return states
+		}
+		valid(t, "event", f.data)
+		var b stateFrame
+		if err := json.Unmarshal(f.data, &b); err != nil {
+			t.Fatal(err)
+		}
+		if b.Type == kindState {
+			states = append(states, b.Session+":"+string(b.State))
+		}
+	}
+}
+
+func newFeedOf(t testing.TB, bus *event.Bus, board *agent.Board) *feed {
+	return newFeed(&Options{Bus: bus, Board: board, Notices: agent.NewNotices(newShelf[agent.Notice]()), Words: stockWords(t)})
+}
+
+// TestPassingStatesEnd by themselves, on time.
+func TestPassingStatesEnd(t *testing.T) {
+	for end, want := range map[string]struct {
+		state string
+		after time.Duration
+	}{event.EndDone: {"attention", 4 * time.Second}, event.EndFailed: {"error", 5 * time.Second}} {
+		synctest.Test(t, func(t *testing.T) {
+			bus, board := event.NewBus(), agent.NewBoard()
+			f := newFeedOf(t, bus, board)
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				f.run(t.Context())
+			}()
+			synctest.Wait()
+			s := screen(f, false)
+			bus.Publish("", "s", event.ThinkingStarted{})
+			bus.Publish("", "s", event.TurnEnded{End: end})
+			synctest.Wait()
+			if got := fmt.Sprint(s.shows(t)); got != "[s:thinking s:"+want.state+"]" {
+				t.Error(got)
+			}
+			time.Sleep(want.after - time.Millisecond)
+			synctest.Wait()
+			if got := s.shows(t); len(got) > 0 {
+				t.Error("too early", got)
+			}
+			time.Sleep(time.Millisecond)
+			synctest.Wait()
+			if got := fmt.Sprint(s.shows(t)); got != "[s:idle]" || len(f.views) > 0 {
+				t.Error(got, len(f.views))
+			}
+			bus.Close()
+			<-ended
+		})
+	}
+}
+
+// TestAnySkinEndsWithTheBoard: whatever happens, and whenever a skin joins, the
+// last state that it was told of a session is what the board shows.
+func TestAnySkinEndsWithTheBoard(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		bus, board := event.NewBus(), agent.NewBoard()
+		defer bus.Close()
+		f := newFeed(&Options{Bus: bus, Board: board, Notices: agent.NewNotices(newShelf[agent.Notice]()), Words: must(agent.NewWords(nil))})
+		at, seq := time.Now(), uint64(0) // who joins asks the clock
+		f.begin(at)
+		var skins []*skin
+		told := map[*skin]map[string]agent.Shown{}
+		join := func() {
+			s := screen(f, rapid.Bool().Draw(t, "all"))
+			skins, told[s] = append(skins, s), map[string]agent.Shown{}
+		}
+		join()
+		for range rapid.IntRange(0, 60).Draw(t, "events") {
+			if rapid.IntRange(0, 9).Draw(t, "joins") == 0 {
+				join()
+			}
+			at = at.Add(time.Duration(rapid.IntRange(0, 5000).Draw(t, "ms")) * time.Millisecond)
+			f.tick(at)
+			seq++
+			e := event.Envelope{Seq: seq, At: at, Event: anEvent(t)}
+			switch rapid.IntRange(0, 2).Draw(t, "whose") {
+			case 0:
+				e.Robot, e.Session = robotA, rapid.SampledFrom([]string{"a1", "a2"}).Draw(t, "session")
+			case 1:
+				e.Session = "vtb_1"
+				if _, is := e.Event.(event.RobotOnline); is {
+					e.Event = event.Heard{} // there is no robot
+				}
+			case 2:
+				e.Robot, e.Session = robotB, "b1"
+			}
+			board.Take(e)
+			f.take(e)
+			for _, s := range skins {
+				for {
+					made, _ := s.out.take()
+					if made == nil {
+						break
+					}
+					var b stateFrame
+					if json.Unmarshal(made.data, &b) == nil && b.Type == kindState {
+						// Tools tell more than the state, and a session that comes back begins anew.
+						if was := told[s][b.Session]; was == b.State && b.State != agent.Working && b.State != agent.Juggling && b.State != agent.Idle {
+							t.Fatalf("%s is told %s twice", b.Session, was)
+						}
+						told[s][b.Session] = b.State
+					}
+				}
+			}
+		}
+		states, _ := board.Snapshot()
+		for _, state := range states {
+			for _, s := range skins {
+				want := shownTo(s.filter.all, state.At(at))
+				if got := told[s][state.Session]; got != want && (got != "" || want != agent.Idle) {
+					t.Fatalf("%s shows %s, and a skin was told %q", state.Session, want, got)
+				}
+			}
+		}
+	})
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func anEvent(t *rapid.T) event.Event {
+	id := rapid.SampledFrom([]string{"1", "2", "3"}).Draw(t, "id")
+	return rapid.SampledFrom([]event.Event{
+		event.RobotOnline{}, event.RobotOffline{}, event.ListeningStarted{}, event.Misheard{}, event.Heard{}, event.ThinkingStarted{},
+		event.ToolStatus{ID: id, Name: id, Status: event.ToolRunning}, event.ToolStatus{ID: id, Name: id, Status: event.ToolDone},
+		event.ToolStatus{ID: id, Name: id, Status: event.ToolRunning, SubAgent: true}, event.ToolStatus{ID: id, Status: event.ToolFailed},
+		event.SpeakingStarted{}, event.Said{}, event.Emotion{Name: "happy"}, event.Asked{ID: id}, event.Answered{ID: id}, event.Fault{},
+		event.TurnEnded{End: event.EndDone}, event.TurnEnded{End: event.EndFailed}, event.TurnEnded{End: event.EndCancelled}, event.TurnEnded{End: event.EndSleep},
+		event.Perceived{Name: "face_detected"},
+	}).Draw(t, "event")
+}
+
+// TestLongNamesAreCut, and stay letters.
+func TestLongNamesAreCut(t *testing.T) {
+	bus := event.NewBus()
+	defer bus.Close()
+	f := newFeedOf(t, bus, agent.NewBoard())
+	s := screen(f, false)
+	f.take(event.Envelope{Seq: 1, At: noon, Session: "s", Event: event.ToolStatus{
+		ID: strings.Repeat("é", 500), Name: strings.Repeat("é", 500), Status: event.ToolRunning, Detail: strings.Repeat("é", 5000)}})
+	for {
+		made, _ := s.out.take()
+		if made == nil {
+			break
+		}
+		if valid(t, "event", made.data); len(made.data) > 2000 || strings.Contains(string(made.data), "\ufffd") {
+			t.Errorf("%d bytes", len(made.data))
+		}
+	}
+	if clip("aé", 2) != "a" || clip("aé", 3) != "aé" || clip("é", 0) != "" {
+		t.Error("letters are cut in half")
+	}
+}
