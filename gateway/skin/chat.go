@@ -71,12 +71,7 @@ func (d *Door) chat(ctx context.Context, q question, out func(text string) error
 	}
 	a := &answer{door: d, question: q, out: out, prose: prose{table: d.o.Words, words: q.words}}
 	a.publish(event.Heard{Text: q.text})
-	err = d.o.Mind.Answer(within, turn, func(r agent.Reply) error {
-		if err := a.take(r); err != nil {
-			return err
-		}
-		return within.Err()
-	})
+	err = d.o.Mind.Answer(within, turn, func(r agent.Reply) error { return a.take(within, r) })
 	a.end(ctx, turn, err)
 	switch {
 	case err == nil || ctx.Err() != nil:
@@ -102,11 +97,15 @@ func (a *answer) publish(e event.Event) { a.door.o.Bus.Publish("", a.question.ta
 
 // take passes on one reply. A question is a no, as nobody is there to be asked:
 // a skin's text is whatever was typed next.
-func (a *answer) take(r agent.Reply) error {
+func (a *answer) take(ctx context.Context, r agent.Reply) error {
+	if ask, is := r.(agent.Ask); is {
+		ask.Answer(agent.Answer{Outcome: agent.AnswerClosed})
+	}
+	if err := ctx.Err(); err != nil {
+		return err // it comes too late
+	}
 	joined := a.question.talk.robot != ""
 	switch r := r.(type) {
-	case agent.Ask:
-		r.Answer(agent.Answer{Outcome: agent.AnswerClosed})
 	case agent.ToolStatus:
 		if joined {
 			a.publish(r.ToolStatus)

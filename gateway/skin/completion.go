@@ -114,6 +114,8 @@ type stream struct {
 
 func newStream(w http.ResponseWriter) *stream {
 	s := &stream{w: w, control: http.NewResponseController(w)}
+	s.mu.Lock() // the timer may be over at once
+	defer s.mu.Unlock()
 	s.timer = time.AfterFunc(keepAlive, func() { _ = s.send(": still thinking\n\n") }) // the next send meets the same failure
 	return s
 }

@@ -1,0 +1,496 @@
+package skin
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"perch/agent"
+	"perch/event"
+)
+
+const chatPath = "/v1/chat/completions"
+
+// said are the replies of a turn with two faces.
+func said() []agent.Reply {
+	return []agent.Reply{
+		agent.Felt{Emotion: agent.Emotion{Name: "happy", Emoji: "😊"}, Intensity: 0.8}, agent.Say{Text: "Build is green."},
+		agent.Felt{Emotion: agent.Emotion{Name: "loving", Emoji: "😍"}, Intensity: 1}, agent.Cue{Kind: "anim", Value: "wave"}, agent.Say{Text: "Well done."},
+		agent.Done{End: agent.Continue},
+	}
+}
+
+const saidText = "[happy] Build is green. [love] [anim:wave] Well done."
+
+// chatOf is the body of a request that says hello.
+func chatOf(more string) string {
+	return `{"model":"perch","messages":[{"role":"user","content":"hello"}]` + more + `}`
+}
+
+func TestChat(t *testing.T) {
+	h := newHouse(t)
+	h.brain.replies = said()
+	answer, body := h.ask(t, http.MethodPost, chatPath, chatOf(`,"temperature":0.7,"tools":[]`), "Origin", page)
+	var c struct {
+		ID, Object, Model string
+		Created           int64
+		Choices           []struct {
+			Index   int
+			Message struct{ Role, Content string }
+			Finish  string `json:"finish_reason"`
+		}
+	}
+	if err := json.Unmarshal([]byte(body), &c); err != nil {
+		t.Fatal(err)
+	}
+	if answer.StatusCode != 200 || !strings.HasPrefix(c.ID, "chatcmpl-") || c.Object != "chat.completion" || c.Model != "perch" || len(c.Choices) != 1 ||
+		c.Choices[0].Message.Role != "assistant" || c.Choices[0].Message.Content != saidText || c.Choices[0].Finish != "stop" ||
+		time.Since(time.Unix(c.Created, 0)) > time.Minute {
+		t.Errorf("%d %s", answer.StatusCode, body)
+	}
+	if h := answer.Header; !strings.HasPrefix(h.Get("X-Session-Id"), "vtb_") || h.Get("Access-Control-Allow-Origin") != page ||
+		!strings.Contains(h.Get("Access-Control-Expose-Headers"), "X-Session-Id") {
+		t.Errorf("%v", h)
+	}
+}
+
+// TestStreamedChat is to the letter what OpenAI's clients read.
+func TestStreamedChat(t *testing.T) {
+	h := newHouse(t)
+	h.brain.replies = said()
+	answer, body := h.ask(t, http.MethodPost, chatPath, chatOf(`,"stream":true`))
+	lines := strings.Split(strings.TrimSuffix(body, "\n\n"), "\n\n")
+	head, _, _ := strings.Cut(lines[0], `"choices"`)
+	want := []string{
+		`[{"index":0,"delta":{"role":"assistant"},"finish_reason":null}]}`,
+		`[{"index":0,"delta":{"content":"[happy] Build is green."},"finish_reason":null}]}`,
+		`[{"index":0,"delta":{"content":" [love] [anim:wave] Well done."},"finish_reason":null}]}`,
+		`[{"index":0,"delta":{},"finish_reason":"stop"}]}`,
+	}
+	for i, w := range want {
+		want[i] = head + `"choices":` + w
+	}
+	if want = append(want, "data: [DONE]"); !slices.Equal(lines, want) {
+		t.Errorf("%s", body)
+	}
+	if answer.Header.Get("Content-Type") != "text/event-stream" || !strings.Contains(head, `"object":"chat.completion.chunk","created":`) {
+		t.Errorf("%v %s", answer.Header, head)
+	}
+}
+
+// TestWordsOfATag are those of the model that is asked for.
+func TestWordsOfATag(t *testing.T) {
+	h := newHouse(t)
+	h.brain.replies = []agent.Reply{agent.Felt{Emotion: agent.Neutral}, agent.Say{Text: "Hi."}, agent.Felt{Emotion: agent.Emotion{Name: "loving"}},
+		agent.Say{Text: "Dear."}, agent.Felt{Emotion: agent.Neutral}, agent.Say{Text: "Well."}, agent.Done{}}
+	for model, want := range map[string]string{
+		"perch":         "Hi. [love] Dear. [neutral] Well.",
+		"gpt-4o":        "Hi. [love] Dear. [neutral] Well.",
+		"perch/live2d":  "Hi. [joy] Dear. [neutral] Well.",
+		"perch/vrm":     "Hi. [happy] Dear. [neutral] Well.",
+		"perch/xiaozhi": "Hi. [loving] Dear. [neutral] Well.",
+	} {
+		if _, body := h.ask(t, http.MethodPost, chatPath, strings.Replace(chatOf(""), `"perch"`, `"`+model+`"`, 1)); !strings.Contains(body, `"content":"`+want+`"`) ||
+			!strings.Contains(body, `"model":"`+model+`"`) {
+			t.Errorf("%s: %s", model, body)
+		}
+	}
+}
+
+func TestModels(t *testing.T) {
+	h := newHouse(t)
+	answer, body := h.ask(t, http.MethodGet, "/v1/models", "")
+	var list models
+	if err := json.Unmarshal([]byte(body), &list); err != nil || answer.StatusCode != 200 || list.Object != "list" || len(list.Data) != 7 ||
+		list.Data[0].ID != "perch" || list.Data[0].Object != "model" || list.Data[0].Created == 0 {
+		t.Errorf("%s (%v)", body, err)
+	}
+}
+
+// TestTalksGoOn by the name of a session, or of a user, and begin anew without.
+func TestTalksGoOn(t *testing.T) {
+	h := newHouse(t)
+	h.brain.replies = said()
+	ask := func(text, user string, header ...string) (session string, turn agent.Turn) {
+		t.Helper()
+		answer, body := h.ask(t, http.MethodPost, chatPath, `{"messages":[{"role":"user","content":"`+text+`"}],"user":"`+user+`"}`, header...)
+		if answer.StatusCode != 200 {
+			t.Fatal(body)
+		}
+		turns := h.brain.turns()
+		return answer.Header.Get("X-Session-Id"), turns[len(turns)-1]
+	}
+	for _, c := range []struct {
+		name, user string
+		header     []string
+		session    string
+	}{
+		{"a session", "", []string{"X-Session-Id", "kitchen"}, "vtb_kitchen"},
+		{"as it was given", "", []string{"X-Session-Id", "vtb_kitchen2"}, "vtb_kitchen2"},
+		{"a user", "ann@example.com", nil, ""},
+		{"a session before a user", "ann@example.com", []string{"X-Session-Id", "hall"}, "vtb_hall"},
+		{"a name that cannot be shown", "", []string{"X-Session-Id", "the \"kitchen\""}, ""},
+	} {
+		session, first := ask("one", c.user, c.header...)
+		again, second := ask("two", c.user, c.header...)
+		if session != again || c.session != "" && session != c.session || !strings.HasPrefix(session, "vtb_") || strings.ContainsAny(session, "@\" ") ||
+			len(first.History) != 0 || len(second.History) != 1 || second.History[0] != (agent.Exchange{Heard: "one", Said: "Build is green. Well done.", Emoji: "😊"}) ||
+			first.Conversation != second.Conversation || first.Robot != "" || first.Guest || first.Session != session || first.Language != "en" {
+			t.Errorf("%s: %s, %s, %+v", c.name, session, again, second)
+		}
+	}
+	session, first := ask("one", "")
+	other, second := ask("two", "")
+	if session == other || first.Conversation == second.Conversation || len(second.History) != 0 {
+		t.Errorf("who has no name: %s, %s, %+v", session, other, second)
+	}
+	if again, third := ask("three", "", "X-Session-Id", other); again != other || third.Conversation != second.Conversation {
+		t.Errorf("who takes the name it was given: %s, %+v", again, third)
+	}
+}
+
+// TestAJoinedTalk is the robot's, and shows under a session of its own.
+func TestAJoinedTalk(t *testing.T) {
+	h := newHouse(t)
+	h.brain.replies = append([]agent.Reply{agent.ToolStatus{ToolStatus: event.ToolStatus{ID: "t", Name: "look", Status: event.ToolRunning}},
+		agent.ToolStatus{ToolStatus: event.ToolStatus{ID: "t", Name: "look", Status: event.ToolDone}}}, said()...)
+	h.mind.Remembered(string(robotA), agent.Exchange{Heard: "I am Ann.", Said: "Hello Ann."}, noon)
+	h.happens(robotA, "s1", event.RobotOnline{}, event.ListeningStarted{})
+	c := h.connect(t)
+	c.until()
+	answer, body := h.ask(t, http.MethodPost, chatPath, chatOf(""), "X-Session-Id", "robot:A0-B1-C2-D3-E4-F5")
+	if session := answer.Header.Get("X-Session-Id"); answer.StatusCode != 200 || session != "vtb_a0b1c2d3e4f5" {
+		t.Errorf("%d %s %s", answer.StatusCode, session, body)
+	}
+	turn := h.brain.turns()[0]
+	if turn.Conversation != string(robotA) || turn.Robot != robotA || len(turn.History) != 1 || turn.History[0].Said != "Hello Ann." {
+		t.Errorf("%+v", turn)
+	}
+	frames := strings.Join(c.until(), "\n")
+	for _, want := range []string{`"working","session_id":"vtb_a0b1c2d3e4f5"`, `"tag":"happy","intensity":0.8`, `"tag":"love","intensity":1`, `"attention","session_id":"vtb_a0b1c2d3e4f5"`} {
+		if !strings.Contains(frames, want) {
+			t.Errorf("%s is not in\n%s", want, frames)
+		}
+	}
+	if strings.Contains(frames, `"s1"`) || h.board.Robot(robotA).At(time.Now()) != agent.Listening || h.board.Robot(robotA).Session != "s1" {
+		t.Errorf("the robot's own state has changed: %+v\n%s", h.board.Robot(robotA), frames)
+	}
+	for session, want := range map[string]string{"robot:kitchen": "400 bad_robot_id", "robot:020000000001": "404 unknown_robot"} {
+		answer, body := h.ask(t, http.MethodPost, chatPath, chatOf(""), "X-Session-Id", session)
+		if got := fmt.Sprint(answer.StatusCode); !strings.HasPrefix(want, got) || !strings.Contains(body, want[4:]) {
+			t.Errorf("%s: %s %s", session, got, body)
+		}
+	}
+}
+
+// TestAChatShows to skins what the agent does in it.
+func TestAChatShows(t *testing.T) {
+	h := newHouse(t)
+	h.brain.replies = append([]agent.Reply{agent.ToolStatus{ToolStatus: event.ToolStatus{ID: "t", Name: "look", Status: event.ToolRunning}},
+		agent.ToolStatus{ToolStatus: event.ToolStatus{ID: "t", Name: "look", Status: event.ToolDone}}}, said()...)
+	c := h.connect(t)
+	c.send(`{"type":"subscribe","states":"all"}`)
+	c.answered()
+	h.ask(t, http.MethodPost, chatPath, chatOf(""), "X-Session-Id", "desk")
+	const s = `"session_id":"vtb_desk"`
+	c.expect(
+		`{"type":"agent_state","state":"thinking",`+s+`}`,
+		`{"type":"tool_status",`+s+`,"tool_id":"t","tool_name":"look","status":"running"}`,
+		`{"type":"agent_state","state":"working",`+s+`,"detail":{"tool_name":"look","subagent_count":0}}`,
+		`{"type":"tool_status",`+s+`,"tool_id":"t","tool_name":"look","status":"completed"}`,
+		`{"type":"agent_state","state":"thinking",`+s+`}`,
+		`{"type":"emotion",`+s+`,"tag":"happy","intensity":0.8}`,
+		`{"type":"agent_state","state":"speaking",`+s+`}`,
+		`{"type":"emotion",`+s+`,"tag":"love","intensity":1}`,
+		`{"type":"agent_state","state":"attention",`+s+`}`,
+	)
+}
+
+func TestWhatIsAsked(t *testing.T) {
+	h := newHouse(t)
+	h.brain.replies = said()
+	for _, c := range []struct {
+		messages string
+		text     string
+		history  []agent.Exchange
+	}{
+		{`[{"role":"user","content":" hello\u0007 "}]`, "hello", nil},
+		{`[{"role":"user","content":[{"type":"text","text":"what is"},{"type":"image_url","image_url":{"url":"data:x"}},{"type":"text","text":"this?"}]}]`, "what is\nthis?", nil},
+		{`[{"role":"system","content":"You are a cat."},{"role":"user","content":"one"},{"role":"assistant","content":"[happy] two"},{"role":"user","content":"three"}]`,
+			"three", []agent.Exchange{{Heard: "one", Said: "[happy] two"}}},
+		{`[{"role":"assistant","content":"hi"},{"role":"user","content":"a"},{"role":"user","content":"b"},{"role":"assistant","content":null},{"role":"user","content":"c"},{"role":"assistant","content":"so far"}]`,
+			"c", []agent.Exchange{{Heard: "a"}, {Heard: "b"}}},
+	} {
+		if answer, body := h.ask(t, http.MethodPost, chatPath, `{"messages":`+c.messages+`}`); answer.StatusCode != 200 {
+			t.Fatal(body)
+		}
+		turns := h.brain.turns()
+		if got := turns[len(turns)-1]; got.Text != c.text || !slices.Equal(got.History, c.history) {
+			t.Errorf("%s: %q, %+v", c.messages, got.Text, got.History)
+		}
+	}
+}
+
+// TestChatsThatAreRefused, each in OpenAI's shape.
+func TestChatsThatAreRefused(t *testing.T) {
+	h := newHouse(t)
+	h.brain.replies = said()
+	many := `{"messages":[` + strings.Repeat(`{"role":"user","content":"x"},`, 9999) + `{"role":"user","content":"x"}]}`
+	for _, c := range []struct {
+		name, body string
+		header     []string
+		want       string
+		message    string // a part of it
+	}{
+		{"no JSON", `hello`, nil, "400 invalid_request_error bad_request", "JSON"},
+		{"no messages", `{}`, nil, "400 invalid_request_error bad_request", "nothing that a user has said"},
+		{"nothing of a user", `{"messages":[{"role":"system","content":"x"}]}`, nil, "400 invalid_request_error bad_request", "user"},
+		{"an empty message", `{"messages":[{"role":"user","content":" "}]}`, nil, "400 invalid_request_error bad_request", "empty"},
+		{"a picture alone", `{"messages":[{"role":"user","content":[{"type":"image_url"}]}]}`, nil, "400 invalid_request_error bad_request", "image_url"},
+		{"a wrong content", `{"messages":[{"role":"user","content":7}]}`, nil, "400 invalid_request_error bad_request", "list of parts"},
+		{"10 000 messages", many, nil, "400 invalid_request_error bad_request", "10000 entries, more than 1000"},
+		{"a long message", `{"messages":[{"role":"user","content":"` + strings.Repeat("x", 17<<10) + `"}]}`, nil, "400 invalid_request_error bad_request", "16384"},
+		{"a long name", chatOf(""), []string{"X-Session-Id", strings.Repeat("x", 513)}, "400 invalid_request_error bad_request", "512"},
+		{"an unknown model", strings.Replace(chatOf(""), `"perch"`, `"perch/klingon"`, 1), nil, "404 invalid_request_error model_not_found", "klingon"},
+		{"a body of 1 MB", chatOf(`,"x":"` + strings.Repeat("x", 1<<20) + `"`), nil, "413 invalid_request_error body_too_large", "1 MB"},
+		{"a wrong key", chatOf(""), []string{"Authorization", "Bearer x"}, "401 authentication_error wrong_key", "skins.key"},
+		{"a key in the address", chatOf(""), []string{"Authorization", ""}, "401 authentication_error wrong_key", ""},
+	} {
+		for _, stream := range []string{"", `{"stream":true,`} {
+			body := c.body
+			if stream != "" && strings.HasPrefix(body, `{"m`) {
+				body = stream + body[1:]
+			}
+			answer, text := h.ask(t, http.MethodPost, chatPath, body, c.header...)
+			var shown failure
+			if err := json.Unmarshal([]byte(text), &shown); err != nil {
+				t.Errorf("%s: %s", c.name, text)
+			}
+			got := fmt.Sprint(answer.StatusCode, " ", shown.Error.Type, " ", shown.Error.Code)
+			if got != c.want || !strings.Contains(shown.Error.Message, c.message) || len(text) > 1000 || answer.Header.Get("Content-Type") != "application/json; charset=utf-8" {
+				t.Errorf("%s: %s %.300s, want %s", c.name, got, text, c.want)
+			}
+		}
+	}
+	if n := len(h.brain.turns()); n > 0 {
+		t.Errorf("%d of them were answered", n)
+	}
+}
+
+// TestAMindThatFails is told before the answer has begun, or at its end.
+func TestAMindThatFails(t *testing.T) {
+	h := newHouse(t)
+	h.brain.err = fmt.Errorf("the secret cause: %w", agent.ErrAway)
+	for _, more := range []string{"", `,"stream":true`} {
+		answer, body := h.ask(t, http.MethodPost, chatPath, chatOf(more))
+		if answer.StatusCode != 503 || !strings.Contains(body, `"type":"server_error"`) || !strings.Contains(body, `"code":"no_brain"`) || strings.Contains(body, "secret") {
+			t.Errorf("%d %s", answer.StatusCode, body)
+		}
+	}
+	h.brain.replies = said()[:2]
+	answer, body := h.ask(t, http.MethodPost, chatPath, chatOf(`,"stream":true`))
+	lines := strings.Split(strings.TrimSpace(body), "\n\n")
+	if last := lines[len(lines)-1]; answer.StatusCode != 200 || !strings.HasPrefix(last, `data: {"error":{"message":"no brain`) || strings.Contains(body, "[DONE]") {
+		t.Errorf("%d %s", answer.StatusCode, body)
+	}
+	c := h.connect(t)
+	if all := strings.Join(c.until(), "\n"); strings.Count(all, `"state":"error"`) != 3 {
+		t.Error(all)
+	}
+}
+
+// hanging is a brain that answers when it is let go, or not at all.
+type hanging struct {
+	entered chan context.Context
+	release chan struct{}
+}
+
+func (b *hanging) think(ctx context.Context, _ agent.Turn, out func(agent.Reply) error) error {
+	b.entered <- ctx
+	select {
+	case <-b.release:
+	case <-ctx.Done():
+		// Not every brain heeds the end of its turn.
+		_ = out(agent.Say{Text: "too late"})
+		return ctx.Err()
+	}
+	if err := out(agent.Say{Text: "done"}); err != nil {
+		return err
+	}
+	return out(agent.Done{})
+}
+
+// TestOneTurnAtATime of a talk, and four in all.
+func TestOneTurnAtATime(t *testing.T) {
+	h := newHouse(t)
+	b := &hanging{make(chan context.Context), make(chan struct{})}
+	h.brain.think = b.think
+	var wg sync.WaitGroup
+	begin := func(session string) {
+		wg.Go(func() {
+			if answer, body := h.ask(t, http.MethodPost, chatPath, chatOf(""), "X-Session-Id", session); answer.StatusCode != 200 {
+				t.Error(body)
+			}
+		})
+		<-b.entered
+	}
+	refused := func(session string) {
+		t.Helper()
+		answer, body := h.ask(t, http.MethodPost, chatPath, chatOf(""), "X-Session-Id", session)
+		if answer.StatusCode != 429 || answer.Header.Get("Retry-After") != "3" || !strings.Contains(body, `"message":"agent is busy, retry in a moment","type":"rate_limit_error"`) {
+			t.Errorf("%s: %d %v %s", session, answer.StatusCode, answer.Header, body)
+		}
+	}
+	begin("one")
+	refused("one")
+	begin("two")
+	begin("three")
+	begin("four")
+	refused("five")
+	close(b.release)
+	wg.Wait()
+	wg.Go(func() { <-b.entered })
+	if answer, body := h.ask(t, http.MethodPost, chatPath, chatOf(""), "X-Session-Id", "one"); answer.StatusCode != 200 {
+		t.Error(body)
+	}
+	wg.Wait()
+}
+
+// TestAClientThatGoesAway ends its turn, and what was still said then reaches
+// nobody: not the next request, and not the memory.
+func TestAClientThatGoesAway(t *testing.T) {
+	for _, more := range []string{"", `,"stream":true`} {
+		h := newHouse(t)
+		b := &hanging{make(chan context.Context), make(chan struct{})}
+		h.brain.think = b.think
+		c := h.connect(t)
+		c.send(`{"type":"subscribe","events":["agent_state","notification"]}`)
+		c.answered()
+		ctx, leave := context.WithCancel(t.Context())
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, h.url+chatPath, strings.NewReader(chatOf(more)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+secret)
+		r.Header.Set("X-Session-Id", "desk")
+		left := make(chan error)
+		go func() {
+			answer, err := http.DefaultClient.Do(r)
+			if err == nil {
+				err = answer.Body.Close()
+			}
+			left <- err
+		}()
+		thinking := <-b.entered
+		c.expect(`{"type":"agent_state","state":"thinking","session_id":"vtb_desk"}`)
+		leave()
+		if err := <-left; err == nil {
+			t.Error("it was answered")
+		}
+		<-thinking.Done()
+		c.expect(`{"type":"agent_state","state":"idle","session_id":"vtb_desk"}`)
+		close(b.release)
+		go func() { <-b.entered }()
+		answer, body := h.ask(t, http.MethodPost, chatPath, chatOf(""), "X-Session-Id", "desk")
+		if answer.StatusCode != 200 || !strings.Contains(body, `"content":"done"`) {
+			t.Errorf("%d %s", answer.StatusCode, body)
+		}
+		if turns := h.brain.turns(); len(turns[len(turns)-1].History) != 0 {
+			t.Errorf("remembered is %+v", turns[len(turns)-1].History)
+		}
+		http.DefaultClient.CloseIdleConnections()
+	}
+}
+
+// TestAQuestionIsANo in a chat, where nobody is asked.
+func TestAQuestionIsANo(t *testing.T) {
+	h := newHouse(t)
+	h.brain.think = func(_ context.Context, _ agent.Turn, out func(agent.Reply) error) error {
+		answers := make(chan agent.Answer, 1)
+		if err := out(agent.Ask{ID: "q", Text: "May I?", Answer: func(a agent.Answer) { answers <- a }}); err != nil {
+			return err
+		}
+		return out(agent.Say{Text: string((<-answers).Outcome)})
+	}
+	if _, body := h.ask(t, http.MethodPost, chatPath, chatOf("")); !strings.Contains(body, `"content":"closed"`) {
+		t.Error(body)
+	}
+}
+
+// TestAPreflight of a page that is allowed, with what OpenAI's library sends.
+func TestAPreflight(t *testing.T) {
+	h := newHouse(t)
+	for origin, want := range map[string]int{page: 204, "https://evil.example": 403} {
+		answer, _ := h.ask(t, http.MethodOptions, chatPath, "", "Origin", origin, "Authorization", "", "Access-Control-Request-Method", "POST",
+			"Access-Control-Request-Headers", "authorization,content-type,x-session-id,x-stainless-os")
+		allowed := answer.Header.Get("Access-Control-Allow-Headers")
+		if answer.StatusCode != want || want == 204 && (!strings.Contains(allowed, "X-Session-Id") || !strings.Contains(allowed, "x-stainless-os")) {
+			t.Errorf("%s: %d %v", origin, answer.StatusCode, answer.Header)
+		}
+	}
+}
+
+// pen is a ResponseWriter that a test reads while it is written to.
+type pen struct {
+	http.ResponseWriter
+	io.Writer
+}
+
+func (p pen) Write(b []byte) (int, error) { return p.Writer.Write(b) }
+func (p pen) Header() http.Header         { return http.Header{} }
+func (p pen) WriteHeader(int)             {}
+func (p pen) Flush()                      {}
+
+// TestAStreamIsKeptAlive by comments while the mind thinks.
+func TestAStreamIsKeptAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, w := io.Pipe()
+		s := newStream(pen{Writer: w})
+		began := time.Now()
+		lines := bufio.NewReader(r)
+		for n := 1; n <= 2; n++ {
+			line, err := lines.ReadString('\n')
+			if blank, _ := lines.ReadString('\n'); err != nil || !strings.HasPrefix(line, ":") || blank != "\n" || time.Since(began) != time.Duration(n)*keepAlive {
+				t.Errorf("%q after %v (%v)", line, time.Since(began), err)
+			}
+		}
+		s.end()
+		if err := s.send("x"); err == nil {
+			t.Error("it goes on after its end")
+		}
+		time.Sleep(10 * keepAlive)
+	})
+}
+
+func FuzzChat(f *testing.F) {
+	for _, seed := range []string{chatOf(""), `{"messages":[{"role":"user","content":[{"type":"text","text":"a"}]}],"user":"u","model":"perch/vrm"}`, `{"messages":[{}]}`} {
+		f.Add([]byte(seed), "s")
+	}
+	f.Add([]byte(chatOf("")), "robot:a0b1c2d3e4f5")
+	d, err := New(Options{Robots: family{robotA}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, body []byte, session string) {
+		q, err := d.parse(body, session)
+		if err != nil {
+			if status, shown := openAI(err); status < 400 || status >= 500 || shown.Error.Message == "" || len(shown.Error.Message) > 2000 {
+				t.Errorf("%v: %d", err, status)
+			}
+			return
+		}
+		if q.text == "" || len(q.text) > mostQuestion || len(q.history) > mostMessages || !strings.HasPrefix(q.talk.session, "vtb_") || len(q.talk.session) > 60 ||
+			!d.o.Words.Knows(q.words) || q.talk.robot == "" && !strings.HasPrefix(q.talk.conversation, "skin:") {
+			t.Errorf("%+v", q)
+		}
+	})
+}
