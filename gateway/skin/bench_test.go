@@ -1,0 +1,121 @@
+package skin
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"perch/event"
+)
+
+// crowd connects that many skins, whose frames are counted as they are read.
+// arrived gives the time of each skin's latest.
+func crowd(b *testing.B, h *house, skins int) (read func(each int) (last []time.Time)) {
+	b.Helper()
+	type arrival struct {
+		at time.Time
+		n  int
+	}
+	var mu sync.Mutex
+	var changed = sync.NewCond(&mu)
+	seen := make([]arrival, skins)
+	for i := range skins {
+		conn, err := h.dial("Authorization", "Bearer "+secret)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(conn.Drop)
+		go func() {
+			for {
+				if _, _, err := conn.Receive(); err != nil {
+					return
+				}
+				at := time.Now()
+				mu.Lock()
+				seen[i] = arrival{at, seen[i].n + 1}
+				changed.Broadcast()
+				mu.Unlock()
+			}
+		}()
+	}
+	return func(each int) (last []time.Time) {
+		mu.Lock()
+		defer mu.Unlock()
+		for slices.ContainsFunc(seen, func(a arrival) bool { return a.n < each }) {
+			changed.Wait()
+		}
+		for _, a := range seen {
+			last = append(last, a.at)
+		}
+		return last
+	}
+}
+
+// BenchmarkEventToSkins tells how long one change of state takes from the bus
+// to every skin's own code over loopback, and what it costs to publish, which is
+// not to grow with the skins. The clients run in this process too.
+func BenchmarkEventToSkins(b *testing.B) {
+	for _, skins := range []int{1, 100, 500} {
+		b.Run(fmt.Sprintf("skins=%d", skins), func(b *testing.B) {
+			h := newHouse(b, func(o *Options) { o.MostOfOne = 1000 })
+			read := crowd(b, h, skins)
+			h.happens(robotA, "s1", event.RobotOnline{})
+			read(1)
+			var took, published []time.Duration
+			states := []event.Event{event.ListeningStarted{}, event.ThinkingStarted{}} // idle and thinking, to most skins
+			n := 1
+			for b.Loop() {
+				at := time.Now()
+				h.happens(robotA, "s1", states[n%2])
+				published = append(published, time.Since(at))
+				n++
+				for _, arrived := range read(n) {
+					took = append(took, arrived.Sub(at))
+				}
+			}
+			slices.Sort(took)
+			slices.Sort(published)
+			b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "p50-ms")
+			b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
+			b.ReportMetric(float64(published[len(published)/2].Nanoseconds())/1000, "publish-µs")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// BenchmarkIdleSkins tells what one costs in memory while nothing happens. The
+// sockets' other ends are in this process too, and are counted apart.
+func BenchmarkIdleSkins(b *testing.B) {
+	const skins = 500
+	for range b.N {
+		h := newHouse(b, func(o *Options) { o.MostOfOne = 1000 })
+		before := heldMemory()
+		var ends []*wire
+		for range skins {
+			ends = append(ends, h.wire(b))
+		}
+		for h.door.Connected() < skins {
+			runtime.Gosched()
+		}
+		b.ReportMetric(float64(heldMemory()-before)/skins/1024, "KB/skin-and-client")
+		b.ReportMetric(0, "ns/op")
+		for _, end := range ends {
+			_ = end.Close() // nothing is lost with it
+		}
+		h.stop()
+	}
+}
+
+// heldMemory is what is in use of the heap and of stacks, once all that can be
+// collected was.
+func heldMemory() uint64 {
+	for range 3 {
+		runtime.GC()
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapInuse + m.StackInuse
+}
