@@ -2,8 +2,6 @@ package acp
 
 // What the tests look at from outside.
 var (
-	YesOrNo         = yesOrNo
-	Redact          = redact
 	ParseUpdate     = parseUpdate
 	ParseEvent      = parseEvent
 	ParsePermission = func(line []byte) { _, _ = parsePermission(message{Params: line}) }

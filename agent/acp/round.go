@@ -291,7 +291,7 @@ func judged(a agent.Answer) (v verdict, understood bool) {
 	case agent.AnswerTouch, agent.AnswerAllowed:
 		return allowed, true
 	case agent.AnswerGiven:
-		yes, understood := yesOrNo(a.Text)
+		yes, understood := agent.YesOrNo(a.Text)
 		if yes {
 			return allowed, understood
 		}

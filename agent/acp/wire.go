@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+
+	"perch/agent"
 )
 
 // What is taken of a peer.
@@ -34,7 +36,7 @@ type rpcError struct {
 }
 
 func (e *rpcError) Error() string {
-	return fmt.Sprintf("%s (%d)", redact(e.Message, mostTitle), e.Code)
+	return fmt.Sprintf("%s (%d)", agent.Redact(e.Message, mostTitle), e.Code)
 }
 
 // Codes of JSON-RPC and of the protocol.

@@ -1,4 +1,4 @@
-package acp
+package agent
 
 import (
 	"strings"
@@ -36,8 +36,9 @@ func set(words string) map[string]bool {
 	return all
 }
 
-// yesOrNo is what an answer means, and whether it was understood.
-func yesOrNo(answer string) (yes, understood bool) {
+// YesOrNo is what somebody's answer to a permission means, in English or German,
+// and whether it was understood. Of what was not, yes is false.
+func YesOrNo(answer string) (yes, understood bool) {
 	words := strings.FieldsFunc(strings.ToLower(strings.ReplaceAll(clip(answer, 400), "’", "'")), func(r rune) bool {
 		return !unicode.IsLetter(r) && r != '\''
 	})

@@ -1,0 +1,29 @@
+package agent
+
+import (
+	"regexp"
+	"strings"
+)
+
+// secrets are the shapes that keys come in, each with what is left of it. The
+// order matters: what is named is better cut where its name ends.
+var secrets = []struct {
+	shape *regexp.Regexp
+	left  string
+}{
+	{regexp.MustCompile(`(?i)\b(bearer|basic)\s+[^\s"']+`), "$1 ***"},
+	{regexp.MustCompile(`(?i)([\w-]*(?:key|token|secret|passw(?:or)?d))(["']?\s*[=:]\s*)("[^"]*"|'[^']*'|[^\s"',;]+)`), "$1$2***"},
+	{regexp.MustCompile(`://[^/\s@]+@`), "://***@"},
+	{regexp.MustCompile(`\b(?:sk|pk|rk|gh[a-z]|github_pat|xox[a-z]|AKIA|AIza|eyJ)[-_A-Za-z0-9]{8,}`), "***"},
+	{regexp.MustCompile(`\b[A-Za-z0-9_+=-]*[0-9][A-Za-z0-9_+=-]{31,}`), "***"},
+}
+
+// Redact blanks what looks like a key in a text of an agent's, and cuts it to so
+// many bytes.
+func Redact(s string, most int) string {
+	s = clip(s, 4*most)
+	for _, secret := range secrets {
+		s = secret.shape.ReplaceAllString(s, secret.left)
+	}
+	return clip(strings.TrimSpace(s), most)
+}
