@@ -1,0 +1,98 @@
+package hooks
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"perch/agent"
+	"perch/device"
+	"perch/event"
+)
+
+// errLate ends what nobody has answered in time.
+var errLate = errors.New("nobody has answered in time")
+
+// triesAloud is how often a question is put to people before it is left to
+// those who answer elsewhere.
+const triesAloud = 2
+
+// askAloud has one robot ask for a permission. Where none is here it waits for
+// one to open its channel. It returns once there is an answer, ctx is over, or
+// nobody could be understood.
+func (d *Door) askAloud(ctx context.Context, h *held) {
+	if d.o.Asker == nil || d.o.MayAnswer == nil {
+		return
+	}
+	reader := d.o.Bus.Read()
+	q := h.question
+	for tries := 0; tries < triesAloud && ctx.Err() == nil; {
+		id, here := d.whoAsks()
+		if !here {
+			if !opens(ctx, reader) {
+				return
+			}
+			continue
+		}
+		q.Robot, q.Asked = id, time.Now()
+		a, err := d.o.Asker.Ask(ctx, id, q)
+		if err != nil {
+			if ctx.Err() == nil {
+				d.o.Log.Debug("a robot could not ask for a permission", "robot", id, "err", err)
+			}
+			if !opens(ctx, reader) {
+				return
+			}
+			continue
+		}
+		if v, understood := judged(a); understood {
+			h.answer(v)
+			return
+		}
+		if a.Outcome != agent.AnswerGiven {
+			return // its time was over, or somebody made the robot be quiet
+		}
+		tries++
+		q.Text = fill(d.phrases.again, "question", h.question.Text)
+	}
+}
+
+// judged is what an answer means, and whether it means anything.
+func judged(a agent.Answer) (v verdict, understood bool) {
+	v.how = string(a.Outcome)
+	switch a.Outcome {
+	case agent.AnswerTouch, agent.AnswerAllowed:
+		v.allow = true
+		return v, true
+	case agent.AnswerDenied:
+		return v, true
+	case agent.AnswerGiven:
+		v.allow, understood = agent.YesOrNo(a.Text)
+		return v, understood
+	}
+	return v, false
+}
+
+// whoAsks is the robot that asks: the first whose people may allow something.
+// Only one does, for they would talk at once.
+func (d *Door) whoAsks() (id device.ID, here bool) {
+	for _, candidate := range d.robots() {
+		if d.o.MayAnswer(candidate) {
+			return candidate, true
+		}
+	}
+	return "", false
+}
+
+// opens waits for a robot to open its channel.
+func opens(ctx context.Context, r *event.Reader) bool {
+	for {
+		e, err := r.Next(ctx)
+		if err != nil {
+			return false
+		}
+		if _, opened := e.Event.(event.RobotOnline); opened {
+			return true
+		}
+	}
+}

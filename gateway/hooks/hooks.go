@@ -1,0 +1,127 @@
+// Package hooks takes what coding agents' lifecycle hooks tell, in the shape of
+// clawd-on-desk or as Claude Code itself sends it: what a coding session is doing
+// shows on the robots that are idle and on every skin, and what it asks
+// permission for is asked aloud and shown. docs/hooks.md lists addresses, states
+// and answers.
+package hooks
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"perch/agent"
+	"perch/device"
+	"perch/event"
+)
+
+// stage is the robots that are here.
+type stage interface {
+	// Open are those whose channel is open and whose hello was answered.
+	Open() []device.ID
+	// Feel has a robot wear a face.
+	Feel(ctx context.Context, id device.ID, e agent.Emotion) error
+}
+
+// asker puts questions to people.
+type asker interface {
+	// Ask has a robot ask somebody, after the turn under way, and waits until the
+	// question's time is over. The end of ctx withdraws it. An error is a robot
+	// that could not ask, or whose channel has closed before there was an answer.
+	Ask(ctx context.Context, id device.ID, q agent.Question) (agent.Answer, error)
+}
+
+// Options are what the door is made of. What has no note on its being empty is
+// needed.
+type Options struct {
+	Robots    []device.ID          // that show and ask; empty is all
+	Stage     stage                // shows the faces
+	Asker     asker                // nil asks nobody aloud
+	MayAnswer func(device.ID) bool // whether what is said to a robot may allow something; nil is none
+	Bus       *event.Bus
+	Hold      time.Duration // a permission waits for its answer; 0 is 60 s
+	Language  string        // BCP 47
+	Log       *slog.Logger
+}
+
+// holdFor is how long a permission is held where nothing else is said. Whoever
+// sits at the terminal waits as long, before it asks there.
+const holdFor = time.Minute
+
+// Door is what the hooks talk to.
+type Door struct {
+	o       Options
+	phrases phrases
+	changed chan struct{} // something shows that did not, or no longer
+
+	mu    sync.Mutex
+	table table
+	told  [mostSessions]view // what each place was last told to show
+	held  map[string]*held   // permissions, by the id of their question
+}
+
+// New returns the door. Run has its sessions age, and show on robots.
+func New(o Options) *Door {
+	if o.Hold == 0 {
+		o.Hold = holdFor
+	}
+	return &Door{o: o, phrases: phrasesIn(o.Language), changed: make(chan struct{}, 1), table: table{}, held: map[string]*held{}}
+}
+
+// Run has sessions age, and robots show what they do, until ctx ends or the bus
+// is closed.
+func (d *Door) Run(ctx context.Context) {
+	ctx, stop := context.WithCancel(ctx)
+	events := make(chan event.Envelope)
+	var pump sync.WaitGroup
+	defer pump.Wait()
+	defer stop()
+	reader := d.o.Bus.ReadFrom(1)
+	pump.Go(func() { reader.Pump(ctx, events) })
+	alarm := time.NewTimer(0)
+	defer alarm.Stop()
+	w := &wardrobe{robots: agent.NewBoard(), worn: map[device.ID]coding{}}
+	for w.await(ctx, d, events, alarm.C) {
+		now := time.Now()
+		due := d.age(now)
+		if idle := d.dress(ctx, w, now); due.IsZero() || !idle.IsZero() && idle.Before(due) {
+			due = idle
+		}
+		alarm.Stop()
+		if !due.IsZero() {
+			alarm.Reset(max(due.Sub(now), time.Millisecond))
+		}
+	}
+}
+
+// change has the table become another, and tells what that changes of what its
+// sessions show. One that asks for a permission shows that, and all else once it
+// has its answer. The lock must be held.
+func (d *Door) change(after table) {
+	d.table = after
+	for slot := range mostSessions {
+		s := after.inSlot(slot)
+		if s.asks > 0 {
+			continue
+		}
+		for _, e := range tell(name(slot), d.told[slot], s.view()) {
+			d.o.Bus.Publish("", name(slot), e)
+		}
+		d.told[slot] = s.view()
+	}
+	select {
+	case d.changed <- struct{}{}:
+	default: // Run has yet to look at the last
+	}
+}
+
+// age lets time pass, and says when there is more to let pass.
+func (d *Door) age(now time.Time) (due time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if due := d.table.due(); !due.IsZero() && !now.Before(due) {
+		d.change(d.table.sweep(now))
+	}
+	return d.table.due()
+}

@@ -1,0 +1,226 @@
+package hooks
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"perch/agent"
+	"perch/device"
+	"perch/event"
+	"perch/gateway/door"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	robotA device.ID = "a0b1c2d3e4f5"
+	robotB device.ID = "a0b1c2d3e4f6"
+)
+
+// robots are those that are here.
+type robots struct {
+	mu    sync.Mutex
+	open  []device.ID
+	faces []string
+	asked []agent.Question
+	// ask is what a robot makes of a question.
+	ask func(ctx context.Context, id device.ID, q agent.Question) (agent.Answer, error)
+}
+
+func (r *robots) Open() []device.ID {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.open)
+}
+
+func (r *robots) opens(ids ...device.ID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.open = ids
+}
+
+func (r *robots) Feel(_ context.Context, id device.ID, e agent.Emotion) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.faces = append(r.faces, fmt.Sprint(id, " ", e.Name))
+	return nil
+}
+
+// wore are the faces since the last look.
+func (r *robots) wore() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	faces := r.faces
+	r.faces = nil
+	return faces
+}
+
+func (r *robots) Ask(ctx context.Context, id device.ID, q agent.Question) (agent.Answer, error) {
+	r.mu.Lock()
+	r.asked = append(r.asked, q)
+	r.mu.Unlock()
+	return r.ask(ctx, id, q)
+}
+
+func (r *robots) questions() []agent.Question {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.asked)
+}
+
+// silent is a robot before which nobody answers.
+func silent(ctx context.Context, _ device.ID, q agent.Question) (agent.Answer, error) {
+	select {
+	case <-ctx.Done():
+		return agent.Answer{}, ctx.Err()
+	case <-time.After(time.Until(q.Until)):
+		return agent.Answer{Outcome: agent.AnswerExpired}, nil
+	}
+}
+
+// answers is a robot before which somebody says so, one after the other.
+func answers(texts ...string) func(context.Context, device.ID, agent.Question) (agent.Answer, error) {
+	return func(context.Context, device.ID, agent.Question) (agent.Answer, error) {
+		if len(texts) == 0 {
+			return agent.Answer{}, errors.New("asked too often")
+		}
+		text := texts[0]
+		texts = texts[1:]
+		if text == "(touch)" {
+			return agent.Answer{Outcome: agent.AnswerTouch}, nil
+		}
+		return agent.Answer{Outcome: agent.AnswerGiven, Text: text}, nil
+	}
+}
+
+// house is the door with the parts it has in the appliance.
+type house struct {
+	robots *robots
+	bus    *event.Bus
+	board  *agent.Board
+	log    *bytes.Buffer
+	door   *Door
+
+	mu     sync.Mutex
+	events []string
+	wg     sync.WaitGroup
+}
+
+// newHouse is a house with one robot, which its owner has adopted.
+func newHouse(t testing.TB, change ...func(*Options)) *house {
+	t.Helper()
+	h := &house{robots: &robots{open: []device.ID{robotA}, ask: silent}, bus: event.NewBus(), board: agent.NewBoard(), log: &bytes.Buffer{}}
+	o := Options{Stage: h.robots, Asker: h.robots, MayAnswer: func(id device.ID) bool { return id == robotA }, Bus: h.bus, Language: "en",
+		Log: slog.New(slog.NewTextHandler(h.log, nil))}
+	for _, c := range change {
+		c(&o)
+	}
+	h.door = New(o)
+	h.wg.Go(func() {
+		h.bus.ReadFrom(1).Each(context.Background(), func(e event.Envelope) {
+			h.board.Take(e)
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.events = append(h.events, strings.TrimSpace(fmt.Sprint(e.Session, " ", event.Kind(e.Event))))
+		})
+	})
+	return h
+}
+
+// runs has the door run until the house closes.
+func (h *house) runs() { h.wg.Go(func() { h.door.Run(context.Background()) }) }
+
+func (h *house) close() {
+	h.bus.Close()
+	h.wg.Wait()
+}
+
+// happened are the events since the last look.
+func (h *house) happened() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	events := h.events
+	h.events = nil
+	return events
+}
+
+// shows is what a session shows.
+func (h *house) shows(session string) agent.Shown {
+	all, _ := h.board.Snapshot()
+	for _, s := range all {
+		if s.Session == session {
+			return s.At(time.Now())
+		}
+	}
+	return "nothing"
+}
+
+// told has a session tell something.
+func (h *house) told(t testing.TB, body string) {
+	t.Helper()
+	if _, err := h.door.report([]byte(body)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// bubble runs a test with a house in a bubble of its own time.
+func bubble(t *testing.T, test func(t *testing.T, h *house), change ...func(*Options)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, change...)
+		defer h.close()
+		test(t, h)
+	})
+}
+
+// serve is the door as programs on its machine have it.
+func (h *house) serve(t testing.TB) *httptest.Server {
+	e, err := door.NewEngine(slog.New(slog.NewTextHandler(h.log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Use(door.Guard(door.Local))
+	h.door.Routes(e)
+	server := httptest.NewServer(e)
+	t.Cleanup(server.Close)
+	return server
+}
+
+// ask sends a request over HTTP and returns status, headers and body.
+func ask(t testing.TB, server *httptest.Server, method, path, body string, header ...string) (int, http.Header, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, server.URL+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if method == http.MethodPost {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	answer, err := server.Client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, answer.Header, string(text)
+}

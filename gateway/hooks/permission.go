@@ -1,0 +1,193 @@
+package hooks
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"perch/agent"
+	"perch/event"
+)
+
+// mostHeld bounds the permissions that wait.
+const mostHeld = 8
+
+// wish is the body of POST /permission: something that an agent may only do once
+// it is allowed.
+type wish struct {
+	HookEvent string          `json:"hook_event_name"`
+	SessionID string          `json:"session_id"`
+	CWD       string          `json:"cwd"`
+	Tool      string          `json:"tool_name"`
+	Input     json.RawMessage `json:"tool_input"`
+}
+
+// decided is what Claude Code reads of the answer. No answer at all has it ask
+// in its terminal.
+type decided struct {
+	Output struct {
+		Event    string   `json:"hookEventName"`
+		Decision decision `json:"decision"`
+	} `json:"hookSpecificOutput"`
+}
+
+type decision struct {
+	Behavior string `json:"behavior"`
+	Message  string `json:"message,omitempty"`
+}
+
+// held is a permission that waits.
+type held struct {
+	question agent.Question
+	answered chan verdict // has room for the first
+}
+
+// verdict is how a permission was answered, and by whom.
+type verdict struct {
+	allow bool
+	how   string
+}
+
+// permit holds a permission until somebody answers it. The answer is nil where
+// it is to be asked for at the terminal: nobody answered, or it is not a
+// question of yes or no.
+func (d *Door) permit(ctx context.Context, body []byte) (*decided, error) {
+	var w wish
+	if err := json.Unmarshal(body, &w); err != nil {
+		return nil, badBody("the body is not the JSON object that belongs here: " + clip(err.Error(), 200))
+	}
+	w.Tool = clean(w.Tool, mostName)
+	if !w.yesOrNo() {
+		return nil, nil
+	}
+	k := key(claude, cmp.Or(clean(w.SessionID, mostID), "default"))
+	h, session := d.hold(k, w)
+	if h == nil {
+		d.o.Log.Warn("a permission is left to the terminal: too many wait already", "waiting", mostHeld)
+		return nil, nil
+	}
+	v, answered := d.release(k, session, h, d.await(ctx, h))
+	d.o.Log.Info("a permission was asked for", "session", session, "tool", w.Tool, "answered", answered, "allowed", v.allow, "how", v.how)
+	if !answered {
+		return nil, nil
+	}
+	a := &decided{}
+	a.Output.Event = "PermissionRequest"
+	a.Output.Decision = decision{Behavior: "allow"}
+	if !v.allow {
+		a.Output.Decision = decision{Behavior: "deny", Message: d.phrases.denied}
+	}
+	return a, nil
+}
+
+// yesOrNo reports whether there is somebody to ask for it here: what wants a
+// choice or a plan read is for the terminal, and so are the dialects of other
+// agents.
+func (w wish) yesOrNo() bool {
+	if w.HookEvent != "" && w.HookEvent != "PermissionRequest" {
+		return false
+	}
+	return w.Tool != "" && !slices.Contains([]string{"AskUserQuestion", "ExitPlanMode", "EnterPlanMode"}, w.Tool)
+}
+
+// hold puts a permission among those that wait, and is nil where too many do.
+func (d *Door) hold(k string, w wish) (h *held, session string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.held) >= mostHeld {
+		return nil, ""
+	}
+	now := time.Now()
+	d.change(d.table.asked(now, k, claude, 1))
+	session = name(d.table[k].slot)
+	h = &held{answered: make(chan verdict, 1), question: agent.Question{
+		ID: "hook-" + rand.Text(), Text: d.phrases.question(w), Session: session, Asked: now, Until: now.Add(d.o.Hold)}}
+	d.held[h.question.ID] = h
+	d.o.Bus.Publish("", session, event.Asked{ID: h.question.ID, Text: h.question.Text})
+	return h, session
+}
+
+// await waits for the first answer, of somebody with a robot or of the owner, and
+// says why there will be none: its time is over, or whoever asked has left.
+func (d *Door) await(ctx context.Context, h *held) agent.Outcome {
+	ctx, stop := context.WithDeadlineCause(ctx, h.question.Until, errLate)
+	asked := make(chan struct{})
+	go func() {
+		defer close(asked)
+		d.askAloud(ctx, h)
+	}()
+	defer func() { <-asked }()
+	defer stop()
+	select {
+	case v := <-h.answered:
+		h.answered <- v // for release
+		return ""
+	case <-ctx.Done():
+	}
+	if context.Cause(ctx) == errLate {
+		return agent.AnswerExpired
+	}
+	return agent.AnswerClosed
+}
+
+// release takes a permission from those that wait, and tells how it ended: by
+// its answer, where one came in until now, or as it did without.
+func (d *Door) release(k, session string, h *held, without agent.Outcome) (v verdict, answered bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.held, h.question.ID)
+	select {
+	case v = <-h.answered:
+		answered = true
+	default:
+		v.how = string(without)
+	}
+	d.o.Bus.Publish("", session, event.Answered{ID: h.question.ID, Answer: v.how})
+	now := time.Now()
+	d.change(d.table.asked(now, k, claude, -1))
+	return v, answered
+}
+
+// Questions are the permissions that wait for an answer, the oldest first.
+func (d *Door) Questions() []agent.Question {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	open := []agent.Question{}
+	for _, h := range d.held {
+		open = append(open, h.question)
+	}
+	slices.SortFunc(open, func(a, b agent.Question) int { return a.Asked.Compare(b.Asked) })
+	return open
+}
+
+// Reply answers a permission by the id of its question, in the place of whoever
+// is with a robot. It returns agent.ErrNoQuestion where that does not wait.
+func (d *Door) Reply(id string, allow bool) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	h, waits := d.held[id]
+	if !waits {
+		return agent.ErrNoQuestion
+	}
+	how := agent.AnswerDenied
+	if allow {
+		how = agent.AnswerAllowed
+	}
+	if !h.answer(verdict{allow, string(how)}) {
+		return agent.ErrNoQuestion
+	}
+	return nil
+}
+
+// answer gives a permission its answer, and reports whether it was the first.
+func (h *held) answer(v verdict) bool {
+	select {
+	case h.answered <- v:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,199 @@
+package hooks
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"perch/agent"
+	"perch/device"
+	"perch/event"
+)
+
+const wants = `{"session_id":"s1","tool_name":"Bash","tool_input":{"command":"make test"}}`
+
+// permitted asks for a permission and returns what is answered, once it is.
+func (h *house) permitted(ctx context.Context) <-chan string {
+	answered := make(chan string, 1)
+	go func() {
+		a, err := h.door.permit(ctx, []byte(wants))
+		switch {
+		case err != nil:
+			answered <- err.Error()
+		case a == nil:
+			answered <- "terminal"
+		default:
+			answered <- a.Output.Decision.Behavior
+		}
+	}()
+	return answered
+}
+
+// TestAskedAloud: what people before a robot answer.
+func TestAskedAloud(t *testing.T) {
+	for name, c := range map[string]struct {
+		ask   func(context.Context, device.ID, agent.Question) (agent.Answer, error)
+		want  string
+		asked int
+	}{
+		"yes":         {answers("yes, go ahead"), "allow", 1},
+		"no":          {answers("no, don't"), "deny", 1},
+		"a touch":     {answers("(touch)"), "allow", 1},
+		"yes, again":  {answers("the weather", "yes"), "allow", 2},
+		"never clear": {answers("the weather", "what weather"), "terminal", 2},
+		"yes and no":  {answers("yes no"), "deny", 1},
+		"nobody":      {silent, "terminal", 1},
+		"hushed": {func(context.Context, device.ID, agent.Question) (agent.Answer, error) {
+			return agent.Answer{Outcome: agent.AnswerClosed}, nil
+		}, "terminal", 1},
+		"it broke": {func(context.Context, device.ID, agent.Question) (agent.Answer, error) {
+			return agent.Answer{}, errors.New("broken")
+		}, "terminal", 1},
+		"the owner's yes": {func(context.Context, device.ID, agent.Question) (agent.Answer, error) {
+			return agent.Answer{Outcome: agent.AnswerAllowed}, nil
+		}, "allow", 1},
+		"the owner's no": {func(context.Context, device.ID, agent.Question) (agent.Answer, error) {
+			return agent.Answer{Outcome: agent.AnswerDenied}, nil
+		}, "deny", 1},
+	} {
+		bubble(t, func(t *testing.T, h *house) {
+			h.robots.ask = c.ask
+			began := time.Now()
+			got := <-h.permitted(t.Context())
+			asked := h.robots.questions()
+			if got != c.want || len(asked) != c.asked || c.want == "terminal" && time.Since(began) != time.Minute {
+				t.Errorf("%s: %s after %s, asked %d times", name, got, time.Since(began), len(asked))
+			}
+			if len(h.door.Questions()) > 0 {
+				t.Errorf("%s: it still waits", name)
+			}
+			if len(asked) == 2 && !strings.HasPrefix(asked[1].Text, "I did not understand. A coding session asks: May I run a command: make test?") {
+				t.Errorf("%s: asked again with %q", name, asked[1].Text)
+			}
+		})
+	}
+}
+
+// TestWhoIsAsked: nobody before a robot that was not adopted by name may allow
+// anything; a robot that comes while a permission waits asks then.
+func TestWhoIsAsked(t *testing.T) {
+	bubble(t, func(t *testing.T, h *house) {
+		h.robots.opens(robotB)
+		h.robots.ask = answers("yes")
+		answered := h.permitted(t.Context())
+		time.Sleep(10 * time.Second)
+		if asked := h.robots.questions(); len(asked) > 0 {
+			t.Errorf("asked is %+v", asked)
+		}
+		h.robots.opens(robotA, robotB)
+		h.bus.Publish(robotA, "t1", event.RobotOnline{})
+		if got := <-answered; got != "allow" {
+			t.Error(got)
+		}
+		if asked := h.robots.questions(); len(asked) != 1 || asked[0].Robot != robotA {
+			t.Errorf("asked is %+v", asked)
+		}
+	})
+	for name, change := range map[string]func(*Options){
+		"none may answer": func(o *Options) { o.MayAnswer = nil }, "none asks": func(o *Options) { o.Asker = nil },
+		"another is named": func(o *Options) { o.Robots = []device.ID{robotB} },
+	} {
+		bubble(t, func(t *testing.T, h *house) {
+			h.robots.ask = answers("yes")
+			if got := <-h.permitted(t.Context()); got != "terminal" || len(h.robots.questions()) > 0 {
+				t.Errorf("%s: %s", name, got)
+			}
+		}, change)
+	}
+}
+
+// TestPermissionShows: the session shows that it waits, whatever it tells
+// meanwhile, and goes on with what it did; the bus tells of the question.
+func TestPermissionShows(t *testing.T) {
+	bubble(t, func(t *testing.T, h *house) {
+		h.runs()
+		h.told(t, `{"hook_event_name":"PreToolUse","session_id":"s1","tool_name":"Bash"}`)
+		ctx, leave := context.WithCancel(t.Context())
+		defer leave()
+		answered := h.permitted(ctx)
+		synctest.Wait()
+		if got := h.shows("coding-1"); got != agent.Notification {
+			t.Errorf("it shows %s", got)
+		}
+		h.told(t, `{"hook_event_name":"Notification","session_id":"s1"}`)
+		time.Sleep(20 * time.Second)
+		synctest.Wait()
+		if got := h.shows("coding-1"); got != agent.Notification {
+			t.Errorf("after it told that it waits it shows %s", got)
+		}
+		h.told(t, `{"hook_event_name":"PreToolUse","session_id":"s1","tool_name":"Bash"}`)
+		leave()
+		if got := <-answered; got != "terminal" {
+			t.Error(got)
+		}
+		synctest.Wait()
+		if got := h.shows("coding-1"); got != agent.Working {
+			t.Errorf("then it shows %s", got)
+		}
+		want := []string{"coding-1 tool_status", "coding-1 asked", "coding-1 answered"}
+		if got := h.happened(); !slices.Equal(got, want) {
+			t.Errorf("happened is %q", got)
+		}
+	})
+}
+
+// TestTooMany: beyond those that are held, permissions are the terminal's at
+// once.
+func TestTooMany(t *testing.T) {
+	bubble(t, func(t *testing.T, h *house) {
+		var all []<-chan string
+		for range mostHeld {
+			all = append(all, h.permitted(t.Context()))
+		}
+		synctest.Wait()
+		began := time.Now()
+		if got := <-h.permitted(t.Context()); got != "terminal" || time.Since(began) > 0 {
+			t.Errorf("one more: %s after %s", got, time.Since(began))
+		}
+		open := h.door.Questions()
+		if len(open) != mostHeld {
+			t.Errorf("%d wait", len(open))
+		}
+		for _, q := range open {
+			if err := h.door.Reply(q.ID, true); err != nil {
+				t.Error(err)
+			}
+		}
+		for _, answered := range all {
+			if got := <-answered; got != "allow" {
+				t.Error(got)
+			}
+		}
+	})
+}
+
+// TestQuestions: what is asked, in words that can be spoken.
+func TestQuestions(t *testing.T) {
+	long := strings.Repeat("all of it ", 50)
+	for _, c := range []struct{ language, body, want string }{
+		{"en", `{"tool_name":"Bash","tool_input":{"command":"rm -rf \"build\""},"cwd":"/home/ann/my app"}`, "A coding session in my app asks: May I run a command: rm -rf build?"},
+		{"en", `{"tool_name":"Bash","tool_input":{"command":"TOKEN=abcdef make"}}`, "A coding session asks: May I run a command: TOKEN= make?"},
+		{"en", `{"tool_name":"Write","tool_input":{"file_path":"/etc/hosts","content":"x"}}`, "A coding session asks: May I change a file: /etc/hosts?"},
+		{"de-DE", `{"tool_name":"WebFetch","tool_input":{"url":"https://user:pw@example.org/x?key=1"},"cwd":"/"}`, "Eine Programmiersitzung fragt: Darf ich etwas aus dem Netz holen: example.org?"},
+		{"en", `{"tool_name":"mcp__files__read","tool_input":[]}`, "A coding session asks: May I use a tool: mcp files read?"},
+		{"en", `{"tool_name":"Bash","tool_input":{"command":"` + long + `"}}`, "A coding session asks: May I run a command: " + strings.TrimSpace(long[:160]) + " and so on?"},
+	} {
+		var w wish
+		if err := json.Unmarshal([]byte(c.body), &w); err != nil {
+			t.Fatal(err)
+		}
+		if got := phrasesIn(c.language).question(w); got != c.want {
+			t.Errorf("asked is %q, want %q", got, c.want)
+		}
+	}
+}

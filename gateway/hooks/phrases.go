@@ -1,0 +1,116 @@
+package hooks
+
+import (
+	"encoding/json"
+	"net/url"
+	"path"
+	"strings"
+
+	"perch/agent"
+)
+
+// phrases are what is said of a permission.
+type phrases struct {
+	ask    string            // {where} is in, {what} is to be done, as in does
+	in     string            // {folder} of the session
+	does   map[string]string // by kind of tool; {title} is the tool's own
+	other  string            // of every other tool; {title} is its name
+	andOn  string            // after a title that is cut
+	again  string            // {question} was not understood
+	denied string            // told to the agent
+}
+
+// phrasesIn are those of a language, given by its BCP 47 tag: German, and
+// English for all others.
+func phrasesIn(language string) phrases {
+	if tag, _, _ := strings.Cut(strings.ToLower(language), "-"); tag == "de" {
+		return phrases{
+			ask: "Eine Programmiersitzung{where} fragt: Darf ich {what}?", in: " in {folder}",
+			does: map[string]string{
+				"execute": "einen Befehl ausführen: {title}", "edit": "eine Datei ändern: {title}", "read": "etwas lesen: {title}",
+				"fetch": "etwas aus dem Netz holen: {title}",
+			},
+			other: "ein Werkzeug benutzen: {title}", andOn: "und so weiter",
+			again:  "Das habe ich nicht verstanden. {question} Bitte sag ja oder nein.",
+			denied: "Das wurde am Roboter abgelehnt.",
+		}
+	}
+	return phrases{
+		ask: "A coding session{where} asks: May I {what}?", in: " in {folder}",
+		does: map[string]string{
+			"execute": "run a command: {title}", "edit": "change a file: {title}", "read": "read something: {title}",
+			"fetch": "fetch something from the network: {title}",
+		},
+		other: "use a tool: {title}", andOn: "and so on",
+		again:  "I did not understand. {question} Please say yes or no.",
+		denied: "This was denied by the person at the robot.",
+	}
+}
+
+// mostAloud bounds what is spoken of a title, in bytes.
+const mostAloud = 160
+
+// question is one sentence that can be spoken. Who hears it decides by it, so a
+// title that is cut says that it is.
+func (p phrases) question(w wish) string {
+	kind, title := w.does()
+	words, known := p.does[kind]
+	if !known {
+		words = p.other
+	}
+	title = aloud(agent.Redact(title, 4*mostAloud))
+	if len(title) > mostAloud {
+		title = strings.TrimSpace(clip(title, mostAloud)) + " " + p.andOn
+	}
+	where := ""
+	if folder := aloud(path.Base(clean(w.CWD, mostPath))); folder != "" && folder != "." && folder != "/" {
+		where = fill(p.in, "folder", clip(folder, mostName))
+	}
+	return fill(p.ask, "where", where, "what", fill(words, "title", title))
+}
+
+// does is what kind of tool it is, and what it would do it to.
+func (w wish) does() (kind, title string) {
+	var in struct {
+		Command  string `json:"command"`
+		FilePath string `json:"file_path"`
+		Notebook string `json:"notebook_path"`
+		URL      string `json:"url"`
+	}
+	_ = json.Unmarshal(w.Input, &in) // a tool of another shape is asked for by its name
+	switch {
+	case w.Tool == "Bash" && in.Command != "":
+		return "execute", in.Command
+	case (w.Tool == "Edit" || w.Tool == "Write" || w.Tool == "MultiEdit") && in.FilePath != "":
+		return "edit", in.FilePath
+	case w.Tool == "NotebookEdit" && in.Notebook != "":
+		return "edit", in.Notebook
+	case w.Tool == "Read" && in.FilePath != "":
+		return "read", in.FilePath
+	case w.Tool == "WebFetch" && in.URL != "":
+		if u, err := url.Parse(in.URL); err == nil && u.Host != "" {
+			return "fetch", u.Host
+		}
+	}
+	return "", w.Tool
+}
+
+// aloud is a title without what no voice can read.
+func aloud(title string) string {
+	title = strings.Map(func(r rune) rune {
+		if strings.ContainsRune("`*_#|<>[]{}\"", r) {
+			return ' '
+		}
+		return r
+	}, title)
+	_, words := agent.SplitEmotion(title)
+	return strings.TrimRight(words, " .!?:")
+}
+
+// fill puts values into a phrase. What stands in a value is left as it is.
+func fill(phrase string, pairs ...string) string {
+	for i := 0; i < len(pairs); i += 2 {
+		pairs[i] = "{" + pairs[i] + "}"
+	}
+	return strings.NewReplacer(pairs...).Replace(phrase)
+}

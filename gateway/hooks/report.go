@@ -1,0 +1,127 @@
+package hooks
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+	"unicode"
+
+	"perch/gateway/door"
+)
+
+// What is kept of a report, in bytes.
+const (
+	mostName = 64
+	mostID   = 128
+	mostPath = 1024
+)
+
+// sent is the body of POST /state, in the shape of clawd-on-desk's hooks or,
+// where it has a hook_event_name, as Claude Code sends it itself. What it holds
+// besides is left alone.
+type sent struct {
+	State     string `json:"state"`
+	SessionID string `json:"session_id"`
+	Event     string `json:"event"`
+	AgentID   string `json:"agent_id"` // of a subagent where Claude Code sends it
+	ToolName  string `json:"tool_name"`
+	CWD       string `json:"cwd"`
+	Headless  bool   `json:"headless"`
+	SVG       string `json:"svg"`
+	Display   string `json:"display_svg"`
+
+	HookEvent string `json:"hook_event_name"`
+}
+
+// report is what a coding session told.
+type report struct {
+	agent, session string
+	event          string
+	state          coding
+	tool           string
+	headless       bool
+	native         bool // of Claude Code itself, which reads the answer
+}
+
+func (r report) key() string { return key(r.agent, r.session) }
+
+// claude is the agent whose hooks these first were.
+const claude = "claude-code"
+
+// parseReport reads a body.
+func parseReport(body []byte) (report, error) {
+	var s sent
+	if err := json.Unmarshal(body, &s); err != nil {
+		return report{}, badBody("the body is not the JSON object that belongs here: " + clip(err.Error(), 200))
+	}
+	r := report{agent: cmp.Or(clean(s.AgentID, mostName), claude), session: cmp.Or(clean(s.SessionID, mostID), "default"),
+		event: clean(cmp.Or(s.Event, s.HookEvent), mostName), tool: clean(s.ToolName, mostName), headless: s.Headless}
+	if s.State == "" && s.HookEvent != "" {
+		r.agent, r.native = claude, true
+		r.state, _ = coded(s.HookEvent) // an event that stands for no state changes none
+		return r, nil
+	}
+	r.state = coding(s.State)
+	switch {
+	case r.state.priority() >= 0:
+	case strings.HasPrefix(s.State, "mini-") && s.SVG == "" && s.Display == "":
+		return report{}, badBody("mini states need svg")
+	case drawn(s.State):
+		r.state = "" // a pose of a figure on a desk, which nobody here has
+	default:
+		return report{}, badBody(fmt.Sprintf("state is one of idle, thinking, working, juggling, sweeping, carrying, attention, notification, error and sleeping, not %q",
+			clip(s.State, mostName)))
+	}
+	return r, nil
+}
+
+// drawn reports whether a state is one of those that only a drawn figure has.
+func drawn(state string) bool {
+	switch state {
+	case "yawning", "dozing", "collapsing", "waking", "mini-idle", "mini-alert", "mini-happy", "mini-enter", "mini-peek", "mini-crabwalk",
+		"mini-enter-sleep", "mini-sleep":
+		return true
+	}
+	return false
+}
+
+// report takes what a coding session tells. It says whether the answer has to
+// be empty: Claude Code gives every text it is answered to its model.
+func (d *Door) report(body []byte) (empty bool, err error) {
+	r, err := parseReport(body)
+	if err != nil || r.state == "" {
+		return r.native, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := time.Now()
+	d.change(d.table.sweep(now).fold(now, r))
+	return r.native, nil
+}
+
+// badBody is the refusal of a body that means nothing here.
+func badBody(why string) error {
+	return &door.Fault{Word: "bad_body", Sentence: why, HTTP: http.StatusBadRequest}
+}
+
+// clean is a name in one line, of at most so many bytes.
+func clean(s string, most int) string {
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, clip(strings.ToValidUTF8(s, ""), most))
+	return strings.TrimSpace(s)
+}
+
+// clip is at most n bytes of a text.
+func clip(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	return strings.ToValidUTF8(text[:n], "")
+}

@@ -1,0 +1,102 @@
+package hooks
+
+import (
+	"errors"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"perch/gateway/door"
+)
+
+// What a body may hold, in bytes: clawd-on-desk takes as much of a state, and a
+// permission brings the file with it that is to be written.
+const (
+	mostState      = 16 << 10
+	mostPermission = 1 << 20
+)
+
+// Routes mounts what coding agents' hooks use. It is for a router behind the
+// skins' key, or for one that only this machine reaches.
+func (d *Door) Routes(r gin.IRouter) {
+	r.GET("/state", func(c *gin.Context) {
+		c.Header("x-clawd-server", app)
+		c.JSON(http.StatusOK, hello{OK: true, App: app, Port: port(c.Request)})
+	})
+	r.POST("/state", door.Limit(mostState), func(c *gin.Context) {
+		c.Header("x-clawd-server", app)
+		body, err := read(c.Request)
+		empty := false
+		if err == nil {
+			empty, err = d.report(body)
+		}
+		switch {
+		case err != nil:
+			_ = c.Error(err)
+		case empty:
+			c.Status(http.StatusNoContent)
+		default:
+			c.String(http.StatusOK, "ok")
+		}
+	})
+	r.POST("/permission", door.Limit(mostPermission), func(c *gin.Context) {
+		c.Header("x-clawd-server", app)
+		body, err := read(c.Request)
+		var a *decided
+		if err == nil {
+			a, err = d.permit(c.Request.Context(), body)
+		}
+		switch {
+		case err != nil:
+			_ = c.Error(err)
+		case c.Request.Context().Err() != nil: // nobody is there to be answered
+		case a == nil:
+			c.Status(http.StatusNoContent)
+		default:
+			c.JSON(http.StatusOK, a)
+		}
+	})
+}
+
+// app is whom hooks look for.
+const app = "clawd-on-desk"
+
+// hello is how they know that they have found it.
+type hello struct {
+	OK   bool   `json:"ok"`
+	App  string `json:"app"`
+	Port int    `json:"port"`
+}
+
+// port is the one this request came to.
+func port(r *http.Request) int {
+	if at, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr); ok {
+		return at.Port
+	}
+	return 0
+}
+
+// read is a body of JSON. A page that a browser shows can send none without
+// asking first, so what says that it is JSON is no such page's.
+func read(r *http.Request) ([]byte, error) {
+	kinds := r.Header.Values("Content-Type")
+	if len(kinds) != 1 {
+		return nil, errKind
+	}
+	if kind, _, err := mime.ParseMediaType(kinds[0]); err != nil || kind != "application/json" {
+		return nil, errKind
+	}
+	body, err := io.ReadAll(r.Body)
+	var tooLarge *http.MaxBytesError
+	if err != nil && !errors.As(err, &tooLarge) {
+		return nil, badBody("the body did not arrive whole")
+	}
+	return body, err
+}
+
+// errKind is the answer to what is not said to be JSON.
+var errKind error = &door.Fault{Word: "bad_content_type", Sentence: "the body has to be JSON, and say so: Content-Type: application/json",
+	HTTP: http.StatusUnsupportedMediaType}

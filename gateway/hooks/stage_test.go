@@ -1,0 +1,93 @@
+package hooks
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"perch/agent"
+	"perch/device"
+	"perch/event"
+)
+
+// TestRobotsShow: robots that are idle look as the sessions do, those that talk
+// do not, and look so once they have finished.
+func TestRobotsShow(t *testing.T) {
+	bubble(t, func(t *testing.T, h *house) {
+		h.runs()
+		h.robots.opens(robotA, robotB)
+		h.bus.Publish(robotA, "t1", event.RobotOnline{})
+		h.bus.Publish(robotB, "t2", event.RobotOnline{})
+		synctest.Wait()
+		wore := func(when string, want ...string) {
+			t.Helper()
+			synctest.Wait()
+			if got := h.robots.wore(); !slices.Equal(got, want) {
+				t.Errorf("%s: %q, want %q", when, got, want)
+			}
+		}
+		wore("nobody codes")
+		h.bus.Publish(robotB, "t2", event.Heard{Text: "hello"})
+		h.told(t, `{"state":"thinking","session_id":"s1"}`)
+		wore("one thinks", string(robotA)+" thinking")
+		h.told(t, `{"state":"working","session_id":"s1"}`)
+		h.told(t, `{"state":"thinking","session_id":"s2"}`)
+		wore("one works", string(robotA)+" confident")
+		h.bus.Publish(robotB, "t2", event.TurnEnded{End: event.EndDone})
+		wore("the other has just ended its turn")
+		time.Sleep(4 * time.Second)
+		wore("it is idle", string(robotB)+" confident")
+		h.told(t, `{"state":"attention","session_id":"s1"}`)
+		wore("one is done", string(robotA)+" happy", string(robotB)+" happy")
+		time.Sleep(4 * time.Second)
+		wore("the other still thinks", string(robotA)+" thinking", string(robotB)+" thinking")
+		h.robots.opens(robotA)
+		time.Sleep(staleWork)
+		wore("nothing more was heard of it", string(robotA)+" neutral")
+		time.Sleep(time.Hour)
+		wore("all are forgotten")
+		if got := h.shows("coding-1"); got != agent.Idle {
+			t.Errorf("the board has it as %s", got)
+		}
+		if len(h.door.table) != 0 {
+			t.Errorf("the table is %v", h.door.table)
+		}
+	})
+}
+
+// TestNamedRobots: others have no part in it.
+func TestNamedRobots(t *testing.T) {
+	bubble(t, func(t *testing.T, h *house) {
+		h.runs()
+		h.robots.opens(robotA, robotB)
+		h.told(t, `{"state":"error","session_id":"s1"}`)
+		synctest.Wait()
+		if got := h.robots.wore(); !slices.Equal(got, []string{string(robotB) + " sad"}) {
+			t.Errorf("%q", got)
+		}
+	}, func(o *Options) { o.Robots = []device.ID{robotB} })
+}
+
+// TestSkinsSee: the board has each session under a name of its own, without a
+// robot, with its subagents.
+func TestSkinsSee(t *testing.T) {
+	bubble(t, func(t *testing.T, h *house) {
+		h.runs()
+		h.told(t, `{"hook_event_name":"UserPromptSubmit","session_id":"s1"}`)
+		h.told(t, `{"hook_event_name":"SubagentStart","session_id":"s1"}`)
+		h.told(t, `{"hook_event_name":"SubagentStart","session_id":"s1"}`)
+		h.told(t, `{"state":"sweeping","session_id":"s2","agent_id":"codex"}`)
+		synctest.Wait()
+		all, _ := h.board.Snapshot()
+		if len(all) != 2 || all[0].Session != "coding-1" || all[0].At(time.Now()) != agent.Juggling || all[0].Tools != 2 || all[0].Robot != "" ||
+			all[1].Session != "coding-2" || all[1].At(time.Now()) != agent.Working {
+			t.Errorf("the board has %+v", all)
+		}
+		h.told(t, `{"hook_event_name":"SessionEnd","session_id":"s1"}`)
+		synctest.Wait()
+		if got := h.shows("coding-1"); got != agent.Idle {
+			t.Errorf("after its end it shows %s", got)
+		}
+	})
+}

@@ -1,0 +1,209 @@
+package hooks
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// What is known of sessions is bounded in number and in time.
+const (
+	mostSessions = 20
+	mostAgents   = 50 // subagents that are counted
+	staleWork    = 5 * time.Minute
+	staleSession = 10 * time.Minute
+)
+
+// session is one coding session. It is a value.
+type session struct {
+	key   string // its agent and the agent's own id of it
+	slot  int    // its place, which names it to the house
+	agent string
+	base  coding // idle, thinking, working, juggling or sleeping
+	tool  string // the one at work, by name
+	subs  int    // subagents at work
+	asks  int    // permissions that wait
+
+	passing coding    // what is in front of base
+	until   time.Time // it is
+	passed  bool      // the last one went by itself
+	seen    time.Time // it last told something
+}
+
+// state is what it does.
+func (s session) state() coding {
+	switch {
+	case s.asks > 0:
+		return notification
+	case s.passing != "":
+		return s.passing
+	case s.base == "":
+		return idle
+	}
+	return s.base
+}
+
+// table is all sessions, by key. It is a value: what changes it returns
+// another.
+type table map[string]session
+
+// fold is the table after what a session told.
+func (t table) fold(now time.Time, r report) table {
+	if r.headless {
+		return t // nobody sits before it
+	}
+	after, s := t.with(r.key(), r.agent, now)
+	if r.event == sessionEnd {
+		if s.asks == 0 {
+			delete(after, s.key)
+			return after
+		}
+		r.state = sleeping // what waits is withdrawn by whoever asked
+	}
+	before, until := s.passing, s.until
+	s.seen, s.passing, s.until, s.passed = now, "", time.Time{}, false
+	switch {
+	case r.event == subagentStart:
+		s.subs = min(s.subs+1, mostAgents)
+		s.base = juggling
+	case r.event == subagentStop:
+		s.subs = max(s.subs-1, 0)
+		if s.base == juggling && s.subs == 0 {
+			s.base = working
+		}
+	case r.state == juggling:
+		s.subs, s.base = max(s.subs, 1), juggling
+	case r.state == working && s.base == juggling:
+		// It stays so until the last of them has stopped.
+	case r.state.lasts() > 0:
+		if s.passing, s.until = r.state, now.Add(r.state.lasts()); before == s.passing {
+			s.until = until // it was told of already
+		}
+		if r.state == attention || r.state == notification {
+			s.base = idle // it waits for somebody
+		}
+	default:
+		s.base = r.state
+	}
+	if s.base != juggling {
+		s.subs = 0
+	}
+	s.tool = r.tool
+	after[s.key] = s
+	return after
+}
+
+// asked is the table with one permission of a session's more that waits, or
+// fewer.
+func (t table) asked(now time.Time, key, agent string, more int) table {
+	if _, known := t[key]; !known && more < 0 {
+		return t
+	}
+	after, s := t.with(key, agent, now)
+	s.asks += more
+	s.seen = now
+	after[key] = s
+	return after
+}
+
+// with is a copy of the table and the session of that key. A new one takes a
+// free place, or that of whoever has been silent longest and asks nothing; there
+// is one, for fewer are held than there are places.
+func (t table) with(key, agent string, now time.Time) (table, session) {
+	after := maps.Clone(t)
+	if s, known := after[key]; known {
+		return after, s
+	}
+	if len(after) >= mostSessions {
+		oldest := ""
+		for _, k := range slices.Sorted(maps.Keys(after)) {
+			if s := after[k]; s.asks == 0 && (oldest == "" || s.seen.Before(after[oldest].seen)) {
+				oldest = k
+			}
+		}
+		delete(after, oldest)
+	}
+	s := session{key: key, agent: agent, base: idle, seen: now}
+	for taken := true; taken; {
+		_, taken = after.at(s.slot)
+		if taken {
+			s.slot++
+		}
+	}
+	return after, s
+}
+
+// at is the session in that place.
+func (t table) at(slot int) (session, bool) {
+	for _, s := range t {
+		if s.slot == slot {
+			return s, true
+		}
+	}
+	return session{}, false
+}
+
+// inSlot is the same, and one that is idle where there is none.
+func (t table) inSlot(slot int) session {
+	s, _ := t.at(slot)
+	return s
+}
+
+// sweep is the table once what had its time is over: what passes, work of which
+// nothing was heard any more, and sessions that nobody has ended.
+func (t table) sweep(now time.Time) table {
+	after := table{}
+	for key, s := range t {
+		if s.passing != "" && !now.Before(s.until) {
+			s.passing, s.until, s.passed = "", time.Time{}, true
+		}
+		if busy(s.base) && !now.Before(s.seen.Add(staleWork)) {
+			s.base, s.subs, s.tool = idle, 0, ""
+		}
+		if s.asks > 0 || now.Before(s.seen.Add(staleSession)) {
+			after[key] = s
+		}
+	}
+	return after
+}
+
+func busy(c coding) bool { return c == thinking || c == working || c == juggling }
+
+// due is when sweep will change something, and the zero time for never.
+func (t table) due() (due time.Time) {
+	earliest := func(at time.Time) {
+		if due.IsZero() || at.Before(due) {
+			due = at
+		}
+	}
+	for _, s := range t {
+		if s.passing != "" {
+			earliest(s.until)
+		}
+		if busy(s.base) {
+			earliest(s.seen.Add(staleWork))
+		}
+		if s.asks == 0 {
+			earliest(s.seen.Add(staleSession))
+		}
+	}
+	return due
+}
+
+// merged is what all sessions together do: the most important of it.
+func (t table) merged() coding {
+	most := coding("")
+	for _, s := range t {
+		if state := s.state(); state.priority() > most.priority() {
+			most = state
+		}
+	}
+	if most == "" {
+		return idle
+	}
+	return most
+}
+
+// key tells sessions of different agents apart that chose the same id.
+func key(agent, id string) string { return strings.Join([]string{agent, id}, " ") }

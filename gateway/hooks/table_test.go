@@ -1,0 +1,199 @@
+package hooks
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"perch/agent"
+	"perch/event"
+)
+
+var noon = time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
+
+// TestSession: what a session does after what it told, one thing a second.
+func TestSession(t *testing.T) {
+	type told struct {
+		event string
+		state coding
+	}
+	for name, c := range map[string]struct {
+		told []told
+		want coding
+		subs int
+	}{
+		"nothing":                         {[]told{{"SessionStart", idle}}, idle, 0},
+		"a prompt":                        {[]told{{"UserPromptSubmit", thinking}}, thinking, 0},
+		"a tool":                          {[]told{{"UserPromptSubmit", thinking}, {"PreToolUse", working}}, working, 0},
+		"a tool that failed":              {[]told{{"PreToolUse", working}, {"PostToolUseFailure", failed}}, failed, 0},
+		"the next tool ends a failure":    {[]told{{"PostToolUseFailure", failed}, {"PreToolUse", working}}, working, 0},
+		"the end":                         {[]told{{"PreToolUse", working}, {"Stop", attention}}, attention, 0},
+		"a subagent":                      {[]told{{subagentStart, juggling}}, juggling, 1},
+		"two":                             {[]told{{subagentStart, juggling}, {subagentStart, juggling}}, juggling, 2},
+		"a tool does not end a subagent":  {[]told{{subagentStart, juggling}, {"PreToolUse", working}}, juggling, 1},
+		"one of two has stopped":          {[]told{{subagentStart, juggling}, {subagentStart, juggling}, {subagentStop, working}}, juggling, 1},
+		"both have":                       {[]told{{subagentStart, juggling}, {subagentStart, juggling}, {subagentStop, working}, {subagentStop, working}}, working, 0},
+		"one stops that never started":    {[]told{{"PreToolUse", working}, {subagentStop, working}}, working, 0},
+		"a new prompt ends subagents":     {[]told{{subagentStart, juggling}, {"UserPromptSubmit", thinking}}, thinking, 0},
+		"juggling without a count is one": {[]told{{"", juggling}}, juggling, 1},
+		"sweeping":                        {[]told{{"PreToolUse", working}, {"PreCompact", sweeping}}, sweeping, 0},
+		"a work tree":                     {[]told{{"WorktreeCreate", carrying}}, carrying, 0},
+		"it waits for somebody":           {[]told{{"PreToolUse", working}, {"Notification", notification}}, notification, 0},
+		"asleep":                          {[]told{{"", sleeping}}, sleeping, 0},
+	} {
+		table, now := table{}, noon
+		for _, x := range c.told {
+			now = now.Add(time.Second)
+			table = table.fold(now, report{agent: claude, session: "s", event: x.event, state: x.state})
+		}
+		s := table[key(claude, "s")]
+		if s.state() != c.want || s.subs != c.subs || table.merged() != c.want {
+			t.Errorf("%s: %s with %d subagents, want %s with %d", name, s.state(), s.subs, c.want, c.subs)
+		}
+	}
+}
+
+// TestTime: what passes and when, and what is swept.
+func TestTime(t *testing.T) {
+	r := func(state coding, event string) report {
+		return report{agent: claude, session: "s", event: event, state: state}
+	}
+	for _, c := range []struct {
+		told report
+		at   time.Duration
+		want coding
+		gone bool
+	}{
+		{r(attention, "Stop"), 4*time.Second - 1, attention, false},
+		{r(attention, "Stop"), 4 * time.Second, idle, false},
+		{r(failed, "StopFailure"), 5*time.Second - 1, failed, false},
+		{r(failed, "StopFailure"), 5 * time.Second, working, false},
+		{r(carrying, "WorktreeCreate"), 3 * time.Second, working, false},
+		{r(notification, "Notification"), 2500 * time.Millisecond, idle, false},
+		{r(sweeping, "PreCompact"), 5*time.Minute - 1, sweeping, false},
+		{r(working, "PreToolUse"), staleWork - 1, working, false},
+		{r(working, "PreToolUse"), staleWork, idle, false},
+		{r(juggling, subagentStart), staleWork, idle, false},
+		{r(idle, ""), staleSession - 1, idle, false},
+		{r(idle, ""), staleSession, "", true},
+		{r(working, ""), staleSession, "", true},
+		{r(sleeping, sessionEnd), 0, "", true},
+	} {
+		table := table{}.fold(noon, r(working, "PreToolUse")).fold(noon, c.told)
+		for due := table.due(); !due.IsZero() && !due.After(noon.Add(c.at)); due = table.due() {
+			table = table.sweep(due)
+		}
+		s, there := table[key(claude, "s")]
+		if there == c.gone || there && s.state() != c.want {
+			t.Errorf("%s %s after %s: %s, there %t", c.told.event, c.told.state, c.at, s.state(), there)
+		}
+	}
+}
+
+// TestMerged: the most important of what sessions do.
+func TestMerged(t *testing.T) {
+	order := []coding{sleeping, idle, thinking, working, juggling, attention, sweeping, notification, failed}
+	for i, low := range order {
+		for _, high := range order[i:] {
+			table := table{}.fold(noon, report{agent: claude, session: "a", state: low}).fold(noon, report{agent: "codex", session: "a", state: high})
+			if got := table.merged(); len(table) != 2 || got != high {
+				t.Errorf("%s and %s are %s", low, high, got)
+			}
+		}
+	}
+	if got := (table{}).merged(); got != idle {
+		t.Errorf("nobody is %s", got)
+	}
+}
+
+// TestRoom: of more sessions than there is room for, those that were silent
+// longest give way, and none that asks.
+func TestRoom(t *testing.T) {
+	asking := key(claude, "asks")
+	table := table{}.asked(noon, asking, claude, 1)
+	for i := range 100 {
+		table = table.fold(noon.Add(time.Duration(i+1)*time.Second), report{agent: claude, session: fmt.Sprint(i), state: working})
+		if len(table) > mostSessions {
+			t.Fatalf("%d sessions", len(table))
+		}
+	}
+	if _, there := table[asking]; !there {
+		t.Error("one that asks has given way")
+	}
+	for i := range 100 {
+		if _, there := table[key(claude, fmt.Sprint(i))]; there != (i > 100-mostSessions) {
+			t.Errorf("session %d is there: %t", i, there)
+		}
+	}
+	slots := map[int]bool{}
+	for _, s := range table {
+		if slots[s.slot] || s.slot >= mostSessions {
+			t.Errorf("place %d", s.slot)
+		}
+		slots[s.slot] = true
+	}
+	if got := table.fold(noon, report{agent: claude, session: "h", state: working, headless: true}); len(got) != len(table) || got[key(claude, "h")].key != "" {
+		t.Error("a session that nobody sits before has a part in it")
+	}
+}
+
+// TestBoardAgrees: whatever sessions tell and whenever, the board shows each as
+// the table has it.
+func TestBoardAgrees(t *testing.T) {
+	states := []coding{idle, thinking, working, juggling, sweeping, carrying, attention, notification, failed, sleeping}
+	events := []string{"", "", subagentStart, subagentStop, sessionEnd}
+	rapid.Check(t, func(t *rapid.T) {
+		board, now, seq := agent.NewBoard(), noon, uint64(0)
+		var told [mostSessions]view
+		tab, slept := table{}, map[int]time.Time{}
+		publish := func() {
+			for slot := range mostSessions {
+				after := tab.inSlot(slot).view()
+				if after.state == sleeping && told[slot].state != sleeping {
+					slept[slot] = now
+				}
+				for _, e := range tell(name(slot), told[slot], after) {
+					seq++
+					board.Take(event.Envelope{Seq: seq, At: now, Session: name(slot), Event: e})
+				}
+				told[slot] = after
+			}
+		}
+		for range rapid.IntRange(1, 30).Draw(t, "reports") {
+			until := now.Add(time.Duration(rapid.IntRange(0, 700).Draw(t, "seconds")) * time.Second)
+			for due := tab.due(); !due.IsZero() && !due.After(until); due = tab.due() {
+				now, tab = due, tab.sweep(due)
+				publish()
+			}
+			now = until
+			tab = tab.fold(now, report{agent: claude, session: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "session"),
+				event: rapid.SampledFrom(events).Draw(t, "event"), state: rapid.SampledFrom(states).Draw(t, "state"),
+				tool: rapid.SampledFrom([]string{"", "Bash", "Edit"}).Draw(t, "tool")})
+			publish()
+			shown := map[string]agent.State{}
+			all, _ := board.Snapshot()
+			for _, s := range all {
+				shown[s.Session] = s
+			}
+			for slot := range 2 {
+				s := tab.inSlot(slot)
+				state, known := shown[name(slot)]
+				want, got := s.state().shown(), state.At(now)
+				if !known {
+					got = agent.Idle
+				}
+				if want == agent.Sleeping && now.Sub(slept[slot]) < 4*time.Second {
+					want = agent.Attention // of good night
+				}
+				if got != want {
+					t.Fatalf("%s shows %s, and does %s", name(slot), got, s.state())
+				}
+				if tools := map[agent.Shown]int{agent.Working: 1, agent.Juggling: s.subs}[want]; state.Tools != tools {
+					t.Fatalf("%s shows %d tools, want %d in %s", name(slot), state.Tools, tools, want)
+				}
+			}
+		}
+	})
+}
