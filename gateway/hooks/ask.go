@@ -46,6 +46,8 @@ func (d *Door) askAloud(ctx context.Context, h *held) {
 			continue
 		}
 		if v, understood := judged(a); understood {
+			d.mu.Lock()
+			defer d.mu.Unlock()
 			h.answer(v)
 			return
 		}

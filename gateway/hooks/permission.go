@@ -42,7 +42,8 @@ type decision struct {
 // held is a permission that waits.
 type held struct {
 	question agent.Question
-	answered chan verdict // has room for the first
+	verdict  *verdict      // the first; nil while it waits. The door's lock guards it
+	answered chan struct{} // closed once it is there
 }
 
 // verdict is how a permission was answered, and by whom.
@@ -103,7 +104,7 @@ func (d *Door) hold(k string, w wish) (h *held, session string) {
 	now := time.Now()
 	d.change(d.table.asked(now, k, claude, 1))
 	session = name(d.table[k].slot)
-	h = &held{answered: make(chan verdict, 1), question: agent.Question{
+	h = &held{answered: make(chan struct{}), question: agent.Question{
 		ID: "hook-" + rand.Text(), Text: d.phrases.question(w), Session: session, Asked: now, Until: now.Add(d.o.Hold)}}
 	d.held[h.question.ID] = h
 	d.o.Bus.Publish("", session, event.Asked{ID: h.question.ID, Text: h.question.Text})
@@ -122,8 +123,7 @@ func (d *Door) await(ctx context.Context, h *held) agent.Outcome {
 	defer func() { <-asked }()
 	defer stop()
 	select {
-	case v := <-h.answered:
-		h.answered <- v // for release
+	case <-h.answered:
 		return ""
 	case <-ctx.Done():
 	}
@@ -139,10 +139,9 @@ func (d *Door) release(k, session string, h *held, without agent.Outcome) (v ver
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.held, h.question.ID)
-	select {
-	case v = <-h.answered:
-		answered = true
-	default:
+	if answered = h.verdict != nil; answered {
+		v = *h.verdict
+	} else {
 		v.how = string(without)
 	}
 	d.o.Bus.Publish("", session, event.Answered{ID: h.question.ID, Answer: v.how})
@@ -182,12 +181,13 @@ func (d *Door) Reply(id string, allow bool) error {
 	return nil
 }
 
-// answer gives a permission its answer, and reports whether it was the first.
+// answer gives a permission its answer, and reports whether it was the first. The
+// lock must be held.
 func (h *held) answer(v verdict) bool {
-	select {
-	case h.answered <- v:
-		return true
-	default:
+	if h.verdict != nil {
 		return false
 	}
+	h.verdict = &v
+	close(h.answered)
+	return true
 }
