@@ -1,0 +1,114 @@
+package vccp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"perch/gateway/socket"
+)
+
+// Bounds of what a character may make us remember, and of the time it may take
+// to read.
+const (
+	mostCategories = 32
+	sendWithin     = 5 * time.Second
+)
+
+// client is a character that has come by WebSocket.
+type client struct {
+	conn    *socket.Conn
+	sending sync.Mutex // an action at a time
+
+	mu     sync.Mutex
+	can    json.RawMessage // nil before it has said so
+	sensed []message       // the latest of each category, in the order they first came
+}
+
+func (c *client) capability() json.RawMessage {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.can
+}
+
+func (c *client) perceptions(time.Time) []message {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.sensed)
+}
+
+// play sends an action. A character that does not read it in time is let go.
+func (c *client) play(_ context.Context, action message) error {
+	c.sending.Lock()
+	defer c.sending.Unlock()
+	if err := c.conn.SendText(action.text()); err != nil {
+		c.conn.Close(socket.TryLater, "it did not read")
+		return fmt.Errorf("the character does not take it: %w", err)
+	}
+	return nil
+}
+
+// take takes what the character sends. What is no message of the protocol, and
+// what it senses before it has said what it can do, is dropped.
+func (c *client) take(text []byte, now time.Time) {
+	m, err := parseMessage(text, now)
+	if err != nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case m.Type == typeSystem && m.Category == capability:
+		c.can, c.sensed = m.Data, nil
+	case m.Type == typePerception && c.can != nil:
+		i := slices.IndexFunc(c.sensed, func(known message) bool { return known.Category == m.Category })
+		switch {
+		case i >= 0:
+			c.sensed[i] = m
+		case len(c.sensed) < mostCategories:
+			c.sensed = append(c.sensed, m)
+		}
+	}
+}
+
+// close ends the socket as something ordinary.
+func (c *client) close(why string) { c.conn.Close(socket.Normal, why) }
+
+// stop ends it because the appliance stops.
+func (c *client) stop() { c.conn.Close(socket.GoingAway, "the appliance is stopping") }
+
+// attend holds the socket of a character until it ends.
+func (d *Door) attend(w http.ResponseWriter, r *http.Request, session string) {
+	conn, err := socket.Accept(w, r, socket.Options{MaxMessage: mostMessage, SendWithin: sendWithin})
+	if err != nil {
+		return // Accept has answered
+	}
+	if session == "" {
+		conn.Close(socket.Violation, "Session ID required")
+		return
+	}
+	c := &client{conn: conn}
+	if err := d.enter(session, c); err != nil {
+		conn.Close(socket.Violation, err.Error())
+		return
+	}
+	defer d.exit(session, c)
+	for {
+		isText, text, err := conn.Receive()
+		if err != nil {
+			code := socket.Normal
+			if err == socket.ErrTooBig {
+				code = socket.TooBig
+			}
+			conn.Close(code, "")
+			return
+		}
+		if isText {
+			c.take(text, time.Now())
+		}
+	}
+}

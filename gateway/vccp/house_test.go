@@ -1,0 +1,284 @@
+package vccp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.uber.org/goleak"
+
+	"perch/agent"
+	"perch/device"
+	"perch/event"
+	"perch/gateway/door"
+	"perch/gateway/socket"
+	"perch/perception"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	robotA device.ID = "a0b1c2d3e4f5"
+	robotB device.ID = "a0b1c2d3e4f6"
+	key              = "key-of-the-skins"
+)
+
+// robots note what they are asked to do.
+type robots struct {
+	mu    sync.Mutex
+	known []device.ID
+	tools []device.Tool
+	asked []string
+	err   error
+	// answer is what a tool answers, in place of "true".
+	answer func(ctx context.Context) (device.Result, error)
+}
+
+func (r *robots) note(parts ...any) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.asked = append(r.asked, strings.TrimSuffix(fmt.Sprintln(parts...), "\n"))
+	return r.err
+}
+
+// take returns what was asked, and forgets it.
+func (r *robots) take() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	asked := r.asked
+	r.asked = nil
+	return asked
+}
+
+func (r *robots) List() (list []device.Robot) {
+	for _, id := range r.known {
+		list = append(list, device.Robot{ID: id})
+	}
+	return list
+}
+func (r *robots) Open() []device.ID { return r.known }
+func (r *robots) Tools(device.ID) []device.Tool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.tools)
+}
+func (r *robots) Say(_ context.Context, id device.ID, text string) (bool, error) {
+	return false, r.note("say", id, text)
+}
+func (r *robots) Feel(_ context.Context, id device.ID, e agent.Emotion) error {
+	return r.note("feel", id, e.Name)
+}
+func (r *robots) Call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error) {
+	text, err := json.Marshal(arguments)
+	if err != nil {
+		return device.Result{}, err
+	}
+	err = r.note("call", id, tool, string(text))
+	if r.answer != nil {
+		return r.answer(ctx)
+	}
+	return device.Result{Text: "true"}, err
+}
+
+// stackChan are some of its tools.
+func stackChan() []device.Tool {
+	angle := func(most int) device.Argument {
+		least := -9999
+		return device.Argument{Type: "integer", Minimum: &least, Maximum: &most}
+	}
+	colour := device.Argument{Type: "integer"}
+	return []device.Tool{
+		{Name: "self.robot.set_head_angles", Description: "turns the head", Schema: device.Schema{Type: "object",
+			Properties: map[string]device.Argument{"yaw": angle(128), "pitch": angle(90), "speed": {Type: "integer"}}}},
+		{Name: "self.robot.set_led_color", Description: "lights", Schema: device.Schema{Type: "object",
+			Properties: map[string]device.Argument{"red": colour, "green": colour, "blue": colour}}},
+		{Name: "self.camera.take_photo", Description: "a photo", Schema: device.Schema{Type: "object",
+			Properties: map[string]device.Argument{"question": {Type: "string"}}, Required: []string{"question"}}},
+		{Name: "self.reboot", Schema: device.Schema{Type: "object"}, UserOnly: true},
+	}
+}
+
+// house is the door with the parts it has in the appliance.
+type house struct {
+	robots *robots
+	bus    *event.Bus
+	senses *perception.Board
+	door   *Door
+	server *httptest.Server
+	log    *bytes.Buffer
+}
+
+// newHouse is a house in which two robots are known, served behind its key.
+func newHouse(t testing.TB, change ...func(*Options)) *house {
+	t.Helper()
+	h := &house{robots: &robots{known: []device.ID{robotA, robotB}, tools: stackChan()}, bus: event.NewBus(), senses: perception.NewBoard(nil), log: &bytes.Buffer{}}
+	o := Options{Stage: h.robots, Residents: h.robots, Senses: h.senses, Bus: h.bus, Version: "1", Log: slog.New(slog.NewTextHandler(h.log, nil))}
+	for _, c := range change {
+		c(&o)
+	}
+	h.door = New(o)
+	e, err := door.NewEngine(o.Log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Use(door.Origins{}.Admit(), door.Guard(door.Hosts{}.Check))
+	locked := e.Group("", door.Guard(door.NewKey(key, "skins.key", "").Check))
+	h.door.Routes(locked)
+	h.door.Characters(locked)
+	h.server = httptest.NewServer(e)
+	t.Cleanup(func() {
+		h.door.Close()
+		h.server.Close()
+		h.bus.Close()
+	})
+	return h
+}
+
+// keyed adds the key to every request.
+type keyed struct{ http.RoundTripper }
+
+func (k keyed) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+key)
+	return k.RoundTripper.RoundTrip(r)
+}
+
+// model is a client of the official library.
+type model struct {
+	t testing.TB
+	*mcp.ClientSession
+	changed chan struct{}
+}
+
+func (h *house) model(t testing.TB) *model {
+	t.Helper()
+	m := &model{t: t, changed: make(chan struct{}, 8)}
+	c := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
+		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { m.changed <- struct{}{} },
+	})
+	transport := &http.Transport{}
+	s, err := c.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: h.server.URL + "/mcp", HTTPClient: &http.Client{Transport: keyed{transport}}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.ClientSession = s
+	t.Cleanup(func() {
+		_ = s.Close()
+		transport.CloseIdleConnections()
+	})
+	return m
+}
+
+// call calls a tool, and returns what it answers.
+func (m *model) call(name string, arguments any) (text string, failed bool) {
+	m.t.Helper()
+	r, err := m.CallTool(m.t.Context(), &mcp.CallToolParams{Name: name, Arguments: arguments})
+	if err != nil {
+		m.t.Fatalf("%s: %v", name, err)
+	}
+	for _, c := range r.Content {
+		if c, ok := c.(*mcp.TextContent); ok {
+			text += c.Text
+		}
+	}
+	return text, r.IsError
+}
+
+// must calls a tool that does not fail.
+func (m *model) must(name string, arguments any) string {
+	m.t.Helper()
+	text, failed := m.call(name, arguments)
+	if failed {
+		m.t.Fatalf("%s: %s", name, text)
+	}
+	return text
+}
+
+type object = map[string]any
+
+// body is a character that has come by WebSocket.
+type body struct {
+	t testing.TB
+	*socket.Conn
+}
+
+func (h *house) body(t testing.TB, session string) *body {
+	t.Helper()
+	c, err := socket.Dial(t.Context(), "ws"+strings.TrimPrefix(h.server.URL, "http")+"/vccp"+session,
+		socket.Options{MaxMessage: 1 << 20, Header: http.Header{"Authorization": {"Bearer " + key}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Drop)
+	return &body{t, c}
+}
+
+func (b *body) send(text string) {
+	b.t.Helper()
+	if err := b.SendText([]byte(text)); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// can says what a character can do, and waits until that is known.
+func (b *body) can(m *model, data string) {
+	b.t.Helper()
+	b.send(`{"type":"system","category":"capability","timestamp":"2024-01-01T00:00:00Z","data":` + data + `}`)
+	until(b.t, "the capability", func() bool { return m.must("get-capability", nil) == data })
+}
+
+// next is what it is sent.
+func (b *body) next() string {
+	b.t.Helper()
+	isText, text, err := b.Receive()
+	if err != nil || !isText {
+		b.t.Fatalf("received %q, %v", text, err)
+	}
+	return string(text)
+}
+
+// until waits for something that is about to happen elsewhere.
+func until(t testing.TB, what string, happened func() bool) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); !happened(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("never: " + what)
+		}
+	}
+}
+
+// post sends a request as somebody does who knows no library.
+func (h *house) post(t testing.TB, text string, header ...string) (int, http.Header, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.server.URL+"/mcp", strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	r.Header.Set("Authorization", "Bearer "+key)
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	a, err := h.server.Client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Body.Close()
+	answer, err := io.ReadAll(a.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a.StatusCode, a.Header, string(answer)
+}

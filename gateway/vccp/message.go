@@ -1,0 +1,81 @@
+package vccp
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Kinds of message.
+const (
+	typePerception = "perception"
+	typeAction     = "action"
+	typeSystem     = "system"
+	capability     = "capability" // the one category of a system message
+)
+
+// message is the one shape of the protocol. Categories are open: what nobody
+// here knows is passed on as it came.
+type message struct {
+	Type      string          `json:"type"`
+	Category  string          `json:"category"`
+	Timestamp string          `json:"timestamp"` // ISO 8601
+	Data      json.RawMessage `json:"data"`      // an object
+}
+
+// What a message may hold, in bytes.
+const (
+	mostMessage  = 32 << 10
+	mostCategory = 64
+	mostStamp    = 40
+)
+
+// parseMessage reads a message, and says in a few words what is wrong with one
+// that is none. Only a missing time is made up for.
+func parseMessage(text []byte, now time.Time) (message, error) {
+	var m message
+	if len(text) > mostMessage {
+		return message{}, fmt.Errorf("a message has at most %d bytes", mostMessage)
+	}
+	if err := json.Unmarshal(text, &m); err != nil {
+		return message{}, errors.New("a message is an object of type, category, timestamp and data")
+	}
+	switch {
+	case m.Type != typePerception && m.Type != typeAction && m.Type != typeSystem:
+		return message{}, errors.New("type is perception, action or system")
+	case m.Category == "" || len(m.Category) > mostCategory || !utf8.ValidString(m.Category) || strings.ContainsFunc(m.Category, unicode.IsControl):
+		return message{}, fmt.Errorf("category is a name of at most %d bytes", mostCategory)
+	case len(m.Timestamp) > mostStamp:
+		return message{}, errors.New("timestamp is a time as in ISO 8601")
+	case len(m.Data) == 0 || m.Data[0] != '{':
+		return message{}, errors.New("data is an object")
+	}
+	if m.Timestamp == "" {
+		m.Timestamp = stamp(now)
+	}
+	return m, nil
+}
+
+// stamp is a time as the protocol writes it.
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
+
+// text is what is sent.
+func (m message) text() []byte {
+	text, err := json.Marshal(m)
+	if err != nil {
+		panic(err) // three texts, and JSON that was read before
+	}
+	return text
+}
+
+// clip is at most n bytes of a text.
+func clip(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	return strings.ToValidUTF8(text[:n], "")
+}

@@ -1,0 +1,186 @@
+package vccp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"perch/device"
+)
+
+// puppet is a robot of this house as a character.
+type puppet struct {
+	door  *Door
+	robot device.ID
+}
+
+// Tools of the firmware that actions are done with. Boards may have them under
+// another prefix.
+const (
+	headTool  = "set_head_angles"
+	lightTool = "set_led_color"
+	headSpeed = 250
+)
+
+// Categories of what a robot can do.
+const (
+	doLook       = "lookAt"
+	doExpression = "expression"
+	doSay        = "say"
+	doLight      = "led"
+	doMove       = "movement"
+)
+
+// What a robot is given, in bytes.
+const mostSaid = 1000
+
+// tool is the robot's tool that ends so.
+func (p puppet) tool(name string) (device.Tool, bool) {
+	for _, t := range p.door.o.Stage.Tools(p.robot) {
+		if t.Name == name || strings.HasSuffix(t.Name, "."+name) {
+			return t, true
+		}
+	}
+	return device.Tool{}, false
+}
+
+// can are the categories of the actions that this robot has.
+func (p puppet) can() []string {
+	can := []string{doExpression, doSay}
+	if _, has := p.tool(headTool); has {
+		can = append(can, doLook)
+	}
+	if _, has := p.tool(lightTool); has {
+		can = append(can, doLight)
+	}
+	return can
+}
+
+// example is one action of the capability.
+type example struct {
+	Type        string `json:"type"`
+	Category    string `json:"category"`
+	Timestamp   string `json:"timestamp"`
+	Data        any    `json:"data"`
+	Description string `json:"description"`
+}
+
+func (p puppet) capability() json.RawMessage {
+	type object = map[string]any
+	data := map[string]object{
+		doLook:       {"target": object{"type": "position", "value": position{Z: 1}}},
+		doExpression: {"preset": p.door.o.Presets[0]},
+		doSay:        {"text": "Hello."},
+		doLight:      {"red": 0, "green": 60, "blue": 0},
+	}
+	says := map[string]string{
+		doLook:       "turns the head to a place in metres from it: x to its own left, y up, z out of the face",
+		doExpression: "the face; presets: " + strings.Join(p.door.o.Presets, ", "),
+		doSay:        "speaks a text, in its own voice",
+		doLight:      "the ring of lights, each colour 0-168; all 0 is off",
+	}
+	examples := []example{}
+	for _, category := range p.can() {
+		examples = append(examples, example{typeAction, category, stamp(time.Now()), data[category], says[category]})
+	}
+	text, err := json.Marshal(object{"actions": examples})
+	if err != nil {
+		panic(err) // texts and numbers
+	}
+	return text
+}
+
+// play has the robot do something.
+func (p puppet) play(ctx context.Context, action message) error {
+	switch action.Category {
+	case doLook:
+		at, err := parseLook(action.Data)
+		if err != nil {
+			return err
+		}
+		yaw, pitch := at.angles()
+		return p.call(ctx, headTool, map[string]any{"yaw": yaw, "pitch": pitch, "speed": headSpeed})
+	case doExpression:
+		return p.feel(ctx, action.Data)
+	case doSay:
+		return p.say(ctx, action.Data)
+	case doLight:
+		var colour struct{ Red, Green, Blue int }
+		if err := json.Unmarshal(action.Data, &colour); err != nil {
+			return errors.New(`led needs {"red":0,"green":60,"blue":0}, whole numbers`)
+		}
+		return p.call(ctx, lightTool, map[string]any{"red": colour.Red, "green": colour.Green, "blue": colour.Blue})
+	case doMove:
+		return fmt.Errorf("this robot stands where it stands and cannot walk; it can %s", strings.Join(p.can(), ", "))
+	}
+	return fmt.Errorf("this robot has no action %q; it can %s", action.Category, strings.Join(p.can(), ", "))
+}
+
+func (p puppet) feel(ctx context.Context, data json.RawMessage) error {
+	var e struct {
+		Preset string `json:"preset"`
+	}
+	if err := json.Unmarshal(data, &e); err != nil || e.Preset == "" {
+		return fmt.Errorf(`expression needs {"preset":%q}`, p.door.o.Presets[0])
+	}
+	face, known := p.door.o.Face(e.Preset)
+	if !known {
+		return fmt.Errorf("there is no preset %q; those there are: %s", clip(e.Preset, mostCategory), strings.Join(p.door.o.Presets, ", "))
+	}
+	return p.door.o.Stage.Feel(ctx, p.robot, face)
+}
+
+func (p puppet) say(ctx context.Context, data json.RawMessage) error {
+	var s struct {
+		Text string `json:"text"`
+	}
+	if err := json.Unmarshal(data, &s); err != nil || strings.TrimSpace(s.Text) == "" {
+		return errors.New(`say needs {"text":"Hello."}`)
+	}
+	if len(s.Text) > mostSaid {
+		return fmt.Errorf("a robot is given at most %d bytes to say at once", mostSaid)
+	}
+	// One whose channel is closed says it at its next hello.
+	_, err := p.door.o.Stage.Say(ctx, p.robot, s.Text)
+	return err
+}
+
+// call runs a tool of the firmware's. The robot's own ranges are kept to where
+// the call is made.
+func (p puppet) call(ctx context.Context, name string, arguments map[string]any) error {
+	t, has := p.tool(name)
+	if !has {
+		return fmt.Errorf("this robot's firmware has no %s", name)
+	}
+	_, err := p.door.call(ctx, p.robot, t.Name, arguments)
+	return err
+}
+
+// perceptions are what the robot senses: the latest event of each name, and
+// under "state" all that is known.
+func (p puppet) perceptions(now time.Time) []message {
+	s := p.door.o.Senses.Robot(p.robot, now)
+	var latest []message
+	places := map[string]int{}
+	for _, r := range s.Recent {
+		m := message{Type: typePerception, Category: r.Name, Timestamp: stamp(r.At), Data: r.Data}
+		if len(m.Data) == 0 {
+			m.Data = json.RawMessage("{}")
+		}
+		if i, known := places[r.Name]; known {
+			latest[i] = m
+			continue
+		}
+		places[r.Name] = len(latest)
+		latest = append(latest, m)
+	}
+	s.Recent = nil
+	data, err := json.Marshal(s)
+	if err != nil {
+		panic(err) // times, texts and numbers
+	}
+	return append(latest, message{Type: typePerception, Category: "state", Timestamp: stamp(now), Data: data})
+}

@@ -1,0 +1,215 @@
+package vccp
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"perch/agent"
+	"perch/event"
+)
+
+var noon = time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
+
+// toolsListed is a robot's list of tools read anew.
+var toolsListed = event.ToolsListed{Count: 1}
+
+// TestRobotAsCharacter: a model embodies a robot.
+func TestRobotAsCharacter(t *testing.T) {
+	h := newHouse(t, func(o *Options) {
+		o.Presets = []string{"joy", "sad"}
+		o.Face = func(preset string) (agent.Emotion, bool) {
+			return agent.Emotion{Name: map[string]string{"joy": "happy", "sad": "sad"}[preset]}, preset == "joy" || preset == "sad"
+		}
+	})
+	m := h.model(t)
+	if text, failed := m.call("register-agent", object{"robot": "a0b1c2d3e4f7"}); !failed || !strings.Contains(text, "a0b1c2d3e4f5 a0b1c2d3e4f6") {
+		t.Errorf("a robot that is not here: %t %s", failed, text)
+	}
+	m.must("register-agent", object{"robot": "A0:B1:C2:D3:E4:F5"})
+	var can struct {
+		Actions []message `json:"actions"`
+	}
+	if err := json.Unmarshal([]byte(m.must("get-capability", nil)), &can); err != nil {
+		t.Fatal(err)
+	}
+	var categories []string
+	for _, a := range can.Actions {
+		categories = append(categories, a.Category)
+		if text, failed := m.call("play-action", object{"action": a}); failed {
+			t.Errorf("its own example %s: %s", a.Category, text)
+		}
+	}
+	if !slices.Equal(categories, []string{"expression", "say", "lookAt", "led"}) {
+		t.Errorf("it can %q", categories)
+	}
+	h.robots.take()
+	for _, c := range []struct{ category, data, asked, failed string }{
+		{"lookAt", `{"target":{"type":"position","value":{"x":1,"y":0,"z":1}}}`, `call a0b1c2d3e4f5 self.robot.set_head_angles {"pitch":0,"speed":250,"yaw":-45}`, ""},
+		{"lookAt", `{"target":{"type":"object","value":{"x":-1,"y":1,"z":0}}}`, `call a0b1c2d3e4f5 self.robot.set_head_angles {"pitch":45,"speed":250,"yaw":90}`, ""},
+		{"lookAt", `{"target":{"type":"position","value":{"x":0,"y":0,"z":0}}}`, "", "in the head itself"},
+		{"lookAt", `{"target":{"type":"object","value":"cup"}}`, "", "lookAt needs"},
+		{"lookAt", `{}`, "", "lookAt needs"},
+		{"expression", `{"preset":"joy"}`, "feel a0b1c2d3e4f5 happy", ""},
+		{"expression", `{"preset":"rage"}`, "", "those there are: joy, sad"},
+		{"expression", `{}`, "", "expression needs"},
+		{"say", `{"text":"Hi."}`, "say a0b1c2d3e4f5 Hi.", ""},
+		{"say", `{"text":" "}`, "", "say needs"},
+		{"say", `{"text":"` + strings.Repeat("x", 1001) + `"}`, "", "at most 1000 bytes"},
+		{"led", `{"red":1,"green":2}`, `call a0b1c2d3e4f5 self.robot.set_led_color {"blue":0,"green":2,"red":1}`, ""},
+		{"led", `{"red":"on"}`, "", "led needs"},
+		{"movement", `{"target":{"x":1,"y":0,"z":0}}`, "", "cannot walk; it can expression, say, lookAt, led"},
+		{"fly", `{}`, "", `no action "fly"; it can expression, say, lookAt, led`},
+	} {
+		text, failed := m.call("play-action", object{"action": object{"type": "action", "category": c.category, "data": json.RawMessage(c.data)}})
+		asked := strings.Join(h.robots.take(), ";")
+		if failed != (c.failed != "") || !strings.Contains(text, c.failed) || asked != c.asked || failed && !strings.HasPrefix(text, "アクションの実行に失敗しました: ") {
+			t.Errorf("%s %.60s: %t %s, asked %q", c.category, c.data, failed, text, asked)
+		}
+	}
+	h.robots.err = errors.New("the robot's channel is closed")
+	if text, failed := m.call("play-action", object{"action": object{"type": "action", "category": "expression", "data": object{"preset": "sad"}}}); !failed || !strings.HasSuffix(text, "the robot's channel is closed") {
+		t.Errorf("one that is away: %t %s", failed, text)
+	}
+}
+
+// TestRobotWithoutAHead has only what its tools can do.
+func TestRobotWithoutAHead(t *testing.T) {
+	h := newHouse(t)
+	h.robots.tools = nil
+	m := h.model(t)
+	m.must("register-agent", object{"robot": string(robotA)})
+	if got := m.must("get-capability", nil); strings.Contains(got, "lookAt") || strings.Contains(got, "led") || !strings.Contains(got, "happy") {
+		t.Errorf("it can %s", got)
+	}
+	text, failed := m.call("play-action", object{"action": object{"type": "action", "category": "lookAt", "data": object{"target": object{"type": "position", "value": object{"z": 1}}}}})
+	if !failed || !strings.Contains(text, "has no set_head_angles") {
+		t.Errorf("%t %s", failed, text)
+	}
+}
+
+// TestRobotsPerceptions: the latest of each name, and what is known in all.
+func TestRobotsPerceptions(t *testing.T) {
+	h := newHouse(t)
+	seq := uint64(0)
+	sense := func(robot string, name, data string) {
+		seq++
+		id := robotA
+		if robot == "b" {
+			id = robotB
+		}
+		h.senses.Take(event.Envelope{Seq: seq, At: time.Now(), Robot: id, Event: event.Perceived{Name: name, Data: json.RawMessage(data)}})
+	}
+	sense("a", "sound_event", `{"direction":"left"}`)
+	sense("a", "face_detected", `{}`)
+	sense("a", "sound_event", `{"direction":"right"}`)
+	sense("b", "head_pet_started", `{}`)
+	m := h.model(t)
+	m.must("register-agent", object{"robot": string(robotA)})
+	var all []message
+	if err := json.Unmarshal([]byte(m.must("get-perception", nil)), &all); err != nil {
+		t.Fatal(err)
+	}
+	var told []string
+	for _, p := range all {
+		if p.Category != "state" {
+			told = append(told, p.Type+" "+p.Category+" "+string(p.Data))
+		}
+	}
+	if !slices.Equal(told, []string{`perception sound_event {"direction":"right"}`, "perception face_detected {}"}) {
+		t.Errorf("perceived is %q", told)
+	}
+	if got := m.must("get-perception", object{"category": "state"}); !strings.Contains(got, `"face":{"present":true`) || strings.Contains(got, "recent") {
+		t.Errorf("the state is %s", got)
+	}
+}
+
+// TestAngles: a head that is turned so looks there, as far as it turns.
+func TestAngles(t *testing.T) {
+	for _, c := range []struct {
+		at         position
+		yaw, pitch int
+	}{
+		{position{Z: 1}, 0, 0}, {position{X: 1}, -90, 0}, {position{X: -1}, 90, 0}, {position{Y: 1}, 0, 90}, {position{Y: -1}, 0, -90},
+		{position{X: 0.001, Z: -1}, -128, 0}, {position{X: -0.001, Z: -1}, 128, 0}, {position{X: 1e300, Y: 1e300, Z: 1e300}, -45, 35}, {position{Y: 1, Z: 1}, 0, 45},
+	} {
+		if yaw, pitch := c.at.angles(); yaw != c.yaw || pitch != c.pitch {
+			t.Errorf("%+v: %d %d", c.at, yaw, pitch)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		axis := rapid.Float64Range(-10, 10)
+		p := position{axis.Draw(t, "x"), axis.Draw(t, "y"), axis.Draw(t, "z")}
+		far := math.Hypot(math.Hypot(p.X, p.Y), p.Z)
+		if far < 0.1 {
+			return
+		}
+		yaw, pitch := p.angles()
+		if yaw < -mostYaw || yaw > mostYaw || pitch < -90 || pitch > 90 {
+			t.Fatalf("%+v: %d %d", p, yaw, pitch)
+		}
+		if yaw == -mostYaw || yaw == mostYaw {
+			return // it does not turn so far
+		}
+		y, up := float64(yaw)*math.Pi/180, float64(pitch)*math.Pi/180
+		looks := position{-math.Sin(y) * math.Cos(up), math.Sin(up), math.Cos(y) * math.Cos(up)}
+		if along := (looks.X*p.X + looks.Y*p.Y + looks.Z*p.Z) / far; along < 0.999 {
+			t.Fatalf("%+v is looked for at %+v", p, looks)
+		}
+	})
+}
+
+// TestTooManyCalls: robots are not asked for more at a time than they can do.
+func TestTooManyCalls(t *testing.T) {
+	h := newHouse(t)
+	for range mostCalls {
+		h.door.calls <- struct{}{}
+	}
+	if _, err := h.door.call(t.Context(), robotA, "x", nil); err != errBusy {
+		t.Errorf("one more: %v", err)
+	}
+	if got := h.robots.take(); len(got) > 0 {
+		t.Errorf("asked is %q", got)
+	}
+}
+
+// TestToolNames: every client can pass them on.
+func TestToolNames(t *testing.T) {
+	for tool, want := range map[string]string{
+		"self.robot.set_head_angles": "a0b1c2d3e4f5_robot_set_head_angles", "otto walk/forward": "a0b1c2d3e4f5_otto_walk_forward", "照相": "a0b1c2d3e4f5___",
+		strings.Repeat("x", 200): "a0b1c2d3e4f5_" + strings.Repeat("x", 51),
+	} {
+		if got := toolName(robotA, tool); got != want {
+			t.Errorf("%s is called %s", tool, got)
+		}
+	}
+}
+
+// FuzzMessage: what is taken has a name and an object, and is sent on as it was.
+func FuzzMessage(f *testing.F) {
+	for _, text := range []string{`{"type":"action","category":"lookAt","timestamp":"2024-01-01T00:00:00Z","data":{"target":{"type":"position","value":{"x":1,"y":2,"z":3}}}}`,
+		`{"type":"system","category":"capability","data":{"actions":[]}}`, `{"type":"perception","category":"\u0000","data":{}}`, `null`, `{"type":"action","category":"x","data":null}`} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		m, err := parseMessage(text, noon)
+		if err != nil {
+			return
+		}
+		again, err := parseMessage(m.text(), noon)
+		if err != nil && len(m.text()) <= mostMessage || err == nil && (again.Type != m.Type || again.Category != m.Category || again.Timestamp != m.Timestamp) {
+			t.Fatalf("%s became %s: %v", text, m.text(), err)
+		}
+		if p, err := parseLook(m.Data); err == nil {
+			if yaw, pitch := p.angles(); yaw < -mostYaw || yaw > mostYaw || pitch < -90 || pitch > 90 {
+				t.Fatalf("%+v: %d %d", p, yaw, pitch)
+			}
+		}
+	})
+}

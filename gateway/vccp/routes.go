@@ -1,0 +1,127 @@
+package vccp
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"perch/gateway/door"
+)
+
+// Routes mounts what a model comes to. It is for a router behind the skins' key,
+// or for one that only this machine reaches.
+func (d *Door) Routes(r gin.IRouter) {
+	r.POST("/mcp", door.Limit(mostBody), func(c *gin.Context) {
+		if err := d.post(c.Writer, c.Request); err != nil {
+			_ = c.Error(err)
+		}
+	})
+	r.GET("/mcp", func(c *gin.Context) { d.serve(c.Writer, c.Request) })
+	r.DELETE("/mcp", func(c *gin.Context) { d.serve(c.Writer, c.Request) })
+}
+
+// Characters mounts what a character comes to. Its address holds a session's id,
+// which only the model has that was given it; the lock may still be the same.
+func (d *Door) Characters(r gin.IRouter) {
+	attend := func(c *gin.Context) { d.attend(c.Writer, c.Request, c.Param("session")) }
+	r.GET("/vccp/:session", attend)
+	r.GET("/vccp/", attend)
+	r.GET("/vccp", attend)
+}
+
+// sessionHeader names a session in a request.
+const sessionHeader = "Mcp-Session-Id"
+
+// noSession is the answer to a request that belongs to no session and begins
+// none, in the words of the protocol's own server.
+const noSession = `{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":null}`
+
+// post serves a request, or begins a session.
+func (d *Door) post(w http.ResponseWriter, r *http.Request) error {
+	if r.Header.Get(sessionHeader) != "" {
+		d.serve(w, r)
+		return nil
+	}
+	body, err := io.ReadAll(r.Body)
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return err
+	case err != nil:
+		return &door.Fault{Word: "bad_body", Sentence: "the body did not arrive whole", HTTP: http.StatusBadRequest}
+	}
+	var request struct {
+		Method string `json:"method"`
+	}
+	if json.Unmarshal(body, &request) != nil || request.Method != "initialize" {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = io.WriteString(w, noSession) // who does not read it has left
+		return nil
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	if !d.begin() {
+		return &door.Fault{Word: "too_many_sessions", Sentence: "too many models are connected; end one of their sessions", HTTP: http.StatusServiceUnavailable}
+	}
+	defer d.begun()
+	d.follow()
+	d.serve(w, r)
+	return nil
+}
+
+// begin reports whether there is room for one more session.
+func (d *Door) begin() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	open := 0
+	for range d.server.Sessions() {
+		open++
+	}
+	if d.stopping || open+d.opening >= mostSessions {
+		return false
+	}
+	d.opening++
+	return true
+}
+
+func (d *Door) begun() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.opening--
+}
+
+// serve has the library answer, to somebody who has to read in time.
+func (d *Door) serve(w http.ResponseWriter, r *http.Request) {
+	t := timed{w, http.NewResponseController(w)}
+	defer t.lift()
+	d.http.ServeHTTP(t, r)
+}
+
+// readWithin is how long a client may take to read before it is let go.
+const readWithin = 10 * time.Second
+
+// timed gives every write its time.
+type timed struct {
+	http.ResponseWriter
+	control *http.ResponseController
+}
+
+func (t timed) Write(text []byte) (int, error) {
+	// Not every ResponseWriter has deadlines; those of a server do.
+	_ = t.control.SetWriteDeadline(time.Now().Add(readWithin))
+	return t.ResponseWriter.Write(text)
+}
+
+// Flush implements http.Flusher.
+func (t timed) Flush() { _ = t.control.Flush() }
+
+// Unwrap is for http.ResponseController.
+func (t timed) Unwrap() http.ResponseWriter { return t.ResponseWriter }
+
+// lift leaves no deadline behind for the next answer on this connection.
+func (t timed) lift() { _ = t.control.SetWriteDeadline(time.Time{}) }

@@ -1,0 +1,161 @@
+package vccp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"perch/device"
+)
+
+const instructions = `You move a character. Call register-agent first: with the id of a robot you get that robot; without one, a character comes by WebSocket under your session id. ` +
+	`get-capability tells what it can do by examples, play-action has it do so, get-perception tells what it senses. ` +
+	`The tools whose name begins with a robot's id are that robot's own, and need no registration.`
+
+// Sentences of the protocol's own server, which clients may look for.
+const (
+	saidRegistered = "Agentは正常に登録されました。 Session ID: "
+	saidAlready    = "agentが既に登録されています Session ID: "
+	saidPlayed     = "アクションを実行しました。"
+	saidInvalid    = "無効なスキーマ: "
+	saidFailed     = "アクションの実行に失敗しました: "
+)
+
+// addTools adds the four tools of the protocol.
+func (d *Door) addTools() {
+	add := func(name, description, properties string, run func(ctx context.Context, s *mcp.ServerSession, args json.RawMessage) (string, error)) {
+		d.server.AddTool(&mcp.Tool{Name: name, Description: description, InputSchema: json.RawMessage(`{"type":"object","properties":{` + properties + `}}`)},
+			func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+				return answer(run(ctx, r.Session, r.Params.Arguments)), nil
+			})
+	}
+	add("register-agent", "Registers you as an agent, and returns your session id. Without robot, a character connects to /vccp/ and that id by WebSocket; with it, you are given that robot.",
+		`"robot":{"type":"string","description":"the id of a robot, in any spelling of its MAC address"}`, d.registerAgent)
+	add("get-capability", "The actions that your character can perform, by example, as JSON. null while there is none.", "",
+		func(_ context.Context, s *mcp.ServerSession, _ json.RawMessage) (string, error) {
+			return d.getCapability(s.ID()), nil
+		})
+	add("get-perception", "What your character senses: the latest of one category, or an array of the latest of each.",
+		`"category":{"type":"string","description":"of what it senses; without it all are told"}`, d.getPerception)
+	add("play-action", "Has your character perform an action, as get-capability shows them.",
+		`"action":{"type":"object","description":"{\"type\":\"action\",\"category\":...,\"timestamp\":ISO 8601,\"data\":{...}}"}`, d.playAction)
+}
+
+// answer is a tool's result: a text, or what went wrong.
+func answer(text string, err error) *mcp.CallToolResult {
+	if err != nil {
+		text = err.Error()
+	}
+	return &mcp.CallToolResult{IsError: err != nil, Content: []mcp.Content{&mcp.TextContent{Text: text}}}
+}
+
+func (d *Door) registerAgent(_ context.Context, s *mcp.ServerSession, args json.RawMessage) (string, error) {
+	var a struct {
+		Robot string `json:"robot"`
+	}
+	if err := decode(args, &a); err != nil {
+		return "", err
+	}
+	var robot device.ID
+	if a.Robot != "" {
+		id, err := device.ParseID(a.Robot)
+		if err != nil || !slices.ContainsFunc(d.o.Residents.List(), func(r device.Robot) bool { return r.ID == id }) {
+			return "", fmt.Errorf("there is no robot %q; those there are: %s", clip(a.Robot, 40), d.names())
+		}
+		robot = id
+	}
+	already, first, err := d.register(s.ID(), robot)
+	switch {
+	case err != nil:
+		return "", err
+	case already:
+		return saidAlready + s.ID(), nil
+	case first:
+		d.waiting.Go(func() {
+			_ = s.Wait() // however it ends
+			d.drop(s.ID())
+		})
+	}
+	return saidRegistered + s.ID(), nil
+}
+
+// names lists the robots for an error.
+func (d *Door) names() string {
+	text := ""
+	for _, r := range d.o.Residents.List() {
+		text += string(r.ID) + " "
+	}
+	if text == "" {
+		return "none"
+	}
+	return clip(text[:len(text)-1], 500)
+}
+
+func (d *Door) getCapability(session string) string {
+	body, known := d.body(session)
+	if !known || body == nil {
+		return "null"
+	}
+	if can := body.capability(); can != nil {
+		return string(can)
+	}
+	return "null"
+}
+
+func (d *Door) getPerception(_ context.Context, s *mcp.ServerSession, args json.RawMessage) (string, error) {
+	var a struct {
+		Category string `json:"category"`
+	}
+	if err := decode(args, &a); err != nil {
+		return "", err
+	}
+	text, err := json.Marshal(d.perceived(s.ID(), a.Category))
+	if err != nil {
+		return "", fmt.Errorf("encode what is sensed: %w", err)
+	}
+	return string(text), nil
+}
+
+func (d *Door) playAction(ctx context.Context, s *mcp.ServerSession, args json.RawMessage) (string, error) {
+	var a struct {
+		Action json.RawMessage `json:"action"`
+	}
+	if err := decode(args, &a); err != nil {
+		return "", err
+	}
+	// Some models write an object as a text.
+	if text := ""; len(a.Action) > 0 && a.Action[0] == '"' && json.Unmarshal(a.Action, &text) == nil {
+		a.Action = json.RawMessage(text)
+	}
+	if len(a.Action) == 0 {
+		return "", errors.New(saidInvalid + "action is needed")
+	}
+	m, err := parseMessage(a.Action, time.Now())
+	if err == nil && m.Type != typeAction {
+		err = errors.New("type is action, for nothing else is played")
+	}
+	if err != nil {
+		return "", errors.New(saidInvalid + err.Error())
+	}
+	if err := d.play(ctx, s.ID(), m); err != nil {
+		return "", errors.New(saidFailed + err.Error())
+	}
+	return saidPlayed, nil
+}
+
+// decode reads a tool's arguments. What is not known is left alone.
+func decode(args json.RawMessage, into any) error {
+	if args = bytes.TrimSpace(args); len(args) == 0 || string(args) == "null" {
+		return nil
+	}
+	if err := json.Unmarshal(args, into); err != nil {
+		return errors.New(saidInvalid + "the arguments are of another shape: " + clip(err.Error(), 200))
+	}
+	return nil
+}

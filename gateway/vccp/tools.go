@@ -1,0 +1,112 @@
+package vccp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"perch/device"
+)
+
+// mostOffered bounds the tools of robots that models are offered, and mostTool
+// the name of one, in bytes: more is refused by those who pass tools on.
+const (
+	mostOffered = 300
+	mostTool    = 64
+)
+
+// offer is a tool of a robot's own.
+type offer struct {
+	robot device.ID
+	tool  device.Tool
+}
+
+// follow has what is offered be what the robots list.
+func (d *Door) follow() {
+	wanted := map[string]offer{}
+	for _, r := range d.o.Residents.List() {
+		for _, t := range d.o.Stage.Tools(r.ID) {
+			name := toolName(r.ID, t.Name)
+			if _, taken := wanted[name]; taken || t.UserOnly && !d.o.UserTools || len(wanted) >= mostOffered {
+				continue
+			}
+			wanted[name] = offer{r.ID, t}
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var gone []string
+	for name, before := range d.offered {
+		if now, still := wanted[name]; !still {
+			gone = append(gone, name)
+		} else if reflect.DeepEqual(before, now) {
+			delete(wanted, name)
+		}
+	}
+	if len(gone) > 0 {
+		d.server.RemoveTools(gone...)
+	}
+	for _, name := range gone {
+		delete(d.offered, name)
+	}
+	for name, o := range wanted {
+		schema, err := json.Marshal(o.tool.Schema)
+		if err != nil {
+			d.o.Log.Warn("a robot's tool is not offered", "robot", o.robot, "tool", o.tool.Name, "err", err)
+			continue
+		}
+		d.offered[name] = o
+		d.server.AddTool(&mcp.Tool{Name: name, Description: fmt.Sprintf("Robot %s: %s", o.robot, o.tool.Description), InputSchema: json.RawMessage(schema)}, d.runs(o))
+	}
+}
+
+// toolName is what a robot's tool is called here, so that every client can pass
+// it on.
+func toolName(robot device.ID, tool string) string {
+	tool = strings.TrimPrefix(tool, "self.")
+	safe := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' {
+			return r
+		}
+		return '_'
+	}, tool)
+	return clip(string(robot)+"_"+safe, mostTool)
+}
+
+// runs is the handler of a robot's tool.
+func (d *Door) runs(o offer) mcp.ToolHandler {
+	return func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		var arguments map[string]any
+		if err := decode(r.Params.Arguments, &arguments); err != nil {
+			return answer("", err), nil
+		}
+		result, err := d.call(ctx, o.robot, o.tool.Name, arguments)
+		if err != nil {
+			return answer("", err), nil
+		}
+		content := []mcp.Content{&mcp.TextContent{Text: result.Text}}
+		for _, p := range result.Pictures {
+			content = append(content, &mcp.ImageContent{Data: p.Data, MIMEType: p.Type})
+		}
+		return &mcp.CallToolResult{Content: content}, nil
+	}
+}
+
+// errBusy is the answer where too much is asked of robots at a time.
+var errBusy = errors.New("too many calls of robots are under way; wait for one to end")
+
+// call runs a robot's tool, as one of the few that may run at a time.
+func (d *Door) call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error) {
+	select {
+	case d.calls <- struct{}{}:
+		defer func() { <-d.calls }()
+	default:
+		return device.Result{}, errBusy
+	}
+	return d.o.Stage.Call(ctx, id, tool, arguments)
+}

@@ -1,0 +1,146 @@
+// Package vccp is the Virtual Character Control Protocol 1.0: a model comes by
+// MCP, a character by WebSocket, and what one plays the other performs. A robot
+// of this house is a character too, and its own tools are offered to the same
+// models. docs/vccp.md says what is as in the protocol's document, and what
+// differs.
+package vccp
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"perch/agent"
+	"perch/device"
+	"perch/event"
+	"perch/perception"
+)
+
+// stage is the robots, as a model moves them.
+type stage interface {
+	// Open are those whose channel is open and whose hello was answered.
+	Open() []device.ID
+	// Tools are those a robot lists, or listed when it was last here.
+	Tools(id device.ID) []device.Tool
+	// Call waits for what the tool answers, as long as ctx lives.
+	Call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error)
+	Say(ctx context.Context, id device.ID, text string) (queued bool, err error)
+	Feel(ctx context.Context, id device.ID, e agent.Emotion) error
+}
+
+// residents are the robots that have been here.
+type residents interface {
+	List() []device.Robot
+}
+
+// senses know what robots sense.
+type senses interface {
+	Robot(id device.ID, now time.Time) perception.State
+}
+
+// Options are what the door is made of. What has no note on its being empty is
+// needed.
+type Options struct {
+	Stage     stage
+	Residents residents
+	Senses    senses
+	Bus       *event.Bus
+	// Face is the face that a preset of an expression stands for; nil knows the
+	// firmware's names. Presets are those a model is told of; empty is the same.
+	Face      func(preset string) (agent.Emotion, bool)
+	Presets   []string
+	UserTools bool // models may use the tools that are for a robot's owner
+	Version   string
+	Log       *slog.Logger
+}
+
+// What is held is bounded in number, and in time where nobody comes any more.
+const (
+	mostSessions = 32
+	mostCalls    = 16 // of robots' tools, at a time
+	idleFor      = time.Hour
+	mostBody     = 256 << 10
+)
+
+// Door is the server. Close ends it.
+type Door struct {
+	o      Options
+	server *mcp.Server
+	http   *mcp.StreamableHTTPHandler
+	calls  chan struct{} // a place for each call under way
+
+	mu       sync.Mutex
+	agents   map[string]*registered // by MCP session
+	sockets  map[*client]bool       // those that are open
+	offered  map[string]offer       // robots' own tools, by the name they have here
+	opening  int                    // sessions that are being opened
+	waiting  sync.WaitGroup         // for sessions to end, and sockets to close
+	stopping bool
+}
+
+// New returns the door. Run has its tools follow those of the robots.
+func New(o Options) *Door {
+	if o.Face == nil {
+		o.Face = named
+	}
+	if len(o.Presets) == 0 {
+		for _, e := range agent.Emotions() {
+			o.Presets = append(o.Presets, e.Name)
+		}
+	}
+	d := &Door{o: o, calls: make(chan struct{}, mostCalls), agents: map[string]*registered{}, sockets: map[*client]bool{}, offered: map[string]offer{}}
+	// The library's own log tells of every request.
+	quiet := slog.New(slog.DiscardHandler)
+	d.server = mcp.NewServer(&mcp.Implementation{Name: "vccp", Title: "Perch", Version: "1.0.0"}, &mcp.ServerOptions{
+		Instructions: instructions, Logger: quiet, Capabilities: &mcp.ServerCapabilities{},
+	})
+	d.addTools()
+	d.http = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return d.server }, &mcp.StreamableHTTPOptions{
+		SessionTimeout: idleFor, MaxRequestBodyBytes: mostBody, Logger: quiet,
+		// Host and Origin were checked before a request came here.
+		DisableLocalhostProtection: true,
+	})
+	return d
+}
+
+// named is the face of that name, as the firmware has it.
+func named(preset string) (agent.Emotion, bool) {
+	all := agent.Emotions()
+	i := slices.IndexFunc(all, func(e agent.Emotion) bool { return e.Name == preset })
+	if i < 0 {
+		return agent.Emotion{}, false
+	}
+	return all[i], true
+}
+
+// Run has the tools offered follow those of the robots, until ctx ends or the
+// bus is closed.
+func (d *Door) Run(ctx context.Context) {
+	reader := d.o.Bus.Read()
+	d.follow()
+	reader.Each(ctx, func(e event.Envelope) {
+		switch e.Event.(type) {
+		case event.ToolsListed, event.RobotSeen, event.Missed:
+			d.follow()
+		}
+	})
+}
+
+// Close ends every session and every socket, and waits for them.
+func (d *Door) Close() {
+	d.mu.Lock()
+	d.stopping = true
+	for c := range d.sockets {
+		c.stop()
+	}
+	d.mu.Unlock()
+	for s := range d.server.Sessions() {
+		_ = s.Close() // its end is all that is wanted
+	}
+	d.waiting.Wait()
+}

@@ -1,0 +1,352 @@
+package vccp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"perch/device"
+	"perch/gateway/socket"
+)
+
+// TestConversation is the flow of the protocol's document, with the official
+// library on one side and a socket on the other.
+func TestConversation(t *testing.T) {
+	h := newHouse(t)
+	m := h.model(t)
+	id := m.ID()
+	for tool, want := range map[string]string{"get-capability": "null", "get-perception": "null"} {
+		if got := m.must(tool, nil); got != want {
+			t.Errorf("before it is registered %s is %s", tool, got)
+		}
+	}
+	if got := m.must("register-agent", nil); got != "Agentは正常に登録されました。 Session ID: "+id {
+		t.Errorf("registered: %s", got)
+	}
+	b := h.body(t, "/"+id)
+	b.send(`{"type":"perception","category":"object","timestamp":"2024-01-01T00:00:00Z","data":{"name":"early"}}`)
+	b.can(m, `{"actions":[{"type":"action","category":"wink","data":{}}]}`)
+	if got := m.must("get-perception", nil); got != "[]" {
+		t.Errorf("what came before the capability is known: %s", got)
+	}
+	if got := m.must("register-agent", nil); got != "agentが既に登録されています Session ID: "+id {
+		t.Errorf("registered again: %s", got)
+	}
+	b.send(`{"type":"perception","category":"object","timestamp":"2024-01-01T00:00:00Z","data":{"name":"cat"}}`)
+	b.send(`not JSON`)
+	b.send(`{"type":"action","category":"movement","timestamp":"2024-01-01T00:00:00Z","data":{}}`)
+	b.send(`{"type":"perception","category":"x.my-own","timestamp":"2024-01-01T00:00:01Z","data":{"deep":{"er":[1]}}}`)
+	b.send(`{"type":"perception","category":"object","timestamp":"2024-01-01T00:00:02Z","data":{"name":"dog"}}`)
+	dog := `{"type":"perception","category":"object","timestamp":"2024-01-01T00:00:02Z","data":{"name":"dog"}}`
+	own := `{"type":"perception","category":"x.my-own","timestamp":"2024-01-01T00:00:01Z","data":{"deep":{"er":[1]}}}`
+	until(t, "the dog", func() bool { return m.must("get-perception", object{"category": "object"}) == dog })
+	if got := m.must("get-perception", nil); got != "["+dog+","+own+"]" {
+		t.Errorf("perceived is %s", got)
+	}
+	if got := m.must("get-perception", object{"category": "smell"}); got != "null" {
+		t.Errorf("a category that is not there is %s", got)
+	}
+	if got := m.must("play-action", object{"action": object{"type": "action", "category": "x.dance", "timestamp": "2024-01-01T00:00:03Z", "data": object{"a": 1}}}); got != "アクションを実行しました。" {
+		t.Errorf("played: %s", got)
+	}
+	if got := b.next(); got != `{"type":"action","category":"x.dance","timestamp":"2024-01-01T00:00:03Z","data":{"a":1}}` {
+		t.Errorf("the character is sent %s", got)
+	}
+	m.must("play-action", object{"action": `{"type":"action","category":"wink","data":{}}`})
+	if got := b.next(); !strings.Contains(got, `"category":"wink","timestamp":"20`) {
+		t.Errorf("without a time the character is sent %s", got)
+	}
+	b.can(m, `{"actions":[]}`)
+	if got := m.must("get-perception", nil); got != "[]" {
+		t.Errorf("after a new capability is known %s", got)
+	}
+}
+
+// TestNotPlayed: what cannot be played is told as an error, and costs nobody his
+// place.
+func TestNotPlayed(t *testing.T) {
+	h := newHouse(t)
+	m := h.model(t)
+	play := func(action any) (string, bool) { return m.call("play-action", object{"action": action}) }
+	wave := object{"type": "action", "category": "wave", "data": object{}}
+	if text, failed := play(wave); !failed || !strings.HasPrefix(text, "アクションの実行に失敗しました: ") {
+		t.Errorf("nobody is registered: %t %s", failed, text)
+	}
+	m.must("register-agent", nil)
+	gone := "アクションの実行に失敗しました: Client for session " + m.ID() + " is not connected"
+	if text, failed := play(wave); !failed || text != gone {
+		t.Errorf("nobody has come: %t %s", failed, text)
+	}
+	b := h.body(t, "/"+m.ID())
+	b.can(m, `{"actions":[]}`)
+	for _, bad := range []any{
+		object{"type": "perception", "category": "wave", "data": object{}}, object{"type": "system", "category": "capability", "data": object{}},
+		object{"category": "wave", "data": object{}}, object{"type": "action", "data": object{}}, object{"type": "action", "category": "wave"},
+		object{"type": "action", "category": "wave", "data": []int{}}, object{"type": "action", "category": 7, "data": object{}},
+		object{"type": "action", "category": strings.Repeat("x", 65), "data": object{}}, "wave", 7, nil,
+		object{"type": "action", "category": "wave", "data": object{"x": strings.Repeat("x", mostMessage)}},
+	} {
+		if text, failed := play(bad); !failed || !strings.HasPrefix(text, "無効なスキーマ: ") || len(text) > 400 {
+			t.Errorf("%.60v: %t %s", bad, failed, text)
+		}
+	}
+	m.must("play-action", object{"action": wave})
+	if got := b.next(); !strings.Contains(got, "wave") {
+		t.Errorf("the character is sent %s", got)
+	}
+	b.Close(socket.Normal, "")
+	until(t, "it has left", func() bool { return m.must("get-capability", nil) == "null" })
+	if text, failed := play(wave); !failed || text != gone {
+		t.Errorf("it has left: %t %s", failed, text)
+	}
+	again := h.body(t, "/"+m.ID())
+	again.can(m, `{"actions":[]}`)
+	m.must("play-action", object{"action": wave})
+	again.next()
+}
+
+// TestStrangers: a socket of a session that is no agent's is accepted and then
+// closed as a violation, and without the key it is not even accepted.
+func TestStrangers(t *testing.T) {
+	h := newHouse(t)
+	m := h.model(t)
+	for path, want := range map[string]string{"/vccp/nobody": "Invalid session ID", "/vccp/" + m.ID(): "Invalid session ID", "/vccp": "Session ID required", "/vccp/": "Session ID required"} {
+		if code, why := h.raw(t, path).ended(); code != 1008 || why != want {
+			t.Errorf("%s: %d %s", path, code, why)
+		}
+	}
+	m.must("register-agent", object{"robot": string(robotA)})
+	if code, _ := h.raw(t, "/vccp/"+m.ID()).ended(); code != 1008 {
+		t.Errorf("who has a robot is given another character: %d", code)
+	}
+	_, err := socket.Dial(t.Context(), "ws"+strings.TrimPrefix(h.server.URL, "http")+"/vccp/"+m.ID(), socket.Options{})
+	var refused *socket.Refusal
+	if !errors.As(err, &refused) || refused.Status != 401 {
+		t.Errorf("without a key: %v", err)
+	}
+	if status, _, _ := h.post(t, `{}`, "Authorization", "Bearer wrong"); status != 401 {
+		t.Errorf("a wrong key: %d", status)
+	}
+	if status, _, _ := h.post(t, `{}`, "Origin", "http://evil.example"); status != 403 {
+		t.Errorf("a foreign page: %d", status)
+	}
+}
+
+// TestReplaced: the later of two characters has the place, the earlier is told.
+func TestReplaced(t *testing.T) {
+	h := newHouse(t)
+	m := h.model(t)
+	m.must("register-agent", nil)
+	first := h.raw(t, "/vccp/"+m.ID())
+	first.send(`{"type":"system","category":"capability","data":{"actions":[1]}}`)
+	until(t, "the first", func() bool { return m.must("get-capability", nil) == `{"actions":[1]}` })
+	second := h.body(t, "/"+m.ID())
+	if code, why := first.ended(); code != 1000 || why != "replaced" {
+		t.Errorf("the first ended with %d %s", code, why)
+	}
+	second.can(m, `{"actions":[2]}`)
+}
+
+// TestNoCrossTalk: two models, two characters; what is one's is never the
+// other's.
+func TestNoCrossTalk(t *testing.T) {
+	h := newHouse(t)
+	one, two := h.model(t), h.model(t)
+	if one.ID() == two.ID() {
+		t.Fatal("one session for two")
+	}
+	one.must("register-agent", nil)
+	two.must("register-agent", nil)
+	a, b := h.body(t, "/"+one.ID()), h.body(t, "/"+two.ID())
+	a.can(one, `{"actions":["a"]}`)
+	if got := two.must("get-capability", nil); got != "null" {
+		t.Errorf("the second can %s", got)
+	}
+	b.can(two, `{"actions":["b"]}`)
+	a.send(`{"type":"perception","category":"smell","timestamp":"t","data":{"of":"a"}}`)
+	b.send(`{"type":"perception","category":"smell","timestamp":"t","data":{"of":"b"}}`)
+	for _, x := range []struct {
+		m    *model
+		want string
+	}{{one, `{"of":"a"}`}, {two, `{"of":"b"}`}} {
+		until(t, x.want, func() bool { return strings.Contains(x.m.must("get-perception", nil), x.want) })
+	}
+	for i := range 20 {
+		one.must("play-action", object{"action": object{"type": "action", "category": "a", "data": object{"i": i}}})
+		two.must("play-action", object{"action": object{"type": "action", "category": "b", "data": object{"i": i}}})
+	}
+	for i := range 20 {
+		for category, x := range map[string]*body{"a": a, "b": b} {
+			var got message
+			if err := json.Unmarshal([]byte(x.next()), &got); err != nil || got.Category != category {
+				t.Fatalf("%d: %s is sent %+v, %v", i, category, got, err)
+			}
+		}
+	}
+	if err := one.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := a.Receive(); err != io.EOF {
+		t.Errorf("after the end of its session a character is open: %v", err)
+	}
+	two.must("play-action", object{"action": object{"type": "action", "category": "b", "data": object{}}})
+	b.next()
+	until(t, "the first is forgotten", func() bool {
+		h.door.mu.Lock()
+		defer h.door.mu.Unlock()
+		return len(h.door.agents) == 1 && len(h.door.sockets) == 1
+	})
+}
+
+// TestRawHTTP: what goes over the wire, without the library's client.
+func TestRawHTTP(t *testing.T) {
+	h := newHouse(t)
+	for _, text := range []string{``, `{}`, `[]`, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`} {
+		if status, _, body := h.post(t, text); status != 400 || body != noSession {
+			t.Errorf("%q without a session: %d %s", text, status, body)
+		}
+	}
+	status, header, body := h.post(t, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{},"clientInfo":{"name":"curl","version":"1"}}}`)
+	id := header.Get("Mcp-Session-Id")
+	if status != 200 || id == "" || header.Get("Content-Type") != "text/event-stream" || !strings.HasPrefix(body, "event: message\n") ||
+		!strings.Contains(body, `"serverInfo":{"name":"vccp"`) || !strings.Contains(body, `"version":"1.0.0"`) || !strings.Contains(body, `"listChanged":true`) {
+		t.Fatalf("initialize: %d %v %s", status, header, body)
+	}
+	if status, _, body = h.post(t, `{"jsonrpc":"2.0","method":"notifications/initialized"}`, "Mcp-Session-Id", id); status != 202 || body != "" {
+		t.Errorf("initialized: %d %s", status, body)
+	}
+	status, _, body = h.post(t, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"register-agent","arguments":{}}}`, "Mcp-Session-Id", id)
+	if status != 200 || !strings.Contains(body, `"text":"Agentは正常に登録されました。 Session ID: `+id+`"`) {
+		t.Errorf("register-agent: %d %s", status, body)
+	}
+	_, _, body = h.post(t, `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"play-action","arguments":{}}}`, "Mcp-Session-Id", id)
+	if !strings.Contains(body, `"isError":true`) || !strings.Contains(body, "無効なスキーマ: ") {
+		t.Errorf("play-action: %s", body)
+	}
+	if status, _, _ := h.post(t, `{"jsonrpc":"2.0","id":4,"method":"tools/list"}`, "Mcp-Session-Id", "another"); status != 404 {
+		t.Errorf("another session: %d", status)
+	}
+	if status, _, body := h.post(t, `{"x":"`+strings.Repeat("x", mostBody)+`"}`, "Mcp-Session-Id", id); status != 413 {
+		t.Errorf("too much: %d %s", status, body)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, h.server.URL+"/mcp", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+key)
+	r.Header.Set("Mcp-Session-Id", id)
+	a, err := h.server.Client().Do(r)
+	if err != nil || a.StatusCode != 204 {
+		t.Fatalf("delete: %v %v", a, err)
+	}
+	_ = a.Body.Close()
+	until(t, "the agent is forgotten", func() bool {
+		h.door.mu.Lock()
+		defer h.door.mu.Unlock()
+		return len(h.door.agents) == 0
+	})
+}
+
+// TestTooManySessions: models beyond those there is room for are told so.
+func TestTooManySessions(t *testing.T) {
+	h := newHouse(t)
+	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{},"clientInfo":{"name":"curl","version":"1"}}}`
+	for range mostSessions {
+		if status, _, body := h.post(t, hello); status != 200 {
+			t.Fatalf("%d %s", status, body)
+		}
+	}
+	if status, _, body := h.post(t, hello); status != 503 || !strings.Contains(body, "too_many_sessions") {
+		t.Errorf("one more: %d %s", status, body)
+	}
+}
+
+// TestBounds: a character cannot make us remember without end, nor send without
+// end.
+func TestBounds(t *testing.T) {
+	c := &client{}
+	for _, m := range []string{`{"type":"system","category":"capability","data":{}}`} {
+		c.take([]byte(m), noon)
+	}
+	for i := range 1000 {
+		c.take([]byte(`{"type":"perception","category":"c`+strings.Repeat("x", i%60)+`","data":{"i":1}}`), noon)
+	}
+	if len(c.sensed) != mostCategories {
+		t.Errorf("%d categories are kept", len(c.sensed))
+	}
+	h := newHouse(t)
+	m := h.model(t)
+	m.must("register-agent", nil)
+	b := h.body(t, "/"+m.ID())
+	b.send(strings.Repeat("x", mostMessage+1))
+	if _, _, err := b.Receive(); err != io.EOF {
+		t.Errorf("after too long a message: %v", err)
+	}
+}
+
+// TestRobotsTools: those of each robot are offered under its id, run with their
+// own arguments, and follow what it lists.
+func TestRobotsTools(t *testing.T) {
+	h := newHouse(t)
+	ctx, stop := context.WithCancel(t.Context())
+	ran := make(chan struct{})
+	go func() {
+		defer close(ran)
+		h.door.Run(ctx)
+	}()
+	defer func() { stop(); <-ran }()
+	m := h.model(t)
+	names := func() (names []string) {
+		for tool, err := range m.Tools(t.Context(), nil) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			names = append(names, tool.Name)
+		}
+		slices.Sort(names)
+		return names
+	}
+	want := []string{"a0b1c2d3e4f5_camera_take_photo", "a0b1c2d3e4f5_robot_set_head_angles", "a0b1c2d3e4f5_robot_set_led_color",
+		"a0b1c2d3e4f6_camera_take_photo", "a0b1c2d3e4f6_robot_set_head_angles", "a0b1c2d3e4f6_robot_set_led_color",
+		"get-capability", "get-perception", "play-action", "register-agent"}
+	if got := names(); !slices.Equal(got, want) {
+		t.Errorf("offered are %q", got)
+	}
+	h.robots.answer = func(context.Context) (device.Result, error) {
+		return device.Result{Text: "a cat", Pictures: []device.Picture{{Type: "image/jpeg", Data: []byte("jpeg")}}}, nil
+	}
+	r, err := m.CallTool(t.Context(), &mcp.CallToolParams{Name: "a0b1c2d3e4f6_camera_take_photo", Arguments: object{"question": "who?"}})
+	if err != nil || r.IsError || len(r.Content) != 2 {
+		t.Fatalf("%+v %v", r, err)
+	}
+	if p, ok := r.Content[1].(*mcp.ImageContent); !ok || p.MIMEType != "image/jpeg" || string(p.Data) != "jpeg" {
+		t.Errorf("the picture is %+v", r.Content[1])
+	}
+	if got := h.robots.take(); !slices.Equal(got, []string{`call a0b1c2d3e4f6 self.camera.take_photo {"question":"who?"}`}) {
+		t.Errorf("asked is %q", got)
+	}
+	h.robots.answer = func(context.Context) (device.Result, error) {
+		return device.Result{}, errors.New("its channel is closed")
+	}
+	if text, failed := m.call("a0b1c2d3e4f6_camera_take_photo", object{"question": "who?"}); !failed || text != "its channel is closed" {
+		t.Errorf("%t %s", failed, text)
+	}
+	for len(m.changed) > 0 {
+		<-m.changed
+	}
+	h.robots.mu.Lock()
+	h.robots.tools = h.robots.tools[:1]
+	h.robots.mu.Unlock()
+	h.bus.Publish(robotA, "s", toolsListed)
+	<-m.changed
+	if got := names(); len(got) != 6 {
+		t.Errorf("then are offered %q", got)
+	}
+}
