@@ -123,7 +123,7 @@ type house struct {
 func newHouse(t testing.TB, change ...func(*Options)) *house {
 	t.Helper()
 	h := &house{robots: &robots{known: []device.ID{robotA, robotB}, tools: stackChan()}, bus: event.NewBus(), senses: perception.NewBoard(nil), log: &bytes.Buffer{}}
-	o := Options{Stage: h.robots, Residents: h.robots, Senses: h.senses, Bus: h.bus, Version: "1", Log: slog.New(slog.NewTextHandler(h.log, nil))}
+	o := Options{Stage: h.robots, Residents: h.robots, Senses: h.senses, Bus: h.bus, Log: slog.New(slog.NewTextHandler(h.log, nil))}
 	for _, c := range change {
 		c(&o)
 	}
@@ -220,7 +220,8 @@ func (h *house) body(t testing.TB, session string) *body {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(c.Drop)
+	giveUp := time.AfterFunc(10*time.Second, c.Drop)
+	t.Cleanup(func() { giveUp.Stop(); c.Drop() })
 	return &body{t, c}
 }
 

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 )
 
 // raw is a WebSocket by hand (RFC 6455): one that sees how it is closed.
@@ -26,6 +27,9 @@ func (h *house) raw(t testing.TB, path string) *raw {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
+	if err := c.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
 	fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
 		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n", path, host, key)
 	r := &raw{t, c, bufio.NewReader(c)}

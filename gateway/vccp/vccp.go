@@ -54,8 +54,8 @@ type Options struct {
 	// firmware's names. Presets are those a model is told of; empty is the same.
 	Face      func(preset string) (agent.Emotion, bool)
 	Presets   []string
-	UserTools bool // models may use the tools that are for a robot's owner
-	Version   string
+	UserTools bool          // models may use the tools that are for a robot's owner
+	Idle      time.Duration // a session of which nothing more is heard; 0 is an hour
 	Log       *slog.Logger
 }
 
@@ -88,6 +88,9 @@ func New(o Options) *Door {
 	if o.Face == nil {
 		o.Face = named
 	}
+	if o.Idle == 0 {
+		o.Idle = idleFor
+	}
 	if len(o.Presets) == 0 {
 		for _, e := range agent.Emotions() {
 			o.Presets = append(o.Presets, e.Name)
@@ -101,7 +104,7 @@ func New(o Options) *Door {
 	})
 	d.addTools()
 	d.http = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return d.server }, &mcp.StreamableHTTPOptions{
-		SessionTimeout: idleFor, MaxRequestBodyBytes: mostBody, Logger: quiet,
+		SessionTimeout: o.Idle, MaxRequestBodyBytes: mostBody, Logger: quiet,
 		// Host and Origin were checked before a request came here.
 		DisableLocalhostProtection: true,
 	})

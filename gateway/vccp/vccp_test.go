@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -268,13 +269,32 @@ func TestTooManySessions(t *testing.T) {
 	}
 }
 
+// TestIdleSessions: a model that comes no more is forgotten, and its character
+// closed.
+func TestIdleSessions(t *testing.T) {
+	h := newHouse(t, func(o *Options) { o.Idle = 200 * time.Millisecond })
+	m := h.model(t)
+	m.must("register-agent", nil)
+	b := h.body(t, "/"+m.ID())
+	if _, _, err := b.Receive(); err != io.EOF {
+		t.Errorf("its character ended with %v", err)
+	}
+	h.door.mu.Lock()
+	defer h.door.mu.Unlock()
+	if len(h.door.agents) != 0 {
+		t.Errorf("%d agents", len(h.door.agents))
+	}
+}
+
 // TestBounds: a character cannot make us remember without end, nor send without
 // end.
 func TestBounds(t *testing.T) {
 	c := &client{}
-	for _, m := range []string{`{"type":"system","category":"capability","data":{}}`} {
-		c.take([]byte(m), noon)
+	c.take([]byte(`{"type":"perception","category":"early","data":{}}`), noon)
+	if len(c.sensed) != 0 {
+		t.Error("a character senses before it has said what it can do")
 	}
+	c.take([]byte(`{"type":"system","category":"capability","data":{}}`), noon)
 	for i := range 1000 {
 		c.take([]byte(`{"type":"perception","category":"c`+strings.Repeat("x", i%60)+`","data":{"i":1}}`), noon)
 	}
