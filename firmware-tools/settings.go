@@ -1,0 +1,275 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// object is a JSON object whose members keep their order and their spelling: a
+// person has written them.
+type object []member
+
+type member struct {
+	name  string
+	value json.RawMessage
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (o *object) UnmarshalJSON(text []byte) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	if open, err := d.Token(); err != nil || open != json.Delim('{') {
+		return errors.New("it is no object")
+	}
+	*o = object{}
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return err
+		}
+		m := member{name: name.(string)} // the decoder takes nothing else there
+		if err := d.Decode(&m.value); err != nil {
+			return err
+		}
+		*o = append(*o, m)
+	}
+	_, err := d.Token()
+	return err
+}
+
+// text is the object as JSON. It is no json.Marshaler: that would have its
+// values written anew.
+func (o object) text() json.RawMessage {
+	var text bytes.Buffer
+	text.WriteByte('{')
+	for i, m := range o {
+		if i > 0 {
+			text.WriteByte(',')
+		}
+		text.Write(encoded(m.name))
+		text.WriteByte(':')
+		text.Write(m.value)
+	}
+	text.WriteByte('}')
+	return text.Bytes()
+}
+
+// pretty is the same in lines.
+func (o object) pretty() []byte {
+	var text bytes.Buffer
+	if err := json.Indent(&text, o.text(), "", "  "); err != nil {
+		panic(err) // it was read as JSON, or made here
+	}
+	text.WriteByte('\n')
+	return text.Bytes()
+}
+
+// at is the place of a member, and -1 where there is none.
+func (o object) at(name string) int {
+	return slices.IndexFunc(o, func(m member) bool { return m.name == name })
+}
+
+// with has a member of that name.
+func (o object) with(name string, value json.RawMessage) object {
+	if i := o.at(name); i >= 0 {
+		o = slices.Clone(o)
+		o[i].value = value
+		return o
+	}
+	return append(o[:len(o):len(o)], member{name, value})
+}
+
+// merged are settings with our hooks in them, and with none of ours from before.
+// All else is left as it is, byte by byte.
+func merged(settings object, block object) (object, error) {
+	hooks := object{}
+	if i := settings.at("hooks"); i >= 0 {
+		if err := json.Unmarshal(settings[i].value, &hooks); err != nil {
+			return nil, errors.New("its hooks are no object")
+		}
+	}
+	kept := object{}
+	for _, event := range hooks {
+		groups, err := others(event.value)
+		if err != nil {
+			return nil, fmt.Errorf("its hooks of %s are of a shape that is not known here", event.name)
+		}
+		if len(groups) > 0 || block.at(event.name) >= 0 || string(event.value) == "[]" {
+			kept = append(kept, member{event.name, encodedList(groups)})
+		}
+	}
+	for _, ours := range block {
+		var groups, added []json.RawMessage
+		if i := kept.at(ours.name); i >= 0 {
+			if err := json.Unmarshal(kept[i].value, &groups); err != nil {
+				return nil, fmt.Errorf("read hooks again: %w", err)
+			}
+		}
+		if err := json.Unmarshal(ours.value, &added); err != nil {
+			return nil, fmt.Errorf("read our hooks: %w", err)
+		}
+		kept = kept.with(ours.name, encodedList(append(groups, added...)))
+	}
+	return settings.with("hooks", kept.text()), nil
+}
+
+// others are the groups of an event's hooks without what is ours.
+func others(list json.RawMessage) (groups []json.RawMessage, err error) {
+	var all []json.RawMessage
+	if err := json.Unmarshal(list, &all); err != nil {
+		return nil, err
+	}
+	for _, text := range all {
+		var group object
+		if err := json.Unmarshal(text, &group); err != nil {
+			return nil, err
+		}
+		i := group.at("hooks")
+		if i < 0 || !bytes.Contains(group[i].value, []byte(mark)) {
+			groups = append(groups, text)
+			continue
+		}
+		var each []json.RawMessage
+		if err := json.Unmarshal(group[i].value, &each); err != nil {
+			return nil, err
+		}
+		each = slices.DeleteFunc(each, isOurs)
+		if len(each) == 0 {
+			continue
+		}
+		groups = append(groups, group.with("hooks", encodedList(each)).text())
+	}
+	return groups, nil
+}
+
+// isOurs reports whether this program has installed a hook.
+func isOurs(hook json.RawMessage) bool {
+	var h struct{ URL, Command string }
+	if json.Unmarshal(hook, &h) != nil {
+		return false
+	}
+	return strings.HasSuffix(h.URL, "?"+mark) || strings.HasSuffix(h.Command, " # "+mark)
+}
+
+func encodedList(list []json.RawMessage) json.RawMessage {
+	return slices.Concat([]byte("["), bytes.Join(bytesOf(list), []byte(",")), []byte("]"))
+}
+
+func bytesOf(list []json.RawMessage) (all [][]byte) {
+	for _, text := range list {
+		all = append(all, text)
+	}
+	return all
+}
+
+// mostSettings bounds the settings that are read, in bytes.
+const mostSettings = 4 << 20
+
+// mergeInto merges hooks into a file, whole or not at all. Where that changes
+// something, what the file was is kept beside it. Notes are what keeps hooks
+// from working.
+func mergeInto(file string, block object) (backup string, changed bool, notes []string, err error) {
+	before, mode, err := readSettings(file)
+	if err != nil {
+		return "", false, nil, err
+	}
+	settings := object{}
+	if len(bytes.TrimSpace(before)) > 0 {
+		if err := json.Unmarshal(before, &settings); err != nil {
+			return "", false, nil, fmt.Errorf("%s is not plain JSON (%w); nothing is written: put it right, or add the block by hand", file, err)
+		}
+	}
+	after, err := merged(settings, block)
+	if err != nil {
+		return "", false, nil, fmt.Errorf("%s: %w; nothing is written", file, err)
+	}
+	for _, name := range []string{"disableAllHooks", "allowedHttpHookUrls", "allowManagedHooksOnly"} {
+		if i := settings.at(name); i >= 0 && string(settings[i].value) != "false" {
+			notes = append(notes, fmt.Sprintf("note: %s is set in %s, and may keep these hooks from running", name, file))
+		}
+	}
+	text := after.pretty()
+	if same(before, text) {
+		return "", false, notes, nil
+	}
+	if before != nil {
+		backup = file + "." + time.Now().Format("20060102-150405.000") + ".bak"
+		if err := writeNew(backup, before, mode); err != nil {
+			return "", false, notes, fmt.Errorf("keep a backup: %w; nothing is written", err)
+		}
+	}
+	if err := replace(file, text, mode); err != nil {
+		return backup, false, notes, fmt.Errorf("write the settings: %w", err)
+	}
+	return backup, true, notes, nil
+}
+
+func readSettings(file string) (text []byte, mode fs.FileMode, err error) {
+	f, err := os.Open(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, 0o600, nil
+	}
+	if err != nil {
+		return nil, 0, fmt.Errorf("read the settings: %w", err)
+	}
+	defer f.Close()
+	about, err := f.Stat()
+	if err == nil {
+		text, err = io.ReadAll(io.LimitReader(f, mostSettings+1))
+	}
+	if err == nil && len(text) > mostSettings {
+		err = fmt.Errorf("%s has more than %d bytes", file, mostSettings)
+	}
+	if err != nil {
+		return nil, 0, fmt.Errorf("read the settings: %w", err)
+	}
+	if text == nil {
+		text = []byte{}
+	}
+	return text, about.Mode().Perm(), nil
+}
+
+// same reports whether two texts are the same JSON but for space.
+func same(a, b []byte) bool {
+	var x, y bytes.Buffer
+	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
+}
+
+// writeNew writes a file that is not there yet.
+func writeNew(file string, text []byte, mode fs.FileMode) error {
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// replace puts a text in the place of a file, so that whoever reads it sees one
+// or the other.
+func replace(file string, text []byte, mode fs.FileMode) error {
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(file), ".settings-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), file)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name()) // the first failure is the one to tell
+	}
+	return err
+}
