@@ -14,7 +14,7 @@ import (
 // What a hook may bring, in bytes, and how long the appliance may take: a
 // permission is held there until somebody answers.
 const (
-	mostHook         = 1 << 20
+	mostHook         = 4 << 20
 	mostVerdict      = 64 << 10
 	stateWithin      = 4 * time.Second
 	permissionWithin = 115 * time.Second

@@ -12,12 +12,9 @@ import (
 	"perch/gateway/door"
 )
 
-// What a body may hold, in bytes: clawd-on-desk takes as much of a state, and a
-// permission brings the file with it that is to be written.
-const (
-	mostState      = 16 << 10
-	mostPermission = 1 << 20
-)
+// mostBody is what a body may hold, in bytes: Claude Code brings with an event the
+// file that was read or is to be written.
+const mostBody = 4 << 20
 
 // Routes mounts what coding agents' hooks use. It is for a router behind the
 // skins' key, or for one that only this machine reaches.
@@ -26,7 +23,7 @@ func (d *Door) Routes(r gin.IRouter) {
 		c.Header("x-clawd-server", app)
 		c.JSON(http.StatusOK, hello{OK: true, App: app, Port: port(c.Request)})
 	})
-	r.POST("/state", door.Limit(mostState), func(c *gin.Context) {
+	r.POST("/state", door.Limit(mostBody), func(c *gin.Context) {
 		c.Header("x-clawd-server", app)
 		body, err := read(c.Request)
 		empty := false
@@ -42,7 +39,7 @@ func (d *Door) Routes(r gin.IRouter) {
 			c.String(http.StatusOK, "ok")
 		}
 	})
-	r.POST("/permission", door.Limit(mostPermission), func(c *gin.Context) {
+	r.POST("/permission", door.Limit(mostBody), func(c *gin.Context) {
 		c.Header("x-clawd-server", app)
 		body, err := read(c.Request)
 		var a *decided

@@ -43,6 +43,7 @@ func TestReports(t *testing.T) {
 		{`{"state":"mini-happy","svg":"x.svg"}`, 200, "ok"},
 		{`{"state":"working","headless":true,"session_id":"h"}`, 200, "ok"},
 		{`{"hook_event_name":"UserPromptSubmit","session_id":"s2","prompt":"x","agent_id":"sub"}`, 204, ""},
+		{`{"hook_event_name":"PostToolUse","session_id":"s2","tool_response":"` + strings.Repeat("x", 1<<20) + `"}`, 204, ""},
 		{`{"hook_event_name":"SomethingNew","session_id":"s2"}`, 204, ""},
 		{`{"state":"mini-happy"}`, 400, "bad_body"},
 		{`{"state":"dancing"}`, 400, "bad_body"},
@@ -52,7 +53,7 @@ func TestReports(t *testing.T) {
 		{`{"state":"idle"`, 400, "bad_body"},
 		{`[]`, 400, "bad_body"},
 		{``, 400, "bad_body"},
-		{`{"state":"idle","x":"` + strings.Repeat("x", 16<<10) + `"}`, 413, "body_too_large"},
+		{`{"state":"idle","x":"` + strings.Repeat("x", mostBody) + `"}`, 413, "body_too_large"},
 	} {
 		status, header, body := ask(t, server, "POST", "/state", c.body)
 		if status != c.status || !strings.Contains(body, c.answer) || c.answer == "" && body != "" || len(body) > 400 || header.Get("X-Clawd-Server") == "" {
@@ -124,7 +125,7 @@ func TestPermissionOverHTTP(t *testing.T) {
 			t.Errorf("%s: %d %s", bad, status, text)
 		}
 	}
-	if status, _, _ := ask(t, server, "POST", "/permission", `{"x":"`+strings.Repeat("x", 1<<20)+`"}`); status != 413 {
+	if status, _, _ := ask(t, server, "POST", "/permission", `{"x":"`+strings.Repeat("x", mostBody)+`"}`); status != 413 {
 		t.Errorf("too large: %d", status)
 	}
 }
