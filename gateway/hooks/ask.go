@@ -51,11 +51,17 @@ func (d *Door) askAloud(ctx context.Context, h *held) {
 			h.answer(v)
 			return
 		}
-		if a.Outcome != agent.AnswerGiven {
-			return // its time was over, or somebody made the robot be quiet
+		switch a.Outcome {
+		case agent.AnswerGiven:
+			q.Text = fill(d.phrases.again, "question", h.question.Text)
+		case agent.AnswerClosed: // somebody made the robot be quiet, or it has hung up
+			if !opens(ctx, reader) {
+				return
+			}
+		default:
+			return
 		}
 		tries++
-		q.Text = fill(d.phrases.again, "question", h.question.Text)
 	}
 }
 

@@ -99,6 +99,23 @@ func TestWhoIsAsked(t *testing.T) {
 			t.Errorf("asked is %+v", asked)
 		}
 	})
+	bubble(t, func(t *testing.T, h *house) {
+		h.robots.ask = func(context.Context, device.ID, agent.Question) (agent.Answer, error) {
+			if len(h.robots.questions()) == 1 {
+				return agent.Answer{Outcome: agent.AnswerClosed}, nil // it hangs up
+			}
+			return agent.Answer{Outcome: agent.AnswerTouch}, nil
+		}
+		answered := h.permitted(t.Context())
+		time.Sleep(10 * time.Second)
+		if asked := h.robots.questions(); len(asked) != 1 {
+			t.Errorf("asked is %+v", asked)
+		}
+		h.bus.Publish(robotA, "t2", event.RobotOnline{})
+		if got := <-answered; got != "allow" {
+			t.Error(got)
+		}
+	})
 	for name, change := range map[string]func(*Options){
 		"none may answer": func(o *Options) { o.MayAnswer = nil }, "none asks": func(o *Options) { o.Asker = nil },
 		"another is named": func(o *Options) { o.Robots = []device.ID{robotB} },

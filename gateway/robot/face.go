@@ -71,7 +71,7 @@ func (s *Server) keep(id device.ID, added ...Command) error {
 func (s *Server) keepUnsaid(ended *session) {
 	var unsaid []Command
 	for _, t := range ended.state.toSay {
-		if t.notice == "" && t.waited == "" && t.text != "" {
+		if t.notice == "" && t.waited == "" && t.anew() {
 			unsaid = append(unsaid, Command{Thing: thingSay, Text: t.text})
 		}
 	}

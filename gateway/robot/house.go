@@ -40,6 +40,8 @@ func (s *stepper) fromHouse(in input) {
 		s.heldUntil = in.until
 	case decide:
 		s.decide(in)
+	case withdraw:
+		s.withdraw(in.id)
 	case reboot:
 		s.do(send{xiaozhi.Reboot{}})
 	}
@@ -58,6 +60,8 @@ func (s *stepper) tell(in tell) {
 	}
 	waiting := s.toSay
 	switch {
+	case len(waiting) >= mostToSay && in.question != nil:
+		s.do(notPut{in.question})
 	case len(waiting) >= mostToSay && in.notice == "":
 		s.do(publish{event.Command{Thing: thingSay, State: event.CommandRejected, Reason: "too much waits to be said"}})
 	case len(waiting) >= 2*mostToSay: // a notification is kept elsewhere, and offered again at the next hello
@@ -75,7 +79,7 @@ func (s *stepper) tell(in tell) {
 // pushAside stops the turn under way for something more urgent. What it was
 // telling is told anew afterwards, for nobody has asked it to be quiet.
 func (s *stepper) pushAside() {
-	if s.telling.text != "" {
+	if s.telling.anew() {
 		s.toSay = append([]telling{s.telling}, s.toSay...)
 		s.telling = telling{}
 	}
@@ -150,7 +154,7 @@ func (s *stepper) close(why string) {
 	if s.turn {
 		s.answered(agent.AnswerClosed)
 		s.cancelled(false)
-		if !s.begun && s.telling.text != "" {
+		if !s.begun && s.telling.anew() {
 			s.toSay = append([]telling{s.telling}, s.toSay...)
 		}
 	}

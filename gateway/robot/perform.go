@@ -64,6 +64,8 @@ func (s *session) perform(ctx context.Context, e effect) {
 		case s.turn.answers <- e.Answer:
 		default: // answered already
 		}
+	case notPut:
+		e.question.Answer(agent.Answer{Outcome: agent.AnswerClosed})
 	case cancelTurn:
 		speaking := s.stopTurn()
 		s.keepTurn(event.EndCancelled)

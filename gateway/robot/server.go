@@ -256,6 +256,11 @@ func (s *Server) post(ctx context.Context, id device.ID, in input) error {
 	if err != nil {
 		return err
 	}
+	return r.post(ctx, in)
+}
+
+// post gives the session an input.
+func (r *running) post(ctx context.Context, in input) error {
 	handled := make(chan struct{})
 	select {
 	case r.inputs <- posted{input: in, handled: handled}:

@@ -118,7 +118,13 @@ type telling struct {
 	notice string    // its id, where it is a notification
 	waited string    // the id of a command that waited for the channel to open
 	late   time.Time // when that is not worth saying any more
+	// question is one that the house puts, whose words text is.
+	question *agent.Ask
 }
+
+// anew reports whether it is told again where it was cut off. A question is not:
+// that was its answer.
+func (t telling) anew() bool { return t.text != "" && t.question == nil }
 
 // Inputs are what can happen to a session. The set is closed.
 type input interface{ input() }
@@ -154,9 +160,10 @@ type (
 		id    string
 		allow bool
 	}
-	reboot struct{}
-	hangUp struct{ why string }
-	tick   struct{}
+	withdraw struct{ id string } // a question of the house
+	reboot   struct{}
+	hangUp   struct{ why string }
+	tick     struct{}
 )
 
 func (said) input()        {}
@@ -176,6 +183,7 @@ func (silent) input()      {}
 func (hold) input()        {}
 func (gather) input()      {}
 func (decide) input()      {}
+func (withdraw) input()    {}
 func (reboot) input()      {}
 func (hangUp) input()      {}
 func (tick) input()        {}
@@ -208,7 +216,8 @@ type (
 	startAgain      struct{} // have the robot speak that may have gone on listening
 	finishUtterance struct{}
 	answerAsk       struct{ agent.Answer }
-	endTurn         struct{ end, reason string } // it has ended by itself: tell, and write it down
+	notPut          struct{ question *agent.Ask } // for which there is no room
+	endTurn         struct{ end, reason string }  // it has ended by itself: tell, and write it down
 	closeChannel    struct{ why string }
 	forgetCommand   struct{ id string } // it was carried out, or never will be
 )
@@ -242,6 +251,7 @@ func (cutQuestion) effect()     {}
 func (startAgain) effect()      {}
 func (finishUtterance) effect() {}
 func (answerAsk) effect()       {}
+func (notPut) effect()          {}
 func (cancelTurn) effect()      {}
 func (endTurn) effect()         {}
 func (closeChannel) effect()    {}

@@ -308,7 +308,7 @@ func (s *stepper) interrupt(abort bool) {
 
 // tellLater keeps what the turn under way was to tell and has not begun to.
 func (s *stepper) tellLater() {
-	if s.turn && !s.begun && s.telling.text != "" {
+	if s.turn && !s.begun && s.telling.anew() {
 		s.toSay = append([]telling{s.telling}, s.toSay...)
 		s.telling = telling{}
 	}

@@ -85,6 +85,8 @@ func (t *turn) perform(ctx context.Context, u *voice.Utterance) (end, reason str
 	case err != nil:
 	case t.start.telling.phrase != "":
 		err = t.greet(ctx, t.start.telling.phrase)
+	case t.start.telling.question != nil:
+		err = t.ask(ctx, *t.start.telling.question)
 	case t.start.telling.text != "":
 		err = t.tell(ctx, t.start.telling.text)
 	case t.start.telling.sound != nil:

@@ -1,0 +1,161 @@
+package robot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"perch/agent"
+	"perch/device/xiaozhi"
+)
+
+// asks has the robot put a question of the house, and returns how that ends.
+func (k *talk) asks(ctx context.Context, id string, within time.Duration) <-chan string {
+	ended := make(chan string, 1)
+	now := time.Now()
+	go func() {
+		a, err := k.server.Ask(ctx, robotID, agent.Question{ID: id, Text: "May I " + id + "?", Asked: now, Until: now.Add(within)})
+		switch {
+		case errors.Is(err, ErrOffline):
+			ended <- "offline"
+		case err != nil:
+			ended <- err.Error()
+		default:
+			ended <- strings.TrimSpace(fmt.Sprint(a.Outcome, " ", a.Text))
+		}
+	}()
+	synctest.Wait()
+	return ended
+}
+
+// until lets time pass until the robot was sent something.
+func (k *talk) until(what string) {
+	k.t.Helper()
+	for end := time.Now().Add(time.Minute); !strings.Contains(k.line.story(), what); time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(end) {
+			k.t.Fatalf("it never was sent %s: %s", what, k.line.story())
+		}
+	}
+}
+
+// TestAskedByTheHouse: how a question ends that no brain has put.
+func TestAskedByTheHouse(t *testing.T) {
+	for name, c := range map[string]struct {
+		do   func(k *talk, withdraw func())
+		want string
+		put  bool // it could be heard, and so answered
+	}{
+		"words": {func(k *talk, _ func()) {
+			k.until("tts stop")
+			k.listen(xiaozhi.Auto)
+			k.speak()
+		}, "answered yes please", true},
+		"a touch": {func(k *talk, _ func()) {
+			k.until("tts stop")
+			k.say(xiaozhi.Event{Name: "head_pet_started", Data: []byte("{}")})
+		}, "touched", true},
+		"the owner": {func(k *talk, _ func()) {
+			k.until("tts stop")
+			if all := k.server.Questions(); len(all) != 1 || all[0].Text != "May I build?" {
+				k.t.Errorf("questions are %+v", all)
+			}
+			if err := k.server.Reply("build", false); err != nil {
+				k.t.Error(err)
+			}
+		}, "denied", true},
+		"nobody":    {func(*talk, func()) { time.Sleep(40 * time.Second) }, "expired", true},
+		"withdrawn": {func(k *talk, withdraw func()) { k.until("tts stop"); withdraw() }, "context canceled", true},
+		"withdrawn as it sounds": {func(k *talk, withdraw func()) {
+			k.until("May I")
+			withdraw()
+			time.Sleep(50 * time.Millisecond)
+			if !strings.HasSuffix(k.line.story(), "tts stop") {
+				k.t.Errorf("it speaks on: %s", k.line.story())
+			}
+		}, "context canceled", false},
+		"hushed": {func(k *talk, _ func()) { k.until("May I"); k.say(xiaozhi.Abort{}) }, "closed", false},
+		"hung up": {func(k *talk, _ func()) {
+			k.until("May I")
+			if err := k.server.Hangup(k.t.Context(), robotID, "test"); err != nil {
+				k.t.Error(err)
+			}
+		}, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			talking(t, answer("Yes."), func(k *talk) {
+				k.ears.transcripts = understood("yes please")
+				k.listen(xiaozhi.Auto)
+				ctx, withdraw := context.WithCancel(k.t.Context())
+				defer withdraw()
+				ended := k.asks(ctx, "build", 30*time.Second)
+				c.do(k, withdraw)
+				time.Sleep(5 * time.Second)
+				got := <-ended
+				if got != c.want && (c.want != "" || got != "offline" && got != "closed") {
+					t.Errorf("it ended with %s, want %s", got, c.want)
+				}
+				if n := strings.Count(k.line.story(), "May I build?"); n != 1 {
+					t.Errorf("it was put %d times: %s", n, k.line.story())
+				}
+				for _, kept := range k.waiting.All() {
+					t.Errorf("what is kept is %v", kept)
+				}
+				if happened := strings.Join(k.happened(), " "); c.put && (!strings.Contains(happened, " asked ") || !strings.Contains(happened, " answered ")) {
+					t.Errorf("happened is %s", happened)
+				}
+				if len(k.server.Questions()) > 0 {
+					t.Error("it still waits")
+				}
+			})
+		})
+	}
+}
+
+// TestAskedInItsTurn: a question of the house waits for the turn under way; one
+// that is withdrawn before is not put; a robot that is not there cannot.
+func TestAskedInItsTurn(t *testing.T) {
+	talking(t, answer("It is late.", "Go to bed."), func(k *talk) {
+		k.ears.transcripts = understood("what time is it", "yes")
+		k.listen(xiaozhi.Auto)
+		k.speak()
+		k.until("It is late.")
+		ctx, withdraw := context.WithCancel(k.t.Context())
+		first, second := k.asks(ctx, "go", time.Minute), k.asks(k.t.Context(), "stay", time.Minute)
+		withdraw()
+		if got := <-first; got != "context canceled" {
+			t.Error(got)
+		}
+		k.until("May I stay?")
+		if story := k.line.story(); strings.Contains(story, "May I go?") || strings.Index(story, "Go to bed.") > strings.Index(story, "May I stay?") {
+			t.Errorf("sent %s", story)
+		}
+		time.Sleep(3 * time.Second)
+		k.say(xiaozhi.Event{Name: "head_pet_started", Data: []byte("{}")})
+		if got := <-second; got != "touched" {
+			t.Error(got)
+		}
+		if _, err := k.server.Ask(k.t.Context(), "a0b1c2d3e4ff", agent.Question{}); !errors.Is(err, ErrOffline) {
+			t.Errorf("a robot that is not there: %v", err)
+		}
+		time.Sleep(3 * time.Second)
+	})
+}
+
+// TestTooMuchToAsk: beyond what may wait to be said, a question has no answer at
+// once.
+func TestTooMuchToAsk(t *testing.T) {
+	talking(t, answer("It is late."), func(k *talk) {
+		for range mostToSay + 1 { // before the robot has settled
+			if _, err := k.server.Say(k.t.Context(), robotID, "Hello."); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := <-k.asks(k.t.Context(), "build", time.Minute); got != "closed" {
+			t.Errorf("it ended with %s", got)
+		}
+	})
+}
