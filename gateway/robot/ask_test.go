@@ -54,6 +54,12 @@ func TestAskedByTheHouse(t *testing.T) {
 			k.listen(xiaozhi.Auto)
 			k.speak()
 		}, "answered yes please", true},
+		"words, in a talk that opens as it sounds": {func(k *talk, _ func()) {
+			k.until("May I")
+			k.listen(xiaozhi.Realtime)
+			time.Sleep(3 * time.Second)
+			k.speak()
+		}, "answered yes please", true},
 		"a touch": {func(k *talk, _ func()) {
 			k.until("tts stop")
 			k.say(xiaozhi.Event{Name: "head_pet_started", Data: []byte("{}")})
@@ -98,7 +104,11 @@ func TestAskedByTheHouse(t *testing.T) {
 				if got != c.want && (c.want != "" || got != "offline" && got != "closed") {
 					t.Errorf("it ended with %s, want %s", got, c.want)
 				}
-				if n := strings.Count(k.line.story(), "May I build?"); n != 1 {
+				times := 1
+				if strings.Contains(name, "opens") {
+					times = 2 // what we begin to say is begun anew
+				}
+				if n := strings.Count(k.line.story(), "May I build?"); n != times {
 					t.Errorf("it was put %d times: %s", n, k.line.story())
 				}
 				for _, kept := range k.waiting.All() {
@@ -142,6 +152,27 @@ func TestAskedInItsTurn(t *testing.T) {
 			t.Errorf("a robot that is not there: %v", err)
 		}
 		time.Sleep(3 * time.Second)
+	})
+}
+
+// TestNotPutLater: a question that was not put when the robot hung up is not said
+// at its next hello.
+func TestNotPutLater(t *testing.T) {
+	talking(t, answer("It is late.", "Go to bed."), func(k *talk) {
+		k.ears.transcripts = understood("what time is it")
+		k.listen(xiaozhi.Auto)
+		k.speak()
+		k.until("It is late.")
+		ended := k.asks(k.t.Context(), "build", time.Minute)
+		if err := k.server.Hangup(k.t.Context(), robotID, "test"); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-ended; got != "offline" {
+			t.Errorf("it ended with %s", got)
+		}
+		for _, kept := range k.waiting.All() {
+			t.Errorf("what is kept is %v", kept)
+		}
 	})
 }
 

@@ -149,7 +149,8 @@ func (s *stepper) listenStart(mode xiaozhi.Mode) {
 		s.mode, s.listening = mode, true
 		return
 	}
-	if s.turn && s.unaskedYet() && mode != xiaozhi.Manual {
+	heard := answers && s.phase != speaking // all of the question
+	if s.turn && !heard && s.unaskedYet() && mode != xiaozhi.Manual {
 		s.listenLater(mode)
 		return
 	}
@@ -438,6 +439,7 @@ func (s *stepper) paused(askFor time.Duration) {
 	if s.phase != ready && s.phase != hearing { // else somebody answers already
 		s.phase = thinking // a touch may have answered
 		if s.asking {
+			s.openUp()
 			s.again() // in realtime the microphone is open, and nothing more will say so
 		}
 	}
