@@ -170,6 +170,7 @@ func TestNotPutLater(t *testing.T) {
 		if got := <-ended; got != "offline" {
 			t.Errorf("it ended with %s", got)
 		}
+		time.Sleep(3 * time.Second)
 		for _, kept := range k.waiting.All() {
 			t.Errorf("what is kept is %v", kept)
 		}
