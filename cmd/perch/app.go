@@ -17,8 +17,11 @@ import (
 	"perch/gateway/admin"
 	"perch/gateway/bridge"
 	"perch/gateway/homeassistant"
+	"perch/gateway/hooks"
 	"perch/gateway/mdns"
 	"perch/gateway/robot"
+	"perch/gateway/skin"
+	"perch/gateway/vccp"
 	"perch/gateway/wyoming"
 	"perch/ota"
 	"perch/perception"
@@ -62,6 +65,9 @@ type app struct {
 
 	behaviours *perception.Behaviours
 	sounds     *sounds.Library
+	skins      *skin.Door
+	hooks      *hooks.Door
+	vccp       *vccp.Door
 
 	mdns   *mdns.Announcer // nil where nothing is announced
 	silent string          // why not
@@ -126,12 +132,12 @@ func (a *app) build(ears voice.Recognizers) error {
 		Patience: c.patience(), Zone: zone, Idle: time.Duration(c.Robots.Idle), Silence: time.Duration(c.Speech.Silence), Version: version, Log: a.log,
 	})
 	a.ota = ota.New(ota.Options{Robots: a.robots, Bus: a.bus, Zone: zone, PublicURL: c.PublicURL, Framing: c.Robots.Framing, Log: a.log})
-	if err := a.newBridge(zone); err != nil {
+	if err := errors.Join(a.newBridge(zone), a.newSkins(zone)); err != nil {
 		return err
 	}
 	shown := admin.Options{
 		Robots: residents{a.robots, a.senses.board}, Talk: a.talk, Herald: a.herald, Memory: a.memory, Notices: a.notices, Board: a.board, Bus: a.bus, Senses: a.senses,
-		Questions: a.talk, Conversations: a.mind,
+		Questions: asked{a.hooks, a.talk}, Conversations: a.mind,
 		Turns: func(n int) any { return a.records.Turns(n) }, Parts: a.parts, Counters: a.counters(),
 		Version: version, ID: a.id, Started: a.started,
 	}
@@ -262,6 +268,9 @@ func (a *app) Run(ctx context.Context) error {
 	})
 	wg.Go(func() { a.senses.board.Run(inner, a.bus.ReadFrom(1)) })
 	wg.Go(func() { a.behaviours.Run(inner, a.talk) })
+	wg.Go(func() { a.skins.Run(inner) })
+	wg.Go(func() { a.hooks.Run(inner) })
+	wg.Go(func() { a.vccp.Run(inner) })
 	wg.Go(func() { a.warm(inner) })
 	wg.Go(func() { a.engines.tend(inner) })
 	wg.Go(func() { a.metrics.Run(inner, a.bus.ReadFrom(1)) })
@@ -300,6 +309,7 @@ func (a *app) Run(ctx context.Context) error {
 	}
 	withdraw()
 	announcing.Wait()
+	a.vccp.Close() // its streams have no end of their own
 	a.doors.stop()
 	if a.wyoming != nil {
 		a.wyoming.Close()
@@ -346,6 +356,9 @@ func (a *app) load(ctx context.Context) {
 
 // Close releases what newApp opened. Run, where it was called, has returned.
 func (a *app) Close() {
+	if a.vccp != nil {
+		a.vccp.Close()
+	}
 	if a.doors != nil {
 		a.doors.stop()
 	}

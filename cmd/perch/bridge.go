@@ -18,17 +18,22 @@ type bridgeConfig struct {
 }
 
 func (k *checker) bridge(b bridgeConfig) {
-	key, err := secretOf("key", b.Key, b.KeyFile)
-	switch {
-	case err != nil:
-		k.fault("bridge", "%s", err)
-	case key != "" && len(key) < leastKey:
-		k.fault("bridge.key", "it has %d characters; a key has %d or more", len(key), leastKey)
-	}
+	k.key("bridge", b.Key, b.KeyFile)
 	for path, d := range map[string]duration{"bridge.timeout_short": b.TimeoutShort, "bridge.timeout_long": b.TimeoutLong} {
 		if t := time.Duration(d); t < time.Second || t > 5*time.Minute {
 			k.fault(path, "a tool may take 1s to 5m, not %s", t)
 		}
+	}
+}
+
+// key finds what is wrong with the key of a door.
+func (k *checker) key(path, value, file string) {
+	key, err := secretOf("key", value, file)
+	switch {
+	case err != nil:
+		k.fault(path, "%s", err)
+	case key != "" && len(key) < leastKey:
+		k.fault(path+".key", "it has %d characters; a key has %d or more", len(key), leastKey)
 	}
 }
 

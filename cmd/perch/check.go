@@ -39,6 +39,7 @@ func (c *config) check(p *places) faults {
 	k.mqtt(c.MQTT)
 	k.bridge(c.Bridge)
 	k.behaviours(c)
+	k.skins(c.Skins)
 	k.engines(c)
 	return k.found
 }

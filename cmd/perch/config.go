@@ -13,6 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"perch/agent"
 	"perch/perception"
 )
 
@@ -63,6 +64,7 @@ type config struct {
 	} `yaml:"wyoming"`
 	Behaviours perception.Tuning `yaml:"behaviours"`
 	Rules      []ruleConfig      `yaml:"rules"`
+	Skins      skinsConfig       `yaml:"skins"`
 	MQTT       mqttConfig        `yaml:"mqtt"`
 	Bridge     bridgeConfig      `yaml:"bridge"`
 	Log        struct {
@@ -88,6 +90,7 @@ func defaultConfig() config {
 	c.Persona.Name = "Chan"
 	c.Memory.MemoryTokens = 2048
 	c.Memory.HistoryTokens = 3000
+	c.Skins.Vocabulary = string(agent.VocabularyRFC)
 	c.Behaviours = perception.DefaultTuning()
 	c.MQTT = mqttConfig{Broker: embedded, Listen: ":1883", BaseTopic: "perch", DiscoveryPrefix: "homeassistant"}
 	c.Bridge = bridgeConfig{TimeoutShort: duration(5 * time.Second), TimeoutLong: duration(30 * time.Second)}

@@ -32,6 +32,7 @@ func TestTheSampleIsTheDefaults(t *testing.T) {
 	for _, list := range []*[]string{&want.AllowedHosts, &want.AllowedOrigins, &want.MDNS.Interfaces} {
 		*list = []string{} // written as empty lists
 	}
+	want.Skins.Vocabularies, want.Skins.Hooks.Robots = map[string]map[string]string{}, []string{}
 	want.BrainDeep, want.Rules = []brainConfig{}, []ruleConfig{}
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("the sample is\n%+v\nthe defaults are\n%+v", c, want)
@@ -140,6 +141,11 @@ func TestFaults(t *testing.T) {
 		"rules:\n- {when: {event: x}, do: [{publish: {topic: \"a/#\"}}]}":       ":2: rules.0.do.0.publish: ",
 		"rules:\n- {when: {event: x}, do: [{tool: {}}]}":                        ":2: rules.0.do.0.tool: it is empty",
 		"rules:\n- when: {event: x}\n  do:\n  - head: {yaw: 999}":               ":4: rules.0.do.0.head.yaw: 999 is more",
+		"skins: {key: short}":                                                   ":1: skins.key: it has 5 characters",
+		"skins:\n  key: long enough\n  key_file: x":                             ":1: skins: key and key_file are two places",
+		"skins: {vocabulary: klingon}":                                          `:1: skins.vocabulary: there is no vocabulary "klingon"; there are [`,
+		"skins: {vocabularies: {mine: {happy: glad}}}":                          ":1: skins.vocabularies: ",
+		"skins: {hooks: {robots: [me]}}":                                        ":1: skins.hooks.robots: robot 1: ",
 		"mqtt: {ca: /nowhere.pem}":                                              ":1: mqtt: read ca: ",
 		"name: [":                                                               "perch.yaml:",
 		"- a\n- b":                                                              "perch.yaml:1: ",
@@ -195,16 +201,22 @@ func TestEnvironment(t *testing.T) {
 	path := written(t, "name: fromfile\n")
 	c, err := loadConfig(path, []string{"HOME=/x", "PERCH_NAME=fromenv", "PERCH_ROBOTS_IDLE=5m", "PERCH_ROBOTS_KEEP_TURNS=7", "PERCH_MDNS_ENABLED=false",
 		"PERCH_LISTEN_0=:9000", "PERCH_LISTEN_1=:9001", "PERCH_SPEECH_SYNTHESIZERS_0_VOICE=en-gb", "PERCH_ALLOWED_HOSTS_0=robots.example",
-		"PERCH_URL=http://x", "PERCH_TOKEN=secret", "PERCH_PUBLIC_URL=http://192.168.1.5:8003"})
+		"PERCH_URL=http://x", "PERCH_TOKEN=secret", "PERCH_PUBLIC_URL=http://192.168.1.5:8003",
+		"VTUBER_AUTH_KEY=of the skins", "PERCH_BEHAVIOURS_QUIET_HOURS=22:00-07:00", "PERCH_BEHAVIOURS_GREETER_EVERY_NAME=5m"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if c.Name != "fromenv" || time.Duration(c.Robots.Idle) != 5*time.Minute || c.Robots.KeepTurns != 7 || c.MDNS.Enabled ||
 		!reflect.DeepEqual(c.Listen, []string{":9000", ":9001"}) || c.Speech.Synthesizers[0].Voice != "en-gb" ||
-		!reflect.DeepEqual(c.AllowedHosts, []string{"robots.example"}) || c.PublicURL != "http://192.168.1.5:8003" {
+		!reflect.DeepEqual(c.AllowedHosts, []string{"robots.example"}) || c.PublicURL != "http://192.168.1.5:8003" ||
+		c.Skins.Key != "of the skins" || c.Behaviours.Quiet.Hours.String() != "22:00-07:00" || c.Behaviours.Greeter.EveryName != 5*time.Minute {
 		t.Errorf("%+v", c)
 	}
+	if c, err := loadConfig("", []string{"PERCH_SKINS_KEY=our own of them", "VTUBER_AUTH_KEY=of the skins"}); err != nil || c.Skins.Key != "our own of them" {
+		t.Errorf("two keys: %q, %v", c.Skins.Key, err)
+	}
 	for variable, want := range map[string]string{
+		"VTUBER_AUTH_KEY=x":         "VTUBER_AUTH_KEY: it has 1 characters",
 		"PERCH_NMAE=x":              "PERCH_NMAE: there is no such key",
 		"PERCH_ROBOTS=x":            "PERCH_ROBOTS: there is no such key; robots holds others",
 		"PERCH_ROBOTS_IDLE=soon":    "PERCH_ROBOTS_IDLE: what it is set to is not what belongs there: a duration such as 60s",

@@ -129,6 +129,10 @@ func publicEngine(a *app) (*gin.Engine, error) {
 		return nil, err
 	}
 	a.bridge.Routes(e.Group("", door.Guard(door.NewKey(key, "bridge.key", "").Check)))
+	if key, err = secretOf("key", a.config.Skins.Key, a.config.Skins.KeyFile); err != nil {
+		return nil, err
+	}
+	a.skinRoutes(e, door.NewKey(key, "skins.key", "").Check)
 	return e, nil
 }
 
@@ -144,6 +148,7 @@ func localEngine(a *app) (*gin.Engine, error) {
 	a.metrics.Routes(e)
 	a.bridge.Routes(e)
 	a.bridge.Admin(e)
+	a.skinRoutes(e)
 	return e, nil
 }
 

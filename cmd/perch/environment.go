@@ -16,6 +16,10 @@ import (
 // configuration.
 var clientVariables = []string{"PERCH_URL", "PERCH_TOKEN"}
 
+// skinsKey is the variable in which skins' own programs look for the key, and so
+// may this one.
+const skinsKey = "VTUBER_AUTH_KEY"
+
 // applyEnvironment sets keys from variables: PERCH_ and the key's path in
 // capitals, joined by underscores, with a number for a place in a list. Where
 // an underscore could be either, the longest key of the struct wins.
@@ -36,6 +40,9 @@ func applyEnvironment(c *config, environ []string, p *places) faults {
 	for _, variable := range slices.SortedFunc(slices.Values(environ), kindsFirst) {
 		name, value, _ := strings.Cut(variable, "=")
 		rest, ours := strings.CutPrefix(name, "PERCH_")
+		if name == skinsKey && value != "" && !slices.ContainsFunc(environ, func(v string) bool { return strings.HasPrefix(v, "PERCH_SKINS_KEY=") }) {
+			rest, ours = "SKINS_KEY", true
+		}
 		if !ours || slices.Contains(clientVariables, name) {
 			continue
 		}

@@ -21,6 +21,7 @@ import (
 type peers struct {
 	hears string        // what the recognizer understands
 	words []string      // of the model's answer
+	calls string        // the tools it calls first, as deltas hold them; "" is none
 	every time.Duration // between two of them; 0 is all at once
 	// holds is a stage that never comes to an end by itself: "recognizing",
 	// "first token", "in a tool" or "speaking".
@@ -180,6 +181,11 @@ func (p *peers) think(w http.ResponseWriter, r *http.Request) {
 	}
 	if p.holds() == "in a tool" {
 		say(`{"tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"think_hard","arguments":"{\"question\":\"why\"}"}}]}`)
+		fmt.Fprint(w, "data: [DONE]\n\n")
+		return
+	}
+	if p.calls != "" && ask.Messages[len(ask.Messages)-1].Role == "user" {
+		say(`{"tool_calls":` + p.calls + `}`)
 		fmt.Fprint(w, "data: [DONE]\n\n")
 		return
 	}

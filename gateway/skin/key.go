@@ -1,59 +1,18 @@
 package skin
 
 import (
-	"encoding/base64"
 	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
-	"strings"
 	"sync"
 
 	"perch/gateway/door"
 )
 
-// Subprotocols of RFC 6455, section 1.9. A browser can set no header where it
-// opens a WebSocket but this one: it asks for vtuber.v1, which it is answered
-// with, and for one that holds the key, which is never repeated.
-const (
-	subprotocol = "vtuber.v1"
-	bearer      = "bearer."
-)
-
-// withKey has a check find the key where skins have to put it. A key in the
-// header comes first.
-func withKey(query bool, check func(*http.Request) error) func(*http.Request) error {
-	return func(r *http.Request) error {
-		if key := keyOfUpgrade(r, query); key != "" && r.Header.Get("Authorization") == "" {
-			r = r.Clone(r.Context())
-			r.Header.Set("Authorization", "Bearer "+key)
-		}
-		return check(r)
-	}
-}
-
-// keyOfUpgrade is the key in a request to open a WebSocket, or empty.
-func keyOfUpgrade(r *http.Request, query bool) string {
-	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
-		return ""
-	}
-	for _, line := range r.Header.Values("Sec-Websocket-Protocol") {
-		for name := range strings.SplitSeq(line, ",") {
-			coded, is := strings.CutPrefix(strings.TrimSpace(name), bearer)
-			if !is {
-				continue
-			}
-			// A subprotocol's name may not hold the padding; some send it all the same.
-			if key, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(coded, "=")); err == nil {
-				return string(key)
-			}
-		}
-	}
-	if query {
-		return r.URL.Query().Get("token")
-	}
-	return ""
-}
+// subprotocol is what a browser asks for beside the one that holds its key
+// (door.InUpgrade), and is answered with.
+const subprotocol = "vtuber.v1"
 
 // Usual bounds of who is connected.
 const (

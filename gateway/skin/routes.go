@@ -24,10 +24,11 @@ var schema []byte
 // machine. Where a browser has to put its key elsewhere, the locks find it in
 // the header all the same.
 func (d *Door) Routes(r gin.IRouter, locks ...func(*http.Request) error) {
+	ours := make([]func(*http.Request) error, len(locks))
 	for i, lock := range locks {
-		locks[i] = withKey(d.o.QueryToken, lock)
+		ours[i] = door.InUpgrade(d.o.QueryToken, lock)
 	}
-	guard := door.Guard(locks...)
+	guard := door.Guard(ours...)
 	d.vtuberRoutes(r.Group("/v1/vtuber", guard))
 	// Errors are rendered in OpenAI's shape, those of the locks too.
 	d.chatRoutes(r.Group("/v1", d.asOpenAI, guard, door.Limit(mostChat)))

@@ -97,6 +97,7 @@ func (d *Door) begun() {
 
 // serve has the library answer, to somebody who has to read in time.
 func (d *Door) serve(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Access-Control-Expose-Headers", sessionHeader)
 	t := timed{w, http.NewResponseController(w)}
 	defer t.lift()
 	d.http.ServeHTTP(t, r)

@@ -1,0 +1,251 @@
+package main
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"perch/agent"
+	"perch/device/xiaozhi"
+	"perch/firmware-tools/simrobot"
+	"perch/gateway/socket"
+)
+
+const skinsTestKey = "a key for the skins"
+
+// watcher is a skin that writes down what it is shown.
+type watcher struct {
+	*socket.Conn
+	reading sync.WaitGroup
+	mu      sync.Mutex
+	frames  []map[string]any
+}
+
+// watch connects a skin as a browser does, with its key in a subprotocol.
+func (h *house) watch(subscribe string) *watcher {
+	h.t.Helper()
+	c, err := socket.Dial(h.t.Context(), strings.Replace(h.url("/v1/vtuber/ws"), "http", "ws", 1), socket.Options{Header: http.Header{
+		"Sec-Websocket-Protocol": {"vtuber.v1, bearer." + base64.RawURLEncoding.EncodeToString([]byte(skinsTestKey))}}})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	w := &watcher{Conn: c}
+	if err := c.SendText([]byte(subscribe)); err != nil {
+		h.t.Fatal(err)
+	}
+	w.reading.Go(func() {
+		for {
+			_, text, err := c.Receive()
+			if err != nil {
+				return
+			}
+			var frame map[string]any
+			if err := json.Unmarshal(text, &frame); err != nil {
+				h.t.Error(err)
+			}
+			w.mu.Lock()
+			w.frames = append(w.frames, frame)
+			w.mu.Unlock()
+		}
+	})
+	h.t.Cleanup(w.leave)
+	return w
+}
+
+func (w *watcher) leave() { w.Close(socket.Normal, ""); w.reading.Wait() }
+
+// story is what it was shown, a line each.
+func (w *watcher) story() (lines []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, f := range w.frames {
+		switch f["type"] {
+		case "agent_state":
+			line := fmt.Sprint("state ", f["state"])
+			if detail, ok := f["detail"].(map[string]any); ok && f["state"] == "juggling" {
+				line += fmt.Sprint(" ", detail["subagent_count"])
+			}
+			lines = append(lines, line)
+		case "tool_status":
+			lines = append(lines, fmt.Sprint("tool ", f["tool_name"], " ", f["status"]))
+		case "emotion":
+			lines = append(lines, fmt.Sprint("emotion ", f["tag"]))
+		}
+	}
+	return lines
+}
+
+const everything = `{"type":"subscribe","events":["agent_state","tool_status","emotion","notification"],"states":"all"}`
+
+// TestEveryDoorTellsTheSame: one robot's turn with two tools at once is seen
+// alike by two skins, on MQTT and in the owner's feed. A skin that comes in the
+// middle is shown how things are, and one that reads nothing delays nobody.
+func TestEveryDoorTellsTheSame(t *testing.T) {
+	p := newPeers(t)
+	p.calls = `[{"index":0,"id":"c1","type":"function","function":{"name":"self_robot_set_head_angles","arguments":"{\"yaw\":30}"}},` +
+		`{"index":1,"id":"c2","type":"function","function":{"name":"self_camera_take_photo","arguments":"{\"question\":\"who?\"}"}}]`
+	p.words = []string{"😊", " It", " is", " three.", " It", " really", " is", " three.", " Quite", " sure", " of", " it."}
+	c := withBroker(t)
+	c.Skins.Key = skinsTestKey
+	p.engines(&c)
+	h := open(t, c, t.TempDir())
+	mqtt := h.listen()
+	token := h.secret("admin-token")
+	owner := h.feed("/api/v1/events", "Authorization", "Bearer "+token)
+	one, two := h.watch(everything), h.watch(everything)
+	stalled, err := socket.Dial(t.Context(), strings.Replace(h.url("/v1/vtuber/ws"), "http", "ws", 1),
+		socket.Options{Header: http.Header{"Authorization": {"Bearer " + skinsTestKey}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stalled.Drop()
+	var late *watcher
+	var talking sync.WaitGroup
+	talking.Go(func() { h.robot(simrobot.Options{Say: sentences(t, "what time is it")}).whole(t) })
+	h.eventually("it speaks", func() bool { return slices.Contains(one.story(), "state speaking") })
+	late = h.watch(everything)
+	h.eventually("who comes late is told", func() bool { return len(late.story()) > 1 })
+	talking.Wait()
+	over := func(w *watcher) func() bool {
+		return func() bool {
+			s := w.story()
+			return len(s) > 0 && s[len(s)-1] == "state idle" && slices.Contains(s, "state attention")
+		}
+	}
+	for name, w := range map[string]*watcher{"one": one, "two": two, "late": late} {
+		h.eventually(name+" sees the end", over(w))
+	}
+	story := one.story()
+	if other := two.story(); !slices.Equal(story, other) {
+		t.Errorf("one skin saw\n%s\nthe other\n%s", strings.Join(story, "\n"), strings.Join(other, "\n"))
+	}
+	want := []string{"state idle", "state listening", "state thinking",
+		"tool self.robot.set_head_angles running", "state working", "tool self.robot.set_head_angles completed", "state thinking",
+		"tool self.camera.take_photo running", "state working", "tool self.camera.take_photo completed", "state thinking",
+		"emotion happy", "state speaking", "state attention", "state listening", "state idle"}
+	if !slices.Equal(story, want) {
+		t.Errorf("the skins saw\n%s\nwant\n%s", strings.Join(story, "\n"), strings.Join(want, "\n"))
+	}
+	// Until it has asked for all ten, it is shown the RFC's seven.
+	if got, want := late.story(), []string{"state thinking", "emotion happy", "state speaking", "state attention", "state listening", "state idle"}; !slices.Equal(got, want) {
+		t.Errorf("who came late saw\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	var states []string
+	for _, line := range story {
+		if state, is := strings.CutPrefix(line, "state "); is {
+			states = append(states, strings.Fields(state)[0])
+		}
+	}
+	h.eventually("MQTT is idle", func() bool { s := mqtt.agentStates(); return slices.Contains(s, "attention") && s[len(s)-1] == "idle" })
+	if got := mqtt.agentStates(); !slices.Equal(slices.Compact(states), got) {
+		t.Errorf("skins saw %v, MQTT %v", states, got)
+	}
+	for _, event := range []string{"listening_started", "heard", "thinking_started", "tool_status", "emotion", "speaking_started", "said", "turn_ended"} {
+		if !slices.Contains(owner.lines(), "event: "+event) {
+			t.Errorf("the owner's feed has no %s", event)
+		}
+	}
+}
+
+// TestTheSkinsDoors are open to whoever has the key, and to programs of this
+// machine, and to nobody else; each leads to the same mind and the same robot.
+func TestTheSkinsDoors(t *testing.T) {
+	c := testConfig()
+	h := open(t, c, t.TempDir())
+	if status, text := h.request(http.MethodGet, "/v1/models", "", "Authorization", "Bearer anything"); status != http.StatusForbidden || !strings.Contains(text, "skins.key") {
+		t.Errorf("without a key set: %d %s", status, text)
+	}
+	h.stop()
+
+	c.Skins.Key = skinsTestKey
+	h = open(t, c, t.TempDir())
+	const (
+		chat = `{"model":"perch","messages":[{"role":"user","content":"what can you do"}]}`
+		mcp  = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+	)
+	for _, door := range []struct{ method, path, body, want string }{
+		{"POST", "/v1/chat/completions", chat, `"assistant"`},
+		{"GET", "/v1/models", "", `"list"`},
+		{"GET", "/v1/vtuber/schema", "", `"agent_state"`},
+		{"POST", "/v1/vtuber/notifications", `{"text":"The tea is ready."}`, `"id"`},
+		{"POST", "/mcp", mcp, "register-agent"},
+		{"GET", "/state", "", "clawd-on-desk"},
+		{"POST", "/state", `{"state":"working","session_id":"one","tool_name":"Bash"}`, "ok"},
+	} {
+		with := func(more ...string) (int, string) {
+			return h.request(door.method, door.path, door.body, append([]string{"Content-Type", "application/json", "Accept", "application/json, text/event-stream"}, more...)...)
+		}
+		if status, text := with("Authorization", "Bearer "+skinsTestKey); status >= 300 || !strings.Contains(text, door.want) {
+			t.Errorf("%s %s: %d %s", door.method, door.path, status, text)
+		}
+		if status, text := with(); status != http.StatusUnauthorized {
+			t.Errorf("%s %s without the key: %d %s", door.method, door.path, status, text)
+		}
+		if status, text := with("Authorization", "Bearer "+skinsTestKey, "Origin", "https://evil.example"); status != http.StatusForbidden {
+			t.Errorf("%s %s from a foreign page: %d %s", door.method, door.path, status, text)
+		}
+	}
+	for _, path := range []string{"/v1/vtuber/ws", "/vccp/nobody"} {
+		var refused *socket.Refusal
+		if _, err := socket.Dial(t.Context(), strings.Replace(h.url(path), "http", "ws", 1), socket.Options{}); !errors.As(err, &refused) || refused.Status != http.StatusUnauthorized {
+			t.Errorf("%s without the key: %v", path, err)
+		}
+	}
+	h.eventually("the coding session shows", func() bool {
+		return slices.Contains(h.watch(everything).story(), "tool Bash running")
+	})
+}
+
+// TestACodingAgentAsks: what a coding agent wants to do is asked aloud, and a
+// touch of the head allows it; where nobody may say so, its terminal asks.
+func TestACodingAgentAsks(t *testing.T) {
+	c := testConfig()
+	c.Skins.Key = skinsTestKey
+	h := open(t, c, t.TempDir())
+	robot := h.companion(simrobot.Options{Firmware: "dotty", Events: []xiaozhi.Event{{Name: "state_changed", Data: []byte(`{"state":"idle"}`)}}})
+	h.await(robot, "its tools are known", listed)
+	h.adminWith(http.MethodPost, "/api/v1/adopt", `{"robot":"a0b1c2d3e4f5"}`, nil)
+	answered := make(chan string, 1)
+	go func() {
+		_, text := h.request(http.MethodPost, "/permission", `{"hook_event_name":"PermissionRequest","session_id":"one","tool_name":"Bash","tool_input":{"command":"make test"}}`,
+			"Authorization", "Bearer "+skinsTestKey, "Content-Type", "application/json")
+		answered <- text
+	}()
+	h.await(robot, "it asks", func(e simrobot.Happening) bool {
+		s, ok := e.(simrobot.Showed)
+		return ok && strings.Contains(s.Text, "make test")
+	})
+	var open []agent.Question
+	h.admin(http.MethodGet, "/api/v1/permissions", &open)
+	if len(open) != 1 || !strings.Contains(open[0].Text, "make test") {
+		t.Errorf("open are %+v", open)
+	}
+	h.within(time.Minute, "a touch is an answer", func() bool {
+		robot.sense("head_pet_started", "{}")
+		select {
+		case text := <-answered:
+			if !strings.Contains(text, `"allow"`) {
+				t.Errorf("answered %s", text)
+			}
+			return true
+		default:
+			return false
+		}
+	})
+}
+
+func (h *house) secret(name string) string {
+	h.t.Helper()
+	text, err := secret(h.data, name, h.app.log)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return text
+}
