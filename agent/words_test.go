@@ -71,6 +71,26 @@ func TestWordsAgreeBothWays(t *testing.T) {
 	}
 }
 
+// TestWhatWordsMean: every word of the skins, and the face that is nearest.
+func TestWhatWordsMean(t *testing.T) {
+	w := newWords(t, nil)
+	for face, words := range map[string]string{
+		"neutral": "neutral calm", "happy": "happy joy JOY smile", "sad": "sad sadness sorrow", "angry": "angry anger disgust disgusted annoyed",
+		"surprised": "surprised surprise", "thinking": "curious focused doubtful", "delicious": "excited", "embarrassed": "shy", "loving": "love",
+		"confident": "smirk", "sleepy": "sleepy bored tired", "cool": "proud", "crying": "pain", "laughing": "laugh", "shocked": "fear scared",
+		"relaxed": "relaxed fun",
+	} {
+		for word := range strings.FieldsSeq(words) {
+			if read, ok := w.Face(word); !ok || read.Name != face {
+				t.Errorf("%s is read as %s, not %s", word, read.Name, face)
+			}
+		}
+	}
+	if e, ok := w.Face("tuesday"); ok {
+		t.Errorf("it is %v", e)
+	}
+}
+
 // TestWordsOfOnesOwn agree both ways as well, whatever they are, and change
 // nothing of how the stock words are read.
 func TestWordsOfOnesOwn(t *testing.T) {

@@ -184,6 +184,11 @@ func TestAJoinedTalk(t *testing.T) {
 	if strings.Contains(frames, `"s1"`) || h.board.Robot(robotA).At(time.Now()) != agent.Listening || h.board.Robot(robotA).Session != "s1" {
 		t.Errorf("the robot's own state has changed: %+v\n%s", h.board.Robot(robotA), frames)
 	}
+	// One whose channel never was open gets no state of its own by it.
+	h.ask(t, http.MethodPost, chatPath, chatOf(""), "X-Session-Id", "robot:"+string(robotB))
+	if frames := strings.Join(c.until(), "\n"); strings.Contains(frames, `"robot"`) || h.board.Robot(robotB).Session != "" {
+		t.Errorf("%+v\n%s", h.board.Robot(robotB), frames)
+	}
 	for session, want := range map[string]string{"robot:kitchen": "400 bad_robot_id", "robot:020000000001": "404 unknown_robot"} {
 		answer, body := h.ask(t, http.MethodPost, chatPath, chatOf(""), "X-Session-Id", session)
 		if got := fmt.Sprint(answer.StatusCode); !strings.HasPrefix(want, got) || !strings.Contains(body, want[4:]) {

@@ -156,19 +156,26 @@ func TestASkinThatReadsLittle(t *testing.T) {
 func TestHalfOpenSockets(t *testing.T) {
 	h := newHouse(t)
 	h.door.paces.ping, h.door.paces.quiet = 20*time.Millisecond, 200*time.Millisecond
-	gone := h.wire(t)
-	there := h.connect(t)
+	gone, there := h.wire(t), h.connect(t)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		_, _, _ = there.conn.Receive() // which answers pings meanwhile
+	}()
 	began := time.Now()
 	for h.door.Connected() > 1 {
-		there.until() // which answers pings as it reads
-		if time.Since(began) > 20*time.Second {
+		if time.Sleep(5 * time.Millisecond); time.Since(began) > 20*time.Second {
 			t.Fatal("it is still there")
 		}
 	}
 	if took := time.Since(began); took < 150*time.Millisecond {
 		t.Errorf("it was given %v", took)
 	}
-	there.until()
+	h.mark() // reaches who is still there
+	<-over
+	if n := h.door.Connected(); n != 1 {
+		t.Errorf("%d are left", n)
+	}
 	_ = gone.Close()
 }
 
