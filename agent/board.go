@@ -23,8 +23,12 @@ type Board struct {
 // NewBoard returns an empty board.
 func NewBoard() *Board { return &Board{states: map[string]State{}} }
 
-// mostStates bounds the sessions that are remembered.
-const mostStates = 2000
+// mostStates bounds the sessions that are remembered. From manyStates on, those
+// of no robot are forgotten once they are over.
+const (
+	mostStates = 2000
+	manyStates = 100
+)
 
 // Run folds what the bus carries until ctx ends or the bus is closed.
 func (b *Board) Run(ctx context.Context, r *event.Reader) {
@@ -47,19 +51,21 @@ func (b *Board) Take(e event.Envelope) {
 		return // its session is whoever asked for it to be told, known or not
 	}
 	before, known := b.states[key]
-	if known || len(b.states) < mostStates || b.makeRoom(e.At) {
+	if !known && len(b.states) >= manyStates {
+		b.makeRoom(e.At)
+	}
+	if known || len(b.states) < mostStates {
 		b.states[key] = Fold(before, e)
 	}
 }
 
 // makeRoom gives up the sessions of no robot that are over.
-func (b *Board) makeRoom(now time.Time) bool {
+func (b *Board) makeRoom(now time.Time) {
 	for key, s := range b.states {
 		if s.Robot == "" && s.At(now) == Idle {
 			delete(b.states, key)
 		}
 	}
-	return len(b.states) < mostStates
 }
 
 // Snapshot returns every state, in a fixed order, and the Seq they are true

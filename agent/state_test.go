@@ -225,7 +225,7 @@ func TestSessionsThatAreOverMakeRoom(t *testing.T) {
 			thinking++
 		}
 	}
-	if len(states) > 2000 || thinking != 2 {
+	if len(states) > 101 || thinking != 2 {
 		t.Errorf("%d states, of which %d think", len(states), thinking)
 	}
 }

@@ -114,6 +114,11 @@ func TestModels(t *testing.T) {
 		list.Data[0].ID != "perch" || list.Data[0].Object != "model" || list.Data[0].Created == 0 {
 		t.Errorf("%s (%v)", body, err)
 	}
+	for id, want := range map[string]string{"perch": `{"id":"perch","object":"model"`, "perch/vrm": `{"id":"perch/vrm"`, "gpt-4o": `"code":"model_not_found"`} {
+		if _, body := h.ask(t, http.MethodGet, "/v1/models/"+id, ""); !strings.Contains(body, want) {
+			t.Errorf("%s: %s", id, body)
+		}
+	}
 }
 
 // TestTalksGoOn by the name of a session, or of a user, and begin anew without.

@@ -2,7 +2,10 @@ package skin
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
+
+	"perch/gateway/door"
 )
 
 // failure is the shape of an error in OpenAI's API.
@@ -90,3 +93,18 @@ func (d *Door) models() models {
 }
 
 func (d *Door) model(id string) model { return model{id, "model", d.began.Unix(), usualModel} }
+
+// oneModel is the one of that name.
+func (d *Door) oneModel(id string) (model, error) {
+	for _, m := range d.models().Data {
+		if m.ID == id {
+			return m, nil
+		}
+	}
+	return model{}, noModel(id)
+}
+
+func noModel(id string) error {
+	return &door.Fault{Word: "model_not_found", HTTP: http.StatusNotFound,
+		Sentence: fmt.Sprintf("there is no model %.60q; GET /v1/models lists them", id)}
+}

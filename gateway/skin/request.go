@@ -106,8 +106,7 @@ func (d *Door) parse(text []byte, session string) (question, error) {
 	}
 	if name, is := strings.CutPrefix(q.model, usualModel+"/"); is {
 		if q.words = agent.Vocabulary(name); !d.o.Words.Knows(q.words) {
-			return question{}, &door.Fault{Word: "model_not_found", HTTP: http.StatusNotFound,
-				Sentence: fmt.Sprintf("there is no model %.60q; GET /v1/models lists them", r.Model)}
+			return question{}, noModel(r.Model)
 		}
 	}
 	last := len(r.Messages) - 1

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/gin-gonic/gin"
 
@@ -57,6 +58,14 @@ func (d *Door) vtuberRoutes(r gin.IRouter) {
 
 func (d *Door) chatRoutes(r gin.IRouter) {
 	r.GET("/models", func(c *gin.Context) { c.JSON(http.StatusOK, d.models()) })
+	r.GET("/models/*id", func(c *gin.Context) { // the name of a model may hold a slash
+		m, err := d.oneModel(strings.TrimPrefix(c.Param("id"), "/"))
+		if err != nil {
+			_ = c.Error(err)
+			return
+		}
+		c.JSON(http.StatusOK, m)
+	})
 	r.POST("/chat/completions", func(c *gin.Context) {
 		body, err := io.ReadAll(c.Request.Body)
 		var q question
@@ -65,7 +74,6 @@ func (d *Door) chatRoutes(r gin.IRouter) {
 		}
 		if err == nil {
 			c.Header(sessionHeader, q.talk.session)
-			c.Header("Access-Control-Expose-Headers", sessionHeader+", Retry-After")
 			if q.stream {
 				err = d.streamed(c.Request.Context(), c.Writer, q)
 			} else {
@@ -87,6 +95,7 @@ const sessionHeader = "X-Session-Id"
 
 // asOpenAI renders the last error that a handler after it has left.
 func (d *Door) asOpenAI(c *gin.Context) {
+	c.Header("Access-Control-Expose-Headers", sessionHeader+", Retry-After") // pages see no others
 	c.Next()
 	if len(c.Errors) == 0 || c.Writer.Written() {
 		return
