@@ -21,11 +21,11 @@ const (
 
 // turns are the conversations in which a turn is under way.
 type turns struct {
-	mu   *sync.Mutex
+	mu   sync.Mutex
 	busy map[string]bool
 }
 
-func newTurns() turns { return turns{&sync.Mutex{}, map[string]bool{}} }
+func newTurns() *turns { return &turns{busy: map[string]bool{}} }
 
 // errBusy is the answer where another turn has to end first.
 var errBusy error = &busy{door.Fault{Word: "agent_busy", Sentence: "agent is busy, retry in a moment", HTTP: http.StatusTooManyRequests}}
@@ -37,7 +37,7 @@ type busy struct{ door.Fault }
 func (*busy) RetryAfter() int { return 3 }
 
 // enter begins a turn. What it returns ends it.
-func (t turns) enter(conversation string) (leave func(), err error) {
+func (t *turns) enter(conversation string) (leave func(), err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.busy[conversation] || len(t.busy) >= mostTurns {

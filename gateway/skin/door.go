@@ -74,7 +74,7 @@ type Door struct {
 	o      *Options
 	feed   *feed
 	places *places
-	turns  turns
+	turns  *turns
 	paces  paces
 	began  time.Time
 

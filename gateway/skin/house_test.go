@@ -1,7 +1,6 @@
 package skin
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -121,7 +120,6 @@ type house struct {
 	mind    *agent.Mind
 	door    *Door
 	url     string
-	log     *bytes.Buffer
 	marks   int
 	stop    func()
 }
@@ -129,7 +127,7 @@ type house struct {
 // newHouse serves the door. change may set its options and its paces.
 func newHouse(t testing.TB, change ...func(*Options)) *house {
 	t.Helper()
-	h := &house{bus: event.NewBus(), board: agent.NewBoard(), notices: agent.NewNotices(newShelf[agent.Notice]()), brain: &brain{}, log: &bytes.Buffer{}}
+	h := &house{bus: event.NewBus(), board: agent.NewBoard(), notices: agent.NewNotices(newShelf[agent.Notice]()), brain: &brain{}}
 	log := slog.New(slog.DiscardHandler)
 	timers := agent.NewTimers(newShelf[agent.Timer](), nil)
 	herald := agent.NewHerald(agent.HeraldOptions{Notices: h.notices, Timers: timers, Bus: h.bus, Log: log})
@@ -178,7 +176,7 @@ func (h *house) happens(robot device.ID, session string, events ...event.Event) 
 	}
 }
 
-// skinOf is a client, which checks every frame it gets against the schema.
+// client is a skin, which checks every frame it gets against the schema.
 type client struct {
 	t    testing.TB
 	h    *house
