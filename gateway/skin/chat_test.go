@@ -189,6 +189,14 @@ func TestAJoinedTalk(t *testing.T) {
 	if strings.Contains(frames, `"s1"`) || h.board.Robot(robotA).At(time.Now()) != agent.Listening || h.board.Robot(robotA).Session != "s1" {
 		t.Errorf("the robot's own state has changed: %+v\n%s", h.board.Robot(robotA), frames)
 	}
+	// The name it was told leads there again.
+	if answer, _ := h.ask(t, http.MethodPost, chatPath, chatOf(""), "X-Session-Id", "vtb_a0b1c2d3e4f5"); answer.Header.Get("X-Session-Id") != "vtb_a0b1c2d3e4f5" {
+		t.Error(answer.Header)
+	}
+	if turns := h.brain.turns(); turns[1].Conversation != string(robotA) || len(turns[1].History) != 2 {
+		t.Errorf("%+v", turns[1])
+	}
+	c.until()
 	// One whose channel never was open gets no state of its own by it.
 	h.ask(t, http.MethodPost, chatPath, chatOf(""), "X-Session-Id", "robot:"+string(robotB))
 	if frames := strings.Join(c.until(), "\n"); strings.Contains(frames, `"robot"`) || h.board.Robot(robotB).Session != "" {

@@ -144,10 +144,12 @@ func (s *stream) send(text string) error {
 }
 
 // silence stops the signs of life, and reports whether the stream has begun.
-func (s *stream) silence() bool {
+// One that has not will not: somebody else answers.
+func (s *stream) silence() (begun bool) {
 	s.timer.Stop()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.ended = s.ended || !s.begun
 	return s.begun
 }
 

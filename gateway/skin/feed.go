@@ -131,22 +131,20 @@ func (f *feed) take(e event.Envelope) {
 // fold brings in an event of a session.
 func (f *feed) fold(e event.Envelope) {
 	key := keyOf(e.Robot, e.Session)
-	v, known := f.views[key]
-	if !known {
-		v = &view{}
-	} else if due := v.due(); !due.IsZero() && !due.After(e.At) {
+	v := f.views[key]
+	if v == nil {
+		if v = newView(agent.Fold(agent.State{}, e), e.At); v == nil {
+			return
+		}
+		v.state = agent.State{}
+		f.views[key] = v
+	}
+	if due := v.due(); !due.IsZero() && !due.After(e.At) {
 		f.settle(v, due) // what ended by itself before this
 	}
 	state := agent.Fold(v.state, e)
-	if !known {
-		if v = newView(state, e.At); v == nil {
-			return
-		}
-		f.views[key] = v
-	}
-	current := state.Session == e.Session
 	f.become(v, state, e.At)
-	if current {
+	if state.Session == e.Session {
 		f.show(v, e)
 	}
 	f.settle(v, e.At)
@@ -163,6 +161,9 @@ func (f *feed) become(v *view, s agent.State, at time.Time) {
 	v.state = s
 	if s.Tools == 0 {
 		v.tools = nil
+	}
+	if s.At(at) != agent.Notification {
+		v.asked = nil // answered, or nobody waits for it any more
 	}
 }
 
@@ -184,10 +185,8 @@ func (f *feed) show(v *view, e event.Envelope) {
 		f.fan(made)
 	case event.Answered:
 		v.answered(ev.ID)
-	case event.TurnEnded, event.RobotOffline:
-		v.asked = nil
 	case event.RobotOnline:
-		v.asked, v.felt = nil, event.Emotion{}
+		v.felt = event.Emotion{}
 	}
 }
 
@@ -218,6 +217,7 @@ func (f *feed) end(key string, v *view, now time.Time) {
 // tell gives a notification to every skin, and keeps it for the next where
 // nobody takes note of it.
 func (f *feed) tell(at time.Time, n noticeFrame) {
+	n.ExpiresAt = n.ExpiresAt.UTC().Truncate(time.Second)
 	for _, kept := range f.notices {
 		if kept.ID == n.ID && string(encode(kept.noticeFrame)) == string(encode(n)) {
 			return // it was read from where it is kept before its event came

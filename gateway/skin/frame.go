@@ -145,7 +145,6 @@ func newToolFrame(e event.Envelope, t event.ToolStatus) *frame {
 
 func newNoticeFrame(f noticeFrame) *frame {
 	f.Type = kindNotice
-	f.ExpiresAt = f.ExpiresAt.UTC().Truncate(time.Second)
 	made := &frame{kind: kindNotice, session: f.Session, robot: f.Robot, low: f.Urgency == agent.UrgencyLow, data: encode(f)}
 	if f.ID != "" {
 		made.key = "n " + f.ID

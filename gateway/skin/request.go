@@ -164,14 +164,16 @@ func (d *Door) talkOf(session, user string) (talk, error) {
 		return talk{}, badChat("X-Session-Id and user have at most %d bytes", mostTalkName)
 	}
 	if robot, is := strings.CutPrefix(session, ofRobot); is {
-		id, err := device.ParseID(robot)
-		if err == nil {
-			_, err = d.o.Robots.Get(id)
-		}
+		joined, err := d.join(robot)
 		if err != nil {
 			return talk{}, fault(fmt.Errorf("X-Session-Id: %w", err))
 		}
-		return talk{session: ofChat + string(id), conversation: string(id), robot: id, kept: true}, nil
+		return joined, nil
+	}
+	if robot, is := strings.CutPrefix(session, ofChat); is {
+		if joined, err := d.join(robot); err == nil {
+			return joined, nil // it was told this name when it joined
+		}
 	}
 	name, kept := strings.TrimPrefix(session, ofChat), true
 	switch {
@@ -186,6 +188,15 @@ func (d *Door) talkOf(session, user string) (talk, error) {
 		name = hex.EncodeToString(sum[:12])
 	}
 	return talk{session: ofChat + name, conversation: "skin:" + name, kept: kept}, nil
+}
+
+// join is the talk of a robot, by its MAC address.
+func (d *Door) join(mac string) (talk, error) {
+	id, err := device.ParseID(mac)
+	if err == nil {
+		_, err = d.o.Robots.Get(id)
+	}
+	return talk{session: ofChat + string(id), conversation: string(id), robot: id, kept: true}, err
 }
 
 // plain is a text without what no keyboard types. Its lines stay.

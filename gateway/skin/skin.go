@@ -130,7 +130,7 @@ func (s *skin) write() {
 	for {
 		select {
 		case <-s.out.news:
-			if !s.flush() {
+			if !s.flush(ticker.C) {
 				return
 			}
 		case <-ticker.C:
@@ -143,9 +143,17 @@ func (s *skin) write() {
 	}
 }
 
-// flush sends all that waits, and reports whether the skin can have more.
-func (s *skin) flush() bool {
+// flush sends all that waits, and reports whether the skin can have more. It
+// may go on for long where the skin reads slowly.
+func (s *skin) flush(signs <-chan time.Time) bool {
 	for {
+		select {
+		case <-signs:
+			if s.conn.Ping() != nil {
+				return false
+			}
+		default:
+		}
 		f, late := s.out.take()
 		switch {
 		case late:
