@@ -15,9 +15,12 @@ const (
 	mostCommand  = 16 << 10 // bytes
 	mostSessions = 64       // that a filter may name
 	mostName     = 64       // bytes
+
+	mostQuestionID = 128 // bytes
 )
 
-// command is what a skin asks for. The set is closed: subscribe, ping and ack.
+// command is what a skin asks for. The set is closed: subscribe, ping, ack and
+// answer.
 type command interface{ isCommand() }
 
 // subscribe says what a skin wants to be told from now on, in place of all it
@@ -29,9 +32,16 @@ type ping struct{}
 // ack ends a notification.
 type ack struct{ id string }
 
+// reply is a person's yes or no to a question.
+type reply struct {
+	id    string
+	allow bool
+}
+
 func (subscribe) isCommand() {}
 func (ping) isCommand()      {}
 func (ack) isCommand()       {}
+func (reply) isCommand()     {}
 
 // wrong is a command that cannot be obeyed, as its skin is told.
 type wrong struct{ code, message string }
@@ -76,6 +86,7 @@ type body struct {
 	Sessions   *[]string `json:"session_ids"`
 	Vocabulary string    `json:"vocabulary"`
 	ID         string    `json:"id"`
+	Allow      *bool     `json:"allow"`
 }
 
 // parseCommand reads a command. Where only a part of it is known, both are
@@ -93,10 +104,16 @@ func parseCommand(text []byte, usual agent.Vocabulary, words *agent.Words) (comm
 			return nil, badCommand("ack needs the id of a notification, of at most %d bytes", mostName)
 		}
 		return ack{b.ID}, nil
+	case "answer":
+		// What does not say yes or no in so many words is no answer.
+		if b.ID == "" || len(b.ID) > mostQuestionID || b.Allow == nil {
+			return nil, badCommand("answer needs the question_id of a notification as id, and allow: true or false")
+		}
+		return reply{b.ID, *b.Allow}, nil
 	case "subscribe":
 		return b.subscribe(usual, words)
 	}
-	return nil, &wrong{"unknown_command", fmt.Sprintf("there is no command %.40q; there are subscribe, ping and ack", b.Type)}
+	return nil, &wrong{"unknown_command", fmt.Sprintf("there is no command %.40q; there are subscribe, ping, ack and answer", b.Type)}
 }
 
 func (b body) subscribe(usual agent.Vocabulary, words *agent.Words) (command, *wrong) {

@@ -42,6 +42,12 @@ type robots interface {
 	Get(id device.ID) (device.Robot, error)
 }
 
+// questions wait for somebody's yes or no.
+type questions interface {
+	// Reply fails with agent.ErrNoQuestion where none waits under that id.
+	Reply(id string, allow bool) error
+}
+
 // mind answers what people say.
 type mind interface {
 	Answer(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error
@@ -59,6 +65,7 @@ type Options struct {
 	Robots  robots
 	Mind    mind
 
+	Questions  questions        // nil is none that a skin can answer
 	Words      *agent.Words     // nil is the stock table
 	Vocabulary agent.Vocabulary // of skins that ask for no other; empty is the RFC's
 	QueryToken bool             // the key may come as ?token= where a WebSocket is opened

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -139,5 +140,47 @@ func TestWhatIsNoNotification(t *testing.T) {
 	}
 	if open := h.notices.Open(time.Now()); len(open) > 0 {
 		t.Errorf("kept is %+v", open)
+	}
+}
+
+// asker has one question, and notes the answer.
+type asker struct {
+	mu      sync.Mutex
+	id      string
+	answers []bool
+}
+
+func (a *asker) Reply(id string, allow bool) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if id != a.id {
+		return agent.ErrNoQuestion
+	}
+	a.id, a.answers = "", append(a.answers, allow)
+	return nil
+}
+
+// TestAQuestionIsAnswered on a skin, once.
+func TestAQuestionIsAnswered(t *testing.T) {
+	for _, allow := range []string{"true", "false"} {
+		q := &asker{id: "q7"}
+		h := newHouse(t, func(o *Options) { o.Questions = q })
+		one, other := h.connect(t), h.connect(t)
+		h.happens("", "claude", event.ThinkingStarted{}, event.Asked{ID: "q7", Text: "May I delete this file?"})
+		one.expect(`{"type":"agent_state","state":"thinking","session_id":"claude"}`,
+			`{"type":"notification","text":"May I delete this file?","urgency":"high","session_id":"claude","question_id":"q7","speak":false}`,
+			`{"type":"agent_state","state":"notification","session_id":"claude"}`)
+		one.send(`{"type":"answer","id":"q7","allow":` + allow + `}`)
+		if got := one.answered(); len(got) > 0 {
+			t.Error(got)
+		}
+		other.until()
+		other.send(`{"type":"answer","id":"q7","allow":true}`)
+		if got := other.answered(); len(got) != 1 || !strings.Contains(got[0], "unknown_question") {
+			t.Error(got)
+		}
+		if len(q.answers) != 1 || q.answers[0] != (allow == "true") {
+			t.Errorf("%v", q.answers)
+		}
 	}
 }

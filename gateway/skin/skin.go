@@ -103,6 +103,8 @@ func (s *skin) obey(text []byte) {
 		s.door.feed.subscribe(s, c.filter)
 	case ack:
 		bad = s.acknowledge(c.id)
+	case reply:
+		bad = s.reply(c)
 	}
 	if bad != nil {
 		s.out.put(newErrorFrame(now, bad))
@@ -116,10 +118,29 @@ func (s *skin) acknowledge(id string) *wrong {
 		return &wrong{"unknown_notification", "there is no such notification; it was acknowledged already, or its time is over"}
 	case err != nil:
 		s.log.Error("a notification was not acknowledged", "err", err)
-		return &wrong{"internal", "internal error; the appliance's log says more"}
+		return internal()
 	}
 	return nil
 }
+
+// reply answers a question. The first answer counts, whoever gives it.
+func (s *skin) reply(c reply) *wrong {
+	err := agent.ErrNoQuestion
+	if q := s.door.o.Questions; q != nil {
+		err = q.Reply(c.id, c.allow)
+	}
+	switch {
+	case errors.Is(err, agent.ErrNoQuestion):
+		return &wrong{"unknown_question", "no question waits for an answer under that id; it was answered already, or its time is over"}
+	case err != nil:
+		s.log.Error("a question was not answered", "err", err)
+		return internal()
+	}
+	return nil
+}
+
+// internal is what a skin is told of a fault that is none of its own.
+func internal() *wrong { return &wrong{"internal", "internal error; the appliance's log says more"} }
 
 // write sends what waits until the connection ends, and asks for signs of life
 // meanwhile.
