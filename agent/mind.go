@@ -112,7 +112,7 @@ func (m *Mind) Answer(ctx context.Context, t Turn, out func(Reply) error) error 
 	var failures []error
 	sink := sink{mind: m, turn: t, out: out, conversation: c}
 	for _, brain := range m.brains {
-		m.bus.Publish(t.Robot, t.Session, event.ThinkingStarted{Brain: brain.Name()})
+		m.publish(t, event.ThinkingStarted{Brain: brain.Name()})
 		err := brain.Think(ctx, t, sink.take)
 		if err == nil {
 			return nil
@@ -208,7 +208,7 @@ func (s *sink) pass(r Reply) error {
 		}
 		s.face = r.Emotion.Name
 		s.mind.began(s.conversation, r.Emotion.Emoji)
-		s.mind.bus.Publish(s.turn.Robot, s.turn.Session, felt(r))
+		s.mind.publish(s.turn, felt(r))
 		return s.out(r)
 	case Say:
 		r.Text = s.mind.takeMarkers(r.Text, s.turn)
@@ -221,10 +221,17 @@ func (s *sink) pass(r Reply) error {
 		s.mind.note(r.Text, s.turn)
 		return nil
 	case ToolStatus:
-		s.mind.bus.Publish(s.turn.Robot, s.turn.Session, r.ToolStatus)
+		s.mind.publish(s.turn, r.ToolStatus)
 		return s.out(r)
 	}
 	return s.out(r)
+}
+
+// publish tells what a turn shows, unless whoever asks does.
+func (m *Mind) publish(t Turn, e event.Event) {
+	if !t.Unseen {
+		m.bus.Publish(t.Robot, t.Session, e)
+	}
 }
 
 // felt is what is published of a face. One that is felt in full says nothing of

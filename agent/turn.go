@@ -18,6 +18,7 @@ type Turn struct {
 	Robot        device.ID // empty where no robot takes part
 	Session      string
 	Guest        bool       // somebody who may talk, and not act in the house
+	Unseen       bool       // the mind publishes nothing of it: whoever asks tells what shows
 	Text         string     // what was said
 	Now          time.Time  // in the household's zone
 	Language     string     // BCP 47

@@ -64,11 +64,9 @@ func (d *Door) chat(ctx context.Context, q question, out func(text string) error
 	defer cancel()
 	turn := agent.Turn{Conversation: q.talk.conversation, Robot: q.talk.robot, Session: q.talk.session, Text: q.text,
 		Now: d.now(), Language: d.o.Language, History: q.history}
-	if q.talk.robot != "" {
-		// The robot's own state is its session's. What shows of this turn is
-		// published below, and not by the mind, under the talk's.
-		turn.Session = ""
-	}
+	// The robot's own state is its session's. What shows of this turn is
+	// published below, as that of a session without a robot.
+	turn.Unseen = q.talk.robot != ""
 	a := &answer{door: d, question: q, out: out, prose: prose{table: d.o.Words, words: q.words}}
 	a.publish(event.Heard{Text: q.text})
 	err = d.o.Mind.Answer(within, turn, func(r agent.Reply) error { return a.take(within, r) })

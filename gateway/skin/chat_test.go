@@ -170,6 +170,7 @@ func TestAJoinedTalk(t *testing.T) {
 		agent.ToolStatus{ToolStatus: event.ToolStatus{ID: "t", Name: "look", Status: event.ToolDone}}}, said()...)
 	h.mind.Remembered(string(robotA), agent.Exchange{Heard: "I am Ann.", Said: "Hello Ann."}, noon)
 	h.happens(robotA, "s1", event.RobotOnline{}, event.ListeningStarted{})
+	reader := h.bus.Read()
 	c := h.connect(t)
 	c.until()
 	answer, body := h.ask(t, http.MethodPost, chatPath, chatOf(""), "X-Session-Id", "robot:A0-B1-C2-D3-E4-F5")
@@ -201,6 +202,15 @@ func TestAJoinedTalk(t *testing.T) {
 	h.ask(t, http.MethodPost, chatPath, chatOf(""), "X-Session-Id", "robot:"+string(robotB))
 	if frames := strings.Join(c.until(), "\n"); strings.Contains(frames, `"robot"`) || h.board.Robot(robotB).Session != "" {
 		t.Errorf("%+v\n%s", h.board.Robot(robotB), frames)
+	}
+	for seq := h.bus.Seq(); ; {
+		e, err := reader.Next(t.Context())
+		if err != nil || e.Robot != "" {
+			t.Fatalf("the robot is said to take part: %+v (%v)", e, err)
+		}
+		if e.Seq == seq {
+			break
+		}
 	}
 	for session, want := range map[string]string{"robot:kitchen": "400 bad_robot_id", "robot:020000000001": "404 unknown_robot"} {
 		answer, body := h.ask(t, http.MethodPost, chatPath, chatOf(""), "X-Session-Id", session)
