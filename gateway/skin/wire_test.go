@@ -101,6 +101,7 @@ func (h *house) someLate() bool {
 // that may not be lost. What it reads then says why.
 func TestASkinThatDoesNotRead(t *testing.T) {
 	h := newHouse(t)
+	h.door.paces.send = time.Minute // this machine may be slow as well
 	slow, quick := h.wire(t), h.connect(t)
 	quick.until()
 	for n := 0; n < 2000 && !h.someLate(); n++ {
@@ -121,6 +122,7 @@ func TestASkinThatDoesNotRead(t *testing.T) {
 // urgency.
 func TestASkinThatReadsLittle(t *testing.T) {
 	h := newHouse(t)
+	h.door.paces.send = time.Minute // this machine may be slow as well
 	slow, quick := h.wire(t), h.connect(t)
 	h.happens(robotA, "s1", event.RobotOnline{})
 	quick.until()
