@@ -75,20 +75,18 @@ func (a *app) newSkins(zone *time.Location) error {
 	if err != nil {
 		return err
 	}
-	if a.skins, err = skin.New(skin.Options{
-		Board: a.board, Bus: a.bus, Herald: a.herald, Notices: a.notices, Robots: a.robots, Mind: a.mind,
-		Words: words, Vocabulary: agent.Vocabulary(c.Skins.Vocabulary), QueryToken: c.Skins.QueryToken,
-		Language: c.Language, Zone: zone, Log: a.log,
-	}); err != nil {
-		return err
-	}
 	a.hooks = hooks.New(hooks.Options{
 		Robots: robots, Stage: a.talk, Asker: a.talk, MayAnswer: a.robots.Trusts, Bus: a.bus, Language: c.Language, Log: a.log,
 	})
 	a.vccp = vccp.New(vccp.Options{
 		Stage: a.talk, Residents: a.robots, Senses: a.senses.board, Bus: a.bus, Face: words.Face, UserTools: c.Robots.UserTools, Log: a.log,
 	})
-	return nil
+	a.skins, err = skin.New(skin.Options{
+		Board: a.board, Bus: a.bus, Herald: a.herald, Notices: a.notices, Robots: a.robots, Mind: a.mind, Questions: asked{a.hooks, a.talk},
+		Words: words, Vocabulary: agent.Vocabulary(c.Skins.Vocabulary), QueryToken: c.Skins.QueryToken,
+		Language: c.Language, Zone: zone, Log: a.log,
+	})
+	return err
 }
 
 // skinRoutes mounts them behind a lock, or behind none for this machine.

@@ -504,7 +504,9 @@ func FuzzChat(f *testing.F) {
 		f.Add([]byte(seed), "s")
 	}
 	f.Add([]byte(chatOf("")), "robot:a0b1c2d3e4f5")
-	d, err := New(Options{Robots: family{robotA}})
+	bus := event.NewBus()
+	f.Cleanup(bus.Close)
+	d, err := New(Options{Robots: family{robotA}, Bus: bus, Board: agent.NewBoard(), Notices: agent.NewNotices(newShelf[agent.Notice]())})
 	if err != nil {
 		f.Fatal(err)
 	}

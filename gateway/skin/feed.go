@@ -21,6 +21,7 @@ type feed struct {
 	views   map[string]*view // by robot, or by session where there is none
 	notices []*notice        // that nobody has been told, oldest first
 	seq     uint64           // of the last event that the views know of
+	reader  *event.Reader    // of what comes after
 }
 
 // notice is a notification, until somebody was told it or it is over.
@@ -29,8 +30,13 @@ type notice struct {
 	frame       *frame
 }
 
+// newFeed takes everything as it is now. What is published from here on is told
+// once run has begun, also to skins that have come before.
 func newFeed(o *Options) *feed {
-	return &feed{o: o, skins: map[*skin]bool{}, views: map[string]*view{}}
+	f := &feed{o: o, skins: map[*skin]bool{}, views: map[string]*view{}}
+	f.reread(time.Now())
+	f.reader = o.Bus.ReadFrom(f.seq + 1)
+	return f
 }
 
 // run renders until ctx ends or the bus is closed.
@@ -40,8 +46,7 @@ func (f *feed) run(ctx context.Context) {
 	defer pump.Wait()
 	defer stop()
 	events := make(chan event.Envelope)
-	reader := f.begin(time.Now())
-	pump.Go(func() { reader.Pump(ctx, events) })
+	pump.Go(func() { f.reader.Pump(ctx, events) })
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -58,14 +63,6 @@ func (f *feed) run(ctx context.Context) {
 			return
 		}
 	}
-}
-
-// begin takes everything as it is, and returns a reader of what comes after.
-func (f *feed) begin(now time.Time) *event.Reader {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.reread(now)
-	return f.o.Bus.ReadFrom(f.seq + 1)
 }
 
 // reread learns the states from the board and the notifications from where

@@ -104,7 +104,6 @@ func TestAnySkinEndsWithTheBoard(t *testing.T) {
 		defer bus.Close()
 		f := newFeed(&Options{Bus: bus, Board: board, Notices: agent.NewNotices(newShelf[agent.Notice]()), Words: must(agent.NewWords(nil))})
 		at, seq := time.Now(), uint64(0) // who joins asks the clock
-		f.begin(at)
 		var skins []*skin
 		told := map[*skin]map[string]agent.Shown{}
 		join := func() {

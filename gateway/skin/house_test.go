@@ -178,12 +178,14 @@ func (h *house) happens(robot device.ID, session string, events ...event.Event) 
 
 // client is a skin, which checks every frame it gets against the schema.
 type client struct {
-	t    testing.TB
-	h    *house
-	conn *socket.Conn
+	t     testing.TB
+	h     *house
+	conn  *socket.Conn
+	early []string // frames that came before connect returned
 }
 
-// connect opens a skin's WebSocket.
+// connect opens a skin's WebSocket, and returns when the skin is told what
+// happens: the handshake is over a moment before.
 func (h *house) connect(t testing.TB) *client {
 	t.Helper()
 	conn, err := h.dial("Authorization", "Bearer "+secret)
@@ -191,7 +193,15 @@ func (h *house) connect(t testing.TB) *client {
 		t.Fatal(err)
 	}
 	t.Cleanup(conn.Drop)
-	return &client{t, h, conn}
+	c := &client{t: t, h: h, conn: conn}
+	c.send(`{"type":"ping"}`)
+	for {
+		f := c.receive()
+		if f == `{"type":"pong"}` {
+			return c
+		}
+		c.early = append(c.early, f)
+	}
 }
 
 func (h *house) dial(header ...string) (*socket.Conn, error) {
@@ -215,6 +225,16 @@ func (c *client) send(text string) {
 
 // next is the next frame, with its time taken out.
 func (c *client) next() string {
+	c.t.Helper()
+	if len(c.early) > 0 {
+		f := c.early[0]
+		c.early = c.early[1:]
+		return f
+	}
+	return c.receive()
+}
+
+func (c *client) receive() string {
 	c.t.Helper()
 	isText, data, err := c.conn.Receive()
 	if err != nil || !isText {

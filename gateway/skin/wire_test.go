@@ -24,8 +24,11 @@ type wire struct {
 	r *bufio.Reader
 }
 
+// wire connects one, and returns when it is counted: the handshake is over a
+// moment before.
 func (h *house) wire(t testing.TB) *wire {
 	t.Helper()
+	before := h.door.Connected()
 	c, err := net.Dial("tcp", strings.TrimPrefix(h.url, "http://"))
 	if err != nil {
 		t.Fatal(err)
@@ -37,6 +40,9 @@ func (h *house) wire(t testing.TB) *wire {
 	answer, err := http.ReadResponse(w.r, nil)
 	if err != nil || answer.StatusCode != http.StatusSwitchingProtocols {
 		t.Fatalf("%v (%v)", answer, err)
+	}
+	for h.door.Connected() == before {
+		time.Sleep(time.Millisecond)
 	}
 	return w
 }
