@@ -28,6 +28,7 @@ type command struct {
 func commands() []command {
 	return []command{
 		{"robot", "a robot made of software, that behaves as the firmware does", robot},
+		{"image", "says what a firmware image is, and whether a robot would run it", image},
 		{"record", "writes a robot's session as a transcript, secrets blanked", record},
 		{"hooks", "has a coding agent's hooks drive the appliance: hooks install claude", hooks},
 	}

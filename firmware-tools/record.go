@@ -68,12 +68,7 @@ func parseRecord(args []string, stdout io.Writer) (*recordFlags, error) {
 	s.StringVar(&f.out, "out", "", "`FILE` to write to, in place of the terminal")
 	s.StringVar(&f.url, "url", cmp.Or(os.Getenv("PERCH_URL"), keyless), "address of the appliance")
 	s.StringVar(&f.tokenFile, "token-file", "", "`FILE` that holds the admin token")
-	var robots []string
-	err := s.Parse(args)
-	for err == nil && s.NArg() > 0 { // flags may stand behind the robot, too
-		robots = append(robots, s.Arg(0))
-		err = s.Parse(s.Args()[1:])
-	}
+	robots, err := parseAround(s, args)
 	if errors.Is(err, flag.ErrHelp) {
 		s.SetOutput(stdout)
 		fmt.Fprintln(stdout, "usage: perch-tools record ROBOT [options]")

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// esp32s3Image is an application with one segment: its description.
+func esp32s3Image(version string) []byte {
+	out := make([]byte, 24+8+256, 512)
+	copy(out, []byte{0xE9, 1, 2, 0x4F, 12: 9, 23: 1})
+	binary.LittleEndian.PutUint32(out[24:], 0x3C000020)
+	binary.LittleEndian.PutUint32(out[28:], 256)
+	binary.LittleEndian.PutUint32(out[32:], 0xABCD5432)
+	copy(out[48:], version)
+	copy(out[80:], "stack-chan")
+	sum := byte(0xEF)
+	for _, c := range out[32:] {
+		sum ^= c
+	}
+	out = append(out, append(make([]byte, 15), sum)...)
+	digest := sha256.Sum256(out)
+	return append(out, digest[:]...)
+}
+
+func writeFile(t *testing.T, name string, data []byte) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func TestImage(t *testing.T) {
+	good := writeFile(t, "good.bin", esp32s3Image("1.2.4"))
+	damaged := esp32s3Image("1.2.4")
+	damaged[len(damaged)-1] ^= 1
+	bad := writeFile(t, "bad.bin", damaged)
+	page := writeFile(t, "page.bin", []byte("<html>"))
+	for _, c := range []struct {
+		args   []string
+		code   int
+		out    string
+		stderr string
+	}{
+		{[]string{good}, 0, "project   stack-chan 1.2.4", ""},
+		{[]string{good, "--chip", "esp32s3", "--slot", "352"}, 0, "chip      esp32s3", ""},
+		{[]string{"--chip", "esp32", good}, 1, "esp32s3", "built for esp32s3, and the robot has esp32"},
+		{[]string{"--slot", "300", good}, 1, "esp32s3", "partition takes 300"},
+		{[]string{bad}, 1, "stack-chan 1.2.4", "the file is damaged"},
+		{[]string{page}, 1, "kind      unknown, 6 bytes", "this is no firmware image"},
+		{[]string{"--json", bad}, 1, `"code": "bad_hash"`, "the file is damaged"},
+		{[]string{t.TempDir()}, 1, "", "is no file"},
+		{[]string{"/nowhere.bin"}, 1, "", "nowhere.bin"},
+		{[]string{good, "--chip", "z80"}, 2, "", `no chip "z80"`},
+		{nil, 2, "", "it takes one file, not 0"},
+		{[]string{"--help"}, 0, "usage: perch-tools image", ""},
+	} {
+		code, out, errs := tools(append([]string{"image"}, c.args...)...)
+		if code != c.code || !strings.Contains(out, c.out) || !strings.Contains(errs, c.stderr) || c.stderr == "" && errs != "" || strings.Count(errs, "\n") > 1 {
+			t.Errorf("%v: exit %d\n%s%s", c.args, code, out, errs)
+		}
+	}
+	code, out, _ := tools("image", "--json", good)
+	var told struct {
+		Valid                  bool
+		SHA256, Chip, Version  string
+		Segments               []struct{ Length int }
+		Length                 int
+		Signed, Hashed, Absent bool
+	}
+	if err := json.NewDecoder(bytes.NewReader([]byte(out))).Decode(&told); err != nil || code != 0 || !told.Valid || len(told.SHA256) != 64 ||
+		told.Chip != "esp32s3" || told.Version != "1.2.4" || len(told.Segments) != 1 || told.Length != 336 || !told.Hashed {
+		t.Errorf("exit %d, %+v (%v)", code, told, err)
+	}
+}

@@ -1,0 +1,177 @@
+// Package espimage is what an ESP-IDF firmware image is. It reads a file as a
+// boot loader would, and refuses what a robot would refuse, with the reason.
+// It is pure: bytes in, values out.
+//
+// An application starts with a header of 24 bytes, which names the chip, and
+// holds up to 16 segments, each behind a header of 8 bytes. Then come padding
+// and one byte of checksum, which ends a block of 16, and in nearly every
+// build the SHA-256 of all of that. The first segment begins with the
+// application's description. The layout is that of esp_image_format.c and
+// esp_app_desc.h in ESP-IDF.
+package espimage
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"io"
+)
+
+// Kind is what a file is.
+type Kind string
+
+// The kinds that are told apart. A robot installs an application only.
+const (
+	Application    Kind = "application"
+	BootLoader     Kind = "boot loader"
+	Merged         Kind = "merged image"
+	PartitionTable Kind = "partition table"
+	AssetFile      Kind = "asset file"
+	Settings       Kind = "NVS partition"
+	Archive        Kind = "archive"
+	ELF            Kind = "ELF file"
+	Unknown        Kind = "unknown"
+)
+
+// Image is what a file holds, as far as it could be read.
+type Image struct {
+	Kind   Kind
+	Size   int64    // of the file, in bytes
+	SHA256 [32]byte // of the file, where it was read to its end
+
+	// The rest is an application's.
+
+	Chip        Chip
+	MinRevision int    // of the chip: major * 100 + minor
+	MaxRevision int    // 65535 where there is none
+	FlashSize   int64  // the image was linked for, in bytes; 0 is not known
+	Entry       uint32 // address at which it starts
+	Segments    []Segment
+	App         App
+	Length      int64 // of what a boot loader reads, up to and with the hash
+	Hashed      bool  // by a SHA-256 at its end
+	Signed      bool  // a signature block of secure boot follows
+	Trailing    int64 // bytes that follow and belong to nothing
+}
+
+// Segment is a part of an image and where it is loaded, or mapped, to.
+type Segment struct {
+	Address uint32
+	Length  uint32 // bytes
+	Offset  int64  // of its data in the file
+}
+
+// App is the description that a build puts into an application. Its texts are
+// the build's own and are no more than UTF-8 without control characters.
+type App struct {
+	Version       string
+	Project       string
+	Date, Time    string // as __DATE__ and __TIME__ write them
+	IDF           string // version of ESP-IDF
+	SecureVersion uint32
+	ELF           [32]byte // SHA-256 of the ELF file, by which a robot names the image that it runs
+}
+
+// Refusal is why a robot would not run a file.
+type Refusal struct {
+	Word     string // for programs: "truncated"
+	Sentence string // for people: cause and cure
+}
+
+func (r *Refusal) Error() string { return r.Sentence }
+
+func refuse(word, format string, values ...any) error {
+	return &Refusal{word, fmt.Sprintf(format, values...)}
+}
+
+// Words of refusals.
+const (
+	NotAnApplication = "not_an_application"
+	Truncated        = "truncated"
+	BadHeader        = "bad_header"
+	BadSegment       = "bad_segment"
+	BadChecksum      = "bad_checksum"
+	BadHash          = "bad_hash"
+	WrongChip        = "wrong_chip"
+	TooLarge         = "too_large"
+)
+
+// MaxSize bounds an image, in bytes: ESP-IDF takes no larger partition.
+const MaxSize = 16 << 20
+
+const (
+	magic        = 0xE9
+	headerSize   = 24
+	segmentSize  = 8
+	mostSegments = 16
+	descMagic    = 0xABCD5432
+	descOffset   = headerSize + segmentSize
+	descSize     = 256
+	mmuPage      = 64 << 10
+)
+
+// Read reads a file of the given size. The error is a *Refusal where the file
+// is not one that a robot would run, and the Image is then what could be told
+// of it; any other error is the reader's.
+func Read(r io.ReaderAt, size int64) (Image, error) {
+	size = max(size, 0)
+	i := Image{Kind: Unknown, Size: size}
+	start := make([]byte, descOffset+descSize)
+	n, err := r.ReadAt(start[:min(int64(len(start)), size)], 0)
+	if err != nil && err != io.EOF {
+		return i, fmt.Errorf("read the image: %w", err)
+	}
+	start = start[:n]
+	if i.Kind, err = kindOf(r, size, start); err != nil {
+		return i, fmt.Errorf("read the image: %w", err)
+	}
+	if i.Kind != Application {
+		return i, i.Kind.refusal(size)
+	}
+	if size > MaxSize {
+		return i, refuse(TooLarge, "the image has %d bytes; no robot has a partition of more than 16 MB", size)
+	}
+	i.readHeader(start)
+	i.App = readApp(start[descOffset:])
+	if n := int(start[1]); n == 0 || n > mostSegments {
+		return i, refuse(BadHeader, "the header tells of %d segments; a boot loader takes 1 to %d", n, mostSegments)
+	}
+	w := &walk{image: &i, in: io.NewSectionReader(r, 0, size), sum: 0xEF, hash: sha256.New(), file: sha256.New()}
+	return i, w.run(int(start[1]))
+}
+
+// readHeader reads the fields of esp_image_header_t.
+func (i *Image) readHeader(b []byte) {
+	i.Entry = binary.LittleEndian.Uint32(b[4:])
+	i.Chip = Chip(binary.LittleEndian.Uint16(b[12:]))
+	i.MinRevision = int(binary.LittleEndian.Uint16(b[15:]))
+	i.MaxRevision = int(binary.LittleEndian.Uint16(b[17:]))
+	if size := b[3] >> 4; size <= 7 {
+		i.FlashSize = 1 << 20 << size
+	}
+	i.Hashed = b[23] != 0
+}
+
+// Target is the robot that an image is meant for; what is not known of it is
+// NoChip, a negative revision, or 0.
+type Target struct {
+	Chip     Chip
+	Revision int   // major * 100 + minor
+	Slot     int64 // bytes of its smallest partition for applications
+}
+
+// Fits says why a robot would not run the image, where that is so: it is built
+// for another chip, or does not fit into the partition.
+func (i Image) Fits(t Target) error {
+	switch {
+	case t.Chip != NoChip && t.Chip != i.Chip:
+		return refuse(WrongChip, "the image is built for %v, and the robot has %v", i.Chip, t.Chip)
+	case t.Chip != NoChip && t.Revision >= 0 && t.Revision < i.MinRevision:
+		return refuse(WrongChip, "the image needs revision %s of the chip, and the robot has %s", revision(i.MinRevision), revision(t.Revision))
+	case t.Slot > 0 && i.Length > t.Slot:
+		return refuse(TooLarge, "the image has %d bytes, and the robot's partition takes %d", i.Length, t.Slot)
+	}
+	return nil
+}
+
+func revision(n int) string { return fmt.Sprintf("%d.%d", n/100, n%100) }

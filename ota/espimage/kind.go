@@ -1,0 +1,107 @@
+package espimage
+
+import (
+	"bytes"
+	"encoding/binary"
+	"hash/crc32"
+	"io"
+)
+
+// kindOf tells what a file is by its first bytes, and by a partition table
+// where a merged image has one.
+func kindOf(r io.ReaderAt, size int64, start []byte) (Kind, error) {
+	word := func(at int) uint32 {
+		if len(start) < at+4 {
+			return 0
+		}
+		return binary.LittleEndian.Uint32(start[at:])
+	}
+	if len(start) == descOffset+descSize && start[0] == magic && word(descOffset) == descMagic {
+		return Application, nil
+	}
+	merged, err := hasTable(r, size)
+	switch {
+	case err != nil:
+		return Unknown, err
+	case merged:
+		return Merged, nil
+	case isEntry(start):
+		return PartitionTable, nil
+	case len(start) > 0 && start[0] == magic:
+		return BootLoader, nil
+	case isSettings(start):
+		return Settings, nil
+	case isAssets(start, size):
+		return AssetFile, nil
+	case bytes.HasPrefix(start, []byte("\x7fELF")):
+		return ELF, nil
+	case bytes.HasPrefix(start, []byte("PK\x03\x04")), bytes.HasPrefix(start, []byte("\x1f\x8b")):
+		return Archive, nil
+	}
+	return Unknown, nil
+}
+
+// hasTable looks for a partition table where a merged image may have one: at a
+// sector of the first 128 kB, but not at its first.
+func hasTable(r io.ReaderAt, size int64) (bool, error) {
+	entry := make([]byte, entrySize)
+	for at := int64(sectorSize); at <= 128<<10 && at+entrySize <= size; at += sectorSize {
+		if _, err := r.ReadAt(entry, at); err != nil && err != io.EOF {
+			return false, err
+		}
+		if isEntry(entry) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+const entrySize = 32
+
+// isEntry reports whether a partition table begins here: with a partition of
+// an application or of data that lies at a sector's beginning and has a size.
+func isEntry(b []byte) bool {
+	return len(b) >= entrySize && b[0] == 0xAA && b[1] == 0x50 && b[2] <= 1 &&
+		binary.LittleEndian.Uint32(b[4:])%sectorSize == 0 && binary.LittleEndian.Uint32(b[8:]) > 0
+}
+
+// isSettings knows a page of NVS by the checksum of its header.
+func isSettings(b []byte) bool {
+	if len(b) < 32 {
+		return false
+	}
+	crc := crc32.Update(0xFFFFFFFF, crc32.IEEETable, b[4:28])
+	return binary.LittleEndian.Uint32(b[28:]) == crc
+}
+
+// isAssets knows the firmware's container of fonts, faces and wake words by its
+// length field: the number of files, a checksum, and the length of the rest.
+func isAssets(b []byte, size int64) bool {
+	if len(b) < 12+44 {
+		return false
+	}
+	count, length := int64(binary.LittleEndian.Uint32(b)), int64(binary.LittleEndian.Uint32(b[8:]))
+	return count > 0 && count*44 <= length && length == size-12 && binary.LittleEndian.Uint32(b[4:]) <= 0xFFFF
+}
+
+// refusal says what to do with a file that is no application.
+func (k Kind) refusal(size int64) error {
+	const app = "a robot installs the application alone, which the build leaves as PROJECT.bin in its build folder"
+	switch {
+	case size == 0:
+		return refuse(NotAnApplication, "the file is empty")
+	case k == Merged:
+		return refuse(NotAnApplication, "this is a merged image of a whole flash, for USB; %s", app)
+	case k == Archive:
+		return refuse(NotAnApplication, "this is an archive; unpack it, and take the application out of it")
+	case k == AssetFile:
+		return refuse(NotAnApplication, "this is an asset file, of fonts, faces or wake words; %s", app)
+	case k == Unknown:
+		return refuse(NotAnApplication, "this is no firmware image: an application begins with the byte 0xE9 and a description at byte 32")
+	case k == ELF:
+		return refuse(NotAnApplication, "this is the ELF file of a build; %s", app)
+	case k == BootLoader:
+		return refuse(NotAnApplication, "this is a boot loader, or an application without a description; %s", app)
+	}
+	return refuse(NotAnApplication, "this is a file of another kind (%s); %s", k, app)
+}
