@@ -318,7 +318,9 @@ func TestABrokenDiskIsNoBadImage(t *testing.T) {
 // FuzzRead: no bytes make it panic, or read what is not there; what is taken
 // for good is good by the letter.
 func FuzzRead(f *testing.F) {
-	good := stackChan().bytes()
+	b := stackChan()
+	b.segments = []segment{{0x3C000020, make([]byte, 256)}, {0x3FC90000, []byte("code")}}
+	good := b.bytes()
 	f.Add(good)
 	f.Add(good[:300])
 	f.Add(append(bytes.Repeat([]byte{0xFF}, 0x1000), good...))

@@ -1,0 +1,244 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+
+	"perch/firmware-tools/nvs"
+)
+
+// nvsFlags are the options of perch-tools nvs.
+type nvsFlags struct {
+	file    string
+	out     string
+	create  bool
+	size    int
+	set     []string
+	remove  []string
+	ota     string
+	json    bool
+	secrets bool
+	drop    bool
+}
+
+// settings reads the NVS partition of a robot, or writes it with some keys
+// changed and all others as they were.
+func settings(_ context.Context, args []string, stdout, _ io.Writer) error {
+	f, err := parseNVS(args, stdout)
+	if err != nil {
+		return err
+	}
+	p, size, err := f.load()
+	if err != nil {
+		return err
+	}
+	for _, d := range p.Damaged() {
+		fmt.Fprintln(stdout, "damaged:", plainText(d))
+	}
+	if !f.writes() {
+		return f.show(stdout, p)
+	}
+	if n := len(p.Damaged()); n > 0 && !f.drop {
+		return fmt.Errorf("%d entries are damaged and would be lost, as a robot would lose them; --drop-damaged agrees to it", n)
+	}
+	if err := f.change(p); err != nil {
+		return err
+	}
+	image, err := p.Encode(size)
+	if err != nil {
+		return err
+	}
+	if err := replace(f.out, image, 0o600); err != nil { // it holds passwords
+		return fmt.Errorf("write the partition: %w", err)
+	}
+	fmt.Fprintf(stdout, "wrote %s: %d items in %d bytes\n", f.out, len(p.Items()), size)
+	return nil
+}
+
+func parseNVS(args []string, stdout io.Writer) (*nvsFlags, error) {
+	f := &nvsFlags{}
+	s := flag.NewFlagSet("perch-tools nvs", flag.ContinueOnError)
+	s.SetOutput(io.Discard)
+	list := func(to *[]string) func(string) error {
+		return func(text string) error { *to = append(*to, text); return nil }
+	}
+	s.Func("set", "`NAMESPACE/KEY=VALUE` to store; KEY=TYPE:VALUE for a key the firmware is not known to have; repeatable", list(&f.set))
+	s.Func("delete", "`NAMESPACE/KEY` to remove; repeatable", list(&f.remove))
+	s.StringVar(&f.ota, "ota", "", "`URL` of the appliance's bootstrap, as in http://perch.local:8003/xiaozhi/ota/")
+	s.StringVar(&f.out, "out", "", "`FILE` to write to, in place of the one that was read")
+	s.BoolVar(&f.create, "new", false, "begin with an empty partition, and make the file")
+	s.IntVar(&f.size, "size", 0x4000, "`BYTES` of a new partition")
+	s.BoolVar(&f.json, "json", false, "tell it as JSON")
+	s.BoolVar(&f.secrets, "show-secrets", false, "show passwords and tokens")
+	s.BoolVar(&f.drop, "drop-damaged", false, "write although damaged entries are lost by it")
+	files, err := parseAround(s, args)
+	if errors.Is(err, flag.ErrHelp) {
+		s.SetOutput(stdout)
+		fmt.Fprintln(stdout, "usage: perch-tools nvs FILE [options]; without --set, --ota or --delete it reads FILE")
+		s.PrintDefaults()
+		return nil, err
+	}
+	if err == nil && len(files) != 1 {
+		err = fmt.Errorf("it takes one file, not %d", len(files))
+	}
+	if err == nil && f.ota != "" {
+		err = checkOTA(f.ota)
+		f.set = append(f.set, "wifi/ota_url="+f.ota)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errUsage, err)
+	}
+	f.file = files[0]
+	if f.writes() && f.out == "" {
+		f.out = f.file
+	}
+	return f, nil
+}
+
+func (f *nvsFlags) writes() bool { return f.create || f.out != "" || len(f.set)+len(f.remove) > 0 }
+
+// checkOTA refuses what the firmware cannot use, or mistakes.
+func checkOTA(url string) error {
+	rest, isHTTP := strings.CutPrefix(url, "http://")
+	if !isHTTP {
+		rest, isHTTP = strings.CutPrefix(url, "https://")
+	}
+	if host, _, _ := strings.Cut(rest, "/"); !isHTTP || host == "" || strings.ContainsAny(host, "@[]") || strings.ContainsAny(url, "?# ") || len(url) > 255 {
+		return fmt.Errorf("the robot cannot use --ota %q; it takes an address as in http://perch.local:8003/xiaozhi/ota/", url)
+	}
+	return nil
+}
+
+// load returns the partition to begin with, and its size.
+func (f *nvsFlags) load() (*nvs.Partition, int, error) {
+	if f.create {
+		if _, err := os.Lstat(f.out); err == nil {
+			return nil, 0, fmt.Errorf("%s is there already; --new does not replace a robot's settings", f.out)
+		}
+		return &nvs.Partition{}, f.size, nil
+	}
+	file, err := os.Open(f.file)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("%w; --new makes one", err)
+		}
+		return nil, 0, fmt.Errorf("open the partition: %w", err)
+	}
+	defer file.Close()
+	image, err := io.ReadAll(io.LimitReader(file, nvs.MaxSize+1))
+	if err != nil {
+		return nil, 0, fmt.Errorf("read the partition: %w", err)
+	}
+	p, err := nvs.Decode(image)
+	return p, len(image), err
+}
+
+func (f *nvsFlags) change(p *nvs.Partition) error {
+	for _, text := range f.set {
+		if err := assign(p, text); err != nil {
+			return err
+		}
+	}
+	for _, text := range f.remove {
+		namespace, key, _ := strings.Cut(text, "/")
+		if !p.Delete(namespace, key) {
+			return fmt.Errorf("there is no %s to delete", text)
+		}
+	}
+	return nil
+}
+
+// assign carries out one --set. The type is the one the firmware asks for: a
+// value of another it would not see.
+func assign(p *nvs.Partition, text string) error {
+	name, value, ok := strings.Cut(text, "=")
+	namespace, key, names := strings.Cut(name, "/")
+	if !ok || !names {
+		return fmt.Errorf("%w: --set %q is not NAMESPACE/KEY=VALUE", errUsage, text)
+	}
+	want, known := expected(namespace, key)
+	if old, there := p.Get(namespace, key); !known && there {
+		want, known = old.Type, true
+	}
+	if word, rest, hasType := strings.Cut(value, ":"); hasType {
+		if t, isType := nvs.ParseType(word); isType {
+			if known && t != want {
+				return fmt.Errorf("%w: %s is a %v; the firmware would not see a %v", errUsage, name, want, t)
+			}
+			want, known, value = t, true, rest
+		}
+	}
+	if !known {
+		return fmt.Errorf("%w: the type of %s is not known; give it, as in %s=string:%s", errUsage, name, name, value)
+	}
+	v, err := nvs.ParseValue(want, value)
+	if err != nil {
+		return fmt.Errorf("%w: %s: %w", errUsage, name, err)
+	}
+	return p.Set(namespace, key, v)
+}
+
+// expected is the type in which the firmware reads a key of its own.
+func expected(namespace, key string) (nvs.Type, bool) {
+	if base := strings.TrimRight(key, "0123456789"); namespace == "wifi" && (base == "ssid" || base == "password") {
+		return nvs.String, true // up to ten of them
+	}
+	t, known := map[string]nvs.Type{
+		"wifi/ota_url": nvs.String, "wifi/max_tx_power": nvs.I8, "wifi/remember_bssid": nvs.U8, "wifi/sleep_mode": nvs.U8,
+		"board/uuid":    nvs.String,
+		"websocket/url": nvs.String, "websocket/token": nvs.String, "websocket/version": nvs.I32,
+		"mqtt/endpoint": nvs.String, "mqtt/client_id": nvs.String, "mqtt/username": nvs.String, "mqtt/password": nvs.String,
+		"mqtt/publish_topic": nvs.String, "mqtt/keepalive": nvs.I32,
+		"assets/download_url": nvs.String, "audio/output_volume": nvs.I32, "app_config/is_configed": nvs.U8,
+	}[namespace+"/"+key]
+	return t, known
+}
+
+// secretKey reports whether a key's value is not for everybody's eyes.
+func secretKey(key string) bool {
+	return strings.HasPrefix(key, "password") || strings.Contains(key, "token") || strings.Contains(key, "secret")
+}
+
+// shownItem is an item in JSON.
+type shownItem struct {
+	Namespace string `json:"namespace"`
+	Key       string `json:"key"`
+	Type      string `json:"type"`
+	Value     string `json:"value"` // numbers in decimal, blobs in hex
+}
+
+func (f *nvsFlags) show(w io.Writer, p *nvs.Partition) error {
+	items := []shownItem{}
+	for _, i := range p.Items() {
+		value := i.Value.String()
+		if secretKey(i.Key) && value != "" && !f.secrets {
+			value = "(hidden)"
+		}
+		items = append(items, shownItem{i.Namespace, i.Key, i.Value.Type.String(), value})
+	}
+	if f.json {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		return e.Encode(items)
+	}
+	for _, i := range items {
+		if _, err := fmt.Fprintf(w, "%s/%s=%s:%s\n", plainText(i.Namespace), plainText(i.Key), i.Type, plainText(i.Value)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// plainText is a line for a terminal, whatever a flash holds.
+func plainText(s string) string {
+	var b strings.Builder
+	_, _ = plain{&b}.Write([]byte(s)) // a builder takes everything
+	return strings.ReplaceAll(b.String(), "\n", " ")
+}

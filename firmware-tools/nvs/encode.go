@@ -1,0 +1,183 @@
+package nvs
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+)
+
+// States of a page: bits are cleared as it fills.
+const (
+	pageEmpty   = 0xFFFFFFFF
+	pageActive  = 0xFFFFFFFE
+	pageFull    = 0xFFFFFFFC
+	pageFreeing = 0xFFFFFFF8
+
+	formatVersion2 = 0xFE
+	anyChunk       = 0xFF
+)
+
+// crc is the checksum of the format: CRC-32 continued from 0xFFFFFFFF.
+func crc(parts ...[]byte) uint32 {
+	c := uint32(0xFFFFFFFF)
+	for _, p := range parts {
+		c = crc32.Update(c, crc32.IEEETable, p)
+	}
+	return c
+}
+
+// Encode writes the partition anew, without what was erased in it, in a number
+// of bytes that is a multiple of PageSize. A page stays empty, which the
+// firmware needs to move entries. It wraps ErrFull where the items take more.
+func (p *Partition) Encode(size int) ([]byte, error) {
+	if size < MinSize || size > MaxSize || size%PageSize != 0 {
+		return nil, fmt.Errorf("%w: a partition has a multiple of %d bytes, from %d to %d, not %d", ErrFormat, PageSize, MinSize, MaxSize, size)
+	}
+	e := &encoder{image: make([]byte, size)}
+	for i := range e.image {
+		e.image[i] = 0xFF
+	}
+	e.begin()
+	for _, r := range p.records {
+		if err := e.record(r); err != nil {
+			return nil, err
+		}
+	}
+	return e.image, nil
+}
+
+// encoder fills one page after the other.
+type encoder struct {
+	image []byte
+	page  int
+	used  int // entries of this page
+}
+
+func (e *encoder) at(offset int) []byte { return e.image[e.page*PageSize+offset:] }
+
+// begin writes the header of a page.
+func (e *encoder) begin() {
+	header := e.at(0)[:32]
+	binary.LittleEndian.PutUint32(header, pageActive)
+	binary.LittleEndian.PutUint32(header[4:], uint32(e.page))
+	header[8] = formatVersion2
+	binary.LittleEndian.PutUint32(header[28:], crc(header[4:28]))
+	e.used = 0
+}
+
+// turn goes on to the next page.
+func (e *encoder) turn() error {
+	if (e.page+2)*PageSize >= len(e.image) {
+		return fmt.Errorf("%w: the items take more than the %d pages of %d that may be used", ErrFull, e.page+1, len(e.image)/PageSize)
+	}
+	binary.LittleEndian.PutUint32(e.at(0), pageFull)
+	e.page++
+	e.begin()
+	return nil
+}
+
+func (e *encoder) record(r record) error {
+	switch {
+	case r.raw != nil:
+		return e.raw(r)
+	case r.value.Type == Blob:
+		return e.blob(r)
+	case r.value.Type == String:
+		return e.onePage(r, append(r.value.clone().Data, 0))
+	case r.value.Type == OldBlob:
+		return e.onePage(r, r.value.Data)
+	}
+	if e.used >= pageEntries {
+		if err := e.turn(); err != nil {
+			return err
+		}
+	}
+	e.put(e.head(r, r.value.Type, 1, anyChunk, r.value.Data), nil)
+	return nil
+}
+
+// head is an entry: who it is, and eight bytes of data.
+func (e *encoder) head(r record, t Type, span int, chunk byte, data []byte) []byte {
+	b := make([]byte, entrySize)
+	b[0], b[1], b[2], b[3] = r.namespace, byte(t), byte(span), chunk
+	copy(b[8:24], r.key)
+	for i := copy(b[24:], data) + 24; i < entrySize; i++ {
+		b[i] = 0xFF
+	}
+	binary.LittleEndian.PutUint32(b[4:], crc(b[:4], b[8:]))
+	return b
+}
+
+// length is what the entry in front of bytes says of them.
+func length(data []byte) []byte {
+	b := binary.LittleEndian.AppendUint16(nil, uint16(len(data)))
+	b = append(b, 0xFF, 0xFF)
+	return binary.LittleEndian.AppendUint32(b, crc(data))
+}
+
+// put writes an entry and the bytes behind it, for which the page has room.
+func (e *encoder) put(head, data []byte) {
+	at := e.at(firstEntry + e.used*entrySize)
+	copy(at, head)
+	copy(at[len(head):], data)
+	for range spanOf(len(head) + len(data)) {
+		e.at(32)[e.used/4] &^= 1 << (e.used % 4 * 2) // 11, empty, to 10, written
+		e.used++
+	}
+}
+
+// spanOf is how many entries that many bytes take.
+func spanOf(n int) int { return (n + entrySize - 1) / entrySize }
+
+// onePage writes a value that may not be parted. The generator leaves the last
+// entry of a page free behind such a value, and so does this, but for one that
+// needs all of a page.
+func (e *encoder) onePage(r record, data []byte) error {
+	span := 1 + spanOf(len(data))
+	if e.used > 0 && e.used+span >= pageEntries {
+		if err := e.turn(); err != nil {
+			return err
+		}
+	}
+	e.put(e.head(r, r.value.Type, span, anyChunk, length(data)), data)
+	return nil
+}
+
+// blob writes as much as a page takes, and so on, and then the index.
+func (e *encoder) blob(r record) error {
+	left, chunks := r.value.Data, 0
+	if e.used >= pageEntries {
+		if err := e.turn(); err != nil {
+			return err
+		}
+	}
+	for {
+		room := (pageEntries - e.used - 1) * entrySize
+		chunk := left[:min(room, len(left))]
+		left = left[len(chunk):]
+		e.put(e.head(r, blobData, 1+spanOf(len(chunk)), byte(chunks), length(chunk)), chunk)
+		chunks++
+		if len(left) > 0 || room-len(chunk) < entrySize {
+			if err := e.turn(); err != nil {
+				return err
+			}
+		}
+		if len(left) == 0 {
+			break
+		}
+	}
+	index := binary.LittleEndian.AppendUint32(nil, uint32(len(r.value.Data)))
+	e.put(e.head(r, blobIndex, 1, anyChunk, append(index, byte(chunks), 0)), nil)
+	return nil
+}
+
+// raw writes an item of a kind that is not known here as it was.
+func (e *encoder) raw(r record) error {
+	if e.used+spanOf(len(r.raw)) > pageEntries {
+		if err := e.turn(); err != nil {
+			return err
+		}
+	}
+	e.put(r.raw, nil)
+	return nil
+}

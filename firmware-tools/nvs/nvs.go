@@ -1,0 +1,178 @@
+// Package nvs reads and writes the NVS partition in which an ESP robot keeps
+// its settings: format version 2 of ESP-IDF, not encrypted. What it writes is,
+// byte for byte, what Espressif's own generator writes; what it reads may also
+// have been written by a robot, page by page, with entries erased and moved.
+//
+// A partition is pages of 4096 bytes: a header of 32 bytes, a bitmap that says
+// which entries are written or erased, and 126 entries of 32 bytes. A number
+// is one entry; a string is one and as many behind it as it takes, within one
+// page; a blob is chunks of that form, on as many pages as it takes, and an
+// index entry that tells how many.
+package nvs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Sizes and bounds of the format.
+const (
+	PageSize  = 4096
+	MinSize   = 3 * PageSize // with fewer pages ESP-IDF opens a partition to read only
+	MaxSize   = 1 << 20
+	MaxKey    = 15   // characters of a key, or of a namespace
+	MaxString = 3999 // bytes, without the closing zero
+	MaxBlob   = 508000
+
+	pageEntries    = 126
+	entrySize      = 32
+	firstEntry     = 64
+	mostNamespaces = 254
+)
+
+// Errors.
+var (
+	// ErrFormat is wrapped by Decode for bytes that are no NVS partition this package reads.
+	ErrFormat = errors.New("not an NVS partition")
+	// ErrFull is wrapped by Encode where the items do not fit.
+	ErrFull = errors.New("the NVS partition is full")
+	// ErrItem is wrapped by Set for what the format has no room or no form for.
+	ErrItem = errors.New("not an NVS item")
+)
+
+// Item is a value under its names.
+type Item struct {
+	Namespace string // empty where a robot has lost the name; the firmware does not see such an item
+	Key       string
+	Value     Value
+}
+
+// Partition is what an NVS partition holds, in the order in which it was
+// written. The zero value is an empty one.
+type Partition struct {
+	records []record
+	damaged []string
+}
+
+// record is an item as it is stored: namespaces are numbers, and have records
+// of their own, in namespace 0.
+type record struct {
+	namespace byte
+	key       string
+	value     Value
+	raw       []byte // of an item of a kind that is not known here: its entries as they are; else nil
+}
+
+// namespaces is the namespace of the namespaces' own records.
+const namespaces = 0
+
+// Items are all there are, in their order.
+func (p *Partition) Items() []Item {
+	names := map[byte]string{}
+	for _, r := range p.records {
+		if r.namespace == namespaces && r.value.Type == U8 {
+			names[r.value.Data[0]] = r.key
+		}
+	}
+	var items []Item
+	for _, r := range p.records {
+		if r.namespace != namespaces {
+			items = append(items, Item{names[r.namespace], r.key, r.value.clone()})
+		}
+	}
+	return items
+}
+
+// Damaged describes what a robot would drop when it next starts: entries with
+// a wrong checksum, values that were not written to their end.
+func (p *Partition) Damaged() []string { return slices.Clone(p.damaged) }
+
+// Get returns a value.
+func (p *Partition) Get(namespace, key string) (Value, bool) {
+	index, there := p.index(namespace)
+	if !there {
+		return Value{}, false
+	}
+	at := p.find(index, key)
+	if at < 0 {
+		return Value{}, false
+	}
+	return p.records[at].value.clone(), true
+}
+
+// Set stores a value in the place of what was there, of whatever type, or at
+// the end. Errors wrap ErrItem.
+func (p *Partition) Set(namespace, key string, v Value) error {
+	if err := errors.Join(checkName("namespace", namespace), checkName("key", key), v.check()); err != nil {
+		return fmt.Errorf("%s/%s: %w: %w", namespace, key, ErrItem, err)
+	}
+	index, there := p.index(namespace)
+	if !there {
+		if index = p.free(); index == namespaces {
+			return fmt.Errorf("%s/%s: %w: there are %d namespaces already, and no more numbers", namespace, key, ErrItem, mostNamespaces)
+		}
+		p.records = append(p.records, record{namespace: namespaces, key: namespace, value: Value{U8, []byte{index}}})
+	}
+	r := record{namespace: index, key: key, value: v.clone()}
+	at := p.find(index, key)
+	if at < 0 {
+		p.records = append(p.records, r)
+		return nil
+	}
+	p.records[at] = r
+	// Older builds of ESP-IDF let a key have a value of each type.
+	rest := slices.DeleteFunc(p.records[at+1:], func(o record) bool { return o.namespace == index && o.key == key })
+	p.records = p.records[:at+1+len(rest)]
+	return nil
+}
+
+// Delete removes a value and reports whether there was one. Its namespace
+// stays, as the firmware leaves it.
+func (p *Partition) Delete(namespace, key string) bool {
+	index, there := p.index(namespace)
+	before := len(p.records)
+	if there {
+		p.records = slices.DeleteFunc(p.records, func(r record) bool { return r.namespace == index && r.key == key })
+	}
+	return len(p.records) < before
+}
+
+// find is the place of a key, or -1.
+func (p *Partition) find(namespace byte, key string) int {
+	return slices.IndexFunc(p.records, func(r record) bool { return r.namespace == namespace && r.key == key })
+}
+
+// index is the number of a namespace.
+func (p *Partition) index(name string) (byte, bool) {
+	at := p.find(namespaces, name)
+	if at < 0 || p.records[at].value.Type != U8 {
+		return namespaces, false
+	}
+	return p.records[at].value.Data[0], true
+}
+
+// free is the lowest number that no namespace has and no item is under, or 0.
+func (p *Partition) free() byte {
+	var used [256]bool
+	for _, r := range p.records {
+		if r.namespace == namespaces && r.value.Type == U8 {
+			used[r.value.Data[0]] = true
+		}
+		used[r.namespace] = true
+	}
+	for n := 1; n <= mostNamespaces; n++ {
+		if !used[n] {
+			return byte(n)
+		}
+	}
+	return namespaces
+}
+
+func checkName(what, name string) error {
+	if name == "" || len(name) > MaxKey || bytes.IndexByte([]byte(name), 0) >= 0 {
+		return fmt.Errorf("a %s has 1 to %d bytes", what, MaxKey)
+	}
+	return nil
+}

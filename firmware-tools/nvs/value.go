@@ -1,0 +1,152 @@
+package nvs
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+)
+
+// Type is the type of a value, as the format numbers it. The firmware does not
+// see a value of another type than the one it asks for.
+type Type byte
+
+// The types. A blob has two more numbers, for its chunks and its index.
+const (
+	U8      Type = 0x01
+	U16     Type = 0x02
+	U32     Type = 0x04
+	U64     Type = 0x08
+	I8      Type = 0x11
+	I16     Type = 0x12
+	I32     Type = 0x14
+	I64     Type = 0x18
+	String  Type = 0x21
+	OldBlob Type = 0x41 // of format version 1, on one page
+	Blob    Type = 0x48
+
+	blobData  Type = 0x42
+	blobIndex Type = Blob
+)
+
+// types are their names.
+func types() map[Type]string {
+	return map[Type]string{
+		U8: "u8", U16: "u16", U32: "u32", U64: "u64", I8: "i8", I16: "i16", I32: "i32", I64: "i64",
+		String: "string", OldBlob: "blob1", Blob: "blob",
+	}
+}
+
+// ParseType knows a type by its name: u8 to u64, i8 to i64, string, blob.
+func ParseType(name string) (Type, bool) {
+	for t, n := range types() {
+		if n == name {
+			return t, true
+		}
+	}
+	return 0, false
+}
+
+func (t Type) String() string {
+	if name, known := types()[t]; known {
+		return name
+	}
+	return fmt.Sprintf("type %#02x", byte(t))
+}
+
+// isNumber reports whether the type is one of the numbers; its lower half is
+// then its size in bytes, and its upper half whether it has a sign.
+func (t Type) isNumber() bool {
+	_, known := types()[t]
+	return known && t < String
+}
+
+func (t Type) size() int    { return int(t & 0x0F) }
+func (t Type) signed() bool { return t&0x10 != 0 }
+
+// Value is a value as it is stored: numbers little-endian in the bytes of
+// their type, strings without the closing zero.
+type Value struct {
+	Type Type
+	Data []byte
+}
+
+// Text returns a string's value.
+func Text(s string) Value { return Value{String, []byte(s)} }
+
+// Bytes returns a blob.
+func Bytes(b []byte) Value { return Value{Blob, bytes.Clone(b)} }
+
+// ParseValue reads a value as it is typed by people: a number in decimal, or
+// hex behind 0x; a string as it is; a blob in hex.
+func ParseValue(t Type, text string) (Value, error) {
+	switch {
+	case t == String:
+		return Text(text), nil
+	case t == Blob, t == OldBlob:
+		data, err := hex.DecodeString(text)
+		if err != nil {
+			return Value{}, fmt.Errorf("%q is no hex: %w", text, err)
+		}
+		return Value{t, data}, nil
+	case !t.isNumber():
+		return Value{}, fmt.Errorf("there is no %v", t)
+	}
+	var n uint64
+	var err error
+	if t.signed() {
+		var i int64
+		i, err = strconv.ParseInt(text, 0, 8*t.size())
+		n = uint64(i)
+	} else {
+		n, err = strconv.ParseUint(text, 0, 8*t.size())
+	}
+	if err != nil {
+		return Value{}, fmt.Errorf("%q is no %v", text, t)
+	}
+	return Value{t, binary.LittleEndian.AppendUint64(nil, n)[:t.size()]}, nil
+}
+
+// String is what ParseValue reads.
+func (v Value) String() string {
+	switch {
+	case v.Type == String:
+		return string(v.Data)
+	case !v.Type.isNumber() || len(v.Data) != v.Type.size():
+		return hex.EncodeToString(v.Data)
+	}
+	var b [8]byte
+	if v.Type.signed() && v.Data[len(v.Data)-1]&0x80 != 0 {
+		b = [8]byte{0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF}
+	}
+	copy(b[:], v.Data)
+	n := binary.LittleEndian.Uint64(b[:])
+	if v.Type.signed() {
+		return strconv.FormatInt(int64(n), 10)
+	}
+	return strconv.FormatUint(n, 10)
+}
+
+// Equal reports whether both are the same value of the same type.
+func (v Value) Equal(o Value) bool { return v.Type == o.Type && bytes.Equal(v.Data, o.Data) }
+
+func (v Value) clone() Value { return Value{v.Type, bytes.Clone(v.Data)} }
+
+func (v Value) check() error {
+	switch {
+	case v.Type == String && (len(v.Data) > MaxString || bytes.IndexByte(v.Data, 0) >= 0):
+		return fmt.Errorf("a string has at most %d bytes, and no zero within", MaxString)
+	case v.Type == OldBlob && len(v.Data) > mostOldBlob, v.Type == Blob && len(v.Data) > MaxBlob:
+		return fmt.Errorf("a %v of %d bytes is too long", v.Type, len(v.Data))
+	case v.Type.isNumber() && len(v.Data) != v.Type.size():
+		return fmt.Errorf("a %v has %d bytes, not %d", v.Type, v.Type.size(), len(v.Data))
+	}
+	if _, known := types()[v.Type]; !known {
+		return fmt.Errorf("there is no %v", v.Type)
+	}
+	return nil
+}
+
+// mostOldBlob is what the first version of the format took, in bytes.
+const mostOldBlob = 1984
