@@ -216,16 +216,6 @@ type TimerRang struct {
 	Text string `json:"text"`
 }
 
-// FirmwareOffered is an image offered to a robot in a check-in.
-type FirmwareOffered struct {
-	Version string `json:"version"`
-}
-
-// FirmwareInstalled is a robot back with the image it was offered.
-type FirmwareInstalled struct {
-	Version string `json:"version"`
-}
-
 // Fault is a part that does not do its work. Session faults make the state
 // "error"; others are for the log and the dashboard.
 type Fault struct {
@@ -260,7 +250,5 @@ func (NotificationChanged) kind() string { return "notification_changed" }
 func (Asked) kind() string               { return "asked" }
 func (Answered) kind() string            { return "answered" }
 func (TimerRang) kind() string           { return "timer_rang" }
-func (FirmwareOffered) kind() string     { return "firmware_offered" }
-func (FirmwareInstalled) kind() string   { return "firmware_installed" }
 func (Fault) kind() string               { return "fault" }
 func (Missed) kind() string              { return "missed" }

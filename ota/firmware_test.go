@@ -86,7 +86,11 @@ func (f *flash) setClock(section any) error {
 
 // checkVersion: every part goes through std::stoi, which aborts on a part that
 // does not begin with a digit. A version without a URL must be newer than none.
+// What is not there is not compared.
 func checkVersion(section any) error {
+	if section == nil {
+		return nil
+	}
 	s, _ := section.(map[string]any)
 	version, hasVersion := s["version"].(string)
 	url, hasURL := s["url"].(string)

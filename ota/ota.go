@@ -1,8 +1,11 @@
 // Package ota is a robot's first contact: the request it makes when it boots,
-// answered with where to connect, what the time is and, later, which firmware
-// to run. A wrong answer here puts a robot into a boot loop, so the reply is a
-// type that cannot hold one: no key over 15 characters, numbers that are
-// numbers, no mqtt section.
+// answered with where to connect, what the time is and which firmware to run.
+// A wrong answer here puts a robot into a boot loop, so the reply is a type
+// that cannot hold one: no key over 15 characters, numbers that are numbers, no
+// mqtt section, no version that cannot be compared.
+//
+// Images are kept in a catalogue, checked as a robot's boot loader checks them,
+// and rolled out by a pure step from check-in to check-in.
 package ota
 
 import (
@@ -36,8 +39,9 @@ type Options struct {
 	Robots    registry
 	Bus       publisher
 	Zone      *time.Location
-	PublicURL string // "http://host:port"; empty takes each request's own Host
-	Framing   int    // binary framing robots are told to use: 1, 2 or 3
+	PublicURL string    // "http://host:port"; empty takes each request's own Host
+	Framing   int       // binary framing robots are told to use: 1, 2 or 3
+	Firmware  *Firmware // nil offers none
 	Log       *slog.Logger
 }
 
@@ -63,7 +67,7 @@ type Request struct {
 // Reply is the bootstrap as the firmware parses it.
 type Reply struct {
 	ServerTime serverTime  `json:"server_time"`
-	Firmware   firmware    `json:"firmware"`
+	Firmware   *firmware   `json:"firmware,omitempty"`
 	WebSocket  webSocket   `json:"websocket"`
 	Activation *activation `json:"activation,omitempty"`
 }
@@ -74,10 +78,13 @@ type serverTime struct {
 }
 
 // firmware with an empty URL offers nothing. The version must begin with a
-// digit in every part, or the robot aborts; "0" is newer than nothing.
+// digit in every part, or the robot aborts; "0" is newer than nothing. The same
+// goes for the version that the robot runs: one that has none to compare with
+// must not be sent this at all.
 type firmware struct {
 	Version string `json:"version"`
 	URL     string `json:"url"`
+	Force   int    `json:"force,omitempty"` // 1 installs whatever the versions are; any other type is ignored
 }
 
 // webSocket is copied by the robot key by key into its flash and kept there:
@@ -129,7 +136,30 @@ func (s *Service) CheckIn(r Request, now time.Time) (Reply, error) {
 	if robot.Echo {
 		framing = withTimestamps
 	}
-	return s.reply(checkIn.BaseURL, framing, admission, now), nil
+	reply := s.reply(checkIn.BaseURL, framing, admission, now)
+	reply.Firmware = s.upgrade(robot, admission, r.Body, now)
+	return reply, nil
+}
+
+// upgrade is what a robot is offered. One that waits for its owner is offered
+// nothing.
+func (s *Service) upgrade(r device.Robot, a device.Admission, body []byte, now time.Time) *firmware {
+	if !survives(r.Firmware) {
+		return nil
+	}
+	if s.o.Firmware == nil || a.Token == "" {
+		return &firmware{Version: "0"}
+	}
+	facts, elf := parseFacts(body)
+	image, force := s.o.Firmware.checkIn(sighting{robot: r.ID, board: r.Board, version: r.Firmware, elf: elf, facts: facts, at: now})
+	if image == nil {
+		return &firmware{Version: "0"}
+	}
+	offer := &firmware{Version: image.Version, URL: r.BaseURL + s.o.Firmware.location(image.SHA256, r.ID, now)}
+	if force {
+		offer.Force = 1
+	}
+	return offer
 }
 
 // withTimestamps is the framing that says which packet of ours a robot's
@@ -140,7 +170,6 @@ func (s *Service) reply(base string, framing int, a device.Admission, now time.T
 	_, offset := now.In(s.o.Zone).Zone()
 	reply := Reply{
 		ServerTime: serverTime{Timestamp: now.UnixMilli(), Offset: offset / 60},
-		Firmware:   firmware{Version: "0"},
 		WebSocket:  webSocket{URL: "ws" + strings.TrimPrefix(base, "http") + "/xiaozhi/v1/", Token: a.Token, Version: framing},
 	}
 	if a.Code != "" {

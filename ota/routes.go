@@ -27,6 +27,16 @@ func (s *Service) Routes(r gin.IRouter) {
 		r.GET(path, s.checkIn)
 	}
 	r.POST("/xiaozhi/ota/activate", s.activate)
+	if s.o.Firmware == nil {
+		return
+	}
+	image := func(c *gin.Context) {
+		if err := s.o.Firmware.download(c.Writer, c.Request, c.Param("name"), c.Query("r")); err != nil {
+			_ = c.Error(err)
+		}
+	}
+	r.GET(downloads+":name", image)
+	r.HEAD(downloads+":name", image)
 }
 
 // readBody reads what of a check-in arrives. One that is too large is read on

@@ -1,0 +1,152 @@
+package ota
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"perch/device"
+)
+
+// Limits of a download.
+const (
+	stallsAfter = 30 * time.Second // without a piece being taken, as the firmware itself has it
+	queuesFor   = 20 * time.Second // less than the firmware waits for an answer
+	ticketLasts = 24 * time.Hour
+	pieces      = 100 // in which progress is told
+)
+
+// downloads is the address below which images are.
+const downloads = "/xiaozhi/ota/firmware/"
+
+// location is where a robot downloads an image, with a ticket that says which
+// robot it is: the firmware sends no header that would.
+func (f *Firmware) location(sha string, id device.ID, now time.Time) string {
+	until := strconv.FormatInt(now.Add(ticketLasts).Unix(), 36)
+	return downloads + sha + imageExt + "?r=" + string(id) + "." + until + "." + f.ticket(sha, id, until)
+}
+
+func (f *Firmware) ticket(sha string, id device.ID, until string) string {
+	h := hmac.New(sha256.New, f.o.Key)
+	fmt.Fprintf(h, "firmware\n%s\n%s\n%s", sha, id, until)
+	return base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:16])
+}
+
+// admit reads a ticket.
+func (f *Firmware) admit(sha, ticket string, now time.Time) (device.ID, error) {
+	parts := strings.Split(ticket, ".")
+	if len(parts) != 3 {
+		return "", errTicket
+	}
+	id, until := device.ID(parts[0]), parts[1]
+	seconds, err := strconv.ParseInt(until, 36, 64)
+	if err != nil || now.Unix() > seconds || !hmac.Equal([]byte(parts[2]), []byte(f.ticket(sha, id, until))) {
+		return "", errTicket
+	}
+	return id, nil
+}
+
+var errTicket = &fault{"bad_ticket", http.StatusForbidden, "the address of an image carries a ticket for a robot and a day, from its check-in; this one is not good, or not any more"}
+
+var errBusy = &fault{"busy", http.StatusServiceUnavailable, "too many robots download their firmware now; the robot asks again when it next starts"}
+
+// enter waits for a place among the downloads; leave gives it up.
+func (f *Firmware) enter(ctx context.Context, id device.ID) (leave func(), err error) {
+	f.mu.Lock()
+	crowded := f.busy[id] >= mostOfOne
+	if !crowded {
+		f.busy[id]++
+	}
+	f.mu.Unlock()
+	if crowded {
+		return nil, errBusy
+	}
+	goes := func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.busy[id]--; f.busy[id] == 0 {
+			delete(f.busy, id)
+		}
+	}
+	patience := time.NewTimer(queuesFor)
+	defer patience.Stop()
+	select {
+	case f.downloads <- struct{}{}:
+		return func() { <-f.downloads; goes() }, nil
+	case <-patience.C:
+		err = errBusy
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	goes()
+	return nil, err
+}
+
+// download sends an image: whole with its length, as robots need it, or the
+// ranges that other clients ask for. It is streamed.
+func (f *Firmware) download(w http.ResponseWriter, r *http.Request, name, ticket string) error {
+	sha, isImage := strings.CutSuffix(name, imageExt)
+	if !isImage || !isHash(sha) {
+		return errNoImage
+	}
+	id, err := f.admit(sha, ticket, time.Now())
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	record, there := f.images[sha]
+	f.mu.Unlock()
+	if !there {
+		return errNoImage
+	}
+	leave, err := f.enter(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	file, err := os.Open(f.path(sha))
+	if err != nil {
+		return fmt.Errorf("open the image: %w", err)
+	}
+	defer file.Close()
+	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set("ETag", `"`+sha+`"`)
+	w.Header().Set("Cache-Control", "private, no-transform")
+	p := &paced{ResponseWriter: w, control: http.NewResponseController(w), size: record.Size}
+	if r.Method == http.MethodGet && r.Header.Get("Range") == "" {
+		p.told = func(sent int64) { f.progress(id, sha, sent) }
+	}
+	http.ServeContent(p, r, "", record.Added, file)
+	_ = p.control.SetWriteDeadline(time.Time{}) // the connection may be used again
+	return nil
+}
+
+// paced is an answer that is sent piece by piece: each must be taken in time,
+// and how much was taken is told. It has no ReadFrom, through which the whole
+// file would go in one piece.
+type paced struct {
+	http.ResponseWriter
+	control *http.ResponseController
+	size    int64
+	told    func(sent int64) // nil tells nobody
+
+	sent, last int64
+}
+
+func (p *paced) Write(b []byte) (int, error) {
+	_ = p.control.SetWriteDeadline(time.Now().Add(stallsAfter)) // what has no deadlines is no network
+	n, err := p.ResponseWriter.Write(b)
+	p.sent += int64(n)
+	if p.told != nil && n > 0 && (p.sent == p.size || p.sent-p.last >= p.size/pieces) {
+		p.last = p.sent
+		p.told(p.sent)
+	}
+	return n, err
+}

@@ -1,0 +1,369 @@
+package ota
+
+import (
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"log/slog"
+	"maps"
+	"net/http"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"perch/device"
+	"perch/event"
+)
+
+// table is where records are kept. PutSoon may lose the last few seconds in a
+// power cut; Put and Delete may not.
+type table[T any] interface {
+	Put(key string, v T) error
+	PutSoon(key string, v T)
+	Delete(key string) error
+	All() iter.Seq2[string, T]
+}
+
+// FirmwareOptions are what the catalogue needs.
+type FirmwareOptions struct {
+	Dir    string            // of the files, which nobody else writes
+	Images table[Record]     // by SHA-256
+	Units  table[Unit]       // by robot
+	Key    []byte            // of the tickets by which robots download
+	Signer ed25519.PublicKey // who must have signed every image; nil is nobody
+	Bus    publisher
+	Zone   *time.Location    // of the hours of rollouts
+	Notify func(text string) // tells the owner
+	Log    *slog.Logger
+}
+
+// Firmware is the catalogue of images and the rollouts of each. Its methods
+// may be called from any goroutine.
+//
+// An image is a file named by its hash, and a record in the store. The file is
+// written under another name, synced and renamed, and only then is there a
+// record; it is removed after its record. So whatever moment the power goes,
+// the catalogue is whole: what has no record is swept away at the next start.
+type Firmware struct {
+	o         FirmwareOptions
+	uploads   chan struct{} // room for one: it is checked against what else there is
+	downloads chan struct{}
+
+	mu     sync.Mutex
+	images map[string]Record
+	units  map[device.ID]Unit
+	busy   map[device.ID]int // downloads of each robot
+}
+
+// Bounds of the catalogue.
+const (
+	mostImages    = 64
+	mostDownloads = 32 // at once
+	mostOfOne     = 2  // of one robot: its latest, and one that it has dropped and that has yet to stall
+)
+
+// OpenFirmware opens the catalogue, and makes its folder where it is missing.
+// What an upload left half done is removed; an image whose file is gone is
+// taken out of the catalogue.
+func OpenFirmware(o FirmwareOptions) (*Firmware, error) {
+	f := &Firmware{o: o, uploads: make(chan struct{}, 1), downloads: make(chan struct{}, mostDownloads),
+		images: map[string]Record{}, units: map[device.ID]Unit{}, busy: map[device.ID]int{}}
+	for sha, r := range o.Images.All() {
+		f.images[sha] = r
+	}
+	for id, u := range o.Units.All() {
+		f.units[device.ID(id)] = u
+	}
+	if err := os.MkdirAll(o.Dir, 0o750); err != nil {
+		return nil, fmt.Errorf("the folder for firmware cannot be made: %w", err)
+	}
+	return f, f.sweep()
+}
+
+// errNoImage is the answer about one that is not in the catalogue.
+var errNoImage = &fault{"unknown_image", http.StatusNotFound, "there is no such image in the catalogue"}
+
+// shelf are the images, the newest first. f.mu is held.
+func (f *Firmware) shelf() []Record {
+	return slices.SortedFunc(maps.Values(f.images), newestFirst)
+}
+
+// checkIn judges a robot's check-in and returns what it is to be offered.
+func (f *Firmware) checkIn(s sighting) (offer *Record, force bool) {
+	s.at = s.at.In(f.o.Zone)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	before := f.units[s.robot]
+	unit, v := step(before, s, f.shelf())
+	if v.force {
+		// It is sent once, so what was sent must be known before it is.
+		if err := f.o.Units.Put(string(s.robot), unit); err != nil {
+			f.o.Log.Error("a robot is not offered its firmware, for that could not be kept", "robot", s.robot, "err", err)
+			return nil, false
+		}
+	}
+	f.keep(s.robot, unit)
+	for _, e := range v.events {
+		f.o.Bus.Publish(s.robot, "", e)
+	}
+	if v.offer != nil {
+		f.first(v.offer.SHA256, s.robot)
+		f.o.Log.Info("a robot is offered firmware", "robot", s.robot, "runs", s.version, "version", v.offer.Version, "force", v.force)
+	}
+	for _, sha := range slices.Compact(v.failed) {
+		f.failed(sha, s.robot)
+	}
+	return v.offer, v.force
+}
+
+// keep takes over what is known of a robot. f.mu is held.
+func (f *Firmware) keep(id device.ID, u Unit) {
+	f.units[id] = u
+	f.o.Units.PutSoon(string(id), u)
+}
+
+// first takes note of the robots that go first. f.mu is held.
+func (f *Firmware) first(sha string, robot device.ID) {
+	r := f.images[sha]
+	if len(r.First) >= firstRobots || slices.Contains(r.First, robot) {
+		return
+	}
+	r.First = append(slices.Clone(r.First), robot)
+	f.images[sha] = r
+	f.o.Images.PutSoon(sha, r)
+}
+
+// failed stops a rollout of which too many of the first robots have failed.
+// f.mu is held.
+func (f *Firmware) failed(sha string, robot device.ID) {
+	r := f.images[sha]
+	f.o.Log.Warn("a robot did not come back with the firmware it was offered", "robot", robot, "version", r.Version)
+	failures := 0
+	for _, id := range r.First {
+		if f.units[id].Trials[sha].fails() {
+			failures++
+		}
+	}
+	if failures < firstFailures || r.Stopped != "" {
+		return
+	}
+	r.Stopped = fmt.Sprintf("%d of the first %d robots did not come back with it", failures, len(r.First))
+	f.images[sha] = r
+	if err := f.o.Images.Put(sha, r); err != nil {
+		f.o.Log.Error("a rollout has stopped, which could not be kept", "image", sha, "err", err)
+	}
+	f.o.Log.Warn("a rollout of firmware has stopped", "version", r.Version, "why", r.Stopped)
+	f.o.Notify(fmt.Sprintf("The rollout of firmware %s has stopped: %s.", r.Version, r.Stopped))
+}
+
+// Shown is an image as it is told to its owner.
+type Shown struct {
+	Record
+	Robots map[device.ID]Trial `json:"robots"` // that it was offered to
+}
+
+// List returns the catalogue, the newest image first.
+func (f *Firmware) List() []Shown {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	list := []Shown{}
+	for _, r := range f.shelf() {
+		list = append(list, f.show(r))
+	}
+	return list
+}
+
+func (f *Firmware) show(r Record) Shown {
+	s := Shown{r, map[device.ID]Trial{}}
+	for id, u := range f.units {
+		if t, tried := u.Trials[r.SHA256]; tried {
+			s.Robots[id] = t
+		}
+	}
+	return s
+}
+
+// Plan sets the rollout of an image, and begins one anew that has stopped:
+// robots that have failed stay as they are. Errors say themselves how they are
+// shown.
+func (f *Firmware) Plan(sha string, plan Rollout) (Shown, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r, there := f.images[sha]
+	if !there {
+		return Shown{}, errNoImage
+	}
+	for _, b := range plan.Boards {
+		if !r.declared(b) {
+			return Shown{}, badRollout("the image was not declared for the board %q; publish it for that board first", clip(b))
+		}
+	}
+	r.Rollout, r.Stopped, r.First = plan, "", nil
+	if err := f.o.Images.Put(sha, r); err != nil {
+		return Shown{}, fmt.Errorf("keep the rollout: %w", err)
+	}
+	f.images[sha] = r
+	return f.show(r), nil
+}
+
+// Remove takes an image out of the catalogue. A download under way goes on to
+// its end.
+func (f *Firmware) Remove(sha string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if _, there := f.images[sha]; !there {
+		return errNoImage
+	}
+	if err := f.o.Images.Delete(sha); err != nil {
+		return fmt.Errorf("remove the image: %w", err)
+	}
+	delete(f.images, sha)
+	for id, u := range f.units {
+		if _, tried := u.Trials[sha]; tried || u.Wanted == sha {
+			u.Trials = maps.Clone(u.Trials)
+			delete(u.Trials, sha)
+			if u.Wanted == sha {
+				u.Wanted = ""
+			}
+			f.keep(id, u)
+		}
+	}
+	if err := os.Remove(f.path(sha)); err != nil {
+		f.o.Log.Warn("the file of an image that was removed is still there; the next start removes it", "err", err)
+	}
+	return nil
+}
+
+// Forget drops what is known of a robot.
+func (f *Firmware) Forget(id device.ID) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.o.Units.Delete(string(id)); err != nil {
+		return fmt.Errorf("forget the firmware of %s: %w", id, err)
+	}
+	delete(f.units, id)
+	return nil
+}
+
+// Update is what a robot runs, what it could run, and how far it is.
+type Update struct {
+	Installed string `json:"installed_version"`
+	Latest    string `json:"latest_version"` // as Installed where there is nothing newer
+	SHA256    string `json:"sha256,omitempty"`
+	Stage     Stage  `json:"stage,omitempty"`
+	Bytes     int64  `json:"bytes,omitempty"`
+	Size      int64  `json:"size,omitempty"`
+}
+
+// Update tells of a robot. Latest is the newest image for its board that it
+// could run, whether or not a rollout reaches it.
+func (f *Firmware) Update(id device.ID) Update {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	u := f.units[id]
+	show := Update{Installed: u.Version, Latest: u.Version}
+	if r := f.latest(u); r != nil {
+		t := u.Trials[r.SHA256]
+		show.Latest, show.SHA256, show.Stage, show.Bytes, show.Size = r.Version, r.SHA256, t.Stage, t.Bytes, r.Size
+	}
+	return show
+}
+
+// latest is the newest image that a robot could run and does not. f.mu is held.
+func (f *Firmware) latest(u Unit) *Record {
+	for _, r := range f.shelf() {
+		if is, err := newer(r.Version, u.Version); err == nil && is && r.declared(u.Board) && !u.Fixed && r.fits(u.target()) == nil {
+			return &r
+		}
+	}
+	return nil
+}
+
+// Install has a robot offered an image at its next check-in, whatever the
+// rollout says; an image that has failed on it is tried anew. Without a hash
+// it is the newest there is. The path is where the robot can download it now,
+// from the appliance's own address, by the tool its firmware has for that.
+func (f *Firmware) Install(id device.ID, sha string, now time.Time) (path string, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	u, known := f.units[id]
+	if !known {
+		return "", &fault{"unknown_robot", http.StatusNotFound, "this robot has not checked in since the catalogue was made"}
+	}
+	if sha == "" {
+		r := f.latest(u)
+		if r == nil {
+			return "", &fault{"nothing_newer", http.StatusConflict, "there is no newer image for this robot in the catalogue"}
+		}
+		sha = r.SHA256
+	}
+	r, there := f.images[sha]
+	if !there {
+		return "", errNoImage
+	}
+	if err := r.suits(u); err != nil {
+		return "", &fault{"wrong_board", http.StatusConflict, err.Error()}
+	}
+	u.Trials = maps.Clone(u.Trials)
+	delete(u.Trials, sha)
+	u.Wanted = sha
+	if err := f.o.Units.Put(string(id), u); err != nil {
+		return "", fmt.Errorf("keep what is to be installed: %w", err)
+	}
+	f.units[id] = u
+	return f.location(sha, id, now), nil
+}
+
+// suits says why an image must not go to a robot at all.
+func (r Record) suits(u Unit) error {
+	switch {
+	case !r.declared(u.Board):
+		return fmt.Errorf("the image was not declared for the robot's board %q", u.Board)
+	case u.Fixed:
+		return errors.New("the robot has no partitions for updates; it needs a cable")
+	}
+	return r.fits(u.target())
+}
+
+// Open returns an image's file, for whoever backs the catalogue up.
+func (f *Firmware) Open(sha string) (io.ReadSeekCloser, error) {
+	f.mu.Lock()
+	_, there := f.images[sha]
+	f.mu.Unlock()
+	if !there {
+		return nil, errNoImage
+	}
+	file, err := os.Open(f.path(sha))
+	if err != nil {
+		return nil, fmt.Errorf("open the image: %w", err)
+	}
+	return file, nil
+}
+
+// progress takes note of what a robot was sent. It is told a hundred times in
+// the course of an image, and kept at its end.
+func (f *Firmware) progress(id device.ID, sha string, sent int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r, there := f.images[sha]
+	u, known := f.units[id]
+	if !there || !known {
+		return
+	}
+	t := u.Trials[sha]
+	if t.Stage == Installed || t.Stage == Failed || t.Stage == Downloaded {
+		return // a robot may download what it runs
+	}
+	t.Stage, t.Open, t.Bytes = Downloading, true, sent
+	if sent >= r.Size {
+		t.Stage = Downloaded
+	}
+	u.try(sha, t)
+	if f.units[id] = u; t.Stage == Downloaded {
+		f.o.Units.PutSoon(string(id), u)
+	}
+	f.o.Bus.Publish(id, "", event.FirmwareProgress{Version: r.Version, Bytes: sent, Size: r.Size})
+}

@@ -1,0 +1,116 @@
+package ota
+
+import (
+	"cmp"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"perch/device"
+	"perch/ota/espimage"
+)
+
+// Image is a firmware image in the catalogue.
+type Image struct {
+	SHA256  string    `json:"sha256"` // of the file, in hex; its name
+	Size    int64     `json:"size"`   // of the file, in bytes
+	Boards  []string  `json:"boards"` // it was declared for; the image itself does not tell
+	Chip    string    `json:"chip"`
+	Project string    `json:"project"`
+	Version string    `json:"version"`
+	Built   string    `json:"built"`
+	IDF     string    `json:"idf"`
+	ELF     string    `json:"elf_sha256"`
+	Length  int64     `json:"length"` // of what a boot loader reads
+	MinRev  int       `json:"min_revision"`
+	Added   time.Time `json:"added"`
+	Signed  bool      `json:"signed"` // by the key that is configured
+}
+
+// Record is an image and how it is rolled out, as it is kept.
+type Record struct {
+	Image
+	Rollout Rollout     `json:"rollout"`
+	Stopped string      `json:"stopped,omitempty"` // why the rollout has stopped itself
+	First   []device.ID `json:"first,omitempty"`   // the first robots it was offered to
+}
+
+// How a rollout stops itself: of so many robots, so many fail.
+const (
+	firstRobots   = 5
+	firstFailures = 2
+)
+
+func (i Image) declared(board string) bool { return board != "" && slices.Contains(i.Boards, board) }
+
+// fits says why a robot would not run the image.
+func (i Image) fits(t espimage.Target) error {
+	chip, known := espimage.ParseChip(i.Chip)
+	if !known {
+		return fmt.Errorf("no robot has the chip %q", i.Chip)
+	}
+	return espimage.Image{Chip: chip, MinRevision: i.MinRev, Length: i.Length}.Fits(t)
+}
+
+// describe makes the record of a file that was read.
+func describe(i espimage.Image, boards []string, at time.Time) Image {
+	return Image{
+		SHA256: hex.EncodeToString(i.SHA256[:]), Size: i.Size, Length: i.Length, Boards: boards,
+		Chip: i.Chip.String(), MinRev: i.MinRevision, Project: i.App.Project, Version: i.App.Version,
+		Built: i.App.Date + " " + i.App.Time, IDF: i.App.IDF, ELF: hex.EncodeToString(i.App.ELF[:]), Added: at,
+	}
+}
+
+// check refuses what would harm a robot although its boot loader takes it.
+func (i Image) check() error {
+	if _, known := espimage.ParseChip(i.Chip); !known {
+		return &fault{"wrong_chip", http.StatusUnprocessableEntity, "the image is built for a chip that no robot has: " + i.Chip}
+	}
+	if i.Version == "" {
+		return &fault{"bad_version", http.StatusUnprocessableEntity, "the image has no version; PROJECT_VER of its build sets it"}
+	}
+	if _, err := parseVersion(i.Version); err != nil {
+		return &fault{"bad_version", http.StatusUnprocessableEntity, err.Error()}
+	}
+	return nil
+}
+
+// checkUnits holds an image against the robots of its boards that are known:
+// where it is for none of them, the board is wrong. One that differs from the
+// others of its board is left out when the image is offered.
+func (i Image) checkUnits(units map[device.ID]Unit) error {
+	var wrong error
+	for id, u := range units {
+		if !i.declared(u.Board) || !u.Told {
+			continue
+		}
+		err := i.fits(u.target())
+		if err == nil {
+			return nil
+		}
+		wrong = &fault{"wrong_board", http.StatusUnprocessableEntity, fmt.Sprintf("the image is not for the board %s: %v (robot %s)", u.Board, err, id)}
+	}
+	return wrong
+}
+
+// newestFirst sorts images by version, as robots compare it.
+func newestFirst(a, b Record) int {
+	if is, err := newer(a.Version, b.Version); err == nil && is {
+		return -1
+	}
+	if is, err := newer(b.Version, a.Version); err == nil && is {
+		return 1
+	}
+	return cmp.Or(b.Added.Compare(a.Added), cmp.Compare(a.SHA256, b.SHA256))
+}
+
+// checkBoards bounds what an owner declares.
+func checkBoards(boards []string) error {
+	if len(boards) == 0 || len(boards) > mostBoards || slices.ContainsFunc(boards, func(b string) bool { return b == "" || clip(b) != b }) {
+		return &fault{"bad_board", http.StatusBadRequest,
+			"the board that the image is for must be named, as in perch devices: an image itself does not tell, and on another board it would not run"}
+	}
+	return nil
+}

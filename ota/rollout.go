@@ -1,0 +1,149 @@
+package ota
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"perch/device"
+)
+
+// Rollout is to which robots an image goes, and when. The zero value goes to
+// none but those it is installed on by hand.
+type Rollout struct {
+	Boards  []string    `json:"boards"`           // of those the image was declared for; none is all of them
+	Robots  []device.ID `json:"robots,omitempty"` // none is all of those boards
+	Percent int         `json:"percent"`          // of the robots, 0 to 100: always the same ones, and more of them the higher it is
+	Hours   Hours       `json:"hours,omitzero"`   // in which it is offered
+	Auto    bool        `json:"auto"`             // else each robot waits for Install
+	Force   bool        `json:"force,omitempty"`  // even where it is older than what runs, to each robot once
+}
+
+// Bounds of a rollout.
+const (
+	mostBoards = 32
+	mostChosen = 1000
+)
+
+// ParseRollout reads a rollout's JSON: {boards, robots?, percent, hours?: "02:00-05:00",
+// auto, force?}. A percent that is left out is 100. Errors say themselves how
+// they are shown.
+func ParseRollout(body []byte) (Rollout, error) {
+	var b struct {
+		Boards  []string `json:"boards"`
+		Robots  []string `json:"robots"`
+		Percent *int     `json:"percent"`
+		Hours   string   `json:"hours"`
+		Auto    bool     `json:"auto"`
+		Force   bool     `json:"force"`
+	}
+	if err := json.Unmarshal(body, &b); err != nil {
+		return Rollout{}, badRollout("it is not the JSON object that belongs here: %v", err)
+	}
+	r := Rollout{Boards: b.Boards, Percent: 100, Auto: b.Auto, Force: b.Force}
+	if b.Percent != nil {
+		r.Percent = *b.Percent
+	}
+	if r.Percent < 0 || r.Percent > 100 {
+		return Rollout{}, badRollout("percent is a number from 0 to 100, not %d", r.Percent)
+	}
+	if len(b.Boards) > mostBoards || len(b.Robots) > mostChosen {
+		return Rollout{}, badRollout("it names more than %d boards or %d robots", mostBoards, mostChosen)
+	}
+	for _, text := range b.Robots {
+		id, err := device.ParseID(text)
+		if err != nil {
+			return Rollout{}, badRollout("robots: %v", err)
+		}
+		r.Robots = append(r.Robots, id)
+	}
+	var err error
+	if r.Hours, err = ParseHours(b.Hours); err != nil {
+		return Rollout{}, badRollout("%v", err)
+	}
+	return r, nil
+}
+
+func badRollout(format string, values ...any) error {
+	return &fault{"bad_rollout", http.StatusBadRequest, "the rollout: " + fmt.Sprintf(format, values...)}
+}
+
+// reaches says why an image is not for a robot now, or nothing. It leaves out
+// what the robot itself has told, and what became of earlier offers.
+func (r Rollout) reaches(sha string, robot device.ID, board string, at time.Time) string {
+	switch {
+	case len(r.Boards) > 0 && !slices.Contains(r.Boards, board):
+		return "its board is not in the rollout"
+	case len(r.Robots) > 0 && !slices.Contains(r.Robots, robot):
+		return "it is not among the robots of the rollout"
+	case share(sha, robot) >= r.Percent:
+		return "it is not in the rollout's share"
+	case !r.Hours.Contain(at):
+		return "it is not the hour"
+	case !r.Auto:
+		return "it waits to be installed by hand"
+	}
+	return ""
+}
+
+// share is where a robot stands among a hundred, for one image: always in the
+// same place, so that a rollout that grows keeps those it had, and elsewhere
+// for another image, so that it is not the same robot that goes first each time.
+func share(sha string, robot device.ID) int {
+	sum := sha256.Sum256([]byte(sha + "\n" + string(robot)))
+	return int(binary.BigEndian.Uint64(sum[:]) % 100)
+}
+
+// Hours are a part of the day, in minutes from midnight. They may go past it.
+// The zero value is the whole day.
+type Hours struct{ from, to int }
+
+// ParseHours reads "02:00-05:00"; nothing is the whole day.
+func ParseHours(text string) (Hours, error) {
+	if text == "" {
+		return Hours{}, nil
+	}
+	first, last, _ := strings.Cut(text, "-")
+	from, err := time.Parse("15:04", first)
+	to, err2 := time.Parse("15:04", last)
+	h := Hours{from.Hour()*60 + from.Minute(), to.Hour()*60 + to.Minute()}
+	if err != nil || err2 != nil || h.from == h.to {
+		return Hours{}, fmt.Errorf("hours are two times of the day, as in 02:00-05:00, not %q", clip(text))
+	}
+	return h, nil
+}
+
+// Contain reports whether a time is in these hours, in its own zone. The end
+// is not part of them.
+func (h Hours) Contain(t time.Time) bool {
+	at := t.Hour()*60 + t.Minute()
+	switch {
+	case h == Hours{}:
+		return true
+	case h.from < h.to:
+		return h.from <= at && at < h.to
+	}
+	return at >= h.from || at < h.to
+}
+
+// String is what ParseHours reads.
+func (h Hours) String() string {
+	if h == (Hours{}) {
+		return ""
+	}
+	return fmt.Sprintf("%02d:%02d-%02d:%02d", h.from/60, h.from%60, h.to/60, h.to%60)
+}
+
+// MarshalText writes what ParseHours reads.
+func (h Hours) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
+
+// UnmarshalText is ParseHours.
+func (h *Hours) UnmarshalText(text []byte) (err error) {
+	*h, err = ParseHours(string(text))
+	return err
+}

@@ -1,0 +1,347 @@
+package ota
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"perch/device"
+	"perch/event"
+)
+
+// TestVersions is the firmware's comparison: parts between dots, each through
+// std::stoi, the first that differs decides, and else the longer is newer.
+func TestVersions(t *testing.T) {
+	for _, c := range []struct {
+		offered, running string
+		newer            bool
+	}{
+		{"1.2.4", "1.2.3", true},
+		{"1.2.3", "1.2.4", false},
+		{"1.2.4", "1.2.4", false},
+		{"1.10.0", "1.9.9", true},
+		{"2", "1.9.9", true},
+		{"1.2.3.0", "1.2.3", true},
+		{"1.2.3", "1.2.3.0", false},
+		{"", "1.0", false},
+		{"", "", false},
+		{"0", "", true},
+		{"0", "0.0.1", false},
+		{"1.2.4-dirty", "1.2.4", false},
+		{"1.2.4-rc2", "1.2.4-rc1", false},
+		{"1.2.5-rc1", "1.2.4", true},
+		{"2.0.0-rc1", "2.0.0", false},
+		{"1.2.", "1.2", false},
+		{"1.2.", "1.1", true},
+		{" 2.0", "1.0", true},
+		{"+2.0", "1.0", true},
+		{"-1.0", "0.0", false},
+		{"0x10", "0", false},
+		{"007", "6", true},
+		{"2147483647", "2147483646", true},
+		{"1.3\x00.v", "1.2", true},
+	} {
+		got, err := newer(c.offered, c.running)
+		if err != nil || got != c.newer {
+			t.Errorf("%q over %q: %v (%v)", c.offered, c.running, got, err)
+		}
+	}
+	for _, version := range []string{"v1.2.3", "latest", "1.x", "1..2", ".1", ".", "1. ", " ", "-", "+", "+-1", "1.2.v3", "2147483648", "1.99999999999999999999", "x"} {
+		_, offered := newer(version, "1.0")
+		_, running := newer("1.0", version)
+		if offered == nil || running == nil || survives(version) {
+			t.Errorf("%q would abort a robot, and is compared", version)
+		}
+	}
+}
+
+// TestVersionOrder: of two versions one is newer, or they are the same.
+func TestVersionOrder(t *testing.T) {
+	parts := rapid.SliceOfN(rapid.Int32Range(0, 3), 0, 4)
+	spell := func(parts []int32, tail string) string {
+		var words []string
+		for _, p := range parts {
+			words = append(words, fmt.Sprint(p, tail))
+		}
+		return strings.Join(words, ".")
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		a, b, c := parts.Draw(t, "a"), parts.Draw(t, "b"), parts.Draw(t, "c")
+		is := func(x, y []int32) bool {
+			n, err := newer(spell(x, "-rc1"), spell(y, ""))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+		if is(a, b) != (slices.Compare(a, b) > 0) {
+			t.Fatalf("%v over %v: %v", a, b, is(a, b))
+		}
+		if is(a, b) && is(b, c) && !is(a, c) {
+			t.Fatalf("%v over %v over %v", a, b, c)
+		}
+	})
+}
+
+// FuzzVersion: no version makes it panic, and one that a robot survives is as
+// new as itself.
+func FuzzVersion(f *testing.F) {
+	for _, v := range []string{"1.2.4", "v1", "1..2", "2147483648", "1.2.4-dirty"} {
+		f.Add(v)
+	}
+	f.Fuzz(func(t *testing.T, v string) {
+		is, err := newer(v, v)
+		if is || (err == nil) != survives(v) {
+			t.Errorf("%q: %v (%v)", v, is, err)
+		}
+	})
+}
+
+// TestShare: a robot stays where it is, so a rollout that grows keeps those it
+// had, and reaches about as many as it says.
+func TestShare(t *testing.T) {
+	const robots = 5000
+	id := func(n int) device.ID { return device.ID(fmt.Sprintf("%012x", 0xa0b1c2000000+n)) }
+	counts, other := [101]int{}, 0
+	for n := range robots {
+		at := share("image", id(n))
+		if at < 0 || at > 99 || at != share("image", id(n)) {
+			t.Fatalf("%s stands at %d", id(n), at)
+		}
+		if share("another", id(n)) != at {
+			other++
+		}
+		for percent := range 101 {
+			if (Rollout{Percent: percent, Auto: true}).reaches("image", id(n), "b", time.Now()) == "" {
+				counts[percent]++
+			} else if percent > at {
+				t.Fatalf("%s stands at %d and is not among %d percent", id(n), at, percent)
+			}
+		}
+	}
+	for percent, n := range counts {
+		if want := robots * percent / 100; n < want-150 || n > want+150 {
+			t.Errorf("%d percent are %d robots of %d", percent, n, robots)
+		}
+	}
+	if other < robots/2 {
+		t.Error("it is the same robots that go first with every image")
+	}
+}
+
+func TestHours(t *testing.T) {
+	at := func(h, m int) time.Time { return time.Date(2026, 5, 1, h, m, 0, 0, time.UTC) }
+	for _, c := range []struct {
+		hours string
+		at    time.Time
+		in    bool
+	}{
+		{"", at(12, 0), true},
+		{"02:00-05:00", at(1, 59), false},
+		{"02:00-05:00", at(2, 0), true},
+		{"02:00-05:00", at(4, 59), true},
+		{"02:00-05:00", at(5, 0), false},
+		{"23:30-01:15", at(23, 30), true},
+		{"23:30-01:15", at(1, 14), true},
+		{"23:30-01:15", at(1, 15), false},
+		{"23:30-01:15", at(12, 0), false},
+		{"00:00-23:59", at(23, 59), false},
+	} {
+		h, err := ParseHours(c.hours)
+		if err != nil || h.Contain(c.at) != c.in || h.String() != c.hours {
+			t.Errorf("%q (%q) at %v: %v (%v)", c.hours, h, c.at, h.Contain(c.at), err)
+		}
+	}
+	for _, text := range []string{"2-5", "02:00", "02:00-02:00", "24:00-01:00", "02:00-05:00-06:00", "night", "-"} {
+		if h, err := ParseHours(text); err == nil {
+			t.Errorf("%q is %v", text, h)
+		}
+	}
+}
+
+// shelfOf makes records of "version" or "version force", declared for board b.
+func shelfOf(versions ...string) []Record {
+	var shelf []Record
+	for _, text := range versions {
+		version, force, _ := strings.Cut(text, " ")
+		shelf = append(shelf, Record{
+			Image:   Image{SHA256: "sha-" + version, Version: version, ELF: "elf-" + version, Boards: []string{"b"}, Chip: "esp32s3", Length: 1000, Size: 1000},
+			Rollout: Rollout{Percent: 100, Auto: true, Force: force != ""},
+		})
+	}
+	slices.SortFunc(shelf, newestFirst)
+	return shelf
+}
+
+// story plays the boots of one robot, in words: a version is a check-in with
+// it; "got V" is a download to its end; the answer is the offer, and events.
+func story(shelf []Record, boots ...string) []string {
+	var u Unit
+	var told []string
+	for n, boot := range boots {
+		if version, got := strings.CutPrefix(boot, "got "); got {
+			t := u.Trials["sha-"+version]
+			t.Stage = Downloaded
+			u.try("sha-"+version, t)
+			continue
+		}
+		before := fmt.Sprint(u)
+		next, v := step(u, sighting{robot: "a0b1c2d3e4f5", board: "b", version: boot, elf: "elf-" + boot, at: time.Unix(int64(n), 0)}, shelf)
+		if fmt.Sprint(u) != before {
+			panic("step changed the unit that it was given")
+		}
+		u = next
+		var words []string
+		for _, e := range v.events {
+			words = append(words, strings.TrimPrefix(event.Kind(e), "firmware_"))
+		}
+		if v.offer != nil {
+			words = append(words, v.offer.Version)
+		}
+		if v.force {
+			words = append(words, "force")
+		}
+		told = append(told, strings.Join(words, " "))
+	}
+	return told
+}
+
+// TestStep are robots' lives, check-in by check-in.
+func TestStep(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		shelf []Record
+		boots []string
+		want  []string
+	}{
+		{"all goes well: the first answer confirms what runs, the next offers, and the one after that confirms again",
+			shelfOf("1.3"), []string{"1.2", "1.2", "got 1.3", "1.3", "1.3"},
+			[]string{"", "offered 1.3", "installed", ""}},
+		{"each image is confirmed before another is offered",
+			shelfOf("1.4", "1.3"), []string{"1.2", "1.2", "1.4", "1.4"},
+			[]string{"", "offered 1.4", "installed", ""}},
+		{"it never manages to download",
+			shelfOf("1.3"), []string{"1.2", "1.2", "1.2", "1.2", "1.2", "1.2"},
+			[]string{"", "offered 1.3", "offered 1.3", "offered 1.3", "failed", ""}},
+		{"it rolls back each time",
+			shelfOf("1.3"), []string{"1.2", "1.2", "got 1.3", "1.2", "got 1.3", "1.2", "got 1.3", "1.2", "1.2"},
+			[]string{"", "offered 1.3", "rolled_back offered 1.3", "rolled_back offered 1.3", "rolled_back failed", ""}},
+		{"it crashes after its check-in, before that confirmed it",
+			shelfOf("1.3"), []string{"1.2", "1.2", "1.3", "1.2", "1.2", "1.3", "1.2", "1.2", "1.3", "1.2", "1.2"},
+			[]string{"", "offered 1.3", "installed", "rolled_back", "offered 1.3", "installed", "rolled_back", "offered 1.3", "installed", "rolled_back failed", ""}},
+		{"it rolls back once, and then stays",
+			shelfOf("1.3"), []string{"1.2", "1.2", "got 1.3", "1.2", "got 1.3", "1.3", "1.3"},
+			[]string{"", "offered 1.3", "rolled_back offered 1.3", "installed", ""}},
+		{"nothing is newer", shelfOf("1.2", "1.1"), []string{"1.2", "1.2", "1.3", "1.3"}, []string{"", "", "", ""}},
+		{"force is sent once, and only where the version alone would not do",
+			shelfOf("1.1 force"), []string{"1.2", "1.2", "1.1", "1.1", "1.1"},
+			[]string{"", "offered 1.1 force", "installed", "", ""}},
+		{"force that leads nowhere is not sent again",
+			shelfOf("1.1 force"), []string{"1.2", "1.2", "1.2", "1.2"},
+			[]string{"", "offered 1.1 force", "failed", ""}},
+		{"force of what is newer is an offer like any other",
+			shelfOf("1.3 force"), []string{"1.2", "1.2", "1.2", "1.3"},
+			[]string{"", "offered 1.3", "offered 1.3", "installed"}},
+		{"an older one that is forced over a newer one speaks not against that",
+			shelfOf("1.3", "1.1 force"), []string{"1.2", "1.2", "1.3", "1.3", "1.1", "1.1"},
+			[]string{"", "offered 1.3", "installed", "offered 1.1 force", "installed", "offered 1.3"}},
+		{"a cable brought something newer still", shelfOf("1.3"), []string{"1.2", "1.2", "1.4", "1.4", "1.4", "1.4"}, []string{"", "offered 1.3", "", "", "", ""}},
+	} {
+		if got := story(c.shelf, c.boots...); !slices.Equal(got, c.want) {
+			t.Errorf("%s:\n got %q\nwant %q", c.name, got, c.want)
+		}
+	}
+}
+
+// TestWhoIsRefused: each reason, from a robot that would be offered the image.
+func TestWhoIsRefused(t *testing.T) {
+	good := func() (Unit, Record, sighting) {
+		r := shelfOf("1.3")[0]
+		return Unit{Told: true, Chip: 9, Revision: 2, Slot: 4000}, r,
+			sighting{robot: "a0b1c2d3e4f5", board: "b", version: "1.2", elf: "elf-1.2", at: time.Unix(0, 0)}
+	}
+	for _, c := range []struct {
+		name   string
+		change func(*Unit, *Record, *sighting)
+		why    string
+	}{
+		{"none", func(*Unit, *Record, *sighting) {}, ""},
+		{"nothing told", func(u *Unit, _ *Record, _ *sighting) { *u = Unit{} }, ""},
+		{"by version alone", func(_ *Unit, _ *Record, s *sighting) { s.elf, s.version = "", "1.3" }, "it runs it"},
+		{"by its ELF file", func(_ *Unit, _ *Record, s *sighting) { s.elf = "elf-1.3" }, "it runs it"},
+		{"board", func(_ *Unit, _ *Record, s *sighting) { s.board = "c" }, "not declared"},
+		{"no board", func(_ *Unit, r *Record, s *sighting) { s.board, r.Boards = "", []string{""} }, "not declared"},
+		{"version", func(_ *Unit, _ *Record, s *sighting) { s.version = "v1.2" }, "cannot be compared"},
+		{"failed", func(u *Unit, r *Record, _ *sighting) { u.try(r.SHA256, Trial{Stage: Failed}) }, "came back"},
+		{"no slots", func(u *Unit, _ *Record, _ *sighting) { u.Fixed = true }, "cable"},
+		{"chip", func(u *Unit, _ *Record, _ *sighting) { u.Chip = 5 }, "esp32s3, and the robot has esp32c3"},
+		{"size", func(u *Unit, _ *Record, _ *sighting) { u.Slot = 999 }, "partition takes 999"},
+		{"stopped", func(_ *Unit, r *Record, _ *sighting) { r.Stopped = "2 of 5" }, "has stopped"},
+		{"as new", func(_ *Unit, _ *Record, s *sighting) { s.version, s.elf = "1.3", "other build" }, "as new"},
+		{"no rollout", func(_ *Unit, r *Record, _ *sighting) { r.Rollout = Rollout{} }, "share"},
+		{"other boards", func(_ *Unit, r *Record, _ *sighting) { r.Rollout.Boards = []string{"c"} }, "board is not in"},
+		{"other robots", func(_ *Unit, r *Record, _ *sighting) { r.Rollout.Robots = []device.ID{"020000000001"} }, "among the robots"},
+		{"hours", func(_ *Unit, r *Record, _ *sighting) { r.Rollout.Hours = Hours{60, 120} }, "hour"},
+		{"by hand", func(_ *Unit, r *Record, _ *sighting) { r.Rollout.Auto = false }, "by hand"},
+		{"wanted", func(u *Unit, r *Record, _ *sighting) { u.Wanted, r.Rollout, r.Stopped = r.SHA256, Rollout{}, "x" }, ""},
+		{"wanted on another chip", func(u *Unit, r *Record, _ *sighting) { u.Wanted, u.Chip = r.SHA256, 5 }, "esp32c3"},
+	} {
+		u, r, s := good()
+		c.change(&u, &r, &s)
+		if why := u.refuses(r, s); c.why == "" && why != "" || !strings.Contains(why, c.why) {
+			t.Errorf("%s: %q", c.name, why)
+		}
+	}
+}
+
+// TestNoRobotIsFlashedForEver: whatever robots come back with, an image is
+// offered to one three times at most, force once, and never in the answer that
+// confirms what it runs.
+func TestNoRobotIsFlashedForEver(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		shelf := shelfOf("1.3", "1.2.1 force", "1.1 force")
+		var u Unit
+		offers, forces, last := map[string]int{}, map[string]int{}, ""
+		installs := map[string]int{}
+		for n := range 60 {
+			boot := rapid.SampledFrom([]string{"1.2", "1.3", "1.2.1", "1.1", "1.4"}).Draw(t, "boot")
+			next, v := step(u, sighting{robot: "a0b1c2d3e4f5", board: "b", version: boot, elf: "elf-" + boot, at: time.Unix(int64(n), 0)}, shelf)
+			u = next
+			for _, e := range v.events {
+				if i, is := e.(event.FirmwareInstalled); is {
+					installs[i.Version]++
+				}
+			}
+			if v.offer == nil {
+				last = boot
+				continue
+			}
+			if last != boot {
+				t.Fatalf("boot %d with %s is offered %s before that was confirmed", n, boot, v.offer.Version)
+			}
+			offers[v.offer.Version]++
+			if v.force {
+				forces[v.offer.Version]++
+			}
+			if rapid.Bool().Draw(t, "downloads") {
+				trial := u.Trials[v.offer.SHA256]
+				trial.Stage = Downloaded
+				u.try(v.offer.SHA256, trial)
+			}
+		}
+		for version, n := range forces {
+			if n > 1 {
+				t.Fatalf("force of %s was sent %d times", version, n)
+			}
+		}
+		for version, n := range offers {
+			if n > mostMisses+installs[version] {
+				t.Fatalf("%s was offered %d times and installed %d times", version, n, installs[version])
+			}
+		}
+	})
+}

@@ -1,0 +1,238 @@
+package ota
+
+import (
+	"maps"
+	"time"
+
+	"perch/device"
+	"perch/event"
+	"perch/ota/espimage"
+)
+
+// Stage is how far a robot has come with an image.
+type Stage string
+
+// The stages. After an offer that led nowhere the image is offered anew, until
+// it has failed.
+const (
+	Offered     Stage = "offered"
+	Downloading Stage = "downloading"
+	Downloaded  Stage = "downloaded" // all of it was sent
+	Installed   Stage = "installed"  // the robot runs it
+	RolledBack  Stage = "rolled_back"
+	Failed      Stage = "failed" // it is not offered again
+)
+
+// Trial is what became of offering an image to a robot.
+type Trial struct {
+	Stage   Stage     `json:"stage"`
+	Open    bool      `json:"open,omitempty"`   // the latest offer has yet to be judged, by what the robot comes back with
+	Misses  int       `json:"misses"`           // offers after which it came back without the image
+	Forced  bool      `json:"forced,omitempty"` // it was sent with force, which is done once
+	Backed  bool      `json:"backed,omitempty"` // the robot has rolled it back once at least
+	Offered time.Time `json:"offered"`          // the latest time
+	Bytes   int64     `json:"bytes,omitempty"`  // sent since then
+}
+
+// mostMisses is how often a robot comes back without the image before it is
+// given up.
+const mostMisses = 3
+
+// Unit is what is kept of a robot for the sake of its firmware.
+type Unit struct {
+	Board   string `json:"board"`
+	Version string `json:"version"` // that it runs
+
+	// Confirmed names the image that the robot was last answered under without
+	// an offer. That answer is what makes it keep the image: its boot loader
+	// rolls back one that restarts before.
+	Confirmed string `json:"confirmed"`
+
+	// What it told of itself when its body could last be read.
+
+	Told     bool          `json:"told"`
+	Chip     espimage.Chip `json:"chip"`
+	Revision int           `json:"revision"`
+	Slot     int64         `json:"slot"`            // bytes of its smallest partition for updates; 0 is not known
+	Fixed    bool          `json:"fixed,omitempty"` // it has no partitions for updates
+
+	Wanted string           `json:"wanted,omitempty"` // SHA-256 of an image its owner wants on it
+	Trials map[string]Trial `json:"trials,omitempty"` // by SHA-256 of the image
+}
+
+// target is the robot as an image sees it.
+func (u Unit) target() espimage.Target {
+	if !u.Told {
+		return espimage.Target{Chip: espimage.NoChip, Revision: -1}
+	}
+	return espimage.Target{Chip: u.Chip, Revision: u.Revision, Slot: u.Slot}
+}
+
+// sighting is a check-in, as far as firmware goes.
+type sighting struct {
+	robot   device.ID
+	board   string
+	version string
+	elf     string // SHA-256 of the ELF file of what runs, in hex; empty is not known
+	facts   *facts // nil where the body could not be read
+	at      time.Time
+}
+
+// running names what a robot runs, as closely as it told.
+func (s sighting) running() string { return s.version + " " + s.elf }
+
+// noELF is in images whose build did not fill it in.
+const noELF = "0000000000000000000000000000000000000000000000000000000000000000"
+
+// runs reports whether a robot runs an image. Two builds may have one version,
+// but not one ELF file.
+func (s sighting) runs(i Image) bool {
+	if s.elf != "" && i.ELF != noELF {
+		return s.elf == i.ELF
+	}
+	return s.version == i.Version
+}
+
+// verdict is what a check-in leads to.
+type verdict struct {
+	offer  *Record // to be offered; nil is none
+	force  bool
+	events []event.Event
+	failed []string // images that have failed on this robot now
+}
+
+// step is what a check-in means to one robot, given the images there are, the
+// newest first. It is pure: the unit it is given stays as it was.
+func step(u Unit, s sighting, shelf []Record) (Unit, verdict) {
+	u.Trials = maps.Clone(u.Trials)
+	u.Board, u.Version = s.board, s.version
+	if s.facts != nil {
+		u.Told, u.Chip, u.Revision, u.Slot, u.Fixed = true, s.facts.chip, s.facts.revision, s.facts.slot, s.facts.fixed
+	}
+	var v verdict
+	u.judge(s, shelf, &v)
+	if u.Confirmed != s.running() {
+		u.Confirmed = s.running()
+		return u, v
+	}
+	for _, r := range shelf {
+		if u.refuses(r, s) == "" {
+			u.offered(&r, s, &v)
+			break
+		}
+	}
+	return u, v
+}
+
+// judge says of each image that was offered what has become of it.
+func (u *Unit) judge(s sighting, shelf []Record, v *verdict) {
+	meant := false // what it runs is older than it might, because its owner wanted that
+	for _, r := range shelf {
+		meant = meant || s.runs(r.Image) && u.Trials[r.SHA256].Forced
+	}
+	for _, r := range shelf {
+		t, tried := u.Trials[r.SHA256]
+		if !tried {
+			continue
+		}
+		isNewer, err := newer(r.Version, s.version)
+		switch {
+		case s.runs(r.Image):
+			t = t.arrived(r.Image, v)
+		case t.Stage == Failed, err != nil, meant, !isNewer && !t.Forced:
+			t.Open = false // it is of no use to the robot any more
+		case t.Open || t.Stage == Installed:
+			t = t.missed(r.Image, v)
+		}
+		u.Trials[r.SHA256] = t
+		if u.Wanted == r.SHA256 && (t.Stage == Installed || t.Stage == Failed) {
+			u.Wanted = ""
+		}
+	}
+}
+
+// arrived is a robot that runs the image.
+func (t Trial) arrived(i Image, v *verdict) Trial {
+	if t.Stage != Installed {
+		v.events = append(v.events, event.FirmwareInstalled{Version: i.Version})
+	}
+	t.Stage, t.Open = Installed, false
+	return t
+}
+
+// missed is a robot that has come back without the image. One that ran it and
+// has gone back by itself crashed before it was confirmed: that is no better.
+func (t Trial) missed(i Image, v *verdict) Trial {
+	t.Misses++
+	t.Open = false
+	if t.Stage == Downloaded || t.Stage == Installed {
+		t.Stage, t.Backed = RolledBack, true
+		v.events = append(v.events, event.FirmwareRolledBack{Version: i.Version})
+		v.failed = append(v.failed, i.SHA256)
+	}
+	if t.Misses >= mostMisses || t.Forced {
+		t.Stage = Failed
+		v.events = append(v.events, event.FirmwareFailed{Version: i.Version, Why: t.why()})
+		v.failed = append(v.failed, i.SHA256)
+	}
+	return t
+}
+
+func (t Trial) why() string {
+	if t.Backed {
+		return "it was installed, and the robot came back with the image before"
+	}
+	return "it was offered, and the robot came back without it"
+}
+
+// refuses says why an image is not offered to a robot now, or nothing.
+func (u Unit) refuses(r Record, s sighting) string {
+	wanted := u.Wanted == r.SHA256
+	t := u.Trials[r.SHA256]
+	isNewer, err := newer(r.Version, s.version)
+	switch {
+	case s.runs(r.Image):
+		return "it runs it"
+	case !r.declared(s.board):
+		return "the image was not declared for its board"
+	case err != nil:
+		return err.Error()
+	case t.Stage == Failed:
+		return t.why()
+	case t.Forced:
+		return "it was forced once, which is not done again"
+	case u.Fixed:
+		return "it has no partitions for updates; it needs a cable"
+	case r.fits(u.target()) != nil:
+		return r.fits(u.target()).Error()
+	case wanted:
+		return ""
+	case r.Stopped != "":
+		return "the rollout has stopped: " + r.Stopped
+	case !isNewer && !r.Rollout.Force:
+		return "what it runs is as new"
+	}
+	return r.Rollout.reaches(r.SHA256, s.robot, s.board, s.at)
+}
+
+// offered takes note of an offer.
+func (u *Unit) offered(r *Record, s sighting, v *verdict) {
+	t := u.Trials[r.SHA256]
+	isNewer, _ := newer(r.Version, s.version) // nor is there an error
+	v.offer, v.force = r, !isNewer            // refuses has seen to it that somebody wants that
+	t.Stage, t.Open, t.Offered, t.Bytes, t.Forced = Offered, true, s.at, 0, v.force
+	u.try(r.SHA256, t)
+	v.events = append(v.events, event.FirmwareOffered{Version: r.Version})
+}
+
+// try keeps a trial, without touching those that others hold.
+func (u *Unit) try(sha string, t Trial) {
+	u.Trials = maps.Clone(u.Trials)
+	if u.Trials == nil {
+		u.Trials = map[string]Trial{}
+	}
+	u.Trials[sha] = t
+}
+
+// fails reports whether a trial speaks against an image.
+func (t Trial) fails() bool { return t.Stage == Failed || t.Backed && t.Stage != Installed }

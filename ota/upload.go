@@ -1,0 +1,222 @@
+package ota
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"perch/ota/espimage"
+)
+
+// Upload is what an owner says of an image that is added.
+type Upload struct {
+	Boards    []string // it is for
+	SHA256    string   // it must have, in hex; empty is any
+	Signature string   // ed25519, of the 32 bytes of its SHA-256, in base64; empty is none
+}
+
+// Names of files in the folder.
+const (
+	imageExt   = ".bin"
+	uploadName = ".upload-*" // until it is whole
+)
+
+func (f *Firmware) path(sha string) string { return filepath.Join(f.o.Dir, sha+imageExt) }
+
+// Add reads an image, checks it and puts it into the catalogue, where no
+// rollout offers it yet. One that is there already is declared for more boards.
+// Errors say themselves how they are shown. Nothing of an image that is refused
+// or breaks off stays behind.
+func (f *Firmware) Add(ctx context.Context, body io.Reader, u Upload, now time.Time) (Shown, error) {
+	if err := checkBoards(u.Boards); err != nil {
+		return Shown{}, err
+	}
+	select {
+	case f.uploads <- struct{}{}:
+		defer func() { <-f.uploads }()
+	case <-ctx.Done():
+		return Shown{}, fmt.Errorf("wait for another upload: %w", context.Cause(ctx))
+	}
+	file, err := os.CreateTemp(f.o.Dir, uploadName)
+	if err != nil {
+		return Shown{}, diskFault(fmt.Errorf("write the image: %w", err))
+	}
+	defer os.Remove(file.Name()) // it has another name by then, if all went well
+	defer file.Close()
+	image, err := receive(file, body, u, now)
+	if err == nil {
+		image.Signed, err = f.verify(image.SHA256, u.Signature)
+	}
+	if err == nil {
+		err = f.fitsIn(image)
+	}
+	if err != nil {
+		return Shown{}, err
+	}
+	return f.shelve(file, image)
+}
+
+// receive writes an image into its file and judges it there.
+func receive(file *os.File, body io.Reader, u Upload, now time.Time) (Image, error) {
+	n, err := io.Copy(file, io.LimitReader(body, espimage.MaxSize+1))
+	if err != nil {
+		return Image{}, uploadFault(err)
+	}
+	if n > espimage.MaxSize {
+		return Image{}, &fault{espimage.TooLarge, http.StatusRequestEntityTooLarge, "the file is larger than 16 MB, which no robot's partition is"}
+	}
+	read, err := espimage.Read(file, n)
+	var refusal *espimage.Refusal
+	if errors.As(err, &refusal) {
+		return Image{}, &fault{refusal.Word, http.StatusUnprocessableEntity, refusal.Sentence}
+	}
+	if err != nil {
+		return Image{}, err
+	}
+	image := describe(read, slices.Clone(u.Boards), now)
+	if u.SHA256 != "" && !strings.EqualFold(u.SHA256, image.SHA256) {
+		return Image{}, &fault{"wrong_sha256", http.StatusUnprocessableEntity,
+			fmt.Sprintf("the file's SHA-256 is %s, and not %s: it is another file, or it was damaged on its way", image.SHA256, clip(u.SHA256))}
+	}
+	return image, image.check()
+}
+
+// uploadFault tells a sender that broke off from a disk that is full.
+func uploadFault(err error) error {
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return err
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return &fault{"stalled", http.StatusRequestTimeout, "nothing arrived for 30 seconds"}
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return &fault{espimage.Truncated, http.StatusBadRequest, "the upload broke off"}
+	}
+	return diskFault(fmt.Errorf("write the image: %w", err))
+}
+
+func diskFault(err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return &fault{"disk_full", http.StatusInsufficientStorage, "the disk has no room for the image; remove some that are not needed any more"}
+	}
+	return err
+}
+
+// verify reports whether an image is signed by the key that is configured.
+func (f *Firmware) verify(sha, signature string) (bool, error) {
+	if f.o.Signer == nil {
+		return false, nil
+	}
+	if signature == "" {
+		return false, &fault{"no_signature", http.StatusForbidden,
+			"this appliance takes images only with a signature by the key in firmware.public_key: ed25519, of the 32 bytes of the file's SHA-256"}
+	}
+	bytes, err := base64.StdEncoding.DecodeString(signature)
+	digest, err2 := hex.DecodeString(sha)
+	if err != nil || err2 != nil || len(digest) != sha256.Size || !ed25519.Verify(f.o.Signer, digest, bytes) {
+		return false, &fault{"bad_signature", http.StatusForbidden, "the signature is not one of this image by the key in firmware.public_key"}
+	}
+	return true, nil
+}
+
+// fitsIn reports whether the catalogue has room, and the boards are right.
+func (f *Firmware) fitsIn(i Image) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if _, there := f.images[i.SHA256]; !there && len(f.images) >= mostImages {
+		return &fault{"catalogue_full", http.StatusConflict, fmt.Sprintf("there are %d images already; remove some that are not needed any more", mostImages)}
+	}
+	return i.checkUnits(f.units)
+}
+
+// shelve gives a file its name, and then puts its record into the store.
+func (f *Firmware) shelve(file *os.File, i Image) (Shown, error) {
+	err := errors.Join(file.Chmod(0o640), file.Sync())
+	if err == nil {
+		err = os.Rename(file.Name(), f.path(i.SHA256))
+	}
+	if err == nil {
+		err = syncFolder(f.o.Dir)
+	}
+	if err != nil {
+		return Shown{}, diskFault(fmt.Errorf("keep the image: %w", err))
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r := Record{Image: i}
+	if known, there := f.images[i.SHA256]; there {
+		r = known
+		r.Signed = r.Signed || i.Signed
+		r.Boards = slices.Compact(slices.Sorted(slices.Values(append(slices.Clone(known.Boards), i.Boards...))))
+	}
+	if err := checkBoards(r.Boards); err != nil {
+		return Shown{}, err
+	}
+	if err := f.o.Images.Put(i.SHA256, r); err != nil {
+		return Shown{}, fmt.Errorf("keep the image: %w", err) // the next start removes the file
+	}
+	f.images[i.SHA256] = r
+	f.o.Log.Info("an image is in the catalogue", "sha256", i.SHA256, "project", i.Project, "version", i.Version, "boards", r.Boards)
+	return f.show(r), nil
+}
+
+// syncFolder makes the names in a folder last.
+func syncFolder(name string) error {
+	dir, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if err := dir.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) { // this file system has no such thing
+		return err
+	}
+	return nil
+}
+
+// sweep makes folder and store agree again: files without a record are what an
+// upload or a removal left behind.
+func (f *Firmware) sweep() error {
+	files, err := os.ReadDir(f.o.Dir)
+	if err != nil {
+		return fmt.Errorf("read the folder for firmware: %w", err)
+	}
+	sizes := map[string]int64{}
+	for _, file := range files {
+		name := file.Name()
+		sha, isImage := strings.CutSuffix(name, imageExt)
+		_, known := f.images[sha]
+		info, err := file.Info()
+		switch {
+		case err != nil || !info.Mode().IsRegular():
+		case isImage && known:
+			sizes[sha] = info.Size()
+		case isImage && isHash(sha), strings.HasPrefix(name, strings.TrimSuffix(uploadName, "*")):
+			if err := os.Remove(filepath.Join(f.o.Dir, name)); err != nil {
+				return fmt.Errorf("remove what an upload left behind: %w", err)
+			}
+		}
+	}
+	for sha, r := range f.images {
+		if size, there := sizes[sha]; there && size == r.Size {
+			continue
+		}
+		f.o.Log.Error("an image of the catalogue has lost its file, and is taken out of it; publish it again", "sha256", sha, "version", r.Version)
+		if err := f.o.Images.Delete(sha); err != nil {
+			return fmt.Errorf("take an image without a file out of the catalogue: %w", err)
+		}
+		delete(f.images, sha)
+	}
+	return nil
+}

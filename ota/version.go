@@ -1,0 +1,67 @@
+package ota
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// errVersion is wrapped for a version at which the firmware would abort.
+type errVersion struct{ version, part string }
+
+func (e errVersion) Error() string {
+	return fmt.Sprintf("the version %q cannot be compared by a robot: its part %q does not begin with a number, and the robot would abort at every boot; versions are numbers and dots, as in 1.2.4", e.version, e.part)
+}
+
+// parseVersion takes a version apart as the firmware does, by std::getline and
+// std::stoi: parts between dots, each a number with anything behind it. An
+// empty version has no parts. Where std::stoi throws, the robot aborts, and an
+// error is returned.
+func parseVersion(version string) ([]int32, error) {
+	var parts []int32
+	// std::getline yields no part for nothing, nor behind a last dot, and a
+	// string of the firmware ends at its first zero.
+	rest, _, _ := strings.Cut(version, "\x00")
+	for rest != "" {
+		part, after, _ := strings.Cut(rest, ".")
+		digits := strings.TrimLeft(part, " \t\n\v\f\r")
+		end := digits
+		if end != "" && (end[0] == '+' || end[0] == '-') {
+			end = end[1:]
+		}
+		end = strings.TrimLeft(end, "0123456789")
+		n, err := strconv.ParseInt(strings.TrimSuffix(digits, end), 10, 32)
+		if err != nil {
+			return nil, errVersion{clip(version), clip(part)}
+		}
+		parts = append(parts, int32(n))
+		rest = after
+	}
+	return parts, nil
+}
+
+// newer reports whether a robot that runs one version would install another:
+// the first part that differs decides, and else the longer one is newer.
+func newer(offered, running string) (bool, error) {
+	o, err := parseVersion(offered)
+	if err != nil {
+		return false, err
+	}
+	r, err := parseVersion(running)
+	if err != nil {
+		return false, err
+	}
+	for i := range min(len(o), len(r)) {
+		if o[i] != r[i] {
+			return o[i] > r[i], nil
+		}
+	}
+	return len(o) > len(r), nil
+}
+
+// survives reports whether a robot of that version survives the comparison of
+// it with another.
+func survives(version string) bool {
+	_, err := parseVersion(version)
+	return err == nil
+}
