@@ -135,13 +135,15 @@ func (u *Unit) judge(s sighting, shelf []Record, v *verdict) {
 		if !tried {
 			continue
 		}
-		isNewer, err := newer(r.Version, s.version)
+		isNewer, _ := newer(r.Version, s.version) // both can be compared, or it were not here
 		switch {
 		case s.runs(r.Image):
 			t = t.arrived(r.Image, v)
-		case t.Stage == Failed, err != nil, meant, !isNewer && !t.Forced:
-			t.Open = false // it is of no use to the robot any more
-		case t.Open || t.Stage == Installed:
+		case t.Stage == Failed:
+		case t.Open && !isNewer && !t.Forced:
+			t.Open = false // something newer came by another way
+			t.Misses++
+		case t.Open, t.Stage == Installed && isNewer && !meant:
 			t = t.missed(r.Image, v)
 		}
 		u.Trials[r.SHA256] = t
@@ -197,7 +199,7 @@ func (u Unit) refuses(r Record, s sighting) string {
 		return "the image was not declared for its board"
 	case err != nil:
 		return err.Error()
-	case t.Stage == Failed:
+	case t.Stage == Failed, t.Misses >= mostMisses:
 		return t.why()
 	case t.Forced:
 		return "it was forced once, which is not done again"

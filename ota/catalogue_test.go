@@ -1,0 +1,423 @@
+package ota_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"perch/device"
+	"perch/event"
+	"perch/ota"
+)
+
+// memory is a table that lives as long as a test.
+type memory[T any] struct {
+	mu   sync.Mutex
+	rows map[string]T
+	err  error // that durable writes fail with
+}
+
+func (m *memory[T]) Put(key string, v T) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.err == nil {
+		m.rows[key] = v
+	}
+	return m.err
+}
+
+func (m *memory[T]) PutSoon(key string, v T) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.rows[key] = v
+}
+
+func (m *memory[T]) Delete(key string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.err == nil {
+		delete(m.rows, key)
+	}
+	return m.err
+}
+
+func (m *memory[T]) All() iter.Seq2[string, T] {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return maps.All(maps.Clone(m.rows))
+}
+
+// shop is a catalogue, and what it stands on.
+type shop struct {
+	*ota.Firmware
+	dir    string
+	images *memory[ota.Record]
+	units  *memory[ota.Unit]
+	bus    *event.Bus
+	told   []string
+}
+
+func newShop(t testing.TB, change ...func(*ota.FirmwareOptions)) *shop {
+	s := &shop{dir: filepath.Join(t.TempDir(), "firmware"), images: &memory[ota.Record]{rows: map[string]ota.Record{}}, units: &memory[ota.Unit]{rows: map[string]ota.Unit{}}, bus: event.NewBus()}
+	t.Cleanup(s.bus.Close)
+	s.open(t, change...)
+	return s
+}
+
+// open is the appliance's next start.
+func (s *shop) open(t testing.TB, change ...func(*ota.FirmwareOptions)) {
+	t.Helper()
+	o := ota.FirmwareOptions{Dir: s.dir, Images: s.images, Units: s.units, Key: []byte("key"), Bus: s.bus, Zone: time.UTC,
+		Notify: func(text string) { s.told = append(s.told, text) }, Log: slog.New(slog.DiscardHandler)}
+	for _, c := range change {
+		c(&o)
+	}
+	var err error
+	if s.Firmware, err = ota.OpenFirmware(o); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// files are what is in the folder.
+func (s *shop) files(t testing.TB) (names []string) {
+	t.Helper()
+	list, err := os.ReadDir(s.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range list {
+		names = append(names, f.Name())
+	}
+	return names
+}
+
+const board = "m5stack-stack-chan"
+
+// app is an application of that version for an ESP32-S3: its description, and
+// as much as is asked for.
+func app(version string, size int) []byte {
+	out := make([]byte, 32+max(256, size), size+1024)
+	copy(out, []byte{0xE9, 1, 2, 0x4F, 12: 9, 23: 1})
+	binary.LittleEndian.PutUint32(out[24:], 0x3C000020)
+	binary.LittleEndian.PutUint32(out[28:], uint32(len(out)-32))
+	binary.LittleEndian.PutUint32(out[32:], 0xABCD5432)
+	copy(out[48:80], version)
+	copy(out[80:], "stack-chan")
+	elf := sha256.Sum256([]byte(version))
+	copy(out[176:], elf[:])
+	return seal(out)
+}
+
+// seal ends an image with its checksum and hash.
+func seal(out []byte) []byte {
+	sum := byte(0xEF)
+	for _, c := range out[32:] {
+		sum ^= c
+	}
+	for len(out)%16 != 15 {
+		out = append(out, 0)
+	}
+	out = append(out, sum)
+	digest := sha256.Sum256(out)
+	return append(out, digest[:]...)
+}
+
+// add publishes an image that must be taken.
+func (s *shop) add(t testing.TB, file []byte, boards ...string) ota.Shown {
+	t.Helper()
+	i, err := s.Add(t.Context(), bytes.NewReader(file), ota.Upload{Boards: boards}, time.Unix(1_785_000_000, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
+// word is the code of an error that says how it is shown.
+func word(err error) string {
+	var coded interface {
+		Code() string
+		Status() int
+	}
+	if errors.As(err, &coded) && coded.Status() >= 400 && len(err.Error()) > 15 {
+		return coded.Code()
+	}
+	return ""
+}
+
+func TestAnImageIsPublished(t *testing.T) {
+	s := newShop(t)
+	file := app("1.3.0", 20_000)
+	i := s.add(t, file, board)
+	sha := fmt.Sprintf("%x", sha256.Sum256(file))
+	if i.SHA256 != sha || i.Size != int64(len(file)) || i.Version != "1.3.0" || i.Project != "stack-chan" || i.Chip != "esp32s3" ||
+		!slices.Equal(i.Boards, []string{board}) || i.Signed || i.Rollout.Percent != 0 || i.Rollout.Auto {
+		t.Errorf("%+v", i)
+	}
+	if files := s.files(t); !slices.Equal(files, []string{sha + ".bin"}) {
+		t.Errorf("the folder has %v", files)
+	}
+	if kept, err := os.ReadFile(filepath.Join(s.dir, sha+".bin")); err != nil || !bytes.Equal(kept, file) {
+		t.Errorf("the file is another (%v)", err)
+	}
+	if again := s.add(t, file, "other-board", board); !slices.Equal(again.Boards, []string{board, "other-board"}) {
+		t.Errorf("declared for more boards, it is for %v", again.Boards)
+	}
+	s.add(t, app("1.10.0", 0), board)
+	s.open(t)
+	if list := s.List(); len(list) != 2 || list[0].Version != "1.10.0" || list[1].SHA256 != sha || len(list[1].Boards) != 2 {
+		t.Errorf("after a restart there are %+v", list)
+	}
+	reader, err := s.Open(sha)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kept, err := io.ReadAll(reader); err != nil || !bytes.Equal(kept, file) || reader.Close() != nil {
+		t.Error("it is opened as another")
+	}
+	if err := s.Remove(sha); err != nil || len(s.List()) != 1 || len(s.files(t)) != 1 {
+		t.Errorf("removed, there are %v (%v)", s.files(t), err)
+	}
+	if err := s.Remove(sha); word(err) != "unknown_image" {
+		t.Error(err)
+	}
+	if _, err := s.Open(sha); word(err) != "unknown_image" {
+		t.Error(err)
+	}
+}
+
+// brokenOff is a body whose sender goes away.
+type brokenOff struct{ io.Reader }
+
+func (b brokenOff) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+// TestWhatIsNotPublished: each is refused with its reason, and leaves nothing.
+func TestWhatIsNotPublished(t *testing.T) {
+	good := app("1.3.0", 20_000)
+	change := func(do func([]byte)) []byte {
+		file := bytes.Clone(good)
+		do(file)
+		return file
+	}
+	resealed := func(do func([]byte)) []byte {
+		file := bytes.Clone(good[:32+20_000])
+		do(file)
+		return seal(file)
+	}
+	for _, c := range []struct {
+		name string
+		file io.Reader
+		up   ota.Upload
+		want string
+	}{
+		{"truncated", bytes.NewReader(good[:10_000]), ota.Upload{}, "truncated"},
+		{"broken off", brokenOff{bytes.NewReader(good[:10_000])}, ota.Upload{}, "truncated"},
+		{"damaged", bytes.NewReader(change(func(f []byte) { f[9000] ^= 1 })), ota.Upload{}, "bad_checksum"},
+		{"merged", bytes.NewReader(append(change(func(f []byte) { f[32] = 0 })[:4096], append([]byte{0xAA, 0x50, 0, 0x10, 0, 0, 2, 0, 0, 0, 0x10, 0}, make([]byte, 1000)...)...)), ota.Upload{}, "not_an_application"},
+		{"a web page", strings.NewReader("<html>"), ota.Upload{}, "not_an_application"},
+		{"nothing", strings.NewReader(""), ota.Upload{}, "not_an_application"},
+		{"without end", io.LimitReader(zeros{}, 1<<30), ota.Upload{}, "too_large"},
+		{"another hash", bytes.NewReader(good), ota.Upload{SHA256: strings.Repeat("0", 64)}, "wrong_sha256"},
+		{"no board", bytes.NewReader(good), ota.Upload{Boards: []string{}}, "bad_board"},
+		{"an empty board", bytes.NewReader(good), ota.Upload{Boards: []string{""}}, "bad_board"},
+		{"a long board", bytes.NewReader(good), ota.Upload{Boards: []string{strings.Repeat("b", 101)}}, "bad_board"},
+		{"a version that aborts robots", bytes.NewReader(app("v1.3.0", 0)), ota.Upload{}, "bad_version"},
+		{"no version", bytes.NewReader(app("", 0)), ota.Upload{}, "bad_version"},
+		{"a chip that is none", bytes.NewReader(resealed(func(f []byte) { f[12] = 99 })), ota.Upload{}, "wrong_chip"},
+	} {
+		s := newShop(t)
+		if c.up.Boards == nil {
+			c.up.Boards = []string{board}
+		}
+		if _, err := s.Add(t.Context(), c.file, c.up, time.Now()); word(err) != c.want {
+			t.Errorf("%s: %q (%v)", c.name, word(err), err)
+		}
+		if left := s.files(t); len(left) != 0 || len(s.List()) != 0 {
+			t.Errorf("%s: it leaves %v", c.name, left)
+		}
+	}
+	s := newShop(t)
+	if _, err := s.Add(t.Context(), bytes.NewReader(good), ota.Upload{Boards: []string{board}, SHA256: fmt.Sprintf("%X", sha256.Sum256(good))}, time.Now()); err != nil {
+		t.Errorf("with its own hash: %v", err)
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+// TestOneUploadAtATime: the next one waits, as long as its sender does.
+func TestOneUploadAtATime(t *testing.T) {
+	s := newShop(t)
+	begun, body := io.Pipe()
+	first := make(chan error)
+	go func() {
+		_, err := s.Add(context.Background(), begun, ota.Upload{Boards: []string{board}}, time.Now())
+		first <- err
+	}()
+	file := app("1.3.0", 5000)
+	if _, err := body.Write(file[:100]); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.Add(ctx, bytes.NewReader(app("1.4.0", 0)), ota.Upload{Boards: []string{board}}, time.Now()); !errors.Is(err, context.Canceled) {
+		t.Errorf("a second upload: %v", err)
+	}
+	if _, err := body.Write(file[100:]); err != nil {
+		t.Fatal(err)
+	}
+	if body.Close(); <-first != nil || len(s.List()) != 1 {
+		t.Errorf("there are %d images", len(s.List()))
+	}
+}
+
+func TestSignatures(t *testing.T) {
+	public, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, stranger, _ := ed25519.GenerateKey(nil)
+	file := app("1.3.0", 0)
+	digest := sha256.Sum256(file)
+	other := sha256.Sum256(app("1.2.0", 0))
+	sign := func(k ed25519.PrivateKey, d [32]byte) string {
+		return base64.StdEncoding.EncodeToString(ed25519.Sign(k, d[:]))
+	}
+	for _, c := range []struct{ name, signature, want string }{
+		{"none", "", "no_signature"},
+		{"a stranger's", sign(stranger, digest), "bad_signature"},
+		{"of another image", sign(private, other), "bad_signature"},
+		{"no base64", "!", "bad_signature"},
+		{"too short", "AAAA", "bad_signature"},
+		{"its own", sign(private, digest), ""},
+	} {
+		s := newShop(t, func(o *ota.FirmwareOptions) { o.Signer = public })
+		i, err := s.Add(t.Context(), bytes.NewReader(file), ota.Upload{Boards: []string{board}, Signature: c.signature}, time.Now())
+		if word(err) != c.want || i.Signed != (c.want == "") || len(s.files(t)) != len(s.List()) {
+			t.Errorf("%s: %q (%v), signed %v", c.name, word(err), err, i.Signed)
+		}
+	}
+}
+
+// TestWhateverMomentThePowerGoes: the catalogue is whole at the next start, and
+// nothing is in it that was not finished.
+func TestWhateverMomentThePowerGoes(t *testing.T) {
+	s := newShop(t)
+	whole := s.add(t, app("1.3.0", 5000), board)
+	lost := s.add(t, app("1.4.0", 5000), board)
+	short := s.add(t, app("1.5.0", 5000), board)
+	name := func(n string) string { return filepath.Join(s.dir, n) }
+	write := func(n string, size int) {
+		if err := os.WriteFile(name(n), make([]byte, size), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(".upload-123", 100)                   // in the middle of an upload
+	write(strings.Repeat("ab", 32)+".bin", 100) // before its record
+	write("notes.txt", 10)                      // somebody's own
+	write(short.SHA256+".bin", 10)              // a disk that lost the end
+	if err := os.Remove(name(lost.SHA256 + ".bin")); err != nil {
+		t.Fatal(err)
+	}
+	s.open(t)
+	if list := s.List(); len(list) != 1 || list[0].SHA256 != whole.SHA256 {
+		t.Errorf("there are %+v", list)
+	}
+	if len(s.images.rows) != 1 {
+		t.Errorf("the store has %d", len(s.images.rows))
+	}
+	s.open(t) // now without their records
+	if files := s.files(t); !slices.Equal(slices.Sorted(slices.Values(files)), slices.Sorted(slices.Values([]string{whole.SHA256 + ".bin", "notes.txt"}))) {
+		t.Errorf("the folder has %v", files)
+	}
+}
+
+// TestAStoreThatRefuses: what cannot be kept is not done.
+func TestAStoreThatRefuses(t *testing.T) {
+	s := newShop(t)
+	i := s.add(t, app("1.3.0", 0), board)
+	s.images.err = errors.New("no space left")
+	if _, err := s.Add(t.Context(), bytes.NewReader(app("1.4.0", 0)), ota.Upload{Boards: []string{board}}, time.Now()); err == nil {
+		t.Error("an image is taken")
+	}
+	if _, err := s.Plan(i.SHA256, ota.Rollout{Percent: 100, Auto: true}); err == nil {
+		t.Error("a rollout is set")
+	}
+	if err := s.Remove(i.SHA256); err == nil {
+		t.Error("an image is removed")
+	}
+	list := s.List()
+	if len(list) != 1 || list[0].Rollout.Auto {
+		t.Errorf("there are %+v", list)
+	}
+	s.images.err = nil
+	s.open(t)
+	if len(s.List()) != 1 || len(s.files(t)) != 1 {
+		t.Errorf("after a restart there are %v", s.files(t))
+	}
+}
+
+func TestParseRollout(t *testing.T) {
+	r, err := ota.ParseRollout([]byte(`{"boards":["b"],"robots":["A0-B1-C2-D3-E4-F5"],"percent":30,"hours":"02:00-05:00","auto":true}`))
+	if err != nil || r.Percent != 30 || r.Hours.String() != "02:00-05:00" || !r.Auto || r.Force || !slices.Equal(r.Robots, []device.ID{"a0b1c2d3e4f5"}) {
+		t.Errorf("%+v (%v)", r, err)
+	}
+	if r, err := ota.ParseRollout([]byte(`{}`)); err != nil || r.Percent != 100 || r.Auto {
+		t.Errorf("%+v (%v)", r, err)
+	}
+	for _, body := range []string{"", "[]", "null]", `{"percent":101}`, `{"percent":-1}`, `{"percent":"30"}`, `{"percent":0.5}`, `{"robots":["x"]}`,
+		`{"hours":"night"}`, `{"boards":[` + strings.Repeat(`"b",`, 40) + `"b"]}`, `{"auto":1}`} {
+		if r, err := ota.ParseRollout([]byte(body)); word(err) != "bad_rollout" {
+			t.Errorf("%s is %+v (%v)", body, r, err)
+		}
+	}
+	s := newShop(t)
+	i := s.add(t, app("1.3.0", 0), board)
+	if _, err := s.Plan(i.SHA256, ota.Rollout{Boards: []string{"other"}}); word(err) != "bad_rollout" {
+		t.Errorf("for a board it was not declared for: %v", err)
+	}
+	if _, err := s.Plan(strings.Repeat("0", 64), ota.Rollout{}); word(err) != "unknown_image" {
+		t.Error(err)
+	}
+}
+
+// FuzzRollout: no body makes it panic, and what is taken is within bounds.
+func FuzzRollout(f *testing.F) {
+	f.Add([]byte(`{"boards":["b"],"robots":["a0b1c2d3e4f5"],"percent":30,"hours":"02:00-05:00","auto":true,"force":true}`))
+	f.Add([]byte(`{"hours":"23:59-00:00"}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		r, err := ota.ParseRollout(body)
+		if err != nil {
+			if word(err) != "bad_rollout" {
+				t.Error(err)
+			}
+			return
+		}
+		again, err := ota.ParseHours(r.Hours.String())
+		if r.Percent < 0 || r.Percent > 100 || err != nil || again != r.Hours {
+			t.Errorf("%s is %+v", body, r)
+		}
+	})
+}
