@@ -1,0 +1,518 @@
+package ota_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"perch/device"
+	"perch/event"
+	"perch/ota"
+)
+
+// offer is the firmware section as a robot reads it.
+type offer struct {
+	Version string
+	URL     string
+	Force   int
+}
+
+// life is a house with a catalogue, and one robot in it.
+type life struct {
+	*shop
+	*house
+	news *event.Reader
+}
+
+func newLife(t *testing.T) *life {
+	s := newShop(t)
+	return &life{s, newHouse(t, device.AdoptOpen, func(o *ota.Options) { o.Firmware, o.Bus = s.Firmware, s.bus }), s.bus.Read()}
+}
+
+// runs is a check-in of a robot that runs a version, and what it is offered.
+func (l *life) runs(t *testing.T, mac, version string, change ...string) offer {
+	t.Helper()
+	header := headers()
+	header.Set("Device-Id", mac)
+	header.Set("Client-Id", "client of "+mac)
+	elf := sha256.Sum256([]byte(version))
+	body := strings.Replace(strings.Replace(whole, `"version":"1.2.4"`, fmt.Sprintf(`"version":%q`, version), 1),
+		"00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff", fmt.Sprintf("%x", elf), 1)
+	body = strings.Replace(body, `"size":16384}`, `"size":16384},{"label":"ota_0","type":0,"subtype":16,"address":131072,"size":5177344},{"label":"ota_1","type":0,"subtype":17,"address":5308416,"size":5177344}`, 1)
+	body = strings.NewReplacer(change...).Replace(body)
+	w := l.ask(http.MethodPost, "/xiaozhi/ota/", "perch.local:8003", header, body)
+	mustRead(t, w)
+	var reply struct{ Firmware offer }
+	if err := json.Unmarshal(w.Body.Bytes(), &reply); err != nil {
+		t.Fatal(err)
+	}
+	return reply.Firmware
+}
+
+// fetch downloads as the firmware does: a GET without headers.
+func (l *life) fetch(o offer, header ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodGet, strings.TrimPrefix(o.URL, "http://perch.local:8003"), nil)
+	for n := 0; n < len(header); n += 2 {
+		r.Header.Set(header[n], header[n+1])
+	}
+	w := httptest.NewRecorder()
+	l.handler.ServeHTTP(w, r)
+	return w
+}
+
+// news are the events of firmware since the last time, in words.
+func (l *life) since(t *testing.T) (words []string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	l.bus.Publish("", "", event.Misheard{})
+	for {
+		e, err := l.news.Next(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch e := e.Event.(type) {
+		case event.Misheard:
+			return words
+		case event.FirmwareProgress:
+			if e.Bytes == e.Size {
+				words = append(words, "sent "+e.Version)
+			}
+		case event.FirmwareOffered, event.FirmwareInstalled, event.FirmwareRolledBack, event.FirmwareFailed:
+			words = append(words, strings.TrimPrefix(event.Kind(e), "firmware_"))
+		}
+	}
+}
+
+const mac = "a0:b1:c2:d3:e4:f5"
+
+// TestAnUpgrade from its publication to its confirmation.
+func TestAnUpgrade(t *testing.T) {
+	l := newLife(t)
+	file := app("1.3.0", 300_000)
+	i := l.add(t, file, board)
+	none := offer{Version: "0"}
+	if got := l.runs(t, mac, "1.2.4"); got != none {
+		t.Fatalf("before there is a rollout: %+v", got)
+	}
+	if _, err := l.Plan(i.SHA256, ota.Rollout{Percent: 100, Auto: true}); err != nil {
+		t.Fatal(err)
+	}
+	o := l.runs(t, mac, "1.2.4")
+	if o.Version != "1.3.0" || o.Force != 0 || !strings.HasPrefix(o.URL, "http://perch.local:8003/xiaozhi/ota/firmware/"+i.SHA256+".bin?r=") {
+		t.Fatalf("it is offered %+v", o)
+	}
+	if u := l.Update("a0b1c2d3e4f5"); u.Installed != "1.2.4" || u.Latest != "1.3.0" || u.Stage != ota.Offered {
+		t.Errorf("shown as %+v", u)
+	}
+	w := l.fetch(o)
+	if w.Code != http.StatusOK || !bytes.Equal(w.Body.Bytes(), file) || w.Header().Get("Content-Length") != fmt.Sprint(len(file)) || w.Header().Get("Content-Encoding") != "" {
+		t.Errorf("downloaded: %d, %d bytes, %v", w.Code, w.Body.Len(), w.Header())
+	}
+	if u := l.Update("a0b1c2d3e4f5"); u.Stage != ota.Downloaded || u.Bytes != int64(len(file)) || u.Size != u.Bytes {
+		t.Errorf("shown as %+v", u)
+	}
+	if got := l.runs(t, mac, "1.3.0"); got != none {
+		t.Errorf("the answer that confirms it offers %+v", got)
+	}
+	if u := l.Update("a0b1c2d3e4f5"); u.Installed != "1.3.0" || u.Latest != "1.3.0" || u.Stage != "" {
+		t.Errorf("shown as %+v", u)
+	}
+	if got := l.runs(t, mac, "1.3.0"); got != none {
+		t.Errorf("it is offered %+v", got)
+	}
+	if got := l.since(t); !slices.Equal(got, []string{"offered", "sent 1.3.0", "installed"}) {
+		t.Errorf("the bus tells %q", got)
+	}
+	if trial := l.List()[0].Robots["a0b1c2d3e4f5"]; trial.Stage != ota.Installed {
+		t.Errorf("the catalogue tells %+v", trial)
+	}
+}
+
+// TestAnImageThatNeverChecksInAgain is rolled back by the robot's own boot
+// loader, given up after three times, and stops the rollout with the second
+// robot it happens to.
+func TestAnImageThatNeverChecksInAgain(t *testing.T) {
+	l := newLife(t)
+	i := l.add(t, app("1.3.0", 0), board)
+	if _, err := l.Plan(i.SHA256, ota.Rollout{Percent: 100, Auto: true}); err != nil {
+		t.Fatal(err)
+	}
+	l.runs(t, mac, "1.2.4")
+	for range 3 {
+		if w := l.fetch(l.runs(t, mac, "1.2.4")); w.Code != http.StatusOK {
+			t.Fatal(w.Code)
+		}
+	}
+	if o := l.runs(t, mac, "1.2.4"); o.URL != "" {
+		t.Errorf("a fourth time it is offered %+v", o)
+	}
+	want := []string{"offered", "sent 1.3.0", "rolled_back", "offered", "sent 1.3.0", "rolled_back", "offered", "sent 1.3.0", "rolled_back", "failed"}
+	if got := l.since(t); !slices.Equal(got, want) {
+		t.Errorf("the bus tells %q", got)
+	}
+	if len(l.told) != 0 || l.List()[0].Stopped != "" {
+		t.Errorf("one robot stops it: %q", l.told)
+	}
+	const second, third = "a0:b1:c2:d3:e4:01", "a0:b1:c2:d3:e4:02"
+	l.runs(t, third, "1.2.4")
+	l.runs(t, second, "1.2.4")
+	l.fetch(l.runs(t, second, "1.2.4"))
+	if o := l.runs(t, second, "1.2.4"); o.URL == "" {
+		t.Error("one rollback is enough to give a robot up")
+	}
+	if len(l.told) != 1 || !strings.Contains(l.told[0], "1.3.0 has stopped: 2 of the first 2 robots") {
+		t.Errorf("the owner is told %q", l.told)
+	}
+	l.runs(t, second, "1.2.4")
+	if o := l.runs(t, third, "1.2.4"); o.URL != "" {
+		t.Errorf("a third robot is offered %+v", o)
+	}
+	if len(l.told) != 1 {
+		t.Errorf("the owner is told %q", l.told)
+	}
+	l.shop.open(t)
+	if l.List()[0].Stopped == "" {
+		t.Error("after a restart it goes on")
+	}
+	if r, err := l.Plan(i.SHA256, ota.Rollout{Percent: 100, Auto: true}); err != nil || r.Stopped != "" || len(r.First) != 0 {
+		t.Errorf("begun anew it is %+v (%v)", r, err)
+	}
+}
+
+// TestTheFirstFive: what fails later does not stop a rollout that went well.
+func TestTheFirstFive(t *testing.T) {
+	l := newLife(t)
+	i := l.add(t, app("1.3.0", 0), board)
+	if _, err := l.Plan(i.SHA256, ota.Rollout{Percent: 100, Auto: true}); err != nil {
+		t.Fatal(err)
+	}
+	robot := func(n int) string { return fmt.Sprintf("a0:b1:c2:d3:e4:%02x", n) }
+	for n := range 9 {
+		l.runs(t, robot(n), "1.2.4")
+		l.fetch(l.runs(t, robot(n), "1.2.4"))
+		if n < 4 {
+			l.runs(t, robot(n), "1.3.0")
+		}
+	}
+	for n := 4; n < 9; n++ {
+		l.runs(t, robot(n), "1.2.4")
+	}
+	if r := l.List()[0]; r.Stopped != "" || len(r.First) != 5 || len(l.told) != 0 {
+		t.Errorf("%+v, %q", r.Record, l.told)
+	}
+}
+
+// TestWhichRobotsAreOfferedNothing by what they tell of themselves.
+func TestWhichRobotsAreOfferedNothing(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		change  []string
+		offered bool
+	}{
+		{"a Stack-chan", nil, true},
+		{"one whose body cannot be read", []string{"home", `Bob"s`}, true},
+		{"another chip", []string{`"esp32s3"`, `"esp32c3"`}, false},
+		{"an older chip", []string{`"revision":2`, `"revision":-1`}, true},
+		{"a small partition", []string{"5177344", "200"}, false},
+		{"no partitions for updates", []string{`"subtype":16`, `"subtype":0`, `"subtype":17`, `"subtype":0`}, false},
+		{"another board", []string{`"name":"m5stack-stack-chan"`, `"name":"m5stack-core-s3"`}, false},
+		{"numbers in another form", []string{"5177344", `"0x4f0000"`}, true},
+	} {
+		l := newLife(t)
+		i := l.add(t, app("1.3.0", 0), board)
+		if _, err := l.Plan(i.SHA256, ota.Rollout{Percent: 100, Auto: true}); err != nil {
+			t.Fatal(err)
+		}
+		l.runs(t, mac, "1.2.4", c.change...)
+		if o := l.runs(t, mac, "1.2.4", c.change...); (o.URL != "") != c.offered {
+			t.Errorf("%s: offered %+v", c.name, o)
+		}
+	}
+}
+
+// TestTheWrongBoard: an image that none of a board's robots could run is not
+// taken for that board.
+func TestTheWrongBoard(t *testing.T) {
+	for name, change := range map[string][]string{
+		"chip":      {`"esp32s3"`, `"esp32"`},
+		"partition": {"5177344", "4096"},
+	} {
+		l := newLife(t)
+		l.runs(t, mac, "1.2.4", change...)
+		_, err := l.Add(t.Context(), bytes.NewReader(app("1.3.0", 5000)), ota.Upload{Boards: []string{board}}, time.Now())
+		if word(err) != "wrong_board" || len(l.files(t)) != 0 {
+			t.Errorf("%s: %v", name, err)
+		}
+		l.runs(t, "a0:b1:c2:d3:e4:01", "1.2.4") // a stranger's word does not decide alone
+		if _, err := l.Add(t.Context(), bytes.NewReader(app("1.3.0", 5000)), ota.Upload{Boards: []string{board}}, time.Now()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestARobotThatWaitsForItsOwner is offered nothing, and not remembered.
+func TestARobotThatWaitsForItsOwner(t *testing.T) {
+	s := newShop(t)
+	l := &life{s, newHouse(t, device.AdoptAsk, func(o *ota.Options) { o.Firmware = s.Firmware }), s.bus.Read()}
+	i := l.add(t, app("1.3.0", 0), board)
+	if _, err := l.Plan(i.SHA256, ota.Rollout{Percent: 100, Auto: true}); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if o := l.runs(t, mac, "1.2.4"); o.URL != "" {
+			t.Errorf("offered %+v", o)
+		}
+	}
+	if len(s.units.rows) != 0 {
+		t.Errorf("remembered %+v", s.units.rows)
+	}
+}
+
+// TestAVersionThatCannotBeCompared: a robot that runs one aborts at every
+// version it is sent, so it is sent none.
+func TestAVersionThatCannotBeCompared(t *testing.T) {
+	l := newLife(t)
+	for version, sent := range map[string]bool{"1.2.4": true, "v1.2.4": false, "latest": false, "1..2": false, "2.0.0-rc1": true} {
+		header := headers()
+		header.Set("User-Agent", "m5stack-stack-chan/"+version)
+		w := l.ask(http.MethodPost, "/xiaozhi/ota/", "perch.local:8003", header, "")
+		mustRead(t, w)
+		if has := strings.Contains(w.Body.String(), `"firmware"`); has != sent {
+			t.Errorf("%s: %s", version, w.Body)
+		}
+	}
+}
+
+// TestInstall: by hand, whatever the rollout says, and once.
+func TestInstall(t *testing.T) {
+	l := newLife(t)
+	i := l.add(t, app("1.3.0", 0), board)
+	old := l.add(t, app("1.1.0", 0), board)
+	other := l.add(t, app("1.4.0", 0), "other-board")
+	now := time.Now()
+	if _, err := l.Install("a0b1c2d3e4f5", "", now); word(err) != "unknown_robot" {
+		t.Error(err)
+	}
+	l.runs(t, mac, "1.2.4")
+	if o := l.runs(t, mac, "1.2.4"); o.URL != "" {
+		t.Errorf("without a rollout it is offered %+v", o)
+	}
+	path, err := l.Install("a0b1c2d3e4f5", "", now)
+	if err != nil || !strings.HasPrefix(path, "/xiaozhi/ota/firmware/"+i.SHA256) {
+		t.Fatalf("%s (%v)", path, err)
+	}
+	l.shop.open(t) // it is remembered
+	l.house = newHouse(t, device.AdoptOpen, func(o *ota.Options) { o.Firmware = l.Firmware })
+	if o := l.runs(t, mac, "1.2.4"); o.Version != "1.3.0" || o.Force != 0 {
+		t.Errorf("it is offered %+v", o)
+	}
+	l.runs(t, mac, "1.3.0")
+	if _, err := l.Install("a0b1c2d3e4f5", "", now); word(err) != "nothing_newer" {
+		t.Error(err)
+	}
+	if _, err := l.Install("a0b1c2d3e4f5", other.SHA256, now); word(err) != "wrong_board" {
+		t.Error(err)
+	}
+	if _, err := l.Install("a0b1c2d3e4f5", strings.Repeat("0", 64), now); word(err) != "unknown_image" {
+		t.Error(err)
+	}
+	if _, err := l.Install("a0b1c2d3e4f5", old.SHA256, now); err != nil {
+		t.Fatal(err)
+	}
+	if o := l.runs(t, mac, "1.3.0"); o.Version != "1.1.0" || o.Force != 1 {
+		t.Errorf("it is offered %+v", o)
+	}
+	if o := l.runs(t, mac, "1.3.0"); o.URL != "" {
+		t.Errorf("force is sent again: %+v", o)
+	}
+	if err := l.Forget("a0b1c2d3e4f5"); err != nil || len(l.units.rows) != 0 {
+		t.Error("it is not forgotten")
+	}
+}
+
+// TestForceThatCannotBeKept is not sent: after a power cut it would be sent
+// again.
+func TestForceThatCannotBeKept(t *testing.T) {
+	l := newLife(t)
+	i := l.add(t, app("1.1.0", 0), board)
+	if _, err := l.Plan(i.SHA256, ota.Rollout{Percent: 100, Auto: true, Force: true}); err != nil {
+		t.Fatal(err)
+	}
+	l.runs(t, mac, "1.2.4")
+	l.units.err = io.ErrShortWrite
+	if o := l.runs(t, mac, "1.2.4"); o.URL != "" {
+		t.Errorf("offered %+v", o)
+	}
+	l.units.err = nil
+	if o := l.runs(t, mac, "1.2.4"); o.Force != 1 {
+		t.Errorf("offered %+v", o)
+	}
+	if o := l.runs(t, mac, "1.2.4"); o.URL != "" {
+		t.Errorf("offered %+v again", o)
+	}
+}
+
+// TestDownloads: who gets what, and in which form.
+func TestDownloads(t *testing.T) {
+	l := newLife(t)
+	file := app("1.3.0", 5000)
+	i := l.add(t, file, board)
+	l.add(t, app("1.2.9", 0), board)
+	l.runs(t, mac, "1.2.4")
+	at := func(when time.Time) offer {
+		path, err := l.Install("a0b1c2d3e4f5", i.SHA256, when)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return offer{URL: path}
+	}
+	good := at(time.Now())
+	if w := l.fetch(good, "Range", "bytes=100-199"); w.Code != http.StatusPartialContent || !bytes.Equal(w.Body.Bytes(), file[100:200]) {
+		t.Errorf("a range: %d, %d bytes", w.Code, w.Body.Len())
+	}
+	if u := l.Update("a0b1c2d3e4f5"); u.Stage != "" {
+		t.Errorf("a range is taken for a robot's download: %+v", u)
+	}
+	if w := l.fetch(good, "Accept-Encoding", "gzip"); w.Header().Get("Content-Encoding") != "" || w.Body.Len() != len(file) {
+		t.Error("it is packed")
+	}
+	r := httptest.NewRequest(http.MethodHead, good.URL, nil)
+	head := httptest.NewRecorder()
+	if l.handler.ServeHTTP(head, r); head.Code != http.StatusOK || head.Header().Get("Content-Length") != fmt.Sprint(len(file)) || head.Body.Len() != 0 {
+		t.Errorf("HEAD: %d %v", head.Code, head.Header())
+	}
+	other := l.List()[1].SHA256
+	ticket := good.URL[strings.Index(good.URL, "?"):]
+	for name, c := range map[string]struct {
+		url  string
+		code int
+	}{
+		"yesterday's":       {at(time.Now().Add(-25 * time.Hour)).URL, 403},
+		"no ticket":         {strings.TrimSuffix(good.URL, ticket), 403},
+		"another image's":   {"/xiaozhi/ota/firmware/" + other + ".bin" + ticket, 403},
+		"another robot's":   {strings.Replace(good.URL, "a0b1c2d3e4f5", "a0b1c2d3e4f6", 1), 403},
+		"a longer life":     {strings.Replace(good.URL, "?r=a0b1c2d3e4f5.", "?r=a0b1c2d3e4f5.z", 1), 403},
+		"nonsense":          {strings.TrimSuffix(good.URL, ticket) + "?r=...", 403},
+		"no such image":     {"/xiaozhi/ota/firmware/" + strings.Repeat("0", 64) + ".bin" + ticket, 403},
+		"out of the folder": {"/xiaozhi/ota/firmware/..%2f..%2fperch.db" + ticket, 404},
+		"no name":           {"/xiaozhi/ota/firmware/x.bin" + ticket, 404},
+	} {
+		if w := l.fetch(offer{URL: c.url}); w.Code != c.code {
+			t.Errorf("%s: %d %s", name, w.Code, w.Body)
+		}
+	}
+	if err := l.Remove(i.SHA256); err != nil {
+		t.Fatal(err)
+	}
+	if w := l.fetch(good); w.Code != http.StatusNotFound {
+		t.Errorf("removed: %d", w.Code)
+	}
+}
+
+// TestADownloadThatStalls is let go after thirty seconds, and takes its place
+// with it; one robot has two places at most.
+func TestADownloadThatStalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(26 * 365 * 24 * time.Hour) // no robot would take this clock's first day for a time
+		l := newLife(t)
+		i := l.add(t, app("1.3.0", 300_000), board)
+		l.runs(t, mac, "1.2.4")
+		path, err := l.Install("a0b1c2d3e4f5", i.SHA256, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		calls := &line{calls: make(chan net.Conn, 8)}
+		server := &http.Server{Handler: l.handler}
+		served := make(chan error)
+		go func() { served <- server.Serve(calls) }()
+		ask := func() (net.Conn, *http.Response) {
+			robot, appliance := net.Pipe()
+			calls.calls <- appliance
+			fmt.Fprintf(robot, "GET %s HTTP/1.1\r\nHost: perch.local:8003\r\n\r\n", path)
+			answer, err := http.ReadResponse(bufio.NewReader(robot), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return robot, answer
+		}
+		first, one := ask()
+		second, two := ask()
+		third, three := ask()
+		if one.StatusCode != 200 || two.StatusCode != 200 || three.StatusCode != 503 {
+			t.Errorf("answered %d, %d, %d", one.StatusCode, two.StatusCode, three.StatusCode)
+		}
+		began := time.Now()
+		for time.Since(began) < 100*time.Second { // slow, but alive
+			if _, err := io.CopyN(io.Discard, two.Body, 10_000); err != nil {
+				t.Fatalf("after %v: %v", time.Since(began), err)
+			}
+			time.Sleep(5 * time.Second)
+		}
+		if n, _ := io.Copy(io.Discard, one.Body); n > 100_000 {
+			t.Errorf("the one that stalled has %d bytes more", n)
+		}
+		fourth, four := ask()
+		if four.StatusCode != 200 {
+			t.Errorf("then %d", four.StatusCode)
+		}
+		for _, c := range []net.Conn{first, second, third, fourth} {
+			_ = c.Close()
+		}
+		_ = server.Close()
+		<-served
+	})
+}
+
+// TestThirtyRobotsAtOnce download the same image whole.
+func TestThirtyRobotsAtOnce(t *testing.T) {
+	l := newLife(t)
+	file := app("1.3.0", 200_000)
+	i := l.add(t, file, board)
+	if _, err := l.Plan(i.SHA256, ota.Rollout{Percent: 100, Auto: true}); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(l.handler)
+	defer server.Close()
+	done := make(chan error)
+	for n := range 30 {
+		robot := fmt.Sprintf("a0:b1:c2:d3:e4:%02x", n)
+		l.runs(t, robot, "1.2.4")
+		o := l.runs(t, robot, "1.2.4")
+		go func() {
+			answer, err := server.Client().Get(strings.Replace(o.URL, "http://perch.local:8003", server.URL, 1))
+			if err != nil {
+				done <- err
+				return
+			}
+			defer answer.Body.Close()
+			got, err := io.ReadAll(answer.Body)
+			if err == nil && (!bytes.Equal(got, file) || answer.ContentLength != int64(len(file)) || len(answer.TransferEncoding) > 0) {
+				err = fmt.Errorf("%s: %d bytes, %v", answer.Status, len(got), answer.TransferEncoding)
+			}
+			done <- err
+		}()
+	}
+	for range 30 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	for id, trial := range l.List()[0].Robots {
+		if trial.Stage != ota.Downloaded {
+			t.Errorf("%s: %+v", id, trial)
+		}
+	}
+}
