@@ -116,10 +116,12 @@ func TestShare(t *testing.T) {
 			other++
 		}
 		for percent := range 101 {
-			if (Rollout{Percent: percent, Auto: true}).reaches("image", id(n), "b", time.Now()) == "" {
+			in := (Rollout{Percent: percent, Auto: true}).reaches("image", id(n), "b", time.Now()) == ""
+			if in {
 				counts[percent]++
-			} else if percent > at {
-				t.Fatalf("%s stands at %d and is not among %d percent", id(n), at, percent)
+			}
+			if in != (at < percent) {
+				t.Fatalf("%s stands at %d; among %d percent: %v", id(n), at, percent, in)
 			}
 		}
 	}

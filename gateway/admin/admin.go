@@ -84,6 +84,7 @@ type Options struct {
 	Questions     questions
 	Conversations conversations
 	Senses        senses
+	Firmware      firmware // nil where there is no catalogue
 	Board         *agent.Board
 	Bus           *event.Bus
 	Turns         func(most int) any
@@ -222,6 +223,11 @@ func (d *Door) adopt(ctx context.Context, idOrCode string) (device.Robot, error)
 func (d *Door) forget(ctx context.Context, id device.ID) error {
 	if err := d.o.Robots.Forget(id); err != nil {
 		return err
+	}
+	if d.o.Firmware != nil {
+		if err := d.o.Firmware.Forget(id); err != nil {
+			return err
+		}
 	}
 	// It may not be connected, and then there is nothing to hang up.
 	_ = d.o.Talk.Hangup(ctx, id, "forgotten")

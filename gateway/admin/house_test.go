@@ -152,7 +152,7 @@ type house struct {
 
 var started = time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
 
-func newHouse(t testing.TB) *house {
+func newHouse(t testing.TB, change ...func(*admin.Options)) *house {
 	t.Helper()
 	h := &house{
 		robots:  device.NewRegistry(device.Key("key"), device.AdoptAsk, table[device.Robot]{}),
@@ -177,6 +177,9 @@ func newHouse(t testing.TB) *house {
 		Parts:    func() []admin.Part { return h.partsOf() },
 		Counters: []admin.Counter{{Name: "perch_elsewhere_total", Help: "Of another part.", Count: func() uint64 { return 7 }}},
 		Version:  "1.0", ID: "perch-1", Started: started,
+	}
+	for _, c := range change {
+		c(&o)
 	}
 	d := admin.New(o)
 	h.metrics = admin.NewMetrics(o)

@@ -33,6 +33,9 @@ func (d *Door) Routes(r gin.IRouter) {
 	api.GET("/status", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.status(), nil }))
 	api.GET("/devices", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.devices(time.Now()), nil }))
 	d.robotRoutes(api.Group("/devices/:id"))
+	if d.o.Firmware != nil {
+		d.firmwareRoutes(r.Group("/api/v1"), api)
+	}
 	api.POST("/adopt", answer(http.StatusOK, func(c *gin.Context) (any, error) {
 		var b struct{ Robot, Code string }
 		if err := c.ShouldBindJSON(&b); err != nil {
@@ -83,6 +86,36 @@ func (d *Door) Routes(r gin.IRouter) {
 			_ = c.Error(err) // the headers are out; it is for the log
 		}
 	})
+}
+
+// firmwareRoutes mounts the catalogue. An image is a body larger than all
+// others, and has limits of its own.
+func (d *Door) firmwareRoutes(large, api gin.IRouter) {
+	large.POST("/firmware", answer(http.StatusCreated, func(c *gin.Context) (any, error) {
+		return d.publish(c.Request.Context(), newSteady(c.Writer, c.Request.Body), c.Request.URL.Query())
+	}))
+	api.GET("/firmware", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.o.Firmware.List(), nil }))
+	api.DELETE("/firmware/:sha256", answer(http.StatusOK, func(c *gin.Context) (any, error) {
+		return gin.H{"ok": true}, d.o.Firmware.Remove(c.Param("sha256"))
+	}))
+	api.POST("/firmware/:sha256/rollout", answer(http.StatusOK, func(c *gin.Context) (any, error) {
+		body, err := io.ReadAll(c.Request.Body)
+		if err != nil {
+			return nil, unreadable(err)
+		}
+		return d.rollOut(c.Param("sha256"), body)
+	}))
+	robot := api.Group("/devices/:id")
+	robot.GET("/firmware", d.robot(http.StatusOK, func(_ *gin.Context, robot device.Robot) (any, error) {
+		return d.o.Firmware.Update(robot.ID), nil
+	}))
+	robot.POST("/upgrade", d.robot(http.StatusAccepted, func(c *gin.Context, robot device.Robot) (any, error) {
+		var b upgrade
+		if err := c.ShouldBindJSON(&b); err != nil && !errors.Is(err, io.EOF) {
+			return nil, unreadable(err)
+		}
+		return d.upgrade(c.Request.Context(), robot, b)
+	}))
 }
 
 // Routes mounts the metrics. Like the admin API they are for a router behind

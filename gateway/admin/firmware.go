@@ -1,0 +1,89 @@
+package admin
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"perch/device"
+	"perch/ota"
+)
+
+// firmware is the catalogue of images. Its errors say themselves how they are
+// shown.
+type firmware interface {
+	List() []ota.Shown
+	Add(ctx context.Context, body io.Reader, u ota.Upload, now time.Time) (ota.Shown, error)
+	Plan(sha string, plan ota.Rollout) (ota.Shown, error)
+	Remove(sha string) error
+	Update(id device.ID) ota.Update
+	Forget(id device.ID) error
+	// Install has a robot offered an image when it next checks in. The path is
+	// where it could download it at once.
+	Install(id device.ID, sha string, now time.Time) (path string, err error)
+}
+
+// uploadStalls is how long nothing of an image may arrive.
+const uploadStalls = 30 * time.Second
+
+// steady is a body of any length, of which some must always arrive.
+type steady struct {
+	io.Reader
+	control *http.ResponseController
+}
+
+func newSteady(w http.ResponseWriter, body io.Reader) steady {
+	return steady{body, http.NewResponseController(w)}
+}
+
+func (s steady) Read(p []byte) (int, error) {
+	_ = s.control.SetReadDeadline(time.Now().Add(uploadStalls)) // what has no deadlines is no network
+	return s.Reader.Read(p)
+}
+
+// publish takes an image into the catalogue: the body is the file, the query
+// says the rest.
+func (d *Door) publish(ctx context.Context, body io.Reader, q url.Values) (ota.Shown, error) {
+	return d.o.Firmware.Add(ctx, body, ota.Upload{Boards: q["board"], SHA256: q.Get("sha256"), Signature: q.Get("signature")}, time.Now())
+}
+
+func (d *Door) rollOut(sha string, body []byte) (ota.Shown, error) {
+	plan, err := ota.ParseRollout(body)
+	if err != nil {
+		return ota.Shown{}, err
+	}
+	return d.o.Firmware.Plan(sha, plan)
+}
+
+// upgrade is the body of upgrade; none is the newest image there is.
+type upgrade struct {
+	SHA256 string `json:"sha256"`
+}
+
+// upgradeTool is the firmware's own, by which it installs what it is given.
+const upgradeTool = "self.upgrade_firmware"
+
+// upgrade has a robot install an image: at once where its channel is open and
+// its firmware has a tool for that, else when it next checks in.
+func (d *Door) upgrade(ctx context.Context, r device.Robot, u upgrade) (Taken, error) {
+	path, err := d.o.Firmware.Install(r.ID, u.SHA256, time.Now())
+	if err != nil {
+		return Taken{}, err
+	}
+	if !d.o.Board.Robot(r.ID).Online || r.BaseURL == "" {
+		return Taken{OK: true, Queued: true}, nil
+	}
+	for _, t := range d.o.Talk.Tools(r.ID) {
+		if t.Name == upgradeTool {
+			// The robot answers before it begins, if it does: it may also go
+			// quiet, and what it comes back with then tells.
+			ctx, cancel := context.WithTimeoutCause(ctx, toolWithin, errToolTimeout)
+			defer cancel()
+			_, err := d.o.Talk.Call(ctx, r.ID, upgradeTool, map[string]any{"url": r.BaseURL + path})
+			return Taken{OK: true, Queued: err != nil}, nil
+		}
+	}
+	return Taken{OK: true, Queued: true}, nil
+}

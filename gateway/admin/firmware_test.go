@@ -1,0 +1,213 @@
+package admin_test
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"perch/device"
+	"perch/event"
+	"perch/gateway/admin"
+	"perch/ota"
+)
+
+// application is one for an ESP32-S3, with one segment.
+func application(version string) string {
+	out := make([]byte, 24+8+256, 512)
+	copy(out, []byte{0xE9, 1, 2, 0x4F, 12: 9, 23: 1})
+	binary.LittleEndian.PutUint32(out[24:], 0x3C000020)
+	binary.LittleEndian.PutUint32(out[28:], 256)
+	binary.LittleEndian.PutUint32(out[32:], 0xABCD5432)
+	copy(out[48:], version)
+	sum := byte(0xEF)
+	for _, c := range out[32:] {
+		sum ^= c
+	}
+	out = append(out, append(make([]byte, 15), sum)...)
+	digest := sha256.Sum256(out)
+	return string(append(out, digest[:]...))
+}
+
+// stocked is a house with a catalogue, and with the bootstrap before it.
+func stocked(t *testing.T) (h *house, boot func(version string)) {
+	bus := event.NewBus()
+	t.Cleanup(bus.Close)
+	f, err := ota.OpenFirmware(ota.FirmwareOptions{Dir: t.TempDir(), Images: table[ota.Record]{}, Units: table[ota.Unit]{}, Key: []byte("key"),
+		Bus: bus, Zone: time.UTC, Notify: func(string) {}, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h = newHouse(t, func(o *admin.Options) { o.Firmware = f })
+	h.visit(t, robotA, "one")
+	if _, err := h.robots.Adopt(string(robotA)); err != nil {
+		t.Fatal(err)
+	}
+	boots := ota.New(ota.Options{Robots: h.robots, Bus: bus, Zone: time.UTC, Framing: 1, Firmware: f, Log: slog.New(slog.DiscardHandler)})
+	return h, func(version string) {
+		_, err := boots.CheckIn(ota.Request{Host: "perch.local:8003", DeviceID: string(robotA), ClientID: "one", UserAgent: "m5stack-stack-chan/" + version}, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestTheCatalogue from an upload to its removal.
+func TestTheCatalogue(t *testing.T) {
+	h, boot := stocked(t)
+	boot("1.2.4")
+	file := application("1.3.0")
+	sha := fmt.Sprintf("%x", sha256.Sum256([]byte(file)))
+	if status, body := h.ask("GET", "/api/v1/firmware", ""); status != 200 || body != "[]" {
+		t.Errorf("empty: %d %s", status, body)
+	}
+	for _, c := range []struct {
+		method, path, body string
+		status             int
+		answer             string // a part of it
+	}{
+		{"POST", "firmware?board=m5stack-stack-chan", file[:300], 422, `"truncated"`},
+		{"POST", "firmware?board=m5stack-stack-chan", "<html>", 422, `"not_an_application"`},
+		{"POST", "firmware", file, 400, `"bad_board"`},
+		{"POST", "firmware?board=m5stack-stack-chan&sha256=00", file, 422, `"wrong_sha256"`},
+		{"POST", "firmware?board=m5stack-stack-chan&board=other&sha256=" + sha, file, 201, `"sha256":"` + sha + `"`},
+		{"GET", "firmware", "", 200, `"boards":["m5stack-stack-chan","other"]`},
+		{"POST", "firmware/" + sha + "/rollout", `{"boards":["third"]}`, 400, `"bad_rollout"`},
+		{"POST", "firmware/" + sha + "/rollout", `{"percent":200}`, 400, `"bad_rollout"`},
+		{"POST", "firmware/" + sha + "/rollout", strings.Repeat(" ", 65<<10), 413, `"body_too_large"`},
+		{"POST", "firmware/none/rollout", `{}`, 404, `"unknown_image"`},
+		{"POST", "firmware/" + sha + "/rollout", `{"boards":["other"],"percent":10,"hours":"02:00-05:00","auto":true}`, 200, `"hours":"02:00-05:00"`},
+		{"GET", "devices/a0b1c2d3e4f5/firmware", "", 200, `{"installed_version":"1.2.4","latest_version":"1.3.0","sha256":"` + sha},
+		{"GET", "devices/020000000001/firmware", "", 404, `"unknown_robot"`},
+		{"POST", "devices/a0b1c2d3e4f5/upgrade", `{"sha256":"none"}`, 404, `"unknown_image"`},
+		{"POST", "devices/a0b1c2d3e4f5/upgrade", `[]`, 400, `"bad_body"`},
+		{"POST", "devices/a0b1c2d3e4f5/upgrade", ``, 202, `{"ok":true,"queued":true}`},
+		{"DELETE", "firmware/none", "", 404, `"unknown_image"`},
+		{"DELETE", "firmware/" + sha, "", 200, `{"ok":true}`},
+		{"GET", "firmware", "", 200, `[]`},
+		{"POST", "devices/a0b1c2d3e4f5/upgrade", ``, 409, `"nothing_newer"`},
+	} {
+		status, body := h.ask(c.method, "/api/v1/"+c.path, c.body)
+		if status != c.status || !strings.Contains(body, c.answer) {
+			t.Errorf("%s %s: %d %s, want %d %s", c.method, c.path, status, body, c.status, c.answer)
+		}
+	}
+	bare := newHouse(t)
+	if status, _ := bare.ask("GET", "/api/v1/firmware", ""); status != 404 {
+		t.Errorf("without a catalogue: %d", status)
+	}
+}
+
+// TestUpgradeAtOnce where the channel is open and the firmware has a tool for
+// it, and only there.
+func TestUpgradeAtOnce(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		online bool
+		tools  []device.Tool
+		err    error
+		called bool
+		queued bool
+	}{
+		{"open, with the tool", true, []device.Tool{{Name: "self.upgrade_firmware"}}, nil, true, false},
+		{"it goes quiet", true, []device.Tool{{Name: "self.upgrade_firmware"}}, errors.New("hung up"), true, true},
+		{"open, without it", true, []device.Tool{{Name: "self.reboot"}}, nil, false, true},
+		{"closed", false, []device.Tool{{Name: "self.upgrade_firmware"}}, nil, false, true},
+	} {
+		h, boot := stocked(t)
+		boot("1.2.4")
+		if status, body := h.ask("POST", "/api/v1/firmware?board=m5stack-stack-chan", application("1.3.0")); status != 201 {
+			t.Fatal(body)
+		}
+		h.talk.tools, h.talk.err = c.tools, c.err
+		if c.online {
+			h.publish(t, robotA, "s1", event.RobotOnline{Framing: 1})
+		}
+		status, body := h.ask("POST", "/api/v1/devices/a0b1c2d3e4f5/upgrade", "")
+		if status != 202 || body != fmt.Sprintf(`{"ok":true,"queued":%v}`, c.queued) {
+			t.Errorf("%s: %d %s", c.name, status, body)
+		}
+		asked := strings.Join(h.talk.asked, " ")
+		if c.called != strings.HasPrefix(asked, `call a0b1c2d3e4f5 self.upgrade_firmware {"url":"http://perch.local:8003/xiaozhi/ota/firmware/`) || !c.called && asked != "" {
+			t.Errorf("%s: the robot is asked %q", c.name, asked)
+		}
+	}
+}
+
+// TestAForgottenRobotsFirmware is forgotten with it.
+func TestAForgottenRobotsFirmware(t *testing.T) {
+	h, boot := stocked(t)
+	boot("1.2.4")
+	if status, body := h.ask("DELETE", "/api/v1/devices/a0b1c2d3e4f5", ""); status != 202 {
+		t.Fatal(body)
+	}
+	h.visit(t, robotA, "one")
+	if u := get[ota.Update](t, h, "/api/v1/devices/a0b1c2d3e4f5/firmware"); u.Installed != "" {
+		t.Errorf("known is %+v", u)
+	}
+}
+
+// oneCall is a listener with one caller.
+type oneCall chan net.Conn
+
+func (l oneCall) Accept() (net.Conn, error) {
+	c, open := <-l
+	if !open {
+		return nil, net.ErrClosed
+	}
+	return c, nil
+}
+func (l oneCall) Close() error   { close(l); return nil } // which a server does once
+func (l oneCall) Addr() net.Addr { return &net.TCPAddr{} }
+
+// TestAnUploadThatStalls is let go; one that is only slow is taken, however
+// long it lasts.
+func TestAnUploadThatStalls(t *testing.T) {
+	for name, c := range map[string]struct {
+		pause  time.Duration
+		status int
+	}{"slow": {20 * time.Second, 201}, "stalled": {40 * time.Second, 408}} {
+		synctest.Test(t, func(t *testing.T) {
+			h, _ := stocked(t)
+			owner, appliance := net.Pipe()
+			l := make(oneCall, 1)
+			l <- appliance
+			server := &http.Server{Handler: h.engine}
+			served := make(chan error)
+			go func() { served <- server.Serve(l) }()
+			file := application("1.3.0")
+			go func() {
+				fmt.Fprintf(owner, "POST /api/v1/firmware?board=b HTTP/1.1\r\nHost: perch\r\nContent-Length: %d\r\n\r\n", len(file))
+				for n := 0; n < len(file); n += 50 {
+					if _, err := io.WriteString(owner, file[n:min(n+50, len(file))]); err != nil {
+						return
+					}
+					time.Sleep(c.pause)
+				}
+			}()
+			answer, err := http.ReadResponse(bufio.NewReader(owner), nil)
+			if err != nil || answer.StatusCode != c.status {
+				t.Errorf("%s: %v (%v)", name, answer, err)
+			} else if c.status == 408 {
+				var told struct{ Error struct{ Code string } }
+				if err := json.NewDecoder(answer.Body).Decode(&told); err != nil || told.Error.Code != "stalled" {
+					t.Errorf("%s: %+v (%v)", name, told, err)
+				}
+			}
+			_ = owner.Close()
+			_ = server.Close()
+			<-served
+			time.Sleep(time.Minute) // the sender notices
+		})
+	}
+}
