@@ -1,16 +1,12 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/http"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -19,16 +15,11 @@ import (
 	"perch/device"
 )
 
-// keyless is the address on which an appliance serves programs of its own
-// machine without a token.
-const keyless = "http://127.0.0.1:8004"
-
 // recordFlags are the options of perch-tools record.
 type recordFlags struct {
-	robot     device.ID
-	out       string
-	url       string
-	tokenFile string
+	reach
+	robot device.ID
+	out   string
 }
 
 // record writes the transcript of a robot's session as it happens, until the
@@ -66,8 +57,7 @@ func parseRecord(args []string, stdout io.Writer) (*recordFlags, error) {
 	s := flag.NewFlagSet("perch-tools record", flag.ContinueOnError)
 	s.SetOutput(io.Discard)
 	s.StringVar(&f.out, "out", "", "`FILE` to write to, in place of the terminal")
-	s.StringVar(&f.url, "url", cmp.Or(os.Getenv("PERCH_URL"), keyless), "address of the appliance")
-	s.StringVar(&f.tokenFile, "token-file", "", "`FILE` that holds the admin token")
+	f.register(s)
 	robots, err := parseAround(s, args)
 	if errors.Is(err, flag.ErrHelp) {
 		s.SetOutput(stdout)
@@ -89,44 +79,12 @@ func parseRecord(args []string, stdout io.Writer) (*recordFlags, error) {
 
 // request asks for the transcript.
 func (f *recordFlags) request(ctx context.Context) (*http.Request, error) {
-	u, err := url.Parse(strings.TrimSuffix(f.url, "/"))
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, fmt.Errorf("%w: --url %q is no address such as http://perch.local:8003", errUsage, f.url)
-	}
-	token, err := f.token()
-	if err != nil {
-		return nil, err
-	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.JoinPath("api/v1/devices", string(f.robot), "record").String(), nil)
-	if err != nil {
-		return nil, fmt.Errorf("the address %q cannot be used: %w", f.url, err)
-	}
-	if token != "" {
-		r.Header.Set("Authorization", "Bearer "+token)
-	}
-	return r, nil
-}
-
-func (f *recordFlags) token() (string, error) {
-	if f.tokenFile == "" {
-		return os.Getenv("PERCH_TOKEN"), nil
-	}
-	text, err := os.ReadFile(f.tokenFile)
-	if errors.Is(err, fs.ErrPermission) {
-		return "", fmt.Errorf("%s may not be read by this user; use sudo, or copy the token", f.tokenFile)
-	}
-	if err != nil {
-		return "", fmt.Errorf("read the admin token: %w", err)
-	}
-	return strings.TrimSpace(string(text)), nil
+	return f.reach.request(ctx, http.MethodGet, nil, nil, "devices", string(f.robot), "record")
 }
 
 // beginWithin is how long an appliance may take to begin the transcript. The
 // transcript itself has no end of its own.
 const beginWithin = 10 * time.Second
-
-// mostRefusal bounds what is read of an error, in bytes.
-const mostRefusal = 64 << 10
 
 // openStream sends the request and returns the answer's body.
 func openStream(r *http.Request) (io.ReadCloser, error) {
@@ -139,10 +97,8 @@ func openStream(r *http.Request) (io.ReadCloser, error) {
 		return answer.Body, nil
 	}
 	defer answer.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(answer.Body, mostRefusal))
-	var told struct{ Error struct{ Message string } }
-	if err == nil && json.Unmarshal(text, &told) == nil && told.Error.Message != "" {
-		return nil, errors.New(told.Error.Message)
+	if err := refusedWith(answer); err != nil {
+		return nil, err
 	}
 	return nil, fmt.Errorf("the appliance answered %s and no transcript", answer.Status)
 }

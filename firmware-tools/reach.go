@@ -1,0 +1,81 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+)
+
+// keyless is the address on which an appliance serves programs of its own
+// machine without a token.
+const keyless = "http://127.0.0.1:8004"
+
+// reach says which appliance is meant, and that its owner asks.
+type reach struct {
+	url       string
+	tokenFile string
+}
+
+func (r *reach) register(s *flag.FlagSet) {
+	s.StringVar(&r.url, "url", cmp.Or(os.Getenv("PERCH_URL"), keyless), "address of the appliance")
+	s.StringVar(&r.tokenFile, "token-file", "", "`FILE` that holds the admin token")
+}
+
+// request is one to the admin API, at a path below its own.
+func (r *reach) request(ctx context.Context, method string, body io.Reader, query url.Values, path ...string) (*http.Request, error) {
+	u, err := url.Parse(strings.TrimSuffix(r.url, "/"))
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, fmt.Errorf("%w: --url %q is no address such as http://perch.local:8003", errUsage, r.url)
+	}
+	token, err := r.token()
+	if err != nil {
+		return nil, err
+	}
+	u = u.JoinPath(append([]string{"api/v1"}, path...)...)
+	u.RawQuery = query.Encode()
+	request, err := http.NewRequestWithContext(ctx, method, u.String(), body)
+	if err != nil {
+		return nil, fmt.Errorf("the address %q cannot be used: %w", r.url, err)
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	return request, nil
+}
+
+func (r *reach) token() (string, error) {
+	if r.tokenFile == "" {
+		return os.Getenv("PERCH_TOKEN"), nil
+	}
+	text, err := os.ReadFile(r.tokenFile)
+	if errors.Is(err, fs.ErrPermission) {
+		return "", fmt.Errorf("%s may not be read by this user; use sudo, or copy the token", r.tokenFile)
+	}
+	if err != nil {
+		return "", fmt.Errorf("read the admin token: %w", err)
+	}
+	return strings.TrimSpace(string(text)), nil
+}
+
+// mostRefusal bounds what is read of an error, in bytes.
+const mostRefusal = 64 << 10
+
+// refusedWith is the sentence of an error that the appliance answered with,
+// where it did.
+func refusedWith(answer *http.Response) error {
+	text, err := io.ReadAll(io.LimitReader(answer.Body, mostRefusal))
+	var told struct{ Error struct{ Message string } }
+	if err == nil && json.Unmarshal(text, &told) == nil && told.Error.Message != "" {
+		return errors.New(plainText(told.Error.Message))
+	}
+	return nil
+}
