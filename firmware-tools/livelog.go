@@ -12,8 +12,9 @@ import (
 
 // liveLog prints a talk as it happens, a line each: who, what, and the words.
 type liveLog struct {
-	w   io.Writer
-	mac string
+	w        io.Writer
+	mac      string
+	upgrades bool // it says itself what it installs
 }
 
 func (l *liveLog) line(who, does, words string) {
@@ -36,6 +37,12 @@ func (l *liveLog) observe(h simrobot.Happening) {
 		l.checkedIn(h)
 	case simrobot.Waits:
 		l.line("robot", "waits", "for its owner, and shows the code "+h.Code+" ("+h.Message+")")
+	case simrobot.Upgraded:
+		l.line("robot", "runs", "version "+h.Version+" now")
+	case simrobot.NotUpgraded:
+		l.line("robot", "keeps", "what it has: "+h.Why)
+	case simrobot.RolledBack:
+		l.line("robot", "goes back", "from "+h.From+" to "+h.To)
 	case simrobot.Welcomed:
 		l.line("perch", "hello", fmt.Sprintf("%d Hz, %d ms, after %v", h.Audio.SampleRate, h.Audio.FrameDuration, h.Latency.Round(100*time.Microsecond)))
 	case simrobot.Said:
@@ -79,7 +86,7 @@ func (l *liveLog) observe(h simrobot.Happening) {
 
 func (l *liveLog) checkedIn(h simrobot.CheckedIn) {
 	l.line("robot", l.mac, "checked in at "+h.OTA+" -> "+h.Boot.URL)
-	if h.Boot.Upgrade != "" {
+	if h.Boot.Upgrade != "" && !l.upgrades {
 		l.line("robot", "upgrades", "a real one would install "+h.Boot.Upgrade+" now")
 	}
 	for _, odd := range h.Boot.Oddities {

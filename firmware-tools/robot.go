@@ -63,6 +63,8 @@ func parseRobot(args []string, stdout io.Writer) (*robotFlags, error) {
 	s.StringVar(&o.Wake, "wake", "", "`TEXT` that wakes the robot, in place of a tap")
 	s.IntVar((*int)(&o.Framing), "framing", 0, "binary framing `1|2|3`, whatever the bootstrap says")
 	s.Func("event", "`NAME=JSON` to send when the channel opens; repeatable", func(text string) error { return addEvent(o, text) })
+	s.BoolVar(&o.Upgrades, "upgrade", false, "install the firmware that is offered, and boot it")
+	s.BoolVar(&o.Crashes, "crash", false, "what --upgrade installs never gets as far as a check-in")
 	s.BoolVar(&o.Stay, "stay", false, "do not hang up when all is said")
 	s.StringVar(&o.Firmware, "firmware", "2.2.4", strings.Join(simrobot.Firmwares(), ", "))
 	s.StringVar(&f.script, "transcript", "", "`FILE` to write every frame to, as JSON lines, secrets blanked")
@@ -176,7 +178,7 @@ func (f *robotFlags) sentences(ctx context.Context, n int) ([]simrobot.Sentence,
 // one runs a single robot and tells what happens.
 func one(ctx context.Context, f *robotFlags, stdout io.Writer) (err error) {
 	o := f.options
-	log := &liveLog{w: stdout, mac: o.MAC}
+	log := &liveLog{w: stdout, mac: o.MAC, upgrades: o.Upgrades}
 	o.Observe = log.observe
 	if f.script != "" {
 		file, err := os.Create(f.script)

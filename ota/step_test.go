@@ -259,6 +259,24 @@ func TestStep(t *testing.T) {
 	}
 }
 
+// TestAnELFFileThatNeverChanges: a build that does not fill it in is known by
+// its version.
+func TestAnELFFileThatNeverChanges(t *testing.T) {
+	shelf := shelfOf("1.3")
+	var u Unit
+	var told []string
+	for _, version := range []string{"1.2", "1.2", "1.3", "1.3"} {
+		var v verdict
+		u, v = step(u, sighting{robot: "a0b1c2d3e4f5", board: "b", version: version, elf: "the same"}, shelf)
+		for _, e := range v.events {
+			told = append(told, event.Kind(e))
+		}
+	}
+	if !slices.Equal(told, []string{"firmware_offered", "firmware_installed"}) {
+		t.Errorf("told %q", told)
+	}
+}
+
 // TestWhoIsRefused: each reason, from a robot that would be offered the image.
 func TestWhoIsRefused(t *testing.T) {
 	good := func() (Unit, Record, sighting) {

@@ -26,6 +26,7 @@ const (
 // Trial is what became of offering an image to a robot.
 type Trial struct {
 	Stage   Stage     `json:"stage"`
+	From    string    `json:"from"`             // version that it ran at the latest offer
 	Open    bool      `json:"open,omitempty"`   // the latest offer has yet to be judged, by what the robot comes back with
 	Misses  int       `json:"misses"`           // offers after which it came back without the image
 	Forced  bool      `json:"forced,omitempty"` // it was sent with force, which is done once
@@ -137,7 +138,7 @@ func (u *Unit) judge(s sighting, shelf []Record, v *verdict) {
 		}
 		isNewer, _ := newer(r.Version, s.version) // both can be compared, or it were not here
 		switch {
-		case s.runs(r.Image):
+		case s.runs(r.Image), t.Open && s.version == r.Version && t.From != r.Version:
 			t = t.arrived(r.Image, v)
 		case t.Stage == Failed:
 		case t.Open && !isNewer && !t.Forced:
@@ -222,7 +223,7 @@ func (u *Unit) offered(r *Record, s sighting, v *verdict) {
 	t := u.Trials[r.SHA256]
 	isNewer, _ := newer(r.Version, s.version) // nor is there an error
 	v.offer, v.force = r, !isNewer            // refuses has seen to it that somebody wants that
-	t.Stage, t.Open, t.Offered, t.Bytes, t.Forced = Offered, true, s.at, 0, v.force
+	t.Stage, t.Open, t.Offered, t.From, t.Bytes, t.Forced = Offered, true, s.at, s.version, 0, v.force
 	u.try(r.SHA256, t)
 	v.events = append(v.events, event.FirmwareOffered{Version: r.Version})
 }

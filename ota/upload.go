@@ -96,7 +96,10 @@ func receive(file *os.File, body io.Reader, u Upload, now time.Time) (Image, err
 // uploadFault tells a sender that broke off from a disk that is full.
 func uploadFault(err error) error {
 	var tooLarge *http.MaxBytesError
+	var told *fault
 	switch {
+	case errors.As(err, &told):
+		return told
 	case errors.As(err, &tooLarge):
 		return err
 	case errors.Is(err, os.ErrDeadlineExceeded):

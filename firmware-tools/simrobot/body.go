@@ -144,12 +144,13 @@ func rebootTool(s *session, now time.Time, _ values) (string, error) {
 	return "true", nil
 }
 
-// upgradeTool closes the channel before it downloads; here nothing is
-// downloaded, and the robot comes up again with what it had.
+// upgradeTool closes the channel before it downloads. Without Options.Upgrades
+// nothing is downloaded, and the robot comes up again with what it had.
 func upgradeTool(s *session, now time.Time, v values) (string, error) {
 	if v.text("url") == "" {
 		return "", errors.New("no url")
 	}
+	s.r.wanted = v.text("url")
 	s.reboot(now)
 	return "true", nil
 }

@@ -17,7 +17,7 @@ type Bootstrap struct {
 
 	Code, Challenge, Message string // of activation: either of the first two holds the robot back
 
-	Upgrade  string   // URL of an image that a real robot would install now; it goes on with the old one here
+	Upgrade  string   // URL of an image that a real robot would install now; this one does with Options.Upgrades
 	Oddities []string // what the robot ignores
 }
 

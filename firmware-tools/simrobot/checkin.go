@@ -31,10 +31,26 @@ func newHTTPClient() *http.Client {
 // its owner has adopted it.
 func (r *Robot) Boot(ctx context.Context) error {
 	r.wakeOff = false
+	r.rollBack()
+	if url := r.wanted; url != "" && r.o.Upgrades {
+		r.wanted = ""
+		if _, err := r.install(ctx, url); err != nil {
+			return err
+		}
+	}
 	for {
 		b, err := r.CheckIn(ctx)
 		if err != nil {
 			return err
+		}
+		if r.o.Upgrades {
+			rebooted, err := r.takeUpgrade(ctx, b)
+			if err != nil {
+				return err
+			}
+			if rebooted {
+				continue
+			}
 		}
 		if b.Code == "" && b.Challenge == "" {
 			return nil

@@ -12,6 +12,7 @@ type firmware struct {
 	board   string // BOARD_NAME, the first half of User-Agent
 	project string
 	version string // of the application
+	elf     string // SHA-256 of its ELF file; empty is that of the build it was sold with
 
 	drains bool // plays its queue to the end before it listens again; else it cuts it off
 	blocks bool // and carries out no message meanwhile

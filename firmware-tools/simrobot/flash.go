@@ -22,6 +22,18 @@ type flash struct {
 	Theme      string    `json:"theme"`
 	WebSocket  webSocket `json:"websocket"`
 	AssetsURL  string    `json:"assets_url,omitempty"`
+
+	// These stand for the partitions of applications, and for otadata.
+
+	Running *build `json:"running,omitempty"` // nil is the one it was sold with
+	Before  *build `json:"before,omitempty"`  // what the boot loader goes back to
+	Pending bool   `json:"pending,omitempty"` // what runs is not confirmed yet
+}
+
+// build is an image as it tells of itself.
+type build struct {
+	Version string `json:"version"`
+	ELF     string `json:"elf_sha256"`
 }
 
 // webSocket is namespace "websocket". A key that a bootstrap leaves out keeps

@@ -20,6 +20,16 @@ type CheckedIn struct {
 // Waits is a robot that its owner has not adopted yet; it shows the code.
 type Waits struct{ Code, Message string }
 
+// Upgraded is an image installed and booted; it has yet to be confirmed.
+type Upgraded struct{ Version string }
+
+// NotUpgraded is an image that the robot could not download, or would not
+// install. It goes on with what it has.
+type NotUpgraded struct{ Why string }
+
+// RolledBack is a boot loader that has gone back to the image before.
+type RolledBack struct{ From, To string }
+
 // Welcomed is the server's hello.
 type Welcomed struct {
 	Session string
@@ -101,6 +111,9 @@ type HungUp struct {
 
 func (CheckedIn) happening()     {}
 func (Waits) happening()         {}
+func (Upgraded) happening()      {}
+func (NotUpgraded) happening()   {}
+func (RolledBack) happening()    {}
 func (Welcomed) happening()      {}
 func (Entered) happening()       {}
 func (Listed) happening()        {}

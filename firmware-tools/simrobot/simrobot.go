@@ -66,6 +66,9 @@ type Options struct {
 
 	StopReadingAfter time.Duration // of the first hello; 0 is never
 
+	Upgrades bool // installs the firmware it is offered, and boots it
+	Crashes  bool // what it installs never gets as far as a check-in
+
 	AnswerWithin time.Duration // of the end of a sentence; 0 is 30 s
 	Record       bool          // keeps what the speaker plays, for Sound
 	MoreTools    []device.Tool // listed after the robot's own; they answer true
@@ -93,6 +96,8 @@ type Robot struct {
 	audio    xiaozhi.AudioParams // of the last server hello: it outlives a channel
 	commands chan command
 	deaf     atomic.Bool // reads its socket no more
+	wanted   string      // URL of an image that the upgrade tool was given, for the next boot
+	flashed  int         // images installed since the last answer that offered none
 	wakeOff  bool        // hears no wake word until its state changes, whatever becomes of the channel
 	script   *transcript
 }
@@ -122,6 +127,7 @@ func New(o Options) (*Robot, error) {
 		person: person{sentences: o.Say}, commands: make(chan command, 8), script: newTranscript(o.Transcript),
 		audio: xiaozhi.AudioParams{SampleRate: 24000, FrameDuration: 60},
 	}
+	r.runs(kept.Running)
 	r.speaker.on = o.Record
 	r.tools = toolset(r)
 	return r, nil

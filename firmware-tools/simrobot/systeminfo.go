@@ -1,6 +1,7 @@
 package simrobot
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -24,13 +25,13 @@ func systemInfo(id device.ID, client string, f firmware) string {
 	fmt.Fprintf(&b, `"mac_address":"%s","uuid":"%s","chip_model_name":"esp32s3",`, id.MAC(), client)
 	b.WriteString(`"chip_info":{"model":9,"cores":2,"revision":2,"features":18},`)
 	fmt.Fprintf(&b, `"application":{"name":"%s","version":"%s","compile_time":"Apr 29 2026T10:12:14Z","idf_version":"v5.5.4","elf_sha256":"%s"},`,
-		f.project, f.version, strings.Repeat("0123456789abcdef", 4))
+		f.project, f.version, cmp.Or(f.elf, strings.Repeat("0123456789abcdef", 4)))
 	b.WriteString(`"partition_table":[` +
 		`{"label":"nvs","type":1,"subtype":2,"address":36864,"size":16384},` +
 		`{"label":"otadata","type":1,"subtype":0,"address":53248,"size":8192},` +
 		`{"label":"phy_init","type":1,"subtype":1,"address":61440,"size":4096},` +
-		`{"label":"ota_0","type":0,"subtype":16,"address":131072,"size":5177344},` +
-		`{"label":"ota_1","type":0,"subtype":17,"address":5308416,"size":5177344},` +
+		fmt.Sprintf(`{"label":"ota_0","type":0,"subtype":16,"address":131072,"size":%d},`, slotSize) +
+		fmt.Sprintf(`{"label":"ota_1","type":0,"subtype":17,"address":5308416,"size":%d},`, slotSize) +
 		`{"label":"assets","type":1,"subtype":130,"address":10485760,"size":4194304}],` +
 		`"ota":{"label":"ota_0"},"display":{"monochrome":false,"width":320,"height":240},`)
 	manufacturer := ""

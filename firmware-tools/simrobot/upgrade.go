@@ -1,0 +1,114 @@
+package simrobot
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"perch/ota/espimage"
+)
+
+const (
+	slotSize     = 0x4f0000 // bytes of each of its partitions for applications
+	chipRevision = 2
+	downloadTime = 10 * time.Minute // the firmware bounds only each read
+
+	// mostFlashes is how often a robot may install images one after the other
+	// before that is taken for a loop that its flash does not survive.
+	mostFlashes = 5
+)
+
+// runs makes the robot one that runs a build.
+func (r *Robot) runs(b *build) {
+	if b != nil {
+		r.firmware.version, r.firmware.elf = b.Version, b.ELF
+	}
+}
+
+// rollBack is what the boot loader does at a start with an image that nobody
+// has confirmed.
+func (r *Robot) rollBack() {
+	if !r.flash.Pending {
+		return
+	}
+	from := r.firmware.version
+	r.flash.Running, r.flash.Pending = r.flash.Before, false
+	r.runs(r.flash.Running)
+	r.o.Observe(RolledBack{From: from, To: r.firmware.version})
+}
+
+// takeUpgrade does what the firmware does with the answer to a check-in. One
+// that offers nothing newer confirms what runs.
+func (r *Robot) takeUpgrade(ctx context.Context, b Bootstrap) (rebooted bool, err error) {
+	if b.Upgrade == "" {
+		r.flash.Pending, r.flashed = false, 0
+		return false, r.flash.save()
+	}
+	return r.install(ctx, b.Upgrade)
+}
+
+// install downloads an image and boots it.
+func (r *Robot) install(ctx context.Context, url string) (rebooted bool, err error) {
+	if r.flashed++; r.flashed > mostFlashes {
+		return false, crash("the robot installs an image at every boot, without end")
+	}
+	image, err := r.download(ctx, url)
+	if err == nil && r.flash.Pending {
+		err = errors.New("esp_ota_begin refuses: what runs is not confirmed yet")
+	}
+	if err != nil {
+		r.o.Observe(NotUpgraded{Why: err.Error()})
+		return false, ctx.Err()
+	}
+	r.flash.Before = &build{Version: r.firmware.version, ELF: r.firmware.elf}
+	r.flash.Running = &build{Version: image.App.Version, ELF: hex.EncodeToString(image.App.ELF[:])}
+	r.flash.Pending = true
+	r.runs(r.flash.Running)
+	r.o.Observe(Upgraded{Version: image.App.Version})
+	if r.o.Crashes {
+		r.rollBack()
+	}
+	return true, r.flash.save()
+}
+
+// download gets an image with a bare GET, and checks it as esp_ota_end does.
+func (r *Robot) download(ctx context.Context, url string) (espimage.Image, error) {
+	ctx, cancel := context.WithTimeout(ctx, downloadTime)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return espimage.Image{}, fmt.Errorf("download: %w", err)
+	}
+	request.Close = true
+	request.Header["User-Agent"] = nil
+	client := *r.http
+	client.Timeout = 0
+	answer, err := client.Do(request)
+	if err != nil {
+		return espimage.Image{}, fmt.Errorf("download: %w", err)
+	}
+	defer answer.Body.Close()
+	switch {
+	case answer.StatusCode != http.StatusOK:
+		return espimage.Image{}, fmt.Errorf("download: answered %d", answer.StatusCode)
+	case answer.ContentLength <= 0:
+		return espimage.Image{}, errors.New("download: failed to get content length")
+	case answer.ContentLength > slotSize:
+		return espimage.Image{}, fmt.Errorf("download: %d bytes do not fit into the partition", answer.ContentLength)
+	}
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return espimage.Image{}, fmt.Errorf("download: %w", err)
+	}
+	image, err := espimage.Read(bytes.NewReader(text), int64(len(text)))
+	if err != nil {
+		return image, err
+	}
+	chip, _ := espimage.ParseChip("esp32s3")
+	return image, image.Fits(espimage.Target{Chip: chip, Revision: chipRevision, Slot: slotSize})
+}

@@ -1,0 +1,103 @@
+package ota
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"perch/ota/espimage"
+)
+
+// Limits of fetching an image from elsewhere.
+const (
+	fetchWithin  = 15 * time.Minute
+	mostRedirect = 5
+)
+
+// errFetchStalled ends a fetch of which nothing arrives.
+var errFetchStalled = errors.New("nothing arrived for 30 seconds")
+
+// Fetch downloads an image that somebody offers at an address, and puts it into
+// the catalogue for one board. The SHA-256 says which file is meant, whoever
+// answers there. It returns the image's version; errors say themselves how they
+// are shown.
+func (f *Firmware) Fetch(ctx context.Context, from, sha256, board string, now time.Time) (version string, err error) {
+	u, err := url.Parse(from)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || len(from) > 2000 {
+		return "", &fault{"bad_url", http.StatusBadRequest, "url is no address such as http://host/app.bin"}
+	}
+	if !isHash(sha256) {
+		return "", &fault{"bad_sha256", http.StatusBadRequest, "sha256 is the file's SHA-256, in 64 digits of lower-case hex"}
+	}
+	upload := Upload{Boards: []string{board}, SHA256: sha256}
+	if err := checkBoards(upload.Boards); err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, fetchWithin)
+	defer cancel()
+	ctx, stall := context.WithCancelCause(ctx)
+	defer stall(nil)
+	watch := time.AfterFunc(stallsAfter, func() { stall(errFetchStalled) })
+	defer watch.Stop()
+	body, err := f.request(ctx, u)
+	if err != nil {
+		return "", err
+	}
+	defer body.Close()
+	image, err := f.Add(ctx, &watched{ctx, body, watch}, upload, now)
+	return image.Version, err
+}
+
+func (f *Firmware) request(ctx context.Context, u *url.URL) (io.ReadCloser, error) {
+	elsewhere := func(format string, values ...any) error {
+		return &fault{"not_fetched", http.StatusBadGateway, fmt.Sprintf("the image cannot be had from %s: ", u.Host) + fmt.Sprintf(format, values...)}
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, elsewhere("%v", err)
+	}
+	client := http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true}, CheckRedirect: func(_ *http.Request, via []*http.Request) error {
+		if len(via) > mostRedirect {
+			return errors.New("it leads on and on")
+		}
+		return nil
+	}}
+	answer, err := client.Do(request)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, elsewhere("%v", context.Cause(ctx))
+	case err != nil:
+		var inner *url.Error
+		if errors.As(err, &inner) {
+			err = inner.Err // the rest is the address, which may hold a key
+		}
+		return nil, elsewhere("%v", err)
+	case answer.StatusCode != http.StatusOK:
+		answer.Body.Close()
+		return nil, elsewhere("it answered %s", answer.Status)
+	case answer.ContentLength > espimage.MaxSize:
+		answer.Body.Close()
+		return nil, elsewhere("%d bytes are more than any robot takes", answer.ContentLength)
+	}
+	return answer.Body, nil
+}
+
+// watched is a body of which some must always arrive.
+type watched struct {
+	ctx   context.Context
+	from  io.Reader
+	watch *time.Timer
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.from.Read(p)
+	w.watch.Reset(stallsAfter)
+	if err != nil && err != io.EOF && w.ctx.Err() != nil {
+		err = &fault{"not_fetched", http.StatusBadGateway, "the image did not arrive whole: " + context.Cause(w.ctx).Error()}
+	}
+	return n, err
+}

@@ -1,0 +1,65 @@
+package ota_test
+
+import (
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"perch/firmware-tools/simrobot"
+	"perch/ota"
+)
+
+// TestTheSimulatedRobotTakesAnUpgrade: it boots, is offered an image at its
+// next boot, downloads it, boots it and has it confirmed.
+func TestTheSimulatedRobotTakesAnUpgrade(t *testing.T) {
+	l := newLife(t)
+	server := httptest.NewServer(l.handler)
+	defer server.Close()
+	i := l.add(t, app("1.3.0", 100_000), board)
+	if _, err := l.Plan(i.SHA256, ota.Rollout{Percent: 100, Auto: true}); err != nil {
+		t.Fatal(err)
+	}
+	robot := newSimulated(t, server, simrobot.Options{})
+	for range 3 {
+		if err := robot.Boot(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := l.since(t); !slices.Equal(got, []string{"offered", "sent 1.3.0", "installed"}) {
+		t.Errorf("the bus tells %q", got)
+	}
+	if u := l.Update("a0b1c2d3e4f5"); u.Installed != "1.3.0" {
+		t.Errorf("shown as %+v", u)
+	}
+}
+
+// TestASimulatedRobotThatRollsBack is given up.
+func TestASimulatedRobotThatRollsBack(t *testing.T) {
+	l := newLife(t)
+	server := httptest.NewServer(l.handler)
+	defer server.Close()
+	i := l.add(t, app("1.3.0", 0), board)
+	if _, err := l.Plan(i.SHA256, ota.Rollout{Percent: 100, Auto: true}); err != nil {
+		t.Fatal(err)
+	}
+	robot := newSimulated(t, server, simrobot.Options{Crashes: true})
+	for range 5 {
+		if err := robot.Boot(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := strings.Join(l.since(t), " "); strings.Count(got, "rolled_back") != 3 || !strings.HasSuffix(got, "rolled_back failed") {
+		t.Errorf("the bus tells %s", got)
+	}
+}
+
+func newSimulated(t *testing.T, server *httptest.Server, o simrobot.Options) *simrobot.Robot {
+	t.Helper()
+	o.OTA, o.MAC, o.Upgrades = server.URL+"/xiaozhi/ota/", mac, true
+	robot, err := simrobot.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return robot
+}
