@@ -1,20 +1,17 @@
 package ota_test
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"perch/device"
@@ -362,157 +359,5 @@ func TestForceThatCannotBeKept(t *testing.T) {
 	}
 	if o := l.runs(t, mac, "1.2.4"); o.URL != "" {
 		t.Errorf("offered %+v again", o)
-	}
-}
-
-// TestDownloads: who gets what, and in which form.
-func TestDownloads(t *testing.T) {
-	l := newLife(t)
-	file := app("1.3.0", 5000)
-	i := l.add(t, file, board)
-	l.add(t, app("1.2.9", 0), board)
-	l.runs(t, mac, "1.2.4")
-	at := func(when time.Time) offer {
-		path, err := l.Install("a0b1c2d3e4f5", i.SHA256, when)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return offer{URL: path}
-	}
-	good := at(time.Now())
-	if w := l.fetch(good, "Range", "bytes=100-199"); w.Code != http.StatusPartialContent || !bytes.Equal(w.Body.Bytes(), file[100:200]) {
-		t.Errorf("a range: %d, %d bytes", w.Code, w.Body.Len())
-	}
-	if u := l.Update("a0b1c2d3e4f5"); u.Stage != "" {
-		t.Errorf("a range is taken for a robot's download: %+v", u)
-	}
-	if w := l.fetch(good, "Accept-Encoding", "gzip"); w.Header().Get("Content-Encoding") != "" || w.Body.Len() != len(file) {
-		t.Error("it is packed")
-	}
-	r := httptest.NewRequest(http.MethodHead, good.URL, nil)
-	head := httptest.NewRecorder()
-	if l.handler.ServeHTTP(head, r); head.Code != http.StatusOK || head.Header().Get("Content-Length") != fmt.Sprint(len(file)) || head.Body.Len() != 0 {
-		t.Errorf("HEAD: %d %v", head.Code, head.Header())
-	}
-	other := l.List()[1].SHA256
-	ticket := good.URL[strings.Index(good.URL, "?"):]
-	for name, c := range map[string]struct {
-		url  string
-		code int
-	}{
-		"yesterday's":       {at(time.Now().Add(-25 * time.Hour)).URL, 403},
-		"no ticket":         {strings.TrimSuffix(good.URL, ticket), 403},
-		"another image's":   {"/xiaozhi/ota/firmware/" + other + ".bin" + ticket, 403},
-		"another robot's":   {strings.Replace(good.URL, "a0b1c2d3e4f5", "a0b1c2d3e4f6", 1), 403},
-		"a longer life":     {strings.Replace(good.URL, "?r=a0b1c2d3e4f5.", "?r=a0b1c2d3e4f5.z", 1), 403},
-		"nonsense":          {strings.TrimSuffix(good.URL, ticket) + "?r=...", 403},
-		"no such image":     {"/xiaozhi/ota/firmware/" + strings.Repeat("0", 64) + ".bin" + ticket, 403},
-		"out of the folder": {"/xiaozhi/ota/firmware/..%2f..%2fperch.db" + ticket, 404},
-		"no name":           {"/xiaozhi/ota/firmware/x.bin" + ticket, 404},
-	} {
-		if w := l.fetch(offer{URL: c.url}); w.Code != c.code {
-			t.Errorf("%s: %d %s", name, w.Code, w.Body)
-		}
-	}
-	if err := l.Remove(i.SHA256); err != nil {
-		t.Fatal(err)
-	}
-	if w := l.fetch(good); w.Code != http.StatusNotFound {
-		t.Errorf("removed: %d", w.Code)
-	}
-}
-
-// TestADownloadThatStalls is let go after thirty seconds, and takes its place
-// with it; one robot has two places at most.
-func TestADownloadThatStalls(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(26 * 365 * 24 * time.Hour) // no robot would take this clock's first day for a time
-		l := newLife(t)
-		i := l.add(t, app("1.3.0", 300_000), board)
-		l.runs(t, mac, "1.2.4")
-		path, err := l.Install("a0b1c2d3e4f5", i.SHA256, time.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
-		calls := &line{calls: make(chan net.Conn, 8)}
-		server := &http.Server{Handler: l.handler}
-		served := make(chan error)
-		go func() { served <- server.Serve(calls) }()
-		ask := func() (net.Conn, *http.Response) {
-			robot, appliance := net.Pipe()
-			calls.calls <- appliance
-			fmt.Fprintf(robot, "GET %s HTTP/1.1\r\nHost: perch.local:8003\r\n\r\n", path)
-			answer, err := http.ReadResponse(bufio.NewReader(robot), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return robot, answer
-		}
-		first, one := ask()
-		second, two := ask()
-		third, three := ask()
-		if one.StatusCode != 200 || two.StatusCode != 200 || three.StatusCode != 503 {
-			t.Errorf("answered %d, %d, %d", one.StatusCode, two.StatusCode, three.StatusCode)
-		}
-		began := time.Now()
-		for time.Since(began) < 100*time.Second { // slow, but alive
-			if _, err := io.CopyN(io.Discard, two.Body, 10_000); err != nil {
-				t.Fatalf("after %v: %v", time.Since(began), err)
-			}
-			time.Sleep(5 * time.Second)
-		}
-		if n, _ := io.Copy(io.Discard, one.Body); n > 100_000 {
-			t.Errorf("the one that stalled has %d bytes more", n)
-		}
-		fourth, four := ask()
-		if four.StatusCode != 200 {
-			t.Errorf("then %d", four.StatusCode)
-		}
-		for _, c := range []net.Conn{first, second, third, fourth} {
-			_ = c.Close()
-		}
-		_ = server.Close()
-		<-served
-	})
-}
-
-// TestThirtyRobotsAtOnce download the same image whole.
-func TestThirtyRobotsAtOnce(t *testing.T) {
-	l := newLife(t)
-	file := app("1.3.0", 200_000)
-	i := l.add(t, file, board)
-	if _, err := l.Plan(i.SHA256, ota.Rollout{Percent: 100, Auto: true}); err != nil {
-		t.Fatal(err)
-	}
-	server := httptest.NewServer(l.handler)
-	defer server.Close()
-	done := make(chan error)
-	for n := range 30 {
-		robot := fmt.Sprintf("a0:b1:c2:d3:e4:%02x", n)
-		l.runs(t, robot, "1.2.4")
-		o := l.runs(t, robot, "1.2.4")
-		go func() {
-			answer, err := server.Client().Get(strings.Replace(o.URL, "http://perch.local:8003", server.URL, 1))
-			if err != nil {
-				done <- err
-				return
-			}
-			defer answer.Body.Close()
-			got, err := io.ReadAll(answer.Body)
-			if err == nil && (!bytes.Equal(got, file) || answer.ContentLength != int64(len(file)) || len(answer.TransferEncoding) > 0) {
-				err = fmt.Errorf("%s: %d bytes, %v", answer.Status, len(got), answer.TransferEncoding)
-			}
-			done <- err
-		}()
-	}
-	for range 30 {
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	}
-	for id, trial := range l.List()[0].Robots {
-		if trial.Stage != ota.Downloaded {
-			t.Errorf("%s: %+v", id, trial)
-		}
 	}
 }
