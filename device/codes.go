@@ -1,0 +1,135 @@
+package device
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Errors of codes.
+var (
+	// ErrCode is returned by Redeem for a code that nobody has been given, that was used, or that has expired.
+	ErrCode = errors.New("no robot shows this code, or not any more; it shows another by now")
+	// ErrTries is returned by Redeem, for any code, while too many wrong ones come.
+	ErrTries = errors.New("too many wrong codes; wait a minute, or adopt the robot by its id")
+)
+
+// Bounds of codes.
+const (
+	CodeLife = 10 * time.Minute // from when it is first given
+
+	codes       = 1_000_000 // there are, of six digits
+	mostCodes   = 200       // good at a time
+	mostTries   = 10        // wrong ones within
+	triesWithin = time.Minute
+)
+
+// Codes gives out the six digits by which an owner adopts a robot that shows
+// them. A code is good for one robot with one client, for a time, and once. It
+// is never given again: codes come in an order that the key shuffles, each
+// once. A key is for one run of the appliance, with whose end the codes that
+// were given end too. Its methods may be called from any goroutine; the time is
+// the caller's.
+type Codes struct {
+	key Key
+
+	mu    sync.Mutex
+	given uint32 // how many
+	live  map[string]shown
+	of    map[ID]string
+	wrong []time.Time // the latest wrong tries
+}
+
+// shown is what a code stands for.
+type shown struct {
+	robot  ID
+	client Client
+	until  time.Time
+}
+
+// NewCodes returns codes in the key's order, of which none has been given.
+func NewCodes(key Key) *Codes {
+	return &Codes{key: key, live: map[string]shown{}, of: map[ID]string{}}
+}
+
+// Give returns the code that a robot is to show. It is the same one for the
+// first half of its life, for robots ask often, and then another; another
+// client with the robot's MAC gets another at once. There is none while too
+// many wait: such a robot is adopted by its id.
+func (c *Codes) Give(robot ID, client Client, now time.Time) (code string, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.expire(now)
+	if code, has := c.of[robot]; has {
+		if s := c.live[code]; s.client == client && s.until.Sub(now) > CodeLife/2 {
+			return code, true
+		}
+		c.drop(code)
+	}
+	if len(c.live) >= mostCodes || c.given >= codes {
+		return "", false
+	}
+	code = fmt.Sprintf("%06d", c.shuffle(c.given))
+	c.given++
+	c.live[code], c.of[robot] = shown{robot, client, now.Add(CodeLife)}, code
+	return code, true
+}
+
+// Redeem returns the robot and the client that a code was given to, and ends
+// the code. Errors are ErrCode and ErrTries.
+func (c *Codes) Redeem(code string, now time.Time) (ID, Client, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.expire(now)
+	for len(c.wrong) > 0 && now.Sub(c.wrong[0]) >= triesWithin {
+		c.wrong = c.wrong[1:]
+	}
+	if len(c.wrong) >= mostTries {
+		return "", Client{}, ErrTries
+	}
+	s, good := c.live[code]
+	if !good {
+		c.wrong = append(c.wrong, now)
+		return "", Client{}, ErrCode
+	}
+	c.drop(code)
+	return s.robot, s.client, nil
+}
+
+func (c *Codes) drop(code string) {
+	delete(c.of, c.live[code].robot)
+	delete(c.live, code)
+}
+
+func (c *Codes) expire(now time.Time) {
+	for code, s := range c.live {
+		if !now.Before(s.until) {
+			c.drop(code)
+		}
+	}
+}
+
+// shuffle maps the numbers below codes onto themselves: a Feistel network over
+// 20 bits, walked until it comes back below codes.
+func (c *Codes) shuffle(n uint32) uint32 {
+	const half, mask, rounds = 10, 1<<10 - 1, 8
+	for {
+		left, right := n>>half, n&mask
+		for round := range byte(rounds) {
+			left, right = right, left^c.round(round, right)&mask
+		}
+		if n = left<<half | right; n < codes {
+			return n
+		}
+	}
+}
+
+func (c *Codes) round(round byte, half uint32) uint32 {
+	h := sha256.New()
+	h.Write(c.key)
+	h.Write([]byte{round, byte(half), byte(half >> 8)})
+	return binary.LittleEndian.Uint32(h.Sum(nil))
+}
