@@ -102,6 +102,25 @@ func TestCodes(t *testing.T) {
 	})
 }
 
+// TestGuessing: after ten wrong codes not even the right one is good, for a
+// minute.
+func TestGuessing(t *testing.T) {
+	c := device.NewCodes(device.Key("key"))
+	now := time.Unix(0, 0)
+	right, _ := c.Give("one", device.Client{}, now)
+	for n := range 10 {
+		if _, _, err := c.Redeem("wrong", now.Add(time.Duration(n)*time.Second)); !errors.Is(err, device.ErrCode) {
+			t.Errorf("wrong code %d: %v", n, err)
+		}
+	}
+	if _, _, err := c.Redeem(right, now.Add(59*time.Second)); !errors.Is(err, device.ErrTries) {
+		t.Errorf("the right one, too soon: %v", err)
+	}
+	if id, _, err := c.Redeem(right, now.Add(60*time.Second)); err != nil || id != "one" {
+		t.Errorf("a minute after the first wrong one: %v", err)
+	}
+}
+
 // TestACrowdOfStrangers gets no more codes than may be guessed at, and the
 // next robot one again when they have expired.
 func TestACrowdOfStrangers(t *testing.T) {

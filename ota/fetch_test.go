@@ -34,11 +34,11 @@ func TestFetch(t *testing.T) {
 		{"as it is", server.URL + "/app.bin", sha, board, ""},
 		{"moved", server.URL + "/moved", sha, board, ""},
 		{"moved for ever", server.URL + "/round", sha, board, "not_fetched"},
-		{"not there", server.URL + "/none", sha, board, "not_fetched"},
+		{"not there", server.URL + "/secret", sha, board, "not_fetched"},
 		{"too large", server.URL + "/large", sha, board, "not_fetched"},
 		{"torn", server.URL + "/torn", sha, board, "truncated"},
 		{"another file", server.URL + "/other", sha, board, "wrong_sha256"},
-		{"nobody there", "http://127.0.0.1:1/app.bin", sha, board, "not_fetched"},
+		{"nobody there", "http://127.0.0.1:1/secret", sha, board, "not_fetched"},
 		{"no address", "file:///etc/passwd", sha, board, "bad_url"},
 		{"no host", "http:///app.bin", sha, board, "bad_url"},
 		{"no hash", server.URL + "/app.bin", "", board, "bad_sha256"},
@@ -49,7 +49,7 @@ func TestFetch(t *testing.T) {
 		if word(err) != c.want || (version == "1.3.0") != (c.want == "") || len(s.List()) != len(s.files(t)) {
 			t.Errorf("%s: %q, %v", c.name, version, err)
 		}
-		if err != nil && strings.Contains(err.Error(), "/none") {
+		if err != nil && strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: the address is told: %v", c.name, err)
 		}
 	}
