@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -26,10 +28,10 @@ import (
 	"perch/ota"
 )
 
-// memory is a table that lives as long as a test.
+// memory is a table that lives as long as a test, and keeps JSON.
 type memory[T any] struct {
 	mu   sync.Mutex
-	rows map[string]T
+	rows map[string][]byte
 	err  error // that durable writes fail with
 }
 
@@ -37,15 +39,23 @@ func (m *memory[T]) Put(key string, v T) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.err == nil {
-		m.rows[key] = v
+		m.rows[key] = encoded(v)
 	}
 	return m.err
+}
+
+func encoded(v any) []byte {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return text
 }
 
 func (m *memory[T]) PutSoon(key string, v T) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.rows[key] = v
+	m.rows[key] = encoded(v)
 }
 
 func (m *memory[T]) Delete(key string) error {
@@ -60,7 +70,15 @@ func (m *memory[T]) Delete(key string) error {
 func (m *memory[T]) All() iter.Seq2[string, T] {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return maps.All(maps.Clone(m.rows))
+	rows := map[string]T{}
+	for key, text := range m.rows {
+		var v T
+		if err := json.Unmarshal(text, &v); err != nil {
+			panic(err)
+		}
+		rows[key] = v
+	}
+	return maps.All(rows)
 }
 
 // shop is a catalogue, and what it stands on.
@@ -74,7 +92,7 @@ type shop struct {
 }
 
 func newShop(t testing.TB, change ...func(*ota.FirmwareOptions)) *shop {
-	s := &shop{dir: filepath.Join(t.TempDir(), "firmware"), images: &memory[ota.Record]{rows: map[string]ota.Record{}}, units: &memory[ota.Unit]{rows: map[string]ota.Unit{}}, bus: event.NewBus()}
+	s := &shop{dir: filepath.Join(t.TempDir(), "firmware"), images: &memory[ota.Record]{rows: map[string][]byte{}}, units: &memory[ota.Unit]{rows: map[string][]byte{}}, bus: event.NewBus()}
 	t.Cleanup(s.bus.Close)
 	s.open(t, change...)
 	return s
@@ -395,6 +413,17 @@ func TestParseRollout(t *testing.T) {
 	}
 	s := newShop(t)
 	i := s.add(t, app("1.3.0", 0), board)
+	if _, err := s.Plan(i.SHA256, r); err == nil {
+		t.Error("for a board that it was not declared for")
+	}
+	r.Boards[0] = board
+	if _, err := s.Plan(i.SHA256, r); err != nil {
+		t.Fatal(err)
+	}
+	s.open(t)
+	if kept := s.List()[0].Rollout; !reflect.DeepEqual(kept, r) {
+		t.Errorf("after a restart it is %+v", kept)
+	}
 	if _, err := s.Plan(i.SHA256, ota.Rollout{Boards: []string{"other"}}); word(err) != "bad_rollout" {
 		t.Errorf("for a board it was not declared for: %v", err)
 	}

@@ -20,7 +20,7 @@ const (
 	stallsAfter = 30 * time.Second // without a piece being taken, as the firmware itself has it
 	queuesFor   = 20 * time.Second // less than the firmware waits for an answer
 	ticketLasts = 24 * time.Hour
-	pieces      = 100 // in which progress is told
+	tellsEvery  = time.Second // at most: thirty robots must not push speech out of the bus
 )
 
 // downloads is the address below which images are.
@@ -137,15 +137,16 @@ type paced struct {
 	size    int64
 	told    func(sent int64) // nil tells nobody
 
-	sent, last int64
+	sent int64
+	last time.Time
 }
 
 func (p *paced) Write(b []byte) (int, error) {
 	_ = p.control.SetWriteDeadline(time.Now().Add(stallsAfter)) // what has no deadlines is no network
 	n, err := p.ResponseWriter.Write(b)
 	p.sent += int64(n)
-	if p.told != nil && n > 0 && (p.sent == p.size || p.sent-p.last >= p.size/pieces) {
-		p.last = p.sent
+	if now := time.Now(); p.told != nil && n > 0 && (p.sent == p.size || now.Sub(p.last) >= tellsEvery) {
+		p.last = now
 		p.told(p.sent)
 	}
 	return n, err

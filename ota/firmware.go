@@ -61,8 +61,9 @@ type Firmware struct {
 // Bounds of the catalogue.
 const (
 	mostImages    = 64
-	mostDownloads = 32 // at once
-	mostOfOne     = 2  // of one robot: its latest, and one that it has dropped and that has yet to stall
+	mostUnits     = 2000 // robots; more than the registry knows, which may have forgotten some
+	mostDownloads = 32   // at once
+	mostOfOne     = 2    // of one robot: its latest, and one that it has dropped and that has yet to stall
 )
 
 // OpenFirmware opens the catalogue, and makes its folder where it is missing.
@@ -96,7 +97,10 @@ func (f *Firmware) checkIn(s sighting) (offer *Record, force bool) {
 	s.at = s.at.In(f.o.Zone)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	before := f.units[s.robot]
+	before, known := f.units[s.robot]
+	if !known && len(f.units) >= mostUnits {
+		return nil, false
+	}
 	unit, v := step(before, s, f.shelf())
 	if v.force {
 		// It is sent once, so what was sent must be known before it is.
@@ -307,8 +311,7 @@ func (f *Firmware) Install(id device.ID, sha string, now time.Time) (path string
 	if err := r.suits(u); err != nil {
 		return "", &fault{"wrong_board", http.StatusConflict, err.Error()}
 	}
-	u.Trials = maps.Clone(u.Trials)
-	delete(u.Trials, sha)
+	u.try(sha, Trial{Chosen: true, Offered: now})
 	u.Wanted = sha
 	if err := f.o.Units.Put(string(id), u); err != nil {
 		return "", fmt.Errorf("keep what is to be installed: %w", err)
@@ -343,8 +346,8 @@ func (f *Firmware) Open(sha string) (io.ReadSeekCloser, error) {
 	return file, nil
 }
 
-// progress takes note of what a robot was sent. It is told a hundred times in
-// the course of an image, and kept at its end.
+// progress takes note of what a robot was sent. It is told once a second, and
+// kept at its end.
 func (f *Firmware) progress(id device.ID, sha string, sent int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -250,12 +250,35 @@ func TestStep(t *testing.T) {
 			[]string{"", "offered 1.3", "offered 1.3", "installed"}},
 		{"an older one that is forced over a newer one speaks not against that",
 			shelfOf("1.3", "1.1 force"), []string{"1.2", "1.2", "1.3", "1.3", "1.1", "1.1"},
-			[]string{"", "offered 1.3", "installed", "offered 1.1 force", "installed", "offered 1.3"}},
+			[]string{"", "offered 1.3", "installed", "offered 1.1 force", "installed", ""}},
 		{"a cable brought something newer still", shelfOf("1.3"), []string{"1.2", "1.2", "1.4", "1.4", "1.4", "1.4"}, []string{"", "offered 1.3", "", "", "", ""}},
 	} {
 		if got := story(c.shelf, c.boots...); !slices.Equal(got, c.want) {
 			t.Errorf("%s:\n got %q\nwant %q", c.name, got, c.want)
 		}
+	}
+}
+
+// TestWhatItsOwnerChose stays on a robot, until there is something newer than
+// that choice.
+func TestWhatItsOwnerChose(t *testing.T) {
+	shelf := shelfOf("1.3", "1.1")
+	u := Unit{Wanted: "sha-1.1", Trials: map[string]Trial{"sha-1.3": {Stage: Installed}, "sha-1.1": {Chosen: true, Offered: time.Unix(100, 0)}}}
+	boot := func(version string) verdict {
+		var v verdict
+		u, v = step(u, sighting{robot: "a0b1c2d3e4f5", board: "b", version: version, elf: "elf-" + version, at: time.Unix(200, 0)}, shelf)
+		return v
+	}
+	for range 3 { // it was installed by the robot's own tool
+		if v := boot("1.1"); v.offer != nil || len(v.failed) > 0 || u.Wanted != "" {
+			t.Errorf("%+v, wanted %q", v, u.Wanted)
+		}
+	}
+	later := shelfOf("1.4")[0]
+	later.Added = time.Unix(300, 0)
+	shelf = append([]Record{later}, shelf...)
+	if v := boot("1.1"); v.offer == nil || v.offer.Version != "1.4" {
+		t.Errorf("what came later is not offered: %+v", v)
 	}
 }
 

@@ -30,8 +30,9 @@ type Trial struct {
 	Open    bool      `json:"open,omitempty"`   // the latest offer has yet to be judged, by what the robot comes back with
 	Misses  int       `json:"misses"`           // offers after which it came back without the image
 	Forced  bool      `json:"forced,omitempty"` // it was sent with force, which is done once
+	Chosen  bool      `json:"chosen,omitempty"` // its owner wanted it on this robot, by hand or by force
 	Backed  bool      `json:"backed,omitempty"` // the robot has rolled it back once at least
-	Offered time.Time `json:"offered"`          // the latest time
+	Offered time.Time `json:"offered"`          // the latest time, or when it was chosen
 	Bytes   int64     `json:"bytes,omitempty"`  // sent since then
 }
 
@@ -111,12 +112,16 @@ func step(u Unit, s sighting, shelf []Record) (Unit, verdict) {
 		u.Told, u.Chip, u.Revision, u.Slot, u.Fixed = true, s.facts.chip, s.facts.revision, s.facts.slot, s.facts.fixed
 	}
 	var v verdict
-	u.judge(s, shelf, &v)
+	chosen := u.chosen(s, shelf)
+	u.judge(s, shelf, !chosen.IsZero(), &v)
 	if u.Confirmed != s.running() {
 		u.Confirmed = s.running()
 		return u, v
 	}
 	for _, r := range shelf {
+		if u.Wanted != r.SHA256 && r.Added.Before(chosen) {
+			continue // or what its owner chose would be undone at its next boot
+		}
 		if u.refuses(r, s) == "" {
 			u.offered(&r, s, &v)
 			break
@@ -125,12 +130,20 @@ func step(u Unit, s sighting, shelf []Record) (Unit, verdict) {
 	return u, v
 }
 
-// judge says of each image that was offered what has become of it.
-func (u *Unit) judge(s sighting, shelf []Record, v *verdict) {
-	meant := false // what it runs is older than it might, because its owner wanted that
+// chosen is when the owner chose what the robot runs, and zero where it was
+// not chosen for this robot.
+func (u Unit) chosen(s sighting, shelf []Record) (at time.Time) {
 	for _, r := range shelf {
-		meant = meant || s.runs(r.Image) && u.Trials[r.SHA256].Forced
+		if t := u.Trials[r.SHA256]; t.Chosen && s.runs(r.Image) {
+			at = t.Offered
+		}
 	}
+	return at
+}
+
+// judge says of each image that was offered what has become of it. What a robot
+// runs may be older than it was because its owner chose that.
+func (u *Unit) judge(s sighting, shelf []Record, chosen bool, v *verdict) {
 	for _, r := range shelf {
 		t, tried := u.Trials[r.SHA256]
 		if !tried {
@@ -144,7 +157,7 @@ func (u *Unit) judge(s sighting, shelf []Record, v *verdict) {
 		case t.Open && !isNewer && !t.Forced:
 			t.Open = false // something newer came by another way
 			t.Misses++
-		case t.Open, t.Stage == Installed && isNewer && !meant:
+		case t.Open, t.Stage == Installed && isNewer && !chosen:
 			t = t.missed(r.Image, v)
 		}
 		u.Trials[r.SHA256] = t
@@ -223,7 +236,8 @@ func (u *Unit) offered(r *Record, s sighting, v *verdict) {
 	t := u.Trials[r.SHA256]
 	isNewer, _ := newer(r.Version, s.version) // nor is there an error
 	v.offer, v.force = r, !isNewer            // refuses has seen to it that somebody wants that
-	t.Stage, t.Open, t.Offered, t.From, t.Bytes, t.Forced = Offered, true, s.at, s.version, 0, v.force
+	t.Stage, t.Open, t.Offered, t.From, t.Bytes = Offered, true, s.at, s.version, 0
+	t.Forced, t.Chosen = v.force, t.Chosen || v.force
 	u.try(r.SHA256, t)
 	v.events = append(v.events, event.FirmwareOffered{Version: r.Version})
 }
