@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"perch/device"
 	"perch/ota"
 )
 
@@ -85,23 +86,8 @@ func TestADownloadThatStalls(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		calls := &line{calls: make(chan net.Conn, 8)}
-		server := &http.Server{Handler: l.handler}
-		served := make(chan error)
-		go func() { served <- server.Serve(calls) }()
-		ask := func() (net.Conn, *http.Response) {
-			robot, appliance := net.Pipe()
-			calls.calls <- appliance
-			fmt.Fprintf(robot, "GET %s HTTP/1.1\r\nHost: perch.local:8003\r\n\r\n", path)
-			answer, err := http.ReadResponse(bufio.NewReader(robot), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return robot, answer
-		}
-		first, one := ask()
-		second, two := ask()
-		third, three := ask()
+		ask, stop := piped(t, l.handler)
+		one, two, three := ask(path), ask(path), ask(path)
 		if one.StatusCode != 200 || two.StatusCode != 200 || three.StatusCode != 503 {
 			t.Errorf("answered %d, %d, %d", one.StatusCode, two.StatusCode, three.StatusCode)
 		}
@@ -115,15 +101,70 @@ func TestADownloadThatStalls(t *testing.T) {
 		if n, _ := io.Copy(io.Discard, one.Body); n > 100_000 {
 			t.Errorf("the one that stalled has %d bytes more", n)
 		}
-		fourth, four := ask()
-		if four.StatusCode != 200 {
+		if four := ask(path); four.StatusCode != 200 {
 			t.Errorf("then %d", four.StatusCode)
 		}
-		for _, c := range []net.Conn{first, second, third, fourth} {
+		stop()
+	})
+}
+
+// piped serves robots whose network is as slow as they read.
+func piped(t *testing.T, handler http.Handler) (ask func(path string) *http.Response, stop func()) {
+	calls := &line{calls: make(chan net.Conn, 8)}
+	server := &http.Server{Handler: handler}
+	served := make(chan error)
+	go func() { served <- server.Serve(calls) }()
+	var robots []net.Conn
+	ask = func(path string) *http.Response {
+		robot, appliance := net.Pipe()
+		robots = append(robots, robot)
+		calls.calls <- appliance
+		fmt.Fprintf(robot, "GET %s HTTP/1.1\r\nHost: perch.local:8003\r\n\r\n", path)
+		answer, err := http.ReadResponse(bufio.NewReader(robot), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer
+	}
+	return ask, func() {
+		for _, c := range robots {
 			_ = c.Close()
 		}
 		_ = server.Close()
 		<-served
+	}
+}
+
+// TestTheThirtyThird robot waits for a place, less long than its firmware
+// waits for an answer.
+func TestTheThirtyThird(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(26 * 365 * 24 * time.Hour) // no robot would take this clock's first day for a time
+		l := newLife(t)
+		l.add(t, app("1.3.0", 300_000), board)
+		path := func(n int) string {
+			id := device.ID(fmt.Sprintf("a0b1c2d3e4%02x", n))
+			l.runs(t, id.MAC(), "1.2.4")
+			path, err := l.Install(id, "", time.Now())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return path
+		}
+		ask, stop := piped(t, l.handler)
+		for n := range 32 {
+			if a := ask(path(n)); a.StatusCode != 200 {
+				t.Fatalf("robot %d: %d", n, a.StatusCode)
+			}
+		}
+		began := time.Now()
+		if a := ask(path(32)); a.StatusCode != 503 || time.Since(began) != 20*time.Second {
+			t.Errorf("answered %d after %v", a.StatusCode, time.Since(began))
+		}
+		if a := ask(path(33)); a.StatusCode != 200 || time.Since(began) > 31*time.Second {
+			t.Errorf("when the others stall it is answered %d after %v", a.StatusCode, time.Since(began))
+		}
+		stop()
 	})
 }
 

@@ -31,7 +31,8 @@ func (s *Service) Routes(r gin.IRouter) {
 		return
 	}
 	image := func(c *gin.Context) {
-		if err := s.o.Firmware.download(c.Writer, c.Request, c.Param("name"), c.Query("r")); err != nil {
+		err := s.o.Firmware.download(c.Writer, c.Request, c.Param("name"), c.Query("r"))
+		if err != nil && c.Request.Context().Err() == nil { // a robot that has gone while it waited is nobody's failure
 			_ = c.Error(err)
 		}
 	}

@@ -14,6 +14,7 @@ const (
 	pageFreeing = 0xFFFFFFF8
 
 	formatVersion2 = 0xFE
+	mostChunks     = 127 // of a blob; the other half of the numbers is for the one that takes its place
 	anyChunk       = 0xFF
 )
 
@@ -157,6 +158,9 @@ func (e *encoder) blob(r record) error {
 		left = left[len(chunk):]
 		e.put(e.head(r, blobData, 1+spanOf(len(chunk)), byte(chunks), length(chunk)), chunk)
 		chunks++
+		if chunks == mostChunks && len(left) > 0 {
+			return fmt.Errorf("%w: the blob %q takes more than %d parts", ErrFull, r.key, mostChunks)
+		}
 		if len(left) > 0 || room-len(chunk) < entrySize {
 			if err := e.turn(); err != nil {
 				return err

@@ -163,6 +163,18 @@ func TestFullPages(t *testing.T) {
 	if _, err := p.Encode(nvs.MinSize); !errors.Is(err, nvs.ErrFull) {
 		t.Errorf("three pages of three are used: %v", err)
 	}
+	large := &nvs.Partition{}
+	for n := range 100 {
+		set(t, large, fmt.Sprintf("n/k%d=u8:1", n))
+	}
+	for n, fits := range []bool{true, false} { // 126 whole pages behind what is left of the first
+		if err := large.Set("n", "large", nvs.Bytes(make([]byte, 126*4000+(125-101)*32+n))); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := large.Encode(nvs.MaxSize); fits != (err == nil) || !fits && !errors.Is(err, nvs.ErrFull) {
+			t.Errorf("%d bytes more: %v", n, err)
+		}
+	}
 	for _, size := range []int{0, 4096, 8192, nvs.MinSize + 1, nvs.MaxSize + 4096} {
 		if _, err := p.Encode(size); !errors.Is(err, nvs.ErrFormat) {
 			t.Errorf("%d bytes: %v", size, err)
