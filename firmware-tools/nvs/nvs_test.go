@@ -147,6 +147,22 @@ func TestWhatIsNotAskedForStays(t *testing.T) {
 	}
 }
 
+// TestBlobsThatFillAPage to its last entry, and near it: the index goes to the
+// next page then.
+func TestBlobsThatFillAPage(t *testing.T) {
+	for _, length := range []int{122*32 + 1, 123 * 32, 123*32 + 1, 124*32 - 1, 124 * 32, 124*32 + 1, 249 * 32, 249*32 + 1, 250 * 32} {
+		p := &nvs.Partition{}
+		if err := p.Set("n", "blob", nvs.Bytes(bytes.Repeat([]byte{7}, length))); err != nil {
+			t.Fatal(err)
+		}
+		set(t, p, "n/behind=u8:1")
+		image := encode(t, p, 0x6000)
+		if got := decode(t, image); show(got) != show(p) || len(got.Damaged()) > 0 {
+			t.Errorf("%d bytes: %v", length, got.Damaged())
+		}
+	}
+}
+
 // TestFullPages: what needs a whole page gets one, and one page stays empty.
 func TestFullPages(t *testing.T) {
 	p := &nvs.Partition{}
