@@ -68,6 +68,8 @@ type app struct {
 	skins      *skin.Door
 	hooks      *hooks.Door
 	vccp       *vccp.Door
+	firmware   *ota.Firmware
+	tokenKey   device.Key
 
 	mdns   *mdns.Announcer // nil where nothing is announced
 	silent string          // why not
@@ -131,14 +133,17 @@ func (a *app) build(ears voice.Recognizers) error {
 		Ears: a.engines.ears, Mouth: a.engines.mouth, Speech: speech, Phrases: a.engines.book.Phrase,
 		Patience: c.patience(), Zone: zone, Idle: time.Duration(c.Robots.Idle), Silence: time.Duration(c.Speech.Silence), Version: version, Log: a.log,
 	})
-	a.ota = ota.New(ota.Options{Robots: a.robots, Bus: a.bus, Zone: zone, PublicURL: c.PublicURL, Framing: c.Robots.Framing, Log: a.log})
+	if err := a.openFirmware(zone); err != nil {
+		return err
+	}
+	a.ota = ota.New(ota.Options{Firmware: a.firmware, Robots: a.robots, Bus: a.bus, Zone: zone, PublicURL: c.PublicURL, Framing: c.Robots.Framing, Log: a.log})
 	if err := errors.Join(a.newBridge(zone), a.newSkins(zone)); err != nil {
 		return err
 	}
 	shown := admin.Options{
 		Robots: residents{a.robots, a.senses.board}, Talk: a.talk, Herald: a.herald, Memory: a.memory, Notices: a.notices, Board: a.board, Bus: a.bus, Senses: a.senses,
 		Questions: asked{a.hooks, a.talk}, Conversations: a.mind,
-		Turns: func(n int) any { return a.records.Turns(n) }, Parts: a.parts, Counters: a.counters(),
+		Turns: func(n int) any { return a.records.Turns(n) }, Parts: a.parts, Counters: a.counters(), Firmware: a.firmware,
 		Version: version, ID: a.id, Started: a.started,
 	}
 	a.admin, a.metrics = admin.New(shown), admin.NewMetrics(shown)
@@ -187,7 +192,8 @@ func (a *app) keep() error {
 		}
 	}
 	a.id = id
-	a.robots = device.NewRegistry(device.Key(key), device.Adoption(a.config.Adoption), store.NewTable[device.Robot](a.db, "robots"))
+	a.tokenKey = device.Key(key)
+	a.robots = device.NewRegistry(a.tokenKey, device.Adoption(a.config.Adoption), store.NewTable[device.Robot](a.db, "robots"))
 	a.memory = agent.NewMemory(store.NewTable[agent.Entry](a.db, "memory"))
 	a.notices = agent.NewNotices(store.NewTable[agent.Notice](a.db, "notifications"))
 	a.timers = agent.NewTimers(store.NewTable[agent.Timer](a.db, "timers"), nil)

@@ -40,6 +40,7 @@ func (c *config) check(p *places) faults {
 	k.bridge(c.Bridge)
 	k.behaviours(c)
 	k.skins(c.Skins)
+	k.firmware(c.Firmware)
 	k.engines(c)
 	return k.found
 }

@@ -67,6 +67,7 @@ type config struct {
 	Skins      skinsConfig       `yaml:"skins"`
 	MQTT       mqttConfig        `yaml:"mqtt"`
 	Bridge     bridgeConfig      `yaml:"bridge"`
+	Firmware   firmwareConfig    `yaml:"firmware"`
 	Log        struct {
 		Level string `yaml:"level"`
 	} `yaml:"log"`

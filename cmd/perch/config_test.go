@@ -146,6 +146,7 @@ func TestFaults(t *testing.T) {
 		"skins: {vocabulary: klingon}":                                          `:1: skins.vocabulary: there is no vocabulary "klingon"; there are [`,
 		"skins: {vocabularies: {mine: {happy: glad}}}":                          ":1: skins.vocabularies: ",
 		"skins: {hooks: {robots: [me]}}":                                        ":1: skins.hooks.robots: robot 1: ",
+		"firmware: {public_key: nonsense}":                                      ":1: firmware.public_key: it is no ed25519 public key",
 		"mqtt: {ca: /nowhere.pem}":                                              ":1: mqtt: read ca: ",
 		"name: [":                                                               "perch.yaml:",
 		"- a\n- b":                                                              "perch.yaml:1: ",
