@@ -2,32 +2,14 @@ package main
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/binary"
 	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-)
 
-// esp32s3Image is an application with one segment: its description.
-func esp32s3Image(version string) []byte {
-	out := make([]byte, 24+8+256, 512)
-	copy(out, []byte{0xE9, 1, 2, 0x4F, 12: 9, 23: 1})
-	binary.LittleEndian.PutUint32(out[24:], 0x3C000020)
-	binary.LittleEndian.PutUint32(out[28:], 256)
-	binary.LittleEndian.PutUint32(out[32:], 0xABCD5432)
-	copy(out[48:], version)
-	copy(out[80:], "stack-chan")
-	sum := byte(0xEF)
-	for _, c := range out[32:] {
-		sum ^= c
-	}
-	out = append(out, append(make([]byte, 15), sum)...)
-	digest := sha256.Sum256(out)
-	return append(out, digest[:]...)
-}
+	"perch/firmware-tools/simrobot"
+)
 
 func writeFile(t *testing.T, name string, data []byte) string {
 	t.Helper()
@@ -39,8 +21,8 @@ func writeFile(t *testing.T, name string, data []byte) string {
 }
 
 func TestImage(t *testing.T) {
-	good := writeFile(t, "good.bin", esp32s3Image("1.2.4"))
-	damaged := esp32s3Image("1.2.4")
+	good := writeFile(t, "good.bin", simrobot.Image("1.2.4", 0))
+	damaged := simrobot.Image("1.2.4", 0)
 	damaged[len(damaged)-1] ^= 1
 	bad := writeFile(t, "bad.bin", damaged)
 	page := writeFile(t, "page.bin", []byte("<html>"))

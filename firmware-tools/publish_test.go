@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"perch/firmware-tools/simrobot"
 )
 
 // catalogue notes what it is asked, and answers as it is told to.
@@ -35,7 +37,7 @@ func (c *catalogue) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func TestPublish(t *testing.T) {
-	file := esp32s3Image("1.3.0")
+	file := simrobot.Image("1.3.0", 0)
 	name := writeFile(t, "app.bin", file)
 	token := writeFile(t, "token", []byte("secret\n"))
 	c := &catalogue{}
@@ -60,7 +62,7 @@ func TestPublish(t *testing.T) {
 }
 
 func TestPublishRefused(t *testing.T) {
-	good := writeFile(t, "app.bin", esp32s3Image("1.3.0"))
+	good := writeFile(t, "app.bin", simrobot.Image("1.3.0", 0))
 	bad := writeFile(t, "bad.bin", []byte("<html>"))
 	c := &catalogue{status: http.StatusForbidden, answer: `{"error":{"code":"bad_signature","message":"the signature\u001b[2J is wrong"}}`}
 	server := httptest.NewServer(c)

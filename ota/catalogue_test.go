@@ -6,7 +6,6 @@ import (
 	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,6 +24,7 @@ import (
 
 	"perch/device"
 	"perch/event"
+	"perch/firmware-tools/simrobot"
 	"perch/ota"
 )
 
@@ -127,35 +127,6 @@ func (s *shop) files(t testing.TB) (names []string) {
 
 const board = "m5stack-stack-chan"
 
-// app is an application of that version for an ESP32-S3: its description, and
-// as much as is asked for.
-func app(version string, size int) []byte {
-	out := make([]byte, 32+max(256, size), size+1024)
-	copy(out, []byte{0xE9, 1, 2, 0x4F, 12: 9, 23: 1})
-	binary.LittleEndian.PutUint32(out[24:], 0x3C000020)
-	binary.LittleEndian.PutUint32(out[28:], uint32(len(out)-32))
-	binary.LittleEndian.PutUint32(out[32:], 0xABCD5432)
-	copy(out[48:80], version)
-	copy(out[80:], "stack-chan")
-	elf := sha256.Sum256([]byte(version))
-	copy(out[176:], elf[:])
-	return seal(out)
-}
-
-// seal ends an image with its checksum and hash.
-func seal(out []byte) []byte {
-	sum := byte(0xEF)
-	for _, c := range out[32:] {
-		sum ^= c
-	}
-	for len(out)%16 != 15 {
-		out = append(out, 0)
-	}
-	out = append(out, sum)
-	digest := sha256.Sum256(out)
-	return append(out, digest[:]...)
-}
-
 // add publishes an image that must be taken.
 func (s *shop) add(t testing.TB, file []byte, boards ...string) ota.Shown {
 	t.Helper()
@@ -180,7 +151,7 @@ func word(err error) string {
 
 func TestAnImageIsPublished(t *testing.T) {
 	s := newShop(t)
-	file := app("1.3.0", 20_000)
+	file := simrobot.Image("1.3.0", 20_000)
 	i := s.add(t, file, board)
 	sha := fmt.Sprintf("%x", sha256.Sum256(file))
 	if i.SHA256 != sha || i.Size != int64(len(file)) || i.Version != "1.3.0" || i.Project != "stack-chan" || i.Chip != "esp32s3" ||
@@ -196,7 +167,7 @@ func TestAnImageIsPublished(t *testing.T) {
 	if again := s.add(t, file, "other-board", board); !slices.Equal(again.Boards, []string{board, "other-board"}) {
 		t.Errorf("declared for more boards, it is for %v", again.Boards)
 	}
-	s.add(t, app("1.10.0", 0), board)
+	s.add(t, simrobot.Image("1.10.0", 0), board)
 	s.open(t)
 	if list := s.List(); len(list) != 2 || list[0].Version != "1.10.0" || list[1].SHA256 != sha || len(list[1].Boards) != 2 {
 		t.Errorf("after a restart there are %+v", list)
@@ -232,7 +203,7 @@ func (b brokenOff) Read(p []byte) (int, error) {
 
 // TestWhatIsNotPublished: each is refused with its reason, and leaves nothing.
 func TestWhatIsNotPublished(t *testing.T) {
-	good := app("1.3.0", 20_000)
+	good := simrobot.Image("1.3.0", 20_000)
 	change := func(do func([]byte)) []byte {
 		file := bytes.Clone(good)
 		do(file)
@@ -241,7 +212,7 @@ func TestWhatIsNotPublished(t *testing.T) {
 	resealed := func(do func([]byte)) []byte {
 		file := bytes.Clone(good[:32+20_000])
 		do(file)
-		return seal(file)
+		return simrobot.Seal(file)
 	}
 	for _, c := range []struct {
 		name string
@@ -260,8 +231,8 @@ func TestWhatIsNotPublished(t *testing.T) {
 		{"no board", bytes.NewReader(good), ota.Upload{Boards: []string{}}, "bad_board"},
 		{"an empty board", bytes.NewReader(good), ota.Upload{Boards: []string{""}}, "bad_board"},
 		{"a long board", bytes.NewReader(good), ota.Upload{Boards: []string{strings.Repeat("b", 101)}}, "bad_board"},
-		{"a version that aborts robots", bytes.NewReader(app("v1.3.0", 0)), ota.Upload{}, "bad_version"},
-		{"no version", bytes.NewReader(app("", 0)), ota.Upload{}, "bad_version"},
+		{"a version that aborts robots", bytes.NewReader(simrobot.Image("v1.3.0", 0)), ota.Upload{}, "bad_version"},
+		{"no version", bytes.NewReader(simrobot.Image("", 0)), ota.Upload{}, "bad_version"},
 		{"a chip that is none", bytes.NewReader(resealed(func(f []byte) { f[12] = 99 })), ota.Upload{}, "wrong_chip"},
 	} {
 		s := newShop(t)
@@ -294,13 +265,13 @@ func TestOneUploadAtATime(t *testing.T) {
 		_, err := s.Add(context.Background(), begun, ota.Upload{Boards: []string{board}}, time.Now())
 		first <- err
 	}()
-	file := app("1.3.0", 5000)
+	file := simrobot.Image("1.3.0", 5000)
 	if _, err := body.Write(file[:100]); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := s.Add(ctx, bytes.NewReader(app("1.4.0", 0)), ota.Upload{Boards: []string{board}}, time.Now()); !errors.Is(err, context.Canceled) {
+	if _, err := s.Add(ctx, bytes.NewReader(simrobot.Image("1.4.0", 0)), ota.Upload{Boards: []string{board}}, time.Now()); !errors.Is(err, context.Canceled) {
 		t.Errorf("a second upload: %v", err)
 	}
 	if _, err := body.Write(file[100:]); err != nil {
@@ -317,9 +288,9 @@ func TestSignatures(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, stranger, _ := ed25519.GenerateKey(nil)
-	file := app("1.3.0", 0)
+	file := simrobot.Image("1.3.0", 0)
 	digest := sha256.Sum256(file)
-	other := sha256.Sum256(app("1.2.0", 0))
+	other := sha256.Sum256(simrobot.Image("1.2.0", 0))
 	sign := func(k ed25519.PrivateKey, d [32]byte) string {
 		return base64.StdEncoding.EncodeToString(ed25519.Sign(k, d[:]))
 	}
@@ -343,9 +314,9 @@ func TestSignatures(t *testing.T) {
 // nothing is in it that was not finished.
 func TestWhateverMomentThePowerGoes(t *testing.T) {
 	s := newShop(t)
-	whole := s.add(t, app("1.3.0", 5000), board)
-	lost := s.add(t, app("1.4.0", 5000), board)
-	short := s.add(t, app("1.5.0", 5000), board)
+	whole := s.add(t, simrobot.Image("1.3.0", 5000), board)
+	lost := s.add(t, simrobot.Image("1.4.0", 5000), board)
+	short := s.add(t, simrobot.Image("1.5.0", 5000), board)
 	name := func(n string) string { return filepath.Join(s.dir, n) }
 	write := func(n string, size int) {
 		if err := os.WriteFile(name(n), make([]byte, size), 0o600); err != nil {
@@ -375,9 +346,9 @@ func TestWhateverMomentThePowerGoes(t *testing.T) {
 // TestAStoreThatRefuses: what cannot be kept is not done.
 func TestAStoreThatRefuses(t *testing.T) {
 	s := newShop(t)
-	i := s.add(t, app("1.3.0", 0), board)
+	i := s.add(t, simrobot.Image("1.3.0", 0), board)
 	s.images.err = errors.New("no space left")
-	if _, err := s.Add(t.Context(), bytes.NewReader(app("1.4.0", 0)), ota.Upload{Boards: []string{board}}, time.Now()); err == nil {
+	if _, err := s.Add(t.Context(), bytes.NewReader(simrobot.Image("1.4.0", 0)), ota.Upload{Boards: []string{board}}, time.Now()); err == nil {
 		t.Error("an image is taken")
 	}
 	if _, err := s.Plan(i.SHA256, ota.Rollout{Percent: 100, Auto: true}); err == nil {
@@ -412,7 +383,7 @@ func TestParseRollout(t *testing.T) {
 		}
 	}
 	s := newShop(t)
-	i := s.add(t, app("1.3.0", 0), board)
+	i := s.add(t, simrobot.Image("1.3.0", 0), board)
 	if _, err := s.Plan(i.SHA256, r); err == nil {
 		t.Error("for a board that it was not declared for")
 	}

@@ -14,15 +14,16 @@ import (
 	"time"
 
 	"perch/device"
+	"perch/firmware-tools/simrobot"
 	"perch/ota"
 )
 
 // TestDownloads: who gets what, and in which form.
 func TestDownloads(t *testing.T) {
 	l := newLife(t)
-	file := app("1.3.0", 5000)
+	file := simrobot.Image("1.3.0", 5000)
 	i := l.add(t, file, board)
-	l.add(t, app("1.2.9", 0), board)
+	l.add(t, simrobot.Image("1.2.9", 0), board)
 	l.runs(t, mac, "1.2.4")
 	at := func(when time.Time) offer {
 		path, err := l.Install("a0b1c2d3e4f5", i.SHA256, when)
@@ -80,7 +81,7 @@ func TestADownloadThatStalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(26 * 365 * 24 * time.Hour) // no robot would take this clock's first day for a time
 		l := newLife(t)
-		i := l.add(t, app("1.3.0", 300_000), board)
+		i := l.add(t, simrobot.Image("1.3.0", 300_000), board)
 		l.runs(t, mac, "1.2.4")
 		path, err := l.Install("a0b1c2d3e4f5", i.SHA256, time.Now())
 		if err != nil {
@@ -141,7 +142,7 @@ func TestTheThirtyThird(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(26 * 365 * 24 * time.Hour) // no robot would take this clock's first day for a time
 		l := newLife(t)
-		l.add(t, app("1.3.0", 300_000), board)
+		l.add(t, simrobot.Image("1.3.0", 300_000), board)
 		path := func(n int) string {
 			id := device.ID(fmt.Sprintf("a0b1c2d3e4%02x", n))
 			l.runs(t, id.MAC(), "1.2.4")
@@ -171,7 +172,7 @@ func TestTheThirtyThird(t *testing.T) {
 // TestThirtyRobotsAtOnce download the same image whole.
 func TestThirtyRobotsAtOnce(t *testing.T) {
 	l := newLife(t)
-	file := app("1.3.0", 200_000)
+	file := simrobot.Image("1.3.0", 200_000)
 	i := l.add(t, file, board)
 	if _, err := l.Plan(i.SHA256, ota.Rollout{Percent: 100, Auto: true}); err != nil {
 		t.Fatal(err)

@@ -9,10 +9,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"perch/firmware-tools/simrobot"
 )
 
 func TestFetch(t *testing.T) {
-	file := app("1.3.0", 100_000)
+	file := simrobot.Image("1.3.0", 100_000)
 	sha := fmt.Sprintf("%x", sha256.Sum256(file))
 	mux := http.NewServeMux()
 	serve := func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(file) }
@@ -27,7 +29,7 @@ func TestFetch(t *testing.T) {
 		w.Header().Set("Content-Length", fmt.Sprint(len(file)))
 		_, _ = w.Write(file[:50_000])
 	})
-	mux.HandleFunc("/other", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(app("1.4.0", 0)) })
+	mux.HandleFunc("/other", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(simrobot.Image("1.4.0", 0)) })
 	server := httptest.NewServer(mux)
 	defer server.Close()
 	for _, c := range []struct{ name, url, sha, board, want string }{

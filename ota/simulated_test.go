@@ -16,7 +16,7 @@ func TestTheSimulatedRobotTakesAnUpgrade(t *testing.T) {
 	l := newLife(t)
 	server := httptest.NewServer(l.handler)
 	defer server.Close()
-	i := l.add(t, app("1.3.0", 100_000), board)
+	i := l.add(t, simrobot.Image("1.3.0", 100_000), board)
 	if _, err := l.Plan(i.SHA256, ota.Rollout{Percent: 100, Auto: true}); err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func TestASimulatedRobotThatRollsBack(t *testing.T) {
 	l := newLife(t)
 	server := httptest.NewServer(l.handler)
 	defer server.Close()
-	i := l.add(t, app("1.3.0", 0), board)
+	i := l.add(t, simrobot.Image("1.3.0", 0), board)
 	if _, err := l.Plan(i.SHA256, ota.Rollout{Percent: 100, Auto: true}); err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"perch/device"
 	"perch/event"
+	"perch/firmware-tools/simrobot"
 	"perch/ota"
 )
 
@@ -98,7 +99,7 @@ const mac = "a0:b1:c2:d3:e4:f5"
 // TestAnUpgrade from its publication to its confirmation.
 func TestAnUpgrade(t *testing.T) {
 	l := newLife(t)
-	file := app("1.3.0", 300_000)
+	file := simrobot.Image("1.3.0", 300_000)
 	i := l.add(t, file, board)
 	none := offer{Version: "0"}
 	if got := l.runs(t, mac, "1.2.4"); got != none {
@@ -143,7 +144,7 @@ func TestAnUpgrade(t *testing.T) {
 // robot it happens to.
 func TestAnImageThatNeverChecksInAgain(t *testing.T) {
 	l := newLife(t)
-	i := l.add(t, app("1.3.0", 0), board)
+	i := l.add(t, simrobot.Image("1.3.0", 0), board)
 	if _, err := l.Plan(i.SHA256, ota.Rollout{Percent: 100, Auto: true}); err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +193,7 @@ func TestAnImageThatNeverChecksInAgain(t *testing.T) {
 // TestTheFirstFive: what fails later does not stop a rollout that went well.
 func TestTheFirstFive(t *testing.T) {
 	l := newLife(t)
-	i := l.add(t, app("1.3.0", 0), board)
+	i := l.add(t, simrobot.Image("1.3.0", 0), board)
 	if _, err := l.Plan(i.SHA256, ota.Rollout{Percent: 100, Auto: true}); err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +230,7 @@ func TestWhichRobotsAreOfferedNothing(t *testing.T) {
 		{"numbers in another form", []string{"5177344", `"0x4f0000"`}, true},
 	} {
 		l := newLife(t)
-		i := l.add(t, app("1.3.0", 0), board)
+		i := l.add(t, simrobot.Image("1.3.0", 0), board)
 		if _, err := l.Plan(i.SHA256, ota.Rollout{Percent: 100, Auto: true}); err != nil {
 			t.Fatal(err)
 		}
@@ -249,12 +250,12 @@ func TestTheWrongBoard(t *testing.T) {
 	} {
 		l := newLife(t)
 		l.runs(t, mac, "1.2.4", change...)
-		_, err := l.Add(t.Context(), bytes.NewReader(app("1.3.0", 5000)), ota.Upload{Boards: []string{board}}, time.Now())
+		_, err := l.Add(t.Context(), bytes.NewReader(simrobot.Image("1.3.0", 5000)), ota.Upload{Boards: []string{board}}, time.Now())
 		if word(err) != "wrong_board" || len(l.files(t)) != 0 {
 			t.Errorf("%s: %v", name, err)
 		}
 		l.runs(t, "a0:b1:c2:d3:e4:01", "1.2.4") // a stranger's word does not decide alone
-		if _, err := l.Add(t.Context(), bytes.NewReader(app("1.3.0", 5000)), ota.Upload{Boards: []string{board}}, time.Now()); err != nil {
+		if _, err := l.Add(t.Context(), bytes.NewReader(simrobot.Image("1.3.0", 5000)), ota.Upload{Boards: []string{board}}, time.Now()); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -264,7 +265,7 @@ func TestTheWrongBoard(t *testing.T) {
 func TestARobotThatWaitsForItsOwner(t *testing.T) {
 	s := newShop(t)
 	l := &life{s, newHouse(t, device.AdoptAsk, func(o *ota.Options) { o.Firmware = s.Firmware }), s.bus.Read()}
-	i := l.add(t, app("1.3.0", 0), board)
+	i := l.add(t, simrobot.Image("1.3.0", 0), board)
 	if _, err := l.Plan(i.SHA256, ota.Rollout{Percent: 100, Auto: true}); err != nil {
 		t.Fatal(err)
 	}
@@ -296,9 +297,9 @@ func TestAVersionThatCannotBeCompared(t *testing.T) {
 // TestInstall: by hand, whatever the rollout says, and once.
 func TestInstall(t *testing.T) {
 	l := newLife(t)
-	i := l.add(t, app("1.3.0", 0), board)
-	old := l.add(t, app("1.1.0", 0), board)
-	other := l.add(t, app("1.4.0", 0), "other-board")
+	i := l.add(t, simrobot.Image("1.3.0", 0), board)
+	old := l.add(t, simrobot.Image("1.1.0", 0), board)
+	other := l.add(t, simrobot.Image("1.4.0", 0), "other-board")
 	now := time.Now()
 	if _, err := l.Install("a0b1c2d3e4f5", "", now); word(err) != "unknown_robot" {
 		t.Error(err)
@@ -344,7 +345,7 @@ func TestInstall(t *testing.T) {
 // again.
 func TestForceThatCannotBeKept(t *testing.T) {
 	l := newLife(t)
-	i := l.add(t, app("1.1.0", 0), board)
+	i := l.add(t, simrobot.Image("1.1.0", 0), board)
 	if _, err := l.Plan(i.SHA256, ota.Rollout{Percent: 100, Auto: true, Force: true}); err != nil {
 		t.Fatal(err)
 	}

@@ -81,9 +81,24 @@ func (c *client) close(why string) { c.conn.Close(socket.Normal, why) }
 // stop ends it because the appliance stops.
 func (c *client) stop() { c.conn.Close(socket.GoingAway, "the appliance is stopping") }
 
+// ping asks for signs of life, so that a character whose network went away is
+// noticed.
+func (c *client) ping(every time.Duration, over <-chan struct{}) {
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			_ = c.conn.Ping() // where it cannot be sent, nothing will be heard either
+		case <-over:
+			return
+		}
+	}
+}
+
 // attend holds the socket of a character until it ends.
 func (d *Door) attend(w http.ResponseWriter, r *http.Request, session string) {
-	conn, err := socket.Accept(w, r, socket.Options{MaxMessage: mostMessage, SendWithin: sendWithin})
+	conn, err := socket.Accept(w, r, socket.Options{MaxMessage: mostMessage, SendWithin: sendWithin, Quiet: d.quiet})
 	if err != nil {
 		return // Accept has answered
 	}
@@ -97,6 +112,11 @@ func (d *Door) attend(w http.ResponseWriter, r *http.Request, session string) {
 		return
 	}
 	defer d.exit(session, c)
+	var pinging sync.WaitGroup
+	defer pinging.Wait()
+	over := make(chan struct{})
+	defer close(over)
+	pinging.Go(func() { c.ping(d.quiet/2, over) })
 	for {
 		isText, text, err := conn.Receive()
 		if err != nil {

@@ -64,6 +64,7 @@ const (
 	mostSessions = 32
 	mostCalls    = 16 // of robots' tools, at a time
 	idleFor      = time.Hour
+	quietFor     = 50 * time.Second
 	mostBody     = 256 << 10
 )
 
@@ -73,6 +74,7 @@ type Door struct {
 	server *mcp.Server
 	http   *mcp.StreamableHTTPHandler
 	calls  chan struct{} // a place for each call under way
+	quiet  time.Duration // how long a character may give no sign of life
 
 	mu       sync.Mutex
 	agents   map[string]*registered // by MCP session
@@ -96,7 +98,7 @@ func New(o Options) *Door {
 			o.Presets = append(o.Presets, e.Name)
 		}
 	}
-	d := &Door{o: o, calls: make(chan struct{}, mostCalls), agents: map[string]*registered{}, sockets: map[*client]bool{}, offered: map[string]offer{}}
+	d := &Door{o: o, calls: make(chan struct{}, mostCalls), quiet: quietFor, agents: map[string]*registered{}, sockets: map[*client]bool{}, offered: map[string]offer{}}
 	// The library's own log tells of every request.
 	quiet := slog.New(slog.DiscardHandler)
 	d.server = mcp.NewServer(&mcp.Implementation{Name: "vccp", Title: "Perch", Version: "1.0.0"}, &mcp.ServerOptions{

@@ -370,3 +370,24 @@ func TestRobotsTools(t *testing.T) {
 		t.Errorf("then are offered %q", got)
 	}
 }
+
+// TestAHalfOpenCharacter: one whose network went away answers no ping, and is let
+// go; its model is told that there is none.
+func TestAHalfOpenCharacter(t *testing.T) {
+	h := newHouse(t)
+	h.door.quiet = 200 * time.Millisecond
+	m := h.model(t)
+	m.must("register-agent", nil)
+	began := time.Now()
+	r := h.raw(t, "/vccp/"+m.ID())
+	if _, err := io.Copy(io.Discard, r.in); err != nil {
+		t.Fatalf("it is not let go: %v", err)
+	}
+	if took := time.Since(began); took < 150*time.Millisecond {
+		t.Errorf("it was given %v", took)
+	}
+	until(t, "the model has no character", func() bool {
+		_, failed := m.call("play-action", object{"action": object{"type": "action", "category": "wave", "data": object{}}})
+		return failed
+	})
+}
