@@ -21,6 +21,15 @@ import (
 // or after the turn under way. Where the
 // robot's channel is closed it is kept, and said at the next hello.
 func (s *Server) Say(ctx context.Context, id device.ID, text string) (queued bool, err error) {
+	text, err = speakable(text)
+	if err != nil {
+		return false, err
+	}
+	return s.orLater(ctx, id, Command{Thing: thingSay, Text: text})
+}
+
+// speakable is a text in one line, if there is something in it to speak.
+func speakable(text string) (string, error) {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
 			return ' '
@@ -28,9 +37,9 @@ func (s *Server) Say(ctx context.Context, id device.ID, text string) (queued boo
 		return r
 	}, text)
 	if _, words := agent.SplitEmotion(text); words == "" {
-		return false, &door.Fault{Word: "nothing_to_say", Sentence: "there is nothing in the text that can be spoken", HTTP: http.StatusBadRequest}
+		return "", &door.Fault{Word: "nothing_to_say", Sentence: "there is nothing in the text that can be spoken", HTTP: http.StatusBadRequest}
 	}
-	return s.orLater(ctx, id, Command{Thing: thingSay, Text: text})
+	return text, nil
 }
 
 // Alert shows a message on the robot's screen, with its short sound, whatever
@@ -71,7 +80,7 @@ func (s *Server) keep(id device.ID, added ...Command) error {
 func (s *Server) keepUnsaid(ended *session) {
 	var unsaid []Command
 	for _, t := range ended.state.toSay {
-		if t.notice == "" && t.waited == "" && t.anew() {
+		if t.notice == "" && t.waited == "" && t.text != "" {
 			unsaid = append(unsaid, Command{Thing: thingSay, Text: t.text})
 		}
 	}

@@ -18,7 +18,10 @@ import (
 )
 
 // dice turns a fuzzer's bytes into choices.
-type dice struct{ bytes []byte }
+type dice struct {
+	bytes []byte
+	asked []*inquiry // of the house, as rolled
+}
 
 func (d *dice) left() bool { return len(d.bytes) > 0 }
 
@@ -58,8 +61,8 @@ func (d *dice) fromRobot() xiaozhi.FromRobot {
 }
 
 // fromHouse is something the house may want.
-func (d *dice) fromHouse() input {
-	switch d.roll(10) {
+func (d *dice) fromHouse(now time.Time) input {
+	switch d.roll(13) {
 	case 0:
 		return tell{telling: telling{text: "a"}}
 	case 1:
@@ -78,6 +81,14 @@ func (d *dice) fromHouse() input {
 		return decide{"q", d.roll(2) == 0}
 	case 8:
 		return play{&sound{"s", make([]int16, 24000)}, make(chan error, 1)}
+	case 9, 10:
+		until := now.Add(time.Duration(d.roll(40)) * time.Second)
+		d.asked = append(d.asked, &inquiry{agent.Question{ID: "q", Text: "may we?", Asked: now, Until: until}, make(chan ending, 1)})
+		return ask{d.asked[len(d.asked)-1]}
+	case 11:
+		if len(d.asked) > 0 {
+			return withdraw{d.asked[d.roll(len(d.asked))]}
+		}
 	}
 	return reboot{}
 }
@@ -89,6 +100,7 @@ type checker struct {
 	asked  int
 	sounds int // that play
 	closed bool
+	open   map[*inquiry]bool // asked by the house, and neither ended nor withdrawn
 }
 
 func (c *checker) take(in input, before state, effects []effect) {
@@ -98,6 +110,12 @@ func (c *checker) take(in input, before state, effects []effect) {
 	abort, _ := in.(said)
 	_, isAbort := abort.message.(xiaozhi.Abort)
 	answered := !isAbort || before.phase == greeting || c.closed
+	switch in := in.(type) {
+	case ask:
+		c.open[in.about] = true
+	case withdraw:
+		delete(c.open, in.about)
+	}
 	for _, e := range effects {
 		switch e := e.(type) {
 		case beginTurn:
@@ -135,6 +153,11 @@ func (c *checker) take(in input, before state, effects []effect) {
 			case event.SoundEnded:
 				c.sounds--
 			}
+		case endInquiry:
+			if !c.open[e.about] {
+				c.t.Fatalf("%T ends a question of the house that has ended", in)
+			}
+			delete(c.open, e.about)
 		case closeChannel:
 			c.closed = true
 		}
@@ -156,13 +179,14 @@ func (c *checker) take(in input, before state, effects []effect) {
 func FuzzStep(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 1, 0, 1, 3, 2, 6, 3, 7, 4, 2, 5, 5})
 	f.Add([]byte{0, 0, 0, 0, 1, 2, 3, 1, 1, 4, 9, 9, 2, 2, 200, 5, 5, 5})
+	f.Add([]byte{0, 0, 0, 0, 0, 0, 1, 0, 2, 9, 20, 2, 9, 30, 5, 4, 5, 5, 0, 5, 2, 4, 10, 2, 11, 0, 5, 2, 5, 5, 1, 5, 2, 4, 60})
 	f.Add([]byte("a robot that says anything at any time, and a house that does as well"))
 	f.Fuzz(func(t *testing.T, script []byte) {
-		d := &dice{script}
+		d := &dice{bytes: script}
 		now := time.Unix(1000, 0)
 		st := state{opened: now, greets: d.roll(2) == 1, timing: timing{
 			hello: helloWithin, idle: time.Duration(d.roll(3)) * time.Minute, stalled: stalledAfter, longest: voice.LongestUtterance}}
-		c := &checker{t: t}
+		c := &checker{t: t, open: map[*inquiry]bool{}}
 		feed := func(in input) {
 			before := st
 			var effects []effect
@@ -174,6 +198,9 @@ func FuzzStep(f *testing.F) {
 			if st.asking && !st.turn {
 				t.Fatalf("after %T a question waits without a turn", in)
 			}
+			if st.announced != (c.asked == 1) {
+				t.Fatalf("after %T the state says that a question was told: %v", in, st.announced)
+			}
 			if len(st.toSay) > 2*mostToSay+2 {
 				t.Fatalf("%d things wait to be said", len(st.toSay))
 			}
@@ -183,7 +210,7 @@ func FuzzStep(f *testing.F) {
 			case 0, 1:
 				feed(said{d.fromRobot()})
 			case 2:
-				feed(d.fromHouse())
+				feed(d.fromHouse(now))
 			case 3:
 				feed([]input{speechBegan{}, speechEnded{}}[d.roll(2)])
 			case 4:
@@ -205,6 +232,9 @@ func FuzzStep(f *testing.F) {
 		if c.turn || c.asked != 0 || !c.closed {
 			t.Fatalf("at the end a turn is %v, %d questions are open", c.turn, c.asked)
 		}
+		if len(c.open) > 0 {
+			t.Fatalf("at the end %d questions of the house have no answer", len(c.open))
+		}
 	})
 }
 
@@ -217,9 +247,9 @@ func (d *dice) fromTurn(st state) input {
 		return misheard{}
 	case 2:
 		if !st.asking {
-			return askedFor{"q", "may I?"}
+			return askedFor{&agent.Question{ID: "q", Text: "may I?"}}
 		}
-		return replied{agent.AnswerGiven}
+		return replied{agent.Answer{Outcome: agent.AnswerGiven}}
 	case 3:
 		return finished{[]string{"", event.EndDone, event.EndHangUp, event.EndSleep, event.EndFailed}[d.roll(5)], ""}
 	case 4:
@@ -241,12 +271,13 @@ func (d *dice) fromTurn(st state) input {
 func FuzzSession(f *testing.F) {
 	f.Add([]byte{1, 0, 4, 20, 5, 1, 2, 3})
 	f.Add([]byte{1, 2, 4, 20, 5, 10, 3, 0, 4, 30, 5, 40, 0, 5, 5, 3})
+	f.Add([]byte{0, 0, 3, 0, 2, 9, 30, 5, 20, 2, 9, 15, 2, 9, 35, 3, 0, 4, 20, 5, 20, 2, 11, 0, 5, 40, 0, 6, 1})
 	f.Add([]byte{2, 0, 5, 3, 2, 1, 1, 1, 4, 25, 5, 50, 2, 4, 0, 0, 0, 5, 9})
 	f.Fuzz(func(t *testing.T, script []byte) {
 		if len(script) > 60 {
 			script = script[:60] // a bubble of minutes is slow to run
 		}
-		synctest.Test(t, func(t *testing.T) { fuzzSession(t, &dice{script}) })
+		synctest.Test(t, func(t *testing.T) { fuzzSession(t, &dice{bytes: script}) })
 	})
 }
 
@@ -270,6 +301,7 @@ func fuzzSession(t *testing.T, d *dice) {
 	k := newTalk(t, mind, func(o *Options) { o.Greet = true; o.Phrases = func(string) string { return "😊 Yes?" } })
 	k.ears.always = voice.Transcript{Text: "hello"}
 	aborts, listens := 0, 0
+	waiting := map[*inquiry]bool{} // taken, and not withdrawn
 	k.say(xiaozhi.Hello{})
 	for d.left() && !isClosed(k.line) {
 		switch d.roll(6) {
@@ -283,8 +315,16 @@ func fuzzSession(t *testing.T, d *dice) {
 			}
 			k.say(m)
 		case 2:
-			if err := k.server.post(t.Context(), robotID, d.fromHouse()); err != nil && !errors.Is(err, ErrOffline) {
+			in := d.fromHouse(time.Now())
+			err := k.server.post(t.Context(), robotID, in)
+			if err != nil && !errors.Is(err, ErrOffline) {
 				t.Fatal(err)
+			}
+			switch in := in.(type) {
+			case ask:
+				waiting[in.about] = err == nil
+			case withdraw:
+				waiting[in.about] = waiting[in.about] && len(in.about.ended) > 0
 			}
 		case 3:
 			listens++
@@ -304,6 +344,11 @@ func fuzzSession(t *testing.T, d *dice) {
 	checkWire(t, k.line.all(), aborts, listens)
 	if asked != ended {
 		t.Errorf("%d questions, %d answers", asked, ended)
+	}
+	for about, waits := range waiting {
+		if got := len(about.ended) == 1; got != waits {
+			t.Errorf("a question of the house ended: %v, want %v", got, waits)
+		}
 	}
 }
 

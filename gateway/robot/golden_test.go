@@ -150,7 +150,8 @@ func (sc *scenario) one(key string) string {
 func (sc *scenario) play(t *testing.T, framing xiaozhi.Framing) string {
 	var transcript string
 	synctest.Test(t, func(t *testing.T) {
-		p := &player{scenario: sc, t: t, began: time.Now(), toHear: slices.Clone(sc.ears), toThink: slices.Clone(sc.mind)}
+		p := &player{scenario: sc, t: t, began: time.Now(), toHear: slices.Clone(sc.ears), toThink: slices.Clone(sc.mind),
+			withdrawals: map[string]context.CancelFunc{}}
 		mind := &thinker{answer: p.answer}
 		k := newTalkOn(t, mind, framing, func(k *talk) {
 			k.robot = device.Robot{ID: robotID, Board: sc.one("board"), BaseURL: sc.one("base_url"), Firmware: "test"}
@@ -195,6 +196,8 @@ type player struct {
 	toHear  []scripting
 	toThink []scripting
 	entries []entry
+
+	withdrawals map[string]context.CancelFunc // of what the house asks
 }
 
 func (p *player) run() string {
@@ -340,6 +343,10 @@ func (p *player) house(s scripting) {
 		err = p.server.Hear(ctx, robotID, p.quoted(s.rest))
 	case "play":
 		err = p.server.Play(ctx, robotID, p.quoted(s.rest))
+	case "ask":
+		p.ask(s.rest)
+	case "withdraw":
+		p.withdrawals[p.quoted(s.rest)]()
 	case "abort":
 		err = p.server.Abort(ctx, robotID)
 	case "reboot":
@@ -356,6 +363,23 @@ func (p *player) house(s scripting) {
 	if err != nil {
 		p.t.Errorf("%s %s: %v", s.word, s.rest, err)
 	}
+}
+
+// ask has the house ask, until the talk ends or it withdraws the question.
+func (p *player) ask(asked string) {
+	var q struct{ ID, Text, Within string }
+	err := json.Unmarshal([]byte(asked), &q)
+	within, e := time.ParseDuration(q.Within)
+	if err = errors.Join(err, e); err != nil {
+		p.t.Fatalf("%q: %v", asked, err)
+	}
+	ctx, cancel := context.WithCancel(p.t.Context())
+	p.withdrawals[q.ID] = cancel
+	go func() {
+		defer cancel()
+		// What comes of it shows in the events.
+		_, _ = p.server.Ask(ctx, robotID, agent.Question{ID: q.ID, Text: q.Text, Until: time.Now().Add(within)})
+	}()
 }
 
 func (p *player) quoted(text string) string {

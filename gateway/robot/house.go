@@ -11,8 +11,15 @@ import (
 
 // fromHouse is what others of the house want of the robot.
 func (s *stepper) fromHouse(in input) {
-	if p, ok := in.(play); ok {
-		s.play(p)
+	switch in := in.(type) {
+	case play:
+		s.play(in)
+		return
+	case ask:
+		s.ask(in.about)
+		return
+	case withdraw:
+		s.withdraw(in.about)
 		return
 	}
 	if s.phase == greeting {
@@ -40,8 +47,6 @@ func (s *stepper) fromHouse(in input) {
 		s.heldUntil = in.until
 	case decide:
 		s.decide(in)
-	case withdraw:
-		s.withdraw(in.id)
 	case reboot:
 		s.do(send{xiaozhi.Reboot{}})
 	}
@@ -60,13 +65,11 @@ func (s *stepper) tell(in tell) {
 	}
 	waiting := s.toSay
 	switch {
-	case len(waiting) >= mostToSay && in.question != nil:
-		s.do(notPut{in.question})
 	case len(waiting) >= mostToSay && in.notice == "":
 		s.do(publish{event.Command{Thing: thingSay, State: event.CommandRejected, Reason: "too much waits to be said"}})
 	case len(waiting) >= 2*mostToSay: // a notification is kept elsewhere, and offered again at the next hello
 	case in.urgent:
-		if s.settled && s.turn && !s.asking {
+		if s.settled && s.turn && !s.announced {
 			s.pushAside()
 		}
 		s.toSay, s.yields = append([]telling{in.telling}, s.toSay...), time.Time{}
@@ -79,7 +82,7 @@ func (s *stepper) tell(in tell) {
 // pushAside stops the turn under way for something more urgent. What it was
 // telling is told anew afterwards, for nobody has asked it to be quiet.
 func (s *stepper) pushAside() {
-	if s.telling.anew() {
+	if s.telling.words() {
 		s.toSay = append([]telling{s.telling}, s.toSay...)
 		s.telling = telling{}
 	}
@@ -130,18 +133,6 @@ func (s *stepper) openUp() {
 	s.listening, s.opens = s.listening || s.opens, false
 }
 
-// decide answers the question that waits, if it is the one that was meant.
-func (s *stepper) decide(in decide) {
-	if !s.asking || s.question != in.id {
-		return
-	}
-	outcome := agent.AnswerDenied
-	if in.allow {
-		outcome = agent.AnswerAllowed
-	}
-	s.do(answerAsk{agent.Answer{Outcome: outcome}})
-}
-
 // show puts something on the robot's screen, whatever it is doing.
 func (s *stepper) show(in show) {
 	s.do(send{in.alert})
@@ -154,10 +145,11 @@ func (s *stepper) close(why string) {
 	if s.turn {
 		s.answered(agent.AnswerClosed)
 		s.cancelled(false)
-		if !s.begun && s.telling.anew() {
+		if !s.begun && s.telling.text != "" {
 			s.toSay = append([]telling{s.telling}, s.toSay...)
 		}
 	}
+	s.concludeAll()
 	for _, in := range s.early {
 		if t, ok := in.(tell); ok {
 			s.toSay = append(s.toSay, t.telling)
@@ -179,11 +171,15 @@ func (s *stepper) tick() {
 		s.utteranceOver()
 	case s.asking && !s.askedUntil.IsZero() && !s.now.Before(s.askedUntil):
 		s.askedUntil = time.Time{}
-		if s.phase == hearing {
+		switch s.phase {
+		case hearing:
 			s.utteranceOver() // too late, but whoever listens to it must end
+		case speaking:
+			s.do(cutQuestion{}) // nobody can answer it any more
 		}
 		s.do(answerAsk{agent.Answer{Outcome: agent.AnswerExpired}})
 	}
+	s.expire()
 	if idle := s.idleAt(); !idle.IsZero() && !s.now.Before(idle) {
 		s.close("idle")
 		return
@@ -241,6 +237,7 @@ func (s *state) due() time.Time {
 	if s.asking {
 		earliest(s.askedUntil)
 	}
+	s.expires(earliest)
 	if !s.settled {
 		earliest(s.greeted.Add(settleAfter))
 	}

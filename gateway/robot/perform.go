@@ -52,6 +52,8 @@ func (s *session) perform(ctx context.Context, e effect) {
 		s.turn.playback.startAgain()
 	case finishUtterance:
 		s.finishUtterance()
+	case showQuestion:
+		s.question.Store(e.question)
 	case answerAsk:
 		if o := e.Outcome; o == agent.AnswerAllowed || o == agent.AnswerDenied {
 			select {
@@ -64,8 +66,6 @@ func (s *session) perform(ctx context.Context, e effect) {
 		case s.turn.answers <- e.Answer:
 		default: // answered already
 		}
-	case notPut:
-		e.question.Answer(agent.Answer{Outcome: agent.AnswerClosed})
 	case cancelTurn:
 		speaking := s.stopTurn()
 		s.keepTurn(event.EndCancelled)
@@ -76,6 +76,8 @@ func (s *session) perform(ctx context.Context, e effect) {
 		s.endTurn(e)
 	case answerPlay:
 		e.answer <- e.err // there is room
+	case endInquiry:
+		e.about.ended <- e.ending // there is room
 	case forgetCommand:
 		s.turns.Go(func() { s.Waiting.drop(s.robot.ID, e.id) })
 	case closeChannel:
@@ -201,6 +203,7 @@ func (s *session) stopTurn() (speaking bool) {
 		return false
 	}
 	s.turn.cancel()
+	s.question.Store(nil)
 	left := s.turn.playback.cancel(time.Now())
 	for _, text := range left.report.said { // gone, and not looked at yet
 		s.said = append(s.said, text)

@@ -500,6 +500,11 @@ func words(in input) (what string, v any) {
 		return "abort", nil
 	case play:
 		return "play", in.sound.name
+	case ask:
+		q := in.about
+		return "ask", map[string]any{"id": q.ID, "text": q.Text, "within": q.Until.Sub(q.Asked).String()}
+	case withdraw:
+		return "withdraw", in.about.ID
 	case decide:
 		return "decide", in.allow
 	case reboot:

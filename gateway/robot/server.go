@@ -259,7 +259,7 @@ func (s *Server) post(ctx context.Context, id device.ID, in input) error {
 	return r.post(ctx, in)
 }
 
-// post gives the session an input.
+// post gives the session an input, and waits until it has dealt with it.
 func (r *running) post(ctx context.Context, in input) error {
 	handled := make(chan struct{})
 	select {

@@ -48,8 +48,8 @@ type state struct {
 	reason     string
 	asking     bool // it waits for an answer
 	put        bool // its first sound has left: nobody answers what he has not heard
-	question   string
-	asked      string // its text
+	announced  bool // it was published
+	question   *agent.Question
 	lastSaid   string // the latest sentence whose first packet has left
 	askedUntil time.Time
 
@@ -112,19 +112,17 @@ const (
 
 // telling is something to say that nobody has asked for.
 type telling struct {
-	text   string
-	phrase string    // of the phrasebook, instead of a text
-	sound  *sound    // instead of a text
-	notice string    // its id, where it is a notification
-	waited string    // the id of a command that waited for the channel to open
-	late   time.Time // when that is not worth saying any more
-	// question is one that the house puts, whose words text is.
-	question *agent.Ask
+	text     string
+	phrase   string    // of the phrasebook, instead of a text
+	sound    *sound    // instead of a text
+	question *inquiry  // instead of a text
+	notice   string    // its id, where it is a notification
+	waited   string    // the id of a command that waited for the channel to open
+	late     time.Time // when that is not worth saying any more
 }
 
-// anew reports whether it is told again where it was cut off. A question is not:
-// that was its answer.
-func (t telling) anew() bool { return t.text != "" && t.question == nil }
+// words reports whether it is spoken, and told later where nobody has heard it.
+func (t telling) words() bool { return t.text != "" || t.question != nil }
 
 // Inputs are what can happen to a session. The set is closed.
 type input interface{ input() }
@@ -137,9 +135,9 @@ type (
 
 	heard    struct{ text string } // by the turn's recognizer
 	misheard struct{}
-	askedFor struct{ id, text string }       // by the turn's brain
-	replied  struct{ outcome agent.Outcome } // the question has its answer
-	finished struct{ end, reason string }    // no end: nothing came of it, as with a noise
+	askedFor struct{ question *agent.Question } // by the turn
+	replied  struct{ answer agent.Answer }      // the question has its answer
+	finished struct{ end, reason string }       // no end: nothing came of it, as with a noise
 
 	played struct{ progress } // by the writer
 
@@ -160,10 +158,9 @@ type (
 		id    string
 		allow bool
 	}
-	withdraw struct{ id string } // a question of the house
-	reboot   struct{}
-	hangUp   struct{ why string }
-	tick     struct{}
+	reboot struct{}
+	hangUp struct{ why string }
+	tick   struct{}
 )
 
 func (said) input()        {}
@@ -183,7 +180,6 @@ func (silent) input()      {}
 func (hold) input()        {}
 func (gather) input()      {}
 func (decide) input()      {}
-func (withdraw) input()    {}
 func (reboot) input()      {}
 func (hangUp) input()      {}
 func (tick) input()        {}
@@ -215,9 +211,9 @@ type (
 	cutQuestion     struct{} // somebody answers before it has been put
 	startAgain      struct{} // have the robot speak that may have gone on listening
 	finishUtterance struct{}
+	showQuestion    struct{ question *agent.Question } // to whoever may answer elsewhere
 	answerAsk       struct{ agent.Answer }
-	notPut          struct{ question *agent.Ask } // for which there is no room
-	endTurn         struct{ end, reason string }  // it has ended by itself: tell, and write it down
+	endTurn         struct{ end, reason string } // it has ended by itself: tell, and write it down
 	closeChannel    struct{ why string }
 	forgetCommand   struct{ id string } // it was carried out, or never will be
 )
@@ -250,8 +246,8 @@ func (giveUtterance) effect()   {}
 func (cutQuestion) effect()     {}
 func (startAgain) effect()      {}
 func (finishUtterance) effect() {}
+func (showQuestion) effect()    {}
 func (answerAsk) effect()       {}
-func (notPut) effect()          {}
 func (cancelTurn) effect()      {}
 func (endTurn) effect()         {}
 func (closeChannel) effect()    {}

@@ -44,12 +44,14 @@ func step(st state, now time.Time, in input) (state, []effect) {
 	case misheard:
 		s.misheard()
 	case askedFor:
-		s.asking, s.question, s.asked, s.askedUntil = true, in.id, in.text, time.Time{}
-		s.put = s.lastSaid == in.text
-		s.do(publish{event.Asked{ID: in.id, Text: in.text}})
+		s.asked(in.question)
 	case replied:
 		s.leaveHearing()
-		s.answered(in.outcome)
+		s.announce()
+		s.answered(in.answer.Outcome)
+		if in.answer.Outcome != agent.AnswerClosed { // else the turn fails, and says why
+			s.conclude(ending{answer: in.answer})
+		}
 		if s.phase != speaking { // else the question still sounds, and its tts stop is to come
 			s.phase = thinking
 		}
@@ -149,8 +151,7 @@ func (s *stepper) listenStart(mode xiaozhi.Mode) {
 		s.mode, s.listening = mode, true
 		return
 	}
-	heard := answers && s.phase != speaking // all of the question
-	if s.turn && !heard && s.unaskedYet() && mode != xiaozhi.Manual {
+	if s.turn && s.unaskedYet() && mode != xiaozhi.Manual {
 		s.listenLater(mode)
 		return
 	}
@@ -276,9 +277,9 @@ func (s *stepper) again() {
 
 func (s *stepper) begin(t turnStart) {
 	s.turn, s.turnDone, s.drained, s.begun, s.answers = true, false, false, false, false
-	s.telling, s.end, s.reason = t.telling, "", ""
+	s.telling, s.end, s.reason, s.lastSaid = t.telling, "", "", ""
 	s.unasked, s.opens = time.Time{}, false
-	if t.telling.text != "" || t.telling.sound != nil {
+	if t.telling.words() || t.telling.sound != nil {
 		s.unasked = s.now.Add(unaskedFor)
 	}
 	s.phase = thinking
@@ -295,10 +296,15 @@ func (s *stepper) interrupt(abort bool) {
 		}
 		return
 	}
-	spoke := s.phase == speaking
 	if !abort {
 		s.tellLater()
 	}
+	s.halt(abort)
+}
+
+// halt stops the turn under way and leaves the robot at rest.
+func (s *stepper) halt(abort bool) {
+	spoke := s.phase == speaking
 	s.cancel(abort)
 	if spoke || s.mode == xiaozhi.Manual {
 		s.rest()
@@ -309,7 +315,7 @@ func (s *stepper) interrupt(abort bool) {
 
 // tellLater keeps what the turn under way was to tell and has not begun to.
 func (s *stepper) tellLater() {
-	if s.turn && !s.begun && s.telling.anew() {
+	if s.turn && !s.begun && !s.announced && s.telling.words() {
 		s.toSay = append([]telling{s.telling}, s.toSay...)
 		s.telling = telling{}
 	}
@@ -321,6 +327,7 @@ func (s *stepper) cancel(abort bool) {
 	s.stopped()
 	s.answered(agent.AnswerClosed)
 	s.cancelled(abort)
+	s.conclude(endedBy(agent.AnswerClosed))
 	s.fed = s.now
 	if s.begun {
 		s.told() // whoever cut it off has heard it
@@ -361,14 +368,6 @@ func (s *stepper) expectResume() {
 	if s.mode != xiaozhi.Manual && s.mode != xiaozhi.Realtime {
 		s.resumes = s.now.Add(resumeWithin)
 	}
-}
-
-// answered ends a question, however it ended.
-func (s *stepper) answered(outcome agent.Outcome) {
-	if s.asking {
-		s.do(publish{event.Answered{ID: s.question, Answer: string(outcome)}})
-	}
-	s.asking, s.put, s.question, s.asked, s.askedUntil = false, false, "", "", time.Time{}
 }
 
 // leaveHearing finishes an utterance that something else has come before, so
@@ -423,7 +422,10 @@ func (s *stepper) played(p progress) {
 	for _, text := range p.said {
 		s.do(publish{event.Said{Text: text}})
 		s.lastSaid = text
-		s.put = s.put || s.asking && text == s.asked
+		if s.asking && text == s.question.Text {
+			s.put = true
+			s.announce()
+		}
 	}
 	if p.paused {
 		s.paused(p.askFor)
@@ -431,20 +433,6 @@ func (s *stepper) played(p progress) {
 	if p.drained {
 		s.drained = true
 		s.maybeEnd()
-	}
-}
-
-// paused is a question put, its speech played or cut off.
-func (s *stepper) paused(askFor time.Duration) {
-	if s.phase != ready && s.phase != hearing { // else somebody answers already
-		s.phase = thinking // a touch may have answered
-		if s.asking {
-			s.openUp()
-			s.again() // in realtime the microphone is open, and nothing more will say so
-		}
-	}
-	if s.asking {
-		s.put, s.askedUntil = true, s.now.Add(askFor)
 	}
 }
 
@@ -457,6 +445,7 @@ func (s *stepper) maybeEnd() {
 	s.leaveHearing()
 	s.stopped()
 	s.answered(agent.AnswerClosed)
+	s.concludeFailed(s.reason)
 	s.turn, s.yields = false, time.Time{}
 	s.openUp()
 	s.do(endTurn{s.end, s.reason})

@@ -85,12 +85,13 @@ func (t *turn) perform(ctx context.Context, u *voice.Utterance) (end, reason str
 	case err != nil:
 	case t.start.telling.phrase != "":
 		err = t.greet(ctx, t.start.telling.phrase)
-	case t.start.telling.question != nil:
-		err = t.ask(ctx, *t.start.telling.question)
 	case t.start.telling.text != "":
 		err = t.tell(ctx, t.start.telling.text)
 	case t.start.telling.sound != nil:
 		err = t.play(ctx, t.start.telling.sound.pcm)
+	case t.start.telling.question != nil:
+		q := t.start.telling.question.Question
+		err = t.ask(ctx, q, time.Until(q.Until), func(agent.Answer) {}) // the loop tells it
 	case text == "":
 		return "", ""
 	default:
@@ -221,7 +222,7 @@ func (t *turn) take(ctx context.Context, r agent.Reply) error {
 	case agent.ToolStatus:
 		t.clock.tool(r.Status)
 	case agent.Ask:
-		return t.ask(ctx, r)
+		return t.ask(ctx, agent.Question{ID: r.ID, Text: r.Text}, r.Within, r.Answer)
 	case agent.Done:
 		t.end = r.End
 	}
@@ -301,10 +302,11 @@ func (t *turn) sayPhrase(ctx context.Context, name string) {
 
 // ask puts a question and waits for its answer, which may be a touch, words,
 // what the robot's owner decides elsewhere, or nothing in time. A channel that
-// closes is a no.
-func (t *turn) ask(ctx context.Context, q agent.Ask) error {
+// closes is a no. The time for an answer begins when the question was put, if
+// the question does not say when it ends.
+func (t *turn) ask(ctx context.Context, q agent.Question, within time.Duration, tell func(agent.Answer)) error {
 	answer := agent.Answer{Outcome: agent.AnswerClosed}
-	defer func() { q.Answer(answer) }()
+	defer func() { tell(answer) }()
 	t.forgetAnswers()
 	if err := t.speak(ctx, q.Text); err != nil {
 		return err
@@ -312,12 +314,14 @@ func (t *turn) ask(ctx context.Context, q agent.Ask) error {
 	if err := t.flush(ctx); err != nil {
 		return err
 	}
-	now := time.Now()
-	open := &agent.Question{ID: q.ID, Text: q.Text, Robot: t.session.robot.ID, Session: t.session.id, Asked: now, Until: now.Add(q.Within)}
-	t.post(ctx, askedFor{q.ID, q.Text})
-	t.session.question.Store(open)
+	if q.Until.IsZero() {
+		now := time.Now()
+		q.Robot, q.Session, q.Asked, q.Until = t.session.robot.ID, t.session.id, now, now.Add(within)
+	}
+	open := &q
+	t.post(ctx, askedFor{open})
 	defer t.session.question.CompareAndSwap(open, nil) // the next turn may have put its own
-	if err := t.playback.add(ctx, item{pause: &q.Within}); err != nil {
+	if err := t.playback.add(ctx, item{pause: &within}); err != nil {
 		return err
 	}
 	given, err := t.answered(ctx)
@@ -328,14 +332,14 @@ func (t *turn) ask(ctx context.Context, q agent.Ask) error {
 	case ctx.Err() != nil:
 		return ctx.Err() // whoever stopped the turn has not said yes
 	case err != nil:
-		t.post(ctx, replied{agent.AnswerClosed})
+		t.post(ctx, replied{agent.Answer{Outcome: agent.AnswerClosed}})
 		return err
 	}
 	answer = given
 	if answer.Outcome == agent.AnswerGiven {
 		t.post(ctx, heard{answer.Text})
 	}
-	t.post(ctx, replied{answer.Outcome})
+	t.post(ctx, replied{answer})
 	return nil
 }
 

@@ -1,0 +1,665 @@
+package robot
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"perch/agent"
+	"perch/device"
+	"perch/device/xiaozhi"
+	"perch/event"
+	"perch/voice"
+)
+
+// inquired is a question that the house has a robot ask.
+type inquired struct {
+	withdraw context.CancelFunc
+	done     chan ending
+}
+
+// inquires has the house ask "May we?", or what else the change says.
+func (k *talk) inquires(change ...func(*agent.Question)) *inquired {
+	ctx, cancel := context.WithCancel(k.t.Context())
+	q := agent.Question{ID: "h", Text: "May we?", Asked: time.Now(), Until: time.Now().Add(20 * time.Second)}
+	for _, c := range change {
+		c(&q)
+	}
+	i := &inquired{cancel, make(chan ending, 1)}
+	go func() {
+		defer cancel()
+		a, err := k.server.Ask(ctx, robotID, q)
+		i.done <- ending{a, err}
+	}()
+	synctest.Wait()
+	return i
+}
+
+// ended is how a question has ended, if it has.
+func (i *inquired) ended() (e ending, yes bool) {
+	synctest.Wait()
+	select {
+	case e = <-i.done:
+		i.done <- e
+		return e, true
+	default:
+		return e, false
+	}
+}
+
+// wantEnd holds how a question has ended.
+func (k *talk) wantEnd(i *inquired, want agent.Answer, err error) {
+	k.t.Helper()
+	e, yes := i.ended()
+	if !yes || e.answer != want || !errors.Is(e.err, err) || err == nil && e.err != nil {
+		k.t.Errorf("ended %v: %+v, want %+v, %v; sent %s", yes, e, want, err, k.line.story())
+	}
+}
+
+func (k *talk) waits(i *inquired) {
+	k.t.Helper()
+	if e, yes := i.ended(); yes {
+		k.t.Errorf("it has ended: %+v; sent %s", e, k.line.story())
+	}
+}
+
+// inquiries are the questions told on the bus, and their ends.
+func (k *talk) inquiries() (told []string) {
+	for _, e := range k.envelopes() {
+		switch e := e.Event.(type) {
+		case event.Asked:
+			told = append(told, e.ID+" asked")
+		case event.Answered:
+			told = append(told, e.ID+" "+e.Answer)
+		}
+	}
+	return told
+}
+
+func (k *talk) wantInquiries(want ...string) {
+	k.t.Helper()
+	if got := k.inquiries(); !slices.Equal(got, want) {
+		k.t.Errorf("told %q, want %q", got, want)
+	}
+}
+
+func (k *talk) touch() { k.say(xiaozhi.Event{Name: "head_pet_started", Data: []byte("{}")}) }
+
+// TestTheHouseAsks, and each answer there is; the question shows to the owner
+// only while it waits for one.
+func TestTheHouseAsks(t *testing.T) {
+	for name, c := range map[string]struct {
+		mode xiaozhi.Mode
+		do   func(*talk)
+		want agent.Answer
+		err  error
+		told string
+		next agent.Shown
+	}{
+		"words":             {xiaozhi.Auto, (*talk).answers, agent.Answer{Outcome: agent.AnswerGiven, Text: "go on"}, nil, "answered", agent.Listening},
+		"words in realtime": {xiaozhi.Realtime, (*talk).speak, agent.Answer{Outcome: agent.AnswerGiven, Text: "go on"}, nil, "answered", agent.Listening},
+		"with a button": {"", func(k *talk) {
+			k.listen(xiaozhi.Manual)
+			k.speak()
+			k.say(xiaozhi.ListenStop{})
+		}, agent.Answer{Outcome: agent.AnswerGiven, Text: "go on"}, nil, "answered", agent.Attention},
+		"a touch":                       {xiaozhi.Auto, (*talk).touch, agent.Answer{Outcome: agent.AnswerTouch}, nil, "touched", agent.Attention},
+		"a robot that only ever sensed": {"", (*talk).touch, agent.Answer{Outcome: agent.AnswerTouch}, nil, "touched", agent.Attention},
+		"a muted one": {xiaozhi.Auto, func(k *talk) {
+			k.server.Mute(robotID, true)
+			k.answers()
+			k.touch()
+		}, agent.Answer{Outcome: agent.AnswerTouch}, nil, "touched", agent.Listening},
+		"nothing that is understood": {xiaozhi.Auto, func(k *talk) {
+			k.ears.transcripts = []voice.Transcript{{Refused: true}}
+			k.answers()
+			k.quiet(18 * time.Second)
+		}, agent.Answer{Outcome: agent.AnswerExpired}, nil, "expired", agent.Listening},
+		"the owner": {xiaozhi.Auto, func(k *talk) {
+			if err := k.server.Reply("h", true); err != nil {
+				k.t.Error(err)
+			}
+			if err := k.server.Reply("h", false); !errors.Is(err, agent.ErrNoQuestion) {
+				k.t.Errorf("a second word of the owner's: %v", err)
+			}
+		}, agent.Answer{Outcome: agent.AnswerAllowed}, nil, "allowed", agent.Attention},
+		"an abort":            {xiaozhi.Auto, func(k *talk) { k.say(xiaozhi.Abort{}) }, agent.Answer{Outcome: agent.AnswerClosed}, nil, "closed", agent.Idle},
+		"be quiet":            {xiaozhi.Auto, func(k *talk) { _ = k.server.Abort(k.t.Context(), robotID) }, agent.Answer{Outcome: agent.AnswerClosed}, nil, "closed", agent.Idle},
+		"the channel closes":  {xiaozhi.Auto, func(k *talk) { k.line.Close(0, "") }, agent.Answer{}, ErrOffline, "closed", agent.Idle},
+		"deaf":                {xiaozhi.Auto, func(k *talk) { k.ears.err = voice.ErrUnavailable; k.answers() }, agent.Answer{}, errAny, "closed", agent.Listening},
+		"the appliance stops": {xiaozhi.Auto, func(k *talk) { k.server.Close() }, agent.Answer{}, ErrOffline, "closed", agent.Idle},
+	} {
+		t.Run(name, func(t *testing.T) {
+			talking(t, answer(), func(k *talk) {
+				k.ears.transcripts = understood("go on")
+				if c.mode != "" {
+					k.listen(c.mode)
+				}
+				time.Sleep(settleAfter)
+				began := time.Now()
+				i := k.inquires()
+				time.Sleep(1500 * time.Millisecond)
+				k.wantStory("hello, tts start, sentence May we?, 12 packets, tts stop")
+				if shown := k.shows(); shown != agent.Notification {
+					t.Errorf("shows %s", shown)
+				}
+				open := k.server.Questions()
+				if len(open) != 1 || open[0].ID != "h" || open[0].Text != "May we?" || open[0].Robot != robotID ||
+					!open[0].Asked.Equal(began) || !open[0].Until.Equal(began.Add(20*time.Second)) || open[0].Session == "" {
+					t.Fatalf("what waits: %+v", open)
+				}
+				k.waits(i)
+				k.events = k.bus.ReadFrom(1)
+				c.do(k)
+				e, yes := i.ended()
+				if c.err == errAny && e.err != nil && !errors.Is(e.err, ErrOffline) {
+					e.err = errAny
+				}
+				if !yes || e.answer != c.want || !errors.Is(e.err, c.err) {
+					t.Errorf("ended %v %+v", yes, e)
+				}
+				if open := k.server.Questions(); len(open) > 0 {
+					t.Errorf("still waits: %+v", open)
+				}
+				if shown := k.shows(); shown != c.next {
+					t.Errorf("shows %s afterwards", shown)
+				}
+				k.events = k.bus.ReadFrom(1)
+				k.wantInquiries("h asked", "h "+c.told)
+				if len(k.mind.remembered) > 0 {
+					t.Errorf("the mind was told %+v", k.mind.remembered)
+				}
+			})
+		})
+	}
+}
+
+var errAny = errors.New("any")
+
+// answers has somebody answer, once the robot listens.
+func (k *talk) answers() {
+	k.listen(xiaozhi.Auto)
+	k.speak()
+}
+
+// TestWhatTheHouseCannotAsk.
+func TestWhatTheHouseCannotAsk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newTalk(t, answer())
+		synctest.Wait()
+		k.wantEnd(k.inquires(), agent.Answer{}, ErrOffline) // before hello
+		k.say(xiaozhi.Hello{})
+		k.listen(xiaozhi.Auto)
+		expired := agent.Answer{Outcome: agent.AnswerExpired}
+		k.wantEnd(k.inquires(func(q *agent.Question) { q.Until = time.Now() }), expired, nil)
+		k.wantEnd(k.inquires(func(q *agent.Question) { q.Until = time.Time{} }), expired, nil)
+		if e, _ := k.inquires(func(q *agent.Question) { q.Text = "\n😊 " }).ended(); e.err == nil {
+			t.Error("a question without words")
+		}
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := k.server.Ask(gone, robotID, agent.Question{Text: "May we?", Until: time.Now().Add(time.Minute)}); !errors.Is(err, context.Canceled) {
+			t.Errorf("an asker who has left: %v", err)
+		}
+		if _, err := k.server.Ask(t.Context(), device.ID("a0b1c2d3e4f6"), agent.Question{Text: "May we?"}); !errors.Is(err, ErrOffline) {
+			t.Errorf("a robot that is not here: %v", err)
+		}
+		var all []*inquired
+		for range mostToSay + 1 {
+			all = append(all, k.inquires())
+		}
+		for _, i := range all {
+			k.waits(i)
+		}
+		k.wantEnd(k.inquires(), agent.Answer{}, ErrBusy)
+		k.line.Close(0, "")
+		<-k.ended
+		for _, i := range all {
+			k.wantEnd(i, agent.Answer{}, ErrOffline)
+		}
+		k.wantEnd(k.inquires(), agent.Answer{}, ErrOffline)
+		k.server.Close()
+		k.bus.Close()
+	})
+}
+
+// TestAQuestionWaitsItsTurn: after what is being said and was to be said before,
+// and before what came after it. Nobody answers it until then.
+func TestAQuestionWaitsItsTurn(t *testing.T) {
+	talking(t, answer("It is late."), func(k *talk) {
+		k.ears.transcripts = understood("what time is it")
+		k.listen(xiaozhi.Auto)
+		k.speak()
+		says := func(text string) {
+			if _, err := k.server.Say(k.t.Context(), robotID, text); err != nil {
+				t.Fatal(err)
+			}
+		}
+		says("One.")
+		i := k.inquires()
+		says("Two.")
+		second := k.inquires(func(q *agent.Question) { q.ID, q.Text = "second", "And they?" })
+		k.touch()
+		if open := k.server.Questions(); len(open) > 0 {
+			t.Errorf("it waits for an answer: %+v", open)
+		}
+		time.Sleep(5 * time.Second)
+		k.wantInquiries("h asked")
+		k.waits(i)
+		k.touch()
+		k.wantEnd(i, agent.Answer{Outcome: agent.AnswerTouch}, nil)
+		time.Sleep(3 * time.Second)
+		k.waits(second)
+		k.touch()
+		k.wantEnd(second, agent.Answer{Outcome: agent.AnswerTouch}, nil)
+		k.wantInquiries("h touched", "second asked", "second touched")
+		k.wantStory("hello, stt what time is it, face happy, tts start, sentence It is late., 19 packets, tts stop, tts start, sentence One., 7 packets, tts stop, " +
+			"tts start, sentence May we?, 12 packets, tts stop, tts start, sentence Two., 7 packets, tts stop, tts start, sentence And they?, 15 packets, tts stop")
+	})
+}
+
+// TestAQuestionIsWithdrawn by the end of its asker's context, whatever has become
+// of it. What waits is told then.
+func TestAQuestionIsWithdrawn(t *testing.T) {
+	for name, c := range map[string]struct {
+		until func(*talk)
+		sent  string
+		told  []string
+		next  agent.Shown
+	}{
+		"while the robot connects":  {func(*talk) {}, "hello", nil, agent.Idle},
+		"while another is answered": {func(k *talk) { k.ears.transcripts = understood("x"); k.listen(xiaozhi.Auto) }, "", nil, agent.Speaking},
+		"while it is synthesized": {func(k *talk) { k.mouth.delay = time.Second; k.listen(xiaozhi.Auto) },
+			"hello, tts start, sentence May we?, tts stop", nil, agent.Idle},
+		"while it sounds": {func(k *talk) { k.listen(xiaozhi.Auto); time.Sleep(200 * time.Millisecond) },
+			"hello, tts start, sentence May we?, 9 packets, tts stop", []string{"h asked", "h closed"}, agent.Idle},
+		"while the robot listens": {func(k *talk) { k.listen(xiaozhi.Auto); time.Sleep(1500 * time.Millisecond); k.listen(xiaozhi.Auto) },
+			"hello, tts start, sentence May we?, 12 packets, tts stop", []string{"h asked", "h closed"}, agent.Listening},
+		"in realtime": {func(k *talk) { k.listen(xiaozhi.Realtime); time.Sleep(1500 * time.Millisecond) },
+			"hello, tts start, sentence May we?, 12 packets, tts stop", []string{"h asked", "h closed"}, agent.Listening},
+		"while somebody answers": {func(k *talk) { k.waitsForWords(); k.someWords() },
+			"hello, tts start, sentence May we?, 12 packets, tts stop", []string{"h asked", "h closed"}, agent.Listening},
+		"while his words are recognized": {func(k *talk) { k.waitsForWords(); k.ears.delay = time.Second; k.speak() },
+			"hello, tts start, sentence May we?, 12 packets, tts stop", []string{"h asked", "h closed"}, agent.Listening},
+		"after its answer": {func(k *talk) { k.waitsForWords(); k.touch() },
+			"hello, tts start, sentence May we?, 12 packets, tts stop", []string{"h asked", "h touched"}, agent.Listening},
+	} {
+		t.Run(name, func(t *testing.T) {
+			talking(t, answer(strings.Repeat("word ", 10)), func(k *talk) {
+				if name == "while another is answered" {
+					c.until(k)
+					k.speak()
+				}
+				i := k.inquires()
+				if name != "while another is answered" {
+					c.until(k)
+				}
+				i.withdraw()
+				if name == "after its answer" {
+					k.wantEnd(i, agent.Answer{Outcome: agent.AnswerTouch}, nil)
+				} else {
+					k.wantEnd(i, agent.Answer{}, context.Canceled)
+				}
+				if shown := k.shows(); shown != c.next {
+					t.Errorf("shows %s", shown)
+				}
+				if c.sent != "" {
+					k.wantStory(c.sent)
+				}
+				if open := k.server.Questions(); len(open) > 0 {
+					t.Errorf("it still waits: %+v", open)
+				}
+				time.Sleep(20 * time.Second)
+				synctest.Wait()
+				if n := strings.Count(k.line.story(), "May we?"); n > 1 || c.told == nil && n > 0 && k.mouth.delay == 0 {
+					t.Errorf("asked later: %s", k.line.story())
+				}
+				k.events = k.bus.ReadFrom(1)
+				k.wantInquiries(c.told...)
+				if isClosed(k.line) {
+					t.Errorf("closed: %s", k.line.reason)
+				}
+			})
+		})
+	}
+}
+
+// waitsForWords is a question put, and a robot that listens for the answer.
+func (k *talk) waitsForWords() {
+	k.listen(xiaozhi.Auto)
+	time.Sleep(1500 * time.Millisecond)
+	synctest.Wait()
+	k.listen(xiaozhi.Auto)
+}
+
+// someWords are the begin of an utterance.
+func (k *talk) someWords() {
+	for _, p := range k.packets {
+		k.put(frame{audio: xiaozhi.Audio{Opus: p}})
+		time.Sleep(60 * time.Millisecond)
+	}
+}
+
+// TestAnAnswerThatComesFirst is not lost to a withdrawal on its way.
+func TestAnAnswerThatComesFirst(t *testing.T) {
+	server := NewServer(Options{})
+	defer server.Close()
+	inputs := make(chan posted)
+	server.sessions[robotID] = &running{session: &session{inputs: inputs}, done: make(chan struct{})}
+	ctx, withdraw := context.WithCancel(t.Context())
+	i := &inquired{withdraw, make(chan ending, 1)}
+	go func() {
+		a, err := server.Ask(ctx, robotID, agent.Question{Text: "May we?", Until: time.Now().Add(time.Hour)})
+		i.done <- ending{a, err}
+	}()
+	asked := <-inputs
+	close(asked.handled)
+	i.withdraw()
+	withdrawn := <-inputs
+	want := ending{answer: agent.Answer{Outcome: agent.AnswerTouch}}
+	asked.input.(ask).about.ended <- want
+	close(withdrawn.handled)
+	if got := <-i.done; got != want {
+		t.Errorf("ended %+v, want %+v", got, want)
+	}
+}
+
+// TestASecondQuestion has its own asker, and waits for the first.
+func TestASecondQuestion(t *testing.T) {
+	second := func(q *agent.Question) { q.ID, q.Text = "second", "And they?" }
+	t.Run("is put when the first is withdrawn", func(t *testing.T) {
+		talking(t, answer(), func(k *talk) {
+			first := k.inquires()
+			i := k.inquires(second)
+			k.waitsForWords()
+			first.withdraw()
+			time.Sleep(time.Second)
+			k.touch()
+			k.wantEnd(i, agent.Answer{Outcome: agent.AnswerTouch}, nil)
+			k.wantEnd(first, agent.Answer{}, context.Canceled)
+			k.wantInquiries("h asked", "h closed", "second asked", "second touched")
+		})
+	})
+	t.Run("lets somebody speak who has begun to", func(t *testing.T) {
+		talking(t, answer(), func(k *talk) {
+			first := k.inquires()
+			i := k.inquires(second)
+			k.waitsForWords()
+			k.someWords()
+			k.line.forget()
+			first.withdraw()
+			time.Sleep(yieldFor - time.Second)
+			k.wantStory("")
+			time.Sleep(2 * time.Second)
+			synctest.Wait()
+			k.touch()
+			k.wantEnd(i, agent.Answer{Outcome: agent.AnswerTouch}, nil)
+		})
+	})
+	t.Run("is withdrawn while the first is put", func(t *testing.T) {
+		talking(t, answer(), func(k *talk) {
+			first := k.inquires()
+			i := k.inquires(second)
+			k.waitsForWords()
+			i.withdraw()
+			k.wantEnd(i, agent.Answer{}, context.Canceled)
+			k.waits(first)
+			k.touch()
+			k.wantEnd(first, agent.Answer{Outcome: agent.AnswerTouch}, nil)
+			time.Sleep(10 * time.Second)
+			k.wantInquiries("h asked", "h touched")
+		})
+	})
+	t.Run("in the same words is another", func(t *testing.T) {
+		talking(t, answer(), func(k *talk) {
+			k.listen(xiaozhi.Auto)
+			first := k.inquires()
+			time.Sleep(300 * time.Millisecond)
+			first.withdraw()
+			i := k.inquires()
+			time.Sleep(200 * time.Millisecond) // the robot still plays what it was sent of the first
+			k.touch()
+			k.waits(i)
+			time.Sleep(time.Second)
+			k.touch()
+			k.wantEnd(i, agent.Answer{Outcome: agent.AnswerTouch}, nil)
+		})
+	})
+}
+
+// TestAQuestionIsPutOff by who interrupts before it can be heard; it is put
+// afterwards, and told of once.
+func TestAQuestionIsPutOff(t *testing.T) {
+	for name, do := range map[string]func(*talk){
+		"a wake word":           func(k *talk) { k.say(xiaozhi.Abort{Reason: xiaozhi.WakeWord}) },
+		"a button":              func(k *talk) { k.listen(xiaozhi.Manual); k.say(xiaozhi.ListenStop{}) },
+		"what another wants":    func(k *talk) { _ = k.server.Hear(k.t.Context(), robotID, "hello") },
+		"something more urgent": func(k *talk) { k.announce("n", true) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			talking(t, answer(), func(k *talk) {
+				k.listen(xiaozhi.Auto)
+				k.mouth.delay = 500 * time.Millisecond
+				i := k.inquires()
+				do(k)
+				k.waits(i)
+				k.wantInquiries()
+				time.Sleep(8 * time.Second)
+				k.waits(i)
+				k.wantInquiries("h asked")
+				k.touch()
+				k.wantEnd(i, agent.Answer{Outcome: agent.AnswerTouch}, nil)
+				k.wantInquiries("h touched")
+			})
+		})
+	}
+}
+
+// TestAQuestionIsPushedAside while it is still being synthesized, though it has
+// begun to sound, and is put anew.
+func TestAQuestionIsPushedAside(t *testing.T) {
+	talking(t, answer(), func(k *talk) {
+		k.listen(xiaozhi.Auto)
+		i := k.inquires(func(q *agent.Question) {
+			q.Text, q.Until = strings.Repeat("Well, ", 40)+"may we?", q.Asked.Add(time.Minute)
+		})
+		time.Sleep(3 * time.Second)
+		k.announce("n", true)
+		time.Sleep(30 * time.Second)
+		k.waits(i)
+		k.touch()
+		k.wantEnd(i, agent.Answer{Outcome: agent.AnswerTouch}, nil)
+		k.wantInquiries("h asked", "h touched")
+		if n := strings.Count(k.line.story(), "may we?"); n != 2 {
+			t.Errorf("put %d times: %s", n, k.line.story())
+		}
+	})
+}
+
+func (k *talk) announce(id string, urgent bool) {
+	k.t.Helper()
+	if err := k.server.Announce(k.t.Context(), robotID, agent.Announcement{ID: id, Text: "Smoke!", Speak: true, Urgent: urgent}); err != nil {
+		k.t.Fatal(err)
+	}
+}
+
+// TestAnAbortWhileTheQuestionSounds is somebody who wants quiet, as on a tap. The
+// robot says by itself that it listens again.
+func TestAnAbortWhileTheQuestionSounds(t *testing.T) {
+	talking(t, answer("Yes."), func(k *talk) {
+		k.listen(xiaozhi.Auto)
+		i := k.inquires()
+		time.Sleep(300 * time.Millisecond)
+		k.say(xiaozhi.Abort{})
+		k.wantEnd(i, agent.Answer{Outcome: agent.AnswerClosed}, nil)
+		k.wantStory("hello, tts start, sentence May we?, 10 packets, tts stop")
+		k.line.forget()
+		k.ears.transcripts = understood("hello")
+		k.listen(xiaozhi.Auto)
+		k.speak()
+		time.Sleep(2 * time.Second)
+		k.wantStory("stt hello, face happy, tts start, sentence Yes., 7 packets, tts stop")
+		k.wantInquiries("h asked", "h closed")
+	})
+}
+
+// TestWhatIsUrgentWaitsForTheAnswer, for to cut a question off would answer it.
+func TestWhatIsUrgentWaitsForTheAnswer(t *testing.T) {
+	talking(t, answer(), func(k *talk) {
+		i := k.inquires()
+		k.waitsForWords()
+		k.announce("n", true)
+		time.Sleep(2 * time.Second)
+		k.waits(i)
+		k.wantStory("hello, tts start, sentence May we?, 12 packets, tts stop")
+		k.touch()
+		k.wantEnd(i, agent.Answer{Outcome: agent.AnswerTouch}, nil)
+		time.Sleep(2 * time.Second)
+		if states := k.noticeStates(); !slices.Equal(states, []string{"shown", "spoken"}) {
+			t.Errorf("it was %v", states)
+		}
+	})
+}
+
+// TestTheTimeOfAQuestion runs from when it was asked for: it ends one that still
+// waits, is synthesized or sounds, and leaves what came after it its turn.
+func TestTheTimeOfAQuestion(t *testing.T) {
+	for name, c := range map[string]struct {
+		within time.Duration
+		text   string
+		before func(*talk)
+		told   []string
+	}{
+		"waits": {2 * time.Second, "May we?", func(k *talk) {
+			if _, err := k.server.Say(k.t.Context(), robotID, strings.Repeat("word ", 20)); err != nil {
+				k.t.Fatal(err)
+			}
+		}, nil},
+		"is put":         {5 * time.Second, "May we?", func(*talk) {}, []string{"h asked", "h expired"}},
+		"is synthesized": {time.Second, "May we?", func(k *talk) { k.mouth.delay = 3 * time.Second }, nil},
+		"sounds":         {2 * time.Second, strings.Repeat("Well, ", 10) + "may we?", func(*talk) {}, []string{"h asked", "h expired"}},
+		"sounds, and is synthesized": {2 * time.Second, strings.Repeat("Well, ", 40) + "may we?",
+			func(*talk) {}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			talking(t, answer(), func(k *talk) {
+				k.listen(xiaozhi.Auto)
+				c.before(k)
+				i := k.inquires(func(q *agent.Question) { q.Until, q.Text = time.Now().Add(c.within), c.text })
+				time.Sleep(c.within - time.Millisecond)
+				k.waits(i)
+				k.mouth.delay = 0
+				time.Sleep(2 * time.Millisecond)
+				k.wantEnd(i, agent.Answer{Outcome: agent.AnswerExpired}, nil)
+				if shown := k.shows(); shown == agent.Notification {
+					t.Errorf("shows %s", shown)
+				}
+				if story := k.line.story(); name != "waits" && !strings.HasSuffix(story, "tts stop") {
+					t.Errorf("it goes on: %s", story)
+				}
+				k.events = k.bus.ReadFrom(1)
+				k.wantInquiries(c.told...)
+				k.announce("n", false)
+				time.Sleep(12 * time.Second)
+				k.listen(xiaozhi.Auto)
+				if story := k.line.story(); !strings.HasSuffix(story, "tts start, sentence Smoke!, 10 packets, tts stop") {
+					t.Errorf("sent %s", story)
+				}
+			})
+		})
+	}
+}
+
+// TestAMicrophoneThatOpensForAQuestion: the face that is asked opens a talk as
+// the question begins, which goes on; what is said when it has been put is the
+// answer, though that is soon.
+func TestAMicrophoneThatOpensForAQuestion(t *testing.T) {
+	for _, mode := range []xiaozhi.Mode{xiaozhi.Auto, xiaozhi.Realtime} {
+		t.Run(string(mode), func(t *testing.T) {
+			talking(t, answer(), func(k *talk) {
+				k.say(xiaozhi.Event{Name: "face_detected", Data: []byte("{}")})
+				k.ears.transcripts = understood("yes")
+				i := k.inquires()
+				time.Sleep(300 * time.Millisecond)
+				k.listen(mode)
+				time.Sleep(900 * time.Millisecond) // it was put 1.2 s after it began
+				k.wantStory("hello, tts start, sentence May we?, 10 packets, tts start, sentence May we?, 2 packets, tts stop")
+				if mode == xiaozhi.Auto {
+					k.listen(mode)
+				}
+				k.speak()
+				k.wantEnd(i, agent.Answer{Outcome: agent.AnswerGiven, Text: "yes"}, nil)
+			})
+		})
+	}
+}
+
+// TestAMouthThatCannotAsk is an error, and the next thing is told.
+func TestAMouthThatCannotAsk(t *testing.T) {
+	talking(t, answer(), func(k *talk) {
+		k.listen(xiaozhi.Auto)
+		k.mouth.err = voice.ErrUnavailable
+		i := k.inquires()
+		e, yes := i.ended()
+		if !yes || e.err == nil || errors.Is(e.err, ErrOffline) || !strings.Contains(e.err.Error(), "speak") {
+			t.Errorf("%v: %+v", yes, e)
+		}
+		k.mouth.err = nil
+		i = k.inquires()
+		time.Sleep(3 * time.Second)
+		k.touch()
+		k.wantEnd(i, agent.Answer{Outcome: agent.AnswerTouch}, nil)
+		k.wantInquiries("h asked", "h touched")
+	})
+}
+
+// TestAQuestionAndASecondSocket: its answer was not to come from there, so it
+// has ended; it can be asked there once more.
+func TestAQuestionAndASecondSocket(t *testing.T) {
+	talking(t, answer(), func(k *talk) {
+		i := k.inquires()
+		k.waitsForWords()
+		first := k.ended
+		k.line, k.ended = newLine(), make(chan struct{})
+		k.connect(k.line, k.ended)
+		<-first
+		k.wantEnd(i, agent.Answer{}, ErrOffline)
+		k.say(xiaozhi.Hello{})
+		i = k.inquires()
+		k.waitsForWords()
+		k.touch()
+		k.wantEnd(i, agent.Answer{Outcome: agent.AnswerTouch}, nil)
+	})
+}
+
+// TestAQuestionKeepsTheChannel open while it waits for an answer, and for a talk
+// after it.
+func TestAQuestionKeepsTheChannel(t *testing.T) {
+	talking(t, answer(), func(k *talk) {
+		k.listen(xiaozhi.Auto)
+		k.quiet(50 * time.Second)
+		i := k.inquires(func(q *agent.Question) { q.Until = time.Now().Add(2 * time.Minute) })
+		time.Sleep(1500 * time.Millisecond)
+		k.listen(xiaozhi.Auto)
+		time.Sleep(100 * time.Second)
+		if isClosed(k.line) {
+			t.Fatalf("hung up: %s", k.line.reason)
+		}
+		if err := k.server.Reply("h", false); err != nil {
+			t.Fatal(err)
+		}
+		k.wantEnd(i, agent.Answer{Outcome: agent.AnswerDenied}, nil)
+		time.Sleep(50 * time.Second)
+		if isClosed(k.line) {
+			t.Fatalf("hung up: %s", k.line.reason)
+		}
+		time.Sleep(11 * time.Second)
+		if !isClosed(k.line) {
+			t.Error("it is never hung up")
+		}
+	})
+}
