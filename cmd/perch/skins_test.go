@@ -198,9 +198,8 @@ func TestTheSkinsDoors(t *testing.T) {
 			t.Errorf("%s without the key: %v", path, err)
 		}
 	}
-	h.eventually("the coding session shows", func() bool {
-		return slices.Contains(h.watch(everything).story(), "tool Bash running")
-	})
+	shown := h.watch(everything)
+	h.eventually("the coding session shows", func() bool { return slices.Contains(shown.story(), "tool Bash running") })
 }
 
 // TestACodingAgentAsks: what a coding agent wants to do is asked aloud, and a
