@@ -32,10 +32,11 @@ run: build ## runs the appliance here, with its data in ./data
 demo: build ## starts the appliance and lets a simulated robot talk with it
 	@firmware-tools/demo.sh
 
-# One package at a time: some of them talk in real time.
+# What talks in real time runs one package at a time.
 test: deps ## runs every test, under the race detector
 	go build -race ./...
-	go test -race -p 1 -shuffle=on -timeout 20m -skip '^TestWhatIsUnderstood$$' ./...
+	go test -race -p 1 -shuffle=on -timeout 20m -skip '^TestWhatIsUnderstood$$' ./cmd/... ./gateway/...
+	go test -race -p 2 -shuffle=on -timeout 20m $$(go list ./... | grep -v -e '^perch/cmd/' -e '^perch/gateway/')
 	go test -race -timeout 20m -v -run '^TestWhatIsUnderstood$$' ./cmd/perch
 
 check: deps ## formatting, vet, staticcheck, tidy modules
