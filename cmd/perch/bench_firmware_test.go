@@ -17,7 +17,7 @@ import (
 // upgradingRobots take an image of that size at once, while another talks.
 const (
 	upgradingRobots = 30
-	upgradeBytes    = 5 << 20
+	upgradeBytes    = 4 << 20
 	upgradeTurns    = 2
 )
 
