@@ -21,6 +21,10 @@ const (
 	queuesFor   = 20 * time.Second // less than the firmware waits for an answer
 	ticketLasts = 24 * time.Hour
 	tellsEvery  = time.Second // at most: thirty robots must not push speech out of the bus
+	// mostPace is in bytes a second, no less than a robot writes to its
+	// flash: thirty at the speed of the network would take the processor from
+	// whoever talks.
+	mostPace = 512 << 10
 )
 
 // downloads is the address below which images are.
@@ -119,7 +123,7 @@ func (f *Firmware) download(w http.ResponseWriter, r *http.Request, name, ticket
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("ETag", `"`+sha+`"`)
 	w.Header().Set("Cache-Control", "private, no-transform")
-	p := &paced{ResponseWriter: w, control: http.NewResponseController(w), size: record.Size}
+	p := &paced{ResponseWriter: w, ctx: r.Context(), control: http.NewResponseController(w), size: record.Size, began: time.Now()}
 	if r.Method == http.MethodGet && r.Header.Get("Range") == "" {
 		p.told = func(sent int64) { f.progress(id, sha, sent) }
 	}
@@ -128,13 +132,15 @@ func (f *Firmware) download(w http.ResponseWriter, r *http.Request, name, ticket
 	return nil
 }
 
-// paced is an answer that is sent piece by piece: each must be taken in time,
-// and how much was taken is told. It has no ReadFrom, through which the whole
+// paced is an answer that is sent piece by piece, at mostPace: each must be taken
+// in time, and how much was taken is told. It has no ReadFrom, through which the whole
 // file would go in one piece.
 type paced struct {
 	http.ResponseWriter
+	ctx     context.Context // the request's
 	control *http.ResponseController
 	size    int64
+	began   time.Time
 	told    func(sent int64) // nil tells nobody
 
 	sent int64
@@ -149,5 +155,24 @@ func (p *paced) Write(b []byte) (int, error) {
 		p.last = now
 		p.told(p.sent)
 	}
+	if err == nil {
+		err = p.wait()
+	}
 	return n, err
+}
+
+// wait returns when the next piece may follow.
+func (p *paced) wait() error {
+	due := p.began.Add(time.Duration(p.sent) * time.Second / mostPace)
+	if p.sent == p.size || !time.Now().Before(due) {
+		return nil
+	}
+	timer := time.NewTimer(time.Until(due))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-p.ctx.Done():
+		return context.Cause(p.ctx)
+	}
 }
