@@ -1,0 +1,76 @@
+// Package discovery_test builds the component for the machine it runs on, over
+// stubs of what ESP-IDF gives it, and runs its tests under the sanitizers.
+package discovery_test
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// compiles is what the compiler is asked for: warnings are errors, as they are
+// in ESP-IDF, and a byte out of bounds or not given back ends the test.
+var compiles = []string{"-std=gnu17", "-Wall", "-Wextra", "-Werror", "-Wshadow", "-Wconversion", "-g", "-O1",
+	"-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-Iinclude", "-Itest/stub"}
+
+// TestComponent runs test/host_test.c.
+func TestComponent(t *testing.T) {
+	readAll(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	program := filepath.Join(t.TempDir(), "host_test")
+	args := append(append([]string{}, compiles...), "-o", program, "test/host_test.c", "src/perch_discovery.c", "src/perch_discovery_idf.c")
+	if out, err := exec.CommandContext(ctx, "cc", args...).CombinedOutput(); err != nil {
+		t.Fatalf("the component does not compile: %v\n%s", err, out)
+	}
+	out, err := exec.CommandContext(ctx, program).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if !strings.HasSuffix(string(out), "\ndone\n") {
+		t.Errorf("it did not come to its end:\n%s", out)
+	}
+}
+
+// readAll reads every file that the compiler will. The go command remembers
+// the outcome of a test by the files that the test itself has read.
+func readAll(t *testing.T) {
+	t.Helper()
+	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		_, err = os.ReadFile(name)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestManifest: what the component needs is named in both of its files.
+func TestManifest(t *testing.T) {
+	for file, parts := range map[string][]string{
+		"idf_component.yml": {"espressif/mdns:", "idf:", "version:", "license: MIT"},
+		"CMakeLists.txt":    {"src/perch_discovery.c", "src/perch_discovery_idf.c", "mdns", "esp_http_client"},
+	} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range parts {
+			if !strings.Contains(string(text), part) {
+				t.Errorf("%s does not name %s", file, part)
+			}
+		}
+	}
+}
