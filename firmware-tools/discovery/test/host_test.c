@@ -231,6 +231,7 @@ static void hostile(void)
     lengthy[0] = '/';
     txt(r, "ota", "/a\0b", 4);
     txt(r, "ota", lengthy, sizeof lengthy);
+    txt(r, "ota", lengthy, sizeof ((perch_found_t *)NULL)->path);
     txt(r, "ota", NULL, 0);
     txt(r, NULL, "/a/", 3);
     CHECK(perch_discovery("", url) == PERCH_CHOICE_FOUND);
@@ -292,6 +293,10 @@ static void room(void)
     begin("the longest URL fits, and a smaller room gets none");
     CHECK(perch_discovery_url(&found, url, sizeof url) && strcmp(url, "http://223.255.255.255:65535/xiaozhi/ota/") == 0);
     found.path[0] = '/';
+    perch_found_t *alone = malloc(sizeof found);
+    *alone = found;
+    CHECK(perch_discovery_url(alone, url, sizeof url) && strcmp(url, "http://223.255.255.255:65535/xiaozhi/ota/") == 0);
+    free(alone);
     found.path[sizeof found.path - 1] = 0;
     CHECK(perch_discovery_url(&found, url, sizeof url) && strlen(url) == 28 + 63);
     for (size_t size = 0; size <= 28 + 63; size++) {
