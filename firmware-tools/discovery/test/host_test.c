@@ -237,6 +237,15 @@ static void hostile(void)
     CHECK(perch_discovery("", url) == PERCH_CHOICE_FOUND);
     CHECK(strcmp(url, "http://192.0.2.7:8003/xiaozhi/ota/") == 0);
 
+    begin("as many as there is room for, each with a name and a path that just do not fit");
+    for (int i = 0; i < PERCH_DISCOVERY_MOST; i++) {
+        char name[sizeof ((perch_found_t *)NULL)->instance + 1];
+        memset(name, 'a', sizeof name);
+        name[sizeof name - 1] = 0;
+        txt(answer(name, pi, 8003, NULL), "ota", lengthy, sizeof ((perch_found_t *)NULL)->path);
+    }
+    CHECK(perch_discovery("", url) == PERCH_CHOICE_FOUND);
+
     static const uint8_t nowhere[][4] = {{0, 0, 0, 0}, {127, 0, 0, 1}, {224, 0, 0, 251}, {255, 255, 255, 255}};
     for (size_t i = 0; i < sizeof nowhere / sizeof nowhere[0]; i++) {
         begin("an address of nobody");
