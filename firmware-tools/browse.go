@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -21,11 +22,21 @@ const browseLimit = 5 * time.Second
 // browse finds an appliance on the local link, says which, and returns its OTA
 // URL.
 func browse(ctx context.Context, stdout io.Writer) (string, error) {
+	return search(ctx, stdout, otaURL)
+}
+
+// browseLasting is browse for an address that a robot keeps: by name, which
+// stays when the appliance's address changes.
+func browseLasting(ctx context.Context, stdout io.Writer) (string, error) {
+	return search(ctx, stdout, lastingURL)
+}
+
+func search(ctx context.Context, stdout io.Writer, address func(mdns.Found) string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, browseLimit)
 	defer cancel()
 	found, instance := "", ""
 	err := mdns.Browse(ctx, func(f mdns.Found) bool {
-		found, instance = otaURL(f), f.Instance
+		found, instance = address(f), f.Instance
 		return found == ""
 	})
 	switch {
@@ -38,6 +49,19 @@ func browse(ctx context.Context, stdout io.Writer) (string, error) {
 	}
 	fmt.Fprintf(stdout, "robot  finds     %s by browsing for %s\n", instance, mdns.Service)
 	return found, nil
+}
+
+// lastingURL is otaURL with the name in place of the address, where there is
+// one.
+func lastingURL(f mdns.Found) string {
+	by := otaURL(f)
+	u, err := url.Parse(by)
+	name, local := strings.CutSuffix(f.Host, ".local")
+	if by == "" || err != nil || !local || name == "" || strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
+		return by
+	}
+	u.Host = net.JoinHostPort(f.Host, u.Port())
+	return u.String()
 }
 
 // otaURL is where a found appliance answers robots: by address, as this

@@ -30,6 +30,7 @@ func commands() []command {
 		{"robot", "a robot made of software, that behaves as the firmware does", robot},
 		{"image", "says what a firmware image is, and whether a robot would run it", image},
 		{"nvs", "reads and changes the settings in a robot's NVS partition", settings},
+		{"provision", "points a robot in configuration mode at an appliance", provision},
 		{"publish", "puts a firmware image into an appliance's catalogue", publish},
 		{"record", "writes a robot's session as a transcript, secrets blanked", record},
 		{"hooks", "has a coding agent's hooks drive the appliance: hooks install claude", hooks},

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// manager speaks with NetworkManager through its own program.
+type manager struct {
+	device string // of Wi-Fi
+	before string // UUID of the connection that the device had; "" is none
+}
+
+const (
+	// profile is the name of the connection to a robot. It is never saved, so
+	// that a machine that loses power finds its own network again.
+	profile = "perch-provision"
+	// nmcliWithin bounds one call; joins take up to 30 s, as it is told.
+	nmcliWithin = 45 * time.Second
+	joinSeconds = "30"
+	// mostSaid bounds what is kept of what it says, in bytes.
+	mostSaid = 256 << 10
+)
+
+// nmcli runs it once. Its language is C, for its words are read.
+func nmcli(ctx context.Context, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, nmcliWithin)
+	defer cancel()
+	command := exec.CommandContext(ctx, "nmcli", args...)
+	command.Env = append(os.Environ(), "LC_ALL=C", "LANGUAGE=C")
+	command.WaitDelay = 2 * time.Second
+	out, errs := &capped{}, &capped{}
+	command.Stdout, command.Stderr = out, errs
+	err := command.Run()
+	if errors.Is(err, exec.ErrNotFound) {
+		return "", errors.New("--wifi needs NetworkManager's nmcli, which is not here; join the network Xiaozhi-XXXX by hand, and run this without --wifi")
+	}
+	if err != nil {
+		said := strings.TrimSpace(errs.String())
+		said = strings.TrimPrefix(said, "Error: ")
+		if said == "" {
+			said = err.Error()
+		}
+		return "", fmt.Errorf("nmcli: %s", plainText(said))
+	}
+	return out.String(), nil
+}
+
+// capped keeps the beginning of what is written to it.
+type capped struct{ bytes.Buffer }
+
+func (c *capped) Write(p []byte) (int, error) {
+	if room := mostSaid - c.Len(); room > 0 {
+		c.Buffer.Write(p[:min(len(p), room)])
+	}
+	return len(p), nil
+}
+
+// findManager finds the machine's Wi-Fi, and what it is joined to.
+func findManager(ctx context.Context) (*manager, error) {
+	devices, err := nmcli(ctx, "-t", "-e", "no", "-f", "TYPE,STATE,DEVICE", "device", "status")
+	if err != nil {
+		return nil, err
+	}
+	m := &manager{}
+	for line := range strings.Lines(devices) {
+		f := strings.SplitN(strings.TrimRight(line, "\r\n"), ":", 3)
+		if len(f) == 3 && f[0] == "wifi" && f[1] != "unmanaged" && f[1] != "unavailable" {
+			m.device = f[2]
+			break
+		}
+	}
+	if m.device == "" {
+		return nil, errors.New("NetworkManager has no Wi-Fi that is on; nmcli radio wifi on, or join the robot's network from another machine")
+	}
+	active, err := nmcli(ctx, "-t", "-e", "no", "-f", "UUID,DEVICE", "connection", "show", "--active")
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(active) {
+		if uuid, device, ok := strings.Cut(strings.TrimRight(line, "\r\n"), ":"); ok && device == m.device {
+			m.before = uuid
+		}
+	}
+	return m, nil
+}
+
+// robotNetwork is the name of the network that a robot opens: XXXX are the
+// last two bytes of its address.
+var robotNetwork = regexp.MustCompile(`^Xiaozhi-[0-9A-Fa-f]{4}$`)
+
+// robots are the networks of robots in the air, each once.
+func (m *manager) robots(ctx context.Context) ([]string, error) {
+	out, err := nmcli(ctx, "-t", "-e", "no", "-f", "SSID", "device", "wifi", "list", "ifname", m.device, "--rescan", "yes")
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	for line := range strings.Lines(out) {
+		if ssid := strings.TrimRight(line, "\r\n"); robotNetwork.MatchString(ssid) {
+			found = append(found, ssid)
+		}
+	}
+	slices.Sort(found)
+	return slices.Compact(found), nil
+}
+
+// pick is the one robot that is meant.
+func (m *manager) pick(ctx context.Context, wanted string) (string, error) {
+	found, err := m.robots(ctx)
+	switch {
+	case err != nil:
+		return "", err
+	case wanted != "" && slices.Contains(found, wanted):
+		return wanted, nil
+	case wanted != "":
+		return "", fmt.Errorf("no robot opens the network %s now; these do: %s", wanted, listed(found))
+	case len(found) == 0:
+		return "", errors.New("no robot is in configuration mode here: none opens a network Xiaozhi-XXXX. A robot does a minute after it could not join its Wi-Fi")
+	case len(found) > 1:
+		return "", fmt.Errorf("several robots are in configuration mode; choose one with --ap: %s", listed(found))
+	}
+	return found[0], nil
+}
+
+func listed(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+// join leaves the machine's Wi-Fi for a robot's network. The route to
+// everywhere stays where it is: a robot leads nowhere.
+func (m *manager) join(ctx context.Context, ssid string) error {
+	m.drop(ctx) // an earlier run may have been killed
+	_, err := nmcli(ctx, "connection", "add", "save", "no", "type", "wifi", "con-name", profile, "ifname", m.device, "autoconnect", "no",
+		"ssid", ssid, "ipv4.never-default", "yes", "ipv6.method", "disabled")
+	if err == nil {
+		_, err = nmcli(ctx, "--wait", joinSeconds, "connection", "up", "id", profile, "ifname", m.device)
+	}
+	if err != nil {
+		return fmt.Errorf("join %s: %w", ssid, err)
+	}
+	return nil
+}
+
+func (m *manager) drop(ctx context.Context) {
+	_, _ = nmcli(ctx, "connection", "delete", "id", profile) // mostly there is none
+}
+
+// comeBack returns to the network that the machine was in.
+func (m *manager) comeBack(ctx context.Context) error {
+	m.drop(ctx)
+	if m.before == "" {
+		return nil
+	}
+	if _, err := nmcli(ctx, "--wait", joinSeconds, "connection", "up", "uuid", m.before); err != nil {
+		return fmt.Errorf("this machine has not come back to its Wi-Fi: %w; nmcli connection up uuid %s", err, m.before)
+	}
+	return nil
+}

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// portal is the page of a robot in configuration mode.
+type portal struct {
+	url    *url.URL
+	client *http.Client
+}
+
+const (
+	// portalAddress is where a robot serves it, in the network that it opens.
+	portalAddress = "http://192.168.4.1"
+	// portalWithin is how long a robot may take: it tries a network for ten
+	// seconds before it answers.
+	portalWithin = 30 * time.Second
+	// portalAppears is how long the page is waited for, after its network has
+	// been joined.
+	portalAppears = 10 * time.Second
+	// mostPage bounds what is read of an answer, in bytes.
+	mostPage = 64 << 10
+	// mostForm is what a robot takes, in bytes.
+	mostForm = 1024
+)
+
+// openPortal takes no proxy, which could not reach a robot's own network, and
+// follows no redirect: a captive portal of somebody else would send one.
+func openPortal(address *url.URL) *portal {
+	return &portal{url: address, client: &http.Client{
+		Timeout:       portalWithin,
+		Transport:     &http.Transport{DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// errNoPage is wrapped where the page has no such address.
+var errNoPage = errors.New("the robot's page has no such address")
+
+// ask sends a request, and reads the JSON that it is answered with into v.
+func (p *portal) ask(ctx context.Context, method, path string, body, v any) error {
+	var text []byte
+	if body != nil {
+		var err error
+		if text, err = json.Marshal(body); err != nil {
+			return fmt.Errorf("encode the form: %w", err)
+		}
+	}
+	if len(text) > mostForm {
+		return fmt.Errorf("the form has %d bytes; a robot takes %d", len(text), mostForm)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, p.url.JoinPath(path).String(), bytes.NewReader(text))
+	if err != nil {
+		return fmt.Errorf("ask the robot: %w", err)
+	}
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	answer, err := p.client.Do(request)
+	if err != nil {
+		return fmt.Errorf("the robot's page does not answer: %w", err)
+	}
+	defer answer.Body.Close()
+	if text, err = io.ReadAll(io.LimitReader(answer.Body, mostPage)); err != nil {
+		return fmt.Errorf("read the robot's answer: %w", err)
+	}
+	switch {
+	case answer.StatusCode == http.StatusNotFound || answer.StatusCode == http.StatusMethodNotAllowed:
+		return fmt.Errorf("%w: %s", errNoPage, path)
+	case answer.StatusCode != http.StatusOK:
+		return fmt.Errorf("the robot answered %s: %s", plainText(answer.Status), plainText(string(text[:min(len(text), 200)])))
+	}
+	if err := json.Unmarshal(text, v); err != nil {
+		return fmt.Errorf("what answers at %s is no robot in configuration mode", p.url)
+	}
+	return nil
+}
+
+// outcome is how a form is answered: by 200, whatever became of it.
+type outcome struct {
+	Success *bool  `json:"success"`
+	Error   string `json:"error"`
+}
+
+func (p *portal) submit(ctx context.Context, path string, form any) (outcome, error) {
+	var o outcome
+	err := p.ask(ctx, http.MethodPost, path, form, &o)
+	if err == nil && o.Success == nil {
+		err = fmt.Errorf("what answers at %s is no robot in configuration mode", p.url)
+	}
+	return o, err
+}
+
+// ota is the address that the robot was told; "" is the one it was built with.
+func (p *portal) ota(ctx context.Context) (string, error) {
+	var c struct {
+		OTA   string   `json:"ota_url"`
+		Power *float64 `json:"max_tx_power"`
+	}
+	err := p.ask(ctx, http.MethodGet, "/advanced/config", nil, &c)
+	if err == nil && c.Power == nil { // every portal tells it
+		err = fmt.Errorf("what answers at %s is no robot in configuration mode", p.url)
+	}
+	return c.OTA, err
+}
+
+// await is ota for a page that may take a moment to be there.
+func (p *portal) await(ctx context.Context) (string, error) {
+	waiting, cancel := context.WithTimeout(ctx, portalAppears)
+	defer cancel()
+	for {
+		told, err := p.ota(waiting)
+		var unreached *url.Error
+		if err == nil || !errors.As(err, &unreached) {
+			return told, err
+		}
+		select {
+		case <-waiting.Done():
+			return "", fmt.Errorf("%w; is this machine in the robot's network, Xiaozhi-XXXX?", err)
+		case <-time.After(500 * time.Millisecond):
+		}
+	}
+}
+
+// tell stores an address, and reads it back: the page answers that all is well
+// whatever it was sent.
+func (p *portal) tell(ctx context.Context, address string) error {
+	o, err := p.submit(ctx, "/advanced/submit", map[string]string{"ota_url": address})
+	if err == nil && !*o.Success {
+		err = fmt.Errorf("the robot did not take the address: %s", plainText(o.Error))
+	}
+	if err != nil {
+		return err
+	}
+	told, err := p.ota(ctx)
+	if err == nil && told != address {
+		err = fmt.Errorf("the robot was told %s, but holds %q", address, plainText(told))
+	}
+	return err
+}
+
+// join has the robot try a network, and keep it.
+func (p *portal) join(ctx context.Context, ssid, password string) error {
+	o, err := p.submit(ctx, "/submit", map[string]string{"ssid": ssid, "password": password})
+	if err == nil && !*o.Success {
+		err = fmt.Errorf("the robot could not join %q; it knows 2.4 GHz only, and the password must be right (it says: %s)", ssid, plainText(o.Error))
+	}
+	return err
+}
+
+// knows reports how many networks the robot knows; -1 is not told.
+func (p *portal) knows(ctx context.Context) int {
+	var list []json.RawMessage
+	if p.ask(ctx, http.MethodGet, "/saved/list", nil, &list) != nil {
+		return -1
+	}
+	return len(list)
+}
+
+// leave ends configuration mode. Pages of old have another address for it.
+func (p *portal) leave(ctx context.Context) error {
+	_, err := p.submit(ctx, "/exit", struct{}{})
+	if errors.Is(err, errNoPage) {
+		_, err = p.submit(ctx, "/reboot", struct{}{})
+	}
+	return err
+}

@@ -1,0 +1,293 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"perch/firmware-tools/simrobot"
+	"perch/gateway/mdns"
+)
+
+const lasting = "http://perch.local:8003/xiaozhi/ota/"
+
+// configuring is a robot in configuration mode, and the address of its page.
+func configuring(t *testing.T, o simrobot.PortalOptions) (*simrobot.Portal, string) {
+	t.Helper()
+	o.Networks = map[string]string{"Home": "correct horse", "Open": ""}
+	o.Crash = func(why string) { t.Errorf("a real robot would crash: %s", why) }
+	p := simrobot.NewPortal(o)
+	server := httptest.NewServer(p)
+	t.Cleanup(server.Close)
+	return p, server.URL
+}
+
+// TestProvision: a robot as it comes out of its box is told both, and then
+// checks in where it was told to.
+func TestProvision(t *testing.T) {
+	for _, old := range []bool{false, true} {
+		a := newAppliance(t)
+		ota := a.server.URL + "/xiaozhi/ota/"
+		p, page := configuring(t, simrobot.PortalOptions{Old: old})
+		code, out, errs := tools("provision", "--portal", page, "--ota", ota, "--ssid", "Home", "--password-file", writeFile(t, "password", []byte("correct horse\n")))
+		if code != 0 || errs != "" || !strings.Contains(out, "asks      the address it was built with") || !strings.Contains(out, "joins     Home") || strings.Contains(out, "horse") {
+			t.Fatalf("exit %d %s%s", code, out, errs)
+		}
+		if !p.Left() || !slices.Equal(p.Saved(), []string{"Home"}) {
+			t.Errorf("left %v, knows %q", p.Left(), p.Saved())
+		}
+		r, err := simrobot.New(simrobot.Options{OTA: p.OTA(), MAC: "a0:b1:c2:d3:e4:f5"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Boot(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestProvisionAgain: a robot that has a home is only told another address.
+func TestProvisionAgain(t *testing.T) {
+	p, page := configuring(t, simrobot.PortalOptions{OTA: "http://192.0.2.1:8000/xiaozhi/ota/", Saved: []string{"Home"}})
+	code, out, errs := tools("provision", "--portal", page, "--ota", lasting)
+	if code != 0 || !strings.Contains(out, "asks      http://192.0.2.1:8000/xiaozhi/ota/") || p.OTA() != lasting || !p.Left() {
+		t.Errorf("exit %d %s%s", code, out, errs)
+	}
+}
+
+func TestProvisionRefused(t *testing.T) {
+	page := func(status int, text string) string {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(status)
+			_, _ = w.Write([]byte(text))
+		}))
+		t.Cleanup(server.Close)
+		return server.URL
+	}
+	deaf := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = w.Write([]byte(`{"max_tx_power":0,"success":true}`)) // it takes everything, and keeps nothing
+	}))
+	t.Cleanup(deaf.Close)
+	_, fresh := configuring(t, simrobot.PortalOptions{})
+	_, wrong := configuring(t, simrobot.PortalOptions{})
+	password := writeFile(t, "password", []byte("another one"))
+	for _, c := range []struct {
+		args   []string
+		code   int
+		stderr string
+	}{
+		{[]string{"--portal", fresh}, 1, "knows no Wi-Fi"},
+		{[]string{"--portal", wrong, "--ssid", "Home", "--password-file", password}, 1, `could not join "Home"`},
+		{[]string{"--portal", wrong, "--ssid", "Nobody's"}, 1, "it stays in configuration mode"},
+		{[]string{"--portal", deaf.URL}, 1, `but holds ""`},
+		{[]string{"--portal", page(200, "<html>")}, 1, "no robot in configuration mode"},
+		{[]string{"--portal", page(200, `{}`)}, 1, "no robot in configuration mode"},
+		{[]string{"--portal", page(302, "")}, 1, "answered 302"},
+		{[]string{"--portal", page(500, "\x1b[2Jno")}, 1, "answered 500 Internal Server Error: [2Jno"},
+		{[]string{"--portal", page(404, "Nothing matches the given URI")}, 1, "no such address"},
+		{[]string{"--portal", "https://x"}, 2, "--portal"},
+		{[]string{"--ota", "perch.local"}, 2, "cannot use --ota"},
+		{[]string{"--ota", "http://u@perch.local/"}, 2, "cannot use --ota"},
+		{[]string{"--password-file", password}, 2, "goes with --ssid"},
+		{[]string{"--ssid", "Home", "--password-file", writeFile(t, "p", bytes.Repeat([]byte("x"), 65))}, 1, "8 to 63"},
+		{[]string{"--ssid", strings.Repeat("x", 33)}, 2, "32 bytes"},
+		{[]string{"--ap", "Xiaozhi-A1B2"}, 2, "goes with --wifi"},
+		{[]string{"--wifi", "--ap", "-x"}, 2, "--ap is as in"},
+		{[]string{"what"}, 2, `it takes no "what"`},
+		{[]string{"--help"}, 0, ""},
+	} {
+		if !slices.Contains(c.args, "--ota") {
+			c.args = append(c.args, "--ota", lasting)
+		}
+		code, _, errs := tools(append([]string{"provision"}, c.args...)...)
+		if code != c.code || !strings.Contains(errs, c.stderr) || strings.Count(errs, "\n") != min(c.code, 1) {
+			t.Errorf("%v: exit %d %s", c.args, code, errs)
+		}
+	}
+}
+
+// TestNobodyThere: without a robot the error says what to look at.
+func TestNobodyThere(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	var out, errs bytes.Buffer
+	if code := run(ctx, []string{"provision", "--portal", "http://127.0.0.1:1", "--ota", lasting}, &out, &errs); code != 1 || !strings.Contains(errs.String(), "in the robot's network, Xiaozhi-XXXX?") {
+		t.Errorf("exit %d %s", code, errs.String())
+	}
+}
+
+func TestLastingURL(t *testing.T) {
+	four := []netip.Addr{netip.MustParseAddr("192.0.2.7")}
+	for host, want := range map[string]string{
+		"perch.local":   lasting,
+		"Perch-2.local": "http://Perch-2.local:8003/xiaozhi/ota/",
+		"":              "http://192.0.2.7:8003/xiaozhi/ota/",
+		".local":        "http://192.0.2.7:8003/xiaozhi/ota/",
+		"evil.example":  "http://192.0.2.7:8003/xiaozhi/ota/",
+		"a@b.local":     "http://192.0.2.7:8003/xiaozhi/ota/",
+	} {
+		if got := lastingURL(mdns.Found{Host: host, Port: 8003, Addrs: four}); got != want {
+			t.Errorf("%q: %q, want %q", host, got, want)
+		}
+	}
+	if got := lastingURL(mdns.Found{Host: "perch.local", Port: 8003}); got != "" {
+		t.Errorf("without an address a robot can use: %q", got)
+	}
+}
+
+// nmcliScript speaks as nmcli 1.42 to 1.52 does. $STATE/active is the UUID of
+// what the Wi-Fi is joined to; $STATE/fail names the words it fails at.
+const nmcliScript = `#!/bin/sh
+echo "$*" >>"$STATE/log"
+[ "$LC_ALL" = C ] || { echo "Fehler: falsche Sprache" >&2; exit 1; }
+fail=$(cat "$STATE/fail")
+case "$*" in
+"-t -e no -f TYPE,STATE,DEVICE device status")
+	[ "$fail" = running ] && { echo "Error: NetworkManager is not running." >&2; exit 8; }
+	[ "$fail" = radio ] && { printf 'ethernet:connected:eth0\nwifi:unavailable:wlan0\nloopback:unmanaged:lo\n'; exit 0; }
+	printf 'ethernet:connected:eth0\nwifi-p2p:disconnected:p2p-dev-wlan0\nwifi:connected:wlan0\nloopback:connected (externally):lo\n' ;;
+"-t -e no -f UUID,DEVICE connection show --active")
+	printf '6a1b9b3e-0000-4000-8000-000000000001:eth0\n%s:wlan0\n' "$(cat "$STATE/active")" ;;
+"-t -e no -f SSID device wifi list ifname wlan0 --rescan yes")
+	cat "$STATE/air" ;;
+"connection delete id perch-provision")
+	[ -e "$STATE/profile" ] || { echo "Error: unknown connection 'perch-provision'." >&2; echo "Error: cannot delete unknown connection(s): id 'perch-provision'." >&2; exit 10; }
+	rm "$STATE/profile"; : >"$STATE/active"
+	echo "Connection 'perch-provision' (7c0a5f6e-0000-4000-8000-000000000003) successfully deleted." ;;
+"connection add save no type wifi con-name perch-provision ifname wlan0 autoconnect no ssid Xiaozhi-"*" ipv4.never-default yes ipv6.method disabled")
+	: >"$STATE/profile"
+	echo "Connection 'perch-provision' (7c0a5f6e-0000-4000-8000-000000000003) successfully added." ;;
+"--wait 30 connection up id perch-provision ifname wlan0")
+	[ "$fail" = join ] && { echo "Error: Connection activation failed: (5) IP configuration could not be reserved (no available address, timeout, etc.)." >&2
+		echo "Hint: use 'journalctl -xe NM_CONNECTION=7c0a5f6e-0000-4000-8000-000000000003 + NM_DEVICE=wlan0' to get more details." >&2; exit 4; }
+	echo robot >"$STATE/active"
+	echo "Connection successfully activated (D-Bus active path: /org/freedesktop/NetworkManager/ActiveConnection/7)" ;;
+"--wait 30 connection up uuid 6a1b9b3e-0000-4000-8000-000000000002")
+	[ "$fail" = back ] && { echo "Error: Timeout 30 sec expired." >&2; exit 3; }
+	echo 6a1b9b3e-0000-4000-8000-000000000002 >"$STATE/active"
+	echo "Connection successfully activated (D-Bus active path: /org/freedesktop/NetworkManager/ActiveConnection/8)" ;;
+*)
+	echo "Error: invalid command '$*'." >&2; exit 2 ;;
+esac
+`
+
+const home = "6a1b9b3e-0000-4000-8000-000000000002"
+
+// air puts an nmcli on the PATH, with these networks in reach, that fails at
+// one thing.
+func air(t *testing.T, fail string, ssids ...string) (state string) {
+	t.Helper()
+	dir, state := t.TempDir(), t.TempDir()
+	for file, text := range map[string]string{
+		filepath.Join(dir, "nmcli"): nmcliScript, filepath.Join(state, "fail"): fail, filepath.Join(state, "log"): "",
+		filepath.Join(state, "active"): home, filepath.Join(state, "air"): strings.Join(ssids, "\n") + "\n",
+	} {
+		if err := os.WriteFile(file, []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	t.Setenv("STATE", state)
+	t.Setenv("LC_ALL", "de_DE.UTF-8")
+	return state
+}
+
+// isHome fails where the machine was left in a robot's network.
+func isHome(t *testing.T, state string) {
+	t.Helper()
+	if active := strings.TrimSpace(content(t, filepath.Join(state, "active"))); active != home {
+		t.Errorf("the machine is in %q\n%s", active, content(t, filepath.Join(state, "log")))
+	}
+	if _, err := os.Stat(filepath.Join(state, "profile")); err == nil {
+		t.Error("the connection to the robot is still there")
+	}
+}
+
+// reached is a robot's page that can be reached in its network only.
+func reached(t *testing.T, state string, page http.Handler) string {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if active, err := os.ReadFile(filepath.Join(state, "active")); err != nil || string(active) != "robot\n" {
+			t.Errorf("%s is asked for outside the robot's network", r.URL)
+		}
+		page.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func TestProvisionThroughWiFi(t *testing.T) {
+	state := air(t, "", "Home", "", "Xiaozhi-A1B2", "Xiaozhi-A1B2", "Xiaozhi-guest", "-e", "x:y")
+	p := simrobot.NewPortal(simrobot.PortalOptions{Saved: []string{"Home"}})
+	code, out, errs := tools("provision", "--wifi", "--portal", reached(t, state, p), "--ota", lasting)
+	if code != 0 || errs != "" || p.OTA() != lasting || !strings.Contains(out, "joins Xiaozhi-A1B2") || !strings.HasSuffix(out, "this machine is back in its own network\n") {
+		t.Errorf("exit %d %s%s", code, out, errs)
+	}
+	isHome(t, state)
+}
+
+// TestComesBack: whatever fails, the machine is in its own network afterwards.
+func TestComesBack(t *testing.T) {
+	odd := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") })
+	for _, c := range []struct {
+		fail   string
+		ssids  []string
+		args   []string
+		stderr string
+	}{
+		{"", []string{"Xiaozhi-A1B2"}, nil, "no robot in configuration mode"},
+		{"join", []string{"Xiaozhi-A1B2"}, nil, "join Xiaozhi-A1B2: nmcli: Connection activation failed: (5)"},
+		{"running", []string{"Xiaozhi-A1B2"}, nil, "NetworkManager is not running"},
+		{"radio", nil, nil, "nmcli radio wifi on"},
+		{"", []string{"Home"}, nil, "none opens a network"},
+		{"", []string{"Xiaozhi-A1B2", "Xiaozhi-00FF"}, nil, "choose one with --ap: Xiaozhi-00FF, Xiaozhi-A1B2"},
+		{"", []string{"Xiaozhi-00FF"}, []string{"--ap", "Xiaozhi-A1B2"}, "these do: Xiaozhi-00FF"},
+	} {
+		t.Run(c.stderr, func(t *testing.T) {
+			state := air(t, c.fail, c.ssids...)
+			code, _, errs := tools(append([]string{"provision", "--wifi", "--portal", reached(t, state, odd), "--ota", lasting}, c.args...)...)
+			if code != 1 || !strings.Contains(errs, c.stderr) || strings.Count(errs, "\n") != 1 {
+				t.Errorf("exit %d %s", code, errs)
+			}
+			isHome(t, state)
+		})
+	}
+}
+
+// TestComesBackWhenStopped: who presses Ctrl-C is not cut off, either.
+func TestComesBackWhenStopped(t *testing.T) {
+	state := air(t, "", "Xiaozhi-A1B2")
+	ctx, cancel := context.WithCancel(t.Context())
+	page := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { cancel(); <-r.Context().Done() })
+	var out, errs bytes.Buffer
+	if code := run(ctx, []string{"provision", "--wifi", "--portal", reached(t, state, page), "--ota", lasting}, &out, &errs); code != 1 {
+		t.Errorf("exit %d %s", code, errs.String())
+	}
+	isHome(t, state)
+}
+
+// TestCannotComeBack: then it says what would help.
+func TestCannotComeBack(t *testing.T) {
+	state := air(t, "back", "Xiaozhi-A1B2")
+	p := simrobot.NewPortal(simrobot.PortalOptions{Saved: []string{"Home"}})
+	code, _, errs := tools("provision", "--wifi", "--portal", reached(t, state, p), "--ota", lasting)
+	if code != 1 || !strings.Contains(errs, "Timeout 30 sec expired") || !strings.Contains(errs, "nmcli connection up uuid "+home) {
+		t.Errorf("exit %d %s", code, errs)
+	}
+}
+
+// TestNoManager: without nmcli the way by hand is told.
+func TestNoManager(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	if code, _, errs := tools("provision", "--wifi", "--ota", lasting); code != 1 || !strings.Contains(errs, "by hand") {
+		t.Errorf("exit %d %s", code, errs)
+	}
+}

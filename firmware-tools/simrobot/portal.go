@@ -1,0 +1,176 @@
+package simrobot
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+)
+
+// PortalOptions say what kind of portal it is.
+type PortalOptions struct {
+	Networks map[string]string // passwords by SSID, of those that are in the air
+	Saved    []string          // SSIDs that it knows already
+	OTA      string            // the address it was told before; "" is none
+
+	// Old portals, before 3.0 of the component, are left by /reboot alone.
+	Old bool
+	// Crash is called where a real robot would crash; its connection is cut.
+	Crash func(why string)
+}
+
+// Portal is the page that a robot in configuration mode serves at
+// http://192.168.4.1, as 78/esp-wifi-connect 3 has it: the settings of its
+// Advanced tab, the networks that it knows, and how it leaves that mode.
+type Portal struct {
+	o   PortalOptions
+	mux *http.ServeMux
+
+	mu    sync.Mutex
+	ota   string
+	saved []string
+	left  bool
+}
+
+// NewPortal makes a portal.
+func NewPortal(o PortalOptions) *Portal {
+	p := &Portal{o: o, mux: http.NewServeMux(), ota: o.OTA, saved: o.Saved}
+	p.mux.HandleFunc("GET /advanced/config", p.config)
+	p.mux.HandleFunc("POST /advanced/submit", p.advanced)
+	p.mux.HandleFunc("GET /saved/list", p.list)
+	p.mux.HandleFunc("POST /submit", p.submit)
+	p.mux.HandleFunc("POST /reboot", p.leave)
+	if !o.Old {
+		p.mux.HandleFunc("POST /exit", p.leave)
+	}
+	return p
+}
+
+// OTA is wifi/ota_url of its NVS: the address that it checks in at when it has
+// left the portal. "" is the one it was built with.
+func (p *Portal) OTA() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.ota
+}
+
+// Saved are the networks that it knows.
+func (p *Portal) Saved() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]string{}, p.saved...)
+}
+
+// Left reports whether it has left configuration mode.
+func (p *Portal) Left() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.left
+}
+
+// ServeHTTP implements http.Handler. One who has left answers nobody.
+func (p *Portal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if p.Left() {
+		panic(http.ErrAbortHandler)
+	}
+	p.mux.ServeHTTP(w, r)
+}
+
+// mostForm is what the firmware takes of a form, in bytes.
+const mostForm = 1024
+
+// form reads a JSON body as the firmware does, and answers where it cannot.
+func form(w http.ResponseWriter, r *http.Request) (map[string]any, bool) {
+	text, err := io.ReadAll(io.LimitReader(r.Body, mostForm+1))
+	why := ""
+	var f map[string]any
+	switch {
+	case err != nil:
+		why = "Failed to receive request"
+	case len(text) > mostForm:
+		why = "Payload too large"
+	case json.Unmarshal(text, &f) != nil:
+		why = "Invalid JSON"
+	default:
+		return f, true
+	}
+	http.Error(w, why, http.StatusBadRequest)
+	return nil, false
+}
+
+func reply(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(v) // whoever asked may be gone
+}
+
+func (p *Portal) config(w http.ResponseWriter, _ *http.Request) {
+	c := map[string]any{"max_tx_power": 0, "remember_bssid": false, "sleep_mode": true}
+	if ota := p.OTA(); ota != "" {
+		c["ota_url"] = ota
+	}
+	reply(w, c)
+}
+
+// advanced stores the address where it is a text, and answers that all is well
+// in any case.
+func (p *Portal) advanced(w http.ResponseWriter, r *http.Request) {
+	f, ok := form(w, r)
+	if !ok {
+		return
+	}
+	if ota, isText := f["ota_url"].(string); isText {
+		p.mu.Lock()
+		p.ota = ota
+		p.mu.Unlock()
+	}
+	reply(w, map[string]any{"success": true})
+}
+
+func (p *Portal) list(w http.ResponseWriter, _ *http.Request) { reply(w, p.Saved()) }
+
+// Room for a network's name and its password in wifi_config_t, in bytes.
+const (
+	roomSSID     = 32
+	roomPassword = 64
+)
+
+// submit tries a network, and keeps it where it could be joined.
+func (p *Portal) submit(w http.ResponseWriter, r *http.Request) {
+	f, ok := form(w, r)
+	if !ok {
+		return
+	}
+	ssid, isText := f["ssid"].(string)
+	password, _ := f["password"].(string)
+	if !isText {
+		reply(w, map[string]any{"success": false, "error": "无效的 SSID"})
+		return
+	}
+	if len(password) > roomPassword {
+		p.crash(fmt.Sprintf("a password of %d bytes is copied into room for %d", len(password), roomPassword))
+	}
+	if right, there := p.o.Networks[ssid]; !there || right != password || ssid == "" || len(ssid) > roomSSID {
+		reply(w, map[string]any{"success": false, "error": "无法连接到 WiFi"})
+		return
+	}
+	p.mu.Lock()
+	p.saved = append(p.saved, ssid)
+	p.mu.Unlock()
+	reply(w, map[string]any{"success": true})
+}
+
+func (p *Portal) crash(why string) {
+	if p.o.Crash != nil {
+		p.o.Crash(why)
+	}
+	panic(http.ErrAbortHandler)
+}
+
+// leave ends configuration mode, once it has answered.
+func (p *Portal) leave(w http.ResponseWriter, _ *http.Request) {
+	reply(w, map[string]any{"success": true})
+	p.mu.Lock()
+	p.left = true
+	p.mu.Unlock()
+}
