@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -66,7 +67,10 @@ func TestProvisionAgain(t *testing.T) {
 
 func TestProvisionRefused(t *testing.T) {
 	page := func(status int, text string) string {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method != http.MethodGet {
+				t.Errorf("what is no robot is sent %s %s", r.Method, r.URL)
+			}
 			w.WriteHeader(status)
 			_, _ = w.Write([]byte(text))
 		}))
@@ -262,11 +266,18 @@ func TestComesBack(t *testing.T) {
 	}
 }
 
-// TestComesBackWhenStopped: who presses Ctrl-C is not cut off, either.
+// TestComesBackWhenStopped: who presses Ctrl-C is not cut off, either, nor who
+// was logged in over that Wi-Fi.
 func TestComesBackWhenStopped(t *testing.T) {
 	state := air(t, "", "Xiaozhi-A1B2")
 	ctx, cancel := context.WithCancel(t.Context())
-	page := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { cancel(); <-r.Context().Done() })
+	page := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil { // which would end the test
+			t.Error(err)
+		}
+		cancel()
+		<-r.Context().Done()
+	})
 	var out, errs bytes.Buffer
 	if code := run(ctx, []string{"provision", "--wifi", "--portal", reached(t, state, page), "--ota", lasting}, &out, &errs); code != 1 {
 		t.Errorf("exit %d %s", code, errs.String())
