@@ -32,6 +32,7 @@ func commands() []command {
 		{"nvs", "reads and changes the settings in a robot's NVS partition", settings},
 		{"provision", "points a robot in configuration mode at an appliance", provision},
 		{"publish", "puts a firmware image into an appliance's catalogue", publish},
+		{"assets", "has robots fetch fonts, wake words and faces from an appliance", assets},
 		{"record", "writes a robot's session as a transcript, secrets blanked", record},
 		{"hooks", "has a coding agent's hooks drive the appliance: hooks install claude", hooks},
 	}

@@ -33,33 +33,39 @@ const downloads = "/xiaozhi/ota/firmware/"
 // location is where a robot downloads an image, with a ticket that says which
 // robot it is: the firmware sends no header that would.
 func (f *Firmware) location(sha string, id device.ID, now time.Time) string {
-	until := strconv.FormatInt(now.Add(ticketLasts).Unix(), 36)
-	return downloads + sha + imageExt + "?r=" + string(id) + "." + until + "." + f.ticket(sha, id, until)
+	return downloads + sha + imageExt + "?r=" + f.pass(sha, id, now)
 }
 
-func (f *Firmware) ticket(sha string, id device.ID, until string) string {
+// pass is a ticket as it stands in an address: for one thing, one robot and a
+// day.
+func (f *Firmware) pass(what string, id device.ID, now time.Time) string {
+	until := strconv.FormatInt(now.Add(ticketLasts).Unix(), 36)
+	return string(id) + "." + until + "." + f.ticket(what, id, until)
+}
+
+func (f *Firmware) ticket(what string, id device.ID, until string) string {
 	h := hmac.New(sha256.New, f.o.Key)
-	fmt.Fprintf(h, "firmware\n%s\n%s\n%s", sha, id, until)
+	fmt.Fprintf(h, "firmware\n%s\n%s\n%s", what, id, until)
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:16])
 }
 
 // admit reads a ticket.
-func (f *Firmware) admit(sha, ticket string, now time.Time) (device.ID, error) {
+func (f *Firmware) admit(what, ticket string, now time.Time) (device.ID, error) {
 	parts := strings.Split(ticket, ".")
 	if len(parts) != 3 {
 		return "", errTicket
 	}
 	id, until := device.ID(parts[0]), parts[1]
 	seconds, err := strconv.ParseInt(until, 36, 64)
-	if err != nil || now.Unix() > seconds || !hmac.Equal([]byte(parts[2]), []byte(f.ticket(sha, id, until))) {
+	if err != nil || now.Unix() > seconds || !hmac.Equal([]byte(parts[2]), []byte(f.ticket(what, id, until))) {
 		return "", errTicket
 	}
 	return id, nil
 }
 
-var errTicket = &fault{"bad_ticket", http.StatusForbidden, "the address of an image carries a ticket for a robot and a day, from its check-in; this one is not good, or not any more"}
+var errTicket = &fault{"bad_ticket", http.StatusForbidden, "the address of an image or an asset file carries a ticket for a robot and a day, from the appliance; this one is not good, or not any more"}
 
-var errBusy = &fault{"busy", http.StatusServiceUnavailable, "too many robots download their firmware now; the robot asks again when it next starts"}
+var errBusy = &fault{"busy", http.StatusServiceUnavailable, "too many robots download now; the robot asks again when it next starts"}
 
 // enter waits for a place among the downloads; leave gives it up.
 func (f *Firmware) enter(ctx context.Context, id device.ID) (leave func(), err error) {
@@ -105,29 +111,40 @@ func (f *Firmware) download(w http.ResponseWriter, r *http.Request, name, ticket
 		return err
 	}
 	f.mu.Lock()
-	record, there := f.images[sha]
+	_, there := f.images[sha]
 	f.mu.Unlock()
 	if !there {
 		return errNoImage
 	}
+	w.Header().Set("ETag", `"`+sha+`"`)
+	var told func(sent int64)
+	if r.Method == http.MethodGet && r.Header.Get("Range") == "" {
+		told = func(sent int64) { f.progress(id, sha, sent) }
+	}
+	return f.stream(w, r, id, f.path(sha), told)
+}
+
+// stream sends a file, once there is room for one more download. told, where
+// it is not nil, is told how much was taken.
+func (f *Firmware) stream(w http.ResponseWriter, r *http.Request, id device.ID, name string, told func(sent int64)) error {
 	leave, err := f.enter(r.Context(), id)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	file, err := os.Open(f.path(sha))
+	file, err := os.Open(name)
 	if err != nil {
-		return fmt.Errorf("open the image: %w", err)
+		return fmt.Errorf("open what a robot downloads: %w", err)
 	}
 	defer file.Close()
-	w.Header().Set("Content-Type", "application/octet-stream")
-	w.Header().Set("ETag", `"`+sha+`"`)
-	w.Header().Set("Cache-Control", "private, no-transform")
-	p := &paced{ResponseWriter: w, ctx: r.Context(), control: http.NewResponseController(w), size: record.Size, began: time.Now()}
-	if r.Method == http.MethodGet && r.Header.Get("Range") == "" {
-		p.told = func(sent int64) { f.progress(id, sha, sent) }
+	about, err := file.Stat()
+	if err != nil {
+		return fmt.Errorf("open what a robot downloads: %w", err)
 	}
-	http.ServeContent(p, r, "", record.Added, file)
+	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set("Cache-Control", "private, no-transform")
+	p := &paced{ResponseWriter: w, ctx: r.Context(), control: http.NewResponseController(w), size: about.Size(), began: time.Now(), told: told}
+	http.ServeContent(p, r, "", about.ModTime(), file)
 	_ = p.control.SetWriteDeadline(time.Time{}) // the connection may be used again
 	return nil
 }

@@ -81,7 +81,7 @@ func OpenFirmware(o FirmwareOptions) (*Firmware, error) {
 	if err := os.MkdirAll(o.Dir, 0o750); err != nil {
 		return nil, fmt.Errorf("the folder for firmware cannot be made: %w", err)
 	}
-	return f, f.sweep()
+	return f, errors.Join(f.sweep(), f.openAssets())
 }
 
 // errNoImage is the answer about one that is not in the catalogue.

@@ -30,14 +30,17 @@ func (s *Service) Routes(r gin.IRouter) {
 	if s.o.Firmware == nil {
 		return
 	}
-	image := func(c *gin.Context) {
-		err := s.o.Firmware.download(c.Writer, c.Request, c.Param("name"), c.Query("r"))
-		if err != nil && c.Request.Context().Err() == nil { // a robot that has gone while it waited is nobody's failure
-			_ = c.Error(err)
+	f := s.o.Firmware
+	for path, download := range map[string]func(http.ResponseWriter, *http.Request, string, string) error{downloads: f.download, assetFiles: f.downloadAsset} {
+		handle := func(c *gin.Context) {
+			err := download(c.Writer, c.Request, c.Param("name"), c.Query("r"))
+			if err != nil && c.Request.Context().Err() == nil { // a robot that has gone while it waited is nobody's failure
+				_ = c.Error(err)
+			}
 		}
+		r.GET(path+":name", handle)
+		r.HEAD(path+":name", handle)
 	}
-	r.GET(downloads+":name", image)
-	r.HEAD(downloads+":name", image)
 }
 
 // readBody reads what of a check-in arrives. One that is too large is read on

@@ -23,6 +23,11 @@ type firmware interface {
 	// Install has a robot offered an image when it next checks in. The path is
 	// where it could download it at once.
 	Install(id device.ID, sha string, now time.Time) (path string, err error)
+
+	Assets() ([]ota.Asset, error)
+	AddAsset(ctx context.Context, name string, body io.Reader) (ota.Asset, error)
+	RemoveAsset(name string) error
+	AssetFor(id device.ID, name string, now time.Time) (path string, err error)
 }
 
 // uploadStalls is how long nothing of an image may arrive.

@@ -35,6 +35,7 @@ func (d *Door) Routes(r gin.IRouter) {
 	d.robotRoutes(api.Group("/devices/:id"))
 	if d.o.Firmware != nil {
 		d.firmwareRoutes(r.Group("/api/v1"), api)
+		d.assetRoutes(r.Group("/api/v1"), api)
 	}
 	api.POST("/adopt", answer(http.StatusOK, func(c *gin.Context) (any, error) {
 		var b struct{ Robot, Code string }
@@ -115,6 +116,25 @@ func (d *Door) firmwareRoutes(large, api gin.IRouter) {
 			return nil, unreadable(err)
 		}
 		return d.upgrade(c.Request.Context(), robot, b)
+	}))
+}
+
+// assetRoutes mounts the files of fonts, wake words and faces, whose bodies are
+// large as images are.
+func (d *Door) assetRoutes(large, api gin.IRouter) {
+	large.POST("/assets/:name", answer(http.StatusCreated, func(c *gin.Context) (any, error) {
+		return d.o.Firmware.AddAsset(c.Request.Context(), c.Param("name"), newSteady(c.Writer, c.Request.Body))
+	}))
+	api.GET("/assets", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.o.Firmware.Assets() }))
+	api.DELETE("/assets/:name", answer(http.StatusOK, func(c *gin.Context) (any, error) {
+		return gin.H{"ok": true}, d.o.Firmware.RemoveAsset(c.Param("name"))
+	}))
+	api.POST("/devices/:id/assets", d.robot(http.StatusOK, func(c *gin.Context, robot device.Robot) (any, error) {
+		var w wish
+		if err := c.ShouldBindJSON(&w); err != nil {
+			return nil, unreadable(err)
+		}
+		return d.pointAtAssets(c.Request.Context(), robot, w)
 	}))
 }
 

@@ -1,0 +1,189 @@
+package ota
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"time"
+
+	"perch/device"
+	"perch/ota/espimage"
+)
+
+// Asset is a file of fonts, wake words and faces that robots can download. It
+// has no record: the folder says what there is.
+type Asset struct {
+	Name  string           `json:"name"`
+	Size  int64            `json:"size"` // bytes
+	Added time.Time        `json:"added"`
+	Files []espimage.Asset `json:"files,omitempty"` // in it; told when it is added
+}
+
+const (
+	// assetFiles is the address below which they are.
+	assetFiles = "/xiaozhi/ota/assets/"
+	// assetsFolder is where they are, in the folder of the catalogue.
+	assetsFolder = "assets"
+	// mostAssets bounds how many there are.
+	mostAssets = 32
+)
+
+// assetName is what one may be called: a name that is the same in a URL and in
+// every file system, and never that of an upload under way.
+var assetName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
+
+var (
+	errAssetName = &fault{"bad_name", http.StatusBadRequest, "an asset file's name is of up to 63 letters, digits, dots, hyphens and underscores, and begins with a letter or a digit"}
+	errNoAsset   = &fault{"unknown_asset", http.StatusNotFound, "there is no such asset file here"}
+)
+
+func (f *Firmware) assetPath(name string) string { return filepath.Join(f.o.Dir, assetsFolder, name) }
+
+// openAssets removes what uploads left half done. The folder is made with the
+// first file.
+func (f *Firmware) openAssets() error {
+	left, err := filepath.Glob(f.assetPath(uploadName))
+	if err != nil {
+		return fmt.Errorf("read the folder for asset files: %w", err)
+	}
+	for _, name := range left {
+		if err := os.Remove(name); err != nil {
+			return fmt.Errorf("remove what an upload left behind: %w", err)
+		}
+	}
+	return nil
+}
+
+// Assets lists the asset files, by name.
+func (f *Firmware) Assets() ([]Asset, error) {
+	files, err := os.ReadDir(f.assetPath(""))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("read the folder for asset files: %w", err)
+	}
+	list := []Asset{}
+	for _, file := range files {
+		info, err := file.Info()
+		if err == nil && info.Mode().IsRegular() && assetName.MatchString(file.Name()) {
+			list = append(list, Asset{Name: file.Name(), Size: info.Size(), Added: info.ModTime()})
+		}
+	}
+	return list, nil
+}
+
+// AddAsset takes an asset file in, in place of one that has its name. Errors
+// say themselves how they are shown. Nothing of a file that is refused or
+// breaks off stays behind, and who downloads the one before has it whole.
+func (f *Firmware) AddAsset(ctx context.Context, name string, body io.Reader) (Asset, error) {
+	if !assetName.MatchString(name) {
+		return Asset{}, errAssetName
+	}
+	select {
+	case f.uploads <- struct{}{}:
+		defer func() { <-f.uploads }()
+	case <-ctx.Done():
+		return Asset{}, fmt.Errorf("wait for another upload: %w", context.Cause(ctx))
+	}
+	list, err := f.Assets()
+	if err != nil {
+		return Asset{}, err
+	}
+	if _, err := os.Lstat(f.assetPath(name)); err != nil && len(list) >= mostAssets {
+		return Asset{}, &fault{"assets_full", http.StatusConflict, fmt.Sprintf("there are %d asset files already; remove some that are not needed any more", mostAssets)}
+	}
+	var file *os.File
+	if err = os.MkdirAll(f.assetPath(""), 0o750); err == nil {
+		file, err = os.CreateTemp(f.assetPath(""), uploadName)
+	}
+	if err != nil {
+		return Asset{}, diskFault(fmt.Errorf("write the asset file: %w", err))
+	}
+	defer os.Remove(file.Name()) // it has another name by then, if all went well
+	defer file.Close()
+	read, err := receiveAsset(file, body)
+	if err != nil {
+		return Asset{}, err
+	}
+	err = errors.Join(file.Chmod(0o640), file.Sync())
+	if err == nil {
+		err = os.Rename(file.Name(), f.assetPath(name))
+	}
+	if err == nil {
+		err = syncFolder(f.assetPath(""))
+	}
+	if err != nil {
+		return Asset{}, diskFault(fmt.Errorf("keep the asset file: %w", err))
+	}
+	f.o.Log.Info("an asset file can be downloaded", "name", name, "bytes", read.Size)
+	return Asset{Name: name, Size: read.Size, Added: time.Now(), Files: read.Files}, nil
+}
+
+// receiveAsset writes an asset file and judges it there.
+func receiveAsset(file *os.File, body io.Reader) (espimage.Assets, error) {
+	n, err := io.Copy(file, io.LimitReader(body, espimage.MaxSize+1))
+	if err != nil {
+		return espimage.Assets{}, uploadFault(err)
+	}
+	read, err := espimage.ReadAssets(file, n)
+	var refusal *espimage.Refusal
+	if errors.As(err, &refusal) {
+		return read, &fault{refusal.Word, http.StatusUnprocessableEntity, refusal.Sentence}
+	}
+	return read, err
+}
+
+// RemoveAsset removes an asset file. A download under way goes on to its end.
+func (f *Firmware) RemoveAsset(name string) error {
+	if !assetName.MatchString(name) {
+		return errNoAsset
+	}
+	err := os.Remove(f.assetPath(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return errNoAsset
+	}
+	if err != nil {
+		return fmt.Errorf("remove the asset file: %w", err)
+	}
+	return nil
+}
+
+// AssetFor is where a robot can download an asset file for a day, from the
+// appliance's own address. The firmware does so when it next starts.
+func (f *Firmware) AssetFor(id device.ID, name string, now time.Time) (path string, err error) {
+	if !f.hasAsset(name) {
+		return "", errNoAsset
+	}
+	return assetFiles + name + "?r=" + f.pass(assetTicket+name, id, now), nil
+}
+
+// assetTicket tells the tickets of asset files from those of images, which are
+// for a hash.
+const assetTicket = "assets/"
+
+func (f *Firmware) hasAsset(name string) bool {
+	if !assetName.MatchString(name) {
+		return false
+	}
+	info, err := os.Lstat(f.assetPath(name))
+	return err == nil && info.Mode().IsRegular()
+}
+
+// downloadAsset sends an asset file as an image is sent.
+func (f *Firmware) downloadAsset(w http.ResponseWriter, r *http.Request, name, ticket string) error {
+	if !assetName.MatchString(name) {
+		return errNoAsset
+	}
+	id, err := f.admit(assetTicket+name, ticket, time.Now())
+	if err != nil {
+		return err
+	}
+	if !f.hasAsset(name) {
+		return errNoAsset
+	}
+	return f.stream(w, r, id, f.assetPath(name), nil)
+}

@@ -1,0 +1,186 @@
+package ota_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"perch/firmware-tools/simrobot"
+)
+
+// assets is an asset file of one font of so many bytes.
+func assets(size int) []byte {
+	index := `{"version":1,"text_font":"font.bin"}`
+	var table, data []byte
+	for name, text := range map[string]string{"index.json": index, "font.bin": strings.Repeat("f", size)} {
+		entry := make([]byte, 44)
+		copy(entry, name)
+		binary.LittleEndian.PutUint32(entry[32:], uint32(len(text)))
+		binary.LittleEndian.PutUint32(entry[36:], uint32(len(data)))
+		table, data = append(table, entry...), append(append(data, "ZZ"...), text...)
+	}
+	rest := append(table, data...)
+	sum := uint32(0)
+	for _, b := range rest {
+		sum += uint32(b)
+	}
+	head := binary.LittleEndian.AppendUint32(nil, 2)
+	head = binary.LittleEndian.AppendUint32(head, sum&0xFFFF)
+	return append(binary.LittleEndian.AppendUint32(head, uint32(len(rest))), rest...)
+}
+
+// faulty is the code and the status of an error.
+func faulty(err error) string {
+	var f interface {
+		Code() string
+		Status() int
+	}
+	if !errors.As(err, &f) {
+		return fmt.Sprint(err)
+	}
+	return fmt.Sprint(f.Status(), " ", f.Code())
+}
+
+// TestAssets: one is taken in, downloaded as the firmware does, and removed.
+func TestAssets(t *testing.T) {
+	l := newLife(t)
+	if list, err := l.Assets(); err != nil || len(list) != 0 {
+		t.Fatalf("%v, %v", list, err)
+	}
+	file := assets(100_000)
+	a, err := l.AddAsset(t.Context(), "font-de.bin", bytes.NewReader(file))
+	if err != nil || a.Size != int64(len(file)) || len(a.Files) != 2 {
+		t.Fatalf("%+v, %v", a, err)
+	}
+	path, err := l.AssetFor("a0b1c2d3e4f5", "font-de.bin", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := l.fetch(offer{URL: path})
+	if w.Code != http.StatusOK || !bytes.Equal(w.Body.Bytes(), file) || w.Header().Get("Content-Length") != fmt.Sprint(len(file)) {
+		t.Errorf("%d %v", w.Code, w.Header())
+	}
+	other, err := l.AssetFor("a0b1c2d3e4f5", "font-de.bin", time.Now().Add(-25*time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.add(t, simrobot.Image("1.3.0", 0), board)
+	image, err := func() (string, error) { l.runs(t, mac, "1.2.4"); return l.Install("a0b1c2d3e4f5", "", time.Now()) }()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.AddAsset(t.Context(), "other.bin", bytes.NewReader(file)); err != nil {
+		t.Fatal(err)
+	}
+	ticket := path[strings.Index(path, "?"):]
+	for name, c := range map[string]struct {
+		url  string
+		code int
+	}{
+		"yesterday's":       {other, 403},
+		"no ticket":         {strings.TrimSuffix(path, ticket), 403},
+		"another file's":    {"/xiaozhi/ota/assets/other.bin" + ticket, 403},
+		"an image's":        {"/xiaozhi/ota/assets/font-de.bin" + image[strings.Index(image, "?"):], 403},
+		"another robot's":   {strings.Replace(path, "a0b1c2d3e4f5", "a0b1c2d3e4f6", 1), 403},
+		"out of the folder": {"/xiaozhi/ota/assets/..%2f..%2fperch.db" + ticket, 404},
+		"hidden":            {"/xiaozhi/ota/assets/.upload-1" + ticket, 404},
+	} {
+		if w := l.fetch(offer{URL: c.url}); w.Code != c.code {
+			t.Errorf("%s: %d %s", name, w.Code, w.Body)
+		}
+	}
+	l.open(t) // and it is there after a restart
+	if list, err := l.Assets(); err != nil || len(list) != 2 || list[0].Name != "font-de.bin" || list[0].Size != int64(len(file)) {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if err := l.RemoveAsset("font-de.bin"); err != nil {
+		t.Error(err)
+	}
+	if w := l.fetch(offer{URL: path}); w.Code != http.StatusNotFound {
+		t.Errorf("removed: %d", w.Code)
+	}
+	_, err = l.AssetFor("a0b1c2d3e4f5", "font-de.bin", time.Now())
+	if faulty(err) != "404 unknown_asset" || faulty(l.RemoveAsset("font-de.bin")) != "404 unknown_asset" {
+		t.Errorf("removed: %v", err)
+	}
+}
+
+// breaks is a body that ends before its time.
+type breaks struct{ io.Reader }
+
+func (b breaks) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+// TestAssetsRefused: nothing of what is refused stays behind, and what was
+// there before stays.
+func TestAssetsRefused(t *testing.T) {
+	s := newShop(t)
+	good := assets(1000)
+	if _, err := s.AddAsset(t.Context(), "a.bin", bytes.NewReader(good)); err != nil {
+		t.Fatal(err)
+	}
+	damaged := bytes.Clone(good)
+	damaged[len(damaged)-1]++
+	for _, c := range []struct {
+		name string
+		body io.Reader
+		want string
+	}{
+		{"a.bin", bytes.NewReader(damaged), "422 bad_checksum"},
+		{"a.bin", bytes.NewReader(good[:500]), "422 truncated"},
+		{"a.bin", bytes.NewReader(simrobot.Image("1.3.0", 0)), "422 not_assets"},
+		{"a.bin", breaks{bytes.NewReader(good[:500])}, "400 truncated"},
+		{"a.bin", io.LimitReader(endless{}, 20<<20), "422 too_large"},
+		{"", bytes.NewReader(good), "400 bad_name"},
+		{"../a.bin", bytes.NewReader(good), "400 bad_name"},
+		{".upload-1", bytes.NewReader(good), "400 bad_name"},
+		{strings.Repeat("a", 64), bytes.NewReader(good), "400 bad_name"},
+	} {
+		if _, err := s.AddAsset(t.Context(), c.name, c.body); faulty(err) != c.want {
+			t.Errorf("%q: %v, want %s", c.name, faulty(err), c.want)
+		}
+	}
+	if kept, err := os.ReadFile(filepath.Join(s.dir, "assets", "a.bin")); err != nil || !bytes.Equal(kept, good) {
+		t.Errorf("the one before is another (%v)", err)
+	}
+	for n := range 31 {
+		if _, err := s.AddAsset(t.Context(), fmt.Sprintf("b%d.bin", n), bytes.NewReader(good)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.AddAsset(t.Context(), "c.bin", bytes.NewReader(good)); faulty(err) != "409 assets_full" {
+		t.Errorf("one too many: %v", err)
+	}
+	if _, err := s.AddAsset(t.Context(), "a.bin", bytes.NewReader(assets(2000))); err != nil {
+		t.Errorf("one in the place of another: %v", err)
+	}
+	left := filepath.Join(s.dir, "assets", ".upload-123") // of a power cut
+	if err := os.WriteFile(left, good[:100], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := s.Assets(); err != nil || len(list) != 32 {
+		t.Errorf("%d, %v", len(list), err)
+	}
+	s.open(t)
+	if files, err := os.ReadDir(filepath.Join(s.dir, "assets")); err != nil || len(files) != 32 {
+		t.Errorf("after a restart there are %d files, %v", len(files), err)
+	}
+}
+
+// endless is a body that would fill a card.
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) { clear(p); return len(p), nil }
