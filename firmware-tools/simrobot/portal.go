@@ -14,7 +14,8 @@ type PortalOptions struct {
 	Saved    []string          // SSIDs that it knows already
 	OTA      string            // the address it was told before; "" is none
 
-	// Old portals, before 3.0 of the component, are left by /reboot alone.
+	// Old portals, of older versions of the component, are left by /reboot
+	// alone.
 	Old bool
 	// Crash is called where a real robot would crash; its connection is cut.
 	Crash func(why string)

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"perch/firmware-tools/nvs"
+	"perch/firmware-tools/simrobot"
+)
+
+// commandsOf are the lines of a page that are typed in, under each heading.
+func commandsOf(t *testing.T, page string) map[string][]string {
+	t.Helper()
+	all, heading := map[string][]string{}, ""
+	for line := range strings.Lines(content(t, page)) {
+		if name, is := strings.CutPrefix(line, "## "); is {
+			heading = name[:1]
+		}
+		if command, is := strings.CutPrefix(line, "    "); is {
+			all[heading] = append(all[heading], strings.TrimSpace(command))
+		}
+	}
+	return all
+}
+
+// follow types a command in, with the simulated page in the place of a robot's.
+func follow(t *testing.T, command, page string) {
+	t.Helper()
+	if rest, is := strings.CutPrefix(command, "perch-tools "); is {
+		args := strings.Fields(rest)
+		if args[0] == "provision" {
+			args = append(args, "--portal", page)
+		}
+		if code, out, errs := tools(args...); code != 0 {
+			t.Fatalf("%s: exit %d %s%s", command, code, out, errs)
+		}
+		return
+	}
+	shell := exec.CommandContext(t.Context(), "sh", "-c", strings.ReplaceAll(command, portalAddress, page))
+	if out, err := shell.CombinedOutput(); err != nil || !strings.Contains(string(out), `{"success":true}`) {
+		t.Fatalf("%s: %v %s", command, err, out)
+	}
+}
+
+// TestOnboardingPage does what docs/onboarding.md says, as somebody new to it
+// would, and looks whether the robot is where it should be.
+func TestOnboardingPage(t *testing.T) {
+	commands := commandsOf(t, "../docs/onboarding.md")
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("wifi.txt", []byte("correct horse\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	arrived := func(p *simrobot.Portal) {
+		t.Helper()
+		if p.OTA() != lasting || !slices.Contains(p.Saved(), "Home") || !p.Left() {
+			t.Errorf("told %q, knows %q, left %v", p.OTA(), p.Saved(), p.Left())
+		}
+	}
+	if len(commands["1"]) != 3 || len(commands["2"]) != 3 || len(commands["3"]) != 3 {
+		t.Fatalf("the page has other commands now: %q", commands)
+	}
+	for n, command := range commands["1"] {
+		o := simrobot.PortalOptions{Saved: []string{"Home"}}
+		if strings.Contains(command, "--ssid") {
+			o.Saved = nil
+		}
+		p, page := configuring(t, o)
+		if n < 2 { // these browse, which a test does in no network of others
+			air(t, "", "Xiaozhi-A1B2")
+			command += " --ota " + lasting
+		}
+		follow(t, command, page)
+		arrived(p)
+	}
+	p, page := configuring(t, simrobot.PortalOptions{})
+	for _, command := range commands["2"] {
+		follow(t, command, page)
+	}
+	arrived(p)
+	byCable(t, commands["3"])
+}
+
+// byCable changes the settings of a robot whose flash was read.
+func byCable(t *testing.T, commands []string) {
+	t.Helper()
+	var flash nvs.Partition
+	uuid, err := nvs.ParseValue(nvs.String, "3f1c8e5a-9b1d-4c7e-8a2f-0d6b5e4c3a21")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := flash.Set("board", "uuid", uuid); err != nil {
+		t.Fatal(err)
+	}
+	image, err := flash.Encode(0x4000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile("nvs.bin", image, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	follow(t, commands[1], "")
+	code, out, errs := tools("nvs", filepath.Join(".", "nvs.bin"))
+	if code != 0 || !strings.Contains(out, "wifi/ota_url=string:"+lasting) || !strings.Contains(out, "board/uuid=string:3f1c8e5a") {
+		t.Errorf("exit %d %s%s", code, out, errs)
+	}
+}
