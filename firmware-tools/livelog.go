@@ -41,6 +41,10 @@ func (l *liveLog) observe(h simrobot.Happening) {
 		l.line("robot", "runs", "version "+h.Version+" now")
 	case simrobot.NotUpgraded:
 		l.line("robot", "keeps", "what it has: "+h.Why)
+	case simrobot.Fetched:
+		l.line("robot", "fetches", fmt.Sprintf("assets: %d files", len(h.Assets.Files)))
+	case simrobot.NotFetched:
+		l.line("robot", "lacks", "the assets it was told of: "+h.Why)
 	case simrobot.RolledBack:
 		l.line("robot", "goes back", "from "+h.From+" to "+h.To)
 	case simrobot.Welcomed:

@@ -1,10 +1,14 @@
 package ota_test
 
 import (
+	"bytes"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"perch/firmware-tools/simrobot"
 	"perch/ota"
@@ -31,6 +35,38 @@ func TestTheSimulatedRobotTakesAnUpgrade(t *testing.T) {
 	}
 	if u := l.Update("a0b1c2d3e4f5"); u.Installed != "1.3.0" {
 		t.Errorf("shown as %+v", u)
+	}
+}
+
+// TestTheSimulatedRobotTakesAssets that it was told of, once.
+func TestTheSimulatedRobotTakesAssets(t *testing.T) {
+	l := newLife(t)
+	server := httptest.NewServer(l.handler)
+	defer server.Close()
+	if _, err := l.AddAsset(t.Context(), "font.bin", bytes.NewReader(assets(100_000))); err != nil {
+		t.Fatal(err)
+	}
+	path, err := l.AssetFor("a0b1c2d3e4f5", "font.bin", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	flash := filepath.Join(t.TempDir(), "flash.json")
+	if err := os.WriteFile(flash, []byte(`{"assets_url":"`+server.URL+path+`"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var fetched []simrobot.Fetched
+	robot := newSimulated(t, server, simrobot.Options{FlashFile: flash, Observe: func(h simrobot.Happening) {
+		if f, is := h.(simrobot.Fetched); is {
+			fetched = append(fetched, f)
+		}
+	}})
+	for range 2 {
+		if err := robot.Boot(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(fetched) != 1 || len(fetched[0].Assets.Files) != 2 {
+		t.Errorf("it fetched %+v", fetched)
 	}
 }
 

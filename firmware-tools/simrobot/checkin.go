@@ -38,6 +38,11 @@ func (r *Robot) Boot(ctx context.Context) error {
 			return err
 		}
 	}
+	if r.flash.AssetsURL != "" && r.o.Upgrades {
+		if err := r.takeAssets(ctx); err != nil {
+			return err
+		}
+	}
 	for {
 		b, err := r.CheckIn(ctx)
 		if err != nil {

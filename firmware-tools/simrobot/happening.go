@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"perch/device/xiaozhi"
+	"perch/ota/espimage"
 )
 
 // Happening is something an onlooker would notice. The set is closed: the
@@ -26,6 +27,12 @@ type Upgraded struct{ Version string }
 // NotUpgraded is an image that the robot could not download, or would not
 // install. It goes on with what it has.
 type NotUpgraded struct{ Why string }
+
+// Fetched are assets that the robot downloaded at its start.
+type Fetched struct{ Assets espimage.Assets }
+
+// NotFetched are assets that it could not download, or cannot read.
+type NotFetched struct{ Why string }
 
 // RolledBack is a boot loader that has gone back to the image before.
 type RolledBack struct{ From, To string }
@@ -113,6 +120,8 @@ func (CheckedIn) happening()     {}
 func (Waits) happening()         {}
 func (Upgraded) happening()      {}
 func (NotUpgraded) happening()   {}
+func (Fetched) happening()       {}
+func (NotFetched) happening()    {}
 func (RolledBack) happening()    {}
 func (Welcomed) happening()      {}
 func (Entered) happening()       {}

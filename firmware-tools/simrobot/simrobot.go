@@ -66,7 +66,7 @@ type Options struct {
 
 	StopReadingAfter time.Duration // of the first hello; 0 is never
 
-	Upgrades bool // installs the firmware it is offered, and boots it
+	Upgrades bool // installs the firmware it is offered, and boots it; fetches assets, too
 	Crashes  bool // what it installs never gets as far as a check-in
 
 	AnswerWithin time.Duration // of the end of a sentence; 0 is 30 s

@@ -15,6 +15,7 @@ import (
 
 const (
 	slotSize     = 0x4f0000 // bytes of each of its partitions for applications
+	assetsSize   = 4 << 20  // bytes of its partition for assets
 	chipRevision = 2
 	downloadTime = 10 * time.Minute // the firmware bounds only each read
 
@@ -76,34 +77,11 @@ func (r *Robot) install(ctx context.Context, url string) (rebooted bool, err err
 	return true, r.flash.save()
 }
 
-// download gets an image with a bare GET, and checks it as esp_ota_end does.
+// download gets an image, and checks it as esp_ota_end does.
 func (r *Robot) download(ctx context.Context, url string) (espimage.Image, error) {
-	ctx, cancel := context.WithTimeout(ctx, downloadTime)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	text, err := r.fetch(ctx, url, slotSize)
 	if err != nil {
-		return espimage.Image{}, fmt.Errorf("download: %w", err)
-	}
-	request.Close = true
-	request.Header["User-Agent"] = nil
-	client := *r.http
-	client.Timeout = 0
-	answer, err := client.Do(request)
-	if err != nil {
-		return espimage.Image{}, fmt.Errorf("download: %w", err)
-	}
-	defer answer.Body.Close()
-	switch {
-	case answer.StatusCode != http.StatusOK:
-		return espimage.Image{}, fmt.Errorf("download: answered %d", answer.StatusCode)
-	case answer.ContentLength <= 0:
-		return espimage.Image{}, errors.New("download: failed to get content length")
-	case answer.ContentLength > slotSize:
-		return espimage.Image{}, fmt.Errorf("download: %d bytes do not fit into the partition", answer.ContentLength)
-	}
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		return espimage.Image{}, fmt.Errorf("download: %w", err)
+		return espimage.Image{}, err
 	}
 	image, err := espimage.Read(bytes.NewReader(text), int64(len(text)))
 	if err != nil {
@@ -111,4 +89,57 @@ func (r *Robot) download(ctx context.Context, url string) (espimage.Image, error
 	}
 	chip, _ := espimage.ParseChip("esp32s3")
 	return image, image.Fits(espimage.Target{Chip: chip, Revision: chipRevision, Slot: slotSize})
+}
+
+// fetch gets a file with a bare GET, into a partition of so many bytes.
+func (r *Robot) fetch(ctx context.Context, url string, room int64) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, downloadTime)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, fmt.Errorf("download: %w", err)
+	}
+	request.Close = true
+	request.Header["User-Agent"] = nil
+	client := *r.http
+	client.Timeout = 0
+	answer, err := client.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("download: %w", err)
+	}
+	defer answer.Body.Close()
+	switch {
+	case answer.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("download: answered %d", answer.StatusCode)
+	case answer.ContentLength <= 0:
+		return nil, errors.New("download: failed to get content length")
+	case answer.ContentLength > room:
+		return nil, fmt.Errorf("download: %d bytes do not fit into the partition", answer.ContentLength)
+	}
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return nil, fmt.Errorf("download: %w", err)
+	}
+	return text, nil
+}
+
+// takeAssets gets the assets that the robot was told of, at its next start and
+// once: the address is gone whatever comes of it.
+func (r *Robot) takeAssets(ctx context.Context) error {
+	url := r.flash.AssetsURL
+	r.flash.AssetsURL = ""
+	if err := r.flash.save(); err != nil {
+		return err
+	}
+	text, err := r.fetch(ctx, url, assetsSize)
+	var a espimage.Assets
+	if err == nil {
+		a, err = espimage.ReadAssets(bytes.NewReader(text), int64(len(text)))
+	}
+	if err != nil {
+		r.o.Observe(NotFetched{Why: err.Error()})
+		return ctx.Err()
+	}
+	r.o.Observe(Fetched{Assets: a})
+	return nil
 }
