@@ -12,7 +12,7 @@ import (
 func (h *house) enter(r device.Robot) *view {
 	// Nothing has happened to it yet that was told; what has is on its way.
 	unknown := agent.NewBoard().Robot(r.ID)
-	v := &view{robot: r, state: unknown, shown: agent.Idle, senses: senses{"booted": true}}
+	v := &view{robot: r, state: unknown, shown: agent.Idle, senses: h.newSenses()}
 	for _, id := range h.announcedBefore(string(r.ID)) {
 		if _, key, ok := splitID(id); ok && slices.Contains(sensed(), key) {
 			v.senses[key] = true

@@ -27,6 +27,7 @@ type report struct {
 	turned   turn      // the head, where it cannot be asked
 	notice   string    // the id of one that was taken
 	look     bool      // at the registry, which has changed
+	install  *installation
 }
 
 // command takes what was published under a robot's topic.
@@ -141,6 +142,10 @@ func (h *house) done(ctx context.Context, v *view, r report, now time.Time) {
 		h.read(ctx, v)
 	case adjust:
 		h.read(ctx, v)
+	case install:
+		if v.installing = r.install.queued; v.installing {
+			h.o.Bus.Publish(v.robot.ID, "", event.Command{Thing: o.Thing, State: event.CommandQueued})
+		}
 	}
 }
 
@@ -197,6 +202,8 @@ func (h *house) perform(ctx context.Context, id device.ID, board string, c comma
 		r.turned, r.err = h.turn(ctx, id, c)
 	case lamp:
 		r.light, r.err = h.lamp(ctx, id, c.light)
+	case install:
+		r.install, r.err = h.install(ctx, id)
 	}
 	return r
 }

@@ -48,6 +48,7 @@ type (
 	stop     struct{}
 	reboot   struct{}
 	identify struct{}
+	install  struct{} // the newest firmware
 )
 
 func (say) command()      {}
@@ -61,6 +62,7 @@ func (sense) command()    {}
 func (stop) command()     {}
 func (reboot) command()   {}
 func (identify) command() {}
+func (install) command()  {}
 
 // parseCommand reads what is published under a thing's topic for a robot.
 // Errors name what is wrong, and hold no more than a few words of the payload.
@@ -111,7 +113,10 @@ func parseCommand(robot device.ID, thing string, payload []byte) (command, error
 		}
 		return mute{text == "ON"}, nil
 	case "firmware":
-		return nil, errors.New("this appliance takes no firmware over MQTT")
+		if text != "install" {
+			return nil, fmt.Errorf("firmware is install, not %.40q", text)
+		}
+		return install{}, nil
 	}
 	return nil, fmt.Errorf("there is no %.40q to set", thing)
 }

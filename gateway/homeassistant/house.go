@@ -115,6 +115,7 @@ func (h *house) look(now time.Time) {
 		if changed || v.announced == nil {
 			h.announce(v)
 		}
+		h.showUpdate(v, now) // the catalogue tells of no image that is new to it
 		h.available(v, now)
 		if v.published.IsZero() {
 			h.show(v, now)
@@ -147,6 +148,7 @@ func (h *house) take(ctx context.Context, e event.Envelope) {
 		h.fold(v, e)
 	}
 	h.sense(v, e)
+	h.upgrade(v, e)
 	h.tell(v, e)
 	h.follow(ctx, v, e)
 	h.settle(v, e.At)
@@ -274,6 +276,9 @@ func (h *house) tick(now time.Time) {
 		h.advance(v, now)
 		h.settle(v, now)
 		h.available(v, now)
+		if until := v.download.until; !until.IsZero() && !until.After(now) {
+			h.showUpdate(v, now)
+		}
 	}
 	if !h.born.IsZero() && !now.Before(h.born) {
 		h.born = time.Time{}

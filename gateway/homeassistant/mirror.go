@@ -91,8 +91,10 @@ type Options struct {
 	Talk   talk
 	Herald herald
 	Senses intake
-	Board  *agent.Board
-	Bus    *event.Bus
+	// Firmware is the catalogue; nil shows and installs none.
+	Firmware catalogue
+	Board    *agent.Board
+	Bus      *event.Bus
 	// Restart begins a restart of the appliance, and returns at once; nil is an
 	// appliance that cannot.
 	Restart func()

@@ -22,6 +22,12 @@ type request struct {
 	Transaction json.RawMessage `json:"transaction"`
 	Robot       string          `json:"robot"`
 	Code        string          `json:"code"`
+
+	// Of an image.
+
+	URL    string `json:"url"`
+	SHA256 string `json:"sha256"`
+	Board  string `json:"board"`
 }
 
 // response is the answer to one.
@@ -68,7 +74,7 @@ func parseRequest(payload []byte) (r request, text string, err error) {
 }
 
 // verbs are what can be asked of the bridge.
-func verbs() []string { return []string{"devices", "notify", "adopt", "forget", "restart"} }
+func verbs() []string { return []string{"devices", "notify", "adopt", "forget", "firmware", "restart"} }
 
 // request carries out what is asked of the bridge, and answers.
 func (h *house) request(ctx context.Context, verb string, m incoming) {
@@ -86,7 +92,11 @@ func (h *house) request(ctx context.Context, verb string, m incoming) {
 		h.respond(verb, r, map[string]any{"devices": h.list()}, nil)
 		return
 	}
-	queued := h.lanes.Add(ctx, "", device.Job{Do: func(ctx context.Context) {
+	lane := device.ID("")
+	if verb == "firmware" {
+		lane = "firmware" // others need not wait until it has been fetched
+	}
+	queued := h.lanes.Add(ctx, lane, device.Job{Do: func(ctx context.Context) {
 		data, err := h.ask(ctx, verb, r, text)
 		h.respond(verb, r, data, err)
 		h.report(ctx, report{look: err == nil})
@@ -128,10 +138,15 @@ func (h *house) ask(ctx context.Context, verb string, r request, text string) (d
 	case "adopt":
 		robot, err := h.o.Robots.Adopt(r.names(text))
 		return map[string]device.ID{"robot": robot.ID}, err
+	case "firmware":
+		return h.fetch(ctx, r)
 	case "forget":
 		id, err := device.ParseID(r.names(text))
 		if err == nil {
 			err = h.o.Robots.Forget(id)
+		}
+		if err == nil && h.o.Firmware != nil {
+			err = h.o.Firmware.Forget(id)
 		}
 		if err != nil {
 			return nil, err

@@ -26,7 +26,11 @@ type view struct {
 	pressed   time.Time // since when its head is touched; zero when it is not
 	held      bool      // for long
 
+	download   download
+	installing bool // it was told to, and does when it next checks in
+
 	announced []byte // its discovery, as it was last published
+	update    []byte // its firmware, likewise
 	status    string // its availability, likewise
 	dirty     bool   // the document is no longer what was published
 	published time.Time
@@ -78,6 +82,7 @@ func (v *view) due(away time.Duration) time.Time {
 	if v.dirty {
 		earliest(v.published.Add(coalesce))
 	}
+	earliest(v.download.until)
 	if !v.pressed.IsZero() && !v.held {
 		earliest(v.pressed.Add(longPress))
 	}

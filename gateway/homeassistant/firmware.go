@@ -1,0 +1,176 @@
+package homeassistant
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"perch/device"
+	"perch/event"
+)
+
+// catalogue has firmware for robots, and sees to it that they get it. Its
+// errors are sentences for the robot's owner.
+type catalogue interface {
+	// Update is the version that a robot runs and the newest that it could run,
+	// which is the same where there is none. Both are empty for a robot that
+	// the catalogue has not seen.
+	Update(id device.ID) (installed, latest string)
+	// Install has a robot offered an image when it next checks in: the one of a
+	// SHA-256, or the newest. The path is where it could download it at once,
+	// from the appliance's own address.
+	Install(id device.ID, sha256 string, now time.Time) (path string, err error)
+	// Fetch takes an image for a board into the catalogue from elsewhere, which
+	// may take minutes.
+	Fetch(ctx context.Context, from, sha256, board string, now time.Time) (version string, err error)
+	// Forget drops what is known of a robot.
+	Forget(id device.ID) error
+}
+
+// errNoCatalogue is the answer where Options have no catalogue.
+var errNoCatalogue = errors.New("this appliance takes no firmware over MQTT: it has no catalogue")
+
+// update is the state of Home Assistant's MQTT update, which refuses keys that
+// it does not know. A version that is not known is left out, for it takes no
+// null there.
+type update struct {
+	Installed  string `json:"installed_version,omitempty"`
+	Latest     string `json:"latest_version,omitempty"`
+	InProgress bool   `json:"in_progress"`
+	Percentage *int   `json:"update_percentage"` // null where nothing is in progress
+}
+
+// download is what a robot was last sent of an image.
+type download struct {
+	percent int
+	until   time.Time // when it no longer counts as under way; zero is none
+}
+
+// downloadLives is how long after its latest bytes a download counts as under
+// way: a robot that has it all writes it, restarts and checks in, which takes
+// it less. Home Assistant installs nothing while one is, so a robot that was
+// switched off in the middle must not leave it so.
+const downloadLives = 2 * time.Minute
+
+// installWithin is how long the answer to the robot's own tool is waited for.
+const installWithin = time.Minute
+
+// upgradeTool is the firmware's own, by which it installs what it is given.
+const upgradeTool = "self.upgrade_firmware"
+
+// installation is what became of having firmware installed.
+type installation struct{ queued bool }
+
+// newSenses are what a robot has before it has shown anything.
+func (h *house) newSenses() senses {
+	s := senses{"booted": true}
+	if h.o.Firmware != nil {
+		s["firmware"] = true
+	}
+	return s
+}
+
+// upgrade brings in what an event tells of a robot's firmware. A check-in ends
+// a download: what the robot came back with says whether it was worth it.
+func (h *house) upgrade(v *view, e event.Envelope) {
+	if h.o.Firmware == nil {
+		return
+	}
+	switch ev := e.Event.(type) {
+	case event.FirmwareProgress:
+		if ev.Size <= 0 {
+			return
+		}
+		v.download = download{int(100 * min(max(ev.Bytes, 0), ev.Size) / ev.Size), e.At.Add(downloadLives)}
+	case event.FirmwareInstalled:
+		v.download = download{}
+		h.installed(v, event.Command{State: event.CommandDone})
+	case event.FirmwareFailed:
+		v.download = download{}
+		h.installed(v, event.Command{State: event.CommandRejected, Reason: clip(ev.Why, 300)})
+	case event.RobotSeen, event.FirmwareOffered, event.FirmwareRolledBack:
+		v.download = download{}
+	default:
+		return
+	}
+	h.showUpdate(v, e.At)
+}
+
+// installed tells what became of an installation that waited for the robot.
+func (h *house) installed(v *view, c event.Command) {
+	if !v.installing {
+		return
+	}
+	v.installing = false
+	c.Thing = "firmware"
+	h.o.Bus.Publish(v.robot.ID, "", c)
+}
+
+// showUpdate publishes what a robot runs and could run, where that has changed.
+func (h *house) showUpdate(v *view, now time.Time) {
+	if h.o.Firmware == nil {
+		return
+	}
+	if !v.download.until.After(now) {
+		v.download = download{}
+	}
+	payload := encode(h.update(v))
+	if slices.Equal(payload, v.update) {
+		return
+	}
+	v.update = payload
+	h.out.put(message{topic: h.names.robotTopic(v.robot.ID, "firmware"), payload: payload, retained: true, qos: 1})
+}
+
+// update is what there is to show. The catalogue hears of a check-in after the
+// registry, so where they differ what it has to offer is not known yet.
+func (h *house) update(v *view) update {
+	u := update{Installed: v.robot.Firmware, Latest: v.robot.Firmware}
+	if installed, latest := h.o.Firmware.Update(v.robot.ID); installed == u.Installed {
+		u.Latest = latest
+	}
+	if !v.download.until.IsZero() {
+		percent := v.download.percent
+		u.InProgress, u.Percentage = true, &percent
+	}
+	return u
+}
+
+// install has a robot install the newest image: at once where its channel is
+// open and its firmware has a tool for that, else when it next checks in. It
+// runs in the robot's lane.
+func (h *house) install(ctx context.Context, id device.ID) (*installation, error) {
+	if h.o.Firmware == nil {
+		return nil, errNoCatalogue
+	}
+	path, err := h.o.Firmware.Install(id, "", time.Now())
+	if err != nil {
+		return nil, err
+	}
+	robot, err := h.o.Robots.Get(id)
+	if err != nil {
+		return nil, err
+	}
+	has := func(t device.Tool) bool { return t.Name == upgradeTool }
+	if robot.BaseURL == "" || !h.o.Board.Robot(id).Online || !slices.ContainsFunc(h.o.Talk.Tools(id), has) {
+		return &installation{queued: true}, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, installWithin)
+	defer cancel()
+	// The robot may go quiet instead of answering; what it comes back with tells.
+	_, err = h.o.Talk.Call(ctx, id, upgradeTool, map[string]any{"url": robot.BaseURL + path})
+	return &installation{queued: err != nil}, nil
+}
+
+// fetch takes an image from elsewhere into the catalogue.
+func (h *house) fetch(ctx context.Context, r request) (any, error) {
+	if h.o.Firmware == nil {
+		return nil, errNoCatalogue
+	}
+	version, err := h.o.Firmware.Fetch(ctx, r.URL, r.SHA256, r.Board, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	return map[string]string{"version": version, "sha256": r.SHA256, "board": r.Board}, nil
+}

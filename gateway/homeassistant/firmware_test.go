@@ -1,0 +1,254 @@
+package homeassistant
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"perch/device"
+	"perch/event"
+)
+
+const (
+	update1  = "perch/a0b1c2d3e4f4/firmware"
+	install1 = "perch/a0b1c2d3e4f4/firmware/set"
+	config1  = "homeassistant/device/perch_a0b1c2d3e4f4/config"
+)
+
+// stock is a catalogue of straw, with one image for all.
+type stock struct {
+	mu       sync.Mutex
+	runs     map[device.ID]string
+	newest   string
+	refuse   error
+	wanted   []device.ID
+	fetched  []string
+	fetching chan struct{} // a fetch ends when this does; nil ends at once
+}
+
+func (s *stock) set(change func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change()
+}
+
+func (s *stock) Update(id device.ID) (installed, latest string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.runs[id], s.newest
+}
+
+func (s *stock) Install(id device.ID, sha256 string, _ time.Time) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.refuse == nil {
+		s.wanted = append(s.wanted, id)
+	}
+	return "/xiaozhi/ota/firmware/x.bin?r=1", s.refuse
+}
+
+func (s *stock) Fetch(ctx context.Context, from, sha256, board string, _ time.Time) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fetched = append(s.fetched, from+" "+sha256+" "+board)
+	if wait := s.fetching; wait != nil {
+		s.mu.Unlock()
+		select {
+		case <-wait:
+		case <-ctx.Done():
+		}
+		s.mu.Lock()
+	}
+	return "2.4.0", s.refuse
+}
+
+func (s *stock) Forget(id device.ID) error {
+	s.set(func() { delete(s.runs, id) })
+	return nil
+}
+
+// upgrades is the tool by which a robot installs what it is given.
+func upgrades() device.Tool {
+	return device.Tool{Name: upgradeTool, Schema: device.Schema{Type: "object",
+		Properties: map[string]device.Argument{"url": {Type: "string"}}, Required: []string{"url"}}}
+}
+
+// stocked gives a home a catalogue.
+func stocked(h *home) *stock {
+	s := &stock{runs: map[device.ID]string{chan1: "2.2.4"}, newest: "2.3.0"}
+	h.options.Firmware = s
+	return s
+}
+
+// TestAnUpgrade from Home Assistant's side: offered, installed by the robot's
+// own tool, followed, and done.
+func TestAnUpgrade(t *testing.T) {
+	b := newMosquitto(t).start()
+	h := over(b)
+	s := stocked(h)
+	h.talk.tools = append(h.talk.tools, upgrades())
+	e := b.listen("perch/#", "homeassistant/#")
+	h.run(t)
+	e.await(config1, has(`"payload_install":"install"`, `"state_topic":"`+update1+`"`, `"command_topic":"`+install1+`"`))
+	e.await(update1, is2(`{"installed_version":"2.2.4","latest_version":"2.3.0","in_progress":false,"update_percentage":null}`))
+	h.hello(chan1, "s1")
+	e.await(state1, has(`"connected":true`))
+	b.publish(install1, "install")
+	h.talk.await(t, `upgrade_firmware {"url":"http://192.168.1.2:8003/xiaozhi/ota/firmware/x.bin?r=1"}`)
+	for _, step := range []struct {
+		event event.Event
+		shows string
+	}{
+		{event.FirmwareProgress{Version: "2.3.0", Bytes: 1 << 20, Size: 4 << 20}, `"in_progress":true,"update_percentage":25}`},
+		{event.FirmwareProgress{Version: "2.3.0", Bytes: 4 << 20, Size: 4 << 20}, `"in_progress":true,"update_percentage":100}`},
+		{event.FirmwareRolledBack{Version: "2.3.0"}, `"latest_version":"2.3.0","in_progress":false,"update_percentage":null}`},
+		{event.FirmwareProgress{Version: "2.3.0", Bytes: 9, Size: 4 << 20}, `"in_progress":true,"update_percentage":0}`},
+		{event.FirmwareFailed{Version: "2.3.0", Why: "it went back"}, `"latest_version":"2.3.0","in_progress":false,"update_percentage":null}`},
+		{event.FirmwareProgress{Version: "2.3.0", Bytes: 9, Size: 9}, `"in_progress":true,"update_percentage":100}`},
+	} {
+		e.forget()
+		h.happens(chan1, "", step.event)
+		e.await(update1, has(step.shows))
+	}
+	s.set(func() { s.runs[chan1] = "2.3.0" })
+	c := device.CheckIn{ID: chan1, Client: device.Client{ID: "c0ffee00-0000-4000-8000-" + string(chan1)}, Board: "m5stack-stack-chan", Firmware: "2.3.0", BaseURL: "http://192.168.1.2:8003"}
+	if _, _, err := h.registry.CheckIn(c, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	h.happens(chan1, "", event.RobotSeen{Firmware: "2.3.0"}, event.FirmwareInstalled{Version: "2.3.0"})
+	e.await(update1, is2(`{"installed_version":"2.3.0","latest_version":"2.3.0","in_progress":false,"update_percentage":null}`))
+	keys := []string{"installed_version", "latest_version", "title", "release_summary", "release_url", "entity_picture", "in_progress", "update_percentage"}
+	for _, payload := range e.on(update1) {
+		var shown map[string]any
+		if err := json.Unmarshal([]byte(payload), &shown); err != nil {
+			t.Fatal(err)
+		}
+		for key := range shown {
+			if !slices.Contains(keys, key) {
+				t.Errorf("Home Assistant does not know %s", key)
+			}
+		}
+	}
+	b.listen(update1).await(update1, has(`"installed_version":"2.3.0"`)) // it is retained
+}
+
+// TestAnUpgradeThatWaits: a robot whose channel is closed, or that does not
+// answer, installs when it next checks in, and what becomes of it is told then.
+func TestAnUpgradeThatWaits(t *testing.T) {
+	b := newMosquitto(t).start()
+	h := over(b)
+	s := stocked(h)
+	h.talk.tools = append(h.talk.tools, upgrades())
+	var wanted []device.ID
+	e := b.listen("perch/#")
+	h.run(t)
+	e.await(update1, has(`"latest_version":"2.3.0"`))
+	for _, c := range []struct {
+		online bool
+		event  event.Event
+		told   string
+	}{
+		{false, event.FirmwareInstalled{Version: "2.3.0"}, `"event_type":"done"`},
+		{true, event.FirmwareFailed{Version: "2.3.0", Why: "it went back"}, `"event_type":"command_rejected"`},
+	} {
+		e.forget()
+		if c.online {
+			h.hello(chan1, "s1")
+			e.await(state1, has(`"connected":true`))
+			h.talk.open(chan1, false) // it goes quiet when it is called
+		}
+		b.publish(install1, "install")
+		e.await(conversation1, has(`"event_type":"queued"`, `"thing":"firmware"`))
+		h.happens(chan1, "", c.event)
+		e.await(conversation1, has(c.told, `"thing":"firmware"`))
+		h.happens(chan1, "", c.event, event.Command{Thing: "x", State: event.CommandQueued}) // another way than ours: nobody waits for it
+		e.await(conversation1, has(`"thing":"x"`))
+		if told := e.on(conversation1); len(told) != 3 {
+			t.Errorf("told: %q", told)
+		}
+	}
+	s.set(func() { wanted = slices.Clone(s.wanted) })
+	if len(wanted) != 2 || slices.ContainsFunc(h.talk.deeds(), func(deed string) bool { return has("upgrade")(deed) }) {
+		t.Errorf("wanted %v, done %q", wanted, h.talk.deeds())
+	}
+	e.forget()
+	s.set(func() { s.refuse = errors.New("there is no newer image for this robot in the catalogue") })
+	b.publish(install1, "install")
+	e.await(conversation1, has(`"event_type":"command_rejected"`, `"thing":"firmware"`, "no newer image"))
+}
+
+// TestFetching: an image from elsewhere, while others ask for other things.
+func TestFetching(t *testing.T) {
+	b := newMosquitto(t).start()
+	h := over(b)
+	e := b.listen("perch/#")
+	_, end := h.run(t)
+	e.await("perch/bridge/status", is2("online"))
+	b.publish("perch/bridge/request/firmware", `{"transaction":1,"url":"http://x/y.bin"}`)
+	e.await("perch/bridge/response/firmware", has(`"transaction":1`, `"status":"error"`, "no catalogue"))
+	end()
+	s := stocked(h)
+	s.newest, s.fetching = "2.2.4", make(chan struct{})
+	h.start(t, must(New(h.options)))
+	e.await(update1, has(`"latest_version":"2.2.4"`))
+	b.publish("perch/bridge/request/firmware", `{"transaction":2,"url":"http://x/y.bin","sha256":"00ff","board":"m5stack-stack-chan"}`)
+	b.publish("perch/bridge/request/notify", `{"transaction":3,"text":"for all"}`)
+	e.await("perch/bridge/response/notify", has(`"transaction":3`, `"status":"ok"`)) // it did not wait
+	s.set(func() { s.newest = "2.4.0" })
+	close(s.fetching)
+	e.await("perch/bridge/response/firmware", is2(`{"transaction":2,"status":"ok","data":{"board":"m5stack-stack-chan","sha256":"00ff","version":"2.4.0"}}`))
+	e.await(update1, has(`"installed_version":"2.2.4","latest_version":"2.4.0"`)) // at once, not at the next look
+	s.set(func() {
+		if want := []string{"http://x/y.bin 00ff m5stack-stack-chan"}; !slices.Equal(s.fetched, want) {
+			t.Errorf("fetched %q", s.fetched)
+		}
+	})
+	s.set(func() { s.refuse = errors.New("the file's SHA-256 is another") })
+	b.publish("perch/bridge/request/firmware", `{"transaction":4,"url":"http://x/y.bin","sha256":"00ff","board":"m5stack-stack-chan"}`)
+	e.await("perch/bridge/response/firmware", has(`"transaction":4`, `"status":"error"`, "SHA-256 is another"))
+	b.publish("perch/bridge/request/forget", `{"transaction":5,"robot":"a0b1c2d3e4f4"}`)
+	e.await("perch/bridge/response/forget", has(`"status":"ok"`))
+	e.await(update1, is2(""))
+	if installed, _ := s.Update(chan1); installed != "" {
+		t.Error("the catalogue still knows the robot")
+	}
+}
+
+// TestADownloadLeftInTheMiddle does not leave Home Assistant waiting for ever;
+// and what the catalogue has yet to hear of is not offered.
+func TestADownloadLeftInTheMiddle(t *testing.T) {
+	var stores *stock
+	inBubble(t, func(h *home, _ *script) { stores = stocked(h) }, func(t *testing.T, h *home, s *script) {
+		shown := func() string {
+			synctest.Wait()
+			all := s.on(update1)
+			return string(all[len(all)-1].payload)
+		}
+		h.happens(chan1, "", event.FirmwareProgress{Version: "2.3.0", Bytes: 1, Size: 2})
+		time.Sleep(downloadLives - time.Second)
+		if got := shown(); !has(`"in_progress":true,"update_percentage":50`)(got) {
+			t.Errorf("while it is under way: %s", got)
+		}
+		time.Sleep(2 * time.Second)
+		if got := shown(); !has(`"in_progress":false,"update_percentage":null`)(got) {
+			t.Errorf("when it has been left: %s", got)
+		}
+		stores.set(func() { stores.runs[chan1] = "1.0.0" })
+		time.Sleep(lookEvery)
+		if got := shown(); !has(`"installed_version":"2.2.4","latest_version":"2.2.4"`)(got) {
+			t.Errorf("before the catalogue has heard of its check-in: %s", got)
+		}
+		h.happens(chan1, "", event.FirmwareProgress{Version: "2.3.0", Bytes: 1 << 62, Size: 0}, event.FirmwareProgress{Version: "2.3.0", Bytes: -5, Size: 2})
+		if got := shown(); !has(`"update_percentage":0`)(got) {
+			t.Errorf("of what cannot be: %s", got)
+		}
+		if d := s.on(update1); !d[0].retained || d[0].qos != 1 {
+			t.Errorf("%+v", d[0].message)
+		}
+	})
+}
