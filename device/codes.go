@@ -11,9 +11,9 @@ import (
 
 // Errors of codes.
 var (
-	// ErrCode is returned by Redeem for a code that nobody has been given, that was used, or that has expired.
-	ErrCode = errors.New("no robot shows this code, or not any more; it shows another by now")
-	// ErrTries is returned by Redeem, for any code, while too many wrong ones come.
+	// ErrCode is an ErrNothingToAdopt, for a code that nobody has been given, that was used, or that has expired.
+	ErrCode = fmt.Errorf("%w, or not any more: a code is good for ten minutes, and then the robot shows another", ErrNothingToAdopt)
+	// ErrTries is returned for any code while too many wrong ones come.
 	ErrTries = errors.New("too many wrong codes; wait a minute, or adopt the robot by its id")
 )
 
@@ -83,20 +83,59 @@ func (c *Codes) Give(robot ID, client Client, now time.Time) (code string, ok bo
 func (c *Codes) Redeem(code string, now time.Time) (ID, Client, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	s, err := c.find(code, now)
+	if err == nil {
+		c.drop(code)
+	}
+	return s.robot, s.client, err
+}
+
+// find returns what a code stands for, which it does from then on as before. A
+// wrong one counts.
+func (c *Codes) find(code string, now time.Time) (shown, error) {
 	c.expire(now)
 	for len(c.wrong) > 0 && now.Sub(c.wrong[0]) >= triesWithin {
 		c.wrong = c.wrong[1:]
 	}
 	if len(c.wrong) >= mostTries {
-		return "", Client{}, ErrTries
+		return shown{}, ErrTries
 	}
 	s, good := c.live[code]
 	if !good {
 		c.wrong = append(c.wrong, now)
-		return "", Client{}, ErrCode
+		return shown{}, ErrCode
 	}
-	c.drop(code)
-	return s.robot, s.client, nil
+	return s, nil
+}
+
+// current returns the code that a robot with a client shows, and nothing for one that
+// was given none, or whose code has ended.
+func (c *Codes) current(robot ID, client Client, now time.Time) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	code := c.of[robot]
+	if s, given := c.live[code]; !given || s.client != client || !now.Before(s.until) {
+		return ""
+	}
+	return code
+}
+
+// look returns whom a code was given to, without ending it. Errors are those of
+// Redeem.
+func (c *Codes) look(code string, now time.Time) (ID, Client, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s, err := c.find(code, now)
+	return s.robot, s.client, err
+}
+
+// end makes a robot's code void, if it has one.
+func (c *Codes) end(robot ID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if code, has := c.of[robot]; has {
+		c.drop(code)
+	}
 }
 
 func (c *Codes) drop(code string) {

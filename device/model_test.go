@@ -1,7 +1,10 @@
 package device_test
 
 import (
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -17,6 +20,31 @@ type model struct {
 	epoch  map[device.ID]int
 	bound  map[device.ID]*device.Client
 	issued map[string]holder // by token
+
+	codes   map[string]given     // every one ever
+	current map[device.ID]string // that a robot shows
+	wrong   []time.Time
+}
+
+type given struct {
+	holder
+	at time.Time // for the first time
+}
+
+// adopts says who an owner lets in by a code.
+func (m *model) adopts(code string, now time.Time) (who holder, err error) {
+	for len(m.wrong) > 0 && now.Sub(m.wrong[0]) >= time.Minute {
+		m.wrong = m.wrong[1:]
+	}
+	g, ever := m.codes[code]
+	switch {
+	case len(m.wrong) >= 10:
+		return who, device.ErrTries
+	case !ever || m.current[g.id] != code || now.Sub(g.at) >= device.CodeLife:
+		m.wrong = append(m.wrong, now)
+		return who, device.ErrCode
+	}
+	return g.holder, nil
 }
 
 type holder struct {
@@ -35,9 +63,9 @@ func (m *model) admits(id device.ID, c device.Client, token string) bool {
 func TestAdmitTakesExactlyWhatWasIssued(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		kept := newTable()
-		adoption := rapid.SampledFrom([]device.Adoption{device.AdoptOpen, device.AdoptAsk}).Draw(t, "adoption")
+		adoption := rapid.SampledFrom([]device.Adoption{device.AdoptOpen, device.AdoptCode, device.AdoptAsk}).Draw(t, "adoption")
 		r := device.NewRegistry(key, adoption, kept)
-		m := &model{epoch: map[device.ID]int{}, bound: map[device.ID]*device.Client{}, issued: map[string]holder{}}
+		m := &model{epoch: map[device.ID]int{}, bound: map[device.ID]*device.Client{}, issued: map[string]holder{}, codes: map[string]given{}, current: map[device.ID]string{}}
 		ids, clients := []device.ID{robotA, robotB}, []string{"", "one", "two"}
 		now := noon
 		anyID := func(t *rapid.T) device.ID { return rapid.SampledFrom(ids).Draw(t, "id") }
@@ -49,8 +77,22 @@ func TestAdmitTakesExactlyWhatWasIssued(t *testing.T) {
 			},
 			"adopt": func(t *rapid.T) {
 				id := anyID(t)
-				if robot, err := r.Adopt(string(id)); err == nil {
+				if robot, err := r.Adopt(string(id), now); err == nil {
 					m.bound[id] = &robot.Client
+					delete(m.current, id)
+				}
+			},
+			"adopt by code": func(t *rapid.T) {
+				ever := append(slices.Sorted(maps.Keys(m.codes)), "000000")
+				code := rapid.SampledFrom(ever).Draw(t, "code")
+				who, want := m.adopts(code, now)
+				robot, err := r.Adopt(code, now)
+				if !errors.Is(err, want) || err == nil && (robot.ID != who.id || robot.Client != who.client) {
+					t.Fatalf("%s adopts %s %+v (%v), want %+v (%v)", code, robot.ID, robot.Client, err, who, want)
+				}
+				if err == nil {
+					m.bound[who.id] = &who.client
+					delete(m.current, who.id)
 				}
 			},
 			"forget": func(t *rapid.T) {
@@ -58,9 +100,13 @@ func TestAdmitTakesExactlyWhatWasIssued(t *testing.T) {
 				if r.Forget(id) == nil {
 					m.epoch[id]++
 					m.bound[id] = nil
+					delete(m.current, id)
 				}
 			},
-			"restart": func(*rapid.T) { r = device.NewRegistry(key, adoption, kept) },
+			"restart": func(*rapid.T) {
+				r = device.NewRegistry(key, adoption, kept)
+				m.codes, m.current, m.wrong = map[string]given{}, map[device.ID]string{}, nil
+			},
 			"": func(t *rapid.T) {
 				for token, h := range m.issued {
 					for _, id := range ids {
@@ -77,6 +123,19 @@ func TestAdmitTakesExactlyWhatWasIssued(t *testing.T) {
 	})
 }
 
+// shows takes note of the code a robot was given.
+func (m *model) shows(t *rapid.T, c device.CheckIn, code string, now time.Time) {
+	if delete(m.current, c.ID); code == "" {
+		return
+	}
+	if g, again := m.codes[code]; !again {
+		m.codes[code] = given{holder{id: c.ID, client: c.Client}, now}
+	} else if g.id != c.ID || g.client != c.Client || now.Sub(g.at) >= device.CodeLife {
+		t.Fatalf("%s was given to %+v, and is given to %s %+v", code, g, c.ID, c.Client)
+	}
+	m.current[c.ID] = code
+}
+
 func (m *model) checkIn(t *rapid.T, r *device.Registry, c device.CheckIn, now time.Time, adoption device.Adoption) {
 	robot, a, err := r.CheckIn(c, now)
 	if err != nil {
@@ -89,8 +148,12 @@ func (m *model) checkIn(t *rapid.T, r *device.Registry, c device.CheckIn, now ti
 	if (a.Token != "") != mine {
 		t.Fatalf("%s %+v got %+v, want a token: %t", c.ID, c.Client, a, mine)
 	}
-	if want := m.bound[c.ID] == nil; (a.Code != "") != want {
-		t.Fatalf("%s %+v got %+v, want a code: %t", c.ID, c.Client, a, want)
+	if (a.Code != "") == mine {
+		t.Fatalf("%s %+v got %+v, want a code: %t", c.ID, c.Client, a, !mine)
+	}
+	m.shows(t, c, a.Code, now)
+	if r.Code(robot, now) != a.Code {
+		t.Fatalf("the owner is told of the code %q, not %q", r.Code(robot, now), a.Code)
 	}
 	if fmt.Sprint(robot.Epoch) != fmt.Sprint(m.epoch[c.ID]) {
 		t.Fatalf("epoch %d, want %d", robot.Epoch, m.epoch[c.ID])

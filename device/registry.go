@@ -1,12 +1,14 @@
 package device
 
 import (
+	"crypto/rand"
 	"crypto/subtle"
 	"errors"
 	"fmt"
 	"iter"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -44,15 +46,19 @@ type Registry struct {
 	key      Key
 	adoption Adoption
 	records  records
+	codes    *Codes
 
 	mu     sync.Mutex
 	robots map[ID]Robot
 	kept   map[ID]time.Time // the last visit that the records tell of
 }
 
-// NewRegistry reads what is remembered.
+// NewRegistry reads what is remembered. The codes that robots showed before are
+// not: they are given others when they ask again.
 func NewRegistry(key Key, adoption Adoption, kept records) *Registry {
-	r := &Registry{key: key, adoption: adoption, records: kept, robots: map[ID]Robot{}, kept: map[ID]time.Time{}}
+	run := make(Key, 32)
+	_, _ = rand.Read(run) // it never fails
+	r := &Registry{key: key, adoption: adoption, records: kept, codes: NewCodes(run), robots: map[ID]Robot{}, kept: map[ID]time.Time{}}
 	for _, robot := range kept.All() {
 		r.robots[robot.ID] = robot
 		r.kept[robot.ID] = robot.LastSeen
@@ -71,7 +77,7 @@ func (r *Registry) CheckIn(c CheckIn, now time.Time) (Robot, Admission, error) {
 	}
 	before := robot
 	robot.ID = c.ID
-	admission := r.admission(&robot, c.Client)
+	admission := r.admission(&robot, c.Client, now)
 	news := before.Bound != robot.Bound || !reflect.DeepEqual(before.Claim, robot.Claim) || !before.sameButTime(c)
 	robot.see(c, now)
 	r.visited(robot, news)
@@ -109,21 +115,21 @@ func (r *Registry) count() int {
 	return n
 }
 
-// admission decides, and binds or notes the claim.
-func (r *Registry) admission(robot *Robot, c Client) Admission {
+// admission decides, and binds or notes the claim. Where another client comes
+// with the MAC of a robot that is bound, perhaps its owner erased its flash, and
+// perhaps somebody lies: it gets no token until the owner has spoken, also
+// where everybody is let in.
+func (r *Registry) admission(robot *Robot, c Client, now time.Time) Admission {
 	switch {
 	case robot.Bound && robot.Client == c:
 		robot.Claim = nil
-	case robot.Bound:
-		// Another flash with the same MAC: perhaps the owner erased it,
-		// perhaps somebody lies. It gets no token until the owner has spoken.
-		robot.Claim = &c
-		return Admission{}
-	case r.adoption == AdoptOpen:
+		r.codes.end(robot.ID) // another client's, whose claim this ends
+	case !robot.Bound && r.adoption == AdoptOpen:
 		robot.Client, robot.Bound, robot.Claim = c, true, nil
 	default:
 		robot.Claim = &c
-		return Admission{Code: r.key.Code(robot.ID, c, robot.Epoch)}
+		code, _ := r.codes.Give(robot.ID, c, now)
+		return Admission{Code: code}
 	}
 	return Admission{Token: r.key.Token(robot.ID, c, robot.Epoch)}
 }
@@ -147,34 +153,49 @@ func (r *Registry) Admit(id ID, c Client, token string) (Robot, error) {
 // makes the robot its owner's own. A robot that is bound already, as where
 // everybody is let in, becomes that by its id. Where another client has come
 // with a bound robot's MAC, the first word only lets that in: anybody can claim
-// a MAC, and to be let in is not yet to be trusted.
-func (r *Registry) Adopt(idOrCode string) (Robot, error) {
+// a MAC, and to be let in is not yet to be trusted. Errors are
+// ErrNothingToAdopt, ErrCode and ErrTries.
+func (r *Registry) Adopt(idOrCode string, now time.Time) (Robot, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for id, robot := range r.robots {
-		if robot.forgotten() || !r.means(idOrCode, robot) {
-			continue
+	robot, err := r.meant(idOrCode, now)
+	if err != nil {
+		return Robot{}, err
+	}
+	another := robot.Bound && robot.Claim != nil
+	if robot.Claim != nil {
+		robot.Client, robot.Bound, robot.Claim = *robot.Claim, true, nil
+	}
+	robot.Named = !another
+	if err := r.records.Put(string(robot.ID), robot); err != nil {
+		return Robot{}, fmt.Errorf("adopt %s: %w", robot.ID, err)
+	}
+	r.robots[robot.ID] = robot
+	r.codes.end(robot.ID) // and not before: what could not be kept may be tried again
+	return robot, nil
+}
+
+// meant is the robot that an owner names by its id or by the code it shows.
+// r.mu is held.
+func (r *Registry) meant(idOrCode string, now time.Time) (Robot, error) {
+	if isCode(idOrCode) {
+		id, client, err := r.codes.look(idOrCode, now)
+		if err != nil {
+			return Robot{}, err
 		}
-		another := robot.Bound && robot.Claim != nil
-		if robot.Claim != nil {
-			robot.Client, robot.Bound, robot.Claim = *robot.Claim, true, nil
+		if robot := r.robots[id]; robot.Claim != nil && *robot.Claim == client {
+			return robot, nil
 		}
-		robot.Named = !another
-		if err := r.records.Put(string(id), robot); err != nil {
-			return Robot{}, fmt.Errorf("adopt %s: %w", id, err)
-		}
-		r.robots[id] = robot
+		return Robot{}, ErrCode
+	}
+	id, err := ParseID(idOrCode)
+	if robot, known := r.robots[id]; err == nil && known && !robot.forgotten() {
 		return robot, nil
 	}
 	return Robot{}, ErrNothingToAdopt
 }
 
-func (r *Registry) means(idOrCode string, robot Robot) bool {
-	if id, err := ParseID(idOrCode); err == nil {
-		return id == robot.ID
-	}
-	return robot.Claim != nil && idOrCode == r.key.Code(robot.ID, *robot.Claim, robot.Epoch)
-}
+func isCode(s string) bool { return len(s) == 6 && strings.Trim(s, "0123456789") == "" }
 
 // Forget unbinds a robot and makes its token void. The epoch stays, or an
 // old token would be good again.
@@ -190,6 +211,7 @@ func (r *Registry) Forget(id ID) error {
 		return fmt.Errorf("forget %s: %w", id, err)
 	}
 	r.robots[id] = robot
+	r.codes.end(id)
 	return nil
 }
 
@@ -225,13 +247,14 @@ func (r *Registry) List() []Robot {
 	return list
 }
 
-// Code is the six digits a robot that waits for adoption shows, and empty for
-// one that does not wait for them.
-func (r *Registry) Code(robot Robot) string {
+// Code is the six digits a robot that waits for adoption shows. It is empty for
+// one that does not wait, and for one that has not asked for ten minutes or
+// since the appliance was started.
+func (r *Registry) Code(robot Robot, now time.Time) string {
 	if robot.Claim == nil {
 		return ""
 	}
-	return r.key.Code(robot.ID, *robot.Claim, robot.Epoch)
+	return r.codes.current(robot.ID, *robot.Claim, now)
 }
 
 // KeepTools remembers what a robot lists, for the time before it has listed

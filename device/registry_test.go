@@ -23,7 +23,7 @@ func TestOpenHouseBindsTheFirstClient(t *testing.T) {
 	}
 	// Its flash was erased, or somebody lies.
 	robot, rival := visit(t, r, from(robotA, "two"), noon.Add(time.Hour))
-	if rival != (device.Admission{}) || robot.Claim == nil || robot.Client != device.NewClient("one") {
+	if rival.Token != "" || len(rival.Code) != 6 || robot.Claim == nil || robot.Client != device.NewClient("one") {
 		t.Errorf("another client: %+v, %+v", robot, rival)
 	}
 	if _, err := r.Admit(robotA, device.NewClient("one"), a.Token); err != nil {
@@ -45,15 +45,15 @@ func TestAskingHouseAdopts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			kept := newTable()
-			r := device.NewRegistry(key, device.AdoptAsk, kept)
+			r := device.NewRegistry(key, device.AdoptCode, kept)
 			robot, a := visit(t, r, from(robotA, "one"), noon)
-			if a.Token != "" || len(a.Code) != 6 || robot.Bound || r.Code(robot) != a.Code {
-				t.Fatalf("a stranger: %+v, %+v, code %s", robot, a, r.Code(robot))
+			if a.Token != "" || len(a.Code) != 6 || robot.Bound || r.Code(robot, noon) != a.Code {
+				t.Fatalf("a stranger: %+v, %+v, code %s", robot, a, r.Code(robot, noon))
 			}
 			visit(t, r, from(robotB, "two"), noon)
 			kept.writes()
-			adopted, err := r.Adopt(by(a))
-			if err != nil || adopted.ID != robotA || !adopted.Bound || adopted.Claim != nil || r.Code(adopted) != "" {
+			adopted, err := r.Adopt(by(a), noon)
+			if err != nil || adopted.ID != robotA || !adopted.Bound || adopted.Claim != nil || r.Code(adopted, noon) != "" {
 				t.Fatalf("adopted %+v (%v)", adopted, err)
 			}
 			if kept.put != 1 {
@@ -71,28 +71,28 @@ func TestAskingHouseAdopts(t *testing.T) {
 
 func TestAdoptRefuses(t *testing.T) {
 	kept := newTable()
-	r := device.NewRegistry(key, device.AdoptAsk, kept)
+	r := device.NewRegistry(key, device.AdoptCode, kept)
 	_, a := visit(t, r, from(robotA, "one"), noon)
 	for _, what := range []string{"", "000000", a.Code + "0", string(robotB), "stack-chan", "%" + a.Code} {
 		if what == a.Code {
 			continue
 		}
-		if _, err := r.Adopt(what); !errors.Is(err, device.ErrNothingToAdopt) {
+		if _, err := r.Adopt(what, noon); !errors.Is(err, device.ErrNothingToAdopt) {
 			t.Errorf("adopt %q: %v", what, err)
 		}
 	}
 	kept.broken = errors.New("disk full")
-	if _, err := r.Adopt(a.Code); !errors.Is(err, kept.broken) || !strings.Contains(err.Error(), "adopt a0b1c2d3e4f5") {
+	if _, err := r.Adopt(a.Code, noon); !errors.Is(err, kept.broken) || !strings.Contains(err.Error(), "adopt a0b1c2d3e4f5") {
 		t.Errorf("on a full disk: %v", err)
 	}
-	if robot, err := r.Get(robotA); err != nil || robot.Bound || r.Code(robot) != a.Code {
+	if robot, err := r.Get(robotA); err != nil || robot.Bound || r.Code(robot, noon) != a.Code {
 		t.Errorf("what could not be kept is true all the same: %+v (%v)", robot, err)
 	}
 	kept.broken = nil
-	if _, err := r.Adopt(a.Code); err != nil {
+	if _, err := r.Adopt(a.Code, noon); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Adopt(a.Code); !errors.Is(err, device.ErrNothingToAdopt) {
+	if _, err := r.Adopt(a.Code, noon); !errors.Is(err, device.ErrNothingToAdopt) {
 		t.Errorf("adopted twice: %v", err)
 	}
 }
@@ -103,7 +103,7 @@ func TestAdoptTheErasedRobot(t *testing.T) {
 	r := device.NewRegistry(key, device.AdoptOpen, newTable())
 	_, before := visit(t, r, from(robotA, "before"), noon)
 	visit(t, r, from(robotA, "after"), noon)
-	if _, err := r.Adopt(string(robotA)); err != nil {
+	if _, err := r.Adopt(string(robotA), noon); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := r.Admit(robotA, device.NewClient("before"), before.Token); !errors.Is(err, device.ErrToken) {
@@ -180,7 +180,7 @@ func TestAdmitRefuses(t *testing.T) {
 			t.Errorf("%s: %+v (%v)", name, robot, err)
 		}
 	}
-	r = device.NewRegistry(key, device.AdoptAsk, newTable())
+	r = device.NewRegistry(key, device.AdoptCode, newTable())
 	visit(t, r, from(robotA, ""), noon)
 	if _, err := r.Admit(robotA, device.NewClient(""), key.Token(robotA, device.NewClient(""), 0)); !errors.Is(err, device.ErrToken) {
 		t.Errorf("one that waits for its owner: %v", err)
@@ -204,7 +204,7 @@ func TestStrangeClientSurvivesARestart(t *testing.T) {
 }
 
 func TestListIsSorted(t *testing.T) {
-	r := device.NewRegistry(key, device.AdoptAsk, newTable())
+	r := device.NewRegistry(key, device.AdoptCode, newTable())
 	for _, n := range []int{5, 3, 9, 1, 7} {
 		visit(t, r, from(device.ID(fmt.Sprintf("a0b1c2d3e4f%d", n)), ""), noon)
 	}
@@ -269,7 +269,7 @@ func TestAnOwnersRobotIsTrusted(t *testing.T) {
 	if r.Trusts(robotA) {
 		t.Error("a robot that was let in as everybody is, is trusted")
 	}
-	if robot, err := r.Adopt(string(robotA)); err != nil || robot.Client != device.NewClient("one") {
+	if robot, err := r.Adopt(string(robotA), noon); err != nil || robot.Client != device.NewClient("one") {
 		t.Fatalf("adopt a robot that is bound: %+v, %v", robot, err)
 	}
 	r = device.NewRegistry(key, device.AdoptOpen, kept)
@@ -277,10 +277,10 @@ func TestAnOwnersRobotIsTrusted(t *testing.T) {
 		t.Error("after a restart the adopted one is trusted, and no other")
 	}
 	visit(t, r, from(robotA, "pretender"), noon)
-	if robot, err := r.Adopt(string(robotA)); err != nil || robot.Client != device.NewClient("pretender") || r.Trusts(robotA) {
+	if robot, err := r.Adopt(string(robotA), noon); err != nil || robot.Client != device.NewClient("pretender") || r.Trusts(robotA) {
 		t.Errorf("another client with its MAC was let in: %+v, %v; trusted %t", robot, err, r.Trusts(robotA))
 	}
-	if _, err := r.Adopt(string(robotA)); err != nil || !r.Trusts(robotA) {
+	if _, err := r.Adopt(string(robotA), noon); err != nil || !r.Trusts(robotA) {
 		t.Errorf("the second word: %v", err)
 	}
 	if err := r.Forget(robotA); err != nil {
@@ -290,7 +290,7 @@ func TestAnOwnersRobotIsTrusted(t *testing.T) {
 	if r.Trusts(robotA) {
 		t.Error("a forgotten robot that came back is trusted")
 	}
-	if _, err := r.Adopt("000000"); !errors.Is(err, device.ErrNothingToAdopt) {
+	if _, err := r.Adopt("000000", noon); !errors.Is(err, device.ErrNothingToAdopt) {
 		t.Errorf("a code that nobody shows: %v", err)
 	}
 }

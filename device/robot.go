@@ -49,13 +49,14 @@ type Adoption string
 // The ways of adoption.
 const (
 	AdoptOpen Adoption = "open" // it is welcome at once
-	AdoptAsk  Adoption = "ask"  // it shows a code until its owner adopts it
+	AdoptCode Adoption = "code" // it shows a code until its owner adopts it
+	AdoptAsk  Adoption = "ask"  // the same, by an earlier name
 )
 
 // Admission is the answer to a check-in.
 type Admission struct {
 	Token string // empty where the robot may not connect
-	Code  string // six digits to show while it waits for its owner
+	Code  string // six digits to show while it waits for its owner; empty while too many wait, and it is adopted by its id
 }
 
 // see copies into r what a check-in tells.

@@ -4,7 +4,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/binary"
 	"fmt"
 	"strings"
 )
@@ -34,12 +33,6 @@ type Key []byte
 // "Bearer " before it. Raising the epoch makes every earlier token void.
 func (k Key) Token(id ID, c Client, epoch int) string {
 	return base64.RawURLEncoding.EncodeToString(k.mac("token", id, c, epoch))
-}
-
-// Code is the six digits that stand for a robot which waits for adoption.
-func (k Key) Code(id ID, c Client, epoch int) string {
-	n := binary.BigEndian.Uint32(k.mac("code", id, c, epoch))
-	return fmt.Sprintf("%06d", n%1_000_000)
 }
 
 // mac separates its parts by their lengths, so that no two different robots

@@ -91,14 +91,14 @@ func TestTheKeptVisitIsNeverLongStale(t *testing.T) {
 
 func TestNothingIsWrittenByLooking(t *testing.T) {
 	kept := newTable()
-	r := device.NewRegistry(key, device.AdoptAsk, kept)
+	r := device.NewRegistry(key, device.AdoptCode, kept)
 	robot, _ := visit(t, r, from(robotA, "one"), noon)
 	kept.writes()
 	r.List()
-	r.Code(robot)
+	r.Code(robot, noon)
 	_, _ = r.Get(robotA)
 	_, _ = r.Admit(robotA, device.NewClient("one"), "wrong")
-	_, _ = r.Adopt("999999999")
+	_, _ = r.Adopt("999999999", noon)
 	_ = r.Forget(robotB)
 	r.KeepTools(robotB, []device.Tool{{Name: "of nobody"}})
 	if n := kept.writes(); n != 0 {
@@ -142,11 +142,11 @@ func TestToolsAreOfAFirmware(t *testing.T) {
 // who came first.
 func TestAClaimIsTheLatest(t *testing.T) {
 	kept := newTable()
-	r := device.NewRegistry(key, device.AdoptAsk, kept)
+	r := device.NewRegistry(key, device.AdoptCode, kept)
 	visit(t, r, from(robotA, "first"), noon)
-	_, last := visit(t, r, from(robotA, "last"), noon.Add(time.Minute))
-	r = device.NewRegistry(key, device.AdoptAsk, kept)
-	if robot, err := r.Adopt(last.Code); err != nil || robot.Client != device.NewClient("last") {
+	visit(t, r, from(robotA, "last"), noon.Add(time.Minute))
+	r = device.NewRegistry(key, device.AdoptCode, kept)
+	if robot, err := r.Adopt(string(robotA), noon.Add(time.Minute)); err != nil || robot.Client != device.NewClient("last") {
 		t.Errorf("adopted %+v (%v)", robot.Client, err)
 	}
 }

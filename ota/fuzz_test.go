@@ -25,7 +25,7 @@ func FuzzCheckIn(f *testing.F) {
 	f.Add([]byte("{}"), "a\"b\\:080", "a0b1c2d3e4f5", strings.Repeat("x", 300), "a/b/c", "zz", "client-id=%ff", false)
 	f.Add([]byte{}, "perch:8003", "", "", "Mozilla/5.0 (X11; Linux x86_64)", "de", "device-id=A0%3AB1%3AC2%3AD3%3AE4%3AF5", true)
 	f.Fuzz(func(t *testing.T, body []byte, host, id, client, agent, language, query string, open bool) {
-		adoption := device.AdoptAsk
+		adoption := device.AdoptCode
 		if open {
 			adoption = device.AdoptOpen
 		}

@@ -98,7 +98,7 @@ type webSocket struct {
 // activation keeps the robot asking until its owner has adopted it.
 type activation struct {
 	Message   string `json:"message"`
-	Code      string `json:"code"`
+	Code      string `json:"code,omitempty"` // which it shows digit by digit, and speaks
 	Challenge string `json:"challenge"`
 }
 
@@ -136,7 +136,7 @@ func (s *Service) CheckIn(r Request, now time.Time) (Reply, error) {
 	if robot.Echo {
 		framing = withTimestamps
 	}
-	reply := s.reply(checkIn.BaseURL, framing, admission, now)
+	reply := s.reply(robot.ID, checkIn.BaseURL, framing, admission, now)
 	reply.Firmware = s.upgrade(robot, admission, r.Body, now)
 	return reply, nil
 }
@@ -166,14 +166,16 @@ func (s *Service) upgrade(r device.Robot, a device.Admission, body []byte, now t
 // microphone heard, without which its echo cannot be cancelled here.
 const withTimestamps = 2
 
-func (s *Service) reply(base string, framing int, a device.Admission, now time.Time) Reply {
+func (s *Service) reply(id device.ID, base string, framing int, a device.Admission, now time.Time) Reply {
 	_, offset := now.In(s.o.Zone).Zone()
 	reply := Reply{
 		ServerTime: serverTime{Timestamp: now.UnixMilli(), Offset: offset / 60},
 		WebSocket:  webSocket{URL: "ws" + strings.TrimPrefix(base, "http") + "/xiaozhi/v1/", Token: a.Token, Version: framing},
 	}
-	if a.Code != "" {
-		reply.Activation = &activation{Message: "Adopt this robot: perch adopt " + a.Code, Code: a.Code, Challenge: a.Code}
+	if a.Token == "" {
+		// Without a challenge the robot would not ask whether it was adopted.
+		by := cmp.Or(a.Code, string(id))
+		reply.Activation = &activation{Message: "Adopt this robot: perch adopt " + by, Code: a.Code, Challenge: by}
 	}
 	return reply
 }

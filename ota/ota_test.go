@@ -19,17 +19,22 @@ func TestReplyToTheByte(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := newHouse(t, device.AdoptAsk, func(o *ota.Options) { o.Zone, o.Framing = kathmandu, 3 })
+	h := newHouse(t, device.AdoptCode, func(o *ota.Options) { o.Zone, o.Framing = kathmandu, 3 })
 	request := ota.Request{Host: "192.168.1.9:8003", DeviceID: "a0:b1:c2:d3:e4:f5", ClientID: "one"}
-	code := device.Key("key").Code("a0b1c2d3e4f5", device.NewClient("one"), 0)
 	got := checkIn(t, h, request)
+	robot, err := h.robots.Get("a0b1c2d3e4f5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	then := time.UnixMilli(1785153600123)
+	code := h.robots.Code(robot, then)
 	want := `{"server_time":{"timestamp":1785153600123,"timezone_offset":345},"firmware":{"version":"0","url":""},` +
 		`"websocket":{"url":"ws://192.168.1.9:8003/xiaozhi/v1/","token":"","version":3},` +
 		fmt.Sprintf(`"activation":{"message":"Adopt this robot: perch adopt %s","code":"%s","challenge":"%s"}}`, code, code, code)
 	if got != want {
 		t.Errorf("waiting, it gets\n%s\nwant\n%s", got, want)
 	}
-	if _, err := h.robots.Adopt(code); err != nil {
+	if _, err := h.robots.Adopt(code, then); err != nil {
 		t.Fatal(err)
 	}
 	got = checkIn(t, h, request)
@@ -190,9 +195,9 @@ func TestRobotSeen(t *testing.T) {
 		{"known", device.AdoptOpen, []who{{"one", ""}, {"one", ""}}, event.RobotSeen{}},
 		{"with another flash", device.AdoptOpen, []who{{"one", ""}, {"two", ""}}, event.RobotSeen{Waiting: true}},
 		{"forgotten", device.AdoptOpen, []who{{"one", "forget"}, {"one", ""}}, event.RobotSeen{New: true}},
-		{"new in an asking house", device.AdoptAsk, []who{{"one", ""}}, event.RobotSeen{New: true, Waiting: true}},
-		{"still waiting", device.AdoptAsk, []who{{"one", ""}, {"one", ""}}, event.RobotSeen{Waiting: true}},
-		{"adopted", device.AdoptAsk, []who{{"one", "adopt"}, {"one", ""}}, event.RobotSeen{}},
+		{"new in an asking house", device.AdoptCode, []who{{"one", ""}}, event.RobotSeen{New: true, Waiting: true}},
+		{"still waiting", device.AdoptCode, []who{{"one", ""}, {"one", ""}}, event.RobotSeen{Waiting: true}},
+		{"adopted", device.AdoptCode, []who{{"one", "adopt"}, {"one", ""}}, event.RobotSeen{}},
 	} {
 		h := newHouse(t, c.adoption)
 		var last event.RobotSeen
@@ -203,7 +208,7 @@ func TestRobotSeen(t *testing.T) {
 			last = h.seen(t)
 			switch v.what {
 			case "adopt":
-				if _, err := h.robots.Adopt("a0b1c2d3e4f5"); err != nil {
+				if _, err := h.robots.Adopt("a0b1c2d3e4f5", time.Now()); err != nil {
 					t.Fatal(err)
 				}
 			case "forget":

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"perch/device"
 )
@@ -118,7 +119,7 @@ func TestCheckInsAreNotCached(t *testing.T) {
 }
 
 func TestActivateByQuery(t *testing.T) {
-	h := newHouse(t, device.AdoptAsk)
+	h := newHouse(t, device.AdoptCode)
 	code := mustRead(t, h.ask(http.MethodPost, "/xiaozhi/ota/?device-id=A0:B1:C2:D3:E4:F5", "perch:8003", http.Header{}, "{}")).code
 	activate := func(query string, want int) {
 		t.Helper()
@@ -127,7 +128,7 @@ func TestActivateByQuery(t *testing.T) {
 		}
 	}
 	activate("device-id=a0b1c2d3e4f5", http.StatusAccepted)
-	if _, err := h.robots.Adopt(code); err != nil {
+	if _, err := h.robots.Adopt(code, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	activate("device-id=a0b1c2d3e4f5", http.StatusOK)

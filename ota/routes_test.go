@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"perch/device"
 )
@@ -121,8 +122,8 @@ func TestNoClientIsAClient(t *testing.T) {
 		if first.token == "" {
 			t.Errorf("%s: no token", name)
 		}
-		if f := h.boot(t, order[1]); f.token != "" || f.code != "" || f.url != first.url || f.version != 1 {
-			t.Errorf("%s: the other one got %+v, want its section with an empty token", name, f)
+		if f := h.boot(t, order[1]); f.token != "" || f.code == "" || f.url != first.url || f.version != 1 {
+			t.Errorf("%s: the other one got %+v, want its section with an empty token, and a code", name, f)
 		}
 		if f := h.boot(t, order[0]); f.token != first.token {
 			t.Errorf("%s: the token changed from %q to %q", name, first.token, f.token)
@@ -131,7 +132,7 @@ func TestNoClientIsAClient(t *testing.T) {
 }
 
 func TestAdoption(t *testing.T) {
-	h := newHouse(t, device.AdoptAsk)
+	h := newHouse(t, device.AdoptCode)
 	other := headers()
 	other.Set("Client-Id", "somebody else")
 	activate := func(header http.Header, want int) {
@@ -147,7 +148,7 @@ func TestAdoption(t *testing.T) {
 	}
 	activate(headers(), http.StatusAccepted)
 	activate(http.Header{"Device-Id": {"robot"}}, http.StatusBadRequest)
-	if _, err := h.robots.Adopt(f.code); err != nil {
+	if _, err := h.robots.Adopt(f.code, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	activate(headers(), http.StatusOK)
@@ -157,6 +158,49 @@ func TestAdoption(t *testing.T) {
 	}
 	if !strings.Contains(h.log.String(), "perch adopt a0b1c2d3e4f5") {
 		t.Errorf("the log does not tell the cure: %s", h.log)
+	}
+}
+
+// TestAnErasedRobotIsHeldBack until its owner says that it is the same one, also
+// where everybody is let in: it asks on, and goes on without a restart.
+func TestAnErasedRobotIsHeldBack(t *testing.T) {
+	h := newHouse(t, device.AdoptOpen)
+	h.boot(t, headers())
+	erased := headers()
+	erased.Set("Client-Id", "after the flash was erased")
+	f := h.boot(t, erased)
+	if f.code == "" || f.token != "" {
+		t.Fatalf("it got %+v", f)
+	}
+	activate := func(want int) {
+		t.Helper()
+		if w := h.ask(http.MethodPost, "/xiaozhi/ota/activate", "perch:8003", erased, "{}"); w.Code != want {
+			t.Errorf("activate: %d %s, want %d", w.Code, w.Body, want)
+		}
+	}
+	activate(http.StatusAccepted)
+	if _, err := h.robots.Adopt(f.code, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	activate(http.StatusOK)
+	if f := h.boot(t, erased); f.code != "" || f.token == "" {
+		t.Errorf("adopted, it got %+v", f)
+	}
+}
+
+// TestACrowdWaits: for whom there is no code, there is a challenge all the
+// same, without which the robot would go on as if it were welcome.
+func TestACrowdWaits(t *testing.T) {
+	h := newHouse(t, device.AdoptCode)
+	for n := range 250 {
+		if _, _, err := h.robots.CheckIn(device.CheckIn{ID: device.ID(fmt.Sprintf("0200000000%02x", n))}, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := h.ask(http.MethodPost, "/xiaozhi/ota/", "perch:8003", headers(), "{}")
+	want := `"activation":{"message":"Adopt this robot: perch adopt a0b1c2d3e4f5","challenge":"a0b1c2d3e4f5"}`
+	if !strings.Contains(w.Body.String(), want) {
+		t.Errorf("it got %s", w.Body)
 	}
 }
 

@@ -264,7 +264,7 @@ func TestTheWrongBoard(t *testing.T) {
 // TestARobotThatWaitsForItsOwner is offered nothing, and not remembered.
 func TestARobotThatWaitsForItsOwner(t *testing.T) {
 	s := newShop(t)
-	l := &life{s, newHouse(t, device.AdoptAsk, func(o *ota.Options) { o.Firmware = s.Firmware }), s.bus.Read()}
+	l := &life{s, newHouse(t, device.AdoptCode, func(o *ota.Options) { o.Firmware = s.Firmware }), s.bus.Read()}
 	i := l.add(t, simrobot.Image("1.3.0", 0), board)
 	if _, err := l.Plan(i.SHA256, ota.Rollout{Percent: 100, Auto: true}); err != nil {
 		t.Fatal(err)

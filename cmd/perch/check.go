@@ -20,7 +20,7 @@ func (c *config) check(p *places) faults {
 	k := &checker{places: p}
 	k.addresses(c)
 	k.identity(c)
-	k.oneOf("adoption", c.Adoption, "open", "ask")
+	k.oneOf("adoption", c.Adoption, "open", "code", "ask") // the last is an earlier name of the one before
 	k.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 	if c.Robots.Framing < 1 || c.Robots.Framing > 3 {
 		k.fault("robots.framing", "the binary framings are 1, 2 and 3, not %d", c.Robots.Framing)

@@ -183,7 +183,11 @@ func devices(ctx context.Context, args []string, out io.Writer) error {
 				fmt.Fprintf(out, "              %s\n", strings.Join(d.Senses, ", "))
 			}
 			if d.Waiting != "" {
-				fmt.Fprintf(out, "              waits: %s: perch adopt %s (code %s)\n", d.Waiting, d.ID, d.Code)
+				code := ""
+				if d.Code != "" {
+					code = ", or the code it shows, " + d.Code
+				}
+				fmt.Fprintf(out, "              waits: %s: perch adopt %s%s\n", d.Waiting, d.ID, code)
 			}
 		}
 		return nil

@@ -128,7 +128,7 @@ func withAgent(t *testing.T, adopted bool) *house {
 	h := open(t, c, t.TempDir())
 	h.robot(simrobot.Options{}) // which checks in and has nothing to say
 	if adopted {
-		if _, err := h.robots.Adopt("a0b1c2d3e4f5"); err != nil {
+		if _, err := h.robots.Adopt("a0b1c2d3e4f5", time.Now()); err != nil {
 			t.Fatal(err)
 		}
 	}

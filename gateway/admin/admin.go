@@ -18,8 +18,8 @@ import (
 type registry interface {
 	List() []device.Robot
 	Get(id device.ID) (device.Robot, error)
-	Code(r device.Robot) string
-	Adopt(idOrCode string) (device.Robot, error)
+	Code(r device.Robot, now time.Time) string
+	Adopt(idOrCode string, now time.Time) (device.Robot, error)
 	Forget(id device.ID) error
 }
 
@@ -188,7 +188,7 @@ func (d *Door) show(r device.Robot, now time.Time) Device {
 	state := d.o.Board.Robot(r.ID)
 	shown := Device{
 		ID: r.ID, MAC: r.ID.MAC(), Board: r.Board, Firmware: r.Firmware, Address: r.Address, BaseURL: r.BaseURL,
-		FirstSeen: r.FirstSeen, LastSeen: r.LastSeen, Adopted: r.Bound, Trusted: r.Bound && r.Named, Code: d.o.Robots.Code(r),
+		FirstSeen: r.FirstSeen, LastSeen: r.LastSeen, Adopted: r.Bound, Trusted: r.Bound && r.Named, Code: d.o.Robots.Code(r, now),
 		Connected: state.Online, State: state.At(now), Emotion: state.Emotion.Name,
 		Senses: d.o.Senses.Senses(r.ID, now),
 	}
@@ -211,7 +211,7 @@ func (d *Door) adopt(ctx context.Context, idOrCode string) (device.Robot, error)
 	for _, r := range d.o.Robots.List() {
 		before[r.ID] = r.Client
 	}
-	robot, err := d.o.Robots.Adopt(idOrCode)
+	robot, err := d.o.Robots.Adopt(idOrCode, time.Now())
 	if err == nil && before[robot.ID] != robot.Client {
 		// It may not be connected, and then there is nothing to hang up.
 		_ = d.o.Talk.Hangup(ctx, robot.ID, "adopted anew")

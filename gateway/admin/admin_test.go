@@ -76,7 +76,7 @@ func TestDevices(t *testing.T) {
 	}
 	want := admin.Device{
 		ID: robotA, MAC: "a0:b1:c2:d3:e4:f5", Board: "m5stack-stack-chan", Firmware: "1.2.4", Address: "192.168.1.40",
-		BaseURL: "http://perch.local:8003", FirstSeen: started, LastSeen: started,
+		BaseURL: "http://perch.local:8003", FirstSeen: met, LastSeen: met,
 		Waiting: "it is new here; adopt it", Code: a.Code, State: agent.Idle, Emotion: "neutral",
 		Senses: []string{"a face in front of it since 3 s"},
 	}
@@ -85,7 +85,7 @@ func TestDevices(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", spelling, got, want)
 		}
 	}
-	if _, err := h.robots.Adopt(string(robotA)); err != nil {
+	if _, err := h.robots.Adopt(string(robotA), time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	token := h.visit(t, robotA, "one").Token
@@ -209,6 +209,25 @@ func TestAdopt(t *testing.T) {
 		if status, _ := h.ask(http.MethodPost, "/api/v1/adopt", body(a.Code)); status != again {
 			t.Errorf("%s: adopted twice: %d", name, status)
 		}
+	}
+}
+
+// TestGuessingACode ends after ten tries, with a sentence that tells the cure.
+func TestGuessingACode(t *testing.T) {
+	h := newHouse(t)
+	a := h.visit(t, robotA, "one")
+	for n := range 10 {
+		wrong := fmt.Sprintf("%06d", n)
+		if status, answer := h.ask(http.MethodPost, "/api/v1/adopt", `{"code":"`+wrong+`"}`); wrong != a.Code && (status != 404 || !strings.Contains(answer, "nothing_to_adopt")) {
+			t.Errorf("%d %s", status, answer)
+		}
+	}
+	status, answer := h.ask(http.MethodPost, "/api/v1/adopt", `{"code":"`+a.Code+`"}`)
+	if status != http.StatusTooManyRequests || !strings.Contains(answer, `"too_many_tries"`) || !strings.Contains(answer, "by its id") {
+		t.Errorf("%d %s", status, answer)
+	}
+	if status, answer := h.ask(http.MethodPost, "/api/v1/adopt", `{"robot":"a0b1c2d3e4f5"}`); status != 200 {
+		t.Errorf("by its id: %d %s", status, answer)
 	}
 }
 

@@ -50,7 +50,7 @@ func stocked(t *testing.T) (h *house, boot func(version string)) {
 	}
 	h = newHouse(t, func(o *admin.Options) { o.Firmware = f })
 	h.visit(t, robotA, "one")
-	if _, err := h.robots.Adopt(string(robotA)); err != nil {
+	if _, err := h.robots.Adopt(string(robotA), time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	boots := ota.New(ota.Options{Robots: h.robots, Bus: bus, Zone: time.UTC, Framing: 1, Firmware: f, Log: slog.New(slog.DiscardHandler)})

@@ -265,6 +265,7 @@ func fault(err error) error {
 		{device.ErrID, "bad_robot_id", http.StatusBadRequest},
 		{device.ErrUnknownRobot, "unknown_robot", http.StatusNotFound},
 		{device.ErrArguments, "bad_arguments", http.StatusBadRequest},
+		{device.ErrTries, "too_many_tries", http.StatusTooManyRequests},
 		{device.ErrNothingToAdopt, "nothing_to_adopt", http.StatusNotFound},
 		{agent.ErrForgotten, "unknown_memory", http.StatusNotFound},
 		{agent.ErrNotice, "bad_body", http.StatusBadRequest},

@@ -28,7 +28,7 @@ import (
 type registry interface {
 	List() []device.Robot
 	Get(id device.ID) (device.Robot, error)
-	Adopt(idOrCode string) (device.Robot, error)
+	Adopt(idOrCode string, now time.Time) (device.Robot, error)
 	Forget(id device.ID) error
 }
 

@@ -136,7 +136,7 @@ func (h *house) ask(ctx context.Context, verb string, r request, text string) (d
 		n, err = h.o.Herald.Notify(n)
 		return map[string]string{"id": n.ID}, err
 	case "adopt":
-		robot, err := h.o.Robots.Adopt(r.names(text))
+		robot, err := h.o.Robots.Adopt(r.names(text), time.Now())
 		return map[string]device.ID{"robot": robot.ID}, err
 	case "firmware":
 		return h.fetch(ctx, r)

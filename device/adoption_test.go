@@ -1,0 +1,135 @@
+package device_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"perch/device"
+)
+
+// TestACodeEnds: it is good for a time and for one adoption, and when the robot
+// is forgotten, when the client it is bound to is back, and when the appliance
+// starts anew, it is good for nothing.
+func TestACodeEnds(t *testing.T) {
+	for name, end := range map[string]func(r *device.Registry, code string) (*device.Registry, time.Time){
+		"late": func(r *device.Registry, _ string) (*device.Registry, time.Time) { return r, noon.Add(device.CodeLife) },
+		"used": func(r *device.Registry, code string) (*device.Registry, time.Time) {
+			if _, err := r.Adopt(code, noon); err != nil {
+				t.Error(err)
+			}
+			return r, noon
+		},
+		"adopted by id": func(r *device.Registry, _ string) (*device.Registry, time.Time) {
+			if _, err := r.Adopt(string(robotA), noon); err != nil {
+				t.Error(err)
+			}
+			return r, noon
+		},
+		"forgotten": func(r *device.Registry, _ string) (*device.Registry, time.Time) {
+			if err := r.Forget(robotA); err != nil {
+				t.Error(err)
+			}
+			visit(t, r, from(robotA, "one"), noon)
+			return r, noon
+		},
+		"another client": func(r *device.Registry, _ string) (*device.Registry, time.Time) {
+			visit(t, r, from(robotA, "two"), noon)
+			return r, noon
+		},
+	} {
+		kept := newTable()
+		r := device.NewRegistry(key, device.AdoptCode, kept)
+		_, a := visit(t, r, from(robotA, "one"), noon)
+		r, at := end(r, a.Code)
+		if robot, err := r.Adopt(a.Code, at); !errors.Is(err, device.ErrCode) || !errors.Is(err, device.ErrNothingToAdopt) {
+			t.Errorf("%s: adopted %+v (%v)", name, robot, err)
+		}
+	}
+	kept := newTable()
+	_, a := visit(t, device.NewRegistry(key, device.AdoptCode, kept), from(robotA, "one"), noon)
+	r := device.NewRegistry(key, device.AdoptCode, kept)
+	robot, err := r.Get(robotA)
+	if err != nil || r.Code(robot, noon) != "" {
+		t.Errorf("after a restart it shows %q (%v)", r.Code(robot, noon), err)
+	}
+	if _, err := r.Adopt(a.Code, noon); !errors.Is(err, device.ErrCode) {
+		t.Errorf("after a restart: %v", err)
+	}
+	if _, err := r.Adopt(string(robotA), noon); err != nil {
+		t.Errorf("after a restart, by its id: %v", err)
+	}
+}
+
+// TestTheCodeOfAClaim: whoever comes with a known robot's MAC and another
+// Client-Id shows a code, also where everybody is let in; it is let in by that,
+// and not yet trusted.
+func TestTheCodeOfAClaim(t *testing.T) {
+	for _, adoption := range []device.Adoption{device.AdoptOpen, device.AdoptCode, device.AdoptAsk} {
+		r := device.NewRegistry(key, adoption, newTable())
+		visit(t, r, from(robotA, "one"), noon)
+		if _, err := r.Adopt(string(robotA), noon); err != nil {
+			t.Fatal(err)
+		}
+		_, a := visit(t, r, from(robotA, "two"), noon)
+		if a.Token != "" || len(a.Code) != 6 {
+			t.Fatalf("%s: another client gets %+v", adoption, a)
+		}
+		visit(t, r, from(robotA, "one"), noon)
+		if _, err := r.Adopt(a.Code, noon); !errors.Is(err, device.ErrCode) {
+			t.Errorf("%s: the one it is bound to is back, and the code of the other is good: %v", adoption, err)
+		}
+		_, a = visit(t, r, from(robotA, "two"), noon)
+		if robot, err := r.Adopt(a.Code, noon); err != nil || robot.Client != device.NewClient("two") || r.Trusts(robotA) {
+			t.Errorf("%s: %+v (%v), trusted %t", adoption, robot, err, r.Trusts(robotA))
+		}
+		if _, a = visit(t, r, from(robotA, "two"), noon); a.Token == "" || a.Code != "" {
+			t.Errorf("%s: adopted, it gets %+v", adoption, a)
+		}
+	}
+}
+
+// TestGuessingAtTheDoor: too many wrong codes, and only the id is good for a
+// while. What cannot be a code is no try.
+func TestGuessingAtTheDoor(t *testing.T) {
+	r := device.NewRegistry(key, device.AdoptCode, newTable())
+	_, a := visit(t, r, from(robotA, "one"), noon)
+	for n := range 30 {
+		if _, err := r.Adopt(fmt.Sprintf("stack-chan %d", n), noon); !errors.Is(err, device.ErrNothingToAdopt) {
+			t.Error(err)
+		}
+	}
+	for n := range 10 {
+		wrong := fmt.Sprintf("%06d", n)
+		if _, err := r.Adopt(wrong, noon); wrong != a.Code && !errors.Is(err, device.ErrCode) {
+			t.Errorf("%s: %v", wrong, err)
+		}
+	}
+	if _, err := r.Adopt(a.Code, noon); !errors.Is(err, device.ErrTries) {
+		t.Errorf("after ten wrong ones: %v", err)
+	}
+	if robot, err := r.Adopt(string(robotA), noon); err != nil || !robot.Bound {
+		t.Errorf("by its id: %v", err)
+	}
+}
+
+// TestMoreThanThereAreCodesFor wait all the same, and are adopted by their ids.
+func TestMoreThanThereAreCodesFor(t *testing.T) {
+	r := device.NewRegistry(key, device.AdoptCode, newTable())
+	without := device.ID("")
+	for n := range 300 {
+		id := device.ID(fmt.Sprintf("a0000000%04x", n))
+		if _, a := visit(t, r, from(id, ""), noon); a.Token != "" {
+			t.Fatalf("%s is let in", id)
+		} else if a.Code == "" {
+			without = id
+		}
+	}
+	if without == "" {
+		t.Fatal("all have codes")
+	}
+	if robot, err := r.Adopt(string(without), noon); err != nil || robot.ID != without {
+		t.Error(err)
+	}
+}
