@@ -259,7 +259,7 @@ func adopt(ctx context.Context, args []string, out io.Writer) error {
 		if err := c.do(ctx, http.MethodPost, "/api/v1/adopt", map[string]string{"robot": rest[0]}, &d); err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "%s is adopted; it connects when it next boots\n", d.ID)
+		fmt.Fprintf(out, "%s is adopted; one that waits goes on within a minute, any other when it next boots\n", d.ID)
 		if !d.Trusted {
 			fmt.Fprintf(out, "It had been here with another identity. Until you adopt it once more, nobody can allow an agent anything by it.\n")
 		}

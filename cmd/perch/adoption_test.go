@@ -1,0 +1,58 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"perch/firmware-tools/simrobot"
+)
+
+// TestAdoption: a robot that is new here waits, is listed, is let in by the
+// code it shows or by its id, and goes on without a restart.
+func TestAdoption(t *testing.T) {
+	for adoption, by := range map[string]func(w simrobot.Waits) string{
+		"code": func(w simrobot.Waits) string { return w.Code },
+		"ask":  func(simrobot.Waits) string { return "A0:B1:C2:D3:E4:F5" },
+	} {
+		t.Run(adoption, func(t *testing.T) {
+			c := testConfig()
+			c.Adoption = adoption
+			h := open(t, c, t.TempDir())
+			perch := func(args ...string) string {
+				var out bytes.Buffer
+				if code := run(t.Context(), append(args, "--url", h.url(""), "--token-file", h.data+"/admin-token"), &out, &out); code != 0 {
+					t.Errorf("perch %s: %d %s", args, code, out.String())
+				}
+				return out.String()
+			}
+			waited, booted := 0, 0
+			r, err := simrobot.New(simrobot.Options{OTA: h.ota(), MAC: "A0:B1:C2:D3:E4:F5", Observe: func(e simrobot.Happening) {
+				switch e := e.(type) {
+				case simrobot.CheckedIn:
+					booted++
+				case simrobot.Waits:
+					waited++
+					if list := perch("devices"); len(e.Code) != 6 || !strings.Contains(list, "perch adopt a0b1c2d3e4f5, or the code it shows, "+e.Code) {
+						t.Errorf("it shows %q, and the list is %s", e.Code, list)
+					}
+					if told := perch("adopt", by(e)); !strings.Contains(told, "a0b1c2d3e4f5 is adopted") {
+						t.Errorf("told %s", told)
+					}
+				}
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := r.Run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if waited != 1 || booted != 2 || !h.robots.Trusts("a0b1c2d3e4f5") {
+				t.Errorf("it waited %d times, checked in %d times, and is trusted: %t", waited, booted, h.robots.Trusts("a0b1c2d3e4f5"))
+			}
+			if list := perch("devices"); strings.Contains(list, "waits") {
+				t.Errorf("the list is %s", list)
+			}
+		})
+	}
+}
