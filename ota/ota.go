@@ -119,7 +119,7 @@ func (s *Service) CheckIn(r Request, now time.Time) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	_, unknown := s.o.Robots.Get(checkIn.ID)
+	before, unknown := s.o.Robots.Get(checkIn.ID)
 	robot, admission, err := s.o.Robots.CheckIn(checkIn, now)
 	if err != nil {
 		return Reply{}, &fault{"full", http.StatusServiceUnavailable, err.Error()}
@@ -127,9 +127,12 @@ func (s *Service) CheckIn(r Request, now time.Time) (Reply, error) {
 	s.o.Bus.Publish(robot.ID, "", event.RobotSeen{
 		Board: robot.Board, Firmware: robot.Firmware, Address: robot.Address, New: unknown != nil, Waiting: admission.Token == "",
 	})
-	if admission.Token == "" {
+	switch {
+	case admission.Token == "" && before.Claim != nil && *before.Claim == checkIn.Client:
+		// It asks twice a minute until it is adopted, and that was told.
+	case admission.Token == "":
 		s.o.Log.Warn("a robot waits for its owner; adopt it with: perch adopt "+string(robot.ID), "robot", robot.ID, "address", robot.Address)
-	} else {
+	default:
 		s.o.Log.Info("a robot has booted", "robot", robot.ID, "board", robot.Board, "firmware", robot.Firmware, "address", robot.Address)
 	}
 	framing := s.o.Framing
