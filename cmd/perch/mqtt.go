@@ -99,7 +99,7 @@ func (a *app) newMirror() error {
 	o.ID, o.Version, o.URL, o.Started, o.Log = a.id, version, a.address(), a.started, a.log
 	o.Away, o.ShareTranscripts = time.Duration(a.config.Robots.AwayAfter), a.config.Robots.ShareTranscripts
 	o.Robots, o.Talk, o.Herald, o.Board, o.Bus = residents{a.robots, a.senses.board}, a.talk, a.herald, a.board, a.bus
-	o.Senses = a.senses.intake
+	o.Senses, o.Firmware = a.senses.intake, updates{a.firmware}
 	o.Announced = store.NewTable[[]string](a.db, "announced")
 	o.Kept = store.NewTable[[]homeassistant.Waiting](a.db, "mqtt-waiting")
 	o.Restart = func() {

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"perch/firmware-tools/simrobot"
+)
+
+// TestAnUpgradeFromHomeAssistant: an image is fetched from elsewhere, shown as
+// an update, and installed when its owner says so.
+func TestAnUpgradeFromHomeAssistant(t *testing.T) {
+	h, mqtt := openWithBroker(t)
+	image := simrobot.Image("9.9.9", 300_000)
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(image) }))
+	defer elsewhere.Close()
+	r, err := simrobot.New(simrobot.Options{OTA: h.ota(), MAC: "A0:B1:C2:D3:E4:F5", Upgrades: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	boot := func() {
+		t.Helper()
+		if err := r.Boot(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	boot()
+	robot, err := h.robots.Get("a0b1c2d3e4f5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const topic = "perch/a0b1c2d3e4f5/firmware"
+	shows := func(parts ...string) {
+		t.Helper()
+		h.eventually(fmt.Sprint("the update shows ", parts), func() bool { return mqtt.has(topic, parts...) })
+	}
+	shows(`"latest_version":"` + robot.Firmware + `"`)
+	h.publish("perch/bridge/request/firmware", fmt.Sprintf(`{"url":%q,"sha256":"%x","board":%q}`, elsewhere.URL, sha256.Sum256(image), robot.Board))
+	shows(`"installed_version":"`+robot.Firmware+`"`, `"latest_version":"9.9.9"`, `"in_progress":false`)
+	h.publish(topic+"/set", "install")
+	h.eventually("it is to be installed", func() bool { return mqtt.has("perch/a0b1c2d3e4f5/conversation", `"queued"`, `"firmware"`) })
+	boot() // offered, downloaded, booted
+	shows(`"in_progress":true`, `"update_percentage":100`)
+	shows(`"installed_version":"9.9.9"`, `"latest_version":"9.9.9"`, `"in_progress":false`)
+	h.eventually("it is told as done", func() bool { return mqtt.has("perch/a0b1c2d3e4f5/conversation", `"done"`, `"firmware"`) })
+}
