@@ -55,7 +55,7 @@ func (d *Door) follow() {
 		delete(d.offered, name)
 	}
 	for name, o := range wanted {
-		schema, err := json.Marshal(o.tool.Schema)
+		schema, err := json.Marshal(asObject(o.tool.Schema))
 		if err != nil {
 			d.o.Log.Warn("a robot's tool is not offered", "robot", o.robot, "tool", o.tool.Name, "err", err)
 			continue
@@ -63,6 +63,16 @@ func (d *Door) follow() {
 		d.offered[name] = o
 		d.server.AddTool(&mcp.Tool{Name: name, Description: fmt.Sprintf("Robot %s: %s", o.robot, o.tool.Description), InputSchema: json.RawMessage(schema)}, d.runs(o))
 	}
+}
+
+// asObject is a robot's schema as one of arguments. Robots are strangers, and
+// the library panics at a tool whose schema is of any other type, or of none.
+func asObject(s device.Schema) device.Schema {
+	s.Type = "object"
+	if s.Properties == nil {
+		s.Properties = map[string]device.Argument{}
+	}
+	return s
 }
 
 // toolName is what a robot's tool is called here, so that every client can pass

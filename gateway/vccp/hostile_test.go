@@ -1,0 +1,38 @@
+package vccp
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"perch/device"
+)
+
+// TestStrangeSchemas: what a robot says of its tools' arguments is a
+// stranger's, and ends nothing but that tool's use.
+func TestStrangeSchemas(t *testing.T) {
+	h := newHouse(t)
+	h.robots.tools = nil
+	for i, kind := range []string{"", "string", "null", "OBJECT"} {
+		h.robots.tools = append(h.robots.tools, device.Tool{Name: fmt.Sprintf("self.strange_%d", i), Schema: device.Schema{Type: kind}})
+	}
+	h.door.follow()
+	m := h.model(t)
+	strange := 0
+	for tool, err := range m.Tools(t.Context(), nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(tool.Name, "strange") {
+			continue
+		}
+		strange++
+		if schema, err := json.Marshal(tool.InputSchema); err != nil || string(schema) != `{"properties":{},"type":"object"}` {
+			t.Errorf("%s takes %s (%v)", tool.Name, schema, err)
+		}
+	}
+	if strange != 8 {
+		t.Errorf("%d are offered", strange)
+	}
+}
