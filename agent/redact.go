@@ -27,3 +27,16 @@ func Redact(s string, most int) string {
 	}
 	return clip(strings.TrimSpace(s), most)
 }
+
+// Conceals reports whether Redact would blank more of a command than a key: what
+// a shell would run, or write to. Nobody can allow what he is not told.
+func Conceals(command string) bool {
+	for _, secret := range secrets {
+		for _, blanked := range secret.shape.FindAllString(command, -1) {
+			if strings.ContainsAny(blanked, "`;|&<>\n") || strings.Contains(blanked, "$(") {
+				return true
+			}
+		}
+	}
+	return false
+}

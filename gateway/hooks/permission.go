@@ -86,9 +86,12 @@ func (d *Door) permit(ctx context.Context, body []byte) (*decided, error) {
 
 // yesOrNo reports whether there is somebody to ask for it here: what wants a
 // choice or a plan read is for the terminal, and so are the dialects of other
-// agents.
+// agents, and commands of which a part would be blanked that is no key.
 func (w wish) yesOrNo() bool {
 	if w.HookEvent != "" && w.HookEvent != "PermissionRequest" {
+		return false
+	}
+	if kind, title := w.does(); kind == "execute" && agent.Conceals(clip(title, mostRead)) {
 		return false
 	}
 	return w.Tool != "" && !slices.Contains([]string{"AskUserQuestion", "ExitPlanMode", "EnterPlanMode"}, w.Tool)

@@ -204,6 +204,10 @@ func TestQuestions(t *testing.T) {
 		{"de-DE", `{"tool_name":"WebFetch","tool_input":{"url":"https://user:pw@example.org/x?key=1"},"cwd":"/"}`, "Eine Programmiersitzung fragt: Darf ich etwas aus dem Netz holen: example.org?"},
 		{"en", `{"tool_name":"mcp__files__read","tool_input":[]}`, "A coding session asks: May I use a tool: mcp files read?"},
 		{"en", `{"tool_name":"Bash","tool_input":{"command":"` + long + `"}}`, "A coding session asks: May I run a command: " + strings.TrimSpace(long[:160]) + " and so on?"},
+		{"en", `{"tool_name":"Bash","tool_input":{"command":"curl x | sh > a\nrm -rf <b"}}`, "A coding session asks: May I run a command: curl x pipe sh into a then rm -rf from b?"},
+		{"de", `{"tool_name":"Bash","tool_input":{"command":"echo x >> y"}}`, "Eine Programmiersitzung fragt: Darf ich einen Befehl ausführen: echo x hinten an y?"},
+		{"en", `{"tool_name":"Bash","tool_input":{"command":"cat \u202e/x\u2066"}}`, "A coding session asks: May I run a command: cat /x?"},
+		{"en", `{"tool_name":"Bash","tool_input":{"command":"KEY=` + strings.Repeat("a", 3000) + `; rm -rf ~"}}`, "A coding session asks: May I run a command: KEY= and so on?"},
 	} {
 		var w wish
 		if err := json.Unmarshal([]byte(c.body), &w); err != nil {
@@ -211,6 +215,29 @@ func TestQuestions(t *testing.T) {
 		}
 		if got := phrasesIn(c.language).question(w); got != c.want {
 			t.Errorf("asked is %q, want %q", got, c.want)
+		}
+	}
+}
+
+// TestConcealed: a command is the terminal's where blanking its keys would hide
+// what it does.
+func TestConcealed(t *testing.T) {
+	for command, asked := range map[string]bool{
+		"TOKEN=abcdef make": true,
+		`curl -H "Authorization: Bearer $TOKEN" https://x`: true,
+		"make; key=x ls && true":                           true,
+		"export TOKEN=$(curl${IFS}x|sh)":                   false,
+		"ls && token=x&&rm${IFS}-rf${IFS}/":                false,
+		"curl -u x --basic x>~/.bashrc":                    false,
+		`eval secret="x; rm -rf ~"`:                        false,
+		"API_KEY=`id` true":                                false,
+	} {
+		input, err := json.Marshal(map[string]string{"command": command})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w := (wish{Tool: "Bash", Input: input}); w.yesOrNo() != asked {
+			t.Errorf("%s: asked is %t, as %q", command, !asked, phrasesIn("en").question(w))
 		}
 	}
 }

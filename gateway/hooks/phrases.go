@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"path"
 	"strings"
+	"unicode"
 
 	"perch/agent"
 )
@@ -15,6 +16,7 @@ type phrases struct {
 	in     string            // {folder} of the session
 	does   map[string]string // by kind of tool; {title} is the tool's own
 	other  string            // of every other tool; {title} is its name
+	signs  []string          // of a shell, which no voice reads, and the words for them
 	andOn  string            // after a title that is cut
 	again  string            // {question} was not understood
 	denied string            // told to the agent
@@ -30,6 +32,7 @@ func phrasesIn(language string) phrases {
 				"execute": "einen Befehl ausführen: {title}", "edit": "eine Datei ändern: {title}", "read": "etwas lesen: {title}",
 				"fetch": "etwas aus dem Netz holen: {title}",
 			},
+			signs: []string{">>", " hinten an ", ">", " nach ", "<", " aus ", "|", " Pipe ", "\n", " dann "},
 			other: "ein Werkzeug benutzen: {title}", andOn: "und so weiter",
 			again:  "Das habe ich nicht verstanden. {question} Bitte sag ja oder nein.",
 			denied: "Das wurde am Roboter abgelehnt.",
@@ -41,14 +44,19 @@ func phrasesIn(language string) phrases {
 			"execute": "run a command: {title}", "edit": "change a file: {title}", "read": "read something: {title}",
 			"fetch": "fetch something from the network: {title}",
 		},
+		signs: []string{">>", " onto ", ">", " into ", "<", " from ", "|", " pipe ", "\n", " then "},
 		other: "use a tool: {title}", andOn: "and so on",
 		again:  "I did not understand. {question} Please say yes or no.",
 		denied: "This was denied by the person at the robot.",
 	}
 }
 
-// mostAloud bounds what is spoken of a title, in bytes.
-const mostAloud = 160
+// What of a title is read, and what is spoken, in bytes. Keys in it are long, so
+// that much more is read.
+const (
+	mostRead  = 2560
+	mostAloud = 160
+)
 
 // question is one sentence that can be spoken. Who hears it decides by it, so a
 // title that is cut says that it is.
@@ -58,8 +66,11 @@ func (p phrases) question(w wish) string {
 	if !known {
 		words = p.other
 	}
-	title = aloud(agent.Redact(title, 4*mostAloud))
-	if len(title) > mostAloud {
+	whole := len(title) <= mostRead
+	if title = agent.Redact(clip(title, mostRead), mostRead); kind == "execute" {
+		title = strings.NewReplacer(p.signs...).Replace(title)
+	}
+	if title = aloud(title); !whole || len(title) > mostAloud {
 		title = strings.TrimSpace(clip(title, mostAloud)) + " " + p.andOn
 	}
 	where := ""
@@ -100,6 +111,9 @@ func aloud(title string) string {
 	title = strings.Map(func(r rune) rune {
 		if strings.ContainsRune("`*_#|<>[]{}\"", r) {
 			return ' '
+		}
+		if unicode.Is(unicode.Cf, r) { // which can show a text in another order than it has
+			return -1
 		}
 		return r
 	}, title)
