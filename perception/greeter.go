@@ -75,7 +75,8 @@ func (g *greeter) person(m moment) []Act {
 }
 
 func (g *greeter) may(m moment) bool {
-	return g.Hours.Contains(m.local) && !m.quiet && !m.state.Dancing && !m.state.asleep() && m.state.Face.Present
+	inHours := g.Hours == (Hours{}) || g.Hours.Contains(m.local) // none is all day, as for rules
+	return inHours && !m.quiet && !m.state.Dancing && !m.state.asleep() && m.state.Face.Present
 }
 
 // remember makes room by forgetting who was not seen for the longest time.

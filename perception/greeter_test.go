@@ -19,6 +19,7 @@ func TestGreeter(t *testing.T) {
 		{"too early in the day", "05:59", nil, "0s face", ""},
 		{"early in the day", "06:00", nil, "0s face", "0s say Hi!"},
 		{"too late in the day", "21:00", nil, "0s face", ""},
+		{"without hours of its own", "03:00", func(t *Tuning) { t.Greeter.Hours = Hours{} }, "0s face", "0s say Hi!"},
 		{"in the quiet hours", "23:00", always, "0s face; 1s known Ann", ""},
 		{"after the quiet hours", "07:00", always, "0s face", "0s say Hi!"},
 		{"a night does not count", "06:59", always, "50s face; 55s lost; 60s face", "1m0s say Hi!"},

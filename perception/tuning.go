@@ -37,7 +37,7 @@ type GreeterTuning struct {
 	On        bool          `yaml:"enabled"`
 	Hello     string        `yaml:"hello"`      // to a face without a name; empty greets only those with one
 	Named     string        `yaml:"named"`      // to one with a name, which stands for {name}; empty greets none
-	Hours     Hours         `yaml:"hours"`      // in which it greets
+	Hours     Hours         `yaml:"hours"`      // in which it greets; none is all day
 	Every     time.Duration `yaml:"every"`      // a face without a name
 	EveryName time.Duration `yaml:"every_name"` // one with a name
 	AfterTalk time.Duration `yaml:"after_talk"` // quiet after a talk
