@@ -156,6 +156,10 @@ func TestACompanion(t *testing.T) {
 	feed := h.feed("/api/perception/feed", "Authorization", "Bearer "+key)
 
 	h.await(robot, "its tools are known", listed)
+	h.eventually("its battery is known", func() bool {
+		level := h.senses.board.Robot("a0b1c2d3e4f5", time.Now()).Battery
+		return level != nil && *level == 82
+	})
 	robot.sense("sound_event", `{"direction":"left","balance":0.4,"energy":600000000}`)
 	h.await(robot, "its head turns left", func(e simrobot.Happening) bool {
 		moved, ok := e.(simrobot.HeadMoved)

@@ -155,7 +155,7 @@ func (s *Server) Call(ctx context.Context, id device.ID, tool string, arguments 
 	if err != nil {
 		return device.Result{}, err
 	}
-	return r.toolbox.Call(ctx, tool, arguments)
+	return r.call(ctx, tool, arguments)
 }
 
 // Questions are those that wait for an answer, the oldest first.

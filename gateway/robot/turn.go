@@ -427,7 +427,7 @@ func (b body) Call(ctx context.Context, name string, arguments map[string]any) (
 	if tool, ok := device.FindTool(b.s.toolbox.Tools(), name); ok && tool.UserOnly && !b.s.UserTools {
 		return device.Result{}, failedCall(ErrNoTool, "%s is for the robot's owner; robots.user_tools allows it", name)
 	}
-	return b.s.toolbox.Call(ctx, name, arguments)
+	return b.s.call(ctx, name, arguments)
 }
 
 // Reboot has the robot restarted when the turn has been spoken.
