@@ -56,6 +56,10 @@ func (c *creature) step(now time.Time, e event.Event) (deeds []deed) {
 		m.greeted, m.played = c.greeted, c.played
 		_, patient := b.(*rule)
 		for _, a := range b.step(m) {
+			if n, is := a.(Notify); is && m.quiet {
+				n.Silent = true
+				a = n
+			}
 			if c.may(m, a) {
 				deeds = append(deeds, deed{b.name(), a, patient})
 			}

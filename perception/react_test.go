@@ -81,8 +81,12 @@ func (r *troupe) Publish(_ context.Context, topic, payload string) error {
 	return nil
 }
 
-func (r *troupe) Notify(_ context.Context, _ device.ID, text string) error {
-	r.note("notify %s", text)
+func (r *troupe) Notify(_ context.Context, _ device.ID, text string, aloud bool) error {
+	if aloud {
+		r.note("notify %s", text)
+	} else {
+		r.note("show %s", text)
+	}
 	return nil
 }
 

@@ -57,8 +57,12 @@ type (
 	Feel struct{ Emotion string }
 	// Tell publishes on a topic of the house's broker.
 	Tell struct{ Topic, Payload string }
-	// Notify tells people, by the robot and wherever they look.
-	Notify struct{ Text string }
+	// Notify tells people, by the robot and wherever they look. In the quiet
+	// hours it is only shown.
+	Notify struct {
+		Text   string
+		Silent bool
+	}
 )
 
 func (CallTool) act() {}
@@ -70,7 +74,7 @@ func (Notify) act()   {}
 type outside interface {
 	Feel(ctx context.Context, id device.ID, emotion string) error
 	Publish(ctx context.Context, topic, payload string) error
-	Notify(ctx context.Context, id device.ID, text string) error
+	Notify(ctx context.Context, id device.ID, text string, aloud bool) error
 }
 
 // elsewhere does what needs more than the robot.
@@ -84,7 +88,7 @@ func (h *hands) elsewhere(ctx context.Context, id device.ID, a Act) error {
 	case Tell:
 		return h.outside.Publish(ctx, a.Topic, a.Payload)
 	case Notify:
-		return h.outside.Notify(ctx, id, a.Text)
+		return h.outside.Notify(ctx, id, a.Text, !a.Silent)
 	}
 	return nil
 }

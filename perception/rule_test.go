@@ -29,8 +29,8 @@ func TestRules(t *testing.T) {
 		"this robot":                   {Rule{When: When{Event: "x", Robot: chan1}, Do: say}, "", "0s x {}", "0s say yes"},
 		"in a talk":                    {Rule{When: when("x", nil), Do: say}, "", "0s heard x; 1s x {}; 2s ends; 3s x {}", "3s say yes"},
 		"in a talk too":                {Rule{When: when("x", nil), InTalk: true, Do: say}, "", "0s heard x; 1s x {}", "1s say yes"},
-		"in the quiet hours":           {Rule{When: when("x", nil), Do: append([]Act{Notify{"n"}, Tell{"t", "p"}, TurnHead{Speed: 100}, Lights{}}, say...)}, "23:00", "0s x {}", "0s perception.Notify; 0s perception.Tell"},
-		"the channel is closed":        {Rule{When: when("x", nil), Do: append([]Act{Notify{"n"}}, say...)}, "", "0s offline; 1s x {}", "1s perception.Notify"},
+		"in the quiet hours":           {Rule{When: when("x", nil), Do: append([]Act{Notify{Text: "n"}, Tell{"t", "p"}, TurnHead{Speed: 100}, Lights{}}, say...)}, "23:00", "0s x {}", "0s perception.Notify; 0s perception.Tell"},
+		"the channel is closed":        {Rule{When: when("x", nil), Do: append([]Act{Notify{Text: "n"}}, say...)}, "", "0s offline; 1s x {}", "1s perception.Notify"},
 		"in order":                     {Rule{When: when("x", nil), Do: []Act{Lights{1, 2, 3}, Play{"chime"}, TurnHead{Yaw: 10, Speed: 100}}}, "", "0s x {}", "0s lights 1 2 3; 0s play chime; 0s turn 10"},
 		"a text":                       {Rule{When: when("x", map[string]Compare{"s": {Is: "on"}}), Do: say}, "", `0s x {"s":"off"}; 1s x {"s":"on"}; 2s x {"s":1}`, "1s say yes"},
 		"a truth":                      {Rule{When: when("x", map[string]Compare{"s": {Is: true}}), Do: say}, "", `0s x {"s":"true"}; 1s x {"s":true}`, "1s say yes"},
@@ -66,12 +66,27 @@ func TestARuleHasTheHead(t *testing.T) {
 	}
 }
 
+// TestNotifiedInTheQuietHours is shown, and not spoken.
+func TestNotifiedInTheQuietHours(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, func(o *Options) {
+			o.Tuning.Quiet.Hours = Hours{To: 24 * time.Hour}
+			o.Rules = []Rule{{When: When{Event: "doorbell"}, Every: time.Second, Do: []Act{Notify{Text: "The bell"}, Say{Text: "The bell!"}}}}
+		})
+		defer h.stop()
+		h.live(t, "1s doorbell {}; 2s .")
+		if got := h.all(); got != "1s show The bell" {
+			t.Errorf("done: %s", got)
+		}
+	})
+}
+
 // TestRulesAct on what is not the robot's, and wait for what comes before.
 func TestRulesAct(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t, func(o *Options) {
 			o.Rules = []Rule{{Name: "door", When: When{Event: "doorbell"}, Every: time.Second, Do: []Act{
-				Feel{"surprised"}, CallTool{stateTool, map[string]any{"state": "talk"}}, CallTool{"self.none", nil}, Tell{"door/bell", "ON"}, Notify{"The bell"}, Say{Text: "The bell!"},
+				Feel{"surprised"}, CallTool{stateTool, map[string]any{"state": "talk"}}, CallTool{"self.none", nil}, Tell{"door/bell", "ON"}, Notify{Text: "The bell"}, Say{Text: "The bell!"},
 			}}}
 		})
 		defer h.stop()
@@ -100,7 +115,7 @@ func TestCheckRules(t *testing.T) {
 		"rules[1].do: it does 21":         func(r *Rule) { r.Do = make([]Act, 21) },
 		"rules[1].do[0]: it does nothing": func(r *Rule) { r.Do = []Act{nil} },
 		"rules[1].do[1].say: it is empty": func(r *Rule) { r.Do = []Act{Abort{}, Say{Text: " "}} },
-		"rules[1].do[0].notify: ":         func(r *Rule) { r.Do = []Act{Notify{strings.Repeat("x", 501)}} },
+		"rules[1].do[0].notify: ":         func(r *Rule) { r.Do = []Act{Notify{Text: strings.Repeat("x", 501)}} },
 		"rules[1].do[0].head.pitch: ":     func(r *Rule) { r.Do = []Act{TurnHead{Pitch: &pitch, Speed: 100}} },
 		"rules[1].do[0].lights: ":         func(r *Rule) { r.Do = []Act{Lights{0, 256, 0}} },
 		"rules[1].do[0].play: ":           func(r *Rule) { r.Do = []Act{Play{"a/b"}} },

@@ -37,8 +37,8 @@ func (o outside) Publish(ctx context.Context, topic, payload string) error {
 	return o.a.mirror.Publish(ctx, topic, payload)
 }
 
-func (o outside) Notify(_ context.Context, id device.ID, text string) error {
-	_, err := o.a.herald.Notify(agent.Notice{Robot: id, Text: text, Speak: true})
+func (o outside) Notify(_ context.Context, id device.ID, text string, aloud bool) error {
+	_, err := o.a.herald.Notify(agent.Notice{Robot: id, Text: text, Speak: aloud})
 	return err
 }
 
