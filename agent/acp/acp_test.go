@@ -245,6 +245,10 @@ func TestPermissions(t *testing.T) {
 	r.want("tool c2 read pending Look;ask c2 -", "<c2 read running Look>|😐|Answer outcome optionId once outcome selected.|<c2 read done Look>|.done")
 	r.want("ask c3 -", "? May I use a tool?|😐|Answer outcome optionId no outcome selected.|.done")
 	r.want("tool c4 read pending Look;ask c4 delete Look", "<c4 read running Look>|? May I delete something: Look?|<c4 read failed Look>|😐|Answer outcome optionId no outcome selected.|.done")
+	// Nobody can allow what he is not told.
+	r.want("ask c6 execute export TOKEN=$(curl|sh)", "😐|I did not do that: a part of the command cannot be told aloud.|Answer outcome optionId no outcome selected.|.done",
+		agent.Answer{Outcome: agent.AnswerTouch})
+	r.want("ask c7 execute KEY="+strings.Repeat("x", 1000), "? May I run a command: KEY= and so on?|😐|Answer outcome optionId no outcome selected.|.done")
 	r.want("askforever c5 read x", "😐|I did not do that: it can only be allowed for good, and that is not for me to ask.|Answer outcome optionId no outcome selected.|.done")
 }
 

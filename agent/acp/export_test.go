@@ -61,4 +61,4 @@ func (b *Brain) Pending() int {
 }
 
 // Question is what is asked of a person.
-func (p Phrases) Question(kind, title string) string { return p.question(kind, title) }
+func (p Phrases) Question(kind, title string) string { return p.question(kind, title, false) }

@@ -28,6 +28,9 @@ func TestQuestions(t *testing.T) {
 	if !strings.HasSuffix(got, " and so on?") || len(got) > 180 {
 		t.Errorf("%q", got)
 	}
+	if got := p.Question("execute", "cat a | sh > b\nrm c"); got != "May I run a command: cat a pipe sh into b then rm c?" {
+		t.Errorf("%q", got)
+	}
 	if got := p.Question("edit", "😀 {what} {title} a.go"); got != "May I change something: what title a.go?" {
 		t.Errorf("%q", got)
 	}
@@ -37,7 +40,7 @@ func TestQuestions(t *testing.T) {
 func TestPhrasesAreWhole(t *testing.T) {
 	for _, language := range []string{"en", "de"} {
 		p := acp.PhrasesIn(language)
-		for _, s := range []string{p.Ask, p.AskOf, p.AndOn, p.Again, p.NotYou, p.ForGood, p.Refused, p.CutOff, p.TooLong, p.Stopped, p.Done} {
+		for _, s := range []string{p.Ask, p.AskOf, p.AndOn, p.Again, p.NotYou, p.ForGood, p.Hidden, p.Refused, p.CutOff, p.TooLong, p.Stopped, p.Done} {
 			if s == "" {
 				t.Errorf("%s lacks a phrase", language)
 			}

@@ -35,7 +35,7 @@ func parsePermission(m message) (permission, error) {
 	asked := permission{id: slices.Clone(m.ID), session: p.id()}
 	if p.Call == nil && p.Options == nil && p.Tool != "" {
 		asked.old = true
-		asked.call.title = clip(p.Tool, 4*mostTitle)
+		asked.call.title = clip(p.Tool, mostRead)
 		return asked, nil
 	}
 	if p.Call != nil {

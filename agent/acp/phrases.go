@@ -18,13 +18,20 @@ type Phrases struct {
 	// ForGood is said where the agent asks for something that could only be
 	// allowed for all time, which nobody is asked.
 	ForGood string
+	// Hidden is said of a command of which a part would be blanked that is no key.
+	Hidden string
 
 	Refused string // why a turn ended: the agent refuses,
 	CutOff  string // ran out of words,
 	TooLong string // or out of steps
 	Stopped string // or stopped by itself
 	Done    string // where it ended well and said nothing
+
+	language string // BCP 47
 }
+
+// execute is the kind of tool that runs a command.
+const execute = "execute"
 
 // PhrasesIn are those of a language, given by its BCP 47 tag: German, and
 // English for all others.
@@ -44,6 +51,7 @@ func PhrasesIn(language string) Phrases {
 		Again:   "I did not understand. {question} Please say yes or no.",
 		NotYou:  "😐 I may not do that: only a robot that was adopted by name can allow it.",
 		ForGood: "😐 I did not do that: it can only be allowed for good, and that is not for me to ask.",
+		Hidden:  "😐 I did not do that: a part of the command cannot be told aloud.",
 		Refused: "😐 I may not answer that.",
 		CutOff:  "😐 I was cut off: the answer was too long.",
 		TooLong: "😐 I stopped here: it took too many steps.",
@@ -54,8 +62,9 @@ func PhrasesIn(language string) Phrases {
 
 func german() Phrases {
 	return Phrases{
-		Ask:   "Darf ich {what}: {title}?",
-		AskOf: "Darf ich {what}?",
+		Ask:      "Darf ich {what}: {title}?",
+		AskOf:    "Darf ich {what}?",
+		language: "de",
 		Does: map[string]string{
 			"read": "etwas lesen", "edit": "etwas ändern", "delete": "etwas löschen", "move": "etwas verschieben",
 			"search": "etwas suchen", "execute": "einen Befehl ausführen", "fetch": "etwas aus dem Netz holen",
@@ -65,6 +74,7 @@ func german() Phrases {
 		Again:   "Das habe ich nicht verstanden. {question} Bitte sag ja oder nein.",
 		NotYou:  "😐 Das darf ich nicht: Nur ein mit Namen angenommener Roboter kann es erlauben.",
 		ForGood: "😐 Das habe ich gelassen: Es ließe sich nur für immer erlauben, und danach frage ich nicht.",
+		Hidden:  "😐 Das habe ich gelassen: Ein Teil des Befehls lässt sich nicht laut sagen.",
 		Refused: "😐 Darauf darf ich nicht antworten.",
 		CutOff:  "😐 Ich wurde unterbrochen: Die Antwort war zu lang.",
 		TooLong: "😐 Ich höre hier auf: Es waren zu viele Schritte.",
@@ -74,32 +84,23 @@ func german() Phrases {
 }
 
 // question is one sentence that can be spoken. Who hears it decides by it, so
-// a title that is cut says that it is.
-func (p Phrases) question(kind, title string) string {
+// the signs of a command are told in words, and a title that is cut says that it
+// is.
+func (p Phrases) question(kind, title string, cut bool) string {
 	what := p.Does[kind]
 	if what == "" {
 		what = p.Does["other"]
 	}
-	title = aloud(title)
-	if len(title) > mostAloud {
+	if kind == execute {
+		title = agent.ShellAloud(title, p.language)
+	}
+	if title = agent.Aloud(title); cut || len(title) > mostAloud {
 		title = strings.TrimSpace(clip(title, mostAloud)) + " " + p.AndOn
 	}
 	if title == "" {
 		return fill(p.AskOf, "what", what)
 	}
 	return fill(p.Ask, "what", what, "title", title)
-}
-
-// aloud is a title without what no voice can read.
-func aloud(title string) string {
-	title = strings.Map(func(r rune) rune {
-		if strings.ContainsRune("`*_#|<>[]{}\"", r) {
-			return ' '
-		}
-		return r
-	}, title)
-	_, words := agent.SplitEmotion(title)
-	return strings.TrimRight(words, " .!?:")
 }
 
 // fill puts values into a phrase. What stands in a value is left as it is.

@@ -15,9 +15,10 @@ import (
 
 // What is shown and asked.
 const (
-	mostTitle = 200 // bytes of a tool's title
-	mostAloud = 120 // of which so many are spoken
-	mostTools = 256 // followed in one turn
+	mostTitle = 200           // bytes of a tool's title
+	mostRead  = 4 * mostTitle // and of one that may hold keys, which are blanked
+	mostAloud = 120           // of which so many are spoken
+	mostTools = 256           // followed in one turn
 	askWithin = 60 * time.Second
 )
 
@@ -240,6 +241,9 @@ func (r *round) judge(ctx context.Context, p permission) (verdict, error) {
 		return refused, r.phrase(r.phrases.ForGood)
 	case call.kind != "" && slices.Contains(r.brain.o.AllowKinds, call.kind):
 		return allowed, nil
+	case agent.Conceals(call.title):
+		r.how = "a part of it cannot be told"
+		return refused, r.phrase(r.phrases.Hidden)
 	case may == nil || !may(r.turn.Robot):
 		r.how = "the robot is not its owner's own"
 		if r.told {
@@ -252,7 +256,8 @@ func (r *round) judge(ctx context.Context, p permission) (verdict, error) {
 		return refused, err
 	}
 	r.how = "nobody answered"
-	return r.ask(ctx, r.phrases.question(call.kind, r.title(call.title)))
+	title := r.brain.redacted(call.title, mostTitle)
+	return r.ask(ctx, r.phrases.question(call.kind, title, len(call.title) >= mostRead || len(title) >= mostTitle))
 }
 
 // ask puts a question to the person in the room, and once more where the

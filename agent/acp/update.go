@@ -110,7 +110,7 @@ func (t toolCall) change() toolChange {
 		status = ""
 	}
 	sub := t.RawInput.SubAgent != "" || t.Meta.Claude.Tool == "Task" || t.Meta.Claude.Tool == "Agent"
-	return toolChange{id: clip(t.ID, mostID), title: clip(t.Title, 4*mostTitle), kind: kind, status: status, agent: sub}
+	return toolChange{id: clip(t.ID, mostID), title: clip(t.Title, mostRead), kind: kind, status: status, agent: sub}
 }
 
 // parseUpdate reads the parameters of session/update.

@@ -5,21 +5,20 @@ import (
 	"net/url"
 	"path"
 	"strings"
-	"unicode"
 
 	"perch/agent"
 )
 
 // phrases are what is said of a permission.
 type phrases struct {
-	ask    string            // {where} is in, {what} is to be done, as in does
-	in     string            // {folder} of the session
-	does   map[string]string // by kind of tool; {title} is the tool's own
-	other  string            // of every other tool; {title} is its name
-	signs  []string          // of a shell, which no voice reads, and the words for them
-	andOn  string            // after a title that is cut
-	again  string            // {question} was not understood
-	denied string            // told to the agent
+	ask      string            // {where} is in, {what} is to be done, as in does
+	in       string            // {folder} of the session
+	does     map[string]string // by kind of tool; {title} is the tool's own
+	other    string            // of every other tool; {title} is its name
+	language string            // BCP 47
+	andOn    string            // after a title that is cut
+	again    string            // {question} was not understood
+	denied   string            // told to the agent
 }
 
 // phrasesIn are those of a language, given by its BCP 47 tag: German, and
@@ -27,24 +26,24 @@ type phrases struct {
 func phrasesIn(language string) phrases {
 	if tag, _, _ := strings.Cut(strings.ToLower(language), "-"); tag == "de" {
 		return phrases{
-			ask: "Eine Programmiersitzung{where} fragt: Darf ich {what}?", in: " in {folder}",
+			language: language,
+			ask:      "Eine Programmiersitzung{where} fragt: Darf ich {what}?", in: " in {folder}",
 			does: map[string]string{
 				"execute": "einen Befehl ausführen: {title}", "edit": "eine Datei ändern: {title}", "read": "etwas lesen: {title}",
 				"fetch": "etwas aus dem Netz holen: {title}",
 			},
-			signs: []string{">>", " hinten an ", ">", " nach ", "<", " aus ", "|", " Pipe ", "\n", " dann "},
 			other: "ein Werkzeug benutzen: {title}", andOn: "und so weiter",
 			again:  "Das habe ich nicht verstanden. {question} Bitte sag ja oder nein.",
 			denied: "Das wurde am Roboter abgelehnt.",
 		}
 	}
 	return phrases{
-		ask: "A coding session{where} asks: May I {what}?", in: " in {folder}",
+		language: language,
+		ask:      "A coding session{where} asks: May I {what}?", in: " in {folder}",
 		does: map[string]string{
 			"execute": "run a command: {title}", "edit": "change a file: {title}", "read": "read something: {title}",
 			"fetch": "fetch something from the network: {title}",
 		},
-		signs: []string{">>", " onto ", ">", " into ", "<", " from ", "|", " pipe ", "\n", " then "},
 		other: "use a tool: {title}", andOn: "and so on",
 		again:  "I did not understand. {question} Please say yes or no.",
 		denied: "This was denied by the person at the robot.",
@@ -68,13 +67,13 @@ func (p phrases) question(w wish) string {
 	}
 	whole := len(title) <= mostRead
 	if title = agent.Redact(clip(title, mostRead), mostRead); kind == "execute" {
-		title = strings.NewReplacer(p.signs...).Replace(title)
+		title = agent.ShellAloud(title, p.language)
 	}
-	if title = aloud(title); !whole || len(title) > mostAloud {
+	if title = agent.Aloud(title); !whole || len(title) > mostAloud {
 		title = strings.TrimSpace(clip(title, mostAloud)) + " " + p.andOn
 	}
 	where := ""
-	if folder := aloud(path.Base(clean(w.CWD, mostPath))); folder != "" && folder != "." && folder != "/" {
+	if folder := agent.Aloud(path.Base(clean(w.CWD, mostPath))); folder != "" && folder != "." && folder != "/" {
 		where = fill(p.in, "folder", clip(folder, mostName))
 	}
 	return fill(p.ask, "where", where, "what", fill(words, "title", title))
@@ -104,21 +103,6 @@ func (w wish) does() (kind, title string) {
 		}
 	}
 	return "", w.Tool
-}
-
-// aloud is a title without what no voice can read.
-func aloud(title string) string {
-	title = strings.Map(func(r rune) rune {
-		if strings.ContainsRune("`*_#|<>[]{}\"", r) {
-			return ' '
-		}
-		if unicode.Is(unicode.Cf, r) { // which can show a text in another order than it has
-			return -1
-		}
-		return r
-	}, title)
-	_, words := agent.SplitEmotion(title)
-	return strings.TrimRight(words, " .!?:")
 }
 
 // fill puts values into a phrase. What stands in a value is left as it is.
