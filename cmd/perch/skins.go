@@ -75,8 +75,11 @@ func (a *app) newSkins(zone *time.Location) error {
 	if err != nil {
 		return err
 	}
+	quiet := c.Behaviours.Quiet.Hours
 	a.hooks = hooks.New(hooks.Options{
-		Robots: robots, Stage: a.talk, Asker: a.talk, MayAnswer: a.robots.Trusts, Bus: a.bus, Language: c.Language, Log: a.log,
+		Robots: robots, Stage: a.talk, Asker: a.talk,
+		// In the quiet hours nobody is asked aloud; screens and the terminal ask.
+		MayAnswer: func(id device.ID) bool { return a.robots.Trusts(id) && !quiet.Contains(time.Now().In(zone)) }, Bus: a.bus, Language: c.Language, Log: a.log,
 	})
 	a.vccp = vccp.New(vccp.Options{
 		Stage: a.talk, Residents: a.robots, Senses: a.senses.board, Bus: a.bus, Face: words.Face, UserTools: c.Robots.UserTools, Log: a.log,

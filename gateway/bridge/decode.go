@@ -14,7 +14,7 @@ import (
 // differ in that.
 func decode(body []byte, into any) error {
 	if err := json.Unmarshal(body, into); err != nil {
-		return badBody("the body is not the JSON object that belongs here: " + clip(err.Error(), 200))
+		return badBody("the body is not the JSON object that belongs here: " + door.WhyNotJSON(err))
 	}
 	return nil
 }

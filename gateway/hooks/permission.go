@@ -10,6 +10,7 @@ import (
 
 	"perch/agent"
 	"perch/event"
+	"perch/gateway/door"
 )
 
 // mostHeld bounds the permissions that wait.
@@ -58,7 +59,7 @@ type verdict struct {
 func (d *Door) permit(ctx context.Context, body []byte) (*decided, error) {
 	var w wish
 	if err := json.Unmarshal(body, &w); err != nil {
-		return nil, badBody("the body is not the JSON object that belongs here: " + clip(err.Error(), 200))
+		return nil, badBody("the body is not the JSON object that belongs here: " + door.WhyNotJSON(err))
 	}
 	w.Tool = clean(w.Tool, mostName)
 	if !w.yesOrNo() {

@@ -55,7 +55,7 @@ const claude = "claude-code"
 func parseReport(body []byte) (report, error) {
 	var s sent
 	if err := json.Unmarshal(body, &s); err != nil {
-		return report{}, badBody("the body is not the JSON object that belongs here: " + clip(err.Error(), 200))
+		return report{}, badBody("the body is not the JSON object that belongs here: " + door.WhyNotJSON(err))
 	}
 	r := report{agent: cmp.Or(clean(s.AgentID, mostName), claude), session: cmp.Or(clean(s.SessionID, mostID), "default"),
 		event: clean(cmp.Or(s.Event, s.HookEvent), mostName), tool: clean(s.ToolName, mostName), headless: s.Headless}

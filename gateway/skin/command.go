@@ -8,6 +8,7 @@ import (
 
 	"perch/agent"
 	"perch/device"
+	"perch/gateway/door"
 )
 
 // Bounds of a command.
@@ -94,7 +95,7 @@ type body struct {
 func parseCommand(text []byte, usual agent.Vocabulary, words *agent.Words) (command, *wrong) {
 	var b body
 	if err := json.Unmarshal(text, &b); err != nil {
-		return nil, badCommand("a command is a JSON object such as {\"type\":\"ping\"}: %s", clip(err.Error(), 200))
+		return nil, badCommand("a command is a JSON object such as {\"type\":\"ping\"}: %s", door.WhyNotJSON(err))
 	}
 	switch b.Type {
 	case "ping":

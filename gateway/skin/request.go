@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -54,7 +55,7 @@ func (c *content) UnmarshalJSON(data []byte) error {
 		Text string `json:"text"`
 	}
 	if err := json.Unmarshal(data, &parts); err != nil {
-		return fmt.Errorf("content is a text or a list of parts: %w", err)
+		return errors.New("content is a text or a list of parts")
 	}
 	var texts []string
 	for _, p := range parts {
@@ -95,7 +96,7 @@ const usualModel = "perch"
 func (d *Door) parse(text []byte, session string) (question, error) {
 	var r chatRequest
 	if err := json.Unmarshal(text, &r); err != nil {
-		return question{}, badChat("the body is not the JSON object that belongs here: %s", clip(err.Error(), 200))
+		return question{}, badChat("the body is not the JSON object that belongs here: %s", door.WhyNotJSON(err))
 	}
 	if len(r.Messages) > mostMessages {
 		return question{}, badChat("messages has %d entries, more than %d; leave out the oldest", len(r.Messages), mostMessages)
