@@ -223,7 +223,7 @@ func TestEnvironment(t *testing.T) {
 		"PERCH_ROBOTS_IDLE=soon":    "PERCH_ROBOTS_IDLE: what it is set to is not what belongs there: a duration such as 60s",
 		"PERCH_LISTEN_5=:1":         "PERCH_LISTEN_5: listen has no place 5",
 		"PERCH_LISTEN_X=:1":         "PERCH_LISTEN_X: listen is a list",
-		"PERCH_ADOPTION=never":      "PERCH_ADOPTION: it is one of open, ask",
+		"PERCH_ADOPTION=never":      "PERCH_ADOPTION: it is one of open, code",
 		"PERCH_ROBOTS_FRAMING=nine": "PERCH_ROBOTS_FRAMING: what it is set to is not what belongs there: a number",
 	} {
 		if _, err := loadConfig("", []string{variable}); err == nil || !strings.Contains(err.Error(), want) {
