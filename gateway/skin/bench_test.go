@@ -86,6 +86,32 @@ func BenchmarkEventToSkins(b *testing.B) {
 	}
 }
 
+// BenchmarkPublishToSkins tells what it costs whoever publishes, one change after
+// the other, with how many skins ever: the bus has one reader for all of them.
+func BenchmarkPublishToSkins(b *testing.B) {
+	for _, skins := range []int{1, 100, 500} {
+		b.Run(fmt.Sprintf("skins=%d", skins), func(b *testing.B) {
+			h := newHouse(b, func(o *Options) { o.MostOfOne = 1000 })
+			read := crowd(b, h, skins)
+			h.happens(robotA, "s1", event.RobotOnline{})
+			read(1)
+			const burst = 32
+			var each []time.Duration
+			for b.Loop() {
+				at := time.Now()
+				for i := range burst {
+					h.happens(robotA, "s1", event.Emotion{Name: []string{"happy", "sad"}[i%2]})
+				}
+				each = append(each, time.Since(at)/burst)
+				time.Sleep(20 * time.Millisecond) // the skins take it
+			}
+			slices.Sort(each)
+			b.ReportMetric(float64(each[len(each)/2].Nanoseconds()), "publish-p50-ns")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
 // BenchmarkIdleSkins tells what one costs in memory while nothing happens. The
 // sockets' other ends are in this process too, and are counted apart.
 func BenchmarkIdleSkins(b *testing.B) {
