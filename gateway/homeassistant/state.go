@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/device"
 	"perch/event"
 )
 
@@ -83,46 +84,15 @@ func known(s string) *string {
 	return &s
 }
 
-// parseStatus reads what the firmware answers to self.get_device_status:
-// audio_speaker{volume}, screen{brightness}, battery{level,charging},
-// network{signal}, chip{temperature}, each only where the board has it.
+// parseStatus takes over what the firmware answers to self.get_device_status.
 func parseStatus(text string, r *readings) error {
-	var s struct {
-		Speaker struct {
-			Volume *float64 `json:"volume"`
-		} `json:"audio_speaker"`
-		Screen struct {
-			Brightness *float64 `json:"brightness"`
-		} `json:"screen"`
-		Battery struct {
-			Level    *float64 `json:"level"`
-			Charging *bool    `json:"charging"`
-		} `json:"battery"`
-		Network struct {
-			Signal string `json:"signal"`
-		} `json:"network"`
-		Chip struct {
-			Temperature *float64 `json:"temperature"`
-		} `json:"chip"`
-	}
-	if err := json.Unmarshal([]byte(text), &s); err != nil {
+	s, err := device.ParseStatus(text)
+	if err != nil {
 		return err
 	}
-	r.Volume, r.Brightness, r.Battery = percent(s.Speaker.Volume), percent(s.Screen.Brightness), percent(s.Battery.Level)
-	r.Charging, r.Temperature = s.Battery.Charging, s.Chip.Temperature
-	if len(s.Network.Signal) <= 32 {
-		r.Signal = known(s.Network.Signal)
-	}
+	r.Volume, r.Brightness, r.Battery, r.Charging, r.Temperature = s.Volume, s.Brightness, s.Battery, s.Charging, s.Temperature
+	r.Signal = known(s.Signal)
 	return nil
-}
-
-// percent is a whole number from 0 to 100, or unknown.
-func percent(f *float64) *int {
-	if f == nil || *f < 0 || *f > 100 {
-		return nil
-	}
-	n := int(*f)
-	return &n
 }
 
 // parseHead reads where a head points.

@@ -2,7 +2,6 @@ package robot
 
 import (
 	"context"
-	"encoding/json"
 	"strings"
 
 	"perch/device"
@@ -31,38 +30,8 @@ func (s *session) tellStatus(tool, answer string) {
 	}
 }
 
-// parseStatus reads audio_speaker{volume}, screen{brightness},
-// battery{level,charging} and network{signal}, each only where the board has it.
+// parseStatus makes an event of it.
 func parseStatus(answer string) (event.RobotStatus, bool) {
-	var told struct {
-		Speaker struct {
-			Volume *float64 `json:"volume"`
-		} `json:"audio_speaker"`
-		Screen struct {
-			Brightness *float64 `json:"brightness"`
-		} `json:"screen"`
-		Battery struct {
-			Level    *float64 `json:"level"`
-			Charging *bool    `json:"charging"`
-		} `json:"battery"`
-		Network struct {
-			Signal string `json:"signal"`
-		} `json:"network"`
-	}
-	if json.Unmarshal([]byte(answer), &told) != nil {
-		return event.RobotStatus{}, false
-	}
-	return event.RobotStatus{
-		Volume: percent(told.Speaker.Volume), Brightness: percent(told.Screen.Brightness),
-		Battery: percent(told.Battery.Level), Charging: told.Battery.Charging, Signal: clip(told.Network.Signal, 32),
-	}, true
-}
-
-// percent is a whole number from 0 to 100, or unknown.
-func percent(f *float64) *int {
-	if f == nil || *f < 0 || *f > 100 {
-		return nil
-	}
-	n := int(*f)
-	return &n
+	told, err := device.ParseStatus(answer)
+	return event.RobotStatus{Volume: told.Volume, Brightness: told.Brightness, Battery: told.Battery, Charging: told.Charging, Signal: told.Signal}, err == nil
 }

@@ -1,0 +1,62 @@
+package device
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// Status is what a robot tells of its own condition. What its board has not is
+// nil or empty.
+type Status struct {
+	Volume, Brightness, Battery *int // per cent
+	Charging                    *bool
+	Signal                      string   // of its Wi-Fi, in the firmware's word
+	Temperature                 *float64 // of its chip, in degrees Celsius
+}
+
+// mostSignal is how long that word may be, in bytes.
+const mostSignal = 32
+
+// ParseStatus reads the answer of the firmware's self.get_device_status:
+// audio_speaker{volume}, screen{brightness}, battery{level,charging},
+// network{signal}, chip{temperature}. What is no number of per cent is not known.
+func ParseStatus(answer string) (Status, error) {
+	var told struct {
+		Speaker struct {
+			Volume *float64 `json:"volume"`
+		} `json:"audio_speaker"`
+		Screen struct {
+			Brightness *float64 `json:"brightness"`
+		} `json:"screen"`
+		Battery struct {
+			Level    *float64 `json:"level"`
+			Charging *bool    `json:"charging"`
+		} `json:"battery"`
+		Network struct {
+			Signal string `json:"signal"`
+		} `json:"network"`
+		Chip struct {
+			Temperature *float64 `json:"temperature"`
+		} `json:"chip"`
+	}
+	if err := json.Unmarshal([]byte(answer), &told); err != nil {
+		return Status{}, fmt.Errorf("read a robot's condition: %w", err)
+	}
+	s := Status{
+		Volume: percent(told.Speaker.Volume), Brightness: percent(told.Screen.Brightness), Battery: percent(told.Battery.Level),
+		Charging: told.Battery.Charging, Temperature: told.Chip.Temperature,
+	}
+	if len(told.Network.Signal) <= mostSignal {
+		s.Signal = told.Network.Signal
+	}
+	return s, nil
+}
+
+// percent is a whole number from 0 to 100, or unknown.
+func percent(f *float64) *int {
+	if f == nil || *f < 0 || *f > 100 {
+		return nil
+	}
+	n := int(*f)
+	return &n
+}
