@@ -20,8 +20,8 @@ debs=$(packaging/deb.sh dist arm64)
 root=$PWD/dist/arm64
 if [ ! -d "$root.debian" ]; then
 	rm -rf "$root.new"
-	mmdebstrap --quiet --variant=extract --architectures=arm64 --include="$packages" \
-		--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr "$oldest" "$root.new" >/dev/null
+	mmdebstrap --variant=extract --architectures=arm64 --include="$packages" \
+		--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr "$oldest" "$root.new" >dist/arm64.log 2>&1 || { cat dist/arm64.log >&2; exit 1; }
 	mv "$root.new" "$root.debian"
 fi
 rm -rf "$root"
@@ -72,7 +72,7 @@ rm -rf "$root"
 
 timeout 1200 qemu-system-aarch64 -M virt -cpu cortex-a72 -smp 2 -m 3072 -nic none -nographic -no-reboot \
 	-kernel dist/arm64.kernel -initrd dist/arm64.initrd -append "console=ttyAMA0 rdinit=/init panic=-1 quiet" </dev/null | tr -d '\r' >dist/arm64.log
-grep '^seen: ' dist/arm64.log
+grep -E '^(seen|robot): ' dist/arm64.log
 for want in 'seen: machine aarch64' 'seen: perch ' 'seen: the robot ended with 0' 'seen: perch ended with 0'; do
 	grep -q "^$want" dist/arm64.log || { echo "not seen: $want; the whole log is dist/arm64.log" >&2; exit 1; }
 done

@@ -1,0 +1,1 @@
+# perch-tools
