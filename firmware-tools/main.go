@@ -29,6 +29,7 @@ func commands() []command {
 	return []command{
 		{"robot", "a robot made of software, that behaves as the firmware does", robot},
 		{"image", "says what a firmware image is, and whether a robot would run it", image},
+		{"flash", "writes firmware, assets or settings to a robot over its USB cable", flash},
 		{"nvs", "reads and changes the settings in a robot's NVS partition", settings},
 		{"provision", "points a robot in configuration mode at an appliance", provision},
 		{"publish", "puts a firmware image into an appliance's catalogue", publish},

@@ -50,23 +50,35 @@ const attempts = 7
 // where it is one.
 func Connect(ctx context.Context, line Line, o Options) (*Loader, error) {
 	l := &Loader{line: line, resetter: o.Resetter, usb: o.USB}
-	if err := l.enter(ctx); err != nil {
+	err := l.enter(ctx)
+	if err == nil {
+		err = l.prepare(ctx)
+	}
+	if err != nil && l.resetter != nil {
+		_ = l.Restart(context.WithoutCancel(ctx)) // it goes on as it was; the first error is the one to tell
+	}
+	if err != nil {
 		return nil, err
 	}
+	return l, nil
+}
+
+// prepare asks what the chip is, and stops what would interrupt.
+func (l *Loader) prepare(ctx context.Context) error {
 	if err := l.identify(ctx); err != nil {
-		return nil, fmt.Errorf("identify the robot: %w", err)
+		return fmt.Errorf("identify the robot: %w", err)
 	}
 	if l.security.Download {
-		return l, nil // it answers to nothing more
+		return nil // it answers to nothing more
 	}
 	if err := l.quieten(ctx); err != nil {
-		return nil, fmt.Errorf("stop the robot's watchdogs: %w", err)
+		return fmt.Errorf("stop the robot's watchdogs: %w", err)
 	}
 	r := &registers{loader: l, base: l.model.efuse}
 	if l.revision = l.model.revision(ctx, r); r.err != nil {
-		return nil, fmt.Errorf("identify the robot: %w", r.err)
+		return fmt.Errorf("identify the robot: %w", r.err)
 	}
-	return l, nil
+	return nil
 }
 
 // enter resets the robot until its loader answers.
@@ -210,7 +222,7 @@ func (l *Loader) Restart(ctx context.Context) error {
 	if l.resetter == nil {
 		return &Unreachable{Dark: true}
 	}
-	if l.model.chip == 9 && !l.security.Download {
+	if l.model.efuse != 0 && l.model.chip == 9 && !l.security.Download {
 		// The ESP32-S3 remembers that USB has asked for its loader.
 		const option1, forceLoader = 0x6000812C, 1
 		if err := l.writeBits(ctx, option1, 0, forceLoader); err != nil {

@@ -281,6 +281,27 @@ func TestAgain(t *testing.T) {
 	})
 }
 
+// TestSilent: a robot that falls silent in the middle is given up, and soon.
+func TestSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gone := false
+		l, _, err := wired(t, simrobot.ROMOptions{Chip: 9, Swallow: func(op byte, n int) bool { gone = gone || op == 0x03 && n > 100; return gone }})
+		if err == nil {
+			err = l.Attach(t.Context())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		if err := l.Write(t.Context(), 0, noise(100_000), func(int) {}); err == nil || !strings.Contains(err.Error(), "is the cable still in?") {
+			t.Error(err)
+		}
+		if took := time.Since(start); took > 10*time.Second {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
 func TestFaster(t *testing.T) {
 	for _, c := range []struct {
 		chip  espimage.Chip
