@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"io"
 	"math/rand/v2"
@@ -21,7 +22,7 @@ import (
 
 // terminal is a serial port with a robot at its other end, which waits in its
 // loader, since a pseudo terminal has no lines to reset it by.
-func terminal(t *testing.T, rom *simrobot.ROM) (name string) {
+func terminal(t *testing.T, rom *simrobot.ROM, unplug ...*func()) (name string) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
@@ -48,6 +49,9 @@ func terminal(t *testing.T, rom *simrobot.ROM) (name string) {
 	kept, err := os.OpenFile(name, os.O_RDWR|syscall.O_NOCTTY, 0) // without one that is open, the other end has nothing to read
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, u := range unplug {
+		*u = func() { master.Close() }
 	}
 	served := make(chan struct{})
 	go func() { defer close(served); _ = rom.Serve(master) }()
@@ -183,6 +187,19 @@ func TestFlashRefused(t *testing.T) {
 	}
 }
 
+// TestFlashUnplugged in the middle of a write.
+func TestFlashUnplugged(t *testing.T) {
+	o := stackChan()
+	unplug := func() {}
+	o.Forget = func(at int64) bool { unplug(); return false }
+	rom := simrobot.NewROM(o)
+	port := terminal(t, rom, &unplug)
+	code, _, errs := tools("flash", writeFile(t, "app.bin", simrobot.Image("1.3.0", 9000)), "--port", port)
+	if code != 1 || !strings.Contains(errs, "the port is gone: the robot was unplugged, or has lost power; ota_0 is half written, and must be flashed again") {
+		t.Errorf("exit %d %s", code, errs)
+	}
+}
+
 // TestFlashPort: what is no robot is told apart, soon and with its cure.
 func TestFlashPort(t *testing.T) {
 	good, bad := writeFile(t, "app.bin", simrobot.Image("1.3.0", 0)), writeFile(t, "bad.bin", []byte("<html>"))
@@ -238,6 +255,13 @@ func TestChoosePort(t *testing.T) {
 	}
 }
 
+// bigAssets has more than a sector.
+func bigAssets() []byte {
+	b := append(assetFile(), make([]byte, 5000)...)
+	binary.LittleEndian.PutUint32(b[8:], uint32(len(b)-12))
+	return b
+}
+
 // TestFlashPlan: where each kind of file goes, and what is refused.
 func TestFlashPlan(t *testing.T) {
 	table, err := espimage.ParseTable(simrobot.PartitionTable())
@@ -250,6 +274,10 @@ func TestFlashPlan(t *testing.T) {
 	blank.table, blank.starts, blank.app, blank.noTable = nil, espimage.Partition{}, espimage.App{}, errors.New("there is no partition table")
 	stranger := robot
 	stranger.app.Project = "xiaozhi"
+	big := robot
+	big.size, big.table = 32<<20, nil
+	big.table = append(big.table, robot.table...)
+	big.table[5].Offset = 16<<20 - 4096
 	single := robot
 	single.table = nil
 	single.table = append(single.table, table[0], table[3])
@@ -296,6 +324,8 @@ func TestFlashPlan(t *testing.T) {
 		{"whole", robot, broken, flashFlags{all: true}, "would not start: in the partition ota_0"},
 		{"assets", robot, assets, flashFlags{}, "assets 0x220000"},
 		{"assets", robot, assets, flashFlags{at: "ota_1"}, "not in ota_1"},
+		{"assets", big, assets, flashFlags{}, "assets 0xfff000"},
+		{"assets", big, bigAssets(), flashFlags{}, "beyond the first 16 MB"},
 		{"assets", single, assets, flashFlags{}, "no partition assets"},
 		{"table", robot, simrobot.PartitionTable(), flashFlags{}, "--all allows it"},
 		{"table", robot, simrobot.PartitionTable(), flashFlags{all: true}, "the partition table 0x8000"},

@@ -67,6 +67,9 @@ func (f *flashFlags) plan(r flashed, file flashFile) (flashPlan, error) {
 	if int64(len(file.data)) > where.limit {
 		return flashPlan{}, fmt.Errorf("%s has %d bytes, and %s takes %d: nothing is written past its end", file.name, len(file.data), where.name, where.limit)
 	}
+	if where.at+int64(len(file.data)) > romloader.Reach {
+		return flashPlan{}, fmt.Errorf("%s would end beyond the first 16 MB of flash, which is as far as the loader in the robot's chip reaches; Espressif's esptool writes there", file.name)
+	}
 	p := flashPlan{what: file.describe(), writes: []write{{where.name, where.at, file.data}}}
 	switch file.image.Kind {
 	case espimage.Application:

@@ -13,6 +13,10 @@ const (
 	// Sector is what flash is erased by, in bytes.
 	Sector = 4096
 
+	// Reach is how much of a flash a loader addresses, in bytes: with three bytes,
+	// beyond which it would begin at 0 again.
+	Reach = 16 << 20
+
 	blockSize = 1024       // bytes of one packet of data
 	pieceSize = 128 * 1024 // bytes that are erased, written and verified together
 )
@@ -110,6 +114,9 @@ func (m *Mismatch) Error() string {
 // how many bytes are done. Where it fails, some of it may have been erased or
 // written; the error is a *Mismatch where the flash does not keep it.
 func (l *Loader) Write(ctx context.Context, at int64, data []byte, done func(bytes int)) error {
+	if at+int64(len(data)) > Reach {
+		return errors.New("the loader in the robot's chip does not reach beyond 16 MB of flash; Espressif's esptool does")
+	}
 	if at < 0 || at%Sector != 0 || at+int64(len(data)) > l.size {
 		return fmt.Errorf("%d bytes at %#x are not within the flash of %d bytes, from a sector's beginning on", len(data), at, l.size)
 	}

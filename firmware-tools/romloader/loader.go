@@ -308,6 +308,9 @@ func (l *Loader) identifyOld(ctx context.Context) error {
 // Read reads a part of the flash, slowly: 64 bytes with each command.
 func (l *Loader) Read(ctx context.Context, at int64, size int) ([]byte, error) {
 	const most = 64
+	if at < 0 || at+int64(size) > Reach {
+		return nil, fmt.Errorf("read the flash at %#x: the loader does not reach beyond 16 MB", at)
+	}
 	var out []byte
 	for len(out) < size {
 		n := min(most, size-len(out))
