@@ -3,7 +3,6 @@ package romloader
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -177,7 +176,11 @@ func (l *Loader) pull(ctx context.Context, steps []pulls) error {
 		if s.rtsFirst {
 			first, second = rts, dtr
 		}
-		if err := errors.Join(first(), second()); err != nil {
+		err := first()
+		if err == nil {
+			err = second()
+		}
+		if err != nil {
 			return err
 		}
 		if err := pause(ctx, s.wait); err != nil {

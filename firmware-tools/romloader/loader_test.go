@@ -156,6 +156,9 @@ func TestUnreachable(t *testing.T) {
 			if took := time.Since(start); took > 30*time.Second {
 				t.Errorf("%s: took %v", c.name, took)
 			}
+			if !rom.Running() {
+				t.Errorf("%s: the robot is left where it was brought", c.name)
+			}
 			ours.Close()
 			its.Close()
 			<-served
@@ -237,11 +240,14 @@ func TestBounds(t *testing.T) {
 			t.Fatal(err)
 		}
 		for at, size := range map[int64]int{1<<20 - 4096: 4097, -4096: 1, 4095: 1, 1 << 20: 1} {
-			if err := l.Write(t.Context(), at, make([]byte, size), func(int) {}); err == nil || rom.Writes() != 0 {
+			if err := l.Write(t.Context(), at, make([]byte, size), func(int) {}); err == nil || !strings.Contains(err.Error(), "are not within the flash") || rom.Writes() != 0 {
 				t.Errorf("%#x: %v", at, err)
 			}
 		}
 		if err := l.Write(t.Context(), 1<<20-4096, make([]byte, 4096), func(int) {}); err != nil {
+			t.Error(err)
+		}
+		if err := l.Write(t.Context(), 16<<20-4096, make([]byte, 4097), func(int) {}); err == nil || !strings.Contains(err.Error(), "beyond 16 MB") {
 			t.Error(err)
 		}
 		var fault *romloader.Fault
@@ -324,21 +330,27 @@ func TestFaster(t *testing.T) {
 	}
 }
 
-// TestStop: whoever waits for a robot can be told not to.
+// TestStop: whoever waits for a robot can be told not to, and the robot is not
+// left in reset.
 func TestStop(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ours, its := net.Pipe()
-		rom := simrobot.NewROM(simrobot.ROMOptions{Mute: true})
-		served := make(chan struct{})
-		go func() { defer close(served); _ = rom.Serve(its) }()
-		ctx, cancel := context.WithTimeout(t.Context(), 450*time.Millisecond)
-		defer cancel()
-		start := time.Now()
-		if _, err := romloader.Connect(ctx, ours, romloader.Options{}); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 450*time.Millisecond {
-			t.Error(err, time.Since(start))
-		}
-		ours.Close()
-		its.Close()
-		<-served
-	})
+	for _, after := range []time.Duration{50 * time.Millisecond, 120 * time.Millisecond, 450 * time.Millisecond, 1500 * time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			ours, its := net.Pipe()
+			rom := simrobot.NewROM(simrobot.ROMOptions{Mute: true})
+			served := make(chan struct{})
+			go func() { defer close(served); _ = rom.Serve(its) }()
+			ctx, cancel := context.WithTimeout(t.Context(), after)
+			defer cancel()
+			start := time.Now()
+			if _, err := romloader.Connect(ctx, ours, romloader.Options{Resetter: rom}); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > after+time.Second {
+				t.Error(err, time.Since(start))
+			}
+			if !rom.Running() {
+				t.Errorf("after %v the robot is left in reset, or in its loader", after)
+			}
+			ours.Close()
+			its.Close()
+			<-served
+		})
+	}
 }

@@ -103,6 +103,15 @@ func (r *ROM) Boots() int {
 	return r.booted
 }
 
+// Running reports whether it runs its firmware: it is neither in its loader
+// nor held in reset.
+func (r *ROM) Running() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.settle()
+	return !r.download && (r.dtr || !r.rts)
+}
+
 // Writes counts the packets of data that it has taken.
 func (r *ROM) Writes() int {
 	r.mu.Lock()
@@ -126,7 +135,8 @@ func (r *ROM) SetRTS(on bool) error { return r.pins(&r.rts, on) }
 // pins is what the lines do to the chip. On a bridge, RTS alone holds it in
 // reset and DTR alone holds its boot pin, which is read as it comes out of
 // reset, within what the capacitor at the reset pin takes. Its own USB takes
-// RTS alone as a reset, into the loader if DTR alone came before it.
+// RTS alone as a reset, into the loader if DTR alone came before it, and not
+// both off in between.
 func (r *ROM) pins(line *bool, on bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -138,8 +148,11 @@ func (r *ROM) pins(line *bool, on bool) error {
 	case r.o.USB && isReset && !wasReset:
 		r.start(r.bootPin)
 		r.bootPin = false
+	case r.o.USB && held:
+		r.bootPin = true
+	case r.o.USB && !r.rts && !r.dtr:
+		r.bootPin = false
 	case r.o.USB:
-		r.bootPin = r.bootPin || held
 	case isReset:
 		r.settle()
 		r.download = false
