@@ -3,7 +3,7 @@ package romloader
 import (
 	"bytes"
 	"context"
-	"crypto/md5" //nolint:gosec // it is what the loader has; it tells damage, not forgery
+	"crypto/md5" // it is what the loader has; it tells damage, not forgery
 	"errors"
 	"fmt"
 	"time"

@@ -9,7 +9,7 @@ package romloader
 import (
 	"bytes"
 	"context"
-	"crypto/md5" //nolint:gosec // it is what the loader has; it tells damage, not forgery
+	"crypto/md5" // it is what the loader has; it tells damage, not forgery
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
@@ -130,8 +130,7 @@ func (l *Loader) once(ctx context.Context, o op, data []byte, sum byte, timeout 
 			return r, nil
 		}
 		if r.data[0] != 0 && r.data[1] == invalidMessage {
-			l.drain(ctx, 200*time.Millisecond) // it says so up to eight times
-			return r, &Fault{o, invalidMessage}
+			return r, &Fault{o, invalidMessage} // it says so up to eight times
 		}
 	}
 }

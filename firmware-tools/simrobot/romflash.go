@@ -1,7 +1,7 @@
 package simrobot
 
 import (
-	"crypto/md5" //nolint:gosec // it is what the loader has
+	"crypto/md5" // it is what the loader has
 	"encoding/binary"
 	"encoding/hex"
 	"math/bits"

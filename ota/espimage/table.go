@@ -2,7 +2,7 @@ package espimage
 
 import (
 	"bytes"
-	"crypto/md5" //nolint:gosec // the table's format has it; it tells damage, not forgery
+	"crypto/md5" // the table's format has it; it tells damage, not forgery
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"

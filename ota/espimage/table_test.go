@@ -2,7 +2,7 @@ package espimage_test
 
 import (
 	"bytes"
-	"crypto/md5" //nolint:gosec // the format has it
+	"crypto/md5" // the format has it
 	"encoding/binary"
 	"errors"
 	"hash/crc32"

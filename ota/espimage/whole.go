@@ -3,6 +3,7 @@ package espimage
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 )
 
 // WrongBootLoader is the word of refusals of boot loaders.
@@ -71,7 +72,8 @@ func checkPart(b []byte, p Partition, t Target) error {
 	if err == nil || i.Kind == Application && t.Chip != NoChip && i.Chip != t.Chip {
 		err = i.Fits(t)
 	}
-	if r, is := err.(*Refusal); is { //nolint:errorlint // Read wraps no refusals
+	var r *Refusal
+	if errors.As(err, &r) {
 		return refuse(r.Word, "in the partition %s of the image: %s", p.Name, r.Sentence)
 	}
 	return err
