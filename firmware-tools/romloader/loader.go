@@ -266,7 +266,7 @@ func (l *Loader) identify(ctx context.Context) error {
 		l.model = m
 	case err == nil: // of this length it is the ESP32-S2's
 		l.model, _ = modelOf(2)
-	case unsupported(err):
+	case unsupported(err), errors.Is(err, errSilent):
 		return l.identifyOld(ctx)
 	default:
 		return err

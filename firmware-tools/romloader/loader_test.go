@@ -93,6 +93,16 @@ func TestChips(t *testing.T) {
 	}
 }
 
+// TestOldChip: an ESP32 may say nothing at all to what it does not know.
+func TestOldChip(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, _, err := wired(t, simrobot.ROMOptions{Chip: 0, Swallow: func(op byte, _ int) bool { return op == 0x14 }})
+		if err != nil || l.Chip() != 0 {
+			t.Error(err)
+		}
+	})
+}
+
 // TestWatchdogs: those of a chip at its own USB would cut a write short.
 func TestWatchdogs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -137,6 +147,7 @@ func TestUnreachable(t *testing.T) {
 		{"silent", simrobot.ROMOptions{Mute: true}, false, false, "no robot answers there"},
 		{"another chip", simrobot.ROMOptions{Chip: 20}, false, false, "the robot has esp32c61"},
 		{"no chip at all", simrobot.ROMOptions{Chip: 4711}, false, false, "the robot has chip 4711"},
+		{"silent in the end", simrobot.ROMOptions{Chip: 0, Swallow: func(op byte, _ int) bool { return op != 0x08 }}, false, false, "is the cable still in?"},
 		{"an unknown old one", simrobot.ROMOptions{Chip: 0, EFuse: map[uint32]uint32{0x40001000: 0xFFF0C101}}, false, false, "the robot has a chip with the number 0xfff0c101"},
 		{"wrong reset", simrobot.ROMOptions{Chip: 9}, true, false, "starts its firmware"},
 		{"deaf", simrobot.ROMOptions{Chip: 9, Swallow: func(byte, int) bool { return true }}, false, false, "waits in its loader"},
