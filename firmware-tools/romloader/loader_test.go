@@ -240,6 +240,23 @@ func TestWornOut(t *testing.T) {
 	})
 }
 
+// TestFades: what was verified piece by piece is verified as a whole, too.
+func TestFades(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, _, err := wired(t, simrobot.ROMOptions{Chip: 9, Fades: 0x20005})
+		if err == nil {
+			err = l.Attach(t.Context())
+		}
+		var mismatch *romloader.Mismatch
+		if err == nil {
+			err = l.Write(t.Context(), 0x20000, make([]byte, 200_000), func(int) {})
+		}
+		if !errors.As(err, &mismatch) || mismatch.At != 0x20000 {
+			t.Error(err)
+		}
+	})
+}
+
 // TestBounds: nothing is written past the end of the flash, by us or by it.
 func TestBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -27,6 +27,7 @@ type ROMOptions struct {
 	Lose    func(n int) bool          // whether byte number n that is sent to it is lost
 	Swallow func(op byte, n int) bool // whether the answer to command number n is lost
 	Forget  func(at int64) bool       // whether what is written at that address does not stay
+	Fades   int64                     // address whose byte is erased with whatever else is; 0 is none
 	Erase   time.Duration             // of 64 kB
 }
 

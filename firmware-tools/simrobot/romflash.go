@@ -110,6 +110,9 @@ func (r *ROM) begin(size, blocks, block, at int64, length int) byte {
 	for n := at; n < end; n++ {
 		r.flash[n] = 0xFF
 	}
+	if r.o.Fades > 0 {
+		r.flash[r.o.Fades] = 0xFF
+	}
 	r.write = romWrite{at: at, left: blocks, block: block}
 	if r.o.Erase > 0 {
 		r.mu.Unlock()
