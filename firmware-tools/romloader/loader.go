@@ -150,6 +150,7 @@ func (l *Loader) receive(ctx context.Context, deadline time.Time) (response, err
 			}
 			l.keep(packet)
 		}
+		l.read = nil
 		if err := l.fill(ctx, deadline); err != nil {
 			return response{}, err
 		}

@@ -3,6 +3,8 @@ package romloader
 import (
 	"bytes"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 func TestSlip(t *testing.T) {
@@ -78,4 +80,34 @@ func TestPayload(t *testing.T) {
 			t.Errorf("%q: %q %v", c.data, got, err)
 		}
 	}
+}
+
+// late is a line whose reads may end after the deadline, in the middle of a
+// packet.
+type late struct {
+	Line
+	reads [][]byte
+}
+
+func (l *late) SetReadDeadline(time.Time) error { return nil }
+
+func (l *late) Read(p []byte) (int, error) {
+	time.Sleep(time.Second)
+	n := copy(p, l.reads[0])
+	l.reads = l.reads[1:]
+	return n, nil
+}
+
+// TestLate: what was read is looked at once, also where the time is up then.
+func TestLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		packet := appendFrame(nil, []byte{1, 0x0A, 4, 0, 9, 0, 0, 0, 0, 0, 0, 0})
+		l := &Loader{line: &late{reads: [][]byte{packet[:1], packet[1:7], packet[7:]}}}
+		if _, err := l.receive(t.Context(), time.Now().Add(1500*time.Millisecond)); err != errSilent {
+			t.Fatal(err)
+		}
+		if r, err := l.receive(t.Context(), time.Now().Add(2*time.Second)); err != nil || r.op != readReg || r.value != 9 {
+			t.Error(r, err)
+		}
+	})
 }
