@@ -16,6 +16,11 @@ import (
 	"perch/gateway/socket"
 )
 
+// mostMessages are taken of one robot in a second. It sends 17 while it
+// listens, 50 with the shortest packets, and what it kept through a stall
+// besides.
+const mostMessages = 250
+
 // Routes mounts the robots' WebSocket. It has no body and no lock but the
 // token that the bootstrap gave the robot.
 func (s *Server) Routes(r gin.IRouter) {
@@ -69,7 +74,7 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 			"robot", robotID, "address", r.RemoteAddr)
 		return &door.Fault{Word: "wrong_token", Sentence: "the token is missing or wrong; a robot gets one from this appliance when it boots", HTTP: http.StatusUnauthorized}
 	}
-	conn, err := socket.Accept(w, r, socket.Options{MaxMessage: xiaozhi.MaxMessage + 1})
+	conn, err := socket.Accept(w, r, socket.Options{MaxMessage: xiaozhi.MaxMessage + 1, PerSecond: mostMessages})
 	if err != nil {
 		return nil // Accept has answered
 	}

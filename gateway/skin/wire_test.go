@@ -235,7 +235,7 @@ func TestTwoHundredConnectionsFromOneAddress(t *testing.T) {
 }
 
 func (p *places) mustBeFull() error {
-	_, err := p.enter(peerOf(&http.Request{}))
+	_, err := p.enter(door.Visitor(""))
 	return err
 }
 
