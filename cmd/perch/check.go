@@ -19,6 +19,7 @@ import (
 func (c *config) check(p *places) faults {
 	k := &checker{places: p}
 	k.addresses(c)
+	k.tls(c.TLS)
 	k.identity(c)
 	k.oneOf("adoption", c.Adoption, "open", "code", "ask") // the last is an earlier name of the one before
 	k.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")

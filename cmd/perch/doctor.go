@@ -24,6 +24,7 @@ import (
 type finding struct {
 	ok         bool
 	part, note string
+	warn       bool // it works, and should be mended all the same
 }
 
 // errUnwell makes the doctor's exit code.
@@ -43,13 +44,16 @@ func doctor(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	d := examination{config: &c, data: dataPath(s.data)}
+	d := examination{config: &c, file: configPath(s.config), data: dataPath(s.data)}
 	d.examine(ctx)
 	unwell := false
 	for _, f := range d.findings {
 		mark := "ok  "
-		if !f.ok {
+		switch {
+		case !f.ok:
 			mark, unwell = "FAIL", true
+		case f.warn:
+			mark = "WARN"
 		}
 		fmt.Fprintf(out, "%s  %-12s %s\n", mark, f.part, f.note)
 	}
@@ -65,6 +69,7 @@ func doctor(ctx context.Context, args []string, out io.Writer) error {
 // examination collects findings.
 type examination struct {
 	config   *config
+	file     string // it was read from; empty is none
 	data     string
 	findings []finding
 	status   *admin.Status // of the appliance that runs here, if one does
@@ -72,15 +77,17 @@ type examination struct {
 
 func (d *examination) add(part string, err error, fine string) {
 	if err != nil {
-		d.findings = append(d.findings, finding{false, part, err.Error()})
+		d.findings = append(d.findings, finding{part: part, note: err.Error()})
 		return
 	}
-	d.findings = append(d.findings, finding{true, part, fine})
+	d.findings = append(d.findings, finding{ok: true, part: part, note: fine})
 }
 
 func (d *examination) examine(ctx context.Context) {
 	d.appliance(ctx)
 	d.ports()
+	d.encryption()
+	d.secrets()
 	d.disk()
 	d.clock()
 	d.engines(ctx)
@@ -99,7 +106,7 @@ func (d *examination) appliance(ctx context.Context) {
 			d.add("appliance", nil, fmt.Sprintf("version %s runs since %s with %d robots, %d connected",
 				status.Version, status.Started.Local().Format(time.DateTime), status.Robots, status.Open))
 			for _, p := range status.Parts {
-				d.findings = append(d.findings, finding{p.OK, p.Name, p.Note})
+				d.findings = append(d.findings, finding{ok: p.OK, part: p.Name, note: p.Note})
 			}
 			return
 		}
@@ -108,11 +115,11 @@ func (d *examination) appliance(ctx context.Context) {
 }
 
 func (d *examination) ports() {
-	keys := map[string][]string{"listen": d.config.Listen, "local": d.config.Local}
+	keys := map[string][]string{"listen": d.config.Listen, "local": d.config.Local, "tls.listen": d.config.TLS.Listen}
 	if l := d.config.Wyoming.Listen; l != "" {
 		keys["wyoming.listen"] = []string{l}
 	}
-	for _, key := range []string{"listen", "local", "wyoming.listen"} {
+	for _, key := range []string{"listen", "local", "tls.listen", "wyoming.listen"} {
 		for _, a := range keys[key] {
 			l, err := net.Listen("tcp", a)
 			switch {
