@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -70,7 +71,11 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 	}
 	known, err := s.options.Robots.Admit(robotID, client, token)
 	if err != nil {
-		s.options.Log.Warn("a robot was turned away: its token is missing or wrong; it gets one when it boots, once it is adopted",
+		log := s.options.Log.Debug
+		if s.turnedAway.news(robotID, time.Now()) { // who comes again and again does not fill the log
+			log = s.options.Log.Warn
+		}
+		log("a robot was turned away: its token is missing or wrong; it gets one when it boots, once it is adopted",
 			"robot", robotID, "address", r.RemoteAddr)
 		return &door.Fault{Word: "wrong_token", Sentence: "the token is missing or wrong; a robot gets one from this appliance when it boots", HTTP: http.StatusUnauthorized}
 	}
@@ -84,6 +89,31 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 		s.options.Log.Error("a robot's session could not be held", "robot", robotID, "err", err)
 	}
 	return nil
+}
+
+// refusals are when it was last told that a robot was turned away.
+type refusals struct {
+	mu sync.Mutex
+	at map[device.ID]time.Time
+}
+
+const (
+	tellAgain    = time.Minute
+	mostRefusals = 1000
+)
+
+// news reports whether it is worth telling now.
+func (r *refusals) news(id device.ID, now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now.Sub(r.at[id]) < tellAgain {
+		return false
+	}
+	if r.at == nil || len(r.at) >= mostRefusals {
+		r.at = map[device.ID]time.Time{} // somebody invents robots
+	}
+	r.at[id] = now
+	return true
 }
 
 // identity is who the request says it is: by header as the firmware does, or

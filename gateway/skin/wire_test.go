@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"perch/event"
+	"perch/gateway/door"
 	"perch/gateway/socket"
 )
 
