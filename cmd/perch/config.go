@@ -245,6 +245,7 @@ func (p *places) note(path string, n *yaml.Node) {
 var (
 	unknownField = regexp.MustCompile(`^field (\S+) not found in type .*$`)
 	wrongType    = regexp.MustCompile("^cannot unmarshal \\S+ (?:`(.*)` )?into (.*)$")
+	quotable     = regexp.MustCompile(`^(bool|u?int\d*|float\d*|time\.Duration)$`) // what stands where keys belong may be one
 	linePrefix   = regexp.MustCompile(`^(?:yaml: )?line (\d+): (.*)$`)
 )
 
@@ -261,7 +262,7 @@ func (p *places) syntax(text string) string {
 	}
 	if m := wrongType.FindStringSubmatch(what); m != nil {
 		what = "this is not what belongs here"
-		if m[1] != "" {
+		if m[1] != "" && quotable.MatchString(m[2]) {
 			what = "`" + m[1] + "` is not what belongs here"
 		}
 		if m[2] == "time.Duration" {

@@ -90,6 +90,7 @@ type knocker struct {
 	h     *house
 	known *tls.Config
 	from  int
+	told  func(text string) // what is answered; nil is nobody
 }
 
 // knock is one try.
@@ -163,10 +164,15 @@ func (k *knocker) at(s *served, n knock) (status int, code string) {
 	if err != nil {
 		k.t.Fatalf("%s at %s: %v", n.route, s.key, err)
 	}
-	var shown struct{ Error struct{ Code string } }
-	if answer.StatusCode >= 400 {
-		_ = json.NewDecoder(io.LimitReader(answer.Body, 64<<10)).Decode(&shown) // a HEAD has none
+	var body []byte
+	if endless := answer.StatusCode < 400 && (answer.ContentLength < 0 && k.told == nil || strings.HasPrefix(answer.Header.Get("Content-Type"), "text/")); !endless {
+		body, _ = io.ReadAll(io.LimitReader(answer.Body, 1<<20)) // a HEAD has none
 	}
+	if k.told != nil {
+		k.told(fmt.Sprintf("%s %s %v\n%s", n.route, answer.Status, answer.Header, body))
+	}
+	var shown struct{ Error struct{ Code string } }
+	_ = json.Unmarshal(body, &shown) // what is no error has no code
 	return answer.StatusCode, shown.Error.Code
 }
 
@@ -496,7 +502,7 @@ func TestDoorsWithoutHTTP(t *testing.T) {
 		t.Errorf("doors are open by default: %q, %q, %q", c.Wyoming.Listen, c.Bridge.Key, c.Skins.Key)
 	}
 	c := testConfig()
-	c.MQTT.Broker, c.MQTT.Listen = embedded, freeAddress(t)
+	c.MQTT.Broker, c.MQTT.Listen = embedded, free(t)
 	h := open(t, c, t.TempDir())
 	h.eventually("the broker runs", func() bool { return h.mirror.Status().Connected })
 	password, err := os.ReadFile(filepath.Join(h.data, mqttSecret))
@@ -511,16 +517,6 @@ func TestDoorsWithoutHTTP(t *testing.T) {
 			t.Errorf("user %q with %d letters of password: let in %t", try.user, len(try.password), got)
 		}
 	}
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // mqttConnect says CONNECT as MQTT 3.1.1 has it, and reports whether it was
