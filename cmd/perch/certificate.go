@@ -92,17 +92,23 @@ func readPEM(key, path string) ([]byte, error) {
 	return text, nil
 }
 
-// soon is how long before its end a certificate should have been renewed.
-const soon = 7 * 24 * time.Hour
+// mostSoon is how long before its end a certificate should have been renewed;
+// with one that lives shortly it is a fifth of its life.
+const mostSoon = 14 * 24 * time.Hour
 
-// dates says what is wrong with a certificate's dates, or nothing.
+// errDates is wrapped by what dates says of a certificate nobody takes.
+var errDates = errors.New("the certificate is not valid")
+
+// dates says what is wrong with a certificate's dates, or will soon be, or
+// nothing.
 func dates(leaf *x509.Certificate, now time.Time) error {
 	const day = "2006-01-02"
+	soon := min(mostSoon, leaf.NotAfter.Sub(leaf.NotBefore)/5)
 	switch {
 	case now.After(leaf.NotAfter):
-		return fmt.Errorf("the certificate has expired on %s; renew it, and the new one is taken without a restart", leaf.NotAfter.Format(day))
+		return fmt.Errorf("%w: it has expired on %s; renew it, and the new one is taken without a restart", errDates, leaf.NotAfter.Format(day))
 	case now.Before(leaf.NotBefore):
-		return fmt.Errorf("the certificate is not valid before %s; is this machine's clock right?", leaf.NotBefore.Format(day))
+		return fmt.Errorf("%w before %s; is this machine's clock right?", errDates, leaf.NotBefore.Format(day))
 	case now.Add(soon).After(leaf.NotAfter):
 		return fmt.Errorf("the certificate expires on %s; renew it, and the new one is taken without a restart", leaf.NotAfter.Format(day))
 	}
@@ -194,13 +200,14 @@ func (k *certificate) renew() {
 	k.log.Info("a new certificate is shown", "names", names(fresh.Leaf), "until", fresh.Leaf.NotAfter)
 }
 
-// condition is since when and for whom it is good, or what is wrong with it.
+// condition is for whom and how long it is good, and what is wrong with it: an
+// error that wraps errDates where nobody takes it.
 func (k *certificate) condition(now time.Time) (fine string, err error) {
 	shown, err := k.get(nil)
-	if err == nil {
-		err = dates(shown.Leaf, now)
+	if err != nil {
+		return "", err
 	}
-	return "a certificate for " + names(shown.Leaf) + ", until " + shown.Leaf.NotAfter.Format("2006-01-02"), err
+	return "a certificate for " + names(shown.Leaf) + ", until " + shown.Leaf.NotAfter.Format("2006-01-02"), dates(shown.Leaf, now)
 }
 
 // settings are those of every encrypted listener. What browsers and programs of

@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/big"
@@ -356,6 +357,19 @@ brains: [{kind: assist, url: "http://127.0.0.1:1", token_file: %q}, {kind: opena
 		must(os.Chmod(path, 0o640))
 	}
 	must(os.Chmod(data, 0o750))
+	for life, want := range map[time.Duration]string{month: "", 13 * 24 * time.Hour: "expires on ", -time.Minute: "not valid: it has expired"} {
+		leaf := &x509.Certificate{NotBefore: time.Now().Add(-3 * month), NotAfter: time.Now().Add(life)}
+		if err := dates(leaf, time.Now()); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("with %v left: %v", life, err)
+		}
+	}
+	short := &x509.Certificate{NotBefore: time.Now().Add(-3 * 24 * time.Hour), NotAfter: time.Now().Add(3 * 24 * time.Hour)}
+	if err := dates(short, time.Now()); err != nil {
+		t.Errorf("one of six days, of which three are left: %v", err)
+	}
+	if err := dates(short, time.Now().Add(-4*24*time.Hour)); !errors.Is(err, errDates) || !strings.Contains(err.Error(), "clock") {
+		t.Errorf("one of tomorrow: %v", err)
+	}
 	if left := c.warnings(file, data, time.Now()); len(left) != 1 || left[0].part != "tls" {
 		t.Errorf("after the cure: %v", left)
 	}

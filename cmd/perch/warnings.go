@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -114,17 +115,24 @@ func (s *secrets) field(key string, v reflect.Value) {
 	}
 }
 
-// encryption looks at the certificate where no appliance runs that could tell.
+// encryption looks at the certificate.
 func (d *examination) encryption() {
-	if d.status != nil || len(d.config.TLS.Listen) == 0 {
+	if len(d.config.TLS.Listen) == 0 {
 		return
 	}
 	pair, err := readCertificate(d.config.TLS)
-	fine := ""
-	if err == nil {
-		fine, err = "a certificate for "+names(pair.Leaf), dates(pair.Leaf, time.Now())
+	if err != nil {
+		d.add("certificate", err, "")
+		return
 	}
-	d.add("tls", err, fine)
+	switch err := dates(pair.Leaf, time.Now()); {
+	case errors.Is(err, errDates):
+		d.add("certificate", err, "")
+	case err != nil:
+		d.findings = append(d.findings, finding{ok: true, warn: true, part: "certificate", note: err.Error()})
+	default:
+		d.add("certificate", nil, fmt.Sprintf("for %s, until %s", names(pair.Leaf), pair.Leaf.NotAfter.Format(time.DateOnly)))
+	}
 }
 
 // secrets looks at who can read them.
