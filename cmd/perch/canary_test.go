@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/tls"
 	"encoding/base64"
 	"encoding/json"
@@ -22,7 +23,6 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"perch/device"
 	"perch/firmware-tools/simrobot"
 	"perch/gateway/socket"
 )
@@ -275,11 +275,43 @@ func (h *house) robotTalks(secrets *canaries) {
 	secrets.know("a download's ticket", h.firmwareTicket())
 }
 
-// firmwareTicket is one as a robot is given it.
+// firmwareTicket is one that a robot was given, which has fetched a piece of an
+// image with it.
 func (h *house) firmwareTicket() string {
-	pass := device.Key(strings.Repeat("k", 32)).Token("a0b1c2d3e4f5", device.NewClient("c"), 1)
-	h.request(http.MethodGet, "/xiaozhi/ota/firmware/"+strings.Repeat("0", 64)+".bin?r=a0b1c2d3e4f5.zzzz."+pass, "")
-	return pass
+	h.t.Helper()
+	image := simrobot.Image("9.9.9", 1<<16)
+	owner := []string{"Authorization", "Bearer " + h.ownerToken()}
+	for _, post := range [][2]string{
+		{"/api/v1/firmware?board=a-board", string(image)},
+		{fmt.Sprintf("/api/v1/firmware/%x/rollout", sha256.Sum256(image)), `{"boards":["a-board"],"percent":100,"auto":true}`},
+	} {
+		if status, text := h.request(http.MethodPost, post[0], post[1], owner...); status >= 300 {
+			h.t.Fatalf("%s: %d %s", post[0], status, text)
+		}
+	}
+	for range 5 { // the first check-ins say what it runs
+		_, text := h.request(http.MethodPost, "/xiaozhi/ota/", `{"application":{"name":"x","version":"1.0.0","elf_sha256":"`+strings.Repeat("a", 64)+`"},"board":{"type":"a-board","name":"a-board"},"ota":{"label":"ota_0"}}`,
+			"Device-Id", "02:00:00:00:00:09", "Client-Id", "c", "User-Agent", "a-board/1.0.0")
+		if _, after, offered := strings.Cut(text, "?r="); offered {
+			pass, _, _ := strings.Cut(after, `"`)
+			parts := strings.Split(pass, ".")
+			r, err := http.NewRequest(http.MethodGet, h.url(fmt.Sprintf("/xiaozhi/ota/firmware/%x.bin?r=%s", sha256.Sum256(image), pass)), nil)
+			if err != nil {
+				h.t.Fatal(err)
+			}
+			answer, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
+			if err != nil {
+				h.t.Fatal(err)
+			}
+			_ = answer.Body.Close()
+			if answer.StatusCode != http.StatusOK {
+				h.t.Errorf("a ticket opens with %s", answer.Status)
+			}
+			return parts[len(parts)-1]
+		}
+	}
+	h.t.Fatal("the robot was offered no image")
+	return ""
 }
 
 // visitors are all who come, with right keys and with wrong ones.
