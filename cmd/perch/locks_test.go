@@ -407,7 +407,10 @@ func TestAProxyOnThisMachineOpensNothing(t *testing.T) {
 		}
 		target := &url.URL{Scheme: "http", Host: s.listener.Addr().String()}
 		proxy := httptest.NewServer(&httputil.ReverseProxy{
-			Director:  func(r *http.Request) { r.URL.Scheme, r.URL.Host, r.Host = target.Scheme, target.Host, target.Host }, //nolint:staticcheck // what is tried
+			Rewrite: func(p *httputil.ProxyRequest) {
+				p.SetURL(target)
+				p.SetXForwarded()
+			},
 			Transport: &http.Transport{DisableKeepAlives: true},
 		})
 		for key, want := range map[string][2]int{"": {403, 401}, keys[ownersToken]: {403, 200}} {
