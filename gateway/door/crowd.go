@@ -16,9 +16,10 @@ const (
 	// mostConnsOfOne is for a machine with a screen of skins, or one behind
 	// which there are others, as with a container's network.
 	mostConnsOfOne = 256
-	// mostConnsOfOurs is for programs of this machine. One of them may be a
+	// mostConnsOfOurs is for programs of this machine, besides the others: who
+	// fills the places does not keep out the watchdog. One of them may be a
 	// proxy, behind which everybody is.
-	mostConnsOfOurs = 1536
+	mostConnsOfOurs = 1024
 )
 
 // takeWithin is how long the other side may take to read one write where
@@ -40,9 +41,10 @@ type crowd struct {
 	log *slog.Logger
 
 	mu         sync.Mutex
-	inside     map[netip.Addr]int
-	all        int
-	turnedAway int // since it was last logged
+	inside     map[netip.Addr]int // of other machines
+	all        int                // of them
+	ours       int                // of this machine
+	turnedAway int                // since it was last logged
 	complained time.Time
 }
 
@@ -53,38 +55,50 @@ func (c *crowd) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		from := Visitor(conn.RemoteAddr().String())
-		if why := c.enter(from); why != "" {
+		from, ours := Visitor(conn.RemoteAddr().String()), isOurs(conn)
+		if why := c.enter(from, ours); why != "" {
 			_ = conn.Close() // whoever it was may come again
 			c.complain(from, why)
 			continue
 		}
-		return &guest{Conn: conn, leave: sync.OnceFunc(func() { c.left(from) })}, nil
+		return &guest{Conn: conn, leave: sync.OnceFunc(func() { c.left(from, ours) })}, nil
 	}
 }
 
+// isOurs reports whether a connection comes from this machine: from loopback,
+// from the address it goes to, or over a unix socket.
+func isOurs(conn net.Conn) bool {
+	from := addressOf(conn.RemoteAddr().String())
+	return !from.IsValid() || from.IsLoopback() || from == addressOf(conn.LocalAddr().String())
+}
+
 // enter takes a place, or says why there is none.
-func (c *crowd) enter(from netip.Addr) (why string) {
+func (c *crowd) enter(from netip.Addr, ours bool) (why string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	most := mostConnsOfOne
-	if from.IsLoopback() || !from.IsValid() {
-		most = mostConnsOfOurs
-	}
 	switch {
+	case ours && c.ours >= mostConnsOfOurs:
+		return fmt.Sprintf("%d of this machine are open", mostConnsOfOurs)
+	case ours:
+		c.ours++
+		return ""
 	case c.all >= mostConns:
 		return fmt.Sprintf("%d are open", mostConns)
-	case c.inside[from] >= most:
-		return fmt.Sprintf("%d are open from there", most)
+	case c.inside[from] >= mostConnsOfOne:
+		return fmt.Sprintf("%d are open from there", mostConnsOfOne)
 	}
 	c.all++
 	c.inside[from]++
 	return ""
 }
 
-func (c *crowd) left(from netip.Addr) {
+func (c *crowd) left(from netip.Addr, ours bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if ours {
+		c.ours--
+		return
+	}
 	c.all--
 	if c.inside[from]--; c.inside[from] <= 0 {
 		delete(c.inside, from)

@@ -23,6 +23,7 @@ type stranger struct {
 }
 
 func (s *stranger) RemoteAddr() net.Addr { return named(s.from) }
+func (*stranger) LocalAddr() net.Addr    { return named("192.168.1.2:8003") }
 func (s *stranger) Close() error         { s.closed.Store(true); return nil }
 
 func (s *stranger) SetDeadline(t time.Time) error      { return s.SetWriteDeadline(t) }
@@ -103,6 +104,7 @@ func TestTenThousandConnections(t *testing.T) {
 		"link-local":    {"[fe80::%x%%eth0]:4000", mostConnsOfOne},
 		"loopback":      {"127.0.0.1:%d", mostConnsOfOurs},
 		"IPv6 loopback": {"[::1]:%d", mostConnsOfOurs},
+		"this machine":  {"192.168.1.2:%d", mostConnsOfOurs},
 		"many machines": {"[2001:db8:0:%x::1]:4000", mostConns},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -115,6 +117,13 @@ func TestTenThousandConnections(t *testing.T) {
 			}
 			if lines := strings.Count(log.String(), "turned away"); lines != 1 {
 				t.Errorf("that was logged %d times", lines)
+			}
+			if c.most != mostConnsOfOurs { // the watchdog is not kept out
+				for _, own := range []string{"127.0.0.1:1", "192.168.1.2:1", "@"} {
+					if in, _ := visit(t, l, s, own); len(in) != 1 {
+						t.Errorf("%s was kept out", own)
+					}
+				}
 			}
 			if c.most < mostConns {
 				if others, _ := visit(t, l, s, "192.168.1.7:1", "[2001:db8:1::1]:1"); len(others) != 2 {
@@ -134,11 +143,11 @@ func TestTenThousandConnections(t *testing.T) {
 func TestNothingOfTheCrowdIsKept(t *testing.T) {
 	s := &street{make(chan net.Conn)}
 	l := Crowd(s, slog.New(slog.DiscardHandler))
-	in, _ := visit(t, l, s, many(500, "10.0.%d.1:1")...)
+	in, _ := visit(t, l, s, append(many(500, "10.0.%d.1:1"), many(5, "127.0.0.1:%d")...)...)
 	for _, conn := range in {
 		_ = conn.Close()
 	}
-	if c := l.(*crowd); c.all != 0 || len(c.inside) != 0 {
+	if c := l.(*crowd); c.all != 0 || c.ours != 0 || len(c.inside) != 0 {
 		t.Errorf("%d are inside, from %d addresses", c.all, len(c.inside))
 	}
 	close(s.coming)
