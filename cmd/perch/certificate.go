@@ -78,7 +78,7 @@ func readCertificate(c tlsConfig) (*tls.Certificate, error) {
 const mostPEM = 1 << 20
 
 func readPEM(key, path string) ([]byte, error) {
-	text, err := os.ReadFile(path)
+	text, err := os.ReadFile(credential(path, os.Getenv("CREDENTIALS_DIRECTORY")))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("%s: there is no file %s", key, path)
