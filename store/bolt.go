@@ -12,20 +12,41 @@ import (
 // pageSize is fixed, not the machine's: a Pi 5 kernel has pages of 16 KiB, and a backup must move to a Pi 4 and back.
 const pageSize = 4096
 
-// openBolt opens an existing file and takes its lock. Every commit is synced (never NoSync). The free list is written
-// with each commit although it need not be: without it, opening reads the whole file, and our commits are few. It is
-// kept as a map, because the array is slow once a file is fragmented. The memory map starts at 32 KiB and doubles; a
-// larger one would make the file larger, too.
+// openBolt opens an existing file and takes its lock. A file that was replaced while we waited for the lock of the one
+// before is opened anew: nobody would find what is written into a file without a name.
 func openBolt(path string, timeout time.Duration) (*bbolt.DB, *os.File, error) {
+	for {
+		bolt, file, err := openWith(path, timeout, false, func(name string, flag int, mode os.FileMode) (*os.File, error) {
+			// Only initialise makes files: bolt's own way of making one does not survive a power cut.
+			return os.OpenFile(name, flag&^os.O_CREATE, mode)
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+		named, err := os.Stat(path)
+		opened, err2 := file.Stat()
+		if err == nil && err2 == nil && os.SameFile(named, opened) {
+			return bolt, file, nil
+		}
+		if err := errors.Join(err, err2, bolt.Close()); err != nil {
+			return nil, nil, unusable(path, err)
+		}
+	}
+}
+
+// openWith opens what open gives. Every commit is synced. The free list is written with each commit although it need not
+// be: without it, opening reads the whole file, and our commits are few. It is kept as a map, because the array is slow
+// once a file is fragmented. The memory map starts at 32 KiB and doubles; a larger one would make the file larger, too.
+// The statistics are kept for the number of free pages.
+func openWith(path string, timeout time.Duration, readOnly bool, open func(string, int, os.FileMode) (*os.File, error)) (*bbolt.DB, *os.File, error) {
 	var file *os.File
 	options := &bbolt.Options{
 		Timeout:      timeout,
 		FreelistType: bbolt.FreelistMapType,
 		PageSize:     pageSize,
-		NoStatistics: true,
+		ReadOnly:     readOnly,
 		OpenFile: func(name string, flag int, mode os.FileMode) (f *os.File, err error) {
-			// Only initialise makes files: bolt's own way of making one does not survive a power cut.
-			file, err = os.OpenFile(name, flag&^os.O_CREATE, mode)
+			file, err = open(name, flag, mode)
 			return file, err
 		},
 	}

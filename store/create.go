@@ -128,18 +128,15 @@ func lockDirectory(path string, timeout time.Duration) (*os.File, error) {
 	if err != nil {
 		return nil, unusable(path, err)
 	}
-	for end := time.Now().Add(timeout); ; time.Sleep(10 * time.Millisecond) {
-		err := syscall.Flock(int(dir.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		switch {
-		case err == nil:
-			return dir, nil
-		case err != syscall.EWOULDBLOCK:
-			_ = dir.Close()
-			return nil, unusable(path, err)
-		case time.Now().After(end):
-			_ = dir.Close()
-			return nil, locked(path, err)
-		}
+	switch err := flock(dir, timeout); err {
+	case nil:
+		return dir, nil
+	case syscall.EWOULDBLOCK:
+		_ = dir.Close()
+		return nil, locked(path, err)
+	default:
+		_ = dir.Close()
+		return nil, unusable(path, err)
 	}
 }
 

@@ -52,6 +52,11 @@ func damaged(path string, cause error) error {
 		"restore a backup with perch restore, or move the file away to start with an empty one", path, cause)
 }
 
+func newer(path string, version, known int) error {
+	return fail(ErrNewer, nil, "%s was written by a newer Perch (schema %d, this one knows %d); "+
+		"install that version again, or restore a backup made by this one", path, version, known)
+}
+
 // unusable explains why path, a file or a directory, cannot be used. The user is named because the usual cause is a
 // first run with sudo.
 func unusable(path string, cause error) error {

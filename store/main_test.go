@@ -20,6 +20,8 @@ func TestMain(m *testing.M) {
 		childPuts(os.Getenv("PERCH_STORE_FILE"))
 	case "hold":
 		childHolds(os.Getenv("PERCH_STORE_FILE"))
+	case "compact":
+		childCompacts(os.Getenv("PERCH_STORE_FILE"))
 	case "open":
 		childOpens(os.Getenv("PERCH_STORE_FILE"))
 	default:

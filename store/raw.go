@@ -86,9 +86,19 @@ func (r *Raw) Drop(table string) error {
 	return r.tx.DeleteBucket([]byte(table))
 }
 
+func pairs(c *bbolt.Cursor) iter.Seq2[[]byte, []byte] {
+	return func(yield func(k, v []byte) bool) {
+		for k, v := c.First(); k != nil; k, v = c.Next() {
+			if !yield(k, v) {
+				return
+			}
+		}
+	}
+}
+
 func keys(c *bbolt.Cursor) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		for k, _ := c.First(); k != nil; k, _ = c.Next() {
+		for k := range pairs(c) {
 			if !yield(string(k)) {
 				return
 			}

@@ -29,8 +29,7 @@ func prepare(bolt *bbolt.DB, file *os.File, o Options) (migrated bool, err error
 	case err != nil:
 		return false, damaged(path, err)
 	case version > len(o.Migrations):
-		return false, fail(ErrNewer, nil, "%s was written by a newer Perch (schema %d, this one knows %d); "+
-			"install that version again, or restore a backup made by this one", path, version, len(o.Migrations))
+		return false, newer(path, version, len(o.Migrations))
 	case known && version == len(o.Migrations):
 		return false, nil
 	}

@@ -32,6 +32,12 @@ type Options struct {
 	Timeout    time.Duration // how long to wait for another process to let go of the file; 0: 3 s
 	FlushAfter time.Duration // how long PutSoon may keep a value waiting; 0: 5 s
 	Log        *slog.Logger  // nil: silent
+
+	// CompactFrom is how many bytes of the file have to be free for Open to rewrite it, where that is more than half of
+	// the file as well; 0: 16 MiB, negative: never.
+	CompactFrom int64
+
+	reached func(step string) // of the rewriting, for tests; nil: nothing
 }
 
 // DB is an open database file. It belongs to this process alone until [DB.Close].
@@ -82,6 +88,9 @@ func Open(path string, o Options) (*DB, error) {
 		_ = release(bolt, file, errors.Is(err, errPanic))
 		return nil, err
 	}
+	if bolt, file, err = compact(target, bolt, file, o); err != nil {
+		return nil, err
+	}
 	makePrivate(file, o.Log)
 	db := &DB{
 		path: path, flushAfter: o.FlushAfter, log: o.Log, bolt: bolt, file: file,
@@ -101,6 +110,12 @@ func (o Options) withDefaults() Options {
 	}
 	if o.FlushAfter <= 0 {
 		o.FlushAfter = 5 * time.Second
+	}
+	if o.CompactFrom == 0 {
+		o.CompactFrom = 16 << 20
+	}
+	if o.reached == nil {
+		o.reached = func(string) {}
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

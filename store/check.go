@@ -1,0 +1,100 @@
+package store
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+
+	"go.etcd.io/bbolt"
+)
+
+// Content is what [Check] found.
+type Content struct {
+	Schema  int            // migrations that were applied to it
+	Records map[string]int // of each table
+}
+
+// Check reads the whole of a database file that may be anything, and nobody writes to meanwhile: every page, and every
+// record, which each is called with unless it is nil; key and value are its own to keep. The file is not changed, and need
+// not have a name. An error wraps [ErrDamaged], or [ErrNewer] where the schema is newer than the migrations in o; it does
+// not name the file.
+func Check(f *os.File, o Options, each func(table, key string, value []byte) error) (Content, error) {
+	o = o.withDefaults()
+	info, err := f.Stat()
+	if err != nil {
+		return Content{}, unfit(err)
+	}
+	if err := verify(f, info.Size()); err != nil {
+		return Content{}, unfit(err)
+	}
+	bolt, file, err := borrow(f, o)
+	if err != nil {
+		return Content{}, err
+	}
+	found := Content{Records: map[string]int{}}
+	err = guarded(func() error { return bolt.View(func(tx *bbolt.Tx) error { return found.read(tx, each) }) })
+	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) // bolt leaves that to the closing, and f stays open
+	if cerr := release(bolt, file, errors.Is(err, errPanic)); err == nil {
+		err = cerr
+	}
+	switch {
+	case err != nil:
+		return found, unfit(err)
+	case found.Schema > len(o.Migrations):
+		return found, newer("the database", found.Schema, len(o.Migrations))
+	}
+	return found, nil
+}
+
+func unfit(cause error) error {
+	return fail(ErrDamaged, cause, "the database is damaged or none of Perch's (%v)", cause)
+}
+
+// borrow opens the file by another handle of its own, because bolt closes what it opened.
+func borrow(f *os.File, o Options) (*bbolt.DB, *os.File, error) {
+	return openWith(f.Name(), o.Timeout, true, func(string, int, os.FileMode) (*os.File, error) {
+		fd, err := syscall.Dup(int(f.Fd()))
+		if err != nil {
+			return nil, err
+		}
+		syscall.CloseOnExec(fd)
+		return os.NewFile(uintptr(fd), f.Name()), nil
+	})
+}
+
+func (found *Content) read(tx *bbolt.Tx, each func(table, key string, value []byte) error) error {
+	var wrong error
+	for err := range tx.Check() { // to its end, or its goroutine stays
+		wrong = errors.Join(wrong, err)
+	}
+	if wrong != nil {
+		return wrong
+	}
+	version, known, err := schemaVersion(tx)
+	if err != nil {
+		return err
+	}
+	if !known {
+		return errors.New("it is empty")
+	}
+	found.Schema = version
+	return tx.ForEach(func(name []byte, b *bbolt.Bucket) error {
+		if string(name) == schemaTable {
+			return nil
+		}
+		table := string(name)
+		found.Records[table] = 0
+		return b.ForEach(func(k, v []byte) error {
+			if len(k) > MaxKey || len(v) > MaxValue || !json.Valid(v) {
+				return fmt.Errorf("%s %.100q is not JSON, or over %d bytes", table, k, MaxValue)
+			}
+			found.Records[table]++
+			if each == nil {
+				return nil
+			}
+			return each(table, string(k), append([]byte(nil), v...))
+		})
+	})
+}

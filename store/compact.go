@@ -1,0 +1,152 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"go.etcd.io/bbolt"
+)
+
+// compact rewrites a file most of which is free into a new one, and returns that, open, in the place of the one it was
+// given. Bolt never makes a file smaller by itself. Where it cannot be done the old file is as good as ever, and is what
+// is returned. Only an error after which it is not known which of the two a power cut would leave is returned.
+func compact(path string, bolt *bbolt.DB, file *os.File, o Options) (*bbolt.DB, *os.File, error) {
+	size, used, err := extent(bolt)
+	if err != nil || o.CompactFrom < 0 || size-used < o.CompactFrom || used > size/2 {
+		return bolt, file, nil
+	}
+	rewritten, renamed, err := rewrite(path, used, bolt, o)
+	switch {
+	case renamed:
+		_ = release(bolt, file, false) // it has no name any more
+		if err != nil {
+			_ = rewritten.bolt.Close()
+			return nil, nil, err
+		}
+	case err != nil:
+		o.Log.Warn("most of the database file is free space, but it was not rewritten", "path", path, "bytes", size, "used", used, "err", err)
+		return bolt, file, nil
+	}
+	now, _, _ := extent(rewritten.bolt) // it is for the log
+	o.Log.Info("the database file was mostly free space and was rewritten", "path", path, "bytes", size, "now", now)
+	return rewritten.bolt, rewritten.file, nil
+}
+
+// extent is how far an open file was ever written, in bytes, and how much of that is in use. What bolt had the file grow
+// by besides takes no room on the disk.
+func extent(bolt *bbolt.DB) (size, used int64, err error) {
+	stats := bolt.Stats()
+	err = guarded(func() error {
+		return bolt.View(func(tx *bbolt.Tx) error {
+			size = tx.Size()
+			return nil
+		})
+	})
+	return size, size - int64(stats.FreePageN+stats.PendingPageN)*pageSize, err
+}
+
+// opened is an open file.
+type opened struct {
+	bolt *bbolt.DB
+	file *os.File
+}
+
+// rewrite copies the records into a new file beside path and gives it that name. It reports whether it did, error or not.
+func rewrite(path string, used int64, from *bbolt.DB, o Options) (to opened, renamed bool, err error) {
+	if err := room(filepath.Dir(path), used+used/8+1<<20); err != nil {
+		return to, false, err
+	}
+	// Another process takes a temporary file for a leftover, unless the directory is locked.
+	directory, err := lockDirectory(filepath.Dir(path), o.Timeout)
+	if err != nil {
+		return to, false, err
+	}
+	defer directory.Close()
+	fresh := path + temporary
+	if to, err = copied(fresh, from, o); err != nil {
+		return to, false, errors.Join(err, os.RemoveAll(fresh))
+	}
+	o.reached("copied")
+	if err := os.Rename(fresh, path); err != nil {
+		return to, false, errors.Join(err, to.bolt.Close(), os.RemoveAll(fresh))
+	}
+	o.reached("renamed")
+	return to, true, syncDirectories(directory)
+}
+
+// room is an error where the file system of a directory has not that many bytes left.
+func room(directory string, need int64) error {
+	var fs syscall.Statfs_t
+	if err := syscall.Statfs(directory, &fs); err != nil {
+		return fmt.Errorf("see how much of the disk is free: %w", err)
+	}
+	if free := int64(fs.Bavail) * fs.Bsize; free < need {
+		return fmt.Errorf("the disk has %d bytes left, and %d are needed", free, need)
+	}
+	return nil
+}
+
+// copied makes a file with all records of another. It is synced at its end only: until then nobody needs it.
+func copied(fresh string, from *bbolt.DB, o Options) (to opened, err error) {
+	if err := os.RemoveAll(fresh); err != nil {
+		return to, err
+	}
+	f, err := os.OpenFile(fresh, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return to, err
+	}
+	_ = f.Close()
+	o.reached("made")
+	if to.bolt, to.file, err = openBolt(fresh, o.Timeout); err != nil {
+		return to, err
+	}
+	to.bolt.NoSync, to.bolt.NoGrowSync = true, true
+	err = guarded(func() error { return bbolt.Compact(to.bolt, from, 1<<20) })
+	if err == nil {
+		err = guarded(func() error { return sameRecords(from, to.bolt) })
+	}
+	to.bolt.NoSync, to.bolt.NoGrowSync = false, false
+	if err == nil {
+		err = to.file.Sync()
+	}
+	if err != nil {
+		_ = release(to.bolt, to.file, errors.Is(err, errPanic))
+	}
+	return to, err
+}
+
+// sameRecords compares two files record by record: the old one is about to go.
+func sameRecords(a, b *bbolt.DB) error {
+	return a.View(func(one *bbolt.Tx) error {
+		return b.View(func(other *bbolt.Tx) error {
+			tables := other.Cursor()
+			next, _ := tables.First()
+			for name, _ := range pairs(one.Cursor()) {
+				if !bytes.Equal(next, name) || !sameTable(one.Bucket(name), other.Bucket(name)) {
+					return fmt.Errorf("the copy of table %q differs", name)
+				}
+				next, _ = tables.Next()
+			}
+			if next != nil {
+				return fmt.Errorf("the copy has a table %q", next)
+			}
+			return nil
+		})
+	})
+}
+
+func sameTable(a, b *bbolt.Bucket) bool {
+	c := b.Cursor()
+	k, v := c.First()
+	for key, value := range pairs(a.Cursor()) {
+		if k == nil || !bytes.Equal(k, key) || !bytes.Equal(v, value) {
+			return false
+		}
+		k, v = c.Next()
+	}
+	return k == nil
+}

@@ -1,0 +1,175 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// hollow makes a file most of which is free, with some records, and returns its size.
+func hollow(t testing.TB, path string) int64 {
+	t.Helper()
+	db, err := Open(path, Options{FlushAfter: time.Hour})
+	must(t, err)
+	texts := NewTable[string](db, "texts")
+	for i := range 100 {
+		texts.PutSoon(fmt.Sprint("gone", i), strings.Repeat("x", 20_000))
+		texts.PutSoon(fmt.Sprint("kept", i), fmt.Sprint(i))
+	}
+	must(t, db.Flush())
+	for i := range 100 {
+		texts.DeleteSoon(fmt.Sprint("gone", i))
+	}
+	must(t, db.Close())
+	info, err := os.Stat(path)
+	must(t, err)
+	return info.Size()
+}
+
+// filled reports what of hollow's records is not there.
+func filled(db *DB) error {
+	n := 0
+	for k, v := range NewTable[string](db, "texts").All() {
+		n++
+		if k != "kept"+v {
+			return fmt.Errorf("%s is %s", k, v)
+		}
+	}
+	if n != 100 {
+		return fmt.Errorf("%d records, not 100", n)
+	}
+	return nil
+}
+
+func TestCompaction(t *testing.T) {
+	path := dbPath(t)
+	before := hollow(t, path)
+	var log bytes.Buffer
+	o := Options{CompactFrom: 1 << 20, Log: slog.New(slog.NewTextHandler(&log, nil))}
+	for _, kept := range []Options{{}, {CompactFrom: 4 << 20}, {CompactFrom: -1}} {
+		must(t, open(t, path, kept).Close())
+		if info, _ := os.Stat(path); info.Size() != before {
+			t.Errorf("rewritten from %d free bytes on", kept.CompactFrom)
+		}
+	}
+	db := open(t, path, o)
+	info, err := os.Stat(path)
+	must(t, err)
+	if info.Size()*10 > before || info.Mode().Perm() != 0o600 || !strings.Contains(log.String(), "now=") {
+		t.Errorf("of %d bytes there are %d, mode %v; log:\n%s", before, info.Size(), info.Mode(), &log)
+	}
+	must(t, filled(db))
+	must(t, NewTable[string](db, "texts").Put("later", "later"))
+	if _, err := Open(path, Options{Timeout: time.Millisecond}); !errors.Is(err, ErrLocked) {
+		t.Errorf("a second process: %v", err)
+	}
+	must(t, db.Close())
+	log.Reset()
+	db = open(t, path, o)
+	if got, _, _ := NewTable[string](db, "texts").Get("later"); got != "later" {
+		t.Error("what was written after the rewriting is not there")
+	}
+	if log.Len() > 0 || exists(path+temporary) {
+		t.Errorf("rewritten again, or something is left over:\n%s", &log)
+	}
+}
+
+// TestNoRoomToCompact: the file is used as it is.
+func TestNoRoomToCompact(t *testing.T) {
+	dir := smallDisk(t, "8m")
+	path := filepath.Join(dir, "perch.db")
+	before := hollow(t, path)
+	var disk syscall.Statfs_t
+	must(t, syscall.Statfs(dir, &disk))
+	must(t, os.WriteFile(filepath.Join(dir, "ballast"), make([]byte, int64(disk.Bavail)*disk.Bsize-100_000), 0o600))
+	var log bytes.Buffer
+	db := open(t, path, Options{CompactFrom: 1 << 20, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	must(t, filled(db))
+	if info, _ := os.Stat(path); info.Size() != before || !strings.Contains(log.String(), "are needed") || exists(path+temporary) {
+		t.Errorf("%d bytes of %d; log:\n%s", info.Size(), before, &log)
+	}
+}
+
+// TestTheDiskFillsWhileCompacting: room that was there is gone when it is used.
+func TestTheDiskFillsWhileCompacting(t *testing.T) {
+	dir := smallDisk(t, "8m")
+	path := filepath.Join(dir, "perch.db")
+	before := hollow(t, path)
+	var log bytes.Buffer
+	db := open(t, path, Options{CompactFrom: 1 << 20, Log: slog.New(slog.NewTextHandler(&log, nil)), reached: func(step string) {
+		var disk syscall.Statfs_t
+		must(t, syscall.Statfs(dir, &disk))
+		_ = os.WriteFile(filepath.Join(dir, "ballast"), make([]byte, int64(disk.Bavail)*disk.Bsize), 0o600)
+	}})
+	must(t, filled(db))
+	if info, _ := os.Stat(path); info.Size() != before || !strings.Contains(log.String(), "not rewritten") || exists(path+temporary) {
+		t.Errorf("%d bytes of %d; log:\n%s", info.Size(), before, &log)
+	}
+	must(t, NewTable[string](db, "texts").Put("later", "later"))
+}
+
+// childCompacts opens "STEP:FILE" and is gone when the rewriting has reached that step.
+func childCompacts(which string) {
+	until, path, _ := strings.Cut(which, ":")
+	_, err := Open(path, Options{CompactFrom: 1 << 20, reached: func(step string) {
+		if step == until {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {}
+		}
+	}})
+	childFails(fmt.Errorf("it was not killed: %w", err))
+}
+
+// TestKilledWhileCompacting: there is the old file or the new one, and nothing besides.
+func TestKilledWhileCompacting(t *testing.T) {
+	for step, smaller := range map[string]bool{"made": false, "copied": false, "renamed": true} {
+		t.Run(step, func(t *testing.T) {
+			path := dbPath(t)
+			before := hollow(t, path)
+			cmd, _ := child(t, "compact", step+":"+path)
+			_ = cmd.Wait() // it was killed
+			info, err := os.Stat(path)
+			must(t, err)
+			if (info.Size() < before) != smaller || exists(path+temporary) == smaller {
+				t.Errorf("%d bytes of %d, leftover: %v", info.Size(), before, exists(path+temporary))
+			}
+			must(t, filled(open(t, path, Options{CompactFrom: -1})))
+			if exists(path + temporary) {
+				t.Error("the leftover stays")
+			}
+		})
+	}
+}
+
+// TestACopyThatDiffers is not taken.
+func TestACopyThatDiffers(t *testing.T) {
+	one, other := dbPath(t), dbPath(t)
+	hollow(t, one)
+	hollow(t, other)
+	a := open(t, one, Options{})
+	if err := sameRecords(a.bolt, open(t, other, Options{}).bolt); err != nil {
+		t.Errorf("two of the same: %v", err)
+	}
+	for name, change := range map[string]func(db *DB) error{
+		"a record less":    func(db *DB) error { return NewTable[string](db, "texts").Delete("kept7") },
+		"the last is gone": func(db *DB) error { return NewTable[string](db, "texts").Delete("kept99") },
+		"a record more":    func(db *DB) error { return NewTable[string](db, "texts").Put("x", "x") },
+		"another value":    func(db *DB) error { return NewTable[string](db, "texts").Put("kept7", "x") },
+		"a table more":     func(db *DB) error { return NewTable[string](db, "x").Put("x", "x") },
+	} {
+		path := dbPath(t)
+		hollow(t, path)
+		b := open(t, path, Options{})
+		must(t, change(b))
+		if sameRecords(a.bolt, b.bolt) == nil {
+			t.Errorf("%s: passes for the same", name)
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package store
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// Held is a database file that no process has open or can open, so that it can be replaced.
+type Held struct{ directory, file *os.File }
+
+// Hold waits until no process has the database at path open, for timeout at most, and keeps all others from opening it, or
+// making it where there is none, until [Held.Release]. The directory must be there. Errors are as of [Open].
+func Hold(path string, timeout time.Duration) (*Held, error) {
+	directory, err := lockDirectory(filepath.Dir(path), timeout)
+	if err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &Held{directory: directory}, nil
+	}
+	if err != nil {
+		err = unusable(path, err)
+	} else if err = flock(file, timeout); err == syscall.EWOULDBLOCK {
+		err = locked(path, err)
+	} else if err != nil {
+		err = unusable(path, err)
+	}
+	if err != nil {
+		_ = directory.Close()
+		if file != nil {
+			_ = file.Close()
+		}
+		return nil, err
+	}
+	return &Held{directory, file}, nil
+}
+
+// Release lets others have it.
+func (h *Held) Release() {
+	if h.file != nil {
+		_ = h.file.Close() // which gives the lock up
+	}
+	_ = h.directory.Close()
+}
+
+// flock locks a file. It fails with EWOULDBLOCK when another kept it locked for the whole of timeout.
+func flock(f *os.File, timeout time.Duration) error {
+	for end := time.Now().Add(timeout); ; time.Sleep(10 * time.Millisecond) {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err != syscall.EWOULDBLOCK || time.Now().After(end) {
+			return err
+		}
+	}
+}
