@@ -100,7 +100,10 @@ func (a *app) build(ears voice.Recognizers) error {
 	if err := os.MkdirAll(a.data, 0o750); err != nil {
 		return fmt.Errorf("the data directory cannot be made: %w; name another with --data", err)
 	}
-	db, err := store.Open(databasePath(a.data), store.Options{Log: a.log})
+	if err := finishRestore(a.data, a.log); err != nil {
+		return err
+	}
+	db, err := store.Open(databasePath(a.data), store.Options{Migrations: migrations(), Log: a.log})
 	if err != nil {
 		return err
 	}
@@ -146,7 +149,8 @@ func (a *app) build(ears voice.Recognizers) error {
 		Robots: residents{a.robots, a.senses.board}, Talk: a.talk, Herald: a.herald, Memory: a.memory, Notices: a.notices, Board: a.board, Bus: a.bus, Senses: a.senses,
 		Questions: asked{a.hooks, a.talk}, Conversations: a.mind,
 		Turns: func(n int) any { return a.records.Turns(n) }, Parts: a.parts, Counters: a.counters(), Firmware: a.firmware,
-		Version: version, ID: a.id, Started: a.started,
+		Archives: newArchives(a.data, a.db, a.askRestart, a.log),
+		Version:  version, ID: a.id, Started: a.started,
 	}
 	a.admin, a.metrics = admin.New(shown), admin.NewMetrics(shown)
 	if a.doors, err = openDoors(a); err != nil {
@@ -260,6 +264,14 @@ func (a *app) newAnnouncer() error {
 
 // errRestart ends a run after which another is wanted.
 var errRestart = errors.New("a restart was asked for")
+
+// askRestart has Run begin anew.
+func (a *app) askRestart() {
+	select {
+	case a.restart <- struct{}{}:
+	default: // it has begun
+	}
+}
 
 // Run serves until ctx ends, and then stops in the order that lets everybody
 // know: the name is withdrawn first, robots are hung up on, what waits is

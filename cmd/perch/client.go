@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -69,7 +70,35 @@ func (r *reach) socket() (string, error) {
 			return "", fmt.Errorf("%s may not be opened by this user; join the group perch, or use sudo", path)
 		}
 	}
-	return "", fmt.Errorf("no appliance runs here (there is no %s); start one with perch serve, or name one with --url", strings.Join(candidates, " and no "))
+	return "", fmt.Errorf("%w (there is no %s); start one with perch serve, or name one with --url", errNotRunning, strings.Join(candidates, " and no "))
+}
+
+var errNotRunning = errors.New("no appliance runs here")
+
+// running is the appliance that is meant, and false where none runs on this
+// machine: then its data is nobody's, and a command can see to it by itself.
+func (r *reach) running(ctx context.Context) (c *client, running bool, err error) {
+	if r.url == "" {
+		path, err := r.socket()
+		if errors.Is(err, errNotRunning) {
+			return nil, false, nil
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		conn, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
+		switch {
+		case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, fs.ErrNotExist):
+			return nil, false, nil // one that was killed leaves its socket behind
+		case errors.Is(err, fs.ErrPermission):
+			return nil, false, fmt.Errorf("%s may not be opened by this user; join the group perch, or use sudo", path)
+		case err != nil:
+			return nil, false, fmt.Errorf("the appliance does not answer: %w", err)
+		}
+		_ = conn.Close() // it was only to see
+	}
+	c, err = r.client()
+	return c, err == nil, err
 }
 
 func (r *reach) token() (string, error) {

@@ -51,6 +51,8 @@ func commands() []command {
 		{"notify", "TEXT [--urgency low|normal|high] [--robot ROBOT] [--silent] [--expires 10m]", "has people told something, at once or when a robot next connects", notify},
 		{"adopt", "ROBOT|CODE", "welcomes a robot that waits", adopt},
 		{"forget", "ROBOT", "forgets a robot", forget},
+		{"backup", "FILE [--force]", "writes what the appliance knows into one file, while it runs; - is standard output", backup},
+		{"restore", "FILE [--restart]", "checks a backup and puts it in the place of what the appliance knows, at its next start", restore},
 		{"version", "", "says which program this is", printVersion},
 	}
 }
@@ -114,8 +116,9 @@ func usage(out io.Writer) {
 		}
 	}
 	fmt.Fprintln(out)
-	fmt.Fprintln(out, "devices, say, notify, adopt and forget speak to the running appliance over its socket, or by")
-	fmt.Fprintln(out, "--url URL --token-file FILE (PERCH_URL, PERCH_TOKEN).")
+	fmt.Fprintln(out, "devices, say, notify, adopt, forget, backup and restore speak to the running appliance over its socket,")
+	fmt.Fprintln(out, "or by --url URL --token-file FILE (PERCH_URL, PERCH_TOKEN). Where none runs, backup and restore work in")
+	fmt.Fprintln(out, "the data directory (--data DIR).")
 }
 
 func printVersion(_ context.Context, args []string, out io.Writer) error {

@@ -102,12 +102,7 @@ func (a *app) newMirror() error {
 	o.Senses, o.Firmware = a.senses.intake, updates{a.firmware}
 	o.Announced = store.NewTable[[]string](a.db, "announced")
 	o.Kept = store.NewTable[[]homeassistant.Waiting](a.db, "mqtt-waiting")
-	o.Restart = func() {
-		select {
-		case a.restart <- struct{}{}:
-		default: // it has begun
-		}
-	}
+	o.Restart = a.askRestart
 	a.mirror, err = homeassistant.New(o)
 	return err
 }

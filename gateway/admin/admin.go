@@ -86,6 +86,7 @@ type Options struct {
 	Conversations conversations
 	Senses        senses
 	Firmware      firmware // nil where there is no catalogue
+	Archives      archives // nil where nothing can be backed up
 	Board         *agent.Board
 	Bus           *event.Bus
 	Turns         func(most int) any

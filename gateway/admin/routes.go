@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"mime"
 	"net/http"
 	"strconv"
 	"strings"
@@ -36,6 +37,9 @@ func (d *Door) Routes(r gin.IRouter) {
 	if d.o.Firmware != nil {
 		d.firmwareRoutes(r.Group("/api/v1"), api)
 		d.assetRoutes(r.Group("/api/v1"), api)
+	}
+	if d.o.Archives != nil {
+		d.archiveRoutes(r.Group("/api/v1"), api)
 	}
 	api.POST("/adopt", answer(http.StatusOK, func(c *gin.Context) (any, error) {
 		var b struct{ Robot, Code string }
@@ -116,6 +120,34 @@ func (d *Door) firmwareRoutes(large, api gin.IRouter) {
 			return nil, unreadable(err)
 		}
 		return d.upgrade(c.Request.Context(), robot, b)
+	}))
+}
+
+// archiveRoutes mounts backup and restore, whose bodies are the largest of all.
+func (d *Door) archiveRoutes(large, api gin.IRouter) {
+	api.GET("/backup", func(c *gin.Context) {
+		backup, err := d.o.Archives.Backup(c.Request.Context())
+		if err != nil {
+			_ = c.Error(fault(err))
+			return
+		}
+		defer backup.Close()
+		c.Header("Content-Type", "application/x-tar")
+		c.Header("Content-Length", strconv.FormatInt(backup.Size, 10)) // of which less is seen to be broken off
+		c.Header("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": backup.Name}))
+		c.Header("Cache-Control", "no-store")
+		c.Header("X-Content-Type-Options", "nosniff")
+		c.Header("Connection", "close") // the deadline of the last piece would be the next answer's
+		if err := backup.Write(newSteadyWriter(c.Writer)); err != nil {
+			_ = c.Error(err) // the headers are out; it is for the log
+		}
+	})
+	large.POST("/restore", answer(http.StatusAccepted, func(c *gin.Context) (any, error) {
+		restart, err := strconv.ParseBool(c.DefaultQuery("restart", "false"))
+		if err != nil {
+			return nil, &door.Fault{Word: "bad_restart", Sentence: "restart is true or false", HTTP: http.StatusBadRequest}
+		}
+		return d.o.Archives.Restore(c.Request.Context(), newSteady(c.Writer, c.Request.Body), restart)
 	}))
 }
 

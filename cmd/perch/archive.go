@@ -1,0 +1,310 @@
+package main
+
+import (
+	"archive/tar"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+
+	"perch/gateway/door"
+	"perch/ota/espimage"
+)
+
+// A backup is a tar of a manifest, which comes first, and of the files that it
+// lists: the database, and firmware as it lies in its folder.
+const (
+	manifestName  = "manifest.json"
+	databaseName  = "perch.db"
+	firmwareName  = "firmware"
+	assetsName    = firmwareName + "/assets"
+	archiveFormat = 1
+)
+
+// Bounds of a backup, for one from outside may be anything.
+const (
+	mostManifest = 256 << 10 // bytes
+	mostDatabase = 4 << 30   // bytes
+	mostArchived = 256       // files; the catalogue has less than half of it
+)
+
+// manifest says what a backup holds. There is no secret in it.
+type manifest struct {
+	Format    int        `json:"format"`
+	Perch     string     `json:"perch"`  // the version that made it
+	Schema    int        `json:"schema"` // of the database
+	Created   time.Time  `json:"created"`
+	Appliance string     `json:"appliance"` // its id
+	Files     []archived `json:"files"`
+}
+
+// archived is a file in a backup.
+type archived struct {
+	Name   string `json:"name"`
+	Size   int64  `json:"size"`   // bytes
+	SHA256 string `json:"sha256"` // in hex
+}
+
+var (
+	imageFile = regexp.MustCompile(`^firmware/([0-9a-f]{64})\.bin$`)
+	assetFile = regexp.MustCompile(`^firmware/assets/[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
+	hexHash   = regexp.MustCompile(`^[0-9a-f]{64}$`)
+)
+
+func badBackup(format string, args ...any) error {
+	return &door.Fault{Word: "bad_backup", HTTP: http.StatusUnprocessableEntity, Sentence: "this is no backup of Perch's, or it is damaged: " + fmt.Sprintf(format, args...)}
+}
+
+// check says why a manifest is none. What it passes names only files that may
+// be there, each once, and none larger than it may be.
+func (m manifest) check() error {
+	if m.Format > archiveFormat {
+		return &door.Fault{Word: "newer_backup", HTTP: http.StatusUnprocessableEntity,
+			Sentence: fmt.Sprintf("the backup was made by a newer Perch (%.40q, format %d); install that version, and restore it there", m.Perch, m.Format)}
+	}
+	if m.Format != archiveFormat || len(m.Files) > mostArchived {
+		return badBackup("its manifest has format %d and %d files", m.Format, len(m.Files))
+	}
+	names := map[string]bool{}
+	for _, f := range m.Files {
+		if err := f.check(); err != nil {
+			return err
+		}
+		if names[f.Name] {
+			return badBackup("%s is in it twice", f.Name)
+		}
+		names[f.Name] = true
+	}
+	if !names[databaseName] {
+		return badBackup("it has no %s", databaseName)
+	}
+	return nil
+}
+
+func (f archived) check() error {
+	image := imageFile.FindStringSubmatch(f.Name)
+	most := int64(espimage.MaxSize)
+	switch {
+	case f.Name == databaseName:
+		most = mostDatabase
+	case image == nil && !assetFile.MatchString(f.Name):
+		return badBackup("there is no place for a file %.100q", f.Name)
+	}
+	switch {
+	case f.Size < 0 || f.Size > most:
+		return badBackup("%s cannot have %d bytes", f.Name, f.Size)
+	case !hexHash.MatchString(f.SHA256):
+		return badBackup("the hash of %s is none", f.Name)
+	case image != nil && image[1] != f.SHA256:
+		return badBackup("%s is not the image that its name says", f.Name)
+	}
+	return nil
+}
+
+// bytes is how much room the files take.
+func (m manifest) bytes() (n int64) {
+	for _, f := range m.Files {
+		n += f.Size
+	}
+	return n
+}
+
+// String says in a line what it is a backup of.
+func (m manifest) String() string {
+	return fmt.Sprintf("made %s by Perch %s on appliance %s; files of firmware: %d; %.1f MB in all", m.Created.Local().Format(time.DateTime),
+		oneLine(m.Perch), oneLine(m.Appliance), len(m.Files)-1, float64(m.bytes())/1e6)
+}
+
+// oneLine makes a text from outside fit for a line.
+func oneLine(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return -1
+		}
+		return r
+	}, s)
+	return s[:min(len(s), 60)]
+}
+
+// pack is a backup about to be written: its files are open, so that none can be
+// lost meanwhile.
+type pack struct {
+	manifest manifest
+	text     []byte // of the manifest
+	files    []*os.File
+}
+
+func (p *pack) close() {
+	for _, f := range p.files {
+		_ = f.Close() // it was only read
+	}
+}
+
+// size is that of the tar.
+func (p *pack) size() int64 {
+	const block = 512
+	padded := func(n int64) int64 { return block + (n+block-1)/block*block }
+	n := padded(int64(len(p.text)))
+	for _, f := range p.manifest.Files {
+		n += padded(f.Size)
+	}
+	return n + 2*block
+}
+
+// write writes the tar. Its memory does not grow with the files.
+func (p *pack) write(ctx context.Context, w io.Writer) error {
+	t := tar.NewWriter(w)
+	head := func(name string, size int64) error {
+		return t.WriteHeader(&tar.Header{Name: name, Size: size, Mode: 0o600, ModTime: p.manifest.Created, Format: tar.FormatUSTAR, Typeflag: tar.TypeReg})
+	}
+	err := head(manifestName, int64(len(p.text)))
+	if err == nil {
+		_, err = t.Write(p.text)
+	}
+	for i, f := range p.manifest.Files {
+		if err == nil {
+			err = head(f.Name, f.Size)
+		}
+		if err == nil {
+			_, err = io.CopyN(t, stoppable{ctx, io.NewSectionReader(p.files[i], 0, f.Size)}, f.Size)
+		}
+	}
+	if err == nil {
+		err = t.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("write the backup: %w", err)
+	}
+	return nil
+}
+
+// stoppable is a reader that ends with a context.
+type stoppable struct {
+	ctx context.Context
+	io.Reader
+}
+
+func (s stoppable) Read(p []byte) (int, error) {
+	if err := context.Cause(s.ctx); err != nil {
+		return 0, err
+	}
+	return s.Reader.Read(p)
+}
+
+// unpack reads a backup to its end. Each file is written to what place gives
+// for it, and closed; agree is asked before the first, once the manifest has
+// been checked. An error in what was read says itself how it is shown.
+func unpack(r io.Reader, agree func(manifest) error, place func(archived) (io.WriteCloser, error)) (m manifest, err error) {
+	t := tar.NewReader(r)
+	if m, err = readManifest(t); err != nil {
+		return m, err
+	}
+	if err := m.check(); err != nil {
+		return m, err
+	}
+	if err := agree(m); err != nil {
+		return m, err
+	}
+	wanted := map[string]archived{}
+	for _, f := range m.Files {
+		wanted[f.Name] = f
+	}
+	for {
+		head, err := t.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return m, unreadableBackup(err)
+		}
+		f, there := wanted[head.Name]
+		if !there || head.Typeflag != tar.TypeReg || head.Size != f.Size {
+			return m, badBackup("%.100q is not what its manifest says", head.Name)
+		}
+		delete(wanted, head.Name)
+		if err := unpackFile(t, f, place); err != nil {
+			return m, err
+		}
+	}
+	for name := range wanted {
+		return m, badBackup("%s is missing", name)
+	}
+	return m, nil
+}
+
+func readManifest(t *tar.Reader) (m manifest, err error) {
+	head, err := t.Next()
+	if err == io.EOF {
+		return m, badBackup("it is empty")
+	}
+	if err != nil {
+		return m, unreadableBackup(err)
+	}
+	if head.Name != manifestName || head.Typeflag != tar.TypeReg || head.Size > mostManifest {
+		return m, badBackup("it does not begin with a %s", manifestName)
+	}
+	text, err := io.ReadAll(io.LimitReader(t, mostManifest))
+	if err != nil {
+		return m, unreadableBackup(err)
+	}
+	if err := json.Unmarshal(text, &m); err != nil {
+		return m, badBackup("its manifest cannot be read: %v", err)
+	}
+	return m, nil
+}
+
+func unpackFile(t *tar.Reader, f archived, place func(archived) (io.WriteCloser, error)) error {
+	file, err := place(f)
+	if err != nil {
+		return err
+	}
+	hash, source := sha256.New(), &source{Reader: t}
+	n, err := io.Copy(io.MultiWriter(file, hash), source)
+	if cerr := file.Close(); err == nil {
+		err = cerr
+	}
+	switch {
+	case source.err != nil:
+		return unreadableBackup(source.err)
+	case err != nil:
+		return diskFault(fmt.Errorf("keep %s: %w", f.Name, err))
+	case n != f.Size || hex.EncodeToString(hash.Sum(nil)) != f.SHA256:
+		return badBackup("%s is not what its manifest says", f.Name)
+	}
+	return nil
+}
+
+// source remembers that it was the reading that failed, and not the writing.
+type source struct {
+	io.Reader
+	err error
+}
+
+func (s *source) Read(p []byte) (int, error) {
+	n, err := s.Reader.Read(p)
+	if err != nil && err != io.EOF {
+		s.err = err
+	}
+	return n, err
+}
+
+// unreadableBackup tells a damaged backup from one that did not arrive.
+func unreadableBackup(err error) error {
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return &door.Fault{Word: "stalled", HTTP: http.StatusRequestTimeout, Sentence: "nothing arrived for 30 seconds"}
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return badBackup("it ends in the middle")
+	case errors.Is(err, tar.ErrHeader), errors.Is(err, tar.ErrFieldTooLong):
+		return badBackup("it is no tar file")
+	}
+	return fmt.Errorf("read the backup: %w", err)
+}

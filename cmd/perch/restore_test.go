@@ -1,0 +1,584 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"perch/gateway/door"
+	"perch/store"
+)
+
+// database is a small one that says which it is.
+func database(t testing.TB, which string, migrations ...store.Migration) []byte {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), which+".db")
+	db, err := store.Open(path, store.Options{Migrations: migrations})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(store.NewTable[string](db, "is").Put("which", which), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return readFile(t, path)
+}
+
+// parcel is a backup that a test makes by hand, right or wrong.
+type parcel struct {
+	manifest manifest
+	files    []file
+}
+
+type file struct {
+	name string
+	text []byte
+	kind byte
+}
+
+func newParcel(schema int, files ...file) *parcel {
+	p := &parcel{manifest: manifest{Format: 1, Perch: "1.0", Schema: schema, Created: time.Unix(1e9, 0).UTC(), Appliance: "0badcafe"}, files: files}
+	for _, f := range files {
+		p.manifest.Files = append(p.manifest.Files, archived{f.name, int64(len(f.text)), fmt.Sprintf("%x", sha256.Sum256(f.text))})
+	}
+	return p
+}
+
+// image is a file of the catalogue.
+func image(text string) file {
+	return file{name: imagePath(fmt.Sprintf("%x", sha256.Sum256([]byte(text)))), text: []byte(text)}
+}
+
+// small is a right one.
+func small(t testing.TB) *parcel {
+	return newParcel(0, file{name: "perch.db", text: database(t, "new")}, image("new"), file{name: "firmware/assets/fonts", text: []byte("new fonts")})
+}
+
+func (p *parcel) tar(t testing.TB) []byte {
+	t.Helper()
+	text, err := json.Marshal(p.manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pile(t, append([]file{{name: manifestName, text: text}}, p.files...)...)
+}
+
+func pile(t testing.TB, files ...file) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := tar.NewWriter(&out)
+	for _, f := range files {
+		head := &tar.Header{Name: f.name, Mode: 0o600, Size: int64(len(f.text)), Typeflag: tar.TypeReg}
+		if f.kind != 0 {
+			head.Typeflag, head.Size, head.Linkname = f.kind, 0, "/etc/passwd"
+		}
+		err := w.WriteHeader(head)
+		if err == nil && head.Size > 0 {
+			_, err = w.Write(f.text)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// lived is a data directory with an old database, image and secret.
+func lived(t testing.TB) string {
+	t.Helper()
+	data := t.TempDir()
+	old := image("old")
+	writeFile(t, databasePath(data), database(t, "old"))
+	writeFile(t, filepath.Join(data, old.name), old.text)
+	writeFile(t, filepath.Join(data, "token-key"), []byte("the secret of this appliance"))
+	return data
+}
+
+// which tells whether all in a data directory is old or new.
+func which(t *testing.T, data string) string {
+	t.Helper()
+	db, err := store.Open(databasePath(data), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	is, _, err := store.NewTable[string](db, "is").Get("which")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string][]string{"old": {filepath.Base(image("old").name)}, "new": {"assets/fonts", filepath.Base(image("new").name)}}[is]
+	if got := entries(t, filepath.Join(data, firmwareName)); !slices.Equal(got, want) {
+		t.Fatalf("the database is %s, the firmware %v", is, got)
+	}
+	if secret := readFile(t, filepath.Join(data, "token-key")); string(secret) != "the secret of this appliance" {
+		t.Errorf("the secret is %s", secret)
+	}
+	if exists(filepath.Join(data, stageName)) {
+		t.Error("what was staged is still there")
+	}
+	return is
+}
+
+// TestWhatIsNoBackup is refused as a whole, with its cause, and nothing has
+// changed.
+func TestWhatIsNoBackup(t *testing.T) {
+	db := file{name: "perch.db", text: database(t, "new")}
+	outside := []byte("from outside")
+	change := func(f func(p *parcel)) []byte {
+		p := small(t)
+		f(p)
+		return p.tar(t)
+	}
+	alone := func(f file) []byte { return newParcel(0, db, f).tar(t) }
+	newer := newParcel(1, file{name: "perch.db", text: database(t, "new", store.Migration{Name: "later", Apply: func(*store.Raw) error { return nil }})})
+	whole := small(t).tar(t)
+	flipped := bytes.Clone(whole)
+	flipped[len(flipped)/2] ^= 1
+	pages := bytes.Clone(db.text)
+	copy(pages[2*4096:], bytes.Repeat([]byte{0xff}, 4096))
+	swapped := bytes.Clone(db.text)
+	for _, at := range []int{16, 4096 + 16} {
+		slices.Reverse(swapped[at : at+4])
+	}
+	for name, c := range map[string]struct {
+		text       []byte
+		word, says string
+	}{
+		"nothing":                     {nil, "bad_backup", "it is empty"},
+		"text":                        {bytes.Repeat([]byte("hello\n"), 200), "bad_backup", "no tar"},
+		"zeros":                       {make([]byte, 4096), "bad_backup", "it is empty"},
+		"half of it":                  {whole[:len(whole)/2], "bad_backup", "ends in the middle"},
+		"without its end":             {whole[:len(whole)-2048], "bad_backup", "missing"},
+		"a bit is wrong":              {flipped, "bad_backup", "not what its manifest says"},
+		"no manifest":                 {pile(t, db), "bad_backup", "begin with a manifest.json"},
+		"the manifest is a link":      {pile(t, file{name: manifestName, kind: tar.TypeSymlink}), "bad_backup", "begin with"},
+		"the manifest is no JSON":     {pile(t, file{name: manifestName, text: []byte("{")}, db), "bad_backup", "cannot be read"},
+		"a manifest without end":      {pile(t, file{name: manifestName, text: make([]byte, 1<<20)}, db), "bad_backup", "begin with"},
+		"a newer form":                {change(func(p *parcel) { p.manifest.Format = 2 }), "newer_backup", "made by a newer Perch"},
+		"no form":                     {change(func(p *parcel) { p.manifest.Format = 0 }), "bad_backup", "format 0"},
+		"too many files":              {change(func(p *parcel) { p.manifest.Files = make([]archived, 300) }), "bad_backup", "300 files"},
+		"no database":                 {newParcel(0, image("new")).tar(t), "bad_backup", "no perch.db"},
+		"a file twice":                {newParcel(0, db, db).tar(t), "bad_backup", "twice"},
+		"a file is missing":           {change(func(p *parcel) { p.files = p.files[:1] }), "bad_backup", "missing"},
+		"a file too many":             {change(func(p *parcel) { p.files = append(p.files, image("more")) }), "bad_backup", "not what its manifest says"},
+		"a file is longer":            {change(func(p *parcel) { p.files[1].text = append(p.files[1].text, 0) }), "bad_backup", "not what"},
+		"an absolute name":            {alone(file{name: "/etc/passwd", text: outside}), "bad_backup", "no place"},
+		"a name that climbs":          {alone(file{name: "firmware/../../x", text: outside}), "bad_backup", "no place"},
+		"a name that climbs in names": {alone(file{name: "firmware/assets/..", text: outside}), "bad_backup", "no place"},
+		"a secret":                    {alone(file{name: "token-key", text: outside}), "bad_backup", "no place"},
+		"the marker":                  {alone(file{name: "ready", text: outside}), "bad_backup", "no place"},
+		"a hidden asset":              {alone(file{name: "firmware/assets/.upload-1", text: outside}), "bad_backup", "no place"},
+		"an image under a wrong name": {alone(file{name: imagePath(strings.Repeat("0", 64)), text: outside}), "bad_backup", "not the image"},
+		"a hash that is none":         {change(func(p *parcel) { p.manifest.Files[2].SHA256 = "../../x" }), "bad_backup", "hash"},
+		"a size that is none":         {change(func(p *parcel) { p.manifest.Files[2].Size = -1 }), "bad_backup", "cannot have"},
+		"an image too large":          {change(func(p *parcel) { p.manifest.Files[1].Size = 17 << 20 }), "bad_backup", "cannot have"},
+		"a database too large":        {change(func(p *parcel) { p.manifest.Files[0].Size = 1 << 40 }), "bad_backup", "cannot have"},
+		"a database for no disk":      {change(func(p *parcel) { p.manifest.Files[0].Size = 4 << 30 }), "", ""}, // it may well have room
+		"a link for a file":           {change(func(p *parcel) { p.files[2].kind = tar.TypeSymlink }), "bad_backup", "not what"},
+		"a hard link":                 {change(func(p *parcel) { p.files[2].kind = tar.TypeLink }), "bad_backup", "not what"},
+		"a folder":                    {change(func(p *parcel) { p.files[2].kind = tar.TypeDir }), "bad_backup", "not what"},
+		"a device":                    {change(func(p *parcel) { p.files[2].kind = tar.TypeBlock }), "bad_backup", "not what"},
+		"a newer database":            {newer.tar(t), "newer_backup", "schema 1, this one knows 0"},
+		"another schema than it says": {change(func(p *parcel) { p.manifest.Schema = 3 }), "bad_backup", "says schema 3"},
+		"a damaged database":          {newParcel(0, file{name: "perch.db", text: pages}).tar(t), "bad_backup", "damaged or none"},
+		"of another byte order":       {newParcel(0, file{name: "perch.db", text: swapped}).tar(t), "bad_backup", "another byte order"},
+		"another program's database":  {newParcel(0, file{name: "perch.db", text: []byte("SQLite format 3")}).tar(t), "bad_backup", "no database"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			data := lived(t)
+			_, err := restoreHere(t.Context(), data, bytes.NewReader(c.text))
+			var told *door.Fault
+			if err == nil || c.word != "" && (!errors.As(err, &told) || told.Word != c.word || !strings.Contains(err.Error(), c.says)) {
+				t.Errorf("%v, want %s %s", err, c.word, c.says)
+			}
+			if got := which(t, data); got != "old" {
+				t.Errorf("now it is %s", got)
+			}
+			if exists(filepath.Join(data, keptName)) {
+				t.Error("a database was put aside")
+			}
+		})
+	}
+}
+
+// TestRestoreHere, twice: the database of before is the one of last time.
+func TestRestoreHere(t *testing.T) {
+	data := lived(t)
+	for _, before := range []string{"old", "new"} {
+		m, err := restoreHere(t.Context(), data, bytes.NewReader(small(t).tar(t)))
+		if err != nil || m.Appliance != "0badcafe" {
+			t.Fatalf("%v, %v", m, err)
+		}
+		if got := which(t, data); got != "new" {
+			t.Errorf("now it is %s", got)
+		}
+		if got := records(t, readFile(t, filepath.Join(data, keptName)), "is")["which"]; got != `"`+before+`"` {
+			t.Errorf("the database of before is %s, not %s", got, before)
+		}
+	}
+	for name, mode := range map[string]os.FileMode{"perch.db": 0o600, image("new").name: 0o640, "firmware": 0o750} {
+		if info, err := os.Stat(filepath.Join(data, name)); err != nil || info.Mode().Perm() != mode {
+			t.Errorf("%s: %v, %v", name, info, err)
+		}
+	}
+	if list, err := os.ReadDir(data); err != nil || len(list) != 4 {
+		t.Errorf("left over: %v, %v", list, err)
+	}
+}
+
+// TestTheOwnerOfWhatIsRestored is that of the directory, and not who restores.
+func TestTheOwnerOfWhatIsRestored(t *testing.T) {
+	data := lived(t)
+	if err := os.Chown(data, 12345, 12345); err != nil {
+		t.Skipf("only an administrator can give files away: %v", err)
+	}
+	if _, err := restoreHere(t.Context(), data, bytes.NewReader(small(t).tar(t))); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"perch.db", "firmware", image("new").name, "firmware/assets/fonts"} {
+		var info syscall.Stat_t
+		if err := syscall.Stat(filepath.Join(data, name), &info); err != nil || info.Uid != 12345 || info.Gid != 12345 {
+			t.Errorf("%s belongs to %d:%d, %v", name, info.Uid, info.Gid, err)
+		}
+	}
+}
+
+// TestWhatCannotBeReplaced in one go is not replaced at all.
+func TestWhatCannotBeReplaced(t *testing.T) {
+	for _, name := range []string{"perch.db", "firmware"} {
+		data := lived(t)
+		elsewhere := filepath.Join(t.TempDir(), name)
+		if err := errors.Join(os.Rename(filepath.Join(data, name), elsewhere), os.Symlink(elsewhere, filepath.Join(data, name))); err != nil {
+			t.Fatal(err)
+		}
+		var told *door.Fault
+		if _, err := restoreHere(t.Context(), data, bytes.NewReader(small(t).tar(t))); !errors.As(err, &told) || told.Word != "not_replaceable" {
+			t.Errorf("%s: %v", name, err)
+		}
+		if exists(filepath.Join(data, stageName)) {
+			t.Error("it was staged")
+		}
+	}
+}
+
+// stagedIn is a lived data directory in which a backup is staged.
+func stagedIn(t *testing.T) string {
+	t.Helper()
+	data := lived(t)
+	if _, err := stageBackup(t.Context(), data, bytes.NewReader(small(t).tar(t))); err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func finish(t *testing.T, data string) {
+	t.Helper()
+	if err := finishRestore(data, slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestCutShort: the swap is cut short after each step, and in the middle of
+// those that do more than one thing, also twice, and the next start finishes
+// it. Before the marker is there, nothing has happened.
+func TestCutShort(t *testing.T) {
+	steps := len(swap("x"))
+	cuts := map[string]func(t *testing.T, data string) (want string){
+		"while it arrives": func(t *testing.T, data string) string {
+			if err := os.Remove(filepath.Join(data, stageName, markerName)); err != nil {
+				t.Fatal(err)
+			}
+			return "old"
+		},
+		"before the marker has its name": func(t *testing.T, data string) string {
+			marker := filepath.Join(data, stageName, markerName)
+			if err := os.Rename(marker, marker+".new"); err != nil {
+				t.Fatal(err)
+			}
+			return "old"
+		},
+		"while the database is linked": func(t *testing.T, data string) string {
+			if err := os.Link(databasePath(data), filepath.Join(data, keptName+".new")); err != nil {
+				t.Fatal(err)
+			}
+			return "new"
+		},
+		"when both names are of one file": func(t *testing.T, data string) string {
+			kept := filepath.Join(data, keptName)
+			if err := errors.Join(os.Link(databasePath(data), kept), os.Link(databasePath(data), kept+".new")); err != nil {
+				t.Fatal(err)
+			}
+			return "new"
+		},
+		"where there are no links": func(t *testing.T, data string) string {
+			if err := os.Rename(databasePath(data), filepath.Join(data, keptName)); err != nil {
+				t.Fatal(err)
+			}
+			return "new"
+		},
+		"while it is swept": func(t *testing.T, data string) string {
+			for _, s := range swap(data) {
+				if err := s.do(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := os.RemoveAll(filepath.Join(data, stageName, "before")); err != nil {
+				t.Fatal(err)
+			}
+			return "new"
+		},
+	}
+	for first := range steps + 1 {
+		for second := range steps + 1 {
+			cuts[fmt.Sprintf("after %d and %d steps", first, second)] = func(t *testing.T, data string) string {
+				for _, s := range append(swap(data)[:first:first], swap(data)[:second]...) {
+					if err := s.do(); err != nil {
+						t.Fatalf("%s: %v", s.name, err)
+					}
+				}
+				return "new"
+			}
+		}
+	}
+	for name, cut := range cuts {
+		t.Run(name, func(t *testing.T) {
+			data := stagedIn(t)
+			want := cut(t, data)
+			finish(t, data)
+			if got := which(t, data); got != want {
+				t.Errorf("now it is %s, want %s", got, want)
+			}
+			if kept := filepath.Join(data, keptName); exists(kept) != (want == "new") || want == "new" && records(t, readFile(t, kept), "is")["which"] != `"old"` {
+				t.Error("the database of before is not kept")
+			}
+			if exists(filepath.Join(data, keptName+".new")) {
+				t.Error("something is left over")
+			}
+		})
+	}
+}
+
+// TestWhatRotsWhileItIsStaged is not swapped in.
+func TestWhatRotsWhileItIsStaged(t *testing.T) {
+	for _, name := range []string{"perch.db", image("new").name, markerName} {
+		data := stagedIn(t)
+		writeFile(t, filepath.Join(data, stageName, name), []byte("rotten"))
+		var log bytes.Buffer
+		if err := finishRestore(data, slog.New(slog.NewTextHandler(&log, nil))); err != nil {
+			t.Fatal(err)
+		}
+		if got := which(t, data); got != "old" || !strings.Contains(log.String(), "left as it was") {
+			t.Errorf("%s: now it is %s; log:\n%s", name, got, &log)
+		}
+	}
+}
+
+// TestStagedTwice: the second takes the place of the first, and one that is
+// refused leaves neither.
+func TestStagedTwice(t *testing.T) {
+	data := stagedIn(t)
+	second := newParcel(0, file{name: "perch.db", text: database(t, "old")}, image("old"))
+	if _, err := stageBackup(t.Context(), data, bytes.NewReader(second.tar(t))); err != nil {
+		t.Fatal(err)
+	}
+	finish(t, data)
+	if got := which(t, data); got != "old" || !exists(filepath.Join(data, keptName)) {
+		t.Errorf("now it is %s", got)
+	}
+	data = stagedIn(t)
+	if _, err := stageBackup(t.Context(), data, strings.NewReader("nothing")); err == nil {
+		t.Fatal("nothing was staged")
+	}
+	finish(t, data)
+	if got := which(t, data); got != "old" {
+		t.Errorf("now it is %s", got)
+	}
+}
+
+// TestKilledWhileRestoring kills the command at moments that nobody chose.
+func TestKilledWhileRestoring(t *testing.T) {
+	pack := newParcel(0, file{name: "perch.db", text: database(t, "new")}, image("new"), file{name: "firmware/assets/fonts", text: make([]byte, 4<<20)})
+	backup := filepath.Join(t.TempDir(), "b.tar")
+	writeFile(t, backup, pack.tar(t))
+	random := rand.New(rand.NewPCG(9, 9))
+	seen := map[string]int{}
+	for range 10 {
+		data := lived(t)
+		cmd := exec.Command(os.Args[0], "restore", "--data", data, backup)
+		cmd.Env = append(os.Environ(), asProgram+"=1")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for !exists(filepath.Join(data, stageName)) && !exists(filepath.Join(data, keptName)) {
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(time.Duration(random.IntN(40_000)) * time.Microsecond)
+		if err := cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait() // it was killed
+		finish(t, data)
+		seen[which(t, data)]++
+	}
+	t.Logf("after ten kills: %v", seen)
+}
+
+// TestNoRoomToRestore is known before anything is written, and found where it
+// comes as a surprise.
+func TestNoRoomToRestore(t *testing.T) {
+	data := t.TempDir()
+	if err := syscall.Mount("perch", data, "tmpfs", 0, "size=24m"); err != nil {
+		t.Skipf("cannot mount here: %v", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(data, syscall.MNT_DETACH) })
+	writeFile(t, databasePath(data), database(t, "old"))
+	writeFile(t, filepath.Join(data, image("old").name), []byte("old"))
+	writeFile(t, filepath.Join(data, "token-key"), []byte("the secret of this appliance"))
+	large := newParcel(0, file{name: "perch.db", text: database(t, "new")}, file{name: "firmware/assets/fonts", text: make([]byte, 12<<20)})
+	text := large.tar(t)
+	arrived := &counted{Reader: bytes.NewReader(text)}
+	var told *door.Fault
+	if _, err := restoreHere(t.Context(), data, arrived); !errors.As(err, &told) || told.Word != "disk_full" || !strings.Contains(err.Error(), "28 are needed") || arrived.n > 4096 {
+		t.Errorf("after %d bytes: %v", arrived.n, err)
+	}
+	ballast := func() {
+		var disk syscall.Statfs_t
+		if err := syscall.Statfs(data, &disk); err != nil {
+			t.Fatal(err)
+		}
+		_ = os.WriteFile(filepath.Join(data, "ballast"), make([]byte, int64(disk.Bavail)*disk.Bsize-200_000), 0o600) // as much as there is
+	}
+	fits := newParcel(0, file{name: "perch.db", text: database(t, "new")}, file{name: "firmware/assets/fonts", text: make([]byte, 2<<20)})
+	text = fits.tar(t)
+	surprise := &counted{Reader: bytes.NewReader(text), at: 64 << 10, do: ballast}
+	if _, err := restoreHere(t.Context(), data, surprise); !errors.As(err, &told) || told.Word != "disk_full" {
+		t.Errorf("filled meanwhile: %v", err)
+	}
+	if got := which(t, data); got != "old" {
+		t.Errorf("now it is %s", got)
+	}
+}
+
+// counted counts what is read of it, and does something at a point.
+type counted struct {
+	io.Reader
+	n, at int
+	do    func()
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.n += n
+	if c.do != nil && c.n > c.at {
+		c.do()
+		c.do = nil
+	}
+	return n, err
+}
+
+// TestRestoreWhileItRuns: staged, told, and applied by the next start; one that
+// is refused is answered, however much of it is under way.
+func TestRestoreWhileItRuns(t *testing.T) {
+	data, out := t.TempDir(), t.TempDir()
+	h := open(t, testConfig(), data)
+	h.remember("the cat is called Miso")
+	file := filepath.Join(out, "b.tar")
+	if code, _, errs := commandLine(t, "backup", "--data", data, file); code != exitDone {
+		t.Fatal(errs)
+	}
+	bad := filepath.Join(out, "bad.tar")
+	writeFile(t, bad, append([]byte("hello"), make([]byte, 8<<20)...))
+	for _, reach := range [][]string{{"--data", data}, {"--url", h.url(""), "--token-file", filepath.Join(data, "admin-token")}} {
+		if code, _, errs := commandLine(t, append([]string{"restore", bad}, reach...)...); code != exitFailed || !strings.Contains(errs, "no backup of Perch's") {
+			t.Errorf("%d %s", code, errs)
+		}
+	}
+	if exists(filepath.Join(data, stageName)) {
+		t.Error("it was staged")
+	}
+	if status, _ := h.request(http.MethodGet, "/api/v1/backup", ""); status != http.StatusUnauthorized {
+		t.Errorf("without the token a backup is answered with %d", status)
+	}
+	if status, _ := h.request(http.MethodPost, "/api/v1/restore", ""); status != http.StatusUnauthorized {
+		t.Errorf("without the token a restore is answered with %d", status)
+	}
+	if code, told, errs := commandLine(t, "restore", "--data", data, file); code != exitDone || !strings.Contains(told, "restart to apply") {
+		t.Errorf("%d %s %s", code, told, errs)
+	}
+	h.remember("the cat is gone")
+	h.stop()
+	h = open(t, testConfig(), data)
+	if got := h.memory.Search("cat", time.Now()); len(got) != 1 {
+		t.Errorf("remembered is %+v", got)
+	}
+}
+
+// FuzzUnpack reads a backup from outside. What is placed is what the manifest
+// says, under names that there is a place for.
+func FuzzUnpack(f *testing.F) {
+	db := file{name: "perch.db", text: []byte("database")}
+	f.Add(newParcel(0, db, image("new"), file{name: "firmware/assets/fonts", text: []byte("fonts")}).tar(f))
+	f.Add(newParcel(0, db, file{name: "firmware/../../x", text: []byte("x")}).tar(f))
+	f.Add(pile(f, file{name: manifestName, text: []byte(`{"format":1,"files":[{"name":"perch.db","size":3,"sha256":"x"}]}`)}, db))
+	f.Add([]byte("hello"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		placed := map[string]*bytes.Buffer{}
+		m, err := unpack(bytes.NewReader(text), func(manifest) error { return nil }, func(f archived) (io.WriteCloser, error) {
+			if !filepath.IsLocal(f.Name) || strings.Contains(f.Name, "..") || placed[f.Name] != nil {
+				t.Errorf("placed: %q", f.Name)
+			}
+			placed[f.Name] = &bytes.Buffer{}
+			return unkept{placed[f.Name]}, nil
+		})
+		for _, f := range m.Files {
+			if err != nil {
+				break
+			}
+			if got := placed[f.Name]; got == nil || fmt.Sprintf("%x", sha256.Sum256(got.Bytes())) != f.SHA256 {
+				t.Errorf("%s is not what the manifest says", f.Name)
+			}
+		}
+		if err == nil && placed["perch.db"] == nil {
+			t.Error("a backup without a database")
+		}
+	})
+}
+
+// FuzzManifest makes a backup of a manifest from outside.
+func FuzzManifest(f *testing.F) {
+	text, err := json.Marshal(newParcel(0, file{name: "perch.db", text: []byte("database")}, image("new")).manifest)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(text)
+	f.Add([]byte(`{"format":1,"files":[{"name":"perch.db","size":-1,"sha256":""},{"name":"firmware/assets/..","size":1e9}]}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		m, err := readManifest(tar.NewReader(bytes.NewReader(pile(t, file{name: manifestName, text: text}))))
+		if err == nil {
+			err = m.check()
+		}
+		for _, f := range m.Files {
+			if err == nil && (!filepath.IsLocal(f.Name) || f.Size < 0 || f.Size > mostDatabase || strings.Contains(f.Name, "..")) {
+				t.Errorf("passes: %+v", f)
+			}
+		}
+		_ = m.String()
+	})
+}

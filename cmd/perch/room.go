@@ -1,0 +1,35 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"syscall"
+
+	"perch/gateway/door"
+)
+
+// diskFault shows a disk that is full, and leaves any other error as it is.
+func diskFault(err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return &door.Fault{Word: "disk_full", HTTP: http.StatusInsufficientStorage, Sentence: "the disk of the appliance has no room for it; free some space"}
+	}
+	return err
+}
+
+// spareRoom stays free whatever a restore needs, in bytes.
+const spareRoom = 16 << 20
+
+// hasRoom reports whether so many bytes fit on the disk of a directory, and
+// something besides.
+func hasRoom(dir string, need int64) error {
+	var disk syscall.Statfs_t
+	if err := syscall.Statfs(dir, &disk); err != nil {
+		return fmt.Errorf("see how much of the disk is free: %w", err)
+	}
+	if free := int64(disk.Bavail) * disk.Bsize; free < need+spareRoom {
+		return &door.Fault{Word: "disk_full", HTTP: http.StatusInsufficientStorage,
+			Sentence: fmt.Sprintf("the disk of the appliance has %d MB left, and %d are needed; free some space", free>>20, (need+spareRoom)>>20)}
+	}
+	return nil
+}

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"perch/store"
+)
+
+// finishRestore swaps in what is staged, and sweeps what is not ready. It is the
+// first thing a start does.
+func finishRestore(data string, log *slog.Logger) error {
+	if _, err := os.Lstat(filepath.Join(data, stageName)); err != nil {
+		return nil // there is none, or the store says what is wrong with the directory
+	}
+	held, err := store.Hold(databasePath(data), lockWithin)
+	if err != nil {
+		return err
+	}
+	defer held.Release()
+	return swapIn(data, log)
+}
+
+// swapIn does the work of finishRestore. The database is held.
+func swapIn(data string, log *slog.Logger) error {
+	m, ready, err := staged(data)
+	if err != nil {
+		log.Error("what was to be restored is damaged, and everything is left as it was; restore the backup again", "err", err)
+	}
+	if ready {
+		log.Info("a backup is restored", "made", m.Created, "perch", oneLine(m.Perch), "appliance", oneLine(m.Appliance), "files", len(m.Files))
+		for _, s := range swap(data) {
+			if err := s.do(); err != nil {
+				return fmt.Errorf("restore the backup that is staged in %s: %s: %w", filepath.Join(data, stageName), s.name, err)
+			}
+		}
+	}
+	return unstage(filepath.Join(data, stageName))
+}
+
+// staged is what is ready to be swapped in. Cards forget: as long as nothing has
+// been swapped, every file is read once more.
+func staged(data string) (m manifest, ready bool, err error) {
+	dir := filepath.Join(data, stageName)
+	text, err := os.ReadFile(filepath.Join(dir, markerName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return m, false, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &m)
+	}
+	if err != nil {
+		return m, false, fmt.Errorf("read the marker: %w", err)
+	}
+	if _, err := os.Lstat(filepath.Join(dir, databaseName)); errors.Is(err, fs.ErrNotExist) {
+		return m, true, nil // the swap has begun, and must be finished
+	}
+	for _, f := range m.Files {
+		if err := f.same(filepath.Join(dir, filepath.FromSlash(f.Name))); err != nil {
+			return m, false, err
+		}
+	}
+	return m, true, nil
+}
+
+func (f archived) same(path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	hash := sha256.New()
+	if _, err := io.Copy(hash, file); err != nil {
+		return err
+	}
+	if hex.EncodeToString(hash.Sum(nil)) != f.SHA256 {
+		return fmt.Errorf("%s has changed", path)
+	}
+	return nil
+}
+
+// step is a part of the swap that can be done again, wherever it was cut short.
+type step struct {
+	name string
+	do   func() error
+}
+
+// swap is what puts the staged files in the place of those that are there. As
+// long as the marker is there, the next start does all of it again; a step
+// that is done finds nothing to do. What one step has renamed is on the disk
+// before the next begins.
+func swap(data string) []step {
+	at := func(names ...string) string { return filepath.Join(append([]string{data}, names...)...) }
+	dir, database, firmware := at(stageName), at(stageName, databaseName), at(stageName, firmwareName)
+	move := func(from, to string) error {
+		if err := os.Rename(from, to); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return errors.Join(syncDirectory(dir), syncDirectory(data))
+	}
+	return []step{
+		{"keep the database of before", func() error {
+			if !exists(database) || !exists(at(databaseName)) {
+				return nil
+			}
+			return keep(at(databaseName), at(keptName))
+		}},
+		{"put the database in its place", func() error { return move(database, at(databaseName)) }},
+		{"put the firmware of before aside", func() error {
+			if !exists(firmware) {
+				return nil
+			}
+			return move(at(firmwareName), at(stageName, "before"))
+		}},
+		{"put the firmware in its place", func() error { return move(firmware, at(firmwareName)) }},
+		{"take the marker away", func() error { return move(at(stageName, markerName), at(stageName, "done")) }},
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// keep gives a file a second name, in the place of what had that name. A file
+// system without links has to do without the first for a moment.
+func keep(path, as string) error {
+	fresh := as + ".new"
+	if err := os.RemoveAll(fresh); err != nil {
+		return err
+	}
+	if err := os.Link(path, fresh); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return errors.Join(os.Rename(path, as), syncDirectory(filepath.Dir(as)))
+	}
+	// Where both names are of the same file already, this changes nothing.
+	return errors.Join(os.Rename(fresh, as), os.RemoveAll(fresh), syncDirectory(filepath.Dir(as)))
+}
+
+// syncDirectory makes the names in a directory last.
+func syncDirectory(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if err := dir.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) { // this file system has no such thing
+		return err
+	}
+	return nil
+}
