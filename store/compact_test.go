@@ -81,6 +81,28 @@ func TestCompaction(t *testing.T) {
 	}
 }
 
+// TestAFileThatIsHalfFull is not rewritten, however much of it is free: that pays for the writing only when it is most.
+func TestAFileThatIsHalfFull(t *testing.T) {
+	path := dbPath(t)
+	db, err := Open(path, Options{FlushAfter: time.Hour})
+	must(t, err)
+	texts := NewTable[string](db, "texts")
+	for i := range 100 {
+		texts.PutSoon(fmt.Sprint(i), strings.Repeat("x", 20_000))
+	}
+	must(t, db.Flush())
+	for i := range 40 {
+		texts.DeleteSoon(fmt.Sprint(i))
+	}
+	must(t, db.Close())
+	before, err := os.Stat(path)
+	must(t, err)
+	must(t, open(t, path, Options{CompactFrom: 100_000}).Close())
+	if info, _ := os.Stat(path); !os.SameFile(before, info) {
+		t.Error("rewritten")
+	}
+}
+
 // TestNoRoomToCompact: the file is used as it is.
 func TestNoRoomToCompact(t *testing.T) {
 	dir := smallDisk(t, "8m")

@@ -319,7 +319,8 @@ func TestImagesComeAndGo(t *testing.T) {
 			text := fmt.Appendf(nil, "image %d", n)
 			sha := fmt.Sprintf("%x", sha256.Sum256(text))
 			path := filepath.Join(data, filepath.FromSlash(imagePath(sha)))
-			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o750), os.WriteFile(path, text, 0o600), table.Put(sha, ota.Record{})); err != nil {
+			half := filepath.Join(data, "firmware", ".upload-1")
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o750), os.WriteFile(half, text, 0o600), os.Rename(half, path), table.Put(sha, ota.Record{})); err != nil {
 				t.Error(err)
 			}
 			time.Sleep(2 * time.Millisecond)
@@ -356,6 +357,68 @@ func TestImagesComeAndGo(t *testing.T) {
 	catalogue.Wait()
 	if seen < 12 {
 		t.Errorf("only %d images were seen", seen)
+	}
+}
+
+// TestAnImageComesDuringABackup, goes, or does both: then it is tried again.
+func TestAnImageComesDuringABackup(t *testing.T) {
+	data := t.TempDir()
+	db, err := store.Open(databasePath(data), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	table := store.NewTable[ota.Record](db, "firmware")
+	add := func(text string) (name, sha string) {
+		f := image(text)
+		writeFile(t, filepath.Join(data, f.name), f.text)
+		sha = strings.TrimSuffix(filepath.Base(f.name), ".bin")
+		if err := table.Put(sha, ota.Record{}); err != nil {
+			t.Fatal(err)
+		}
+		return f.name, sha
+	}
+	remove := func(name, sha string) {
+		if err := errors.Join(table.Delete(sha), os.Remove(filepath.Join(data, name))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	goes, goesSHA := add("goes")
+	tries := 0
+	var comes string
+	p, err := newPack(t.Context(), data, func(w io.Writer) error {
+		tries++
+		if tries == 1 {
+			comes, _ = add("comes")
+			both, sha := add("comes and goes")
+			_, err := db.Backup(w)
+			remove(both, sha)
+			return err
+		}
+		_, err := db.Backup(w)
+		remove(goes, goesSHA)
+		return err
+	}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	if len(p.manifest.Files) != 3 || p.manifest.Files[1].Name != min(comes, goes) || p.manifest.Files[2].Name != max(comes, goes) || tries != 2 {
+		t.Errorf("after %d tries there are %+v", tries, p.manifest.Files)
+	}
+	tries = 0
+	p, err = newPack(t.Context(), data, func(w io.Writer) error {
+		tries++
+		comes, _ = add("comes later")
+		_, err := db.Backup(w)
+		return err
+	}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	if len(p.manifest.Files) != 3 || tries != 1 {
+		t.Errorf("after %d tries there are %+v, and not %s", tries, p.manifest.Files, comes)
 	}
 }
 
