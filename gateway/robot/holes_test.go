@@ -243,6 +243,27 @@ func TestRecordsAreBounded(t *testing.T) {
 	}
 }
 
+// TestFewerRecordsThanBefore: an owner who wants fewer kept, or none, has those
+// beyond given up at the next start, and not when somebody next speaks.
+func TestFewerRecordsThanBefore(t *testing.T) {
+	sessions, turns := &inMemory[SessionRecord]{}, &inMemory[TurnRecord]{}
+	r := NewRecords(sessions, turns, 10)
+	at := time.Now()
+	for i := range 10 {
+		r.opened(SessionRecord{ID: fmt.Sprint(i), Opened: at.Add(time.Duration(i))})
+		r.turn(TurnRecord{At: at.Add(time.Duration(i)), Heard: fmt.Sprint(i)})
+	}
+	for _, most := range []int{3, 0} {
+		r = NewRecords(sessions, turns, most)
+		if len(sessions.kept) != most || len(turns.kept) != most {
+			t.Errorf("of at most %d, %d sessions and %d turns are kept", most, len(sessions.kept), len(turns.kept))
+		}
+		if latest := r.Turns(1); most > 0 && latest[0].Heard != "9" {
+			t.Errorf("the latest is %+v", latest)
+		}
+	}
+}
+
 // listing is a toolbox whose requests are kept.
 func listing(t *testing.T, known ...device.Tool) (*toolbox, *[]xiaozhi.Request) {
 	t.Helper()

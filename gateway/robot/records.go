@@ -58,8 +58,9 @@ type Records struct {
 	count    int
 }
 
-// NewRecords returns the records kept in two tables, the newest most of each.
-// Sessions that a crash left open are closed as interrupted.
+// NewRecords returns the records kept in two tables, the newest most of each;
+// older ones that are there are given up. Sessions that a crash left open are
+// closed as interrupted.
 func NewRecords(sessions table[SessionRecord], turns table[TurnRecord], most int) *Records {
 	r := &Records{sessions: sessions, turns: turns, most: most, open: map[string]SessionRecord{}, keys: map[string]string{}}
 	for key, s := range sessions.All() {
@@ -72,6 +73,8 @@ func NewRecords(sessions table[SessionRecord], turns table[TurnRecord], most int
 	for key := range turns.All() {
 		r.turnKeys = append(r.turnKeys, key)
 	}
+	r.sessKeys = trim(r.sessKeys, most, sessions.DeleteSoon)
+	r.turnKeys = trim(r.turnKeys, most, turns.DeleteSoon)
 	return r
 }
 
