@@ -84,7 +84,7 @@ func room(directory string, need int64) error {
 	if err := syscall.Statfs(directory, &fs); err != nil {
 		return fmt.Errorf("see how much of the disk is free: %w", err)
 	}
-	if free := int64(fs.Bavail) * fs.Bsize; free < need {
+	if free := int64(fs.Bavail) * int64(fs.Bsize); free < need {
 		return fmt.Errorf("the disk has %d bytes left, and %d are needed", free, need)
 	}
 	return nil

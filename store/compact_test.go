@@ -110,7 +110,7 @@ func TestNoRoomToCompact(t *testing.T) {
 	before := hollow(t, path)
 	var disk syscall.Statfs_t
 	must(t, syscall.Statfs(dir, &disk))
-	must(t, os.WriteFile(filepath.Join(dir, "ballast"), make([]byte, int64(disk.Bavail)*disk.Bsize-100_000), 0o600))
+	must(t, os.WriteFile(filepath.Join(dir, "ballast"), make([]byte, int64(disk.Bavail)*int64(disk.Bsize)-100_000), 0o600))
 	var log bytes.Buffer
 	db := open(t, path, Options{CompactFrom: 1 << 20, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	must(t, filled(db))
@@ -128,7 +128,7 @@ func TestTheDiskFillsWhileCompacting(t *testing.T) {
 	db := open(t, path, Options{CompactFrom: 1 << 20, Log: slog.New(slog.NewTextHandler(&log, nil)), reached: func(step string) {
 		var disk syscall.Statfs_t
 		must(t, syscall.Statfs(dir, &disk))
-		_ = os.WriteFile(filepath.Join(dir, "ballast"), make([]byte, int64(disk.Bavail)*disk.Bsize), 0o600)
+		_ = os.WriteFile(filepath.Join(dir, "ballast"), make([]byte, int64(disk.Bavail)*int64(disk.Bsize)), 0o600)
 	}})
 	must(t, filled(db))
 	if info, _ := os.Stat(path); info.Size() != before || !strings.Contains(log.String(), "not rewritten") || exists(path+temporary) {

@@ -426,8 +426,10 @@ func TestKilledWhileRestoring(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		for !exists(filepath.Join(data, stageName)) && !exists(filepath.Join(data, keptName)) {
-			time.Sleep(time.Millisecond)
+		for begun := time.Now(); !exists(filepath.Join(data, stageName)) && !exists(filepath.Join(data, keptName)); time.Sleep(time.Millisecond) {
+			if time.Since(begun) > 30*time.Second {
+				t.Fatal("the command does not begin")
+			}
 		}
 		time.Sleep(time.Duration(random.IntN(40_000)) * time.Microsecond)
 		if err := cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
@@ -463,7 +465,7 @@ func TestNoRoomToRestore(t *testing.T) {
 		if err := syscall.Statfs(data, &disk); err != nil {
 			t.Fatal(err)
 		}
-		_ = os.WriteFile(filepath.Join(data, "ballast"), make([]byte, int64(disk.Bavail)*disk.Bsize-200_000), 0o600) // as much as there is
+		_ = os.WriteFile(filepath.Join(data, "ballast"), make([]byte, int64(disk.Bavail)*int64(disk.Bsize)-200_000), 0o600) // as much as there is
 	}
 	fits := newParcel(0, file{name: "perch.db", text: database(t, "new")}, file{name: "firmware/assets/fonts", text: make([]byte, 2<<20)})
 	text = fits.tar(t)

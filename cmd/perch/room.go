@@ -27,7 +27,7 @@ func hasRoom(dir string, need int64) error {
 	if err := syscall.Statfs(dir, &disk); err != nil {
 		return fmt.Errorf("see how much of the disk is free: %w", err)
 	}
-	if free := int64(disk.Bavail) * disk.Bsize; free < need+spareRoom {
+	if free := int64(disk.Bavail) * int64(disk.Bsize); free < need+spareRoom {
 		return &door.Fault{Word: "disk_full", HTTP: http.StatusInsufficientStorage,
 			Sentence: fmt.Sprintf("the disk of the appliance has %d MB left, and %d are needed; free some space", free>>20, (need+spareRoom)>>20)}
 	}
