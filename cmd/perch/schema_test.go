@@ -229,14 +229,14 @@ func TestEverySchemaIsRead(t *testing.T) {
 			if content.Schema != len(migrations()) {
 				t.Errorf("it still has the schema %d", content.Schema)
 			}
-			readable(t, before, after, content.Schema == len(migrations()) && fixture == today)
+			legible(t, before, after, content.Schema == len(migrations()) && fixture == today)
 		})
 	}
 }
 
-// readable holds what today's program has made of records against what they
+// legible holds what today's program has made of records against what they
 // were. Those of the schema of today are as they were.
-func readable(t *testing.T, before, after map[string]json.RawMessage, unchanged bool) {
+func legible(t *testing.T, before, after map[string]json.RawMessage, unchanged bool) {
 	t.Helper()
 	if len(after) < len(before) {
 		t.Errorf("of %d records %d are left: %v", len(before), len(after), slices.Sorted(maps.Keys(after)))
