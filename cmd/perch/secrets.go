@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 // secret reads a secret from its file in the data directory, and makes one
@@ -29,6 +30,9 @@ func secret(dir, name string, log *slog.Logger) (string, error) {
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("read a secret: %w", err)
+	}
+	if err := sweepSecret(path); err != nil {
+		return "", fmt.Errorf("keep a new secret: %w", err)
 	}
 	random := make([]byte, 32)
 	rand.Read(random) //nolint:errcheck // never fails, by its documentation
@@ -58,10 +62,23 @@ func ownersOnly(path string, log *slog.Logger) error {
 	return nil
 }
 
+// unfinished is what a secret's file is called until it is whole.
+func unfinished(path string) string { return filepath.Base(path) + ".*.tmp" }
+
+// sweepSecret removes what a power cut left of a secret that was being made.
+func sweepSecret(path string) error {
+	left, err := filepath.Glob(filepath.Join(filepath.Dir(path), unfinished(path)))
+	for _, name := range left {
+		err = errors.Join(err, os.Remove(name))
+	}
+	return err
+}
+
 // writeSecret writes a file that is there whole or not at all, for its owner
-// only.
+// only. It is there after a power cut, too: a key that is lost makes every
+// robot's token void.
 func writeSecret(path, text string) error {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp") // mode 0600
+	f, err := os.CreateTemp(filepath.Dir(path), unfinished(path)) // mode 0600
 	if err != nil {
 		return err
 	}
@@ -73,5 +90,18 @@ func writeSecret(path, text string) error {
 	if err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
-	return nil
+	return syncDirectory(filepath.Dir(path))
+}
+
+// syncDirectory makes the names in a directory last.
+func syncDirectory(name string) error {
+	dir, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	err = dir.Sync()
+	if errors.Is(err, syscall.EINVAL) { // this file system has no such thing
+		err = nil
+	}
+	return errors.Join(err, dir.Close())
 }

@@ -31,14 +31,21 @@ type watcher struct {
 // watch connects a skin as a browser does, with its key in a subprotocol.
 func (h *house) watch(subscribe string) *watcher {
 	h.t.Helper()
-	c, err := socket.Dial(h.t.Context(), strings.Replace(h.url("/v1/vtuber/ws"), "http", "ws", 1), socket.Options{Header: http.Header{
+	w := watchAt(h.t, h.url(""), subscribe)
+	h.t.Cleanup(w.leave)
+	return w
+}
+
+func watchAt(t *testing.T, url, subscribe string) *watcher {
+	t.Helper()
+	c, err := socket.Dial(t.Context(), strings.Replace(url, "http", "ws", 1)+"/v1/vtuber/ws", socket.Options{Header: http.Header{
 		"Sec-Websocket-Protocol": {"vtuber.v1, bearer." + base64.RawURLEncoding.EncodeToString([]byte(skinsTestKey))}}})
 	if err != nil {
-		h.t.Fatal(err)
+		t.Fatal(err)
 	}
 	w := &watcher{Conn: c}
 	if err := c.SendText([]byte(subscribe)); err != nil {
-		h.t.Fatal(err)
+		t.Fatal(err)
 	}
 	w.reading.Go(func() {
 		for {
@@ -48,14 +55,13 @@ func (h *house) watch(subscribe string) *watcher {
 			}
 			var frame map[string]any
 			if err := json.Unmarshal(text, &frame); err != nil {
-				h.t.Error(err)
+				t.Error(err)
 			}
 			w.mu.Lock()
 			w.frames = append(w.frames, frame)
 			w.mu.Unlock()
 		}
 	})
-	h.t.Cleanup(w.leave)
 	return w
 }
 

@@ -1,0 +1,713 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"perch/firmware-tools/simrobot"
+)
+
+// How often the power goes, and how long the program may take to be there
+// again.
+const (
+	powerCuts   = 100
+	startWithin = 10 * time.Second
+)
+
+const lastingKey = skinsTestKey // of all doors
+
+// outage is an appliance that runs as a program on one data directory, and is
+// killed again and again while everybody has it write.
+type outage struct {
+	t      *testing.T
+	data   string
+	cmd    *exec.Cmd
+	log    *logBuffer
+	logged sync.WaitGroup
+	url    string // while it is there
+	client http.Client
+	token  string
+}
+
+// begin starts the program. What it sends is its address, once it serves.
+func (o *outage) begin(env ...string) <-chan string {
+	o.t.Helper()
+	o.cmd = exec.Command(os.Args[0], "serve", "--data", o.data, "--listen", "127.0.0.1:0", "--local", "127.0.0.1:0")
+	o.cmd.Env = append(append(os.Environ(), asProgram+"=1", "PERCH_MQTT_BROKER=none", "PERCH_ADOPTION=ask", "PERCH_MDNS_ENABLED=false",
+		"PERCH_BRIDGE_KEY="+lastingKey, "PERCH_SKINS_KEY="+lastingKey,
+		// Nobody is listened to, and a recognizer takes a second to load.
+		"PERCH_SPEECH_RECOGNIZERS_0_KIND=wyoming", "PERCH_SPEECH_RECOGNIZERS_0_URL=tcp://127.0.0.1:9"), env...)
+	lines, err := o.cmd.StderrPipe()
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	if err := o.cmd.Start(); err != nil {
+		o.t.Fatal(err)
+	}
+	ready := make(chan string, 1)
+	log := &logBuffer{}
+	o.log = log
+	o.logged.Go(func() {
+		for scan := bufio.NewScanner(lines); scan.Scan(); {
+			fmt.Fprintln(log, scan.Text())
+			if _, after, found := strings.Cut(scan.Text(), "listen=["); found {
+				address, _, _ := strings.Cut(after, "]")
+				ready <- "http://" + address
+			}
+		}
+	})
+	return ready
+}
+
+// up returns when the program serves.
+func (o *outage) up(ready <-chan string) {
+	o.t.Helper()
+	late := time.NewTimer(startWithin)
+	defer late.Stop()
+	select {
+	case o.url = <-ready:
+	case <-late.C:
+		o.end(syscall.SIGKILL)
+		o.t.Fatalf("the program did not start within %s:\n%s", startWithin, o.log)
+	}
+	text, err := os.ReadFile(filepath.Join(o.data, "admin-token"))
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	token := strings.TrimSpace(string(text))
+	if o.token != "" && o.token != token {
+		o.t.Fatal("the owner's token is another one")
+	}
+	o.token = token
+}
+
+// end has the program end, and returns how it did.
+func (o *outage) end(by syscall.Signal) error {
+	_ = o.cmd.Process.Signal(by) // one that has ended by itself is seen below
+	o.logged.Wait()
+	err := o.cmd.Wait()
+	o.client.CloseIdleConnections()
+	return err
+}
+
+// cut is a power cut.
+func (o *outage) cut() {
+	o.t.Helper()
+	err := o.end(syscall.SIGKILL)
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+		o.t.Fatalf("the program ended by itself: %v\n%s", err, o.log)
+	}
+}
+
+// errRefused is an answer that is none of those expected.
+type errRefused struct {
+	status int
+	text   string
+}
+
+func (e *errRefused) Error() string { return fmt.Sprintf("%d %s", e.status, e.text) }
+
+// ask sends a request. An error that is no errRefused is a program that has
+// gone.
+func (o *outage) ask(ctx context.Context, method, path string, body any, into any, header ...string) error {
+	var text []byte
+	switch b := body.(type) {
+	case nil:
+	case []byte:
+		text = b
+	default:
+		var err error
+		if text, err = json.Marshal(b); err != nil {
+			return err
+		}
+	}
+	r, err := http.NewRequestWithContext(ctx, method, o.url+path, bytes.NewReader(text))
+	if err != nil {
+		return err
+	}
+	key := o.token
+	if strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/api/perception/") || strings.HasPrefix(path, "/api/voice/") {
+		key = lastingKey
+	}
+	r.Header.Set("Authorization", "Bearer "+key)
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	answer, err := o.client.Do(r)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	got, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return err
+	}
+	if answer.StatusCode >= 300 {
+		return &errRefused{answer.StatusCode, string(got)}
+	}
+	if into == nil {
+		return nil
+	}
+	return json.Unmarshal(got, into)
+}
+
+// checkIn is a robot that boots, as far as it takes to be known. The token is
+// empty while it waits for its owner.
+func (o *outage) checkIn(ctx context.Context, mac string) (token string, err error) {
+	var reply struct{ WebSocket struct{ Token string } }
+	err = o.ask(ctx, http.MethodPost, "/xiaozhi/ota/", []byte(`{}`), &reply,
+		"Device-Id", mac, "Client-Id", "5e7a1c00-0000-4000-8000-"+strings.ReplaceAll(mac, ":", ""), "User-Agent", "m5stack-stack-chan/2.2.4")
+	return reply.WebSocket.Token, err
+}
+
+// chat has the mind answer, as the robot of that MAC where one is named.
+func (o *outage) chat(ctx context.Context, mac, text string) (string, error) {
+	var reply struct {
+		Choices []struct{ Message struct{ Content string } }
+	}
+	var header []string
+	if mac != "" {
+		header = []string{"X-Session-Id", "robot:" + mac}
+	}
+	err := o.ask(ctx, http.MethodPost, "/v1/chat/completions",
+		map[string]any{"messages": []map[string]string{{"role": "user", "content": text}}}, &reply, header...)
+	if err != nil || len(reply.Choices) == 0 {
+		return "", err
+	}
+	return reply.Choices[0].Message.Content, nil
+}
+
+// ledger is what was acknowledged, under names, and the one change that may
+// have been cut off: of that either is true.
+type ledger struct {
+	kept       map[string]string
+	name       string // of the change; empty is none
+	then       string // what it makes of it; empty is nothing
+	acts, cuts int
+}
+
+func (l *ledger) begin(name, then string) { l.name, l.then = name, then }
+
+func (l *ledger) done() {
+	l.set(l.name, l.then)
+	l.name = ""
+	l.acts++
+}
+
+func (l *ledger) set(name, value string) {
+	if l.kept == nil {
+		l.kept = map[string]string{}
+	}
+	if l.kept[name] = value; value == "" {
+		delete(l.kept, name)
+	}
+}
+
+// settle compares what was acknowledged with what is there.
+func (l *ledger) settle(there map[string]string) (faults []string) {
+	if l.name != "" {
+		l.cuts++
+		if got := there[l.name]; got == l.then {
+			l.set(l.name, l.then)
+		}
+		l.name = ""
+	}
+	for _, name := range slices.Sorted(maps.Keys(l.kept)) {
+		if there[name] != l.kept[name] {
+			faults = append(faults, fmt.Sprintf("%q is %q, and %q was acknowledged", name, there[name], l.kept[name]))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(there)) {
+		if _, kept := l.kept[name]; !kept && there[name] != "" {
+			faults = append(faults, fmt.Sprintf("%q is %q, which nobody was told", name, there[name]))
+		}
+	}
+	return faults
+}
+
+// chore is one way of having the program write.
+type chore struct {
+	ledger
+	name string
+	act  func(ctx context.Context, c *chore, r *rand.Rand) error
+	// there is what there is now, by what the program says.
+	there func(ctx context.Context) (map[string]string, error)
+}
+
+// TestPowerCuts kills the program a hundred times while robots and people have
+// it write, on one data directory, so that damage would add up. Whatever was
+// acknowledged is there each time, nothing is there by halves, and nothing is
+// left behind.
+func TestPowerCuts(t *testing.T) {
+	seed := rand.Uint64()
+	if text := os.Getenv("PERCH_SEED"); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("PERCH_SEED=%d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	o := &outage{t: t, data: t.TempDir()}
+	chores := []*chore{o.facts(), o.notices(), o.timers(), o.adoption(), o.firmware()}
+	ends, longest := 0, time.Duration(0)
+	for cut := range powerCuts {
+		began := time.Now()
+		ready := o.begin()
+		if r.IntN(5) == 0 { // while it starts
+			time.Sleep(time.Duration(r.Int64N(int64(150 * time.Millisecond))))
+			o.cut()
+			continue
+		}
+		o.up(ready)
+		longest = max(longest, time.Since(began))
+		o.inspect(chores, cut)
+		if t.Failed() {
+			o.cut()
+			break
+		}
+		o.load(chores, r, time.Duration(r.Int64N(int64(200*time.Millisecond))))
+		ends++
+	}
+	o.up(o.begin())
+	o.inspect(chores, powerCuts)
+	if err := o.end(syscall.SIGTERM); err != nil {
+		t.Errorf("after SIGTERM the program ended with %v\n%s", err, o.log)
+	}
+	for _, c := range chores {
+		t.Logf("%s: %d acknowledged, %d cut off", c.name, c.acts, c.cuts)
+		if c.acts < ends/4 {
+			t.Errorf("%s: only %d were acknowledged", c.name, c.acts)
+		}
+	}
+	t.Logf("the slowest of %d starts took %s", ends, longest)
+	if t.Failed() {
+		t.Logf("the program's log:\n%s", o.log)
+	}
+}
+
+// inspect looks whether all is there.
+func (o *outage) inspect(chores []*chore, cut int) {
+	o.t.Helper()
+	ctx, cancel := context.WithTimeout(o.t.Context(), startWithin)
+	defer cancel()
+	for _, c := range chores {
+		there, err := c.there(ctx)
+		if err != nil {
+			o.t.Errorf("after %d cuts, %s: %v", cut, c.name, err)
+			continue
+		}
+		for _, fault := range c.settle(there) {
+			o.t.Errorf("after %d cuts, %s: %s", cut, c.name, fault)
+		}
+	}
+	for _, path := range []string{"/api/v1/turns", "/api/v1/devices", "/api/perception/state"} {
+		var any any
+		if err := o.ask(ctx, http.MethodGet, path, nil, &any); err != nil {
+			o.t.Errorf("after %d cuts, %s: %v", cut, path, err)
+		}
+	}
+	known := []string{"admin-token", "firmware", "perch.db", "perch.sock", "token-key"}
+	entries, err := os.ReadDir(o.data)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	for _, e := range entries {
+		if !slices.Contains(known, e.Name()) {
+			o.t.Errorf("after %d cuts, %s was left behind", cut, e.Name())
+		}
+	}
+}
+
+// load has everybody write until the power goes.
+func (o *outage) load(chores []*chore, r *rand.Rand, lasts time.Duration) {
+	o.t.Helper()
+	ctx, cancel := context.WithTimeout(o.t.Context(), time.Minute)
+	var all sync.WaitGroup
+	for _, c := range chores {
+		r := rand.New(rand.NewPCG(r.Uint64(), 1))
+		all.Go(func() {
+			for {
+				var refused *errRefused
+				switch err := c.act(ctx, c, r); {
+				case errors.As(err, &refused):
+					o.t.Errorf("%s: %v", c.name, err)
+					return
+				case err != nil:
+					return // the power has gone
+				}
+			}
+		})
+	}
+	all.Go(func() { o.talks(ctx) })
+	all.Go(func() { o.senses(ctx) })
+	time.Sleep(lasts)
+	o.cut()
+	cancel()
+	all.Wait()
+}
+
+// talks is a robot that opens its channel and is spoken to.
+func (o *outage) talks(ctx context.Context) {
+	const mac = "A0:B1:C2:00:00:01"
+	if _, err := o.checkIn(ctx, mac); err != nil {
+		return
+	}
+	if err := o.ask(ctx, http.MethodPost, "/api/v1/adopt", map[string]string{"robot": mac}, nil); err != nil {
+		return
+	}
+	greeted := make(chan struct{}, 1)
+	robot, err := simrobot.New(simrobot.Options{OTA: o.url + "/xiaozhi/ota/", MAC: mac, Stay: true, Observe: func(e simrobot.Happening) {
+		if _, is := e.(simrobot.Welcomed); is {
+			greeted <- struct{}{}
+		}
+	}})
+	if err != nil {
+		o.t.Error(err)
+		return
+	}
+	var running sync.WaitGroup
+	defer running.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	running.Go(func() { _ = robot.Run(ctx) }) // it loses its channel, which is what this is about
+	select {
+	case <-greeted:
+	case <-ctx.Done():
+		return
+	}
+	for ctx.Err() == nil {
+		if err := o.ask(ctx, http.MethodPost, "/xiaozhi/admin/inject-text", map[string]string{"device_id": mac, "text": "what time is it"}, nil); err != nil {
+			return
+		}
+	}
+}
+
+// senses is a robot that sees somebody all the time.
+func (o *outage) senses(ctx context.Context) {
+	const mac = "A0:B1:C2:00:00:02"
+	if _, err := o.checkIn(ctx, mac); err != nil {
+		return
+	}
+	for ctx.Err() == nil {
+		if o.ask(ctx, http.MethodPost, "/api/perception/event", map[string]any{"name": "face_detected", "device_id": mac, "data": map[string]int{"x": 1}}, nil) != nil {
+			return
+		}
+	}
+}
+
+// facts are remembered and forgotten.
+func (o *outage) facts() *chore {
+	type entry struct{ ID, Body string }
+	all := func(ctx context.Context) (list []entry, err error) {
+		err = o.ask(ctx, http.MethodGet, "/api/v1/memory", nil, &list)
+		return list, err
+	}
+	return &chore{name: "facts",
+		act: func(ctx context.Context, c *chore, r *rand.Rand) error {
+			if len(c.kept) > 20 {
+				list, err := all(ctx)
+				if err != nil {
+					return err
+				}
+				gone := list[r.IntN(len(list))]
+				c.begin(gone.Body, "")
+				err = o.ask(ctx, http.MethodDelete, "/api/v1/memory/"+gone.ID, nil, nil)
+				if err == nil {
+					c.done()
+				}
+				return err
+			}
+			fact := fmt.Sprintf("fact %x is true", r.Uint64())
+			c.begin(fact, "1")
+			err := o.ask(ctx, http.MethodPost, "/api/voice/remember", map[string]string{"fact": fact}, nil)
+			if err == nil {
+				c.done()
+			}
+			return err
+		},
+		there: func(ctx context.Context) (map[string]string, error) {
+			list, err := all(ctx)
+			counted := map[string]int{}
+			for _, e := range list {
+				counted[e.Body]++
+			}
+			there := map[string]string{}
+			for body, n := range counted {
+				there[body] = strconv.Itoa(n)
+			}
+			return there, err
+		}}
+}
+
+// notices are for robots that are not there, and take the place of earlier
+// ones.
+func (o *outage) notices() *chore {
+	return &chore{name: "notifications",
+		act: func(ctx context.Context, c *chore, r *rand.Rand) error {
+			n := r.IntN(12)
+			id, text, robot := fmt.Sprint("n", n), fmt.Sprintf("note %x", r.Uint64()), fmt.Sprintf("A0:B1:C2:00:01:%02d", n)
+			if _, err := o.checkIn(ctx, robot); err != nil {
+				return err
+			}
+			c.begin(id, text)
+			var accepted struct{ ID string }
+			err := o.ask(ctx, http.MethodPost, "/api/v1/notifications", map[string]any{"id": id, "text": text, "robot": robot}, &accepted)
+			if err == nil {
+				c.done()
+			}
+			return err
+		},
+		there: func(ctx context.Context) (map[string]string, error) { return o.open(ctx) }}
+}
+
+// open are the notifications that wait, as a screen is shown them.
+func (o *outage) open(ctx context.Context) (map[string]string, error) {
+	w := watchAt(o.t, o.url, everything)
+	defer w.leave()
+	if err := w.SendText([]byte(`{"type":"ping"}`)); err != nil {
+		return nil, err
+	}
+	for {
+		w.mu.Lock()
+		frames := slices.Clone(w.frames)
+		w.mu.Unlock()
+		there := map[string]string{}
+		for _, f := range frames {
+			switch f["type"] {
+			case "notification":
+				there[fmt.Sprint(f["id"])] = fmt.Sprint(f["text"])
+			case "pong":
+				return there, nil
+			}
+		}
+		select {
+		case <-time.After(time.Millisecond):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// hoursLeft is what is said of a timer of whole hours in its first minutes.
+var hoursLeft = regexp.MustCompile(`(\d+) hours?( and 5\d minutes)?`)
+
+// timers are set and cancelled, each in the name of a robot.
+func (o *outage) timers() *chore {
+	const robots = 3
+	mac := func(n int) string { return fmt.Sprintf("A0:B1:C2:00:02:%02d", n) }
+	return &chore{name: "timers",
+		act: func(ctx context.Context, c *chore, r *rand.Rand) error {
+			robot := mac(r.IntN(robots))
+			if _, err := o.checkIn(ctx, robot); err != nil {
+				return err
+			}
+			want, hours := "cancel the timer", ""
+			if c.kept[robot] == "" {
+				hours = strconv.Itoa(2 + r.IntN(18))
+				want = "set a timer for " + hours + " hours"
+			}
+			c.begin(robot, hours)
+			answer, err := o.chat(ctx, robot, want)
+			if err == nil && !strings.Contains(answer, "starting now") && !strings.Contains(answer, "No timer is set any more") {
+				return &errRefused{http.StatusOK, want + ": " + answer}
+			}
+			if err == nil {
+				c.done()
+			}
+			return err
+		},
+		there: func(ctx context.Context) (map[string]string, error) {
+			there := map[string]string{}
+			for n := range robots {
+				if _, err := o.checkIn(ctx, mac(n)); err != nil {
+					return nil, err
+				}
+				answer, err := o.chat(ctx, mac(n), "how much time is left on the timer")
+				if err != nil {
+					return nil, err
+				}
+				if strings.Contains(answer, "no timer") {
+					continue
+				}
+				// It was set some seconds ago, and says hours and minutes.
+				said := hoursLeft.FindStringSubmatch(answer)
+				if said == nil {
+					return nil, fmt.Errorf("of the timer it says %q", answer)
+				}
+				hours, _ := strconv.Atoi(said[1])
+				if said[2] != "" {
+					hours++
+				}
+				there[mac(n)] = strconv.Itoa(hours)
+			}
+			return there, nil
+		}}
+}
+
+// adoption lets robots in and forgets them. A token of before is never good
+// again.
+func (o *outage) adoption() *chore {
+	const robots = 4
+	mac := func(n int) string { return fmt.Sprintf("A0:B1:C2:00:03:%02d", n) }
+	void := map[string]string{} // tokens of robots that were forgotten
+	return &chore{name: "adoption",
+		act: func(ctx context.Context, c *chore, r *rand.Rand) error {
+			robot := mac(r.IntN(robots))
+			token, err := o.checkIn(ctx, robot)
+			if err != nil {
+				return err
+			}
+			if c.kept[robot] == "" {
+				c.begin(robot, "adopted")
+				err = o.ask(ctx, http.MethodPost, "/api/v1/adopt", map[string]string{"robot": robot}, nil)
+			} else {
+				void[token] = robot
+				c.begin(robot, "")
+				if err = o.ask(ctx, http.MethodDelete, "/api/v1/devices/"+strings.ReplaceAll(robot, ":", ""), nil, nil); err != nil {
+					delete(void, token) // perhaps
+				}
+			}
+			if err == nil {
+				c.done()
+			}
+			return err
+		},
+		there: func(ctx context.Context) (map[string]string, error) {
+			var list []struct {
+				MAC     string
+				Adopted bool
+			}
+			if err := o.ask(ctx, http.MethodGet, "/api/v1/devices", nil, &list); err != nil {
+				return nil, err
+			}
+			there := map[string]string{}
+			for n := range robots {
+				for _, d := range list {
+					if strings.EqualFold(d.MAC, mac(n)) && d.Adopted {
+						there[mac(n)] = "adopted"
+					}
+				}
+				token, err := o.checkIn(ctx, mac(n))
+				switch {
+				case err != nil:
+					return nil, err
+				case (token != "") != (there[mac(n)] != ""):
+					o.t.Errorf("%s is %q, and its token %q", mac(n), there[mac(n)], token)
+				case token != "" && void[token] != "":
+					o.t.Errorf("%s was given a token that was void", mac(n))
+				}
+			}
+			return there, nil
+		}}
+}
+
+// firmware is published, rolled out and removed.
+func (o *outage) firmware() *chore {
+	images := map[string][]byte{} // by SHA-256
+	for n := range 3 {
+		image := simrobot.Image(fmt.Sprintf("9.0.%d", n), 32<<10)
+		images[hashOf(image)] = image
+	}
+	names := slices.Sorted(maps.Keys(images))
+	return &chore{name: "firmware",
+		act: func(ctx context.Context, c *chore, r *rand.Rand) (err error) {
+			sha := names[r.IntN(len(names))]
+			percent := 1 + r.IntN(100)
+			switch {
+			case c.kept[sha] == "":
+				c.begin(sha, "rolled out to 0")
+				err = o.ask(ctx, http.MethodPost, "/api/v1/firmware?board=none", images[sha], nil)
+			case percent > 60:
+				c.begin(sha, "")
+				err = o.ask(ctx, http.MethodDelete, "/api/v1/firmware/"+sha, nil, nil)
+			default:
+				c.begin(sha, fmt.Sprint("rolled out to ", percent))
+				err = o.ask(ctx, http.MethodPost, "/api/v1/firmware/"+sha+"/rollout", map[string]any{"boards": []string{"none"}, "percent": percent}, nil)
+			}
+			if err == nil {
+				c.done()
+			}
+			return err
+		},
+		there: func(ctx context.Context) (map[string]string, error) {
+			var list []struct {
+				SHA256  string
+				Rollout struct{ Percent int }
+			}
+			if err := o.ask(ctx, http.MethodGet, "/api/v1/firmware", nil, &list); err != nil {
+				return nil, err
+			}
+			there := map[string]string{}
+			for _, i := range list {
+				there[i.SHA256] = fmt.Sprint("rolled out to ", i.Rollout.Percent)
+			}
+			return there, o.shelf(slices.Sorted(maps.Keys(there)))
+		}}
+}
+
+// shelf looks at the files of the catalogue: all that are in it are whole, and
+// there are no others.
+func (o *outage) shelf(listed []string) error {
+	files, err := os.ReadDir(filepath.Join(o.data, "firmware"))
+	if err != nil {
+		return err
+	}
+	var there []string
+	for _, f := range files {
+		image, err := os.ReadFile(filepath.Join(o.data, "firmware", f.Name()))
+		if err != nil {
+			return err
+		}
+		if f.Name() != hashOf(image)+".bin" {
+			return fmt.Errorf("%s is not what it is called", f.Name())
+		}
+		there = append(there, hashOf(image))
+	}
+	if !slices.Equal(there, listed) {
+		return fmt.Errorf("there are the files %v, and %v are listed", there, listed)
+	}
+	return nil
+}
+
+// TestSecretCutOff: what a power cut left of a secret is not in the way, and
+// not there for good.
+func TestSecretCutOff(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"admin-token.123.tmp", "admin-token.456.tmp"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("half"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := secret(dir, "admin-token", slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	files, err := os.ReadDir(dir)
+	if err != nil || len(files) != 1 || files[0].Name() != "admin-token" {
+		t.Errorf("there are %v, %v", files, err)
+	}
+}
+
+func hashOf(text []byte) string { return fmt.Sprintf("%x", sha256.Sum256(text)) }
