@@ -51,14 +51,19 @@ type Registry struct {
 	mu     sync.Mutex
 	robots map[ID]Robot
 	kept   map[ID]time.Time // the last visit that the records tell of
+	here   map[ID]visits    // in this run
 }
+
+// visits are which times of a robot this run has noted, by a clock that may
+// have been wrong then.
+type visits struct{ first, boot, last bool }
 
 // NewRegistry reads what is remembered. The codes that robots showed before are
 // not: they are given others when they ask again.
 func NewRegistry(key Key, adoption Adoption, kept records) *Registry {
 	run := make(Key, 32)
 	_, _ = rand.Read(run) // it never fails
-	r := &Registry{key: key, adoption: adoption, records: kept, codes: NewCodes(run), robots: map[ID]Robot{}, kept: map[ID]time.Time{}}
+	r := &Registry{key: key, adoption: adoption, records: kept, codes: NewCodes(run), robots: map[ID]Robot{}, kept: map[ID]time.Time{}, here: map[ID]visits{}}
 	for _, robot := range kept.All() {
 		r.robots[robot.ID] = robot
 		r.kept[robot.ID] = robot.LastSeen
@@ -79,6 +84,8 @@ func (r *Registry) CheckIn(c CheckIn, now time.Time) (Robot, Admission, error) {
 	robot.ID = c.ID
 	admission := r.admission(&robot, c.Client, now)
 	news := before.Bound != robot.Bound || !reflect.DeepEqual(before.Claim, robot.Claim) || !before.sameButTime(c)
+	v := r.here[robot.ID]
+	r.here[robot.ID] = visits{first: v.first || robot.FirstSeen.IsZero(), boot: true, last: true}
 	robot.see(c, now)
 	r.visited(robot, news)
 	return robot, admission, nil
@@ -87,7 +94,8 @@ func (r *Registry) CheckIn(c CheckIn, now time.Time) (Robot, Admission, error) {
 // visited takes over a robot that was just seen, and has it kept where there
 // is news, or where what is kept of its visits has become stale.
 func (r *Registry) visited(robot Robot, news bool) {
-	if news || robot.LastSeen.Sub(r.kept[robot.ID]) > visitEvery {
+	// A clock that was set back has visits before the one that is kept.
+	if news || robot.LastSeen.Sub(r.kept[robot.ID]).Abs() > visitEvery {
 		r.records.PutSoon(string(robot.ID), robot)
 		r.kept[robot.ID] = robot.LastSeen
 	}
@@ -100,7 +108,29 @@ func (r *Registry) Seen(id ID, now time.Time) {
 	defer r.mu.Unlock()
 	if robot, known := r.robots[id]; known {
 		robot.LastSeen = now
+		v := r.here[id]
+		v.last = true
+		r.here[id] = v
 		r.visited(robot, false)
+	}
+}
+
+// Moved tells that the wall clock has jumped. Visits of this run were as long
+// ago as they were, whatever the clock said then.
+func (r *Registry) Moved(by time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id, v := range r.here {
+		robot, known := r.robots[id]
+		if !known || robot.forgotten() {
+			continue
+		}
+		for at, ours := range map[*time.Time]bool{&robot.FirstSeen: v.first, &robot.Booted: v.boot, &robot.LastSeen: v.last} {
+			if ours {
+				*at = at.Round(0).Add(by)
+			}
+		}
+		r.visited(robot, true)
 	}
 }
 
@@ -211,6 +241,7 @@ func (r *Registry) Forget(id ID) error {
 		return fmt.Errorf("forget %s: %w", id, err)
 	}
 	r.robots[id] = robot
+	delete(r.here, id)
 	r.codes.end(id)
 	return nil
 }

@@ -168,7 +168,10 @@ func (f *Firmware) shelve(file *os.File, i Image) (Shown, error) {
 		return Shown{}, err
 	}
 	if err := f.o.Images.Put(i.SHA256, r); err != nil {
-		return Shown{}, fmt.Errorf("keep the image: %w", err) // the next start removes the file
+		if _, there := f.images[i.SHA256]; !there {
+			err = errors.Join(err, os.Remove(f.path(i.SHA256))) // a disk that is full needs the room
+		}
+		return Shown{}, diskFault(fmt.Errorf("keep the image: %w", err))
 	}
 	f.images[i.SHA256] = r
 	f.o.Log.Info("an image is in the catalogue", "sha256", i.SHA256, "project", i.Project, "version", i.Version, "boards", r.Boards)

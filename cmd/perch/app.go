@@ -53,6 +53,7 @@ type app struct {
 	mind    *agent.Mind
 	talk    *robot.Server
 	records *robot.Records
+	waiting *robot.Waiting
 	ota     *ota.Service
 	admin   *admin.Door
 	metrics *admin.Metrics
@@ -133,7 +134,7 @@ func (a *app) build(ears voice.Recognizers) error {
 	a.sounds = sounds.Open(a.soundsDirectory())
 	a.talk = robot.NewServer(robot.Options{
 		Robots: a.robots, Bus: a.bus, Senses: a.senses.intake, Mind: a.mind, Records: a.records, Sounds: a.sounds,
-		Waiting: robot.NewWaiting(store.NewTable[[]robot.Command](a.db, "waiting")),
+		Waiting: a.waiting,
 		Greet:   c.Robots.Greeting, UserTools: c.Robots.UserTools,
 		Ears: a.engines.ears, Mouth: a.engines.mouth, Speech: speech, Phrases: a.engines.book.Phrase,
 		Patience: c.patience(), Zone: zone, Idle: time.Duration(c.Robots.Idle), Silence: time.Duration(c.Speech.Silence), Version: version, Log: a.log,
@@ -205,6 +206,7 @@ func (a *app) keep() error {
 	a.timers = agent.NewTimers(store.NewTable[agent.Timer](a.db, "timers"), nil)
 	a.records = robot.NewRecords(store.NewTable[robot.SessionRecord](a.db, "sessions"),
 		store.NewTable[robot.TurnRecord](a.db, "turns"), a.config.Robots.KeepTurns)
+	a.waiting = robot.NewWaiting(store.NewTable[[]robot.Command](a.db, "waiting"))
 	return nil
 }
 
@@ -292,6 +294,7 @@ func (a *app) Run(ctx context.Context) error {
 	wg.Go(func() { a.hooks.Run(inner) })
 	wg.Go(func() { a.vccp.Run(inner) })
 	wg.Go(func() { a.warm(inner) })
+	wg.Go(func() { a.watch(inner) })
 	wg.Go(func() { a.engines.tend(inner) })
 	wg.Go(func() { a.metrics.Run(inner, a.bus.ReadFrom(1)) })
 	wg.Go(func() {

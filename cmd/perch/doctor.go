@@ -136,9 +136,6 @@ func (d *examination) ports() {
 	}
 }
 
-// leastFree is the room a database and its backups should have.
-const leastFree = 100 << 20
-
 func (d *examination) disk() {
 	dir := d.data
 	for {
@@ -151,27 +148,28 @@ func (d *examination) disk() {
 		d.add("disk", fmt.Errorf("%s cannot be written by this user; run as its owner, or name another with --data", dir), "")
 		return
 	}
-	var fs syscall.Statfs_t
-	if err := syscall.Statfs(dir, &fs); err != nil {
-		d.add("disk", err, "")
-		return
+	if d.told("disk") {
+		return // by the appliance, which knows what it was refused
 	}
-	free := int64(fs.Bavail) * int64(fs.Bsize)
-	if free < leastFree {
-		d.add("disk", fmt.Errorf("%d MB are free for %s; make room", free>>20, d.data), "")
-		return
-	}
-	d.add("disk", nil, fmt.Sprintf("%s is writable, %d MB free", d.data, free>>20))
+	free, err := room(d.data)
+	d.add("disk", err, fmt.Sprintf("%s is writable, %d MB free", d.data, free>>20))
+}
+
+// told reports whether the running appliance has told of a part.
+func (d *examination) told(part string) bool {
+	return d.status != nil && slices.ContainsFunc(d.status.Parts, func(p admin.Part) bool { return p.Name == part })
 }
 
 // clock finds the clock of a Pi that has none and no network yet. Robots get
 // their time from it.
 func (d *examination) clock() {
-	if now := time.Now(); now.Year() < 2026 {
-		d.add("clock", fmt.Errorf("it says %s; connect the machine to a network with a time server", now.Format(time.DateTime)), "")
+	if d.told("clock") {
 		return
 	}
 	zone, err := d.config.zone()
+	if err == nil {
+		err = behind(time.Now())
+	}
 	if err != nil {
 		d.add("clock", err, "")
 		return

@@ -29,7 +29,7 @@ func (a *app) parts() []admin.Part {
 		}
 		parts = append(parts, part)
 	}
-	return append(parts, a.mqttPart(), a.mdnsPart())
+	return append(parts, a.mqttPart(), a.mdnsPart(), a.diskPart(), a.clockPart())
 }
 
 // thinks reports whether any brain works, as far as is known.

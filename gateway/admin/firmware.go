@@ -37,15 +37,28 @@ const uploadStalls = 30 * time.Second
 type steady struct {
 	io.Reader
 	control *http.ResponseController
+	begun   bool
 }
 
-func newSteady(w http.ResponseWriter, body io.Reader) steady {
-	return steady{body, http.NewResponseController(w)}
-}
-
-func (s steady) Read(p []byte) (int, error) {
+func (s *steady) Read(p []byte) (int, error) {
+	s.begun = true
 	_ = s.control.SetReadDeadline(time.Now().Add(uploadStalls)) // what has no deadlines is no network
 	return s.Reader.Read(p)
+}
+
+// mostDrained bounds what is read of an upload that was refused, in bytes.
+const mostDrained = 32 << 20
+
+// take has an upload taken. One that is refused before its end is read on: its
+// sender is busy writing, and would see a reset instead of the answer. Who has
+// asked first whether to send it, and was not told to, has sent nothing.
+func take[T any](w http.ResponseWriter, r *http.Request, to func(body io.Reader) (T, error)) (T, error) {
+	body := &steady{Reader: r.Body, control: http.NewResponseController(w)}
+	taken, err := to(body)
+	if err != nil && (body.begun || r.Header.Get("Expect") == "") {
+		_, _ = io.CopyN(io.Discard, body, mostDrained)
+	}
+	return taken, err
 }
 
 // publish takes an image into the catalogue: the body is the file, the query

@@ -16,6 +16,7 @@ import (
 	"perch/agent"
 	"perch/device"
 	"perch/gateway/door"
+	"perch/ota"
 )
 
 // mostBody bounds the bodies of this door, in bytes.
@@ -97,7 +98,9 @@ func (d *Door) Routes(r gin.IRouter) {
 // others, and has limits of its own.
 func (d *Door) firmwareRoutes(large, api gin.IRouter) {
 	large.POST("/firmware", answer(http.StatusCreated, func(c *gin.Context) (any, error) {
-		return d.publish(c.Request.Context(), newSteady(c.Writer, c.Request.Body), c.Request.URL.Query())
+		return take(c.Writer, c.Request, func(body io.Reader) (ota.Shown, error) {
+			return d.publish(c.Request.Context(), body, c.Request.URL.Query())
+		})
 	}))
 	api.GET("/firmware", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.o.Firmware.List(), nil }))
 	api.DELETE("/firmware/:sha256", answer(http.StatusOK, func(c *gin.Context) (any, error) {
@@ -155,7 +158,9 @@ func (d *Door) archiveRoutes(large, api gin.IRouter) {
 // large as images are.
 func (d *Door) assetRoutes(large, api gin.IRouter) {
 	large.POST("/assets/:name", answer(http.StatusCreated, func(c *gin.Context) (any, error) {
-		return d.o.Firmware.AddAsset(c.Request.Context(), c.Param("name"), newSteady(c.Writer, c.Request.Body))
+		return take(c.Writer, c.Request, func(body io.Reader) (ota.Asset, error) {
+			return d.o.Firmware.AddAsset(c.Request.Context(), c.Param("name"), body)
+		})
 	}))
 	api.GET("/assets", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.o.Firmware.Assets() }))
 	api.DELETE("/assets/:name", answer(http.StatusOK, func(c *gin.Context) (any, error) {

@@ -8,6 +8,7 @@ package door
 import (
 	"errors"
 	"net/http"
+	"syscall"
 )
 
 // Fault is an error as a client sees it: a machine word, a sentence that
@@ -54,6 +55,10 @@ func render(err error) (int, body) {
 		return c.Status(), body{shown{c.Code(), c.Error()}}
 	case errors.As(err, &tooLarge):
 		return http.StatusRequestEntityTooLarge, body{shown{"body_too_large", "the request body is larger than this address takes"}}
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return http.StatusInsufficientStorage, body{shown{"disk_full", "the appliance's disk is full, so this was not kept; free some space and try again"}}
+	case errors.Is(err, syscall.EROFS):
+		return http.StatusInsufficientStorage, body{shown{"disk_read_only", "the appliance's disk can only be read, so this was not kept; a failing SD card does that: remount or replace it"}}
 	}
 	return http.StatusInternalServerError, body{shown{"internal", "internal error; the log says more"}}
 }

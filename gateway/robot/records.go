@@ -1,9 +1,9 @@
 package robot
 
 import (
-	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -55,7 +55,7 @@ type Records struct {
 	keys     map[string]string // of open sessions, by id
 	turnKeys []string          // oldest first
 	sessKeys []string
-	count    int
+	last     time.Time // that a key has
 }
 
 // NewRecords returns the records kept in two tables, the newest most of each;
@@ -73,15 +73,31 @@ func NewRecords(sessions table[SessionRecord], turns table[TurnRecord], most int
 	for key := range turns.All() {
 		r.turnKeys = append(r.turnKeys, key)
 	}
+	for _, keys := range [][]string{r.sessKeys, r.turnKeys} {
+		if len(keys) == 0 {
+			continue
+		}
+		text, _, _ := strings.Cut(keys[len(keys)-1], "-")
+		if at, err := time.Parse(keyTime, text); err == nil && at.After(r.last) {
+			r.last = at
+		}
+	}
 	r.sessKeys = trim(r.sessKeys, most, sessions.DeleteSoon)
 	r.turnKeys = trim(r.turnKeys, most, turns.DeleteSoon)
 	return r
 }
 
-// key sorts by time, and tells apart what happened at the same one.
+const keyTime = "20060102T150405.000000000"
+
+// key sorts what happened in the order in which it did. That is its time, but
+// where the clock was set back the latest would come before what it follows,
+// and be the first to be given up.
 func (r *Records) key(at time.Time) string {
-	r.count++
-	return fmt.Sprintf("%s-%06d", at.UTC().Format("20060102T150405.000000000"), r.count%1_000_000)
+	if at = at.Round(0).UTC(); !at.After(r.last) {
+		at = r.last.Add(1)
+	}
+	r.last = at
+	return at.Format(keyTime)
 }
 
 func (r *Records) opened(s SessionRecord) {

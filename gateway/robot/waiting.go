@@ -50,10 +50,13 @@ type commands interface {
 type Waiting struct {
 	kept commands
 	mu   sync.Mutex
+	here map[device.ID]map[string]bool // commands of this run that wait as long as any
 }
 
 // NewWaiting returns the commands kept in a table.
-func NewWaiting(kept commands) *Waiting { return &Waiting{kept: kept} }
+func NewWaiting(kept commands) *Waiting {
+	return &Waiting{kept: kept, here: map[device.ID]map[string]bool{}}
+}
 
 // add keeps commands durably. Where too many sentences wait, the oldest are
 // given up and returned.
@@ -64,11 +67,13 @@ func (w *Waiting) add(id device.ID, now time.Time, added ...Command) (givenUp []
 	if err != nil {
 		return nil, fmt.Errorf("keep a command: %w", err)
 	}
+	var usual []string
 	for _, c := range added {
+		c.ID = rand.Text()[:12]
 		if c.Expires.IsZero() {
 			c.Expires = now.Add(commandLives)
+			usual = append(usual, c.ID)
 		}
-		c.ID = rand.Text()[:12]
 		if c.Thing != thingSay {
 			list = slices.DeleteFunc(list, func(o Command) bool { return o.Thing == c.Thing })
 		}
@@ -82,7 +87,34 @@ func (w *Waiting) add(id device.ID, now time.Time, added ...Command) (givenUp []
 	if err := w.kept.Put(string(id), list); err != nil {
 		return nil, fmt.Errorf("keep a command: %w", err)
 	}
+	ours := map[string]bool{}
+	for _, c := range list {
+		if w.here[id][c.ID] || slices.Contains(usual, c.ID) {
+			ours[c.ID] = true
+		}
+	}
+	w.here[id] = ours
 	return givenUp, nil
+}
+
+// Moved tells that the wall clock has jumped. What came in this run waits as
+// long as it would have, whatever the clock said when it came.
+func (w *Waiting) Moved(by time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for id, ours := range w.here {
+		list, _, err := w.kept.Get(string(id))
+		if err != nil || len(list) == 0 {
+			continue // what cannot be read now ends when it says
+		}
+		list = slices.Clone(list)
+		for i, c := range list {
+			if ours[c.ID] {
+				list[i].Expires = c.Expires.Round(0).Add(by)
+			}
+		}
+		w.kept.PutSoon(string(id), list)
+	}
 }
 
 func count(list []Command, thing string) (n int) {
@@ -115,6 +147,9 @@ func (w *Waiting) drop(id device.ID, command string) {
 		return // it is told once more, which is better than never
 	}
 	list = slices.DeleteFunc(slices.Clone(list), func(c Command) bool { return c.ID == command })
+	if delete(w.here[id], command); len(w.here[id]) == 0 {
+		delete(w.here, id)
+	}
 	if len(list) == 0 {
 		w.kept.DeleteSoon(string(id))
 	} else {

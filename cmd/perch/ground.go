@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"perch/gateway/admin"
+	"perch/store"
+)
+
+// What the appliance stands on is a disk that may be full and a clock that may
+// be wrong: a Raspberry Pi has no battery for its own. Both are looked at now
+// and then, and what changes is logged once.
+
+const (
+	groundLooks = 5 * time.Second
+	// leastFree is the room a database and its backups should have.
+	leastFree = 100 << 20
+	// mostJump is how far the wall clock may go ahead of the running one, or
+	// fall behind, without having been set.
+	mostJump = 2 * time.Second
+)
+
+// watch looks at disk and clock until ctx ends.
+func (a *app) watch(ctx context.Context) {
+	ticker := time.NewTicker(groundLooks)
+	defer ticker.Stop()
+	d := disk{data: a.data, db: a.db, probe: store.NewTable[string](a.db, "appliance"), log: a.log}
+	c := setting{wall: time.Now().Round(0), from: time.Now()}
+	for {
+		d.look()
+		if by := c.look(time.Now()); by != 0 {
+			a.log.Warn("the clock was set; what is timed in minutes goes on as it was", "by", by.Round(time.Second), "now", time.Now().Round(0))
+			a.robots.Moved(by)
+			a.waiting.Moved(by)
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// setting is how the wall clock was set against the one that only runs.
+type setting struct {
+	wall time.Time // without a reading of the running clock
+	from time.Time // the same moment, with it
+}
+
+// look returns by how much the wall clock has jumped since the last look, and
+// nothing where it has only been kept right.
+func (s *setting) look(now time.Time) (by time.Duration) {
+	by = now.Round(0).Sub(s.wall) - now.Sub(s.from)
+	s.wall, s.from = now.Round(0), now
+	if by.Abs() <= mostJump {
+		return 0
+	}
+	return by
+}
+
+// disk is the one that the data is on.
+type disk struct {
+	data  string
+	db    *store.DB
+	probe *store.Table[string]
+	log   *slog.Logger
+	told  bool
+}
+
+// look logs when the disk begins to refuse what is written, and when it takes
+// it again. Where it refuses, something small is tried: nothing else may be
+// written for hours, and its owner wants to see that there is room again.
+func (d *disk) look() {
+	err := d.db.Err()
+	if err != nil {
+		err = d.probe.Put("tried", time.Now().Format(time.RFC3339Nano))
+	}
+	switch {
+	case err != nil && !d.told:
+		d.log.Error("the disk refuses what is written; robots go on, but nothing new is kept", "data", d.data, "err", err)
+	case err == nil && d.told:
+		d.log.Info("the disk takes what is written again", "data", d.data)
+	}
+	d.told = err != nil
+}
+
+// room says how many bytes are free where the data is, and what is wrong with
+// that.
+func room(dir string) (free int64, err error) {
+	for {
+		var fs syscall.Statfs_t
+		err := syscall.Statfs(dir, &fs)
+		if errors.Is(err, syscall.ENOENT) && dir != filepath.Dir(dir) {
+			dir = filepath.Dir(dir) // it is made at the first start
+			continue
+		}
+		if err != nil {
+			return 0, fmt.Errorf("how much is free for %s cannot be told: %w", dir, err)
+		}
+		if free = int64(fs.Bavail) * int64(fs.Bsize); free < leastFree {
+			return free, fmt.Errorf("%d MB are free for %s; make room: remove firmware images that are not needed any more, or files of other programs", free>>20, dir)
+		}
+		return free, nil
+	}
+}
+
+// diskPart tells of the disk. A full one keeps nobody from talking.
+func (a *app) diskPart() admin.Part {
+	free, err := room(a.data)
+	if refused := a.db.Err(); refused != nil {
+		err = refused
+	}
+	part := admin.Part{Name: "disk", OK: err == nil, Note: fmt.Sprintf("%s, %d MB free", a.data, free>>20)}
+	if err != nil {
+		part.Note = err.Error()
+	}
+	return part
+}
+
+// clockPart tells of the clock. One that is behind the program itself has not
+// been set since the machine was switched on.
+func (a *app) clockPart() admin.Part {
+	part := admin.Part{Name: "clock", OK: true, Note: time.Now().Format("2006-01-02 15:04 MST")}
+	if err := behind(time.Now()); err != nil {
+		part.OK, part.Note = false, err.Error()
+	}
+	return part
+}
+
+// made is when the program was built, or, where nobody has told it, a day that
+// is before any of its versions.
+func made() time.Time {
+	for _, layout := range []string{time.RFC3339, time.DateOnly} {
+		if at, err := time.Parse(layout, built); err == nil {
+			return at
+		}
+	}
+	return time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
+}
+
+// behind is an error where a clock cannot be right.
+func behind(now time.Time) error {
+	if now.After(made().AddDate(0, 0, -1)) { // whoever built it may have been elsewhere
+		return nil
+	}
+	return fmt.Errorf("it says %s, which is before this program was built: it has not been set since the machine was switched on. "+
+		"Connect the machine to a network with a time server (timedatectl says whether it has found one), or set it by hand", now.Format(time.DateTime))
+}
