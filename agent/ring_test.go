@@ -228,6 +228,34 @@ func TestAReminderAtAClockTime(t *testing.T) {
 	})
 }
 
+// TestAReminderOnADayThatWasWrong is for the next time that the clock says so,
+// not at once nor years late.
+func TestAReminderOnADayThatWasWrong(t *testing.T) {
+	for name, c := range map[string]struct{ jump, after time.Duration }{
+		"five years on":     {5 * 365 * 24 * time.Hour, 7 * time.Hour},
+		"a day back":        {-24 * time.Hour, 7 * time.Hour},
+		"past it, by hours": {10 * time.Hour, 21 * time.Hour},
+		"just past it":      {8*time.Hour - 30*time.Minute, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := freshHouse(t)
+				defer h.stop()
+				h.hello(chan1, "s1")
+				h.set(agent.Timer{Robot: chan1, Text: "It is eight.", Due: h.clock.Now().Add(8 * time.Hour), Reminder: true})
+				time.Sleep(time.Hour)
+				h.clock.jump(c.jump)
+				if c.after > 0 {
+					time.Sleep(c.after - time.Second)
+					h.expects()
+				}
+				time.Sleep(2 * time.Minute)
+				h.expects("5: It is eight.!")
+			})
+		})
+	}
+}
+
 // TestNotificationsAndAClockThatJumps: what came in a few minutes ago has not
 // been there for years.
 func TestNotificationsAndAClockThatJumps(t *testing.T) {

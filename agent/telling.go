@@ -219,6 +219,7 @@ func (t *telling) jump() {
 		return
 	}
 	t.wall, t.running = wall, running
+	t.fault(t.timers.moved(by))
 	t.notices.moved(by)
 	t.refresh()
 }

@@ -13,7 +13,13 @@ import (
 // follows the running clock, and its time of day is corrected. One from before
 // follows the wall clock, for nothing else has counted while the appliance was
 // off, but waits no longer than it was set for, in case the clock is behind. A
-// reminder at a time of day follows the wall clock always.
+// reminder at a time of day follows the wall clock always. Where that jumps by
+// more than mostSlip, one of this run was set on a day that was wrong, and is for
+// the next time that the clock says so.
+
+// mostSlip is how long after its time a reminder still rings that a jump of the
+// clock has passed over.
+const mostSlip = time.Hour
 
 // mostDrift is how far a timer's time of day may be off before it is written
 // anew. A clock that is being slewed to the right time need not wear the disk.
@@ -32,6 +38,43 @@ func (p *pending) left(now time.Time, running time.Duration) time.Duration {
 		return byRunning
 	}
 	return min(byWall, byRunning)
+}
+
+// moved tells that the wall clock has jumped, which may have been by days: a
+// reminder set for seven o'clock is for the next one, by the clock as it is now.
+func (s *Timers) moved(by time.Duration) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.clock.Now()
+	var failure error
+	for id, p := range s.pending {
+		if !p.here || p.Length != 0 || p.rang || by.Abs() <= mostSlip {
+			continue
+		}
+		t := p.Timer
+		t.Due, t.Set = next(t.Due, now.Add(-mostSlip)), t.Set.Add(by)
+		if t.Due.Equal(p.Due) {
+			continue
+		}
+		p.Timer = t
+		if err := s.kept.Put(id, t); err != nil {
+			failure = fmt.Errorf("keep a timer: %w", err)
+		}
+	}
+	return failure
+}
+
+// next is the first time after another at which the clock shows what it does
+// at due.
+func next(due, after time.Time) time.Time {
+	after = after.In(due.Location())
+	year, month, day := after.Date()
+	for d := 0; ; d++ {
+		at := time.Date(year, month, day+d, due.Hour(), due.Minute(), due.Second(), 0, due.Location())
+		if at.After(after) {
+			return at
+		}
+	}
 }
 
 // follow corrects the times of day that a jump of the clock has made wrong,

@@ -57,10 +57,21 @@ func (f *Firmware) admit(what, ticket string, now time.Time) (device.ID, error) 
 	}
 	id, until := device.ID(parts[0]), parts[1]
 	seconds, err := strconv.ParseInt(until, 36, 64)
-	if err != nil || now.Unix() > seconds || !hmac.Equal([]byte(parts[2]), []byte(f.ticket(what, id, until))) {
+	if err != nil || !f.current(time.Unix(seconds, 0), now) || !hmac.Equal([]byte(parts[2]), []byte(f.ticket(what, id, until))) {
 		return "", errTicket
 	}
 	return id, nil
+}
+
+// current reports whether a ticket that is good until then is good now. Where
+// the clock has been set since the appliance was started, one from before goes
+// by the time as it was told then.
+func (f *Firmware) current(until, now time.Time) bool {
+	within := func(now time.Time) bool {
+		left := until.Sub(now.Round(0).Truncate(time.Second))
+		return 0 <= left && left <= ticketLasts
+	}
+	return within(now) || within(f.began.Add(f.running()))
 }
 
 var errTicket = &fault{"bad_ticket", http.StatusForbidden, "the address of an image or an asset file carries a ticket for a robot and a day, from the appliance; this one is not good, or not any more"}

@@ -50,7 +50,9 @@ type FirmwareOptions struct {
 // the catalogue is whole: what has no record is swept away at the next start.
 type Firmware struct {
 	o         FirmwareOptions
-	uploads   chan struct{} // room for one: it is checked against what else there is
+	began     time.Time            // by the wall clock, as it was then
+	running   func() time.Duration // since then; it never jumps
+	uploads   chan struct{}        // room for one: it is checked against what else there is
 	downloads chan struct{}
 
 	mu     sync.Mutex
@@ -71,7 +73,8 @@ const (
 // What an upload left half done is removed; an image whose file is gone is
 // taken out of the catalogue.
 func OpenFirmware(o FirmwareOptions) (*Firmware, error) {
-	f := &Firmware{o: o, uploads: make(chan struct{}, 1), downloads: make(chan struct{}, mostDownloads),
+	began := time.Now()
+	f := &Firmware{o: o, began: began.Round(0), running: func() time.Duration { return time.Since(began) }, uploads: make(chan struct{}, 1), downloads: make(chan struct{}, mostDownloads),
 		images: map[string]Record{}, units: map[device.ID]Unit{}, busy: map[device.ID]int{}}
 	for sha, r := range o.Images.All() {
 		f.images[sha] = r
@@ -104,6 +107,9 @@ func (f *Firmware) checkIn(s sighting) (offer *Record, force bool) {
 	}
 	unit, v := step(before, s, f.shelf())
 	if v.force {
+		t := unit.Trials[v.offer.SHA256]
+		t.Offered = f.after(s.at)
+		unit.try(v.offer.SHA256, t)
 		// It is sent once, so what was sent must be known before it is.
 		if err := f.o.Units.Put(string(s.robot), unit); err != nil {
 			f.o.Log.Error("a robot is not offered its firmware, for that could not be kept", "robot", s.robot, "err", err)
@@ -122,6 +128,28 @@ func (f *Firmware) checkIn(s sighting) (offer *Record, force bool) {
 		f.failed(sha, s.robot)
 	}
 	return v.offer, v.force
+}
+
+// after is now, or, where the clock was set back, a time that is still later
+// than whatever an owner did before: what was wanted last counts. f.mu is held.
+func (f *Firmware) after(now time.Time) time.Time {
+	last := time.Time{}
+	for _, r := range f.images {
+		if r.Added.After(last) {
+			last = r.Added
+		}
+	}
+	for _, u := range f.units {
+		for _, t := range u.Trials {
+			if t.Chosen && t.Offered.After(last) {
+				last = t.Offered
+			}
+		}
+	}
+	if now.After(last) {
+		return now
+	}
+	return last.Add(time.Millisecond)
 }
 
 // keep takes over what is known of a robot. f.mu is held.
@@ -312,7 +340,7 @@ func (f *Firmware) Install(id device.ID, sha string, now time.Time) (path string
 	if err := r.suits(u); err != nil {
 		return "", &fault{"wrong_board", http.StatusConflict, err.Error()}
 	}
-	u.try(sha, Trial{Chosen: true, Offered: now})
+	u.try(sha, Trial{Chosen: true, Offered: f.after(now)})
 	u.Wanted = sha
 	if err := f.o.Units.Put(string(id), u); err != nil {
 		return "", fmt.Errorf("keep what is to be installed: %w", err)

@@ -42,7 +42,11 @@ type Options struct {
 	PublicURL string    // "http://host:port"; empty takes each request's own Host
 	Framing   int       // binary framing robots are told to use: 1, 2 or 3
 	Firmware  *Firmware // nil offers none
-	Log       *slog.Logger
+	// Earliest is the first time that the clock may say and be right, such as
+	// that of the program's build: before it robots are not told what the time
+	// is. Zero is any.
+	Earliest time.Time
+	Log      *slog.Logger
 }
 
 // Service answers robots that boot.
@@ -66,7 +70,7 @@ type Request struct {
 
 // Reply is the bootstrap as the firmware parses it.
 type Reply struct {
-	ServerTime serverTime  `json:"server_time"`
+	ServerTime serverTime  `json:"server_time,omitzero"`
 	Firmware   *firmware   `json:"firmware,omitempty"`
 	WebSocket  webSocket   `json:"websocket"`
 	Activation *activation `json:"activation,omitempty"`
@@ -172,8 +176,10 @@ const withTimestamps = 2
 func (s *Service) reply(id device.ID, base string, framing int, a device.Admission, now time.Time) Reply {
 	_, offset := now.In(s.o.Zone).Zone()
 	reply := Reply{
-		ServerTime: serverTime{Timestamp: now.UnixMilli(), Offset: offset / 60},
-		WebSocket:  webSocket{URL: "ws" + strings.TrimPrefix(base, "http") + "/xiaozhi/v1/", Token: a.Token, Version: framing},
+		WebSocket: webSocket{URL: "ws" + strings.TrimPrefix(base, "http") + "/xiaozhi/v1/", Token: a.Token, Version: framing},
+	}
+	if !now.Before(s.o.Earliest) { // else none is better than a wrong one: the robot may have a clock of its own
+		reply.ServerTime = serverTime{Timestamp: now.UnixMilli(), Offset: offset / 60}
 	}
 	if a.Token == "" {
 		// Without a challenge the robot would not ask whether it was adopted.

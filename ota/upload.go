@@ -158,6 +158,7 @@ func (f *Firmware) shelve(file *os.File, i Image) (Shown, error) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	i.Added = f.after(i.Added)
 	r := Record{Image: i}
 	if known, there := f.images[i.SHA256]; there {
 		r = known

@@ -142,7 +142,7 @@ func (a *app) build(ears voice.Recognizers) error {
 	if err := a.openFirmware(zone); err != nil {
 		return err
 	}
-	a.ota = ota.New(ota.Options{Firmware: a.firmware, Robots: a.robots, Bus: a.bus, Zone: zone, PublicURL: c.PublicURL, Framing: c.Robots.Framing, Log: a.log})
+	a.ota = ota.New(ota.Options{Firmware: a.firmware, Robots: a.robots, Bus: a.bus, Zone: zone, PublicURL: c.PublicURL, Framing: c.Robots.Framing, Earliest: earliest(), Log: a.log})
 	if err := errors.Join(a.newBridge(zone), a.newSkins(zone)); err != nil {
 		return err
 	}

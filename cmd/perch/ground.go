@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -31,10 +32,11 @@ func (a *app) watch(ctx context.Context) {
 	ticker := time.NewTicker(groundLooks)
 	defer ticker.Stop()
 	d := disk{data: a.data, db: a.db, probe: store.NewTable[string](a.db, "appliance"), log: a.log}
-	c := setting{wall: time.Now().Round(0), from: time.Now()}
+	began := time.Now()
+	c := setting{wall: began.Round(0)}
 	for {
 		d.look()
-		if by := c.look(time.Now()); by != 0 {
+		if by := c.look(time.Now().Round(0), time.Since(began)); by != 0 {
 			a.log.Warn("the clock was set; what is timed in minutes goes on as it was", "by", by.Round(time.Second), "now", time.Now().Round(0))
 			a.robots.Moved(by)
 			a.waiting.Moved(by)
@@ -49,15 +51,15 @@ func (a *app) watch(ctx context.Context) {
 
 // setting is how the wall clock was set against the one that only runs.
 type setting struct {
-	wall time.Time // without a reading of the running clock
-	from time.Time // the same moment, with it
+	wall    time.Time     // at the last look, without a reading of the running clock
+	running time.Duration // at the same moment
 }
 
 // look returns by how much the wall clock has jumped since the last look, and
 // nothing where it has only been kept right.
-func (s *setting) look(now time.Time) (by time.Duration) {
-	by = now.Round(0).Sub(s.wall) - now.Sub(s.from)
-	s.wall, s.from = now.Round(0), now
+func (s *setting) look(wall time.Time, running time.Duration) (by time.Duration) {
+	by = wall.Sub(s.wall) - (running - s.running)
+	s.wall, s.running = wall, running
 	if by.Abs() <= mostJump {
 		return 0
 	}
@@ -66,29 +68,43 @@ func (s *setting) look(now time.Time) (by time.Duration) {
 
 // disk is the one that the data is on.
 type disk struct {
-	data  string
-	db    *store.DB
-	probe *store.Table[string]
-	log   *slog.Logger
-	told  bool
+	data      string
+	db        *store.DB
+	probe     *store.Table[string]
+	log       *slog.Logger
+	refuses   bool // so it was told
+	fillingUp bool // likewise
 }
 
 // look logs when the disk begins to refuse what is written, and when it takes
-// it again. Where it refuses, something small is tried: nothing else may be
-// written for hours, and its owner wants to see that there is room again.
+// it again. Where it refuses, something is tried: nothing else may be written
+// for hours, and its owner wants to see that there is room again. That it fills
+// up is told before it comes to this.
 func (d *disk) look() {
 	err := d.db.Err()
 	if err != nil {
-		err = d.probe.Put("tried", time.Now().Format(time.RFC3339Nano))
+		if err = d.probe.Put(probeKey, strings.Repeat("x", probeBytes)); err == nil {
+			err = d.probe.Delete(probeKey)
+		}
 	}
+	_, filling := room(d.data)
 	switch {
-	case err != nil && !d.told:
+	case err != nil && !d.refuses:
 		d.log.Error("the disk refuses what is written; robots go on, but nothing new is kept", "data", d.data, "err", err)
-	case err == nil && d.told:
+	case err == nil && d.refuses:
 		d.log.Info("the disk takes what is written again", "data", d.data)
+	case err == nil && filling != nil && !d.fillingUp:
+		d.log.Warn("the disk fills up", "err", filling)
 	}
-	d.told = err != nil
+	d.refuses, d.fillingUp = err != nil, filling != nil
 }
+
+// The record that is tried is of some pages: a few bytes find room in a file
+// that cannot grow any more.
+const (
+	probeKey   = "tried"
+	probeBytes = 16 << 10
+)
 
 // room says how many bytes are free where the data is, and what is wrong with
 // that.
@@ -133,20 +149,19 @@ func (a *app) clockPart() admin.Part {
 	return part
 }
 
-// made is when the program was built, or, where nobody has told it, a day that
-// is before any of its versions.
-func made() time.Time {
-	for _, layout := range []string{time.RFC3339, time.DateOnly} {
-		if at, err := time.Parse(layout, built); err == nil {
-			return at
-		}
+// earliest is the first time that a clock may say and be right: a day before
+// the program was built, for whoever built it may have been elsewhere. Where
+// nobody has told when that was, it is before any of its versions.
+func earliest() time.Time {
+	if at, err := time.Parse(time.RFC3339, built); err == nil {
+		return at.AddDate(0, 0, -1)
 	}
 	return time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 }
 
 // behind is an error where a clock cannot be right.
 func behind(now time.Time) error {
-	if now.After(made().AddDate(0, 0, -1)) { // whoever built it may have been elsewhere
+	if !now.Before(earliest()) {
 		return nil
 	}
 	return fmt.Errorf("it says %s, which is before this program was built: it has not been set since the machine was switched on. "+

@@ -156,7 +156,7 @@ type Device struct {
 }
 
 func (d *Door) status() Status {
-	return Status{ID: d.o.ID, Version: d.o.Version, Started: d.o.Started, Robots: len(d.o.Robots.List()), Open: d.open(),
+	return Status{ID: d.o.ID, Version: d.o.Version, Started: d.o.started(time.Now()).Round(time.Second), Robots: len(d.o.Robots.List()), Open: d.open(),
 		Lost: d.o.Talk.Lost(), Notices: d.waiting(time.Now()), Parts: d.o.Parts()}
 }
 
@@ -172,6 +172,10 @@ func (d *Door) open() (n int) {
 }
 
 // waiting counts the notifications that nobody has been told.
+// started is when the appliance was started, by the clock as it is now: it may
+// have been wrong then.
+func (o Options) started(now time.Time) time.Time { return now.Round(0).Add(-now.Sub(o.Started)) }
+
 func (d *Door) waiting(now time.Time) (n int) {
 	for _, notice := range d.o.Notices.Open(now) {
 		if notice.State == agent.NoticeReceived {

@@ -116,7 +116,7 @@ func (m *Metrics) look(registry *prometheus.Registry) {
 	gauge("perch_notifications_waiting", "Notifications that nobody has been told.",
 		func() float64 { return float64(m.door.waiting(time.Now())) })
 	gauge("perch_start_time_seconds", "When the appliance started, in Unix time.",
-		func() float64 { return float64(o.Started.UnixMilli()) / 1000 })
+		func() float64 { return float64(o.started(time.Now()).Unix()) })
 	for _, c := range o.Counters {
 		registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: c.Name, Help: c.Help}, func() float64 { return float64(c.Count()) }))
 	}

@@ -1,8 +1,8 @@
 package bridge
 
 import (
-	"fmt"
 	"iter"
+	"strings"
 	"sync"
 	"time"
 )
@@ -29,9 +29,9 @@ type Log struct {
 	kept table
 	most int
 
-	mu    sync.Mutex
-	keys  []string // oldest first
-	count int
+	mu   sync.Mutex
+	keys []string  // oldest first
+	last time.Time // that a key has
 }
 
 // NewLog returns the log kept in a table, of the newest most turns; 0 keeps
@@ -40,6 +40,10 @@ func NewLog(kept table, most int) *Log {
 	l := &Log{kept: kept, most: max(most, 0)}
 	for key := range kept.All() {
 		l.keys = append(l.keys, key)
+		text, _, _ := strings.Cut(key, "-")
+		if at, err := time.Parse(keyTime, text); err == nil && at.After(l.last) {
+			l.last = at
+		}
 	}
 	l.trim()
 	return l
@@ -52,12 +56,22 @@ func (l *Log) add(t Turn) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.count++
-	// It sorts by time, and tells apart what happened at the same one.
-	key := fmt.Sprintf("%s-%06d", t.At.UTC().Format("20060102T150405.000000000"), l.count%1_000_000)
+	key := l.key(t.At)
 	l.kept.PutSoon(key, t)
 	l.keys = append(l.keys, key)
 	l.trim()
+}
+
+const keyTime = "20060102T150405.000000000"
+
+// key sorts turns in the order in which they came. That is their time, but
+// where the clock was set back the latest would be the first to be given up.
+func (l *Log) key(at time.Time) string {
+	if at = at.Round(0).UTC(); !at.After(l.last) {
+		at = l.last.Add(1)
+	}
+	l.last = at
+	return at.Format(keyTime)
 }
 
 func (l *Log) trim() {

@@ -78,6 +78,21 @@ func TestTheTurnLog(t *testing.T) {
 	}
 }
 
+// TestTheTurnLogAndAClockThatIsSetBack: the latest turn is the last to be given
+// up, whatever the clock said.
+func TestTheTurnLogAndAClockThatIsSetBack(t *testing.T) {
+	shelf := newShelf[Turn]()
+	for _, at := range []time.Time{noon.AddDate(5, 0, 0), noon, noon.AddDate(0, 0, -1)} {
+		l := NewLog(shelf, 2)
+		for range 2 {
+			l.add(Turn{At: at, User: fmt.Sprint(at.Unix())})
+		}
+		if kept := l.all(); len(kept) != 2 || kept[0].User != fmt.Sprint(at.Unix()) || kept[1].User != kept[0].User {
+			t.Errorf("at %s kept is %v", at, kept)
+		}
+	}
+}
+
 // TestTurnsOfOneMoment are told apart.
 func TestTurnsOfOneMoment(t *testing.T) {
 	l := NewLog(newShelf[Turn](), 10)

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -245,23 +243,10 @@ func TestRecordsAreBounded(t *testing.T) {
 	}
 }
 
-// listed is a table that tells what it holds.
-type listed[T any] struct{ inMemory[T] }
-
-func (t *listed[T]) All() iter.Seq2[string, T] {
-	return func(yield func(string, T) bool) {
-		for _, key := range slices.Sorted(maps.Keys(t.kept)) {
-			if !yield(key, t.kept[key]) {
-				return
-			}
-		}
-	}
-}
-
 // TestFewerRecordsThanBefore: an owner who wants fewer kept, or none, has those
 // beyond given up at the next start, and not when somebody next speaks.
 func TestFewerRecordsThanBefore(t *testing.T) {
-	sessions, turns := &listed[SessionRecord]{}, &listed[TurnRecord]{}
+	sessions, turns := &inMemory[SessionRecord]{}, &inMemory[TurnRecord]{}
 	r := NewRecords(sessions, turns, 10)
 	at := time.Now()
 	for i := range 10 {
@@ -277,6 +262,30 @@ func TestFewerRecordsThanBefore(t *testing.T) {
 			if turn.Heard < "7" {
 				t.Errorf("of those kept one is %+v", turn)
 			}
+		}
+	}
+}
+
+// TestRecordsAndAClockThatIsSetBack: what came last is newest, and the last to
+// be given up, whatever the clock said.
+func TestRecordsAndAClockThatIsSetBack(t *testing.T) {
+	sessions, turns := &inMemory[SessionRecord]{}, &inMemory[TurnRecord]{}
+	at := time.Date(2031, 7, 27, 12, 0, 0, 0, time.UTC)
+	for run, jump := range []time.Duration{0, -5 * 365 * 24 * time.Hour, -24 * time.Hour, time.Hour} {
+		r := NewRecords(sessions, turns, 3)
+		at = at.Add(jump)
+		for i := range 2 {
+			name := fmt.Sprint(run, i)
+			r.opened(SessionRecord{ID: name, Opened: at})
+			r.turn(TurnRecord{Session: name, At: at})
+			r.closed(name, "", "", 1, at)
+		}
+		want := fmt.Sprint(run, 1)
+		if got := r.Turns(10); len(got) != min(3, 2+2*run) || got[0].Session != want || !got[0].At.Equal(at) {
+			t.Errorf("run %d: turns %+v", run, got)
+		}
+		if got := r.Sessions(10); len(got) != min(3, 2+2*run) || got[0].ID != want || got[0].Closed.IsZero() {
+			t.Errorf("run %d: sessions %+v", run, got)
 		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"iter"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -348,8 +350,36 @@ func (t *inMemory[T]) DeleteSoon(key string) {
 	defer t.mu.Unlock()
 	delete(t.kept, key)
 }
-func (t *inMemory[T]) All() iter.Seq2[string, T]       { return func(func(string, T) bool) {} }
-func (t *inMemory[T]) Newest(int) iter.Seq2[string, T] { return t.All() }
+
+// sorted is a copy, and its keys in order.
+func (t *inMemory[T]) sorted() (map[string]T, []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return maps.Clone(t.kept), slices.Sorted(maps.Keys(t.kept))
+}
+
+func (t *inMemory[T]) All() iter.Seq2[string, T] {
+	kept, keys := t.sorted()
+	return func(yield func(string, T) bool) {
+		for _, key := range keys {
+			if !yield(key, kept[key]) {
+				return
+			}
+		}
+	}
+}
+
+func (t *inMemory[T]) Newest(n int) iter.Seq2[string, T] {
+	kept, keys := t.sorted()
+	slices.Reverse(keys)
+	return func(yield func(string, T) bool) {
+		for _, key := range keys[:min(n, len(keys))] {
+			if !yield(key, kept[key]) {
+				return
+			}
+		}
+	}
+}
 
 // talk is a robot and an appliance in a test's bubble.
 type talk struct {

@@ -3,6 +3,7 @@ package robot
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -42,6 +43,36 @@ func TestWhatWaitsForARobot(t *testing.T) {
 	}
 	if left := w.list(robotID); len(left) != 0 || len(kept.kept) != 0 {
 		t.Errorf("left are %v", left)
+	}
+}
+
+// TestWhatWaitsAndAClockThatJumps: what came an hour ago has not waited for
+// years. A time that somebody named stays.
+func TestWhatWaitsAndAClockThatJumps(t *testing.T) {
+	now := time.Now().Round(0)
+	for name, by := range map[string]time.Duration{"five years on": 5 * 365 * 24 * time.Hour, "a day back": -24 * time.Hour} {
+		kept := &inMemory[[]Command]{}
+		if _, err := NewWaiting(kept).add(robotID, now, Command{Thing: thingSay, Text: "earlier"}); err != nil {
+			t.Fatal(err)
+		}
+		w := NewWaiting(kept) // after a restart
+		if _, err := w.add(robotID, now, Command{Thing: thingSay, Text: "here"}, Command{Thing: thingSay, Text: "named", Expires: now.Add(time.Hour)}); err != nil {
+			t.Fatal(err)
+		}
+		w.Moved(by)
+		got := map[string]time.Duration{}
+		for _, c := range w.list(robotID) {
+			got[c.Text] = c.Expires.Sub(now)
+		}
+		if want := map[string]time.Duration{"earlier": commandLives, "here": commandLives + by, "named": time.Hour}; !maps.Equal(got, want) {
+			t.Errorf("%s: it waits %v, want %v", name, got, want)
+		}
+		for _, c := range w.list(robotID) {
+			w.drop(robotID, c.ID)
+		}
+		if w.Moved(by); len(w.here) != 0 || len(kept.kept) != 0 {
+			t.Errorf("%s: left are %v, %v", name, w.here, kept.kept)
+		}
 	}
 }
 
