@@ -275,7 +275,11 @@ func TestPowerCuts(t *testing.T) {
 	ends, longest := 0, time.Duration(0)
 	for cut := range powerCuts {
 		began := time.Now()
-		ready := o.begin()
+		var env []string
+		if cut%4 > 0 { // to make what robots say takes the processor, which the test does not have for long
+			env = []string{"PERCH_SPEECH_SYNTHESIZERS_0_KIND=wyoming", "PERCH_SPEECH_SYNTHESIZERS_0_URL=tcp://127.0.0.1:9"}
+		}
+		ready := o.begin(env...)
 		if r.IntN(5) == 0 { // while it starts
 			time.Sleep(time.Duration(r.Int64N(int64(150 * time.Millisecond))))
 			o.cut()
@@ -298,7 +302,7 @@ func TestPowerCuts(t *testing.T) {
 	}
 	for _, c := range chores {
 		t.Logf("%s: %d acknowledged, %d cut off", c.name, c.acts, c.cuts)
-		if c.acts < ends/4 {
+		if c.acts < ends/20 { // a machine that has much else to do acknowledges few
 			t.Errorf("%s: only %d were acknowledged", c.name, c.acts)
 		}
 	}

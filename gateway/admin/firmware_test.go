@@ -211,3 +211,41 @@ func TestAnUploadThatStalls(t *testing.T) {
 		})
 	}
 }
+
+// TestARefusedUploadIsReadOn, so that its sender, busy writing, sees the answer
+// and not a connection that is closed. Who asks first sends nothing.
+func TestARefusedUploadIsReadOn(t *testing.T) {
+	for _, path := range []string{"/api/v1/firmware", "/api/v1/assets/.hidden"} {
+		for _, expects := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				h, _ := stocked(t)
+				owner, appliance := net.Pipe()
+				l := make(oneCall, 1)
+				l <- appliance
+				server := &http.Server{Handler: h.engine}
+				served := make(chan error)
+				go func() { served <- server.Serve(l) }()
+				const length = 1 << 20
+				ask := ""
+				if expects {
+					ask = "Expect: 100-continue\r\n"
+				}
+				fmt.Fprintf(owner, "POST %s HTTP/1.1\r\nHost: perch\r\nConnection: close\r\n%sContent-Length: %d\r\n\r\n", path, ask, length)
+				if !expects {
+					if _, err := owner.Write(make([]byte, length)); err != nil {
+						t.Errorf("%s: after the refusal: %v", path, err)
+					}
+				}
+				answer, err := http.ReadResponse(bufio.NewReader(owner), nil)
+				if err != nil || answer.StatusCode != http.StatusBadRequest {
+					t.Errorf("%s: %v, %v", path, answer, err)
+				} else {
+					_ = answer.Body.Close()
+				}
+				_ = owner.Close()
+				_ = server.Close()
+				<-served
+			})
+		}
+	}
+}
