@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"syscall"
 
 	"perch/store"
 )
@@ -146,17 +145,4 @@ func keep(path, as string) error {
 	}
 	// Where both names are of the same file already, this changes nothing.
 	return errors.Join(os.Rename(fresh, as), os.RemoveAll(fresh), syncDirectory(filepath.Dir(as)))
-}
-
-// syncDirectory makes the names in a directory last.
-func syncDirectory(path string) error {
-	dir, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	if err := dir.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) { // this file system has no such thing
-		return err
-	}
-	return nil
 }

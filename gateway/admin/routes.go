@@ -150,7 +150,9 @@ func (d *Door) archiveRoutes(large, api gin.IRouter) {
 		if err != nil {
 			return nil, &door.Fault{Word: "bad_restart", Sentence: "restart is true or false", HTTP: http.StatusBadRequest}
 		}
-		return d.o.Archives.Restore(c.Request.Context(), newSteady(c.Writer, c.Request.Body), restart)
+		return take(c.Writer, c.Request, func(body io.Reader) (Restored, error) {
+			return d.o.Archives.Restore(c.Request.Context(), body, restart)
+		})
 	}))
 }
 
