@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/netip"
 	"os"
 	"sync"
 	"time"
@@ -238,24 +237,6 @@ func (a *app) findWyoming(ctx context.Context) ([]string, error) {
 	return mdns.Search{Type: mdns.Wyoming, Except: []string{own}, Interfaces: a.config.MDNS.Interfaces}.Targets(ctx)
 }
 
-// newAnnouncer makes the announcer, where there is something to announce.
-func (a *app) newAnnouncer() error {
-	port, reachable := a.doors.announced()
-	switch {
-	case !a.config.MDNS.Enabled:
-		a.silent = "turned off by mdns.enabled"
-		return nil
-	case !reachable:
-		a.silent = "only this machine can reach the addresses in listen"
-		return nil
-	}
-	var err error
-	a.mdns, err = mdns.New(mdns.Options{
-		Name: a.config.Name, ID: a.id, Version: version, Port: port, Also: a.also, Interfaces: a.config.MDNS.Interfaces, Log: a.log,
-	})
-	return err
-}
-
 // errRestart ends a run after which another is wanted.
 var errRestart = errors.New("a restart was asked for")
 
@@ -387,31 +368,9 @@ func (a *app) Close() {
 	}
 }
 
-// notAnnounced begins the note of an appliance that is not to be found.
-const notAnnounced = "not announced: "
-
-func (a *app) mdnsPart() admin.Part {
-	part := admin.Part{Name: "mdns", OK: true, Note: notAnnounced + a.silent}
-	if a.mdns != nil {
-		s := a.mdns.Status()
-		part.OK = s.By != mdns.ByNobody
-		part.Note = fmt.Sprintf("%s, answered by %s", s.Host, s.By)
-		if !part.OK {
-			part.Note = s.Reason
-		}
-	}
-	return part
-}
-
 func note(err error) string {
 	if err == nil {
 		return ""
 	}
 	return err.Error()
-}
-
-// reachable reports whether robots can come to an address.
-func reachable(a net.Addr) (port int, ok bool) {
-	ap, err := netip.ParseAddrPort(a.String())
-	return int(ap.Port()), err == nil && !ap.Addr().IsLoopback()
 }

@@ -80,9 +80,13 @@ type Options struct {
 	Prefix         string // Home Assistant's, "homeassistant"
 	ID             string // the appliance's, 8 hex digits
 	Version        string
-	URL            string        // where a person finds the appliance; empty is nowhere
-	Started        time.Time     // zero is now
-	Away           time.Duration // a robot not seen for so long is offline; 0 is never
+	URL            func() string // where a person finds the appliance, empty is nowhere; nil is always so
+	// Host is the name the appliance goes by on the network, and the one it was
+	// to have where another machine has that, each empty where there is none;
+	// nil is an appliance without a name.
+	Host    func() (host, taken string)
+	Started time.Time     // zero is now
+	Away    time.Duration // a robot not seen for so long is offline; 0 is never
 	// ShareTranscripts publishes what was heard and said. Home Assistant keeps
 	// that in its database.
 	ShareTranscripts bool
@@ -129,6 +133,12 @@ func New(o Options) (*Mirror, error) {
 	}
 	if o.Listen == "" {
 		o.Listen = ":1883"
+	}
+	if o.URL == nil {
+		o.URL = func() string { return "" }
+	}
+	if o.Host == nil {
+		o.Host = func() (host, taken string) { return "", "" }
 	}
 	m := &Mirror{o: o, names: names{o.Base, o.Prefix, o.ID}, out: newOutbox(), reports: make(chan report, 64)}
 	err := errors.Join(checkTopic("mqtt.base_topic", o.Base), checkTopic("mqtt.discovery_prefix", o.Prefix), checkTopic("the appliance's id", o.ID))

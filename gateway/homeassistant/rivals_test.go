@@ -178,3 +178,33 @@ func TestBrokenOptions(t *testing.T) {
 		t.Errorf("none: %v, %+v", err, m.Status())
 	}
 }
+
+// TestTheNameOnTheNetwork is in bridge/info, and told anew when it changes.
+func TestTheNameOnTheNetwork(t *testing.T) {
+	h := newHome()
+	defer h.bus.Close()
+	host, taken := "perch.local", ""
+	h.options.Broker = "none"
+	h.options.Host = func() (string, string) { return host, taken }
+	h.options.URL = func() string { return "http://" + host + ":8003" }
+	m, err := New(h.options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	house := newHouse(m)
+	told := func(topic string) string {
+		house.bridge()
+		steps := m.out.retained[topic]
+		return string(steps[len(steps)-1].payload)
+	}
+	if info := told("perch/bridge/info"); !strings.Contains(info, `"host":"perch.local"`) || strings.Contains(info, "taken") {
+		t.Errorf("it tells %s", info)
+	}
+	host, taken = "perch-2.local", "perch.local"
+	if info := told("perch/bridge/info"); !strings.Contains(info, `"host":"perch-2.local","taken":"perch.local"`) {
+		t.Errorf("it tells %s", info)
+	}
+	if card := told("homeassistant/device/perch_bridge/config"); !strings.Contains(card, "http://perch-2.local:8003") {
+		t.Errorf("it is found at %s", card)
+	}
+}
