@@ -142,7 +142,7 @@ func (a *app) build(ears voice.Recognizers) error {
 	shown := admin.Options{
 		Robots: residents{a.robots, a.senses.board}, Talk: a.talk, Herald: a.herald, Memory: a.memory, Notices: a.notices, Board: a.board, Bus: a.bus, Senses: a.senses,
 		Questions: asked{a.hooks, a.talk}, Conversations: a.mind,
-		Turns: func(n int) any { return a.records.Turns(n) }, Parts: a.parts, Counters: a.counters(), Firmware: a.firmware,
+		Turns: func(n int) any { return a.records.Turns(n) }, Parts: a.parts, Counters: a.counters(), Gauges: a.gauges(), Firmware: a.firmware,
 		Version: version, ID: a.id, Started: a.started,
 	}
 	a.admin, a.metrics = admin.New(shown), admin.NewMetrics(shown)

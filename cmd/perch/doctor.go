@@ -129,9 +129,6 @@ func (d *examination) ports() {
 	}
 }
 
-// leastFree is the room a database and its backups should have.
-const leastFree = 100 << 20
-
 func (d *examination) disk() {
 	dir := d.data
 	for {

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestThePageOfMetricsIsTrue: docs/operations.md lists every series of the
+// appliance, with its labels, and none besides.
+func TestThePageOfMetricsIsTrue(t *testing.T) {
+	h := open(t, testConfig(), t.TempDir())
+	_, text := h.request("GET", "/metrics", "", "X-Admin-Token", h.secret("admin-token"))
+	served := map[string]string{} // labels by name
+	for _, m := range regexp.MustCompile(`(?m)^# TYPE (perch_\w+)`).FindAllStringSubmatch(text, -1) {
+		served[m[1]] = ""
+	}
+	for _, m := range regexp.MustCompile(`(?m)^(perch_\w+?)(?:_bucket|_sum|_count)?\{(.*)\} `).FindAllStringSubmatch(text, -1) {
+		var names []string
+		for _, l := range regexp.MustCompile(`(\w+)="`).FindAllStringSubmatch(m[2], -1) {
+			if l[1] != "le" {
+				names = append(names, l[1])
+			}
+		}
+		if _, is := served[m[1]]; is {
+			served[m[1]] = strings.Join(names, ", ")
+		}
+	}
+	page, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told []string
+	for _, m := range regexp.MustCompile("(?m)^\\| `(perch_\\w+)(?:\\{(.*)\\})?` \\|").FindAllStringSubmatch(string(page), -1) {
+		labels, is := served[m[1]]
+		if !is || labels != m[2] {
+			t.Errorf("the page tells of %s{%s}; served is %v with {%s}", m[1], m[2], is, labels)
+		}
+		told = append(told, m[1])
+	}
+	for name, labels := range served {
+		if !slices.Contains(told, name) {
+			t.Errorf("the page does not tell of %s{%s}", name, labels)
+		}
+	}
+	if len(served) < 20 {
+		t.Errorf("only %d series are served", len(served))
+	}
+}
