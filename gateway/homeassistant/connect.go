@@ -75,7 +75,7 @@ func (c *connection) become(connected bool, cause string) {
 	if connected {
 		c.log.Info("the MQTT broker is here", "broker", c.status.Broker)
 	} else {
-		c.log.Warn("nothing is told over MQTT", "broker", c.status.Broker, "why", cause)
+		c.log.Warn("nothing is told over MQTT", "broker", c.status.Broker, "err", cause)
 	}
 }
 
@@ -189,7 +189,7 @@ func lostError(err error) error {
 func (c *connection) hold(ctx context.Context, l link) error {
 	c.become(true, "")
 	if dropped := c.out.connected(); dropped > 0 {
-		c.log.Info("messages were dropped while the MQTT broker was away", "messages", dropped)
+		c.log.Info("messages were dropped while the MQTT broker was away", "dropped", dropped)
 	}
 	k := newCarrier(c.out, l, c.offlineWord())
 	go k.run()
