@@ -192,7 +192,7 @@ func (in *Intake) admit(id device.ID, now time.Time) error {
 	}
 	in.dropped.Add(1)
 	if first {
-		in.log.Warn("a robot perceives more than can be meant; what is too much is dropped", "robot", id, "most_a_second", eventsASecond, "dropped", before)
+		in.log.Warn("a robot perceives more than can be meant; what is too much is dropped", "robot", id, "most_a_second", eventsASecond, "dropped_before", before)
 	}
 	return &refusal{ErrTooMany, "too_many_events", 429, fmt.Sprintf("more than %d events a second of one robot; send fewer", eventsASecond)}
 }

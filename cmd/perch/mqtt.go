@@ -133,7 +133,7 @@ func (d *examination) mqtt(ctx context.Context) {
 	}
 	o, err := m.options()
 	if err == nil {
-		o.ID, o.Password = "doctor", cmp.Or(o.Password, "of the doctor's look")
+		o.ID, o.Password = d.identity(), cmp.Or(o.Password, "of the doctor's look")
 		var mirror *homeassistant.Mirror
 		if mirror, err = homeassistant.New(o); err == nil {
 			err = mirror.Try(ctx)
@@ -144,4 +144,15 @@ func (d *examination) mqtt(ctx context.Context) {
 		fine = m.Listen + " is free for the embedded broker"
 	}
 	d.add("mqtt", err, fine)
+}
+
+// identity is the id of the appliance whose data this is, which tells its own
+// words on the broker from another's.
+func (d *examination) identity() string {
+	if d.store != nil {
+		if id, found, err := store.NewTable[string](d.store.DB, "appliance").Get("id"); err == nil && found {
+			return id
+		}
+	}
+	return "00000000"
 }

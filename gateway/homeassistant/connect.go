@@ -181,6 +181,23 @@ func (c *connection) look(ctx context.Context, l link, watching bool) error {
 	}
 }
 
+// alone looks once, and returns an error where another appliance publishes.
+func (c *connection) alone(ctx context.Context, l link) error {
+	quiet := time.NewTimer(lookFor)
+	defer quiet.Stop()
+	select {
+	case <-quiet.C:
+	case err := <-l.lost():
+		return lostError(err)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if c.rivals.there() {
+		return errors.New(c.rivals.cause(c.names.Base))
+	}
+	return nil
+}
+
 func lostError(err error) error {
 	return fmt.Errorf("the connection to the broker was lost: %w", err)
 }

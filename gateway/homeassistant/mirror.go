@@ -228,8 +228,9 @@ func (m *Mirror) Run(ctx context.Context) error {
 	return nil
 }
 
-// Try finds out whether the broker can be had, and tells it nothing. It is for
-// a look while no mirror runs.
+// Try finds out whether the broker can be had, and whether another appliance
+// publishes under the base topic; it tells the broker nothing. It is for a look
+// while no mirror runs.
 func (m *Mirror) Try(ctx context.Context) error {
 	if m.broker != nil {
 		b, err := NewBroker(m.broker.listen, m.broker.user, m.broker.password, m.o.Log)
@@ -242,12 +243,15 @@ func (m *Mirror) Try(ctx context.Context) error {
 	if m.o.Broker == "none" {
 		return nil
 	}
-	l, err := m.connect.dialer.dial(ctx, nil, func(incoming) {})
+	l, err := m.connect.dialer.dial(ctx, nil, m.connect.take)
 	if err != nil {
 		return err
 	}
-	l.close()
-	return nil
+	defer l.close()
+	if err := l.subscribe(m.names.bridgeTopic("info"), m.names.bridgeTopic("status")); err != nil {
+		return err
+	}
+	return m.connect.alone(ctx, l)
 }
 
 // Publish tells the broker what somebody in the house wants told, once and not

@@ -125,6 +125,13 @@ func (r *rivals) contest() (older bool, other string) {
 	return false, o.ID
 }
 
+// there reports whether another appliance publishes now.
+func (r *rivals) there() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.other.ID != "" && r.offline.IsZero()
+}
+
 // cause says why nothing is published.
 func (r *rivals) cause(base string) string {
 	r.mu.Lock()
