@@ -31,9 +31,9 @@ type client struct {
 type reach struct{ url, tokenFile, data string }
 
 func (r *reach) register(f *flag.FlagSet) {
-	f.StringVar(&r.url, "url", os.Getenv("PERCH_URL"), "address of the appliance")
-	f.StringVar(&r.tokenFile, "token-file", "", "file that holds the admin token")
-	f.StringVar(&r.data, "data", "", "data directory of the appliance on this machine")
+	f.StringVar(&r.url, "url", os.Getenv("PERCH_URL"), "`URL` of the appliance")
+	f.StringVar(&r.tokenFile, "token-file", "", "`FILE` that holds the admin token")
+	f.StringVar(&r.data, "data", "", "`DIR` of the data of the appliance on this machine")
 }
 
 // answerWithin bounds one request.
@@ -221,20 +221,20 @@ type notice struct {
 func notify(ctx context.Context, args []string, out io.Writer) error {
 	n := notice{Urgency: "normal", Speak: true}
 	f := newFlags("notify")
-	f.Func("urgency", "low, normal or high", func(s string) error {
+	f.Func("urgency", "`low|normal|high`: high interrupts, low waits for a pause", func(s string) error {
 		n.Urgency = s
 		if s != "low" && s != "normal" && s != "high" {
 			return errors.New("it is low, normal or high")
 		}
 		return nil
 	})
-	f.StringVar(&n.Robot, "robot", "", "the robot that tells it; without it, all do")
+	f.StringVar(&n.Robot, "robot", "", "`ROBOT` that tells it; without it, all do")
 	f.BoolFunc("silent", "show it, and do not say it", func(s string) error {
 		silent, err := strconv.ParseBool(s)
 		n.Speak = !silent
 		return err
 	})
-	f.Func("expires", "for how long it is worth telling, 10m", func(s string) error {
+	f.Func("expires", "`TIME` for which it is worth telling, 10m", func(s string) error {
 		d, err := time.ParseDuration(s)
 		if err != nil || d <= 0 {
 			return errors.New("it is a time such as 10m or 2h")
