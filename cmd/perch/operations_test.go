@@ -49,3 +49,14 @@ func TestThePageOfMetricsIsTrue(t *testing.T) {
 		t.Errorf("only %d series are served", len(served))
 	}
 }
+
+// TestALockedDoorSaysWhereItsKeyIs, and no more.
+func TestALockedDoorSaysWhereItsKeyIs(t *testing.T) {
+	h := open(t, testConfig(), t.TempDir())
+	for _, path := range []string{"/admin/devices", "/xiaozhi/admin/devices", "/api/v1/status", "/metrics"} {
+		status, text := h.request("GET", path, "")
+		if status != 401 || !strings.Contains(text, h.data+"/admin-token") || strings.Contains(text, h.secret("admin-token")) {
+			t.Errorf("%s: %d %s", path, status, text)
+		}
+	}
+}
