@@ -77,6 +77,7 @@ var owners = map[string][]string{
 	"github.com/modelcontextprotocol/go-sdk": {"agent/mcp", "gateway/vccp"},
 	"github.com/anthropics/anthropic-sdk-go": {"agent/anthropic"},
 	"golang.org/x/time":                      {"gateway/door"},
+	"github.com/coreos/go-systemd/v22":       {"cmd/perch"},
 	"C":                                      {"voice", "voice/*"},
 }
 
@@ -91,7 +92,7 @@ func TestImports(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if d.IsDir() && (d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".") && name != "." || name == "bin" || name == "data") {
+		if d.IsDir() && (d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".") && name != "." || name == "bin" || name == "data" || name == "dist") {
 			return filepath.SkipDir
 		}
 		if d.IsDir() || filepath.Ext(name) != ".go" {

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coreos/go-systemd/v22/daemon"
+
 	"perch/agent"
 	"perch/device"
 	"perch/event"
@@ -285,7 +287,10 @@ func (a *app) Run(ctx context.Context) error {
 			}
 		})
 	}
+	manager := systemd(a.log)
+	wg.Go(func() { manager.watch(inner, a.alive) })
 	a.log.Info("perch is ready", "version", version, "listen", a.doors.addresses(), "data", a.data)
+	manager.tell(daemon.SdNotifyReady)
 	var err error
 	select {
 	case <-ctx.Done():
@@ -293,6 +298,9 @@ func (a *app) Run(ctx context.Context) error {
 		err = errRestart
 	case err = <-failed:
 		failed <- nil // for nobody; the channel has room again
+	}
+	if !errors.Is(err, errRestart) { // then it goes on as the same process
+		manager.tell(daemon.SdNotifyStopping)
 	}
 	withdraw()
 	announcing.Wait()

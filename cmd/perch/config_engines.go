@@ -234,7 +234,7 @@ func secretOf(key, value, file string) (string, error) {
 	if value != "" {
 		return "", fmt.Errorf("%s and %s_file are two places for one %s", key, key, key)
 	}
-	text, err := os.ReadFile(file)
+	text, err := os.ReadFile(credential(file, os.Getenv("CREDENTIALS_DIRECTORY")))
 	if err != nil {
 		return "", fmt.Errorf("read %s_file: %w", key, err)
 	}

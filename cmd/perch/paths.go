@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // Where things are on a machine on which the package is installed.
@@ -12,6 +13,7 @@ const (
 	systemConfig = "/etc/perch/perch.yaml"
 	systemData   = "/var/lib/perch"
 	systemRun    = "/run/perch"
+	systemSecret = "/etc/perch/secrets"
 )
 
 // configPath is the configuration file: the one named, the system's, the one
@@ -68,4 +70,15 @@ func newID() string {
 	id := make([]byte, 4)
 	rand.Read(id) //nolint:errcheck // never fails, by its documentation
 	return hex.EncodeToString(id)
+}
+
+// credential is where a file of secrets can be read. Those of the system are
+// for root only: the service manager hands them to the appliance as credentials
+// (LoadCredential=secrets:/etc/perch/secrets in the unit; systemd.exec(5)).
+func credential(path, credentials string) string {
+	name, ok := strings.CutPrefix(filepath.Clean(path), systemSecret+"/")
+	if credentials == "" || !ok {
+		return path
+	}
+	return filepath.Join(credentials, "secrets_"+strings.ReplaceAll(name, "/", "_"))
 }

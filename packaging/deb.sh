@@ -1,0 +1,116 @@
+#!/bin/sh
+# Builds the Debian packages of perch and perch-tools into a folder (dist):
+#
+#   packaging/deb.sh [FOLDER] [ARCHITECTURE...]
+#
+# Each is built against the libraries of the oldest Debian supported, unpacked
+# into dist: so they run on that one and on the newer, whichever Debian builds
+# them, and no foreign architecture is added to it.
+set -eu
+cd "$(dirname "$0")/.."
+
+oldest=bookworm
+libraries=libc6-dev,libopus-dev,libspeexdsp-dev,libpocketsphinx-dev
+
+mkdir -p dist
+out=$(mkdir -p "${1:-dist}" && cd "${1:-dist}" && pwd)
+[ $# -gt 0 ] && shift
+[ $# -gt 0 ] || set -- amd64 arm64
+
+commit=$(git rev-parse HEAD)
+SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+export SOURCE_DATE_EPOCH
+# 1.2.0 of a tag, 1.2.0+3.gabc1234 after it; before the first tag the time of
+# the commit, so that a later package is an upgrade.
+if described=$(git describe --tags --match 'v[0-9]*' 2>/dev/null); then
+	version=$(echo "${described#v}" | sed 's/-\([0-9]*\)-g/+\1.g/')
+else
+	version="0~$(TZ=UTC git log -1 --format=%cd --date=format-local:%Y%m%d%H%M%S).g$(git rev-parse --short HEAD)"
+fi
+[ -n "${PERCH_VERSION:-}" ] && version=$PERCH_VERSION
+ldflags="-s -w -X main.version=$version -X main.commit=$commit -X main.built=$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y-%m-%dT%H:%M:%SZ)"
+
+# sysroot unpacks the libraries for one architecture, once. Nothing in it is run.
+sysroot() {
+	[ -d "$root" ] && return
+	log=$(mktemp)
+	rm -rf "$root.new"
+	if ! mmdebstrap --variant=extract --architectures="$1" --include="$libraries" \
+		--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr "$oldest" "$root.new" >"$log" 2>&1; then
+		cat "$log" >&2
+		exit 1
+	fi
+	rm "$log"
+	mv "$root.new" "$root"
+}
+
+# build PROGRAM PACKAGE puts a program into $stage.
+build() {
+	GOOS=linux GOARCH=$arch CGO_ENABLED=1 CC="$triplet-gcc --sysroot=$root" \
+		PKG_CONFIG_SYSROOT_DIR=$root PKG_CONFIG_LIBDIR=$root/usr/lib/$triplet/pkgconfig \
+		go build -trimpath -ldflags "$ldflags -extldflags=-Wl,-rpath-link=$root/usr/lib/$triplet/blas:$root/usr/lib/$triplet/lapack" \
+		-o "$stage/usr/bin/$1" "$2"
+}
+
+# licences are those of everything that is linked in, as they ask for.
+licences() {
+	cat LICENSE
+	go list -deps -f '{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}} {{.Dir}}{{end}}{{end}}' "$1" | sort -u |
+		while read -r module release dir; do
+			for file in "$dir"/LICEN[CS]E* "$dir"/COPYING* "$dir"/NOTICE*; do
+				if [ -f "$file" ]; then printf '\n\n==== %s %s\n\n' "$module" "$release" && cat "$file"; fi
+			done
+		done
+}
+
+# pages PROGRAM are its documents: manual, changes, licences, completion.
+pages() {
+	doc=$stage/usr/share/doc/$1
+	mkdir -p "$doc" "$stage/usr/share/man/man1"
+	licences "$2" >"$doc/copyright"
+	gzip -9nc CHANGELOG.md >"$doc/changelog.gz"
+	gzip -9nc "packaging/man/$1.1" >"$stage/usr/share/man/man1/$1.1.gz"
+	install -D -m 644 "packaging/completion/$1.bash" "$stage/usr/share/bash-completion/completions/$1"
+	install -D -m 644 "packaging/completion/$1.zsh" "$stage/usr/share/zsh/vendor-completions/_$1"
+	install -D -m 644 "packaging/completion/$1.fish" "$stage/usr/share/fish/vendor_completions.d/$1.fish"
+}
+
+# pack PROGRAM makes its package of what is in $stage.
+pack() {
+	size=$(du -sk --apparent-size "$stage" | cut -f1)
+	mkdir "$stage/DEBIAN"
+	cp "packaging/deb/$1/"* "$stage/DEBIAN/"
+	sed -i "s/@VERSION@/$version/; s/@ARCH@/$arch/; s/@SIZE@/$size/" "$stage/DEBIAN/control"
+	find "$stage" -newermt "@$SOURCE_DATE_EPOCH" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
+	dpkg-deb --root-owner-group -Zxz --build "$stage" "$out/$1_${version}_$arch.deb" >/dev/null
+	echo "$out/$1_${version}_$arch.deb"
+}
+
+umask 022
+for arch; do
+	case $arch in
+	amd64) triplet=x86_64-linux-gnu ;;
+	arm64) triplet=aarch64-linux-gnu ;;
+	*) echo "packages are for amd64 and arm64, not for $arch" >&2 && exit 2 ;;
+	esac
+	root=$PWD/dist/sysroot-$arch
+	sysroot "$arch"
+
+	stage=$out/stage-perch-$arch
+	rm -rf "$stage"
+	build perch ./cmd/perch
+	pages perch ./cmd/perch
+	install -D -m 644 packaging/perch.service "$stage/usr/lib/systemd/system/perch.service"
+	install -D -m 644 packaging/perch.sysusers "$stage/usr/lib/sysusers.d/perch.conf"
+	install -D -m 644 packaging/perch.yaml "$stage/usr/share/doc/perch/examples/perch.yaml"
+	cp -r packaging/home-assistant/blueprints "$stage/usr/share/doc/perch/examples/"
+	install -D -m 644 packaging/perch-installed.yaml "$stage/etc/perch/perch.yaml"
+	install -d -m 700 "$stage/etc/perch/secrets"
+	pack perch
+
+	stage=$out/stage-perch-tools-$arch
+	rm -rf "$stage"
+	build perch-tools ./firmware-tools
+	pages perch-tools ./firmware-tools
+	pack perch-tools
+done

@@ -1,0 +1,388 @@
+// Package packaging_test installs the packages on a clean Debian and looks at
+// what is there then.
+package packaging_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"debug/elf"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// sonames are the packages of the libraries that programs are linked with.
+var sonames = map[string]string{
+	"libc.so.6": "libc6", "ld-linux-x86-64.so.2": "libc6", "ld-linux-aarch64.so.1": "libc6", "libopus.so.0": "libopus0", "libspeexdsp.so.1": "libspeexdsp1",
+	"libpocketsphinx.so.3": "libpocketsphinx3", "libsphinxbase.so.3": "libsphinxbase3",
+}
+
+var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
+
+// command runs a program and returns what it said; env are pairs.
+func command(t *testing.T, env []string, name string, args ...string) (string, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
+	defer cancel()
+	c := exec.CommandContext(ctx, name, args...)
+	c.Env = append(os.Environ(), env...)
+	out, err := c.CombinedOutput()
+	return string(out), err
+}
+
+func must(t *testing.T, env []string, name string, args ...string) string {
+	t.Helper()
+	out, err := command(t, env, name, args...)
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return out
+}
+
+// needs skips where a test cannot be, and says why.
+func needs(t *testing.T, programs ...string) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("only root can install a package into a root of its own")
+	}
+	for _, p := range programs {
+		if _, err := exec.LookPath(p); err != nil {
+			t.Skipf("%s is not installed: packaging/deps.sh deb installs it", p)
+		}
+	}
+}
+
+// packages builds packages of a version and returns them by name_arch.
+func packages(t *testing.T, dir, version string, arches ...string) map[string]string {
+	t.Helper()
+	out := must(t, []string{"PERCH_VERSION=" + version}, "./deb.sh", append([]string{dir}, arches...)...)
+	built := map[string]string{}
+	for line := range strings.Lines(out) {
+		file := strings.TrimSpace(line)
+		name, rest, ok := strings.Cut(filepath.Base(file), "_"+version+"_")
+		if !ok {
+			t.Fatalf("deb.sh said %q", line)
+		}
+		built[name+"_"+strings.TrimSuffix(rest, ".deb")] = file
+	}
+	return built
+}
+
+func TestPackages(t *testing.T) {
+	needs(t, "mmdebstrap", "dpkg-deb", "aarch64-linux-gnu-gcc", "x86_64-linux-gnu-gcc")
+	dir := t.TempDir()
+	old := packages(t, dir, "1.0.0", "amd64", "arm64")
+	for _, name := range []string{"perch_amd64", "perch_arm64", "perch-tools_amd64", "perch-tools_arm64"} {
+		t.Run(name, func(t *testing.T) { linked(t, old[name], name) })
+	}
+	own := strings.TrimSpace(must(t, nil, "dpkg", "--print-architecture"))
+	if machines[own] == 0 {
+		t.Fatalf("this machine is %s; the packages are not for it", own)
+	}
+	newer := packages(t, dir, "1.0.1", own)
+	r := newRoot(t)
+	t.Run("installed", func(t *testing.T) { installed(t, r, old["perch_"+own], old["perch-tools_"+own]) })
+	t.Run("unit", func(t *testing.T) { unit(t, r) })
+	t.Run("used", func(t *testing.T) { used(t, r) })
+	t.Run("upgraded", func(t *testing.T) { upgraded(t, r, newer["perch_"+own]) })
+	t.Run("removed and purged", func(t *testing.T) { purged(t, r) })
+}
+
+// linked holds the programs of a package to what the package depends on, and
+// to the oldest Debian's C library.
+func linked(t *testing.T, deb, name string) {
+	root := t.TempDir()
+	must(t, nil, "dpkg-deb", "-x", deb, root)
+	program, arch, _ := strings.Cut(name, "_")
+	if got := strings.TrimSpace(must(t, nil, "dpkg-deb", "-f", deb, "Architecture")); got != arch {
+		t.Errorf("the package is for %s", got)
+	}
+	f, err := elf.Open(filepath.Join(root, "usr/bin", program))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if f.Machine != machines[arch] {
+		t.Errorf("the program is for %v", f.Machine)
+	}
+	depends := strings.TrimSpace(must(t, nil, "dpkg-deb", "-f", deb, "Depends"))
+	libraries, err := f.ImportedLibraries()
+	if err != nil || len(libraries) == 0 {
+		t.Fatalf("libraries %v, %v", libraries, err)
+	}
+	for _, library := range libraries {
+		if p := sonames[library]; p == "" || !regexp.MustCompile(`(^|, )`+p+`($|,| )`).MatchString(depends) {
+			t.Errorf("%s is needed, and no package of it among: %s", library, depends)
+		}
+	}
+	symbols, err := f.ImportedSymbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range symbols {
+		minor, versioned := strings.CutPrefix(s.Version, "GLIBC_2.")
+		if versioned && len(minor) >= 2 && minor[:2] > "34" {
+			t.Errorf("%s is of %s; the package says libc6 (>= 2.34)", s.Name, s.Version)
+		}
+	}
+}
+
+// root is a clean Debian in a folder.
+type root struct{ path string }
+
+// newRoot makes one of the oldest Debian supported, with what every Debian has.
+func newRoot(t *testing.T) root {
+	t.Helper()
+	r := root{filepath.Join(t.TempDir(), "root")}
+	must(t, nil, "mmdebstrap", "--quiet", "--mode=root", "--variant=minbase", "bookworm", r.path)
+	for _, name := range []string{"/etc/resolv.conf", "/etc/hosts"} {
+		if text, err := os.ReadFile(name); err == nil { // packages come from where this machine's come from
+			if err := os.WriteFile(filepath.Join(r.path, name), text, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	proc := filepath.Join(r.path, "proc")
+	if err := syscall.Mount("proc", proc, "proc", 0, ""); err != nil {
+		t.Skip("/proc cannot be mounted here: ", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(proc, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+// run runs a program in it.
+func (r root) run(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	return command(t, []string{"DEBIAN_FRONTEND=noninteractive", "LC_ALL=C.UTF-8", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"},
+		"chroot", append([]string{r.path}, args...)...)
+}
+
+func (r root) must(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := r.run(t, args...)
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return out
+}
+
+// install installs a package from its file, with what it depends on.
+func (r root) install(t *testing.T, debs ...string) {
+	t.Helper()
+	args := []string{"apt-get", "install", "-y", "-q", "--no-install-recommends"}
+	for _, deb := range debs {
+		must(t, nil, "cp", deb, r.path+"/")
+		args = append(args, "/"+filepath.Base(deb))
+	}
+	r.must(t, args...)
+}
+
+func (r root) exists(path string) bool {
+	_, err := os.Lstat(filepath.Join(r.path, path)) // a link in it leads elsewhere from here
+	return err == nil
+}
+
+// installed looks at the files of a first installation.
+func installed(t *testing.T, r root, debs ...string) {
+	r.must(t, "apt-get", "update", "-q")
+	r.install(t, debs...)
+	for path, want := range map[string]string{
+		"/usr/bin/perch":                                 "root root 755",
+		"/usr/bin/perch-tools":                           "root root 755",
+		"/etc/perch/perch.yaml":                          "root perch 640",
+		"/etc/perch/secrets":                             "root root 700",
+		"/usr/lib/systemd/system/perch.service":          "root root 644",
+		"/usr/share/man/man1/perch.1.gz":                 "root root 644",
+		"/usr/share/man/man1/perch-tools.1.gz":           "root root 644",
+		"/usr/share/doc/perch/copyright":                 "root root 644",
+		"/usr/share/doc/perch/examples/perch.yaml":       "root root 644",
+		"/usr/share/bash-completion/completions/perch":   "root root 644",
+		"/usr/share/zsh/vendor-completions/_perch-tools": "root root 644",
+	} {
+		if got := strings.TrimSpace(r.must(t, "stat", "-c", "%U %G %a", path)); got != want {
+			t.Errorf("%s is %s, want %s", path, got, want)
+		}
+	}
+	if passwd := r.must(t, "getent", "passwd", "perch"); !strings.Contains(passwd, ":/var/lib/perch:/usr/sbin/nologin") {
+		t.Errorf("the user is %s", passwd)
+	}
+	if !r.exists("/etc/systemd/system/multi-user.target.wants/perch.service") {
+		t.Error("it does not start with the machine")
+	}
+	if out := r.must(t, "perch", "version"); !strings.HasPrefix(out, "perch 1.0.0\n") {
+		t.Errorf("perch version says %s", out)
+	}
+	r.must(t, "perch", "check-config")
+	r.must(t, "perch", "check-config", "/usr/share/doc/perch/examples/perch.yaml")
+	if out, err := r.run(t, "dpkg", "--verify", "perch", "perch-tools"); err != nil || out != "" {
+		t.Errorf("dpkg --verify: %v %s", err, out)
+	}
+}
+
+// unit holds the unit to what systemd thinks of it.
+func unit(t *testing.T, r root) {
+	out, err := r.run(t, "systemd-analyze", "verify", "perch.service")
+	for line := range strings.Lines(out) {
+		if strings.Contains(line, "perch") && !strings.Contains(line, "man perch(1)") { // there is no man in this root
+			t.Errorf("systemd-analyze verify: %s", line)
+		}
+	}
+	if err != nil && !strings.Contains(out, "man perch(1)") {
+		t.Errorf("systemd-analyze verify: %v %s", err, out)
+	}
+	out = r.must(t, "systemd-analyze", "security", "--offline=true", "--threshold=25", "--no-pager", "/usr/lib/systemd/system/perch.service")
+	_, exposure, ok := strings.Cut(out, "Overall exposure level")
+	if !ok {
+		t.Errorf("systemd-analyze security: %s", out)
+	}
+	t.Log("exposure", strings.TrimSpace(exposure))
+}
+
+// serving runs the installed program as its unit does, until the end of the
+// test, and returns where robots come to.
+func (r root) serving(t *testing.T) (ota string) {
+	t.Helper()
+	r.must(t, "install", "-d", "-o", "perch", "-g", "perch", "-m", "750", "/var/lib/perch", "/run/perch")
+	c := exec.Command("chroot", "--userspec=perch:perch", r.path, "/usr/bin/perch", "serve", "--listen", "127.0.0.1:0", "--local", "127.0.0.1:0")
+	c.Env = []string{"HOME=/var/lib/perch", "STATE_DIRECTORY=/var/lib/perch", "RUNTIME_DIRECTORY=/run/perch", "PERCH_MQTT_BROKER=none", "PATH=/usr/bin:/bin"}
+	logged, err := c.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines, all, ended := make(chan string, 1000), &bytes.Buffer{}, make(chan error, 1)
+	go func() {
+		defer close(lines)
+		for s := bufio.NewScanner(logged); s.Scan(); {
+			lines <- s.Text()
+		}
+	}()
+	t.Cleanup(func() {
+		_ = c.Process.Signal(syscall.SIGTERM)
+		for line := range lines {
+			all.WriteString(line + "\n")
+		}
+		go func() { ended <- c.Wait() }()
+		if err := <-ended; err != nil {
+			t.Errorf("it ended with %v\n%s", err, all)
+		}
+	})
+	ready := regexp.MustCompile(`perch is ready.*listen=\[?"?\[?([0-9.:]+)`)
+	for deadline := time.After(time.Minute); ; {
+		select {
+		case line, ok := <-lines:
+			all.WriteString(line + "\n")
+			if found := ready.FindStringSubmatch(line); found != nil {
+				return "http://" + found[1] + "/xiaozhi/ota/"
+			}
+			if !ok {
+				t.Fatalf("it ended before it was ready:\n%s", all)
+			}
+		case <-deadline:
+			t.Fatalf("it is not ready:\n%s", all)
+		}
+	}
+}
+
+// used has a robot come to the installed appliance, and its owner ask for it.
+func used(t *testing.T, r root) {
+	ota := r.serving(t)
+	// Without a voice of its own: silence is what it says.
+	out := r.must(t, "perch-tools", "robot", "--ota", ota, "--mac", "02:00:00:00:00:01", "--event", `face_detected={}`)
+	if !strings.Contains(out, "hello") {
+		t.Errorf("the robot says\n%s", out)
+	}
+	if out := r.must(t, "perch", "devices"); !strings.Contains(out, "020000000001") && !strings.Contains(out, "02:00:00:00:00:01") {
+		t.Errorf("perch devices says\n%s", out)
+	}
+	for path, want := range map[string]string{
+		"/var/lib/perch":             "perch perch 750",
+		"/run/perch/perch.sock":      "perch perch 660",
+		"/var/lib/perch/admin-token": "perch perch 600",
+		"/var/lib/perch/token-key":   "perch perch 600",
+		"/var/lib/perch/perch.db":    "perch perch 600",
+	} {
+		if got := strings.TrimSpace(r.must(t, "stat", "-c", "%U %G %a", path)); got != want {
+			t.Errorf("%s is %s, want %s", path, got, want)
+		}
+	}
+}
+
+// upgraded installs a newer version over one that is used and has a fault in
+// its configuration: both stay as they are.
+func upgraded(t *testing.T, r root, deb string) {
+	const faulty = "name: kitchen\nno_such_key: 1\n"
+	if err := os.WriteFile(filepath.Join(r.path, "etc/perch/perch.yaml"), []byte(faulty), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	before := r.must(t, "sh", "-c", "cd /var/lib/perch && sha256sum perch.db admin-token token-key")
+	r.install(t, deb)
+	if out := r.must(t, "perch", "version"); !strings.HasPrefix(out, "perch 1.0.1\n") {
+		t.Errorf("perch version says %s", out)
+	}
+	if got, _ := os.ReadFile(filepath.Join(r.path, "etc/perch/perch.yaml")); string(got) != faulty {
+		t.Errorf("the configuration is now %q", got)
+	}
+	if got := strings.TrimSpace(r.must(t, "stat", "-c", "%U %G %a", "/etc/perch/perch.yaml")); got != "root perch 640" {
+		t.Errorf("the configuration is now %s", got)
+	}
+	if after := r.must(t, "sh", "-c", "cd /var/lib/perch && sha256sum perch.db admin-token token-key"); after != before {
+		t.Error("what it keeps is not what it was")
+	}
+	if out, err := r.run(t, "perch", "check-config"); err == nil || !strings.Contains(out, "no_such_key") {
+		t.Errorf("check-config says %v %s", err, out)
+	}
+	if err := os.WriteFile(filepath.Join(r.path, "etc/perch/perch.yaml"), nil, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	r.serving(t)
+	if out := r.must(t, "perch", "devices"); !strings.Contains(strings.ReplaceAll(out, ":", ""), "020000000001") {
+		t.Errorf("after the upgrade perch devices says\n%s", out)
+	}
+}
+
+// purged removes it: what it kept stays until it is purged.
+func purged(t *testing.T, r root) {
+	key := filepath.Join(r.path, "etc/perch/secrets/own")
+	if err := os.WriteFile(key, []byte("a key of the owner's\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.must(t, "apt-get", "remove", "-y", "-q", "perch", "perch-tools")
+	if !r.exists("/var/lib/perch/perch.db") || !r.exists("/etc/perch/perch.yaml") {
+		t.Error("removing it took what it kept")
+	}
+	if r.exists("/usr/bin/perch") || r.exists("/usr/bin/perch-tools") {
+		t.Error("a program is still there")
+	}
+	r.must(t, "apt-get", "purge", "-y", "-q", "perch")
+	if _, err := os.Stat(key); err != nil {
+		t.Error("a purge took a key that is the owner's")
+	}
+	_ = os.Remove(key)
+	var left []string
+	for _, dir := range []string{"var/lib/perch", "etc/perch", "etc/systemd", "usr/lib/systemd", "var/lib/systemd"} {
+		_ = filepath.WalkDir(filepath.Join(r.path, dir), func(path string, d fs.DirEntry, err error) error {
+			if err == nil && strings.Contains(path[len(r.path):], "perch") && !d.IsDir() {
+				left = append(left, path[len(r.path):])
+			}
+			return nil
+		})
+	}
+	if slices.Sort(left); len(left) > 0 || r.exists("/var/lib/perch") {
+		t.Errorf("left over: %v", left)
+	}
+}
