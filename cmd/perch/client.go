@@ -69,8 +69,11 @@ func (r *reach) socket() (string, error) {
 			return "", fmt.Errorf("%s may not be opened by this user; join the group perch, or use sudo", path)
 		}
 	}
-	return "", fmt.Errorf("no appliance runs here (there is no %s); start one with perch serve, or name one with --url", strings.Join(candidates, " and no "))
+	return "", fmt.Errorf("%w (there is no %s); start one with perch serve, or name one with --url", errNoneRuns, strings.Join(candidates, " and no "))
 }
+
+// errNoneRuns is wrapped where this machine has no socket of an appliance.
+var errNoneRuns = errors.New("no appliance runs here")
 
 func (r *reach) token() (string, error) {
 	if r.tokenFile == "" {

@@ -44,7 +44,7 @@ func doctor(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	d := newExamination(&c, configPath(s.config), dataPath(s.data))
+	d := newExamination(&c, configPath(s.config), s.data)
 	defer d.close()
 	d.examine(ctx)
 	unwell := false
@@ -74,6 +74,7 @@ type examination struct {
 	config   *config
 	file     string // of the configuration; empty where there is none
 	data     string
+	named    string // the data as it was named; empty is the service's, or what is here
 	findings []finding
 	running  *client       // to the appliance that runs here, if one does
 	status   *admin.Status // of that
@@ -89,8 +90,17 @@ type examination struct {
 	services func(ctx context.Context) (string, error) // what systemd says of the unit
 }
 
-func newExamination(c *config, file, data string) *examination {
-	return &examination{config: c, file: file, data: data, root: "/", now: time.Now, built: builtAt(), resolve: mdns.Resolve,
+// newExamination looks at the data that is named, else at the service's, which
+// its owner alone may be able to read.
+func newExamination(c *config, file, named string) *examination {
+	data := dataPath(named)
+	if _, err := os.Stat(systemData); named == "" && err == nil && os.Getenv("STATE_DIRECTORY") == "" {
+		data = systemData
+	}
+	if filepath.Clean(named) == systemData {
+		named = ""
+	}
+	return &examination{config: c, file: file, data: data, named: named, root: "/", now: time.Now, built: builtAt(), resolve: mdns.Resolve,
 		own: net.InterfaceAddrs, free: freeSpace, services: askSystemd}
 }
 
@@ -125,8 +135,12 @@ func (d *examination) examine(ctx context.Context) {
 
 // appliance asks the one that runs on this machine's data.
 func (d *examination) appliance(ctx context.Context) {
-	r := reach{data: d.data}
+	r := reach{data: d.named}
 	c, err := r.client()
+	if err != nil && !errors.Is(err, errNoneRuns) {
+		d.add("appliance", err, "")
+		return
+	}
 	if err != nil {
 		d.add("appliance", nil, "does not run; this is what it would find")
 		return

@@ -173,7 +173,7 @@ func shellQuoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\'
 
 func zshScript(program string, commands []shellCommand) string {
 	var b strings.Builder
-	function := "_" + strings.ReplaceAll(program, "-", "_")
+	function := "_" + program // as the file is called
 	fmt.Fprintf(&b, "#compdef %s\n# zsh completion for %s; written by: %s completion zsh\n%s_robots() { compadd -- $(%s) }\n%s() {\n", program, program, program, function, robotIDs, function)
 	described := func(indent string, of []shellCommand) {
 		fmt.Fprintf(&b, "%slocal -a commands=(\n", indent)

@@ -1,7 +1,7 @@
 #compdef perch-tools
 # zsh completion for perch-tools; written by: perch-tools completion zsh
-_perch_tools_robots() { compadd -- $(timeout 2 perch devices 2>/dev/null | sed -n 's/^\([0-9a-f]\{12\}\) .*/\1/p') }
-_perch_tools() {
+_perch-tools_robots() { compadd -- $(timeout 2 perch devices 2>/dev/null | sed -n 's/^\([0-9a-f]\{12\}\) .*/\1/p') }
+_perch-tools() {
 	if (( CURRENT == 2 )); then
 		local -a commands=(
 			'robot:is a robot made of software, that behaves as the firmware does'
@@ -83,7 +83,7 @@ _perch_tools() {
 		'*--check[only read the file and say what it holds]' \
 		'*--name=[NAME that it is kept under; without it, the file'\''s own]:NAME: ' \
 		'*--reboot[restart that robot, so that it fetches it]' \
-		'*--robot=[ROBOT to point at it, whose channel must be open]:ROBOT:_perch_tools_robots' \
+		'*--robot=[ROBOT to point at it, whose channel must be open]:ROBOT:_perch-tools_robots' \
 		'*--token-file=[FILE that holds the admin token]:FILE:_files' \
 		'*--url=[URL of the appliance]:URL: ' \
 		'1:FILE.bin:_files' ;;
@@ -91,7 +91,7 @@ _perch_tools() {
 		'*--out=[FILE to write to, in place of the terminal]:FILE:_files' \
 		'*--token-file=[FILE that holds the admin token]:FILE:_files' \
 		'*--url=[URL of the appliance]:URL: ' \
-		'1:ROBOT:_perch_tools_robots' ;;
+		'1:ROBOT:_perch-tools_robots' ;;
 	'hooks install') _arguments \
 		'*--key-file=[FILE that holds the skins'\'' key (skins.key)]:FILE:_files' \
 		'*--settings=[FILE to write to; the user'\''s own settings of the agent by default]:FILE:_files' \
@@ -106,8 +106,8 @@ _perch_tools() {
 		'1:bash|zsh|fish:(bash zsh fish)' ;;
 	esac
 }
-if [[ $funcstack[1] == _perch_tools ]]; then
-	_perch_tools "$@"
+if [[ $funcstack[1] == _perch-tools ]]; then
+	_perch-tools "$@"
 else
-	compdef _perch_tools perch-tools
+	compdef _perch-tools perch-tools
 fi
