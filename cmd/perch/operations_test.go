@@ -60,3 +60,35 @@ func TestALockedDoorSaysWhereItsKeyIs(t *testing.T) {
 		}
 	}
 }
+
+// TestThePageOfPartsIsTrue: every part of /ready is on the page, and every line
+// of the doctor's.
+func TestThePageOfPartsIsTrue(t *testing.T) {
+	c := testConfig()
+	c.Wyoming.Listen = "127.0.0.1:0"
+	h := open(t, c, t.TempDir())
+	page, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := newExamination(&c, "", h.data)
+	defer d.close()
+	d.configuration()
+	d.secrets()
+	d.appliance(t.Context())
+	d.disk()
+	d.clock()
+	d.ports()
+	for _, f := range d.findings {
+		first, _, _ := strings.Cut(f.part, " ")
+		if !regexp.MustCompile("(?m)^\\| .*`" + first + "[` ]").Match(page) {
+			t.Errorf("the page does not tell of %q", f.part)
+		}
+	}
+	for _, part := range h.parts() {
+		first, _, _ := strings.Cut(part.Name, " ")
+		if !strings.Contains(string(page), "`"+first+"`") && !strings.Contains(string(page), "`"+first+" KIND`") {
+			t.Errorf("the page does not tell of the part %q", part.Name)
+		}
+	}
+}
