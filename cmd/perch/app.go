@@ -39,6 +39,7 @@ type app struct {
 	data    string
 	id      string // of this appliance: 8 hex digits, kept
 	started time.Time
+	built   time.Time // this program
 
 	db      *store.DB
 	bus     *event.Bus
@@ -86,7 +87,7 @@ type appOptions struct {
 // newApp builds the appliance, from the bottom of the house up. Whatever was
 // opened before an error is closed again.
 func newApp(c *config, o appOptions) (*app, error) {
-	a := &app{config: c, log: o.log, data: o.data, started: time.Now(), restart: make(chan struct{}, 1)}
+	a := &app{config: c, log: o.log, data: o.data, started: time.Now(), built: builtAt(), restart: make(chan struct{}, 1)}
 	if err := a.build(o.ears); err != nil {
 		a.Close()
 		return nil, err
@@ -99,7 +100,7 @@ func (a *app) build(ears voice.Recognizers) error {
 	if err := os.MkdirAll(a.data, 0o750); err != nil {
 		return fmt.Errorf("the data directory cannot be made: %w; name another with --data", err)
 	}
-	db, err := store.Open(databasePath(a.data), store.Options{Log: a.log})
+	db, err := store.Open(databasePath(a.data), storeOptions(a.log))
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -114,8 +115,9 @@ func walkSecrets(v reflect.Value, found func(key, value string)) {
 	}
 }
 
-// mostCopied is the largest database that is copied to be looked at.
-const mostCopied = 1 << 30
+// mostCopied is the largest database that is copied to be looked at: where
+// temporary files are may be memory.
+const mostCopied = 128 << 20
 
 // copied is a copy of the database of an appliance that does not run: opening
 // it changes it, and an older one would be migrated.
@@ -178,7 +180,7 @@ func copyDatabase(path string) (*copied, error) {
 		err = errors.Join(err, to.Close())
 	}
 	if err == nil {
-		c.DB, err = store.Open(target, store.Options{})
+		c.DB, err = store.Open(target, storeOptions(slog.New(slog.DiscardHandler)))
 	}
 	if err != nil {
 		_ = os.RemoveAll(dir)

@@ -17,7 +17,7 @@ import (
 func (a *app) parts() []admin.Part {
 	parts := []admin.Part{
 		{Name: "store", OK: a.db.Readable() == nil, Vital: true, Note: note(errors.Join(a.db.Readable(), a.db.Err()))},
-		diskPart(a.data, a.db.Err()), clockPart(time.Now(), builtAt()), a.doorsPart(), rolloutsPart(a.firmware.List()),
+		diskPart(a.data, a.db.Err()), clockPart(time.Now(), a.built), a.doorsPart(), rolloutsPart(a.firmware.List()),
 	}
 	thinks := a.engines.thinks()
 	for _, n := range a.engines.all {
