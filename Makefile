@@ -13,7 +13,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 BENCHSTAT   := golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 FUZZTIME    ?= 30s
 
-.PHONY: help deps build run demo test check fuzz golden bench clean
+.PHONY: help deps build run demo test check fuzz golden bench soak deb test-arm64 clean
 .DEFAULT_GOAL := help
 
 help: ## lists the targets
@@ -34,6 +34,7 @@ demo: build ## starts the appliance and lets a simulated robot talk with it
 
 # What talks in real time runs one package at a time.
 test: deps ## runs every test, under the race detector
+	@packaging/deps.sh deb
 	go build -race ./...
 	go test -race -p 1 -shuffle=on -timeout 20m -skip '^TestWhatIsUnderstood$$' ./cmd/... ./gateway/...
 	go test -race -p 2 -shuffle=on -timeout 20m $$(go list ./... | grep -v -e '^perch/cmd/' -e '^perch/gateway/')
@@ -55,6 +56,14 @@ golden: deps ## rewrites the transcripts of gateway/robot and shows what has cha
 
 bench: build ## measures the appliance and prints every figure
 	@BENCHSTAT=$(BENCHSTAT) firmware-tools/bench.sh
+
+deb: deps ## builds the Debian packages, for amd64 and arm64, into dist
+	@packaging/deps.sh deb
+	packaging/deb.sh dist
+
+test-arm64: deps ## runs the arm64 package on an emulated machine; takes minutes, as root
+	@packaging/deps.sh deb arm64
+	packaging/arm64.sh
 
 clean: ## removes what was built
 	rm -rf bin dist

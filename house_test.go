@@ -78,6 +78,7 @@ var owners = map[string][]string{
 	"github.com/anthropics/anthropic-sdk-go": {"agent/anthropic"},
 	"golang.org/x/time":                      {"gateway/door"},
 	"github.com/coreos/go-systemd/v22":       {"cmd/perch"},
+	"go.bug.st/serial":                       {"firmware-tools/romloader"},
 	"C":                                      {"voice", "voice/*"},
 }
 

@@ -23,20 +23,20 @@ func main() {
 type command struct {
 	name, does string
 	run        func(ctx context.Context, args []string, stdout, stderr io.Writer) error
-	verbs      []string // the second words it takes; nil where it takes none
 }
 
 func commands() []command {
 	return []command{
-		{"robot", "is a robot made of software, that behaves as the firmware does", robot, nil},
-		{"image", "says what a firmware image is, and whether a robot would run it", image, nil},
-		{"nvs", "reads and changes the settings in a robot's NVS partition; without --set, --ota or --delete it only reads", settings, nil},
-		{"provision", "points a robot in configuration mode at an appliance", provision, nil},
-		{"publish", "puts a firmware image into an appliance's catalogue", publish, nil},
-		{"assets", "has robots fetch fonts, wake words and faces from an appliance", assets, nil},
-		{"record", "writes a robot's session as a transcript, secrets blanked", record, nil},
-		{"hooks", "has a coding agent's hooks drive the appliance: hooks install claude", hooks, []string{"install", "send"}},
-		{"completion", "writes what has a shell complete these commands: " + strings.ReplaceAll(shellNames, "|", ", "), completion, nil},
+		{"robot", "is a robot made of software, that behaves as the firmware does", robot},
+		{"image", "says what a firmware image is, and whether a robot would run it", image},
+		{"flash", "writes firmware, assets or settings to a robot over its USB cable", flash},
+		{"nvs", "reads and changes the settings in a robot's NVS partition; without --set, --ota or --delete it only reads", settings},
+		{"provision", "points a robot in configuration mode at an appliance", provision},
+		{"publish", "puts a firmware image into an appliance's catalogue", publish},
+		{"assets", "has robots fetch fonts, wake words and faces from an appliance", assets},
+		{"record", "writes a robot's session as a transcript, secrets blanked", record},
+		{"hooks", "has a coding agent's hooks drive the appliance: hooks install claude", hooks},
+		{"completion", "writes what has a shell complete these commands: " + strings.ReplaceAll(shellNames, "|", ", "), completion},
 	}
 }
 
@@ -83,9 +83,9 @@ func helped(s *flag.FlagSet, stdout io.Writer, arguments string) error {
 func shellCommands(ctx context.Context) ([]shellCommand, error) {
 	var all []shellCommand
 	for _, c := range commands() {
-		verbs := c.verbs
-		if verbs == nil {
-			verbs = []string{""}
+		verbs := []string{""}
+		if c.name == "hooks" {
+			verbs = []string{"install", "send"} // the only one that is of two words
 		}
 		for _, verb := range verbs {
 			words := strings.Fields(verb + " --help")

@@ -1,9 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -27,13 +27,17 @@ func commandsOf(t *testing.T, page string) map[string][]string {
 	return all
 }
 
-// follow types a command in, with the simulated page in the place of a robot's.
+// follow types a command in, with the simulated page, or port, in the place of
+// a robot's.
 func follow(t *testing.T, command, page string) {
 	t.Helper()
 	if rest, is := strings.CutPrefix(command, "perch-tools "); is {
 		args := strings.Fields(rest)
-		if args[0] == "provision" {
+		switch args[0] {
+		case "provision":
 			args = append(args, "--portal", page)
+		case "flash":
+			args = append(args, "--port", page)
 		}
 		if code, out, errs := tools(args...); code != 0 {
 			t.Fatalf("%s: exit %d %s%s", command, code, out, errs)
@@ -60,7 +64,7 @@ func TestOnboardingPage(t *testing.T) {
 			t.Errorf("told %q, knows %q, left %v", p.OTA(), p.Saved(), p.Left())
 		}
 	}
-	if len(commands["1"]) != 3 || len(commands["2"]) != 3 || len(commands["3"]) != 3 {
+	if len(commands["1"]) != 3 || len(commands["2"]) != 3 || len(commands["3"]) != 4 {
 		t.Fatalf("the page has other commands now: %q", commands)
 	}
 	for n, command := range commands["1"] {
@@ -84,27 +88,41 @@ func TestOnboardingPage(t *testing.T) {
 	byCable(t, commands["3"])
 }
 
-// byCable changes the settings of a robot whose flash was read.
+// byCable changes the settings of a robot at a cable, and then its firmware.
 func byCable(t *testing.T, commands []string) {
 	t.Helper()
-	var flash nvs.Partition
+	var told nvs.Partition
 	uuid, err := nvs.ParseValue(nvs.String, "3f1c8e5a-9b1d-4c7e-8a2f-0d6b5e4c3a21")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := flash.Set("board", "uuid", uuid); err != nil {
+	if err := told.Set("board", "uuid", uuid); err != nil {
 		t.Fatal(err)
 	}
-	image, err := flash.Encode(0x4000)
+	image, err := told.Encode(0x4000)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile("nvs.bin", image, 0o600); err != nil {
+	o, app := stackChan(), simrobot.Image("1.3.0", 10_000)
+	copy(o.Flash[0x9000:], image)
+	if err := os.WriteFile("stack-chan.bin", app, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	follow(t, commands[1], "")
-	code, out, errs := tools("nvs", filepath.Join(".", "nvs.bin"))
-	if code != 0 || !strings.Contains(out, "wifi/ota_url=string:"+lasting) || !strings.Contains(out, "board/uuid=string:3f1c8e5a") {
-		t.Errorf("exit %d %s%s", code, out, errs)
+	rom := simrobot.NewROM(o)
+	port := terminal(t, rom)
+	for _, command := range commands {
+		follow(t, command, port)
+	}
+	flash := rom.Flash()
+	p, err := nvs.Decode(flash[0x9000:0xD000])
+	if err != nil {
+		t.Fatal(err)
+	}
+	url, _ := p.Get("wifi", "ota_url")
+	if kept, _ := p.Get("board", "uuid"); url.String() != lasting || kept.String() != uuid.String() {
+		t.Errorf("told %v, it is %v", url, kept)
+	}
+	if !bytes.Equal(flash[0x20000:0x20000+len(app)], app) {
+		t.Error("the firmware is another")
 	}
 }

@@ -148,7 +148,7 @@ func send(request *http.Request) error {
 	return fmt.Errorf("the appliance answered %s", answer.Status)
 }
 
-// bar shows how much of a file has been read, on a line of its own.
+// bar shows how much of a file is done, on a line of its own.
 type bar struct {
 	from  io.Reader
 	size  int64
@@ -160,14 +160,19 @@ type bar struct {
 
 func (b *bar) Read(p []byte) (int, error) {
 	n, err := b.from.Read(p)
-	b.read += int64(n)
+	b.at(b.read + int64(n))
+	return n, err
+}
+
+// at shows that so many bytes are done.
+func (b *bar) at(read int64) {
+	b.read = read
 	if percent := int(b.read * 100 / max(b.size, 1)); b.live && percent != b.shown {
 		b.shown = percent
 		const width = 30
 		full := percent * width / 100
 		fmt.Fprintf(b.to, "\r[%s%s] %3d %% of %.1f MB", strings.Repeat("#", full), strings.Repeat(".", width-full), percent, float64(b.size)/1e6)
 	}
-	return n, err
 }
 
 func (b *bar) end() {

@@ -153,10 +153,19 @@ func (f *Firmware) RemoveAsset(name string) error {
 }
 
 // AssetFor is where a robot can download an asset file for a day, from the
-// appliance's own address. The firmware does so when it next starts.
+// appliance's own address. The firmware does so when it next starts. It erases
+// what it has before it looks how large the new one is, so one that is larger
+// than the partition the robot told of is refused.
 func (f *Firmware) AssetFor(id device.ID, name string, now time.Time) (path string, err error) {
-	if !f.hasAsset(name) {
+	size, is := f.assetSize(name)
+	if !is {
 		return "", errNoAsset
+	}
+	f.mu.Lock()
+	room := f.units[id].Assets
+	f.mu.Unlock()
+	if room > 0 && size > room {
+		return "", &fault{espimage.TooLarge, http.StatusConflict, fmt.Sprintf("%s has %d bytes, and the robot's partition for assets takes %d; it would lose what it has", name, size, room)}
 	}
 	return assetFiles + name + "?r=" + f.pass(assetTicket+name, id, now), nil
 }
@@ -165,12 +174,16 @@ func (f *Firmware) AssetFor(id device.ID, name string, now time.Time) (path stri
 // for a hash.
 const assetTicket = "assets/"
 
-func (f *Firmware) hasAsset(name string) bool {
+// assetSize is that of an asset file, in bytes, where there is such a file.
+func (f *Firmware) assetSize(name string) (bytes int64, is bool) {
 	if !assetName.MatchString(name) {
-		return false
+		return 0, false
 	}
 	info, err := os.Lstat(f.assetPath(name))
-	return err == nil && info.Mode().IsRegular()
+	if err != nil || !info.Mode().IsRegular() {
+		return 0, false
+	}
+	return info.Size(), true
 }
 
 // downloadAsset sends an asset file as an image is sent.
@@ -182,7 +195,7 @@ func (f *Firmware) downloadAsset(w http.ResponseWriter, r *http.Request, name, t
 	if err != nil {
 		return err
 	}
-	if !f.hasAsset(name) {
+	if _, is := f.assetSize(name); !is {
 		return errNoAsset
 	}
 	return f.stream(w, r, id, f.assetPath(name), nil)

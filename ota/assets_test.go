@@ -184,3 +184,19 @@ func TestAssetsRefused(t *testing.T) {
 type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+// TestAssetsTooLarge: a robot erases what it has before it looks at the new
+// file, so one that its partition does not take is not offered.
+func TestAssetsTooLarge(t *testing.T) {
+	l := newLife(t)
+	file := assets(100_000)
+	if _, err := l.AddAsset(t.Context(), "font.bin", bytes.NewReader(file)); err != nil {
+		t.Fatal(err)
+	}
+	for size, want := range map[int]string{len(file): "", len(file) - 1: "too_large"} {
+		l.runs(t, mac, "1.2.4", `{"label":"ota_0","type"`, fmt.Sprintf(`{"label":"assets","type":1,"subtype":130,"size":%d},{"label":"ota_0","type"`, size))
+		if _, err := l.AssetFor("a0b1c2d3e4f5", "font.bin", time.Now()); word(err) != want {
+			t.Errorf("%d bytes: %v", size, err)
+		}
+	}
+}

@@ -12,6 +12,7 @@ type facts struct {
 	revision int
 	slot     int64 // bytes of its smallest partition for updates; 0 is not told
 	fixed    bool  // its partitions are told, and none is for updates
+	assets   int64 // bytes of its partition for fonts, wake words and faces; 0 is not told
 }
 
 // Partitions of applications that updates are written to: type, and the range
@@ -35,6 +36,7 @@ func parseFacts(text []byte) (f *facts, elf string) {
 			ELF string `json:"elf_sha256"`
 		} `json:"application"`
 		Partitions []struct {
+			Label   any   `json:"label"`
 			Type    int   `json:"type"`
 			Subtype int   `json:"subtype"`
 			Size    int64 `json:"size"`
@@ -55,6 +57,9 @@ func parseFacts(text []byte) (f *facts, elf string) {
 		f.revision = max(*t.ChipInfo.Revision, -1)
 	}
 	for _, p := range t.Partitions {
+		if p.Type != typeApp && p.Label == "assets" {
+			f.assets = max(p.Size, 0)
+		}
 		if p.Type != typeApp || p.Subtype < firstOTA || p.Subtype > lastOTA || p.Size <= 0 {
 			continue
 		}

@@ -17,7 +17,7 @@ func FuzzFacts(f *testing.F) {
 		if facts == nil {
 			return
 		}
-		if facts.slot < 0 || facts.revision < -1 || facts.fixed && facts.slot != 0 {
+		if facts.slot < 0 || facts.assets < 0 || facts.revision < -1 || facts.fixed && facts.slot != 0 {
 			t.Errorf("%s is %+v", body, facts)
 		}
 		u := Unit{Told: true, Chip: facts.chip, Revision: facts.revision, Slot: facts.slot, Fixed: facts.fixed}
@@ -32,10 +32,11 @@ func TestFacts(t *testing.T) {
 		body string
 		want facts
 	}{
-		{chip + `"chip_info":{"revision":2},"partition_table":[{"type":0,"subtype":16,"size":500},{"type":0,"subtype":17,"size":400},{"type":1,"subtype":16,"size":3}]}`, facts{9, 2, 400, false}},
-		{chip + `"partition_table":[{"type":0,"subtype":0,"size":500}]}`, facts{9, -1, 0, true}},
-		{chip + `"partition_table":[{"type":0,"subtype":32,"size":500}]}`, facts{9, -1, 0, true}},
-		{chip + `"partition_table":[]}`, facts{9, -1, 0, false}},
+		{chip + `"chip_info":{"revision":2},"partition_table":[{"type":0,"subtype":16,"size":500},{"type":0,"subtype":17,"size":400},{"type":1,"subtype":16,"size":3},{"label":"assets","type":1,"subtype":130,"size":8388608}]}`, facts{9, 2, 400, false, 8 << 20}},
+		{chip + `"partition_table":[{"type":0,"subtype":0,"size":500}]}`, facts{9, -1, 0, true, 0}},
+		{chip + `"partition_table":[{"type":0,"subtype":32,"size":500}]}`, facts{9, -1, 0, true, 0}},
+		{chip + `"partition_table":[{"label":7,"type":1,"subtype":2,"size":1},{"label":"assets","type":1,"subtype":130,"size":-5}]}`, facts{9, -1, 0, true, 0}},
+		{chip + `"partition_table":[]}`, facts{9, -1, 0, false, 0}},
 	} {
 		if got, _ := parseFacts([]byte(c.body)); got == nil || *got != c.want {
 			t.Errorf("%s: %+v", c.body, got)

@@ -60,7 +60,11 @@ func (f *Firmware) request(ctx context.Context, u *url.URL) (io.ReadCloser, erro
 	if err != nil {
 		return nil, elsewhere("%v", err)
 	}
-	client := http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true}, CheckRedirect: func(_ *http.Request, via []*http.Request) error {
+	network := f.o.Fetch
+	if network == nil {
+		network = &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true}
+	}
+	client := http.Client{Transport: network, CheckRedirect: func(_ *http.Request, via []*http.Request) error {
 		if len(via) > mostRedirect {
 			return errors.New("it leads on and on")
 		}

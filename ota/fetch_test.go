@@ -1,6 +1,7 @@
 package ota_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"fmt"
 	"io"
@@ -8,9 +9,11 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"perch/firmware-tools/simrobot"
+	"perch/ota"
 )
 
 func TestFetch(t *testing.T) {
@@ -54,5 +57,63 @@ func TestFetch(t *testing.T) {
 		if err != nil && strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: the address is told: %v", c.name, err)
 		}
+	}
+}
+
+// trickle is an address whose answer arrives in pieces, every so often, and
+// then no more.
+type trickle struct {
+	file   []byte
+	pieces int
+	every  time.Duration
+	ctx    context.Context
+}
+
+func (f *trickle) RoundTrip(r *http.Request) (*http.Response, error) {
+	f.ctx = r.Context()
+	return &http.Response{StatusCode: http.StatusOK, ContentLength: int64(len(f.file)), Body: io.NopCloser(f), Header: http.Header{}}, nil
+}
+
+func (f *trickle) Read(p []byte) (int, error) {
+	if f.pieces == 0 {
+		<-f.ctx.Done() // as a connection's body ends with its request
+		return 0, f.ctx.Err()
+	}
+	time.Sleep(f.every)
+	f.pieces--
+	n := copy(p, f.file[:min(1000, len(f.file))])
+	f.file = f.file[n:]
+	if len(f.file) == 0 {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+// TestFetchStalls: a slow address has its time, and one that sends nothing for
+// 30 seconds is given up.
+func TestFetchStalls(t *testing.T) {
+	file := simrobot.Image("1.3.0", 10_000)
+	sha := fmt.Sprintf("%x", sha256.Sum256(file))
+	for _, c := range []struct {
+		pieces int
+		every  time.Duration
+		want   string
+		took   time.Duration
+	}{
+		{100, 29 * time.Second, "", 11 * 29 * time.Second},
+		{3, 20 * time.Second, "not_fetched", 90 * time.Second},
+		{0, 0, "not_fetched", 30 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newShop(t, func(o *ota.FirmwareOptions) { o.Fetch = &trickle{file: file, pieces: c.pieces, every: c.every} })
+			began := time.Now()
+			_, err := s.Fetch(t.Context(), "http://example.test/app.bin", sha, board, began)
+			if word(err) != c.want || time.Since(began) != c.took || len(s.List()) != len(s.files(t)) {
+				t.Errorf("%d pieces: after %v: %v", c.pieces, time.Since(began), err)
+			}
+			if err != nil && !strings.Contains(err.Error(), "nothing arrived for 30 seconds") {
+				t.Error(err)
+			}
+		})
 	}
 }

@@ -38,6 +38,7 @@ type FirmwareOptions struct {
 	Zone   *time.Location    // of the hours of rollouts
 	Notify func(text string) // tells the owner
 	Log    *slog.Logger
+	Fetch  http.RoundTripper // reaches addresses that images are fetched from; nil is the network
 }
 
 // Firmware is the catalogue of images and the rollouts of each. Its methods

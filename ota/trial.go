@@ -55,8 +55,9 @@ type Unit struct {
 	Told     bool          `json:"told"`
 	Chip     espimage.Chip `json:"chip"`
 	Revision int           `json:"revision"`
-	Slot     int64         `json:"slot"`            // bytes of its smallest partition for updates; 0 is not known
-	Fixed    bool          `json:"fixed,omitempty"` // it has no partitions for updates
+	Slot     int64         `json:"slot"`             // bytes of its smallest partition for updates; 0 is not known
+	Fixed    bool          `json:"fixed,omitempty"`  // it has no partitions for updates
+	Assets   int64         `json:"assets,omitempty"` // bytes of its partition for asset files; 0 is not known
 
 	Wanted string           `json:"wanted,omitempty"` // SHA-256 of an image its owner wants on it
 	Trials map[string]Trial `json:"trials,omitempty"` // by SHA-256 of the image
@@ -109,7 +110,7 @@ func step(u Unit, s sighting, shelf []Record) (Unit, verdict) {
 	u.Trials = maps.Clone(u.Trials)
 	u.Board, u.Version = s.board, s.version
 	if s.facts != nil {
-		u.Told, u.Chip, u.Revision, u.Slot, u.Fixed = true, s.facts.chip, s.facts.revision, s.facts.slot, s.facts.fixed
+		u.Told, u.Chip, u.Revision, u.Slot, u.Fixed, u.Assets = true, s.facts.chip, s.facts.revision, s.facts.slot, s.facts.fixed, s.facts.assets
 	}
 	var v verdict
 	chosen := u.chosen(s, shelf)

@@ -92,6 +92,7 @@ func TestPackages(t *testing.T) {
 	t.Run("installed", func(t *testing.T) { installed(t, r, old["perch_"+own], old["perch-tools_"+own]) })
 	t.Run("unit", func(t *testing.T) { unit(t, r) })
 	t.Run("used", func(t *testing.T) { used(t, r) })
+	t.Run("booted", func(t *testing.T) { booted(t, r) })
 	t.Run("upgraded", func(t *testing.T) { upgraded(t, r, newer["perch_"+own]) })
 	t.Run("removed and purged", func(t *testing.T) { purged(t, r) })
 }
@@ -150,16 +151,21 @@ func newRoot(t *testing.T) root {
 			}
 		}
 	}
-	proc := filepath.Join(r.path, "proc")
-	if err := syscall.Mount("proc", proc, "proc", 0, ""); err != nil {
+	r.withProc(t)
+	t.Cleanup(func() { r.withoutProc(t) })
+	return r
+}
+
+func (r root) withProc(t *testing.T) {
+	if err := syscall.Mount("proc", filepath.Join(r.path, "proc"), "proc", 0, ""); err != nil {
 		t.Skip("/proc cannot be mounted here: ", err)
 	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(proc, 0); err != nil {
-			t.Error(err)
-		}
-	})
-	return r
+}
+
+func (r root) withoutProc(t *testing.T) {
+	if err := syscall.Unmount(filepath.Join(r.path, "proc"), 0); err != nil {
+		t.Error(err)
+	}
 }
 
 // run runs a program in it.

@@ -68,10 +68,9 @@ func writeCompletion(out io.Writer, shell, program string, commands []shellComma
 // bareWord is what is to be typed for an argument, without its brackets.
 func bareWord(argument string) string { return strings.Trim(argument, "[].") }
 
-// isChoice reports whether what stands for an argument is what is to be typed.
-func isChoice(kind string) bool {
-	return strings.Contains(kind, "|") || kind != "" && kind == strings.ToLower(kind)
-}
+// isChoice reports whether what stands for an argument is what is to be typed,
+// and no name for it, which is in capitals.
+func isChoice(kind string) bool { return kind != "" && kind == strings.ToLower(kind) }
 
 // firstWords are the commands, the first word of those that have two.
 func firstWords(commands []shellCommand) (words []string) {
@@ -135,7 +134,7 @@ _@function@() {
 	ROBOT*) COMPREPLY=($(compgen -W "$(@robots@)" -- "$cur")) ;;
 	DIR) COMPREPLY=($(compgen -d -- "$cur")) ;;
 	FILE*) COMPREPLY=($(compgen -f -- "$cur")) ;;
-	*"|"* | [a-z]*) COMPREPLY=($(compgen -W "${kind//|/ }" -- "$cur")) ;;
+	[a-z0-9]*) COMPREPLY=($(compgen -W "${kind//|/ }" -- "$cur")) ;;
 	esac
 }
 complete -o filenames -F _@function@ @program@

@@ -8,7 +8,7 @@ _perch_tools() {
 		prev=${COMP_WORDS[COMP_CWORD-2]}
 	fi
 	if ((COMP_CWORD == 1)); then
-		COMPREPLY=($(compgen -W "robot image nvs provision publish assets record hooks completion" -- "$cur"))
+		COMPREPLY=($(compgen -W "robot image flash nvs provision publish assets record hooks completion" -- "$cur"))
 		return
 	fi
 	if [[ $command == hooks ]]; then
@@ -21,6 +21,7 @@ _perch_tools() {
 	case $command in
 	'robot') options='--aec --crash --event --firmware --flash --framing --mac --mic --mode --ota --robots --say --speaker --stay --transcript --upgrade --wake' valued='--aec --event --firmware --flash --framing --mac --mic --mode --ota --robots --say --speaker --transcript --wake' arguments=() ;;
 	'image') options='--chip --json --slot' valued='--chip --slot' arguments=('FILE.bin') ;;
+	'flash') options='--all --at --baud --board --boot --dry-run --port --save' valued='--at --baud --board --port' arguments=('FILE.bin') ;;
 	'nvs') options='--delete --drop-damaged --json --new --ota --out --set --show-secrets --size' valued='--delete --ota --out --set --size' arguments=('FILE') ;;
 	'provision') options='--ap --ota --password-file --portal --ssid --wifi' valued='--ap --ota --password-file --portal --ssid' arguments=() ;;
 	'publish') options='--auto --board --hours --percent --signature --token-file --url' valued='--board --hours --percent --signature --token-file --url' arguments=('FILE.bin') ;;
@@ -50,6 +51,10 @@ _perch_tools() {
 		'robot --wake') kind='TEXT' ;;
 		'image --chip') kind='CHIP' ;;
 		'image --slot') kind='BYTES' ;;
+		'flash --at') kind='PARTITION|ADDRESS' ;;
+		'flash --baud') kind='SPEED' ;;
+		'flash --board') kind='BOARD' ;;
+		'flash --port') kind='PORT' ;;
 		'nvs --delete') kind='NAMESPACE/KEY' ;;
 		'nvs --ota') kind='URL' ;;
 		'nvs --out') kind='FILE' ;;
@@ -98,7 +103,7 @@ _perch_tools() {
 	ROBOT*) COMPREPLY=($(compgen -W "$(timeout 2 perch devices 2>/dev/null | sed -n 's/^\([0-9a-f]\{12\}\) .*/\1/p')" -- "$cur")) ;;
 	DIR) COMPREPLY=($(compgen -d -- "$cur")) ;;
 	FILE*) COMPREPLY=($(compgen -f -- "$cur")) ;;
-	*"|"* | [a-z]*) COMPREPLY=($(compgen -W "${kind//|/ }" -- "$cur")) ;;
+	[a-z0-9]*) COMPREPLY=($(compgen -W "${kind//|/ }" -- "$cur")) ;;
 	esac
 }
 complete -o filenames -F _perch_tools perch-tools

@@ -26,6 +26,16 @@ complete -c perch-tools -n '__fish_seen_subcommand_from image' -l chip -d 'CHIP 
 complete -c perch-tools -n '__fish_seen_subcommand_from image' -l json -d 'tell it as JSON'
 complete -c perch-tools -n '__fish_seen_subcommand_from image' -l slot -d 'BYTES of the partition that it must fit into' -x
 complete -c perch-tools -n '__fish_seen_subcommand_from image' -F
+complete -c perch-tools -n __fish_use_subcommand -a flash -d 'writes firmware, assets or settings to a robot over its USB cable'
+complete -c perch-tools -n '__fish_seen_subcommand_from flash' -l all -d 'allow writing the boot loader, the partition table and the settings; a merged image is all of that'
+complete -c perch-tools -n '__fish_seen_subcommand_from flash' -l at -d 'PARTITION|ADDRESS to write to, as in ota_0; without it, where a file of its kind belongs' -x
+complete -c perch-tools -n '__fish_seen_subcommand_from flash' -l baud -d 'SPEED for boards with a USB bridge' -x
+complete -c perch-tools -n '__fish_seen_subcommand_from flash' -l board -d 'BOARD that the firmware was built for: say so where the robot has that of another project' -x
+complete -c perch-tools -n '__fish_seen_subcommand_from flash' -l boot -d 'have the robot start what is written, whichever slot it starts now'
+complete -c perch-tools -n '__fish_seen_subcommand_from flash' -l dry-run -d 'only say what would be written, and where'
+complete -c perch-tools -n '__fish_seen_subcommand_from flash' -l port -d 'PORT that the robot is at, as in /dev/ttyACM0; without it, the only one that there is' -x
+complete -c perch-tools -n '__fish_seen_subcommand_from flash' -l save -d 'read the partition of --at into FILE, and write nothing to the robot'
+complete -c perch-tools -n '__fish_seen_subcommand_from flash' -F
 complete -c perch-tools -n __fish_use_subcommand -a nvs -d 'reads and changes the settings in a robot'\''s NVS partition; without --set, --ota or --delete it only reads'
 complete -c perch-tools -n '__fish_seen_subcommand_from nvs' -l delete -d 'NAMESPACE/KEY to remove; repeatable' -x
 complete -c perch-tools -n '__fish_seen_subcommand_from nvs' -l drop-damaged -d 'write although damaged entries are lost by it'

@@ -6,6 +6,7 @@ _perch-tools() {
 		local -a commands=(
 			'robot:is a robot made of software, that behaves as the firmware does'
 			'image:says what a firmware image is, and whether a robot would run it'
+			'flash:writes firmware, assets or settings to a robot over its USB cable'
 			'nvs:reads and changes the settings in a robot'\''s NVS partition; without --set, --ota or --delete it only reads'
 			'provision:points a robot in configuration mode at an appliance'
 			'publish:puts a firmware image into an appliance'\''s catalogue'
@@ -51,6 +52,16 @@ _perch-tools() {
 		'*--chip=[CHIP that it must be built for, such as esp32s3]:CHIP: ' \
 		'*--json[tell it as JSON]' \
 		'*--slot=[BYTES of the partition that it must fit into]:BYTES: ' \
+		'1:FILE.bin:_files' ;;
+	'flash') _arguments \
+		'*--all[allow writing the boot loader, the partition table and the settings; a merged image is all of that]' \
+		'*--at=[PARTITION|ADDRESS to write to, as in ota_0; without it, where a file of its kind belongs]:PARTITION|ADDRESS: ' \
+		'*--baud=[SPEED for boards with a USB bridge]:SPEED: ' \
+		'*--board=[BOARD that the firmware was built for\: say so where the robot has that of another project]:BOARD: ' \
+		'*--boot[have the robot start what is written, whichever slot it starts now]' \
+		'*--dry-run[only say what would be written, and where]' \
+		'*--port=[PORT that the robot is at, as in /dev/ttyACM0; without it, the only one that there is]:PORT: ' \
+		'*--save[read the partition of --at into FILE, and write nothing to the robot]' \
 		'1:FILE.bin:_files' ;;
 	'nvs') _arguments \
 		'*--delete=[NAMESPACE/KEY to remove; repeatable]:NAMESPACE/KEY: ' \

@@ -72,7 +72,7 @@ _perch() {
 	ROBOT*) COMPREPLY=($(compgen -W "$(timeout 2 perch devices 2>/dev/null | sed -n 's/^\([0-9a-f]\{12\}\) .*/\1/p')" -- "$cur")) ;;
 	DIR) COMPREPLY=($(compgen -d -- "$cur")) ;;
 	FILE*) COMPREPLY=($(compgen -f -- "$cur")) ;;
-	*"|"* | [a-z]*) COMPREPLY=($(compgen -W "${kind//|/ }" -- "$cur")) ;;
+	[a-z0-9]*) COMPREPLY=($(compgen -W "${kind//|/ }" -- "$cur")) ;;
 	esac
 }
 complete -o filenames -F _perch perch

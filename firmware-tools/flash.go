@@ -1,0 +1,190 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"perch/firmware-tools/romloader"
+	"perch/ota/espimage"
+)
+
+// flashFlags are the options of perch-tools flash.
+type flashFlags struct {
+	file  string
+	port  string
+	at    string
+	board string
+	baud  int
+	all   bool
+	boot  bool
+	save  bool
+	dry   bool
+}
+
+// mostFlash bounds a file, in bytes: no robot has more flash.
+const mostFlash = 32 << 20
+
+// flash writes a file to a robot's flash, over its USB cable, or reads a part
+// of it.
+func flash(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
+	f, err := parseFlash(args, stdout)
+	if err != nil {
+		return err
+	}
+	var file flashFile
+	if !f.save {
+		if file, err = readFlashFile(f.file); err != nil { // before the robot is stopped for it
+			return err
+		}
+	} else if _, err := os.Lstat(f.file); err == nil {
+		return fmt.Errorf("%s is there already; --save does not replace a copy", f.file)
+	}
+	found, err := f.find()
+	if err != nil {
+		return err
+	}
+	port, err := romloader.Open(found.Name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, port.Close()) }()
+	fmt.Fprintf(stdout, "robot     at %s, is brought into its loader\n", found.Name)
+	l, err := romloader.Connect(ctx, port, romloader.Options{Resetter: port, USB: found.USB})
+	if err != nil {
+		return interrupted(ctx, fmt.Errorf("%s: %w", found.Name, err))
+	}
+	s := &flashing{flags: f, loader: l, port: port, usb: found.USB, stdout: stdout, stderr: stderr}
+	err = s.run(ctx, file)
+	return interrupted(ctx, err)
+}
+
+// interrupted says so in plain words.
+func interrupted(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("interrupted: %s", strings.ReplaceAll(err.Error(), ctx.Err().Error(), "you stopped it"))
+	}
+	return err
+}
+
+func parseFlash(args []string, stdout io.Writer) (*flashFlags, error) {
+	f := &flashFlags{}
+	s := flag.NewFlagSet("perch-tools flash", flag.ContinueOnError)
+	s.SetOutput(io.Discard)
+	s.StringVar(&f.port, "port", "", "`PORT` that the robot is at, as in /dev/ttyACM0; without it, the only one that there is")
+	s.StringVar(&f.at, "at", "", "`PARTITION|ADDRESS` to write to, as in ota_0; without it, where a file of its kind belongs")
+	s.BoolVar(&f.boot, "boot", false, "have the robot start what is written, whichever slot it starts now")
+	s.StringVar(&f.board, "board", "", "`BOARD` that the firmware was built for: say so where the robot has that of another project")
+	s.BoolVar(&f.all, "all", false, "allow writing the boot loader, the partition table and the settings; a merged image is all of that")
+	s.BoolVar(&f.save, "save", false, "read the partition of --at into FILE, and write nothing to the robot")
+	s.BoolVar(&f.dry, "dry-run", false, "only say what would be written, and where")
+	s.IntVar(&f.baud, "baud", 460800, "`SPEED` for boards with a USB bridge")
+	files, err := parseAround(s, args)
+	if errors.Is(err, flag.ErrHelp) {
+		return nil, helped(s, stdout, "FILE.bin")
+	}
+	switch {
+	case err != nil:
+	case len(files) != 1:
+		err = fmt.Errorf("it takes one file, not %d", len(files))
+	case f.baud < 9600 || f.baud > 2_000_000:
+		err = fmt.Errorf("--baud %d: 9600 to 2000000", f.baud)
+	case f.save && (f.at == "" || f.boot || f.all || f.dry || f.board != ""):
+		err = errors.New("--save goes with --at, and with nothing that is for writing")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errUsage, err)
+	}
+	f.file = files[0]
+	return f, nil
+}
+
+// readFlashFile reads a file, and says what it is.
+func readFlashFile(name string) (flashFile, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return flashFile{}, fmt.Errorf("open the file: %w", err)
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, mostFlash+1))
+	switch {
+	case err != nil:
+		return flashFile{}, fmt.Errorf("read the file: %w", err)
+	case len(data) > mostFlash:
+		return flashFile{}, fmt.Errorf("%s has more than %d MB; no robot has so much flash", name, mostFlash>>20)
+	}
+	out := flashFile{name: filepath.Base(name), data: data}
+	var refusal *espimage.Refusal
+	if out.image, err = espimage.Read(bytes.NewReader(data), int64(len(data))); err != nil && !errors.As(err, &refusal) {
+		return out, err
+	}
+	out.bad = err
+	switch kind := out.image.Kind; {
+	case kind == espimage.Application && err != nil:
+		return out, fmt.Errorf("%s would not start: %w", out.name, err)
+	case kind == espimage.Unknown, kind == espimage.ELF, kind == espimage.Archive:
+		return out, fmt.Errorf("%s is nothing that a robot has a place for: %w", out.name, err)
+	}
+	return out, nil
+}
+
+// find chooses the port.
+func (f *flashFlags) find() (romloader.Found, error) {
+	ports, err := romloader.Ports()
+	if err != nil && f.port == "" {
+		return romloader.Found{}, err
+	}
+	return choosePort(ports, f.port)
+}
+
+// choosePort is the one that was named; else the one chip of Espressif's that
+// is there; else the one bridge, which might belong to a robot.
+func choosePort(ports []romloader.Found, named string) (romloader.Found, error) {
+	if named != "" {
+		real, err := filepath.EvalSymlinks(named) // /dev/serial/by-id has names that last
+		if err != nil {
+			real = named
+		}
+		for _, p := range ports {
+			if p.Name == named || p.Name == real {
+				return p, nil
+			}
+		}
+		return romloader.Found{Name: real}, nil
+	}
+	likely := slices.DeleteFunc(slices.Clone(ports), func(p romloader.Found) bool { return !p.Robot })
+	if len(likely) == 0 {
+		likely = ports
+	}
+	switch len(likely) {
+	case 0:
+		return romloader.Found{}, errors.New("no robot is plugged in: it takes a USB cable with data lines, and a robot that is on. --port names a port that is not found")
+	case 1:
+		return likely[0], nil
+	}
+	var names []string
+	for _, p := range likely {
+		names = append(names, strings.TrimSpace(p.Name+" "+p.Device))
+	}
+	return romloader.Found{}, fmt.Errorf("%w: there is more than one port: name the robot's with --port, one of: %s", errUsage, strings.Join(names, "; "))
+}
+
+// saved writes what was read, for its owner alone: settings hold passwords.
+func saved(name string, b []byte) error {
+	if err := replace(name, b, 0o600); err != nil {
+		var path *fs.PathError
+		if errors.As(err, &path) {
+			err = path.Err
+		}
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return nil
+}

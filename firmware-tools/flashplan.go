@@ -1,0 +1,257 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"perch/firmware-tools/romloader"
+	"perch/ota/espimage"
+)
+
+// flashed is what is known of a robot before anything is written to it.
+type flashed struct {
+	chip       espimage.Chip
+	revision   int
+	bootLoader int64 // where its chip looks for one
+	size       int64 // of its flash
+	table      espimage.Table
+	noTable    error              // why there is none
+	starts     espimage.Partition // that it starts next; without a size where there is none
+	app        espimage.App       // in that
+}
+
+// flashFile is a file that is to be written, and what it is.
+type flashFile struct {
+	name  string
+	data  []byte
+	image espimage.Image
+	bad   error // why no robot would run it; of all but applications it always is something
+}
+
+// write is one stretch of flash that is written.
+type write struct {
+	where string // for people: "ota_0", "otadata"
+	at    int64
+	data  []byte
+}
+
+// flashPlan is what is written to a robot, in this order, and what is to be
+// known of it.
+type flashPlan struct {
+	what   string
+	writes []write
+	notes  []string
+}
+
+// place is where something is written: a partition, or what lies before them.
+type place struct {
+	name      string
+	at, limit int64 // limit bytes may be written from there
+	partition espimage.Partition
+	system    bool // the boot loader, the partition table, settings, or all of it
+}
+
+// plan decides where a file goes, and refuses what the robot would not live
+// with.
+func (f *flashFlags) plan(r flashed, file flashFile) (flashPlan, error) {
+	where, err := f.place(r, file)
+	if err != nil {
+		return flashPlan{}, err
+	}
+	if where.system && !f.all {
+		return flashPlan{}, fmt.Errorf("%s (%s) would be written to %s, on which the robot depends; if that is meant, --all allows it", file.name, file.image.Kind, where.name)
+	}
+	if int64(len(file.data)) > where.limit {
+		return flashPlan{}, fmt.Errorf("%s has %d bytes, and %s takes %d: nothing is written past its end", file.name, len(file.data), where.name, where.limit)
+	}
+	if where.at+int64(len(file.data)) > romloader.Reach {
+		return flashPlan{}, fmt.Errorf("%s would end beyond the first 16 MB of flash, which is as far as the loader in the robot's chip reaches; Espressif's esptool writes there", file.name)
+	}
+	p := flashPlan{what: file.describe(), writes: []write{{where.name, where.at, file.data}}}
+	switch file.image.Kind {
+	case espimage.Application:
+		err = f.planApp(&p, r, file, where)
+	case espimage.AssetFile:
+		err = planAssets(r, file, where)
+	case espimage.Merged:
+		err = planWhole(&p, r, file, where)
+	case espimage.Settings:
+		if !where.partition.IsSettings() || int64(len(file.data)) != where.partition.Size {
+			err = fmt.Errorf("settings replace a whole partition of them: %s is none of %d bytes", where.name, len(file.data))
+		}
+	case espimage.BootLoader:
+		err = espimage.CheckBootLoader(file.data, r.target())
+		if err == nil && where.at != r.bootLoader {
+			err = fmt.Errorf("a boot loader belongs to %#x of an %v", r.bootLoader, r.chip)
+		}
+	case espimage.PartitionTable:
+		_, err = espimage.ParseTable(file.data)
+		if err == nil && where.at != espimage.TableOffset {
+			err = fmt.Errorf("a partition table belongs to %#x", int64(espimage.TableOffset))
+		}
+	default:
+		err = fmt.Errorf("%s is nothing that a robot has a place for: %w", file.name, file.bad)
+	}
+	return p, err
+}
+
+func (r flashed) target() espimage.Target {
+	return espimage.Target{Chip: r.chip, Revision: r.revision}
+}
+
+func (file flashFile) describe() string {
+	if file.image.Kind == espimage.Application {
+		return fmt.Sprintf("%s %s for %v, %d bytes", file.image.App.Project, file.image.App.Version, file.image.Chip, len(file.data))
+	}
+	return fmt.Sprintf("%s, %d bytes", file.image.Kind, len(file.data))
+}
+
+// place finds where a file goes: where --at says, or where one of its kind
+// belongs.
+func (f *flashFlags) place(r flashed, file flashFile) (place, error) {
+	whole := place{name: "the whole flash", limit: r.size, system: true}
+	loader := place{name: "the boot loader", at: r.bootLoader, limit: espimage.TableOffset - r.bootLoader, system: true}
+	table := place{name: "the partition table", at: espimage.TableOffset, limit: espimage.TableSize, system: true}
+	if address, err := strconv.ParseInt(f.at, 0, 64); err == nil {
+		switch {
+		case address == 0 && file.image.Kind == espimage.Merged:
+			return whole, nil
+		case address == r.bootLoader:
+			return loader, nil
+		case address == espimage.TableOffset:
+			return table, nil
+		}
+		return r.placeAt(address)
+	}
+	if f.at != "" {
+		return r.placeNamed(f.at)
+	}
+	switch file.image.Kind {
+	case espimage.Merged:
+		return whole, nil
+	case espimage.BootLoader:
+		return loader, nil
+	case espimage.PartitionTable:
+		return table, nil
+	case espimage.AssetFile:
+		return r.placeNamed("assets")
+	case espimage.Settings:
+		return r.placeNamed("nvs")
+	case espimage.Application:
+		if r.noTable != nil {
+			return place{}, r.noTable
+		}
+		if r.starts.Size == 0 {
+			return place{}, errors.New("the robot has no partition for an application: write a merged image of its board, with --all")
+		}
+		return placeIn(r.starts), nil
+	}
+	return place{}, fmt.Errorf("%s is nothing that a robot has a place for: %w", file.name, file.bad)
+}
+
+func placeIn(p espimage.Partition) place {
+	system := p.IsSettings() || p.Type > espimage.DataPartition
+	return place{name: p.Name, at: p.Offset, limit: p.Size, partition: p, system: system}
+}
+
+func (r flashed) placeNamed(name string) (place, error) {
+	if r.noTable != nil {
+		return place{}, r.noTable
+	}
+	p, is := r.table.Named(name)
+	if is {
+		return placeIn(p), nil
+	}
+	var names []string
+	for _, each := range r.table {
+		names = append(names, each.Name)
+	}
+	return place{}, fmt.Errorf("the robot has no partition %s, but: %s", name, strings.Join(names, ", "))
+}
+
+func (r flashed) placeAt(address int64) (place, error) {
+	if r.noTable != nil {
+		return place{}, r.noTable
+	}
+	p, is := r.table.At(address)
+	switch {
+	case !is:
+		return place{}, fmt.Errorf("there is no partition at %#x: give the name of one to --at, or its address", address)
+	case p.Offset != address:
+		return place{}, fmt.Errorf("%#x is in the middle of %s, which begins at %#x", address, p.Name, p.Offset)
+	}
+	return placeIn(p), nil
+}
+
+// planApp checks an application, and has the robot start it where it is asked
+// to.
+func (f *flashFlags) planApp(p *flashPlan, r flashed, file flashFile, where place) error {
+	t := r.target()
+	t.Slot = where.limit
+	switch {
+	case file.bad != nil:
+		return fmt.Errorf("%s would not start: %w", file.name, file.bad)
+	case where.partition.Size == 0 || !where.partition.IsApp(): // of what is no partition there is no type
+		return fmt.Errorf("an application belongs to a partition for applications, and %s is none", where.name)
+	case file.image.Fits(t) != nil:
+		return fmt.Errorf("%s would not start: %w", file.name, file.image.Fits(t))
+	case r.app.Project != "" && r.app.Project != file.image.App.Project && f.board == "":
+		return fmt.Errorf("the robot has firmware of the project %s, and %s is of %s: an image does not tell its board, and that of another board does not work. If it was built for this robot, say so with --board BOARD",
+			r.app.Project, file.name, file.image.App.Project)
+	}
+	choice, has := r.table.Choice()
+	if f.boot && !has && where.partition != r.starts {
+		return fmt.Errorf("the robot has no otadata to choose %s by; it starts %s", where.name, r.starts.Name)
+	}
+	if f.boot && has {
+		b, err := r.table.Choose(where.partition)
+		if err != nil {
+			return err
+		}
+		p.writes = append(p.writes, write{choice.Name, choice.Offset, b})
+		p.notes = append(p.notes, fmt.Sprintf("the robot then starts %s", where.name))
+	} else if where.partition != r.starts {
+		p.notes = append(p.notes, fmt.Sprintf("the robot goes on to start %s, as its otadata says; with --boot it starts %s", r.starts.Name, where.name))
+	}
+	return nil
+}
+
+func planAssets(r flashed, file flashFile, where place) error {
+	if where.partition.Name != "assets" {
+		return fmt.Errorf("the firmware looks for assets in the partition of that name, not in %s", where.name)
+	}
+	_, err := espimage.ReadAssets(bytes.NewReader(file.data), int64(len(file.data)))
+	return err
+}
+
+func planWhole(p *flashPlan, r flashed, file flashFile, where place) error {
+	if where.at != 0 {
+		return errors.New("a merged image belongs to 0")
+	}
+	table, err := espimage.CheckWhole(file.data, espimage.WholeTarget{Target: r.target(), BootLoader: r.bootLoader, Flash: r.size})
+	if err != nil {
+		return fmt.Errorf("%s would not start: %w", file.name, err)
+	}
+	for _, part := range table {
+		if part.IsSettings() && part.Offset < int64(len(file.data)) {
+			p.notes = append(p.notes, fmt.Sprintf("%s goes with it: the robot forgets its Wi-Fi, its appliance and who it is (`perch-tools flash --save --at %s FILE` keeps a copy)", part.Name, part.Name))
+		}
+	}
+	return nil
+}
+
+// locked refuses robots whose locks what is written would not pass.
+func locked(s romloader.Security) error {
+	switch {
+	case s.Download:
+		return errors.New("the robot is in secure download mode: its loader neither tells what lies where in its flash nor what was written, so nothing is written from here; its maker's tools may")
+	case s.Encrypted:
+		return errors.New("the robot's flash is encrypted, with a key that only its chip has: what is written from here it would not understand. It takes upgrades over the network: perch-tools publish")
+	case s.Boot:
+		return errors.New("the robot starts only what its maker has signed (secure boot), and what is written over USB could leave it with nothing to start. It takes upgrades over the network: perch-tools publish")
+	}
+	return nil
+}

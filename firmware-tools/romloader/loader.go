@@ -1,0 +1,344 @@
+// Package romloader writes a robot's flash over its serial line, through the
+// loader that every chip of the ESP32 family has in its ROM. It uploads no
+// program of its own into the chip, and knows nothing of what it writes.
+//
+// The protocol is Espressif's (esptool's documentation, "Serial Protocol"):
+// a command goes out as a SLIP packet, and is answered with one.
+package romloader
+
+import (
+	"bytes"
+	"context"
+	"crypto/md5" // it is what the loader has; it tells damage, not forgery
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"math/bits"
+	"os"
+	"time"
+
+	"perch/ota/espimage"
+)
+
+// Line is a serial line. A read that has nothing by its deadline fails with
+// os.ErrDeadlineExceeded.
+type Line interface {
+	io.ReadWriter
+	SetReadDeadline(t time.Time) error
+}
+
+// Loader is a robot that waits in its ROM's loader. It is for one goroutine.
+type Loader struct {
+	line     Line
+	resetter Resetter
+	usb      bool // the chip's own USB is the line
+	in       unframer
+	read     []byte // from the line, and not yet looked at
+	buffer   [512]byte
+	noise    []byte // that was received in place of answers, the latest of it
+
+	model    model
+	revision int
+	security Security
+	size     int64 // of the flash
+}
+
+// Chip is the robot's.
+func (l *Loader) Chip() espimage.Chip { return l.model.chip }
+
+// Revision is the chip's: major * 100 + minor; -1 where it does not tell.
+func (l *Loader) Revision() int { return l.revision }
+
+// BootLoader is where in the flash such a chip looks for its boot loader.
+func (l *Loader) BootLoader() int64 { return l.model.bootLoader }
+
+// Size is the flash's, in bytes; 0 before Attach.
+func (l *Loader) Size() int64 { return l.size }
+
+// Security is what of a chip's locks is closed.
+type Security struct {
+	Boot      bool // it starts signed firmware only
+	Encrypted bool // its flash is encrypted
+	Download  bool // its loader reads nothing and verifies nothing
+}
+
+// Security tells the robot's.
+func (l *Loader) Security() Security { return l.security }
+
+const (
+	commandTimeout = 3 * time.Second
+	tries          = 3 // of a command whose answer was lost
+)
+
+// command sends a command and returns its answer, whose payload has a known
+// length.
+func (l *Loader) command(ctx context.Context, o op, data []byte, answer int) (payload []byte, value uint32, err error) {
+	err = l.ask(ctx, o, data, commandTimeout, func(r response) (err error) {
+		payload, err = r.payload(answer)
+		value = r.value
+		return err
+	})
+	return payload, value, err
+}
+
+// ask sends a command until its answer can be taken. What was lost on the way
+// is asked for again, so it is for commands that may be carried out twice.
+func (l *Loader) ask(ctx context.Context, o op, data []byte, timeout time.Duration, take func(response) error) (err error) {
+	for range tries {
+		var r response
+		if r, err = l.once(ctx, o, data, 0, timeout); err == nil {
+			err = take(r)
+		}
+		if !lost(err) {
+			return err
+		}
+		if l.recover(ctx) != nil {
+			break
+		}
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
+// lost reports whether a packet may have been lost or damaged on its way. A
+// loader that received half a command says the same as one that has no such
+// command.
+func lost(err error) bool {
+	var f *Fault
+	return errors.Is(err, errSilent) || errors.Is(err, errDamaged) || errors.As(err, &f) && (f.Code == badChecksum || f.Code == invalidMessage)
+}
+
+// once sends a command and waits for its answer.
+func (l *Loader) once(ctx context.Context, o op, data []byte, sum byte, timeout time.Duration) (response, error) {
+	if err := ctx.Err(); err != nil {
+		return response{}, err
+	}
+	if _, err := l.line.Write(appendFrame(nil, request(o, data, sum))); err != nil {
+		return response{}, fmt.Errorf("write to the robot: %w", err)
+	}
+	deadline := time.Now().Add(timeout)
+	for {
+		r, err := l.receive(ctx, deadline)
+		if err != nil {
+			return r, err
+		}
+		if r.op == o {
+			return r, nil
+		}
+		if r.data[0] != 0 && r.data[1] == invalidMessage {
+			return r, &Fault{o, invalidMessage} // it says so up to eight times
+		}
+	}
+}
+
+// receive returns the next answer.
+func (l *Loader) receive(ctx context.Context, deadline time.Time) (response, error) {
+	for {
+		for n, c := range l.read {
+			packet, ended := l.in.next(c)
+			if !ended {
+				continue
+			}
+			if r, is := parseResponse(packet); is {
+				r.data = bytes.Clone(r.data)
+				l.read = l.read[n+1:]
+				return r, nil
+			}
+			l.keep(packet)
+		}
+		l.read = nil
+		if err := l.fill(ctx, deadline); err != nil {
+			return response{}, err
+		}
+	}
+}
+
+// keep remembers noise: what a robot says at its start tells what is wrong.
+func (l *Loader) keep(noise []byte) {
+	const most = 4096
+	l.noise = append(l.noise, noise...)
+	l.noise = l.noise[max(0, len(l.noise)-most):]
+}
+
+// fill reads from the line. The deadline is looked at here too, since a line
+// that never falls silent never comes to its own.
+func (l *Loader) fill(ctx context.Context, deadline time.Time) error {
+	stop := context.AfterFunc(ctx, func() { _ = l.line.SetReadDeadline(time.Unix(1, 0)) }) // ends the read
+	defer stop()
+	if err := l.line.SetReadDeadline(deadline); err != nil {
+		return fmt.Errorf("read from the robot: %w", err)
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if !time.Now().Before(deadline) {
+		return errSilent
+	}
+	n, err := l.line.Read(l.buffer[:])
+	l.read = l.buffer[:n]
+	switch {
+	case n > 0:
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return errSilent
+	case err == nil:
+		err = io.ErrNoProgress
+	}
+	return fmt.Errorf("read from the robot: %w", err)
+}
+
+// drain throws away what arrives until the line was silent for so long, or is
+// not silent at all.
+func (l *Loader) drain(ctx context.Context, silence time.Duration) {
+	end := time.Now().Add(10 * silence)
+	l.keep(l.in.packet)
+	for time.Now().Before(end) {
+		l.keep(l.read)
+		l.read = nil
+		if l.fill(ctx, time.Now().Add(silence)) != nil {
+			break
+		}
+	}
+	l.in, l.read = unframer{}, nil
+}
+
+const syncTimeout = 100 * time.Millisecond
+
+// sync has the loader answer, whatever it was in the middle of. It answers
+// eight times.
+func (l *Loader) sync(ctx context.Context) error {
+	greeting := append([]byte{7, 7, 0x12, 0x20}, bytes.Repeat([]byte{0x55}, 32)...)
+	if _, err := l.once(ctx, syncUp, greeting, 0, syncTimeout); err != nil {
+		return err
+	}
+	l.drain(ctx, syncTimeout/2)
+	return ctx.Err()
+}
+
+// recover begins anew with a loader that has lost its place in the stream.
+func (l *Loader) recover(ctx context.Context) (err error) {
+	for range 5 {
+		l.drain(ctx, syncTimeout)
+		if err = l.sync(ctx); err == nil || !lost(err) {
+			return err
+		}
+	}
+	return err
+}
+
+func (l *Loader) readRegister(ctx context.Context, address uint32) (uint32, error) {
+	_, value, err := l.command(ctx, readReg, words(address), 0)
+	return value, err
+}
+
+func (l *Loader) writeRegister(ctx context.Context, address, value uint32) error {
+	return l.writeBits(ctx, address, value, 0xFFFFFFFF)
+}
+
+func (l *Loader) writeBits(ctx context.Context, address, value, mask uint32) error {
+	_, _, err := l.command(ctx, writeReg, words(address, value, mask, 0), 0)
+	return err
+}
+
+// UnknownChip is a chip that is not written to.
+type UnknownChip struct{ Name string }
+
+func (u *UnknownChip) Error() string {
+	return fmt.Sprintf("the robot has %s, whose flash is not written from here; Espressif's esptool may know it", u.Name)
+}
+
+// identify asks which chip it is, and which of its locks are closed.
+func (l *Loader) identify(ctx context.Context) error {
+	l.revision = -1
+	info, err := l.securityInfo(ctx)
+	switch {
+	case err == nil && len(info) >= 20:
+		id := binary.LittleEndian.Uint32(info[12:])
+		m, known := modelOf(espimage.Chip(min(id, uint32(espimage.NoChip))))
+		if !known {
+			return &UnknownChip{espimage.Chip(min(id, uint32(espimage.NoChip))).String()}
+		}
+		l.model = m
+	case err == nil: // of this length it is the ESP32-S2's
+		l.model, _ = modelOf(2)
+	case unsupported(err), errors.Is(err, errSilent):
+		return l.identifyOld(ctx)
+	default:
+		return err
+	}
+	flags := binary.LittleEndian.Uint32(info)
+	l.security = Security{Boot: flags&1 != 0, Download: flags&4 != 0, Encrypted: bits.OnesCount8(info[4])%2 == 1}
+	return nil
+}
+
+// securityInfo is 12 bytes of the ESP32-S2, and 20 of later chips.
+func (l *Loader) securityInfo(ctx context.Context) (info []byte, err error) {
+	err = l.ask(ctx, getSecurityInfo, nil, commandTimeout, func(r response) (err error) {
+		if info, err = r.payload(20); errors.Is(err, errDamaged) {
+			info, err = r.payload(12)
+		}
+		return err
+	})
+	return info, err
+}
+
+// identifyOld knows the ESP32, whose loader does not tell of its security.
+func (l *Loader) identifyOld(ctx context.Context) error {
+	magic, err := l.readRegister(ctx, magicAddress)
+	if err != nil {
+		return err
+	}
+	m, known := modelWith(magic)
+	if !known {
+		return &UnknownChip{fmt.Sprintf("a chip with the number %#08x", magic)}
+	}
+	l.model = m
+	r := &registers{loader: l, base: m.efuse}
+	crypt, done := r.word(ctx, 0, 0), r.word(ctx, 0, 6)
+	l.security = Security{Boot: done>>4&3 != 0, Encrypted: bits.OnesCount32(crypt>>20&0x7F)%2 == 1}
+	return r.err
+}
+
+// Read reads a part of the flash, slowly: 64 bytes with each command.
+func (l *Loader) Read(ctx context.Context, at int64, size int) ([]byte, error) {
+	const most = 64
+	if at < 0 || at+int64(size) > Reach {
+		return nil, fmt.Errorf("read the flash at %#x: the loader does not reach beyond 16 MB", at)
+	}
+	var out []byte
+	for len(out) < size {
+		n := min(most, size-len(out))
+		b, _, err := l.command(ctx, readFlashSlow, words(uint32(at)+uint32(len(out)), uint32(n)), most)
+		if err != nil {
+			return nil, fmt.Errorf("read the flash at %#x: %w", at+int64(len(out)), err)
+		}
+		out = append(out, b[:n]...)
+	}
+	return out, nil
+}
+
+// MD5 has the loader sum up a part of the flash.
+func (l *Loader) MD5(ctx context.Context, at, size int64) (sum [md5.Size]byte, err error) {
+	const perMegabyte = 8 * time.Second
+	timeout := commandTimeout + perMegabyte*time.Duration(size)/1e6
+	err = l.ask(ctx, spiFlashMD5, words(uint32(at), uint32(size), 0, 0), timeout, func(r response) error {
+		text, err := r.payload(2 * md5.Size)
+		if err != nil {
+			return err
+		}
+		if _, err := hex.Decode(sum[:], text); err != nil {
+			return errDamaged
+		}
+		return nil
+	})
+	if err != nil {
+		err = fmt.Errorf("sum up the flash at %#x: %w", at, err)
+	}
+	return sum, err
+}

@@ -1,0 +1,186 @@
+package romloader
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"go.bug.st/serial"
+	"go.bug.st/serial/enumerator"
+)
+
+// Found is a serial port of this machine that hangs on USB.
+type Found struct {
+	Name   string // as it is opened
+	Device string // as the device describes itself; plain characters, or ""
+	Robot  bool   // it is a chip of Espressif's, and not a bridge that may belong to anything
+	USB    bool   // the chip's own USB Serial/JTAG
+}
+
+// USB's numbers of Espressif, and of the serial line within its chips.
+const (
+	espressif     = "303A"
+	usbSerialJTAG = "1001"
+)
+
+// Ports are the serial ports that a robot may be at.
+func Ports() ([]Found, error) {
+	all, err := enumerator.GetDetailedPortsList()
+	if err != nil {
+		return nil, fmt.Errorf("look for serial ports: %w", err)
+	}
+	var found []Found
+	for _, p := range all {
+		if p.IsUSB {
+			own := strings.EqualFold(p.VID, espressif)
+			found = append(found, Found{p.Name, describe(p), own, own && strings.EqualFold(p.PID, usbSerialJTAG)})
+		}
+	}
+	slices.SortFunc(found, func(a, b Found) int { return strings.Compare(a.Name, b.Name) })
+	return found, nil
+}
+
+// describe is what a device says of itself, for a terminal.
+func describe(p *enumerator.PortDetails) string {
+	plain := strings.Map(func(c rune) rune {
+		if c < ' ' || c > '~' {
+			return -1
+		}
+		return c
+	}, strings.TrimSpace(p.Manufacturer+" "+p.Product))
+	return plain[:min(len(plain), 60)]
+}
+
+// Port is an open serial port.
+type Port struct {
+	port serial.Port
+	name string
+
+	mu       sync.Mutex
+	deadline time.Time
+}
+
+// RomBaud is the speed at which a loader is first spoken to: it measures what
+// comes, and every adapter has this one.
+const RomBaud = 115200
+
+// Open opens a port for this program alone. Errors name cause and cure.
+func Open(name string) (*Port, error) {
+	p, err := serial.Open(name, &serial.Mode{BaudRate: RomBaud, DataBits: 8})
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", name, reasonOf(name, err))
+	}
+	return &Port{port: p, name: name}, nil
+}
+
+// reasonOf says what is to be done where a port cannot be opened.
+func reasonOf(name string, err error) error {
+	var p *serial.PortError
+	code := serial.PortErrorCode(-1)
+	if errors.As(err, &p) {
+		code = p.Code()
+	}
+	switch {
+	case code == serial.PermissionDenied, errors.Is(err, fs.ErrPermission):
+		return errors.New("you may not use it: `sudo adduser $USER dialout`, then log in anew (on a Debian and a Raspberry Pi, its users are the group dialout)")
+	case code == serial.PortBusy:
+		return errors.New("another program uses it: close that first (a serial monitor, or ModemManager)")
+	case code == serial.PortNotFound, errors.Is(err, fs.ErrNotExist):
+		return errors.New("there is no such port: is the robot plugged in?")
+	case code == serial.InvalidSerialPort:
+		return fmt.Errorf("it is no serial port (%w)", err)
+	}
+	return err
+}
+
+// SetReadDeadline is taken up by a read that waits, within a tenth of a second.
+func (p *Port) SetReadDeadline(t time.Time) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.deadline = t
+	return nil
+}
+
+// Read waits until the deadline.
+func (p *Port) Read(b []byte) (int, error) {
+	for {
+		p.mu.Lock()
+		left := time.Until(p.deadline)
+		p.mu.Unlock()
+		if err := p.port.SetReadTimeout(max(0, min(left, 100*time.Millisecond))); err != nil {
+			return 0, fmt.Errorf("read from %s: %w", p.name, err)
+		}
+		n, err := p.port.Read(b)
+		switch {
+		case err != nil:
+			return n, fmt.Errorf("read from %s: %w", p.name, gone(err))
+		case n > 0:
+			return n, nil
+		case left <= 0:
+			return 0, os.ErrDeadlineExceeded
+		}
+	}
+}
+
+// writeTimeout is how long a port may take what is written.
+const writeTimeout = 10 * time.Second
+
+// Write gives up on a port that takes nothing, which the system itself would
+// wait for forever.
+func (p *Port) Write(b []byte) (int, error) {
+	type result struct {
+		n   int
+		err error
+	}
+	written := make(chan result, 1)
+	data := slices.Clone(b)
+	go func() {
+		n := 0
+		for n < len(data) {
+			more, err := p.port.Write(data[n:])
+			if n += more; err != nil {
+				written <- result{n, fmt.Errorf("write to %s: %w", p.name, gone(err))}
+				return
+			}
+		}
+		written <- result{n, nil}
+	}()
+	select {
+	case r := <-written:
+		return r.n, r.err
+	case <-time.After(writeTimeout):
+		return 0, fmt.Errorf("write to %s: it has taken nothing for %v: unplug the robot and plug it in again", p.name, writeTimeout)
+	}
+}
+
+// gone says what the errors of a port mean whose device was unplugged.
+func gone(err error) error {
+	var p *serial.PortError
+	if errors.As(err, &p) && p.Code() == serial.PortClosed || errors.Is(err, syscall.EIO) || errors.Is(err, syscall.ENXIO) || errors.Is(err, syscall.ENODEV) {
+		return errors.New("the port is gone: the robot was unplugged, or has lost power")
+	}
+	return err
+}
+
+// SetBaud changes the speed of the port, in bits a second.
+func (p *Port) SetBaud(baud int) error {
+	if err := p.port.SetMode(&serial.Mode{BaudRate: baud, DataBits: 8}); err != nil {
+		return fmt.Errorf("%s does not take that speed: %w", p.name, err)
+	}
+	return nil
+}
+
+// SetDTR sets that line.
+func (p *Port) SetDTR(on bool) error { return p.port.SetDTR(on) }
+
+// SetRTS sets that line.
+func (p *Port) SetRTS(on bool) error { return p.port.SetRTS(on) }
+
+// Close closes it. A robot goes on as it is.
+func (p *Port) Close() error { return p.port.Close() }

@@ -1,0 +1,212 @@
+package espimage
+
+import (
+	"bytes"
+	"crypto/md5" // the table's format has it; it tells damage, not forgery
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"slices"
+)
+
+// Where a robot's flash has its partition table, and how much of it there may
+// be, in bytes. The layout is that of esp_flash_partitions.h in ESP-IDF.
+const (
+	TableOffset = 0x8000
+	TableSize   = 0xC00
+)
+
+// Types of partitions, and of their subtypes those that matter here.
+const (
+	AppPartition  = 0
+	DataPartition = 1
+
+	factoryApp = 0x00 // of applications
+	firstSlot  = 0x10
+	lastSlot   = 0x1F
+
+	otaData = 0x00 // of data
+	nvsData = 0x02
+	nvsKeys = 0x04
+)
+
+// Partition is a range of a robot's flash.
+type Partition struct {
+	Name          string
+	Type, Subtype byte
+	Offset, Size  int64 // bytes
+	Encrypted     bool
+}
+
+// IsApp reports whether a robot may start what is in it: the factory's
+// application, or one of the slots that upgrades go to.
+func (p Partition) IsApp() bool { return p.Type == AppPartition }
+
+// IsSettings reports whether a robot keeps what it was told there.
+func (p Partition) IsSettings() bool {
+	return p.Type == DataPartition && (p.Subtype == nvsData || p.Subtype == nvsKeys)
+}
+
+// Table is what a robot's flash is divided into, by offset.
+type Table []Partition
+
+// BadPartitions is the word of refusals of partition tables.
+const BadPartitions = "bad_partitions"
+
+// ParseTable reads a partition table, and checks it as a boot loader would and
+// beyond: that the partitions lie behind it, do not overlap, and, where it
+// holds an MD5, that this is theirs. The error is a *Refusal.
+func ParseTable(b []byte) (Table, error) {
+	var t Table
+	b = b[:min(len(b), TableSize)]
+	for at := 0; at+entrySize <= len(b); at += entrySize {
+		entry := b[at : at+entrySize]
+		switch {
+		case entry[0] == 0xEB && entry[1] == 0xEB:
+			if md5.Sum(b[:at]) != [16]byte(entry[16:]) {
+				return nil, refuse(BadPartitions, "the partition table is damaged: its MD5 is wrong")
+			}
+			return t.check()
+		case bytes.Count(entry, []byte{0xFF}) == entrySize:
+			return t.check()
+		case entry[0] != 0xAA || entry[1] != 0x50:
+			return nil, refuse(BadPartitions, "there is no partition table, or a damaged one: its entry %d begins with %#02x %#02x", at/entrySize, entry[0], entry[1])
+		}
+		name, _, _ := bytes.Cut(entry[12:28], []byte{0})
+		t = append(t, Partition{
+			Name: clean(string(name)), Type: entry[2], Subtype: entry[3],
+			Offset: field(entry, 4), Size: field(entry, 8), Encrypted: entry[28]&1 != 0,
+		})
+	}
+	return t.check()
+}
+
+// check sorts the partitions, and refuses what a robot could not live with.
+func (t Table) check() (Table, error) {
+	if len(t) == 0 {
+		return nil, refuse(BadPartitions, "the partition table is empty")
+	}
+	slices.SortStableFunc(t, func(a, b Partition) int { return int(a.Offset - b.Offset) })
+	end := int64(TableOffset + sectorSize)
+	for _, p := range t {
+		if p.Offset%sectorSize != 0 || p.Size == 0 || p.Offset < end {
+			return nil, refuse(BadPartitions, "the partition table is damaged: %s at %#x overlaps what lies before it, or begins within a sector", p.Name, p.Offset)
+		}
+		end = p.Offset + p.Size
+	}
+	return t, nil
+}
+
+// End is where the last partition ends.
+func (t Table) End() int64 {
+	if len(t) == 0 {
+		return 0
+	}
+	return t[len(t)-1].Offset + t[len(t)-1].Size
+}
+
+// Named finds a partition by its name.
+func (t Table) Named(name string) (Partition, bool) {
+	n := slices.IndexFunc(t, func(p Partition) bool { return p.Name == name })
+	if n < 0 {
+		return Partition{}, false
+	}
+	return t[n], true
+}
+
+// At finds the partition that an address lies in.
+func (t Table) At(address int64) (Partition, bool) {
+	for _, p := range t {
+		if address >= p.Offset && address < p.Offset+p.Size {
+			return p, true
+		}
+	}
+	return Partition{}, false
+}
+
+// Choice finds the partition that says which slot a robot starts.
+func (t Table) Choice() (Partition, bool) {
+	for _, p := range t {
+		if p.Type == DataPartition && p.Subtype == otaData && p.Size >= 2*sectorSize {
+			return p, true
+		}
+	}
+	return Partition{}, false
+}
+
+// slots are the partitions that upgrades go to, by number.
+func (t Table) slots() (all []Partition) {
+	for subtype := byte(firstSlot); subtype <= lastSlot; subtype++ {
+		for _, p := range t {
+			if p.IsApp() && p.Subtype == subtype {
+				all = append(all, p)
+			}
+		}
+	}
+	return all
+}
+
+// ChoiceRecord is the length of what is read of a choice, in bytes: there is
+// one at its beginning, and one a sector later.
+const ChoiceRecord = 32
+
+// states of what a choice names, as far as a boot loader passes it over: one
+// that was started and not confirmed is rolled back at the next start.
+const (
+	pendingVerify = 1
+	invalidImage  = 3
+	abortedImage  = 4
+)
+
+// Starts is the partition that a robot with these two records of its choice
+// starts next: the slot of the higher number that is valid, or where none is,
+// the factory's application or the first slot.
+func (t Table) Starts(first, second []byte) (Partition, bool) {
+	slots, best := t.slots(), uint32(0)
+	for _, record := range [][]byte{first, second} {
+		if n, valid := chosen(record); valid && n > best {
+			best = n
+		}
+	}
+	if best > 0 && len(slots) > 0 {
+		return slots[(best-1)%uint32(len(slots))], true
+	}
+	for _, p := range t {
+		if p.IsApp() && p.Subtype == factoryApp {
+			return p, true
+		}
+	}
+	if len(slots) > 0 {
+		return slots[0], true
+	}
+	return Partition{}, false
+}
+
+// chosen reads esp_ota_select_entry_t: a number, a label, a state and a
+// checksum of the number.
+func chosen(record []byte) (number uint32, valid bool) {
+	if len(record) < ChoiceRecord {
+		return 0, false
+	}
+	number = binary.LittleEndian.Uint32(record)
+	state := binary.LittleEndian.Uint32(record[24:])
+	sum := crc32.Update(0xFFFFFFFF, crc32.IEEETable, record[:4])
+	good := number != 0 && number != 0xFFFFFFFF && binary.LittleEndian.Uint32(record[28:]) == sum
+	return number, good && state != pendingVerify && state != invalidImage && state != abortedImage
+}
+
+// Choose is what a choice must hold for a robot to start that partition: the
+// two sectors of it.
+func (t Table) Choose(p Partition) ([]byte, error) {
+	out := bytes.Repeat([]byte{0xFF}, 2*sectorSize)
+	if p.IsApp() && p.Subtype == factoryApp {
+		return out, nil
+	}
+	n := slices.Index(t.slots(), p)
+	if n < 0 {
+		return nil, fmt.Errorf("%s is no partition that a robot starts", p.Name)
+	}
+	binary.LittleEndian.PutUint32(out, uint32(n+1))
+	binary.LittleEndian.PutUint32(out[28:], crc32.Update(0xFFFFFFFF, crc32.IEEETable, out[:4]))
+	return out, nil
+}

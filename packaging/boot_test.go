@@ -1,0 +1,103 @@
+package packaging_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// looks is run inside the booted root and writes what it sees, a line each.
+const looks = `#!/bin/sh
+exec >/root/seen 2>/root/errors
+show() { systemctl show perch.service -p "$1" --value; }
+wait_for() { for i in $(seq 300); do eval "$1" && return; sleep 0.1; done; }
+wait_for '[ "$(show ActiveState)" = active ]'
+echo "state $(show ActiveState) $(show SubState)"
+first=$(show MainPID)
+echo "user $(stat -c %U /proc/$first)"
+echo "secret $(tr '\0' '\n' </proc/$first/environ | sed -n 's/^CREDENTIALS_DIRECTORY=//p' | xargs ls | tr '\n' ' ')"
+grep -E '^(CapEff|NoNewPrivs|Seccomp):' /proc/$first/status | tr -s '\t ' ' '
+wait_for 'perch-tools robot --ota http://127.0.0.1:8003/xiaozhi/ota/ --mac 02:00:00:00:00:02 --event "face_detected={}" >/root/robot 2>&1'
+echo "robot $(perch devices | tr -d ':' | grep -o 020000000002 | head -1)"
+perch adopt 020000000002 # that is on the disk when it returns
+kill -STOP "$first" # it hangs
+wait_for '[ "$(show MainPID)" != "$first" ] && [ "$(show ActiveState)" = active ]'
+echo "after hanging $(show ActiveState) restarts $(show NRestarts)"
+for n in 2 3 4 5 6 7; do
+	old=$(show MainPID)
+	kill -KILL "$old"
+	wait_for '[ "$(show MainPID)" != "$old" ] && [ "$(show ActiveState)" = active ]'
+done
+echo "after kills $(show ActiveState) restarts $(show NRestarts)"
+echo "still there $(perch devices | tr -d ':' | grep -o 020000000002 | head -1)"
+systemctl stop perch.service
+echo "stopped $(show Result)"
+systemctl poweroff
+`
+
+// booted runs the unit under a systemd of its own, as a machine does: it is
+// told when the appliance is ready, and starts it anew when it hangs or ends.
+func booted(t *testing.T, r root) {
+	if _, err := exec.LookPath("systemd-nspawn"); err != nil {
+		t.Skip("systemd-nspawn is not installed: packaging/deps.sh deb installs it")
+	}
+	for path, text := range map[string]string{
+		"root/looks":            looks,
+		"etc/perch/secrets/own": "a key of the owner's\n",
+		"etc/perch/perch.yaml":  "",
+		"etc/machine-id":        "",
+		"root/seen":             "",
+		"root/errors":           "",
+		"etc/hostname":          "perch\n",
+		"etc/systemd/system/looks.service": "[Unit]\nAfter=basic.target\n[Service]\nType=simple\nExecStart=/bin/sh /root/looks\n" +
+			"[Install]\nWantedBy=multi-user.target\n",
+		// A test has no minute to wait for the watchdog, nor between restarts.
+		"etc/systemd/system/perch.service.d/quick.conf": "[Service]\nWatchdogSec=3\nRestartSec=0\n",
+	} {
+		path = filepath.Join(r.path, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.must(t, "systemctl", "enable", "looks.service")
+	defer func() {
+		for _, path := range []string{"etc/systemd/system/perch.service.d", "etc/systemd/system/looks.service",
+			"etc/systemd/system/multi-user.target.wants/looks.service", "etc/perch/secrets/own"} {
+			if err := os.RemoveAll(filepath.Join(r.path, path)); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	r.withoutProc(t) // the machine has one of its own
+	defer r.withProc(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	boot := exec.CommandContext(ctx, "systemd-nspawn", "-D", r.path, "--boot", "--private-network", "--register=no", "--keep-unit", "--console=pipe", "--quiet")
+	boot.Cancel = func() error { return boot.Process.Signal(os.Interrupt) } // it ends the machine, and with that all in it
+	boot.WaitDelay = 20 * time.Second
+	console, err := boot.CombinedOutput()
+	seen, _ := os.ReadFile(filepath.Join(r.path, "root/seen"))
+	if len(seen) == 0 && err != nil && ctx.Err() == nil {
+		t.Skipf("no systemd can be booted here: %v %s", err, console)
+	}
+	errors, _ := os.ReadFile(filepath.Join(r.path, "root/errors"))
+	for _, want := range []string{
+		"state active running", "user perch", "secret secrets_own", "CapEff: 0000000000000000", "NoNewPrivs: 1", "Seccomp: 2",
+		"robot 020000000002", "after hanging active restarts 1", "after kills active restarts 7", "still there 020000000002", "stopped success",
+	} {
+		if !strings.Contains(string(seen), want+"\n") && !strings.Contains(string(seen), want+" \n") {
+			t.Errorf("%q was not seen", want)
+		}
+	}
+	if t.Failed() {
+		t.Logf("seen:\n%s\nerrors:\n%s\nconsole (%v):\n%s", seen, errors, err, console)
+		t.Log(r.run(t, "journalctl", "-D", "/var/log/journal", "--no-pager", "-u", "perch", "-n", "60"))
+	}
+}
