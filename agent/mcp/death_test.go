@@ -242,7 +242,7 @@ func TestAddressesThatAreNoServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			web := httptest.NewServer(c.handler)
 			defer web.Close()
-			s, log := open(t, mcp.Options{URL: web.URL + "/here?q=" + canary, Key: canary, Headers: map[string]string{"X-Also": canary}})
+			s, log := open(t, mcp.Options{URL: web.URL + "/here/" + canary + "?q=" + canary, Key: canary, Headers: map[string]string{"X-Also": canary}})
 			defer s.Close()
 			err := s.Check(soon(t))
 			if err == nil || !errors.Is(err, agent.ErrAway) || !strings.Contains(err.Error(), c.want) {

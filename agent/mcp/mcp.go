@@ -209,13 +209,23 @@ func pause(ctx context.Context, d time.Duration) error {
 func (s *Server) Name() string { return s.o.Name }
 
 // where is how sentences call what the server is. A program's arguments and
-// an address's query may hold keys, so they are never shown.
+// an address's query may hold keys, so they are never shown; nor are parts of
+// its path that are too long for a word, which with a hosted server may be one.
 func (s *Server) where() string {
 	if s.url == nil {
 		return filepath.Base(s.o.Command[0])
 	}
-	return s.url.Scheme + "://" + s.url.Host + s.url.Path
+	parts := strings.Split(s.url.Path, "/")
+	for i, part := range parts {
+		if len(part) > longestWord {
+			parts[i] = "[key]"
+		}
+	}
+	return s.url.Scheme + "://" + s.url.Host + strings.Join(parts, "/")
 }
+
+// longestWord is how long a part of a path may be that is shown.
+const longestWord = 15
 
 // clip is at most n bytes of a text.
 func clip(text string, n int) string {

@@ -309,6 +309,9 @@ func (s *Server) secrets() (all []string) {
 	if s.url != nil {
 		password, _ := s.url.User.Password()
 		add(password, 1)
+		for part := range strings.SplitSeq(s.url.Path, "/") {
+			add(part, longestWord+1)
+		}
 		for _, values := range s.url.Query() {
 			for _, value := range values {
 				add(value, 4)

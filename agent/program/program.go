@@ -106,6 +106,7 @@ func inherited(environ []string) []string {
 		switch {
 		case strings.HasPrefix(name, "PERCH_"), strings.HasPrefix(name, "LISTEN_"), strings.HasPrefix(name, "WATCHDOG_"):
 		case name == "NOTIFY_SOCKET", name == "CREDENTIALS_DIRECTORY", name == "INVOCATION_ID", name == "JOURNAL_STREAM":
+		case name == "VTUBER_AUTH_KEY": // skins' own name for our key
 		default:
 			kept = append(kept, entry)
 		}

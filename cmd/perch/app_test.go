@@ -638,3 +638,13 @@ func TestAMissingSpeechEngine(t *testing.T) {
 		t.Errorf("health is %d", status)
 	}
 }
+
+// ownerToken is the owner's.
+func (h *house) ownerToken() string {
+	h.t.Helper()
+	text, err := os.ReadFile(filepath.Join(h.data, "admin-token"))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return strings.TrimSpace(string(text))
+}

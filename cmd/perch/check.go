@@ -19,6 +19,7 @@ import (
 func (c *config) check(p *places) faults {
 	k := &checker{places: p}
 	k.addresses(c)
+	k.tls(c.TLS)
 	k.identity(c)
 	k.oneOf("adoption", c.Adoption, "open", "code", "ask") // the last is an earlier name of the one before
 	k.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
@@ -98,7 +99,7 @@ func (k *checker) addresses(c *config) {
 	}
 	for i, o := range c.AllowedOrigins {
 		if u, err := url.Parse(o); err != nil || u.Scheme == "" || u.Host == "" || u.Path != "" {
-			k.fault(fmt.Sprintf("allowed_origins.%d", i), "%q is no origin such as https://panel.example", o)
+			k.fault(fmt.Sprintf("allowed_origins.%d", i), "it is no origin such as https://panel.example: a scheme, a name and perhaps a port")
 		}
 	}
 }
@@ -120,7 +121,7 @@ func splitAddress(a string) (host string, err error) {
 func checkPublicURL(s string) error {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "http" || u.Hostname() == "" || u.Port() == "" || u.Path != "" || u.RawQuery != "" || u.User != nil {
-		return fmt.Errorf("%q is no address a robot can use, such as http://192.168.1.5:8003: http, a name or address, and a port", s)
+		return errors.New("it is no address a robot can use, such as http://192.168.1.5:8003: http, a name or address, and a port") // what it holds may be a password
 	}
 	return nil
 }

@@ -21,14 +21,15 @@ import (
 // packaging/perch.yaml, and nothing else. Other packages get what concerns
 // them as their own small options.
 type config struct {
-	Listen         []string `yaml:"listen"`
-	Local          []string `yaml:"local"`
-	Name           string   `yaml:"name"`
-	PublicURL      string   `yaml:"public_url"`
-	AllowedHosts   []string `yaml:"allowed_hosts"`
-	AllowedOrigins []string `yaml:"allowed_origins"`
-	Timezone       string   `yaml:"timezone"`
-	Language       string   `yaml:"language"`
+	Listen         []string  `yaml:"listen"`
+	Local          []string  `yaml:"local"`
+	TLS            tlsConfig `yaml:"tls"`
+	Name           string    `yaml:"name"`
+	PublicURL      string    `yaml:"public_url"`
+	AllowedHosts   []string  `yaml:"allowed_hosts"`
+	AllowedOrigins []string  `yaml:"allowed_origins"`
+	Timezone       string    `yaml:"timezone"`
+	Language       string    `yaml:"language"`
 	MDNS           struct {
 		Enabled    bool     `yaml:"enabled"`
 		Interfaces []string `yaml:"interfaces"`
@@ -265,6 +266,7 @@ func (p *places) note(path string, n *yaml.Node) {
 var (
 	unknownField = regexp.MustCompile(`^field (\S+) not found in type .*$`)
 	wrongType    = regexp.MustCompile("^cannot unmarshal \\S+ (?:`(.*)` )?into (.*)$")
+	quotable     = regexp.MustCompile(`^(bool|u?int\d*|float\d*|time\.Duration)$`) // what stands where keys belong may be one
 	linePrefix   = regexp.MustCompile(`^(?:yaml: )?line (\d+): (.*)$`)
 )
 
@@ -281,7 +283,7 @@ func (p *places) syntax(text string) string {
 	}
 	if m := wrongType.FindStringSubmatch(what); m != nil {
 		what = "this is not what belongs here"
-		if m[1] != "" {
+		if m[1] != "" && quotable.MatchString(m[2]) {
 			what = "`" + m[1] + "` is not what belongs here"
 		}
 		if m[2] == "time.Duration" {

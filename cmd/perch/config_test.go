@@ -30,7 +30,7 @@ func TestTheSampleIsTheDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := defaultConfig()
-	for _, list := range []*[]string{&want.AllowedHosts, &want.AllowedOrigins, &want.MDNS.Interfaces} {
+	for _, list := range []*[]string{&want.AllowedHosts, &want.AllowedOrigins, &want.MDNS.Interfaces, &want.TLS.Listen} {
 		*list = []string{} // written as empty lists
 	}
 	want.Skins.Vocabularies, want.Skins.Hooks.Robots = map[string]map[string]string{}, []string{}

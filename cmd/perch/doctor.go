@@ -26,6 +26,7 @@ import (
 type finding struct {
 	ok         bool
 	part, note string
+	warn       bool // it works, and should be mended all the same
 }
 
 // errUnwell makes the doctor's exit code.
@@ -50,8 +51,11 @@ func doctor(ctx context.Context, args []string, out io.Writer) error {
 	unwell := false
 	for _, f := range d.findings {
 		mark := "ok  "
-		if !f.ok {
+		switch {
+		case !f.ok:
 			mark, unwell = "FAIL", true
+		case f.warn:
+			mark = "WARN"
 		}
 		fmt.Fprintf(out, "%s  %-12s %s\n", mark, f.part, f.note)
 	}
@@ -112,10 +116,10 @@ func (d *examination) close() {
 
 func (d *examination) add(part string, err error, fine string) {
 	if err != nil {
-		d.findings = append(d.findings, finding{false, part, err.Error()})
+		d.findings = append(d.findings, finding{part: part, note: err.Error()})
 		return
 	}
-	d.findings = append(d.findings, finding{true, part, fine})
+	d.findings = append(d.findings, finding{ok: true, part: part, note: fine})
 }
 
 func (d *examination) examine(ctx context.Context) {
@@ -123,6 +127,7 @@ func (d *examination) examine(ctx context.Context) {
 	d.secrets()
 	d.appliance(ctx)
 	d.unit(ctx)
+	d.encryption()
 	d.disk()
 	d.database()
 	d.clock()
@@ -154,7 +159,7 @@ func (d *examination) appliance(ctx context.Context) {
 	d.add("appliance", d.another(status.Version), fmt.Sprintf("version %s runs since %s with %d robots, %d connected",
 		status.Version, status.Started.Local().Format(time.DateTime), status.Robots, status.Open))
 	for _, p := range status.Parts {
-		d.findings = append(d.findings, finding{p.OK, p.Name, p.Note})
+		d.findings = append(d.findings, finding{ok: p.OK, part: p.Name, note: p.Note})
 	}
 }
 
@@ -186,14 +191,14 @@ func (d *examination) configuration() {
 }
 
 func (d *examination) ports() {
-	keys := map[string][]string{"listen": d.config.Listen, "local": d.config.Local}
+	keys := map[string][]string{"listen": d.config.Listen, "local": d.config.Local, "tls.listen": d.config.TLS.Listen}
 	if l := d.config.Wyoming.Listen; l != "" {
 		keys["wyoming.listen"] = []string{l}
 	}
 	if m := d.config.MQTT; m.Broker == embedded && d.status != nil {
 		keys["mqtt.listen"] = []string{m.Listen} // of one that does not run, the broker itself is tried
 	}
-	for _, key := range []string{"listen", "local", "wyoming.listen", "mqtt.listen"} {
+	for _, key := range []string{"listen", "local", "tls.listen", "wyoming.listen", "mqtt.listen"} {
 		for _, a := range keys[key] {
 			d.port(key, a)
 		}

@@ -10,8 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -51,67 +49,6 @@ func (d *examination) clock() {
 		d.add("clock", err, "")
 	} else if !d.told("clock") {
 		d.add("clock", nil, d.now().In(zone).Format("2006-01-02 15:04 MST"))
-	}
-}
-
-// secrets looks who can read what is secret: the files that were made, those
-// that are named, and the configuration where it holds any itself.
-func (d *examination) secrets() {
-	files := []string{}
-	for _, name := range []string{"admin-token", "token-key", mqttSecret} {
-		files = append(files, filepath.Join(d.data, name))
-	}
-	inFile := false
-	walkSecrets(reflect.ValueOf(d.config).Elem(), func(key, value string) {
-		if strings.HasSuffix(key, "_file") {
-			files = append(files, value)
-		} else {
-			inFile = true
-		}
-	})
-	if inFile && d.file != "" {
-		files = append(files, d.file)
-	}
-	seen := 0
-	for _, path := range files {
-		info, err := os.Stat(path)
-		if err != nil {
-			continue // one that was not made yet; what names one that is missing says so itself
-		}
-		seen++
-		if info.Mode().Perm()&0o007 != 0 || info.Mode().Perm()&0o070 != 0 && path != d.file && strings.HasPrefix(path, d.data) {
-			d.add("secrets", fmt.Errorf("%s holds a secret and can be read by others (mode %#o); chmod %s %s", path, info.Mode().Perm(), private(path == d.file), path), "")
-			return
-		}
-	}
-	d.add("secrets", nil, fmt.Sprintf("%d files, none of which everybody can read", seen))
-}
-
-// private is the mode of a secret: a configuration may be the group's as well.
-func private(configuration bool) string {
-	if configuration {
-		return "640"
-	}
-	return "600"
-}
-
-// walkSecrets finds the keys that hold a secret, or name a file that does.
-func walkSecrets(v reflect.Value, found func(key, value string)) {
-	switch v.Kind() {
-	case reflect.Struct:
-		for i := range v.NumField() {
-			key := keyOf(v.Type().Field(i))
-			name := strings.TrimSuffix(key, "_file")
-			if f := v.Field(i); f.Kind() == reflect.String && slices.Contains([]string{"key", "token", "password"}, name) && f.String() != "" {
-				found(key, f.String())
-			} else if v.Type().Field(i).IsExported() {
-				walkSecrets(f, found)
-			}
-		}
-	case reflect.Slice:
-		for i := range v.Len() {
-			walkSecrets(v.Index(i), found)
-		}
 	}
 }
 

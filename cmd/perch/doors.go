@@ -8,10 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
-	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -22,71 +19,101 @@ import (
 )
 
 // doors are the listeners and what is served behind each: everything with its
-// key on the addresses in listen, the keyless forms on those in local, and the
-// admin API on a socket that only its owner and group can open.
+// key on the addresses in listen, the same but the robots' doors on those in
+// tls.listen, the keyless forms on those in local, and the admin API on a socket
+// that only its owner and group can open.
 type doors struct {
-	log     *slog.Logger
-	servers []*served
-	once    sync.Once
+	log         *slog.Logger
+	servers     []*served
+	certificate *certificate // nil where nothing is encrypted
+	once        sync.Once
 }
 
 type served struct {
 	listener net.Listener
 	server   *http.Server
-	public   bool
+	key      string // of the configuration, that names the address; empty is the socket
 }
 
 // openDoors opens every listener.
 func openDoors(a *app) (*doors, error) {
 	d := &doors{log: a.log}
-	public, err := publicEngine(a)
-	if err != nil {
+	if err := d.open(a); err != nil {
+		d.stop()
 		return nil, err
+	}
+	return d, nil
+}
+
+func (d *doors) open(a *app) error {
+	l, err := newLocks(a)
+	if err != nil {
+		return err
+	}
+	if len(a.config.TLS.Listen) > 0 {
+		if d.certificate, err = newCertificate(a.config.TLS, a.log); err != nil {
+			return err
+		}
+	}
+	public, err := houseEngine(a, l, true)
+	if err != nil {
+		return err
+	}
+	encrypted, err := houseEngine(a, l, false)
+	if err != nil {
+		return err
 	}
 	local, err := localEngine(a)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	owner, err := ownerEngine(a)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	open := func(address, key string, e *gin.Engine) error {
-		l, err := net.Listen("tcp", address)
-		if err != nil {
-			return listenError(address, key, err)
-		}
-		d.add(l, e, key == "listen")
-		return nil
-	}
-	for _, address := range a.config.Listen {
-		err = errors.Join(err, open(address, "listen", public))
-	}
-	for _, address := range a.config.Local {
-		err = errors.Join(err, open(address, "local", local))
-	}
+	err = errors.Join(d.listen("listen", a.config.Listen, public), d.listen("local", a.config.Local, local),
+		d.listen("tls.listen", a.config.TLS.Listen, encrypted))
 	if err != nil {
-		d.stop()
-		return nil, err
+		return err
 	}
 	if l, err := listenSocket(socketPath(a.data)); err != nil {
 		// The commands can still come by --url.
 		a.log.Warn("the commands of this machine have no socket", "err", err)
 	} else {
-		d.add(l, owner, false)
+		d.add(l, "", owner)
 	}
-	return d, nil
+	return nil
 }
 
-func (d *doors) add(l net.Listener, e *gin.Engine, public bool) {
-	d.servers = append(d.servers, &served{l, &http.Server{
+// listen opens the addresses that a key of the configuration names.
+func (d *doors) listen(key string, addresses []string, e *gin.Engine) (err error) {
+	for _, address := range addresses {
+		l, failed := net.Listen("tcp", address)
+		if failed != nil {
+			err = errors.Join(err, listenError(address, key, failed))
+			continue
+		}
+		d.add(l, key, e)
+	}
+	return err
+}
+
+func (d *doors) add(l net.Listener, key string, e *gin.Engine) {
+	s := &http.Server{
 		Handler:           e,
-		ReadHeaderTimeout: 10 * time.Second,
+		ReadHeaderTimeout: 10 * time.Second, // of a handshake of TLS, too
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    16 << 10,
-		// No WriteTimeout: streams and WebSockets stay open, and set their own.
-		ErrorLog: slog.NewLogLogger(d.log.Handler(), slog.LevelDebug),
-	}, public})
+		// No WriteTimeout: streams and WebSockets stay open, and set their own. Of
+		// all others the crowd does.
+		ErrorLog:  slog.NewLogLogger(d.log.Handler(), slog.LevelDebug),
+		Protocols: new(http.Protocols),
+	}
+	s.Protocols.SetHTTP1(true) // WebSockets need it, and one protocol has one set of limits
+	if key == "tls.listen" {
+		s.TLSConfig = d.certificate.settings()
+	}
+	d.servers = append(d.servers, &served{door.Crowd(l, d.log), s, key})
 }
 
 // listenError says what is wrong with an address in the words of its owner.
@@ -102,73 +129,17 @@ func listenError(address, key string, err error) error {
 	return fmt.Errorf("open %s (%s in the configuration): %w", address, key, err)
 }
 
-// publicEngine serves the house's network.
-func publicEngine(a *app) (*gin.Engine, error) {
-	token, err := secret(a.data, "admin-token", a.log)
-	if err != nil {
-		return nil, err
-	}
-	e, err := door.NewEngine(a.log)
-	if err != nil {
-		return nil, err
-	}
-	hosts := door.Hosts{Allowed: append([]string(nil), a.config.AllowedHosts...)}
-	if u, err := url.Parse(a.config.PublicURL); err == nil && u.Hostname() != "" {
-		hosts.Allowed = append(hosts.Allowed, strings.ToLower(u.Hostname()))
-	}
-	e.Use(door.Origins{Allowed: a.config.AllowedOrigins}.Admit(), door.Guard(hosts.Check))
-	a.ota.Routes(e)
-	a.talk.Routes(e)
-	a.admin.Open(e)
-	owner := e.Group("", door.Guard(door.NewKey(token, filepath.Join(a.data, "admin-token"), "X-Admin-Token").Check))
-	a.admin.Routes(owner)
-	a.metrics.Routes(owner)
-	a.bridge.Admin(owner)
-	key, err := secretOf("key", a.config.Bridge.Key, a.config.Bridge.KeyFile)
-	if err != nil {
-		return nil, err
-	}
-	a.bridge.Routes(e.Group("", door.Guard(door.NewKey(key, "bridge.key", "").Check)))
-	if key, err = secretOf("key", a.config.Skins.Key, a.config.Skins.KeyFile); err != nil {
-		return nil, err
-	}
-	a.skinRoutes(e, door.NewKey(key, "skins.key", "").Check)
-	return e, nil
-}
-
-// localEngine serves programs on this machine.
-func localEngine(a *app) (*gin.Engine, error) {
-	e, err := door.NewEngine(a.log)
-	if err != nil {
-		return nil, err
-	}
-	e.Use(door.Guard(door.Local))
-	a.admin.Open(e)
-	a.admin.Routes(e)
-	a.metrics.Routes(e)
-	a.bridge.Routes(e)
-	a.bridge.Admin(e)
-	a.skinRoutes(e)
-	return e, nil
-}
-
-// ownerEngine serves the commands.
-func ownerEngine(a *app) (*gin.Engine, error) {
-	e, err := door.NewEngine(a.log)
-	if err != nil {
-		return nil, err
-	}
-	a.admin.Open(e)
-	a.admin.Routes(e)
-	a.metrics.Routes(e)
-	return e, nil
-}
-
 // serve serves every listener until stop, and returns the first failure.
 func (d *doors) serve() error {
 	failed := make(chan error, len(d.servers))
 	for _, s := range d.servers {
-		go func() { failed <- s.server.Serve(s.listener) }()
+		go func() {
+			if s.server.TLSConfig != nil {
+				failed <- s.server.ServeTLS(s.listener, "", "") // the certificate is in its settings
+				return
+			}
+			failed <- s.server.Serve(s.listener)
+		}()
 	}
 	var first error
 	for range d.servers {
@@ -202,10 +173,14 @@ func (d *doors) stop() {
 }
 
 // addresses are those in listen, as they were opened.
-func (d *doors) addresses() []string {
+func (d *doors) addresses() []string { return d.at("listen") }
+
+// at are the addresses that a key of the configuration names, as they were
+// opened.
+func (d *doors) at(key string) []string {
 	var all []string
 	for _, s := range d.servers {
-		if s.public {
+		if s.key == key {
 			all = append(all, s.listener.Addr().String())
 		}
 	}
@@ -215,7 +190,7 @@ func (d *doors) addresses() []string {
 // announced is the port robots are told, of the first address they can reach.
 func (d *doors) announced() (port int, ok bool) {
 	for _, s := range d.servers {
-		if port, ok := reachable(s.listener.Addr()); s.public && ok {
+		if port, ok := reachable(s.listener.Addr()); s.key == "listen" && ok {
 			return port, true
 		}
 	}

@@ -28,7 +28,7 @@ var attributes = []string{
 
 	// How much, and how.
 	"bytes", "dropped", "dropped_before", "events", "first", "limit", "tools", "turns", "took", "waiting", "pairs", "loss", "most", "most_a_second", "offered", "left_out", "from", "to",
-	"recognizers", "synthesizers", "servers",
+	"recognizers", "synthesizers", "servers", "names", "until", "part", "what", "listener", "count", "latest",
 	"allowed", "answered", "framing", "force", "how", "runs", "said", "stderr", "panic",
 }
 

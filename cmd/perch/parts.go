@@ -28,6 +28,14 @@ func (a *app) parts() []admin.Part {
 	if a.wyoming != nil {
 		parts = append(parts, admin.Part{Name: "wyoming", OK: true, Note: "serves " + a.at.String()})
 	}
+	if k := a.doors.certificate; k != nil {
+		fine, err := k.condition(time.Now())
+		part := admin.Part{Name: "tls", OK: !errors.Is(err, errDates), Note: fine}
+		if err != nil {
+			part.Note = err.Error()
+		}
+		parts = append(parts, part)
+	}
 	return append(parts, a.mqttPart(), a.mdnsPart())
 }
 

@@ -19,6 +19,9 @@ func secret(dir, name string, log *slog.Logger) (string, error) {
 	text, err := os.ReadFile(path)
 	if err == nil {
 		s := strings.TrimSpace(string(text))
+		if err := ownersOnly(path, log); err != nil {
+			return "", err
+		}
 		if len(s) < 16 {
 			return "", fmt.Errorf("%s holds no secret of 16 or more characters; remove it and a new one is made", path)
 		}
@@ -35,6 +38,24 @@ func secret(dir, name string, log *slog.Logger) (string, error) {
 	}
 	log.Info("a secret was made", "file", path)
 	return s, nil
+}
+
+// ownersOnly takes a file of ours from everybody but its owner, as where it was
+// restored by other means.
+func ownersOnly(path string, log *slog.Logger) error {
+	f, err := os.Stat(path)
+	if err != nil {
+		return fmt.Errorf("look at a secret: %w", err)
+	}
+	if f.Mode().Perm()&0o077 == 0 {
+		return nil
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		log.Warn("a secret can be read by others on this machine; have its owner take that from them: chmod 600 "+path, "err", err)
+		return nil
+	}
+	log.Warn("a secret could be read by others on this machine, and no longer can; remove it if somebody may have read it, and a new one is made", "file", path)
+	return nil
 }
 
 // writeSecret writes a file that is there whole or not at all, for its owner

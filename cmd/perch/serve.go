@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // list is a flag that may be given more than once.
@@ -105,6 +106,9 @@ func serve(ctx context.Context, args []string, _ io.Writer) error {
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: c.level()}))
 	slog.SetDefault(log) // some libraries write to the standard logger
+	for _, w := range c.warnings(configPath(s.config), dataPath(s.data), time.Now()) {
+		log.Warn("this should be mended", "part", w.part, "what", w.what)
+	}
 	a, err := newApp(&c, appOptions{data: dataPath(s.data), log: log})
 	if err != nil {
 		return err
@@ -146,8 +150,12 @@ func checkConfig(_ context.Context, args []string, out io.Writer) error {
 		}
 		return faults{err.Error()}
 	}
+	file := path
 	if path == "" {
 		path = "no file: the defaults"
+	}
+	for _, w := range c.warnings(file, "", time.Now()) {
+		fmt.Fprintf(out, "warning: %s: %s\n", w.part, w.what)
 	}
 	fmt.Fprintf(out, "%s: no faults\n", path)
 	return nil

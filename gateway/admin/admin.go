@@ -6,6 +6,7 @@ package admin
 import (
 	"context"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"perch/agent"
@@ -124,10 +125,13 @@ type Part struct {
 }
 
 // Door is the admin API.
-type Door struct{ o Options }
+type Door struct {
+	o       Options
+	readers atomic.Int32 // of the events
+}
 
 // New returns the door.
-func New(o Options) *Door { return &Door{o} }
+func New(o Options) *Door { return &Door{o: o} }
 
 // Status is the answer to GET status.
 type Status struct {

@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"errors"
+	"net/http"
 	"time"
 
 	"perch/agent"
@@ -19,6 +20,18 @@ type snapshot struct {
 type shownState struct {
 	agent.State
 	Shown agent.Shown `json:"state"`
+}
+
+// mostReaders bounds the readers of the events.
+const mostReaders = 64
+
+// stream sends events until the client goes.
+func (d *Door) stream(ctx context.Context, w http.ResponseWriter, lastID string) error {
+	defer d.readers.Add(-1)
+	if d.readers.Add(1) > mostReaders {
+		return &door.Fault{Word: "too_many_readers", Sentence: "too many programs read this feed already; close one", HTTP: http.StatusServiceUnavailable}
+	}
+	return door.Stream(ctx, w, d.feed(lastID))
 }
 
 // feed returns what a stream of events sends next: a snapshot of the board and

@@ -190,3 +190,40 @@ func TestEventsEndWithTheHouse(t *testing.T) {
 		t.Errorf("logged %s", h.log)
 	}
 }
+
+// TestReadersOfEventsAreBounded: who opens streams without end is told to close
+// some, and one that is closed makes room.
+func TestReadersOfEventsAreBounded(t *testing.T) {
+	h := newHouse(t)
+	var all []*listener
+	for range 64 {
+		all = append(all, h.listen(t, ""))
+	}
+	status := func() int {
+		server := httptest.NewServer(h.engine)
+		defer server.Close()
+		ctx, leave := context.WithCancel(t.Context())
+		defer leave()
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/api/v1/events", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := server.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		leave()
+		_ = answer.Body.Close()
+		return answer.StatusCode
+	}
+	if got := status(); got != http.StatusServiceUnavailable {
+		t.Errorf("one more reader: %d", got)
+	}
+	all[0].leave()
+	for give := time.Now().Add(5 * time.Second); status() != http.StatusOK; {
+		if time.Now().After(give) {
+			t.Fatal("a place that was left is not given again")
+		}
+		time.Sleep(5 * time.Millisecond) // real time: the server notices a client that leaves
+	}
+}

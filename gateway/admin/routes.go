@@ -82,7 +82,7 @@ func (d *Door) Routes(r gin.IRouter) {
 		return d.o.Turns(most), nil
 	}))
 	api.GET("/events", func(c *gin.Context) {
-		err := door.Stream(c.Request.Context(), c.Writer, d.feed(c.GetHeader("Last-Event-ID")))
+		err := d.stream(c.Request.Context(), c.Writer, c.GetHeader("Last-Event-ID"))
 		if !streamEnded(err) {
 			_ = c.Error(err) // the headers are out; it is for the log
 		}

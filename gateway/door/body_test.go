@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -104,4 +105,20 @@ func TestABodyThatDoesNotArrive(t *testing.T) {
 			t.Errorf("after %v: %s", took, got)
 		}
 	})
+}
+
+// TestABodyNobodyReadsIsNotAwaited: before it answers a request that was
+// refused, the server reads on, and that too has an end.
+func TestABodyNobodyReadsIsNotAwaited(t *testing.T) {
+	for _, method := range []string{http.MethodPost, http.MethodGet} {
+		synctest.Test(t, func(t *testing.T) {
+			e, _ := newEngine(t)
+			e.Handle(method, "/x", door.Guard(func(*http.Request) error { return &door.Fault{Word: "no", Sentence: "no", HTTP: 401} }), door.Limit(100))
+			began := time.Now()
+			got := send(t, e, method+" /x HTTP/1.1\r\nHost: perch:8003\r\nContent-Length: 50\r\n\r\n{")
+			if took := time.Since(began); !strings.Contains(got, `"no"`) || took > 30*time.Second {
+				t.Errorf("%s: after %v: %s", method, took, got)
+			}
+		})
+	}
 }

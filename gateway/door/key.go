@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"fmt"
-	"net"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -34,7 +33,7 @@ func (k *Key) Check(r *http.Request) error {
 	if k.secret == "" {
 		return &Fault{"no_key_set", fmt.Sprintf("this address is closed until a key is set in %s", k.setting), http.StatusForbidden}
 	}
-	from := peer(r)
+	from := Visitor(r.RemoteAddr)
 	if k.tries.exhausted(from) {
 		return &Fault{"too_many_tries", "too many wrong keys from this address; wait a minute", http.StatusTooManyRequests}
 	}
@@ -47,7 +46,9 @@ func (k *Key) Check(r *http.Request) error {
 	if subtle.ConstantTimeCompare(got[:], want[:]) == 1 {
 		return nil
 	}
-	k.tries.failed(from)
+	if token != "" { // who knows of no key does not guess; a page's images could lock its reader out
+		k.tries.failed(from)
+	}
 	return &Fault{"wrong_key", fmt.Sprintf("a bearer token is needed; it is in %s", k.setting), http.StatusUnauthorized}
 }
 
@@ -86,17 +87,6 @@ func (t *tries) failed(from netip.Addr) {
 	l.Allow()
 }
 
-// peer is the address at the other end of the connection, and the zero
-// address on a unix socket. Forwarding headers are not believed.
-func peer(r *http.Request) netip.Addr {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return netip.Addr{}
-	}
-	a, _ := netip.ParseAddr(host) // the zero address where it is none
-	return a.Unmap()
-}
-
 // Local refuses what is not a program on this machine speaking to a loopback
 // address: another peer, another Host, a web page, or a reverse proxy, behind
 // which everybody is loopback.
@@ -111,12 +101,29 @@ func Local(r *http.Request) error {
 	if len(r.Header["Origin"]) > 0 {
 		return notLocal("it comes from a web page")
 	}
-	for _, h := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip", "Via"} {
-		if len(r.Header[h]) > 0 { // an empty one, too, was set by a proxy
+	if site := r.Header["Sec-Fetch-Site"]; len(site) > 0 && (len(site) > 1 || site[0] != "none") {
+		return notLocal("a web page has a browser ask for it") // by a tag, which sends no Origin
+	}
+	for name := range r.Header {
+		if forwards(name) { // an empty one, too, was set by a proxy
 			return notLocal("it came through a proxy")
 		}
 	}
+	if !r.ProtoAtLeast(1, 1) {
+		return notLocal("it speaks HTTP/1.0, as a proxy does that says nothing else of itself")
+	}
 	return nil
+}
+
+// forwards reports whether a header is one that proxies set. Its name is
+// canonical.
+func forwards(name string) bool {
+	switch name {
+	case "Forwarded", "Via", "X-Real-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "X-Original-Host", "X-Original-Forwarded-For",
+		"True-Client-Ip", "Cf-Connecting-Ip", "Cf-Ray", "Fastly-Client-Ip", "X-Envoy-External-Address", "X-Ingress-Path":
+		return true
+	}
+	return strings.HasPrefix(name, "X-Forwarded")
 }
 
 func notLocal(why string) error {

@@ -129,6 +129,35 @@ func TestTooManyTries(t *testing.T) {
 	})
 }
 
+// TestNoKeyIsNoTry: the images of a web page, which hold no key, lock nobody
+// out of the machine that shows it.
+func TestNoKeyIsNoTry(t *testing.T) {
+	k := door.NewKey(secret, "skins.key", "")
+	for range 100 {
+		if _, status := refused(t, try(k, "192.168.1.5:1", "", "")); status != http.StatusUnauthorized {
+			t.Fatalf("without a key: %d", status)
+		}
+	}
+	if err := try(k, "192.168.1.5:1", "Authorization", "Bearer "+secret); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestANetworkIsOneAddress: whoever has a /64 has 2^64 addresses, and the tries
+// of one.
+func TestANetworkIsOneAddress(t *testing.T) {
+	k := door.NewKey(secret, "skins.key", "")
+	for n := range 10 {
+		_ = try(k, fmt.Sprintf("[2001:db8::%x]:1", n), "Authorization", "Bearer guess")
+	}
+	if _, status := refused(t, try(k, "[2001:db8::ffff]:1", "Authorization", "Bearer guess")); status != http.StatusTooManyRequests {
+		t.Errorf("from its eleventh address: %d", status)
+	}
+	if err := try(k, "[2001:db8:0:1::1]:1", "Authorization", "Bearer "+secret); err != nil {
+		t.Errorf("from another network: %v", err)
+	}
+}
+
 // TestTheRightKeyIsNoTry: a dashboard that polls is never locked out.
 func TestTheRightKeyIsNoTry(t *testing.T) {
 	k := door.NewKey(secret, "skins.key", "")

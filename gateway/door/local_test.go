@@ -48,6 +48,12 @@ func TestLocal(t *testing.T) {
 		{"X-Forwarded-Host", "127.0.0.1:4000", "127.0.0.1", http.Header{"X-Forwarded-Host": {"perch"}}, false},
 		{"X-Forwarded-Proto", "127.0.0.1:4000", "127.0.0.1", http.Header{"X-Forwarded-Proto": {"https"}}, false},
 		{"X-Real-IP", "127.0.0.1:4000", "127.0.0.1", http.Header{"X-Real-Ip": {"192.168.1.5"}}, false},
+		{"X-Forwarded-Port", "127.0.0.1:4000", "127.0.0.1", http.Header{"X-Forwarded-Port": {"443"}}, false},
+		{"Cf-Ray", "127.0.0.1:4000", "127.0.0.1", http.Header{"Cf-Ray": {"x"}}, false},
+		{"Home Assistant's ingress", "127.0.0.1:4000", "127.0.0.1", http.Header{"X-Ingress-Path": {"/x"}}, false},
+		{"a tag of a web page", "127.0.0.1:4000", "127.0.0.1", http.Header{"Sec-Fetch-Site": {"cross-site"}}, false},
+		{"a tag of a page of this machine", "127.0.0.1:4000", "127.0.0.1", http.Header{"Sec-Fetch-Site": {"same-site"}}, false},
+		{"a browser's address bar", "127.0.0.1:4000", "127.0.0.1", http.Header{"Sec-Fetch-Site": {"none"}}, true},
 		{"Via", "127.0.0.1:4000", "127.0.0.1", http.Header{"Via": {"1.1 proxy"}}, false},
 	} {
 		r := request(http.MethodGet, "/")
@@ -65,5 +71,19 @@ func TestLocal(t *testing.T) {
 		if code, status := refused(t, err); code != "not_local" || status != http.StatusForbidden {
 			t.Errorf("%s is refused with %d %s", c.name, status, code)
 		}
+	}
+}
+
+// TestLocalRefusesOldHTTP: a proxy that says nothing of itself, as nginx does
+// where it was told nothing, speaks HTTP/1.0.
+func TestLocalRefusesOldHTTP(t *testing.T) {
+	r := request(http.MethodGet, "/")
+	r.RemoteAddr, r.Host = "127.0.0.1:4000", "127.0.0.1:8004"
+	if err := door.Local(r); err != nil {
+		t.Fatal(err)
+	}
+	r.ProtoMajor, r.ProtoMinor = 1, 0
+	if code, _ := refused(t, door.Local(r)); code != "not_local" {
+		t.Errorf("refused with %s", code)
 	}
 }

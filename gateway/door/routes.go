@@ -20,7 +20,7 @@ func NewEngine(log *slog.Logger) (*gin.Engine, error) {
 	}
 	e.HandleMethodNotAllowed = true
 	e.RedirectTrailingSlash = false // a robot follows no redirect
-	e.Use(answer(log))
+	e.Use(arrive, answer(log))
 	e.NoRoute(func(c *gin.Context) {
 		_ = c.Error(&Fault{"not_found", "there is nothing at this address", http.StatusNotFound})
 	})
@@ -95,17 +95,23 @@ func (o Origins) Admit() gin.HandlerFunc {
 // bodyWithin is how long the body of a request may take to arrive.
 const bodyWithin = 30 * time.Second
 
-// Limit bounds the body of a request, in bytes and in time.
+// arrive bounds the time in which a body arrives, also one that nobody reads:
+// before the server answers a request that was refused, it reads on for a
+// while, and would wait for what never comes. A door that takes more sets
+// another deadline.
+func arrive(c *gin.Context) {
+	// Where no body comes at all, the server reads already to notice a client
+	// that leaves, and would take the deadline for one. Once a body has arrived,
+	// it lifts the deadline itself.
+	if c.Request.ContentLength != 0 {
+		// What has no deadlines is no network.
+		_ = http.NewResponseController(c.Writer).SetReadDeadline(time.Now().Add(bodyWithin))
+	}
+}
+
+// Limit bounds the body of a request, in bytes. NewEngine bounds it in time.
 func Limit(most int64) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		c.Request.Body = http.MaxBytesReader(c.Writer, c.Request.Body, most)
-		// A stream that is read has no deadline: it would end it. Where no body
-		// comes at all, the server reads already to notice a client that leaves,
-		// and would take the deadline for one. Once a body has arrived, it lifts
-		// the deadline itself.
-		if c.Request.Method != http.MethodGet && c.Request.ContentLength != 0 {
-			// What has no deadlines is no network.
-			_ = http.NewResponseController(c.Writer).SetReadDeadline(time.Now().Add(bodyWithin))
-		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"sync"
 	"syscall"
 	"time"
@@ -15,16 +16,24 @@ import (
 	broker "github.com/mochi-mqtt/server/v2"
 	"github.com/mochi-mqtt/server/v2/listeners"
 	"github.com/mochi-mqtt/server/v2/packets"
+
+	"perch/gateway/door"
 )
 
 // Bounds of the embedded broker: it is for one house.
 const (
 	mostClients   = 100
+	mostOfOne     = 60        // of them from one address, on which there may be many programs
 	mostPacket    = 256 << 10 // bytes
 	mostPending   = 2048      // messages that wait for a client
 	introduceIn   = 10 * time.Second
 	sessionExpiry = 3600 // seconds a client's session outlives its connection
 	brokerGoodbye = time.Second
+
+	// Whoever guesses waits for each answer, the longer the more of his guesses
+	// are under way. Nobody is locked out: beside Home Assistant, which knows the
+	// password, there may be a program on the same machine that does not.
+	refuseAfter = time.Second
 )
 
 // ErrBusy is wrapped where another program has the embedded broker's port.
@@ -35,6 +44,7 @@ var ErrBusy = errors.New("the port of the embedded MQTT broker is taken by anoth
 type Broker struct {
 	server  *broker.Server
 	doorway *doorway
+	lock    *lock
 }
 
 // NewBroker listens on an address, such as ":1883", and serves until Close. It
@@ -54,9 +64,11 @@ func NewBroker(listen, user, password string, log *slog.Logger) (*Broker, error)
 	limits.MaximumClients, limits.MaximumPacketSize = mostClients, mostPacket
 	limits.MaximumClientWritesPending, limits.MaximumInflight, limits.ReceiveMaximum = mostPending, 1024, 256
 	limits.MaximumSessionExpiryInterval, limits.TopicAliasMaximum = sessionExpiry, 64
-	b := &Broker{doorway: &doorway{Listener: l, inside: map[net.Conn]bool{}}}
+	b := &Broker{doorway: &doorway{Listener: l, inside: map[net.Conn]bool{}, byPeer: map[netip.Addr]int{}}}
+	b.lock = &lock{user: sha256.Sum256([]byte(user)), password: sha256.Sum256([]byte(password)),
+		over: make(chan struct{}), refusing: map[netip.Addr]int{}}
 	b.server = broker.New(&broker.Options{Capabilities: limits, Logger: slog.New(&brokerLog{log}), SysTopicResendInterval: 60})
-	err = b.server.AddHook(&lock{user: sha256.Sum256([]byte(user)), password: sha256.Sum256([]byte(password))}, nil)
+	err = b.server.AddHook(b.lock, nil)
 	if err == nil {
 		err = b.server.AddListener(listeners.NewNet("mqtt", b.doorway))
 	}
@@ -75,6 +87,7 @@ func (b *Broker) Address() string { return b.doorway.Addr().String() }
 
 // Close ends every connection and waits for that.
 func (b *Broker) Close() {
+	b.lock.end() // whoever waits to be refused is refused now
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)
@@ -94,7 +107,14 @@ func (b *Broker) Close() {
 type lock struct {
 	broker.HookBase
 	user, password [sha256.Size]byte
+
+	once     sync.Once
+	over     chan struct{} // closed with the broker
+	mu       sync.Mutex
+	refusing map[netip.Addr]int // that wait to be told so
 }
+
+func (l *lock) end() { l.once.Do(func() { close(l.over) }) }
 
 // ID names the hook within the broker.
 func (*lock) ID() string { return "perch" }
@@ -105,20 +125,47 @@ func (*lock) Provides(b byte) bool {
 }
 
 // OnConnectAuthenticate reports whether a client may come in.
-func (l *lock) OnConnectAuthenticate(_ *broker.Client, p packets.Packet) bool {
+func (l *lock) OnConnectAuthenticate(c *broker.Client, p packets.Packet) bool {
 	user, password := sha256.Sum256(p.Connect.Username), sha256.Sum256(p.Connect.Password)
-	return subtle.ConstantTimeCompare(user[:], l.user[:])&subtle.ConstantTimeCompare(password[:], l.password[:]) == 1
+	if subtle.ConstantTimeCompare(user[:], l.user[:])&subtle.ConstantTimeCompare(password[:], l.password[:]) == 1 {
+		return true
+	}
+	l.delay(door.Visitor(c.Net.Remote))
+	return false
+}
+
+// delay has a client that guesses wait for its answer.
+func (l *lock) delay(from netip.Addr) {
+	l.mu.Lock()
+	l.refusing[from]++
+	wait := time.NewTimer(min(time.Duration(l.refusing[from])*refuseAfter, introduceIn))
+	l.mu.Unlock()
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+	case <-l.over:
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.refusing[from]--; l.refusing[from] <= 0 {
+		delete(l.refusing, from)
+	}
 }
 
 // OnACLCheck lets everybody who is in read and write everything.
 func (*lock) OnACLCheck(*broker.Client, string, bool) bool { return true }
 
-// doorway bounds the connections, those that have yet to say who they are too,
-// and how long that may take them.
+// mostAtDoor are the connections there may be, with those that have yet to say
+// who they are.
+const mostAtDoor = mostClients + 100
+
+// doorway bounds the connections, of one address too, and how long it may take
+// them to say who they are.
 type doorway struct {
 	net.Listener
 	mu     sync.Mutex
 	inside map[net.Conn]bool
+	byPeer map[netip.Addr]int // see door.Visitor
 }
 
 // Accept waits for the next connection there is room for.
@@ -128,19 +175,36 @@ func (d *doorway) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		v := &visitor{Conn: conn, from: d}
-		d.mu.Lock()
-		full := len(d.inside) >= mostClients+20
-		if !full {
-			d.inside[v] = true
-		}
-		d.mu.Unlock()
-		if full {
+		v := &visitor{Conn: conn, from: d, peer: door.Visitor(conn.RemoteAddr().String())}
+		if !d.enter(v) {
 			_ = conn.Close() // whoever it was may come again
 			continue
 		}
 		_ = conn.SetDeadline(time.Now().Add(introduceIn)) // the broker sets its own once it knows who it is
 		return v, nil
+	}
+}
+
+func (d *doorway) enter(v *visitor) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.inside) >= mostAtDoor || d.byPeer[v.peer] >= mostOfOne {
+		return false
+	}
+	d.inside[v] = true
+	d.byPeer[v.peer]++
+	return true
+}
+
+func (d *doorway) leave(v *visitor) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.inside[v] {
+		return
+	}
+	delete(d.inside, v)
+	if d.byPeer[v.peer]--; d.byPeer[v.peer] <= 0 {
+		delete(d.byPeer, v.peer)
 	}
 }
 
@@ -160,13 +224,12 @@ func (d *doorway) hangUp() {
 type visitor struct {
 	net.Conn
 	from *doorway
+	peer netip.Addr
 }
 
 // Close ends the connection.
 func (v *visitor) Close() error {
-	v.from.mu.Lock()
-	delete(v.from.inside, v)
-	v.from.mu.Unlock()
+	v.from.leave(v)
 	return v.Conn.Close()
 }
 

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -15,6 +16,11 @@ import (
 	"perch/gateway/door"
 	"perch/gateway/socket"
 )
+
+// mostMessages are taken of one robot in a second. It sends 17 while it
+// listens, 50 with the shortest packets, and what it kept through a stall
+// besides.
+const mostMessages = 250
 
 // Routes mounts the robots' WebSocket. It has no body and no lock but the
 // token that the bootstrap gave the robot.
@@ -65,11 +71,15 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 	}
 	known, err := s.options.Robots.Admit(robotID, client, token)
 	if err != nil {
-		s.options.Log.Warn("a robot was turned away: its token is missing or wrong; it gets one when it boots, once it is adopted",
+		log := s.options.Log.Debug
+		if s.turnedAway.news(robotID, time.Now()) { // who comes again and again does not fill the log
+			log = s.options.Log.Warn
+		}
+		log("a robot was turned away: its token is missing or wrong; it gets one when it boots, once it is adopted",
 			"robot", robotID, "address", r.RemoteAddr)
 		return &door.Fault{Word: "wrong_token", Sentence: "the token is missing or wrong; a robot gets one from this appliance when it boots", HTTP: http.StatusUnauthorized}
 	}
-	conn, err := socket.Accept(w, r, socket.Options{MaxMessage: xiaozhi.MaxMessage + 1})
+	conn, err := socket.Accept(w, r, socket.Options{MaxMessage: xiaozhi.MaxMessage + 1, PerSecond: mostMessages})
 	if err != nil {
 		return nil // Accept has answered
 	}
@@ -79,6 +89,31 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 		s.options.Log.Error("a robot's session could not be held", "robot", robotID, "err", err)
 	}
 	return nil
+}
+
+// refusals are when it was last told that a robot was turned away.
+type refusals struct {
+	mu sync.Mutex
+	at map[device.ID]time.Time
+}
+
+const (
+	tellAgain    = time.Minute
+	mostRefusals = 1000
+)
+
+// news reports whether it is worth telling now.
+func (r *refusals) news(id device.ID, now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now.Sub(r.at[id]) < tellAgain {
+		return false
+	}
+	if r.at == nil || len(r.at) >= mostRefusals {
+		r.at = map[device.ID]time.Time{} // somebody invents robots
+	}
+	r.at[id] = now
+	return true
 }
 
 // identity is who the request says it is: by header as the firmware does, or

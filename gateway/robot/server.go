@@ -96,6 +96,8 @@ type Server struct {
 	phrases phrasebook
 	cameras cameras
 
+	turnedAway refusals
+
 	mu       sync.Mutex
 	sessions map[device.ID]*running
 	muted    map[device.ID]bool

@@ -3,6 +3,7 @@ package robot
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,7 +39,7 @@ const (
 // each. Pictures are kept in memory only.
 type cameras struct {
 	mu       sync.Mutex
-	tokens   map[string]camera
+	tokens   map[[sha256.Size]byte]camera // by the hash of the token
 	pictures map[device.ID]device.Picture
 	oldest   []device.ID // of pictures, in the order they came
 	bytes    int         // of pictures
@@ -64,7 +65,7 @@ func (c *cameras) admit(r device.Robot, session string, now time.Time) (url, tok
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.tokens == nil {
-		c.tokens = map[string]camera{}
+		c.tokens = map[[sha256.Size]byte]camera{}
 	}
 	for t, held := range c.tokens {
 		switch {
@@ -76,7 +77,7 @@ func (c *cameras) admit(r device.Robot, session string, now time.Time) (url, tok
 		}
 	}
 	token = rand.Text()
-	c.tokens[token] = camera{robot: r.ID, session: session, expires: now.Add(tokenLives)}
+	c.tokens[sha256.Sum256([]byte(token))] = camera{robot: r.ID, session: session, expires: now.Add(tokenLives)}
 	return r.BaseURL + visionPath, token
 }
 
@@ -91,12 +92,12 @@ func (c *cameras) dismiss(session string) {
 	}
 }
 
-// holder is who a token was given to. The token is 128 bits of chance, so
-// looking it up tells nobody anything.
+// holder is who a token was given to. What is looked up is its hash: the time
+// that takes tells nobody how much of a guess is right.
 func (c *cameras) holder(token string, now time.Time) (camera, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	held, known := c.tokens[token]
+	held, known := c.tokens[sha256.Sum256([]byte(token))]
 	return held, known && now.Before(held.expires)
 }
 

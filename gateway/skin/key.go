@@ -2,7 +2,6 @@ package skin
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"net/netip"
 	"sync"
@@ -63,14 +62,4 @@ func (p *places) enter(from netip.Addr) (leave func(), err error) {
 
 func full(why string) error {
 	return &door.Fault{Word: "too_many_skins", Sentence: why, HTTP: http.StatusServiceUnavailable}
-}
-
-// peerOf is the address at the other end. Those that have none count as one.
-func peerOf(r *http.Request) netip.Addr {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return netip.Addr{}
-	}
-	a, _ := netip.ParseAddr(host) // the zero address where it is none
-	return a.Unmap()
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/gateway/door"
 	"perch/gateway/socket"
 )
 
@@ -36,15 +37,18 @@ func usualPaces() paces {
 // smallBuffer is enough for nearly every frame; a screen costs little that way.
 const smallBuffer = 1024
 
+// mostCommands are taken of one skin in a second.
+const mostCommands = 50
+
 // open upgrades a request and has the skin served until it leaves. It returns
 // at once: the server's own memory of the request is then free.
 func (d *Door) open(w http.ResponseWriter, r *http.Request) error {
-	leave, err := d.places.enter(peerOf(r))
+	leave, err := d.places.enter(door.Visitor(r.RemoteAddr))
 	if err != nil {
 		return err
 	}
 	conn, err := socket.Accept(w, r, socket.Options{
-		MaxMessage: mostCommand, SendWithin: d.paces.send, Quiet: d.paces.quiet, Buffer: smallBuffer,
+		MaxMessage: mostCommand, SendWithin: d.paces.send, Quiet: d.paces.quiet, Buffer: smallBuffer, PerSecond: mostCommands,
 		Subprotocols: []string{subprotocol},
 	})
 	if err != nil {

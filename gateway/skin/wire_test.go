@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"perch/event"
+	"perch/gateway/door"
 	"perch/gateway/socket"
 )
 
@@ -235,7 +236,7 @@ func TestTwoHundredConnectionsFromOneAddress(t *testing.T) {
 }
 
 func (p *places) mustBeFull() error {
-	_, err := p.enter(peerOf(&http.Request{}))
+	_, err := p.enter(door.Visitor(""))
 	return err
 }
 

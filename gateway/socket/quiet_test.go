@@ -52,6 +52,39 @@ func TestAnAnswerToAPingIsASignOfLife(t *testing.T) {
 	}
 }
 
+// TestWhoSendsTooMuchWaits: messages beyond the limit are taken later, none is
+// lost, and a close from here waits for none.
+func TestWhoSendsTooMuchWaits(t *testing.T) {
+	appliance, peer, _ := raw(t, socket.Options{MaxMessage: 100, PerSecond: 100})
+	for n := range 150 {
+		must(t, peer.WriteMessage(websocket.BinaryMessage, []byte{byte(n)}))
+	}
+	began := time.Now()
+	for n := range 120 {
+		if _, data, err := appliance.Receive(); err != nil || data[0] != byte(n) {
+			t.Fatalf("message %d is %v, %v", n, data, err)
+		}
+		if n == 90 {
+			if took := time.Since(began); took > 100*time.Millisecond {
+				t.Errorf("the first 90 took %v", took)
+			}
+		}
+	}
+	if took := time.Since(began); took < 150*time.Millisecond || took > 2*time.Second {
+		t.Errorf("120 messages at 100 a second took %v", took)
+	}
+	appliance.Drop()
+	began = time.Now()
+	for range 31 {
+		if _, _, err := appliance.Receive(); err != nil {
+			break
+		}
+	}
+	if took := time.Since(began); took > 100*time.Millisecond {
+		t.Errorf("after its end it went on for %v", took)
+	}
+}
+
 // TestSubprotocols: the one that both know is named, and no other.
 func TestSubprotocols(t *testing.T) {
 	url, accepted := listen(t, socket.Options{Subprotocols: []string{"vtuber.v1"}})

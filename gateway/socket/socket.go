@@ -44,6 +44,10 @@ type Options struct {
 	// Quiet is how long nothing may arrive, be it the answer to a Ping, until
 	// the connection counts as broken; 0 is for ever.
 	Quiet time.Duration
+	// PerSecond is how many messages are received in a second; more wait in the
+	// network, and hold up whoever sends them. As many are taken at once after a
+	// second of none. 0 is no limit.
+	PerSecond int
 }
 
 const usualBuffer = 4096
@@ -56,8 +60,11 @@ type Conn struct {
 	ws         *websocket.Conn
 	sendWithin time.Duration
 	quiet      time.Duration
+	every      time.Duration // one message, at most; 0 is no limit
+	due        time.Time     // when one that comes now is within the limit
 	buf        []byte
 	once       sync.Once
+	over       chan struct{} // closed with the connection
 }
 
 // Accept answers an upgrade request. Whose Origin may come is for the door
@@ -128,7 +135,10 @@ func wrap(ws *websocket.Conn, o Options) *Conn {
 	if o.SendWithin == 0 {
 		o.SendWithin = 10 * time.Second
 	}
-	c := &Conn{ws: ws, sendWithin: o.SendWithin, quiet: o.Quiet, buf: make([]byte, 0, 1024)}
+	c := &Conn{ws: ws, sendWithin: o.SendWithin, quiet: o.Quiet, buf: make([]byte, 0, 1024), over: make(chan struct{})}
+	if o.PerSecond > 0 {
+		c.every = time.Second / time.Duration(o.PerSecond)
+	}
 	if c.quiet > 0 {
 		ws.SetPongHandler(func(string) error { return c.alive() })
 	}
@@ -157,6 +167,7 @@ func (c *Conn) Receive() (isText bool, data []byte, err error) {
 	if err != nil {
 		return false, nil, ended(err)
 	}
+	c.pace()
 	c.buf = c.buf[:0]
 	for {
 		if len(c.buf) == cap(c.buf) {
@@ -169,6 +180,27 @@ func (c *Conn) Receive() (isText bool, data []byte, err error) {
 		}
 		if err != nil {
 			return false, nil, ended(err)
+		}
+	}
+}
+
+// pace waits until one more message is within the limit, or the connection is
+// closed from here.
+func (c *Conn) pace() {
+	if c.every == 0 {
+		return
+	}
+	now := time.Now()
+	if credit := now.Add(-time.Second); c.due.Before(credit) {
+		c.due = credit
+	}
+	c.due = c.due.Add(c.every)
+	if early := c.due.Sub(now); early > 0 {
+		timer := time.NewTimer(early)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-c.over:
 		}
 	}
 }
@@ -204,6 +236,7 @@ func (c *Conn) send(kind int, data []byte) error {
 // from any goroutine and more than once.
 func (c *Conn) Close(code int, reason string) {
 	c.once.Do(func() {
+		close(c.over)
 		reason = strings.ToValidUTF8(reason[:min(len(reason), 120)], "") // half a letter would break the protocol
 		frame := websocket.FormatCloseMessage(code, reason)
 		// The other side may be long gone; nothing depends on this frame.
@@ -215,5 +248,8 @@ func (c *Conn) Close(code int, reason string) {
 // Drop closes TCP without a close frame, as a robot ends every talk. After
 // Close it does nothing, and Close after it does nothing.
 func (c *Conn) Drop() {
-	c.once.Do(func() { _ = c.ws.Close() })
+	c.once.Do(func() {
+		close(c.over)
+		_ = c.ws.Close()
+	})
 }

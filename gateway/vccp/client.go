@@ -98,7 +98,7 @@ func (c *client) ping(every time.Duration, over <-chan struct{}) {
 
 // attend holds the socket of a character until it ends.
 func (d *Door) attend(w http.ResponseWriter, r *http.Request, session string) {
-	conn, err := socket.Accept(w, r, socket.Options{MaxMessage: mostMessage, SendWithin: sendWithin, Quiet: d.quiet})
+	conn, err := socket.Accept(w, r, socket.Options{MaxMessage: mostMessage, SendWithin: sendWithin, Quiet: d.quiet, PerSecond: mostMessages})
 	if err != nil {
 		return // Accept has answered
 	}

@@ -66,6 +66,7 @@ const (
 	idleFor      = time.Hour
 	quietFor     = 50 * time.Second
 	mostBody     = 256 << 10
+	mostMessages = 200 // of one character, in a second
 )
 
 // Door is the server. Close ends it.

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/gateway/door"
 	"perch/voice"
 	wire "perch/voice/wyoming"
 )
@@ -209,7 +210,7 @@ func (s *Server) accept(l net.Listener) error {
 
 // admit has a visitor served, or turns him away.
 func (s *Server) admit(conn net.Conn) {
-	peer := peerOf(conn)
+	peer := door.Visitor(conn.RemoteAddr().String())
 	s.mu.Lock()
 	full := s.closed || s.visits >= mostVisits || s.byPeer[peer] >= mostOfOne
 	if !full {
@@ -241,13 +242,4 @@ func (s *Server) left(peer netip.Addr) {
 	if s.byPeer[peer]--; s.byPeer[peer] <= 0 {
 		delete(s.byPeer, peer)
 	}
-}
-
-// peerOf is the address a visitor comes from. Those that have none count as one.
-func peerOf(conn net.Conn) netip.Addr {
-	at, err := netip.ParseAddrPort(conn.RemoteAddr().String())
-	if err != nil {
-		return netip.Addr{}
-	}
-	return at.Addr().Unmap()
 }

@@ -1,0 +1,501 @@
+package main
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"perch/firmware-tools/simrobot"
+	"perch/gateway/socket"
+)
+
+// canaries are secrets that are planted, and everything that is told.
+type canaries struct {
+	mu      sync.Mutex
+	planted map[string]string // by the secret, where it was planted
+	told    map[string]*bytes.Buffer
+}
+
+func newCanaries() *canaries {
+	return &canaries{planted: map[string]string{}, told: map[string]*bytes.Buffer{}}
+}
+
+// plant makes a secret.
+func (c *canaries) plant(where string) string {
+	secret := "canary" + rand.Text()[:20]
+	c.know(where, secret)
+	return secret
+}
+
+// know looks for a secret that was made elsewhere.
+func (c *canaries) know(where, secret string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.planted[secret] = where
+}
+
+// hear returns where something is written that the program tells, under a name.
+func (c *canaries) hear(name string) io.Writer { return teller{c, name} }
+
+type teller struct {
+	c    *canaries
+	name string
+}
+
+func (t teller) Write(p []byte) (int, error) {
+	t.c.mu.Lock()
+	defer t.c.mu.Unlock()
+	if t.c.told[t.name] == nil {
+		t.c.told[t.name] = &bytes.Buffer{}
+	}
+	return t.c.told[t.name].Write(p)
+}
+
+// search reports every secret that is in anything told: as it is, as part of an
+// address, in the two alphabets of base64, or by a good part of it.
+func (c *canaries) search(t *testing.T) {
+	t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for name, told := range c.told {
+		for secret, where := range c.planted {
+			forms := []string{secret, url.QueryEscape(secret), base64.StdEncoding.EncodeToString([]byte(secret)), base64.RawURLEncoding.EncodeToString([]byte(secret)),
+				secret[:len(secret)*2/3], secret[len(secret)/3:]}
+			for _, form := range forms {
+				if at := bytes.Index(told.Bytes(), []byte(form)); at >= 0 {
+					t.Errorf("%s tells the secret of %s: ...%s...", name, where, told.Bytes()[max(0, at-200):min(told.Len(), at+len(form)+60)])
+					break
+				}
+			}
+		}
+	}
+}
+
+// indiscreet is a server that refuses everybody and repeats what it was told.
+func indiscreet(t *testing.T) *httptest.Server {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Upgrade") != "" {
+			homeAssistant(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusUnauthorized)
+		said := fmt.Sprintf("wrong key: %s %s%s %s at %s", r.Header.Get("Authorization"), r.Header.Get("X-Api-Key"), r.Header.Get("Xi-Api-Key"), r.Host, r.RequestURI)
+		_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]string{"type": "authentication_error", "message": said}, "detail": said})
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// homeAssistant asks for a token and repeats it.
+func homeAssistant(w http.ResponseWriter, r *http.Request) {
+	conn, err := socket.Accept(w, r, socket.Options{MaxMessage: 1 << 16})
+	if err != nil {
+		return
+	}
+	defer conn.Drop()
+	if conn.SendText([]byte(`{"type":"auth_required","ha_version":"2026.11"}`)) != nil {
+		return
+	}
+	_, text, err := conn.Receive()
+	if err == nil {
+		quoted, _ := json.Marshal(string(text)) // it is a text
+		_ = conn.SendText([]byte(`{"type":"auth_invalid","message":` + string(quoted) + `}`))
+		_, _, _ = conn.Receive()
+	}
+}
+
+// TestNoSecretIsEverTold plants a secret wherever there can be one, has the
+// program go good and bad ways, and looks for them in everything it tells.
+func TestNoSecretIsEverTold(t *testing.T) {
+	secrets := newCanaries()
+	elsewhere := indiscreet(t)
+	file := func(where string) string {
+		path := filepath.Join(t.TempDir(), "secret")
+		if err := os.WriteFile(path, []byte(secrets.plant(where)+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	c := indiscreetEngines(elsewhere.URL, secrets, file)
+	c.TLS = goodFor(t, t.TempDir(), "perch.local", month)
+	c.Skins.Key, c.Bridge.KeyFile = secrets.plant("skins.key"), file("bridge.key_file")
+	c.MQTT.Broker, c.MQTT.Listen = embedded, free(t)
+	c.Robots.ShareTranscripts = true
+	data := t.TempDir()
+	h := open(t, c, data)
+	for _, name := range []string{"admin-token", "token-key", mqttSecret} {
+		text, err := os.ReadFile(filepath.Join(data, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		secrets.know(name, strings.TrimSpace(string(text)))
+	}
+	bridge, err := os.ReadFile(c.Bridge.KeyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := map[lock]string{ownersToken: h.ownerToken(), keyOfBridge: strings.TrimSpace(string(bridge)), keyOfSkins: c.Skins.Key}
+	v := visitors{t, h, secrets, keys}
+	leave := v.listenEverywhere()
+	h.robotTalks(secrets)
+	v.tryEveryDoor(trusts(t, c.TLS.Certificate))
+	v.guessAtMQTT()
+	v.commands()
+	v.panics()
+	leave()
+	h.stop()
+	_, _ = io.WriteString(secrets.hear("the log"), h.log.String())
+	for _, want := range []string{"a request panicked", "does not work", "turned away"} {
+		if !strings.Contains(h.log.String(), want) {
+			t.Errorf("the log does not hold %q: that way was not gone", want)
+		}
+	}
+	for _, name := range []string{"the doors", "server-sent events", "a skin's frames", "MQTT", "the commands", "a recording"} {
+		if told := secrets.told[name]; told == nil || told.Len() < 100 {
+			t.Errorf("nothing is told by %s: the test does not hear it", name)
+		}
+	}
+	secrets.search(t)
+}
+
+// indiscreetEngines are one of each kind, with a secret wherever one can be,
+// before those that work.
+func indiscreetEngines(at string, secrets *canaries, file func(string) string) config {
+	c := testConfig()
+
+	c.Speech.Recognizers = []recognizerConfig{
+		{Kind: "openai", URL: at + "/v1", Model: "m", KeyFile: file("recognizer openai key_file")},
+		{Kind: "assist", URL: at, Token: secrets.plant("recognizer assist token")},
+		{Kind: "sphinx"}}
+	c.Speech.Synthesizers = []synthesizerConfig{
+		{Kind: "openai", URL: at + "/v1", Voice: "v", Key: secrets.plant("synthesizer openai key")},
+		{Kind: "elevenlabs", URL: at + "/v1", Voice: "abcdefghijklmnopqrst", KeyFile: file("synthesizer elevenlabs key_file")},
+		{Kind: "assist", URL: at, TokenFile: file("synthesizer assist token_file")},
+		{Kind: "espeak", Voice: "en-us"}}
+	nobody := secrets.plant("a key in the address of nobody")
+	c.Brains = []brainConfig{
+		{Kind: "openai", URL: at + "/v1", Model: "m", Key: secrets.plant("brain openai key"), MCP: []mcpConfig{
+			{Name: "web", URL: at + "/" + secrets.plant("mcp path") + "?k=" + secrets.plant("mcp query"), Key: secrets.plant("mcp key")},
+			{Name: "here", Command: []string{"sh", "-c", `echo "$HOUSE_KEY" >&2; exit 1`}, Env: map[string]string{"HOUSE_KEY": secrets.plant("mcp env")}}}},
+		{Kind: "openai", URL: at + "/v1?api_key=" + secrets.plant("brain openai query"), Model: "m"},
+		{Kind: "openai", URL: "http://127.0.0.1:9/v1?api_key=" + nobody, Model: "m"},
+		{Kind: "anthropic", URL: at, Model: "m", Key: secrets.plant("brain anthropic key")},
+		{Kind: "assist", URL: at, Token: secrets.plant("brain assist token")},
+		{Kind: "acp", Command: []string{"sh", "-c", `echo "$AGENT_KEY" >&2; exit 1`}, Env: map[string]string{"AGENT_KEY": secrets.plant("brain acp env")}},
+		{Kind: "reflex"}}
+	c.BrainDeep = []brainConfig{{Kind: "openai", URL: at + "/v1", Model: "m", Key: secrets.plant("brain_deep key")}}
+	return c
+}
+
+// robotTalks has a robot check in and talk, so that every engine is used, and
+// plants what it is given.
+func (h *house) robotTalks(secrets *canaries) {
+	h.t.Helper()
+	r := h.robot(simrobot.Options{Say: sentences(h.t, "what time is it")})
+	for _, turn := range r.Stats().Turns {
+		if !turn.Answered {
+			h.t.Errorf("the turn was not answered: %+v", turn)
+		}
+	}
+	_, text := h.request(http.MethodPost, "/xiaozhi/ota/", "{}", "Device-Id", "02:00:00:00:00:09", "Client-Id", "c")
+	var reply struct{ WebSocket struct{ Token string } }
+	if err := json.Unmarshal([]byte(text), &reply); err != nil || reply.WebSocket.Token == "" {
+		h.t.Fatalf("the check-in of a robot: %s", text)
+	}
+	secrets.know("a robot's token", reply.WebSocket.Token)
+	conn, err := socket.Dial(h.t.Context(), "ws"+strings.TrimPrefix(h.url("/xiaozhi/v1/"), "http"), socket.Options{MaxMessage: 1 << 16, Header: http.Header{
+		"Device-Id": {"02:00:00:00:00:09"}, "Client-Id": {"c"}, "Authorization": {"Bearer " + reply.WebSocket.Token}}})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer conn.Drop()
+	recorded := make(chan struct{})
+	go func() { // the transcript of this talk
+		defer close(recorded)
+		r, err := http.NewRequestWithContext(h.t.Context(), http.MethodGet, h.url("/api/v1/devices/020000000009/record"), nil)
+		if err != nil {
+			return
+		}
+		r.Header.Set("Authorization", "Bearer "+h.ownerToken())
+		answer, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
+		if err != nil {
+			return
+		}
+		defer answer.Body.Close()
+		_, _ = io.Copy(secrets.hear("a recording"), answer.Body) // until the channel is closed
+	}()
+	time.Sleep(100 * time.Millisecond) // real time: the recording begins, and loses nothing that matters if not
+	camera := func() string {
+		if err := conn.SendText([]byte(`{"type":"hello","version":1,"features":{"mcp":true},"transport":"websocket","audio_params":{"format":"opus","sample_rate":16000,"channels":1,"frame_duration":60}}`)); err != nil {
+			h.t.Fatal(err)
+		}
+		for {
+			_, text, err := conn.Receive()
+			if err != nil {
+				h.t.Fatal(err)
+			}
+			var m struct {
+				Payload struct {
+					Params struct {
+						Capabilities struct{ Vision struct{ Token string } }
+					}
+				}
+			}
+			if json.Unmarshal(text, &m) == nil && m.Payload.Params.Capabilities.Vision.Token != "" {
+				return m.Payload.Params.Capabilities.Vision.Token
+			}
+		}
+	}
+	secrets.know("a camera's token", camera())
+	// A robot that tells what it should not: its token as a message.
+	if err := conn.SendText([]byte(`{"type":"abort"}`)); err != nil {
+		h.t.Fatal(err)
+	}
+	conn.Drop()
+	<-recorded
+	secrets.know("a download's ticket", h.firmwareTicket())
+}
+
+// firmwareTicket is one that a robot was given, which has fetched a piece of an
+// image with it.
+func (h *house) firmwareTicket() string {
+	h.t.Helper()
+	image := simrobot.Image("9.9.9", 1<<16)
+	owner := []string{"Authorization", "Bearer " + h.ownerToken()}
+	for _, post := range [][2]string{
+		{"/api/v1/firmware?board=a-board", string(image)},
+		{fmt.Sprintf("/api/v1/firmware/%x/rollout", sha256.Sum256(image)), `{"boards":["a-board"],"percent":100,"auto":true}`},
+	} {
+		if status, text := h.request(http.MethodPost, post[0], post[1], owner...); status >= 300 {
+			h.t.Fatalf("%s: %d %s", post[0], status, text)
+		}
+	}
+	for range 5 { // the first check-ins say what it runs
+		_, text := h.request(http.MethodPost, "/xiaozhi/ota/", `{"application":{"name":"x","version":"1.0.0","elf_sha256":"`+strings.Repeat("a", 64)+`"},"board":{"type":"a-board","name":"a-board"},"ota":{"label":"ota_0"}}`,
+			"Device-Id", "02:00:00:00:00:09", "Client-Id", "c", "User-Agent", "a-board/1.0.0")
+		if _, after, offered := strings.Cut(text, "?r="); offered {
+			pass, _, _ := strings.Cut(after, `"`)
+			parts := strings.Split(pass, ".")
+			r, err := http.NewRequest(http.MethodGet, h.url(fmt.Sprintf("/xiaozhi/ota/firmware/%x.bin?r=%s", sha256.Sum256(image), pass)), nil)
+			if err != nil {
+				h.t.Fatal(err)
+			}
+			answer, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
+			if err != nil {
+				h.t.Fatal(err)
+			}
+			_ = answer.Body.Close()
+			if answer.StatusCode != http.StatusOK {
+				h.t.Errorf("a ticket opens with %s", answer.Status)
+			}
+			return parts[len(parts)-1]
+		}
+	}
+	h.t.Fatal("the robot was offered no image")
+	return ""
+}
+
+// visitors are all who come, with right keys and with wrong ones.
+type visitors struct {
+	t       *testing.T
+	h       *house
+	secrets *canaries
+	keys    map[lock]string
+}
+
+// listenEverywhere hears all that is told by itself until what it returns is
+// called.
+func (v visitors) listenEverywhere() (leave func()) {
+	v.t.Helper()
+	var all sync.WaitGroup
+	var ends []func()
+	for path, l := range map[string]lock{"/api/v1/events": ownersToken, "/api/perception/feed": keyOfBridge} {
+		conn, err := net.Dial("tcp", v.h.doors.addresses()[0])
+		if err != nil {
+			v.t.Fatal(err)
+		}
+		fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: perch.local\r\nAuthorization: Bearer %s\r\n\r\n", path, v.keys[l])
+		ends = append(ends, func() { _ = conn.Close() })
+		all.Go(func() { _, _ = io.Copy(v.secrets.hear("server-sent events"), conn) })
+	}
+	skin, err := socket.Dial(v.t.Context(), "ws"+strings.TrimPrefix(v.h.url("/v1/vtuber/ws"), "http"), socket.Options{MaxMessage: 1 << 20, Header: http.Header{"Authorization": {"Bearer " + v.keys[keyOfSkins]}}})
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	if err := skin.SendText([]byte(`{"type":"subscribe","states":"all"}`)); err != nil {
+		v.t.Fatal(err)
+	}
+	ends = append(ends, skin.Drop)
+	all.Go(func() {
+		for {
+			_, text, err := skin.Receive()
+			if err != nil {
+				return
+			}
+			_, _ = v.secrets.hear("a skin's frames").Write(append(text, '\n'))
+		}
+	})
+	ends = append(ends, v.subscribe(&all))
+	return func() {
+		for _, end := range ends {
+			end()
+		}
+		all.Wait()
+	}
+}
+
+// subscribe hears all topics of the broker.
+func (v visitors) subscribe(all *sync.WaitGroup) (leave func()) {
+	v.t.Helper()
+	v.h.eventually("the broker runs", func() bool { return v.h.mirror.Status().Connected })
+	password, err := os.ReadFile(filepath.Join(v.h.data, mqttSecret))
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	conn, err := net.Dial("tcp", v.h.config.MQTT.Listen)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	field := func(s string) []byte { return append([]byte{0, byte(len(s))}, s...) }
+	hello := slices.Concat(field("MQTT"), []byte{4, 0xc2, 0, 0}, field("all"), field(mqttUser), field(strings.TrimSpace(string(password))))
+	wish := slices.Concat([]byte{0, 1}, field("#"), []byte{0}, field("$SYS/#"), []byte{0})
+	for _, packet := range [][]byte{append([]byte{0x10, byte(len(hello))}, hello...), append([]byte{0x82, byte(len(wish))}, wish...)} {
+		if _, err := conn.Write(packet); err != nil {
+			v.t.Fatal(err)
+		}
+	}
+	all.Go(func() { _, _ = io.Copy(v.secrets.hear("MQTT"), conn) })
+	return func() { _ = conn.Close() }
+}
+
+// tryEveryDoor goes through all with the right key, and with wrong ones that
+// must not be told either.
+func (v visitors) tryEveryDoor(known *tls.Config) {
+	v.t.Helper()
+	out := v.secrets.hear("the doors")
+	k := &knocker{t: v.t, h: v.h, known: known, told: func(text string) { _, _ = io.WriteString(out, text) }}
+	for _, s := range v.h.doors.servers {
+		for _, r := range s.server.Handler.(*gin.Engine).Routes() {
+			route := r.Method + " " + r.Path
+			l, _ := lockOf(route)
+			if strings.HasPrefix(r.Path, "/xiaozhi/ota") || strings.HasSuffix(r.Path, "/record") || r.Method == http.MethodDelete {
+				continue // a robot is told its token; the recording is heard elsewhere
+			}
+			for _, body := range []string{`{}`, `{"text":"what time is it","content":"what time is it","fact":"tea","question":"what time is it","robot":"a0b1c2d3e4f5","model":"perch","messages":[{"role":"user","content":"what time is it"}]}`, `{"text":`} {
+				k.at(s, knock{route: route, body: body, header: bearer(v.keys[l])})
+				if r.Method != http.MethodPost {
+					break
+				}
+			}
+			if s.key == "local" || s.key == "" {
+				continue
+			}
+			wrong := v.secrets.plant("a wrong key at " + route)
+			k.at(s, knock{route: route, header: append(bearer(wrong), "X-Admin-Token", wrong, "Cookie", "session="+wrong)})
+			k.at(s, knock{route: route, query: "token=" + wrong + "&key=" + wrong + "&authorization=Bearer+" + wrong + "&r=" + wrong})
+			k.at(s, knock{route: route, header: []string{"Sec-Websocket-Protocol", "bearer." + base64.RawURLEncoding.EncodeToString([]byte(wrong))}})
+			k.at(s, knock{route: route, header: append(bearer(wrong), "Device-Id", "a0:b1:c2:d3:e4:f5", "Client-Id", wrong)})
+		}
+	}
+}
+
+// guessAtMQTT tries passwords that must not be told.
+func (v visitors) guessAtMQTT() {
+	for _, user := range []string{mqttUser, "admin"} {
+		if mqttConnect(v.t, v.h.config.MQTT.Listen, user, v.secrets.plant("a wrong password at the broker")) {
+			v.t.Error("a wrong password opens the broker")
+		}
+	}
+}
+
+// panics has a request fail in the worst way.
+func (v visitors) panics() {
+	e := v.h.doors.servers[0].server.Handler.(*gin.Engine)
+	wrong := v.secrets.plant("a key of a request that panics")
+	e.GET("/test/panic", func(c *gin.Context) { panic("a test has it so") })
+	e.GET("/test/fails", func(c *gin.Context) { _ = c.Error(fmt.Errorf("a test has it so")) })
+	for _, path := range []string{"/test/panic", "/test/fails"} {
+		status, text := v.h.request(http.MethodGet, path+"?token="+wrong, "", "Authorization", "Bearer "+wrong)
+		_, _ = io.WriteString(v.secrets.hear("the doors"), text)
+		if status != http.StatusInternalServerError || strings.Contains(text, "a test") {
+			v.t.Errorf("%s: %d %s", path, status, text)
+		}
+	}
+}
+
+// commands has every command tell what it does, and the check tell of faults in
+// which there are secrets.
+func (v visitors) commands() {
+	v.t.Helper()
+	out := v.secrets.hear("the commands")
+	tell := func(args ...string) {
+		_ = run(v.t.Context(), args, out, out)
+	}
+	v.t.Setenv("PERCH_TOKEN", v.secrets.plant("PERCH_TOKEN"))
+	data := v.h.data
+	for _, line := range []string{"devices", "say a0b1c2d3e4f5 hello", "notify tea", "adopt 123456", "forget 020000000001", "version", "help"} {
+		args := strings.Fields(line)
+		tell(append(args, "--data", data)...)
+		tell(append(args, "--url", v.h.url(""))...)
+		tell(append(args, "--url", "http://user:"+v.secrets.plant("a password in --url")+"@127.0.0.1:9")...)
+	}
+	p := v.secrets.plant
+	for _, text := range []string{
+		"bridge: {key: [" + p("a key that is a list") + "]}",
+		"bridge: " + p("a key where keys belong"),
+		"skins: {key: {x: " + p("a key that is a map") + "}}",
+		"skins: {key: \"" + p("a key without its end"),
+		"skins: {kye: " + p("a key of an unknown name") + "}",
+		"mqtt: {broker: \"mqtt://user:" + p("a password in mqtt.broker") + "@192.168.1.9\"}",
+		"mqtt: {broker: \"mqtt://user:" + p("a password in a bad mqtt.broker") + "@192.168.1.9:x\"}",
+		"brains: [{kind: openai, url: \"ftp://u:" + p("a password in a bad url") + "@h/v1?key=" + p("a query of a bad url") + "\", model: m}]",
+		"brains: [{kind: openai, url: \"http://u:" + p("a password in a url that cannot be read") + "@h :x/v1\", model: m}]",
+		"brains: [{kind: openai, url: \"http://h/v1\", model: m, key: " + p("one of two keys") + ", key_file: /nowhere}]",
+		"brains: [{kind: assist, url: \"http://u:" + p("a password in a url of assist") + "@h\", token: \"" + p("a token with a space") + " x\"}]",
+		"brains: [{kind: assist, url: \"nonsense://u:" + p("a password in a bad url of assist") + "@h\", token: t}]",
+		"brains: [{kind: anthropic, url: \"ftp://u:" + p("a password in a bad url of anthropic") + "@h\", model: m, key: k}]",
+		"brains: [{kind: acp, command: [x], env: " + p("an env that is a text") + "}]",
+		"brains: [{kind: openai, url: \"http://h/v1\", model: m, mcp: [{name: x, url: \"ftp://u:" + p("a password in a bad url of mcp") + "@h\"}]}]",
+		"brains: [{kind: openai, url: \"http://h/v1\", model: m, mcp: [{name: x, url: \"http://h :1/" + p("a path in a bad url of mcp") + "\"}]}]",
+		"speech: {synthesizers: [{kind: openai, url: \"ftp://u:" + p("a password in a bad url of speech") + "@h/v1\"}]}",
+		"speech: {recognizers: [{kind: wyoming, url: \"tcp://u:" + p("a password in a url of wyoming") + "@h:x\"}]}",
+		"public_url: http://u:" + p("a password in public_url") + "@h:80",
+		"allowed_origins: [\"https://u:" + p("a password in an origin") + "@h/x\"]",
+	} {
+		path := written(v.t, text)
+		if code := run(v.t.Context(), []string{"check-config", path}, out, out); code != exitUsage {
+			v.t.Errorf("no fault: %s", text)
+			continue
+		}
+		tell("serve", "--config", path)
+		tell("doctor", "--config", path)
+	}
+	for _, name := range []string{"PERCH_SKINS_KEY_X", "PERCH_BRAINS_0_ENV", "PERCH_SKINS", "PERCH_BRAINS_0_EXTRA"} {
+		_, err := loadConfig("", []string{name + "=" + p("the variable "+name)})
+		fmt.Fprintln(out, err)
+	}
+	d := examination{config: v.h.config, data: data}
+	d.examine(v.t.Context())
+	for _, f := range d.findings {
+		fmt.Fprintln(out, f.part, f.note)
+	}
+}

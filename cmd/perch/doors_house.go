@@ -1,0 +1,100 @@
+package main
+
+import (
+	"net/url"
+	"path/filepath"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+
+	"perch/gateway/door"
+)
+
+// locks are those of the doors, the same on every listener that the house
+// reaches: who has tried too often at one has tried too often at all.
+type locks struct {
+	hosts   door.Hosts
+	origins door.Origins
+	pace    *door.Pace // of doors without a lock, and of the robots'
+	owner   *door.Key
+	bridge  *door.Key
+	skins   *door.Key
+}
+
+func newLocks(a *app) (*locks, error) {
+	c := a.config
+	token, err := secret(a.data, "admin-token", a.log)
+	if err != nil {
+		return nil, err
+	}
+	bridge, err := secretOf("key", c.Bridge.Key, c.Bridge.KeyFile)
+	if err != nil {
+		return nil, err
+	}
+	skins, err := secretOf("key", c.Skins.Key, c.Skins.KeyFile)
+	if err != nil {
+		return nil, err
+	}
+	hosts := append([]string(nil), c.AllowedHosts...)
+	if u, err := url.Parse(c.PublicURL); err == nil && u.Hostname() != "" {
+		hosts = append(hosts, strings.ToLower(u.Hostname()))
+	}
+	return &locks{
+		hosts: door.Hosts{Allowed: hosts}, origins: door.Origins{Allowed: c.AllowedOrigins}, pace: door.NewPace(),
+		owner:  door.NewKey(token, filepath.Join(a.data, "admin-token"), "X-Admin-Token"),
+		bridge: door.NewKey(bridge, "bridge.key", ""),
+		skins:  door.NewKey(skins, "skins.key", ""),
+	}, nil
+}
+
+// houseEngine serves the house's network, with or without the robots' doors: a
+// robot cannot check a certificate of the house's own, so those are served in
+// the clear alone.
+func houseEngine(a *app, l *locks, robots bool) (*gin.Engine, error) {
+	e, err := door.NewEngine(a.log)
+	if err != nil {
+		return nil, err
+	}
+	e.Use(l.origins.Admit(), door.Guard(l.hosts.Check))
+	open := e.Group("", door.Guard(l.pace.Check))
+	if robots {
+		a.ota.Routes(open)
+		a.talk.Routes(open)
+	}
+	a.admin.Open(open)
+	owner := e.Group("", door.Guard(l.owner.Check))
+	a.admin.Routes(owner)
+	a.metrics.Routes(owner)
+	a.bridge.Admin(owner)
+	a.bridge.Routes(e.Group("", door.Guard(l.bridge.Check)))
+	a.skinRoutes(e, l.skins.Check)
+	return e, nil
+}
+
+// localEngine serves programs on this machine.
+func localEngine(a *app) (*gin.Engine, error) {
+	e, err := door.NewEngine(a.log)
+	if err != nil {
+		return nil, err
+	}
+	e.Use(door.Guard(door.Local))
+	a.admin.Open(e)
+	a.admin.Routes(e)
+	a.metrics.Routes(e)
+	a.bridge.Routes(e)
+	a.bridge.Admin(e)
+	a.skinRoutes(e)
+	return e, nil
+}
+
+// ownerEngine serves the commands.
+func ownerEngine(a *app) (*gin.Engine, error) {
+	e, err := door.NewEngine(a.log)
+	if err != nil {
+		return nil, err
+	}
+	a.admin.Open(e)
+	a.admin.Routes(e)
+	a.metrics.Routes(e)
+	return e, nil
+}

@@ -1,0 +1,549 @@
+package main
+
+import (
+	"bufio"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gin-gonic/gin"
+)
+
+// lock is what a door wants to see.
+type lock string
+
+const (
+	anyone      lock = "anyone"
+	robotsToken lock = "a robot's token"
+	cameraToken lock = "a camera's token"
+	ticket      lock = "a ticket"
+	ownersToken lock = "the owner's token"
+	keyOfBridge lock = "the bridge's key"
+	keyOfSkins  lock = "the skins' key"
+)
+
+// doorLocks are the lock of every door there is. A route that is not here is
+// one whose lock nobody has thought of.
+var doorLocks = map[lock][]string{
+	anyone: {"GET /health", "GET /ready",
+		"GET /xiaozhi/ota", "POST /xiaozhi/ota", "GET /xiaozhi/ota/", "POST /xiaozhi/ota/", "POST /xiaozhi/ota/activate"},
+	robotsToken: {"GET /xiaozhi/v1", "GET /xiaozhi/v1/"},
+	cameraToken: {"POST /xiaozhi/vision/explain"},
+	ticket: {"GET /xiaozhi/ota/firmware/:name", "HEAD /xiaozhi/ota/firmware/:name",
+		"GET /xiaozhi/ota/assets/:name", "HEAD /xiaozhi/ota/assets/:name"},
+	ownersToken: append(bridgesAdmin("/admin", "/xiaozhi/admin"),
+		"GET /metrics", "GET /api/v1/status", "GET /api/v1/events", "GET /api/v1/turns", "POST /api/v1/adopt",
+		"POST /api/v1/notifications", "GET /api/v1/permissions", "POST /api/v1/permissions/:id",
+		"GET /api/v1/memory", "DELETE /api/v1/memory/:id", "DELETE /api/v1/conversations/*name",
+		"GET /api/v1/devices", "GET /api/v1/devices/:id", "DELETE /api/v1/devices/:id", "POST /api/v1/devices/:id/abort",
+		"POST /api/v1/devices/:id/alert", "POST /api/v1/devices/:id/assets", "GET /api/v1/devices/:id/firmware",
+		"GET /api/v1/devices/:id/picture", "POST /api/v1/devices/:id/reboot", "GET /api/v1/devices/:id/record",
+		"POST /api/v1/devices/:id/say", "GET /api/v1/devices/:id/tools", "POST /api/v1/devices/:id/tools/:name",
+		"POST /api/v1/devices/:id/upgrade", "GET /api/v1/firmware", "POST /api/v1/firmware", "DELETE /api/v1/firmware/:sha256",
+		"POST /api/v1/firmware/:sha256/rollout", "GET /api/v1/assets", "POST /api/v1/assets/:name", "DELETE /api/v1/assets/:name",
+		"GET /api/v1/backup", "POST /api/v1/restore"),
+	keyOfBridge: {"POST /api/message", "POST /api/voice/escalate", "POST /api/voice/memory_log", "POST /api/voice/remember",
+		"POST /api/perception/event", "GET /api/perception/feed", "GET /api/perception/recent/:robot", "GET /api/perception/state"},
+	keyOfSkins: {"GET /mcp", "POST /mcp", "DELETE /mcp", "GET /vccp", "GET /vccp/", "GET /vccp/:session",
+		"GET /state", "POST /state", "POST /permission", "POST /v1/chat/completions", "GET /v1/models", "GET /v1/models/*id",
+		"GET /v1/vtuber/ws", "GET /v1/vtuber/schema", "POST /v1/vtuber/notifications"},
+}
+
+// sockets are the doors that a WebSocket is opened at.
+var sockets = []string{"GET /xiaozhi/v1", "GET /xiaozhi/v1/", "GET /vccp", "GET /vccp/", "GET /vccp/:session", "GET /v1/vtuber/ws"}
+
+func bridgesAdmin(prefixes ...string) (all []string) {
+	for _, p := range prefixes {
+		for _, name := range []string{"abort", "inject-text", "play-asset", "say", "set-face-identified", "set-head-angles", "set-state", "set-toggle", "take-photo"} {
+			all = append(all, "POST "+p+"/"+name)
+		}
+		all = append(all, "GET "+p+"/devices", "GET "+p+"/songs")
+	}
+	return all
+}
+
+func lockOf(route string) (lock, bool) {
+	for l, routes := range doorLocks {
+		if slices.Contains(routes, route) {
+			return l, true
+		}
+	}
+	return "", false
+}
+
+// knocker tries doors, each time from another address, so that wrong keys are
+// not counted together.
+type knocker struct {
+	t     *testing.T
+	h     *house
+	known *tls.Config
+	from  int
+	told  func(text string) // what is answered; nil is nobody
+}
+
+// knock is one try.
+type knock struct {
+	route  string // "GET /path/:id"
+	header []string
+	host   string // empty is the listener's address
+	query  string
+	body   string // empty is {}
+	old    bool   // HTTP/1.0
+	from   net.IP // empty is one that was not used before
+}
+
+func (k *knocker) dial(s *served, from net.IP) net.Conn {
+	k.t.Helper()
+	at := s.listener.Addr()
+	d := net.Dialer{Timeout: 10 * time.Second}
+	if at.Network() == "tcp" {
+		if k.from++; from == nil {
+			from = net.IPv4(127, 1, byte(k.from>>8), byte(k.from))
+		}
+		d.LocalAddr = &net.TCPAddr{IP: from}
+	}
+	conn, err := d.DialContext(k.t.Context(), at.Network(), at.String())
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	if s.server.TLSConfig != nil {
+		known := k.known.Clone()
+		known.ServerName = "127.0.0.1"
+		conn = tls.Client(conn, known)
+	}
+	return conn
+}
+
+// at tries a door, and returns the status and the code of the error.
+func (k *knocker) at(s *served, n knock) (status int, code string) {
+	k.t.Helper()
+	conn := k.dial(s, n.from)
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	method, path, _ := strings.Cut(n.route, " ")
+	for _, p := range []struct{ name, value string }{{":id", "a0b1c2d3e4f5"}, {":robot", "a0b1c2d3e4f5"}, {":sha256", strings.Repeat("0", 64)}, {":session", "x"}, {":name", "x.bin"}, {"*name", "x"}, {"*id", "x"}} {
+		path = strings.ReplaceAll(path, p.name, p.value)
+	}
+	r, err := http.NewRequest(method, "http://"+s.listener.Addr().String()+path, nil)
+	if s.key == "" {
+		r, err = http.NewRequest(method, "http://perch"+path, nil)
+	}
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	r.Host, r.URL.RawQuery = n.host, n.query
+	if method == http.MethodPost {
+		if n.body == "" {
+			n.body = "{}"
+		}
+		r.Body, r.ContentLength = io.NopCloser(strings.NewReader(n.body)), int64(len(n.body))
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if slices.Contains(sockets, n.route) {
+		n.header = append([]string{"Connection", "Upgrade", "Upgrade", "websocket", "Sec-Websocket-Version", "13", "Sec-Websocket-Key", "AAAAAAAAAAAAAAAAAAAAAA=="}, n.header...)
+	}
+	for i := 0; i < len(n.header); i += 2 {
+		r.Header[n.header[i]] = append(r.Header[n.header[i]], n.header[i+1])
+	}
+	if err := n.write(conn, r); err != nil && len(n.body) < 1<<20 {
+		k.t.Fatal(err)
+	}
+	answer, err := http.ReadResponse(bufio.NewReader(conn), r)
+	if err != nil {
+		k.t.Fatalf("%s at %s: %v", n.route, s.key, err)
+	}
+	var body []byte
+	if endless := answer.StatusCode < 400 && (answer.ContentLength < 0 && k.told == nil || strings.HasPrefix(answer.Header.Get("Content-Type"), "text/")); !endless {
+		body, _ = io.ReadAll(io.LimitReader(answer.Body, 1<<20)) // a HEAD has none
+	}
+	if k.told != nil {
+		k.told(fmt.Sprintf("%s %s %v\n%s", n.route, answer.Status, answer.Header, body))
+	}
+	var shown struct{ Error struct{ Code string } }
+	_ = json.Unmarshal(body, &shown) // what is no error has no code
+	return answer.StatusCode, shown.Error.Code
+}
+
+func (n knock) write(w io.Writer, r *http.Request) error {
+	var text strings.Builder
+	if err := r.Write(&text); err != nil {
+		return err
+	}
+	whole := text.String()
+	if n.old {
+		whole = strings.Replace(whole, " HTTP/1.1\r\n", " HTTP/1.0\r\n", 1)
+	}
+	_, err := io.WriteString(w, whole)
+	return err
+}
+
+// lockedHouse has a key for every door.
+func lockedHouse(t *testing.T, change func(*config)) (*house, *knocker, map[lock]string) {
+	c := testConfig()
+	c.Skins.Key, c.Bridge.Key = "the-key-of-the-skins", "the-key-of-the-bridge"
+	c.TLS = goodFor(t, t.TempDir(), "perch.local", month)
+	if change != nil {
+		change(&c)
+	}
+	h := open(t, c, t.TempDir())
+	return h, &knocker{t: t, h: h, known: trusts(t, c.TLS.Certificate)},
+		map[lock]string{ownersToken: h.ownerToken(), keyOfBridge: c.Bridge.Key, keyOfSkins: c.Skins.Key}
+}
+
+func bearer(key string) []string { return []string{"Authorization", "Bearer " + key} }
+
+// TestEveryDoorHasItsLock walks every route of every listener.
+func TestEveryDoorHasItsLock(t *testing.T) {
+	h, k, keys := lockedHouse(t, nil)
+	seen := map[string]int{}
+	for _, s := range h.doors.servers {
+		for _, r := range s.server.Handler.(*gin.Engine).Routes() {
+			route := r.Method + " " + r.Path
+			l, known := lockOf(route)
+			if !known {
+				t.Errorf("%s at %q: nobody has said what its lock is; add it to doorLocks", route, s.key)
+				continue
+			}
+			seen[s.key]++
+			switch s.key {
+			case "listen", "tls.listen":
+				k.fromTheHouse(s, route, l, keys)
+			case "local":
+				k.fromThisMachine(s, route, l)
+			default:
+				if l != ownersToken && l != anyone {
+					t.Errorf("%s is on the socket of the commands", route)
+				}
+			}
+			if robots := strings.HasPrefix(r.Path, "/xiaozhi/") && l != ownersToken; robots && s.key != "listen" {
+				t.Errorf("%s, a robot's door, is at %s", route, s.key)
+			}
+		}
+	}
+	if seen["listen"] < 70 || seen["tls.listen"] < 60 || seen["local"] < 60 || seen[""] < 30 {
+		t.Errorf("the test sees %v routes only", seen)
+	}
+	if f, err := os.Stat(filepath.Join(h.data, "perch.sock")); err != nil || f.Mode().Perm() != 0o660 {
+		t.Errorf("the socket of the commands: %v, %v", f, err)
+	}
+}
+
+// passed reports whether a lock let somebody through.
+func passed(status int, code string) bool {
+	return status != 401 && status != 403 && status != 421 && status != 429 && code != "not_found" && code != "wrong_method"
+}
+
+// fromTheHouse tries one door from the network.
+func (k *knocker) fromTheHouse(s *served, route string, l lock, keys map[lock]string) {
+	k.t.Helper()
+	expect := func(what string, n knock, want ...int) {
+		k.t.Helper()
+		n.route = route
+		if status, code := k.at(s, n); !slices.Contains(want, status) {
+			k.t.Errorf("%s at %s, %s: %d %s, want %v", route, s.key, what, status, code, want)
+		}
+	}
+	right := bearer(keys[l])
+	// Whatever the lock, a page of somebody else and a name that is not ours.
+	expect("a foreign page", knock{header: append([]string{"Origin", "https://evil.example"}, right...)}, 403)
+	expect("a page of a file", knock{header: append([]string{"Origin", "null"}, right...)}, 403)
+	expect("a rebound name", knock{host: "evil.example:8003", header: right}, 421)
+	expect("a rebound name of a page", knock{host: "evil.example:8003", header: append([]string{"Origin", "http://evil.example:8003"}, right...)}, 421)
+	as := []string{"Device-Id", "a0:b1:c2:d3:e4:f5", "Client-Id", "c"}
+	switch l {
+	case anyone:
+		if status, code := k.at(s, knock{route: route, header: as}); !passed(status, code) {
+			k.t.Errorf("%s at %s, which is anybody's: %d %s", route, s.key, status, code)
+		}
+		return
+	case robotsToken, cameraToken:
+		expect("no token", knock{header: as}, 401)
+		expect("a wrong token", knock{header: append(bearer(strings.Repeat("A", 43)), as...)}, 401)
+		expect("the owner's token", knock{header: append(bearer(keys[ownersToken]), as...)}, 401)
+		expect("a wrong token in the query", knock{query: "device-id=a0b1c2d3e4f5&client-id=c&authorization=Bearer+wrong"}, 401)
+		return
+	case ticket:
+		// That there is no such image is told to anybody; its name is its hash.
+		expect("no ticket", knock{}, 403, 404)
+		expect("a wrong ticket", knock{query: "r=a0b1c2d3e4f5.zzzzzzz.AAAAAAAAAAAAAAAAAAAAAA"}, 403, 404)
+		expect("the owner's token", knock{header: bearer(keys[ownersToken])}, 403, 404)
+		return
+	}
+	expect("no key", knock{}, 401)
+	expect("an empty key", knock{header: bearer("")}, 401)
+	expect("a wrong key", knock{header: bearer("a-wrong-one")}, 401)
+	expect("as Basic", knock{header: []string{"Authorization", "Basic " + keys[l]}}, 401)
+	expect("a key and forwarding headers of this machine", knock{header: []string{"X-Forwarded-For", "127.0.0.1", "X-Real-Ip", "127.0.0.1", "Forwarded", "for=127.0.0.1"}}, 401)
+	expect("a local name", knock{host: "127.0.0.1:8004"}, 401)
+	for _, name := range []string{"token", "key", "authorization", "access_token"} {
+		expect("the key in the query as "+name, knock{query: name + "=" + url.QueryEscape(keys[l])}, 401)
+	}
+	for other, key := range keys {
+		if other != l {
+			expect(string(other), knock{header: bearer(key)}, 401)
+		}
+	}
+	if status, code := k.at(s, knock{route: route, header: right}); !passed(status, code) {
+		k.t.Errorf("%s at %s with %s: %d %s", route, s.key, l, status, code)
+	}
+	if l == ownersToken {
+		if status, code := k.at(s, knock{route: route, header: []string{"X-Admin-Token", keys[l]}}); !passed(status, code) {
+			k.t.Errorf("%s at %s with X-Admin-Token: %d %s", route, s.key, status, code)
+		}
+		return
+	}
+	expect("the key as X-Admin-Token", knock{header: []string{"X-Admin-Token", keys[l]}}, 401)
+}
+
+// proxied are the headers by which a proxy tells of itself.
+var proxied = []string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Port", "X-Forwarded-Server", "Forwarded", "X-Real-Ip", "Via",
+	"X-Client-Ip", "True-Client-Ip", "Cf-Connecting-Ip", "X-Ingress-Path"}
+
+// fromThisMachine tries one door where no key is needed.
+func (k *knocker) fromThisMachine(s *served, route string, l lock) {
+	k.t.Helper()
+	if l == robotsToken || l == cameraToken || l == ticket {
+		k.t.Errorf("%s is a robot's and needs no key on this machine", route)
+	}
+	if status, code := k.at(s, knock{route: route}); !passed(status, code) {
+		k.t.Errorf("%s of a program here: %d %s", route, status, code)
+	}
+	refused := func(what string, n knock) {
+		k.t.Helper()
+		n.route = route
+		if status, code := k.at(s, n); status != 403 || code != "not_local" && !strings.HasPrefix(n.route[strings.Index(n.route, "/"):], "/v1/") {
+			k.t.Errorf("%s, %s: %d %s", route, what, status, code)
+		}
+	}
+	for _, host := range []string{"evil.example:8004", "localhost:8004", "perch.local:8004", "192.168.1.2:8004", "[fe80::1]:8004"} {
+		refused("as "+host, knock{host: host})
+	}
+	for _, origin := range []string{"https://evil.example", "null", "http://" + s.listener.Addr().String()} {
+		refused("a page of "+origin, knock{header: []string{"Origin", origin}})
+	}
+	refused("a tag of a page", knock{header: []string{"Sec-Fetch-Site", "cross-site"}})
+	for _, name := range proxied {
+		refused("through a proxy that says "+name, knock{header: []string{name, "127.0.0.1"}})
+	}
+	refused("through a proxy that says nothing", knock{old: true})
+	// What listens on loopback hears nobody else; where that fails, this holds.
+	method, path, _ := strings.Cut(route, " ")
+	r := httptest.NewRequest(method, path, nil)
+	r.RemoteAddr, r.Host = "192.168.1.66:4000", "127.0.0.1:8004"
+	w := httptest.NewRecorder()
+	if s.server.Handler.ServeHTTP(w, r); w.Code != 403 {
+		k.t.Errorf("%s from another machine: %d", route, w.Code)
+	}
+}
+
+// TestTheKeyInTheAddress opens WebSockets of skins where that is switched on,
+// and nothing else.
+func TestTheKeyInTheAddress(t *testing.T) {
+	h, k, keys := lockedHouse(t, func(c *config) { c.Skins.QueryToken = true })
+	for _, s := range h.doors.servers {
+		if s.key != "listen" && s.key != "tls.listen" {
+			continue
+		}
+		for l, key := range keys {
+			for _, route := range doorLocks[l] {
+				if route == "GET /api/v1/backup" || route == "POST /api/v1/restore" {
+					continue // they are another's, and need not be there
+				}
+				status, code := k.at(s, knock{route: route, query: "token=" + url.QueryEscape(key)})
+				if may := l == keyOfSkins && slices.Contains(sockets, route); passed(status, code) != may {
+					t.Errorf("%s at %s: %d %s, want let in %t", route, s.key, status, code, may)
+				}
+			}
+		}
+	}
+}
+
+// TestTriesAreCountedTogether at the listeners that the house reaches, and each
+// lock by itself.
+func TestTriesAreCountedTogether(t *testing.T) {
+	h, k, keys := lockedHouse(t, nil)
+	clear, encrypted := h.doors.servers[0], h.doors.servers[slices.IndexFunc(h.doors.servers, func(s *served) bool { return s.key == "tls.listen" })]
+	guesser := net.IPv4(127, 0, 9, 66)
+	for l, route := range map[lock]string{ownersToken: "GET /api/v1/status", keyOfBridge: "GET /api/perception/state", keyOfSkins: "GET /mcp"} {
+		for n := range 10 {
+			s := clear
+			if n%2 == 1 {
+				s = encrypted
+			}
+			if status, _ := k.at(s, knock{route: route, from: guesser, header: bearer(fmt.Sprint("guess-", n))}); status != 401 {
+				t.Errorf("%s, guess %d: %d", l, n+1, status)
+			}
+		}
+		for _, s := range []*served{clear, encrypted} {
+			if status, code := k.at(s, knock{route: route, from: guesser, header: bearer(keys[l])}); status != 429 || code != "too_many_tries" {
+				t.Errorf("%s at %s after ten guesses: %d %s", l, s.key, status, code)
+			}
+			if status, code := k.at(s, knock{route: route, header: bearer(keys[l])}); !passed(status, code) {
+				t.Errorf("%s at %s from elsewhere: %d %s", l, s.key, status, code)
+			}
+		}
+	}
+}
+
+// TestAProxyOnThisMachineOpensNothing, neither one that tells of itself nor
+// nginx as it is when nothing is set.
+func TestAProxyOnThisMachineOpensNothing(t *testing.T) {
+	h, k, keys := lockedHouse(t, nil)
+	for _, s := range h.doors.servers {
+		if s.key != "local" && s.key != "listen" {
+			continue
+		}
+		target := &url.URL{Scheme: "http", Host: s.listener.Addr().String()}
+		proxy := httptest.NewServer(&httputil.ReverseProxy{
+			Rewrite: func(p *httputil.ProxyRequest) {
+				p.SetURL(target)
+				p.SetXForwarded()
+			},
+			Transport: &http.Transport{DisableKeepAlives: true},
+		})
+		for key, want := range map[string][2]int{"": {403, 401}, keys[ownersToken]: {403, 200}} {
+			r, err := http.NewRequest(http.MethodGet, proxy.URL+"/api/v1/status", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Authorization", "Bearer "+key)
+			r.Header.Set("X-Forwarded-For", "127.0.0.1")
+			answer, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = answer.Body.Close()
+			i := 0
+			if s.key == "listen" {
+				i = 1
+			}
+			if answer.StatusCode != want[i] {
+				t.Errorf("%s through a proxy: %s", s.key, answer.Status)
+			}
+		}
+		proxy.Close()
+		if status, _ := k.at(s, knock{route: "GET /api/v1/status", old: true}); status != 403 && status != 401 {
+			t.Errorf("%s through nginx: %d", s.key, status)
+		}
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
+
+// uploads are the doors with bodies larger than those of all others.
+var uploads = []string{"POST /api/v1/firmware", "POST /api/v1/assets/:name", "POST /api/v1/restore"}
+
+// TestSizesAreBounded: bodies and headers larger than any that belong there.
+func TestSizesAreBounded(t *testing.T) {
+	h, k, keys := lockedHouse(t, nil)
+	large := func(n int) string { return `{"text":"` + strings.Repeat("x", n) + `"}` }
+	most := map[string]int{"POST /state": 4 << 20, "POST /permission": 4 << 20, "POST /v1/chat/completions": 1 << 20}
+	s := h.doors.servers[0]
+	for _, r := range s.server.Handler.(*gin.Engine).Routes() {
+		route := r.Method + " " + r.Path
+		l, _ := lockOf(route)
+		if r.Method != http.MethodPost || slices.Contains(uploads, route) || l == cameraToken || r.Path == "/xiaozhi/ota/activate" ||
+			strings.Contains(r.Path, "/devices/:id") { // which is of a robot that is not there
+			continue
+		}
+		status, _ := k.at(s, knock{route: route, body: large(max(most[route], 256<<10)), header: append(bearer(keys[l]), "Device-Id", "a0:b1:c2:d3:e4:f5")})
+		if status != http.StatusRequestEntityTooLarge {
+			t.Errorf("%s takes more than belongs there: %d", route, status)
+		}
+	}
+	for _, s := range h.doors.servers {
+		status, _ := k.at(s, knock{route: "GET /health", header: []string{"X-Large", strings.Repeat("x", 32<<10)}})
+		if status != http.StatusRequestHeaderFieldsTooLarge {
+			t.Errorf("32 kB of headers at %q: %d", s.key, status)
+		}
+		if s.server.ReadHeaderTimeout == 0 || s.server.IdleTimeout == 0 || s.server.MaxHeaderBytes == 0 {
+			t.Errorf("the server at %q waits for ever", s.key)
+		}
+	}
+}
+
+// TestRobotsDoorsArePaced: one address that keeps asking is told to wait, at
+// all doors that have no lock.
+func TestRobotsDoorsArePaced(t *testing.T) {
+	h, _, _ := lockedHouse(t, nil)
+	e := h.doors.servers[0].server.Handler
+	come := func(from, path string) int {
+		r := httptest.NewRequest(http.MethodGet, path, nil)
+		r.RemoteAddr, r.Host = from, "perch.local:8003"
+		w := httptest.NewRecorder()
+		e.ServeHTTP(w, r)
+		return w.Code
+	}
+	for range 300 {
+		come("192.168.1.66:1", "/xiaozhi/ota/")
+	}
+	for _, path := range []string{"/xiaozhi/ota/", "/xiaozhi/v1/", "/xiaozhi/ota/firmware/x.bin", "/ready"} {
+		if got := come("192.168.1.66:1", path); got != http.StatusTooManyRequests {
+			t.Errorf("%s from who asks too often: %d", path, got)
+		}
+		if got := come("192.168.1.7:1", path); got == http.StatusTooManyRequests {
+			t.Errorf("%s from another: %d", path, got)
+		}
+	}
+}
+
+// TestDoorsWithoutHTTP: MQTT wants its password, which the program makes where
+// nobody has set one; Wyoming knows no key, and is off until somebody wants it.
+func TestDoorsWithoutHTTP(t *testing.T) {
+	if c := defaultConfig(); c.Wyoming.Listen != "" || c.Bridge.Key != "" || c.Skins.Key != "" {
+		t.Errorf("doors are open by default: %q, %q, %q", c.Wyoming.Listen, c.Bridge.Key, c.Skins.Key)
+	}
+	c := testConfig()
+	c.MQTT.Broker, c.MQTT.Listen = embedded, free(t)
+	h := open(t, c, t.TempDir())
+	h.eventually("the broker runs", func() bool { return h.mirror.Status().Connected })
+	password, err := os.ReadFile(filepath.Join(h.data, mqttSecret))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, try := range []struct {
+		user, password string
+		let            bool
+	}{{"", "", false}, {"perch", "wrong", false}, {"admin", strings.TrimSpace(string(password)), false}, {"perch", strings.TrimSpace(string(password)), true}} {
+		if got := mqttConnect(t, c.MQTT.Listen, try.user, try.password); got != try.let {
+			t.Errorf("user %q with %d letters of password: let in %t", try.user, len(try.password), got)
+		}
+	}
+}
+
+// mqttConnect says CONNECT as MQTT 3.1.1 has it, and reports whether it was
+// welcome.
+func mqttConnect(t *testing.T, address, user, password string) bool {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	field := func(s string) []byte { return append([]byte{0, byte(len(s))}, s...) }
+	flags := byte(0x02)
+	rest := field("a-client")
+	if user != "" {
+		flags |= 0xc0
+		rest = append(append(rest, field(user)...), field(password)...)
+	}
+	body := append(append(field("MQTT"), 4, flags, 0, 60), rest...)
+	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	if _, err := conn.Write(append([]byte{0x10, byte(len(body))}, body...)); err != nil {
+		t.Fatal(err)
+	}
+	answer := make([]byte, 4)
+	_, err = io.ReadFull(conn, answer)
+	return err == nil && answer[3] == 0
+}

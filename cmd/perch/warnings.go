@@ -1,0 +1,160 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"time"
+)
+
+// warning is what works and should be mended all the same, with its cure.
+type warning struct{ part, what string }
+
+// warnings finds them: a certificate that nears its end, and secrets that
+// others on this machine can read. file is the configuration's, and data the
+// data directory; an empty one is none.
+func (c *config) warnings(file, data string, now time.Time) (all []warning) {
+	if len(c.TLS.Listen) > 0 {
+		// One that cannot be read is a fault, and was told.
+		if pair, err := readCertificate(c.TLS); err == nil {
+			if err := dates(pair.Leaf, now); err != nil {
+				all = append(all, warning{"tls", err.Error()})
+			}
+		}
+	}
+	s := c.secrets()
+	for _, path := range s.files {
+		all = append(all, readable(path, "it holds a secret")...)
+	}
+	if file != "" && s.written {
+		all = append(all, readable(file, "it holds secrets")...)
+	}
+	if data != "" {
+		if f, err := os.Stat(data); err == nil && f.Mode().Perm()&0o007 != 0 {
+			all = append(all, warning{"data", fmt.Sprintf("others on this machine can look into %s; take that from them: chmod o-rwx %s", data, data)})
+		}
+	}
+	return all
+}
+
+// readable warns of a file that others can read.
+func readable(path, why string) []warning {
+	f, err := os.Stat(path)
+	if err != nil || f.Mode().Perm()&0o004 == 0 || !reached(path) {
+		return nil
+	}
+	return []warning{{"secrets", fmt.Sprintf("others on this machine can read %s, and %s; take that from them: chmod o-rwx %s", path, why, path)}}
+}
+
+// reached reports whether others can get to a file: whether every directory
+// above it lets them through.
+func reached(path string) bool {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return true
+	}
+	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
+		if f, err := os.Stat(dir); err == nil && f.Mode().Perm()&0o001 == 0 {
+			return false
+		}
+		if dir == filepath.Dir(dir) {
+			return true
+		}
+	}
+}
+
+// secrets are where a configuration has its secrets.
+type secrets struct {
+	files   []string // of their own
+	written bool     // in the configuration itself
+}
+
+func (c *config) secrets() (s secrets) {
+	s.look(reflect.ValueOf(c).Elem())
+	s.files = append(s.files, c.TLS.Key)
+	slices.Sort(s.files)
+	s.files = slices.DeleteFunc(slices.Compact(s.files), func(path string) bool { return path == "" })
+	return s
+}
+
+// look walks the configuration. What a key is called tells whether it holds a
+// secret: so one that is added is looked at, too.
+func (s *secrets) look(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Slice:
+		for i := range v.Len() {
+			s.look(v.Index(i))
+		}
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[tlsConfig]() {
+			return // whose key is a file's name
+		}
+		for i := range v.NumField() {
+			s.field(keyOf(v.Type().Field(i)), v.Field(i))
+		}
+	}
+}
+
+func (s *secrets) field(key string, v reflect.Value) {
+	switch {
+	case v.Kind() != reflect.String:
+		s.look(v)
+		s.written = s.written || key == "env" && v.Len() > 0 // of another program, whose keys it may hold
+	case v.String() == "":
+	case key == "key_file" || key == "token_file" || key == "password_file":
+		s.files = append(s.files, v.String())
+	case key == "key" || key == "token" || key == "password":
+		s.written = true
+	case key == "url":
+		u, err := url.Parse(v.String())
+		s.written = s.written || err == nil && (u.User != nil || u.RawQuery != "")
+	}
+}
+
+// encryption looks at the certificate.
+func (d *examination) encryption() {
+	if len(d.config.TLS.Listen) == 0 {
+		return
+	}
+	pair, err := readCertificate(d.config.TLS)
+	if err != nil {
+		d.add("certificate", err, "")
+		return
+	}
+	switch err := dates(pair.Leaf, time.Now()); {
+	case errors.Is(err, errDates):
+		d.add("certificate", err, "")
+	case err != nil:
+		d.findings = append(d.findings, finding{ok: true, warn: true, part: "certificate", note: err.Error()})
+	default:
+		d.add("certificate", nil, fmt.Sprintf("for %s, until %s", names(pair.Leaf), pair.Leaf.NotAfter.Format(time.DateOnly)))
+	}
+}
+
+// secrets looks at who can read them.
+func (d *examination) secrets() {
+	found := slices.DeleteFunc(d.config.warnings(d.file, d.data, time.Now()), func(w warning) bool { return w.part == "tls" })
+	for _, w := range found {
+		d.findings = append(d.findings, finding{ok: true, warn: true, part: w.part, note: w.what})
+	}
+	ours := 0
+	for _, name := range []string{"admin-token", "token-key", mqttSecret, filepath.Base(databasePath(d.data))} {
+		path := filepath.Join(d.data, name)
+		f, err := os.Stat(path)
+		if err != nil {
+			continue // not made yet, or not for this user to see
+		}
+		ours++
+		if f.Mode().Perm()&0o077 != 0 {
+			d.add("secrets", fmt.Errorf("others on this machine can read %s; take that from them: chmod 600 %s", path, path), "")
+			found = append(found, warning{})
+		}
+	}
+	if len(found) == 0 && ours > 0 {
+		d.add("secrets", nil, "nobody but their owner can read them")
+	}
+}

@@ -1,0 +1,212 @@
+package door
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// stranger is a connection from an address.
+type stranger struct {
+	net.Conn
+	from   string
+	closed atomic.Bool
+	until  time.Time // for writing
+}
+
+func (s *stranger) RemoteAddr() net.Addr { return named(s.from) }
+func (*stranger) LocalAddr() net.Addr    { return named("192.168.1.2:8003") }
+func (s *stranger) Close() error         { s.closed.Store(true); return nil }
+
+func (s *stranger) SetDeadline(t time.Time) error      { return s.SetWriteDeadline(t) }
+func (s *stranger) SetWriteDeadline(t time.Time) error { s.until = t; return nil }
+func (s *stranger) Write(p []byte) (int, error)        { return len(p), nil }
+
+// named is an address by its text.
+type named string
+
+func (named) Network() string  { return "tcp" }
+func (n named) String() string { return string(n) }
+
+// street is a listener that strangers come to.
+type street struct{ coming chan net.Conn }
+
+func (s *street) Accept() (net.Conn, error) {
+	c, open := <-s.coming
+	switch {
+	case !open:
+		return nil, net.ErrClosed
+	case c == nil:
+		return nil, errNobody
+	}
+	return c, nil
+}
+func (s *street) Close() error { return nil }
+func (*street) Addr() net.Addr { return named("192.168.1.2:8003") }
+
+// errNobody is returned when all have come.
+var errNobody = errors.New("nobody comes any more")
+
+// visit has connections come, and returns those that were let in and how many
+// were not.
+func visit(t *testing.T, c net.Listener, s *street, addresses ...string) (in []net.Conn, turnedAway int) {
+	t.Helper()
+	all := make([]*stranger, len(addresses))
+	go func() {
+		for i, from := range addresses {
+			all[i] = &stranger{from: from}
+			s.coming <- all[i]
+		}
+		s.coming <- nil
+	}()
+	for {
+		conn, err := c.Accept()
+		if errors.Is(err, errNobody) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		in = append(in, conn)
+	}
+	for _, one := range all {
+		if one.closed.Load() {
+			turnedAway++
+		}
+	}
+	return in, turnedAway
+}
+
+func many(n int, format string) (all []string) {
+	for i := range n {
+		all = append(all, fmt.Sprintf(format, i))
+	}
+	return all
+}
+
+// TestTenThousandConnections: one machine takes its share of the places and no
+// more, whatever address of its network it uses, and what is closed makes room.
+func TestTenThousandConnections(t *testing.T) {
+	for name, c := range map[string]struct {
+		format string
+		most   int
+	}{
+		"IPv4":          {"192.168.1.66:%d", mostConnsOfOne},
+		"one /64":       {"[2001:db8::%x]:4000", mostConnsOfOne},
+		"link-local":    {"[fe80::%x%%eth0]:4000", mostConnsOfOne},
+		"loopback":      {"127.0.0.1:%d", mostConnsOfOurs},
+		"IPv6 loopback": {"[::1]:%d", mostConnsOfOurs},
+		"this machine":  {"192.168.1.2:%d", mostConnsOfOurs},
+		"many machines": {"[2001:db8:0:%x::1]:4000", mostConns},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &street{make(chan net.Conn)}
+			var log bytes.Buffer
+			l := Crowd(s, slog.New(slog.NewTextHandler(&log, nil)))
+			in, away := visit(t, l, s, many(10_000, c.format)...)
+			if len(in) != c.most || away != 10_000-c.most {
+				t.Fatalf("%d were let in and %d turned away, want %d in", len(in), away, c.most)
+			}
+			if lines := strings.Count(log.String(), "turned away"); lines != 1 {
+				t.Errorf("that was logged %d times", lines)
+			}
+			if c.most != mostConnsOfOurs { // the watchdog is not kept out
+				for _, own := range []string{"127.0.0.1:1", "192.168.1.2:1", "@"} {
+					if in, _ := visit(t, l, s, own); len(in) != 1 {
+						t.Errorf("%s was kept out", own)
+					}
+				}
+			}
+			if c.most < mostConns {
+				if others, _ := visit(t, l, s, "192.168.1.7:1", "[2001:db8:1::1]:1"); len(others) != 2 {
+					t.Errorf("of two other machines %d were let in", len(others))
+				}
+			}
+			_ = in[0].Close()
+			_ = in[0].Close() // again, which counts once
+			if next, _ := visit(t, l, s, many(2, c.format)...); len(next) != 1 {
+				t.Errorf("one left, and %d came in", len(next))
+			}
+		})
+	}
+}
+
+// TestNothingOfTheCrowdIsKept: whoever has left is forgotten.
+func TestNothingOfTheCrowdIsKept(t *testing.T) {
+	s := &street{make(chan net.Conn)}
+	l := Crowd(s, slog.New(slog.DiscardHandler))
+	in, _ := visit(t, l, s, append(many(500, "10.0.%d.1:1"), many(5, "127.0.0.1:%d")...)...)
+	for _, conn := range in {
+		_ = conn.Close()
+	}
+	if c := l.(*crowd); c.all != 0 || c.ours != 0 || len(c.inside) != 0 {
+		t.Errorf("%d are inside, from %d addresses", c.all, len(c.inside))
+	}
+	close(s.coming)
+	if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("after its end: %v", err)
+	}
+}
+
+// TestWhoDoesNotReadIsLetGo: a write has its time, and one that somebody has
+// set is left alone.
+func TestWhoDoesNotReadIsLetGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &stranger{}
+		g := &guest{Conn: s, leave: func() {}}
+		write := func() time.Duration {
+			if _, err := io.WriteString(g, "x"); err != nil {
+				t.Fatal(err)
+			}
+			return time.Until(s.until)
+		}
+		if left := write(); left != takeWithin {
+			t.Errorf("a write may take %v", left)
+		}
+		time.Sleep(time.Hour)
+		if left := write(); left != takeWithin {
+			t.Errorf("the next may take %v", left)
+		}
+		for _, set := range []func(time.Time) error{g.SetWriteDeadline, g.SetDeadline} {
+			if err := set(time.Now().Add(time.Second)); err != nil {
+				t.Fatal(err)
+			}
+			if left := write(); left != time.Second {
+				t.Errorf("with a time of its own it may take %v", left)
+			}
+			if err := set(time.Time{}); err != nil {
+				t.Fatal(err)
+			}
+			if left := write(); left != takeWithin {
+				t.Errorf("after that it may take %v", left)
+			}
+		}
+	})
+}
+
+func TestVisitor(t *testing.T) {
+	for remote, want := range map[string]string{
+		"192.168.1.5:40000":             "192.168.1.5",
+		"[::ffff:192.168.1.5]:1":        "192.168.1.5",
+		"[2001:db8:1:2:3:4:5:6]:1":      "2001:db8:1:2::",
+		"[fe80::1:2:3:4%eth0]:1":        "fe80::",
+		"[::1]:1":                       "::1",
+		"127.0.0.1:1":                   "127.0.0.1",
+		"@":                             "invalid IP",
+		"":                              "invalid IP",
+		"perch.local:80":                "invalid IP",
+		"[2001:db8:1:2:ffff:4:5:6]:999": "2001:db8:1:2::",
+	} {
+		if got := Visitor(remote).String(); got != want {
+			t.Errorf("%s is %s, want %s", remote, got, want)
+		}
+	}
+}

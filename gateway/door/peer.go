@@ -1,0 +1,39 @@
+package door
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+)
+
+// peer is the address at the other end of the connection, and the zero
+// address on a unix socket. Forwarding headers are not believed.
+func peer(r *http.Request) netip.Addr { return addressOf(r.RemoteAddr) }
+
+// addressOf is the address in "host:port", and the zero address where there is
+// none.
+func addressOf(remote string) netip.Addr {
+	host, _, err := net.SplitHostPort(remote)
+	if err != nil {
+		return netip.Addr{}
+	}
+	a, _ := netip.ParseAddr(host) // the zero address where it is none
+	return a.Unmap()
+}
+
+// Visitor is who counts as one where tries, requests and connections are
+// counted: an IPv4 address, or the /64 of an IPv6 one, for a machine may use
+// any address of that. remote is "host:port", as in http.Request and net.Conn;
+// where that holds no address, as on a unix socket, the zero address is
+// returned, and all such count as one.
+func Visitor(remote string) netip.Addr {
+	a := addressOf(remote)
+	if !a.Is6() || a.IsLoopback() {
+		return a
+	}
+	network, err := a.WithZone("").Prefix(64)
+	if err != nil {
+		return netip.Addr{}
+	}
+	return network.Addr()
+}
