@@ -268,6 +268,6 @@ func (m *Mind) takeMarkers(text string, t Turn) string {
 func (m *Mind) note(text string, t Turn) {
 	fact := Entry{Name: text, Body: text, Robot: t.Robot, Source: "marker"}
 	if _, err := m.memory.Remember(fact, t.Now); err != nil {
-		m.log.Warn("a fact was not remembered", "err", err)
+		m.log.Warn("a fact was not remembered", "robot", t.Robot, "session", t.Session, "err", err)
 	}
 }

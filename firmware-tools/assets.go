@@ -81,10 +81,7 @@ func parseAssets(args []string, stdout io.Writer) (*assetsFlags, error) {
 	s.BoolVar(&f.check, "check", false, "only read the file and say what it holds")
 	files, err := parseAround(s, args)
 	if errors.Is(err, flag.ErrHelp) {
-		s.SetOutput(stdout)
-		fmt.Fprintln(stdout, "usage: perch-tools assets FILE.bin [options]")
-		s.PrintDefaults()
-		return nil, err
+		return nil, helped(s, stdout, "FILE.bin")
 	}
 	if err == nil && *robot != "" {
 		f.robot, err = device.ParseID(*robot)

@@ -89,10 +89,7 @@ func parseFlash(args []string, stdout io.Writer) (*flashFlags, error) {
 	s.IntVar(&f.baud, "baud", 460800, "`SPEED` for boards with a USB bridge")
 	files, err := parseAround(s, args)
 	if errors.Is(err, flag.ErrHelp) {
-		s.SetOutput(stdout)
-		fmt.Fprintln(stdout, "usage: perch-tools flash FILE.bin [options]; perch-tools flash --save --at PARTITION FILE [options]")
-		s.PrintDefaults()
-		return nil, err
+		return nil, helped(s, stdout, "FILE.bin")
 	}
 	switch {
 	case err != nil:

@@ -36,7 +36,10 @@ func hooks(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		if err == nil {
 			err = sendHook(ctx, f, os.Stdin, stdout)
 		}
-		if err != nil && !errors.Is(err, flag.ErrHelp) {
+		if errors.Is(err, flag.ErrHelp) {
+			return err
+		}
+		if err != nil {
 			fmt.Fprintf(stderr, "perch-tools hooks send: %s\n", oneLine(err))
 		}
 		return nil
@@ -59,7 +62,7 @@ func parseHooks(verb string, args []string, stdout io.Writer) (*hooksFlags, erro
 	f := &hooksFlags{}
 	s := flag.NewFlagSet("perch-tools hooks "+verb, flag.ContinueOnError)
 	s.SetOutput(io.Discard)
-	address := s.String("url", cmp.Or(os.Getenv("PERCH_URL"), keyless), "address of the appliance")
+	address := s.String("url", cmp.Or(os.Getenv("PERCH_URL"), keyless), "`URL` of the appliance")
 	s.StringVar(&f.keyFile, "key-file", "", "`FILE` that holds the skins' key (skins.key)")
 	if verb == "install" {
 		s.StringVar(&f.settings, "settings", "", "`FILE` to write to; the user's own settings of the agent by default")
@@ -71,10 +74,7 @@ func parseHooks(verb string, args []string, stdout io.Writer) (*hooksFlags, erro
 		err = s.Parse(s.Args()[1:])
 	}
 	if errors.Is(err, flag.ErrHelp) {
-		s.SetOutput(stdout)
-		fmt.Fprintf(stdout, "usage: perch-tools hooks %s %s [options]\n", verb, map[string]string{"install": "claude", "send": "state|permission"}[verb])
-		s.PrintDefaults()
-		return nil, err
+		return nil, helped(s, stdout, map[string]string{"install": "claude", "send": "state|permission"}[verb])
 	}
 	if err == nil {
 		f.url, err = url.Parse(strings.TrimSuffix(*address, "/"))

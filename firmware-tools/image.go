@@ -56,10 +56,7 @@ func parseImage(args []string, stdout io.Writer) (*imageFlags, error) {
 	s.Int64Var(&f.slot, "slot", 0, "`BYTES` of the partition that it must fit into")
 	files, err := parseAround(s, args)
 	if errors.Is(err, flag.ErrHelp) {
-		s.SetOutput(stdout)
-		fmt.Fprintln(stdout, "usage: perch-tools image FILE.bin [options]")
-		s.PrintDefaults()
-		return nil, err
+		return nil, helped(s, stdout, "FILE.bin")
 	}
 	if err == nil && len(files) != 1 {
 		err = fmt.Errorf("it takes one file, not %d", len(files))

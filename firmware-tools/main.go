@@ -27,15 +27,16 @@ type command struct {
 
 func commands() []command {
 	return []command{
-		{"robot", "a robot made of software, that behaves as the firmware does", robot},
+		{"robot", "is a robot made of software, that behaves as the firmware does", robot},
 		{"image", "says what a firmware image is, and whether a robot would run it", image},
 		{"flash", "writes firmware, assets or settings to a robot over its USB cable", flash},
-		{"nvs", "reads and changes the settings in a robot's NVS partition", settings},
+		{"nvs", "reads and changes the settings in a robot's NVS partition; without --set, --ota or --delete it only reads", settings},
 		{"provision", "points a robot in configuration mode at an appliance", provision},
 		{"publish", "puts a firmware image into an appliance's catalogue", publish},
 		{"assets", "has robots fetch fonts, wake words and faces from an appliance", assets},
 		{"record", "writes a robot's session as a transcript, secrets blanked", record},
 		{"hooks", "has a coding agent's hooks drive the appliance: hooks install claude", hooks},
+		{"completion", "writes what has a shell complete these commands: " + strings.ReplaceAll(shellNames, "|", ", "), completion},
 	}
 }
 
@@ -68,6 +69,58 @@ func usage(w io.Writer) {
 	for _, c := range commands() {
 		fmt.Fprintf(w, "  %-10s %s\n", c.name, c.does)
 	}
+}
+
+// helped tells how a command is used. What it returns is no failure.
+func helped(s *flag.FlagSet, stdout io.Writer, arguments string) error {
+	s.SetOutput(stdout)
+	fmt.Fprintln(stdout, strings.Join(strings.Fields("usage: "+s.Name()+" "+arguments+" [options]"), " "))
+	s.PrintDefaults()
+	return helpError{arguments, s}
+}
+
+// shellCommands are the commands as they answer to --help.
+func shellCommands(ctx context.Context) ([]shellCommand, error) {
+	var all []shellCommand
+	for _, c := range commands() {
+		verbs := []string{""}
+		if c.name == "hooks" {
+			verbs = []string{"install", "send"} // the only one that is of two words
+		}
+		for _, verb := range verbs {
+			words := strings.Fields(verb + " --help")
+			described, err := describe(strings.TrimSpace(c.name+" "+verb), c.does, c.run(ctx, words, io.Discard, io.Discard))
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, described)
+		}
+	}
+	return all, nil
+}
+
+// completion writes a script for a shell.
+func completion(ctx context.Context, args []string, stdout, _ io.Writer) error {
+	s := flag.NewFlagSet("perch-tools completion", flag.ContinueOnError)
+	s.SetOutput(io.Discard)
+	shells, err := parseAround(s, args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return helped(s, stdout, shellNames)
+	case err == nil && len(shells) != 1:
+		err = fmt.Errorf("it takes one shell, not %d", len(shells))
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", errUsage, err)
+	}
+	all, err := shellCommands(ctx)
+	if err != nil {
+		return err
+	}
+	if err := writeCompletion(stdout, shells[0], "perch-tools", all); err != nil {
+		return fmt.Errorf("%w: %w", errUsage, err)
+	}
+	return nil
 }
 
 // exitCode prints an error as one line, and says what it means to a script.

@@ -80,10 +80,7 @@ func parseNVS(args []string, stdout io.Writer) (*nvsFlags, error) {
 	s.BoolVar(&f.drop, "drop-damaged", false, "write although damaged entries are lost by it")
 	files, err := parseAround(s, args)
 	if errors.Is(err, flag.ErrHelp) {
-		s.SetOutput(stdout)
-		fmt.Fprintln(stdout, "usage: perch-tools nvs FILE [options]; without --set, --ota or --delete it reads FILE")
-		s.PrintDefaults()
-		return nil, err
+		return nil, helped(s, stdout, "FILE")
 	}
 	if err == nil && len(files) != 1 {
 		err = fmt.Errorf("it takes one file, not %d", len(files))

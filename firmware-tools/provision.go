@@ -56,10 +56,7 @@ func parseProvision(args []string, stdout io.Writer) (*provisionFlags, error) {
 	s.StringVar(&f.ap, "ap", "", "`NAME` of that network, where several robots open one")
 	others, err := parseAround(s, args)
 	if errors.Is(err, flag.ErrHelp) {
-		s.SetOutput(stdout)
-		fmt.Fprintln(stdout, "usage: perch-tools provision [options]")
-		s.PrintDefaults()
-		return nil, err
+		return nil, helped(s, stdout, "")
 	}
 	if err == nil {
 		err = f.check(others, *passwordFile, *page)

@@ -81,14 +81,11 @@ func parsePublish(args []string, stdout io.Writer) (*publishFlags, error) {
 	})
 	s.StringVar(&f.signature, "signature", "", "ed25519 signature of the image's SHA-256, in `BASE64`, where the appliance asks for one")
 	s.BoolVar(&f.rollout.Auto, "auto", false, "offer it to robots by itself")
-	s.IntVar(&f.rollout.Percent, "percent", 100, "of the robots, with --auto")
+	s.IntVar(&f.rollout.Percent, "percent", 100, "`PERCENT` of the robots, with --auto")
 	s.StringVar(&f.rollout.Hours, "hours", "", "`FROM-TO` in which it is offered, as in 02:00-05:00, with --auto")
 	files, err := parseAround(s, args)
 	if errors.Is(err, flag.ErrHelp) {
-		s.SetOutput(stdout)
-		fmt.Fprintln(stdout, "usage: perch-tools publish --board BOARD FILE.bin [options]")
-		s.PrintDefaults()
-		return nil, err
+		return nil, helped(s, stdout, "FILE.bin")
 	}
 	f.rollOut = f.rollout.Auto
 	switch {

@@ -26,7 +26,7 @@ type reach struct {
 }
 
 func (r *reach) register(s *flag.FlagSet) {
-	s.StringVar(&r.url, "url", cmp.Or(os.Getenv("PERCH_URL"), keyless), "address of the appliance")
+	s.StringVar(&r.url, "url", cmp.Or(os.Getenv("PERCH_URL"), keyless), "`URL` of the appliance")
 	s.StringVar(&r.tokenFile, "token-file", "", "`FILE` that holds the admin token")
 }
 

@@ -60,10 +60,7 @@ func parseRecord(args []string, stdout io.Writer) (*recordFlags, error) {
 	f.register(s)
 	robots, err := parseAround(s, args)
 	if errors.Is(err, flag.ErrHelp) {
-		s.SetOutput(stdout)
-		fmt.Fprintln(stdout, "usage: perch-tools record ROBOT [options]")
-		s.PrintDefaults()
-		return nil, err
+		return nil, helped(s, stdout, "ROBOT")
 	}
 	if err == nil && len(robots) != 1 {
 		err = fmt.Errorf("it takes one robot, not %d", len(robots))

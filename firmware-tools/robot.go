@@ -58,24 +58,21 @@ func parseRobot(args []string, stdout io.Writer) (*robotFlags, error) {
 	s.Func("say", "`TEXT` to say to the robot, where %d stands for the robot's number, from 1; repeat it for more turns", func(text string) error { f.say = append(f.say, text); return nil })
 	s.StringVar(&f.mic, "mic", "", "WAV `FILE` that the microphone hears, one turn")
 	s.StringVar(&f.speaker, "speaker", "", "WAV `FILE` to write what the speaker plays to")
-	s.StringVar((*string)(&o.Mode), "mode", "", "auto, manual or realtime; without it auto, or realtime where --aec is not off")
-	s.StringVar((*string)(&o.AEC), "aec", "", "who cancels the echo: off, device or server; without it device in realtime mode, and else nobody")
+	s.StringVar((*string)(&o.Mode), "mode", "", "`auto|manual|realtime`; without it auto, or realtime where --aec is not off")
+	s.StringVar((*string)(&o.AEC), "aec", "", "`off|device|server`: who cancels the echo; without it device in realtime mode, and else nobody")
 	s.StringVar(&o.Wake, "wake", "", "`TEXT` that wakes the robot, in place of a tap")
 	s.IntVar((*int)(&o.Framing), "framing", 0, "binary framing `1|2|3`, whatever the bootstrap says")
 	s.Func("event", "`NAME=JSON` to send when the channel opens; repeatable", func(text string) error { return addEvent(o, text) })
 	s.BoolVar(&o.Upgrades, "upgrade", false, "install the firmware that is offered, and boot it")
 	s.BoolVar(&o.Crashes, "crash", false, "what --upgrade installs never gets as far as a check-in")
 	s.BoolVar(&o.Stay, "stay", false, "do not hang up when all is said")
-	s.StringVar(&o.Firmware, "firmware", "2.2.4", strings.Join(simrobot.Firmwares(), ", "))
+	s.StringVar(&o.Firmware, "firmware", "2.2.4", "`"+strings.Join(simrobot.Firmwares(), "|")+"`: as which it behaves")
 	s.StringVar(&f.script, "transcript", "", "`FILE` to write every frame to, as JSON lines, secrets blanked")
 	s.StringVar(&o.FlashFile, "flash", "", "JSON `FILE` that stands for the robot's flash; without it nothing is kept")
-	s.IntVar(&f.robots, "robots", 1, "how many robots; their MACs count up from --mac")
+	s.IntVar(&f.robots, "robots", 1, "`N` robots; their MACs count up from --mac")
 	err := s.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
-		s.SetOutput(stdout)
-		fmt.Fprintln(stdout, "usage: perch-tools robot [options]")
-		s.PrintDefaults()
-		return nil, err
+		return nil, helped(s, stdout, "")
 	}
 	if o.AEC == "" && o.Mode == xiaozhi.Realtime {
 		o.AEC = simrobot.AECDevice // no robot has that mode without

@@ -186,9 +186,9 @@ func (f *Firmware) failed(sha string, robot device.ID) {
 	r.Stopped = fmt.Sprintf("%d of the first %d robots did not come back with it", failures, len(r.First))
 	f.images[sha] = r
 	if err := f.o.Images.Put(sha, r); err != nil {
-		f.o.Log.Error("a rollout has stopped, which could not be kept", "image", sha, "err", err)
+		f.o.Log.Error("a rollout has stopped, which could not be kept", "sha256", sha, "err", err)
 	}
-	f.o.Log.Warn("a rollout of firmware has stopped", "version", r.Version, "why", r.Stopped)
+	f.o.Log.Warn("a rollout of firmware has stopped", "version", r.Version, "err", r.Stopped)
 	f.o.Notify(fmt.Sprintf("The rollout of firmware %s has stopped: %s.", r.Version, r.Stopped))
 }
 

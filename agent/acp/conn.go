@@ -125,7 +125,7 @@ func (c *conn) odd(why string) {
 	first := c.garbage == 1
 	c.mu.Unlock()
 	if first {
-		c.log.Warn("the agent writes what is not of the protocol; such lines are ignored", "why", why)
+		c.log.Warn("the agent writes what is not of the protocol; such lines are ignored", "err", why)
 	}
 }
 

@@ -43,7 +43,7 @@ func (s *Server) list(ctx context.Context, session *sdk.ClientSession) (tools []
 	}
 	if passed > 0 {
 		s.o.Log.Debug("tools of an MCP server are not offered: they are left out by only or except, twice there, too many, or cannot be described",
-			"server", s.o.Name, "offered", len(tools), "left out", passed)
+			"server", s.o.Name, "offered", len(tools), "left_out", passed)
 	}
 	return tools, nil
 }

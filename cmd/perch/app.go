@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/netip"
 	"os"
 	"sync"
 	"time"
@@ -40,6 +39,7 @@ type app struct {
 	data    string
 	id      string // of this appliance: 8 hex digits, kept
 	started time.Time
+	built   time.Time // this program
 
 	db      *store.DB
 	bus     *event.Bus
@@ -88,7 +88,7 @@ type appOptions struct {
 // newApp builds the appliance, from the bottom of the house up. Whatever was
 // opened before an error is closed again.
 func newApp(c *config, o appOptions) (*app, error) {
-	a := &app{config: c, log: o.log, data: o.data, started: time.Now(), restart: make(chan struct{}, 1)}
+	a := &app{config: c, log: o.log, data: o.data, started: time.Now(), built: builtAt(), restart: make(chan struct{}, 1)}
 	if err := a.build(o.ears); err != nil {
 		a.Close()
 		return nil, err
@@ -104,7 +104,7 @@ func (a *app) build(ears voice.Recognizers) error {
 	if err := finishRestore(a.data, a.log); err != nil {
 		return err
 	}
-	db, err := store.Open(databasePath(a.data), store.Options{Migrations: migrations(), Log: a.log})
+	db, err := store.Open(databasePath(a.data), storeOptions(a.log))
 	if err != nil {
 		return err
 	}
@@ -142,14 +142,14 @@ func (a *app) build(ears voice.Recognizers) error {
 	if err := a.openFirmware(zone); err != nil {
 		return err
 	}
-	a.ota = ota.New(ota.Options{Firmware: a.firmware, Robots: a.robots, Bus: a.bus, Zone: zone, PublicURL: c.PublicURL, Framing: c.Robots.Framing, Earliest: earliest(), Log: a.log})
+	a.ota = ota.New(ota.Options{Firmware: a.firmware, Robots: a.robots, Bus: a.bus, Zone: zone, PublicURL: c.PublicURL, Framing: c.Robots.Framing, Earliest: earliest(a.built), Log: a.log})
 	if err := errors.Join(a.newBridge(zone), a.newSkins(zone)); err != nil {
 		return err
 	}
 	shown := admin.Options{
 		Robots: residents{a.robots, a.senses.board}, Talk: a.talk, Herald: a.herald, Memory: a.memory, Notices: a.notices, Board: a.board, Bus: a.bus, Senses: a.senses,
 		Questions: asked{a.hooks, a.talk}, Conversations: a.mind,
-		Turns: func(n int) any { return a.records.Turns(n) }, Parts: a.parts, Counters: a.counters(), Firmware: a.firmware,
+		Turns: func(n int) any { return a.records.Turns(n) }, Parts: a.parts, Counters: a.counters(), Gauges: a.gauges(), Firmware: a.firmware,
 		Archives: newArchives(a.data, a.db, a.askRestart, a.log),
 		Version:  version, ID: a.id, Started: a.started,
 	}
@@ -244,24 +244,6 @@ func (a *app) openWyoming(zone *time.Location) error {
 func (a *app) findWyoming(ctx context.Context) ([]string, error) {
 	own := mdns.Options{Name: a.config.Name, ID: a.id}.Instance()
 	return mdns.Search{Type: mdns.Wyoming, Except: []string{own}, Interfaces: a.config.MDNS.Interfaces}.Targets(ctx)
-}
-
-// newAnnouncer makes the announcer, where there is something to announce.
-func (a *app) newAnnouncer() error {
-	port, reachable := a.doors.announced()
-	switch {
-	case !a.config.MDNS.Enabled:
-		a.silent = "turned off by mdns.enabled"
-		return nil
-	case !reachable:
-		a.silent = "only this machine can reach the addresses in listen"
-		return nil
-	}
-	var err error
-	a.mdns, err = mdns.New(mdns.Options{
-		Name: a.config.Name, ID: a.id, Version: version, Port: port, Also: a.also, Interfaces: a.config.MDNS.Interfaces, Log: a.log,
-	})
-	return err
 }
 
 // errRestart ends a run after which another is wanted.
@@ -410,31 +392,9 @@ func (a *app) Close() {
 	}
 }
 
-// notAnnounced begins the note of an appliance that is not to be found.
-const notAnnounced = "not announced: "
-
-func (a *app) mdnsPart() admin.Part {
-	part := admin.Part{Name: "mdns", OK: true, Note: notAnnounced + a.silent}
-	if a.mdns != nil {
-		s := a.mdns.Status()
-		part.OK = s.By != mdns.ByNobody
-		part.Note = fmt.Sprintf("%s, answered by %s", s.Host, s.By)
-		if !part.OK {
-			part.Note = s.Reason
-		}
-	}
-	return part
-}
-
 func note(err error) string {
 	if err == nil {
 		return ""
 	}
 	return err.Error()
-}
-
-// reachable reports whether robots can come to an address.
-func reachable(a net.Addr) (port int, ok bool) {
-	ap, err := netip.ParseAddrPort(a.String())
-	return int(ap.Port()), err == nil && !ap.Addr().IsLoopback()
 }

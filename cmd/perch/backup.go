@@ -85,14 +85,14 @@ func collect(ctx context.Context, data string, files map[string]*os.File, databa
 		return nil, nil, fmt.Errorf("check the copy of the database: %w", err)
 	}
 	m.Schema = found.Schema
-	p, err = describe(ctx, m, files, log)
+	p, err = inventory(ctx, m, files, log)
 	return p, lost, err
 }
 
 func imagePath(sha string) string { return firmwareName + "/" + sha + ".bin" }
 
-// describe adds the files to the manifest, the database first.
-func describe(ctx context.Context, m manifest, files map[string]*os.File, log *slog.Logger) (*pack, error) {
+// inventory adds the files to the manifest, the database first.
+func inventory(ctx context.Context, m manifest, files map[string]*os.File, log *slog.Logger) (*pack, error) {
 	p := &pack{manifest: m}
 	names := slices.SortedFunc(maps.Keys(files), func(a, b string) int {
 		return cmp.Or(-cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b))

@@ -493,7 +493,8 @@ func (v visitors) commands() {
 		_, err := loadConfig("", []string{name + "=" + p("the variable "+name)})
 		fmt.Fprintln(out, err)
 	}
-	d := examination{config: v.h.config, data: data}
+	d := newExamination(v.h.config, "", data)
+	defer d.close()
 	d.examine(v.t.Context())
 	for _, f := range d.findings {
 		fmt.Fprintln(out, f.part, f.note)

@@ -53,6 +53,10 @@ type checker struct {
 }
 
 func (k *checker) fault(path, format string, args ...any) {
+	unread := func(of string) bool { return of == section(path) || strings.HasPrefix(of, path+".") }
+	if slices.ContainsFunc(k.unread, unread) {
+		return
+	}
 	k.found = append(k.found, k.at(path)+fmt.Sprintf(format, args...))
 }
 

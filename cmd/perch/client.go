@@ -32,9 +32,9 @@ type client struct {
 type reach struct{ url, tokenFile, data string }
 
 func (r *reach) register(f *flag.FlagSet) {
-	f.StringVar(&r.url, "url", os.Getenv("PERCH_URL"), "address of the appliance")
-	f.StringVar(&r.tokenFile, "token-file", "", "file that holds the admin token")
-	f.StringVar(&r.data, "data", "", "data directory of the appliance on this machine")
+	f.StringVar(&r.url, "url", os.Getenv("PERCH_URL"), "`URL` of the appliance")
+	f.StringVar(&r.tokenFile, "token-file", "", "`FILE` that holds the admin token")
+	f.StringVar(&r.data, "data", "", "`DIR` of the data of the appliance on this machine")
 }
 
 // answerWithin bounds one request.
@@ -70,17 +70,15 @@ func (r *reach) socket() (string, error) {
 			return "", fmt.Errorf("%s may not be opened by this user; join the group perch, or use sudo", path)
 		}
 	}
-	return "", fmt.Errorf("%w (there is no %s); start one with perch serve, or name one with --url", errNotRunning, strings.Join(candidates, " and no "))
+	return "", fmt.Errorf("%w (there is no %s); start one with perch serve, or name one with --url", errNoneRuns, strings.Join(candidates, " and no "))
 }
-
-var errNotRunning = errors.New("no appliance runs here")
 
 // running is the appliance that is meant, and false where none runs on this
 // machine: then its data is nobody's, and a command can see to it by itself.
 func (r *reach) running(ctx context.Context) (c *client, running bool, err error) {
 	if r.url == "" {
 		path, err := r.socket()
-		if errors.Is(err, errNotRunning) {
+		if errors.Is(err, errNoneRuns) {
 			return nil, false, nil
 		}
 		if err != nil {
@@ -100,6 +98,9 @@ func (r *reach) running(ctx context.Context) (c *client, running bool, err error
 	c, err = r.client()
 	return c, err == nil, err
 }
+
+// errNoneRuns is wrapped where this machine has no socket of an appliance.
+var errNoneRuns = errors.New("no appliance runs here")
 
 func (r *reach) token() (string, error) {
 	if r.tokenFile == "" {
@@ -250,20 +251,20 @@ type notice struct {
 func notify(ctx context.Context, args []string, out io.Writer) error {
 	n := notice{Urgency: "normal", Speak: true}
 	f := newFlags("notify")
-	f.Func("urgency", "low, normal or high", func(s string) error {
+	f.Func("urgency", "`low|normal|high`: high interrupts, low waits for a pause", func(s string) error {
 		n.Urgency = s
 		if s != "low" && s != "normal" && s != "high" {
 			return errors.New("it is low, normal or high")
 		}
 		return nil
 	})
-	f.StringVar(&n.Robot, "robot", "", "the robot that tells it; without it, all do")
+	f.StringVar(&n.Robot, "robot", "", "`ROBOT` that tells it; without it, all do")
 	f.BoolFunc("silent", "show it, and do not say it", func(s string) error {
 		silent, err := strconv.ParseBool(s)
 		n.Speak = !silent
 		return err
 	})
-	f.Func("expires", "for how long it is worth telling, 10m", func(s string) error {
+	f.Func("expires", "`TIME` for which it is worth telling, 10m", func(s string) error {
 		d, err := time.ParseDuration(s)
 		if err != nil || d <= 0 {
 			return errors.New("it is a time such as 10m or 2h")

@@ -32,6 +32,7 @@ type condition struct {
 	since    time.Time // it fails, or works
 	again    time.Time // it is tried
 	failures int       // in a row, not counting what only a look has mended
+	all      uint64    // failures since the start
 	inUse    bool      // it failed when it was used, not only when it was looked at
 	usedAt   time.Time // when that was
 	proven   bool      // its last use went well
@@ -88,6 +89,13 @@ func (c *condition) status() (since, again time.Time, cause error) {
 	return c.since, c.again, c.cause
 }
 
+// everFailed counts the failures since the start.
+func (c *condition) everFailed() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.all
+}
+
 // used takes note of what came of a use.
 func (c *condition) used(err error) {
 	if err != nil {
@@ -132,6 +140,7 @@ func (c *condition) failed(err error, inUse bool) {
 	now := c.now()
 	c.again = now.Add(min(firstRest<<min(c.failures, 10), longestRest))
 	c.failures++
+	c.all++
 	c.looksFit = false
 	if inUse {
 		c.usedAt = now

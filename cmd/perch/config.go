@@ -131,16 +131,18 @@ const mostConfig = 1 << 20
 func loadConfig(path string, environ []string) (config, error) {
 	c := defaultConfig()
 	places := places{file: path}
+	var found faults
 	if path != "" {
 		text, err := readConfig(path)
 		if err != nil {
 			return c, err
 		}
-		if found := places.read(&c, text); len(found) > 0 {
-			return c, found
+		found = places.read(&c, text)
+		if len(found) > 0 && len(places.unread) == 0 {
+			return c, found // it is no YAML
 		}
 	}
-	found := applyEnvironment(&c, environ, &places)
+	found = append(found, applyEnvironment(&c, environ, &places)...)
 	found = append(found, c.check(&places)...)
 	if len(found) > 0 {
 		return c, found
@@ -169,6 +171,21 @@ type places struct {
 	file  string
 	lines map[string]int    // by key path, "speech.recognizers.0.kind"
 	env   map[string]string // by key path, the variable
+	// unread are the sections in which something could not be read. What was
+	// left of them is not complained of as well.
+	unread []string
+}
+
+// section is the part of the configuration that a key belongs to: one at the
+// top, or one entry of a list there.
+func section(path string) string {
+	words := strings.SplitN(path, ".", 3)
+	if len(words) > 1 {
+		if _, err := strconv.Atoi(words[1]); err == nil {
+			return words[0] + "." + words[1]
+		}
+	}
+	return words[0]
 }
 
 // at names the place of a key: file and line, a variable, or the defaults.
@@ -210,6 +227,10 @@ func (p *places) read(c *config, text []byte) faults {
 		var found faults
 		for _, e := range wrong.Errors {
 			found = append(found, p.syntax(e))
+			if m := linePrefix.FindStringSubmatch(e); m != nil {
+				line, _ := strconv.Atoi(m[1]) // digits, by the pattern
+				p.unread = append(p.unread, section(p.keyAt(line, "")))
+			}
 		}
 		return found
 	case err != nil && !errors.Is(err, io.EOF): // an empty file is all defaults

@@ -179,7 +179,7 @@ func (r ruleConfig) rule(key string, fault func(key string, err error)) percepti
 		act, err := a.act()
 		if err != nil {
 			fault(fmt.Sprintf("%s.do.%d", key, i), err)
-			continue
+			act = perception.Abort{} // keeps the place, so that the faults of what follows name theirs
 		}
 		out.Do = append(out.Do, act)
 	}
@@ -200,11 +200,8 @@ var inList = regexp.MustCompile(`\[(\d+)\]`)
 // behaviours finds what behaviours and rules could not work with.
 func (k *checker) behaviours(c *config) {
 	k.named("behaviours.", c.Behaviours.Check(), perception.ErrTuning)
-	before := len(k.found)
 	rules := c.rules(func(key string, err error) { k.fault(key, "%s", err) })
-	if len(k.found) == before { // else what is left of them would be complained of too
-		k.named("", perception.CheckRules(rules), perception.ErrRule)
-	}
+	k.named("", perception.CheckRules(rules), perception.ErrRule)
 }
 
 // named takes over the faults of an error that has a line for each, which

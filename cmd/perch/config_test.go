@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -167,6 +168,41 @@ func TestFaults(t *testing.T) {
 	}
 	if _, err := loadConfig("/nowhere/perch.yaml", nil); err == nil || !strings.Contains(err.Error(), "/nowhere/perch.yaml") {
 		t.Errorf("a file that is not there: %v", err)
+	}
+}
+
+// TestAllFaultsAtOnce: what cannot be read, what cannot be meant, and rules,
+// are told together, and what could not be read is told of once.
+func TestAllFaultsAtOnce(t *testing.T) {
+	const text = `nmae: x
+adoption: maybe
+robots: {idle: soon}
+listen: []
+brains:
+- {kind: openai, urll: x}
+- {kind: klingon}
+rules:
+- {when: {event: ""}, do: [{say: a, play: b}, {play: ../x}]}
+- {when: {event: x, robot: me}, every: 1ms, do: []}
+- {when: {event: x}, wen: y}
+`
+	_, err := loadConfig(written(t, text), []string{"PERCH_NOTHING=1"})
+	var wrong faults
+	if !errors.As(err, &wrong) {
+		t.Fatal(err)
+	}
+	want := []string{
+		":1: nmae: there is no such key", ":2: adoption: ", ":3: robots.idle: ", ":4: listen: at least one", ":6: brains.0.urll: there is no such key",
+		":7: brains.1.kind: ", ":9: rules.0.do.0: it does one thing", ":9: rules.0.do.1.play: ", ":9: rules.0.when.event: ", ":10: rules.1.when.robot: ",
+		":10: rules.1.every: ", ":10: rules.1.do: it does 0 things", ":11: rules.2.wen: there is no such key", "PERCH_NOTHING: there is no such key",
+	}
+	for _, w := range want {
+		if !slices.ContainsFunc(wrong, func(f string) bool { return strings.Contains(f, w) }) {
+			t.Errorf("no fault says %q", w)
+		}
+	}
+	if len(wrong) != len(want) {
+		t.Errorf("%d faults, not %d:\n%s", len(wrong), len(want), err)
 	}
 }
 

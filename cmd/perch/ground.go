@@ -2,15 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
-	"perch/gateway/admin"
 	"perch/store"
 )
 
@@ -20,8 +15,6 @@ import (
 
 const (
 	groundLooks = 5 * time.Second
-	// leastFree is the room a database and its backups should have.
-	leastFree = 100 << 20
 	// mostJump is how far the wall clock may go ahead of the running one, or
 	// fall behind, without having been set.
 	mostJump = 2 * time.Second
@@ -87,7 +80,10 @@ func (d *disk) look() {
 			err = d.probe.Delete(probeKey)
 		}
 	}
-	_, filling := room(d.data)
+	free, filling := freeSpace(d.data)
+	if filling == nil {
+		filling = roomFault(free, d.data)
+	}
 	switch {
 	case err != nil && !d.refuses:
 		d.log.Error("the disk refuses what is written; robots go on, but nothing new is kept", "data", d.data, "err", err)
@@ -105,65 +101,3 @@ const (
 	probeKey   = "tried"
 	probeBytes = 16 << 10
 )
-
-// room says how many bytes are free where the data is, and what is wrong with
-// that.
-func room(dir string) (free int64, err error) {
-	for {
-		var fs syscall.Statfs_t
-		err := syscall.Statfs(dir, &fs)
-		if errors.Is(err, syscall.ENOENT) && dir != filepath.Dir(dir) {
-			dir = filepath.Dir(dir) // it is made at the first start
-			continue
-		}
-		if err != nil {
-			return 0, fmt.Errorf("how much is free for %s cannot be told: %w", dir, err)
-		}
-		if free = int64(fs.Bavail) * int64(fs.Bsize); free < leastFree {
-			return free, fmt.Errorf("%d MB are free for %s; make room: remove firmware images that are not needed any more, or files of other programs", free>>20, dir)
-		}
-		return free, nil
-	}
-}
-
-// diskPart tells of the disk. A full one keeps nobody from talking.
-func (a *app) diskPart() admin.Part {
-	free, err := room(a.data)
-	if refused := a.db.Err(); refused != nil {
-		err = refused
-	}
-	part := admin.Part{Name: "disk", OK: err == nil, Note: fmt.Sprintf("%s, %d MB free", a.data, free>>20)}
-	if err != nil {
-		part.Note = err.Error()
-	}
-	return part
-}
-
-// clockPart tells of the clock. One that is behind the program itself has not
-// been set since the machine was switched on.
-func (a *app) clockPart() admin.Part {
-	part := admin.Part{Name: "clock", OK: true, Note: time.Now().Format("2006-01-02 15:04 MST")}
-	if err := behind(time.Now()); err != nil {
-		part.OK, part.Note = false, err.Error()
-	}
-	return part
-}
-
-// earliest is the first time that a clock may say and be right: a day before
-// the program was built, for whoever built it may have been elsewhere. Where
-// nobody has told when that was, it is before any of its versions.
-func earliest() time.Time {
-	if at, err := time.Parse(time.RFC3339, built); err == nil {
-		return at.AddDate(0, 0, -1)
-	}
-	return time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
-}
-
-// behind is an error where a clock cannot be right.
-func behind(now time.Time) error {
-	if !now.Before(earliest()) {
-		return nil
-	}
-	return fmt.Errorf("it says %s, which is before this program was built: it has not been set since the machine was switched on. "+
-		"Connect the machine to a network with a time server (timedatectl says whether it has found one), or set it by hand", now.Format(time.DateTime))
-}

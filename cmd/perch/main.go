@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -43,16 +42,17 @@ type command struct {
 
 func commands() []command {
 	return []command{
-		{"serve", "[--config FILE] [--data DIR] [--listen ADDR] [--local ADDR] [--log-level LEVEL]", "runs the appliance", serve},
+		{"serve", "", "runs the appliance", serve},
 		{"check-config", "[FILE]", "says every fault of a configuration", checkConfig},
-		{"doctor", "[--config FILE] [--data DIR] [--show-secrets]", "says what works and, for what does not, cause and cure", doctor},
+		{"doctor", "", "says what works and, for what does not, cause and cure", doctor},
 		{"devices", "", "lists the robots", devices},
 		{"say", "ROBOT TEXT", "has a robot speak", say},
-		{"notify", "TEXT [--urgency low|normal|high] [--robot ROBOT] [--silent] [--expires 10m]", "has people told something, at once or when a robot next connects", notify},
+		{"notify", "TEXT", "has people told something, at once or when a robot next connects", notify},
 		{"adopt", "ROBOT|CODE", "welcomes a robot that waits", adopt},
 		{"forget", "ROBOT", "forgets a robot", forget},
-		{"backup", "FILE [--force]", "writes what the appliance knows into one file, while it runs; - is standard output", backup},
-		{"restore", "FILE [--restart]", "checks a backup and puts it in the place of what the appliance knows, at its next start", restore},
+		{"backup", "FILE", "writes what the appliance knows into one file, while it runs; - is standard output", backup},
+		{"restore", "FILE", "checks a backup and puts it in the place of what the appliance knows, at its next start", restore},
+		{"completion", shellNames, "writes what has a shell complete these commands", completion},
 		{"version", "", "says which program this is", printVersion},
 	}
 }
@@ -86,8 +86,11 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 		if err == nil {
 			return exitDone
 		}
-		if errors.Is(err, flag.ErrHelp) {
+		var help helpError
+		if errors.As(err, &help) {
 			fmt.Fprintf(out, "perch %s %s\n  %s\n", c.name, c.arguments, c.does)
+			help.options.SetOutput(out)
+			help.options.PrintDefaults()
 			return exitDone
 		}
 		fmt.Fprintf(errs, "perch: %v\n", err)
@@ -116,9 +119,45 @@ func usage(out io.Writer) {
 		}
 	}
 	fmt.Fprintln(out)
+	fmt.Fprintln(out, "perch COMMAND --help tells the options of one; man perch tells more.")
 	fmt.Fprintln(out, "devices, say, notify, adopt, forget, backup and restore speak to the running appliance over its socket,")
 	fmt.Fprintln(out, "or by --url URL --token-file FILE (PERCH_URL, PERCH_TOKEN). Where none runs, backup and restore work in")
 	fmt.Fprintln(out, "the data directory (--data DIR).")
+}
+
+// shellCommands are the commands as they answer to --help.
+func shellCommands(ctx context.Context) ([]shellCommand, error) {
+	var all []shellCommand
+	for _, c := range commands() {
+		answered := c.run(ctx, []string{"--help"}, io.Discard)
+		var help helpError
+		if errors.As(answered, &help) {
+			help.arguments = c.arguments
+			answered = help
+		}
+		described, err := describe(c.name, c.does, answered)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, described)
+	}
+	return all, nil
+}
+
+// completion writes a script for a shell.
+func completion(ctx context.Context, args []string, out io.Writer) error {
+	shell, err := parse(newFlags("completion"), args, 1, 1)
+	if err != nil {
+		return err
+	}
+	all, err := shellCommands(ctx)
+	if err != nil {
+		return err
+	}
+	if err := writeCompletion(out, shell[0], "perch", all); err != nil {
+		return usageError(err.Error())
+	}
+	return nil
 }
 
 func printVersion(_ context.Context, args []string, out io.Writer) error {

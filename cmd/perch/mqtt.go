@@ -5,9 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
@@ -96,7 +94,7 @@ func (a *app) newMirror() error {
 			return err
 		}
 	}
-	o.ID, o.Version, o.URL, o.Started, o.Log = a.id, version, a.address(), a.started, a.log
+	o.ID, o.Version, o.URL, o.Host, o.Started, o.Log = a.id, version, a.address, a.host, a.started, a.log
 	o.Away, o.ShareTranscripts = time.Duration(a.config.Robots.AwayAfter), a.config.Robots.ShareTranscripts
 	o.Robots, o.Talk, o.Herald, o.Board, o.Bus = residents{a.robots, a.senses.board}, a.talk, a.herald, a.board, a.bus
 	o.Senses, o.Firmware = a.senses.intake, updates{a.firmware}
@@ -105,19 +103,6 @@ func (a *app) newMirror() error {
 	o.Restart = a.askRestart
 	a.mirror, err = homeassistant.New(o)
 	return err
-}
-
-// address is where a browser in the house finds this appliance, and empty
-// where none can.
-func (a *app) address() string {
-	if a.config.PublicURL != "" {
-		return a.config.PublicURL
-	}
-	port, reachable := a.doors.announced()
-	if !reachable || !a.config.MDNS.Enabled {
-		return ""
-	}
-	return "http://" + net.JoinHostPort(a.config.Name+".local", strconv.Itoa(port))
 }
 
 // mqttPart is the condition of the mirror.
@@ -143,7 +128,7 @@ func (d *examination) mqtt(ctx context.Context) {
 	}
 	o, err := m.options()
 	if err == nil {
-		o.ID, o.Password = "doctor", cmp.Or(o.Password, "of the doctor's look")
+		o.ID, o.Password = d.identity(), cmp.Or(o.Password, "of the doctor's look")
 		var mirror *homeassistant.Mirror
 		if mirror, err = homeassistant.New(o); err == nil {
 			err = mirror.Try(ctx)
@@ -154,4 +139,15 @@ func (d *examination) mqtt(ctx context.Context) {
 		fine = m.Listen + " is free for the embedded broker"
 	}
 	d.add("mqtt", err, fine)
+}
+
+// identity is the id of the appliance whose data this is, which tells its own
+// words on the broker from another's.
+func (d *examination) identity() string {
+	if d.store != nil {
+		if id, found, err := store.NewTable[string](d.store.DB, "appliance").Get("id"); err == nil && found {
+			return id
+		}
+	}
+	return "00000000"
 }

@@ -3,15 +3,22 @@ package main
 import (
 	"cmp"
 	"errors"
+	"fmt"
+	"os"
+	"strings"
 	"time"
 
 	"perch/gateway/admin"
+	"perch/ota"
 	"perch/voice"
 )
 
 // parts is the condition of each part. A brain is vital where no brain works.
 func (a *app) parts() []admin.Part {
-	parts := []admin.Part{{Name: "store", OK: a.db.Readable() == nil, Vital: true, Note: note(errors.Join(a.db.Readable(), a.db.Err()))}}
+	parts := []admin.Part{
+		{Name: "store", OK: a.db.Readable() == nil, Vital: true, Note: note(errors.Join(a.db.Readable(), a.db.Err()))},
+		diskPart(a.data, a.db.Err()), clockPart(time.Now(), a.built), a.doorsPart(), rolloutsPart(a.firmware.List()),
+	}
 	thinks := a.engines.thinks()
 	for _, n := range a.engines.all {
 		part := n.shown()
@@ -29,7 +36,7 @@ func (a *app) parts() []admin.Part {
 		}
 		parts = append(parts, part)
 	}
-	return append(parts, a.mqttPart(), a.mdnsPart(), a.diskPart(), a.clockPart())
+	return append(parts, a.mqttPart(), a.mdnsPart())
 }
 
 // thinks reports whether any brain works, as far as is known.
@@ -81,10 +88,29 @@ func speechOf(c *config) (voice.Options, error) {
 	return voice.Options{Language: cmp.Or(persona.Language, c.Language)}, nil
 }
 
-// counters are what parts count themselves.
-func (a *app) counters() []admin.Counter {
-	return []admin.Counter{
-		{Name: "perch_perceived_dropped_total", Help: "Events beyond what a robot may sense in a second.", Count: a.senses.intake.Dropped},
-		{Name: "perch_feed_readers_dropped_total", Help: "Readers of the perception feed that did not read.", Count: a.bridge.Dropped},
+// doorsPart is where everybody comes in. A listener that fails ends the
+// appliance, so that only the commands' socket can be missing.
+func (a *app) doorsPart() admin.Part {
+	part := admin.Part{Name: "doors", OK: true, Note: "listens on " + strings.Join(a.doors.addresses(), ", ")}
+	if path := socketPath(a.data); !isSocket(path) {
+		part.OK, part.Note = false, fmt.Sprintf("the commands of this machine find no socket at %s; restart the appliance, and see its log", path)
 	}
+	return part
+}
+
+func isSocket(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode()&os.ModeSocket != 0
+}
+
+// rolloutsPart is whether any rollout of firmware has stopped itself.
+func rolloutsPart(images []ota.Shown) admin.Part {
+	part := admin.Part{Name: "firmware", OK: true, Note: fmt.Sprintf("%d images", len(images))}
+	for _, i := range images {
+		if i.Stopped != "" {
+			part.OK = false
+			part.Note = fmt.Sprintf("the rollout of %s has stopped: %s; look at those robots, then set its rollout anew, or remove the image", i.Version, i.Stopped)
+		}
+	}
+	return part
 }

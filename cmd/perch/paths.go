@@ -3,9 +3,12 @@ package main
 import (
 	"crypto/rand"
 	"encoding/hex"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"perch/store"
 )
 
 // Where things are on a machine on which the package is installed.
@@ -81,4 +84,9 @@ func credential(path, credentials string) string {
 		return path
 	}
 	return filepath.Join(credentials, "secrets_"+strings.ReplaceAll(name, "/", "_"))
+}
+
+// storeOptions are how the database is opened, to be used or to be looked at.
+func storeOptions(log *slog.Logger) store.Options {
+	return store.Options{Migrations: migrations(), Log: log}
 }

@@ -23,11 +23,11 @@ const spareRoom = 16 << 20
 // hasRoom reports whether so many bytes fit on the disk of a directory, and
 // something besides.
 func hasRoom(dir string, need int64) error {
-	var disk syscall.Statfs_t
-	if err := syscall.Statfs(dir, &disk); err != nil {
-		return fmt.Errorf("see how much of the disk is free: %w", err)
+	free, err := freeSpace(dir)
+	if err != nil {
+		return err
 	}
-	if free := int64(disk.Bavail) * int64(disk.Bsize); free < need+spareRoom {
+	if free < need+spareRoom {
 		return &door.Fault{Word: "disk_full", HTTP: http.StatusInsufficientStorage,
 			Sentence: fmt.Sprintf("the disk of the appliance has %d MB left, and %d are needed; free some space", free>>20, (need+spareRoom)>>20)}
 	}

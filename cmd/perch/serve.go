@@ -33,7 +33,7 @@ func parse(f *flag.FlagSet, args []string, least, most int) ([]string, error) {
 	for {
 		err := f.Parse(args)
 		if errors.Is(err, flag.ErrHelp) {
-			return nil, err
+			return nil, helpError{options: f}
 		}
 		if err != nil {
 			return nil, usageError(fmt.Sprintf("%s: %v", f.Name(), err))
@@ -64,8 +64,8 @@ type settings struct {
 }
 
 func (s *settings) register(f *flag.FlagSet) {
-	f.StringVar(&s.config, "config", "", "configuration file")
-	f.StringVar(&s.data, "data", "", "data directory")
+	f.StringVar(&s.config, "config", "", "`FILE` of the configuration")
+	f.StringVar(&s.data, "data", "", "`DIR` of its data")
 }
 
 // load is the configuration these flags lead to.
@@ -94,9 +94,9 @@ func serve(ctx context.Context, args []string, _ io.Writer) error {
 	var s settings
 	f := newFlags("serve")
 	s.register(f)
-	f.Var(&s.listen, "listen", "address for robots and everybody; repeatable, replaces the configuration's")
-	f.Var(&s.local, "local", "loopback address for programs of this machine; repeatable, replaces the configuration's")
-	f.StringVar(&s.level, "log-level", "", "debug, info, warn or error")
+	f.Var(&s.listen, "listen", "`ADDRESS` for robots and everybody; repeatable, replaces the configuration's")
+	f.Var(&s.local, "local", "loopback `ADDRESS` for programs of this machine; repeatable, replaces the configuration's")
+	f.StringVar(&s.level, "log-level", "", "`debug|info|warn|error`: what is worth a line")
 	if _, err := parse(f, args, 0, 0); err != nil {
 		return err
 	}

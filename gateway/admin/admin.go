@@ -92,6 +92,7 @@ type Options struct {
 	Turns         func(most int) any
 	Parts         func() []Part
 	Counters      []Counter
+	Gauges        []Gauge
 	Version       string
 	ID            string
 	Started       time.Time
@@ -102,6 +103,17 @@ type Counter struct {
 	Name  string // as Prometheus has it, "perch_..._total"
 	Help  string
 	Count func() uint64
+	// Labels tell it from others of the same name and help. They are of the
+	// configuration, never of what comes from outside; nil is a name of its own.
+	Labels map[string]string
+}
+
+// Gauge is what another part tells of itself when somebody asks, for the
+// metrics.
+type Gauge struct {
+	Name string // as Prometheus has it, "perch_store_bytes"
+	Help string
+	Read func() float64
 }
 
 // Part is a part of the appliance and its condition.

@@ -118,13 +118,26 @@ func (m *Metrics) look(registry *prometheus.Registry) {
 	gauge("perch_start_time_seconds", "When the appliance started, in Unix time.",
 		func() float64 { return float64(o.started(time.Now()).Unix()) })
 	for _, c := range o.Counters {
-		registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: c.Name, Help: c.Help}, func() float64 { return float64(c.Count()) }))
+		opts := prometheus.CounterOpts{Name: c.Name, Help: c.Help, ConstLabels: labels(c.Labels)}
+		registry.MustRegister(prometheus.NewCounterFunc(opts, func() float64 { return float64(c.Count()) }))
+	}
+	for _, g := range o.Gauges {
+		gauge(g.Name, g.Help, g.Read)
 	}
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "perch_build_info", Help: "Always 1; which program this is."}, []string{"version"})
 	build.WithLabelValues(strings.ToValidUTF8(o.Version, "?")).Set(1)
 	part := prometheus.NewDesc("perch_part_up", "Whether a part does its work.", []string{"part"}, nil)
 	registry.MustRegister(build, partsUp{part, o.Parts},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+}
+
+// labels are fit to be shown, whatever their owner has named things.
+func labels(given map[string]string) prometheus.Labels {
+	fit := prometheus.Labels{}
+	for name, value := range given {
+		fit[name] = partName(value)
+	}
+	return fit
 }
 
 // Run counts what the bus carries until ctx ends or the bus is closed.

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -20,6 +21,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"perch/agent"
+	"perch/device"
 	"perch/event"
 	"perch/gateway/admin"
 	"perch/gateway/door"
@@ -169,15 +171,10 @@ func TestMetricsLook(t *testing.T) {
 func TestMetricsLabelsAreClosed(t *testing.T) {
 	h := newHouse(t)
 	h.bus.Publish("", "", event.Misheard{})
-	names := func(m map[string]float64) string {
-		ours := slices.DeleteFunc(slices.Collect(maps.Keys(m)), func(name string) bool { return !strings.HasPrefix(name, "perch_") })
-		slices.Sort(ours)
-		return strings.Join(ours, "\n")
-	}
 	quiet := newHouse(t)
 	quiet.count(t)
 	series, _ := quiet.scrape(t)
-	want := names(series)
+	want := ours(series)
 	for n := range 300 { // all of it is still on the bus
 		bad := fmt.Sprintf("canary %d \xff\x00\"}\n a0b1c2d3e4f5 sk-key %s", n, strings.Repeat("x", 10_000*(n%2)))
 		for _, e := range []event.Event{
@@ -191,7 +188,7 @@ func TestMetricsLabelsAreClosed(t *testing.T) {
 	}
 	h.count(t)
 	series, text := h.scrape(t)
-	if got := names(series); got != want {
+	if got := ours(series); got != want {
 		t.Errorf("the series are\n%s\nwant\n%s", got, want)
 	}
 	for _, word := range []string{"canary", "sk-key", string(robotA)} {
@@ -203,6 +200,55 @@ func TestMetricsLabelsAreClosed(t *testing.T) {
 		`perch_turns_total{end="other"}`: 300, `perch_faults_total{part="other"}`: 600, `perch_tool_calls_total{status="done"}`: 300,
 		`perch_turn_stage_seconds{stage="recognize"}_sum`: 0, `perch_turn_stage_seconds{stage="recognize"}_count`: 300,
 	})
+}
+
+// TestAThousandNamesMakeNoSeries: of robots, tools, parts, ends and stages that
+// nobody has heard of, and of addresses that nobody serves.
+func TestAThousandNamesMakeNoSeries(t *testing.T) {
+	h, quiet := newHouse(t), newHouse(t)
+	quiet.count(t)
+	before, _ := quiet.scrape(t)
+	for n := range 1000 { // all of it is still on the bus
+		name := fmt.Sprintf("invented %d", n)
+		robot := device.ID(fmt.Sprintf("%012x", n))
+		h.bus.Publish(robot, name, event.RobotOnline{Framing: n})
+		h.bus.Publish(robot, name, event.ToolStatus{ID: name, Name: name, Status: name})
+		h.bus.Publish(robot, name, event.Fault{Part: name, Cause: name})
+		h.bus.Publish(robot, name, event.TurnEnded{End: name, Stages: map[string]int64{name: 1}})
+		h.engine.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/"+url.PathEscape(name), nil))
+	}
+	h.count(t)
+	after, _ := h.scrape(t)
+	if ours(after) != ours(before) {
+		t.Errorf("there are\n%s\nand there were\n%s", ours(after), ours(before))
+	}
+	check(t, after, map[string]float64{`perch_sessions_total`: 1000, `perch_turns_total{end="other"}`: 1000, `perch_faults_total{part="other"}`: 1000})
+}
+
+// ours are the names of this program's series.
+func ours(m map[string]float64) string {
+	all := slices.DeleteFunc(slices.Collect(maps.Keys(m)), func(name string) bool { return !strings.HasPrefix(name, "perch_") })
+	slices.Sort(all)
+	return strings.Join(all, "\n")
+}
+
+// TestMetricsOfOthers: what other parts count and tell.
+func TestMetricsOfOthers(t *testing.T) {
+	level := 3.0
+	h := newHouse(t, func(o *admin.Options) {
+		o.Counters = []admin.Counter{
+			{Name: "perch_engine_failures_total", Help: "Failures.", Labels: map[string]string{"kind": "sphinx"}, Count: func() uint64 { return 2 }},
+			{Name: "perch_engine_failures_total", Help: "Failures.", Labels: map[string]string{"kind": strings.Repeat("x", 1000) + "\xff"}, Count: func() uint64 { return 5 }},
+		}
+		o.Gauges = []admin.Gauge{{Name: "perch_store_bytes", Help: "Size.", Read: func() float64 { return level }}}
+	})
+	for range 2 {
+		got, _ := h.scrape(t)
+		check(t, got, map[string]float64{
+			`perch_engine_failures_total{kind="sphinx"}`: 2, `perch_engine_failures_total{kind="` + strings.Repeat("x", 64) + `"}`: 5, `perch_store_bytes`: level,
+		})
+		level++
+	}
 }
 
 // TestMetricsOfManyParts: the names of parts are the configuration's.

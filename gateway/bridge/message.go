@@ -130,7 +130,7 @@ func (d *Door) ask(ctx context.Context, t *agent.Turn) (reply, error) {
 	case err == nil:
 		return reply{face, strings.Join(said, " ")}, nil
 	case ctx.Err() == nil && errors.Is(err, agent.ErrNoBrain):
-		d.o.Logger.Warn("a message was not answered", "err", err)
+		d.o.Logger.Warn("a message was not answered", "robot", t.Robot, "session", t.Session, "err", err)
 		return reply{}, &door.Fault{Word: "no_brain", HTTP: http.StatusServiceUnavailable,
 			Sentence: "no brain could answer; GET /ready says which are away, and the log why"}
 	}

@@ -169,7 +169,7 @@ func (d *Door) stream(ctx context.Context, w http.ResponseWriter, lastID, name s
 	err = door.Stream(ctx, w, d.feed(lastID, only))
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		d.o.Logger.Info("a reader of what is sensed is let go; it did not read", "in_all", d.dropped.Add(1))
+		d.o.Logger.Info("a reader of what is sensed is let go; it did not read", "dropped", d.dropped.Add(1))
 		return nil
 	case errors.Is(err, event.ErrClosed), errors.Is(err, context.Canceled):
 		return nil // the ordinary ends

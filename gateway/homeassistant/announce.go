@@ -47,7 +47,7 @@ func (h *house) tools(v *view) []device.Tool {
 
 // bridge publishes the appliance's own discovery and what it says of itself.
 func (h *house) bridge() {
-	messages, ids := h.names.bridgeDiscovery(bridgeCard{Version: h.o.Version, URL: h.o.URL}, h.announcedBefore("bridge"))
+	messages, ids := h.names.bridgeDiscovery(bridgeCard{Version: h.o.Version, URL: h.o.URL()}, h.announcedBefore("bridge"))
 	if last := messages[len(messages)-1].payload; !slices.Equal(last, h.bridged) {
 		h.bridged = last
 		h.publishDiscovery(messages)
@@ -59,9 +59,11 @@ func (h *house) bridge() {
 			online++
 		}
 	}
-	if online != h.online {
-		h.online = online
-		h.putJSON(h.names.bridgeTopic("info"), bridgeInfo{h.o.ID, h.o.Version, online, h.o.Started.UTC().Truncate(time.Second)}, true, 1)
+	info := bridgeInfo{ID: h.o.ID, Version: h.o.Version, Robots: online, Started: h.o.Started.UTC().Truncate(time.Second)}
+	info.Host, info.Taken = h.o.Host()
+	if info != h.info {
+		h.info = info
+		h.putJSON(h.names.bridgeTopic("info"), info, true, 1)
 	}
 }
 

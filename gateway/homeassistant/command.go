@@ -165,7 +165,7 @@ func (h *house) keepFor(ctx context.Context, v *view, o *order) {
 func (h *house) refuse(v *view, now time.Time, thing string, why error) {
 	reason := clip(why.Error(), 300)
 	thing = clip(thing, 40)
-	if h.refused.log(v.robot.ID, now, "a command over MQTT is refused", "thing", thing, "why", reason) {
+	if h.refused.log(v.robot.ID, now, "a command over MQTT is refused", "thing", thing, "err", reason) {
 		h.o.Bus.Publish(v.robot.ID, "", event.Command{Thing: thing, State: event.CommandRejected, Reason: reason})
 	}
 	// What set it may show it as done; the true state is told once more.

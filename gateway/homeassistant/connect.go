@@ -75,7 +75,7 @@ func (c *connection) become(connected bool, cause string) {
 	if connected {
 		c.log.Info("the MQTT broker is here", "broker", c.status.Broker)
 	} else {
-		c.log.Warn("nothing is told over MQTT", "broker", c.status.Broker, "why", cause)
+		c.log.Warn("nothing is told over MQTT", "broker", c.status.Broker, "err", cause)
 	}
 }
 
@@ -181,6 +181,23 @@ func (c *connection) look(ctx context.Context, l link, watching bool) error {
 	}
 }
 
+// alone looks once, and returns an error where another appliance publishes.
+func (c *connection) alone(ctx context.Context, l link) error {
+	quiet := time.NewTimer(lookFor)
+	defer quiet.Stop()
+	select {
+	case <-quiet.C:
+	case err := <-l.lost():
+		return lostError(err)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if c.rivals.there() {
+		return errors.New(c.rivals.cause(c.names.Base))
+	}
+	return nil
+}
+
 func lostError(err error) error {
 	return fmt.Errorf("the connection to the broker was lost: %w", err)
 }
@@ -189,7 +206,7 @@ func lostError(err error) error {
 func (c *connection) hold(ctx context.Context, l link) error {
 	c.become(true, "")
 	if dropped := c.out.connected(); dropped > 0 {
-		c.log.Info("messages were dropped while the MQTT broker was away", "messages", dropped)
+		c.log.Info("messages were dropped while the MQTT broker was away", "dropped", dropped)
 	}
 	k := newCarrier(c.out, l, c.offlineWord())
 	go k.run()

@@ -33,12 +33,12 @@ type house struct {
 	waiting map[string]bool // the ids of notifications for robots whose channel was closed
 	seq     uint64          // of the last event that the states know of
 	born    time.Time
-	online  int // as bridge/info last told
+	info    bridgeInfo // as last told
 	bridged []byte
 }
 
 func newHouse(m *Mirror) *house {
-	return &house{Mirror: m, views: map[device.ID]*view{}, notices: notices{byID: map[string]notice{}}, online: -1,
+	return &house{Mirror: m, views: map[device.ID]*view{}, notices: notices{byID: map[string]notice{}},
 		refused: newRefusals(m.o.Log), kept: newKept(m.o.Kept), waiting: map[string]bool{}}
 }
 

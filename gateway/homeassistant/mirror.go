@@ -80,9 +80,13 @@ type Options struct {
 	Prefix         string // Home Assistant's, "homeassistant"
 	ID             string // the appliance's, 8 hex digits
 	Version        string
-	URL            string        // where a person finds the appliance; empty is nowhere
-	Started        time.Time     // zero is now
-	Away           time.Duration // a robot not seen for so long is offline; 0 is never
+	URL            func() string // where a person finds the appliance, empty is nowhere; nil is always so
+	// Host is the name the appliance goes by on the network, and the one it was
+	// to have where another machine has that, each empty where there is none;
+	// nil is an appliance without a name.
+	Host    func() (host, taken string)
+	Started time.Time     // zero is now
+	Away    time.Duration // a robot not seen for so long is offline; 0 is never
 	// ShareTranscripts publishes what was heard and said. Home Assistant keeps
 	// that in its database.
 	ShareTranscripts bool
@@ -129,6 +133,12 @@ func New(o Options) (*Mirror, error) {
 	}
 	if o.Listen == "" {
 		o.Listen = ":1883"
+	}
+	if o.URL == nil {
+		o.URL = func() string { return "" }
+	}
+	if o.Host == nil {
+		o.Host = func() (host, taken string) { return "", "" }
 	}
 	m := &Mirror{o: o, names: names{o.Base, o.Prefix, o.ID}, out: newOutbox(), reports: make(chan report, 64)}
 	err := errors.Join(checkTopic("mqtt.base_topic", o.Base), checkTopic("mqtt.discovery_prefix", o.Prefix), checkTopic("the appliance's id", o.ID))
@@ -218,8 +228,9 @@ func (m *Mirror) Run(ctx context.Context) error {
 	return nil
 }
 
-// Try finds out whether the broker can be had, and tells it nothing. It is for
-// a look while no mirror runs.
+// Try finds out whether the broker can be had, and whether another appliance
+// publishes under the base topic; it tells the broker nothing. It is for a look
+// while no mirror runs.
 func (m *Mirror) Try(ctx context.Context) error {
 	if m.broker != nil {
 		b, err := NewBroker(m.broker.listen, m.broker.user, m.broker.password, m.o.Log)
@@ -232,12 +243,15 @@ func (m *Mirror) Try(ctx context.Context) error {
 	if m.o.Broker == "none" {
 		return nil
 	}
-	l, err := m.connect.dialer.dial(ctx, nil, func(incoming) {})
+	l, err := m.connect.dialer.dial(ctx, nil, m.connect.take)
 	if err != nil {
 		return err
 	}
-	l.close()
-	return nil
+	defer l.close()
+	if err := l.subscribe(m.names.bridgeTopic("info"), m.names.bridgeTopic("status")); err != nil {
+		return err
+	}
+	return m.connect.alone(ctx, l)
 }
 
 // Publish tells the broker what somebody in the house wants told, once and not

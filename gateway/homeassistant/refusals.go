@@ -51,7 +51,7 @@ func (r refusals) log(id device.ID, now time.Time, what string, more ...any) boo
 		more = append(more, "robot", id)
 	}
 	if a.silenced > 0 {
-		more = append(more, "not_told_before", a.silenced)
+		more = append(more, "dropped_before", a.silenced)
 		a.silenced = 0
 	}
 	r.out.Warn(what, more...)

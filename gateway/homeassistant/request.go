@@ -114,7 +114,7 @@ func (h *house) respond(verb string, r request, data any, err error) {
 	answer := response{Transaction: r.Transaction, Status: "ok", Data: data}
 	if err != nil {
 		answer = response{Transaction: r.Transaction, Status: "error", Error: clip(err.Error(), 300)}
-		h.o.Log.Warn("a request over MQTT failed", "verb", verb, "why", answer.Error)
+		h.o.Log.Warn("a request over MQTT failed", "verb", verb, "err", answer.Error)
 	}
 	h.putJSON(h.names.bridgeTopic("response/"+verb), answer, false, 1)
 }

@@ -20,6 +20,8 @@ type bridgeInfo struct {
 	Version string    `json:"version"`
 	Robots  int       `json:"robots"` // whose channel is open
 	Started time.Time `json:"started"`
+	Host    string    `json:"host"`            // on the network, "perch.local"; empty while it has none
+	Taken   string    `json:"taken,omitempty"` // the name it was to have, which another machine has
 }
 
 // rivals looks after the base topic: two appliances that publish under one
@@ -121,6 +123,13 @@ func (r *rivals) contest() (older bool, other string) {
 	}
 	r.told = o.ID
 	return false, o.ID
+}
+
+// there reports whether another appliance publishes now.
+func (r *rivals) there() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.other.ID != "" && r.offline.IsZero()
 }
 
 // cause says why nothing is published.

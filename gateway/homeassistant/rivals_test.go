@@ -178,3 +178,68 @@ func TestBrokenOptions(t *testing.T) {
 		t.Errorf("none: %v, %+v", err, m.Status())
 	}
 }
+
+// TestTheNameOnTheNetwork is in bridge/info, and told anew when it changes.
+func TestTheNameOnTheNetwork(t *testing.T) {
+	h := newHome()
+	defer h.bus.Close()
+	host, taken := "perch.local", ""
+	h.options.Broker = "none"
+	h.options.Host = func() (string, string) { return host, taken }
+	h.options.URL = func() string { return "http://" + host + ":8003" }
+	m, err := New(h.options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	house := newHouse(m)
+	told := func(topic string) string {
+		house.bridge()
+		steps := m.out.retained[topic]
+		return string(steps[len(steps)-1].payload)
+	}
+	if info := told("perch/bridge/info"); !strings.Contains(info, `"host":"perch.local"`) || strings.Contains(info, "taken") {
+		t.Errorf("it tells %s", info)
+	}
+	host, taken = "perch-2.local", "perch.local"
+	if info := told("perch/bridge/info"); !strings.Contains(info, `"host":"perch-2.local","taken":"perch.local"`) {
+		t.Errorf("it tells %s", info)
+	}
+	if card := told("homeassistant/device/perch_bridge/config"); !strings.Contains(card, "http://perch-2.local:8003") {
+		t.Errorf("it is found at %s", card)
+	}
+}
+
+// TestALookAtABroker finds another appliance that publishes there, and neither
+// its own words nor those of one that has gone.
+func TestALookAtABroker(t *testing.T) {
+	b := newMosquitto(t).start()
+	look := func(id string) error {
+		h := over(b)
+		defer h.bus.Close()
+		h.options.ID = id
+		m, err := New(h.options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m.Try(t.Context())
+	}
+	if err := look("ffffffff"); err != nil {
+		t.Errorf("an empty broker: %v", err)
+	}
+	h := over(b)
+	m, end := h.run(t)
+	eventually(t, "it serves", func() bool { return m.Status().Connected })
+	e := b.listen("perch/bridge/#")
+	e.await("perch/bridge/info", has(`"id":"0a1b2c3d"`))
+	if err := look("ffffffff"); err == nil || !strings.Contains(err.Error(), `id "0a1b2c3d"`) || !strings.Contains(err.Error(), "another mqtt.base_topic") {
+		t.Errorf("beside another: %v", err)
+	}
+	if err := look("0a1b2c3d"); err != nil {
+		t.Errorf("beside itself: %v", err)
+	}
+	end()
+	e.await("perch/bridge/status", is2("offline"))
+	if err := look("ffffffff"); err != nil {
+		t.Errorf("after another: %v", err)
+	}
+}

@@ -31,6 +31,20 @@ const (
 	occupied                // another machine has it
 )
 
+// word is what was said about a name, and which address spoke for it where that is another machine's.
+type word struct {
+	verdict
+	by netip.Addr
+}
+
+// graver is the one that weighs more.
+func (w word) graver(o word) word {
+	if o.verdict > w.verdict {
+		return o
+	}
+	return w
+}
+
 // errTaken ends an announcement whose name another machine turned out to have; the next one probes again.
 var errTaken = errors.New("another machine answers for the name")
 
@@ -38,15 +52,20 @@ var errTaken = errors.New("another machine answers for the name")
 func (a *Announcer) claim(ctx context.Context, s *socket) (By, error) {
 	for ; a.suffix <= maxSuffix; a.suffix++ {
 		host := hostName(a.opts.Name, a.suffix)
-		switch v, err := s.ask(ctx, host+"."); {
+		w, err := s.ask(ctx, host+".")
+		switch {
 		case err != nil:
 			return ByNobody, err
-		case v == free:
+		case w.verdict == free:
 			return ByPerch, nil
-		case v == system:
+		case w.verdict == system:
 			return BySystem, nil
 		}
-		a.log.Warn("mdns name is taken by another machine", "name", host, "next", hostName(a.opts.Name, a.suffix+1))
+		if a.suffix == 1 {
+			a.rival = w.by
+		}
+		a.log.Warn("another machine has the name on the network; give one of the two another name", "host", host, "address", w.by,
+			"next", hostName(a.opts.Name, a.suffix+1))
 	}
 	a.suffix = 1
 	return ByNobody, fmt.Errorf("%s and its variants up to -%d are taken; set another name", hostName(a.opts.Name, 1), maxSuffix)
@@ -54,31 +73,33 @@ func (a *Announcer) claim(ctx context.Context, s *socket) (By, error) {
 
 // ask probes for name until it is known to be free, occupied or the system's. Who is outbid again and again faces
 // somebody who never claims what he bids for; the name is left to him.
-func (s *socket) ask(ctx context.Context, name string) (verdict, error) {
+func (s *socket) ask(ctx context.Context, name string) (word, error) {
+	var bidder netip.Addr
 	for range maxBids {
-		v, err := s.probeRound(ctx, name)
-		if err != nil || v != outbid {
-			return v, err
+		w, err := s.probeRound(ctx, name)
+		if err != nil || w.verdict != outbid {
+			return w, err
 		}
+		bidder = w.by
 		if _, err := s.listenFor(ctx, name, probeYield); err != nil {
-			return free, err
+			return word{}, err
 		}
 	}
-	return occupied, nil
+	return word{occupied, bidder}, nil
 }
 
-func (s *socket) probeRound(ctx context.Context, name string) (verdict, error) {
+func (s *socket) probeRound(ctx context.Context, name string) (word, error) {
 	if _, err := s.listenFor(ctx, name, rand.N(probeGap)); err != nil {
-		return free, err
+		return word{}, err
 	}
-	found := free
+	found := word{}
 	for range probes {
 		s.multicast(func(l link) *dns.Msg { return probe(name, l) })
-		v, err := s.listenFor(ctx, name, probeGap)
+		w, err := s.listenFor(ctx, name, probeGap)
 		if err != nil {
-			return free, err
+			return word{}, err
 		}
-		if found = max(found, v); found >= outbid {
+		if found = found.graver(w); found.verdict >= outbid {
 			return found, nil
 		}
 	}
@@ -86,21 +107,21 @@ func (s *socket) probeRound(ctx context.Context, name string) (verdict, error) {
 }
 
 // listenFor hears packets for d and returns the gravest thing they say about name.
-func (s *socket) listenFor(ctx context.Context, name string, d time.Duration) (verdict, error) {
+func (s *socket) listenFor(ctx context.Context, name string, d time.Duration) (word, error) {
 	own := ownAddresses(s.allLinks())
-	heard := free
+	heard := word{}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return free, ctx.Err()
+			return word{}, ctx.Err()
 		case err := <-s.failed:
-			return free, err
+			return word{}, err
 		case <-timer.C:
 			return heard, nil
 		case p := <-s.packets:
-			heard = max(heard, judge(p, name, own))
+			heard = heard.graver(judge(p, name, own))
 		}
 	}
 }
@@ -115,31 +136,31 @@ func (s *socket) allLinks() []link {
 
 // judge tells what one packet says about name. A record that leads to one of the machine's own addresses is no conflict,
 // whoever sent it: the system's responder, our packet come back by another interface, or a repeater in the router.
-func judge(p packet, name string, own map[netip.Addr]bool) verdict {
+func judge(p packet, name string, own map[netip.Addr]bool) word {
 	if p.msg.Response {
-		heard := free
+		heard := word{}
 		for _, rr := range slices.Concat(p.msg.Answer, p.msg.Extra) {
 			ip, ok := addressOf(rr, name)
 			switch {
 			case !ok || rr.Header().Ttl == 0: // a goodbye claims nothing
 			case own[ip]:
-				heard = max(heard, system)
+				heard = heard.graver(word{verdict: system})
 			default:
-				heard = occupied
+				heard = heard.graver(word{occupied, ip})
 			}
 		}
 		return heard
 	}
 	theirs := addressesFor(p.msg.Ns, name)
 	if len(theirs) == 0 || slices.ContainsFunc(theirs, func(ip netip.Addr) bool { return own[ip] }) {
-		return free
+		return word{}
 	}
 	ours := p.link.addrs()
 	slices.SortFunc(ours, compareRecords)
 	if slices.CompareFunc(theirs, ours, compareRecords) > 0 {
-		return outbid
+		return word{outbid, theirs[0]}
 	}
-	return free
+	return word{}
 }
 
 func addressesFor(rrs []dns.RR, name string) []netip.Addr {

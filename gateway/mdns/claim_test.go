@@ -40,7 +40,7 @@ func TestJudge(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			p := packet{msg: tt.msg, from: &net.UDPAddr{IP: net.IPv4(192, 168, 1, 9), Port: port}, link: me}
-			if got := judge(p, ours, own); got != tt.want {
+			if got := judge(p, ours, own).verdict; got != tt.want {
 				t.Errorf("verdict %d, want %d", got, tt.want)
 			}
 		})

@@ -59,7 +59,7 @@ func (h *host) hear(p packet) error {
 	if len(addressesFor(p.msg.Answer, h.name)) == 0 {
 		return nil // spares most packets the look at the machine's addresses
 	}
-	if judge(p, h.name, ownAddresses(h.socket.allLinks())) == occupied {
+	if judge(p, h.name, ownAddresses(h.socket.allLinks())).verdict == occupied {
 		return errTaken
 	}
 	return nil

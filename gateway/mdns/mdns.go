@@ -75,7 +75,13 @@ type Status struct {
 	Interfaces []string     // names, in the system's order
 	By         By           // who answers for Host; ByNobody while nothing is announced
 	Reason     string       // why nothing is announced; empty while something is
+	Wanted     string       // "perch.local", the name that was configured and robots were told
+	Rival      netip.Addr   // where Host is another: an address of the machine that has Wanted, as far as is known
 }
+
+// Renamed reports whether another machine has the configured name, so that this one goes by another: a robot that was
+// told the configured one finds the other machine.
+func (s Status) Renamed() bool { return s.Host != s.Wanted }
 
 // Announcer announces one appliance. Make it with [New]; [Announcer.Run] does the work.
 type Announcer struct {
@@ -85,7 +91,8 @@ type Announcer struct {
 	retry time.Duration // after a failure; RFC 6762 section 8.1 asks for 5 s after many conflicts
 	check time.Duration // between two questions whether the system's responder still answers
 
-	suffix int // of the name in use: 1 is none. It stays for the life of Run, so robots are not sent back and forth.
+	suffix int        // of the name in use: 1 is none. It stays for the life of Run, so robots are not sent back and forth.
+	rival  netip.Addr // who has the configured name, where another machine does
 
 	mu     sync.Mutex
 	status Status
@@ -135,7 +142,7 @@ func (a *Announcer) Run(ctx context.Context) error {
 		}
 		if cause := err.Error(); cause != told {
 			told = cause
-			a.log.Warn("mdns is not announcing; will try again", "cause", cause)
+			a.log.Warn("mdns is not announcing; will try again", "err", cause)
 		}
 		a.set(a.resting(told))
 		select {
@@ -148,7 +155,18 @@ func (a *Announcer) Run(ctx context.Context) error {
 }
 
 func (a *Announcer) resting(reason string) Status {
-	return Status{Host: hostName(a.opts.Name, a.suffix), Instance: a.opts.Instance(), Reason: reason}
+	s := a.known()
+	s.Reason = reason
+	return s
+}
+
+// known is what is so whether or not anything is announced.
+func (a *Announcer) known() Status {
+	s := Status{Host: hostName(a.opts.Name, a.suffix), Wanted: hostName(a.opts.Name, 1), Instance: a.opts.Instance()}
+	if s.Renamed() {
+		s.Rival = a.rival
+	}
+	return s
 }
 
 func (a *Announcer) set(s Status) {
@@ -159,7 +177,8 @@ func (a *Announcer) set(s Status) {
 
 // announced is the status while links carry the announcement.
 func (a *Announcer) announced(host string, by By, links []link) Status {
-	s := Status{Host: host, Instance: a.opts.Instance(), By: by}
+	s := a.known()
+	s.Host, s.By = host, by
 	for _, o := range a.opts.offers() {
 		s.Services = append(s.Services, o.Type)
 	}

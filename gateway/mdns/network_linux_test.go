@@ -211,7 +211,7 @@ func TestFollowsAddresses(t *testing.T) {
 	l := newLab(t)
 	l.ip(l.house, "addr flush dev eth0")
 	appliance := l.self(l.house, "appliance")
-	appliance.await("cause", "no network interface carries multicast: none is up with an address")
+	appliance.await("err", "no network interface carries multicast: none is up with an address")
 	for _, address := range []string{houseAddr, "10.77.0.9"} {
 		l.ip(l.house, "addr flush dev eth0")
 		l.ip(l.house, "addr add "+address+"/24 dev eth0")

@@ -86,6 +86,6 @@ func (a *Announcer) watch(ctx context.Context, s *socket, h *host, links []link)
 
 // systemAnswers asks whether the system's responder still answers for the host name: it may have been stopped.
 func (a *Announcer) systemAnswers(ctx context.Context, s *socket) bool {
-	v, err := s.ask(ctx, hostName(a.opts.Name, a.suffix)+".")
-	return err == nil && v == system
+	w, err := s.ask(ctx, hostName(a.opts.Name, a.suffix)+".")
+	return err == nil && w.verdict == system
 }

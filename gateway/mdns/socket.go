@@ -39,10 +39,7 @@ type socket struct {
 
 // listen joins the mDNS groups on the links, in both families where both are there.
 func listen(links []link) (*socket, error) {
-	s := &socket{links: map[int]link{}, packets: make(chan packet, 32), failed: make(chan error, 2), done: make(chan struct{})}
-	for _, l := range links {
-		s.links[l.Index] = l
-	}
+	s := newSocket(links)
 	c4, err4 := open4()
 	if err4 == nil {
 		err4 = s.add(conn4{c4}, links)
@@ -54,10 +51,22 @@ func listen(links []link) (*socket, error) {
 	if len(s.conns) == 0 {
 		return nil, fmt.Errorf("listen for multicast: %w", errors.Join(err4, err6))
 	}
+	s.start()
+	return s, nil
+}
+
+func newSocket(links []link) *socket {
+	s := &socket{links: map[int]link{}, packets: make(chan packet, 32), failed: make(chan error, 2), done: make(chan struct{})}
+	for _, l := range links {
+		s.links[l.Index] = l
+	}
+	return s
+}
+
+func (s *socket) start() {
 	for _, c := range s.conns {
 		s.readers.Go(func() { s.read(c) })
 	}
-	return s, nil
 }
 
 // add keeps a connection that could join at least one link and closes it otherwise.

@@ -75,7 +75,7 @@ func (d *Door) chat(ctx context.Context, q question, out func(text string) error
 	case err == nil || ctx.Err() != nil:
 		return err
 	case errors.Is(err, agent.ErrNoBrain), within.Err() != nil:
-		d.o.Log.Warn("a chat was not answered", "err", err)
+		d.o.Log.Warn("a chat was not answered", "robot", q.talk.robot, "session", q.talk.session, "err", err)
 		return &door.Fault{Word: "no_brain", HTTP: http.StatusServiceUnavailable,
 			Sentence: "no brain could answer; GET /ready says which are away, and the log why"}
 	}

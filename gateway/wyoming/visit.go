@@ -58,7 +58,7 @@ type job func(ctx context.Context) error
 func newVisit(s *Server, conn net.Conn) *visit {
 	return &visit{
 		s: s, conn: conn, r: wire.NewReader(conn, limits), w: wire.NewWriter(conn), writeWithin: writeWithin,
-		jobs: make(chan job, mostQueued), log: s.log.With("peer", conn.RemoteAddr().String()),
+		jobs: make(chan job, mostQueued), log: s.log.With("address", conn.RemoteAddr().String()),
 	}
 }
 

@@ -1,1 +1,88 @@
-# perch
+#compdef perch
+# zsh completion for perch; written by: perch completion zsh
+_perch_robots() { compadd -- $(timeout 2 perch devices 2>/dev/null | sed -n 's/^\([0-9a-f]\{12\}\) .*/\1/p') }
+_perch() {
+	if (( CURRENT == 2 )); then
+		local -a commands=(
+			'serve:runs the appliance'
+			'check-config:says every fault of a configuration'
+			'doctor:says what works and, for what does not, cause and cure'
+			'devices:lists the robots'
+			'say:has a robot speak'
+			'notify:has people told something, at once or when a robot next connects'
+			'adopt:welcomes a robot that waits'
+			'forget:forgets a robot'
+			'backup:writes what the appliance knows into one file, while it runs; - is standard output'
+			'restore:checks a backup and puts it in the place of what the appliance knows, at its next start'
+			'completion:writes what has a shell complete these commands'
+			'version:says which program this is'
+		)
+		_describe command commands
+		return
+	fi
+	shift words
+	(( CURRENT-- ))
+	case $words[1] in
+	'serve') _arguments \
+		'*--config=[FILE of the configuration]:FILE:_files' \
+		'*--data=[DIR of its data]:DIR:_files -/' \
+		'*--listen=[ADDRESS for robots and everybody; repeatable, replaces the configuration'\''s]:ADDRESS: ' \
+		'*--local=[loopback ADDRESS for programs of this machine; repeatable, replaces the configuration'\''s]:ADDRESS: ' \
+		'*--log-level=[debug|info|warn|error\: what is worth a line]:debug|info|warn|error:(debug info warn error)' ;;
+	'check-config') _arguments \
+		'1:FILE:_files' ;;
+	'doctor') _arguments \
+		'*--config=[FILE of the configuration]:FILE:_files' \
+		'*--data=[DIR of its data]:DIR:_files -/' \
+		'*--show-secrets[show the generated passwords]' ;;
+	'devices') _arguments \
+		'*--data=[DIR of the data of the appliance on this machine]:DIR:_files -/' \
+		'*--token-file=[FILE that holds the admin token]:FILE:_files' \
+		'*--url=[URL of the appliance]:URL: ' ;;
+	'say') _arguments \
+		'*--data=[DIR of the data of the appliance on this machine]:DIR:_files -/' \
+		'*--token-file=[FILE that holds the admin token]:FILE:_files' \
+		'*--url=[URL of the appliance]:URL: ' \
+		'1:ROBOT:_perch_robots' \
+		'2:TEXT: ' ;;
+	'notify') _arguments \
+		'*--data=[DIR of the data of the appliance on this machine]:DIR:_files -/' \
+		'*--expires=[TIME for which it is worth telling, 10m]:TIME: ' \
+		'*--robot=[ROBOT that tells it; without it, all do]:ROBOT:_perch_robots' \
+		'*--silent[show it, and do not say it]' \
+		'*--token-file=[FILE that holds the admin token]:FILE:_files' \
+		'*--urgency=[low|normal|high\: high interrupts, low waits for a pause]:low|normal|high:(low normal high)' \
+		'*--url=[URL of the appliance]:URL: ' \
+		'1:TEXT: ' ;;
+	'adopt') _arguments \
+		'*--data=[DIR of the data of the appliance on this machine]:DIR:_files -/' \
+		'*--token-file=[FILE that holds the admin token]:FILE:_files' \
+		'*--url=[URL of the appliance]:URL: ' \
+		'1:ROBOT|CODE:_perch_robots' ;;
+	'forget') _arguments \
+		'*--data=[DIR of the data of the appliance on this machine]:DIR:_files -/' \
+		'*--token-file=[FILE that holds the admin token]:FILE:_files' \
+		'*--url=[URL of the appliance]:URL: ' \
+		'1:ROBOT:_perch_robots' ;;
+	'backup') _arguments \
+		'*--data=[DIR of the data of the appliance on this machine]:DIR:_files -/' \
+		'*--force[replace FILE where it is there]' \
+		'*--token-file=[FILE that holds the admin token]:FILE:_files' \
+		'*--url=[URL of the appliance]:URL: ' \
+		'1:FILE:_files' ;;
+	'restore') _arguments \
+		'*--data=[DIR of the data of the appliance on this machine]:DIR:_files -/' \
+		'*--restart[have the appliance restart at once to apply it]' \
+		'*--token-file=[FILE that holds the admin token]:FILE:_files' \
+		'*--url=[URL of the appliance]:URL: ' \
+		'1:FILE:_files' ;;
+	'completion') _arguments \
+		'1:bash|zsh|fish:(bash zsh fish)' ;;
+	'version') _arguments ;;
+	esac
+}
+if [[ $funcstack[1] == _perch ]]; then
+	_perch "$@"
+else
+	compdef _perch perch
+fi

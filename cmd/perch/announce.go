@@ -1,0 +1,104 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+
+	"perch/gateway/admin"
+	"perch/gateway/mdns"
+)
+
+// newAnnouncer makes the announcer, where there is something to announce.
+func (a *app) newAnnouncer() error {
+	port, reachable := a.doors.announced()
+	switch {
+	case !a.config.MDNS.Enabled:
+		a.silent = "turned off by mdns.enabled"
+		return nil
+	case !reachable:
+		a.silent = "only this machine can reach the addresses in listen"
+		return nil
+	}
+	var err error
+	a.mdns, err = mdns.New(mdns.Options{
+		Name: a.config.Name, ID: a.id, Version: version, Port: port, Also: a.also, Interfaces: a.config.MDNS.Interfaces, Log: a.log,
+	})
+	return err
+}
+
+// host is the name the appliance goes by on the network, and the one it was to
+// have where another machine has that.
+func (a *app) host() (host, taken string) {
+	if a.mdns == nil {
+		return "", ""
+	}
+	s := a.mdns.Status()
+	if s.By != mdns.ByNobody {
+		host = s.Host
+	}
+	if s.Renamed() {
+		taken = s.Wanted
+	}
+	return host, taken
+}
+
+// address is where a browser in the house finds this appliance, and empty
+// where none can.
+func (a *app) address() string {
+	if a.config.PublicURL != "" {
+		return a.config.PublicURL
+	}
+	port, reachable := a.doors.announced()
+	if !reachable || !a.config.MDNS.Enabled {
+		return ""
+	}
+	host := a.config.Name + ".local"
+	if found, _ := a.host(); found != "" {
+		host = found
+	}
+	return "http://" + net.JoinHostPort(host, strconv.Itoa(port))
+}
+
+// notAnnounced begins the note of an appliance that is not to be found.
+const notAnnounced = "not announced: "
+
+// mdnsPart is the condition of the name.
+func (a *app) mdnsPart() admin.Part {
+	if a.mdns == nil {
+		return admin.Part{Name: "mdns", OK: true, Note: notAnnounced + a.silent}
+	}
+	return nameOf(a.mdns.Status())
+}
+
+// nameOf is the condition of a name. One that another machine has is none that
+// works: who was told it, as robots are, goes to that machine.
+func nameOf(s mdns.Status) admin.Part {
+	part := admin.Part{Name: "mdns", Note: fmt.Sprintf("%s, answered by %s", s.Host, s.By)}
+	switch {
+	case s.By == mdns.ByNobody:
+		part.Note = s.Reason
+	case s.Renamed():
+		part.Note += ": " + takenBy(s.Wanted, s.Rival)
+	default:
+		part.OK = true
+	}
+	return part
+}
+
+// takenBy says that another machine has a name, and what to do.
+func takenBy(name string, rival netip.Addr) string {
+	at := ""
+	if rival.IsValid() {
+		at = " (" + rival.String() + ")"
+	}
+	return fmt.Sprintf("another machine%s has %s, and robots that were told that name go there; give one of the two another name (name in the configuration) and restart it",
+		at, name)
+}
+
+// reachable reports whether robots can come to an address.
+func reachable(a net.Addr) (port int, ok bool) {
+	ap, err := netip.ParseAddrPort(a.String())
+	return int(ap.Port()), err == nil && !ap.Addr().IsLoopback()
+}

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"perch/store"
+)
+
+// disk looks at the data directory and the room in it.
+func (d *examination) disk() {
+	dir := there(d.data)
+	if info, err := os.Stat(dir); err == nil && info.Mode().Perm()&0o002 != 0 && dir == filepath.Clean(d.data) {
+		d.add("data", fmt.Errorf("anybody on this machine can change %s; chmod o-rwx %s", dir, dir), "")
+	} else if !writable(dir) {
+		d.add("data", fmt.Errorf("%s cannot be written by this user; run as its owner (sudo -u perch), or name another with --data", dir), "")
+	} else {
+		d.add("data", nil, d.data+" is writable")
+	}
+	if d.told("disk") {
+		return
+	}
+	free, err := d.free(dir)
+	if err == nil {
+		err = roomFault(free, d.data)
+	}
+	d.add("disk", err, fmt.Sprintf("%d MB free", free>>20))
+}
+
+// clock finds the clock of a Pi that has none and no network yet. Robots get
+// their time from it.
+func (d *examination) clock() {
+	zone, err := d.config.zone()
+	if err == nil {
+		err = clockFault(d.now(), d.built)
+	}
+	if err != nil {
+		d.add("clock", err, "")
+	} else if !d.told("clock") {
+		d.add("clock", nil, d.now().In(zone).Format("2006-01-02 15:04 MST"))
+	}
+}
+
+// mostCopied is the largest database that is copied to be looked at: where
+// temporary files are may be memory.
+const mostCopied = 128 << 20
+
+// copied is a copy of the database of an appliance that does not run: opening
+// it changes it, and an older one would be migrated.
+type copied struct {
+	*store.DB
+	dir string
+}
+
+func (c *copied) close() {
+	_ = c.Close() // nothing was written
+	_ = os.RemoveAll(c.dir)
+}
+
+// database looks whether the database of an appliance that does not run would
+// be opened.
+func (d *examination) database() {
+	if d.status != nil {
+		return // which has told of it
+	}
+	path := databasePath(d.data)
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		d.add("database", nil, "not there yet; the first start makes it")
+		return
+	case err != nil:
+		d.add("database", fmt.Errorf("%w; run as its owner (sudo -u perch)", err), "")
+		return
+	case info.Mode().Perm()&0o077 != 0:
+		d.add("database", fmt.Errorf("%s can be read by others (mode %#o), and holds what was said; chmod 600 %s", path, info.Mode().Perm(), path), "")
+		return
+	case info.Size() > mostCopied:
+		d.add("database", nil, fmt.Sprintf("%d MB, which is too much to be looked at here", info.Size()>>20))
+		return
+	}
+	d.store, err = copyDatabase(path)
+	d.add("database", err, fmt.Sprintf("%s, %d KB, can be read", path, info.Size()>>10))
+}
+
+// copyDatabase opens a copy. Errors are those of the database itself.
+func copyDatabase(path string) (*copied, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("%w; run as its owner (sudo -u perch)", err)
+	}
+	defer file.Close()
+	// The same lock as its own program takes; it is given up with the file.
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); err != nil {
+		return nil, fmt.Errorf("%s is in use by a program that does not answer here; is another appliance running on it? (systemctl status perch, ps -C perch)", path)
+	}
+	dir, err := os.MkdirTemp("", "perch-doctor-*")
+	if err != nil {
+		return nil, fmt.Errorf("copy the database to look at it: %w", err)
+	}
+	c := &copied{dir: dir}
+	target := filepath.Join(dir, filepath.Base(path))
+	to, err := os.OpenFile(target, os.O_CREATE|os.O_WRONLY, 0o600)
+	if err == nil {
+		_, err = io.Copy(to, file)
+		err = errors.Join(err, to.Close())
+	}
+	if err == nil {
+		c.DB, err = store.Open(target, storeOptions(slog.New(slog.DiscardHandler)))
+	}
+	if err != nil {
+		_ = os.RemoveAll(dir)
+		return nil, errors.New(strings.ReplaceAll(err.Error(), target, path))
+	}
+	return c, nil
+}
+
+// Where units are, of the package and of the machine's owner, whose own comes
+// first.
+const (
+	ownUnit     = "etc/systemd/system/perch.service"
+	packageUnit = "lib/systemd/system/perch.service" // of /usr or /
+)
+
+// unit looks at the service, where systemd runs this machine and has one.
+func (d *examination) unit(ctx context.Context) {
+	exists := func(path string) bool { _, err := os.Lstat(filepath.Join(d.root, path)); return err == nil }
+	own, packaged := exists(ownUnit), exists("usr/"+packageUnit) || exists(packageUnit)
+	if !own && !packaged || !exists("run/systemd/system") {
+		return
+	}
+	if to, err := os.Readlink(filepath.Join(d.root, ownUnit)); own && err == nil && to == "/dev/null" {
+		d.add("unit", errors.New("perch.service is masked and cannot start; systemctl unmask perch"), "")
+		return
+	}
+	if own && packaged {
+		d.add("unit", fmt.Errorf("/%s takes the place of the package's unit, which is newer after each update; move it away and run systemctl daemon-reload, or keep only what differs with systemctl edit perch", ownUnit), "")
+		return
+	}
+	text, err := d.services(ctx)
+	if err != nil {
+		d.add("unit", fmt.Errorf("systemd cannot be asked about perch.service: %w; see systemctl status perch", err), "")
+		return
+	}
+	fine, err := readUnit(text)
+	d.add("unit", err, fine)
+}
+
+// askSystemd asks for the unit's properties, a line each.
+func askSystemd(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "systemctl", "show", "perch.service", "--no-pager",
+		"--property=ActiveState,SubState,Result,NRestarts,NeedDaemonReload,UnitFileState").Output()
+	return string(out), err
+}
+
+// readUnit says what is wrong with a unit that has these properties.
+func readUnit(text string) (fine string, err error) {
+	is := map[string]string{}
+	for line := range strings.Lines(text) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		is[name] = value
+	}
+	restarts, _ := strconv.Atoi(is["NRestarts"]) // an older systemd does not tell
+	const why = "journalctl -u perch -n 50 says why"
+	switch {
+	case is["ActiveState"] == "failed":
+		return "", fmt.Errorf("perch.service has failed (%s); %s", is["Result"], why)
+	case is["SubState"] == "auto-restart":
+		return "", fmt.Errorf("perch.service ends again and again (%d times so far); %s", restarts, why)
+	case is["NeedDaemonReload"] == "yes":
+		return "", errors.New("the unit has changed since systemd read it; systemctl daemon-reload && systemctl restart perch")
+	case is["ActiveState"] == "active" && is["UnitFileState"] == "disabled":
+		return "", errors.New("perch.service runs, and would not after the next boot; systemctl enable perch")
+	case is["ActiveState"] == "active" && restarts > 0:
+		return fmt.Sprintf("perch.service is active; it was restarted %d times, and %s", restarts, why), nil
+	case is["ActiveState"] == "active":
+		return "perch.service is active", nil
+	}
+	return "perch.service is " + is["ActiveState"] + "; systemctl start perch starts it", nil
+}

@@ -1,0 +1,341 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"perch/device"
+	"perch/gateway/admin"
+	"perch/gateway/mdns"
+	"perch/ota"
+	"perch/store"
+)
+
+// examined is an examination of a machine in which all is well: its files are
+// in a folder, and nothing is asked of the real one.
+func examined(t *testing.T) *examination {
+	t.Helper()
+	c := testConfig()
+	d := newExamination(&c, "", t.TempDir())
+	t.Cleanup(d.close)
+	d.root, d.now, d.built = t.TempDir(), time.Now, time.Now().Add(-time.Hour)
+	d.resolve = func(context.Context, string) (netip.Addr, error) { return netip.MustParseAddr("192.0.2.5"), nil }
+	d.own = func() ([]net.Addr, error) {
+		return []net.Addr{&net.IPNet{IP: net.IPv4(192, 0, 2, 5), Mask: net.CIDRMask(24, 32)}}, nil
+	}
+	d.free = func(string) (int64, error) { return 1 << 40, nil }
+	d.services = func(context.Context) (string, error) { return "ActiveState=active\nUnitFileState=enabled\n", nil }
+	if err := os.Chmod(d.data, 0o750); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// write makes a file of the machine.
+func (d *examination) write(t *testing.T, path, text string, mode os.FileMode) string {
+	t.Helper()
+	if !strings.HasPrefix(path, d.data) {
+		path = filepath.Join(d.root, path)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), mode); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, mode); err != nil { // whatever the umask is
+		t.Fatal(err)
+	}
+	return path
+}
+
+// packaged installs the unit, and has systemd run the machine.
+func (d *examination) packaged(t *testing.T) {
+	t.Helper()
+	d.write(t, "usr/lib/systemd/system/perch.service", "[Service]\n", 0o644)
+	d.write(t, "run/systemd/system/x", "", 0o644)
+}
+
+// kept makes a database as a first start does.
+func (d *examination) kept(t *testing.T) *store.DB {
+	t.Helper()
+	db, err := store.Open(databasePath(d.data), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+// runs has an appliance answer for this machine.
+func (d *examination) runs(parts ...admin.Part) {
+	d.status = &admin.Status{Version: version, Parts: parts}
+}
+
+// TestEachCheckOfTheDoctor: what goes wrong is told with its cause and its
+// cure, and is not told where all is well.
+func TestEachCheckOfTheDoctor(t *testing.T) {
+	announced := admin.Part{Name: "mdns", OK: true, Note: "perch.local, answered by perch"}
+	unit := func(properties string) func(*testing.T, *examination) {
+		return func(t *testing.T, d *examination) {
+			d.packaged(t)
+			d.services = func(context.Context) (string, error) { return properties, nil }
+		}
+	}
+	resolves := func(err error, parts ...admin.Part) func(*testing.T, *examination) {
+		return func(_ *testing.T, d *examination) {
+			d.resolve = func(context.Context, string) (netip.Addr, error) { return netip.Addr{}, err }
+			if parts != nil {
+				d.runs(parts...)
+			}
+		}
+	}
+	system := func(t *testing.T, d *examination) { d.unit(t.Context()) }
+	name := func(t *testing.T, d *examination) { d.names(t.Context()) }
+	file := func(name, text string, mode os.FileMode) func(*testing.T, *examination) {
+		return func(t *testing.T, d *examination) { d.write(t, filepath.Join(d.data, name), text, mode) }
+	}
+	for what, c := range map[string]struct {
+		make  func(*testing.T, *examination)
+		check func(*testing.T, *examination)
+		part  string
+		wrong bool
+		says  []string
+	}{
+		"the configuration is read": {
+			func(_ *testing.T, d *examination) { d.file = "/etc/perch/perch.yaml" },
+			func(_ *testing.T, d *examination) { d.configuration() }, "configuration", false, []string{"/etc/perch/perch.yaml"}},
+		"a model that is not installed": {
+			func(_ *testing.T, d *examination) { d.config.Speech.Recognizers[0].Model = "/nowhere" },
+			func(_ *testing.T, d *examination) { d.configuration() }, "configuration", true, []string{"/nowhere", "apt install pocketsphinx-en-us", "check-config"}},
+
+		"room enough": {nil, func(_ *testing.T, d *examination) { d.disk() }, "disk", false, []string{"1048576 MB free"}},
+		"no room": {
+			func(_ *testing.T, d *examination) { d.free = func(string) (int64, error) { return 3 << 20, nil } },
+			func(_ *testing.T, d *examination) { d.disk() }, "disk", true, []string{"3 MB are free", "make room"}},
+		"data that anybody can change": {
+			func(t *testing.T, d *examination) {
+				if err := os.Chmod(d.data, 0o777); err != nil {
+					t.Fatal(err)
+				}
+			},
+			func(_ *testing.T, d *examination) { d.disk() }, "data", true, []string{"anybody", "chmod o-rwx"}},
+		"data that cannot be written": {
+			func(t *testing.T, d *examination) { d.data = "/proc/nowhere" },
+			func(_ *testing.T, d *examination) { d.disk() }, "data", true, []string{"cannot be written", "sudo -u perch", "--data"}},
+
+		"the right time": {nil, func(_ *testing.T, d *examination) { d.clock() }, "clock", false, []string{"20"}},
+		"before this program was built": {
+			func(_ *testing.T, d *examination) {
+				d.now = func() time.Time { return time.Date(1970, 1, 1, 0, 5, 0, 0, time.UTC) }
+			},
+			func(_ *testing.T, d *examination) { d.clock() }, "clock", true, []string{"it says 1970-01-01", "was built on", "time server"}},
+
+		"secrets that are secret": {file("admin-token", "x", 0o600), func(_ *testing.T, d *examination) { d.secrets() }, "secrets", false, []string{"nobody but their owner"}},
+		"a token that its group can read": {file("admin-token", "x", 0o640), func(_ *testing.T, d *examination) { d.secrets() }, "secrets", true,
+			[]string{"admin-token", "chmod 600"}},
+		"a password that everybody can read": {file("mqtt-password", "x", 0o604), func(_ *testing.T, d *examination) { d.secrets() }, "secrets", true,
+			[]string{"mqtt-password", "chmod 600"}},
+
+		"no database yet": {nil, func(_ *testing.T, d *examination) { d.database() }, "database", false, []string{"first start makes it"}},
+		"a database": {func(t *testing.T, d *examination) { _ = d.kept(t).Close() },
+			func(_ *testing.T, d *examination) { d.database() }, "database", false, []string{"can be read"}},
+		"a database that is none": {file("perch.db", strings.Repeat("x", 100_000), 0o600),
+			func(_ *testing.T, d *examination) { d.database() }, "database", true, []string{"perch.db", "backup"}},
+		"a database that others can read": {file("perch.db", "x", 0o644),
+			func(_ *testing.T, d *examination) { d.database() }, "database", true, []string{"can be read by others", "chmod 600"}},
+		"a database in use": {
+			func(t *testing.T, d *examination) {
+				db := d.kept(t)
+				t.Cleanup(func() { _ = db.Close() })
+			},
+			func(_ *testing.T, d *examination) { d.database() }, "database", true, []string{"in use by a program that does not answer", "systemctl status perch"}},
+
+		"a port that is free": {nil, func(_ *testing.T, d *examination) { d.ports() }, "port 127.0.0.1:0", false, []string{"free"}},
+		"a port in use": {
+			func(t *testing.T, d *examination) { d.config.Listen = []string{busy(t)} },
+			func(_ *testing.T, d *examination) { d.ports() }, "port ", true, []string{"in use by another program", "listen in the configuration"}},
+		"a port of Wyoming's in use": {
+			func(t *testing.T, d *examination) { d.config.Wyoming.Listen = busy(t) },
+			func(_ *testing.T, d *examination) { d.ports() }, "port ", true, []string{"wyoming.listen"}},
+		"a port that the appliance does not serve": {
+			func(_ *testing.T, d *examination) { d.runs() },
+			func(_ *testing.T, d *examination) { d.ports() }, "port ", true, []string{"does not serve it", "restart it"}},
+		"a broker's port that the appliance does not serve": {
+			func(t *testing.T, d *examination) {
+				d.config.Listen, d.config.Local, d.config.MQTT.Broker, d.config.MQTT.Listen = nil, nil, embedded, "127.0.0.1:0"
+				d.runs()
+			},
+			func(_ *testing.T, d *examination) { d.ports() }, "port ", true, []string{"mqtt.listen"}},
+
+		"a socket that nobody answers at": {
+			func(t *testing.T, d *examination) { d.write(t, filepath.Join(d.data, "perch.sock"), "", 0o600) },
+			func(t *testing.T, d *examination) { d.appliance(t.Context()) }, "appliance", true, []string{"cannot be asked", "start one"}},
+		"none that runs": {nil, func(t *testing.T, d *examination) { d.appliance(t.Context()) }, "appliance", false, []string{"does not run"}},
+
+		"no systemd":   {func(t *testing.T, d *examination) { d.write(t, "usr/lib/systemd/system/perch.service", "", 0o644) }, system, "", false, nil},
+		"a unit":       {unit("ActiveState=active\nUnitFileState=enabled\n"), system, "unit", false, []string{"active"}},
+		"a failed one": {unit("ActiveState=failed\nResult=exit-code\n"), system, "unit", true, []string{"has failed (exit-code)", "journalctl -u perch"}},
+		"one that ends again and again": {unit("ActiveState=activating\nSubState=auto-restart\nNRestarts=7\n"), system, "unit", true,
+			[]string{"again and again (7 times", "journalctl"}},
+		"one that systemd has not read anew": {unit("ActiveState=active\nNeedDaemonReload=yes\n"), system, "unit", true, []string{"systemctl daemon-reload"}},
+		"one that would not start at boot":   {unit("ActiveState=active\nUnitFileState=disabled\n"), system, "unit", true, []string{"systemctl enable perch"}},
+		"one that was restarted":             {unit("ActiveState=active\nNRestarts=2\n"), system, "unit", false, []string{"2 times", "journalctl"}},
+		"one that is stopped":                {unit("ActiveState=inactive\n"), system, "unit", false, []string{"systemctl start perch"}},
+		"an own one in the place of the package's": {
+			func(t *testing.T, d *examination) {
+				d.packaged(t)
+				d.write(t, ownUnit, "[Service]\n", 0o644)
+			}, system, "unit", true, []string{"takes the place of the package's", "systemctl daemon-reload", "systemctl edit"}},
+		"a masked one": {
+			func(t *testing.T, d *examination) {
+				d.packaged(t)
+				d.write(t, "etc/systemd/system/x", "", 0o644)
+				if err := os.Symlink("/dev/null", filepath.Join(d.root, ownUnit)); err != nil {
+					t.Fatal(err)
+				}
+			}, system, "unit", true, []string{"systemctl unmask"}},
+		"a systemd that does not answer": {
+			func(t *testing.T, d *examination) {
+				d.packaged(t)
+				d.services = func(context.Context) (string, error) { return "", errors.New("it has no bus") }
+			}, system, "unit", true, []string{"no bus", "systemctl status"}},
+
+		"its name":                           {nil, name, "name", false, []string{"perch.local is 192.0.2.5"}},
+		"a name nobody has":                  {resolves(mdns.ErrNoAnswer), name, "name", false, []string{"perch.local is free"}},
+		"a name that is announced in vain":   {resolves(mdns.ErrNoAnswer, announced), name, "name", true, []string{"not answered on the network", "give robots the address", "5353"}},
+		"no multicast":                       {resolves(mdns.ErrNoMulticast), name, "name", false, []string{"given the address"}},
+		"a name that is known to be taken":   {resolves(mdns.ErrNoAnswer, admin.Part{Name: "mdns", Note: "perch-2.local"}), name, "", false, nil},
+		"a name that is not to be announced": {func(_ *testing.T, d *examination) { d.config.MDNS.Enabled = false }, name, "name", false, []string{"mdns.enabled"}},
+		"another machine's name": {
+			func(_ *testing.T, d *examination) {
+				d.resolve = func(context.Context, string) (netip.Addr, error) { return netip.MustParseAddr("192.0.2.99"), nil }
+			}, name, "name", true, []string{"another machine (192.0.2.99) has perch.local", "another name"}},
+		"an avahi that shares with nobody": {
+			func(t *testing.T, d *examination) {
+				d.write(t, "etc/avahi/avahi-daemon.conf", "[server]\ndisallow-other-stacks=yes\n", 0o644)
+				d.write(t, "run/avahi-daemon/socket", "", 0o644)
+			}, name, "avahi", true, []string{"disallow-other-stacks", "systemctl restart avahi-daemon"}},
+		"an avahi that shares": {
+			func(t *testing.T, d *examination) {
+				d.write(t, "etc/avahi/avahi-daemon.conf", "[server]\n#disallow-other-stacks=yes\n", 0o644)
+				d.write(t, "run/avahi-daemon/socket", "", 0o644)
+			}, name, "name", false, nil},
+
+		"a broker that is not there": {
+			func(t *testing.T, d *examination) { d.config.MQTT.Broker = "mqtt://127.0.0.1:9" },
+			func(t *testing.T, d *examination) { d.mqtt(t.Context()) }, "mqtt", true, []string{"127.0.0.1:9", "mqtt.broker"}},
+		"a broker's port in use": {
+			func(t *testing.T, d *examination) { d.config.MQTT.Broker, d.config.MQTT.Listen = embedded, busy(t) },
+			func(t *testing.T, d *examination) { d.mqtt(t.Context()) }, "mqtt", true, []string{"taken by another program", "mqtt.broker"}},
+
+		"a robot that waits": {
+			func(t *testing.T, d *examination) {
+				db := d.kept(t)
+				r := device.Robot{ID: "a0b1c2d3e4f5", Claim: &device.Client{ID: "c0ffee00-0000-4000-8000-000000000000"}}
+				if err := errors.Join(store.NewTable[device.Robot](db, "robots").Put("a0b1c2d3e4f5", r), db.Close()); err != nil {
+					t.Fatal(err)
+				}
+				d.database()
+			},
+			func(t *testing.T, d *examination) { d.robots(t.Context()) }, "robots", false, []string{"1 wait", "a0b1c2d3e4f5", "perch adopt"}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			d := examined(t)
+			if c.make != nil {
+				c.make(t, d)
+			}
+			c.check(t, d)
+			if c.part == "" {
+				if len(d.findings) > 0 {
+					t.Fatalf("it found %+v", d.findings)
+				}
+				return
+			}
+			var of []finding
+			for _, f := range d.findings {
+				if strings.HasPrefix(f.part, c.part) && (!f.ok || !c.wrong) {
+					of = append(of, f)
+				}
+				if !f.ok && !c.wrong {
+					t.Errorf("it is well, and it found %+v", f)
+				}
+			}
+			if len(of) == 0 {
+				t.Fatalf("it found only %+v", d.findings)
+			}
+			for _, word := range c.says {
+				if !strings.Contains(of[0].note, word) {
+					t.Errorf("it says %q, and not %q", of[0].note, word)
+				}
+			}
+			if strings.Contains(of[0].note, "canary") || strings.Contains(of[0].note, "perch-doctor-") {
+				t.Errorf("it says %q", of[0].note)
+			}
+		})
+	}
+}
+
+// busy is an address that another program has.
+func busy(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l.Addr().String()
+}
+
+// TestAnotherVersionRuns than the program that asks, as after an update without
+// a restart.
+func TestAnotherVersionRuns(t *testing.T) {
+	d := examined(t)
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"version":"0.1","started":"2026-11-01T00:00:00Z"}`))
+	}))
+	l, err := net.Listen("unix", filepath.Join(d.data, "perch.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Listener = l
+	s.Start()
+	defer s.Close()
+	d.appliance(t.Context())
+	if f := d.findings[0]; f.ok || !strings.Contains(f.note, "version 0.1 runs") || !strings.Contains(f.note, "restart the appliance") {
+		t.Errorf("it found %+v", f)
+	}
+}
+
+// TestPartsOfTheMachine are what /ready says of disk, clock, doors and
+// rollouts where something is wrong.
+func TestPartsOfTheMachine(t *testing.T) {
+	if p := diskPart(t.TempDir(), errors.New("no space left on device")); p.OK || p.Vital || !strings.Contains(p.Note, "nothing can be kept: no space left") {
+		t.Errorf("a disk that refuses: %+v", p)
+	}
+	if p := clockPart(time.Unix(0, 0), time.Now()); p.OK || p.Vital || !strings.Contains(p.Note, "time server") {
+		t.Errorf("a clock that is wrong: %+v", p)
+	}
+	h := open(t, testConfig(), t.TempDir())
+	if p := h.doorsPart(); !p.OK {
+		t.Errorf("the doors: %+v", p)
+	}
+	if err := os.Remove(socketPath(h.data)); err != nil {
+		t.Fatal(err)
+	}
+	if p := h.doorsPart(); p.OK || !strings.Contains(p.Note, "perch.sock") || !strings.Contains(p.Note, "restart") {
+		t.Errorf("the doors without a socket: %+v", p)
+	}
+	stopped := ota.Shown{Record: ota.Record{Image: ota.Image{Version: "2.3.0"}, Stopped: "2 of the first 5 robots did not come back with it"}}
+	if p := rolloutsPart([]ota.Shown{stopped}); p.OK || p.Vital || !strings.Contains(p.Note, "2.3.0 has stopped: 2 of the first 5") || !strings.Contains(p.Note, "rollout anew") {
+		t.Errorf("a rollout that has stopped: %+v", p)
+	}
+}

@@ -1,0 +1,245 @@
+package mdns
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/miekg/dns"
+)
+
+// wire is a network without a network: what one says, all others hear.
+type wire struct {
+	mu    sync.Mutex
+	plugs []*plug
+	said  []*dns.Msg
+}
+
+// plug is a machine's connection to a wire.
+type plug struct {
+	wire *wire
+	ip   net.IP
+	in   chan heard
+	done chan struct{}
+	once sync.Once
+}
+
+type heard struct {
+	b    []byte
+	from net.IP
+}
+
+func (w *wire) plug(ip string) *plug {
+	p := &plug{wire: w, ip: net.ParseIP(ip), in: make(chan heard, 100), done: make(chan struct{})}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.plugs = append(w.plugs, p)
+	return p
+}
+
+func (p *plug) group() *net.UDPAddr       { return group4() }
+func (p *plug) join(*net.Interface) error { return nil }
+func (p *plug) Close() error              { p.once.Do(func() { close(p.done) }); return nil }
+
+func (p *plug) read(buf []byte) (int, int, net.IP, net.Addr, error) {
+	select {
+	case h := <-p.in:
+		return copy(buf, h.b), 1, group4().IP, &net.UDPAddr{IP: h.from, Port: port}, nil
+	case <-p.done:
+		return 0, 0, nil, nil, net.ErrClosed
+	}
+}
+
+func (p *plug) write(b []byte, _ int, _ net.Addr) error {
+	p.wire.mu.Lock()
+	defer p.wire.mu.Unlock()
+	p.wire.said = append(p.wire.said, parse(b))
+	for _, other := range p.wire.plugs {
+		if other != p {
+			other.in <- heard{slices.Clone(b), p.ip}
+		}
+	}
+	return nil
+}
+
+// machine is an announcer on a wire, and its socket.
+type machine struct {
+	*Announcer
+	socket *socket
+	log    bytes.Buffer
+}
+
+func (w *wire) machine(t *testing.T, ip string) *machine {
+	t.Helper()
+	m := &machine{}
+	var err error
+	m.Announcer, err = New(Options{Name: "perch", ID: "c0ffee", Version: "1.2.3", Port: 8003, Log: slog.New(slog.NewTextHandler(&m.log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.poll, m.check = 1000*time.Hour, time.Minute // the machine's real interfaces are none of this test
+	m.socket = newSocket([]link{newTestLink("eth0", ip)})
+	m.socket.conns = []conn{w.plug(ip)}
+	m.socket.start()
+	t.Cleanup(m.socket.close)
+	return m
+}
+
+// claim has the machine look for its name.
+func (m *machine) claim(t *testing.T) string {
+	t.Helper()
+	if by, err := m.Announcer.claim(t.Context(), m.socket); err != nil || by != ByPerch {
+		t.Fatalf("answered by %q, %v", by, err)
+	}
+	return hostName("perch", m.suffix)
+}
+
+// hold answers for the machine's name until ctx ends or the name is lost.
+func (m *machine) hold(ctx context.Context) error {
+	h := &host{name: hostName("perch", m.suffix) + ".", socket: m.socket}
+	h.announce()
+	return m.watch(ctx, m.socket, h, m.socket.allLinks())
+}
+
+// holding is hold beside the test, which waits for its end.
+func (m *machine) holding(t *testing.T) (lost <-chan error) {
+	ended := make(chan error, 1)
+	ctx, stop := context.WithCancel(t.Context())
+	go func() { ended <- m.hold(ctx) }()
+	t.Cleanup(stop)
+	return ended
+}
+
+// TestAsksBeforeItClaims: three questions for the name that carry what would be claimed, a quarter of a second apart,
+// and nothing that claims before (RFC 6762 section 8.1).
+func TestAsksBeforeItClaims(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &wire{}
+		m := w.machine(t, "192.0.2.5")
+		began := time.Now()
+		if host := m.claim(t); host != "perch.local" || m.known().Renamed() {
+			t.Errorf("it goes by %s", host)
+		}
+		if took := time.Since(began); took < 750*time.Millisecond || took > time.Second {
+			t.Errorf("it claimed after %s", took)
+		}
+		if len(w.said) != 3 {
+			t.Fatalf("it said %v", w.said)
+		}
+		for _, msg := range w.said {
+			if msg.Response || msg.Question[0].Qtype != dns.TypeANY || len(addressesFor(msg.Ns, ours)) != 1 {
+				t.Errorf("it asked %v", msg)
+			}
+		}
+	})
+}
+
+// TestANameThatIsTaken by another machine, and then its second choice by a third.
+func TestANameThatIsTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &wire{}
+		one, two, three := w.machine(t, "192.0.2.5"), w.machine(t, "192.0.2.6"), w.machine(t, "192.0.2.7")
+		one.claim(t)
+		one.holding(t)
+		if host := two.claim(t); host != "perch-2.local" {
+			t.Errorf("the second goes by %s", host)
+		}
+		two.holding(t)
+		if host := three.claim(t); host != "perch-3.local" {
+			t.Errorf("the third goes by %s", host)
+		}
+		for _, m := range []*machine{two, three} {
+			s := m.announced(hostName("perch", m.suffix), ByPerch, nil)
+			if !s.Renamed() || s.Wanted != "perch.local" || s.Rival != netip.MustParseAddr("192.0.2.5") {
+				t.Errorf("its status is %+v", s)
+			}
+			if log := m.log.String(); !strings.Contains(log, "host=perch.local address=192.0.2.5 next=perch-2.local") {
+				t.Errorf("it logged %s", log)
+			}
+		}
+		if s := one.announced("perch.local", ByPerch, nil); s.Renamed() || s.Rival.IsValid() {
+			t.Errorf("the first says %+v", s)
+		}
+	})
+}
+
+// TestTwoThatStartTogether, as after a power cut: one has the name, whichever asks first, and the other the next.
+func TestTwoThatStartTogether(t *testing.T) {
+	for range 10 {
+		synctest.Test(t, func(t *testing.T) {
+			w := &wire{}
+			hosts := make(chan string, 2)
+			for _, ip := range []string{"192.0.2.5", "192.0.2.6"} {
+				m := w.machine(t, ip)
+				ctx, stop := context.WithCancel(t.Context())
+				t.Cleanup(stop)
+				go func() {
+					if _, err := m.Announcer.claim(ctx, m.socket); err != nil {
+						hosts <- err.Error()
+						return
+					}
+					hosts <- hostName("perch", m.suffix)
+					_ = m.hold(ctx) // it is ended by the test
+				}()
+			}
+			got := []string{<-hosts, <-hosts}
+			slices.Sort(got)
+			if !slices.Equal(got, []string{"perch-2.local", "perch.local"}) {
+				t.Errorf("they go by %v", got)
+			}
+		})
+	}
+}
+
+// TestANameThatIsTakenLater: a machine that has not asked takes the name (RFC 6762 section 9). Who had it asks again,
+// and gives way to who answers.
+func TestANameThatIsTakenLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &wire{}
+		m := w.machine(t, "192.0.2.5")
+		m.claim(t)
+		lost := m.holding(t)
+		time.Sleep(time.Hour)
+		select {
+		case err := <-lost:
+			t.Fatalf("it gave the name up without a cause: %v", err)
+		default:
+		}
+		other := w.machine(t, "192.0.2.9")
+		other.holding(t)
+		synctest.Wait()
+		if err := <-lost; !errors.Is(err, errTaken) {
+			t.Fatalf("it ended with %v", err)
+		}
+		if host := m.claim(t); host != "perch-2.local" || m.known().Rival != netip.MustParseAddr("192.0.2.9") {
+			t.Errorf("it goes by %s, for %s", host, m.known().Rival)
+		}
+	})
+}
+
+// TestAStrangerThatIsGone: who said it has the name and does not answer when asked takes nothing away.
+func TestAStrangerThatIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &wire{}
+		m := w.machine(t, "192.0.2.5")
+		m.claim(t)
+		lost := m.holding(t)
+		stranger := w.machine(t, "192.0.2.9")
+		stranger.socket.multicast(func(l link) *dns.Msg { return announcement(ours, l) })
+		if err := <-lost; !errors.Is(err, errTaken) {
+			t.Fatalf("it ended with %v", err)
+		}
+		if host := m.claim(t); host != "perch.local" {
+			t.Errorf("it goes by %s", host)
+		}
+	})
+}
