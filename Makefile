@@ -13,6 +13,11 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 BENCHSTAT   := golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 FUZZTIME    ?= 30s
 
+# How long make soak lasts, and the program it runs: that of a package, if one
+# is named, and else what was built here.
+SOAK          ?= 3m
+PERCH_PROGRAM ?=
+
 .PHONY: help deps build run demo test check fuzz golden bench soak deb test-arm64 clean
 .DEFAULT_GOAL := help
 
@@ -64,6 +69,9 @@ deb: deps ## builds the Debian packages, for amd64 and arm64, into dist
 test-arm64: deps ## runs the arm64 package on an emulated machine; takes minutes, as root
 	@packaging/deps.sh deb arm64
 	packaging/arm64.sh
+
+soak: $(if $(PERCH_PROGRAM),deps,build) ## runs the whole house with a fault every few seconds, for SOAK (3m)
+	SOAK=$(SOAK) PERCH_PROGRAM=$(abspath $(or $(PERCH_PROGRAM),bin/perch)) go test -count=1 -timeout 0 -v -run '^TestSoak$$' ./packaging
 
 clean: ## removes what was built
 	rm -rf bin dist

@@ -1,0 +1,307 @@
+package packaging_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// soakFault is something that goes wrong, until it returns. What it returns is
+// told.
+type soakFault struct {
+	name string
+	do   func(ctx context.Context, r *rand.Rand) (string, error)
+}
+
+// faults are those of a life without power cuts.
+func (s *soak) faults() []soakFault {
+	all := []soakFault{
+		{"broker stopped", s.stopBroker},
+		{"robot vanished", s.vanish},
+		{"slow skin", s.slowSkin},
+		{"many connections", s.crowd},
+		{"bad input", s.badInput},
+		{"everybody talks at once", s.rush},
+		{deafRush, s.rushDeaf},
+	}
+	for name, engine := range s.engines.each() {
+		for _, ill := range []sickness{silent, garbled, dying} {
+			all = append(all, soakFault{name + " " + string(ill), s.sicken(engine, ill)})
+		}
+	}
+	if s.small != "" {
+		all = append(all, soakFault{"disk full", s.fillDisk})
+	}
+	return all
+}
+
+// deafRush has both of the recognizer's places in the appliance taken, and many
+// waiting for one.
+const deafRush = "everybody talks at once to sick ears"
+
+// spoil lets one fault after the other happen until the context ends. They are
+// dealt like cards: each comes once before any comes again. Where the appliance
+// may be killed, it is at the beginning, so that the process that is measured
+// has lived for a while by then, and has had all its engines in use at once.
+func (s *soak) spoil(ctx context.Context, length time.Duration, killed func(context.Context)) {
+	began := time.Now()
+	every := min(length/5, soakKillEvery)
+	var deck []soakFault
+	for kills := 1; ctx.Err() == nil; {
+		since := time.Since(began)
+		if killed != nil && since > time.Duration(kills)*every && (kills == 1 || since < length*2/5) {
+			kills++
+			killed(ctx)
+			s.happen(ctx, soakFault{deafRush, s.rushDeaf})
+		}
+		if len(deck) == 0 {
+			deck = s.faults()
+			// Engines come in any order, and a seed is to mean something.
+			slices.SortFunc(deck, func(a, b soakFault) int { return strings.Compare(a.name, b.name) })
+			s.rand.Shuffle(len(deck), func(i, j int) { deck[i], deck[j] = deck[j], deck[i] })
+		}
+		s.happen(ctx, deck[0])
+		deck = deck[1:]
+		wait(ctx, soakBetween/2+time.Duration(s.rand.Int64N(int64(soakBetween))))
+	}
+}
+
+// happen lets a fault happen.
+func (s *soak) happen(ctx context.Context, f soakFault) {
+	at := time.Now()
+	told, err := f.do(ctx, s.rand)
+	if err != nil && ctx.Err() == nil {
+		s.fail("after %s at %s: %v", f.name, s.at(at), err)
+	}
+	s.count(func(c *figures) { c.faults[f.name]++ })
+	s.say("%s for %s%s", f.name, time.Since(at).Round(100*time.Millisecond), told)
+}
+
+// rush has every robot that rests begin to talk.
+func (s *soak) rush(ctx context.Context, r *rand.Rand) (string, error) {
+	for _, robot := range s.robots {
+		select {
+		case robot.hurry <- struct{}{}:
+		default: // it is in a hurry already
+		}
+	}
+	wait(ctx, lasting(r))
+	return "", nil
+}
+
+func (s *soak) rushDeaf(ctx context.Context, r *rand.Rand) (string, error) {
+	var ill sync.WaitGroup
+	defer ill.Wait()
+	ill.Go(func() { _, _ = s.rush(ctx, rand.New(rand.NewPCG(s.seed, 7))) })
+	return s.sicken(s.engines.ears, garbled)(ctx, r)
+}
+
+// lasting is how long a fault lasts.
+func lasting(r *rand.Rand) time.Duration {
+	return soakShortest + time.Duration(r.Int64N(int64(soakLongest-soakShortest)))
+}
+
+func (s *soak) stopBroker(ctx context.Context, r *rand.Rand) (string, error) {
+	s.broker.stop()
+	wait(ctx, lasting(r))
+	return "", s.broker.start()
+}
+
+func (s *soak) sicken(e *soakEngine, ill sickness) func(context.Context, *rand.Rand) (string, error) {
+	return func(ctx context.Context, r *rand.Rand) (string, error) {
+		defer s.trouble(engines)()
+		if e == s.engines.mind {
+			defer s.trouble(minds)()
+		}
+		before := e.requests(ill)
+		e.fall(ill)
+		wait(ctx, lasting(r))
+		e.fall(well)
+		return fmt.Sprintf(", %d requests", e.requests(ill)-before), nil
+	}
+}
+
+func (s *soakEngine) requests(of sickness) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.served[of]
+}
+
+// vanish switches one or two robots off while they talk.
+func (s *soak) vanish(ctx context.Context, r *rand.Rand) (string, error) {
+	wanted, gone := 1+r.IntN(2), 0
+	for range 20 { // until somebody talks
+		for _, i := range r.Perm(len(s.robots)) {
+			if gone < wanted && s.robots[i].vanish() {
+				gone++
+			}
+		}
+		if gone > 0 {
+			break
+		}
+		wait(ctx, 200*time.Millisecond)
+	}
+	return fmt.Sprintf(", %d of them", gone), nil
+}
+
+// slowSkin connects a skin that asks for everything and never reads. It stays,
+// beyond the fault, until the quiet time, or until it is let go of.
+func (s *soak) slowSkin(ctx context.Context, r *rand.Rand) (string, error) {
+	c, err := dialSocket(ctx, "127.0.2.201", s.house.listen, "/v1/vtuber/ws", 4096, "Authorization", "Bearer "+soakSkinsKey)
+	if err != nil {
+		return "", err
+	}
+	s.mu.Lock()
+	s.slow = append(s.slow, c)
+	s.mu.Unlock()
+	err = c.write(opText, []byte(`{"type":"subscribe","events":["agent_state","tool_status","emotion","notification","notification_changed"],"states":"all"}`))
+	wait(ctx, lasting(r)/2)
+	return "", err
+}
+
+// crowd opens many connections at once, from a few addresses that are nobody
+// else's: half of them say nothing, half begin a request and leave it so.
+func (s *soak) crowd(ctx context.Context, r *rand.Rand) (string, error) {
+	var mu sync.Mutex
+	var open []net.Conn
+	var wg sync.WaitGroup
+	refused := 0
+	for n := range soakCrowd {
+		wg.Go(func() {
+			c, err := soakDialer(fmt.Sprintf("127.0.3.%d", n%16+1)).DialContext(ctx, "tcp", s.house.listen)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				refused++
+				return
+			}
+			open = append(open, c)
+			if n%2 == 0 {
+				_, _ = c.Write([]byte("GET /v1/vtuber/ws HTTP/1.1\r\nHost: " + s.house.listen + "\r\n")) // it may be refused
+			}
+		})
+	}
+	wg.Wait()
+	wait(ctx, lasting(r)/2)
+	for _, c := range open {
+		_ = c.Close()
+	}
+	return fmt.Sprintf(", %d opened, %d refused", len(open), refused), nil
+}
+
+// fillDisk leaves no byte of the small file system that the data is on.
+func (s *soak) fillDisk(ctx context.Context, r *rand.Rand) (string, error) {
+	defer s.trouble(disk)()
+	name := filepath.Join(s.small, "filler")
+	f, err := os.Create(name)
+	if err != nil {
+		return "", err
+	}
+	for chunk := make([]byte, 64<<10); err == nil; {
+		_, err = f.Write(chunk)
+	}
+	full := errors.Is(err, syscall.ENOSPC)
+	for err = nil; err == nil; { // what a chunk left
+		_, err = f.Write([]byte{0})
+	}
+	wait(ctx, lasting(r))
+	closing, removing := f.Close(), os.Remove(name)
+	if !full {
+		return "", err
+	}
+	return "", errors.Join(closing, removing)
+}
+
+// powerCut kills the appliance and starts it again, on the same data.
+func (s *soak) powerCut(ctx context.Context) {
+	over := s.trouble(everybody)
+	s.house.kill()
+	// What was asked of it at this moment was not acknowledged: the owner sees
+	// the connection break.
+	err := s.house.start(ctx)
+	if err != nil && ctx.Err() == nil {
+		s.fail("after a power cut: %v", err)
+	}
+	wait(ctx, soakReturn)
+	over()
+	select {
+	case s.checks <- "after a power cut":
+	default: // the owner has yet to look after the one before
+	}
+	s.count(func(f *figures) { f.faults["killed by SIGKILL"]++ })
+	s.say("killed by SIGKILL, and back after %s", s.house.starts[len(s.house.starts)-1].Round(time.Millisecond))
+}
+
+// badInput sends what nobody should, to every kind of door. The answer is a
+// refusal, and never that something broke inside.
+func (s *soak) badInput(ctx context.Context, r *rand.Rand) (string, error) {
+	noise := make([]byte, 200+r.IntN(3000))
+	for i := range noise {
+		noise[i] = byte(r.Uint32())
+	}
+	bodies := []string{"", "null", "[]", `{"a":`, `"text"`, `{"text":1e999}`, `{"robot":{"robot":[]}}`, `{"messages":"x","model":7}`, string(noise)}
+	sent := 0
+	for _, door := range []struct{ method, path, key string }{
+		{"POST", "/xiaozhi/ota/", ""}, {"POST", "/xiaozhi/ota/activate", ""}, {"GET", "/xiaozhi/v1/", ""}, {"POST", "/vision/explain", ""},
+		{"POST", "/v1/chat/completions", soakSkinsKey}, {"POST", "/v1/vtuber/notifications", soakSkinsKey}, {"POST", "/mcp", soakSkinsKey},
+		{"POST", "/state", soakSkinsKey}, {"POST", "/permission", soakSkinsKey}, {"POST", "/api/message", soakBridgeKey},
+		{"POST", "/api/perception/event", soakBridgeKey}, {"POST", "/api/voice/remember", soakBridgeKey}, {"POST", "/api/v1/adopt", "wrong"},
+	} {
+		if ctx.Err() != nil {
+			break
+		}
+		body := bodies[r.IntN(len(bodies))]
+		header := []string{"Device-Id", "a0:b1:c2:ba:d0:01", "Client-Id", "bad"}
+		if door.key != "" {
+			header = append(header, "Authorization", "Bearer "+door.key)
+		}
+		status, text, err := soakRequest(ctx, fmt.Sprintf("127.0.4.%d", 1+r.IntN(200)), door.method, "http://"+s.house.listen+door.path, body, header...)
+		sent++
+		if status == http.StatusInternalServerError {
+			return "", fmt.Errorf("%s %s with %.40q broke something: %.200s", door.method, door.path, body, text)
+		}
+		if err != nil && ctx.Err() == nil {
+			return "", fmt.Errorf("%s %s with %.40q: %w", door.method, door.path, body, err)
+		}
+	}
+	return fmt.Sprintf(", %d requests", sent), errors.Join(s.badFrames(ctx, noise), s.badBytes(ctx, noise))
+}
+
+// badFrames are sent to a skin's socket, which may hang up.
+func (s *soak) badFrames(ctx context.Context, noise []byte) error {
+	c, err := dialSocket(ctx, "127.0.4.250", s.house.listen, "/v1/vtuber/ws", 0, "Authorization", "Bearer "+soakSkinsKey)
+	if err != nil {
+		return err
+	}
+	defer c.drop()
+	for _, text := range []string{"", "null", `{"type":[]}`, `{"type":"ack","id":7}`, `{"type":"answer"}`, string(noise)} {
+		if c.write(opText, []byte(text)) != nil || c.write(opBinary, noise) != nil {
+			break // it has hung up
+		}
+	}
+	_, _ = c.conn.Write(noise)
+	return nil
+}
+
+// badBytes are no HTTP at all.
+func (s *soak) badBytes(ctx context.Context, noise []byte) error {
+	for _, address := range []string{s.house.listen, s.house.local} {
+		c, err := soakDialer("127.0.4.251").DialContext(ctx, "tcp", address)
+		if err != nil {
+			return err
+		}
+		_, _ = c.Write(noise) // it may hang up
+		_ = c.Close()
+	}
+	return nil
+}

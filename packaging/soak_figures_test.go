@@ -1,0 +1,144 @@
+package packaging_test
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// figures are what a run counts.
+type figures struct {
+	talks, turns, understood int // of robots no fault has touched
+	touched                  int // talks of the others
+	early                    int // packets that came before the robot spoke
+	excused                  int // times a speaker ran dry for a reason
+	sent, received           int // packets
+	hellos                   []time.Duration
+	gaps, answers            histogram
+	faults                   map[string]int
+	frames, events, messages int
+	missed                   int
+	base, end                measure
+}
+
+// histogram counts durations by the millisecond: a night has millions of them.
+type histogram struct {
+	buckets [10_000]int32
+	n       int
+}
+
+func (h *histogram) add(d time.Duration) {
+	h.buckets[min(max(int(d.Milliseconds()), 0), len(h.buckets)-1)]++
+	h.n++
+}
+
+// quantile is the value that share q of all do not exceed.
+func (h *histogram) quantile(q float64) time.Duration {
+	left := int(q * float64(h.n))
+	for i, n := range h.buckets {
+		if left -= int(n); n > 0 && left <= 0 {
+			return time.Duration(i) * time.Millisecond
+		}
+	}
+	return 0
+}
+
+// reach says whom a fault touches in passing.
+type reach int
+
+const (
+	everybody reach = iota // a power cut
+	engines                // whoever waits for one: pauses, but answers
+	minds                  // that one of them
+	disk                   // whoever writes
+)
+
+// trouble is a time in which a fault of that reach goes on.
+type trouble struct {
+	reach    reach
+	from, to time.Time // to is zero while it goes on
+}
+
+// trouble begins one, and returns what ends it.
+func (s *soak) trouble(r reach) (over func()) {
+	t := &trouble{reach: r, from: time.Now()}
+	s.mu.Lock()
+	s.troubles = append(s.troubles, t)
+	s.mu.Unlock()
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		t.to = time.Now()
+	}
+}
+
+// troubled reports whether there was one in that time. An engine that was given
+// up is waited for no longer than its patience, so its trouble ends that much
+// later.
+func (s *soak) troubled(from, to time.Time, r reach) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.troubles {
+		end := t.to
+		if r == engines {
+			end = end.Add(soakPatience)
+		}
+		if t.reach == r && t.from.Before(to) && (t.to.IsZero() || end.After(from)) {
+			return true
+		}
+	}
+	return false
+}
+
+// stalls are the times in which the machine did not let the soak run: it is
+// heavily loaded, or stopped. Robots then read late what was sent in time.
+type stalls struct {
+	mu   sync.Mutex
+	seen []stall
+}
+
+type stall struct {
+	at    time.Time
+	lasts time.Duration
+}
+
+// watch asks to be woken every few milliseconds and sees when that is late.
+func (s *stalls) watch(ctx context.Context) {
+	const every = 10 * time.Millisecond
+	for ctx.Err() == nil {
+		began := time.Now()
+		wait(ctx, every)
+		if late := time.Since(began) - every; late > soakStall {
+			s.mu.Lock()
+			s.seen = append(s.seen, stall{began, late})
+			s.mu.Unlock()
+		}
+	}
+}
+
+// within reports whether the machine stood still in that time.
+func (s *stalls) within(from, to time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, one := range s.seen {
+		if one.at.Before(to) && one.at.Add(one.lasts).After(from) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *stalls) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.seen)
+}
+
+func (s *stalls) longest() (most time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, one := range s.seen {
+		most = max(most, one.lasts)
+	}
+	return most
+}

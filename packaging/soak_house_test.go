@@ -1,0 +1,314 @@
+package packaging_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Keys of the soak's appliance. They open nothing else.
+const (
+	soakSkinsKey  = "the soak's key for skins"
+	soakBridgeKey = "the soak's key for the bridge"
+)
+
+// soakHouse is the program, as a process of its own that can be killed.
+type soakHouse struct {
+	program, config, data string
+	listen, local         string // addresses
+	log                   *os.File
+
+	cmd    *exec.Cmd
+	exited chan struct{} // closed when it has ended, for whatever reason
+	starts []time.Duration
+}
+
+// newSoakHouse writes the configuration: engines of the soak's own stand before
+// those that are built in, the broker is mosquitto, and nothing is announced.
+func newSoakHouse(program, dir, data string, broker string, e *soakEngines) (*soakHouse, error) {
+	h := &soakHouse{program: program, data: data, config: filepath.Join(dir, "perch.yaml")}
+	var err error
+	if h.listen, err = freeAddress(); err != nil {
+		return nil, err
+	}
+	if h.local, err = freeAddress(); err != nil {
+		return nil, err
+	}
+	text := fmt.Sprintf(`
+listen: ["%[1]s"]
+local: ["%[2]s"]
+mdns: {enabled: false}
+robots: {idle: %[3]s}
+speech:
+  recognizers:
+    - {kind: wyoming, url: "tcp://%[4]s", within: %[5]s}
+    - {kind: sphinx}
+  synthesizers:
+    - {kind: openai, url: "http://%[6]s/v1", within: %[5]s}
+    - {kind: espeak, voice: en-us}
+brains:
+  - {kind: openai, url: "http://%[7]s/v1", model: soak, within: %[5]s}
+  - {kind: reflex}
+skins: {key: "%[8]s"}
+bridge: {key: "%[9]s"}
+mqtt: {broker: "mqtt://%[10]s"}
+`, h.listen, h.local, soakIdle, e.ears.address(), soakPatience, e.mouth.address(), e.mind.address(), soakSkinsKey, soakBridgeKey, broker)
+	if err := os.WriteFile(h.config, []byte(text), 0o600); err != nil {
+		return nil, err
+	}
+	h.log, err = os.OpenFile(filepath.Join(dir, "perch.log"), os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
+	return h, err
+}
+
+// freeAddress is a loopback address nobody listens at now. It has to stay the
+// same when the program is started again, so the program cannot choose it.
+func freeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer l.Close()
+	return l.Addr().String(), nil
+}
+
+// soakChild is a program that ends with the soak, even where the soak itself is
+// killed.
+func soakChild(program string, arguments ...string) *exec.Cmd {
+	cmd := exec.Command(program, arguments...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	return cmd
+}
+
+// start runs the program and returns when it answers.
+func (h *soakHouse) start(ctx context.Context) error {
+	began := time.Now()
+	cmd := soakChild(h.program, "serve", "--config", h.config, "--data", h.data)
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PERCH_") })
+	cmd.Stderr, cmd.Stdout = h.log, h.log
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start the appliance: %w", err)
+	}
+	exited := make(chan struct{})
+	h.cmd, h.exited = cmd, exited
+	go func() {
+		_ = cmd.Wait() // why it ended is asked of its state
+		close(exited)
+	}()
+	for time.Since(began) < soakStartWithin {
+		if status, _, err := h.request(ctx, http.MethodGet, h.local, "/ready", ""); err == nil && status == http.StatusOK {
+			h.starts = append(h.starts, time.Since(began))
+			return nil
+		}
+		select {
+		case <-exited:
+			return errors.New("the appliance ended at its start; its log ends with\n" + h.tail())
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	return fmt.Errorf("the appliance does not answer %s after its start; its log ends with\n%s", soakStartWithin, h.tail())
+}
+
+// kill takes the power away.
+func (h *soakHouse) kill() {
+	_ = h.cmd.Process.Kill() // or it has ended, which the soak sees too
+	<-h.exited
+}
+
+// stop asks the program to end, and returns an error where it does not, or not well.
+func (h *soakHouse) stop() error {
+	if err := h.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		return fmt.Errorf("stop the appliance: %w", err)
+	}
+	select {
+	case <-h.exited:
+	case <-time.After(soakStopWithin):
+		h.kill()
+		return fmt.Errorf("the appliance did not end within %s of SIGTERM", soakStopWithin)
+	}
+	if !h.cmd.ProcessState.Success() {
+		return fmt.Errorf("the appliance ended with %s", h.cmd.ProcessState)
+	}
+	return nil
+}
+
+// running reports whether the process is there.
+func (h *soakHouse) running() bool {
+	select {
+	case <-h.exited:
+		return false
+	default:
+		return true
+	}
+}
+
+// tail is the end of the log.
+func (h *soakHouse) tail() string {
+	text, err := os.ReadFile(h.log.Name())
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return strings.Join(lines[max(len(lines)-40, 0):], "\n")
+}
+
+// request asks the program at one of its addresses.
+func (h *soakHouse) request(ctx context.Context, method, at, path, body string, header ...string) (int, string, error) {
+	return soakRequest(ctx, "", method, "http://"+at+path, body, header...)
+}
+
+// measure is what a process holds.
+type measure struct {
+	goroutines, fds  int
+	anonymous, heap  int // bytes
+	cpu              time.Duration
+	robots, sessions int // channels open, and opened
+}
+
+// measure asks the metrics and the kernel.
+func (h *soakHouse) measure(ctx context.Context) (m measure, err error) {
+	status, text, err := h.request(ctx, http.MethodGet, h.local, "/metrics", "")
+	if err != nil || status != http.StatusOK {
+		return m, fmt.Errorf("ask for the metrics: %d %w", status, err)
+	}
+	value := func(name string) int {
+		for line := range strings.Lines(text) {
+			if v, found := strings.CutPrefix(line, name+" "); found {
+				f, _ := strconv.ParseFloat(strings.TrimSpace(v), 64)
+				return int(f)
+			}
+		}
+		return -1
+	}
+	m.goroutines, m.heap = value("go_goroutines"), value("go_memstats_heap_inuse_bytes")
+	m.robots, m.sessions = value("perch_robots_connected"), value("perch_sessions_total")
+	if m.goroutines < 1 || m.robots < 0 {
+		return m, errors.New("the metrics lack go_goroutines or perch_robots_connected")
+	}
+	proc := fmt.Sprintf("/proc/%d/", h.cmd.Process.Pid)
+	open, err := os.ReadDir(proc + "fd")
+	if err != nil {
+		return m, err
+	}
+	m.fds = len(open)
+	state, err := os.ReadFile(proc + "status")
+	if err != nil {
+		return m, err
+	}
+	_, after, _ := bytes.Cut(state, []byte("RssAnon:"))
+	kb, err := strconv.Atoi(strings.Fields(string(after))[0])
+	m.anonymous = kb << 10
+	m.cpu = processorTime(proc + "stat")
+	return m, err
+}
+
+// processorTime is what a process has used, its children left out.
+func processorTime(stat string) time.Duration {
+	text, err := os.ReadFile(stat)
+	if err != nil {
+		return 0
+	}
+	ticks := 0
+	for _, f := range strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))[11:13] { // utime and stime
+		n, _ := strconv.Atoi(f)
+		ticks += n
+	}
+	return time.Duration(ticks) * 10 * time.Millisecond
+}
+
+// descriptors are what the process has open, by kind.
+func (h *soakHouse) descriptors() map[string]int {
+	dir := fmt.Sprintf("/proc/%d/fd", h.cmd.Process.Pid)
+	kinds := map[string]int{}
+	open, _ := os.ReadDir(dir) // or it has ended
+	for _, d := range open {
+		target, _ := os.Readlink(filepath.Join(dir, d.Name()))
+		kind, _, _ := strings.Cut(target, ":[")
+		kinds[kind]++
+	}
+	return kinds
+}
+
+// stacks has the program tell what every goroutine of it does, which ends it,
+// and counts them by who began them.
+func (h *soakHouse) stacks() string {
+	before, err := h.log.Stat()
+	if err != nil {
+		return err.Error()
+	}
+	_ = h.cmd.Process.Signal(syscall.SIGQUIT)
+	<-h.exited
+	text, err := os.ReadFile(h.log.Name())
+	if err != nil {
+		return err.Error()
+	}
+	count := map[string]int{}
+	for line := range strings.Lines(string(text[before.Size():])) {
+		if by, found := strings.CutPrefix(line, "created by "); found {
+			by, _, _ = strings.Cut(strings.TrimSpace(by), " in goroutine")
+			count[by]++
+		}
+	}
+	return byCount(count)
+}
+
+// byCount lists what was counted, the most first.
+func byCount(count map[string]int) string {
+	lines := []string{}
+	for what, n := range count {
+		lines = append(lines, fmt.Sprintf("%5d  %s", n, what))
+	}
+	slices.SortFunc(lines, func(a, b string) int { return strings.Compare(b, a) })
+	return strings.Join(lines[:min(len(lines), 25)], "\n")
+}
+
+// soakBroker is mosquitto.
+type soakBroker struct {
+	address, config string
+	cmd             *exec.Cmd
+}
+
+func newSoakBroker(dir string) (*soakBroker, error) {
+	address, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	_, port, _ := net.SplitHostPort(address)
+	b := &soakBroker{address: address, config: filepath.Join(dir, "mosquitto.conf")}
+	text := "listener " + port + " 127.0.0.1\nallow_anonymous true\npersistence false\nlog_dest none\n"
+	return b, os.WriteFile(b.config, []byte(text), 0o644)
+}
+
+func (b *soakBroker) start() error {
+	b.cmd = soakChild("mosquitto", "-c", b.config)
+	if err := b.cmd.Start(); err != nil {
+		return fmt.Errorf("start mosquitto: %w", err)
+	}
+	for range 500 {
+		if c, err := net.Dial("tcp", b.address); err == nil {
+			_ = c.Close() // it was only to see
+			return nil
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return errors.New("mosquitto does not listen")
+}
+
+func (b *soakBroker) stop() {
+	if b.cmd != nil && b.cmd.ProcessState == nil {
+		_ = b.cmd.Process.Kill()
+		_ = b.cmd.Wait() // it was killed
+	}
+}

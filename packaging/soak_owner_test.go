@@ -1,0 +1,326 @@
+package packaging_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
+
+	"perch/firmware-tools/simrobot"
+)
+
+// soakOwner writes, and keeps a list of every write that was acknowledged. What
+// was cut off in the middle may be there or not, and is on no list. One
+// goroutine uses it.
+type soakOwner struct {
+	s    *soak
+	rand *rand.Rand
+	n    int // writes begun
+
+	facts    []string          // words that stand in what is remembered, oldest first
+	forgot   []string          // and in what was forgotten since
+	notices  []string          // ids
+	timers   []string          // ids
+	unsure   map[string]bool   // timers that may have been cancelled already
+	ghosts   map[string]string // adopted or forgotten, by MAC; none where it is not known
+	acked    map[string]int    // by kind
+	refused  map[string]int    // by kind
+	checked  int
+	ackWrite time.Time // the latest
+}
+
+// How much of each kind is kept at a time: below the appliance's own bounds
+// (2000 memories, 20 untold notifications, 20 timers of a robot), beyond which
+// it gives up the oldest, and no write would be lost that is missing.
+const (
+	soakFacts   = 300
+	soakNotices = 12
+	soakTimed   = 8
+	soakGhosts  = 12
+)
+
+func newSoakOwner(s *soak) *soakOwner {
+	return &soakOwner{s: s, rand: rand.New(rand.NewPCG(s.seed, 1000)), unsure: map[string]bool{}, ghosts: map[string]string{}, acked: map[string]int{}, refused: map[string]int{}}
+}
+
+// live writes until the context ends.
+func (o *soakOwner) live(ctx context.Context) {
+	for ctx.Err() == nil {
+		select {
+		case when := <-o.s.checks:
+			o.check(ctx, when)
+		default:
+			o.write(ctx)
+		}
+		wait(ctx, soakWriteEvery/2+time.Duration(o.rand.Int64N(int64(soakWriteEvery))))
+	}
+}
+
+func (o *soakOwner) write(ctx context.Context) {
+	o.n++
+	switch k := o.rand.IntN(10); {
+	case k < 5:
+		o.remember(ctx)
+	case k < 7:
+		o.notify(ctx)
+	case k < 8:
+		o.setTimer(ctx)
+	default:
+		o.adoptOrForget(ctx)
+	}
+}
+
+// ask sends a request on this machine and reports whether it was acknowledged.
+// A refusal while nothing is wrong is a failure of its own.
+func (o *soakOwner) ask(ctx context.Context, kind, method, path, body string) (string, bool) {
+	began := time.Now()
+	status, text, err := o.s.house.request(ctx, method, o.s.house.local, path, body)
+	if err == nil && status < 300 {
+		o.acked[kind]++
+		o.ackWrite = time.Now()
+		return text, true
+	}
+	if ctx.Err() == nil {
+		o.refused[kind]++
+		if !o.s.troubled(began.Add(-time.Second), time.Now(), everybody) && !o.s.troubled(began.Add(-soakRecover), time.Now(), disk) {
+			o.s.fail("%s %s at %s: %d %.200s %v", method, path, o.s.at(began), status, text, err)
+		}
+	}
+	return text, false
+}
+
+func (o *soakOwner) remember(ctx context.Context) bool {
+	word := fmt.Sprintf("soak%xx%d", o.s.seed, o.n)
+	_, done := o.ask(ctx, "remember", http.MethodPost, "/api/voice/remember", fmt.Sprintf(`{"fact":"The word is %s."}`, word))
+	if done {
+		o.facts = append(o.facts, word)
+	}
+	if len(o.facts) > soakFacts {
+		o.forget(ctx, o.facts[0])
+	}
+	return done
+}
+
+// forget takes a memory away. That, too, is a write.
+func (o *soakOwner) forget(ctx context.Context, word string) {
+	for _, m := range o.memory(ctx, word) {
+		if !strings.Contains(m.Body, word+".") {
+			continue
+		}
+		o.facts = o.facts[1:]
+		if _, done := o.ask(ctx, "forget", http.MethodDelete, "/api/v1/memory/"+m.ID, ""); done {
+			o.forgot = append(o.forgot, word)
+		}
+	}
+}
+
+type memory struct{ ID, Body string }
+
+func (o *soakOwner) memory(ctx context.Context, word string) (all []memory) {
+	_, text, err := o.s.house.request(ctx, http.MethodGet, o.s.house.local, "/api/v1/memory?q="+word, "")
+	if err == nil {
+		_ = json.Unmarshal([]byte(text), &all) // what cannot be read holds nothing
+	}
+	return all
+}
+
+func (o *soakOwner) notify(ctx context.Context) {
+	id := fmt.Sprintf("soak-%d", o.n)
+	_, done := o.ask(ctx, "notify", http.MethodPost, "/api/v1/notifications", fmt.Sprintf(`{"id":%q,"text":"Notice %d.","speak":false,"urgency":"low"}`, id, o.n))
+	if done {
+		o.notices = append(o.notices, id)
+	}
+	if len(o.notices) > soakNotices {
+		o.checkNotices(ctx)
+	}
+}
+
+// setTimer has the keeper's robot told to set one. Only what the mind was
+// answered counts: then the appliance has said that it is set.
+func (o *soakOwner) setTimer(ctx context.Context) {
+	if now := time.Now(); o.s.troubled(now.Add(-soakPatience), now, minds) || o.s.troubled(now.Add(-soakRecover), now, disk) {
+		return // it would be nobody that sets it
+	}
+	text := o.tell(ctx, fmt.Sprintf("set %d", o.n))
+	if id := soakTimerID.FindStringSubmatch(text); id != nil {
+		o.acked["timer"]++
+		o.timers = append(o.timers, id[1])
+	} else if ctx.Err() == nil {
+		o.refused["timer"]++
+	}
+	if len(o.timers) > soakTimed {
+		o.checkTimers(ctx)
+	}
+	if strings.Contains(text, "too many") { // some that were not acknowledged are there
+		o.checkTimers(ctx)
+		o.tell(ctx, "cancel all")
+	}
+}
+
+var soakTimerID = regexp.MustCompile(`Its id is (\S+)\.`)
+
+// tell has a text taken as spoken to the keeper, and returns what the tool that
+// the mind then called has answered; nothing where it did not get that far.
+func (o *soakOwner) tell(ctx context.Context, what string) string {
+	select {
+	case <-o.s.timers.results: // of an earlier one that came late
+	default:
+	}
+	status, _, err := o.s.house.request(ctx, http.MethodPost, o.s.house.local, "/admin/inject-text",
+		fmt.Sprintf(`{"device_id":%q,"text":"soak %s"}`, soakKeeper, what))
+	if err != nil || status != http.StatusOK {
+		return ""
+	}
+	select {
+	case text := <-o.s.timers.results:
+		wait(ctx, 3*time.Second) // the keeper still speaks
+		return text
+	case <-time.After(soakToolWithin):
+	case <-ctx.Done():
+	}
+	return ""
+}
+
+// adoptOrForget has a robot that was here once adopted by name, or forgotten.
+func (o *soakOwner) adoptOrForget(ctx context.Context) {
+	mac := fmt.Sprintf("a0:b1:c2:60:57:%02x", o.rand.IntN(soakGhosts))
+	id := strings.ReplaceAll(mac, ":", "")
+	if o.ghosts[mac] == "adopted" {
+		delete(o.ghosts, mac)
+		if _, done := o.ask(ctx, "forget robot", http.MethodDelete, "/api/v1/devices/"+id, ""); done {
+			o.ghosts[mac] = "forgotten"
+		}
+		return
+	}
+	delete(o.ghosts, mac)
+	status, _, err := soakRequest(ctx, "", http.MethodPost, "http://"+o.s.house.listen+"/xiaozhi/ota/", "{}", "Device-Id", mac, "Client-Id", "ghost")
+	if err != nil || status != http.StatusOK {
+		return
+	}
+	if _, done := o.ask(ctx, "adopt", http.MethodPost, "/api/v1/adopt", fmt.Sprintf(`{"robot":%q}`, id)); done {
+		o.ghosts[mac] = "adopted"
+	}
+}
+
+// check looks for everything that was acknowledged.
+func (o *soakOwner) check(ctx context.Context, when string) {
+	o.s.say("looking for %d memories, %d notifications, %d timers and %d robots %s", len(o.facts), len(o.notices), len(o.timers), len(o.ghosts), when)
+	there := map[string]bool{}
+	for _, m := range o.memory(ctx, "") {
+		for _, w := range strings.Fields(m.Body) {
+			there[strings.Trim(w, ".")] = true
+		}
+	}
+	for _, word := range o.facts {
+		if o.checked++; !there[word] {
+			o.s.fail("%s an acknowledged memory is lost: %s", when, word)
+		}
+	}
+	for _, word := range o.forgot {
+		if o.checked++; there[word] {
+			o.s.fail("%s a memory is there again that was forgotten: %s", when, word)
+		}
+	}
+	for mac, what := range o.ghosts {
+		o.checked++
+		status, text, err := o.s.house.request(ctx, http.MethodGet, o.s.house.local, "/api/v1/devices/"+strings.ReplaceAll(mac, ":", ""), "")
+		var d struct{ Trusted bool }
+		_ = json.Unmarshal([]byte(text), &d) // what cannot be read is not trusted
+		if adopted := status == http.StatusOK && d.Trusted; err != nil || adopted != (what == "adopted") || what == "forgotten" && status != http.StatusNotFound {
+			o.s.fail("%s robot %s, which was %s, is shown as %d %.200s %v", when, mac, what, status, text, err)
+		}
+	}
+	o.checkNotices(ctx)
+	o.checkTimers(ctx)
+}
+
+// checkNotices acknowledges them, as a person does with a skin; of one that is
+// not there the skin is told so.
+func (o *soakOwner) checkNotices(ctx context.Context) {
+	c, err := dialSocket(ctx, "127.0.2.200", o.s.house.listen, "/v1/vtuber/ws", 0, "Authorization", "Bearer "+soakSkinsKey)
+	if err != nil {
+		return // they are looked for the next time; in the end the appliance has to answer
+	}
+	defer c.drop()
+	defer context.AfterFunc(ctx, c.drop)()
+	_ = c.conn.SetReadDeadline(time.Now().Add(soakAnswerWithin)) // it is open
+	if c.write(opText, []byte(`{"type":"subscribe","events":["notification_changed"]}`)) != nil {
+		return
+	}
+	for len(o.notices) > 0 {
+		id := o.notices[0]
+		if c.write(opText, []byte(fmt.Sprintf(`{"type":"ack","id":%q}`, id))) != nil {
+			return
+		}
+		o.notices = o.notices[1:] // it may be over, whether or not the answer arrives
+		there, err := acknowledged(c, id)
+		if err != nil {
+			return
+		}
+		o.checked++
+		if !there {
+			o.s.fail("an acknowledged notification is lost: %s", id)
+		}
+	}
+}
+
+// acknowledged reads until the skin is told what became of it.
+func acknowledged(c *soakSocket, id string) (bool, error) {
+	for {
+		_, text, err := c.read()
+		if err != nil {
+			return false, err
+		}
+		var f struct{ Type, ID, State, Code string }
+		if err := json.Unmarshal(text, &f); err != nil {
+			return false, err
+		}
+		switch {
+		case f.Type == "notification_changed" && f.ID == id && f.State == "acknowledged":
+			return true, nil
+		case f.Type == "error" && f.Code == "unknown_notification":
+			return false, nil
+		}
+	}
+}
+
+// checkTimers cancels them one by one, and is told of each whether it was there.
+// One whose answer did not arrive may be gone for that.
+func (o *soakOwner) checkTimers(ctx context.Context) {
+	for tries := 0; len(o.timers) > 0 && tries < 3 && ctx.Err() == nil; {
+		id := o.timers[0]
+		text := o.tell(ctx, "cancel "+id)
+		if text == "" { // the robot is not there just now, or an engine is ill
+			tries++
+			o.unsure[id] = true
+			continue
+		}
+		if o.checked++; !strings.HasPrefix(text, "1 cancelled") && !o.unsure[id] {
+			o.s.fail("an acknowledged timer is lost: %s: %s", id, text)
+		}
+		delete(o.unsure, id)
+		o.timers = o.timers[1:]
+	}
+}
+
+// soakKeeper is the robot that timers are set with. It keeps its channel, and
+// says nothing.
+const soakKeeper = "A0:B1:C2:50:AC:FE"
+
+// keeper has it there until the context ends.
+func (s *soak) keeper(ctx context.Context) {
+	event := simrobot.Sensed{}.Event
+	event.Name, event.Data = "state_changed", []byte(`{"state":"idle"}`)
+	for ctx.Err() == nil {
+		o := simrobot.Options{OTA: "http://" + s.house.listen + "/xiaozhi/ota/", MAC: soakKeeper, Firmware: "dotty", Stay: true}
+		o.Events = append(o.Events, event)
+		if robot, err := simrobot.New(o); err == nil {
+			_ = robot.Run(ctx) // it comes again
+		}
+		wait(ctx, time.Second)
+	}
+}

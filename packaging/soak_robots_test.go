@@ -1,0 +1,231 @@
+package packaging_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"perch/firmware-tools/simrobot"
+)
+
+// soakRobot is one simulated robot and its wire. It talks again and again, each
+// time as one that was just switched on.
+type soakRobot struct {
+	s     *soak
+	n     int
+	mac   string
+	wire  *soakWire
+	rand  *rand.Rand
+	shape simrobot.Options
+	hurry chan struct{} // it is to talk now
+
+	mu       sync.Mutex
+	cancel   context.CancelFunc // of the talk it has; nil between two
+	vanished bool               // it was switched off in the middle
+	known    time.Time          // when it first had a talk to its end
+}
+
+// newSoakRobots are of every kind a house may have: most of them listen by
+// themselves, some are pressed to talk, some keep the microphone open. They run
+// three builds of the firmware, and use every framing.
+func newSoakRobots(s *soak) ([]*soakRobot, error) {
+	var all []*soakRobot
+	for n := range soakRobots {
+		w, err := newSoakWire(fmt.Sprintf("127.0.1.%d", n+1), s.house.listen)
+		if err != nil {
+			return all, err
+		}
+		r := &soakRobot{s: s, n: n, mac: fmt.Sprintf("A0:B1:C2:50:AC:%02X", n), wire: w, hurry: make(chan struct{}, 1), rand: rand.New(rand.NewPCG(s.seed, uint64(n)))}
+		r.shape.Firmware = []string{"2.2.4", "2.4", "2.2.4", "dotty"}[n%4]
+		switch {
+		case n%5 == 1:
+			r.shape.Mode = "manual"
+		case n%10 == 3:
+			r.shape.Mode = "realtime"
+			room := simrobot.UsualRoom()
+			room.Mute = true
+			r.shape.Room = &room
+		}
+		if n%3 > 0 {
+			r.shape.Framing++ // 1
+			for range n % 3 {
+				r.shape.Framing++
+			}
+		}
+		all = append(all, r)
+	}
+	return all, nil
+}
+
+// live has the robot talk until enough is closed.
+func (r *soakRobot) live(ctx context.Context, enough <-chan struct{}) {
+	wait := time.Duration(r.rand.Int64N(int64(soakPause)))
+	for {
+		select {
+		case <-enough:
+			return
+		case <-ctx.Done():
+			return
+		case <-r.hurry:
+		case <-time.After(wait):
+		}
+		r.talk(ctx)
+		wait = soakPause/2 + time.Duration(r.rand.Int64N(int64(soakPause)))
+	}
+}
+
+// seenTurn is a turn as an onlooker sees it.
+type seenTurn struct {
+	from, to time.Time
+	simrobot.Turn
+}
+
+// talk is one talk, from switching on to hanging up.
+func (r *soakRobot) talk(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r.mu.Lock()
+	r.cancel, r.vanished = cancel, false
+	r.mu.Unlock()
+	o := r.shape
+	o.OTA, o.MAC = "http://"+r.wire.address()+"/xiaozhi/ota/", r.mac
+	for range 1 + r.rand.IntN(2) {
+		o.Say = append(o.Say, simrobot.Sentence{Text: soakSentence, PCM: r.s.speech})
+	}
+	v := verdict{robot: r.mac, from: time.Now()}
+	said := v.from
+	o.Observe = func(e simrobot.Happening) {
+		switch e := e.(type) {
+		case simrobot.Said:
+			said = time.Now()
+		case simrobot.Turned:
+			v.turns = append(v.turns, seenTurn{said, time.Now(), e.Turn})
+		case simrobot.HungUp:
+			if e.ByServer {
+				v.hungUp = e.Why
+			}
+		}
+	}
+	robot, err := simrobot.New(o)
+	if err == nil {
+		err = robot.Run(ctx)
+		v.stats = robot.Stats()
+	}
+	v.to, v.err = time.Now(), err
+	r.mu.Lock()
+	r.cancel = nil
+	v.vanished = r.vanished
+	if err == nil && r.known.IsZero() {
+		r.known = v.to
+	}
+	r.mu.Unlock()
+	r.s.judge(v)
+}
+
+// kept reports whether the appliance must know of the robot, whatever has
+// happened since: who checks in is written down within seconds.
+func (r *soakRobot) kept() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !r.known.IsZero() && !r.s.troubled(r.known, r.known.Add(soakRecover), everybody)
+}
+
+// vanish switches the robot off, if it talks, and its wire goes dead.
+func (r *soakRobot) vanish() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.cancel == nil {
+		return false
+	}
+	r.vanished = true
+	r.wire.vanish()
+	r.cancel()
+	return true
+}
+
+// verdict is what is known of one talk.
+type verdict struct {
+	robot    string
+	from, to time.Time
+	turns    []seenTurn
+	stats    simrobot.Stats
+	err      error
+	hungUp   string // why the appliance hung up, if it did
+	vanished bool
+}
+
+// judge finds out whether a talk broke for a robot no fault has touched.
+func (s *soak) judge(v verdict) {
+	if v.vanished || s.over(v) || s.troubled(v.from, v.to, everybody) {
+		s.count(func(f *figures) { f.touched++ })
+		return
+	}
+	broken := v.broken()
+	dry, excused := 0, 0
+	for _, t := range v.turns {
+		switch {
+		case t.Underruns == 0:
+		case s.troubled(t.from, t.to, engines), s.stalls.within(t.from, t.to):
+			excused += t.Underruns
+		default:
+			dry += t.Underruns
+		}
+	}
+	if broken == "" && dry > 0 {
+		broken = fmt.Sprintf("the speaker ran dry %d times", dry)
+	}
+	s.count(func(f *figures) {
+		f.talks++
+		f.turns += len(v.turns)
+		f.early += v.stats.Ignored
+		f.excused += excused
+		f.hellos = append(f.hellos, v.stats.HelloLatency)
+		for _, t := range v.turns {
+			if t.Heard == t.Text {
+				f.understood++
+			}
+			if t.FirstAudio > 0 {
+				f.answers.add(t.FirstAudio)
+			}
+		}
+		for _, g := range v.stats.Gaps {
+			f.gaps.add(g)
+		}
+		f.sent += v.stats.Sent
+		f.received += v.stats.Received
+	})
+	if broken != "" {
+		s.fail("%s, which no fault has touched, talked from %s to %s, and %s", v.robot, s.at(v.from), s.at(v.to), broken)
+	}
+}
+
+// over reports whether the talk was cut short because the soak was.
+func (s *soak) over(v verdict) bool { return s.ctx.Err() != nil && errors.Is(v.err, context.Canceled) }
+
+// broken says what a person would have noticed, but for a pause in the speech:
+// that depends on what else went on.
+func (v verdict) broken() string {
+	// The first packet leaves 14 ms after the message that makes a robot speak,
+	// which takes 5 of them to do so. Where the machine is late by the rest, it is
+	// ignored, and with it 60 ms in which no voice has begun; the next one waits
+	// longer. More than that is lost for no such reason.
+	ignored := max(v.stats.Ignored-len(v.turns), 0)
+	lost := v.stats.Dropped + ignored + v.stats.Cut + v.stats.Bad
+	switch {
+	case v.err != nil:
+		return fmt.Sprintf("it ended with: %v", v.err)
+	case v.hungUp != "":
+		return "the appliance hung up: " + v.hungUp
+	case lost > 0:
+		return fmt.Sprintf("%d packets were lost: dropped %d, ignored %d, cut %d, bad %d", lost, v.stats.Dropped, v.stats.Ignored, v.stats.Cut, v.stats.Bad)
+	}
+	for _, t := range v.turns {
+		if !t.Answered {
+			return fmt.Sprintf("%q was not answered", t.Text)
+		}
+	}
+	return ""
+}

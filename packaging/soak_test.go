@@ -1,0 +1,418 @@
+// Package packaging_test holds the tests of what is packaged: the program as
+// people run it.
+package packaging_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"perch/firmware-tools/simrobot"
+)
+
+// What the soak is made of. Robots rest between talks for as long as lets two
+// small processors recognize real speech whenever the engine that does it
+// elsewhere is ill: about one utterance a second, and every fifth or so of them
+// in the appliance itself.
+const (
+	soakRobots = 20
+	soakSkins  = 20
+	soakCrowd  = 300
+	soakPause  = 8 * time.Second // between two talks of a robot, from half of it to one and a half
+
+	soakWriteEvery = 600 * time.Millisecond
+	soakBetween    = 2 * time.Second // faults
+	soakShortest   = 2 * time.Second // a fault
+	soakLongest    = 5 * time.Second
+	soakKillEvery  = 5 * time.Minute
+	soakDisk       = 96 << 20 // bytes, of the file system that fills up
+
+	soakPatience = 2 * time.Second  // with an engine, before the next in its list is asked
+	soakIdle     = 20 * time.Second // until a talk with nobody is hung up
+)
+
+// What is waited for, and the bounds.
+const (
+	soakAnswerWithin  = 15 * time.Second // of a request: far more than it takes, for the machine may be busy
+	soakToolWithin    = 3 * soakPatience // of a text that leads to a tool's being called
+	soakStartWithin   = 20 * time.Second
+	soakStopWithin    = 20 * time.Second
+	soakReturn        = 3 * time.Second  // after a start, until robots and skins are there again
+	soakRecover       = 10 * time.Second // after a fault, until what it touched works again
+	soakRecoverWithin = time.Minute      // the broker's: it is tried less and less often, at most every half minute
+	soakLetGo         = 45 * time.Second // of a robot that has vanished: soakIdle, and what a turn may take
+	soakSettleWithin  = 75 * time.Second // an HTTP connection that is idle is closed after a minute
+
+	// A pause in a speech that lasts as long as this, while the soak itself did
+	// not run, is the machine's. The appliance keeps 300 ms ahead of a robot.
+	soakStall = 100 * time.Millisecond
+
+	// What is allocated at the quiet points differs by how far the collector got,
+	// by some megabytes in forty: the lowest of many looks is taken. Under a
+	// minute, caches have not filled before the first of the two points, and
+	// growth says nothing.
+	soakGrowth     = 1.10
+	soakGrowthFrom = time.Minute
+)
+
+// soak is one run.
+type soak struct {
+	t      *testing.T
+	ctx    context.Context
+	seed   uint64
+	rand   *rand.Rand // of the faults
+	began  time.Time
+	speech []int16
+	small  string // a small file system of its own; "" where there is none
+
+	house   *soakHouse
+	broker  *soakBroker
+	engines *soakEngines
+	timers  *soakTimers
+	robots  []*soakRobot
+	owner   *soakOwner
+	checks  chan string // when the owner has to look for what it wrote
+	stalls  stalls
+
+	mu       sync.Mutex
+	figures  figures
+	troubles []*trouble
+	slow     []*soakSocket
+	failures []string
+}
+
+// TestSoak runs the whole house for a while, with a fault every few seconds.
+func TestSoak(t *testing.T) {
+	length, err := time.ParseDuration(os.Getenv("SOAK"))
+	if os.Getenv("SOAK") == "" {
+		t.Skip("it takes minutes, and the program built: make soak runs it")
+	}
+	if err != nil || length < 10*time.Second {
+		t.Fatalf("SOAK=%q: a duration of at least 10s, such as 30s, 3m or 8h", os.Getenv("SOAK"))
+	}
+	// Robots have processors of their own. With two threads for all of them, one
+	// that encodes sound would keep the others from reading.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(8, runtime.NumCPU())))
+	before := goleak.IgnoreCurrent()
+	s := newSoak(t)
+	s.run(length)
+	s.close()
+	s.table()
+	goleak.VerifyNone(t, before)
+}
+
+func newSoak(t *testing.T) *soak {
+	seed := uint64(time.Now().UnixNano() % 1_000_000)
+	if text := os.Getenv("SOAK_SEED"); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatalf("SOAK_SEED: %v", err)
+		}
+	}
+	s := &soak{t: t, ctx: t.Context(), seed: seed, rand: rand.New(rand.NewPCG(seed, 0)), began: time.Now(),
+		timers: &soakTimers{results: make(chan string, 1)}, checks: make(chan string, 1)}
+	s.figures.faults = map[string]int{}
+	s.owner = newSoakOwner(s)
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	program, err := filepath.Abs(programPath())
+	must(err)
+	if _, err := os.Stat(program); err != nil {
+		t.Fatalf("%v: make build makes it, and PERCH_PROGRAM names another", err)
+	}
+	s.say("seed %d (SOAK_SEED repeats it), program %s", seed, program)
+	dir := t.TempDir()
+	data := filepath.Join(dir, "data")
+	if s.small, err = smallFiles(t); err != nil {
+		s.say("the disk is never full in this run: %v", err)
+	} else {
+		data = filepath.Join(s.small, "data")
+	}
+	s.speech, err = simrobot.Speak(t.Context(), soakSentence, "slt")
+	must(err)
+	s.broker, err = newSoakBroker(dir)
+	must(err)
+	t.Cleanup(s.broker.stop)
+	must(s.broker.start())
+	s.engines, err = newSoakEngines(s.timers)
+	must(err)
+	s.house, err = newSoakHouse(program, dir, data, s.broker.address, s.engines)
+	must(err)
+	must(s.house.start(s.ctx))
+	t.Cleanup(func() {
+		if s.house.running() {
+			s.house.kill()
+		}
+	})
+	s.robots, err = newSoakRobots(s)
+	must(err)
+	return s
+}
+
+func programPath() string {
+	if path := os.Getenv("PERCH_PROGRAM"); path != "" {
+		return path
+	}
+	return "../bin/perch"
+}
+
+// smallFiles mounts a file system that can be filled, which takes the rights of
+// an administrator.
+func smallFiles(t *testing.T) (string, error) {
+	dir := t.TempDir()
+	if err := syscall.Mount("perch-soak", dir, "tmpfs", 0, fmt.Sprintf("size=%d", soakDisk)); err != nil {
+		return "", fmt.Errorf("a small file system cannot be mounted: %w", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
+	return dir, nil
+}
+
+// run is a third in which power cuts come, too; then a quiet point; two thirds
+// of one life; a quiet point again, at which all has to be as it was; and a last
+// power cut, after which all that was acknowledged has to be there.
+func (s *soak) run(length time.Duration) {
+	stalled, watching := context.WithCancel(s.ctx)
+	var sentinel sync.WaitGroup
+	sentinel.Go(func() { s.stalls.watch(stalled) })
+	defer sentinel.Wait()
+	defer watching()
+
+	s.phase(length/3, s.powerCut)
+	base, ok := s.quiet(measure{})
+	if !ok {
+		return
+	}
+	s.figures.base = base
+	s.phase(length-length/3, nil)
+	end, ok := s.quiet(base)
+	if !ok {
+		return
+	}
+	s.figures.end = end
+	s.compare(length, base, end)
+	if len(s.failed()) > 0 && end.goroutines > base.goroutines {
+		s.say("goroutines, by who began them:\n%s", s.house.stacks())
+		if err := s.house.start(s.ctx); err != nil {
+			s.fail("%v", err)
+		}
+	}
+	s.lastCheck()
+}
+
+// phase runs everything for a while.
+func (s *soak) phase(length time.Duration, killed func(context.Context)) {
+	ctx, stop := context.WithCancel(s.ctx)
+	defer stop()
+	lasting, over := context.WithTimeout(ctx, length)
+	defer over()
+	var talking, others sync.WaitGroup
+	for _, r := range s.robots {
+		talking.Go(func() { r.live(ctx, lasting.Done()) })
+	}
+	s.watch(ctx, &others)
+	others.Go(func() { s.keeper(ctx) })
+	others.Go(func() { s.owner.live(lasting) })
+	others.Go(func() { s.report(lasting) })
+	s.spoil(lasting, length, killed)
+	talking.Wait() // talks that have begun are finished
+	if err := s.mirrored(ctx); err != nil {
+		s.fail("%v", err)
+	}
+	stop()
+	others.Wait()
+	if !s.house.running() {
+		s.fail("the appliance has ended; its log ends with\n%s", s.house.tail())
+	}
+}
+
+// report tells every minute how the appliance does.
+func (s *soak) report(ctx context.Context) {
+	for wait(ctx, time.Minute); ctx.Err() == nil; wait(ctx, time.Minute) {
+		if m, err := s.house.measure(ctx); err == nil {
+			s.say("%d robots connected, %d goroutines, %d descriptors, %.1f MB, of these %.1f MB Go's heap, %s of the processor; the soak itself used %s",
+				m.robots, m.goroutines, m.fds, mb(m.anonymous), mb(m.heap), m.cpu.Round(time.Second), processorTime("/proc/self/stat").Round(time.Second))
+		}
+	}
+}
+
+// quiet waits until nothing goes on, and measures. It is not over before there
+// are no more goroutines and descriptors than there were at the base, if there
+// is one, or it took too long.
+func (s *soak) quiet(base measure) (lowest measure, ok bool) {
+	s.mu.Lock()
+	for _, c := range s.slow {
+		c.drop()
+	}
+	s.slow = nil
+	s.mu.Unlock()
+	began := time.Now()
+	for _, r := range s.robots {
+		r.wire.release(began.Add(-soakLetGo)) // the others the appliance must have given up by itself
+	}
+	for looks := 0; ; looks++ {
+		s.engines.hangUp() // or the idle connections to them would be counted
+		m, err := s.house.measure(s.ctx)
+		if err != nil {
+			s.fail("%v", err)
+			return lowest, false
+		}
+		if looks == 0 {
+			lowest = m
+		}
+		lowest.goroutines, lowest.fds = min(lowest.goroutines, m.goroutines), min(lowest.fds, m.fds)
+		lowest.anonymous, lowest.heap = min(lowest.anonymous, m.anonymous), min(lowest.heap, m.heap)
+		lowest.robots, lowest.cpu, lowest.sessions = m.robots, m.cpu, m.sessions
+		settled := time.Since(began) > soakRecover && m.robots == 0
+		if base.goroutines > 0 {
+			settled = settled && lowest.goroutines <= base.goroutines && lowest.fds <= base.fds
+		}
+		if settled || time.Since(began) > soakSettleWithin {
+			break
+		}
+		// Each look makes garbage, and so has the collector run.
+		wait(s.ctx, 100*time.Millisecond)
+	}
+	s.say("quiet after %s: %d goroutines, %d descriptors, %.1f MB, of these %.1f MB Go's heap", time.Since(began).Round(time.Second),
+		lowest.goroutines, lowest.fds, mb(lowest.anonymous), mb(lowest.heap))
+	return lowest, true
+}
+
+// compare holds the end against the base.
+func (s *soak) compare(length time.Duration, base, end measure) {
+	if end.robots > 0 {
+		s.fail("%d channels are still open, and no robot is there", end.robots)
+	}
+	if end.goroutines > base.goroutines {
+		s.fail("goroutines did not come back: %d, and there were %d", end.goroutines, base.goroutines)
+	}
+	if end.fds > base.fds {
+		s.fail("descriptors did not come back: %d, and there were %d:\n%s", end.fds, base.fds, byCount(s.house.descriptors()))
+	}
+	if growth := float64(end.anonymous) / float64(base.anonymous); length >= soakGrowthFrom && growth > soakGrowth {
+		s.fail("memory has grown by %.0f %%, from %.1f to %.1f MB", (growth-1)*100, mb(base.anonymous), mb(end.anonymous))
+	}
+}
+
+// lastCheck takes the power away once more and looks for all that was
+// acknowledged.
+func (s *soak) lastCheck() {
+	ctx, stop := context.WithCancel(s.ctx)
+	defer stop()
+	s.powerCut(ctx)
+	<-s.checks
+	var keeping sync.WaitGroup
+	keeping.Go(func() { s.keeper(ctx) })
+	wait(ctx, soakReturn)
+	s.owner.check(ctx, "at the end")
+	if n := len(s.owner.timers) + len(s.owner.notices); n > 0 {
+		s.fail("%d notifications and timers could not be looked for at the end", n)
+	}
+	stop()
+	keeping.Wait()
+}
+
+// close ends all that is left.
+func (s *soak) close() {
+	if s.house.running() {
+		if err := s.house.stop(); err != nil {
+			s.fail("%v", err)
+		}
+	}
+	for _, r := range s.robots {
+		r.wire.close()
+	}
+	s.engines.close()
+	s.broker.stop()
+	_ = s.house.log.Close()
+}
+
+func mb(bytes int) float64 { return float64(bytes) / (1 << 20) }
+
+// at is a moment as it is told: since the beginning.
+func (s *soak) at(when time.Time) string {
+	return when.Sub(s.began).Round(100 * time.Millisecond).String()
+}
+
+func (s *soak) say(format string, a ...any) {
+	fmt.Printf("%8s  %s\n", s.at(time.Now()), fmt.Sprintf(format, a...))
+}
+
+// fail takes note of a failure and goes on, so that one run tells all.
+func (s *soak) fail(format string, a ...any) {
+	text := fmt.Sprintf(format, a...)
+	s.mu.Lock()
+	s.failures = append(s.failures, text)
+	n := len(s.failures)
+	s.mu.Unlock()
+	s.t.Fail()
+	if n <= 100 { // or a night's log is nothing else
+		s.say("FAILED: %s", text)
+	}
+}
+
+func (s *soak) failed() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.failures)
+}
+
+func (s *soak) count(change func(*figures)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(&s.figures)
+}
+
+// table tells what was measured.
+func (s *soak) table() {
+	f := &s.figures
+	var b strings.Builder
+	row := func(name, format string, a ...any) {
+		fmt.Fprintf(&b, "  %-22s %s\n", name, fmt.Sprintf(format, a...))
+	}
+	ms := func(d time.Duration) string { return d.Round(time.Millisecond).String() }
+	row("seed", "%d", s.seed)
+	row("talks untouched", "%d of %d turns; %d turns heard word by word", f.talks, f.turns, f.understood)
+	row("talks touched", "%d, by a robot switched off or a power cut", f.touched)
+	row("hello", "p50 %s, p99 %s", ms(simrobot.Quantile(f.hellos, .5)), ms(simrobot.Quantile(f.hellos, .99)))
+	row("speech to sound", "p50 %s, p99 %s", ms(f.answers.quantile(.5)), ms(f.answers.quantile(.99)))
+	row("gaps between packets", "p50 %s, p99 %s, longest %s of %d", ms(f.gaps.quantile(.5)), ms(f.gaps.quantile(.99)), ms(f.gaps.quantile(1)), f.gaps.n)
+	row("first packets lost", "%d, the machine being late by 9 ms", f.early)
+	row("speaker ran dry", "%d times while an engine was ill or the machine stood still", f.excused)
+	row("machine stood still", "%d times, longest %s", s.stalls.count(), ms(s.stalls.longest()))
+	names := []string{}
+	for name := range f.faults {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		row("fault", "%3d  %s", f.faults[name], name)
+	}
+	for _, kind := range []string{"remember", "forget", "notify", "timer", "adopt", "forget robot"} {
+		row("writes", "%4d acknowledged, %d refused  %s", s.owner.acked[kind], s.owner.refused[kind], kind)
+	}
+	row("writes looked for", "%d", s.owner.checked)
+	row("told", "%d frames to skins, %d events to the owner (missed %d times), %d messages over MQTT", f.frames, f.events, f.missed, f.messages)
+	row("memory", "%.1f MB, then %.1f MB anonymous", mb(f.base.anonymous), mb(f.end.anonymous))
+	row("descriptors", "%d, then %d", f.base.fds, f.end.fds)
+	row("goroutines", "%d, then %d", f.base.goroutines, f.end.goroutines)
+	row("processor", "%s of the appliance between the two", (f.end.cpu - f.base.cpu).Round(time.Second))
+	row("starts", "%d, slowest %s", len(s.house.starts), ms(slices.Max(s.house.starts)))
+	row("failures", "%d", len(s.failures))
+	fmt.Printf("\nThe soak, %s:\n%s", time.Since(s.began).Round(time.Second), &b)
+}
