@@ -41,7 +41,7 @@ type soakEngine struct {
 	listener net.Listener
 	mu       sync.Mutex
 	ails     sickness
-	conns    map[net.Conn]bool // whether they are idle
+	conns    map[net.Conn]bool // whether nothing goes on there
 	served   map[sickness]int  // requests
 	wg       sync.WaitGroup
 }
@@ -132,7 +132,7 @@ func (s *soakEngine) keep(c net.Conn, state http.ConnState) {
 	if state == http.StateClosed {
 		delete(s.conns, c)
 	} else {
-		s.conns[c] = state == http.StateIdle
+		s.conns[c] = state == http.StateIdle || state == http.StateNew
 	}
 }
 

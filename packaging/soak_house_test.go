@@ -276,23 +276,33 @@ func byCount(count map[string]int) string {
 
 // soakBroker is mosquitto.
 type soakBroker struct {
-	address, config string
-	cmd             *exec.Cmd
+	program, address, config string
+	cmd                      *exec.Cmd
 }
 
 func newSoakBroker(dir string) (*soakBroker, error) {
+	if _, err := exec.LookPath("mosquitto_sub"); err != nil {
+		return nil, fmt.Errorf("%w; apt install mosquitto-clients", err)
+	}
+	program, err := exec.LookPath("mosquitto")
+	if err != nil { // who is no administrator has no sbin in the path
+		program, err = exec.LookPath("/usr/sbin/mosquitto")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w; apt install mosquitto", err)
+	}
 	address, err := freeAddress()
 	if err != nil {
 		return nil, err
 	}
 	_, port, _ := net.SplitHostPort(address)
-	b := &soakBroker{address: address, config: filepath.Join(dir, "mosquitto.conf")}
+	b := &soakBroker{program: program, address: address, config: filepath.Join(dir, "mosquitto.conf")}
 	text := "listener " + port + " 127.0.0.1\nallow_anonymous true\npersistence false\nlog_dest none\n"
 	return b, os.WriteFile(b.config, []byte(text), 0o644)
 }
 
 func (b *soakBroker) start() error {
-	b.cmd = soakChild("mosquitto", "-c", b.config)
+	b.cmd = soakChild(b.program, "-c", b.config)
 	if err := b.cmd.Start(); err != nil {
 		return fmt.Errorf("start mosquitto: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -215,11 +216,13 @@ func (o *soakOwner) check(ctx context.Context, when string) {
 			there[strings.Trim(w, ".")] = true
 		}
 	}
-	for _, word := range o.facts {
-		if o.checked++; !there[word] {
+	o.facts = slices.DeleteFunc(o.facts, func(word string) bool {
+		o.checked++
+		if !there[word] {
 			o.s.fail("%s an acknowledged memory is lost: %s", when, word)
 		}
-	}
+		return !there[word] // it is told once
+	})
 	for _, word := range o.forgot {
 		if o.checked++; there[word] {
 			o.s.fail("%s a memory is there again that was forgotten: %s", when, word)

@@ -194,13 +194,14 @@ func (s *soak) run(length time.Duration) {
 	defer watching()
 
 	s.phase(length/3, s.powerCut)
-	base, ok := s.quiet(measure{})
+	least := min(soakRecover, length/6) // of looks, however quiet it is
+	base, ok := s.quiet(least, measure{})
 	if !ok {
 		return
 	}
 	s.figures.base = base
 	s.phase(length-length/3, nil)
-	end, ok := s.quiet(base)
+	end, ok := s.quiet(least, base)
 	if !ok {
 		return
 	}
@@ -221,16 +222,22 @@ func (s *soak) phase(length time.Duration, killed func(context.Context)) {
 	defer stop()
 	lasting, over := context.WithTimeout(ctx, length)
 	defer over()
-	var talking, others sync.WaitGroup
+	var talking, owning, others sync.WaitGroup
 	for _, r := range s.robots {
 		talking.Go(func() { r.live(ctx, lasting.Done()) })
 	}
 	s.watch(ctx, &others)
 	others.Go(func() { s.keeper(ctx) })
-	others.Go(func() { s.owner.live(lasting) })
+	owning.Go(func() { s.owner.live(lasting) })
 	others.Go(func() { s.report(lasting) })
 	s.spoil(lasting, length, killed)
 	talking.Wait() // talks that have begun are finished
+	owning.Wait()
+	select {
+	case when := <-s.checks:
+		s.owner.check(ctx, when)
+	default:
+	}
 	if err := s.mirrored(ctx); err != nil {
 		s.fail("%v", err)
 	}
@@ -254,7 +261,7 @@ func (s *soak) report(ctx context.Context) {
 // quiet waits until nothing goes on, and measures. It is not over before there
 // are no more goroutines and descriptors than there were at the base, if there
 // is one, or it took too long.
-func (s *soak) quiet(base measure) (lowest measure, ok bool) {
+func (s *soak) quiet(least time.Duration, base measure) (lowest measure, ok bool) {
 	s.mu.Lock()
 	for _, c := range s.slow {
 		c.drop()
@@ -278,7 +285,7 @@ func (s *soak) quiet(base measure) (lowest measure, ok bool) {
 		lowest.goroutines, lowest.fds = min(lowest.goroutines, m.goroutines), min(lowest.fds, m.fds)
 		lowest.anonymous, lowest.heap = min(lowest.anonymous, m.anonymous), min(lowest.heap, m.heap)
 		lowest.robots, lowest.cpu, lowest.sessions = m.robots, m.cpu, m.sessions
-		settled := time.Since(began) > soakRecover && m.robots == 0
+		settled := time.Since(began) > least && m.robots == 0
 		if base.goroutines > 0 {
 			settled = settled && lowest.goroutines <= base.goroutines && lowest.fds <= base.fds
 		}
