@@ -57,7 +57,7 @@ func (s *soak) spoil(ctx context.Context, length time.Duration, killed func(cont
 	began := time.Now()
 	every := min(length/5, soakKillEvery)
 	var deck []soakFault
-	for kills := 1; ctx.Err() == nil; {
+	for kills := 1; ctx.Err() == nil && s.house.running(); {
 		since := time.Since(began)
 		if killed != nil && since > time.Duration(kills)*every && (kills == 1 || since < length*2/5) {
 			kills++

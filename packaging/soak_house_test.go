@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -29,9 +30,22 @@ type soakHouse struct {
 	listen, local         string // addresses
 	log                   *os.File
 
+	mu     sync.Mutex
+	latest *soakProcess
+	starts []time.Duration
+}
+
+// soakProcess is one life of the program.
+type soakProcess struct {
 	cmd    *exec.Cmd
 	exited chan struct{} // closed when it has ended, for whatever reason
-	starts []time.Duration
+}
+
+// process is the latest.
+func (h *soakHouse) process() *soakProcess {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.latest
 }
 
 // newSoakHouse writes the configuration: engines of the soak's own stand before
@@ -86,7 +100,7 @@ func freeAddress() (string, error) {
 // killed.
 func soakChild(program string, arguments ...string) *exec.Cmd {
 	cmd := exec.Command(program, arguments...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true} // Ctrl-C is for the soak, which ends them
 	return cmd
 }
 
@@ -99,19 +113,21 @@ func (h *soakHouse) start(ctx context.Context) error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start the appliance: %w", err)
 	}
-	exited := make(chan struct{})
-	h.cmd, h.exited = cmd, exited
+	p := &soakProcess{cmd, make(chan struct{})}
 	go func() {
 		_ = cmd.Wait() // why it ended is asked of its state
-		close(exited)
+		close(p.exited)
 	}()
+	h.mu.Lock()
+	h.latest = p
+	h.mu.Unlock()
 	for time.Since(began) < soakStartWithin {
 		if status, _, err := h.request(ctx, http.MethodGet, h.local, "/ready", ""); err == nil && status == http.StatusOK {
 			h.starts = append(h.starts, time.Since(began))
 			return nil
 		}
 		select {
-		case <-exited:
+		case <-p.exited:
 			return errors.New("the appliance ended at its start; its log ends with\n" + h.tail())
 		case <-ctx.Done():
 			return ctx.Err()
@@ -123,23 +139,25 @@ func (h *soakHouse) start(ctx context.Context) error {
 
 // kill takes the power away.
 func (h *soakHouse) kill() {
-	_ = h.cmd.Process.Kill() // or it has ended, which the soak sees too
-	<-h.exited
+	p := h.process()
+	_ = p.cmd.Process.Kill() // or it has ended, which the soak sees too
+	<-p.exited
 }
 
 // stop asks the program to end, and returns an error where it does not, or not well.
 func (h *soakHouse) stop() error {
-	if err := h.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	p := h.process()
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return fmt.Errorf("stop the appliance: %w", err)
 	}
 	select {
-	case <-h.exited:
+	case <-p.exited:
 	case <-time.After(soakStopWithin):
 		h.kill()
 		return fmt.Errorf("the appliance did not end within %s of SIGTERM", soakStopWithin)
 	}
-	if !h.cmd.ProcessState.Success() {
-		return fmt.Errorf("the appliance ended with %s", h.cmd.ProcessState)
+	if !p.cmd.ProcessState.Success() {
+		return fmt.Errorf("the appliance ended with %s", p.cmd.ProcessState)
 	}
 	return nil
 }
@@ -147,7 +165,7 @@ func (h *soakHouse) stop() error {
 // running reports whether the process is there.
 func (h *soakHouse) running() bool {
 	select {
-	case <-h.exited:
+	case <-h.process().exited:
 		return false
 	default:
 		return true
@@ -197,7 +215,7 @@ func (h *soakHouse) measure(ctx context.Context) (m measure, err error) {
 	if m.goroutines < 1 || m.robots < 0 {
 		return m, errors.New("the metrics lack go_goroutines or perch_robots_connected")
 	}
-	proc := fmt.Sprintf("/proc/%d/", h.cmd.Process.Pid)
+	proc := fmt.Sprintf("/proc/%d/", h.process().cmd.Process.Pid)
 	open, err := os.ReadDir(proc + "fd")
 	if err != nil {
 		return m, err
@@ -230,7 +248,7 @@ func processorTime(stat string) time.Duration {
 
 // descriptors are what the process has open, by kind.
 func (h *soakHouse) descriptors() map[string]int {
-	dir := fmt.Sprintf("/proc/%d/fd", h.cmd.Process.Pid)
+	dir := fmt.Sprintf("/proc/%d/fd", h.process().cmd.Process.Pid)
 	kinds := map[string]int{}
 	open, _ := os.ReadDir(dir) // or it has ended
 	for _, d := range open {
@@ -248,8 +266,9 @@ func (h *soakHouse) stacks() string {
 	if err != nil {
 		return err.Error()
 	}
-	_ = h.cmd.Process.Signal(syscall.SIGQUIT)
-	<-h.exited
+	p := h.process()
+	_ = p.cmd.Process.Signal(syscall.SIGQUIT)
+	<-p.exited
 	text, err := os.ReadFile(h.log.Name())
 	if err != nil {
 		return err.Error()

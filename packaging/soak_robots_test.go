@@ -159,7 +159,7 @@ type verdict struct {
 
 // judge finds out whether a talk broke for a robot no fault has touched.
 func (s *soak) judge(v verdict) {
-	if v.vanished || s.over(v) || s.troubled(v.from, v.to, everybody) {
+	if v.vanished || s.cutShort(v) || s.troubled(v.from, v.to, everybody) {
 		s.count(func(f *figures) { f.touched++ })
 		return
 	}
@@ -202,8 +202,10 @@ func (s *soak) judge(v verdict) {
 	}
 }
 
-// over reports whether the talk was cut short because the soak was.
-func (s *soak) over(v verdict) bool { return s.ctx.Err() != nil && errors.Is(v.err, context.Canceled) }
+// cutShort reports whether the talk was, because the soak was.
+func (s *soak) cutShort(v verdict) bool {
+	return s.ctx.Err() != nil && errors.Is(v.err, context.Canceled)
+}
 
 // broken says what a person would have noticed, but for a pause in the speech:
 // that depends on what else went on.

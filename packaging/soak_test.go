@@ -7,11 +7,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -23,9 +22,9 @@ import (
 )
 
 // What the soak is made of. Robots rest between talks for as long as lets two
-// small processors recognize real speech whenever the engine that does it
-// elsewhere is ill: about one utterance a second, and every fifth or so of them
-// in the appliance itself.
+// small processors recognize real speech in the appliance whenever the engine
+// that does it elsewhere is ill: about one and a half utterances a second, and a
+// quarter or so of them there.
 const (
 	soakRobots = 20
 	soakSkins  = 20
@@ -105,15 +104,18 @@ func TestSoak(t *testing.T) {
 	// Robots have processors of their own. With two threads for all of them, one
 	// that encodes sound would keep the others from reading.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(8, runtime.NumCPU())))
+	// Who interrupts it has everything ended that it began, and unmounted.
+	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	before := goleak.IgnoreCurrent()
-	s := newSoak(t)
+	s := newSoak(ctx, t)
 	s.run(length)
 	s.close()
 	s.table()
 	goleak.VerifyNone(t, before)
 }
 
-func newSoak(t *testing.T) *soak {
+func newSoak(ctx context.Context, t *testing.T) *soak {
 	seed := uint64(time.Now().UnixNano() % 1_000_000)
 	if text := os.Getenv("SOAK_SEED"); text != "" {
 		var err error
@@ -121,7 +123,7 @@ func newSoak(t *testing.T) *soak {
 			t.Fatalf("SOAK_SEED: %v", err)
 		}
 	}
-	s := &soak{t: t, ctx: t.Context(), seed: seed, rand: rand.New(rand.NewPCG(seed, 0)), began: time.Now(),
+	s := &soak{t: t, ctx: ctx, seed: seed, rand: rand.New(rand.NewPCG(seed, 0)), began: time.Now(),
 		timers: &soakTimers{results: make(chan string, 1)}, checks: make(chan string, 1)}
 	s.figures.faults = map[string]int{}
 	s.owner = newSoakOwner(s)
@@ -194,6 +196,9 @@ func (s *soak) run(length time.Duration) {
 	defer watching()
 
 	s.phase(length/3, s.powerCut)
+	if s.over() {
+		return
+	}
 	least := min(soakRecover, length/6) // of looks, however quiet it is
 	base, ok := s.quiet(least, measure{})
 	if !ok {
@@ -201,6 +206,9 @@ func (s *soak) run(length time.Duration) {
 	}
 	s.figures.base = base
 	s.phase(length-length/3, nil)
+	if s.over() {
+		return
+	}
 	end, ok := s.quiet(least, base)
 	if !ok {
 		return
@@ -214,6 +222,14 @@ func (s *soak) run(length time.Duration) {
 		}
 	}
 	s.lastCheck()
+}
+
+// over reports whether it cannot go on.
+func (s *soak) over() bool {
+	if s.ctx.Err() != nil {
+		s.fail("interrupted")
+	}
+	return s.ctx.Err() != nil || !s.house.running()
 }
 
 // phase runs everything for a while.
@@ -231,6 +247,7 @@ func (s *soak) phase(length time.Duration, killed func(context.Context)) {
 	owning.Go(func() { s.owner.live(lasting) })
 	others.Go(func() { s.report(lasting) })
 	s.spoil(lasting, length, killed)
+	over()         // which is sooner, where the appliance has ended
 	talking.Wait() // talks that have begun are finished
 	owning.Wait()
 	select {
@@ -238,14 +255,13 @@ func (s *soak) phase(length time.Duration, killed func(context.Context)) {
 		s.owner.check(ctx, when)
 	default:
 	}
-	if err := s.mirrored(ctx); err != nil {
+	if !s.house.running() {
+		s.fail("the appliance has ended; its log ends with\n%s", s.house.tail())
+	} else if err := s.mirrored(ctx); err != nil {
 		s.fail("%v", err)
 	}
 	stop()
 	others.Wait()
-	if !s.house.running() {
-		s.fail("the appliance has ended; its log ends with\n%s", s.house.tail())
-	}
 }
 
 // report tells every minute how the appliance does.
@@ -347,79 +363,4 @@ func (s *soak) close() {
 	s.engines.close()
 	s.broker.stop()
 	_ = s.house.log.Close()
-}
-
-func mb(bytes int) float64 { return float64(bytes) / (1 << 20) }
-
-// at is a moment as it is told: since the beginning.
-func (s *soak) at(when time.Time) string {
-	return when.Sub(s.began).Round(100 * time.Millisecond).String()
-}
-
-func (s *soak) say(format string, a ...any) {
-	fmt.Printf("%8s  %s\n", s.at(time.Now()), fmt.Sprintf(format, a...))
-}
-
-// fail takes note of a failure and goes on, so that one run tells all.
-func (s *soak) fail(format string, a ...any) {
-	text := fmt.Sprintf(format, a...)
-	s.mu.Lock()
-	s.failures = append(s.failures, text)
-	n := len(s.failures)
-	s.mu.Unlock()
-	s.t.Fail()
-	if n <= 100 { // or a night's log is nothing else
-		s.say("FAILED: %s", text)
-	}
-}
-
-func (s *soak) failed() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.failures)
-}
-
-func (s *soak) count(change func(*figures)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	change(&s.figures)
-}
-
-// table tells what was measured.
-func (s *soak) table() {
-	f := &s.figures
-	var b strings.Builder
-	row := func(name, format string, a ...any) {
-		fmt.Fprintf(&b, "  %-22s %s\n", name, fmt.Sprintf(format, a...))
-	}
-	ms := func(d time.Duration) string { return d.Round(time.Millisecond).String() }
-	row("seed", "%d", s.seed)
-	row("talks untouched", "%d of %d turns; %d turns heard word by word", f.talks, f.turns, f.understood)
-	row("talks touched", "%d, by a robot switched off or a power cut", f.touched)
-	row("hello", "p50 %s, p99 %s", ms(simrobot.Quantile(f.hellos, .5)), ms(simrobot.Quantile(f.hellos, .99)))
-	row("speech to sound", "p50 %s, p99 %s", ms(f.answers.quantile(.5)), ms(f.answers.quantile(.99)))
-	row("gaps between packets", "p50 %s, p99 %s, longest %s of %d", ms(f.gaps.quantile(.5)), ms(f.gaps.quantile(.99)), ms(f.gaps.quantile(1)), f.gaps.n)
-	row("first packets lost", "%d, the machine being late by 9 ms", f.early)
-	row("speaker ran dry", "%d times while an engine was ill or the machine stood still", f.excused)
-	row("machine stood still", "%d times, longest %s", s.stalls.count(), ms(s.stalls.longest()))
-	names := []string{}
-	for name := range f.faults {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		row("fault", "%3d  %s", f.faults[name], name)
-	}
-	for _, kind := range []string{"remember", "forget", "notify", "timer", "adopt", "forget robot"} {
-		row("writes", "%4d acknowledged, %d refused  %s", s.owner.acked[kind], s.owner.refused[kind], kind)
-	}
-	row("writes looked for", "%d", s.owner.checked)
-	row("told", "%d frames to skins, %d events to the owner (missed %d times), %d messages over MQTT", f.frames, f.events, f.missed, f.messages)
-	row("memory", "%.1f MB, then %.1f MB anonymous", mb(f.base.anonymous), mb(f.end.anonymous))
-	row("descriptors", "%d, then %d", f.base.fds, f.end.fds)
-	row("goroutines", "%d, then %d", f.base.goroutines, f.end.goroutines)
-	row("processor", "%s of the appliance between the two", (f.end.cpu - f.base.cpu).Round(time.Second))
-	row("starts", "%d, slowest %s", len(s.house.starts), ms(slices.Max(s.house.starts)))
-	row("failures", "%d", len(s.failures))
-	fmt.Printf("\nThe soak, %s:\n%s", time.Since(s.began).Round(time.Second), &b)
 }

@@ -1,0 +1,85 @@
+package packaging_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"perch/firmware-tools/simrobot"
+)
+
+func mb(bytes int) float64 { return float64(bytes) / (1 << 20) }
+
+// at is a moment as it is told: since the beginning.
+func (s *soak) at(when time.Time) string {
+	return when.Sub(s.began).Round(100 * time.Millisecond).String()
+}
+
+func (s *soak) say(format string, a ...any) {
+	fmt.Printf("%8s  %s\n", s.at(time.Now()), fmt.Sprintf(format, a...))
+}
+
+// fail takes note of a failure and goes on, so that one run tells all.
+func (s *soak) fail(format string, a ...any) {
+	text := fmt.Sprintf(format, a...)
+	s.mu.Lock()
+	s.failures = append(s.failures, text)
+	n := len(s.failures)
+	s.mu.Unlock()
+	s.t.Fail()
+	if n <= 100 { // or a night's log is nothing else
+		s.say("FAILED: %s", text)
+	}
+}
+
+func (s *soak) failed() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.failures)
+}
+
+func (s *soak) count(change func(*figures)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(&s.figures)
+}
+
+// table tells what was measured.
+func (s *soak) table() {
+	f := &s.figures
+	var b strings.Builder
+	row := func(name, format string, a ...any) {
+		fmt.Fprintf(&b, "  %-22s %s\n", name, fmt.Sprintf(format, a...))
+	}
+	ms := func(d time.Duration) string { return d.Round(time.Millisecond).String() }
+	row("seed", "%d", s.seed)
+	row("talks untouched", "%d of %d turns; %d turns heard word by word", f.talks, f.turns, f.understood)
+	row("talks touched", "%d, by a robot switched off or a power cut", f.touched)
+	row("hello", "p50 %s, p99 %s", ms(simrobot.Quantile(f.hellos, .5)), ms(simrobot.Quantile(f.hellos, .99)))
+	row("speech to sound", "p50 %s, p99 %s", ms(f.answers.quantile(.5)), ms(f.answers.quantile(.99)))
+	row("gaps between packets", "p50 %s, p99 %s, longest %s of %d", ms(f.gaps.quantile(.5)), ms(f.gaps.quantile(.99)), ms(f.gaps.quantile(1)), f.gaps.n)
+	row("first packets lost", "%d, the machine being late by 9 ms", f.early)
+	row("speaker ran dry", "%d times while an engine was ill or the machine stood still", f.excused)
+	row("machine stood still", "%d times, longest %s", s.stalls.count(), ms(s.stalls.longest()))
+	names := []string{}
+	for name := range f.faults {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		row("fault", "%3d  %s", f.faults[name], name)
+	}
+	for _, kind := range []string{"remember", "forget", "notify", "timer", "adopt", "forget robot"} {
+		row("writes", "%4d acknowledged, %d refused  %s", s.owner.acked[kind], s.owner.refused[kind], kind)
+	}
+	row("writes looked for", "%d", s.owner.checked)
+	row("told", "%d frames to skins, %d events to the owner (missed %d times), %d messages over MQTT", f.frames, f.events, f.missed, f.messages)
+	row("memory", "%.1f MB, then %.1f MB anonymous", mb(f.base.anonymous), mb(f.end.anonymous))
+	row("descriptors", "%d, then %d", f.base.fds, f.end.fds)
+	row("goroutines", "%d, then %d", f.base.goroutines, f.end.goroutines)
+	row("processor", "%s of the appliance between the two", (f.end.cpu - f.base.cpu).Round(time.Second))
+	row("starts", "%d, slowest %s", len(s.house.starts), ms(slices.Max(s.house.starts)))
+	row("failures", "%d", len(s.failures))
+	fmt.Printf("\nThe soak, %s:\n%s", time.Since(s.began).Round(time.Second), &b)
+}
