@@ -2,6 +2,8 @@ package packaging_test
 
 import (
 	"context"
+	"runtime"
+	"slices"
 	"sync"
 	"time"
 )
@@ -11,6 +13,7 @@ type figures struct {
 	talks, turns, understood int // of robots no fault has touched
 	touched                  int // talks of the others
 	early                    int // packets that came before the robot spoke
+	late                     int // talks in which the machine stood still
 	excused                  int // times a speaker ran dry for a reason
 	sent, received           int // packets
 	hellos                   []time.Duration
@@ -102,8 +105,11 @@ type stall struct {
 	lasts time.Duration
 }
 
-// watch asks to be woken every few milliseconds and sees when that is late.
+// watch asks to be woken every few milliseconds and sees when that is late, on a
+// thread of its own.
 func (s *stalls) watch(ctx context.Context) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	const every = 10 * time.Millisecond
 	for ctx.Err() == nil {
 		began := time.Now()
@@ -116,16 +122,19 @@ func (s *stalls) watch(ctx context.Context) {
 	}
 }
 
-// within reports whether the machine stood still in that time.
-func (s *stalls) within(from, to time.Time) bool {
+// within is the longest of them in that time.
+func (s *stalls) within(from, to time.Time) (longest time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, one := range s.seen {
+	for _, one := range slices.Backward(s.seen) { // the latest are asked for
+		if one.at.Before(from.Add(-time.Minute)) {
+			break
+		}
 		if one.at.Before(to) && one.at.Add(one.lasts).After(from) {
-			return true
+			longest = max(longest, one.lasts)
 		}
 	}
-	return false
+	return longest
 }
 
 func (s *stalls) count() int {

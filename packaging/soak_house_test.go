@@ -29,6 +29,7 @@ type soakHouse struct {
 	program, config, data string
 	listen, local         string // addresses
 	log                   *os.File
+	manager               *soakManager
 
 	mu     sync.Mutex
 	latest *soakProcess
@@ -50,8 +51,8 @@ func (h *soakHouse) process() *soakProcess {
 
 // newSoakHouse writes the configuration: engines of the soak's own stand before
 // those that are built in, the broker is mosquitto, and nothing is announced.
-func newSoakHouse(program, dir, data string, broker string, e *soakEngines) (*soakHouse, error) {
-	h := &soakHouse{program: program, data: data, config: filepath.Join(dir, "perch.yaml")}
+func newSoakHouse(program, dir, data, broker string, e *soakEngines, m *soakManager) (*soakHouse, error) {
+	h := &soakHouse{program: program, data: data, manager: m, config: filepath.Join(dir, "perch.yaml")}
 	var err error
 	if h.listen, err = freeAddress(); err != nil {
 		return nil, err
@@ -109,6 +110,7 @@ func (h *soakHouse) start(ctx context.Context) error {
 	began := time.Now()
 	cmd := soakChild(h.program, "serve", "--config", h.config, "--data", h.data)
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PERCH_") })
+	cmd.Env = append(cmd.Env, h.manager.environment()...)
 	cmd.Stderr, cmd.Stdout = h.log, h.log
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start the appliance: %w", err)
@@ -116,6 +118,7 @@ func (h *soakHouse) start(ctx context.Context) error {
 	p := &soakProcess{cmd, make(chan struct{})}
 	go func() {
 		_ = cmd.Wait() // why it ended is asked of its state
+		h.manager.ended(time.Now())
 		close(p.exited)
 	}()
 	h.mu.Lock()

@@ -163,12 +163,13 @@ func (s *soak) judge(v verdict) {
 		s.count(func(f *figures) { f.touched++ })
 		return
 	}
-	broken := v.broken()
+	late := s.stalls.within(v.from, v.to) > 0
+	broken := v.broken(late)
 	dry, excused := 0, 0
 	for _, t := range v.turns {
 		switch {
 		case t.Underruns == 0:
-		case s.troubled(t.from, t.to, engines), s.stalls.within(t.from, t.to):
+		case s.troubled(t.from, t.to, engines), s.stalls.within(t.from, t.to) >= soakStandstill:
 			excused += t.Underruns
 		default:
 			dry += t.Underruns
@@ -180,7 +181,9 @@ func (s *soak) judge(v verdict) {
 	s.count(func(f *figures) {
 		f.talks++
 		f.turns += len(v.turns)
-		f.early += v.stats.Ignored
+		if f.early += v.stats.Ignored; late {
+			f.late++
+		}
 		f.excused += excused
 		f.hellos = append(f.hellos, v.stats.HelloLatency)
 		for _, t := range v.turns {
@@ -209,12 +212,15 @@ func (s *soak) cutShort(v verdict) bool {
 
 // broken says what a person would have noticed, but for a pause in the speech:
 // that depends on what else went on.
-func (v verdict) broken() string {
+func (v verdict) broken(late bool) string {
 	// The first packet leaves 14 ms after the message that makes a robot speak,
 	// which takes 5 of them to do so. Where the machine is late by the rest, it is
 	// ignored, and with it 60 ms in which no voice has begun; the next one waits
-	// longer. More than that is lost for no such reason.
+	// longer. More than that is lost only where the machine stood still.
 	ignored := max(v.stats.Ignored-len(v.turns), 0)
+	if late {
+		ignored = 0
+	}
 	lost := v.stats.Dropped + ignored + v.stats.Cut + v.stats.Bad
 	switch {
 	case v.err != nil:

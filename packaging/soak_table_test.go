@@ -59,9 +59,9 @@ func (s *soak) table() {
 	row("hello", "p50 %s, p99 %s", ms(simrobot.Quantile(f.hellos, .5)), ms(simrobot.Quantile(f.hellos, .99)))
 	row("speech to sound", "p50 %s, p99 %s", ms(f.answers.quantile(.5)), ms(f.answers.quantile(.99)))
 	row("gaps between packets", "p50 %s, p99 %s, longest %s of %d", ms(f.gaps.quantile(.5)), ms(f.gaps.quantile(.99)), ms(f.gaps.quantile(1)), f.gaps.n)
-	row("first packets lost", "%d, the machine being late by 9 ms", f.early)
+	row("came too early", "%d packets, at the beginning of a speech", f.early)
 	row("speaker ran dry", "%d times while an engine was ill or the machine stood still", f.excused)
-	row("machine stood still", "%d times, longest %s", s.stalls.count(), ms(s.stalls.longest()))
+	row("machine stood still", "%d times, longest %s; in %d of the talks", s.stalls.count(), ms(s.stalls.longest()), f.late)
 	names := []string{}
 	for name := range f.faults {
 		names = append(names, name)
@@ -79,6 +79,8 @@ func (s *soak) table() {
 	row("descriptors", "%d, then %d", f.base.fds, f.end.fds)
 	row("goroutines", "%d, then %d", f.base.goroutines, f.end.goroutines)
 	row("processor", "%s of the appliance between the two", (f.end.cpu - f.base.cpu).Round(time.Second))
+	feeds, silent := s.house.manager.longest()
+	row("watchdog fed", "%d times, longest silence %s", feeds, silent.Round(time.Second))
 	row("starts", "%d, slowest %s", len(s.house.starts), ms(slices.Max(s.house.starts)))
 	row("failures", "%d", len(s.failures))
 	fmt.Printf("\nThe soak, %s:\n%s", time.Since(s.began).Round(time.Second), &b)

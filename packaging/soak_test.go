@@ -1,5 +1,3 @@
-// Package packaging_test holds the tests of what is packaged: the program as
-// people run it.
 package packaging_test
 
 import (
@@ -29,7 +27,9 @@ const (
 	soakRobots = 20
 	soakSkins  = 20
 	soakCrowd  = 300
-	soakPause  = 8 * time.Second // between two talks of a robot, from half of it to one and a half
+	// One sees when its own thread is late, and not another.
+	soakSentinels = 4
+	soakPause     = 8 * time.Second // between two talks of a robot, from half of it to one and a half
 
 	soakWriteEvery = 600 * time.Millisecond
 	soakBetween    = 2 * time.Second // faults
@@ -54,9 +54,15 @@ const (
 	soakLetGo         = 45 * time.Second // of a robot that has vanished: soakIdle, and what a turn may take
 	soakSettleWithin  = 75 * time.Second // an HTTP connection that is idle is closed after a minute
 
-	// A pause in a speech that lasts as long as this, while the soak itself did
-	// not run, is the machine's. The appliance keeps 300 ms ahead of a robot.
-	soakStall = 100 * time.Millisecond
+	// Where the soak itself was not run for so long, what a robot then lost is the
+	// machine's doing. A speech begins with 300 ms of sound, 60 ms after the
+	// message that makes the robot ready for it; a robot that reads both at once
+	// loses it all.
+	soakStall = 50 * time.Millisecond
+	// And a speaker runs dry by the machine's doing where it stood still for so
+	// long: the soak sees when it was late itself, and the appliance, which it
+	// does not see, was so by as much again, and several times.
+	soakStandstill = 100 * time.Millisecond
 
 	// What is allocated at the quiet points differs by how far the collector got,
 	// by some megabytes in forty: the lowest of many looks is taken. Under a
@@ -154,7 +160,9 @@ func newSoak(ctx context.Context, t *testing.T) *soak {
 	must(s.broker.start())
 	s.engines, err = newSoakEngines(s.timers)
 	must(err)
-	s.house, err = newSoakHouse(program, dir, data, s.broker.address, s.engines)
+	manager, err := newSoakManager(dir, s.fail)
+	must(err)
+	s.house, err = newSoakHouse(program, dir, data, s.broker.address, s.engines, manager)
 	must(err)
 	must(s.house.start(s.ctx))
 	t.Cleanup(func() {
@@ -191,7 +199,9 @@ func smallFiles(t *testing.T) (string, error) {
 func (s *soak) run(length time.Duration) {
 	stalled, watching := context.WithCancel(s.ctx)
 	var sentinel sync.WaitGroup
-	sentinel.Go(func() { s.stalls.watch(stalled) })
+	for range soakSentinels {
+		sentinel.Go(func() { s.stalls.watch(stalled) })
+	}
 	defer sentinel.Wait()
 	defer watching()
 
@@ -362,5 +372,6 @@ func (s *soak) close() {
 	}
 	s.engines.close()
 	s.broker.stop()
+	s.house.manager.close()
 	_ = s.house.log.Close()
 }
