@@ -222,10 +222,17 @@ func (s *soak) fillDisk(ctx context.Context, r *rand.Rand) (string, error) {
 	return "", errors.Join(closing, removing)
 }
 
-// powerCut kills the appliance and starts it again, on the same data.
+// powerCut kills the appliance in the middle of many writes, and starts it
+// again, on the same data.
 func (s *soak) powerCut(ctx context.Context) {
 	over := s.trouble(everybody)
+	s.burst.Store(true)
+	enough := s.written.Load() + 1 + s.rand.Int64N(soakBurst)
+	for began := time.Now(); s.written.Load() < enough && time.Since(began) < soakRecover && ctx.Err() == nil; {
+		wait(ctx, time.Millisecond)
+	}
 	s.house.kill()
+	s.burst.Store(false)
 	// What was asked of it at this moment was not acknowledged: the owner sees
 	// the connection break.
 	err := s.house.start(ctx)

@@ -1,10 +1,6 @@
 package packaging_test
 
 import (
-	"context"
-	"runtime"
-	"slices"
-	"sync"
 	"time"
 )
 
@@ -91,63 +87,4 @@ func (s *soak) troubled(from, to time.Time, r reach) bool {
 		}
 	}
 	return false
-}
-
-// stalls are the times in which the machine did not let the soak run: it is
-// heavily loaded, or stopped. Robots then read late what was sent in time.
-type stalls struct {
-	mu   sync.Mutex
-	seen []stall
-}
-
-type stall struct {
-	at    time.Time
-	lasts time.Duration
-}
-
-// watch asks to be woken every few milliseconds and sees when that is late, on a
-// thread of its own.
-func (s *stalls) watch(ctx context.Context) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	const every = 10 * time.Millisecond
-	for ctx.Err() == nil {
-		began := time.Now()
-		wait(ctx, every)
-		if late := time.Since(began) - every; late > soakStall {
-			s.mu.Lock()
-			s.seen = append(s.seen, stall{began, late})
-			s.mu.Unlock()
-		}
-	}
-}
-
-// within is the longest of them in that time.
-func (s *stalls) within(from, to time.Time) (longest time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, one := range slices.Backward(s.seen) { // the latest are asked for
-		if one.at.Before(from.Add(-time.Minute)) {
-			break
-		}
-		if one.at.Before(to) && one.at.Add(one.lasts).After(from) {
-			longest = max(longest, one.lasts)
-		}
-	}
-	return longest
-}
-
-func (s *stalls) count() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.seen)
-}
-
-func (s *stalls) longest() (most time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, one := range s.seen {
-		most = max(most, one.lasts)
-	}
-	return most
 }

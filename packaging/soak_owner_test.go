@@ -22,16 +22,15 @@ type soakOwner struct {
 	rand *rand.Rand
 	n    int // writes begun
 
-	facts    []string          // words that stand in what is remembered, oldest first
-	forgot   []string          // and in what was forgotten since
-	notices  []string          // ids
-	timers   []string          // ids
-	unsure   map[string]bool   // timers that may have been cancelled already
-	ghosts   map[string]string // adopted or forgotten, by MAC; none where it is not known
-	acked    map[string]int    // by kind
-	refused  map[string]int    // by kind
-	checked  int
-	ackWrite time.Time // the latest
+	facts   []string          // words that stand in what is remembered, oldest first
+	forgot  []string          // and in what was forgotten since
+	notices []string          // ids
+	timers  []string          // ids
+	unsure  map[string]bool   // timers that may have been cancelled already
+	ghosts  map[string]string // adopted or forgotten, by MAC; none where it is not known
+	acked   map[string]int    // by kind
+	refused map[string]int    // by kind
+	checked int
 }
 
 // How much of each kind is kept at a time: below the appliance's own bounds
@@ -57,13 +56,21 @@ func (o *soakOwner) live(ctx context.Context) {
 		default:
 			o.write(ctx)
 		}
-		wait(ctx, soakWriteEvery/2+time.Duration(o.rand.Int64N(int64(soakWriteEvery))))
+		if !o.s.burst.Load() {
+			wait(ctx, soakWriteEvery/2+time.Duration(o.rand.Int64N(int64(soakWriteEvery))))
+		}
 	}
 }
 
 func (o *soakOwner) write(ctx context.Context) {
 	o.n++
-	switch k := o.rand.IntN(10); {
+	k := o.rand.IntN(10)
+	if o.s.burst.Load() {
+		// No timers, which take seconds, and nothing that takes away: what does so
+		// at once would have written all that was left to be written later.
+		k = min(k, 6)
+	}
+	switch {
 	case k < 5:
 		o.remember(ctx)
 	case k < 7:
@@ -82,7 +89,7 @@ func (o *soakOwner) ask(ctx context.Context, kind, method, path, body string) (s
 	status, text, err := o.s.house.request(ctx, method, o.s.house.local, path, body)
 	if err == nil && status < 300 {
 		o.acked[kind]++
-		o.ackWrite = time.Now()
+		o.s.written.Add(1)
 		return text, true
 	}
 	if ctx.Err() == nil {

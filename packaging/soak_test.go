@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -32,6 +33,7 @@ const (
 	soakPause     = 8 * time.Second // between two talks of a robot, from half of it to one and a half
 
 	soakWriteEvery = 600 * time.Millisecond
+	soakBurst      = 30              // writes at most without a pause, before the power goes
 	soakBetween    = 2 * time.Second // faults
 	soakShortest   = 2 * time.Second // a fault
 	soakLongest    = 5 * time.Second
@@ -63,6 +65,9 @@ const (
 	// long: the soak sees when it was late itself, and the appliance, which it
 	// does not see, was so by as much again, and several times.
 	soakStandstill = 100 * time.Millisecond
+	// Nor are pauses judged while other programs have more than this share of the
+	// machine: with as much again for robots and engines, too little is left.
+	soakOthers = 0.25
 
 	// What is allocated at the quiet points differs by how far the collector got,
 	// by some megabytes in forty: the lowest of many looks is taken. Under a
@@ -90,6 +95,8 @@ type soak struct {
 	owner   *soakOwner
 	checks  chan string // when the owner has to look for what it wrote
 	stalls  stalls
+	burst   atomic.Bool  // the owner writes without a pause
+	written atomic.Int64 // writes that were acknowledged
 
 	mu       sync.Mutex
 	figures  figures
@@ -202,6 +209,7 @@ func (s *soak) run(length time.Duration) {
 	for range soakSentinels {
 		sentinel.Go(func() { s.stalls.watch(stalled) })
 	}
+	sentinel.Go(func() { s.stalls.watchOthers(stalled, s.house) })
 	defer sentinel.Wait()
 	defer watching()
 
@@ -347,8 +355,16 @@ func (s *soak) compare(length time.Duration, base, end measure) {
 func (s *soak) lastCheck() {
 	ctx, stop := context.WithCancel(s.ctx)
 	defer stop()
+	writing, enough := context.WithCancel(ctx)
+	var owning sync.WaitGroup
+	owning.Go(func() { s.owner.live(writing) })
 	s.powerCut(ctx)
-	<-s.checks
+	enough()
+	owning.Wait()
+	select {
+	case <-s.checks: // it is looked for now
+	default:
+	}
 	var keeping sync.WaitGroup
 	keeping.Go(func() { s.keeper(ctx) })
 	wait(ctx, soakReturn)
