@@ -278,7 +278,7 @@ func (s *soak) phase(length time.Duration, killed func(context.Context)) {
 	}
 	if !s.house.running() {
 		s.fail("the appliance has ended; its log ends with\n%s", s.house.tail())
-	} else if err := s.mirrored(ctx); err != nil {
+	} else if err := s.mirrored(ctx); err != nil && ctx.Err() == nil {
 		s.fail("%v", err)
 	}
 	stop()
