@@ -67,8 +67,9 @@ const (
 	// does not see, was so by as much again, and several times.
 	soakStandstill = 100 * time.Millisecond
 	// Nor are pauses judged while other programs have more than this share of the
-	// machine: with as much again for robots and engines, too little is left.
-	soakOthers = 0.25
+	// machine. Appliance, robots and engines take a third of two processors, and
+	// all of them for moments.
+	soakOthers = 0.5
 
 	// Memory may grow by a tenth from one quiet point to the other, or by what the
 	// C library and Go's heap hold in reserve: that differs by some megabytes
@@ -82,13 +83,13 @@ const (
 
 // soak is one run.
 type soak struct {
-	t      *testing.T
-	ctx    context.Context
-	seed   uint64
-	rand   *rand.Rand // of the faults
-	began  time.Time
-	speech []int16
-	small  string // a small file system of its own; "" where there is none
+	ctx     context.Context
+	seed    uint64
+	rand    *rand.Rand // of the faults
+	began   time.Time
+	quietly bool // says nothing of what it sees
+	speech  []int16
+	small   string // a small file system of its own; "" where there is none
 
 	house   *soakHouse
 	broker  *soakBroker
@@ -128,6 +129,9 @@ func TestSoak(t *testing.T) {
 	s.run(length)
 	s.close()
 	s.table()
+	if n := len(s.failed()); n > 0 {
+		t.Errorf("%d failures; docs/soak.md says what they mean", n)
+	}
 	goleak.VerifyNone(t, before)
 }
 
@@ -139,7 +143,7 @@ func newSoak(ctx context.Context, t *testing.T) *soak {
 			t.Fatalf("SOAK_SEED: %v", err)
 		}
 	}
-	s := &soak{t: t, ctx: ctx, seed: seed, rand: rand.New(rand.NewPCG(seed, 0)), began: time.Now(),
+	s := &soak{ctx: ctx, seed: seed, rand: rand.New(rand.NewPCG(seed, 0)), began: time.Now(),
 		timers: &soakTimers{results: make(chan string, 1)}, checks: make(chan string, 1)}
 	s.figures.faults = map[string]int{}
 	s.owner = newSoakOwner(s)
