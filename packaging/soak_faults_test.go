@@ -119,7 +119,9 @@ func (s *soak) stopBroker(ctx context.Context, r *rand.Rand) (string, error) {
 
 func (s *soak) sicken(e *soakEngine, ill sickness) func(context.Context, *rand.Rand) (string, error) {
 	return func(ctx context.Context, r *rand.Rand) (string, error) {
-		defer s.trouble(engines)()
+		if e != s.engines.ears { // which are waited for before anything is said
+			defer s.trouble(speakers)()
+		}
 		if e == s.engines.mind {
 			defer s.trouble(minds)()
 		}

@@ -47,7 +47,7 @@ type reach int
 
 const (
 	everybody reach = iota // a power cut
-	engines                // whoever waits for one: pauses, but answers
+	speakers               // whoever waits for a mind or a mouth: pauses, but answers
 	minds                  // that one of them
 	disk                   // whoever writes
 )
@@ -79,7 +79,7 @@ func (s *soak) troubled(from, to time.Time, r reach) bool {
 	defer s.mu.Unlock()
 	for _, t := range s.troubles {
 		end := t.to
-		if r == engines {
+		if r == speakers {
 			end = end.Add(soakPatience)
 		}
 		if t.reach == r && t.from.Before(to) && (t.to.IsZero() || end.After(from)) {

@@ -43,19 +43,30 @@ func (s *stalls) watch(ctx context.Context) {
 	}
 }
 
-// within is the longest of them in that time.
-func (s *stalls) within(from, to time.Time) (longest time.Duration) {
+// within is by how much the soak was late in that time, at most, and for how long
+// the machine was others'.
+func (s *stalls) within(from, to time.Time) (longest, others time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, one := range slices.Backward(s.seen) { // the latest are asked for
 		if one.at.Before(from.Add(-time.Minute)) {
 			break
 		}
-		if one.at.Before(to) && one.at.Add(one.lasts).After(from) {
+		switch {
+		case !one.at.Before(to) || !one.at.Add(one.lasts).After(from):
+		case one.others:
+			others += one.lasts
+		default:
 			longest = max(longest, one.lasts)
 		}
 	}
-	return longest
+	return longest, others
+}
+
+// excuse reports whether the machine may be to blame for a pause in that time.
+func (s *stalls) excuse(from, to time.Time) bool {
+	longest, others := s.within(from, to)
+	return longest >= soakStandstill || others >= to.Sub(from)/3
 }
 
 // late is how often the soak was, and by how much at most.

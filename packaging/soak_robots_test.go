@@ -163,13 +163,14 @@ func (s *soak) judge(v verdict) {
 		s.count(func(f *figures) { f.touched++ })
 		return
 	}
-	late := s.stalls.within(v.from, v.to) > 0
+	stood, others := s.stalls.within(v.from, v.to)
+	late := stood+others > 0
 	broken := v.broken(late)
 	dry, excused := 0, 0
 	for _, t := range v.turns {
 		switch {
 		case t.Underruns == 0:
-		case s.troubled(t.from, t.to, engines), s.stalls.within(t.from, t.to) >= soakStandstill:
+		case s.troubled(t.from, t.to, speakers), s.stalls.excuse(t.from, t.to):
 			excused += t.Underruns
 		default:
 			dry += t.Underruns
