@@ -99,7 +99,10 @@ func (s *soak) rush(ctx context.Context, r *rand.Rand) (string, error) {
 	return "", nil
 }
 
+// rushDeaf is more than two processors recognize at once: all are answered, but
+// sentences may have to wait for one another.
 func (s *soak) rushDeaf(ctx context.Context, r *rand.Rand) (string, error) {
+	defer s.trouble(speakers)()
 	var ill sync.WaitGroup
 	defer ill.Wait()
 	ill.Go(func() { _, _ = s.rush(ctx, rand.New(rand.NewPCG(s.seed, 7))) })
