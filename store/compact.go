@@ -32,7 +32,7 @@ func compact(path string, bolt *bbolt.DB, file *os.File, o Options) (*bbolt.DB, 
 		return bolt, file, nil
 	}
 	now, _, _ := extent(rewritten.bolt) // it is for the log
-	o.Log.Info("the database file was mostly free space and was rewritten", "path", path, "bytes", size, "now", now)
+	o.Log.Info("the database file was mostly free space and was rewritten", "path", path, "from", size, "to", now)
 	return rewritten.bolt, rewritten.file, nil
 }
 

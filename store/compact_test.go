@@ -62,7 +62,7 @@ func TestCompaction(t *testing.T) {
 	db := open(t, path, o)
 	info, err := os.Stat(path)
 	must(t, err)
-	if info.Size()*10 > before || info.Mode().Perm() != 0o600 || !strings.Contains(log.String(), "now=") {
+	if info.Size()*10 > before || info.Mode().Perm() != 0o600 || !strings.Contains(log.String(), " from=") {
 		t.Errorf("of %d bytes there are %d, mode %v; log:\n%s", before, info.Size(), info.Mode(), &log)
 	}
 	must(t, filled(db))

@@ -30,7 +30,7 @@ func (a *app) watch(ctx context.Context) {
 	for {
 		d.look()
 		if by := c.look(time.Now().Round(0), time.Since(began)); by != 0 {
-			a.log.Warn("the clock was set; what is timed in minutes goes on as it was", "by", by.Round(time.Second), "now", time.Now().Round(0))
+			a.log.Warn("the clock was set; what is timed in minutes goes on as it was", "by", by.Round(time.Second))
 			a.robots.Moved(by)
 			a.waiting.Moved(by)
 		}

@@ -216,7 +216,7 @@ func (a *archives) Restore(ctx context.Context, body io.Reader, restart bool) (a
 	if err != nil {
 		return admin.Restored{}, err
 	}
-	a.log.Warn("a backup is staged, and takes the place of everything at the next start", "made", m.Created, "perch", oneLine(m.Perch))
+	a.log.Warn("a backup is staged, and takes the place of everything at the next start", "made", m.Created, "version", oneLine(m.Perch))
 	told := admin.Restored{Created: m.Created, Perch: oneLine(m.Perch), Appliance: oneLine(m.Appliance), Schema: m.Schema, Files: len(m.Files),
 		Bytes: m.bytes(), Restarting: restart, Next: "restart to apply; what changes until then is not kept"}
 	if restart {

@@ -36,7 +36,7 @@ func swapIn(data string, log *slog.Logger) error {
 		log.Error("what was to be restored is damaged, and everything is left as it was; restore the backup again", "err", err)
 	}
 	if ready {
-		log.Info("a backup is restored", "made", m.Created, "perch", oneLine(m.Perch), "appliance", oneLine(m.Appliance), "files", len(m.Files))
+		log.Info("a backup is restored", "made", m.Created, "version", oneLine(m.Perch), "appliance", oneLine(m.Appliance), "files", len(m.Files))
 		for _, s := range swap(data) {
 			if err := s.do(); err != nil {
 				return fmt.Errorf("restore the backup that is staged in %s: %s: %w", filepath.Join(data, stageName), s.name, err)
