@@ -13,8 +13,8 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 BENCHSTAT   := golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 FUZZTIME    ?= 30s
 
-# How long make soak lasts, and the program it runs: that of a package, if one
-# is named, and else what was built here.
+# How long make soak lasts, and the program it runs: one that is named, and else
+# that of this machine's package.
 SOAK          ?= 3m
 PERCH_PROGRAM ?=
 
@@ -70,8 +70,10 @@ test-arm64: deps ## runs the arm64 package on an emulated machine; takes minutes
 	@packaging/deps.sh deb arm64
 	packaging/arm64.sh
 
-soak: $(if $(PERCH_PROGRAM),deps,build) ## runs the whole house with a fault every few seconds, for SOAK (3m)
-	SOAK=$(SOAK) PERCH_PROGRAM=$(abspath $(or $(PERCH_PROGRAM),bin/perch)) go test -count=1 -timeout 0 -v -run '^TestSoak$$' ./packaging
+soak: deps ## runs the whole house with a fault every few seconds, for SOAK (3m)
+	@packaging/deps.sh deb
+	program=$(abspath $(PERCH_PROGRAM)); if [ -z "$$program" ]; then program=$$(packaging/unpacked.sh); fi; \
+	SOAK=$(SOAK) PERCH_PROGRAM=$$program go test -count=1 -timeout 0 -v -run '^TestSoak$$' ./packaging
 
 clean: ## removes what was built
 	rm -rf bin dist

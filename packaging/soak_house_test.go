@@ -111,6 +111,7 @@ func (h *soakHouse) start(ctx context.Context) error {
 	cmd := soakChild(h.program, "serve", "--config", h.config, "--data", h.data)
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PERCH_") })
 	cmd.Env = append(cmd.Env, h.manager.environment()...)
+	cmd.Env = append(cmd.Env, "MALLOC_ARENA_MAX=2") // as the unit has it
 	cmd.Stderr, cmd.Stdout = h.log, h.log
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start the appliance: %w", err)

@@ -71,13 +71,10 @@ const (
 	// all of them for moments.
 	soakOthers = 0.5
 
-	// Memory may grow by a tenth from one quiet point to the other, or by what the
-	// C library and Go's heap hold in reserve: that differs by some megabytes
-	// between runs of the same program, for arenas fill one by one. The longer the
-	// run, the less a leak can hide in it. Under a minute caches have not filled
+	// Memory may grow by a tenth from one quiet point to the other. The longer the
+	// run, the less a leak can hide in that. Under a minute caches have not filled
 	// before the first of the two points, and growth says nothing.
 	soakGrowth     = 1.10
-	soakReserve    = 8 << 20 // bytes
 	soakGrowthFrom = time.Minute
 )
 
@@ -353,7 +350,7 @@ func (s *soak) compare(length time.Duration, base, end measure) {
 		s.fail("descriptors did not come back: %d, and there were %d:\n%s", end.fds, base.fds, byCount(s.house.descriptors()))
 	}
 	growth := float64(end.anonymous) / float64(base.anonymous)
-	if length >= soakGrowthFrom && growth > soakGrowth && end.anonymous-base.anonymous > soakReserve {
+	if length >= soakGrowthFrom && growth > soakGrowth {
 		s.fail("memory has grown by %.0f %%, from %.1f to %.1f MB", (growth-1)*100, mb(base.anonymous), mb(end.anonymous))
 	}
 }
