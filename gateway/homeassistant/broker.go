@@ -87,7 +87,8 @@ func (b *Broker) Address() string { return b.doorway.Addr().String() }
 
 // Close ends every connection and waits for that.
 func (b *Broker) Close() {
-	b.lock.end() // whoever waits to be refused is refused now
+	b.lock.end()      // whoever waits to be refused is refused now
+	b.doorway.close() // the library may not be closed while it takes somebody in
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)
@@ -166,6 +167,8 @@ type doorway struct {
 	mu     sync.Mutex
 	inside map[net.Conn]bool
 	byPeer map[netip.Addr]int // see door.Visitor
+	closed bool
+	coming sync.WaitGroup // that were accepted, and that nothing has been read of
 }
 
 // Accept waits for the next connection there is room for.
@@ -188,9 +191,10 @@ func (d *doorway) Accept() (net.Conn, error) {
 func (d *doorway) enter(v *visitor) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(d.inside) >= mostAtDoor || d.byPeer[v.peer] >= mostOfOne {
+	if d.closed || len(d.inside) >= mostAtDoor || d.byPeer[v.peer] >= mostOfOne {
 		return false
 	}
+	d.coming.Add(1)
 	d.inside[v] = true
 	d.byPeer[v.peer]++
 	return true
@@ -206,6 +210,16 @@ func (d *doorway) leave(v *visitor) {
 	if d.byPeer[v.peer]--; d.byPeer[v.peer] <= 0 {
 		delete(d.byPeer, v.peer)
 	}
+}
+
+// close lets nobody in any more, and waits until the broker has taken in those
+// that were.
+func (d *doorway) close() {
+	d.mu.Lock()
+	d.closed = true
+	d.mu.Unlock()
+	_ = d.Listener.Close() // the broker closes it once more
+	d.coming.Wait()
 }
 
 func (d *doorway) hangUp() {
@@ -225,10 +239,18 @@ type visitor struct {
 	net.Conn
 	from *doorway
 	peer netip.Addr
+	come sync.Once
+}
+
+// Read reads what was sent. The broker has taken in whom it reads from.
+func (v *visitor) Read(p []byte) (int, error) {
+	v.come.Do(v.from.coming.Done)
+	return v.Conn.Read(p)
 }
 
 // Close ends the connection.
 func (v *visitor) Close() error {
+	v.come.Do(v.from.coming.Done)
 	v.from.leave(v)
 	return v.Conn.Close()
 }
