@@ -63,8 +63,8 @@ func TestACodeEnds(t *testing.T) {
 }
 
 // TestTheCodeOfAClaim: whoever comes with a known robot's MAC and another
-// Client-Id shows a code, also where everybody is let in; it is let in by that,
-// and not yet trusted.
+// Client-Id shows a code, also where everybody is let in. The code, which the
+// owner reads from the robot itself, adopts it.
 func TestTheCodeOfAClaim(t *testing.T) {
 	for _, adoption := range []device.Adoption{device.AdoptOpen, device.AdoptCode, device.AdoptAsk} {
 		r := device.NewRegistry(key, adoption, newTable())
@@ -81,7 +81,7 @@ func TestTheCodeOfAClaim(t *testing.T) {
 			t.Errorf("%s: the one it is bound to is back, and the code of the other is good: %v", adoption, err)
 		}
 		_, a = visit(t, r, from(robotA, "two"), noon)
-		if robot, err := r.Adopt(a.Code, noon); err != nil || robot.Client != device.NewClient("two") || r.Trusts(robotA) {
+		if robot, err := r.Adopt(a.Code, noon); err != nil || robot.Client != device.NewClient("two") || !r.Trusts(robotA) {
 			t.Errorf("%s: %+v (%v), trusted %t", adoption, robot, err, r.Trusts(robotA))
 		}
 		if _, a = visit(t, r, from(robotA, "two"), noon); a.Token == "" || a.Code != "" {
@@ -114,13 +114,20 @@ func TestGuessingAtTheDoor(t *testing.T) {
 	}
 }
 
-// TestMoreThanThereAreCodesFor wait all the same, and are adopted by their ids.
+// TestMoreThanThereAreCodesFor wait all the same, and are let in by their ids.
 func TestMoreThanThereAreCodesFor(t *testing.T) {
 	r := device.NewRegistry(key, device.AdoptCode, newTable())
 	without := device.ID("")
 	for n := range 300 {
-		id := device.ID(fmt.Sprintf("a0000000%04x", n))
-		if _, a := visit(t, r, from(id, ""), noon); a.Token != "" {
+		c := from(device.ID(fmt.Sprintf("a0000000%04x", n)), "")
+		c.Address = fmt.Sprintf("10.0.%d.%d", n/8, n%8)
+		id := c.ID
+		visit(t, r, c, noon)
+		if _, err := r.Adopt(string(id), noon); err != nil { // they are the owner's, and cannot give way
+			t.Fatal(err)
+		}
+		c.Client = device.NewClient("another")
+		if _, a := visit(t, r, c, noon); a.Token != "" {
 			t.Fatalf("%s is let in", id)
 		} else if a.Code == "" {
 			without = id
@@ -129,7 +136,7 @@ func TestMoreThanThereAreCodesFor(t *testing.T) {
 	if without == "" {
 		t.Fatal("all have codes")
 	}
-	if robot, err := r.Adopt(string(without), noon); err != nil || robot.ID != without {
+	if robot, err := r.Replace(without); err != nil || robot.ID != without {
 		t.Error(err)
 	}
 }

@@ -28,10 +28,10 @@ const (
 )
 
 // Codes gives out the six digits by which an owner adopts a robot that shows
-// them. A code is good for one robot with one client, for a time, and once. It
-// is never given again: codes come in an order that the key shuffles, each
-// once. A key is for one run of the appliance, with whose end the codes that
-// were given end too. Its methods may be called from any goroutine; the time is
+// them. A code is good for one robot with one client, for a time, and once.
+// Codes come in an order that the key shuffles, each once; after a million they
+// come in another order. A key is for one run of the appliance, with whose end
+// the codes that were given end too. Its methods may be called from any goroutine; the time is
 // the caller's.
 type Codes struct {
 	key Key
@@ -69,13 +69,24 @@ func (c *Codes) Give(robot ID, client Client, now time.Time) (code string, ok bo
 		}
 		c.drop(code)
 	}
-	if len(c.live) >= mostCodes || c.given >= codes {
+	if len(c.live) >= mostCodes {
 		return "", false
 	}
-	code = fmt.Sprintf("%06d", c.shuffle(c.given))
-	c.given++
+	for taken := true; taken; _, taken = c.live[code] { // one of the round before may still be good
+		code = c.next()
+	}
 	c.live[code], c.of[robot] = shown{robot, client, now.Add(CodeLife)}, code
 	return code, true
+}
+
+// next is the code that comes next in the order of this round.
+func (c *Codes) next() string {
+	if c.given >= codes {
+		another := sha256.Sum256(c.key)
+		c.key, c.given = another[:], 0
+	}
+	c.given++
+	return fmt.Sprintf("%06d", c.shuffle(c.given-1))
 }
 
 // Redeem returns the robot and the client that a code was given to, and ends

@@ -3,6 +3,7 @@ package device
 import (
 	"crypto/rand"
 	"crypto/subtle"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -14,10 +15,12 @@ import (
 )
 
 // records is where robots are kept. PutSoon may lose the last few seconds in
-// a power cut; Put may not.
+// a power cut; Put and Delete may not.
 type records interface {
 	Put(key string, r Robot) error
 	PutSoon(key string, r Robot)
+	Delete(key string) error
+	DeleteSoon(key string)
 	All() iter.Seq2[string, Robot]
 }
 
@@ -29,16 +32,21 @@ var (
 	ErrToken = errors.New("wrong or missing token")
 	// ErrNothingToAdopt is returned by Adopt where no robot waits under that id or code.
 	ErrNothingToAdopt = errors.New("no robot waits for adoption under that id or code")
-	// ErrFull is returned by CheckIn when strangers have filled the registry.
-	ErrFull = errors.New("too many robots")
+	// ErrClaimed is returned by Adopt for a robot that is adopted, where another client waits with its MAC.
+	ErrClaimed = errors.New("this robot is adopted already, and another client waits that names itself by the same MAC address. " +
+		"If you erased the robot's flash, adopt it by the code on its screen")
 )
-
-// mostRobots bounds what strangers who invent MACs can make us remember.
-const mostRobots = 1000
 
 // visitEvery is how stale the remembered time of the last visit may get
 // before a visit that tells nothing new is worth a write.
 const visitEvery = 10 * time.Minute
+
+// What is kept of the tools of adopted robots, in bytes of JSON. A list that
+// finds no room is not kept: the robot lists its tools in every talk.
+const (
+	mostTools    = 64 << 10 // of one robot
+	mostAllTools = 4 << 20
+)
 
 // Registry knows every robot that has been here. Its methods may be called
 // from any goroutine.
@@ -48,10 +56,14 @@ type Registry struct {
 	records  records
 	codes    *Codes
 
-	mu     sync.Mutex
-	robots map[ID]Robot
-	kept   map[ID]time.Time // the last visit that the records tell of
-	here   map[ID]visits    // in this run
+	mu      sync.Mutex
+	robots  map[ID]Robot
+	kept    map[ID]time.Time // the last visit that the records tell of
+	here    map[ID]visits    // in this run
+	welcome time.Time        // until then whoever comes is adopted
+	came    int              // that were adopted so, from other machines
+	expires time.Time        // when strangers are next looked through
+	tools   map[ID]int       // bytes that are kept
 }
 
 // visits are which times of a robot this run has noted, by a clock that may
@@ -63,32 +75,42 @@ type visits struct{ first, boot, last bool }
 func NewRegistry(key Key, adoption Adoption, kept records) *Registry {
 	run := make(Key, 32)
 	_, _ = rand.Read(run) // it never fails
-	r := &Registry{key: key, adoption: adoption, records: kept, codes: NewCodes(run), robots: map[ID]Robot{}, kept: map[ID]time.Time{}, here: map[ID]visits{}}
+	r := &Registry{key: key, adoption: adoption, records: kept, codes: NewCodes(run),
+		robots: map[ID]Robot{}, kept: map[ID]time.Time{}, here: map[ID]visits{}, tools: map[ID]int{}}
 	for _, robot := range kept.All() {
 		r.robots[robot.ID] = robot
 		r.kept[robot.ID] = robot.LastSeen
+		if len(robot.Tools) > 0 {
+			r.tools[robot.ID] = size(robot.Tools)
+		}
 	}
 	return r
 }
 
 // CheckIn takes note of a robot that has booted and says whether it may
-// connect. It writes nothing itself: what there is to keep is kept soon.
-func (r *Registry) CheckIn(c CheckIn, now time.Time) (Robot, Admission, error) {
+// connect. Of one that may not, only its claim is noted. CheckIn writes nothing
+// itself: what there is to keep is kept soon.
+func (r *Registry) CheckIn(c CheckIn, now time.Time) (Robot, Admission) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	robot, known := r.robots[c.ID]
-	if !known && r.count() >= mostRobots {
-		return Robot{}, Admission{}, fmt.Errorf("%w: %d are known; forget some", ErrFull, mostRobots)
-	}
-	before := robot
+	before, known := r.robots[c.ID]
+	a := Admission{New: !known || before.Forgotten(), Gone: r.expire(now)}
+	robot := before
 	robot.ID = c.ID
-	admission := r.admission(&robot, c.Client, now)
-	news := before.Bound != robot.Bound || !reflect.DeepEqual(before.Claim, robot.Claim) || !before.sameButTime(c)
-	v := r.here[robot.ID]
-	r.here[robot.ID] = visits{first: v.first || robot.FirstSeen.IsZero(), boot: true, last: true}
-	robot.see(c, now)
-	r.visited(robot, news)
-	return robot, admission, nil
+	if a.New {
+		a.Gone = append(a.Gone, r.makeRoom(c.Address)...)
+	}
+	if a.Token, a.Code = r.admission(&robot, c, now); a.Token != "" {
+		robot.see(c, now)
+		if !robot.Named && r.welcomes(c, now) {
+			robot.Named, a.Adopted = true, true
+		}
+	}
+	v, admitted := r.here[robot.ID], a.Token != ""
+	r.here[robot.ID] = visits{first: v.first || before.FirstSeen.IsZero(), boot: v.boot || admitted, last: v.last || admitted || !robot.Bound}
+	a.Repeats = a.Token == "" && !robot.news(before)
+	r.visited(robot, robot.news(before))
+	return robot, a
 }
 
 // visited takes over a robot that was just seen, and has it kept where there
@@ -120,9 +142,12 @@ func (r *Registry) Seen(id ID, now time.Time) {
 func (r *Registry) Moved(by time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if !r.welcome.IsZero() {
+		r.welcome = r.welcome.Add(by)
+	}
 	for id, v := range r.here {
 		robot, known := r.robots[id]
-		if !known || robot.forgotten() {
+		if !known || robot.Forgotten() {
 			continue
 		}
 		for at, ours := range map[*time.Time]bool{&robot.FirstSeen: v.first, &robot.Booted: v.boot, &robot.LastSeen: v.last} {
@@ -134,34 +159,23 @@ func (r *Registry) Moved(by time.Duration) {
 	}
 }
 
-// count leaves out the forgotten, whose epochs stay: only an owner makes those.
-func (r *Registry) count() int {
-	n := 0
-	for _, robot := range r.robots {
-		if !robot.forgotten() {
-			n++
-		}
-	}
-	return n
-}
-
 // admission decides, and binds or notes the claim. Where another client comes
 // with the MAC of a robot that is bound, perhaps its owner erased its flash, and
 // perhaps somebody lies: it gets no token until the owner has spoken, also
-// where everybody is let in.
-func (r *Registry) admission(robot *Robot, c Client, now time.Time) Admission {
+// where everybody may talk.
+func (r *Registry) admission(robot *Robot, c CheckIn, now time.Time) (token, code string) {
 	switch {
-	case robot.Bound && robot.Client == c:
+	case robot.Bound && robot.Client == c.Client:
 		robot.Claim = nil
 		r.codes.end(robot.ID) // another client's, whose claim this ends
 	case !robot.Bound && r.adoption == AdoptOpen:
-		robot.Client, robot.Bound, robot.Claim = c, true, nil
+		robot.Client, robot.Bound, robot.Claim = c.Client, true, nil
 	default:
-		robot.Claim = &c
-		code, _ := r.codes.Give(robot.ID, c, now)
-		return Admission{Code: code}
+		robot.claim(c, now)
+		code, _ = r.codes.Give(robot.ID, c.Client, now)
+		return "", code
 	}
-	return Admission{Token: r.key.Token(robot.ID, c, robot.Epoch)}
+	return r.key.Token(robot.ID, c.Client, robot.Epoch), ""
 }
 
 // Admit checks the token with which a robot opens its channel.
@@ -179,50 +193,72 @@ func (r *Registry) Admit(id ID, c Client, token string) (Robot, error) {
 	return robot, nil
 }
 
-// Adopt binds the client that waits under a robot's id or under a code, and
-// makes the robot its owner's own. A robot that is bound already, as where
-// everybody is let in, becomes that by its id. Where another client has come
-// with a bound robot's MAC, the first word only lets that in: anybody can claim
-// a MAC, and to be let in is not yet to be trusted. Errors are
-// ErrNothingToAdopt, ErrCode and ErrTries.
+// Adopt makes a robot its owner's own. A code binds the client that shows it,
+// also in the place of the one that was bound: the owner has read it from the
+// robot itself. An id adopts the client that is bound, or, where none is, the one
+// that waits; it never takes one in the place of another, for anybody can claim a
+// MAC. Errors are ErrNothingToAdopt, ErrClaimed, ErrCode and ErrTries.
 func (r *Registry) Adopt(idOrCode string, now time.Time) (Robot, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	robot, err := r.meant(idOrCode, now)
-	if err != nil {
+	robot, byCode, err := r.meant(idOrCode, now)
+	switch {
+	case err != nil:
 		return Robot{}, err
+	case byCode || !robot.Bound:
+		robot.bind()
+	case robot.Named && robot.Claim != nil:
+		return Robot{}, ErrClaimed
 	}
-	another := robot.Bound && robot.Claim != nil
-	if robot.Claim != nil {
-		robot.Client, robot.Bound, robot.Claim = *robot.Claim, true, nil
+	robot.Named = true
+	return robot, r.keepAdopted(robot)
+}
+
+// Replace binds the client that waits under a bound robot's id in the place of
+// the one that is bound. Anybody may have planted it, so that the robot is a
+// stranger until it is adopted. It returns ErrNothingToAdopt where none waits.
+func (r *Registry) Replace(id ID) (Robot, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	robot := r.robots[id]
+	if !robot.Bound || robot.Claim == nil {
+		return Robot{}, ErrNothingToAdopt
 	}
-	robot.Named = !another
+	robot.bind()
+	robot.Named = false
+	return robot, r.keepAdopted(robot)
+}
+
+// keepAdopted keeps a robot durably that its owner has spoken of. r.mu is held.
+func (r *Registry) keepAdopted(robot Robot) error {
 	if err := r.records.Put(string(robot.ID), robot); err != nil {
-		return Robot{}, fmt.Errorf("adopt %s: %w", robot.ID, err)
+		return fmt.Errorf("adopt %s: %w", robot.ID, err)
 	}
 	r.robots[robot.ID] = robot
-	r.codes.end(robot.ID) // and not before: what could not be kept may be tried again
-	return robot, nil
+	if robot.Claim == nil {
+		r.codes.end(robot.ID) // and not before: what could not be kept may be tried again
+	}
+	return nil
 }
 
 // meant is the robot that an owner names by its id or by the code it shows.
 // r.mu is held.
-func (r *Registry) meant(idOrCode string, now time.Time) (Robot, error) {
+func (r *Registry) meant(idOrCode string, now time.Time) (robot Robot, byCode bool, err error) {
 	if isCode(idOrCode) {
 		id, client, err := r.codes.look(idOrCode, now)
 		if err != nil {
-			return Robot{}, err
+			return Robot{}, true, err
 		}
-		if robot := r.robots[id]; robot.Claim != nil && *robot.Claim == client {
-			return robot, nil
+		if robot := r.robots[id]; robot.Claim != nil && robot.Claim.Client == client {
+			return robot, true, nil
 		}
-		return Robot{}, ErrCode
+		return Robot{}, true, ErrCode
 	}
 	id, err := ParseID(idOrCode)
-	if robot, known := r.robots[id]; err == nil && known && !robot.forgotten() {
-		return robot, nil
+	if robot, known := r.robots[id]; err == nil && known && !robot.Forgotten() {
+		return robot, false, nil
 	}
-	return Robot{}, ErrNothingToAdopt
+	return Robot{}, false, ErrNothingToAdopt
 }
 
 func isCode(s string) bool { return len(s) == 6 && strings.Trim(s, "0123456789") == "" }
@@ -233,7 +269,7 @@ func (r *Registry) Forget(id ID) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	robot, known := r.robots[id]
-	if !known || robot.forgotten() {
+	if !known || robot.Forgotten() {
 		return ErrUnknownRobot
 	}
 	robot = Robot{ID: id, Epoch: robot.Epoch + 1}
@@ -241,19 +277,25 @@ func (r *Registry) Forget(id ID) error {
 		return fmt.Errorf("forget %s: %w", id, err)
 	}
 	r.robots[id] = robot
-	delete(r.here, id)
-	r.codes.end(id)
+	r.drop(id)
 	return nil
 }
 
-func (r Robot) forgotten() bool { return !r.Bound && r.Claim == nil }
+// drop ends what is only of this run, and what is counted, of a robot that is
+// gone. r.mu is held.
+func (r *Registry) drop(id ID) {
+	delete(r.here, id)
+	delete(r.kept, id)
+	delete(r.tools, id)
+	r.codes.end(id)
+}
 
 // Get returns one robot.
 func (r *Registry) Get(id ID) (Robot, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	robot, known := r.robots[id]
-	if !known || robot.forgotten() {
+	if !known || robot.Forgotten() {
 		return Robot{}, ErrUnknownRobot
 	}
 	return robot, nil
@@ -265,7 +307,7 @@ func (r *Registry) List() []Robot {
 	defer r.mu.Unlock()
 	list := make([]Robot, 0, len(r.robots))
 	for _, robot := range r.robots {
-		if !robot.forgotten() {
+		if !robot.Forgotten() {
 			list = append(list, robot)
 		}
 	}
@@ -285,21 +327,41 @@ func (r *Registry) Code(robot Robot, now time.Time) string {
 	if robot.Claim == nil {
 		return ""
 	}
-	return r.codes.current(robot.ID, *robot.Claim, now)
+	return r.codes.current(robot.ID, robot.Claim.Client, now)
 }
 
-// KeepTools remembers what a robot lists, for the time before it has listed
-// them again.
+// KeepTools remembers what an adopted robot lists, for the time before it has
+// listed them again. A list over 64 KB of JSON is not kept, nor is one for which
+// 4 MB of all robots leave no room.
 func (r *Registry) KeepTools(id ID, tools []Tool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	robot, known := r.robots[id]
-	if !known || robot.ToolsFirmware == robot.Firmware && reflect.DeepEqual(robot.Tools, tools) {
+	if !known || !robot.Adopted() || robot.ToolsFirmware == robot.Firmware && reflect.DeepEqual(robot.Tools, tools) {
 		return
 	}
+	bytes, all := size(tools), 0
+	for other, n := range r.tools {
+		if other != id {
+			all += n
+		}
+	}
+	if bytes > mostTools || all+bytes > mostAllTools {
+		tools, bytes = nil, 0
+	}
 	robot.Tools, robot.ToolsFirmware = tools, robot.Firmware
+	r.tools[id] = bytes
 	r.robots[id] = robot
 	r.records.PutSoon(string(id), robot)
+}
+
+// size is how many bytes a list of tools is as JSON.
+func size(tools []Tool) int {
+	text, err := json.Marshal(tools)
+	if err != nil {
+		return mostTools + 1 // which nobody keeps
+	}
+	return len(text)
 }
 
 // KeepEcho remembers whether a robot leaves echo cancellation to us, which it
@@ -317,13 +379,12 @@ func (r *Registry) KeepEcho(id ID, ours bool) {
 	r.records.PutSoon(string(id), robot)
 }
 
-// Trusts reports whether a robot is one that its owner has adopted by name:
-// what is said to it may allow what is dangerous.
+// Trusts reports whether a robot is one that its owner has adopted by name, and
+// no stranger.
 func (r *Registry) Trusts(id ID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	robot := r.robots[id]
-	return robot.Bound && robot.Named
+	return r.robots[id].Adopted()
 }
 
 // KnownTools are those a robot listed under the firmware it runs now.

@@ -15,8 +15,10 @@ type Robot struct {
 
 	// Claim is another client that came with this robot's MAC and waits for
 	// the owner to say that it is the same robot.
-	Claim *Client `json:"claim,omitempty"`
+	Claim *Claim `json:"claim,omitempty"`
 
+	// What follows is of check-ins that were admitted, and of no other: whoever
+	// knows a MAC can say anything in its name.
 	Board     string    `json:"board,omitempty"`
 	Firmware  string    `json:"firmware,omitempty"`
 	Language  string    `json:"language,omitempty"`
@@ -30,6 +32,33 @@ type Robot struct {
 
 	Tools         []Tool `json:"tools,omitempty"`
 	ToolsFirmware string `json:"tools_firmware,omitempty"` // the firmware that listed Tools
+}
+
+// Claim is a client that waits for the owner, and what it says of itself.
+type Claim struct {
+	Client
+	Board    string    `json:"board,omitempty"`
+	Firmware string    `json:"firmware,omitempty"`
+	Language string    `json:"language,omitempty"`
+	Address  string    `json:"address,omitempty"`
+	BaseURL  string    `json:"base_url,omitempty"`
+	At       time.Time `json:"at,omitzero"` // of its latest check-in
+}
+
+// Adopted reports whether the owner has adopted the robot by name. Every other
+// robot is a stranger: it gets a talk with its own memory, and nothing else.
+func (r Robot) Adopted() bool { return r.Bound && r.Named }
+
+// Forgotten reports whether nothing is known of the robot but the epoch of its
+// tokens.
+func (r Robot) Forgotten() bool { return !r.Bound && r.Claim == nil }
+
+// LastAddress is where the robot was last seen, admitted or not.
+func (r Robot) LastAddress() string {
+	if r.Address == "" && r.Claim != nil {
+		return r.Claim.Address
+	}
+	return r.Address
 }
 
 // CheckIn is what a robot says of itself when it boots.
@@ -48,18 +77,22 @@ type Adoption string
 
 // The ways of adoption.
 const (
-	AdoptOpen Adoption = "open" // it is welcome at once
+	AdoptOpen Adoption = "open" // it may talk at once, and is adopted in the first hour; see Registry.Welcome
 	AdoptCode Adoption = "code" // it shows a code until its owner adopts it
 	AdoptAsk  Adoption = "ask"  // the same, by an earlier name
 )
 
 // Admission is the answer to a check-in.
 type Admission struct {
-	Token string // empty where the robot may not connect
-	Code  string // six digits to show while it waits for its owner; empty while too many wait, and it is adopted by its id
+	Token   string // empty where the robot may not connect
+	Code    string // six digits to show while it waits for its owner; empty while too many wait, and it is adopted by its id
+	New     bool   // the robot was not known
+	Adopted bool   // this check-in has adopted it
+	Repeats bool   // the client waits already, and its check-in tells nothing new
+	Gone    []ID   // strangers that gave way to it, or had expired
 }
 
-// see copies into r what a check-in tells.
+// see copies into r what an admitted check-in tells.
 func (r *Robot) see(c CheckIn, now time.Time) {
 	if r.FirstSeen.IsZero() {
 		r.FirstSeen = now
@@ -69,9 +102,37 @@ func (r *Robot) see(c CheckIn, now time.Time) {
 	r.Address, r.BaseURL = c.Address, c.BaseURL
 }
 
-// sameButTime reports whether nothing but the time of the visit differs, so
-// that a visit which tells nothing new need not be written at once.
-func (r Robot) sameButTime(c CheckIn) bool {
-	return r.Board == c.Board && r.Firmware == c.Firmware && r.Language == c.Language &&
-		r.Address == c.Address && r.BaseURL == c.BaseURL
+// claim notes a check-in that was not admitted, inside its claim.
+func (r *Robot) claim(c CheckIn, now time.Time) {
+	r.Claim = &Claim{Client: c.Client, Board: c.Board, Firmware: c.Firmware, Language: c.Language, Address: c.Address, BaseURL: c.BaseURL, At: now}
+	if !r.Bound {
+		if r.FirstSeen.IsZero() {
+			r.FirstSeen = now
+		}
+		r.LastSeen = now
+	}
+}
+
+// bind makes the client that waits the robot's own.
+func (r *Robot) bind() {
+	c := *r.Claim
+	r.Client, r.Bound, r.Claim = c.Client, true, nil
+	r.Board, r.Firmware, r.Language, r.Address, r.BaseURL = c.Board, c.Firmware, c.Language, c.Address, c.BaseURL
+}
+
+// news reports whether r tells something that before does not, but for times of
+// visits: a visit that tells nothing new need not be written at once.
+func (r Robot) news(before Robot) bool {
+	said := func(r Robot) CheckIn {
+		return CheckIn{Client: r.Client, Board: r.Board, Firmware: r.Firmware, Language: r.Language, Address: r.Address, BaseURL: r.BaseURL}
+	}
+	if before.Bound != r.Bound || before.Named != r.Named || said(before) != said(r) || (before.Claim == nil) != (r.Claim == nil) {
+		return true
+	}
+	if r.Claim == nil {
+		return false
+	}
+	was, is := *before.Claim, *r.Claim
+	was.At, is.At = time.Time{}, time.Time{}
+	return was != is
 }

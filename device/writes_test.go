@@ -17,6 +17,7 @@ func TestAVisitThatTellsNothingNewIsNotWritten(t *testing.T) {
 		return c
 	}
 	same := func(*device.CheckIn) {}
+	var seen time.Time
 	for _, step := range []struct {
 		name  string
 		visit device.CheckIn
@@ -44,7 +45,10 @@ func TestAVisitThatTellsNothingNewIsNotWritten(t *testing.T) {
 		if got := kept.writes(); got != step.want {
 			t.Errorf("%s: %d writes, want %d", step.name, got, step.want)
 		}
-		if robot, err := r.Get(robotA); err != nil || !robot.LastSeen.Equal(noon.Add(step.at)) {
+		if step.visit.Client == device.NewClient("one") {
+			seen = noon.Add(step.at)
+		}
+		if robot, err := r.Get(robotA); err != nil || !robot.LastSeen.Equal(seen) {
 			t.Errorf("%s: last seen %v (%v)", step.name, robot.LastSeen, err)
 		}
 	}
@@ -113,6 +117,13 @@ func TestToolsAreOfAFirmware(t *testing.T) {
 	r := device.NewRegistry(key, device.AdoptOpen, kept)
 	tools := []device.Tool{{Name: "self.get_device_status", Schema: device.Schema{Type: "object", Properties: map[string]device.Argument{}}}}
 	visit(t, r, from(robotA, "one"), noon)
+	r.KeepTools(robotA, tools)
+	if robot, err := r.Get(robotA); err != nil || robot.Tools != nil {
+		t.Errorf("the tools of a stranger are kept: %v (%v)", robot.Tools, err)
+	}
+	if _, err := r.Adopt(string(robotA), noon); err != nil {
+		t.Fatal(err)
+	}
 	kept.writes()
 	r.KeepTools(robotA, tools)
 	if n := kept.writes(); n != 1 {

@@ -324,7 +324,7 @@ func (f *Firmware) Install(id device.ID, sha string, now time.Time) (path string
 	defer f.mu.Unlock()
 	u, known := f.units[id]
 	if !known {
-		return "", &fault{"unknown_robot", http.StatusNotFound, "this robot has not checked in since the catalogue was made"}
+		return "", &fault{"unknown_robot", http.StatusNotFound, "this robot has not booted since it was adopted, or since the catalogue was made; restart it"}
 	}
 	if sha == "" {
 		r := f.latest(u)

@@ -78,6 +78,8 @@ type nowhere struct{}
 
 func (nowhere) Put(string, device.Robot) error       { return nil }
 func (nowhere) PutSoon(string, device.Robot)         {}
+func (nowhere) Delete(string) error                  { return nil }
+func (nowhere) DeleteSoon(string)                    {}
 func (nowhere) All() iter.Seq2[string, device.Robot] { return func(func(string, device.Robot) bool) {} }
 
 // headers of a Stack-chan, as it writes them.

@@ -18,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"perch/device"
 	"perch/event"
@@ -25,7 +26,7 @@ import (
 
 // registry knows who may connect.
 type registry interface {
-	CheckIn(c device.CheckIn, now time.Time) (device.Robot, device.Admission, error)
+	CheckIn(c device.CheckIn, now time.Time) (device.Robot, device.Admission)
 	Get(id device.ID) (device.Robot, error)
 }
 
@@ -50,10 +51,13 @@ type Options struct {
 }
 
 // Service answers robots that boot.
-type Service struct{ o Options }
+type Service struct {
+	o         Options
+	strangers ration
+}
 
 // New returns the service.
-func New(o Options) *Service { return &Service{o} }
+func New(o Options) *Service { return &Service{o: o} }
 
 // Request is a check-in as it came. The headers, or the query, say who it is;
 // the body, which the firmware does not escape, only tells more where it can be
@@ -123,38 +127,24 @@ func (s *Service) CheckIn(r Request, now time.Time) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	before, unknown := s.o.Robots.Get(checkIn.ID)
-	robot, admission, err := s.o.Robots.CheckIn(checkIn, now)
-	if err != nil {
-		return Reply{}, &fault{"full", http.StatusServiceUnavailable, err.Error()}
-	}
-	s.o.Bus.Publish(robot.ID, "", event.RobotSeen{
-		Board: robot.Board, Firmware: robot.Firmware, Address: robot.Address, New: unknown != nil, Waiting: admission.Token == "",
-	})
-	switch {
-	case admission.Token == "" && before.Claim != nil && *before.Claim == checkIn.Client:
-		// It asks twice a minute until it is adopted, and that was told.
-	case admission.Token == "":
-		s.o.Log.Warn("a robot waits for its owner; adopt it with: perch adopt "+string(robot.ID), "robot", robot.ID, "address", robot.Address)
-	default:
-		s.o.Log.Info("a robot has booted", "robot", robot.ID, "board", robot.Board, "firmware", robot.Firmware, "address", robot.Address)
-	}
+	robot, admission := s.o.Robots.CheckIn(checkIn, now)
+	s.announce(checkIn, robot, admission, now)
 	framing := s.o.Framing
 	if robot.Echo {
 		framing = withTimestamps
 	}
 	reply := s.reply(robot.ID, checkIn.BaseURL, framing, admission, now)
-	reply.Firmware = s.upgrade(robot, admission, r.Body, now)
+	reply.Firmware = s.upgrade(robot, checkIn.Firmware, admission, r.Body, now)
 	return reply, nil
 }
 
-// upgrade is what a robot is offered. One that waits for its owner is offered
-// nothing.
-func (s *Service) upgrade(r device.Robot, a device.Admission, body []byte, now time.Time) *firmware {
-	if !survives(r.Firmware) {
+// upgrade is what a robot is offered. One that its owner has not adopted is
+// offered nothing, and what becomes of it stops no rollout.
+func (s *Service) upgrade(r device.Robot, version string, a device.Admission, body []byte, now time.Time) *firmware {
+	if !survives(version) {
 		return nil
 	}
-	if s.o.Firmware == nil || a.Token == "" {
+	if s.o.Firmware == nil || a.Token == "" || !r.Adopted() {
 		return &firmware{Version: "0"}
 	}
 	facts, elf := parseFacts(body)
@@ -258,8 +248,15 @@ func parseBody(text []byte) told {
 	return t
 }
 
-// clip bounds what a stranger has us remember.
+// clip bounds what a stranger has us remember, and leaves out what would be an
+// order to the terminal that shows it, or another line.
 func clip(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, ""))
 	return strings.ToValidUTF8(s[:min(len(s), 100)], "")
 }
 

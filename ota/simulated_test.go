@@ -24,6 +24,7 @@ func TestTheSimulatedRobotTakesAnUpgrade(t *testing.T) {
 	if _, err := l.Plan(i.SHA256, ota.Rollout{Percent: 100, Auto: true}); err != nil {
 		t.Fatal(err)
 	}
+	l.robots.Welcome(time.Now().Add(time.Hour))
 	robot := newSimulated(t, server, simrobot.Options{})
 	for range 3 {
 		if err := robot.Boot(t.Context()); err != nil {
@@ -55,6 +56,7 @@ func TestTheSimulatedRobotTakesAssets(t *testing.T) {
 		t.Fatal(err)
 	}
 	var fetched []simrobot.Fetched
+	l.robots.Welcome(time.Now().Add(time.Hour))
 	robot := newSimulated(t, server, simrobot.Options{FlashFile: flash, Observe: func(h simrobot.Happening) {
 		if f, is := h.(simrobot.Fetched); is {
 			fetched = append(fetched, f)
@@ -79,6 +81,7 @@ func TestASimulatedRobotThatRollsBack(t *testing.T) {
 	if _, err := l.Plan(i.SHA256, ota.Rollout{Percent: 100, Auto: true}); err != nil {
 		t.Fatal(err)
 	}
+	l.robots.Welcome(time.Now().Add(time.Hour))
 	robot := newSimulated(t, server, simrobot.Options{Crashes: true})
 	for range 5 {
 		if err := robot.Boot(t.Context()); err != nil {

@@ -1,0 +1,206 @@
+package device
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+)
+
+// A stranger is a robot that nobody has adopted by name. Strangers cost a
+// bounded little: so many are known at a time, so many of one machine and of one
+// network, and one that is away for 30 days is forgotten. Where there
+// are too many the one that was not seen for longest gives way, of the machine or
+// network that has too many, so that nobody crowds out another's robot.
+
+const (
+	mostStrangers    = 200
+	mostOfOneMachine = 8
+	mostOfOneNetwork = 64
+	strangersLast    = 30 * 24 * time.Hour
+
+	// WelcomeLasts is how long after its installation an appliance adopts the
+	// robots that come, where adoption is open.
+	WelcomeLasts = time.Hour
+	// mostWelcomed bounds the robots of other machines that are adopted so.
+	mostWelcomed = 8
+	// mostAdopted bounds the robots that are adopted without a word of the owner's.
+	mostAdopted = 1000
+)
+
+// Welcome has robots that check in before then adopted, where adoption is open.
+// At most 8 are; more than that come by themselves to no house in an hour. Those
+// of this machine, which no stranger can be, are not counted.
+func (r *Registry) Welcome(until time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.welcome = until
+}
+
+// welcomes reports whether a robot that may talk is adopted at once. r.mu is
+// held.
+func (r *Registry) welcomes(c CheckIn, now time.Time) bool {
+	if r.adoption != AdoptOpen || r.welcome.IsZero() || !now.Before(r.welcome) || len(r.robots) > mostAdopted {
+		return false
+	}
+	if from, _ := originOf(c.Address); from.loopback {
+		return true
+	}
+	if r.came >= mostWelcomed {
+		return false
+	}
+	r.came++
+	return true
+}
+
+// Strangers counts the robots that nobody has adopted.
+func (r *Registry) Strangers() (n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, robot := range r.robots {
+		if !robot.Adopted() && !robot.Forgotten() {
+			n++
+		}
+	}
+	return n
+}
+
+// ForgetStrangers forgets every robot that nobody has adopted, durably, and
+// returns them. Those that were forgotten until an error are returned with it.
+func (r *Registry) ForgetStrangers() ([]ID, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var gone []ID
+	for _, robot := range r.strangers() {
+		if err := r.remove(robot, r.records.Put, r.records.Delete); err != nil {
+			return gone, fmt.Errorf("forget %s: %w", robot.ID, err)
+		}
+		gone = append(gone, robot.ID)
+	}
+	return gone, nil
+}
+
+// strangers are those that are known, the one not seen for longest first. r.mu
+// is held.
+func (r *Registry) strangers() []Robot {
+	var all []Robot
+	for _, robot := range r.robots {
+		if !robot.Adopted() && !robot.Forgotten() {
+			all = append(all, robot)
+		}
+	}
+	slices.SortFunc(all, func(a, b Robot) int { return cmp.Or(a.LastSeen.Compare(b.LastSeen), cmp.Compare(a.ID, b.ID)) })
+	return all
+}
+
+// remove forgets a stranger. Of one that was adopted before, the epoch stays, or
+// an old token would be good again. r.mu is held.
+func (r *Registry) remove(robot Robot, put func(string, Robot) error, remove func(string) error) (err error) {
+	if robot.Epoch == 0 {
+		err = remove(string(robot.ID))
+	} else {
+		err = put(string(robot.ID), Robot{ID: robot.ID, Epoch: robot.Epoch + 1})
+	}
+	if err != nil {
+		return err
+	}
+	delete(r.robots, robot.ID)
+	if robot.Epoch > 0 {
+		r.robots[robot.ID] = Robot{ID: robot.ID, Epoch: robot.Epoch + 1}
+	}
+	r.drop(robot.ID)
+	return nil
+}
+
+// removeSoon is remove without waiting for the disk. r.mu is held.
+func (r *Registry) removeSoon(robot Robot) ID {
+	_ = r.remove(robot, func(key string, robot Robot) error {
+		r.records.PutSoon(key, robot)
+		return nil
+	}, func(key string) error {
+		r.records.DeleteSoon(key)
+		return nil
+	}) // neither fails
+	return robot.ID
+}
+
+// expire forgets the strangers that have not been here for too long. One seen
+// in a time to come was seen by a clock that was wrong: it counts from now. r.mu
+// is held.
+func (r *Registry) expire(now time.Time) (gone []ID) {
+	if now.Before(r.expires) {
+		return nil
+	}
+	r.expires = now.Add(time.Minute)
+	for _, robot := range r.strangers() {
+		if now.Sub(robot.LastSeen) > strangersLast {
+			gone = append(gone, r.removeSoon(robot))
+		}
+	}
+	return gone
+}
+
+// makeRoom has a stranger give way to a robot that is new, where its machine, its
+// network or the whole registry has too many. r.mu is held.
+func (r *Registry) makeRoom(address string) (gone []ID) {
+	all := r.strangers()
+	if from, known := originOf(address); known && !from.loopback {
+		var own, near []Robot
+		for _, robot := range all {
+			o, _ := originOf(robot.LastAddress())
+			if o.machine == from.machine {
+				own = append(own, robot)
+			}
+			if o.network == from.network {
+				near = append(near, robot)
+			}
+		}
+		switch {
+		case len(own) >= mostOfOneMachine:
+			return []ID{r.removeSoon(own[0])}
+		case len(near) >= mostOfOneNetwork:
+			return []ID{r.removeSoon(crowded(near))}
+		}
+	}
+	if len(all) < mostStrangers {
+		return nil
+	}
+	return []ID{r.removeSoon(crowded(all))}
+}
+
+// crowded is the stranger that gives way to another: of the machine that has
+// the most, the one that was not seen for longest.
+func crowded(strangers []Robot) Robot {
+	of := map[netip.Prefix]int{}
+	for _, robot := range strangers {
+		o, _ := originOf(robot.LastAddress())
+		of[o.machine]++
+	}
+	return slices.MaxFunc(strangers, func(a, b Robot) int { // the first of those that are equal
+		x, _ := originOf(a.LastAddress())
+		y, _ := originOf(b.LastAddress())
+		return cmp.Compare(of[x.machine], of[y.machine])
+	})
+}
+
+// origin is where a check-in came from. One machine has a whole network of 64
+// bits where it uses IPv6.
+type origin struct {
+	machine, network netip.Prefix
+	loopback         bool
+}
+
+// originOf reads an IP address; false where it is none.
+func originOf(address string) (origin, bool) {
+	ip, err := netip.ParseAddr(address)
+	if err != nil {
+		return origin{}, false
+	}
+	ip = ip.Unmap().WithZone("")
+	machine, network := 32, 24
+	if ip.Is6() {
+		machine, network = 64, 48
+	}
+	return origin{netip.PrefixFrom(ip, machine).Masked(), netip.PrefixFrom(ip, network).Masked(), ip.IsLoopback()}, true
+}

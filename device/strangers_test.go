@@ -1,0 +1,240 @@
+package device_test
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"perch/device"
+)
+
+// TestAForeignCheckInChangesNothing: whoever knows a robot's MAC may say
+// anything in its name, and nothing of it is noted but inside its claim.
+func TestAForeignCheckInChangesNothing(t *testing.T) {
+	for _, adoption := range []device.Adoption{device.AdoptOpen, device.AdoptCode} {
+		kept := newTable()
+		r := device.NewRegistry(key, adoption, kept)
+		_, waits := visit(t, r, from(robotA, "one"), noon)
+		if _, err := r.Adopt(string(robotA), noon); err != nil {
+			t.Fatal(err)
+		}
+		mine, _ := visit(t, r, from(robotA, "one"), noon)
+		visit(t, r, device.CheckIn{ID: robotA, Client: device.NewClient("foreign"), Board: "bread", Firmware: "9.9.9",
+			Language: "zz", Address: "10.9.1.66", BaseURL: "http://10.9.1.66:8003"}, noon.Add(time.Hour))
+		for when, read := range map[string]*device.Registry{"at once": r, "after a restart": device.NewRegistry(key, adoption, kept)} {
+			robot, err := read.Get(robotA)
+			if err != nil || robot.Claim == nil || robot.Claim.BaseURL != "http://10.9.1.66:8003" {
+				t.Fatalf("%s, %s: the claim is %+v (%v)", adoption, when, robot.Claim, err)
+			}
+			robot.Claim = nil
+			if !reflect.DeepEqual(robot, mine) {
+				t.Errorf("%s, %s: the robot is\n%+v, and was\n%+v", adoption, when, robot, mine)
+			}
+		}
+		if _, err := r.Adopt(waits.Code, noon.Add(time.Hour)); !errors.Is(err, device.ErrNothingToAdopt) {
+			t.Errorf("%s: the code of who was adopted long ago: %v", adoption, err)
+		}
+	}
+}
+
+// TestAdoptTakesNoPlantedClaim: the id of a robot never takes another client in
+// the place of the one that is bound. Replace does, and makes it a stranger.
+func TestAdoptTakesNoPlantedClaim(t *testing.T) {
+	r := device.NewRegistry(key, device.AdoptOpen, newTable())
+	_, mine := visit(t, r, from(robotA, "one"), noon)
+	visit(t, r, from(robotA, "planted"), noon)
+	if robot, err := r.Adopt(string(robotA), noon); err != nil || robot.Client != device.NewClient("one") || !r.Trusts(robotA) {
+		t.Errorf("adopting a robot that may talk, while another claims its MAC: %+v (%v)", robot, err)
+	}
+	if _, err := r.Adopt(string(robotA), noon); !errors.Is(err, device.ErrClaimed) {
+		t.Errorf("adopting it once more: %v", err)
+	}
+	if _, err := r.Admit(robotA, device.NewClient("one"), mine.Token); err != nil {
+		t.Errorf("the robot's own token: %v", err)
+	}
+	planted := from(robotA, "planted")
+	planted.BaseURL = "http://10.9.1.66:8003"
+	visit(t, r, planted, noon)
+	robot, err := r.Replace(robotA)
+	if err != nil || robot.Client != device.NewClient("planted") || robot.BaseURL != planted.BaseURL || r.Trusts(robotA) {
+		t.Errorf("replaced: %+v (%v), trusted %t", robot, err, r.Trusts(robotA))
+	}
+	if _, err := r.Replace(robotA); !errors.Is(err, device.ErrNothingToAdopt) {
+		t.Errorf("replaced by nobody: %v", err)
+	}
+}
+
+// TestTheFirstHour: an appliance that was just installed adopts who comes, as
+// long as it is open, for an hour by the clock as it turns out to be, and a few.
+func TestTheFirstHour(t *testing.T) {
+	comes := func(r *device.Registry, n int, address string, at time.Time) bool {
+		c := from(device.ID(fmt.Sprintf("a0000000%04x", n)), "")
+		c.Address = address
+		_, a := visit(t, r, c, at)
+		if a.Adopted != r.Trusts(c.ID) {
+			t.Errorf("robot %d: adopted %t, trusted %t", n, a.Adopted, r.Trusts(c.ID))
+		}
+		return a.Adopted
+	}
+	r := device.NewRegistry(key, device.AdoptOpen, newTable())
+	if comes(r, 1, "192.168.1.40", noon) {
+		t.Error("adopted by an appliance that was installed long ago")
+	}
+	r.Welcome(noon.Add(time.Hour))
+	if !comes(r, 1, "192.168.1.40", noon.Add(59*time.Minute)) || comes(r, 2, "192.168.1.41", noon.Add(time.Hour)) {
+		t.Error("an hour is not an hour")
+	}
+	r.Moved(24 * time.Hour) // the clock was wrong when it was installed
+	if !comes(r, 3, "192.168.1.42", noon.Add(24*time.Hour+30*time.Minute)) || comes(r, 4, "192.168.1.43", noon.Add(25*time.Hour)) {
+		t.Error("the hour does not follow a clock that was set")
+	}
+	for n := 10; n < 30; n++ {
+		comes(r, n, "192.168.1.66", noon.Add(24*time.Hour))
+	}
+	if n := len(r.List()) - r.Strangers(); n != 8 {
+		t.Errorf("%d robots are adopted in the first hour, want 8", n)
+	}
+	if !comes(r, 31, "127.0.0.1", noon.Add(24*time.Hour)) {
+		t.Error("a simulated robot of this machine is not adopted")
+	}
+	r = device.NewRegistry(key, device.AdoptCode, newTable())
+	r.Welcome(noon.Add(time.Hour))
+	if comes(r, 1, "192.168.1.40", noon) {
+		t.Error("adopted without its code")
+	}
+}
+
+// TestStrangersGiveWay: however many come, so many are known, none of them in
+// the place of an adopted robot or of a stranger of another machine, and whoever
+// comes is taken.
+func TestStrangersGiveWay(t *testing.T) {
+	for name, house := range map[string]struct {
+		address func(n int) string
+		most    int
+	}{
+		"one machine":              {func(int) string { return "192.168.1.66" }, 8},
+		"one machine, IPv6":        {func(n int) string { return fmt.Sprintf("fe80::%x", n+1) }, 8},
+		"one network":              {func(n int) string { return fmt.Sprintf("192.168.1.%d", n%256) }, 64},
+		"many networks":            {func(n int) string { return fmt.Sprintf("10.%d.%d.1", n/256, n%256) }, 200},
+		"who says nothing":         {func(int) string { return "" }, 200},
+		"programs of this machine": {func(int) string { return "127.0.0.1" }, 200},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kept := newTable()
+			r := device.NewRegistry(key, device.AdoptOpen, kept)
+			visit(t, r, from(robotA, "one"), noon)
+			if _, err := r.Adopt(string(robotA), noon); err != nil {
+				t.Fatal(err)
+			}
+			guest := from(robotB, "two")
+			guest.Address = "172.20.0.1"
+			_, guests := visit(t, r, guest, noon.Add(time.Second))
+			gone := 0
+			for n := range 2000 {
+				c := from(device.ID(fmt.Sprintf("0000000%05x", n+1)), "")
+				c.Address = house.address(n)
+				_, a := visit(t, r, c, noon.Add(time.Duration(n)*time.Millisecond))
+				if a.Token == "" || !a.New {
+					t.Fatalf("stranger %d: %+v", n, a)
+				}
+				gone += len(a.Gone)
+			}
+			if n := r.Strangers(); n > house.most+1 || n+gone != 2001 || len(kept.kept) != n+1 {
+				t.Errorf("%d strangers are known, %d gave way, %d records are kept; want at most %d", n, gone, len(kept.kept), house.most+1)
+			}
+			if !r.Trusts(robotA) {
+				t.Error("the owner's robot is gone")
+			}
+			if _, err := r.Admit(robotB, device.NewClient("two"), guests.Token); err != nil && name != "many networks" {
+				t.Errorf("a stranger of another machine had to go: %v", err)
+			}
+		})
+	}
+}
+
+// TestStrangersExpire: who is away for a month is forgotten, and who was adopted
+// is not.
+func TestStrangersExpire(t *testing.T) {
+	kept := newTable()
+	r := device.NewRegistry(key, device.AdoptOpen, kept)
+	visit(t, r, from(robotA, "one"), noon)
+	if _, err := r.Adopt(string(robotA), noon); err != nil {
+		t.Fatal(err)
+	}
+	visit(t, r, from(robotB, "two"), noon)
+	r = device.NewRegistry(key, device.AdoptOpen, kept)
+	_, a := visit(t, r, from("a0b1c2d3e4f7", "three"), noon.Add(30*24*time.Hour+time.Minute))
+	if _, err := r.Get(robotB); !errors.Is(err, device.ErrUnknownRobot) || len(a.Gone) != 1 || a.Gone[0] != robotB || !r.Trusts(robotA) {
+		t.Errorf("after a month: %v, gone %v, adopted %t", err, a.Gone, r.Trusts(robotA))
+	}
+}
+
+// TestForgetStrangers: all of them at once, and no token of before is good for
+// what comes back.
+func TestForgetStrangers(t *testing.T) {
+	kept := newTable()
+	r := device.NewRegistry(key, device.AdoptOpen, kept)
+	visit(t, r, from(robotA, "one"), noon)
+	if _, err := r.Adopt(string(robotA), noon); err != nil {
+		t.Fatal(err)
+	}
+	visit(t, r, from(robotB, "two"), noon)
+	if err := r.Forget(robotB); err != nil {
+		t.Fatal(err)
+	}
+	_, before := visit(t, r, from(robotB, "two"), noon)
+	visit(t, r, from("a0b1c2d3e4f7", "three"), noon)
+	gone, err := r.ForgetStrangers()
+	if err != nil || len(gone) != 2 || r.Strangers() != 0 || !r.Trusts(robotA) || len(r.List()) != 1 {
+		t.Errorf("gone %v (%v), %d are left", gone, err, r.Strangers())
+	}
+	r = device.NewRegistry(key, device.AdoptOpen, kept)
+	visit(t, r, from(robotB, "two"), noon)
+	if _, err := r.Admit(robotB, device.NewClient("two"), before.Token); !errors.Is(err, device.ErrToken) {
+		t.Errorf("a token from before it was forgotten: %v", err)
+	}
+	kept.broken = errors.New("disk full")
+	if gone, err := r.ForgetStrangers(); !errors.Is(err, kept.broken) || len(gone) != 0 || r.Strangers() != 1 {
+		t.Errorf("on a full disk: %v (%v)", gone, err)
+	}
+}
+
+// TestToolsAreBounded: a list that is too large is not kept, and neither is one
+// for which all the others leave no room.
+func TestToolsAreBounded(t *testing.T) {
+	kept := newTable()
+	r := device.NewRegistry(key, device.AdoptOpen, kept)
+	list := func(bytes int) []device.Tool {
+		return []device.Tool{{Name: "self.tool", Description: strings.Repeat("x", bytes)}}
+	}
+	robots := 0
+	for n := range 80 {
+		c := from(device.ID(fmt.Sprintf("a0000000%04x", n)), "")
+		visit(t, r, c, noon)
+		if _, err := r.Adopt(string(c.ID), noon); err != nil {
+			t.Fatal(err)
+		}
+		r.KeepTools(c.ID, list(65<<10))
+		if robot, err := r.Get(c.ID); err != nil || robot.Tools != nil {
+			t.Fatalf("65 KB of tools are kept (%v)", err)
+		}
+		r.KeepTools(c.ID, list(60<<10))
+		if robot, err := r.Get(c.ID); err == nil && robot.Tools != nil {
+			robots++
+		}
+	}
+	if robots < 60 || robots > 69 {
+		t.Errorf("60 KB each of %d robots are kept, want about 4 MB", robots)
+	}
+	if err := r.Forget("a00000000000"); err != nil {
+		t.Fatal(err)
+	}
+	r = device.NewRegistry(key, device.AdoptOpen, kept)
+	r.KeepTools("a0000000004f", list(60<<10))
+	if robot, err := r.Get("a0000000004f"); err != nil || robot.Tools == nil {
+		t.Errorf("what a forgotten robot had leaves no room (%v)", err)
+	}
+}
