@@ -32,7 +32,7 @@ func (k *Thinker) ownTools(t Turn, after *End) (all []turnTool) {
 			`{"query":{"type":"string","description":"one to three words"}},"required":["query"]`,
 			func(_ context.Context, args json.RawMessage) (string, error) { return k.recall(t, args) })
 	}
-	if k.Timers != nil && !t.Guest {
+	if k.Timers != nil && !t.guest() {
 		offer("set_timer", "Set a timer by seconds, or a reminder by a clock time within a day. Say that it is set only after this has answered.",
 			`{"seconds":{"type":"integer","minimum":1,"maximum":86400},"at":{"type":"string","description":"in place of seconds, such as 18:30"},`+
 				`"text":{"type":"string","description":"the sentence that will be said then"}},"required":["text"]`,
@@ -41,7 +41,7 @@ func (k *Thinker) ownTools(t Turn, after *End) (all []turnTool) {
 			`{"id":{"type":"string","description":"left out for all"}}`,
 			func(ctx context.Context, args json.RawMessage) (string, error) { return k.cancelTimer(ctx, t, args) })
 	}
-	if k.Herald != nil && !t.Guest {
+	if k.Herald != nil && !t.guest() {
 		offer("notify", "Tell everybody in the house something, on every robot and screen. Not to answer who is talking to you.",
 			`{"text":{"type":"string"},"urgency":{"type":"string","enum":["low","normal","high"]}},"required":["text"]`,
 			func(_ context.Context, args json.RawMessage) (string, error) { return k.notify(args) })
@@ -81,7 +81,7 @@ func (k *Thinker) remember(t Turn, args json.RawMessage) (string, error) {
 	if fact == "" || len(fact) > mostFact {
 		return "", fmt.Errorf("a fact has 1 to %d bytes", mostFact)
 	}
-	if _, err := k.Memory.Remember(Entry{Name: fact, Body: fact, Robot: t.Robot, Source: "tool"}, t.Now); err != nil {
+	if _, err := k.Memory.Of(t).Remember(Entry{Name: fact, Body: fact, Robot: t.Robot, Source: "tool"}, t.Now); err != nil {
 		return "", err
 	}
 	return "Remembered.", nil
@@ -93,11 +93,12 @@ func (k *Thinker) recall(t Turn, args json.RawMessage) (string, error) {
 		return "", err
 	}
 	words := strings.Fields(a.Query)
-	found := k.Memory.Search(a.Query, t.Now)
+	memory := k.Memory.Of(t)
+	found := memory.Search(a.Query, t.Now)
 	if len(found) == 0 && len(words) > 1 { // a model asks in more words than there are
 		seen := map[string]bool{}
 		for _, w := range words[:min(len(words), mostRecalled)] {
-			for _, e := range k.Memory.Search(w, t.Now) {
+			for _, e := range memory.Search(w, t.Now) {
 				if len([]rune(w)) > 2 && !seen[e.ID] {
 					seen[e.ID] = true
 					found = append(found, e)

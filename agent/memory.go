@@ -64,12 +64,16 @@ type entries interface {
 // Memory is what the house remembers. Its methods may be called from any
 // goroutine.
 type Memory struct {
-	kept entries
-	mu   sync.Mutex // one change at a time, so that a key has one entry
+	kept      entries
+	most      int
+	mu        sync.Mutex // one change at a time, so that a key has one entry
+	strangers map[device.ID]*stranger
 }
 
 // NewMemory returns the memory kept in a table.
-func NewMemory(kept entries) *Memory { return &Memory{kept: kept} }
+func NewMemory(kept entries) *Memory {
+	return &Memory{kept: kept, most: mostEntries, strangers: map[device.ID]*stranger{}}
+}
 
 // Remember keeps an entry durably and returns it with its id. An entry of the
 // same key is replaced. A full memory gives up what was used least recently.
@@ -87,7 +91,7 @@ func (m *Memory) Remember(e Entry, now time.Time) (Entry, error) {
 	e.ID, e.Created = same, now
 	if same == "" {
 		e.ID = rand.Text()[:12]
-		if count >= mostEntries {
+		if count >= m.most {
 			if err := m.kept.Delete(stale); err != nil {
 				return Entry{}, fmt.Errorf("make room in memory: %w", err)
 			}

@@ -40,6 +40,8 @@ type conversation struct {
 	history []Exchange
 	used    time.Time
 	emoji   string // of the face the turn began with
+
+	stranger bool // of which nothing is kept
 }
 
 // What is kept of conversations.
@@ -103,6 +105,10 @@ func (m *Mind) Answer(ctx context.Context, t Turn, out func(Reply) error) error 
 		return ctx.Err()
 	}
 	m.mu.Lock()
+	if t.Stranger && !c.stranger {
+		c.history = nil // of another robot with its MAC, or from before its owner has forgotten it
+	}
+	c.stranger = t.Stranger
 	if len(c.history) > 0 || t.History == nil {
 		t.History = slices.Clone(c.history)
 	}
@@ -140,7 +146,7 @@ func (m *Mind) Remembered(id string, e Exchange, now time.Time) {
 		e.Emoji = c.emoji // a model goes on as it sees that it began
 	}
 	c.history = latest(append(c.history, e))
-	if m.histories != nil {
+	if m.histories != nil && !c.stranger {
 		m.histories.put(id, Conversation{Exchanges: c.history, Used: c.used})
 	}
 }
@@ -167,7 +173,7 @@ func (m *Mind) dropOldest() {
 	oldest, worth := "", 0
 	for id, c := range m.conversations {
 		w := 0
-		if _, err := device.ParseID(id); err == nil {
+		if _, err := device.ParseID(id); err == nil && !c.stranger {
 			w = 2
 		} else if len(c.history) > 0 {
 			w = 1
@@ -267,7 +273,7 @@ func (m *Mind) takeMarkers(text string, t Turn) string {
 // note remembers a fact that a brain took out of its answer.
 func (m *Mind) note(text string, t Turn) {
 	fact := Entry{Name: text, Body: text, Robot: t.Robot, Source: "marker"}
-	if _, err := m.memory.Remember(fact, t.Now); err != nil {
+	if _, err := m.memory.Of(t).Remember(fact, t.Now); err != nil {
 		m.log.Warn("a fact was not remembered", "robot", t.Robot, "session", t.Session, "err", err)
 	}
 }

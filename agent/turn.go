@@ -18,6 +18,7 @@ type Turn struct {
 	Robot        device.ID // empty where no robot takes part
 	Session      string
 	Guest        bool       // somebody who may talk, and not act in the house
+	Stranger     bool       // a guest by a robot that nobody has adopted, with a memory of its own
 	Unseen       bool       // the mind publishes nothing of it: whoever asks tells what shows
 	Text         string     // what was said
 	Now          time.Time  // in the household's zone
@@ -25,6 +26,9 @@ type Turn struct {
 	Body         Body       // nil where no robot takes part
 	History      []Exchange // the mind's own, where it has any
 }
+
+// guest reports whether the turn may not act in the house.
+func (t Turn) guest() bool { return t.Guest || t.Stranger }
 
 // Exchange is one turn that was: what was heard and what was answered.
 type Exchange struct {

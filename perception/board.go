@@ -114,6 +114,10 @@ func (b *Board) Take(e event.Envelope) {
 		}
 		return
 	}
+	if _, gone := e.Event.(event.RobotForgotten); gone {
+		b.drop(e.Robot)
+		return
+	}
 	before, known := b.states[e.Robot]
 	if e.Robot == "" || !known && len(b.states) >= mostRobots {
 		return
@@ -122,6 +126,12 @@ func (b *Board) Take(e event.Envelope) {
 	if _, sensed := e.Event.(event.Perceived); sensed {
 		b.dirty[e.Robot] = true
 	}
+}
+
+// drop must be called with b.mu held.
+func (b *Board) drop(id device.ID) {
+	delete(b.states, id)
+	delete(b.dirty, id)
 }
 
 // Snapshot returns what is known of every robot at that time, by robot, and
@@ -151,8 +161,7 @@ func (b *Board) Forget(id device.ID) {
 	b.keeping.Lock()
 	defer b.keeping.Unlock()
 	b.mu.Lock()
-	delete(b.states, id)
-	delete(b.dirty, id)
+	b.drop(id)
 	b.mu.Unlock()
 	if b.kept != nil {
 		b.kept.DeleteSoon(string(id))

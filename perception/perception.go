@@ -89,7 +89,9 @@ type registry interface {
 }
 
 // Intake takes in what robots, programs and brokers say that a robot has
-// sensed. Its methods may be called from any goroutine, and never wait.
+// sensed. What a robot says that nobody has adopted is dropped: rules, feeds and
+// minds of the house go by what is published here. Its methods may be called from
+// any goroutine, and never wait.
 type Intake struct {
 	bus    *event.Bus
 	robots registry
@@ -151,8 +153,12 @@ func (in *Intake) FromProgram(robot, name string, data json.RawMessage) error {
 // FromBroker takes what somebody says over MQTT that a robot has sensed. It
 // wraps ErrEvent, ErrTooMany and device.ErrUnknownRobot.
 func (in *Intake) FromBroker(id device.ID, name string, data json.RawMessage) error {
-	if _, err := in.robots.Get(id); err != nil {
+	robot, err := in.robots.Get(id)
+	if err != nil {
 		return &refusal{err, "unknown_robot", 404, fmt.Sprintf("no robot %s is known here; perch devices lists those that are", id)}
+	}
+	if !robot.Adopted() {
+		return &refusal{ErrEvent, "not_adopted", 409, fmt.Sprintf("the robot %s is not adopted; perch adopt %s does that", id, id)}
 	}
 	return in.take(id, "", name, data, false)
 }
@@ -161,6 +167,9 @@ func (in *Intake) FromBroker(id device.ID, name string, data json.RawMessage) er
 func (in *Intake) Dropped() uint64 { return in.dropped.Load() }
 
 func (in *Intake) take(id device.ID, session, name string, data json.RawMessage, fromText bool) error {
+	if robot, err := in.robots.Get(id); err != nil || !robot.Adopted() {
+		return nil
+	}
 	if err := in.admit(id, time.Now()); err != nil {
 		return err
 	}

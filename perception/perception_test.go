@@ -17,14 +17,23 @@ import (
 	"perch/event"
 )
 
-// robotsHere is a registry of one robot.
+// stranger is a robot that nobody has adopted.
+const stranger = device.ID("0200000000ff")
+
+// nobody is a robot that is not known.
+const nobody = device.ID("0200000000fe")
+
+// robotsHere is a registry in which all robots are adopted, but one.
 type robotsHere struct{}
 
 func (robotsHere) Get(id device.ID) (device.Robot, error) {
-	if id != chan1 {
+	if id == stranger {
+		return device.Robot{ID: id, Bound: true}, nil
+	}
+	if id == nobody {
 		return device.Robot{}, fmt.Errorf("%w: %s", device.ErrUnknownRobot, id)
 	}
-	return device.Robot{ID: id}, nil
+	return device.Robot{ID: id, Bound: true, Named: true}, nil
 }
 
 // desk is an intake, what it has published, and what it has logged.
@@ -116,12 +125,13 @@ func TestWhoSpeaksOfARobot(t *testing.T) {
 		is     error
 	}{
 		"a program":                  {d.FromProgram("A0:B1:C2:D3:E4:F5", "a", nil), "", 0, nil},
-		"a program, another robot":   {d.FromProgram("a0b1c2d3e4f6", "a", nil), "unknown_robot", 404, device.ErrUnknownRobot},
+		"a program, another robot":   {d.FromProgram(string(nobody), "a", nil), "unknown_robot", 404, device.ErrUnknownRobot},
 		"a program, no robot":        {d.FromProgram("kitchen", "a", nil), "bad_robot", 400, device.ErrID},
 		"a program, no event":        {d.FromProgram("a0b1c2d3e4f5", "", nil), "bad_event", 400, ErrEvent},
 		"the broker":                 {d.FromBroker(chan1, "b", nil), "", 0, nil},
-		"the broker, another robot":  {d.FromBroker(chan2, "b", nil), "unknown_robot", 404, device.ErrUnknownRobot},
-		"a robot that was forgotten": {d.FromRobot(chan2, "s", "c", nil), "", 0, nil},
+		"the broker, another robot":  {d.FromBroker(nobody, "b", nil), "unknown_robot", 404, device.ErrUnknownRobot},
+		"a robot that was forgotten": {d.FromRobot(nobody, "s", "c", nil), "", 0, nil},
+		"the broker, a stranger":     {d.FromBroker(stranger, "b", nil), "not_adopted", 409, ErrEvent},
 	} {
 		var coded coded
 		switch {
@@ -316,4 +326,38 @@ func FuzzIntake(f *testing.F) {
 		c.take(event.Envelope{At: e.At, Robot: chan1, Event: event.RobotOnline{}})
 		c.take(e)
 	})
+}
+
+// TestStrangersSenseNothing: what a robot says that nobody has adopted reaches
+// no rule, no feed and no mind.
+func TestStrangersSenseNothing(t *testing.T) {
+	d := newDesk(t)
+	for range 1000 {
+		if err := d.FromRobot(stranger, "s", "face_detected", json.RawMessage(`{"identity":"the owner"}`)); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Detected(stranger, "s", "hello robot"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if d.Dropped() != 0 || d.bus.Seq() != 0 {
+		t.Errorf("%d events were published, %d counted as too many", d.bus.Seq(), d.Dropped())
+	}
+}
+
+// TestSensesAreBounded: fifty events of 4 KB are not remembered of one robot.
+func TestSensesAreBounded(t *testing.T) {
+	var s State
+	for range 60 {
+		s = Fold(s, event.Envelope{Robot: chan1, At: noon, Event: event.Perceived{Name: "big", Data: json.RawMessage(`{"x":"` + strings.Repeat("y", 4000) + `"}`)}})
+	}
+	text, err := json.Marshal(s)
+	if err != nil || len(text) > 17<<10 || len(s.Recent) < 3 {
+		t.Errorf("%d events, %d bytes (%v)", len(s.Recent), len(text), err)
+	}
+	s = Fold(s, event.Envelope{Robot: chan1, At: noon, Event: event.RobotSeen{}})
+	s.GoodNight = true
+	if s = Fold(s, event.Envelope{Robot: chan1, At: noon, Event: event.RobotSeen{Waiting: true}}); !s.GoodNight {
+		t.Error("whoever names itself by the MAC of a robot that sleeps has woken it")
+	}
 }

@@ -99,6 +99,10 @@ func (b *Behaviours) take(ctx context.Context, hands *hands, e event.Envelope) {
 	if e.Robot == "" {
 		return
 	}
+	if _, gone := e.Event.(event.RobotForgotten); gone {
+		delete(b.herd, e.Robot)
+		return
+	}
 	c := b.herd[e.Robot]
 	if c == nil {
 		if len(b.herd) >= mostRobots {

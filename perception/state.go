@@ -14,7 +14,8 @@ import (
 
 const (
 	staleAfter   = 300 * time.Second // without a sign of its senses, nothing is known of a robot's presence
-	mostRecent   = 50                // events that are remembered
+	mostRecent   = 50                // events that are remembered,
+	mostRemember = 16 << 10          // and bytes of them
 	samePerson   = 2 * time.Second   // a face that is back within this is the one that was lost
 	mostIdentity = 64                // bytes
 )
@@ -83,6 +84,9 @@ type Record struct {
 	Data json.RawMessage `json:"data,omitempty"`
 }
 
+// size is about how many bytes an event takes as JSON.
+func (r Record) size() int { return len(r.Name) + len(r.Data) + 64 }
+
 // talk is what behaviours must know of the talk under way. It does not outlive
 // the run.
 type talk struct {
@@ -118,8 +122,16 @@ func (s State) forget() State {
 func Fold(s State, e event.Envelope) State {
 	s = follow(s, e)
 	if p, ok := e.Event.(event.Perceived); ok {
+		latest := Record{e.At, p.Name, p.Data}
 		before := s.Recent[max(0, len(s.Recent)-mostRecent+1):]
-		s.Recent = append(append(make([]Record, 0, len(before)+1), before...), Record{e.At, p.Name, p.Data}) // never into the array it was given
+		room := mostRemember - latest.size()
+		for n := len(before) - 1; n >= 0; n-- {
+			if room -= before[n].size(); room < 0 {
+				before = before[n+1:]
+				break
+			}
+		}
+		s.Recent = append(append(make([]Record, 0, len(before)+1), before...), latest) // never into the array it was given
 	}
 	return s
 }
@@ -133,6 +145,9 @@ func follow(s State, e event.Envelope) State {
 	case event.Perceived:
 		return s.perceive(ev, e.At)
 	case event.RobotSeen: // it has booted, and has not looked yet
+		if ev.Waiting {
+			return s // it is another client that names itself by the robot's MAC
+		}
 		s = s.forget()
 		s.GoodNight = false
 	case event.RobotOnline:

@@ -179,14 +179,14 @@ func remember(_ context.Context, d *deed) (string, error) {
 	d.body = sentenceCase(d.fill(d.intent.body))
 	e := agent.Entry{Key: d.fill(d.intent.key), Name: d.fill(d.intent.key), Type: d.intent.kind, Body: d.body,
 		Robot: d.turn.Robot, Source: d.brain.Name()}
-	if _, err := d.brain.memory.Remember(e, d.turn.Now); err != nil {
+	if _, err := d.brain.memory.Of(d.turn).Remember(e, d.turn.Now); err != nil {
 		return "", err
 	}
 	return d.intent.answer, nil
 }
 
 func recall(_ context.Context, d *deed) (string, error) {
-	e, found := d.brain.memory.Recall(d.fill(d.intent.key), d.turn.Now)
+	e, found := d.brain.memory.Of(d.turn).Recall(d.fill(d.intent.key), d.turn.Now)
 	if !found {
 		return d.intent.missing, nil
 	}

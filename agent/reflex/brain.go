@@ -11,10 +11,9 @@ import (
 	"perch/event"
 )
 
-// memory is what the brain uses of the house's memory.
+// memory finds the one that a turn reads and writes.
 type memory interface {
-	Remember(e agent.Entry, now time.Time) (agent.Entry, error)
-	Recall(key string, now time.Time) (agent.Entry, bool)
+	Of(t agent.Turn) *agent.Memory
 }
 
 // timers is what the brain uses of the house's timers.

@@ -3,6 +3,8 @@ package reflex_test
 import (
 	"context"
 	"errors"
+	"iter"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -30,17 +32,39 @@ func book(t testing.TB) *reflex.Book {
 // remembered is a memory of one table.
 type remembered map[string]agent.Entry
 
-func (m remembered) Remember(e agent.Entry, _ time.Time) (agent.Entry, error) {
-	if len(m) > 100 {
-		return e, agent.ErrTooMuch
-	}
-	m[e.Key] = e
-	return e, nil
+// Of is the memory of every turn.
+func (m remembered) Of(agent.Turn) *agent.Memory { return agent.NewMemory(m) }
+
+func (m remembered) Get(id string) (agent.Entry, bool, error) {
+	e, there := m[id]
+	return e, there, nil
 }
 
-func (m remembered) Recall(key string, _ time.Time) (agent.Entry, bool) {
-	e, ok := m[key]
-	return e, ok
+func (m remembered) Put(id string, e agent.Entry) error {
+	if len(m) > 100 {
+		return agent.ErrTooMuch
+	}
+	m[id] = e
+	return nil
+}
+
+func (m remembered) PutSoon(id string, e agent.Entry) { m[id] = e }
+
+func (m remembered) Delete(id string) error {
+	delete(m, id)
+	return nil
+}
+
+func (m remembered) All() iter.Seq2[string, agent.Entry] { return maps.All(m) }
+
+// under is the entry of a key.
+func (m remembered) under(key string) agent.Entry {
+	for _, e := range m {
+		if e.Key == key {
+			return e
+		}
+	}
+	return agent.Entry{}
 }
 
 // called is a call of a tool.
@@ -236,7 +260,7 @@ func TestRemembering(t *testing.T) {
 	if said, _, _ := turn(t, m, nil, "who is anna"); said != "Anna is your sister." {
 		t.Errorf("said %q", said)
 	}
-	if e := m["place keys"]; e.Type != agent.MemoryReference || e.Source != "reflex" {
+	if e := m.under("place keys"); e.Type != agent.MemoryReference || e.Source != "reflex" {
 		t.Errorf("kept as %+v", e)
 	}
 }

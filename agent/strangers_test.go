@@ -1,0 +1,89 @@
+package agent_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"perch/agent"
+	"perch/device"
+)
+
+// TestAStrangerHasAMemoryOfItsOwn: a robot that nobody has adopted reads nothing
+// of what the house remembers, leaves nothing in it, and knows what it was told
+// itself. What strangers remember is bounded.
+func TestAStrangerHasAMemoryOfItsOwn(t *testing.T) {
+	now := time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
+	kept := newEntries()
+	house := agent.NewMemory(kept)
+	if _, err := house.Remember(agent.Entry{Key: "safe", Body: "the safe opens with 4711"}, now); err != nil {
+		t.Fatal(err)
+	}
+	turn := func(id device.ID) agent.Turn { return agent.Turn{Robot: id, Stranger: true, Now: now} }
+	one, two := house.Of(turn("a0b1c2d3e4f5")), house.Of(turn("a0b1c2d3e4f6"))
+	if _, found := one.Recall("safe", now); found || len(one.Search("", now)) != 0 {
+		t.Error("a stranger reads what the house remembers")
+	}
+	if _, err := one.Remember(agent.Entry{Key: "place keys", Body: "in the kitchen"}, now); err != nil {
+		t.Fatal(err)
+	}
+	if e, found := house.Of(turn("a0b1c2d3e4f5")).Recall("place keys", now); !found || e.Body != "in the kitchen" {
+		t.Error("a stranger forgets what it was told")
+	}
+	if _, found := two.Recall("place keys", now); found {
+		t.Error("a stranger reads what another was told")
+	}
+	if n := len(house.Search("", now)); n != 1 {
+		t.Errorf("the house remembers %d things", n)
+	}
+	if house.Of(agent.Turn{Robot: "a0b1c2d3e4f5"}) != house {
+		t.Error("an adopted robot has another memory than the house")
+	}
+	for n := range 100 {
+		if _, err := one.Remember(agent.Entry{Body: fmt.Sprint("thing ", n)}, now.Add(time.Duration(n)*time.Second)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(one.Search("", now)); n != 20 {
+		t.Errorf("a stranger remembers %d things", n)
+	}
+	for n := range 100 {
+		later := turn(device.ID(fmt.Sprintf("a0000000%04x", n)))
+		later.Now = now.Add(time.Hour)
+		house.Of(later)
+	}
+	if _, found := house.Of(turn("a0b1c2d3e4f5")).Recall("place keys", now); found {
+		t.Error("of a hundred strangers the first is still remembered")
+	}
+}
+
+// TestNothingOfAStrangersTalkIsKept, and nothing of an earlier robot's is told
+// to one that has come with its MAC.
+func TestNothingOfAStrangersTalkIsKept(t *testing.T) {
+	now := time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
+	b := &brain{replies: []agent.Reply{agent.Say{Text: "Yes. [REMEMBER: somebody was here]"}, agent.Done{}}}
+	entries, kept := newEntries(), &talks{kept: map[string]agent.Conversation{}}
+	m := newMind(&published{}, agent.NewMemory(entries), b)
+	m.Keep(agent.NewHistories(kept))
+	talk := func(stranger bool, text string) {
+		t.Helper()
+		turn := agent.Turn{Conversation: "a0b1c2d3e4f5", Robot: "a0b1c2d3e4f5", Stranger: stranger, Text: text, Now: now}
+		if err := m.Answer(t.Context(), turn, func(agent.Reply) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		m.Remembered("a0b1c2d3e4f5", agent.Exchange{Heard: text, Said: "Yes."}, now)
+	}
+	talk(false, "a secret")
+	talk(true, "what did I say")
+	talk(true, "and now")
+	if one, two := b.heard[1].History, b.heard[2].History; len(one) != 0 || len(two) != 1 || two[0].Heard != "what did I say" {
+		t.Errorf("the stranger was told %+v and %+v", one, two)
+	}
+	if text := fmt.Sprint(kept.kept); !strings.Contains(text, "a secret") || strings.Contains(text, "what did I say") {
+		t.Errorf("kept is %s", text)
+	}
+	if n := len(entries.kept); n != 1 {
+		t.Errorf("%d facts are kept", n)
+	}
+}
