@@ -141,8 +141,8 @@ func TestWhoSpeaksOfARobot(t *testing.T) {
 			t.Errorf("%s: %#v", name, c.err)
 		}
 	}
-	if got := len(d.published(t)); got != 3 {
-		t.Errorf("%d are published, not 3", got)
+	if got := len(d.published(t)); got != 2 {
+		t.Errorf("%d are published, not 2", got)
 	}
 }
 
