@@ -238,9 +238,9 @@ func (o *soakOwner) check(ctx context.Context, when string) {
 	for mac, what := range o.ghosts {
 		o.checked++
 		status, text, err := o.s.house.request(ctx, http.MethodGet, o.s.house.local, "/api/v1/devices/"+strings.ReplaceAll(mac, ":", ""), "")
-		var d struct{ Trusted bool }
+		var d struct{ Adopted bool }
 		_ = json.Unmarshal([]byte(text), &d) // what cannot be read is not trusted
-		if adopted := status == http.StatusOK && d.Trusted; err != nil || adopted != (what == "adopted") || what == "forgotten" && status != http.StatusNotFound {
+		if adopted := status == http.StatusOK && d.Adopted; err != nil || adopted != (what == "adopted") || what == "forgotten" && status != http.StatusNotFound {
 			o.s.fail("%s robot %s, which was %s, is shown as %d %.200s %v", when, mac, what, status, text, err)
 		}
 	}

@@ -147,7 +147,7 @@ func (a *app) build(ears voice.Recognizers) error {
 		return err
 	}
 	shown := admin.Options{
-		Robots: residents{a.robots, a.senses.board}, Talk: a.talk, Herald: a.herald, Memory: a.memory, Notices: a.notices, Board: a.board, Bus: a.bus, Senses: a.senses,
+		Robots: a.residents(), Talk: a.talk, Herald: a.herald, Memory: a.memory, Notices: a.notices, Board: a.board, Bus: a.bus, Senses: a.senses,
 		Questions: asked{a.hooks, a.talk}, Conversations: a.mind,
 		Turns: func(n int) any { return a.records.Turns(n) }, Parts: a.parts, Counters: a.counters(), Gauges: a.gauges(), Firmware: a.firmware,
 		Archives: newArchives(a.data, a.db, a.askRestart, a.log),
@@ -164,6 +164,10 @@ func (a *app) build(ears voice.Recognizers) error {
 		return err
 	}
 	return a.newAnnouncer()
+}
+
+func (a *app) residents() residents {
+	return residents{a.robots, a.senses.board, a.mind, a.memory, a.bus}
 }
 
 // think makes the engines, and the mind of its brains.
@@ -194,13 +198,26 @@ func (a *app) keep() error {
 	}
 	if !found {
 		id = newID()
-		if err := identity.Put("id", id); err != nil {
+		// The time first: without it an appliance whose power is cut in between
+		// would adopt nobody in its first hour.
+		err := errors.Join(identity.Put("installed", a.started.UTC().Format(time.RFC3339)), identity.Put("id", id))
+		if err != nil {
 			return err
 		}
 	}
 	a.id = id
+	installed, _, err := identity.Get("installed")
+	if err != nil {
+		return err
+	}
 	a.tokenKey = device.Key(key)
 	a.robots = device.NewRegistry(a.tokenKey, device.Adoption(a.config.Adoption), store.NewTable[device.Robot](a.db, "robots"))
+	if at, err := time.Parse(time.RFC3339, installed); err == nil {
+		a.robots.Welcome(at.Add(device.WelcomeLasts))
+	}
+	if n := a.robots.Strangers(); n > 0 {
+		a.log.Warn("robots that nobody has adopted may talk, and nothing else; perch devices lists them", "robots", n)
+	}
 	a.memory = agent.NewMemory(store.NewTable[agent.Entry](a.db, "memory"))
 	a.notices = agent.NewNotices(store.NewTable[agent.Notice](a.db, "notifications"))
 	a.timers = agent.NewTimers(store.NewTable[agent.Timer](a.db, "timers"), nil)

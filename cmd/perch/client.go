@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -181,7 +182,7 @@ func ask(f *flag.FlagSet, args []string, least, most int, work func(c *client, a
 
 // deviceLine is what devices shows of a robot.
 type deviceLine struct {
-	Trusted   bool      `json:"trusted"`
+	Adopted   bool      `json:"adopted"`
 	ID        string    `json:"id"`
 	Board     string    `json:"board"`
 	Firmware  string    `json:"firmware"`
@@ -212,12 +213,13 @@ func devices(ctx context.Context, args []string, out io.Writer) error {
 			if len(d.Senses) > 0 {
 				fmt.Fprintf(out, "              %s\n", strings.Join(d.Senses, ", "))
 			}
-			if d.Waiting != "" {
-				code := ""
-				if d.Code != "" {
-					code = ", or the code it shows, " + d.Code
-				}
-				fmt.Fprintf(out, "              waits: %s: perch adopt %s%s\n", d.Waiting, d.ID, code)
+			switch {
+			case d.Waiting != "" && d.Adopted, d.Waiting != "" && d.Code == "":
+				fmt.Fprintf(out, "              waits: %s: perch adopt %s\n", d.Waiting, cmp.Or(d.Code, d.ID))
+			case d.Waiting != "":
+				fmt.Fprintf(out, "              waits: %s: perch adopt %s, or the code it shows, %s\n", d.Waiting, d.ID, d.Code)
+			case !d.Adopted:
+				fmt.Fprintf(out, "              nobody has adopted it, so that it may talk and nothing else: perch adopt %s\n", d.ID)
 			}
 		}
 		return nil
@@ -284,21 +286,37 @@ func notify(ctx context.Context, args []string, out io.Writer) error {
 }
 
 func adopt(ctx context.Context, args []string, out io.Writer) error {
-	return ask(newFlags("adopt"), args, 1, 1, func(c *client, rest []string) error {
+	f := newFlags("adopt")
+	replace := f.Bool("replace", false, "let in whoever waits under ROBOT's address in its place, where it shows no code. Anybody can claim an address: until you adopt it once more it may talk, and nothing else")
+	return ask(f, args, 1, 1, func(c *client, rest []string) error {
 		var d deviceLine
-		if err := c.do(ctx, http.MethodPost, "/api/v1/adopt", map[string]string{"robot": rest[0]}, &d); err != nil {
+		if err := c.do(ctx, http.MethodPost, "/api/v1/adopt", map[string]any{"robot": rest[0], "replace": *replace}, &d); err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "%s is adopted; one that waits goes on within a minute, any other when it next boots\n", d.ID)
-		if !d.Trusted {
-			fmt.Fprintf(out, "It had been here with another identity. Until you adopt it once more, nobody can allow an agent anything by it.\n")
+		if !d.Adopted {
+			fmt.Fprintf(out, "%s may talk again within a minute. If it does, and it is yours, adopt it: perch adopt %s\n", d.ID, d.ID)
+			return nil
 		}
+		fmt.Fprintf(out, "%s is adopted; one that waits goes on within a minute, any other with its next talk\n", d.ID)
 		return nil
 	})
 }
 
 func forget(ctx context.Context, args []string, out io.Writer) error {
-	return ask(newFlags("forget"), args, 1, 1, func(c *client, rest []string) error {
+	f := newFlags("forget")
+	strangers := f.Bool("strangers", false, "forget every robot that nobody has adopted, instead of one")
+	return ask(f, args, 0, 1, func(c *client, rest []string) error {
+		if *strangers != (len(rest) == 0) {
+			return usageError("forget takes a robot, or --strangers")
+		}
+		if *strangers {
+			var gone struct{ Forgotten int }
+			if err := c.do(ctx, http.MethodDelete, "/api/v1/strangers", nil, &gone); err != nil {
+				return err
+			}
+			fmt.Fprintf(out, "strangers forgotten: %d\n", gone.Forgotten)
+			return nil
+		}
 		if err := c.do(ctx, http.MethodDelete, "/api/v1/devices/"+url.PathEscape(rest[0]), nil, nil); err != nil {
 			return err
 		}

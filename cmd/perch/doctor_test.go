@@ -240,7 +240,7 @@ func TestEachCheckOfTheDoctor(t *testing.T) {
 		"a robot that waits": {
 			func(t *testing.T, d *examination) {
 				db := d.kept(t)
-				r := device.Robot{ID: "a0b1c2d3e4f5", Claim: &device.Client{ID: "c0ffee00-0000-4000-8000-000000000000"}}
+				r := device.Robot{ID: "a0b1c2d3e4f5", Claim: &device.Claim{Client: device.Client{ID: "c0ffee00-0000-4000-8000-000000000000"}}}
 				if err := errors.Join(store.NewTable[device.Robot](db, "robots").Put("a0b1c2d3e4f5", r), db.Close()); err != nil {
 					t.Fatal(err)
 				}

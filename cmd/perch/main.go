@@ -48,8 +48,8 @@ func commands() []command {
 		{"devices", "", "lists the robots", devices},
 		{"say", "ROBOT TEXT", "has a robot speak", say},
 		{"notify", "TEXT", "has people told something, at once or when a robot next connects", notify},
-		{"adopt", "ROBOT|CODE", "welcomes a robot that waits", adopt},
-		{"forget", "ROBOT", "forgets a robot", forget},
+		{"adopt", "ROBOT|CODE", "makes a robot yours, also one that waits", adopt},
+		{"forget", "ROBOT|--strangers", "forgets a robot, or all that nobody has adopted", forget},
 		{"backup", "FILE", "writes what the appliance knows into one file, while it runs; - is standard output", backup},
 		{"restore", "FILE", "checks a backup and puts it in the place of what the appliance knows, at its next start", restore},
 		{"completion", shellNames, "writes what has a shell complete these commands", completion},
@@ -77,6 +77,11 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 			return exitUsage
 		}
 		return exitDone
+	}
+	if args[0] == "robot" && len(args) > 1 { // perch robot list, say, adopt, forget
+		if args = args[1:]; args[0] == "list" {
+			args = append([]string{"devices"}, args[1:]...)
+		}
 	}
 	for _, c := range commands() {
 		if c.name != args[0] {

@@ -3,10 +3,13 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"time"
 
+	"perch/agent"
 	"perch/device"
+	"perch/event"
 	"perch/gateway/bridge"
 	"perch/perception"
 )
@@ -66,17 +69,51 @@ func (s senses) Perception(robot device.ID, now time.Time) any {
 	return one
 }
 
-// residents are the robots of this house. With one that is forgotten goes what
-// it has sensed.
+// residents are the robots as their owner adopts and forgets them, which is
+// published. With one that is forgotten goes what it has sensed, and what was
+// said to it: another may come with its MAC.
 type residents struct {
 	*device.Registry
 	sensed *perception.Board
+	mind   *agent.Mind
+	memory *agent.Memory
+	bus    *event.Bus
+}
+
+func (r residents) Adopt(idOrCode string, now time.Time) (device.Robot, error) {
+	robot, err := r.Registry.Adopt(idOrCode, now)
+	if err == nil {
+		r.bus.Publish(robot.ID, "", event.RobotAdopted{})
+	}
+	return robot, err
+}
+
+func (r residents) Replace(id device.ID) (device.Robot, error) {
+	robot, err := r.Registry.Replace(id)
+	if err == nil { // until it is adopted it is another robot, of which nothing is known
+		err = r.gone(id)
+	}
+	return robot, err
 }
 
 func (r residents) Forget(id device.ID) error {
 	if err := r.Registry.Forget(id); err != nil {
 		return err
 	}
+	return r.gone(id)
+}
+
+func (r residents) ForgetStrangers() ([]device.ID, error) {
+	gone, err := r.Registry.ForgetStrangers()
+	for _, id := range gone {
+		err = errors.Join(err, r.gone(id))
+	}
+	return gone, err
+}
+
+func (r residents) gone(id device.ID) error {
 	r.sensed.Forget(id)
-	return nil
+	r.memory.Dismiss(id)
+	r.bus.Publish(id, "", event.RobotForgotten{})
+	return r.mind.Forget(string(id))
 }

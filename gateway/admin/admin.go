@@ -21,7 +21,9 @@ type registry interface {
 	Get(id device.ID) (device.Robot, error)
 	Code(r device.Robot, now time.Time) string
 	Adopt(idOrCode string, now time.Time) (device.Robot, error)
+	Replace(id device.ID) (device.Robot, error)
 	Forget(id device.ID) error
+	ForgetStrangers() ([]device.ID, error)
 }
 
 // talk acts on robots. What it says or shows to one whose channel is closed is
@@ -156,8 +158,7 @@ type Device struct {
 	BaseURL   string      `json:"base_url,omitempty"`
 	FirstSeen time.Time   `json:"first_seen"`
 	LastSeen  time.Time   `json:"last_seen"`
-	Adopted   bool        `json:"adopted"`
-	Trusted   bool        `json:"trusted"`           // by its owner, by name: who talks to it may allow things
+	Adopted   bool        `json:"adopted"`           // by its owner, by name; any other may talk, and nothing else
 	Waiting   string      `json:"waiting,omitempty"` // why it waits for its owner
 	Code      string      `json:"code,omitempty"`    // that it shows
 	Connected bool        `json:"connected"`
@@ -209,14 +210,15 @@ func (d *Door) show(r device.Robot, now time.Time) Device {
 	state := d.o.Board.Robot(r.ID)
 	shown := Device{
 		ID: r.ID, MAC: r.ID.MAC(), Board: r.Board, Firmware: r.Firmware, Address: r.Address, BaseURL: r.BaseURL,
-		FirstSeen: r.FirstSeen, LastSeen: r.LastSeen, Adopted: r.Bound, Trusted: r.Bound && r.Named, Code: d.o.Robots.Code(r, now),
+		FirstSeen: r.FirstSeen, LastSeen: r.LastSeen, Adopted: r.Adopted(), Code: d.o.Robots.Code(r, now),
 		Connected: state.Online, State: state.At(now), Emotion: state.Emotion.Name,
 		Senses: d.o.Senses.Senses(r.ID, now),
 	}
 	switch {
 	case r.Claim != nil && r.Bound:
-		shown.Waiting = "it came back with another Client-Id; if you erased its flash, adopt it again"
+		shown.Waiting = "another client names itself by its MAC address, from " + r.Claim.Address + "; if you erased its flash, adopt it by the code on its screen"
 	case r.Claim != nil:
+		shown.Board, shown.Firmware, shown.Address = r.Claim.Board, r.Claim.Firmware, r.Claim.Address
 		shown.Waiting = "it is new here; adopt it"
 	}
 	for _, t := range r.KnownTools() {
@@ -226,13 +228,22 @@ func (d *Door) show(r device.Robot, now time.Time) Device {
 }
 
 // adopt welcomes a robot. Where another takes its place, the channel of the one
-// before is closed.
-func (d *Door) adopt(ctx context.Context, idOrCode string) (device.Robot, error) {
+// before is closed. replace takes the client that waits in the place of the one
+// that is bound, which an id alone does not.
+func (d *Door) adopt(ctx context.Context, idOrCode string, replace bool) (device.Robot, error) {
 	before := map[device.ID]device.Client{}
 	for _, r := range d.o.Robots.List() {
 		before[r.ID] = r.Client
 	}
-	robot, err := d.o.Robots.Adopt(idOrCode, time.Now())
+	adopt := func() (device.Robot, error) { return d.o.Robots.Adopt(idOrCode, time.Now()) }
+	if replace {
+		id, err := device.ParseID(idOrCode)
+		if err != nil {
+			return device.Robot{}, err
+		}
+		adopt = func() (device.Robot, error) { return d.o.Robots.Replace(id) }
+	}
+	robot, err := adopt()
 	if err == nil && before[robot.ID] != robot.Client {
 		// It may not be connected, and then there is nothing to hang up.
 		_ = d.o.Talk.Hangup(ctx, robot.ID, "adopted anew")
@@ -253,6 +264,16 @@ func (d *Door) forget(ctx context.Context, id device.ID) error {
 	// It may not be connected, and then there is nothing to hang up.
 	_ = d.o.Talk.Hangup(ctx, id, "forgotten")
 	return nil
+}
+
+// forgetStrangers forgets every robot that nobody has adopted, and hangs up on
+// it. It returns how many there were.
+func (d *Door) forgetStrangers(ctx context.Context) (int, error) {
+	gone, err := d.o.Robots.ForgetStrangers()
+	for _, id := range gone {
+		_ = d.o.Talk.Hangup(ctx, id, "forgotten") // it may not be connected
+	}
+	return len(gone), err
 }
 
 // mostConversation bounds the name of a conversation, in bytes. None with a
@@ -276,7 +297,11 @@ func (d *Door) forgetConversation(name string) error {
 func (d *Door) notify(body []byte) (id string, err error) {
 	n, err := agent.ParseNotice(body)
 	if err == nil && n.Robot != "" {
-		_, err = d.o.Robots.Get(n.Robot) // it would wait for a robot that never comes
+		var robot device.Robot
+		robot, err = d.o.Robots.Get(n.Robot) // it would wait for a robot that never comes
+		if err == nil && !robot.Adopted() {
+			err = &door.Fault{Word: "not_adopted", HTTP: http.StatusConflict, Sentence: "nobody has adopted this robot, so it tells nothing; perch adopt " + string(n.Robot) + " does that"}
+		}
 	}
 	if err == nil {
 		n, err = d.o.Herald.Notify(n)

@@ -76,7 +76,7 @@ func TestDevices(t *testing.T) {
 	}
 	want := admin.Device{
 		ID: robotA, MAC: "a0:b1:c2:d3:e4:f5", Board: "m5stack-stack-chan", Firmware: "1.2.4", Address: "192.168.1.40",
-		BaseURL: "http://perch.local:8003", FirstSeen: met, LastSeen: met,
+		FirstSeen: met, LastSeen: met,
 		Waiting: "it is new here; adopt it", Code: a.Code, State: agent.Idle, Emotion: "neutral",
 		Senses: []string{"a face in front of it since 3 s"},
 	}
@@ -93,7 +93,8 @@ func TestDevices(t *testing.T) {
 	h.publish(t, robotA, "s1", event.RobotOnline{Framing: 1})
 	h.publish(t, robotA, "s1", event.Emotion{Name: "happy", Emoji: "😊"})
 	h.publish(t, robotA, "s1", event.ThinkingStarted{Brain: "reflex"})
-	want.Waiting, want.Code, want.Adopted, want.Trusted, want.Connected = "", "", true, true, true
+	want.BaseURL = "http://perch.local:8003"
+	want.Waiting, want.Code, want.Adopted, want.Connected = "", "", true, true
 	want.State, want.Emotion, want.Tools = agent.Thinking, "happy", []string{"self.reboot"}
 	if got := get[admin.Device](t, h, "/api/v1/devices/a0b1c2d3e4f5"); !reflect.DeepEqual(got, want) {
 		t.Errorf("adopted and thinking: %+v, want %+v", got, want)
@@ -102,7 +103,7 @@ func TestDevices(t *testing.T) {
 		t.Errorf("the list tells a secret: %s", body)
 	}
 	h.visit(t, robotA, "erased")
-	if got := get[admin.Device](t, h, "/api/v1/devices/a0b1c2d3e4f5"); !strings.Contains(got.Waiting, "another Client-Id") || !got.Adopted {
+	if got := get[admin.Device](t, h, "/api/v1/devices/a0b1c2d3e4f5"); !strings.Contains(got.Waiting, "another client names itself by its MAC address, from 192.168.1.40") || !got.Adopted {
 		t.Errorf("with another flash: %+v", got)
 	}
 }
@@ -209,6 +210,46 @@ func TestAdopt(t *testing.T) {
 		if status, _ := h.ask(http.MethodPost, "/api/v1/adopt", body(a.Code)); status != again {
 			t.Errorf("%s: adopted twice: %d", name, status)
 		}
+	}
+}
+
+// TestAdoptingBesideAClaim: whoever has planted a claim is not let in by the
+// robot's id, but by its code, or by a word that says what it does.
+func TestAdoptingBesideAClaim(t *testing.T) {
+	h := newHouse(t)
+	h.adopts(t, robotA, "one")
+	h.visit(t, robotA, "planted")
+	if status, answer := h.ask(http.MethodPost, "/api/v1/adopt", `{"robot":"a0b1c2d3e4f5"}`); status != http.StatusConflict || !strings.Contains(answer, `"claimed"`) {
+		t.Errorf("%d %s", status, answer)
+	}
+	if a := h.visit(t, robotA, "one"); a.Token == "" {
+		t.Error("the robot itself gets no token")
+	}
+	h.visit(t, robotA, "planted")
+	if status, answer := h.ask(http.MethodPost, "/api/v1/adopt", `{"robot":"A0:B1:C2:D3:E4:F5","replace":true}`); status != 200 || !strings.Contains(answer, `"adopted":false`) {
+		t.Errorf("replaced: %d %s", status, answer)
+	}
+	if status, answer := h.ask(http.MethodPost, "/api/v1/adopt", `{"robot":"A0:B1:C2:D3:E4:F5","replace":true}`); status != http.StatusNotFound {
+		t.Errorf("replaced by nobody: %d %s", status, answer)
+	}
+	if status, answer := h.ask(http.MethodPost, "/api/v1/adopt", `{"robot":"123456","replace":true}`); status != http.StatusBadRequest {
+		t.Errorf("replaced by a code: %d %s", status, answer)
+	}
+	if a := h.visit(t, robotA, "planted"); a.Token == "" || h.robots.Trusts(robotA) {
+		t.Errorf("who was let in gets %+v, trusted %t", a, h.robots.Trusts(robotA))
+	}
+}
+
+// TestForgettingStrangers leaves the owner's robots.
+func TestForgettingStrangers(t *testing.T) {
+	h := newHouse(t)
+	h.adopts(t, robotA, "one")
+	h.visit(t, robotB, "two")
+	if status, answer := h.ask(http.MethodDelete, "/api/v1/strangers", ""); status != 200 || answer != `{"forgotten":1}` {
+		t.Errorf("%d %s", status, answer)
+	}
+	if list := h.robots.List(); len(list) != 1 || list[0].ID != robotA {
+		t.Errorf("left are %+v", list)
 	}
 }
 

@@ -35,7 +35,7 @@ func FuzzNotification(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		h := newHouse(t)
-		h.visit(t, robotA, "one")
+		h.adopts(t, robotA, "one")
 		status, body := h.ask(http.MethodPost, "/api/v1/notifications", string(text))
 		kept := h.notices.Open(time.Now())
 		if status != http.StatusAccepted {

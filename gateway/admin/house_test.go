@@ -204,14 +204,20 @@ func (h *house) Senses(device.ID, time.Time) []string {
 // visit has a robot check in.
 func (h *house) visit(t testing.TB, id device.ID, client string) device.Admission {
 	t.Helper()
-	_, a, err := h.robots.CheckIn(device.CheckIn{
+	_, a := h.robots.CheckIn(device.CheckIn{
 		ID: id, Client: device.NewClient(client), Board: "m5stack-stack-chan", Firmware: "1.2.4",
 		Address: "192.168.1.40", BaseURL: "http://perch.local:8003",
 	}, met)
-	if err != nil {
+	return a
+}
+
+// adopts has a robot check in, and makes it the owner's.
+func (h *house) adopts(t testing.TB, id device.ID, client string) {
+	t.Helper()
+	h.visit(t, id, client)
+	if _, err := h.robots.Adopt(string(id), met); err != nil {
 		t.Fatal(err)
 	}
-	return a
 }
 
 // publish publishes, and waits until the board has folded it.

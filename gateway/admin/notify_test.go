@@ -32,6 +32,7 @@ func TestNotifications(t *testing.T) {
 		{`{"text":"tea","robot":"kitchen"}`, 400, `"bad_robot_id"`, nil},
 		{`{"text":"tea","robot":"a0b1c2d3e4f5","session_id":"s1"}`, 400, `"bad_body"`, nil},
 		{`{"text":"tea","expires_at":"2026-07-27T12:00:00Z"}`, 400, `in the past`, nil},
+		{`{"text":"tea","robot":"` + string(robotB) + `"}`, 409, `"not_adopted"`, nil},
 		{`{"text":"tea","expires_at":"tomorrow"}`, 400, `"bad_body"`, nil},
 		{`{"text":"tea","expires_at":3600}`, 400, `"bad_body"`, nil},
 		{`{"text":"tea","urgency":"HIGH"}`, 400, `low, normal or high`, nil},
@@ -51,7 +52,8 @@ func TestNotifications(t *testing.T) {
 		{`{"text":"tea"}` + strings.Repeat(" ", 64<<10), 413, `"body_too_large"`, nil},
 	} {
 		h := newHouse(t)
-		h.visit(t, robotA, "one")
+		h.adopts(t, robotA, "one")
+		h.visit(t, robotB, "two")
 		status, body := h.ask(http.MethodPost, "/api/v1/notifications", c.body)
 		if status != c.status || !strings.Contains(body, c.answer) || len(body) > 1000 {
 			t.Errorf("%.60s: %d %.300s, want %d %s", c.body, status, body, c.status, c.answer)

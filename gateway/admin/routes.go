@@ -35,6 +35,10 @@ func (d *Door) Routes(r gin.IRouter) {
 	api.GET("/status", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.status(), nil }))
 	api.GET("/devices", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.devices(time.Now()), nil }))
 	d.robotRoutes(api.Group("/devices/:id"))
+	api.DELETE("/strangers", answer(http.StatusOK, func(c *gin.Context) (any, error) {
+		n, err := d.forgetStrangers(c.Request.Context())
+		return gin.H{"forgotten": n}, err
+	}))
 	if d.o.Firmware != nil {
 		d.firmwareRoutes(r.Group("/api/v1"), api)
 		d.assetRoutes(r.Group("/api/v1"), api)
@@ -43,14 +47,17 @@ func (d *Door) Routes(r gin.IRouter) {
 		d.archiveRoutes(r.Group("/api/v1"), api)
 	}
 	api.POST("/adopt", answer(http.StatusOK, func(c *gin.Context) (any, error) {
-		var b struct{ Robot, Code string }
+		var b struct {
+			Robot, Code string
+			Replace     bool
+		}
 		if err := c.ShouldBindJSON(&b); err != nil {
 			return nil, unreadable(err)
 		}
 		if (b.Robot == "") == (b.Code == "") {
 			return nil, &door.Fault{Word: "bad_body", Sentence: "either robot or code is needed", HTTP: http.StatusBadRequest}
 		}
-		robot, err := d.adopt(c.Request.Context(), strings.TrimSpace(cmp.Or(b.Robot, b.Code)))
+		robot, err := d.adopt(c.Request.Context(), strings.TrimSpace(cmp.Or(b.Robot, b.Code)), b.Replace)
 		return d.show(robot, time.Now()), err
 	}))
 	api.POST("/notifications", answer(http.StatusAccepted, func(c *gin.Context) (any, error) {
@@ -306,6 +313,7 @@ func fault(err error) error {
 		{device.ErrArguments, "bad_arguments", http.StatusBadRequest},
 		{device.ErrTries, "too_many_tries", http.StatusTooManyRequests},
 		{device.ErrNothingToAdopt, "nothing_to_adopt", http.StatusNotFound},
+		{device.ErrClaimed, "claimed", http.StatusConflict},
 		{agent.ErrForgotten, "unknown_memory", http.StatusNotFound},
 		{agent.ErrNotice, "bad_body", http.StatusBadRequest},
 		{agent.ErrNoQuestion, "unknown_permission", http.StatusNotFound},
