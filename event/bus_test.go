@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -264,5 +265,35 @@ func TestPumpEnds(t *testing.T) {
 	}
 	if _, open := <-taken; open {
 		t.Error("it is still open")
+	}
+}
+
+// TestStrangersAreOnlyThere: of a robot that nobody trusts the bus says that it
+// has come and gone, and nothing else.
+func TestStrangersAreOnlyThere(t *testing.T) {
+	trusted := map[device.ID]bool{"a0b1c2d3e4f5": true}
+	b := event.NewBusFor(func(id device.ID) bool { return trusted[id] })
+	defer b.Close()
+	r := b.Read()
+	for range 10_000 {
+		b.Publish("0200000000ff", "s", event.Heard{Text: "open the door"})
+		b.Publish("0200000000ff", "s", event.Perceived{Name: "face_detected"})
+	}
+	b.Publish("0200000000ff", "s", event.RobotOnline{})
+	b.Publish("a0b1c2d3e4f5", "s", event.Misheard{})
+	b.Publish("", "s", event.Misheard{})
+	trusted["0200000000ff"] = true
+	b.Publish("0200000000ff", "s", event.Misheard{})
+	var got []string
+	for range 4 {
+		e, err := r.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, string(e.Robot)+" "+event.Kind(e.Event))
+	}
+	want := []string{"0200000000ff robot_online", "a0b1c2d3e4f5 misheard", " misheard", "0200000000ff misheard"}
+	if !slices.Equal(got, want) {
+		t.Errorf("it carries %q", got)
 	}
 }

@@ -117,7 +117,7 @@ func (a *app) build(ears voice.Recognizers) error {
 	if err != nil {
 		return err
 	}
-	a.bus = event.NewBus()
+	a.bus = event.NewBusFor(a.robots.Trusts)
 	a.board = agent.NewBoard()
 	a.senses = senses{perception.NewIntake(a.bus, a.robots, a.log), perception.NewBoard(store.NewTable[perception.State](a.db, "perception"))}
 	if err := a.newBehaviours(zone); err != nil {
