@@ -24,8 +24,12 @@ type table interface {
 // SD card wears.
 const keepEvery = 5 * time.Minute
 
-// mostRobots bounds those that are remembered.
-const mostRobots = 1000
+// mostRobots bounds those that are remembered, and mostKept the bytes of their
+// events: where they are more, what is known is kept without the single events.
+const (
+	mostRobots = 1000
+	mostKept   = 4 << 20
+)
 
 // Board owns what is known of every robot and the Seq it is true at. The
 // feeds, the mirror and the prompt are renderings of one board, so they cannot
@@ -33,7 +37,8 @@ const mostRobots = 1000
 type Board struct {
 	kept table
 
-	keeping sync.Mutex // held while something is kept or forgotten; taken before mu
+	keeping sync.Mutex        // held while something is kept or forgotten; taken before mu
+	bytes   map[device.ID]int // under keeping: of the events that are kept
 	mu      sync.Mutex
 	seq     uint64
 	states  map[device.ID]State
@@ -43,7 +48,7 @@ type Board struct {
 // NewBoard returns what was kept in a table, as stale: nobody knows what has
 // happened since. A nil table keeps nothing.
 func NewBoard(kept table) *Board {
-	b := &Board{kept: kept, states: map[device.ID]State{}, dirty: map[device.ID]bool{}}
+	b := &Board{kept: kept, bytes: map[device.ID]int{}, states: map[device.ID]State{}, dirty: map[device.ID]bool{}}
 	if kept == nil {
 		return b
 	}
@@ -53,7 +58,7 @@ func NewBoard(kept table) *Board {
 			continue
 		}
 		s.Robot, s.Stale, s.Online, s.Listening = id, true, false, false
-		b.states[id] = s.forget()
+		b.states[id], b.bytes[id] = s.forget(), s.size()
 	}
 	return b
 }
@@ -99,6 +104,13 @@ func (b *Board) keep() {
 		return
 	}
 	for _, s := range changed {
+		before, all := b.bytes[s.Robot], 0
+		for _, n := range b.bytes {
+			all += n
+		}
+		if b.bytes[s.Robot] = s.size(); all-before+s.size() > mostKept {
+			s.Recent, b.bytes[s.Robot] = nil, 0
+		}
 		b.kept.PutSoon(string(s.Robot), s)
 	}
 }
@@ -160,6 +172,7 @@ func (b *Board) Robot(id device.ID, now time.Time) State {
 func (b *Board) Forget(id device.ID) {
 	b.keeping.Lock()
 	defer b.keeping.Unlock()
+	delete(b.bytes, id)
 	b.mu.Lock()
 	b.drop(id)
 	b.mu.Unlock()

@@ -3,15 +3,18 @@ package perception
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"iter"
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"perch/device"
 	"perch/event"
 )
 
@@ -182,5 +185,29 @@ func BenchmarkBoard(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		board.Take(e)
+	}
+}
+
+// TestAllSensesAreBounded: however many robots sense however much, what is kept
+// of their events is.
+func TestAllSensesAreBounded(t *testing.T) {
+	kept := newShelf()
+	b := NewBoard(kept)
+	for n := range 500 {
+		for range 5 {
+			b.Take(event.Envelope{Robot: device.ID(fmt.Sprintf("a0000000%04x", n)), At: noon, Event: event.Perceived{Name: "big", Data: json.RawMessage(`{"x":"` + strings.Repeat("y", 4000) + `"}`)}})
+		}
+	}
+	b.keep()
+	bytes, robots := 0, 0
+	for _, s := range kept.All() {
+		bytes += s.size()
+		robots++
+	}
+	if bytes > 4<<20 || bytes < 3<<20 || robots != 500 {
+		t.Errorf("%d bytes of %d robots are kept", bytes, robots)
+	}
+	if again := NewBoard(kept); len(again.bytes) != 500 {
+		t.Errorf("after a restart %d robots are counted", len(again.bytes))
 	}
 }

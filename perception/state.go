@@ -87,6 +87,14 @@ type Record struct {
 // size is about how many bytes an event takes as JSON.
 func (r Record) size() int { return len(r.Name) + len(r.Data) + 64 }
 
+// size is about how many bytes the events take as JSON.
+func (s State) size() (n int) {
+	for _, r := range s.Recent {
+		n += r.size()
+	}
+	return n
+}
+
 // talk is what behaviours must know of the talk under way. It does not outlive
 // the run.
 type talk struct {

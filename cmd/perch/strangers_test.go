@@ -1,0 +1,98 @@
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"perch/firmware-tools/simrobot"
+)
+
+// TestAForeignCheckIn: whoever knows a robot's MAC checks in with it, another
+// Client-Id and an address of its own as Host, between the robot's boot and its
+// talk. The robot's pictures go where they went before, and so would its firmware.
+func TestAForeignCheckIn(t *testing.T) {
+	for _, adoption := range []string{"open", "code"} {
+		t.Run(adoption, func(t *testing.T) {
+			var stolen atomic.Int32
+			thief := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { stolen.Add(1) }))
+			defer thief.Close()
+			c := testConfig()
+			c.Adoption = adoption
+			h := open(t, c, t.TempDir())
+			foreign := func() {
+				status, answer := h.request(http.MethodPost, "/xiaozhi/ota/", "{}", "Device-Id", "a0:b1:c2:d3:e4:f5", "Client-Id", "foreign",
+					"User-Agent", "bread/9.9.9", "Host", strings.TrimPrefix(thief.URL, "http://"))
+				if status != http.StatusOK || !strings.Contains(answer, `"token":""`) {
+					t.Errorf("the foreign check-in is answered %d %s", status, answer)
+				}
+			}
+			r, err := simrobot.New(simrobot.Options{OTA: h.ota(), MAC: "A0:B1:C2:D3:E4:F5", Say: sentences(t, "take a photo"), Observe: func(e simrobot.Happening) {
+				switch e := e.(type) {
+				case simrobot.Waits:
+					h.command(t, "adopt "+e.Code, 0)
+				case simrobot.CheckedIn:
+					if h.robots.Trusts("a0b1c2d3e4f5") {
+						foreign()
+					}
+				}
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := r.Run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if _, came := h.talk.Picture("a0b1c2d3e4f5"); !came || stolen.Load() > 0 {
+				t.Errorf("the picture came: %t; requests that the thief got: %d", came, stolen.Load())
+			}
+			robot, err := h.robots.Get("a0b1c2d3e4f5")
+			if err != nil || robot.BaseURL != strings.TrimSuffix(h.url(""), "/") || robot.Claim == nil || !robot.Adopted() {
+				t.Errorf("the robot is %+v (%v)", robot, err)
+			}
+			if out := h.command(t, "adopt a0b1c2d3e4f5", 1); !strings.Contains(out, "adopt it by the code on its screen") {
+				t.Errorf("adopt says %s", out)
+			}
+			if out := h.command(t, "devices", 0); !strings.Contains(out, "another client names itself by its MAC address") {
+				t.Errorf("devices says %s", out)
+			}
+			if r, _ := h.robots.Get("a0b1c2d3e4f5"); r.Client == robot.Claim.Client {
+				t.Error("the claim was taken")
+			}
+		})
+	}
+}
+
+// TestTheFirstHourAfterInstallation: a newcomer's robot is adopted by itself, and
+// whoever comes to an appliance that was installed long ago is a stranger.
+func TestTheFirstHourAfterInstallation(t *testing.T) {
+	data := t.TempDir()
+	h := open(t, testConfig(), data)
+	h.token(t, "/xiaozhi/ota/", "Device-Id", "a0:b1:c2:d3:e4:f5", "Client-Id", "one")
+	if !h.robots.Trusts("a0b1c2d3e4f5") {
+		t.Error("a newcomer's robot is a stranger")
+	}
+	h.robots.Welcome(time.Time{})
+	if token := h.token(t, "/xiaozhi/ota/", "Device-Id", "a0:b1:c2:d3:e4:f6", "Client-Id", "two"); token == "" || h.robots.Trusts("a0b1c2d3e4f6") {
+		t.Errorf("who comes later gets the token %q, and is adopted: %t", token, h.robots.Trusts("a0b1c2d3e4f6"))
+	}
+	if out := h.command(t, "devices", 0); !strings.Contains(out, "nobody has adopted it, so that it may talk and nothing else: perch adopt a0b1c2d3e4f6") {
+		t.Errorf("devices says %s", out)
+	}
+	h.stop()
+	h = open(t, testConfig(), data) // within the hour, which a restart does not begin anew
+	if h.token(t, "/xiaozhi/ota/", "Device-Id", "a0:b1:c2:d3:e4:f7", "Client-Id", "three"); !h.robots.Trusts("a0b1c2d3e4f7") {
+		t.Error("after a restart within the hour nobody is adopted")
+	}
+	h.robots.Welcome(time.Time{})
+	h.token(t, "/xiaozhi/ota/", "Device-Id", "a0:b1:c2:d3:e4:f8", "Client-Id", "four")
+	if out := h.command(t, "forget --strangers", 0); !strings.Contains(out, "strangers forgotten: 2") {
+		t.Errorf("forget says %s", out)
+	}
+	if n := len(h.robots.List()); n != 2 {
+		t.Errorf("%d robots are left", n)
+	}
+}
