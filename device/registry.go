@@ -34,7 +34,7 @@ var (
 	ErrNothingToAdopt = errors.New("no robot waits for adoption under that id or code")
 	// ErrClaimed is returned by Adopt for a robot that is adopted, where another client waits with its MAC.
 	ErrClaimed = errors.New("this robot is adopted already, and another client waits that names itself by the same MAC address. " +
-		"If you erased the robot's flash, adopt it by the code on its screen")
+		"If you erased the robot's flash, adopt it by the code on its screen; where it shows none, --replace lets in the client that waits")
 )
 
 // visitEvery is how stale the remembered time of the last visit may get

@@ -81,16 +81,16 @@ func (b *Board) keepOn(ctx context.Context) {
 	for {
 		select {
 		case <-t.C:
-			b.keep()
+			b.Flush()
 		case <-ctx.Done():
-			b.keep()
+			b.Flush()
 			return
 		}
 	}
 }
 
-// keep keeps what has changed.
-func (b *Board) keep() {
+// Flush keeps what has changed.
+func (b *Board) Flush() {
 	b.keeping.Lock()
 	defer b.keeping.Unlock()
 	b.mu.Lock()

@@ -198,7 +198,7 @@ func TestAllSensesAreBounded(t *testing.T) {
 			b.Take(event.Envelope{Robot: device.ID(fmt.Sprintf("a0000000%04x", n)), At: noon, Event: event.Perceived{Name: "big", Data: json.RawMessage(`{"x":"` + strings.Repeat("y", 4000) + `"}`)}})
 		}
 	}
-	b.keep()
+	b.Flush()
 	bytes, robots := 0, 0
 	for _, s := range kept.All() {
 		bytes += s.size()

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -214,10 +213,12 @@ func devices(ctx context.Context, args []string, out io.Writer) error {
 				fmt.Fprintf(out, "              %s\n", strings.Join(d.Senses, ", "))
 			}
 			switch {
-			case d.Waiting != "" && d.Adopted, d.Waiting != "" && d.Code == "":
-				fmt.Fprintf(out, "              waits: %s: perch adopt %s\n", d.Waiting, cmp.Or(d.Code, d.ID))
-			case d.Waiting != "":
+			case d.Waiting != "" && d.Adopted:
+				fmt.Fprintf(out, "              %s: perch adopt CODE, or perch adopt --replace %s\n", d.Waiting, d.ID)
+			case d.Waiting != "" && d.Code != "":
 				fmt.Fprintf(out, "              waits: %s: perch adopt %s, or the code it shows, %s\n", d.Waiting, d.ID, d.Code)
+			case d.Waiting != "":
+				fmt.Fprintf(out, "              waits: %s: perch adopt %s\n", d.Waiting, d.ID)
 			case !d.Adopted:
 				fmt.Fprintf(out, "              nobody has adopted it, so that it may talk and nothing else: perch adopt %s\n", d.ID)
 			}

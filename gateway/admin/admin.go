@@ -216,7 +216,8 @@ func (d *Door) show(r device.Robot, now time.Time) Device {
 	}
 	switch {
 	case r.Claim != nil && r.Bound:
-		shown.Waiting = "another client names itself by its MAC address, from " + r.Claim.Address + "; if you erased its flash, adopt it by the code on its screen"
+		shown.Code = "" // its owner is to read it from the robot, for here it may be anybody's
+		shown.Waiting = "another client names itself by its MAC address, from " + r.Claim.Address + "; if you erased its flash, adopt it by the code on its screen, or, where it shows none, with --replace"
 	case r.Claim != nil:
 		shown.Board, shown.Firmware, shown.Address = r.Claim.Board, r.Claim.Firmware, r.Claim.Address
 		shown.Waiting = "it is new here; adopt it"

@@ -103,7 +103,7 @@ func TestDevices(t *testing.T) {
 		t.Errorf("the list tells a secret: %s", body)
 	}
 	h.visit(t, robotA, "erased")
-	if got := get[admin.Device](t, h, "/api/v1/devices/a0b1c2d3e4f5"); !strings.Contains(got.Waiting, "another client names itself by its MAC address, from 192.168.1.40") || !got.Adopted {
+	if got := get[admin.Device](t, h, "/api/v1/devices/a0b1c2d3e4f5"); !strings.Contains(got.Waiting, "another client names itself by its MAC address, from 192.168.1.40") || !got.Adopted || got.Code != "" {
 		t.Errorf("with another flash: %+v", got)
 	}
 }
