@@ -56,6 +56,8 @@ type Registry struct {
 	records  records
 	codes    *Codes
 
+	trusted sync.Map // ID to nothing, of the adopted; every event asks, and waits for no disk
+
 	mu      sync.Mutex
 	robots  map[ID]Robot
 	kept    map[ID]time.Time // the last visit that the records tell of
@@ -78,7 +80,7 @@ func NewRegistry(key Key, adoption Adoption, kept records) *Registry {
 	r := &Registry{key: key, adoption: adoption, records: kept, codes: NewCodes(run),
 		robots: map[ID]Robot{}, kept: map[ID]time.Time{}, here: map[ID]visits{}, tools: map[ID]int{}}
 	for _, robot := range kept.All() {
-		r.robots[robot.ID] = robot
+		r.set(robot)
 		r.kept[robot.ID] = robot.LastSeen
 		if len(robot.Tools) > 0 {
 			r.tools[robot.ID] = size(robot.Tools)
@@ -113,6 +115,16 @@ func (r *Registry) CheckIn(c CheckIn, now time.Time) (Robot, Admission) {
 	return robot, a
 }
 
+// set takes over what is known of a robot. r.mu is held.
+func (r *Registry) set(robot Robot) {
+	r.robots[robot.ID] = robot
+	if robot.Adopted() {
+		r.trusted.Store(robot.ID, nil)
+	} else {
+		r.trusted.Delete(robot.ID)
+	}
+}
+
 // visited takes over a robot that was just seen, and has it kept where there
 // is news, or where what is kept of its visits has become stale.
 func (r *Registry) visited(robot Robot, news bool) {
@@ -121,7 +133,7 @@ func (r *Registry) visited(robot Robot, news bool) {
 		r.records.PutSoon(string(robot.ID), robot)
 		r.kept[robot.ID] = robot.LastSeen
 	}
-	r.robots[robot.ID] = robot
+	r.set(robot)
 }
 
 // Seen takes note that a robot opens its channel.
@@ -234,7 +246,7 @@ func (r *Registry) keepAdopted(robot Robot) error {
 	if err := r.records.Put(string(robot.ID), robot); err != nil {
 		return fmt.Errorf("adopt %s: %w", robot.ID, err)
 	}
-	r.robots[robot.ID] = robot
+	r.set(robot)
 	if robot.Claim == nil {
 		r.codes.end(robot.ID) // and not before: what could not be kept may be tried again
 	}
@@ -276,7 +288,7 @@ func (r *Registry) Forget(id ID) error {
 	if err := r.records.Put(string(id), robot); err != nil {
 		return fmt.Errorf("forget %s: %w", id, err)
 	}
-	r.robots[id] = robot
+	r.set(robot)
 	r.drop(id)
 	return nil
 }
@@ -351,7 +363,7 @@ func (r *Registry) KeepTools(id ID, tools []Tool) {
 	}
 	robot.Tools, robot.ToolsFirmware = tools, robot.Firmware
 	r.tools[id] = bytes
-	r.robots[id] = robot
+	r.set(robot)
 	r.records.PutSoon(string(id), robot)
 }
 
@@ -375,16 +387,15 @@ func (r *Registry) KeepEcho(id ID, ours bool) {
 		return
 	}
 	robot.Echo = ours
-	r.robots[id] = robot
+	r.set(robot)
 	r.records.PutSoon(string(id), robot)
 }
 
 // Trusts reports whether a robot is one that its owner has adopted by name, and
 // no stranger.
 func (r *Registry) Trusts(id ID) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.robots[id].Adopted()
+	_, adopted := r.trusted.Load(id)
+	return adopted
 }
 
 // KnownTools are those a robot listed under the firmware it runs now.

@@ -71,12 +71,16 @@ func (r *Registry) Strangers() (n int) {
 func (r *Registry) ForgetStrangers() ([]ID, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	all := r.strangers()
 	var gone []ID
-	for _, robot := range r.strangers() {
-		if err := r.remove(robot, r.records.Put, r.records.Delete); err != nil {
+	for i, robot := range all {
+		if i < len(all)-1 {
+			gone = append(gone, r.removeSoon(robot))
+		} else if err := r.remove(robot, r.records.Put, r.records.Delete); err != nil { // which keeps all before it
 			return gone, fmt.Errorf("forget %s: %w", robot.ID, err)
+		} else {
+			gone = append(gone, robot.ID)
 		}
-		gone = append(gone, robot.ID)
 	}
 	return gone, nil
 }
@@ -107,7 +111,7 @@ func (r *Registry) remove(robot Robot, put func(string, Robot) error, remove fun
 	}
 	delete(r.robots, robot.ID)
 	if robot.Epoch > 0 {
-		r.robots[robot.ID] = Robot{ID: robot.ID, Epoch: robot.Epoch + 1}
+		r.set(Robot{ID: robot.ID, Epoch: robot.Epoch + 1})
 	}
 	r.drop(robot.ID)
 	return nil

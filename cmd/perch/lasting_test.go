@@ -28,8 +28,8 @@ import (
 	"perch/firmware-tools/simrobot"
 )
 
-// How often the power goes, and how long the program may take to be there
-// again.
+// How often the power goes where PERCH_KILLS does not say, and how long the
+// program may take to be there again.
 const (
 	powerCuts   = 100
 	startWithin = 10 * time.Second
@@ -182,6 +182,27 @@ func (o *outage) checkIn(ctx context.Context, mac string) (token string, err err
 	return reply.WebSocket.Token, err
 }
 
+// adopted is a robot that boots, and that its owner has adopted. One that was
+// forgotten in between is adopted when it boots once more.
+func (o *outage) adopted(ctx context.Context, mac string) error {
+	for {
+		if _, err := o.checkIn(ctx, mac); err != nil {
+			return err
+		}
+		err := o.ask(ctx, http.MethodPost, "/api/v1/adopt", map[string]string{"robot": mac}, nil)
+		if !forgotten(err) {
+			return err
+		}
+	}
+}
+
+// forgotten reports whether a robot could not be adopted because it was
+// forgotten with all strangers.
+func forgotten(err error) bool {
+	var refused *errRefused
+	return errors.As(err, &refused) && refused.status == http.StatusNotFound
+}
+
 // chat has the mind answer, as the robot of that MAC where one is named.
 func (o *outage) chat(ctx context.Context, mac, text string) (string, error) {
 	var reply struct {
@@ -271,9 +292,16 @@ func TestPowerCuts(t *testing.T) {
 	t.Logf("PERCH_SEED=%d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	o := &outage{t: t, data: t.TempDir()}
-	chores := []*chore{o.facts(), o.notices(), o.timers(), o.adoption(), o.firmware()}
+	chores := []*chore{o.facts(), o.notices(), o.timers(), o.adoption(), o.strangers(), o.firmware()}
+	cuts := powerCuts
+	if text := os.Getenv("PERCH_KILLS"); text != "" {
+		var err error
+		if cuts, err = strconv.Atoi(text); err != nil {
+			t.Fatal(err)
+		}
+	}
 	ends, longest := 0, time.Duration(0)
-	for cut := range powerCuts {
+	for cut := range cuts {
 		began := time.Now()
 		var env []string
 		if cut%4 > 0 { // to make what robots say takes the processor, which the test does not have for long
@@ -296,7 +324,7 @@ func TestPowerCuts(t *testing.T) {
 		ends++
 	}
 	o.up(o.begin())
-	o.inspect(chores, powerCuts)
+	o.inspect(chores, cuts)
 	if err := o.end(syscall.SIGTERM); err != nil {
 		t.Errorf("after SIGTERM the program ended with %v\n%s", err, o.log)
 	}
@@ -376,10 +404,7 @@ func (o *outage) load(chores []*chore, r *rand.Rand, lasts time.Duration) {
 // talks is a robot that opens its channel and is spoken to.
 func (o *outage) talks(ctx context.Context) {
 	const mac = "A0:B1:C2:00:00:01"
-	if _, err := o.checkIn(ctx, mac); err != nil {
-		return
-	}
-	if err := o.ask(ctx, http.MethodPost, "/api/v1/adopt", map[string]string{"robot": mac}, nil); err != nil {
+	if o.adopted(ctx, mac) != nil {
 		return
 	}
 	greeted := make(chan struct{}, 1)
@@ -412,7 +437,7 @@ func (o *outage) talks(ctx context.Context) {
 // senses is a robot that sees somebody all the time.
 func (o *outage) senses(ctx context.Context) {
 	const mac = "A0:B1:C2:00:00:02"
-	if _, err := o.checkIn(ctx, mac); err != nil {
+	if o.adopted(ctx, mac) != nil {
 		return
 	}
 	for ctx.Err() == nil {
@@ -473,7 +498,7 @@ func (o *outage) notices() *chore {
 		act: func(ctx context.Context, c *chore, r *rand.Rand) error {
 			n := r.IntN(12)
 			id, text, robot := fmt.Sprint("n", n), fmt.Sprintf("note %x", r.Uint64()), fmt.Sprintf("A0:B1:C2:00:01:%02d", n)
-			if _, err := o.checkIn(ctx, robot); err != nil {
+			if err := o.adopted(ctx, robot); err != nil {
 				return err
 			}
 			c.begin(id, text)
@@ -525,7 +550,7 @@ func (o *outage) timers() *chore {
 	return &chore{name: "timers",
 		act: func(ctx context.Context, c *chore, r *rand.Rand) error {
 			robot := mac(r.IntN(robots))
-			if _, err := o.checkIn(ctx, robot); err != nil {
+			if err := o.adopted(ctx, robot); err != nil {
 				return err
 			}
 			want, hours := "cancel the timer", ""
@@ -546,7 +571,7 @@ func (o *outage) timers() *chore {
 		there: func(ctx context.Context) (map[string]string, error) {
 			there := map[string]string{}
 			for n := range robots {
-				if _, err := o.checkIn(ctx, mac(n)); err != nil {
+				if err := o.adopted(ctx, mac(n)); err != nil {
 					return nil, err
 				}
 				answer, err := o.chat(ctx, mac(n), "how much time is left on the timer")
@@ -586,7 +611,10 @@ func (o *outage) adoption() *chore {
 			}
 			if c.kept[robot] == "" {
 				c.begin(robot, "adopted")
-				err = o.ask(ctx, http.MethodPost, "/api/v1/adopt", map[string]string{"robot": robot}, nil)
+				if err = o.ask(ctx, http.MethodPost, "/api/v1/adopt", map[string]string{"robot": robot}, nil); forgotten(err) {
+					c.begin("", "")
+					return nil
+				}
 			} else {
 				void[token] = robot
 				c.begin(robot, "")
@@ -622,6 +650,44 @@ func (o *outage) adoption() *chore {
 					o.t.Errorf("%s is %q, and its token %q", mac(n), there[mac(n)], token)
 				case token != "" && void[token] != "":
 					o.t.Errorf("%s was given a token that was void", mac(n))
+				}
+			}
+			return there, nil
+		}}
+}
+
+// strangers come, and are forgotten all at once. Who was forgotten, and has not
+// come again, is not there.
+func (o *outage) strangers() *chore {
+	seen, gone := map[string]bool{}, map[string]bool{}
+	return &chore{name: "strangers",
+		act: func(ctx context.Context, c *chore, r *rand.Rand) error {
+			if r.IntN(4) > 0 {
+				mac := fmt.Sprintf("A0:B1:C2:00:04:%02d", r.IntN(20))
+				seen[mac] = true
+				delete(gone, mac)
+				_, err := o.checkIn(ctx, mac)
+				return err
+			}
+			if err := o.ask(ctx, http.MethodDelete, "/api/v1/strangers", nil, nil); err != nil {
+				return err
+			}
+			c.acts++
+			for mac := range seen {
+				gone[mac] = true
+			}
+			clear(seen)
+			return nil
+		},
+		there: func(ctx context.Context) (map[string]string, error) {
+			var list []struct{ MAC string }
+			if err := o.ask(ctx, http.MethodGet, "/api/v1/devices", nil, &list); err != nil {
+				return nil, err
+			}
+			there := map[string]string{}
+			for _, d := range list {
+				if mac := strings.ToUpper(d.MAC); gone[mac] {
+					there[mac] = "back"
 				}
 			}
 			return there, nil
