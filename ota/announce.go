@@ -26,7 +26,7 @@ func (s *Service) announce(c device.CheckIn, r device.Robot, a device.Admission,
 	}
 	tell, before := s.strangers.take(now)
 	if before > 0 {
-		s.o.Log.Warn("more robots that nobody has adopted have come than are told of; perch devices lists them", "untold", before)
+		s.o.Log.Warn("more robots that nobody has adopted have come than are told of; perch devices lists them", "count", before)
 	}
 	if !tell {
 		return

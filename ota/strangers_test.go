@@ -127,7 +127,7 @@ func TestStrangersAreToldOfInMeasure(t *testing.T) {
 	if _, err := h.service.CheckIn(ota.Request{Host: "perch:8003", DeviceID: "020000000000"}, now.Add(2*time.Minute)); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(h.log.String(), "untold=970") {
+	if !strings.Contains(h.log.String(), "count=970") {
 		t.Errorf("the log does not say how many were left out: %s", h.log.String()[max(0, h.log.Len()-400):])
 	}
 }

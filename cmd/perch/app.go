@@ -216,7 +216,7 @@ func (a *app) keep() error {
 		a.robots.Welcome(at.Add(device.WelcomeLasts))
 	}
 	if n := a.robots.Strangers(); n > 0 {
-		a.log.Warn("robots that nobody has adopted may talk, and nothing else; perch devices lists them", "robots", n)
+		a.log.Warn("robots that nobody has adopted may talk, and nothing else; perch devices lists them", "count", n)
 	}
 	a.memory = agent.NewMemory(store.NewTable[agent.Entry](a.db, "memory"))
 	a.notices = agent.NewNotices(store.NewTable[agent.Notice](a.db, "notifications"))

@@ -426,10 +426,12 @@ func TestIdentityOfRobots(t *testing.T) {
 		}
 	}
 	out := h.command(t, "devices", 0)
-	if !strings.Contains(out, "perch adopt a0b1c2d3e4f5") {
+	if !strings.Contains(out, "perch adopt CODE, or perch adopt --replace a0b1c2d3e4f5") {
 		t.Errorf("perch devices says\n%s", out)
 	}
-	h.command(t, "adopt a0b1c2d3e4f5", 0)
+	if out := h.command(t, "adopt a0b1c2d3e4f5 --replace", 0); !strings.Contains(out, "If it does, and it is yours, adopt it") || h.robots.Trusts("a0b1c2d3e4f5") {
+		t.Errorf("perch adopt --replace says\n%s", out)
+	}
 	if other := checkIn("other"); other == "" {
 		t.Error("an adopted robot got no token")
 	}

@@ -18,8 +18,8 @@ _perch() {
 	'devices') options='--data --token-file --url' valued='--data --token-file --url' arguments=() ;;
 	'say') options='--data --token-file --url' valued='--data --token-file --url' arguments=('ROBOT' 'TEXT') ;;
 	'notify') options='--data --expires --robot --silent --token-file --urgency --url' valued='--data --expires --robot --token-file --urgency --url' arguments=('TEXT') ;;
-	'adopt') options='--data --token-file --url' valued='--data --token-file --url' arguments=('ROBOT|CODE') ;;
-	'forget') options='--data --token-file --url' valued='--data --token-file --url' arguments=('ROBOT') ;;
+	'adopt') options='--data --replace --token-file --url' valued='--data --token-file --url' arguments=('ROBOT|CODE') ;;
+	'forget') options='--data --strangers --token-file --url' valued='--data --token-file --url' arguments=('ROBOT|--strangers') ;;
 	'backup') options='--data --force --token-file --url' valued='--data --token-file --url' arguments=('FILE') ;;
 	'restore') options='--data --restart --token-file --url' valued='--data --token-file --url' arguments=('FILE') ;;
 	'completion') options='' valued='' arguments=('bash|zsh|fish') ;;

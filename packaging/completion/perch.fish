@@ -32,13 +32,15 @@ complete -c perch -n '__fish_seen_subcommand_from notify' -l silent -d 'show it,
 complete -c perch -n '__fish_seen_subcommand_from notify' -l token-file -d 'FILE that holds the admin token' -r -F
 complete -c perch -n '__fish_seen_subcommand_from notify' -l urgency -d 'low|normal|high: high interrupts, low waits for a pause' -x -a 'low normal high'
 complete -c perch -n '__fish_seen_subcommand_from notify' -l url -d 'URL of the appliance' -x
-complete -c perch -n __fish_use_subcommand -a adopt -d 'welcomes a robot that waits'
+complete -c perch -n __fish_use_subcommand -a adopt -d 'makes a robot yours, also one that waits'
 complete -c perch -n '__fish_seen_subcommand_from adopt' -l data -d 'DIR of the data of the appliance on this machine' -r -F
+complete -c perch -n '__fish_seen_subcommand_from adopt' -l replace -d 'let in whoever waits under ROBOT'\''s address in its place, where it shows no code. Anybody can claim an address: until you adopt it once more it may talk, and nothing else'
 complete -c perch -n '__fish_seen_subcommand_from adopt' -l token-file -d 'FILE that holds the admin token' -r -F
 complete -c perch -n '__fish_seen_subcommand_from adopt' -l url -d 'URL of the appliance' -x
 complete -c perch -n '__fish_seen_subcommand_from adopt' -a '(__perch_robots)'
-complete -c perch -n __fish_use_subcommand -a forget -d 'forgets a robot'
+complete -c perch -n __fish_use_subcommand -a forget -d 'forgets a robot, or all that nobody has adopted'
 complete -c perch -n '__fish_seen_subcommand_from forget' -l data -d 'DIR of the data of the appliance on this machine' -r -F
+complete -c perch -n '__fish_seen_subcommand_from forget' -l strangers -d 'forget every robot that nobody has adopted, instead of one'
 complete -c perch -n '__fish_seen_subcommand_from forget' -l token-file -d 'FILE that holds the admin token' -r -F
 complete -c perch -n '__fish_seen_subcommand_from forget' -l url -d 'URL of the appliance' -x
 complete -c perch -n '__fish_seen_subcommand_from forget' -a '(__perch_robots)'

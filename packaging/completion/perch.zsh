@@ -10,8 +10,8 @@ _perch() {
 			'devices:lists the robots'
 			'say:has a robot speak'
 			'notify:has people told something, at once or when a robot next connects'
-			'adopt:welcomes a robot that waits'
-			'forget:forgets a robot'
+			'adopt:makes a robot yours, also one that waits'
+			'forget:forgets a robot, or all that nobody has adopted'
 			'backup:writes what the appliance knows into one file, while it runs; - is standard output'
 			'restore:checks a backup and puts it in the place of what the appliance knows, at its next start'
 			'completion:writes what has a shell complete these commands'
@@ -56,14 +56,16 @@ _perch() {
 		'1:TEXT: ' ;;
 	'adopt') _arguments \
 		'*--data=[DIR of the data of the appliance on this machine]:DIR:_files -/' \
+		'*--replace[let in whoever waits under ROBOT'\''s address in its place, where it shows no code. Anybody can claim an address\: until you adopt it once more it may talk, and nothing else]' \
 		'*--token-file=[FILE that holds the admin token]:FILE:_files' \
 		'*--url=[URL of the appliance]:URL: ' \
 		'1:ROBOT|CODE:_perch_robots' ;;
 	'forget') _arguments \
 		'*--data=[DIR of the data of the appliance on this machine]:DIR:_files -/' \
+		'*--strangers[forget every robot that nobody has adopted, instead of one]' \
 		'*--token-file=[FILE that holds the admin token]:FILE:_files' \
 		'*--url=[URL of the appliance]:URL: ' \
-		'1:ROBOT:_perch_robots' ;;
+		'1:ROBOT|--strangers:_perch_robots' ;;
 	'backup') _arguments \
 		'*--data=[DIR of the data of the appliance on this machine]:DIR:_files -/' \
 		'*--force[replace FILE where it is there]' \
