@@ -32,7 +32,7 @@ func (k *Thinker) ownTools(t Turn, after *End) (all []turnTool) {
 			`{"query":{"type":"string","description":"one to three words"}},"required":["query"]`,
 			func(_ context.Context, args json.RawMessage) (string, error) { return k.recall(t, args) })
 	}
-	if k.Timers != nil && !t.guest() {
+	if k.Timers != nil && !t.Guest {
 		offer("set_timer", "Set a timer by seconds, or a reminder by a clock time within a day. Say that it is set only after this has answered.",
 			`{"seconds":{"type":"integer","minimum":1,"maximum":86400},"at":{"type":"string","description":"in place of seconds, such as 18:30"},`+
 				`"text":{"type":"string","description":"the sentence that will be said then"}},"required":["text"]`,
@@ -41,7 +41,7 @@ func (k *Thinker) ownTools(t Turn, after *End) (all []turnTool) {
 			`{"id":{"type":"string","description":"left out for all"}}`,
 			func(ctx context.Context, args json.RawMessage) (string, error) { return k.cancelTimer(ctx, t, args) })
 	}
-	if k.Herald != nil && !t.guest() {
+	if k.Herald != nil && !t.Guest {
 		offer("notify", "Tell everybody in the house something, on every robot and screen. Not to answer who is talking to you.",
 			`{"text":{"type":"string"},"urgency":{"type":"string","enum":["low","normal","high"]}},"required":["text"]`,
 			func(_ context.Context, args json.RawMessage) (string, error) { return k.notify(args) })

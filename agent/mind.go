@@ -105,10 +105,10 @@ func (m *Mind) Answer(ctx context.Context, t Turn, out func(Reply) error) error 
 		return ctx.Err()
 	}
 	m.mu.Lock()
-	if t.Stranger && !c.stranger {
+	if t.Stranger() && !c.stranger {
 		c.history = nil // of another robot with its MAC, or from before its owner has forgotten it
 	}
-	c.stranger = t.Stranger
+	c.stranger = t.Stranger()
 	if len(c.history) > 0 || t.History == nil {
 		t.History = slices.Clone(c.history)
 	}

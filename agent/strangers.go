@@ -20,7 +20,7 @@ const (
 // is its own, and lasts as long as this run at most: it sees nothing of what the
 // house remembers, and leaves nothing in it.
 func (m *Memory) Of(t Turn) *Memory {
-	if !t.Stranger {
+	if !t.Stranger() {
 		return m
 	}
 	m.mu.Lock()

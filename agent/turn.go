@@ -18,7 +18,6 @@ type Turn struct {
 	Robot        device.ID // empty where no robot takes part
 	Session      string
 	Guest        bool       // somebody who may talk, and not act in the house
-	Stranger     bool       // a guest by a robot that nobody has adopted, with a memory of its own
 	Unseen       bool       // the mind publishes nothing of it: whoever asks tells what shows
 	Text         string     // what was said
 	Now          time.Time  // in the household's zone
@@ -27,8 +26,8 @@ type Turn struct {
 	History      []Exchange // the mind's own, where it has any
 }
 
-// guest reports whether the turn may not act in the house.
-func (t Turn) guest() bool { return t.Guest || t.Stranger }
+// Stranger reports whether a robot talks that nobody has adopted by name.
+func (t Turn) Stranger() bool { return t.Guest && t.Robot != "" }
 
 // Exchange is one turn that was: what was heard and what was answered.
 type Exchange struct {

@@ -22,7 +22,7 @@ const (
 // ring for everybody in the house.
 func withTimers(act action) action {
 	return func(ctx context.Context, d *deed) (string, error) {
-		if d.brain.timers == nil || d.turn.Guest || d.turn.Stranger {
+		if d.brain.timers == nil || d.turn.Guest {
 			return d.brain.book.phrases["no_tool"], nil
 		}
 		return act(ctx, d)
