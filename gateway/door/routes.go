@@ -10,9 +10,10 @@ import (
 )
 
 // NewEngine returns a gin engine as every listener here uses it: no trust in
-// forwarding headers, errors rendered in one shape, panics logged and
-// answered.
+// forwarding headers, errors rendered in one shape, panics answered and, like
+// all that goes wrong here, logged no more than so often.
 func NewEngine(log *slog.Logger) (*gin.Engine, error) {
+	log = Seldom(log)
 	gin.SetMode(gin.ReleaseMode)
 	e := gin.New()
 	if err := e.SetTrustedProxies(nil); err != nil {
@@ -109,9 +110,15 @@ func arrive(c *gin.Context) {
 	}
 }
 
-// Limit bounds the body of a request, in bytes. NewEngine bounds it in time.
+// Limit bounds the body of a request, in bytes. One that says it is longer is
+// refused before any of it is read. NewEngine bounds it in time.
 func Limit(most int64) gin.HandlerFunc {
 	return func(c *gin.Context) {
+		if c.Request.ContentLength > most {
+			_ = c.Error(&http.MaxBytesError{Limit: most})
+			c.Abort()
+			return
+		}
 		c.Request.Body = http.MaxBytesReader(c.Writer, c.Request.Body, most)
 	}
 }
