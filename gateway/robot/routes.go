@@ -84,6 +84,7 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 		return nil // Accept has answered
 	}
 	s.options.Robots.Seen(robotID, time.Now())
+	known.BaseURL = base(r, s.options.PublicURL, known.BaseURL) // of this talk, whatever was said elsewhere
 	t := &webSocket{conn: conn, framing: framing(r), bad: s.complainOnce(robotID)}
 	if err := s.serve(t, known, client, t.framing); err != nil && !errors.Is(err, ErrStopping) {
 		s.options.Log.Error("a robot's session could not be held", "robot", robotID, "err", err)

@@ -75,6 +75,7 @@ type Options struct {
 	// Patience is how long a mind may give nothing in a turn; 0 is 3 minutes.
 	Patience time.Duration
 
+	PublicURL string // "http://host:port" that robots are given; empty takes each request's own Host
 	UserTools bool   // brains may use the tools that are for a robot's owner
 	Version   string // of the appliance
 	Log       *slog.Logger
