@@ -58,7 +58,7 @@ func TestBase(t *testing.T) {
 
 // claimed is a registry where somebody has checked in with a robot's MAC from
 // elsewhere.
-type claimed struct{ registry }
+type claimed struct{ *registry }
 
 func (claimed) Admit(id device.ID, _ device.Client, _ string) (device.Robot, error) {
 	return device.Robot{ID: id, BaseURL: "http://10.9.1.66:8004"}, nil
@@ -70,7 +70,7 @@ func TestPicturesGoWhereTheTalkIs(t *testing.T) {
 	quiet := slog.New(slog.DiscardHandler)
 	for public, want := range map[string]string{"": "http://perch.local:8004/xiaozhi/vision/explain", "http://perch.example:80": "http://perch.example:80/xiaozhi/vision/explain"} {
 		bus := event.NewBus()
-		s := NewServer(Options{Robots: &claimed{}, Bus: bus, Senses: perception.NewIntake(bus, nil, quiet), Mind: saying(agent.Done{End: agent.Continue}),
+		s := NewServer(Options{Robots: claimed{&registry{}}, Bus: bus, Senses: perception.NewIntake(bus, nil, quiet), Mind: saying(agent.Done{End: agent.Continue}),
 			Records: NewRecords(&inMemory[SessionRecord]{}, &inMemory[TurnRecord]{}, 10), Waiting: NewWaiting(&inMemory[[]Command]{}),
 			Mouth: &beeper{}, Phrases: func(string) string { return "" }, Zone: time.UTC, Log: quiet, PublicURL: public})
 		engine, err := door.NewEngine(quiet)

@@ -307,14 +307,20 @@ func saying(replies ...agent.Reply) *thinker {
 	}}
 }
 
-// registry admits every robot.
-type registry struct{ kept []device.Tool }
+// registry admits every robot, and trusts those that are no strangers.
+type registry struct {
+	kept     []device.Tool
+	echo     []bool      // as it was kept
+	stranger atomic.Bool // every robot is
+}
+
+func (r *registry) Trusts(device.ID) bool { return !r.stranger.Load() }
 
 func (r *registry) Admit(id device.ID, _ device.Client, _ string) (device.Robot, error) {
 	return device.Robot{ID: id}, nil
 }
 func (r *registry) KeepTools(_ device.ID, tools []device.Tool) { r.kept = tools }
-func (r *registry) KeepEcho(device.ID, bool)                   {}
+func (r *registry) KeepEcho(_ device.ID, ours bool)            { r.echo = append(r.echo, ours) }
 func (r *registry) Seen(device.ID, time.Time)                  {}
 func (r *registry) Get(id device.ID) (device.Robot, error) {
 	return device.Robot{ID: id, Tools: r.kept}, nil

@@ -33,7 +33,7 @@ func (s *Server) Routes(r gin.IRouter) {
 	r.GET("/xiaozhi/v1/", open)
 	r.GET("/xiaozhi/v1", open)
 	r.POST(visionPath, door.Limit(mostUpload), func(c *gin.Context) {
-		answer, err := s.look(c.Request)
+		answer, err := s.look(c.Writer, c.Request)
 		if err != nil {
 			_ = c.Error(err)
 			return
@@ -42,8 +42,9 @@ func (s *Server) Routes(r gin.IRouter) {
 	})
 }
 
-// look takes a picture from a robot's camera.
-func (s *Server) look(r *http.Request) (explanation, error) {
+// look takes a picture from a robot's camera. Who may send one, and whether
+// there is room for it, is decided before any of it is read.
+func (s *Server) look(w http.ResponseWriter, r *http.Request) (explanation, error) {
 	id, _, token := identity(r)
 	from, known := s.cameras.holder(token, time.Now())
 	given, err := device.ParseID(id)
@@ -51,6 +52,14 @@ func (s *Server) look(r *http.Request) (explanation, error) {
 		return explanation{}, &door.Fault{Word: "wrong_token", HTTP: http.StatusUnauthorized,
 			Sentence: "the token is missing, wrong or too old; a camera gets one when its robot's channel opens"}
 	}
+	trusted := s.options.Robots.Trusts(from.robot)
+	leave, err := s.uploads.enter(from.robot, !trusted)
+	if err != nil {
+		return explanation{}, err
+	}
+	defer leave()
+	// What has no deadlines is no network.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(uploadWithin))
 	form, err := r.MultipartReader()
 	if err != nil {
 		return explanation{}, badUpload("this is no multipart form: %s", err)
@@ -58,6 +67,9 @@ func (s *Server) look(r *http.Request) (explanation, error) {
 	u, err := readUpload(form)
 	if err != nil {
 		return explanation{}, err
+	}
+	if trusted {
+		s.cameras.keep(from.robot, u.picture)
 	}
 	return s.explain(r.Context(), from, u)
 }

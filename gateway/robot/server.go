@@ -45,6 +45,9 @@ type robots interface {
 	KeepEcho(id device.ID, ours bool)
 	Seen(id device.ID, now time.Time)
 	Get(id device.ID) (device.Robot, error)
+	// Trusts reports whether its owner has adopted a robot by name. Any other is a
+	// stranger: it may talk, and nothing of it is kept.
+	Trusts(id device.ID) bool
 }
 
 // mind answers turns, and looks at pictures.
@@ -96,6 +99,7 @@ type Server struct {
 	options *Options
 	phrases phrasebook
 	cameras cameras
+	uploads uploads
 
 	turnedAway refusals
 
