@@ -311,10 +311,11 @@ func saying(replies ...agent.Reply) *thinker {
 type registry struct {
 	kept     []device.Tool
 	echo     []bool      // as it was kept
-	stranger atomic.Bool // every robot is
+	stranger atomic.Bool // every robot is, but the one that is
+	adopted  device.ID
 }
 
-func (r *registry) Trusts(device.ID) bool { return !r.stranger.Load() }
+func (r *registry) Trusts(id device.ID) bool { return !r.stranger.Load() || id == r.adopted }
 
 func (r *registry) Admit(id device.ID, _ device.Client, _ string) (device.Robot, error) {
 	return device.Robot{ID: id}, nil

@@ -3,6 +3,7 @@ package robot
 import (
 	"cmp"
 	"errors"
+	"log/slog"
 	"net/http"
 	"strconv"
 	"strings"
@@ -85,7 +86,7 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		log := s.options.Log.Debug
 		if s.turnedAway.news(robotID, time.Now()) { // who comes again and again does not fill the log
-			log = s.options.Log.Warn
+			log = s.strangers.Warn
 		}
 		log("a robot was turned away: its token is missing or wrong; it gets one when it boots, once it is adopted",
 			"robot", robotID, "address", r.RemoteAddr)
@@ -97,9 +98,9 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 	}
 	s.options.Robots.Seen(robotID, time.Now())
 	known.BaseURL = base(r, s.options.PublicURL, known.BaseURL) // of this talk, whatever was said elsewhere
-	t := &webSocket{conn: conn, framing: framing(r), bad: s.complainOnce(robotID)}
+	t := &webSocket{conn: conn, framing: framing(r), bad: complainOnce(s.logOf(robotID), robotID)}
 	if err := s.serve(t, known, client, t.framing); err != nil && !errors.Is(err, ErrStopping) {
-		s.options.Log.Error("a robot's session could not be held", "robot", robotID, "err", err)
+		s.logOf(robotID).Error("a robot's session could not be held", "robot", robotID, "err", err)
 	}
 	return nil
 }
@@ -157,11 +158,11 @@ func framing(r *http.Request) xiaozhi.Framing {
 
 // complainOnce logs the first frame that is none, and no others: a robot with
 // the wrong framing sends seventeen a second.
-func (s *Server) complainOnce(id device.ID) func(error) {
+func complainOnce(log *slog.Logger, id device.ID) func(error) {
 	said := false
 	return func(err error) {
 		if !said {
-			s.options.Log.Warn("the robot sends frames that do not fit its framing; such frames are dropped", "robot", id, "err", err)
+			log.Warn("the robot sends frames that do not fit its framing; such frames are dropped", "robot", id, "err", err)
 		}
 		said = true
 	}

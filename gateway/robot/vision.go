@@ -228,7 +228,7 @@ func (s *Server) explain(ctx context.Context, from camera, u upload) (explanatio
 	case errors.Is(err, agent.ErrBlind):
 		return s.excuse(phraseBlind), nil
 	}
-	s.options.Log.Warn("a picture was not looked at", "robot", from.robot, "err", err)
+	s.logOf(from.robot).Warn("a picture was not looked at", "robot", from.robot, "err", err)
 	return s.excuse(phraseFailed), nil
 }
 
