@@ -134,7 +134,10 @@ func (u unread) Read([]byte) (int, error) {
 // TestALongBodyIsNotRead: what says that it is too long is refused as it comes.
 func TestALongBodyIsNotRead(t *testing.T) {
 	e, _ := newEngine(t)
-	e.POST("/", door.Limit(10), func(c *gin.Context) { _, _ = io.ReadAll(c.Request.Body) })
+	e.POST("/", door.Limit(10), func(c *gin.Context) {
+		_, err := io.ReadAll(c.Request.Body)
+		_ = c.Error(err)
+	})
 	r := request(http.MethodPost, "/")
 	r.Body, r.ContentLength = io.NopCloser(unread{t}), 11
 	w := serve(e, r)

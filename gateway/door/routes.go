@@ -2,6 +2,7 @@ package door
 
 import (
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"time"
@@ -110,15 +111,23 @@ func arrive(c *gin.Context) {
 	}
 }
 
-// Limit bounds the body of a request, in bytes. One that says it is longer is
-// refused before any of it is read. NewEngine bounds it in time.
+// Limit bounds the body of a request, in bytes. Of one that says it is
+// longer nothing is read. NewEngine bounds it in time.
 func Limit(most int64) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		if c.Request.ContentLength > most {
-			_ = c.Error(&http.MaxBytesError{Limit: most})
-			c.Abort()
+			c.Request.Body = tooLong{c.Request.Body, most}
 			return
 		}
 		c.Request.Body = http.MaxBytesReader(c.Writer, c.Request.Body, most)
 	}
 }
+
+// tooLong is a body that says it is longer than may be.
+type tooLong struct {
+	io.Closer
+	most int64
+}
+
+// Read fails as a body does of which too much was read.
+func (b tooLong) Read([]byte) (int, error) { return 0, &http.MaxBytesError{Limit: b.most} }

@@ -173,6 +173,10 @@ func TestASlowPictureIsGivenUp(t *testing.T) {
 		if status != http.StatusRequestTimeout || took != uploadWithin {
 			t.Errorf("a byte a second: %d after %v", status, took)
 		}
+		long, _ := uploading(token, mostUpload)
+		if status, took := send(func(w io.Writer) { _, _ = io.WriteString(w, long) }); status != http.StatusRequestEntityTooLarge || took != 0 {
+			t.Errorf("one that says it is too long: %d after %v", status, took)
+		}
 		if status, _ := send(func(w io.Writer) { _, _ = io.WriteString(w, head+strings.Repeat("x", 1000)+foot) }); status != http.StatusOK {
 			t.Errorf("the next one: %d", status)
 		}
