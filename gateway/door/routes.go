@@ -123,6 +123,11 @@ func Limit(most int64) gin.HandlerFunc {
 	}
 }
 
+// Unread has the server answer at once, and hang up, where the body of a request
+// is not wanted. It would read some of it first, and wait for what comes slowly;
+// on the other hand a client that sends all before it looks then sees the answer.
+func Unread(w http.ResponseWriter) { w.Header().Set("Connection", "close") }
+
 // tooLong is a body that says it is longer than may be.
 type tooLong struct {
 	io.Closer

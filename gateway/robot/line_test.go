@@ -310,6 +310,7 @@ func saying(replies ...agent.Reply) *thinker {
 
 // registry admits every robot, and trusts those that are no strangers.
 type registry struct {
+	mu       sync.Mutex
 	kept     []device.Tool
 	echo     []bool      // as it was kept
 	stranger atomic.Bool // every robot is, but the one that is
@@ -321,10 +322,20 @@ func (r *registry) Trusts(id device.ID) bool { return !r.stranger.Load() || id =
 func (r *registry) Admit(id device.ID, _ device.Client, _ string) (device.Robot, error) {
 	return device.Robot{ID: id}, nil
 }
-func (r *registry) KeepTools(_ device.ID, tools []device.Tool) { r.kept = tools }
-func (r *registry) KeepEcho(_ device.ID, ours bool)            { r.echo = append(r.echo, ours) }
-func (r *registry) Seen(device.ID, time.Time)                  {}
+func (r *registry) KeepTools(_ device.ID, tools []device.Tool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.kept = tools
+}
+func (r *registry) KeepEcho(_ device.ID, ours bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.echo = append(r.echo, ours)
+}
+func (r *registry) Seen(device.ID, time.Time) {}
 func (r *registry) Get(id device.ID) (device.Robot, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	return device.Robot{ID: id, Tools: r.kept}, nil
 }
 

@@ -46,16 +46,22 @@ func (s *Server) Routes(r gin.IRouter) {
 // look takes a picture from a robot's camera. Who may send one, and whether
 // there is room for it, is decided before any of it is read.
 func (s *Server) look(w http.ResponseWriter, r *http.Request) (explanation, error) {
+	if r.ContentLength > mostUpload {
+		door.Unread(w)
+		return explanation{}, &http.MaxBytesError{Limit: mostUpload}
+	}
 	id, _, token := identity(r)
 	from, known := s.cameras.holder(token, time.Now())
 	given, err := device.ParseID(id)
 	if !known || id != "" && (err != nil || given != from.robot) {
+		door.Unread(w)
 		return explanation{}, &door.Fault{Word: "wrong_token", HTTP: http.StatusUnauthorized,
 			Sentence: "the token is missing, wrong or too old; a camera gets one when its robot's channel opens"}
 	}
 	trusted := s.options.Robots.Trusts(from.robot)
 	leave, err := s.uploads.enter(from.robot, !trusted)
 	if err != nil {
+		door.Unread(w)
 		return explanation{}, err
 	}
 	defer leave()

@@ -58,6 +58,7 @@ func TestAStrangerLeavesNothing(t *testing.T) {
 		k.listen(xiaozhi.Auto)
 		k.speak()
 		time.Sleep(5 * time.Second)
+		synctest.Wait()
 		if !slices.Equal(turns, []bool{true}) || len(k.mind.remembered) != 1 {
 			t.Errorf("turns as a guest: %v, of which %d are remembered in its own talk", turns, len(k.mind.remembered))
 		}
@@ -94,6 +95,7 @@ func TestAdoptedInTheMiddle(t *testing.T) {
 		k.robots.stranger.Store(false)
 		speak()
 		speak()
+		synctest.Wait()
 		if want := []bool{true, false, false}; !slices.Equal(turns, want) {
 			t.Errorf("turns as a guest: %v, want %v", turns, want)
 		}
@@ -242,6 +244,7 @@ func TestStrangersDoNotKeepTheOwnerWaiting(t *testing.T) {
 		k.speak()
 		time.Sleep(3 * time.Second)
 		k.wantStory("hello, stt what time is it, face happy, tts start, sentence It is late., 19 packets, tts stop")
+		synctest.Wait()
 		told := 0
 		for _, l := range lines {
 			if strings.Contains(l.story(), "sentence Sorry.") {
@@ -253,6 +256,7 @@ func TestStrangersDoNotKeepTheOwnerWaiting(t *testing.T) {
 		}
 		close(ears.let) // and their places are free
 		time.Sleep(5 * time.Second)
+		synctest.Wait()
 		if ears.guests != 0 || len(k.server.guests) != 0 {
 			t.Errorf("%d are still listened to", ears.guests)
 		}

@@ -177,6 +177,18 @@ func TestASlowPictureIsGivenUp(t *testing.T) {
 		if status, took := send(func(w io.Writer) { _, _ = io.WriteString(w, long) }); status != http.StatusRequestEntityTooLarge || took != 0 {
 			t.Errorf("one that says it is too long: %d after %v", status, took)
 		}
+		leave, err := s.uploads.enter(robotID, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if status, took := send(func(w io.Writer) { _, _ = io.WriteString(w, head) }); status != http.StatusTooManyRequests || took != 0 {
+			t.Errorf("one beside another: %d after %v", status, took)
+		}
+		leave()
+		stranger := strings.Replace(head, token, "wrong", 1)
+		if status, took := send(func(w io.Writer) { _, _ = io.WriteString(w, stranger) }); status != http.StatusUnauthorized || took != 0 {
+			t.Errorf("one without a token: %d after %v", status, took)
+		}
 		if status, _ := send(func(w io.Writer) { _, _ = io.WriteString(w, head+strings.Repeat("x", 1000)+foot) }); status != http.StatusOK {
 			t.Errorf("the next one: %d", status)
 		}
