@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +19,7 @@ import (
 	"perch/agent"
 	"perch/device"
 	"perch/device/xiaozhi"
+	"perch/gateway/door"
 	"perch/voice"
 )
 
@@ -275,4 +278,58 @@ func TestStrangersDoNotKeepTheOwnerWaiting(t *testing.T) {
 			return ""
 		}
 	})
+}
+
+// refusing admits nobody.
+type refusing struct{ *registry }
+
+func (refusing) Admit(device.ID, device.Client, string) (device.Robot, error) {
+	return device.Robot{}, device.ErrToken
+}
+
+// TestStrangersFillNoLog: whatever they repeat, and by how many names.
+func TestStrangersFillNoLog(t *testing.T) {
+	for name, annoy := range map[string]func(k *talk){
+		"refused upgrades": func(k *talk) {
+			k.server.options.Robots = refusing{k.robots}
+			engine, err := door.NewEngine(k.server.options.Log)
+			if err != nil {
+				t.Fatal(err)
+			}
+			k.server.Routes(engine)
+			for i := range 3000 {
+				r := httptest.NewRequest(http.MethodGet, "/xiaozhi/v1/", nil)
+				r.Header.Set("Device-Id", fmt.Sprintf("02000000%04x", i))
+				engine.ServeHTTP(httptest.NewRecorder(), r)
+			}
+		},
+		"one hello after the other": func(k *talk) {
+			for range 3000 {
+				k.put(frame{message: xiaozhi.Hello{Version: 1, Transport: "websocket", Features: xiaozhi.Features{AEC: true}}})
+			}
+		},
+		"one channel after the other": func(k *talk) {
+			for i := range 300 {
+				l, ended := newLine(), make(chan struct{})
+				k.robot.ID = device.ID(fmt.Sprintf("02000000%04x", i))
+				k.connect(l, ended)
+				l.up <- uplink{raw: []byte("this is no JSON\n")}
+				l.up <- uplink{frame: frame{audio: xiaozhi.Audio{Opus: make([]byte, voice.MaxPacket+1)}}}
+				l.Close(0, "")
+				<-ended
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			talking(t, answer(), func(k *talk) {
+				log.Reset()
+				annoy(k)
+				synctest.Wait()
+				if n := strings.Count(log.String(), "\n"); n > 60 || n == 0 {
+					t.Errorf("%d lines", n)
+				}
+			}, strangers, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+		})
+	}
 }
