@@ -14,6 +14,7 @@ type Utterance struct {
 	mu       sync.Mutex
 	pcm      []int16
 	finished bool
+	dropped  bool
 	grown    chan struct{} // made by a reader that waits, closed by the next write
 }
 
@@ -28,7 +29,7 @@ func (u *Utterance) Write(pcm []int16) bool {
 	const most = int(LongestUtterance/time.Second) * MicRate
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.finished {
+	if u.finished || u.dropped {
 		return false
 	}
 	room := most - len(u.pcm)
@@ -49,6 +50,14 @@ func (u *Utterance) Finish() {
 		u.finished = true
 		u.wake()
 	}
+}
+
+// Drop forgets the sound and keeps no more of it, for nobody will recognize it.
+// Wait still tells its end.
+func (u *Utterance) Drop() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.dropped, u.pcm = true, nil
 }
 
 func (u *Utterance) wake() {

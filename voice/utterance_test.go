@@ -126,3 +126,26 @@ func TestASynthesizerThatHasSpokenIsTheLast(t *testing.T) {
 		}
 	}
 }
+
+// TestADroppedUtterance holds no sound, and ends when it is finished.
+func TestADroppedUtterance(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := voice.NewUtterance()
+		u.Write(make([]int16, voice.MicRate))
+		ended := make(chan error, 1)
+		go func() { ended <- u.Wait(t.Context()) }()
+		u.Drop()
+		if u.Write(make([]int16, voice.MicRate)) || u.Duration() != 0 {
+			t.Errorf("it has %s", u.Duration())
+		}
+		go func() { ended <- u.Wait(t.Context()) }()
+		synctest.Wait()
+		if len(ended) > 0 {
+			t.Fatal("it has ended")
+		}
+		u.Finish()
+		if err := errors.Join(<-ended, <-ended); err != nil {
+			t.Error(err)
+		}
+	})
+}

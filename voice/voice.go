@@ -36,6 +36,10 @@ type Options struct {
 	// recognizer may then listen for such answers and nothing else. Engines
 	// that cannot use it ignore it.
 	Answer bool
+	// Guest says that the household does not know whoever speaks: where there is
+	// too little of an engine for all, others come first. Engines that serve all
+	// alike ignore it.
+	Guest bool
 }
 
 // Transcript is what a recognizer made of an utterance.

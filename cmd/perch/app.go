@@ -135,7 +135,7 @@ func (a *app) build(ears voice.Recognizers) error {
 	a.talk = robot.NewServer(robot.Options{
 		Robots: a.robots, Bus: a.bus, Senses: a.senses.intake, Mind: a.mind, Records: a.records, Sounds: a.sounds,
 		Waiting: a.waiting,
-		Greet:   c.Robots.Greeting, UserTools: c.Robots.UserTools,
+		Greet:   c.Robots.Greeting, UserTools: c.Robots.UserTools, PublicURL: c.PublicURL,
 		Ears: a.engines.ears, Mouth: a.engines.mouth, Speech: speech, Phrases: a.engines.book.Phrase,
 		Patience: c.patience(), Zone: zone, Idle: time.Duration(c.Robots.Idle), Silence: time.Duration(c.Speech.Silence), Version: version, Log: a.log,
 	})

@@ -122,3 +122,26 @@ func TestABodyNobodyReadsIsNotAwaited(t *testing.T) {
 		})
 	}
 }
+
+// unread is a body that nobody may read.
+type unread struct{ t *testing.T }
+
+func (u unread) Read([]byte) (int, error) {
+	u.t.Error("the body is read")
+	return 0, io.EOF
+}
+
+// TestALongBodyIsNotRead: what says that it is too long is refused as it comes.
+func TestALongBodyIsNotRead(t *testing.T) {
+	e, _ := newEngine(t)
+	e.POST("/", door.Limit(10), func(c *gin.Context) {
+		_, err := io.ReadAll(c.Request.Body)
+		_ = c.Error(err)
+	})
+	r := request(http.MethodPost, "/")
+	r.Body, r.ContentLength = io.NopCloser(unread{t}), 11
+	w := serve(e, r)
+	if code, _ := shown(t, w); w.Code != http.StatusRequestEntityTooLarge || code != "body_too_large" {
+		t.Errorf("%d %s", w.Code, code)
+	}
+}

@@ -6,24 +6,27 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
-
-	"golang.org/x/time/rate"
 )
 
 // Key is a lock that a bearer token opens.
 type Key struct {
 	secret  string
-	setting string // the configuration key, or the file, that holds the secret
+	setting string // the configuration key, or the file, that holds the secret, in words
 	header  string // another header the token may come in; may be empty
 	tries   *tries
 }
 
 // NewKey returns a lock for a secret. An empty one opens to nobody, and the
-// answer names the setting.
+// answer names the setting. Of a file it names no more than the last part: where
+// things are on this machine is nothing for whoever has no key.
 func NewKey(secret, setting, header string) *Key {
+	if filepath.IsAbs(setting) {
+		setting = fmt.Sprintf("the file %s in the data directory", filepath.Base(setting))
+	}
 	return &Key{secret: secret, setting: setting, header: header, tries: newTries()}
 }
 
@@ -54,37 +57,28 @@ func (k *Key) Check(r *http.Request) error {
 
 // tries counts wrong keys per address: ten at once, then one in six seconds.
 type tries struct {
-	mu     sync.Mutex
-	byPeer map[netip.Addr]*rate.Limiter
+	mu       sync.Mutex
+	visitors visitors
 }
 
 const (
 	triesAtOnce = 10
 	tryEvery    = 6 * time.Second
-	mostPeers   = 1000
 )
 
-func newTries() *tries { return &tries{byPeer: map[netip.Addr]*rate.Limiter{}} }
+func newTries() *tries { return &tries{visitors: newVisitors(tryEvery, triesAtOnce)} }
 
 func (t *tries) exhausted(from netip.Addr) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	l, known := t.byPeer[from]
-	return known && l.Tokens() < 1
+	l := t.visitors.known(from)
+	return l != nil && l.Tokens() < 1
 }
 
 func (t *tries) failed(from netip.Addr) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	l, known := t.byPeer[from]
-	if !known {
-		if len(t.byPeer) >= mostPeers {
-			clear(t.byPeer) // somebody spoofs; start over rather than grow
-		}
-		l = rate.NewLimiter(rate.Every(tryEvery), triesAtOnce)
-		t.byPeer[from] = l
-	}
-	l.Allow()
+	t.visitors.seen(from).Allow()
 }
 
 // Local refuses what is not a program on this machine speaking to a loopback

@@ -2,19 +2,16 @@ package door
 
 import (
 	"net/http"
-	"net/netip"
 	"sync"
 	"time"
-
-	"golang.org/x/time/rate"
 )
 
 // Pace bounds how often an address (see Visitor) may come to doors that have no
 // lock, or whose lock is the robots'. Programs of this machine are not counted:
 // one of them may be a proxy, behind which everybody is.
 type Pace struct {
-	mu     sync.Mutex
-	byPeer map[netip.Addr]*rate.Limiter
+	mu       sync.Mutex
+	visitors visitors
 }
 
 // A house's robots come back at once after a power cut, and all from one
@@ -25,7 +22,7 @@ const (
 )
 
 // NewPace returns one with room for 200 requests at once and 20 in a second.
-func NewPace() *Pace { return &Pace{byPeer: map[netip.Addr]*rate.Limiter{}} }
+func NewPace() *Pace { return &Pace{visitors: newVisitors(comeEvery, comeAtOnce)} }
 
 // Check refuses a request of an address that comes too often.
 func (p *Pace) Check(r *http.Request) error {
@@ -35,15 +32,7 @@ func (p *Pace) Check(r *http.Request) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	l, known := p.byPeer[from]
-	if !known {
-		if len(p.byPeer) >= mostPeers {
-			clear(p.byPeer) // somebody spoofs; start over rather than grow
-		}
-		l = rate.NewLimiter(rate.Every(comeEvery), comeAtOnce)
-		p.byPeer[from] = l
-	}
-	if !l.Allow() {
+	if !p.visitors.seen(from).Allow() {
 		return &Fault{"too_many_requests", "too many requests from this address; wait a moment", http.StatusTooManyRequests}
 	}
 	return nil

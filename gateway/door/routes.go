@@ -2,6 +2,7 @@ package door
 
 import (
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"time"
@@ -10,9 +11,10 @@ import (
 )
 
 // NewEngine returns a gin engine as every listener here uses it: no trust in
-// forwarding headers, errors rendered in one shape, panics logged and
-// answered.
+// forwarding headers, errors rendered in one shape, panics answered and, like
+// all that goes wrong here, logged no more than so often.
 func NewEngine(log *slog.Logger) (*gin.Engine, error) {
+	log = Seldom(log)
 	gin.SetMode(gin.ReleaseMode)
 	e := gin.New()
 	if err := e.SetTrustedProxies(nil); err != nil {
@@ -109,9 +111,28 @@ func arrive(c *gin.Context) {
 	}
 }
 
-// Limit bounds the body of a request, in bytes. NewEngine bounds it in time.
+// Limit bounds the body of a request, in bytes. Of one that says it is
+// longer nothing is read. NewEngine bounds it in time.
 func Limit(most int64) gin.HandlerFunc {
 	return func(c *gin.Context) {
+		if c.Request.ContentLength > most {
+			c.Request.Body = tooLong{c.Request.Body, most}
+			return
+		}
 		c.Request.Body = http.MaxBytesReader(c.Writer, c.Request.Body, most)
 	}
 }
+
+// Unread has the server answer at once, and hang up, where the body of a request
+// is not wanted. It would read some of it first, and wait for what comes slowly;
+// on the other hand a client that sends all before it looks then sees the answer.
+func Unread(w http.ResponseWriter) { w.Header().Set("Connection", "close") }
+
+// tooLong is a body that says it is longer than may be.
+type tooLong struct {
+	io.Closer
+	most int64
+}
+
+// Read fails as a body does of which too much was read.
+func (b tooLong) Read([]byte) (int, error) { return 0, &http.MaxBytesError{Limit: b.most} }

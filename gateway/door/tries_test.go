@@ -6,22 +6,65 @@ import (
 	"testing"
 )
 
+func numbered(n int) netip.Addr {
+	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, uint32(n))))
+}
+
 // TestTriesAreBounded: who invents addresses fills no memory, and locks
 // nobody out.
 func TestTriesAreBounded(t *testing.T) {
 	tries := newTries()
-	address := func(n int) netip.Addr {
-		return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, uint32(n))))
-	}
 	for n := range 3 * mostPeers {
-		tries.failed(address(n))
-		if len(tries.byPeer) > mostPeers {
-			t.Fatalf("%d addresses are remembered", len(tries.byPeer))
+		tries.failed(numbered(n))
+		if kept := len(tries.visitors.byPeer); kept > mostPeers {
+			t.Fatalf("%d addresses are remembered", kept)
 		}
 	}
+	inNetworks := 0
+	for _, l := range tries.visitors.byNetwork {
+		inNetworks += l.Len()
+	}
+	if kept := len(tries.visitors.byPeer); kept != mostPeers || inNetworks != kept {
+		t.Errorf("%d addresses are remembered, and %d in their networks", kept, inNetworks)
+	}
 	for n := range 3 * mostPeers {
-		if tries.exhausted(address(n)) {
+		if tries.exhausted(numbered(n)) {
 			t.Fatalf("address %d is locked out by one try", n)
 		}
+	}
+}
+
+// TestManyAddressesForgetNoTries: who has guessed too often has, however many
+// addresses of other networks he goes on from, and the latest of one network
+// outlive the others of it.
+func TestManyAddressesForgetNoTries(t *testing.T) {
+	tries := newTries()
+	guessed := []netip.Addr{netip.MustParseAddr("192.168.1.66"), netip.MustParseAddr("2001:db8::")}
+	exhaust := func(from netip.Addr) {
+		for range triesAtOnce {
+			tries.failed(from)
+		}
+	}
+	for _, from := range guessed {
+		exhaust(from)
+	}
+	for n := range 20 * mostPeers {
+		tries.failed(numbered(10<<24 + n))
+		network := netip.MustParseAddr("2001:db8:1::").As16()
+		binary.BigEndian.PutUint16(network[6:], uint16(n))
+		tries.failed(netip.AddrFrom16(network))
+	}
+	for _, from := range guessed {
+		if !tries.exhausted(from) {
+			t.Errorf("the tries of %s are forgotten", from)
+		}
+	}
+	latest := numbered(10<<24 + 20*mostPeers)
+	exhaust(latest)
+	for n := range 5 {
+		tries.failed(numbered(10<<24 + 20*mostPeers + 1 + n))
+	}
+	if !tries.exhausted(latest) {
+		t.Error("the latest tries are forgotten before older ones")
 	}
 }

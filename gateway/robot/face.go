@@ -66,30 +66,13 @@ func (s *Server) orLater(ctx context.Context, id device.ID, c Command) (queued b
 	return true, nil
 }
 
-// keep keeps commands for a robot, and tells which had to make room.
-func (s *Server) keep(id device.ID, added ...Command) error {
+// wait keeps commands for a robot, and tells which had to make room.
+func (s *Server) wait(id device.ID, added ...Command) error {
 	givenUp, err := s.options.Waiting.add(id, time.Now(), added...)
 	for _, c := range givenUp {
 		s.options.Bus.Publish(id, "", event.Command{Thing: c.Thing, State: event.CommandRejected, Reason: "too much waits for this robot"})
 	}
 	return err
-}
-
-// keepUnsaid keeps what a session that has ended was still to say. What had
-// waited before is still kept, and notifications are kept elsewhere.
-func (s *Server) keepUnsaid(ended *session) {
-	var unsaid []Command
-	for _, t := range ended.state.toSay {
-		if t.notice == "" && t.waited == "" && t.text != "" {
-			unsaid = append(unsaid, Command{Thing: thingSay, Text: t.text})
-		}
-	}
-	if len(unsaid) == 0 {
-		return
-	}
-	if err := s.keep(ended.robot.ID, unsaid...); err != nil {
-		ended.log.Error("what was to be said is lost", "err", err)
-	}
 }
 
 // Announce tells a robot whose channel is open what there is to tell: spoken

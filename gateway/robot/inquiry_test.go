@@ -3,6 +3,7 @@ package robot
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -346,7 +347,7 @@ func (k *talk) someWords() {
 
 // TestAnAnswerThatComesFirst is not lost to a withdrawal on its way.
 func TestAnAnswerThatComesFirst(t *testing.T) {
-	server := NewServer(Options{})
+	server := NewServer(Options{Log: slog.New(slog.DiscardHandler)})
 	defer server.Close()
 	inputs := make(chan posted)
 	server.sessions[robotID] = &running{session: &session{inputs: inputs}, done: make(chan struct{})}

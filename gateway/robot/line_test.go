@@ -235,6 +235,7 @@ func (s *scripted) Recognize(ctx context.Context, u *voice.Utterance, _ voice.Op
 // beeper speaks at 100 ms a letter, in pieces, some time after it is asked.
 type beeper struct {
 	delay time.Duration // before each piece of a second
+	hurry int           // speaks so many times as fast; 0 is once
 	err   error
 }
 
@@ -244,7 +245,7 @@ func (b *beeper) Synthesize(ctx context.Context, text string, _ voice.Options, o
 	if b.err != nil {
 		return b.err
 	}
-	left := len(text) * voice.SpeakerRate / 10
+	left := len(text) * voice.SpeakerRate / 10 / max(1, b.hurry)
 	for left > 0 {
 		time.Sleep(b.delay)
 		n := min(left, voice.SpeakerRate)
@@ -307,16 +308,34 @@ func saying(replies ...agent.Reply) *thinker {
 	}}
 }
 
-// registry admits every robot.
-type registry struct{ kept []device.Tool }
+// registry admits every robot, and trusts those that are no strangers.
+type registry struct {
+	mu       sync.Mutex
+	kept     []device.Tool
+	echo     []bool      // as it was kept
+	stranger atomic.Bool // every robot is, but the one that is
+	adopted  device.ID
+}
+
+func (r *registry) Trusts(id device.ID) bool { return !r.stranger.Load() || id == r.adopted }
 
 func (r *registry) Admit(id device.ID, _ device.Client, _ string) (device.Robot, error) {
 	return device.Robot{ID: id}, nil
 }
-func (r *registry) KeepTools(_ device.ID, tools []device.Tool) { r.kept = tools }
-func (r *registry) KeepEcho(device.ID, bool)                   {}
-func (r *registry) Seen(device.ID, time.Time)                  {}
+func (r *registry) KeepTools(_ device.ID, tools []device.Tool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.kept = tools
+}
+func (r *registry) KeepEcho(_ device.ID, ours bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.echo = append(r.echo, ours)
+}
+func (r *registry) Seen(device.ID, time.Time) {}
 func (r *registry) Get(id device.ID) (device.Robot, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	return device.Robot{ID: id, Tools: r.kept}, nil
 }
 
@@ -400,6 +419,7 @@ type talk struct {
 	ended    chan struct{}
 	packets  [][]byte // of speech
 	silence  [][]byte
+	phrases  map[string]phrase // made ahead of the first session; nil has it make them
 }
 
 const robotID = device.ID("a0b1c2d3e4f5")
@@ -439,6 +459,9 @@ func newTalkOn(t *testing.T, mind *thinker, f xiaozhi.Framing, before func(*talk
 		c(&o)
 	}
 	k.server = NewServer(o)
+	if k.phrases != nil {
+		k.server.phrases.made, k.server.phrases.whole = k.phrases, true
+	}
 	k.packets, k.silence = spokenPackets(t)
 	k.connect(k.line, k.ended)
 	return k
@@ -524,8 +547,18 @@ func (k *talk) wantStory(want string) {
 	}
 }
 
-// spokenPackets are vowels as a robot's microphone sends them, and silence.
-func spokenPackets(t *testing.T) (speech, silence [][]byte) { return spokenBy(t, voice.MicRate/120) }
+// spokenPackets are vowels as a robot's microphone sends them, and silence. They
+// are made once: to encode them takes longer than most talks.
+func spokenPackets(t *testing.T) (speech, silence [][]byte) {
+	t.Helper()
+	vowels.once.Do(func() { vowels.speech, vowels.silence = spokenBy(t, voice.MicRate/120) })
+	return vowels.speech, vowels.silence
+}
+
+var vowels struct {
+	once            sync.Once
+	speech, silence [][]byte
+}
 
 // spokenBy is somebody whose voice has a period of its own, in samples.
 func spokenBy(t *testing.T, period int) (speech, silence [][]byte) {

@@ -2,6 +2,7 @@ package robot
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"strings"
 	"time"
@@ -94,7 +95,8 @@ func (s *session) welcome(h xiaozhi.Hello, first bool) {
 		s.greeted.Store(true)
 		s.publish(event.RobotOnline{Framing: int(s.framing)})
 	}
-	s.turns.Go(func() { s.Robots.KeepEcho(s.robot.ID, h.Features.AEC) }) // it may wait for the disk
+	s.learn(func(u *unkept) { u.echo = &h.Features.AEC })
+	s.turns.Go(func() { s.keep() })
 	if err := s.cancelEcho(h.Features.AEC); err != nil {
 		s.log.Warn("the robot leaves echo cancellation to us, and it cannot be had; speech will not interrupt it", "err", err)
 	}
@@ -118,6 +120,9 @@ func (s *session) introduce(list bool) {
 // collect takes over what was to be done while the channel was closed. It reads
 // the store, which the loop does not wait for.
 func (s *session) collect(ctx context.Context) {
+	if !s.keep() {
+		return // what waits is for its owner's robot, which this may not be
+	}
 	now := time.Now()
 	for _, c := range s.Waiting.list(s.robot.ID) {
 		if !now.Before(c.Expires) {
@@ -144,7 +149,11 @@ func (s *session) deliver(payload []byte) {
 		return
 	}
 	if listed != nil {
-		s.turns.Go(func() { s.Robots.KeepTools(s.robot.ID, listed) }) // it may wait for the disk
+		if n := s.toolbox.omitted(); n > 0 {
+			s.manyTools.say(s.log, "the robot lists more tools than are taken; the others cannot be used", fmt.Errorf("%d left out, of at most %d tools and %d bytes", n, mostTools, mostToolBytes))
+		}
+		s.learn(func(u *unkept) { u.tools = listed })
+		s.turns.Go(func() { s.keep() })
 		s.publish(event.ToolsListed{Count: len(listed)})
 	}
 }
@@ -261,7 +270,7 @@ func (s *session) endTurn(e endTurn) {
 }
 
 // keepTurn writes down what was heard and what was really said, however the
-// turn ended.
+// turn ended. Of strangers' turns only the mind knows.
 func (s *session) keepTurn(end string) {
 	t := s.turn
 	s.turn = nil
@@ -276,9 +285,11 @@ func (s *session) keepTurn(end string) {
 	if t.heard != "" {
 		s.Mind.Remembered(string(s.robot.ID), agent.Exchange{Heard: t.heard, Said: words}, now)
 	}
-	s.Records.turn(TurnRecord{
-		Robot: s.robot.ID, Session: s.id, At: now, Heard: t.heard, Said: words, End: end, Stages: t.clock.all(),
-	})
+	if t.trusted.Load() {
+		s.Records.turn(TurnRecord{
+			Robot: s.robot.ID, Session: s.id, At: now, Heard: t.heard, Said: words, End: end, Stages: t.clock.all(),
+		})
+	}
 }
 
 // sense notes what a robot told that is not taken. That it is too much is told

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"perch/agent"
 	"perch/device"
@@ -33,7 +35,8 @@ import (
 //	2.880 * heard {"text":"what time is it"} an event
 //	2.880 = thinking                         the agent's state
 //
-// Sound itself is not in it. Session ids are "S", secrets are blanked.
+// Sound itself is not in it. Session ids are "S", secrets are blanked, and what
+// would act on a terminal or look like another line is left out.
 
 // entry is a line of a transcript.
 type entry struct {
@@ -52,7 +55,20 @@ func (e entry) String() string {
 	} else if e.packets > 0 {
 		e.text = fmt.Sprintf("%d packets until %.3f", e.packets, e.last.Seconds())
 	}
-	return fmt.Sprintf("%9.3f %c %s", e.at.Seconds(), e.mark, e.text)
+	return fmt.Sprintf("%9.3f %c %s", e.at.Seconds(), e.mark, visible(e.text, ""))
+}
+
+// visible is a text without control characters, but those in but, and without
+// those that change the direction of writing. What is no UTF-8 is told as such.
+func visible(text, but string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case strings.ContainsRune(but, r) && r != utf8.RuneError:
+		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r), r == '\u2028', r == '\u2029':
+			return -1
+		}
+		return r
+	}, text)
 }
 
 // byTime sorts a transcript. What happened at one instant is told as cause and
@@ -288,7 +304,7 @@ func blank(out *bytes.Buffer, d *json.Decoder, name string) error {
 	case json.Delim:
 		return blankAll(out, d, v)
 	case string:
-		out.Write(asText(blankText(v)))
+		out.Write(asText(visible(blankText(v), "\n\t")))
 	case nil:
 		out.WriteString("null")
 	default:
@@ -311,7 +327,7 @@ func blankAll(out *bytes.Buffer, d *json.Decoder, open json.Delim) error {
 				return err
 			}
 			name, _ = t.(string)
-			out.Write(asText(name))
+			out.Write(asText(visible(name, "\n\t")))
 			out.WriteByte(':')
 		}
 		if err := blank(out, d, name); err != nil {
@@ -376,7 +392,7 @@ func asText(s string) []byte {
 // to know.
 func (s *session) header() []string {
 	return []string{
-		fmt.Sprintf("Recorded from %s, firmware %s.", s.robot.Board, s.robot.Firmware),
+		visible(fmt.Sprintf("Recorded from %s, firmware %s.", s.robot.Board, s.robot.Firmware), ""),
 		"-- setup --", fmt.Sprintf("framing: %d", s.framing), "-- transcript --",
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode"
 
 	"golang.org/x/tools/txtar"
 
@@ -109,4 +110,57 @@ func TestNoSecretIsRecorded(t *testing.T) {
 	if got := r.clean([]byte(plain)); got != plain {
 		t.Errorf("%s is recorded as %s", plain, got)
 	}
+}
+
+// TestNothingForgedIsRecorded: whatever a robot sends, and whoever it says it is,
+// what it sent stays on its line and does nothing to a terminal.
+func TestNothingForgedIsRecorded(t *testing.T) {
+	const forged = "\x1b[2J\x1b]0;owned\x07\u009b31m\x7f\u202e\u2028\xc2\x9b\x9b\r\n    0.001 ! ears \"open the door\"\n"
+	synctest.Test(t, func(t *testing.T) {
+		k := newTalkOn(t, answer("It is late."), xiaozhi.Framing1, func(k *talk) {
+			k.robot.Board, k.robot.Firmware = "board"+forged, "1.2"+forged
+		})
+		k.say(xiaozhi.Hello{Version: 1, Transport: "websocket"})
+		var lines []string
+		recorded := make(chan error, 1)
+		go func() {
+			recorded <- k.server.Record(k.t.Context(), robotID, func(line string) error {
+				lines = append(lines, line)
+				return nil
+			})
+		}()
+		synctest.Wait()
+		for _, raw := range []string{
+			"this is no JSON" + forged, `{"type":"listen","state":"detect","text":"` + forged + `"}`,
+			`{"type":"listen","state":"detect","text":"\u001b[2J\u009b\u007f\u202e\u2029 two\nlines\twith 👩‍🚀"}`,
+			`{"type":"mcp","payload":{"jsonrpc":"2.0","id":1,"result":{"\u001bname":"{\"inner\":\"\\u001b[2J\"}"}}}`,
+			`{"type":"event","event":"face_detected\u001b[2J","data":{"\u009bx":1}}`,
+		} {
+			k.send(uplink{raw: []byte(raw)})
+		}
+		k.ears.transcripts = understood("what\u009b time \x7fis it" + forged)
+		k.listen(xiaozhi.Auto)
+		k.speak()
+		time.Sleep(3 * time.Second)
+		k.server.Close()
+		<-k.ended
+		k.bus.Close()
+		if err := <-recorded; err != nil {
+			t.Error(err)
+		}
+		if len(lines) < 20 {
+			t.Fatalf("%d lines", len(lines))
+		}
+		for n, line := range lines {
+			if strings.ContainsFunc(line, func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }) || strings.Contains(line, `\u00`) && line[10] == '<' {
+				t.Errorf("line %d: %q", n, line)
+			}
+			if strings.HasPrefix(strings.TrimSpace(line), `0.001 ! ears`) {
+				t.Errorf("line %d is forged: %q", n, line)
+			}
+		}
+		if text := strings.Join(lines, "\n"); !strings.Contains(text, `two\nlines\twith 👩‍🚀`) {
+			t.Errorf("what is harmless has gone: %s", text)
+		}
+	})
 }

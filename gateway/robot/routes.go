@@ -3,6 +3,7 @@ package robot
 import (
 	"cmp"
 	"errors"
+	"log/slog"
 	"net/http"
 	"strconv"
 	"strings"
@@ -33,7 +34,7 @@ func (s *Server) Routes(r gin.IRouter) {
 	r.GET("/xiaozhi/v1/", open)
 	r.GET("/xiaozhi/v1", open)
 	r.POST(visionPath, door.Limit(mostUpload), func(c *gin.Context) {
-		answer, err := s.look(c.Request)
+		answer, err := s.look(c.Writer, c.Request)
 		if err != nil {
 			_ = c.Error(err)
 			return
@@ -42,15 +43,30 @@ func (s *Server) Routes(r gin.IRouter) {
 	})
 }
 
-// look takes a picture from a robot's camera.
-func (s *Server) look(r *http.Request) (explanation, error) {
+// look takes a picture from a robot's camera. Who may send one, and whether
+// there is room for it, is decided before any of it is read.
+func (s *Server) look(w http.ResponseWriter, r *http.Request) (explanation, error) {
+	if r.ContentLength > mostUpload {
+		door.Unread(w)
+		return explanation{}, &http.MaxBytesError{Limit: mostUpload}
+	}
 	id, _, token := identity(r)
 	from, known := s.cameras.holder(token, time.Now())
 	given, err := device.ParseID(id)
 	if !known || id != "" && (err != nil || given != from.robot) {
+		door.Unread(w)
 		return explanation{}, &door.Fault{Word: "wrong_token", HTTP: http.StatusUnauthorized,
 			Sentence: "the token is missing, wrong or too old; a camera gets one when its robot's channel opens"}
 	}
+	trusted := s.options.Robots.Trusts(from.robot)
+	leave, err := s.uploads.enter(from.robot, !trusted)
+	if err != nil {
+		door.Unread(w)
+		return explanation{}, err
+	}
+	defer leave()
+	// What has no deadlines is no network.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(uploadWithin))
 	form, err := r.MultipartReader()
 	if err != nil {
 		return explanation{}, badUpload("this is no multipart form: %s", err)
@@ -58,6 +74,9 @@ func (s *Server) look(r *http.Request) (explanation, error) {
 	u, err := readUpload(form)
 	if err != nil {
 		return explanation{}, err
+	}
+	if trusted {
+		s.cameras.keep(from.robot, u.picture)
 	}
 	return s.explain(r.Context(), from, u)
 }
@@ -73,7 +92,7 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		log := s.options.Log.Debug
 		if s.turnedAway.news(robotID, time.Now()) { // who comes again and again does not fill the log
-			log = s.options.Log.Warn
+			log = s.strangers.Warn
 		}
 		log("a robot was turned away: its token is missing or wrong; it gets one when it boots, once it is adopted",
 			"robot", robotID, "address", r.RemoteAddr)
@@ -84,9 +103,10 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 		return nil // Accept has answered
 	}
 	s.options.Robots.Seen(robotID, time.Now())
-	t := &webSocket{conn: conn, framing: framing(r), bad: s.complainOnce(robotID)}
+	known.BaseURL = base(r, s.options.PublicURL, known.BaseURL) // of this talk, whatever was said elsewhere
+	t := &webSocket{conn: conn, framing: framing(r), bad: complainOnce(s.logOf(robotID), robotID)}
 	if err := s.serve(t, known, client, t.framing); err != nil && !errors.Is(err, ErrStopping) {
-		s.options.Log.Error("a robot's session could not be held", "robot", robotID, "err", err)
+		s.logOf(robotID).Error("a robot's session could not be held", "robot", robotID, "err", err)
 	}
 	return nil
 }
@@ -144,11 +164,11 @@ func framing(r *http.Request) xiaozhi.Framing {
 
 // complainOnce logs the first frame that is none, and no others: a robot with
 // the wrong framing sends seventeen a second.
-func (s *Server) complainOnce(id device.ID) func(error) {
+func complainOnce(log *slog.Logger, id device.ID) func(error) {
 	said := false
 	return func(err error) {
 		if !said {
-			s.options.Log.Warn("the robot sends frames that do not fit its framing; such frames are dropped", "robot", id, "err", err)
+			log.Warn("the robot sends frames that do not fit its framing; such frames are dropped", "robot", id, "err", err)
 		}
 		said = true
 	}

@@ -45,6 +45,9 @@ type robots interface {
 	KeepEcho(id device.ID, ours bool)
 	Seen(id device.ID, now time.Time)
 	Get(id device.ID) (device.Robot, error)
+	// Trusts reports whether its owner has adopted a robot by name. Any other is a
+	// stranger: it may talk, and nothing of it is kept.
+	Trusts(id device.ID) bool
 }
 
 // mind answers turns, and looks at pictures.
@@ -75,6 +78,7 @@ type Options struct {
 	// Patience is how long a mind may give nothing in a turn; 0 is 3 minutes.
 	Patience time.Duration
 
+	PublicURL string // "http://host:port" that robots are given; empty takes each request's own Host
 	UserTools bool   // brains may use the tools that are for a robot's owner
 	Version   string // of the appliance
 	Log       *slog.Logger
@@ -95,8 +99,11 @@ type Server struct {
 	options *Options
 	phrases phrasebook
 	cameras cameras
+	uploads uploads
 
 	turnedAway refusals
+	strangers  *slog.Logger  // what they do
+	guests     chan struct{} // places for their utterances, as they are recognized
 
 	mu       sync.Mutex
 	sessions map[device.ID]*running
@@ -119,7 +126,7 @@ type running struct {
 // NewServer returns a server. Close ends it.
 func NewServer(o Options) *Server {
 	ctx, stop := context.WithCancel(context.Background()) // ended by Close, which every owner calls
-	return &Server{options: &o, sessions: map[device.ID]*running{}, muted: map[device.ID]bool{}, entered: make(chan struct{}), ctx: ctx, stop: stop}
+	return &Server{options: &o, strangers: door.Seldom(o.Log), guests: make(chan struct{}, mostGuests), sessions: map[device.ID]*running{}, muted: map[device.ID]bool{}, entered: make(chan struct{}), ctx: ctx, stop: stop}
 }
 
 // Close ends every session and waits for them.
@@ -148,7 +155,7 @@ func (s *Server) Prepare() {
 // the same robot takes the first one's place without RobotOffline.
 func (s *Server) serve(t transport, r device.Robot, client device.Client, f xiaozhi.Framing) error {
 	id := rand.Text()[:16]
-	session, err := newSession(s.options, t, r, f, id, &s.phrases, &s.cameras)
+	session, err := s.newSession(t, r, f, id)
 	if err != nil {
 		t.Close(socket.ServerError, "cannot start a session")
 		return err
@@ -162,7 +169,8 @@ func (s *Server) serve(t transport, r device.Robot, client device.Client, f xiao
 	}
 	defer s.wg.Done()
 	opened := time.Now()
-	s.options.Records.opened(SessionRecord{ID: id, Robot: r.ID, Client: client, Firmware: r.Firmware, Framing: int(f), Opened: opened})
+	session.unkept.record = &SessionRecord{ID: id, Robot: r.ID, Client: client, Firmware: r.Firmware, Framing: int(f), Opened: opened}
+	session.keep()
 	session.log.Info("a robot opened its channel", "framing", f, "firmware", r.Firmware)
 	why := session.run(ctx)
 	s.keepUnsaid(session)
@@ -172,6 +180,7 @@ func (s *Server) serve(t transport, r device.Robot, client device.Client, f xiao
 	} else {
 		session.publish(event.RobotOffline{Why: why})
 	}
+	session.learn(func(u *unkept) { u.record = nil })
 	s.options.Records.closed(id, why, string(session.state.mode), session.turnCount, time.Now())
 	session.log.Info("a robot's channel is closed", "why", why, "turns", session.turnCount)
 	close(me.done)

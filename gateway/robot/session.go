@@ -33,6 +33,8 @@ type session struct {
 	log       *slog.Logger
 	phrases   *phrasebook
 	cameras   *cameras
+	guests    chan struct{} // places for strangers' utterances
+	unkept    unkept
 
 	incoming chan frame    // from read
 	inputs   chan posted   // from turns, and from the house
@@ -60,6 +62,7 @@ type session struct {
 	closedWhy string
 	badAudio  once
 	badMCP    once
+	manyTools once
 	tooSlow   bool // the writer's lane of now was full
 }
 
@@ -84,7 +87,8 @@ type frame struct {
 // sound, more than it ever falls behind.
 const incomingFrames = 64
 
-func newSession(o *Options, t transport, robot device.Robot, f xiaozhi.Framing, id string, phrases *phrasebook, c *cameras) (*session, error) {
+func (server *Server) newSession(t transport, robot device.Robot, f xiaozhi.Framing, id string) (*session, error) {
+	o := server.options
 	encoder, err := voice.NewEncoder(voice.SpeakerRate)
 	if err != nil {
 		return nil, err
@@ -94,8 +98,9 @@ func newSession(o *Options, t transport, robot device.Robot, f xiaozhi.Framing, 
 		return nil, err
 	}
 	s := &session{
-		Options: o, id: id, robot: robot, framing: f, transport: t, phrases: phrases, cameras: c,
-		log:      o.Log.With("robot", robot.ID, "session", id),
+		Options: o, id: id, robot: robot, framing: f, transport: t,
+		phrases: &server.phrases, cameras: &server.cameras, guests: server.guests,
+		log:      server.logOf(robot.ID).With("robot", robot.ID, "session", id),
 		incoming: make(chan frame, incomingFrames), inputs: make(chan posted, incomingFrames),
 		reported: make(chan struct{}, 1), ear: ear,
 	}

@@ -62,10 +62,13 @@ func timeout(tool string) time.Duration {
 	return callTimeout
 }
 
-// mostTools and mostPages bound what a robot can make us remember.
+// What a robot can make us remember.
 const (
 	mostTools = 200
 	mostPages = 50
+	// mostToolBytes bounds its tools as they are kept, in JSON. A Stack-chan's take
+	// some 8 KB.
+	mostToolBytes = 64 << 10
 )
 
 // toolbox is the client of the robot's MCP server: it asks for the list of
@@ -79,6 +82,8 @@ type toolbox struct {
 	listing int // id of the page asked for
 	pages   int
 	fresh   []device.Tool // of the list being read
+	size    int           // of that, in JSON
+	left    int           // out of that
 	tools   []device.Tool
 	closed  bool
 }
@@ -112,7 +117,7 @@ func (b *toolbox) introduce(version, visionURL, visionToken string) error {
 // list asks for the first page of tools.
 func (b *toolbox) list() error {
 	b.mu.Lock()
-	b.fresh, b.pages = nil, 0
+	b.fresh, b.pages, b.size, b.left = nil, 0, len("[]"), 0
 	first := b.page("")
 	b.mu.Unlock()
 	return b.send(first)
@@ -171,11 +176,15 @@ func (b *toolbox) listed(r xiaozhi.Response) (next *xiaozhi.Request, listed []de
 		return nil, nil, fmt.Errorf("tools/list: %w", err)
 	}
 	for _, t := range page.Tools {
-		if len(b.fresh) >= mostTools || len(t.Name) > mostName || t.Name == "" {
-			continue
-		}
 		t.Description = clip(t.Description, mostData)
 		t.UserOnly = len(t.Annotations.Audience) > 0 && !slices.Contains(t.Annotations.Audience, "assistant")
+		kept, err := json.Marshal(t.Tool)
+		size := len(kept) + len(",")
+		if err != nil || b.size+size > mostToolBytes || len(b.fresh) >= mostTools || len(t.Name) > mostName || t.Name == "" {
+			b.left++
+			continue
+		}
+		b.size += size
 		b.fresh = append(b.fresh, t.Tool)
 	}
 	if page.NextCursor != "" && b.pages < mostPages && len(b.fresh) < mostTools {
@@ -184,6 +193,13 @@ func (b *toolbox) listed(r xiaozhi.Response) (next *xiaozhi.Request, listed []de
 	}
 	b.tools, b.fresh = b.fresh, nil
 	return nil, b.tools, nil
+}
+
+// omitted is how many tools of the list just read are not taken.
+func (b *toolbox) omitted() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.left
 }
 
 // Tools are those the robot lists, or listed last time.

@@ -32,6 +32,8 @@ type turn struct {
 	end    agent.End
 	reboot atomic.Bool // the robot, once the answer was spoken
 	heard  string      // the loop's
+
+	trusted atomic.Bool // its owner had adopted the robot as the turn began
 }
 
 // newTurn is called by the loop.
@@ -45,6 +47,7 @@ func newTurn(s *session, start turnStart, cancel context.CancelFunc) *turn {
 
 // run is the turn's goroutine.
 func (t *turn) run(ctx context.Context, u *voice.Utterance) {
+	t.trusted.Store(t.session.keep())
 	end, reason := t.perform(ctx, u)
 	if ctx.Err() != nil {
 		return // cancelled: the loop has said so already
@@ -148,7 +151,7 @@ func (t *turn) greet(ctx context.Context, name string) error {
 // listen has an utterance recognized while it is spoken. It answers a refused
 // one aloud where the step said so; the text is then empty.
 func (t *turn) listen(ctx context.Context, u *voice.Utterance) (string, error) {
-	transcript, err := t.session.Ears.Recognize(ctx, u, t.session.Speech)
+	transcript, err := t.recognize(ctx, u, t.session.Speech)
 	t.clock.mark(event.StageRecognize)
 	switch {
 	case ctx.Err() != nil:
@@ -158,7 +161,11 @@ func (t *turn) listen(ctx context.Context, u *voice.Utterance) (string, error) {
 		if u.Wait(ctx) != nil {
 			return "", ctx.Err()
 		}
-		t.sayPhrase(ctx, phraseDeaf)
+		name := phraseDeaf
+		if errors.Is(err, errTooManyGuests) {
+			name = phraseFailed
+		}
+		t.sayPhrase(ctx, name)
 		return "", fmt.Errorf("recognize: %w", err)
 	case transcript.Refused:
 		t.session.tap.given("ears", nil)
@@ -171,6 +178,29 @@ func (t *turn) listen(ctx context.Context, u *voice.Utterance) (string, error) {
 	text := strings.TrimSpace(transcript.Text)
 	t.session.tap.given("ears", text)
 	return text, nil
+}
+
+// mostGuests is how many utterances of strangers are recognized at a time, from
+// where they begin. More are not listened to: those of the household are not to
+// wait for them, nor their sound to fill the memory.
+const mostGuests = 4
+
+var errTooManyGuests = errors.New("too many robots that nobody has adopted are spoken to at once")
+
+// recognize has an utterance recognized, a stranger's where there is room for it.
+func (t *turn) recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
+	s := t.session
+	if !t.trusted.Load() {
+		select {
+		case s.guests <- struct{}{}:
+			defer func() { <-s.guests }()
+		default:
+			u.Drop()
+			return voice.Transcript{}, errTooManyGuests
+		}
+		o.Guest = true
+	}
+	return s.Ears.Recognize(ctx, u, o)
 }
 
 // silentFor is how long a mind may give nothing, neither a word nor a tool's
@@ -189,7 +219,7 @@ func (t *turn) think(ctx context.Context, text string) error {
 	watch := time.AfterFunc(patience, func() { giveUp(errSilent) })
 	defer watch.Stop()
 	err := s.Mind.Answer(within, agent.Turn{
-		Conversation: string(s.robot.ID), Robot: s.robot.ID, Session: s.id, Text: text,
+		Conversation: string(s.robot.ID), Robot: s.robot.ID, Session: s.id, Guest: !t.trusted.Load(), Text: text,
 		Now: time.Now().In(s.Zone), Language: s.Speech.Language, Body: body{s, t},
 	}, func(r agent.Reply) error {
 		watch.Stop() // to speak takes its time, and a question its own
@@ -355,7 +385,7 @@ func (t *turn) answered(ctx context.Context) (agent.Answer, error) {
 		case u := <-t.utterances:
 			answering := t.session.Speech
 			answering.Answer = true
-			transcript, err := t.session.Ears.Recognize(ctx, u, answering)
+			transcript, err := t.recognize(ctx, u, answering)
 			if err != nil {
 				return agent.Answer{}, fmt.Errorf("recognize an answer: %w", err)
 			}

@@ -10,6 +10,7 @@ import (
 	"io"
 	"mime/multipart"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -191,8 +192,11 @@ func readPart(r io.Reader, most int64) ([]byte, error) {
 // unreadable leaves an error that says itself how it is shown as it is.
 func unreadable(err error) error {
 	var tooLarge *http.MaxBytesError
-	if errors.As(err, &tooLarge) {
+	switch {
+	case errors.As(err, &tooLarge):
 		return err
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return errSlowUpload
 	}
 	return badUpload("the form cannot be read: %s", err)
 }
@@ -207,7 +211,6 @@ type explanation struct {
 // explain answers a picture: what is to be seen on it, or an honest sentence
 // where nobody here can see.
 func (s *Server) explain(ctx context.Context, from camera, u upload) (explanation, error) {
-	s.cameras.keep(from.robot, u.picture)
 	data, err := json.Marshal(map[string]any{"type": u.picture.Type, "bytes": len(u.picture.Data)})
 	if err != nil {
 		return explanation{}, err
@@ -225,7 +228,7 @@ func (s *Server) explain(ctx context.Context, from camera, u upload) (explanatio
 	case errors.Is(err, agent.ErrBlind):
 		return s.excuse(phraseBlind), nil
 	}
-	s.options.Log.Warn("a picture was not looked at", "robot", from.robot, "err", err)
+	s.logOf(from.robot).Warn("a picture was not looked at", "robot", from.robot, "err", err)
 	return s.excuse(phraseFailed), nil
 }
 

@@ -46,7 +46,8 @@ type Options struct {
 	Quiet time.Duration
 	// PerSecond is how many messages are received in a second; more wait in the
 	// network, and hold up whoever sends them. As many are taken at once after a
-	// second of none. 0 is no limit.
+	// second of none. 0 is no limit. What is no message, as pings are, has a limit
+	// of its own at every socket that was accepted.
 	PerSecond int
 }
 
@@ -60,14 +61,14 @@ type Conn struct {
 	ws         *websocket.Conn
 	sendWithin time.Duration
 	quiet      time.Duration
-	every      time.Duration // one message, at most; 0 is no limit
-	due        time.Time     // when one that comes now is within the limit
+	pace       pacer // of messages
 	buf        []byte
 	once       sync.Once
 	over       chan struct{} // closed with the connection
 }
 
-// Accept answers an upgrade request. Whose Origin may come is for the door
+// Accept answers an upgrade request. Pings, pongs and empty fragments are then
+// read at a bounded pace. Whose Origin may come is for the door
 // before it to say; here every one is taken. On an error the answer has been
 // written.
 func Accept(w http.ResponseWriter, r *http.Request, o Options) (*Conn, error) {
@@ -76,11 +77,12 @@ func Accept(w http.ResponseWriter, r *http.Request, o Options) (*Conn, error) {
 		Subprotocols: o.Subprotocols,
 		CheckOrigin:  func(*http.Request) bool { return true },
 	}
-	ws, err := up.Upgrade(w, r, nil)
+	over := make(chan struct{})
+	ws, err := up.Upgrade(pacing{w, over}, r, nil)
 	if err != nil {
 		return nil, fmt.Errorf("upgrade to a WebSocket: %w", err)
 	}
-	return wrap(ws, o), nil
+	return wrap(ws, o, over), nil
 }
 
 // ErrRefused is wrapped by Dial where the server answered with an HTTP
@@ -127,17 +129,17 @@ func Dial(ctx context.Context, url string, o Options) (*Conn, error) {
 		}
 		return nil, fmt.Errorf("open %s: %w", url, err)
 	}
-	return wrap(ws, o), nil
+	return wrap(ws, o, make(chan struct{})), nil
 }
 
-func wrap(ws *websocket.Conn, o Options) *Conn {
+func wrap(ws *websocket.Conn, o Options, over chan struct{}) *Conn {
 	ws.SetReadLimit(int64(o.MaxMessage))
 	if o.SendWithin == 0 {
 		o.SendWithin = 10 * time.Second
 	}
-	c := &Conn{ws: ws, sendWithin: o.SendWithin, quiet: o.Quiet, buf: make([]byte, 0, 1024), over: make(chan struct{})}
+	c := &Conn{ws: ws, sendWithin: o.SendWithin, quiet: o.Quiet, buf: make([]byte, 0, 1024), over: over}
 	if o.PerSecond > 0 {
-		c.every = time.Second / time.Duration(o.PerSecond)
+		c.pace = perSecond(o.PerSecond)
 	}
 	if c.quiet > 0 {
 		ws.SetPongHandler(func(string) error { return c.alive() })
@@ -167,7 +169,10 @@ func (c *Conn) Receive() (isText bool, data []byte, err error) {
 	if err != nil {
 		return false, nil, ended(err)
 	}
-	c.pace()
+	if c.pace.every > 0 {
+		c.pace.took(1)
+		c.pace.wait(c.over)
+	}
 	c.buf = c.buf[:0]
 	for {
 		if len(c.buf) == cap(c.buf) {
@@ -180,27 +185,6 @@ func (c *Conn) Receive() (isText bool, data []byte, err error) {
 		}
 		if err != nil {
 			return false, nil, ended(err)
-		}
-	}
-}
-
-// pace waits until one more message is within the limit, or the connection is
-// closed from here.
-func (c *Conn) pace() {
-	if c.every == 0 {
-		return
-	}
-	now := time.Now()
-	if credit := now.Add(-time.Second); c.due.Before(credit) {
-		c.due = credit
-	}
-	c.due = c.due.Add(c.every)
-	if early := c.due.Sub(now); early > 0 {
-		timer := time.NewTimer(early)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-c.over:
 		}
 	}
 }

@@ -38,6 +38,7 @@ type Engine struct {
 	model   string
 	grammar Grammar
 	log     *slog.Logger
+	gate    *gate
 	idle    chan *pair    // every pair that is made and not in use
 	closed  chan struct{} // closed by Close
 	closing sync.Once
@@ -61,6 +62,7 @@ func New(o Options) *Engine {
 		model:   o.Model,
 		grammar: o.Grammar,
 		log:     o.Log,
+		gate:    newGate(o.Pairs),
 		idle:    make(chan *pair, o.Pairs),
 		closed:  make(chan struct{}),
 	}
@@ -113,12 +115,22 @@ func (e *Engine) make(ctx context.Context) (*pair, error) {
 // Recognize answers with the sentence of the grammar that was spoken, or
 // refuses. Where o.Answer is set and the grammar has answers, it is one of
 // those and none of the others. It loads the model if need be, and where every pair is in use
-// waits for one, while u keeps its sound. A language other than English is an
+// waits for one, while u keeps its sound. A guest's utterance is decoded once it
+// is finished, after those of the household that wait. A language other than English is an
 // error that wraps voice.ErrUnavailable.
 func (e *Engine) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
 	if tag, _, _ := strings.Cut(strings.ToLower(o.Language), "-"); tag != "" && tag != "en" {
 		return voice.Transcript{}, fmt.Errorf("%w: sphinx only knows English, not %q", voice.ErrUnavailable, o.Language)
 	}
+	if o.Guest { // who speaks slowly holds no pair
+		if err := u.Wait(ctx); err != nil {
+			return voice.Transcript{}, err
+		}
+	}
+	if err := e.gate.enter(ctx, o.Guest, e.closed); err != nil {
+		return voice.Transcript{}, err
+	}
+	defer e.gate.leave(o.Guest)
 	p, err := e.acquire(ctx)
 	if err != nil {
 		return voice.Transcript{}, err

@@ -1,0 +1,335 @@
+package robot
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"perch/agent"
+	"perch/device"
+	"perch/device/xiaozhi"
+	"perch/gateway/door"
+	"perch/voice"
+)
+
+// strangers are talks with robots that nobody has adopted.
+func strangers(o *Options) { o.Robots.(*registry).stranger.Store(true) }
+
+// guests are the turns a mind is asked, and whether each is a guest's.
+func guests(turns *[]bool) *thinker {
+	return &thinker{answer: func(_ context.Context, t agent.Turn, out func(agent.Reply) error) error {
+		*turns = append(*turns, t.Guest)
+		return errors.Join(out(agent.Say{Text: "It is late."}), out(agent.Done{End: agent.Continue}))
+	}}
+}
+
+// listTool has the robot list one tool, as an answer to the latest request.
+func (k *talk) listTool(id int) {
+	k.say(xiaozhi.FromMCP{Payload: page(id, "", "self.get_device_status")})
+	synctest.Wait()
+}
+
+// kept is what the appliance has been given to keep.
+func (k *talk) kept() string {
+	synctest.Wait()
+	return fmt.Sprintf("%d tools, echo %v, %d sessions, %d turns, %d waiting", len(k.robots.kept), k.robots.echo, len(k.sessions.kept), len(k.turns.kept), len(k.waiting.kept))
+}
+
+// TestAStrangerLeavesNothing: it has its talk, as a guest, and nothing of it is
+// kept; nor is what somebody would have it told later.
+func TestAStrangerLeavesNothing(t *testing.T) {
+	const nothing = "0 tools, echo [], 0 sessions, 0 turns, 0 waiting"
+	var turns []bool
+	talking(t, guests(&turns), func(k *talk) {
+		k.say(xiaozhi.Hello{Version: 1, Transport: "websocket", Features: xiaozhi.Features{MCP: true, AEC: true}})
+		k.listTool(2)
+		if got := len(k.server.Tools(robotID)); got != 1 {
+			t.Errorf("it has %d tools in its own talk", got)
+		}
+		k.ears.transcripts = understood("what time is it")
+		k.listen(xiaozhi.Auto)
+		k.speak()
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if !slices.Equal(turns, []bool{true}) || len(k.mind.remembered) != 1 {
+			t.Errorf("turns as a guest: %v, of which %d are remembered in its own talk", turns, len(k.mind.remembered))
+		}
+		for range 3 { // two are still to be said as it leaves
+			if queued, err := k.server.Say(k.t.Context(), robotID, "A long sentence for everybody to hear."); queued || err != nil {
+				t.Errorf("to an open channel: %v, %v", queued, err)
+			}
+		}
+		k.line.Close(0, "")
+		<-k.ended
+		if queued, err := k.server.Say(k.t.Context(), robotID, "Later."); queued || !errors.Is(err, errNotAdopted) {
+			t.Errorf("to a closed channel: %v, %v", queued, err)
+		}
+		if got := k.kept(); got != nothing {
+			t.Errorf("kept are %s", got)
+		}
+	}, strangers)
+}
+
+// TestAdoptedInTheMiddle: a robot counts from its next turn, and then what its
+// session has learnt before is kept as well.
+func TestAdoptedInTheMiddle(t *testing.T) {
+	var turns []bool
+	talking(t, guests(&turns), func(k *talk) {
+		k.say(xiaozhi.Hello{Version: 1, Transport: "websocket", Features: xiaozhi.Features{MCP: true, AEC: true}})
+		k.listTool(2)
+		speak := func() {
+			k.ears.transcripts = understood("what time is it")
+			k.listen(xiaozhi.Auto)
+			k.speak()
+			time.Sleep(5 * time.Second)
+		}
+		speak()
+		k.robots.stranger.Store(false)
+		speak()
+		speak()
+		synctest.Wait()
+		if want := []bool{true, false, false}; !slices.Equal(turns, want) {
+			t.Errorf("turns as a guest: %v, want %v", turns, want)
+		}
+		if got, want := k.kept(), "1 tools, echo [true], 1 sessions, 2 turns, 0 waiting"; got != want {
+			t.Errorf("kept are %s, want %s", got, want)
+		}
+		k.robots.stranger.Store(true) // forgotten
+		speak()
+		if got := k.kept(); !turns[3] || !strings.Contains(got, "2 turns") {
+			t.Errorf("after it was forgotten: a guest is %v, kept are %s", turns[3], got)
+		}
+	}, strangers)
+}
+
+// TestWhatWaitsIsNotForStrangers: who has taken a forgotten robot's MAC is not
+// told what that one was to be told.
+func TestWhatWaitsIsNotForStrangers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newTalkOn(t, answer(), xiaozhi.Framing1, func(k *talk) {
+			if _, err := NewWaiting(k.waiting).add(robotID, time.Now(), Command{Thing: thingSay, Text: "The key is under the mat."}); err != nil {
+				t.Fatal(err)
+			}
+		}, strangers)
+		k.say(xiaozhi.Hello{Version: 1, Transport: "websocket"})
+		time.Sleep(10 * time.Second)
+		k.wantStory("hello")
+		k.server.Close()
+		<-k.ended
+		k.bus.Close()
+	})
+}
+
+// TestToolsAreBoundedInBytes: what goes over 64 KB is left out and told once.
+// Smaller ones after it have their place.
+func TestToolsAreBoundedInBytes(t *testing.T) {
+	var log bytes.Buffer
+	talking(t, answer(), func(k *talk) {
+		k.say(xiaozhi.Hello{Version: 1, Transport: "websocket", Features: xiaozhi.Features{MCP: true}})
+		id := 2
+		for range 2 { // it lists them again
+			for n := range 20 {
+				var tools []device.Tool
+				for i := range 10 {
+					properties := map[string]device.Argument{}
+					for p := range 20 {
+						properties[strings.Repeat("<", 20)+fmt.Sprint(p)] = device.Argument{Type: "string"}
+					}
+					tools = append(tools, device.Tool{Name: fmt.Sprint("tool ", n, i), Description: strings.Repeat("<&>", 100), Schema: device.Schema{Properties: properties}})
+				}
+				if n == 19 {
+					tools[9] = device.Tool{Name: "small"}
+				}
+				next := "more"
+				if n == 19 {
+					next = ""
+				}
+				body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "result": map[string]any{"tools": tools, "nextCursor": next}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				k.send(uplink{raw: fmt.Appendf(nil, `{"type":"mcp","payload":%s}`, body)})
+				id++
+			}
+			id++ // the next hello's initialize comes before its list
+			k.say(xiaozhi.Hello{Version: 1, Transport: "websocket", Features: xiaozhi.Features{MCP: true}})
+		}
+		kept, err := json.Marshal(k.robots.kept)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, small := device.FindTool(k.robots.kept, "small")
+		if len(kept) > mostToolBytes || len(kept) < mostToolBytes/2 || !small {
+			t.Errorf("%d tools of %d bytes are kept, the small one: %v", len(k.robots.kept), len(kept), small)
+		}
+		if n := strings.Count(log.String(), "more tools than are taken"); n != 1 || !strings.Contains(log.String(), "left out") {
+			t.Errorf("told %d times: %s", n, &log)
+		}
+	}, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+}
+
+// crowded ears are slow for guests: they never come to an end until they are let.
+type crowded struct {
+	let chan struct{}
+
+	mu     sync.Mutex
+	guests int // being recognized
+	most   int
+	kept   time.Duration // of sound that guests have there
+	ours   int
+}
+
+func (*crowded) Name() string { return "crowded" }
+
+func (c *crowded) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
+	if !o.Guest {
+		c.mu.Lock()
+		c.ours++
+		c.mu.Unlock()
+		return voice.Transcript{Text: "what time is it"}, u.Wait(ctx)
+	}
+	c.mu.Lock()
+	c.guests++
+	c.most = max(c.most, c.guests)
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.guests--
+	}()
+	select {
+	case <-c.let:
+	case <-ctx.Done():
+	}
+	return voice.Transcript{Text: "let me in"}, ctx.Err()
+}
+
+// TestStrangersDoNotKeepTheOwnerWaiting: 190 robots that nobody has adopted are
+// spoken to at once. A few are listened to, all others are told at the end of
+// their sentence that it went wrong, and the owner is answered as ever.
+func TestStrangersDoNotKeepTheOwnerWaiting(t *testing.T) {
+	const many = 190
+	ears := &crowded{}
+	talking(t, answer("It is late."), func(k *talk) {
+		lines := make([]*line, many)
+		var ended sync.WaitGroup
+		for i := range lines {
+			l := newLine()
+			lines[i] = l
+			ended.Go(func() {
+				robot := device.Robot{ID: device.ID(fmt.Sprintf("02000000%04x", i))}
+				if err := k.server.serve(l, robot, device.Client{}, l.framing); err != nil {
+					t.Error(err)
+				}
+			})
+			l.up <- uplink{frame: frame{message: xiaozhi.Hello{Version: 1, Transport: "websocket"}}}
+			l.up <- uplink{frame: frame{message: xiaozhi.ListenStart{Mode: xiaozhi.Auto}}}
+		}
+		for _, p := range append(slices.Clone(k.packets), k.silence[:15]...) {
+			for _, l := range lines {
+				l.up <- uplink{frame: frame{audio: xiaozhi.Audio{Opus: p}}}
+			}
+			time.Sleep(voice.FrameDuration)
+		}
+		synctest.Wait()
+		k.listen(xiaozhi.Auto)
+		k.speak()
+		time.Sleep(3 * time.Second)
+		k.wantStory("hello, stt what time is it, face happy, tts start, sentence It is late., 19 packets, tts stop")
+		synctest.Wait()
+		told := 0
+		for _, l := range lines {
+			if strings.Contains(l.story(), "sentence Sorry.") {
+				told++
+			}
+		}
+		if ears.ours != 1 || ears.guests != mostGuests || ears.most != mostGuests || told != many-mostGuests {
+			t.Errorf("%d of the household and %d strangers are listened to, at most %d; %d were told", ears.ours, ears.guests, ears.most, told)
+		}
+		close(ears.let) // and their places are free
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if ears.guests != 0 || len(k.server.guests) != 0 {
+			t.Errorf("%d are still listened to", ears.guests)
+		}
+		for _, l := range lines {
+			l.Close(0, "")
+		}
+		ended.Wait()
+	}, strangers, func(o *Options) {
+		o.Robots.(*registry).adopted = robotID
+		ears.let = make(chan struct{}) // of this bubble
+		o.Ears = ears
+		o.Phrases = func(name string) string {
+			if name == phraseFailed {
+				return "Sorry."
+			}
+			return ""
+		}
+	})
+}
+
+// refusing admits nobody.
+type refusing struct{ *registry }
+
+func (refusing) Admit(device.ID, device.Client, string) (device.Robot, error) {
+	return device.Robot{}, device.ErrToken
+}
+
+// TestStrangersFillNoLog: whatever they repeat, and by how many names.
+func TestStrangersFillNoLog(t *testing.T) {
+	for name, annoy := range map[string]func(k *talk){
+		"refused upgrades": func(k *talk) {
+			k.server.options.Robots = refusing{k.robots}
+			engine, err := door.NewEngine(k.server.options.Log)
+			if err != nil {
+				t.Fatal(err)
+			}
+			k.server.Routes(engine)
+			for i := range 3000 {
+				r := httptest.NewRequest(http.MethodGet, "/xiaozhi/v1/", nil)
+				r.Header.Set("Device-Id", fmt.Sprintf("02000000%04x", i))
+				engine.ServeHTTP(httptest.NewRecorder(), r)
+			}
+		},
+		"one hello after the other": func(k *talk) {
+			for range 3000 {
+				k.put(frame{message: xiaozhi.Hello{Version: 1, Transport: "websocket", Features: xiaozhi.Features{AEC: true}}})
+			}
+		},
+		"one channel after the other": func(k *talk) {
+			for i := range 300 {
+				l, ended := newLine(), make(chan struct{})
+				k.robot.ID = device.ID(fmt.Sprintf("02000000%04x", i))
+				k.connect(l, ended)
+				l.up <- uplink{raw: []byte("this is no JSON\n")}
+				l.up <- uplink{frame: frame{audio: xiaozhi.Audio{Opus: make([]byte, voice.MaxPacket+1)}}}
+				l.Close(0, "")
+				<-ended
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			talking(t, answer(), func(k *talk) {
+				log.Reset()
+				annoy(k)
+				synctest.Wait()
+				if n := strings.Count(log.String(), "\n"); n > 60 || n == 0 {
+					t.Errorf("%d lines", n)
+				}
+			}, strangers, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+		})
+	}
+}

@@ -1,0 +1,88 @@
+package robot
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync"
+
+	"perch/device"
+	"perch/gateway/door"
+)
+
+// unkept is what a session has learnt that belongs into the appliance's records
+// and is not there yet: all of it, as long as nobody has adopted the robot.
+type unkept struct {
+	mu     sync.Mutex
+	record *SessionRecord
+	echo   *bool
+	tools  []device.Tool // nil where there is no new list
+}
+
+// learn notes what is to be kept.
+func (s *session) learn(note func(*unkept)) {
+	s.unkept.mu.Lock()
+	defer s.unkept.mu.Unlock()
+	note(&s.unkept)
+}
+
+// keep reports whether the robot's owner has adopted it, and if so has all kept
+// that was learnt. It may wait for the disk.
+func (s *session) keep() (trusted bool) {
+	if !s.Robots.Trusts(s.robot.ID) {
+		return false
+	}
+	u := &s.unkept
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.record != nil {
+		s.Records.opened(*u.record)
+	}
+	if u.echo != nil {
+		s.Robots.KeepEcho(s.robot.ID, *u.echo)
+	}
+	if u.tools != nil {
+		s.Robots.KeepTools(s.robot.ID, u.tools)
+	}
+	u.record, u.echo, u.tools = nil, nil, nil
+	return true
+}
+
+// errNotAdopted is returned where something would have to be kept for a stranger.
+var errNotAdopted = &door.Fault{Word: "not_adopted", HTTP: http.StatusConflict,
+	Sentence: "nothing is kept for a robot that nobody has adopted; adopt it, or try again while its channel is open"}
+
+// keep keeps commands for a robot, and tells which had to make room. Nothing is
+// kept for strangers.
+func (s *Server) keep(id device.ID, added ...Command) error {
+	if !s.options.Robots.Trusts(id) {
+		return errNotAdopted
+	}
+	return s.wait(id, added...)
+}
+
+// keepUnsaid keeps what a session that has ended was still to say. What had
+// waited before is still kept, and notifications are kept elsewhere.
+func (s *Server) keepUnsaid(ended *session) {
+	var unsaid []Command
+	for _, t := range ended.state.toSay {
+		if t.notice == "" && t.waited == "" && t.text != "" {
+			unsaid = append(unsaid, Command{Thing: thingSay, Text: t.text})
+		}
+	}
+	if len(unsaid) == 0 {
+		return
+	}
+	if err := s.keep(ended.robot.ID, unsaid...); err != nil && !errors.Is(err, errNotAdopted) {
+		ended.log.Error("what was to be said is lost", "err", err)
+	}
+}
+
+// logOf is where to log what a robot does. What strangers do is told seldom, all
+// of them together, and what the owner's robots do as seldom for each.
+func (s *Server) logOf(id device.ID) *slog.Logger {
+	if !s.options.Robots.Trusts(id) {
+		return s.strangers
+	}
+	return door.Seldom(s.options.Log)
+}

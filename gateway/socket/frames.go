@@ -1,0 +1,141 @@
+package socket
+
+import (
+	"bufio"
+	"encoding/binary"
+	"net"
+	"net/http"
+	"time"
+)
+
+// Frames that carry no message cost as much to read as those that do, and the
+// library deals with them by itself: pings, pongs, and fragments with next to
+// nothing in them. So many are read in a second; more wait in the network.
+const (
+	idleFrames = 50
+	// leastFragment is how many bytes a fragment holds that is worth its frame.
+	leastFragment = 128
+)
+
+// pacer spreads what comes over time: one every so often, and as many as come
+// in a second at once after a second of none. The zero pacer has no limit.
+type pacer struct {
+	every time.Duration
+	due   time.Time // when one that comes now is within the limit
+}
+
+func perSecond(n int) pacer { return pacer{every: time.Second / time.Duration(n)} }
+
+// took counts what has come.
+func (p *pacer) took(n int) {
+	if credit := time.Now().Add(-time.Second); p.due.Before(credit) {
+		p.due = credit
+	}
+	p.due = p.due.Add(time.Duration(n) * p.every)
+}
+
+// wait waits until what was counted is within the limit, or over is closed.
+func (p *pacer) wait(over <-chan struct{}) {
+	early := time.Until(p.due)
+	if early <= 0 {
+		return
+	}
+	timer := time.NewTimer(early)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-over:
+	}
+}
+
+// pacedConn is a connection whose idle frames are read at a pace.
+type pacedConn struct {
+	net.Conn
+	frames frames
+	pace   pacer
+	over   <-chan struct{}
+}
+
+// Read waits first where too many idle frames were read before.
+func (c *pacedConn) Read(p []byte) (int, error) {
+	c.pace.wait(c.over)
+	n, err := c.Conn.Read(p)
+	if idle := c.frames.idle(p[:n]); idle > 0 {
+		c.pace.took(idle)
+	}
+	return n, err
+}
+
+// pacing hands an upgrade a paced connection.
+type pacing struct {
+	http.ResponseWriter
+	over <-chan struct{}
+}
+
+// Hijack implements http.Hijacker.
+func (w pacing) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	c, buffered, err := http.NewResponseController(w.ResponseWriter).Hijack()
+	if err != nil {
+		return nil, nil, err
+	}
+	return &pacedConn{Conn: c, pace: perSecond(idleFrames), over: w.over}, buffered, nil
+}
+
+// frames follows a client's frames (RFC 6455 section 5.2) in what is read of
+// them, however it is cut. It checks nothing: the library does.
+type frames struct {
+	header [14]byte
+	have   int    // of header
+	skip   uint64 // of the payload
+}
+
+// idle counts the frames that begin in p and carry no message.
+func (f *frames) idle(p []byte) (n int) {
+	for len(p) > 0 {
+		if f.skip > 0 {
+			cut := min(f.skip, uint64(len(p)))
+			p, f.skip = p[cut:], f.skip-cut
+			continue
+		}
+		f.header[f.have] = p[0]
+		f.have, p = f.have+1, p[1:]
+		if f.have < f.length() {
+			continue
+		}
+		f.have, f.skip = 0, f.payload()
+		const final, control = 0x80, 0x08
+		if f.header[0]&control != 0 || f.header[0]&final == 0 && f.skip < leastFragment {
+			n++
+		}
+	}
+	return n
+}
+
+// length is how long the header is, as far as that is known.
+func (f *frames) length() int {
+	if f.have < 2 {
+		return 2
+	}
+	n := 2
+	switch f.header[1] & 0x7f {
+	case 126:
+		n += 2
+	case 127:
+		n += 8
+	}
+	if f.header[1]&0x80 != 0 {
+		n += 4 // the mask
+	}
+	return n
+}
+
+func (f *frames) payload() uint64 {
+	switch n := f.header[1] & 0x7f; n {
+	case 126:
+		return uint64(binary.BigEndian.Uint16(f.header[2:]))
+	case 127:
+		return binary.BigEndian.Uint64(f.header[2:])
+	default:
+		return uint64(n)
+	}
+}

@@ -1,0 +1,170 @@
+package socket_test
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"perch/gateway/socket"
+)
+
+// hijacked is an answer to a request on a connection in memory.
+type hijacked struct {
+	*httptest.ResponseRecorder
+	conn net.Conn
+}
+
+func (h hijacked) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	return h.conn, bufio.NewReadWriter(bufio.NewReader(h.conn), bufio.NewWriter(h.conn)), nil
+}
+
+// piped is raw in a bubble of virtual time, where there is no network.
+func piped(t *testing.T, o socket.Options) (appliance *socket.Conn, tcp net.Conn) {
+	t.Helper()
+	theirs, ours := net.Pipe()
+	accepted := make(chan *socket.Conn, 1)
+	go func() {
+		defer close(accepted)
+		r, err := http.ReadRequest(bufio.NewReader(ours))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		c, err := socket.Accept(hijacked{httptest.NewRecorder(), ours}, r, o)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		accepted <- c
+	}()
+	dialer := websocket.Dialer{NetDialContext: func(context.Context, string, string) (net.Conn, error) { return theirs, nil }}
+	_, answer, err := dialer.DialContext(t.Context(), "ws://perch.local/", nil)
+	must(t, err)
+	_ = answer.Body.Close() // an upgrade has none
+	appliance = <-accepted
+	t.Cleanup(appliance.Drop)
+	t.Cleanup(func() { _ = theirs.Close() })
+	return appliance, theirs
+}
+
+// TestControlFrames: who sends nothing but what costs time is read at a pace,
+// whatever it is; a message behind it still arrives, and a close from here waits
+// for none of it.
+func TestControlFrames(t *testing.T) {
+	const (
+		most  = 50 // in a second
+		mask  = "\x00\x00\x00\x00"
+		empty = "\x80" + mask
+		word  = "\x81\x82" + mask + "hi"
+	)
+	for name, c := range map[string]struct{ first, again, last string }{
+		"pings":            {"", "\x89" + empty, word},
+		"pings with words": {"", "\x89\xfd" + mask + strings.Repeat("x", 125), word},
+		"pongs":            {"", "\x8a" + empty, word},
+		"empty fragments":  {"\x01" + empty, "\x00" + empty, "\x80\x82" + mask + "hi"},
+		"a letter each":    {"\x01" + empty, "\x00\x81" + mask + "x", "\x80\x82" + mask + "hi"},
+		"empty, in 64 bit": {"\x01" + empty, "\x00\xff\x00\x00\x00\x00\x00\x00\x00\x00" + mask, "\x80\x82" + mask + "hi"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				appliance, tcp := piped(t, socket.Options{MaxMessage: 100_000, PerSecond: 250})
+				go func() { _, _ = io.Copy(io.Discard, tcp) }() // pongs
+				received := make(chan string, 1)
+				go func() {
+					_, data, _ := appliance.Receive() // until the end
+					received <- string(data)
+				}()
+				_, err := io.WriteString(tcp, c.first)
+				must(t, err)
+				var sent atomic.Int64
+				enough := make(chan struct{})
+				go func() {
+					for range 10_000 {
+						select {
+						case <-enough:
+							_, _ = io.WriteString(tcp, c.last)
+							return
+						default:
+						}
+						if _, err := io.WriteString(tcp, c.again); err != nil {
+							return
+						}
+						sent.Add(1)
+					}
+				}()
+				time.Sleep(time.Minute)
+				if n := sent.Load(); n < 59*most || n > 62*most {
+					t.Errorf("%d were read in a minute, want %d", n, 60*most)
+				}
+				close(enough)
+				time.Sleep(time.Second)
+				if len(received) != 1 || !strings.HasSuffix(<-received, "hi") {
+					t.Error("the message behind it was not received")
+				}
+			})
+		})
+	}
+}
+
+// TestAPacedSocketEndsAtOnce: a close from here does not wait for the pace.
+func TestAPacedSocketEndsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		appliance, tcp := piped(t, socket.Options{})
+		go func() { _, _ = io.Copy(io.Discard, tcp) }()
+		go func() {
+			for {
+				if _, err := io.WriteString(tcp, strings.Repeat("\x8a\x80\x00\x00\x00\x00", 600)); err != nil {
+					return
+				}
+			}
+		}()
+		ended := make(chan time.Time, 1)
+		go func() {
+			_, _, _ = appliance.Receive()
+			ended <- time.Now()
+		}()
+		time.Sleep(5 * time.Second)
+		began := time.Now()
+		appliance.Drop()
+		if took := (<-ended).Sub(began); took != 0 {
+			t.Errorf("it went on for %v", took)
+		}
+	})
+}
+
+// TestHonestFramesDoNotWait: neither a message in some pieces, nor many whole
+// ones, nor a ping now and then.
+func TestHonestFramesDoNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		appliance, tcp := piped(t, socket.Options{MaxMessage: 1 << 20, PerSecond: 250})
+		go func() { _, _ = io.Copy(io.Discard, tcp) }()
+		const mask = "\x00\x00\x00\x00"
+		large := "\x00\xfe\x10\x00" + mask + strings.Repeat("x", 4096)
+		message := "\x01\x83" + mask + "one" + strings.Repeat("\x00\x83"+mask+"two", 20) + strings.Repeat(large, 100) + "\x80\x80" + mask
+		go func() {
+			_, _ = io.WriteString(tcp, "\x89\x80"+mask+message)
+			for range 200 {
+				_, _ = io.WriteString(tcp, "\x82\xa0"+mask+strings.Repeat("x", 32))
+			}
+		}()
+		began := time.Now()
+		for n := range 201 {
+			if _, _, err := appliance.Receive(); err != nil {
+				t.Fatalf("message %d: %v", n, err)
+			}
+		}
+		if took := time.Since(began); took != 0 {
+			t.Errorf("it took %v", took)
+		}
+	})
+}

@@ -1,0 +1,112 @@
+package sphinx
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"perch/voice"
+)
+
+// TestTheHouseholdComesFirst: of all that wait, however long, and guests leave it
+// a pair.
+func TestTheHouseholdComesFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, pairs := range []int{1, 2, 3} {
+			g := newGate(pairs)
+			var order []bool
+			come := func(guest bool) {
+				go func() {
+					if g.enter(t.Context(), guest, nil) == nil { // else the test is over
+						order = append(order, guest)
+					}
+				}()
+				synctest.Wait()
+			}
+			for range 190 {
+				come(true)
+			}
+			if want := max(1, pairs-1); len(order) != want {
+				t.Fatalf("of %d pairs, guests have %d, want %d", pairs, len(order), want)
+			}
+			for range 3 {
+				come(false)
+			}
+			for left := range 193 {
+				g.leave(order[left])
+				synctest.Wait()
+			}
+			first := order[max(1, pairs-1):]
+			if !slices.Equal(first[:4], []bool{false, false, false, true}) {
+				t.Errorf("of %d pairs, the next went to guests: %v", pairs, first[:4])
+			}
+		}
+	})
+}
+
+// TestWhoLeavesTheGateHoldsNoPlace: by his context, or by the end of it all.
+func TestWhoLeavesTheGateHoldsNoPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, closed := newGate(2), make(chan struct{})
+		for range 2 {
+			if err := g.enter(t.Context(), false, closed); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		errs := make(chan error, 4)
+		for _, guest := range []bool{true, false} {
+			go func() { errs <- g.enter(ctx, guest, closed) }()
+		}
+		synctest.Wait()
+		cancel()
+		if err := errors.Join(<-errs, <-errs); !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		for _, guest := range []bool{true, false} {
+			go func() { errs <- g.enter(t.Context(), guest, closed) }()
+		}
+		synctest.Wait()
+		close(closed)
+		for range 2 {
+			if err := <-errs; !errors.Is(err, voice.ErrUnavailable) {
+				t.Error(err)
+			}
+		}
+		g.leave(false)
+		g.leave(false)
+		if g.free != 2 || g.spare != 1 || len(g.ours)+len(g.guests) > 0 {
+			t.Errorf("left is %+v", g)
+		}
+	})
+}
+
+// TestFairnessOfRecognition: 190 strangers speak and never end, and more wait who
+// have spoken. One of the household is understood all the same, and so is a
+// stranger after them.
+func TestFairnessOfRecognition(t *testing.T) {
+	e := newEngine(t, Options{Grammar: small})
+	ctx, hangUp := context.WithCancel(t.Context())
+	done := make(chan error)
+	for range 190 {
+		go func() {
+			_, err := e.Recognize(ctx, voice.NewUtterance(), voice.Options{Guest: true})
+			done <- err
+		}()
+	}
+	sentence := speak(t, "slt", "good night")
+	if got := recognize(t, e, sentence); got.Text != "good night" {
+		t.Errorf("one of the household: %+v", got)
+	}
+	if got, err := e.Recognize(t.Context(), spoken(sentence), voice.Options{Guest: true}); err != nil || got.Text != "good night" {
+		t.Errorf("a stranger: %+v, %v", got, err)
+	}
+	hangUp()
+	for range 190 {
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	}
+}
