@@ -21,6 +21,12 @@ type WAVReader struct {
 	buf      [4096]byte
 }
 
+// Formats of a WAV stream.
+const (
+	wavPCM        = 1
+	wavExtensible = 0xfffe
+)
+
 // mostChunk bounds what is skipped of a chunk that is not sound.
 const mostChunk = 1 << 20
 
@@ -69,12 +75,20 @@ func (w *WAVReader) readFormat(size uint32) error {
 	if _, err := io.ReadFull(w.r, f); err != nil {
 		return fmt.Errorf("%w: %w", ErrWAV, err)
 	}
+	// An extensible format is PCM where the GUID at its end begins with that.
+	tag := binary.LittleEndian.Uint16(f)
+	if tag == wavExtensible && size >= 26 {
+		tag = binary.LittleEndian.Uint16(f[24:])
+	}
+	if tag != wavPCM {
+		return fmt.Errorf("%w: format %d", ErrWAV, tag)
+	}
 	w.channels = int(binary.LittleEndian.Uint16(f[2:]))
 	w.Rate = int(binary.LittleEndian.Uint32(f[4:]))
 	if bits := binary.LittleEndian.Uint16(f[14:]); bits != 16 || w.channels < 1 || w.channels > 2 {
 		return fmt.Errorf("%w: %d bits, %d channels", ErrWAV, bits, w.channels)
 	}
-	if w.Rate < 8000 || w.Rate > 192000 {
+	if !Playable(w.Rate) {
 		return fmt.Errorf("%w: %d Hz", ErrWAV, w.Rate)
 	}
 	return nil
