@@ -6,6 +6,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"perch/device"
@@ -25,6 +26,9 @@ type Turn struct {
 	Body         Body       // nil where no robot takes part
 	History      []Exchange // the mind's own, where it has any
 }
+
+// Stranger reports whether a robot talks that nobody has adopted by name.
+func (t Turn) Stranger() bool { return t.Guest && t.Robot != "" }
 
 // Exchange is one turn that was: what was heard and what was answered.
 type Exchange struct {
@@ -131,3 +135,8 @@ type Brain interface {
 // ErrAway is wrapped by a brain that cannot be reached. The next in the list
 // is tried, unless this one has already spoken in the turn.
 var ErrAway = errors.New("the brain does not answer")
+
+// ErrStranger is how a brain that acts in the house passes over a turn of a
+// robot that nobody has adopted by name. It wraps ErrAway, and is no failure of
+// the brain's.
+var ErrStranger = fmt.Errorf("%w: it acts in the house, and this robot is not adopted by name; perch adopt ROBOT does that", ErrAway)
