@@ -341,6 +341,9 @@ func (r *round) finish(end ended) error {
 		if err := r.say(append(r.speech.Write(end.content), r.speech.End()...)); err != nil {
 			return err
 		}
+		if r.speech.Full() {
+			end.reason = "max_tokens"
+		}
 	}
 	sentence := ""
 	switch end.reason {

@@ -43,7 +43,11 @@ func (e *engines) addBrain(c *config, b brainConfig, h mindOf, log *slog.Logger)
 			return err
 		}
 		n := e.add("brain", b.Kind, place(b.URL), log)
-		brain, err := assist.New(assist.Options{URL: b.URL, Token: token, Pipeline: b.Pipeline, Agent: b.Agent, REST: b.REST, FirstWithin: time.Duration(b.Within)})
+		o := assist.Options{URL: b.URL, Token: token, Pipeline: b.Pipeline, Agent: b.Agent, REST: b.REST, FirstWithin: time.Duration(b.Within)}
+		if e.book != nil {
+			o.CutOff = e.book.Phrase("cut_off")
+		}
+		brain, err := assist.New(o)
 		if err != nil {
 			return err
 		}
