@@ -113,3 +113,19 @@ func TestTheListenersTimeIsNotTheModels(t *testing.T) {
 		}
 	})
 }
+
+// See is a look that never ends.
+func (m endless) See(ctx context.Context, _ agent.Look) (string, error) {
+	_, err := m.Continue(ctx, agent.Prompt{}, func(agent.Piece) error { return nil })
+	return "", err
+}
+
+func TestALookHasAnEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		_, err := agent.NewThinker(agent.ThinkerOptions{Model: endless{"a ", time.Second}}).See(t.Context(), agent.Look{})
+		if took := time.Since(began); took > 5*time.Minute || !errors.Is(err, agent.ErrAway) {
+			t.Errorf("after %s: %v", took, err)
+		}
+	})
+}

@@ -116,13 +116,25 @@ func (k *Thinker) Think(ctx context.Context, t Turn, out func(Reply) error) erro
 	return ctx.Err()
 }
 
-// See has the model look at a picture, where it can.
+// See has the model look at a picture, where it can, for as long as it may take
+// of a turn.
 func (k *Thinker) See(ctx context.Context, l Look) (string, error) {
 	seer, ok := k.Model.(Seer)
 	if !ok {
 		return "", ErrBlind
 	}
-	return seer.See(ctx, l)
+	within, cancel := context.WithTimeout(ctx, k.ModelWithin)
+	defer cancel()
+	text, err := seer.See(within, l)
+	if err != nil && within.Err() != nil && ctx.Err() == nil {
+		return "", k.endless()
+	}
+	return text, err
+}
+
+// endless is why a model of which nothing was heard is passed over.
+func (k *Thinker) endless() error {
+	return fmt.Errorf("%w: the model came to no end within %s; it may be too slow, or stuck", ErrAway, k.ModelWithin)
 }
 
 // Warm has the model made ready for a turn that is about to come, where it
@@ -215,7 +227,7 @@ func (th *thought) message(ctx context.Context, p Prompt) (Message, Stop, error)
 	late := clock.stop()
 	switch {
 	case err != nil && late && !th.told && !th.acted:
-		return m, "", fmt.Errorf("%w: the model came to no end within %s; it may be too slow, or stuck", ErrAway, th.ModelWithin)
+		return m, "", th.endless()
 	case err != nil && late, errors.Is(err, errEnough):
 		stop, err = StopLength, nil
 	}

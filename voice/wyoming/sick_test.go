@@ -61,3 +61,24 @@ func TestSickSynthesizers(t *testing.T) {
 		})
 	}
 }
+
+// TestATranscriptHasAnEnd: a letter a second is at work, but nobody waits for it
+// for ever.
+func TestATranscriptHasAnEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &fake{info: whisper, script: func(p *peer, _ Event) {
+			p.until(TypeAudioStop)
+			for range 3600 {
+				p.event(TypeTranscriptChunk, Text{"a"}, nil)
+				time.Sleep(time.Second)
+			}
+		}}
+		began := time.Now()
+		_, err := server.piped(t, Options{}).Recognize(t.Context(), said(time.Second), voice.Options{})
+		sentence(t, err, "one transcript for more than 1m0s")
+		if took := time.Since(began); took > 2*time.Minute {
+			t.Errorf("it took %s", took)
+		}
+		server.done.Wait()
+	})
+}
