@@ -18,7 +18,7 @@ type Turn struct {
 	Conversation string    // whose history it belongs to: a robot's id, or a skin's own
 	Robot        device.ID // empty where no robot takes part
 	Session      string
-	Guest        bool       // somebody who may talk, and not act in the house
+	Guest        bool       // somebody who may talk, and not act in the house; a robot that is one is a Stranger
 	Unseen       bool       // the mind publishes nothing of it: whoever asks tells what shows
 	Text         string     // what was said
 	Now          time.Time  // in the household's zone

@@ -27,8 +27,8 @@ const (
 	wavExtensible = 0xfffe
 )
 
-// mostChunk bounds what is skipped of a chunk that is not sound.
-const mostChunk = 1 << 20
+// mostSkipped bounds what is skipped before the sound.
+const mostSkipped = 1 << 20
 
 // NewWAVReader reads the header and stops before the first sample.
 func NewWAVReader(r io.Reader) (*WAVReader, error) {
@@ -40,12 +40,15 @@ func NewWAVReader(r io.Reader) (*WAVReader, error) {
 	if string(riff[:4]) != "RIFF" || string(riff[8:]) != "WAVE" {
 		return nil, fmt.Errorf("%w: begins with %q", ErrWAV, riff[:4])
 	}
-	for {
+	for skipped := 0; ; {
 		var head [8]byte
 		if _, err := io.ReadFull(w.r, head[:]); err != nil {
 			return nil, fmt.Errorf("%w: no data chunk: %w", ErrWAV, err)
 		}
 		size := binary.LittleEndian.Uint32(head[4:])
+		if skipped += len(head) + int(min(size, mostSkipped)); string(head[:4]) != "data" && skipped > mostSkipped {
+			return nil, fmt.Errorf("%w: chunk %q of %d bytes", ErrWAV, head[:4], size)
+		}
 		switch string(head[:4]) {
 		case "data":
 			if w.Rate == 0 {
@@ -57,9 +60,6 @@ func NewWAVReader(r io.Reader) (*WAVReader, error) {
 				return nil, err
 			}
 		default:
-			if size > mostChunk {
-				return nil, fmt.Errorf("%w: chunk %q of %d bytes", ErrWAV, head[:4], size)
-			}
 			if _, err := w.r.Discard(int(size + size%2)); err != nil {
 				return nil, fmt.Errorf("%w: %w", ErrWAV, err)
 			}
