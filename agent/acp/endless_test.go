@@ -22,6 +22,7 @@ func TestEndlessAgents(t *testing.T) {
 	}{
 		"sentences": {"repeat agent_message_chunk 0 I think so. ", nil, cut, ""},
 		"one word":  {"repeat agent_message_chunk 0 aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", nil, cut, ""},
+		"200 MB":    {"shout 20000", nil, cut, ""},
 		"a letter at a time": {"say Well. ;repeat agent_message_chunk 20 a ",
 			func(o *acp.Options) { o.Words = 300 * time.Millisecond }, steps, ""},
 		"thoughts": {"say Well. ;repeat agent_thought_chunk 20 hm",
