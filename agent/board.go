@@ -17,17 +17,29 @@ import (
 type Board struct {
 	mu     sync.Mutex
 	seq    uint64
-	states map[string]State
+	states map[string]stated
+	swept  time.Time
+}
+
+// stated is a state, and when its session was last heard of.
+type stated struct {
+	State
+	at time.Time
 }
 
 // NewBoard returns an empty board.
-func NewBoard() *Board { return &Board{states: map[string]State{}} }
+func NewBoard() *Board { return &Board{states: map[string]stated{}} }
 
 // mostStates bounds the sessions that are remembered. From manyStates on, those
-// of no robot are forgotten once they are over.
+// of no robot are forgotten once they are over. Robots are forgotten a week after
+// their channel closed, and then show what those do of which nothing is known;
+// sessions of no robot after a day without a word.
 const (
-	mostStates = 2000
-	manyStates = 100
+	mostStates   = 2000
+	manyStates   = 100
+	goneFor      = 7 * 24 * time.Hour
+	silentFor    = 24 * time.Hour
+	betweenLooks = time.Minute
 )
 
 // Run folds what the bus carries until ctx ends or the bus is closed.
@@ -50,13 +62,41 @@ func (b *Board) Take(e event.Envelope) {
 	if _, told := e.Event.(event.Notification); told {
 		return // its session is whoever asked for it to be told, known or not
 	}
+	if e.At.Sub(b.swept) >= betweenLooks {
+		b.swept = e.At
+		b.forget(e.At)
+	}
 	before, known := b.states[key]
 	if !known && len(b.states) >= manyStates {
 		b.makeRoom(e.At)
 	}
-	if known || len(b.states) < mostStates {
-		b.states[key] = Fold(before, e)
+	if !known && len(b.states) >= mostStates {
+		b.dropLongestGone()
 	}
+	if known || len(b.states) < mostStates {
+		b.states[key] = stated{Fold(before.State, e), e.At}
+	}
+}
+
+// forget gives up those that are gone for good, as far as can be told.
+func (b *Board) forget(now time.Time) {
+	for key, s := range b.states {
+		silent := now.Sub(s.at)
+		if s.Robot == "" && silent >= silentFor || s.Robot != "" && !s.Online && silent >= goneFor {
+			delete(b.states, key)
+		}
+	}
+}
+
+// dropLongestGone makes room where there is none. Who is here stays.
+func (b *Board) dropLongestGone() {
+	longest := ""
+	for key, s := range b.states {
+		if s.Robot != "" && !s.Online && (longest == "" || s.at.Before(b.states[longest].at)) {
+			longest = key
+		}
+	}
+	delete(b.states, longest)
 }
 
 // makeRoom gives up the sessions of no robot that are over.
@@ -75,7 +115,7 @@ func (b *Board) Snapshot() (states []State, seq uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, s := range b.states {
-		states = append(states, s)
+		states = append(states, s.State)
 	}
 	slices.SortFunc(states, func(a, b State) int {
 		if c := strings.Compare(string(a.Robot), string(b.Robot)); c != 0 {
@@ -94,5 +134,5 @@ func (b *Board) Robot(id device.ID) State {
 	if !known {
 		return State{Robot: id, Emotion: Neutral, base: Idle}
 	}
-	return s
+	return s.State
 }

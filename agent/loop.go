@@ -39,6 +39,7 @@ type ThinkerOptions struct {
 	MemoryTokens  int           // of what is remembered; 2048 where 0
 	ToolWithin    time.Duration // for one tool; a minute where 0
 	DeepWithin    time.Duration // for think_hard; 30 s where 0
+	ModelWithin   time.Duration // for all a model writes in a turn; 5 minutes where 0
 	CutOff        string        // said where the model was cut off
 	Refused       string        // said where it will not answer
 	Unspeakable   string        // said where nothing of its answer can be
@@ -49,7 +50,7 @@ type ThinkerOptions struct {
 // What one turn may take.
 const (
 	mostRounds  = 8        // of tools; then the model answers without
-	mostWritten = 64 << 10 // bytes of one message
+	mostWritten = 64 << 10 // bytes of one message, and letters of a turn
 	mostCalls   = 16       // in one message
 )
 
@@ -69,6 +70,7 @@ func NewThinker(o ThinkerOptions) *Thinker {
 	o.MemoryTokens = cmp.Or(o.MemoryTokens, 2048)
 	o.ToolWithin = cmp.Or(o.ToolWithin, time.Minute)
 	o.DeepWithin = cmp.Or(o.DeepWithin, 30*time.Second)
+	o.ModelWithin = cmp.Or(o.ModelWithin, 5*time.Minute)
 	o.CutOff = cmp.Or(o.CutOff, "I was cut off.")
 	o.Refused = cmp.Or(o.Refused, "I may not answer that.")
 	o.Done = cmp.Or(o.Done, "Done.")
@@ -85,7 +87,7 @@ func (k *Thinker) Name() string { return k.Model.Name() }
 // Think has the model answer one turn. A model that fails has failed the turn;
 // the error wraps ErrAway as long as nobody can have noticed that it tried.
 func (k *Thinker) Think(ctx context.Context, t Turn, out func(Reply) error) error {
-	th := &thought{Thinker: k, turn: t, out: out, speech: NewSpeech(cmp.Or(t.Language, k.Persona.Language))}
+	th := &thought{Thinker: k, turn: t, out: out, speech: NewSpeech(cmp.Or(t.Language, k.Persona.Language)), left: k.ModelWithin}
 	th.tools = k.toolsOf(ctx, t, &th.after)
 	p := Prompt{System: k.system(t), Messages: k.messages(t), Tools: th.tools.offered}
 	for round := 0; ctx.Err() == nil; round++ {
@@ -114,13 +116,25 @@ func (k *Thinker) Think(ctx context.Context, t Turn, out func(Reply) error) erro
 	return ctx.Err()
 }
 
-// See has the model look at a picture, where it can.
+// See has the model look at a picture, where it can, for as long as it may take
+// of a turn.
 func (k *Thinker) See(ctx context.Context, l Look) (string, error) {
 	seer, ok := k.Model.(Seer)
 	if !ok {
 		return "", ErrBlind
 	}
-	return seer.See(ctx, l)
+	within, cancel := context.WithTimeout(ctx, k.ModelWithin)
+	defer cancel()
+	text, err := seer.See(within, l)
+	if err != nil && within.Err() != nil && ctx.Err() == nil {
+		return "", k.endless()
+	}
+	return text, err
+}
+
+// endless is why a model of which nothing was heard is passed over.
+func (k *Thinker) endless() error {
+	return fmt.Errorf("%w: the model came to no end within %s; it may be too slow, or stuck", ErrAway, k.ModelWithin)
 }
 
 // Warm has the model made ready for a turn that is about to come, where it
@@ -156,9 +170,10 @@ type thought struct {
 	turn   Turn
 	tools  toolset
 	speech *Speech
-	acted  bool // a tool has run
-	wrote  bool // the model has written something
-	after  End  // what follows the turn
+	acted  bool          // a tool has run
+	wrote  bool          // the model has written something
+	after  End           // what follows the turn
+	left   time.Duration // that the model may still take
 
 	mu   sync.Mutex // tools may run at a time, and tell of it
 	out  func(Reply) error
@@ -182,25 +197,38 @@ func (th *thought) tell(replies ...Reply) error {
 	return nil
 }
 
-// errEnough ends a message that does not end by itself.
-var errEnough = errors.New("the message is too long")
+// Why a message that does not end by itself is ended.
+var (
+	errEnough = errors.New("the message is too long")
+	errLate   = errors.New("the model takes too long")
+)
 
 // message has the model write one message, and speaks it meanwhile.
 func (th *thought) message(ctx context.Context, p Prompt) (Message, Stop, error) {
 	m := Message{Role: RoleAssistant}
 	var words strings.Builder
-	stop, err := th.Model.Continue(ctx, p, func(piece Piece) error {
+	clock := th.clock(ctx)
+	stop, err := th.Model.Continue(clock.ctx, p, func(piece Piece) error {
+		clock.rest() // who listens may take minutes
+		defer clock.run()
 		if words.Len()+len(piece.Text) > mostWritten || len(m.Calls) == mostCalls && piece.Call != nil {
 			return errEnough
 		}
 		words.WriteString(piece.Text)
 		if err := th.tell(th.speech.Write(piece.Text)...); err != nil || piece.Call == nil {
+			if err == nil && th.speech.Full() {
+				return errEnough
+			}
 			return cmp.Or(err, ctx.Err())
 		}
 		m.Calls = append(m.Calls, *piece.Call)
 		return th.tell(th.speech.End()...) // what stands before a call is said before it is made
 	})
-	if errors.Is(err, errEnough) {
+	late := clock.stop()
+	switch {
+	case err != nil && late && !th.told && !th.acted:
+		return m, "", th.endless()
+	case err != nil && late, errors.Is(err, errEnough):
 		stop, err = StopLength, nil
 	}
 	if err == nil {
@@ -209,6 +237,42 @@ func (th *thought) message(ctx context.Context, p Prompt) (Message, Stop, error)
 	m.Text = strings.TrimSpace(words.String())
 	th.wrote = th.wrote || m.Text != ""
 	return m, stop, err
+}
+
+// modelClock is the time that a model takes of a turn. It rests while somebody else
+// is waited for. All but the timer is for the goroutine of the model.
+type modelClock struct {
+	ctx    context.Context // the model's
+	cancel context.CancelCauseFunc
+	timer  *time.Timer
+	left   *time.Duration
+	since  time.Time
+}
+
+// clock returns one that runs, with the time that the turn's model still has.
+func (th *thought) clock(ctx context.Context) *modelClock {
+	c := &modelClock{left: &th.left, since: time.Now()}
+	c.ctx, c.cancel = context.WithCancelCause(ctx)
+	c.timer = time.AfterFunc(th.left, func() { c.cancel(errLate) })
+	return c
+}
+
+func (c *modelClock) rest() {
+	c.timer.Stop()
+	*c.left = max(0, *c.left-time.Since(c.since))
+}
+
+func (c *modelClock) run() {
+	c.since = time.Now()
+	c.timer.Reset(*c.left)
+}
+
+// stop ends it and reports whether the time was up.
+func (c *modelClock) stop() (late bool) {
+	c.rest()
+	late = errors.Is(context.Cause(c.ctx), errLate)
+	c.cancel(nil)
+	return late
 }
 
 // failed is what a model's failure is to the mind. Another brain must not do

@@ -15,6 +15,10 @@ import (
 // the face. [REMEMBER: ...] becomes a Note, [anim:...] and [pause:...] become
 // a Cue. Markdown, code, addresses and tables are brought to plain words.
 //
+// A Speech has an end: what is said after mostSpoken letters or mostSentences
+// sentences, or after mostWritten letters of any kind, is left out, and Full
+// tells so.
+//
 // A Speech is for one turn, and for one goroutine.
 type Speech struct {
 	cut  *cutter
@@ -31,6 +35,25 @@ type Speech struct {
 	faced bool // this turn has a face
 	begun bool // this message has its face, or words
 	out   []Reply
+
+	read      int // letters, whatever becomes of them
+	spoken    int // letters
+	sentences int
+	notes     int
+}
+
+// What a turn's speech may hold. A robot speaks for eight minutes at 8000
+// letters.
+const (
+	mostSpoken    = 8000
+	mostSentences = 100
+	mostNotes     = 20
+)
+
+// Full reports whether the turn has said all that it may, so that whoever brings
+// the words can be told to stop.
+func (s *Speech) Full() bool {
+	return s.spoken >= mostSpoken || s.sentences >= mostSentences || s.read >= mostWritten
 }
 
 // NewSpeech returns the pass over one turn's text, in a language of BCP 47.
@@ -44,7 +67,7 @@ func NewSpeech(language string) *Speech {
 // Felt, Say, Cue and Note.
 func (s *Speech) Write(delta string) []Reply {
 	s.part = append(s.part, delta...)
-	for len(s.part) > 0 && utf8.FullRune(s.part) {
+	for len(s.part) > 0 && utf8.FullRune(s.part) && !s.Full() {
 		r, size := utf8.DecodeRune(s.part)
 		s.part = s.part[size:]
 		s.letter(r)
@@ -72,6 +95,7 @@ func (s *Speech) told() []Reply {
 }
 
 func (s *Speech) letter(r rune) {
+	s.read++
 	if r == utf8.RuneError || r != '\n' && r != '\t' && unicode.IsControl(r) {
 		return
 	}
@@ -110,7 +134,9 @@ func (s *Speech) newline() {
 }
 
 func (s *Speech) say(sentence string) {
-	if sentence != "" {
+	if sentence != "" && s.spoken < mostSpoken && s.sentences < mostSentences {
+		s.spoken += utf8.RuneCountInString(sentence)
+		s.sentences++
 		s.out = append(s.out, Say{Text: sentence})
 	}
 }

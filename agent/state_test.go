@@ -2,12 +2,14 @@ package agent_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
 	"perch/agent"
+	"perch/device"
 	"perch/event"
 )
 
@@ -227,5 +229,53 @@ func TestSessionsThatAreOverMakeRoom(t *testing.T) {
 	}
 	if len(states) > 101 || thinking != 2 {
 		t.Errorf("%d states, of which %d think", len(states), thinking)
+	}
+}
+
+// TestTheBoardForgets: robots that are gone for a week, and sessions of no robot
+// of which nothing is heard for a day, whatever they last showed. Who is here
+// stays, and where there are too many the one that is gone for longest gives way.
+func TestTheBoardForgets(t *testing.T) {
+	b, seq := agent.NewBoard(), uint64(0)
+	happens := func(robot device.ID, session string, at time.Time, e event.Event) {
+		seq++
+		b.Take(event.Envelope{Seq: seq, At: at, Robot: robot, Session: session, Event: e})
+	}
+	names := func() (all []string) {
+		states, _ := b.Snapshot()
+		for _, s := range states {
+			all = append(all, string(s.Robot)+s.Session)
+		}
+		return all
+	}
+	const here, gone, asleep device.ID = "a00000000001", "a00000000002", "a00000000003"
+	for _, id := range []device.ID{here, gone, asleep} {
+		happens(id, "s", noon, event.RobotOnline{})
+	}
+	happens(gone, "s", noon, event.RobotOffline{})
+	happens(asleep, "s", noon, event.TurnEnded{End: event.EndSleep})
+	happens(asleep, "s", noon, event.RobotOffline{})
+	happens("", "stuck", noon, event.ThinkingStarted{})
+	happens("", "alive", noon, event.ThinkingStarted{})
+	happens("", "alive", noon.Add(23*time.Hour), event.ThinkingStarted{})
+	happens("", "alive", noon.Add(25*time.Hour), event.ThinkingStarted{})
+	if got := fmt.Sprint(names()); got != "[alive a00000000001s a00000000002s a00000000003s]" {
+		t.Errorf("after a day there are %s", got)
+	}
+	if got := b.Robot(asleep).At(noon.Add(25 * time.Hour)); got != agent.Sleeping {
+		t.Errorf("who sleeps is %s", got)
+	}
+	happens("", "new", noon.Add(8*24*time.Hour), event.ThinkingStarted{})
+	if got := fmt.Sprint(names()); got != "[new a00000000001s]" {
+		t.Errorf("after a week there are %s", got)
+	}
+	for i := range 3000 {
+		id, at := device.ID(fmt.Sprintf("b%011d", i)), noon.Add(8*24*time.Hour+time.Duration(i)*time.Millisecond)
+		happens(id, "s", at, event.RobotOnline{})
+		happens(id, "s", at, event.RobotOffline{})
+	}
+	all := names()
+	if len(all) != 2000 || all[0] != "new" || !slices.Contains(all, "a00000000001s") || !slices.Contains(all, "b00000002999s") || slices.Contains(all, "b00000000000s") {
+		t.Errorf("there are %d, from %s to %s", len(all), all[0], all[len(all)-1])
 	}
 }

@@ -82,7 +82,7 @@ func (s *Speech) remember(at, n int, fact string, end bool) bool {
 	switch {
 	case n >= 0:
 		s.taken(at, at+1+n+1)
-		if fact != "" {
+		if s.notes++; fact != "" && s.notes <= mostNotes {
 			s.out = append(s.out, Note{Text: strings.Join(strings.Fields(fact), " ")})
 		}
 	case len(fact) > mostNote:

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"perch/device"
 	"perch/event"
@@ -24,7 +25,7 @@ type ToolSource interface {
 }
 
 // What a model is told of tools, and by them, in bytes where nothing else is
-// said.
+// said. Descriptions are shorter where a robot gives them.
 const (
 	mostTools       = 100 // in all
 	mostDescription = 1024
@@ -58,7 +59,9 @@ func (k *Thinker) toolsOf(ctx context.Context, t Turn, after *End) toolset {
 	if t.Body != nil {
 		all = append(all, k.robotTools(t.Body)...)
 	}
-	all = append(all, k.sourceTools(ctx)...)
+	if !t.Guest { // who may not act in the house may not do so by others' tools
+		all = append(all, k.sourceTools(ctx)...)
+	}
 	set := toolset{byName: map[string]turnTool{}}
 	var kept []turnTool
 	var named []device.Tool
@@ -72,7 +75,7 @@ func (k *Thinker) toolsOf(ctx context.Context, t Turn, after *End) toolset {
 		for own, i := tool.Name, 2; set.byName[tool.Name].run != nil; i++ {
 			tool.Name = fmt.Sprintf("%s#%d", own, i) // two sources have it
 		}
-		tool.Description = clip(tool.Description, mostDescription)
+		tool.Description = clip(plain(tool.Description), mostDescription)
 		set.byName[tool.Name] = tool
 		kept, named = append(kept, tool), append(named, device.Tool{Name: tool.Name})
 	}
@@ -84,6 +87,35 @@ func (k *Thinker) toolsOf(ctx context.Context, t Turn, after *End) toolset {
 		set.offered = append(set.offered, offer)
 	}
 	return set
+}
+
+// mostOwn bounds what a robot says of a tool of its own, in letters.
+const mostOwn = 500
+
+// Described is what a robot says of a tool, as a model may read it: one line
+// without control characters, and not long. A robot may be anybody's.
+func Described(text string) string {
+	text = plain(text)
+	n := 0
+	for at := range text {
+		if n++; n > mostOwn {
+			return text[:at]
+		}
+	}
+	return text
+}
+
+// plain is a text in one line, of letters that can be seen.
+func plain(text string) string {
+	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsControl(r):
+			return ' '
+		case unicode.Is(unicode.Cf, r):
+			return -1 // turns the order of letters, or hides them
+		}
+		return r
+	}, strings.ToValidUTF8(text, ""))), " ")
 }
 
 // robotTools are those the robot lists for anybody. Its reminders are left
@@ -103,7 +135,7 @@ func (k *Thinker) robotTools(body Body) (all []turnTool) {
 			continue // a default that is no JSON; the tool cannot be described
 		}
 		all = append(all, turnTool{
-			ModelTool: ModelTool{Name: t.Name, Description: t.Description, Schema: written},
+			ModelTool: ModelTool{Name: t.Name, Description: Described(t.Description), Schema: written},
 			run: func(ctx context.Context, args json.RawMessage) (string, error) {
 				var named map[string]any
 				if err := json.Unmarshal(args, &named); err != nil {

@@ -6,6 +6,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"perch/device"
@@ -17,7 +18,7 @@ type Turn struct {
 	Conversation string    // whose history it belongs to: a robot's id, or a skin's own
 	Robot        device.ID // empty where no robot takes part
 	Session      string
-	Guest        bool       // somebody who may talk, and not act in the house
+	Guest        bool       // somebody who may talk, and not act in the house; a robot that is one is a Stranger
 	Unseen       bool       // the mind publishes nothing of it: whoever asks tells what shows
 	Text         string     // what was said
 	Now          time.Time  // in the household's zone
@@ -134,3 +135,8 @@ type Brain interface {
 // ErrAway is wrapped by a brain that cannot be reached. The next in the list
 // is tried, unless this one has already spoken in the turn.
 var ErrAway = errors.New("the brain does not answer")
+
+// ErrStranger is how a brain that acts in the house passes over a turn of a
+// robot that nobody has adopted by name. It wraps ErrAway, and is no failure of
+// the brain's.
+var ErrStranger = fmt.Errorf("%w: it acts in the house, and this robot is not adopted by name; perch adopt ROBOT does that", ErrAway)

@@ -21,8 +21,14 @@ type WAVReader struct {
 	buf      [4096]byte
 }
 
-// mostChunk bounds what is skipped of a chunk that is not sound.
-const mostChunk = 1 << 20
+// Formats of a WAV stream.
+const (
+	wavPCM        = 1
+	wavExtensible = 0xfffe
+)
+
+// mostSkipped bounds what is skipped before the sound.
+const mostSkipped = 1 << 20
 
 // NewWAVReader reads the header and stops before the first sample.
 func NewWAVReader(r io.Reader) (*WAVReader, error) {
@@ -34,12 +40,15 @@ func NewWAVReader(r io.Reader) (*WAVReader, error) {
 	if string(riff[:4]) != "RIFF" || string(riff[8:]) != "WAVE" {
 		return nil, fmt.Errorf("%w: begins with %q", ErrWAV, riff[:4])
 	}
-	for {
+	for skipped := 0; ; {
 		var head [8]byte
 		if _, err := io.ReadFull(w.r, head[:]); err != nil {
 			return nil, fmt.Errorf("%w: no data chunk: %w", ErrWAV, err)
 		}
 		size := binary.LittleEndian.Uint32(head[4:])
+		if skipped += len(head) + int(min(size, mostSkipped)); string(head[:4]) != "data" && skipped > mostSkipped {
+			return nil, fmt.Errorf("%w: chunk %q of %d bytes", ErrWAV, head[:4], size)
+		}
 		switch string(head[:4]) {
 		case "data":
 			if w.Rate == 0 {
@@ -51,9 +60,6 @@ func NewWAVReader(r io.Reader) (*WAVReader, error) {
 				return nil, err
 			}
 		default:
-			if size > mostChunk {
-				return nil, fmt.Errorf("%w: chunk %q of %d bytes", ErrWAV, head[:4], size)
-			}
 			if _, err := w.r.Discard(int(size + size%2)); err != nil {
 				return nil, fmt.Errorf("%w: %w", ErrWAV, err)
 			}
@@ -69,12 +75,20 @@ func (w *WAVReader) readFormat(size uint32) error {
 	if _, err := io.ReadFull(w.r, f); err != nil {
 		return fmt.Errorf("%w: %w", ErrWAV, err)
 	}
+	// An extensible format is PCM where the GUID at its end begins with that.
+	tag := binary.LittleEndian.Uint16(f)
+	if tag == wavExtensible && size >= 26 {
+		tag = binary.LittleEndian.Uint16(f[24:])
+	}
+	if tag != wavPCM {
+		return fmt.Errorf("%w: format %d", ErrWAV, tag)
+	}
 	w.channels = int(binary.LittleEndian.Uint16(f[2:]))
 	w.Rate = int(binary.LittleEndian.Uint32(f[4:]))
 	if bits := binary.LittleEndian.Uint16(f[14:]); bits != 16 || w.channels < 1 || w.channels > 2 {
 		return fmt.Errorf("%w: %d bits, %d channels", ErrWAV, bits, w.channels)
 	}
-	if w.Rate < 8000 || w.Rate > 192000 {
+	if !Playable(w.Rate) {
 		return fmt.Errorf("%w: %d Hz", ErrWAV, w.Rate)
 	}
 	return nil

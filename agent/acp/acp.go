@@ -46,6 +46,8 @@ type Options struct {
 
 	Start   time.Duration // for the agent to come up, and to open a session; 30 s
 	Silence time.Duration // without a sign of life within a turn; 300 s
+	Turn    time.Duration // for all of a turn, without the time that is listened and asked; half an hour
+	Words   time.Duration // for the words between two tools; 300 s
 	Grace   time.Duration // for a cancelled prompt to be answered; 5 s
 
 	// AllowKinds are kinds of tools that need no permission of a person:
@@ -61,6 +63,9 @@ type Options struct {
 	Log      *slog.Logger                  // needed
 	Now      func() time.Time              // time.Now
 }
+
+// StartWithin is how long an agent may take to come up where nothing is said.
+const StartWithin = 30 * time.Second
 
 // kinds of tools in protocol version 1.
 func kinds() []string {
@@ -101,7 +106,7 @@ func New(o Options) (*Brain, error) {
 		}
 	}
 	for name, d := range map[string]*time.Duration{
-		"idle": &o.Idle, "age": &o.Age, "start": &o.Start, "silence": &o.Silence, "grace": &o.Grace,
+		"idle": &o.Idle, "age": &o.Age, "start": &o.Start, "silence": &o.Silence, "grace": &o.Grace, "turn": &o.Turn, "words": &o.Words,
 	} {
 		if *d < 0 {
 			return nil, fmt.Errorf("an agent's %s is a time, not %v", name, *d)
@@ -130,9 +135,11 @@ func (o *Options) fill() {
 	}
 	or(&o.Idle, 300*time.Second)
 	or(&o.Age, 1800*time.Second)
-	or(&o.Start, 30*time.Second)
+	or(&o.Start, StartWithin)
 	or(&o.Silence, 300*time.Second)
 	or(&o.Grace, 5*time.Second)
+	or(&o.Turn, 30*time.Minute)
+	or(&o.Words, 300*time.Second)
 	if o.Turns == 0 {
 		o.Turns = 50
 	}
@@ -157,8 +164,12 @@ func (b *Brain) name() string { return filepath.Base(b.o.Command[0]) }
 // Think answers one turn, which may ask for permissions on the way. When ctx
 // ends, the agent is told so and Think returns at once; the session can be
 // used again if the agent confirms within Options.Grace. An agent that does
-// not is ended as soon as no other turn needs it.
+// not is ended as soon as no other turn needs it. So is one that goes on for
+// longer, or says more, than anybody listens to; that it was cut off is told.
 func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error {
+	if t.Stranger() {
+		return agent.ErrStranger
+	}
 	k, err := b.enter(t.Conversation)
 	if err != nil {
 		return err
@@ -196,6 +207,12 @@ func (b *Brain) think(ctx context.Context, s *session, t agent.Turn, out func(ag
 	b.used(s)
 	if err != nil {
 		s.conn.cancel(s, in, b.o.Grace, r.asking)
+		switch {
+		case errors.Is(err, errTooMuch):
+			return r.finish(ended{reason: "max_tokens"})
+		case errors.Is(err, errEndless):
+			return r.finish(ended{reason: "max_turn_requests"})
+		}
 		return err
 	}
 	if end.err != nil {

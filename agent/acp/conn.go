@@ -180,7 +180,7 @@ func (c *conn) told(m message) {
 		c.odd(err.Error())
 		return
 	}
-	if in := c.inboxOf(session); in != nil {
+	if in := c.inboxOf(session); in != nil && it != nil {
 		in.put(it)
 	}
 }

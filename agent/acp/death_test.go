@@ -148,7 +148,7 @@ func TestDeathInTheMiddle(t *testing.T) {
 // much of it is still on its way.
 func TestLastWordsAreHeard(t *testing.T) {
 	r := build(t, "plain")
-	got, err := r.say("shout 20;say Last. Wo;die")
+	got, err := r.say("muse 20;say Last. Wo;die")
 	if !errors.Is(err, agent.ErrAway) || !strings.HasSuffix(got, "Last.") {
 		t.Errorf("%v, %d bytes", err, len(got))
 	}

@@ -351,10 +351,25 @@ func (s *script) step(verb, rest string) bool {
 		for range n {
 			s.write(object{"jsonrpc": "2.0", "id": 1, "method": "fs/read_text_file", "params": object{}})
 		}
-	case "shout":
+	case "repeat": // a kind of update, a pause in ms, and the text, until it is told to stop
+		f := strings.SplitN(rest+" ", " ", 3)
+		ms, _ := strconv.Atoi(f[1])
+		for i := 0; ; i++ {
+			select {
+			case <-s.stop:
+				return true
+			case <-time.After(time.Duration(ms) * time.Millisecond):
+			}
+			if f[0] == "tool" {
+				s.update(s.session, object{"sessionUpdate": "tool_call", "toolCallId": fmt.Sprint("t", i), "kind": "read", "status": "completed", "title": f[2]})
+				continue
+			}
+			s.write(chunk(s.session, f[0], f[2]))
+		}
+	case "shout", "muse":
 		n, _ := strconv.Atoi(rest)
 		for range n {
-			s.write(chunk(s.session, "agent_message_chunk", strings.Repeat("word ", 2000)))
+			s.write(chunk(s.session, map[string]string{"shout": "agent_message_chunk", "muse": "agent_thought_chunk"}[verb], strings.Repeat("word ", 2000)))
 		}
 	}
 	return true

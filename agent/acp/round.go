@@ -36,6 +36,9 @@ type round struct {
 	asking *permission // taken and not yet answered
 	face   agent.Felt
 	began  bool // something was seen of it
+	waited time.Duration
+	worded time.Duration // waited since the latest words began
+	words  bool          // it is in the middle of some
 	spoke  bool
 	told   bool   // that this robot may not answer
 	how    string // the latest permission was answered
@@ -50,7 +53,9 @@ type tool struct {
 // Why a turn is ended from our side.
 var (
 	errSilent = fmt.Errorf("%w: the agent gave no sign of life", agent.ErrAway)
-	errTooFar = errors.New("the agent is too far ahead of what can be spoken")
+	// These two are told by a sentence of ours, and are no failure.
+	errTooMuch = errors.New("the agent says more than can be spoken")
+	errEndless = errors.New("the agent comes to no end")
 )
 
 // follow passes on what happens, until the agent has ended the turn.
@@ -62,8 +67,12 @@ func (r *round) follow(ctx context.Context) (ended, error) {
 		}
 		switch it := it.(type) {
 		case text:
-			err = r.say(r.speech.Write(string(it)))
+			r.words = true
+			if err = r.say(r.speech.Write(string(it))); err == nil && r.speech.Full() {
+				err = errTooMuch
+			}
 		case toolChange:
+			r.words, r.worded = false, 0
 			err = r.tool(it)
 		case permission:
 			err = r.permit(ctx, it)
@@ -79,10 +88,22 @@ func (r *round) follow(ctx context.Context) (ended, error) {
 	}
 }
 
-// next waits for what happens next.
+// next waits for what happens next, as long as the turn may still take.
 func (r *round) next(ctx context.Context) (item, error) {
-	silence := time.NewTimer(r.brain.o.Silence)
+	left := r.brain.o.Turn - r.waited
+	if r.words {
+		left = min(left, r.brain.o.Words-r.worded)
+	}
+	silence, end := time.NewTimer(r.brain.o.Silence), time.NewTimer(left)
 	defer silence.Stop()
+	defer end.Stop()
+	defer func(began time.Time) {
+		d := time.Since(began)
+		r.waited += d
+		if r.words {
+			r.worded += d
+		}
+	}(time.Now())
 	for {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -90,7 +111,7 @@ func (r *round) next(ctx context.Context) (item, error) {
 		it, over := r.inbox.take()
 		switch {
 		case over:
-			return nil, errTooFar
+			return nil, errTooMuch
 		case it != nil:
 			return it, nil
 		}
@@ -100,6 +121,8 @@ func (r *round) next(ctx context.Context) (item, error) {
 		case <-ctx.Done():
 		case <-silence.C:
 			return nil, errSilent
+		case <-end.C:
+			return nil, errEndless
 		}
 	}
 }
@@ -317,6 +340,9 @@ func (r *round) finish(end ended) error {
 	if !r.spoke && end.content != "" {
 		if err := r.say(append(r.speech.Write(end.content), r.speech.End()...)); err != nil {
 			return err
+		}
+		if r.speech.Full() {
+			end.reason = "max_tokens"
 		}
 	}
 	sentence := ""

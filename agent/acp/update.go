@@ -113,7 +113,8 @@ func (t toolCall) change() toolChange {
 	return toolChange{id: clip(t.ID, mostID), title: clip(t.Title, mostRead), kind: kind, status: status, agent: sub}
 }
 
-// parseUpdate reads the parameters of session/update.
+// parseUpdate reads the parameters of session/update. The item is nil where
+// nothing has happened.
 func parseUpdate(params json.RawMessage) (session string, it item, err error) {
 	var p struct {
 		sessionID
@@ -129,7 +130,12 @@ func parseUpdate(params json.RawMessage) (session string, it item, err error) {
 	u := p.Update
 	switch {
 	case u.Is == "agent_message_chunk" && u.Meta.Claude.Parent == "":
-		it = text(u.Content)
+		it = words(string(u.Content))
+	case u.Is == "agent_message_chunk" || u.Is == "agent_thought_chunk":
+		if words(string(u.Content)) == nil {
+			break // an agent that thinks of nothing shows no life
+		}
+		it = pulse{}
 	case u.Is == "tool_call" || u.Is == "tool_call_update":
 		if u.ID == "" || len(u.ID) > mostID {
 			return "", nil, errors.New("a tool call has no id")
@@ -139,6 +145,14 @@ func parseUpdate(params json.RawMessage) (session string, it item, err error) {
 		it = pulse{} // thoughts are not spoken, nor what an agent's agent says to it
 	}
 	return p.id(), it, nil
+}
+
+// words are text, and nothing at all where there is none.
+func words(said string) item {
+	if said == "" {
+		return nil
+	}
+	return text(said)
 }
 
 // content is the text of a content block, and empty for every other kind of
@@ -168,7 +182,7 @@ func parseEvent(params json.RawMessage) (session string, it item, err error) {
 	named := p.Name != "" && len(p.Name) <= mostID
 	switch {
 	case p.Type == "chunk":
-		it = text(p.Content)
+		it = words(string(p.Content))
 	case p.Type == "tool_call" && named:
 		it = toolChange{id: p.Name, title: p.Name, kind: "other", status: toolProgress}
 	case p.Type == "tool_result" && named:

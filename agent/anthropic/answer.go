@@ -56,8 +56,11 @@ func (e *Engine) once(ctx context.Context, p agent.Prompt, used habits, a *answe
 		if a.said > mostText {
 			return agent.StopLength, nil
 		}
-		if a.ended {
-			w.idle = afterEnd
+		switch {
+		case a.ended:
+			w.lives(afterEnd)
+		case lives(stream.Current()):
+			w.lives(w.idle)
 		}
 	}
 	if a.ended { // whatever came after it
@@ -75,6 +78,13 @@ func (e *Engine) once(ctx context.Context, p agent.Prompt, used habits, a *answe
 		return "", fmt.Errorf("%w: it did not begin to answer within %v", errSlow, e.o.FirstWithin)
 	}
 	return "", err
+}
+
+// lives reports whether an event is worth more waiting: all but a piece with
+// nothing in it.
+func lives(event sdk.MessageStreamEventUnion) bool {
+	d := event.Delta
+	return event.Type != "content_block_delta" || d.Text != "" || d.Thinking != "" || d.PartialJSON != "" || d.Signature != ""
 }
 
 // event takes one event of the stream.

@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -80,25 +81,33 @@ func (b *bounded) Read(p []byte) (int, error) {
 	b.watch.wait()
 	n, err := b.ReadCloser.Read(p[:min(len(p), b.left)])
 	b.watch.came(n)
+	// The SDK passes pings over. A model that thinks may send nothing else; the
+	// turn has bounds of its own.
+	if b.watch != nil && bytes.Contains(p[:n], []byte("event: ping")) {
+		b.watch.lives(b.watch.idle)
+	}
 	b.left -= n
 	return n, err
 }
 
 // watch cancels a request that the server keeps waiting: until its first byte,
-// over all tries, and then between bytes. The time a listener takes between
-// two reads is not the server's. All but the timer runs on one goroutine.
+// over all tries, and then between signs of life, which not every byte is. The
+// time a listener takes between two reads is not the server's. All but the timer
+// runs on one goroutine.
 type watch struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	timer  *time.Timer
 	idle   time.Duration
+	left   time.Duration // of it
+	since  time.Time     // it is waited
 	began  bool
 }
 
 type watchKey struct{}
 
 func watched(ctx context.Context, first, idle time.Duration) *watch {
-	w := &watch{idle: idle}
+	w := &watch{idle: idle, left: idle}
 	ctx, w.cancel = context.WithCancelCause(ctx)
 	w.ctx = context.WithValue(ctx, watchKey{}, w)
 	w.timer = time.AfterFunc(first, func() { w.cancel(errSlow) })
@@ -107,16 +116,24 @@ func watched(ctx context.Context, first, idle time.Duration) *watch {
 
 func (w *watch) wait() {
 	if w != nil && w.began {
-		w.timer.Reset(w.idle)
+		w.since = time.Now()
+		w.timer.Reset(w.left)
 	}
 }
 
 func (w *watch) came(n int) {
-	if w != nil && (n > 0 || w.began) {
-		w.began = true
-		w.timer.Stop()
+	if w == nil || n == 0 && !w.began {
+		return
 	}
+	w.timer.Stop()
+	if w.began {
+		w.left = max(0, w.left-time.Since(w.since))
+	}
+	w.began = true
 }
+
+// lives takes note of a sign of life, and of how long the next may take.
+func (w *watch) lives(left time.Duration) { w.left = left }
 
 func (w *watch) stop() {
 	w.timer.Stop()

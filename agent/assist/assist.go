@@ -13,6 +13,7 @@
 package assist
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,6 +43,8 @@ type Options struct {
 	ConnectWithin time.Duration // for a connection; 5 s
 	FirstWithin   time.Duration // for an answer to begin, with REST for all of it; 30 s
 	IdleWithin    time.Duration // for silence in the middle of one, where a tool may be at work; 30 s
+	TurnWithin    time.Duration // for all of one, without the time that is listened; 5 minutes
+	CutOff        string        // said where one comes to no end; "I was cut off."
 
 	// QuietFor is how long a kept connection may have been silent and still be
 	// taken for alive; 20 s.
@@ -81,6 +84,7 @@ func New(o Options) (*Brain, error) {
 	}
 	for d, standard := range map[*time.Duration]time.Duration{
 		&o.ConnectWithin: 5 * time.Second, &o.FirstWithin: 30 * time.Second, &o.IdleWithin: 30 * time.Second, &o.QuietFor: 20 * time.Second,
+		&o.TurnWithin: 5 * time.Minute,
 	} {
 		if *d < 0 {
 			return nil, errors.New("a deadline cannot be negative")
@@ -89,6 +93,7 @@ func New(o Options) (*Brain, error) {
 			*d = standard
 		}
 	}
+	o.CutOff = cmp.Or(o.CutOff, "I was cut off.")
 	if o.Now == nil {
 		o.Now = time.Now
 	}

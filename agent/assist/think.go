@@ -2,10 +2,12 @@ package assist
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"perch/agent"
 	"perch/event"
@@ -18,6 +20,7 @@ const (
 	mostSpoken = 64 << 10 // bytes of an answer
 	mostTools  = 256      // followed in one turn
 	mostName   = 200      // bytes of a tool's name and id
+	mostKinds  = 32       // of events
 )
 
 // Think implements agent.Brain. When ctx ends, Home Assistant is told to stop
@@ -27,15 +30,22 @@ func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	if t.Stranger() {
+		return agent.ErrStranger
+	}
 	r := &round{brain: b, turn: t, out: out, speech: agent.NewSpeech(t.Language)}
 	ask := r.run
 	if b.o.REST {
 		ask = r.post
 	}
 	reply, err := ask(ctx, b.talks.id(t.Conversation))
-	if err == nil {
+	switch {
+	case err == nil:
 		b.talks.keep(t.Conversation, reply.Conversation)
 		err = r.finish(reply)
+	case errors.Is(err, errEndless) && ctx.Err() == nil:
+		b.talks.forget(t.Conversation)
+		return unheeded(r.cutOff())
 	}
 	var own heedless
 	switch interrupted := ctx.Err() != nil || errors.As(err, &own); {
@@ -57,6 +67,10 @@ func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 	return away(ctx, err)
 }
 
+// errEndless is why a turn that comes to no end is ended. It is told by a
+// sentence, and is no failure.
+var errEndless = errors.New("the answer comes to no end")
+
 // heedless is an error of whoever listens. It is no fault of Home
 // Assistant's, and is given back as it is.
 type heedless struct{ error }
@@ -69,6 +83,7 @@ type round struct {
 	speech *agent.Speech
 
 	conversation string // its id, once it is told
+	told         bool   // somebody has been told something
 
 	role   string // of the message that is being told
 	spoken strings.Builder
@@ -80,6 +95,7 @@ func (r *round) tell(replies ...agent.Reply) error {
 		if err := r.out(reply); err != nil {
 			return heedless{err}
 		}
+		r.told = true
 	}
 	return nil
 }
@@ -116,22 +132,40 @@ func (r *round) run(ctx context.Context, conversation string) (hass.Reply, error
 	if err := run.Begin(ctx, b.o.ConnectWithin); err != nil {
 		return hass.Reply{}, err
 	}
-	within := b.o.FirstWithin
+	within, left := b.o.FirstWithin, b.o.TurnWithin
+	seen := map[string]bool{} // kinds of events
 	for {
-		e, err := run.Next(ctx, within)
+		waiting := time.Now()
+		e, err := run.Next(ctx, min(within, left))
+		waited := time.Since(waiting)
+		// What brings nothing buys no time.
+		within, left = max(0, within-waited), max(0, left-waited)
+		if err != nil && left == 0 && ctx.Err() == nil && r.told {
+			return hass.Reply{}, errEndless
+		}
 		if errors.Is(err, io.EOF) {
 			return hass.Reply{}, b.client.Fault("ended its pipeline without an answer; see its log")
 		}
 		if err != nil {
 			return hass.Reply{}, err
 		}
+		news := len(seen) < mostKinds && !seen[e.Type]
+		if news {
+			seen[e.Type], within = true, b.o.FirstWithin
+		}
 		switch e.Type {
 		case hass.EventIntentStart:
 			r.conversation = clip(e.Conversation(), longestID)
 		case hass.EventIntentProgress:
-			within = b.o.IdleWithin
-			if err := r.progress(e); err != nil {
+			lives, err := r.progress(e)
+			if err != nil {
 				return hass.Reply{}, err
+			}
+			if lives || news {
+				within = b.o.IdleWithin
+			}
+			if r.speech.Full() {
+				return hass.Reply{}, errEndless
 			}
 		case hass.EventIntentEnd:
 			reply, err := e.Reply()
@@ -143,12 +177,28 @@ func (r *round) run(ctx context.Context, conversation string) (hass.Reply, error
 	}
 }
 
-// progress takes a piece of the conversation's log.
-func (r *round) progress(e hass.Event) error {
+// progress takes a piece of the conversation's log, and reports whether there
+// was anything in it.
+func (r *round) progress(e hass.Event) (lives bool, err error) {
 	d, there, err := e.Delta()
 	if err != nil || !there {
-		return nil // the answer comes whole at the end as well
+		return false, nil // the answer comes whole at the end as well
 	}
+	lives = d.Content != "" || len(d.Calls) > 0 || d.CallID != "" || d.Role != "" && d.Role != r.role || thinks(e)
+	return lives, r.take(d)
+}
+
+// thinks reports whether a piece is a thought, which is spoken by nobody.
+func thinks(e hass.Event) bool {
+	var data struct {
+		Delta struct {
+			Thought string `json:"thinking_content"`
+		} `json:"chat_log_delta"`
+	}
+	return json.Unmarshal(e.Data, &data) == nil && data.Delta.Thought != ""
+}
+
+func (r *round) take(d hass.Delta) error {
 	if d.Role != "" {
 		r.role = d.Role
 		if err := r.tell(r.speech.End()...); err != nil {
@@ -177,7 +227,7 @@ func (r *round) progress(e hass.Event) error {
 
 func (r *round) say(text string) error {
 	if r.spoken.Len()+len(text) > mostSpoken {
-		return r.brain.client.Fault("does not stop speaking; see its conversation agent")
+		return errEndless
 	}
 	r.spoken.WriteString(text)
 	return r.tell(r.speech.Write(text)...)
@@ -228,7 +278,30 @@ func (r *round) finish(reply hass.Reply) error {
 			return err
 		}
 	}
+	if r.speech.Full() {
+		return r.cutOff()
+	}
 	return r.tell(agent.Done{End: agent.Continue})
+}
+
+// cutOff ends a turn that comes to no end by itself.
+func (r *round) cutOff() error {
+	for _, t := range r.tools {
+		if err := r.ended(t.ID, event.ToolDone); err != nil {
+			return err
+		}
+	}
+	face, words := agent.SplitEmotion(r.brain.o.CutOff)
+	return r.tell(append(r.speech.End(), agent.Felt{Emotion: face, Intensity: 1}, agent.Say{Text: words}, agent.Done{End: agent.Continue})...)
+}
+
+// unheeded is an error of whoever listens as it is.
+func unheeded(err error) error {
+	var own heedless
+	if errors.As(err, &own) {
+		return own.error
+	}
+	return err
 }
 
 // clip cuts a text to so many bytes, and keeps nothing of the rest.

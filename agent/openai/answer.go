@@ -33,6 +33,7 @@ type answer struct {
 	finish   string
 	refused  bool
 	began    bool
+	alive    bool // something has come that is worth more waiting
 }
 
 // call is a tool call as far as it is known.

@@ -23,9 +23,12 @@ type chunk struct {
 	} `json:"choices"`
 }
 
-// delta leaves out reasoning_content, reasoning and thinking, which are never
-// passed on.
+// delta looks at thoughts for the signs of life they are. They are never passed
+// on.
 type delta struct {
+	Reasoning json.RawMessage `json:"reasoning_content"`
+	Thought   json.RawMessage `json:"reasoning"`
+	Thinking  json.RawMessage `json:"thinking"`
 	Content   json.RawMessage `json:"content"` // text, null, or parts
 	Refusal   string          `json:"refusal"`
 	ToolCalls []struct {
@@ -51,12 +54,13 @@ func (a *answer) chunk(data []byte) error {
 		if choice.Index != 0 {
 			continue
 		}
-		a.began = true
+		a.begin()
 		d := choice.Delta
 		if d == nil {
 			d = choice.Message
 		}
 		if choice.FinishReason != nil && *choice.FinishReason != "" {
+			a.alive = a.alive || a.finish == ""
 			a.finish = *choice.FinishReason
 		}
 		if d == nil {
@@ -69,12 +73,24 @@ func (a *answer) chunk(data []byte) error {
 	return nil
 }
 
+// begin takes note of the first sign of a message. Some servers send it before
+// they have read the question.
+func (a *answer) begin() {
+	a.alive = a.alive || !a.began
+	a.began = true
+}
+
+// holds reports whether there is something in a field.
+func holds(raw json.RawMessage) bool { return there(raw) && string(raw) != `""` && string(raw) != "[]" }
+
 func (a *answer) delta(d *delta) error {
+	a.alive = a.alive || d.Refusal != "" || len(d.ToolCalls) > 0 || holds(d.Reasoning) || holds(d.Thought) || holds(d.Thinking)
 	a.refused = a.refused || d.Refusal != ""
 	text, err := content(d.Content)
 	if err != nil {
 		return err
 	}
+	a.alive = a.alive || text != ""
 	if err := a.text(text); err != nil {
 		return err
 	}
@@ -130,6 +146,7 @@ type native struct {
 	Error   string `json:"error"`
 	Message struct {
 		Content   string `json:"content"`
+		Thinking  string `json:"thinking"`
 		ToolCalls []struct {
 			ID       string `json:"id"`
 			Function struct {
@@ -155,7 +172,8 @@ func (a *answer) native(data []byte) (done bool, err error) {
 	if n.Done == nil {
 		return false, fmt.Errorf("%w: a line has no done", errGarbage)
 	}
-	a.began = true
+	a.begin()
+	a.alive = a.alive || n.Message.Content != "" || n.Message.Thinking != "" || len(n.Message.ToolCalls) > 0
 	if err := a.text(n.Message.Content); err != nil {
 		return false, err
 	}

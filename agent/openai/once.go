@@ -78,7 +78,7 @@ func (e *Engine) once(ctx context.Context, p agent.Prompt, used habits, out func
 	if err != nil {
 		return "", err
 	}
-	w := watched(ctx, e.o.FirstWithin)
+	w, by := watched(ctx, e.o.FirstWithin), time.Now().Add(e.o.FirstWithin)
 	defer w.stop()
 	late := fmt.Sprintf("it did not begin to answer within %v", e.o.FirstWithin)
 
@@ -95,7 +95,7 @@ func (e *Engine) once(ctx context.Context, p agent.Prompt, used habits, out func
 		return "", w.blame(refused(response), late)
 	}
 	a := &answer{out: out, invent: e.invent}
-	r := &reading{e: e, w: w, a: a, in: bufio.NewReader(&capped{response.Body, mostAnswered})}
+	r := &reading{e: e, w: w, a: a, by: by, in: bufio.NewReader(&capped{response.Body, mostAnswered})}
 	err = r.all()
 	if errors.Is(err, errEnough) {
 		err = nil
@@ -120,6 +120,7 @@ type reading struct {
 	e  *Engine
 	w  *watch
 	a  *answer
+	by time.Time // the next sign of life has to come
 	in *bufio.Reader
 }
 
@@ -208,16 +209,17 @@ func (r *reading) events() error {
 	}
 }
 
-// wait starts the clock for the next piece.
+// wait starts the clock for the next piece. A piece without anything in it has
+// bought no time.
 func (r *reading) wait() {
-	switch {
-	case r.a.finish != "":
-		r.w.timer.Reset(min(afterFinish, r.e.o.IdleWithin))
-	case r.a.began:
-		r.w.timer.Reset(r.e.o.IdleWithin)
-	default:
-		r.w.timer.Reset(r.e.o.FirstWithin)
+	within := r.e.o.IdleWithin
+	if r.a.finish != "" {
+		within = min(afterFinish, within)
 	}
+	if r.a.alive {
+		r.a.alive, r.by = false, time.Now().Add(within)
+	}
+	r.w.timer.Reset(max(0, time.Until(r.by)))
 }
 
 // drain reads to the end, so that the connection can serve the next request.

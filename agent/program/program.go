@@ -1,7 +1,7 @@
 // Package program runs somebody else's program as a child: in a process group
 // of its own, without our keys in its environment, talked to over its standard
 // input and output, with the last of its standard error kept, and ended with
-// all it has started.
+// all it has started, as far as that can be found: see reach.go.
 //
 // Who runs what: one goroutine reads the standard error, one waits for the
 // process, and one sees it to its end. Whoever started it reads and writes on
@@ -10,6 +10,7 @@
 package program
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -39,6 +40,7 @@ type Options struct {
 // time.
 type Program struct {
 	cmd    *exec.Cmd
+	mark   string // in the environment of all it starts
 	stdin  *os.File
 	stdout *os.File
 	stderr *os.File
@@ -64,9 +66,10 @@ func Start(o Options) (*Program, error) {
 	}
 	cmd := exec.Command(o.Command[0], o.Command[1:]...)
 	cmd.Dir = o.Dir
-	cmd.Env = append(inherited(os.Environ()), o.Env...)
+	mark := markName + "=" + rand.Text()
+	cmd.Env = append(append(inherited(os.Environ()), o.Env...), mark)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	p := &Program{cmd: cmd, ended: make(chan struct{}), silent: make(chan struct{}), gone: make(chan struct{})}
+	p := &Program{cmd: cmd, mark: mark, ended: make(chan struct{}), silent: make(chan struct{}), gone: make(chan struct{})}
 	p.ending = sync.OnceFunc(func() { close(p.ended) })
 	p.hush = sync.OnceFunc(func() { close(p.silent) })
 	theirs, err := p.pipes()
@@ -156,7 +159,8 @@ func (p *Program) Write(b []byte) (int, error) { return p.stdin.Write(b) }
 func (p *Program) Silent() { p.hush() }
 
 // End begins its end, and does not wait for it: its input is closed, and its
-// group gets SIGTERM and, two seconds later, SIGKILL.
+// group gets SIGTERM and, two seconds later, SIGKILL. What has left the group is
+// killed after that.
 func (p *Program) End() { p.ending() }
 
 // Gone is closed when nothing is left of it.
@@ -198,6 +202,7 @@ func (p *Program) watch() {
 		case <-p.ended:
 		}
 		p.closePipes()
+		sweep(p.mark)
 		p.how, p.asked = "exit status 0", asked
 		if err != nil {
 			p.how = err.Error()
@@ -207,10 +212,11 @@ func (p *Program) watch() {
 
 // leave waits until the process has ended, and ends it where that is asked for:
 // by closing its input and SIGTERM, and then SIGKILL. What is left of its group
-// is killed in any case.
+// is killed in any case, and so are its children's children that have left it.
 func (p *Program) leave(exited <-chan error) (err error, asked bool) {
 	group := -p.cmd.Process.Pid
-	defer func() { _ = syscall.Kill(group, syscall.SIGKILL) }()
+	var others []*os.Process // which have left the group
+	defer func() { _ = syscall.Kill(group, syscall.SIGKILL); killAll(others) }()
 	select {
 	case err := <-exited:
 		return err, false
@@ -224,6 +230,7 @@ func (p *Program) leave(exited <-chan error) (err error, asked bool) {
 		case <-time.After(drainGrace):
 		}
 	}
+	others = hold(descendants(p.cmd.Process.Pid))
 	_ = p.stdin.Close()
 	_ = syscall.Kill(group, syscall.SIGTERM)
 	select {

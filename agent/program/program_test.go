@@ -56,6 +56,20 @@ func play(steps string) {
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: verb == "stranger"}
 			_ = cmd.Start()
 			fmt.Println(cmd.Process.Pid)
+		case "daemon": // left its group, its session and its parents behind
+			cmd := exec.Command("setsid", "sh", "-c", "setsid sh -c 'echo $$; exec sleep 300' & exit")
+			cmd.Stdout = os.Stdout
+			_ = cmd.Run()
+		case "bare": // left its group, and has nothing of our environment
+			cmd := exec.Command("sleep", "300")
+			cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+			_ = cmd.Start()
+			fmt.Println(cmd.Process.Pid)
+		case "brood": // goes on starting such, faster than anybody ends them
+			cmd := exec.Command("setsid", "sh", "-c", "echo $$; while true; do setsid sleep 300 & sleep 0.01; done")
+			cmd.Stdout = os.Stdout
+			_ = cmd.Start()
 		case "late": // somebody else has the last word
 			cmd := exec.Command("sh", "-c", "sleep 0.05; echo late >&2")
 			cmd.Stderr = os.Stderr
@@ -178,6 +192,9 @@ func TestTheEnvironment(t *testing.T) {
 			t.Errorf("%s is not passed on", want)
 		}
 	}
+	if strings.Count("\n"+got, "\nSTARTED_BY_PERCH=") != 1 {
+		t.Error("what it starts cannot be found")
+	}
 	for _, name := range ours {
 		if strings.Contains("\n"+got, "\n"+name+"=") {
 			t.Errorf("%s is passed on", name)
@@ -219,9 +236,8 @@ func TestItEndsByItself(t *testing.T) {
 			pid, err := strconv.Atoi(strings.TrimSpace(said))
 			switch {
 			case err != nil:
-			case strings.HasPrefix(steps, "child") && !dead(pid):
+			case !dead(pid):
 				t.Error("what it has started is still there")
-			case strings.HasPrefix(steps, "stranger"): // is out of reach
 				_ = syscall.Kill(pid, syscall.SIGKILL)
 			}
 		})
@@ -319,6 +335,43 @@ func TestClose(t *testing.T) {
 			t.Error("a megabyte was written")
 		}
 	})
+}
+
+// TestNobodyEscapes: what a program has started is ended with it, wherever it
+// went, when it is closed and when it ends by itself. What only wears our
+// clothes is left alone.
+func TestNobodyEscapes(t *testing.T) {
+	other := start(t, "stranger;sleep")
+	_, bystander := line(t, other)
+	for _, steps := range []string{"stranger;sleep", "daemon;sleep", "bare;sleep", "brood;sleep", "daemon;stubborn;sleep", "daemon;exit 0"} {
+		t.Run(steps, func(t *testing.T) {
+			p := start(t, steps)
+			_, pid := line(t, p)
+			if pid == 0 {
+				t.Fatal("nothing was started")
+			}
+			go func() { _, _ = io.Copy(io.Discard, p); p.Silent() }()
+			if !strings.HasSuffix(steps, "exit 0") {
+				p.Close()
+			}
+			select {
+			case <-p.Gone():
+			case <-time.After(20 * time.Second):
+				t.Fatal("it is still there")
+			}
+			if !dead(pid) {
+				t.Errorf("%d is still there", pid)
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+		})
+	}
+	if err := syscall.Kill(bystander, 0); err != nil {
+		t.Errorf("another program's child was ended as well: %v", err)
+	}
+	other.Close()
+	if !dead(bystander) {
+		t.Error("the last is still there")
+	}
 }
 
 // TestSilence: nobody can talk to a process that has shut its output.

@@ -322,7 +322,7 @@ func (m mind) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) err
 		refused = out(r)
 		return refused
 	})
-	if ctx.Err() == nil && refused == nil && (err == nil || errors.Is(err, agent.ErrAway)) {
+	if ctx.Err() == nil && refused == nil && (err == nil || errors.Is(err, agent.ErrAway) && !errors.Is(err, agent.ErrStranger)) {
 		m.used(err)
 	}
 	if limited, ok := m.Brain.(interface{ Limits() error }); ok && err == nil {

@@ -43,7 +43,11 @@ func (e *engines) addBrain(c *config, b brainConfig, h mindOf, log *slog.Logger)
 			return err
 		}
 		n := e.add("brain", b.Kind, place(b.URL), log)
-		brain, err := assist.New(assist.Options{URL: b.URL, Token: token, Pipeline: b.Pipeline, Agent: b.Agent, REST: b.REST, FirstWithin: time.Duration(b.Within)})
+		o := assist.Options{URL: b.URL, Token: token, Pipeline: b.Pipeline, Agent: b.Agent, REST: b.REST, FirstWithin: time.Duration(b.Within)}
+		if e.book != nil {
+			o.CutOff = e.book.Phrase("cut_off")
+		}
+		brain, err := assist.New(o)
 		if err != nil {
 			return err
 		}
@@ -176,7 +180,7 @@ func (e *engines) toolsOf(m mcpConfig, log *slog.Logger) (agent.ToolSource, erro
 // only looks whether the program is there: to ask it anything would start it.
 func (e *engines) addAgent(b brainConfig, h mindOf, log *slog.Logger) error {
 	brain, err := acp.New(acp.Options{Command: b.Command, Dir: b.Cwd, Env: environment(b.Env), Idle: time.Duration(b.Idle), Turns: b.Turns,
-		Age: time.Duration(b.Age), Silence: time.Duration(b.Within), AllowKinds: b.Allow, MayAnswer: h.trusts, Log: log})
+		Age: time.Duration(b.Age), Start: min(time.Duration(b.Within), acp.StartWithin), Silence: time.Duration(b.Within), AllowKinds: b.Allow, MayAnswer: h.trusts, Log: log})
 	if err != nil {
 		return err
 	}

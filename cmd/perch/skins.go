@@ -77,7 +77,7 @@ func (a *app) newSkins(zone *time.Location) error {
 	}
 	quiet := c.Behaviours.Quiet.Hours
 	a.hooks = hooks.New(hooks.Options{
-		Robots: robots, Stage: a.talk, Asker: a.talk,
+		Robots: robots, Trusts: a.robots.Trusts, Stage: a.talk, Asker: a.talk,
 		// In the quiet hours nobody is asked aloud; screens and the terminal ask.
 		MayAnswer: func(id device.ID) bool { return a.robots.Trusts(id) && !quiet.Contains(time.Now().In(zone)) }, Bus: a.bus, Language: c.Language, Log: a.log,
 	})

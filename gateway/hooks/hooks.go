@@ -36,6 +36,7 @@ type asker interface {
 // needed.
 type Options struct {
 	Robots    []device.ID          // that show and ask; empty is all
+	Trusts    func(device.ID) bool // whether somebody has adopted a robot by name; nil is all
 	Stage     stage                // shows the faces
 	Asker     asker                // nil asks nobody aloud
 	MayAnswer func(device.ID) bool // whether what is said to a robot may allow something; nil is none

@@ -98,9 +98,10 @@ func (d *Door) dress(ctx context.Context, w *wardrobe, now time.Time) (again tim
 	return again
 }
 
-// robots are those that are here and have a part in this.
+// robots are those that are here and have a part in this. What coding agents do
+// is no stranger's business.
 func (d *Door) robots() []device.ID {
 	return slices.DeleteFunc(slices.Clone(d.o.Stage.Open()), func(id device.ID) bool {
-		return len(d.o.Robots) > 0 && !slices.Contains(d.o.Robots, id)
+		return len(d.o.Robots) > 0 && !slices.Contains(d.o.Robots, id) || d.o.Trusts != nil && !d.o.Trusts(id)
 	})
 }

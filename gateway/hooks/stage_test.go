@@ -69,6 +69,24 @@ func TestNamedRobots(t *testing.T) {
 	}, func(o *Options) { o.Robots = []device.ID{robotB} })
 }
 
+// TestStrangersShowNothing: what coding agents do is not for a robot that nobody
+// has adopted by name, whoever names it.
+func TestStrangersShowNothing(t *testing.T) {
+	for _, named := range [][]device.ID{nil, {robotA, robotB}} {
+		bubble(t, func(t *testing.T, h *house) {
+			h.runs()
+			h.robots.opens(robotA, robotB)
+			h.told(t, `{"state":"error","session_id":"s1"}`)
+			synctest.Wait()
+			if got := h.robots.wore(); !slices.Equal(got, []string{string(robotB) + " sad"}) {
+				t.Errorf("%q", got)
+			}
+		}, func(o *Options) {
+			o.Robots, o.Trusts = named, func(id device.ID) bool { return id == robotB }
+		})
+	}
+}
+
 // TestSkinsSee: the board has each session under a name of its own, without a
 // robot, with its subagents.
 func TestSkinsSee(t *testing.T) {

@@ -64,6 +64,7 @@ func (d *Door) chat(ctx context.Context, q question, out func(text string) error
 	defer cancel()
 	turn := agent.Turn{Conversation: q.talk.conversation, Robot: q.talk.robot, Session: q.talk.session, Text: q.text,
 		Now: d.now(), Language: d.o.Language, History: q.history}
+	turn.Guest = turn.Robot != "" && !d.o.Robots.Trusts(turn.Robot) // what a stranger has said before must not act in the house
 	// The robot's own state is its session's. What shows of this turn is
 	// published below, as that of a session without a robot.
 	turn.Unseen = q.talk.robot != ""

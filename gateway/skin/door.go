@@ -40,6 +40,8 @@ type notices interface {
 // robots knows the robots of the house.
 type robots interface {
 	Get(id device.ID) (device.Robot, error)
+	// Trusts reports whether somebody has adopted a robot by name.
+	Trusts(id device.ID) bool
 }
 
 // questions wait for somebody's yes or no.

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -70,6 +71,11 @@ func (f family) Get(id device.ID) (device.Robot, error) {
 	}
 	return device.Robot{}, device.ErrUnknownRobot
 }
+
+// stranger is a robot of the house that nobody has adopted by name.
+const stranger device.ID = "a0b1c2d3e4ff"
+
+func (f family) Trusts(id device.ID) bool { return slices.Contains(f, id) && id != stranger }
 
 // away are robots none of which has its channel open.
 type away struct{}
@@ -132,7 +138,7 @@ func newHouse(t testing.TB, change ...func(*Options)) *house {
 	timers := agent.NewTimers(newShelf[agent.Timer](), nil)
 	herald := agent.NewHerald(agent.HeraldOptions{Notices: h.notices, Timers: timers, Bus: h.bus, Log: log})
 	h.mind = agent.NewMind([]agent.Brain{h.brain}, agent.NewMemory(newShelf[agent.Entry]()), h.bus, log)
-	o := Options{Board: h.board, Bus: h.bus, Herald: herald, Notices: h.notices, Robots: family{robotA, robotB}, Mind: h.mind, Language: "en", Zone: time.UTC, Log: log}
+	o := Options{Board: h.board, Bus: h.bus, Herald: herald, Notices: h.notices, Robots: family{robotA, robotB, stranger}, Mind: h.mind, Language: "en", Zone: time.UTC, Log: log}
 	for _, c := range change {
 		c(&o)
 	}

@@ -2,6 +2,7 @@ package skin
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 
 	"perch/agent"
@@ -14,6 +15,9 @@ func (d *Door) notify(body []byte) (id string, err error) {
 	n, err := agent.ParseNotice(body)
 	if err == nil && n.Robot != "" {
 		_, err = d.o.Robots.Get(n.Robot) // it would wait for a robot that never comes
+		if err == nil && !d.o.Robots.Trusts(n.Robot) {
+			err = fmt.Errorf("%w: it is not adopted by name; perch adopt %s does that", device.ErrUnknownRobot, n.Robot)
+		}
 	}
 	if err == nil {
 		n, err = d.o.Herald.Notify(n)

@@ -38,9 +38,11 @@ const (
 type robots struct {
 	mu    sync.Mutex
 	known []device.ID
-	tools []device.Tool
-	asked []string
-	err   error
+	// strangers are those that nobody has adopted by name.
+	strangers map[device.ID]bool
+	tools     []device.Tool
+	asked     []string
+	err       error
 	// answer is what a tool answers, in place of "true".
 	answer func(ctx context.Context) (device.Result, error)
 }
@@ -66,6 +68,17 @@ func (r *robots) List() (list []device.Robot) {
 		list = append(list, device.Robot{ID: id})
 	}
 	return list
+}
+func (r *robots) Trusts(id device.ID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Contains(r.known, id) && !r.strangers[id]
+}
+
+func (r *robots) befriend(id device.ID, friend bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.strangers[id] = !friend
 }
 func (r *robots) Open() []device.ID { return r.known }
 func (r *robots) Tools(device.ID) []device.Tool {

@@ -43,7 +43,8 @@ const noSession = `{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Reques
 
 // post serves a request, or begins a session.
 func (d *Door) post(w http.ResponseWriter, r *http.Request) error {
-	if r.Header.Get(sessionHeader) != "" {
+	if session := r.Header.Get(sessionHeader); session != "" {
+		defer d.use(session)()
 		d.serve(w, r)
 		return nil
 	}
@@ -68,31 +69,10 @@ func (d *Door) post(w http.ResponseWriter, r *http.Request) error {
 	if !d.begin() {
 		return &door.Fault{Word: "too_many_sessions", Sentence: "too many models are connected; end one of their sessions", HTTP: http.StatusServiceUnavailable}
 	}
-	defer d.begun()
 	d.follow()
 	d.serve(w, r)
+	d.begun(w.Header().Get(sessionHeader))
 	return nil
-}
-
-// begin reports whether there is room for one more session.
-func (d *Door) begin() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	open := 0
-	for range d.server.Sessions() {
-		open++
-	}
-	if d.stopping || open+d.opening >= mostSessions {
-		return false
-	}
-	d.opening++
-	return true
-}
-
-func (d *Door) begun() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.opening--
 }
 
 // serve has the library answer, to somebody who has to read in time.

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -65,8 +64,8 @@ func (d *Door) registerAgent(_ context.Context, s *mcp.ServerSession, args json.
 	var robot device.ID
 	if a.Robot != "" {
 		id, err := device.ParseID(a.Robot)
-		if err != nil || !slices.ContainsFunc(d.o.Residents.List(), func(r device.Robot) bool { return r.ID == id }) {
-			return "", fmt.Errorf("there is no robot %q; those there are: %s", clip(a.Robot, 40), d.names())
+		if err != nil || !d.o.Residents.Trusts(id) {
+			return "", fmt.Errorf("there is no robot %q that was adopted by name; those there are: %s", clip(a.Robot, 40), d.names())
 		}
 		robot = id
 	}
@@ -88,8 +87,8 @@ func (d *Door) registerAgent(_ context.Context, s *mcp.ServerSession, args json.
 // names lists the robots for an error.
 func (d *Door) names() string {
 	text := ""
-	for _, r := range d.o.Residents.List() {
-		text += string(r.ID) + " "
+	for _, id := range d.adopted() {
+		text += string(id) + " "
 	}
 	if text == "" {
 		return "none"

@@ -10,14 +10,17 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"perch/agent"
 	"perch/device"
 )
 
-// mostOffered bounds the tools of robots that models are offered, and mostTool
-// the name of one, in bytes: more is refused by those who pass tools on.
+// mostOffered bounds the tools of robots that models are offered, mostTool the
+// name of one, in bytes, for more is refused by those who pass tools on, and
+// mostSchema its arguments.
 const (
 	mostOffered = 300
 	mostTool    = 64
+	mostSchema  = 8 << 10
 )
 
 // offer is a tool of a robot's own.
@@ -26,18 +29,49 @@ type offer struct {
 	tool  device.Tool
 }
 
-// follow has what is offered be what the robots list.
-func (d *Door) follow() {
-	wanted := map[string]offer{}
+// adopted are the robots that somebody has adopted by name.
+func (d *Door) adopted() (all []device.ID) {
 	for _, r := range d.o.Residents.List() {
-		for _, t := range d.o.Stage.Tools(r.ID) {
-			name := toolName(r.ID, t.Name)
-			if _, taken := wanted[name]; taken || t.UserOnly && !d.o.UserTools || len(wanted) >= mostOffered {
-				continue
-			}
-			wanted[name] = offer{r.ID, t}
+		if d.o.Residents.Trusts(r.ID) {
+			all = append(all, r.ID)
 		}
 	}
+	return all
+}
+
+// wanted is what is to be offered: each robot's first tool, then each one's
+// second, so that none takes the room of the others.
+func (d *Door) wanted() map[string]offer {
+	wanted := map[string]offer{}
+	robots := d.adopted()
+	lists := make([][]device.Tool, len(robots))
+	for i, id := range robots {
+		lists[i] = d.o.Stage.Tools(id)
+	}
+	for n, more := 0, true; more; n++ {
+		more = false
+		for i, id := range robots {
+			if n >= len(lists[i]) {
+				continue
+			}
+			more = true
+			t := lists[i][n]
+			name := toolName(id, t.Name)
+			if _, taken := wanted[name]; taken || t.UserOnly && !d.o.UserTools {
+				continue
+			}
+			if len(wanted) == mostOffered {
+				return wanted
+			}
+			wanted[name] = offer{id, t}
+		}
+	}
+	return wanted
+}
+
+// follow has what is offered be what the robots list.
+func (d *Door) follow() {
+	wanted := d.wanted()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var gone []string
@@ -56,12 +90,15 @@ func (d *Door) follow() {
 	}
 	for name, o := range wanted {
 		schema, err := json.Marshal(asObject(o.tool.Schema))
+		if err == nil && len(schema) > mostSchema {
+			err = fmt.Errorf("its arguments take more than %d bytes to describe", mostSchema)
+		}
 		if err != nil {
 			d.o.Log.Warn("a robot's tool is not offered", "robot", o.robot, "tool", o.tool.Name, "err", err)
 			continue
 		}
 		d.offered[name] = o
-		d.server.AddTool(&mcp.Tool{Name: name, Description: fmt.Sprintf("Robot %s: %s", o.robot, o.tool.Description), InputSchema: json.RawMessage(schema)}, d.runs(o))
+		d.server.AddTool(&mcp.Tool{Name: name, Description: fmt.Sprintf("Robot %s: %s", o.robot, agent.Described(o.tool.Description)), InputSchema: json.RawMessage(schema)}, d.runs(o))
 	}
 }
 
@@ -94,6 +131,9 @@ func (d *Door) runs(o offer) mcp.ToolHandler {
 		var arguments map[string]any
 		if err := decode(r.Params.Arguments, &arguments); err != nil {
 			return answer("", err), nil
+		}
+		if !d.o.Residents.Trusts(o.robot) {
+			return answer("", errors.New("this robot is adopted no more")), nil
 		}
 		result, err := d.call(ctx, o.robot, o.tool.Name, arguments)
 		if err != nil {

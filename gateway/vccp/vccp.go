@@ -33,9 +33,12 @@ type stage interface {
 	Feel(ctx context.Context, id device.ID, e agent.Emotion) error
 }
 
-// residents are the robots that have been here.
+// residents are the robots that have been here. Models are offered those that
+// somebody has adopted by name: any other may be anybody's, and what it says of
+// its tools is read by models.
 type residents interface {
 	List() []device.Robot
+	Trusts(id device.ID) bool
 }
 
 // senses know what robots sense.
@@ -62,7 +65,8 @@ type Options struct {
 // What is held is bounded in number, and in time where nobody comes any more.
 const (
 	mostSessions = 32
-	mostCalls    = 16 // of robots' tools, at a time
+	leastIdle    = time.Minute // of a session that gives way to another
+	mostCalls    = 16          // of robots' tools, at a time
 	idleFor      = time.Hour
 	quietFor     = 50 * time.Second
 	mostBody     = 256 << 10
@@ -76,12 +80,14 @@ type Door struct {
 	http   *mcp.StreamableHTTPHandler
 	calls  chan struct{} // a place for each call under way
 	quiet  time.Duration // how long a character may give no sign of life
+	now    func() time.Time
 
 	mu       sync.Mutex
 	agents   map[string]*registered // by MCP session
 	sockets  map[*client]bool       // those that are open
 	offered  map[string]offer       // robots' own tools, by the name they have here
 	opening  int                    // sessions that are being opened
+	used     map[string]*use        // by MCP session
 	waiting  sync.WaitGroup         // for sessions to end, and sockets to close
 	stopping bool
 }
@@ -99,7 +105,7 @@ func New(o Options) *Door {
 			o.Presets = append(o.Presets, e.Name)
 		}
 	}
-	d := &Door{o: o, calls: make(chan struct{}, mostCalls), quiet: quietFor, agents: map[string]*registered{}, sockets: map[*client]bool{}, offered: map[string]offer{}}
+	d := &Door{o: o, calls: make(chan struct{}, mostCalls), quiet: quietFor, now: time.Now, used: map[string]*use{}, agents: map[string]*registered{}, sockets: map[*client]bool{}, offered: map[string]offer{}}
 	// The library's own log tells of every request.
 	quiet := slog.New(slog.DiscardHandler)
 	d.server = mcp.NewServer(&mcp.Implementation{Name: "vccp", Title: "Perch", Version: "1.0.0"}, &mcp.ServerOptions{
@@ -131,7 +137,7 @@ func (d *Door) Run(ctx context.Context) {
 	d.follow()
 	reader.Each(ctx, func(e event.Envelope) {
 		switch e.Event.(type) {
-		case event.ToolsListed, event.RobotSeen, event.Missed:
+		case event.ToolsListed, event.RobotSeen, event.RobotOnline, event.Missed:
 			d.follow()
 		}
 	})

@@ -255,20 +255,6 @@ func TestRawHTTP(t *testing.T) {
 	})
 }
 
-// TestTooManySessions: models beyond those there is room for are told so.
-func TestTooManySessions(t *testing.T) {
-	h := newHouse(t)
-	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{},"clientInfo":{"name":"curl","version":"1"}}}`
-	for range mostSessions {
-		if status, _, body := h.post(t, hello); status != 200 {
-			t.Fatalf("%d %s", status, body)
-		}
-	}
-	if status, _, body := h.post(t, hello); status != 503 || !strings.Contains(body, "too_many_sessions") {
-		t.Errorf("one more: %d %s", status, body)
-	}
-}
-
 // TestIdleSessions: a model that comes no more is forgotten, and its character
 // closed.
 func TestIdleSessions(t *testing.T) {

@@ -100,6 +100,9 @@ func (v *visit) say(s *saying, text string) error {
 		return tooLong()
 	}
 	v.cut(s, s.speech.Write(text))
+	if s.speech.Full() {
+		return &failure{code: codeLength, text: "That is more than is spoken at once: a hundred sentences are the most."}
+	}
 	return nil
 }
 

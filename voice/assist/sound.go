@@ -6,18 +6,13 @@ import (
 	"errors"
 	"io"
 	"strings"
-	"time"
 
 	"perch/voice"
 	"perch/voice/remote"
 )
 
-const (
-	// mostSound bounds one answer. A sentence is a few seconds.
-	mostSound = 10 * time.Minute
-	// mostPiece is 20 ms at 24 kHz: more would wait for more.
-	mostPiece = 480
-)
+// mostPiece is 20 ms at 24 kHz: more would wait for more.
+const mostPiece = 480
 
 // heedless is an error of whoever takes the sound. It is no fault of the
 // engine's, and is given back as it is.
@@ -25,7 +20,7 @@ type heedless struct{ error }
 
 // sound passes on the WAV of an answer as 24 kHz PCM, piece by piece as it
 // arrives.
-func (s *Synthesizer) sound(ctx context.Context, answer *remote.Answer, out func(pcm []int16) error) error {
+func (s *Synthesizer) sound(ctx context.Context, answer *remote.Answer, text string, out func(pcm []int16) error) error {
 	r := bufio.NewReaderSize(answer, 4096)
 	head, err := r.Peek(4)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -40,11 +35,19 @@ func (s *Synthesizer) sound(ctx context.Context, answer *remote.Answer, out func
 	if err != nil {
 		return s.broken(err, "gives a WAV that is not 16-bit PCM; set convert")
 	}
-	passed, err := s.pour(ctx, wav, out)
-	switch {
+	c := answer.Converter(text, func(pcm []int16) error {
+		if err := out(pcm); err != nil {
+			return heedless{err}
+		}
+		return nil
+	})
+	c.Rate(wav.Rate) // the reader has looked at it
+	switch err := pour(ctx, wav, c); {
+	case errors.Is(err, voice.ErrEndless):
+		return answer.Endless(text)
 	case err != nil:
 		return s.broken(err, "gives a WAV that cannot be read; set convert")
-	case passed == 0:
+	case !c.Sounded():
 		return s.client.Fault("makes a sound of no length; see the log of its text to speech")
 	}
 	return nil
@@ -64,28 +67,23 @@ func (s *Synthesizer) broken(err error, sentence string) error {
 	return s.client.Fault(sentence)
 }
 
-func (s *Synthesizer) pour(ctx context.Context, wav *voice.WAVReader, out func([]int16) error) (passed int, err error) {
-	const most = int(mostSound/time.Second) * voice.SpeakerRate
-	resampler := voice.NewResampler(wav.Rate, voice.SpeakerRate)
+func pour(ctx context.Context, wav *voice.WAVReader, c *voice.Converter) error {
 	var pcm [mostPiece]int16
 	for {
 		if err := ctx.Err(); err != nil {
-			return passed, err // much may be here already
+			return err // much may be here already
 		}
 		n, err := wav.Read(pcm[:])
-		if made := resampler.Resample(pcm[:n]); len(made) > 0 {
-			if passed += len(made); passed > most {
-				return passed, s.client.Fault("does not stop speaking; see the log of its text to speech")
-			}
-			if err := out(made); err != nil {
-				return passed, heedless{err}
+		if n > 0 {
+			if err := c.Convert(pcm[:n]); err != nil {
+				return err
 			}
 		}
 		if errors.Is(err, io.EOF) {
-			return passed, nil
+			return nil
 		}
 		if err != nil {
-			return passed, err
+			return err
 		}
 	}
 }

@@ -168,7 +168,7 @@ func (s *Synthesizer) speak(ctx context.Context, text string, o voice.Options, o
 		return s.explain(err, path, "makes no sound with "+order.with()+"; see its log")
 	}
 	defer answer.Close()
-	return s.sound(ctx, answer, out)
+	return s.sound(ctx, answer, text, out)
 }
 
 // order says what is to be spoken, how.

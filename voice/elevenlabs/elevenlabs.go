@@ -146,5 +146,5 @@ func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, o
 		return err
 	}
 	defer answer.Close()
-	return answer.Sound(voice.SpeakerRate, out)
+	return answer.Sound(text, voice.SpeakerRate, out)
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"perch/voice"
 	"perch/voice/remote"
 )
 
@@ -59,8 +60,8 @@ func (o *Options) check(model string) (*remote.Client, error) {
 	if o.Speed != 0 && (o.Speed < 0.25 || o.Speed > 4) {
 		return nil, fmt.Errorf("speech has a speed of 0.25 to 4, not %g", o.Speed)
 	}
-	if o.Rate < 8000 || o.Rate > 192000 {
-		return nil, fmt.Errorf("sound has a rate of 8000 to 192000 Hz, not %d", o.Rate)
+	if !voice.Playable(o.Rate) {
+		return nil, fmt.Errorf("sound has a rate of 8000 to 48000 Hz that is a multiple of 25, not %d", o.Rate)
 	}
 	return remote.New(remote.Options{
 		Service: "the speech server", URL: o.URL, Key: o.Key,

@@ -90,5 +90,5 @@ func (s *Synthesizer) Synthesize(ctx context.Context, text string, o voice.Optio
 		return err
 	}
 	defer answer.Close()
-	return answer.Sound(s.o.Rate, out)
+	return answer.Sound(text, s.o.Rate, out)
 }

@@ -6,6 +6,9 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"time"
+
+	"perch/voice"
 )
 
 // Answer is what a server answers with, while it arrives.
@@ -18,6 +21,8 @@ type Answer struct {
 	watch    *watch
 	end      func()
 	begun    bool
+	arrival  *voice.Arrival // of its sound
+	trickles bool           // it was that which a read waited for in vain
 }
 
 // Close ends the call. A connection whose answer was read to its end is kept
@@ -37,13 +42,18 @@ func (a *Answer) Kind() (string, map[string]string) {
 	return kind, parameters
 }
 
-// Read implements io.Reader under the deadlines. Its error is io.EOF, a
-// *Fault, or the caller's context's.
+// Read implements io.Reader under the deadlines, those of a sound that arrives.
+// Its error is io.EOF, a *Fault, or the caller's context's.
 func (a *Answer) Read(p []byte) (int, error) {
+	waiting := time.Now()
 	if a.begun {
-		a.watch.arm(a.client.o.Idle)
+		a.trickles = a.arrival.Trickles()
+		a.watch.arm(a.arrival.Left())
 	}
 	n, err := a.response.Body.Read(p)
+	if a.begun {
+		a.arrival.Waited(time.Since(waiting))
+	}
 	if n > 0 {
 		a.begun = true
 	}

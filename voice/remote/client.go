@@ -14,6 +14,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"perch/voice"
 )
 
 // Options of a Client.
@@ -127,7 +129,7 @@ type Request struct {
 // must be closed. The error is a *Fault, or ctx's where that has ended.
 func (c *Client) Call(ctx context.Context, r Request) (*Answer, error) {
 	within, cancel := context.WithCancelCause(ctx)
-	a := &Answer{client: c, ctx: ctx, within: within, path: r.Path}
+	a := &Answer{client: c, ctx: ctx, within: within, path: r.Path, arrival: voice.NewArrival(c.o.Idle)}
 	a.watch = newWatch(c.o.FirstByte, func() { cancel(errSlow) })
 	release := context.AfterFunc(c.life, func() { cancel(errClosed) })
 	a.end = func() {
@@ -150,6 +152,10 @@ func (c *Client) Call(ctx context.Context, r Request) (*Answer, error) {
 	if response.StatusCode/100 != 2 {
 		defer a.Close()
 		return nil, a.refused()
+	}
+	if packed := response.Header.Get("Content-Encoding"); packed != "" && !strings.EqualFold(packed, "identity") {
+		defer a.Close()
+		return nil, c.Fault("packs its answer (Content-Encoding: " + c.scrub(packed) + ") though it was asked not to; switch that off there, or in the proxy before it")
 	}
 	return a, nil
 }
@@ -185,6 +191,7 @@ func (c *Client) request(ctx context.Context, r Request, w *watch) (*http.Reques
 		// connection: saying or hearing something twice changes nothing there.
 		req.Header["Idempotency-Key"] = nil
 	}
+	req.Header.Set("Accept-Encoding", "identity")
 	if r.ContentType != "" {
 		req.Header.Set("Content-Type", r.ContentType)
 	}

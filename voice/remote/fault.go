@@ -47,6 +47,8 @@ func (a *Answer) broken(err error) error {
 		return ended
 	}
 	switch cause := context.Cause(a.within); {
+	case errors.Is(cause, errSlow) && a.begun && a.trickles:
+		return c.fault(0, c.place+" sends its sound far slower than it is played; is it overloaded, or too slow for this voice?")
 	case errors.Is(cause, errSlow) && a.begun:
 		return c.fault(0, fmt.Sprintf("%s went silent for %s in the middle of its answer; see the server's log", c.place, c.o.Idle))
 	case errors.Is(cause, errSlow):

@@ -35,7 +35,7 @@ func client(t testing.TB) *Client {
 func answer(c *Client, kind string, body io.Reader) *Answer {
 	within, cancel := context.WithCancelCause(context.Background())
 	w := newWatch(time.Minute, func() {})
-	return &Answer{client: c, ctx: context.Background(), within: within, watch: w,
+	return &Answer{client: c, ctx: context.Background(), within: within, watch: w, arrival: voice.NewArrival(c.o.Idle),
 		end:      func() { w.end(); cancel(nil) },
 		response: &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {kind}}, Body: io.NopCloser(body)}}
 }
@@ -62,7 +62,7 @@ func FuzzSound(f *testing.F) {
 			a := answer(c, kind, r)
 			defer a.Close()
 			var pcm []int16
-			err := a.Sound(24000, func(p []int16) error { pcm = append(pcm, p...); return nil })
+			err := a.Sound("Hello.", 24000, func(p []int16) error { pcm = append(pcm, p...); return nil })
 			if err == nil {
 				return pcm, ""
 			}

@@ -4,35 +4,38 @@ import (
 	"bufio"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"strconv"
 	"strings"
-	"time"
 
 	"perch/voice"
 )
 
-// mostSound bounds one answer. A sentence is a few seconds.
-const mostSound = 10 * time.Minute
+// Converter returns what makes 24 kHz of the samples of this answer, which is
+// the sound of that text. What comes too slowly then ends the answer.
+func (a *Answer) Converter(text string, out func(pcm []int16) error) *voice.Converter {
+	return voice.NewConverter(voice.LongestSpeech(text), a.arrival, out)
+}
 
-// Sound passes on the sound of the answer as 24 kHz PCM, piece by piece as it
+// Endless is the fault of a server that says more than the text is worth.
+func (a *Answer) Endless(text string) error {
+	return a.client.Fault(fmt.Sprintf("does not stop speaking: %s are enough for this text; check the voice and the model", voice.LongestSpeech(text)))
+}
+
+// Sound passes on the sound of a text as 24 kHz PCM, piece by piece as it
 // arrives. Raw 16-bit little-endian mono is taken to be at rate, unless the
 // answer's type names another; a WAV says itself what it is. What is neither
-// is a *Fault, and so is an answer without a sound. Errors of out are
-// returned as they are. The slice is only valid during the call.
-func (a *Answer) Sound(rate int, out func(pcm []int16) error) error {
+// is a *Fault, and so is an answer without a sound, one that is far too long for
+// the text and one that comes far slower than it is played; what came until then
+// was passed on. Errors of out are returned as they are. The slice is only valid
+// during the call.
+func (a *Answer) Sound(text string, rate int, out func(pcm []int16) error) error {
 	kind, parameters := a.Kind()
-	if kind == "application/json" || strings.HasPrefix(kind, "text/") {
-		body, err := a.beginning(mostComplaint)
-		if err != nil {
-			return err
-		}
-		if _, detail := a.client.complaint(kind, body); detail != "" {
-			return a.client.Fault("answers with words in place of sound (" + detail + "); check model, voice and url")
-		}
-		return a.client.Fault("answers with " + kind + " in place of sound; check the url, which mostly ends in /v1")
+	if err := a.refuse(kind, parameters); err != nil {
+		return err
 	}
-	if named, err := strconv.Atoi(parameters["rate"]); err == nil && named >= 8000 && named <= 192000 {
+	if named, err := strconv.Atoi(parameters["rate"]); err == nil {
 		rate = named
 	}
 	r := bufio.NewReaderSize(a, 4096)
@@ -40,17 +43,43 @@ func (a *Answer) Sound(rate int, out func(pcm []int16) error) error {
 	if err != nil {
 		return err
 	}
-	s := spout{resampler: voice.NewResampler(rate, voice.SpeakerRate), out: out}
-	if err := s.run(read); err != nil {
-		if errors.Is(err, errTooLong) {
-			return a.client.Fault("does not stop speaking; check the voice and the model")
+	c := a.Converter(text, out)
+	if !c.Rate(rate) {
+		return a.client.Fault(fmt.Sprintf("answers with sound of %d samples a second, which cannot be played; choose another voice, or 24000", rate))
+	}
+	if err := run(read, c); err != nil {
+		if errors.Is(err, voice.ErrEndless) {
+			return a.Endless(text)
 		}
 		return err
 	}
-	if s.passed == 0 {
+	if !c.Sounded() {
 		return a.client.Fault("answers without a sound; check the voice and the model")
 	}
 	return nil
+}
+
+// refuse says why an answer of that type is no sound that can be played. One
+// that names no type, or only that it is bytes, is looked at.
+func (a *Answer) refuse(kind string, parameters map[string]string) error {
+	switch {
+	case kind == "application/json", strings.HasPrefix(kind, "text/"):
+		body, err := a.beginning(mostComplaint)
+		if err != nil {
+			return err
+		}
+		if _, detail := a.client.complaint(kind, body); detail != "" {
+			return a.client.Fault("answers with words in place of sound (" + detail + "); check model, voice and url")
+		}
+	case kind == "", kind == "application/octet-stream", kind == "binary/octet-stream":
+		return nil
+	case strings.HasPrefix(kind, "audio/"):
+		if n := parameters["channels"]; n != "" && n != "1" {
+			return a.client.Fault("answers with sound of " + a.client.scrub(n) + " channels, and only mono can be played; choose another voice")
+		}
+		return nil
+	}
+	return a.client.Fault("answers with " + a.client.scrub(kind) + " in place of sound; check the url, which mostly ends in /v1")
 }
 
 // open looks at the first bytes and returns who reads samples after them.
@@ -93,6 +122,12 @@ func format(head []byte, kind string, r *bufio.Reader) string {
 		return "FLAC"
 	case strings.HasPrefix(begins, "ID3"):
 		return "MP3"
+	case begins == "\x1a\x45\xdf\xa3":
+		return "WebM"
+	case strings.HasPrefix(begins, "\x1f\x8b\x08"):
+		return "gzip"
+	case packedSound(kind):
+		return kind
 	case mpegFrame(head) == 0:
 		return ""
 	case kind == "audio/mpeg" || kind == "audio/mp3":
@@ -104,6 +139,16 @@ func format(head []byte, kind string, r *bufio.Reader) string {
 		return "MP3"
 	}
 	return ""
+}
+
+// packedSound reports whether a type is that of a sound whose samples are not
+// there to be read. That of MP3 is not to be relied on.
+func packedSound(kind string) bool {
+	switch kind {
+	case "audio/aac", "audio/flac", "audio/mp4", "audio/ogg", "audio/opus", "audio/webm":
+		return true
+	}
+	return false
 }
 
 // mpegFrame is the length in bytes of the MPEG audio layer III frame whose
@@ -149,25 +194,13 @@ func (w *rawReader) read(pcm []int16) (int, error) {
 	return n / 2, err
 }
 
-var errTooLong = errors.New("too much sound")
-
-// spout pours samples into out at the speaker's rate.
-type spout struct {
-	resampler *voice.Resampler
-	out       func([]int16) error
-	passed    int // samples
-}
-
-func (s *spout) run(read func([]int16) (int, error)) error {
-	const most = int(mostSound/time.Second) * voice.SpeakerRate
+// run gives samples to a converter until there are no more.
+func run(read func([]int16) (int, error), c *voice.Converter) error {
 	var pcm [2048]int16
 	for {
 		n, err := read(pcm[:])
-		if made := s.resampler.Resample(pcm[:n]); len(made) > 0 {
-			if s.passed += len(made); s.passed > most {
-				return errTooLong
-			}
-			if err := s.out(made); err != nil {
+		if n > 0 {
+			if err := c.Convert(pcm[:n]); err != nil {
 				return err
 			}
 		}

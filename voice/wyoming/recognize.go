@@ -2,8 +2,10 @@ package wyoming
 
 import (
 	"context"
+	"fmt"
 	"regexp"
 	"strings"
+	"time"
 
 	"perch/voice"
 )
@@ -65,10 +67,15 @@ func sendSpeech(ctx context.Context, c *call, request Transcribe, u *voice.Utter
 // of an utterance, but a recognizer that runs in circles does.
 const longestText = 8 << 10
 
+// longestWrite bounds the time a streaming server writes a transcript for, which
+// somebody waits for.
+const longestWrite = time.Minute
+
 // readText waits for the transcript. The parts that a streaming server sends
 // before are counted only where the whole never comes.
 func readText(c *call) (string, error) {
 	var parts strings.Builder
+	var began time.Time // to write
 	for {
 		event, err := c.read()
 		if err != nil {
@@ -93,6 +100,12 @@ func readText(c *call) (string, error) {
 				continue
 			}
 			// It is at work.
+			if began.IsZero() {
+				began = time.Now()
+			}
+			if time.Since(began) > longestWrite {
+				return "", reason(fmt.Sprintf("it writes one transcript for more than %s; is it overloaded?", longestWrite))
+			}
 			if err := c.goOn(); err != nil {
 				return "", err
 			}

@@ -2,8 +2,8 @@ package wyoming
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
-	"time"
 
 	"perch/voice"
 )
@@ -11,22 +11,21 @@ import (
 // sound makes 24 kHz mono of what a server sends, piece by piece. A piece may
 // end anywhere, in the middle of a sample too.
 type sound struct {
-	out       func([]int16) error
+	text      string // whose sound it is
 	format    Format
-	resampler *voice.Resampler
+	converter *voice.Converter
 	rest      []byte // of a sample that is not whole yet
 	pcm       [2048]int16
-	heard     time.Duration
 }
 
-// longestSound bounds the answer to one text. Nobody listens to a robot for
-// that long.
-const longestSound = 10 * time.Minute
-
-// expect makes the resampler for a rate that is likely to come.
-func (s *sound) expect(rate int) {
-	s.resampler = voice.NewResampler(rate, voice.SpeakerRate)
-	s.format.Rate = rate
+// newSound returns what passes the sound of a text on to out.
+func newSound(text string, arrival *voice.Arrival, out func([]int16) error) *sound {
+	return &sound{text: text, converter: voice.NewConverter(voice.LongestSpeech(text), arrival, func(pcm []int16) error {
+		if err := out(pcm); err != nil {
+			return heedless{err}
+		}
+		return nil
+	})}
 }
 
 // begin takes the format of what follows. What is left of the sound before is
@@ -37,13 +36,8 @@ func (s *sound) begin(f Format) error {
 		return reason(fmt.Sprintf("its sound has samples of %d bytes, and only those of 2 can be played; choose another voice", f.Width))
 	case f.Channels < 1 || f.Channels > 2:
 		return reason(fmt.Sprintf("its sound has %d channels, and only mono and stereo can be played; choose another voice", f.Channels))
-	case f.Rate < 8000 || f.Rate > 96000 || f.Rate%25 != 0:
-		// Rates that have little in common with ours want huge filters; no
-		// voice has one.
+	case !s.converter.Rate(f.Rate):
 		return reason(fmt.Sprintf("its sound has %d samples a second, which cannot be played; choose another voice", f.Rate))
-	}
-	if s.resampler == nil || s.format.Rate != f.Rate {
-		s.expect(f.Rate)
 	}
 	if s.format.Channels != f.Channels {
 		s.rest = s.rest[:0]
@@ -89,16 +83,9 @@ func (s *sound) pass(b []byte) error {
 		}
 		s.pcm[i] = int16(v)
 	}
-	s.heard += time.Duration(n) * time.Second / time.Duration(s.format.Rate)
-	if s.heard > longestSound {
-		return reason(fmt.Sprintf("it does not stop speaking; %s are enough for one text", longestSound))
+	err := s.converter.Convert(s.pcm[:n])
+	if errors.Is(err, voice.ErrEndless) {
+		return reason(fmt.Sprintf("it does not stop speaking: %s are enough for this text", voice.LongestSpeech(s.text)))
 	}
-	pcm := s.resampler.Resample(s.pcm[:n])
-	if len(pcm) == 0 {
-		return nil
-	}
-	if err := s.out(pcm); err != nil {
-		return heedless{err}
-	}
-	return nil
+	return err
 }

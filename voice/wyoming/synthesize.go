@@ -2,7 +2,10 @@ package wyoming
 
 import (
 	"context"
+	"errors"
+	"os"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -23,22 +26,23 @@ func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, o
 		return err
 	}
 	streaming := m.streaming && len(text) > longText
-	s := &sound{}
+	var s *sound
 	err = at.talk(ctx, within, func(_ context.Context, c *call) error {
 		if streaming {
 			return sendPieces(c, m.voice, text)
 		}
 		return c.send(TypeSynthesize, Synthesize{Text: text, Voice: m.voice}, nil)
 	}, func(c *call) error {
-		s.out = func(pcm []int16) error { return c.unhurried(func() error { return out(pcm) }) }
-		// The server is at work meanwhile.
-		s.expect(int(e.rate.Load()))
-		return readSound(c, s, streaming)
+		arrival := voice.NewArrival(c.within)
+		s = newSound(text, arrival, func(pcm []int16) error { return c.unhurried(func() error { return out(pcm) }) })
+		// The resampler is made while the server is at work.
+		s.converter.Rate(int(e.rate.Load()))
+		return readSound(c, s, arrival, streaming)
 	})
 	if err != nil {
 		return err
 	}
-	if s.heard > 0 {
+	if s.converter.Sounded() {
 		e.rate.Store(int64(s.format.Rate))
 		return nil
 	}
@@ -93,24 +97,26 @@ func pieces(text string) []string {
 // readSound passes on what the server says until it is done: a stream of text
 // is answered with any number of pieces of sound and a last word, a whole text
 // with one.
-func readSound(c *call, s *sound, streaming bool) error {
-	if err := c.ask(); err != nil {
-		return err
-	}
+func readSound(c *call, s *sound, arrival *voice.Arrival, streaming bool) error {
+	c.asked.Store(true)
 	for {
+		waiting := time.Now()
+		trickles := s.converter.Sounded() && arrival.Trickles()
+		// An event without sound buys no time, and one with little buys little.
+		if err := c.conn.SetReadDeadline(waiting.Add(arrival.Left())); err != nil {
+			return err
+		}
 		event, err := c.read()
+		arrival.Waited(time.Since(waiting))
+		if errors.Is(err, os.ErrDeadlineExceeded) && trickles {
+			return reason("its sound comes far slower than it is played; is it overloaded, or too slow for this voice?")
+		}
 		if err != nil {
 			return err
 		}
 		switch event.Type {
 		case TypeAudioStart, TypeAudioChunk:
 			if err := hear(event, s); err != nil {
-				return err
-			}
-			if len(event.Payload) == 0 {
-				continue // an event without sound buys no time
-			}
-			if err := c.goOn(); err != nil {
 				return err
 			}
 		case TypeAudioStop:

@@ -1,0 +1,76 @@
+package assist_test
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"perch/agent"
+	"perch/agent/assist"
+)
+
+// TestEndlessAnswers: an answer, and the time it takes, have bounds, and who
+// listens is told politely that it was cut off.
+func TestEndlessAnswers(t *testing.T) {
+	goesOn := func(n int, piece string, pause time.Duration) func(*peer, command) bool {
+		return func(p *peer, m command) bool {
+			p.began(m)
+			p.delta(m, `{"role":"assistant"}`)
+			for range n {
+				p.delta(m, piece)
+				time.Sleep(pause)
+			}
+			return true
+		}
+	}
+	for name, c := range map[string]struct {
+		answer func(*peer, command) bool
+		turn   time.Duration
+	}{
+		"sentences":          {goesOn(2000, `{"content":"I think so. "}`, 0), 0},
+		"one sentence":       {goesOn(2000, `{"content":"and so on and so on and so on and so on and so on "}`, 0), 0},
+		"large pieces":       {goesOn(20, `{"content":"`+strings.Repeat("word ", 1000)+`"}`, 0), 0},
+		"a letter at a time": {goesOn(60, `{"content":"A. "}`, 20*time.Millisecond), 400 * time.Millisecond},
+		"all at once": {func(p *peer, m command) bool {
+			p.began(m)
+			p.end(m, "action_done", strings.Repeat("I think so. ", 5000), "c1")
+			return true
+		}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newHouse(t, c.answer).brain(t, func(o *assist.Options) { o.TurnWithin = c.turn })
+			got, err := say(t, b, "x")
+			if err != nil || !strings.HasSuffix(got, "|I was cut off.|.done") || len(got) > 9000 {
+				t.Errorf("%d letters, ending with %q, %v", len(got), got[max(0, len(got)-100):], err)
+			}
+		})
+	}
+	h := newHouse(t, nil)
+	h.rest = func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"response":{"speech":{"plain":{"speech":"` + strings.Repeat("I think so. ", 5000) + `"}},"response_type":"action_done"}}`))
+	}
+	got, err := say(t, h.brain(t, func(o *assist.Options) { o.REST = true }), "x")
+	if err != nil || !strings.HasSuffix(got, "|I was cut off.|.done") || len(got) > 9000 {
+		t.Errorf("by REST: %d letters, %v", len(got), err)
+	}
+}
+
+// TestStrangersDoNotMoveTheHouse: a robot that nobody has adopted by name is
+// passed over, and Home Assistant is not even asked. A guest without a robot is
+// answered.
+func TestStrangersDoNotMoveTheHouse(t *testing.T) {
+	h := newHouse(t, plain)
+	b := h.brain(t)
+	var replies []string
+	turn := agent.Turn{Conversation: "a", Robot: "a0b1c2d3e4f5", Guest: true, Text: "open the door"}
+	if err := b.Think(t.Context(), turn, heard(&replies)); !errors.Is(err, agent.ErrStranger) || !errors.Is(err, agent.ErrAway) || h.conns.Load() > 0 || replies != nil {
+		t.Errorf("%v, %q, %d connections", err, replies, h.conns.Load())
+	}
+	turn.Robot = ""
+	if err := b.Think(t.Context(), turn, heard(&replies)); err != nil || len(replies) == 0 {
+		t.Errorf("%v, %q", err, replies)
+	}
+}

@@ -1,0 +1,30 @@
+package skin
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// TestSkinsAndStrangers: a robot that nobody has adopted by name is told nothing
+// for a skin, and who joins its talk is a guest there: what a stranger has said
+// before must not act in the house.
+func TestSkinsAndStrangers(t *testing.T) {
+	h := newHouse(t)
+	h.brain.replies = said()
+	for robot, guest := range map[string]bool{string(robotA): false, string(stranger): true} {
+		for _, session := range []string{"robot:" + robot, "vtb_" + robot} {
+			answer, body := h.ask(t, http.MethodPost, chatPath, `{"messages":[{"role":"user","content":"Hi."}]}`, "X-Session-Id", session)
+			if answer.StatusCode != 200 {
+				t.Fatal(body)
+			}
+			turns := h.brain.turns()
+			if turn := turns[len(turns)-1]; turn.Guest != guest || turn.Stranger() != guest || string(turn.Robot) != robot {
+				t.Errorf("%s is answered as %+v", session, turn)
+			}
+		}
+	}
+	if answer, body := h.ask(t, http.MethodPost, notificationsPath, `{"text":"tea","robot":"`+string(stranger)+`"}`); answer.StatusCode != 404 || !strings.Contains(body, "perch adopt") {
+		t.Errorf("a stranger is told: %d %s", answer.StatusCode, body)
+	}
+}

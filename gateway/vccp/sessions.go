@@ -1,0 +1,82 @@
+package vccp
+
+import (
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// use is when a session was last asked for something.
+type use struct {
+	last   time.Time
+	asking int  // requests under way
+	leaves bool // it has given way to another
+}
+
+// use takes note of a request within a session, and of its end.
+func (d *Door) use(session string) (end func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	u := d.used[session]
+	if u == nil {
+		return func() {} // there is no such session
+	}
+	u.asking++
+	u.last = d.now()
+	return func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		u.asking--
+		u.last = d.now()
+	}
+}
+
+// begin makes room for one more session, and reports whether there is some. The
+// one that has been idle for longest gives way; one that has just been used does
+// not.
+func (d *Door) begin() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.stopping {
+		return false
+	}
+	open := map[string]bool{}
+	staying := 0
+	var idlest *mcp.ServerSession
+	since := d.now().Add(-leastIdle)
+	for s := range d.server.Sessions() {
+		open[s.ID()] = true
+		u := d.used[s.ID()]
+		if u == nil || u.leaves { // not noted yet: it counts as being opened
+			continue
+		}
+		staying++
+		if u.asking == 0 && !u.last.After(since) {
+			idlest, since = s, u.last
+		}
+	}
+	for session := range d.used {
+		if !open[session] {
+			delete(d.used, session)
+		}
+	}
+	if staying+d.opening >= mostSessions {
+		if idlest == nil {
+			return false
+		}
+		d.used[idlest.ID()].leaves = true
+		d.waiting.Go(func() { _ = idlest.Close() }) // its end is all that is wanted
+	}
+	d.opening++
+	return true
+}
+
+// begun takes note of the session that was opened, if one was.
+func (d *Door) begun(session string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.opening--
+	if session != "" {
+		d.used[session] = &use{last: d.now()}
+	}
+}
