@@ -55,6 +55,9 @@ type RobotSeen struct {
 	Waiting  bool   `json:"waiting"` // for its owner to adopt it
 }
 
+// RobotAdopted says that a robot's owner has adopted it by name, or that it was adopted as one of the first.
+type RobotAdopted struct{}
+
 // RobotOnline is a robot's channel opened and its hello answered.
 type RobotOnline struct {
 	Framing int `json:"framing"`
@@ -229,6 +232,7 @@ type Missed struct {
 }
 
 func (RobotSeen) kind() string           { return "robot_seen" }
+func (RobotAdopted) kind() string        { return "robot_adopted" }
 func (RobotOnline) kind() string         { return "robot_online" }
 func (RobotOffline) kind() string        { return "robot_offline" }
 func (RobotStatus) kind() string         { return "robot_status" }

@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asLoadTarget) != "" {
 		serveScripted()
 	}
-	if os.Getenv(asProgram) != "" {
+	if os.Getenv(asProgram) != "" || len(os.Args) > 1 && os.Args[1] == brokerCommand {
 		os.Unsetenv(asProgram)
 		main()
 	}

@@ -78,6 +78,13 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 		}
 		return exitDone
 	}
+	if args[0] == brokerCommand {
+		if err := runBroker(os.Stdin, errs); err != nil {
+			fmt.Fprintf(errs, "perch: %v\n", err)
+			return exitFailed
+		}
+		return exitDone
+	}
 	for _, c := range commands() {
 		if c.name != args[0] {
 			continue

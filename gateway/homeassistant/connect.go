@@ -24,6 +24,12 @@ type Status struct {
 	Broker    string    `json:"broker"`          // without user and password
 	Since     time.Time `json:"since"`           // when that began
 	Cause     string    `json:"cause,omitempty"` // of not being connected, in a sentence with its cure
+
+	// Of the embedded broker, which is started again when it ends.
+
+	Ends  int       `json:"ends,omitempty"` // how often it has in this run
+	Ended time.Time `json:"ended,omitzero"` // when it did so last
+	Why   string    `json:"why,omitempty"`
 }
 
 // connection keeps the house connected: it dials, and dials again, looks
@@ -127,21 +133,19 @@ func (c *connection) offlineWord() message {
 func (c *connection) once(ctx context.Context, watching bool) error {
 	will := c.offlineWord()
 	c.rivals.forget()
-	var l link
-	var err error
-	if watching {
-		l, err = c.dialer.dial(ctx, nil, c.take)
-	} else {
-		l, err = c.dialer.dial(ctx, &will, c.take)
+	s := session{clean: watching, take: c.take} // who keeps off has nothing kept for it either
+	if !watching {
+		s.will = &will
 	}
+	l, err := c.dialer.dial(ctx, s)
 	if err != nil {
 		return keepOff(err, watching)
 	}
-	if err = l.subscribe(c.names.bridgeTopic("info"), c.names.bridgeTopic("status")); err == nil {
+	if err = l.subscribe(0, c.names.bridgeTopic("info"), c.names.bridgeTopic("status"), c.names.birth()); err == nil {
 		err = c.look(ctx, l, watching)
 	}
 	if err == nil && !watching {
-		err = l.subscribe(c.names.commands()...)
+		err = l.subscribe(1, c.names.commands()...)
 	}
 	if err != nil || watching {
 		l.close()
@@ -174,7 +178,7 @@ func (c *connection) look(ctx context.Context, l link, watching bool) error {
 			}
 			quiet.Reset(lookFor)
 		case err := <-l.lost():
-			return lostError(err)
+			return lostError(l.explain(err))
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -222,9 +226,12 @@ func (c *connection) watch(ctx context.Context, k *carrier, l link) error {
 	for {
 		select {
 		case <-k.done:
-			return k.err
+			if k.err != nil {
+				return l.explain(k.err)
+			}
+			return nil
 		case err := <-l.lost():
-			return lostError(err)
+			return lostError(l.explain(err))
 		case <-c.rivals.news:
 			if err := c.contest(); err != nil {
 				return err
@@ -259,16 +266,20 @@ func (c *connection) contest() error {
 
 // take sorts what arrives. It is called by the one that reads the connection,
 // and never waits.
-func (c *connection) take(m incoming) {
+func (c *connection) take(m incoming) bool {
 	switch m.topic {
 	case c.names.bridgeTopic("info"):
 		c.rivals.info(m.payload)
+		m.kept()
 	case c.names.bridgeTopic("status"):
 		c.rivals.status(string(m.payload))
+		m.kept()
 	default:
 		select {
 		case c.arrived <- m:
 		default: // more than anybody means to say; the log tells of those that are looked at
+			return false
 		}
 	}
+	return true
 }
