@@ -202,7 +202,12 @@ func runBroker(in io.Reader, errs io.Writer) error {
 		return fmt.Errorf("take over the listener: %w; this command is for perch serve alone", err)
 	}
 	_ = shared.Close() // l has its own
-	log := slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	log := slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+		if len(groups) == 0 && (a.Key == slog.TimeKey || a.Key == slog.LevelKey) {
+			return slog.Attr{} // which whoever passes it on adds
+		}
+		return a
+	}}))
 	confine(log)
 	ctx, stop := context.WithCancel(context.Background())
 	go func() {

@@ -14,6 +14,14 @@ const password = "the-brokers-own"
 // started is a broker that serves until the test ends.
 func started(t testing.TB) *broker {
 	t.Helper()
+	b := listening(t)
+	t.Cleanup(b.close)
+	return b
+}
+
+// listening is a broker that serves until it is closed.
+func listening(t testing.TB) *broker {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -22,7 +30,6 @@ func started(t testing.TB) *broker {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(b.close)
 	return b
 }
 

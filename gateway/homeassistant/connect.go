@@ -45,8 +45,10 @@ type connection struct {
 
 	arrived chan incoming // commands, requests and Home Assistant's birth
 
-	mu     sync.Mutex
-	status Status
+	mu      sync.Mutex
+	status  Status
+	holding bool       // we publish, so what becomes of a command can be told
+	early   []incoming // what came before that
 }
 
 // mostArrived bounds what the broker sends before it is looked at.
@@ -133,6 +135,7 @@ func (c *connection) offlineWord() message {
 func (c *connection) once(ctx context.Context, watching bool) error {
 	will := c.offlineWord()
 	c.rivals.forget()
+	defer c.hear(false)
 	s := session{clean: watching, take: c.take} // who keeps off has nothing kept for it either
 	if !watching {
 		s.will = &will
@@ -212,6 +215,10 @@ func (c *connection) hold(ctx context.Context, l link) error {
 	if dropped := c.out.connected(); dropped > 0 {
 		c.log.Info("messages were dropped while the MQTT broker was away", "dropped", dropped)
 	}
+	if !c.hear(true) {
+		l.close() // the broker has them still
+		return errors.New("more commands waited than can be taken at once; the others are next")
+	}
 	k := newCarrier(c.out, l, c.offlineWord())
 	go k.run()
 	err := c.watch(ctx, k, l)
@@ -275,9 +282,42 @@ func (c *connection) take(m incoming) bool {
 		c.rivals.status(string(m.payload))
 		m.kept()
 	default:
-		select {
-		case c.arrived <- m:
-		default: // more than anybody means to say; the log tells of those that are looked at
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if !c.holding {
+			if len(c.early) >= mostArrived {
+				return false
+			}
+			c.early = append(c.early, m)
+			return true
+		}
+		return c.pass(m)
+	}
+	return true
+}
+
+// pass hands a message to the house, if there is room for it.
+func (c *connection) pass(m incoming) bool {
+	select {
+	case c.arrived <- m:
+		return true
+	default: // more than anybody means to say; the log tells of those that are looked at
+		return false
+	}
+}
+
+// hear has what arrives be looked at from now on, and what came early first, or
+// nothing any more. It is false where there is no room for all of that.
+func (c *connection) hear(holding bool) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	early := c.early
+	c.holding, c.early = holding, nil
+	if !holding {
+		return true
+	}
+	for _, m := range early {
+		if !c.pass(m) {
 			return false
 		}
 	}
