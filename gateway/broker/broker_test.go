@@ -26,6 +26,11 @@ func listening(t testing.TB) *broker {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return serving(t, l)
+}
+
+func serving(t testing.TB, l net.Listener) *broker {
+	t.Helper()
 	b, err := serve(l, Options{User: "perch", Password: password, Base: "perch", Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)

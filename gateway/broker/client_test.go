@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -29,7 +30,11 @@ func packet(kind byte, body ...[]byte) []byte {
 
 // login is a client that was welcomed, of MQTT 3.1.1 or 5.
 func login(address string, version byte, id string) (*client, error) {
-	conn, err := net.Dial("tcp", address)
+	network := "tcp"
+	if strings.Contains(address, "/") {
+		network = "unix"
+	}
+	conn, err := net.Dial(network, address)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
+	"path/filepath"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -95,8 +97,8 @@ func FuzzAfterLogin(f *testing.F) {
 		}
 		_, err = c.Write(append(append(bytes.Clone(sent), packet(0xc0)...), packet(0xe0)...))
 		if err == nil {
-			_ = c.Conn.(*net.TCPConn).CloseWrite() // or what is cut off would be waited for
-			_, _ = io.Copy(io.Discard, c.in)       // until it is hung up on
+			_ = c.Conn.(*net.UnixConn).CloseWrite() // or what is cut off would be waited for
+			_, _ = io.Copy(io.Discard, c.in)        // until it is hung up on
 		}
 		c.Close()
 		_ = b.steady.SetDeadline(time.Now().Add(10 * time.Second))
@@ -109,19 +111,29 @@ func FuzzAfterLogin(f *testing.F) {
 type served struct {
 	*broker
 	perch, steady *client
+	dir           string
 	ended         chan struct{}
 }
 
 func newServed(t *testing.T) *served {
 	t.Helper()
-	s := &served{broker: listening(t), ended: make(chan struct{})}
+	// A socket of the file system: thousands of connections a second leave
+	// nothing behind there.
+	dir, err := os.MkdirTemp("", "perch-fuzz-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("unix", filepath.Join(dir, "mqtt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &served{broker: serving(t, l), dir: dir, ended: make(chan struct{})}
 	s.perch = asPerch(t, s.address())
 	_ = s.perch.SetDeadline(time.Time{})
 	go func() {
 		defer close(s.ended)
 		s.perch.confirmAll()
 	}()
-	var err error
 	if s.steady, err = login(s.address(), 4, "steady"); err != nil {
 		t.Fatal(err)
 	}
@@ -134,4 +146,5 @@ func (s *served) end() {
 	s.steady.Close()
 	<-s.ended
 	s.close()
+	_ = os.RemoveAll(s.dir)
 }
