@@ -51,10 +51,6 @@ type brokerOrders struct {
 // or the process does.
 func serveBroker(base string, log *slog.Logger) func(ctx context.Context, l *net.TCPListener, user, password string) error {
 	return func(ctx context.Context, l *net.TCPListener, user, password string) error {
-		program, err := os.Executable()
-		if err != nil {
-			return fmt.Errorf("find this program: %w", err)
-		}
 		orders, err := json.Marshal(brokerOrders{user, password, base})
 		if err != nil {
 			return fmt.Errorf("write its orders: %w", err)
@@ -65,7 +61,8 @@ func serveBroker(base string, log *slog.Logger) func(ctx context.Context, l *net
 		}
 		defer shared.Close()
 		said := &lastWords{log: log}
-		cmd := exec.Command(program, brokerCommand)
+		cmd := exec.Command("/proc/self/exe", brokerCommand) // this very program, also where an upgrade has put another in its place
+		cmd.Args[0] = "perch"
 		cmd.Dir, cmd.Env, cmd.ExtraFiles, cmd.Stderr, cmd.WaitDelay = "/", brokerEnvironment(), []*os.File{shared}, said, brokerGrace
 		// A group of its own, so that what a terminal sends to ours is not sent to
 		// it, and the same end: it may not outlive us by a moment.

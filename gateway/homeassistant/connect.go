@@ -152,6 +152,9 @@ func (c *connection) once(ctx context.Context, watching bool) error {
 	}
 	if err != nil || watching {
 		l.close()
+		if err != nil && !errors.Is(err, errRival) && ctx.Err() == nil {
+			err = l.explain(err)
+		}
 		return keepOff(err, watching)
 	}
 	return c.hold(ctx, l)
@@ -181,7 +184,7 @@ func (c *connection) look(ctx context.Context, l link, watching bool) error {
 			}
 			quiet.Reset(lookFor)
 		case err := <-l.lost():
-			return lostError(l.explain(err))
+			return lostError(err)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -238,7 +241,7 @@ func (c *connection) watch(ctx context.Context, k *carrier, l link) error {
 			}
 			return nil
 		case err := <-l.lost():
-			return lostError(l.explain(err))
+			return l.explain(lostError(err))
 		case <-c.rivals.news:
 			if err := c.contest(); err != nil {
 				return err

@@ -220,7 +220,11 @@ func (l *pahoLink) subscribe(qos byte, filters ...string) error {
 	if !t.WaitTimeout(connectWithin) {
 		return errors.New("the broker does not answer a subscription; it may be overloaded")
 	}
-	if err := t.Error(); err != nil {
+	err := t.Error()
+	if err != nil && !l.client.IsConnectionOpen() {
+		return lostError(err)
+	}
+	if err != nil {
 		return fmt.Errorf("the broker does not let this user read %v; give mqtt.user the right to: %w", filters, err)
 	}
 	return nil
