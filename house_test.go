@@ -50,6 +50,10 @@ var arrows = map[string][]string{
 	"gateway/robot":   {"agent", "device", "device/xiaozhi", "event", "perception", "voice", "gateway/socket", "gateway/door"},
 	"gateway/admin":   {"agent", "device", "event", "ota", "perception", "voice", "gateway/socket", "gateway/door"},
 	"gateway/wyoming": {"agent", "device", "event", "perception", "voice", "voice/wyoming", "gateway/socket", "gateway/door"},
+	"gateway/broker":  {"gateway/door"},
+
+	// Its tests run the broker beside them; the appliance runs it as a child.
+	"gateway/homeassistant": {"agent", "device", "event", "perception", "voice", "gateway/socket", "gateway/door", "gateway/broker"},
 
 	"firmware-tools":   {"firmware-tools/*", "device", "device/xiaozhi", "ota/espimage", "voice", "voice/*", "gateway/socket", "gateway/mdns"},
 	"firmware-tools/*": {"firmware-tools/*", "device", "device/xiaozhi", "ota/espimage", "voice", "voice/*", "gateway/socket", "gateway/mdns"},
@@ -64,7 +68,7 @@ var owners = map[string][]string{
 	"go.etcd.io/bbolt":                       {"store"},
 	"github.com/gorilla/websocket":           {"gateway/socket"},
 	"github.com/eclipse/paho.mqtt.golang":    {"gateway/homeassistant"},
-	"github.com/mochi-mqtt/server/v2":        {"gateway/homeassistant"},
+	"github.com/mochi-mqtt/server/v2":        {"gateway/broker"},
 	"github.com/grandcat/zeroconf":           {"gateway/mdns"},
 	"github.com/pion/mdns/v2":                {"gateway/mdns"},
 	"github.com/miekg/dns":                   {"gateway/mdns"},

@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asLoadTarget) != "" {
 		serveScripted()
 	}
-	if os.Getenv(asProgram) != "" {
+	if os.Getenv(asProgram) != "" || len(os.Args) > 1 && os.Args[1] == brokerCommand {
 		os.Unsetenv(asProgram)
 		main()
 	}
@@ -332,7 +332,8 @@ func TestCommits(t *testing.T) {
 func program(t *testing.T, data string, env ...string) (*exec.Cmd, string) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "serve", "--data", data, "--listen", "127.0.0.1:0", "--local", "127.0.0.1:0")
-	cmd.Env = append(append(os.Environ(), asProgram+"=1", "PERCH_MQTT_BROKER=none"), env...)
+	ours := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PERCH_") }) // such as PERCH_KILLS
+	cmd.Env = append(append(ours, asProgram+"=1", "PERCH_MQTT_BROKER=none"), env...)
 	log, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -83,6 +83,13 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 			args = append([]string{"devices"}, args[1:]...)
 		}
 	}
+	if args[0] == brokerCommand {
+		if err := runBroker(os.Stdin, errs); err != nil {
+			fmt.Fprintf(errs, "perch: %v\n", err)
+			return exitFailed
+		}
+		return exitDone
+	}
 	for _, c := range commands() {
 		if c.name != args[0] {
 			continue

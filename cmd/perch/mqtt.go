@@ -100,6 +100,7 @@ func (a *app) newMirror() error {
 	o.Senses, o.Firmware = a.senses.intake, updates{a.firmware}
 	o.Announced = store.NewTable[[]string](a.db, "announced")
 	o.Kept = store.NewTable[[]homeassistant.Waiting](a.db, "mqtt-waiting")
+	o.Serve = serveBroker(o.Base, a.log)
 	o.Restart = a.askRestart
 	a.mirror, err = homeassistant.New(o)
 	return err
@@ -116,6 +117,9 @@ func (a *app) mqttPart() admin.Part {
 		part.Note = s.Cause
 	case s.Broker == embedded:
 		part.Note = "is the broker itself, on " + a.config.MQTT.Listen
+	}
+	if s.Ends > 0 {
+		part.Note += fmt.Sprintf("; the embedded broker has ended %d times since perch was started, last at %s: %s", s.Ends, s.Ended.Format(time.DateTime), s.Why)
 	}
 	return part
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"perch/device"
 	"perch/event"
 	"perch/firmware-tools/simrobot"
 	"perch/gateway/admin"
@@ -97,7 +99,28 @@ func withBroker(t *testing.T) config {
 func openWithBroker(t *testing.T) (*house, *listener) {
 	t.Helper()
 	h := open(t, withBroker(t), t.TempDir())
+	h.adopt("A0:B1:C2:D3:E4:F5")
 	return h, h.listen()
+}
+
+// adopt has simulated robots be known, and adopted by their owner.
+func (h *house) adopt(macs ...string) {
+	h.t.Helper()
+	for _, mac := range macs {
+		id, err := device.ParseID(mac)
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		s := sha256.Sum256([]byte("client " + id)) // as simrobot makes its Client-Id of its MAC
+		s[6], s[8] = s[6]&0x0f|0x40, s[8]&0x3f|0x80
+		c := device.NewClient(fmt.Sprintf("%x-%x-%x-%x-%x", s[:4], s[4:6], s[6:8], s[8:10], s[10:16]))
+		if _, _, err := h.robots.CheckIn(device.CheckIn{ID: id, Client: c}, time.Now()); err != nil {
+			h.t.Fatal(err)
+		}
+		if _, err := h.robots.Adopt(string(id), time.Now()); err != nil {
+			h.t.Fatal(err)
+		}
+	}
 }
 
 // subscribe runs mosquitto_sub on a broker until the test ends.
@@ -300,6 +323,7 @@ func TestAStoppedBrokerMovesNoRobot(t *testing.T) {
 	c := testConfig()
 	c.MQTT.Broker, c.MQTT.Listen = "mqtt://"+address, address
 	h := open(t, c, t.TempDir())
+	h.adopt("A0:B1:C2:D3:E4:F5", "A0:B1:C2:D3:E4:F6", "A0:B1:C2:D3:E4:F7")
 	l := h.listen()
 	say := sentences(t, "what can you do", "tell me a joke", "look up")
 	var wg sync.WaitGroup

@@ -59,7 +59,7 @@ func (h *house) bridge() {
 			online++
 		}
 	}
-	info := bridgeInfo{ID: h.o.ID, Version: h.o.Version, Robots: online, Started: h.o.Started.UTC().Truncate(time.Second)}
+	info := bridgeInfo{ID: h.o.ID, Version: h.o.Version, Robots: online, Strangers: h.strangers.count(time.Now()), Started: h.o.Started.UTC().Truncate(time.Second)}
 	info.Host, info.Taken = h.o.Host()
 	if info != h.info {
 		h.info = info
@@ -107,7 +107,7 @@ func (h *house) forgetGhosts() {
 		if err != nil {
 			continue // the bridge
 		}
-		if r, err := h.o.Robots.Get(id); err != nil || !r.Bound {
+		if !h.o.Robots.Trusts(id) {
 			gone = append(gone, id)
 		}
 	}
@@ -125,6 +125,6 @@ func (h *house) forget(id device.ID) {
 	if h.o.Announced != nil {
 		h.o.Announced.DeleteSoon(string(id))
 	}
-	h.kept.forget(id)
+	h.kept.drop(id)
 	delete(h.views, id)
 }

@@ -14,7 +14,8 @@ import (
 type order struct {
 	Waiting
 	command command
-	waited  bool // for the robot's hello
+	waited  bool     // for the robot's hello
+	from    incoming // what brought it, to be confirmed once it cannot be lost
 }
 
 // report is what a lane tells the loop.
@@ -35,21 +36,37 @@ func (h *house) command(ctx context.Context, m incoming) {
 	now := time.Now()
 	name, thing, ok := h.names.setTopic(m.topic)
 	id, err := device.ParseID(name)
-	if !ok || err != nil || h.views[id] == nil {
-		h.refused.log("", now, "a command over MQTT names no robot that is known; it is ignored", "topic", clip(m.topic, 200))
+	if !ok || err != nil || h.views[id] == nil || !h.o.Robots.Trusts(id) {
+		h.refused.log("", now, "a command over MQTT names no robot that its owner has adopted; it is ignored. perch devices lists the robots, perch adopt ROBOT adopts one", "topic", clip(m.topic, 200))
+		m.kept()
 		return
 	}
 	v := h.views[id]
 	if m.retained {
 		h.refuse(v, now, thing, errors.New("it was published retained, and such a command would be given again at every connection; publish it without"))
+		m.kept()
 		return
 	}
 	c, err := parseCommand(id, thing, m.payload)
 	if err != nil {
 		h.refuse(v, now, thing, err)
+		m.kept()
 		return
 	}
-	h.carry(ctx, v, &order{Waiting: Waiting{Thing: thing, Payload: string(m.payload), Expires: now.Add(keptFor)}, command: c})
+	if v.state.Online && !lasts(c) {
+		m.kept() // it is of this moment, and a slow robot must not hold up what others are told
+	}
+	h.carry(ctx, v, &order{Waiting: Waiting{Thing: thing, Payload: string(m.payload), Expires: now.Add(keptFor)}, command: c, from: m})
+}
+
+// lasts reports whether a command is worth being carried out later, whatever
+// the robot does now.
+func lasts(c command) bool {
+	switch c.(type) {
+	case say, notify:
+		return true
+	}
+	return false
 }
 
 // carry queues an order with its robot.
@@ -62,6 +79,7 @@ func (h *house) carry(ctx context.Context, v *view, o *order) {
 	}})
 	if !queued {
 		h.refuse(v, time.Now(), o.Thing, errors.New("too many commands came at once"))
+		o.from.kept()
 	}
 }
 
@@ -96,8 +114,11 @@ func (h *house) reported(ctx context.Context, r report) {
 		h.look(now)
 	}
 	v := h.views[r.robot]
-	if v == nil {
-		return // forgotten meanwhile
+	if v == nil { // forgotten meanwhile
+		if r.order != nil {
+			r.order.from.kept()
+		}
+		return
 	}
 	if r.readings != nil {
 		if v.take(*r.readings) {
@@ -117,7 +138,10 @@ func (h *house) done(ctx context.Context, v *view, r report, now time.Time) {
 		h.keepFor(ctx, v, o)
 		return
 	case ctx.Err() != nil:
-		return
+		return // the broker has it still
+	}
+	o.from.kept()
+	switch {
 	case r.err != nil:
 		h.refuse(v, now, o.Thing, r.err)
 		h.read(ctx, v) // what shows must be what is
@@ -156,7 +180,12 @@ func (h *house) keepFor(ctx context.Context, v *view, o *order) {
 		h.carry(ctx, v, o)
 		return
 	}
-	h.kept.keep(v.robot.ID, o.Waiting)
+	err := h.kept.keep(v.robot.ID, o.Waiting)
+	o.from.kept()
+	if err != nil {
+		h.refuse(v, time.Now(), o.Thing, err)
+		return
+	}
 	h.o.Bus.Publish(v.robot.ID, "", event.Command{Thing: o.Thing, State: event.CommandQueued})
 	v.dirty = true
 }
@@ -177,7 +206,7 @@ func (h *house) perform(ctx context.Context, id device.ID, board string, c comma
 	talk := h.o.Talk
 	switch c := c.(type) {
 	case say:
-		_, r.err = talk.Say(ctx, id, c.text) // it tells itself what becomes of it
+		_, r.err = talk.SayKept(ctx, id, c.text) // it tells itself what becomes of it
 	case notify:
 		var n agent.Notice
 		n, r.err = h.o.Herald.Notify(c.notice)

@@ -24,6 +24,12 @@ type Status struct {
 	Broker    string    `json:"broker"`          // without user and password
 	Since     time.Time `json:"since"`           // when that began
 	Cause     string    `json:"cause,omitempty"` // of not being connected, in a sentence with its cure
+
+	// Of the embedded broker, which is started again when it ends.
+
+	Ends  int       `json:"ends,omitempty"` // how often it has in this run
+	Ended time.Time `json:"ended,omitzero"` // when it did so last
+	Why   string    `json:"why,omitempty"`
 }
 
 // connection keeps the house connected: it dials, and dials again, looks
@@ -39,8 +45,10 @@ type connection struct {
 
 	arrived chan incoming // commands, requests and Home Assistant's birth
 
-	mu     sync.Mutex
-	status Status
+	mu      sync.Mutex
+	status  Status
+	holding bool       // we publish, so what becomes of a command can be told
+	early   []incoming // what came before that
 }
 
 // mostArrived bounds what the broker sends before it is looked at.
@@ -127,24 +135,26 @@ func (c *connection) offlineWord() message {
 func (c *connection) once(ctx context.Context, watching bool) error {
 	will := c.offlineWord()
 	c.rivals.forget()
-	var l link
-	var err error
-	if watching {
-		l, err = c.dialer.dial(ctx, nil, c.take)
-	} else {
-		l, err = c.dialer.dial(ctx, &will, c.take)
+	defer c.hear(false)
+	s := session{clean: watching, take: c.take} // who keeps off has nothing kept for it either
+	if !watching {
+		s.will = &will
 	}
+	l, err := c.dialer.dial(ctx, s)
 	if err != nil {
 		return keepOff(err, watching)
 	}
-	if err = l.subscribe(c.names.bridgeTopic("info"), c.names.bridgeTopic("status")); err == nil {
+	if err = l.subscribe(0, c.names.bridgeTopic("info"), c.names.bridgeTopic("status"), c.names.birth()); err == nil {
 		err = c.look(ctx, l, watching)
 	}
 	if err == nil && !watching {
-		err = l.subscribe(c.names.commands()...)
+		err = l.subscribe(1, c.names.commands()...)
 	}
 	if err != nil || watching {
 		l.close()
+		if err != nil && !errors.Is(err, errRival) && ctx.Err() == nil {
+			err = l.explain(err)
+		}
 		return keepOff(err, watching)
 	}
 	return c.hold(ctx, l)
@@ -208,6 +218,10 @@ func (c *connection) hold(ctx context.Context, l link) error {
 	if dropped := c.out.connected(); dropped > 0 {
 		c.log.Info("messages were dropped while the MQTT broker was away", "dropped", dropped)
 	}
+	if !c.hear(true) {
+		l.close() // the broker has them still
+		return errors.New("more commands waited than can be taken at once; the others are next")
+	}
 	k := newCarrier(c.out, l, c.offlineWord())
 	go k.run()
 	err := c.watch(ctx, k, l)
@@ -222,9 +236,12 @@ func (c *connection) watch(ctx context.Context, k *carrier, l link) error {
 	for {
 		select {
 		case <-k.done:
-			return k.err
+			if k.err != nil {
+				return l.explain(k.err)
+			}
+			return nil
 		case err := <-l.lost():
-			return lostError(err)
+			return l.explain(lostError(err))
 		case <-c.rivals.news:
 			if err := c.contest(); err != nil {
 				return err
@@ -259,16 +276,53 @@ func (c *connection) contest() error {
 
 // take sorts what arrives. It is called by the one that reads the connection,
 // and never waits.
-func (c *connection) take(m incoming) {
+func (c *connection) take(m incoming) bool {
 	switch m.topic {
 	case c.names.bridgeTopic("info"):
 		c.rivals.info(m.payload)
+		m.kept()
 	case c.names.bridgeTopic("status"):
 		c.rivals.status(string(m.payload))
+		m.kept()
 	default:
-		select {
-		case c.arrived <- m:
-		default: // more than anybody means to say; the log tells of those that are looked at
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if !c.holding {
+			if len(c.early) >= mostArrived {
+				return false
+			}
+			c.early = append(c.early, m)
+			return true
+		}
+		return c.pass(m)
+	}
+	return true
+}
+
+// pass hands a message to the house, if there is room for it.
+func (c *connection) pass(m incoming) bool {
+	select {
+	case c.arrived <- m:
+		return true
+	default: // more than anybody means to say; the log tells of those that are looked at
+		return false
+	}
+}
+
+// hear has what arrives be looked at from now on, and what came early first, or
+// nothing any more. It is false where there is no room for all of that.
+func (c *connection) hear(holding bool) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	early := c.early
+	c.holding, c.early = holding, nil
+	if !holding {
+		return true
+	}
+	for _, m := range early {
+		if !c.pass(m) {
+			return false
 		}
 	}
+	return true
 }

@@ -213,7 +213,7 @@ func TestTheApplianceIsADevice(t *testing.T) {
 		t.Fatalf("%+v", messages)
 	}
 	a := announced(t, "homeassistant", messages)
-	want := []string{"announce", "connection", "notification", "restart", "robots", "test_notification", "version"}
+	want := []string{"announce", "connection", "notification", "restart", "robot", "robots", "strangers", "test_notification", "version"}
 	if keys := slices.Sorted(maps.Keys(a.Components)); !slices.Equal(keys, want) {
 		t.Errorf("has %v", keys)
 	}

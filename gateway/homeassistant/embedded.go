@@ -3,53 +3,87 @@ package homeassistant
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/url"
 	"sync"
+	"syscall"
 	"time"
 )
 
-// Times of the embedded broker's start.
+// Times of the embedded broker.
 const (
 	brokerRetry = 30 * time.Second // while its port is taken
 	brokerUpIn  = 5 * time.Second
 	// lastWords is for what the bridge has said last: the broker confirms it
 	// before those who listen have it.
 	lastWords = 300 * time.Millisecond
+
+	// How long after its end it is started again: the longer the more often it
+	// ends, until it has held for a while.
+	firstRestart   = 100 * time.Millisecond
+	longestRestart = 30 * time.Second
+	noticedIn      = time.Second // its end, after that of the connection to it
 )
 
-// brokerKeeper starts the embedded broker, and tries again while its port is
-// taken.
-type brokerKeeper struct {
-	listen, user, password string
-	log                    *slog.Logger
-	tried                  chan struct{} // closed once it was tried
+// ErrBusy is wrapped where another program has the embedded broker's port.
+var ErrBusy = errors.New("the port of the embedded MQTT broker is taken by another program")
 
-	mu      sync.Mutex
-	address string // while it runs
-	err     error
+// listenMQTT opens the embedded broker's port.
+func listenMQTT(at string) (*net.TCPListener, error) {
+	l, err := net.Listen("tcp", at)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("%w (%s); if it is a broker of your own, name it as mqtt.broker with its user and password, else stop it or set mqtt.broker to none", ErrBusy, at)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listen for MQTT: %w", err)
+	}
+	return l.(*net.TCPListener), nil
 }
 
-func newBrokerKeeper(listen, user, password string, log *slog.Logger) *brokerKeeper {
-	return &brokerKeeper{listen: listen, user: user, password: password, log: log, tried: make(chan struct{})}
+// brokerKeeper keeps the embedded broker running: it holds its port, tries
+// again while that is taken, and starts the broker again when it has ended.
+// Whoever connects meanwhile waits at the port.
+type brokerKeeper struct {
+	listen, user, password string
+	serve                  func(ctx context.Context, l *net.TCPListener, user, password string) error
+	log                    *slog.Logger
+
+	mu      sync.Mutex
+	news    chan struct{} // closed and made anew with each change of what follows
+	tried   bool          // to listen
+	address string        // once it listens
+	err     error         // why there is no broker now
+	ends    int           // how often it has ended
+	last    error         // why it did so last
+	at      time.Time     // when that was
+}
+
+func newBrokerKeeper(o Options) *brokerKeeper {
+	return &brokerKeeper{listen: o.Listen, user: o.User, password: o.Password, serve: o.Serve, log: o.Log, news: make(chan struct{})}
+}
+
+func (k *brokerKeeper) change(to func()) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	to()
+	close(k.news)
+	k.news = make(chan struct{})
 }
 
 // run keeps the broker until ctx ends.
 func (k *brokerKeeper) run(ctx context.Context) {
-	tried := sync.OnceFunc(func() { close(k.tried) })
 	for ctx.Err() == nil {
-		b, err := NewBroker(k.listen, k.user, k.password, k.log)
-		k.mu.Lock()
-		if k.err = err; err == nil {
-			k.address = b.Address()
-		}
-		k.mu.Unlock()
-		tried()
+		l, err := listenMQTT(k.listen)
+		k.change(func() {
+			if k.tried, k.err = true, err; err == nil {
+				k.address = l.Addr().String()
+			}
+		})
 		if err == nil {
-			<-ctx.Done()
-			time.Sleep(lastWords)
-			b.Close()
+			k.keep(ctx, l)
+			_ = l.Close()
 			return
 		}
 		select {
@@ -59,41 +93,138 @@ func (k *brokerKeeper) run(ctx context.Context) {
 	}
 }
 
-// where is the address of the broker, as it is reached from here.
-func (k *brokerKeeper) where() (string, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.err != nil {
-		return "", k.err
+// keep starts the broker, and starts it again, until ctx ends.
+func (k *brokerKeeper) keep(ctx context.Context, l *net.TCPListener) {
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var leaving sync.WaitGroup
+	defer leaving.Wait()
+	leaving.Go(func() {
+		<-ctx.Done()
+		time.Sleep(lastWords)
+		stop()
+	})
+	wait := firstRestart
+	for {
+		began := time.Now()
+		err := k.serve(serving, l, k.user, k.password)
+		if ctx.Err() != nil {
+			return
+		}
+		if err == nil {
+			err = errors.New("it says not why")
+		}
+		if time.Since(began) > steadyAfter {
+			wait = firstRestart
+		}
+		k.change(func() {
+			k.ends, k.last, k.at = k.ends+1, err, time.Now()
+			k.err = fmt.Errorf("the embedded MQTT broker has ended and is started again: %w", err)
+		})
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return
+		}
+		wait = min(2*wait, longestRestart)
+		k.change(func() { k.err = nil })
 	}
-	host, port, err := net.SplitHostPort(k.address)
+}
+
+// await returns where the broker is reached from here once it is there, and how
+// often it had ended by then. It waits no longer than a start may take.
+func (k *brokerKeeper) await(ctx context.Context) (at string, ends int, err error) {
+	late := time.NewTimer(brokerUpIn)
+	defer late.Stop()
+	for {
+		k.mu.Lock()
+		tried, address, ends, err, news := k.tried, k.address, k.ends, k.err, k.news
+		k.mu.Unlock()
+		switch {
+		case tried && err == nil:
+			return reachable(address), ends, nil
+		case tried && address == "":
+			return "", ends, err // the port is taken
+		}
+		select {
+		case <-news:
+		case <-late.C:
+			if err == nil {
+				err = errors.New("the embedded broker has yet to start")
+			}
+			return "", ends, err
+		case <-ctx.Done():
+			return "", ends, ctx.Err()
+		}
+	}
+}
+
+// reachable is where a listener of this machine is reached from within it.
+func reachable(address string) string {
+	host, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return "", errors.New("the embedded broker has yet to start")
+		return address
 	}
 	if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() {
 		host = "127.0.0.1"
 	}
-	return net.JoinHostPort(host, port), nil
+	return net.JoinHostPort(host, port)
 }
 
-// embeddedDialer connects to the broker in this process, once it is there.
+// blame returns why a connection was lost that began when the broker had ended
+// so often: the broker's own end, where it has ended since.
+func (k *brokerKeeper) blame(lost error, before int) error {
+	noticed := time.NewTimer(noticedIn)
+	defer noticed.Stop()
+	for {
+		k.mu.Lock()
+		ends, last, news := k.ends, k.last, k.news
+		k.mu.Unlock()
+		if ends > before {
+			return fmt.Errorf("the embedded MQTT broker has ended and is started again: %w", last)
+		}
+		select {
+		case <-news:
+		case <-noticed.C:
+			return lost
+		}
+	}
+}
+
+// ended is how often the broker has ended, and when and why it did so last.
+func (k *brokerKeeper) ended() (ends int, at time.Time, why string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.last != nil {
+		why = k.last.Error()
+	}
+	return k.ends, k.at, why
+}
+
+// embeddedDialer connects to the embedded broker, once it is there.
 type embeddedDialer struct {
 	keeper *brokerKeeper
 	client *pahoDialer
 }
 
-func (d embeddedDialer) dial(ctx context.Context, will *message, take func(incoming)) (link, error) {
-	select {
-	case <-d.keeper.tried:
-	case <-time.After(brokerUpIn):
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	at, err := d.keeper.where()
+func (d embeddedDialer) dial(ctx context.Context, s session) (link, error) {
+	at, ends, err := d.keeper.await(ctx)
 	if err != nil {
 		return nil, err
 	}
 	client := *d.client
 	client.url = &url.URL{Scheme: "mqtt", Host: at}
-	return client.dial(ctx, will, take)
+	l, err := client.dial(ctx, s)
+	if err != nil {
+		return nil, d.keeper.blame(err, ends)
+	}
+	return &embeddedLink{link: l, keeper: d.keeper, ends: ends}, nil
 }
+
+// embeddedLink is a connection to the embedded broker, which knows why it ended.
+type embeddedLink struct {
+	link
+	keeper *brokerKeeper
+	ends   int // of the broker, when the connection began
+}
+
+func (l *embeddedLink) explain(lost error) error { return l.keeper.blame(lost, l.ends) }

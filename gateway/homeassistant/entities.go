@@ -44,6 +44,9 @@ func notificationTypes() []string {
 	return []string{"received", "shown", "spoken", "acknowledged", "expired", otherType}
 }
 
+// strangerTypes are what is told of a robot that nobody has adopted.
+func strangerTypes() []string { return []string{strangerCame, strangerWaits, otherType} }
+
 // touchTypes are Home Assistant's words for what happens to a button, for
 // which it offers triggers by itself.
 func touchTypes() []string {
@@ -230,6 +233,9 @@ func (n names) bridgeComponents() map[string]component {
 	e.add("binary_sensor", "connection", "Connection", class("connectivity"), inDiagnostic(),
 		component{"state_topic": n.bridgeTopic("status"), "payload_on": "online", "payload_off": "offline"})
 	e.add("sensor", "robots", "Robots connected", here, info("robots"), component{"state_class": "measurement"}, icon("robot"))
+	e.add("sensor", "strangers", "Robots not adopted", here, info("strangers"), component{"state_class": "measurement"}, inDiagnostic(), icon("robot-confused"))
+	e.add("event", "robot", "New robot", here, icon("robot-confused"),
+		component{"state_topic": n.bridgeTopic("robot"), "event_types": strangerTypes()})
 	e.add("sensor", "version", "Version", here, info("version"), inDiagnostic(), icon("tag"))
 	e.add("event", "notification", "Notification", here, icon("bell"),
 		component{"state_topic": n.bridgeTopic("notification"), "event_types": notificationTypes()})

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"log/slog"
 	"maps"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +18,7 @@ import (
 	"perch/agent"
 	"perch/device"
 	"perch/event"
+	"perch/gateway/broker"
 	"perch/perception"
 )
 
@@ -110,6 +112,18 @@ func newHome() *home {
 	h.options = Options{
 		Base: "perch", Prefix: "homeassistant", ID: "0a1b2c3d", Version: "1.2.3", Away: 24 * time.Hour, Started: time.Now(),
 		Robots: h.registry, Talk: h.talk, Board: h.board, Bus: h.bus, Log: log,
+		Serve: func(ctx context.Context, l *net.TCPListener, user, password string) error {
+			shared, err := l.File()
+			if err != nil {
+				return err
+			}
+			defer shared.Close()
+			own, err := net.FileListener(shared)
+			if err != nil {
+				return err
+			}
+			return broker.Run(ctx, own, broker.Options{User: user, Password: password, Base: "perch", Log: log})
+		},
 		Herald:    agent.NewHerald(agent.HeraldOptions{Notices: agent.NewNotices(&shelf[agent.Notice]{}), Bus: h.bus, Log: log}),
 		Senses:    perception.NewIntake(h.bus, h.registry, log),
 		Announced: &shelf[[]string]{}, Kept: &shelf[[]Waiting]{},
@@ -117,8 +131,16 @@ func newHome() *home {
 	return h
 }
 
-// meet has a robot check in.
+// meet has a robot check in that its owner has adopted.
 func (h *home) meet(id device.ID) {
+	h.pass(id)
+	if _, err := h.registry.Adopt(string(id), time.Now()); err != nil {
+		panic(err)
+	}
+}
+
+// pass has a robot check in that nobody has adopted.
+func (h *home) pass(id device.ID) {
 	c := device.CheckIn{ID: id, Client: device.Client{ID: "c0ffee00-0000-4000-8000-" + string(id)}, Board: "m5stack-stack-chan", Firmware: "2.2.4", BaseURL: "http://192.168.1.2:8003"}
 	if _, _, err := h.registry.CheckIn(c, time.Now()); err != nil {
 		panic(err)
@@ -235,7 +257,7 @@ func (k *talker) deeds() []string {
 	return slices.DeleteFunc(slices.Clone(k.did), func(s string) bool { return strings.Contains(s, "get_") })
 }
 
-func (k *talker) Say(_ context.Context, id device.ID, text string) (bool, error) {
+func (k *talker) SayKept(_ context.Context, id device.ID, text string) (bool, error) {
 	err := k.note(id, "say %s", text)
 	if offline(err) {
 		k.home.bus.Publish(id, "", event.Command{Thing: "say", State: event.CommandQueued})

@@ -23,7 +23,7 @@ const (
 )
 
 // house is the one goroutine that owns what is mirrored. It waits for nothing
-// but its inputs.
+// but its inputs, and for the disk where a command is to be kept.
 type house struct {
 	*Mirror
 	views   map[device.ID]*view
@@ -35,11 +35,13 @@ type house struct {
 	born    time.Time
 	info    bridgeInfo // as last told
 	bridged []byte
+
+	strangers strangers
 }
 
 func newHouse(m *Mirror) *house {
 	return &house{Mirror: m, views: map[device.ID]*view{}, notices: notices{byID: map[string]notice{}},
-		refused: newRefusals(m.o.Log), kept: newKept(m.o.Kept), waiting: map[string]bool{}}
+		refused: newRefusals(m.o.Log), kept: newKept(m.o.Kept), waiting: map[string]bool{}, strangers: newStrangers()}
 }
 
 // run mirrors until ctx ends or the bus is closed.
@@ -99,10 +101,11 @@ func (h *house) begin(now time.Time) *event.Reader {
 
 // look compares what is mirrored with the registry.
 func (h *house) look(now time.Time) {
-	there := map[device.ID]bool{}
+	there, strangers := map[device.ID]bool{}, map[device.ID]bool{}
 	for _, r := range h.o.Robots.List() {
-		if !r.Bound {
-			continue // a stranger, until its owner adopts it
+		if !h.o.Robots.Trusts(r.ID) {
+			strangers[r.ID] = true // a number, until its owner adopts it
+			continue
 		}
 		there[r.ID] = true
 		v := h.views[r.ID]
@@ -126,6 +129,7 @@ func (h *house) look(now time.Time) {
 			h.forget(id)
 		}
 	}
+	h.strangers.are(strangers)
 	h.bridge()
 }
 
@@ -141,7 +145,8 @@ func (h *house) take(ctx context.Context, e event.Envelope) {
 	}
 	v := h.meet(e)
 	if v == nil {
-		return // a stranger's
+		h.pass(e)
+		return
 	}
 	if e.Seq > h.seq {
 		h.advance(v, e.At)
@@ -154,16 +159,14 @@ func (h *house) take(ctx context.Context, e event.Envelope) {
 	h.settle(v, e.At)
 }
 
-// meet is the view of an event's robot, which may be new.
+// meet is the view of an event's robot, which may be new. A stranger has none.
 func (h *house) meet(e event.Envelope) *view {
-	if v := h.views[e.Robot]; v != nil {
-		return v
+	v, trusted := h.views[e.Robot], h.o.Robots.Trusts(e.Robot)
+	if (v != nil) != trusted { // its owner has adopted it, or has forgotten it
+		h.look(e.At)
+		v = h.views[e.Robot]
 	}
-	if r, err := h.o.Robots.Get(e.Robot); err != nil || !r.Bound {
-		return nil
-	}
-	h.look(e.At)
-	return h.views[e.Robot]
+	return v
 }
 
 // recover goes on from the board after events were lost.
@@ -264,8 +267,10 @@ func (h *house) wait(now time.Time) time.Duration {
 			first = due
 		}
 	}
-	if !h.born.IsZero() && h.born.Before(first) {
-		first = h.born
+	for _, due := range []time.Time{h.born, h.strangers.due} {
+		if !due.IsZero() && due.Before(first) {
+			first = due
+		}
 	}
 	return max(first.Sub(now), 0)
 }
@@ -279,6 +284,9 @@ func (h *house) tick(now time.Time) {
 		if until := v.download.until; !until.IsZero() && !until.After(now) {
 			h.showUpdate(v, now)
 		}
+	}
+	if due := h.strangers.due; !due.IsZero() && !now.Before(due) {
+		h.bridge()
 	}
 	if !h.born.IsZero() && !now.Before(h.born) {
 		h.born = time.Time{}

@@ -1,6 +1,7 @@
 package homeassistant
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -38,16 +39,24 @@ func newKept(t table[[]Waiting]) kept {
 }
 
 // keep has a command wait, in the place of an earlier one for the same thing.
-func (k kept) keep(id device.ID, w Waiting) {
+// It is durable when this returns.
+func (k kept) keep(id device.ID, w Waiting) error {
 	list := slices.DeleteFunc(slices.Clone(k.here[id]), func(o Waiting) bool { return o.Thing == w.Thing })
-	k.put(id, append(list, w))
+	list = append(list, w)
+	if k.table != nil {
+		if err := k.table.Put(string(id), list); err != nil {
+			return fmt.Errorf("keep the command: %w", err)
+		}
+	}
+	k.here[id] = list
+	return nil
 }
 
 // take returns what waits for a robot, which then waits no more. A reboot
 // comes last, or it would cut off the others.
 func (k kept) take(id device.ID) []Waiting {
 	list := slices.Clone(k.here[id])
-	k.put(id, nil)
+	k.drop(id)
 	slices.SortStableFunc(list, func(a, b Waiting) int {
 		switch {
 		case a.Thing == b.Thing:
@@ -62,20 +71,12 @@ func (k kept) take(id device.ID) []Waiting {
 	return list
 }
 
-func (k kept) forget(id device.ID) { k.put(id, nil) }
-
-func (k kept) put(id device.ID, list []Waiting) {
-	_, before := k.here[id]
-	switch {
-	case len(list) > 0:
-		k.here[id] = list
-		if k.table != nil {
-			k.table.PutSoon(string(id), list)
-		}
-	case before:
-		delete(k.here, id)
-		if k.table != nil {
-			k.table.DeleteSoon(string(id))
-		}
+func (k kept) drop(id device.ID) {
+	if _, before := k.here[id]; !before {
+		return
+	}
+	delete(k.here, id)
+	if k.table != nil {
+		k.table.DeleteSoon(string(id))
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"net"
 	"net/url"
 	"sync"
 	"time"
@@ -28,6 +29,9 @@ import (
 type registry interface {
 	List() []device.Robot
 	Get(id device.ID) (device.Robot, error)
+	// Trusts is true for a robot that its owner has adopted by name. Any other
+	// is a stranger, who is a number here and no device.
+	Trusts(id device.ID) bool
 	Adopt(idOrCode string, now time.Time) (device.Robot, error)
 	Forget(id device.ID) error
 }
@@ -36,7 +40,9 @@ type registry interface {
 // keeps for the next hello, and queued is true; its other acts fail there with
 // an error whose Code is "robot_offline".
 type talk interface {
-	Say(ctx context.Context, id device.ID, text string) (queued bool, err error)
+	// SayKept has a robot speak, and keeps the sentence until it was said: it
+	// returns once that is certain.
+	SayKept(ctx context.Context, id device.ID, text string) (queued bool, err error)
 	Alert(ctx context.Context, id device.ID, status, message, emotion string) (queued bool, err error)
 	Feel(ctx context.Context, id device.ID, e agent.Emotion) error
 	Mute(id device.ID, on bool)
@@ -62,6 +68,7 @@ type intake interface {
 // power cut.
 type table[T any] interface {
 	Get(key string) (T, bool, error)
+	Put(key string, v T) error // durable when it returns
 	PutSoon(key string, v T)
 	DeleteSoon(key string)
 	All() iter.Seq2[string, T]
@@ -76,11 +83,14 @@ type Options struct {
 	Listen         string // of the embedded broker; empty is ":1883"
 	User, Password string // of the broker; empty is none, which the embedded one refuses
 	CA             []byte // PEM, of a broker's own authority; nil is the machine's
-	Base           string // "perch"
-	Prefix         string // Home Assistant's, "homeassistant"
-	ID             string // the appliance's, 8 hex digits
-	Version        string
-	URL            func() string // where a person finds the appliance, empty is nowhere; nil is always so
+	// Serve runs the embedded broker on a listener until ctx ends, which is nil,
+	// or the broker does. It leaves the listener open. Only Run needs it.
+	Serve   func(ctx context.Context, l *net.TCPListener, user, password string) error
+	Base    string // "perch"
+	Prefix  string // Home Assistant's, "homeassistant"
+	ID      string // the appliance's, 8 hex digits
+	Version string
+	URL     func() string // where a person finds the appliance, empty is nowhere; nil is always so
 	// Host is the name the appliance goes by on the network, and the one it was
 	// to have where another machine has that, each empty where there is none;
 	// nil is an appliance without a name.
@@ -168,7 +178,7 @@ func (m *Mirror) dialer() (dialer, string, error) {
 		if o.User == "" || o.Password == "" {
 			return nil, "", errors.New("the embedded broker needs a user and a password")
 		}
-		m.broker = newBrokerKeeper(o.Listen, o.User, o.Password, o.Log)
+		m.broker = newBrokerKeeper(o)
 		return embeddedDialer{m.broker, client}, "embedded", nil
 	}
 	u, err := url.Parse(o.Broker)
@@ -233,22 +243,22 @@ func (m *Mirror) Run(ctx context.Context) error {
 // while no mirror runs.
 func (m *Mirror) Try(ctx context.Context) error {
 	if m.broker != nil {
-		b, err := NewBroker(m.broker.listen, m.broker.user, m.broker.password, m.o.Log)
+		l, err := listenMQTT(m.broker.listen)
 		if err != nil {
 			return err
 		}
-		b.Close()
-		return nil
+		return l.Close()
 	}
 	if m.o.Broker == "none" {
 		return nil
 	}
-	l, err := m.connect.dialer.dial(ctx, nil, m.connect.take)
+	// Not under the appliance's own name, which would end its connection.
+	l, err := m.connect.dialer.dial(ctx, session{as: "-look", clean: true, take: m.connect.take})
 	if err != nil {
 		return err
 	}
 	defer l.close()
-	if err := l.subscribe(m.names.bridgeTopic("info"), m.names.bridgeTopic("status")); err != nil {
+	if err := l.subscribe(0, m.names.bridgeTopic("info"), m.names.bridgeTopic("status")); err != nil {
 		return err
 	}
 	return m.connect.alone(ctx, l)
@@ -270,6 +280,9 @@ func (m *Mirror) Status() Status {
 	s := m.connect.state()
 	if m.o.Broker == "none" {
 		s.Cause = "mqtt.broker is none"
+	}
+	if m.broker != nil {
+		s.Ends, s.Ended, s.Why = m.broker.ended()
 	}
 	return s
 }

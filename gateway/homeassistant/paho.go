@@ -27,10 +27,13 @@ type link interface {
 	// publish hands a message over, in order. It waits no longer than a write
 	// may take.
 	publish(m message) receipt
-	// subscribe returns once the broker has agreed.
-	subscribe(filters ...string) error
+	// subscribe returns once the broker has agreed. With QoS 1 the broker keeps
+	// what comes while nobody is connected.
+	subscribe(qos byte, filters ...string) error
 	// lost tells why the connection ended.
 	lost() <-chan error
+	// explain is a better reason for that, where there is one.
+	explain(lost error) error
 	// close ends it within a moment; the will is not told.
 	close()
 }
@@ -44,8 +47,19 @@ type receipt interface {
 // dialer connects to a broker.
 type dialer interface {
 	// dial returns an error of one sentence that names cause and cure, and no
-	// password. What arrives is given to take, which does not wait.
-	dial(ctx context.Context, will *message, take func(incoming)) (link, error)
+	// password.
+	dial(ctx context.Context, s session) (link, error)
+}
+
+// session is how a connection is to be.
+type session struct {
+	as   string   // is added to the client's id
+	will *message // told where the connection is lost; nil is none
+	// clean has the broker forget what it has kept for us, and keep nothing.
+	clean bool
+	// take is given what arrives. It does not wait, and returns false for what
+	// it has no room for.
+	take func(incoming) bool
 }
 
 // incoming is a message from the broker.
@@ -53,6 +67,16 @@ type incoming struct {
 	topic    string
 	payload  []byte
 	retained bool
+	// confirm tells the broker that the message need not be kept any more; it
+	// does not wait. Nil needs no confirmation.
+	confirm func()
+}
+
+// kept confirms a message that is not needed any more.
+func (m incoming) kept() {
+	if m.confirm != nil {
+		m.confirm()
+	}
 }
 
 // pahoDialer makes a client for each connection. paho can connect anew by
@@ -65,29 +89,30 @@ type pahoDialer struct {
 	id             string
 }
 
-func (d *pahoDialer) dial(ctx context.Context, will *message, take func(incoming)) (link, error) {
-	l := &pahoLink{ended: make(chan error, 1)}
-	o := mqtt.NewClientOptions().AddBroker(d.url.String()).SetClientID(d.id).SetUsername(d.user).SetPassword(d.password).
-		SetProtocolVersion(4).SetCleanSession(true).SetAutoReconnect(false).SetConnectRetry(false).
+func (d *pahoDialer) dial(ctx context.Context, s session) (link, error) {
+	l := &pahoLink{ended: make(chan error, 1), confirms: make(chan mqtt.Message, mostArrived), closed: make(chan struct{})}
+	o := mqtt.NewClientOptions().AddBroker(d.url.String()).SetClientID(d.id + s.as).SetUsername(d.user).SetPassword(d.password).
+		SetProtocolVersion(4).SetCleanSession(s.clean).SetAutoReconnect(false).SetConnectRetry(false).
 		SetConnectTimeout(connectWithin).SetWriteTimeout(writeWithin).SetKeepAlive(aliveEvery).SetPingTimeout(pongWithin).
 		SetStore(noStore{}).
-		// Handlers never wait, so messages can be taken in their order.
-		SetOrderMatters(true).
-		SetDefaultPublishHandler(func(_ mqtt.Client, m mqtt.Message) {
-			take(incoming{m.Topic(), m.Payload(), m.Retained()})
-		}).
+		// Handlers never wait, so messages can be taken in their order. What is
+		// to be kept is confirmed once it is.
+		SetOrderMatters(true).SetAutoAckDisabled(true).
+		SetDefaultPublishHandler(func(_ mqtt.Client, m mqtt.Message) { l.arrived(m, s.take) }).
 		SetConnectionLostHandler(func(_ mqtt.Client, err error) { l.ended <- err }).
 		SetCustomOpenConnectionFn(func(*url.URL, mqtt.ClientOptions) (net.Conn, error) { return l.open(ctx, d) })
-	if will != nil {
-		o.SetBinaryWill(will.topic, will.payload, will.qos, will.retained)
+	if s.will != nil {
+		o.SetBinaryWill(s.will.topic, s.will.payload, s.will.qos, s.will.retained)
 	}
 	l.client = mqtt.NewClient(o)
+	l.confirming.Go(l.confirm)
 	stop := context.AfterFunc(ctx, l.cut)
 	defer stop()
 	t := l.client.Connect()
 	<-t.Done() // within the time to connect, or when ctx ends
 	if err := t.Error(); err != nil {
 		l.cut()
+		l.hush()
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -101,8 +126,51 @@ type pahoLink struct {
 	client mqtt.Client
 	ended  chan error
 
+	confirms   chan mqtt.Message // that are kept now
+	confirming sync.WaitGroup
+	once       sync.Once
+	closed     chan struct{}
+
 	mu   sync.Mutex
 	conn net.Conn
+}
+
+// arrived passes on a message. One with QoS 1 that there is no room for ends
+// the connection: the broker has it still, and gives it again.
+func (l *pahoLink) arrived(m mqtt.Message, take func(incoming) bool) {
+	in := incoming{topic: m.Topic(), payload: m.Payload(), retained: m.Retained()}
+	if m.Qos() > 0 {
+		in.confirm = func() {
+			select {
+			case l.confirms <- m:
+			case <-l.closed: // it comes again
+			default:
+				l.cut()
+			}
+		}
+	}
+	if !take(in) && m.Qos() > 0 {
+		l.cut()
+	}
+}
+
+// confirm confirms what is kept. It is a goroutine of its own, because paho
+// waits for the broker to take a confirmation.
+func (l *pahoLink) confirm() {
+	for {
+		select {
+		case m := <-l.confirms:
+			m.Ack()
+		case <-l.closed:
+			return
+		}
+	}
+}
+
+// hush confirms nothing any more.
+func (l *pahoLink) hush() {
+	l.once.Do(func() { close(l.closed) })
+	l.confirming.Wait()
 }
 
 // open makes the connection that the client talks over.
@@ -113,6 +181,7 @@ func (l *pahoLink) open(ctx context.Context, d *pahoDialer) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	conn = newBounded(conn)
 	l.mu.Lock()
 	l.conn = conn
 	l.mu.Unlock()
@@ -142,16 +211,20 @@ func (l *pahoLink) publish(m message) receipt {
 	return l.client.Publish(m.topic, m.qos, m.retained, m.payload)
 }
 
-func (l *pahoLink) subscribe(filters ...string) error {
+func (l *pahoLink) subscribe(qos byte, filters ...string) error {
 	wanted := map[string]byte{}
 	for _, f := range filters {
-		wanted[f] = 1
+		wanted[f] = qos
 	}
 	t := l.client.SubscribeMultiple(wanted, nil)
 	if !t.WaitTimeout(connectWithin) {
 		return errors.New("the broker does not answer a subscription; it may be overloaded")
 	}
-	if err := t.Error(); err != nil {
+	err := t.Error()
+	if err != nil && !l.client.IsConnectionOpen() {
+		return lostError(err)
+	}
+	if err != nil {
 		return fmt.Errorf("the broker does not let this user read %v; give mqtt.user the right to: %w", filters, err)
 	}
 	return nil
@@ -159,9 +232,12 @@ func (l *pahoLink) subscribe(filters ...string) error {
 
 func (l *pahoLink) lost() <-chan error { return l.ended }
 
+func (l *pahoLink) explain(lost error) error { return lost }
+
 func (l *pahoLink) close() {
 	l.client.Disconnect(500) // milliseconds, to say goodbye in
 	l.cut()
+	l.hush()
 }
 
 // noStore keeps nothing: what a lost connection did not deliver is old by the

@@ -20,10 +20,29 @@ type refusals struct {
 	left map[device.ID]*allowance // by robot; empty for what concerns none
 }
 
+// allowance is room for some at once and, after that, one each second. The zero
+// one is whole.
 type allowance struct {
 	left     int
-	since    time.Time // when left was last right
+	since    time.Time // when left was last right; zero is never
 	silenced int
+}
+
+// take reports whether there is room for one more.
+func (a *allowance) take(now time.Time) bool {
+	if a.since.IsZero() {
+		a.left, a.since = refusalsAtOnce, now
+	}
+	if more := int(now.Sub(a.since) / refusalEvery); more > 0 {
+		a.left = min(a.left+more, refusalsAtOnce)
+		a.since = now
+	}
+	if a.left == 0 {
+		a.silenced++
+		return false
+	}
+	a.left--
+	return true
 }
 
 func newRefusals(log *slog.Logger) refusals {
@@ -35,18 +54,12 @@ func newRefusals(log *slog.Logger) refusals {
 func (r refusals) log(id device.ID, now time.Time, what string, more ...any) bool {
 	a := r.left[id]
 	if a == nil {
-		a = &allowance{left: refusalsAtOnce, since: now}
+		a = &allowance{}
 		r.left[id] = a
 	}
-	if more := int(now.Sub(a.since) / refusalEvery); more > 0 {
-		a.left = min(a.left+more, refusalsAtOnce)
-		a.since = now
-	}
-	if a.left == 0 {
-		a.silenced++
+	if !a.take(now) {
 		return false
 	}
-	a.left--
 	if id != "" {
 		more = append(more, "robot", id)
 	}

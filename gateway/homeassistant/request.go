@@ -79,6 +79,9 @@ func verbs() []string { return []string{"devices", "notify", "adopt", "forget", 
 // request carries out what is asked of the bridge, and answers.
 func (h *house) request(ctx context.Context, verb string, m incoming) {
 	now := time.Now()
+	if verb != "notify" || m.retained {
+		m.kept() // what is asked is of this moment: nobody waits for the answer later
+	}
 	if !slices.Contains(verbs(), verb) || m.retained {
 		h.refused.log("", now, "a request over MQTT is ignored: it is retained, or nothing that can be asked", "topic", clip(m.topic, 200))
 		return
@@ -86,10 +89,12 @@ func (h *house) request(ctx context.Context, verb string, m incoming) {
 	r, text, err := parseRequest(m.payload)
 	if err != nil {
 		h.respond(verb, r, nil, err)
+		m.kept()
 		return
 	}
 	if verb == "devices" {
-		h.respond(verb, r, map[string]any{"devices": h.list()}, nil)
+		list, more := h.list()
+		h.respond(verb, r, map[string]any{"devices": list, "more": more}, nil)
 		return
 	}
 	lane := device.ID("")
@@ -99,6 +104,7 @@ func (h *house) request(ctx context.Context, verb string, m incoming) {
 	queued := h.lanes.Add(ctx, lane, device.Job{Do: func(ctx context.Context) {
 		data, err := h.ask(ctx, verb, r, text)
 		h.respond(verb, r, data, err)
+		m.kept()
 		h.report(ctx, report{look: err == nil})
 		if verb == "restart" && err == nil {
 			h.o.Restart()
@@ -106,6 +112,7 @@ func (h *house) request(ctx context.Context, verb string, m incoming) {
 	}})
 	if !queued {
 		h.respond(verb, r, nil, errors.New("too many requests came at once"))
+		m.kept()
 	}
 }
 
@@ -131,6 +138,9 @@ func (h *house) ask(ctx context.Context, verb string, r request, text string) (d
 		if n.Robot != "" {
 			if _, err := h.o.Robots.Get(n.Robot); err != nil {
 				return nil, err // it would wait for a robot that never comes
+			}
+			if !h.o.Robots.Trusts(n.Robot) {
+				return nil, fmt.Errorf("nobody has adopted %s: perch adopt %s", n.Robot, n.Robot)
 			}
 		}
 		n, err = h.o.Herald.Notify(n)
@@ -173,15 +183,25 @@ func (r request) names(text string) string {
 	return text
 }
 
-// list is what is known of every robot.
-func (h *house) list() []listedRobot {
-	list := []listedRobot{}
+// mostStrangers bounds the robots listed that nobody has adopted.
+const mostStrangers = 50
+
+// list is what is known of every robot, and how many strangers were left out.
+func (h *house) list() (list []listedRobot, more int) {
+	list = []listedRobot{}
+	strangers := 0
 	for _, r := range h.o.Robots.List() {
+		adopted := h.o.Robots.Trusts(r.ID)
+		if !adopted {
+			if strangers++; strangers > mostStrangers {
+				continue
+			}
+		}
 		state := h.o.Board.Robot(r.ID)
 		list = append(list, listedRobot{
 			ID: r.ID, MAC: r.ID.MAC(), Board: r.Board, Firmware: r.Firmware, Connected: state.Online,
-			State: state.At(time.Now()), LastSeen: r.LastSeen.UTC(), Adopted: r.Bound, Waiting: r.Claim != nil,
+			State: state.At(time.Now()), LastSeen: r.LastSeen.UTC(), Adopted: adopted, Waiting: r.Claim != nil,
 		})
 	}
-	return list
+	return list, max(strangers-mostStrangers, 0)
 }

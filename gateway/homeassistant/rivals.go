@@ -16,12 +16,14 @@ const (
 
 // bridgeInfo is what an appliance says of itself under its base topic.
 type bridgeInfo struct {
-	ID      string    `json:"id"`
-	Version string    `json:"version"`
-	Robots  int       `json:"robots"` // whose channel is open
-	Started time.Time `json:"started"`
-	Host    string    `json:"host"`            // on the network, "perch.local"; empty while it has none
-	Taken   string    `json:"taken,omitempty"` // the name it was to have, which another machine has
+	ID      string `json:"id"`
+	Version string `json:"version"`
+	Robots  int    `json:"robots"` // whose channel is open
+	// Strangers are the robots that nobody has adopted by name.
+	Strangers int       `json:"strangers"`
+	Started   time.Time `json:"started"`
+	Host      string    `json:"host"`            // on the network, "perch.local"; empty while it has none
+	Taken     string    `json:"taken,omitempty"` // the name it was to have, which another machine has
 }
 
 // rivals looks after the base topic: two appliances that publish under one

@@ -112,7 +112,7 @@ func TestEmbedded(t *testing.T) {
 	m, end := h.run(t)
 	eventually(t, "connected", func() bool { return m.Status().Connected })
 	b := &mosquitto{t: t, dir: t.TempDir()}
-	at, err := m.broker.where()
+	at, _, err := m.broker.await(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestEmbedded(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		l, err := stranger.connect.dialer.dial(ctx, nil, func(incoming) {})
+		l, err := stranger.connect.dialer.dial(ctx, session{clean: true, take: func(incoming) bool { return true }})
 		cancel()
 		if err == nil {
 			l.close()

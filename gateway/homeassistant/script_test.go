@@ -25,7 +25,7 @@ type script struct {
 	dials  []time.Time
 	got    []delivered
 	link   *scriptLink
-	take   func(incoming)
+	take   func(incoming) bool
 	will   *message
 }
 
@@ -41,20 +41,21 @@ type scriptLink struct {
 	once   sync.Once
 }
 
-func (s *script) dial(_ context.Context, will *message, take func(incoming)) (link, error) {
+func (s *script) dial(_ context.Context, how session) (link, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.dials = append(s.dials, time.Now())
 	if s.refuse != nil {
 		return nil, s.refuse
 	}
-	s.link, s.take, s.will = &scriptLink{script: s, ended: make(chan error, 1), closed: make(chan struct{})}, take, will
+	s.link, s.take, s.will = &scriptLink{script: s, ended: make(chan error, 1), closed: make(chan struct{})}, how.take, how.will
 	return s.link, nil
 }
 
-func (l *scriptLink) subscribe(...string) error { return nil }
-func (l *scriptLink) lost() <-chan error        { return l.ended }
-func (l *scriptLink) close()                    { l.once.Do(func() { close(l.closed) }) }
+func (l *scriptLink) subscribe(byte, ...string) error { return nil }
+func (l *scriptLink) lost() <-chan error              { return l.ended }
+func (l *scriptLink) explain(lost error) error        { return lost }
+func (l *scriptLink) close()                          { l.once.Do(func() { close(l.closed) }) }
 
 func (l *scriptLink) publish(m message) receipt {
 	s := l.script

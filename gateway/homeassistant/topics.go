@@ -8,9 +8,9 @@ import (
 // birth is where Home Assistant says that it is there.
 func (n names) birth() string { return n.Prefix + "/status" }
 
-// commands are the filters of what is listened to.
+// commands are the filters of what is asked of robots and of the bridge.
 func (n names) commands() []string {
-	return []string{n.Base + "/+/+/set", n.bridgeTopic("request/+"), n.birth()}
+	return []string{n.Base + "/+/+/set", n.bridgeTopic("request/+")}
 }
 
 // setTopic takes "<base>/<robot>/<thing>/set" apart.

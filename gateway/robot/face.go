@@ -66,6 +66,25 @@ func (s *Server) orLater(ctx context.Context, id device.ID, c Command) (queued b
 	return true, nil
 }
 
+// SayKept is Say for a sentence that must not be lost: it is kept before this
+// returns, and until it was said. Queued reports whether the robot's channel is
+// closed.
+func (s *Server) SayKept(ctx context.Context, id device.ID, text string) (queued bool, err error) {
+	text, err = speakable(text)
+	if err != nil {
+		return false, err
+	}
+	if err := s.keep(id, Command{Thing: thingSay, Text: text}); err != nil {
+		return false, err
+	}
+	err = s.post(ctx, id, gather{})
+	if errors.Is(err, ErrOffline) {
+		s.options.Bus.Publish(id, "", event.Command{Thing: thingSay, State: event.CommandQueued})
+		return true, nil
+	}
+	return false, err
+}
+
 // wait keeps commands for a robot, and tells which had to make room.
 func (s *Server) wait(id device.ID, added ...Command) error {
 	givenUp, err := s.options.Waiting.add(id, time.Now(), added...)

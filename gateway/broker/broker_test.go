@@ -1,4 +1,4 @@
-package homeassistant
+package broker
 
 import (
 	"bufio"
@@ -8,6 +8,37 @@ import (
 	"testing"
 	"time"
 )
+
+const password = "the-brokers-own"
+
+// started is a broker that serves until the test ends.
+func started(t testing.TB) *broker {
+	t.Helper()
+	b := listening(t)
+	t.Cleanup(b.close)
+	return b
+}
+
+// listening is a broker that serves until it is closed.
+func listening(t testing.TB) *broker {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return serving(t, l)
+}
+
+func serving(t testing.TB, l net.Listener) *broker {
+	t.Helper()
+	b, err := serve(l, Options{User: "perch", Password: password, Base: "perch", Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func (b *broker) address() string { return b.doorway.Addr().String() }
 
 // connect is an MQTT 3.1.1 CONNECT with a user and a password, and the broker's
 // answer: 0 is welcome, 5 is not authorised, and -1 a connection that is closed.
@@ -39,24 +70,19 @@ func connect(t *testing.T, from, address, id, password string) (code int, conn n
 // longer the more are tried at once; who knows it waits for none of them, not
 // even on the same machine.
 func TestGuessingAPasswordTakesTime(t *testing.T) {
-	const password = "the-brokers-own"
-	b, err := NewBroker("127.0.0.1:0", "perch", password, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Close()
+	b := started(t)
 	began := time.Now()
 	var guesses sync.WaitGroup
 	for n := range 3 {
 		guesses.Go(func() {
-			code, conn := connect(t, "127.0.0.1", b.Address(), string(rune('a'+n)), "a-wrong-one")
+			code, conn := connect(t, "127.0.0.1", b.address(), string(rune('a'+n)), "a-wrong-one")
 			_ = conn.Close()
 			if code == 0 {
 				t.Error("a wrong password opens")
 			}
 		})
 	}
-	code, conn := connect(t, "127.0.0.1", b.Address(), "home-assistant", password)
+	code, conn := connect(t, "127.0.0.1", b.address(), "home-assistant", password)
 	if took := time.Since(began); code != 0 || took > 500*time.Millisecond {
 		t.Errorf("the right password: %d after %v", code, took)
 	}
@@ -74,20 +100,15 @@ func TestGuessingAPasswordTakesTime(t *testing.T) {
 
 // TestOneMachineDoesNotFillTheBroker, also with connections that say nothing.
 func TestOneMachineDoesNotFillTheBroker(t *testing.T) {
-	const password = "the-brokers-own"
-	b, err := NewBroker("127.0.0.1:0", "perch", password, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Close()
+	b := started(t)
 	for range 2 * mostAtDoor {
-		conn, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 66)}}).DialContext(t.Context(), "tcp", b.Address())
+		conn, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 66)}}).DialContext(t.Context(), "tcp", b.address())
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer conn.Close()
 	}
-	code, conn := connect(t, "127.0.0.1", b.Address(), "home-assistant", password)
+	code, conn := connect(t, "127.0.0.1", b.address(), "home-assistant", password)
 	_ = conn.Close()
 	if code != 0 {
 		t.Errorf("another machine with the right password: %d", code)

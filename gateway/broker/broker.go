@@ -1,4 +1,12 @@
-package homeassistant
+// Package broker is an MQTT broker for a house that has none. The library it
+// rests on panics on some packets, so it does not share a process with talks:
+// Run is the body of a child process, which is given a listener and ends with
+// its parent.
+//
+// It keeps nothing on disk. What is published to Perch as a command with QoS 1
+// is confirmed to its publisher once Perch has confirmed it, and not before:
+// whoever was told that it arrived can rely on it.
+package broker
 
 import (
 	"context"
@@ -10,17 +18,16 @@ import (
 	"net"
 	"net/netip"
 	"sync"
-	"syscall"
 	"time"
 
-	broker "github.com/mochi-mqtt/server/v2"
+	mochi "github.com/mochi-mqtt/server/v2"
 	"github.com/mochi-mqtt/server/v2/listeners"
 	"github.com/mochi-mqtt/server/v2/packets"
 
 	"perch/gateway/door"
 )
 
-// Bounds of the embedded broker: it is for one house.
+// Bounds of the broker: it is for one house.
 const (
 	mostClients   = 100
 	mostOfOne     = 60        // of them from one address, on which there may be many programs
@@ -28,7 +35,8 @@ const (
 	mostPending   = 2048      // messages that wait for a client
 	introduceIn   = 10 * time.Second
 	sessionExpiry = 3600 // seconds a client's session outlives its connection
-	brokerGoodbye = time.Second
+	goodbyeIn     = time.Second
+	acceptAgain   = 100 * time.Millisecond // after a connection that could not be accepted
 
 	// Whoever guesses waits for each answer, the longer the more of his guesses
 	// are under way. Nobody is locked out: beside Home Assistant, which knows the
@@ -36,39 +44,47 @@ const (
 	refuseAfter = time.Second
 )
 
-// ErrBusy is wrapped where another program has the embedded broker's port.
-var ErrBusy = errors.New("the port of the embedded MQTT broker is taken by another program")
-
-// Broker is an MQTT broker within this process. It wants a user and a
-// password, keeps nothing on disk, and lets who knows them read and write all.
-type Broker struct {
-	server  *broker.Server
-	doorway *doorway
-	lock    *lock
+// Options are what a broker needs. All of it is needed.
+type Options struct {
+	User, Password string // whoever knows them reads and writes all
+	Base           string // the topic that Perch's others begin with
+	Log            *slog.Logger
 }
 
-// NewBroker listens on an address, such as ":1883", and serves until Close. It
-// wraps ErrBusy where the port is taken, which need not stop an appliance.
-func NewBroker(listen, user, password string, log *slog.Logger) (*Broker, error) {
-	if user == "" || password == "" {
+// Run serves on a listener until ctx ends. It closes the listener.
+func Run(ctx context.Context, l net.Listener, o Options) error {
+	b, err := serve(l, o)
+	if err != nil {
+		_ = l.Close()
+		return err
+	}
+	<-ctx.Done()
+	b.close()
+	return nil
+}
+
+// broker is one that serves.
+type broker struct {
+	server  *mochi.Server
+	doorway *doorway
+	lock    *lock
+	gate    *gate
+}
+
+func serve(l net.Listener, o Options) (*broker, error) {
+	if o.User == "" || o.Password == "" {
 		return nil, errors.New("the embedded broker needs a user and a password")
 	}
-	l, err := net.Listen("tcp", listen)
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("%w (%s); if it is a broker of your own, name it as mqtt.broker with its user and password, else stop it or set mqtt.broker to none", ErrBusy, listen)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("listen for MQTT: %w", err)
-	}
-	limits := broker.NewDefaultServerCapabilities()
+	limits := mochi.NewDefaultServerCapabilities()
 	limits.MaximumClients, limits.MaximumPacketSize = mostClients, mostPacket
 	limits.MaximumClientWritesPending, limits.MaximumInflight, limits.ReceiveMaximum = mostPending, 1024, 256
 	limits.MaximumSessionExpiryInterval, limits.TopicAliasMaximum = sessionExpiry, 64
-	b := &Broker{doorway: &doorway{Listener: l, inside: map[net.Conn]bool{}, byPeer: map[netip.Addr]int{}}}
-	b.lock = &lock{user: sha256.Sum256([]byte(user)), password: sha256.Sum256([]byte(password)),
+	b := &broker{doorway: &doorway{Listener: l, inside: map[net.Conn]bool{}, byPeer: map[netip.Addr]int{}}}
+	b.lock = &lock{user: sha256.Sum256([]byte(o.User)), password: sha256.Sum256([]byte(o.Password)),
 		over: make(chan struct{}), refusing: map[netip.Addr]int{}}
-	b.server = broker.New(&broker.Options{Capabilities: limits, Logger: slog.New(&brokerLog{log}), SysTopicResendInterval: 60})
-	err = b.server.AddHook(b.lock, nil)
+	b.server = mochi.New(&mochi.Options{Capabilities: limits, Logger: slog.New(&brokerLog{o.Log}), SysTopicResendInterval: 60})
+	b.gate = newGate(b.server, o.Base)
+	err := errors.Join(b.server.AddHook(b.lock, nil), b.server.AddHook(b.gate, nil))
 	if err == nil {
 		err = b.server.AddListener(listeners.NewNet("mqtt", b.doorway))
 	}
@@ -76,25 +92,22 @@ func NewBroker(listen, user, password string, log *slog.Logger) (*Broker, error)
 		err = b.server.Serve()
 	}
 	if err != nil {
-		_ = l.Close()
 		return nil, fmt.Errorf("start the embedded broker: %w", err)
 	}
 	return b, nil
 }
 
-// Address is where it listens, "host:port".
-func (b *Broker) Address() string { return b.doorway.Addr().String() }
-
-// Close ends every connection and waits for that.
-func (b *Broker) Close() {
+// close ends every connection and waits for that.
+func (b *broker) close() {
 	b.lock.end()      // whoever waits to be refused is refused now
+	b.gate.end()      // whoever waits to be confirmed publishes again elsewhere
 	b.doorway.close() // the library may not be closed while it takes somebody in
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)
 		_ = b.server.Close() // returns no error
 	}()
-	timer := time.NewTimer(brokerGoodbye)
+	timer := time.NewTimer(goodbyeIn)
 	defer timer.Stop()
 	select {
 	case <-closed:
@@ -102,11 +115,12 @@ func (b *Broker) Close() {
 	}
 	b.doorway.hangUp()
 	<-closed
+	b.gate.waits.Wait()
 }
 
 // lock lets in who knows the user and the password.
 type lock struct {
-	broker.HookBase
+	mochi.HookBase
 	user, password [sha256.Size]byte
 
 	once     sync.Once
@@ -122,11 +136,11 @@ func (*lock) ID() string { return "perch" }
 
 // Provides are the questions that the hook answers.
 func (*lock) Provides(b byte) bool {
-	return b == broker.OnConnectAuthenticate || b == broker.OnACLCheck
+	return b == mochi.OnConnectAuthenticate || b == mochi.OnACLCheck
 }
 
 // OnConnectAuthenticate reports whether a client may come in.
-func (l *lock) OnConnectAuthenticate(c *broker.Client, p packets.Packet) bool {
+func (l *lock) OnConnectAuthenticate(c *mochi.Client, p packets.Packet) bool {
 	user, password := sha256.Sum256(p.Connect.Username), sha256.Sum256(p.Connect.Password)
 	if subtle.ConstantTimeCompare(user[:], l.user[:])&subtle.ConstantTimeCompare(password[:], l.password[:]) == 1 {
 		return true
@@ -154,7 +168,7 @@ func (l *lock) delay(from netip.Addr) {
 }
 
 // OnACLCheck lets everybody who is in read and write everything.
-func (*lock) OnACLCheck(*broker.Client, string, bool) bool { return true }
+func (*lock) OnACLCheck(*mochi.Client, string, bool) bool { return true }
 
 // mostAtDoor are the connections there may be, with those that have yet to say
 // who they are.
@@ -175,6 +189,10 @@ type doorway struct {
 func (d *doorway) Accept() (net.Conn, error) {
 	for {
 		conn, err := d.Listener.Accept()
+		if err != nil && !errors.Is(err, net.ErrClosed) {
+			time.Sleep(acceptAgain) // the library would accept nobody any more
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -237,15 +255,17 @@ func (d *doorway) hangUp() {
 // visitor is a connection that counts until it is closed.
 type visitor struct {
 	net.Conn
-	from *doorway
-	peer netip.Addr
-	come sync.Once
+	from    *doorway
+	peer    netip.Addr
+	come    sync.Once
+	packets reader
 }
 
-// Read reads what was sent. The broker has taken in whom it reads from.
+// Read reads what was sent, whole packets that can be decoded. The broker has
+// taken in whom it reads from.
 func (v *visitor) Read(p []byte) (int, error) {
 	v.come.Do(v.from.coming.Done)
-	return v.Conn.Read(p)
+	return v.packets.read(v.Conn, p)
 }
 
 // Close ends the connection.

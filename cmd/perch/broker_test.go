@@ -1,0 +1,369 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"perch/firmware-tools/simrobot"
+	"perch/gateway/admin"
+	"perch/gateway/robot"
+	"perch/store"
+)
+
+// brokerOf is the process of the embedded broker that a process has started; 0
+// is none.
+func brokerOf(t *testing.T, parent int) int {
+	t.Helper()
+	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, list := range lists {
+		text, _ := os.ReadFile(list) // of a thread that may have ended
+		for _, word := range strings.Fields(string(text)) {
+			line, _ := os.ReadFile("/proc/" + word + "/cmdline")
+			if pid, err := strconv.Atoi(word); err == nil && bytes.HasSuffix(line, []byte("\x00"+brokerCommand+"\x00")) {
+				return pid
+			}
+		}
+	}
+	return 0
+}
+
+// freeBelow is a loopback address that nobody listens at, and that the kernel
+// gives to no connection before a program has started that is to listen there.
+func freeBelow(t *testing.T) string {
+	t.Helper()
+	for range 100 {
+		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000))); err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		}
+	}
+	t.Fatal("no port is free")
+	return ""
+}
+
+// mqttPacket is a packet of MQTT.
+func mqttPacket(kind byte, body []byte) []byte {
+	head := []byte{kind}
+	for n := len(body); ; n >>= 7 {
+		if n < 0x80 {
+			return append(append(head, byte(n)), body...)
+		}
+		head = append(head, byte(n)|0x80)
+	}
+}
+
+// mqttLogin is a connection whose CONNECT a broker has welcomed, of MQTT 3.1.1 or 5.
+func mqttLogin(address string, version byte, id, user, password string) (net.Conn, error) {
+	conn, err := net.DialTimeout("tcp", address, 5*time.Second)
+	if err != nil {
+		return nil, err
+	}
+	field := func(s string) []byte { return append([]byte{0, byte(len(s))}, s...) }
+	body := append(field("MQTT"), version, 0xc2, 0, 60)
+	if version == 5 {
+		body = append(body, 0) // no properties
+	}
+	body = slices.Concat(body, field(id), field(user), field(password))
+	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	_, err = conn.Write(mqttPacket(0x10, body))
+	answer := make([]byte, 2)
+	if err == nil {
+		_, err = io.ReadFull(conn, answer)
+	}
+	if err == nil {
+		rest := make([]byte, answer[1])
+		if _, err = io.ReadFull(conn, rest); err == nil && rest[1] != 0 {
+			err = fmt.Errorf("refused: %d", rest[1])
+		}
+	}
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
+// brokerPassword is the one that was made.
+func brokerPassword(t *testing.T, data string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(data, mqttSecret))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(text))
+}
+
+// eightBytes is a SUBSCRIBE of MQTT 5 that ends where its options were to come.
+// The library that the broker rests on panics on it.
+var eightBytes = []byte{0x82, 0x06, 0x00, 0x01, 0x00, 0x00, 0x01, 0x61}
+
+// TestTheBrokerDiesAndTheTalkGoesOn: neither what a client sends nor the end of
+// the broker's process moves a robot. The port is listened to throughout, the
+// broker is there again with all that was retained, and it is told once.
+func TestTheBrokerDiesAndTheTalkGoesOn(t *testing.T) {
+	h, l := openWithBroker(t)
+	conn, err := mqttLogin(h.config.MQTT.Listen, 5, "stranger", mqttUser, brokerPassword(t, h.data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	var talk sync.WaitGroup
+	talk.Go(func() {
+		h.robot(simrobot.Options{Say: sentences(t, "tell me a joke")}).whole(t)
+	})
+	h.eventually("the robot is spoken to", func() bool { return slices.Contains(l.agentStates(), "speaking") })
+	if _, err := conn.Write(eightBytes); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error("whoever has sent that is still inside")
+	}
+	h.eventually("there is a broker", func() bool { return brokerOf(t, os.Getpid()) != 0 && h.mirror.Status().Connected })
+	first := brokerOf(t, os.Getpid())
+	ends := h.mirror.Status().Ends
+	if err := syscall.Kill(first, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	told := func(ok bool, word string) func() bool {
+		return func() bool {
+			var status admin.Status
+			h.admin("GET", "/api/v1/status", &status)
+			return slices.ContainsFunc(status.Parts, func(p admin.Part) bool {
+				return p.Name == "mqtt" && p.OK == ok && strings.Contains(p.Note, word)
+			})
+		}
+	}
+	h.eventually("it is told that it has ended", told(false, "has ended"))
+	if _, err := mqttLogin(h.config.MQTT.Listen, 4, "early", mqttUser, brokerPassword(t, h.data)); err != nil {
+		t.Errorf("whoever comes before it is there again does not wait at the port: %v", err)
+	}
+	h.eventually("it is told that it is back", told(true, fmt.Sprintf("has ended %d times", ends+1)))
+	if second := brokerOf(t, os.Getpid()); second == first || second == 0 {
+		t.Errorf("the process is %d, after %d", second, first)
+	}
+	again := subscribe(t, h.arguments()...)
+	h.eventually("all that was retained is there", func() bool {
+		return again.has("perch/bridge/status", "online") && again.has("homeassistant/device/perch_bridge/config", "perch") &&
+			again.has(itsConfig, "agent_state") && again.has(itsTopic+"state", "agent_state") && again.has(itsTopic+"status", "online")
+	})
+	talk.Wait()
+	if n := strings.Count(h.log.String(), "has ended and is started again"); n != ends+1 {
+		t.Errorf("its end is logged %d times, and it has ended %d times:\n%s", n, ends+1, h.log)
+	}
+	if status, _ := h.request("GET", "/ready", ""); status != 200 {
+		t.Errorf("/ready says %d", status)
+	}
+}
+
+// TestTheBrokerDiesWithItsParent, whatever ends that; and it has been given
+// nothing that is not its business.
+func TestTheBrokerDiesWithItsParent(t *testing.T) {
+	data, at := t.TempDir(), freeBelow(t)
+	p, _ := program(t, data, "PERCH_MQTT_BROKER="+embedded, "PERCH_MQTT_LISTEN="+at, "PERCH_MDNS_ENABLED=false", "SECRET_OF_OURS=x")
+	h := &house{t: t}
+	child := 0
+	h.eventually("the broker runs", func() bool {
+		child = brokerOf(t, p.Process.Pid)
+		return child != 0
+	})
+	if conn, err := mqttLogin(at, 4, "a", mqttUser, brokerPassword(t, data)); err != nil {
+		t.Error(err)
+	} else {
+		conn.Close()
+	}
+	of := func(name string) string {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", child, name))
+		if err != nil {
+			t.Error(err)
+		}
+		return string(text)
+	}
+	if env := of("environ"); strings.Contains(env, "SECRET") || strings.Contains(env, "PERCH_") {
+		t.Errorf("its environment is %q", env)
+	}
+	if args := of("cmdline"); strings.Contains(args, brokerPassword(t, data)) {
+		t.Errorf("its arguments are %q", args)
+	}
+	if status := of("status"); !strings.Contains(status, "NoNewPrivs:\t1") {
+		t.Errorf("it can gain privileges:\n%s", status)
+	}
+	if score := of("oom_score_adj"); score != fmt.Sprintln(brokerVictim) {
+		t.Errorf("when memory is short it is %s", score)
+	}
+	if limits := of("limits"); !strings.Contains(limits, "Max file size             0") || strings.Contains(limits, "Max data size             unlimited") {
+		t.Errorf("its limits are\n%s", limits)
+	}
+	if err := p.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = p.Wait() // it was killed
+	h.eventually("the broker has gone too", func() bool { return syscall.Kill(child, 0) != nil })
+}
+
+// published publishes sentences for a robot with QoS 1, one after the other,
+// until the broker goes, and returns those that were confirmed.
+func published(address, password string, round int, robot string) (confirmed []string) {
+	conn, err := mqttLogin(address, 4, fmt.Sprintf("say-%d-%s", round, robot), mqttUser, password)
+	if err != nil {
+		return nil
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Time{})
+	topic := "perch/" + robot + "/say/set"
+	for n := uint16(1); ; n++ {
+		text := fmt.Sprintf("sentence %d of round %d", n, round)
+		body := slices.Concat([]byte{0, byte(len(topic))}, []byte(topic), []byte{byte(n >> 8), byte(n)}, []byte(text))
+		if _, err := conn.Write(mqttPacket(0x32, body)); err != nil {
+			return confirmed
+		}
+		answer := make([]byte, 4)
+		if _, err := io.ReadFull(conn, answer); err != nil || !bytes.Equal(answer, []byte{0x40, 2, byte(n >> 8), byte(n)}) {
+			return confirmed
+		}
+		confirmed = append(confirmed, text)
+	}
+}
+
+// TestConfirmedOverMQTTIsKept: what the broker has confirmed to who published
+// it is there when the power has gone, for a robot whose channel is closed.
+// PERCH_KILLS is how often the power goes.
+func TestConfirmedOverMQTTIsKept(t *testing.T) {
+	kills := 4
+	if text := os.Getenv("PERCH_KILLS"); text != "" {
+		var err error
+		if kills, err = strconv.Atoi(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	data, h := t.TempDir(), &house{t: t}
+	robots := []string{"a0b1c2000401", "a0b1c2000402", "a0b1c2000403"}
+	knownTo(t, data, robots)
+	total := 0
+	for round := range kills {
+		at := freeBelow(t)
+		p, _ := program(t, data, "PERCH_MQTT_BROKER="+embedded, "PERCH_MQTT_LISTEN="+at, "PERCH_MDNS_ENABLED=false",
+			"PERCH_SPEECH_RECOGNIZERS_0_KIND=wyoming", "PERCH_SPEECH_RECOGNIZERS_0_URL=tcp://127.0.0.1:9",
+			"PERCH_SPEECH_SYNTHESIZERS_0_KIND=wyoming", "PERCH_SPEECH_SYNTHESIZERS_0_URL=tcp://127.0.0.1:9")
+		h.eventually("the broker runs", func() bool { return brokerOf(t, p.Process.Pid) != 0 })
+		password := brokerPassword(t, data)
+		confirmed := make([][]string, len(robots))
+		var all sync.WaitGroup
+		for i, robot := range robots {
+			all.Go(func() { confirmed[i] = published(at, password, round, robot) })
+		}
+		time.Sleep(700*time.Millisecond + time.Duration(round%7)*37*time.Millisecond) // the mirror looks for others first
+		if err := p.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = p.Wait() // it was killed
+		all.Wait()
+		for i, robot := range robots {
+			total += len(confirmed[i])
+			missing(t, data, robot, confirmed[i])
+		}
+		if t.Failed() {
+			break
+		}
+	}
+	t.Logf("%d sentences were confirmed in %d rounds", total, kills)
+	if total < kills {
+		t.Errorf("only %d sentences were confirmed in %d rounds", total, kills)
+	}
+}
+
+// knownTo has robots be adopted in a data directory.
+func knownTo(t *testing.T, data string, robots []string) {
+	t.Helper()
+	h := open(t, testConfig(), data)
+	h.adopt(robots...)
+	h.stop()
+}
+
+// missing looks for sentences among what waits for a robot. Twenty wait, of
+// which the newest may be one that was not confirmed yet.
+func missing(t *testing.T, data, robotID string, sentences []string) {
+	t.Helper()
+	const waits = 19
+	db, err := store.Open(databasePath(data), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	list, _, err := store.NewTable[[]robot.Command](db, "waiting").Get(robotID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range sentences[max(0, len(sentences)-waits):] {
+		if !slices.ContainsFunc(list, func(c robot.Command) bool { return c.Text == s }) {
+			t.Errorf("%s: %q was confirmed, and is lost; %d wait", robotID, s, len(list))
+		}
+	}
+}
+
+// TestConfirmedOverABrokerOfOnesOwn: a broker that is not Perch's gives again
+// what Perch has not confirmed when it was killed, and what was published while
+// Perch was away.
+func TestConfirmedOverABrokerOfOnesOwn(t *testing.T) {
+	_, address := startMosquitto(t)
+	host, port, _ := net.SplitHostPort(address)
+	data, robotID := t.TempDir(), "a0b1c2000401"
+	knownTo(t, data, []string{robotID})
+	say := func(text string) {
+		t.Helper()
+		if out, err := exec.Command("mosquitto_pub", "-h", host, "-p", port, "-q", "1", "-t", "perch/"+robotID+"/say/set", "-m", text).CombinedOutput(); err != nil {
+			t.Fatalf("%v %s", err, out)
+		}
+	}
+	h := &house{t: t}
+	l := subscribe(t, "-h", host, "-p", port)
+	queued := func() int {
+		return strings.Count(strings.Join(l.lines(), "\n"), "perch/"+robotID+`/conversation {"event_type":"queued"`)
+	}
+	var said []string
+	for round := range 2 {
+		began := queued()
+		p, _ := program(t, data, "PERCH_MQTT_BROKER=mqtt://"+address, "PERCH_MDNS_ENABLED=false")
+		h.eventually("what was said while it was away has come", func() bool { return queued() >= began+min(len(said), 1) })
+		if round == 0 {
+			h.eventually("it takes commands", func() bool { say("are you there"); return queued() > 0 })
+		}
+		for n := range 3 { // of which the last are under way when the power goes
+			said = append(said, fmt.Sprintf("sentence %d of round %d", n, round))
+			say(said[len(said)-1])
+		}
+		if err := p.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = p.Wait() // it was killed
+		said = append(said, fmt.Sprintf("while it was away after round %d", round))
+		say(said[len(said)-1])
+	}
+	p, _ := program(t, data, "PERCH_MQTT_BROKER=mqtt://"+address, "PERCH_MDNS_ENABLED=false")
+	say("the end")
+	say("\x07") // which cannot be spoken; a robot's commands are carried out one after the other
+	h.eventually("all have come", func() bool { return l.has("perch/"+robotID+"/conversation", "command_rejected", "spoken") })
+	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Wait(); err != nil {
+		t.Error(err)
+	}
+	missing(t, data, robotID, append(said, "the end"))
+}

@@ -1,0 +1,113 @@
+package broker
+
+import (
+	"bytes"
+	"testing"
+)
+
+func must(t *testing.T) func(c *client, err error) *client {
+	return func(c *client, err error) *client {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+}
+
+// TestACommandIsConfirmedOnceItIsKept: its publisher hears so when Perch does
+// say it, and not before; of what is no command at once, as ever.
+func TestACommandIsConfirmedOnceItIsKept(t *testing.T) {
+	b := started(t)
+	perch := asPerch(t, b.address())
+	defer perch.Close()
+	for _, version := range []byte{4, 5} {
+		var properties []byte
+		if version == 5 {
+			properties = []byte{0}
+		}
+		publisher := must(t)(login(b.address(), version, "home-assistant"))
+		publisher.send(t, 0x32, text("perch/a0b1c2d3e4f4/say/set"), []byte{0, 7}, properties, []byte("hello"))
+		given := perch.got(t, 0x32)
+		if !bytes.HasSuffix(given, []byte("hello")) {
+			t.Errorf("Perch is given %q", given)
+		}
+		publisher.send(t, 0x32, text("elsewhere"), []byte{0, 8}, properties, []byte("x"))
+		if got := publisher.got(t, 0x40); got[1] != 8 {
+			t.Errorf("version %d: what nobody has kept is confirmed: %x", version, got)
+		}
+		perch.send(t, 0x40, given[28:30])
+		if got := publisher.got(t, 0x40); got[1] != 7 {
+			t.Errorf("version %d: confirmed is %x", version, got)
+		}
+	}
+	b.gate.mu.Lock()
+	defer b.gate.mu.Unlock()
+	if len(b.gate.waiting) != 0 {
+		t.Errorf("of what was confirmed is kept: %v", b.gate.waiting)
+	}
+}
+
+// TestACommandNobodyKeepsIsNotConfirmed: whoever published it is hung up on
+// with the broker, and has to publish it anew.
+func TestACommandNobodyKeepsIsNotConfirmed(t *testing.T) {
+	b := listening(t)
+	perch := asPerch(t, b.address())
+	publisher := must(t)(login(b.address(), 4, "home-assistant"))
+	publisher.send(t, 0x32, text("perch/a0b1c2d3e4f4/say/set"), []byte{0, 7}, []byte("hello"))
+	perch.got(t, 0x32)
+	perch.Close()
+	publisher.send(t, 0xc0)
+	publisher.got(t, 0xd0) // it lives, and nothing was confirmed
+	b.close()
+	for {
+		kind, body, err := publisher.next()
+		if err != nil {
+			return
+		}
+		if kind == 0x40 {
+			t.Errorf("%x is confirmed", body)
+		}
+	}
+}
+
+// TestCommandsKeepTheirOrder from one publisher, and reach everybody who
+// subscribes.
+func TestCommandsKeepTheirOrder(t *testing.T) {
+	b := started(t)
+	perch := asPerch(t, b.address())
+	watcher := must(t)(login(b.address(), 4, "watcher"))
+	watcher.send(t, 0x82, []byte{0, 1}, text("#"), []byte{0})
+	watcher.got(t, 0x90)
+	perch.confirms(t)
+	publisher := must(t)(login(b.address(), 4, "home-assistant"))
+	for n := range byte(50) {
+		publisher.send(t, 0x32, text("perch/a0b1c2d3e4f4/say/set"), []byte{0, n + 1}, []byte{n})
+	}
+	for n := range byte(50) {
+		if got := watcher.got(t, 0x30); got[len(got)-1] != n {
+			t.Fatalf("the %d. is %d", n, got[len(got)-1])
+		}
+	}
+	confirmed := map[byte]bool{}
+	for range 50 {
+		confirmed[publisher.got(t, 0x40)[1]] = true
+	}
+	if len(confirmed) != 50 {
+		t.Errorf("%d are confirmed", len(confirmed))
+	}
+}
+
+// TestCommandsAreKnown by their topics.
+func TestCommandsAreKnown(t *testing.T) {
+	g := &gate{base: "a/b"}
+	for topic, is := range map[string]bool{
+		"a/b/r/say/set": true, "a/b/bridge/request/notify": true, "a/b/r/say": false, "a/b/set": false, "a/r/say/set": false,
+		"a/b/bridge/request/restart": false, "a/b/r/x/y/set": false, "": false,
+	} {
+		if g.command(topic) != is {
+			t.Errorf("%q: %t", topic, !is)
+		}
+	}
+}

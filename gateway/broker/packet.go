@@ -1,0 +1,123 @@
+package broker
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/mochi-mqtt/server/v2/packets"
+)
+
+// mostSmall is the room that a connection keeps for its next packet.
+const mostSmall = 16 << 10
+
+// errPacket is a packet that cannot be decoded.
+var errPacket = errors.New("a packet that cannot be decoded")
+
+// reader gives out one connection's bytes packet by packet, each once it has
+// come whole and was seen to be one that can be decoded.
+type reader struct {
+	in      *bufio.Reader
+	version byte         // of the protocol, once the client has named it
+	whole   bytes.Buffer // what is left of a packet to give out
+}
+
+func (r *reader) read(from io.Reader, p []byte) (int, error) {
+	if r.in == nil {
+		r.in = bufio.NewReaderSize(from, 1<<10)
+	}
+	if r.whole.Len() == 0 {
+		if err := r.next(); err != nil {
+			return 0, err
+		}
+	}
+	return r.whole.Read(p)
+}
+
+// next reads one packet.
+func (r *reader) next() error {
+	if r.whole.Reset(); r.whole.Cap() > mostSmall {
+		r.whole = bytes.Buffer{}
+	}
+	first, err := r.in.ReadByte()
+	if err != nil {
+		return err
+	}
+	r.whole.WriteByte(first)
+	length := 0
+	for shift := 0; ; shift += 7 {
+		b, err := r.in.ReadByte()
+		if err != nil {
+			return err
+		}
+		r.whole.WriteByte(b)
+		length |= int(b&0x7f) << shift
+		if b < 0x80 {
+			break
+		}
+		if shift == 21 {
+			return fmt.Errorf("%w: its length has more than four bytes", errPacket)
+		}
+	}
+	if length > mostPacket {
+		return fmt.Errorf("%w: it has %d bytes, more than %d", errPacket, length, mostPacket)
+	}
+	head := r.whole.Len()
+	if _, err := io.CopyN(&r.whole, r.in, int64(length)); err != nil { // it grows with what comes, not with what is announced
+		return err
+	}
+	version, err := decodes(r.version, first, r.whole.Bytes()[head:])
+	if err != nil {
+		r.whole.Reset()
+		return err
+	}
+	r.version = version
+	return nil
+}
+
+// decodes reports whether the library can decode a packet, and the version of
+// the protocol from then on. The library panics on some, which here costs the
+// connection they came by and not the broker: decoding touches nothing shared.
+func decodes(version, first byte, body []byte) (_ byte, err error) {
+	defer func() {
+		if recover() != nil {
+			err = errPacket
+		}
+	}()
+	pk := packets.Packet{ProtocolVersion: version}
+	if err := pk.FixedHeader.Decode(first); err != nil {
+		return version, fmt.Errorf("%w: %w", errPacket, err)
+	}
+	pk.FixedHeader.Remaining = len(body)
+	body = bytes.Clone(body) // decoding keeps parts of it
+	switch pk.FixedHeader.Type {
+	case packets.Connect:
+		err = pk.ConnectDecode(body)
+		version = pk.ProtocolVersion
+	case packets.Publish:
+		err = pk.PublishDecode(body)
+	case packets.Puback:
+		err = pk.PubackDecode(body)
+	case packets.Pubrec:
+		err = pk.PubrecDecode(body)
+	case packets.Pubrel:
+		err = pk.PubrelDecode(body)
+	case packets.Pubcomp:
+		err = pk.PubcompDecode(body)
+	case packets.Subscribe:
+		err = pk.SubscribeDecode(body)
+	case packets.Unsubscribe:
+		err = pk.UnsubscribeDecode(body)
+	case packets.Disconnect:
+		err = pk.DisconnectDecode(body)
+	case packets.Pingreq:
+	default: // nothing that a client may send; nobody authenticates by AUTH here
+		err = fmt.Errorf("type %d", pk.FixedHeader.Type)
+	}
+	if err != nil {
+		return version, fmt.Errorf("%w: %w", errPacket, err)
+	}
+	return version, nil
+}

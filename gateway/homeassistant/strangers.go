@@ -1,0 +1,89 @@
+package homeassistant
+
+import (
+	"time"
+
+	"perch/device"
+	"perch/event"
+)
+
+// What is told of a stranger: it came and may talk, or it waits until somebody
+// adopts it.
+const (
+	strangerCame  = "came"
+	strangerWaits = "waits"
+)
+
+// countEvery is how often the number of strangers is told anew. Anybody in the
+// network can invent some.
+const countEvery = time.Second
+
+// strangers are the robots that nobody has adopted by name. They are no devices
+// here, but a number, and an event for each that comes.
+type strangers struct {
+	here    map[device.ID]bool
+	told    map[device.ID]bool // of those here, that they came
+	pace    allowance          // of telling that
+	shown   int
+	changed time.Time // when shown last did
+	due     time.Time // when it is to be told; zero is not
+}
+
+func newStrangers() strangers {
+	return strangers{here: map[device.ID]bool{}, told: map[device.ID]bool{}}
+}
+
+// are takes over which there are.
+func (s *strangers) are(here map[device.ID]bool) {
+	s.here = here
+	for id := range s.told {
+		if !here[id] {
+			delete(s.told, id)
+		}
+	}
+}
+
+// count is the number as it is to be told now. What changes it within a second
+// is told at the end of that.
+func (s *strangers) count(now time.Time) int {
+	n := len(s.here)
+	switch {
+	case n == s.shown:
+		s.due = time.Time{}
+	case now.Sub(s.changed) >= countEvery:
+		s.shown, s.changed, s.due = n, now, time.Time{}
+	default:
+		s.due = s.changed.Add(countEvery)
+	}
+	return s.shown
+}
+
+// newcomer is what is told of a stranger.
+type newcomer struct {
+	Type    string    `json:"event_type"`
+	Robot   device.ID `json:"robot"`
+	MAC     string    `json:"mac"`
+	Address string    `json:"address"`
+	Board   string    `json:"board"`
+	Adopt   string    `json:"adopt"` // the command
+}
+
+// pass tells of a stranger that has checked in, once, and not of more than
+// anybody would read.
+func (h *house) pass(e event.Envelope) {
+	seen, came := e.Event.(event.RobotSeen)
+	if !came || h.strangers.told[e.Robot] {
+		return
+	}
+	h.strangers.told[e.Robot], h.strangers.here[e.Robot] = true, true
+	h.bridge()
+	if !h.strangers.pace.take(e.At) {
+		return
+	}
+	n := newcomer{Type: strangerCame, Robot: e.Robot, MAC: e.Robot.MAC(), Address: oneLine(seen.Address), Board: oneLine(seen.Board),
+		Adopt: "perch adopt " + string(e.Robot)}
+	if seen.Waiting {
+		n.Type = strangerWaits
+	}
+	h.putJSON(h.names.bridgeTopic("robot"), n, false, 1)
+}

@@ -1,0 +1,235 @@
+package homeassistant
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"perch/device"
+	"perch/event"
+)
+
+// comes has a stranger check in, as ota tells it.
+func (h *home) comes(id device.ID) {
+	h.pass(id)
+	h.happens(id, "", event.RobotSeen{New: true, Address: "192.168.1.66", Board: "m5stack\x1b[2J"})
+}
+
+// info is what the bridge says of itself now.
+func (s *script) info(t *testing.T) (i bridgeInfo) {
+	t.Helper()
+	all := s.on("perch/bridge/info")
+	if err := json.Unmarshal(all[len(all)-1].payload, &i); err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
+// about are the topics that name a robot.
+func (s *script) about(id device.ID) (topics []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, d := range s.got {
+		if strings.Contains(d.topic, string(id)) && len(d.payload) > 0 {
+			topics = append(topics, d.topic)
+		}
+	}
+	return topics
+}
+
+// TestStrangersAreANumber: whoever invents robots gives Home Assistant no
+// devices, and no more events than somebody would read.
+func TestStrangersAreANumber(t *testing.T) {
+	inBubble(t, asItIsThen, func(t *testing.T, h *home, s *script) {
+		const many = 900
+		before := len(s.on("perch/bridge/info"))
+		for i := range many { // within nine seconds
+			id := device.ID(fmt.Sprintf("0200000%05x", i))
+			h.comes(id)
+			h.happens(id, "s", event.RobotOnline{}, event.ToolsListed{Count: 200}, event.ListeningStarted{}, event.Heard{Text: "x"},
+				event.Perceived{Name: "face_detected"}, event.Notification{ID: string(id), Text: "x"})
+			time.Sleep(10 * time.Millisecond)
+		}
+		time.Sleep(time.Minute)
+		s.mu.Lock()
+		for _, d := range s.got {
+			if d.topic != "perch/bridge/robot" && strings.Contains(d.topic, "0200000") {
+				t.Errorf("a stranger has the topic %s", d.topic)
+			}
+		}
+		s.mu.Unlock()
+		if i := s.info(t); i.Strangers != many || i.Robots != 0 {
+			t.Errorf("%+v", i)
+		}
+		if n := len(s.on("perch/bridge/info")) - before; n > 15 {
+			t.Errorf("the number is told %d times", n)
+		}
+		came := s.on("perch/bridge/robot")
+		if len(came) < 20 || len(came) > 40 {
+			t.Errorf("%d are told of", len(came))
+		}
+		want := `{"event_type":"came","robot":"020000000000","mac":"02:00:00:00:00:00","address":"192.168.1.66","board":"m5stack[2J","adopt":"perch adopt 020000000000"}`
+		if got := string(came[0].payload); got != want {
+			t.Errorf("of the first is told %s", got)
+		}
+		if n := strings.Count(h.log.String(), "level=WARN"); n > 0 {
+			t.Errorf("%d warnings:\n%s", n, h.log)
+		}
+	})
+}
+
+// TestAStrangerIsToldOfOnce, whoever often it checks in, and that it waits.
+func TestAStrangerIsToldOfOnce(t *testing.T) {
+	inBubble(t, asItIsThen, func(t *testing.T, h *home, s *script) {
+		h.pass(stranger)
+		for range 5 {
+			h.happens(stranger, "", event.RobotSeen{Waiting: true})
+			time.Sleep(time.Minute)
+		}
+		if came := s.on("perch/bridge/robot"); len(came) != 1 || !has(`"event_type":"waits"`)(string(came[0].payload)) {
+			t.Errorf("%+v", came)
+		}
+	})
+}
+
+// TestAStrangerIsAdoptedAndForgotten: it is a device at once, and at once none.
+func TestAStrangerIsAdoptedAndForgotten(t *testing.T) {
+	inBubble(t, asItIsThen, func(t *testing.T, h *home, s *script) {
+		h.comes(stranger)
+		synctest.Wait()
+		if told := s.about(stranger); len(told) > 0 {
+			t.Errorf("of a stranger is told %q", told)
+		}
+		if i := s.info(t); i.Strangers != 1 {
+			t.Errorf("%+v", i)
+		}
+		for _, topic := range []string{"say", "volume", "reboot"} {
+			confirmed := make(chan struct{}, 1)
+			s.take(incoming{topic: "perch/" + string(stranger) + "/" + topic + "/set", payload: []byte("20"), confirm: func() { confirmed <- struct{}{} }})
+			synctest.Wait()
+			select {
+			case <-confirmed:
+			default:
+				t.Errorf("the broker keeps what nobody will do: %s", topic)
+			}
+		}
+		if deeds := h.talk.deeds(); len(deeds) > 0 || h.log.with("perch adopt ROBOT") != 3 {
+			t.Errorf("a stranger did %q; the log:\n%s", deeds, h.log)
+		}
+		s.take(incoming{topic: "perch/bridge/request/notify", payload: fmt.Appendf(nil, `{"text":"x","robot":%q}`, stranger)})
+		s.take(incoming{topic: "perch/bridge/request/devices", payload: []byte("{}")})
+		synctest.Wait()
+		if got := s.on("perch/bridge/response/notify"); len(got) != 1 || !has("perch adopt "+string(stranger))(string(got[0].payload)) {
+			t.Errorf("a notification for a stranger: %+v", got)
+		}
+		if got := s.on("perch/bridge/response/devices"); len(got) != 1 || !has(`"adopted":false`, `"adopted":true`, `"more":0`)(string(got[0].payload)) {
+			t.Errorf("%+v", got)
+		}
+
+		if _, err := h.registry.Adopt(string(stranger), time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		h.happens(stranger, "", event.RobotAdopted{})
+		synctest.Wait()
+		if len(s.on("homeassistant/device/perch_"+string(stranger)+"/config")) != 1 || len(s.on("perch/"+string(stranger)+"/state")) != 1 {
+			t.Errorf("adopted, it is told of with %q", s.about(stranger))
+		}
+		time.Sleep(2 * time.Second)
+		if i := s.info(t); i.Strangers != 0 {
+			t.Errorf("%+v", i)
+		}
+
+		if err := h.registry.Forget(stranger); err != nil {
+			t.Fatal(err)
+		}
+		h.happens(stranger, "s", event.RobotOffline{Why: "forgotten"})
+		synctest.Wait()
+		all := s.on("homeassistant/device/perch_" + string(stranger) + "/config")
+		if last := all[len(all)-1]; len(last.payload) != 0 || !last.retained {
+			t.Errorf("forgotten, its card is %s", last.payload)
+		}
+	})
+}
+
+// TestAStrangerOfBeforeIsTakenBack: what an earlier version announced.
+func TestAStrangerOfBeforeIsTakenBack(t *testing.T) {
+	inBubble(t, func(h *home, _ *script) {
+		h.pass(stranger)
+		h.options.Announced.PutSoon(string(stranger), []string{"sensor/agent_state"})
+	}, func(t *testing.T, _ *home, s *script) {
+		if all := s.on("homeassistant/device/perch_" + string(stranger) + "/config"); len(all) != 1 || len(all[0].payload) != 0 {
+			t.Errorf("%+v", all)
+		}
+	})
+}
+
+// fullDisk is a table that keeps nothing.
+type fullDisk struct{ shelf[[]Waiting] }
+
+func (*fullDisk) Put(string, []Waiting) error { return errors.New("no room on the disk") }
+
+// TestCommandsAreConfirmedOnceTheyAreKept: what lasts when it is done or kept,
+// what is of this moment at once, and what cannot be done or kept when that is
+// told.
+func TestCommandsAreConfirmedOnceTheyAreKept(t *testing.T) {
+	for name, c := range map[string]struct {
+		open, full, slow bool
+		thing, payload   string
+		confirmed        bool
+		kept             bool
+	}{
+		"said by an open robot":          {open: true, thing: "say", payload: "hello", confirmed: true},
+		"for a closed one":               {thing: "volume", payload: "20", confirmed: true, kept: true},
+		"for a closed one on a full one": {full: true, thing: "volume", payload: "20", confirmed: true},
+		"of this moment, slow":           {open: true, slow: true, thing: "volume", payload: "20", confirmed: true},
+		"said behind what is slow":       {open: true, slow: true, thing: "say", payload: "hello"},
+		"nonsense":                       {thing: "volume", payload: "loud", confirmed: true},
+		"no such thing":                  {thing: "nothing", payload: "x", confirmed: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kept := &shelf[[]Waiting]{}
+			inBubble(t, func(h *home, _ *script) {
+				h.options.Kept = kept
+				if c.full {
+					h.options.Kept = &fullDisk{}
+				}
+			}, func(t *testing.T, h *home, s *script) {
+				h.hello(chan1, "s1")
+				synctest.Wait()
+				if !c.open {
+					h.bye(chan1, "s1")
+					synctest.Wait()
+				}
+				h.talk.mu.Lock()
+				h.talk.slow = c.slow
+				h.talk.mu.Unlock()
+				if c.slow {
+					s.take(incoming{topic: "perch/a0b1c2d3e4f4/brightness/set", payload: []byte("1")})
+				}
+				confirmed := make(chan bool, 1)
+				s.take(incoming{topic: "perch/a0b1c2d3e4f4/" + c.thing + "/set", payload: []byte(c.payload), confirm: func() {
+					list, _, _ := kept.Get(string(chan1))
+					confirmed <- len(list) > 0
+				}})
+				synctest.Wait()
+				select {
+				case there := <-confirmed:
+					if !c.confirmed || there != c.kept {
+						t.Errorf("it is confirmed, and kept: %t", there)
+					}
+				default:
+					if c.confirmed {
+						t.Error("it is not confirmed")
+					}
+				}
+				if c.full && len(s.on(conversation1)) == 0 {
+					t.Error("it is not told that it cannot be kept")
+				}
+			})
+		})
+	}
+}
