@@ -20,6 +20,8 @@ var (
 	// ErrUnusable is returned when the file or its directory cannot be used as they are: missing rights, a read-only
 	// file system, a file where a directory should be.
 	ErrUnusable = errors.New("database cannot be used here")
+	// ErrMissing is returned where Options.Expect is set and there is no database, or none that ever held anything.
+	ErrMissing = errors.New("database missing")
 )
 
 // What Open, reads and writes may return.
@@ -49,7 +51,16 @@ func fail(kind, cause error, format string, args ...any) error {
 
 func damaged(path string, cause error) error {
 	return fail(ErrDamaged, cause, "%s is damaged or no Perch database (%v); "+
-		"restore a backup with perch restore, or move the file away to start with an empty one", path, cause)
+		"restore a backup with perch restore, or move the file away and start with an empty one by perch serve --new-database", path, cause)
+}
+
+func missing(path string) error {
+	state := "is missing"
+	if exists(path) {
+		state = "is empty"
+	}
+	return fail(ErrMissing, nil, "the database %s %s; put it back, restore a backup with perch restore, "+
+		"or start with an empty one by perch serve --new-database", path, state)
 }
 
 func newer(path string, version, known int) error {
