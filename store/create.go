@@ -58,7 +58,7 @@ func initialise(path string, o Options) error {
 		return nil
 	}
 	if o.Expect && !exists(path) {
-		return missing(path)
+		return Missing(path)
 	}
 	return create(path, dir, o)
 }
@@ -92,7 +92,7 @@ func create(path string, dir *os.File, o Options) error {
 		return nil // examine will say what is wrong with it
 	}
 	if o.Expect {
-		return missing(path)
+		return Missing(path)
 	}
 	if _, err := prepare(bolt, file, o); err != nil {
 		return err

@@ -28,13 +28,24 @@ var (
 var (
 	// ErrDamaged is returned when the file holds something else than it should: cut short, overwritten, or on a card
 	// that no longer answers.
-	ErrDamaged = errors.New("database damaged")
+	ErrDamaged error = shown{"database_damaged", 503, "the appliance's database is damaged, so nothing more is kept; restart it, by which all that can be read is kept, or restore a backup"}
 	// ErrClosed is returned by every use after Close.
 	ErrClosed = errors.New("database closed")
 	// ErrRefused is returned for a key that is empty or longer than MaxKey, and for a value that JSON cannot express or
 	// that is longer than MaxValue.
 	ErrRefused = errors.New("record refused")
 )
+
+// shown is an error that says how it is shown to whom the file's name does not concern.
+type shown struct {
+	code     string
+	status   int // of HTTP
+	sentence string
+}
+
+func (s shown) Error() string { return s.sentence }
+func (s shown) Code() string  { return s.code }
+func (s shown) Status() int   { return s.status }
 
 // failure is a sentence for the user that still matches its sentinel and its cause in errors.Is.
 type failure struct {
@@ -54,7 +65,8 @@ func damaged(path string, cause error) error {
 		"restore a backup with perch restore, or move the file away and start with an empty one by perch serve --new-database", path, cause)
 }
 
-func missing(path string) error {
+// Missing is the error of a database that should be at path and is not, or holds nothing.
+func Missing(path string) error {
 	state := "is missing"
 	if exists(path) {
 		state = "is empty"

@@ -27,15 +27,19 @@ type Salvage struct {
 
 // String says it in a sentence, with what can be done.
 func (s Salvage) String() string {
-	lost := "nothing is lost"
-	if len(s.Lost) > 0 {
-		lost = "lost: " + strings.Join(s.Lost, ", ")
-	}
 	if s.Kept == "" {
-		return fmt.Sprintf("the database was damaged (%s); %s", s.Cause, lost)
+		return fmt.Sprintf("the database was damaged (%s); %s", s.Cause, s.Losses())
 	}
 	return fmt.Sprintf("the database was damaged (%s) when it was opened at %s; the %d records that can be read were kept; %s; restore a backup where that matters, "+
-		"and remove %s once it is needed no more", s.Cause, s.At.Local().Format(time.DateTime), s.Records, lost, s.Kept)
+		"and remove %s once it is needed no more", s.Cause, s.At.Local().Format(time.DateTime), s.Records, s.Losses(), s.Kept)
+}
+
+// Losses says what is lost.
+func (s Salvage) Losses() string {
+	if len(s.Lost) == 0 {
+		return "nothing is lost"
+	}
+	return "lost: " + strings.Join(s.Lost, ", ")
 }
 
 const (
@@ -127,8 +131,11 @@ func salvage(path string, file *os.File, size int64, cause error, o Options) (*S
 	}
 	if err != nil {
 		_ = os.RemoveAll(fresh)
-		if errors.Is(err, ErrNewer) {
+		switch {
+		case errors.Is(err, ErrNewer):
 			return nil, err
+		case errors.Is(err, errNothing):
+			return nil, damaged(path, err)
 		}
 		return nil, fail(ErrDamaged, errors.Join(cause, err), "%s is damaged (%v), and what can be read of it was not put into a new file: %v; restore a backup with perch restore, "+
 			"or move the file away and start with an empty one by perch serve --new-database", path, cause, reason(err))
@@ -165,9 +172,15 @@ func keep(file *os.File, path, name string) error {
 	return errors.Join(err, to.Sync(), to.Close())
 }
 
+// errNothing is found in a file of which nothing can be read, or that is none of ours.
+var errNothing = errors.New("nothing can be read of it")
+
 // fill writes into a new file what can be read of the damaged one.
 func (s *Salvage) fill(to *bbolt.DB, path string, file io.ReaderAt, size int64, o Options) error {
 	r, err := newRescue(to, file, size)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errNothing, err)
+	}
 	for _, step := range []func() error{r.tables, r.orphans, r.flush} {
 		if err == nil {
 			err = step()
@@ -181,9 +194,9 @@ func (s *Salvage) fill(to *bbolt.DB, path string, file io.ReaderAt, size int64, 
 		version, known, err := schemaVersion(tx)
 		switch {
 		case err != nil:
-			return err
+			return fmt.Errorf("%w: %w", errNothing, err)
 		case !known:
-			return errors.New("it is none of Perch's")
+			return fmt.Errorf("%w: it is empty", errNothing)
 		case version > len(o.Migrations):
 			return newer(path, version, len(o.Migrations))
 		}
