@@ -144,7 +144,7 @@ func salvage(path string, file *os.File, size int64, cause error, o Options) (*S
 		return nil, err
 	}
 	o.Log.Error("the database was damaged; all that can be read was kept, and the damaged file is beside it", "path", path, "err", cause,
-		"kept", s.Records, "lost", strings.Join(s.Lost, ", "), "file", s.Kept)
+		"count", s.Records, "what", s.Losses(), "file", s.Kept)
 	return s, nil
 }
 
