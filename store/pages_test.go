@@ -95,6 +95,7 @@ func (s *Salvage) told(r row) bool {
 // TestEveryPageZeroed: of a file of 512 KB each page is zeroed, one at a time. All that is in the other pages is there,
 // what is lost is told, the damaged file stays as it was, and what is acknowledged afterwards is kept.
 func TestEveryPageZeroed(t *testing.T) {
+	t.Parallel()
 	file, want := house(t)
 	dir := t.TempDir()
 	salvaged, refused, missing, spread := 0, 0, 0, 0
@@ -159,6 +160,7 @@ func TestEveryPageZeroed(t *testing.T) {
 // TestEveryPageZeroedWhileItRuns: each page is zeroed under an open database. What is read is right or an error, and what
 // is acknowledged afterwards is there at the next start.
 func TestEveryPageZeroedWhileItRuns(t *testing.T) {
+	t.Parallel()
 	file, want := house(t)
 	dir := t.TempDir()
 	refused, acknowledged := 0, 0

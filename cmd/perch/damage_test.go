@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -247,7 +248,11 @@ func TestNoDatabaseWhereOneWas(t *testing.T) {
 			before := fmt.Sprint(entries(t, data))
 			refused := func() {
 				t.Helper()
-				code, _, errs := commandLine(t, "serve", "--data", data, "--listen", "127.0.0.1:0", "--local", "127.0.0.1:0")
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // one that does start, ends
+				defer cancel()
+				var said bytes.Buffer
+				code := run(ctx, []string{"serve", "--data", data, "--listen", "127.0.0.1:0", "--local", "127.0.0.1:0"}, io.Discard, &said)
+				errs := said.String()
 				if code != exitFailed || !strings.Contains(errs, c.says) || !strings.Contains(errs, path) || !strings.Contains(errs, "perch restore") || !strings.Contains(errs, "perch serve --new-database") {
 					t.Errorf("%d %s", code, errs)
 				}
@@ -317,6 +322,24 @@ func TestAFirstStartCutOff(t *testing.T) {
 		}
 		open(t, testConfig(), data).stop()
 	}
+}
+
+// TestAFirstStartKilled at moments that nobody chose: the next one goes on.
+func TestAFirstStartKilled(t *testing.T) {
+	seen := map[string]int{}
+	for n := range 8 {
+		o := &outage{t: t, data: filepath.Join(t.TempDir(), "data")}
+		o.begin()
+		begun := time.Now()
+		for !exists(databasePath(o.data)) && time.Since(begun) < startWithin {
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(time.Duration(n) * 3 * time.Millisecond) // and something of what follows
+		o.cut()
+		seen[fmt.Sprint(traces(o.data))]++
+		open(t, testConfig(), o.data).stop()
+	}
+	t.Logf("when it was killed there were %v", seen)
 }
 
 // TestBackupOnAFullDisk says the cause and the cure.
