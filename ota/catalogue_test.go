@@ -33,6 +33,8 @@ type memory[T any] struct {
 	mu   sync.Mutex
 	rows map[string][]byte
 	err  error // that durable writes fail with
+
+	unreadable error
 }
 
 func (m *memory[T]) Put(key string, v T) error {
@@ -66,6 +68,9 @@ func (m *memory[T]) Delete(key string) error {
 	}
 	return m.err
 }
+
+// Err is nil: nothing is ever unreadable, unless a test says so.
+func (m *memory[T]) Err() error { return m.unreadable }
 
 func (m *memory[T]) All() iter.Seq2[string, T] {
 	m.mu.Lock()
@@ -338,8 +343,41 @@ func TestWhateverMomentThePowerGoes(t *testing.T) {
 		t.Errorf("the store has %d", len(s.images.rows))
 	}
 	s.open(t) // now without their records
-	if files := s.files(t); !slices.Equal(slices.Sorted(slices.Values(files)), slices.Sorted(slices.Values([]string{whole.SHA256 + ".bin", "notes.txt"}))) {
+	if files := s.files(t); !slices.Equal(slices.Sorted(slices.Values(files)), slices.Sorted(slices.Values([]string{whole.SHA256 + ".bin", "notes.txt", "orphaned"}))) {
 		t.Errorf("the folder has %v", files)
+	}
+	if aside, err := os.ReadDir(name("orphaned")); err != nil || len(aside) != 2 {
+		t.Errorf("put aside are %v, %v", aside, err)
+	}
+}
+
+// TestImagesAreNeverDeletedAtAStart: where the records are lost the files are
+// put aside, and can be published again. Where the records cannot be read,
+// nothing is touched at all.
+func TestImagesAreNeverDeletedAtAStart(t *testing.T) {
+	s := newShop(t)
+	image := s.add(t, simrobot.Image("1.3.0", 5000), board)
+	records := s.images.rows
+	s.images.rows, s.images.unreadable = map[string][]byte{}, errors.New("a page is damaged")
+	if _, err := ota.OpenFirmware(ota.FirmwareOptions{Dir: s.dir, Images: s.images, Units: s.units, Log: slog.New(slog.DiscardHandler)}); !errors.Is(err, s.images.unreadable) {
+		t.Errorf("a catalogue that cannot be read is opened: %v", err)
+	}
+	if files := s.files(t); !slices.Equal(files, []string{image.SHA256 + ".bin"}) {
+		t.Errorf("there are %v", files)
+	}
+	s.images.unreadable = nil
+	var log bytes.Buffer
+	s.open(t, func(o *ota.FirmwareOptions) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	aside := filepath.Join(s.dir, "orphaned", image.SHA256+".bin")
+	if text, err := os.ReadFile(aside); err != nil || fmt.Sprintf("%x", sha256.Sum256(text)) != image.SHA256 || !strings.Contains(log.String(), aside) {
+		t.Errorf("put aside: %v; the log says %s", err, &log)
+	}
+	file, err := os.ReadFile(aside)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.add(t, file, board).SHA256 != image.SHA256 || len(records) != 1 {
+		t.Error("it cannot be published again")
 	}
 }
 

@@ -25,6 +25,7 @@ type table[T any] interface {
 	PutSoon(key string, v T)
 	Delete(key string) error
 	All() iter.Seq2[string, T]
+	Err() error // that a loop over All may have ended early with
 }
 
 // FirmwareOptions are what the catalogue needs.
@@ -47,7 +48,8 @@ type FirmwareOptions struct {
 // An image is a file named by its hash, and a record in the store. The file is
 // written under another name, synced and renamed, and only then is there a
 // record; it is removed after its record. So whatever moment the power goes,
-// the catalogue is whole: what has no record is swept away at the next start.
+// the catalogue is whole: what has no record is put aside at the next start. It
+// is not deleted, for it may be the records that are lost.
 type Firmware struct {
 	o         FirmwareOptions
 	began     time.Time            // by the wall clock, as it was then
@@ -71,7 +73,7 @@ const (
 
 // OpenFirmware opens the catalogue, and makes its folder where it is missing.
 // What an upload left half done is removed; an image whose file is gone is
-// taken out of the catalogue.
+// taken out of the catalogue, and one without a record put aside.
 func OpenFirmware(o FirmwareOptions) (*Firmware, error) {
 	began := time.Now()
 	f := &Firmware{o: o, began: began.Round(0), running: func() time.Duration { return time.Since(began) }, uploads: make(chan struct{}, 1), downloads: make(chan struct{}, mostDownloads),
@@ -81,6 +83,9 @@ func OpenFirmware(o FirmwareOptions) (*Firmware, error) {
 	}
 	for id, u := range o.Units.All() {
 		f.units[device.ID(id)] = u
+	}
+	if err := errors.Join(o.Images.Err(), o.Units.Err()); err != nil {
+		return nil, err // what is not there may only be unreadable
 	}
 	if err := os.MkdirAll(o.Dir, 0o750); err != nil {
 		return nil, fmt.Errorf("the folder for firmware cannot be made: %w", err)
@@ -265,7 +270,7 @@ func (f *Firmware) Remove(sha string) error {
 		}
 	}
 	if err := os.Remove(f.path(sha)); err != nil {
-		f.o.Log.Warn("the file of an image that was removed is still there; the next start removes it", "err", err)
+		f.o.Log.Warn("the file of an image that was removed is still there; the next start puts it aside", "err", err)
 	}
 	return nil
 }

@@ -31,6 +31,7 @@ type Upload struct {
 const (
 	imageExt   = ".bin"
 	uploadName = ".upload-*" // until it is whole
+	orphanage  = "orphaned"  // the folder of images without a record
 )
 
 func (f *Firmware) path(sha string) string { return filepath.Join(f.o.Dir, sha+imageExt) }
@@ -192,8 +193,8 @@ func syncFolder(name string) error {
 	return nil
 }
 
-// sweep makes folder and store agree again: files without a record are what an
-// upload or a removal left behind.
+// sweep makes folder and store agree again. Images without a record are what an
+// upload or a removal left behind, or the record was lost: they are put aside.
 func (f *Firmware) sweep() error {
 	files, err := os.ReadDir(f.o.Dir)
 	if err != nil {
@@ -209,7 +210,9 @@ func (f *Firmware) sweep() error {
 		case err != nil || !info.Mode().IsRegular():
 		case isImage && known:
 			sizes[sha] = info.Size()
-		case isImage && isHash(sha), strings.HasPrefix(name, strings.TrimSuffix(uploadName, "*")):
+		case isImage && isHash(sha):
+			f.putAside(name)
+		case strings.HasPrefix(name, strings.TrimSuffix(uploadName, "*")):
 			if err := os.Remove(filepath.Join(f.o.Dir, name)); err != nil {
 				return fmt.Errorf("remove what an upload left behind: %w", err)
 			}
@@ -226,4 +229,18 @@ func (f *Firmware) sweep() error {
 		delete(f.images, sha)
 	}
 	return nil
+}
+
+// putAside moves an image out of the catalogue's way. One that cannot be moved
+// stays where it is, and is in nobody's.
+func (f *Firmware) putAside(name string) {
+	to := filepath.Join(f.o.Dir, orphanage, name)
+	err := os.MkdirAll(filepath.Dir(to), 0o750)
+	if err == nil {
+		err = os.Rename(filepath.Join(f.o.Dir, name), to)
+	}
+	if err == nil {
+		err = errors.Join(syncFolder(filepath.Dir(to)), syncFolder(f.o.Dir))
+	}
+	f.o.Log.Warn("an image that the catalogue does not know was put aside; publish it again, or remove it", "file", to, "err", err)
 }

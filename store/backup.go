@@ -16,7 +16,7 @@ import (
 func (db *DB) Backup(w io.Writer) (n int64, err error) {
 	_ = db.Flush() // a full disk is no reason not to save what it holds; Err tells of it
 	err = db.view(func(tx *bbolt.Tx) error {
-		n, err = tx.WriteTo(w)
+		n, err = copyTo(w, tx)
 		return err
 	})
 	if err != nil {
@@ -38,7 +38,7 @@ func BackupFile(path string, timeout time.Duration, w io.Writer) (n int64, err e
 	}
 	err = guarded(func() error {
 		return bolt.View(func(tx *bbolt.Tx) error {
-			n, err = tx.WriteTo(w)
+			n, err = copyTo(w, tx)
 			return err
 		})
 	})
@@ -46,4 +46,28 @@ func BackupFile(path string, timeout time.Duration, w io.Writer) (n int64, err e
 		return n, fmt.Errorf("back up %s: %w", path, useError(path, err))
 	}
 	return n, nil
+}
+
+// copyTo writes a copy. Bolt makes texts of some of w's errors; what callers get is the error itself.
+func copyTo(w io.Writer, tx *bbolt.Tx) (int64, error) {
+	to := &destination{Writer: w}
+	n, err := tx.WriteTo(to)
+	if to.err != nil {
+		err = to.err
+	}
+	return n, err
+}
+
+// destination remembers why it could not be written to.
+type destination struct {
+	io.Writer
+	err error
+}
+
+func (d *destination) Write(p []byte) (int, error) {
+	n, err := d.Writer.Write(p)
+	if err != nil {
+		d.err = err
+	}
+	return n, err
 }

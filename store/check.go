@@ -26,7 +26,7 @@ func Check(f *os.File, o Options, each func(table, key string, value []byte) err
 	if err != nil {
 		return Content{}, unfit(err)
 	}
-	if err := verify(f, info.Size()); err != nil {
+	if _, err := verify(f, info.Size()); err != nil {
 		return Content{}, unfit(err)
 	}
 	bolt, file, err := borrow(f, o)

@@ -92,6 +92,16 @@ func room(directory string, need int64) error {
 
 // copied makes a file with all records of another. It is synced at its end only: until then nobody needs it.
 func copied(fresh string, from *bbolt.DB, o Options) (to opened, err error) {
+	return produce(fresh, o, func(to *bbolt.DB) error {
+		if err := bbolt.Compact(to, from, 1<<20); err != nil {
+			return err
+		}
+		return sameRecords(from, to)
+	})
+}
+
+// produce makes a file and has it filled, in the place of what was left of an earlier try.
+func produce(fresh string, o Options, fill func(to *bbolt.DB) error) (to opened, err error) {
 	if err := os.RemoveAll(fresh); err != nil {
 		return to, err
 	}
@@ -105,10 +115,7 @@ func copied(fresh string, from *bbolt.DB, o Options) (to opened, err error) {
 		return to, err
 	}
 	to.bolt.NoSync, to.bolt.NoGrowSync = true, true
-	err = guarded(func() error { return bbolt.Compact(to.bolt, from, 1<<20) })
-	if err == nil {
-		err = guarded(func() error { return sameRecords(from, to.bolt) })
-	}
+	err = guarded(func() error { return fill(to.bolt) })
 	to.bolt.NoSync, to.bolt.NoGrowSync = false, false
 	if err == nil {
 		err = to.file.Sync()

@@ -57,6 +57,9 @@ func initialise(path string, o Options) error {
 	if present(path) {
 		return nil
 	}
+	if o.Expect && !exists(path) {
+		return Missing(path)
+	}
 	return create(path, dir, o)
 }
 
@@ -86,7 +89,10 @@ func create(path string, dir *os.File, o Options) error {
 	}
 	defer bolt.Close()
 	if !neverUsed(path, fresh) {
-		return nil // openBolt will say what is wrong with it
+		return nil // examine will say what is wrong with it
+	}
+	if o.Expect {
+		return Missing(path)
 	}
 	if _, err := prepare(bolt, file, o); err != nil {
 		return err

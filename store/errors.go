@@ -20,19 +20,32 @@ var (
 	// ErrUnusable is returned when the file or its directory cannot be used as they are: missing rights, a read-only
 	// file system, a file where a directory should be.
 	ErrUnusable = errors.New("database cannot be used here")
+	// ErrMissing is returned where Options.Expect is set and there is no database, or none that ever held anything.
+	ErrMissing = errors.New("database missing")
 )
 
 // What Open, reads and writes may return.
 var (
 	// ErrDamaged is returned when the file holds something else than it should: cut short, overwritten, or on a card
 	// that no longer answers.
-	ErrDamaged = errors.New("database damaged")
+	ErrDamaged error = shown{"database_damaged", 503, "the appliance's database is damaged, so nothing more is kept; restart it, by which all that can be read is kept, or restore a backup"}
 	// ErrClosed is returned by every use after Close.
 	ErrClosed = errors.New("database closed")
 	// ErrRefused is returned for a key that is empty or longer than MaxKey, and for a value that JSON cannot express or
 	// that is longer than MaxValue.
 	ErrRefused = errors.New("record refused")
 )
+
+// shown is an error that says how it is shown to whom the file's name does not concern.
+type shown struct {
+	code     string
+	status   int // of HTTP
+	sentence string
+}
+
+func (s shown) Error() string { return s.sentence }
+func (s shown) Code() string  { return s.code }
+func (s shown) Status() int   { return s.status }
 
 // failure is a sentence for the user that still matches its sentinel and its cause in errors.Is.
 type failure struct {
@@ -49,7 +62,17 @@ func fail(kind, cause error, format string, args ...any) error {
 
 func damaged(path string, cause error) error {
 	return fail(ErrDamaged, cause, "%s is damaged or no Perch database (%v); "+
-		"restore a backup with perch restore, or move the file away to start with an empty one", path, cause)
+		"restore a backup with perch restore, or move the file away and start with an empty one by perch serve --new-database", path, cause)
+}
+
+// Missing is the error of a database that should be at path and is not, or holds nothing.
+func Missing(path string) error {
+	state := "is missing"
+	if exists(path) {
+		state = "is empty"
+	}
+	return fail(ErrMissing, nil, "the database %s %s; put it back, restore a backup with perch restore, "+
+		"or start with an empty one by perch serve --new-database", path, state)
 }
 
 func newer(path string, version, known int) error {

@@ -33,34 +33,77 @@ func (db *DB) probe() error {
 	return nil
 }
 
+// view reads. What was acknowledged must be there: where the newest meta record is lost, bolt goes back to the one before,
+// and with it to what the file held then.
 func (db *DB) view(fn func(*bbolt.Tx) error) error {
 	if err := db.probe(); err != nil {
+		return db.found(err)
+	}
+	least := db.latest.Load()
+	err := guarded(func() error {
+		return db.bolt.View(func(tx *bbolt.Tx) error {
+			if uint64(tx.ID()) < least {
+				return errPast
+			}
+			return fn(tx)
+		})
+	})
+	return db.found(useError(db.path, err))
+}
+
+var errPast = fmt.Errorf("%w: its latest state is lost", errPanic)
+
+// damaged is the damage that was found.
+func (db *DB) damaged() error {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	return db.damage
+}
+
+// found takes note of damage, and logs the first.
+func (db *DB) found(err error) error {
+	if !errors.Is(err, ErrDamaged) {
 		return err
 	}
-	return useError(db.path, guarded(func() error { return db.bolt.View(fn) }))
+	db.mu.Lock()
+	first := db.damage == nil
+	if first {
+		db.damage = err
+	}
+	db.mu.Unlock()
+	if first {
+		db.log.Error("the database is damaged, and nothing more is written into it; a restart keeps all that can be read of it", "path", db.path, "err", err)
+	}
+	return err
 }
 
 // update commits fn. It runs with db.writing held.
 func (db *DB) update(fn func(*bbolt.Tx) error) error {
-	if db.broken != nil {
-		return db.broken
-	}
-	if err := db.probe(); err != nil {
+	if err := db.damaged(); err != nil {
 		return err
 	}
-	err := guarded(func() error { return db.bolt.Update(fn) })
+	if err := db.probe(); err != nil {
+		return db.found(err)
+	}
+	var id uint64
+	err := guarded(func() error {
+		return db.bolt.Update(func(tx *bbolt.Tx) error {
+			if id = uint64(tx.ID()); id <= db.latest.Load() {
+				return errPast
+			}
+			return fn(tx)
+		})
+	})
 	switch {
 	case err == nil:
+		db.latest.Store(id)
 		db.commits.Add(1)
 		return nil
 	case errors.Is(err, errUnchanged):
 		return err
 	}
-	err = writeError(db.path, err)
-	if errors.Is(err, ErrDamaged) {
-		db.broken = err // bolt may still hold its write lock: another try would wait for ever
-	}
-	return err
+	db.panicked = db.panicked || errors.Is(err, errPanic) // bolt may still hold its write lock: another try would wait for ever
+	return db.found(writeError(db.path, err))
 }
 
 // release closes bolt. After a panic bolt may hold a transaction open, and its Close would wait for that; then only the

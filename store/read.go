@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -36,16 +37,39 @@ func (db *DB) get(r row) (data []byte, err error) {
 		return c.value, nil
 	}
 	err = db.view(func(tx *bbolt.Tx) error {
-		if b := tx.Bucket([]byte(r.table)); b != nil {
-			data = bytes.Clone(b.Get([]byte(r.key))) // bolt's bytes die with the transaction
+		b := tx.Bucket([]byte(r.table))
+		if b == nil {
+			return nil
+		}
+		data = bytes.Clone(b.Get([]byte(r.key))) // bolt's bytes die with the transaction
+		if data == nil {
+			return absent(b.Cursor(), []byte(r.key))
 		}
 		return nil
 	})
 	return data, err
 }
 
+// absent is an error where a key may not be found because those around it were wiped. A page of large records has its keys
+// where bolt checks nothing.
+func absent(c *bbolt.Cursor, key []byte) error {
+	next, _ := c.Seek(key)
+	var last []byte
+	if next == nil {
+		last, _ = c.Last()
+	} else {
+		last, _ = c.Prev()
+	}
+	for _, k := range [][]byte{last, next} {
+		if k != nil && wiped(k) {
+			return fmt.Errorf("%w: a key is gone", errPanic)
+		}
+	}
+	return nil
+}
+
 // walk yields a table's records in order, waiting ones included, until yield says false. No transaction is open and no
-// lock is held while yield runs. A read that fails ends the walk and is logged.
+// lock is held while yield runs. A read that fails ends the walk and is logged; [Table.Err] tells of it.
 func (db *DB) walk(table string, d direction, yield func(key string, data []byte) bool) {
 	for after, more := "", true; more; {
 		waiting := db.waitingIn(table, after, d)
@@ -147,4 +171,52 @@ func (db *DB) complain(r row, err error) {
 	if !known {
 		db.log.Warn("record skipped, it does not fit its type", "table", r.table, "key", r.key, "err", err)
 	}
+}
+
+// unfit is the error of a record that does not decode. One that is no text at all is damage.
+func (db *DB) unfit(r row, data []byte, err error) error {
+	err = fmt.Errorf("read %s %q: %w", r.table, r.key, err)
+	if sound([]byte(r.key), data) {
+		return err
+	}
+	return db.found(damaged(db.path, err))
+}
+
+// readable is nil as long as nothing was found that cannot be read.
+func (db *DB) readable() error {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if db.closed {
+		return closedError(db.path)
+	}
+	return db.damage
+}
+
+// refuse takes note of a value that PutSoon was given and that cannot be stored, and forgets it where one can.
+func (db *DB) refuse(r row, why error) bool {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	_, known := db.refused[r]
+	switch {
+	case why == nil:
+		delete(db.refused, r)
+		return false
+	case !known && len(db.refused) < mostRefused:
+		db.refused[r] = why
+		db.log.Error("a record was not stored; the earlier one stands", "err", why)
+	}
+	return true
+}
+
+// mostRefused bounds what is known of values that were refused, and with it the lines in the log.
+const mostRefused = 100
+
+// Refused tells of values that PutSoon was given and that cannot be stored, until the same key is given one that can.
+func (db *DB) Refused() error {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	for _, why := range db.refused {
+		return fmt.Errorf("%d records are not kept as they are now, such as this one: %w", len(db.refused), why)
+	}
+	return nil
 }

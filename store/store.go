@@ -10,8 +10,12 @@
 // runs, so a loop over a table may write to that table. A power cut or a kill loses at most what PutSoon had waiting.
 //
 // A commit that fails loses nothing either while the process lives: what waits stays waiting and is tried again, and
-// [DB.Err] says why. A damaged page, or a card that no longer answers, is an error that wraps [ErrDamaged]: the bolt
-// library panics there, and a robot that forgets is better than one that is dead.
+// [DB.Err] says why.
+//
+// Open reads the whole file, and makes a new one of what can be read of a damaged one ([Options.Salvage]). A page that is
+// found damaged later, or a card that no longer answers, is an error that wraps [ErrDamaged]: the bolt library panics
+// there, and a robot that forgets is better than one that is dead. From then on all writes are refused with it, so that
+// nobody acts on what could not be read, and nothing is acknowledged that cannot be found again.
 package store
 
 import (
@@ -33,6 +37,13 @@ type Options struct {
 	FlushAfter time.Duration // how long PutSoon may keep a value waiting; 0: 5 s
 	Log        *slog.Logger  // nil: silent
 
+	// Expect says that there is a database with something in it: Open then returns ErrMissing and makes none.
+	Expect bool
+
+	// Salvage has Open make a new file of all that can be read of a damaged one, which stays beside it under another name;
+	// else it returns ErrDamaged. See [DB.Salvaged].
+	Salvage bool
+
 	// CompactFrom is how many bytes of the file have to be free for Open to rewrite it, where that is more than half of
 	// the file as well; 0: 16 MiB, negative: never.
 	CompactFrom int64
@@ -46,20 +57,24 @@ type DB struct {
 	flushAfter time.Duration
 	log        *slog.Logger
 
-	bolt    *bbolt.DB
-	file    *os.File // bolt's own handle
-	commits atomic.Uint64
+	bolt     *bbolt.DB
+	file     *os.File // bolt's own handle
+	commits  atomic.Uint64
+	latest   atomic.Uint64 // the number of the transaction that was acknowledged last
+	salvaged *Salvage      // nil, unless the file was damaged when it was opened
 
-	writing sync.Mutex // held for the whole of a commit; taken before mu
-	broken  error      // under writing: damage met while writing, after which nothing more is written
+	writing  sync.Mutex // held for the whole of a commit; taken before mu
+	panicked bool       // under writing: bolt did, and may hold its locks
 
 	mu         sync.Mutex // never held while the disk works
 	closed     bool
+	damage     error // met while reading or writing, after which nothing more is written
 	pending    map[row]*change
 	size       int   // bytes in pending
 	lost       int   // values PutSoon had no room for since the last good commit
 	err        error // what the last commit failed with
 	complained map[row]bool
+	refused    map[row]error
 
 	wake      chan struct{} // something waits that the flusher does not know of
 	stop      chan struct{}
@@ -79,6 +94,10 @@ func Open(path string, o Options) (*DB, error) {
 	if err := initialise(target, o); err != nil {
 		return nil, err
 	}
+	salvaged, err := examine(target, o)
+	if err != nil {
+		return nil, err
+	}
 	bolt, file, err := openBolt(target, o.Timeout)
 	if err != nil {
 		return nil, err
@@ -92,11 +111,20 @@ func Open(path string, o Options) (*DB, error) {
 		return nil, err
 	}
 	makePrivate(file, o.Log)
+	latest, note, err := opening(bolt, target)
+	if err != nil {
+		_ = release(bolt, file, errors.Is(err, errPanic))
+		return nil, damaged(path, err)
+	}
+	if salvaged == nil {
+		salvaged = note
+	}
 	db := &DB{
-		path: path, flushAfter: o.FlushAfter, log: o.Log, bolt: bolt, file: file,
-		pending: map[row]*change{}, complained: map[row]bool{},
+		path: path, flushAfter: o.FlushAfter, log: o.Log, bolt: bolt, file: file, salvaged: salvaged,
+		pending: map[row]*change{}, complained: map[row]bool{}, refused: map[row]error{},
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
 	}
+	db.latest.Store(latest)
 	if migrated {
 		db.commits.Add(1)
 	}
@@ -137,8 +165,12 @@ func (db *DB) Err() error {
 	return db.err
 }
 
-// Readable is nil while stored values can be read. It touches memory only.
+// Readable is nil while stored values can be read, as far as is known: once a page was found damaged it is not any more,
+// and nothing is written until the file is opened anew. It touches memory only.
 func (db *DB) Readable() error {
+	if err := db.damaged(); err != nil {
+		return err
+	}
 	return db.view(func(tx *bbolt.Tx) error {
 		_, _, err := schemaVersion(tx)
 		return err
@@ -166,7 +198,7 @@ func (db *DB) shut() error {
 	}
 	db.writing.Lock()
 	defer db.writing.Unlock()
-	if cerr := release(db.bolt, db.file, db.broken != nil); err == nil {
+	if cerr := release(db.bolt, db.file, db.panicked); err == nil {
 		err = cerr
 	}
 	return err

@@ -35,7 +35,7 @@ func (t *Table[T]) Get(key string) (v T, found bool, err error) {
 	}
 	if err := json.Unmarshal(data, &v); err != nil {
 		var zero T // Unmarshal may have filled a part
-		return zero, false, fmt.Errorf("read %s %q: %w", t.name, key, err)
+		return zero, false, t.db.unfit(row{t.name, key}, data, err)
 	}
 	return v, true, nil
 }
@@ -47,19 +47,19 @@ func (t *Table[T]) Put(key string, v T) error {
 	if err != nil {
 		return err
 	}
+	t.db.refuse(row{t.name, key}, nil)
 	return t.db.writeNow(row{t.name, key}, c)
 }
 
 // PutSoon stores v at key in memory now and on the disk soon (see the package). v is encoded before PutSoon returns, so it
 // may be changed afterwards. Of several values for one key only the latest is written. A value that cannot be stored is
-// logged, because only a programmer can cure it.
+// logged and told by [DB.Refused], and the earlier one stands: whoever makes values bounds them.
 //
 // With [MaxWaiting] records or [MaxWaitingBytes] waiting, PutSoon waits for a commit itself. Where the disk refuses that,
 // values for further keys are dropped, which is logged once: memory is not endless, and the robot must go on talking.
 func (t *Table[T]) PutSoon(key string, v T) {
 	c, err := t.encode(key, v)
-	if err != nil {
-		t.db.log.Error("record not stored", "err", err)
+	if t.db.refuse(row{t.name, key}, err) {
 		return
 	}
 	t.db.writeSoon(row{t.name, key}, c)
@@ -67,17 +67,20 @@ func (t *Table[T]) PutSoon(key string, v T) {
 
 // Delete removes the value at key, durably, as [Table.Put] writes; that there is none is no error.
 func (t *Table[T]) Delete(key string) error {
+	t.db.refuse(row{t.name, key}, nil)
 	return t.db.writeNow(row{t.name, key}, &change{})
 }
 
 // DeleteSoon removes the value at key as [Table.PutSoon] writes.
 func (t *Table[T]) DeleteSoon(key string) {
+	t.db.refuse(row{t.name, key}, nil)
 	t.db.writeSoon(row{t.name, key}, &change{})
 }
 
 // All yields the records in ascending byte order of their keys, waiting ones included. It reads in small steps: a record
 // that is written while the loop runs may or may not be seen, the others are seen once. A record that is not a T is
-// logged, skipped and kept, so that one bad record does not take the rest with it.
+// logged, skipped and kept, so that one bad record does not take the rest with it. A loop that ended early because
+// something could not be read is told by [Table.Err], and whoever acts on what is not there asks it first.
 func (t *Table[T]) All() iter.Seq2[string, T] {
 	return func(yield func(string, T) bool) { t.each(ascending, yield) }
 }
@@ -96,11 +99,15 @@ func (t *Table[T]) Newest(n int) iter.Seq2[string, T] {
 	}
 }
 
+// Err is nil as long as nothing was found that cannot be read. Once it is not, a loop over a table may have ended early,
+// and nothing is written any more.
+func (t *Table[T]) Err() error { return t.db.readable() }
+
 func (t *Table[T]) each(d direction, yield func(string, T) bool) {
 	t.db.walk(t.name, d, func(key string, data []byte) bool {
 		var v T
 		if err := json.Unmarshal(data, &v); err != nil {
-			t.db.complain(row{t.name, key}, err)
+			t.db.complain(row{t.name, key}, t.db.unfit(row{t.name, key}, data, err))
 			return true
 		}
 		return yield(key, v)

@@ -3,11 +3,13 @@ package store
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
 	"math/bits"
+	"unicode/utf8"
 )
 
 // The form of a bolt file, from bbolt's internal/common: pages that begin with id (8 bytes), kind (2), count (2) and the
@@ -32,61 +34,101 @@ const (
 // errOrder is found in a file that a machine of the other byte order wrote.
 var errOrder = errors.New("written by a machine with another byte order, which no Raspberry Pi and no PC has")
 
-// tree walks the pages of a database file that may be anything: bolt trusts every number in it, and would read beyond
-// the end, or in circles. What tree has passed, bolt reads safely.
-type tree struct {
-	file  io.ReaderAt
-	pages uint64   // there are, the two of the meta records included
-	seen  []uint64 // a bit for each page
-}
+// meta is what one of the first two pages says of the file.
+type meta struct{ root, freelist, pages, tx uint64 }
 
-// verify checks that every page in use can be read and lies where it should, each in one place only.
-func verify(file io.ReaderAt, size int64) error {
-	meta, err := newestMeta(file)
-	if err != nil {
-		return err
-	}
-	root, freelist, pages := meta(16), meta(32), meta(40)
-	if pages < 4 || pages > uint64(size)/pageSize {
-		return fmt.Errorf("cut short: it should have %d pages", pages)
-	}
-	t := &tree{file, pages, make([]uint64, pages/64+1)}
-	if err := t.walk(root, true, 0); err != nil {
-		return err
-	}
-	return t.free(freelist)
-}
-
-// newestMeta returns the 8 bytes at an offset of the meta record that bolt would choose.
-func newestMeta(file io.ReaderAt) (func(offset int) uint64, error) {
-	var newest []byte
-	number := func(record []byte, offset int) uint64 { return binary.NativeEndian.Uint64(record[offset:]) }
+// readMetas returns the meta records that are whole, the newest first, which is the one that bolt would choose.
+func readMetas(file io.ReaderAt) ([]meta, error) {
+	var whole []meta
 	for page := range int64(2) {
 		record := make([]byte, metaSize)
 		if _, err := file.ReadAt(record, page*pageSize+pageHead); err != nil {
 			return nil, fmt.Errorf("no database: %w", err)
 		}
+		number := func(offset int) uint64 { return binary.NativeEndian.Uint64(record[offset:]) }
 		magic := binary.NativeEndian.Uint32(record)
 		if magic == bits.ReverseBytes32(boltMagic) {
 			return nil, errOrder
 		}
 		sum := fnv.New64a()
 		sum.Write(record[:metaSize-8])
-		whole := magic == boltMagic && binary.NativeEndian.Uint32(record[4:]) == boltVersion && sum.Sum64() == number(record, metaSize-8)
-		if !whole {
+		if magic != boltMagic || binary.NativeEndian.Uint32(record[4:]) != boltVersion || sum.Sum64() != number(metaSize-8) {
 			continue
 		}
 		if got := binary.NativeEndian.Uint32(record[8:]); got != pageSize {
 			return nil, fmt.Errorf("its pages have %d bytes, not %d", got, pageSize)
 		}
-		if newest == nil || number(record, 48) > number(newest, 48) {
-			newest = record
-		}
+		whole = append(whole, meta{number(16), number(32), number(40), number(48)})
 	}
-	if newest == nil {
+	if len(whole) == 0 {
 		return nil, errors.New("no database: neither of its first two pages is whole")
 	}
-	return func(offset int) uint64 { return number(newest, offset) }, nil
+	if len(whole) == 2 && whole[1].tx > whole[0].tx {
+		whole[0], whole[1] = whole[1], whole[0]
+	}
+	return whole, nil
+}
+
+// tree walks the pages of a database file that may be anything: bolt trusts every number in it, and would read beyond
+// the end, or in circles. What tree has passed, bolt reads safely.
+type tree struct {
+	file  io.ReaderAt
+	pages uint64   // there are, the two of the meta records included
+	seen  []uint64 // a bit for each page in use
+
+	table  func(p part, name, value []byte) error // each table
+	record func(table string, key, value []byte) error
+	lost   func(p part, cause error) error // what is damaged; what it returns ends the walk
+}
+
+// part is a piece of the tree that one page holds with those below it: the tables, or of one the keys from low up to high,
+// without bounds where these are nil.
+type part struct {
+	table     string // empty at the top
+	low, high []byte
+	depth     int
+	page      uint64 // it begins with, once that is known
+}
+
+func (p part) top() bool { return p.table == "" }
+
+func (p part) has(key []byte) bool {
+	return (p.low == nil || bytes.Compare(p.low, key) <= 0) && (p.high == nil || bytes.Compare(key, p.high) < 0)
+}
+
+// newTree walks to the first damage, and into every table.
+func newTree(file io.ReaderAt, pages uint64) *tree {
+	t := &tree{file: file, pages: pages, seen: make([]uint64, pages/64+1)}
+	t.table = t.open
+	t.record = func(string, []byte, []byte) error { return nil }
+	t.lost = func(_ part, cause error) error { return cause }
+	return t
+}
+
+// verify checks that every page in use can be read and lies where it should, each in one place only, and that every
+// record may be one. It reports how many of the two meta records are whole.
+func verify(file io.ReaderAt, size int64) (metas int, err error) {
+	whole, err := readMetas(file)
+	if err != nil {
+		return 0, err
+	}
+	m := whole[0]
+	if err := m.fits(size); err != nil {
+		return len(whole), err
+	}
+	t := newTree(file, m.pages)
+	if err := t.walk(m.root, part{}); err != nil {
+		return len(whole), err
+	}
+	_, err = t.free(m.freelist)
+	return len(whole), err
+}
+
+func (m meta) fits(size int64) error {
+	if m.pages < 4 || m.pages > uint64(size)/pageSize {
+		return fmt.Errorf("cut short: it should have %d pages", m.pages)
+	}
+	return nil
 }
 
 // page reads the page with that number and what belongs to it, and takes note that it is in use.
@@ -94,14 +136,14 @@ func (t *tree) page(id uint64) (page []byte, kind uint16, count int, err error) 
 	if id < 2 || id >= t.pages {
 		return nil, 0, 0, fmt.Errorf("page %d is not there", id)
 	}
-	head := make([]byte, pageHead)
-	if _, err := t.file.ReadAt(head, int64(id)*pageSize); err != nil {
+	page = make([]byte, pageSize)
+	if _, err := t.file.ReadAt(page, int64(id)*pageSize); err != nil {
 		return nil, 0, 0, fmt.Errorf("page %d cannot be read: %w", id, err)
 	}
-	kind, count = binary.NativeEndian.Uint16(head[8:]), int(binary.NativeEndian.Uint16(head[10:]))
-	further := uint64(binary.NativeEndian.Uint32(head[12:]))
+	kind, count = binary.NativeEndian.Uint16(page[8:]), int(binary.NativeEndian.Uint16(page[10:]))
+	further := uint64(binary.NativeEndian.Uint32(page[12:]))
 	length := (further + 1) * pageSize
-	if got := binary.NativeEndian.Uint64(head); got != id || id+further >= t.pages || length > mostRun {
+	if got := binary.NativeEndian.Uint64(page); got != id || id+further >= t.pages || length > mostRun {
 		return nil, 0, 0, fmt.Errorf("page %d is damaged", id)
 	}
 	for i := id; i <= id+further; i++ {
@@ -109,15 +151,19 @@ func (t *tree) page(id uint64) (page []byte, kind uint16, count int, err error) 
 			return nil, 0, 0, err
 		}
 	}
-	page = make([]byte, length)
-	if _, err := t.file.ReadAt(page, int64(id)*pageSize); err != nil {
-		return nil, 0, 0, fmt.Errorf("page %d cannot be read: %w", id, err)
+	if further > 0 {
+		page = append(page, make([]byte, further*pageSize)...)
+		if _, err := t.file.ReadAt(page[pageSize:], int64(id+1)*pageSize); err != nil {
+			return nil, 0, 0, fmt.Errorf("page %d cannot be read: %w", id, err)
+		}
 	}
 	return page, kind, count, nil
 }
 
+func (t *tree) used(id uint64) bool { return t.seen[id/64]&(1<<(id%64)) != 0 }
+
 func (t *tree) use(id uint64) error {
-	if t.seen[id/64]&(1<<(id%64)) != 0 {
+	if t.used(id) {
 		return fmt.Errorf("page %d is used twice", id)
 	}
 	t.seen[id/64] |= 1 << (id % 64)
@@ -125,82 +171,114 @@ func (t *tree) use(id uint64) error {
 }
 
 // walk checks the pages below one. At the top are the tables, and in them nothing but records.
-func (t *tree) walk(id uint64, top bool, depth int) error {
-	if depth > mostDepth {
-		return errors.New("its tree is too deep")
+func (t *tree) walk(id uint64, p part) error {
+	p.page = id
+	if p.depth > mostDepth {
+		return t.lost(p, errors.New("its tree is too deep"))
 	}
 	page, kind, count, err := t.page(id)
 	switch {
 	case err != nil:
-		return err
+		return t.lost(p, err)
 	case kind == leafPage:
-		return t.leaf(page, count, top, depth)
+		return t.leaf(page, count, p)
 	case kind != branchPage || count == 0:
-		return fmt.Errorf("page %d is neither branch nor leaf", id)
+		return t.lost(p, fmt.Errorf("page %d is neither branch nor leaf", id))
 	}
-	var last []byte
+	below := make([]uint64, count)
+	parts := make([]part, count)
 	for i := range count {
-		at := pageHead + i*elementSize
-		if at+elementSize > len(page) {
-			return fmt.Errorf("page %d is damaged", id)
+		key, value, _, ok := element(page, i, branchPage)
+		if !ok || !p.has(key) || i > 0 && bytes.Compare(parts[i-1].low, key) >= 0 {
+			return t.lost(p, fmt.Errorf("page %d is damaged", id))
 		}
-		element := page[at:]
-		key, ok := span(page, at, binary.NativeEndian.Uint32(element), binary.NativeEndian.Uint32(element[4:]))
-		if !ok || i > 0 && bytes.Compare(last, key) >= 0 {
-			return fmt.Errorf("page %d is damaged", id)
+		below[i], parts[i] = value, part{table: p.table, low: key, high: p.high, depth: p.depth + 1}
+		if i > 0 {
+			parts[i-1].high = key
 		}
-		last = key
-		if err := t.walk(binary.NativeEndian.Uint64(element[8:]), top, depth+1); err != nil {
+	}
+	parts[0].low = p.low
+	for i, id := range below {
+		if err := t.walk(id, parts[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// element is the entry of that number in a page: its key, and where its value is. For a branch that is a page's number,
+// for a leaf the place in this one.
+func element(page []byte, i int, kind uint16) (key []byte, value uint64, flags uint32, ok bool) {
+	at := pageHead + i*elementSize
+	if at+elementSize > len(page) {
+		return nil, 0, 0, false
+	}
+	e := page[at:]
+	if kind == branchPage {
+		key, ok = span(page, at, binary.NativeEndian.Uint32(e), binary.NativeEndian.Uint32(e[4:]))
+		return key, binary.NativeEndian.Uint64(e[8:]), 0, ok
+	}
+	position := binary.NativeEndian.Uint32(e[4:])
+	key, ok = span(page, at, position, binary.NativeEndian.Uint32(e[8:]))
+	return key, uint64(at) + uint64(position) + uint64(len(key)), binary.NativeEndian.Uint32(e), ok
+}
+
 var errLeaf = errors.New("a page of records is damaged")
 
-func (t *tree) leaf(page []byte, count int, top bool, depth int) error {
-	var last []byte
+// leaf reads the records of a page, or the tables.
+func (t *tree) leaf(page []byte, count int, p part) error {
+	last := p
 	for i := range count {
-		at := pageHead + i*elementSize
-		if at+elementSize > len(page) {
-			return errLeaf
+		key, at, flags, ok := element(page, i, leafPage)
+		var value []byte
+		if ok {
+			size := binary.NativeEndian.Uint32(page[pageHead+i*elementSize+12:])
+			value, ok = span(page, int(at), 0, size)
 		}
-		element := page[at:]
-		flags, position := binary.NativeEndian.Uint32(element), binary.NativeEndian.Uint32(element[4:])
-		keySize, valueSize := binary.NativeEndian.Uint32(element[8:]), binary.NativeEndian.Uint32(element[12:])
-		key, ok := span(page, at, position, keySize)
-		if !ok || i > 0 && bytes.Compare(last, key) >= 0 {
-			return errLeaf
-		}
-		last = key
-		value, ok := span(page, at+int(position)+len(key), 0, valueSize)
-		switch isTable := flags == bucketValue; {
-		case !ok || isTable != top || flags&^bucketValue != 0:
-			return errLeaf
-		case isTable:
-			if err := t.table(value, depth); err != nil {
+		isTable := flags == bucketValue
+		switch {
+		case !ok, !last.has(key), i > 0 && bytes.Equal(key, last.low), isTable != p.top(), flags&^bucketValue != 0, !isTable && !sound(key, value):
+			if err := t.lost(last, errLeaf); err != nil {
 				return err
 			}
+			continue
+		}
+		last.low = key
+		var err error
+		if isTable {
+			err = t.table(part{table: string(key), depth: p.depth + 1}, key, value)
+		} else {
+			err = t.record(p.table, key, value)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// table checks a table: where its pages begin (8 bytes), a number of bolt's own (8), and, where it is small enough to have
+// sound reports whether bytes may be a record of ours: text, which a place on a card that was wiped or never written is
+// not.
+func sound(key, value []byte) bool {
+	return !wiped(key) && len(key) <= MaxKey && len(value) <= MaxValue && utf8.Valid(value) && json.Valid(value)
+}
+
+func wiped(key []byte) bool { return len(bytes.Trim(key, "\x00")) == 0 }
+
+// open checks a table: where its pages begin (8 bytes), a number of bolt's own (8), and, where it is small enough to have
 // no pages, one in this very place.
-func (t *tree) table(value []byte, depth int) error {
-	if len(value) < pageHead {
-		return errLeaf
+func (t *tree) open(p part, name, value []byte) error {
+	if len(value) < pageHead || len(name) == 0 || len(name) > MaxKey {
+		return t.lost(p, errLeaf)
 	}
 	if root := binary.NativeEndian.Uint64(value); root != 0 {
-		return t.walk(root, false, depth+1)
+		return t.walk(root, p)
 	}
 	page := value[pageHead:]
 	if len(page) < pageHead || binary.NativeEndian.Uint16(page[8:]) != leafPage || binary.NativeEndian.Uint32(page[12:]) != 0 {
-		return errLeaf
+		return t.lost(p, errLeaf)
 	}
-	return t.leaf(page, int(binary.NativeEndian.Uint16(page[10:])), false, depth)
+	return t.leaf(page, int(binary.NativeEndian.Uint16(page[10:])), p)
 }
 
 // span is a part of page, where it has one there.
@@ -213,27 +291,30 @@ func span(page []byte, at int, position, size uint32) ([]byte, bool) {
 	return page[from:to], true
 }
 
-// free checks the list of pages that are not in use.
-func (t *tree) free(id uint64) error {
+var errFree = errors.New("its list of free pages is damaged")
+
+// free reads and checks the list of pages that are not in use.
+func (t *tree) free(id uint64) ([]uint64, error) {
 	page, kind, n, err := t.page(id)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	list, count := page[pageHead:], uint64(n)
 	if count == 0xffff { // then the number has a place of its own
 		count, list = binary.NativeEndian.Uint64(list), list[8:]
 	}
 	if kind != freelistPage || count > uint64(len(list))/8 {
-		return errors.New("its list of free pages is damaged")
+		return nil, errFree
 	}
+	free := make([]uint64, count)
 	for i := range count {
-		page := binary.NativeEndian.Uint64(list[8*i:])
-		if page < 2 || page >= t.pages {
-			return errors.New("its list of free pages is damaged")
+		free[i] = binary.NativeEndian.Uint64(list[8*i:])
+		if free[i] < 2 || free[i] >= t.pages {
+			return nil, errFree
 		}
-		if err := t.use(page); err != nil {
-			return err
+		if err := t.use(free[i]); err != nil {
+			return nil, err
 		}
 	}
-	return nil
+	return free, nil
 }

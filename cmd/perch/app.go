@@ -83,13 +83,15 @@ type appOptions struct {
 	data string
 	log  *slog.Logger
 	ears voice.Recognizers // instead of those configured, to measure all the rest; else nil
+
+	newDatabase bool // an empty one is begun, although there was another
 }
 
 // newApp builds the appliance, from the bottom of the house up. Whatever was
 // opened before an error is closed again.
 func newApp(c *config, o appOptions) (*app, error) {
 	a := &app{config: c, log: o.log, data: o.data, started: time.Now(), built: builtAt(), restart: make(chan struct{}, 1)}
-	if err := a.build(o.ears); err != nil {
+	if err := a.build(o); err != nil {
 		a.Close()
 		return nil, err
 	}
@@ -97,14 +99,14 @@ func newApp(c *config, o appOptions) (*app, error) {
 }
 
 // build opens one part after the other and leaves off at the first error.
-func (a *app) build(ears voice.Recognizers) error {
+func (a *app) build(o appOptions) error {
 	if err := os.MkdirAll(a.data, 0o750); err != nil {
 		return fmt.Errorf("the data directory cannot be made: %w; name another with --data", err)
 	}
 	if err := finishRestore(a.data, a.log); err != nil {
 		return err
 	}
-	db, err := store.Open(databasePath(a.data), storeOptions(a.log))
+	db, err := openDatabase(a.data, o.newDatabase, a.log)
 	if err != nil {
 		return err
 	}
@@ -124,7 +126,7 @@ func (a *app) build(ears voice.Recognizers) error {
 		return err
 	}
 	a.herald = agent.NewHerald(agent.HeraldOptions{Notices: a.notices, Timers: a.timers, Bus: a.bus, Log: a.log})
-	if err := a.think(ears); err != nil {
+	if err := a.think(o.ears); err != nil {
 		return err
 	}
 	speech, err := speechOf(c)
@@ -154,6 +156,9 @@ func (a *app) build(ears voice.Recognizers) error {
 		Version:  version, ID: a.id, Started: a.started,
 	}
 	a.admin, a.metrics = admin.New(shown), admin.NewMetrics(shown)
+	if err := a.db.Readable(); err != nil { // what was read so far may be a part of it
+		return err
+	}
 	if a.doors, err = openDoors(a); err != nil {
 		return err
 	}

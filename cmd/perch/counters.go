@@ -61,7 +61,7 @@ func (a *app) gauges() []admin.Gauge {
 			}
 			return float64(info.Size())
 		}},
-		{Name: "perch_store_failing", Help: "1 while the last write of the database has failed.", Read: func() float64 { return truth(a.db.Err() != nil) }},
+		{Name: "perch_store_failing", Help: "1 while the last write of the database has failed, or it cannot be read.", Read: func() float64 { return truth(a.db.Err() != nil || a.db.Readable() != nil) }},
 		{Name: "perch_disk_free_bytes", Help: "Room that is left where the data is.", Read: func() float64 {
 			free, err := freeSpace(a.data)
 			if err != nil {

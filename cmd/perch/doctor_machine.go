@@ -63,6 +63,16 @@ type copied struct {
 	dir string
 }
 
+// told says what is wrong with the database at path, of which this is a copy.
+func (c *copied) told(path string) error {
+	s := *c.Salvaged()
+	if beside := filepath.Join(filepath.Dir(path), filepath.Base(s.Kept)); s.Kept != "" && exists(beside) {
+		s.Kept = beside
+		return errors.New(s.String())
+	}
+	return fmt.Errorf("%s is damaged (%s); the next start keeps the %d records that can be read, and puts the file aside; %s; or restore a backup with perch restore", path, s.Cause, s.Records, s.Losses())
+}
+
 func (c *copied) close() {
 	_ = c.Close() // nothing was written
 	_ = os.RemoveAll(c.dir)
@@ -74,11 +84,14 @@ func (d *examination) database() {
 	if d.status != nil {
 		return // which has told of it
 	}
-	path := databasePath(d.data)
+	path, left := databasePath(d.data), traces(d.data)
 	info, err := os.Stat(path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist) && len(left) == 0:
 		d.add("database", nil, "not there yet; the first start makes it")
+		return
+	case errors.Is(err, fs.ErrNotExist):
+		d.add("database", lookedFor(d.data, left, store.Missing(path)), "")
 		return
 	case err != nil:
 		d.add("database", fmt.Errorf("%w; run as its owner (sudo -u perch)", err), "")
@@ -90,12 +103,16 @@ func (d *examination) database() {
 		d.add("database", nil, fmt.Sprintf("%d MB, which is too much to be looked at here", info.Size()>>20))
 		return
 	}
-	d.store, err = copyDatabase(path)
-	d.add("database", err, fmt.Sprintf("%s, %d KB, can be read", path, info.Size()>>10))
+	d.store, err = copyDatabase(path, len(left) > 0)
+	if err == nil && d.store.Salvaged() != nil {
+		err = d.store.told(path)
+	}
+	d.add("database", lookedFor(d.data, left, err), fmt.Sprintf("%s, %d KB, can be read", path, info.Size()>>10))
 }
 
-// copyDatabase opens a copy. Errors are those of the database itself.
-func copyDatabase(path string) (*copied, error) {
+// copyDatabase opens a copy. Errors are those of the database itself, in which
+// something is expected or not.
+func copyDatabase(path string, expect bool) (*copied, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("%w; run as its owner (sudo -u perch)", err)
@@ -116,15 +133,30 @@ func copyDatabase(path string) (*copied, error) {
 		_, err = io.Copy(to, file)
 		err = errors.Join(err, to.Close())
 	}
+	aside, _ := filepath.Glob(path + ".damaged-*")
+	for _, name := range aside { // of which it is told for as long as they are there
+		err = errors.Join(err, os.WriteFile(filepath.Join(dir, filepath.Base(name)), nil, 0o600))
+	}
 	if err == nil {
-		c.DB, err = store.Open(target, storeOptions(slog.New(slog.DiscardHandler)))
+		o := storeOptions(slog.New(slog.DiscardHandler))
+		o.Salvage, o.Expect = true, expect
+		c.DB, err = store.Open(target, o)
 	}
 	if err != nil {
 		_ = os.RemoveAll(dir)
-		return nil, errors.New(strings.ReplaceAll(err.Error(), target, path))
+		return nil, elsewhere{err, strings.ReplaceAll(err.Error(), target, path)}
 	}
 	return c, nil
 }
+
+// elsewhere is an error of a copy, in the words of the original.
+type elsewhere struct {
+	error
+	words string
+}
+
+func (e elsewhere) Error() string { return e.words }
+func (e elsewhere) Unwrap() error { return e.error }
 
 // Where units are, of the package and of the machine's owner, whose own comes
 // first.

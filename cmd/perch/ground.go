@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"time"
@@ -75,6 +76,9 @@ type disk struct {
 // up is told before it comes to this.
 func (d *disk) look() {
 	err := d.db.Err()
+	if errors.Is(err, store.ErrDamaged) {
+		return // the store has told of it, and no room helps
+	}
 	if err != nil {
 		if err = d.probe.Put(probeKey, strings.Repeat("x", probeBytes)); err == nil {
 			err = d.probe.Delete(probeKey)

@@ -747,6 +747,9 @@ func (o *outage) shelf(listed []string) error {
 	}
 	var there []string
 	for _, f := range files {
+		if f.Name() == "orphaned" { // what was cut off
+			continue
+		}
 		image, err := os.ReadFile(filepath.Join(o.data, "firmware", f.Name()))
 		if err != nil {
 			return err

@@ -10,13 +10,14 @@ import (
 
 	"perch/gateway/admin"
 	"perch/ota"
+	"perch/store"
 	"perch/voice"
 )
 
 // parts is the condition of each part. A brain is vital where no brain works.
 func (a *app) parts() []admin.Part {
 	parts := []admin.Part{
-		{Name: "store", OK: a.db.Readable() == nil, Vital: true, Note: note(errors.Join(a.db.Readable(), a.db.Err()))},
+		storePart(a.db),
 		diskPart(a.data, a.db.Err()), clockPart(time.Now(), a.built), a.doorsPart(), rolloutsPart(a.firmware.List()),
 	}
 	thinks := a.engines.thinks()
@@ -37,6 +38,22 @@ func (a *app) parts() []admin.Part {
 		parts = append(parts, part)
 	}
 	return append(parts, a.mqttPart(), a.mdnsPart())
+}
+
+// storePart is the database. Without one that can be read nothing works; of
+// damage that was salvaged it is told until the damaged file is removed.
+func storePart(db *store.DB) admin.Part {
+	readable, refused := db.Readable(), db.Refused()
+	told := []error{readable}
+	if readable == nil { // else that is the cause of it
+		told = append(told, db.Err())
+	}
+	told = append(told, refused)
+	s := db.Salvaged()
+	if s != nil {
+		told = append(told, errors.New(s.String()))
+	}
+	return admin.Part{Name: "store", OK: readable == nil && refused == nil && s == nil, Vital: readable != nil, Note: note(errors.Join(told...))}
 }
 
 // thinks reports whether any brain works, as far as is known.

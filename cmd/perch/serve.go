@@ -97,6 +97,7 @@ func serve(ctx context.Context, args []string, _ io.Writer) error {
 	f.Var(&s.listen, "listen", "`ADDRESS` for robots and everybody; repeatable, replaces the configuration's")
 	f.Var(&s.local, "local", "loopback `ADDRESS` for programs of this machine; repeatable, replaces the configuration's")
 	f.StringVar(&s.level, "log-level", "", "`debug|info|warn|error`: what is worth a line")
+	begin := f.Bool("new-database", false, "start with an empty database where there was one and it is missing; every robot and all that was remembered is forgotten")
 	if _, err := parse(f, args, 0, 0); err != nil {
 		return err
 	}
@@ -109,7 +110,7 @@ func serve(ctx context.Context, args []string, _ io.Writer) error {
 	for _, w := range c.warnings(configPath(s.config), dataPath(s.data), time.Now()) {
 		log.Warn("this should be mended", "part", w.part, "what", w.what)
 	}
-	a, err := newApp(&c, appOptions{data: dataPath(s.data), log: log})
+	a, err := newApp(&c, appOptions{data: dataPath(s.data), log: log, newDatabase: *begin})
 	if err != nil {
 		return err
 	}

@@ -42,6 +42,7 @@ func (t table[T]) PutSoon(key string, v T)         { t[key] = v }
 func (t table[T]) Delete(key string) error         { delete(t, key); return nil }
 func (t table[T]) DeleteSoon(key string)           { delete(t, key) }
 func (t table[T]) All() iter.Seq2[string, T]       { return maps.All(t) }
+func (t table[T]) Err() error                      { return nil }
 
 // talk notes what robots are asked to do.
 type talk struct {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"perch/agent"
 	"perch/device"
@@ -423,5 +424,17 @@ func TestResultsOfTools(t *testing.T) {
 		if timeout(tool) != want {
 			t.Errorf("%s may take %s", tool, timeout(tool))
 		}
+	}
+}
+
+// TestATurnOfManyWordsIsKept: of an answer that has no end there is a record that
+// the store takes.
+func TestATurnOfManyWordsIsKept(t *testing.T) {
+	turns := &inMemory[TurnRecord]{}
+	r := NewRecords(&inMemory[SessionRecord]{}, turns, 10)
+	r.turn(TurnRecord{Heard: "tell me a story", Said: strings.Repeat("ö\n\"", 1<<20), At: time.Now()})
+	text, err := json.Marshal(r.Turns(1))
+	if err != nil || len(text) > 256<<10 || !utf8.ValidString(r.Turns(1)[0].Said) || r.Turns(1)[0].Heard != "tell me a story" {
+		t.Errorf("it has %d bytes, %v", len(text), err)
 	}
 }

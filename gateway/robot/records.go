@@ -58,6 +58,10 @@ type Records struct {
 	last     time.Time // that a key has
 }
 
+// mostWords bounds what is kept of what was heard and of what was said, in bytes:
+// an answer has no end of its own, and a record that is too large is none.
+const mostWords = 32 << 10
+
 // NewRecords returns the records kept in two tables, the newest most of each;
 // older ones that are there are given up. Sessions that a crash left open are
 // closed as interrupted.
@@ -131,6 +135,7 @@ func (r *Records) turn(t TurnRecord) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	t.Heard, t.Said = clip(t.Heard, mostWords), clip(t.Said, mostWords)
 	key := r.key(t.At)
 	r.turns.PutSoon(key, t)
 	r.turnKeys = trim(append(r.turnKeys, key), r.most, r.turns.DeleteSoon)

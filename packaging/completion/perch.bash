@@ -12,7 +12,7 @@ _perch() {
 		return
 	fi
 	case $command in
-	'serve') options='--config --data --listen --local --log-level' valued='--config --data --listen --local --log-level' arguments=() ;;
+	'serve') options='--config --data --listen --local --log-level --new-database' valued='--config --data --listen --local --log-level' arguments=() ;;
 	'check-config') options='' valued='' arguments=('FILE') ;;
 	'doctor') options='--config --data --show-secrets' valued='--config --data' arguments=() ;;
 	'devices') options='--data --token-file --url' valued='--data --token-file --url' arguments=() ;;

@@ -9,6 +9,7 @@ complete -c perch -n '__fish_seen_subcommand_from serve' -l data -d 'DIR of its 
 complete -c perch -n '__fish_seen_subcommand_from serve' -l listen -d 'ADDRESS for robots and everybody; repeatable, replaces the configuration'\''s' -x
 complete -c perch -n '__fish_seen_subcommand_from serve' -l local -d 'loopback ADDRESS for programs of this machine; repeatable, replaces the configuration'\''s' -x
 complete -c perch -n '__fish_seen_subcommand_from serve' -l log-level -d 'debug|info|warn|error: what is worth a line' -x -a 'debug info warn error'
+complete -c perch -n '__fish_seen_subcommand_from serve' -l new-database -d 'start with an empty database where there was one and it is missing; every robot and all that was remembered is forgotten'
 complete -c perch -n __fish_use_subcommand -a check-config -d 'says every fault of a configuration'
 complete -c perch -n '__fish_seen_subcommand_from check-config' -F
 complete -c perch -n __fish_use_subcommand -a doctor -d 'says what works and, for what does not, cause and cure'

@@ -28,7 +28,8 @@ _perch() {
 		'*--data=[DIR of its data]:DIR:_files -/' \
 		'*--listen=[ADDRESS for robots and everybody; repeatable, replaces the configuration'\''s]:ADDRESS: ' \
 		'*--local=[loopback ADDRESS for programs of this machine; repeatable, replaces the configuration'\''s]:ADDRESS: ' \
-		'*--log-level=[debug|info|warn|error\: what is worth a line]:debug|info|warn|error:(debug info warn error)' ;;
+		'*--log-level=[debug|info|warn|error\: what is worth a line]:debug|info|warn|error:(debug info warn error)' \
+		'*--new-database[start with an empty database where there was one and it is missing; every robot and all that was remembered is forgotten]' ;;
 	'check-config') _arguments \
 		'1:FILE:_files' ;;
 	'doctor') _arguments \

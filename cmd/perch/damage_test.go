@@ -1,0 +1,374 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"perch/agent"
+	"perch/device"
+	"perch/store"
+)
+
+const (
+	page        = 4096
+	residentsOf = 60  // robots of the house whose pages are damaged
+	factsOf     = 250 // and facts
+)
+
+func resident(n int) device.ID { return device.ID(fmt.Sprintf("a0b1c2d3%04x", n)) }
+
+// inhabited is the data directory of an appliance that has been used, with
+// images.
+func inhabited(t *testing.T) (data string, images []string) {
+	t.Helper()
+	data = t.TempDir()
+	h := open(t, testConfig(), data)
+	for _, v := range []string{"1.3.0", "1.4.0"} {
+		images = append(images, h.publishImage(v))
+	}
+	robots, memory := store.NewTable[device.Robot](h.db, "robots"), store.NewTable[agent.Entry](h.db, "memory")
+	for n := range residentsOf {
+		robots.PutSoon(string(resident(n)), device.Robot{ID: resident(n), Bound: true, Named: true, Board: strings.Repeat("b", 900)})
+	}
+	for n := range factsOf {
+		memory.PutSoon(fmt.Sprintf("%04d", n), agent.Entry{ID: fmt.Sprintf("%04d", n), Body: fmt.Sprintf("fact %d %s", n, strings.Repeat("x", 300)), Type: agent.MemoryUser, Created: time.Now()})
+	}
+	if err := h.db.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	h.remember("the last fact") // is all that the last change writes
+	h.stop()
+	return data, images
+}
+
+// copyOf is another directory of the same content.
+func copyOf(t *testing.T, data string) string {
+	t.Helper()
+	to := filepath.Join(t.TempDir(), "data")
+	err := os.CopyFS(to, os.DirFS(data))
+	for _, name := range []string{"token-key", "admin-token", "perch.db"} { // which loses who may read them
+		if exists(filepath.Join(to, name)) {
+			err = errors.Join(err, os.Chmod(filepath.Join(to, name), 0o600))
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+func zero(t *testing.T, file string, n int) {
+	t.Helper()
+	f, err := os.OpenFile(file, os.O_WRONLY, 0)
+	if err == nil {
+		_, err = f.WriteAt(make([]byte, page), int64(n)*page)
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// images are all images on the disk, wherever in the folder.
+func imagesIn(t *testing.T, data string) (found []string) {
+	t.Helper()
+	for _, name := range entries(t, filepath.Join(data, firmwareName)) {
+		if sha, is := strings.CutSuffix(filepath.Base(name), ".bin"); is {
+			found = append(found, sha)
+		}
+	}
+	return found
+}
+
+// TestDamagedPages: of the database of an appliance pages are zeroed, one at a
+// time, and it starts. Robots and facts that are gone are told of, no image is
+// deleted, and what it acknowledges it keeps.
+func TestDamagedPages(t *testing.T) {
+	data, images := inhabited(t)
+	file := readFile(t, databasePath(data))
+	var used []int
+	for n := range len(file) / page {
+		if n < 2 || file[n*page+10]|file[n*page+11] != 0 {
+			used = append(used, n)
+		}
+	}
+	damaged := 0
+	for i, n := range used {
+		// The first pages, the newest, in which the tables are, and some of the others.
+		if i > 1 && i < len(used)-2 && i%6 > 0 {
+			continue
+		}
+		damaged++
+		data := copyOf(t, data)
+		zero(t, databasePath(data), n)
+		c := testConfig()
+		c.Bridge.Key = skinsTestKey
+		h := open(t, c, data)
+		part := h.part("store")
+		robots, facts := h.robots.List(), h.memory.Search("fact", time.Now())
+		if missing := residentsOf - len(robots) + factsOf + 1 - len(facts); missing > 0 && (part.OK || part.Vital || !strings.Contains(part.Note, "lost") || !strings.Contains(h.log.String(), "the database was damaged")) {
+			t.Errorf("page %d: %d records are missing, and /ready says %+v", n, missing, part)
+		}
+		if len(robots) < residentsOf-20 || len(facts) < factsOf-20 {
+			t.Errorf("page %d: there are %d robots and %d facts, and more could be read", n, len(robots), len(facts))
+		}
+		for _, sha := range images {
+			if !slices.Contains(imagesIn(t, data), sha) {
+				t.Errorf("page %d: an image is deleted", n)
+			}
+		}
+		if status, text := h.request(http.MethodPost, "/api/voice/remember", `{"fact":"it was mended"}`, "Authorization", "Bearer "+skinsTestKey); status != http.StatusOK {
+			t.Errorf("page %d: remember: %d %s", n, status, text)
+		}
+		h.stop()
+		h = open(t, c, data)
+		if got := h.memory.Search("it was mended", time.Now()); len(got) != 1 {
+			t.Errorf("page %d: what was acknowledged is not there: %v", n, got)
+		}
+		if again := h.part("store"); n > 1 && again.Note != part.Note {
+			t.Errorf("page %d: after another start /ready says %+v", n, again)
+		}
+		h.stop()
+	}
+	t.Logf("%d of %d pages in use", damaged, len(used))
+	if damaged < 5 {
+		t.Error("these are too few")
+	}
+}
+
+// TestAPageIsDamagedWhileItRuns: nothing is acknowledged that is not kept, it is
+// told, and the next start has all that can be read.
+func TestAPageIsDamagedWhileItRuns(t *testing.T) {
+	data, _ := inhabited(t)
+	c := testConfig()
+	c.Bridge.Key = skinsTestKey
+	h := open(t, c, data)
+	n := bytes.Index(readFile(t, databasePath(data)), []byte("fact 77 ")) / page
+	zero(t, databasePath(data), n)
+	remember := func(fact string) (int, string) {
+		return h.request(http.MethodPost, "/api/voice/remember", fmt.Sprintf(`{"fact":%q}`, fact), "Authorization", "Bearer "+skinsTestKey)
+	}
+	if status, text := remember("it is raining"); status != http.StatusServiceUnavailable || !strings.Contains(text, `"database_damaged"`) || strings.Contains(text, data) {
+		t.Errorf("remember: %d %s", status, text)
+	}
+	if p := h.part("store"); p.OK || !p.Vital || !strings.Contains(p.Note, "damaged") {
+		t.Errorf("/ready says %+v", p)
+	}
+	if status, _ := h.request(http.MethodGet, "/health", ""); status != http.StatusServiceUnavailable {
+		t.Errorf("/health: %d", status)
+	}
+	if status, text := h.owner(http.MethodGet, "/api/v1/backup", ""); status != http.StatusServiceUnavailable || !strings.Contains(text, `"database_damaged"`) {
+		t.Errorf("a backup: %d %.200s", status, text)
+	}
+	h.stop()
+	h = open(t, c, data)
+	if p := h.part("store"); p.OK || p.Vital || len(h.robots.List()) != residentsOf || len(h.memory.Search("fact", time.Now())) < factsOf-20 {
+		t.Errorf("after a restart /ready says %+v", p)
+	}
+	if status, text := remember("it is raining"); status != http.StatusOK {
+		t.Errorf("after a restart: %d %s", status, text)
+	}
+	h.stop()
+	if ok, note := diagnosed(t, data); ok || !strings.Contains(note, filepath.Join(data, "perch.db.damaged-")) {
+		t.Errorf("the doctor says %s", note)
+	}
+	aside, _ := filepath.Glob(filepath.Join(data, "perch.db.damaged-*"))
+	if err := os.Remove(aside[0]); err != nil {
+		t.Fatal(err)
+	}
+	if ok, note := diagnosed(t, data); !ok {
+		t.Errorf("once that is removed the doctor says %s", note)
+	}
+	n = bytes.Index(readFile(t, databasePath(data)), []byte("fact 99 ")) / page
+	zero(t, databasePath(data), n)
+	before := readFile(t, databasePath(data))
+	if ok, note := diagnosed(t, data); ok || !strings.Contains(note, "the next start keeps the") || !strings.Contains(note, "lost: ") || !bytes.Equal(before, readFile(t, databasePath(data))) {
+		t.Errorf("of a damaged database the doctor says %s", note)
+	}
+}
+
+// diagnosed is what the doctor says of the database.
+func diagnosed(t *testing.T, data string) (ok bool, note string) {
+	t.Helper()
+	d := examined(t)
+	d.data = data
+	d.database()
+	f := d.findings[0]
+	return f.ok, f.note
+}
+
+// TestNoDatabaseWhereOneWas: beside secrets and images a missing, an empty and a
+// foreign database are told of, with the cure, and nothing is touched. A backup
+// or a flag has it start.
+func TestNoDatabaseWhereOneWas(t *testing.T) {
+	whole, images := inhabited(t)
+	archive := filepath.Join(t.TempDir(), "b.tar")
+	if code, _, errs := commandLine(t, "backup", "--data", whole, archive); code != exitDone {
+		t.Fatal(errs)
+	}
+	for name, c := range map[string]struct {
+		do    func(path string) error
+		says  string
+		moved bool // there is none any more
+	}{
+		"moved away": {func(path string) error { return os.Rename(path, path+".old") }, "is missing", true},
+		"empty":      {func(path string) error { return os.Truncate(path, 0) }, "is empty", false},
+		"wiped":      {func(path string) error { return os.WriteFile(path, make([]byte, 4*page), 0o600) }, "is empty", false},
+		"foreign": {func(path string) error {
+			return os.WriteFile(path, append([]byte("SQLite format 3\x00"), make([]byte, 40_000)...), 0o600)
+		}, "no Perch database", false},
+		"another program's": {func(path string) error {
+			fresh := filepath.Join(t.TempDir(), "fresh.db")
+			db, err := store.Open(fresh, store.Options{})
+			if err != nil {
+				return err
+			}
+			_ = db.Close() // nothing was written
+			return os.WriteFile(path, bytes.ReplaceAll(readFile(t, fresh), []byte("schema"), []byte("theirs")), 0o600)
+		}, "no Perch database", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			data := copyOf(t, whole)
+			path := databasePath(data)
+			if err := c.do(path); err != nil {
+				t.Fatal(err)
+			}
+			before := fmt.Sprint(entries(t, data))
+			refused := func() {
+				t.Helper()
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // one that does start, ends
+				defer cancel()
+				var said bytes.Buffer
+				code := run(ctx, []string{"serve", "--data", data, "--listen", "127.0.0.1:0", "--local", "127.0.0.1:0"}, io.Discard, &said)
+				errs := said.String()
+				if code != exitFailed || !strings.Contains(errs, c.says) || !strings.Contains(errs, path) || !strings.Contains(errs, "perch restore") || !strings.Contains(errs, "perch serve --new-database") {
+					t.Errorf("%d %s", code, errs)
+				}
+				if after := fmt.Sprint(entries(t, data)); after != before {
+					t.Errorf("there was %s and is %s", before, after)
+				}
+			}
+			refused()
+			if ok, note := diagnosed(t, data); ok || !strings.Contains(note, c.says) {
+				t.Errorf("the doctor says %s", note)
+			}
+			restored := copyOf(t, data)
+			if code, _, errs := commandLine(t, "restore", "--data", restored, archive); code != exitDone {
+				t.Errorf("restore: %s", errs)
+			}
+			if h := open(t, testConfig(), restored); len(h.robots.List()) != residentsOf {
+				t.Errorf("restored, there are %d robots", len(h.robots.List()))
+			}
+			if c.says == "no Perch database" { // it is moved away first
+				if err := os.Rename(path, path+".old"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			begun := testConfig()
+			log := slog.New(slog.NewTextHandler(io.Discard, nil))
+			a, err := newApp(&begun, appOptions{data: data, log: log, newDatabase: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := len(a.robots.List()); got != 0 {
+				t.Errorf("begun anew, there are %d robots", got)
+			}
+			a.Close()
+			for _, sha := range images {
+				if !slices.Contains(imagesIn(t, data), sha) {
+					t.Error("an image is deleted")
+				}
+			}
+			open(t, testConfig(), data) // and from now on without the flag
+		})
+	}
+}
+
+// TestAFirstStartCutOff: wherever a first start is cut off, the next one goes on.
+func TestAFirstStartCutOff(t *testing.T) {
+	whole := t.TempDir()
+	h := open(t, testConfig(), whole)
+	h.stop()
+	made := []string{"perch.db", "token-key", "firmware", "admin-token"} // in this order
+	for n := range len(made) + 1 {
+		data := t.TempDir()
+		for _, name := range made[:n] {
+			if name == "firmware" {
+				if err := os.Mkdir(filepath.Join(data, name), 0o750); err != nil {
+					t.Fatal(err)
+				}
+				continue
+			}
+			writeFile(t, filepath.Join(data, name), readFile(t, filepath.Join(whole, name)))
+		}
+		open(t, testConfig(), data).stop()
+	}
+	for _, left := range []map[string]string{{"perch.db": ""}, {"perch.db.new": "half"}, {"perch.db": "", "perch.db.new": "half"}} {
+		data := t.TempDir()
+		for name, text := range left {
+			writeFile(t, filepath.Join(data, name), []byte(text))
+		}
+		open(t, testConfig(), data).stop()
+	}
+}
+
+// TestAFirstStartKilled at moments that nobody chose: the next one goes on.
+func TestAFirstStartKilled(t *testing.T) {
+	seen := map[string]int{}
+	for n := range 8 {
+		o := &outage{t: t, data: filepath.Join(t.TempDir(), "data")}
+		o.begin()
+		begun := time.Now()
+		for !exists(databasePath(o.data)) && time.Since(begun) < startWithin {
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(time.Duration(n) * 3 * time.Millisecond) // and something of what follows
+		o.cut()
+		seen[fmt.Sprint(traces(o.data))]++
+		open(t, testConfig(), o.data).stop()
+	}
+	t.Logf("when it was killed there were %v", seen)
+}
+
+// TestBackupOnAFullDisk says the cause and the cure.
+func TestBackupOnAFullDisk(t *testing.T) {
+	data := smallDisk(t, "8m")
+	h := open(t, testConfig(), data)
+	h.remember("the cat is called Miso")
+	filler := fill(t, data)
+	status, text := h.owner(http.MethodGet, "/api/v1/backup", "")
+	var told struct {
+		Error struct{ Code, Message string }
+	}
+	if err := json.Unmarshal([]byte(text), &told); err != nil || status != http.StatusInsufficientStorage || told.Error.Code != "disk_full" || !strings.Contains(told.Error.Message, "free some space") {
+		t.Errorf("%d %.300s", status, text)
+	}
+	code, _, errs := commandLine(t, "backup", "--data", data, filepath.Join(t.TempDir(), "b.tar"))
+	if code != exitFailed || !strings.Contains(errs, "free some space") {
+		t.Errorf("the command: %d %s", code, errs)
+	}
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	if status, text := h.owner(http.MethodGet, "/api/v1/backup", ""); status != http.StatusOK {
+		t.Errorf("with room again: %d %.300s", status, text)
+	}
+	fill(t, data)
+	h.stop()
+	code, _, errs = commandLine(t, "backup", "--data", data, filepath.Join(t.TempDir(), "b.tar"))
+	if code != exitFailed || !strings.Contains(errs, "free some space") {
+		t.Errorf("without an appliance: %d %s", code, errs)
+	}
+}

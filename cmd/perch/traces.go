@@ -1,0 +1,54 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"perch/store"
+)
+
+// openDatabase opens the database, and salvages a damaged one. An empty one is
+// begun where nothing shows that there was another, or where its owner says so.
+func openDatabase(data string, begin bool, log *slog.Logger) (*store.DB, error) {
+	o := storeOptions(log)
+	left := traces(data)
+	o.Salvage, o.Expect = true, len(left) > 0 && !begin
+	db, err := store.Open(databasePath(data), o)
+	return db, lookedFor(data, left, err)
+}
+
+// lookedFor adds to the error of a database that is missing why it should be
+// there.
+func lookedFor(data string, left []string, err error) error {
+	if !errors.Is(err, store.ErrMissing) {
+		return err
+	}
+	return fmt.Errorf("%s has %s, but %w", data, strings.Join(left, ", "), err)
+}
+
+// traces are what shows that an appliance has been here: its secrets and the
+// files of its firmware. A first start makes the database before all of them.
+func traces(data string) (left []string) {
+	for _, name := range []string{"token-key", "admin-token", mqttSecret} {
+		if exists(filepath.Join(data, name)) {
+			left = append(left, name)
+		}
+	}
+	files := 0
+	for _, folder := range []string{firmwareName, assetsName} {
+		list, _ := os.ReadDir(filepath.Join(data, folder)) // what cannot be read is no trace
+		for _, f := range list {
+			if name := folder + "/" + f.Name(); imageFile.MatchString(name) || assetFile.MatchString(name) {
+				files++
+			}
+		}
+	}
+	if files > 0 {
+		left = append(left, fmt.Sprintf("%d files of firmware", files))
+	}
+	return left
+}

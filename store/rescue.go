@@ -1,0 +1,179 @@
+package store
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"slices"
+
+	"go.etcd.io/bbolt"
+)
+
+// rescue reads a damaged file as far as that goes, and writes the records into another.
+type rescue struct {
+	t        *tree
+	freelist uint64
+	list     []entry // the tables, with what the file says of each
+	gaps     []gap
+	older    bool // the state before the last change is what could be read
+	stray    int  // pages in use that cannot be read, and belong to nothing that is known
+
+	to      *bbolt.DB
+	waiting []entry
+	size    int
+	records int
+}
+
+// gap is a part of the tree that could not be read.
+type gap struct {
+	part
+	pages int // below it that were found without it
+}
+
+// newRescue finds the tables. They are in one page, which each change writes anew: where that is damaged there is still
+// the one before.
+func newRescue(to *bbolt.DB, file io.ReaderAt, size int64) (*rescue, error) {
+	metas, err := readMetas(file)
+	if err != nil {
+		return nil, err
+	}
+	for i, m := range metas {
+		r := &rescue{to: to, freelist: m.freelist, older: i > 0}
+		r.t = newTree(file, min(m.pages, uint64(size)/pageSize))
+		r.t.table = func(p part, name, value []byte) error {
+			r.list = append(r.list, entry{row{p.table, string(name)}, &change{bytes.Clone(value)}})
+			return nil
+		}
+		r.t.record = r.put
+		if err = r.t.walk(m.root, part{}); err == nil {
+			return r, nil
+		}
+	}
+	return nil, err
+}
+
+// tables reads all records that can be reached.
+func (r *rescue) tables() error {
+	r.t.lost = func(p part, _ error) error {
+		r.gaps = append(r.gaps, gap{part: part{p.table, bytes.Clone(p.low), bytes.Clone(p.high), p.depth, p.page}})
+		return nil
+	}
+	for _, e := range r.list {
+		if err := r.make(e.table); err != nil {
+			return err
+		}
+		if err := r.t.open(part{table: e.table, depth: 1}, []byte(e.table), e.value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// orphans finds the records below a damaged branch: their pages are in use, and nothing leads to them. Those whose keys
+// fit into one gap are from there.
+func (r *rescue) orphans() error {
+	if len(r.gaps) == 0 {
+		return nil
+	}
+	if _, err := r.t.free(r.freelist); err != nil {
+		return nil //nolint:nilerr // it is not known which are in use, and old ones must not come back
+	}
+	strict := *r.t
+	strict.lost = func(_ part, cause error) error { return cause }
+	for id := uint64(2); id < r.t.pages; id++ {
+		if r.t.used(id) {
+			continue
+		}
+		page, kind, count, err := strict.page(id)
+		switch {
+		case err != nil:
+			if !slices.ContainsFunc(r.gaps, func(g gap) bool { return g.page == id }) {
+				r.stray++
+			}
+		case kind == leafPage && count > 0:
+			if err := r.adopt(strict, page, count); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (r *rescue) adopt(t tree, page []byte, count int) error {
+	t.record = func(string, []byte, []byte) error { return nil }
+	home := -1
+	for i, g := range r.gaps {
+		if t.leaf(page, count, g.part) != nil {
+			continue
+		}
+		if home >= 0 {
+			r.stray++ // it may be from either
+			return nil
+		}
+		home = i
+	}
+	if home < 0 {
+		r.stray++
+		return nil
+	}
+	r.gaps[home].pages++
+	t.record = r.put
+	return t.leaf(page, count, r.gaps[home].part)
+}
+
+// told is what is lost, in words. Below a branch of which a page was found, all were, unless some could not be read.
+func (r *rescue) told() (lost []string) {
+	if r.older {
+		lost = append(lost, "the last change before that")
+	}
+	for _, g := range r.gaps {
+		if g.pages > 0 && r.stray == 0 {
+			continue
+		}
+		if len(lost) == mostLost {
+			return append(lost, "and more")
+		}
+		from, to := "the first", "the last"
+		if g.low != nil {
+			from = fmt.Sprintf("%.64q", g.low)
+		}
+		if g.high != nil {
+			to = fmt.Sprintf("before %.64q", g.high)
+		}
+		lost = append(lost, fmt.Sprintf("some or all of %.64q from %s to %s", g.table, from, to))
+	}
+	return lost
+}
+
+func (r *rescue) make(table string) error {
+	return r.to.Update(func(tx *bbolt.Tx) error {
+		_, err := tx.CreateBucketIfNotExists([]byte(table))
+		return err
+	})
+}
+
+// put writes a record, soon.
+func (r *rescue) put(table string, key, value []byte) error {
+	e := entry{row{table, string(key)}, &change{bytes.Clone(value)}}
+	r.waiting, r.size = append(r.waiting, e), r.size+e.size()
+	if table != schemaTable {
+		r.records++
+	}
+	if r.size < 1<<20 {
+		return nil
+	}
+	return r.flush()
+}
+
+func (r *rescue) flush() error {
+	err := r.to.Update(func(tx *bbolt.Tx) error {
+		for _, e := range r.waiting {
+			if err := tx.Bucket([]byte(e.table)).Put([]byte(e.key), e.value); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	r.waiting, r.size = nil, 0
+	return err
+}

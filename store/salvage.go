@@ -1,0 +1,239 @@
+package store
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"go.etcd.io/bbolt"
+)
+
+// Salvage tells of a damaged file of which all that can be read was kept.
+type Salvage struct {
+	At      time.Time `json:"at"`
+	Cause   string    `json:"cause"`
+	Kept    string    `json:"kept,omitempty"` // the damaged file's new name; empty where there was no need to put it aside
+	Records int       `json:"records,omitempty"`
+	Lost    []string  `json:"lost,omitempty"` // in words; empty where all records are there
+}
+
+// String says it in a sentence, with what can be done.
+func (s Salvage) String() string {
+	if s.Kept == "" {
+		return fmt.Sprintf("the database was damaged (%s); %s", s.Cause, s.Losses())
+	}
+	return fmt.Sprintf("the database was damaged (%s) when it was opened at %s; the %d records that can be read were kept; %s; restore a backup where that matters, "+
+		"and remove %s once it is needed no more", s.Cause, s.At.Local().Format(time.DateTime), s.Records, s.Losses(), s.Kept)
+}
+
+// Losses says what is lost.
+func (s Salvage) Losses() string {
+	if len(s.Lost) == 0 {
+		return "nothing is lost"
+	}
+	return "lost: " + strings.Join(s.Lost, ", ")
+}
+
+const (
+	damagedMark  = ".damaged-" // and the time, in the name of a file that was put aside
+	mostDamaged  = 10          // files; a card that damages one more is to be replaced, and the disk not filled
+	mostLost     = 12          // lines
+	salvagedNote = "salvaged"  // beside the version
+)
+
+// examine reads the whole file before bolt does, which trusts every number in it. A damaged one is salvaged where that is
+// wanted, and an error else.
+func examine(path string, o Options) (*Salvage, error) {
+	file, size, err := lockFile(path, o.Timeout)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close() // which gives the lock up
+	metas, err := verify(file, size)
+	switch {
+	case err == nil && metas == 2:
+		return nil, nil
+	case err == nil:
+		// As after a power cut on a bad card, while the last change was written. The next one mends it.
+		s := &Salvage{At: time.Now(), Cause: "one of its two first pages is not whole", Lost: []string{"perhaps the last change"}}
+		o.Log.Error("the database was damaged; its last change may be lost", "path", path, "err", s.Cause)
+		return s, nil
+	case !o.Salvage:
+		return nil, damaged(path, err)
+	}
+	return salvage(path, file, size, err, o)
+}
+
+// lockFile opens a file and takes bolt's lock. One that was replaced meanwhile is opened anew.
+func lockFile(path string, timeout time.Duration) (*os.File, int64, error) {
+	for {
+		file, err := os.OpenFile(path, os.O_RDWR, 0)
+		if err != nil {
+			return nil, 0, unusable(path, err)
+		}
+		if err = flock(file, timeout); err != nil {
+			_ = file.Close()
+			if errors.Is(err, syscall.EWOULDBLOCK) {
+				return nil, 0, locked(path, err)
+			}
+			return nil, 0, unusable(path, err)
+		}
+		named, err := os.Stat(path)
+		opened, err2 := file.Stat()
+		if err == nil && err2 == nil && os.SameFile(named, opened) {
+			return file, opened.Size(), nil
+		}
+		_ = file.Close()
+		if err := errors.Join(err, err2); err != nil {
+			return nil, 0, unusable(path, err)
+		}
+	}
+}
+
+// salvage makes a new file of what can be read of a damaged one, which is kept under another name. The power may go at
+// any moment: until the new one is whole, the old one has its name.
+func salvage(path string, file *os.File, size int64, cause error, o Options) (*Salvage, error) {
+	dir := filepath.Dir(path)
+	directory, err := lockDirectory(dir, o.Timeout) // against whoever takes the new file for a leftover
+	if err != nil {
+		return nil, err
+	}
+	defer directory.Close()
+	if aside, _ := filepath.Glob(path + damagedMark + "*"); len(aside) >= mostDamaged {
+		return nil, fail(ErrDamaged, cause, "%s is damaged (%v), and so were %d before it, which are kept beside it; replace the card or disk, and restore a backup with perch restore",
+			path, cause, len(aside))
+	}
+	s := &Salvage{At: time.Now().Truncate(time.Second), Cause: cause.Error(), Kept: free(path, time.Now())}
+	fresh := path + temporary
+	err = room(dir, size+1<<20)
+	var to opened
+	if err == nil {
+		to, err = produce(fresh, o, func(to *bbolt.DB) error { return s.fill(to, path, file, size, o) })
+	}
+	if err == nil {
+		o.reached("salvaged")
+		err = to.bolt.Close()
+	}
+	if err == nil {
+		err = keep(file, path, s.Kept)
+	}
+	if err == nil {
+		o.reached("kept")
+		err = os.Rename(fresh, path)
+	}
+	if err != nil {
+		_ = os.RemoveAll(fresh)
+		switch {
+		case errors.Is(err, ErrNewer):
+			return nil, err
+		case errors.Is(err, errNothing):
+			return nil, damaged(path, err)
+		}
+		return nil, fail(ErrDamaged, errors.Join(cause, err), "%s is damaged (%v), and what can be read of it was not put into a new file: %v; restore a backup with perch restore, "+
+			"or move the file away and start with an empty one by perch serve --new-database", path, cause, reason(err))
+	}
+	if err := syncDirectories(directory); err != nil {
+		return nil, err
+	}
+	o.Log.Error("the database was damaged; all that can be read was kept, and the damaged file is beside it", "path", path, "err", cause,
+		"count", s.Records, "what", s.Losses(), "file", s.Kept)
+	return s, nil
+}
+
+// free is a name that nothing has.
+func free(path string, now time.Time) string {
+	name := path + damagedMark + now.Format("20060102-150405")
+	for n := 2; exists(name); n++ {
+		name = fmt.Sprintf("%s%s%s-%d", path, damagedMark, now.Format("20060102-150405"), n)
+	}
+	return name
+}
+
+// keep gives the damaged file a second name, or, on a file system without links, a copy.
+func keep(file *os.File, path, name string) error {
+	if err := os.Link(path, name); err == nil {
+		return nil
+	}
+	to, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	if _, err = file.Seek(0, io.SeekStart); err == nil {
+		_, err = io.Copy(to, file)
+	}
+	return errors.Join(err, to.Sync(), to.Close())
+}
+
+// errNothing is found in a file of which nothing can be read, or that is none of ours.
+var errNothing = errors.New("nothing can be read of it")
+
+// fill writes into a new file what can be read of the damaged one.
+func (s *Salvage) fill(to *bbolt.DB, path string, file io.ReaderAt, size int64, o Options) error {
+	r, err := newRescue(to, file, size)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errNothing, err)
+	}
+	for _, step := range []func() error{r.tables, r.orphans, r.flush} {
+		if err == nil {
+			err = step()
+		}
+	}
+	if err != nil {
+		return err
+	}
+	s.Records, s.Lost = r.records, r.told()
+	return to.Update(func(tx *bbolt.Tx) error {
+		version, known, err := schemaVersion(tx)
+		switch {
+		case err != nil:
+			return fmt.Errorf("%w: %w", errNothing, err)
+		case !known:
+			return fmt.Errorf("%w: it is empty", errNothing)
+		case version > len(o.Migrations):
+			return newer(path, version, len(o.Migrations))
+		}
+		note := *s
+		note.Kept = filepath.Base(s.Kept)
+		text, err := json.Marshal(note)
+		if err != nil {
+			return err
+		}
+		return tx.Bucket([]byte(schemaTable)).Put([]byte(salvagedNote), text)
+	})
+}
+
+// opening is the number of the last transaction of a file, and what is told of an earlier salvage for as long as the
+// damaged file is there.
+func opening(bolt *bbolt.DB, path string) (tx uint64, s *Salvage, err error) {
+	var text []byte
+	err = guarded(func() error {
+		return bolt.View(func(t *bbolt.Tx) error {
+			tx = uint64(t.ID())
+			if b := t.Bucket([]byte(schemaTable)); b != nil {
+				text = bytes.Clone(b.Get([]byte(salvagedNote)))
+			}
+			return nil
+		})
+	})
+	var note Salvage
+	if err != nil || text == nil || json.Unmarshal(text, &note) != nil {
+		return tx, nil, err
+	}
+	note.Kept = filepath.Join(filepath.Dir(path), filepath.Base(cmp.Or(note.Kept, ".")))
+	if info, err := os.Lstat(note.Kept); err != nil || !info.Mode().IsRegular() {
+		return tx, nil, nil
+	}
+	return tx, &note, nil
+}
+
+// Salvaged tells of damage that was found when the file was opened, at this start or an earlier one whose damaged file is
+// still there; else it is nil.
+func (db *DB) Salvaged() *Salvage { return db.salvaged }

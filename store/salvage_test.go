@@ -1,0 +1,214 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// harm zeroes the page of records of a table that the database of a house has, and returns the file.
+func harm(t testing.TB) (file []byte, want map[string]map[string]string) {
+	t.Helper()
+	file, want = house(t)
+	metas, err := readMetas(bytes.NewReader(file))
+	must(t, err)
+	page := uint64(0)
+	walked := newTree(bytes.NewReader(file), metas[0].pages)
+	walked.table = func(p part, name, value []byte) error {
+		if p.table != "robots" {
+			return nil
+		}
+		walked.record = func(string, []byte, []byte) error { return nil }
+		return walked.open(p, name, value)
+	}
+	must(t, walked.walk(metas[0].root, part{}))
+	for id := uint64(2); id < metas[0].pages && page == 0; id++ {
+		at := file[id*pageSize:]
+		if walked.used(id) && at[8] == leafPage && bytes.Contains(at[:pageSize], []byte("0003")) {
+			page = id
+		}
+	}
+	clear(file[page*pageSize : (page+1)*pageSize])
+	return file, want
+}
+
+// TestSalvageCutShort: the power goes at any step of a salvage, and the next start begins anew and ends it.
+func TestSalvageCutShort(t *testing.T) {
+	damaged, want := harm(t)
+	for _, step := range []string{"made", "salvaged", "kept"} {
+		t.Run(step, func(t *testing.T) {
+			dir, cut := t.TempDir(), t.TempDir()
+			path := filepath.Join(dir, "perch.db")
+			must(t, os.WriteFile(path, damaged, 0o600))
+			db := open(t, path, Options{Salvage: true, reached: func(s string) {
+				if s == step { // what is on the disk at that moment
+					must(t, os.CopyFS(cut, os.DirFS(dir)))
+				}
+			}})
+			must(t, db.Close())
+			if left, _ := os.ReadDir(cut); len(left) < 2 {
+				t.Fatalf("at %s there is %v", step, left)
+			}
+			after := filepath.Join(cut, "perch.db")
+			db = open(t, after, Options{Salvage: true})
+			if lost := lostOf(t, db, want); db.Salvaged() == nil || len(lost) == 0 || len(lost) > 10 {
+				t.Errorf("%v, lost %v", db.Salvaged(), lost)
+			}
+			if !bytes.Equal(read(t, db.Salvaged().Kept), damaged) || exists(after+temporary) {
+				t.Error("the damaged file is not kept, or the new one left over")
+			}
+		})
+	}
+}
+
+// TestWhatIsNotSalvaged is left as it was, with the cause and the cure.
+func TestWhatIsNotSalvaged(t *testing.T) {
+	damaged, _ := harm(t)
+	heads := bytes.Clone(damaged)
+	clear(heads[:2*pageSize])
+	theirs := several(t)
+	theirs = bytes.ReplaceAll(theirs, []byte(schemaTable), []byte("others"))
+	clear(theirs[len(theirs)/2:])
+	newer := several(t)
+	metas, err := readMetas(bytes.NewReader(newer))
+	must(t, err)
+	clear(newer[metas[0].freelist*pageSize:][:pageSize])
+	for name, c := range map[string]struct {
+		file []byte
+		kind error
+		says string
+		o    Options
+		also func(path string)
+	}{
+		"nobody wants it":    {damaged, ErrDamaged, "perch restore", Options{}, nil},
+		"the first pages":    {heads, ErrDamaged, "perch serve --new-database", Options{Salvage: true}, nil},
+		"another program's":  {theirs, ErrDamaged, "perch restore", Options{Salvage: true}, nil},
+		"of a newer version": {newer, ErrNewer, "newer Perch (schema 1", Options{Salvage: true}, nil},
+		"text":               {bytes.Repeat([]byte("hello\n"), 9999), ErrDamaged, "perch restore", Options{Salvage: true}, nil},
+		"the eleventh of the disk": {damaged, ErrDamaged, "replace the card", Options{Salvage: true}, func(path string) {
+			for n := range mostDamaged {
+				must(t, os.WriteFile(fmt.Sprint(path, damagedMark, n), nil, 0o600))
+			}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := dbPath(t)
+			must(t, os.WriteFile(path, c.file, 0o600))
+			if c.also != nil {
+				c.also(path)
+			}
+			before, _ := os.ReadDir(filepath.Dir(path))
+			for range 2 { // and the lock is free again
+				c.o.Timeout = time.Millisecond
+				if _, err := Open(path, c.o); !errors.Is(err, c.kind) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), c.says) {
+					t.Errorf("Open = %v", err)
+				}
+			}
+			after, _ := os.ReadDir(filepath.Dir(path))
+			if !bytes.Equal(read(t, path), c.file) || len(after) != len(before) {
+				t.Errorf("something has changed: %v", after)
+			}
+		})
+	}
+}
+
+// TestNoRoomToSalvage: nothing has changed, and the cause is told.
+func TestNoRoomToSalvage(t *testing.T) {
+	damaged, _ := harm(t)
+	path := filepath.Join(smallDisk(t, "768k"), "perch.db")
+	must(t, os.WriteFile(path, damaged, 0o600))
+	if _, err := Open(path, Options{Salvage: true}); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "the disk has") {
+		t.Errorf("Open = %v", err)
+	}
+	if left, _ := os.ReadDir(filepath.Dir(path)); len(left) != 1 || !bytes.Equal(read(t, path), damaged) {
+		t.Errorf("left is %v", left)
+	}
+}
+
+// TestSalvageOfACutFile keeps what is in the part that is there.
+func TestSalvageOfACutFile(t *testing.T) {
+	file, want := house(t)
+	kept := 0
+	for n := len(file) - pageSize; n > 0; n -= 16 * pageSize {
+		path := dbPath(t)
+		must(t, os.WriteFile(path, file[:n], 0o600))
+		db, err := Open(path, Options{Salvage: true})
+		if err != nil {
+			if !errors.Is(err, ErrDamaged) || !bytes.Equal(read(t, path), file[:n]) {
+				t.Errorf("of %d bytes: %v", n, err)
+			}
+			continue
+		}
+		if lost := lostOf(t, db, want); len(lost) > 0 && db.Salvaged() == nil {
+			t.Errorf("of %d bytes: %d are lost without a word", n, len(lost))
+		}
+		kept++
+		must(t, db.Close())
+	}
+	if kept == 0 {
+		t.Error("nothing was kept at all")
+	}
+}
+
+// TestExpected: where something was, an empty database is not begun in silence.
+func TestExpected(t *testing.T) {
+	for name, content := range map[string][]byte{"missing": nil, "empty": {}, "zeros": make([]byte, 4*pageSize)} {
+		path := dbPath(t)
+		if name != "missing" {
+			must(t, os.WriteFile(path, content, 0o600))
+		}
+		_, err := Open(path, Options{Expect: true})
+		if !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "--new-database") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if left, _ := os.ReadDir(filepath.Dir(path)); (len(left) == 1) != (name != "missing") || name != "missing" && !bytes.Equal(read(t, path), content) {
+			t.Errorf("%s: left is %v", name, left)
+		}
+		must(t, open(t, path, Options{}).Close())
+		must(t, open(t, path, Options{Expect: true}).Close()) // it is there now
+	}
+}
+
+// TestTooLargeForSoon: whoever cannot be told by an error is told of.
+func TestTooLargeForSoon(t *testing.T) {
+	db := open(t, dbPath(t), Options{})
+	texts := NewTable[string](db, "texts")
+	must(t, texts.Put("k", "before"))
+	texts.PutSoon("k", strings.Repeat("x", MaxValue))
+	if err := db.Refused(); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), `texts "k"`) {
+		t.Errorf("Refused = %v", err)
+	}
+	if got, _, err := texts.Get("k"); got != "before" || err != nil {
+		t.Errorf("Get = %q, %v", got, err)
+	}
+	texts.PutSoon("k", "after")
+	must(t, db.Refused())
+}
+
+// BenchmarkExamine is what the check of a file of 4 MB adds to a start.
+func BenchmarkExamine(b *testing.B) {
+	path := dbPath(b)
+	db := open(b, path, Options{})
+	texts := NewTable[map[string]string](db, "texts")
+	for i := 0; ; i++ {
+		texts.PutSoon(fmt.Sprintf("%06d", i), map[string]string{"heard": strings.Repeat("what time is it ", 20), "said": strings.Repeat("It is ten past four. ", 20)})
+		if i%500 == 0 {
+			must(b, db.Flush())
+			if info, err := os.Stat(path); err == nil && info.Size() >= 4<<20 {
+				break
+			}
+		}
+	}
+	must(b, db.Close())
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := examine(path, Options{}.withDefaults()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
