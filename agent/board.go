@@ -59,6 +59,10 @@ func (b *Board) Take(e event.Envelope) {
 	if key == "" || e.Session == "" {
 		return // of no session: nothing that shows
 	}
+	if _, gone := e.Event.(event.RobotForgotten); gone {
+		delete(b.states, key)
+		return
+	}
 	if _, told := e.Event.(event.Notification); told {
 		return // its session is whoever asked for it to be told, known or not
 	}

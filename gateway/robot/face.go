@@ -97,8 +97,11 @@ func (s *Server) wait(id device.ID, added ...Command) error {
 // Announce tells a robot whose channel is open what there is to tell: spoken
 // at once or after the turn under way, or only shown. The session says with
 // NotificationChanged what has become of it. It returns ErrOffline where the
-// channel is closed.
+// channel is closed. A stranger is told nothing.
 func (s *Server) Announce(ctx context.Context, id device.ID, a agent.Announcement) error {
+	if !s.options.Robots.Trusts(id) {
+		return errStranger
+	}
 	if !a.Speak {
 		return s.post(ctx, id, show{alert: xiaozhi.Alert{Status: "Perch", Message: a.Text, Emotion: agent.Neutral.Name}, notice: a.ID})
 	}
@@ -112,13 +115,14 @@ func (s *Server) Hold(id device.ID, until time.Time) {
 	_ = s.post(s.ctx, id, hold{until})
 }
 
-// Open lists the robots whose channel is open and whose hello was answered.
+// Open lists the adopted robots whose channel is open and whose hello was
+// answered: those that what happens in the house may be shown and told by.
 func (s *Server) Open() []device.ID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var open []device.ID
 	for id, r := range s.sessions {
-		if r.greeted.Load() {
+		if r.greeted.Load() && s.options.Robots.Trusts(id) {
 			open = append(open, id)
 		}
 	}

@@ -52,6 +52,10 @@ func (s *session) keep() (trusted bool) {
 var errNotAdopted = &door.Fault{Word: "not_adopted", HTTP: http.StatusConflict,
 	Sentence: "nothing is kept for a robot that nobody has adopted; adopt it, or try again while its channel is open"}
 
+// errStranger is returned where a robot would be told what is for the house.
+var errStranger = &door.Fault{Word: "not_adopted", HTTP: http.StatusConflict,
+	Sentence: "a robot that nobody has adopted tells nothing of the house; perch adopt ROBOT adopts it"}
+
 // keep keeps commands for a robot, and tells which had to make room. Nothing is
 // kept for strangers.
 func (s *Server) keep(id device.ID, added ...Command) error {
