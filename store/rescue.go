@@ -122,7 +122,7 @@ func (r *rescue) adopt(t tree, page []byte, count int) error {
 }
 
 // told is what is lost, in words. Below a branch of which a page was found, all were, unless some could not be read.
-func (r *rescue) told() (lost []string) {
+func (r *rescue) told() (lost, tables []string) {
 	if r.older {
 		lost = append(lost, "the last change before that")
 	}
@@ -130,8 +130,14 @@ func (r *rescue) told() (lost []string) {
 		if g.pages > 0 && r.stray == 0 {
 			continue
 		}
+		if !slices.Contains(tables, g.table) {
+			tables = append(tables, g.table)
+		}
 		if len(lost) == mostLost {
-			return append(lost, "and more")
+			lost = append(lost, "and more")
+		}
+		if len(lost) > mostLost {
+			continue
 		}
 		from, to := "the first", "the last"
 		if g.low != nil {
@@ -142,7 +148,7 @@ func (r *rescue) told() (lost []string) {
 		}
 		lost = append(lost, fmt.Sprintf("some or all of %.64q from %s to %s", g.table, from, to))
 	}
-	return lost
+	return lost, tables
 }
 
 func (r *rescue) make(table string) error {

@@ -22,7 +22,8 @@ type Salvage struct {
 	Cause   string    `json:"cause"`
 	Kept    string    `json:"kept,omitempty"` // the damaged file's new name; empty where there was no need to put it aside
 	Records int       `json:"records,omitempty"`
-	Lost    []string  `json:"lost,omitempty"` // in words; empty where all records are there
+	Lost    []string  `json:"lost,omitempty"`   // in words; empty where all records are there
+	Tables  []string  `json:"tables,omitempty"` // of which records are lost
 }
 
 // String says it in a sentence, with what can be done.
@@ -32,6 +33,22 @@ func (s Salvage) String() string {
 	}
 	return fmt.Sprintf("the database was damaged (%s) when it was opened at %s; the %d records that can be read were kept; %s; restore a backup where that matters, "+
 		"and remove %s once it is needed no more", s.Cause, s.At.Local().Format(time.DateTime), s.Records, s.Losses(), s.Kept)
+}
+
+// Brief says it without a key of any record: not everybody who sees that something is wrong may know what.
+func (s Salvage) Brief() string {
+	lost := s.Losses()
+	switch {
+	case len(s.Tables) > 0:
+		lost = "lost: some of " + strings.Join(s.Tables, ", ")
+	case len(s.Lost) > 0:
+		lost = "perhaps lost: the last change"
+	}
+	if s.Kept == "" {
+		return "the database was damaged; " + lost
+	}
+	return fmt.Sprintf("the database was damaged when it was opened at %s; the %d records that can be read were kept; %s (the log says more); "+
+		"restore a backup where that matters, and remove %s once it is needed no more", s.At.Local().Format(time.DateTime), s.Records, lost, filepath.Base(s.Kept))
 }
 
 // Losses says what is lost.
@@ -189,7 +206,8 @@ func (s *Salvage) fill(to *bbolt.DB, path string, file io.ReaderAt, size int64, 
 	if err != nil {
 		return err
 	}
-	s.Records, s.Lost = r.records, r.told()
+	s.Records = r.records
+	s.Lost, s.Tables = r.told()
 	return to.Update(func(tx *bbolt.Tx) error {
 		version, known, err := schemaVersion(tx)
 		switch {

@@ -212,3 +212,39 @@ func BenchmarkExamine(b *testing.B) {
 		}
 	}
 }
+
+// FuzzSalvage changes a database at one place, and mends the sums that would give that away: it is opened, then all of it
+// can be read and written, or it is refused.
+func FuzzSalvage(f *testing.F) {
+	whole := several(f)
+	f.Add(uint32(2*pageSize), []byte{1, 2, 3})
+	f.Add(uint32(pageHead+16), []byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0})
+	f.Add(uint32(5*pageSize+8), make([]byte, 600))
+	f.Add(uint32(7*pageSize+pageHead), bytes.Repeat([]byte{0xff}, 64))
+	o := Options{Migrations: make([]Migration, 1), Salvage: true, CompactFrom: -1}
+	f.Fuzz(func(t *testing.T, at uint32, change []byte) {
+		file := bytes.Clone(whole)
+		copy(file[int(at)%len(file):], change)
+		for page := range 2 {
+			mend(file[page*pageSize+pageHead:])
+		}
+		path := dbPath(t)
+		must(t, os.WriteFile(path, file, 0o600))
+		db, err := Open(path, o)
+		if err != nil {
+			if !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrNewer) {
+				t.Error(err)
+			}
+			return
+		}
+		for _, name := range []string{"small", "many", "large", "empty"} {
+			texts := NewTable[string](db, name)
+			for range texts.All() {
+			}
+			if err := errors.Join(texts.Err(), texts.Put("new", "value")); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		must(t, db.Close())
+	})
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -17,7 +18,7 @@ import (
 // parts is the condition of each part. A brain is vital where no brain works.
 func (a *app) parts() []admin.Part {
 	parts := []admin.Part{
-		storePart(a.db),
+		storePart(a.db, a.data),
 		diskPart(a.data, a.db.Err()), clockPart(time.Now(), a.built), a.doorsPart(), rolloutsPart(a.firmware.List()),
 	}
 	thinks := a.engines.thinks()
@@ -41,8 +42,9 @@ func (a *app) parts() []admin.Part {
 }
 
 // storePart is the database. Without one that can be read nothing works; of
-// damage that was salvaged it is told until the damaged file is removed.
-func storePart(db *store.DB) admin.Part {
+// damage that was salvaged it is told until the damaged file is removed. It is
+// shown to anybody, whom neither keys of records nor folders concern.
+func storePart(db *store.DB, data string) admin.Part {
 	readable, refused := db.Readable(), db.Refused()
 	told := []error{readable}
 	if readable == nil { // else that is the cause of it
@@ -51,9 +53,11 @@ func storePart(db *store.DB) admin.Part {
 	told = append(told, refused)
 	s := db.Salvaged()
 	if s != nil {
-		told = append(told, errors.New(s.String()))
+		told = append(told, errors.New(s.Brief()))
 	}
-	return admin.Part{Name: "store", OK: readable == nil && refused == nil && s == nil, Vital: readable != nil, Note: note(errors.Join(told...))}
+	fine := readable == nil && refused == nil && s == nil
+	text := strings.ReplaceAll(note(errors.Join(told...)), filepath.Clean(data)+string(filepath.Separator), "")
+	return admin.Part{Name: "store", OK: fine, Vital: fine || readable != nil, Note: text}
 }
 
 // thinks reports whether any brain works, as far as is known.
