@@ -106,6 +106,9 @@ func (k *Thinker) recall(t Turn, args json.RawMessage) (string, error) {
 			}
 		}
 	}
+	if err := memory.Err(); len(found) == 0 && err != nil {
+		return "", fmt.Errorf("read what is remembered: %w", err)
+	}
 	if len(found) == 0 {
 		return "Nothing is remembered about that.", nil
 	}

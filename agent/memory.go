@@ -59,6 +59,8 @@ type entries interface {
 	PutSoon(key string, e Entry)
 	Delete(key string) error
 	All() iter.Seq2[string, Entry]
+	// Err is why a loop over All may have ended early.
+	Err() error
 }
 
 // Memory is what the house remembers. Its methods may be called from any
@@ -152,6 +154,10 @@ func (m *Memory) Search(query string, now time.Time) []Entry {
 	slices.SortStableFunc(found, func(a, b Entry) int { return a.Created.Compare(b.Created) })
 	return found
 }
+
+// Err is nil while all that is remembered can be read. Once it is not, Recall and
+// Search may have missed some.
+func (m *Memory) Err() error { return m.kept.Err() }
 
 // Forget removes an entry durably.
 func (m *Memory) Forget(id string) error {

@@ -49,6 +49,8 @@ func (t *entries) Delete(key string) error {
 	return nil
 }
 
+func (t *entries) Err() error { return nil }
+
 func (t *entries) All() iter.Seq2[string, agent.Entry] {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -91,6 +91,8 @@ func (s *scratch) Delete(key string) error {
 	return nil
 }
 
+func (s *scratch) Err() error { return nil }
+
 func (s *scratch) All() iter.Seq2[string, Entry] {
 	s.mu.Lock()
 	defer s.mu.Unlock()

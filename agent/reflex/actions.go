@@ -187,6 +187,9 @@ func remember(_ context.Context, d *deed) (string, error) {
 
 func recall(_ context.Context, d *deed) (string, error) {
 	e, found := d.brain.memory.Of(d.turn).Recall(d.fill(d.intent.key), d.turn.Now)
+	if err := d.brain.memory.Of(d.turn).Err(); !found && err != nil {
+		return "", err
+	}
 	if !found {
 		return d.intent.missing, nil
 	}

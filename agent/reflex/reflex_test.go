@@ -55,6 +55,8 @@ func (m remembered) Delete(id string) error {
 	return nil
 }
 
+func (m remembered) Err() error { return nil }
+
 func (m remembered) All() iter.Seq2[string, agent.Entry] { return maps.All(m) }
 
 // under is the entry of a key.

@@ -57,6 +57,8 @@ type herald interface {
 // memory is what the house remembers.
 type memory interface {
 	Search(query string, now time.Time) []agent.Entry
+	// Err is why Search may have missed some.
+	Err() error
 	Forget(id string) error
 }
 

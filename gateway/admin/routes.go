@@ -69,7 +69,7 @@ func (d *Door) Routes(r gin.IRouter) {
 		return gin.H{"id": id}, err
 	}))
 	api.GET("/memory", answer(http.StatusOK, func(c *gin.Context) (any, error) {
-		return d.o.Memory.Search(c.Query("q"), time.Now()), nil
+		return d.o.Memory.Search(c.Query("q"), time.Now()), d.o.Memory.Err()
 	}))
 	api.DELETE("/memory/:id", answer(http.StatusOK, func(c *gin.Context) (any, error) {
 		return gin.H{"ok": true}, d.o.Memory.Forget(c.Param("id"))

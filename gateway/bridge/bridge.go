@@ -44,6 +44,8 @@ type mind interface {
 type memory interface {
 	// Search returns all there is for an empty query.
 	Search(query string, now time.Time) []agent.Entry
+	// Err is why Search may have missed some.
+	Err() error
 	// Remember is durable when it returns.
 	Remember(e agent.Entry, now time.Time) (agent.Entry, error)
 }

@@ -72,7 +72,7 @@ func (d *Door) memoryLookup(_ context.Context, e escalation) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return d.lookUp(query), nil
+	return d.lookUp(query), d.o.Memory.Err()
 }
 
 // thinkHard asks the first deep model that answers, or the mind where there is

@@ -54,6 +54,8 @@ func (s *shelf[T]) PutSoon(key string, v T)   { s.mu.Lock(); defer s.mu.Unlock()
 func (s *shelf[T]) Put(key string, v T) error { s.PutSoon(key, v); return nil }
 func (s *shelf[T]) DeleteSoon(key string)     { s.mu.Lock(); defer s.mu.Unlock(); delete(s.kept, key) }
 func (s *shelf[T]) Delete(key string) error   { s.DeleteSoon(key); return nil }
+func (s *shelf[T]) Err() error                { return nil }
+
 func (s *shelf[T]) All() iter.Seq2[string, T] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
