@@ -29,8 +29,8 @@ const brokerCommand = "mqtt-broker"
 // Bounds of that process. It is for one house, and what it is sent is not to
 // take memory or files from talks.
 const (
-	brokerMemory  = 64 << 20  // which its garbage collector tries to stay within
-	brokerMore    = 384 << 20 // and what it can have beyond what it starts with
+	brokerMemory  = 160 << 20 // which its garbage collector tries to stay within
+	brokerMore    = 256 << 20 // and what it can have beyond what it starts with
 	brokerFiles   = 512       // open at a time
 	brokerVictim  = 500       // of 1000: whom the kernel ends first when memory is short
 	brokerLeaveIn = 3 * time.Second
@@ -169,7 +169,7 @@ func (w *lastWords) say(line string) {
 		w.why = line[:min(len(line), 200)]
 	}
 	if w.read += len(line); w.read <= mostWords || fatal {
-		w.log.Debug("the embedded MQTT broker says", "line", line)
+		w.log.Debug("the embedded MQTT broker says", "stderr", line)
 	}
 }
 

@@ -367,3 +367,31 @@ func TestConfirmedOverABrokerOfOnesOwn(t *testing.T) {
 	}
 	missing(t, data, robotID, append(said, "the end"))
 }
+
+// TestTheBrokersMemoryIsBounded: whoever has it keep more and more ends the
+// broker and nothing else, and it is there again with what is Perch's.
+func TestTheBrokersMemoryIsBounded(t *testing.T) {
+	h, _ := openWithBroker(t)
+	conn, err := mqttLogin(h.config.MQTT.Listen, 4, "hoarder", mqttUser, brokerPassword(t, h.data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	const many = 4096 // of 250 KB: 1 GB
+	sent, body := 0, append([]byte{0, 8, 't', '/'}, make([]byte, 6+250<<10)...)
+	for err == nil && sent < many {
+		copy(body[4:], fmt.Sprintf("%06d", sent))
+		_, err = conn.Write(mqttPacket(0x31, body)) // retained
+		sent++
+	}
+	if err == nil {
+		t.Fatalf("it keeps %d MB", sent*250>>10)
+	}
+	h.eventually("it is there again", func() bool { s := h.mirror.Status(); return s.Ends == 1 && s.Connected })
+	again := subscribe(t, h.arguments()...)
+	h.eventually("what is retained is Perch's", func() bool { return again.has(itsConfig, "agent_state") })
+	if slices.ContainsFunc(again.lines(), func(line string) bool { return strings.HasPrefix(line, "t/") }) {
+		t.Error("it keeps what ended it")
+	}
+	t.Logf("it ended after %d MB: %s", sent*250>>10, h.mirror.Status().Why)
+}

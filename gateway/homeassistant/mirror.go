@@ -224,6 +224,9 @@ func (m *Mirror) Run(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
+	if m.broker != nil && m.o.Serve == nil {
+		return fmt.Errorf("%w: there is no way to run the embedded broker", ErrOptions)
+	}
 	var broker, client sync.WaitGroup
 	brokerCtx, stopBroker := context.WithCancel(context.WithoutCancel(ctx))
 	defer broker.Wait()

@@ -1,0 +1,71 @@
+package homeassistant
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestTheBrokerIsStartedAgain when it has ended: soon at first, less and less
+// often where it goes on to, and soon again once it has held.
+func TestTheBrokerIsStartedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var starts []time.Time
+		holds := time.Duration(0)
+		k := newBrokerKeeper(Options{Serve: func(ctx context.Context, _ *net.TCPListener, _, _ string) error {
+			mu.Lock()
+			starts = append(starts, time.Now())
+			holds := holds
+			mu.Unlock()
+			select {
+			case <-time.After(holds):
+				return errors.New("it fell over")
+			case <-ctx.Done():
+				return nil
+			}
+		}})
+		k.change(func() { k.tried, k.address = true, "0.0.0.0:1883" })
+		ctx, stop := context.WithCancel(t.Context())
+		var keeping sync.WaitGroup
+		keeping.Go(func() { k.keep(ctx, nil) })
+		time.Sleep(10 * time.Minute)
+		mu.Lock()
+		if n := len(starts); n < 20 || n > 30 || starts[1].Sub(starts[0]) != firstRestart || starts[n-1].Sub(starts[n-2]) != longestRestart {
+			t.Errorf("it was started %d times: %v", n, starts)
+		}
+		holds = time.Hour
+		mu.Unlock()
+		if _, _, err := k.await(t.Context()); err == nil || !strings.Contains(err.Error(), "it fell over") {
+			t.Errorf("while it is away: %v", err)
+		}
+		time.Sleep(longestRestart)
+		at, ends, err := k.await(t.Context())
+		if at != "127.0.0.1:1883" || err != nil {
+			t.Errorf("it is at %q (%v)", at, err)
+		}
+		lost := errors.New("EOF")
+		if why := k.blame(lost, ends); why != lost {
+			t.Errorf("it has not ended, and is blamed: %v", why)
+		}
+		time.Sleep(time.Hour)
+		if why := k.blame(lost, ends); !strings.Contains(why.Error(), "it fell over") {
+			t.Errorf("it has ended, and is not blamed: %v", why)
+		}
+		mu.Lock()
+		if n := len(starts); starts[n-1].Sub(starts[n-2]) != time.Hour+firstRestart {
+			t.Errorf("after it had held it was started again after %v", starts[n-1].Sub(starts[n-2])-time.Hour)
+		}
+		mu.Unlock()
+		if n, at, why := k.ended(); n != ends+1 || at.IsZero() || why != "it fell over" {
+			t.Errorf("it has ended %d times, last at %s: %s", n, at, why)
+		}
+		stop()
+		keeping.Wait()
+	})
+}
