@@ -106,7 +106,7 @@ func (server *Server) newSession(t transport, robot device.Robot, f xiaozhi.Fram
 	}
 	s.writer = newWriter(t, id, robot.Board, &s.tap)
 	s.encoder.encoder = encoder
-	s.toolbox = newToolbox(robot.KnownTools(), s.sendRPC)
+	s.toolbox = newToolbox(robot.KnownTools(), server.roomOf(robot.ID), s.sendRPC)
 	s.state = state{greets: o.Greet, timing: timing{
 		hello: helloWithin, idle: o.Idle, stalled: stalledAfter, longest: voice.LongestUtterance,
 	}}
