@@ -87,7 +87,7 @@ type frame struct {
 // sound, more than it ever falls behind.
 const incomingFrames = 64
 
-func (server *Server) newSession(t transport, robot device.Robot, f xiaozhi.Framing, id string) (*session, error) {
+func newSession(server *Server, t transport, robot device.Robot, f xiaozhi.Framing, id string) (*session, error) {
 	o := server.options
 	encoder, err := voice.NewEncoder(voice.SpeakerRate)
 	if err != nil {
