@@ -295,7 +295,7 @@ func TestRecordsAndAClockThatIsSetBack(t *testing.T) {
 func listing(t *testing.T, known ...device.Tool) (*toolbox, *[]xiaozhi.Request) {
 	t.Helper()
 	var sent []xiaozhi.Request
-	b := newToolbox(known, func(r xiaozhi.Request) error { sent = append(sent, r); return nil })
+	b := newToolbox(known, newRoom(mostToolBytes), func(r xiaozhi.Request) error { sent = append(sent, r); return nil })
 	if err := errors.Join(b.introduce("test", "", ""), b.list()); err != nil {
 		t.Fatal(err)
 	}

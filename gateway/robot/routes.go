@@ -98,6 +98,11 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 			"robot", robotID, "address", r.RemoteAddr)
 		return &door.Fault{Word: "wrong_token", Sentence: "the token is missing or wrong; a robot gets one from this appliance when it boots", HTTP: http.StatusUnauthorized}
 	}
+	leave, err := s.place(robotID)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	conn, err := socket.Accept(w, r, socket.Options{MaxMessage: xiaozhi.MaxMessage + 1, PerSecond: mostMessages})
 	if err != nil {
 		return nil // Accept has answered

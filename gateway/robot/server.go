@@ -104,6 +104,8 @@ type Server struct {
 	turnedAway refusals
 	strangers  *slog.Logger  // what they do
 	guests     chan struct{} // places for their utterances, as they are recognized
+	channels   chan struct{} // and for their channels
+	rooms      struct{ ours, strangers *room }
 
 	mu       sync.Mutex
 	sessions map[device.ID]*running
@@ -126,7 +128,12 @@ type running struct {
 // NewServer returns a server. Close ends it.
 func NewServer(o Options) *Server {
 	ctx, stop := context.WithCancel(context.Background()) // ended by Close, which every owner calls
-	return &Server{options: &o, strangers: door.Seldom(o.Log), guests: make(chan struct{}, mostGuests), sessions: map[device.ID]*running{}, muted: map[device.ID]bool{}, entered: make(chan struct{}), ctx: ctx, stop: stop}
+	s := &Server{
+		options: &o, strangers: door.Seldom(o.Log), guests: make(chan struct{}, mostGuests), channels: make(chan struct{}, mostStrangers),
+		sessions: map[device.ID]*running{}, muted: map[device.ID]bool{}, entered: make(chan struct{}), ctx: ctx, stop: stop,
+	}
+	s.rooms.ours, s.rooms.strangers = newRoom(houseToolBytes), newRoom(strangerToolBytes)
+	return s
 }
 
 // Close ends every session and waits for them.
@@ -155,7 +162,7 @@ func (s *Server) Prepare() {
 // the same robot takes the first one's place without RobotOffline.
 func (s *Server) serve(t transport, r device.Robot, client device.Client, f xiaozhi.Framing) error {
 	id := rand.Text()[:16]
-	session, err := s.newSession(t, r, f, id)
+	session, err := newSession(s, t, r, f, id)
 	if err != nil {
 		t.Close(socket.ServerError, "cannot start a session")
 		return err

@@ -87,7 +87,7 @@ type frame struct {
 // sound, more than it ever falls behind.
 const incomingFrames = 64
 
-func (server *Server) newSession(t transport, robot device.Robot, f xiaozhi.Framing, id string) (*session, error) {
+func newSession(server *Server, t transport, robot device.Robot, f xiaozhi.Framing, id string) (*session, error) {
 	o := server.options
 	encoder, err := voice.NewEncoder(voice.SpeakerRate)
 	if err != nil {
@@ -106,7 +106,7 @@ func (server *Server) newSession(t transport, robot device.Robot, f xiaozhi.Fram
 	}
 	s.writer = newWriter(t, id, robot.Board, &s.tap)
 	s.encoder.encoder = encoder
-	s.toolbox = newToolbox(robot.KnownTools(), s.sendRPC)
+	s.toolbox = newToolbox(robot.KnownTools(), server.roomOf(robot.ID), s.sendRPC)
 	s.state = state{greets: o.Greet, timing: timing{
 		hello: helloWithin, idle: o.Idle, stalled: stalledAfter, longest: voice.LongestUtterance,
 	}}

@@ -333,3 +333,104 @@ func TestStrangersFillNoLog(t *testing.T) {
 		})
 	}
 }
+
+// TestStrangersHaveLittleRoom: their tools have 2 MB together, which comes back as
+// they list anew and as they go, and takes none of the household's.
+func TestStrangersHaveLittleRoom(t *testing.T) {
+	ours, theirs := newRoom(houseToolBytes), newRoom(strangerToolBytes)
+	description := strings.Repeat("x", mostData)
+	full := func(b *toolbox, sent *[]xiaozhi.Request) {
+		for range 2 {
+			if err := b.list(); err != nil {
+				t.Fatal(err)
+			}
+			var tools []device.Tool
+			for n := range 20 {
+				tools = append(tools, device.Tool{Name: fmt.Sprint(n), Description: description})
+			}
+			body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": (*sent)[len(*sent)-1].ID, "result": map[string]any{"tools": tools}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := b.deliver(body); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var boxes []*toolbox
+	held := 0
+	for i := range 200 {
+		r := theirs
+		if i == 199 {
+			r = ours
+		}
+		var sent []xiaozhi.Request
+		b := newToolbox(nil, r, func(q xiaozhi.Request) error { sent = append(sent, q); return nil })
+		full(b, &sent)
+		boxes = append(boxes, b)
+		if r == theirs {
+			held += b.held
+		}
+	}
+	if n := len(boxes[199].Tools()); n != 15 {
+		t.Errorf("the owner's robot has %d tools", n)
+	}
+	if held > strangerToolBytes || held < strangerToolBytes-mostToolBytes-mostData || int64(strangerToolBytes-held) != theirs.left.Load() {
+		t.Errorf("strangers hold %d bytes of %d, left are %d", held, strangerToolBytes, theirs.left.Load())
+	}
+	for _, b := range boxes {
+		b.close()
+	}
+	if theirs.left.Load() != strangerToolBytes || ours.left.Load() != houseToolBytes {
+		t.Errorf("after all have gone, left are %d and %d", theirs.left.Load(), ours.left.Load())
+	}
+}
+
+// TestStrangersChannelsAreBounded, and the owner's robots have theirs.
+func TestStrangersChannelsAreBounded(t *testing.T) {
+	robots := &registry{adopted: robotID}
+	robots.stranger.Store(true)
+	s, engine := watching(t, robots)
+	var leave []func()
+	for range mostStrangers {
+		l, err := s.place("020000000001")
+		if err != nil {
+			t.Fatal(err)
+		}
+		leave = append(leave, l)
+	}
+	ask := func(id device.ID) int {
+		r, w := httptest.NewRequest(http.MethodGet, "/xiaozhi/v1/", nil), httptest.NewRecorder()
+		r.Header.Set("Device-Id", string(id))
+		engine.ServeHTTP(w, r)
+		return w.Code
+	}
+	if got := ask("020000000002"); got != http.StatusServiceUnavailable {
+		t.Errorf("one more stranger: %d", got)
+	}
+	if got := ask(robotID); got != http.StatusBadRequest { // it is no upgrade, which comes later
+		t.Errorf("the owner's robot: %d", got)
+	}
+	leave[0]()
+	if got := ask("020000000002"); got != http.StatusBadRequest {
+		t.Errorf("once one has gone: %d", got)
+	}
+}
+
+// TestStrangersPicturesAreNotKept, though looked at.
+func TestStrangersPicturesAreNotKept(t *testing.T) {
+	robots := &registry{adopted: robotID}
+	robots.stranger.Store(true)
+	s, engine := watching(t, robots)
+	for id, kept := range map[device.ID]bool{robotID: true, "020000000001": false} {
+		_, token := s.cameras.admit(device.Robot{ID: id, BaseURL: "http://perch.local:8003"}, string(id), time.Now())
+		body, kind := form(t, "file", jpeg)
+		r, w := httptest.NewRequest(http.MethodPost, visionPath, body), httptest.NewRecorder()
+		r.Header.Set("Content-Type", kind)
+		r.Header.Set("Authorization", "Bearer "+token)
+		engine.ServeHTTP(w, r)
+		if _, there := s.Picture(id); w.Code != http.StatusOK || there != kept {
+			t.Errorf("%s: %d, kept is %v", id, w.Code, there)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"perch/device"
@@ -69,12 +70,37 @@ const (
 	// mostToolBytes bounds its tools as they are kept, in JSON. A Stack-chan's take
 	// some 8 KB.
 	mostToolBytes = 64 << 10
+	// All robots whose channels are open have so much together, and strangers so
+	// much of their own.
+	houseToolBytes    = 16 << 20
+	strangerToolBytes = 2 << 20
 )
+
+// room is what several toolboxes may hold together, in bytes of JSON.
+type room struct{ left atomic.Int64 }
+
+func newRoom(bytes int64) *room {
+	r := &room{}
+	r.left.Store(bytes)
+	return r
+}
+
+// take takes bytes, or reports that there is no room for them.
+func (r *room) take(bytes int) bool {
+	if r.left.Add(-int64(bytes)) >= 0 {
+		return true
+	}
+	r.give(bytes)
+	return false
+}
+
+func (r *room) give(bytes int) { r.left.Add(int64(bytes)) }
 
 // toolbox is the client of the robot's MCP server: it asks for the list of
 // tools, page by page, and matches answers to calls by number.
 type toolbox struct {
 	send func(xiaozhi.Request) error
+	room *room
 
 	mu      sync.Mutex
 	nextID  int
@@ -85,12 +111,13 @@ type toolbox struct {
 	size    int           // of that, in JSON
 	left    int           // out of that
 	tools   []device.Tool
+	held    int // of room, for tools
 	closed  bool
 }
 
 // newToolbox begins with the tools known from an earlier session.
-func newToolbox(known []device.Tool, send func(xiaozhi.Request) error) *toolbox {
-	return &toolbox{send: send, tools: known, calls: map[int]chan xiaozhi.Response{}}
+func newToolbox(known []device.Tool, r *room, send func(xiaozhi.Request) error) *toolbox {
+	return &toolbox{send: send, room: r, tools: known, calls: map[int]chan xiaozhi.Response{}}
 }
 
 // introduce says who we are and where the camera's pictures go. The firmware
@@ -117,10 +144,17 @@ func (b *toolbox) introduce(version, visionURL, visionToken string) error {
 // list asks for the first page of tools.
 func (b *toolbox) list() error {
 	b.mu.Lock()
-	b.fresh, b.pages, b.size, b.left = nil, 0, len("[]"), 0
+	b.forgetFresh()
+	b.pages, b.left = 0, 0
 	first := b.page("")
 	b.mu.Unlock()
 	return b.send(first)
+}
+
+// forgetFresh gives up the list being read.
+func (b *toolbox) forgetFresh() {
+	b.room.give(b.size)
+	b.fresh, b.size = nil, 0
 }
 
 // page is the request for the page that begins with the tool named cursor.
@@ -180,7 +214,7 @@ func (b *toolbox) listed(r xiaozhi.Response) (next *xiaozhi.Request, listed []de
 		t.UserOnly = len(t.Annotations.Audience) > 0 && !slices.Contains(t.Annotations.Audience, "assistant")
 		kept, err := json.Marshal(t.Tool)
 		size := len(kept) + len(",")
-		if err != nil || b.size+size > mostToolBytes || len(b.fresh) >= mostTools || len(t.Name) > mostName || t.Name == "" {
+		if err != nil || len("[]")+b.size+size > mostToolBytes || len(b.fresh) >= mostTools || len(t.Name) > mostName || t.Name == "" || !b.room.take(size) {
 			b.left++
 			continue
 		}
@@ -191,7 +225,9 @@ func (b *toolbox) listed(r xiaozhi.Response) (next *xiaozhi.Request, listed []de
 		request := b.page(page.NextCursor)
 		return &request, nil, nil
 	}
-	b.tools, b.fresh = b.fresh, nil
+	b.room.give(b.held)
+	b.tools, b.held = b.fresh, b.size
+	b.fresh, b.size = nil, 0
 	return nil, b.tools, nil
 }
 
@@ -264,10 +300,14 @@ func (b *toolbox) drop(id int) {
 	delete(b.calls, id)
 }
 
-// close fails every call that waits.
+// close fails every call that waits, and gives back the room for the tools. It
+// is called once.
 func (b *toolbox) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.forgetFresh()
+	b.room.give(b.held)
+	b.held = 0
 	b.closed = true
 	for id, answer := range b.calls {
 		close(answer)

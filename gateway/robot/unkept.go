@@ -82,6 +82,34 @@ func (s *Server) keepUnsaid(ended *session) {
 	}
 }
 
+// mostStrangers is how many channels of strangers may be open: one that speaks
+// takes up to half a megabyte.
+const mostStrangers = 256
+
+var errTooManyStrangers = &door.Fault{Word: "too_many_strangers", HTTP: http.StatusServiceUnavailable,
+	Sentence: "too many robots that nobody has adopted are connected; adopt this one, or try again later"}
+
+// place takes a place for a robot's channel. leave gives it back.
+func (s *Server) place(id device.ID) (leave func(), err error) {
+	if s.options.Robots.Trusts(id) {
+		return func() {}, nil
+	}
+	select {
+	case s.channels <- struct{}{}:
+		return func() { <-s.channels }, nil
+	default:
+		return nil, errTooManyStrangers
+	}
+}
+
+// roomOf is where a robot's tools have room.
+func (s *Server) roomOf(id device.ID) *room {
+	if s.options.Robots.Trusts(id) {
+		return s.rooms.ours
+	}
+	return s.rooms.strangers
+}
+
 // logOf is where to log what a robot does. What strangers do is told seldom, all
 // of them together, and what the owner's robots do as seldom for each.
 func (s *Server) logOf(id device.ID) *slog.Logger {
