@@ -82,6 +82,7 @@ func TestOtherFormats(t *testing.T) {
 	}{
 		"wav, 24 kHz":                 {"audio/wav", string(wav(24000, ramp(1000))), 0, 1000, ""},
 		"wav, 16 kHz":                 {"audio/pcm", string(wav(16000, ramp(1600))), 0, 2400, ""},
+		"wav of named channels":       {"audio/wav;channels=2;rate=3", string(wav(24000, ramp(1000))), 0, 1000, ""},
 		"pcm of a named rate":         {"audio/pcm;rate=12000", string(raw(ramp(1200))), 0, 2400, ""},
 		"pcm of a rate not to be":     {"audio/pcm;rate=3", string(raw(ramp(1200))), 0, 0, "3 samples a second"},
 		"pcm of a configured rate":    {"audio/pcm", string(raw(ramp(1600))), 16000, 2400, ""},

@@ -32,14 +32,14 @@ func (a *Answer) Endless(text string) error {
 // during the call.
 func (a *Answer) Sound(text string, rate int, out func(pcm []int16) error) error {
 	kind, parameters := a.Kind()
-	if err := a.refuse(kind, parameters); err != nil {
+	if err := a.refuse(kind); err != nil {
 		return err
 	}
 	if named, err := strconv.Atoi(parameters["rate"]); err == nil {
 		rate = named
 	}
 	r := bufio.NewReaderSize(a, 4096)
-	read, err := a.open(r, kind, &rate)
+	read, err := a.open(r, kind, parameters["channels"], &rate)
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (a *Answer) Sound(text string, rate int, out func(pcm []int16) error) error
 
 // refuse says why an answer of that type is no sound that can be played. One
 // that names no type, or only that it is bytes, is looked at.
-func (a *Answer) refuse(kind string, parameters map[string]string) error {
+func (a *Answer) refuse(kind string) error {
 	switch {
 	case kind == "application/json", strings.HasPrefix(kind, "text/"):
 		body, err := a.beginning(mostComplaint)
@@ -71,25 +71,23 @@ func (a *Answer) refuse(kind string, parameters map[string]string) error {
 		if _, detail := a.client.complaint(kind, body); detail != "" {
 			return a.client.Fault("answers with words in place of sound (" + detail + "); check model, voice and url")
 		}
-	case kind == "", kind == "application/octet-stream", kind == "binary/octet-stream":
-		return nil
-	case strings.HasPrefix(kind, "audio/"):
-		if n := parameters["channels"]; n != "" && n != "1" {
-			return a.client.Fault("answers with sound of " + a.client.scrub(n) + " channels, and only mono can be played; choose another voice")
-		}
+	case kind == "", kind == "application/octet-stream", kind == "binary/octet-stream", strings.HasPrefix(kind, "audio/"):
 		return nil
 	}
 	return a.client.Fault("answers with " + a.client.scrub(kind) + " in place of sound; check the url, which mostly ends in /v1")
 }
 
 // open looks at the first bytes and returns who reads samples after them.
-func (a *Answer) open(r *bufio.Reader, kind string, rate *int) (func([]int16) (int, error), error) {
+func (a *Answer) open(r *bufio.Reader, kind, channels string, rate *int) (func([]int16) (int, error), error) {
 	head, err := r.Peek(4)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
 	switch format := format(head, kind, r); format {
 	case "":
+		if channels != "" && channels != "1" {
+			return nil, a.client.Fault("answers with sound of " + a.client.scrub(channels) + " channels, and only mono can be played; choose another voice")
+		}
 		raw := rawReader{r: r}
 		return raw.read, nil
 	case "WAV":
