@@ -1,13 +1,17 @@
 package main
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"perch/device"
+	"perch/event"
 	"perch/firmware-tools/simrobot"
 )
 
@@ -94,5 +98,82 @@ func TestTheFirstHourAfterInstallation(t *testing.T) {
 	}
 	if n := len(h.robots.List()); n != 2 {
 		t.Errorf("%d robots are left", n)
+	}
+}
+
+// TestAStrangerGetsATalkAndNothingElse: a robot that nobody has adopted is
+// understood and answered. It reads nothing of what the house remembers, leaves
+// nothing in any table, sets no timer, is told no notification, is nobody's
+// default, and shows nowhere but as one that is there.
+func TestAStrangerGetsATalkAndNothingElse(t *testing.T) {
+	const mac, id = "02:00:00:00:00:01", device.ID("020000000001") // lower than any robot's
+	c := testConfig()
+	c.Bridge.Key = "a bridge key that is long enough"
+	h := open(t, c, t.TempDir())
+	h.robot(simrobot.Options{Say: sentences(t, "remember that my keys are in the kitchen")})
+	h.robots.Welcome(time.Time{})
+	turns := len(h.records.Turns(100))
+	before := h.bus.Seq()
+
+	r := h.robot(simrobot.Options{MAC: mac, Say: sentences(t, "where are my keys", "remember that my keys are in the bedroom", "where are my keys", "set a timer for ten minutes")})
+	var answers []string
+	for _, turn := range r.Stats().Turns {
+		answers = append(answers, strings.Join(turn.Answer, " "))
+	}
+	if len(answers) != 4 || strings.Contains(answers[0], "kitchen") || !strings.Contains(answers[2], "bedroom") || strings.Contains(answers[3], "starting now") {
+		t.Errorf("it was answered %q", answers)
+	}
+	if found := h.memory.Search("", time.Now()); len(found) != 1 || !strings.Contains(found[0].Body, "kitchen") {
+		t.Errorf("the house remembers %+v", found)
+	}
+	if n := len(h.records.Turns(100)); n != turns {
+		t.Errorf("%d turns are kept, not %d", n, turns)
+	}
+	if robot, err := h.robots.Get(id); err != nil || robot.Adopted() || robot.Tools != nil {
+		t.Errorf("kept is %+v (%v)", robot, err)
+	}
+
+	ctx, leave := context.WithCancel(t.Context())
+	var there sync.WaitGroup
+	defer there.Wait()
+	defer leave()
+	stays := &talker{}
+	robot, err := simrobot.New(simrobot.Options{OTA: h.ota(), MAC: mac, Stay: true, Observe: stays.observe})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stays.Robot = robot
+	there.Go(func() { _ = robot.Run(ctx) }) // it is there until the end
+	h.eventually("the stranger's channel is open", func() bool { return h.board.Robot(id).Online })
+	if notice := strings.TrimSpace(h.command(t, "notify the post is here", 0)); notice == "" {
+		t.Error("nothing is notified")
+	}
+	if out := h.command(t, "notify the post is here --robot "+string(id), 1); !strings.Contains(out, "perch adopt "+string(id)) {
+		t.Errorf("notify says %s", out)
+	}
+	if status, answer := h.request(http.MethodPost, "/xiaozhi/admin/say", `{"text":"hello"}`, "Authorization", "Bearer "+h.ownerToken()); status != http.StatusServiceUnavailable {
+		t.Errorf("say to whoever is there: %d %s", status, answer)
+	}
+	if open := h.talk.Open(); len(open) != 0 {
+		t.Errorf("those that are told things: %v", open)
+	}
+	reader := h.bus.ReadFrom(before + 1)
+	for h.bus.Seq() > before {
+		e, err := reader.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		before = e.Seq
+		if kind := event.Kind(e.Event); e.Robot == id && !strings.HasPrefix(kind, "robot_") {
+			t.Errorf("of the stranger the bus carries %s", kind)
+		}
+	}
+	if stays.showed("the post is here") {
+		t.Error("the stranger was told")
+	}
+
+	h.command(t, "adopt "+string(id), 0)
+	if open := h.talk.Open(); len(open) != 1 {
+		t.Errorf("adopted, it is not among those that are told things: %v", open)
 	}
 }
