@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -175,5 +177,25 @@ func TestAStrangerGetsATalkAndNothingElse(t *testing.T) {
 	h.command(t, "adopt "+string(id), 0)
 	if open := h.talk.Open(); len(open) != 1 {
 		t.Errorf("adopted, it is not among those that are told things: %v", open)
+	}
+}
+
+// TestDevicesMoveNoTerminal: what an appliance from before has kept of a robot is
+// shown without what would be an order to the terminal, or a line of its own.
+func TestDevicesMoveNoTerminal(t *testing.T) {
+	const nasty = "m5\x1b[2J\x1b]0;owned\x07\r\nb827eb000000  forged\u202e\u2028"
+	list, err := json.Marshal([]map[string]any{{"id": "a0b1c2d3e4f5", "board": nasty, "firmware": nasty, "address": nasty, "connected": true, "state": nasty,
+		"senses": []string{nasty}, "waiting": nasty, "code": "123456"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	appliance := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(list) }))
+	defer appliance.Close()
+	var out bytes.Buffer
+	if code := run(t.Context(), []string{"devices", "--url", appliance.URL}, &out, &out); code != 0 {
+		t.Fatal(out.String())
+	}
+	if strings.ContainsAny(out.String(), "\x1b\x07\r\u202e\u2028") || strings.Count(out.String(), "\n") != 3 {
+		t.Errorf("shown is %q", out.String())
 	}
 }
