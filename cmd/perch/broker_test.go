@@ -395,3 +395,29 @@ func TestTheBrokersMemoryIsBounded(t *testing.T) {
 	}
 	t.Logf("it ended after %d MB: %s", sent*250>>10, h.mirror.Status().Why)
 }
+
+// TestSaidOverMQTTIsKeptUntilItIsSaid, also for a robot that is in a talk: what
+// was confirmed waits on the disk, and is told once.
+func TestSaidOverMQTTIsKeptUntilItIsSaid(t *testing.T) {
+	h, l := openWithBroker(t)
+	waits := func() []robot.Command {
+		list, _, err := store.NewTable[[]robot.Command](h.db, "waiting").Get("a0b1c2d3e4f5")
+		if err != nil {
+			t.Error(err)
+		}
+		return list
+	}
+	var talk sync.WaitGroup
+	talk.Go(func() {
+		if r := h.robot(simrobot.Options{Say: sentences(t, "who are you", "look up")}); !r.showed("The washing is done.") {
+			t.Error("it was not said")
+		}
+	})
+	h.eventually("the robot is spoken to", func() bool { return slices.Contains(l.agentStates(), "speaking") })
+	h.publish(itsTopic+"say/set", "The washing is done.")
+	if list := waits(); len(list) != 1 || list[0].Text != "The washing is done." {
+		t.Errorf("it was confirmed, and on the disk is %+v", list)
+	}
+	talk.Wait()
+	h.eventually("it is told that it was said", func() bool { return l.has(itsTopic+"conversation", `"done"`, `"say"`) && len(waits()) == 0 })
+}
