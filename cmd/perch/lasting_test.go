@@ -54,7 +54,8 @@ type outage struct {
 func (o *outage) begin(env ...string) <-chan string {
 	o.t.Helper()
 	o.cmd = exec.Command(os.Args[0], "serve", "--data", o.data, "--listen", "127.0.0.1:0", "--local", "127.0.0.1:0")
-	o.cmd.Env = append(append(os.Environ(), asProgram+"=1", "PERCH_MQTT_BROKER=none", "PERCH_ADOPTION=ask", "PERCH_MDNS_ENABLED=false",
+	ours := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PERCH_") }) // such as PERCH_SEED
+	o.cmd.Env = append(append(ours, asProgram+"=1", "PERCH_MQTT_BROKER=none", "PERCH_ADOPTION=ask", "PERCH_MDNS_ENABLED=false",
 		"PERCH_BRIDGE_KEY="+lastingKey, "PERCH_SKINS_KEY="+lastingKey,
 		// Nobody is listened to, and a recognizer takes a second to load.
 		"PERCH_SPEECH_RECOGNIZERS_0_KIND=wyoming", "PERCH_SPEECH_RECOGNIZERS_0_URL=tcp://127.0.0.1:9"), env...)
