@@ -65,6 +65,7 @@ const (
 	phraseAway     = "away"     // no brain can be reached
 	phraseDeaf     = "deaf"     // no recognizer does
 	phraseAwake    = "awake"    // a wake word
+	phraseStranger = "stranger" // no brain answers a robot that nobody has adopted; rare, so made when it is said
 	phraseBlind    = "blind"    // a picture that nobody here can look at; shown, not spoken ahead
 )
 

@@ -230,11 +230,18 @@ func (t *turn) think(ctx context.Context, text string) error {
 		if cause := context.Cause(within); errors.Is(cause, errSilent) {
 			err = fmt.Errorf("%w: %s", cause, patience)
 		}
-		name := phraseFailed
-		if errors.Is(err, agent.ErrAway) {
-			name = phraseAway
+		switch {
+		case errors.Is(err, agent.ErrStranger):
+			face, text := agent.SplitEmotion(s.Phrases(phraseStranger))
+			_ = t.playback.add(ctx, item{face: &face})
+			if t.speak(ctx, text) == nil {
+				_ = t.flush(ctx)
+			}
+		case errors.Is(err, agent.ErrAway):
+			t.sayPhrase(ctx, phraseAway)
+		default:
+			t.sayPhrase(ctx, phraseFailed)
 		}
-		t.sayPhrase(ctx, name)
 	}
 	return err
 }
