@@ -308,7 +308,8 @@ type soakDevice struct {
 }
 
 func (st *soakStrangers) devices(ctx context.Context) (all []soakDevice, err error) {
-	return all, st.ask(ctx, "/api/v1/devices", &all)
+	err = st.ask(ctx, "/api/v1/devices", &all)
+	return all, err
 }
 
 // ask has the owner ask.
