@@ -12,6 +12,7 @@ export CGO_ENABLED := 1
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 BENCHSTAT   := golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 FUZZTIME    ?= 30s
+FUZZ        ?=
 
 # How long make soak lasts, and the program it runs: one that is named, and else
 # that of this machine's package.
@@ -51,8 +52,8 @@ check: deps ## formatting, vet, staticcheck, tidy modules
 	go run $(STATICCHECK) ./...
 	go mod tidy -diff
 
-fuzz: deps ## runs every fuzz target for FUZZTIME (30s)
-	@firmware-tools/fuzz.sh $(FUZZTIME)
+fuzz: deps ## runs every fuzz target, or those with FUZZ in their name, for FUZZTIME (30s)
+	@firmware-tools/fuzz.sh $(FUZZTIME) "$(FUZZ)"
 
 golden: deps ## rewrites the transcripts of gateway/robot and shows what has changed in them
 	PERCH_GOLDEN=rewrite go test -count=1 -run '^TestTranscripts$$' ./gateway/robot

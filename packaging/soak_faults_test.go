@@ -264,7 +264,7 @@ func (s *soak) badInput(ctx context.Context, r *rand.Rand) (string, error) {
 	bodies := []string{"", "null", "[]", `{"a":`, `"text"`, `{"text":1e999}`, `{"robot":{"robot":[]}}`, `{"messages":"x","model":7}`, string(noise)}
 	sent := 0
 	for _, door := range []struct{ method, path, key string }{
-		{"POST", "/xiaozhi/ota/", ""}, {"POST", "/xiaozhi/ota/activate", ""}, {"GET", "/xiaozhi/v1/", ""}, {"POST", "/vision/explain", ""},
+		{"POST", "/xiaozhi/ota/", ""}, {"POST", "/xiaozhi/ota/activate", ""}, {"GET", "/xiaozhi/v1/", ""}, {"POST", "/xiaozhi/vision/explain", ""},
 		{"POST", "/v1/chat/completions", soakSkinsKey}, {"POST", "/v1/vtuber/notifications", soakSkinsKey}, {"POST", "/mcp", soakSkinsKey},
 		{"POST", "/state", soakSkinsKey}, {"POST", "/permission", soakSkinsKey}, {"POST", "/api/message", soakBridgeKey},
 		{"POST", "/api/perception/event", soakBridgeKey}, {"POST", "/api/voice/remember", soakBridgeKey}, {"POST", "/api/v1/adopt", "wrong"},

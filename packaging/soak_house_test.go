@@ -16,6 +16,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"perch/store"
 )
 
 // Keys of the soak's appliance. They open nothing else.
@@ -139,6 +141,23 @@ func (h *soakHouse) start(ctx context.Context) error {
 		}
 	}
 	return fmt.Errorf("the appliance does not answer %s after its start; its log ends with\n%s", soakStartWithin, h.tail())
+}
+
+// installedLongAgo stops the program, which has just been installed, and starts
+// it as one that was hours ago: it adopts nobody by itself any more.
+func (h *soakHouse) installedLongAgo(ctx context.Context) error {
+	if err := h.stop(); err != nil {
+		return err
+	}
+	db, err := store.Open(filepath.Join(h.data, "perch.db"), store.Options{Expect: true})
+	if err != nil {
+		return err
+	}
+	err = store.NewTable[string](db, "appliance").Put("installed", time.Now().Add(-3*time.Hour).UTC().Format(time.RFC3339))
+	if err := errors.Join(err, db.Close()); err != nil {
+		return err
+	}
+	return h.start(ctx)
 }
 
 // kill takes the power away.

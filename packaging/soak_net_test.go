@@ -40,6 +40,7 @@ func soakRequest(ctx context.Context, from, method, url, body string, header ...
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}
+	r.Host = r.Header.Get("Host") // or the URL's
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: soakDialer(from).DialContext}}
 	answer, err := client.Do(r)
 	if err != nil {

@@ -193,6 +193,29 @@ func (o *soakOwner) tell(ctx context.Context, what string) string {
 	return ""
 }
 
+// adoptAll has every robot of the household boot once, and adopts it by name:
+// whoever comes later is a stranger.
+func (o *soakOwner) adoptAll(ctx context.Context) error {
+	shapes := []simrobot.Options{o.s.keeperShape()}
+	for _, r := range o.s.robots {
+		shapes = append(shapes, r.options())
+	}
+	for _, shape := range shapes {
+		robot, err := simrobot.New(shape)
+		if err != nil {
+			return err
+		}
+		if err := robot.Boot(ctx); err != nil {
+			return err
+		}
+		status, text, err := o.s.house.request(ctx, http.MethodPost, o.s.house.local, "/api/v1/adopt", fmt.Sprintf(`{"robot":%q}`, robot.ID()))
+		if err != nil || status != http.StatusOK {
+			return fmt.Errorf("adopt %s: %d %.200s %v", robot.ID(), status, text, err)
+		}
+	}
+	return nil
+}
+
 // adoptOrForget has a robot that was here once adopted by name, or forgotten.
 func (o *soakOwner) adoptOrForget(ctx context.Context) {
 	mac := fmt.Sprintf("a0:b1:c2:60:57:%02x", o.rand.IntN(soakGhosts))
@@ -244,6 +267,7 @@ func (o *soakOwner) check(ctx context.Context, when string) {
 			o.s.fail("%s robot %s, which was %s, is shown as %d %.200s %v", when, mac, what, status, text, err)
 		}
 	}
+	o.s.foreign.check(ctx, when)
 	o.checkNotices(ctx)
 	o.checkTimers(ctx)
 }
@@ -321,12 +345,16 @@ func (o *soakOwner) checkTimers(ctx context.Context) {
 // says nothing.
 const soakKeeper = "A0:B1:C2:50:AC:FE"
 
+func (s *soak) keeperShape() simrobot.Options {
+	return simrobot.Options{OTA: "http://" + s.house.listen + "/xiaozhi/ota/", MAC: soakKeeper, Firmware: "dotty", Stay: true}
+}
+
 // keeper has it there until the context ends.
 func (s *soak) keeper(ctx context.Context) {
 	event := simrobot.Sensed{}.Event
 	event.Name, event.Data = "state_changed", []byte(`{"state":"idle"}`)
 	for ctx.Err() == nil {
-		o := simrobot.Options{OTA: "http://" + s.house.listen + "/xiaozhi/ota/", MAC: soakKeeper, Firmware: "dotty", Stay: true}
+		o := s.keeperShape()
 		o.Events = append(o.Events, event)
 		if robot, err := simrobot.New(o); err == nil {
 			_ = robot.Run(ctx) // it comes again

@@ -77,6 +77,13 @@ func (r *soakRobot) live(ctx context.Context, enough <-chan struct{}) {
 	}
 }
 
+// options are those of one that has nothing to say.
+func (r *soakRobot) options() simrobot.Options {
+	o := r.shape
+	o.OTA, o.MAC = "http://"+r.wire.address()+"/xiaozhi/ota/", r.mac
+	return o
+}
+
 // seenTurn is a turn as an onlooker sees it.
 type seenTurn struct {
 	from, to time.Time
@@ -90,8 +97,7 @@ func (r *soakRobot) talk(ctx context.Context) {
 	r.mu.Lock()
 	r.cancel, r.vanished = cancel, false
 	r.mu.Unlock()
-	o := r.shape
-	o.OTA, o.MAC = "http://"+r.wire.address()+"/xiaozhi/ota/", r.mac
+	o := r.options()
 	for range 1 + r.rand.IntN(2) {
 		o.Say = append(o.Say, simrobot.Sentence{Text: soakSentence, PCM: r.s.speech})
 	}

@@ -78,6 +78,11 @@ func (s *soak) table() {
 	}
 	row("writes looked for", "%d", s.owner.checked)
 	row("told", "%d frames to skins, %d events to the owner (missed %d times), %d messages over MQTT", f.frames, f.events, f.missed, f.messages)
+	st := s.foreign
+	row("strangers came", "%d invented, %d times by the MAC of the household's robots; %d known at a time", st.invented, st.pretended, st.known)
+	row("strangers talked", "%d times of %d with 200 tools, %d channels of noise", st.answered, st.talks, st.channels)
+	row("strangers refused", "%d times; told of in %d events and %d lines of the log", st.refused, len(st.seen), st.lines)
+	row("strangers changed", "%d things, in %d looks", st.changed, st.looks)
 	row("memory", "%.1f MB, then %.1f MB anonymous", mb(f.base.anonymous), mb(f.end.anonymous))
 	row("descriptors", "%d, then %d", f.base.fds, f.end.fds)
 	row("goroutines", "%d, then %d", f.base.goroutines, f.end.goroutines)

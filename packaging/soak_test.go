@@ -94,6 +94,7 @@ type soak struct {
 	timers  *soakTimers
 	robots  []*soakRobot
 	owner   *soakOwner
+	foreign *soakStrangers
 	checks  chan string // when the owner has to look for what it wrote
 	stalls  stalls
 	burst   atomic.Bool  // the owner writes without a pause
@@ -181,8 +182,13 @@ func newSoak(ctx context.Context, t *testing.T) *soak {
 			s.house.kill()
 		}
 	})
+	must(s.house.installedLongAgo(s.ctx))
 	s.robots, err = newSoakRobots(s)
 	must(err)
+	s.foreign, err = newSoakStrangers(s)
+	must(err)
+	must(s.owner.adoptAll(s.ctx))
+	must(s.foreign.note(s.ctx))
 	return s
 }
 
@@ -265,6 +271,7 @@ func (s *soak) phase(length time.Duration, killed func(context.Context)) {
 		talking.Go(func() { r.live(ctx, lasting.Done()) })
 	}
 	s.watch(ctx, &others)
+	s.foreign.live(ctx, &others)
 	others.Go(func() { s.keeper(ctx) })
 	owning.Go(func() { s.owner.live(lasting) })
 	others.Go(func() { s.report(lasting) })
@@ -276,6 +283,9 @@ func (s *soak) phase(length time.Duration, killed func(context.Context)) {
 	case when := <-s.checks:
 		s.owner.check(ctx, when)
 	default:
+	}
+	if s.house.running() {
+		s.foreign.check(ctx, "when all have talked")
 	}
 	if !s.house.running() {
 		s.fail("the appliance has ended; its log ends with\n%s", s.house.tail())
@@ -374,6 +384,7 @@ func (s *soak) lastCheck() {
 	keeping.Go(func() { s.keeper(ctx) })
 	wait(ctx, soakReturn)
 	s.owner.check(ctx, "at the end")
+	s.foreign.lastCheck()
 	if n := len(s.owner.timers) + len(s.owner.notices); n > 0 {
 		s.fail("%d notifications and timers could not be looked for at the end", n)
 	}
@@ -391,6 +402,7 @@ func (s *soak) close() {
 	for _, r := range s.robots {
 		r.wire.close()
 	}
+	s.foreign.close()
 	s.engines.close()
 	s.broker.stop()
 	s.house.manager.close()

@@ -82,11 +82,18 @@ func (s *soak) feed(ctx context.Context) (connected bool, err error) {
 	if answer.StatusCode != http.StatusOK {
 		return false, errors.New(answer.Status)
 	}
-	for lines := bufio.NewScanner(answer.Body); lines.Scan(); {
-		kind, is := strings.CutPrefix(lines.Text(), "event: ")
+	kind := ""
+	lines := bufio.NewScanner(answer.Body)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		if data, is := strings.CutPrefix(lines.Text(), "data: "); is {
+			s.foreign.told(kind, data)
+		}
+		named, is := strings.CutPrefix(lines.Text(), "event: ")
 		if !is {
 			continue
 		}
+		kind = named
 		s.count(func(f *figures) {
 			if f.events++; kind == "missed" {
 				f.missed++
@@ -128,6 +135,9 @@ func (s *soak) mirrored(ctx context.Context) error {
 		look, cancel := context.WithTimeout(ctx, 10*time.Second)
 		out, _ := exec.CommandContext(look, "mosquitto_sub", "-h", host, "-p", port, "-v", "-W", "2", "--retained-only", "-t", "homeassistant/device/+/config").Output()
 		cancel() // it ends with an error where it has waited for more
+		if strings.Contains(string(out), "homeassistant/device/perch_"+soakInvented) {
+			s.foreign.change("a stranger is mirrored to Home Assistant")
+		}
 		missing = missing[:0]
 		for _, r := range s.robots {
 			if id := strings.ToLower(strings.ReplaceAll(r.mac, ":", "")); r.kept() && !strings.Contains(string(out), "homeassistant/device/perch_"+id+"/config ") {

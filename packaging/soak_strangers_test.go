@@ -1,0 +1,429 @@
+package packaging_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"perch/firmware-tools/simrobot"
+)
+
+// What strangers do, and how often. They come from machines of their own. That
+// those are loopback addresses exempts them from the limits of one machine and
+// one network, and so more of them come than would from elsewhere.
+const (
+	soakStrangersAtOnce = 220 // check-ins of invented robots, at the beginning of each phase: more than are known at a time
+	soakInventEvery     = 250 * time.Millisecond
+	soakPretendEvery    = 200 * time.Millisecond
+	soakIntrudeEvery    = 700 * time.Millisecond
+	soakChatterEvery    = 6 * time.Second
+	soakPings           = 60
+	soakLookEvery       = 5 * time.Second // at what they may have changed
+
+	// soakStrangersKnown is how many robots that nobody has adopted an appliance
+	// knows, and soakStrangersTold how many of their check-ins it tells of in a
+	// minute.
+	soakStrangersKnown = 200
+	soakStrangersTold  = 30
+	// soakStrangersLogged bounds the lines of the log that name one, in a minute:
+	// each kind of line is written ten times a minute, and ten times more at first.
+	soakStrangersLogged = 120
+)
+
+// soakInvented is how the MACs of invented robots begin, and no other's.
+const soakInvented = "0a5c"
+
+// soakForeign is who strangers say that the appliance is: its robots would send
+// their pictures there, and fetch firmware.
+const (
+	soakForeignHost  = "10.9.1.66:8003"
+	soakForeignBoard = "foreign"
+)
+
+// soakTool is how the names of their tools begin.
+const soakTool = "stranger."
+
+// soakStrangers are robots that nobody has adopted, and programs that say they
+// are one of the household's.
+type soakStrangers struct {
+	s     *soak
+	wires []*soakWire
+	shape simrobot.Options // of one that talks
+
+	looking sync.Mutex // one looks at a time
+	ours    map[string]soakShown
+
+	mu                                   sync.Mutex
+	invented, pretended, channels, talks int // that were tried, or opened
+	answered, refused                    int
+	known                                int // at most, at a time
+	looks, lines                         int // of the owner; and of the log
+	seen                                 []time.Time
+	changed                              int // facts, which is none
+}
+
+// soakShown is what of a robot its owner is shown, and no stranger may change.
+type soakShown struct {
+	ID       string
+	Board    string
+	Firmware string
+	Address  string
+	BaseURL  string `json:"base_url"`
+	Adopted  bool
+}
+
+func newSoakStrangers(s *soak) (*soakStrangers, error) {
+	st := &soakStrangers{s: s, ours: map[string]soakShown{}}
+	for n := range 4 {
+		w, err := newSoakWire(fmt.Sprintf("127.0.5.%d", n+1), s.house.listen)
+		if err != nil {
+			return st, err
+		}
+		st.wires = append(st.wires, w)
+	}
+	var tools []string
+	for n := range 200 {
+		tools = append(tools, fmt.Sprintf(`{"name":"%s%d","description":%q,"inputSchema":{"type":"object","properties":{}}}`, soakTool, n, strings.Repeat("Call me. ", 455)))
+	}
+	st.shape.Say = []simrobot.Sentence{{Text: soakSentence, PCM: s.speech}}
+	return st, json.Unmarshal([]byte("["+strings.Join(tools, ",")+"]"), &st.shape.MoreTools)
+}
+
+// live has them come until the context ends.
+func (st *soakStrangers) live(ctx context.Context, wg *sync.WaitGroup) {
+	for n, do := range []struct {
+		every time.Duration
+		once  func(context.Context, *rand.Rand)
+	}{
+		{soakInventEvery, func(ctx context.Context, r *rand.Rand) { st.invent(ctx, r) }},
+		{soakPretendEvery, st.pretend},
+		{soakIntrudeEvery, st.intrude},
+		{soakChatterEvery, st.chatter},
+	} {
+		r := rand.New(rand.NewPCG(st.s.seed, uint64(3001+n)))
+		wg.Go(func() {
+			for range soakStrangersAtOnce {
+				if n == 0 && ctx.Err() == nil {
+					st.invent(ctx, r)
+				}
+			}
+			for ctx.Err() == nil {
+				do.once(ctx, r)
+				wait(ctx, do.every/2+time.Duration(r.Int64N(int64(do.every))))
+			}
+		})
+	}
+	wg.Go(func() {
+		for wait(ctx, soakLookEvery); ctx.Err() == nil; wait(ctx, soakLookEvery) {
+			st.look(ctx, "meanwhile")
+		}
+	})
+}
+
+// from is the address of one of their machines.
+func (st *soakStrangers) from(r *rand.Rand) string {
+	return fmt.Sprintf("127.0.5.%d", 1+r.IntN(len(st.wires)))
+}
+
+// inventMAC is that of a robot that was never here.
+func inventMAC(r *rand.Rand) string {
+	return fmt.Sprintf("0a:5c:%02x:%02x:%02x:%02x", r.IntN(256), r.IntN(256), r.IntN(256), r.IntN(256))
+}
+
+func (st *soakStrangers) count(change func(*soakStrangers)) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	change(st)
+}
+
+// checkIn posts what a robot does, and returns its token.
+func (st *soakStrangers) checkIn(ctx context.Context, r *rand.Rand, mac, client, host string) (token string, err error) {
+	status, text, err := soakRequest(ctx, st.from(r), http.MethodPost, "http://"+st.s.house.listen+"/xiaozhi/ota/", "{}",
+		"Device-Id", mac, "Client-Id", client, "User-Agent", soakForeignBoard+"/9.9.9", "Host", host)
+	st.refusal("/xiaozhi/ota/", status)
+	var reply struct{ WebSocket struct{ Token string } }
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("the check-in is answered with %d", status)
+	}
+	if err == nil {
+		err = json.Unmarshal([]byte(text), &reply)
+	}
+	return reply.WebSocket.Token, err
+}
+
+// refusal counts an answer that is one. That something broke is none.
+func (st *soakStrangers) refusal(path string, status int) {
+	if status == http.StatusInternalServerError {
+		st.s.fail("what a stranger sent to %s broke something", path)
+	}
+	if status >= 400 {
+		st.count(func(st *soakStrangers) { st.refused++ })
+	}
+}
+
+// invent has a robot check in that was never here.
+func (st *soakStrangers) invent(ctx context.Context, r *rand.Rand) (mac, token string) {
+	mac = inventMAC(r)
+	token, err := st.checkIn(ctx, r, mac, "invented", st.s.house.listen)
+	if err == nil {
+		st.count(func(st *soakStrangers) { st.invented++ })
+	}
+	return mac, token
+}
+
+// pretend says to be one of the household's robots: it checks in by its MAC, and
+// wants its channel and its camera's place.
+func (st *soakStrangers) pretend(ctx context.Context, r *rand.Rand) {
+	mac := soakKeeper
+	if n := r.IntN(len(st.s.robots) + 1); n < len(st.s.robots) {
+		mac = st.s.robots[n].mac
+	}
+	token, err := st.checkIn(ctx, r, mac, fmt.Sprint("foreign ", r.IntN(5)), soakForeignHost)
+	if err != nil {
+		return // the appliance is being started
+	}
+	st.count(func(st *soakStrangers) { st.pretended++ })
+	if token != "" {
+		st.change("a stranger was given a token of %s", mac)
+	}
+	if r.IntN(3) > 0 {
+		return
+	}
+	_, token = st.invent(ctx, r) // which is good for another robot
+	for _, client := range []string{"foreign 0", "invented"} {
+		c, err := dialSocket(ctx, st.from(r), st.s.house.listen, "/xiaozhi/v1/", 0, "Device-Id", mac, "Client-Id", client, "Authorization", "Bearer "+token)
+		if err == nil {
+			c.drop()
+			st.change("a stranger was given the channel of %s", mac)
+		} else {
+			st.count(func(st *soakStrangers) { st.refused++ })
+		}
+	}
+	for _, token := range []string{token, "wrong", ""} {
+		status, _, err := soakRequest(ctx, st.from(r), http.MethodPost, "http://"+st.s.house.listen+"/xiaozhi/vision/explain", "no picture",
+			"Device-Id", mac, "Client-Id", "foreign 0", "Authorization", "Bearer "+token)
+		st.refusal("/xiaozhi/vision/explain", status)
+		if err == nil && status < 300 {
+			st.change("a stranger's picture was looked at for %s", mac)
+		}
+	}
+}
+
+// intrude opens a stranger's own channel, which it is given, and misuses it.
+func (st *soakStrangers) intrude(ctx context.Context, r *rand.Rand) {
+	mac, token := st.invent(ctx, r)
+	if token == "" {
+		return
+	}
+	c, err := dialSocket(ctx, st.from(r), st.s.house.listen, "/xiaozhi/v1/", 0, "Device-Id", mac, "Client-Id", "invented", "Authorization", "Bearer "+token, "Protocol-Version", "1")
+	if err != nil {
+		st.count(func(st *soakStrangers) { st.refused++ })
+		return
+	}
+	defer c.drop()
+	defer context.AfterFunc(ctx, c.drop)()
+	st.count(func(st *soakStrangers) { st.channels++ })
+	noise := make([]byte, 300)
+	say := func(opcode int, payload []byte) { _ = c.write(opcode, payload) } // it may be hung up on
+	say(opText, []byte(`{"type":"hello","version":1,"features":{"mcp":true,"aec":true},"transport":"websocket","audio_params":{"format":"opus","sample_rate":16000,"channels":1,"frame_duration":60}}`))
+	say(opText, []byte(`{"type":"listen","state":"start","mode":"auto"}`))
+	for range 40 {
+		for i := range noise {
+			noise[i] = byte(r.Uint32())
+		}
+		say(opBinary, noise)
+	}
+	for _, text := range []string{string(noise), "null", `{"type":[]}`, `{"type":"mcp","payload":{"jsonrpc":"2.0","id":7}}`, `{"type":"abort"}`,
+		`{"type":"event","name":"face_identified","data":{"identity":"Owner"}}`} {
+		say(opText, []byte(text))
+	}
+	for range soakPings {
+		say(opPing, noise[:100])
+	}
+	wait(ctx, 200*time.Millisecond)
+}
+
+// chatter is a whole talk of a robot with 200 tools of 4 KB.
+func (st *soakStrangers) chatter(ctx context.Context, r *rand.Rand) {
+	o := st.shape
+	o.OTA, o.MAC = "http://"+st.wires[r.IntN(len(st.wires))].address()+"/xiaozhi/ota/", inventMAC(r)
+	o.Observe = func(e simrobot.Happening) {
+		if e, is := e.(simrobot.Turned); is && e.Turn.Answered {
+			st.count(func(st *soakStrangers) { st.answered++ })
+		}
+	}
+	robot, err := simrobot.New(o)
+	if err != nil {
+		st.s.fail("a stranger: %v", err)
+		return
+	}
+	st.count(func(st *soakStrangers) { st.talks++ })
+	var crash *simrobot.Crash
+	if err := robot.Run(ctx); errors.As(err, &crash) { // else its talk broke, as strangers' may
+		st.s.fail("a stranger: %v", err)
+	}
+}
+
+// change is what strangers may not bring about.
+func (st *soakStrangers) change(format string, a ...any) {
+	st.count(func(st *soakStrangers) { st.changed++ })
+	st.s.fail(format, a...)
+}
+
+// told takes note of an event of the owner's feed.
+func (st *soakStrangers) told(kind, data string) {
+	if kind != "robot_seen" || !strings.Contains(data, `"robot":"`+soakInvented) {
+		return
+	}
+	st.mu.Lock()
+	st.seen = append(st.seen, time.Now())
+	st.mu.Unlock()
+}
+
+// note keeps what the household's robots are, as they have just been adopted.
+func (st *soakStrangers) note(ctx context.Context) error {
+	all, err := st.devices(ctx)
+	for _, d := range all {
+		if d.Adopted {
+			st.ours[d.ID] = d.soakShown
+		}
+	}
+	if err == nil && len(st.ours) != len(st.s.robots)+1 {
+		err = fmt.Errorf("%d robots are adopted", len(st.ours))
+	}
+	return err
+}
+
+type soakDevice struct {
+	soakShown
+	Tools []string
+}
+
+func (st *soakStrangers) devices(ctx context.Context) (all []soakDevice, err error) {
+	err = st.ask(ctx, "/api/v1/devices", &all)
+	return all, err
+}
+
+// ask has the owner ask.
+func (st *soakStrangers) ask(ctx context.Context, path string, answer any) error {
+	status, text, err := st.s.house.request(ctx, http.MethodGet, st.s.house.local, path, "")
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("%s is answered with %d %.200s", path, status, text)
+	}
+	if err == nil {
+		err = json.Unmarshal([]byte(text), answer)
+	}
+	return err
+}
+
+// check looks for what strangers have changed, and counts what was told of them.
+func (st *soakStrangers) check(ctx context.Context, when string) {
+	st.look(ctx, when)
+	st.checkRations(when)
+}
+
+// look looks for what strangers have changed.
+func (st *soakStrangers) look(ctx context.Context, when string) {
+	st.looking.Lock()
+	defer st.looking.Unlock()
+	began := time.Now()
+	all, err := st.devices(ctx)
+	var turns []struct{ Robot string }
+	if err == nil {
+		err = st.ask(ctx, "/api/v1/turns?limit=1000", &turns)
+	}
+	if err != nil {
+		if ctx.Err() == nil && !st.s.troubled(began.Add(-time.Second), time.Now(), everybody) {
+			st.s.fail("%s: %v", when, err)
+		}
+		return
+	}
+	there, strangers := map[string]bool{}, 0
+	for _, d := range all {
+		there[d.ID] = true
+		before, ours := st.ours[d.ID]
+		if ours && d.soakShown != before {
+			st.change("%s a robot has changed: it was %+v, and is %+v", when, before, d.soakShown)
+			st.ours[d.ID] = d.soakShown // it is told once
+		}
+		if !d.Adopted {
+			strangers++
+		}
+		if strings.HasPrefix(d.ID, soakInvented) && d.Adopted {
+			st.change("%s a stranger is adopted: %s", when, d.ID)
+		}
+		if !d.Adopted && len(d.Tools) > 0 || slices.ContainsFunc(d.Tools, func(name string) bool { return strings.HasPrefix(name, soakTool) }) {
+			st.change("%s tools of strangers are kept, for %s: %d", when, d.ID, len(d.Tools))
+		}
+	}
+	for id := range st.ours {
+		if !there[id] {
+			st.change("%s a robot has gone: %s", when, id)
+		}
+	}
+	if strangers > soakStrangersKnown {
+		st.change("%s %d robots are known that nobody has adopted", when, strangers)
+	}
+	st.count(func(st *soakStrangers) { st.known, st.looks = max(st.known, strangers), st.looks+1 })
+	for _, t := range turns {
+		if _, ours := st.ours[t.Robot]; !ours {
+			st.change("%s a turn of a stranger is kept: of %s", when, t.Robot)
+			return
+		}
+	}
+}
+
+// checkRations counts what was told of strangers. A start of the appliance
+// begins a minute anew, and so may a minute's end in the middle of a burst.
+func (st *soakStrangers) checkRations(when string) {
+	lives := len(st.s.house.starts)
+	st.mu.Lock()
+	told := 0
+	for i, first := range st.seen { // within a minute of it
+		n, _ := slices.BinarySearchFunc(st.seen[i:], first.Add(time.Minute), time.Time.Compare)
+		told = max(told, n)
+	}
+	st.mu.Unlock()
+	if told > (lives+1)*soakStrangersTold {
+		st.s.fail("%s %d check-ins of strangers were told of within a minute", when, told)
+	}
+	text, err := os.ReadFile(st.s.house.log.Name())
+	if err != nil {
+		st.s.fail("%s: %v", when, err)
+		return
+	}
+	lines := 0
+	for line := range strings.Lines(string(text)) {
+		if strings.Contains(line, soakInvented) || strings.Contains(line, "127.0.5.") {
+			lines++
+		}
+	}
+	if most := soakStrangersLogged * (lives + int(time.Since(st.s.began)/time.Minute) + 1); lines > most {
+		st.s.fail("%s %d lines of the log are about strangers, and %d may be", when, lines, most)
+	}
+	st.count(func(st *soakStrangers) { st.lines = lines })
+}
+
+// lastCheck reports that they were there at all: nobody is kept out who never came.
+func (st *soakStrangers) lastCheck() {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.invented == 0 || st.pretended == 0 || st.channels == 0 || st.answered == 0 || st.refused == 0 || st.known < soakStrangersKnown/2 || st.looks == 0 {
+		st.s.fail("the strangers tested nothing: %d invented, %d pretended, %d channels, %d answered, %d refused, %d known, %d looks",
+			st.invented, st.pretended, st.channels, st.answered, st.refused, st.known, st.looks)
+	}
+}
+
+func (st *soakStrangers) close() {
+	for _, w := range st.wires {
+		w.close()
+	}
+}
