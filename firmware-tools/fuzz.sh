@@ -11,7 +11,7 @@ for file in $(grep -rl --include='*_test.go' '^func Fuzz' . | sort); do
 		*) continue ;;
 		esac
 		echo "== $(dirname "$file") $target"
-		go test -run '^$' -fuzz "^$target\$" -fuzztime "$1" "$(dirname "$file")"
+		go test -run '^$' -fuzz "^$target\$" -fuzztime "$1" -fuzzminimizetime 1s "$(dirname "$file")"
 		ran=$((ran + 1))
 	done
 done
