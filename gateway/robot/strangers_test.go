@@ -186,7 +186,6 @@ type crowded struct {
 	mu     sync.Mutex
 	guests int // being recognized
 	most   int
-	kept   time.Duration // of sound that guests have there
 	ours   int
 }
 
