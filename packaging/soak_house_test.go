@@ -51,6 +51,13 @@ func (h *soakHouse) process() *soakProcess {
 	return h.latest
 }
 
+// lives is how often it was started.
+func (h *soakHouse) lives() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.starts)
+}
+
 // newSoakHouse writes the configuration: engines of the soak's own stand before
 // those that are built in, the broker is mosquitto, and nothing is announced.
 func newSoakHouse(program, dir, data, broker string, e *soakEngines, m *soakManager) (*soakHouse, error) {
@@ -129,7 +136,9 @@ func (h *soakHouse) start(ctx context.Context) error {
 	h.mu.Unlock()
 	for time.Since(began) < soakStartWithin {
 		if status, _, err := h.request(ctx, http.MethodGet, h.local, "/ready", ""); err == nil && status == http.StatusOK {
+			h.mu.Lock()
 			h.starts = append(h.starts, time.Since(began))
+			h.mu.Unlock()
 			return nil
 		}
 		select {

@@ -34,7 +34,7 @@ const (
 	soakStrangersKnown = 200
 	soakStrangersTold  = 30
 	// soakStrangersLogged bounds the lines of the log that name one, in a minute:
-	// each kind of line is written ten times a minute, and ten times more at first.
+	// each of nine kinds is written ten times in it, and ten times more at first.
 	soakStrangersLogged = 120
 )
 
@@ -110,17 +110,18 @@ func (st *soakStrangers) live(ctx context.Context, wg *sync.WaitGroup) {
 	} {
 		r := rand.New(rand.NewPCG(st.s.seed, uint64(3001+n)))
 		wg.Go(func() {
-			for range soakStrangersAtOnce {
-				if n == 0 && ctx.Err() == nil {
-					st.invent(ctx, r)
-				}
-			}
 			for ctx.Err() == nil {
 				do.once(ctx, r)
 				wait(ctx, do.every/2+time.Duration(r.Int64N(int64(do.every))))
 			}
 		})
 	}
+	wg.Go(func() {
+		r := rand.New(rand.NewPCG(st.s.seed, 3000))
+		for n := 0; n < soakStrangersAtOnce && ctx.Err() == nil; n++ {
+			st.invent(ctx, r)
+		}
+	})
 	wg.Go(func() {
 		for wait(ctx, soakLookEvery); ctx.Err() == nil; wait(ctx, soakLookEvery) {
 			st.look(ctx, "meanwhile")
@@ -384,7 +385,7 @@ func (st *soakStrangers) look(ctx context.Context, when string) {
 // checkRations counts what was told of strangers. A start of the appliance
 // begins a minute anew, and so may a minute's end in the middle of a burst.
 func (st *soakStrangers) checkRations(when string) {
-	lives := len(st.s.house.starts)
+	lives := st.s.house.lives()
 	st.mu.Lock()
 	told := 0
 	for i, first := range st.seen { // within a minute of it
