@@ -47,7 +47,7 @@ func (h *house) turn(ctx context.Context, id device.ID, c turn) (turn, error) {
 		if angle == nil {
 			continue
 		}
-		least, most, ok := s.span(i, []int{-90, leastPitch}[i], []int{90, mostPitch}[i])
+		least, most, ok := s.axis(i)
 		if !ok {
 			return turn{}, fmt.Errorf("this robot's head has no %s", []string{"yaw", "pitch"}[i])
 		}

@@ -169,7 +169,7 @@ func TestBadCommands(t *testing.T) {
 			t.Errorf("%s %.40q: %d lines in the log, not one", c.topic, c.payload, n)
 		}
 	}
-	for _, topic := range []string{"perch/nobody/say/set", "perch/a0b1c2d3e400/say/set", "perch/bridge/say/set", "perch/bridge/request/cookies", "perch/" + strings.Repeat("y", 3000) + "/say/set"} {
+	for _, topic := range []string{"perch/nobody/say/set", "perch/a0b1c2d3e400/say/set", "perch/bridge/say/set", "perch/bridge/request/Cookies", "perch/" + strings.Repeat("y", 3000) + "/say/set"} {
 		before := h.log.with("WARN")
 		b.publish(topic, "hello")
 		eventually(t, "one line on "+topic[:20], func() bool { return h.log.with("WARN") == before+1 })
@@ -237,6 +237,7 @@ func TestRequests(t *testing.T) {
 		"forget": {`{"robot":"+","transaction":"t4"}`, "not a MAC address"},
 		"adopt":  {`{"code":"000000","transaction":"t4"}`, "no robot waits"},
 		"notify": {`{"transaction":"t4"}`, "needs a text"},
+		"dance":  {`{"transaction":"t4"}`, "those there are: devices, notify, adopt, forget, firmware, restart"},
 	} {
 		b.publish("perch/bridge/request/"+verb, c.payload)
 		e.await("perch/bridge/response/"+verb, has(`"status":"error"`, c.why, `"transaction":"t4"`))

@@ -34,6 +34,7 @@ type robotCard struct {
 	Name     string // as its owner calls it; empty is none
 	Board    string
 	Firmware string
+	Version  string // of the appliance
 	BaseURL  string
 	Tools    []device.Tool
 	// Senses it is known to have: "battery", "charging", "signal",
@@ -107,7 +108,7 @@ func (n names) robotDiscovery(c robotCard, before []string) (messages []message,
 	putText(d, "sw_version", oneLine(c.Firmware))
 	putText(d, "configuration_url", pageOf(c.BaseURL))
 	return announce(n.configTopic(string(c.ID)), announcement{
-		Device: d, Origin: map[string]string{"name": "Perch"}, Components: components, QoS: 1,
+		Device: d, Origin: origin(c.Version), Components: components, QoS: 1,
 		// Both are retained: with "all", one that was never published would
 		// leave everything unavailable.
 		Availability:     []topicRef{{n.bridgeTopic("status")}, {n.robotTopic(c.ID, "status")}},
@@ -124,12 +125,18 @@ func (n names) bridgeDiscovery(c bridgeCard, before []string) (messages []messag
 		"name":        "Perch",
 		"model":       "Perch",
 	}
-	origin := map[string]string{"name": "Perch"}
-	if version := oneLine(c.Version); version != "" {
-		d["sw_version"], origin["sw_version"] = version, version
-	}
+	putText(d, "sw_version", oneLine(c.Version))
 	putText(d, "configuration_url", pageOf(c.URL))
-	return announce(n.configTopic("bridge"), announcement{Device: d, Origin: origin, Components: components, QoS: 1}, before)
+	return announce(n.configTopic("bridge"), announcement{Device: d, Origin: origin(c.Version), Components: components, QoS: 1}, before)
+}
+
+// origin is who announces.
+func origin(version string) map[string]string {
+	o := map[string]string{"name": "Perch"}
+	if version = oneLine(version); version != "" {
+		o["sw_version"] = version
+	}
+	return o
 }
 
 // forgetDiscovery makes a robot vanish from Home Assistant, with every entity

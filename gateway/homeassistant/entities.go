@@ -162,7 +162,7 @@ func (e entity) body(tools []device.Tool) {
 		}
 	}
 	if head, found := findHead(tools); found {
-		e.number("head_yaw", "Head yaw", head, 0, -90, 90, icon("arrow-left-right"), component{"unit_of_measurement": "°"})
+		e.number("head_yaw", "Head yaw", head, 0, -mostYaw, mostYaw, icon("arrow-left-right"), component{"unit_of_measurement": "°"})
 		e.number("head_pitch", "Head pitch", head, 1, leastPitch, mostPitch, icon("arrow-up-down"), component{"unit_of_measurement": "°"})
 	}
 	if _, found := findLights(tools); found {
@@ -304,6 +304,7 @@ func findHead(tools []device.Tool) (setting, bool) {
 // How far a head may tilt, in degrees: the makers advise to stay off both
 // ends, and device.Tool.Fit keeps to it.
 const (
+	mostYaw    = 90
 	leastPitch = 5
 	mostPitch  = 85
 )
@@ -315,6 +316,11 @@ const keepAxis = -9999
 // span is the range of an argument as a slider shows it, where the tool's
 // schema has none from low to high. It is false for an argument that is not
 // there and for one that can be set to a single value.
+// axis is how far a head turns, 0, or tilts, 1, in degrees.
+func (s setting) axis(i int) (least, most int, ok bool) {
+	return s.span(i, []int{-mostYaw, leastPitch}[i], []int{mostYaw, mostPitch}[i])
+}
+
 func (s setting) span(i, low, high int) (least, most int, ok bool) {
 	if s.arguments[i] == "" {
 		return 0, 0, false

@@ -76,17 +76,26 @@ func parseRequest(payload []byte) (r request, text string, err error) {
 // verbs are what can be asked of the bridge.
 func verbs() []string { return []string{"devices", "notify", "adopt", "forget", "firmware", "restart"} }
 
+// isVerb reports whether this could be one, so that it can be answered.
+func isVerb(s string) bool {
+	return s != "" && len(s) <= 32 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz_") == ""
+}
+
 // request carries out what is asked of the bridge, and answers.
 func (h *house) request(ctx context.Context, verb string, m incoming) {
 	now := time.Now()
 	if verb != "notify" || m.retained {
 		m.kept() // what is asked is of this moment: nobody waits for the answer later
 	}
-	if !slices.Contains(verbs(), verb) || m.retained {
+	known := slices.Contains(verbs(), verb)
+	if m.retained || !known && !isVerb(verb) {
 		h.refused.log("", now, "a request over MQTT is ignored: it is retained, or nothing that can be asked", "topic", clip(m.topic, 200))
 		return
 	}
 	r, text, err := parseRequest(m.payload)
+	if err == nil && !known {
+		err = fmt.Errorf("there is no such request; those there are: %s", strings.Join(verbs(), ", "))
+	}
 	if err != nil {
 		h.respond(verb, r, nil, err)
 		m.kept()

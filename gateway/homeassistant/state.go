@@ -103,6 +103,22 @@ func parseHead(text string, r *readings) {
 	}
 }
 
+// within brings what a robot says into the ranges that its sliders are announced
+// with: a head at rest may point lower than it can be told to, and Home Assistant
+// refuses the whole state for that.
+func (r *readings) within(tools []device.Tool) {
+	head, found := findHead(tools)
+	if !found {
+		return
+	}
+	for i, angle := range []*float64{r.HeadYaw, r.HeadPitch} {
+		least, most, ok := head.axis(i)
+		if ok && angle != nil {
+			*angle = min(max(*angle, float64(least)), float64(most))
+		}
+	}
+}
+
 // reported brings in what an event tells; what it does not know stays.
 func (r *readings) reported(e event.RobotStatus) {
 	r.Volume, r.Brightness, r.Battery = newer(r.Volume, e.Volume), newer(r.Brightness, e.Brightness), newer(r.Battery, e.Battery)
