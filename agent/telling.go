@@ -115,7 +115,7 @@ func (t *telling) take(e event.Envelope) bool {
 		return t.received(e, ev)
 	case event.NotificationChanged:
 		return t.changed(ev)
-	case event.Missed:
+	case event.Missed, event.RobotAdopted: // who is adopted may be connected already
 		t.reread()
 		return true
 	}

@@ -57,18 +57,18 @@ func (r *ring) oldest() uint64 {
 func (r *ring) at(n uint64) *Envelope { return &r.slots[n%uint64(len(r.slots))] }
 
 // NewBusFor returns a bus that carries of a robot which is not trusted only that
-// it is there: what strangers say and do shows nowhere, sets nothing off, and
-// pushes nothing of the others out.
+// it has checked in, was adopted or was forgotten: what strangers say and do shows
+// nowhere, sets nothing off, and pushes nothing of the others out.
 func NewBusFor(trusts func(device.ID) bool) *Bus {
 	b := NewBus()
 	b.trusts = trusts
 	return b
 }
 
-// presence reports whether an event says no more than that a robot is there.
-func presence(e Event) bool {
+// acquaintance reports whether an event says no more than that a robot is known.
+func acquaintance(e Event) bool {
 	switch e.(type) {
-	case RobotSeen, RobotAdopted, RobotForgotten, RobotOnline, RobotOffline:
+	case RobotSeen, RobotAdopted, RobotForgotten:
 		return true
 	}
 	return false
@@ -112,7 +112,7 @@ func (b *Bus) Resumes(id string) (seq uint64, ok bool) {
 // Publish stamps an event and makes it readable. It takes one lock and never
 // waits for a reader. After Close it does nothing.
 func (b *Bus) Publish(robot device.ID, session string, e Event) {
-	if b.trusts != nil && robot != "" && !presence(e) && !b.trusts(robot) {
+	if b.trusts != nil && robot != "" && !acquaintance(e) && !b.trusts(robot) {
 		return
 	}
 	b.mu.Lock()

@@ -269,7 +269,7 @@ func TestPumpEnds(t *testing.T) {
 }
 
 // TestStrangersAreOnlyThere: of a robot that nobody trusts the bus says that it
-// has come and gone, and nothing else.
+// is known, and nothing else.
 func TestStrangersAreOnlyThere(t *testing.T) {
 	trusted := map[device.ID]bool{"a0b1c2d3e4f5": true}
 	b := event.NewBusFor(func(id device.ID) bool { return trusted[id] })
@@ -280,6 +280,7 @@ func TestStrangersAreOnlyThere(t *testing.T) {
 		b.Publish("0200000000ff", "s", event.Perceived{Name: "face_detected"})
 	}
 	b.Publish("0200000000ff", "s", event.RobotOnline{})
+	b.Publish("0200000000ff", "", event.RobotSeen{})
 	b.Publish("a0b1c2d3e4f5", "s", event.Misheard{})
 	b.Publish("", "s", event.Misheard{})
 	trusted["0200000000ff"] = true
@@ -292,7 +293,7 @@ func TestStrangersAreOnlyThere(t *testing.T) {
 		}
 		got = append(got, string(e.Robot)+" "+event.Kind(e.Event))
 	}
-	want := []string{"0200000000ff robot_online", "a0b1c2d3e4f5 misheard", " misheard", "0200000000ff misheard"}
+	want := []string{"0200000000ff robot_seen", "a0b1c2d3e4f5 misheard", " misheard", "0200000000ff misheard"}
 	if !slices.Equal(got, want) {
 		t.Errorf("it carries %q", got)
 	}

@@ -12,7 +12,9 @@ import (
 // as often as they like, it tells some in a minute.
 func (s *Service) announce(c device.CheckIn, r device.Robot, a device.Admission, now time.Time) {
 	for _, gone := range a.Gone {
-		s.o.Bus.Publish(gone, "", event.RobotForgotten{})
+		if tell, _ := s.gone.take(now); tell { // others bound what they know of strangers themselves
+			s.o.Bus.Publish(gone, "", event.RobotForgotten{})
+		}
 	}
 	seen := event.RobotSeen{Board: c.Board, Firmware: c.Firmware, Address: c.Address, New: a.New, Waiting: a.Token == ""}
 	if a.Token != "" && r.Adopted() {

@@ -131,13 +131,25 @@ func (b *Board) Take(e event.Envelope) {
 		return
 	}
 	before, known := b.states[e.Robot]
-	if e.Robot == "" || !known && len(b.states) >= mostRobots {
+	if e.Robot == "" || !known && len(b.states) >= mostRobots && !b.makeRoom() {
 		return
 	}
 	b.states[e.Robot] = Fold(before, e)
 	if _, sensed := e.Event.(event.Perceived); sensed {
 		b.dirty[e.Robot] = true
 	}
+}
+
+// makeRoom gives up a robot that has sensed nothing yet, such as a stranger that
+// has only checked in. b.mu is held.
+func (b *Board) makeRoom() bool {
+	for id, s := range b.states {
+		if s.Sensed.IsZero() {
+			b.drop(id)
+			return true
+		}
+	}
+	return false
 }
 
 // drop must be called with b.mu held.

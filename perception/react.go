@@ -105,13 +105,24 @@ func (b *Behaviours) take(ctx context.Context, hands *hands, e event.Envelope) {
 	}
 	c := b.herd[e.Robot]
 	if c == nil {
-		if len(b.herd) >= mostRobots {
+		if len(b.herd) >= mostRobots && !b.makeRoom() {
 			return
 		}
 		c = newCreature(b.o)
 		b.herd[e.Robot] = c
 	}
 	hands.do(ctx, e.Robot, e.At, c.take(e))
+}
+
+// makeRoom gives up a robot that has sensed nothing yet.
+func (b *Behaviours) makeRoom() bool {
+	for id, c := range b.herd {
+		if c.state.Sensed.IsZero() {
+			delete(b.herd, id)
+			return true
+		}
+	}
+	return false
 }
 
 // looksAgain is how long behaviours wait at most. What they wait for is of

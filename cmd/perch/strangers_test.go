@@ -146,7 +146,7 @@ func TestAStrangerGetsATalkAndNothingElse(t *testing.T) {
 	}
 	stays.Robot = robot
 	there.Go(func() { _ = robot.Run(ctx) }) // it is there until the end
-	h.eventually("the stranger's channel is open", func() bool { return h.board.Robot(id).Online })
+	h.eventually("the stranger's channel is open", func() bool { return len(h.talk.List()) == 1 })
 	if notice := strings.TrimSpace(h.command(t, "notify the post is here", 0)); notice == "" {
 		t.Error("nothing is notified")
 	}
