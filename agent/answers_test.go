@@ -39,6 +39,8 @@ func TestWhatLooksLikeAKeyIsBlanked(t *testing.T) {
 		`{"token": "canary"}`:                              `{"token": ***}`,
 		"git clone https://me:canary@h/x":                  "git clone https://***@h/x",
 		"use sk-canary12345 there":                         "use *** there",
+		"push with ghp_canary12345":                        "push with ***",
+		"claude --dangerously-skip-permissions":            "claude --dangerously-skip-permissions",
 		"0123456789abcdefcanary0123456789ab":               "***",
 		strings.Repeat("ä", 200):                           strings.Repeat("ä", 100),
 	} {

@@ -14,7 +14,7 @@ var secrets = []struct {
 	{regexp.MustCompile(`(?i)\b(bearer|basic)\s+[^\s"']+`), "$1 ***"},
 	{regexp.MustCompile(`(?i)([\w-]*(?:key|token|secret|passw(?:or)?d))(["']?\s*[=:]\s*)("[^"]*"|'[^']*'|[^\s"',;]+)`), "$1$2***"},
 	{regexp.MustCompile(`://[^/\s@]+@`), "://***@"},
-	{regexp.MustCompile(`\b(?:sk|pk|rk|gh[a-z]|github_pat|xox[a-z]|AKIA|AIza|eyJ)[-_A-Za-z0-9]{8,}`), "***"},
+	{regexp.MustCompile(`\b(?:(?:sk|pk|rk|gh[a-z]|github_pat|xox[a-z])[-_]|AKIA|AIza|eyJ)[-_A-Za-z0-9]{8,}`), "***"},
 	{regexp.MustCompile(`\b[A-Za-z0-9_+=-]*[0-9][A-Za-z0-9_+=-]{31,}`), "***"},
 }
 

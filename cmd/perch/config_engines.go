@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -193,11 +194,23 @@ func (k *checker) engines(c *config) {
 	}
 }
 
+// languageTag is what a language is called by, in part: BCP 47.
+var languageTag = regexp.MustCompile(`^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$`)
+
+// reflexes reports whether the reflex brain is among the brains.
+func (c *config) reflexes() bool {
+	return slices.ContainsFunc(c.Brains, func(b brainConfig) bool { return b.Kind == "reflex" })
+}
+
 func (k *checker) brains(c *config, quiet *slog.Logger) {
 	if len(c.Brains) == 0 {
 		k.fault("brains", "at least one is needed")
 	}
-	if _, err := reflex.Load(c.Language, ""); err != nil {
+	if !languageTag.MatchString(c.Language) {
+		k.fault("language", "%q is no language such as en or de-AT", c.Language)
+		return
+	}
+	if _, err := reflex.Load(c.Language, ""); err != nil && c.reflexes() {
 		k.fault("language", "%s", err)
 		return
 	}

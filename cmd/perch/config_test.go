@@ -115,6 +115,7 @@ func TestFaults(t *testing.T) {
 		"brains: [{kind: reflex, sentences: /nowhere.yaml}]":                    ":1: brains.0: read sentences: ",
 		"persona: {name: \"\"}":                                                 ":1: persona.name: ",
 		"language: tlh":                                                         ":1: language: the reflex brain does not speak \"tlh\"; it speaks en",
+		"language: German":                                                      ":1: language: \"German\" is no language such as en or de-AT",
 		"mqtt: {broker: \"http://192.168.1.9\"}":                                ":1: mqtt.broker: begins with \"http://\"; it must be mqtt://",
 		"mqtt: {broker: \"mqtt://me:secret@192.168.1.9\"}":                      ":1: mqtt.broker: holds a user or a password",
 		"mqtt:\n  base_topic: \"perch/#\"":                                      ":2: mqtt.base_topic: is \"perch/#\"; it has 1 to 64 letters",
@@ -319,4 +320,18 @@ func FuzzConfig(f *testing.F) {
 			t.Error("an error without words")
 		}
 	})
+}
+
+// TestALanguageTheReflexBrainDoesNotSpeak is taken where other brains answer:
+// what the appliance says by itself is English then.
+func TestALanguageTheReflexBrainDoesNotSpeak(t *testing.T) {
+	c := defaultConfig()
+	c.Language, c.Brains = "de-AT", []brainConfig{{Kind: "none"}}
+	if wrong := c.check(&places{}); len(wrong) > 0 {
+		t.Errorf("it is refused: %v", wrong)
+	}
+	book, err := bookOf(&c)
+	if err != nil || book.Phrase("failed") == "" {
+		t.Errorf("its own sentences: %v", err)
+	}
 }

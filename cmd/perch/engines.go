@@ -203,7 +203,8 @@ func (c *config) synthesizers() []synthesizerConfig {
 }
 
 // bookOf is the reflex brain's book, whose sentences the embedded recognizer
-// listens for.
+// listens for. In a language that it does not speak, what the appliance says by
+// itself is English where other brains answer.
 func bookOf(c *config) (*reflex.Book, error) {
 	own := ""
 	for _, b := range c.Brains {
@@ -212,11 +213,17 @@ func bookOf(c *config) (*reflex.Book, error) {
 		}
 	}
 	book, err := reflex.Load(c.Language, own)
+	if err != nil && !c.reflexes() {
+		book, err = reflex.Load(ownLanguage, own)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read the reflex brain's sentences: %w", err)
 	}
 	return book, nil
 }
+
+// ownLanguage is that of the appliance's own sentences, where they are in no other.
+const ownLanguage = "en"
 
 // grammar is what a book understands, as the recognizer is told it.
 func grammar(book *reflex.Book) sphinx.Grammar {

@@ -105,7 +105,7 @@ func serve(ctx context.Context, args []string, _ io.Writer) error {
 	if err != nil {
 		return err
 	}
-	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: c.level()}))
+	log := slog.New(logTo(os.Stderr, c.level(), toJournal(os.Getenv("JOURNAL_STREAM"), os.Stderr)))
 	slog.SetDefault(log) // some libraries write to the standard logger
 	for _, w := range c.warnings(configPath(s.config), dataPath(s.data), time.Now()) {
 		log.Warn("this should be mended", "part", w.part, "what", w.what)
