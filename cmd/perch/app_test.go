@@ -537,7 +537,7 @@ func TestCommandsSpeakToTheAppliance(t *testing.T) {
 	if out := h.command(t, "say a0b1c2d3e4f5 hello", 0); !strings.Contains(out, "queued until the robot next connects") {
 		t.Errorf("say to a closed robot says %s", out)
 	}
-	if out := h.command(t, "say a0b1c2d3e4f5", 2); !strings.Contains(out, "say takes") {
+	if out := h.command(t, "say a0b1c2d3e4f5", 2); !strings.Contains(out, "it is used as: perch say ROBOT TEXT") {
 		t.Errorf("wrong use says %s", out)
 	}
 	if out := h.command(t, "doctor", 1); !strings.Contains(out, "ok    store") {
@@ -553,7 +553,7 @@ func TestCommandsSpeakToTheAppliance(t *testing.T) {
 		t.Errorf("a face without words: %s", out)
 	}
 	h.stop()
-	if out := h.command(t, "devices", 1); !strings.Contains(out, "no appliance runs here") {
+	if out := h.command(t, "devices", 1); !strings.Contains(out, "no appliance runs here") || !strings.Contains(out, "systemctl status perch") {
 		t.Errorf("without an appliance, devices says %s", out)
 	}
 }

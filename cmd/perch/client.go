@@ -44,7 +44,7 @@ const answerWithin = 15 * time.Second
 func (r *reach) client() (*client, error) {
 	if r.url != "" {
 		token, err := r.token()
-		return &client{base: strings.TrimSuffix(r.url, "/"), token: token, http: &http.Client{Timeout: answerWithin}}, err
+		return &client{base: address(r.url), token: token, http: &http.Client{Timeout: answerWithin}}, err
 	}
 	path, err := r.socket()
 	if err != nil {
@@ -54,6 +54,14 @@ func (r *reach) client() (*client, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", path)
 	}
 	return &client{base: "http://perch", http: &http.Client{Timeout: answerWithin, Transport: &http.Transport{DialContext: dial}}}, nil
+}
+
+// address is a URL as a person writes it: perch.local:8003 is one, too.
+func address(url string) string {
+	if !strings.Contains(url, "://") {
+		url = "http://" + url
+	}
+	return strings.TrimSuffix(url, "/")
 }
 
 // socket finds the socket of the appliance on this machine.
@@ -71,7 +79,7 @@ func (r *reach) socket() (string, error) {
 			return "", fmt.Errorf("%s may not be opened by this user; join the group perch, or use sudo", path)
 		}
 	}
-	return "", fmt.Errorf("%w (there is no %s); start one with perch serve, or name one with --url", errNoneRuns, strings.Join(candidates, " and no "))
+	return "", fmt.Errorf("%w (there is no %s); start one with perch serve, or name one with --url; where it is a service, systemctl status perch says why it does not run", errNoneRuns, strings.Join(candidates, " and no "))
 }
 
 // running is the appliance that is meant, and false where none runs on this

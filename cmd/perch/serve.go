@@ -45,16 +45,19 @@ func parse(f *flag.FlagSet, args []string, least, most int) ([]string, error) {
 		args = f.Args()[1:]
 	}
 	if len(rest) < least || len(rest) > most {
-		return nil, usageError(fmt.Sprintf("%s takes %s arguments, not %d; perch help shows them", f.Name(), span(least, most), len(rest)))
+		return nil, usageError("it is used as: " + usedAs(f.Name()))
 	}
 	return rest, nil
 }
 
-func span(least, most int) string {
-	if least == most {
-		return fmt.Sprint(least)
+// usedAs is how a command is written.
+func usedAs(name string) string {
+	for _, c := range commands() {
+		if c.name == name {
+			return strings.TrimSpace("perch " + name + " " + c.arguments)
+		}
 	}
-	return fmt.Sprintf("%d to %d", least, most)
+	return "perch " + name
 }
 
 // settings are the flags that say what to run.

@@ -192,7 +192,8 @@ func TestDevicesMoveNoTerminal(t *testing.T) {
 	appliance := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(list) }))
 	defer appliance.Close()
 	var out bytes.Buffer
-	if code := run(t.Context(), []string{"devices", "--url", appliance.URL}, &out, &out); code != 0 {
+	asWritten := strings.TrimPrefix(appliance.URL, "http://") + "/"
+	if code := run(t.Context(), []string{"devices", "--url", asWritten}, &out, &out); code != 0 {
 		t.Fatal(out.String())
 	}
 	if strings.ContainsAny(out.String(), "\x1b\x07\r\u202e\u2028") || strings.Count(out.String(), "\n") != 3 {
