@@ -336,7 +336,7 @@ func (r *registry) Seen(device.ID, time.Time) {}
 func (r *registry) Get(id device.ID) (device.Robot, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return device.Robot{ID: id, Tools: r.kept}, nil
+	return device.Robot{ID: id, Tools: r.kept, Bound: true, Named: r.Trusts(id)}, nil
 }
 
 // inMemory is a table that keeps nothing but its last value.
@@ -451,7 +451,7 @@ func newTalkOn(t *testing.T, mind *thinker, f xiaozhi.Framing, before func(*talk
 	k.events = k.bus.Read()
 	before(k)
 	o := Options{
-		Robots: k.robots, Bus: k.bus, Senses: perception.NewIntake(k.bus, nil, slog.New(slog.DiscardHandler)), Mind: k.mind, Records: NewRecords(k.sessions, k.turns, 10), Waiting: NewWaiting(k.waiting), Ears: k.ears, Mouth: k.mouth,
+		Robots: k.robots, Bus: k.bus, Senses: perception.NewIntake(k.bus, k.robots, slog.New(slog.DiscardHandler)), Mind: k.mind, Records: NewRecords(k.sessions, k.turns, 10), Waiting: NewWaiting(k.waiting), Ears: k.ears, Mouth: k.mouth,
 		Sounds:  shelf{"purr": 1.5, "song": 20},
 		Phrases: func(string) string { return "" }, Zone: time.UTC, Idle: time.Minute, Log: slog.New(slog.DiscardHandler),
 	}
