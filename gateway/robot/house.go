@@ -111,8 +111,12 @@ func (s *stepper) sayWaiting() {
 // unaskedYet reports whether the turn under way is one that we have just begun
 // by ourselves, and nobody has interrupted.
 func (s *stepper) unaskedYet() bool {
-	return s.now.Before(s.unasked) && passed(s.now, s.aborted, unaskedFor)
+	return s.now.Before(s.unasked) && !s.justAborted()
 }
+
+// justAborted reports whether somebody has told us to be quiet a moment ago: a
+// microphone that opens then is opened to speak.
+func (s *stepper) justAborted() bool { return !passed(s.now, s.aborted, unaskedFor) }
 
 // listenLater lets what is told go on. What the microphone hears meanwhile is
 // before this listening, which begins when all is told: with the listen start

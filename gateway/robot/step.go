@@ -138,11 +138,12 @@ func (s *stepper) settle() {
 	s.sayWaiting()
 }
 
-// listenStart opens the microphone. In the middle of a turn it is a barge-in:
-// somebody pushed to talk. But in auto mode it also is what the robot says
-// after every tts stop, and then interrupts nothing that has begun since, as
-// what opens a talk does not interrupt what we have just begun to tell. To a
-// question it is the answer, once that can be heard.
+// listenStart opens the microphone. While we speak it is a barge-in where
+// somebody pushed to talk, or has just aborted, as the firmware does first. In
+// auto mode it also is what the robot says after every tts stop, and then
+// interrupts nothing that has begun since, as what opens a talk does not
+// interrupt what we have just begun to tell. To a question it is the answer,
+// once that can be heard.
 func (s *stepper) listenStart(mode xiaozhi.Mode) {
 	resumed := !s.now.After(s.resumes) && mode != xiaozhi.Manual
 	s.resumes = time.Time{}
@@ -153,6 +154,10 @@ func (s *stepper) listenStart(mode xiaozhi.Mode) {
 	}
 	if s.turn && s.unaskedYet() && mode != xiaozhi.Manual {
 		s.listenLater(mode)
+		return
+	}
+	if s.turn && !answers && s.phase == speaking && mode != xiaozhi.Manual && !s.justAborted() {
+		s.goOn(mode)
 		return
 	}
 	if s.turn && !answers {
@@ -171,6 +176,18 @@ func (s *stepper) listenStart(mode xiaozhi.Mode) {
 		s.speechBegan() // the button says so
 	}
 	s.greet()
+	s.settle()
+}
+
+// goOn lets our speech go on where a client says no more than that its
+// microphone is open. In auto mode what that hears counts once we have spoken.
+func (s *stepper) goOn(mode xiaozhi.Mode) {
+	s.mode = mode
+	if mode == xiaozhi.Realtime {
+		s.listening = true
+	} else {
+		s.opens = true
+	}
 	s.settle()
 }
 
