@@ -49,7 +49,8 @@ func (d *dice) fromRobot() xiaozhi.FromRobot {
 	case 3:
 		return xiaozhi.ListenStop{}
 	case 4:
-		return xiaozhi.ListenDetect{Text: []string{"hi", "face", ""}[d.roll(3)]}
+		kind := d.roll(6)
+		return xiaozhi.ListenDetect{Text: []string{"hi", "face", ""}[kind%3], Typed: kind > 2}
 	case 5:
 		return xiaozhi.Abort{}
 	case 6:

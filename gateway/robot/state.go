@@ -62,6 +62,9 @@ type state struct {
 	understood time.Time // when last an utterance was understood, or speech of ours ended
 	began      time.Time // the utterance under way
 	packetAt   time.Time // the latest sound; the loop sets it for each packet, without a step
+	flow       flow      // of all sound
+	listened   bool      // it has opened its microphone at least once
+	typed      time.Time // when last a text was taken that somebody typed
 	woken      time.Time // a wake word that has not been answered
 	fed        time.Time // a message last left
 	introduced time.Time // we last introduced ourselves to the robot's tools; zero where it has none

@@ -85,6 +85,10 @@ func (s *stepper) said(m xiaozhi.FromRobot) {
 	case xiaozhi.ListenStop:
 		s.listenStop()
 	case xiaozhi.ListenDetect:
+		if s.isTyped(m) {
+			s.takeTyped(m.Text)
+			return
+		}
 		s.do(detected{m.Text})
 		if s.greets && isWakeWord(m.Text) && !s.turn {
 			s.woken = s.now
@@ -138,6 +142,38 @@ func (s *stepper) settle() {
 	s.sayWaiting()
 }
 
+// isTyped tells words that somebody typed from what has woken a robot. Some
+// clients say so. Of others a robot's wake word is the first thing, or comes
+// with the sound of it.
+func (s *stepper) isTyped(m xiaozhi.ListenDetect) bool {
+	return m.Typed || isWakeWord(m.Text) && s.listened && !s.flow.preRoll(s.now)
+}
+
+// Nobody types more, nor so fast.
+const (
+	mostTyped  = 2000 // bytes
+	typedEvery = 500 * time.Millisecond
+)
+
+// takeTyped takes a text as what was said: the answer to a question that was
+// put, or else a turn of its own, also while we speak.
+func (s *stepper) takeTyped(text string) {
+	text, err := speakable(clip(text, mostTyped))
+	if err != nil || !passed(s.now, s.typed, typedEvery) {
+		return
+	}
+	s.typed = s.now
+	if !s.asking || !s.put {
+		s.interrupt(false)
+		s.begin(turnStart{text: text})
+		return
+	}
+	if s.phase == speaking {
+		s.do(cutQuestion{})
+	}
+	s.do(answerAsk{agent.Answer{Outcome: agent.AnswerGiven, Text: text}})
+}
+
 // listenStart opens the microphone. While we speak it is a barge-in where
 // somebody pushed to talk, or has just aborted, as the firmware does first. In
 // auto mode it also is what the robot says after every tts stop, and then
@@ -170,7 +206,7 @@ func (s *stepper) listenStart(mode xiaozhi.Mode) {
 		s.understood = s.now // somebody has opened it, to speak
 	}
 	s.leaveHearing()
-	s.mode, s.listening, s.phase = mode, true, ready
+	s.mode, s.listening, s.listened, s.phase = mode, true, true, ready
 	s.do(listenNew{}, publish{event.ListeningStarted{Mode: string(mode)}})
 	if mode == xiaozhi.Manual {
 		s.speechBegan() // the button says so
