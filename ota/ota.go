@@ -76,7 +76,7 @@ type Request struct {
 type Reply struct {
 	ServerTime serverTime  `json:"server_time,omitzero"`
 	Firmware   *firmware   `json:"firmware,omitempty"`
-	WebSocket  webSocket   `json:"websocket"`
+	WebSocket  *webSocket  `json:"websocket,omitempty"`
 	Activation *activation `json:"activation,omitempty"`
 }
 
@@ -96,7 +96,9 @@ type firmware struct {
 }
 
 // webSocket is copied by the robot key by key into its flash and kept there:
-// a token or version left out would leave an earlier one in force.
+// a token or version left out would leave an earlier one in force. One that
+// waits for its owner is sent none of it: other clients keep an empty token also
+// once they are adopted. What it connects by, a robot decides after that.
 type webSocket struct {
 	URL     string `json:"url"`
 	Token   string `json:"token"`
@@ -165,9 +167,7 @@ const withTimestamps = 2
 
 func (s *Service) reply(id device.ID, base string, framing int, a device.Admission, now time.Time) Reply {
 	_, offset := now.In(s.o.Zone).Zone()
-	reply := Reply{
-		WebSocket: webSocket{URL: "ws" + strings.TrimPrefix(base, "http") + "/xiaozhi/v1/", Token: a.Token, Version: framing},
-	}
+	var reply Reply
 	if !now.Before(s.o.Earliest) { // else none is better than a wrong one: the robot may have a clock of its own
 		reply.ServerTime = serverTime{Timestamp: now.UnixMilli(), Offset: offset / 60}
 	}
@@ -175,7 +175,9 @@ func (s *Service) reply(id device.ID, base string, framing int, a device.Admissi
 		// Without a challenge the robot would not ask whether it was adopted.
 		by := cmp.Or(a.Code, string(id))
 		reply.Activation = &activation{Message: "Adopt this robot: perch adopt " + by, Code: a.Code, Challenge: by}
+		return reply
 	}
+	reply.WebSocket = &webSocket{URL: "ws" + strings.TrimPrefix(base, "http") + "/xiaozhi/v1/", Token: a.Token, Version: framing}
 	return reply
 }
 

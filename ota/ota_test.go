@@ -29,7 +29,6 @@ func TestReplyToTheByte(t *testing.T) {
 	then := time.UnixMilli(1785153600123)
 	code := h.robots.Code(robot, then)
 	want := `{"server_time":{"timestamp":1785153600123,"timezone_offset":345},"firmware":{"version":"0","url":""},` +
-		`"websocket":{"url":"ws://192.168.1.9:8003/xiaozhi/v1/","token":"","version":3},` +
 		fmt.Sprintf(`"activation":{"message":"Adopt this robot: perch adopt %s","code":"%s","challenge":"%s"}}`, code, code, code)
 	if got != want {
 		t.Errorf("waiting, it gets\n%s\nwant\n%s", got, want)
