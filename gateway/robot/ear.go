@@ -122,6 +122,9 @@ func (s *session) sound(ctx context.Context, a xiaozhi.Audio) {
 		return
 	}
 	s.state.flow.take(now, time.Duration(len(pcm))*time.Second/voice.MicRate)
+	if s.state.streams(now) {
+		s.input(ctx, streaming{})
+	}
 	pcm, ours := s.ear.clean(a.Timestamp, pcm)
 	s.state.packetAt = now
 	if s.state.phase == hearing && s.utterance != nil {

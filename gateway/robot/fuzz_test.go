@@ -213,7 +213,7 @@ func FuzzStep(f *testing.F) {
 			case 2:
 				feed(d.fromHouse(now))
 			case 3:
-				feed([]input{speechBegan{}, speechEnded{}}[d.roll(2)])
+				feed([]input{speechBegan{}, speechEnded{}, streaming{}}[d.roll(3)])
 			case 4:
 				now = now.Add(time.Duration(d.roll(256)) * 500 * time.Millisecond)
 				ticks := 0

@@ -39,6 +39,8 @@ func step(st state, now time.Time, in input) (state, []effect) {
 		s.speechBegan()
 	case speechEnded:
 		s.utteranceOver()
+	case streaming:
+		s.streaming()
 	case heard:
 		s.heard(in.text)
 	case misheard:
@@ -181,6 +183,7 @@ func (s *stepper) takeTyped(text string) {
 // interrupt what we have just begun to tell. To a question it is the answer,
 // once that can be heard.
 func (s *stepper) listenStart(mode xiaozhi.Mode) {
+	s.listened, s.open = true, true
 	resumed := !s.now.After(s.resumes) && mode != xiaozhi.Manual
 	s.resumes = time.Time{}
 	answers := s.asking && s.put
@@ -206,7 +209,8 @@ func (s *stepper) listenStart(mode xiaozhi.Mode) {
 		s.understood = s.now // somebody has opened it, to speak
 	}
 	s.leaveHearing()
-	s.mode, s.listening, s.listened, s.phase = mode, true, true, ready
+	s.rested = time.Time{}
+	s.mode, s.listening, s.phase = mode, true, ready
 	s.do(listenNew{}, publish{event.ListeningStarted{Mode: string(mode)}})
 	if mode == xiaozhi.Manual {
 		s.speechBegan() // the button says so
@@ -239,7 +243,7 @@ func (s *stepper) greet() {
 
 // listenStop ends an utterance in manual mode; the microphone is closed.
 func (s *stepper) listenStop() {
-	s.listening, s.opens = false, false
+	s.listening, s.opens, s.open, s.rested = false, false, false, time.Time{}
 	if s.phase == hearing {
 		s.utteranceOver()
 	} else if s.phase == ready {
@@ -331,7 +335,7 @@ func (s *stepper) again() {
 func (s *stepper) begin(t turnStart) {
 	s.turn, s.turnDone, s.drained, s.begun, s.answers = true, false, false, false, false
 	s.telling, s.end, s.reason, s.lastSaid = t.telling, "", "", ""
-	s.unasked, s.opens = time.Time{}, false
+	s.unasked, s.opens, s.rested = time.Time{}, false, time.Time{}
 	if t.telling.words() || t.telling.sound != nil {
 		s.unasked = s.now.Add(unaskedFor)
 	}
@@ -435,6 +439,9 @@ func (s *stepper) leaveHearing() {
 // realtime its microphone was never closed.
 func (s *stepper) rest() {
 	s.phase = quiet
+	if s.mode == xiaozhi.Auto && s.open {
+		s.rested = s.now
+	}
 	if s.mode == xiaozhi.Realtime && s.listening {
 		s.phase = ready
 		s.do(listenNew{}, publish{event.ListeningStarted{Mode: string(s.mode)}})
