@@ -126,6 +126,9 @@ func (s *session) sound(ctx context.Context, a xiaozhi.Audio) {
 		s.input(ctx, streaming{})
 	}
 	pcm, ours := s.ear.clean(a.Timestamp, pcm)
+	if s.state.packetAt.IsZero() {
+		s.state.began = now // whoever pushed the button may have been asked first whether the page may listen
+	}
 	s.state.packetAt = now
 	if s.state.phase == hearing && s.utterance != nil {
 		s.utterance.Write(pcm)

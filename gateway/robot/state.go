@@ -61,7 +61,7 @@ type state struct {
 	greeted    time.Time // the first hello
 	understood time.Time // when last an utterance was understood, or speech of ours ended
 	began      time.Time // the utterance under way
-	packetAt   time.Time // the latest sound; the loop sets it for each packet, without a step
+	packetAt   time.Time // the latest sound of it; the loop sets it for each packet, without a step. Zero before the first
 	flow       flow      // of all sound
 	rested     time.Time // our speech ended in auto mode, and the robot has not said since whether it listens
 	listened   bool      // it has opened its microphone at least once

@@ -214,6 +214,7 @@ func (s *stepper) listenStart(mode xiaozhi.Mode) {
 	s.do(listenNew{}, publish{event.ListeningStarted{Mode: string(mode)}})
 	if mode == xiaozhi.Manual {
 		s.speechBegan() // the button says so
+		s.packetAt = time.Time{}
 	}
 	s.greet()
 	s.settle()
