@@ -54,6 +54,7 @@ type Options struct {
 type Service struct {
 	o         Options
 	strangers ration
+	refusals  refusals
 }
 
 // New returns the service.

@@ -87,7 +87,7 @@ func TestWhoItIs(t *testing.T) {
 		{"nobody", "", "", 400},
 		{"nobody in a broken body", "", `{"mac_address":"a0:b1:c2:d3:e4:f5"`, 400},
 		{"no MAC", "robot", whole, 400},
-		{"a group", "ff:ff:ff:ff:ff:ff", "", 400},
+		{"everybody", "ff:ff:ff:ff:ff:ff", "", 400},
 		{"a number in the body", "", `{"mac_address":12}`, 400},
 		{"too long", strings.Repeat("a0", 4000), "", 400},
 	} {
