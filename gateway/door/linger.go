@@ -7,8 +7,6 @@ import (
 	"net/http"
 	"sync"
 	"time"
-
-	"github.com/gin-gonic/gin"
 )
 
 // Limits of connections that wait for the other side to close them.
@@ -70,12 +68,7 @@ func (*Lingering) ConnContext(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, c)
 }
 
-// Last is a handler before those of robots' doors: where a request says that it
-// is the connection's last, the other side closes that.
-func (l *Lingering) Last() gin.HandlerFunc {
-	return func(c *gin.Context) { l.last(c.Request) }
-}
-
+// last notes that a request is the last of its connection, where it says so.
 func (l *Lingering) last(r *http.Request) {
 	if g, is := r.Context().Value(connKey{}).(*guest); is && r.Close {
 		g.lingering.Store(l)
