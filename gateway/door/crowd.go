@@ -139,11 +139,8 @@ func (g *guest) end() error {
 }
 
 // CloseWrite lets the other side read to the end what it was sent; a server
-// looks for it. Where the other side is to close first it is told nothing.
+// looks for it.
 func (g *guest) CloseWrite() error {
-	if g.lingering.Load() != nil {
-		return nil
-	}
 	if c, ok := g.Conn.(interface{ CloseWrite() error }); ok {
 		return c.CloseWrite()
 	}

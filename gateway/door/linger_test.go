@@ -100,7 +100,7 @@ const lastOne = "Connection: close\r\nContent-Length: 2\r\n"
 func TestTheRobotClosesFirst(t *testing.T) {
 	l := &Lingering{within: time.Hour}
 	address := lastAnswers(t, l)
-	for path, headers := range map[string]string{"/robot": lastOne, "/refused": "Connection: close\r\nContent-Length: 300000\r\n"} {
+	for path, headers := range map[string]string{"/robot": lastOne, "/refused": "Connection: close\r\nContent-Length: 200000\r\n"} {
 		conn, r := request(t, address, path, headers, "{}")
 		if ended(t, conn, r, false) {
 			t.Fatalf("%s: we have closed first", path)
