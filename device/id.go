@@ -17,8 +17,9 @@ type ID string
 var ErrID = errors.New("not a MAC address")
 
 // ParseID accepts any common spelling of a MAC address: colons, dashes, dots
-// or nothing between the digits, upper or lower case. A group address
-// belongs to no robot and is refused, as is the all-zero one.
+// or nothing between the digits, upper or lower case. A group's is taken too:
+// pages that stand in for a robot invent theirs. Nobody's, all zeros, and
+// everybody's, all ones, are refused.
 func ParseID(s string) (ID, error) {
 	if len(s) > 32 {
 		return "", fmt.Errorf("%w: %d characters", ErrID, len(s))
@@ -40,8 +41,8 @@ func ParseID(s string) (ID, error) {
 		return "", fmt.Errorf("%w: %q has %d hex digits, not 12", ErrID, s, len(digits))
 	}
 	id := ID(digits)
-	if strings.Contains("13579bdf", string(id[1])) || id == "000000000000" {
-		return "", fmt.Errorf("%w: %q is a group or empty address", ErrID, s)
+	if id == "000000000000" || id == "ffffffffffff" {
+		return "", fmt.Errorf("%w: %q is nobody's address, or everybody's", ErrID, s)
 	}
 	return id, nil
 }

@@ -29,8 +29,15 @@ func readReply(text []byte) (flash, error) {
 		return flash{}, errors.New("an mqtt section wins over the websocket's")
 	}
 	f := flash{}
-	section, _ := reply["websocket"].(map[string]any)
-	if err := errors.Join(f.store(section), f.setClock(reply["server_time"]), checkVersion(reply["firmware"])); err != nil {
+	section, there := reply["websocket"].(map[string]any)
+	if _, waits := reply["activation"]; waits == there {
+		return flash{}, fmt.Errorf("waiting %v, with a websocket %v: one that waits may keep an empty token, one that does not chooses MQTT", waits, there)
+	}
+	var stored error
+	if there {
+		stored = f.store(section)
+	}
+	if err := errors.Join(stored, f.setClock(reply["server_time"]), checkVersion(reply["firmware"])); err != nil {
 		return flash{}, err
 	}
 	if activation, there := reply["activation"].(map[string]any); there {
@@ -110,10 +117,15 @@ func checkVersion(section any) error {
 
 // TestTheFirmwareRefuses keeps readReply able to fail.
 func TestTheFirmwareRefuses(t *testing.T) {
-	const good = `{"server_time":{"timestamp":1785153600000,"timezone_offset":345},"firmware":{"version":"0","url":""},` +
-		`"websocket":{"url":"ws://perch.local:8003/xiaozhi/v1/","token":"","version":1},"activation":{"message":"m","code":"1","challenge":"1"}}`
-	if _, err := readReply([]byte(good)); err != nil {
-		t.Fatal(err)
+	const (
+		head    = `{"server_time":{"timestamp":1785153600000,"timezone_offset":345},"firmware":{"version":"0","url":""},`
+		good    = head + `"websocket":{"url":"ws://perch.local:8003/xiaozhi/v1/","token":"","version":1}}`
+		waiting = head + `"activation":{"message":"m","code":"1","challenge":"1"}}`
+	)
+	for _, reply := range []string{good, waiting} {
+		if _, err := readReply([]byte(reply)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for _, swap := range [][2]string{
 		{`"websocket"`, `"mqtt":{},"websocket"`},
@@ -134,10 +146,16 @@ func TestTheFirmwareRefuses(t *testing.T) {
 		{`345`, `20700`},
 		{`345`, `"345"`},
 		{`1785153600000`, `1785153600`},
+		{`"websocket"`, `"activation":{"message":"m","code":"1","challenge":"1"},"websocket"`},
+		{`"websocket"`, `"socket"`},
 		{`,"challenge":"1"`, ``},
 	} {
-		bad := strings.Replace(good, swap[0], swap[1], 1)
-		if _, err := readReply([]byte(bad)); err == nil || bad == good {
+		from := good
+		if !strings.Contains(from, swap[0]) {
+			from = waiting
+		}
+		bad := strings.Replace(from, swap[0], swap[1], 1)
+		if _, err := readReply([]byte(bad)); err == nil || bad == from {
 			t.Errorf("the robot takes %s", bad)
 		}
 	}

@@ -55,6 +55,7 @@ type Service struct {
 	o         Options
 	strangers ration
 	gone      ration
+	refusals  refusals
 }
 
 // New returns the service.
@@ -77,7 +78,7 @@ type Request struct {
 type Reply struct {
 	ServerTime serverTime  `json:"server_time,omitzero"`
 	Firmware   *firmware   `json:"firmware,omitempty"`
-	WebSocket  webSocket   `json:"websocket"`
+	WebSocket  *webSocket  `json:"websocket,omitempty"`
 	Activation *activation `json:"activation,omitempty"`
 }
 
@@ -97,7 +98,9 @@ type firmware struct {
 }
 
 // webSocket is copied by the robot key by key into its flash and kept there:
-// a token or version left out would leave an earlier one in force.
+// a token or version left out would leave an earlier one in force. One that
+// waits for its owner is sent none of it: other clients keep an empty token also
+// once they are adopted. What it connects by, a robot decides after that.
 type webSocket struct {
 	URL     string `json:"url"`
 	Token   string `json:"token"`
@@ -166,9 +169,7 @@ const withTimestamps = 2
 
 func (s *Service) reply(id device.ID, base string, framing int, a device.Admission, now time.Time) Reply {
 	_, offset := now.In(s.o.Zone).Zone()
-	reply := Reply{
-		WebSocket: webSocket{URL: "ws" + strings.TrimPrefix(base, "http") + "/xiaozhi/v1/", Token: a.Token, Version: framing},
-	}
+	var reply Reply
 	if !now.Before(s.o.Earliest) { // else none is better than a wrong one: the robot may have a clock of its own
 		reply.ServerTime = serverTime{Timestamp: now.UnixMilli(), Offset: offset / 60}
 	}
@@ -176,7 +177,9 @@ func (s *Service) reply(id device.ID, base string, framing int, a device.Admissi
 		// Without a challenge the robot would not ask whether it was adopted.
 		by := cmp.Or(a.Code, string(id))
 		reply.Activation = &activation{Message: "Adopt this robot: perch adopt " + by, Code: a.Code, Challenge: by}
+		return reply
 	}
+	reply.WebSocket = &webSocket{URL: "ws" + strings.TrimPrefix(base, "http") + "/xiaozhi/v1/", Token: a.Token, Version: framing}
 	return reply
 }
 
@@ -197,11 +200,26 @@ func (s *Service) read(r Request) (device.CheckIn, error) {
 		return device.CheckIn{}, err
 	}
 	board, version, _ := strings.Cut(r.UserAgent, "/")
+	if board == browser { // which says nothing of the client that runs in it
+		board, version = cmp.Or(text(body.Board.Type), text(body.Application.Name)), ""
+	}
 	return device.CheckIn{
-		ID: id, Client: device.NewClient(r.ClientID), BaseURL: base, Address: r.Address,
+		ID: id, Client: s.client(id, r.ClientID, body), BaseURL: base, Address: r.Address,
 		Board: clip(cmp.Or(body.Board.Name, board)), Firmware: clip(cmp.Or(body.Application.Version, version)),
 		Language: clip(cmp.Or(r.Language, body.Language)),
 	}, nil
+}
+
+// browser is how every browser's User-Agent begins.
+const browser = "Mozilla"
+
+// client is who the headers or the query say that checks in, or else its body.
+// One that is bound without a client id stays who it was.
+func (s *Service) client(id device.ID, sent string, body told) device.Client {
+	if robot, err := s.o.Robots.Get(id); sent == "" && (err != nil || !robot.Bound || robot.Client.Sent) {
+		return device.NewClient(text(body.UUID))
+	}
+	return device.NewClient(sent)
 }
 
 // base is the address robots are given, always with a port: the firmware
@@ -230,13 +248,22 @@ func isName(s string) bool {
 // told is what of the body is of use.
 type told struct {
 	MAC         string `json:"mac_address"`
+	UUID        any    `json:"uuid"`
 	Language    string `json:"language"`
 	Application struct {
+		Name    any    `json:"name"`
 		Version string `json:"version"`
 	} `json:"application"`
 	Board struct {
 		Name string `json:"name"`
+		Type any    `json:"type"`
 	} `json:"board"`
+}
+
+// text is a value that is of use where it is a string; any other spoils nothing.
+func text(v any) string {
+	s, _ := v.(string)
+	return s
 }
 
 // parseBody reads what it can: an SSID with a quote in it makes the whole body
@@ -270,6 +297,9 @@ func (s *Service) Activate(deviceID, clientID string) (bool, error) {
 	robot, err := s.o.Robots.Get(id)
 	if err != nil {
 		return false, &fault{"unknown_robot", http.StatusNotFound, "this robot has not checked in"}
+	}
+	if clientID == "" { // it may have said that in the body of its check-in
+		return robot.Bound && robot.Claim == nil, nil
 	}
 	return robot.Bound && robot.Client == device.NewClient(clientID), nil
 }

@@ -29,7 +29,6 @@ func TestReplyToTheByte(t *testing.T) {
 	then := time.UnixMilli(1785153600123)
 	code := h.robots.Code(robot, then)
 	want := `{"server_time":{"timestamp":1785153600123,"timezone_offset":345},"firmware":{"version":"0","url":""},` +
-		`"websocket":{"url":"ws://192.168.1.9:8003/xiaozhi/v1/","token":"","version":3},` +
 		fmt.Sprintf(`"activation":{"message":"Adopt this robot: perch adopt %s","code":"%s","challenge":"%s"}}`, code, code, code)
 	if got != want {
 		t.Errorf("waiting, it gets\n%s\nwant\n%s", got, want)
@@ -167,6 +166,9 @@ func TestWhatIsRemembered(t *testing.T) {
 		{"body", "", "", bodyOnly, "bread", "2.4.0", "zh-CN"},
 		{"broken body", "m5stack-stack-chan/1.2.4", "", bodyOnly[:30], "m5stack-stack-chan", "1.2.4", ""},
 		{"neither", "", "", "", "", "", ""},
+		{"a web page", browser, "de", `{"application":{"name":"web-test","version":"1.0.0"},"board":{"type":"web"}}`, "web", "1.0.0", "de"},
+		{"a web page without a board", browser, "", `{"application":{"name":"web-test"}}`, "web-test", "", ""},
+		{"a browser that says nothing", browser, "", "", "", "", ""},
 		{"no version", "curl", "", "[]", "curl", "", ""},
 		{"long", "x" + long + "/" + long, long + "x", "", ("x" + long)[:99], long[:100], long[:100]},
 		{"no text", "\xffboard/\xfe1", "", "", "board", "1", ""},

@@ -135,3 +135,63 @@ func TestActivateByQuery(t *testing.T) {
 	activate("device-id=a0b1c2d3e4f5&client-id=other", http.StatusAccepted)
 	activate("device-id=robot", http.StatusBadRequest)
 }
+
+// TestTheClientOfTheBody: some clients say who they are in the body alone. One
+// that was bound before that was read stays who it was.
+func TestTheClientOfTheBody(t *testing.T) {
+	const body = `{"mac_address":"a0:b1:c2:d3:e4:f5","uuid":"from the body"}`
+	none := http.Header{"Device-Id": {"a0:b1:c2:d3:e4:f5"}}
+	ask := func(h *house, header http.Header, body string) flash {
+		t.Helper()
+		return mustRead(t, h.ask(http.MethodPost, "/xiaozhi/ota/", "perch:8003", header, body))
+	}
+	for name, c := range map[string]struct {
+		header http.Header
+		body   string
+		want   device.Client
+	}{
+		"in the body":  {none, body, device.NewClient("from the body")},
+		"header first": {headers(), body, device.NewClient(headers().Get("Client-Id"))},
+		"nowhere":      {none, `{"uuid":""}`, device.Client{}},
+		"no string":    {none, `{"uuid":7}`, device.Client{}},
+	} {
+		h := newHouse(t, device.AdoptOpen)
+		token := ask(h, c.header, c.body).token
+		if _, err := h.robots.Admit("a0b1c2d3e4f5", c.want, token); err != nil {
+			r, _ := h.robots.Get("a0b1c2d3e4f5")
+			t.Errorf("%s: bound to %+v, want %+v", name, r.Client, c.want)
+		}
+	}
+	h := newHouse(t, device.AdoptOpen)
+	before := ask(h, none, "{}").token
+	if after := ask(h, none, body).token; after == "" || after != before {
+		t.Errorf("bound without a client, its token became %q, was %q", after, before)
+	}
+}
+
+// TestActivateWithoutAClient: who told it in the body of its check-in only asks
+// on as long as anybody waits.
+func TestActivateWithoutAClient(t *testing.T) {
+	h := newHouse(t, device.AdoptCode)
+	none := http.Header{"Device-Id": {"a0:b1:c2:d3:e4:f5"}}
+	waits := func(want int) {
+		t.Helper()
+		if w := h.ask(http.MethodPost, "/xiaozhi/ota/activate", "perch:8003", none, "{}"); w.Code != want {
+			t.Errorf("activate: %d %s, want %d", w.Code, w.Body, want)
+		}
+	}
+	check := func(uuid string) flash {
+		t.Helper()
+		return mustRead(t, h.ask(http.MethodPost, "/xiaozhi/ota/", "perch:8003", none, `{"uuid":"`+uuid+`"}`))
+	}
+	code := check("one").code
+	waits(http.StatusAccepted)
+	if _, err := h.robots.Adopt(code, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	waits(http.StatusOK)
+	if check("two").code == "" {
+		t.Error("another client does not wait")
+	}
+	waits(http.StatusAccepted)
+}

@@ -56,32 +56,36 @@ func readBody(r io.Reader) (body []byte, tooLarge bool) {
 }
 
 func (s *Service) checkIn(c *gin.Context) {
-	// The read deadline is this request's: a WebSocket has none.
-	_ = http.NewResponseController(c.Writer).SetReadDeadline(time.Now().Add(arriveWithin))
-	body, tooLarge := readBody(c.Request.Body)
-	if tooLarge {
-		_ = c.Error(&fault{"body_too_large", http.StatusRequestEntityTooLarge, "the check-in is larger than 64 kB; no robot sends that"})
-		return
-	}
-	// A body that did not arrive whole is a body that cannot be read: the
-	// headers are enough.
 	id, client := identity(c.Request)
-	if id != c.GetHeader("Device-Id") && isTag(c.Request) {
-		_ = c.Error(errTag)
-		return
-	}
-	reply, err := s.CheckIn(Request{
-		Host:     c.Request.Host,
-		DeviceID: id, ClientID: client,
-		UserAgent: c.GetHeader("User-Agent"), Language: c.GetHeader("Accept-Language"),
-		Address: address(c.Request.RemoteAddr), Body: body,
-	}, time.Now())
+	reply, err := s.answer(c, id, client)
 	if err != nil {
+		s.refused(err, address(c.Request.RemoteAddr), id, time.Now())
 		_ = c.Error(err)
 		return
 	}
 	c.Header("Cache-Control", "no-store") // a browser would keep the answer to its GET, token and time with it
 	c.JSON(http.StatusOK, reply)
+}
+
+// answer reads a check-in.
+func (s *Service) answer(c *gin.Context, id, client string) (Reply, error) {
+	// The read deadline is this request's: a WebSocket has none.
+	_ = http.NewResponseController(c.Writer).SetReadDeadline(time.Now().Add(arriveWithin))
+	body, tooLarge := readBody(c.Request.Body)
+	if tooLarge {
+		return Reply{}, &fault{"body_too_large", http.StatusRequestEntityTooLarge, "the check-in is larger than 64 kB; no robot sends that"}
+	}
+	// A body that did not arrive whole is a body that cannot be read: the
+	// headers are enough.
+	if id != c.GetHeader("Device-Id") && isTag(c.Request) {
+		return Reply{}, errTag
+	}
+	return s.CheckIn(Request{
+		Host:     c.Request.Host,
+		DeviceID: id, ClientID: client,
+		UserAgent: c.GetHeader("User-Agent"), Language: c.GetHeader("Accept-Language"),
+		Address: address(c.Request.RemoteAddr), Body: body,
+	}, time.Now())
 }
 
 // identity is who the request says it is: by header as the firmware does, or

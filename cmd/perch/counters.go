@@ -13,6 +13,9 @@ func (a *app) counters() []admin.Counter {
 		{Name: "perch_perceived_dropped_total", Help: "Events beyond what a robot may sense in a second.", Count: a.senses.intake.Dropped},
 		{Name: "perch_feed_readers_dropped_total", Help: "Readers of the perception feed that did not read.", Count: a.bridge.Dropped},
 		{Name: "perch_robots_dropped_total", Help: "Robots let go because they did not read what they were sent.", Count: func() uint64 { return uint64(a.talk.Lost()) }},
+		{Name: "perch_connections_kept_open_total", Help: "Connections that were kept open after their last answer, for the robot to close.", Count: func() uint64 { return a.doors.lingering.Counts().Kept }},
+		{Name: "perch_connections_kept_open_timeouts_total", Help: "Of those, connections that the robot had not closed within a second.", Count: func() uint64 { return a.doors.lingering.Counts().TimedOut }},
+		{Name: "perch_connections_not_kept_open_total", Help: "Connections closed at once, for too many were kept open.", Count: func() uint64 { return a.doors.lingering.Counts().Untimely }},
 		{Name: "perch_store_commits_total", Help: "Writes of the database that reached the disk.", Count: a.db.Commits},
 	}, a.engines.counters()...)
 }

@@ -27,6 +27,7 @@ type doors struct {
 	servers     []*served
 	certificate *certificate // nil where nothing is encrypted
 	once        sync.Once
+	lingering   door.Lingering // what robots are to close first
 }
 
 type served struct {
@@ -55,11 +56,11 @@ func (d *doors) open(a *app) error {
 			return err
 		}
 	}
-	public, err := houseEngine(a, l, true)
+	public, err := houseEngine(a, l, &d.lingering)
 	if err != nil {
 		return err
 	}
-	encrypted, err := houseEngine(a, l, false)
+	encrypted, err := houseEngine(a, l, nil)
 	if err != nil {
 		return err
 	}
@@ -108,6 +109,8 @@ func (d *doors) add(l net.Listener, key string, e *gin.Engine) {
 		// all others the crowd does.
 		ErrorLog:  slog.NewLogLogger(d.log.Handler(), slog.LevelDebug),
 		Protocols: new(http.Protocols),
+
+		ConnContext: d.lingering.ConnContext,
 	}
 	s.Protocols.SetHTTP1(true) // WebSockets need it, and one protocol has one set of limits
 	if key == "tls.listen" {
@@ -169,6 +172,7 @@ func (d *doors) stop() {
 			})
 		}
 		wg.Wait()
+		d.lingering.Close()
 	})
 }
 

@@ -47,19 +47,20 @@ func newLocks(a *app) (*locks, error) {
 	}, nil
 }
 
-// houseEngine serves the house's network, with or without the robots' doors: a
-// robot cannot check a certificate of the house's own, so those are served in
-// the clear alone.
-func houseEngine(a *app, l *locks, robots bool) (*gin.Engine, error) {
+// houseEngine serves the house's network, with the robots' doors where it is given
+// what lets robots close their connections first, or without: a robot cannot check
+// a certificate of the house's own, so those are served in the clear alone.
+func houseEngine(a *app, l *locks, robots *door.Lingering) (*gin.Engine, error) {
 	e, err := door.NewEngine(a.log)
 	if err != nil {
 		return nil, err
 	}
 	e.Use(l.origins.Admit(), door.Guard(l.hosts.Check))
 	open := e.Group("", door.Guard(l.pace.Check))
-	if robots {
-		a.ota.Routes(open)
-		a.talk.Routes(open)
+	if robots != nil {
+		doors := open.Group("", robots.Last())
+		a.ota.Routes(doors)
+		a.talk.Routes(doors)
 	}
 	a.admin.Open(open)
 	owner := e.Group("", door.Guard(l.owner.Check))

@@ -20,6 +20,9 @@ func AppendFromRobot(dst []byte, session string, m FromRobot) []byte {
 		w.Type, w.State = "listen", "stop"
 	case ListenDetect:
 		w.Type, w.State, w.Text = "listen", "detect", &m.Text
+		if m.Typed {
+			w.Source = json.RawMessage(typed)
+		}
 	case Abort:
 		w.Type, w.Reason = "abort", m.Reason
 	case FromMCP:

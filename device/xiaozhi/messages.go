@@ -61,7 +61,10 @@ type ListenStop struct{}
 
 // ListenDetect carries what woke the robot: a wake word, or any text a build
 // gives for another cause ("face", "head_pet_hold").
-type ListenDetect struct{ Text string }
+type ListenDetect struct {
+	Text  string
+	Typed bool // by somebody, as clients say that are no firmware
+}
 
 // WakeWord is the only reason the firmware gives for an Abort.
 const WakeWord = "wake_word_detected"

@@ -10,6 +10,9 @@ import (
 // ErrMessage is wrapped by the errors of ParseFromRobot and ParseToRobot.
 var ErrMessage = errors.New("bad message")
 
+// typed is the source that clients with a keyboard give a detect's text.
+const typed = `"text"`
+
 // wire is every field of every message. Which belong to a type is what the
 // functions below know.
 type wire struct {
@@ -24,6 +27,7 @@ type wire struct {
 	Reason    string          `json:"reason,omitempty"`
 	Emotion   string          `json:"emotion,omitempty"`
 	Text      *string         `json:"text,omitempty"`
+	Source    json.RawMessage `json:"source,omitempty"`
 	Command   string          `json:"command,omitempty"`
 	Status    string          `json:"status,omitempty"`
 	Message   string          `json:"message,omitempty"`
@@ -120,7 +124,7 @@ func (w wire) listen() (FromRobot, error) {
 	case "stop":
 		return ListenStop{}, nil
 	case "detect":
-		return ListenDetect{Text: w.text()}, nil
+		return ListenDetect{Text: w.text(), Typed: string(w.Source) == typed}, nil
 	}
 	return nil, fmt.Errorf("%w: listen with state %q", ErrMessage, w.State)
 }

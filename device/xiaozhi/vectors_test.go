@@ -27,6 +27,7 @@ var fromRobot = []struct {
 	{"realtime", `{"session_id":"s","type":"listen","state":"start","mode":"realtime"}`, xiaozhi.ListenStart{Mode: xiaozhi.Realtime}},
 	{"stop", `{"session_id":"s","type":"listen","state":"stop"}`, xiaozhi.ListenStop{}},
 	{"detect", `{"session_id":"s","type":"listen","state":"detect","text":"Hi, Stack Chan"}`, xiaozhi.ListenDetect{Text: "Hi, Stack Chan"}},
+	{"typed", `{"session_id":"s","type":"listen","state":"detect","text":"hello","source":"text"}`, xiaozhi.ListenDetect{Text: "hello", Typed: true}},
 	{"abort", `{"session_id":"s","type":"abort"}`, xiaozhi.Abort{}},
 	{"abort by wake word", `{"session_id":"s","type":"abort","reason":"wake_word_detected"}`, xiaozhi.Abort{Reason: xiaozhi.WakeWord}},
 	{"mcp", `{"session_id":"s","type":"mcp","payload":{"jsonrpc":"2.0","id":3,"result":{}}}`, xiaozhi.FromMCP{Payload: json.RawMessage(`{"jsonrpc":"2.0","id":3,"result":{}}`)}},
@@ -93,16 +94,17 @@ func sameJSON(t *testing.T, got []byte, want string) bool {
 // TestWhatOtherClientsSend holds what is read although no firmware sends it.
 func TestWhatOtherClientsSend(t *testing.T) {
 	for text, want := range map[string]xiaozhi.FromRobot{
-		`{"type":"hello"}`:                                xiaozhi.Hello{},
-		`{"type":"listen","state":"start"}`:               xiaozhi.ListenStart{Mode: xiaozhi.Auto},
-		`{"type":"listen","state":"start","mode":"vad"}`:  xiaozhi.ListenStart{Mode: xiaozhi.Auto},
-		`{"type":"listen","state":"start","mode":"ptt"}`:  xiaozhi.ListenStart{Mode: xiaozhi.Manual},
-		`{"type":"ping"}`:                                 xiaozhi.UnknownFromRobot{Type: "ping"},
-		`{"session_id":"","type":"abort"}`:                xiaozhi.Abort{},
-		`{"type":"listen","state":"detect"}`:              xiaozhi.ListenDetect{},
-		`{"type":"event","name":"face_lost"}`:             xiaozhi.Event{Name: "face_lost", Data: json.RawMessage("{}")},
-		`{"type":"event","name":"face_lost","data":null}`: xiaozhi.Event{Name: "face_lost", Data: json.RawMessage("{}")},
-		`{"type":"iot","descriptors":[]}`:                 xiaozhi.UnknownFromRobot{Type: "iot"},
+		`{"type":"hello"}`:                                               xiaozhi.Hello{},
+		`{"type":"listen","state":"start"}`:                              xiaozhi.ListenStart{Mode: xiaozhi.Auto},
+		`{"type":"listen","state":"start","mode":"vad"}`:                 xiaozhi.ListenStart{Mode: xiaozhi.Auto},
+		`{"type":"listen","state":"start","mode":"ptt"}`:                 xiaozhi.ListenStart{Mode: xiaozhi.Manual},
+		`{"type":"ping"}`:                                                xiaozhi.UnknownFromRobot{Type: "ping"},
+		`{"session_id":"","type":"abort"}`:                               xiaozhi.Abort{},
+		`{"type":"listen","state":"detect"}`:                             xiaozhi.ListenDetect{},
+		`{"type":"listen","state":"detect","text":"x","source":{"a":1}}`: xiaozhi.ListenDetect{Text: "x"},
+		`{"type":"event","name":"face_lost"}`:                            xiaozhi.Event{Name: "face_lost", Data: json.RawMessage("{}")},
+		`{"type":"event","name":"face_lost","data":null}`:                xiaozhi.Event{Name: "face_lost", Data: json.RawMessage("{}")},
+		`{"type":"iot","descriptors":[]}`:                                xiaozhi.UnknownFromRobot{Type: "iot"},
 		// The firmware does not escape the words of an error.
 		`{"session_id":"s","type":"mcp","payload":{"jsonrpc":"2.0","id":7,"error":{"message":"Unknown tool: "x" here"}}}`: xiaozhi.FromMCP{
 			Payload: json.RawMessage(`{"jsonrpc":"2.0","id":7,"error":{"message":"Unknown tool: \"x\" here"}}`)},

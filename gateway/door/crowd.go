@@ -121,10 +121,19 @@ type guest struct {
 	net.Conn
 	leave func()
 	timed atomic.Bool // somebody has set a time for writing
+
+	lingering atomic.Pointer[Lingering] // keeps it open until the other side closes it; nil where we do
 }
 
-// Close ends the connection.
+// Close ends the connection, or has the other side do so.
 func (g *guest) Close() error {
+	if l := g.lingering.Swap(nil); l != nil && l.keep(g) {
+		return nil
+	}
+	return g.end()
+}
+
+func (g *guest) end() error {
 	g.leave()
 	return g.Conn.Close()
 }

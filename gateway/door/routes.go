@@ -94,6 +94,12 @@ func (o Origins) Admit() gin.HandlerFunc {
 	}
 }
 
+// Last is a handler before those of robots' doors: where a request says that it
+// is the connection's last, the other side closes that.
+func (l *Lingering) Last() gin.HandlerFunc {
+	return func(c *gin.Context) { l.last(c.Request) }
+}
+
 // bodyWithin is how long the body of a request may take to arrive.
 const bodyWithin = 30 * time.Second
 

@@ -281,10 +281,11 @@ func TestASilentClientThatBargesIn(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		k.line.forget()
+		k.say(xiaozhi.Abort{})
 		k.listen(xiaozhi.Auto)
 		time.Sleep(time.Second)
-		if story := k.line.story(); story != "tts stop" {
-			t.Errorf("goes on speaking: %s", story)
+		if story := k.line.story(); story != "tts stop" || k.shows() != agent.Listening {
+			t.Errorf("shows %s: %s", k.shows(), story)
 		}
 	})
 }

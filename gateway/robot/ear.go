@@ -108,7 +108,12 @@ func (e *ear) before(write func([]int16) bool) {
 // sound takes a packet from the robot: into the utterance under way, or into
 // the ring while there is none.
 func (s *session) sound(ctx context.Context, a xiaozhi.Audio) {
-	if len(a.Opus) == 0 || s.muted.Load() {
+	if len(a.Opus) == 0 {
+		return
+	}
+	now := time.Now()
+	if s.muted.Load() {
+		s.state.flow.take(now, voice.FrameDuration)
 		return
 	}
 	pcm, err := s.ear.decoder.Decode(a.Opus)
@@ -116,8 +121,15 @@ func (s *session) sound(ctx context.Context, a xiaozhi.Audio) {
 		s.badAudio.say(s.log, "the robot sent sound that does not decode; such packets are dropped", err)
 		return
 	}
+	s.state.flow.take(now, time.Duration(len(pcm))*time.Second/voice.MicRate)
+	if s.state.streams(now) {
+		s.input(ctx, streaming{})
+	}
 	pcm, ours := s.ear.clean(a.Timestamp, pcm)
-	s.state.packetAt = time.Now()
+	if s.state.packetAt.IsZero() {
+		s.state.began = now // whoever pushed the button may have been asked first whether the page may listen
+	}
+	s.state.packetAt = now
 	if s.state.phase == hearing && s.utterance != nil {
 		s.utterance.Write(pcm)
 	} else {

@@ -49,7 +49,8 @@ func (d *dice) fromRobot() xiaozhi.FromRobot {
 	case 3:
 		return xiaozhi.ListenStop{}
 	case 4:
-		return xiaozhi.ListenDetect{Text: []string{"hi", "face", ""}[d.roll(3)]}
+		kind := d.roll(6)
+		return xiaozhi.ListenDetect{Text: []string{"hi", "face", ""}[kind%3], Typed: kind > 2}
 	case 5:
 		return xiaozhi.Abort{}
 	case 6:
@@ -212,7 +213,7 @@ func FuzzStep(f *testing.F) {
 			case 2:
 				feed(d.fromHouse(now))
 			case 3:
-				feed([]input{speechBegan{}, speechEnded{}}[d.roll(2)])
+				feed([]input{speechBegan{}, speechEnded{}, streaming{}}[d.roll(3)])
 			case 4:
 				now = now.Add(time.Duration(d.roll(256)) * 500 * time.Millisecond)
 				ticks := 0

@@ -111,8 +111,12 @@ func (s *stepper) sayWaiting() {
 // unaskedYet reports whether the turn under way is one that we have just begun
 // by ourselves, and nobody has interrupted.
 func (s *stepper) unaskedYet() bool {
-	return s.now.Before(s.unasked) && passed(s.now, s.aborted, unaskedFor)
+	return s.now.Before(s.unasked) && !s.justAborted()
 }
+
+// justAborted reports whether somebody has told us to be quiet a moment ago: a
+// microphone that opens then is opened to speak.
+func (s *stepper) justAborted() bool { return !passed(s.now, s.aborted, unaskedFor) }
 
 // listenLater lets what is told go on. What the microphone hears meanwhile is
 // before this listening, which begins when all is told: with the listen start
@@ -167,7 +171,7 @@ func (s *stepper) tick() {
 			s.close("no hello")
 		}
 		return
-	case s.phase == hearing && (passed(s.now, s.packetAt, s.stalled) || passed(s.now, s.began, s.longest)):
+	case s.phase == hearing && (s.hasStalled() || passed(s.now, s.began, s.longest)):
 		s.utteranceOver()
 	case s.asking && !s.askedUntil.IsZero() && !s.now.Before(s.askedUntil):
 		s.askedUntil = time.Time{}
@@ -214,6 +218,12 @@ func (s *state) idleAt() time.Time {
 	return at
 }
 
+// hasStalled reports whether the packets of an utterance have stopped, once
+// there were any.
+func (s *stepper) hasStalled() bool {
+	return !s.packetAt.IsZero() && passed(s.now, s.packetAt, s.stalled)
+}
+
 func passed(now, from time.Time, d time.Duration) bool { return !now.Before(from.Add(d)) }
 
 // due is when the state needs a tick, and the zero time when it needs none.
@@ -231,7 +241,9 @@ func (s *state) due() time.Time {
 		}
 	}
 	if s.phase == hearing {
-		earliest(s.packetAt.Add(s.stalled))
+		if !s.packetAt.IsZero() {
+			earliest(s.packetAt.Add(s.stalled))
+		}
 		earliest(s.began.Add(s.longest))
 	}
 	if s.asking {

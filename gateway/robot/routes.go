@@ -88,6 +88,10 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return &door.Fault{Word: "no_device_id", Sentence: "the Device-Id header must hold the robot's MAC address: " + err.Error(), HTTP: http.StatusBadRequest}
 	}
+	bound, _ := s.options.Robots.Get(robotID)
+	if !client.Sent { // the token is one client's, and says enough
+		client = bound.Client
+	}
 	known, err := s.options.Robots.Admit(robotID, client, token)
 	if err != nil {
 		log := s.options.Log.Debug
@@ -96,7 +100,12 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 		}
 		log("a robot was turned away: its token is missing or wrong; it gets one when it boots, once it is adopted",
 			"robot", robotID, "address", r.RemoteAddr)
-		return &door.Fault{Word: "wrong_token", Sentence: "the token is missing or wrong; a robot gets one from this appliance when it boots", HTTP: http.StatusUnauthorized}
+		why := "the token is missing or wrong; a robot gets one from this appliance when it boots"
+		if bound.Bound && client != bound.Client && token != "" {
+			why = "this MAC address is that of a robot with another Client-Id than is sent here, and its token is good for that one only; " +
+				"check in with the Client-Id that is used here, and have that adopted"
+		}
+		return &door.Fault{Word: "wrong_token", Sentence: why, HTTP: http.StatusUnauthorized}
 	}
 	leave, err := s.place(robotID)
 	if err != nil {
@@ -144,13 +153,9 @@ func (r *refusals) news(id device.ID, now time.Time) bool {
 // identity is who the request says it is: by header as the firmware does, or
 // by query as browser clients must.
 func identity(r *http.Request) (id string, c device.Client, token string) {
-	value := func(header, query string) string {
-		if v := r.Header.Get(header); v != "" {
-			return v
-		}
-		return r.URL.Query().Get(query)
-	}
-	token = value("Authorization", "authorization")
+	query := r.URL.Query()
+	value := func(header, name string) string { return cmp.Or(r.Header.Get(header), query.Get(name)) }
+	token = cmp.Or(value("Authorization", "authorization"), query.Get("token"), query.Get("access_token"))
 	if scheme, bearer, found := strings.Cut(token, " "); found && strings.EqualFold(scheme, "bearer") {
 		token = bearer
 	}

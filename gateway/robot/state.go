@@ -61,7 +61,12 @@ type state struct {
 	greeted    time.Time // the first hello
 	understood time.Time // when last an utterance was understood, or speech of ours ended
 	began      time.Time // the utterance under way
-	packetAt   time.Time // the latest sound; the loop sets it for each packet, without a step
+	packetAt   time.Time // the latest sound of it; the loop sets it for each packet, without a step. Zero before the first
+	flow       flow      // of all sound
+	rested     time.Time // our speech ended in auto mode, and the robot has not said since whether it listens
+	listened   bool      // it has opened its microphone at least once
+	open       bool      // and has not said since that it is closed
+	typed      time.Time // when last a text was taken that somebody typed
 	woken      time.Time // a wake word that has not been answered
 	fed        time.Time // a message last left
 	introduced time.Time // we last introduced ourselves to the robot's tools; zero where it has none
@@ -132,6 +137,7 @@ type (
 
 	speechBegan struct{} // found by the end-pointer
 	speechEnded struct{}
+	streaming   struct{} // sound goes on that we have not been told to listen to
 
 	heard    struct{ text string } // by the turn's recognizer
 	misheard struct{}
@@ -166,6 +172,7 @@ type (
 func (said) input()        {}
 func (speechBegan) input() {}
 func (speechEnded) input() {}
+func (streaming) input()   {}
 func (heard) input()       {}
 func (misheard) input()    {}
 func (askedFor) input()    {}

@@ -39,6 +39,8 @@ func step(st state, now time.Time, in input) (state, []effect) {
 		s.speechBegan()
 	case speechEnded:
 		s.utteranceOver()
+	case streaming:
+		s.streaming()
 	case heard:
 		s.heard(in.text)
 	case misheard:
@@ -85,6 +87,10 @@ func (s *stepper) said(m xiaozhi.FromRobot) {
 	case xiaozhi.ListenStop:
 		s.listenStop()
 	case xiaozhi.ListenDetect:
+		if s.isTyped(m) {
+			s.takeTyped(m.Text)
+			return
+		}
 		s.do(detected{m.Text})
 		if s.greets && isWakeWord(m.Text) && !s.turn {
 			s.woken = s.now
@@ -138,12 +144,46 @@ func (s *stepper) settle() {
 	s.sayWaiting()
 }
 
-// listenStart opens the microphone. In the middle of a turn it is a barge-in:
-// somebody pushed to talk. But in auto mode it also is what the robot says
-// after every tts stop, and then interrupts nothing that has begun since, as
-// what opens a talk does not interrupt what we have just begun to tell. To a
-// question it is the answer, once that can be heard.
+// isTyped tells words that somebody typed from what has woken a robot. Some
+// clients say so. Of others a robot's wake word is the first thing, or comes
+// with the sound of it.
+func (s *stepper) isTyped(m xiaozhi.ListenDetect) bool {
+	return m.Typed || isWakeWord(m.Text) && s.listened && !s.flow.preRoll(s.now)
+}
+
+// Nobody types more, nor so fast.
+const (
+	mostTyped  = 2000 // bytes
+	typedEvery = 500 * time.Millisecond
+)
+
+// takeTyped takes a text as what was said: the answer to a question that was
+// put, or else a turn of its own, also while we speak.
+func (s *stepper) takeTyped(text string) {
+	text, err := speakable(clip(text, mostTyped))
+	if err != nil || !passed(s.now, s.typed, typedEvery) {
+		return
+	}
+	s.typed = s.now
+	if !s.asking || !s.put {
+		s.interrupt(false)
+		s.begin(turnStart{text: text})
+		return
+	}
+	if s.phase == speaking {
+		s.do(cutQuestion{})
+	}
+	s.do(answerAsk{agent.Answer{Outcome: agent.AnswerGiven, Text: text}})
+}
+
+// listenStart opens the microphone. While we speak it is a barge-in where
+// somebody pushed to talk, or has just aborted, as the firmware does first. In
+// auto mode it also is what the robot says after every tts stop, and then
+// interrupts nothing that has begun since, as what opens a talk does not
+// interrupt what we have just begun to tell. To a question it is the answer,
+// once that can be heard.
 func (s *stepper) listenStart(mode xiaozhi.Mode) {
+	s.listened, s.open = true, true
 	resumed := !s.now.After(s.resumes) && mode != xiaozhi.Manual
 	s.resumes = time.Time{}
 	answers := s.asking && s.put
@@ -153,6 +193,10 @@ func (s *stepper) listenStart(mode xiaozhi.Mode) {
 	}
 	if s.turn && s.unaskedYet() && mode != xiaozhi.Manual {
 		s.listenLater(mode)
+		return
+	}
+	if s.turn && !answers && s.phase == speaking && mode != xiaozhi.Manual && !s.justAborted() {
+		s.goOn(mode)
 		return
 	}
 	if s.turn && !answers {
@@ -165,12 +209,26 @@ func (s *stepper) listenStart(mode xiaozhi.Mode) {
 		s.understood = s.now // somebody has opened it, to speak
 	}
 	s.leaveHearing()
+	s.rested = time.Time{}
 	s.mode, s.listening, s.phase = mode, true, ready
 	s.do(listenNew{}, publish{event.ListeningStarted{Mode: string(mode)}})
 	if mode == xiaozhi.Manual {
 		s.speechBegan() // the button says so
+		s.packetAt = time.Time{}
 	}
 	s.greet()
+	s.settle()
+}
+
+// goOn lets our speech go on where a client says no more than that its
+// microphone is open. In auto mode what that hears counts once we have spoken.
+func (s *stepper) goOn(mode xiaozhi.Mode) {
+	s.mode = mode
+	if mode == xiaozhi.Realtime {
+		s.listening = true
+	} else {
+		s.opens = true
+	}
 	s.settle()
 }
 
@@ -186,7 +244,7 @@ func (s *stepper) greet() {
 
 // listenStop ends an utterance in manual mode; the microphone is closed.
 func (s *stepper) listenStop() {
-	s.listening, s.opens = false, false
+	s.listening, s.opens, s.open, s.rested = false, false, false, time.Time{}
 	if s.phase == hearing {
 		s.utteranceOver()
 	} else if s.phase == ready {
@@ -278,7 +336,7 @@ func (s *stepper) again() {
 func (s *stepper) begin(t turnStart) {
 	s.turn, s.turnDone, s.drained, s.begun, s.answers = true, false, false, false, false
 	s.telling, s.end, s.reason, s.lastSaid = t.telling, "", "", ""
-	s.unasked, s.opens = time.Time{}, false
+	s.unasked, s.opens, s.rested = time.Time{}, false, time.Time{}
 	if t.telling.words() || t.telling.sound != nil {
 		s.unasked = s.now.Add(unaskedFor)
 	}
@@ -382,6 +440,9 @@ func (s *stepper) leaveHearing() {
 // realtime its microphone was never closed.
 func (s *stepper) rest() {
 	s.phase = quiet
+	if s.mode == xiaozhi.Auto && s.open {
+		s.rested = s.now
+	}
 	if s.mode == xiaozhi.Realtime && s.listening {
 		s.phase = ready
 		s.do(listenNew{}, publish{event.ListeningStarted{Mode: string(s.mode)}})

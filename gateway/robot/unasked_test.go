@@ -25,7 +25,7 @@ func TestAMicrophoneThatOpensWhileWeBegin(t *testing.T) {
 		"at once":               {0, 0, xiaozhi.Auto, false, "tts start, sentence " + text + ", tts stop"},
 		"in realtime":           {0, time.Second, xiaozhi.Realtime, false, "tts start, sentence " + text + ", tts stop"},
 		"before it sounds":      {time.Second, 500 * time.Millisecond, xiaozhi.Auto, false, "tts start, sentence " + text + ", tts stop"},
-		"late":                  {900 * time.Millisecond, 2100 * time.Millisecond, xiaozhi.Auto, false, "tts stop"},
+		"late, and aborted":     {900 * time.Millisecond, 2100 * time.Millisecond, xiaozhi.Auto, true, "tts stop"},
 		"a button":              {0, 500 * time.Millisecond, xiaozhi.Manual, false, "tts stop"},
 		"who has aborted first": {0, 500 * time.Millisecond, xiaozhi.Auto, true, "tts stop"},
 	} {
@@ -65,19 +65,40 @@ func TestAMicrophoneThatOpensWhileWeBegin(t *testing.T) {
 	}
 }
 
-// TestAnAnswerIsInterrupted at any time.
+// TestAnAnswerIsInterrupted at any time by an abort or a button. A microphone
+// alone says nothing of the kind: there are clients that open it with each
+// sentence they are told.
 func TestAnAnswerIsInterrupted(t *testing.T) {
-	talking(t, answer(strings.Repeat("word ", 20)), func(k *talk) {
-		k.ears.transcripts = understood("x")
-		k.listen(xiaozhi.Auto)
-		k.speak()
-		time.Sleep(500 * time.Millisecond)
-		synctest.Wait()
-		k.line.forget()
-		k.listen(xiaozhi.Auto)
-		time.Sleep(time.Second)
-		k.wantStory("tts stop")
-	})
+	for name, c := range map[string]struct {
+		abort bool
+		mode  xiaozhi.Mode
+		stops bool
+	}{
+		"abort":    {true, xiaozhi.Auto, true},
+		"button":   {false, xiaozhi.Manual, true},
+		"auto":     {false, xiaozhi.Auto, false},
+		"realtime": {false, xiaozhi.Realtime, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			talking(t, answer(strings.Repeat("word ", 20)), func(k *talk) {
+				k.ears.transcripts = understood("x")
+				k.listen(xiaozhi.Auto)
+				k.speak()
+				time.Sleep(500 * time.Millisecond)
+				synctest.Wait()
+				k.line.forget()
+				if c.abort {
+					k.say(xiaozhi.Abort{})
+				}
+				k.listen(c.mode)
+				time.Sleep(time.Second)
+				synctest.Wait()
+				if stopped := strings.Contains(k.line.story(), "tts stop"); stopped != c.stops {
+					t.Errorf("sent %s", k.line.story())
+				}
+			})
+		})
+	}
 }
 
 // TestAnAbortBeforeWeBegin: who then opens the microphone wants to speak.

@@ -1,0 +1,116 @@
+package door
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Limits of connections that wait for the other side to close them.
+const (
+	lingerFor   = time.Second
+	mostLinger  = 64
+	mostDrained = 1 << 20 // bytes that come meanwhile, such as what is left of a body
+)
+
+// Lingering keeps connections open after their last answer until the other side
+// has closed them, or for a second. The firmware crashes where we close first:
+// its receiving task then uses what its main task is taking apart. One Lingering
+// serves every listener of Crowd whose server has its ConnContext. The zero value
+// is ready for use; Close ends it.
+type Lingering struct {
+	within time.Duration // lingerFor where it is 0
+	most   int           // mostLinger where it is 0
+
+	mu     sync.Mutex
+	open   map[net.Conn]struct{}
+	counts Lingered
+	closed bool
+	wg     sync.WaitGroup
+}
+
+// Lingered counts connections.
+type Lingered struct {
+	Open     int    // are kept open
+	Kept     uint64 // were, ever
+	TimedOut uint64 // of those, were closed by us
+	Untimely uint64 // were closed at once, for too many were open
+}
+
+// Counts is how many connections were kept open.
+func (l *Lingering) Counts() Lingered {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.counts
+	c.Open = len(l.open)
+	return c
+}
+
+// Close closes what is kept open, and waits for it. What ends later is closed at
+// once.
+func (l *Lingering) Close() {
+	l.mu.Lock()
+	l.closed = true
+	for conn := range l.open {
+		_ = conn.SetReadDeadline(time.Unix(1, 0))
+	}
+	l.mu.Unlock()
+	l.wg.Wait()
+}
+
+type connKey struct{}
+
+// ConnContext is a server's, so that a request knows its connection.
+func (*Lingering) ConnContext(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, c)
+}
+
+// last notes that a request is the last of its connection, where it says so.
+func (l *Lingering) last(r *http.Request) {
+	if g, is := r.Context().Value(connKey{}).(*guest); is && r.Close {
+		g.lingering.Store(l)
+	}
+}
+
+// keep takes a connection whose server has done with it, and closes it when the
+// other side has. It reports whether there is room.
+func (l *Lingering) keep(g *guest) bool {
+	most, within := l.most, l.within
+	if most == 0 {
+		most = mostLinger
+	}
+	if within == 0 {
+		within = lingerFor
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return false
+	}
+	if len(l.open) >= most {
+		l.counts.Untimely++
+		return false
+	}
+	if g.Conn.SetReadDeadline(time.Now().Add(within)) != nil {
+		return false // it is closed already
+	}
+	if l.open == nil {
+		l.open = map[net.Conn]struct{}{}
+	}
+	l.open[g.Conn] = struct{}{}
+	l.counts.Kept++
+	l.wg.Go(func() {
+		_, err := io.CopyN(io.Discard, g.Conn, mostDrained)
+		l.mu.Lock()
+		delete(l.open, g.Conn)
+		if timeout, is := err.(net.Error); is && timeout.Timeout() && !l.closed {
+			l.counts.TimedOut++
+		}
+		l.mu.Unlock()
+		_ = g.end()
+	})
+	return true
+}

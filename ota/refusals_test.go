@@ -1,0 +1,99 @@
+package ota_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"perch/device"
+)
+
+// TestInventedAddresses: pages invent a MAC address, half of them with the bit of
+// a group, and are robots like others.
+func TestInventedAddresses(t *testing.T) {
+	h := newHouse(t, device.AdoptOpen)
+	for _, mac := range []string{"a1:b1:c2:d3:e4:f5", "01:00:5e:00:00:fb", "FF-00-00-00-00-00"} {
+		header := headers()
+		header.Set("Device-Id", mac)
+		if f := mustRead(t, h.ask(http.MethodPost, "/xiaozhi/ota/", "perch:8003", header, "{}")); f.token == "" {
+			t.Errorf("%s: %+v", mac, f)
+		}
+	}
+	if n := len(h.robots.List()); n != 3 {
+		t.Errorf("%d robots", n)
+	}
+}
+
+// refuse has a check-in refused that came from an address.
+func refuse(h *house, from, device, host, body string) {
+	r := httptest.NewRequest(http.MethodPost, "/xiaozhi/ota/", strings.NewReader(body))
+	r.Host, r.RemoteAddr = host, from+":50123"
+	r.Header.Set("Device-Id", device)
+	h.handler.ServeHTTP(httptest.NewRecorder(), r)
+}
+
+// TestRefusedCheckInsAreTold in the log, once a minute for each that is refused
+// and why, and to whoever asks.
+func TestRefusedCheckInsAreTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, device.AdoptOpen)
+		lines := func(want int, holding string) {
+			t.Helper()
+			if got := strings.Count(h.log.String(), holding); got != want {
+				t.Errorf("%d lines with %q, want %d: %s", got, holding, want, h.log)
+			}
+		}
+		if list := h.service.Refused(); len(list) != 0 {
+			t.Errorf("before any: %+v", list)
+		}
+		for range 20 {
+			refuse(h, "192.168.1.50", "my robot\x1b[2J", "perch:8003", "{}")
+			time.Sleep(time.Second)
+		}
+		refuse(h, "192.168.1.51", "nobody", "perch:8003", "{}")
+		refuse(h, "192.168.1.50", "a0b1c2d3e4f5", "a b", "{}")
+		refuse(h, "192.168.1.50", "a0b1c2d3e4f5", "perch:8003", strings.Repeat(" ", 70000))
+		lines(4, "refused")
+		lines(2, "Device-Id header")
+		lines(1, "Host header")
+		lines(1, "64 kB")
+		lines(1, "address=192.168.1.51")
+		time.Sleep(time.Minute)
+		refuse(h, "192.168.1.50", "my robot", "perch:8003", "{}")
+		lines(5, "refused")
+		list := h.service.Refused()
+		if len(list) != 4 {
+			t.Fatalf("%+v", list)
+		}
+		if r := list[0]; r.Address != "192.168.1.50" || r.Device != "my robot" || r.Code != "no_device_id" || r.Count != 21 ||
+			!strings.Contains(r.Reason, "Device-Id header") || !r.At.Equal(time.Now()) {
+			t.Errorf("the newest is %+v", r)
+		}
+		if list[1].Code != "body_too_large" || list[2].Code != "bad_host" || list[3].Address != "192.168.1.51" {
+			t.Errorf("the others are %+v", list[1:])
+		}
+		if strings.ContainsAny(h.log.String(), "\x1b") {
+			t.Error("the log holds an escape")
+		}
+	})
+}
+
+// TestManyRefusals: a network full of them is ten that are remembered, and a few
+// lines of the log.
+func TestManyRefusals(t *testing.T) {
+	h := newHouse(t, device.AdoptOpen)
+	for n := range 1000 {
+		refuse(h, fmt.Sprintf("10.0.%d.%d", n/256, n%256), strings.Repeat("x", 5000), "perch:8003", "{}")
+	}
+	if lines := strings.Count(h.log.String(), "\n"); lines == 0 || lines > 31 || h.log.Len() > 31*1000 {
+		t.Errorf("%d lines, %d bytes", lines, h.log.Len())
+	}
+	list := h.service.Refused()
+	if len(list) != 10 || list[0].Address != "10.0.3.231" || list[9].Address != "10.0.3.222" || len(list[0].Device) > 100 {
+		t.Errorf("%+v", list)
+	}
+}
