@@ -82,6 +82,6 @@ func (s *Service) refused(err error, address, device string, now time.Time) {
 		s.o.Log.Warn("more check-ins were refused than are told of", "count", before)
 	}
 	if tell {
-		s.o.Log.Warn("a check-in was refused", "address", n.Address, "device", n.Device, "reason", n.Reason)
+		s.o.Log.Warn("a check-in was refused", "address", n.Address, "name", n.Device, "err", n.Reason)
 	}
 }

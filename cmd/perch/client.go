@@ -243,8 +243,31 @@ func devices(ctx context.Context, args []string, out io.Writer) error {
 				fmt.Fprintf(out, "              nobody has adopted it, so that it may talk and nothing else: perch adopt %s\n", d.ID)
 			}
 		}
-		return nil
+		return refusals(ctx, c, out)
 	})
+}
+
+// turnedAway is a check-in that was refused, as it is shown.
+type turnedAway struct {
+	At                      time.Time
+	Address, Device, Reason string
+	Count                   int
+}
+
+func (t turnedAway) String() string {
+	return fmt.Sprintf("refused: a check-in from %s as %q, at %s (%d so far): %s", plain(t.Address), plain(t.Device), t.At.Local().Format(time.TimeOnly), t.Count, plain(t.Reason))
+}
+
+// refusals shows whom the appliance has turned away: such a robot is in no list.
+func refusals(ctx context.Context, c *client, out io.Writer) error {
+	var list []turnedAway
+	if err := c.do(ctx, http.MethodGet, "/api/v1/refused", nil, &list); err != nil {
+		return err
+	}
+	for _, t := range list {
+		fmt.Fprintln(out, t)
+	}
+	return nil
 }
 
 func say(ctx context.Context, args []string, out io.Writer) error {

@@ -88,6 +88,10 @@ func (d *examination) robots(ctx context.Context) {
 				waiting = append(waiting, r.ID)
 			}
 		}
+		var refused []turnedAway
+		if err := d.running.do(ctx, http.MethodGet, "/api/v1/refused", nil, &refused); err == nil && len(refused) > 0 {
+			d.add("robots", nil, "note: "+refused[0].String())
+		}
 	case d.store != nil:
 		for _, r := range store.NewTable[device.Robot](d.store.DB, "robots").All() {
 			if r.Claim != nil {

@@ -32,7 +32,7 @@ func TestAForeignCheckIn(t *testing.T) {
 			foreign := func() {
 				status, answer := h.request(http.MethodPost, "/xiaozhi/ota/", "{}", "Device-Id", "a0:b1:c2:d3:e4:f5", "Client-Id", "foreign",
 					"User-Agent", "bread/9.9.9", "Host", strings.TrimPrefix(thief.URL, "http://"))
-				if status != http.StatusOK || !strings.Contains(answer, `"token":""`) {
+				if status != http.StatusOK || strings.Contains(answer, `"token"`) {
 					t.Errorf("the foreign check-in is answered %d %s", status, answer)
 				}
 			}
@@ -189,7 +189,12 @@ func TestDevicesMoveNoTerminal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	appliance := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(list) }))
+	appliance := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/refused") {
+			list = []byte("[]")
+		}
+		_, _ = w.Write(list)
+	}))
 	defer appliance.Close()
 	var out bytes.Buffer
 	asWritten := strings.TrimPrefix(appliance.URL, "http://") + "/"
@@ -198,5 +203,22 @@ func TestDevicesMoveNoTerminal(t *testing.T) {
 	}
 	if strings.ContainsAny(out.String(), "\x1b\x07\r\u202e\u2028") || strings.Count(out.String(), "\n") != 3 {
 		t.Errorf("shown is %q", out.String())
+	}
+}
+
+// TestARefusedCheckInIsShown: a robot that was turned away is in no list, so its
+// owner is told why.
+func TestARefusedCheckInIsShown(t *testing.T) {
+	h := open(t, testConfig(), t.TempDir())
+	for range 3 {
+		h.request(http.MethodPost, "/xiaozhi/ota/", "{}", "Device-Id", "kitchen")
+	}
+	for _, command := range []struct {
+		line string
+		code int
+	}{{"devices", 0}, {"doctor", 1}} {
+		if out := h.command(t, command.line, command.code); !strings.Contains(out, `from 127.0.0.1 as "kitchen"`) || !strings.Contains(out, "(3 so far)") || !strings.Contains(out, "must hold the robot's MAC address") {
+			t.Errorf("%s says %s", command.line, out)
+		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/gateway/door"
+	"perch/ota"
 )
 
 // registry knows the robots.
@@ -90,16 +91,18 @@ type Options struct {
 	Conversations conversations
 	Senses        senses
 	Firmware      firmware // nil where there is no catalogue
-	Archives      archives // nil where nothing can be backed up
-	Board         *agent.Board
-	Bus           *event.Bus
-	Turns         func(most int) any
-	Parts         func() []Part
-	Counters      []Counter
-	Gauges        []Gauge
-	Version       string
-	ID            string
-	Started       time.Time
+	// Refused are the check-ins that were last refused, newest first; nil tells of none.
+	Refused  func() []ota.Refusal
+	Archives archives // nil where nothing can be backed up
+	Board    *agent.Board
+	Bus      *event.Bus
+	Turns    func(most int) any
+	Parts    func() []Part
+	Counters []Counter
+	Gauges   []Gauge
+	Version  string
+	ID       string
+	Started  time.Time
 }
 
 // Counter is what another part counts, for the metrics.

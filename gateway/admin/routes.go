@@ -35,6 +35,12 @@ func (d *Door) Routes(r gin.IRouter) {
 	api.GET("/status", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.status(), nil }))
 	api.GET("/devices", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.devices(time.Now()), nil }))
 	d.robotRoutes(api.Group("/devices/:id"))
+	api.GET("/refused", answer(http.StatusOK, func(*gin.Context) (any, error) {
+		if d.o.Refused == nil {
+			return []ota.Refusal{}, nil
+		}
+		return d.o.Refused(), nil
+	}))
 	api.DELETE("/strangers", answer(http.StatusOK, func(c *gin.Context) (any, error) {
 		n, err := d.forgetStrangers(c.Request.Context())
 		return gin.H{"forgotten": n}, err
