@@ -32,6 +32,9 @@ var (
 	ErrToken = errors.New("wrong or missing token")
 	// ErrNothingToAdopt is returned by Adopt where no robot waits under that id or code.
 	ErrNothingToAdopt = errors.New("no robot waits for adoption under that id or code")
+	// ErrContested is returned by Adopt for the id of a robot by whose MAC two clients have named themselves of late.
+	ErrContested = errors.New("two clients name themselves by this MAC address, and one of them may be anybody's. " +
+		"Adopt the robot by the code on its screen; where it shows none, see that the other is gone and try again ten minutes later")
 	// ErrClaimed is returned by Adopt for a robot that is adopted, where another client waits with its MAC.
 	ErrClaimed = errors.New("this robot is adopted already, and another client waits that names itself by the same MAC address. " +
 		"If you erased the robot's flash, adopt it by the code on its screen; where it shows none, --replace lets in the client that waits")
@@ -40,6 +43,10 @@ var (
 // visitEvery is how stale the remembered time of the last visit may get
 // before a visit that tells nothing new is worth a write.
 const visitEvery = 10 * time.Minute
+
+// contestLasts is how long after two clients have waited under one id it adopts
+// neither.
+const contestLasts = 10 * time.Minute
 
 // What is kept of the tools of adopted robots, in bytes of JSON. A list that
 // finds no room is not kept: the robot lists its tools in every talk.
@@ -209,7 +216,7 @@ func (r *Registry) Admit(id ID, c Client, token string) (Robot, error) {
 // also in the place of the one that was bound: the owner has read it from the
 // robot itself. An id adopts the client that is bound, or, where none is, the one
 // that waits; it never takes one in the place of another, for anybody can claim a
-// MAC. Errors are ErrNothingToAdopt, ErrClaimed, ErrCode and ErrTries.
+// MAC. Errors are ErrNothingToAdopt, ErrClaimed, ErrContested, ErrCode and ErrTries.
 func (r *Registry) Adopt(idOrCode string, now time.Time) (Robot, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -217,6 +224,8 @@ func (r *Registry) Adopt(idOrCode string, now time.Time) (Robot, error) {
 	switch {
 	case err != nil:
 		return Robot{}, err
+	case !byCode && !robot.Bound && !robot.Claim.Contested.IsZero() && now.Sub(robot.Claim.Contested).Abs() < contestLasts:
+		return Robot{}, ErrContested
 	case byCode || !robot.Bound:
 		robot.bind()
 	case robot.Named && robot.Claim != nil:

@@ -43,6 +43,9 @@ type Claim struct {
 	Address  string    `json:"address,omitempty"`
 	BaseURL  string    `json:"base_url,omitempty"`
 	At       time.Time `json:"at,omitzero"` // of its latest check-in
+	// Contested is when last one client took another's place here: one of them lies,
+	// or has had its flash erased.
+	Contested time.Time `json:"contested,omitzero"`
 }
 
 // Adopted reports whether the owner has adopted the robot by name. Every other
@@ -104,7 +107,13 @@ func (r *Robot) see(c CheckIn, now time.Time) {
 
 // claim notes a check-in that was not admitted, inside its claim.
 func (r *Robot) claim(c CheckIn, now time.Time) {
-	r.Claim = &Claim{Client: c.Client, Board: c.Board, Firmware: c.Firmware, Language: c.Language, Address: c.Address, BaseURL: c.BaseURL, At: now}
+	contested := time.Time{}
+	if before := r.Claim; before != nil {
+		if contested = before.Contested; before.Client != c.Client {
+			contested = now
+		}
+	}
+	r.Claim = &Claim{Contested: contested, Client: c.Client, Board: c.Board, Firmware: c.Firmware, Language: c.Language, Address: c.Address, BaseURL: c.BaseURL, At: now}
 	if !r.Bound {
 		if r.FirstSeen.IsZero() {
 			r.FirstSeen = now
@@ -133,6 +142,6 @@ func (r Robot) news(before Robot) bool {
 		return false
 	}
 	was, is := *before.Claim, *r.Claim
-	was.At, is.At = time.Time{}, time.Time{}
+	was.At, is.At, was.Contested, is.Contested = time.Time{}, time.Time{}, time.Time{}, time.Time{}
 	return was != is
 }

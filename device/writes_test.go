@@ -1,6 +1,7 @@
 package device_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -150,14 +151,17 @@ func TestToolsAreOfAFirmware(t *testing.T) {
 }
 
 // TestAClaimIsTheLatest: after a restart the owner adopts who came last, not
-// who came first.
+// who came first, and nobody as long as it may be either.
 func TestAClaimIsTheLatest(t *testing.T) {
 	kept := newTable()
 	r := device.NewRegistry(key, device.AdoptCode, kept)
 	visit(t, r, from(robotA, "first"), noon)
 	visit(t, r, from(robotA, "last"), noon.Add(time.Minute))
 	r = device.NewRegistry(key, device.AdoptCode, kept)
-	if robot, err := r.Adopt(string(robotA), noon.Add(time.Minute)); err != nil || robot.Client != device.NewClient("last") {
+	if _, err := r.Adopt(string(robotA), noon.Add(2*time.Minute)); !errors.Is(err, device.ErrContested) {
+		t.Errorf("who came last is adopted at once: %v", err)
+	}
+	if robot, err := r.Adopt(string(robotA), noon.Add(12*time.Minute)); err != nil || robot.Client != device.NewClient("last") {
 		t.Errorf("adopted %+v (%v)", robot.Client, err)
 	}
 }

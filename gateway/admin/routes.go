@@ -320,6 +320,7 @@ func fault(err error) error {
 		{device.ErrTries, "too_many_tries", http.StatusTooManyRequests},
 		{device.ErrNothingToAdopt, "nothing_to_adopt", http.StatusNotFound},
 		{device.ErrClaimed, "claimed", http.StatusConflict},
+		{device.ErrContested, "contested", http.StatusConflict},
 		{agent.ErrForgotten, "unknown_memory", http.StatusNotFound},
 		{agent.ErrNotice, "bad_body", http.StatusBadRequest},
 		{agent.ErrNoQuestion, "unknown_permission", http.StatusNotFound},
