@@ -56,12 +56,12 @@ func (b *Board) Take(e event.Envelope) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.seq = e.Seq
-	if key == "" || e.Session == "" {
-		return // of no session: nothing that shows
-	}
 	if _, gone := e.Event.(event.RobotForgotten); gone {
 		delete(b.states, key)
 		return
+	}
+	if key == "" || e.Session == "" {
+		return // of no session: nothing that shows
 	}
 	if _, told := e.Event.(event.Notification); told {
 		return // its session is whoever asked for it to be told, known or not

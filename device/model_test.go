@@ -90,6 +90,7 @@ func TestAdmitTakesExactlyWhatWasIssued(t *testing.T) {
 			"replace": func(t *rapid.T) {
 				id := anyID(t)
 				if robot, err := r.Replace(id); err == nil {
+					m.epoch[id]++
 					m.bound[id] = &robot.Client
 					delete(m.current, id)
 				}

@@ -87,11 +87,17 @@ func NewRegistry(key Key, adoption Adoption, kept records) *Registry {
 	r := &Registry{key: key, adoption: adoption, records: kept, codes: NewCodes(run),
 		robots: map[ID]Robot{}, kept: map[ID]time.Time{}, here: map[ID]visits{}, tools: map[ID]int{}}
 	for _, robot := range kept.All() {
+		if n := size(robot.Tools); len(robot.Tools) > 0 && (n > mostTools || !robot.Adopted()) { // from before there was a limit
+			robot.Tools, robot.ToolsFirmware = nil, ""
+			kept.PutSoon(string(robot.ID), robot)
+		} else if len(robot.Tools) > 0 {
+			r.tools[robot.ID] = n
+		}
 		r.set(robot)
 		r.kept[robot.ID] = robot.LastSeen
-		if len(robot.Tools) > 0 {
-			r.tools[robot.ID] = size(robot.Tools)
-		}
+	}
+	for all := r.strangers(); len(all) > mostStrangers; all = all[1:] {
+		r.removeSoon(all[0])
 	}
 	return r
 }
@@ -111,7 +117,7 @@ func (r *Registry) CheckIn(c CheckIn, now time.Time) (Robot, Admission) {
 	}
 	if a.Token, a.Code = r.admission(&robot, c, now); a.Token != "" {
 		robot.see(c, now)
-		if !robot.Named && r.welcomes(c, now) {
+		if !robot.Named && r.welcomes(robot, c, now) {
 			robot.Named, a.Adopted = true, true
 		}
 	}
@@ -226,6 +232,8 @@ func (r *Registry) Adopt(idOrCode string, now time.Time) (Robot, error) {
 		return Robot{}, err
 	case !byCode && !robot.Bound && !robot.Claim.Contested.IsZero() && now.Sub(robot.Claim.Contested).Abs() < contestLasts:
 		return Robot{}, ErrContested
+	case !byCode && robot.Bound && !robot.Named && robot.Claim != nil && now.Sub(robot.Claim.At).Abs() < contestLasts:
+		return Robot{}, ErrContested // who came first need not be the owner's either
 	case byCode || !robot.Bound:
 		robot.bind()
 	case robot.Named && robot.Claim != nil:
@@ -247,6 +255,7 @@ func (r *Registry) Replace(id ID) (Robot, error) {
 	}
 	robot.bind()
 	robot.Named = false
+	robot.Epoch++ // and not welcomed as one that is new
 	return robot, r.keepAdopted(robot)
 }
 

@@ -38,10 +38,10 @@ func (r *Registry) Welcome(until time.Time) {
 	r.welcome = until
 }
 
-// welcomes reports whether a robot that may talk is adopted at once. r.mu is
-// held.
-func (r *Registry) welcomes(c CheckIn, now time.Time) bool {
-	if r.adoption != AdoptOpen || r.welcome.IsZero() || !now.Before(r.welcome) || len(r.robots) > mostAdopted {
+// welcomes reports whether a robot that may talk is adopted at once. One that its
+// owner has forgotten, or replaced, is not. r.mu is held.
+func (r *Registry) welcomes(robot Robot, c CheckIn, now time.Time) bool {
+	if r.adoption != AdoptOpen || robot.Epoch > 0 || r.welcome.IsZero() || !now.Before(r.welcome) || len(r.robots) > mostAdopted {
 		return false
 	}
 	if from, _ := originOf(c.Address); from.loopback {

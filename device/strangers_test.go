@@ -46,8 +46,11 @@ func TestAdoptTakesNoPlantedClaim(t *testing.T) {
 	r := device.NewRegistry(key, device.AdoptOpen, newTable())
 	_, mine := visit(t, r, from(robotA, "one"), noon)
 	visit(t, r, from(robotA, "planted"), noon)
-	if robot, err := r.Adopt(string(robotA), noon); err != nil || robot.Client != device.NewClient("one") || !r.Trusts(robotA) {
+	if robot, err := r.Adopt(string(robotA), noon); !errors.Is(err, device.ErrContested) || r.Trusts(robotA) {
 		t.Errorf("adopting a robot that may talk, while another claims its MAC: %+v (%v)", robot, err)
+	}
+	if robot, err := r.Adopt(string(robotA), noon.Add(10*time.Minute)); err != nil || robot.Client != device.NewClient("one") || !r.Trusts(robotA) {
+		t.Errorf("ten minutes after nobody else has claimed its MAC: %+v (%v)", robot, err)
 	}
 	if _, err := r.Adopt(string(robotA), noon); !errors.Is(err, device.ErrClaimed) {
 		t.Errorf("adopting it once more: %v", err)
@@ -99,6 +102,12 @@ func TestTheFirstHour(t *testing.T) {
 	}
 	if !comes(r, 31, "127.0.0.1", noon.Add(24*time.Hour)) {
 		t.Error("a simulated robot of this machine is not adopted")
+	}
+	if err := r.Forget("a0000000001f"); err != nil { // robot 31
+		t.Fatal(err)
+	}
+	if comes(r, 31, "127.0.0.1", noon.Add(24*time.Hour)) {
+		t.Error("who was forgotten is adopted again")
 	}
 	r = device.NewRegistry(key, device.AdoptCode, newTable())
 	r.Welcome(noon.Add(time.Hour))
@@ -152,6 +161,30 @@ func TestStrangersGiveWay(t *testing.T) {
 				t.Errorf("a stranger of another machine had to go: %v", err)
 			}
 		})
+	}
+}
+
+// TestARegistryFromBefore had no limits: what strangers have filled it with is
+// gone with the first start, and leaves room for the tools of adopted robots.
+func TestARegistryFromBefore(t *testing.T) {
+	kept := newTable()
+	big := []device.Tool{{Name: "self.tool", Description: strings.Repeat("x", 100<<10)}}
+	for n := range 300 {
+		id := device.ID(fmt.Sprintf("a0000000%04x", n))
+		kept.PutSoon(string(id), device.Robot{ID: id, Bound: true, Named: n == 0, Tools: big, LastSeen: noon.Add(time.Duration(n) * time.Second)})
+	}
+	r := device.NewRegistry(key, device.AdoptOpen, kept)
+	if n := r.Strangers(); n != 200 || len(kept.kept) != 201 {
+		t.Errorf("%d strangers are known, %d records are kept", n, len(kept.kept))
+	}
+	for id, robot := range kept.All() {
+		if robot.Tools != nil {
+			t.Fatalf("the tools of %s are kept", id)
+		}
+	}
+	r.KeepTools("a00000000000", []device.Tool{{Name: "self.tool"}})
+	if robot, err := r.Get("a00000000000"); err != nil || len(robot.Tools) != 1 {
+		t.Errorf("the adopted robot's tools: %v (%v)", robot.Tools, err)
 	}
 }
 

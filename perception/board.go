@@ -3,6 +3,7 @@ package perception
 import (
 	"context"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -178,6 +179,13 @@ func (b *Board) Robot(id device.ID, now time.Time) State {
 	s := b.states[id]
 	s.Robot = id
 	return s.At(now)
+}
+
+// Known lists the robots that anything is known of.
+func (b *Board) Known() []device.ID {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Collect(maps.Keys(b.states))
 }
 
 // Forget drops what is known of a robot.

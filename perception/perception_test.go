@@ -36,6 +36,11 @@ func (robotsHere) Get(id device.ID) (device.Robot, error) {
 	return device.Robot{ID: id, Bound: true, Named: true}, nil
 }
 
+func (r robotsHere) Trusts(id device.ID) bool {
+	robot, err := r.Get(id)
+	return err == nil && robot.Adopted()
+}
+
 // desk is an intake, what it has published, and what it has logged.
 type desk struct {
 	*Intake

@@ -122,6 +122,11 @@ func (a *app) build(o appOptions) error {
 	a.bus = event.NewBusFor(a.robots.Trusts)
 	a.board = agent.NewBoard()
 	a.senses = senses{perception.NewIntake(a.bus, a.robots, a.log), perception.NewBoard(store.NewTable[perception.State](a.db, "perception"))}
+	for _, id := range a.senses.board.Known() { // from before, when strangers' senses were kept
+		if !a.robots.Trusts(id) {
+			a.senses.board.Forget(id)
+		}
+	}
 	if err := a.newBehaviours(zone); err != nil {
 		return err
 	}
@@ -144,7 +149,7 @@ func (a *app) build(o appOptions) error {
 	if err := a.openFirmware(zone); err != nil {
 		return err
 	}
-	a.ota = ota.New(ota.Options{Firmware: a.firmware, Robots: a.robots, Bus: a.bus, Zone: zone, PublicURL: c.PublicURL, Framing: c.Robots.Framing, Earliest: earliest(a.built), Log: a.log})
+	a.ota = ota.New(ota.Options{Firmware: a.firmware, Robots: a.residents(), Bus: a.bus, Zone: zone, PublicURL: c.PublicURL, Framing: c.Robots.Framing, Earliest: earliest(a.built), Log: a.log})
 	if err := errors.Join(a.newBridge(zone), a.newSkins(zone)); err != nil {
 		return err
 	}
@@ -172,7 +177,7 @@ func (a *app) build(o appOptions) error {
 }
 
 func (a *app) residents() residents {
-	return residents{a.robots, a.senses.board, a.mind, a.memory, a.bus}
+	return residents{a.robots, a.talk, a.senses.board, a.mind, a.memory, a.bus}
 }
 
 // think makes the engines, and the mind of its brains.
@@ -217,7 +222,7 @@ func (a *app) keep() error {
 	}
 	a.tokenKey = device.Key(key)
 	a.robots = device.NewRegistry(a.tokenKey, device.Adoption(a.config.Adoption), store.NewTable[device.Robot](a.db, "robots"))
-	if at, err := time.Parse(time.RFC3339, installed); err == nil {
+	if at, err := time.Parse(time.RFC3339, installed); err == nil && !at.After(time.Now()) && a.db.Salvaged() == nil {
 		a.robots.Welcome(at.Add(device.WelcomeLasts))
 	}
 	if n := a.robots.Strangers(); n > 0 {

@@ -198,6 +198,7 @@ type deviceLine struct {
 	LastSeen  time.Time `json:"last_seen"`
 	Waiting   string    `json:"waiting"`
 	Code      string    `json:"code"`
+	Claimed   bool      `json:"claimed"`
 	Connected bool      `json:"connected"`
 	State     string    `json:"state"`
 	Senses    []string  `json:"senses"`
@@ -233,7 +234,7 @@ func devices(ctx context.Context, args []string, out io.Writer) error {
 				fmt.Fprintf(out, "              %s\n", plain(strings.Join(d.Senses, ", ")))
 			}
 			switch {
-			case d.Waiting != "" && d.Adopted:
+			case d.Claimed:
 				fmt.Fprintf(out, "              %s: perch adopt CODE, or perch adopt --replace %s\n", plain(d.Waiting), plain(d.ID))
 			case d.Waiting != "" && d.Code != "":
 				fmt.Fprintf(out, "              waits: %s: perch adopt %s, or the code it shows, %s\n", plain(d.Waiting), plain(d.ID), d.Code)

@@ -11,6 +11,7 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/gateway/bridge"
+	"perch/gateway/robot"
 	"perch/perception"
 )
 
@@ -74,6 +75,7 @@ func (s senses) Perception(robot device.ID, now time.Time) any {
 // said to it: another may come with its MAC.
 type residents struct {
 	*device.Registry
+	talk   *robot.Server
 	sensed *perception.Board
 	mind   *agent.Mind
 	memory *agent.Memory
@@ -81,11 +83,37 @@ type residents struct {
 }
 
 func (r residents) Adopt(idOrCode string, now time.Time) (device.Robot, error) {
-	robot, err := r.Registry.Adopt(idOrCode, now)
-	if err == nil {
-		r.bus.Publish(robot.ID, "", event.RobotAdopted{})
+	before := map[device.ID]device.Client{}
+	for _, robot := range r.List() {
+		before[robot.ID] = robot.Client
 	}
+	robot, err := r.Registry.Adopt(idOrCode, now)
+	if err != nil {
+		return robot, err
+	}
+	if client, bound := before[robot.ID]; bound && client != robot.Client {
+		// Whoever was here in its place leaves first, with what was said to it.
+		ctx, cancel := context.WithTimeout(context.Background(), hangUpWithin) // whoever asks may go
+		defer cancel()
+		_ = r.talk.Hangup(ctx, robot.ID, "adopted anew") // it may not be connected
+		err = r.gone(robot.ID)
+	}
+	r.bus.Publish(robot.ID, "", event.RobotAdopted{})
 	return robot, err
+}
+
+// hangUpWithin is how long a session may take to be told to end.
+const hangUpWithin = 5 * time.Second
+
+// CheckIn forgets what was said to the strangers that give way: another may come
+// with the MAC of one.
+func (r residents) CheckIn(c device.CheckIn, now time.Time) (device.Robot, device.Admission) {
+	robot, a := r.Registry.CheckIn(c, now)
+	for _, id := range a.Gone {
+		r.memory.Dismiss(id)
+		_ = r.mind.Forget(string(id)) // of strangers nothing is kept
+	}
+	return robot, a
 }
 
 func (r residents) Replace(id device.ID) (device.Robot, error) {

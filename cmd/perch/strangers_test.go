@@ -6,15 +6,18 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"perch/agent"
 	"perch/device"
 	"perch/event"
 	"perch/firmware-tools/simrobot"
+	"perch/gateway/robot"
 )
 
 // TestAForeignCheckIn: whoever knows a robot's MAC checks in with it, another
@@ -220,5 +223,43 @@ func TestARefusedCheckInIsShown(t *testing.T) {
 		if out := h.command(t, command.line, command.code); !strings.Contains(out, `from 127.0.0.1 as "kitchen"`) || !strings.Contains(out, "(3 so far)") || !strings.Contains(out, "must hold the robot's MAC address") {
 			t.Errorf("%s says %s", command.line, out)
 		}
+	}
+}
+
+// TestAnotherInItsPlace: whoever came first with a robot's MAC, and holds a
+// channel and a talk, has neither once the owner has adopted the robot by its
+// code, over whichever door.
+func TestAnotherInItsPlace(t *testing.T) {
+	h := open(t, testConfig(), t.TempDir())
+	h.robots.Welcome(time.Time{})
+	ctx, leave := context.WithCancel(t.Context())
+	var there sync.WaitGroup
+	defer there.Wait()
+	defer leave()
+	first, err := simrobot.New(simrobot.Options{OTA: h.ota(), MAC: "A0:B1:C2:D3:E4:F5", Stay: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	there.Go(func() { _ = first.Run(ctx) }) // it is let go, which is what this is about
+	h.eventually("the first is here", func() bool { return len(h.talk.List()) == 1 })
+	session := h.talk.List()[0].Session
+	h.mind.Remembered("a0b1c2d3e4f5", agent.Exchange{Heard: "who are you", Said: "a secret of the first"}, time.Now())
+
+	status, answer := h.request(http.MethodPost, "/xiaozhi/ota/", "{}", "Device-Id", "a0:b1:c2:d3:e4:f5", "Client-Id", "the owner's")
+	var waits struct{ Activation struct{ Code string } }
+	if err := json.Unmarshal([]byte(answer), &waits); err != nil || status != http.StatusOK || len(waits.Activation.Code) != 6 {
+		t.Fatalf("the owner's robot is answered %d %s", status, answer)
+	}
+	if out := h.command(t, "adopt a0b1c2d3e4f5", 1); !strings.Contains(out, "two clients name themselves by this MAC address") {
+		t.Errorf("adopt by the id says %s", out)
+	}
+	if _, err := h.residents().Adopt(waits.Activation.Code, time.Now()); err != nil { // as Home Assistant does
+		t.Fatal(err)
+	}
+	h.eventually("the first has gone", func() bool {
+		return !slices.ContainsFunc(h.talk.List(), func(s robot.Status) bool { return s.Session == session })
+	})
+	if robot, err := h.robots.Get("a0b1c2d3e4f5"); err != nil || robot.Client != device.NewClient("the owner's") || !robot.Adopted() {
+		t.Errorf("adopted is %+v (%v)", robot, err)
 	}
 }

@@ -165,6 +165,7 @@ type Device struct {
 	LastSeen  time.Time   `json:"last_seen"`
 	Adopted   bool        `json:"adopted"`           // by its owner, by name; any other may talk, and nothing else
 	Waiting   string      `json:"waiting,omitempty"` // why it waits for its owner
+	Claimed   bool        `json:"claimed,omitempty"` // what waits is another client, in the place of the one that is bound
 	Code      string      `json:"code,omitempty"`    // that it shows
 	Connected bool        `json:"connected"`
 	State     agent.Shown `json:"state"`
@@ -221,6 +222,7 @@ func (d *Door) show(r device.Robot, now time.Time) Device {
 	}
 	switch {
 	case r.Claim != nil && r.Bound:
+		shown.Claimed = true
 		shown.Code = "" // its owner is to read it from the robot, for here it may be anybody's
 		shown.Waiting = "another client names itself by its MAC address, from " + r.Claim.Address + "; if you erased its flash, adopt it by the code on its screen, or, where it shows none, with --replace"
 	case r.Claim != nil:

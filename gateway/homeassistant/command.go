@@ -180,12 +180,11 @@ func (h *house) keepFor(ctx context.Context, v *view, o *order) {
 		h.carry(ctx, v, o)
 		return
 	}
-	err := h.kept.keep(v.robot.ID, o.Waiting)
-	o.from.kept()
-	if err != nil {
+	if err := h.kept.keep(v.robot.ID, o.Waiting); err != nil {
 		h.refuse(v, time.Now(), o.Thing, err)
-		return
+		return // not confirmed, so that it is published again
 	}
+	o.from.kept()
 	h.o.Bus.Publish(v.robot.ID, "", event.Command{Thing: o.Thing, State: event.CommandQueued})
 	v.dirty = true
 }

@@ -89,7 +89,12 @@ func (h *house) upgrade(v *view, e event.Envelope) {
 	case event.FirmwareFailed:
 		v.download = download{}
 		h.installed(v, event.Command{State: event.CommandRejected, Reason: clip(ev.Why, 300)})
-	case event.RobotSeen, event.FirmwareOffered, event.FirmwareRolledBack:
+	case event.RobotSeen:
+		if ev.Waiting {
+			return // it is another client that names itself by the robot's MAC
+		}
+		v.download = download{}
+	case event.FirmwareOffered, event.FirmwareRolledBack:
 		v.download = download{}
 	default:
 		return

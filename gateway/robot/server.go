@@ -104,6 +104,7 @@ type Server struct {
 	turnedAway refusals
 	strangers  *slog.Logger  // what they do
 	guests     chan struct{} // places for their utterances, as they are recognized
+	answered   chan struct{} // and for their turns, as they are answered
 	channels   chan struct{} // and for their channels
 	rooms      struct{ ours, strangers *room }
 
@@ -129,7 +130,7 @@ type running struct {
 func NewServer(o Options) *Server {
 	ctx, stop := context.WithCancel(context.Background()) // ended by Close, which every owner calls
 	s := &Server{
-		options: &o, strangers: door.Seldom(o.Log), guests: make(chan struct{}, mostGuests), channels: make(chan struct{}, mostStrangers),
+		options: &o, strangers: door.Seldom(o.Log), guests: make(chan struct{}, mostGuests), answered: make(chan struct{}, mostGuests), channels: make(chan struct{}, mostStrangers),
 		sessions: map[device.ID]*running{}, muted: map[device.ID]bool{}, entered: make(chan struct{}), ctx: ctx, stop: stop,
 	}
 	s.rooms.ours, s.rooms.strangers = newRoom(houseToolBytes), newRoom(strangerToolBytes)

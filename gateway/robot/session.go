@@ -34,6 +34,7 @@ type session struct {
 	phrases   *phrasebook
 	cameras   *cameras
 	guests    chan struct{} // places for strangers' utterances
+	answered  chan struct{} // and for their answers
 	unkept    unkept
 
 	incoming chan frame    // from read
@@ -99,7 +100,7 @@ func newSession(server *Server, t transport, robot device.Robot, f xiaozhi.Frami
 	}
 	s := &session{
 		Options: o, id: id, robot: robot, framing: f, transport: t,
-		phrases: &server.phrases, cameras: &server.cameras, guests: server.guests,
+		phrases: &server.phrases, cameras: &server.cameras, guests: server.guests, answered: server.answered,
 		log:      server.logOf(robot.ID).With("robot", robot.ID, "session", id),
 		incoming: make(chan frame, incomingFrames), inputs: make(chan posted, incomingFrames),
 		reported: make(chan struct{}, 1), ear: ear,

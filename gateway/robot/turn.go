@@ -210,9 +210,19 @@ const silentFor = 3 * time.Minute
 
 var errSilent = errors.New("the mind has given nothing for too long")
 
-// think has the mind answer, and says so where it cannot.
+// think has the mind answer, and says so where it cannot. Strangers' turns have as
+// many places as their utterances: to think and to speak costs more than to hear.
 func (t *turn) think(ctx context.Context, text string) error {
 	s := t.session
+	if !t.trusted.Load() {
+		select {
+		case s.answered <- struct{}{}:
+			defer func() { <-s.answered }()
+		default:
+			t.sayPhrase(ctx, phraseFailed)
+			return errTooManyGuests
+		}
+	}
 	within, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	patience := cmp.Or(s.Patience, silentFor)
