@@ -89,6 +89,16 @@ func (m *Mind) Forget(conversation string) error {
 	return nil
 }
 
+// Dismiss drops the conversation of a stranger's robot, of which nothing is kept,
+// without waiting for the disk. Any other it leaves alone.
+func (m *Mind) Dismiss(conversation string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if c, known := m.conversations[conversation]; known && c.stranger {
+		delete(m.conversations, conversation)
+	}
+}
+
 // ErrNoBrain is returned by Answer where no brain could take the turn.
 var ErrNoBrain = errors.New("no brain answers")
 

@@ -86,4 +86,15 @@ func TestNothingOfAStrangersTalkIsKept(t *testing.T) {
 	if n := len(entries.kept); n != 1 {
 		t.Errorf("%d facts are kept", n)
 	}
+	m.Dismiss("a0b1c2d3e4f5")
+	talk(true, "are you there")
+	if h := b.heard[3].History; len(h) != 0 {
+		t.Errorf("whoever comes after a stranger that gave way is told %+v", h)
+	}
+	talk(false, "a secret again")
+	m.Dismiss("a0b1c2d3e4f5")
+	talk(false, "what did I say")
+	if h := b.heard[5].History; len(h) == 0 {
+		t.Error("what an adopted robot was told is gone with strangers")
+	}
 }

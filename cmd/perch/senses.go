@@ -83,20 +83,23 @@ type residents struct {
 }
 
 func (r residents) Adopt(idOrCode string, now time.Time) (device.Robot, error) {
-	before := map[device.ID]device.Client{}
+	before := map[device.ID]device.Robot{}
 	for _, robot := range r.List() {
-		before[robot.ID] = robot.Client
+		before[robot.ID] = robot
 	}
 	robot, err := r.Registry.Adopt(idOrCode, now)
 	if err != nil {
 		return robot, err
 	}
-	if client, bound := before[robot.ID]; bound && client != robot.Client {
-		// Whoever was here in its place leaves first, with what was said to it.
+	if was := before[robot.ID]; was.Bound && was.Client != robot.Client {
+		// Whoever was here in its place leaves first, and a stranger with what was said to it.
 		ctx, cancel := context.WithTimeout(context.Background(), hangUpWithin) // whoever asks may go
 		defer cancel()
 		_ = r.talk.Hangup(ctx, robot.ID, "adopted anew") // it may not be connected
-		err = r.gone(robot.ID)
+		if !was.Adopted() {
+			r.memory.Dismiss(robot.ID)
+			err = r.mind.Forget(string(robot.ID))
+		}
 	}
 	r.bus.Publish(robot.ID, "", event.RobotAdopted{})
 	return robot, err
@@ -111,7 +114,7 @@ func (r residents) CheckIn(c device.CheckIn, now time.Time) (device.Robot, devic
 	robot, a := r.Registry.CheckIn(c, now)
 	for _, id := range a.Gone {
 		r.memory.Dismiss(id)
-		_ = r.mind.Forget(string(id)) // of strangers nothing is kept
+		r.mind.Dismiss(string(id))
 	}
 	return robot, a
 }
