@@ -3,6 +3,7 @@ package agent_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -264,6 +265,12 @@ func TestTheBoardForgets(t *testing.T) {
 	}
 	if got := b.Robot(asleep).At(noon.Add(25 * time.Hour)); got != agent.Sleeping {
 		t.Errorf("who sleeps is %s", got)
+	}
+	const left device.ID = "a00000000004"
+	happens(left, "s", noon.Add(25*time.Hour), event.RobotOnline{})
+	happens(left, "", noon.Add(25*time.Hour), event.RobotForgotten{})
+	if got := fmt.Sprint(names()); strings.Contains(got, string(left)) {
+		t.Errorf("whom its owner has forgotten is there: %s", got)
 	}
 	happens("", "new", noon.Add(8*24*time.Hour), event.ThinkingStarted{})
 	if got := fmt.Sprint(names()); got != "[new a00000000001s]" {

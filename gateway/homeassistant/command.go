@@ -180,11 +180,12 @@ func (h *house) keepFor(ctx context.Context, v *view, o *order) {
 		h.carry(ctx, v, o)
 		return
 	}
-	if err := h.kept.keep(v.robot.ID, o.Waiting); err != nil {
+	err := h.kept.keep(v.robot.ID, o.Waiting)
+	o.from.kept() // also what was refused, which is told: a broker gives nothing more while much is unconfirmed
+	if err != nil {
 		h.refuse(v, time.Now(), o.Thing, err)
-		return // not confirmed, so that it is published again
+		return
 	}
-	o.from.kept()
 	h.o.Bus.Publish(v.robot.ID, "", event.Command{Thing: o.Thing, State: event.CommandQueued})
 	v.dirty = true
 }

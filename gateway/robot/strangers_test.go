@@ -279,6 +279,78 @@ func TestStrangersDoNotKeepTheOwnerWaiting(t *testing.T) {
 	})
 }
 
+// slow is a mind that gives no answer until it is let.
+type slow struct {
+	mind
+	let chan struct{}
+
+	mu              sync.Mutex
+	thinks, most, n int
+}
+
+func (s *slow) Answer(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error {
+	s.mu.Lock()
+	s.thinks++
+	s.n++
+	s.most = max(s.most, s.thinks)
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.thinks--
+	}()
+	select {
+	case <-s.let:
+	case <-ctx.Done():
+	}
+	return s.mind.Answer(ctx, t, out)
+}
+
+// TestStrangersThinkInMeasure: robots that nobody has adopted are typed to, all at
+// once. The mind answers a few at a time, and the owner's robot besides.
+func TestStrangersThinkInMeasure(t *testing.T) {
+	const many = 50
+	late := answer("It is late.")
+	minds := &slow{mind: late}
+	talking(t, late, func(k *talk) {
+		lines := make([]*line, many)
+		var ended sync.WaitGroup
+		for i := range lines {
+			l := newLine()
+			lines[i] = l
+			ended.Go(func() {
+				robot := device.Robot{ID: device.ID(fmt.Sprintf("02000000%04x", i))}
+				if err := k.server.serve(l, robot, device.Client{}, l.framing); err != nil {
+					t.Error(err)
+				}
+			})
+			l.up <- uplink{frame: frame{message: xiaozhi.Hello{Version: 1, Transport: "websocket"}}}
+			l.up <- uplink{frame: frame{message: xiaozhi.ListenDetect{Text: "what time is it", Typed: true}}}
+		}
+		k.say(xiaozhi.ListenDetect{Text: "what time is it", Typed: true})
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		minds.mu.Lock()
+		if minds.most != mostGuests+1 || minds.n != mostGuests+1 {
+			t.Errorf("%d turns are answered at a time, %d in all, want %d strangers and the owner", minds.most, minds.n, mostGuests)
+		}
+		minds.mu.Unlock()
+		close(minds.let)
+		time.Sleep(5 * time.Second)
+		if len(k.server.answered) != 0 {
+			t.Error("their places are not free")
+		}
+		for _, l := range lines {
+			l.Close(0, "")
+		}
+		ended.Wait()
+	}, strangers, func(o *Options) {
+		o.Robots.(*registry).adopted = robotID
+		minds.let = make(chan struct{}) // of this bubble
+		o.Mind = minds
+	})
+}
+
 // refusing admits nobody.
 type refusing struct{ *registry }
 
