@@ -100,7 +100,7 @@ func TestNotifyAndSay(t *testing.T) {
 		code int
 		says string
 	}{
-		"notify":                              {2, "notify takes"},
+		"notify":                              {2, "it is used as: perch notify TEXT"},
 		"notify x --urgency loud":             {2, "low, normal or high"},
 		"notify x --expires 0":                {2, "a time such as"},
 		"notify x --expires soon":             {2, "a time such as"},
