@@ -214,6 +214,30 @@ func (c *crowded) Recognize(ctx context.Context, u *voice.Utterance, o voice.Opt
 	return voice.Transcript{Text: "let me in"}, ctx.Err()
 }
 
+// crowdedBy has so many strangers connect, who say hello and then something.
+// leave has them go, and waits until they have.
+func (k *talk) crowdedBy(t *testing.T, many int, then xiaozhi.FromRobot) (lines []*line, leave func()) {
+	var ended sync.WaitGroup
+	for i := range many {
+		l := newLine()
+		lines = append(lines, l)
+		ended.Go(func() {
+			robot := device.Robot{ID: device.ID(fmt.Sprintf("02000000%04x", i))}
+			if err := k.server.serve(l, robot, device.Client{}, l.framing); err != nil {
+				t.Error(err)
+			}
+		})
+		l.up <- uplink{frame: frame{message: xiaozhi.Hello{Version: 1, Transport: "websocket"}}}
+		l.up <- uplink{frame: frame{message: then}}
+	}
+	return lines, func() {
+		for _, l := range lines {
+			l.Close(0, "")
+		}
+		ended.Wait()
+	}
+}
+
 // TestStrangersDoNotKeepTheOwnerWaiting: 190 robots that nobody has adopted are
 // spoken to at once. A few are listened to, all others are told at the end of
 // their sentence that it went wrong, and the owner is answered as ever.
@@ -221,20 +245,7 @@ func TestStrangersDoNotKeepTheOwnerWaiting(t *testing.T) {
 	const many = 190
 	ears := &crowded{}
 	talking(t, answer("It is late."), func(k *talk) {
-		lines := make([]*line, many)
-		var ended sync.WaitGroup
-		for i := range lines {
-			l := newLine()
-			lines[i] = l
-			ended.Go(func() {
-				robot := device.Robot{ID: device.ID(fmt.Sprintf("02000000%04x", i))}
-				if err := k.server.serve(l, robot, device.Client{}, l.framing); err != nil {
-					t.Error(err)
-				}
-			})
-			l.up <- uplink{frame: frame{message: xiaozhi.Hello{Version: 1, Transport: "websocket"}}}
-			l.up <- uplink{frame: frame{message: xiaozhi.ListenStart{Mode: xiaozhi.Auto}}}
-		}
+		lines, leave := k.crowdedBy(t, many, xiaozhi.ListenStart{Mode: xiaozhi.Auto})
 		for _, p := range append(slices.Clone(k.packets), k.silence[:15]...) {
 			for _, l := range lines {
 				l.up <- uplink{frame: frame{audio: xiaozhi.Audio{Opus: p}}}
@@ -262,10 +273,7 @@ func TestStrangersDoNotKeepTheOwnerWaiting(t *testing.T) {
 		if ears.guests != 0 || len(k.server.guests) != 0 {
 			t.Errorf("%d are still listened to", ears.guests)
 		}
-		for _, l := range lines {
-			l.Close(0, "")
-		}
-		ended.Wait()
+		leave()
 	}, strangers, func(o *Options) {
 		o.Robots.(*registry).adopted = robotID
 		ears.let = make(chan struct{}) // of this bubble
@@ -313,20 +321,7 @@ func TestStrangersThinkInMeasure(t *testing.T) {
 	late := answer("It is late.")
 	minds := &slow{mind: late}
 	talking(t, late, func(k *talk) {
-		lines := make([]*line, many)
-		var ended sync.WaitGroup
-		for i := range lines {
-			l := newLine()
-			lines[i] = l
-			ended.Go(func() {
-				robot := device.Robot{ID: device.ID(fmt.Sprintf("02000000%04x", i))}
-				if err := k.server.serve(l, robot, device.Client{}, l.framing); err != nil {
-					t.Error(err)
-				}
-			})
-			l.up <- uplink{frame: frame{message: xiaozhi.Hello{Version: 1, Transport: "websocket"}}}
-			l.up <- uplink{frame: frame{message: xiaozhi.ListenDetect{Text: "what time is it", Typed: true}}}
-		}
+		_, leave := k.crowdedBy(t, many, xiaozhi.ListenDetect{Text: "what time is it", Typed: true})
 		k.say(xiaozhi.ListenDetect{Text: "what time is it", Typed: true})
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
@@ -340,10 +335,7 @@ func TestStrangersThinkInMeasure(t *testing.T) {
 		if len(k.server.answered) != 0 {
 			t.Error("their places are not free")
 		}
-		for _, l := range lines {
-			l.Close(0, "")
-		}
-		ended.Wait()
+		leave()
 	}, strangers, func(o *Options) {
 		o.Robots.(*registry).adopted = robotID
 		minds.let = make(chan struct{}) // of this bubble
