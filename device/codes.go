@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net/netip"
 	"sync"
 	"time"
 )
@@ -22,7 +23,8 @@ const (
 	CodeLife = 10 * time.Minute // from when it is first given
 
 	codes       = 1_000_000 // there are, of six digits
-	mostCodes   = 200       // good at a time
+	mostCodes   = 200       // good at a time,
+	mostOfOneID = 4         // and of them under one id
 	mostTries   = 10        // wrong ones within
 	triesWithin = time.Minute
 )
@@ -39,43 +41,60 @@ type Codes struct {
 	mu    sync.Mutex
 	given uint32 // how many
 	live  map[string]shown
-	of    map[ID]string
+	of    map[asker]string
 	wrong []time.Time // the latest wrong tries
+}
+
+// asker is who is shown a code: a robot, from one machine. Whoever claims a
+// robot's MAC from elsewhere takes nothing from the code that the robot shows.
+type asker struct {
+	robot   ID
+	machine netip.Prefix
 }
 
 // shown is what a code stands for.
 type shown struct {
-	robot  ID
+	asker
 	client Client
 	until  time.Time
 }
 
 // NewCodes returns codes in the key's order, of which none has been given.
 func NewCodes(key Key) *Codes {
-	return &Codes{key: key, live: map[string]shown{}, of: map[ID]string{}}
+	return &Codes{key: key, live: map[string]shown{}, of: map[asker]string{}}
 }
 
 // Give returns the code that a robot is to show. It is the same one for the
 // first half of its life, for robots ask often, and then another; another
-// client with the robot's MAC gets another at once. There is none while too
-// many wait: such a robot is adopted by its id.
-func (c *Codes) Give(robot ID, client Client, now time.Time) (code string, ok bool) {
+// client with the robot's MAC gets another at once, which ends the one before only
+// where it comes from the same machine. There is none while too many wait: such a
+// robot is adopted by its id. The address is an IP address, or nothing that is
+// known.
+func (c *Codes) Give(robot ID, client Client, address string, now time.Time) (code string, ok bool) {
+	from, _ := originOf(address)
+	who := asker{robot, from.machine}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.expire(now)
-	if code, has := c.of[robot]; has {
+	if code, has := c.of[who]; has {
 		if s := c.live[code]; s.client == client && s.until.Sub(now) > CodeLife/2 {
 			return code, true
 		}
 		c.drop(code)
 	}
-	if len(c.live) >= mostCodes {
+	same := 0
+	for a := range c.of {
+		if a.robot == robot {
+			same++
+		}
+	}
+	if len(c.live) >= mostCodes || same >= mostOfOneID {
 		return "", false
 	}
 	for taken := true; taken; _, taken = c.live[code] { // one of the round before may still be good
 		code = c.next()
 	}
-	c.live[code], c.of[robot] = shown{robot, client, now.Add(CodeLife)}, code
+	c.live[code], c.of[who] = shown{who, client, now.Add(CodeLife)}, code
 	return code, true
 }
 
@@ -124,11 +143,12 @@ func (c *Codes) find(code string, now time.Time) (shown, error) {
 func (c *Codes) current(robot ID, client Client, now time.Time) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	code := c.of[robot]
-	if s, given := c.live[code]; !given || s.client != client || !now.Before(s.until) {
-		return ""
+	for code, s := range c.live {
+		if s.robot == robot && s.client == client && now.Before(s.until) {
+			return code
+		}
 	}
-	return code
+	return ""
 }
 
 // look returns whom a code was given to, without ending it. Errors are those of
@@ -140,17 +160,19 @@ func (c *Codes) look(code string, now time.Time) (ID, Client, error) {
 	return s.robot, s.client, err
 }
 
-// end makes a robot's code void, if it has one.
+// end makes a robot's codes void, wherever they are shown.
 func (c *Codes) end(robot ID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if code, has := c.of[robot]; has {
-		c.drop(code)
+	for code, s := range c.live {
+		if s.robot == robot {
+			c.drop(code)
+		}
 	}
 }
 
 func (c *Codes) drop(code string) {
-	delete(c.of, c.live[code].robot)
+	delete(c.of, c.live[code].asker)
 	delete(c.live, code)
 }
 

@@ -20,8 +20,8 @@ func TestNoCodeTwice(t *testing.T) {
 	now := time.Unix(0, 0)
 	for n := range many {
 		id := device.ID(fmt.Sprintf("%012x", 0x020000000000+n%100))
-		code, ok := c.Give(id, device.NewClient("c"), now)
-		foreign, _ := other.Give(id, device.NewClient("c"), now)
+		code, ok := c.Give(id, device.NewClient("c"), "", now)
+		foreign, _ := other.Give(id, device.NewClient("c"), "", now)
 		if !ok || len(code) != 6 || seen[code] {
 			t.Fatalf("code %d is %q (%v), seen %v", n, code, ok, seen[code])
 		}
@@ -57,7 +57,7 @@ func TestCodes(t *testing.T) {
 			now = now.Add(rapid.SampledFrom([]time.Duration{0, time.Second, 10 * time.Second, time.Minute, 6 * time.Minute}).Draw(t, "pause"))
 			if rapid.Bool().Draw(t, "give") {
 				id, client := device.ID(fmt.Sprint(rapid.IntRange(0, 3).Draw(t, "robot"))), device.NewClient(fmt.Sprint(rapid.IntRange(0, 1).Draw(t, "client")))
-				code, ok := c.Give(id, client, now)
+				code, ok := c.Give(id, client, "", now)
 				g, known := live[code]
 				switch {
 				case !ok:
@@ -107,7 +107,7 @@ func TestCodes(t *testing.T) {
 func TestGuessing(t *testing.T) {
 	c := device.NewCodes(device.Key("key"))
 	now := time.Unix(0, 0)
-	right, _ := c.Give("one", device.Client{}, now)
+	right, _ := c.Give("one", device.Client{}, "", now)
 	for n := range 10 {
 		if _, _, err := c.Redeem("wrong", now.Add(time.Duration(n)*time.Second)); !errors.Is(err, device.ErrCode) {
 			t.Errorf("wrong code %d: %v", n, err)
@@ -127,14 +127,14 @@ func TestACrowdOfStrangers(t *testing.T) {
 	c := device.NewCodes(device.Key("key"))
 	now, n := time.Unix(0, 0), 0
 	for ; n < 1000; n++ {
-		if _, ok := c.Give(device.ID(fmt.Sprint(n)), device.Client{}, now); !ok {
+		if _, ok := c.Give(device.ID(fmt.Sprint(n)), device.Client{}, "", now); !ok {
 			break
 		}
 	}
 	if n != 200 {
 		t.Errorf("%d codes are good at a time", n)
 	}
-	if _, ok := c.Give("one", device.Client{}, now.Add(device.CodeLife)); !ok {
+	if _, ok := c.Give("one", device.Client{}, "", now.Add(device.CodeLife)); !ok {
 		t.Error("those that have expired are in the way")
 	}
 }

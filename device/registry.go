@@ -197,7 +197,7 @@ func (r *Registry) admission(robot *Robot, c CheckIn, now time.Time) (token, cod
 		robot.Client, robot.Bound, robot.Claim = c.Client, true, nil
 	default:
 		robot.claim(c, now)
-		code, _ = r.codes.Give(robot.ID, c.Client, now)
+		code, _ = r.codes.Give(robot.ID, c.Client, c.Address, now)
 		return "", code
 	}
 	return r.key.Token(robot.ID, c.Client, robot.Epoch), ""
@@ -279,10 +279,16 @@ func (r *Registry) meant(idOrCode string, now time.Time) (robot Robot, byCode bo
 		if err != nil {
 			return Robot{}, true, err
 		}
-		if robot := r.robots[id]; robot.Claim != nil && robot.Claim.Client == client {
-			return robot, true, nil
+		robot := r.robots[id]
+		switch {
+		case robot.Claim == nil:
+			return Robot{}, true, ErrCode
+		case robot.Claim.Client != client:
+			// Another has claimed the MAC since. What the one that shows the code said
+			// of itself is not known, and comes with its next check-in.
+			robot.Claim = &Claim{Client: client}
 		}
-		return Robot{}, true, ErrCode
+		return robot, true, nil
 	}
 	id, err := ParseID(idOrCode)
 	if robot, known := r.robots[id]; err == nil && known && !robot.Forgotten() {

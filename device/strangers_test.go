@@ -271,3 +271,45 @@ func TestToolsAreBounded(t *testing.T) {
 		t.Errorf("what a forgotten robot had leaves no room (%v)", err)
 	}
 }
+
+// TestNobodyVoidsACode: whoever knows the MAC of a robot that waits, and goes on
+// claiming it from another machine, takes nothing from the code that the robot
+// shows. A new one of the robot's own, from where it was, ends the one before.
+func TestNobodyVoidsACode(t *testing.T) {
+	for name, make := range map[string]func(r *device.Registry){
+		"a new robot": func(*device.Registry) {},
+		"an erased one": func(r *device.Registry) {
+			visit(t, r, from(robotA, "before"), noon)
+			if _, err := r.Adopt(string(robotA), noon); err != nil && !errors.Is(err, device.ErrNothingToAdopt) {
+				t.Fatal(err)
+			}
+		},
+	} {
+		r := device.NewRegistry(key, device.AdoptCode, newTable())
+		make(r)
+		_, mine := visit(t, r, from(robotA, "mine"), noon.Add(time.Minute))
+		for n := range 50 {
+			foreign := from(robotA, fmt.Sprint("foreign ", n))
+			foreign.Address, foreign.BaseURL = "192.168.1.66", "http://192.168.1.66:8003"
+			if _, a := visit(t, r, foreign, noon.Add(time.Minute+time.Duration(n)*time.Second)); a.Token != "" || a.Code == mine.Code {
+				t.Fatalf("%s: it got %+v", name, a)
+			}
+		}
+		if _, again := visit(t, r, from(robotA, "mine"), noon.Add(3*time.Minute)); again.Code != mine.Code {
+			t.Errorf("%s: it shows %s, and showed %s", name, again.Code, mine.Code)
+		}
+		foreign := from(robotA, "the last word")
+		foreign.Address, foreign.BaseURL = "192.168.1.66", "http://192.168.1.66:8003"
+		_, theirs := visit(t, r, foreign, noon.Add(3*time.Minute))
+		robot, err := r.Adopt(mine.Code, noon.Add(3*time.Minute))
+		if err != nil || robot.Client != device.NewClient("mine") || !r.Trusts(robotA) || robot.BaseURL == foreign.BaseURL {
+			t.Errorf("%s: adopted %+v (%v)", name, robot, err)
+		}
+		if _, err := r.Adopt(theirs.Code, noon.Add(3*time.Minute)); !errors.Is(err, device.ErrCode) {
+			t.Errorf("%s: the other's code, after that: %v", name, err)
+		}
+		if _, a := visit(t, r, from(robotA, "mine"), noon.Add(4*time.Minute)); a.Token == "" {
+			t.Errorf("%s: adopted, it gets no token", name)
+		}
+	}
+}

@@ -228,6 +228,10 @@ func (d *Door) show(r device.Robot, now time.Time) Device {
 	case r.Claim != nil:
 		shown.Board, shown.Firmware, shown.Address = r.Claim.Board, r.Claim.Firmware, r.Claim.Address
 		shown.Waiting = "it is new here; adopt it"
+		if !r.Claim.Contested.IsZero() {
+			shown.Code = "" // the latest to come need not be the robot
+			shown.Waiting = "two clients name themselves by its MAC address; adopt it by the code on its screen"
+		}
 	}
 	for _, t := range r.KnownTools() {
 		shown.Tools = append(shown.Tools, t.Name)

@@ -240,6 +240,20 @@ func TestAdoptingBesideAClaim(t *testing.T) {
 	}
 }
 
+// TestACodeThatMayBeAnybodys is not shown: where two clients wait with one MAC,
+// the owner reads the code from the robot itself.
+func TestACodeThatMayBeAnybodys(t *testing.T) {
+	h := newHouse(t)
+	a := h.visit(t, robotA, "one")
+	if got := get[admin.Device](t, h, "/api/v1/devices/a0b1c2d3e4f5"); got.Code != a.Code {
+		t.Errorf("a robot alone is shown with the code %q, not %q", got.Code, a.Code)
+	}
+	h.visit(t, robotA, "planted")
+	if got := get[admin.Device](t, h, "/api/v1/devices/a0b1c2d3e4f5"); got.Code != "" || !strings.Contains(got.Waiting, "by the code on its screen") {
+		t.Errorf("two are shown as %+v", got)
+	}
+}
+
 // TestForgettingStrangers leaves the owner's robots.
 func TestForgettingStrangers(t *testing.T) {
 	h := newHouse(t)
