@@ -45,13 +45,14 @@ type brokerOrders struct {
 	User     string `json:"user"`
 	Password string `json:"password"`
 	Base     string `json:"base"`
+	Keeper   string `json:"keeper"`
 }
 
 // serveBroker runs the embedded broker as a process of its own until ctx ends,
 // or the process does.
-func serveBroker(base string, log *slog.Logger) func(ctx context.Context, l *net.TCPListener, user, password string) error {
+func serveBroker(base, keeper string, log *slog.Logger) func(ctx context.Context, l *net.TCPListener, user, password string) error {
 	return func(ctx context.Context, l *net.TCPListener, user, password string) error {
-		orders, err := json.Marshal(brokerOrders{user, password, base})
+		orders, err := json.Marshal(brokerOrders{user, password, base, keeper})
 		if err != nil {
 			return fmt.Errorf("write its orders: %w", err)
 		}
@@ -211,7 +212,7 @@ func runBroker(in io.Reader, errs io.Writer) error {
 		_, _ = io.Copy(io.Discard, in) // until whoever started this has ended, or wants it to end
 		stop()
 	}()
-	return broker.Run(ctx, l, broker.Options{User: o.User, Password: o.Password, Base: o.Base, Log: log})
+	return broker.Run(ctx, l, broker.Options{User: o.User, Password: o.Password, Base: o.Base, Keeper: o.Keeper, Log: log})
 }
 
 // confine bounds what this process can take. What a system does not allow is

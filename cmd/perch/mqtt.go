@@ -100,7 +100,7 @@ func (a *app) newMirror() error {
 	o.Senses, o.Firmware = a.senses.intake, updates{a.firmware}
 	o.Announced = store.NewTable[[]string](a.db, "announced")
 	o.Kept = store.NewTable[[]homeassistant.Waiting](a.db, "mqtt-waiting")
-	o.Serve = serveBroker(o.Base, a.log)
+	o.Serve = serveBroker(o.Base, homeassistant.ClientID(a.id), a.log)
 	o.Restart = a.askRestart
 	a.mirror, err = homeassistant.New(o)
 	return err

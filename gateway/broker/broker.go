@@ -48,6 +48,7 @@ const (
 type Options struct {
 	User, Password string // whoever knows them reads and writes all
 	Base           string // the topic that Perch's others begin with
+	Keeper         string // how the client ids of Perch's own connections begin: they alone confirm commands
 	Log            *slog.Logger
 }
 
@@ -83,7 +84,7 @@ func serve(l net.Listener, o Options) (*broker, error) {
 	b.lock = &lock{user: sha256.Sum256([]byte(o.User)), password: sha256.Sum256([]byte(o.Password)),
 		over: make(chan struct{}), refusing: map[netip.Addr]int{}}
 	b.server = mochi.New(&mochi.Options{Capabilities: limits, Logger: slog.New(&brokerLog{o.Log}), SysTopicResendInterval: 60})
-	b.gate = newGate(b.server, o.Base)
+	b.gate = newGate(b.server, o.Base, o.Keeper)
 	err := errors.Join(b.server.AddHook(b.lock, nil), b.server.AddHook(b.gate, nil))
 	if err == nil {
 		err = b.server.AddListener(listeners.NewNet("mqtt", b.doorway))

@@ -31,7 +31,7 @@ func listening(t testing.TB) *broker {
 
 func serving(t testing.TB, l net.Listener) *broker {
 	t.Helper()
-	b, err := serve(l, Options{User: "perch", Password: password, Base: "perch", Log: slog.New(slog.DiscardHandler)})
+	b, err := serve(l, Options{User: "perch", Password: password, Base: "perch", Keeper: asKeeper, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

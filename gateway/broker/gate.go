@@ -16,7 +16,6 @@ const (
 	perchIn    = 10 * time.Second // Perch has to be here, or who publishes to it has to come again
 	confirmIn  = 30 * time.Second
 	lookAgain  = 50 * time.Millisecond
-	keeper     = "perch-" // how the client ids of those begin who carry commands out
 	gateClient = "perch.gate"
 )
 
@@ -31,6 +30,7 @@ type gate struct {
 	mochi.HookBase
 	server *mochi.Server
 	base   string
+	keeper string        // how the client ids of those begin who carry commands out
 	self   *mochi.Client // as whom commands are handed on
 	once   sync.Once
 	over   chan struct{} // closed with the broker
@@ -49,8 +49,8 @@ type ticket struct {
 	packet uint16
 }
 
-func newGate(s *mochi.Server, base string) *gate {
-	return &gate{server: s, base: base, self: s.NewClient(nil, "local", gateClient, true),
+func newGate(s *mochi.Server, base, keeper string) *gate {
+	return &gate{server: s, base: base, keeper: keeper, self: s.NewClient(nil, "local", gateClient, true),
 		over: make(chan struct{}), held: make(chan struct{}, mostHeld), waiting: map[ticket]chan struct{}{}}
 }
 
@@ -122,7 +122,7 @@ func (g *gate) perch(topic string) bool {
 	defer late.Stop()
 	for {
 		for id, s := range g.server.Topics.Subscribers(topic).Subscriptions {
-			if strings.HasPrefix(id, keeper) && s.Qos > 0 {
+			if strings.HasPrefix(id, g.keeper) && s.Qos > 0 {
 				return true
 			}
 		}
@@ -157,7 +157,7 @@ func (g *gate) set(now chan struct{}) {
 
 // OnQosPublish notes on its way to Perch what is handed on.
 func (g *gate) OnQosPublish(cl *mochi.Client, pk packets.Packet, _ int64, _ int) {
-	if pk.Origin != gateClient || pk.FixedHeader.Dup || !strings.HasPrefix(cl.ID, keeper) {
+	if pk.Origin != gateClient || pk.FixedHeader.Dup || !strings.HasPrefix(cl.ID, g.keeper) {
 		return
 	}
 	g.mu.Lock()

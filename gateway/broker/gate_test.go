@@ -72,6 +72,30 @@ func TestACommandNobodyKeepsIsNotConfirmed(t *testing.T) {
 	}
 }
 
+// TestNobodyConfirmsInPerchsStead: a program that reads everything, and is named
+// much like Perch, confirms what it was given, and for that nobody is told that
+// Perch has it.
+func TestNobodyConfirmsInPerchsStead(t *testing.T) {
+	b := started(t)
+	perch := asPerch(t, b.address())
+	dashboard := must(t)(login(b.address(), 4, "perch-dashboard"))
+	dashboard.send(t, 0x82, []byte{0, 1}, text("#"), []byte{1})
+	dashboard.got(t, 0x90)
+	publisher := must(t)(login(b.address(), 4, "home-assistant"))
+	publisher.send(t, 0x32, text("perch/a0b1c2d3e4f4/say/set"), []byte{0, 7}, []byte("hello"))
+	taken := dashboard.got(t, 0x32)
+	dashboard.send(t, 0x40, taken[28:30])
+	dashboard.send(t, 0xc0)
+	dashboard.got(t, 0xd0) // its confirmation has been taken
+	publisher.send(t, 0xc0)
+	publisher.got(t, 0xd0) // and nothing was confirmed before this
+	given := perch.got(t, 0x32)
+	perch.send(t, 0x40, given[28:30])
+	if got := publisher.got(t, 0x40); got[1] != 7 {
+		t.Errorf("confirmed is %x", got)
+	}
+}
+
 // TestCommandsKeepTheirOrder from one publisher, and reach everybody who
 // subscribes.
 func TestCommandsKeepTheirOrder(t *testing.T) {

@@ -124,7 +124,7 @@ func newHome() *home {
 			if err != nil {
 				return err
 			}
-			return broker.Run(ctx, own, broker.Options{User: user, Password: password, Base: "perch", Log: log})
+			return broker.Run(ctx, own, broker.Options{User: user, Password: password, Base: "perch", Keeper: ClientID("0a1b2c3d"), Log: log})
 		},
 		Herald:    agent.NewHerald(agent.HeraldOptions{Notices: agent.NewNotices(&shelf[agent.Notice]{}), Bus: h.bus, Log: log}),
 		Senses:    perception.NewIntake(h.bus, h.registry, log),

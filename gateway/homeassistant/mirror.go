@@ -135,6 +135,9 @@ type Mirror struct {
 // ErrOptions is wrapped by New for what it cannot work with.
 var ErrOptions = errors.New("MQTT cannot be set up")
 
+// ClientID is how the ids of an appliance's connections to its broker begin.
+func ClientID(appliance string) string { return "perch-" + appliance }
+
 // New checks the options and returns a mirror that has yet to be run. It wraps
 // ErrOptions with a sentence that names the key to correct.
 func New(o Options) (*Mirror, error) {
@@ -170,7 +173,7 @@ func New(o Options) (*Mirror, error) {
 // dialer is how the broker is reached, and its address as it may be shown.
 func (m *Mirror) dialer() (dialer, string, error) {
 	o := m.o
-	client := &pahoDialer{user: o.User, password: o.Password, id: "perch-" + o.ID}
+	client := &pahoDialer{user: o.User, password: o.Password, id: ClientID(o.ID)}
 	switch o.Broker {
 	case "none":
 		return nil, "none", nil
