@@ -18,7 +18,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"perch/device"
 	"perch/event"
@@ -232,17 +231,10 @@ func (s *Service) base(host string) (string, error) {
 	if err != nil {
 		name, port = host, "80"
 	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || !isName(name) {
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || !device.IsHost(name) {
 		return "", &fault{"bad_host", http.StatusBadRequest, fmt.Sprintf("the Host header %q is no name and port that a robot can be given", clip(host))}
 	}
 	return "http://" + net.JoinHostPort(name, port), nil
-}
-
-// isName holds what a robot stores and connects to to what names and IPv4
-// addresses are made of: it takes no IPv6 literal, and aborts on a string too
-// long for its flash.
-func isName(s string) bool {
-	return s != "" && len(s) <= 253 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._") == ""
 }
 
 // told is what of the body is of use.
@@ -279,12 +271,7 @@ func parseBody(text []byte) told {
 // clip bounds what a stranger has us remember, and leaves out what would be an
 // order to the terminal that shows it, or another line.
 func clip(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) {
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(s, ""))
+	s = device.Plain(s)
 	return strings.ToValidUTF8(s[:min(len(s), 100)], "")
 }
 

@@ -18,7 +18,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
-	"unicode"
+
+	"perch/device"
 )
 
 // client talks to a running appliance: over its socket where that is there,
@@ -204,17 +205,6 @@ type deviceLine struct {
 	Senses    []string  `json:"senses"`
 }
 
-// plain is a text that moves no terminal: what robots say of themselves is
-// shown here, and an appliance from before may have kept all of it.
-func plain(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) {
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(s, ""))
-}
-
 func devices(ctx context.Context, args []string, out io.Writer) error {
 	return ask(newFlags("devices"), args, 0, 0, func(c *client, _ []string) error {
 		var list []deviceLine
@@ -229,17 +219,17 @@ func devices(ctx context.Context, args []string, out io.Writer) error {
 			if d.Connected {
 				connected = d.State
 			}
-			fmt.Fprintf(out, "%s  %-24s %-8s %-15s %-13s seen %s\n", plain(d.ID), plain(d.Board), plain(d.Firmware), plain(d.Address), plain(connected), d.LastSeen.Local().Format(time.DateTime))
+			fmt.Fprintf(out, "%s  %-24s %-8s %-15s %-13s seen %s\n", device.Plain(d.ID), device.Plain(d.Board), device.Plain(d.Firmware), device.Plain(d.Address), device.Plain(connected), d.LastSeen.Local().Format(time.DateTime))
 			if len(d.Senses) > 0 {
-				fmt.Fprintf(out, "              %s\n", plain(strings.Join(d.Senses, ", ")))
+				fmt.Fprintf(out, "              %s\n", device.Plain(strings.Join(d.Senses, ", ")))
 			}
 			switch {
 			case d.Claimed:
-				fmt.Fprintf(out, "              %s: perch adopt CODE, or perch adopt --replace %s\n", plain(d.Waiting), plain(d.ID))
+				fmt.Fprintf(out, "              %s: perch adopt CODE, or perch adopt --replace %s\n", device.Plain(d.Waiting), device.Plain(d.ID))
 			case d.Waiting != "" && d.Code != "":
-				fmt.Fprintf(out, "              waits: %s: perch adopt %s, or the code it shows, %s\n", plain(d.Waiting), plain(d.ID), d.Code)
+				fmt.Fprintf(out, "              waits: %s: perch adopt %s, or the code it shows, %s\n", device.Plain(d.Waiting), device.Plain(d.ID), d.Code)
 			case d.Waiting != "":
-				fmt.Fprintf(out, "              waits: %s: perch adopt %s\n", plain(d.Waiting), plain(d.ID))
+				fmt.Fprintf(out, "              waits: %s: perch adopt %s\n", device.Plain(d.Waiting), device.Plain(d.ID))
 			case !d.Adopted:
 				fmt.Fprintf(out, "              nobody has adopted it, so that it may talk and nothing else: perch adopt %s\n", d.ID)
 			}
@@ -256,7 +246,7 @@ type turnedAway struct {
 }
 
 func (t turnedAway) String() string {
-	return fmt.Sprintf("refused: a check-in from %s as %q, at %s (%d so far): %s", plain(t.Address), plain(t.Device), t.At.Local().Format(time.TimeOnly), t.Count, plain(t.Reason))
+	return fmt.Sprintf("refused: a check-in from %s as %q, at %s (%d so far): %s", device.Plain(t.Address), device.Plain(t.Device), t.At.Local().Format(time.TimeOnly), t.Count, device.Plain(t.Reason))
 }
 
 // refusals shows whom the appliance has turned away: such a robot is in no list.

@@ -6,7 +6,8 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
+
+	"perch/device"
 )
 
 // base is the address under which the robot that sends a request reaches us. It
@@ -23,7 +24,7 @@ func base(r *http.Request, publicURL, checkedIn string) string {
 		name, port = r.Host, ""
 	}
 	port = cmp.Or(port, portOf(checkedIn), listenerPort(r))
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || !isHostName(name) {
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || !device.IsHost(name) {
 		return ""
 	}
 	return "http://" + net.JoinHostPort(name, port)
@@ -48,10 +49,4 @@ func listenerPort(r *http.Request) string {
 		return "" // a unix socket
 	}
 	return port
-}
-
-// isHostName reports whether this is a name or an IPv4 address. The firmware
-// takes no IPv6 literal.
-func isHostName(s string) bool {
-	return s != "" && len(s) <= 253 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._") == ""
 }
