@@ -156,7 +156,7 @@ func TestATurnDoesNotWaitForAServer(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	begun := time.Now()
-	if tools := s.Tools(ctx); len(tools) > 0 || time.Since(begun) > time.Second {
+	if tools := s.Tools(ctx); len(tools) > 0 || time.Since(begun) > 10*time.Second {
 		t.Errorf("%d tools after %v", len(tools), time.Since(begun))
 	}
 	if _, err := s.Call(ctx, "it.do", nil); !errors.Is(err, context.DeadlineExceeded) {

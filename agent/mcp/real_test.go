@@ -173,7 +173,7 @@ func cancelled(t *testing.T, s *mcp.Server) {
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("a call that was cancelled ended with %v", err)
 	}
-	if took := time.Since(begun); took > time.Second {
+	if took := time.Since(begun); took > 10*time.Second {
 		t.Errorf("it took %v to give up a call", took)
 	}
 	until(t, "the server hears of it", is("cancelled"))

