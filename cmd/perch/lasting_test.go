@@ -32,7 +32,7 @@ import (
 // program may take to be there again.
 const (
 	powerCuts   = 100
-	startWithin = 10 * time.Second
+	startWithin = 30 * time.Second
 )
 
 const lastingKey = skinsTestKey // of all doors
