@@ -164,20 +164,20 @@ func TestASkinThatReadsLittle(t *testing.T) {
 // TestHalfOpenSockets: a skin whose network went away answers no ping.
 func TestHalfOpenSockets(t *testing.T) {
 	h := newHouse(t)
-	h.door.paces.ping, h.door.paces.quiet = 20*time.Millisecond, 200*time.Millisecond
+	h.door.paces.ping, h.door.paces.quiet = 20*time.Millisecond, time.Second
+	began := time.Now()
 	gone, there := h.wire(t), h.connect(t)
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
 		_, _, _ = there.conn.Receive() // which answers pings meanwhile
 	}()
-	began := time.Now()
 	for h.door.Connected() > 1 {
 		if time.Sleep(5 * time.Millisecond); time.Since(began) > 20*time.Second {
 			t.Fatal("it is still there")
 		}
 	}
-	if took := time.Since(began); took < 150*time.Millisecond {
+	if took := time.Since(began); took < time.Second {
 		t.Errorf("it was given %v", took)
 	}
 	h.mark() // reaches who is still there
