@@ -148,9 +148,9 @@ func (d *Door) release(k, session string, h *held, without agent.Outcome) (v ver
 	} else {
 		v.how = string(without)
 	}
+	// What it has done meanwhile shows at once when this is answered.
+	d.change(d.table.asked(time.Now(), k, claude, -1))
 	d.o.Bus.Publish("", session, event.Answered{ID: h.question.ID, Answer: v.how})
-	now := time.Now()
-	d.change(d.table.asked(now, k, claude, -1))
 	return v, answered
 }
 

@@ -1,8 +1,6 @@
 package hooks
 
 import (
-	"encoding/json"
-	"net/url"
 	"path"
 	"strings"
 
@@ -63,7 +61,7 @@ func (p phrases) question(w wish) string {
 	kind, title := w.does()
 	words, known := p.does[kind]
 	if !known {
-		words = p.other
+		words, title = p.other, w.Tool
 	}
 	whole := len(title) <= mostRead
 	if title = agent.Redact(clip(title, mostRead), mostRead); kind == "execute" {
@@ -80,30 +78,7 @@ func (p phrases) question(w wish) string {
 }
 
 // does is what kind of tool it is, and what it would do it to.
-func (w wish) does() (kind, title string) {
-	var in struct {
-		Command  string `json:"command"`
-		FilePath string `json:"file_path"`
-		Notebook string `json:"notebook_path"`
-		URL      string `json:"url"`
-	}
-	_ = json.Unmarshal(w.Input, &in) // a tool of another shape is asked for by its name
-	switch {
-	case w.Tool == "Bash" && in.Command != "":
-		return "execute", in.Command
-	case (w.Tool == "Edit" || w.Tool == "Write" || w.Tool == "MultiEdit") && in.FilePath != "":
-		return "edit", in.FilePath
-	case w.Tool == "NotebookEdit" && in.Notebook != "":
-		return "edit", in.Notebook
-	case w.Tool == "Read" && in.FilePath != "":
-		return "read", in.FilePath
-	case w.Tool == "WebFetch" && in.URL != "":
-		if u, err := url.Parse(in.URL); err == nil && u.Host != "" {
-			return "fetch", u.Host
-		}
-	}
-	return "", w.Tool
-}
+func (w wish) does() (kind, title string) { return does(w.Tool, w.Input) }
 
 // fill puts values into a phrase. What stands in a value is left as it is.
 func fill(phrase string, pairs ...string) string {

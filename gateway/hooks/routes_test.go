@@ -182,7 +182,7 @@ func FuzzReport(f *testing.F) {
 			}
 			return
 		}
-		if len(r.agent) > mostName || len(r.session) > mostID || len(r.tool) > mostName || r.agent == "" || r.session == "" || r.state != "" && r.state.priority() < 0 {
+		if len(r.agent) > mostName || len(r.session) > mostID || len(r.call.name) > mostName || len(r.call.id) > mostID || len(r.call.detail) > mostDetail || strings.ContainsAny(r.call.detail, "\n\x00\u202e") || r.agent == "" || r.session == "" || r.state != "" && r.state.priority() < 0 {
 			t.Fatalf("%+v", r)
 		}
 	})
