@@ -82,7 +82,7 @@ func (d *Door) Run(ctx context.Context) {
 	pump.Go(func() { reader.Pump(ctx, events) })
 	alarm := time.NewTimer(0)
 	defer alarm.Stop()
-	w := &wardrobe{robots: agent.NewBoard(), worn: map[device.ID]coding{}}
+	w := &wardrobe{robots: agent.NewBoard(), worn: map[device.ID]coding{}, spoken: map[device.ID]time.Time{}}
 	for w.await(ctx, d, events, alarm.C) {
 		now := time.Now()
 		due := d.age(now)
