@@ -21,7 +21,7 @@ const wants = `{"session_id":"s1","tool_name":"Bash","tool_input":{"command":"ma
 func (h *house) permitted(ctx context.Context) <-chan string {
 	answered := make(chan string, 1)
 	go func() {
-		a, err := h.door.permit(ctx, []byte(wants))
+		a, err := h.door.permit(ctx, "", []byte(wants))
 		switch {
 		case err != nil:
 			answered <- err.Error()

@@ -16,7 +16,9 @@ type phrases struct {
 	language string            // BCP 47
 	andOn    string            // after a title that is cut
 	again    string            // {question} was not understood
-	denied   string            // told to the agent
+	denied   string            // told to the agent, by somebody at the robot
+
+	deniedElsewhere string // by somebody who is not
 }
 
 // phrasesIn are those of a language, given by its BCP 47 tag: German, and
@@ -32,7 +34,7 @@ func phrasesIn(language string) phrases {
 			},
 			other: "ein Werkzeug benutzen: {title}", andOn: "und so weiter",
 			again:  "Das habe ich nicht verstanden. {question} Bitte sag ja oder nein.",
-			denied: "Das wurde am Roboter abgelehnt.",
+			denied: "Das wurde am Roboter abgelehnt.", deniedElsewhere: "Das wurde über Perch abgelehnt, von jemandem, der nicht am Roboter ist.",
 		}
 	}
 	return phrases{
@@ -44,7 +46,7 @@ func phrasesIn(language string) phrases {
 		},
 		other: "use a tool: {title}", andOn: "and so on",
 		again:  "I did not understand. {question} Please say yes or no.",
-		denied: "This was denied by the person at the robot.",
+		denied: "This was denied by the person at the robot.", deniedElsewhere: "This was denied through Perch, by somebody who is not at the robot.",
 	}
 }
 

@@ -53,19 +53,22 @@ func (r report) key() string { return key(r.agent, r.session) }
 // claude is the agent whose hooks these first were.
 const claude = "claude-code"
 
-// parseReport reads a body.
-func parseReport(body []byte) (report, error) {
+// codex speaks the same dialect as Claude Code, and says who it is in the address.
+const codex = "codex"
+
+// parseReport reads a body. by is which agent sent it, where the address says so.
+func parseReport(by string, body []byte) (report, error) {
 	var s sent
 	if err := json.Unmarshal(body, &s); err != nil {
 		return report{}, badBody("the body is not the JSON object that belongs here: " + door.WhyNotJSON(err))
 	}
-	r := report{agent: cmp.Or(clean(s.AgentID, mostName), claude), session: cmp.Or(clean(s.SessionID, mostID), "default"),
+	r := report{agent: cmp.Or(clean(by, mostName), clean(s.AgentID, mostName), claude), session: cmp.Or(clean(s.SessionID, mostID), "default"),
 		event: clean(cmp.Or(s.Event, s.HookEvent), mostName), headless: s.Headless}
 	if tool := clean(s.ToolName, mostName); tool != "" {
 		r.call = call{id: clean(s.ToolUseID, mostID), name: tool, detail: detail(tool, s.ToolInput)}
 	}
 	if s.State == "" && s.HookEvent != "" {
-		r.agent, r.sub, r.native = claude, clean(s.AgentID, mostID), true
+		r.agent, r.sub, r.native = cmp.Or(clean(by, mostName), claude), clean(s.AgentID, mostID), true
 		r.state, _ = coded(s.HookEvent) // an event that stands for no state changes none
 		return r, nil
 	}
@@ -95,13 +98,18 @@ func drawn(state string) bool {
 
 // report takes what a coding session tells. It says whether the answer has to
 // be empty: Claude Code gives every text it is answered to its model.
-func (d *Door) report(body []byte) (empty bool, err error) {
-	r, err := parseReport(body)
+func (d *Door) report(by string, body []byte) (empty bool, err error) {
+	r, err := parseReport(by, body)
 	if err != nil || r.state == "" {
 		return r.native, err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	for _, h := range d.held {
+		if h.settledBy(r) {
+			h.withdraw()
+		}
+	}
 	now := time.Now()
 	d.change(d.table.sweep(now).fold(now, r))
 	return r.native, nil

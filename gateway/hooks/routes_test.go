@@ -91,7 +91,7 @@ func TestPermissionOverHTTP(t *testing.T) {
 		"tool_input":{"command":"make test","description":"x"},"permission_suggestions":[{"type":"toolAlwaysAllow","tool":"Bash"}]}`
 	for allow, want := range map[bool]string{
 		true:  `{"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":{"behavior":"allow"}}}`,
-		false: `{"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":{"behavior":"deny","message":"This was denied by the person at the robot."}}}`,
+		false: `{"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":{"behavior":"deny","message":"This was denied through Perch, by somebody who is not at the robot."}}}`,
 	} {
 		answered := make(chan string)
 		go func() {
@@ -175,7 +175,7 @@ func FuzzReport(f *testing.F) {
 		f.Add([]byte(body))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		r, err := parseReport(body)
+		r, err := parseReport("", body)
 		if err != nil {
 			if len(err.Error()) > 500 {
 				t.Fatalf("refused with %d bytes", len(err.Error()))

@@ -131,7 +131,7 @@ func (t table) asked(now time.Time, key, agent string, more int) table {
 		return t
 	}
 	after, s := t.with(key, agent, now)
-	s.asks += more
+	s.asks = max(s.asks+more, 0)
 	s.seen = now
 	after[key] = s
 	return after
