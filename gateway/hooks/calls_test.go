@@ -206,6 +206,8 @@ func TestDetail(t *testing.T) {
 		{"WebSearch", `{"query":"go 1.26"}`, "go 1.26"},
 		{"Task", `{"description":"Find it","prompt":"long"}`, "Find it"},
 		{"mcp__files__read", `{"command":"x","query":"y"}`, ""},
+		{"apply_patch", `{"command":"*** Update File: a.js\n*** Add File: b.js\n"}`, "a.js, b.js"}, // as hooks send leaves it
+		{"WebFetch", `{"url":"https://example.org"}`, "example.org"},
 		{"Bash", `{"command":7}`, ""},
 		{"Bash", `[]`, ""},
 		{"Bash", ``, ""},
