@@ -162,7 +162,7 @@ func (h *held) settledBy(r report) bool {
 		return false
 	}
 	switch r.event {
-	case stop, stopFailure, userPromptSubmit, sessionEnd:
+	case stop, stopFailure, interrupt, userPromptSubmit, sessionEnd:
 		return true
 	case postToolUse, postToolUseFailure:
 		return h.sub == r.sub && !has(h.beside, r.call)

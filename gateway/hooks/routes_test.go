@@ -171,7 +171,9 @@ func TestClientGone(t *testing.T) {
 
 // FuzzReport: what is taken is bounded, and what is refused is told briefly.
 func FuzzReport(f *testing.F) {
-	for _, body := range []string{`{"state":"working","session_id":"s","tool_name":"Bash"}`, `{"hook_event_name":"Stop"}`, `{"state":"mini-x"}`, `null`, "{\"session_id\":\"\xff\",\"state\":\"idle\"}"} {
+	for _, body := range []string{`{"state":"working","session_id":"s","tool_name":"Bash"}`,
+		`{"hook_event_name":"PreToolUse","tool_name":"apply_patch","tool_use_id":"t","agent_id":"a","tool_input":{"command":"*** Add File: a\n"}}`,
+		`{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"curl -H 'Authorization: Bearer x'"}}`, `{"hook_event_name":"Stop"}`, `{"state":"mini-x"}`, `null`, "{\"session_id\":\"\xff\",\"state\":\"idle\"}"} {
 		f.Add([]byte(body))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {

@@ -100,7 +100,7 @@ func (c coding) face() agent.Emotion {
 // the hook, and false for one that stands for none.
 func coded(event string) (coding, bool) {
 	switch event {
-	case "SessionStart", "Interrupt":
+	case "SessionStart", interrupt:
 		return idle, true
 	case userPromptSubmit:
 		return thinking, true
@@ -132,6 +132,7 @@ const (
 	postToolUseFailure = "PostToolUseFailure"
 	stop               = "Stop"
 	stopFailure        = "StopFailure"
+	interrupt          = "Interrupt" // of Codex
 	subagentStart      = "SubagentStart"
 	subagentStop       = "SubagentStop"
 	sessionEnd         = "SessionEnd"

@@ -25,6 +25,7 @@ func TestAnsweredInTheTerminal(t *testing.T) {
 		`{"hook_event_name":"PostToolUse","session_id":"s1","tool_name":"Edit","tool_use_id":"next"}`:                                                       true, // it was told no, and to do something else
 		`{"state":"working","event":"PostToolUse","session_id":"s1","agent_id":"claude-code"}`:                                                              true,
 		`{"hook_event_name":"Stop","session_id":"s1"}`:                                                                                                      true,
+		`{"hook_event_name":"Interrupt","session_id":"s1"}`:                                                                                                 true,
 		`{"hook_event_name":"UserPromptSubmit","session_id":"s1"}`:                                                                                          true,
 		`{"hook_event_name":"SessionEnd","session_id":"s1"}`:                                                                                                true,
 		`{"hook_event_name":"PostToolUse","session_id":"s1","tool_name":"Grep","tool_use_id":"other"}`:                                                      false, // it ran beside it
