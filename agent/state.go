@@ -41,10 +41,14 @@ type State struct {
 	Emotion Emotion   `json:"emotion"`
 	Tools   int       `json:"tools"` // running now
 
+	// SubAgents are other agents at work for this one.
+	SubAgents int `json:"sub_agents"`
+
 	base    Shown     // what shows when nothing passing is in front
 	passing Shown     // Attention or Failed, or empty
 	until   time.Time // when passing ends
 	running []running // tools, in the order they began
+	told    bool      // the agent says itself what it does
 	asked   []string  // ids of questions that wait
 }
 
@@ -98,6 +102,9 @@ func Fold(s State, e event.Envelope) State {
 		return s.become(Thinking)
 	case event.SpeakingStarted, event.Said, event.SoundStarted:
 		return s.become(Speaking)
+	case event.StateTold:
+		s.told, s.SubAgents = true, ev.SubAgents
+		return s.become(Shown(ev.State))
 	case event.ToolStatus:
 		return s.tool(ev)
 	case event.Emotion:
@@ -122,7 +129,7 @@ func Fold(s State, e event.Envelope) State {
 // offline is a closed channel. Who was put to sleep stays so.
 func (s State) offline() State {
 	s.Online = false
-	s.running, s.Tools, s.asked = nil, 0, nil
+	s.running, s.Tools, s.SubAgents, s.asked = nil, 0, 0, nil
 	if s.base != Sleeping {
 		s.base = Idle
 	}
@@ -141,7 +148,7 @@ func (s State) pass(passing Shown, until time.Time) State {
 }
 
 func (s State) ended(e event.TurnEnded, at time.Time) State {
-	s.running, s.Tools, s.asked = nil, 0, nil
+	s.running, s.Tools, s.SubAgents, s.asked = nil, 0, 0, nil
 	switch e.End {
 	case event.EndCancelled:
 		return s.become(Idle)
@@ -159,10 +166,14 @@ func (s State) tool(e event.ToolStatus) State {
 		s.running = append(s.running, running{e.ID, e.SubAgent})
 	}
 	s.Tools = len(s.running)
+	if s.told {
+		return s
+	}
+	s.SubAgents = len(without(s.running, func(r running) bool { return !r.agent }))
 	switch {
 	case s.Tools == 0:
 		return s.become(Thinking)
-	case s.Tools > 1 || slices.ContainsFunc(s.running, func(r running) bool { return r.agent }):
+	case s.Tools > 1 || s.SubAgents > 0:
 		return s.become(Juggling)
 	}
 	return s.become(Working)

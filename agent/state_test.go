@@ -78,6 +78,11 @@ func TestWhatShows(t *testing.T) {
 		"a sound cut off":            {[]event.Event{online, event.SoundStarted{}, event.SoundEnded{End: event.EndCancelled}}, 0, agent.Idle},
 		"a sound over in realtime":   {[]event.Event{online, listening, event.SoundStarted{}, event.SoundEnded{End: event.EndDone}, listening}, 0, agent.Listening},
 		"a sound failed":             {[]event.Event{online, event.SoundStarted{}, event.Fault{}, event.SoundEnded{End: event.EndFailed}}, 4 * time.Second, agent.Failed},
+		"told":                       {[]event.Event{event.StateTold{State: "working"}}, 0, agent.Working},
+		"told, and no tool left":     {[]event.Event{event.StateTold{State: "working"}, running("1"), done("1")}, 0, agent.Working},
+		"told, and two tools":        {[]event.Event{running("1"), event.StateTold{State: "working"}, running("2")}, 0, agent.Working},
+		"told under a question":      {[]event.Event{event.StateTold{State: "working"}, event.Asked{ID: "q"}, event.StateTold{State: "idle"}}, 0, agent.Notification},
+		"told, after the question":   {[]event.Event{event.Asked{ID: "q"}, event.StateTold{State: "attention"}, event.Answered{ID: "q"}}, time.Hour, agent.Attention},
 		"tools do not outlive turns": {[]event.Event{online, running("1"), event.TurnEnded{End: event.EndCancelled}, running("2")}, 0, agent.Working},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -128,7 +133,7 @@ func anEvent(t *rapid.T) event.Event {
 		running(id), done(id), event.ToolStatus{ID: id, Status: event.ToolRunning, SubAgent: true},
 		event.SpeakingStarted{}, event.Said{}, event.SoundStarted{}, event.SoundEnded{End: event.EndDone}, event.Emotion{Name: "happy"}, event.Asked{ID: id}, event.Answered{ID: id},
 		event.TurnEnded{End: event.EndDone}, event.TurnEnded{End: event.EndSleep}, event.TurnEnded{End: event.EndCancelled},
-		event.TurnEnded{End: event.EndFailed}, event.Fault{},
+		event.TurnEnded{End: event.EndFailed}, event.Fault{}, event.StateTold{State: "juggling", SubAgents: 2},
 	}).Draw(t, "event")
 }
 

@@ -105,6 +105,14 @@ type ThinkingStarted struct {
 	Brain string `json:"brain"`
 }
 
+// StateTold is what an agent says itself that it does, such as a coding session.
+// From then on nothing else changes what it shows, but a question that waits.
+type StateTold struct {
+	State     string `json:"state"`                // in the words of agent.Shown
+	SubAgents int    `json:"sub_agents,omitempty"` // other agents at work for it
+	Agent     string `json:"agent,omitempty"`      // which it is: "claude-code"
+}
+
 // Tool conditions.
 const (
 	ToolRunning = "running"
@@ -245,6 +253,7 @@ func (ListeningStarted) kind() string    { return "listening_started" }
 func (Heard) kind() string               { return "heard" }
 func (Misheard) kind() string            { return "misheard" }
 func (ThinkingStarted) kind() string     { return "thinking_started" }
+func (StateTold) kind() string           { return "state_told" }
 func (ToolStatus) kind() string          { return "tool_status" }
 func (Emotion) kind() string             { return "emotion" }
 func (SpeakingStarted) kind() string     { return "speaking_started" }

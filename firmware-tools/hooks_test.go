@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -60,20 +61,35 @@ func hooked(t *testing.T, text string) map[string][]string {
 	return all
 }
 
-// TestBlock: what is printed, for an appliance on this machine and for another.
+// remove runs the command and returns what it says.
+func remove(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = run(t.Context(), append([]string{"hooks", "remove"}, args...), &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+// TestBlock: what is printed, for an appliance on this machine and for another. A
+// command that finds nobody is silent; a hook by HTTP would tell of an error at
+// each event while the appliance is down.
 func TestBlock(t *testing.T) {
 	key := written(t, "my key", "sesame-opens\n")
-	code, out, _ := install(t, "claude", "--url", "http://127.0.0.1:23333/", "--key-file", key)
-	all := hooked(t, out)
-	if code != 0 || all["PreToolUse"][0] != "http://127.0.0.1:23333/state?by=perch-tools" || all["PermissionRequest"][0] != "http://127.0.0.1:23333/permission?by=perch-tools" ||
-		all["SessionStart"] != nil || all["WorktreeCreate"] != nil || strings.Count(out, `"Authorization": "Bearer sesame-opens"`) != len(all) {
-		t.Errorf("%d %s", code, out)
-	}
-	code, out, _ = install(t, "--url", "http://perch.local:8003", "claude", "--key-file", key)
-	all = hooked(t, out)
-	want := " hooks send state --url http://perch.local:8003 --key-file '" + key + "' # by=perch-tools"
-	if code != 0 || !strings.HasSuffix(all["SessionStart"][0], want) || strings.Contains(out, "sesame") || !strings.Contains(all["PermissionRequest"][0], "hooks send permission") {
-		t.Errorf("%d %s\nwant %s", code, out, want)
+	for _, url := range []string{"http://127.0.0.1:23333/", "http://perch.local:8003"} {
+		code, out, _ := install(t, "--url", url, "claude", "--key-file", key)
+		all := hooked(t, out)
+		want := " --url " + strings.TrimSuffix(url, "/") + " --key-file '" + key + "' # by=perch-tools"
+		if code != 0 || strings.Contains(out, "sesame") || strings.Contains(out, `"http"`) || all["WorktreeCreate"] != nil || len(all) != 13 {
+			t.Fatalf("%d %s", code, out)
+		}
+		for event, commands := range all {
+			what := " hooks send state"
+			if event == "PermissionRequest" {
+				what = " hooks send permission"
+			}
+			if len(commands) != 1 || !strings.HasSuffix(commands[0], what+want) {
+				t.Errorf("%s: %q, want %s", event, commands, what+want)
+			}
+		}
 	}
 	for _, wrong := range [][]string{{}, {"emacs"}, {"claude", "codex"}, {"claude", "--url", "perch.local"}, {"claude", "--url", "ftp://x"}, {"claude", "--nope"}} {
 		if code, _, says := install(t, wrong...); code != 2 || strings.Count(says, "\n") != 1 {
@@ -82,6 +98,86 @@ func TestBlock(t *testing.T) {
 	}
 	if code, _, says := install(t, "claude", "--key-file", written(t, "k", "two words")); code != 1 || !strings.Contains(says, "holds no key") {
 		t.Errorf("%d %s", code, says)
+	}
+}
+
+// TestCodex: its hooks lie in a file of their own, are commands without exception
+// since another kind has it refuse the file, and say whose they are.
+func TestCodex(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "codex")
+	t.Setenv("CODEX_HOME", dir)
+	code, out, says := install(t, "codex", "--write")
+	file := filepath.Join(dir, "hooks.json")
+	if code != 0 || says != "" || !strings.Contains(out, file) || !strings.Contains(out, "/hooks") {
+		t.Fatalf("%d %s %s", code, out, says)
+	}
+	text := content(t, file)
+	var whole map[string]map[string][]struct {
+		Hooks []struct {
+			Type, Command string
+			Timeout       int
+		}
+	}
+	if err := json.Unmarshal([]byte(text), &whole); err != nil || len(whole) != 1 {
+		t.Fatalf("%s: %v", text, err)
+	}
+	var events []string
+	for event, groups := range whole["hooks"] {
+		events = append(events, event)
+		h := groups[0].Hooks[0]
+		if len(groups) != 1 || h.Type != "command" || !strings.Contains(h.Command, " --agent codex ") {
+			t.Errorf("%s: %+v", event, groups)
+		}
+		if ends := event == "SessionEnd" || event == "Interrupt"; ends && h.Timeout > 3 || event == "PermissionRequest" && h.Timeout < 61 {
+			t.Errorf("%s waits for %d s", event, h.Timeout)
+		}
+	}
+	slices.Sort(events)
+	if got := strings.Join(events, " "); got != "Interrupt PermissionRequest PostToolUse PreCompact PreToolUse SessionEnd SessionStart Stop SubagentStart SubagentStop UserPromptSubmit" {
+		t.Errorf("events are %s", got)
+	}
+	t.Setenv("CODEX_HOME", "")
+	t.Setenv("HOME", dir)
+	if code, out, _ := install(t, "codex", "--write"); code != 0 || !strings.Contains(out, filepath.Join(dir, ".codex", "hooks.json")) {
+		t.Errorf("%d %s", code, out)
+	}
+}
+
+// TestRemove: ours go, those that an older version has installed too, and all else
+// stays as it is.
+func TestRemove(t *testing.T) {
+	for name, before := range map[string]string{"settings of theirs": theirs, "none": `{"model": "x"}`, "empty ones": `{"hooks": {}}`} {
+		file := written(t, "settings.json", before)
+		if code, _, says := install(t, "claude", "--write", "--settings", file); code != 0 {
+			t.Fatal(says)
+		}
+		code, out, says := remove(t, "claude", "--settings", file)
+		want := before
+		if name == "empty ones" {
+			want = `{}`
+		}
+		if code != 0 || says != "" || !strings.Contains(out, ".bak") || !same([]byte(content(t, file)), []byte(want)) {
+			t.Errorf("%s: %d %s %s\n%s", name, code, out, says, content(t, file))
+		}
+		if code, out, _ := remove(t, "claude", "--settings", file); code != 0 || !strings.Contains(out, "none of Perch's") || strings.Contains(out, "bak") {
+			t.Errorf("%s, a second time: %d %s", name, code, out)
+		}
+	}
+	old := written(t, "settings.json", `{"hooks":{"Stop":[{"hooks":[{"type":"http","url":"http://127.0.0.1:8004/state?by=perch-tools","timeout":5}]}]}}`)
+	if code, _, says := remove(t, "claude", "--settings", old); code != 0 || strings.TrimSpace(content(t, old)) != "{}" {
+		t.Errorf("%d %s %s", code, says, content(t, old))
+	}
+	missing := filepath.Join(t.TempDir(), "settings.json")
+	if code, out, _ := remove(t, "claude", "--settings", missing); code != 0 || !strings.Contains(out, "none of Perch's") {
+		t.Errorf("%d %s", code, out)
+	}
+	if _, err := os.Stat(missing); err == nil {
+		t.Error("it is written")
+	}
+	for _, wrong := range [][]string{{}, {"emacs"}, {"claude", "codex"}, {"claude", "--url", "http://x"}} {
+		if code, _, says := remove(t, wrong...); code != 2 || strings.Count(says, "\n") != 1 {
+			t.Errorf("%q: %d %s", wrong, code, says)
+		}
 	}
 }
 
@@ -136,9 +232,6 @@ func TestMerge(t *testing.T) {
 	if all := hooked(t, text); len(all["PreToolUse"]) != 2 || strings.Contains(text, "127.0.0.1") || len(all["SessionStart"]) != 1 {
 		t.Errorf("with another address the hooks are %v", all)
 	}
-	if code, _, _ := install(t, args...); code != 0 || hooked(t, content(t, file))["SessionStart"] != nil {
-		t.Errorf("an event that is no longer told is still there: %s", content(t, file))
-	}
 }
 
 // TestMergeIntoNothing: settings that are not there are made, for nobody else to
@@ -152,7 +245,7 @@ func TestMergeIntoNothing(t *testing.T) {
 	if code != 0 || err != nil || about.Mode().Perm() != 0o600 || strings.Contains(out, "bak") || says != "" {
 		t.Fatalf("%d %s %s %v", code, out, says, err)
 	}
-	if all := hooked(t, content(t, file)); all["Stop"][0] != keyless+"/state?by=perch-tools" {
+	if all := hooked(t, content(t, file)); !strings.Contains(all["Stop"][0], " hooks send state --url "+keyless) {
 		t.Errorf("hooks are %v", all)
 	}
 	link := filepath.Join(t.TempDir(), "settings.json")
@@ -196,7 +289,7 @@ func TestSend(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		got = append(got, r.URL.Path+" "+r.Header.Get("Authorization")+" "+r.Header.Get("Content-Type")+" "+string(body))
+		got = append(got, r.URL.RequestURI()+" "+r.Header.Get("Authorization")+" "+r.Header.Get("Content-Type")+" "+string(body))
 		w.WriteHeader(status)
 		_, _ = io.WriteString(w, reply)
 	}))
@@ -217,6 +310,11 @@ func TestSend(t *testing.T) {
 	if out := send(told, "state"); out != "" || got[0] != `/state Bearer sesame application/json {"hook_event_name":"UserPromptSubmit","session_id":"s"}` {
 		t.Errorf("%q, sent %q", out, got)
 	}
+	got = got[:1]
+	if out := send(told, "state", "--agent", "codex"); out != "" || !strings.HasPrefix(got[1], "/state?agent=codex Bearer sesame ") {
+		t.Errorf("%q, sent %q", out, got)
+	}
+	got = got[:1]
 	reply = `{"hookSpecificOutput":{}}`
 	if out := send(told, "permission"); out != reply || got[1] != "/permission Bearer sesame application/json "+told {
 		t.Errorf("%q, sent %q", out, got)
@@ -239,6 +337,33 @@ func TestSend(t *testing.T) {
 	}
 }
 
+// TestBrief: of a tool's call only what tells what it does leaves the machine, and
+// no prompt, no text of a file, no part of an address that may be a key.
+func TestBrief(t *testing.T) {
+	for _, c := range []struct{ tool, input, want string }{
+		{"Bash", `{"command":"npm test","description":"x","timeout":7}`, `{"command":"npm test"}`},
+		{"Bash", `{"command":"` + strings.Repeat("é", 2000) + `"}`, `{"command":"` + strings.Repeat("é", 500) + `"}`},
+		{"Write", `{"file_path":"/a/b","content":"secret"}`, `{"file_path":"/a/b"}`},
+		{"NotebookEdit", `{"notebook_path":"/a/b","new_source":"secret"}`, `{"notebook_path":"/a/b"}`},
+		{"WebFetch", `{"url":"https://u:p@example.org/x?key=secret","prompt":"secret"}`, `{"url":"https://example.org"}`},
+		{"Task", `{"description":"Find it","prompt":"secret"}`, `{"description":"Find it"}`},
+		{"Grep", `{"pattern":"price"}`, `{"pattern":"price"}`},
+		{"apply_patch", `{"command":"*** Begin Patch\n*** Update File: a.js\n@@\n-secret\n+*** Add File: secret\n*** Add File: b.js\n*** End Patch"}`, `{"command":"*** Update File: a.js\n*** Add File: b.js\n"}`},
+		{"mcp__mail__send", `{"command":"secret","description":"secret"}`, ``},
+		{"Bash", `["secret"]`, ``},
+		{"Bash", `{"command":{"secret":1}}`, ``},
+	} {
+		body := `{"hook_event_name":"PreToolUse","session_id":"s","transcript_path":"secret","cwd":"secret","tool_name":"` + c.tool + `","tool_use_id":"t1","agent_id":"a1","tool_input":` + c.input + `,"tool_response":"secret"}`
+		want := `{"agent_id":"a1","hook_event_name":"PreToolUse","session_id":"s","tool_input":` + c.want + `,"tool_name":"` + c.tool + `","tool_use_id":"t1"}`
+		if c.want == "" {
+			want = strings.Replace(want, `"tool_input":,`, "", 1)
+		}
+		if got := string(brief([]byte(body))); got != want {
+			t.Errorf("%s: %s\nwant %s", c.tool, got, want)
+		}
+	}
+}
+
 // FuzzMerge: whatever the settings are, ours are in them afterwards, once, or
 // nothing is changed.
 func FuzzMerge(f *testing.F) {
@@ -249,7 +374,7 @@ func FuzzMerge(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	block := flags.block("perch-tools")
+	block := flags.block("perch-tools", codingAgents()[0])
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var settings object
 		if json.Unmarshal(text, &settings) != nil {
@@ -267,7 +392,7 @@ func FuzzMerge(f *testing.F) {
 		if err != nil || !same(once.text(), twice.text()) {
 			t.Fatalf("%s became %s, %v", once.text(), twice.text(), err)
 		}
-		if strings.Count(string(once.text()), "/permission?"+mark) < 1 || len(once) < len(settings) {
+		if strings.Count(string(once.text()), "hooks send permission") < 1 || len(once) < len(settings) {
 			t.Fatalf("%s became %s", text, once.text())
 		}
 	})

@@ -35,7 +35,7 @@ func commands() []command {
 		{"publish", "puts a firmware image into an appliance's catalogue", publish},
 		{"assets", "has robots fetch fonts, wake words and faces from an appliance", assets},
 		{"record", "writes a robot's session as a transcript, secrets blanked", record},
-		{"hooks", "has a coding agent's hooks drive the appliance: hooks install claude", hooks},
+		{"hooks", "has a coding agent's hooks drive the appliance: hooks install claude, or codex; hooks remove ends that", hooks},
 		{"completion", "writes what has a shell complete these commands: " + strings.ReplaceAll(shellNames, "|", ", "), completion},
 	}
 }
@@ -83,13 +83,13 @@ func helped(s *flag.FlagSet, stdout io.Writer, arguments string) error {
 func shellCommands(ctx context.Context) ([]shellCommand, error) {
 	var all []shellCommand
 	for _, c := range commands() {
-		verbs := []string{""}
+		verbs := [][2]string{{"", c.does}}
 		if c.name == "hooks" {
-			verbs = []string{"install", "send"} // the only one that is of two words
+			verbs = hooksVerbs() // the only one that is of two words
 		}
 		for _, verb := range verbs {
-			words := strings.Fields(verb + " --help")
-			described, err := describe(strings.TrimSpace(c.name+" "+verb), c.does, c.run(ctx, words, io.Discard, io.Discard))
+			words := strings.Fields(verb[0] + " --help")
+			described, err := describe(strings.TrimSpace(c.name+" "+verb[0]), verb[1], c.run(ctx, words, io.Discard, io.Discard))
 			if err != nil {
 				return nil, err
 			}

@@ -87,7 +87,8 @@ func (o object) with(name string, value json.RawMessage) object {
 	return append(o[:len(o):len(o)], member{name, value})
 }
 
-// merged are settings with our hooks in them, and with none of ours from before.
+// merged are settings with our hooks in them, and with none of ours from before:
+// with an empty block, without any.
 // All else is left as it is, byte by byte.
 func merged(settings object, block object) (object, error) {
 	hooks := object{}
@@ -117,6 +118,9 @@ func merged(settings object, block object) (object, error) {
 			return nil, fmt.Errorf("read our hooks: %w", err)
 		}
 		kept = kept.with(ours.name, encodedList(append(groups, added...)))
+	}
+	if len(kept) == 0 {
+		return slices.DeleteFunc(slices.Clone(settings), func(m member) bool { return m.name == "hooks" }), nil
 	}
 	return settings.with("hooks", kept.text()), nil
 }
@@ -150,7 +154,8 @@ func others(list json.RawMessage) (groups []json.RawMessage, err error) {
 	return groups, nil
 }
 
-// isOurs reports whether this program has installed a hook.
+// isOurs reports whether this program has installed a hook. Earlier versions
+// had some by HTTP.
 func isOurs(hook json.RawMessage) bool {
 	var h struct{ URL, Command string }
 	if json.Unmarshal(hook, &h) != nil {
@@ -178,7 +183,7 @@ const mostSettings = 4 << 20
 // from working.
 func mergeInto(file string, block object) (backup string, changed bool, notes []string, err error) {
 	before, mode, err := readSettings(file)
-	if err != nil {
+	if err != nil || before == nil && len(block) == 0 {
 		return "", false, nil, err
 	}
 	settings := object{}
@@ -191,7 +196,7 @@ func mergeInto(file string, block object) (backup string, changed bool, notes []
 	if err != nil {
 		return "", false, nil, fmt.Errorf("%s: %w; nothing is written", file, err)
 	}
-	for _, name := range []string{"disableAllHooks", "allowedHttpHookUrls", "allowManagedHooksOnly"} {
+	for _, name := range []string{"disableAllHooks", "allowManagedHooksOnly"} {
 		if i := settings.at(name); i >= 0 && string(settings[i].value) != "false" {
 			notes = append(notes, fmt.Sprintf("note: %s is set in %s, and may keep these hooks from running", name, file))
 		}

@@ -20,8 +20,8 @@ func TestBashCompletesTools(t *testing.T) {
 	}
 	for line, want := range map[string]string{
 		"perch-tools pro":                      "provision",
-		"perch-tools hooks ":                   "install send",
-		"perch-tools hooks install ":           "claude",
+		"perch-tools hooks ":                   "install remove send",
+		"perch-tools hooks install ":           "claude codex",
 		"perch-tools hooks install claude --w": "--write",
 		"perch-tools hooks send s":             "state",
 		"perch-tools robot --mode m":           "manual",

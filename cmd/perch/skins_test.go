@@ -206,6 +206,56 @@ func TestTheSkinsDoors(t *testing.T) {
 	}
 	shown := h.watch(everything)
 	h.eventually("the coding session shows", func() bool { return slices.Contains(shown.story(), "tool Bash running") })
+	shown.leave()
+	twoCommands(t, h)
+}
+
+// twoCommands has Claude Code run one command after the other. A skin is told of
+// each with its own id and what it runs, and of no state that is not one.
+func twoCommands(t *testing.T, h *house) {
+	t.Helper()
+	skin := h.watch(`{"type":"subscribe","events":["agent_state","tool_status"]}`)
+	h.eventually("the skin is there", func() bool { return len(skin.story()) > 0 }) // of the session before
+	hooks := func(event, more string) {
+		if status, text := h.request(http.MethodPost, "/state", `{"session_id":"two","cwd":"/home/ann/shop","permission_mode":"default","hook_event_name":"`+event+`"`+more+`}`,
+			"Authorization", "Bearer "+skinsTestKey, "Content-Type", "application/json"); status != http.StatusNoContent {
+			t.Errorf("%s: %d %s", event, status, text)
+		}
+	}
+	hooks("UserPromptSubmit", `,"prompt":"Run the tests twice."`)
+	for _, id := range []string{"tu_abc", "tu_xyz"} {
+		call := `,"tool_name":"Bash","tool_input":{"command":"npm test","description":"Run the tests"},"tool_use_id":"` + id + `"`
+		hooks("PreToolUse", call)
+		hooks("PostToolUse", call+`,"tool_response":{"stdout":"ok","stderr":"","interrupted":false}`)
+	}
+	hooks("Stop", `,"stop_hook_active":false`)
+	var got []string
+	h.eventually("it is done", func() bool {
+		skin.mu.Lock()
+		defer skin.mu.Unlock()
+		got = nil
+		for _, f := range skin.frames {
+			if f["session_id"] == "coding-2" {
+				got = append(got, strings.TrimSpace(fmt.Sprint(f["type"], " ", f["state"], f["detail"], f["tool_id"], f["status"], f["content"])))
+			}
+		}
+		return len(got) > 0 && strings.Contains(got[len(got)-1], "attention")
+	})
+	const nothing = "<nil>"
+	state := func(state, detail string) string {
+		return "agent_state " + state + detail + nothing + nothing + nothing
+	}
+	tool := func(id, status string) string {
+		return "tool_status " + nothing + nothing + id + " " + status + " npm test"
+	}
+	works, bash := "map[subagent_count:0]", "map[subagent_count:0 tool_name:Bash]"
+	want := []string{state("thinking", nothing),
+		tool("tu_abc", "running"), state("working", bash), tool("tu_abc", "completed"), state("working", works),
+		tool("tu_xyz", "running"), state("working", bash), tool("tu_xyz", "completed"), state("working", works),
+		state("attention", nothing)}
+	if flat := func(lines []string) string { return strings.ReplaceAll(strings.Join(lines, "\n"), " ", "") }; flat(got) != flat(want) {
+		t.Errorf("the skin saw\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
 }
 
 // TestACodingAgentAsks: what a coding agent wants to do is asked aloud, and a

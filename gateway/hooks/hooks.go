@@ -82,7 +82,7 @@ func (d *Door) Run(ctx context.Context) {
 	pump.Go(func() { reader.Pump(ctx, events) })
 	alarm := time.NewTimer(0)
 	defer alarm.Stop()
-	w := &wardrobe{robots: agent.NewBoard(), worn: map[device.ID]coding{}}
+	w := &wardrobe{robots: agent.NewBoard(), worn: map[device.ID]coding{}, spoken: map[device.ID]time.Time{}}
 	for w.await(ctx, d, events, alarm.C) {
 		now := time.Now()
 		due := d.age(now)
@@ -97,19 +97,15 @@ func (d *Door) Run(ctx context.Context) {
 }
 
 // change has the table become another, and tells what that changes of what its
-// sessions show. One that asks for a permission shows that, and all else once it
-// has its answer. The lock must be held.
+// sessions show. The lock must be held.
 func (d *Door) change(after table) {
 	d.table = after
 	for slot := range mostSessions {
-		s := after.inSlot(slot)
-		if s.asks > 0 {
-			continue
-		}
-		for _, e := range tell(name(slot), d.told[slot], s.view()) {
+		v := after.inSlot(slot).view()
+		for _, e := range tell(name(slot), d.told[slot], v) {
 			d.o.Bus.Publish("", name(slot), e)
 		}
-		d.told[slot] = s.view()
+		d.told[slot] = v
 	}
 	select {
 	case d.changed <- struct{}{}:

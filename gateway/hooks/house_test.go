@@ -172,7 +172,7 @@ func (h *house) shows(session string) agent.Shown {
 // told has a session tell something.
 func (h *house) told(t testing.TB, body string) {
 	t.Helper()
-	if _, err := h.door.report([]byte(body)); err != nil {
+	if _, err := h.door.report("", []byte(body)); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -21,6 +21,7 @@ const mostHeld = 8
 type wish struct {
 	HookEvent string          `json:"hook_event_name"`
 	SessionID string          `json:"session_id"`
+	AgentID   string          `json:"agent_id"` // of a subagent where hook_event_name is there
 	CWD       string          `json:"cwd"`
 	Tool      string          `json:"tool_name"`
 	Input     json.RawMessage `json:"tool_input"`
@@ -43,20 +44,26 @@ type decision struct {
 // held is a permission that waits.
 type held struct {
 	question agent.Question
+	key      string        // of its session
+	sub      string        // the subagent that asks
+	call     call          // what it is about
+	beside   []call        // what ran already when it was asked
+	withdraw func()        // nobody is to be asked for it any longer
 	verdict  *verdict      // the first; nil while it waits. The door's lock guards it
 	answered chan struct{} // closed once it is there
 }
 
 // verdict is how a permission was answered, and by whom.
 type verdict struct {
-	allow bool
-	how   string
+	allow     bool
+	how       string
+	elsewhere bool // not at the robot
 }
 
 // permit holds a permission until somebody answers it. The answer is nil where
 // it is to be asked for at the terminal: nobody answered, or it is not a
-// question of yes or no.
-func (d *Door) permit(ctx context.Context, body []byte) (*decided, error) {
+// question of yes or no. by is which agent asks, where the address says so.
+func (d *Door) permit(ctx context.Context, by string, body []byte) (*decided, error) {
 	var w wish
 	if err := json.Unmarshal(body, &w); err != nil {
 		return nil, badBody("the body is not the JSON object that belongs here: " + door.WhyNotJSON(err))
@@ -65,13 +72,19 @@ func (d *Door) permit(ctx context.Context, body []byte) (*decided, error) {
 	if !w.yesOrNo() {
 		return nil, nil
 	}
-	k := key(claude, cmp.Or(clean(w.SessionID, mostID), "default"))
-	h, session := d.hold(k, w)
+	by, ours := w.by(by)
+	if !ours {
+		return nil, nil
+	}
+	ctx, withdraw := context.WithCancel(ctx)
+	defer withdraw()
+	h := d.hold(by, w, withdraw)
 	if h == nil {
 		d.o.Log.Warn("a permission is left to the terminal: too many wait already", "waiting", mostHeld)
 		return nil, nil
 	}
-	v, answered := d.release(k, session, h, d.await(ctx, h))
+	v, answered := d.release(by, h, d.await(ctx, h))
+	session := h.question.Session
 	d.o.Log.Info("a permission was asked for", "session", session, "tool", w.Tool, "answered", answered, "allowed", v.allow, "how", v.how)
 	if !answered {
 		return nil, nil
@@ -79,10 +92,24 @@ func (d *Door) permit(ctx context.Context, body []byte) (*decided, error) {
 	a := &decided{}
 	a.Output.Event = "PermissionRequest"
 	a.Output.Decision = decision{Behavior: "allow"}
-	if !v.allow {
+	switch {
+	case v.allow:
+	case v.elsewhere:
+		a.Output.Decision = decision{Behavior: "deny", Message: d.phrases.deniedElsewhere}
+	default:
 		a.Output.Decision = decision{Behavior: "deny", Message: d.phrases.denied}
 	}
 	return a, nil
+}
+
+// by is the agent that asks, and whether it waits for an answer here: Claude Code
+// and Codex do. given is what the address says of it.
+func (w wish) by(given string) (by string, ours bool) {
+	if given == "" && w.HookEvent == "" {
+		given = w.AgentID
+	}
+	by = cmp.Or(clean(given, mostName), claude)
+	return by, by == claude || by == codex
 }
 
 // yesOrNo reports whether there is somebody to ask for it here: what wants a
@@ -99,20 +126,48 @@ func (w wish) yesOrNo() bool {
 }
 
 // hold puts a permission among those that wait, and is nil where too many do.
-func (d *Door) hold(k string, w wish) (h *held, session string) {
+func (d *Door) hold(by string, w wish, withdraw func()) *held {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.held) >= mostHeld {
-		return nil, ""
+		return nil
 	}
 	now := time.Now()
-	d.change(d.table.asked(now, k, claude, 1))
-	session = name(d.table[k].slot)
-	h = &held{answered: make(chan struct{}), question: agent.Question{
-		ID: "hook-" + rand.Text(), Text: d.phrases.question(w), Session: session, Asked: now, Until: now.Add(d.o.Hold)}}
+	h := &held{answered: make(chan struct{}), withdraw: withdraw, key: key(by, cmp.Or(clean(w.SessionID, mostID), "default")),
+		call: call{name: w.Tool, detail: detail(w.Tool, w.Input)}}
+	if w.HookEvent != "" {
+		h.sub = clean(w.AgentID, mostID)
+	}
+	d.change(d.table.asked(now, h.key, by, 1))
+	s := d.table[h.key]
+	for _, c := range slices.Backward(s.calls) { // the last that is the same is the one that waits
+		if h.call.id == "" && h.call.same(c) {
+			h.call = c
+		} else {
+			h.beside = append(h.beside, c)
+		}
+	}
+	session := name(s.slot)
+	h.question = agent.Question{ID: "hook-" + rand.Text(), Text: d.phrases.question(w), Session: session, Asked: now, Until: now.Add(d.o.Hold)}
 	d.held[h.question.ID] = h
 	d.o.Bus.Publish("", session, event.Asked{ID: h.question.ID, Text: h.question.Text})
-	return h, session
+	return h
+}
+
+// settledBy reports whether a session that tells this goes on without an answer
+// from here: somebody has answered in its terminal. What ran beside the call that
+// waits, or is a subagent's, says nothing of that.
+func (h *held) settledBy(r report) bool {
+	if h.key != r.key() {
+		return false
+	}
+	switch r.event {
+	case stop, stopFailure, interrupt, userPromptSubmit, sessionEnd:
+		return true
+	case postToolUse, postToolUseFailure:
+		return h.sub == r.sub && !has(h.beside, r.call)
+	}
+	return false
 }
 
 // await waits for the first answer, of somebody with a robot or of the owner, and
@@ -139,7 +194,7 @@ func (d *Door) await(ctx context.Context, h *held) agent.Outcome {
 
 // release takes a permission from those that wait, and tells how it ended: by
 // its answer, where one came in until now, or as it did without.
-func (d *Door) release(k, session string, h *held, without agent.Outcome) (v verdict, answered bool) {
+func (d *Door) release(by string, h *held, without agent.Outcome) (v verdict, answered bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.held, h.question.ID)
@@ -148,9 +203,13 @@ func (d *Door) release(k, session string, h *held, without agent.Outcome) (v ver
 	} else {
 		v.how = string(without)
 	}
-	d.o.Bus.Publish("", session, event.Answered{ID: h.question.ID, Answer: v.how})
-	now := time.Now()
-	d.change(d.table.asked(now, k, claude, -1))
+	after := d.table.asked(time.Now(), h.key, by, -1)
+	if s, known := after[h.key]; known && answered && !v.allow && h.call.id != "" {
+		after[h.key] = s.ended(h.call, false) // of what is denied nothing more is told
+	}
+	// What it has done meanwhile shows at once when this is answered.
+	d.change(after)
+	d.o.Bus.Publish("", h.question.Session, event.Answered{ID: h.question.ID, Answer: v.how})
 	return v, answered
 }
 
@@ -166,8 +225,8 @@ func (d *Door) Questions() []agent.Question {
 	return open
 }
 
-// Reply answers a permission by the id of its question, in the place of whoever
-// is with a robot. It returns agent.ErrNoQuestion where that does not wait.
+// Reply answers a permission by the id of its question, for somebody who is not
+// with a robot. It returns agent.ErrNoQuestion where that does not wait.
 func (d *Door) Reply(id string, allow bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -179,7 +238,7 @@ func (d *Door) Reply(id string, allow bool) error {
 	if allow {
 		how = agent.AnswerAllowed
 	}
-	if !h.answer(verdict{allow, string(how)}) {
+	if !h.answer(verdict{allow, string(how), true}) {
 		return agent.ErrNoQuestion
 	}
 	return nil

@@ -21,7 +21,7 @@ const wants = `{"session_id":"s1","tool_name":"Bash","tool_input":{"command":"ma
 func (h *house) permitted(ctx context.Context) <-chan string {
 	answered := make(chan string, 1)
 	go func() {
-		a, err := h.door.permit(ctx, []byte(wants))
+		a, err := h.door.permit(ctx, "", []byte(wants))
 		switch {
 		case err != nil:
 			answered <- err.Error()
@@ -157,7 +157,7 @@ func TestPermissionShows(t *testing.T) {
 		if got := h.shows("coding-1"); got != agent.Working {
 			t.Errorf("then it shows %s", got)
 		}
-		want := []string{"coding-1 tool_status", "coding-1 asked", "coding-1 answered"}
+		want := []string{"coding-1 tool_status", "coding-1 state_told", "coding-1 asked", "coding-1 tool_status", "coding-1 answered"}
 		if got := h.happened(); !slices.Equal(got, want) {
 			t.Errorf("happened is %q", got)
 		}

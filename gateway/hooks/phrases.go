@@ -1,8 +1,6 @@
 package hooks
 
 import (
-	"encoding/json"
-	"net/url"
 	"path"
 	"strings"
 
@@ -18,7 +16,9 @@ type phrases struct {
 	language string            // BCP 47
 	andOn    string            // after a title that is cut
 	again    string            // {question} was not understood
-	denied   string            // told to the agent
+	denied   string            // told to the agent, by somebody at the robot
+
+	deniedElsewhere string // by somebody who is not
 }
 
 // phrasesIn are those of a language, given by its BCP 47 tag: German, and
@@ -34,7 +34,7 @@ func phrasesIn(language string) phrases {
 			},
 			other: "ein Werkzeug benutzen: {title}", andOn: "und so weiter",
 			again:  "Das habe ich nicht verstanden. {question} Bitte sag ja oder nein.",
-			denied: "Das wurde am Roboter abgelehnt.",
+			denied: "Das wurde am Roboter abgelehnt.", deniedElsewhere: "Das wurde über Perch abgelehnt, von jemandem, der nicht am Roboter ist.",
 		}
 	}
 	return phrases{
@@ -46,7 +46,7 @@ func phrasesIn(language string) phrases {
 		},
 		other: "use a tool: {title}", andOn: "and so on",
 		again:  "I did not understand. {question} Please say yes or no.",
-		denied: "This was denied by the person at the robot.",
+		denied: "This was denied by the person at the robot.", deniedElsewhere: "This was denied through Perch, by somebody who is not at the robot.",
 	}
 }
 
@@ -63,7 +63,7 @@ func (p phrases) question(w wish) string {
 	kind, title := w.does()
 	words, known := p.does[kind]
 	if !known {
-		words = p.other
+		words, title = p.other, w.Tool
 	}
 	whole := len(title) <= mostRead
 	if title = agent.Redact(clip(title, mostRead), mostRead); kind == "execute" {
@@ -80,30 +80,7 @@ func (p phrases) question(w wish) string {
 }
 
 // does is what kind of tool it is, and what it would do it to.
-func (w wish) does() (kind, title string) {
-	var in struct {
-		Command  string `json:"command"`
-		FilePath string `json:"file_path"`
-		Notebook string `json:"notebook_path"`
-		URL      string `json:"url"`
-	}
-	_ = json.Unmarshal(w.Input, &in) // a tool of another shape is asked for by its name
-	switch {
-	case w.Tool == "Bash" && in.Command != "":
-		return "execute", in.Command
-	case (w.Tool == "Edit" || w.Tool == "Write" || w.Tool == "MultiEdit") && in.FilePath != "":
-		return "edit", in.FilePath
-	case w.Tool == "NotebookEdit" && in.Notebook != "":
-		return "edit", in.Notebook
-	case w.Tool == "Read" && in.FilePath != "":
-		return "read", in.FilePath
-	case w.Tool == "WebFetch" && in.URL != "":
-		if u, err := url.Parse(in.URL); err == nil && u.Host != "" {
-			return "fetch", u.Host
-		}
-	}
-	return "", w.Tool
-}
+func (w wish) does() (kind, title string) { return does(w.Tool, w.Input) }
 
 // fill puts values into a phrase. What stands in a value is left as it is.
 func fill(phrase string, pairs ...string) string {

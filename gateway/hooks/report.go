@@ -28,12 +28,13 @@ type sent struct {
 	Event     string `json:"event"`
 	AgentID   string `json:"agent_id"` // of a subagent where Claude Code sends it
 	ToolName  string `json:"tool_name"`
-	CWD       string `json:"cwd"`
+	ToolUseID string `json:"tool_use_id"`
 	Headless  bool   `json:"headless"`
 	SVG       string `json:"svg"`
 	Display   string `json:"display_svg"`
 
-	HookEvent string `json:"hook_event_name"`
+	HookEvent string          `json:"hook_event_name"`
+	ToolInput json.RawMessage `json:"tool_input"`
 }
 
 // report is what a coding session told.
@@ -41,7 +42,8 @@ type report struct {
 	agent, session string
 	event          string
 	state          coding
-	tool           string
+	call           call   // that it is about; without a name where it is about none
+	sub            string // the subagent that told it, where Claude Code says which
 	headless       bool
 	native         bool // of Claude Code itself, which reads the answer
 }
@@ -51,16 +53,22 @@ func (r report) key() string { return key(r.agent, r.session) }
 // claude is the agent whose hooks these first were.
 const claude = "claude-code"
 
-// parseReport reads a body.
-func parseReport(body []byte) (report, error) {
+// codex speaks the same dialect as Claude Code, and says who it is in the address.
+const codex = "codex"
+
+// parseReport reads a body. by is which agent sent it, where the address says so.
+func parseReport(by string, body []byte) (report, error) {
 	var s sent
 	if err := json.Unmarshal(body, &s); err != nil {
 		return report{}, badBody("the body is not the JSON object that belongs here: " + door.WhyNotJSON(err))
 	}
-	r := report{agent: cmp.Or(clean(s.AgentID, mostName), claude), session: cmp.Or(clean(s.SessionID, mostID), "default"),
-		event: clean(cmp.Or(s.Event, s.HookEvent), mostName), tool: clean(s.ToolName, mostName), headless: s.Headless}
+	r := report{agent: cmp.Or(clean(by, mostName), clean(s.AgentID, mostName), claude), session: cmp.Or(clean(s.SessionID, mostID), "default"),
+		event: clean(cmp.Or(s.Event, s.HookEvent), mostName), headless: s.Headless}
+	if tool := clean(s.ToolName, mostName); tool != "" {
+		r.call = call{id: clean(s.ToolUseID, mostID), name: tool, detail: detail(tool, s.ToolInput)}
+	}
 	if s.State == "" && s.HookEvent != "" {
-		r.agent, r.native = claude, true
+		r.agent, r.sub, r.native = cmp.Or(clean(by, mostName), claude), clean(s.AgentID, mostID), true
 		r.state, _ = coded(s.HookEvent) // an event that stands for no state changes none
 		return r, nil
 	}
@@ -90,13 +98,18 @@ func drawn(state string) bool {
 
 // report takes what a coding session tells. It says whether the answer has to
 // be empty: Claude Code gives every text it is answered to its model.
-func (d *Door) report(body []byte) (empty bool, err error) {
-	r, err := parseReport(body)
+func (d *Door) report(by string, body []byte) (empty bool, err error) {
+	r, err := parseReport(by, body)
 	if err != nil || r.state == "" {
 		return r.native, err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	for _, h := range d.held {
+		if h.settledBy(r) {
+			h.withdraw()
+		}
+	}
 	now := time.Now()
 	d.change(d.table.sweep(now).fold(now, r))
 	return r.native, nil

@@ -28,7 +28,7 @@ func (d *Door) Routes(r gin.IRouter) {
 		body, err := read(c.Request)
 		empty := false
 		if err == nil {
-			empty, err = d.report(body)
+			empty, err = d.report(c.Query("agent"), body)
 		}
 		switch {
 		case err != nil:
@@ -44,7 +44,7 @@ func (d *Door) Routes(r gin.IRouter) {
 		body, err := read(c.Request)
 		var a *decided
 		if err == nil {
-			a, err = d.permit(c.Request.Context(), body)
+			a, err = d.permit(c.Request.Context(), c.Query("agent"), body)
 		}
 		switch {
 		case err != nil:

@@ -91,7 +91,7 @@ func TestPermissionOverHTTP(t *testing.T) {
 		"tool_input":{"command":"make test","description":"x"},"permission_suggestions":[{"type":"toolAlwaysAllow","tool":"Bash"}]}`
 	for allow, want := range map[bool]string{
 		true:  `{"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":{"behavior":"allow"}}}`,
-		false: `{"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":{"behavior":"deny","message":"This was denied by the person at the robot."}}}`,
+		false: `{"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":{"behavior":"deny","message":"This was denied through Perch, by somebody who is not at the robot."}}}`,
 	} {
 		answered := make(chan string)
 		go func() {
@@ -171,18 +171,20 @@ func TestClientGone(t *testing.T) {
 
 // FuzzReport: what is taken is bounded, and what is refused is told briefly.
 func FuzzReport(f *testing.F) {
-	for _, body := range []string{`{"state":"working","session_id":"s","tool_name":"Bash"}`, `{"hook_event_name":"Stop"}`, `{"state":"mini-x"}`, `null`, "{\"session_id\":\"\xff\",\"state\":\"idle\"}"} {
+	for _, body := range []string{`{"state":"working","session_id":"s","tool_name":"Bash"}`,
+		`{"hook_event_name":"PreToolUse","tool_name":"apply_patch","tool_use_id":"t","agent_id":"a","tool_input":{"command":"*** Add File: a\n"}}`,
+		`{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"curl -H 'Authorization: Bearer x'"}}`, `{"hook_event_name":"Stop"}`, `{"state":"mini-x"}`, `null`, "{\"session_id\":\"\xff\",\"state\":\"idle\"}"} {
 		f.Add([]byte(body))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		r, err := parseReport(body)
+		r, err := parseReport("", body)
 		if err != nil {
 			if len(err.Error()) > 500 {
 				t.Fatalf("refused with %d bytes", len(err.Error()))
 			}
 			return
 		}
-		if len(r.agent) > mostName || len(r.session) > mostID || len(r.tool) > mostName || r.agent == "" || r.session == "" || r.state != "" && r.state.priority() < 0 {
+		if len(r.agent) > mostName || len(r.session) > mostID || len(r.call.name) > mostName || len(r.call.id) > mostID || len(r.call.detail) > mostDetail || strings.ContainsAny(r.call.detail, "\n\x00\u202e") || r.agent == "" || r.session == "" || r.state != "" && r.state.priority() < 0 {
 			t.Fatalf("%+v", r)
 		}
 	})

@@ -16,7 +16,12 @@ type wardrobe struct {
 	robots *agent.Board
 	seen   uint64 // the event it is true at
 	worn   map[device.ID]coding
+	spoken map[device.ID]time.Time // when a robot last began to listen, or heard something
 }
+
+// silence is how long a robot that listens hears nothing until it is dressed.
+// Before that it wears the face of its last answer.
+const silence = 4 * time.Second
 
 // await returns when there is something to look at, and all that was published
 // until then is known. It reports false at the end.
@@ -50,22 +55,43 @@ func (w *wardrobe) await(ctx context.Context, d *Door, events <-chan event.Envel
 func (w *wardrobe) take(e event.Envelope) {
 	w.robots.Take(e)
 	w.seen = e.Seq
+	if stirs(e) {
+		w.spoken[e.Robot] = e.At
+	}
+	if _, gone := e.Event.(event.RobotOffline); gone {
+		delete(w.spoken, e.Robot)
+	}
 }
 
-// stirs reports whether an event may have made a robot idle, or woken it.
+// rests reports whether a robot's own talk shows nothing on its face: it is idle,
+// or listens in silence. Where it does not, it says when it may by itself.
+func (w *wardrobe) rests(id device.ID, now time.Time) (rests bool, from time.Time) {
+	robot := w.robots.Robot(id)
+	from = robot.Due()
+	switch robot.At(now) {
+	case agent.Idle:
+		return true, from
+	case agent.Listening:
+		from = w.spoken[id].Add(silence)
+		return !now.Before(from), from
+	}
+	return false, from
+}
+
+// stirs reports whether an event may have made a robot rest, or woken it.
 func stirs(e event.Envelope) bool {
 	if e.Robot == "" {
 		return false
 	}
 	switch e.Event.(type) {
-	case event.RobotOnline, event.RobotOffline, event.ListeningStarted, event.Heard, event.ThinkingStarted, event.SpeakingStarted, event.TurnEnded, event.Answered:
+	case event.RobotOnline, event.RobotOffline, event.ListeningStarted, event.Heard, event.Misheard, event.ThinkingStarted, event.SpeakingStarted, event.TurnEnded, event.Answered:
 		return true
 	}
 	return false
 }
 
-// dress has robots that are idle look as the sessions do. It says when one will
-// become idle by itself.
+// dress has robots that rest look as the sessions do. It says when one will rest
+// by itself.
 func (d *Door) dress(ctx context.Context, w *wardrobe, now time.Time) (again time.Time) {
 	d.mu.Lock()
 	state, some := d.table.merged(), len(d.table) > 0
@@ -77,11 +103,10 @@ func (d *Door) dress(ctx context.Context, w *wardrobe, now time.Time) (again tim
 		}
 	}
 	for _, id := range open {
-		robot := w.robots.Robot(id)
-		if robot.At(now) != agent.Idle {
+		if rests, from := w.rests(id, now); !rests {
 			delete(w.worn, id) // its own talk changes its face
-			if due := robot.Due(); due.After(now) && (again.IsZero() || due.Before(again)) {
-				again = due
+			if from.After(now) && (again.IsZero() || from.Before(again)) {
+				again = from
 			}
 			continue
 		}

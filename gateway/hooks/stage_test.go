@@ -56,6 +56,46 @@ func TestRobotsShow(t *testing.T) {
 	})
 }
 
+// TestListeningRobotsShow: a robot in auto mode listens as long as its channel is
+// open. It is dressed once it has listened in silence for a while, and again
+// after each talk.
+func TestListeningRobotsShow(t *testing.T) {
+	bubble(t, func(t *testing.T, h *house) {
+		h.runs()
+		h.robots.opens(robotA)
+		h.bus.Publish(robotA, "t1", event.RobotOnline{})
+		h.bus.Publish(robotA, "t1", event.ListeningStarted{Mode: "auto"})
+		wore := func(when string, want ...string) {
+			t.Helper()
+			synctest.Wait()
+			if got := h.robots.wore(); !slices.Equal(got, want) {
+				t.Errorf("%s: %q, want %q", when, got, want)
+			}
+		}
+		h.told(t, `{"state":"working","session_id":"s1"}`)
+		wore("somebody may be about to speak")
+		time.Sleep(silence - time.Second)
+		h.bus.Publish(robotA, "t1", event.Misheard{})
+		time.Sleep(silence - time.Second)
+		wore("somebody has just spoken")
+		time.Sleep(time.Second)
+		wore("nobody speaks", string(robotA)+" confident")
+		h.told(t, `{"state":"error","session_id":"s1"}`)
+		wore("it fails", string(robotA)+" sad")
+		h.bus.Publish(robotA, "t1", event.Heard{Text: "hello"})
+		h.bus.Publish(robotA, "t1", event.SpeakingStarted{})
+		time.Sleep(silence)
+		h.told(t, `{"state":"working","session_id":"s1"}`)
+		wore("it talks")
+		h.bus.Publish(robotA, "t1", event.TurnEnded{End: event.EndDone})
+		h.bus.Publish(robotA, "t1", event.ListeningStarted{Mode: "auto"})
+		time.Sleep(silence - time.Second)
+		wore("it has just answered")
+		time.Sleep(time.Second)
+		wore("nobody speaks any more", string(robotA)+" confident")
+	})
+}
+
 // TestNamedRobots: others have no part in it.
 func TestNamedRobots(t *testing.T) {
 	bubble(t, func(t *testing.T, h *house) {
@@ -98,7 +138,7 @@ func TestSkinsSee(t *testing.T) {
 		h.told(t, `{"state":"sweeping","session_id":"s2","agent_id":"codex"}`)
 		synctest.Wait()
 		all, _ := h.board.Snapshot()
-		if len(all) != 2 || all[0].Session != "coding-1" || all[0].At(time.Now()) != agent.Juggling || all[0].Tools != 2 || all[0].Robot != "" ||
+		if len(all) != 2 || all[0].Session != "coding-1" || all[0].At(time.Now()) != agent.Juggling || all[0].SubAgents != 2 || all[0].Tools != 0 || all[0].Robot != "" ||
 			all[1].Session != "coding-2" || all[1].At(time.Now()) != agent.Working {
 			t.Errorf("the board has %+v", all)
 		}

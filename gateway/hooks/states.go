@@ -100,15 +100,15 @@ func (c coding) face() agent.Emotion {
 // the hook, and false for one that stands for none.
 func coded(event string) (coding, bool) {
 	switch event {
-	case "SessionStart":
+	case "SessionStart", interrupt:
 		return idle, true
-	case "UserPromptSubmit":
+	case userPromptSubmit:
 		return thinking, true
-	case "PreToolUse", "PostToolUse", subagentStop:
+	case preToolUse, postToolUse, subagentStop:
 		return working, true
-	case "PostToolUseFailure", "StopFailure":
+	case postToolUseFailure, stopFailure:
 		return failed, true
-	case "Stop", "PostCompact":
+	case stop, "PostCompact":
 		return attention, true
 	case subagentStart:
 		return juggling, true
@@ -126,7 +126,14 @@ func coded(event string) (coding, bool) {
 
 // Events that mean more than their state.
 const (
-	subagentStart = "SubagentStart"
-	subagentStop  = "SubagentStop"
-	sessionEnd    = "SessionEnd"
+	userPromptSubmit   = "UserPromptSubmit"
+	preToolUse         = "PreToolUse"
+	postToolUse        = "PostToolUse"
+	postToolUseFailure = "PostToolUseFailure"
+	stop               = "Stop"
+	stopFailure        = "StopFailure"
+	interrupt          = "Interrupt" // of Codex
+	subagentStart      = "SubagentStart"
+	subagentStop       = "SubagentStop"
+	sessionEnd         = "SessionEnd"
 )

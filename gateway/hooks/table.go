@@ -21,13 +21,14 @@ type session struct {
 	slot  int    // its place, which names it to the house
 	agent string
 	base  coding // idle, thinking, working, juggling or sleeping
-	tool  string // the one at work, by name
 	subs  int    // subagents at work
+	calls []call // of tools, at work, in the order they began
+	done  string // the call that was done last
+	count int    // calls that had no name of their own
 	asks  int    // permissions that wait
 
 	passing coding    // what is in front of base
 	until   time.Time // it is
-	passed  bool      // the last one went by itself
 	seen    time.Time // it last told something
 }
 
@@ -55,14 +56,17 @@ func (t table) fold(now time.Time, r report) table {
 	}
 	after, s := t.with(r.key(), r.agent, now)
 	if r.event == sessionEnd {
-		if s.asks == 0 {
-			delete(after, s.key)
-			return after
-		}
-		r.state = sleeping // what waits is withdrawn by whoever asked
+		delete(after, s.key)
+		return after
+	}
+	s.seen = now
+	if r.state == notification && s.asks > 0 {
+		after[s.key] = s // it is the permission that waits already
+		return after
 	}
 	before, until := s.passing, s.until
-	s.seen, s.passing, s.until, s.passed = now, "", time.Time{}, false
+	s.passing, s.until = "", time.Time{}
+	s = s.called(r)
 	switch {
 	case r.event == subagentStart:
 		s.subs = min(s.subs+1, mostAgents)
@@ -86,12 +90,38 @@ func (t table) fold(now time.Time, r report) table {
 	default:
 		s.base = r.state
 	}
+	if r.event == stopFailure {
+		s.base = idle // its turn is over
+	}
 	if s.base != juggling {
 		s.subs = 0
 	}
-	s.tool = r.tool
+	if s.base == idle && r.state != notification || s.base == thinking || s.base == sleeping {
+		s.calls = nil // none is left of a turn that is over; who waits may be asked about one
+	}
 	after[s.key] = s
 	return after
+}
+
+// called is the session with what a report says of calls.
+func (s session) called(r report) session {
+	bare := r.event == "" && r.state == working
+	for _, c := range s.calls {
+		if c.bare && !(bare && c.name == r.call.name) {
+			s = s.ended(c, r.state != failed)
+		}
+	}
+	switch {
+	case r.event == preToolUse && r.state == working:
+		s = s.begun(r.call)
+	case r.event == postToolUse, r.event == postToolUseFailure:
+		s = s.ended(r.call, r.event == postToolUse)
+	case bare && !slices.ContainsFunc(s.calls, func(c call) bool { return c.bare }):
+		c := r.call
+		c.id, c.bare = "", true
+		s = s.begun(c)
+	}
+	return s
 }
 
 // asked is the table with one permission of a session's more that waits, or
@@ -101,7 +131,7 @@ func (t table) asked(now time.Time, key, agent string, more int) table {
 		return t
 	}
 	after, s := t.with(key, agent, now)
-	s.asks += more
+	s.asks = max(s.asks+more, 0)
 	s.seen = now
 	after[key] = s
 	return after
@@ -156,10 +186,10 @@ func (t table) sweep(now time.Time) table {
 	after := table{}
 	for key, s := range t {
 		if s.passing != "" && !now.Before(s.until) {
-			s.passing, s.until, s.passed = "", time.Time{}, true
+			s.passing, s.until = "", time.Time{}
 		}
 		if busy(s.base) && !now.Before(s.seen.Add(staleWork)) {
-			s.base, s.subs, s.tool = idle, 0, ""
+			s.base, s.subs = idle, 0 // its calls may be long ones
 		}
 		if s.asks > 0 || now.Before(s.seen.Add(staleSession)) {
 			after[key] = s

@@ -69,7 +69,9 @@ func TestTime(t *testing.T) {
 		{r(attention, "Stop"), 4*time.Second - 1, attention, false},
 		{r(attention, "Stop"), 4 * time.Second, idle, false},
 		{r(failed, "StopFailure"), 5*time.Second - 1, failed, false},
-		{r(failed, "StopFailure"), 5 * time.Second, working, false},
+		{r(failed, "StopFailure"), 5 * time.Second, idle, false},
+		{r(failed, postToolUseFailure), 5*time.Second - 1, failed, false},
+		{r(failed, postToolUseFailure), 5 * time.Second, working, false},
 		{r(carrying, "WorktreeCreate"), 3 * time.Second, working, false},
 		{r(notification, "Notification"), 2500 * time.Millisecond, idle, false},
 		{r(sweeping, "PreCompact"), 5*time.Minute - 1, sweeping, false},
@@ -140,23 +142,27 @@ func TestRoom(t *testing.T) {
 }
 
 // TestBoardAgrees: whatever sessions tell and whenever, the board shows each as
-// the table has it.
+// the table has it, and skins have seen every call end.
 func TestBoardAgrees(t *testing.T) {
 	states := []coding{idle, thinking, working, juggling, sweeping, carrying, attention, notification, failed, sleeping}
-	events := []string{"", "", subagentStart, subagentStop, sessionEnd}
+	events := []string{"", "", preToolUse, preToolUse, postToolUse, postToolUseFailure, subagentStart, subagentStop, sessionEnd, stopFailure}
 	rapid.Check(t, func(t *rapid.T) {
 		board, now, seq := agent.NewBoard(), noon, uint64(0)
 		var told [mostSessions]view
-		tab, slept := table{}, map[int]time.Time{}
+		tab, running := table{}, map[string]bool{}
 		publish := func() {
 			for slot := range mostSessions {
 				after := tab.inSlot(slot).view()
-				if after.state == sleeping && told[slot].state != sleeping {
-					slept[slot] = now
-				}
 				for _, e := range tell(name(slot), told[slot], after) {
 					seq++
 					board.Take(event.Envelope{Seq: seq, At: now, Session: name(slot), Event: e})
+					if c, is := e.(event.ToolStatus); is {
+						id := name(slot) + " " + c.ID
+						if starts := c.Status == event.ToolRunning; starts == running[id] {
+							t.Fatalf("%s is %s, and ran before: %t", id, c.Status, running[id])
+						}
+						running[id] = c.Status == event.ToolRunning
+					}
 				}
 				told[slot] = after
 			}
@@ -170,7 +176,7 @@ func TestBoardAgrees(t *testing.T) {
 			now = until
 			tab = tab.fold(now, report{agent: claude, session: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "session"),
 				event: rapid.SampledFrom(events).Draw(t, "event"), state: rapid.SampledFrom(states).Draw(t, "state"),
-				tool: rapid.SampledFrom([]string{"", "Bash", "Edit"}).Draw(t, "tool")})
+				call: call{rapid.SampledFrom([]string{"", "1", "2"}).Draw(t, "id"), rapid.SampledFrom([]string{"", "Bash", "Edit"}).Draw(t, "tool"), "", false}})
 			publish()
 			shown := map[string]agent.State{}
 			all, _ := board.Snapshot()
@@ -184,14 +190,11 @@ func TestBoardAgrees(t *testing.T) {
 				if !known {
 					got = agent.Idle
 				}
-				if want == agent.Sleeping && now.Sub(slept[slot]) < 4*time.Second {
-					want = agent.Attention // of good night
-				}
 				if got != want {
 					t.Fatalf("%s shows %s, and does %s", name(slot), got, s.state())
 				}
-				if tools := map[agent.Shown]int{agent.Working: 1, agent.Juggling: s.subs}[want]; state.Tools != tools {
-					t.Fatalf("%s shows %d tools, want %d in %s", name(slot), state.Tools, tools, want)
+				if state.Tools != len(s.calls) || state.SubAgents != s.subs {
+					t.Fatalf("%s shows %d tools and %d subagents, want %d and %d in %s", name(slot), state.Tools, state.SubAgents, len(s.calls), s.subs, want)
 				}
 			}
 		}

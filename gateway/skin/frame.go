@@ -32,7 +32,7 @@ type stateFrame struct {
 // stateDetail says more of working and juggling.
 type stateDetail struct {
 	Tool      string `json:"tool_name,omitempty"` // the one that began last
-	SubAgents int    `json:"subagent_count"`      // what is under way at once, where it is more than one tool
+	SubAgents int    `json:"subagent_count"`      // other agents at work for this one
 }
 
 type toolFrame struct {

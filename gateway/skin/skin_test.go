@@ -38,7 +38,7 @@ func theTurn(all bool) []string {
 		`{"type":"tool_status",` + r + `,"tool_id":"t1","tool_name":"Bash","status":"running","content":"npm test"}`,
 		state("working", `,"detail":{"tool_name":"Bash","subagent_count":0}`),
 		`{"type":"tool_status",` + r + `,"tool_id":"t2","tool_name":"Read","status":"running"}`,
-		state("juggling", `,"detail":{"tool_name":"Read","subagent_count":2}`),
+		state("juggling", `,"detail":{"tool_name":"Read","subagent_count":0}`),
 		`{"type":"tool_status",` + r + `,"tool_id":"t1","tool_name":"Bash","status":"completed"}`,
 		state("working", `,"detail":{"tool_name":"Read","subagent_count":0}`),
 		`{"type":"tool_status",` + r + `,"tool_id":"t2","tool_name":"Read","status":"error","content":"no such file"}`,

@@ -92,7 +92,7 @@ func (v *view) news(all bool, at time.Time) *frame {
 	now := shown{state: shownTo(all, v.state.At(at))}
 	switch v.state.At(at) {
 	case agent.Juggling:
-		now.detail.SubAgents = v.state.Tools
+		now.detail.SubAgents = v.state.SubAgents
 		fallthrough
 	case agent.Working:
 		if n := len(v.tools); n > 0 {

@@ -13,7 +13,7 @@ _perch_tools() {
 	fi
 	if [[ $command == hooks ]]; then
 		if ((COMP_CWORD == 2)); then
-			COMPREPLY=($(compgen -W 'install send' -- "$cur"))
+			COMPREPLY=($(compgen -W 'install remove send' -- "$cur"))
 			return
 		fi
 		command="$command ${COMP_WORDS[2]}" first=3
@@ -27,8 +27,9 @@ _perch_tools() {
 	'publish') options='--auto --board --hours --percent --signature --token-file --url' valued='--board --hours --percent --signature --token-file --url' arguments=('FILE.bin') ;;
 	'assets') options='--check --name --reboot --robot --token-file --url' valued='--name --robot --token-file --url' arguments=('FILE.bin') ;;
 	'record') options='--out --token-file --url' valued='--out --token-file --url' arguments=('ROBOT') ;;
-	'hooks install') options='--key-file --settings --url --write' valued='--key-file --settings --url' arguments=('claude') ;;
-	'hooks send') options='--key-file --url' valued='--key-file --url' arguments=('state|permission') ;;
+	'hooks install') options='--key-file --settings --url --write' valued='--key-file --settings --url' arguments=('claude|codex') ;;
+	'hooks remove') options='--settings' valued='--settings' arguments=('claude|codex') ;;
+	'hooks send') options='--agent --key-file --url' valued='--agent --key-file --url' arguments=('state|permission') ;;
 	'completion') options='' valued='' arguments=('bash|zsh|fish') ;;
 	*) return ;;
 	esac
@@ -81,6 +82,8 @@ _perch_tools() {
 		'hooks install --key-file') kind='FILE' ;;
 		'hooks install --settings') kind='FILE' ;;
 		'hooks install --url') kind='URL' ;;
+		'hooks remove --settings') kind='FILE' ;;
+		'hooks send --agent') kind='NAME' ;;
 		'hooks send --key-file') kind='FILE' ;;
 		'hooks send --url') kind='URL' ;;
 		esac

@@ -76,15 +76,20 @@ complete -c perch-tools -n '__fish_seen_subcommand_from record' -l out -d 'FILE 
 complete -c perch-tools -n '__fish_seen_subcommand_from record' -l token-file -d 'FILE that holds the admin token' -r -F
 complete -c perch-tools -n '__fish_seen_subcommand_from record' -l url -d 'URL of the appliance' -x
 complete -c perch-tools -n '__fish_seen_subcommand_from record' -a '(__perch_tools_robots)'
-complete -c perch-tools -n '__fish_seen_subcommand_from hooks; and not __fish_seen_subcommand_from install send' -a install -d 'has a coding agent'\''s hooks drive the appliance: hooks install claude'
+complete -c perch-tools -n '__fish_seen_subcommand_from hooks; and not __fish_seen_subcommand_from install remove send' -a install -d 'has a coding agent'\''s hooks drive the appliance: hooks install claude'
 complete -c perch-tools -n __fish_use_subcommand -a hooks -d 'has a coding agent'\''s hooks drive the appliance: hooks install claude'
 complete -c perch-tools -n '__fish_seen_subcommand_from hooks; and __fish_seen_subcommand_from install' -l key-file -d 'FILE that holds the skins'\'' key (skins.key)' -r -F
 complete -c perch-tools -n '__fish_seen_subcommand_from hooks; and __fish_seen_subcommand_from install' -l settings -d 'FILE to write to; the user'\''s own settings of the agent by default' -r -F
 complete -c perch-tools -n '__fish_seen_subcommand_from hooks; and __fish_seen_subcommand_from install' -l url -d 'URL of the appliance' -x
 complete -c perch-tools -n '__fish_seen_subcommand_from hooks; and __fish_seen_subcommand_from install' -l write -d 'merge it into that file, and keep a backup'
-complete -c perch-tools -n '__fish_seen_subcommand_from hooks; and __fish_seen_subcommand_from install' -a 'claude'
-complete -c perch-tools -n '__fish_seen_subcommand_from hooks; and not __fish_seen_subcommand_from install send' -a send -d 'has a coding agent'\''s hooks drive the appliance: hooks install claude'
-complete -c perch-tools -n __fish_use_subcommand -a hooks -d 'has a coding agent'\''s hooks drive the appliance: hooks install claude'
+complete -c perch-tools -n '__fish_seen_subcommand_from hooks; and __fish_seen_subcommand_from install' -a 'claude codex'
+complete -c perch-tools -n '__fish_seen_subcommand_from hooks; and not __fish_seen_subcommand_from install remove send' -a remove -d 'takes these hooks out of a coding agent'\''s settings: hooks remove claude'
+complete -c perch-tools -n __fish_use_subcommand -a hooks -d 'takes these hooks out of a coding agent'\''s settings: hooks remove claude'
+complete -c perch-tools -n '__fish_seen_subcommand_from hooks; and __fish_seen_subcommand_from remove' -l settings -d 'FILE to take them out of; the user'\''s own settings of the agent by default' -r -F
+complete -c perch-tools -n '__fish_seen_subcommand_from hooks; and __fish_seen_subcommand_from remove' -a 'claude codex'
+complete -c perch-tools -n '__fish_seen_subcommand_from hooks; and not __fish_seen_subcommand_from install remove send' -a send -d 'is what the hooks run: it passes on what the agent tells'
+complete -c perch-tools -n __fish_use_subcommand -a hooks -d 'is what the hooks run: it passes on what the agent tells'
+complete -c perch-tools -n '__fish_seen_subcommand_from hooks; and __fish_seen_subcommand_from send' -l agent -d 'NAME of the agent that tells; Claude Code by default' -x
 complete -c perch-tools -n '__fish_seen_subcommand_from hooks; and __fish_seen_subcommand_from send' -l key-file -d 'FILE that holds the skins'\'' key (skins.key)' -r -F
 complete -c perch-tools -n '__fish_seen_subcommand_from hooks; and __fish_seen_subcommand_from send' -l url -d 'URL of the appliance' -x
 complete -c perch-tools -n '__fish_seen_subcommand_from hooks; and __fish_seen_subcommand_from send' -a 'state permission'

@@ -22,7 +22,7 @@ _perch-tools() {
 	(( CURRENT-- ))
 	if [[ $words[1] == hooks ]]; then
 		if (( CURRENT == 2 )); then
-			compadd -- install send
+			compadd -- install remove send
 			return
 		fi
 		words[2]="$words[1] $words[2]"
@@ -108,8 +108,12 @@ _perch-tools() {
 		'*--settings=[FILE to write to; the user'\''s own settings of the agent by default]:FILE:_files' \
 		'*--url=[URL of the appliance]:URL: ' \
 		'*--write[merge it into that file, and keep a backup]' \
-		'1:claude:(claude)' ;;
+		'1:claude|codex:(claude codex)' ;;
+	'hooks remove') _arguments \
+		'*--settings=[FILE to take them out of; the user'\''s own settings of the agent by default]:FILE:_files' \
+		'1:claude|codex:(claude codex)' ;;
 	'hooks send') _arguments \
+		'*--agent=[NAME of the agent that tells; Claude Code by default]:NAME: ' \
 		'*--key-file=[FILE that holds the skins'\'' key (skins.key)]:FILE:_files' \
 		'*--url=[URL of the appliance]:URL: ' \
 		'1:state|permission:(state permission)' ;;

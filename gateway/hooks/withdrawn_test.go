@@ -1,0 +1,201 @@
+package hooks
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"perch/agent"
+	"perch/device"
+)
+
+// TestAnsweredInTheTerminal: Claude Code shows its dialog beside the hook, and
+// goes on without it once somebody has answered there. Nobody is asked for that
+// any longer.
+func TestAnsweredInTheTerminal(t *testing.T) {
+	const before = `{"hook_event_name":"PreToolUse","session_id":"s1","tool_name":"Grep","tool_use_id":"other"}`
+	const its = `{"hook_event_name":"PreToolUse","session_id":"s1","tool_name":"Bash","tool_input":{"command":"make test"},"tool_use_id":"its"}`
+	for body, over := range map[string]bool{
+		`{"hook_event_name":"PostToolUse","session_id":"s1","tool_name":"Bash","tool_input":{"command":"make test"},"tool_use_id":"its"}`:                   true,
+		`{"hook_event_name":"PostToolUseFailure","session_id":"s1","tool_name":"Bash","tool_use_id":"its","error":"x"}`:                                     true,
+		`{"hook_event_name":"PostToolUse","session_id":"s1","tool_name":"Edit","tool_use_id":"next"}`:                                                       true, // it was told no, and to do something else
+		`{"state":"working","event":"PostToolUse","session_id":"s1","agent_id":"claude-code"}`:                                                              true,
+		`{"hook_event_name":"Stop","session_id":"s1"}`:                                                                                                      true,
+		`{"hook_event_name":"Interrupt","session_id":"s1"}`:                                                                                                 true,
+		`{"hook_event_name":"UserPromptSubmit","session_id":"s1"}`:                                                                                          true,
+		`{"hook_event_name":"SessionEnd","session_id":"s1"}`:                                                                                                true,
+		`{"hook_event_name":"PostToolUse","session_id":"s1","tool_name":"Grep","tool_use_id":"other"}`:                                                      false, // it ran beside it
+		`{"hook_event_name":"PostToolUse","session_id":"s1","tool_name":"Read","tool_use_id":"sub","agent_id":"a7c31f0d2b9e4f11","agent_type":"Explore"}`:   false, // a subagent's
+		`{"hook_event_name":"PostToolUse","session_id":"s2","tool_name":"Bash","tool_use_id":"its"}`:                                                        false,
+		`{"hook_event_name":"PreToolUse","session_id":"s1","tool_name":"Read","tool_use_id":"next"}`:                                                        false,
+		`{"hook_event_name":"Notification","session_id":"s1","message":"Claude needs your permission to use Bash","notification_type":"permission_prompt"}`: false,
+	} {
+		bubble(t, func(t *testing.T, h *house) {
+			h.runs()
+			h.told(t, before)
+			h.told(t, its)
+			answered := h.permitted(t.Context())
+			synctest.Wait()
+			if n := len(h.door.Questions()); n != 1 {
+				t.Fatalf("%d questions", n)
+			}
+			time.Sleep(10 * time.Second)
+			began := time.Now()
+			h.told(t, body)
+			synctest.Wait()
+			if n := len(h.door.Questions()); (n == 0) != over {
+				t.Errorf("%s: %d questions wait", body, n)
+			}
+			if got := <-answered; got != "terminal" || (time.Since(began) == 0) != over {
+				t.Errorf("%s: %s after %s", body, got, time.Since(began))
+			}
+		})
+	}
+}
+
+// TestNotificationOfAPermission: what Claude Code tells of a permission that is
+// held is that permission: nothing alarms anybody a second time, neither then nor
+// after the answer.
+func TestNotificationOfAPermission(t *testing.T) {
+	bubble(t, func(t *testing.T, h *house) {
+		h.runs()
+		h.robots.ask = silent
+		h.told(t, `{"hook_event_name":"PreToolUse","session_id":"s1","tool_name":"Bash","tool_input":{"command":"make test"},"tool_use_id":"its"}`)
+		answered := h.permitted(t.Context())
+		time.Sleep(6 * time.Second)
+		skin := h.watch()
+		skin.since()
+		h.told(t, `{"hook_event_name":"Notification","session_id":"s1","message":"Claude needs your permission to use Bash","notification_type":"permission_prompt"}`)
+		if err := h.door.Reply(h.door.Questions()[0].ID, true); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-answered; got != "allow" {
+			t.Error(got)
+		}
+		if got := skin.since(); !slices.Equal(got, []string{"working"}) {
+			t.Errorf("a skin sees %q", got)
+		}
+		asked := 0
+		for _, e := range h.happened() {
+			if strings.HasSuffix(e, " asked") {
+				asked++
+			}
+		}
+		if asked != 1 {
+			t.Errorf("asked %d times", asked)
+		}
+	})
+}
+
+// TestDeniedCallIsOver: what was denied does not seem to run on.
+func TestDeniedCallIsOver(t *testing.T) {
+	bubble(t, func(t *testing.T, h *house) {
+		h.runs()
+		h.robots.ask = answers("no")
+		skin := h.watch()
+		h.told(t, `{"hook_event_name":"PreToolUse","session_id":"s1","tool_name":"Bash","tool_input":{"command":"make test"},"tool_use_id":"its"}`)
+		if got := <-h.permitted(t.Context()); got != "deny" {
+			t.Error(got)
+		}
+		if got, want := skin.since(), []string{"tool its Bash running make test", "working", "notification", "tool its Bash failed make test", "working"}; !slices.Equal(got, want) {
+			t.Errorf("a skin sees %q, want %q", got, want)
+		}
+	})
+}
+
+// TestWhoseTheyAre: permissions of Claude Code and Codex wait, each in the session
+// that it is of. Those of other agents are theirs at once: OpenCode's plugin
+// gives up after a second.
+func TestWhoseTheyAre(t *testing.T) {
+	read := func(file string) string {
+		text, err := os.ReadFile("testdata/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	for _, c := range []struct {
+		path, body string
+		held       bool
+	}{
+		{"/permission", read("permission-claude-code.json"), true},
+		{"/permission?by=perch-tools", read("permission-claude-code.json"), true},
+		{"/permission?agent=codex", read("permission-codex.json"), true},
+		{"/permission", `{"agent_id":"codex","tool_name":"Bash","tool_input":{"command":"ls"}}`, true},
+		{"/permission", `{"agent_id":"claude-code","tool_name":"Bash","tool_input":{"command":"ls"}}`, true},
+		{"/permission", `{"hook_event_name":"PermissionRequest","agent_id":"a7c31f0d2b9e4f11","tool_name":"Bash","tool_input":{"command":"ls"}}`, true}, // a subagent's
+		{"/permission", read("permission-opencode.json"), false},
+		{"/permission?agent=opencode", read("permission-claude-code.json"), false},
+		{"/permission", `{"agent_id":"codebuddy","tool_name":"Bash","tool_input":{"command":"ls"}}`, false},
+	} {
+		h := newHouse(t, func(o *Options) { o.Asker, o.Hold = nil, 10*time.Millisecond })
+		server := h.serve(t)
+		status, _, _ := ask(t, server, "POST", c.path, c.body)
+		h.close()
+		asked := slices.ContainsFunc(h.happened(), func(e string) bool { return strings.HasSuffix(e, " asked") })
+		if status != 204 || asked != c.held {
+			t.Errorf("%s %.80s: %d, asked: %t", c.path, c.body, status, asked)
+		}
+	}
+}
+
+// TestCodexSession: what Codex tells and what it asks for are of one session,
+// which says whose it is.
+func TestCodexSession(t *testing.T) {
+	h := newHouse(t, func(o *Options) { o.Asker, o.Hold = nil, 10*time.Millisecond })
+	server := h.serve(t)
+	for _, path := range []string{"/state", "/permission"} {
+		body := `{"session_id":"c1","hook_event_name":"UserPromptSubmit","turn_id":"t","model":"m"}`
+		if path == "/permission" {
+			body = `{"session_id":"c1","hook_event_name":"PermissionRequest","tool_name":"Bash","tool_input":{"command":"ls"}}`
+		}
+		if status, _, text := ask(t, server, "POST", path+"?agent=codex", body); status != 204 || text != "" {
+			t.Errorf("%s: %d %s", path, status, text)
+		}
+	}
+	h.close()
+	if s, known := h.door.table[key(codex, "c1")]; !known || s.agent != codex || len(h.door.table) != 1 {
+		t.Errorf("the table is %v", h.door.table)
+	}
+}
+
+// TestWhoDenied: the agent is told who has denied it.
+func TestWhoDenied(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer  agent.Answer
+		message string
+	}{
+		"a voice":   {agent.Answer{Outcome: agent.AnswerGiven, Text: "no"}, "This was denied by the person at the robot."},
+		"elsewhere": {agent.Answer{Outcome: agent.AnswerDenied}, "This was denied through Perch, by somebody who is not at the robot."},
+	} {
+		bubble(t, func(t *testing.T, h *house) {
+			h.robots.ask = func(_ context.Context, _ device.ID, _ agent.Question) (agent.Answer, error) { return c.answer, nil }
+			a, err := h.door.permit(t.Context(), "", []byte(wants))
+			if err != nil || a == nil || a.Output.Decision.Message != c.message {
+				t.Errorf("%s: %+v, %v", name, a, err)
+			}
+		})
+	}
+	bubble(t, func(t *testing.T, h *house) {
+		answered := make(chan string, 1)
+		go func() {
+			a, err := h.door.permit(t.Context(), "", []byte(wants))
+			if err != nil || a == nil {
+				answered <- "nothing"
+				return
+			}
+			answered <- a.Output.Decision.Message
+		}()
+		synctest.Wait()
+		if err := h.door.Reply(h.door.Questions()[0].ID, false); err != nil {
+			t.Error(err)
+		}
+		if got := <-answered; got != "This was denied through Perch, by somebody who is not at the robot." {
+			t.Errorf("told is %q", got)
+		}
+	})
+}
