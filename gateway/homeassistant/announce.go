@@ -31,7 +31,13 @@ func (h *house) announce(v *view) {
 	if slices.Equal(last, v.announced) {
 		return
 	}
-	v.announced = last
+	if !v.published.IsZero() { // Home Assistant reads what it was last told once more
+		before := v.document()
+		before.unknownOutside(card.Tools)
+		h.putJSON(h.names.robotTopic(id, "state"), before, true, 1)
+		v.dirty = true
+	}
+	v.announced, v.tools = last, card.Tools
 	h.publishDiscovery(messages)
 	h.remember(string(id), ids)
 }

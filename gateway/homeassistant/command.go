@@ -273,6 +273,5 @@ func (h *house) readings(ctx context.Context, id device.ID) (r readings, ok bool
 			ok = true
 		}
 	}
-	r.within(tools)
 	return r, ok
 }

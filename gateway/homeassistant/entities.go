@@ -157,7 +157,7 @@ func (e entity) talk() {
 // body is what needs one of the robot's tools.
 func (e entity) body(tools []device.Tool) {
 	for key, name := range map[string]string{"volume": "Volume", "brightness": "Brightness"} {
-		if s, found := findSetting(tools, "set "+key, []string{key, "level", "value"}); found {
+		if s, found := findLevel(tools, key); found {
 			e.number(key, name, s, 0, 0, 100, inConfig())
 		}
 	}
@@ -293,6 +293,11 @@ func integerNamed(t device.Tool, names []string) string {
 	return ""
 }
 
+// findLevel is the tool that sets the volume or the brightness.
+func findLevel(tools []device.Tool, what string) (setting, bool) {
+	return findSetting(tools, "set "+what, []string{what, "level", "value"})
+}
+
 func findHead(tools []device.Tool) (setting, bool) {
 	head, found := findSetting(tools, "set head", []string{"yaw", "pan", "x"})
 	if found {
@@ -313,14 +318,14 @@ const (
 // "leave it as it is", and is no angle.
 const keepAxis = -9999
 
-// span is the range of an argument as a slider shows it, where the tool's
-// schema has none from low to high. It is false for an argument that is not
-// there and for one that can be set to a single value.
 // axis is how far a head turns, 0, or tilts, 1, in degrees.
 func (s setting) axis(i int) (least, most int, ok bool) {
 	return s.span(i, []int{-mostYaw, leastPitch}[i], []int{mostYaw, mostPitch}[i])
 }
 
+// span is the range of an argument as a slider shows it, where the tool's
+// schema has none from low to high. It is false for an argument that is not
+// there and for one that can be set to a single value.
 func (s setting) span(i, low, high int) (least, most int, ok bool) {
 	if s.arguments[i] == "" {
 		return 0, 0, false
@@ -339,5 +344,6 @@ func (s setting) span(i, low, high int) (least, most int, ok bool) {
 	if low == leastPitch {
 		least, most = max(least, leastPitch), min(most, mostPitch)
 	}
+	least, most = max(least, -mostNumber), min(most, mostNumber)
 	return least, most, least < most
 }
