@@ -65,7 +65,7 @@ func (h *house) bridge() {
 			online++
 		}
 	}
-	info := bridgeInfo{ID: h.o.ID, Version: h.o.Version, Robots: online, Strangers: h.strangers.count(time.Now()), Started: h.o.Started.UTC().Truncate(time.Second)}
+	info := bridgeInfo{ID: h.o.ID, Version: h.o.Version, Robots: online, Strangers: h.strangers.count(time.Now()), Waiting: h.waitingAgents(), Started: h.o.Started.UTC().Truncate(time.Second)}
 	info.Host, info.Taken = h.o.Host()
 	if info != h.info {
 		h.info = info
@@ -111,7 +111,7 @@ func (h *house) forgetGhosts() {
 	for key := range h.o.Announced.All() {
 		id, err := device.ParseID(key)
 		if err != nil {
-			continue // the bridge
+			continue // the bridge, or an agent
 		}
 		if !h.o.Robots.Trusts(id) {
 			gone = append(gone, id)

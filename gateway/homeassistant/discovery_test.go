@@ -80,7 +80,7 @@ func TestARobotIsOneDevice(t *testing.T) {
 			t.Errorf("device has %s %v, not %v", key, a.Device[key], want)
 		}
 	}
-	if a.AvailabilityMode != "all" || !slices.Equal(a.Availability, []topicRef{{"perch/bridge/status"}, {"perch/a0b1c2d3e4f5/status"}}) {
+	if a.AvailabilityMode != "all" || !slices.Equal(a.Availability, []topicRef{{Topic: "perch/bridge/status"}, {Topic: "perch/a0b1c2d3e4f5/status"}}) {
 		t.Errorf("available by %v %v", a.AvailabilityMode, a.Availability)
 	}
 	want := []string{
@@ -213,7 +213,7 @@ func TestTheApplianceIsADevice(t *testing.T) {
 		t.Fatalf("%+v", messages)
 	}
 	a := announced(t, "homeassistant", messages)
-	want := []string{"announce", "connection", "notification", "restart", "robot", "robots", "strangers", "test_notification", "version"}
+	want := []string{"announce", "connection", "notification", "restart", "robot", "robots", "strangers", "test_notification", "version", "waiting"}
 	if keys := slices.Sorted(maps.Keys(a.Components)); !slices.Equal(keys, want) {
 		t.Errorf("has %v", keys)
 	}

@@ -124,7 +124,8 @@ func TestWhatIsSentIsUnderstood(t *testing.T) {
 	whole.Senses["firmware"] = true
 	robot, _ := n.robotDiscovery(whole, nil)
 	bridge, _ := n.bridgeDiscovery(bridgeCard{Version: "1"}, nil)
-	if got := check(t, robot) + check(t, bridge); got != 16 {
+	agent, _ := n.agentDiscovery("coding-1", "1", nil)
+	if got := check(t, robot) + check(t, bridge) + check(t, agent); got != 18 {
 		t.Errorf("%d entities set something", got)
 	}
 	rapid.Check(t, func(t *rapid.T) {

@@ -105,6 +105,8 @@ type Options struct {
 	Talk   talk
 	Herald herald
 	Senses intake
+	// Questions are those of agents without a robot, among others; nil answers none.
+	Questions questions
 	// Firmware is the catalogue; nil shows and installs none.
 	Firmware catalogue
 	Board    *agent.Board

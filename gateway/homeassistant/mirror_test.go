@@ -62,7 +62,8 @@ func TestATalkInOrder(t *testing.T) {
 	if got := states(e, state); !slices.Equal(got, want) {
 		t.Errorf("states %q, want %q", got, want)
 	}
-	e.await("perch/a0b1c2d3e4f4/tool", has(`"type":"tool_status"`, `"status":"running"`))
+	e.await("perch/a0b1c2d3e4f4/tool", is2(`{"type":"tool_status","session_id":"s1","tool_id":"1","tool_name":"clock","status":"running"}`))
+	e.await("perch/a0b1c2d3e4f4/tool", has(`"tool_id":"1","tool_name":"clock","status":"completed"`))
 	var types []string
 	for _, payload := range e.on("perch/a0b1c2d3e4f4/conversation") {
 		var c happening

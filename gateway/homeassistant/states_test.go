@@ -443,6 +443,13 @@ func understood(n names, topic string, payload []byte) error {
 	if !is {
 		return errors.New("nobody listens there")
 	}
+	if _, agents := strings.CutPrefix(robot, agentPrefix); agents {
+		_, _, err := parseAnswer(payload)
+		if err == nil && thing != "answer" {
+			err = errors.New("there is no such thing to set")
+		}
+		return err
+	}
 	_, err := parseCommand(discovered, thing, payload)
 	if err == nil && robot != string(discovered) {
 		err = fmt.Errorf("it is a command to %s", robot)
