@@ -113,6 +113,8 @@ func (a *app) mqttPart() admin.Part {
 	switch {
 	case s.Broker == "none":
 		part.OK, part.Note = true, "turned off by mqtt.broker"
+	case s.Connecting:
+		part.OK, part.Note = true, "is connecting to the broker at "+s.Broker
 	case !s.Connected:
 		part.Note = s.Cause
 	case s.Broker == embedded:

@@ -421,6 +421,19 @@ func TestABusyMQTTPort(t *testing.T) {
 	h.robot(simrobot.Options{Say: sentences(t, "look up")}).whole(t)
 }
 
+// TestMQTTIsNoFaultAtTheStart: whoever runs perch doctor right after the start is
+// told that the broker is being connected to, and not that it fails.
+func TestMQTTIsNoFaultAtTheStart(t *testing.T) {
+	h := open(t, withBroker(t), t.TempDir())
+	h.eventually("the broker is here", func() bool {
+		part := h.part("mqtt")
+		if !part.OK {
+			t.Fatalf("%+v", part)
+		}
+		return strings.Contains(part.Note, "is the broker itself")
+	})
+}
+
 // TestRestartIsAsked: the appliance says that it goes, and ends so that it
 // begins anew.
 func TestRestartIsAsked(t *testing.T) {
