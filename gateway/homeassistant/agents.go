@@ -1,16 +1,12 @@
 package homeassistant
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"perch/agent"
-	"perch/device"
 	"perch/event"
 )
 
@@ -158,9 +154,10 @@ func (h *house) takeAgent(e event.Envelope) {
 	h.settleAgent(v, e.At)
 }
 
-// answerable reports whether a question can be answered with yes or no.
+// answerable reports whether a question can be answered with yes or no, and here:
+// not over a broker where Perch needs no user, for nobody does there.
 func (h *house) answerable(id string) bool {
-	return h.o.Questions != nil && slices.ContainsFunc(h.o.Questions.Questions(), func(q agent.Question) bool { return q.ID == id })
+	return h.o.Questions != nil && h.o.User != "" && slices.ContainsFunc(h.o.Questions.Questions(), func(q agent.Question) bool { return q.ID == id })
 }
 
 func (v *agentView) ask(q askedOf, at time.Time) {
@@ -309,7 +306,7 @@ func (h *house) askedBefore(v *agentView, now time.Time) {
 	}
 	for _, q := range h.o.Questions.Questions() {
 		if q.Robot == "" && q.Session == v.session {
-			v.ask(askedOf{q.ID, oneQuestion(q.Text), true}, now)
+			v.ask(askedOf{q.ID, oneQuestion(q.Text), h.o.User != ""}, now)
 		}
 	}
 }
@@ -366,96 +363,4 @@ func (h *house) tickAgents(now time.Time) {
 	if gone {
 		h.bridge()
 	}
-}
-
-// The two answers.
-const (
-	answerAllow = "allow"
-	answerDeny  = "deny"
-)
-
-// parseAnswer reads an answer: a word, for the question that is shown, or an
-// object that names its question.
-func parseAnswer(payload []byte) (id string, allow bool, err error) {
-	text := strings.TrimSpace(string(payload))
-	switch {
-	case len(payload) > mostSmall:
-		return "", false, fmt.Errorf("the payload has %d bytes, more than %d", len(payload), mostSmall)
-	case text == answerAllow || text == answerDeny:
-		return "", text == answerAllow, nil
-	}
-	var a struct {
-		ID    string `json:"id"`
-		Allow *bool  `json:"allow"`
-	}
-	err = object(text, &a, true)
-	if err == nil && (a.ID == "" || a.Allow == nil) {
-		err = errors.New("id and allow are needed")
-	}
-	if err != nil {
-		return "", false, fmt.Errorf(`an answer is allow, deny, or {"id":"..","allow":true}: %w`, err)
-	}
-	return a.ID, *a.Allow, nil
-}
-
-// answer takes what was published under an agent's topic.
-func (h *house) answer(ctx context.Context, id, thing string, m incoming) {
-	now := time.Now()
-	question, allow, err := h.answerTo(id, thing, m, now)
-	if err != nil {
-		h.refuseAnswer(id, now, err)
-		m.kept()
-		return
-	}
-	queued := h.lanes.Add(ctx, answers, device.Job{Do: func(context.Context) {
-		if err := h.o.Questions.Reply(question, allow); err != nil {
-			h.o.Log.Warn("an answer over MQTT came too late", "session", id, "err", err)
-		}
-		m.kept()
-	}})
-	if !queued {
-		h.refuseAnswer(id, now, errors.New("too many answers came at once"))
-		m.kept()
-	}
-}
-
-// answers is the lane that answers are given in.
-const answers = device.ID("answers")
-
-func (h *house) refuseAnswer(id string, now time.Time, why error) {
-	h.refused.log("", now, "an answer over MQTT is refused", "session", clip(id, mostToolName), "err", why)
-}
-
-// answerTo is the question that an answer is for.
-func (h *house) answerTo(id, thing string, m incoming, now time.Time) (question string, allow bool, err error) {
-	var v *agentView
-	for _, one := range h.agents.views {
-		if one.id == id {
-			v = one
-		}
-	}
-	switch {
-	case m.retained:
-		return "", false, errors.New("it was published retained, and would be given again at every connection; publish it without")
-	case v == nil:
-		return "", false, errors.New("there is no such agent, or no longer")
-	case thing != "answer":
-		return "", false, fmt.Errorf("there is no %.40q to set", thing)
-	}
-	question, allow, err = parseAnswer(m.payload)
-	switch {
-	case err != nil:
-		return "", false, err
-	case question != "":
-		if !slices.ContainsFunc(v.asked, func(q askedOf) bool { return q.id == question && q.answerable }) {
-			return "", false, agent.ErrNoQuestion
-		}
-		return question, allow, nil
-	case len(v.asked) == 0 || !v.asked[0].answerable:
-		return "", false, agent.ErrNoQuestion
-	case now.Sub(v.since) < answerAfter:
-		// A second press, or one that was meant for the question before.
-		return "", false, fmt.Errorf("the question has been shown for less than %s; nobody has read it", answerAfter)
-	}
-	return v.asked[0].id, allow, nil
 }

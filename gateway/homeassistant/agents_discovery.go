@@ -44,7 +44,7 @@ func agentName(id string) string {
 	if chat, is := strings.CutPrefix(id, "vtb_"); is && chat != "" {
 		return "Chat " + chat
 	}
-	return "Agent " + id
+	return "Session " + id
 }
 
 // agentDiscovery announces an agent that has no robot. All of it follows from

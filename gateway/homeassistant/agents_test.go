@@ -58,7 +58,7 @@ func (d *desk) replies() []string {
 
 // withDesk has a mirror know of a desk.
 func withDesk(d *desk) func(*home, *script) {
-	return func(h *home, _ *script) { d.home, h.options.Questions = h, d }
+	return func(h *home, _ *script) { d.home, h.options.Questions, h.options.User = h, d, user }
 }
 
 const (
@@ -189,6 +189,22 @@ func TestAQuestionIsAnsweredByAButton(t *testing.T) {
 	})
 }
 
+// TestABrokerForEverybodyAnswersNothing: where Perch needs no user, nobody does,
+// and anybody in the network could allow a command on somebody's machine.
+func TestABrokerForEverybodyAnswersNothing(t *testing.T) {
+	d := &desk{}
+	inBubble(t, func(h *home, s *script) { withDesk(d)(h, s); h.options.User = "" }, func(t *testing.T, h *home, s *script) {
+		d.asks("coding-1", "q1", "May I?")
+		time.Sleep(2 * time.Second)
+		s.take(incoming{topic: coding1 + "answer/set", payload: []byte(answerAllow)})
+		s.take(incoming{topic: coding1 + "answer/set", payload: []byte(`{"id":"q1","allow":true}`)})
+		time.Sleep(time.Second)
+		if got := s.last(coding1 + "state"); len(d.replies()) > 0 || !has(`"May I?"`, `"answerable":false`)(got) || h.log.with("mqtt.user") != 2 {
+			t.Errorf("answered is %q, and it is %s", d.replies(), got)
+		}
+	})
+}
+
 // TestAgentsAreBounded: whoever invents sessions gives Home Assistant no more
 // than so many devices, the oldest gives way, and nothing of them stays.
 func TestAgentsAreBounded(t *testing.T) {
@@ -231,10 +247,11 @@ func TestAgentsAreBounded(t *testing.T) {
 			t.Errorf("%d are remembered", kept)
 		}
 		// What is published anew is bounded too.
-		before := len(s.got)
+		told := func() (n int) { s.set(func() { n = len(s.got) }); return n }
+		before := told()
 		s.take(incoming{topic: "homeassistant/status", payload: []byte("online")})
 		time.Sleep(10 * time.Second)
-		if n := len(s.got) - before; n > 3*(mostAgents+mostGraves)+20 {
+		if n := told() - before; n > 3*(mostAgents+mostGraves)+20 {
 			t.Errorf("%d messages are published anew", n)
 		}
 	})
@@ -342,7 +359,7 @@ func TestAgentIDs(t *testing.T) {
 	if agentID("a b") == agentID("a c") {
 		t.Error("two are one")
 	}
-	for id, want := range map[string]string{"coding-3": "Coding 3", "vtb_desk": "Chat desk", "vtb_": "Agent vtb_", "h-0123456789ab": "Agent h-0123456789ab", "Q": "Agent Q"} {
+	for id, want := range map[string]string{"coding-3": "Coding 3", "vtb_desk": "Chat desk", "vtb_": "Session vtb_", "h-0123456789ab": "Session h-0123456789ab", "Q": "Session Q"} {
 		messages, _ := discoveryNames().agentDiscovery(id, "1", nil)
 		if name := announced(t, "homeassistant", messages).Device["name"]; name != want {
 			t.Errorf("%s is called %s", id, name)

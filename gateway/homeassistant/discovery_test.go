@@ -322,7 +322,8 @@ func TestEveryAnnouncementPasses(t *testing.T) {
 		before := rapid.SliceOf(rapid.SampledFrom(known)).Draw(t, "before")
 		robot, ids := n.robotDiscovery(c, before)
 		bridge, _ := n.bridgeDiscovery(bridgeCard{Version: c.Firmware, URL: c.BaseURL}, before)
-		for _, m := range slices.Concat(robot, bridge, n.forgetDiscovery(c.ID, ids)) {
+		agent, _ := n.agentDiscovery(agentID(rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"s", "coding-", "vtb_Allow", "Tool"})).Draw(t, "session")), c.Firmware, before)
+		for _, m := range slices.Concat(robot, bridge, agent, n.forgetDiscovery(c.ID, ids)) {
 			if err := checkDiscovery(n.Prefix, m); err != nil {
 				t.Fatalf("%v: %s", err, m.payload)
 			}
