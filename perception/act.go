@@ -54,7 +54,7 @@ const (
 	ToASound                     // somebody or something is there
 	ToACall                      // somebody has called it by its wake word
 	AsTold                       // a rule of its owner's
-	InATalk                      // its brain is moving it
+	InATalk                      // its brain is moving it, or a client of a door
 )
 
 // head owns where a robot's head turns.

@@ -1,6 +1,7 @@
 package perception
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -31,14 +32,29 @@ func newCreature(o Options) *creature {
 	return &creature{tuning: o.Tuning, house: o.House, behaviours: append(behaviours(o.Tuning), ruled(o.Rules)...)}
 }
 
-// talkHolds is how long the head is its brain's after that has moved it.
+// talkHolds is how long the head is its brain's after that has moved it, or
+// whoever else has.
 const talkHolds = 10 * time.Second
+
+// movesHead reports whether a tool moves the head: one that only tells where it
+// is does not.
+func movesHead(tool string) bool {
+	words := strings.FieldsFunc(tool, func(r rune) bool { return r == '.' || r == '_' || r == '-' })
+	return strings.Contains(tool, "head") && !slices.Contains(words, "get")
+}
+
+// movedAt gives the head to whoever moved it then; the zero time is nobody.
+func (c *creature) movedAt(now, at time.Time) {
+	if until := at.Add(talkHolds); !at.IsZero() && now.Before(until) {
+		c.head = head{InATalk, until}
+	}
+}
 
 // take is told what has happened, and says what is to be done.
 func (c *creature) take(e event.Envelope) []deed {
 	c.state = follow(c.state, e)
-	if t, ok := e.Event.(event.ToolStatus); ok && t.Status == event.ToolRunning && strings.Contains(t.Name, "head") {
-		c.head = head{InATalk, e.At.Add(talkHolds)}
+	if t, ok := e.Event.(event.ToolStatus); ok && t.Status == event.ToolRunning && movesHead(t.Name) {
+		c.movedAt(e.At, e.At)
 	}
 	return c.step(e.At, e.Event)
 }

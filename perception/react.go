@@ -3,6 +3,7 @@ package perception
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -40,6 +41,9 @@ type Behaviours struct {
 	o      Options
 	reader *event.Reader
 	herd   map[device.ID]*creature
+
+	mu    sync.Mutex
+	moved map[device.ID]time.Time // a head, by somebody who is no behaviour
 }
 
 // NewBehaviours checks the tuning and the rules and returns behaviours that
@@ -55,7 +59,7 @@ func NewBehaviours(o Options) (*Behaviours, error) {
 	if err := CheckRules(o.Rules); err != nil {
 		return nil, err
 	}
-	return &Behaviours{o: o, reader: o.Bus.Read(), herd: map[device.ID]*creature{}}, nil
+	return &Behaviours{o: o, reader: o.Bus.Read(), herd: map[device.ID]*creature{}, moved: map[device.ID]time.Time{}}, nil
 }
 
 // Run reacts until ctx ends or the bus is closed. It returns when nothing is
@@ -82,6 +86,7 @@ func (b *Behaviours) Run(ctx context.Context, r robots) {
 		case <-timer.C:
 			now := time.Now()
 			for id, c := range b.herd {
+				c.movedAt(now, b.lastMoved(id))
 				hands.do(ctx, id, now, c.tick(now))
 			}
 		}
@@ -111,7 +116,28 @@ func (b *Behaviours) take(ctx context.Context, hands *hands, e event.Envelope) {
 		c = newCreature(b.o)
 		b.herd[e.Robot] = c
 	}
+	c.movedAt(e.At, b.lastMoved(e.Robot))
 	hands.do(ctx, e.Robot, e.At, c.take(e))
+}
+
+// Moves tells that somebody is about to call a robot's tool: a client of a door,
+// say. A head that it moves is theirs for a while, as it is its brain's. It may be
+// called from any goroutine, and never waits.
+func (b *Behaviours) Moves(id device.ID, tool string) {
+	if !movesHead(tool) {
+		return
+	}
+	now := time.Now()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	maps.DeleteFunc(b.moved, func(_ device.ID, at time.Time) bool { return now.Sub(at) >= talkHolds })
+	b.moved[id] = now
+}
+
+func (b *Behaviours) lastMoved(id device.ID) time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.moved[id]
 }
 
 // makeRoom gives up a robot that has sensed nothing yet.

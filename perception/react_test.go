@@ -107,6 +107,7 @@ func stackchan() []device.Tool {
 // house runs behaviours on a bus.
 type house struct {
 	bus *event.Bus
+	*Behaviours
 	*troupe
 	log  *bytes.Buffer
 	stop func()
@@ -124,6 +125,7 @@ func newHouse(t *testing.T, change func(*Options)) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
+	h.Behaviours = b
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { b.Run(ctx, h.troupe) })
@@ -189,6 +191,50 @@ func TestBehavioursAct(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestAHeadThatIsMovedIsHeld: what a client does with a head, no behaviour undoes
+// for 10 s; to ask where it is holds nothing, and neither does another robot's.
+func TestAHeadThatIsMovedIsHeld(t *testing.T) {
+	for name, c := range map[string]struct {
+		robot device.ID
+		tool  string
+		want  string
+	}{
+		"moved":          {chan1, headTool, "14s set_head_angles map[pitch:5 speed:250 yaw:-45]"},
+		"by its MCP":     {chan1, "self_robot_head_nod", "14s set_head_angles map[pitch:5 speed:250 yaw:-45]"},
+		"asked where":    {chan1, "self.robot.get_head_angles", "1.3s set_head_angles map[pitch:5 speed:250 yaw:-45]; 10.9s set_head_angles map[pitch:5 speed:250 yaw:-45]; 14s set_head_angles map[pitch:5 speed:250 yaw:-45]"},
+		"another robot":  {chan2, headTool, "1.3s set_head_angles map[pitch:5 speed:250 yaw:-45]; 10.9s set_head_angles map[pitch:5 speed:250 yaw:-45]; 14s set_head_angles map[pitch:5 speed:250 yaw:-45]"},
+		"something else": {chan1, lightTool, "1.3s set_head_angles map[pitch:5 speed:250 yaw:-45]; 10.9s set_head_angles map[pitch:5 speed:250 yaw:-45]; 14s set_head_angles map[pitch:5 speed:250 yaw:-45]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHouse(t, func(o *Options) { o.Tuning.Gaze.On = false })
+				defer h.stop()
+				h.live(t, "1s .")
+				h.Moves(c.robot, c.tool)
+				h.live(t, "1.3s sound left; 10.9s sound left; 14s sound left; 15s .")
+				if got := h.all(); got != c.want {
+					t.Errorf("done: %s\nwant: %s", got, c.want)
+				}
+			})
+		})
+	}
+}
+
+// TestMovedHeadsAreBounded: of robots that nobody has, little is kept.
+func TestMovedHeadsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, nil)
+		defer h.stop()
+		for i := range 1000 {
+			h.Moves(device.ID(fmt.Sprintf("a0b1c2%06x", i)), headTool)
+			time.Sleep(100 * time.Millisecond)
+		}
+		if n := len(h.moved); n > 101 {
+			t.Errorf("%d are kept", n)
+		}
+	})
 }
 
 // TestATurnOfTheHeadIsTold, and is known.

@@ -21,6 +21,20 @@ func (a *app) newBehaviours(zone *time.Location) (err error) {
 	return err
 }
 
+// movers are the robots as the doors act on them: a head that a client moves is
+// the client's for a while, and no behaviour turns it away.
+type movers struct {
+	*robot.Server
+	behaviours *perception.Behaviours
+}
+
+func (a *app) movers() movers { return movers{a.talk, a.behaviours} }
+
+func (m movers) Call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error) {
+	m.behaviours.Moves(id, tool)
+	return m.Server.Call(ctx, id, tool, arguments)
+}
+
 // outside is what rules do that is not done by a robot's tools.
 type outside struct{ a *app }
 

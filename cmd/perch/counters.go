@@ -79,6 +79,6 @@ func (a *app) gauges() []admin.Gauge {
 			return n
 		}},
 		{Name: "perch_robots_strangers", Help: "Robots that nobody has adopted.", Read: func() float64 { return float64(a.robots.Strangers()) }},
-		{Name: "perch_mqtt_connected", Help: "1 while the MQTT broker is told, or MQTT is turned off.", Read: func() float64 { return truth(a.mqttPart().OK) }},
+		{Name: "perch_mqtt_connected", Help: "1 while the MQTT broker is told, or MQTT is turned off.", Read: func() float64 { return truth(a.mqttPart().OK && !a.mirror.Status().Connecting) }},
 	}
 }

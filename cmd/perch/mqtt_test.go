@@ -204,9 +204,11 @@ type entity struct {
 	Platform, Name string
 	CommandTopic   string `json:"command_topic"`
 	StateTopic     string `json:"state_topic"`
+	Press          string `json:"payload_press"`
 }
 
-// entities are the robot's, by the id that Home Assistant makes of their names.
+// entities are all that were announced, by the id that Home Assistant makes of
+// their names.
 func (l *listener) entities() map[string]entity {
 	all := map[string]entity{}
 	for _, line := range l.lines() {
@@ -214,7 +216,7 @@ func (l *listener) entities() map[string]entity {
 			Device     struct{ Name string }
 			Components map[string]entity
 		}
-		if payload, ours := strings.CutPrefix(line, itsConfig+" "); !ours || json.Unmarshal([]byte(payload), &announced) != nil {
+		if topic, payload, _ := strings.Cut(line, " "); !strings.HasPrefix(topic, "homeassistant/device/") || json.Unmarshal([]byte(payload), &announced) != nil {
 			continue
 		}
 		for _, e := range announced.Components {
@@ -314,6 +316,54 @@ func TestTheAutomationsOfThePage(t *testing.T) {
 	wg.Wait()
 }
 
+// TestAnAgentThatWaits is what people want first of a coding agent in Home
+// Assistant: the lamp of the page is red while one waits for them, and a button
+// answers. It is asked as Claude Code asks, over HTTP.
+func TestAnAgentThatWaits(t *testing.T) {
+	c := withBroker(t)
+	c.Skins.Key = skinsTestKey
+	h := open(t, c, t.TempDir())
+	l := h.listen()
+	waiting := func() (all []string) { // what the automation's sensor reads
+		topic := l.entities()["sensor.perch_agents_waiting"].StateTopic
+		for _, line := range l.lines() {
+			var info struct{ Waiting *int }
+			if payload, is := strings.CutPrefix(line, topic+" "); is && json.Unmarshal([]byte(payload), &info) == nil && info.Waiting != nil {
+				all = append(all, fmt.Sprint(*info.Waiting))
+			}
+		}
+		return slices.Compact(all)
+	}
+	for _, press := range []string{"allow", "deny"} {
+		before := len(waiting())
+		answered := make(chan string, 1)
+		go func() {
+			_, text := h.request("POST", "/permission", `{"hook_event_name":"PermissionRequest","session_id":"one","tool_name":"Bash","tool_input":{"command":"make test"}}`,
+				"Authorization", "Bearer "+skinsTestKey, "Content-Type", "application/json")
+			answered <- text
+		}()
+		h.eventually("the lamp is red", func() bool { w := waiting(); return len(w) == before+1 && w[before] == "1" })
+		entities := l.entities()
+		if !l.has(entities["sensor.coding_1_question"].StateTopic, "make test", `"answerable":true`) || !l.has(entities["sensor.coding_1_agent_state"].StateTopic, `"notification"`) {
+			t.Errorf("it does not ask:\n%s", strings.Join(l.lines(), "\n"))
+		}
+		button, text := entities["button.coding_1_"+press], ""
+		h.eventually("a press answers", func() bool { // once the question has been there long enough to be read
+			h.publish(button.CommandTopic, button.Press)
+			select {
+			case text = <-answered:
+				return true
+			default:
+				return false
+			}
+		})
+		if !strings.Contains(text, `"behavior":"`+press+`"`) {
+			t.Errorf("%s answers %s", press, text)
+		}
+		h.eventually("the lamp is as before", func() bool { w := waiting(); return len(w) == before+2 && w[before+1] == "0" })
+	}
+}
+
 // TestAStoppedBrokerMovesNoRobot: a broker that was stopped in the middle of a
 // talk takes nothing and refuses nothing. No packet is lost over it.
 func TestAStoppedBrokerMovesNoRobot(t *testing.T) {
@@ -369,6 +419,19 @@ func TestABusyMQTTPort(t *testing.T) {
 		t.Errorf("/ready says %d", status)
 	}
 	h.robot(simrobot.Options{Say: sentences(t, "look up")}).whole(t)
+}
+
+// TestMQTTIsNoFaultAtTheStart: whoever runs perch doctor right after the start is
+// told that the broker is being connected to, and not that it fails.
+func TestMQTTIsNoFaultAtTheStart(t *testing.T) {
+	h := open(t, withBroker(t), t.TempDir())
+	h.eventually("the broker is here", func() bool {
+		part := h.part("mqtt")
+		if !part.OK {
+			t.Fatalf("%+v", part)
+		}
+		return strings.Contains(part.Note, "is the broker itself")
+	})
 }
 
 // TestRestartIsAsked: the appliance says that it goes, and ends so that it
@@ -431,12 +494,14 @@ func TestThePageIsTrue(t *testing.T) {
 	h.robot(simrobot.Options{})
 	h.bus.Publish("a0b1c2d3e4f5", "", event.Perceived{Name: "head_pet_started"}) // as newer firmware does
 	h.eventually("the touch is announced", func() bool { return l.has(itsConfig, `"Touch"`) })
+	h.bus.Publish("", "coding-1", event.ThinkingStarted{})
+	h.eventually("the agent is announced", func() bool { return l.has("homeassistant/device/perch_agent_coding-1/config", `"Coding 1"`) })
 	entities := l.entities()
 	page, err := os.ReadFile("../../docs/home-assistant.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	named := regexp.MustCompile(`\b[a-z_]+\.stack_chan_e4f5_[a-z_]+`).FindAllString(string(page), -1)
+	named := regexp.MustCompile(`\b[a-z_]+\.(?:stack_chan_e4f5|coding_1|perch)_[a-z_]+`).FindAllString(string(page), -1)
 	for _, id := range named {
 		if _, there := entities[id]; !there {
 			t.Errorf("the page names %s; there are %v", id, slices.Sorted(maps.Keys(entities)))
@@ -453,7 +518,7 @@ func TestThePageIsTrue(t *testing.T) {
 			automations++
 		}
 	}
-	if len(named) < 5 || automations != 5 {
+	if len(named) < 8 || automations != 6 {
 		t.Errorf("the page names %d entities and has %d automations", len(named), automations)
 	}
 	blueprints, err := filepath.Glob("../../packaging/home-assistant/blueprints/automation/perch/*.yaml")

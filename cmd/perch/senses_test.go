@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -38,7 +39,7 @@ type happened struct {
 func (h *house) companion(o simrobot.Options) *companion {
 	h.t.Helper()
 	c := &companion{}
-	o.OTA, o.MAC, o.Forever = h.ota(), "A0:B1:C2:D3:E4:F5", true
+	o.OTA, o.MAC, o.Forever = h.ota(), cmp.Or(o.MAC, "A0:B1:C2:D3:E4:F5"), true
 	o.Observe = func(e simrobot.Happening) {
 		c.mu.Lock()
 		defer c.mu.Unlock()

@@ -82,7 +82,7 @@ func (a *app) newSkins(zone *time.Location) error {
 		MayAnswer: func(id device.ID) bool { return a.robots.Trusts(id) && !quiet.Contains(time.Now().In(zone)) }, Bus: a.bus, Language: c.Language, Log: a.log,
 	})
 	a.vccp = vccp.New(vccp.Options{
-		Stage: a.talk, Residents: a.robots, Senses: a.senses.board, Bus: a.bus, Face: words.Face, UserTools: c.Robots.UserTools, Log: a.log,
+		Stage: a.movers(), Residents: a.robots, Senses: a.senses.board, Bus: a.bus, Face: words.Face, UserTools: c.Robots.UserTools, Log: a.log,
 	})
 	a.skins, err = skin.New(skin.Options{
 		Board: a.board, Bus: a.bus, Herald: a.herald, Notices: a.notices, Robots: a.robots, Mind: a.mind, Questions: asked{a.hooks, a.talk},

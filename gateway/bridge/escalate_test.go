@@ -61,6 +61,9 @@ func TestEscalations(t *testing.T) {
 		{`{"tool":"play_song","args":{"name":"happy birthday"}}`, "Playing Happy Birthday.wav.", "play a0b1c2d3e4f5 Happy Birthday.wav"},
 		{`{"tool":"play_song","args":{"name":"Birthday"}}`, "Playing Happy Birthday.wav.", "play a0b1c2d3e4f5 Happy Birthday.wav"},
 		{`{"tool":"play_song","args":{"name":"happy_birthday.wav"}}`, "Playing Happy Birthday.wav.", "play a0b1c2d3e4f5 Happy Birthday.wav"},
+		{`{"tool":"play_song","args":{"query":"happy birthday"}}`, "Playing Happy Birthday.wav.", "play a0b1c2d3e4f5 Happy Birthday.wav"},
+		{`{"tool":"play_song","args":{"name":"purr","query":"happy birthday"}}`, "Playing purr.", "play a0b1c2d3e4f5 purr"},
+		{`{"tool":"take_photo","args":{"query":"who?"}}`, "a cat", `call a0b1c2d3e4f5 self.camera.take_photo {"question":"who?"}`},
 		{`{"tool":"play_song","args":{"name":"../../etc/passwd"}}`, "There is no such song. There are: Happy Birthday.wav, purr", ""},
 		{`{"tool":"play_song","args":{"name":"..."}}`, "There is no such song. There are: Happy Birthday.wav, purr", ""},
 	} {

@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -94,7 +95,7 @@ func (d *Door) songs() songs {
 // playSong plays what a model calls a song. Where there is none like it, the
 // model is told which there are, and can choose.
 func (d *Door) playSong(ctx context.Context, e escalation) (string, error) {
-	wanted, err := needed("args.name", e.Args.Name, mostAsset)
+	wanted, err := needed("args.name", cmp.Or(e.Args.Name, e.Args.Query), mostAsset)
 	if err != nil {
 		return "", err
 	}

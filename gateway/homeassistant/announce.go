@@ -31,7 +31,13 @@ func (h *house) announce(v *view) {
 	if slices.Equal(last, v.announced) {
 		return
 	}
-	v.announced = last
+	if !v.published.IsZero() { // Home Assistant reads what it was last told once more
+		before := v.document()
+		before.unknownOutside(card.Tools)
+		h.putJSON(h.names.robotTopic(id, "state"), before, true, 1)
+		v.dirty = true
+	}
+	v.announced, v.tools = last, card.Tools
 	h.publishDiscovery(messages)
 	h.remember(string(id), ids)
 }
@@ -59,7 +65,7 @@ func (h *house) bridge() {
 			online++
 		}
 	}
-	info := bridgeInfo{ID: h.o.ID, Version: h.o.Version, Robots: online, Strangers: h.strangers.count(time.Now()), Started: h.o.Started.UTC().Truncate(time.Second)}
+	info := bridgeInfo{ID: h.o.ID, Version: h.o.Version, Robots: online, Strangers: h.strangers.count(time.Now()), Waiting: h.waitingAgents(), Started: h.o.Started.UTC().Truncate(time.Second)}
 	info.Host, info.Taken = h.o.Host()
 	if info != h.info {
 		h.info = info
@@ -105,7 +111,7 @@ func (h *house) forgetGhosts() {
 	for key := range h.o.Announced.All() {
 		id, err := device.ParseID(key)
 		if err != nil {
-			continue // the bridge
+			continue // the bridge, or an agent
 		}
 		if !h.o.Robots.Trusts(id) {
 			gone = append(gone, id)

@@ -9,7 +9,7 @@ import (
 
 // adjust sets the volume or the brightness, by whatever tool the robot has.
 func (h *house) adjust(ctx context.Context, id device.ID, c adjust) error {
-	s, found := findSetting(h.o.Talk.Tools(id), "set "+c.what, []string{c.what, "level", "value"})
+	s, found := findLevel(h.o.Talk.Tools(id), c.what)
 	if !found {
 		return h.without(ctx, id, c.what)
 	}

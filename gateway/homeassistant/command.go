@@ -3,6 +3,7 @@ package homeassistant
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"perch/agent"
@@ -35,6 +36,10 @@ type report struct {
 func (h *house) command(ctx context.Context, m incoming) {
 	now := time.Now()
 	name, thing, ok := h.names.setTopic(m.topic)
+	if of, is := strings.CutPrefix(name, agentPrefix); ok && is {
+		h.answer(ctx, of, thing, m)
+		return
+	}
 	id, err := device.ParseID(name)
 	if !ok || err != nil || h.views[id] == nil || !h.o.Robots.Trusts(id) {
 		h.refused.log("", now, "a command over MQTT names no robot that its owner has adopted; it is ignored. perch devices lists the robots, perch adopt ROBOT adopts one", "topic", clip(m.topic, 200))
@@ -273,6 +278,5 @@ func (h *house) readings(ctx context.Context, id device.ID) (r readings, ok bool
 			ok = true
 		}
 	}
-	r.within(tools)
 	return r, ok
 }

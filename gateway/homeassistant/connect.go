@@ -20,10 +20,11 @@ const (
 
 // Status is the condition of the connection to the broker.
 type Status struct {
-	Connected bool      `json:"connected"`       // and publishing
-	Broker    string    `json:"broker"`          // without user and password
-	Since     time.Time `json:"since"`           // when that began
-	Cause     string    `json:"cause,omitempty"` // of not being connected, in a sentence with its cure
+	Connected  bool      `json:"connected"`       // and publishing
+	Connecting bool      `json:"connecting"`      // the first try has yet to end
+	Broker     string    `json:"broker"`          // without user and password
+	Since      time.Time `json:"since"`           // when that began
+	Cause      string    `json:"cause,omitempty"` // of not being connected, in a sentence with its cure
 
 	// Of the embedded broker, which is started again when it ends.
 
@@ -59,7 +60,7 @@ func newConnection(d dialer, n names, out *outbox, started time.Time, broker str
 		dialer: d, names: n, out: out, log: log, arrived: make(chan incoming, mostArrived),
 		rivals: newRivals(n.Appliance, started),
 		spread: func(d time.Duration) time.Duration { return rand.N(d) },
-		status: Status{Broker: broker, Since: time.Now(), Cause: "the broker has yet to be tried"},
+		status: Status{Connecting: true, Broker: broker, Since: time.Now(), Cause: "the broker has yet to be tried"},
 	}
 }
 
@@ -79,7 +80,7 @@ func (c *connection) become(connected bool, cause string) {
 	if c.status.Connected != connected {
 		c.status.Since = time.Now()
 	}
-	c.status.Connected, c.status.Cause = connected, cause
+	c.status.Connected, c.status.Connecting, c.status.Cause = connected, false, cause
 	if connected {
 		c.log.Info("the MQTT broker is here", "broker", c.status.Broker)
 	} else {

@@ -23,6 +23,9 @@ const (
 	mostSmall   = 1024 // of everything but texts
 )
 
+// mostNumber bounds what may be set, and what a slider may be announced with.
+const mostNumber = 1e6
+
 // command is what a robot is told to do over MQTT. The set is closed.
 type command interface{ command() }
 
@@ -171,7 +174,7 @@ func parseEmotion(text string) (command, error) {
 // number reads a number as Home Assistant writes them: "40", "40.0".
 func number(text string) (int, error) {
 	f, err := strconv.ParseFloat(text, 64)
-	if err != nil || math.IsNaN(f) || math.Abs(f) > 1e6 || strings.ContainsAny(text, "xX_pP") {
+	if err != nil || math.IsNaN(f) || math.Abs(f) > mostNumber || strings.ContainsAny(text, "xX_pP") {
 		return 0, fmt.Errorf("%.40q is no number", text)
 	}
 	return int(math.Round(f)), nil
@@ -193,7 +196,7 @@ func parseHeadTurn(text string) (command, error) {
 		if a.from == nil {
 			continue
 		}
-		if math.Abs(*a.from) > 1e6 {
+		if math.Abs(*a.from) > mostNumber {
 			return nil, fmt.Errorf("%g is no angle or speed", *a.from)
 		}
 		n := int(math.Round(*a.from))

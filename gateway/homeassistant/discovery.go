@@ -65,7 +65,8 @@ type component map[string]any
 
 // topicRef is a topic in a list of those that tell whether an entity is there.
 type topicRef struct {
-	Topic string `json:"topic"`
+	Topic    string `json:"topic"`
+	Template string `json:"value_template,omitempty"` // of online or offline
 }
 
 // mostName bounds a device's name, in bytes. Entity ids are made of it.
@@ -111,7 +112,7 @@ func (n names) robotDiscovery(c robotCard, before []string) (messages []message,
 		Device: d, Origin: origin(c.Version), Components: components, QoS: 1,
 		// Both are retained: with "all", one that was never published would
 		// leave everything unavailable.
-		Availability:     []topicRef{{n.bridgeTopic("status")}, {n.robotTopic(c.ID, "status")}},
+		Availability:     []topicRef{{Topic: n.bridgeTopic("status")}, {Topic: n.robotTopic(c.ID, "status")}},
 		AvailabilityMode: "all",
 	}, before)
 }

@@ -80,7 +80,7 @@ func TestARobotIsOneDevice(t *testing.T) {
 			t.Errorf("device has %s %v, not %v", key, a.Device[key], want)
 		}
 	}
-	if a.AvailabilityMode != "all" || !slices.Equal(a.Availability, []topicRef{{"perch/bridge/status"}, {"perch/a0b1c2d3e4f5/status"}}) {
+	if a.AvailabilityMode != "all" || !slices.Equal(a.Availability, []topicRef{{Topic: "perch/bridge/status"}, {Topic: "perch/a0b1c2d3e4f5/status"}}) {
 		t.Errorf("available by %v %v", a.AvailabilityMode, a.Availability)
 	}
 	want := []string{
@@ -213,7 +213,7 @@ func TestTheApplianceIsADevice(t *testing.T) {
 		t.Fatalf("%+v", messages)
 	}
 	a := announced(t, "homeassistant", messages)
-	want := []string{"announce", "connection", "notification", "restart", "robot", "robots", "strangers", "test_notification", "version"}
+	want := []string{"announce", "connection", "notification", "restart", "robot", "robots", "strangers", "test_notification", "version", "waiting"}
 	if keys := slices.Sorted(maps.Keys(a.Components)); !slices.Equal(keys, want) {
 		t.Errorf("has %v", keys)
 	}
@@ -322,7 +322,8 @@ func TestEveryAnnouncementPasses(t *testing.T) {
 		before := rapid.SliceOf(rapid.SampledFrom(known)).Draw(t, "before")
 		robot, ids := n.robotDiscovery(c, before)
 		bridge, _ := n.bridgeDiscovery(bridgeCard{Version: c.Firmware, URL: c.BaseURL}, before)
-		for _, m := range slices.Concat(robot, bridge, n.forgetDiscovery(c.ID, ids)) {
+		agent, _ := n.agentDiscovery(agentID(rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"s", "coding-", "vtb_Allow", "Tool"})).Draw(t, "session")), c.Firmware, before)
+		for _, m := range slices.Concat(robot, bridge, agent, n.forgetDiscovery(c.ID, ids)) {
 			if err := checkDiscovery(n.Prefix, m); err != nil {
 				t.Fatalf("%v: %s", err, m.payload)
 			}

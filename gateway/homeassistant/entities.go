@@ -68,15 +68,19 @@ func signalOptions() []string { return []string{"strong", "medium", "weak"} }
 // entity makes the components of one device.
 type entity struct {
 	names
-	robot      device.ID // empty for the appliance
+	robot      device.ID
+	agent      string // the id of one without a robot; without either it is the appliance
 	components map[string]component
 }
 
 // add makes a component of a platform.
 func (e entity) add(platform, key, name string, more ...component) {
 	owner := e.bridgeIdentifier()
-	if e.robot != "" {
+	switch {
+	case e.robot != "":
 		owner = e.robotIdentifier(e.robot)
+	case e.agent != "":
+		owner = e.agentIdentifier(e.agent)
 	}
 	c := component{"platform": platform, "unique_id": owner + "_" + key, "name": name}
 	for _, m := range more {
@@ -151,13 +155,13 @@ func (e entity) talk() {
 	// Of the appliance's availability alone: with the robot's own it could
 	// never read off.
 	e.add("binary_sensor", "connected", "Connected", e.shows("connected", asBool), class("connectivity"), inDiagnostic(),
-		component{"availability": []topicRef{{e.bridgeTopic("status")}}})
+		component{"availability": []topicRef{{Topic: e.bridgeTopic("status")}}})
 }
 
 // body is what needs one of the robot's tools.
 func (e entity) body(tools []device.Tool) {
 	for key, name := range map[string]string{"volume": "Volume", "brightness": "Brightness"} {
-		if s, found := findSetting(tools, "set "+key, []string{key, "level", "value"}); found {
+		if s, found := findLevel(tools, key); found {
 			e.number(key, name, s, 0, 0, 100, inConfig())
 		}
 	}
@@ -224,7 +228,7 @@ func (e entity) senses(has map[string]bool) {
 // availability, because one of them is what shows it.
 func (n names) bridgeComponents() map[string]component {
 	e := entity{names: n, components: map[string]component{}}
-	here := component{"availability": []topicRef{{n.bridgeTopic("status")}}}
+	here := component{"availability": []topicRef{{Topic: n.bridgeTopic("status")}}}
 	info := func(key string) component {
 		return component{"state_topic": n.bridgeTopic("info"), "value_template": strings.ReplaceAll(asItIs, "KEY", key)}
 	}
@@ -234,6 +238,7 @@ func (n names) bridgeComponents() map[string]component {
 		component{"state_topic": n.bridgeTopic("status"), "payload_on": "online", "payload_off": "offline"})
 	e.add("sensor", "robots", "Robots connected", here, info("robots"), component{"state_class": "measurement"}, icon("robot"))
 	e.add("sensor", "strangers", "Robots not adopted", here, info("strangers"), component{"state_class": "measurement"}, inDiagnostic(), icon("robot-confused"))
+	e.add("sensor", "waiting", "Agents waiting", here, info("waiting"), component{"state_class": "measurement"}, icon("account-question"))
 	e.add("event", "robot", "New robot", here, icon("robot-confused"),
 		component{"state_topic": n.bridgeTopic("robot"), "event_types": strangerTypes()})
 	e.add("sensor", "version", "Version", here, info("version"), inDiagnostic(), icon("tag"))
@@ -293,6 +298,11 @@ func integerNamed(t device.Tool, names []string) string {
 	return ""
 }
 
+// findLevel is the tool that sets the volume or the brightness.
+func findLevel(tools []device.Tool, what string) (setting, bool) {
+	return findSetting(tools, "set "+what, []string{what, "level", "value"})
+}
+
 func findHead(tools []device.Tool) (setting, bool) {
 	head, found := findSetting(tools, "set head", []string{"yaw", "pan", "x"})
 	if found {
@@ -313,14 +323,14 @@ const (
 // "leave it as it is", and is no angle.
 const keepAxis = -9999
 
-// span is the range of an argument as a slider shows it, where the tool's
-// schema has none from low to high. It is false for an argument that is not
-// there and for one that can be set to a single value.
 // axis is how far a head turns, 0, or tilts, 1, in degrees.
 func (s setting) axis(i int) (least, most int, ok bool) {
 	return s.span(i, []int{-mostYaw, leastPitch}[i], []int{mostYaw, mostPitch}[i])
 }
 
+// span is the range of an argument as a slider shows it, where the tool's
+// schema has none from low to high. It is false for an argument that is not
+// there and for one that can be set to a single value.
 func (s setting) span(i, low, high int) (least, most int, ok bool) {
 	if s.arguments[i] == "" {
 		return 0, 0, false
@@ -339,5 +349,6 @@ func (s setting) span(i, low, high int) (least, most int, ok bool) {
 	if low == leastPitch {
 		least, most = max(least, leastPitch), min(most, mostPitch)
 	}
+	least, most = max(least, -mostNumber), min(most, mostNumber)
 	return least, most, least < most
 }

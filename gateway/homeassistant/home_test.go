@@ -178,11 +178,16 @@ func (h *home) run(t *testing.T) (m *Mirror, end func()) {
 func (h *home) start(t *testing.T, m *Mirror) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
+	watched := &watchedDialer{dialer: m.connect.dialer}
+	m.connect.dialer = watched
 	go func() { ended <- m.Run(ctx) }()
 	end = sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Error(err)
+		}
+		if _, err := hold(h.options.Prefix, watched.all()); err != nil {
+			t.Errorf("Home Assistant would complain: %v", err)
 		}
 		if t.Failed() {
 			t.Log(h.log)
@@ -190,6 +195,39 @@ func (h *home) start(t *testing.T, m *Mirror) (end func()) {
 	})
 	t.Cleanup(func() { end(); h.bus.Close() })
 	return end
+}
+
+// watchedDialer remembers all that a mirror publishes, whatever the broker.
+type watchedDialer struct {
+	dialer
+	mu   sync.Mutex
+	told []message
+}
+
+type watchedLink struct {
+	link
+	by *watchedDialer
+}
+
+func (d *watchedDialer) dial(ctx context.Context, s session) (link, error) {
+	l, err := d.dialer.dial(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	return watchedLink{l, d}, nil
+}
+
+func (l watchedLink) publish(m message) receipt {
+	l.by.mu.Lock()
+	l.by.told = append(l.by.told, m)
+	l.by.mu.Unlock()
+	return l.link.publish(m)
+}
+
+func (d *watchedDialer) all() []message {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.told)
 }
 
 // offlineError is a closed channel, as gateway/robot says it.

@@ -37,11 +37,13 @@ type house struct {
 	bridged []byte
 
 	strangers strangers
+	agents    agents
 }
 
 func newHouse(m *Mirror) *house {
 	return &house{Mirror: m, views: map[device.ID]*view{}, notices: notices{byID: map[string]notice{}},
-		refused: newRefusals(m.o.Log), kept: newKept(m.o.Kept), waiting: map[string]bool{}, strangers: newStrangers()}
+		refused: newRefusals(m.o.Log), kept: newKept(m.o.Kept), waiting: map[string]bool{}, strangers: newStrangers(),
+		agents: agents{views: map[string]*agentView{}}}
 }
 
 // run mirrors until ctx ends or the bus is closed.
@@ -95,6 +97,7 @@ func (h *house) begin(now time.Time) *event.Reader {
 			h.show(v, now)
 		}
 	}
+	h.beginAgents(states, now)
 	h.bridge()
 	return h.o.Bus.ReadFrom(seq + 1)
 }
@@ -130,6 +133,7 @@ func (h *house) look(now time.Time) {
 		}
 	}
 	h.strangers.are(strangers)
+	h.tendGraves(now)
 	h.bridge()
 }
 
@@ -141,6 +145,7 @@ func (h *house) take(ctx context.Context, e event.Envelope) {
 	}
 	h.tellNotice(e)
 	if e.Robot == "" {
+		h.takeAgent(e)
 		return
 	}
 	v := h.meet(e)
@@ -181,6 +186,7 @@ func (h *house) recover(e event.Envelope) {
 			h.available(v, e.At)
 		}
 	}
+	h.recoverAgents(states, e.At)
 	h.bridge()
 }
 
@@ -267,6 +273,11 @@ func (h *house) wait(now time.Time) time.Duration {
 			first = due
 		}
 	}
+	for _, v := range h.agents.views {
+		if due := v.due(); due.Before(first) {
+			first = due
+		}
+	}
 	for _, due := range []time.Time{h.born, h.strangers.due} {
 		if !due.IsZero() && due.Before(first) {
 			first = due
@@ -285,6 +296,7 @@ func (h *house) tick(now time.Time) {
 			h.showUpdate(v, now)
 		}
 	}
+	h.tickAgents(now)
 	if due := h.strangers.due; !due.IsZero() && !now.Before(due) {
 		h.bridge()
 	}

@@ -105,6 +105,8 @@ type Options struct {
 	Talk   talk
 	Herald herald
 	Senses intake
+	// Questions are those of agents without a robot, among others; nil answers none.
+	Questions questions
 	// Firmware is the catalogue; nil shows and installs none.
 	Firmware catalogue
 	Board    *agent.Board
@@ -285,7 +287,7 @@ func (m *Mirror) Publish(_ context.Context, topic, payload string) error {
 func (m *Mirror) Status() Status {
 	s := m.connect.state()
 	if m.o.Broker == "none" {
-		s.Cause = "mqtt.broker is none"
+		s.Connecting, s.Cause = false, "mqtt.broker is none"
 	}
 	if m.broker != nil {
 		s.Ends, s.Ended, s.Why = m.broker.ended()

@@ -71,6 +71,16 @@ func (o *outbox) putSteps(steps []message) {
 	o.again(topic)
 }
 
+// forget lets go of what is retained, which stays as the broker has it.
+func (o *outbox) forget(topics ...string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, topic := range topics {
+		delete(o.retained, topic)
+	}
+	o.order = slices.DeleteFunc(o.order, func(topic string) bool { return slices.Contains(topics, topic) })
+}
+
 // again publishes what is retained under a topic.
 func (o *outbox) again(topic string) {
 	for _, m := range o.retained[topic] {

@@ -21,6 +21,7 @@ type bridgeInfo struct {
 	Robots  int    `json:"robots"` // whose channel is open
 	// Strangers are the robots that nobody has adopted by name.
 	Strangers int       `json:"strangers"`
+	Waiting   int       `json:"waiting"` // agents without a robot that wait for somebody
 	Started   time.Time `json:"started"`
 	Host      string    `json:"host"`            // on the network, "perch.local"; empty while it has none
 	Taken     string    `json:"taken,omitempty"` // the name it was to have, which another machine has

@@ -22,6 +22,7 @@ type script struct {
 	refuse error
 	stuck  bool // it takes messages, and confirms none
 	stall  bool // it does not even take them
+	slow   time.Duration
 	dials  []time.Time
 	got    []delivered
 	link   *scriptLink
@@ -42,6 +43,7 @@ type scriptLink struct {
 }
 
 func (s *script) dial(_ context.Context, how session) (link, error) {
+	time.Sleep(s.slow)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.dials = append(s.dials, time.Now())
@@ -305,6 +307,43 @@ func TestRetries(t *testing.T) {
 			t.Errorf("told late: %s", got[0].payload)
 		}
 	})
+}
+
+// TestConnecting: until its first try has ended, a connection is on its way and
+// no fault; then it is one or the other.
+func TestConnecting(t *testing.T) {
+	for name, refuse := range map[string]error{"a broker": nil, "none": errors.New("nobody is there")} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h, s := newHome(), &script{refuse: refuse, slow: time.Second}
+				h.options.Broker = "mqtt://broker"
+				m := must(New(h.options))
+				m.connect.dialer = s
+				if c := m.Status(); !c.Connecting || c.Connected {
+					t.Errorf("before it runs: %+v", c)
+				}
+				end := h.start(t, m)
+				time.Sleep(time.Second / 2)
+				if c := m.Status(); !c.Connecting || c.Connected {
+					t.Errorf("in the first try: %+v", c)
+				}
+				time.Sleep(10 * time.Second)
+				if c := m.Status(); c.Connecting || c.Connected != (refuse == nil) || c.Connected == (c.Cause != "") {
+					t.Errorf("after it: %+v", c)
+				}
+				s.set(func() { s.refuse = errors.New("gone") })
+				if refuse == nil {
+					s.link.ended <- errors.New("gone")
+				}
+				synctest.Wait()
+				if c := m.Status(); c.Connecting || c.Connected || c.Cause == "" {
+					t.Errorf("once it is lost: %+v", c)
+				}
+				end()
+				h.bus.Close()
+			})
+		})
+	}
 }
 
 func TestAway(t *testing.T) {

@@ -2,6 +2,7 @@ package homeassistant
 
 import (
 	"encoding/json"
+	"math"
 	"time"
 
 	"perch/agent"
@@ -21,8 +22,8 @@ type document struct {
 	Volume      *int        `json:"volume"`
 	Brightness  *int        `json:"brightness"`
 	Mute        bool        `json:"mute"`
-	HeadYaw     *float64    `json:"head_yaw"`
-	HeadPitch   *float64    `json:"head_pitch"`
+	HeadYaw     *int        `json:"head_yaw"`
+	HeadPitch   *int        `json:"head_pitch"`
 	LED         *light      `json:"led"`
 	Battery     *int        `json:"battery"`
 	Charging    *bool       `json:"charging"`
@@ -63,7 +64,7 @@ func (v *view) document() document {
 	d := document{
 		AgentState: v.shown, Emotion: known(v.state.Emotion.Name), Connected: v.state.Online,
 		Face: v.face, Identity: v.identity, Volume: v.readings.Volume, Brightness: v.readings.Brightness, Mute: v.mute,
-		HeadYaw: v.readings.HeadYaw, HeadPitch: v.readings.HeadPitch, LED: v.led, Battery: v.readings.Battery,
+		HeadYaw: degrees(v.readings.HeadYaw), HeadPitch: degrees(v.readings.HeadPitch), LED: v.led, Battery: v.readings.Battery,
 		Charging: v.readings.Charging, Signal: v.readings.Signal, Temperature: v.readings.Temperature,
 		Firmware: known(v.robot.Firmware), LastHeard: v.lastHeard,
 	}
@@ -74,7 +75,62 @@ func (v *view) document() document {
 		booted := v.robot.Booted.UTC().Truncate(time.Second)
 		d.Booted = &booted
 	}
+	if d.Battery != nil && (*d.Battery < 0 || *d.Battery > 100) {
+		d.Battery = nil // it does not know either
+	}
+	for _, s := range d.sliders(v.tools) {
+		n := min(max(**s.value, s.least), s.most)
+		*s.value = &n
+	}
 	return d
+}
+
+// degrees are an angle as sliders have it.
+func degrees(angle *float64) *int {
+	if angle == nil {
+		return nil
+	}
+	n := int(math.Round(min(max(*angle, -mostNumber), mostNumber)))
+	return &n
+}
+
+// slider is a number that Home Assistant was told a range of. It refuses one
+// outside: a head at rest, say, may point lower than it can be told to.
+type slider struct {
+	value       **int
+	least, most int
+}
+
+// sliders are those of the document's numbers that are known and that the tools
+// have a range for.
+func (d *document) sliders(tools []device.Tool) (all []slider) {
+	add := func(value **int, least, most int, ok bool) {
+		if ok && *value != nil {
+			all = append(all, slider{value, least, most})
+		}
+	}
+	for what, value := range map[string]**int{"volume": &d.Volume, "brightness": &d.Brightness} {
+		if s, found := findLevel(tools, what); found {
+			least, most, ok := s.span(0, 0, 100)
+			add(value, least, most, ok)
+		}
+	}
+	if head, found := findHead(tools); found {
+		for i, value := range []**int{&d.HeadYaw, &d.HeadPitch} {
+			least, most, ok := head.axis(i)
+			add(value, least, most, ok)
+		}
+	}
+	return all
+}
+
+// unknownOutside leaves out what the tools have another range for.
+func (d *document) unknownOutside(tools []device.Tool) {
+	for _, s := range d.sliders(tools) {
+		if **s.value < s.least || **s.value > s.most {
+			*s.value = nil
+		}
+	}
 }
 
 func known(s string) *string {
@@ -100,22 +156,6 @@ func parseHead(text string, r *readings) {
 	var h struct{ Yaw, Pitch *float64 }
 	if json.Unmarshal([]byte(text), &h) == nil {
 		r.HeadYaw, r.HeadPitch = h.Yaw, h.Pitch
-	}
-}
-
-// within brings what a robot says into the ranges that its sliders are announced
-// with: a head at rest may point lower than it can be told to, and Home Assistant
-// refuses the whole state for that.
-func (r *readings) within(tools []device.Tool) {
-	head, found := findHead(tools)
-	if !found {
-		return
-	}
-	for i, angle := range []*float64{r.HeadYaw, r.HeadPitch} {
-		least, most, ok := head.axis(i)
-		if ok && angle != nil {
-			*angle = min(max(*angle, float64(least)), float64(most))
-		}
 	}
 }
 

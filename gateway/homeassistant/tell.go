@@ -26,17 +26,10 @@ type happening struct {
 	Data    json.RawMessage `json:"data,omitempty"`
 }
 
-// told is a tool_status as it is published.
-type told struct {
-	Type    string `json:"type"`
-	Session string `json:"session_id,omitempty"`
-	event.ToolStatus
-}
-
 // tell publishes what an event tells of a talk.
 func (h *house) tell(v *view, e event.Envelope) {
 	if t, ok := e.Event.(event.ToolStatus); ok {
-		h.putJSON(h.names.robotTopic(v.robot.ID, "tool"), told{"tool_status", e.Session, t}, false, 0)
+		h.putJSON(h.names.robotTopic(v.robot.ID, "tool"), newToolTold(e.Session, t), false, 0)
 	}
 	if c, ok := h.conversation(v, e.Event); ok {
 		c.Session = e.Session

@@ -2,6 +2,7 @@ package homeassistant
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -334,6 +335,16 @@ func checkAvailability(c map[string]any) error {
 		if err := legalTopic(topic); err != nil {
 			return fmt.Errorf("availability: %w", err)
 		}
+		if template, there := ref["value_template"]; there {
+			text, _ := template.(string)
+			if err := checkTemplate("availability", text); text == "" || err != nil {
+				return fmt.Errorf("availability: value_template %q: %w", template, cmp.Or(err, errors.New("it is no text")))
+			}
+		}
+	}
+	// With the default, latest, a second topic would undo what the first has told.
+	if mode := c["availability_mode"]; len(refs) > 1 && mode != "all" && mode != "any" {
+		return errors.New("availability of several topics needs the mode all or any")
 	}
 	return nil
 }

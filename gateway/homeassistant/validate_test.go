@@ -89,6 +89,8 @@ func TestEachMistakeIsSeen(t *testing.T) {
 		"a mode of availability":   {entityOf("sensor", sensor+`,"availability_mode":"both"`), "availability_mode"},
 		"availability without":     {entityOf("sensor", sensor+`,"availability":[{}]`), "required key not provided: topic"},
 		"availability's extra key": {entityOf("sensor", sensor+`,"availability":[{"topic":"a","state":"b"}]`), "extra keys"},
+		"availability's template":  {entityOf("sensor", sensor+`,"availability":[{"topic":"a","value_template":"{{ value_json.x }}"}]`), "a key that is not there"},
+		"availability of two":      {entityOf("sensor", sensor+`,"availability":[{"topic":"a"},{"topic":"b"}]`), "mode all or any"},
 		"availability twice":       {entityOf("sensor", sensor+`,"availability":[{"topic":"a"}],"availability_topic":"b"`), "exclude each other"},
 		"availability inherited": {strings.Replace(entityOf("sensor", sensor+`,"availability":[{"topic":"a"}]`), `{"device"`,
 			`{"availability_topic":"b","device"`, 1), "exclude each other"},

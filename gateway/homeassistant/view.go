@@ -29,10 +29,11 @@ type view struct {
 	download   download
 	installing bool // it was told to, and does when it next checks in
 
-	announced []byte // its discovery, as it was last published
-	update    []byte // its firmware, likewise
-	status    string // its availability, likewise
-	dirty     bool   // the document is no longer what was published
+	announced []byte        // its discovery, as it was last published
+	tools     []device.Tool // which that was made of
+	update    []byte        // its firmware, likewise
+	status    string        // its availability, likewise
+	dirty     bool          // the document is no longer what was published
 	published time.Time
 }
 

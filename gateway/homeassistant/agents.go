@@ -1,0 +1,366 @@
+package homeassistant
+
+import (
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"perch/agent"
+	"perch/event"
+)
+
+// questions are those that wait for people.
+type questions interface {
+	Questions() []agent.Question
+	// Reply wraps agent.ErrNoQuestion where there is nothing to answer any more.
+	Reply(id string, allow bool) error
+}
+
+// Bounds of agents. Anybody with a key may begin sessions.
+const (
+	mostAgents  = 32
+	agentLives  = time.Hour // after the last word of it
+	mostOnce    = 128       // chats of one turn that are remembered
+	mostAsked   = 8         // questions of one agent that wait
+	mostGraves  = 128       // agents that are gone, of which Home Assistant is told once more when it starts
+	answerAfter = time.Second
+)
+
+// agents are the sessions that no robot has: coding agents, and chats of skins.
+type agents struct {
+	views map[string]*agentView // by session
+	// once are chats that have been asked one thing. A client that names no
+	// session begins one for each question; those are no devices.
+	once   []string
+	pace   allowance // of new ones
+	graves []grave
+}
+
+// agentView is one as it is mirrored.
+type agentView struct {
+	session, id string
+	state       agent.State
+	shown       agent.Shown // as it was last published
+	seen        time.Time   // the last time something was heard of it
+	tool        event.ToolStatus
+	asked       []askedOf
+	since       time.Time // that the first of those is shown
+	dirty       bool      // the document is no longer what was published
+	published   time.Time
+}
+
+// askedOf is a question that waits.
+type askedOf struct {
+	id, text   string
+	answerable bool // with yes or no, by whoever has its id
+}
+
+// grave is where an agent was announced.
+type grave struct {
+	id         string
+	at         time.Time
+	remembered bool
+}
+
+// agentDocument is an agent's state as it is published. Every key is always
+// there, null where nothing is known.
+type agentDocument struct {
+	AgentState agent.Shown `json:"agent_state"`
+	Session    string      `json:"session_id"`
+	ToolName   *string     `json:"tool_name"` // the last
+	ToolStatus *string     `json:"tool_status"`
+	Question   *string     `json:"question"` // that waits longest
+	QuestionID *string     `json:"question_id"`
+	Answerable bool        `json:"answerable"`
+}
+
+func (v *agentView) document() agentDocument {
+	d := agentDocument{AgentState: v.shown, Session: fits(v.session, mostToolName)}
+	if v.tool.Name != "" {
+		status := toolStatus(v.tool.Status)
+		d.ToolName, d.ToolStatus = known(fits(v.tool.Name, mostToolName)), &status
+	}
+	if len(v.asked) > 0 {
+		q := v.asked[0]
+		d.Question, d.QuestionID, d.Answerable = &q.text, &q.id, q.answerable
+	}
+	return d
+}
+
+// due is when the view changes by itself.
+func (v *agentView) due() time.Time {
+	first := v.ends()
+	if due := v.state.Due(); !due.IsZero() && v.state.At(due) != v.shown && due.Before(first) {
+		first = due
+	}
+	if at := v.published.Add(coalesce); v.dirty && at.Before(first) {
+		first = at
+	}
+	return first
+}
+
+// ends is when it is to go. What waits for somebody stays.
+func (v *agentView) ends() time.Time {
+	if len(v.asked) > 0 {
+		return v.seen.Add(24 * agentLives)
+	}
+	return v.seen.Add(agentLives)
+}
+
+// begins reports whether an event of a session that is no device makes it one.
+func (a *agents) begins(e event.Envelope) bool {
+	before := slices.Contains(a.once, e.Session)
+	if _, said := e.Event.(event.Heard); !said {
+		return !before // of the chat's only turn
+	}
+	if before {
+		a.once = slices.DeleteFunc(a.once, func(s string) bool { return s == e.Session })
+		return true
+	}
+	a.once = append(a.once, e.Session)
+	a.once = a.once[max(len(a.once)-mostOnce, 0):]
+	return false
+}
+
+// takeAgent brings in an event of a session without a robot.
+func (h *house) takeAgent(e event.Envelope) {
+	if _, told := e.Event.(event.Notification); told || e.Session == "" {
+		return // its session is whoever wants it told
+	}
+	v := h.agents.views[e.Session]
+	if v == nil {
+		if !h.agents.begins(e) || !h.agents.pace.take(e.At) {
+			return
+		}
+		v = h.enterAgent(e.Session, e.At)
+	}
+	v.seen = e.At
+	if e.Seq > h.seq {
+		h.advanceAgent(v, e.At)
+		v.state = agent.Fold(v.state, e)
+	}
+	switch ev := e.Event.(type) {
+	case event.ToolStatus:
+		h.putJSON(h.names.agentTopic(v.id, "tool"), newToolTold(e.Session, ev), false, 0)
+		v.tool, v.dirty = ev, true
+	case event.Asked:
+		v.ask(askedOf{ev.ID, oneQuestion(ev.Text), h.answerable(ev.ID)}, e.At)
+	case event.Answered:
+		v.answered(ev.ID, e.At)
+	case event.TurnEnded:
+		v.drop(e.At) // nobody waits for an answer any more
+	}
+	h.settleAgent(v, e.At)
+}
+
+// answerable reports whether a question can be answered with yes or no, and here:
+// not over a broker where Perch needs no user, for nobody does there.
+func (h *house) answerable(id string) bool {
+	return h.o.Questions != nil && h.o.User != "" && slices.ContainsFunc(h.o.Questions.Questions(), func(q agent.Question) bool { return q.ID == id })
+}
+
+func (v *agentView) ask(q askedOf, at time.Time) {
+	if len(v.asked) == 0 {
+		v.since = at
+	}
+	if len(v.asked) < mostAsked {
+		v.asked, v.dirty = append(v.asked, q), true
+	}
+}
+
+func (v *agentView) answered(id string, at time.Time) {
+	if len(v.asked) > 0 && v.asked[0].id == id {
+		v.since = at // another is shown from now on
+	}
+	v.asked = slices.DeleteFunc(v.asked, func(q askedOf) bool { return q.id == id })
+	v.dirty = true
+}
+
+// drop leaves the questions out that nobody can answer.
+func (v *agentView) drop(at time.Time) {
+	before := len(v.asked)
+	v.asked = slices.DeleteFunc(v.asked, func(q askedOf) bool { return !q.answerable })
+	if len(v.asked) != before {
+		v.since, v.dirty = at, true
+	}
+}
+
+// oneQuestion is a question as a state of Home Assistant's can hold it.
+func oneQuestion(text string) string {
+	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "")), " ")
+	if utf8.RuneCountInString(text) > mostText {
+		text = string([]rune(text)[:mostText-1]) + "…"
+	}
+	return text
+}
+
+// enterAgent makes a session a device. Where there are enough, the one that was
+// silent longest gives way, one that asks nothing first.
+func (h *house) enterAgent(session string, at time.Time) *agentView {
+	if len(h.agents.views) >= mostAgents {
+		var oldest *agentView
+		for _, v := range h.agents.views {
+			if oldest == nil || v.ends().Before(oldest.ends()) || v.ends().Equal(oldest.ends()) && v.id < oldest.id {
+				oldest = v
+			}
+		}
+		h.bury(oldest.session, oldest.id, at)
+	}
+	v := &agentView{session: session, id: agentID(session), shown: agent.Idle, seen: at}
+	h.agents.views[session] = v
+	h.agents.graves = slices.DeleteFunc(h.agents.graves, func(g grave) bool { return g.id == v.id })
+	h.showAgent(v, at)
+	key := agentPrefix + v.id
+	messages, ids := h.names.agentDiscovery(v.id, h.o.Version, h.announcedBefore(key))
+	h.publishDiscovery(messages)
+	h.remember(key, ids)
+	return v
+}
+
+// bury takes an agent back. Home Assistant forgets a device when it is told so,
+// and not one it is not told of: whenever it is told again, the device is first
+// announced.
+func (h *house) bury(session, id string, at time.Time) {
+	delete(h.agents.views, session)
+	messages, _ := h.names.agentDiscovery(id, h.o.Version, nil)
+	topic := messages[0].topic
+	h.publishDiscovery(append(messages, message{topic: topic, retained: true, qos: 1}))
+	h.out.put(message{topic: h.names.agentTopic(id, "state"), retained: true, qos: 1})
+	h.agents.graves = append(h.agents.graves, grave{id: id, at: at, remembered: true})
+	for len(h.agents.graves) > mostGraves {
+		old := h.agents.graves[0]
+		h.agents.graves = h.agents.graves[1:]
+		h.forgetGrave(&old)
+		h.out.forget(h.names.configTopic(agentPrefix+old.id), h.names.agentTopic(old.id, "state"))
+	}
+}
+
+// forgetGrave has the next run not take an agent back once more.
+func (h *house) forgetGrave(g *grave) {
+	if g.remembered && h.o.Announced != nil {
+		h.o.Announced.DeleteSoon(agentPrefix + g.id)
+	}
+	g.remembered = false
+}
+
+// tendGraves forgets what the broker has had time to take.
+func (h *house) tendGraves(now time.Time) {
+	s := h.connect.state()
+	for i := range h.agents.graves {
+		g := &h.agents.graves[i]
+		if s.Connected && now.Sub(s.Since) >= lookEvery && now.Sub(g.at) >= lookEvery {
+			h.forgetGrave(g)
+		}
+	}
+}
+
+// beginAgents goes on with the sessions that do something, and takes back those
+// that an earlier run has announced.
+func (h *house) beginAgents(states []agent.State, now time.Time) {
+	for _, s := range states {
+		if s.Robot == "" && s.Session != "" && s.At(now) != agent.Idle && len(h.agents.views) < mostAgents {
+			v := h.enterAgent(s.Session, now)
+			v.state = s
+			h.askedBefore(v, now)
+			h.settleAgent(v, now)
+		}
+	}
+	if h.o.Announced == nil {
+		return
+	}
+	here := map[string]bool{}
+	for _, v := range h.agents.views {
+		here[v.id] = true
+	}
+	var gone []string
+	for key := range h.o.Announced.All() {
+		if id, is := strings.CutPrefix(key, agentPrefix); is && !here[id] {
+			gone = append(gone, id)
+		}
+	}
+	for _, id := range gone {
+		h.bury("", id, now)
+	}
+}
+
+// recoverAgents goes on from the board after events were lost.
+func (h *house) recoverAgents(states []agent.State, now time.Time) {
+	for session, v := range h.agents.views {
+		v.state = agent.State{Session: session}
+		for _, s := range states {
+			if s.Robot == "" && s.Session == session {
+				v.state = s
+			}
+		}
+		h.askedBefore(v, now)
+		h.settleAgent(v, now)
+	}
+}
+
+// askedBefore takes the questions that wait from those who hold them.
+func (h *house) askedBefore(v *agentView, now time.Time) {
+	v.asked, v.since, v.dirty = nil, now, true
+	if h.o.Questions == nil {
+		return
+	}
+	for _, q := range h.o.Questions.Questions() {
+		if q.Robot == "" && q.Session == v.session {
+			v.ask(askedOf{q.ID, oneQuestion(q.Text), h.o.User != ""}, now)
+		}
+	}
+}
+
+// advanceAgent shows what ended by itself before something happened.
+func (h *house) advanceAgent(v *agentView, at time.Time) {
+	if due := v.state.Due(); !due.IsZero() && !due.After(at) {
+		h.settleAgent(v, due)
+	}
+}
+
+// settleAgent publishes a new agent_state and a question at once, and anything
+// else in its time.
+func (h *house) settleAgent(v *agentView, at time.Time) {
+	shown := v.state.At(at)
+	if shown == v.shown && (!v.dirty || at.Sub(v.published) < coalesce && v.since != at) {
+		return
+	}
+	waits := shown == agent.Notification || v.shown == agent.Notification
+	v.shown = shown
+	h.showAgent(v, at)
+	if waits {
+		h.bridge()
+	}
+}
+
+func (h *house) showAgent(v *agentView, at time.Time) {
+	v.dirty, v.published = false, at
+	h.putJSON(h.names.agentTopic(v.id, "state"), v.document(), true, 1)
+}
+
+// waitingAgents is how many wait for somebody.
+func (h *house) waitingAgents() (n int) {
+	for _, v := range h.agents.views {
+		if v.shown == agent.Notification {
+			n++
+		}
+	}
+	return n
+}
+
+// tickAgents does what is due.
+func (h *house) tickAgents(now time.Time) {
+	gone := false
+	for session, v := range h.agents.views {
+		if !now.Before(v.ends()) {
+			h.bury(session, v.id, now)
+			gone = true
+			continue
+		}
+		h.advanceAgent(v, now)
+		h.settleAgent(v, now)
+	}
+	if gone {
+		h.bridge()
+	}
+}

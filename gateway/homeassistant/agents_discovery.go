@@ -1,0 +1,118 @@
+package homeassistant
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"regexp"
+	"strings"
+
+	"perch/event"
+)
+
+// agentPrefix begins the topics, and the key among what was announced, of an
+// agent. No robot's id begins so.
+const agentPrefix = "agent_"
+
+// agentTopic is a topic of an agent's: agentTopic(id, "state").
+func (n names) agentTopic(id, thing string) string {
+	return n.Base + "/" + agentPrefix + id + "/" + thing
+}
+
+func (n names) agentIdentifier(id string) string { return n.Appliance + "_" + agentPrefix + id }
+
+// plainID holds for the names of sessions that are ids as they are. A client may
+// choose its session's name, so any other is hashed; hashes begin with "h-".
+var plainID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,40}$`)
+
+const hashed = "h-"
+
+// agentID is how a session is called in topics: the same for the same session.
+func agentID(session string) string {
+	if plainID.MatchString(session) && !strings.HasPrefix(session, hashed) {
+		return session
+	}
+	sum := sha256.Sum256([]byte(session))
+	return hashed + hex.EncodeToString(sum[:6])
+}
+
+// agentName is what Home Assistant calls an agent, and makes the ids of its
+// entities of: "Coding 1", "Chat desk".
+func agentName(id string) string {
+	if place, is := strings.CutPrefix(id, "coding-"); is {
+		return "Coding " + place
+	}
+	if chat, is := strings.CutPrefix(id, "vtb_"); is && chat != "" {
+		return "Chat " + chat
+	}
+	return "Session " + id
+}
+
+// agentDiscovery announces an agent that has no robot. All of it follows from
+// the id, so that one can be taken back of which nothing else is known any more.
+func (n names) agentDiscovery(id, version string, before []string) (messages []message, ids []string) {
+	e := entity{names: n, agent: id, components: map[string]component{}}
+	e.agentSession()
+	d := map[string]any{
+		"identifiers": []string{n.agentIdentifier(id)},
+		"name":        deviceName(agentName(id), e.components),
+		"model":       "Agent",
+		"via_device":  n.bridgeIdentifier(),
+	}
+	return announce(n.configTopic(agentPrefix+id), announcement{
+		Device: d, Origin: origin(version), Components: e.components, QoS: 1,
+		Availability: []topicRef{{Topic: n.bridgeTopic("status")}}, AvailabilityMode: "all",
+	}, before)
+}
+
+// agentSession is what every agent has.
+func (e entity) agentSession() {
+	state := e.agentTopic(e.agent, "state")
+	reads := func(key, template string) component {
+		return component{"state_topic": state, "value_template": strings.ReplaceAll(template, "KEY", key)}
+	}
+	e.add("sensor", "agent_state", "Agent state", reads("agent_state", asItIs), class("enum"), component{"options": shownOptions()}, icon("robot-happy"))
+	e.add("sensor", "tool", "Tool", reads("tool_name", asItIs), icon("tools"))
+	e.add("sensor", "question", "Question", reads("question", asItIs), icon("help-circle"),
+		component{"json_attributes_topic": state}) // an automation answers by the question's id
+	// A button is there while its press would answer something.
+	asks := component{"command_topic": e.agentTopic(e.agent, "answer/set"), "availability": []topicRef{
+		{Topic: e.bridgeTopic("status")}, {Topic: state, Template: "{{ 'online' if value_json.get('answerable') else 'offline' }}"},
+	}}
+	e.add("button", "allow", "Allow", asks, component{"payload_press": answerAllow}, icon("check"))
+	e.add("button", "deny", "Deny", asks, component{"payload_press": answerDeny}, icon("close"))
+}
+
+// toolTold is a tool's status, of the shape that skins know (contract:
+// docs/skins.md).
+type toolTold struct {
+	Type    string `json:"type"`
+	Session string `json:"session_id,omitempty"`
+	ID      string `json:"tool_id"`
+	Name    string `json:"tool_name"`
+	Status  string `json:"status"` // running, completed or error
+	Content string `json:"content,omitempty"`
+}
+
+// Bounds of what a tool tells, in bytes.
+const (
+	mostToolName = 200
+	mostDetail   = 1000
+)
+
+func newToolTold(session string, t event.ToolStatus) toolTold {
+	return toolTold{"tool_status", session, fits(t.ID, mostToolName), fits(t.Name, mostToolName), toolStatus(t.Status), fits(t.Detail, mostDetail)}
+}
+
+// toolStatus is an event's word for a tool's condition in that shape's.
+func toolStatus(status string) string {
+	switch status {
+	case event.ToolDone:
+		return "completed"
+	case event.ToolFailed:
+		return "error"
+	}
+	return event.ToolRunning
+}
+
+// fits bounds a text in bytes, and leaves its letters whole.
+func fits(s string, most int) string { return strings.ToValidUTF8(clip(s, most), "") }

@@ -1,0 +1,435 @@
+package homeassistant
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"perch/agent"
+	"perch/event"
+)
+
+// desk holds the questions of agents, as gateway/hooks does.
+type desk struct {
+	mu      sync.Mutex
+	home    *home
+	open    []agent.Question
+	replied []string
+}
+
+func (d *desk) Questions() []agent.Question {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.open)
+}
+
+func (d *desk) Reply(id string, allow bool) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i, q := range d.open {
+		if q.ID == id {
+			d.open = slices.Delete(d.open, i, i+1)
+			d.replied = append(d.replied, fmt.Sprint(id, " ", allow))
+			d.home.happens("", q.Session, event.Answered{ID: id, Answer: "allowed"})
+			return nil
+		}
+	}
+	return agent.ErrNoQuestion
+}
+
+// asks has an agent ask for a permission.
+func (d *desk) asks(session, id, text string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.open = append(d.open, agent.Question{ID: id, Text: text, Session: session})
+	d.home.happens("", session, event.Asked{ID: id, Text: text})
+}
+
+func (d *desk) replies() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.replied)
+}
+
+// withDesk has a mirror know of a desk.
+func withDesk(d *desk) func(*home, *script) {
+	return func(h *home, _ *script) { d.home, h.options.Questions, h.options.User = h, d, user }
+}
+
+const (
+	coding1  = "perch/agent_coding-1/"
+	codingIs = "homeassistant/device/perch_agent_coding-1/config"
+)
+
+// last is the latest payload on a topic, and empty where there is none.
+func (s *script) last(topic string) string {
+	all := s.on(topic)
+	if len(all) == 0 {
+		return ""
+	}
+	return string(all[len(all)-1].payload)
+}
+
+func running(id, name string) event.ToolStatus {
+	return event.ToolStatus{ID: id, Name: name, Status: event.ToolRunning, Detail: "npm test"}
+}
+
+// TestAnAgentIsADevice: a coding session shows what it does, its tools and what
+// it asks; it goes an hour after its last word, and comes back.
+func TestAnAgentIsADevice(t *testing.T) {
+	d := &desk{}
+	inBubble(t, withDesk(d), func(t *testing.T, h *home, s *script) {
+		h.happens("", "coding-1", event.ThinkingStarted{Brain: "claude-code"}, running("t1", "Bash"))
+		synctest.Wait()
+		if c := s.last(codingIs); !has(`"Coding 1"`, `"agent_state"`, `"12ab`)(strings.ReplaceAll(c, "0a1b2c3d", "12ab")) {
+			t.Fatalf("it is announced as %s", c)
+		}
+		want := `{"type":"tool_status","session_id":"coding-1","tool_id":"t1","tool_name":"Bash","status":"running","content":"npm test"}`
+		if got := s.last(coding1 + "tool"); got != want {
+			t.Errorf("its tool is told as %s", got)
+		}
+		want = `{"agent_state":"working","session_id":"coding-1","tool_name":"Bash","tool_status":"running","question":null,"question_id":null,"answerable":false}`
+		if got := s.last(coding1 + "state"); got != want {
+			t.Errorf("it is %s", got)
+		}
+		h.happens("", "coding-1", event.ToolStatus{ID: "t1", Name: "Bash", Status: event.ToolFailed}, event.TurnEnded{End: event.EndDone})
+		synctest.Wait()
+		if got := s.shownOn(coding1 + "state"); !slices.Equal(got, []string{"idle", "thinking", "working", "thinking", "attention"}) {
+			t.Errorf("it was %q", got)
+		}
+		time.Sleep(59 * time.Minute)
+		if got := s.last(coding1 + "state"); !has(`"idle"`, `"tool_status":"error"`)(got) {
+			t.Errorf("after its turn it is %s", got)
+		}
+		time.Sleep(2 * time.Minute)
+		if s.last(codingIs) != "" || s.last(coding1+"state") != "" {
+			t.Errorf("after an hour it is there still: %s", s.last(codingIs))
+		}
+		if ids, there, _ := h.options.Announced.Get("agent_coding-1"); there {
+			t.Errorf("still remembered: %q", ids)
+		}
+		// Home Assistant that was away meanwhile is told that it was there, and is gone.
+		before := len(s.on(codingIs))
+		s.take(incoming{topic: "homeassistant/status", payload: []byte("online")})
+		time.Sleep(10 * time.Second)
+		if told := s.on(codingIs)[before:]; len(told) != 2 || len(told[0].payload) == 0 || len(told[1].payload) > 0 {
+			t.Errorf("at its start Home Assistant is told %v", told)
+		}
+		h.happens("", "coding-1", event.ThinkingStarted{})
+		synctest.Wait()
+		if !has(`"thinking"`)(s.last(coding1+"state")) || s.last(codingIs) == "" {
+			t.Error("it does not come back")
+		}
+	})
+}
+
+// TestAQuestionIsAnsweredByAButton: the question that is shown, once, and no
+// other by a second press; by its id any that waits.
+func TestAQuestionIsAnsweredByAButton(t *testing.T) {
+	d := &desk{}
+	inBubble(t, withDesk(d), func(t *testing.T, h *home, s *script) {
+		press := func(payload string) {
+			s.take(incoming{topic: coding1 + "answer/set", payload: []byte(payload)})
+			synctest.Wait()
+		}
+		d.asks("coding-1", "q1", "May I run npm test?")
+		d.asks("coding-1", "q2", "May I run rm?")
+		d.asks("coding-1", "q3", "May I run ls?")
+		synctest.Wait()
+		if got := s.last(coding1 + "state"); !has(`"notification"`, `"question":"May I run npm test?","question_id":"q1","answerable":true`)(got) {
+			t.Errorf("it is %s", got)
+		}
+		if i := s.info(t); i.Waiting != 1 {
+			t.Errorf("%d agents wait", i.Waiting)
+		}
+		press(answerAllow) // before anybody has read it
+		time.Sleep(2 * time.Second)
+		press(answerDeny)
+		press(answerDeny) // twice
+		if got := d.replies(); !slices.Equal(got, []string{"q1 false"}) {
+			t.Fatalf("answered is %q", got)
+		}
+		if got := s.last(coding1 + "state"); !has(`"q2"`)(got) {
+			t.Errorf("it is %s", got)
+		}
+		press(`{"id":"q3","allow":true}`)
+		press(`{"id":"q3","allow":true}`)
+		time.Sleep(2 * time.Second)
+		for _, nonsense := range []string{"", "ALLOW", "yes", `{"id":"q2"}`, `{"allow":true}`, `{"id":"q1","allow":true}`, `{"id":"q2","allow":true,"x":1}`, strings.Repeat("x", 2000)} {
+			press(nonsense)
+		}
+		s.take(incoming{topic: coding1 + "answer/set", payload: []byte(answerAllow), retained: true})
+		s.take(incoming{topic: coding1 + "say/set", payload: []byte(answerAllow)})
+		s.take(incoming{topic: "perch/agent_coding-2/answer/set", payload: []byte(answerAllow)})
+		synctest.Wait()
+		if got := d.replies(); !slices.Equal(got, []string{"q1 false", "q3 true"}) {
+			t.Fatalf("answered is %q", got)
+		}
+		press("allow")
+		time.Sleep(time.Second)
+		if got := s.last(coding1 + "state"); len(d.replies()) != 3 || !has(`"question":null`, `"answerable":false`)(got) || has(`"notification"`)(got) {
+			t.Errorf("answered is %q, and then it is %s", d.replies(), got)
+		}
+		if i := s.info(t); i.Waiting != 0 {
+			t.Errorf("then %d agents wait", i.Waiting)
+		}
+		press(answerAllow)
+		// What only waits for somebody has no yes and no.
+		h.happens("", "coding-1", event.TurnEnded{End: event.EndCancelled}, event.Asked{ID: "coding-1-waits", Text: "A coding session waits for you."})
+		time.Sleep(2 * time.Second)
+		press(answerAllow)
+		if got := s.last(coding1 + "state"); !has(`"notification"`, "waits for you", `"answerable":false`)(got) || len(d.replies()) != 3 {
+			t.Errorf("it is %s", got)
+		}
+	})
+}
+
+// TestABrokerForEverybodyAnswersNothing: where Perch needs no user, nobody does,
+// and anybody in the network could allow a command on somebody's machine.
+func TestABrokerForEverybodyAnswersNothing(t *testing.T) {
+	d := &desk{}
+	inBubble(t, func(h *home, s *script) { withDesk(d)(h, s); h.options.User = "" }, func(t *testing.T, h *home, s *script) {
+		d.asks("coding-1", "q1", "May I?")
+		time.Sleep(2 * time.Second)
+		s.take(incoming{topic: coding1 + "answer/set", payload: []byte(answerAllow)})
+		s.take(incoming{topic: coding1 + "answer/set", payload: []byte(`{"id":"q1","allow":true}`)})
+		time.Sleep(time.Second)
+		if got := s.last(coding1 + "state"); len(d.replies()) > 0 || !has(`"May I?"`, `"answerable":false`)(got) || h.log.with("mqtt.user") != 2 {
+			t.Errorf("answered is %q, and it is %s", d.replies(), got)
+		}
+	})
+}
+
+// TestAgentsAreBounded: whoever invents sessions gives Home Assistant no more
+// than so many devices, the oldest gives way, and nothing of them stays.
+func TestAgentsAreBounded(t *testing.T) {
+	d := &desk{}
+	inBubble(t, withDesk(d), func(t *testing.T, h *home, s *script) {
+		d.asks("coding-1", "q1", "May I?")
+		const many = 400
+		for i := range many {
+			session := fmt.Sprintf("vtb_%03d ⚑/+#", i)
+			for range 2 {
+				h.happens("", session, event.Heard{Text: "x"}, event.SpeakingStarted{}, event.TurnEnded{End: event.EndDone})
+			}
+			time.Sleep(time.Second)
+		}
+		time.Sleep(time.Minute)
+		there := map[string]bool{}
+		s.mu.Lock()
+		for _, m := range s.got {
+			if strings.HasPrefix(m.topic, "homeassistant/device/perch_agent_") {
+				there[m.topic] = len(m.payload) > 0
+			}
+		}
+		s.mu.Unlock()
+		now := 0
+		for _, is := range there {
+			if is {
+				now++
+			}
+		}
+		if now != mostAgents || len(there) < 300 || !there[codingIs] {
+			t.Errorf("%d devices are there of %d that were; the one that asks is %t", now, len(there), there[codingIs])
+		}
+		kept := 0
+		for key := range h.options.Announced.All() {
+			if strings.HasPrefix(key, agentPrefix) {
+				kept++
+			}
+		}
+		if kept != mostAgents {
+			t.Errorf("%d are remembered", kept)
+		}
+		// What is published anew is bounded too.
+		told := func() (n int) { s.set(func() { n = len(s.got) }); return n }
+		before := told()
+		s.take(incoming{topic: "homeassistant/status", payload: []byte("online")})
+		time.Sleep(10 * time.Second)
+		if n := told() - before; n > 3*(mostAgents+mostGraves)+20 {
+			t.Errorf("%d messages are published anew", n)
+		}
+	})
+}
+
+// TestChatsOfOneQuestionAreNoDevices: a client that names no session begins one
+// for every question.
+func TestChatsOfOneQuestionAreNoDevices(t *testing.T) {
+	inBubble(t, asItIsThen, func(t *testing.T, h *home, s *script) {
+		chat := func(session string) {
+			h.happens("", session, event.Heard{Text: "x"}, event.ThinkingStarted{}, running("t", "look"), event.Said{Text: "y"}, event.TurnEnded{End: event.EndDone})
+			synctest.Wait()
+		}
+		for i := range 500 {
+			chat(fmt.Sprint("vtb_once", i))
+		}
+		chat("vtb_desk")
+		s.mu.Lock()
+		for _, m := range s.got {
+			if strings.Contains(m.topic, "agent_") {
+				t.Fatalf("%s: %s", m.topic, m.payload)
+			}
+		}
+		s.mu.Unlock()
+		chat("vtb_desk")
+		if got := s.last("perch/agent_vtb_desk/state"); !has(`"attention"`, `"tool_name":"look"`)(got) {
+			t.Errorf("it is %q", got)
+		}
+		if c := s.last("homeassistant/device/perch_agent_vtb_desk/config"); !has(`"Chat desk"`)(c) {
+			t.Errorf("it is announced as %s", c)
+		}
+		if text := s.last("perch/agent_vtb_desk/tool") + s.last("perch/agent_vtb_desk/state"); strings.Contains(text, `"x"`) || strings.Contains(text, `"y"`) {
+			t.Errorf("what was said is told: %s", text)
+		}
+	})
+}
+
+// TestAgentsOfAnEarlierRun are taken back, but for one that does something.
+func TestAgentsOfAnEarlierRun(t *testing.T) {
+	d := &desk{}
+	inBubble(t, func(h *home, s *script) {
+		withDesk(d)(h, s)
+		h.options.Announced.PutSoon("agent_coding-1", []string{"sensor/agent_state"})
+		h.options.Announced.PutSoon("agent_vtb_desk", []string{"sensor/agent_state", "sensor/old"})
+		d.asks("coding-1", "q1", "May I?")
+		synctest.Wait() // the board knows
+	}, func(t *testing.T, h *home, s *script) {
+		if s.last(codingIs) == "" || !has(`"notification"`, `"q1"`, `"answerable":true`)(s.last(coding1+"state")) {
+			t.Errorf("it is %s, announced as %s", s.last(coding1+"state"), s.last(codingIs))
+		}
+		gone := s.on("homeassistant/device/perch_agent_vtb_desk/config")
+		if len(gone) != 2 || len(gone[0].payload) == 0 || len(gone[1].payload) > 0 || !gone[1].retained {
+			t.Errorf("the ghost: %v", gone)
+		}
+		if _, there, _ := h.options.Announced.Get("agent_vtb_desk"); !there {
+			t.Error("it is forgotten before the broker can have taken it")
+		}
+		time.Sleep(3 * lookEvery)
+		if _, there, _ := h.options.Announced.Get("agent_vtb_desk"); there {
+			t.Error("it is remembered for ever")
+		}
+	})
+}
+
+// TestAgentsAfterALoss: what the board and whoever holds the questions say.
+func TestAgentsAfterALoss(t *testing.T) {
+	d := &desk{}
+	h := newHome()
+	defer h.bus.Close()
+	withDesk(d)(h, nil)
+	h.options.Broker = "mqtt://broker"
+	house := newHouse(must(New(h.options)))
+	house.begin(time.Now())
+	house.take(t.Context(), event.Envelope{Seq: 1, At: time.Now(), Session: "coding-1", Event: event.ThinkingStarted{}})
+	d.asks("coding-1", "q1", "May I?")
+	eventually(t, "the board", func() bool {
+		states, _ := h.board.Snapshot()
+		return len(states) == 1 && states[0].At(time.Now()) == agent.Notification
+	})
+	house.take(t.Context(), event.Envelope{At: time.Now(), Event: event.Missed{N: 3}})
+	if v := house.agents.views["coding-1"]; v.shown != agent.Notification || !v.document().Answerable || house.info.Waiting != 1 {
+		t.Errorf("%+v", v)
+	}
+	h.happens("", "coding-2", event.ThinkingStarted{})
+	d.mu.Lock()
+	d.open = nil
+	d.mu.Unlock()
+	h.board.Take(event.Envelope{Seq: 9, At: time.Now(), Session: "coding-1", Event: event.TurnEnded{End: event.EndCancelled}})
+	house.take(t.Context(), event.Envelope{At: time.Now(), Event: event.Missed{N: 3}})
+	if v := house.agents.views["coding-1"]; v.shown != agent.Idle || v.document().Question != nil || house.info.Waiting != 0 {
+		t.Errorf("%+v", v.document())
+	}
+}
+
+// TestAgentIDs: stable, fit for a topic, and no two sessions have one.
+func TestAgentIDs(t *testing.T) {
+	for session, want := range map[string]string{
+		"coding-1": "coding-1", "vtb_desk": "vtb_desk", "vtb_a.b": "", "": "", "+/#": "", "ü": "", strings.Repeat("x", 41): "", "h-0123456789ab": "", "a b": "",
+	} {
+		id := agentID(session)
+		if want != "" && id != want || want == "" && (!strings.HasPrefix(id, hashed) || len(id) != 14) || !idPattern(id) || id != agentID(session) {
+			t.Errorf("%q is %q", session, id)
+		}
+	}
+	if agentID("a b") == agentID("a c") {
+		t.Error("two are one")
+	}
+	for id, want := range map[string]string{"coding-3": "Coding 3", "vtb_desk": "Chat desk", "vtb_": "Session vtb_", "h-0123456789ab": "Session h-0123456789ab", "Q": "Session Q"} {
+		messages, _ := discoveryNames().agentDiscovery(id, "1", nil)
+		if name := announced(t, "homeassistant", messages).Device["name"]; name != want {
+			t.Errorf("%s is called %s", id, name)
+		}
+	}
+	long := oneQuestion("a\n b " + strings.Repeat("ü", 400))
+	if len([]rune(long)) != mostText || !strings.HasPrefix(long, "a b ü") || !strings.HasSuffix(long, "…") {
+		t.Errorf("a long question is %q", long)
+	}
+}
+
+// TestAnAgentOverMosquitto: with a real broker, whose retained messages are what
+// is left.
+func TestAnAgentOverMosquitto(t *testing.T) {
+	b := newMosquitto(t).start()
+	d := &desk{}
+	h := over(b)
+	withDesk(d)(h, nil)
+	e := b.listen("perch/agent_coding-1/#", "perch/bridge/#", "homeassistant/device/perch_agent_coding-1/config")
+	_, end := h.run(t)
+	e.await("perch/bridge/status", is2("online"))
+	h.happens("", "coding-1", running("t1", "Bash"))
+	e.await(codingIs, has(`"Coding 1"`))
+	e.await(coding1+"tool", has(`"tool_name":"Bash"`))
+	d.asks("coding-1", "q1", "May I run npm test?")
+	e.await(coding1+"state", has(`"q1"`, `"answerable":true`))
+	e.await("perch/bridge/info", has(`"waiting":1`))
+	e.forget()
+	b.publish(coding1+"answer/set", `{"id":"q1","allow":true}`)
+	e.await(coding1+"state", has(`"question":null`, `"working"`))
+	e.await("perch/bridge/info", has(`"waiting":0`))
+	if got := d.replies(); !slices.Equal(got, []string{"q1 true"}) {
+		t.Errorf("answered is %q", got)
+	}
+	end()
+	// The next run knows nothing of it.
+	next := over(b)
+	next.options.Announced = h.options.Announced
+	next.run(t)
+	e.await(codingIs, is2(""))
+	e.await(coding1+"state", is2(""))
+	var left []string
+	late := b.listen("perch/agent_coding-1/#", "homeassistant/#", "perch/bridge/info")
+	late.await("perch/bridge/info", has(`"waiting":0`))
+	for _, topic := range []string{codingIs, coding1 + "state"} {
+		left = append(left, late.on(topic)...)
+	}
+	if len(left) > 0 {
+		t.Errorf("left is %q", left)
+	}
+}
+
+// FuzzParseAnswer: only two words and one shape are answers.
+func FuzzParseAnswer(f *testing.F) {
+	for _, s := range []string{"allow", "deny", `{"id":"q","allow":true}`, `{"id":"","allow":false}`, `{"id":"q","allow":null}`, "", "{"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		id, allow, err := parseAnswer(payload)
+		if err != nil {
+			if allow || id != "" {
+				t.Fatalf("%q is an error and an answer", payload)
+			}
+			return
+		}
+		if word := strings.TrimSpace(string(payload)); id == "" && word != answerAllow && word != answerDeny {
+			t.Fatalf("%q is an answer", payload)
+		}
+		if id != "" && !json.Valid(payload) {
+			t.Fatalf("%q names a question", payload)
+		}
+	})
+}

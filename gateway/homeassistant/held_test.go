@@ -1,0 +1,197 @@
+package homeassistant
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"perch/agent"
+	"perch/device"
+	"perch/event"
+)
+
+// drained is what a house would have published by now.
+func (h *house) drained() (all []message) {
+	for p, some := h.out.take(time.Now()); some; p, some = h.out.take(time.Now()) {
+		all = append(all, p.message)
+	}
+	return all
+}
+
+// TestEveryStateIsHeldToItsAnnouncement: whatever a robot's tools take and
+// whatever it says of itself, Home Assistant is told nothing outside of what was
+// announced, and no number that nothing is known of.
+func TestEveryStateIsHeldToItsAnnouncement(t *testing.T) {
+	home := newHome()
+	defer home.bus.Close()
+	home.options.Broker = "mqtt://broker"
+	percent := rapid.Ptr(rapid.OneOf(rapid.IntRange(0, 100), rapid.SampledFrom([]int{-1, 101, 255, 9999})), true)
+	degrees := rapid.Ptr(rapid.OneOf(rapid.Float64Range(-200, 200), rapid.SampledFrom([]float64{0, -9999, 1e9, 12.5})), true)
+	rapid.Check(t, func(t *rapid.T) {
+		home.talk.tools = append(rapid.SliceOfN(anyTool(), 0, 6).Draw(t, "tools"), stackChan().Tools[:rapid.IntRange(0, 6).Draw(t, "its own")]...)
+		home.options.Announced = &shelf[[]string]{}
+		house := newHouse(must(New(home.options)))
+		house.out.connected()
+		house.begin(time.Now())
+		all := house.drained()
+		v := house.views[chan1]
+		answer := readings{
+			Volume: percent.Draw(t, "volume"), Brightness: percent.Draw(t, "brightness"), Battery: percent.Draw(t, "battery"),
+			HeadYaw: degrees.Draw(t, "yaw"), HeadPitch: degrees.Draw(t, "pitch"), Temperature: degrees.Draw(t, "temperature"),
+			Signal: rapid.Ptr(rapid.SampledFrom([]string{"strong", "weak", "none", ""}), true).Draw(t, "signal"),
+		}
+		if rapid.Bool().Draw(t, "asked") {
+			house.reported(t.Context(), report{robot: chan1, readings: &answer})
+		}
+		v.face, v.identity = rapid.Ptr(rapid.Bool(), true).Draw(t, "face"), rapid.Ptr(rapid.StringN(0, 100, 100), true).Draw(t, "identity")
+		v.robot.Firmware = rapid.String().Draw(t, "firmware")
+		happens := func(e event.Event) {
+			house.seq++
+			house.take(t.Context(), event.Envelope{Seq: house.seq, At: time.Now(), Robot: chan1, Session: "s1", Event: e})
+		}
+		happens(event.RobotOnline{})
+		happens(event.RobotStatus{Volume: percent.Draw(t, "told volume"), Brightness: percent.Draw(t, "told brightness"), Battery: percent.Draw(t, "told battery")})
+		happens(event.Emotion{Name: rapid.SampledFrom([]string{"happy", agent.Doubtful.Name, "unheard", ""}).Draw(t, "face shown")})
+		home.talk.tools = append([]device.Tool{anyTool().Draw(t, "one more tool")}, home.talk.tools...)
+		happens(event.ToolsListed{})
+		house.show(v, time.Now())
+		if _, err := hold("homeassistant", append(all, house.drained()...)); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// TestEveryStateIsShown: an entity that shows something has something to show,
+// read from a key that is in the document, and is there for Home Assistant.
+func TestEveryStateIsShown(t *testing.T) {
+	home := newHome()
+	defer home.bus.Close()
+	home.options.Broker, home.options.Firmware = "mqtt://broker", &stock{}
+	home.options.Announced.PutSoon(string(chan1), []string{"sensor/battery", "binary_sensor/charging", "sensor/signal", "sensor/temperature",
+		"binary_sensor/face", "sensor/identity", "event/touch", "event/perception"})
+	house := newHouse(must(New(home.options)))
+	house.out.connected()
+	house.begin(time.Now())
+	r, err := hold("homeassistant", house.drained())
+	if err == nil {
+		err = r.whole()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := 0
+	for topic, all := range r.entities {
+		for key, c := range all {
+			shows := c["state_topic"] != nil && c["platform"] != "event"
+			if n := r.held[c["unique_id"].(string)]; shows != (n > 0) {
+				t.Errorf("%s of %s was shown %d states", key, topic, n)
+			}
+			if shows {
+				shown++
+			}
+		}
+	}
+	if shown < 20 {
+		t.Errorf("only %d entities show something", shown)
+	}
+}
+
+// TestWhatIsSentIsUnderstood: our own parser takes all that Home Assistant sends
+// for what we announce.
+func TestWhatIsSentIsUnderstood(t *testing.T) {
+	n := discoveryNames()
+	check := func(t rapid.TB, messages []message) (settable int) {
+		r, err := hold("homeassistant", messages)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, all := range r.entities {
+			for key, c := range all {
+				if err := obeyed(n, c); err != nil {
+					t.Errorf("%s: %v", key, err)
+				}
+				if c["command_topic"] != nil {
+					settable++
+				}
+			}
+		}
+		return settable
+	}
+	whole := stackChan()
+	whole.Senses["firmware"] = true
+	robot, _ := n.robotDiscovery(whole, nil)
+	bridge, _ := n.bridgeDiscovery(bridgeCard{Version: "1"}, nil)
+	agent, _ := n.agentDiscovery("coding-1", "1", nil)
+	if got := check(t, robot) + check(t, bridge) + check(t, agent); got != 18 {
+		t.Errorf("%d entities set something", got)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		messages, _ := n.robotDiscovery(robotCard{ID: discovered, Tools: rapid.SliceOfN(anyTool(), 1, 6).Draw(t, "tools")}, nil)
+		check(t, messages)
+	})
+}
+
+// TestEachWrongStateIsSeen keeps the reader able to find something.
+func TestEachWrongStateIsSeen(t *testing.T) {
+	state := func(payload string) message { return message{topic: "a", payload: []byte(payload), retained: true} }
+	told := message{topic: "a", payload: []byte(`{"event_type":"x"}`)}
+	reads := `"state_topic":"a","value_template":"{{ value_json.get('k') }}"`
+	for name, c := range map[string]struct {
+		announced string
+		m         message
+		reason    string
+	}{
+		"a key that is not there": {entityOf("sensor", reads), state(`{"j":1}`), "a key that is not there"},
+		"no JSON":                 {entityOf("sensor", reads), state(`x`), "unable to parse JSON"},
+		"another template":        {entityOf("sensor", `"state_topic":"a","value_template":"{{ value_json.get('k') | upper }}"`), state(`{"k":"x"}`), "does not know"},
+		"a long state":            {entityOf("sensor", reads), state(`{"k":"` + strings.Repeat("x", 256) + `"}`), "too long"},
+		"no option":               {entityOf("sensor", reads+`,"device_class":"enum","options":["x"]`), state(`{"k":"y"}`), "invalid option"},
+		"no choice":               {entityOf("select", reads+`,"command_topic":"b","options":["x"]`), state(`{"k":"y"}`), "invalid option"},
+		"a number too low":        {entityOf("number", reads+`,"command_topic":"b","min":5,"max":85`), state(`{"k":0}`), "invalid value"},
+		"a number too high":       {entityOf("number", reads+`,"command_topic":"b"`), state(`{"k":101}`), "invalid value"},
+		"a number on no step":     {entityOf("number", reads+`,"command_topic":"b","min":0,"step":5`), state(`{"k":7}`), "on no step"},
+		"a number that is a text": {entityOf("number", reads+`,"command_topic":"b"`), state(`{"k":"x"}`), "invalid syntax"},
+		"a measure that is none":  {entityOf("sensor", reads+`,"state_class":"measurement"`), state(`{"k":"x"}`), "a number is expected"},
+		"a battery overfull":      {entityOf("sensor", reads+`,"device_class":"battery","unit_of_measurement":"%"`), state(`{"k":101}`), "0 to 100"},
+		"a time of no zone":       {entityOf("sensor", reads+`,"device_class":"timestamp"`), state(`{"k":"2026-11-22T10:00:00"}`), "cannot parse"},
+		"neither on nor off":      {entityOf("binary_sensor", reads), state(`{"k":true}`), "no matching payload"},
+		"no switch's word":        {entityOf("switch", reads+`,"command_topic":"b"`), state(`{"k":"on"}`), "no matching payload"},
+		"a state not retained":    {entityOf("sensor", `"state_topic":"a"`), message{topic: "a", payload: []byte("x")}, "not retained"},
+		"an event retained":       {entityOf("event", `"state_topic":"a","event_types":["x"]`), state(`{"event_type":"x"}`), "dropped"},
+		"an event type":           {entityOf("event", `"state_topic":"a","event_types":["y"]`), told, "invalid event type"},
+		"a lamp's mode":           {entityOf("light", `"state_topic":"a","command_topic":"b","schema":"json","supported_color_modes":["rgb"]`), state(`{"state":"ON","color_mode":"hs"}`), "color mode"},
+		"a lamp's colour":         {entityOf("light", `"state_topic":"a","command_topic":"b","schema":"json","supported_color_modes":["rgb"]`), state(`{"state":"ON","color_mode":"rgb","color":{"r":1}}`), "incomplete color"},
+		"a lamp too bright":       {entityOf("light", `"state_topic":"a","command_topic":"b","schema":"json"`), state(`{"state":"ON","brightness":256}`), "brightness"},
+		"an update's key":         {entityOf("update", `"state_topic":"a"`), state(`{"installed_version":"1","latest_version":"2","why":"x"}`), "extra keys"},
+		"an update's percentage":  {entityOf("update", `"state_topic":"a"`), state(`{"installed_version":"1","latest_version":"2","update_percentage":101}`), "update_percentage"},
+		"neither here nor gone":   {entityOf("button", `"command_topic":"b","availability":[{"topic":"a"}]`), state(`yes`), "not online or offline"},
+		"a word not retained":     {entityOf("button", `"command_topic":"b","availability":[{"topic":"a"}]`), message{topic: "a", payload: []byte("online")}, "not retained"},
+	} {
+		announcement := message{topic: checkedTopic, payload: []byte(c.announced), retained: true}
+		for order, all := range map[string][]message{"announced first": {announcement, c.m}, "told first": {c.m, announcement}} {
+			if !c.m.retained && order == "told first" {
+				continue // nobody is given it later
+			}
+			if _, err := hold("homeassistant", all); err == nil || !strings.Contains(err.Error(), c.reason) {
+				t.Errorf("%s, %s: %v, not %q", name, order, err, c.reason)
+			}
+		}
+	}
+	unseen := entityOf("sensor", `"state_topic":"a","availability":[{"topic":"x"}]`)
+	if r, err := hold("homeassistant", []message{{topic: checkedTopic, payload: []byte(unseen), retained: true}}); err != nil || r.whole() == nil {
+		t.Errorf("what is never available passes: %v", err)
+	}
+	for _, c := range []component{
+		{"platform": "button", "command_topic": "perch/a0b1c2d3e4f5/dance/set"}, {"platform": "button", "command_topic": "perch/a0b1c2d3e4f5/mute/set"},
+		{"platform": "button", "command_topic": "perch/a0b1c2d3e4f6/stop/set"}, {"platform": "button", "command_topic": "perch/stop"},
+		{"platform": "button", "command_topic": "perch/bridge/request/dance"}, {"platform": "notify", "command_topic": "perch/a0b1c2d3e4f5/led/set"},
+		{"platform": "update", "command_topic": "perch/a0b1c2d3e4f5/firmware/set"}, {"platform": "lock", "command_topic": "perch/a0b1c2d3e4f5/stop/set"},
+	} {
+		if obeyed(discoveryNames(), c) == nil {
+			t.Errorf("%s passes", fmt.Sprint(c))
+		}
+	}
+}

@@ -1,0 +1,469 @@
+package homeassistant
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// reader is Home Assistant as it reads: it takes announcements and states in
+// the order they are published, and says of each what would stand in its log.
+// Its rules are those of homeassistant/components/mqtt, one function for each
+// platform; announcements are the validator's.
+type reader struct {
+	prefix   string
+	entities map[string]map[string]map[string]any // by the topic of the announcement, and by key
+	retained map[string]message                   // what is there for who subscribes
+	held     map[string]int                       // how many states each entity was shown, by unique id
+}
+
+func newReader(prefix string) *reader {
+	return &reader{prefix, map[string]map[string]map[string]any{}, map[string]message{}, map[string]int{}}
+}
+
+// take reads one message.
+func (r *reader) take(m message) error {
+	if m.retained {
+		r.retained[m.topic] = m
+	}
+	if !strings.HasPrefix(m.topic, r.prefix+"/") {
+		for _, all := range r.entities {
+			if err := r.show(all, m); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := checkDiscovery(r.prefix, m); err != nil {
+		return err
+	}
+	delete(r.entities, m.topic)
+	if len(m.payload) == 0 {
+		return nil
+	}
+	root, err := parseObject(m.payload)
+	if err != nil {
+		return err
+	}
+	all := map[string]map[string]any{}
+	for key, c := range root["components"].(map[string]any) {
+		if c := c.(map[string]any); len(c) > 1 {
+			for _, shared := range sharedKeys() {
+				if value, there := root[shared]; there && c[shared] == nil {
+					c[shared] = value
+				}
+			}
+			all[key] = c
+		}
+	}
+	r.entities[m.topic] = all
+	for _, topic := range slices.Sorted(maps.Keys(r.retained)) { // is given to whoever subscribes
+		if err := r.show(all, r.retained[topic]); err != nil {
+			return fmt.Errorf("as it is announced anew: %w", err)
+		}
+	}
+	return nil
+}
+
+// show has every entity of a device that reads a message's topic read it. What
+// is taken back is shown to nobody.
+func (r *reader) show(all map[string]map[string]any, m message) error {
+	if len(m.payload) == 0 && m.retained {
+		return nil
+	}
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		c := all[key]
+		err := readAvailability(c, m)
+		if err == nil && c["state_topic"] == m.topic {
+			r.held[c["unique_id"].(string)]++
+			err = checkState(c["platform"].(string), c, m)
+		}
+		if err != nil {
+			return fmt.Errorf("%s on %s: %w: %s", key, m.topic, err, m.payload)
+		}
+	}
+	return nil
+}
+
+// whole is an error where something was announced that cannot be there: a topic
+// of its availability on which nothing is retained.
+func (r *reader) whole() error {
+	for _, all := range r.entities {
+		for key, c := range all {
+			for _, ref := range availabilityOf(c) {
+				if m, there := r.retained[ref["topic"].(string)]; !there || len(m.payload) == 0 {
+					return fmt.Errorf("%s is unavailable for ever: nothing is retained on %s", key, ref["topic"])
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func availabilityOf(c map[string]any) (refs []map[string]any) {
+	list, _ := c["availability"].([]any)
+	for _, one := range list {
+		refs = append(refs, one.(map[string]any))
+	}
+	return refs
+}
+
+func readAvailability(c map[string]any, m message) error {
+	for _, ref := range availabilityOf(c) {
+		if ref["topic"] != m.topic || len(m.payload) == 0 {
+			continue
+		}
+		template, _ := ref["value_template"].(string)
+		word, err := render(template, m.payload)
+		if err == nil && word != "online" && word != "offline" {
+			err = fmt.Errorf("is available is %q, not online or offline", word)
+		}
+		if err == nil && !m.retained {
+			err = errors.New("availability that is not retained is lost at the next start")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkState is an error for a state that Home Assistant would refuse or warn
+// of. The empty text and None are unknown.
+func checkState(platform string, c map[string]any, m message) error {
+	if platform == "event" {
+		return checkEventState(c, m)
+	}
+	if !m.retained {
+		return errors.New("a state that is not retained is lost at the next start")
+	}
+	switch platform {
+	case "light":
+		return checkLightState(c, m.payload)
+	case "update":
+		return checkUpdateState(m.payload)
+	}
+	template, _ := c["value_template"].(string)
+	value, err := render(template, m.payload)
+	if err != nil || value == "None" {
+		return err
+	}
+	text := func(key, otherwise string) string {
+		if s, there := c[key].(string); there {
+			return s
+		}
+		return otherwise
+	}
+	switch platform {
+	case "sensor":
+		return checkSensorState(c, value)
+	case "binary_sensor", "switch":
+		if on, off := text("payload_on", "ON"), text("payload_off", "OFF"); value != on && value != off {
+			return fmt.Errorf("no matching payload found for %q", value)
+		}
+		return nil
+	case "number":
+		return checkNumberState(c, value)
+	case "select":
+		return oneOfOptions(c, value)
+	}
+	return fmt.Errorf("a %s shows no state", platform)
+}
+
+func oneOfOptions(c map[string]any, value string) error {
+	options, err := textList(c, "options")
+	if err == nil && !slices.Contains(options, value) {
+		err = fmt.Errorf("invalid option %q", value)
+	}
+	return err
+}
+
+func checkSensorState(c map[string]any, value string) error {
+	class, _ := c["device_class"].(string)
+	switch {
+	case utf8.RuneCountInString(value) > mostText:
+		return fmt.Errorf("a state of %d characters is too long", utf8.RuneCountInString(value))
+	case class == "enum":
+		return oneOfOptions(c, value)
+	case class == "timestamp":
+		_, err := time.Parse(time.RFC3339, value)
+		return err
+	case class == "battery":
+		if n, err := strconv.ParseFloat(value, 64); err != nil || n < 0 || n > 100 {
+			return fmt.Errorf("a battery has 0 to 100 %%, not %s", value)
+		}
+	case class != "" || c["state_class"] != nil || c["unit_of_measurement"] != nil:
+		if n, err := strconv.ParseFloat(value, 64); err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
+			return fmt.Errorf("a number is expected, and %q is none", value)
+		}
+	}
+	return nil
+}
+
+func checkNumberState(c map[string]any, value string) error {
+	least, err1 := numberField(c, "min", 1)
+	most, err2 := numberField(c, "max", 100)
+	step, err3 := numberField(c, "step", 1)
+	n, err := strconv.ParseFloat(value, 64)
+	switch {
+	case errors.Join(err1, err2, err3, err) != nil:
+		return errors.Join(err1, err2, err3, err)
+	case n < least || n > most:
+		return fmt.Errorf("invalid value %v (range %v - %v)", n, least, most)
+	case math.Abs(math.Remainder(n-least, step)) > 1e-9:
+		return fmt.Errorf("%v is on no step of %v from %v", n, step, least)
+	}
+	return nil
+}
+
+func checkEventState(c map[string]any, m message) error {
+	if m.retained {
+		return errors.New("an event that is retained is dropped")
+	}
+	e, err := parseObject(m.payload)
+	if err != nil {
+		return fmt.Errorf("no valid JSON event payload: %w", err)
+	}
+	types, err := textList(c, "event_types")
+	if kind, _ := e["event_type"].(string); err == nil && !slices.Contains(types, kind) {
+		err = fmt.Errorf("invalid event type %q", kind)
+	}
+	return err
+}
+
+func checkLightState(c map[string]any, payload []byte) error {
+	l, err := parseObject(payload)
+	if err != nil {
+		return err
+	}
+	if state := l["state"]; state != nil && state != "ON" && state != "OFF" {
+		return fmt.Errorf("the state of a light is %v", state)
+	}
+	level := func(n any) bool { f, is := n.(float64); return is && f >= 0 && f <= 255 }
+	if bright, there := l["brightness"]; there && !level(bright) {
+		return fmt.Errorf("invalid brightness %v", bright)
+	}
+	mode, there := l["color_mode"]
+	if !there {
+		if l["color"] != nil {
+			return errors.New("a colour without color_mode is not looked at")
+		}
+		return nil
+	}
+	modes, err := textList(c, "supported_color_modes")
+	if name, _ := mode.(string); err != nil || !slices.Contains(modes, name) {
+		return fmt.Errorf("invalid color mode %v", mode)
+	}
+	colour, _ := l["color"].(map[string]any)
+	for _, part := range []string{"r", "g", "b"} {
+		if !level(colour[part]) {
+			return fmt.Errorf("invalid or incomplete color value %v", l["color"])
+		}
+	}
+	return nil
+}
+
+func checkUpdateState(payload []byte) error {
+	u, err := parseObject(payload)
+	if err != nil {
+		return err
+	}
+	if err := onlyKeys("update", u, []string{"installed_version", "latest_version", "title", "release_summary", "release_url",
+		"entity_picture", "in_progress", "update_percentage"}); err != nil {
+		return err
+	}
+	for _, key := range []string{"installed_version", "latest_version"} {
+		if s, isText := u[key].(string); !isText || utf8.RuneCountInString(s) > mostText {
+			return fmt.Errorf("%s is %v", key, u[key])
+		}
+	}
+	if going, there := u["in_progress"]; there && going != true && going != false {
+		return fmt.Errorf("in_progress is %v", going)
+	}
+	if percent := u["update_percentage"]; percent != nil {
+		if n, is := percent.(float64); !is || n < 0 || n > 100 {
+			return fmt.Errorf("update_percentage is %v", percent)
+		}
+	}
+	return nil
+}
+
+// The templates that we announce. Home Assistant's language can more; a
+// template of another form is to be added here first.
+var (
+	getsKey  = regexp.MustCompile(`^\{\{ value_json\.get\('(\w+)'\) \}\}$`)
+	getsBool = regexp.MustCompile(`^\{% set v = value_json\.get\('(\w+)'\) %\}\{\{ none if v is none else '(\w+)' if v else '(\w+)' \}\}$`)
+	getsOne  = regexp.MustCompile(`^\{% set v = value_json\.get\('(\w+)'\) %\}\{\{ v if v in \['(.+)'\] else none \}\}$`)
+	getsText = regexp.MustCompile(`^\{\{ '(\w+)' if value_json\.get\('(\w+)'\) else '(\w+)' \}\}$`)
+)
+
+// render is what a template makes of a payload. A key that is in no document of
+// ours is an error: Home Assistant would show it as unknown for ever.
+func render(template string, payload []byte) (string, error) {
+	if template == "" {
+		return string(payload), nil
+	}
+	value := func(key string) (any, error) {
+		d, err := parseObject(payload)
+		if err != nil {
+			return nil, err
+		}
+		v, there := d[key]
+		if !there {
+			return nil, fmt.Errorf("%q reads a key that is not there", template)
+		}
+		return v, nil
+	}
+	isTrue := func(v any) bool { return v != nil && v != false && v != "" && v != 0.0 }
+	choose := func(v any, yes, no string) string {
+		if isTrue(v) {
+			return yes
+		}
+		return no
+	}
+	if p := getsKey.FindStringSubmatch(template); p != nil {
+		v, err := value(p[1])
+		return python(v), err
+	}
+	if p := getsBool.FindStringSubmatch(template); p != nil {
+		v, err := value(p[1])
+		if v == nil {
+			return "None", err
+		}
+		return choose(v, p[2], p[3]), err
+	}
+	if p := getsOne.FindStringSubmatch(template); p != nil {
+		v, err := value(p[1])
+		if s, _ := v.(string); err == nil && slices.Contains(strings.Split(p[2], "', '"), s) {
+			return s, nil
+		}
+		return "None", err
+	}
+	if p := getsText.FindStringSubmatch(template); p != nil {
+		v, err := value(p[2])
+		return choose(v, p[1], p[3]), err
+	}
+	return "", fmt.Errorf("the test does not know what to make of the template %q", template)
+}
+
+// python is a value as a template writes it.
+func python(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "None"
+	case bool:
+		return strings.ToUpper(fmt.Sprint(v)[:1]) + fmt.Sprint(v)[1:]
+	case float64:
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	case string:
+		return v
+	}
+	return fmt.Sprint(v)
+}
+
+// payloadsOf are the payloads that Home Assistant sends for an entity.
+func payloadsOf(platform string, c map[string]any) []string {
+	text := func(key, otherwise string) string {
+		if s, there := c[key].(string); there {
+			return s
+		}
+		return otherwise
+	}
+	switch platform {
+	case "button":
+		return []string{text("payload_press", "PRESS")}
+	case "switch":
+		return []string{text("payload_on", "ON"), text("payload_off", "OFF")}
+	case "update":
+		return []string{text("payload_install", "")}
+	case "select":
+		options, _ := textList(c, "options")
+		return options
+	case "number":
+		least, _ := numberField(c, "min", 1)
+		most, _ := numberField(c, "max", 100)
+		step, _ := numberField(c, "step", 1)
+		return []string{fmt.Sprintf("%.1f", least), fmt.Sprint(int(least)), fmt.Sprint(int(least + step)), fmt.Sprint(int(most)), fmt.Sprintf("%.1f", most)}
+	case "light":
+		return []string{`{"state": "ON"}`, `{"state": "OFF"}`, `{"state": "ON", "brightness": 255}`,
+			`{"state": "ON", "color": {"r": 255, "g": 0, "b": 128}}`}
+	case "text", "notify":
+		all := []string{"x", strings.Repeat("ü", mostText), "a line\nand \"another\""}
+		if c["command_template"] != nil {
+			for i, s := range all { // {"text": {{ value | to_json }}}
+				quoted, _ := json.Marshal(s)
+				all[i] = `{"text": ` + string(quoted) + `}`
+			}
+		}
+		return all
+	}
+	return nil
+}
+
+// obeyed is an error where our own parser refuses what Home Assistant sends for
+// an entity as it was announced.
+func obeyed(n names, c map[string]any) error {
+	topic, settable := c["command_topic"].(string)
+	if !settable {
+		return nil
+	}
+	platform, _ := c["platform"].(string)
+	payloads := payloadsOf(platform, c)
+	if len(payloads) == 0 {
+		return fmt.Errorf("the test does not know what is sent for a %s", platform)
+	}
+	for _, p := range payloads {
+		if err := understood(n, topic, []byte(p)); err != nil {
+			return fmt.Errorf("%.60q on %s: %w", p, topic, err)
+		}
+	}
+	return nil
+}
+
+func understood(n names, topic string, payload []byte) error {
+	if verb, is := n.requestTopic(topic); is {
+		_, text, err := parseRequest(payload)
+		if err == nil && !slices.Contains(verbs(), verb) {
+			err = errors.New("there is no such request")
+		}
+		if err == nil && verb == "notify" {
+			_, err = parseNotify("", text)
+		}
+		return err
+	}
+	robot, thing, is := n.setTopic(topic)
+	if !is {
+		return errors.New("nobody listens there")
+	}
+	if _, agents := strings.CutPrefix(robot, agentPrefix); agents {
+		_, _, err := parseAnswer(payload)
+		if err == nil && thing != "answer" {
+			err = errors.New("there is no such thing to set")
+		}
+		return err
+	}
+	_, err := parseCommand(discovered, thing, payload)
+	if err == nil && robot != string(discovered) {
+		err = fmt.Errorf("it is a command to %s", robot)
+	}
+	return err
+}
+
+// hold is an error for the first thing that a Home Assistant would log.
+func hold(prefix string, all []message) (*reader, error) {
+	r := newReader(prefix)
+	for _, m := range all {
+		if err := r.take(m); err != nil {
+			return r, err
+		}
+	}
+	return r, nil
+}
