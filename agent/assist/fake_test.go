@@ -218,7 +218,7 @@ func want(t testing.TB, b *assist.Brain, words, want string) {
 // eventually waits for what the other side does.
 func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
-	for range 1000 {
+	for range 12000 {
 		if is() {
 			return
 		}

@@ -99,7 +99,7 @@ func child(t *testing.T, is string, o mcp.Options) (*mcp.Server, *page) {
 
 func soon(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -117,7 +117,7 @@ func call(t *testing.T, s *mcp.Server, name, args string) string {
 // until waits for something that is about to happen in another process.
 func until(t *testing.T, what string, happened func() bool) {
 	t.Helper()
-	for end := time.Now().Add(15 * time.Second); !happened(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !happened(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("never: " + what)
 		}

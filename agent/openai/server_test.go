@@ -302,7 +302,7 @@ func TestCancelled(t *testing.T) {
 			}
 			select {
 			case <-gone:
-			case <-time.After(5 * time.Second):
+			case <-time.After(time.Minute):
 				t.Error("the request is still open")
 			}
 		})
@@ -387,7 +387,7 @@ func TestOneConnection(t *testing.T) {
 				t.Errorf("%d connections", opened)
 			}
 			return
-		case <-time.After(5 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatal("the connection is still open")
 		}
 	}

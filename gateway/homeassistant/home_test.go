@@ -272,7 +272,7 @@ func (k *talker) note(id device.ID, format string, a ...any) error {
 // await waits until something was done.
 func (k *talker) await(t *testing.T, what string) {
 	t.Helper()
-	late := time.After(10 * time.Second)
+	late := time.After(time.Minute)
 	for {
 		k.mu.Lock()
 		done, heard := slices.Contains(k.did, what), k.hearing

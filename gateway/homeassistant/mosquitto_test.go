@@ -195,7 +195,7 @@ func (b *mosquitto) listen(filters ...string) *ear {
 	})
 	select {
 	case <-subscribed:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		b.t.Fatal("mosquitto_sub has not subscribed")
 	}
 	return e
@@ -238,7 +238,7 @@ func (e *ear) on(topic string) (payloads []string) {
 // await waits until something was heard under a topic that is as wanted.
 func (e *ear) await(topic string, want func(string) bool) string {
 	e.t.Helper()
-	late := time.After(15 * time.Second)
+	late := time.After(time.Minute)
 	for from := 0; ; {
 		all := e.on(topic)
 		for ; from < len(all); from++ {

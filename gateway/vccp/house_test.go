@@ -265,7 +265,7 @@ func (b *body) next() string {
 // until waits for something that is about to happen elsewhere.
 func until(t testing.TB, what string, happened func() bool) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !happened(); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !happened(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("never: " + what)
 		}
