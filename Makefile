@@ -55,10 +55,10 @@ check: deps ## formatting, vet, staticcheck, tidy modules
 fuzz: deps ## runs every fuzz target, or those with FUZZ in their name, for FUZZTIME (30s)
 	@firmware-tools/fuzz.sh $(FUZZTIME) "$(FUZZ)"
 
-golden: deps ## rewrites the transcripts of gateway/robot and shows what has changed in them
-	PERCH_GOLDEN=rewrite go test -count=1 -run '^TestTranscripts$$' ./gateway/robot
-	@git --no-pager diff --stat -p -- gateway/robot/testdata
-	@git ls-files -o --exclude-standard -- gateway/robot/testdata
+golden: deps ## rewrites the transcripts of gateway/robot and ota and shows what has changed in them
+	PERCH_GOLDEN=rewrite go test -count=1 -run '^Test(CheckIn)?Transcripts$$' ./gateway/robot ./ota
+	@git --no-pager diff --stat -p -- gateway/robot/testdata ota/testdata
+	@git ls-files -o --exclude-standard -- gateway/robot/testdata ota/testdata
 
 bench: build ## measures the appliance and prints every figure
 	@BENCHSTAT=$(BENCHSTAT) firmware-tools/bench.sh

@@ -4,6 +4,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -41,4 +42,29 @@ func (k Key) mac(use string, id ID, c Client, epoch int) []byte {
 	h := hmac.New(sha256.New, k)
 	fmt.Fprintf(h, "%s\n%s\n%t %d %s\n%d", use, id, c.Sent, len(c.ID), c.ID, epoch)
 	return h.Sum(nil)
+}
+
+// Errors of Registry.Token.
+var (
+	// ErrNotAdopted is returned for a robot that its owner has not adopted by name.
+	ErrNotAdopted = errors.New("nobody has adopted this robot, and the tokens of strangers are told to nobody")
+	// ErrOtherClient is returned for another client than the one a robot is adopted
+	// with.
+	ErrOtherClient = errors.New("this robot is adopted with another Client-Id, and its token is good for that one only")
+)
+
+// Token is the token of an adopted robot, for its owner to enter where a client
+// has a field for it, and the robot. It is good for the client that the robot is
+// adopted with and no other, which is the one that is meant where none is named.
+func (r *Registry) Token(id ID, c Client) (Robot, string, error) {
+	robot, err := r.Get(id)
+	switch {
+	case err != nil:
+		return Robot{}, "", err
+	case !robot.Adopted():
+		return Robot{}, "", ErrNotAdopted
+	case c.Sent && c != robot.Client:
+		return Robot{}, "", ErrOtherClient
+	}
+	return robot, r.key.Token(id, robot.Client, robot.Epoch), nil
 }

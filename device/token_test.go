@@ -1,6 +1,7 @@
 package device_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -66,5 +67,51 @@ func TestNewClient(t *testing.T) {
 	}
 	if c := device.NewClient(strings.Repeat("x", 16<<10)); len(c.ID) != 128 {
 		t.Errorf("a Client-Id of 16 kB is kept with %d bytes", len(c.ID))
+	}
+}
+
+// TestTokenForItsOwner: the owner is told the token of an adopted robot for the
+// client it is adopted with, and no other.
+func TestTokenForItsOwner(t *testing.T) {
+	r := device.NewRegistry(key, device.AdoptOpen, newTable())
+	if _, _, err := r.Token(robotA, device.Client{}); !errors.Is(err, device.ErrUnknownRobot) {
+		t.Errorf("of a robot that never was here: %v", err)
+	}
+	_, a := visit(t, r, from(robotA, "one"), noon)
+	if _, token, err := r.Token(robotA, device.NewClient("one")); !errors.Is(err, device.ErrNotAdopted) || token != "" {
+		t.Errorf("of a stranger: %q, %v", token, err)
+	}
+	if _, err := r.Adopt(string(robotA), noon); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []device.Client{device.NewClient("one"), {}} { // none is the one there is
+		robot, token, err := r.Token(robotA, c)
+		if err != nil || token != a.Token || robot.Client != device.NewClient("one") {
+			t.Errorf("%+v: %q of %+v, %v", c, token, robot, err)
+		}
+	}
+	visit(t, r, from(robotA, "two"), noon) // which waits
+	if _, token, err := r.Token(robotA, device.NewClient("two")); !errors.Is(err, device.ErrOtherClient) || token != "" {
+		t.Errorf("of another client: %q, %v", token, err)
+	}
+	if _, err := r.Replace(robotA); err != nil {
+		t.Fatal(err)
+	}
+	if _, token, err := r.Token(robotA, device.NewClient("two")); !errors.Is(err, device.ErrNotAdopted) || token != "" {
+		t.Errorf("of one that was let in and not adopted: %q, %v", token, err)
+	}
+	if _, err := r.Adopt(string(robotA), noon); err != nil {
+		t.Fatal(err)
+	}
+	if _, token, err := r.Token(robotA, device.NewClient("two")); err != nil || token == a.Token {
+		t.Errorf("in its place: %q, %v", token, err)
+	} else if _, err := r.Admit(robotA, device.NewClient("two"), token); err != nil {
+		t.Errorf("it does not open: %v", err)
+	}
+	if err := r.Forget(robotA); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := r.Token(robotA, device.NewClient("two")); !errors.Is(err, device.ErrUnknownRobot) {
+		t.Errorf("of one that was forgotten: %v", err)
 	}
 }

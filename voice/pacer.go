@@ -1,20 +1,29 @@
 package voice
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
-// What a robot's decode queue asks of whoever sends to it: it holds 40
+// What a robot's decode queue asks of whoever sends to it: it holds 20 or 40
 // packets of 60 ms and silently drops the newest beyond that, so the lead
-// stays well under 2.4 s; and it plays on a clock of its own, so the lead must
+// stays well under that; and it plays on a clock of its own, so the lead must
 // cover what the network delays.
 const (
-	firstLead = 300 * time.Millisecond // sound the robot is given ahead of time
-	grownLead = 600 * time.Millisecond // after the robot once ran, or nearly ran, dry
+	firstLead  = 300 * time.Millisecond // sound the robot is given ahead of time
+	grownLead  = 600 * time.Millisecond // after the robot once ran, or nearly ran, dry
+	leastQueue = 20                     // packets that every firmware holds
 )
 
 // Pacer says when the packets of a stream leave, on an absolute clock: an
 // error in one packet's time is not carried to the next. It holds no timer
-// and reads no clock. The zero value is a pacer with nothing sent.
+// and reads no clock. The zero value is a pacer with nothing sent, for a robot
+// of which nothing is known.
 type Pacer struct {
+	// Queue is how many packets the robot holds; 0 is as few as any. It is filled
+	// by half: what the network holds up comes at once.
+	Queue int
+
 	began    time.Time // the first packet
 	until    time.Time // when all that was sent will have been played
 	lead     time.Duration
@@ -27,7 +36,8 @@ func (p *Pacer) Due() time.Time {
 	if p.until.IsZero() {
 		return time.Time{}
 	}
-	return p.until.Add(-p.lead)
+	most := time.Duration(max(0, cmp.Or(p.Queue, leastQueue)/2-1)) * FrameDuration // and the packet that is due
+	return p.until.Add(-min(p.lead, most))
 }
 
 // Sent says that a packet has left now. A robot that had run dry starts its

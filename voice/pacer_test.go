@@ -72,12 +72,39 @@ func TestPacerGrowsItsLeadAfterTheRobotRanDry(t *testing.T) {
 	}
 }
 
+// TestPacerFitsTheQueue: a robot whose queue is known to be long is kept as far
+// ahead as ever; one with a short queue, or that nothing is known of, less.
+func TestPacerFitsTheQueue(t *testing.T) {
+	for queue, want := range map[int]struct{ first, grown int }{40: {6, 11}, 20: {6, 10}, 0: {6, 10}, 8: {4, 4}, 1: {1, 1}} {
+		p := voice.Pacer{Queue: queue}
+		fill := func(now time.Time) (n int) {
+			p.Sent(now)
+			for n = 1; !p.Due().After(now); n++ {
+				p.Sent(now)
+			}
+			return n
+		}
+		if n := fill(start); n != want.first {
+			t.Errorf("a queue of %d: %d packets at once, want %d", queue, n, want.first)
+		}
+		if n := fill(start.Add(5 * time.Second)); n != want.grown || p.Underruns() != 1 {
+			t.Errorf("a queue of %d: %d packets after it ran dry, want %d", queue, n, want.grown)
+		}
+	}
+}
+
 // TestPacerProperties: whatever the delays of the maker of packets and of the
 // writer, the robot never has more than a second ahead, nor more packets than
-// its queue holds.
+// half its queue: the rest is for what the network holds up and then hands over
+// at once.
 func TestPacerProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var p voice.Pacer
+		queue := rapid.SampledFrom([]int{0, 2, 7, 20, 40}).Draw(t, "queue")
+		p := voice.Pacer{Queue: queue}
+		most := queue / 2
+		if queue == 0 {
+			most = 10
+		}
 		now := start
 		for range rapid.IntRange(1, 300).Draw(t, "packets") {
 			if due := p.Due(); due.After(now) {
@@ -85,8 +112,8 @@ func TestPacerProperties(t *testing.T) {
 			}
 			now = now.Add(time.Duration(rapid.IntRange(0, 400).Draw(t, "delay")) * time.Millisecond)
 			p.Sent(now)
-			if lead := p.Lead(now); lead > time.Second || int(lead/voice.FrameDuration) > 40 {
-				t.Fatalf("a lead of %s", lead)
+			if lead := p.Lead(now); lead > time.Second || lead > time.Duration(most)*voice.FrameDuration {
+				t.Fatalf("a lead of %s in a queue of %d", lead, queue)
 			}
 		}
 	})

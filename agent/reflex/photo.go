@@ -23,11 +23,15 @@ func photo(ctx context.Context, d *deed, t bodyTool) error {
 	if len(question) > mostQuestion {
 		question = strings.ToValidUTF8(question[:mostQuestion], "")
 	}
-	text, err := d.call(ctx, t.Name, map[string]any{t.argument[0]: question})
+	result, err := showing{d.turn.Body, d}.Call(ctx, t.Name, map[string]any{t.argument[0]: question})
 	if err != nil {
 		return err
 	}
-	said, failed := answered(text)
+	said, failed := answered(result.Text)
+	if said == "" && !failed && len(result.Pictures) > 0 {
+		d.intent.answer = d.brain.book.Phrase("blind")
+		return nil
+	}
 	face, words := agent.SplitEmotion(said)
 	if d.body = firstSentences(words); d.body == "" {
 		return errors.New("nothing came back of the picture")

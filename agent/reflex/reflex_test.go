@@ -82,6 +82,7 @@ type robot struct {
 	fails    error
 	status   string
 	answer   string // of its camera and its reminders
+	pictures []device.Picture
 	rebooted bool
 }
 
@@ -93,7 +94,7 @@ func (r *robot) Call(_ context.Context, name string, arguments map[string]any) (
 		return device.Result{Text: r.status}, nil
 	}
 	if strings.Contains(name, "photo") || strings.Contains(name, "reminder") {
-		return device.Result{Text: r.answer}, r.fails
+		return device.Result{Text: r.answer, Pictures: r.pictures}, r.fails
 	}
 	return device.Result{Text: "true"}, r.fails
 }

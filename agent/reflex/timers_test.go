@@ -181,6 +181,17 @@ func TestTakingAPhoto(t *testing.T) {
 			t.Errorf("called %v", r.calls)
 		}
 	}
+	for answer, want := range map[string]string{
+		"":                                       "I took a picture, but there is nobody here who can look at it.",
+		`{"success":true,"photo":"(a picture)"}`: "I took a picture, but there is nobody here who can look at it.",
+		`{"success":false,"error":"401"}`:        "That did not work.",
+	} {
+		r := camera(answer)
+		r.pictures = []device.Picture{{Type: "image/jpeg", Data: []byte{1}}}
+		if said, _, _ := turn(t, remembered{}, r, "take a photo"); said != want {
+			t.Errorf("a picture and %s: %q", answer, said)
+		}
+	}
 	long := strings.Repeat("There is another sheep. ", 100)
 	if said, _, _ := turn(t, remembered{}, camera(long), "take a picture"); len(said) < 300 || len(said) > 600 || !strings.HasSuffix(said, "sheep.") {
 		t.Errorf("said %d bytes", len(said))

@@ -273,6 +273,12 @@ func (h *house) robotTalks(secrets *canaries) {
 	conn.Drop()
 	<-recorded
 	secrets.know("a download's ticket", h.firmwareTicket())
+	var told tokenTold
+	_, text = h.request(http.MethodPost, "/api/v1/devices/a0b1c2d3e4f5/token", "{}", "Authorization", "Bearer "+h.ownerToken())
+	if err := json.Unmarshal([]byte(text), &told); err != nil || told.Token == "" {
+		h.t.Fatalf("the token of a robot, told to its owner: %s", text)
+	}
+	secrets.know("a robot's token that its owner was told", told.Token)
 }
 
 // firmwareTicket is one that a robot was given, which has fetched a piece of an
@@ -397,8 +403,8 @@ func (v visitors) tryEveryDoor(known *tls.Config) {
 		for _, r := range s.server.Handler.(*gin.Engine).Routes() {
 			route := r.Method + " " + r.Path
 			l, _ := lockOf(route)
-			if strings.HasPrefix(r.Path, "/xiaozhi/ota") || strings.HasSuffix(r.Path, "/record") || r.Method == http.MethodDelete {
-				continue // a robot is told its token; the recording is heard elsewhere
+			if strings.HasPrefix(r.Path, "/xiaozhi/ota") || strings.HasSuffix(r.Path, "/record") || strings.HasSuffix(r.Path, "/token") || r.Method == http.MethodDelete {
+				continue // a robot is told its token, and so is its owner; the recording is heard elsewhere
 			}
 			for _, body := range []string{`{}`, `{"text":"what time is it","content":"what time is it","fact":"tea","question":"what time is it","robot":"a0b1c2d3e4f5","model":"perch","messages":[{"role":"user","content":"what time is it"}]}`, `{"text":`} {
 				k.at(s, knock{route: route, body: body, header: bearer(v.keys[l])})

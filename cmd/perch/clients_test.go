@@ -75,6 +75,24 @@ func TestClientsOfTheField(t *testing.T) {
 			t.Errorf("hello %v", hello)
 		}
 	})
+	t.Run("a page: a MAC with the bit of a group, its uuid in the body, the token in the address, and typed text", func(t *testing.T) {
+		status, text := h.request(http.MethodPost, "/xiaozhi/ota/", `{"uuid":"page","board":{"type":"web"}}`, "Device-Id", "A1:B1:C2:00:00:04")
+		var boot struct{ Websocket struct{ Token string } }
+		if err := json.Unmarshal([]byte(text), &boot); err != nil || status != http.StatusOK {
+			t.Fatalf("%d %s (%v)", status, text, err)
+		}
+		conn, err := h.dial(t, url.Values{"device-id": {"a1:b1:c2:00:00:04"}, "client-id": {"page"}, "token": {boot.Websocket.Token}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		send(t, conn, `{"type":"hello"}`, `{"type":"listen","state":"detect","text":"look up","source":"text"}`)
+		next(t, conn, "hello")
+		if stt := next(t, conn, "stt"); stt["text"] != "look up" {
+			t.Errorf("understood %v", stt)
+		}
+		for m := next(t, conn, "tts"); m["state"] != "stop"; m = next(t, conn, "tts") {
+		}
+	})
 	t.Run("odd messages", func(t *testing.T) {
 		const mac = "A0:B1:C2:00:00:03"
 		token := h.token(t, "/xiaozhi/ota/", "Device-Id", mac)

@@ -51,7 +51,7 @@ var doorLocks = map[lock][]string{
 		"POST /api/v1/devices/:id/alert", "POST /api/v1/devices/:id/assets", "GET /api/v1/devices/:id/firmware",
 		"GET /api/v1/devices/:id/picture", "POST /api/v1/devices/:id/reboot", "GET /api/v1/devices/:id/record",
 		"POST /api/v1/devices/:id/say", "GET /api/v1/devices/:id/tools", "POST /api/v1/devices/:id/tools/:name",
-		"POST /api/v1/devices/:id/upgrade", "GET /api/v1/firmware", "POST /api/v1/firmware", "DELETE /api/v1/firmware/:sha256",
+		"POST /api/v1/devices/:id/token", "POST /api/v1/devices/:id/upgrade", "GET /api/v1/firmware", "POST /api/v1/firmware", "DELETE /api/v1/firmware/:sha256",
 		"POST /api/v1/firmware/:sha256/rollout", "GET /api/v1/assets", "POST /api/v1/assets/:name", "DELETE /api/v1/assets/:name",
 		"GET /api/v1/backup", "POST /api/v1/restore", "DELETE /api/v1/strangers", "GET /api/v1/refused"),
 	keyOfBridge: {"POST /api/message", "POST /api/voice/escalate", "POST /api/voice/memory_log", "POST /api/voice/remember",

@@ -49,6 +49,7 @@ func commands() []command {
 		{"say", "ROBOT TEXT", "has a robot speak", say},
 		{"notify", "TEXT", "has people told something, at once or when a robot next connects", notify},
 		{"adopt", "ROBOT|CODE", "makes a robot yours, also one that waits", adopt},
+		{"token", "ROBOT", "tells the address and the token of a robot that is adopted, for a client that has fields for them", tellToken},
 		{"forget", "ROBOT|--strangers", "forgets a robot, or all that nobody has adopted", forget},
 		{"backup", "FILE", "writes what the appliance knows into one file, while it runs; - is standard output", backup},
 		{"restore", "FILE", "checks a backup and puts it in the place of what the appliance knows, at its next start", restore},
@@ -78,7 +79,7 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 		}
 		return exitDone
 	}
-	if args[0] == "robot" && len(args) > 1 { // perch robot list, say, adopt, forget
+	if args[0] == "robot" && len(args) > 1 { // perch robot list, say, adopt, token, forget
 		if args = args[1:]; args[0] == "list" {
 			args = append([]string{"devices"}, args[1:]...)
 		}
@@ -132,7 +133,7 @@ func usage(out io.Writer) {
 	}
 	fmt.Fprintln(out)
 	fmt.Fprintln(out, "perch COMMAND --help tells the options of one; man perch tells more.")
-	fmt.Fprintln(out, "devices, say, notify, adopt, forget, backup and restore speak to the running appliance over its socket,")
+	fmt.Fprintln(out, "devices, say, notify, adopt, token, forget, backup and restore speak to the running appliance over its socket,")
 	fmt.Fprintln(out, "or by --url URL --token-file FILE (PERCH_URL, PERCH_TOKEN). Where none runs, backup and restore work in")
 	fmt.Fprintln(out, "the data directory (--data DIR).")
 }

@@ -115,7 +115,8 @@ func TestOurOwnVoiceDoesNotInterruptUs(t *testing.T) {
 }
 
 // TestToldLater: what is to be said to a robot whose channel is closed is said
-// when it next opens one, after a restart of the appliance too.
+// when it next opens one, after a restart of the appliance too: whoever opens it
+// has his turn first.
 func TestToldLater(t *testing.T) {
 	data := t.TempDir()
 	h := open(t, testConfig(), data)
@@ -127,7 +128,7 @@ func TestToldLater(t *testing.T) {
 	h.command(t, "notify the post is here --robot a0b1c2d3e4f5", 0)
 	h.stop()
 	h = open(t, testConfig(), data)
-	r := h.robot(simrobot.Options{Say: sentences(t, "look up")})
+	r := h.robot(simrobot.Options{Say: sentences(t, "look up", "look up")})
 	if !r.showed("the washing is done") || !r.showed("the post is here") {
 		t.Errorf("it was told %+v", r.Stats().Turns)
 	}

@@ -2,7 +2,7 @@
 // Xiaozhi firmware speaks it: JSON text messages and three framings of
 // binary audio, both directions. Bytes in, values out; no sockets, no clocks.
 //
-// The source of truth is the firmware (78/xiaozhi-esp32 up to 2.4.2), not
+// The source of truth is the firmware (78/xiaozhi-esp32 up to 2.5), not
 // its documents: where a field is never read or never sent, it is not here.
 package xiaozhi
 

@@ -21,7 +21,8 @@ type firmware struct {
 	glyphs bool // hello has features.glyph_push, and the font that takes them
 	events bool // sends events, for which it opens a channel; state_changed whenever one opens; and a new one when one is stale
 	wake   wake
-	ready  int // decoded frames it holds besides the queue
+	queue  int // packets it holds
+	ready  int // decoded frames besides
 	faces  []string
 }
 
@@ -35,7 +36,8 @@ const (
 )
 
 // firmwares are, in order: xiaozhi before it waited for its queue; what stock
-// M5 Stack-chan builds on; the present one; and dotty's fork of the second.
+// M5 Stack-chan 1.2 builds on; the one before the present, and that; and dotty's
+// fork of the second.
 func firmwares() []firmware {
 	const stackChan = "m5stack-stack-chan"
 	avatar := []string{"neutral", "happy", "laughing", "angry", "sad", "crying", "sleepy", "doubtful"}
@@ -44,10 +46,11 @@ func firmwares() []firmware {
 		"thinking", "winking", "cool", "relaxed", "delicious", "kissy", "confident", "sleepy", "silly", "confused",
 	}
 	return []firmware{
-		{name: "2.1", board: "m5stack-core-s3", project: "xiaozhi", version: "2.1.0", ready: 2, faces: emoji},
-		{name: "2.2.4", board: stackChan, project: "stack-chan", version: "1.2.4", ready: 2, faces: avatar, drains: true, blocks: true, wake: wakeLost},
-		{name: "2.4", board: stackChan, project: "stack-chan", version: "2.4.2", ready: 2, faces: avatar, drains: true, strict: true, glyphs: true, wake: wakeWorks},
-		{name: "dotty", board: stackChan, project: "stack-chan", version: "1.3.2", ready: 4, faces: append(avatar[:len(avatar):len(avatar)], "thinking", "surprised", "loving"), drains: true, blocks: true, lazy: true, events: true, wake: wakeLost},
+		{name: "2.1", board: "m5stack-core-s3", project: "xiaozhi", version: "2.1.0", queue: 40, ready: 2, faces: emoji},
+		{name: "2.2.4", board: stackChan, project: "stack-chan", version: "1.2.4", queue: 40, ready: 2, faces: avatar, drains: true, blocks: true, wake: wakeLost},
+		{name: "2.4", board: stackChan, project: "stack-chan", version: "2.4.2", queue: 40, ready: 2, faces: avatar, drains: true, strict: true, glyphs: true, wake: wakeWorks},
+		{name: "2.5", board: stackChan, project: "stack-chan", version: "2.5.0", queue: 20, ready: 2, faces: avatar, drains: true, strict: true, glyphs: true, wake: wakeWorks},
+		{name: "dotty", board: stackChan, project: "stack-chan", version: "1.3.2", queue: 40, ready: 4, faces: append(avatar[:len(avatar):len(avatar)], "thinking", "surprised", "loving"), drains: true, blocks: true, lazy: true, events: true, wake: wakeLost},
 	}
 }
 

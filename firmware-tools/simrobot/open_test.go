@@ -107,7 +107,7 @@ func TestWakeWordTalk(t *testing.T) {
 
 // TestWakeWordWhileIdle calls a robot that is idle with its channel open.
 func TestWakeWordWhileIdle(t *testing.T) {
-	for firmware, hears := range map[string]bool{"2.1": true, "2.2.4": false, "2.4": true, "dotty": false} {
+	for firmware, hears := range map[string]bool{"2.1": true, "2.2.4": false, "2.4": true, "2.5": true, "dotty": false} {
 		lost := 0
 		observe := func(h Happening) {
 			if _, ok := h.(WakeLost); ok {

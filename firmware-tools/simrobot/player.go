@@ -7,15 +7,13 @@ import (
 	"perch/voice"
 )
 
-// queueSize is the firmware's, in packets whatever they last (2400 ms / 60).
-const queueSize = 40
-
 // player turns packets into sound: a queue of packets, a few decoded frames,
 // and one that is being played. Its methods are given the time.
 type player struct {
 	stats   *Stats
 	out     speaker
 	ready   int // decoded frames it may hold
+	size    int // of the queue, in packets whatever they last
 	params  xiaozhi.AudioParams
 	frame   time.Duration
 	decoder *voice.Decoder // nil where nobody listens: the packets are only counted
@@ -62,7 +60,7 @@ func (p *player) open(a xiaozhi.AudioParams) error {
 // full.
 func (p *player) push(now time.Time, packet xiaozhi.Audio) {
 	p.advance(now)
-	if len(p.queue) >= queueSize {
+	if len(p.queue) >= p.size {
 		p.stats.Dropped++
 		return
 	}

@@ -11,7 +11,7 @@ import (
 
 func newPlayer(stats *Stats) *player {
 	return &player{
-		stats: stats, out: speaker{record: &recorder{}}, ready: 2, frame: 60 * time.Millisecond,
+		stats: stats, out: speaker{record: &recorder{}}, ready: 2, size: 40, frame: 60 * time.Millisecond,
 		params: xiaozhi.AudioParams{SampleRate: 24000, FrameDuration: 60},
 	}
 }
@@ -25,6 +25,27 @@ func TestTheNewestIsDropped(t *testing.T) {
 	}
 	if first, last := p.queue[0].Opus[0], p.queue[len(p.queue)-1].Opus[0]; len(p.queue) != 40 || first != 3 || last != 42 {
 		t.Errorf("%d packets wait, from %d to %d, want 40 from 3 to 42", len(p.queue), first, last)
+	}
+}
+
+// TestQueueOfTheFirmware: 20 packets from 2.5 on, 40 before.
+func TestQueueOfTheFirmware(t *testing.T) {
+	for firmware, want := range map[string]int{"2.1": 7, "2.2.4": 7, "2.4": 7, "2.5": 27, "dotty": 5} {
+		stats, err := talk(t, Options{Stay: true, Firmware: firmware}, func(s *server, _ *Robot) {
+			s.next(`"hello"`)
+			s.text(hello)
+			if firmware == "dotty" {
+				s.next(`"state_changed"`)
+			}
+			s.next(listenAuto)
+			s.text(ttsStart, sentence)
+			time.Sleep(20 * time.Millisecond)
+			s.sound(50)
+			time.Sleep(5 * time.Millisecond)
+		})
+		if err != nil || stats.Dropped != want {
+			t.Errorf("%s drops %d of 50 packets, want %d (%v)", firmware, stats.Dropped, want, err)
+		}
 	}
 }
 
@@ -52,7 +73,7 @@ func TestPlayerCounts(t *testing.T) {
 			if sum := stats.Played + stats.Dropped + cut + waiting; sum != pushed {
 				t.Fatalf("%d packets came, %d are accounted for", pushed, sum)
 			}
-			if most := int(now.Sub(start)/p.frame) + 1; stats.Played > most || len(p.queue) > queueSize {
+			if most := int(now.Sub(start)/p.frame) + 1; stats.Played > most || len(p.queue) > p.size {
 				t.Fatalf("%d played by %v, %d wait", stats.Played, now.Sub(start), len(p.queue))
 			}
 		}
@@ -79,7 +100,7 @@ func TestPlayerKeepsTheClock(t *testing.T) {
 // TestBadPackets are noise, and sound longer than the hello announced.
 func TestBadPackets(t *testing.T) {
 	var stats Stats
-	p := &player{stats: &stats, out: speaker{record: &recorder{on: true}}, ready: 2}
+	p := &player{stats: &stats, out: speaker{record: &recorder{on: true}}, ready: 2, size: 40}
 	if err := p.open(xiaozhi.AudioParams{SampleRate: 24000, FrameDuration: 20}); err != nil {
 		t.Fatal(err)
 	}

@@ -73,7 +73,7 @@ func newSession(r *Robot, how opening) (*session, error) {
 		m.echo = out.echo
 	}
 	r.person.overlap, r.person.cutIn = false, time.Time{}
-	s.play = player{stats: &r.stats, out: out, ready: r.firmware.ready}
+	s.play = player{stats: &r.stats, out: out, ready: r.firmware.ready, size: r.firmware.queue}
 	return s, s.play.open(r.audio)
 }
 

@@ -86,6 +86,7 @@ func TestListensOnceDrained(t *testing.T) {
 		{"2.1", 0, 1, 9},
 		{"2.2.4", 535 * time.Millisecond, 10, 0},
 		{"2.4", 535 * time.Millisecond, 10, 0},
+		{"2.5", 535 * time.Millisecond, 10, 0},
 		{"dotty", 535 * time.Millisecond, 10, 0},
 	} {
 		stats, err := talk(t, Options{Stay: true, Firmware: c.firmware}, func(s *server, _ *Robot) {

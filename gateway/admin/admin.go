@@ -21,6 +21,7 @@ type registry interface {
 	List() []device.Robot
 	Get(id device.ID) (device.Robot, error)
 	Code(r device.Robot, now time.Time) string
+	Token(id device.ID, c device.Client) (device.Robot, string, error)
 	Adopt(idOrCode string, now time.Time) (device.Robot, error)
 	Replace(id device.ID) (device.Robot, error)
 	Forget(id device.ID) error

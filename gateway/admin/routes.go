@@ -206,6 +206,14 @@ func (d *Door) robotRoutes(r gin.IRouter) {
 		return d.show(robot, time.Now()), nil
 	}))
 	r.DELETE("", d.act(d.forget))
+	r.POST("/token", d.robot(http.StatusOK, func(c *gin.Context, robot device.Robot) (any, error) {
+		var w tokenWanted
+		if err := c.ShouldBindJSON(&w); err != nil && !errors.Is(err, io.EOF) {
+			return nil, unreadable(err)
+		}
+		c.Header("Cache-Control", "no-store")
+		return d.token(robot, w)
+	}))
 	r.POST("/abort", d.act(func(ctx context.Context, id device.ID) error { return d.o.Talk.Abort(ctx, id) }))
 	r.POST("/reboot", d.act(func(ctx context.Context, id device.ID) error { return d.o.Talk.Reboot(ctx, id) }))
 	r.POST("/say", d.robot(http.StatusAccepted, func(c *gin.Context, robot device.Robot) (any, error) {

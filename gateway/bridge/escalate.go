@@ -118,6 +118,9 @@ func (d *Door) inTalk(session string) (device.ID, error) {
 // photo has a robot take a picture, and returns what there is to say of it.
 func (d *Door) photo(ctx context.Context, id device.ID, question string) (string, error) {
 	answer, err := d.call(ctx, id, "take_photo", map[string]any{"question": question})
+	if err == nil && answer.Text == "" && len(answer.Pictures) > 0 {
+		return "A picture was taken, and nobody has looked at it.", nil
+	}
 	return seen(answer.Text), err
 }
 

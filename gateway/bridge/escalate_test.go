@@ -88,6 +88,17 @@ func TestWhatACameraAnswers(t *testing.T) {
 	}
 }
 
+// TestAPictureWithoutAWord: it is said, and not that nothing was seen.
+func TestAPictureWithoutAWord(t *testing.T) {
+	h := newHouse(t)
+	h.robots.answer = func(context.Context, string) (device.Result, error) {
+		return device.Result{Pictures: []device.Picture{{Type: "image/jpeg", Data: []byte{1}}}}, nil
+	}
+	if said, err := h.door.photo(t.Context(), robotA, "?"); err != nil || said != "A picture was taken, and nobody has looked at it." {
+		t.Errorf("%q, %v", said, err)
+	}
+}
+
 // TestResultsAreShort: 1000 characters, whatever their bytes.
 func TestResultsAreShort(t *testing.T) {
 	for _, letter := range []string{"x", "é", "語", "😀"} {

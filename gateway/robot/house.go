@@ -72,6 +72,7 @@ func (s *stepper) tell(in tell) {
 		if s.settled && s.turn && !s.announced {
 			s.pushAside()
 		}
+		in.telling.urgent = true
 		s.toSay, s.yields = append([]telling{in.telling}, s.toSay...), time.Time{}
 	default:
 		s.toSay = append(waiting[:len(waiting):len(waiting)], in.telling)
@@ -90,9 +91,9 @@ func (s *stepper) pushAside() {
 }
 
 // sayWaiting says what has waited for a turn to end, unless somebody has just
-// interrupted to speak.
+// interrupted to speak, or has opened the talk to.
 func (s *stepper) sayWaiting() {
-	if s.turn || !s.settled || s.now.Before(s.yields) {
+	if s.turn || !s.settled {
 		return
 	}
 	for len(s.toSay) > 0 && s.toSay[0].waited != "" && !s.now.Before(s.toSay[0].late) {
@@ -100,12 +101,25 @@ func (s *stepper) sayWaiting() {
 			publish{event.Command{Thing: thingSay, State: event.CommandRejected, Reason: waitedTooLong}})
 		s.toSay = s.toSay[1:]
 	}
-	if len(s.toSay) == 0 {
+	next := slices.IndexFunc(s.toSay, func(t telling) bool { return !s.now.Before(s.saidFrom(t)) })
+	if next < 0 {
 		return
 	}
-	first := s.toSay[0]
-	s.toSay = s.toSay[1:]
+	first := s.toSay[next]
+	s.toSay = slices.Delete(slices.Clone(s.toSay), next, next+1)
+	if first.patient() {
+		s.opener = time.Time{}
+	}
 	s.begin(turnStart{telling: first})
+}
+
+// saidFrom is when something that waits may be said, as far as others who want
+// to speak are concerned.
+func (s *state) saidFrom(t telling) time.Time {
+	if t.patient() && s.opener.After(s.yields) {
+		return s.opener
+	}
+	return s.yields
 }
 
 // unaskedYet reports whether the turn under way is one that we have just begun
@@ -259,8 +273,10 @@ func (s *state) due() time.Time {
 	if !s.introduced.IsZero() {
 		earliest(s.introduced.Add(introduceEvery))
 	}
-	if len(s.toSay) > 0 && !s.turn && s.settled {
-		earliest(s.yields)
+	if !s.turn && s.settled {
+		for _, t := range s.toSay {
+			earliest(s.saidFrom(t))
+		}
 	}
 	earliest(s.idleAt())
 	return due

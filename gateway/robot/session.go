@@ -105,7 +105,7 @@ func newSession(server *Server, t transport, robot device.Robot, f xiaozhi.Frami
 		incoming: make(chan frame, incomingFrames), inputs: make(chan posted, incomingFrames),
 		reported: make(chan struct{}, 1), ear: ear,
 	}
-	s.writer = newWriter(t, id, robot.Board, &s.tap)
+	s.writer = newWriter(t, id, robot, &s.tap)
 	s.encoder.encoder = encoder
 	s.toolbox = newToolbox(robot.KnownTools(), server.roomOf(robot.ID), s.sendRPC)
 	s.state = state{greets: o.Greet, timing: timing{

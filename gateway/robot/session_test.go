@@ -151,6 +151,57 @@ func TestPace(t *testing.T) {
 	})
 }
 
+// TestPaceFitsTheFirmware: a robot that has run dry is kept half of what its
+// firmware holds ahead at most, and little where nobody knows what it holds.
+func TestPaceFitsTheFirmware(t *testing.T) {
+	const stackChan = "m5stack-stack-chan"
+	for _, c := range []struct {
+		board, firmware string
+		want            int // packets
+	}{
+		{"", "1.9.4", 11},
+		{"", "2.4.2", 11},
+		{"", "2.4.2-rc1", 11},
+		{"", "2.5.0", 10},
+		{"", "2.10", 10},
+		{"", "3", 10},
+		{"", "", 10},
+		{"", "latest", 10},
+		{"", "v2.1", 10},
+		{stackChan, "1.2.4", 11}, // xiaozhi's 2.2.4
+		{stackChan, "1.4.1", 10}, // which may be any
+		{stackChan, "2.4.2", 11}, // xiaozhi's own
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			k := newTalkOn(t, answer(strings.Repeat("word ", 10)), xiaozhi.Framing1, func(k *talk) {
+				k.robot.Board, k.robot.Firmware = c.board, c.firmware
+				k.mouth.delay = 1200 * time.Millisecond // before each second of sound
+			})
+			k.say(xiaozhi.Hello{})
+			k.listen(xiaozhi.Auto)
+			if err := k.server.Hear(t.Context(), robotID, "tell me a story"); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(20 * time.Second)
+			synctest.Wait()
+			queue, played := 0, time.Time{}
+			for _, at := range k.line.packets() {
+				if at.After(played) {
+					played = at
+				}
+				played = played.Add(voice.FrameDuration)
+				queue = max(queue, int(played.Sub(at)/voice.FrameDuration))
+			}
+			if queue != c.want {
+				t.Errorf("%s %q had %d packets, want %d", c.board, c.firmware, queue, c.want)
+			}
+			k.server.Close()
+			<-k.ended
+			k.bus.Close()
+		})
+	}
+}
+
 // TestNothingIsSentInTheGapAfterTTSStart: the robot empties its queue when it
 // begins to speak.
 func TestGapAfterTTSStart(t *testing.T) {

@@ -72,6 +72,8 @@ type state struct {
 	introduced time.Time // we last introduced ourselves to the robot's tools; zero where it has none
 	heldUntil  time.Time // the channel is not hung up before
 	yields     time.Time // what waits to be said lets somebody who interrupted speak until then
+	opener     time.Time // and what has waited for the talk whoever opened it; zero once that is over
+	byFace     bool      // a face has opened the talk
 }
 
 // timing are the limits a session keeps.
@@ -101,8 +103,10 @@ const (
 	// heldOver is how much longer a channel is held than was asked: what it is
 	// held for happens at that time, and then has to be said.
 	heldOver = 30 * time.Second
-	// yieldFor is how long somebody who interrupted has to begin to speak.
-	yieldFor = 5 * time.Second
+	// yieldFor is how long somebody has to begin to speak for whom a microphone has
+	// opened, because he interrupted or opened the talk. One that is to open after
+	// an interruption does so within resumeWithin.
+	yieldFor = 3 * time.Second
 	// introduceEvery is how often the robot is given a new token for its camera.
 	introduceEvery = 30 * time.Minute
 )
@@ -124,7 +128,12 @@ type telling struct {
 	notice   string    // its id, where it is a notification
 	waited   string    // the id of a command that waited for the channel to open
 	late     time.Time // when that is not worth saying any more
+	urgent   bool      // it waits for nobody
 }
+
+// patient reports whether it has waited, or can, until whoever opens a talk has
+// had a turn.
+func (t telling) patient() bool { return (t.notice != "" || t.waited != "") && !t.urgent }
 
 // words reports whether it is spoken, and told later where nobody has heard it.
 func (t telling) words() bool { return t.text != "" || t.question != nil }

@@ -92,6 +92,7 @@ func (s *stepper) said(m xiaozhi.FromRobot) {
 			return
 		}
 		s.do(detected{m.Text})
+		s.byFace = s.byFace || !s.listened && m.Text == "face"
 		if s.greets && isWakeWord(m.Text) && !s.turn {
 			s.woken = s.now
 		}
@@ -123,6 +124,7 @@ func (s *stepper) hello(m xiaozhi.Hello) {
 	}
 	if first {
 		s.phase, s.understood, s.greeted = quiet, s.now, s.now
+		s.opener = s.now.Add(settleAfter) // by then whoever opened it has said so
 		s.do(collect{})
 		early := s.early
 		s.early = nil
@@ -183,6 +185,7 @@ func (s *stepper) takeTyped(text string) {
 // interrupt what we have just begun to tell. To a question it is the answer,
 // once that can be heard.
 func (s *stepper) listenStart(mode xiaozhi.Mode) {
+	s.letSpeak()
 	s.listened, s.open = true, true
 	resumed := !s.now.After(s.resumes) && mode != xiaozhi.Manual
 	s.resumes = time.Time{}
@@ -218,6 +221,34 @@ func (s *stepper) listenStart(mode xiaozhi.Mode) {
 	}
 	s.greet()
 	s.settle()
+}
+
+// letSpeak lets somebody speak before what waits is said, for whom the microphone
+// opens: because he has just interrupted, or opens the talk. A face does not.
+func (s *stepper) letSpeak() {
+	until := s.now.Add(yieldFor)
+	if s.now.Before(s.yields) {
+		s.yields = until
+	}
+	switch {
+	case s.listened && !s.now.Before(s.opener): // nobody opens it now
+	case s.byFace:
+		s.opener = time.Time{}
+	default:
+		s.opener = until
+	}
+}
+
+// hadTurn ends the time in which whoever opened the talk speaks first, where a
+// turn of his has ended. One that only greeted him, or did not understand him,
+// gives him as long again.
+func (s *stepper) hadTurn() {
+	switch {
+	case s.answers:
+		s.opener = time.Time{}
+	case !s.opener.IsZero() && s.listened && s.refused <= 1:
+		s.opener = s.now.Add(yieldFor)
+	}
 }
 
 // goOn lets our speech go on where a client says no more than that its
@@ -334,6 +365,9 @@ func (s *stepper) again() {
 }
 
 func (s *stepper) begin(t turnStart) {
+	if !s.now.Before(s.opener) { // nobody has said anything
+		s.opener = time.Time{}
+	}
 	s.turn, s.turnDone, s.drained, s.begun, s.answers = true, false, false, false, false
 	s.telling, s.end, s.reason, s.lastSaid = t.telling, "", "", ""
 	s.unasked, s.opens, s.rested = time.Time{}, false, time.Time{}
@@ -347,17 +381,18 @@ func (s *stepper) begin(t turnStart) {
 // interrupt stops a turn and leaves the robot at rest. What waits to be said
 // lets whoever interrupts speak first.
 func (s *stepper) interrupt(abort bool) {
-	s.yields = s.now.Add(yieldFor)
-	if !s.turn {
-		if abort {
-			s.do(send{xiaozhi.TTSStop{}})
-		}
-		return
-	}
-	if !abort {
+	if s.turn && !abort {
 		s.tellLater()
 	}
-	s.halt(abort)
+	if s.turn {
+		s.halt(abort)
+	} else if abort {
+		s.do(send{xiaozhi.TTSStop{}})
+	}
+	s.yields = s.now.Add(resumeWithin)
+	if s.phase == ready {
+		s.yields = s.now.Add(yieldFor)
+	}
 }
 
 // halt stops the turn under way and leaves the robot at rest.
@@ -374,6 +409,7 @@ func (s *stepper) halt(abort bool) {
 // tellLater keeps what the turn under way was to tell and has not begun to.
 func (s *stepper) tellLater() {
 	if s.turn && !s.begun && !s.announced && s.telling.words() {
+		s.telling.urgent = false // whoever has interrupted it speaks first
 		s.toSay = append([]telling{s.telling}, s.toSay...)
 		s.telling = telling{}
 	}
@@ -390,6 +426,7 @@ func (s *stepper) cancel(abort bool) {
 	if s.begun {
 		s.told() // whoever cut it off has heard it
 	}
+	s.hadTurn()
 	s.turn = false
 	s.openUp()
 	s.understood = s.now // and gets the time to speak
@@ -507,6 +544,7 @@ func (s *stepper) maybeEnd() {
 	s.stopped()
 	s.answered(agent.AnswerClosed)
 	s.concludeFailed(s.reason)
+	s.hadTurn()
 	s.turn, s.yields = false, time.Time{}
 	s.openUp()
 	s.do(endTurn{s.end, s.reason})

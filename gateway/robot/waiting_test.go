@@ -198,6 +198,7 @@ func (k *talk) noticeStates() (states []string) {
 func TestAnAnnouncementPushedAside(t *testing.T) {
 	talking(t, answer("Yes."), func(k *talk) {
 		k.listen(xiaozhi.Auto)
+		time.Sleep(yieldFor)        // nobody says anything
 		k.mouth.delay = time.Second // of synthesis
 		if err := k.server.Announce(k.t.Context(), robotID, agent.Announcement{ID: "n", Text: "Post", Speak: true}); err != nil {
 			t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/voice"
 )
@@ -36,6 +37,7 @@ type writer struct {
 	changed   chan struct{}              // poked when current was replaced
 	echo      atomic.Pointer[voice.Echo] // told what is played; nil where the robot cancels its echo
 	board     string
+	queue     int // packets that the robot holds
 	tap       *tap
 	buf       []byte
 	stamp     uint32        // of the latest packet, milliseconds
@@ -57,8 +59,8 @@ type writer struct {
 // the robot does not read, and end the session.
 const nowLane = 64
 
-func newWriter(t transport, session, board string, tap *tap) *writer {
-	return &writer{transport: t, session: session, board: board, tap: tap,
+func newWriter(t transport, session string, r device.Robot, tap *tap) *writer {
+	return &writer{transport: t, session: session, board: r.Board, queue: queueOf(r), tap: tap,
 		now: make(chan xiaozhi.ToRobot, nowLane), changed: make(chan struct{}, 1)}
 }
 
@@ -155,7 +157,7 @@ func (w *writer) advance(now time.Time) (wait time.Duration, news <-chan struct{
 	p := w.current.Load()
 	if p != w.playing {
 		w.cutOff(now)
-		w.playing, w.pacer, w.begun, w.waits, w.felt = p, voice.Pacer{}, false, false, agent.Emotion{}
+		w.playing, w.pacer, w.begun, w.waits, w.felt = p, voice.Pacer{Queue: w.queue}, false, false, agent.Emotion{}
 	}
 	if len(w.now) > 0 {
 		return 0, nil, nil // the tts stop of the playback before leaves first
@@ -318,7 +320,7 @@ func (w *writer) packet(p *playback, packet []byte, now time.Time) error {
 
 // stop ends speech, where there was any.
 func (w *writer) stop(p *playback) error {
-	w.pacer = voice.Pacer{}
+	w.pacer = voice.Pacer{Queue: w.queue}
 	if !w.begun {
 		return nil
 	}

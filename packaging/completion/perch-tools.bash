@@ -38,7 +38,7 @@ _perch_tools() {
 		case "$command $prev" in
 		'robot --aec') kind='off|device|server' ;;
 		'robot --event') kind='NAME=JSON' ;;
-		'robot --firmware') kind='2.1|2.2.4|2.4|dotty' ;;
+		'robot --firmware') kind='2.1|2.2.4|2.4|2.5|dotty' ;;
 		'robot --flash') kind='FILE' ;;
 		'robot --framing') kind='1|2|3' ;;
 		'robot --mac') kind='MAC' ;;

@@ -7,7 +7,7 @@ complete -c perch-tools -n __fish_use_subcommand -a robot -d 'is a robot made of
 complete -c perch-tools -n '__fish_seen_subcommand_from robot' -l aec -d 'off|device|server: who cancels the echo; without it device in realtime mode, and else nobody' -x -a 'off device server'
 complete -c perch-tools -n '__fish_seen_subcommand_from robot' -l crash -d 'what --upgrade installs never gets as far as a check-in'
 complete -c perch-tools -n '__fish_seen_subcommand_from robot' -l event -d 'NAME=JSON to send when the channel opens; repeatable' -x
-complete -c perch-tools -n '__fish_seen_subcommand_from robot' -l firmware -d '2.1|2.2.4|2.4|dotty: as which it behaves' -x -a '2.1 2.2.4 2.4 dotty'
+complete -c perch-tools -n '__fish_seen_subcommand_from robot' -l firmware -d '2.1|2.2.4|2.4|2.5|dotty: as which it behaves' -x -a '2.1 2.2.4 2.4 2.5 dotty'
 complete -c perch-tools -n '__fish_seen_subcommand_from robot' -l flash -d 'JSON FILE that stands for the robot'\''s flash; without it nothing is kept' -r -F
 complete -c perch-tools -n '__fish_seen_subcommand_from robot' -l framing -d 'binary framing 1|2|3, whatever the bootstrap says' -x -a '1 2 3'
 complete -c perch-tools -n '__fish_seen_subcommand_from robot' -l mac -d 'the robot'\''s MAC address' -x

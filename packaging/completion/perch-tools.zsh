@@ -34,7 +34,7 @@ _perch-tools() {
 		'*--aec=[off|device|server\: who cancels the echo; without it device in realtime mode, and else nobody]:off|device|server:(off device server)' \
 		'*--crash[what --upgrade installs never gets as far as a check-in]' \
 		'*--event=[NAME=JSON to send when the channel opens; repeatable]:NAME=JSON: ' \
-		'*--firmware=[2.1|2.2.4|2.4|dotty\: as which it behaves]:2.1|2.2.4|2.4|dotty:(2.1 2.2.4 2.4 dotty)' \
+		'*--firmware=[2.1|2.2.4|2.4|2.5|dotty\: as which it behaves]:2.1|2.2.4|2.4|2.5|dotty:(2.1 2.2.4 2.4 2.5 dotty)' \
 		'*--flash=[JSON FILE that stands for the robot'\''s flash; without it nothing is kept]:FILE:_files' \
 		'*--framing=[binary framing 1|2|3, whatever the bootstrap says]:1|2|3:(1 2 3)' \
 		'*--mac=[the robot'\''s MAC address]:MAC: ' \

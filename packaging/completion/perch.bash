@@ -8,7 +8,7 @@ _perch() {
 		prev=${COMP_WORDS[COMP_CWORD-2]}
 	fi
 	if ((COMP_CWORD == 1)); then
-		COMPREPLY=($(compgen -W "serve check-config doctor devices say notify adopt forget backup restore completion version" -- "$cur"))
+		COMPREPLY=($(compgen -W "serve check-config doctor devices say notify adopt token forget backup restore completion version" -- "$cur"))
 		return
 	fi
 	case $command in
@@ -19,6 +19,7 @@ _perch() {
 	'say') options='--data --token-file --url' valued='--data --token-file --url' arguments=('ROBOT' 'TEXT') ;;
 	'notify') options='--data --expires --robot --silent --token-file --urgency --url' valued='--data --expires --robot --token-file --urgency --url' arguments=('TEXT') ;;
 	'adopt') options='--data --replace --token-file --url' valued='--data --token-file --url' arguments=('ROBOT|CODE') ;;
+	'token') options='--client --data --json --token-file --url' valued='--client --data --token-file --url' arguments=('ROBOT') ;;
 	'forget') options='--data --strangers --token-file --url' valued='--data --token-file --url' arguments=('ROBOT|--strangers') ;;
 	'backup') options='--data --force --token-file --url' valued='--data --token-file --url' arguments=('FILE') ;;
 	'restore') options='--data --restart --token-file --url' valued='--data --token-file --url' arguments=('FILE') ;;
@@ -51,6 +52,10 @@ _perch() {
 		'adopt --data') kind='DIR' ;;
 		'adopt --token-file') kind='FILE' ;;
 		'adopt --url') kind='URL' ;;
+		'token --client') kind='ID' ;;
+		'token --data') kind='DIR' ;;
+		'token --token-file') kind='FILE' ;;
+		'token --url') kind='URL' ;;
 		'forget --data') kind='DIR' ;;
 		'forget --token-file') kind='FILE' ;;
 		'forget --url') kind='URL' ;;

@@ -39,6 +39,13 @@ complete -c perch -n '__fish_seen_subcommand_from adopt' -l replace -d 'let in w
 complete -c perch -n '__fish_seen_subcommand_from adopt' -l token-file -d 'FILE that holds the admin token' -r -F
 complete -c perch -n '__fish_seen_subcommand_from adopt' -l url -d 'URL of the appliance' -x
 complete -c perch -n '__fish_seen_subcommand_from adopt' -a '(__perch_robots)'
+complete -c perch -n __fish_use_subcommand -a token -d 'tells the address and the token of a robot that is adopted, for a client that has fields for them'
+complete -c perch -n '__fish_seen_subcommand_from token' -l client -d 'ID that the client sends as Client-Id; without it the one is told that it has to send' -x
+complete -c perch -n '__fish_seen_subcommand_from token' -l data -d 'DIR of the data of the appliance on this machine' -r -F
+complete -c perch -n '__fish_seen_subcommand_from token' -l json -d 'print it as JSON'
+complete -c perch -n '__fish_seen_subcommand_from token' -l token-file -d 'FILE that holds the admin token' -r -F
+complete -c perch -n '__fish_seen_subcommand_from token' -l url -d 'URL of the appliance' -x
+complete -c perch -n '__fish_seen_subcommand_from token' -a '(__perch_robots)'
 complete -c perch -n __fish_use_subcommand -a forget -d 'forgets a robot, or all that nobody has adopted'
 complete -c perch -n '__fish_seen_subcommand_from forget' -l data -d 'DIR of the data of the appliance on this machine' -r -F
 complete -c perch -n '__fish_seen_subcommand_from forget' -l strangers -d 'forget every robot that nobody has adopted, instead of one'

@@ -11,6 +11,7 @@ _perch() {
 			'say:has a robot speak'
 			'notify:has people told something, at once or when a robot next connects'
 			'adopt:makes a robot yours, also one that waits'
+			'token:tells the address and the token of a robot that is adopted, for a client that has fields for them'
 			'forget:forgets a robot, or all that nobody has adopted'
 			'backup:writes what the appliance knows into one file, while it runs; - is standard output'
 			'restore:checks a backup and puts it in the place of what the appliance knows, at its next start'
@@ -61,6 +62,13 @@ _perch() {
 		'*--token-file=[FILE that holds the admin token]:FILE:_files' \
 		'*--url=[URL of the appliance]:URL: ' \
 		'1:ROBOT|CODE:_perch_robots' ;;
+	'token') _arguments \
+		'*--client=[ID that the client sends as Client-Id; without it the one is told that it has to send]:ID: ' \
+		'*--data=[DIR of the data of the appliance on this machine]:DIR:_files -/' \
+		'*--json[print it as JSON]' \
+		'*--token-file=[FILE that holds the admin token]:FILE:_files' \
+		'*--url=[URL of the appliance]:URL: ' \
+		'1:ROBOT:_perch_robots' ;;
 	'forget') _arguments \
 		'*--data=[DIR of the data of the appliance on this machine]:DIR:_files -/' \
 		'*--strangers[forget every robot that nobody has adopted, instead of one]' \

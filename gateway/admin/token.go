@@ -1,0 +1,54 @@
+package admin
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"perch/device"
+	"perch/gateway/door"
+)
+
+// Token is what connects a client that has fields for it: a web page, or a
+// program in the place of a robot.
+type Token struct {
+	Robot    device.ID `json:"robot"`
+	DeviceID string    `json:"device_id"` // as a robot sends it
+	ClientID string    `json:"client_id"` // the only one that the token is good for; empty is none
+	Address  string    `json:"address"`   // of the robots' WebSocket
+	Token    string    `json:"token"`
+}
+
+// tokenWanted is the body of a request for a token; without a client the one is
+// meant that the robot is adopted with.
+type tokenWanted struct {
+	ClientID string `json:"client_id"`
+}
+
+const mostClient = 128 // bytes that a Client-Id is told apart by
+
+// token is told to the owner, and never logged.
+func (d *Door) token(robot device.Robot, w tokenWanted) (Token, error) {
+	if len(w.ClientID) > mostClient {
+		return Token{}, badBody("client_id is the Client-Id that the client sends, of at most 128 bytes")
+	}
+	id := robot.ID
+	robot, token, err := d.o.Robots.Token(id, device.NewClient(w.ClientID))
+	switch {
+	case errors.Is(err, device.ErrNotAdopted):
+		return Token{}, &door.Fault{Word: "not_adopted", HTTP: http.StatusConflict,
+			Sentence: fmt.Sprintf("%s: perch adopt %s", err, id)}
+	case errors.Is(err, device.ErrOtherClient):
+		return Token{}, &door.Fault{Word: "other_client", HTTP: http.StatusConflict,
+			Sentence: fmt.Sprintf("%s. Name none, and you are told which it is, to enter it in the client; or have the client check in with its own, "+
+				"let it in by perch adopt --replace, and adopt it", err)}
+	case err != nil:
+		return Token{}, err
+	case robot.BaseURL == "":
+		return Token{}, &door.Fault{Word: "no_address", HTTP: http.StatusConflict,
+			Sentence: "this robot has not checked in since it was adopted, and that tells the address it reaches; have it check in first"}
+	}
+	return Token{Robot: robot.ID, DeviceID: robot.ID.MAC(), ClientID: robot.Client.ID,
+		Address: "ws" + strings.TrimPrefix(robot.BaseURL, "http") + "/xiaozhi/v1/", Token: token}, nil
+}

@@ -1,0 +1,59 @@
+package admin_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"perch/device"
+)
+
+// TestTokenOfARobot: whoever connects a client that has fields for an address
+// and a token is told both, of robots that are adopted, and nothing of it is
+// logged.
+func TestTokenOfARobot(t *testing.T) {
+	h := newHouse(t)
+	const path = "/api/v1/devices/A0:B1:C2:D3:E4:F5/token"
+	refused := func(when, body string, status int, code, cure string) {
+		t.Helper()
+		if got, text := h.ask(http.MethodPost, path, body); got != status || !strings.Contains(text, `"`+code+`"`) || !strings.Contains(text, cure) {
+			t.Errorf("%s: %d %s", when, got, text)
+		}
+	}
+	refused("unknown", `{}`, 404, "unknown_robot", "")
+	h.visit(t, robotA, "one")
+	refused("waiting", `{"client_id":"one"}`, 409, "not_adopted", "perch adopt a0b1c2d3e4f5")
+	if _, err := h.robots.Adopt(string(robotA), met); err != nil {
+		t.Fatal(err)
+	}
+	token := h.visit(t, robotA, "one").Token
+	refused("another client", `{"client_id":"two"}`, 409, "other_client", "adopt --replace")
+	refused("no object", `[]`, 400, "bad_body", "")
+	refused("too long", `{"client_id":"`+strings.Repeat("x", 129)+`"}`, 400, "bad_body", "128")
+	want := `{"robot":"a0b1c2d3e4f5","device_id":"a0:b1:c2:d3:e4:f5","client_id":"one","address":"ws://perch.local:8003/xiaozhi/v1/","token":"` + token + `"}`
+	for _, body := range []string{`{"client_id":"one"}`, `{}`, ``} {
+		if status, text := h.ask(http.MethodPost, path, body); status != 200 || text != want {
+			t.Errorf("%s: %d %s, want %s", body, status, text, want)
+		}
+	}
+	if status, _ := h.ask(http.MethodGet, path, ""); status != 405 {
+		t.Errorf("by GET: %d", status)
+	}
+	if strings.Contains(h.log.String(), token) {
+		t.Errorf("the log tells it: %s", h.log)
+	}
+}
+
+// TestTokenOfARobotThatHasNotCheckedIn: where a robot reaches us is what it said
+// when it checked in, which a client adopted by its code may have yet to do.
+func TestTokenOfARobotThatHasNotCheckedIn(t *testing.T) {
+	h := newHouse(t)
+	_, a := h.robots.CheckIn(device.CheckIn{ID: robotA, Client: device.NewClient("one"), Address: "192.168.1.40"}, met)
+	if _, err := h.robots.Adopt(a.Code, met); err != nil {
+		t.Fatal(err)
+	}
+	status, text := h.ask(http.MethodPost, "/api/v1/devices/a0b1c2d3e4f5/token", `{}`)
+	if status != 409 || !strings.Contains(text, "has not checked in") {
+		t.Errorf("%d %s", status, text)
+	}
+}

@@ -1,0 +1,167 @@
+package robot
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"perch/agent"
+	"perch/device/xiaozhi"
+	"perch/voice"
+)
+
+// news has something waited for the robot when it said hello.
+func (k *talk) news(id, text string, urgent bool) {
+	k.t.Helper()
+	if err := k.server.Announce(k.t.Context(), robotID, agent.Announcement{ID: id, Text: text, Speak: true, Urgent: urgent}); err != nil {
+		k.t.Fatal(err)
+	}
+}
+
+// sent is what was sent so far, and when since a moment each sentence began.
+func (l *line) sentences(since time.Time) (texts []string, at []time.Duration) {
+	for _, s := range l.all() {
+		if m, ok := s.message.(xiaozhi.SentenceStart); ok {
+			texts, at = append(texts, m.Text), append(at, s.at.Sub(since).Round(100*time.Millisecond))
+		}
+	}
+	return texts, at
+}
+
+// TestWhoOpensATalkSpeaksFirst: what has waited is told after the first turn of
+// somebody who has woken the robot to say something, or once it is plain that
+// nobody says anything.
+func TestWhoOpensATalkSpeaksFirst(t *testing.T) {
+	wake := func(k *talk) { k.say(xiaozhi.ListenDetect{Text: "Hi, Stack Chan"}); k.listen(xiaozhi.Auto) }
+	touch := func(k *talk) { k.listen(xiaozhi.Auto) }
+	speaks := func(k *talk) {
+		time.Sleep(time.Second)
+		k.ears.transcripts = understood("what time is it")
+		k.speak()
+	}
+	for name, c := range map[string]struct {
+		opens, then func(*talk)
+		urgent      bool
+		first       string        // sentence
+		from, to    time.Duration // when the news are told
+	}{
+		"a wake word":                 {wake, speaks, false, "It is late.", 3 * time.Second, 9 * time.Second},
+		"a touch":                     {touch, speaks, false, "It is late.", 3 * time.Second, 9 * time.Second},
+		"a touch and no word":         {touch, func(*talk) {}, false, "News.", yieldFor, yieldFor},
+		"a wake word, urgent":         {wake, speaks, true, "News.", 0, 0},
+		"a face":                      {func(k *talk) { k.say(xiaozhi.ListenDetect{Text: "face"}); k.listen(xiaozhi.Auto) }, func(*talk) {}, false, "News.", 0, 0},
+		"nobody":                      {func(*talk) {}, func(*talk) {}, false, "News.", settleAfter, settleAfter},
+		"an event before a wake word": {func(k *talk) { k.say(xiaozhi.Event{Name: "state_changed", Data: []byte("{}")}); wake(k) }, speaks, false, "It is late.", 3 * time.Second, 9 * time.Second},
+		"what is typed":               {func(k *talk) { k.say(xiaozhi.ListenDetect{Text: "what time is it", Typed: true}) }, func(*talk) {}, false, "It is late.", 0, 9 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			talking(t, answer("It is late."), func(k *talk) {
+				began := time.Now()
+				k.news("n", "News.", c.urgent)
+				c.opens(k)
+				c.then(k)
+				time.Sleep(12 * time.Second)
+				synctest.Wait()
+				texts, at := k.line.sentences(began)
+				if len(texts) == 0 || texts[0] != c.first {
+					t.Fatalf("said %q at %v", texts, at)
+				}
+				for i, text := range texts {
+					if text == "News." && at[i] >= c.from && at[i] <= c.to {
+						return
+					}
+				}
+				t.Errorf("said %q at %v; the news belong between %v and %v", texts, at, c.from, c.to)
+			})
+		})
+	}
+}
+
+// TestWhoIsGreetedSpeaksFirst: the answer to a wake word is not the turn that
+// what waits is told after, nor is one that was not understood.
+func TestWhoIsGreetedSpeaksFirst(t *testing.T) {
+	talking(t, answer("It is late."), func(k *talk) {
+		k.ears.transcripts = append([]voice.Transcript{{Refused: true}}, understood("what time is it")...)
+		k.news("n", "News.", false)
+		k.say(xiaozhi.ListenDetect{Text: "Hi, Stack Chan"})
+		k.listen(xiaozhi.Auto)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		k.listen(xiaozhi.Auto)
+		k.speak() // which is not understood
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		k.listen(xiaozhi.Auto)
+		k.speak()
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		texts, _ := k.line.sentences(time.Now())
+		if got := strings.Join(texts, "; "); got != "awake; misheard; It is late.; News." {
+			t.Errorf("said %s", got)
+		}
+	}, func(o *Options) { o.Greet, o.Phrases = true, func(name string) string { return name } })
+}
+
+// TestNoiseDoesNotKeepNewsAway: a television is not somebody who speaks first.
+func TestNoiseDoesNotKeepNewsAway(t *testing.T) {
+	talking(t, answer(), func(k *talk) {
+		k.ears.always = voice.Transcript{Refused: true}
+		began := time.Now()
+		k.news("n", "News.", false)
+		k.listen(xiaozhi.Auto)
+		for range 8 {
+			k.speak()
+			time.Sleep(time.Second)
+			synctest.Wait()
+			k.listen(xiaozhi.Auto)
+		}
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		texts, at := k.line.sentences(began)
+		for i, text := range texts {
+			if text == "News." && at[i] < 20*time.Second {
+				return
+			}
+		}
+		t.Errorf("said %q at %v", texts, at)
+	})
+}
+
+// TestAfterAnAbort what is to be said lets whoever has aborted speak: for a
+// while with an open microphone, and for less without one.
+func TestAfterAnAbort(t *testing.T) {
+	for name, c := range map[string]struct {
+		mode  xiaozhi.Mode
+		opens time.Duration // the microphone; 0 is never
+		want  time.Duration
+	}{
+		"nobody speaks":                {xiaozhi.Auto, 600 * time.Millisecond, 600*time.Millisecond + yieldFor},
+		"the microphone stays closed":  {xiaozhi.Auto, 0, resumeWithin},
+		"the microphone is never shut": {xiaozhi.Realtime, 0, yieldFor},
+	} {
+		t.Run(name, func(t *testing.T) {
+			talking(t, answer(strings.Repeat("word ", 20)), func(k *talk) {
+				k.ears.transcripts = understood("x")
+				k.listen(c.mode)
+				k.speak()
+				time.Sleep(500 * time.Millisecond)
+				k.say(xiaozhi.Abort{})
+				k.line.forget()
+				aborted := time.Now()
+				if _, err := k.server.Say(k.t.Context(), robotID, "Dinner."); err != nil {
+					t.Fatal(err)
+				}
+				if c.opens > 0 {
+					time.Sleep(c.opens)
+					k.listen(c.mode)
+				}
+				time.Sleep(8 * time.Second)
+				synctest.Wait()
+				if texts, at := k.line.sentences(aborted); len(texts) != 1 || at[0] != c.want {
+					t.Errorf("said %q after %v, want it after %v", texts, at, c.want)
+				}
+			})
+		})
+	}
+}

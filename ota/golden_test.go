@@ -1,0 +1,103 @@
+package ota_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/tools/txtar"
+
+	"perch/device"
+)
+
+// TestCheckInTranscripts plays the check-ins of each transcript of testdata, as
+// clients of the field send them (<), with what their owner does meanwhile (!),
+// and compares the answers (>) and what is known of those that may connect (=).
+// make golden writes what it sees instead.
+func TestCheckInTranscripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no transcripts: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(archive.Files) != 2 || archive.Files[0].Name != "adoption" || archive.Files[1].Name != "transcript" || len(archive.Comment) < 20 {
+				t.Fatal("a transcript is a sentence of intent, the way of adoption and a transcript")
+			}
+			adoption := device.Adoption(strings.TrimSpace(string(archive.Files[0].Data)))
+			var got string
+			synctest.Test(t, func(t *testing.T) { got = playCheckIns(t, adoption, string(archive.Files[1].Data)) })
+			if os.Getenv("PERCH_GOLDEN") == "rewrite" {
+				archive.Files[1].Data = []byte(got)
+				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			} else if want := string(archive.Files[1].Data); got != want {
+				t.Errorf("got\n%s\nwant\n%s", got, want)
+			}
+		})
+	}
+}
+
+// request is one of a transcript.
+type request struct {
+	Path    string            `json:"path"`
+	Headers map[string]string `json:"headers"`
+	Body    json.RawMessage   `json:"body"`
+}
+
+// playCheckIns plays the lines of the clients and of the owner.
+func playCheckIns(t *testing.T, adoption device.Adoption, script string) string {
+	h := newHouse(t, adoption)
+	var out strings.Builder
+	for line := range strings.Lines(script) {
+		mark, text, _ := strings.Cut(strings.TrimSpace(line), " ")
+		switch mark {
+		case "<":
+			fmt.Fprintln(&out, mark, text)
+			var c request
+			if err := json.Unmarshal([]byte(text), &c); err != nil {
+				t.Fatalf("%s: %v", text, err)
+			}
+			r := httptest.NewRequest(http.MethodPost, c.Path, bytes.NewReader(c.Body))
+			r.Host = "perch.local:8003"
+			for name, value := range c.Headers {
+				r.Header.Set(name, value)
+			}
+			w := httptest.NewRecorder()
+			h.handler.ServeHTTP(w, r)
+			fmt.Fprintln(&out, ">", w.Code, blanked(w.Body.String()))
+			id, err := device.ParseID(r.Header.Get("Device-Id"))
+			if robot, known := h.robots.Get(id); err == nil && known == nil && robot.Bound {
+				fmt.Fprintf(&out, "= board %q, adopted %t, another waits %t\n", robot.Board, robot.Adopted(), robot.Claim != nil)
+			}
+		case "!":
+			fmt.Fprintln(&out, mark, text)
+			if _, err := h.robots.Adopt(strings.TrimPrefix(text, "perch adopt "), time.Now()); err != nil {
+				t.Fatalf("%s: %v", text, err)
+			}
+		}
+	}
+	return out.String()
+}
+
+// blanked is an answer without what differs from run to run.
+func blanked(answer string) string {
+	for _, secret := range []string{`("token":")[^"]+`, `("code":")[0-9]+`, `("challenge":")[0-9]{6}`, `(perch adopt )[0-9]{6}`} {
+		answer = regexp.MustCompile(secret).ReplaceAllString(answer, "$1…")
+	}
+	return answer
+}
