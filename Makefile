@@ -61,7 +61,7 @@ golden: deps ## rewrites the transcripts of gateway/robot and shows what has cha
 bench: build ## measures the appliance and prints every figure
 	@BENCHSTAT=$(BENCHSTAT) firmware-tools/bench.sh
 
-deb: deps ## builds the Debian packages, for amd64 and arm64, into dist
+deb: deps ## builds the Debian packages into dist, this machine's first
 	@packaging/deps.sh deb
 	packaging/deb.sh dist
 
