@@ -26,9 +26,12 @@ help: ## lists the targets
 deps: ## installs the Debian packages that building, running and testing need
 	@packaging/deps.sh
 
+# go list fetches modules without a line for each; where it cannot, go build says why.
 build: deps ## builds bin/perch and bin/perch-tools
-	go build -ldflags '$(LDFLAGS)' -o bin/perch ./cmd/perch
-	go build -o bin/perch-tools ./firmware-tools
+	@echo "building bin/perch and bin/perch-tools; the first time takes some minutes"
+	@go list -deps ./cmd/perch ./firmware-tools >/dev/null 2>&1 || true
+	@go build -ldflags '$(LDFLAGS)' -o bin/perch ./cmd/perch
+	@go build -o bin/perch-tools ./firmware-tools
 
 run: build ## runs the appliance here, with its data in ./data
 	bin/perch serve

@@ -15,6 +15,9 @@ func TestUpstream(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, err := os.ReadFile(script); err != nil { // a result that is kept is of this text
+		t.Fatal(err)
+	}
 	repository := t.TempDir()
 	run := func(env []string, name string, args ...string) string {
 		t.Helper()
