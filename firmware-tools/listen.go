@@ -98,5 +98,5 @@ func howHeard(player []string) string {
 	if len(player) > 0 {
 		return "played by " + player[0]
 	}
-	return "not played: this machine has no sound device, or neither aplay (of alsa-utils) nor pacat"
+	return "not played: no sound device, or neither aplay nor pacat"
 }
