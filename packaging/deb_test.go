@@ -296,7 +296,14 @@ func unit(t *testing.T, r root) {
 	if !ok {
 		t.Errorf("systemd-analyze security: %s", out)
 	}
-	t.Log("exposure", strings.TrimSpace(exposure))
+	page, err := os.ReadFile("../docs/package.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	figure := regexp.MustCompile(`exposure ([0-9.]+) on Debian 12`).FindSubmatch(page)
+	if figure == nil || !strings.HasPrefix(strings.TrimSpace(strings.TrimPrefix(exposure, " for perch.service:")), string(figure[1])+" ") {
+		t.Errorf("the exposure is%s, and not what docs/package.md says: %s", exposure, figure)
+	}
 }
 
 // serving runs the installed program as its unit does, until the end of the
