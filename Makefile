@@ -21,7 +21,7 @@ PERCH_PROGRAM ?=
 .DEFAULT_GOAL := help
 
 help: ## lists the targets
-	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' Makefile | expand -t 14
+	@sed -n 's/^\([a-z0-9-]*\):.*## /  \1\t/p' Makefile | expand -t 14
 
 deps: ## installs the Debian packages that building, running and testing need
 	@packaging/deps.sh

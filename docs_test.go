@@ -2,6 +2,7 @@ package perch_test
 
 import (
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -117,5 +118,28 @@ func TestTheTestSeesWrongLinks(t *testing.T) {
 	}
 	if got := anchors(page); !slices.Equal(got, []string{"a-page-one-two"}) {
 		t.Errorf("headings %v", got)
+	}
+}
+
+// TestMakeHelp: make help lists every target.
+func TestMakeHelp(t *testing.T) {
+	text, err := os.ReadFile("Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed, err := exec.CommandContext(t.Context(), "make", "-s", "help").CombinedOutput()
+	if err != nil {
+		t.Skipf("make help: %v\n%s", err, listed)
+	}
+	_, phony, _ := strings.Cut(string(text), ".PHONY:")
+	phony, _, _ = strings.Cut(phony, "\n")
+	targets := strings.Fields(phony)
+	if len(targets) < 10 {
+		t.Fatalf("targets %v", targets)
+	}
+	for _, target := range targets {
+		if !strings.Contains("\n"+string(listed), "\n  "+target+" ") {
+			t.Errorf("make help does not list %s", target)
+		}
 	}
 }
