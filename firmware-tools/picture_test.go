@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"perch/firmware-tools/simrobot"
+	"perch/voice"
 )
 
 func TestPicture(t *testing.T) {
@@ -190,5 +192,50 @@ func TestPlayerOf(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	if got := playerOf(none, has("/dev/snd/pcmC*p")); got != nil {
 		t.Errorf("%v is not installed", got)
+	}
+}
+
+// TestPictureOfATalk: the same talk as a log and as a picture. What is played
+// goes to a program that the machine has; the one here writes it down.
+func TestPictureOfATalk(t *testing.T) {
+	a := newAppliance(t)
+	dir := t.TempDir()
+	mic, heard := filepath.Join(dir, "mic.wav"), filepath.Join(dir, "heard")
+	f, err := os.Create(mic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(voice.WriteWAV(f, 16000, square(4800)), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "pacat"), []byte("#!/bin/sh\nexec cat >"+heard+"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	t.Setenv("PULSE_SERVER", "here")
+	t.Setenv("COLUMNS", "70")
+	code, out, errs := tools("robot", "--ota", a.ota(), "--mac", "A0B1C2D3E4F5", "--mic", mic, "--mode", "manual", "--picture")
+	if code != 0 || errs != "" {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+	for _, want := range []string{
+		" (o_o)   you say    \"mic.wav\"\n", " (o_o)   it feels   😍 loving (this robot shows neutral)\n", " (ooo)   it says    Hi.\n", "  waited     first sound after ",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if strings.Contains(out, "turn 1:") || strings.Contains(out, "\x1b") {
+		t.Errorf("it is a log:\n%s", out)
+	}
+	if !strings.Contains(out, "played by ") {
+		t.Errorf("it does not say how it is heard:\n%s", out)
+	}
+	if exists("/dev/snd/pcmC*p") {
+		return // this machine has a device of its own, which played it
+	}
+	// 0.3 s were said, and ten packets of 60 ms answered.
+	if raw, err := os.ReadFile(heard); err != nil || len(raw) < 2*24*(250+600) {
+		t.Errorf("%d bytes were played, %v", len(raw), err)
 	}
 }
