@@ -5,8 +5,6 @@ COMMIT  := $(shell git rev-parse HEAD 2>/dev/null)
 BUILT   := $(shell date -u +%Y-%m-%dT%H:%M:%SZ)
 LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.built=$(BUILT)
 
-# hraban/opus without the part that needs libopusfile: nothing here reads Ogg with it.
-export GOFLAGS := -tags=nolibopusfile
 export CGO_ENABLED := 1
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
@@ -23,14 +21,17 @@ PERCH_PROGRAM ?=
 .DEFAULT_GOAL := help
 
 help: ## lists the targets
-	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' Makefile | expand -t 14
+	@sed -n 's/^\([a-z0-9-]*\):.*## /  \1\t/p' Makefile | expand -t 14
 
 deps: ## installs the Debian packages that building, running and testing need
 	@packaging/deps.sh
 
+# go list fetches modules without a line for each; where it cannot, go build says why.
 build: deps ## builds bin/perch and bin/perch-tools
-	go build -ldflags '$(LDFLAGS)' -o bin/perch ./cmd/perch
-	go build -o bin/perch-tools ./firmware-tools
+	@echo "building bin/perch and bin/perch-tools; the first time takes some minutes"
+	@go list -deps ./cmd/perch ./firmware-tools >/dev/null 2>&1 || true
+	@go build -ldflags '$(LDFLAGS)' -o bin/perch ./cmd/perch
+	@go build -o bin/perch-tools ./firmware-tools
 
 run: build ## runs the appliance here, with its data in ./data
 	bin/perch serve
@@ -63,7 +64,7 @@ golden: deps ## rewrites the transcripts of gateway/robot and ota and shows what
 bench: build ## measures the appliance and prints every figure
 	@BENCHSTAT=$(BENCHSTAT) firmware-tools/bench.sh
 
-deb: deps ## builds the Debian packages, for amd64 and arm64, into dist
+deb: deps ## builds the Debian packages into dist, this machine's first
 	@packaging/deps.sh deb
 	packaging/deb.sh dist
 

@@ -15,7 +15,7 @@ finish() {
 	wait 2>/dev/null || true
 	if [ $code -ne 0 ]; then
 		echo; echo "the demo failed; the appliance's log:"
-		cat "$work/log"
+		cat "$work/log" || true
 	fi
 	rm -rf "$work"
 	exit $code
@@ -23,7 +23,11 @@ finish() {
 trap finish EXIT
 trap 'exit 130' INT TERM
 
-say() { printf '\n== %s\n' "$*"; }
+bold="" plain=""
+if [ -t 1 ] && [ -z "${NO_COLOR:-}" ] && [ "${TERM:-dumb}" != dumb ]; then
+	bold=$(printf '\033[1m') plain=$(printf '\033[0m')
+fi
+say() { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; }
 
 # The defaults, unless an appliance already has their ports.
 port=8003
@@ -44,34 +48,40 @@ start() {
 	done
 }
 
-# Robots browse where they can. Where no interface carries multicast, the tool
-# says so and they are given the address.
+# Robots browse where they can. Where no interface carries multicast they are
+# given the address.
 robot() {
-	if "$tools" robot "$@" 2>"$work/robot"; then
-		cat "$work/robot"
+	if "$tools" robot --picture "$@" 2>"$work/robot"; then
 		return 0
 	fi
-	cat "$work/robot"
-	grep -q multicast "$work/robot" || return 1
-	echo "robot  is given the address instead"
-	"$tools" robot --ota "$url" "$@"
+	grep -q multicast "$work/robot" || { cat "$work/robot"; return 1; }
+	echo "(no network of this machine carries multicast: the robot is told the address)"
+	"$tools" robot --picture --ota "$url" "$@"
 }
 
-say "the appliance starts on its defaults, with nothing else installed"
+say "Perch starts on its defaults, on port $port"
 start
-sed -n 's/.*msg="perch is ready".*/&/p' "$work/log"
 
-say "a robot boots, finds it, and somebody talks to it"
+say "A robot made of software boots, finds it, and you talk to it"
 robot --say "what time is it" --say "set the volume to forty percent" --say "look left" \
 	--say "remember that my keys are in the kitchen"
 
-say "the appliance is killed with SIGKILL and started again"
+say "Perch is killed and started again; the robot comes back"
 kill -9 "$server"
 wait "$server" 2>/dev/null || true
 start
-
-say "the robot comes back: what was remembered is still there"
 robot --say "where are my keys"
 
-say "what the appliance knows of the robot"
+say "What Perch knows of the robot"
 "$perch" devices --data "$work/data"
+
+say "That was it; nothing of it is left. What to try next"
+cat <<NEXT
+  bin/perch serve          runs it, with its data in ./data; then, beside it:
+  bin/perch-tools robot --picture --say "tell me a joke"
+                           says what you like; docs/reflex.md has what it knows
+  bin/perch doctor         says what works here, and what to do about the rest
+  docs/onboarding.md       brings a robot of yours here
+  docs/how-to/             connects Ollama, whisper, piper and Home Assistant
+  make deb                 makes the package for a Raspberry Pi
+NEXT

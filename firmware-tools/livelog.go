@@ -14,7 +14,8 @@ import (
 type liveLog struct {
 	w        io.Writer
 	mac      string
-	upgrades bool // it says itself what it installs
+	upgrades bool     // it says itself what it installs
+	picture  *picture // nil where it is a log
 }
 
 func (l *liveLog) line(who, does, words string) {
@@ -28,10 +29,17 @@ func (l *liveLog) line(who, does, words string) {
 		}
 		return r
 	}, words)
+	if l.picture != nil {
+		fmt.Fprintln(l.w, l.picture.line(who, does, words))
+		return
+	}
 	fmt.Fprintln(l.w, strings.TrimRight(fmt.Sprintf("%-6s %-9s %s", who, does, words), " "))
 }
 
 func (l *liveLog) observe(h simrobot.Happening) {
+	if l.picture != nil {
+		l.picture.look(h)
+	}
 	switch h := h.(type) {
 	case simrobot.CheckedIn:
 		l.checkedIn(h)
@@ -81,6 +89,10 @@ func (l *liveLog) observe(h simrobot.Happening) {
 		l.line("robot", "rings", h.Message)
 	case simrobot.HungUp:
 		l.hungUp(h)
+	case simrobot.Turned:
+		if l.picture != nil { // a log ends with a report
+			l.line("robot", "waited", waited(h.Turn))
+		}
 	case simrobot.Stopped:
 		if h.Cut > 0 {
 			l.line("robot", "cuts off", fmt.Sprintf("%d packets that it had not played", h.Cut))
@@ -115,6 +127,9 @@ func (l *liveLog) felt(h simrobot.Felt) {
 }
 
 func (l *liveLog) called(h simrobot.Called) {
+	if l.picture != nil && strings.Contains(h.Name, ".get_") {
+		return // it is asked how it is at every turn, and nothing moves
+	}
 	if h.Err != "" {
 		l.line("robot", "tool", h.Name+" "+h.Arguments+" -> error: "+h.Err)
 		return

@@ -26,6 +26,7 @@ type robotFlags struct {
 	speaker string
 	script  string
 	robots  int
+	picture bool
 }
 
 // robot simulates one robot, or many.
@@ -69,6 +70,7 @@ func parseRobot(args []string, stdout io.Writer) (*robotFlags, error) {
 	s.StringVar(&o.Firmware, "firmware", "2.2.4", "`"+strings.Join(simrobot.Firmwares(), "|")+"`: as which it behaves")
 	s.StringVar(&f.script, "transcript", "", "`FILE` to write every frame to, as JSON lines, secrets blanked")
 	s.StringVar(&o.FlashFile, "flash", "", "JSON `FILE` that stands for the robot's flash; without it nothing is kept")
+	s.BoolVar(&f.picture, "picture", false, "show the talk as a picture, for people: faces, colours on a terminal, lines as wide as that; and play its sound where there is a device")
 	s.IntVar(&f.robots, "robots", 1, "`N` robots; their MACs count up from --mac")
 	err := s.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
@@ -97,8 +99,8 @@ func (f *robotFlags) check(rest []string) error {
 		return errors.New("--say and --mic are two sources for one microphone")
 	case f.robots < 1 || f.robots > 1000:
 		return fmt.Errorf("--robots %d: 1 to 1000", f.robots)
-	case f.robots > 1 && (f.speaker != "" || f.script != "" || f.options.FlashFile != ""):
-		return errors.New("--speaker, --transcript and --flash are for one robot")
+	case f.robots > 1 && (f.speaker != "" || f.script != "" || f.options.FlashFile != "" || f.picture):
+		return errors.New("--speaker, --transcript, --flash and --picture are for one robot")
 	}
 	o := f.options
 	o.FlashFile = ""
@@ -177,6 +179,9 @@ func one(ctx context.Context, f *robotFlags, stdout io.Writer) (err error) {
 	o := f.options
 	log := &liveLog{w: stdout, mac: o.MAC, upgrades: o.Upgrades}
 	o.Observe = log.observe
+	if f.picture {
+		defer f.show(ctx, log, &o)()
+	}
 	if f.script != "" {
 		file, err := os.Create(f.script)
 		if err != nil {
@@ -195,11 +200,34 @@ func one(ctx context.Context, f *robotFlags, stdout io.Writer) (err error) {
 	if o.Stay && ctx.Err() != nil && errors.Is(err, ctx.Err()) && answered(r.Stats()) == len(o.Say) {
 		err = nil // it stayed until it was told to go
 	}
-	report(stdout, r.Stats())
+	if !f.picture {
+		report(stdout, r.Stats())
+	}
 	if f.speaker != "" {
 		err = errors.Join(err, writeSound(f.speaker, r))
 	}
 	return err
+}
+
+// show makes a picture of the log and has the talk played, what is said to the
+// robot too. It returns what waits until all was played.
+func (f *robotFlags) show(ctx context.Context, log *liveLog, o *simrobot.Options) (end func()) {
+	log.picture = &picture{screen: screenOf(log.w, os.Getenv)}
+	player := playerOf(os.Getenv, exists)
+	log.line("robot", "sound", howHeard(player))
+	heard := newLoudspeaker(ctx, player)
+	o.Play = heard.play
+	o.Observe = func(h simrobot.Happening) {
+		log.observe(h)
+		said, ok := h.(simrobot.Said)
+		for _, s := range o.Say {
+			if ok && s.Text == said.Text {
+				heard.play(voice.MicRate, s.PCM)
+				break
+			}
+		}
+	}
+	return heard.close
 }
 
 func writeSound(path string, r *simrobot.Robot) error {

@@ -5,7 +5,8 @@
 #
 # Each is built against the libraries of the oldest Debian supported, unpacked
 # into dist: so they run on that one and on the newer, whichever Debian builds
-# them, and no foreign architecture is added to it.
+# them, and no foreign architecture is added to it. The packages are named on
+# standard output, and what it does meanwhile on standard error.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -15,7 +16,15 @@ libraries=libc6-dev,libopus-dev,libspeexdsp-dev,libpocketsphinx-dev
 mkdir -p dist
 out=$(mkdir -p "${1:-dist}" && cd "${1:-dist}" && pwd)
 [ $# -gt 0 ] && shift
-[ $# -gt 0 ] || set -- amd64 arm64
+
+# This machine's come first: they are what most people wait for.
+own=$(dpkg --print-architecture)
+[ $# -gt 0 ] || case $own in
+arm64) set -- arm64 amd64 ;;
+*) set -- amd64 arm64 ;;
+esac
+
+step() { echo "deb: $*" >&2; }
 
 commit=$(git rev-parse HEAD)
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
@@ -28,11 +37,13 @@ else
 	version="0~$(TZ=UTC git log -1 --format=%cd --date=format-local:%Y%m%d%H%M%S).g$(git rev-parse --short HEAD)"
 fi
 [ -n "${PERCH_VERSION:-}" ] && version=$PERCH_VERSION
+upstream=$(packaging/upstream.sh)
 ldflags="-s -w -X main.version=$version -X main.commit=$commit -X main.built=$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y-%m-%dT%H:%M:%SZ)"
 
 # sysroot unpacks the libraries for one architecture, once. Nothing in it is run.
 sysroot() {
 	[ -d "$root" ] && return
+	step "downloads the libraries of Debian $oldest for $1 into ${root#"$PWD/"}, this once"
 	log=$(mktemp)
 	rm -rf "$root.new"
 	if ! mmdebstrap --variant=extract --architectures="$1" --include="$libraries" \
@@ -46,6 +57,7 @@ sysroot() {
 
 # build PROGRAM PACKAGE puts a program into $stage.
 build() {
+	step "compiles $1 for $arch"
 	GOOS=linux GOARCH=$arch CGO_ENABLED=1 CC="$triplet-gcc --sysroot=$root" \
 		PKG_CONFIG_SYSROOT_DIR=$root PKG_CONFIG_LIBDIR=$root/usr/lib/$triplet/pkgconfig \
 		go build -trimpath -ldflags "$ldflags -extldflags=-Wl,-rpath-link=$root/usr/lib/$triplet/blas:$root/usr/lib/$triplet/lapack" \
@@ -61,6 +73,16 @@ licences() {
 				if [ -f "$file" ]; then printf '\n\n==== %s %s\n\n' "$module" "$release" && cat "$file"; fi
 			done
 		done
+}
+
+# docs are the pages about the appliance, with their links to what a package
+# has elsewhere. They are not packed, so that the links hold.
+docs() {
+	doc=$stage/usr/share/doc/perch
+	for page in README.md SECURITY.md $(git ls-files 'docs/*.md'); do
+		mkdir -p "$doc/$(dirname "$page")"
+		sed -E 's#\]\(((\.\./)*)packaging/(home-assistant/)?#](\1examples/#g; s#\]\(((\.\./)*)CHANGELOG\.md#](\1changelog.gz#g' "$page" >"$doc/$page"
+	done
 }
 
 # pages PROGRAM are its documents: manual, changes, licences, completion.
@@ -81,12 +103,14 @@ pack() {
 	mkdir "$stage/DEBIAN"
 	cp "packaging/deb/$1/"* "$stage/DEBIAN/"
 	sed -i "s/@VERSION@/$version/; s/@ARCH@/$arch/; s/@SIZE@/$size/" "$stage/DEBIAN/control"
+	echo "$upstream" >>"$stage/DEBIAN/control"
 	find "$stage" -newermt "@$SOURCE_DATE_EPOCH" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
 	dpkg-deb --root-owner-group -Zxz --build "$stage" "$out/$1_${version}_$arch.deb" >/dev/null
 	echo "$out/$1_${version}_$arch.deb"
 }
 
 umask 022
+step "makes perch and perch-tools $version for $*; the first time takes minutes"
 for arch; do
 	case $arch in
 	amd64) triplet=x86_64-linux-gnu ;;
@@ -100,6 +124,7 @@ for arch; do
 	rm -rf "$stage"
 	build perch ./cmd/perch
 	pages perch ./cmd/perch
+	docs
 	install -D -m 644 packaging/perch.service "$stage/usr/lib/systemd/system/perch.service"
 	install -D -m 644 packaging/perch.sysusers "$stage/usr/lib/sysusers.d/perch.conf"
 	install -D -m 644 packaging/perch.yaml "$stage/usr/share/doc/perch/examples/perch.yaml"
@@ -114,3 +139,4 @@ for arch; do
 	pages perch-tools ./firmware-tools
 	pack perch-tools
 done
+if [ -f "$out/perch_${version}_$own.deb" ]; then step "this machine's is installed with: sudo apt install $out/perch_${version}_$own.deb"; fi

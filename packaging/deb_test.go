@@ -60,12 +60,27 @@ func needs(t *testing.T, programs ...string) {
 	}
 }
 
-// packages builds packages of a version and returns them by name_arch.
+// packages builds packages of a version and returns them by name_arch. Without
+// architectures it is both, this machine's first.
 func packages(t *testing.T, dir, version string, arches ...string) map[string]string {
 	t.Helper()
-	out := must(t, []string{"PERCH_VERSION=" + version}, "./deb.sh", append([]string{dir}, arches...)...)
+	c := exec.CommandContext(t.Context(), "./deb.sh", append([]string{dir}, arches...)...)
+	c.Env = append(os.Environ(), "PERCH_VERSION="+version, "PERCH_HOMEPAGE=https://perch.example/")
+	var steps bytes.Buffer
+	c.Stderr = &steps
+	out, err := c.Output()
+	if err != nil {
+		t.Fatalf("deb.sh: %v\n%s", err, &steps)
+	}
+	own := strings.TrimSpace(must(t, nil, "dpkg", "--print-architecture"))
+	if first, _, _ := strings.Cut(string(out), "\n"); !strings.HasSuffix(first, "_"+own+".deb") {
+		t.Errorf("first it makes %s on %s", first, own)
+	}
+	if !strings.Contains(steps.String(), "deb: compiles perch for "+own+"\n") || !strings.Contains(steps.String(), "sudo apt install "+dir) {
+		t.Errorf("it says of what it does\n%s", &steps)
+	}
 	built := map[string]string{}
-	for line := range strings.Lines(out) {
+	for line := range strings.Lines(string(out)) {
 		file := strings.TrimSpace(line)
 		name, rest, ok := strings.Cut(filepath.Base(file), "_"+version+"_")
 		if !ok {
@@ -79,7 +94,7 @@ func packages(t *testing.T, dir, version string, arches ...string) map[string]st
 func TestPackages(t *testing.T) {
 	needs(t, "mmdebstrap", "dpkg-deb", "aarch64-linux-gnu-gcc", "x86_64-linux-gnu-gcc")
 	dir := t.TempDir()
-	old := packages(t, dir, "1.0.0", "amd64", "arm64")
+	old := packages(t, dir, "1.0.0")
 	for _, name := range []string{"perch_amd64", "perch_arm64", "perch-tools_amd64", "perch-tools_arm64"} {
 		t.Run(name, func(t *testing.T) { linked(t, old[name], name) })
 	}
@@ -105,6 +120,12 @@ func linked(t *testing.T, deb, name string) {
 	program, arch, _ := strings.Cut(name, "_")
 	if got := strings.TrimSpace(must(t, nil, "dpkg-deb", "-f", deb, "Architecture")); got != arch {
 		t.Errorf("the package is for %s", got)
+	}
+	if got := must(t, nil, "dpkg-deb", "-f", deb, "Homepage", "Maintainer"); !strings.Contains(got, "Homepage: https://perch.example/\n") || strings.Contains(got, "localhost") {
+		t.Errorf("it is from\n%s", got)
+	}
+	if program == "perch" {
+		documented(t, filepath.Join(root, "usr/share/doc/perch"))
 	}
 	f, err := elf.Open(filepath.Join(root, "usr/bin", program))
 	if err != nil {
@@ -133,6 +154,28 @@ func linked(t *testing.T, deb, name string) {
 		if versioned && len(minor) >= 2 && minor[:2] > "34" {
 			t.Errorf("%s is of %s; the package says libc6 (>= 2.34)", s.Name, s.Version)
 		}
+	}
+}
+
+// documented looks at the pages of a package: they are there, and so is all
+// that they lead to.
+func documented(t *testing.T, dir string) {
+	pages := 0
+	err := filepath.WalkDir(dir, func(page string, d fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(page) != ".md" {
+			return err
+		}
+		pages++
+		text, err := os.ReadFile(page)
+		for _, link := range regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`).FindAllStringSubmatch(string(text), -1) {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(page), link[1])); err != nil {
+				t.Errorf("%s: %v", page, err)
+			}
+		}
+		return err
+	})
+	if err != nil || pages < 20 {
+		t.Errorf("%d pages, %v", pages, err)
 	}
 }
 
@@ -253,7 +296,14 @@ func unit(t *testing.T, r root) {
 	if !ok {
 		t.Errorf("systemd-analyze security: %s", out)
 	}
-	t.Log("exposure", strings.TrimSpace(exposure))
+	page, err := os.ReadFile("../docs/package.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	figure := regexp.MustCompile(`exposure ([0-9.]+) on Debian 12`).FindSubmatch(page)
+	if figure == nil || !strings.HasPrefix(strings.TrimSpace(strings.TrimPrefix(exposure, " for perch.service:")), string(figure[1])+" ") {
+		t.Errorf("the exposure is%s, and not what docs/package.md says: %s", exposure, figure)
+	}
 }
 
 // serving runs the installed program as its unit does, until the end of the

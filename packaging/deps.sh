@@ -3,6 +3,7 @@
 # with sudo. Without either it prints the line to run. With "deb" also those that
 # making packages and testing them take, with "arm64" an emulated machine too.
 set -eu
+cd "$(dirname "$0")/.."
 
 packages="gcc libc6-dev pkg-config libopus-dev libspeexdsp-dev libpocketsphinx-dev pocketsphinx-en-us espeak-ng flite
   iproute2 python3 python3-zeroconf curl ca-certificates procps"
@@ -18,8 +19,23 @@ for group; do
 	esac
 done
 
+# Go comes first: nothing is installed where it would be for nothing.
+needed=$(sed -n 's/^go //p' go.mod)
 if ! command -v go >/dev/null; then
-	echo "Go 1.26 is needed and is not on the PATH; see https://go.dev/dl" >&2
+	echo "Go $needed or newer is needed, and there is no go on the PATH: https://go.dev/dl has it. Nothing was installed." >&2
+	exit 1
+fi
+go=$(cd / && GOTOOLCHAIN=local go version | grep -o 'go[0-9][0-9.]*' | head -n 1 | cut -c 3-)
+older() { [ "$1" != "$2" ] && [ "$(printf '%s\n' "$1" "$2" | sort -V | head -n 1)" = "$1" ]; }
+# From 1.21 on Go fetches the Go that a project needs, unless it is told not to.
+fetches() {
+	case $(cd / && go env GOTOOLCHAIN) in
+	auto | *+auto) ! older "$go" 1.21 ;;
+	*) return 1 ;;
+	esac
+}
+if older "$go" "$needed" && ! fetches; then
+	echo "Go $needed or newer is needed, and $(command -v go) is Go $go: https://go.dev/dl has the newer. Nothing was installed." >&2
 	exit 1
 fi
 if ! command -v dpkg-query >/dev/null; then
@@ -42,7 +58,15 @@ if [ "$(id -u)" -ne 0 ]; then
 	sudo=sudo
 fi
 echo "installing:$missing"
-export DEBIAN_FRONTEND=noninteractive
-$sudo apt-get update -qq
-# shellcheck disable=SC2086 # a list of names
-$sudo apt-get install -y -qq --no-install-recommends $missing >/dev/null
+# What apt says is of use only where it fails.
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+quietly() {
+	if ! "$@" >"$log" 2>&1; then
+		cat "$log" >&2
+		exit 1
+	fi
+}
+quietly $sudo apt-get update -qq
+# shellcheck disable=SC2086 # a list of names; sudo passes no variables on
+quietly $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing

@@ -329,10 +329,10 @@ func adopt(ctx context.Context, args []string, out io.Writer) error {
 			return err
 		}
 		if !d.Adopted {
-			fmt.Fprintf(out, "%s may talk again within a minute. If it does, and it is yours, adopt it: perch adopt %s\n", d.ID, d.ID)
+			fmt.Fprintf(out, "%s may talk again within seconds. If it does, and it is yours, adopt it: perch adopt %s\n", d.ID, d.ID)
 			return nil
 		}
-		fmt.Fprintf(out, "%s is adopted; one that waits goes on within a minute, any other with its next talk\n", d.ID)
+		fmt.Fprintf(out, "%s is adopted; one that waits goes on within seconds, any other with its next talk\n", d.ID)
 		return nil
 	})
 }

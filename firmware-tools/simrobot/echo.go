@@ -175,7 +175,7 @@ type speaker struct {
 }
 
 // listened reports whether there is any use for the sound itself.
-func (s speaker) listened() bool { return s.record.on || s.echo != nil }
+func (s speaker) listened() bool { return s.record.on || s.record.heard != nil || s.echo != nil }
 
 func (s speaker) play(at time.Time, rate int, f frame) {
 	s.record.play(at, rate, f.pcm)

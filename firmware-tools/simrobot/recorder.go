@@ -5,7 +5,8 @@ import "time"
 // recorder writes down what the speaker plays.
 type recorder struct {
 	on    bool
-	rate  int // of the first sound; 0 before it
+	heard func(rate int, pcm []int16) // nil where nobody listens
+	rate  int                         // of the first sound; 0 before it
 	start time.Time
 	pcm   []int16
 }
@@ -16,6 +17,9 @@ const mostRecorded = 30 * 60 * 24000
 // play notes sound that begins at a time. What the speaker did before that
 // time was to be silent.
 func (r *recorder) play(at time.Time, rate int, pcm []int16) {
+	if r.heard != nil {
+		r.heard(rate, pcm)
+	}
 	if !r.on {
 		return
 	}

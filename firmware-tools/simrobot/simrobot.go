@@ -69,11 +69,12 @@ type Options struct {
 	Upgrades bool // installs the firmware it is offered, and boots it; fetches assets, too
 	Crashes  bool // what it installs never gets as far as a check-in
 
-	AnswerWithin time.Duration // of the end of a sentence; 0 is 30 s
-	Record       bool          // keeps what the speaker plays, for Sound
-	MoreTools    []device.Tool // listed after the robot's own; they answer true
-	FlashFile    string        // holds the flash between runs; "" keeps it in memory
-	Transcript   io.Writer     // receives every frame as a line of JSON, secrets blanked
+	AnswerWithin time.Duration               // of the end of a sentence; 0 is 30 s
+	Record       bool                        // keeps what the speaker plays, for Sound
+	Play         func(rate int, pcm []int16) // receives what the speaker plays, as it does; it must not block
+	MoreTools    []device.Tool               // listed after the robot's own; they answer true
+	FlashFile    string                      // holds the flash between runs; "" keeps it in memory
+	Transcript   io.Writer                   // receives every frame as a line of JSON, secrets blanked
 	Observe      func(Happening)
 
 	dial func(ctx context.Context, url string, h http.Header) (channel, error)
@@ -128,7 +129,7 @@ func New(o Options) (*Robot, error) {
 		audio: xiaozhi.AudioParams{SampleRate: 24000, FrameDuration: 60},
 	}
 	r.runs(kept.Running)
-	r.speaker.on = o.Record
+	r.speaker.on, r.speaker.heard = o.Record, o.Play
 	r.tools = toolset(r)
 	return r, nil
 }

@@ -19,7 +19,7 @@ _perch_tools() {
 		command="$command ${COMP_WORDS[2]}" first=3
 	fi
 	case $command in
-	'robot') options='--aec --crash --event --firmware --flash --framing --mac --mic --mode --ota --robots --say --speaker --stay --transcript --upgrade --wake' valued='--aec --event --firmware --flash --framing --mac --mic --mode --ota --robots --say --speaker --transcript --wake' arguments=() ;;
+	'robot') options='--aec --crash --event --firmware --flash --framing --mac --mic --mode --ota --picture --robots --say --speaker --stay --transcript --upgrade --wake' valued='--aec --event --firmware --flash --framing --mac --mic --mode --ota --robots --say --speaker --transcript --wake' arguments=() ;;
 	'image') options='--chip --json --slot' valued='--chip --slot' arguments=('FILE.bin') ;;
 	'flash') options='--all --at --baud --board --boot --dry-run --port --save' valued='--at --baud --board --port' arguments=('FILE.bin') ;;
 	'nvs') options='--delete --drop-damaged --json --new --ota --out --set --show-secrets --size' valued='--delete --ota --out --set --size' arguments=('FILE') ;;

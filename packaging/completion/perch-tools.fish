@@ -14,6 +14,7 @@ complete -c perch-tools -n '__fish_seen_subcommand_from robot' -l mac -d 'the ro
 complete -c perch-tools -n '__fish_seen_subcommand_from robot' -l mic -d 'WAV FILE that the microphone hears, one turn' -r -F
 complete -c perch-tools -n '__fish_seen_subcommand_from robot' -l mode -d 'auto|manual|realtime; without it auto, or realtime where --aec is not off' -x -a 'auto manual realtime'
 complete -c perch-tools -n '__fish_seen_subcommand_from robot' -l ota -d 'URL of the appliance'\''s bootstrap; without it the appliance is found by browsing' -x
+complete -c perch-tools -n '__fish_seen_subcommand_from robot' -l picture -d 'show the talk as a picture, for people: faces, colours on a terminal, lines as wide as that; and play its sound where there is a device'
 complete -c perch-tools -n '__fish_seen_subcommand_from robot' -l robots -d 'N robots; their MACs count up from --mac' -x
 complete -c perch-tools -n '__fish_seen_subcommand_from robot' -l say -d 'TEXT to say to the robot, where %d stands for the robot'\''s number, from 1; repeat it for more turns' -x
 complete -c perch-tools -n '__fish_seen_subcommand_from robot' -l speaker -d 'WAV FILE to write what the speaker plays to' -r -F

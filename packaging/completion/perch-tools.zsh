@@ -41,6 +41,7 @@ _perch-tools() {
 		'*--mic=[WAV FILE that the microphone hears, one turn]:FILE:_files' \
 		'*--mode=[auto|manual|realtime; without it auto, or realtime where --aec is not off]:auto|manual|realtime:(auto manual realtime)' \
 		'*--ota=[URL of the appliance'\''s bootstrap; without it the appliance is found by browsing]:URL: ' \
+		'*--picture[show the talk as a picture, for people\: faces, colours on a terminal, lines as wide as that; and play its sound where there is a device]' \
 		'*--robots=[N robots; their MACs count up from --mac]:N: ' \
 		'*--say=[TEXT to say to the robot, where %d stands for the robot'\''s number, from 1; repeat it for more turns]:TEXT: ' \
 		'*--speaker=[WAV FILE to write what the speaker plays to]:FILE:_files' \

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	"perch/firmware-tools/simrobot"
+)
+
+// picture shows a talk to people who look on: a line for each event, and
+// before it the robot's face at that moment, turned where its head is.
+type picture struct {
+	screen
+	emotion  string
+	speaking bool
+	yaw      int
+}
+
+// screen is where a picture is shown.
+type screen struct {
+	width  int // in columns
+	colour bool
+}
+
+// features are the eyes and the mouth of an emotion; those that are not here
+// look neutral. ASCII has them on every console, in one column each.
+var features = map[string][2]string{
+	"happy": {"^^", "u"}, "laughing": {"^^", "D"}, "funny": {"^^", "D"}, "loving": {"**", "u"}, "kissy": {"**", "*"}, "delicious": {"^^", "p"},
+	"winking": {"^-", "u"}, "cool": {"==", "_"}, "confident": {"==", "u"}, "relaxed": {"--", "u"}, "silly": {"@@", "p"},
+	"sad": {";;", "n"}, "crying": {"TT", "n"}, "angry": {"><", "n"}, "embarrassed": {"//", "~"},
+	"surprised": {"OO", "o"}, "shocked": {"OO", "O"}, "thinking": {"''", "~"}, "doubtful": {"''", "n"}, "confused": {"o.", "~"}, "sleepy": {"--", "."},
+}
+
+// look takes in what the robot shows and does from now on.
+func (p *picture) look(h simrobot.Happening) {
+	switch h := h.(type) {
+	case simrobot.Felt:
+		p.emotion = h.Face
+	case simrobot.Entered:
+		p.speaking = h.State == simrobot.Speaking
+		if h.State == simrobot.Listening {
+			p.emotion = "neutral" // the firmware does so
+		}
+	case simrobot.HeadMoved:
+		p.yaw = h.Yaw
+	case simrobot.HungUp:
+		p.emotion = "sleepy"
+	}
+}
+
+// face is seven columns: a mouth that is open while it speaks, and the side to
+// which it looks. Its left is the right of whoever stands before it, but an
+// onlooker reads what it is told: "look left" points left.
+func (p *picture) face() string {
+	eyes, mouth := "oo", "_"
+	if f, known := features[p.emotion]; known {
+		eyes, mouth = f[0], f[1]
+	}
+	if p.speaking {
+		mouth = "o"
+	}
+	left, right := " ", " "
+	if p.yaw < 0 {
+		left = "<"
+	} else if p.yaw > 0 {
+		right = ">"
+	}
+	return left + "(" + eyes[:1] + mouth + eyes[1:] + ")" + right
+}
+
+// labels are what lines are about where the words of the log tell too little
+// to somebody who sees a talk for the first time, with a colour.
+var labels = map[string]struct{ does, colour string }{
+	"robot says":  {"you say", "1;36"},
+	"perch heard": {"it hears", "36"},
+	"perch feels": {"it feels", "33"},
+	"perch says":  {"it says", "1;32"},
+	"perch hello": {"connects", "2"},
+	"robot tool":  {"it does", "35"},
+	"robot moves": {"it moves", "35"},
+	"robot sets":  {"it sets", "35"},
+	"robot lists": {"it can do", "2"},
+}
+
+// line is one event's, cut to the width of the screen.
+func (p *picture) line(who, does, words string) string {
+	label, known := labels[who+" "+does]
+	if !known {
+		label.does, label.colour = does, "2"
+	}
+	if strings.Contains(does, ":") {
+		label.does = "boots" // the log names the robot there by its MAC
+	}
+	// The last column stays free: some terminals begin a new line after it.
+	text := cut(fmt.Sprintf("%-9s  %s", label.does, words), p.width-len("<(o_o)>  ")-1)
+	if p.colour {
+		return fmt.Sprintf("\x1b[1;33m%s\x1b[0m  \x1b[%sm%s\x1b[0m", p.face(), label.colour, text)
+	}
+	return strings.TrimRight(p.face()+"  "+text, " ")
+}
+
+// waited is how long a person waited for an answer, in a line.
+func waited(t simrobot.Turn) string {
+	if !t.Answered {
+		return "no answer"
+	}
+	return fmt.Sprintf("first sound after %.1f s, %.1f s long", t.FirstAudio.Seconds(), t.Length.Round(100*time.Millisecond).Seconds())
+}
+
+// cut is a text in so many columns, the last of which says that there was
+// more.
+func cut(text string, columns int) string {
+	used, end := 0, 0
+	for i, r := range text {
+		n := wide(r)
+		if used+n > columns {
+			return text[:end] + "…"
+		}
+		if used += n; used < columns {
+			end = i + len(string(r))
+		}
+	}
+	return text
+}
+
+// wide is how many columns a terminal gives a character, rather too many than
+// too few.
+func wide(r rune) int {
+	switch {
+	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf) || r >= 0xfe00 && r <= 0xfe0f:
+		return 0
+	case r >= 0x1100 && r <= 0x115f, r >= 0x2600 && r <= 0x27bf, r >= 0x2e80 && r <= 0xa4cf, r >= 0xac00 && r <= 0xd7a3, r >= 0xf900 && r <= 0xfaff,
+		r >= 0xfe30 && r <= 0xfe6f, r >= 0xff00 && r <= 0xff60, r >= 0xffe0 && r <= 0xffe6, r >= 0x1f000:
+		return 2
+	}
+	return 1
+}
