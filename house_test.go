@@ -283,21 +283,3 @@ func TestWhatTheDocsNameExists(t *testing.T) {
 		}
 	}
 }
-
-// TestPlainGo: go build ./... and go test ./... are enough, so nothing that we
-// run passes build tags that a contributor would have to know.
-func TestPlainGo(t *testing.T) {
-	scripts, err := filepath.Glob("*/*.sh")
-	if err != nil || len(scripts) < 3 {
-		t.Fatalf("scripts %v, %v", scripts, err)
-	}
-	for _, name := range append(scripts, "Makefile", ".ci/run") {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if regexp.MustCompile(`(?m)(^|[ =])-tags\b|\bGOFLAGS\b`).Match(text) {
-			t.Errorf("%s changes how Go builds", name)
-		}
-	}
-}

@@ -3,6 +3,8 @@ package voice
 import (
 	"errors"
 	"fmt"
+
+	"github.com/hraban/opus"
 )
 
 // longestPacket is the most sound one Opus packet may hold (RFC 6716
@@ -20,14 +22,14 @@ var ErrPacket = errors.New("not an Opus packet")
 // Decoder turns the Opus packets of one stream into PCM. It keeps the
 // stream's state: one session has one, and one goroutine uses it.
 type Decoder struct {
-	opus *opusDecoder
+	opus *opus.Decoder
 	pcm  []int16
 }
 
 // NewDecoder returns a decoder that yields mono PCM at rate, which is one of
 // 8000, 12000, 16000, 24000 and 48000.
 func NewDecoder(rate int) (*Decoder, error) {
-	d, err := newOpusDecoder(rate)
+	d, err := opus.NewDecoder(rate, 1)
 	if err != nil {
 		return nil, fmt.Errorf("make an Opus decoder for %d Hz: %w", rate, err)
 	}
@@ -41,7 +43,7 @@ func (d *Decoder) Decode(packet []byte) ([]int16, error) {
 	if len(packet) == 0 || len(packet) > MaxPacket {
 		return nil, fmt.Errorf("%w: %d bytes", ErrPacket, len(packet))
 	}
-	n, err := d.opus.decode(packet, d.pcm)
+	n, err := d.opus.Decode(packet, d.pcm)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %v", ErrPacket, err)
 	}
@@ -50,7 +52,7 @@ func (d *Decoder) Decode(packet []byte) ([]int16, error) {
 
 // Encoder turns PCM into the Opus packets of one stream, 60 ms each.
 type Encoder struct {
-	opus  *opusEncoder
+	opus  *opus.Encoder
 	frame int // samples in a packet
 	rest  []int16
 	data  [MaxPacket]byte
@@ -62,13 +64,13 @@ const speechBitrate = 24000
 
 // NewEncoder returns an encoder for mono PCM at rate.
 func NewEncoder(rate int) (*Encoder, error) {
-	e, err := newOpusEncoder(rate)
+	e, err := opus.NewEncoder(rate, 1, opus.AppVoIP)
 	if err != nil {
 		return nil, fmt.Errorf("make an Opus encoder for %d Hz: %w", rate, err)
 	}
 	// Complexity 5 halves the time a Pi spends on a frame and cannot be told
 	// from 10 on a robot's speaker.
-	if err := errors.Join(e.set(bitrate, speechBitrate), e.set(complexity, 5)); err != nil {
+	if err := errors.Join(e.SetBitrate(speechBitrate), e.SetComplexity(5)); err != nil {
 		return nil, fmt.Errorf("set up the Opus encoder: %w", err)
 	}
 	return &Encoder{opus: e, frame: rate * int(FrameDuration.Milliseconds()) / 1000}, nil
@@ -78,7 +80,7 @@ func NewEncoder(rate int) (*Encoder, error) {
 // complexity, variable rate, and discontinuous transmission, which makes
 // packets of a few bytes in silence.
 func (e *Encoder) LikeRobot() error {
-	return errors.Join(e.opus.set(complexity, 0), e.opus.set(variable, 1), e.opus.set(silent, 1))
+	return errors.Join(e.opus.SetComplexity(0), e.opus.SetVBR(true), e.opus.SetDTX(true))
 }
 
 // Encode takes any length of PCM and calls out for every full packet in it.
@@ -88,7 +90,7 @@ func (e *Encoder) Encode(pcm []int16, out func(packet []byte) error) error {
 	e.rest = append(e.rest, pcm...)
 	used := 0
 	for ; len(e.rest)-used >= e.frame; used += e.frame {
-		n, err := e.opus.encode(e.rest[used:used+e.frame], e.data[:])
+		n, err := e.opus.Encode(e.rest[used:used+e.frame], e.data[:])
 		if err != nil {
 			return fmt.Errorf("encode Opus: %w", err)
 		}
@@ -113,8 +115,11 @@ func (e *Encoder) Flush(out func(packet []byte) error) error {
 // and unrelated stream.
 func (e *Encoder) Reset() error {
 	e.rest = e.rest[:0]
-	if err := e.opus.reset(); err != nil {
+	if err := e.opus.Reset(); err != nil {
 		return fmt.Errorf("reset the Opus encoder: %w", err)
 	}
 	return nil
 }
+
+// OpusVersion is the version of the Opus library in use.
+func OpusVersion() string { return opus.Version() }
