@@ -5,7 +5,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-packages="gcc libc6-dev pkg-config libopus-dev libspeexdsp-dev libpocketsphinx-dev pocketsphinx-en-us espeak-ng flite
+packages="gcc libc6-dev pkg-config libopus-dev libopusfile-dev libspeexdsp-dev libpocketsphinx-dev pocketsphinx-en-us espeak-ng flite
   iproute2 python3 python3-zeroconf curl ca-certificates procps"
 
 # Packages are made for both architectures, and looked at in roots of their own.
