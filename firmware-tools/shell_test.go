@@ -25,7 +25,7 @@ func TestBashCompletesTools(t *testing.T) {
 		"perch-tools hooks install claude --w": "--write",
 		"perch-tools hooks send s":             "state",
 		"perch-tools robot --mode m":           "manual",
-		"perch-tools robot --firmware 2.":      "2.1 2.2.4 2.4",
+		"perch-tools robot --firmware 2.":      "2.1 2.2.4 2.4 2.5",
 		"perch-tools robot --framing ":         "1 2 3",
 		"perch-tools image --c":                "--chip",
 		"perch-tools completion f":             "fish",
