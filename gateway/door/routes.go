@@ -63,7 +63,16 @@ func answer(log *slog.Logger) gin.HandlerFunc {
 		if status == http.StatusInternalServerError {
 			log.Error("a request failed", "path", c.Request.URL.Path, "err", c.Errors.Last().Err)
 		}
+		Challenge(c.Writer.Header(), status)
 		c.JSON(status, b)
+	}
+}
+
+// Challenge says in the head of a refusal for want of a key how one may come
+// (RFC 9110 section 15.5.2). It leaves other answers alone.
+func Challenge(answer http.Header, status int) {
+	if status == http.StatusUnauthorized {
+		answer.Set("WWW-Authenticate", `Bearer realm="perch"`)
 	}
 }
 

@@ -307,6 +307,9 @@ func TestChatsThatAreRefused(t *testing.T) {
 			if got != c.want || !strings.Contains(shown.Error.Message, c.message) || len(text) > 1000 || answer.Header.Get("Content-Type") != "application/json; charset=utf-8" {
 				t.Errorf("%s: %s %.300s, want %s", c.name, got, text, c.want)
 			}
+			if answer.Header.Get("WWW-Authenticate") != map[bool]string{true: `Bearer realm="perch"`}[answer.StatusCode == 401] {
+				t.Errorf("%s: %v", c.name, answer.Header)
+			}
 		}
 	}
 	if n := len(h.brain.turns()); n > 0 {

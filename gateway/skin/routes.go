@@ -109,5 +109,6 @@ func (d *Door) asOpenAI(c *gin.Context) {
 	if wait := retryAfter(status, err); wait > 0 {
 		c.Header("Retry-After", strconv.Itoa(wait))
 	}
+	door.Challenge(c.Writer.Header(), status)
 	c.JSON(status, shown)
 }
