@@ -189,10 +189,14 @@ func (n knock) write(w io.Writer, r *http.Request) error {
 	return err
 }
 
+// allowedPage is in allowed_origins.
+const allowedPage = "https://panel.example"
+
 // lockedHouse has a key for every door.
 func lockedHouse(t *testing.T, change func(*config)) (*house, *knocker, map[lock]string) {
 	c := testConfig()
 	c.Skins.Key, c.Bridge.Key = "the-key-of-the-skins", "the-key-of-the-bridge"
+	c.AllowedOrigins = []string{allowedPage}
 	c.TLS = goodFor(t, t.TempDir(), "perch.local", month)
 	if change != nil {
 		change(&c)
@@ -327,11 +331,18 @@ func (k *knocker) fromThisMachine(s *served, route string, l lock) {
 			k.t.Errorf("%s, %s: %d %s", route, what, status, code)
 		}
 	}
-	for _, host := range []string{"evil.example:8004", "localhost:8004", "perch.local:8004", "192.168.1.2:8004", "[fe80::1]:8004"} {
+	if status, code := k.at(s, knock{route: route, host: "localhost:8004"}); !passed(status, code) {
+		k.t.Errorf("%s of a program here that asks for localhost: %d %s", route, status, code)
+	}
+	for _, host := range []string{"evil.example:8004", "evil.localhost:8004", "perch.local:8004", "192.168.1.2:8004", "[fe80::1]:8004"} {
 		refused("as "+host, knock{host: host})
 	}
 	for _, origin := range []string{"https://evil.example", "null", "http://" + s.listener.Addr().String()} {
 		refused("a page of "+origin, knock{header: []string{"Origin", origin}})
+	}
+	status, code := k.at(s, knock{route: route, header: []string{"Origin", allowedPage}})
+	if may := l != ownersToken; passed(status, code) != may {
+		k.t.Errorf("%s of an allowed page: %d %s, want let in %t", route, status, code, may)
 	}
 	refused("a tag of a page", knock{header: []string{"Sec-Fetch-Site", "cross-site"}})
 	for _, name := range proxied {
