@@ -98,6 +98,8 @@ func TestWordsOfATag(t *testing.T) {
 		"perch/live2d":  "Hi. [joy] Dear. [neutral] Well.",
 		"perch/vrm":     "Hi. [happy] Dear. [neutral] Well.",
 		"perch/xiaozhi": "Hi. [loving] Dear. [neutral] Well.",
+
+		"perch/chatdollkit": "Hi. [face:Joy] Dear. [face:Neutral] Well.",
 	} {
 		if _, body := h.ask(t, http.MethodPost, chatPath, strings.Replace(chatOf(""), `"perch"`, `"`+model+`"`, 1)); !strings.Contains(body, `"content":"`+want+`"`) ||
 			!strings.Contains(body, `"model":"`+model+`"`) {
@@ -110,7 +112,7 @@ func TestModels(t *testing.T) {
 	h := newHouse(t)
 	answer, body := h.ask(t, http.MethodGet, "/v1/models", "")
 	var list models
-	if err := json.Unmarshal([]byte(body), &list); err != nil || answer.StatusCode != 200 || list.Object != "list" || len(list.Data) != 7 ||
+	if err := json.Unmarshal([]byte(body), &list); err != nil || answer.StatusCode != 200 || list.Object != "list" || len(list.Data) != 9 ||
 		list.Data[0].ID != "perch" || list.Data[0].Object != "model" || list.Data[0].Created == 0 {
 		t.Errorf("%s (%v)", body, err)
 	}
