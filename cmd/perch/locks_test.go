@@ -57,7 +57,7 @@ var doorLocks = map[lock][]string{
 	keyOfBridge: {"POST /api/message", "POST /api/voice/escalate", "POST /api/voice/memory_log", "POST /api/voice/remember",
 		"POST /api/perception/event", "GET /api/perception/feed", "GET /api/perception/recent/:robot", "GET /api/perception/state"},
 	keyOfSkins: {"GET /mcp", "POST /mcp", "DELETE /mcp", "GET /vccp", "GET /vccp/", "GET /vccp/:session",
-		"GET /state", "POST /state", "POST /permission", "POST /v1/chat/completions", "GET /v1/models", "GET /v1/models/*id",
+		"GET /state", "POST /state", "POST /permission", "POST /v1/chat/completions", "POST /v1/responses", "GET /v1/models", "GET /v1/models/*id",
 		"GET /v1/vtuber/ws", "GET /v1/vtuber/schema", "POST /v1/vtuber/notifications"},
 }
 

@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -24,6 +25,16 @@ func NewEngine(log *slog.Logger) (*gin.Engine, error) {
 	e.RedirectTrailingSlash = false // a robot follows no redirect
 	e.Use(arrive, answer(log))
 	e.NoRoute(func(c *gin.Context) {
+		// Some clients add their path to an address that ends with a slash. Gin's own
+		// cure takes "..", too, for what it means, and would pass by a proxy's rules.
+		if rest, doubled := strings.CutPrefix(c.Request.URL.Path, "//"); doubled {
+			r := *c.Request
+			u := *r.URL
+			u.Path, u.RawPath = "/"+strings.TrimLeft(rest, "/"), ""
+			r.URL = &u
+			e.ServeHTTP(c.Writer, &r)
+			return
+		}
 		_ = c.Error(&Fault{"not_found", "there is nothing at this address", http.StatusNotFound})
 	})
 	e.NoMethod(func(c *gin.Context) {

@@ -487,12 +487,12 @@ func (p pen) Flush()                      {}
 func TestAStreamIsKeptAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()
-		s := newStream(pen{Writer: w})
+		s := newStream(pen{Writer: w}, ": begins\n\n")
 		began := time.Now()
 		lines := bufio.NewReader(r)
 		for n := 1; n <= 2; n++ {
 			line, err := lines.ReadString('\n')
-			if blank, _ := lines.ReadString('\n'); err != nil || !strings.HasPrefix(line, ":") || blank != "\n" || time.Since(began) != time.Duration(n)*keepAlive {
+			if blank, _ := lines.ReadString('\n'); err != nil || !strings.HasPrefix(line, ":") || blank != "\n" || time.Since(began) != beginWithin+time.Duration(n-1)*keepAlive {
 				t.Errorf("%q after %v (%v)", line, time.Since(began), err)
 			}
 		}

@@ -66,6 +66,7 @@ func (d *Door) chatRoutes(r gin.IRouter) {
 		}
 		c.JSON(http.StatusOK, m)
 	})
+	r.POST("/responses", func(c *gin.Context) { _ = c.Error(errResponses) })
 	r.POST("/chat/completions", func(c *gin.Context) {
 		body, err := io.ReadAll(c.Request.Body)
 		var q question
