@@ -206,6 +206,15 @@ func (d *doors) at(key string) []string {
 	return all
 }
 
+// own is where a program of this machine finds the appliance.
+func (d *doors) own() string {
+	address := append(d.at("local"), d.at("listen")...)[0]
+	if host, port, err := net.SplitHostPort(address); err == nil && net.ParseIP(host).IsUnspecified() {
+		address = net.JoinHostPort("127.0.0.1", port)
+	}
+	return "http://" + address
+}
+
 // announced is the port robots are told, of the first address they can reach.
 func (d *doors) announced() (port int, ok bool) {
 	for _, s := range d.servers {

@@ -68,6 +68,7 @@ func houseEngine(a *app, l *locks, robots *door.Lingering) (*gin.Engine, error) 
 	a.metrics.Routes(owner)
 	a.bridge.Admin(owner)
 	a.bridge.Routes(e.Group("", door.Guard(l.bridge.Check)))
+	a.talks.Routes(open)
 	a.skinRoutes(e, l.skins.Check)
 	return e, nil
 }
@@ -86,6 +87,7 @@ func localEngine(a *app, origins door.Origins) (*gin.Engine, error) {
 	a.metrics.Routes(owner)
 	a.bridge.Admin(owner)
 	a.bridge.Routes(e)
+	a.talks.Routes(e)
 	a.skinRoutes(e)
 	return e, nil
 }
