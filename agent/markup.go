@@ -214,7 +214,7 @@ func (s *Speech) inline(end bool) bool {
 	if isEmoji(first) {
 		s.skip()
 		if e, found := emotionOf(first); found && !s.begun {
-			e, _ = s.words.Face(e.Name) // with the emoji that is its own
+			e, _ = s.table().Face(e.Name) // with the emoji that is its own
 			s.face(Felt{Emotion: e, Intensity: 1}, false)
 		}
 		return true

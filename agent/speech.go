@@ -22,7 +22,7 @@ import (
 // A Speech is for one turn, and for one goroutine.
 type Speech struct {
 	cut   *cutter
-	words *Words // how tags are read
+	words *Words // see table
 	part  []byte // of a letter that is split between two deltas
 	held  string // what cannot be told yet; see markup.go
 	mode  mode
@@ -58,9 +58,17 @@ func (s *Speech) Full() bool {
 	return s.spoken >= mostSpoken || s.sentences >= mostSentences || s.read >= mostWritten
 }
 
+// table is how tags are read. Few turns have some.
+func (s *Speech) table() *Words {
+	if s.words == nil {
+		s.words = stockWords()
+	}
+	return s.words
+}
+
 // NewSpeech returns the pass over one turn's text, in a language of BCP 47.
 func NewSpeech(language string) *Speech {
-	s := &Speech{cut: newCutter(language), words: stockWords(), line: true}
+	s := &Speech{cut: newCutter(language), line: true}
 	s.cut.early = true
 	return s
 }

@@ -106,7 +106,7 @@ func (s *Speech) tag(content string) bool {
 		return true
 	case "face", "emotion":
 		name, value, _ = strings.Cut(value, ":")
-		if _, known := s.words.Face(name); !known {
+		if _, known := s.table().Face(name); !known {
 			s.face(Felt{Emotion: Neutral, Intensity: 1, Tag: tagOf(name)}, false)
 			return true
 		}
@@ -116,7 +116,7 @@ func (s *Speech) tag(content string) bool {
 	if strings.Trim(content, "^0123456789, ") == "" {
 		return true // of a footnote
 	}
-	e, known := s.words.Face(name)
+	e, known := s.table().Face(name)
 	if !known {
 		return !s.begun && s.unknown(content)
 	}

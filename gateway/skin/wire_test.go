@@ -34,7 +34,7 @@ func (h *house) wire(t testing.TB) *wire {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = c.Close() }) // twice where the test has closed it
+	t.Cleanup(func() { _ = c.Close() })                              // twice where the test has closed it
 	if err := c.(*net.TCPConn).SetReadBuffer(64 << 10); err != nil { // or the system's own may grow to hold all that a test sends
 		t.Fatal(err)
 	}
