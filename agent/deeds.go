@@ -239,10 +239,15 @@ func Ponder(ctx context.Context, models []Model, question string) (string, error
 	return "", errors.Join(failures...)
 }
 
-// arguments reads a tool's arguments.
+// arguments reads a tool's arguments. What is wrong is told in a model's words.
 func arguments(args json.RawMessage, into any) error {
-	if err := json.Unmarshal(args, into); err != nil {
-		return fmt.Errorf("read the arguments: %w", err)
+	err := json.Unmarshal(args, into)
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &wrong) && wrong.Field != "":
+		return fmt.Errorf("the argument %.60s may not be a JSON %s", strings.ToLower(wrong.Field), wrong.Value)
 	}
-	return nil
+	return errors.New("the arguments are not the JSON object that belongs here")
 }

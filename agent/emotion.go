@@ -37,7 +37,8 @@ func Emotions() []Emotion {
 }
 
 // OfferedEmotions are the nine of which a prompt lets a model choose. A small
-// set keeps faces predictable.
+// set keeps faces predictable. A model that wears another all the same wears
+// it: what can be shown of it is for whoever shows it (see On).
 func OfferedEmotions() []Emotion {
 	return []Emotion{
 		{"happy", "😊"}, {"laughing", "😆"}, {"sad", "😢"}, {"surprised", "😮"}, {"thinking", "🤔"},
@@ -80,8 +81,8 @@ func emotionOf(r rune) (Emotion, bool) {
 	return Emotion{name, emoji}, found
 }
 
-// offered is the one of the nine that is nearest to a face, so that a prompt's
-// allow-list holds for models that do not keep to it.
+// offered is the one of the nine that is nearest to a face. In what it has said
+// before, a model is shown those alone.
 func (e Emotion) offered() Emotion {
 	name := e.Name
 	if nearest, found := nearestOffered()[name]; found {
@@ -102,15 +103,6 @@ func nearestOffered() map[string]string {
 		"winking": "happy", "cool": "happy", "relaxed": "happy", "delicious": "happy", "confident": "happy",
 		"embarrassed": "thinking", "confused": "thinking", // unsure of itself
 	}
-}
-
-// namedEmotion is the one of the nine that a name in a tag stands for.
-func namedEmotion(name string) (Emotion, bool) {
-	e, known := stockWords().Face(name)
-	if !known {
-		return Neutral, false
-	}
-	return e.offered(), true
 }
 
 // withoutEmoji drops pictographs and what joins and colours them.

@@ -110,3 +110,26 @@ func TestOneFramePerChangeOfFace(t *testing.T) {
 		t.Errorf("published %v, replied %v", faces, replies)
 	}
 }
+
+// TestAnotherWordForTheSameFace is told to those who know the model's words; a
+// robot wears the face already.
+func TestAnotherWordForTheSameFace(t *testing.T) {
+	happy := agent.Emotion{Name: "happy", Emoji: "😊"}
+	b := &brain{name: "here", replies: []agent.Reply{agent.Felt{Emotion: happy, Tag: "joy"}, agent.Felt{Emotion: happy, Tag: "joy"}, agent.Felt{Emotion: happy, Tag: "glad"}}}
+	for _, body := range []agent.Body{nil, &arm{}} {
+		p, given := &published{}, 0
+		err := newMind(p, nil, b).Answer(t.Context(), agent.Turn{Conversation: "c", Text: "hello", Now: noon, Body: body}, func(agent.Reply) error {
+			given++
+			return nil
+		})
+		var words []string
+		for _, e := range p.events {
+			if e, ok := e.(event.Emotion); ok {
+				words = append(words, e.Tag)
+			}
+		}
+		if want := map[bool]int{true: 2, false: 1}[body == nil]; err != nil || given != want || !slices.Equal(words, []string{"joy", "glad"}) {
+			t.Errorf("with a robot %t: published %v, given %d, %v", body != nil, words, given, err)
+		}
+	}
+}

@@ -214,7 +214,8 @@ func (s *Speech) inline(end bool) bool {
 	if isEmoji(first) {
 		s.skip()
 		if e, found := emotionOf(first); found && !s.begun {
-			s.face(e.offered(), 1, false)
+			e, _ = s.table().Face(e.Name) // with the emoji that is its own
+			s.face(Felt{Emotion: e, Intensity: 1}, false)
 		}
 		return true
 	}

@@ -208,7 +208,7 @@ type sink struct {
 	refused error // by whoever speaks
 
 	conversation *conversation
-	face         string // the name of the one shown in this turn; empty is none yet
+	face, tag    string // of the one shown in this turn; no face is none yet
 }
 
 func (s *sink) take(r Reply) error {
@@ -219,12 +219,16 @@ func (s *sink) take(r Reply) error {
 func (s *sink) pass(r Reply) error {
 	switch r := r.(type) {
 	case Felt:
-		if r.Emotion.Name == s.face {
+		same := r.Emotion.Name == s.face
+		if same && r.Tag == s.tag {
 			return nil // one frame per change, whichever brain asks for it
 		}
-		s.face = r.Emotion.Name
+		s.face, s.tag = r.Emotion.Name, r.Tag
 		s.mind.began(s.conversation, r.Emotion.Emoji)
 		s.mind.publish(s.turn, felt(r))
+		if same && s.turn.Body != nil {
+			return nil // a robot wears the face, and knows no other word for it
+		}
 		return s.out(r)
 	case Say:
 		r.Text = s.mind.takeMarkers(r.Text, s.turn)
@@ -253,7 +257,7 @@ func (m *Mind) publish(t Turn, e event.Event) {
 // felt is what is published of a face. One that is felt in full says nothing of
 // how much.
 func felt(r Felt) event.Emotion {
-	e := event.Emotion{Name: r.Emotion.Name, Emoji: r.Emotion.Emoji}
+	e := event.Emotion{Name: r.Emotion.Name, Emoji: r.Emotion.Emoji, Tag: r.Tag}
 	if r.Intensity > 0 && r.Intensity < 1 {
 		e.Intensity = r.Intensity
 	}

@@ -11,7 +11,7 @@ import (
 // depend on how the text was split.
 //
 // The face is the leading emoji, or a tag such as [happy] or [excited:0.8]; it
-// is always one of OfferedEmotions. Later emoji are dropped, later tags change
+// is always one of Emotions, and keeps the word it was written with. Later emoji are dropped, later tags change
 // the face. [REMEMBER: ...] becomes a Note, [anim:...] and [pause:...] become
 // a Cue. Markdown, code, addresses and tables are brought to plain words.
 //
@@ -21,11 +21,12 @@ import (
 //
 // A Speech is for one turn, and for one goroutine.
 type Speech struct {
-	cut  *cutter
-	part []byte // of a letter that is split between two deltas
-	held string // what cannot be told yet; see markup.go
-	mode mode
-	line bool // at the beginning of a line
+	cut   *cutter
+	words *Words // see table
+	part  []byte // of a letter that is split between two deltas
+	held  string // what cannot be told yet; see markup.go
+	mode  mode
+	line  bool // at the beginning of a line
 
 	nested int  // brackets within a link's address
 	long   int  // letters dropped in the present mode
@@ -33,6 +34,7 @@ type Speech struct {
 	gap    bool // something was dropped after it
 
 	faced bool // this turn has a face
+	worn  Felt // which
 	begun bool // this message has its face, or words
 	out   []Reply
 
@@ -54,6 +56,14 @@ const (
 // the words can be told to stop.
 func (s *Speech) Full() bool {
 	return s.spoken >= mostSpoken || s.sentences >= mostSentences || s.read >= mostWritten
+}
+
+// table is how tags are read. Few turns have some.
+func (s *Speech) table() *Words {
+	if s.words == nil {
+		s.words = stockWords()
+	}
+	return s.words
 }
 
 // NewSpeech returns the pass over one turn's text, in a language of BCP 47.
@@ -107,7 +117,7 @@ func (s *Speech) letter(r rune) {
 // emit gives a letter on to be spoken.
 func (s *Speech) emit(r rune) {
 	if !unicode.IsSpace(r) {
-		s.face(Neutral, 1, true)
+		s.face(Felt{Emotion: Neutral, Intensity: 1}, true)
 	}
 	if s.gap && r == ')' && s.cut.undo('(') {
 		return // an address stood in brackets
@@ -143,11 +153,11 @@ func (s *Speech) say(sentence string) {
 
 // face shows one. That of a message which begins without one is only assumed,
 // and gives way to any that is shown already.
-func (s *Speech) face(e Emotion, intensity float64, assumed bool) {
+func (s *Speech) face(f Felt, assumed bool) {
 	if assumed && (s.begun || s.faced) {
 		s.begun = true
 		return
 	}
-	s.begun, s.faced = true, true
-	s.out = append(s.out, Felt{Emotion: e, Intensity: intensity})
+	s.begun, s.faced, s.worn = true, true, f
+	s.out = append(s.out, f)
 }

@@ -31,12 +31,19 @@ func says(replies []agent.Reply) (texts []string) {
 }
 
 func felt(name string, intensity float64) agent.Felt {
-	for _, e := range agent.OfferedEmotions() {
+	for _, e := range agent.Emotions() {
 		if e.Name == name {
 			return agent.Felt{Emotion: e, Intensity: intensity}
 		}
 	}
 	panic(name)
+}
+
+// tagged is a face that was written as a word.
+func tagged(name string, intensity float64, tag string) agent.Felt {
+	f := felt(name, intensity)
+	f.Tag = tag
+	return f
 }
 
 func TestTheFaceOfASpeech(t *testing.T) {
@@ -45,21 +52,22 @@ func TestTheFaceOfASpeech(t *testing.T) {
 		"  \n😢Hi.":          felt("sad", 1),
 		"**😆** Hi.":         felt("laughing", 1),
 		"❤️ Hi.":            felt("loving", 1),
-		"😱 Hi.":             felt("surprised", 1),
-		"😂 Hi.":             felt("laughing", 1),
+		"😱 Hi.":             felt("shocked", 1),
+		"😂 Hi.":             felt("funny", 1),
 		"🙂 Hi.":             felt("happy", 1),
 		"🎉 Hi.":             felt("neutral", 1),
 		"🎉😠 Hi.":            felt("angry", 1),
 		"Hi.":               felt("neutral", 1),
 		"Hi. 😊":             felt("neutral", 1),
-		"[happy] Hi.":       felt("happy", 1),
-		"[Excited:0.8] Hi.": felt("happy", 0.8),
-		"[face:Joy]Hi.":     felt("happy", 1),
-		"[face:Odd]Hi.":     felt("neutral", 1),
-		"[sad:7] Hi.":       felt("sad", 1),
-		"[sad:NaN] Hi.":     felt("sad", 1),
-		"[sad:-1] Hi.":      felt("neutral", 1),
-		"[whisper] Hi.":     felt("neutral", 1),
+		"[happy] Hi.":       tagged("happy", 1, "happy"),
+		"[Excited:0.8] Hi.": tagged("delicious", 0.8, "Excited"),
+		"[face:Joy]Hi.":     tagged("happy", 1, "Joy"),
+		"[face:Odd]Hi.":     tagged("neutral", 1, "Odd"),
+		"[face:a b]Hi.":     felt("neutral", 1),
+		"[sad:7] Hi.":       tagged("sad", 1, "sad"),
+		"[sad:NaN] Hi.":     tagged("sad", 1, "sad"),
+		"[sad:-1] Hi.":      tagged("neutral", 1, "sad"),
+		"[whisper] Hi.":     tagged("neutral", 1, "whisper"),
 		"- 😴 Hi.":           felt("sleepy", 1),
 	} {
 		if got := spoken("en", text); len(got) != 2 || got[0] != want || got[1] != (agent.Say{Text: "Hi."}) {
@@ -68,17 +76,27 @@ func TestTheFaceOfASpeech(t *testing.T) {
 	}
 }
 
-func TestEveryFaceOfASpeechIsOffered(t *testing.T) {
+// TestEveryFaceOfASpeechIsKept: the nine are what a prompt offers. Which of the
+// others can be shown is for whoever shows it.
+func TestEveryFaceOfASpeechIsKept(t *testing.T) {
 	for _, e := range agent.Emotions() {
-		for _, text := range []string{e.Emoji + " Hi.", "[" + e.Name + "] Hi."} {
-			f, ok := spoken("en", text)[0].(agent.Felt)
-			if !ok || !slices.Contains(agent.OfferedEmotions(), f.Emotion) {
+		for text, want := range map[string]agent.Felt{e.Emoji + " Hi.": felt(e.Name, 1), "[" + e.Name + "] Hi.": tagged(e.Name, 1, e.Name)} {
+			if f := spoken("en", text)[0]; f != want {
 				t.Errorf("%q: %+v", text, f)
 			}
-			if e.Name != "neutral" && f.Emotion == agent.Neutral {
-				t.Errorf("%q is nothing near", text)
-			}
 		}
+	}
+}
+
+// TestAFaceOfNobodysHere, at the beginning of a later message, leaves the face
+// that is worn as it is.
+func TestAFaceOfNobodysHere(t *testing.T) {
+	s := agent.NewSpeech("en")
+	all := append(s.Write("[sad:0.5] One."), s.End()...)
+	all = append(append(all, s.Write("[blush] Two.")...), s.End()...)
+	want := []agent.Reply{tagged("sad", 0.5, "sad"), agent.Say{Text: "One."}, tagged("sad", 0.5, "blush"), agent.Say{Text: "Two."}}
+	if !slices.Equal(all, want) {
+		t.Errorf("%+v", all)
 	}
 }
 
@@ -90,7 +108,7 @@ func TestWhatIsNotForTheEar(t *testing.T) {
 		"Well [REMEMBER: never clos":                               {agent.Say{Text: "Well"}},
 		"Well [REMEM":                                              {agent.Say{Text: "Well"}},
 		"Hi [anim:wave][pause:1.5] you.":                           {agent.Cue{Kind: "anim", Value: "wave"}, agent.Cue{Kind: "pause", Value: "1.5"}, agent.Say{Text: "Hi you."}},
-		"I am [sad] not.":                                          {felt("sad", 1), agent.Say{Text: "I am not."}},
+		"I am [sad] not.":                                          {tagged("sad", 1, "sad"), agent.Say{Text: "I am not."}},
 		"Nice 🎉👨‍👩‍👧 day ☀️!":                                      {agent.Say{Text: "Nice day!"}},
 		"Some **bold**, *slanted*, _low_ and `code`.":              {agent.Say{Text: "Some bold, slanted, low and code."}},
 		"Call set_head_angles, 2 * 3 or 2*3, ~5 ~~not~~ \\*.":      {agent.Say{Text: "Call set head angles, 2 * 3 or 2*3, ~5 not *."}},
@@ -212,7 +230,7 @@ func checkSpeech(t interface{ Fatalf(string, ...any) }, text string, replies []a
 		switch r := r.(type) {
 		case agent.Felt:
 			faced = true
-			if !slices.Contains(agent.OfferedEmotions(), r.Emotion) || !(r.Intensity > 0 && r.Intensity <= 1) {
+			if !slices.Contains(agent.Emotions(), r.Emotion) || !(r.Intensity > 0 && r.Intensity <= 1) || len(r.Tag) > 64 || strings.ContainsAny(r.Tag, "[]:<> ") {
 				t.Fatalf("%q: %+v", text, r)
 			}
 		case agent.Say:

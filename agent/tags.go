@@ -106,8 +106,8 @@ func (s *Speech) tag(content string) bool {
 		return true
 	case "face", "emotion":
 		name, value, _ = strings.Cut(value, ":")
-		if _, known := namedEmotion(name); !known {
-			s.face(Neutral, 1, false)
+		if _, known := s.table().Face(name); !known {
+			s.face(Felt{Emotion: Neutral, Intensity: 1, Tag: tagOf(name)}, false)
 			return true
 		}
 	case "", "x": // a box to tick
@@ -116,17 +116,39 @@ func (s *Speech) tag(content string) bool {
 	if strings.Trim(content, "^0123456789, ") == "" {
 		return true // of a footnote
 	}
-	e, known := namedEmotion(name)
+	e, known := s.table().Face(name)
 	if !known {
-		// What only looks like a face is no word either, at the beginning.
-		return !s.begun && content != "" && !strings.ContainsFunc(content, func(r rune) bool { return !unicode.IsLetter(r) })
+		return !s.begun && s.unknown(content)
 	}
 	intensity := intensityOf(value)
 	if intensity == 0 {
 		e, intensity = Neutral, 1
 	}
-	s.face(e, intensity, false)
+	s.face(Felt{Emotion: e, Intensity: intensity, Tag: tagOf(name)}, false)
 	return true
+}
+
+// unknown reads what only looks like a face, at the beginning of a message. It
+// is no word of that, and to somebody it may be a face.
+func (s *Speech) unknown(content string) bool {
+	if content == "" || strings.ContainsFunc(content, func(r rune) bool { return !unicode.IsLetter(r) }) {
+		return false
+	}
+	f := s.worn
+	if !s.faced {
+		f = Felt{Emotion: Neutral, Intensity: 1}
+	}
+	f.Tag = tagOf(content)
+	s.face(f, false)
+	return true
+}
+
+// tagOf is a model's own word for a face, or empty where it is no word.
+func tagOf(name string) string {
+	if name = strings.TrimSpace(name); checkWord(name) != nil {
+		return ""
+	}
+	return name
 }
 
 // intensityOf is 0 to 1, and 1 where nothing sensible is said.

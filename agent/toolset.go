@@ -230,7 +230,7 @@ func (th *thought) answer(ctx context.Context, call ToolCall) (Message, error) {
 	if !found {
 		tool.shown = clip(call.Name, mostDetail)
 		tool.run = func(context.Context, json.RawMessage) (string, error) {
-			return "", errors.New("there is no such tool; use one of those offered")
+			return "", errNoTool
 		}
 	}
 	status := event.ToolStatus{ID: rand.Text()[:12], Name: tool.shown, Status: event.ToolRunning, SubAgent: tool.agent}
@@ -251,7 +251,7 @@ func (th *thought) answer(ctx context.Context, call ToolCall) (Message, error) {
 }
 
 // attempt runs a tool within its time.
-func (th *thought) attempt(ctx context.Context, tool turnTool, args json.RawMessage) (string, error) {
+func (k *Thinker) attempt(ctx context.Context, tool turnTool, args json.RawMessage) (string, error) {
 	args = bytes.TrimSpace(args)
 	if len(args) == 0 || string(args) == "null" {
 		args = json.RawMessage("{}")
@@ -259,12 +259,12 @@ func (th *thought) attempt(ctx context.Context, tool turnTool, args json.RawMess
 	if len(args) > mostArguments || args[0] != '{' || !json.Valid(args) {
 		return "", fmt.Errorf("the arguments are not a JSON object of at most %d bytes", mostArguments)
 	}
-	ctx, cancel := context.WithTimeout(ctx, th.ToolWithin)
+	ctx, cancel := context.WithTimeout(ctx, k.ToolWithin)
 	defer cancel()
 	text, err := tool.run(ctx, args)
 	switch {
 	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return "", fmt.Errorf("it did not answer within %s", th.ToolWithin)
+		return "", fmt.Errorf("it did not answer within %s", k.ToolWithin)
 	case err != nil:
 		return "", err
 	}

@@ -56,6 +56,7 @@ type Reply interface{ isReply() }
 type Felt struct {
 	Emotion   Emotion
 	Intensity float64 // over 0 to 1; 0 is a brain that does not say, and stands for 1
+	Tag       string  // what the model wrote for it, where that was a word
 }
 
 // Say is one sentence to be spoken, without emoji.

@@ -22,6 +22,13 @@ const (
 	VocabularyVRM       Vocabulary = "vrm"       // the presets of VRM 1.0
 	VocabularyVRM0      Vocabulary = "vrm0"      // those of VRM 0.x
 	VocabularyStackChan Vocabulary = "stackchan" // the eight faces of the stock robot
+
+	// VocabularyChatdollKit are the faces of ChatdollKit's models, in the form it
+	// looks for them in a text.
+	VocabularyChatdollKit Vocabulary = "chatdollkit"
+	// VocabularyVerbatim is the model's own: each face is called what it wrote. A
+	// face that it did not write as a word is called as the firmware does.
+	VocabularyVerbatim Vocabulary = "verbatim"
 )
 
 // ErrWords is wrapped by NewWords for what cannot be added.
@@ -38,15 +45,19 @@ const (
 type faceWords struct {
 	name                              string
 	rfc, live2d, vrm, vrm0, stackchan string
+	chatdollkit                       string
 }
+
+// ofChatdollKit begins each of ChatdollKit's words.
+const ofChatdollKit = "face:"
 
 // stockVocabularies are the columns of faceTable.
 func stockVocabularies() []Vocabulary {
-	return []Vocabulary{VocabularyXiaozhi, VocabularyRFC, VocabularyLive2D, VocabularyVRM, VocabularyVRM0, VocabularyStackChan}
+	return []Vocabulary{VocabularyXiaozhi, VocabularyRFC, VocabularyLive2D, VocabularyVRM, VocabularyVRM0, VocabularyStackChan, VocabularyChatdollKit}
 }
 
 func (f faceWords) columns() []string {
-	return []string{f.name, f.rfc, f.live2d, f.vrm, f.vrm0, f.stackchan}
+	return []string{f.name, f.rfc, f.live2d, f.vrm, f.vrm0, f.stackchan, ofChatdollKit + f.chatdollkit}
 }
 
 // faceTable is the one table of faces, in the order of Emotions. A word that
@@ -60,34 +71,34 @@ func (f faceWords) columns() []string {
 // Sleepy is not among what is shown; see Emotion.On.
 func faceTable() []faceWords {
 	return []faceWords{
-		{"neutral", "neutral", "neutral", "neutral", "neutral", "neutral"},
-		{"happy", "happy", "joy", "happy", "joy", "happy"},
-		{"laughing", "laugh", "joy", "happy", "joy", "laughing"},
-		{"funny", "laugh", "joy", "happy", "joy", "laughing"},
-		{"sad", "sad", "sadness", "sad", "sorrow", "sad"},
-		{"angry", "angry", "anger", "angry", "angry", "angry"},
-		{"crying", "sad", "sadness", "sad", "sorrow", "crying"},
-		{"loving", "love", "joy", "happy", "joy", "happy"},
-		{"embarrassed", "shy", "neutral", "neutral", "neutral", "doubtful"},
-		{"surprised", "surprised", "surprise", "surprised", "joy", "happy"},
-		{"shocked", "surprised", "fear", "surprised", "sorrow", "doubtful"},
-		{"thinking", "curious", "neutral", "neutral", "neutral", "doubtful"},
-		{"winking", "smirk", "smirk", "relaxed", "fun", "happy"},
-		{"cool", "proud", "smirk", "relaxed", "fun", "happy"},
-		{"relaxed", "happy", "joy", "relaxed", "fun", "happy"},
-		{"delicious", "excited", "joy", "happy", "joy", "happy"},
-		{"kissy", "love", "joy", "happy", "joy", "happy"},
-		{"confident", "smirk", "smirk", "relaxed", "fun", "happy"},
-		{"sleepy", "sleepy", "neutral", "relaxed", "neutral", "neutral"},
-		{"silly", "laugh", "joy", "happy", "joy", "laughing"},
-		{"confused", "curious", "neutral", "neutral", "neutral", "doubtful"},
+		{"neutral", "neutral", "neutral", "neutral", "neutral", "neutral", "Neutral"},
+		{"happy", "happy", "joy", "happy", "joy", "happy", "Joy"},
+		{"laughing", "laugh", "joy", "happy", "joy", "laughing", "Joy"},
+		{"funny", "laugh", "joy", "happy", "joy", "laughing", "Joy"},
+		{"sad", "sad", "sadness", "sad", "sorrow", "sad", "Sorrow"},
+		{"angry", "angry", "anger", "angry", "angry", "angry", "Angry"},
+		{"crying", "sad", "sadness", "sad", "sorrow", "crying", "Sorrow"},
+		{"loving", "love", "joy", "happy", "joy", "happy", "Joy"},
+		{"embarrassed", "shy", "neutral", "neutral", "neutral", "doubtful", "Neutral"},
+		{"surprised", "surprised", "surprise", "surprised", "joy", "happy", "Surprised"},
+		{"shocked", "surprised", "fear", "surprised", "sorrow", "doubtful", "Surprised"},
+		{"thinking", "curious", "neutral", "neutral", "neutral", "doubtful", "Neutral"},
+		{"winking", "smirk", "smirk", "relaxed", "fun", "happy", "Fun"},
+		{"cool", "proud", "smirk", "relaxed", "fun", "happy", "Fun"},
+		{"relaxed", "happy", "joy", "relaxed", "fun", "happy", "Fun"},
+		{"delicious", "excited", "joy", "happy", "joy", "happy", "Joy"},
+		{"kissy", "love", "joy", "happy", "joy", "happy", "Joy"},
+		{"confident", "smirk", "smirk", "relaxed", "fun", "happy", "Fun"},
+		{"sleepy", "sleepy", "neutral", "relaxed", "neutral", "neutral", "Neutral"},
+		{"silly", "laugh", "joy", "happy", "joy", "laughing", "Fun"},
+		{"confused", "curious", "neutral", "neutral", "neutral", "doubtful", "Neutral"},
 	}
 }
 
 // readHome says whose a word is where the first row that has it is not meant.
 func readHome() map[string]string {
 	return map[string]string{
-		"smirk": "confident", "fun": "relaxed", "doubtful": "thinking",
+		"smirk": "confident", "fun": "relaxed", "face:fun": "relaxed", "doubtful": "thinking",
 	}
 }
 
@@ -128,6 +139,7 @@ func NewWords(added map[Vocabulary]map[string]string) (*Words, error) {
 			w.written[stockVocabularies()[i]][row.name] = word
 		}
 	}
+	w.written[VocabularyVerbatim] = w.written[VocabularyXiaozhi]
 	w.learn()
 	if len(added) > mostVocabularies {
 		return nil, fmt.Errorf("%w: %d vocabularies are more than %d", ErrWords, len(added), mostVocabularies)
@@ -152,7 +164,7 @@ func (w *Words) learn() {
 	}
 	for _, row := range faceTable() {
 		for _, word := range row.columns() {
-			if _, known := w.read[word]; !known {
+			if word = strings.ToLower(word); w.read[word].Name == "" {
 				w.read[word] = w.read[row.name]
 			}
 		}
@@ -163,14 +175,14 @@ func (w *Words) add(v Vocabulary, words map[string]string) error {
 	if err := checkWord(string(v)); err != nil {
 		return fmt.Errorf("%w: the vocabulary %.40q: %w", ErrWords, v, err)
 	}
-	if v == VocabularyXiaozhi {
+	if v == VocabularyXiaozhi || v == VocabularyVerbatim {
 		return fmt.Errorf("%w: %s is what the others are told from, and stays as it is", ErrWords, v)
 	}
 	for name, word := range words {
 		if !slices.ContainsFunc(Emotions(), func(e Emotion) bool { return e.Name == name }) {
 			return fmt.Errorf("%w: %s: %.40q is none of the 21 faces", ErrWords, v, name)
 		}
-		if err := checkWord(word); err != nil {
+		if err := checkWord(strings.TrimPrefix(word, ofChatdollKit)); err != nil {
 			return fmt.Errorf("%w: %s: the word %.40q: %w", ErrWords, v, word, err)
 		}
 	}
@@ -216,6 +228,14 @@ func (w *Words) Word(v Vocabulary, face string) string {
 		return words["thinking"]
 	}
 	return words[Neutral.Name]
+}
+
+// Tag is what a vocabulary calls a face that a model wrote a tag for, or none.
+func (w *Words) Tag(v Vocabulary, face, tag string) string {
+	if v == VocabularyVerbatim && tag != "" {
+		return tag
+	}
+	return w.Word(v, face)
 }
 
 // Face is the face that a word of any vocabulary stands for, in whatever case.

@@ -19,6 +19,9 @@ var vocabularies = map[agent.Vocabulary]string{
 	agent.VocabularyVRM:       "happy angry sad relaxed surprised neutral",
 	agent.VocabularyVRM0:      "joy angry sorrow fun neutral",
 	agent.VocabularyStackChan: "neutral happy laughing angry sad crying sleepy doubtful",
+	agent.VocabularyVerbatim:  firmwareEmotions, // where the model has written no word
+
+	agent.VocabularyChatdollKit: "face:Neutral face:Joy face:Angry face:Sorrow face:Fun face:Surprised",
 }
 
 // readOnly are those of them that no face is called by.
@@ -139,6 +142,10 @@ func TestWordsThatCannotBeAdded(t *testing.T) {
 		"a long word":       {"mine": {"neutral": strings.Repeat("x", 65)}},
 		"no name":           {"": {"neutral": "n"}},
 		"the firmware's 21": {agent.VocabularyXiaozhi: {"happy": "joy"}},
+		"the model's own":   {agent.VocabularyVerbatim: {"happy": "joy"}},
+		"another tag":       {"mine": {"neutral": "anim:wave"}},
+		"half a word":       {"mine": {"neutral": "face:"}},
+		"two of them":       {"mine": {"neutral": "face:face:Joy"}},
 		"too many":          many,
 	} {
 		if _, err := agent.NewWords(added); !errors.Is(err, agent.ErrWords) {
@@ -148,5 +155,22 @@ func TestWordsThatCannotBeAdded(t *testing.T) {
 	w := newWords(t, map[agent.Vocabulary]map[string]string{agent.VocabularyRFC: {"crying": "pain"}})
 	if w.Word(agent.VocabularyRFC, "crying") != "pain" || w.Word(agent.VocabularyRFC, "sad") != "sad" {
 		t.Error("a stock vocabulary's word did not take its place")
+	}
+}
+
+// TestFaceAsAWord: some renderers look for [face:Joy], and their owner's words
+// may be written so.
+func TestFaceAsAWord(t *testing.T) {
+	w := newWords(t, map[agent.Vocabulary]map[string]string{"mine": {"neutral": "face:Plain", "happy": "face:Joy", "loving": "face:Heart"}})
+	for face, want := range map[string]string{"happy": "face:Joy", "loving": "face:Heart", "sad": "face:Plain"} {
+		if got := w.Word("mine", face); got != want {
+			t.Errorf("%s is called %s", face, got)
+		}
+	}
+	if e, ok := w.Face("face:heart"); !ok || e.Name != "loving" {
+		t.Errorf("it is read as %v", e)
+	}
+	if got := w.Tag(agent.VocabularyVerbatim, "happy", "Grin"); got != "Grin" || w.Tag("mine", "happy", "Grin") != "face:Joy" || w.Tag(agent.VocabularyVerbatim, "cool", "") != "cool" {
+		t.Errorf("a model's own word is %s", got)
 	}
 }

@@ -134,6 +134,7 @@ type Emotion struct {
 	Name      string  `json:"name"`
 	Emoji     string  `json:"emoji"`
 	Intensity float64 `json:"intensity,omitempty"` // over 0 to 1; 0 stands for 1
+	Tag       string  `json:"tag,omitempty"`       // what the model wrote for it, where that was a word
 }
 
 // SpeakingStarted is the first packet of speech gone to the robot.

@@ -58,6 +58,12 @@ type Options struct {
 	// adopted by name may. Nobody may where it is nil.
 	MayAnswer func(device.ID) bool
 
+	// Tools are what a turn may use, and Lend opens a place where a session finds
+	// them; an agent is lent none where they are nil, or where it does not know MCP
+	// over HTTP.
+	Tools func(ctx context.Context, t agent.Turn) *agent.TurnTools
+	Lend  func() Place
+
 	Preamble string                        // what an agent is told at the beginning of a session; Preamble()
 	Phrases  func(language string) Phrases // PhrasesIn
 	Log      *slog.Logger                  // needed
@@ -181,27 +187,29 @@ func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	tools := b.toolsOf(ctx, t)
+	defer b.rest(k)
 	for again := true; ; again = false {
-		s, err := b.session(ctx, k)
+		s, err := b.session(ctx, k, tools)
 		if err != nil {
-			return err
+			return acted(err, tools)
 		}
-		err = b.think(ctx, s, t, out)
+		err = b.think(ctx, s, t, tools, out)
 		if again && errors.Is(err, errForgotten) {
 			b.discard(k)
 			continue
 		}
-		return err
+		return acted(err, tools)
 	}
 }
 
 // think is one turn in a session that is open.
-func (b *Brain) think(ctx context.Context, s *session, t agent.Turn, out func(agent.Reply) error) error {
+func (b *Brain) think(ctx context.Context, s *session, t agent.Turn, tools *agent.TurnTools, out func(agent.Reply) error) error {
 	in, err := s.conn.prompt(s, b.words(s, t))
 	if err != nil {
 		return err
 	}
-	r := &round{brain: b, session: s, inbox: in, turn: t, out: out,
+	r := &round{brain: b, session: s, inbox: in, turn: t, tools: tools, out: out,
 		phrases: b.o.Phrases(t.Language), speech: agent.NewSpeech(t.Language)}
 	end, err := r.follow(ctx)
 	b.used(s)
@@ -216,7 +224,7 @@ func (b *Brain) think(ctx context.Context, s *session, t agent.Turn, out func(ag
 		return err
 	}
 	if end.err != nil {
-		return b.refused(s, end.err, r.began)
+		return b.refused(s, end.err, r.began || tools != nil && tools.Acted())
 	}
 	if err := r.finish(end); err != nil {
 		return err
@@ -248,7 +256,10 @@ func (b *Brain) Check(ctx context.Context) error {
 	if barred != nil {
 		return barred
 	}
-	_, err = b.session(ctx, &b.spare)
+	s, err := b.session(ctx, &b.spare, nil)
+	if err == nil && b.o.Lend != nil && s.conn.lends() {
+		b.discard(&b.spare) // it has no tools
+	}
 	return err
 }
 

@@ -228,6 +228,7 @@ func (b *Brain) acquainted(c *child, result json.RawMessage) error {
 			Session struct {
 				Close json.RawMessage `json:"close"`
 			} `json:"sessionCapabilities"`
+			MCP mcpCapabilities `json:"mcpCapabilities"`
 		} `json:"agentCapabilities"`
 	}
 	if err := json.Unmarshal(result, &r); err != nil {
@@ -240,7 +241,11 @@ func (b *Brain) acquainted(c *child, result json.RawMessage) error {
 	c.conn.mu.Lock()
 	c.conn.old = r.Version == nil
 	c.conn.closes = len(closing) > 0 && string(closing) != "null" && string(closing) != "false"
+	c.conn.mcp = r.Capabilities.MCP.HTTP
 	c.conn.mu.Unlock()
+	if b.o.Lend != nil && !c.conn.lends() {
+		b.o.Log.Warn("an agent has neither the robot's tools nor timers nor memory: it does not know MCP over HTTP", "agent", b.name())
+	}
 	c.mu.Lock()
 	c.greeted = true
 	c.mu.Unlock()

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 
 	"perch/agent"
@@ -36,6 +38,7 @@ type conn struct {
 	garbage  int
 	old      bool // speaks the dialect from before the protocol
 	closes   bool // knows session/close
+	mcp      bool // and MCP over HTTP
 	stuck    bool // has not obeyed a cancel; ends with the last turn
 }
 
@@ -54,7 +57,11 @@ func (c *conn) end(why error) {
 	c.over = why
 	pending := c.pending
 	c.pending = nil
+	sessions := slices.Collect(maps.Values(c.sessions))
 	c.mu.Unlock()
+	for _, s := range sessions {
+		s.void()
+	}
 	c.ended(why)
 	close(c.done)
 	for _, then := range pending {

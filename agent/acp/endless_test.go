@@ -35,7 +35,7 @@ func TestEndlessAgents(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := build(t, "plain", func(o *acp.Options) {
-				o.Grace = 50 * time.Millisecond
+				o.Grace = time.Minute // a slow machine has to see it being told to stop
 				if c.change != nil {
 					c.change(o)
 				}

@@ -180,7 +180,11 @@ func (f *fake) initialize(m rpc) {
 		f.result(m.ID, object{"name": "zeroclaw"})
 		return
 	}
-	f.result(m.ID, object{"protocolVersion": 1, "agentCapabilities": object{"sessionCapabilities": object{"close": object{}}}})
+	can := object{"sessionCapabilities": object{"close": object{}}}
+	if f.mode == "tools" {
+		can["mcpCapabilities"] = object{"http": true, "sse": true}
+	}
+	f.result(m.ID, object{"protocolVersion": 1, "agentCapabilities": can})
 }
 
 func (f *fake) open(m rpc) {
@@ -290,6 +294,10 @@ func (s *script) step(verb, rest string) bool {
 			u["sessionUpdate"], u["title"] = "tool_call", f[3]
 		}
 		s.update(s.session, u)
+	case "named": // a tool with the name that claude-agent-acp tells beside the protocol
+		id, name, _ := strings.Cut(rest, " ")
+		s.update(s.session, object{"sessionUpdate": "tool_call", "toolCallId": id, "kind": "other", "status": "pending",
+			"title": name, "_meta": object{"claudeCode": object{"toolName": name}}})
 	case "agent":
 		s.update(s.session, object{"sessionUpdate": "tool_call", "toolCallId": rest, "kind": "think", "status": "in_progress",
 			"title": "Look around", "_meta": object{"claudeCode": object{"toolName": "Task"}}})

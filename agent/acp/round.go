@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -32,7 +33,8 @@ type round struct {
 	phrases Phrases
 
 	speech *agent.Speech
-	tools  []*tool
+	tools  *agent.TurnTools // lent in it; nil where there are none
+	seen   []*tool
 	asking *permission // taken and not yet answered
 	face   agent.Felt
 	began  bool // something was seen of it
@@ -178,9 +180,9 @@ func (r *round) tool(change toolChange) error {
 }
 
 func (r *round) show(t *tool, status string) error {
-	name := t.kind
-	if name == "" {
-		name = "other"
+	name, is := r.lent(t.name)
+	if !is {
+		name = cmp.Or(t.kind, "other")
 	}
 	now := event.ToolStatus{ID: t.id, Name: name, Status: status, Detail: r.title(t.title), SubAgent: t.agent}
 	if now == t.shown {
@@ -197,16 +199,16 @@ func (r *round) show(t *tool, status string) error {
 
 // follows finds a tool by its id, and follows a new one while there is room.
 func (r *round) follows(id string) *tool {
-	for _, t := range r.tools {
+	for _, t := range r.seen {
 		if t.id == id {
 			return t
 		}
 	}
-	if len(r.tools) >= mostTools {
+	if len(r.seen) >= mostTools {
 		return nil
 	}
 	t := &tool{toolChange: toolChange{id: id}}
-	r.tools = append(r.tools, t)
+	r.seen = append(r.seen, t)
 	return t
 }
 
@@ -218,6 +220,7 @@ func (t *tool) merge(change toolChange) {
 	}
 	or(&t.title, change.title)
 	or(&t.kind, change.kind)
+	or(&t.name, change.name)
 	or(&t.status, change.status)
 	t.agent = t.agent || change.agent
 }
@@ -239,7 +242,7 @@ func (r *round) permit(ctx context.Context, p permission) error {
 	r.brain.o.Log.Info("a permission was answered", "agent", r.brain.name(), "robot", r.turn.Robot, "allowed", v == allowed,
 		"how", r.how, "kind", p.call.kind, "title", r.title(p.call.title))
 	r.session.conn.answer(p, v)
-	for _, t := range r.tools {
+	for _, t := range r.seen {
 		if v == refused && t.id == p.call.id && t.shown.Status == event.ToolRunning {
 			return r.show(t, event.ToolFailed) // few agents say so themselves
 		}
@@ -249,7 +252,7 @@ func (r *round) permit(ctx context.Context, p permission) error {
 
 func (r *round) judge(ctx context.Context, p permission) (verdict, error) {
 	call := p.call
-	for _, t := range r.tools {
+	for _, t := range r.seen {
 		if t.id == call.id {
 			known := *t
 			known.merge(call)
@@ -257,12 +260,16 @@ func (r *round) judge(ctx context.Context, p permission) (verdict, error) {
 		}
 	}
 	may := r.brain.o.MayAnswer
+	_, lent := r.lent(call.name)
 	r.how = "listed as allowed"
 	switch {
 	case p.noOption:
 		r.how = "only to be had for good"
 		return refused, r.phrase(r.phrases.ForGood)
 	case call.kind != "" && slices.Contains(r.brain.o.AllowKinds, call.kind):
+		return allowed, nil
+	case lent:
+		r.how = "a tool of the house"
 		return allowed, nil
 	case agent.Conceals(call.title):
 		r.how = "a part of it cannot be told"
@@ -330,7 +337,7 @@ func judged(a agent.Answer) (v verdict, understood bool) {
 
 // finish says what is left to say, and ends the turn.
 func (r *round) finish(end ended) error {
-	for _, t := range r.tools {
+	for _, t := range r.seen {
 		if t.shown.Status == event.ToolRunning {
 			if err := r.show(t, event.ToolDone); err != nil {
 				return err
@@ -365,5 +372,9 @@ func (r *round) finish(end ended) error {
 			return err
 		}
 	}
-	return r.give(agent.Done{End: agent.Continue})
+	after := agent.Continue
+	if r.tools != nil {
+		after = cmp.Or(r.tools.End(), after)
+	}
+	return r.give(agent.Done{End: after})
 }

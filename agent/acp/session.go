@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"perch/agent"
@@ -26,13 +27,16 @@ type session struct {
 	inbox    *inbox        // of the turn that runs; of conn.mu, as is the next
 	draining chan struct{} // a cancelled prompt; closed when it has been answered
 	dropped  bool          // before it was opened
+
+	place   Place // where it finds its tools; nil where it has none
+	voiding sync.Once
 }
 
 // open asks for a session. It waits for nothing: a turn that is cancelled
 // meanwhile leaves it to the next.
-func (c *conn) open(dir string, now time.Time) (*session, error) {
-	s := &session{conn: c, opened: make(chan struct{}), begun: now, used: now}
-	params := map[string]any{"cwd": dir, "mcpServers": []any{}}
+func (c *conn) open(dir string, place Place, now time.Time) (*session, error) {
+	s := &session{conn: c, opened: make(chan struct{}), begun: now, used: now, place: place}
+	params := map[string]any{"cwd": dir, "mcpServers": s.servers()}
 	if c.isOld() {
 		params = map[string]any{"working_directory": dir}
 	}
@@ -41,7 +45,13 @@ func (c *conn) open(dir string, now time.Time) (*session, error) {
 		if s.err = err; err == nil {
 			s.err = c.admit(s, result)
 		}
+		if s.err != nil {
+			s.void()
+		}
 	})
+	if err != nil {
+		s.void()
+	}
 	return s, err
 }
 
@@ -75,6 +85,7 @@ func (c *conn) isOld() bool {
 
 // drop forgets a session, and tells the agent where it can be told.
 func (c *conn) drop(s *session) {
+	s.void()
 	c.mu.Lock()
 	if s.id == "" || c.sessions[s.id] != s {
 		s.dropped = true

@@ -101,7 +101,8 @@ func (b *Brain) dropOldest() (bool, *session) {
 
 // session is an open session for a talk: the one it has, while that is fresh,
 // the spare one, or a new one.
-func (b *Brain) session(ctx context.Context, k *talk) (*session, error) {
+// What its turn may use is there by then.
+func (b *Brain) session(ctx context.Context, k *talk, tools *agent.TurnTools) (*session, error) {
 	c, err := b.running(ctx)
 	if err != nil {
 		return nil, err
@@ -117,6 +118,9 @@ func (b *Brain) session(ctx context.Context, k *talk) (*session, error) {
 			}
 		}
 		if s.conn == c && c.why() == nil && b.fresh(s) && s.quiet() == nil {
+			if s.place != nil {
+				s.place.Begin(ctx, tools)
+			}
 			return b.ready(ctx, k, s)
 		}
 		b.discard(k)
@@ -126,7 +130,7 @@ func (b *Brain) session(ctx context.Context, k *talk) (*session, error) {
 	}
 	s := b.takeSpare(c)
 	if s == nil {
-		if s, err = c.open(b.o.Dir, b.o.Now()); err != nil {
+		if s, err = c.open(b.o.Dir, b.place(ctx, c, tools), b.o.Now()); err != nil {
 			return nil, err
 		}
 	}

@@ -16,7 +16,8 @@ type text string
 // toolChange is news of a tool. What is empty has not changed.
 type toolChange struct {
 	id, title, kind, status string
-	agent                   bool // another agent, at work on its own
+	name                    string // the agent's own, where its program tells it
+	agent                   bool   // another agent, at work on its own
 }
 
 // pulse is a sign of life: a thought, a plan, and what we do not know.
@@ -34,6 +35,9 @@ func (toolChange) isItem() {}
 func (permission) isItem() {}
 func (pulse) isItem()      {}
 func (ended) isItem()      {}
+
+// mostName bounds a tool's own name, in bytes.
+const mostName = 200
 
 // Where a tool stands, in the protocol's words.
 const (
@@ -110,7 +114,7 @@ func (t toolCall) change() toolChange {
 		status = ""
 	}
 	sub := t.RawInput.SubAgent != "" || t.Meta.Claude.Tool == "Task" || t.Meta.Claude.Tool == "Agent"
-	return toolChange{id: clip(t.ID, mostID), title: clip(t.Title, mostRead), kind: kind, status: status, agent: sub}
+	return toolChange{id: clip(t.ID, mostID), title: clip(t.Title, mostRead), kind: kind, status: status, name: clip(t.Meta.Claude.Tool, mostName), agent: sub}
 }
 
 // parseUpdate reads the parameters of session/update. The item is nil where

@@ -71,6 +71,7 @@ type app struct {
 	skins      *skin.Door
 	hooks      *hooks.Door
 	vccp       *vccp.Door
+	talks      *vccp.Talks // of coding agents
 	firmware   *ota.Firmware
 	tokenKey   device.Key
 
@@ -182,7 +183,8 @@ func (a *app) residents() residents {
 
 // think makes the engines, and the mind of its brains.
 func (a *app) think(ears voice.Recognizers) (err error) {
-	house := mindOf{a.memory, a.timers, a.herald, a.senses, a.robots.Trusts}
+	a.talks = vccp.NewTalks(a.log)
+	house := mindOf{a.memory, a.timers, a.herald, a.senses, a.robots.Trusts, a.lend}
 	tell := func(e event.Event) { a.bus.Publish("", "", e) }
 	if a.engines, err = newEngines(a.config, house, a.findWyoming, tell, a.log); err != nil {
 		return err
@@ -348,6 +350,7 @@ func (a *app) Run(ctx context.Context) error {
 	withdraw()
 	announcing.Wait()
 	a.vccp.Close() // its streams have no end of their own
+	a.talks.Close()
 	a.doors.stop()
 	if a.wyoming != nil {
 		a.wyoming.Close()
@@ -396,6 +399,9 @@ func (a *app) load(ctx context.Context) {
 func (a *app) Close() {
 	if a.vccp != nil {
 		a.vccp.Close()
+	}
+	if a.talks != nil {
+		a.talks.Close()
 	}
 	if a.doors != nil {
 		a.doors.stop()

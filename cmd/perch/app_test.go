@@ -33,6 +33,10 @@ import (
 const asProgram = "RUN_AS_PERCH"
 
 func TestMain(m *testing.M) {
+	if os.Getenv(asAgent) != "" {
+		serveAgent()
+		return
+	}
 	if os.Getenv(asLoadTarget) != "" {
 		serveScripted()
 	}

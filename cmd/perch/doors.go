@@ -64,7 +64,7 @@ func (d *doors) open(a *app) error {
 	if err != nil {
 		return err
 	}
-	local, err := localEngine(a)
+	local, err := localEngine(a, l.origins)
 	if err != nil {
 		return err
 	}
@@ -89,14 +89,29 @@ func (d *doors) open(a *app) error {
 // listen opens the addresses that a key of the configuration names.
 func (d *doors) listen(key string, addresses []string, e *gin.Engine) (err error) {
 	for _, address := range addresses {
-		l, failed := net.Listen("tcp", address)
-		if failed != nil {
-			err = errors.Join(err, listenError(address, key, failed))
-			continue
+		for i, one := range each(address) {
+			l, failed := net.Listen("tcp", one)
+			if i > 0 && (errors.Is(failed, syscall.EADDRNOTAVAIL) || errors.Is(failed, syscall.EAFNOSUPPORT)) {
+				continue // a machine without IPv6
+			}
+			if failed != nil {
+				err = errors.Join(err, listenError(one, key, failed))
+				continue
+			}
+			d.add(l, key, e)
 		}
-		d.add(l, key, e)
 	}
 	return err
+}
+
+// each is an address, or both that localhost stands for: a program that asks for
+// it may try either first, and not the other.
+func each(address string) []string {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || host != "localhost" {
+		return []string{address}
+	}
+	return []string{net.JoinHostPort("127.0.0.1", port), net.JoinHostPort("::1", port)}
 }
 
 func (d *doors) add(l net.Listener, key string, e *gin.Engine) {
@@ -189,6 +204,15 @@ func (d *doors) at(key string) []string {
 		}
 	}
 	return all
+}
+
+// own is where a program of this machine finds the appliance.
+func (d *doors) own() string {
+	address := append(d.at("local"), d.at("listen")...)[0]
+	if host, port, err := net.SplitHostPort(address); err == nil && net.ParseIP(host).IsUnspecified() {
+		address = net.JoinHostPort("127.0.0.1", port)
+	}
+	return "http://" + address
 }
 
 // announced is the port robots are told, of the first address they can reach.

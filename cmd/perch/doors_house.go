@@ -68,22 +68,26 @@ func houseEngine(a *app, l *locks, robots *door.Lingering) (*gin.Engine, error) 
 	a.metrics.Routes(owner)
 	a.bridge.Admin(owner)
 	a.bridge.Routes(e.Group("", door.Guard(l.bridge.Check)))
+	a.talks.Routes(open)
 	a.skinRoutes(e, l.skins.Check)
 	return e, nil
 }
 
-// localEngine serves programs on this machine.
-func localEngine(a *app) (*gin.Engine, error) {
+// localEngine serves programs on this machine, and pages of allowed_origins that
+// are open on it; the owner's doors, which have no key here, programs alone.
+func localEngine(a *app, origins door.Origins) (*gin.Engine, error) {
 	e, err := door.NewEngine(a.log)
 	if err != nil {
 		return nil, err
 	}
-	e.Use(door.Guard(door.Local))
+	e.Use(door.Guard(origins.Local), origins.Admit())
 	a.admin.Open(e)
-	a.admin.Routes(e)
-	a.metrics.Routes(e)
+	owner := e.Group("", door.Guard(door.Local))
+	a.admin.Routes(owner)
+	a.metrics.Routes(owner)
+	a.bridge.Admin(owner)
 	a.bridge.Routes(e)
-	a.bridge.Admin(e)
+	a.talks.Routes(e)
 	a.skinRoutes(e)
 	return e, nil
 }

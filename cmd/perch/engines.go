@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/agent/acp"
 	"perch/agent/reflex"
 	"perch/device"
 	"perch/event"
@@ -60,6 +61,7 @@ type mindOf struct {
 	herald *agent.Herald
 	senses senses
 	trusts func(device.ID) bool // with the answer to a permission
+	lend   func() acp.Place     // where a coding agent finds tools
 }
 
 // newEngines makes them all, loads none and calls nobody. find looks for

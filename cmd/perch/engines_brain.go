@@ -179,7 +179,11 @@ func (e *engines) toolsOf(m mcpConfig, log *slog.Logger) (agent.ToolSource, erro
 // addAgent makes a brain of a coding agent's program. By itself the appliance
 // only looks whether the program is there: to ask it anything would start it.
 func (e *engines) addAgent(b brainConfig, h mindOf, log *slog.Logger) error {
-	brain, err := acp.New(acp.Options{Command: b.Command, Dir: b.Cwd, Env: environment(b.Env), Idle: time.Duration(b.Idle), Turns: b.Turns,
+	hands := agent.ThinkerOptions{Memory: h.memory, Timers: h.timers, Herald: h.herald, Log: log}
+	if h.senses.board != nil {
+		hands.Senses = h.senses
+	}
+	brain, err := acp.New(acp.Options{Tools: agent.NewThinker(hands).TurnTools, Lend: h.lend, Command: b.Command, Dir: b.Cwd, Env: environment(b.Env), Idle: time.Duration(b.Idle), Turns: b.Turns,
 		Age: time.Duration(b.Age), Start: min(time.Duration(b.Within), acp.StartWithin), Silence: time.Duration(b.Within), AllowKinds: b.Allow, MayAnswer: h.trusts, Log: log})
 	if err != nil {
 		return err

@@ -32,6 +32,7 @@ const (
 	ownersToken lock = "the owner's token"
 	keyOfBridge lock = "the bridge's key"
 	keyOfSkins  lock = "the skins' key"
+	talksBearer lock = "the bearer of a talk"
 )
 
 // doorLocks are the lock of every door there is. A route that is not here is
@@ -56,8 +57,9 @@ var doorLocks = map[lock][]string{
 		"GET /api/v1/backup", "POST /api/v1/restore", "DELETE /api/v1/strangers", "GET /api/v1/refused"),
 	keyOfBridge: {"POST /api/message", "POST /api/voice/escalate", "POST /api/voice/memory_log", "POST /api/voice/remember",
 		"POST /api/perception/event", "GET /api/perception/feed", "GET /api/perception/recent/:robot", "GET /api/perception/state"},
+	talksBearer: {"GET /mcp/talk", "POST /mcp/talk", "DELETE /mcp/talk"},
 	keyOfSkins: {"GET /mcp", "POST /mcp", "DELETE /mcp", "GET /vccp", "GET /vccp/", "GET /vccp/:session",
-		"GET /state", "POST /state", "POST /permission", "POST /v1/chat/completions", "GET /v1/models", "GET /v1/models/*id",
+		"GET /state", "POST /state", "POST /permission", "POST /v1/chat/completions", "POST /v1/responses", "GET /v1/models", "GET /v1/models/*id",
 		"GET /v1/vtuber/ws", "GET /v1/vtuber/schema", "POST /v1/vtuber/notifications"},
 }
 
@@ -189,10 +191,14 @@ func (n knock) write(w io.Writer, r *http.Request) error {
 	return err
 }
 
+// allowedPage is in allowed_origins.
+const allowedPage = "https://panel.example"
+
 // lockedHouse has a key for every door.
 func lockedHouse(t *testing.T, change func(*config)) (*house, *knocker, map[lock]string) {
 	c := testConfig()
 	c.Skins.Key, c.Bridge.Key = "the-key-of-the-skins", "the-key-of-the-bridge"
+	c.AllowedOrigins = []string{allowedPage}
 	c.TLS = goodFor(t, t.TempDir(), "perch.local", month)
 	if change != nil {
 		change(&c)
@@ -268,7 +274,7 @@ func (k *knocker) fromTheHouse(s *served, route string, l lock, keys map[lock]st
 			k.t.Errorf("%s at %s, which is anybody's: %d %s", route, s.key, status, code)
 		}
 		return
-	case robotsToken, cameraToken:
+	case robotsToken, cameraToken, talksBearer:
 		expect("no token", knock{header: as}, 401)
 		expect("a wrong token", knock{header: append(bearer(strings.Repeat("A", 43)), as...)}, 401)
 		expect("the owner's token", knock{header: append(bearer(keys[ownersToken]), as...)}, 401)
@@ -317,7 +323,11 @@ func (k *knocker) fromThisMachine(s *served, route string, l lock) {
 	if l == robotsToken || l == cameraToken || l == ticket {
 		k.t.Errorf("%s is a robot's and needs no key on this machine", route)
 	}
-	if status, code := k.at(s, knock{route: route}); !passed(status, code) {
+	here := passed
+	if l == talksBearer { // of all here, only agents in a talk of theirs have one
+		here = func(status int, code string) bool { return status == 401 && code == "no_talk" }
+	}
+	if status, code := k.at(s, knock{route: route}); !here(status, code) {
 		k.t.Errorf("%s of a program here: %d %s", route, status, code)
 	}
 	refused := func(what string, n knock) {
@@ -327,11 +337,18 @@ func (k *knocker) fromThisMachine(s *served, route string, l lock) {
 			k.t.Errorf("%s, %s: %d %s", route, what, status, code)
 		}
 	}
-	for _, host := range []string{"evil.example:8004", "localhost:8004", "perch.local:8004", "192.168.1.2:8004", "[fe80::1]:8004"} {
+	if status, code := k.at(s, knock{route: route, host: "localhost:8004"}); !here(status, code) {
+		k.t.Errorf("%s of a program here that asks for localhost: %d %s", route, status, code)
+	}
+	for _, host := range []string{"evil.example:8004", "evil.localhost:8004", "perch.local:8004", "192.168.1.2:8004", "[fe80::1]:8004"} {
 		refused("as "+host, knock{host: host})
 	}
 	for _, origin := range []string{"https://evil.example", "null", "http://" + s.listener.Addr().String()} {
 		refused("a page of "+origin, knock{header: []string{"Origin", origin}})
+	}
+	status, code := k.at(s, knock{route: route, header: []string{"Origin", allowedPage}})
+	if may := l != ownersToken; here(status, code) != may {
+		k.t.Errorf("%s of an allowed page: %d %s, want let in %t", route, status, code, may)
 	}
 	refused("a tag of a page", knock{header: []string{"Sec-Fetch-Site", "cross-site"}})
 	for _, name := range proxied {
@@ -448,12 +465,12 @@ var uploads = []string{"POST /api/v1/firmware", "POST /api/v1/assets/:name", "PO
 func TestSizesAreBounded(t *testing.T) {
 	h, k, keys := lockedHouse(t, nil)
 	large := func(n int) string { return `{"text":"` + strings.Repeat("x", n) + `"}` }
-	most := map[string]int{"POST /state": 4 << 20, "POST /permission": 4 << 20, "POST /v1/chat/completions": 1 << 20}
+	most := map[string]int{"POST /state": 4 << 20, "POST /permission": 4 << 20, "POST /v1/chat/completions": 1 << 20, "POST /v1/responses": 1 << 20}
 	s := h.doors.servers[0]
 	for _, r := range s.server.Handler.(*gin.Engine).Routes() {
 		route := r.Method + " " + r.Path
 		l, _ := lockOf(route)
-		if r.Method != http.MethodPost || slices.Contains(uploads, route) || l == cameraToken || r.Path == "/xiaozhi/ota/activate" ||
+		if r.Method != http.MethodPost || slices.Contains(uploads, route) || l == cameraToken || l == talksBearer || r.Path == "/xiaozhi/ota/activate" ||
 			strings.Contains(r.Path, "/devices/:id") { // which is of a robot that is not there
 			continue
 		}

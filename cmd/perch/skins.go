@@ -9,6 +9,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"perch/agent"
+	"perch/agent/acp"
 	"perch/device"
 	"perch/gateway/door"
 	"perch/gateway/hooks"
@@ -104,6 +105,9 @@ func (a *app) skinRoutes(r gin.IRouter, locks ...func(*http.Request) error) {
 	}
 	a.vccp.Characters(r.Group("", door.Guard(upgrades...)))
 }
+
+// lend opens a place where a coding agent finds the tools of its turns.
+func (a *app) lend() acp.Place { return a.talks.Open(a.doors.own() + "/mcp/talk") }
 
 // asked are the questions that wait for people: a coding agent's, and those of
 // robots' talks. One of the first that a robot puts is both.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -82,20 +83,26 @@ func (t *tries) failed(from netip.Addr) {
 }
 
 // Local refuses what is not a program on this machine speaking to a loopback
-// address: another peer, another Host, a web page, or a reverse proxy, behind
-// which everybody is loopback.
-func Local(r *http.Request) error {
+// address or to localhost: another peer, another Host, a web page, or a reverse
+// proxy, behind which everybody is loopback.
+func Local(r *http.Request) error { return Origins{}.Local(r) }
+
+// Local lets in what door.Local does, and the web pages that are allowed.
+func (o Origins) Local(r *http.Request) error {
 	if p := peer(r); !p.IsLoopback() {
 		return notLocal("it comes from another machine")
 	}
-	// A name, "localhost" too, is what somebody else's resolver makes of it.
-	if a, err := netip.ParseAddr(hostOnly(r.Host)); err != nil || !a.IsLoopback() {
-		return notLocal("its Host is no loopback address such as 127.0.0.1")
+	// Any other name is what somebody else's resolver makes of it. localhost is
+	// never asked of one: browsers and systems know it (RFC 6761 section 6.3).
+	host := hostOnly(r.Host)
+	if a, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !a.IsLoopback()) {
+		return notLocal("its Host is neither localhost nor a loopback address such as 127.0.0.1")
 	}
-	if len(r.Header["Origin"]) > 0 {
-		return notLocal("it comes from a web page")
-	}
-	if site := r.Header["Sec-Fetch-Site"]; len(site) > 0 && (len(site) > 1 || site[0] != "none") {
+	switch origin, site := r.Header["Origin"], r.Header["Sec-Fetch-Site"]; {
+	case len(origin) == 1 && slices.Contains(o.Allowed, origin[0]):
+	case len(origin) > 0:
+		return notLocal(fmt.Sprintf("it comes from a web page of %q; where such may come, its origin is in allowed_origins", clean(origin[0])))
+	case len(site) > 0 && (len(site) > 1 || site[0] != "none"):
 		return notLocal("a web page has a browser ask for it") // by a tag, which sends no Origin
 	}
 	for name := range r.Header {

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gin-gonic/gin"
+
 	"perch/gateway/door"
 )
 
@@ -165,5 +167,24 @@ func TestTheRightKeyIsNoTry(t *testing.T) {
 		if err := try(k, "192.168.1.5:1", "Authorization", "Bearer "+secret); err != nil {
 			t.Fatalf("request %d: %v", n, err)
 		}
+	}
+}
+
+// TestARefusalSaysWhichKey: a 401 names how to come in (RFC 9110 section
+// 15.5.2), and nothing else does.
+func TestARefusalSaysWhichKey(t *testing.T) {
+	e, _ := newEngine(t)
+	k := door.NewKey(secret, "skins.key", "")
+	e.GET("/x", door.Guard(k.Check), func(*gin.Context) {})
+	if w := serve(e, request(http.MethodGet, "/x")); w.Code != 401 || w.Header().Get("WWW-Authenticate") != `Bearer realm="perch"` {
+		t.Errorf("%d %v", w.Code, w.Header())
+	}
+	r := request(http.MethodGet, "/x")
+	r.Header.Set("Authorization", "Bearer "+secret)
+	if w := serve(e, r); w.Code != 200 || w.Header().Get("WWW-Authenticate") != "" {
+		t.Errorf("with the key: %d %v", w.Code, w.Header())
+	}
+	if w := serve(e, request(http.MethodGet, "/y")); w.Code != 404 || w.Header().Get("WWW-Authenticate") != "" {
+		t.Errorf("nothing there: %d %v", w.Code, w.Header())
 	}
 }

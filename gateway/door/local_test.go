@@ -17,8 +17,11 @@ func TestLocal(t *testing.T) {
 		{"another loopback address", "127.0.0.9:4000", "127.1.2.3:8004", nil, true},
 		{"IPv6", "[::1]:4000", "[::1]:8004", nil, true},
 		{"IPv4 in IPv6", "[::ffff:127.0.0.1]:4000", "127.0.0.1:8004", nil, true},
-		{"localhost", "127.0.0.1:4000", "localhost:8004", nil, false},
-		{"localhost in capitals", "127.0.0.1:4000", "LOCALHOST.:8004", nil, false},
+		{"localhost", "127.0.0.1:4000", "localhost:8004", nil, true},
+		{"localhost over IPv6", "[::1]:4000", "localhost:3000", nil, true},
+		{"localhost in capitals", "127.0.0.1:4000", "LOCALHOST.:8004", nil, true},
+		{"localhost of another machine", "192.168.1.5:4000", "localhost:8004", nil, false},
+		{"a name below localhost", "127.0.0.1:4000", "evil.localhost", nil, false},
 		{"without port", "127.0.0.1:4000", "127.0.0.1", nil, true},
 		{"other headers", "127.0.0.1:4000", "127.0.0.1", http.Header{"User-Agent": {"curl"}, "X-Token": {"x"}}, true},
 
@@ -85,5 +88,46 @@ func TestLocalRefusesOldHTTP(t *testing.T) {
 	r.ProtoMajor, r.ProtoMinor = 1, 0
 	if code, _ := refused(t, door.Local(r)); code != "not_local" {
 		t.Errorf("refused with %s", code)
+	}
+}
+
+// TestLocalPages: a page of allowed_origins is let in, by whichever name of
+// loopback it asks, and no other. Where even that is too much, none is.
+func TestLocalPages(t *testing.T) {
+	origins := door.Origins{Allowed: []string{panel}}
+	for _, c := range []struct {
+		name, host string
+		header     http.Header
+		may        bool
+	}{
+		{"no page", "localhost:3000", nil, true},
+		{"an allowed page", "localhost:3000", http.Header{"Origin": {panel}}, true},
+		{"by the address", "127.0.0.1:3000", http.Header{"Origin": {panel}, "Sec-Fetch-Site": {"cross-site"}}, true},
+		{"a page of another", "localhost:3000", http.Header{"Origin": {"https://evil.example"}}, false},
+		{"a page of a file", "localhost:3000", http.Header{"Origin": {"null"}}, false},
+		{"a page of this machine that is not named", "localhost:3000", http.Header{"Origin": {"http://localhost:3000"}}, false},
+		{"a tag of an allowed page, which does not say of which", "localhost:3000", http.Header{"Sec-Fetch-Site": {"cross-site"}}, false},
+		{"two origins", "localhost:3000", http.Header{"Origin": {panel, "https://evil.example"}}, false},
+		{"an empty one", "localhost:3000", http.Header{"Origin": {""}}, false},
+		{"an allowed page that rebinds a name", "panel.example:3000", http.Header{"Origin": {panel}}, false},
+		{"an allowed page through a proxy", "localhost:3000", http.Header{"Origin": {panel}, "X-Forwarded-For": {"127.0.0.1"}}, false},
+	} {
+		r := request(http.MethodGet, "/")
+		r.RemoteAddr, r.Host = "127.0.0.1:4000", c.host
+		for name, values := range c.header {
+			r.Header[name] = values
+		}
+		err := origins.Local(r)
+		if (err == nil) != c.may {
+			t.Errorf("%s: %v, want allowed %t", c.name, err, c.may)
+		}
+		if err != nil {
+			if code, status := refused(t, err); code != "not_local" || status != http.StatusForbidden {
+				t.Errorf("%s is refused with %d %s", c.name, status, code)
+			}
+		}
+		if page := len(c.header) > 0; page && door.Local(r) == nil {
+			t.Errorf("%s is let in where no page is", c.name)
+		}
 	}
 }

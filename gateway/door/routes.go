@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -24,6 +25,16 @@ func NewEngine(log *slog.Logger) (*gin.Engine, error) {
 	e.RedirectTrailingSlash = false // a robot follows no redirect
 	e.Use(arrive, answer(log))
 	e.NoRoute(func(c *gin.Context) {
+		// Some clients add their path to an address that ends with a slash. Gin's own
+		// cure takes "..", too, for what it means, and would pass by a proxy's rules.
+		if rest, doubled := strings.CutPrefix(c.Request.URL.Path, "//"); doubled {
+			r := *c.Request
+			u := *r.URL
+			u.Path, u.RawPath = "/"+strings.TrimLeft(rest, "/"), ""
+			r.URL = &u
+			e.ServeHTTP(c.Writer, &r)
+			return
+		}
 		_ = c.Error(&Fault{"not_found", "there is nothing at this address", http.StatusNotFound})
 	})
 	e.NoMethod(func(c *gin.Context) {
@@ -63,7 +74,16 @@ func answer(log *slog.Logger) gin.HandlerFunc {
 		if status == http.StatusInternalServerError {
 			log.Error("a request failed", "path", c.Request.URL.Path, "err", c.Errors.Last().Err)
 		}
+		Challenge(c.Writer.Header(), status)
 		c.JSON(status, b)
+	}
+}
+
+// Challenge says in the head of a refusal for want of a key how one may come
+// (RFC 9110 section 15.5.2). It leaves other answers alone.
+func Challenge(answer http.Header, status int) {
+	if status == http.StatusUnauthorized {
+		answer.Set("WWW-Authenticate", `Bearer realm="perch"`)
 	}
 }
 

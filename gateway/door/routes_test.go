@@ -101,6 +101,24 @@ func TestErrorAfterTheHeadersIsLoggedOnly(t *testing.T) {
 	}
 }
 
+// TestADoubledSlash at the beginning of a path is one; the doors' locks are those
+// of the path.
+func TestADoubledSlash(t *testing.T) {
+	e, log := newEngine(t)
+	ok := func(g *gin.Context) { g.String(200, "%s", g.Request.URL.Path) }
+	e.GET("/without", ok)
+	e.GET("/locked", door.Guard(func(*http.Request) error { return &door.Fault{Word: "no", Sentence: "no", HTTP: 401} }), ok)
+	for path, want := range map[string]int{"//without": 200, "///without": 200, "//locked": 401} {
+		w := serve(e, request(http.MethodGet, path))
+		if w.Code != want || want == 200 && w.Body.String() != "/without" {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
+	if log.Len() > 0 {
+		t.Errorf("logged %s", log)
+	}
+}
+
 func TestWrongAddresses(t *testing.T) {
 	e, _ := newEngine(t)
 	ok := func(g *gin.Context) { g.String(200, "ok") }
@@ -115,7 +133,10 @@ func TestWrongAddresses(t *testing.T) {
 		{http.MethodGet, "/with", 404, "not_found"}, // not 301: a robot follows none
 		{http.MethodGet, "/without/", 404, "not_found"},
 		{http.MethodGet, "/WITHOUT", 404, "not_found"},
-		{http.MethodGet, "//without", 404, "not_found"},
+		{http.MethodGet, "//nothing", 404, "not_found"},
+		{http.MethodGet, "//with/../without", 404, "not_found"},
+		{http.MethodGet, "//with//", 404, "not_found"},
+		{http.MethodPost, "//without", 405, "wrong_method"},
 		{http.MethodGet, "/with/../without", 404, "not_found"},
 		{http.MethodPost, "/without", 405, "wrong_method"},
 		{http.MethodOptions, "/without", 405, "wrong_method"},

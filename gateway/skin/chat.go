@@ -111,7 +111,7 @@ func (a *answer) take(ctx context.Context, r agent.Reply) error {
 		}
 	case agent.Felt:
 		if joined {
-			a.publish(event.Emotion{Name: r.Emotion.Name, Emoji: r.Emotion.Emoji, Intensity: r.Intensity})
+			a.publish(event.Emotion{Name: r.Emotion.Name, Emoji: r.Emotion.Emoji, Intensity: r.Intensity, Tag: r.Tag})
 		}
 	case agent.Say:
 		if len(a.said) == 0 {
@@ -151,6 +151,7 @@ type prose struct {
 	table *agent.Words
 	words agent.Vocabulary
 	face  string // that is worn; empty at the beginning
+	word  string // that it is called
 	tags  string // that stand before the next sentence
 	begun bool
 }
@@ -159,11 +160,15 @@ type prose struct {
 func (p *prose) take(r agent.Reply) string {
 	switch r := r.(type) {
 	case agent.Felt:
+		face, word := r.Emotion.Name, p.table.Tag(p.words, r.Emotion.Name, r.Tag)
 		// To begin with no face is to begin with the neutral one.
-		if word := p.table.Word(p.words, r.Emotion.Name); r.Emotion.Name != agent.Neutral.Name || p.face != "" {
+		if p.face == "" {
+			p.face, p.word = agent.Neutral.Name, p.table.Word(p.words, agent.Neutral.Name)
+		}
+		if face != p.face || word != p.word {
 			p.tags += "[" + word + "] "
 		}
-		p.face = r.Emotion.Name
+		p.face, p.word = face, word
 	case agent.Cue:
 		p.tags += "[" + r.Kind + ":" + r.Value + "] "
 	case agent.Say:

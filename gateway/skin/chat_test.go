@@ -98,6 +98,8 @@ func TestWordsOfATag(t *testing.T) {
 		"perch/live2d":  "Hi. [joy] Dear. [neutral] Well.",
 		"perch/vrm":     "Hi. [happy] Dear. [neutral] Well.",
 		"perch/xiaozhi": "Hi. [loving] Dear. [neutral] Well.",
+
+		"perch/chatdollkit": "Hi. [face:Joy] Dear. [face:Neutral] Well.",
 	} {
 		if _, body := h.ask(t, http.MethodPost, chatPath, strings.Replace(chatOf(""), `"perch"`, `"`+model+`"`, 1)); !strings.Contains(body, `"content":"`+want+`"`) ||
 			!strings.Contains(body, `"model":"`+model+`"`) {
@@ -110,7 +112,7 @@ func TestModels(t *testing.T) {
 	h := newHouse(t)
 	answer, body := h.ask(t, http.MethodGet, "/v1/models", "")
 	var list models
-	if err := json.Unmarshal([]byte(body), &list); err != nil || answer.StatusCode != 200 || list.Object != "list" || len(list.Data) != 7 ||
+	if err := json.Unmarshal([]byte(body), &list); err != nil || answer.StatusCode != 200 || list.Object != "list" || len(list.Data) != 9 ||
 		list.Data[0].ID != "perch" || list.Data[0].Object != "model" || list.Data[0].Created == 0 {
 		t.Errorf("%s (%v)", body, err)
 	}
@@ -307,6 +309,9 @@ func TestChatsThatAreRefused(t *testing.T) {
 			if got != c.want || !strings.Contains(shown.Error.Message, c.message) || len(text) > 1000 || answer.Header.Get("Content-Type") != "application/json; charset=utf-8" {
 				t.Errorf("%s: %s %.300s, want %s", c.name, got, text, c.want)
 			}
+			if answer.Header.Get("WWW-Authenticate") != map[bool]string{true: `Bearer realm="perch"`}[answer.StatusCode == 401] {
+				t.Errorf("%s: %v", c.name, answer.Header)
+			}
 		}
 	}
 	if n := len(h.brain.turns()); n > 0 {
@@ -482,12 +487,12 @@ func (p pen) Flush()                      {}
 func TestAStreamIsKeptAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()
-		s := newStream(pen{Writer: w})
+		s := newStream(pen{Writer: w}, ": begins\n\n")
 		began := time.Now()
 		lines := bufio.NewReader(r)
 		for n := 1; n <= 2; n++ {
 			line, err := lines.ReadString('\n')
-			if blank, _ := lines.ReadString('\n'); err != nil || !strings.HasPrefix(line, ":") || blank != "\n" || time.Since(began) != time.Duration(n)*keepAlive {
+			if blank, _ := lines.ReadString('\n'); err != nil || !strings.HasPrefix(line, ":") || blank != "\n" || time.Since(began) != beginWithin+time.Duration(n-1)*keepAlive {
 				t.Errorf("%q after %v (%v)", line, time.Since(began), err)
 			}
 		}

@@ -58,29 +58,20 @@ func (d *Door) whole(ctx context.Context, q question) (completion, error) {
 }
 
 // streamed has a question answered by server-sent events, chunk by chunk. Where
-// nothing was sent before it fails, the error can still be rendered as the
-// answer; later it is the last event.
+// it fails at once, the error can still be rendered as the answer; later it is
+// the last event.
 func (d *Door) streamed(ctx context.Context, w http.ResponseWriter, q question) error {
 	c := newCompletion("chat.completion.chunk", q.model, time.Now())
-	s := newStream(w)
-	send := func(delta spoken, finish *string) error {
+	event := func(delta spoken, finish *string) string {
 		c.Choices = []any{chunk{Delta: delta, Finish: finish}}
-		return s.send("data: " + string(encode(c)) + "\n\n")
+		return "data: " + string(encode(c)) + "\n\n"
 	}
-	begun := false
-	err := d.chat(ctx, q, func(text string) error {
-		if !begun {
-			begun = true
-			if err := send(spoken{Role: assistant}, nil); err != nil {
-				return err
-			}
-		}
-		return send(spoken{Content: &text}, nil)
-	})
+	s := newStream(w, event(spoken{Role: assistant}, nil))
+	err := d.chat(ctx, q, func(text string) error { return s.send(event(spoken{Content: &text}, nil)) })
 	defer s.end()
 	if err == nil {
 		stop := "stop"
-		if err := send(spoken{}, &stop); err != nil {
+		if err := s.send(event(spoken{}, &stop)); err != nil {
 			return err
 		}
 		return s.send("data: [DONE]\n\n")
@@ -96,34 +87,52 @@ func (d *Door) streamed(ctx context.Context, w http.ResponseWriter, q question) 
 
 // Paces of a stream.
 const (
-	keepAlive  = 15 * time.Second
-	readWithin = 10 * time.Second // or the client is let go
+	beginWithin = 3 * time.Second // some clients give up after 5 s without a byte
+	keepAlive   = 15 * time.Second
+	readWithin  = 10 * time.Second // or the client is let go
 )
 
-// stream sends server-sent events. While there is nothing to send it says now
-// and then that it is still there; those are comments, which clients skip.
+// stream sends server-sent events. While there is nothing to send it begins all
+// the same, and says then now and again that it is still there; those are
+// comments, which clients skip.
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	timer   *time.Timer
+	first   string // what it begins with
 
 	mu    sync.Mutex
 	begun bool
 	ended bool
 }
 
-func newStream(w http.ResponseWriter) *stream {
-	s := &stream{w: w, control: http.NewResponseController(w)}
+func newStream(w http.ResponseWriter, first string) *stream {
+	s := &stream{w: w, control: http.NewResponseController(w), first: first}
 	s.mu.Lock() // the timer may be over at once
 	defer s.mu.Unlock()
-	s.timer = time.AfterFunc(keepAlive, func() { _ = s.send(": still thinking\n\n") }) // the next send meets the same failure
+	s.timer = time.AfterFunc(beginWithin, s.live)
 	return s
 }
 
-// send writes events, after the headers.
+// live shows that it is there.
+func (s *stream) live() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sign := ""
+	if s.begun {
+		sign = ": still thinking\n\n"
+	}
+	_ = s.write(sign) // the next send meets the same failure
+}
+
+// send writes events, after the headers and what it begins with.
 func (s *stream) send(text string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.write(text)
+}
+
+func (s *stream) write(text string) error {
 	if s.ended {
 		return io.ErrClosedPipe
 	}
@@ -133,6 +142,7 @@ func (s *stream) send(text string) error {
 		h.Set("Content-Type", "text/event-stream")
 		h.Set("Cache-Control", "no-store")
 		h.Set("X-Accel-Buffering", "no")
+		text = s.first + text
 	}
 	s.timer.Reset(keepAlive)
 	// Not every ResponseWriter has deadlines; those of a server do.

@@ -32,7 +32,7 @@ func TestTheDocsAreTrue(t *testing.T) {
 		}
 		words := strings.Fields(row[1])
 		slices.Sort(words)
-		if want := slices.Sorted(maps.Keys(written)); v != agent.VocabularyXiaozhi && !slices.Equal(words, want) {
+		if want := slices.Sorted(maps.Keys(written)); v != agent.VocabularyXiaozhi && v != agent.VocabularyVerbatim && !slices.Equal(words, want) {
 			t.Errorf("%s: %v, in the code %v", v, words, want)
 		}
 	}

@@ -172,9 +172,13 @@ func (f *feed) show(v *view, e event.Envelope) {
 		v.tool(ev, made)
 		f.fan(made)
 	case event.Emotion:
-		if v.feel(e, ev) {
-			f.each(func(w *filter) *frame { return v.face(w.words, f.o.Words) })
-		}
+		another, renamed := v.feel(e, ev)
+		f.each(func(w *filter) *frame {
+			if another || renamed && w.words == agent.VocabularyVerbatim {
+				return v.face(w.words, f.o.Words)
+			}
+			return nil
+		})
 	case event.Asked:
 		made := newNoticeFrame(noticeFrame{TS: e.At.Unix(), Text: ev.Text, Urgency: agent.UrgencyHigh,
 			Session: e.Session, Robot: e.Robot, Question: ev.ID})

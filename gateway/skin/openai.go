@@ -70,6 +70,10 @@ func retryAfter(status int, err error) int {
 	return 0
 }
 
+// errResponses is the answer to OpenAI's newer API, which its libraries try first.
+var errResponses error = &door.Fault{Word: "no_responses_api", HTTP: http.StatusNotFound,
+	Sentence: "the Responses API is not spoken here; use POST /v1/chat/completions (client.chat.completions.create in OpenAI's libraries, provider.chat(model) in the AI SDK)"}
+
 // model is the mind, as a model.
 type model struct {
 	ID      string `json:"id"`

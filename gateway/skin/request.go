@@ -32,6 +32,12 @@ type chatRequest struct {
 	Messages []message `json:"messages"`
 	Stream   bool      `json:"stream"`
 	User     string    `json:"user"`
+
+	// What would have to be held, or refused: a client takes the answer for that.
+	Number *float64 `json:"n"`
+	Format struct {
+		Type string `json:"type"`
+	} `json:"response_format"`
 }
 
 type message struct {
@@ -97,6 +103,12 @@ func (d *Door) parse(text []byte, session string) (question, error) {
 	var r chatRequest
 	if err := json.Unmarshal(text, &r); err != nil {
 		return question{}, badChat("the body is not the JSON object that belongs here: %s", door.WhyNotJSON(err))
+	}
+	switch {
+	case r.Number != nil && *r.Number != 1:
+		return question{}, badChat("n is 1: the mind gives one answer, not %v", *r.Number)
+	case r.Format.Type != "" && r.Format.Type != "text":
+		return question{}, badChat("response_format %.40q is not held here: the mind answers in sentences to be spoken; leave it out, or ask a language model itself", r.Format.Type)
 	}
 	if len(r.Messages) > mostMessages {
 		return question{}, badChat("messages has %d entries, more than %d; leave out the oldest", len(r.Messages), mostMessages)

@@ -1,6 +1,7 @@
 package skin
 
 import (
+	"cmp"
 	_ "embed"
 	"io"
 	"net/http"
@@ -66,6 +67,10 @@ func (d *Door) chatRoutes(r gin.IRouter) {
 		}
 		c.JSON(http.StatusOK, m)
 	})
+	r.POST("/responses", func(c *gin.Context) {
+		_, err := io.Copy(io.Discard, c.Request.Body)
+		_ = c.Error(cmp.Or(err, errResponses))
+	})
 	r.POST("/chat/completions", func(c *gin.Context) {
 		body, err := io.ReadAll(c.Request.Body)
 		var q question
@@ -109,5 +114,6 @@ func (d *Door) asOpenAI(c *gin.Context) {
 	if wait := retryAfter(status, err); wait > 0 {
 		c.Header("Retry-After", strconv.Itoa(wait))
 	}
+	door.Challenge(c.Writer.Header(), status)
 	c.JSON(status, shown)
 }

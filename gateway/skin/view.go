@@ -119,13 +119,19 @@ func (v *view) tool(t event.ToolStatus, made *frame) {
 	}
 }
 
-// feel notes a face, and reports whether it is another one.
-func (v *view) feel(e event.Envelope, felt event.Emotion) bool {
-	if v.felt.Name == felt.Name && v.felt.Intensity == felt.Intensity {
-		return false
+// feel notes a face, and reports whether it is another one, or is at least
+// called something else by the model.
+func (v *view) feel(e event.Envelope, felt event.Emotion) (another, renamed bool) {
+	another = v.felt.Name != felt.Name || v.felt.Intensity != felt.Intensity
+	renamed = v.felt.Tag != felt.Tag
+	switch {
+	case another:
+		v.felt, v.feltAt, v.faces = felt, e, map[agent.Vocabulary]*frame{}
+	case renamed:
+		v.felt.Tag = felt.Tag
+		delete(v.faces, agent.VocabularyVerbatim)
 	}
-	v.felt, v.feltAt, v.faces = felt, e, map[agent.Vocabulary]*frame{}
-	return true
+	return another, renamed
 }
 
 // face is the frame of the face that was shown last, in a vocabulary, or nil
@@ -137,7 +143,7 @@ func (v *view) face(words agent.Vocabulary, table *agent.Words) *frame {
 	made := v.faces[words]
 	if made == nil {
 		f := faceFrame{Type: kindFace, TS: v.feltAt.At.Unix(), Session: v.feltAt.Session, Robot: v.feltAt.Robot,
-			Tag: table.Word(words, v.felt.Name), Intensity: v.felt.Intensity}
+			Tag: table.Tag(words, v.felt.Name, v.felt.Tag), Intensity: v.felt.Intensity}
 		if f.Intensity == 0 {
 			f.Intensity = 1
 		}

@@ -34,7 +34,10 @@ func (h *house) wire(t testing.TB) *wire {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = c.Close() }) // twice where the test has closed it
+	t.Cleanup(func() { _ = c.Close() })                              // twice where the test has closed it
+	if err := c.(*net.TCPConn).SetReadBuffer(64 << 10); err != nil { // or the system's own may grow to hold all that a test sends
+		t.Fatal(err)
+	}
 	fmt.Fprintf(c, "GET /v1/vtuber/ws HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nAuthorization: Bearer %s\r\n"+
 		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n", secret)
 	w := &wire{c, bufio.NewReader(c)}

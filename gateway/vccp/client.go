@@ -19,6 +19,10 @@ const (
 	sendWithin     = 5 * time.Second
 )
 
+// subprotocol is what a page asks for beside the one that holds its key
+// (door.InUpgrade), and is answered with.
+const subprotocol = "vccp.v1"
+
 // client is a character that has come by WebSocket.
 type client struct {
 	conn    *socket.Conn
@@ -98,7 +102,8 @@ func (c *client) ping(every time.Duration, over <-chan struct{}) {
 
 // attend holds the socket of a character until it ends.
 func (d *Door) attend(w http.ResponseWriter, r *http.Request, session string) {
-	conn, err := socket.Accept(w, r, socket.Options{MaxMessage: mostMessage, SendWithin: sendWithin, Quiet: d.quiet, PerSecond: mostMessages})
+	conn, err := socket.Accept(w, r, socket.Options{MaxMessage: mostMessage, SendWithin: sendWithin, Quiet: d.quiet, PerSecond: mostMessages,
+		Subprotocols: []string{subprotocol}})
 	if err != nil {
 		return // Accept has answered
 	}

@@ -146,9 +146,9 @@ func newHouse(t testing.TB, change ...func(*Options)) *house {
 		t.Fatal(err)
 	}
 	e.Use(door.Origins{}.Admit(), door.Guard(door.Hosts{}.Check))
-	locked := e.Group("", door.Guard(door.NewKey(key, "skins.key", "").Check))
-	h.door.Routes(locked)
-	h.door.Characters(locked)
+	lock := door.NewKey(key, "skins.key", "")
+	h.door.Routes(e.Group("", door.Guard(lock.Check)))
+	h.door.Characters(e.Group("", door.Guard(door.InUpgrade(false, lock.Check))))
 	h.server = httptest.NewServer(e)
 	t.Cleanup(func() {
 		h.door.Close()

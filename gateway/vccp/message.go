@@ -8,6 +8,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"perch/gateway/door"
 )
 
 // Kinds of message.
@@ -42,7 +44,7 @@ func parseMessage(text []byte, now time.Time) (message, error) {
 		return message{}, fmt.Errorf("a message has at most %d bytes", mostMessage)
 	}
 	if err := json.Unmarshal(text, &m); err != nil {
-		return message{}, errors.New("a message is an object of type, category, timestamp and data")
+		return message{}, fmt.Errorf("a message is an object of type, category, timestamp and data: %s", door.WhyNotJSON(err))
 	}
 	switch {
 	case m.Type != typePerception && m.Type != typeAction && m.Type != typeSystem:

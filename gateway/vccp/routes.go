@@ -25,6 +25,19 @@ func (d *Door) Routes(r gin.IRouter) {
 	r.DELETE("/mcp", func(c *gin.Context) { d.serve(c.Writer, c.Request) })
 }
 
+// Routes mounts what coding agents come to that Perch has started. Its lock is
+// the bearer of a talk.
+func (t *Talks) Routes(r gin.IRouter) {
+	serve := func(c *gin.Context) {
+		if err := t.serve(c.Writer, c.Request); err != nil {
+			_ = c.Error(err)
+		}
+	}
+	r.POST("/mcp/talk", door.Limit(mostBody), serve)
+	r.GET("/mcp/talk", serve)
+	r.DELETE("/mcp/talk", serve)
+}
+
 // Characters mounts what a character comes to. Its address holds a session's id,
 // which only the model has that was given it; the lock may still be the same.
 func (d *Door) Characters(r gin.IRouter) {

@@ -6,11 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"perch/device"
+	"perch/gateway/door"
 )
 
 const instructions = `You move a character. Call register-agent first: with the id of a robot you get that robot; without one, a character comes by WebSocket under your session id. ` +
@@ -55,6 +57,17 @@ func answer(text string, err error) *mcp.CallToolResult {
 }
 
 func (d *Door) registerAgent(_ context.Context, s *mcp.ServerSession, args json.RawMessage) (string, error) {
+	// A robot's name that went unread would have a model wait for a character that
+	// never comes.
+	var named map[string]json.RawMessage
+	if err := decode(args, &named); err != nil {
+		return "", err
+	}
+	for name := range named {
+		if !strings.EqualFold(name, "robot") {
+			return "", fmt.Errorf("%sregister-agent has no argument %q; it takes robot, the id of one, or nothing", saidInvalid, clip(name, 40))
+		}
+	}
 	var a struct {
 		Robot string `json:"robot"`
 	}
@@ -154,7 +167,7 @@ func decode(args json.RawMessage, into any) error {
 		return nil
 	}
 	if err := json.Unmarshal(args, into); err != nil {
-		return errors.New(saidInvalid + "the arguments are of another shape: " + clip(err.Error(), 200))
+		return errors.New(saidInvalid + "the arguments are of another shape: " + door.WhyNotJSON(err))
 	}
 	return nil
 }

@@ -1,7 +1,8 @@
 // Package vccp is the Virtual Character Control Protocol 1.0: a model comes by
 // MCP, a character by WebSocket, and what one plays the other performs. A robot
 // of this house is a character too, and its own tools are offered to the same
-// models. docs/vccp.md says what is as in the protocol's document, and what
+// models. Coding agents that the appliance has started find the tools of their
+// talk here too (Talks). docs/vccp.md says what is as in the protocol's document, and what
 // differs.
 package vccp
 

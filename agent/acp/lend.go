@@ -1,0 +1,108 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"perch/agent"
+)
+
+// serverName is what an agent calls our tools' server.
+const serverName = "perch"
+
+// Place is an MCP server of a session's own, over HTTP. It takes who shows its
+// bearer, and its tools work within a turn.
+type Place interface {
+	Address() (url, bearer string)
+	// Begin has the tools of a turn be there until End.
+	Begin(ctx context.Context, tools *agent.TurnTools)
+	// End returns when none of them is at work any more.
+	End()
+	// Close ends it, and waits for nothing. End may still be called.
+	Close()
+}
+
+// mcpCapabilities are how an agent comes to MCP servers.
+type mcpCapabilities struct {
+	HTTP bool `json:"http"`
+}
+
+// UnmarshalJSON takes anything: what cannot be read is no capability.
+func (m *mcpCapabilities) UnmarshalJSON(data []byte) error {
+	type plain mcpCapabilities
+	if json.Unmarshal(data, (*plain)(m)) != nil {
+		*m = mcpCapabilities{}
+	}
+	return nil
+}
+
+// toolsOf are what a turn may use, and nil where nothing is lent.
+func (b *Brain) toolsOf(ctx context.Context, t agent.Turn) *agent.TurnTools {
+	if b.o.Tools == nil || b.o.Lend == nil {
+		return nil
+	}
+	return b.o.Tools(ctx, t)
+}
+
+// place opens one for a session to come, with the tools of its first turn: an
+// agent asks for them when it opens the session. It is nil where nothing is
+// lent.
+func (b *Brain) place(ctx context.Context, c *conn, tools *agent.TurnTools) Place {
+	if tools == nil || !c.lends() {
+		return nil
+	}
+	p := b.o.Lend()
+	p.Begin(ctx, tools)
+	return p
+}
+
+// lends reports whether the agent can be lent tools.
+func (c *conn) lends() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.mcp
+}
+
+// servers are the MCP servers that a session is opened with.
+func (s *session) servers() []any {
+	if s.place == nil {
+		return []any{}
+	}
+	url, bearer := s.place.Address()
+	return []any{map[string]any{"type": "http", "name": serverName, "url": url,
+		"headers": []any{map[string]any{"name": "Authorization", "value": "Bearer " + bearer}}}}
+}
+
+// void ends the place of a session that is over.
+func (s *session) void() {
+	if s.place != nil {
+		s.voiding.Do(s.place.Close)
+	}
+}
+
+// rest ends what was lent for a turn of a talk.
+func (b *Brain) rest(k *talk) {
+	if s := b.kept(k); s != nil && s.place != nil {
+		s.place.End()
+	}
+}
+
+// lent reports whether a tool is ours and lent in this turn, by the name that
+// the agent's program gives beside the protocol. A title is a model's to write.
+func (r *round) lent(name string) (own string, is bool) {
+	own, is = strings.CutPrefix(name, "mcp__"+serverName+"__")
+	return own, is && r.tools != nil && slices.ContainsFunc(r.tools.Offered(), func(t agent.ModelTool) bool { return t.Name == own })
+}
+
+// acted is a turn's failure after one of our tools has run: no other brain may
+// do a second time what it has done.
+func acted(err error, tools *agent.TurnTools) error {
+	if err == nil || tools == nil || !tools.Acted() || !errors.Is(err, agent.ErrAway) {
+		return err
+	}
+	return fmt.Errorf("after its tools had run: %v", err) // not wrapped, so that ErrAway ends here
+}

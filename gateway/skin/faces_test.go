@@ -1,0 +1,99 @@
+package skin
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"perch/agent"
+)
+
+// writes is a brain whose model has written that.
+func writes(text string) func(context.Context, agent.Turn, func(agent.Reply) error) error {
+	return func(_ context.Context, t agent.Turn, out func(agent.Reply) error) error {
+		s := agent.NewSpeech(t.Language)
+		for _, r := range append(append(s.Write(text), s.End()...), agent.Done{End: agent.Continue}) {
+			if err := out(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// chats asks as a client with that model does, and returns what is said.
+func (h *house) chats(t *testing.T, model string) string {
+	t.Helper()
+	_, body := h.ask(t, http.MethodPost, chatPath, strings.Replace(chatOf(""), `"perch"`, `"`+model+`"`, 1))
+	_, content, _ := strings.Cut(body, `"content":"`)
+	content, _, _ = strings.Cut(content, `"`)
+	return content
+}
+
+// TestAll21FacesReachSkins: what a model wears is told as it is, be it written
+// as an emoji or as a tag. That robots can show fewer is the robots'.
+func TestAll21FacesReachSkins(t *testing.T) {
+	h := newHouse(t)
+	c := h.connect(t)
+	c.send(`{"type":"subscribe","events":["emotion"],"vocabulary":"xiaozhi"}`)
+	for _, e := range agent.Emotions() {
+		for _, text := range []string{e.Emoji + " Hi.", "[" + e.Name + "] Hi.", "[face:" + e.Name + "] Hi."} {
+			h.brain.think = writes(text)
+			want := "[" + e.Name + "] Hi."
+			if e == agent.Neutral {
+				want = "Hi."
+			}
+			if got := h.chats(t, "perch/xiaozhi"); got != want {
+				t.Errorf("of %q a chat is given %q", text, got)
+			}
+			if got := c.next(); !strings.Contains(got, fmt.Sprintf(`"tag":%q`, e.Name)) {
+				t.Errorf("of %q a skin is told %s", text, got)
+			}
+		}
+	}
+}
+
+// TestAModelsOwnTag is told to whoever asks for it, also where nobody here knows
+// the word; everybody else has the nearest face.
+func TestAModelsOwnTag(t *testing.T) {
+	h := newHouse(t)
+	own, usual := h.connect(t), h.connect(t)
+	own.send(`{"type":"subscribe","events":["emotion","notification"],"vocabulary":"verbatim"}`)
+	usual.send(`{"type":"subscribe","events":["emotion","notification"]}`)
+	for _, c := range []struct{ text, own, rfc string }{
+		{"[Excited:0.8] Hi.", "[Excited] Hi.", "[excited] Hi."},
+		{"[face:Joy] Hi.", "[Joy] Hi.", "[happy] Hi."},
+		{"[blush] Hi.", "[blush] Hi.", "Hi."},
+		{"[face:tsundere_2] Hi.", "[tsundere_2] Hi.", "Hi."},
+		{"😏 Hi.", "[confident] Hi.", "[smirk] Hi."},
+		{"[joy] Hi. [happy] You.", "[joy] Hi. [happy] You.", "[happy] Hi. You."},
+		{"[face:<b>] Hi.", "Hi.", "Hi."},
+		{"[face:" + strings.Repeat("x", 100) + "] Hi.", "Hi.", "Hi."},
+		{"Hi.", "Hi.", "Hi."},
+	} {
+		h.brain.think = writes(c.text)
+		if got := h.chats(t, "perch/verbatim"); got != c.own {
+			t.Errorf("of %q who asks for the model's own is given %q", c.text, got)
+		}
+		if got := h.chats(t, "perch"); got != c.rfc {
+			t.Errorf("of %q the others are given %q", c.text, got)
+		}
+	}
+	h.brain.think = writes("[joy] Hi. [happy] You. [blush] No face of its own.")
+	own.until()
+	usual.until()
+	h.chats(t, "perch")
+	tags := func(c *client) (tags []string) {
+		for _, f := range c.until() {
+			_, tag, _ := strings.Cut(f, `"tag":"`)
+			tag, _, _ = strings.Cut(tag, `"`)
+			tags = append(tags, tag)
+		}
+		return tags
+	}
+	if got := fmt.Sprint(tags(own), tags(usual)); got != "[joy happy] [happy]" {
+		t.Errorf("told are %s", got)
+	}
+}

@@ -1,0 +1,151 @@
+package skin
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"perch/agent"
+	"perch/event"
+)
+
+// slow is a mind that thinks for a while and then answers, or fails.
+type slow struct {
+	takes time.Duration
+	err   error
+}
+
+func (s slow) Answer(ctx context.Context, _ agent.Turn, out func(agent.Reply) error) error {
+	select {
+	case <-time.After(s.takes):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if s.err != nil {
+		return s.err
+	}
+	return out(agent.Say{Text: "Hi."})
+}
+func (slow) Remembered(string, agent.Exchange, time.Time) {}
+func (slow) Forget(string) error                          { return nil }
+
+// TestAStreamBeginsWithin3Seconds: a client that gives up after 5 s without a
+// byte, as ChatdollKit does, is given the headers and the role before. What
+// fails until then is an answer of its own, what fails later the last event.
+func TestAStreamBeginsWithin3Seconds(t *testing.T) {
+	const role, said, stop = `{"role":"assistant"}`, `{"content":"Hi."}`, `"finish_reason":"stop"`
+	for name, c := range map[string]struct {
+		mind slow
+		want string // what is sent, and when
+	}{
+		"at once":            {slow{}, "0s " + role + " 0s " + said + " 0s " + stop + " 0s [DONE]"},
+		"after 2 s":          {slow{takes: 2 * time.Second}, "2s " + role + " 2s " + said + " 2s " + stop + " 2s [DONE]"},
+		"after 10 s":         {slow{takes: 10 * time.Second}, "3s " + role + " 10s " + said + " 10s " + stop + " 10s [DONE]"},
+		"after 40 s":         {slow{takes: 40 * time.Second}, "3s " + role + " 18s : 33s : 40s " + said + " 40s " + stop + " 40s [DONE]"},
+		"it fails after 2 s": {slow{2 * time.Second, agent.ErrNoBrain}, "no_brain"},
+		"it fails after 4 s": {slow{4 * time.Second, agent.ErrNoBrain}, "3s " + role + ` 4s "code":"no_brain"`},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			bus := event.NewBus()
+			defer bus.Close()
+			d, err := New(Options{Robots: family{}, Bus: bus, Board: agent.NewBoard(), Notices: agent.NewNotices(newShelf[agent.Notice]()), Mind: c.mind})
+			if err != nil {
+				t.Fatal(err)
+			}
+			q, err := d.parse([]byte(chatOf(`,"stream":true`)), "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, w := io.Pipe()
+			began, got := time.Now(), ""
+			go func() {
+				err := d.streamed(t.Context(), pen{Writer: w}, q)
+				if err != nil {
+					_, shown := openAI(err)
+					fmt.Fprintf(w, "%s\n", shown.Error.Code)
+				}
+				w.Close()
+			}()
+			lines := bufio.NewScanner(r)
+			for lines.Scan() {
+				line := lines.Text()
+				for _, known := range []string{role, said, stop, "[DONE]", `"code":"no_brain"`} {
+					if strings.Contains(line, known) {
+						line = known
+					}
+				}
+				switch {
+				case line == "":
+				case line == "no_brain":
+					got += line
+				default:
+					got += fmt.Sprintf(" %v %s", time.Since(began), strings.TrimSuffix(line, " still thinking"))
+				}
+			}
+			if got = strings.TrimSpace(got); got != c.want {
+				t.Errorf("%s:\n%s, want\n%s", name, got, c.want)
+			}
+		})
+	}
+}
+
+// TestADoubledSlash: AniCompanion adds the path to an address that may end with
+// a slash.
+func TestADoubledSlash(t *testing.T) {
+	h := newHouse(t)
+	conn, err := h.dialAt("//v1/vtuber/ws", "Authorization", "Bearer "+secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Drop()
+	if _, err := h.dialAt("//v1/vtuber/ws"); err == nil || !strings.Contains(err.Error(), "401") {
+		t.Errorf("without the key: %v", err)
+	}
+	h.brain.replies = said()
+	if answer, body := h.ask(t, http.MethodPost, "/"+chatPath, chatOf("")); answer.StatusCode != 200 {
+		t.Errorf("a chat: %d %s", answer.StatusCode, body)
+	}
+}
+
+// TestWhatIsNotHeld is refused in a sentence, for who has asked for it takes the
+// answer for that.
+func TestWhatIsNotHeld(t *testing.T) {
+	h := newHouse(t)
+	h.brain.replies = said()
+	for more, want := range map[string]string{
+		`,"n":2`: "n is 1",
+		`,"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{}}}`: "response_format",
+		`,"response_format":{"type":"json_object"}`:                                        "response_format",
+		`,"response_format":{"type":"text"}`:                                               "",
+		`,"response_format":null,"n":null`:                                                 "",
+		`,"response_format":"auto"`:                                                        "response_format may not be",
+		`,"n":1`:                                                                           "",
+		`,"n":1.0`:                                                                         "",
+	} {
+		for _, stream := range []string{"", `,"stream":true`} {
+			answer, body := h.ask(t, http.MethodPost, chatPath, chatOf(more+stream))
+			if want == "" && answer.StatusCode != 200 || want != "" && (answer.StatusCode != 400 || !strings.Contains(body, want) || !strings.Contains(body, `"type":"invalid_request_error"`)) {
+				t.Errorf("%s: %d %s", more, answer.StatusCode, body)
+			}
+		}
+	}
+}
+
+// TestTheOtherAPI is answered with what to use instead; OpenAI's libraries try
+// it first by now.
+func TestTheOtherAPI(t *testing.T) {
+	h := newHouse(t)
+	answer, body := h.ask(t, http.MethodPost, "/v1/responses", `{"model":"perch","input":"hello"}`)
+	if answer.StatusCode != 404 || !strings.Contains(body, "/v1/chat/completions") || !strings.Contains(body, `"type":"invalid_request_error"`) {
+		t.Errorf("%d %s", answer.StatusCode, body)
+	}
+	if answer, _ := h.ask(t, http.MethodPost, "/v1/responses", `{}`, "Authorization", "Bearer x"); answer.StatusCode != 401 {
+		t.Errorf("a wrong key: %d", answer.StatusCode)
+	}
+}

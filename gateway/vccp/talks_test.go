@@ -1,0 +1,266 @@
+package vccp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"perch/agent"
+	"perch/device"
+	"perch/gateway/door"
+)
+
+// neck is a robot that can turn its head.
+type neck struct {
+	mu     sync.Mutex
+	turned []string
+	hold   chan struct{} // a call waits for it, where there is one
+}
+
+func (*neck) Tools() []device.Tool {
+	return []device.Tool{
+		{Name: "self.robot.turn", Description: "Turn.", Schema: device.Schema{Properties: map[string]device.Argument{"yaw": {Type: "integer"}}}},
+		{Name: "self.reboot", UserOnly: true},
+	}
+}
+
+func (n *neck) Call(ctx context.Context, name string, args map[string]any) (device.Result, error) {
+	if n.hold != nil {
+		n.hold <- struct{}{}
+		<-ctx.Done()
+		return device.Result{}, ctx.Err()
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.turned = append(n.turned, fmt.Sprint(name, args["yaw"]))
+	return device.Result{Text: "turned"}, nil
+}
+
+func (*neck) Reboot(context.Context) error { return nil }
+
+// lent is a house that lends tools to agents.
+type lent struct {
+	talks   *Talks
+	thinker *agent.Thinker
+	server  *httptest.Server
+	log     *bytes.Buffer
+}
+
+func newLent(t *testing.T, sources ...agent.ToolSource) *lent {
+	t.Helper()
+	l := &lent{log: &bytes.Buffer{}, thinker: agent.NewThinker(agent.ThinkerOptions{Sources: sources})}
+	log := slog.New(slog.NewTextHandler(l.log, nil))
+	l.talks = NewTalks(log)
+	e, err := door.NewEngine(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.talks.Routes(e)
+	l.server = httptest.NewServer(e)
+	t.Cleanup(func() { l.talks.Close(); l.server.Close() })
+	return l
+}
+
+// bearing adds a bearer to every request.
+type bearing struct {
+	http.RoundTripper
+	bearer string
+}
+
+func (b bearing) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+b.bearer)
+	return b.RoundTripper.RoundTrip(r)
+}
+
+// agent connects as an agent does that was told of a place.
+func (l *lent) agent(t *testing.T, url, bearer string) (*model, error) {
+	t.Helper()
+	m := &model{t: t, changed: make(chan struct{}, 8)}
+	c := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, &mcp.ClientOptions{
+		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { m.changed <- struct{}{} }})
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	s, err := c.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: url, HTTPClient: &http.Client{Transport: bearing{transport, bearer}}}, nil)
+	if err != nil {
+		return nil, err
+	}
+	m.ClientSession = s
+	t.Cleanup(func() { _ = s.Close() })
+	return m, nil
+}
+
+func (m *model) names() (names []string) {
+	m.t.Helper()
+	for tool, err := range m.Tools(m.t.Context(), nil) {
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		names = append(names, tool.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// TestALentTool is found by the talk's agent alone, works in its turn, on its
+// robot, and is void afterwards.
+func TestALentTool(t *testing.T) {
+	l := newLent(t)
+	url := l.server.URL + "/mcp/talk"
+	talk, other := l.talks.Open(url), l.talks.Open(url)
+	address, bearer := talk.Address()
+	if _, second := other.Address(); second == bearer || len(bearer) < 20 || address != url {
+		t.Errorf("%s %s", address, bearer)
+	}
+	for _, wrong := range []string{"", "wrong", bearer + "x", strings.ToLower(bearer)} {
+		if _, err := l.agent(t, url, wrong); err == nil || !strings.Contains(err.Error(), "Unauthorized") {
+			t.Errorf("%q is let in: %v", wrong, err)
+		}
+	}
+	first, second := &neck{}, &neck{}
+	talk.Begin(t.Context(), l.thinker.TurnTools(t.Context(), agent.Turn{Robot: robotA, Body: first}))
+	other.Begin(t.Context(), l.thinker.TurnTools(t.Context(), agent.Turn{Robot: robotB, Body: second}))
+	m, err := l.agent(t, url, bearer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := m.names(); !slices.Equal(got, []string{"end_talk", "self_robot_turn"}) {
+		t.Errorf("lent are %v", got)
+	}
+	if text, failed := m.call("self_robot_turn", object{"yaw": 30}); failed || text != "turned" {
+		t.Errorf("%t %s", failed, text)
+	}
+	if fmt.Sprint(first.turned, second.turned) != "[self.robot.turn30] []" {
+		t.Errorf("%v, and of the other talk %v", first.turned, second.turned)
+	}
+	if text, failed := m.call("end_talk", object{"asleep": "perhaps"}); !failed || strings.Contains(text, "Go ") || !strings.Contains(text, "asleep may not be a JSON string") {
+		t.Errorf("%t %s", failed, text)
+	}
+	talk.End()
+	if text, failed := m.call("self_robot_turn", object{"yaw": 40}); !failed || text != errNoTurn.Error() {
+		t.Errorf("between two turns: %t %s", failed, text)
+	}
+	// The next is one without the robot, and the agent is told so.
+	talk.Begin(t.Context(), l.thinker.TurnTools(t.Context(), agent.Turn{}))
+	<-m.changed
+	if got := m.names(); len(got) != 0 {
+		t.Errorf("without its robot are lent %v", got)
+	}
+	talk.End()
+	ctx, cancel := context.WithCancel(t.Context())
+	talk.Begin(ctx, l.thinker.TurnTools(t.Context(), agent.Turn{Body: first}))
+	cancel()
+	if text, failed := m.call("self_robot_turn", object{"yaw": 50}); !failed {
+		t.Errorf("in a turn that was interrupted: %s", text)
+	}
+	talk.Close()
+	talk.Close()
+	talk.End()
+	if _, err := l.agent(t, url, bearer); err == nil {
+		t.Error("after its end a talk lets in")
+	}
+	if _, err := m.CallTool(t.Context(), &mcp.CallToolParams{Name: "end_talk"}); err == nil {
+		t.Error("after its end a tool is called")
+	}
+	if len(first.turned) != 1 {
+		t.Errorf("turned %v", first.turned)
+	}
+}
+
+// TestTheEndOfATurnWaits until its tools are at rest: nothing acts any more when
+// the turn is over.
+func TestTheEndOfATurnWaits(t *testing.T) {
+	l := newLent(t)
+	talk := l.talks.Open(l.server.URL + "/mcp/talk")
+	n := &neck{hold: make(chan struct{})}
+	talk.Begin(t.Context(), l.thinker.TurnTools(t.Context(), agent.Turn{Body: n}))
+	m, err := l.agent(t, l.server.URL+"/mcp/talk", talk.bearer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answered := make(chan bool, 1)
+	go func() {
+		_, failed := m.call("self_robot_turn", object{})
+		answered <- failed
+	}()
+	<-n.hold
+	talk.End()
+	if !<-answered {
+		t.Error("it did not fail")
+	}
+}
+
+// odd is a source whose schemas are none.
+type odd struct{}
+
+func (odd) Tools(context.Context) []agent.ModelTool {
+	return []agent.ModelTool{{Name: "a", Schema: []byte(`{"type":"string"}`)}, {Name: "b", Schema: []byte(`[]`)}, {Name: "c", Schema: []byte(`{"type":"object","properties":7}`)},
+		{Name: "d", Schema: []byte(`{"type":"object"}`)}}
+}
+func (odd) Call(context.Context, string, json.RawMessage) (string, error) {
+	return "", errors.New("never")
+}
+
+// TestOddSchemas end nothing but that tool's use.
+func TestOddSchemas(t *testing.T) {
+	l := newLent(t, odd{})
+	talk := l.talks.Open(l.server.URL + "/mcp/talk")
+	talk.Begin(t.Context(), l.thinker.TurnTools(t.Context(), agent.Turn{}))
+	m, err := l.agent(t, l.server.URL+"/mcp/talk", talk.bearer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := m.names(); !slices.Equal(got, []string{"d"}) || strings.Count(l.log.String(), "is not lent") != 3 {
+		t.Errorf("lent are %v: %s", got, l.log)
+	}
+}
+
+// TestTalksAreBounded: an agent that connects without end is told to stop, and
+// the end of all ends all.
+func TestTalksAreBounded(t *testing.T) {
+	l := newLent(t)
+	url := l.server.URL + "/mcp/talk"
+	talk := l.talks.Open(url)
+	talk.Begin(t.Context(), l.thinker.TurnTools(t.Context(), agent.Turn{Body: &neck{}}))
+	connected := 0
+	for ; connected <= mostConnected; connected++ {
+		if _, err := l.agent(t, url, talk.bearer); err != nil {
+			break
+		}
+	}
+	if connected < 2 || connected > mostConnected {
+		t.Errorf("%d are let in", connected)
+	}
+	l.talks.Close()
+	if _, err := l.agent(t, url, talk.bearer); err == nil {
+		t.Error("after the end somebody is let in")
+	}
+	late := l.talks.Open(url)
+	if _, err := l.agent(t, url, late.bearer); err == nil {
+		t.Error("a talk begins after the end")
+	}
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		left := 0
+		for range talk.server.Sessions() {
+			left++
+		}
+		if left == 0 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d sessions are left", left)
+		}
+	}
+}
