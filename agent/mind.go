@@ -127,7 +127,7 @@ func (m *Mind) Answer(ctx context.Context, t Turn, out func(Reply) error) error 
 	m.mu.Unlock()
 	var failures []error
 	sink := sink{mind: m, turn: t, out: out, conversation: c}
-	for _, brain := range m.brains {
+	for _, brain := range m.from(t.Brain) {
 		m.publish(t, event.ThinkingStarted{Brain: brain.Name()})
 		err := brain.Think(ctx, t, sink.take)
 		if err == nil {
@@ -145,6 +145,25 @@ func (m *Mind) Answer(ctx context.Context, t Turn, out func(Reply) error) error 
 		}
 	}
 	return fmt.Errorf("%w: %w", ErrNoBrain, errors.Join(failures...))
+}
+
+// from is the brains in the order in which they are asked, beginning with the one
+// that is wanted where it is among them. The second of a kind is "openai 2".
+func (m *Mind) from(wanted string) []Brain {
+	if wanted == "" {
+		return m.brains
+	}
+	of := map[string]int{}
+	for i, brain := range m.brains {
+		name := brain.Name()
+		if of[name]++; of[name] > 1 {
+			name = fmt.Sprintf("%s %d", name, of[name])
+		}
+		if name == wanted {
+			return slices.Concat(m.brains[i:i+1], m.brains[:i], m.brains[i+1:])
+		}
+	}
+	return m.brains
 }
 
 // Remembered adds to a conversation what was heard and what was really said.

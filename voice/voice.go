@@ -31,7 +31,7 @@ const LongestUtterance = 15 * time.Second
 // choice to the engine.
 type Options struct {
 	Language string // BCP 47, "en" or "en-GB"
-	Voice    string // the engine's own name of a voice
+	Voice    string // the engine's own name of a voice; of several engines, the first's
 	// Answer says that the utterance answers a question by yes or no. A
 	// recognizer may then listen for such answers and nothing else. Engines
 	// that cannot use it ignore it.
