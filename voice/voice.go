@@ -10,6 +10,7 @@ package voice
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -74,3 +75,7 @@ type Synthesizer interface {
 // program that is not installed, a server that does not answer. The next
 // engine in the list is tried.
 var ErrUnavailable = errors.New("engine unavailable")
+
+// ErrLanguage is wrapped by engines that work, and do not know the language that a
+// call asks for. It wraps ErrUnavailable.
+var ErrLanguage = fmt.Errorf("%w: it does not know the language", ErrUnavailable)
