@@ -83,3 +83,34 @@ func TestARobotKnowsWhoItIs(t *testing.T) {
 		}
 	}
 }
+
+// TestATalkIsTheRobotsWhoeverJoinsIt: a skin's turn in a robot's talk knows
+// nothing of the robot, and is answered as the robot would.
+func TestATalkIsTheRobotsWhoeverJoinsIt(t *testing.T) {
+	b := &brain{name: "a", replies: []agent.Reply{agent.Done{}}}
+	m := newMind(&published{}, nil, b)
+	cook := agent.Persona{Name: "Cook"}
+	m.Complete(func(t *agent.Turn) {
+		if t.Robot == "a0b1c2d3e4f5" {
+			t.Name, t.Persona, t.Language = "kitchen", &cook, "de"
+		}
+	})
+	for _, turn := range []agent.Turn{
+		{Conversation: "a0b1c2d3e4f5", Robot: "a0b1c2d3e4f5", Text: "hi", Language: "en"},
+		{Conversation: "a0b1c2d3e4f5", Robot: "a0b1c2d3e4f5", Text: "hi", Language: "fr", Name: "hall"},
+		{Conversation: "skin", Text: "hi", Language: "en"},
+	} {
+		if err := m.Answer(t.Context(), turn, func(agent.Reply) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := b.heard[0]; got.Name != "kitchen" || got.Persona != &cook || got.Language != "de" {
+		t.Errorf("a turn that joins a robot's talk: %+v", got)
+	}
+	if got := b.heard[1]; got.Name != "hall" || got.Persona != nil || got.Language != "fr" {
+		t.Errorf("a turn that says who answers: %+v", got)
+	}
+	if got := b.heard[2]; got.Name != "" || got.Persona != nil || got.Language != "en" {
+		t.Errorf("a turn of no robot: %+v", got)
+	}
+}

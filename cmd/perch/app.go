@@ -138,6 +138,7 @@ func (a *app) build(o appOptions) error {
 	if a.characters, err = newCharacters(c, a.robots, a.data, a.log); err != nil {
 		return err
 	}
+	a.mind.Complete(a.characters.complete)
 	a.sounds = sounds.Open(a.soundsDirectory())
 	a.talk = robot.NewServer(robot.Options{
 		Robots: a.robots, Bus: a.bus, Senses: a.senses.intake, Mind: a.mind, Records: a.records, Sounds: a.sounds,

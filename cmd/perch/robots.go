@@ -278,3 +278,12 @@ func (k *characters) of(id device.ID) robot.Character {
 	}
 	return c
 }
+
+// complete tells a robot's turn who answers it.
+func (k *characters) complete(t *agent.Turn) {
+	own := k.of(t.Robot)
+	t.Name, t.Persona, t.Brain = own.Name, own.Persona, own.Brain
+	if own.Persona != nil {
+		t.Language = own.Speech.Language
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"perch/agent"
 	"perch/device"
 	"perch/firmware-tools/simrobot"
 	"perch/voice"
@@ -168,6 +169,10 @@ func TestRobotsOfTheFile(t *testing.T) {
 	butler := h.characters.of("a0b1c2d3e4f6")
 	if butler.Persona == nil || butler.Persona.Name != "butler" || butler.Speech.Voice != "en-us" {
 		t.Errorf("by command it is %+v", butler)
+	}
+	turn := agent.Turn{Robot: "a0b1c2d3e4f5", Language: "fr"}
+	if h.characters.complete(&turn); turn.Name != "Kitchen" || turn.Persona.Name != "cook" || turn.Language != "en-GB" {
+		t.Errorf("a turn that joins its talk is %+v", turn)
 	}
 	h.stop()
 	if err := os.Remove(filepath.Join(data, "personas", "butler.md")); err != nil {
