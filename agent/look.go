@@ -17,6 +17,7 @@ type Look struct {
 	Question string
 	Picture  device.Picture
 	Language string // BCP 47, of the answer
+	Brain    string // that is asked first, as in a Turn
 	Now      time.Time
 }
 
@@ -39,7 +40,7 @@ const mostSeen = 4000
 // no brain with eyes, and wraps ErrNoBrain where those there are cannot answer.
 func (m *Mind) See(ctx context.Context, l Look) (string, error) {
 	var failures []error
-	for _, brain := range m.brains {
+	for _, brain := range m.from(l.Brain) {
 		seer, ok := brain.(Seer)
 		if !ok {
 			continue

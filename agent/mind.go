@@ -31,6 +31,8 @@ type Mind struct {
 	mu            sync.Mutex
 	conversations map[string]*conversation
 	histories     *Histories // nil where they last as long as this run
+
+	complete func(*Turn) // nil leaves turns as they are
 }
 
 // conversation is the history of one robot or skin. Its turn is a lock that
@@ -65,6 +67,10 @@ func (m *Mind) Keep(h *Histories) {
 		m.conversations[id] = &conversation{turn: make(chan struct{}, 1), history: c.Exchanges, used: c.Used}
 	}
 }
+
+// Complete has a robot's turn that does not say who answers, such as one of a skin
+// that has joined its talk, told so by who knows. It is called before the first turn.
+func (m *Mind) Complete(who func(*Turn)) { m.complete = who }
 
 // Forget has a conversation begin anew, durably where it is kept, and with the
 // brains that keep it themselves. A turn that is being answered still knows
@@ -107,6 +113,9 @@ var ErrNoBrain = errors.New("no brain answers")
 // spoken is told afterwards by Remembered. A conversation of which nothing is
 // known here goes on from the turn's own History.
 func (m *Mind) Answer(ctx context.Context, t Turn, out func(Reply) error) error {
+	if m.complete != nil && t.Robot != "" && t.Name == "" && t.Persona == nil && t.Brain == "" {
+		m.complete(&t)
+	}
 	c := m.conversation(t.Conversation, t.Now)
 	select {
 	case c.turn <- struct{}{}:
@@ -127,7 +136,7 @@ func (m *Mind) Answer(ctx context.Context, t Turn, out func(Reply) error) error 
 	m.mu.Unlock()
 	var failures []error
 	sink := sink{mind: m, turn: t, out: out, conversation: c}
-	for _, brain := range m.brains {
+	for _, brain := range m.from(t.Brain) {
 		m.publish(t, event.ThinkingStarted{Brain: brain.Name()})
 		err := brain.Think(ctx, t, sink.take)
 		if err == nil {
@@ -145,6 +154,25 @@ func (m *Mind) Answer(ctx context.Context, t Turn, out func(Reply) error) error 
 		}
 	}
 	return fmt.Errorf("%w: %w", ErrNoBrain, errors.Join(failures...))
+}
+
+// from is the brains in the order in which they are asked, beginning with the one
+// that is wanted where it is among them. The second of a kind is "openai 2".
+func (m *Mind) from(wanted string) []Brain {
+	if wanted == "" {
+		return m.brains
+	}
+	of := map[string]int{}
+	for i, brain := range m.brains {
+		name := brain.Name()
+		if of[name]++; of[name] > 1 {
+			name = fmt.Sprintf("%s %d", name, of[name])
+		}
+		if name == wanted {
+			return slices.Concat(m.brains[i:i+1], m.brains[:i], m.brains[i+1:])
+		}
+	}
+	return m.brains
 }
 
 // Remembered adds to a conversation what was heard and what was really said.

@@ -20,7 +20,7 @@ type noticeBody struct {
 	ID        string `json:"id"`
 	ExpiresAt string `json:"expires_at"` // RFC 3339
 	Speak     *bool  `json:"speak"`      // true where it is absent
-	Robot     string `json:"robot"`      // a MAC in any spelling
+	Robot     string `json:"robot"`      // a MAC in any spelling, or a name
 	SessionID string `json:"session_id"`
 }
 
@@ -28,7 +28,11 @@ type noticeBody struct {
 // high, action_url?, id?, expires_at?, speak?, robot?|session_id?}. Keys it
 // does not know are left alone, for the body is everybody's. Errors wrap
 // ErrNotice; what Accept finds wrong besides is a time that is past.
-func ParseNotice(body []byte) (Notice, error) {
+func ParseNotice(body []byte) (Notice, error) { return ParseNoticeBy(body, device.ParseID) }
+
+// ParseNoticeBy is ParseNotice where find knows robots by more than their MAC
+// addresses.
+func ParseNoticeBy(body []byte, find func(robot string) (device.ID, error)) (Notice, error) {
 	if len(body) > mostNoticeBody {
 		return Notice{}, fmt.Errorf("%w: its JSON has %d bytes, more than %d", ErrNotice, len(body), mostNoticeBody)
 	}
@@ -39,7 +43,7 @@ func ParseNotice(body []byte) (Notice, error) {
 	n := Notice{ID: b.ID, Text: b.Text, Urgency: b.Urgency, ActionURL: b.ActionURL, SessionID: b.SessionID, Speak: b.Speak == nil || *b.Speak}
 	var err error
 	if b.Robot != "" {
-		if n.Robot, err = device.ParseID(b.Robot); err != nil {
+		if n.Robot, err = find(b.Robot); err != nil {
 			return Notice{}, fmt.Errorf("%w: robot: %w", ErrNotice, err)
 		}
 	}

@@ -15,13 +15,21 @@ const mostHeard = 16 << 10
 // system is what a model is told before everything else. What changes least
 // comes first: a model that keeps what it has read need not read it again.
 func (k *Thinker) system(t Turn) string {
-	parts := []string{k.Persona.Text, k.situation(t), speaking()}
+	parts := []string{k.personaOf(t).Text, k.situation(t), speaking()}
 	if k.Memory != nil {
 		parts = append(parts, "To remember a fact for good without a tool, write [REMEMBER: the fact]; it is not spoken.", k.remembered(t))
 	}
 	parts = append(parts, k.moment(t))
 	parts = slices.DeleteFunc(parts, func(p string) bool { return strings.TrimSpace(p) == "" })
 	return strings.Join(parts, "\n\n")
+}
+
+// personaOf is who the robot of a turn is.
+func (k *Thinker) personaOf(t Turn) Persona {
+	if t.Persona != nil {
+		return *t.Persona
+	}
+	return k.Persona
 }
 
 // situation is who speaks, through what, and in which language.
@@ -31,10 +39,14 @@ func (k *Thinker) situation(t Turn) string {
 		who = "You speak through a small robot on a desk. It has a face that shows what you feel, a microphone and a loudspeaker. " +
 			"What it can do besides is among your tools. You hear by speech recognition, which mistakes words."
 	}
-	if k.Persona.Name != "" {
-		who = "Your name is " + k.Persona.Name + ". " + who
+	persona := k.personaOf(t)
+	if persona.Name != "" {
+		who = "Your name is " + persona.Name + ". " + who
 	}
-	if language := cmp.Or(k.Persona.Language, t.Language); language != "" {
+	if t.Name != "" {
+		who += fmt.Sprintf(" In this house the robot is called %q, to tell it from others.", t.Name)
+	}
+	if language := cmp.Or(persona.Language, t.Language); language != "" {
 		who += " Speak the language with the code " + language + ", unless you are asked for another."
 	}
 	return who

@@ -23,6 +23,9 @@ type Turn struct {
 	Text         string     // what was said
 	Now          time.Time  // in the household's zone
 	Language     string     // BCP 47
+	Name         string     // that the robot is called by in its house; empty is none
+	Persona      *Persona   // of this robot; nil is the household's
+	Brain        string     // that is asked first, by its kind or, of the second of a kind, "openai 2"; empty is the first
 	Body         Body       // nil where no robot takes part
 	History      []Exchange // the mind's own, where it has any
 }

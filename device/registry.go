@@ -63,7 +63,8 @@ type Registry struct {
 	records  records
 	codes    *Codes
 
-	trusted sync.Map // ID to nothing, of the adopted; every event asks, and waits for no disk
+	trusted sync.Map        // ID to Settings, of the adopted; every event asks, and waits for no disk
+	fixed   map[ID]Settings // by the configuration file
 
 	mu      sync.Mutex
 	robots  map[ID]Robot
@@ -125,14 +126,14 @@ func (r *Registry) CheckIn(c CheckIn, now time.Time) (Robot, Admission) {
 	r.here[robot.ID] = visits{first: v.first || before.FirstSeen.IsZero(), boot: v.boot || admitted, last: v.last || admitted || !robot.Bound}
 	a.Repeats = a.Token == "" && !robot.news(before)
 	r.visited(robot, robot.news(before))
-	return robot, a
+	return r.shown(robot), a
 }
 
 // set takes over what is known of a robot. r.mu is held.
 func (r *Registry) set(robot Robot) {
 	r.robots[robot.ID] = robot
 	if robot.Adopted() {
-		r.trusted.Store(robot.ID, nil)
+		r.trusted.Store(robot.ID, r.settingsOf(robot))
 	} else {
 		r.trusted.Delete(robot.ID)
 	}
@@ -215,7 +216,7 @@ func (r *Registry) Admit(id ID, c Client, token string) (Robot, error) {
 	if !known || !right || !robot.Bound || robot.Client != c {
 		return Robot{}, ErrToken
 	}
-	return robot, nil
+	return r.shown(robot), nil
 }
 
 // Adopt makes a robot its owner's own. A code binds the client that shows it,
@@ -240,7 +241,7 @@ func (r *Registry) Adopt(idOrCode string, now time.Time) (Robot, error) {
 		return Robot{}, ErrClaimed
 	}
 	robot.Named = true
-	return robot, r.keepAdopted(robot)
+	return r.shown(robot), r.keepAdopted(robot)
 }
 
 // Replace binds the client that waits under a bound robot's id in the place of
@@ -256,7 +257,7 @@ func (r *Registry) Replace(id ID) (Robot, error) {
 	robot.bind()
 	robot.Named = false
 	robot.Epoch++ // and not welcomed as one that is new
-	return robot, r.keepAdopted(robot)
+	return r.shown(robot), r.keepAdopted(robot)
 }
 
 // keepAdopted keeps a robot durably that its owner has spoken of. r.mu is held.
@@ -271,7 +272,7 @@ func (r *Registry) keepAdopted(robot Robot) error {
 	return nil
 }
 
-// meant is the robot that an owner names by its id or by the code it shows.
+// meant is the robot that an owner names by its id, its name or the code it shows.
 // r.mu is held.
 func (r *Registry) meant(idOrCode string, now time.Time) (robot Robot, byCode bool, err error) {
 	if isCode(idOrCode) {
@@ -290,7 +291,7 @@ func (r *Registry) meant(idOrCode string, now time.Time) (robot Robot, byCode bo
 		}
 		return robot, true, nil
 	}
-	id, err := ParseID(idOrCode)
+	id, err := r.Find(idOrCode)
 	if robot, known := r.robots[id]; err == nil && known && !robot.Forgotten() {
 		return robot, false, nil
 	}
@@ -334,7 +335,7 @@ func (r *Registry) Get(id ID) (Robot, error) {
 	if !known || robot.Forgotten() {
 		return Robot{}, ErrUnknownRobot
 	}
-	return robot, nil
+	return r.shown(robot), nil
 }
 
 // List returns every robot that is not forgotten, by id.
@@ -344,7 +345,7 @@ func (r *Registry) List() []Robot {
 	list := make([]Robot, 0, len(r.robots))
 	for _, robot := range r.robots {
 		if !robot.Forgotten() {
-			list = append(list, robot)
+			list = append(list, r.shown(robot))
 		}
 	}
 	slices.SortFunc(list, func(a, b Robot) int {

@@ -13,6 +13,10 @@ type Robot struct {
 	// not one that was let in because everybody is.
 	Named bool `json:"named,omitempty"`
 
+	// Settings are what its owner has set for it. Outside the registry they are
+	// those that hold: none of a stranger's, and first those of the configuration file.
+	Settings Settings `json:"settings,omitzero"`
+
 	// Claim is another client that came with this robot's MAC and waits for
 	// the owner to say that it is the same robot.
 	Claim *Claim `json:"claim,omitempty"`

@@ -44,14 +44,9 @@ func (k Key) mac(use string, id ID, c Client, epoch int) []byte {
 	return h.Sum(nil)
 }
 
-// Errors of Registry.Token.
-var (
-	// ErrNotAdopted is returned for a robot that its owner has not adopted by name.
-	ErrNotAdopted = errors.New("nobody has adopted this robot, and the tokens of strangers are told to nobody")
-	// ErrOtherClient is returned for another client than the one a robot is adopted
-	// with.
-	ErrOtherClient = errors.New("this robot is adopted with another Client-Id, and its token is good for that one only")
-)
+// ErrOtherClient is returned by Registry.Token for another client than the one a
+// robot is adopted with.
+var ErrOtherClient = errors.New("this robot is adopted with another Client-Id, and its token is good for that one only")
 
 // Token is the token of an adopted robot, for its owner to enter where a client
 // has a field for it, and the robot. It is good for the client that the robot is
@@ -62,7 +57,7 @@ func (r *Registry) Token(id ID, c Client) (Robot, string, error) {
 	case err != nil:
 		return Robot{}, "", err
 	case !robot.Adopted():
-		return Robot{}, "", ErrNotAdopted
+		return Robot{}, "", fmt.Errorf("%w, and the tokens of strangers are told to nobody", ErrNotAdopted)
 	case c.Sent && c != robot.Client:
 		return Robot{}, "", ErrOtherClient
 	}

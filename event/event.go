@@ -58,6 +58,12 @@ type RobotSeen struct {
 // RobotAdopted says that a robot's owner has adopted it by name, or that it was adopted as one of the first.
 type RobotAdopted struct{}
 
+// RobotRenamed is what a robot is called from now on: empty where its owner has
+// taken its name away.
+type RobotRenamed struct {
+	Name string `json:"name"`
+}
+
 // RobotForgotten says that a robot is no longer known: its owner has forgotten it, or it was a stranger that gave way.
 type RobotForgotten struct{}
 
@@ -245,6 +251,7 @@ type Missed struct {
 
 func (RobotSeen) kind() string           { return "robot_seen" }
 func (RobotAdopted) kind() string        { return "robot_adopted" }
+func (RobotRenamed) kind() string        { return "robot_renamed" }
 func (RobotForgotten) kind() string      { return "robot_forgotten" }
 func (RobotOnline) kind() string         { return "robot_online" }
 func (RobotOffline) kind() string        { return "robot_offline" }

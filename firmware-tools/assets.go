@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"perch/device"
 	"perch/ota/espimage"
 )
 
@@ -21,7 +20,7 @@ type assetsFlags struct {
 	reach
 	file   string
 	name   string
-	robot  device.ID
+	robot  string // its id, or its name
 	reboot bool
 	check  bool
 }
@@ -59,7 +58,7 @@ func assets(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 		fmt.Fprintf(stdout, "%s fetches it when it next starts, within a day\n", f.robot)
 		return nil
 	}
-	request, err := f.request(ctx, http.MethodPost, nil, nil, "devices", string(f.robot), "reboot")
+	request, err := f.request(ctx, http.MethodPost, nil, nil, "devices", f.robot, "reboot")
 	if err != nil {
 		return err
 	}
@@ -84,7 +83,7 @@ func parseAssets(args []string, stdout io.Writer) (*assetsFlags, error) {
 		return nil, helped(s, stdout, "FILE.bin")
 	}
 	if err == nil && *robot != "" {
-		f.robot, err = device.ParseID(*robot)
+		f.robot, err = robotNamed(*robot)
 	}
 	switch {
 	case err != nil:
@@ -144,7 +143,7 @@ func (f *assetsFlags) point(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("encode the name: %w", err)
 	}
-	request, err := f.request(ctx, http.MethodPost, bytes.NewReader(body), nil, "devices", string(f.robot), "assets")
+	request, err := f.request(ctx, http.MethodPost, bytes.NewReader(body), nil, "devices", f.robot, "assets")
 	if err != nil {
 		return err
 	}

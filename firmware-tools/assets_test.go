@@ -85,7 +85,7 @@ func TestAssetsRefused(t *testing.T) {
 	}{
 		{nil, 2, "it takes one file, not 0"},
 		{[]string{good, "--reboot"}, 2, "goes with --robot"},
-		{[]string{good, "--robot", "desk"}, 2, "desk"},
+		{[]string{good, "--robot", "de/sk"}, 2, "de/sk"},
 		{[]string{writeFile(t, "page.bin", []byte("<html>"))}, 1, "no asset file"},
 		{[]string{writeFile(t, "app.bin", simrobot.Image("1.3.0", 0))}, 1, "application"},
 		{[]string{filepath.Join(t.TempDir(), "none")}, 1, "none"},

@@ -13,6 +13,8 @@ import (
 	"net/url"
 	"os"
 	"strings"
+
+	"perch/device"
 )
 
 // keyless is the address on which an appliance serves programs of its own
@@ -50,6 +52,14 @@ func (r *reach) request(ctx context.Context, method string, body io.Reader, quer
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
 	return request, nil
+}
+
+// robotNamed is a robot as an appliance finds it: its id, or what could be its name.
+func robotNamed(robot string) (string, error) {
+	if id, err := device.ParseID(robot); err == nil {
+		return string(id), nil
+	}
+	return device.CheckName(robot)
 }
 
 func (r *reach) token() (string, error) {

@@ -11,14 +11,12 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"perch/device"
 )
 
 // recordFlags are the options of perch-tools record.
 type recordFlags struct {
 	reach
-	robot device.ID
+	robot string // its id, or its name
 	out   string
 }
 
@@ -66,7 +64,7 @@ func parseRecord(args []string, stdout io.Writer) (*recordFlags, error) {
 		err = fmt.Errorf("it takes one robot, not %d", len(robots))
 	}
 	if err == nil {
-		f.robot, err = device.ParseID(robots[0])
+		f.robot, err = robotNamed(robots[0])
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errUsage, err)
@@ -76,7 +74,7 @@ func parseRecord(args []string, stdout io.Writer) (*recordFlags, error) {
 
 // request asks for the transcript.
 func (f *recordFlags) request(ctx context.Context) (*http.Request, error) {
-	return f.reach.request(ctx, http.MethodGet, nil, nil, "devices", string(f.robot), "record")
+	return f.reach.request(ctx, http.MethodGet, nil, nil, "devices", f.robot, "record")
 }
 
 // beginWithin is how long an appliance may take to begin the transcript. The

@@ -177,7 +177,8 @@ func TestRecordExitCodes(t *testing.T) {
 	}{
 		"":                                         {2, "it takes one robot, not 0"},
 		"a0b1c2d3e4f5 more":                        {2, "it takes one robot, not 2"},
-		"kitchen":                                  {2, "not a MAC address"},
+		"kit/chen":                                 {2, "not a robot's name"},
+		"--url " + page + " kitchen":               {1, "unknown robot"},
 		"a0b1c2d3e4f5 --loud":                      {2, "flag provided but not defined"},
 		"a0b1c2d3e4f5 --url x":                     {2, "is no address such as"},
 		"a0b1c2d3e4f5 --url /":                     {2, "is no address such as"},

@@ -407,16 +407,16 @@ func TestAStoreThatRefuses(t *testing.T) {
 }
 
 func TestParseRollout(t *testing.T) {
-	r, err := ota.ParseRollout([]byte(`{"boards":["b"],"robots":["A0-B1-C2-D3-E4-F5"],"percent":30,"hours":"02:00-05:00","auto":true}`))
+	r, err := ota.ParseRollout([]byte(`{"boards":["b"],"robots":["A0-B1-C2-D3-E4-F5"],"percent":30,"hours":"02:00-05:00","auto":true}`), device.ParseID)
 	if err != nil || r.Percent != 30 || r.Hours.String() != "02:00-05:00" || !r.Auto || r.Force || !slices.Equal(r.Robots, []device.ID{"a0b1c2d3e4f5"}) {
 		t.Errorf("%+v (%v)", r, err)
 	}
-	if r, err := ota.ParseRollout([]byte(`{}`)); err != nil || r.Percent != 100 || r.Auto {
+	if r, err := ota.ParseRollout([]byte(`{}`), device.ParseID); err != nil || r.Percent != 100 || r.Auto {
 		t.Errorf("%+v (%v)", r, err)
 	}
 	for _, body := range []string{"", "[]", "null]", `{"percent":101}`, `{"percent":-1}`, `{"percent":"30"}`, `{"percent":0.5}`, `{"robots":["x"]}`,
 		`{"hours":"night"}`, `{"boards":[` + strings.Repeat(`"b",`, 40) + `"b"]}`, `{"auto":1}`} {
-		if r, err := ota.ParseRollout([]byte(body)); word(err) != "bad_rollout" {
+		if r, err := ota.ParseRollout([]byte(body), device.ParseID); word(err) != "bad_rollout" {
 			t.Errorf("%s is %+v (%v)", body, r, err)
 		}
 	}
@@ -446,7 +446,7 @@ func FuzzRollout(f *testing.F) {
 	f.Add([]byte(`{"boards":["b"],"robots":["a0b1c2d3e4f5"],"percent":30,"hours":"02:00-05:00","auto":true,"force":true}`))
 	f.Add([]byte(`{"hours":"23:59-00:00"}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		r, err := ota.ParseRollout(body)
+		r, err := ota.ParseRollout(body, device.ParseID)
 		if err != nil {
 			if word(err) != "bad_rollout" {
 				t.Error(err)

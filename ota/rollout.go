@@ -33,7 +33,7 @@ const (
 // ParseRollout reads a rollout's JSON: {boards, robots?, percent, hours?: "02:00-05:00",
 // auto, force?}. A percent that is left out is 100. Errors say themselves how
 // they are shown.
-func ParseRollout(body []byte) (Rollout, error) {
+func ParseRollout(body []byte, find func(robot string) (device.ID, error)) (Rollout, error) {
 	var b struct {
 		Boards  []string `json:"boards"`
 		Robots  []string `json:"robots"`
@@ -56,7 +56,7 @@ func ParseRollout(body []byte) (Rollout, error) {
 		return Rollout{}, badRollout("it names more than %d boards or %d robots", mostBoards, mostChosen)
 	}
 	for _, text := range b.Robots {
-		id, err := device.ParseID(text)
+		id, err := find(text)
 		if err != nil {
 			return Rollout{}, badRollout("robots: %v", err)
 		}

@@ -36,7 +36,10 @@ func (s Synthesizers) Name() string { return s[0].Name() }
 // Synthesize implements Synthesizer.
 func (s Synthesizers) Synthesize(ctx context.Context, text string, o Options, out func([]int16) error) error {
 	var failures []error
-	for _, engine := range s {
+	for i, engine := range s {
+		if i > 0 {
+			o.Voice = "" // it is one of the first engine's
+		}
 		sounded := false
 		err := engine.Synthesize(ctx, text, o, func(pcm []int16) error {
 			sounded = true

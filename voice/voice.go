@@ -10,6 +10,7 @@ package voice
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -31,7 +32,7 @@ const LongestUtterance = 15 * time.Second
 // choice to the engine.
 type Options struct {
 	Language string // BCP 47, "en" or "en-GB"
-	Voice    string // the engine's own name of a voice
+	Voice    string // the engine's own name of a voice; of several engines, the first's
 	// Answer says that the utterance answers a question by yes or no. A
 	// recognizer may then listen for such answers and nothing else. Engines
 	// that cannot use it ignore it.
@@ -74,3 +75,7 @@ type Synthesizer interface {
 // program that is not installed, a server that does not answer. The next
 // engine in the list is tried.
 var ErrUnavailable = errors.New("engine unavailable")
+
+// ErrLanguage is wrapped by engines that work, and do not know the language that a
+// call asks for. It wraps ErrUnavailable.
+var ErrLanguage = fmt.Errorf("%w: it does not know the language", ErrUnavailable)

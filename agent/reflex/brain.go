@@ -121,6 +121,9 @@ func (d *deed) fill(text string) string {
 		case "date":
 			return d.date()
 		case "name":
+			if own := d.turn.Persona; own != nil && own.Name != "" {
+				return own.Name
+			}
 			return d.brain.name
 		case "body":
 			return d.body

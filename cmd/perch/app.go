@@ -74,6 +74,7 @@ type app struct {
 	talks      *vccp.Talks // of coding agents
 	firmware   *ota.Firmware
 	tokenKey   device.Key
+	characters *characters
 
 	mdns   *mdns.Announcer // nil where nothing is announced
 	silent string          // why not
@@ -135,16 +136,16 @@ func (a *app) build(o appOptions) error {
 	if err := a.think(o.ears); err != nil {
 		return err
 	}
-	speech, err := speechOf(c)
-	if err != nil {
+	if a.characters, err = newCharacters(c, a.robots, a.data, a.log); err != nil {
 		return err
 	}
+	a.mind.Complete(a.characters.complete)
 	a.sounds = sounds.Open(a.soundsDirectory())
 	a.talk = robot.NewServer(robot.Options{
 		Robots: a.robots, Bus: a.bus, Senses: a.senses.intake, Mind: a.mind, Records: a.records, Sounds: a.sounds,
 		Waiting: a.waiting,
 		Greet:   c.Robots.Greeting, UserTools: c.Robots.UserTools, PublicURL: c.PublicURL,
-		Ears: a.engines.ears, Mouth: a.engines.mouth, Speech: speech, Phrases: a.engines.book.Phrase,
+		Ears: a.engines.ears, Mouth: a.engines.mouth, Speech: a.characters.house.Speech, Character: a.characters.of, Phrases: a.engines.book.Phrase,
 		Patience: c.patience(), Zone: zone, Idle: time.Duration(c.Robots.Idle), Silence: time.Duration(c.Speech.Silence), Version: version, Log: a.log,
 	})
 	if err := a.openFirmware(zone); err != nil {
@@ -178,7 +179,7 @@ func (a *app) build(o appOptions) error {
 }
 
 func (a *app) residents() residents {
-	return residents{a.robots, a.talk, a.senses.board, a.mind, a.memory, a.bus}
+	return residents{a.robots, a.talk, a.senses.board, a.mind, a.memory, a.bus, a.characters}
 }
 
 // think makes the engines, and the mind of its brains.

@@ -516,8 +516,7 @@ func TestBadMessagesDisturbNothing(t *testing.T) {
 func (h *house) command(t *testing.T, line string, code int) string {
 	t.Helper()
 	var out bytes.Buffer
-	args := strings.Fields(line)
-	args = append(args[:1:1], append([]string{"--data", h.data}, args[1:]...)...)
+	args := append(strings.Fields(line), "--data", h.data)
 	if got := run(t.Context(), args, &out, &out); got != code {
 		t.Errorf("perch %s: exit code %d, want %d: %s", line, got, code, out.String())
 	}

@@ -49,7 +49,7 @@ func (a *app) newBridge(zone *time.Location) error {
 		return fmt.Errorf("find the directory of sounds: %w", err)
 	}
 	a.bridge = bridge.New(bridge.Options{
-		Talk: a.movers(), Mind: a.mind, Memory: a.memory, Deep: a.engines.deep,
+		Find: a.robots.Find, Talk: a.movers(), Mind: a.mind, Memory: a.memory, Deep: a.engines.deep,
 		Log:        bridge.NewLog(store.NewTable[bridge.Turn](a.db, "bridge-turns"), c.Robots.KeepTurns),
 		Spoken:     a.spoken,
 		Perception: a.senses, Board: a.board, Bus: a.bus,

@@ -26,6 +26,7 @@ func (c *config) check(p *places) faults {
 	if c.Robots.Framing < 1 || c.Robots.Framing > 3 {
 		k.fault("robots.framing", "the binary framings are 1, 2 and 3, not %d", c.Robots.Framing)
 	}
+	k.robots(c)
 	k.between("robots.keep_turns", c.Robots.KeepTurns, 0, 10000)
 	if s := time.Duration(c.Speech.Silence); s < 200*time.Millisecond || s > 3*time.Second {
 		k.fault("speech.silence", "an utterance ends after 200ms to 3s of silence, not %s", s)
@@ -40,7 +41,7 @@ func (c *config) check(p *places) faults {
 	k.mqtt(c.MQTT)
 	k.bridge(c.Bridge)
 	k.behaviours(c)
-	k.skins(c.Skins)
+	k.skins(c.Skins, c.find)
 	k.firmware(c.Firmware)
 	k.engines(c)
 	return k.found

@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -191,6 +190,7 @@ func ask(f *flag.FlagSet, args []string, least, most int, work func(c *client, a
 
 // deviceLine is what devices shows of a robot.
 type deviceLine struct {
+	device.Settings
 	Adopted   bool      `json:"adopted"`
 	ID        string    `json:"id"`
 	Board     string    `json:"board"`
@@ -215,27 +215,47 @@ func devices(ctx context.Context, args []string, out io.Writer) error {
 			fmt.Fprintln(out, "no robot has been here yet")
 		}
 		for _, d := range list {
-			connected := "not connected"
-			if d.Connected {
-				connected = d.State
-			}
-			fmt.Fprintf(out, "%s  %-24s %-8s %-15s %-13s seen %s\n", device.Plain(d.ID), device.Plain(d.Board), device.Plain(d.Firmware), device.Plain(d.Address), device.Plain(connected), d.LastSeen.Local().Format(time.DateTime))
-			if len(d.Senses) > 0 {
-				fmt.Fprintf(out, "              %s\n", device.Plain(strings.Join(d.Senses, ", ")))
-			}
-			switch {
-			case d.Claimed:
-				fmt.Fprintf(out, "              %s: perch adopt CODE, or perch adopt --replace %s\n", device.Plain(d.Waiting), device.Plain(d.ID))
-			case d.Waiting != "" && d.Code != "":
-				fmt.Fprintf(out, "              waits: %s: perch adopt %s, or the code it shows, %s\n", device.Plain(d.Waiting), device.Plain(d.ID), d.Code)
-			case d.Waiting != "":
-				fmt.Fprintf(out, "              waits: %s: perch adopt %s\n", device.Plain(d.Waiting), device.Plain(d.ID))
-			case !d.Adopted:
-				fmt.Fprintf(out, "              nobody has adopted it, so that it may talk and nothing else: perch adopt %s\n", d.ID)
+			fmt.Fprintf(out, "%s  %-24s %-8s %-15s %-13s seen %s\n", device.Plain(d.ID), device.Plain(d.Board), device.Plain(d.Firmware), device.Plain(d.Address), device.Plain(d.state()), d.seen())
+			for _, more := range []string{d.called(), strings.Join(d.Senses, ", "), d.advice()} {
+				if more != "" {
+					fmt.Fprintf(out, "              %s\n", device.Plain(more))
+				}
 			}
 		}
 		return refusals(ctx, c, out)
 	})
+}
+
+func (d deviceLine) seen() string { return d.LastSeen.Local().Format(time.DateTime) }
+
+func (d deviceLine) state() string {
+	if !d.Connected {
+		return "not connected"
+	}
+	return d.State
+}
+
+// called is what a robot's owner calls it.
+func (d deviceLine) called() string {
+	if d.Name == "" {
+		return ""
+	}
+	return "called " + d.Name
+}
+
+// advice is why a robot is not its owner's, and how it becomes that.
+func (d deviceLine) advice() string {
+	switch {
+	case d.Claimed:
+		return fmt.Sprintf("%s: perch adopt CODE, or perch adopt --replace %s", d.Waiting, d.ID)
+	case d.Waiting != "" && d.Code != "":
+		return fmt.Sprintf("waits: %s: perch adopt %s, or the code it shows, %s", d.Waiting, d.ID, d.Code)
+	case d.Waiting != "":
+		return fmt.Sprintf("waits: %s: perch adopt %s", d.Waiting, d.ID)
+	case !d.Adopted:
+		return "nobody has adopted it, so that it may talk and nothing else: perch adopt " + d.ID
+	}
+	return ""
 }
 
 // turnedAway is a check-in that was refused, as it is shown.
@@ -265,7 +285,7 @@ func say(ctx context.Context, args []string, out io.Writer) error {
 	return ask(newFlags("say"), args, 2, 100, func(c *client, rest []string) error {
 		var taken struct{ Queued bool }
 		body := map[string]string{"text": strings.Join(rest[1:], " ")}
-		if err := c.do(ctx, http.MethodPost, "/api/v1/devices/"+url.PathEscape(rest[0])+"/say", body, &taken); err != nil {
+		if err := c.do(ctx, http.MethodPost, robotAt(rest[0])+"/say", body, &taken); err != nil {
 			return err
 		}
 		if taken.Queued {
@@ -352,7 +372,7 @@ func forget(ctx context.Context, args []string, out io.Writer) error {
 			fmt.Fprintf(out, "strangers forgotten: %d\n", gone.Forgotten)
 			return nil
 		}
-		if err := c.do(ctx, http.MethodDelete, "/api/v1/devices/"+url.PathEscape(rest[0]), nil, nil); err != nil {
+		if err := c.do(ctx, http.MethodDelete, robotAt(rest[0]), nil, nil); err != nil {
 			return err
 		}
 		fmt.Fprintf(out, "%s is forgotten\n", rest[0])

@@ -25,6 +25,8 @@ type condition struct {
 	tell func(event.Event)
 	now  func() time.Time
 	last bool // of its list: nothing follows, so it is always tried
+	// language is the house's: what an engine cannot do in another is no failure of its.
+	language string
 
 	mu       sync.Mutex
 	cause    error
@@ -40,7 +42,8 @@ type condition struct {
 	looksFit bool      // so the last look says of one that failed when it was used
 	reported string
 	told     time.Time
-	fell     chan struct{} // has one element when it has begun to fail
+	fell     chan struct{}          // has one element when it has begun to fail
+	lacking  map[voice.Options]bool // robots' own, that were told of
 }
 
 // How long an engine that failed is left alone, and how long what was reported
@@ -55,7 +58,7 @@ const (
 )
 
 func newCondition(part string, log *slog.Logger, tell func(event.Event), now func() time.Time) *condition {
-	return &condition{part: part, log: log, tell: tell, now: now, fell: make(chan struct{}, 1)}
+	return &condition{part: part, log: log, tell: tell, now: now, fell: make(chan struct{}, 1), lacking: map[voice.Options]bool{}}
 }
 
 // resting says why an engine is not tried now, or nothing. Only one that failed
@@ -107,6 +110,19 @@ func (c *condition) used(err error) {
 	c.mu.Unlock()
 	c.works()
 }
+
+// lacks tells once of a robot's own voice or language that the engine refuses.
+func (c *condition) lacks(o voice.Options, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.lacking) < mostLacking && !c.lacking[o] {
+		c.lacking[o] = true
+		c.log.Warn("a robot's own voice or language is none of the engine's; the robot speaks as all do", "engine", c.part, "voice", o.Voice, "language", o.Language, "err", err)
+	}
+}
+
+// mostLacking bounds what is remembered of that.
+const mostLacking = 100
 
 // works takes note that it does, as far as can be seen. What failed when it was
 // used is only allowed to be tried again: it may look well and fail all the
@@ -270,13 +286,14 @@ type ear struct {
 	*condition
 }
 
-// Recognize implements voice.Recognizer.
+// Recognize implements voice.Recognizer. One robot's own language that it does not
+// know is no failure of the engine.
 func (e ear) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
 	if err := e.resting(); err != nil {
 		return voice.Transcript{}, err
 	}
 	t, err := e.Recognizer.Recognize(ctx, u, o)
-	if ctx.Err() == nil {
+	if foreign := o.Language != e.language && errors.Is(err, voice.ErrLanguage); ctx.Err() == nil && !foreign {
 		e.used(err)
 	}
 	return t, err
@@ -289,16 +306,28 @@ type mouth struct {
 }
 
 // Synthesize implements voice.Synthesizer. What the listener fails with is no
-// failure of the engine.
+// failure of the engine. Nor is one robot's own voice or language that it does not
+// have: such a robot then speaks as all do.
 func (m mouth) Synthesize(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {
 	if err := m.resting(); err != nil {
 		return err
 	}
 	var refused error
-	err := m.Synthesizer.Synthesize(ctx, text, o, func(pcm []int16) error {
-		refused = out(pcm)
-		return refused
-	})
+	sounded := false
+	speak := func(o voice.Options) error {
+		return m.Synthesizer.Synthesize(ctx, text, o, func(pcm []int16) error {
+			sounded = true
+			refused = out(pcm)
+			return refused
+		})
+	}
+	err := speak(o)
+	if own := o.Voice != "" || o.Language != m.language; own && err != nil && !sounded && ctx.Err() == nil && refused == nil {
+		if usual := speak(voice.Options{Language: m.language}); usual == nil || refused != nil {
+			m.lacks(o, err)
+			err = usual
+		}
+	}
 	if ctx.Err() == nil && refused == nil {
 		m.used(err)
 	}

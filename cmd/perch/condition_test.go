@@ -196,3 +196,55 @@ func TestLooking(t *testing.T) {
 		<-done
 	})
 }
+
+// choosy is an engine that knows one voice, and one language.
+type choosy struct{ uses []voice.Options }
+
+func (*choosy) Name() string { return "choosy" }
+
+func (c *choosy) Recognize(_ context.Context, _ *voice.Utterance, o voice.Options) (voice.Transcript, error) {
+	c.uses = append(c.uses, o)
+	if o.Language != "en" {
+		return voice.Transcript{}, voice.ErrLanguage
+	}
+	return voice.Transcript{Text: "words"}, nil
+}
+
+func (c *choosy) Synthesize(_ context.Context, _ string, o voice.Options, out func([]int16) error) error {
+	c.uses = append(c.uses, o)
+	if o.Voice != "" || o.Language != "en" {
+		return voice.ErrUnavailable
+	}
+	return out(nil)
+}
+
+// TestOneRobotsOwnCostsNoOther: an engine that does not have one robot's voice or
+// language has not failed; a voice is then the engine's own.
+func TestOneRobotsOwnCostsNoOther(t *testing.T) {
+	watched(t, func(t *testing.T, c *condition, log *bytes.Buffer, faults *[]event.Event) {
+		c.language = "en"
+		engine := &choosy{}
+		if _, err := (ear{engine, c}).Recognize(t.Context(), voice.NewUtterance(), voice.Options{Language: "de"}); err == nil {
+			t.Error("it hears German")
+		}
+		for _, o := range []voice.Options{{Language: "en", Voice: "nobody"}, {Language: "de"}, {Language: "en"}, {Language: "en", Voice: "nobody"}, {Language: "de"}} {
+			said := 0
+			if err := (mouth{engine, c}).Synthesize(t.Context(), "x", o, func([]int16) error { said++; return nil }); err != nil || said != 1 {
+				t.Errorf("%+v: said %d times, %v", o, said, err)
+			}
+		}
+		if c.resting() != nil || len(*faults) > 0 {
+			t.Errorf("it has failed: %v, %v", c.resting(), *faults)
+		}
+		if n := strings.Count(log.String(), "own voice"); n != 2 {
+			t.Errorf("told %d times in %s", n, log)
+		}
+		c.last = true // it is tried, whatever it did before
+		if _, err := (ear{&scripted{err: voice.ErrLanguage}, c}).Recognize(t.Context(), voice.NewUtterance(), voice.Options{Language: "en"}); err == nil || c.everFailed() != 1 {
+			t.Errorf("the house's own language: %v, %d failures", err, c.everFailed())
+		}
+		if err := (mouth{&scripted{err: voice.ErrUnavailable}, c}).Synthesize(t.Context(), "x", voice.Options{Language: "en", Voice: "a"}, nil); err == nil || c.everFailed() != 2 {
+			t.Errorf("one that does not work at all: %v, %d failures", err, c.everFailed())
+		}
+	})
+}

@@ -42,6 +42,8 @@ type config struct {
 		Framing   int      `yaml:"framing"`
 		KeepTurns int      `yaml:"keep_turns"`
 
+		Each []robotConfig `yaml:"each"`
+
 		AwayAfter        duration `yaml:"away_after"`
 		ShareTranscripts bool     `yaml:"share_transcripts"`
 	} `yaml:"robots"`

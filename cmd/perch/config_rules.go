@@ -159,14 +159,14 @@ func emotionNamed(name string) (agent.Emotion, bool) {
 }
 
 // rule is the rule that is meant, and what cannot be, by key.
-func (r ruleConfig) rule(key string, fault func(key string, err error)) perception.Rule {
+func (r ruleConfig) rule(key string, find func(robot string) (device.ID, error), fault func(key string, err error)) perception.Rule {
 	out := perception.Rule{Name: r.Name, Every: r.Every, Hours: r.Hours, InTalk: r.InTalk,
 		When: perception.When{Event: r.When.Event, If: map[string]perception.Compare{}}}
 	if out.Every == 0 {
 		out.Every = everyRule
 	}
 	if r.When.Robot != "" {
-		id, err := device.ParseID(r.When.Robot)
+		id, err := find(r.When.Robot)
 		if err != nil {
 			fault(key+".when.robot", err)
 		}
@@ -189,7 +189,7 @@ func (r ruleConfig) rule(key string, fault func(key string, err error)) percepti
 // rules are those of the configuration, as behaviours follow them.
 func (c *config) rules(fault func(key string, err error)) (all []perception.Rule) {
 	for i, r := range c.Rules {
-		all = append(all, r.rule(fmt.Sprintf("rules.%d", i), fault))
+		all = append(all, r.rule(fmt.Sprintf("rules.%d", i), c.find, fault))
 	}
 	return all
 }

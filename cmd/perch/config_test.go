@@ -34,7 +34,7 @@ func TestTheSampleIsTheDefaults(t *testing.T) {
 		*list = []string{} // written as empty lists
 	}
 	want.Skins.Vocabularies, want.Skins.Hooks.Robots = map[string]map[string]string{}, []string{}
-	want.BrainDeep, want.Rules = []brainConfig{}, []ruleConfig{}
+	want.BrainDeep, want.Rules, want.Robots.Each = []brainConfig{}, []ruleConfig{}, []robotConfig{}
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("the sample is\n%+v\nthe defaults are\n%+v", c, want)
 	}

@@ -33,6 +33,8 @@ type engines struct {
 	sources map[string]agent.ToolSource // of tools, by their configuration
 	closers []func()
 
+	language string // of the house
+
 	tell func(event.Event) // of what fails; nil where nobody listens
 	find func(ctx context.Context) ([]string, error)
 }
@@ -71,7 +73,11 @@ func newEngines(c *config, h mindOf, find func(context.Context) ([]string, error
 	if err != nil {
 		return nil, err
 	}
-	e := &engines{book: book, tell: tell, find: find}
+	speech, err := speechOf(c)
+	if err != nil {
+		return nil, err
+	}
+	e := &engines{book: book, language: speech.Language, tell: tell, find: find}
 	for _, r := range c.Speech.Recognizers {
 		if err := e.addEars(r, log); err != nil {
 			return nil, err
@@ -116,6 +122,7 @@ func (e *engines) add(list, kind, where string, log *slog.Logger) *engine {
 		part = fmt.Sprintf("%s %s %d", list, kind, i)
 	}
 	n := &engine{condition: newCondition(part, log, tell, time.Now), list: list, where: where}
+	n.language = e.language
 	e.all = append(e.all, n)
 	return n
 }

@@ -120,7 +120,7 @@ func (e *engines) addMouth(s synthesizerConfig, log *slog.Logger) error {
 		e.closers = append(e.closers, engine.Close)
 		speak(engine)
 	default:
-		engine, err := espeak.New(espeak.Options{Voice: s.Voice, Speed: s.Speed})
+		engine, err := espeak.New(espeak.Options{Voice: s.Voice, Language: e.language, Speed: s.Speed})
 		if err != nil {
 			return err
 		}

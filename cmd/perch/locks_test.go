@@ -48,7 +48,7 @@ var doorLocks = map[lock][]string{
 		"GET /metrics", "GET /api/v1/status", "GET /api/v1/events", "GET /api/v1/turns", "POST /api/v1/adopt",
 		"POST /api/v1/notifications", "GET /api/v1/permissions", "POST /api/v1/permissions/:id",
 		"GET /api/v1/memory", "DELETE /api/v1/memory/:id", "DELETE /api/v1/conversations/*name",
-		"GET /api/v1/devices", "GET /api/v1/devices/:id", "DELETE /api/v1/devices/:id", "POST /api/v1/devices/:id/abort",
+		"GET /api/v1/devices", "GET /api/v1/devices/:id", "PUT /api/v1/devices/:id", "DELETE /api/v1/devices/:id", "POST /api/v1/devices/:id/abort",
 		"POST /api/v1/devices/:id/alert", "POST /api/v1/devices/:id/assets", "GET /api/v1/devices/:id/firmware",
 		"GET /api/v1/devices/:id/picture", "POST /api/v1/devices/:id/reboot", "GET /api/v1/devices/:id/record",
 		"POST /api/v1/devices/:id/say", "GET /api/v1/devices/:id/tools", "POST /api/v1/devices/:id/tools/:name",

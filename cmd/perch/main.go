@@ -51,6 +51,9 @@ func commands() []command {
 		{"adopt", "ROBOT|CODE", "makes a robot yours, also one that waits", adopt},
 		{"token", "ROBOT", "tells the address and the token of a robot that is adopted, for a client that has fields for them", tellToken},
 		{"forget", "ROBOT|--strangers", "forgets a robot, or all that nobody has adopted", forget},
+		{"robot show", "ROBOT", "shows what is known of a robot", showRobot},
+		{"robot rename", "ROBOT NAME", "gives a robot the name by which every command knows it; an empty one takes it away", renameRobot},
+		{"robot set", "ROBOT KEY=VALUE", "sets a robot's own name, persona, voice, brain or language; an empty value takes it away", setRobot},
 		{"backup", "FILE", "writes what the appliance knows into one file, while it runs; - is standard output", backup},
 		{"restore", "FILE", "checks a backup and puts it in the place of what the appliance knows, at its next start", restore},
 		{"completion", shellNames, "writes what has a shell complete these commands", completion},
@@ -79,9 +82,13 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 		}
 		return exitDone
 	}
-	if args[0] == "robot" && len(args) > 1 { // perch robot list, say, adopt, token, forget
-		if args = args[1:]; args[0] == "list" {
+	if args[0] == "robot" && len(args) > 1 { // perch robot list, say, adopt, token and forget have shorter names
+		args = args[1:]
+		switch args[0] {
+		case "list":
 			args = append([]string{"devices"}, args[1:]...)
+		case "show", "rename", "set":
+			args = append([]string{"robot " + args[0]}, args[1:]...)
 		}
 	}
 	if args[0] == brokerCommand {
@@ -133,7 +140,7 @@ func usage(out io.Writer) {
 	}
 	fmt.Fprintln(out)
 	fmt.Fprintln(out, "perch COMMAND --help tells the options of one; man perch tells more.")
-	fmt.Fprintln(out, "devices, say, notify, adopt, token, forget, backup and restore speak to the running appliance over its socket,")
+	fmt.Fprintln(out, "devices, say, notify, adopt, token, forget, robot, backup and restore speak to the running appliance over its socket,")
 	fmt.Fprintln(out, "or by --url URL --token-file FILE (PERCH_URL, PERCH_TOKEN). Where none runs, backup and restore work in")
 	fmt.Fprintln(out, "the data directory (--data DIR).")
 }

@@ -80,6 +80,21 @@ type residents struct {
 	mind   *agent.Mind
 	memory *agent.Memory
 	bus    *event.Bus
+
+	characters *characters
+}
+
+// Configure sets what the engines can follow, and tells of a new name.
+func (r residents) Configure(id device.ID, c device.Change) (device.Robot, error) {
+	if err := r.characters.check(c); err != nil {
+		return device.Robot{}, err
+	}
+	before := r.Settings(id).Name
+	robot, err := r.Registry.Configure(id, c)
+	if err == nil && robot.Settings.Name != before {
+		r.bus.Publish(id, "", event.RobotRenamed{Name: robot.Settings.Name})
+	}
+	return robot, err
 }
 
 func (r residents) Adopt(idOrCode string, now time.Time) (device.Robot, error) {

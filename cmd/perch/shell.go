@@ -92,8 +92,9 @@ func secondWords(commands []shellCommand, first string) (words []string) {
 	return words
 }
 
-// robotIDs lists the robots of the appliance of this machine, or nothing.
-const robotIDs = `timeout 2 perch devices 2>/dev/null | sed -n 's/^\([0-9a-f]\{12\}\) .*/\1/p'`
+// robotIDs lists the robots of the appliance of this machine and those of their
+// names that are one word, or nothing.
+const robotIDs = `timeout 2 perch devices 2>/dev/null | sed -n 's/^\([0-9a-f]\{12\}\) .*/\1/p; s/^ *called \([^ ]*\)$/\1/p'`
 
 const bashFrame = `# bash completion for @program@; written by: @program@ completion bash
 _@function@() {

@@ -61,7 +61,7 @@ func TestBashCompletes(t *testing.T) {
 	}
 	// A perch of its own, which knows two robots.
 	bin := t.TempDir()
-	devices := "#!/bin/sh\n[ \"$1\" = devices ] || exit 1\necho 'a0b1c2d3e4f5  m5stack  2.2.4'\necho '              touch'\necho 'a0b1c2d3e4f6  m5stack  2.2.4'\n"
+	devices := "#!/bin/sh\n[ \"$1\" = devices ] || exit 1\necho 'a0b1c2d3e4f5  m5stack  2.2.4'\necho '              touch'\necho 'a0b1c2d3e4f6  m5stack  2.2.4'\necho '              called kitchen'\n"
 	if err := os.WriteFile(filepath.Join(bin, "perch"), []byte(devices), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -72,10 +72,13 @@ func TestBashCompletes(t *testing.T) {
 	path := bin + ":" + os.Getenv("PATH")
 	var verbs []string
 	for _, c := range commands() {
-		verbs = append(verbs, c.name)
+		first, _, _ := strings.Cut(c.name, " ")
+		verbs = append(verbs, first)
 	}
 	slices.Sort(verbs)
-	robots := []string{"a0b1c2d3e4f5", "a0b1c2d3e4f6"}
+	verbs = slices.Compact(verbs)
+	ids := []string{"a0b1c2d3e4f5", "a0b1c2d3e4f6"}
+	robots := append(ids[:2:2], "kitchen")
 	for line, want := range map[string][]string{
 		"perch ":                                verbs,
 		"perch fo":                              {"forget"},
@@ -85,13 +88,15 @@ func TestBashCompletes(t *testing.T) {
 		"perch serve --log-level w":             {"warn"},
 		"perch notify --urgency = h":            {"high"},
 		"perch notify --urgency =":              {"high", "low", "normal"},
-		"perch notify --robot a":                robots,
+		"perch notify --robot a":                ids,
 		"perch notify --url ":                   {},
 		"perch say ":                            robots,
 		"perch say --url http://p a0b1c2d3e4f5": {"a0b1c2d3e4f5"},
 		"perch say a0b1c2d3e4f5 ":               {},
 		"perch forget a0b1c2d3e4f6":             {"a0b1c2d3e4f6"},
 		"perch adopt ":                          robots,
+		"perch robot ":                          {"rename", "set", "show"},
+		"perch robot rename k":                  {"kitchen"},
 		"perch completion ":                     {"bash", "fish", "zsh"},
 		"perch check-config " + data + "/":      {data + "/file.yaml", data + "/folder"},
 		"perch serve --data " + data + "/":      {data + "/folder"},

@@ -40,9 +40,9 @@ func (s skinsConfig) words() (*agent.Words, error) {
 }
 
 // robots are those that coding agents drive.
-func (s skinsConfig) robots() (all []device.ID, err error) {
+func (s skinsConfig) robots(find func(string) (device.ID, error)) (all []device.ID, err error) {
 	for i, name := range s.Hooks.Robots {
-		id, e := device.ParseID(name)
+		id, e := find(name)
 		if e != nil {
 			err = errors.Join(err, fmt.Errorf("robot %d: %w", i+1, e))
 		}
@@ -51,7 +51,7 @@ func (s skinsConfig) robots() (all []device.ID, err error) {
 	return all, err
 }
 
-func (k *checker) skins(s skinsConfig) {
+func (k *checker) skins(s skinsConfig, find func(string) (device.ID, error)) {
 	k.key("skins", s.Key, s.KeyFile)
 	words, err := s.words()
 	switch {
@@ -60,7 +60,7 @@ func (k *checker) skins(s skinsConfig) {
 	case !words.Knows(agent.Vocabulary(s.Vocabulary)):
 		k.fault("skins.vocabulary", "there is no vocabulary %q; there are %v", s.Vocabulary, words.Vocabularies())
 	}
-	if _, err := s.robots(); err != nil {
+	if _, err := s.robots(find); err != nil {
 		k.fault("skins.hooks.robots", "%s", err)
 	}
 }
@@ -72,7 +72,7 @@ func (a *app) newSkins(zone *time.Location) error {
 	if err != nil {
 		return err
 	}
-	robots, err := c.Skins.robots()
+	robots, err := c.Skins.robots(c.find)
 	if err != nil {
 		return err
 	}
@@ -83,10 +83,10 @@ func (a *app) newSkins(zone *time.Location) error {
 		MayAnswer: func(id device.ID) bool { return a.robots.Trusts(id) && !quiet.Contains(time.Now().In(zone)) }, Bus: a.bus, Language: c.Language, Log: a.log,
 	})
 	a.vccp = vccp.New(vccp.Options{
-		Stage: a.movers(), Residents: a.robots, Senses: a.senses.board, Bus: a.bus, Face: words.Face, UserTools: c.Robots.UserTools, Log: a.log,
+		Stage: a.movers(), Residents: a.robots, Find: a.robots.Find, Senses: a.senses.board, Bus: a.bus, Face: words.Face, UserTools: c.Robots.UserTools, Log: a.log,
 	})
 	a.skins, err = skin.New(skin.Options{
-		Board: a.board, Bus: a.bus, Herald: a.herald, Notices: a.notices, Robots: a.robots, Mind: a.mind, Questions: asked{a.hooks, a.talk},
+		Board: a.board, Bus: a.bus, Herald: a.herald, Notices: a.notices, Robots: a.robots, Find: a.robots.Find, Mind: a.mind, Questions: asked{a.hooks, a.talk},
 		Words: words, Vocabulary: agent.Vocabulary(c.Skins.Vocabulary), QueryToken: c.Skins.QueryToken,
 		Language: c.Language, Zone: zone, Log: a.log,
 	})

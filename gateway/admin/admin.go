@@ -20,6 +20,11 @@ import (
 type registry interface {
 	List() []device.Robot
 	Get(id device.ID) (device.Robot, error)
+	// Find is the robot that is meant by a MAC address or a name.
+	Find(robot string) (device.ID, error)
+	// Settings are what its owner has set for a robot.
+	Settings(id device.ID) device.Settings
+	Configure(id device.ID, c device.Change) (device.Robot, error)
 	Code(r device.Robot, now time.Time) string
 	Token(id device.ID, c device.Client) (device.Robot, string, error)
 	Adopt(idOrCode string, now time.Time) (device.Robot, error)
@@ -156,8 +161,9 @@ type Status struct {
 
 // Device is a robot as it is shown.
 type Device struct {
-	ID        device.ID   `json:"id"`
-	MAC       string      `json:"mac"`
+	ID  device.ID `json:"id"`
+	MAC string    `json:"mac"`
+	device.Settings
 	Board     string      `json:"board,omitempty"`
 	Firmware  string      `json:"firmware,omitempty"`
 	Address   string      `json:"address,omitempty"`
@@ -216,7 +222,7 @@ func (d *Door) devices(now time.Time) []Device {
 func (d *Door) show(r device.Robot, now time.Time) Device {
 	state := d.o.Board.Robot(r.ID)
 	shown := Device{
-		ID: r.ID, MAC: r.ID.MAC(), Board: r.Board, Firmware: r.Firmware, Address: r.Address, BaseURL: r.BaseURL,
+		ID: r.ID, MAC: r.ID.MAC(), Settings: r.Settings, Board: r.Board, Firmware: r.Firmware, Address: r.Address, BaseURL: r.BaseURL,
 		FirstSeen: r.FirstSeen, LastSeen: r.LastSeen, Adopted: r.Adopted(), Code: d.o.Robots.Code(r, now),
 		Connected: state.Online, State: state.At(now), Emotion: state.Emotion.Name,
 		Senses: d.o.Senses.Senses(r.ID, now),
@@ -250,7 +256,7 @@ func (d *Door) adopt(ctx context.Context, idOrCode string, replace bool) (device
 	}
 	adopt := func() (device.Robot, error) { return d.o.Robots.Adopt(idOrCode, time.Now()) }
 	if replace {
-		id, err := device.ParseID(idOrCode)
+		id, err := d.o.Robots.Find(idOrCode)
 		if err != nil {
 			return device.Robot{}, err
 		}
@@ -294,13 +300,13 @@ func (d *Door) forgetStrangers(ctx context.Context) (int, error) {
 const mostConversation = 512
 
 // forgetConversation has a conversation begin anew. That of a robot goes by
-// the robot's id, in whatever spelling; others have names of their own.
+// the robot's id, in whatever spelling, or its name; others have names of their own.
 func (d *Door) forgetConversation(name string) error {
 	if name == "" || len(name) > mostConversation {
 		return &door.Fault{Word: "bad_conversation", HTTP: http.StatusBadRequest,
 			Sentence: "a conversation is a robot's id or a name, of at most 512 bytes"}
 	}
-	if id, err := device.ParseID(name); err == nil {
+	if id, err := d.o.Robots.Find(name); err == nil {
 		name = string(id)
 	}
 	return d.o.Conversations.Forget(name)
@@ -308,7 +314,7 @@ func (d *Door) forgetConversation(name string) error {
 
 // notify takes a notification's JSON and returns the id it goes by.
 func (d *Door) notify(body []byte) (id string, err error) {
-	n, err := agent.ParseNotice(body)
+	n, err := agent.ParseNoticeBy(body, d.o.Robots.Find)
 	if err == nil && n.Robot != "" {
 		var robot device.Robot
 		robot, err = d.o.Robots.Get(n.Robot) // it would wait for a robot that never comes

@@ -2,8 +2,10 @@ package admin
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"perch/agent"
@@ -19,6 +21,7 @@ type snapshot struct {
 
 type shownState struct {
 	agent.State
+	Name  string      `json:"name,omitempty"` // that the robot is called by
 	Shown agent.Shown `json:"state"`
 }
 
@@ -49,14 +52,14 @@ func (d *Door) feed(lastID string) func(context.Context) (door.Message, error) {
 			return next(ctx)
 		}
 		first = false
-		return door.Message{ID: d.o.Bus.ID(seq), Event: "snapshot", Data: snap(states, time.Now())}, nil
+		return door.Message{ID: d.o.Bus.ID(seq), Event: "snapshot", Data: d.snap(states, time.Now())}, nil
 	}
 }
 
-func snap(states []agent.State, now time.Time) snapshot {
+func (d *Door) snap(states []agent.State, now time.Time) snapshot {
 	shown := snapshot{States: []shownState{}}
 	for _, s := range states {
-		shown.States = append(shown.States, shownState{s, s.At(now)})
+		shown.States = append(shown.States, shownState{s, d.o.Robots.Settings(s.Robot).Name, s.At(now)})
 	}
 	return shown
 }
@@ -67,8 +70,24 @@ func (d *Door) follow(r *event.Reader) func(context.Context) (door.Message, erro
 		if err != nil {
 			return door.Message{}, err
 		}
-		return door.Message{ID: d.o.Bus.ID(e.Seq), Event: event.Kind(e.Event), Data: e}, nil
+		return door.Message{ID: d.o.Bus.ID(e.Seq), Event: event.Kind(e.Event), Data: shownEvent{e, d.o.Robots.Settings(e.Robot).Name}}, nil
 	}
+}
+
+// shownEvent is an event with what its robot is called.
+type shownEvent struct {
+	event.Envelope
+	Name string
+}
+
+// MarshalJSON adds the name to the envelope, which has a form of its own.
+func (s shownEvent) MarshalJSON() ([]byte, error) {
+	text, err := json.Marshal(s.Envelope)
+	if err != nil || s.Name == "" {
+		return text, err
+	}
+	name, err := json.Marshal(s.Name)
+	return slices.Concat(text[:len(text)-1], []byte(`,"name":`), name, []byte("}")), err
 }
 
 // streamEnded tells the ordinary ends of a stream from a failure.

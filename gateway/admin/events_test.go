@@ -21,8 +21,9 @@ type message struct {
 		Seq    uint64
 		Kind   string
 		Robot  string
+		Name   string
 		Data   map[string]any
-		States []struct{ Robot, Session, State string }
+		States []struct{ Robot, Name, Session, State string }
 	}
 }
 

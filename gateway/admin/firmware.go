@@ -68,7 +68,7 @@ func (d *Door) publish(ctx context.Context, body io.Reader, q url.Values) (ota.S
 }
 
 func (d *Door) rollOut(sha string, body []byte) (ota.Shown, error) {
-	plan, err := ota.ParseRollout(body)
+	plan, err := ota.ParseRollout(body, d.o.Robots.Find)
 	if err != nil {
 		return ota.Shown{}, err
 	}

@@ -2,6 +2,8 @@ package admin
 
 import (
 	"context"
+	"encoding/json"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -43,6 +45,17 @@ func (d *Door) say(ctx context.Context, id device.ID, s speech) (Taken, error) {
 	}
 	queued, err := d.o.Talk.Say(ctx, id, s.Text)
 	return Taken{true, queued}, err
+}
+
+// readChange reads what is to be set for a robot. A key that is none is told, for
+// nothing would come of it.
+func readChange(body io.Reader) (c device.Change, err error) {
+	d := json.NewDecoder(body)
+	d.DisallowUnknownFields()
+	if err := d.Decode(&c); err != nil {
+		return c, unreadable(err)
+	}
+	return c, nil
 }
 
 // alert is the body of alert: a line for the top of the robot's screen, a text

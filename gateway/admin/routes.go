@@ -205,6 +205,13 @@ func (d *Door) robotRoutes(r gin.IRouter) {
 	r.GET("", d.robot(http.StatusOK, func(_ *gin.Context, robot device.Robot) (any, error) {
 		return d.show(robot, time.Now()), nil
 	}))
+	r.PUT("", d.robot(http.StatusOK, func(c *gin.Context, robot device.Robot) (any, error) {
+		change, err := readChange(c.Request.Body)
+		if err == nil {
+			robot, err = d.o.Robots.Configure(robot.ID, change)
+		}
+		return d.show(robot, time.Now()), err
+	}))
 	r.DELETE("", d.act(d.forget))
 	r.POST("/token", d.robot(http.StatusOK, func(c *gin.Context, robot device.Robot) (any, error) {
 		var w tokenWanted
@@ -261,7 +268,7 @@ func (d *Door) robotRoutes(r gin.IRouter) {
 // known is a handler of something about a robot that has been here.
 func (d *Door) known(work func(*gin.Context, device.Robot) error) gin.HandlerFunc {
 	return func(c *gin.Context) {
-		id, err := device.ParseID(c.Param("id"))
+		id, err := d.o.Robots.Find(c.Param("id"))
 		var robot device.Robot
 		if err == nil {
 			robot, err = d.o.Robots.Get(id)
@@ -324,6 +331,11 @@ func fault(err error) error {
 	}{
 		{device.ErrID, "bad_robot_id", http.StatusBadRequest},
 		{device.ErrUnknownRobot, "unknown_robot", http.StatusNotFound},
+		{device.ErrNotAdopted, "not_adopted", http.StatusConflict},
+		{device.ErrName, "bad_name", http.StatusBadRequest},
+		{device.ErrTaken, "name_taken", http.StatusConflict},
+		{device.ErrFixed, "set_in_file", http.StatusConflict},
+		{device.ErrSetting, "bad_setting", http.StatusBadRequest},
 		{device.ErrArguments, "bad_arguments", http.StatusBadRequest},
 		{device.ErrTries, "too_many_tries", http.StatusTooManyRequests},
 		{device.ErrNothingToAdopt, "nothing_to_adopt", http.StatusNotFound},

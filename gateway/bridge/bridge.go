@@ -59,6 +59,9 @@ type board interface {
 // Options are what the door is made of. What has no note on its being empty is
 // needed.
 type Options struct {
+	// Find is the robot that is meant by a MAC address or a name; nil knows no names.
+	Find func(robot string) (device.ID, error)
+
 	Talk   talk
 	Mind   mind
 	Memory memory
@@ -107,6 +110,9 @@ func New(o Options) *Door {
 	if o.Zone == nil {
 		o.Zone = time.Local
 	}
+	if o.Find == nil {
+		o.Find = device.ParseID
+	}
 	return &Door{o: o, turns: make(chan struct{}, mostTurns)}
 }
 
@@ -117,7 +123,7 @@ func (d *Door) now() time.Time { return time.Now().In(d.o.Zone) }
 var errNoRobot error = &door.Fault{Word: "no_robot", HTTP: http.StatusServiceUnavailable,
 	Sentence: "no such robot is connected; it opens its channel when somebody talks to it"}
 
-// robot is the one a client names, in any spelling of its MAC address, or the
+// robot is the one a client names, by its MAC address or its name, or the
 // first that is connected where it names none.
 func (d *Door) robot(name string) (device.ID, error) {
 	open := d.o.Talk.Open()
@@ -127,7 +133,7 @@ func (d *Door) robot(name string) (device.ID, error) {
 		}
 		return open[0], nil
 	}
-	id, err := device.ParseID(name)
+	id, err := d.o.Find(name)
 	if err != nil {
 		return "", err
 	}

@@ -96,7 +96,7 @@ func (d *Door) sense(ctx context.Context, body []byte) (done, error) {
 	var id device.ID
 	var err error
 	if s.DeviceID = strings.TrimSpace(s.DeviceID); s.DeviceID != "" {
-		id, err = device.ParseID(s.DeviceID)
+		id, err = d.o.Find(s.DeviceID)
 	} else {
 		id, err = d.inTalk(s.SessionID)
 	}
@@ -109,7 +109,7 @@ func (d *Door) sense(ctx context.Context, body []byte) (done, error) {
 // states are what is known of every robot, or of the one that is named, by its
 // id in the firmware's spelling. The feed goes on without a gap after id.
 func (d *Door) states(name string) (states map[string]any, id string, err error) {
-	only, err := named(name)
+	only, err := d.named(name)
 	if err != nil {
 		return nil, "", err
 	}
@@ -124,16 +124,16 @@ func (d *Door) states(name string) (states map[string]any, id string, err error)
 }
 
 // named is the robot a query names, and nobody where it names none.
-func named(name string) (device.ID, error) {
+func (d *Door) named(name string) (device.ID, error) {
 	if name == "" {
 		return "", nil
 	}
-	return device.ParseID(name)
+	return d.o.Find(name)
 }
 
 // recent is what a robot sensed last.
 func (d *Door) recent(name, limit string) ([]Sensed, error) {
-	id, err := device.ParseID(name)
+	id, err := d.o.Find(name)
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +158,7 @@ func (d *Door) Dropped() uint64 { return d.dropped.Load() }
 // stream sends what is sensed from now on, or after the last event a client
 // saw in this run of the appliance, until the client goes.
 func (d *Door) stream(ctx context.Context, w http.ResponseWriter, lastID, name string) error {
-	only, err := named(name)
+	only, err := d.named(name)
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ func (h *house) enter(r device.Robot) *view {
 // announce publishes a robot's discovery where it has changed.
 func (h *house) announce(v *view) {
 	id := v.robot.ID
-	card := robotCard{ID: id, Board: v.robot.Board, Firmware: v.robot.Firmware, Version: h.o.Version, BaseURL: v.robot.BaseURL, Tools: h.tools(v), Senses: v.senses}
+	card := robotCard{ID: id, Name: v.robot.Settings.Name, Board: v.robot.Board, Firmware: v.robot.Firmware, Version: h.o.Version, BaseURL: v.robot.BaseURL, Tools: h.tools(v), Senses: v.senses}
 	messages, ids := h.names.robotDiscovery(card, h.announcedBefore(string(id)))
 	last := messages[len(messages)-1].payload
 	if slices.Equal(last, v.announced) {

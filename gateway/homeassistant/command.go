@@ -40,7 +40,7 @@ func (h *house) command(ctx context.Context, m incoming) {
 		h.answer(ctx, of, thing, m)
 		return
 	}
-	id, err := device.ParseID(name)
+	id, err := h.o.Robots.Find(name)
 	if !ok || err != nil || h.views[id] == nil || !h.o.Robots.Trusts(id) {
 		h.refused.log("", now, "a command over MQTT names no robot that its owner has adopted; it is ignored. perch devices lists the robots, perch adopt ROBOT adopts one", "topic", clip(m.topic, 200))
 		m.kept()
@@ -52,7 +52,7 @@ func (h *house) command(ctx context.Context, m incoming) {
 		m.kept()
 		return
 	}
-	c, err := parseCommand(id, thing, m.payload)
+	c, err := parseCommand(id, thing, m.payload, h.o.Robots.Find)
 	if err != nil {
 		h.refuse(v, now, thing, err)
 		m.kept()
@@ -100,7 +100,7 @@ func (h *house) report(ctx context.Context, r report) {
 func (h *house) release(ctx context.Context, v *view) {
 	now := time.Now()
 	for _, w := range h.kept.take(v.robot.ID) {
-		c, err := parseCommand(v.robot.ID, w.Thing, []byte(w.Payload))
+		c, err := parseCommand(v.robot.ID, w.Thing, []byte(w.Payload), h.o.Robots.Find)
 		switch {
 		case !now.Before(w.Expires):
 			h.refuse(v, now, w.Thing, errors.New("it has waited too long"))
@@ -238,6 +238,9 @@ func (h *house) perform(ctx context.Context, id device.ID, board string, c comma
 		r.light, r.err = h.lamp(ctx, id, c.light)
 	case install:
 		r.install, r.err = h.install(ctx, id)
+	case rename:
+		_, r.err = h.o.Robots.Configure(id, device.Change{Name: &c.name})
+		r.look = r.err == nil
 	}
 	return r
 }

@@ -26,6 +26,9 @@ const (
 // mostNumber bounds what may be set, and what a slider may be announced with.
 const mostNumber = 1e6
 
+// finder is the robot that somebody means by a MAC address or a name.
+type finder func(robot string) (device.ID, error)
+
 // command is what a robot is told to do over MQTT. The set is closed.
 type command interface{ command() }
 
@@ -52,6 +55,8 @@ type (
 	reboot   struct{}
 	identify struct{}
 	install  struct{} // the newest firmware
+	// rename gives the robot a name; an empty one takes it away.
+	rename struct{ name string }
 )
 
 func (say) command()      {}
@@ -66,10 +71,12 @@ func (stop) command()     {}
 func (reboot) command()   {}
 func (identify) command() {}
 func (install) command()  {}
+func (rename) command()   {}
 
 // parseCommand reads what is published under a thing's topic for a robot.
 // Errors name what is wrong, and hold no more than a few words of the payload.
-func parseCommand(robot device.ID, thing string, payload []byte) (command, error) {
+// find is whom a body means by a robot.
+func parseCommand(robot device.ID, thing string, payload []byte, find finder) (command, error) {
 	if len(payload) > mostPayload {
 		return nil, fmt.Errorf("the payload has %d bytes, more than %d", len(payload), mostPayload)
 	}
@@ -87,7 +94,7 @@ func parseCommand(robot device.ID, thing string, payload []byte) (command, error
 	case "say":
 		return parseSay(text)
 	case "notify":
-		return parseNotify(robot, text)
+		return parseNotify(robot, text, find)
 	case "perception":
 		return parseSense(text)
 	}
@@ -115,6 +122,8 @@ func parseCommand(robot device.ID, thing string, payload []byte) (command, error
 			return nil, fmt.Errorf("mute is ON or OFF, not %.40q", text)
 		}
 		return mute{text == "ON"}, nil
+	case "name":
+		return rename{text}, nil
 	case "firmware":
 		if text != "install" {
 			return nil, fmt.Errorf("firmware is install, not %.40q", text)
@@ -136,7 +145,7 @@ func parseSay(text string) (command, error) {
 
 // parseNotify takes a text, or a notification's body of JSON, for a robot or,
 // without one, for whom the body says.
-func parseNotify(robot device.ID, text string) (command, error) {
+func parseNotify(robot device.ID, text string, find finder) (command, error) {
 	n := agent.Notice{Text: text, Speak: true}
 	if strings.HasPrefix(text, "{") {
 		var ours struct {
@@ -146,7 +155,7 @@ func parseNotify(robot device.ID, text string) (command, error) {
 			return nil, errors.New("that is what Perch itself publishes of a notification; an automation, or a bridge between brokers, leads it back")
 		}
 		var err error
-		if n, err = agent.ParseNotice([]byte(text)); err != nil {
+		if n, err = agent.ParseNoticeBy([]byte(text), find); err != nil {
 			return nil, err
 		}
 		if robot != "" && n.Robot != "" && n.Robot != robot {

@@ -117,7 +117,9 @@ func inConfig() component     { return component{"entity_category": "config"} }
 // Templates. Get returns none for a key that is not there, where a plain
 // attribute would be an error in Home Assistant's log.
 const (
-	asItIs = "{{ value_json.get('KEY') }}"
+	asItIs    = "{{ value_json.get('KEY') }}"
+	orNothing = "{{ value_json.get('KEY') or '' }}"
+
 	asBool = "{% set v = value_json.get('KEY') %}{{ none if v is none else 'ON' if v else 'OFF' }}"
 )
 
@@ -148,6 +150,8 @@ func (e entity) talk() {
 	// A dashboard's field. A state of Home Assistant's holds 255 characters;
 	// what is sent with notify has no such limit.
 	e.add("text", "say_text", "Say text", e.sets("say"), component{"min": 1, "max": mostText}, icon("message-text"))
+	// What is empty takes the name away, and the device has again the one it came with.
+	e.add("text", "name", "Name", e.shows("name", orNothing), e.sets("name"), component{"min": 0, "max": 32}, inConfig(), icon("rename"))
 	e.add("switch", "mute", "Mute", e.shows("mute", asBool), e.sets("mute"), icon("microphone-off"))
 	e.add("button", "stop", "Stop", e.sets("stop"), icon("stop"))
 	e.add("button", "reboot", "Reboot", e.sets("reboot"), class("restart"), inConfig())

@@ -19,7 +19,7 @@ func FuzzCommand(f *testing.F) {
 		f.Add(uint8(i), []byte(payload))
 	}
 	f.Fuzz(func(t *testing.T, thing uint8, payload []byte) {
-		c, err := parseCommand(chan1, things()[int(thing)%len(things())], payload)
+		c, err := parseCommand(chan1, things()[int(thing)%len(things())], payload, device.ParseID)
 		if err != nil {
 			return
 		}
@@ -55,7 +55,7 @@ func FuzzRequest(f *testing.F) {
 		if err != nil {
 			return
 		}
-		_, _ = parseNotify("", text)
+		_, _ = parseNotify("", text, device.ParseID)
 		_, _ = device.ParseID(r.names(text))
 		encode(response{Transaction: r.Transaction, Status: "ok"}) // panics where it cannot be written
 	})

@@ -29,6 +29,9 @@ import (
 type registry interface {
 	List() []device.Robot
 	Get(id device.ID) (device.Robot, error)
+	// Find is the robot that is meant by a MAC address or a name.
+	Find(robot string) (device.ID, error)
+	Configure(id device.ID, c device.Change) (device.Robot, error)
 	// Trusts is true for a robot that its owner has adopted by name. Any other
 	// is a stranger, who is a number here and no device.
 	Trusts(id device.ID) bool

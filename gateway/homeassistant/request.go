@@ -42,6 +42,7 @@ type response struct {
 type listedRobot struct {
 	ID        device.ID   `json:"id"`
 	MAC       string      `json:"mac"`
+	Name      string      `json:"name,omitempty"`
 	Board     string      `json:"board"`
 	Firmware  string      `json:"firmware"`
 	Connected bool        `json:"connected"`
@@ -139,7 +140,7 @@ func (h *house) respond(verb string, r request, data any, err error) {
 func (h *house) ask(ctx context.Context, verb string, r request, text string) (data any, err error) {
 	switch verb {
 	case "notify":
-		c, err := parseNotify("", text)
+		c, err := parseNotify("", text, h.o.Robots.Find)
 		if err != nil {
 			return nil, err
 		}
@@ -160,7 +161,7 @@ func (h *house) ask(ctx context.Context, verb string, r request, text string) (d
 	case "firmware":
 		return h.fetch(ctx, r)
 	case "forget":
-		id, err := device.ParseID(r.names(text))
+		id, err := h.o.Robots.Find(r.names(text))
 		if err == nil {
 			err = h.o.Robots.Forget(id)
 		}
@@ -208,7 +209,7 @@ func (h *house) list() (list []listedRobot, more int) {
 		}
 		state := h.o.Board.Robot(r.ID)
 		list = append(list, listedRobot{
-			ID: r.ID, MAC: r.ID.MAC(), Board: r.Board, Firmware: r.Firmware, Connected: state.Online,
+			ID: r.ID, MAC: r.ID.MAC(), Name: r.Settings.Name, Board: r.Board, Firmware: r.Firmware, Connected: state.Online,
 			State: state.At(time.Now()), LastSeen: r.LastSeen.UTC(), Adopted: adopted, Waiting: r.Claim != nil,
 		})
 	}

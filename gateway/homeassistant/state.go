@@ -13,6 +13,7 @@ import (
 // document is a robot's state as it is published. Every key is always there,
 // null where nothing is known.
 type document struct {
+	Name        *string     `json:"name"`
 	AgentState  agent.Shown `json:"agent_state"`
 	Emotion     *string     `json:"emotion"`
 	SessionID   *string     `json:"session_id"`
@@ -62,6 +63,7 @@ type readings struct {
 // last, so that no document is ahead of the order in which they are told.
 func (v *view) document() document {
 	d := document{
+		Name:       known(v.robot.Settings.Name),
 		AgentState: v.shown, Emotion: known(v.state.Emotion.Name), Connected: v.state.Online,
 		Face: v.face, Identity: v.identity, Volume: v.readings.Volume, Brightness: v.readings.Brightness, Mute: v.mute,
 		HeadYaw: degrees(v.readings.HeadYaw), HeadPitch: degrees(v.readings.HeadPitch), LED: v.led, Battery: v.readings.Battery,

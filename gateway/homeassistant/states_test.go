@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"perch/device"
 )
 
 // reader is Home Assistant as it reads: it takes announcements and states in
@@ -136,6 +138,21 @@ func readAvailability(c map[string]any, m message) error {
 	return nil
 }
 
+// checkTextState holds a text to the lengths that were announced for it.
+func checkTextState(c map[string]any, value string) error {
+	least, most := 0.0, 255.0
+	if n, is := c["min"].(float64); is {
+		least = n
+	}
+	if n, is := c["max"].(float64); is {
+		most = n
+	}
+	if n := float64(utf8.RuneCountInString(value)); n < least || n > most {
+		return fmt.Errorf("a text of %g characters where %g to %g are announced", n, least, most)
+	}
+	return nil
+}
+
 // checkState is an error for a state that Home Assistant would refuse or warn
 // of. The empty text and None are unknown.
 func checkState(platform string, c map[string]any, m message) error {
@@ -174,6 +191,8 @@ func checkState(platform string, c map[string]any, m message) error {
 		return checkNumberState(c, value)
 	case "select":
 		return oneOfOptions(c, value)
+	case "text":
+		return checkTextState(c, value)
 	}
 	return fmt.Errorf("a %s shows no state", platform)
 }
@@ -302,6 +321,7 @@ var (
 	getsKey  = regexp.MustCompile(`^\{\{ value_json\.get\('(\w+)'\) \}\}$`)
 	getsBool = regexp.MustCompile(`^\{% set v = value_json\.get\('(\w+)'\) %\}\{\{ none if v is none else '(\w+)' if v else '(\w+)' \}\}$`)
 	getsOne  = regexp.MustCompile(`^\{% set v = value_json\.get\('(\w+)'\) %\}\{\{ v if v in \['(.+)'\] else none \}\}$`)
+	getsOr   = regexp.MustCompile(`^\{\{ value_json\.get\('(\w+)'\) or '' \}\}$`)
 	getsText = regexp.MustCompile(`^\{\{ '(\w+)' if value_json\.get\('(\w+)'\) else '(\w+)' \}\}$`)
 )
 
@@ -331,6 +351,13 @@ func render(template string, payload []byte) (string, error) {
 	}
 	if p := getsKey.FindStringSubmatch(template); p != nil {
 		v, err := value(p[1])
+		return python(v), err
+	}
+	if p := getsOr.FindStringSubmatch(template); p != nil {
+		v, err := value(p[1])
+		if !isTrue(v) {
+			return "", err
+		}
 		return python(v), err
 	}
 	if p := getsBool.FindStringSubmatch(template); p != nil {
@@ -435,7 +462,7 @@ func understood(n names, topic string, payload []byte) error {
 			err = errors.New("there is no such request")
 		}
 		if err == nil && verb == "notify" {
-			_, err = parseNotify("", text)
+			_, err = parseNotify("", text, device.ParseID)
 		}
 		return err
 	}
@@ -450,7 +477,7 @@ func understood(n names, topic string, payload []byte) error {
 		}
 		return err
 	}
-	_, err := parseCommand(discovered, thing, payload)
+	_, err := parseCommand(discovered, thing, payload, device.ParseID)
 	if err == nil && robot != string(discovered) {
 		err = fmt.Errorf("it is a command to %s", robot)
 	}

@@ -174,6 +174,8 @@ func (h *house) follow(ctx context.Context, v *view, e event.Envelope) {
 	case event.ToolsListed:
 		h.release(ctx, v)
 		h.read(ctx, v)
+	case event.RobotRenamed:
+		h.look(e.At)
 	case event.ToolStatus:
 		v.usedTools = v.usedTools || ev.Status != event.ToolRunning
 	case event.TurnEnded:

@@ -68,13 +68,16 @@ type Options struct {
 	Waiting *Waiting
 	Ears    voice.Recognizer
 	Mouth   voice.Synthesizer
-	Sounds  sounds // that robots play; nil is none
-	Speech  voice.Options
+	Sounds  sounds        // that robots play; nil is none
+	Speech  voice.Options // of robots without their own
 	Phrases Phrases
-	Zone    *time.Location
-	Idle    time.Duration // of a talk before we hang up; 0 is never
-	Silence time.Duration // that ends an utterance
-	Greet   bool          // wake words are answered
+	// Character is what a robot has of its own, as each of its turns begins; nil is
+	// nothing. It waits for nobody.
+	Character func(device.ID) Character
+	Zone      *time.Location
+	Idle      time.Duration // of a talk before we hang up; 0 is never
+	Silence   time.Duration // that ends an utterance
+	Greet     bool          // wake words are answered
 	// Patience is how long a mind may give nothing in a turn; 0 is 3 minutes.
 	Patience time.Duration
 
@@ -82,6 +85,14 @@ type Options struct {
 	UserTools bool   // brains may use the tools that are for a robot's owner
 	Version   string // of the appliance
 	Log       *slog.Logger
+}
+
+// Character is what one robot has of its own.
+type Character struct {
+	Speech  voice.Options  // how it is spoken to, and speaks
+	Persona *agent.Persona // nil is the household's
+	Name    string         // that it is called by
+	Brain   string         // that is asked first
 }
 
 // Errors of the server's face.
@@ -97,7 +108,8 @@ var (
 // Server holds the sessions of all robots.
 type Server struct {
 	options *Options
-	phrases phrasebook
+	phrases phrasebook                    // in the house's voice
+	voices  map[voice.Options]*phrasebook // and in robots' own
 	cameras cameras
 	uploads uploads
 
@@ -134,6 +146,10 @@ func NewServer(o Options) *Server {
 		sessions: map[device.ID]*running{}, muted: map[device.ID]bool{}, entered: make(chan struct{}), ctx: ctx, stop: stop,
 	}
 	s.rooms.ours, s.rooms.strangers = newRoom(houseToolBytes), newRoom(strangerToolBytes)
+	s.voices = map[voice.Options]*phrasebook{}
+	if s.options.Character == nil {
+		s.options.Character = func(device.ID) Character { return Character{Speech: o.Speech} }
+	}
 	return s
 }
 
@@ -151,12 +167,35 @@ func (s *Server) Close() {
 func (s *Server) Prepare() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.stopping || !s.phrases.begin() {
+	s.prepare(&s.phrases, s.options.Speech)
+}
+
+// prepare has a book's phrases synthesized that are not yet. s.mu is held.
+func (s *Server) prepare(b *phrasebook, o voice.Options) {
+	if s.stopping || !b.begin() {
 		return
 	}
-	s.wg.Go(func() {
-		s.phrases.prepare(s.ctx, s.options.Phrases, s.options.Mouth, s.options.Speech, s.options.Log)
-	})
+	s.wg.Go(func() { b.prepare(s.ctx, s.options.Phrases, s.options.Mouth, o, s.options.Log) })
+}
+
+// mostVoices bounds the voices in which phrases are kept.
+const mostVoices = 16
+
+// phrasesOf are the phrases as a robot says them. Those of a voice that has not
+// spoken yet are being made.
+func (s *Server) phrasesOf(o voice.Options) *phrasebook {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b, known := s.voices[o]
+	switch {
+	case o == s.options.Speech || !known && len(s.voices) == mostVoices:
+		return &s.phrases
+	case !known:
+		b = &phrasebook{}
+		s.voices[o] = b
+	}
+	s.prepare(b, o)
+	return b
 }
 
 // serve holds one session on a transport until it ends. A second socket of
@@ -212,6 +251,7 @@ func (s *Server) enter(id device.ID, me *running) error {
 	s.entered = make(chan struct{})
 	s.mu.Unlock()
 	s.Prepare()
+	s.phrasesOf(s.options.Character(id).Speech)
 	if before != nil {
 		before.replaced.Store(true)
 		before.cancel()

@@ -31,7 +31,8 @@ type session struct {
 	framing   xiaozhi.Framing
 	transport transport
 	log       *slog.Logger
-	phrases   *phrasebook
+	phrases   *phrasebook                     // in the house's voice
+	phrasesOf func(voice.Options) *phrasebook // in another
 	cameras   *cameras
 	guests    chan struct{} // places for strangers' utterances
 	answered  chan struct{} // and for their answers
@@ -100,7 +101,7 @@ func newSession(server *Server, t transport, robot device.Robot, f xiaozhi.Frami
 	}
 	s := &session{
 		Options: o, id: id, robot: robot, framing: f, transport: t,
-		phrases: &server.phrases, cameras: &server.cameras, guests: server.guests, answered: server.answered,
+		phrases: &server.phrases, phrasesOf: server.phrasesOf, cameras: &server.cameras, guests: server.guests, answered: server.answered,
 		log:      server.logOf(robot.ID).With("robot", robot.ID, "session", id),
 		incoming: make(chan frame, incomingFrames), inputs: make(chan posted, incomingFrames),
 		reported: make(chan struct{}, 1), ear: ear,

@@ -33,13 +33,14 @@ type turn struct {
 	reboot atomic.Bool // the robot, once the answer was spoken
 	heard  string      // the loop's
 
+	own     Character   // what the robot has of its own, as the turn began
 	trusted atomic.Bool // its owner had adopted the robot as the turn began
 }
 
 // newTurn is called by the loop.
 func newTurn(s *session, start turnStart, cancel context.CancelFunc) *turn {
 	return &turn{
-		session: s, start: start, cancel: cancel, playback: newPlayback(s.reported),
+		session: s, start: start, cancel: cancel, own: s.Character(s.robot.ID), playback: newPlayback(s.reported),
 		utterances: make(chan *voice.Utterance, 1), answers: make(chan agent.Answer, 1),
 		decided: make(chan agent.Answer, 1), end: agent.Continue,
 	}
@@ -134,7 +135,7 @@ func (t *turn) tell(ctx context.Context, text string) error {
 // greet says a phrase that was synthesized ahead, or will be now where the
 // robot is the first one here.
 func (t *turn) greet(ctx context.Context, name string) error {
-	if p, ready := t.session.phrases.get(name); ready && len(p.packets) > 0 {
+	if p, ready := t.session.phrasesOf(t.own.Speech).get(name); ready && len(p.packets) > 0 {
 		t.sayPhrase(ctx, name)
 		return ctx.Err()
 	}
@@ -151,7 +152,7 @@ func (t *turn) greet(ctx context.Context, name string) error {
 // listen has an utterance recognized while it is spoken. It answers a refused
 // one aloud where the step said so; the text is then empty.
 func (t *turn) listen(ctx context.Context, u *voice.Utterance) (string, error) {
-	transcript, err := t.recognize(ctx, u, t.session.Speech)
+	transcript, err := t.recognize(ctx, u, t.own.Speech)
 	t.clock.mark(event.StageRecognize)
 	switch {
 	case ctx.Err() != nil:
@@ -230,7 +231,7 @@ func (t *turn) think(ctx context.Context, text string) error {
 	defer watch.Stop()
 	err := s.Mind.Answer(within, agent.Turn{
 		Conversation: string(s.robot.ID), Robot: s.robot.ID, Session: s.id, Guest: !t.trusted.Load(), Text: text,
-		Now: time.Now().In(s.Zone), Language: s.Speech.Language, Body: body{s, t},
+		Now: time.Now().In(s.Zone), Language: t.own.Speech.Language, Name: t.own.Name, Persona: t.own.Persona, Brain: t.own.Brain, Body: body{s, t},
 	}, func(r agent.Reply) error {
 		watch.Stop() // to speak takes its time, and a question its own
 		defer watch.Reset(patience)
@@ -283,7 +284,7 @@ func (t *turn) speak(ctx context.Context, text string) error {
 	}
 	encoder := t.session.encoder.of(ctx, t)
 	sounded := false
-	err := t.session.Mouth.Synthesize(ctx, text, t.session.Speech, func(pcm []int16) error {
+	err := t.session.Mouth.Synthesize(ctx, text, t.own.Speech, func(pcm []int16) error {
 		t.clock.mark(event.StageFirstAudio)
 		sounded = true
 		return encoder.encode(ctx, pcm, t.packet(ctx))
@@ -334,7 +335,12 @@ func (t *turn) packet(ctx context.Context) func([]byte) error {
 // ahead, for when an engine is away. Its errors change nothing: the turn has
 // failed already.
 func (t *turn) sayPhrase(ctx context.Context, name string) {
-	p, ok := t.session.phrases.get(name)
+	p, ok := t.session.phrasesOf(t.own.Speech).get(name)
+	if len(p.packets) == 0 { // in its own voice it is not made, or cannot be
+		if houses, made := t.session.phrases.get(name); made {
+			p, ok = houses, true
+		}
+	}
 	if !ok {
 		return
 	}
@@ -400,7 +406,7 @@ func (t *turn) answered(ctx context.Context) (agent.Answer, error) {
 		case a := <-t.answers:
 			return a, nil
 		case u := <-t.utterances:
-			answering := t.session.Speech
+			answering := t.own.Speech
 			answering.Answer = true
 			transcript, err := t.recognize(ctx, u, answering)
 			if err != nil {

@@ -216,9 +216,10 @@ func (s *Server) explain(ctx context.Context, from camera, u upload) (explanatio
 		return explanation{}, err
 	}
 	s.options.Bus.Publish(from.robot, from.session, event.Perceived{Name: "picture_taken", Data: data})
+	own := s.options.Character(from.robot)
 	text, err := s.options.Mind.See(ctx, agent.Look{
 		Robot: from.robot, Session: from.session, Question: u.question, Picture: u.picture,
-		Language: s.options.Speech.Language, Now: time.Now().In(s.options.Zone),
+		Language: own.Speech.Language, Brain: own.Brain, Now: time.Now().In(s.options.Zone),
 	})
 	switch {
 	case err == nil:

@@ -62,6 +62,9 @@ type filter struct {
 // rfcKinds are what a skin is told that asks for nothing else.
 func rfcKinds() []string { return []string{kindState, kindTool, kindFace, kindNotice} }
 
+// finder is the robot that somebody means by a MAC address or a name.
+type finder func(robot string) (device.ID, error)
+
 // ofRobot begins the name of whatever session a robot has.
 const ofRobot = "robot:"
 
@@ -92,7 +95,7 @@ type body struct {
 
 // parseCommand reads a command. Where only a part of it is known, both are
 // returned: what can be done, and what is wrong.
-func parseCommand(text []byte, usual agent.Vocabulary, words *agent.Words) (command, *wrong) {
+func parseCommand(text []byte, usual agent.Vocabulary, words *agent.Words, find finder) (command, *wrong) {
 	var b body
 	if err := json.Unmarshal(text, &b); err != nil {
 		return nil, badCommand("a command is a JSON object such as {\"type\":\"ping\"}: %s", door.WhyNotJSON(err))
@@ -112,12 +115,12 @@ func parseCommand(text []byte, usual agent.Vocabulary, words *agent.Words) (comm
 		}
 		return reply{b.ID, *b.Allow}, nil
 	case "subscribe":
-		return b.subscribe(usual, words)
+		return b.subscribe(usual, words, find)
 	}
 	return nil, &wrong{"unknown_command", fmt.Sprintf("there is no command %.40q; there are subscribe, ping, ack and answer", b.Type)}
 }
 
-func (b body) subscribe(usual agent.Vocabulary, words *agent.Words) (command, *wrong) {
+func (b body) subscribe(usual agent.Vocabulary, words *agent.Words, find finder) (command, *wrong) {
 	f := filter{kinds: rfcKinds(), words: usual}
 	switch b.States {
 	case "", "rfc":
@@ -133,7 +136,7 @@ func (b body) subscribe(usual agent.Vocabulary, words *agent.Words) (command, *w
 		f.words = v
 	}
 	if b.Sessions != nil {
-		sessions, bad := sessionFilter(*b.Sessions)
+		sessions, bad := sessionFilter(*b.Sessions, find)
 		if bad != nil {
 			return nil, bad
 		}
@@ -157,16 +160,16 @@ func (b body) subscribe(usual agent.Vocabulary, words *agent.Words) (command, *w
 }
 
 // sessionFilter is never nil: a filter that names none takes none.
-func sessionFilter(names []string) ([]string, *wrong) {
+func sessionFilter(names []string, find finder) ([]string, *wrong) {
 	if len(names) > mostSessions {
 		return nil, badCommand("session_ids may name %d sessions, not %d", mostSessions, len(names))
 	}
 	sessions := []string{}
 	for _, name := range names {
 		if robot, is := strings.CutPrefix(name, ofRobot); is {
-			id, err := device.ParseID(robot)
+			id, err := find(robot)
 			if err != nil {
-				return nil, badCommand("session_ids: robot: is followed by the robot's MAC address, not %.40q", robot)
+				return nil, badCommand("session_ids: robot: is followed by the robot's MAC address or its name, not %.40q", robot)
 			}
 			name = ofRobot + string(id)
 		}

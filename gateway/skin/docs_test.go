@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"perch/agent"
+	"perch/device"
 )
 
 // TestTheDocsAreTrue: the words and the frames that docs/skins.md shows are
@@ -44,7 +45,7 @@ func TestTheDocsAreTrue(t *testing.T) {
 		frames++
 		if validate("event", []byte(line)) != nil {
 			valid(t, "command", []byte(line))
-			if _, bad := parseCommand([]byte(line), agent.VocabularyRFC, table); bad != nil {
+			if _, bad := parseCommand([]byte(line), agent.VocabularyRFC, table, device.ParseID); bad != nil {
 				t.Errorf("%s: %+v", line, bad)
 			}
 		}

@@ -67,6 +67,9 @@ type Options struct {
 	Robots  robots
 	Mind    mind
 
+	// Find is the robot that is meant by a MAC address or a name; nil knows no names.
+	Find func(robot string) (device.ID, error)
+
 	Questions  questions        // nil is none that a skin can answer
 	Words      *agent.Words     // nil is the stock table
 	Vocabulary agent.Vocabulary // of skins that ask for no other; empty is the RFC's
@@ -107,6 +110,9 @@ func New(o Options) (*Door, error) {
 	}
 	if o.Zone == nil {
 		o.Zone = time.Local
+	}
+	if o.Find == nil {
+		o.Find = device.ParseID
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

@@ -12,7 +12,7 @@ import (
 
 // notify takes a notification's JSON and returns the id it goes by.
 func (d *Door) notify(body []byte) (id string, err error) {
-	n, err := agent.ParseNotice(body)
+	n, err := agent.ParseNoticeBy(body, d.o.Find)
 	if err == nil && n.Robot != "" {
 		_, err = d.o.Robots.Get(n.Robot) // it would wait for a robot that never comes
 		if err == nil && !d.o.Robots.Trusts(n.Robot) {

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"perch/device"
 )
 
 // drawFrame is any frame of a few sessions.
@@ -133,7 +135,7 @@ func FuzzCommand(f *testing.F) {
 	}
 	words := stockWords(f)
 	f.Fuzz(func(t *testing.T, text []byte) {
-		c, bad := parseCommand(text, "rfc", words)
+		c, bad := parseCommand(text, "rfc", words, device.ParseID)
 		if c == nil && bad == nil {
 			t.Fatal("nothing comes of it, and nothing is wrong")
 		}

@@ -177,14 +177,15 @@ func (d *Door) talkOf(session, user string) (talk, error) {
 		return talk{}, badChat("X-Session-Id and user have at most %d bytes", mostTalkName)
 	}
 	if robot, is := strings.CutPrefix(session, ofRobot); is {
-		joined, err := d.join(robot)
+		joined, err := d.join(robot, d.o.Find)
 		if err != nil {
 			return talk{}, fault(fmt.Errorf("X-Session-Id: %w", err))
 		}
 		return joined, nil
 	}
 	if robot, is := strings.CutPrefix(session, ofChat); is {
-		if joined, err := d.join(robot); err == nil {
+		// A chat of its own may be called as a robot is.
+		if joined, err := d.join(robot, device.ParseID); err == nil {
 			return joined, nil // it was told this name when it joined
 		}
 	}
@@ -203,9 +204,9 @@ func (d *Door) talkOf(session, user string) (talk, error) {
 	return talk{session: ofChat + name, conversation: "skin:" + name, kept: kept}, nil
 }
 
-// join is the talk of a robot, by its MAC address.
-func (d *Door) join(mac string) (talk, error) {
-	id, err := device.ParseID(mac)
+// join is the talk of a robot.
+func (d *Door) join(robot string, find finder) (talk, error) {
+	id, err := find(robot)
 	if err == nil {
 		_, err = d.o.Robots.Get(id)
 	}

@@ -98,7 +98,7 @@ func (s *skin) read() {
 // obey carries out a command.
 func (s *skin) obey(text []byte) {
 	o := s.door.o
-	c, bad := parseCommand(text, o.Vocabulary, o.Words)
+	c, bad := parseCommand(text, o.Vocabulary, o.Words, o.Find)
 	now := time.Now()
 	switch c := c.(type) {
 	case ping:

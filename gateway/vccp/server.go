@@ -15,7 +15,7 @@ import (
 	"perch/gateway/door"
 )
 
-const instructions = `You move a character. Call register-agent first: with the id of a robot you get that robot; without one, a character comes by WebSocket under your session id. ` +
+const instructions = `You move a character. Call register-agent first: with the id or the name of a robot you get that robot; without one, a character comes by WebSocket under your session id. ` +
 	`get-capability tells what it can do by examples, play-action has it do so, get-perception tells what it senses. ` +
 	`The tools whose name begins with a robot's id are that robot's own, and need no registration.`
 
@@ -37,7 +37,7 @@ func (d *Door) addTools() {
 			})
 	}
 	add("register-agent", "Registers you as an agent, and returns your session id. Without robot, a character connects to /vccp/ and that id by WebSocket; with it, you are given that robot.",
-		`"robot":{"type":"string","description":"the id of a robot, in any spelling of its MAC address"}`, d.registerAgent)
+		`"robot":{"type":"string","description":"the name of a robot, or its id in any spelling of its MAC address"}`, d.registerAgent)
 	add("get-capability", "The actions that your character can perform, by example, as JSON. null while there is none.", "",
 		func(_ context.Context, s *mcp.ServerSession, _ json.RawMessage) (string, error) {
 			return d.getCapability(s.ID()), nil
@@ -76,7 +76,7 @@ func (d *Door) registerAgent(_ context.Context, s *mcp.ServerSession, args json.
 	}
 	var robot device.ID
 	if a.Robot != "" {
-		id, err := device.ParseID(a.Robot)
+		id, err := d.o.Find(a.Robot)
 		if err != nil || !d.o.Residents.Trusts(id) {
 			return "", fmt.Errorf("there is no robot %q that was adopted by name; those there are: %s", clip(a.Robot, 40), d.names())
 		}

@@ -53,7 +53,9 @@ type Options struct {
 	Stage     stage
 	Residents residents
 	Senses    senses
-	Bus       *event.Bus
+	// Find is the robot that is meant by a MAC address or a name; nil knows no names.
+	Find func(robot string) (device.ID, error)
+	Bus  *event.Bus
 	// Face is the face that a preset of an expression stands for; nil knows the
 	// firmware's names. Presets are those a model is told of; empty is the same.
 	Face      func(preset string) (agent.Emotion, bool)
@@ -97,6 +99,9 @@ type Door struct {
 func New(o Options) *Door {
 	if o.Face == nil {
 		o.Face = named
+	}
+	if o.Find == nil {
+		o.Find = device.ParseID
 	}
 	if o.Idle == 0 {
 		o.Idle = idleFor

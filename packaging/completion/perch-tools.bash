@@ -103,7 +103,7 @@ _perch_tools() {
 		;;
 	esac
 	case $kind in
-	ROBOT*) COMPREPLY=($(compgen -W "$(timeout 2 perch devices 2>/dev/null | sed -n 's/^\([0-9a-f]\{12\}\) .*/\1/p')" -- "$cur")) ;;
+	ROBOT*) COMPREPLY=($(compgen -W "$(timeout 2 perch devices 2>/dev/null | sed -n 's/^\([0-9a-f]\{12\}\) .*/\1/p; s/^ *called \([^ ]*\)$/\1/p')" -- "$cur")) ;;
 	DIR) COMPREPLY=($(compgen -d -- "$cur")) ;;
 	FILE*) COMPREPLY=($(compgen -f -- "$cur")) ;;
 	[a-z0-9]*) COMPREPLY=($(compgen -W "${kind//|/ }" -- "$cur")) ;;

@@ -1,6 +1,6 @@
 # fish completion for perch-tools; written by: perch-tools completion fish
 function __perch_tools_robots
-	timeout 2 perch devices 2>/dev/null | sed -n 's/^\([0-9a-f]\{12\}\) .*/\1/p'
+	timeout 2 perch devices 2>/dev/null | sed -n 's/^\([0-9a-f]\{12\}\) .*/\1/p; s/^ *called \([^ ]*\)$/\1/p'
 end
 complete -c perch-tools -f
 complete -c perch-tools -n __fish_use_subcommand -a robot -d 'is a robot made of software, that behaves as the firmware does'

@@ -1,6 +1,6 @@
 #compdef perch-tools
 # zsh completion for perch-tools; written by: perch-tools completion zsh
-_perch-tools_robots() { compadd -- $(timeout 2 perch devices 2>/dev/null | sed -n 's/^\([0-9a-f]\{12\}\) .*/\1/p') }
+_perch-tools_robots() { compadd -- $(timeout 2 perch devices 2>/dev/null | sed -n 's/^\([0-9a-f]\{12\}\) .*/\1/p; s/^ *called \([^ ]*\)$/\1/p') }
 _perch-tools() {
 	if (( CURRENT == 2 )); then
 		local -a commands=(

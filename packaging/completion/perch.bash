@@ -8,8 +8,15 @@ _perch() {
 		prev=${COMP_WORDS[COMP_CWORD-2]}
 	fi
 	if ((COMP_CWORD == 1)); then
-		COMPREPLY=($(compgen -W "serve check-config doctor devices say notify adopt token forget backup restore completion version" -- "$cur"))
+		COMPREPLY=($(compgen -W "serve check-config doctor devices say notify adopt token forget robot backup restore completion version" -- "$cur"))
 		return
+	fi
+	if [[ $command == robot ]]; then
+		if ((COMP_CWORD == 2)); then
+			COMPREPLY=($(compgen -W 'show rename set' -- "$cur"))
+			return
+		fi
+		command="$command ${COMP_WORDS[2]}" first=3
 	fi
 	case $command in
 	'serve') options='--config --data --listen --local --log-level --new-database' valued='--config --data --listen --local --log-level' arguments=() ;;
@@ -21,6 +28,9 @@ _perch() {
 	'adopt') options='--data --replace --token-file --url' valued='--data --token-file --url' arguments=('ROBOT|CODE') ;;
 	'token') options='--client --data --json --token-file --url' valued='--client --data --token-file --url' arguments=('ROBOT') ;;
 	'forget') options='--data --strangers --token-file --url' valued='--data --token-file --url' arguments=('ROBOT|--strangers') ;;
+	'robot show') options='--data --token-file --url' valued='--data --token-file --url' arguments=('ROBOT') ;;
+	'robot rename') options='--data --token-file --url' valued='--data --token-file --url' arguments=('ROBOT' 'NAME') ;;
+	'robot set') options='--data --token-file --url' valued='--data --token-file --url' arguments=('ROBOT' 'KEY=VALUE') ;;
 	'backup') options='--data --force --token-file --url' valued='--data --token-file --url' arguments=('FILE') ;;
 	'restore') options='--data --restart --token-file --url' valued='--data --token-file --url' arguments=('FILE') ;;
 	'completion') options='' valued='' arguments=('bash|zsh|fish') ;;
@@ -59,6 +69,15 @@ _perch() {
 		'forget --data') kind='DIR' ;;
 		'forget --token-file') kind='FILE' ;;
 		'forget --url') kind='URL' ;;
+		'robot show --data') kind='DIR' ;;
+		'robot show --token-file') kind='FILE' ;;
+		'robot show --url') kind='URL' ;;
+		'robot rename --data') kind='DIR' ;;
+		'robot rename --token-file') kind='FILE' ;;
+		'robot rename --url') kind='URL' ;;
+		'robot set --data') kind='DIR' ;;
+		'robot set --token-file') kind='FILE' ;;
+		'robot set --url') kind='URL' ;;
 		'backup --data') kind='DIR' ;;
 		'backup --token-file') kind='FILE' ;;
 		'backup --url') kind='URL' ;;
@@ -82,7 +101,7 @@ _perch() {
 		;;
 	esac
 	case $kind in
-	ROBOT*) COMPREPLY=($(compgen -W "$(timeout 2 perch devices 2>/dev/null | sed -n 's/^\([0-9a-f]\{12\}\) .*/\1/p')" -- "$cur")) ;;
+	ROBOT*) COMPREPLY=($(compgen -W "$(timeout 2 perch devices 2>/dev/null | sed -n 's/^\([0-9a-f]\{12\}\) .*/\1/p; s/^ *called \([^ ]*\)$/\1/p')" -- "$cur")) ;;
 	DIR) COMPREPLY=($(compgen -d -- "$cur")) ;;
 	FILE*) COMPREPLY=($(compgen -f -- "$cur")) ;;
 	[a-z0-9]*) COMPREPLY=($(compgen -W "${kind//|/ }" -- "$cur")) ;;

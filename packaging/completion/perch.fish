@@ -1,6 +1,6 @@
 # fish completion for perch; written by: perch completion fish
 function __perch_robots
-	timeout 2 perch devices 2>/dev/null | sed -n 's/^\([0-9a-f]\{12\}\) .*/\1/p'
+	timeout 2 perch devices 2>/dev/null | sed -n 's/^\([0-9a-f]\{12\}\) .*/\1/p; s/^ *called \([^ ]*\)$/\1/p'
 end
 complete -c perch -f
 complete -c perch -n __fish_use_subcommand -a serve -d 'runs the appliance'
@@ -52,6 +52,24 @@ complete -c perch -n '__fish_seen_subcommand_from forget' -l strangers -d 'forge
 complete -c perch -n '__fish_seen_subcommand_from forget' -l token-file -d 'FILE that holds the admin token' -r -F
 complete -c perch -n '__fish_seen_subcommand_from forget' -l url -d 'URL of the appliance' -x
 complete -c perch -n '__fish_seen_subcommand_from forget' -a '(__perch_robots)'
+complete -c perch -n '__fish_seen_subcommand_from robot; and not __fish_seen_subcommand_from show rename set' -a show -d 'shows what is known of a robot'
+complete -c perch -n __fish_use_subcommand -a robot -d 'shows what is known of a robot'
+complete -c perch -n '__fish_seen_subcommand_from robot; and __fish_seen_subcommand_from show' -l data -d 'DIR of the data of the appliance on this machine' -r -F
+complete -c perch -n '__fish_seen_subcommand_from robot; and __fish_seen_subcommand_from show' -l token-file -d 'FILE that holds the admin token' -r -F
+complete -c perch -n '__fish_seen_subcommand_from robot; and __fish_seen_subcommand_from show' -l url -d 'URL of the appliance' -x
+complete -c perch -n '__fish_seen_subcommand_from robot; and __fish_seen_subcommand_from show' -a '(__perch_robots)'
+complete -c perch -n '__fish_seen_subcommand_from robot; and not __fish_seen_subcommand_from show rename set' -a rename -d 'gives a robot the name by which every command knows it; an empty one takes it away'
+complete -c perch -n __fish_use_subcommand -a robot -d 'gives a robot the name by which every command knows it; an empty one takes it away'
+complete -c perch -n '__fish_seen_subcommand_from robot; and __fish_seen_subcommand_from rename' -l data -d 'DIR of the data of the appliance on this machine' -r -F
+complete -c perch -n '__fish_seen_subcommand_from robot; and __fish_seen_subcommand_from rename' -l token-file -d 'FILE that holds the admin token' -r -F
+complete -c perch -n '__fish_seen_subcommand_from robot; and __fish_seen_subcommand_from rename' -l url -d 'URL of the appliance' -x
+complete -c perch -n '__fish_seen_subcommand_from robot; and __fish_seen_subcommand_from rename' -a '(__perch_robots)'
+complete -c perch -n '__fish_seen_subcommand_from robot; and not __fish_seen_subcommand_from show rename set' -a set -d 'sets a robot'\''s own name, persona, voice, brain or language; an empty value takes it away'
+complete -c perch -n __fish_use_subcommand -a robot -d 'sets a robot'\''s own name, persona, voice, brain or language; an empty value takes it away'
+complete -c perch -n '__fish_seen_subcommand_from robot; and __fish_seen_subcommand_from set' -l data -d 'DIR of the data of the appliance on this machine' -r -F
+complete -c perch -n '__fish_seen_subcommand_from robot; and __fish_seen_subcommand_from set' -l token-file -d 'FILE that holds the admin token' -r -F
+complete -c perch -n '__fish_seen_subcommand_from robot; and __fish_seen_subcommand_from set' -l url -d 'URL of the appliance' -x
+complete -c perch -n '__fish_seen_subcommand_from robot; and __fish_seen_subcommand_from set' -a '(__perch_robots)'
 complete -c perch -n __fish_use_subcommand -a backup -d 'writes what the appliance knows into one file, while it runs; - is standard output'
 complete -c perch -n '__fish_seen_subcommand_from backup' -l data -d 'DIR of the data of the appliance on this machine' -r -F
 complete -c perch -n '__fish_seen_subcommand_from backup' -l force -d 'replace FILE where it is there'

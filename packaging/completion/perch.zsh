@@ -1,6 +1,6 @@
 #compdef perch
 # zsh completion for perch; written by: perch completion zsh
-_perch_robots() { compadd -- $(timeout 2 perch devices 2>/dev/null | sed -n 's/^\([0-9a-f]\{12\}\) .*/\1/p') }
+_perch_robots() { compadd -- $(timeout 2 perch devices 2>/dev/null | sed -n 's/^\([0-9a-f]\{12\}\) .*/\1/p; s/^ *called \([^ ]*\)$/\1/p') }
 _perch() {
 	if (( CURRENT == 2 )); then
 		local -a commands=(
@@ -13,6 +13,7 @@ _perch() {
 			'adopt:makes a robot yours, also one that waits'
 			'token:tells the address and the token of a robot that is adopted, for a client that has fields for them'
 			'forget:forgets a robot, or all that nobody has adopted'
+			'robot:shows what is known of a robot'
 			'backup:writes what the appliance knows into one file, while it runs; - is standard output'
 			'restore:checks a backup and puts it in the place of what the appliance knows, at its next start'
 			'completion:writes what has a shell complete these commands'
@@ -23,6 +24,15 @@ _perch() {
 	fi
 	shift words
 	(( CURRENT-- ))
+	if [[ $words[1] == robot ]]; then
+		if (( CURRENT == 2 )); then
+			compadd -- show rename set
+			return
+		fi
+		words[2]="$words[1] $words[2]"
+		shift words
+		(( CURRENT-- ))
+	fi
 	case $words[1] in
 	'serve') _arguments \
 		'*--config=[FILE of the configuration]:FILE:_files' \
@@ -75,6 +85,23 @@ _perch() {
 		'*--token-file=[FILE that holds the admin token]:FILE:_files' \
 		'*--url=[URL of the appliance]:URL: ' \
 		'1:ROBOT|--strangers:_perch_robots' ;;
+	'robot show') _arguments \
+		'*--data=[DIR of the data of the appliance on this machine]:DIR:_files -/' \
+		'*--token-file=[FILE that holds the admin token]:FILE:_files' \
+		'*--url=[URL of the appliance]:URL: ' \
+		'1:ROBOT:_perch_robots' ;;
+	'robot rename') _arguments \
+		'*--data=[DIR of the data of the appliance on this machine]:DIR:_files -/' \
+		'*--token-file=[FILE that holds the admin token]:FILE:_files' \
+		'*--url=[URL of the appliance]:URL: ' \
+		'1:ROBOT:_perch_robots' \
+		'2:NAME: ' ;;
+	'robot set') _arguments \
+		'*--data=[DIR of the data of the appliance on this machine]:DIR:_files -/' \
+		'*--token-file=[FILE that holds the admin token]:FILE:_files' \
+		'*--url=[URL of the appliance]:URL: ' \
+		'1:ROBOT:_perch_robots' \
+		'2:KEY=VALUE: ' ;;
 	'backup') _arguments \
 		'*--data=[DIR of the data of the appliance on this machine]:DIR:_files -/' \
 		'*--force[replace FILE where it is there]' \

@@ -24,6 +24,9 @@ type Options struct {
 	Program string // "espeak-ng" where empty
 	Voice   string // "en-us" where empty; `espeak-ng --voices` lists them
 	Speed   int    // words a minute; 0 is 160
+	// Language is that of Voice, BCP 47: a call in another is spoken by espeak-ng's
+	// voice for that. With none, Voice speaks all.
+	Language string
 }
 
 // Engine implements voice.Synthesizer.
@@ -52,6 +55,12 @@ func New(o Options) (*Engine, error) {
 	return &Engine{o}, nil
 }
 
+// base is a language without its region.
+func base(tag string) string {
+	first, _, _ := strings.Cut(strings.ToLower(tag), "-")
+	return first
+}
+
 // Name is "espeak".
 func (*Engine) Name() string { return "espeak" }
 
@@ -76,8 +85,11 @@ func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, o
 		return err
 	}
 	name := e.o.Voice
-	if voiceName.MatchString(o.Voice) {
+	switch language := strings.ToLower(o.Language); {
+	case voiceName.MatchString(o.Voice):
 		name = o.Voice
+	case e.o.Language != "" && voiceName.MatchString(language) && base(language) != base(e.o.Language):
+		name = base(language) // espeak-ng has a voice of that name for each language
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

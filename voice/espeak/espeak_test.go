@@ -82,3 +82,25 @@ func TestWhatCannotSpeak(t *testing.T) {
 		}
 	}
 }
+
+// TestAnotherLanguageHasItsVoice where a call names none.
+func TestAnotherLanguageHasItsVoice(t *testing.T) {
+	dir := t.TempDir()
+	noting := filepath.Join(dir, "noting")
+	if err := os.WriteFile(noting, []byte("#!/bin/sh\necho \"$4\" >> "+dir+"/voices\nexec espeak-ng \"$@\"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	house := engine(t, espeak.Options{Program: noting, Voice: "en-us", Language: "en"})
+	for _, o := range []voice.Options{{}, {Language: "en-GB"}, {Language: "de-AT"}, {Language: "de", Voice: "fr-fr"}, {Language: "--x"}} {
+		if err := house.Synthesize(t.Context(), "Hallo.", o, func([]int16) error { return nil }); err != nil {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
+	if err := engine(t, espeak.Options{Program: noting}).Synthesize(t.Context(), "Hallo.", voice.Options{Language: "de"}, func([]int16) error { return nil }); err != nil {
+		t.Error(err)
+	}
+	text, err := os.ReadFile(dir + "/voices")
+	if got := strings.Join(strings.Fields(string(text)), " "); err != nil || got != "en-us en-us de fr-fr en-us en-us" {
+		t.Errorf("the voices are %q, %v", got, err)
+	}
+}

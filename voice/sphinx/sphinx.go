@@ -120,7 +120,7 @@ func (e *Engine) make(ctx context.Context) (*pair, error) {
 // error that wraps voice.ErrUnavailable.
 func (e *Engine) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
 	if tag, _, _ := strings.Cut(strings.ToLower(o.Language), "-"); tag != "" && tag != "en" {
-		return voice.Transcript{}, fmt.Errorf("%w: sphinx only knows English, not %q", voice.ErrUnavailable, o.Language)
+		return voice.Transcript{}, fmt.Errorf("%w: sphinx only knows English, not %q", voice.ErrLanguage, o.Language)
 	}
 	if o.Guest { // who speaks slowly holds no pair
 		if err := u.Wait(ctx); err != nil {

@@ -28,7 +28,7 @@ func (s *server) chooseEar(info Info, o voice.Options) (Transcribe, error) {
 	}
 	var ok bool
 	if t.Language, ok = spelled(models, s.language(o)); !ok {
-		return Transcribe{}, s.faulty(fmt.Sprintf("it does not recognize the language %q; it knows %s", printable(s.language(o)), languages(models)), errNotServed)
+		return Transcribe{}, s.faulty(fmt.Sprintf("it does not recognize the language %q; it knows %s", printable(s.language(o)), languages(models)), errLanguage)
 	}
 	return t, nil
 }
@@ -70,7 +70,7 @@ func (s *server) chooseMouth(info Info, o voice.Options) (mouth, error) {
 			return mouth{&Voice{Language: tag}, p.SynthesizeStreaming}, nil
 		}
 	}
-	return mouth{}, s.faulty(fmt.Sprintf("it has no voice for the language %q, only for %s", printable(s.language(o)), languages(all)), errNotServed)
+	return mouth{}, s.faulty(fmt.Sprintf("it has no voice for the language %q, only for %s", printable(s.language(o)), languages(all)), errLanguage)
 }
 
 func (s *server) language(o voice.Options) string {

@@ -4,8 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
+
+	"perch/voice"
 )
 
 // catalogue keeps what the server said it serves.
@@ -102,6 +105,9 @@ func (s *server) describe(ctx context.Context) (Info, error) {
 
 // errNotServed is the cause of a fault that is none of the network's.
 var errNotServed = errors.New("not served")
+
+// errLanguage is that of a server that works, in other languages.
+var errLanguage = fmt.Errorf("%w: %w", errNotServed, voice.ErrLanguage)
 
 // decodeInfo is forgiving of a field that has another type than it should:
 // some servers write their version as a number.

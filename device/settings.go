@@ -1,0 +1,265 @@
+package device
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// Settings are what an owner gives one robot of his. What is empty is as it is
+// for all robots. A robot that nobody has adopted has none.
+type Settings struct {
+	Name     string `json:"name,omitempty"`     // that it is called by, instead of its id
+	Persona  string `json:"persona,omitempty"`  // who it is
+	Voice    string `json:"voice,omitempty"`    // of the first synthesizer
+	Brain    string `json:"brain,omitempty"`    // that is asked first
+	Language string `json:"language,omitempty"` // BCP 47
+}
+
+// Change is what is to be set; nil leaves a setting as it is, and an empty one
+// takes it away.
+type Change struct {
+	Name     *string `json:"name"`
+	Persona  *string `json:"persona"`
+	Voice    *string `json:"voice"`
+	Brain    *string `json:"brain"`
+	Language *string `json:"language"`
+}
+
+// Errors of a robot's settings.
+var (
+	// ErrNotAdopted is wrapped for a robot that is a stranger.
+	ErrNotAdopted = errors.New("nobody has adopted this robot")
+	// ErrName is wrapped for what cannot be a robot's name.
+	ErrName = errors.New("not a robot's name")
+	// ErrTaken is wrapped for a name that another robot has.
+	ErrTaken = errors.New("the name is taken")
+	// ErrFixed is wrapped by Configure for what the configuration file sets.
+	ErrFixed = errors.New("set in the configuration file")
+	// ErrSetting is wrapped for another setting that cannot be.
+	ErrSetting = errors.New("not a robot's setting")
+)
+
+const (
+	mostRobotName = 32  // characters
+	mostSetting   = 200 // bytes
+)
+
+// CheckName is a robot's name as it is kept, with single spaces. Whoever names a
+// robot must not mean another by it, so that it is none that could be a MAC
+// address or a code, nor one that would be read as an option or as a part of an
+// address. It wraps ErrName.
+func CheckName(s string) (string, error) {
+	name := strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == ' ' }), " ")
+	why := ""
+	_, mac := ParseID(name)
+	switch n := utf8.RuneCountInString(name); {
+	case !utf8.ValidString(s) || Plain(name) != name:
+		why = "it has characters that cannot be shown in a line of text"
+	case n == 0 || n > mostRobotName:
+		why = fmt.Sprintf("a name has 1 to %d characters, not %d", mostRobotName, n)
+	case mac == nil:
+		why = "it is a MAC address"
+	case isCode(name):
+		why = "it could be the code that a robot shows"
+	case strings.ContainsAny(name, "/\\+#?%") || strings.HasPrefix(name, "-") || strings.Trim(name, ".") == "":
+		why = `a name has none of / \ + # ? %, does not begin with - and is not made of dots alone, for addresses and commands hold it`
+	default:
+		return name, nil
+	}
+	return "", fmt.Errorf("%w: %.80q: %s", ErrName, s, why)
+}
+
+// apply is what the settings are after a change. It wraps ErrName and ErrSetting.
+func (s Settings) apply(c Change) (Settings, error) {
+	if c.Name != nil && strings.TrimSpace(*c.Name) == "" {
+		s.Name = ""
+	} else if c.Name != nil {
+		name, err := CheckName(*c.Name)
+		if err != nil {
+			return s, err
+		}
+		s.Name = name
+	}
+	for _, set := range []struct {
+		key  string
+		from *string
+		to   *string
+	}{{"persona", c.Persona, &s.Persona}, {"voice", c.Voice, &s.Voice}, {"brain", c.Brain, &s.Brain}, {"language", c.Language, &s.Language}} {
+		if set.from == nil {
+			continue
+		}
+		text := strings.TrimSpace(*set.from)
+		if len(text) > mostSetting || Plain(text) != text {
+			return s, fmt.Errorf("%w: %s is a line of at most %d bytes", ErrSetting, set.key, mostSetting)
+		}
+		*set.to = text
+	}
+	return s, nil
+}
+
+// over is these settings, and those of another where these are empty.
+func (s Settings) over(other Settings) Settings {
+	for _, one := range []struct{ own, from *string }{
+		{&s.Name, &other.Name}, {&s.Persona, &other.Persona}, {&s.Voice, &other.Voice}, {&s.Brain, &other.Brain}, {&s.Language, &other.Language},
+	} {
+		if *one.own == "" {
+			*one.own = *one.from
+		}
+	}
+	return s
+}
+
+// Fix has settings of the configuration file go before those that are stored,
+// which are kept for when the file no longer sets them. It returns the robots
+// whose own name the file gives to another; they have none. Fix is called before
+// the registry is used.
+func (r *Registry) Fix(fixed map[ID]Settings) (hidden []Robot) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.fixed = fixed
+	for _, robot := range r.robots {
+		r.set(robot)
+		if robot.Adopted() && r.givenAway(robot) {
+			hidden = append(hidden, robot)
+		}
+	}
+	return hidden
+}
+
+// givenAway reports whether the file gives a robot's own name to another.
+func (r *Registry) givenAway(robot Robot) bool {
+	for id, s := range r.fixed {
+		if id != robot.ID && s.Name != "" && strings.EqualFold(s.Name, robot.Settings.Name) {
+			return true
+		}
+	}
+	return false
+}
+
+// settingsOf are those that a robot has, of what is stored and of the file. r.mu
+// is held.
+func (r *Registry) settingsOf(robot Robot) Settings {
+	if !robot.Adopted() {
+		return Settings{}
+	}
+	if r.givenAway(robot) {
+		robot.Settings.Name = ""
+	}
+	return r.fixed[robot.ID].over(robot.Settings)
+}
+
+// shown is a robot as everybody else sees it. r.mu is held.
+func (r *Registry) shown(robot Robot) Robot {
+	robot.Settings = r.settingsOf(robot)
+	return robot
+}
+
+// Settings are a robot's. It waits for no disk.
+func (r *Registry) Settings(id ID) Settings {
+	if s, adopted := r.trusted.Load(id); adopted {
+		return s.(Settings)
+	}
+	return Settings{}
+}
+
+// Find is the robot that somebody means, by its MAC address in any spelling or
+// by its name in any case. That a MAC address is of a robot that was here is not
+// looked at. It wraps ErrID, and waits for no disk.
+func (r *Registry) Find(robot string) (ID, error) {
+	id, err := ParseID(robot)
+	if err == nil {
+		return id, nil
+	}
+	name, wrong := CheckName(robot)
+	if wrong != nil {
+		return "", err
+	}
+	r.trusted.Range(func(of, s any) bool {
+		if s := s.(Settings); strings.EqualFold(s.Name, name) {
+			id = of.(ID)
+		}
+		return id == ""
+	})
+	if id == "" {
+		return "", fmt.Errorf("%w, and no robot is called %q; perch devices lists the robots", ErrID, name)
+	}
+	return id, nil
+}
+
+// Configure changes a robot's settings, durably. It returns ErrUnknownRobot, and
+// wraps ErrNotAdopted, ErrName, ErrTaken, ErrFixed and ErrSetting.
+func (r *Registry) Configure(id ID, c Change) (Robot, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	robot, known := r.robots[id]
+	switch {
+	case !known || robot.Forgotten():
+		return Robot{}, ErrUnknownRobot
+	case !robot.Adopted():
+		return Robot{}, fmt.Errorf("%w, so that nothing is set for it; perch adopt %s does that", ErrNotAdopted, id)
+	}
+	c, err := r.unfixed(id, c)
+	if err != nil {
+		return Robot{}, err
+	}
+	after, err := robot.Settings.apply(c)
+	if err == nil && c.Name != nil {
+		err = r.free(after.Name, id)
+	}
+	if err != nil {
+		return Robot{}, err
+	}
+	if after == robot.Settings {
+		return r.shown(robot), nil
+	}
+	robot.Settings = after
+	if err := r.records.Put(string(id), robot); err != nil {
+		return Robot{}, fmt.Errorf("keep the settings of %s: %w", id, err)
+	}
+	r.set(robot)
+	return r.shown(robot), nil
+}
+
+// unfixed is a change without what the file sets to the same already. It wraps
+// ErrFixed where the file sets something else.
+func (r *Registry) unfixed(id ID, c Change) (Change, error) {
+	fixed := r.fixed[id]
+	for _, one := range []struct {
+		key   string
+		fixed string
+		to    **string
+	}{
+		{"name", fixed.Name, &c.Name}, {"persona", fixed.Persona, &c.Persona}, {"voice", fixed.Voice, &c.Voice},
+		{"brain", fixed.Brain, &c.Brain}, {"language", fixed.Language, &c.Language},
+	} {
+		if one.fixed == "" || *one.to == nil {
+			continue
+		}
+		if strings.TrimSpace(**one.to) != one.fixed {
+			return c, fmt.Errorf("the %s of %s is %w (robots.each): change it there and restart the appliance", one.key, id, ErrFixed)
+		}
+		*one.to = nil
+	}
+	return c, nil
+}
+
+// free reports whose a name is, where it is not free for a robot. What is stored
+// for a robot stays its own while the file gives it another. r.mu is held.
+func (r *Registry) free(name string, id ID) error {
+	if name == "" {
+		return nil
+	}
+	for other, s := range r.fixed {
+		if other != id && strings.EqualFold(s.Name, name) {
+			return fmt.Errorf("%w: the configuration file calls %s %q; choose another name", ErrTaken, other, s.Name)
+		}
+	}
+	for other, robot := range r.robots {
+		if other != id && strings.EqualFold(robot.Settings.Name, name) {
+			return fmt.Errorf("%w: %s is called %q; choose another name, or rename that robot first", ErrTaken, other, robot.Settings.Name)
+		}
+	}
+	return nil
+}

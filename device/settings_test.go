@@ -1,0 +1,189 @@
+package device_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"perch/device"
+)
+
+// houseOf has two robots that are adopted.
+func houseOf(t *testing.T, kept *table) *device.Registry {
+	t.Helper()
+	r := device.NewRegistry(key, device.AdoptOpen, kept)
+	for _, id := range []device.ID{robotA, robotB} {
+		visit(t, r, from(id, "one"), noon)
+		if _, err := r.Adopt(string(id), noon); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return r
+}
+
+func name(s string) device.Change { return device.Change{Name: &s} }
+
+// TestARobotHasAName: it is found by it, in any case, by those who find it by
+// its MAC address, and it is there after a start.
+func TestARobotHasAName(t *testing.T) {
+	kept := newTable()
+	r := houseOf(t, kept)
+	kept.writes()
+	robot, err := r.Configure(robotA, name("Kitchen"))
+	if err != nil || robot.Settings.Name != "Kitchen" {
+		t.Fatalf("rename: %+v, %v", robot.Settings, err)
+	}
+	if kept.put != 1 {
+		t.Errorf("a name is %d durable writes, not 1", kept.put)
+	}
+	for _, r := range []*device.Registry{r, device.NewRegistry(key, device.AdoptOpen, kept)} {
+		for _, spelled := range []string{"Kitchen", "kitchen", " KITCHEN ", "A0:B1:C2:D3:E4:F5", string(robotA)} {
+			if id, err := r.Find(spelled); id != robotA || err != nil {
+				t.Errorf("%q is %q, %v", spelled, id, err)
+			}
+		}
+		if got, err := r.Get(robotA); err != nil || got.Settings.Name != "Kitchen" || r.Settings(robotA).Name != "Kitchen" {
+			t.Errorf("it is shown as %+v, %v", got.Settings, err)
+		}
+		_, err := r.Find("kitchn")
+		if !errors.Is(err, device.ErrID) || !strings.Contains(err.Error(), "kitchn") || !strings.Contains(err.Error(), "perch devices") {
+			t.Errorf("a name that nobody has: %v", err)
+		}
+		if robot, err := r.Adopt("kitchen", noon); err != nil || robot.ID != robotA {
+			t.Errorf("adopted by name: %+v, %v", robot.ID, err)
+		}
+	}
+	if robot, err := r.Configure(robotA, name("")); err != nil || robot.Settings.Name != "" {
+		t.Errorf("a name taken away: %+v, %v", robot.Settings, err)
+	}
+	if _, err := r.Find("kitchen"); err == nil {
+		t.Error("the name it had before still finds it")
+	}
+}
+
+// TestANameIsOneRobots: another cannot have it, in whatever case, and is told
+// whose it is; nor can a name be one that means something else.
+func TestANameIsOneRobots(t *testing.T) {
+	r := houseOf(t, newTable())
+	if _, err := r.Configure(robotA, name("Küche")); err != nil {
+		t.Fatal(err)
+	}
+	_, err := r.Configure(robotB, name("KÜCHE"))
+	if !errors.Is(err, device.ErrTaken) || !strings.Contains(err.Error(), string(robotA)) {
+		t.Errorf("the name of another: %v", err)
+	}
+	if _, err := r.Configure(robotA, name("küche")); err != nil {
+		t.Errorf("its own name in another case: %v", err)
+	}
+	for _, wrong := range []string{
+		"a0-b1-c2-d3-e4-f5", "A0B1C2D3E4F6", "123456", "a\nb", "a\u202eb", "a/b", "a#b", "a+b", "-x", ".", "..",
+		strings.Repeat("ü", 33), "a\xff", "all\x00",
+	} {
+		if _, err := r.Configure(robotB, name(wrong)); !errors.Is(err, device.ErrName) {
+			t.Errorf("%q: %v", wrong, err)
+		}
+	}
+	for _, fine := range []string{strings.Repeat("ü", 32), " Wohnzimmer ", "厨房", "R2-D2", "Chan 2"} {
+		if robot, err := r.Configure(robotB, name(fine)); err != nil || robot.Settings.Name != strings.TrimSpace(fine) {
+			t.Errorf("%q: %q, %v", fine, robot.Settings.Name, err)
+		}
+	}
+}
+
+// TestAStrangerHasNoName: nor has one that is forgotten, or in whose place
+// another was let in. The name is then free, or its robot's once it is adopted again.
+func TestAStrangerHasNoName(t *testing.T) {
+	r := houseOf(t, newTable())
+	const robotC device.ID = "a0b1c2d3e4f7"
+	visit(t, r, from(robotC, "one"), noon)
+	if _, err := r.Configure(robotC, name("hall")); !errors.Is(err, device.ErrNotAdopted) {
+		t.Errorf("a stranger: %v", err)
+	}
+	if _, err := r.Configure("020000000001", name("hall")); !errors.Is(err, device.ErrUnknownRobot) {
+		t.Errorf("nobody: %v", err)
+	}
+	if _, err := r.Configure(robotA, name("hall")); err != nil {
+		t.Fatal(err)
+	}
+	visit(t, r, from(robotA, "two"), noon.Add(time.Hour))
+	if robot, err := r.Replace(robotA); err != nil || robot.Settings != (device.Settings{}) || r.Settings(robotA) != (device.Settings{}) {
+		t.Errorf("one that is replaced: %+v, %v", robot.Settings, err)
+	}
+	if _, err := r.Find("hall"); err == nil {
+		t.Error("a stranger is found by the name of the robot whose place it took")
+	}
+	if robot, err := r.Adopt(string(robotA), noon.Add(2*time.Hour)); err != nil || robot.Settings.Name != "hall" {
+		t.Errorf("adopted again: %+v, %v", robot.Settings, err)
+	}
+	if err := r.Forget(robotA); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Configure(robotB, name("hall")); err != nil {
+		t.Errorf("the name of one that is forgotten: %v", err)
+	}
+}
+
+// TestTheFileGoesBeforeWhatIsStored: what stands in the configuration file is
+// not changed by a command, and what was stored is there again without it.
+func TestTheFileGoesBeforeWhatIsStored(t *testing.T) {
+	kept := newTable()
+	r := houseOf(t, kept)
+	voice, language := "af_heart", "de"
+	if _, err := r.Configure(robotA, device.Change{Voice: &voice, Language: &language}); err != nil {
+		t.Fatal(err)
+	}
+	for id, n := range map[device.ID]string{robotA: "den", robotB: "hall"} {
+		if _, err := r.Configure(id, name(n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r = device.NewRegistry(key, device.AdoptOpen, kept)
+	hidden := r.Fix(map[device.ID]device.Settings{robotA: {Name: "Hall", Voice: "af_sky"}})
+	if len(hidden) != 1 || hidden[0].ID != robotB || hidden[0].Settings.Name != "hall" {
+		t.Errorf("the robots whose name the file gives to another: %+v", hidden)
+	}
+	if got := r.Settings(robotA); got != (device.Settings{Name: "Hall", Voice: "af_sky", Language: "de"}) {
+		t.Errorf("with the file: %+v", got)
+	}
+	if id, err := r.Find("hall"); id != robotA || err != nil {
+		t.Errorf("hall is %q, %v", id, err)
+	}
+	if got := r.Settings(robotB); got.Name != "" {
+		t.Errorf("the other still shows the name %q", got.Name)
+	}
+	_, err := r.Configure(robotA, name("attic"))
+	if !errors.Is(err, device.ErrFixed) || !strings.Contains(err.Error(), "name") || !strings.Contains(err.Error(), "configuration file") {
+		t.Errorf("a name that the file sets: %v", err)
+	}
+	if _, err := r.Configure(robotA, name("Hall")); err != nil {
+		t.Errorf("the name that the file sets, once more: %v", err)
+	}
+	if _, err := r.Configure(robotB, name("HALL")); !errors.Is(err, device.ErrTaken) {
+		t.Errorf("a name of the file's for another: %v", err)
+	}
+	french := "fr"
+	if robot, err := r.Configure(robotA, device.Change{Language: &french}); err != nil || robot.Settings.Language != "fr" || robot.Settings.Voice != "af_sky" {
+		t.Errorf("what the file does not set: %+v, %v", robot.Settings, err)
+	}
+	r = device.NewRegistry(key, device.AdoptOpen, kept)
+	if got := r.Settings(robotA); got != (device.Settings{Name: "den", Voice: "af_heart", Language: "fr"}) {
+		t.Errorf("without the file: %+v", got)
+	}
+	if got := r.Settings(robotB); got.Name != "hall" {
+		t.Errorf("the other without the file: %+v", got)
+	}
+}
+
+// TestAFailedDiskChangesNoName: what is not kept is not so.
+func TestAFailedDiskChangesNoName(t *testing.T) {
+	kept := newTable()
+	r := houseOf(t, kept)
+	kept.broken = errors.New("disk full")
+	if _, err := r.Configure(robotA, name("kitchen")); !errors.Is(err, kept.broken) {
+		t.Errorf("%v", err)
+	}
+	if got := r.Settings(robotA); got.Name != "" {
+		t.Errorf("it is called %q", got.Name)
+	}
+}

@@ -1,0 +1,49 @@
+package homeassistant
+
+import (
+	"testing"
+
+	"perch/device"
+)
+
+// TestARobotIsRenamed: by its text entity; the device is called so, and every
+// field and topic that names a robot takes the name.
+func TestARobotIsRenamed(t *testing.T) {
+	const (
+		config = "homeassistant/device/perch_a0b1c2d3e4f4/config"
+		set    = "perch/a0b1c2d3e4f4/name/set"
+	)
+	b := newMosquitto(t).start()
+	h := over(b)
+	h.meet(chan2)
+	e := b.listen("perch/#", "homeassistant/#")
+	h.run(t)
+	e.await(config, has(`"name":"Stack-chan E4F4"`, `"command_topic":"`+set+`"`))
+	e.await(state1, has(`"name":null`))
+	b.publish(set, "Kitchen")
+	e.await(config, has(`"device":{`, `"name":"Kitchen"`))
+	e.await(state1, has(`"name":"Kitchen"`))
+	if got := h.registry.Settings(chan1).Name; got != "Kitchen" {
+		t.Errorf("the registry has %q", got)
+	}
+	b.publish("perch/kitchen/say/set", "by its name")
+	h.talk.await(t, "say by its name")
+	b.publish("perch/bridge/request/notify", `{"text":"tea","robot":"kitchen","transaction":"t1"}`)
+	e.await("perch/bridge/response/notify", has(`"transaction":"t1"`, `"status":"ok"`))
+	e.await("perch/a0b1c2d3e4f4/notification", has(`"received"`, `"tea"`))
+	b.publish("perch/kitchen/notify/set", `{"text":"biscuits","robot":"KITCHEN"}`)
+	e.await("perch/a0b1c2d3e4f4/notification", has(`"received"`, `"biscuits"`))
+	b.publish("perch/bridge/request/devices", `{"transaction":"t2"}`)
+	e.await("perch/bridge/response/devices", has(`"transaction":"t2"`, `"name":"Kitchen"`))
+	if _, err := h.registry.Configure(chan2, device.Change{Name: new("hall")}); err != nil {
+		t.Fatal(err)
+	}
+	b.publish(set, "HALL")
+	e.await(conversation1, has(`"command_rejected"`, `"thing":"name"`, string(chan2)))
+	b.publish("perch/bridge/request/forget", `{"robot":"Hall","transaction":"t3"}`)
+	e.await("perch/bridge/response/forget", has(`"transaction":"t3"`, `"status":"ok"`, string(chan2)))
+	e.forget()
+	b.publish(set, "")
+	e.await(config, has(`"name":"Stack-chan E4F4"`))
+	e.await(state1, has(`"name":null`))
+}

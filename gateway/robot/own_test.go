@@ -1,0 +1,132 @@
+package robot
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"perch/agent"
+	"perch/device"
+	"perch/device/xiaozhi"
+	"perch/voice"
+)
+
+// asked notes with which options engines are asked.
+type asked struct {
+	*scripted
+	*beeper
+	mu          sync.Mutex
+	heard, said []voice.Options
+	texts       []string
+}
+
+func (*asked) Name() string { return "asked" }
+
+func (a *asked) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
+	a.mu.Lock()
+	a.heard = append(a.heard, o)
+	a.mu.Unlock()
+	return a.scripted.Recognize(ctx, u, o)
+}
+
+func (a *asked) Synthesize(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {
+	a.mu.Lock()
+	a.said, a.texts = append(a.said, o), append(a.texts, text)
+	a.mu.Unlock()
+	return a.beeper.Synthesize(ctx, text, o, out)
+}
+
+// with are the options with which a text was to be said.
+func (a *asked) with(text string) (all []voice.Options) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i, t := range a.texts {
+		if t == text {
+			all = append(all, a.said[i])
+		}
+	}
+	return all
+}
+
+// TestARobotOfItsOwn: it is heard in its language and speaks with its voice,
+// what it says by itself too, and its mind is told who it is. What is changed
+// holds from its next turn on.
+func TestARobotOfItsOwn(t *testing.T) {
+	engines := &asked{scripted: &scripted{always: voice.Transcript{Text: "hallo"}}, beeper: &beeper{hurry: 10}}
+	var turns []agent.Turn
+	mind := &thinker{answer: func(_ context.Context, turn agent.Turn, out func(agent.Reply) error) error {
+		turns = append(turns, turn)
+		_ = out(agent.Say{Text: "Ja."})
+		return out(agent.Done{End: agent.Continue})
+	}}
+	cook := agent.Persona{Name: "Cook"}
+	own := Character{Speech: voice.Options{Language: "de", Voice: "thorsten"}, Persona: &cook, Name: "kitchen", Brain: "openai 2"}
+	var mu sync.Mutex
+	house := voice.Options{Language: "en"}
+	talking(t, mind, func(k *talk) {
+		k.listen(xiaozhi.Auto)
+		k.speak()
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		if len(turns) != 1 || turns[0].Language != "de" || turns[0].Name != "kitchen" || turns[0].Brain != "openai 2" || turns[0].Persona != &cook {
+			t.Errorf("the mind was given %+v", turns)
+		}
+		if len(engines.heard) != 1 || engines.heard[0] != (voice.Options{Language: "de", Voice: "thorsten"}) {
+			t.Errorf("heard with %+v", engines.heard)
+		}
+		if got := engines.with("Ja."); len(got) != 1 || got[0] != own.Speech {
+			t.Errorf("said with %+v", got)
+		}
+		if got := engines.with("Yes?"); !slices.Contains(got, own.Speech) || !slices.Contains(got, house) || len(got) != 2 {
+			t.Errorf("the greeting is made with %+v", got)
+		}
+		mu.Lock()
+		own = Character{Speech: voice.Options{Language: "fr"}}
+		mu.Unlock()
+		k.listen(xiaozhi.Auto)
+		k.speak()
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		if len(turns) != 2 || turns[1].Language != "fr" || turns[1].Persona != nil || turns[1].Name != "" {
+			t.Errorf("after a change: %+v", turns)
+		}
+		if got := engines.with("Ja."); len(got) != 2 || got[1] != own.Speech {
+			t.Errorf("after a change said with %+v", got)
+		}
+	}, func(o *Options) {
+		o.Ears, o.Mouth, o.Speech = engines, engines, house
+		o.Phrases = func(name string) string {
+			if name == phraseAwake {
+				return "Yes?"
+			}
+			return ""
+		}
+		o.Character = func(id device.ID) Character {
+			mu.Lock()
+			defer mu.Unlock()
+			if id != robotID {
+				t.Errorf("asked for %s", id)
+			}
+			return own
+		}
+	})
+}
+
+// TestVoicesAreBounded: what is said by itself is made for so many voices, and
+// in the house's own for others.
+func TestVoicesAreBounded(t *testing.T) {
+	talking(t, saying(agent.Done{}), func(k *talk) {
+		for i := range 10 * mostVoices {
+			k.server.phrasesOf(voice.Options{Voice: string(rune('a' + i))})
+		}
+		if n := len(k.server.voices); n != mostVoices {
+			t.Errorf("%d voices", n)
+		}
+		if b := k.server.phrasesOf(voice.Options{Voice: "another"}); b != &k.server.phrases {
+			t.Error("one more has a book of its own")
+		}
+	})
+}
