@@ -43,6 +43,7 @@ func (c *config) check(p *places) faults {
 	k.skins(c.Skins)
 	k.firmware(c.Firmware)
 	k.engines(c)
+	k.readers(c)
 	return k.found
 }
 

@@ -62,7 +62,7 @@ const (
 	// is not to wait for it in the next turn again.
 	restFactor = 2
 	mostRest   = 20
-	tellEvery   = 10 * time.Minute
+	tellEvery  = 10 * time.Minute
 	// despiteLooks is how long after a failed use one is tried although it does
 	// not look well.
 	despiteLooks = 5 * time.Minute

@@ -67,7 +67,7 @@ func (k *checker) mqtt(m mqttConfig) {
 	}
 	o, err := m.options()
 	if err != nil {
-		k.fault("mqtt", "%s", err)
+		k.failed("mqtt", err)
 		return
 	}
 	o.ID, o.Password = "00000000", cmp.Or(o.Password, "made at the first start")
