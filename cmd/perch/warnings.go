@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -143,10 +144,14 @@ func (s *secrets) field(at, key string, v reflect.Value) {
 
 // encryption looks at the certificate.
 func (d *examination) encryption() {
-	if len(d.config.TLS.Listen) == 0 {
+	if len(d.config.TLS.Listen) == 0 || d.spoken("tls") {
 		return
 	}
 	pair, err := readCertificate(d.config.TLS)
+	if errors.Is(err, fs.ErrPermission) {
+		d.unread("certificate")
+		return
+	}
 	if err != nil {
 		d.add("certificate", err, "")
 		return
