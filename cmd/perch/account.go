@@ -180,6 +180,9 @@ func denied(err error, by account) error {
 	if !errors.Is(err, fs.ErrPermission) || !errors.As(err, &of) {
 		return err
 	}
+	if strings.HasPrefix(of.Path, filepath.Dir(systemConfig)+"/") && serviceAccount() != nil { // it is the service's, and we are not
+		return refused{fmt.Errorf("%s may not be read by this user; join the group perch (sudo adduser %s perch, then log in again), or use sudo", of.Path, by.name), err}
+	}
 	if why := by.reads(of.Path); why != nil {
 		return refused{why, err}
 	}

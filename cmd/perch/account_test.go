@@ -136,7 +136,7 @@ func TestWhatIsNotOursToRead(t *testing.T) {
 			t.Errorf("%v does not say %q", err, word)
 		}
 	}
-	who := account{"perch", 0, nil} // may do everything
+	who := account{"someone", 0, nil} // may do everything
 	if _, err := loadConfigFor(path, nil, &who); err != nil {
 		t.Errorf("for whom it is: %v", err)
 	}

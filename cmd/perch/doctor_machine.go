@@ -217,7 +217,7 @@ func askSystemd(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, "systemctl", "show", "perch.service", "--no-pager",
-		"--property=ActiveState,SubState,Result,NRestarts,ExecMainStatus,NeedDaemonReload,UnitFileState").Output()
+		"--property=LoadState,ActiveState,SubState,Result,NRestarts,ExecMainStatus,NeedDaemonReload,UnitFileState").Output()
 	return string(out), err
 }
 

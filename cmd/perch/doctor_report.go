@@ -55,7 +55,7 @@ func show(out io.Writer, findings []finding) (faults int) {
 		if i == faults && faults > 0 {
 			fmt.Fprint(out, "\nThe rest works:\n")
 		}
-		fmt.Fprintf(out, "%-4s  %-*s  %s\n", f.mark(), wide, f.part, oneSentence(f.note))
+		fmt.Fprintf(out, "%-4s  %-*s  %s\n", f.mark(), wide, f.part, cmp.Or(oneSentence(f.note), "works"))
 	}
 	return faults
 }
