@@ -72,6 +72,17 @@ func (s *settings) register(f *flag.FlagSet) {
 	f.StringVar(&s.data, "data", "", "`DIR` of its data")
 }
 
+// again are these flags for another command about the same appliance.
+func (s *settings) again() (flags string) {
+	if s.config != "" {
+		flags += " --config " + shellWord(s.config)
+	}
+	if s.data != "" {
+		flags += " --data " + shellWord(s.data)
+	}
+	return flags
+}
+
 // load is the configuration these flags lead to.
 func (s *settings) load() (config, error) {
 	path := configPath(s.config)
@@ -99,7 +110,7 @@ func (s *settings) load() (config, error) {
 }
 
 // serve runs the appliance.
-func serve(ctx context.Context, args []string, _ io.Writer) error {
+func serve(ctx context.Context, args []string, out io.Writer) error {
 	var s settings
 	f := newFlags("serve")
 	s.register(f)
@@ -123,6 +134,7 @@ func serve(ctx context.Context, args []string, _ io.Writer) error {
 	if err != nil {
 		return err
 	}
+	a.ready = func(ctx context.Context) { a.tellNext(ctx, out, s.again()) }
 	err = a.Run(ctx)
 	a.Close()
 	if errors.Is(err, errRestart) {
