@@ -71,13 +71,20 @@ func (a *app) tellNext(ctx context.Context, out io.Writer, named string) {
 
 // byNumbers is the base address of this machine on the network, without a name.
 func byNumbers(listen []string, port int) string {
-	var own []net.Addr
 	for _, l := range listen {
 		if at, err := netip.ParseAddrPort(l); err == nil && !at.Addr().IsUnspecified() && !at.Addr().IsLoopback() {
 			return "http://" + at.String()
 		}
 	}
-	own, _ = net.InterfaceAddrs() // without them there is the name
+	// The address that a packet to elsewhere would have; none is sent. A machine
+	// with containers has many that nobody in the house can reach.
+	if c, err := net.Dial("udp4", "192.0.2.1:9"); err == nil {
+		defer c.Close()
+		if at, err := netip.ParseAddrPort(c.LocalAddr().String()); err == nil {
+			return "http://" + net.JoinHostPort(at.Addr().String(), strconv.Itoa(port))
+		}
+	}
+	own, _ := net.InterfaceAddrs() // without them there is the name
 	for _, a := range own {
 		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is4() && !p.Addr().IsLoopback() && !p.Addr().IsLinkLocalUnicast() {
 			return "http://" + net.JoinHostPort(p.Addr().String(), strconv.Itoa(port))

@@ -89,6 +89,29 @@ func TestServeEndsWithWhatToDoNext(t *testing.T) {
 	}
 }
 
+// TestWhyItDidNotStartIsAnErrorInTheJournal: each of its lines has the priority
+// that journalctl -p looks for.
+func TestWhyItDidNotStartIsAnErrorInTheJournal(t *testing.T) {
+	stream, err := os.Create(t.TempDir() + "/journal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Close()
+	about, err := stream.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := about.Sys().(*syscall.Stat_t)
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "serve", "--config", written(t, "nmae: x\nadoption: maybe"))
+	cmd.Env = append(os.Environ(), asProgram+"=1", fmt.Sprintf("JOURNAL_STREAM=%d:%d", own.Dev, own.Ino))
+	cmd.Stderr = stream
+	_ = cmd.Run() // it ends with 2, as of every such configuration
+	text, err := os.ReadFile(stream.Name())
+	if lines := strings.Split(strings.TrimSpace(string(text)), "\n"); err != nil || len(lines) != 2 || !strings.HasPrefix(lines[0], "<3>perch: ") || !strings.HasPrefix(lines[1], "<3>perch: ") {
+		t.Errorf("in the journal is %q, %v", text, err)
+	}
+}
+
 // said is what a program writes while it runs.
 type said struct {
 	mu   sync.Mutex
