@@ -47,9 +47,10 @@ const mostTries = 5
 // in the list.
 const longestPause = 2 * time.Second
 
-// persist makes a request for a message, and again after a moment that the server
-// asks for, or without what it says that it does not take. That is remembered once such a request was
-// answered: what a server blames is not always what it fails at.
+// persist makes a request for a message, and again after a moment that the
+// server asks for, or without what it says that it does not take. That is
+// remembered once such a request was answered: what a server blames is not
+// always what it fails at.
 func (e *Engine) persist(ctx context.Context, p agent.Prompt, out func(agent.Piece) error) (agent.Stop, error) {
 	var findings []finding
 	used := e.learned()
