@@ -36,6 +36,15 @@ echo "after kills $(show ActiveState) restarts $(show NRestarts)"
 echo "still there $(perch devices | tr -d ':' | grep -o 020000000002 | head -1)"
 systemctl stop perch.service
 echo "stopped $(show Result)"
+umask 077; echo secret >/etc/perch/brain.key # as anybody makes it
+echo 'brains: [{kind: openai, url: "http://127.0.0.1:9/v1", model: m, key_file: /etc/perch/brain.key}]' >/etc/perch/perch.yaml
+systemctl start --no-block perch.service
+wait_for '[ "$(show NRestarts)" -gt 1 ]'
+echo "a command $(perch devices 2>&1 | grep -o 'no appliance runs here: perch.service ends again and again')"
+echo "the doctor $(perch doctor 2>&1 | grep -c 'FAIL.*the user perch cannot read /etc/perch/brain.key')"
+wait_for 'journalctl -u perch -p err -n 40 | grep -q brain.key'
+echo "the journal $(journalctl -u perch -p err -n 40 | grep -o 'the user perch cannot read /etc/perch/brain.key' | head -1)"
+rm /etc/perch/brain.key; : >/etc/perch/perch.yaml
 systemctl poweroff
 `
 
@@ -91,6 +100,8 @@ func booted(t *testing.T, r root) {
 	for _, want := range []string{
 		"state active running", "user perch", "secret secrets_own", "CapEff: 0000000000000000", "NoNewPrivs: 1", "Seccomp: 2",
 		"robot 020000000002", "after hanging active restarts 1", "after kills active restarts 7", "still there 020000000002", "stopped success",
+		"a command no appliance runs here: perch.service ends again and again", "the doctor 1",
+		"the journal the user perch cannot read /etc/perch/brain.key",
 	} {
 		if !strings.Contains(string(seen), want+"\n") && !strings.Contains(string(seen), want+" \n") {
 			t.Errorf("%q was not seen", want)

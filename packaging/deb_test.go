@@ -106,6 +106,7 @@ func TestPackages(t *testing.T) {
 	r := newRoot(t)
 	t.Run("installed", func(t *testing.T) { installed(t, r, old["perch_"+own], old["perch-tools_"+own]) })
 	t.Run("unit", func(t *testing.T) { unit(t, r) })
+	t.Run("keys", func(t *testing.T) { keys(t, r) })
 	t.Run("used", func(t *testing.T) { used(t, r) })
 	t.Run("booted", func(t *testing.T) { booted(t, r) })
 	t.Run("upgraded", func(t *testing.T) { upgraded(t, r, newer["perch_"+own]) })
@@ -228,14 +229,14 @@ func (r root) must(t *testing.T, args ...string) string {
 }
 
 // install installs a package from its file, with what it depends on.
-func (r root) install(t *testing.T, debs ...string) {
+func (r root) install(t *testing.T, debs ...string) (said string) {
 	t.Helper()
 	args := []string{"apt-get", "install", "-y", "-q", "--no-install-recommends"}
 	for _, deb := range debs {
 		must(t, nil, "cp", deb, r.path+"/")
 		args = append(args, "/"+filepath.Base(deb))
 	}
-	r.must(t, args...)
+	return r.must(t, args...)
 }
 
 func (r root) exists(path string) bool {
@@ -246,7 +247,12 @@ func (r root) exists(path string) bool {
 // installed looks at the files of a first installation.
 func installed(t *testing.T, r root, debs ...string) {
 	r.must(t, "apt-get", "update", "-q")
-	r.install(t, debs...)
+	said := r.install(t, debs...)
+	for _, next := range []string{"Custom OTA URL:\n    http://perch.local:8003/xiaozhi/ota/\n", "    sudo perch doctor\n"} {
+		if !strings.Contains(said, next) {
+			t.Errorf("the installation does not end with %q:\n%s", next, said)
+		}
+	}
 	for path, want := range map[string]string{
 		"/usr/bin/perch":                                 "root root 755",
 		"/usr/bin/perch-tools":                           "root root 755",
@@ -277,6 +283,48 @@ func installed(t *testing.T, r root, debs ...string) {
 	r.must(t, "perch", "check-config", "/usr/share/doc/perch/examples/perch.yaml")
 	if out, err := r.run(t, "dpkg", "--verify", "perch", "perch-tools"); err != nil || out != "" {
 		t.Errorf("dpkg --verify: %v %s", err, out)
+	}
+}
+
+// keys makes a key as anybody does, which the service cannot read: root is told
+// so, with the command that mends it. In the folder for secrets it is fine as it
+// is made.
+func keys(t *testing.T, r root) {
+	configure := func(key string) {
+		t.Helper()
+		text := "brains: [{kind: openai, url: \"http://127.0.0.1:9/v1\", model: m, key_file: " + key + "}, {kind: reflex}]\n"
+		if err := os.WriteFile(filepath.Join(r.path, "etc/perch/perch.yaml"), []byte(text), 0o640); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before, err := os.ReadFile(filepath.Join(r.path, "etc/perch/perch.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		r.must(t, "rm", "-f", "/etc/perch/brain.key", "/etc/perch/secrets/brain")
+		if err := os.WriteFile(filepath.Join(r.path, "etc/perch/perch.yaml"), before, 0o640); err != nil {
+			t.Error(err)
+		}
+	}()
+	for _, key := range []string{"/etc/perch/brain.key", "/etc/perch/secrets/brain"} {
+		r.must(t, "sh", "-c", "umask 077; echo secret >"+key)
+	}
+	configure("/etc/perch/secrets/brain")
+	if out := r.must(t, "perch", "check-config"); !strings.Contains(out, "no faults") {
+		t.Errorf("check-config says %s", out)
+	}
+	configure("/etc/perch/brain.key")
+	const mend = "chgrp perch /etc/perch/brain.key && sudo chmod g+r /etc/perch/brain.key"
+	for _, command := range []string{"check-config", "doctor"} {
+		out, err := r.run(t, "perch", command)
+		if err == nil || !strings.Contains(out, "the user perch cannot read /etc/perch/brain.key (of root:root, mode 0600); sudo "+mend) {
+			t.Errorf("%s says %v %s", command, err, out)
+		}
+	}
+	r.must(t, "sh", "-c", strings.ReplaceAll(mend, "sudo ", ""))
+	if out := r.must(t, "perch", "check-config"); !strings.Contains(out, "no faults") {
+		t.Errorf("once it is mended check-config says %s", out)
 	}
 }
 

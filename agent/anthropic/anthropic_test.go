@@ -295,3 +295,33 @@ func TestThinkingGoesBack(t *testing.T) {
 		t.Error(tools)
 	}
 }
+
+// TestCallsThatAreNoJSONGoBack: of a message that thought, too, arguments that
+// cannot be read stand in the next request as an empty object, beside what was
+// thought.
+func TestCallsThatAreNoJSONGoBack(t *testing.T) {
+	broken := bytes.Replace(record(t, "tools.sse"), []byte(`\"Köln\"}`), []byte(`\"Köl`), 1)
+	s := serve(t, func(w http.ResponseWriter, _ string, body map[string]any) {
+		if len(body["messages"].([]any)) == 1 {
+			w.Write(broken)
+			return
+		}
+		w.Write(record(t, "text.sse"))
+	})
+	e := engine(t, options(s.URL))
+	first := listen(t, e, withTools())
+	if first.Err != "" || len(first.Calls) != 2 || !bytes.Contains(broken, []byte(`\"Köl"`)) {
+		t.Fatalf("%+v", first)
+	}
+	p := withTools()
+	p.Messages = append(p.Messages, agent.Message{Role: agent.RoleAssistant, Text: first.Text, Calls: first.Calls},
+		agent.Message{Role: agent.RoleTool, CallID: first.Calls[0].ID, Text: "no JSON", Failed: true},
+		agent.Message{Role: agent.RoleTool, CallID: first.Calls[1].ID, Text: "noon"})
+	if got := listen(t, e, p); got.Err != "" || got.Text == "" {
+		t.Fatalf("%+v", got)
+	}
+	text, _ := json.Marshal(s.requests()[1].body["messages"].([]any)[1])
+	if !bytes.Contains(text, []byte(`"input":{},"name":"get_weather"`)) || !bytes.Contains(text, []byte(`"thinking":"Weather, then."`)) {
+		t.Errorf("%s", text)
+	}
+}

@@ -171,6 +171,36 @@ func TestLeavesOut(t *testing.T) {
 	}
 }
 
+// TestAMomentIsWaitedOut: a server that asks for a second is given it within
+// the turn.
+func TestAMomentIsWaitedOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := options("http://proxy.example")
+		requests := 0
+		o.Transport = roundTrip(func(r *http.Request) (*http.Response, error) {
+			requests++
+			answer := &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(bytes.NewReader(record(t, "text.sse"))), Request: r}
+			if requests == 1 {
+				answer.StatusCode, answer.Body = http.StatusTooManyRequests, io.NopCloser(strings.NewReader(apiError("rate_limit_error", "slow down")))
+				answer.Header.Set("Retry-After", "1")
+			}
+			return answer, nil
+		})
+		start := time.Now()
+		if got := listen(t, engine(t, o), hello()); got.Err != "" || got.Text == "" {
+			t.Error(got)
+		}
+		if took := time.Since(start); took < time.Second || took > 3*time.Second || requests != 2 {
+			t.Errorf("%d requests in %v", requests, took)
+		}
+	})
+}
+
+// roundTrip is a transport that is a function.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
 // TestCancelled: a cancelled turn ends at once and leaves nothing behind.
 func TestCancelled(t *testing.T) {
 	text := string(record(t, "text.sse"))

@@ -113,13 +113,14 @@ func (a *answer) belongs(index *int, id, name string) *call {
 // end gives the calls and says why the message ended. One that was cut off
 // gives none: there is no telling whether they are whole.
 func (a *answer) end() (agent.Stop, error) {
-	if err := a.say(a.thoughts.rest()); err != nil && !errors.Is(err, errEnough) {
+	cut := a.finish == "length" || a.finish == "max_tokens"
+	if err := a.say(a.thoughts.rest(cut)); err != nil && !errors.Is(err, errEnough) {
 		return "", err
 	}
 	switch {
 	case a.refused || a.finish == "content_filter" || a.finish == "refusal":
 		return agent.StopRefused, nil
-	case a.finish == "length" || a.finish == "max_tokens" || a.said > mostText:
+	case cut || a.said > mostText:
 		return agent.StopLength, nil
 	}
 	given := map[string]bool{}

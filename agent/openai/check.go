@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -90,10 +92,45 @@ func (e *Engine) checkModels(ctx context.Context) error {
 		return nil
 	case err != nil:
 		return e.explain(ctx, err)
-	case len(names) > 0 && !anyName && !slices.Contains(names, e.o.Model):
+	case len(names) > 0 && !anyName && !e.listed(names) && !e.tried(ctx):
 		return e.noModel(names)
 	}
 	return nil
+}
+
+// listed reports whether the model is among those names. Some servers list it
+// with a path before it that they do not want to be asked with, as Google's
+// models/.
+func (e *Engine) listed(names []string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return path.Base(name) == path.Base(e.o.Model) })
+}
+
+// tried asks for a message, for a list is not all that a server can do: routers
+// and aliases are in none. That it begins to answer is enough.
+func (e *Engine) tried(ctx context.Context) bool {
+	w := watched(ctx, checkWithin)
+	defer w.stop() // the rest of the message is not waited for
+	hello := body{"model": e.o.Model, "stream": true, "messages": []body{{"role": "user", "content": "Say hello."}}}
+	data, err := json.Marshal(hello)
+	if err != nil {
+		return false
+	}
+	response, err := e.send(w.ctx, http.MethodPost, e.url(e.base, "/chat/completions"), data)
+	if err != nil {
+		return false
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return false
+	}
+	a := &answer{out: func(agent.Piece) error { return nil }, invent: e.invent}
+	r := &reading{e: e, w: w, a: a, in: bufio.NewReader(&capped{response.Body, longestLine})}
+	first, err := r.first()
+	if err == nil && first == '{' {
+		return r.whole() == nil
+	}
+	begun, err := (&events{lines: lines{r: r.in}}).next()
+	return err == nil && a.chunk(begun) == nil && a.began
 }
 
 // models lists what the server has. llama.cpp has one and takes any name for it.
@@ -176,7 +213,7 @@ func (e *Engine) notFound(ctx context.Context, r *refusal) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case err == nil && len(names) > 0 && !slices.Contains(names, e.o.Model):
+	case err == nil && len(names) > 0 && !e.listed(names):
 		return e.noModel(names)
 	case strings.Contains(strings.ToLower(r.said), "model"):
 		return agent.Away("%s", e.because(fmt.Sprintf("the model %s is not there", e.o.Model), r.said))

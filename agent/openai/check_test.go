@@ -24,6 +24,7 @@ func TestCheck(t *testing.T) {
 	}{
 		"listed":                 {status: 200, body: `{"data":[{"id":"qwen3:4b"}]}`},
 		"not listed":             {status: 200, body: `{"data":[{"id":"a"},{"id":"b"}]}`, is: agent.ErrAway, want: "/v1/models lists: a, b"},
+		"listed with a path":     {status: 200, body: `{"data":[{"id":"models/qwen3:4b"},{"id":"models/b"}]}`},
 		"many":                   {status: 200, body: `{"data":[{"id":"x"}` + strings.Repeat(`,{"id":"y"}`, 20) + `]}`, is: agent.ErrAway, want: "y, y and 13 more"},
 		"llama.cpp":              {status: 200, body: `{"data":[{"id":"/models/qwen.gguf","owned_by":"llamacpp"}]}`},
 		"no list":                {status: 404},
@@ -152,5 +153,37 @@ func TestNew(t *testing.T) {
 		if _, err := openai.New(openai.Options{URL: url, Model: "m", NumCtx: 4096, KeepAlive: "10m"}); err != nil {
 			t.Error(url, err)
 		}
+	}
+}
+
+// TestAModelThatIsNotListedIsTried: a list is not all that a server can do, as
+// with routers and aliases. What a turn is answered with counts.
+func TestAModelThatIsNotListedIsTried(t *testing.T) {
+	for name, c := range map[string]struct {
+		status int
+		body   string
+		want   string // empty: it would work
+	}{
+		"it talks":     {status: 200, body: ok},
+		"it does not":  {status: 404, body: `{"error":{"message":"model not found"}}`, want: "the model qwen3:4b is not there; GET"},
+		"is forbidden": {status: 403, body: `{"error":{"message":"no such plan"}}`, want: "the model qwen3:4b is not there; GET"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, func(w http.ResponseWriter, path string, _ map[string]any) {
+				if strings.HasPrefix(path, "GET") {
+					io.WriteString(w, `{"data":[{"id":"auto"}]}`)
+					return
+				}
+				w.WriteHeader(c.status)
+				io.WriteString(w, c.body)
+			})
+			err := engine(t, options(s.URL+"/v1")).Check(t.Context())
+			if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, agent.ErrAway) || !strings.Contains(err.Error(), c.want)) {
+				t.Error(err)
+			}
+			if asked := s.requests(); len(asked) < 2 || asked[1].path != "POST /v1/chat/completions" || asked[1].body["tools"] != nil {
+				t.Errorf("%+v", asked)
+			}
+		})
 	}
 }

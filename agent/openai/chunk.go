@@ -84,7 +84,13 @@ func (a *answer) begin() {
 func holds(raw json.RawMessage) bool { return there(raw) && string(raw) != `""` && string(raw) != "[]" }
 
 func (a *answer) delta(d *delta) error {
-	a.alive = a.alive || d.Refusal != "" || len(d.ToolCalls) > 0 || holds(d.Reasoning) || holds(d.Thought) || holds(d.Thinking)
+	apart := holds(d.Reasoning) || holds(d.Thought) || holds(d.Thinking)
+	a.alive = a.alive || d.Refusal != "" || len(d.ToolCalls) > 0 || apart
+	if apart {
+		if err := a.say(a.thoughts.known()); err != nil {
+			return err
+		}
+	}
 	a.refused = a.refused || d.Refusal != ""
 	text, err := content(d.Content)
 	if err != nil {

@@ -220,6 +220,54 @@ func TestWhatServersDo(t *testing.T) {
 	}
 }
 
+// TestThoughtsWithoutABeginning: templates that open a thought in the prompt
+// leave its end alone in the text. What is before that is not spoken: at once of
+// a model whose name says that it thinks, and of any other once that was seen.
+func TestThoughtsWithoutABeginning(t *testing.T) {
+	delta := func(text string) string { return `data: {"choices":[{"delta":{"content":"` + text + `"}}]}` + "\n\n" }
+	thought := delta("The user greets me. ") + delta("So do I.</th") + delta("ink>\\n\\nHi") + delta(" there.")
+	plain := delta("Hi") + delta(" there.")
+	cut := delta("The user greets") + `data: {"choices":[{"delta":{},"finish_reason":"length"}]}` + "\n\n"
+	called := delta("I look it up.</think>") + `data: {"choices":[{"delta":{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{}"}}]}}]}` + "\n\n"
+	apart := `data: {"choices":[{"delta":{"reasoning_content":"Hm."}}]}` + "\n\n" + plain
+	for name, c := range map[string]struct {
+		model, url string
+		bodies     []string
+		texts      []string
+		pieces     int // of the last
+	}{
+		"its name says that it thinks":   {model: "deepseek-r1-distill-qwen-7b", bodies: []string{thought, called, thought}, texts: []string{"\n\nHi there.", "", "\n\nHi there."}, pieces: 2},
+		"it does not say so":             {model: "any", bodies: []string{thought, thought, plain}, texts: []string{"The user greets me. So do I.\n\nHi there.", "\n\nHi there.", "Hi there."}, pieces: 1},
+		"it says so, and does not":       {model: "Qwen3-4B-Thinking", bodies: []string{plain, plain}, texts: []string{"Hi there.", "Hi there."}, pieces: 2},
+		"the server keeps them apart":    {model: "qwq-32b", bodies: []string{apart}, texts: []string{"Hi there."}, pieces: 2},
+		"Ollama keeps them apart":        {model: "deepseek-r1:8b", url: "http://pi.example:11434/v1", bodies: []string{plain}, texts: []string{"Hi there."}, pieces: 2},
+		"both, and cut off in a thought": {model: "magistral-small", bodies: []string{cut, thought, cut}, texts: []string{"", "\n\nHi there.", ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := options(c.url)
+			if c.url == "" {
+				o.URL = "http://pi.example/v1"
+			}
+			o.Model = c.model
+			at := 0
+			o.Transport = carrier(func(*http.Request) (int, io.Reader) {
+				at++
+				return http.StatusOK, strings.NewReader(c.bodies[at-1] + "data: [DONE]\n\n")
+			})
+			e := engine(t, o)
+			var last heard
+			for i, want := range c.texts {
+				if last = listen(e, hello()); last.Err != "" || last.text() != want {
+					t.Errorf("message %d: %q", i+1, last)
+				}
+			}
+			if len(last.Pieces) != c.pieces {
+				t.Errorf("the last came in %d pieces: %q", len(last.Pieces), last)
+			}
+		})
+	}
+}
+
 // TestWhatIsNoMessage: what is no message is an error that names the cause.
 func TestWhatIsNoMessage(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"time"
 
 	"perch/agent"
 )
@@ -41,12 +42,19 @@ func (e *Engine) learned() habits {
 // turned out not to take.
 const mostTries = 5
 
-// persist makes a request for a message, and again without what the server
-// says that it does not take. That is remembered once such a request was
-// answered: what a server blames is not always what it fails at.
+// longestPause is how long a turn waits in all for a server that asks for a
+// moment. A person stands in front of the robot, and there may be another brain
+// in the list.
+const longestPause = 2 * time.Second
+
+// persist makes a request for a message, and again after a moment that the
+// server asks for, or without what it says that it does not take. That is
+// remembered once such a request was answered: what a server blames is not
+// always what it fails at.
 func (e *Engine) persist(ctx context.Context, p agent.Prompt, out func(agent.Piece) error) (agent.Stop, error) {
 	var findings []finding
 	used := e.learned()
+	patience := min(longestPause, e.o.FirstWithin)
 	for try := 1; ; try++ {
 		stop, err := e.once(ctx, p, used, out)
 		var listener outError
@@ -58,11 +66,29 @@ func (e *Engine) persist(ctx context.Context, p agent.Prompt, out func(agent.Pie
 		if !errors.As(err, &r) || try == mostTries || ctx.Err() != nil {
 			return stop, err
 		}
+		if pause, asked := r.pause(); asked && pause <= patience {
+			patience -= pause
+			if err := wait(ctx, pause); err != nil {
+				return "", err
+			}
+			continue
+		}
 		found, ok := e.suggested(r, used, len(p.Tools) > 0)
 		if !ok {
 			return stop, err
 		}
 		findings, used = append(findings, found), used.and(found.habits)
+	}
+}
+
+func wait(ctx context.Context, pause time.Duration) error {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 

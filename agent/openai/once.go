@@ -94,7 +94,7 @@ func (e *Engine) once(ctx context.Context, p agent.Prompt, used habits, out func
 	if response.StatusCode != http.StatusOK {
 		return "", w.blame(refused(response), late)
 	}
-	a := &answer{out: out, invent: e.invent}
+	a := &answer{out: out, invent: e.invent, thoughts: thoughts{expected: e.expects()}}
 	r := &reading{e: e, w: w, a: a, by: by, in: bufio.NewReader(&capped{response.Body, mostAnswered})}
 	err = r.all()
 	if errors.Is(err, errEnough) {
@@ -110,7 +110,11 @@ func (e *Engine) once(ctx context.Context, p agent.Prompt, used habits, out func
 		}
 		return "", w.blame(err, late)
 	}
-	return a.end()
+	stop, err := a.end()
+	if err == nil {
+		e.learnManner(a)
+	}
+	return stop, err
 }
 
 func (e *Engine) invent() string { return fmt.Sprintf("call_%d", e.calls.Add(1)) }

@@ -71,6 +71,7 @@ type Engine struct {
 
 	mu       sync.Mutex
 	habits   habits
+	manner   manner
 	toolless string // what the server said when it took no tools
 }
 
@@ -203,7 +204,7 @@ func (e *Engine) Close() error {
 }
 
 // Continue implements agent.Model. A call whose arguments are no JSON is given
-// as it came; one without arguments has "{}". Where the server asks for none
+// as it came, and goes back to the server as "{}"; one without arguments has "{}". Where the server asks for none
 // by an id, one is invented.
 func (e *Engine) Continue(ctx context.Context, p agent.Prompt, out func(agent.Piece) error) (agent.Stop, error) {
 	stop, err := e.persist(ctx, p, out)

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
+	"time"
 
 	"perch/agent"
 )
@@ -22,6 +24,19 @@ type refusal struct {
 }
 
 func (r *refusal) Error() string { return fmt.Sprintf("HTTP %d", r.status) }
+
+// pause is the moment for which a server asks before it is tried again. A date,
+// which few send, is not worth reading: it is further away than a turn waits.
+func (r *refusal) pause() (time.Duration, bool) {
+	if r.status != http.StatusTooManyRequests && r.status != http.StatusServiceUnavailable {
+		return 0, false
+	}
+	seconds, err := strconv.ParseFloat(r.after, 64)
+	if err != nil || !(seconds >= 0 && seconds <= longestPause.Seconds()) {
+		return 0, false
+	}
+	return time.Duration(seconds * float64(time.Second)), true
+}
 
 // refused reads what comes with an HTTP status that is no success.
 func refused(response *http.Response) error {

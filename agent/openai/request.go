@@ -85,13 +85,24 @@ func (e *Engine) chatMessage(m agent.Message) body {
 		calls := make([]body, 0, len(m.Calls))
 		for _, c := range m.Calls {
 			calls = append(calls, body{"id": c.ID, "type": "function",
-				"function": body{"name": c.Name, "arguments": string(c.Arguments)}})
+				"function": body{"name": c.Name, "arguments": object(c.Arguments)}})
 		}
 		b["tool_calls"] = calls
 	case len(m.Pictures) > 0:
 		b["content"] = e.parts(m)
 	}
 	return b
+}
+
+// object is a call's arguments as a server takes them back. Strict ones refuse
+// what is no JSON object, and with it every turn that follows; the model has
+// been told already what was wrong with it.
+func object(arguments json.RawMessage) string {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(arguments, &fields) != nil || fields == nil {
+		return "{}"
+	}
+	return string(arguments)
 }
 
 func (e *Engine) parts(m agent.Message) []body {

@@ -89,7 +89,7 @@ func TestRequest(t *testing.T) {
 		"tools":[{"type":"function","function":{"name":"get_weather","description":"The weather.","parameters":{"type":"object"}}}],
 		"messages":[{"role":"system","content":"Be short."},
 		{"role":"user","content":[{"type":"text","text":"What is this?"},{"type":"image_url","image_url":{"url":"data:image/jpeg;base64,anBlZw=="}}]},
-		{"role":"assistant","content":"","tool_calls":[{"id":"c1","type":"function","function":{"name":"get_weather","arguments":"{\"a\":1}"}},{"id":"c2","type":"function","function":{"name":"f","arguments":"{x"}}]},
+		{"role":"assistant","content":"","tool_calls":[{"id":"c1","type":"function","function":{"name":"get_weather","arguments":"{\"a\":1}"}},{"id":"c2","type":"function","function":{"name":"f","arguments":"{}"}}]},
 		{"role":"tool","content":"sunny","tool_call_id":"c1"},{"role":"tool","content":"The tool failed: no JSON","tool_call_id":"c2"}]}`), &want); err != nil {
 		t.Fatal(err)
 	}
@@ -267,6 +267,71 @@ func TestLeavesOut(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestAMomentIsWaitedOut: a server that asks for a moment is given it within the
+// turn; one that asks for longer is away, for another brain may be in the list.
+func TestAMomentIsWaitedOut(t *testing.T) {
+	for name, c := range map[string]struct {
+		after    []string // Retry-After, request by request
+		status   int
+		took     time.Duration
+		requests int
+		want     string // empty: it talks
+	}{
+		"a second":               {after: []string{"1"}, status: 429, took: time.Second, requests: 2},
+		"a second, overloaded":   {after: []string{"1"}, status: 503, took: time.Second, requests: 2},
+		"two seconds":            {after: []string{"1", "1"}, status: 429, took: 2 * time.Second, requests: 3},
+		"at once":                {after: []string{"0"}, status: 429, requests: 2},
+		"again and again":        {after: []string{"1", "1", "1", "1"}, status: 429, took: 2 * time.Second, requests: 3, want: "has had too many requests"},
+		"a minute":               {after: []string{"60"}, status: 429, requests: 1, want: "until 60 s from now"},
+		"a date":                 {after: []string{"Sat, 21 Nov 2026 13:00:00 GMT"}, status: 429, requests: 1, want: "until Sat, 21 Nov 2026"},
+		"less than no time":      {after: []string{"-1"}, status: 429, requests: 1, want: "until -1"},
+		"no number":              {after: []string{"NaN"}, status: 429, requests: 1, want: "until NaN"},
+		"not what a refusal is":  {after: []string{"1"}, status: 402, requests: 1, want: "no credit left"},
+		"longer than may be had": {after: []string{"1", "1"}, status: 400, requests: 1, want: "refuses the request"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				requests := 0
+				o := options("http://pi.example/v1")
+				o.Transport = roundTrip(func(r *http.Request) (*http.Response, error) {
+					requests++
+					answer := &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(ok)), Request: r}
+					if len(c.after) >= requests {
+						answer.StatusCode = c.status
+						answer.Header.Set("Retry-After", c.after[requests-1])
+					}
+					return answer, nil
+				})
+				start := time.Now()
+				_, err := engine(t, o).Continue(t.Context(), hello(), func(agent.Piece) error { return nil })
+				if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+					t.Error(err)
+				}
+				if took := time.Since(start); took != c.took || requests != c.requests {
+					t.Errorf("%d requests in %v", requests, took)
+				}
+			})
+		})
+	}
+	synctest.Test(t, func(t *testing.T) { // whoever goes away meanwhile is not waited for
+		o := options("http://pi.example/v1")
+		o.Transport = roundTrip(func(r *http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: 429, Header: http.Header{"Retry-After": {"2"}}, Body: http.NoBody, Request: r}, nil
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start := time.Now()
+		if _, err := engine(t, o).Continue(ctx, hello(), func(agent.Piece) error { return nil }); err != context.DeadlineExceeded || time.Since(start) != time.Second {
+			t.Error(err, time.Since(start))
+		}
+	})
+}
+
+// roundTrip is a transport that is a function.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // TestNoTrialAfterWords: what has been said is not said again.
 func TestNoTrialAfterWords(t *testing.T) {

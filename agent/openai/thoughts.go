@@ -1,6 +1,10 @@
 package openai
 
-import "strings"
+import (
+	"strings"
+
+	"perch/agent"
+)
 
 // The tags that models put around what they think, where the server leaves
 // them in the text.
@@ -9,16 +13,25 @@ var (
 	closing = []string{"</think>", "</thinking>"}
 )
 
+const longestTag = len("</thinking>")
+
 // thoughts takes a model's thinking out of its words, however the tags are
-// split. A closing tag without an opening one is only the tag: some templates
-// open it in the prompt, and by then what came before has been said.
+// split. Some templates open a thought in the prompt, so that its end stands
+// alone in the text. Where that is to be expected the text is held until it has
+// come; where it is not, what came before has been said by then.
 type thoughts struct {
-	inside bool
-	held   string // may be the beginning of a tag
+	inside   bool
+	held     string // may be the beginning of a tag
+	expected bool   // the text may have begun inside, and nobody knows yet
+	kept     []byte // of such a text
+	unopened bool   // it had begun inside
 }
 
 // take returns what of the text is to be said, as far as that is known.
 func (t *thoughts) take(text string) string {
+	if t.expected {
+		return t.unknown(text)
+	}
 	text = t.held + text
 	t.held = ""
 	var said strings.Builder
@@ -40,7 +53,7 @@ func (t *thoughts) take(text string) string {
 			text, t.inside = text[at+length:], true
 		case end >= 0:
 			said.WriteString(text[:end])
-			text = text[end+endLength:]
+			text, t.unopened = text[end+endLength:], true
 		default:
 			keep := min(beginning(text, opening), beginning(text, closing))
 			said.WriteString(text[:keep])
@@ -50,14 +63,48 @@ func (t *thoughts) take(text string) string {
 	}
 }
 
-// rest is what was held back and turned out to be no tag.
-func (t *thoughts) rest() string {
-	if t.inside {
+// unknown holds a text until a tag tells whether it has begun inside.
+func (t *thoughts) unknown(text string) string {
+	from := max(0, len(t.kept)-longestTag) // a tag that is split begins after it
+	t.kept = append(t.kept, text...)
+	end, length := first(string(t.kept[from:]), closing)
+	begin, _ := first(string(t.kept[from:]), opening)
+	switch {
+	case begin >= 0 && (end < 0 || begin < end):
+		return t.known()
+	case end >= 0:
+		rest := string(t.kept[from+end+length:])
+		t.expected, t.kept, t.unopened = false, nil, true
+		return t.take(rest)
+	case len(t.kept) > mostText: // nobody says as much
+		t.expected, t.kept, t.inside = false, nil, true
+	}
+	return ""
+}
+
+// known says what was held: it was no thought.
+func (t *thoughts) known() string {
+	if !t.expected {
 		return ""
 	}
-	rest := t.held
+	kept := string(t.kept)
+	t.expected, t.kept = false, nil
+	return t.take(kept)
+}
+
+// rest is what was held back and turned out to be no tag. A text that was cut
+// off before anybody knew is a thought.
+func (t *thoughts) rest(cut bool) string {
+	if t.expected && cut {
+		return ""
+	}
+	said := t.known()
+	if t.inside {
+		return said
+	}
+	said += t.held
 	t.held = ""
-	return rest
+	return said
 }
 
 // first finds the earliest of the tags.
@@ -83,4 +130,50 @@ func beginning(text string, tags []string) int {
 		}
 	}
 	return len(text)
+}
+
+// thinkers are parts of the names of models whose templates open a thought.
+var thinkers = []string{"-r1", "qwq", "think", "reason", "magistral", "-z1"}
+
+// manner is what is known of how a model's thoughts come.
+type manner int
+
+const (
+	mannerUnknown manner = iota
+	mannerPlain          // whole, apart, or not at all
+	mannerOpened         // the prompt opens them
+)
+
+// expects reports whether a message may begin inside a thought. Before the
+// first message only the model's name tells; Ollama keeps thoughts apart.
+func (e *Engine) expects() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.manner == mannerUnknown && !e.native && !looksLikeOllama(e.base) {
+		name := strings.ToLower(e.o.Model)
+		for _, part := range thinkers {
+			if strings.Contains(name, part) {
+				return true
+			}
+		}
+	}
+	return e.manner == mannerOpened
+}
+
+// learnManner takes note of how the thoughts of a whole message came.
+func (e *Engine) learnManner(a *answer) {
+	e.mu.Lock()
+	before := e.manner
+	switch {
+	case a.thoughts.unopened:
+		e.manner = mannerOpened
+	case before == mannerUnknown && (a.said > 0 || len(a.calls) > 0):
+		e.manner = mannerPlain
+	}
+	news := e.manner == mannerOpened && before != mannerOpened
+	e.mu.Unlock()
+	if news {
+		e.o.Log.Warn("the server leaves the end of the model's thoughts in its text; what stands before it is not spoken from now on, and answers begin later; "+
+			"a server that keeps thoughts apart answers sooner (llama.cpp --reasoning-format, vLLM --reasoning-parser)", "model", e.o.Model, "url", agent.Address(e.base))
+	}
 }

@@ -78,6 +78,8 @@ type app struct {
 
 	mdns   *mdns.Announcer // nil where nothing is announced
 	silent string          // why not
+
+	ready func(context.Context) // is called once it serves; may be nil
 }
 
 // appOptions are what a start is given besides the configuration.
@@ -337,6 +339,9 @@ func (a *app) Run(ctx context.Context) error {
 	wg.Go(func() { manager.watch(inner, a.alive) })
 	a.log.Info("perch is ready", "version", version, "listen", a.doors.addresses(), "data", a.data)
 	manager.tell(daemon.SdNotifyReady)
+	if a.ready != nil {
+		wg.Go(func() { a.ready(inner) })
+	}
 	var err error
 	select {
 	case <-ctx.Done():

@@ -31,7 +31,7 @@ func (k *checker) key(path, value, file string) {
 	key, err := secretOf("key", value, file)
 	switch {
 	case err != nil:
-		k.fault(path, "%s", err)
+		k.failed(path, err)
 	case key != "" && len(key) < leastKey:
 		k.fault(path+".key", "it has %d characters; a key has %d or more", len(key), leastKey)
 	}

@@ -39,7 +39,9 @@ func (k *checker) tls(c tlsConfig) {
 	default:
 		if _, err := readCertificate(c); err != nil {
 			key, what, _ := strings.Cut(err.Error(), ": ")
-			k.fault(key, "%s", what)
+			if k.service == nil || !errors.Is(err, fs.ErrPermission) { // else readers tells
+				k.fault(key, "%s", what)
+			}
 		}
 	}
 }
@@ -83,7 +85,7 @@ func readPEM(key, path string) ([]byte, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("%s: there is no file %s", key, path)
 	case errors.Is(err, fs.ErrPermission):
-		return nil, fmt.Errorf("%s: %s may not be read by this user; let its group read it, and have this user join that", key, path)
+		return nil, fmt.Errorf("%s: %w", key, denied(err, ourselves()))
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", key, err)
 	case len(text) > mostPEM:

@@ -44,6 +44,7 @@ func (c *config) check(p *places) faults {
 	k.skins(c.Skins, c.find)
 	k.firmware(c.Firmware)
 	k.engines(c)
+	k.readers(c)
 	return k.found
 }
 

@@ -26,11 +26,16 @@ import (
 type client struct {
 	base  string
 	token string
+	from  string // where that was found, in words
 	http  *http.Client
 }
 
 // reach are the flags that say which appliance is meant.
-type reach struct{ url, tokenFile, data string }
+type reach struct {
+	url, tokenFile, data string
+
+	services func(context.Context) (string, error) // what systemd says of the unit; nil asks it
+}
 
 func (r *reach) register(f *flag.FlagSet) {
 	f.StringVar(&r.url, "url", os.Getenv("PERCH_URL"), "`URL` of the appliance")
@@ -43,17 +48,40 @@ const answerWithin = 15 * time.Second
 
 func (r *reach) client() (*client, error) {
 	if r.url != "" {
-		token, err := r.token()
-		return &client{base: address(r.url), token: token, http: &http.Client{Timeout: answerWithin}}, err
+		token, from, err := r.token()
+		return &client{base: address(r.url), token: token, from: from, http: &http.Client{Timeout: answerWithin}}, err
 	}
 	path, err := r.socket()
 	if err != nil {
-		return nil, err
+		return nil, r.why(context.Background(), err) // which is asked for five seconds at most
 	}
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", path)
 	}
 	return &client{base: "http://perch", http: &http.Client{Timeout: answerWithin, Transport: &http.Transport{DialContext: dial}}}, nil
+}
+
+// why adds to the error that none runs what systemd knows of it, where this
+// machine has the service.
+func (r *reach) why(ctx context.Context, err error) error {
+	ask := r.services
+	if ask == nil {
+		if _, booted := os.Stat("/run/systemd/system"); booted != nil {
+			return err
+		}
+		ask = askSystemd
+	}
+	text, failed := ask(ctx)
+	if !errors.Is(err, errNoneRuns) || failed != nil || strings.Contains(text, "LoadState=not-found") || strings.Contains(text, "ActiveState=active\n") {
+		return err
+	}
+	switch fine, wrong := readUnit(text); {
+	case wrong != nil:
+		return fmt.Errorf("%w: %w", errNoneRuns, wrong)
+	case strings.Contains(text, "ActiveState=activating"):
+		return fmt.Errorf("%w yet: %s; try again in a moment", errNoneRuns, fine)
+	}
+	return fmt.Errorf("%w: the service perch is stopped; sudo systemctl start perch", errNoneRuns)
 }
 
 // address is a URL as a person writes it: perch.local:8003 is one, too.
@@ -111,18 +139,28 @@ func (r *reach) running(ctx context.Context) (c *client, running bool, err error
 // errNoneRuns is wrapped where this machine has no socket of an appliance.
 var errNoneRuns = errors.New("no appliance runs here")
 
-func (r *reach) token() (string, error) {
+func (r *reach) token() (token, from string, err error) {
 	if r.tokenFile == "" {
-		return os.Getenv("PERCH_TOKEN"), nil
+		return os.Getenv("PERCH_TOKEN"), "PERCH_TOKEN", nil
 	}
 	text, err := os.ReadFile(r.tokenFile)
 	if errors.Is(err, fs.ErrPermission) {
-		return "", fmt.Errorf("%s may not be read by this user; use sudo, or copy the token", r.tokenFile)
+		return "", "", fmt.Errorf("%s may not be read by this user; use sudo, or copy the token", r.tokenFile)
 	}
 	if err != nil {
-		return "", fmt.Errorf("read the admin token: %w", err)
+		return "", "", fmt.Errorf("read the admin token: %w", err)
 	}
-	return strings.TrimSpace(string(text)), nil
+	return strings.TrimSpace(string(text)), r.tokenFile, nil
+}
+
+// unlocked says which token an appliance has refused, and where the right one
+// is. What the appliance says of its own folders means nothing here.
+func (c *client) unlocked() error {
+	const right = "where it is installed, sudo cat /var/lib/perch/admin-token shows the right one on the machine that it runs on; else it is the file admin-token in the folder named with --data"
+	if c.token == "" {
+		return fmt.Errorf("the appliance at %s wants its admin token: --token-file FILE, or PERCH_TOKEN; %s", c.base, right)
+	}
+	return fmt.Errorf("the appliance at %s refuses the token in %s; %s", c.base, c.from, right)
 }
 
 // mostAnswer bounds what is read of an answer.
@@ -150,6 +188,9 @@ func (c *client) do(ctx context.Context, method, path string, body, into any) er
 	answer, err := io.ReadAll(io.LimitReader(response.Body, mostAnswer))
 	if err != nil {
 		return fmt.Errorf("read the answer: %w", err)
+	}
+	if response.StatusCode == http.StatusUnauthorized {
+		return c.unlocked()
 	}
 	if response.StatusCode >= 300 {
 		return refusal(response.Status, answer)

@@ -38,20 +38,34 @@ type condition struct {
 	inUse    bool      // it failed when it was used, not only when it was looked at
 	usedAt   time.Time // when that was
 	proven   bool      // its last use went well
-	watched  bool      // somebody looks at it: then a look ends its rest, and not time alone
-	looksFit bool      // so the last look says of one that failed when it was used
+	watched  bool      // somebody looks at it
+	looked   looked    // what looks have told since it failed when it was used
 	reported string
 	told     time.Time
 	fell     chan struct{}          // has one element when it has begun to fail
 	lacking  map[voice.Options]bool // robots' own, that were told of
 }
 
+// looked is what looks have told of an engine since it failed when it was used.
+type looked int
+
+const (
+	looksFit  looked = iota // nothing else: no news, for it failed all the same
+	looksAway               // it is not there
+	looksBack               // it was away, and is there again
+)
+
 // How long an engine that failed is left alone, and how long what was reported
 // of it is not reported again.
 const (
 	firstRest   = 2 * time.Second
 	longestRest = time.Minute
-	tellEvery   = 10 * time.Minute
+	// restFactor is how many times longer than a failure took a rest is, and
+	// mostRest how many times the longest is: who waits for an engine that hangs
+	// is not to wait for it in the next turn again.
+	restFactor = 2
+	mostRest   = 20
+	tellEvery  = 10 * time.Minute
 	// despiteLooks is how long after a failed use one is tried although it does
 	// not look well.
 	despiteLooks = 5 * time.Minute
@@ -69,8 +83,8 @@ func (c *condition) resting() error {
 	defer c.mu.Unlock()
 	now := c.now()
 	rested := !now.Before(c.again)
-	if c.watched {
-		rested = c.looksFit || now.Sub(c.usedAt) >= despiteLooks
+	if c.watched && c.looked != looksFit {
+		rested = c.looked == looksBack || now.Sub(c.usedAt) >= despiteLooks
 	}
 	if c.last || !c.inUse || rested {
 		return nil
@@ -99,10 +113,10 @@ func (c *condition) everFailed() uint64 {
 	return c.all
 }
 
-// used takes note of what came of a use.
-func (c *condition) used(err error) {
+// used takes note of what came of a use that began then.
+func (c *condition) used(began time.Time, err error) {
 	if err != nil {
-		c.failed(err, true)
+		c.failed(err, true, c.now().Sub(began))
 		return
 	}
 	c.mu.Lock()
@@ -124,14 +138,17 @@ func (c *condition) lacks(o voice.Options, err error) {
 // mostLacking bounds what is remembered of that.
 const mostLacking = 100
 
-// works takes note that it does, as far as can be seen. What failed when it was
-// used is only allowed to be tried again: it may look well and fail all the
-// same, as with a wrong key where anybody may list the models.
+// works takes note that it does, as far as can be seen. That clears no failure
+// of work: it may look well and fail all the same, as with a wrong key where
+// anybody may list the models, or a server that hangs when it has something to
+// do. Only what was away, and is there again, may be tried at once.
 func (c *condition) works() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.inUse {
-		c.looksFit = true
+		if c.looked == looksAway {
+			c.looked = looksBack
+		}
 		return
 	}
 	if c.cause != nil {
@@ -146,7 +163,7 @@ func (c *condition) works() {
 // failed takes note of a failure, when it was used or looked at, and reports
 // what was not reported yet. What a use has told is better known than what a
 // look has.
-func (c *condition) failed(err error, inUse bool) {
+func (c *condition) failed(err error, inUse bool, took time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !inUse && c.proven {
@@ -154,12 +171,12 @@ func (c *condition) failed(err error, inUse bool) {
 	}
 	c.proven = false
 	now := c.now()
-	c.again = now.Add(min(firstRest<<min(c.failures, 10), longestRest))
+	c.again = now.Add(restAfter(took, c.failures))
 	c.failures++
 	c.all++
-	c.looksFit = false
+	c.looked = looksAway
 	if inUse {
-		c.usedAt = now
+		c.usedAt, c.looked = now, looksFit
 		select {
 		case c.fell <- struct{}{}:
 		default: // whoever looks after it has not looked yet
@@ -177,6 +194,12 @@ func (c *condition) failed(err error, inUse bool) {
 	c.reported, c.told = err.Error(), now
 	c.log.Warn("an engine does not work; where another follows it in its list, that one is used", "engine", c.part, "err", err)
 	c.tell(event.Fault{Part: c.part, Cause: err.Error()})
+}
+
+// restAfter is how long an engine is left alone that has failed so often before.
+func restAfter(took time.Duration, failures int) time.Duration {
+	longest := min(max(longestRest, mostRest*took), despiteLooks)
+	return min(max(firstRest, restFactor*took)<<min(failures, 10), longest)
 }
 
 // warned takes note of something that an engine cannot do.
@@ -211,7 +234,7 @@ func (c *condition) look(ctx context.Context, check func(context.Context) error)
 			c.warned(err)
 			c.works()
 		case err != nil:
-			c.failed(err, false)
+			c.failed(err, false, 0)
 		default:
 			c.works()
 		}
@@ -251,9 +274,10 @@ type shelf struct {
 // Call implements agent.ToolSource. A tool that fails is no failure of the
 // server it is at.
 func (s shelf) Call(ctx context.Context, name string, args json.RawMessage) (string, error) {
+	began := s.now()
 	text, err := s.ToolSource.Call(ctx, name, args)
 	if ctx.Err() == nil && (err == nil || errors.Is(err, agent.ErrAway)) {
-		s.used(err)
+		s.used(began, err)
 	}
 	return text, err
 }
@@ -270,12 +294,13 @@ func (m thinking) Continue(ctx context.Context, p agent.Prompt, out func(agent.P
 		return "", err
 	}
 	var refused error
+	began := m.now()
 	stop, err := m.Model.Continue(ctx, p, func(piece agent.Piece) error {
 		refused = out(piece)
 		return refused
 	})
 	if ctx.Err() == nil && refused == nil && (err == nil || errors.Is(err, agent.ErrAway)) {
-		m.used(err)
+		m.used(began, err)
 	}
 	return stop, err
 }
@@ -292,9 +317,10 @@ func (e ear) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options)
 	if err := e.resting(); err != nil {
 		return voice.Transcript{}, err
 	}
+	began := e.now()
 	t, err := e.Recognizer.Recognize(ctx, u, o)
 	if foreign := o.Language != e.language && errors.Is(err, voice.ErrLanguage); ctx.Err() == nil && !foreign {
-		e.used(err)
+		e.used(began, err)
 	}
 	return t, err
 }
@@ -313,6 +339,7 @@ func (m mouth) Synthesize(ctx context.Context, text string, o voice.Options, out
 		return err
 	}
 	var refused error
+	began := m.now()
 	sounded := false
 	speak := func(o voice.Options) error {
 		return m.Synthesizer.Synthesize(ctx, text, o, func(pcm []int16) error {
@@ -329,7 +356,7 @@ func (m mouth) Synthesize(ctx context.Context, text string, o voice.Options, out
 		}
 	}
 	if ctx.Err() == nil && refused == nil {
-		m.used(err)
+		m.used(began, err)
 	}
 	return err
 }
@@ -347,12 +374,13 @@ func (m mind) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) err
 		return err
 	}
 	var refused error
+	began := m.now()
 	err := m.Brain.Think(ctx, t, func(r agent.Reply) error {
 		refused = out(r)
 		return refused
 	})
 	if ctx.Err() == nil && refused == nil && (err == nil || errors.Is(err, agent.ErrAway) && !errors.Is(err, agent.ErrStranger)) {
-		m.used(err)
+		m.used(began, err)
 	}
 	if limited, ok := m.Brain.(interface{ Limits() error }); ok && err == nil {
 		if limits := limited.Limits(); limits != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -43,6 +44,104 @@ func (s *scripted) Think(_ context.Context, _ agent.Turn, out func(agent.Reply) 
 		return s.err
 	}
 	return out(agent.Done{End: agent.Continue})
+}
+
+// hung is a recognizer that takes its time before it fails.
+type hung struct {
+	*scripted
+	takes time.Duration
+}
+
+func (h hung) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
+	if h.err != nil {
+		time.Sleep(h.takes)
+	}
+	return h.scripted.Recognize(ctx, u, o)
+}
+
+// TestAnEngineThatHangs: one that tells what it can do, and then does nothing,
+// costs its whole time in few turns; a look that finds it well does not send the
+// next turn there. Once it is away and comes back it is tried at once.
+func TestAnEngineThatHangs(t *testing.T) {
+	watched(t, func(t *testing.T, c *condition, log *bytes.Buffer, _ *[]event.Event) {
+		var away atomic.Bool
+		var looking sync.WaitGroup
+		ctx, cancel := context.WithCancel(t.Context())
+		looking.Go(func() {
+			c.look(ctx, func(context.Context) error {
+				if away.Load() {
+					return voice.ErrUnavailable
+				}
+				return nil
+			})
+		})
+		dead, spare := hung{&scripted{err: voice.ErrUnavailable}, 15 * time.Second}, &scripted{}
+		ears := voice.Recognizers{ear{dead, c}, spare}
+		use := func() {
+			t.Helper()
+			if _, err := ears.Recognize(t.Context(), voice.NewUtterance(), voice.Options{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 60 { // ten minutes, a turn each ten seconds
+			use()
+			time.Sleep(10 * time.Second)
+		}
+		if dead.uses > 5 {
+			t.Errorf("it cost %d turns of 60 its whole time", dead.uses)
+		}
+		if _, _, cause := c.status(); cause == nil || strings.Contains(log.String(), "works again") {
+			t.Errorf("it has done nothing, and is well: %v; %s", cause, log)
+		}
+		away.Store(true)
+		use() // or its rest would end without it
+		time.Sleep(2 * despiteLooks)
+		use()
+		time.Sleep(longestRest)
+		away.Store(false)
+		dead.err = nil
+		time.Sleep(2 * despiteLooks)
+		before := spare.uses
+		use()
+		use()
+		if spare.uses != before || !strings.Contains(log.String(), "works again") {
+			t.Errorf("it is back, and not used; %s", log)
+		}
+		cancel()
+		looking.Wait()
+	})
+}
+
+// TestOneThatComesBack: an engine that was away and is there again is used as
+// soon as that is seen, however long it was to rest.
+func TestOneThatComesBack(t *testing.T) {
+	watched(t, func(t *testing.T, c *condition, _ *bytes.Buffer, _ *[]event.Event) {
+		var away atomic.Bool
+		away.Store(true)
+		var looking sync.WaitGroup
+		ctx, cancel := context.WithCancel(t.Context())
+		dead := &scripted{err: voice.ErrUnavailable}
+		looking.Go(func() {
+			c.look(ctx, func(context.Context) error {
+				if away.Load() {
+					return voice.ErrUnavailable
+				}
+				return nil
+			})
+		})
+		_, _ = ear{dead, c}.Recognize(ctx, voice.NewUtterance(), voice.Options{})
+		time.Sleep(20 * time.Second)
+		if c.resting() == nil {
+			t.Error("it is away, and tried")
+		}
+		away.Store(false)
+		time.Sleep(20 * time.Second) // looks are 16 s apart by now
+		if err := c.resting(); err != nil {
+			t.Errorf("it is back, and not tried: %v", err)
+		}
+		cancel()
+		looking.Wait()
+	})
 }
 
 // watched is a condition whose reports are kept.

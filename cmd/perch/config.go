@@ -131,8 +131,14 @@ const mostConfig = 1 << 20
 // the defaults, and checks the whole. Its error is faults, or that the file
 // cannot be read.
 func loadConfig(path string, environ []string) (config, error) {
+	return loadConfigFor(path, environ, nil)
+}
+
+// loadConfigFor is loadConfig for who only looks at what another user is to
+// read.
+func loadConfigFor(path string, environ []string, service *account) (config, error) {
 	c := defaultConfig()
-	places := places{file: path}
+	places := places{file: path, service: service}
 	var found faults
 	if path != "" {
 		text, err := readConfig(path)
@@ -155,7 +161,7 @@ func loadConfig(path string, environ []string) (config, error) {
 func readConfig(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("read the configuration: %w", err)
+		return nil, fmt.Errorf("read the configuration: %w", denied(err, ourselves()))
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, mostConfig+1))
@@ -176,6 +182,9 @@ type places struct {
 	// unread are the sections in which something could not be read. What was
 	// left of them is not complained of as well.
 	unread []string
+	// service is whose files they have to be, where that is not us: then what
+	// we may not read is no fault, and what it may not is.
+	service *account
 }
 
 // section is the part of the configuration that a key belongs to: one at the

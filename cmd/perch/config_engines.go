@@ -190,7 +190,7 @@ func (k *checker) engines(c *config) {
 	}
 	k.brains(c, quiet)
 	if _, err := personaOf(c); err != nil {
-		k.fault("persona.file", "%s", err)
+		k.failed("persona.file", err)
 	}
 }
 
@@ -233,7 +233,7 @@ func (k *checker) makes(at string, make func(*engines) error) {
 	nobody := func(context.Context) ([]string, error) { return nil, nil }
 	e := &engines{find: nobody}
 	if err := make(e); err != nil {
-		k.fault(at, "%s", err)
+		k.failed(at, err)
 	}
 	e.close()
 }

@@ -288,6 +288,15 @@ func TestCheckConfig(t *testing.T) {
 	}
 }
 
+// TestTheDoctorOfAFaultyConfiguration tells its faults, and the code is theirs.
+func TestTheDoctorOfAFaultyConfiguration(t *testing.T) {
+	var out, errs strings.Builder
+	code := run(t.Context(), []string{"doctor", "--data", t.TempDir(), "--config", written(t, "nmae: x\nadoption: maybe")}, &out, &errs)
+	if code != exitUsage || !strings.HasPrefix(out.String(), "2 faults") || strings.Count(out.String(), "FAIL  configuration  ") != 2 {
+		t.Errorf("exit code %d: %s%s", code, &out, &errs)
+	}
+}
+
 func TestWrongUse(t *testing.T) {
 	for line, code := range map[string]int{"": 2, "help": 0, "frobnicate": 2, "version": 0, "version x": 2, "serve --frob": 2, "serve extra": 2,
 		"check-config a b": 2, "adopt": 2, "forget a b": 2, "serve --listen nowhere": 2} {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -21,52 +20,51 @@ import (
 	"perch/gateway/mdns"
 )
 
-// finding is one line of the doctor's: something that works, or a cause and
-// its cure.
-type finding struct {
-	ok         bool
-	part, note string
-	warn       bool // it works, and should be mended all the same
-}
-
 // errUnwell makes the doctor's exit code.
-var errUnwell = errors.New("not everything works; the lines above say what and how to mend it")
+var errUnwell = errors.New("not everything works; the first lines say what, and how to mend it")
 
 // doctor says what works. It asks a running appliance where there is one, and
 // looks for itself where there is none.
 func doctor(ctx context.Context, args []string, out io.Writer) error {
-	var s settings
+	s := settings{judge: true}
 	f := newFlags("doctor")
 	secrets := doctorFlags(f, &s)
 	if _, err := parse(f, args, 0, 0); err != nil {
 		return err
 	}
 	c, err := s.load()
-	if err != nil {
+	var wrong faults
+	if err != nil && !errors.As(err, &wrong) {
 		return err
 	}
 	d := newExamination(&c, configPath(s.config), s.data)
 	defer d.close()
-	d.examine(ctx)
-	unwell := false
-	for _, f := range d.findings {
-		mark := "ok  "
-		switch {
-		case !f.ok:
-			mark, unwell = "FAIL", true
-		case f.warn:
-			mark = "WARN"
+	if err == nil {
+		d.examine(ctx)
+	} else { // nothing can be tried by such a configuration
+		for _, fault := range wrong {
+			d.add("configuration", errors.New(fault), "")
 		}
-		fmt.Fprintf(out, "%s  %-12s %s\n", mark, f.part, f.note)
+		d.unit(ctx)
 	}
+	unwell := show(out, d.findings) > 0
 	if *secrets {
 		showSecrets(out, d.config, d.data)
+	}
+	if err != nil {
+		return wrongConfig{}
 	}
 	if unwell {
 		return errUnwell
 	}
 	return nil
 }
+
+// wrongConfig ends the doctor where a configuration has faults, which were told.
+type wrongConfig struct{}
+
+func (wrongConfig) Error() string { return errUnwell.Error() }
+func (wrongConfig) Unwrap() error { return faults(nil) }
 
 func doctorFlags(f *flag.FlagSet, s *settings) (secrets *bool) {
 	s.register(f)
@@ -82,10 +80,13 @@ type examination struct {
 	findings []finding
 	running  *client       // to the appliance that runs here, if one does
 	status   *admin.Status // of that
+	told     []finding     // what it says of its engines, which are tried as well
+	locked   bool          // one seems to run, and we may not ask it
 	store    *copied       // of one that does not run; nil where there is none to be read
 
 	// The surroundings, which a test has made.
-	root     string // of the machine's files, "/"
+	service  *account // whom the service runs as, where that is somebody else
+	root     string   // of the machine's files, "/"
 	now      func() time.Time
 	built    time.Time
 	resolve  func(ctx context.Context, host string) (netip.Addr, error)
@@ -104,7 +105,7 @@ func newExamination(c *config, file, named string) *examination {
 	if filepath.Clean(named) == systemData {
 		named = ""
 	}
-	return &examination{config: c, file: file, data: data, named: named, root: "/", now: time.Now, built: builtAt(), resolve: mdns.Resolve,
+	return &examination{config: c, file: file, data: data, named: named, service: serviceAccount(), root: "/", now: time.Now, built: builtAt(), resolve: mdns.Resolve,
 		own: net.InterfaceAddrs, free: freeSpace, services: askSystemd}
 }
 
@@ -143,6 +144,7 @@ func (d *examination) appliance(ctx context.Context) {
 	r := reach{data: d.named}
 	c, err := r.client()
 	if err != nil && !errors.Is(err, errNoneRuns) {
+		d.locked = true
 		d.add("appliance", err, "")
 		return
 	}
@@ -156,10 +158,15 @@ func (d *examination) appliance(ctx context.Context) {
 		return
 	}
 	d.running, d.status = c, &status
-	d.add("appliance", d.another(status.Version), fmt.Sprintf("version %s runs since %s with %d robots, %d connected",
-		status.Version, status.Started.Local().Format(time.DateTime), status.Robots, status.Open))
+	d.add("appliance", d.another(status.Version), fmt.Sprintf("version %s runs since %s with %s, %d connected",
+		status.Version, status.Started.Local().Format(time.DateTime), numbered(status.Robots, "robot", "robots"), status.Open))
 	for _, p := range status.Parts {
-		d.findings = append(d.findings, finding{ok: p.OK, part: p.Name, note: p.Note})
+		f := finding{ok: p.OK, part: p.Name, note: p.Note}
+		if list, _, of := strings.Cut(p.Name, " "); of && slices.Contains(engineLists, list) {
+			d.told = append(d.told, f)
+			continue
+		}
+		d.findings = append(d.findings, f)
 	}
 }
 
@@ -171,9 +178,20 @@ func (d *examination) another(running string) error {
 	return fmt.Errorf("version %s runs, and this program is %s; restart the appliance to run what is installed", running, version)
 }
 
-// told reports whether the running appliance has spoken of a part.
-func (d *examination) told(part string) bool {
+// spoken reports whether the running appliance has told of a part.
+func (d *examination) spoken(part string) bool {
 	return d.status != nil && slices.ContainsFunc(d.status.Parts, func(p admin.Part) bool { return p.Name == part })
+}
+
+// spokenIll reports whether it has told that a part does not work.
+func (d *examination) spokenIll(part string) bool {
+	return d.status != nil && slices.ContainsFunc(d.status.Parts, func(p admin.Part) bool { return p.Name == part && !p.OK })
+}
+
+// unread notes what is not for this user to look at: no fault, where the one
+// whose it is can.
+func (d *examination) unread(part string) {
+	d.add(part, nil, "not looked at: this user may not read it; sudo perch doctor does")
 }
 
 // configuration has no faults that keep the appliance from starting, or the
@@ -198,6 +216,9 @@ func (d *examination) ports() {
 	if m := d.config.MQTT; m.Broker == embedded && d.status != nil {
 		keys["mqtt.listen"] = []string{m.Listen} // of one that does not run, the broker itself is tried
 	}
+	if d.spokenIll("mqtt") {
+		delete(keys, "mqtt.listen") // of which it has told
+	}
 	for _, key := range []string{"listen", "local", "tls.listen", "wyoming.listen", "mqtt.listen"} {
 		for _, a := range keys[key] {
 			d.port(key, a)
@@ -214,23 +235,9 @@ func (d *examination) port(key, a string) {
 		d.add("port "+a, l.Close(), "free")
 	case d.status != nil && errors.Is(err, syscall.EADDRINUSE):
 		d.add("port "+a, nil, "served by the appliance")
+	case d.locked && errors.Is(err, syscall.EADDRINUSE):
+		d.add("port "+a, nil, "in use, by the appliance as it seems")
 	default:
 		d.add("port "+a, listenError(a, key, err), "")
-	}
-}
-
-func showSecrets(out io.Writer, c *config, data string) {
-	names := []string{"admin-token"}
-	if c.MQTT.generated() {
-		names = append(names, mqttSecret)
-		fmt.Fprintf(out, "      mqtt-user: %s\n", cmp.Or(c.MQTT.User, mqttUser))
-	}
-	for _, name := range names {
-		text, err := os.ReadFile(filepath.Join(data, name))
-		if err != nil {
-			fmt.Fprintf(out, "      %s cannot be read: %v\n", name, err)
-			continue
-		}
-		fmt.Fprintf(out, "      %s: %s\n", name, strings.TrimSpace(string(text)))
 	}
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,7 +33,13 @@ func (d *examination) engines(ctx context.Context) {
 	// With timers of its own a model has tools to be offered, as in a turn.
 	house := mindOf{timers: agent.NewTimers(nowhere{}, nil)}
 	e, err := newEngines(d.config, house, find, nil, slog.New(slog.DiscardHandler))
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		d.findings = append(d.findings, d.told...)
+		d.unread("engines")
+		return
+	case err != nil:
+		d.findings = append(d.findings, d.told...)
 		d.add("engines", err, "")
 		return
 	}
@@ -42,7 +50,7 @@ func (d *examination) engines(ctx context.Context) {
 		return
 	}
 	t := trial{examination: d, speech: speech, fastest: map[string]stage{}}
-	for _, list := range []string{"synthesizer", "recognizer", "brain", "deep", "tools"} { // in the order in which one needs the other's
+	for _, list := range engineLists {
 		for _, n := range e.all {
 			if n.list == list {
 				t.try(ctx, n)
@@ -50,6 +58,27 @@ func (d *examination) engines(ctx context.Context) {
 		}
 	}
 	t.budget()
+	for _, f := range d.told { // with which it was started, and which are not configured any more
+		if !slices.ContainsFunc(e.all, func(n *engine) bool { return n.part == f.part }) {
+			d.findings = append(d.findings, f)
+		}
+	}
+}
+
+// engineLists are those of the engines, in the order in which one needs the
+// other's.
+var engineLists = []string{"synthesizer", "recognizer", "brain", "deep", "tools"}
+
+// tried notes what came of a trial, with what the appliance that runs says of
+// the same engine where that is another thing.
+func (d *examination) tried(part string, err error, fine string) {
+	at := slices.IndexFunc(d.told, func(f finding) bool { return f.part == part && !f.ok })
+	if err != nil || at < 0 {
+		d.add(part, err, fine)
+		return
+	}
+	d.findings = append(d.findings, finding{ok: true, warn: true, part: part,
+		note: fmt.Sprintf("the appliance that runs has found that %s; tried just now, it works: %s", d.told[at].note, fine)})
 }
 
 // nowhere keeps no timer.
@@ -76,13 +105,13 @@ type stage struct {
 func (t *trial) try(ctx context.Context, n *engine) {
 	ctx, cancel := context.WithTimeout(ctx, tryWithin)
 	defer cancel()
-	began := time.Now()
+	began, limits := time.Now(), ""
 	if n.check != nil {
 		switch err := n.check(ctx); {
 		case isWarning(err):
-			t.add(n.part, nil, "note: "+err.Error())
+			limits = "; but " + err.Error()
 		case err != nil:
-			t.add(n.part, err, "")
+			t.tried(n.part, err, "")
 			return
 		}
 	}
@@ -103,7 +132,10 @@ func (t *trial) try(ctx context.Context, n *engine) {
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = fmt.Errorf("it took longer than %s", tryWithin)
 	}
-	t.add(n.part, err, fine)
+	if limited, ok := n.brain.(interface{ Limits() error }); ok && limits == "" && limited.Limits() != nil {
+		limits = "; but " + limited.Limits().Error() // a turn has found out
+	}
+	t.tried(n.part, err, fine+limits)
 	if _, known := t.fastest[n.list]; err == nil && !known {
 		t.fastest[n.list] = stage{n.part, took}
 	}
@@ -214,7 +246,11 @@ func (t *trial) think(ctx context.Context, n *engine) (took time.Duration, fine 
 	defer cancel()
 	said := ""
 	began := time.Now()
-	turn := agent.Turn{Conversation: "doctor", Text: triedQuestion, Now: began.In(zone), Language: t.speech.Language}
+	question := triedQuestion
+	if n.brain.Name() == "reflex" {
+		question = triedSpeech // it knows its sentences, and nothing else
+	}
+	turn := agent.Turn{Conversation: "doctor", Text: question, Now: began.In(zone), Language: t.speech.Language}
 	err = n.brain.Think(ctx, turn, func(r agent.Reply) error {
 		switch r := r.(type) {
 		case agent.Say:
@@ -234,10 +270,7 @@ func (t *trial) think(ctx context.Context, n *engine) (took time.Duration, fine 
 	case said == "" && n.brain.Name() == "none":
 		return 0, "answers nothing, as it is meant to", nil
 	case said == "":
-		return 0, "", fmt.Errorf("it answered %q without a word", triedQuestion)
-	}
-	if limited, ok := n.brain.(interface{ Limits() error }); ok && limited.Limits() != nil {
-		t.add(n.part, nil, "note: "+limited.Limits().Error())
+		return 0, "", fmt.Errorf("it answered %q without a word", question)
 	}
 	return took, fmt.Sprintf("says its first sentence after %s: %q", millis(took), said), nil
 }

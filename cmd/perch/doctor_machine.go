@@ -21,14 +21,19 @@ import (
 // disk looks at the data directory and the room in it.
 func (d *examination) disk() {
 	dir := there(d.data)
-	if info, err := os.Stat(dir); err == nil && info.Mode().Perm()&0o002 != 0 && dir == filepath.Clean(d.data) {
+	info, err := os.Stat(dir)
+	if err == nil && info.Mode().Perm()&0o002 != 0 && dir == filepath.Clean(d.data) {
 		d.add("data", fmt.Errorf("anybody on this machine can change %s; chmod o-rwx %s", dir, dir), "")
+	} else if d.status != nil || d.locked {
+		d.add("data", nil, d.data+" is the appliance's, which runs")
+	} else if info != nil && d.service != nil && d.service.may(info, dir, 2) {
+		d.add("data", nil, fmt.Sprintf("%s is writable for the service's user %s", d.data, d.service.name))
 	} else if !writable(dir) {
 		d.add("data", fmt.Errorf("%s cannot be written by this user; run as its owner (sudo -u perch), or name another with --data", dir), "")
 	} else {
 		d.add("data", nil, d.data+" is writable")
 	}
-	if d.told("disk") {
+	if d.spoken("disk") {
 		return
 	}
 	free, err := d.free(dir)
@@ -47,7 +52,7 @@ func (d *examination) clock() {
 	}
 	if err != nil {
 		d.add("clock", err, "")
-	} else if !d.told("clock") {
+	} else if !d.spoken("clock") {
 		d.add("clock", nil, d.now().In(zone).Format("2006-01-02 15:04 MST"))
 	}
 }
@@ -81,7 +86,7 @@ func (c *copied) close() {
 // database looks whether the database of an appliance that does not run would
 // be opened.
 func (d *examination) database() {
-	if d.status != nil {
+	if d.status != nil || d.locked {
 		return // which has told of it
 	}
 	path, left := databasePath(d.data), traces(d.data)
@@ -93,8 +98,11 @@ func (d *examination) database() {
 	case errors.Is(err, fs.ErrNotExist):
 		d.add("database", lookedFor(d.data, left, store.Missing(path)), "")
 		return
+	case errors.Is(err, fs.ErrPermission):
+		d.unread("database")
+		return
 	case err != nil:
-		d.add("database", fmt.Errorf("%w; run as its owner (sudo -u perch)", err), "")
+		d.add("database", err, "")
 		return
 	case info.Mode().Perm()&0o077 != 0:
 		d.add("database", fmt.Errorf("%s can be read by others (mode %#o), and holds what was said; chmod 600 %s", path, info.Mode().Perm(), path), "")
@@ -104,6 +112,10 @@ func (d *examination) database() {
 		return
 	}
 	d.store, err = copyDatabase(path, len(left) > 0)
+	if errors.Is(err, fs.ErrPermission) {
+		d.unread("database")
+		return
+	}
 	if err == nil && d.store.Salvaged() != nil {
 		err = d.store.told(path)
 	}
@@ -115,7 +127,7 @@ func (d *examination) database() {
 func copyDatabase(path string, expect bool) (*copied, error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("%w; run as its owner (sudo -u perch)", err)
+		return nil, err
 	}
 	defer file.Close()
 	// The same lock as its own program takes; it is given up with the file.
@@ -189,12 +201,23 @@ func (d *examination) unit(ctx context.Context) {
 	d.add("unit", err, fine)
 }
 
+// times is how often a unit was started anew, where systemd has counted yet.
+func times(n int) string {
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return " (once so far)"
+	}
+	return fmt.Sprintf(" (%d times so far)", n)
+}
+
 // askSystemd asks for the unit's properties, a line each.
 func askSystemd(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, "systemctl", "show", "perch.service", "--no-pager",
-		"--property=ActiveState,SubState,Result,NRestarts,NeedDaemonReload,UnitFileState").Output()
+		"--property=LoadState,ActiveState,SubState,Result,NRestarts,ExecMainStatus,NeedDaemonReload,UnitFileState").Output()
 	return string(out), err
 }
 
@@ -206,18 +229,23 @@ func readUnit(text string) (fine string, err error) {
 		is[name] = value
 	}
 	restarts, _ := strconv.Atoi(is["NRestarts"]) // an older systemd does not tell
-	const why = "journalctl -u perch -n 50 says why"
+	why := "journalctl -u perch -n 50 says why"
+	if is["ExecMainStatus"] == strconv.Itoa(exitUsage) {
+		why = "its configuration has faults: sudo perch check-config names them"
+	}
 	switch {
 	case is["ActiveState"] == "failed":
 		return "", fmt.Errorf("perch.service has failed (%s); %s", is["Result"], why)
-	case is["SubState"] == "auto-restart":
-		return "", fmt.Errorf("perch.service ends again and again (%d times so far); %s", restarts, why)
+	case is["SubState"] == "auto-restart", is["ActiveState"] == "activating" && restarts > 0:
+		return "", fmt.Errorf("perch.service ends again and again%s; %s", times(restarts), why)
+	case is["ActiveState"] == "activating":
+		return "perch.service is starting", nil
 	case is["NeedDaemonReload"] == "yes":
 		return "", errors.New("the unit has changed since systemd read it; systemctl daemon-reload && systemctl restart perch")
 	case is["ActiveState"] == "active" && is["UnitFileState"] == "disabled":
 		return "", errors.New("perch.service runs, and would not after the next boot; systemctl enable perch")
 	case is["ActiveState"] == "active" && restarts > 0:
-		return fmt.Sprintf("perch.service is active; it was restarted %d times, and %s", restarts, why), nil
+		return fmt.Sprintf("perch.service is active; it was restarted%s, and %s", times(restarts), why), nil
 	case is["ActiveState"] == "active":
 		return "perch.service is active", nil
 	}

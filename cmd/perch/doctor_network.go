@@ -103,5 +103,9 @@ func (d *examination) robots(ctx context.Context) {
 		return
 	}
 	shown := waiting[:min(len(waiting), 5)]
-	d.add("robots", nil, fmt.Sprintf("note: %d wait to be adopted (%s); perch devices says why, perch adopt ROBOT lets one in", len(waiting), strings.Join(shown, ", ")))
+	wait := "wait"
+	if len(waiting) == 1 {
+		wait = "waits"
+	}
+	d.add("robots", nil, fmt.Sprintf("note: %d %s to be adopted (%s); perch devices says why, perch adopt ROBOT lets one in", len(waiting), wait, strings.Join(shown, ", ")))
 }

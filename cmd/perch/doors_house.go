@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -35,13 +36,17 @@ func newLocks(a *app) (*locks, error) {
 	if err != nil {
 		return nil, err
 	}
+	tokenFile, err := filepath.Abs(filepath.Join(a.data, "admin-token"))
+	if err != nil {
+		return nil, fmt.Errorf("find the data directory: %w", err)
+	}
 	hosts := append([]string(nil), c.AllowedHosts...)
 	if u, err := url.Parse(c.PublicURL); err == nil && u.Hostname() != "" {
 		hosts = append(hosts, strings.ToLower(u.Hostname()))
 	}
 	return &locks{
 		hosts: door.Hosts{Allowed: hosts}, origins: door.Origins{Allowed: c.AllowedOrigins}, pace: door.NewPace(),
-		owner:  door.NewKey(token, filepath.Join(a.data, "admin-token"), "X-Admin-Token"),
+		owner:  door.NewKey(token, tokenFile, "X-Admin-Token"),
 		bridge: door.NewKey(bridge, "bridge.key", ""),
 		skins:  door.NewKey(skins, "skins.key", ""),
 	}, nil

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"perch/voice"
@@ -113,11 +114,23 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 			help.options.PrintDefaults()
 			return exitDone
 		}
-		fmt.Fprintf(errs, "perch: %v\n", err)
+		complain(errs, err)
 		return exitCode(err)
 	}
 	fmt.Fprintf(errs, "perch: there is no command %q; perch help lists them\n", args[0])
 	return exitUsage
+}
+
+// complain says why a command has failed. In the journal that is an error, each
+// line of it, and not one line among many.
+func complain(errs io.Writer, err error) {
+	if f, is := errs.(*os.File); is && toJournal(os.Getenv("JOURNAL_STREAM"), f) {
+		for line := range strings.Lines(err.Error()) {
+			fmt.Fprintf(errs, "<3>perch: %s\n", strings.TrimSuffix(line, "\n"))
+		}
+		return
+	}
+	fmt.Fprintf(errs, "perch: %v\n", err)
 }
 
 func exitCode(err error) int {

@@ -3,7 +3,9 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"strings"
@@ -67,7 +69,7 @@ func (k *checker) mqtt(m mqttConfig) {
 	}
 	o, err := m.options()
 	if err != nil {
-		k.fault("mqtt", "%s", err)
+		k.failed("mqtt", err)
 		return
 	}
 	o.ID, o.Password = "00000000", cmp.Or(o.Password, "made at the first start")
@@ -129,10 +131,14 @@ func (a *app) mqttPart() admin.Part {
 // mqtt looks for the broker where no appliance runs that could tell.
 func (d *examination) mqtt(ctx context.Context) {
 	m := d.config.MQTT
-	if d.status != nil || m.Broker == "none" {
+	if d.status != nil || d.locked || m.Broker == "none" {
 		return
 	}
 	o, err := m.options()
+	if errors.Is(err, fs.ErrPermission) {
+		d.unread("mqtt")
+		return
+	}
 	if err == nil {
 		o.ID, o.Password = d.identity(), cmp.Or(o.Password, "of the doctor's look")
 		var mirror *homeassistant.Mirror

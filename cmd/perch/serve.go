@@ -64,6 +64,7 @@ func usedAs(name string) string {
 type settings struct {
 	config, data, level string
 	listen, local       list
+	judge               bool // the service's user is to read what it names, where that is another
 }
 
 func (s *settings) register(f *flag.FlagSet) {
@@ -71,9 +72,25 @@ func (s *settings) register(f *flag.FlagSet) {
 	f.StringVar(&s.data, "data", "", "`DIR` of its data")
 }
 
+// again are these flags for another command about the same appliance.
+func (s *settings) again() (flags string) {
+	if s.config != "" {
+		flags += " --config " + shellWord(s.config)
+	}
+	if s.data != "" {
+		flags += " --data " + shellWord(s.data)
+	}
+	return flags
+}
+
 // load is the configuration these flags lead to.
 func (s *settings) load() (config, error) {
-	c, err := loadConfig(configPath(s.config), os.Environ())
+	path := configPath(s.config)
+	var service *account
+	if s.judge {
+		service = judging(path)
+	}
+	c, err := loadConfigFor(path, os.Environ(), service)
 	if err != nil {
 		return c, err
 	}
@@ -86,14 +103,14 @@ func (s *settings) load() (config, error) {
 	if s.level != "" {
 		c.Log.Level = s.level
 	}
-	if wrong := c.check(&places{}); len(wrong) > 0 {
+	if wrong := c.check(&places{service: service}); len(wrong) > 0 {
 		return c, wrong
 	}
 	return c, nil
 }
 
 // serve runs the appliance.
-func serve(ctx context.Context, args []string, _ io.Writer) error {
+func serve(ctx context.Context, args []string, out io.Writer) error {
 	var s settings
 	f := newFlags("serve")
 	s.register(f)
@@ -117,6 +134,7 @@ func serve(ctx context.Context, args []string, _ io.Writer) error {
 	if err != nil {
 		return err
 	}
+	a.ready = func(ctx context.Context) { a.tellNext(ctx, out, s.again()) }
 	err = a.Run(ctx)
 	a.Close()
 	if errors.Is(err, errRestart) {
@@ -143,7 +161,8 @@ func checkConfig(_ context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	path := configPath(strings.Join(rest, ""))
-	c, err := loadConfig(path, os.Environ())
+	service := judging(path)
+	c, err := loadConfigFor(path, os.Environ(), service)
 	if err == nil {
 		err = c.checkRecognizer()
 	}
@@ -160,6 +179,10 @@ func checkConfig(_ context.Context, args []string, out io.Writer) error {
 	}
 	for _, w := range c.warnings(file, "", time.Now()) {
 		fmt.Fprintf(out, "warning: %s: %s\n", w.part, w.what)
+	}
+	if service != nil {
+		fmt.Fprintf(out, "%s: no faults, and the service's user %s can read what it names\n", path, service.name)
+		return nil
 	}
 	fmt.Fprintf(out, "%s: no faults\n", path)
 	return nil

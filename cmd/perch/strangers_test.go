@@ -219,7 +219,7 @@ func TestARefusedCheckInIsShown(t *testing.T) {
 	for _, command := range []struct {
 		line string
 		code int
-	}{{"devices", 0}, {"doctor", 1}} {
+	}{{"devices", 0}, {"doctor --config " + elsewherePorts(t), 1}} {
 		if out := h.command(t, command.line, command.code); !strings.Contains(out, `from 127.0.0.1 as "kitchen"`) || !strings.Contains(out, "(3 so far)") || !strings.Contains(out, "must hold the robot's MAC address") {
 			t.Errorf("%s says %s", command.line, out)
 		}

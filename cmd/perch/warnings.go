@@ -3,11 +3,13 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -27,7 +29,7 @@ func (c *config) warnings(file, data string, now time.Time) (all []warning) {
 		}
 	}
 	s := c.secrets()
-	for _, path := range s.files {
+	for _, path := range s.files() {
 		all = append(all, readable(path, "it holds a secret")...)
 	}
 	if file != "" && s.written {
@@ -69,44 +71,69 @@ func reached(path string) bool {
 
 // secrets are where a configuration has its secrets.
 type secrets struct {
-	files   []string // of their own
-	written bool     // in the configuration itself
+	named   []namedFile // every file that it names
+	written bool        // in the configuration itself
+}
+
+// namedFile is a file that a configuration names, and where.
+type namedFile struct {
+	key, path string
+	secret    bool // it holds one
 }
 
 func (c *config) secrets() (s secrets) {
-	s.look(reflect.ValueOf(c).Elem())
-	s.files = append(s.files, c.TLS.Key)
-	slices.Sort(s.files)
-	s.files = slices.DeleteFunc(slices.Compact(s.files), func(path string) bool { return path == "" })
+	s.look("", reflect.ValueOf(c).Elem())
 	return s
+}
+
+// files are those that hold secrets, each once.
+func (s secrets) files() (paths []string) {
+	for _, f := range s.named {
+		if f.secret {
+			paths = append(paths, f.path)
+		}
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths)
 }
 
 // look walks the configuration. What a key is called tells whether it holds a
 // secret: so one that is added is looked at, too.
-func (s *secrets) look(v reflect.Value) {
+func (s *secrets) look(at string, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Slice:
 		for i := range v.Len() {
-			s.look(v.Index(i))
+			s.look(fmt.Sprintf("%s.%d", at, i), v.Index(i))
 		}
 	case reflect.Struct:
-		if v.Type() == reflect.TypeFor[tlsConfig]() {
-			return // whose key is a file's name
+		if c, is := v.Interface().(tlsConfig); is { // whose key is a file's name
+			s.file(at+".certificate", c.Certificate, false)
+			s.file(at+".key", c.Key, true)
+			return
 		}
 		for i := range v.NumField() {
-			s.field(keyOf(v.Type().Field(i)), v.Field(i))
+			key := keyOf(v.Type().Field(i))
+			s.field(strings.TrimPrefix(at+"."+key, "."), key, v.Field(i))
 		}
 	}
 }
 
-func (s *secrets) field(key string, v reflect.Value) {
+func (s *secrets) file(at, path string, secret bool) {
+	if path != "" {
+		s.named = append(s.named, namedFile{at, path, secret})
+	}
+}
+
+func (s *secrets) field(at, key string, v reflect.Value) {
 	switch {
 	case v.Kind() != reflect.String:
-		s.look(v)
+		s.look(at, v)
 		s.written = s.written || key == "env" && v.Len() > 0 // of another program, whose keys it may hold
 	case v.String() == "":
 	case key == "key_file" || key == "token_file" || key == "password_file":
-		s.files = append(s.files, v.String())
+		s.file(at, v.String(), true)
+	case key == "file" || key == "sentences" || key == "ca":
+		s.file(at, v.String(), false)
 	case key == "key" || key == "token" || key == "password":
 		s.written = true
 	case key == "url":
@@ -117,10 +144,14 @@ func (s *secrets) field(key string, v reflect.Value) {
 
 // encryption looks at the certificate.
 func (d *examination) encryption() {
-	if len(d.config.TLS.Listen) == 0 {
+	if len(d.config.TLS.Listen) == 0 || d.spoken("tls") {
 		return
 	}
 	pair, err := readCertificate(d.config.TLS)
+	if errors.Is(err, fs.ErrPermission) {
+		d.unread("certificate")
+		return
+	}
 	if err != nil {
 		d.add("certificate", err, "")
 		return

@@ -1,0 +1,233 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// account is a user of this machine, as its files see one.
+type account struct {
+	name string
+	uid  uint32
+	gids []uint32
+}
+
+// serviceUser is whom the package's unit runs as.
+const serviceUser = "perch"
+
+// serviceAccount is the user that the service on this machine runs as, or
+// nothing where there is no service, or we are that user.
+func serviceAccount() *account {
+	there := func(path string) bool { _, err := os.Lstat(filepath.Join("/", path)); return err == nil }
+	if !there(ownUnit) && !there("usr/"+packageUnit) && !there(packageUnit) {
+		return nil
+	}
+	u, err := user.Lookup(serviceUser)
+	if err != nil {
+		return nil
+	}
+	a, err := accountOf(u)
+	if err != nil || int(a.uid) == os.Geteuid() {
+		return nil
+	}
+	return &a
+}
+
+// judging is the user who is to read what a configuration names: the service's
+// for the system's configuration, and nobody but us for any other.
+func judging(path string) *account {
+	if path != systemConfig {
+		return nil
+	}
+	return serviceAccount()
+}
+
+func accountOf(u *user.User) (account, error) {
+	uid, err := strconv.ParseUint(u.Uid, 10, 32)
+	if err != nil {
+		return account{}, fmt.Errorf("the user %s has no number: %w", u.Username, err)
+	}
+	a := account{name: u.Username, uid: uint32(uid)}
+	groups, err := u.GroupIds()
+	if err != nil {
+		groups = []string{u.Gid}
+	}
+	for _, g := range groups {
+		if gid, err := strconv.ParseUint(g, 10, 32); err == nil {
+			a.gids = append(a.gids, uint32(gid))
+		}
+	}
+	return a, nil
+}
+
+// ourselves are whoever runs this program.
+func ourselves() account {
+	a := account{name: strconv.Itoa(os.Geteuid()), uid: uint32(os.Geteuid()), gids: []uint32{uint32(os.Getegid())}}
+	if u, err := user.LookupId(a.name); err == nil {
+		a.name = u.Username
+	}
+	groups, _ := os.Getgroups() // without them some advice is too much, and none is wrong
+	for _, g := range groups {
+		a.gids = append(a.gids, uint32(g))
+	}
+	return a
+}
+
+// unseen are folders of which the package's unit has none, or its own.
+var unseen = []string{"/home", "/root", "/run/user", "/tmp", "/var/tmp"}
+
+// reads says in a sentence, with the command that mends it, why this user cannot
+// read a file, or nothing. It judges by mode, owner and group of the file and of
+// every directory on the way; of what we cannot look at ourselves it says
+// nothing.
+func (a account) reads(path string) error {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil
+	}
+	for _, dir := range unseen {
+		if a.name == serviceUser && strings.HasPrefix(path, dir+"/") {
+			return fmt.Errorf("the service, whose user is %s, sees nothing of %s; sudo install -m 640 -g %s %s /etc/perch/, and name it there",
+				a.name, dir, a.name, shellWord(path))
+		}
+	}
+	way := above(path)
+	if real, err := filepath.EvalSymlinks(path); err == nil && real != path {
+		way, path = append(way, above(real)...), real
+	}
+	for _, dir := range way {
+		if f, err := os.Stat(dir); err == nil && !a.may(f, dir, 1) {
+			return fmt.Errorf("the user %s cannot read %s, for it may not enter %s (%s); sudo chgrp %s %s && sudo chmod g+x %s",
+				a.name, path, dir, owned(f), a.name, shellWord(dir), shellWord(dir))
+		}
+	}
+	if f, err := os.Stat(path); err == nil && !a.may(f, path, 4) {
+		return fmt.Errorf("the user %s cannot read %s (%s); sudo chgrp %s %s && sudo chmod g+r %s",
+			a.name, path, owned(f), a.name, shellWord(path), shellWord(path))
+	}
+	return nil
+}
+
+// above are the directories on the way to a path, the outermost first.
+func above(path string) (dirs []string) {
+	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
+		dirs = append(dirs, dir)
+		if dir == filepath.Dir(dir) {
+			slices.Reverse(dirs)
+			return dirs
+		}
+	}
+}
+
+// may reports whether a file's mode lets this user do what bit says: 4 to read,
+// 2 to write, 1 to enter. A list of access may say more than the mode; then it is not judged.
+func (a account) may(f fs.FileInfo, path string, bit fs.FileMode) bool {
+	own, ok := f.Sys().(*syscall.Stat_t)
+	if !ok || a.uid == 0 {
+		return true
+	}
+	switch {
+	case own.Uid == a.uid:
+		bit <<= 6
+	case slices.Contains(a.gids, own.Gid):
+		bit <<= 3
+	}
+	if f.Mode().Perm()&bit != 0 {
+		return true
+	}
+	n, err := syscall.Getxattr(path, "system.posix_acl_access", nil)
+	return err == nil && n > 0
+}
+
+// owned says whose a file is.
+func owned(f fs.FileInfo) string {
+	owner, group := "?", "?"
+	if s, ok := f.Sys().(*syscall.Stat_t); ok {
+		owner, group = strconv.Itoa(int(s.Uid)), strconv.Itoa(int(s.Gid))
+		if u, err := user.LookupId(owner); err == nil {
+			owner = u.Username
+		}
+		if g, err := user.LookupGroupId(group); err == nil {
+			group = g.Name
+		}
+	}
+	return fmt.Sprintf("of %s:%s, mode %04o", owner, group, f.Mode().Perm())
+}
+
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9/._@%+=:,-]+$`)
+
+// shellWord is a path as it is typed.
+func shellWord(path string) string {
+	if plainWord.MatchString(path) {
+		return path
+	}
+	return shellQuoted(path)
+}
+
+// denied is what is said of an error, where it is that a file may not be read:
+// which, by whom, and what mends it.
+func denied(err error, by account) error {
+	var of *fs.PathError
+	if !errors.Is(err, fs.ErrPermission) || !errors.As(err, &of) {
+		return err
+	}
+	if strings.HasPrefix(of.Path, filepath.Dir(systemConfig)+"/") && serviceAccount() != nil { // it is the service's, and we are not
+		return refused{fmt.Errorf("%s may not be read by this user; join the group perch (sudo adduser %s perch, then log in again), or use sudo", of.Path, by.name), err}
+	}
+	if why := by.reads(of.Path); why != nil {
+		return refused{why, err}
+	}
+	return err
+}
+
+// refused is a refusal in words that help, and the error it was.
+type refused struct{ why, cause error }
+
+func (r refused) Error() string { return r.why.Error() }
+func (r refused) Unwrap() error { return r.cause }
+
+// handed reports whether a file is handed to the service by its manager, which
+// reads it as root. That is the place for secrets.
+func handed(path string) bool { return strings.HasPrefix(filepath.Clean(path), systemSecret+"/") }
+
+// readers finds what the service could not read.
+func (k *checker) readers(c *config) {
+	if k.service == nil {
+		return
+	}
+	if k.file != "" {
+		if err := k.service.reads(k.file); err != nil {
+			k.found = append(k.found, err.Error())
+		}
+	}
+	s := c.secrets()
+	for _, f := range s.named {
+		if err := k.service.reads(f.path); err != nil && !handed(f.path) && filepath.IsAbs(f.path) {
+			if strings.HasSuffix(f.key, "_file") {
+				err = fmt.Errorf("%w; or move it into %s, whose files the service is handed", err, systemSecret)
+			}
+			k.fault(f.key, "%s", err)
+		}
+	}
+}
+
+// failed is a fault of what could not be made or read. What we may not read may
+// be for the service's user to read; of that readers tells.
+func (k *checker) failed(at string, err error) {
+	if errors.Is(err, fs.ErrPermission) {
+		if k.service != nil {
+			return
+		}
+		err = denied(err, ourselves())
+	}
+	k.fault(at, "%s", err)
+}

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// stranger is a user of this machine whom no file here belongs to.
+func stranger(groups ...uint32) account { return account{"other", 54321, append(groups, 54321)} }
+
+// folder is a folder that everybody may enter.
+func folder(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, d := range []string{dir, filepath.Dir(dir)} {
+		if err := os.Chmod(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// keptIn writes a file of ours, in directories of that mode.
+func keptIn(t *testing.T, dirMode, mode fs.FileMode) string {
+	t.Helper()
+	dir := filepath.Join(folder(t), "in side")
+	path := filepath.Join(dir, "brain.key")
+	for _, err := range []error{os.Mkdir(dir, 0o700), os.WriteFile(path, []byte("k"), 0o600), os.Chmod(path, mode), os.Chmod(dir, dirMode)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() { _ = os.Chmod(dir, 0o700) })
+	return path
+}
+
+// TestWhoCanRead: by mode, owner and group of the file and of every directory
+// on the way, and with the command that mends it.
+func TestWhoCanRead(t *testing.T) {
+	group := uint32(os.Getegid())
+	for name, c := range map[string]struct {
+		who       account
+		dir, file fs.FileMode
+		says      []string // nothing: it can
+	}{
+		"anybody may":               {stranger(), 0o755, 0o644, nil},
+		"as anybody makes a key":    {stranger(), 0o755, 0o600, []string{"the user other cannot read", "mode 0600", "sudo chgrp other '", "' && sudo chmod g+r '"}},
+		"its group may, and is not": {stranger(), 0o755, 0o640, []string{"mode 0640", "sudo chgrp other"}},
+		"its group may, and is":     {stranger(group), 0o755, 0o640, nil},
+		"its group alone may not":   {stranger(group), 0o755, 0o604, []string{"mode 0604"}},
+		"a directory on the way":    {stranger(), 0o700, 0o644, []string{"may not enter", "in side", "mode 0700", "chmod g+x"}},
+		"a directory of its group":  {stranger(group), 0o710, 0o644, nil},
+		"its owner":                 {account{"me", uint32(os.Geteuid()), nil}, 0o700, 0o600, nil},
+		"root":                      {account{"root", 0, nil}, 0o000, 0o000, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := keptIn(t, c.dir, c.file)
+			link := filepath.Join(folder(t), "link")
+			if err := os.Symlink(path, link); err != nil {
+				t.Fatal(err)
+			}
+			for _, named := range []string{path, link} {
+				err := c.who.reads(named)
+				if (err == nil) != (c.says == nil) {
+					t.Fatalf("%s: %v", named, err)
+				}
+				for _, word := range c.says {
+					if !strings.Contains(err.Error(), word) {
+						t.Errorf("it says %q, not %q", err, word)
+					}
+				}
+			}
+		})
+	}
+	for _, path := range []string{"/home/ann/brain.key", "/root/x", "/tmp/x"} {
+		if err := (account{"perch", 54321, nil}).reads(path); err == nil || !strings.Contains(err.Error(), "sudo install -m 640 -g perch "+path+" /etc/perch/") {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	if err := stranger().reads("/nowhere/at/all"); err != nil {
+		t.Errorf("of what is not there others tell: %v", err)
+	}
+}
+
+// TestJudgedAsTheServicesUser: whoever looks at the service's configuration is
+// told what the service's user cannot read, with line and key, and not what
+// they cannot read themselves.
+func TestJudgedAsTheServicesUser(t *testing.T) {
+	key, open := keptIn(t, 0o755, 0o600), keptIn(t, 0o755, 0o644)
+	text := "brains:\n  - {kind: openai, url: \"http://h:1/v1\", model: m, key_file: \"" + key + "\"}\n  - {kind: none}\nmqtt: {broker: none, password_file: \"" + open + "\"}\n"
+	path := written(t, text)
+	folder(t)
+	for _, err := range []error{os.Chmod(filepath.Dir(path), 0o755), os.Chmod(path, 0o644)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	who := stranger()
+	_, err := loadConfigFor(path, nil, &who)
+	if err == nil || strings.Count(err.Error(), "\n") != 0 {
+		t.Fatalf("it is judged %v", err)
+	}
+	for _, word := range []string{path + ":2: brains.0.key_file: ", "the user other cannot read " + key, "chmod g+r", "or move it into /etc/perch/secrets"} {
+		if !strings.Contains(err.Error(), word) {
+			t.Errorf("%q does not say %q", err, word)
+		}
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := loadConfigFor(path, nil, &who); err == nil || !strings.Contains(err.Error(), "the user other cannot read "+path) {
+		t.Errorf("a configuration that the service cannot read: %v", err)
+	}
+	me := ourselves()
+	if _, err := loadConfigFor(path, nil, &me); err != nil {
+		t.Errorf("its owner can: %v", err)
+	}
+}
+
+// TestWhatIsNotOursToRead is no fault of whoever looks, and of the program that
+// is to read it one that names the file, the user and the command.
+func TestWhatIsNotOursToRead(t *testing.T) {
+	if os.Geteuid() == 0 {
+		asNobody(t, "TestWhatIsNotOursToRead") // root reads everything
+		return
+	}
+	key := keptIn(t, 0o755, 0o000)
+	path := written(t, "brains: [{kind: openai, url: \"http://h:1/v1\", model: m, key_file: \""+key+"\"}]")
+	_, err := loadConfig(path, nil)
+	for _, word := range []string{":1: brains.0: ", "the user " + ourselves().name + " cannot read", "brain.key", "chgrp"} {
+		if err == nil || !strings.Contains(err.Error(), word) {
+			t.Errorf("%v does not say %q", err, word)
+		}
+	}
+	who := account{"someone", 0, nil} // may do everything
+	if _, err := loadConfigFor(path, nil, &who); err != nil {
+		t.Errorf("for whom it is: %v", err)
+	}
+}
+
+// TestOnePlaceForSecrets: every page and sample names the one folder from which
+// the service is handed them.
+func TestOnePlaceForSecrets(t *testing.T) {
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	samples, err := filepath.Glob("../../packaging/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile(`(?:key_file|token_file|password_file): *"?(/[^\s"',}\x60]+)`)
+	seen := 0
+	for _, page := range append(append(pages, samples...), "../../README.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range named.FindAllStringSubmatch(string(text), -1) {
+			seen++
+			if !handed(m[1]) {
+				t.Errorf("%s names %s; secrets are in %s", page, m[1], systemSecret)
+			}
+		}
+	}
+	if seen < 8 {
+		t.Errorf("only %d were found", seen)
+	}
+}

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"perch/gateway/admin"
+)
+
+// linesOf is what the doctor prints of findings, and its lines.
+func linesOf(t *testing.T, findings ...finding) (lines []string) {
+	t.Helper()
+	var out strings.Builder
+	show(&out, findings)
+	for _, line := range strings.Split(strings.TrimSpace(out.String()), "\n") {
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// TestTheReportBeginsWithTheFaults: two sections, a line for each finding, and
+// columns that stand under one another.
+func TestTheReportBeginsWithTheFaults(t *testing.T) {
+	lines := linesOf(t,
+		finding{ok: true, part: "clock", note: "it is noon"},
+		finding{part: "recognizer wyoming 2", note: "it is away;\nswitch it on"},
+		finding{ok: true, warn: true, part: "secrets", note: "others can read it; chmod o-rwx it"},
+		finding{part: "mqtt", note: "no broker; start one"})
+	want := []string{
+		"2 faults, each with its cure:",
+		"FAIL  recognizer wyoming 2  it is away; switch it on",
+		"FAIL  mqtt                  no broker; start one",
+		"",
+		"The rest works:",
+		"WARN  secrets               others can read it; chmod o-rwx it",
+		"ok    clock                 it is noon",
+	}
+	if strings.Join(lines, "\n") != strings.Join(want, "\n") {
+		t.Errorf("it is\n%s\nand should be\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
+	}
+	if lines := linesOf(t, finding{part: "mqtt", note: "x"}); lines[0] != "1 fault, with its cure:" || len(lines) != 2 {
+		t.Errorf("it is %q", lines)
+	}
+	if lines := linesOf(t, finding{ok: true, part: "mqtt", note: "x"}); lines[0] != "Everything works:" || len(lines) != 2 {
+		t.Errorf("it is %q", lines)
+	}
+}
+
+// TestTheDoctorSaysEachThingOnce of an appliance that runs: no engine twice,
+// and of a brain that is well what it answers when it is asked what it knows.
+func TestTheDoctorSaysEachThingOnce(t *testing.T) {
+	h := open(t, testConfig(), t.TempDir())
+	var shown strings.Builder
+	_ = run(t.Context(), []string{"doctor", "--data", h.data}, &shown, &shown) // whether anything else has the default ports is not of this
+	out := shown.String()
+	times := map[string]int{}
+	for line := range strings.Lines(out) {
+		if part := strings.TrimSpace(line[min(6, len(line)-1):]); strings.HasPrefix(line, "ok  ") || strings.HasPrefix(line, "FAIL") || strings.HasPrefix(line, "WARN") {
+			name, _, _ := strings.Cut(part, "  ")
+			times[name]++
+		}
+	}
+	for _, part := range []string{"brain reflex", "recognizer sphinx", "synthesizer espeak", "mqtt", "disk", "clock"} {
+		if times[part] != 1 {
+			t.Errorf("%s is told of %d times:\n%s", part, times[part], out)
+		}
+	}
+	if !strings.Contains(out, `"It is `) || strings.Contains(out, "1 robots") || !strings.Contains(out, "with no robot") {
+		t.Errorf("it says\n%s", out)
+	}
+}
+
+// TestOnePortOneLine: of the broker's port the appliance tells that runs.
+func TestOnePortOneLine(t *testing.T) {
+	d := examined(t)
+	d.config.Listen, d.config.Local, d.config.MQTT.Broker, d.config.MQTT.Listen = nil, nil, embedded, busy(t)
+	d.runs(admin.Part{Name: "mqtt", Note: "port " + d.config.MQTT.Listen + " is taken by another program"})
+	d.ports()
+	if len(d.findings) > 0 {
+		t.Errorf("it found %+v beside what the appliance tells", d.findings)
+	}
+}
+
+// TestAMemberOfTheGroupFindsNoFault where the owner of the data would find
+// none: what is not for them to read is not looked at, and said so.
+func TestAMemberOfTheGroupFindsNoFault(t *testing.T) {
+	if os.Geteuid() == 0 { // as somebody else, in a process of its own
+		asNobody(t, "TestAMemberOfTheGroupFindsNoFault")
+		return
+	}
+	d := examined(t)
+	d.kept(t).Close()
+	key := d.write(t, filepath.Join(d.data, "brain"), "k", 0o600)
+	for path, mode := range map[string]os.FileMode{key: 0, databasePath(d.data): 0, d.data: 0o550} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() { _ = os.Chmod(d.data, 0o700) })
+	d.service = &account{name: "perch"} // who is root here, and so can do all of it
+	d.config.Brains = append(d.config.Brains, brainConfig{Kind: "openai", URL: "http://127.0.0.1:9/v1", Model: "m", KeyFile: key})
+	d.config.MQTT.Broker, d.config.MQTT.PasswordFile = "mqtt://127.0.0.1:9", key
+	d.disk()
+	d.database()
+	d.engines(t.Context())
+	d.mqtt(t.Context())
+	said := map[string]string{}
+	for _, f := range d.findings {
+		said[f.part] = f.note
+		if !f.ok {
+			t.Errorf("a fault that is none: %+v", f)
+		}
+	}
+	for _, part := range []string{"database", "engines", "mqtt"} {
+		if !strings.Contains(said[part], "sudo perch doctor") {
+			t.Errorf("of %s it says %q", part, said[part])
+		}
+	}
+	d.findings, d.service = nil, nil
+	if d.disk(); d.findings[0].ok {
+		t.Errorf("data that nobody can write: %+v", d.findings[0])
+	}
+}
+
+// asNobody runs a test of this binary as a user without rights.
+func asNobody(t *testing.T, name string) {
+	t.Helper()
+	scratch := folder(t)
+	if err := os.Chmod(scratch, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+name+"$", "-test.v") // which may be where nobody may look
+	cmd.Dir, cmd.Env = scratch, append(os.Environ(), "TMPDIR="+scratch, "HOME="+scratch)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "--- PASS: "+name) {
+		t.Errorf("as nobody: %v\n%s", err, out)
+	}
+}
+
+// TestWhatRunsAndWhatIsTriedAreOneLine: where the appliance tells of a fault of
+// an engine that works when it is tried, both are said, in one line.
+func TestWhatRunsAndWhatIsTriedAreOneLine(t *testing.T) {
+	d := examined(t)
+	d.config.Speech.Recognizers, d.config.Brains = nil, []brainConfig{{Kind: "reflex"}}
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"version":"` + version + `","started":"2026-11-01T00:00:00Z","robots":1,"parts":[` +
+			`{"name":"brain reflex","ok":false,"note":"it hung"},{"name":"brain gone","ok":true,"note":"as it was started"}]}`))
+	}))
+	l, err := net.Listen("unix", filepath.Join(d.data, "perch.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Listener = l
+	s.Start()
+	defer s.Close()
+	d.appliance(t.Context())
+	d.engines(context.WithoutCancel(t.Context()))
+	found := map[string][]finding{}
+	for _, f := range d.findings {
+		found[f.part] = append(found[f.part], f)
+	}
+	brain := found["brain reflex"]
+	if len(brain) != 1 || !brain[0].ok || !brain[0].warn || !strings.Contains(brain[0].note, "it hung") || !strings.Contains(brain[0].note, "It is ") {
+		t.Errorf("it found %+v", brain)
+	}
+	if len(found["brain gone"]) != 1 || !strings.Contains(found["appliance"][0].note, "with 1 robot, 0 connected") {
+		t.Errorf("it found %+v", d.findings)
+	}
+}

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestWhatToDoNext: the address for the robot's set-up page, a page where there
+// is one, and the doctor.
+func TestWhatToDoNext(t *testing.T) {
+	for name, c := range map[string]struct {
+		n    nextSteps
+		says []string
+		not  []string
+	}{
+		"by name and by number": {nextSteps{name: "http://perch.local:8003", numbers: "http://192.0.2.5:8003"},
+			[]string{"Custom OTA URL:\n    http://perch.local:8003/xiaozhi/ota/\n", "    http://192.0.2.5:8003/xiaozhi/ota/\n", "    perch doctor\n"}, []string{"browser"}},
+		"by number":      {nextSteps{numbers: "http://192.0.2.5:8003"}, []string{"    http://192.0.2.5:8003/xiaozhi/ota/\n"}, []string{".local", "No robot"}},
+		"with a page":    {nextSteps{name: "http://perch.local:8003", page: "http://perch.local:8003/"}, []string{"In a browser:\n    http://perch.local:8003/\n"}, nil},
+		"of a folder":    {nextSteps{named: " --data x"}, []string{"    perch doctor --data x\n", "No robot can come"}, []string{"OTA"}},
+		"for a loopback": {nextSteps{}, []string{"only this machine reaches", "perch doctor"}, []string{"OTA"}},
+	} {
+		text := c.n.String()
+		for _, word := range c.says {
+			if !strings.Contains(text, word) {
+				t.Errorf("%s: %q does not say %q", name, text, word)
+			}
+		}
+		for _, word := range c.not {
+			if strings.Contains(text, word) {
+				t.Errorf("%s: %q says %q", name, text, word)
+			}
+		}
+	}
+}
+
+// TestThePageIsNamedWhereItAnswers, and nowhere else.
+func TestThePageIsNamedWhereItAnswers(t *testing.T) {
+	kind, status := "text/html; charset=utf-8", http.StatusOK
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", kind)
+		w.WriteHeader(status)
+	}))
+	defer s.Close()
+	at := []string{strings.TrimPrefix(s.URL, "http://")}
+	if got := pageAt(t.Context(), at, "http://perch.local:8003", "http://perch.local:8003"); got != "http://perch.local:8003/" {
+		t.Errorf("the page is %q", got)
+	}
+	if got := pageAt(t.Context(), at, "", ""); got != s.URL+"/" {
+		t.Errorf("on a loopback address it is %q", got)
+	}
+	for _, none := range []func(){func() { status = http.StatusNotFound }, func() { status, kind = http.StatusOK, "application/json" }, s.Close} {
+		none()
+		if got := pageAt(t.Context(), at, "http://perch.local:8003", ""); got != "" {
+			t.Errorf("there is no page, and it is %q", got)
+		}
+	}
+}
+
+// TestServeEndsWithWhatToDoNext, of the program itself.
+func TestServeEndsWithWhatToDoNext(t *testing.T) {
+	data := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "serve", "--data", data, "--listen", "127.0.0.1:0", "--local", "127.0.0.1:0")
+	cmd.Env = append(os.Environ(), asProgram+"=1", "PERCH_MQTT_BROKER=none", "PERCH_MDNS_ENABLED=false")
+	var out said
+	cmd.Stdout = &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(30 * time.Second); !strings.Contains(out.String(), "doctor") && time.Now().Before(deadline); {
+		time.Sleep(20 * time.Millisecond)
+	}
+	_ = cmd.Process.Signal(syscall.SIGTERM)
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	want := fmt.Sprintf("No robot can come: only this machine reaches the addresses in listen.\nWhat works and what does not:\n    perch doctor --data %s\n", data)
+	if out.String() != want {
+		t.Errorf("it says %q, not %q", out.String(), want)
+	}
+}
+
+// TestWhyItDidNotStartIsAnErrorInTheJournal: each of its lines has the priority
+// that journalctl -p looks for.
+func TestWhyItDidNotStartIsAnErrorInTheJournal(t *testing.T) {
+	stream, err := os.Create(t.TempDir() + "/journal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Close()
+	about, err := stream.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := about.Sys().(*syscall.Stat_t)
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "serve", "--config", written(t, "nmae: x\nadoption: maybe"))
+	cmd.Env = append(os.Environ(), asProgram+"=1", fmt.Sprintf("JOURNAL_STREAM=%d:%d", own.Dev, own.Ino))
+	cmd.Stderr = stream
+	_ = cmd.Run() // it ends with 2, as of every such configuration
+	text, err := os.ReadFile(stream.Name())
+	if lines := strings.Split(strings.TrimSpace(string(text)), "\n"); err != nil || len(lines) != 2 || !strings.HasPrefix(lines[0], "<3>perch: ") || !strings.HasPrefix(lines[1], "<3>perch: ") {
+		t.Errorf("in the journal is %q, %v", text, err)
+	}
+}
+
+// said is what a program writes while it runs.
+type said struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (s *said) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(p)
+}
+
+func (s *said) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}

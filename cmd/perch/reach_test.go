@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestARefusedToken: whoever brings a token is told which it was and where the
+// right one is, by a path that means something where they are.
+func TestARefusedToken(t *testing.T) {
+	h := open(t, testConfig(), t.TempDir())
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte("not the one at all"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PERCH_TOKEN", "")
+	for line, words := range map[string][]string{
+		"devices --url " + h.url("") + " --token-file " + file: {"refuses the token in " + file},
+		"devices --url " + h.url(""):                           {"wants its admin token", "--token-file FILE"},
+	} {
+		out := h.bare(t, line, 1)
+		for _, word := range append(words, h.url(""), "sudo cat /var/lib/perch/admin-token", "on the machine that it runs on") {
+			if !strings.Contains(out, word) {
+				t.Errorf("%s says %q, not %q", line, out, word)
+			}
+		}
+		if strings.Contains(out, "in the data directory") || strings.Contains(out, h.data) || strings.Contains(out, "not the one at all") {
+			t.Errorf("%s says %q", line, out)
+		}
+	}
+	t.Setenv("PERCH_TOKEN", "another that is wrong")
+	if out := h.bare(t, "devices --url "+h.url(""), 1); !strings.Contains(out, "refuses the token in PERCH_TOKEN") {
+		t.Errorf("it says %q", out)
+	}
+}
+
+// bare runs a command with nothing added to its line.
+func (h *house) bare(t *testing.T, line string, code int) string {
+	t.Helper()
+	var out strings.Builder
+	if got := run(t.Context(), strings.Fields(line), &out, &out); got != code {
+		t.Errorf("perch %s: exit code %d: %s", line, got, &out)
+	}
+	return out.String()
+}
+
+// TestAnotherProgramAtTheAddress does not speak of tokens.
+func TestAnotherProgramAtTheAddress(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }))
+	defer s.Close()
+	var out strings.Builder
+	if run(t.Context(), []string{"devices", "--url", s.URL}, &out, &out); strings.Contains(out.String(), "admin token") {
+		t.Error(out.String())
+	}
+}
+
+// TestNoneRunsAndWhy: where the service is being started again and again, or
+// has been stopped, that is what is said.
+func TestNoneRunsAndWhy(t *testing.T) {
+	unit := func(text string, err error) func(context.Context) (string, error) {
+		return func(context.Context) (string, error) { return text, err }
+	}
+	for name, c := range map[string]struct {
+		ask  func(context.Context) (string, error)
+		says []string
+	}{
+		"it crashes":       {unit("ActiveState=activating\nSubState=auto-restart\nNRestarts=12\n", nil), []string{"ends again and again (12 times so far)", "journalctl -u perch -n 50"}},
+		"its faults":       {unit("ActiveState=activating\nSubState=auto-restart\nNRestarts=1\nExecMainStatus=2\n", nil), []string{"again and again", "sudo perch check-config"}},
+		"it has failed":    {unit("ActiveState=failed\nResult=timeout\n", nil), []string{"has failed (timeout)", "journalctl -u perch"}},
+		"it is stopped":    {unit("ActiveState=inactive\nUnitFileState=enabled\n", nil), []string{"sudo systemctl start perch"}},
+		"it starts":        {unit("ActiveState=activating\nSubState=start\nNRestarts=0\n", nil), []string{"is starting", "in a moment"}},
+		"no such service":  {unit("ActiveState=inactive\nLoadState=not-found\n", nil), []string{"perch serve"}},
+		"nobody to ask":    {unit("", errors.New("no systemd")), []string{"perch serve"}},
+		"it runs, unasked": {unit("ActiveState=active\n", nil), []string{"perch serve"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := reach{data: t.TempDir(), services: c.ask}
+			_, none := r.socket()
+			err := r.why(t.Context(), none)
+			if !errors.Is(err, errNoneRuns) {
+				t.Errorf("it is %v", err)
+			}
+			for _, word := range append(c.says, "no appliance runs here") {
+				if !strings.Contains(err.Error(), word) {
+					t.Errorf("it says %q, not %q", err, word)
+				}
+			}
+		})
+	}
+}
