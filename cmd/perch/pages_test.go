@@ -79,11 +79,11 @@ func TestCommandsOfPages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shown := regexp.MustCompile(`(?m)^ {4,}(?:sudo )?(?:-u perch )?(?:bin/)?perch ([a-z-]+)(.*)$`)
+	shown := regexp.MustCompile(`(?m)^ {4,}(?:sudo )?(?:-u perch )?(?:bin/)?perch ((?:robot )?[a-z-]+)(.*)$`)
 	seen := 0
 	for name, page := range pagesOf(t, "*.md", "docs/*.md", "docs/how-to/*.md") {
 		for _, line := range shown.FindAllStringSubmatch(page, -1) {
-			at := slices.IndexFunc(commands, func(c shellCommand) bool { return c.name == line[1] })
+			at := slices.IndexFunc(commands, func(c shellCommand) bool { return c.name == line[1] || "robot "+c.name == line[1] })
 			if line[1] == "version" || line[1] == "help" {
 				continue
 			}
