@@ -20,9 +20,7 @@ func linesOf(t *testing.T, findings ...finding) (lines []string) {
 	t.Helper()
 	var out strings.Builder
 	show(&out, findings)
-	for _, line := range strings.Split(strings.TrimSpace(out.String()), "\n") {
-		lines = append(lines, line)
-	}
+	lines = append(lines, strings.Split(strings.TrimSpace(out.String()), "\n")...)
 	return lines
 }
 
