@@ -43,11 +43,11 @@ run: build ## runs the appliance here, with its data in ./data
 demo: build ## starts the appliance and lets a simulated robot talk with it
 	@firmware-tools/demo.sh
 
-# What talks in real time runs one package at a time.
+# What talks in real time runs one package at a time, four talks at once: they mostly wait for somebody to have spoken.
 test: deps ## runs every test, under the race detector
 	@packaging/deps.sh deb
 	go build -race ./...
-	go test -race -p 1 -shuffle=on -timeout 20m -skip '^TestWhatIsUnderstood$$' ./cmd/... ./gateway/robot ./gateway/skin
+	go test -race -p 1 -parallel 4 -shuffle=on -timeout 20m -skip '^TestWhatIsUnderstood$$' ./cmd/... ./gateway/robot ./gateway/skin
 	go test -race -p 2 -shuffle=on -timeout 20m $$(go list ./... | grep -v -e '^perch/cmd/' -e '^perch/gateway/robot$$' -e '^perch/gateway/skin$$')
 	go test -race -timeout 20m -v -run '^TestWhatIsUnderstood$$' ./cmd/perch
 

@@ -11,6 +11,7 @@ import (
 // TestAdoption: a robot that is new here waits, is listed, is let in by the
 // code it shows or by its id, and goes on without a restart.
 func TestAdoption(t *testing.T) {
+	t.Parallel()
 	for adoption, by := range map[string]func(w simrobot.Waits) string{
 		"code": func(w simrobot.Waits) string { return w.Code },
 		"ask":  func(simrobot.Waits) string { return "A0:B1:C2:D3:E4:F5" },

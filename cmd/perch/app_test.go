@@ -234,6 +234,7 @@ func (r *talker) whole(t *testing.T) {
 // TestASpokenConversation is the appliance's main job, with nothing scripted:
 // real speech in, real recognition, real speech out.
 func TestASpokenConversation(t *testing.T) {
+	t.Parallel()
 	h := open(t, testConfig(), t.TempDir())
 	r := h.robot(simrobot.Options{Say: sentences(t, "what time is it", "set the volume to forty percent", "look left",
 		"remember that my keys are in the kitchen", "where are my keys", "good night"), Record: true})
@@ -310,6 +311,7 @@ func (h *house) within(d time.Duration, what string, done func() bool) {
 // TestCommits: nothing is written before hello is answered, a spoken turn
 // costs two commits at most, and an idle appliance none.
 func TestCommits(t *testing.T) {
+	t.Parallel()
 	h := open(t, testConfig(), t.TempDir())
 	before := h.db.Commits()
 	h.robot(simrobot.Options{})
@@ -369,6 +371,7 @@ func program(t *testing.T, data string, env ...string) (*exec.Cmd, string) {
 // TestWhatWasRememberedSurvivesSIGKILL kills the program as soon as it has
 // said that it will remember.
 func TestWhatWasRememberedSurvivesSIGKILL(t *testing.T) {
+	t.Parallel()
 	data := t.TempDir()
 	flash := filepath.Join(t.TempDir(), "flash.json")
 	talk := func(ota, text string) []string {
@@ -502,11 +505,9 @@ func TestBadMessagesDisturbNothing(t *testing.T) {
 		}
 	}
 	ask(bad, `{"type":"abort"}`, `"stop"`)
-	if err := bad.SendText(bytes.Repeat([]byte("x"), 70000)); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := bad.Receive(); err != io.EOF {
-		t.Errorf("after 70 000 bytes: %v", err)
+	_ = bad.SendText(bytes.Repeat([]byte("x"), 70000)) // it may be closed before all of them are sent
+	if _, _, err := bad.Receive(); err == nil {
+		t.Error("after 70 000 bytes it goes on")
 	}
 	h.eventually("the log says so", func() bool { return strings.Contains(h.log.String(), "too big") })
 	ask(other, `{"type":"abort"}`, `"stop"`)
@@ -634,6 +635,7 @@ func TestWhatDoesNotStart(t *testing.T) {
 // TestAMissingSpeechEngine: the robot is told, the log names the cause once,
 // and the rest of the appliance works.
 func TestAMissingSpeechEngine(t *testing.T) {
+	t.Parallel()
 	c := testConfig()
 	c.Speech.Recognizers[0].Model = filepath.Join(t.TempDir(), "nothing")
 	h := open(t, c, t.TempDir())

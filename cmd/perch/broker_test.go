@@ -399,6 +399,7 @@ func TestTheBrokersMemoryIsBounded(t *testing.T) {
 // TestSaidOverMQTTIsKeptUntilItIsSaid, also for a robot that is in a talk: what
 // was confirmed waits on the disk, and is told once.
 func TestSaidOverMQTTIsKeptUntilItIsSaid(t *testing.T) {
+	t.Parallel()
 	h, l := openWithBroker(t)
 	waits := func() []robot.Command {
 		list, _, err := store.NewTable[[]robot.Command](h.db, "waiting").Get("a0b1c2d3e4f5")

@@ -55,6 +55,7 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // robot's tools; its answer is spoken as it streams, with its face and without
 // its Markdown. A model that is away is passed over.
 func TestALanguageModelAnswers(t *testing.T) {
+	t.Parallel()
 	m := &model{}
 	server := httptest.NewServer(m)
 	defer server.Close()
@@ -107,6 +108,7 @@ func TestALanguageModelAnswers(t *testing.T) {
 // TestNobodyAnswers: where no brain can, the robot says so, and the next turn is
 // clean.
 func TestNobodyAnswers(t *testing.T) {
+	t.Parallel()
 	c := testConfig()
 	c.Brains = []brainConfig{{Kind: "openai", URL: "http://127.0.0.1:9/v1", Model: "away"}}
 	h := open(t, c, t.TempDir())

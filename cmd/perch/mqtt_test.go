@@ -246,6 +246,7 @@ func (h *house) publish(topic, payload string) {
 // what it has to say meanwhile is said when the robot, which has hung up, next
 // opens its channel.
 func TestAnAutomation(t *testing.T) {
+	t.Parallel()
 	h, l := openWithBroker(t)
 	h.robot(simrobot.Options{Say: sentences(t, "what can you do", "who are you")}).whole(t)
 	talk := []string{"listening", "thinking", "speaking", "attention"}
@@ -267,7 +268,7 @@ func TestAnAutomation(t *testing.T) {
 	if l.has(itsTopic+"notification", `"spoken"`) {
 		t.Error("it was spoken to nobody")
 	}
-	if r := h.robot(simrobot.Options{Say: sentences(t, "look up")}); !r.showed("the washing is done") {
+	if r := h.robot(simrobot.Options{Say: sentences(t, "look up", "look down")}); !r.showed("the washing is done") {
 		t.Error("it was not spoken")
 	}
 	h.eventually("it is told that it was spoken", func() bool {
@@ -279,6 +280,7 @@ func TestAnAutomation(t *testing.T) {
 // they go over MQTT: each trigger comes, on the topic that is announced for its
 // entity, and each action does what it is for. The lamp's is TestAnAutomation's.
 func TestTheAutomationsOfThePage(t *testing.T) {
+	t.Parallel()
 	h, l := openWithBroker(t)
 	h.robot(simrobot.Options{})
 	h.bus.Publish("a0b1c2d3e4f5", "", event.Perceived{Name: "head_pet_started"}) // as newer firmware does
@@ -320,6 +322,7 @@ func TestTheAutomationsOfThePage(t *testing.T) {
 // Assistant: the lamp of the page is red while one waits for them, and a button
 // answers. It is asked as Claude Code asks, over HTTP.
 func TestAnAgentThatWaits(t *testing.T) {
+	t.Parallel()
 	c := withBroker(t)
 	c.Skins.Key = skinsTestKey
 	h := open(t, c, t.TempDir())
@@ -367,6 +370,7 @@ func TestAnAgentThatWaits(t *testing.T) {
 // TestAStoppedBrokerMovesNoRobot: a broker that was stopped in the middle of a
 // talk takes nothing and refuses nothing. No packet is lost over it.
 func TestAStoppedBrokerMovesNoRobot(t *testing.T) {
+	t.Parallel()
 	mosquitto, address := startMosquitto(t)
 	c := testConfig()
 	c.MQTT.Broker, c.MQTT.Listen = "mqtt://"+address, address
@@ -396,6 +400,7 @@ func TestAStoppedBrokerMovesNoRobot(t *testing.T) {
 
 // TestABusyMQTTPort costs MQTT and nothing else, and is said where people look.
 func TestABusyMQTTPort(t *testing.T) {
+	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -459,6 +464,7 @@ func TestRestartIsAsked(t *testing.T) {
 // TestTheBridgeIsOfflineHoweverItEnds: by a signal that asks, and by one that
 // kills.
 func TestTheBridgeIsOfflineHoweverItEnds(t *testing.T) {
+	t.Parallel()
 	_, address := startMosquitto(t)
 	host, port, _ := net.SplitHostPort(address)
 	data := t.TempDir()
@@ -490,6 +496,7 @@ func TestTheBridgeIsOfflineHoweverItEnds(t *testing.T) {
 // announced: their YAML can be read, the entities they name come to be, under
 // the names Home Assistant makes of ours, and every input is one.
 func TestThePageIsTrue(t *testing.T) {
+	t.Parallel()
 	h, l := openWithBroker(t)
 	h.robot(simrobot.Options{})
 	h.bus.Publish("a0b1c2d3e4f5", "", event.Perceived{Name: "head_pet_started"}) // as newer firmware does

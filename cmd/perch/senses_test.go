@@ -146,6 +146,7 @@ func (l *listener) mentions(parts ...string) bool {
 // that leaves in the middle of it, and purrs when it is stroked; and everybody
 // who looks sees that.
 func TestACompanion(t *testing.T) {
+	t.Parallel()
 	const key = "a key for the bridge"
 	c := withBroker(t)
 	c.Bridge.Key = key
@@ -205,6 +206,7 @@ func TestACompanion(t *testing.T) {
 // TestRulesOfOnesOwn: what is in the configuration happens, once in its time,
 // and only where it holds.
 func TestRulesOfOnesOwn(t *testing.T) {
+	t.Parallel()
 	c := withBroker(t)
 	own, err := loadConfig(written(t, `
 rules:

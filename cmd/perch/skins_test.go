@@ -94,6 +94,7 @@ const everything = `{"type":"subscribe","events":["agent_state","tool_status","e
 // alike by two skins, on MQTT and in the owner's feed. A skin that comes in the
 // middle is shown how things are, and one that reads nothing delays nobody.
 func TestEveryDoorTellsTheSame(t *testing.T) {
+	t.Parallel()
 	p := newPeers(t)
 	p.calls = `[{"index":0,"id":"c1","type":"function","function":{"name":"self_robot_set_head_angles","arguments":"{\"yaw\":30}"}},` +
 		`{"index":1,"id":"c2","type":"function","function":{"name":"self_camera_take_photo","arguments":"{\"question\":\"who?\"}"}}]`

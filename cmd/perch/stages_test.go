@@ -159,6 +159,7 @@ func TestInterruptedWhileAsking(t *testing.T) {
 // a touch or the robot's owner over the admin API, and by nothing else; of a
 // robot that was not adopted by name nobody is asked.
 func TestPermissions(t *testing.T) {
+	t.Parallel()
 	const allowed, refused = "I've successfully updated the configuration.", "I'll skip the configuration update."
 	permit := func(allow bool) func(*house, *simrobot.Robot, agent.Question) {
 		return func(h *house, _ *simrobot.Robot, q agent.Question) {

@@ -24,6 +24,7 @@ import (
 // Client-Id and an address of its own as Host, between the robot's boot and its
 // talk. The robot's pictures go where they went before, and so would its firmware.
 func TestAForeignCheckIn(t *testing.T) {
+	t.Parallel()
 	for _, adoption := range []string{"open", "code"} {
 		t.Run(adoption, func(t *testing.T) {
 			var stolen atomic.Int32
@@ -111,6 +112,7 @@ func TestTheFirstHourAfterInstallation(t *testing.T) {
 // nothing in any table, sets no timer, is told no notification, is nobody's
 // default, and shows nowhere but as one that is there.
 func TestAStrangerGetsATalkAndNothingElse(t *testing.T) {
+	t.Parallel()
 	const mac, id = "02:00:00:00:00:01", device.ID("020000000001") // lower than any robot's
 	c := testConfig()
 	c.Bridge.Key = "a bridge key that is long enough"

@@ -106,6 +106,7 @@ func TestBargeIn(t *testing.T) {
 // TestOurOwnVoiceDoesNotInterruptUs: a robot that leaves echo cancellation to
 // us hears all we say at -10 dB.
 func TestOurOwnVoiceDoesNotInterruptUs(t *testing.T) {
+	t.Parallel()
 	h := open(t, testConfig(), t.TempDir())
 	r := h.robot(simrobot.Options{AEC: simrobot.AECServer, Framing: 2, Say: sentences(t, "what can you do", "tell me a joke", "look up")})
 	r.whole(t)
@@ -118,6 +119,7 @@ func TestOurOwnVoiceDoesNotInterruptUs(t *testing.T) {
 // when it next opens one, after a restart of the appliance too: whoever opens it
 // has his turn first.
 func TestToldLater(t *testing.T) {
+	t.Parallel()
 	data := t.TempDir()
 	h := open(t, testConfig(), data)
 	h.robot(simrobot.Options{})
