@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/firmware-tools/simrobot"
 )
@@ -46,6 +47,7 @@ func TestWhoeverMovesAHeadHoldsIt(t *testing.T) {
 	mqtt := h.listen()
 	for name, moves := range movers {
 		t.Run(name, func(t *testing.T) {
+			h := &house{app: h.app, t: t, log: h.log}
 			id := robots[name]
 			var mac []string
 			for i := 0; i < len(id); i += 2 {
@@ -53,7 +55,7 @@ func TestWhoeverMovesAHeadHoldsIt(t *testing.T) {
 			}
 			h.adopt(strings.Join(mac, ":"))
 			robot := h.companion(simrobot.Options{MAC: strings.Join(mac, ":"), Firmware: "dotty", Events: []xiaozhi.Event{{Name: "state_changed", Data: []byte(`{"state":"idle"}`)}}})
-			h.await(robot, "its tools are known", listed)
+			h.knowsTools(device.ID(id))
 			turned := func(yaw string) func(simrobot.Happening) bool {
 				return func(e simrobot.Happening) bool {
 					c, ok := e.(simrobot.Called)

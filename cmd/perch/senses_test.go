@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/firmware-tools/simrobot"
 	"perch/perception"
@@ -90,8 +91,11 @@ func entered(state simrobot.State) func(simrobot.Happening) bool {
 	return func(e simrobot.Happening) bool { return e == simrobot.Entered{State: state} }
 }
 
-// listed is the last page of its tools: what it has no tool for is left alone.
-func listed(e simrobot.Happening) bool { l, ok := e.(simrobot.Listed); return ok && l.Next == "" }
+// knowsTools returns once the appliance has read what tools a robot has.
+func (h *house) knowsTools(id device.ID) {
+	h.t.Helper()
+	h.eventually("its tools are known", func() bool { return len(h.talk.Tools(id)) > 0 })
+}
 
 func stopped(e simrobot.Happening) bool { _, ok := e.(simrobot.Stopped); return ok }
 
@@ -157,7 +161,7 @@ func TestACompanion(t *testing.T) {
 	robot := h.companion(simrobot.Options{Firmware: "dotty", Events: []xiaozhi.Event{{Name: "state_changed", Data: []byte(`{"state":"idle"}`)}}})
 	feed := h.feed("/api/perception/feed", "Authorization", "Bearer "+key)
 
-	h.await(robot, "its tools are known", listed)
+	h.knowsTools("a0b1c2d3e4f5")
 	h.eventually("its battery is known", func() bool {
 		level := h.senses.board.Robot("a0b1c2d3e4f5", time.Now()).Battery
 		return level != nil && *level == 82
@@ -231,7 +235,7 @@ rules:
 	h := open(t, c, t.TempDir())
 	mqtt := h.listen()
 	robot := h.companion(simrobot.Options{Firmware: "dotty", Events: []xiaozhi.Event{{Name: "state_changed", Data: []byte(`{"state":"idle"}`)}}})
-	h.await(robot, "its tools are known", listed)
+	h.knowsTools("a0b1c2d3e4f5")
 	robot.sense("knock", `{"loud":false,"times":2,"door":"front"}`)
 	robot.sense("knock", `{"loud":true,"times":1,"door":"front"}`)
 	robot.sense("knock", `{"loud":true,"times":2,"door":"side"}`)
@@ -291,7 +295,7 @@ func TestSounds(t *testing.T) {
 	data := t.TempDir()
 	h := open(t, testConfig(), data)
 	robot := h.companion(simrobot.Options{Firmware: "dotty", Events: []xiaozhi.Event{{Name: "state_changed", Data: []byte(`{"state":"idle"}`)}}})
-	h.await(robot, "its tools are known", listed)
+	h.knowsTools("a0b1c2d3e4f5")
 	tune := make([]int16, 2*voice.MicRate)
 	for i := range tune {
 		tune[i] = int16(8000 * math.Sin(2*math.Pi*440*float64(i)/voice.MicRate))

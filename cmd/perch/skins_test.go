@@ -266,7 +266,7 @@ func TestACodingAgentAsks(t *testing.T) {
 	c.Skins.Key = skinsTestKey
 	h := open(t, c, t.TempDir())
 	robot := h.companion(simrobot.Options{Firmware: "dotty", Events: []xiaozhi.Event{{Name: "state_changed", Data: []byte(`{"state":"idle"}`)}}})
-	h.await(robot, "its tools are known", listed)
+	h.knowsTools("a0b1c2d3e4f5")
 	h.adminWith(http.MethodPost, "/api/v1/adopt", `{"robot":"a0b1c2d3e4f5"}`, nil)
 	answered := make(chan string, 1)
 	go func() {
