@@ -180,9 +180,7 @@ func TestAStrangerGetsATalkAndNothingElse(t *testing.T) {
 	}
 
 	h.command(t, "adopt "+string(id), 0)
-	if open := h.talk.Open(); len(open) != 1 {
-		t.Errorf("adopted, it is not among those that are told things: %v", open)
-	}
+	h.eventually("adopted, it is among those that are told things", func() bool { return len(h.talk.Open()) == 1 })
 }
 
 // TestDevicesMoveNoTerminal: what an appliance from before has kept of a robot is

@@ -98,6 +98,7 @@ func TestTheWatchdog(t *testing.T) {
 
 func TestWhatHangsIsNamed(t *testing.T) {
 	h := open(t, testConfig(), t.TempDir())
+	h.eventually("it serves", func() bool { return strings.Contains(h.log.String(), "perch is ready") })
 	if err := h.alive(t.Context()); err != nil {
 		t.Fatal("a healthy one: ", err)
 	}
