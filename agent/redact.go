@@ -13,6 +13,10 @@ var secrets = []struct {
 }{
 	{regexp.MustCompile(`(?i)\b(bearer|basic)\s+[^\s"']+`), "$1 ***"},
 	{regexp.MustCompile(`(?i)([\w-]*(?:key|token|secret|passw(?:or)?d))(["']?\s*[=:]\s*)("[^"]*"|'[^']*'|[^\s"',;]+)`), "$1$2***"},
+	// An option's, in the next word: not another option, and not what a shell fills in;
+	// and the password behind a user's name.
+	{regexp.MustCompile(`(?i)((?:^|\s)--?[\w-]*(?:api-?key|token|secret|passw(?:or)?d|passphrase)[ \t]+)("[^"]*"|'[^']*'|[^\s"'` + "`" + `;|&<>$-][^\s"',;|&<>]*)`), "$1***"},
+	{regexp.MustCompile(`((?:^|\s)(?:-u|--user)(?:[ \t]+|=))(?:("[^":]*:)[^"]+|('[^':]*:)[^']+|([^\s"':;|&<>$]+:)[^\s"',;|&<>]+)`), "$1$2$3$4***"},
 	{regexp.MustCompile(`://[^/\s@]+@`), "://***@"},
 	{regexp.MustCompile(`\b(?:(?:sk|pk|rk|gh[a-z]|github_pat|xox[a-z])[-_]|AKIA|AIza|eyJ)[-_A-Za-z0-9]{8,}`), "***"},
 	{regexp.MustCompile(`\b[A-Za-z0-9_+=-]*[0-9][A-Za-z0-9_+=-]{31,}`), "***"},
