@@ -51,7 +51,8 @@ func TestWhatLooksLikeAKeyIsBlanked(t *testing.T) {
 		"perch token kitchen":                              "perch token kitchen",
 		"python -u main.py":                                "python -u main.py",
 		"0123456789abcdefcanary0123456789ab":               "***",
-		strings.Repeat("ä", 200):                           strings.Repeat("ä", 100),
+		"x " + strings.Repeat("bearer "+strings.Repeat("y", 378)+" ", 2) + "0123456789canary0123456789canary0123456789": "x bearer *** bearer ***",
+		strings.Repeat("ä", 200): strings.Repeat("ä", 100),
 	} {
 		if got := agent.Redact(in, 200); got != want {
 			t.Errorf("%q is shown as %q, not %q", in, got, want)

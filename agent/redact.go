@@ -25,7 +25,12 @@ var secrets = []struct {
 // Redact blanks what looks like a key in a text of an agent's, and cuts it to so
 // many bytes.
 func Redact(s string, most int) string {
-	s = clip(s, 4*most)
+	if len(s) > 4*most {
+		s = clip(s, 4*most)
+		if at := strings.LastIndexAny(s, " \t\n"); at > 0 {
+			s = s[:at] // half a key looks like none
+		}
+	}
 	for _, secret := range secrets {
 		s = secret.shape.ReplaceAllString(s, secret.left)
 	}
