@@ -241,6 +241,7 @@ func TestThoughtsWithoutABeginning(t *testing.T) {
 		"it says so, and does not":       {model: "Qwen3-4B-Thinking", bodies: []string{plain, plain}, texts: []string{"Hi there.", "Hi there."}, pieces: 2},
 		"the server keeps them apart":    {model: "qwq-32b", bodies: []string{apart}, texts: []string{"Hi there."}, pieces: 2},
 		"Ollama keeps them apart":        {model: "deepseek-r1:8b", url: "http://pi.example:11434/v1", bodies: []string{plain}, texts: []string{"Hi there."}, pieces: 2},
+		"an end too many":                {model: "any", bodies: []string{delta("<think>Hm.</think>So</think> be it."), plain}, texts: []string{"So be it.", "Hi there."}, pieces: 2},
 		"both, and cut off in a thought": {model: "magistral-small", bodies: []string{cut, thought, cut}, texts: []string{"", "\n\nHi there.", ""}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -21,6 +21,7 @@ const longestTag = len("</thinking>")
 // come; where it is not, what came before has been said by then.
 type thoughts struct {
 	inside   bool
+	opened   bool   // a thought had its beginning
 	held     string // may be the beginning of a tag
 	expected bool   // the text may have begun inside, and nobody knows yet
 	kept     []byte // of such a text
@@ -50,10 +51,10 @@ func (t *thoughts) take(text string) string {
 		switch {
 		case at >= 0 && (end < 0 || at < end):
 			said.WriteString(text[:at])
-			text, t.inside = text[at+length:], true
-		case end >= 0:
+			text, t.inside, t.opened = text[at+length:], true, true
+		case end >= 0: // of a model that writes beginnings it is one too many, and tells nothing
 			said.WriteString(text[:end])
-			text, t.unopened = text[end+endLength:], true
+			text, t.unopened = text[end+endLength:], t.unopened || !t.opened
 		default:
 			keep := min(beginning(text, opening), beginning(text, closing))
 			said.WriteString(text[:keep])

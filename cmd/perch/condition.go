@@ -125,6 +125,10 @@ func (c *condition) used(began time.Time, err error) {
 	c.works()
 }
 
+// refusesWithin is how soon an engine refuses what it does not have. One that fails
+// later is not there for anybody, and is not waited for a second time.
+const refusesWithin = 3 * time.Second
+
 // lacks tells once of a robot's own voice or language that the engine refuses.
 func (c *condition) lacks(o voice.Options, err error) {
 	c.mu.Lock()
@@ -349,7 +353,8 @@ func (m mouth) Synthesize(ctx context.Context, text string, o voice.Options, out
 		})
 	}
 	err := speak(o)
-	if own := o.Voice != "" || o.Language != m.language; own && err != nil && !sounded && ctx.Err() == nil && refused == nil {
+	own := (o.Voice != "" || o.Language != m.language) && m.now().Sub(began) < refusesWithin
+	if own && err != nil && !sounded && ctx.Err() == nil && refused == nil {
 		if usual := speak(voice.Options{Language: m.language}); usual == nil || refused != nil {
 			m.lacks(o, err)
 			err = usual

@@ -317,6 +317,29 @@ func (c *choosy) Synthesize(_ context.Context, _ string, o voice.Options, out fu
 	return out(nil)
 }
 
+// stuck is a synthesizer that says nothing, and takes its time before it fails.
+type stuck struct {
+	*scripted
+	takes time.Duration
+}
+
+func (m stuck) Synthesize(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {
+	time.Sleep(m.takes)
+	return m.scripted.Synthesize(ctx, text, o, out)
+}
+
+// TestAnEngineThatHangsIsAskedOnce: one that does not answer has not refused a
+// robot's own voice. It costs its whole time once, as with any other robot.
+func TestAnEngineThatHangsIsAskedOnce(t *testing.T) {
+	watched(t, func(t *testing.T, c *condition, _ *bytes.Buffer, _ *[]event.Event) {
+		c.language = "en"
+		dead := stuck{&scripted{err: voice.ErrUnavailable}, 10 * time.Second}
+		if err := (mouth{dead, c}).Synthesize(t.Context(), "x", voice.Options{Language: "en", Voice: "its own"}, nil); err == nil || dead.uses != 1 {
+			t.Errorf("asked %d times, %v", dead.uses, err)
+		}
+	})
+}
+
 // TestOneRobotsOwnCostsNoOther: an engine that does not have one robot's voice or
 // language has not failed; a voice is then the engine's own.
 func TestOneRobotsOwnCostsNoOther(t *testing.T) {

@@ -11,6 +11,9 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
+// ofSkins begins the paths of skins and of chats.
+const ofSkins = "/v1/"
+
 // NewEngine returns a gin engine as every listener here uses it: no trust in
 // forwarding headers, errors rendered in one shape, panics answered and, like
 // all that goes wrong here, logged no more than so often.
@@ -25,12 +28,14 @@ func NewEngine(log *slog.Logger) (*gin.Engine, error) {
 	e.RedirectTrailingSlash = false // a robot follows no redirect
 	e.Use(arrive, answer(log))
 	e.NoRoute(func(c *gin.Context) {
-		// Some clients add their path to an address that ends with a slash. Gin's own
-		// cure takes "..", too, for what it means, and would pass by a proxy's rules.
-		if rest, doubled := strings.CutPrefix(c.Request.URL.Path, "//"); doubled {
+		// Some skins add their path to an address that ends with a slash. It is their
+		// paths alone, and not gin's own cure, which takes "..", too, for what it means:
+		// a proxy that does not pass on /xiaozhi/ may pass on //xiaozhi/.
+		path := "/" + strings.TrimLeft(c.Request.URL.Path, "/")
+		if strings.HasPrefix(c.Request.URL.Path, "//") && strings.HasPrefix(path, ofSkins) {
 			r := *c.Request
 			u := *r.URL
-			u.Path, u.RawPath = "/"+strings.TrimLeft(rest, "/"), ""
+			u.Path, u.RawPath = path, ""
 			r.URL = &u
 			e.ServeHTTP(c.Writer, &r)
 			return

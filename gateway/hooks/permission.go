@@ -13,8 +13,11 @@ import (
 	"perch/gateway/door"
 )
 
-// mostHeld bounds the permissions that wait.
-const mostHeld = 8
+// mostHeld bounds the permissions that wait, and mostBeside the calls beside one.
+const (
+	mostHeld   = 8
+	mostBeside = 2 * mostCalls
+)
 
 // wish is the body of POST /permission: something that an agent may only do once
 // it is allowed.
@@ -47,7 +50,7 @@ type held struct {
 	key      string        // of its session
 	sub      string        // the subagent that asks
 	call     call          // what it is about
-	beside   []call        // what ran already when it was asked
+	beside   []call        // what ran already when it was asked, or began at once with it
 	withdraw func()        // nobody is to be asked for it any longer
 	verdict  *verdict      // the first; nil while it waits. The door's lock guards it
 	answered chan struct{} // closed once it is there
@@ -168,6 +171,19 @@ func (h *held) settledBy(r report) bool {
 		return h.sub == r.sub && !has(h.beside, r.call)
 	}
 	return false
+}
+
+// besideFor is how long after a permission was asked for a call that begins is one
+// of those that the agent makes at once. Who has said no in the terminal needs
+// longer until the agent calls something else.
+const besideFor = 2 * time.Second
+
+// beganBeside notes a call that began at once with the one that waits.
+func (h *held) beganBeside(r report, now time.Time) {
+	if r.event == preToolUse && h.key == r.key() && r.call.id != "" && !h.call.same(r.call) &&
+		now.Sub(h.question.Asked) < besideFor && len(h.beside) < mostBeside {
+		h.beside = append(h.beside, r.call)
+	}
 }
 
 // await waits for the first answer, of somebody with a robot or of the owner, and

@@ -105,12 +105,13 @@ func (d *Door) report(by string, body []byte) (empty bool, err error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	now := time.Now()
 	for _, h := range d.held {
+		h.beganBeside(r, now)
 		if h.settledBy(r) {
 			h.withdraw()
 		}
 	}
-	now := time.Now()
 	d.change(d.table.sweep(now).fold(now, r))
 	return r.native, nil
 }

@@ -57,6 +57,36 @@ func TestAnsweredInTheTerminal(t *testing.T) {
 	}
 }
 
+// TestBegunBesideAPermission: of tools that an agent calls at once, one may begin
+// just after another has asked. That it ends answers nothing.
+func TestBegunBesideAPermission(t *testing.T) {
+	bubble(t, func(t *testing.T, h *house) {
+		h.runs()
+		h.told(t, `{"hook_event_name":"PreToolUse","session_id":"s1","tool_name":"Bash","tool_input":{"command":"make test"},"tool_use_id":"its"}`)
+		answered := h.permitted(t.Context())
+		synctest.Wait()
+		time.Sleep(50 * time.Millisecond)
+		h.told(t, `{"hook_event_name":"PreToolUse","session_id":"s1","tool_name":"Read","tool_use_id":"beside"}`)
+		time.Sleep(50 * time.Millisecond)
+		h.told(t, `{"hook_event_name":"PostToolUse","session_id":"s1","tool_name":"Read","tool_use_id":"beside"}`)
+		synctest.Wait()
+		if n := len(h.door.Questions()); n != 1 {
+			t.Errorf("after the call beside it %d questions wait", n)
+		}
+		// Somebody says no in the terminal, and to do something else.
+		time.Sleep(10 * time.Second)
+		h.told(t, `{"hook_event_name":"PreToolUse","session_id":"s1","tool_name":"Read","tool_use_id":"next"}`)
+		h.told(t, `{"hook_event_name":"PostToolUse","session_id":"s1","tool_name":"Read","tool_use_id":"next"}`)
+		synctest.Wait()
+		if n := len(h.door.Questions()); n != 0 {
+			t.Errorf("after the next call %d questions wait", n)
+		}
+		if got := <-answered; got != "terminal" {
+			t.Error(got)
+		}
+	})
+}
+
 // TestNotificationOfAPermission: what Claude Code tells of a permission that is
 // held is that permission: nothing alarms anybody a second time, neither then nor
 // after the answer.

@@ -103,6 +103,42 @@ func TestWhoIsGreetedSpeaksFirst(t *testing.T) {
 	}, func(o *Options) { o.Greet, o.Phrases = true, func(name string) string { return name } })
 }
 
+// TestNewsBeforeWeHangUp: what has waited for a talk whose first turn is its last
+// is told before the channel closes, and not kept from talk to talk. Who is sent to
+// sleep, or is interrupted, is told nothing.
+func TestNewsBeforeWeHangUp(t *testing.T) {
+	const news = "There is much news today, and to tell it takes a while."
+	for name, c := range map[string]struct {
+		end    agent.End
+		then   func(*talk)
+		want   string
+		closed bool
+	}{
+		"a goodbye":           {agent.HangUp, func(*talk) {}, "Goodbye.; " + news, true},
+		"good night":          {agent.Sleep, func(*talk) {}, "Goodbye.", true},
+		"who has more to say": {agent.HangUp, func(k *talk) { time.Sleep(1500 * time.Millisecond); k.say(xiaozhi.Abort{}) }, "Goodbye.; " + news, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			talking(t, saying(agent.Say{Text: "Goodbye."}, agent.Done{End: c.end}), func(k *talk) {
+				k.ears.transcripts = understood("bye")
+				k.news("n", news, false)
+				k.listen(xiaozhi.Auto)
+				k.speak()
+				for texts, _ := k.line.sentences(time.Now()); len(texts) < 1; texts, _ = k.line.sentences(time.Now()) {
+					time.Sleep(100 * time.Millisecond)
+				}
+				c.then(k)
+				time.Sleep(10 * time.Second)
+				synctest.Wait()
+				texts, _ := k.line.sentences(time.Now())
+				if got := strings.Join(texts, "; "); got != c.want || isClosed(k.line) != c.closed {
+					t.Errorf("said %s; hung up: %t", got, isClosed(k.line))
+				}
+			})
+		})
+	}
+}
+
 // TestNoiseDoesNotKeepNewsAway: a television is not somebody who speaks first.
 func TestNoiseDoesNotKeepNewsAway(t *testing.T) {
 	talking(t, answer(), func(k *talk) {

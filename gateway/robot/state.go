@@ -74,6 +74,7 @@ type state struct {
 	yields     time.Time // what waits to be said lets somebody who interrupted speak until then
 	opener     time.Time // and what has waited for the talk whoever opened it; zero once that is over
 	byFace     bool      // a face has opened the talk
+	leaves     bool      // the talk is over, once what has waited for it is told
 }
 
 // timing are the limits a session keeps.

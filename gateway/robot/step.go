@@ -1,6 +1,7 @@
 package robot
 
 import (
+	"slices"
 	"time"
 
 	"perch/agent"
@@ -370,6 +371,7 @@ func (s *stepper) begin(t turnStart) {
 	}
 	s.turn, s.turnDone, s.drained, s.begun, s.answers = true, false, false, false, false
 	s.telling, s.end, s.reason, s.lastSaid = t.telling, "", "", ""
+	s.leaves = s.leaves && t.telling.patient()
 	s.unasked, s.opens, s.rested = time.Time{}, false, time.Time{}
 	if t.telling.words() || t.telling.sound != nil {
 		s.unasked = s.now.Add(unaskedFor)
@@ -427,7 +429,7 @@ func (s *stepper) cancel(abort bool) {
 		s.told() // whoever cut it off has heard it
 	}
 	s.hadTurn()
-	s.turn = false
+	s.turn, s.leaves = false, false
 	s.openUp()
 	s.understood = s.now // and gets the time to speak
 }
@@ -555,8 +557,13 @@ func (s *stepper) maybeEnd() {
 	if spoke && (told || s.refused == 0) {
 		s.understood = s.now // people get their time to answer after we have spoken
 	}
-	if s.end == event.EndHangUp || s.end == event.EndSleep {
+	s.leaves = s.leaves || s.end == event.EndHangUp
+	switch {
+	case s.end == event.EndSleep:
 		s.close(s.end)
+		return
+	case s.leaves && !slices.ContainsFunc(s.toSay, telling.patient): // else it would be kept from talk to talk
+		s.close(event.EndHangUp)
 		return
 	}
 	if spoke || s.mode == xiaozhi.Manual {

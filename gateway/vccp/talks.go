@@ -1,6 +1,7 @@
 package vccp
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -163,14 +164,20 @@ func (t *Talk) Begin(ctx context.Context, tools *agent.TurnTools) {
 }
 
 // objectSchema is a schema as the library takes it, which panics at others; nil
-// is one of those.
+// is one of those. Names of keys are as they are written, to the library, and
+// x-mcp-header may stand at few of them.
 func objectSchema(schema json.RawMessage) json.RawMessage {
-	var s struct {
-		Type       string                     `json:"type"`
-		Properties map[string]json.RawMessage `json:"properties"`
-		Required   []string                   `json:"required"`
+	var s map[string]any
+	if json.Unmarshal(schema, &s) != nil || s["type"] != "object" {
+		return nil
 	}
-	if json.Unmarshal(schema, &s) != nil || s.Type != "object" {
+	for key, want := range map[string]any{"properties": map[string]any{}, "required": []any{}} {
+		if v, there := s[key]; there && reflect.TypeOf(v) != reflect.TypeOf(want) {
+			return nil
+		}
+	}
+	plain, err := json.Marshal(s)
+	if err != nil || bytes.Contains(plain, []byte(`"x-mcp-header"`)) {
 		return nil
 	}
 	return schema

@@ -207,7 +207,8 @@ type odd struct{}
 
 func (odd) Tools(context.Context) []agent.ModelTool {
 	return []agent.ModelTool{{Name: "a", Schema: []byte(`{"type":"string"}`)}, {Name: "b", Schema: []byte(`[]`)}, {Name: "c", Schema: []byte(`{"type":"object","properties":7}`)},
-		{Name: "d", Schema: []byte(`{"type":"object"}`)}}
+		{Name: "d", Schema: []byte(`{"type":"object"}`)}, {Name: "e", Schema: []byte(`{"Type":"object"}`)},
+		{Name: "f", Schema: []byte(`{"type":"object","properties":{"x":{"type":"number","x-mcp-head\u0065r":"X"}}}`)}}
 }
 func (odd) Call(context.Context, string, json.RawMessage) (string, error) {
 	return "", errors.New("never")
@@ -222,7 +223,7 @@ func TestOddSchemas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := m.names(); !slices.Equal(got, []string{"d"}) || strings.Count(l.log.String(), "is not lent") != 3 {
+	if got := m.names(); !slices.Equal(got, []string{"d"}) || strings.Count(l.log.String(), "is not lent") != 5 {
 		t.Errorf("lent are %v: %s", got, l.log)
 	}
 }
