@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,21 +77,24 @@ func notifyContext() (context.Context, context.CancelFunc) {
 
 // run carries out a command line and returns the exit code.
 func run(ctx context.Context, args []string, out, errs io.Writer) int {
+	group := ""
+	if len(args) > 0 && args[0] == "robot" {
+		group, args = "robot ", args[1:]
+	}
 	if len(args) == 0 || args[0] == "help" || args[0] == "--help" || args[0] == "-h" {
-		usage(out)
+		if group == "" {
+			usage(out)
+		} else {
+			listCommands(out, group)
+			fmt.Fprintln(out, "\nperch robot list, say, adopt, token and forget are perch devices, say, adopt, token and forget.")
+		}
 		if len(args) == 0 {
 			return exitUsage
 		}
 		return exitDone
 	}
-	if args[0] == "robot" && len(args) > 1 { // perch robot list, say, adopt, token and forget have shorter names
-		args = args[1:]
-		switch args[0] {
-		case "list":
-			args = append([]string{"devices"}, args[1:]...)
-		case "show", "rename", "set":
-			args = append([]string{"robot " + args[0]}, args[1:]...)
-		}
+	if group != "" {
+		args = append([]string{ofRobots(args[0])}, args[1:]...)
 	}
 	if args[0] == brokerCommand {
 		if err := runBroker(os.Stdin, errs); err != nil {
@@ -117,8 +121,20 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 		complain(errs, err)
 		return exitCode(err)
 	}
-	fmt.Fprintf(errs, "perch: there is no command %q; perch help lists them\n", args[0])
+	fmt.Fprintf(errs, "perch: there is no command %q; perch %s lists them\n", args[0], cmp.Or(strings.TrimSpace(group), "help"))
 	return exitUsage
+}
+
+// ofRobots is the command that follows perch robot by its own name. Some of
+// them have a shorter one.
+func ofRobots(name string) string {
+	switch name {
+	case "list":
+		return "devices"
+	case "say", "adopt", "token", "forget":
+		return name
+	}
+	return "robot " + name
 }
 
 // complain says why a command has failed. In the journal that is an error, each
@@ -145,17 +161,25 @@ func exitCode(err error) int {
 func usage(out io.Writer) {
 	fmt.Fprintln(out, "perch is the appliance that Stack-chan and other Xiaozhi robots find in the house.")
 	fmt.Fprintln(out)
-	for _, c := range commands() {
-		fmt.Fprintf(out, "  perch %-13s %s\n", c.name, c.does)
-		if c.arguments != "" {
-			fmt.Fprintf(out, "  %-19s   %s\n", "", c.arguments)
-		}
-	}
+	listCommands(out, "")
 	fmt.Fprintln(out)
 	fmt.Fprintln(out, "perch COMMAND --help tells the options of one; man perch tells more.")
 	fmt.Fprintln(out, "devices, say, notify, adopt, token, forget, robot, backup and restore speak to the running appliance over its socket,")
 	fmt.Fprintln(out, "or by --url URL --token-file FILE (PERCH_URL, PERCH_TOKEN). Where none runs, backup and restore work in")
 	fmt.Fprintln(out, "the data directory (--data DIR).")
+}
+
+// listCommands lists those that begin with a word, or all.
+func listCommands(out io.Writer, group string) {
+	for _, c := range commands() {
+		if !strings.HasPrefix(c.name, group) {
+			continue
+		}
+		fmt.Fprintf(out, "  perch %-13s %s\n", c.name, c.does)
+		if c.arguments != "" {
+			fmt.Fprintf(out, "  %-19s   %s\n", "", c.arguments)
+		}
+	}
 }
 
 // shellCommands are the commands as they answer to --help.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -96,7 +97,7 @@ func TestARobotIsNamedByCommand(t *testing.T) {
 		"robot set kitchen persona=cook":     "personas",
 		"robot set kitchen persona=../x":     "personas",
 		"robot rename kitchen a0b1c2d3e4f6":  "MAC address",
-		"robot set a0b1c2d3e4f7 voice=heart": "unknown robot",
+		"robot set a0b1c2d3e4f7 voice=heart": "unknown robot: it has not been here, or was forgotten; perch devices lists",
 	} {
 		if out := h.command(t, line, 1); !strings.Contains(out, want) {
 			t.Errorf("%s says %s", line, out)
@@ -214,5 +215,19 @@ func TestFaultsOfRobots(t *testing.T) {
 		"rules:\n- {when: {event: x, robot: Kitchen}, do: [{stop: true}]}\nskins: {hooks: {robots: [KITCHEN]}}"), nil)
 	if err != nil {
 		t.Errorf("what can be: %v", err)
+	}
+}
+
+// Who types perch robot is told which commands that has.
+func TestCommandsOfRobots(t *testing.T) {
+	for line, code := range map[string]int{"robot": exitUsage, "robot help": exitDone, "robot --help": exitDone, "robot -h": exitDone} {
+		var out bytes.Buffer
+		if got := run(t.Context(), strings.Fields(line), &out, &out); got != code || !strings.Contains(out.String(), "perch robot rename") || strings.Contains(out.String(), "perch backup") {
+			t.Errorf("perch %s: exit code %d, and says %s", line, got, out.String())
+		}
+	}
+	var out bytes.Buffer
+	if got := run(t.Context(), []string{"robot", "renam"}, &out, &out); got != exitUsage || !strings.Contains(out.String(), `"robot renam"`) || !strings.Contains(out.String(), "perch robot lists") {
+		t.Errorf("perch robot renam: exit code %d, and says %s", got, out.String())
 	}
 }

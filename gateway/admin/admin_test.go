@@ -175,7 +175,7 @@ func TestARobotsRefusalIsShown(t *testing.T) {
 	}{
 		{&door.Fault{Word: "robot_offline", Sentence: "its channel is closed", HTTP: 409}, 409, `{"error":{"code":"robot_offline","message":"its channel is closed"}}`},
 		{errors.New("secret: /dev/mmcblk0"), 500, `{"error":{"code":"internal","message":"internal error; the log says more"}}`},
-		{fmt.Errorf("say: %w", device.ErrUnknownRobot), 404, `{"error":{"code":"unknown_robot","message":"say: unknown robot"}}`},
+		{fmt.Errorf("say: %w", device.ErrUnknownRobot), 404, `{"error":{"code":"unknown_robot","message":"say: unknown robot: it has not been here, or was forgotten; perch devices lists those that have"}}`},
 	} {
 		h := newHouse(t)
 		h.visit(t, robotA, "one")
