@@ -77,7 +77,7 @@ func TestANameIsOneRobots(t *testing.T) {
 		t.Errorf("its own name in another case: %v", err)
 	}
 	for _, wrong := range []string{
-		"a0-b1-c2-d3-e4-f5", "A0B1C2D3E4F6", "123456", "a\nb", "a\u202eb", "a/b", "a#b", "a+b", "-x", ".", "..",
+		"a0-b1-c2-d3-e4-f5", "A0B1C2D3E4F6", "123456", "a\nb", "a\u202eb", "a/b", "a#b", "a+b", "skin:desk", "-x", ".", "..",
 		strings.Repeat("ü", 33), "a\xff", "all\x00",
 	} {
 		if _, err := r.Configure(robotB, name(wrong)); !errors.Is(err, device.ErrName) {
