@@ -2,6 +2,7 @@ package door_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 
 	"perch/gateway/door"
@@ -129,5 +130,11 @@ func TestLocalPages(t *testing.T) {
 		if page := len(c.header) > 0; page && door.Local(r) == nil {
 			t.Errorf("%s is let in where no page is", c.name)
 		}
+	}
+	r := request(http.MethodGet, "/")
+	r.RemoteAddr, r.Host = "127.0.0.1:4000", "localhost:3000"
+	r.Header.Set("Origin", panel)
+	if err := door.Local(r); err == nil || !strings.Contains(err.Error(), "take no web page here") {
+		t.Errorf("an allowed page at an owner's door is told %v, which does not help it", err)
 	}
 }
