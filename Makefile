@@ -44,11 +44,11 @@ demo: build ## starts the appliance and lets a simulated robot talk with it
 	@firmware-tools/demo.sh
 
 # The slowest packages begin first. They mostly wait, for somebody to have spoken
-# or for a machine to boot, so that three run at once on two cores.
+# or for a machine to boot, so that two run at once, each four talks.
 test: deps ## runs every test, under the race detector
 	@packaging/deps.sh deb
 	go build -race ./...
-	go test -race -p 3 -parallel 4 -shuffle=on -timeout 20m -skip '^TestWhatIsUnderstood$$' ./cmd/perch ./packaging ./voice/sphinx ./...
+	go test -race -p 2 -parallel 4 -shuffle=on -timeout 20m -skip '^TestWhatIsUnderstood$$' ./cmd/perch ./packaging ./voice/sphinx ./...
 	go test -race -timeout 20m -v -run '^TestWhatIsUnderstood$$' ./cmd/perch
 
 check: deps ## formatting, vet, staticcheck, tidy modules

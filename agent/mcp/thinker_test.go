@@ -41,6 +41,11 @@ func TestAThinkerUsesTheToolsOfTwoServers(t *testing.T) {
 	files, _ := child(t, "real", mcp.Options{Name: "files", Only: []string{"echo", "fail"}})
 	home, _ := child(t, "real", mcp.Options{Name: "home", Only: []string{"echo", "fail"}})
 	gone, _ := open(t, mcp.Options{Name: "gone", Command: []string{"no-such-program-here"}})
+	for _, there := range []*mcp.Server{files, home} { // a turn does not wait long for a server
+		if err := there.Warm(soon(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	m := &script{}
 	k := agent.NewThinker(agent.ThinkerOptions{Model: m, Sources: []agent.ToolSource{files, gone, home}})
 	var spoken []string

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -219,8 +220,12 @@ func TestTheBrokerDiesWithItsParent(t *testing.T) {
 
 // published publishes sentences for a robot with QoS 1, one after the other,
 // until the broker goes, and returns those that were confirmed.
-func published(address, password string, round int, robot string) (confirmed []string) {
+func published(address, password string, round int, robot string, count *atomic.Int64) (confirmed []string) {
 	conn, err := mqttLogin(address, 4, fmt.Sprintf("say-%d-%s", round, robot), mqttUser, password)
+	for try := 0; err != nil && try < 300; try++ { // its process is there before its port
+		time.Sleep(20 * time.Millisecond)
+		conn, err = mqttLogin(address, 4, fmt.Sprintf("say-%d-%s", round, robot), mqttUser, password)
+	}
 	if err != nil {
 		return nil
 	}
@@ -238,6 +243,7 @@ func published(address, password string, round int, robot string) (confirmed []s
 			return confirmed
 		}
 		confirmed = append(confirmed, text)
+		count.Add(1)
 	}
 }
 
@@ -265,10 +271,12 @@ func TestConfirmedOverMQTTIsKept(t *testing.T) {
 		password := brokerPassword(t, data)
 		confirmed := make([][]string, len(robots))
 		var all sync.WaitGroup
+		var some atomic.Int64
 		for i, robot := range robots {
-			all.Go(func() { confirmed[i] = published(at, password, round, robot) })
+			all.Go(func() { confirmed[i] = published(at, password, round, robot, &some) })
 		}
-		time.Sleep(700*time.Millisecond + time.Duration(round%7)*37*time.Millisecond) // the mirror looks for others first
+		h.eventually("some are confirmed", func() bool { return some.Load() >= int64(1+round*5%31) })
+		time.Sleep(time.Duration(round%7) * 7 * time.Millisecond) // the power goes at any moment
 		if err := p.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}

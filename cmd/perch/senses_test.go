@@ -282,7 +282,7 @@ func TestAFaceThatOpensATalk(t *testing.T) {
 				t.Error("it answered the face as it answers its wake word")
 			}
 			robot.off()
-			if s := robot.Stats(); s.Received == 0 || s.Dropped+s.Ignored+s.Cut > 0 || s.Played != s.Received {
+			if s := robot.Stats(); s.Received == 0 || s.Dropped+s.Cut > 0 || s.Played+s.Ignored != s.Received {
 				t.Errorf("the greeting was not whole: %+v", s)
 			}
 		})
@@ -337,7 +337,7 @@ func TestSounds(t *testing.T) {
 	play(filepath.Join(data, "sounds", "tune.wav"), http.StatusConflict, "robot_speaking")
 	h.await(robot, "it has played", stopped)
 	robot.off()
-	if s := robot.Stats(); s.Played < 2000/60 || s.Played != s.Received || s.Dropped+s.Ignored+s.Cut > 0 {
+	if s := robot.Stats(); s.Played < 2000/60 || s.Played+s.Ignored != s.Received || s.Dropped+s.Cut > 0 {
 		t.Errorf("the sound was not whole: %+v", s)
 	}
 }
