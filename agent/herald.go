@@ -80,9 +80,7 @@ func (h *Herald) Notify(n Notice) (Notice, error) {
 }
 
 func (h *Herald) publish(n Notice) {
-	h.bus.Publish(n.Robot, n.SessionID, event.Notification{
-		ID: n.ID, Text: n.Text, Urgency: n.Urgency, ActionURL: n.ActionURL, Speak: n.Speak, ExpiresAt: n.Expires,
-	})
+	h.bus.Publish(n.Robot, n.SessionID, n.Event())
 }
 
 func (h *Herald) expired(gone ...Notice) {

@@ -13,6 +13,7 @@ import (
 	"unicode"
 
 	"perch/device"
+	"perch/event"
 )
 
 // How much a notification matters.
@@ -44,6 +45,11 @@ type Notice struct {
 	State     string    `json:"state"`
 	Received  time.Time `json:"received"`
 	Expires   time.Time `json:"expires,omitzero"`
+}
+
+// Event is that there is such a notification.
+func (n Notice) Event() event.Notification {
+	return event.Notification{ID: n.ID, Text: n.Text, Urgency: n.Urgency, ActionURL: n.ActionURL, Speak: n.Speak, ExpiresAt: n.Expires}
 }
 
 // told reports whether it has reached somebody, and need not be offered again.

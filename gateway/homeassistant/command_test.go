@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"perch/agent"
 	"perch/event"
@@ -282,4 +283,23 @@ func TestPerceived(t *testing.T) {
 	h.happens(chan1, "s1", event.Heard{Text: "good morning"})
 	e.await(state1, has(`"last_heard":"good morning"`))
 	e.await(conversation1, has(`"event_type":"heard"`, "good morning"))
+}
+
+// TestANotificationFromBefore: what becomes of one that was told before a restart
+// is told with its text, and where it was told.
+func TestANotificationFromBefore(t *testing.T) {
+	inBubble(t, func(h *home, _ *script) {
+		kept := agent.NewNotices(&shelf[agent.Notice]{})
+		if _, err := kept.Accept(agent.Notice{ID: "wash", Text: "the wash is done", Urgency: agent.UrgencyNormal}, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		h.options.Notices = kept
+	}, func(t *testing.T, h *home, s *script) {
+		h.happens(chan1, "", event.NotificationChanged{ID: "wash", State: agent.NoticeSpoken})
+		time.Sleep(time.Second)
+		told := s.on("perch/bridge/notification")
+		if len(told) != 1 || !has(`"spoken"`, `"the wash is done"`, `"normal"`, `"robot":"a0b1c2d3e4f4"`)(string(told[0].payload)) {
+			t.Errorf("told is %v", told)
+		}
+	})
 }

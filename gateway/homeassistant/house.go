@@ -27,7 +27,7 @@ const (
 type house struct {
 	*Mirror
 	views   map[device.ID]*view
-	notices notices
+	notices toldNotices
 	refused refusals
 	kept    kept
 	waiting map[string]bool // the ids of notifications for robots whose channel was closed
@@ -41,7 +41,7 @@ type house struct {
 }
 
 func newHouse(m *Mirror) *house {
-	return &house{Mirror: m, views: map[device.ID]*view{}, notices: notices{byID: map[string]notice{}},
+	return &house{Mirror: m, views: map[device.ID]*view{}, notices: toldNotices{byID: map[string]notice{}},
 		refused: newRefusals(m.o.Log), kept: newKept(m.o.Kept), waiting: map[string]bool{}, strangers: newStrangers(),
 		agents: agents{views: map[string]*agentView{}}}
 }
@@ -90,6 +90,7 @@ func (h *house) begin(now time.Time) *event.Reader {
 	h.out.put(message{topic: h.names.bridgeTopic("status"), payload: []byte("online"), retained: true, qos: 1})
 	h.bridge() // which the robots are behind
 	h.look(now)
+	h.rereadNotices(now)
 	for _, s := range states {
 		if v := h.views[s.Robot]; v != nil {
 			v.state, v.shown = s, s.At(now)
@@ -187,6 +188,7 @@ func (h *house) recover(e event.Envelope) {
 		}
 	}
 	h.recoverAgents(states, e.At)
+	h.rereadNotices(e.At)
 	h.bridge()
 }
 

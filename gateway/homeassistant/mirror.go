@@ -107,7 +107,10 @@ type Options struct {
 	Robots registry
 	Talk   talk
 	Herald herald
-	Senses intake
+	// Notices are the notifications that are kept, for what becomes of one from
+	// before this run; nil keeps none.
+	Notices notices
+	Senses  intake
 	// Questions are those of agents without a robot, among others; nil answers none.
 	Questions questions
 	// Firmware is the catalogue; nil shows and installs none.

@@ -186,9 +186,14 @@ func (h *house) follow(ctx context.Context, v *view, e event.Envelope) {
 	}
 }
 
-// notices are the texts of notifications that were told, for what becomes of
+// notices is where notifications are kept.
+type notices interface {
+	Open(now time.Time) []agent.Notice
+}
+
+// toldNotices are the texts of notifications that were told, for what becomes of
 // them is told by their id alone.
-type notices struct {
+type toldNotices struct {
 	byID  map[string]notice
 	order []string
 }
@@ -231,6 +236,17 @@ func (h *house) tellNotice(e event.Envelope) {
 	}
 }
 
+// rereadNotices takes the notifications that are kept, which were told in an
+// earlier run or in events that were lost.
+func (h *house) rereadNotices(now time.Time) {
+	if h.o.Notices == nil {
+		return
+	}
+	for _, n := range h.o.Notices.Open(now) {
+		h.notices.remember(notice{n.Robot, n.Event()})
+	}
+}
+
 // endNotice tells what became of a notification that was published for a
 // robot whose channel was closed.
 func (h *house) endNotice(id device.ID, n event.NotificationChanged) {
@@ -259,7 +275,7 @@ func (h *house) step(e event.Envelope, state string, n notice) {
 	}
 }
 
-func (n *notices) remember(one notice) {
+func (n *toldNotices) remember(one notice) {
 	if _, again := n.byID[one.ID]; !again {
 		n.order = append(n.order, one.ID)
 	}
