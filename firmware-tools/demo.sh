@@ -38,7 +38,7 @@ done
 url="http://127.0.0.1:$port/xiaozhi/ota/"
 
 start() {
-	"$perch" serve --data "$work/data" --listen ":$port" --local "127.0.0.1:$local" 2>>"$work/log" &
+	"$perch" serve --data "$work/data" --listen ":$port" --local "127.0.0.1:$local" >>"$work/log" 2>&1 &
 	server=$!
 	tries=0
 	until curl -s -o /dev/null "http://127.0.0.1:$port/health"; do
