@@ -9,6 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -139,6 +140,9 @@ func changeHooks(f *hooksFlags, install bool, stdout, stderr io.Writer) error {
 			return fmt.Errorf("find this program: %w", err)
 		}
 		block = f.block(program, agent)
+		if a, err := netip.ParseAddr(f.url.Hostname()); f.key == "" && f.url.Hostname() != "localhost" && (err != nil || !a.IsLoopback()) {
+			fmt.Fprintf(stderr, "%s takes hooks with the skins' key only: add --key-file FILE\n", f.url)
+		}
 		if !f.write {
 			_, err := stdout.Write(object{{"hooks", block.text()}}.pretty())
 			return err

@@ -225,7 +225,7 @@ func TestMerge(t *testing.T) {
 	if code, out, _ := install(t, args...); code != 0 || !strings.Contains(out, "already") || content(t, file) != text {
 		t.Errorf("a second time: %d %s", code, out)
 	}
-	if code, _, _ := install(t, "claude", "--write", "--settings", file, "--url", "http://perch.local:8003"); code != 0 {
+	if code, _, told := install(t, "claude", "--write", "--settings", file, "--url", "http://perch.local:8003"); code != 0 || !strings.Contains(told, "--key-file") {
 		t.Error(code)
 	}
 	text = content(t, file)
