@@ -184,14 +184,43 @@ func sentences(t *testing.T, texts ...string) (all []simrobot.Sentence) {
 // talker is a simulated robot that was switched on and has had its talk.
 type talker struct {
 	*simrobot.Robot
+	punctual
 	mu       sync.Mutex
 	happened []simrobot.Happening
-	late     time.Duration // that this machine was at most while it talked
 }
 
-// tooLate is a machine that others keep from its work: what has to come in time
-// is nothing to judge an appliance by there.
-const tooLate = 25 * time.Millisecond
+// punctual is how late this machine was at most while a robot talked. What has
+// to come in time is nothing to judge an appliance by where others keep the
+// machine from its work: gateway/robot's tests hold it on a clock of their own.
+type punctual struct{ late time.Duration }
+
+// A robot that is told to speak can be sent to 14 ms later and takes 5 of them to
+// get to it; once it speaks it has sound for longer than this.
+const (
+	tooLateToBegin = 9 * time.Millisecond
+	tooLate        = 25 * time.Millisecond
+)
+
+// watch returns when ctx ends.
+func (p *punctual) watch(ctx context.Context) {
+	const every = 10 * time.Millisecond
+	for ctx.Err() == nil {
+		began := time.Now()
+		time.Sleep(every)
+		p.late = max(p.late, time.Since(began)-every)
+	}
+}
+
+// inTime checks that no packet came late, or before the robot was ready for it.
+func (p *punctual) inTime(t *testing.T, s simrobot.Stats) {
+	t.Helper()
+	switch {
+	case s.Ignored > 0 && p.late <= tooLateToBegin, s.Underruns > 0 && p.late <= tooLate:
+		t.Errorf("the robot ran dry, or ignored packets: %+v", s)
+	case s.Ignored+s.Underruns > 0:
+		t.Logf("the robot ran dry %d times and ignored %d packets, on a machine that was late by %s", s.Underruns, s.Ignored, p.late)
+	}
+}
 
 // talks has a robot talk, and returns what ended it.
 func (h *house) talks(o simrobot.Options) (*talker, error) {
@@ -206,14 +235,7 @@ func (h *house) talks(o simrobot.Options) (*talker, error) {
 	r.Robot = made
 	ctx, cancel := context.WithTimeout(h.t.Context(), 2*time.Minute)
 	var watch sync.WaitGroup
-	watch.Go(func() {
-		const every = 10 * time.Millisecond
-		for ctx.Err() == nil {
-			began := time.Now()
-			time.Sleep(every)
-			r.late = max(r.late, time.Since(began)-every)
-		}
-	})
+	watch.Go(func() { r.watch(ctx) })
 	err = made.Run(ctx)
 	cancel()
 	watch.Wait()
@@ -235,25 +257,11 @@ func (r *talker) observe(e simrobot.Happening) {
 	r.happened = append(r.happened, e)
 }
 
-// inTime checks that no packet came late, or before the robot was ready for it:
-// where the machine did not keep the two from their work. The tests of
-// gateway/robot hold it on a clock of their own.
-func (r *talker) inTime(t *testing.T) {
-	t.Helper()
-	switch s := r.Stats(); {
-	case s.Underruns+s.Ignored == 0:
-	case r.late > tooLate:
-		t.Logf("the robot ran dry %d times and ignored %d packets, on a machine that was late by %s", s.Underruns, s.Ignored, r.late)
-	default:
-		t.Errorf("the robot ran dry, or ignored packets: %+v", s)
-	}
-}
-
 // whole checks that every sentence was answered, and not a packet lost.
 func (r *talker) whole(t *testing.T) {
 	t.Helper()
-	r.inTime(t)
 	s := r.Stats()
+	r.inTime(t, s)
 	if s.Dropped+s.Cut+s.Bad > 0 || s.Played+s.Ignored != s.Received || s.MaxQueue > 40 {
 		t.Errorf("sound was lost: %+v", s)
 	}
@@ -539,8 +547,8 @@ func TestBadMessagesDisturbNothing(t *testing.T) {
 	}
 	ask(bad, `{"type":"abort"}`, `"stop"`)
 	_ = bad.SendText(bytes.Repeat([]byte("x"), 70000)) // it may be closed before all of them are sent
-	if _, _, err := bad.Receive(); err == nil {
-		t.Error("after 70 000 bytes it goes on")
+	if _, _, err := bad.Receive(); err != io.EOF && !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("after 70 000 bytes: %v", err)
 	}
 	h.eventually("the log says so", func() bool { return strings.Contains(h.log.String(), "too big") })
 	ask(other, `{"type":"abort"}`, `"stop"`)

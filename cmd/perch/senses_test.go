@@ -27,6 +27,7 @@ import (
 // what happened to it.
 type companion struct {
 	*simrobot.Robot
+	punctual
 	off      func() // switches it off
 	mu       sync.Mutex
 	happened []happened
@@ -53,6 +54,7 @@ func (h *house) companion(o simrobot.Options) *companion {
 	c.Robot = made
 	ctx, cancel := context.WithCancel(h.t.Context())
 	var running sync.WaitGroup
+	running.Go(func() { c.watch(ctx) })
 	running.Go(func() {
 		if err := made.Run(ctx); err != nil && !errors.Is(err, context.Canceled) {
 			h.t.Errorf("the robot: %v", err)
@@ -282,6 +284,7 @@ func TestAFaceThatOpensATalk(t *testing.T) {
 				t.Error("it answered the face as it answers its wake word")
 			}
 			robot.off()
+			robot.inTime(t, robot.Stats())
 			if s := robot.Stats(); s.Received == 0 || s.Dropped+s.Cut > 0 || s.Played+s.Ignored != s.Received {
 				t.Errorf("the greeting was not whole: %+v", s)
 			}
@@ -337,6 +340,7 @@ func TestSounds(t *testing.T) {
 	play(filepath.Join(data, "sounds", "tune.wav"), http.StatusConflict, "robot_speaking")
 	h.await(robot, "it has played", stopped)
 	robot.off()
+	robot.inTime(t, robot.Stats())
 	if s := robot.Stats(); s.Played < 2000/60 || s.Played+s.Ignored != s.Received || s.Dropped+s.Cut > 0 {
 		t.Errorf("the sound was not whole: %+v", s)
 	}

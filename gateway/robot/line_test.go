@@ -34,7 +34,8 @@ type line struct {
 	once    sync.Once
 	text    []byte
 
-	stuck atomic.Bool // the robot does not read: sending hangs until the end
+	stuck atomic.Bool   // the robot does not read: sending hangs until the end
+	takes time.Duration // to send a text
 
 	mu     sync.Mutex
 	sent   []sent
@@ -81,6 +82,7 @@ func (l *line) SendText(text []byte) error {
 	if err != nil {
 		return err
 	}
+	time.Sleep(l.takes)
 	return l.keep(sent{message: m})
 }
 

@@ -84,12 +84,11 @@ func (w *writer) run(ctx context.Context) error {
 			continue
 		default:
 		}
-		now := time.Now()
-		wait, news, err := w.advance(now)
+		wait, news, err := w.advance()
 		if err != nil {
 			return err
 		}
-		timer.Reset(min(wait, w.runOut(now)))
+		timer.Reset(min(wait, w.runOut(time.Now())))
 		select {
 		case m := <-w.now:
 			if err := w.text(m); err != nil {
@@ -153,10 +152,10 @@ const forever = time.Hour
 
 // advance sends what of the playback is due, and returns how long there is
 // nothing to do and a channel that may end that sooner.
-func (w *writer) advance(now time.Time) (wait time.Duration, news <-chan struct{}, err error) {
+func (w *writer) advance() (wait time.Duration, news <-chan struct{}, err error) {
 	p := w.current.Load()
 	if p != w.playing {
-		w.cutOff(now)
+		w.cutOff(time.Now())
 		w.playing, w.pacer, w.begun, w.waits, w.felt = p, voice.Pacer{Queue: w.queue}, false, false, agent.Emotion{}
 	}
 	if len(w.now) > 0 {
@@ -166,11 +165,12 @@ func (w *writer) advance(now time.Time) (wait time.Duration, news <-chan struct{
 		return forever, nil, nil
 	}
 	if p.restart() {
-		if err := w.restart(now); err != nil {
+		if err := w.restart(); err != nil {
 			return 0, nil, err
 		}
 	}
 	for {
+		now := time.Now() // sending the item before may have taken a while
 		it, atOnce, there := p.peek()
 		if !there {
 			return forever, p.news, nil
@@ -247,7 +247,7 @@ func (w *writer) perform(p *playback, it item, now time.Time) error {
 		w.felt = *it.face
 		return w.face()
 	case it.sentence != nil:
-		return w.sentence(p, *it.sentence, now)
+		return w.sentence(p, *it.sentence)
 	case it.packet != nil:
 		return w.packet(p, it.packet, now)
 	case it.pause != nil:
@@ -260,34 +260,35 @@ func (w *writer) perform(p *playback, it item, now time.Time) error {
 
 // sentence shows a sentence, and makes the robot speak before the first.
 // Every build enters its speaking state by then, whichever of the two messages
-// it goes by.
-func (w *writer) sentence(p *playback, text string, now time.Time) error {
+// it goes by; no sooner than the two have left.
+func (w *writer) sentence(p *playback, text string) error {
 	if err := w.face(); err != nil { // a question in between has taken it off
 		return err
 	}
-	if !w.begun {
-		if !p.speak() {
-			return nil
-		}
-		if err := w.text(xiaozhi.TTSStart{}); err != nil {
-			return err
-		}
-		w.begun, w.since = true, now
-		// A pause the loop has not looked at yet is over.
-		p.note(func(r *progress) { r.started, r.paused = true, false })
+	if !w.begun && !p.speak() {
+		return nil
 	}
 	w.pending, w.waits = text, true
-	return w.text(xiaozhi.SentenceStart{Text: text})
+	if w.begun {
+		return w.text(xiaozhi.SentenceStart{Text: text})
+	}
+	w.begun = true
+	// A pause the loop has not looked at yet is over.
+	p.note(func(r *progress) { r.started, r.paused = true, false })
+	return w.restart()
 }
 
-// restart makes a robot speak that was told to and may not do so: nothing
-// happens to one that does.
-func (w *writer) restart(now time.Time) error {
-	w.since = now
+// restart makes a robot speak: also one that was told to and may not do so, for
+// nothing happens to one that does.
+func (w *writer) restart() error {
 	if err := w.text(xiaozhi.TTSStart{}); err != nil {
 		return err
 	}
-	return w.text(xiaozhi.SentenceStart{Text: w.pending})
+	if err := w.text(xiaozhi.SentenceStart{Text: w.pending}); err != nil {
+		return err
+	}
+	w.since = time.Now()
+	return nil
 }
 
 func (w *writer) packet(p *playback, packet []byte, now time.Time) error {
