@@ -26,38 +26,38 @@ var arrows = map[string][]string{
 	"ota/espimage":   {},
 	"voice":          {},
 	"store":          {},
-	"gateway/socket": {},
+	"socket":         {},
 	"gateway/door":   {},
+	"remote/*":       {"remote", "socket"},
 	"event":          {"device"},
 	"agent":          {"device", "event"},
 	"ota":            {"device", "event", "ota/espimage"},
 	"perception":     {"device", "event"},
 
 	"agent/*":       {"agent", "device", "event"}, // drivers, and what an agent's turn is made of
-	"agent/assist":  {"agent", "device", "event", "gateway/socket", "gateway/socket/hass"},
+	"agent/assist":  {"agent", "device", "event", "remote/hass", "socket"},
 	"agent/acp":     {"agent", "agent/program", "device", "event"},
 	"agent/mcp":     {"agent", "agent/program", "device", "event"},
 	"agent/program": {},
 	"voice/*":       {"voice"},
-	"voice/assist":  {"voice", "voice/remote", "gateway/socket", "gateway/socket/hass"},
+	"voice/assist":  {"voice", "voice/remote", "remote/hass", "socket"},
 
-	// What every engine behind HTTP needs, and every one behind Home Assistant.
-	"voice/openai":        {"voice", "voice/remote"},
-	"voice/elevenlabs":    {"voice", "voice/remote"},
-	"gateway/socket/hass": {"gateway/socket"},
+	// What every engine behind HTTP needs.
+	"voice/openai":     {"voice", "voice/remote"},
+	"voice/elevenlabs": {"voice", "voice/remote"},
 
-	"gateway/*":       {"agent", "device", "event", "perception", "voice", "gateway/socket", "gateway/door"},
-	"gateway/robot":   {"agent", "device", "device/xiaozhi", "event", "perception", "voice", "gateway/socket", "gateway/door"},
-	"gateway/admin":   {"agent", "device", "event", "ota", "perception", "voice", "gateway/socket", "gateway/door"},
-	"gateway/wyoming": {"agent", "device", "event", "perception", "voice", "voice/wyoming", "gateway/socket", "gateway/door"},
+	"gateway/*":       {"agent", "device", "event", "perception", "voice", "socket", "gateway/door"},
+	"gateway/robot":   {"agent", "device", "device/xiaozhi", "event", "perception", "voice", "socket", "gateway/door"},
+	"gateway/admin":   {"agent", "device", "event", "ota", "perception", "voice", "socket", "gateway/door"},
+	"gateway/wyoming": {"agent", "device", "event", "perception", "voice", "voice/wyoming", "socket", "gateway/door"},
 	"gateway/broker":  {"gateway/door"},
 
 	// Its tests run the broker beside them; the appliance runs it as a child.
-	"gateway/homeassistant": {"agent", "device", "event", "perception", "voice", "gateway/socket", "gateway/door", "gateway/broker"},
+	"gateway/homeassistant": {"agent", "device", "event", "perception", "voice", "socket", "gateway/door", "gateway/broker"},
 
-	"firmware-tools":   {"firmware-tools/*", "device", "device/xiaozhi", "ota/espimage", "voice", "voice/*", "gateway/socket", "gateway/mdns"},
-	"firmware-tools/*": {"firmware-tools/*", "device", "device/xiaozhi", "ota/espimage", "voice", "voice/*", "gateway/socket", "gateway/mdns"},
-	"cmd/*":            {"agent", "agent/*", "device", "device/*", "event", "gateway/*", "ota", "ota/*", "perception", "store", "voice", "voice/*"},
+	"firmware-tools":   {"firmware-tools/*", "device", "device/xiaozhi", "ota/espimage", "voice", "voice/*", "socket", "gateway/mdns"},
+	"firmware-tools/*": {"firmware-tools/*", "device", "device/xiaozhi", "ota/espimage", "voice", "voice/*", "socket", "gateway/mdns"},
+	"cmd/*":            {"agent", "agent/*", "device", "device/*", "event", "gateway/*", "ota", "ota/*", "perception", "remote", "remote/*", "socket", "store", "voice", "voice/*"},
 	"packaging":        {"store"}, // the soak has its appliance installed hours ago
 	".":                {},
 }
@@ -66,7 +66,7 @@ var arrows = map[string][]string{
 // holds for everything below it.
 var owners = map[string][]string{
 	"go.etcd.io/bbolt":                       {"store"},
-	"github.com/gorilla/websocket":           {"gateway/socket"},
+	"github.com/gorilla/websocket":           {"socket"},
 	"github.com/eclipse/paho.mqtt.golang":    {"gateway/homeassistant"},
 	"github.com/mochi-mqtt/server/v2":        {"gateway/broker"},
 	"github.com/grandcat/zeroconf":           {"gateway/mdns"},

@@ -27,7 +27,7 @@ echo "== a change of agent state to one, 100 and 500 skins, and what an idle one
 go test -run '^$' -bench 'EventToSkins|PublishToSkins' -benchtime 200x ./gateway/skin | tee -a "$out"
 go test -run '^$' -bench IdleSkins -benchtime 3x ./gateway/skin | tee -a "$out"
 echo "== the parts"
-go test -run '^$' -bench . -benchtime 0.5s ./device/... ./event ./store ./voice ./gateway/socket/... ./gateway/admin ./agent/... | tee -a "$out"
+go test -run '^$' -bench . -benchtime 0.5s ./device/... ./event ./store ./voice ./socket/... ./gateway/admin ./agent/... | tee -a "$out"
 if [ -n "${BASE:-}" ]; then
 	go run "$BENCHSTAT" "$BASE" "$out"
 fi

@@ -20,7 +20,7 @@ import (
 	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/firmware-tools/simrobot"
-	"perch/gateway/socket"
+	"perch/socket"
 	"perch/voice"
 )
 

@@ -22,7 +22,7 @@ import (
 	"time"
 
 	"perch/agent"
-	"perch/gateway/socket/hass"
+	"perch/remote/hass"
 )
 
 // Options of the brain. URL and Token are needed. Zero values stand for the

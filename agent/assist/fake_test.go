@@ -15,7 +15,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/assist"
-	"perch/gateway/socket"
+	"perch/socket"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -11,7 +11,7 @@ import (
 
 	"perch/agent"
 	"perch/event"
-	"perch/gateway/socket/hass"
+	"perch/remote/hass"
 )
 
 // Limits of a turn.

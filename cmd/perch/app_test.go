@@ -25,7 +25,7 @@ import (
 	"go.uber.org/goleak"
 
 	"perch/firmware-tools/simrobot"
-	"perch/gateway/socket"
+	"perch/socket"
 )
 
 // asProgram, in the environment, makes the test binary the program itself, so

@@ -24,7 +24,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"perch/firmware-tools/simrobot"
-	"perch/gateway/socket"
+	"perch/socket"
 )
 
 // canaries are secrets that are planted, and everything that is told.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"perch/gateway/socket"
+	"perch/socket"
 	"perch/voice"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"perch/gateway/socket"
+	"perch/socket"
 )
 
 // TestLocalhost: a model and a character of this machine come as the protocol's

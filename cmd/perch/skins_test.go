@@ -15,7 +15,7 @@ import (
 	"perch/agent"
 	"perch/device/xiaozhi"
 	"perch/firmware-tools/simrobot"
-	"perch/gateway/socket"
+	"perch/socket"
 )
 
 const skinsTestKey = "a key for the skins"

@@ -22,7 +22,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"perch/gateway/socket"
+	"perch/socket"
 )
 
 // certified writes a certificate and its key into a directory.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"perch/device/xiaozhi"
-	"perch/gateway/socket"
+	"perch/socket"
 )
 
 // channel is the robot's WebSocket. One goroutine receives, one other sends.

@@ -15,8 +15,8 @@ import (
 	"perch/device/xiaozhi"
 	"perch/event"
 	"perch/gateway/door"
-	"perch/gateway/socket"
 	"perch/perception"
+	"perch/socket"
 )
 
 func TestBase(t *testing.T) {

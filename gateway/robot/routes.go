@@ -15,7 +15,7 @@ import (
 	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/gateway/door"
-	"perch/gateway/socket"
+	"perch/socket"
 )
 
 // mostMessages are taken of one robot in a second. It sends 17 while it

@@ -21,7 +21,7 @@ import (
 	"perch/device/xiaozhi"
 	"perch/event"
 	"perch/gateway/door"
-	"perch/gateway/socket"
+	"perch/socket"
 	"perch/voice"
 )
 

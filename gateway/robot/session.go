@@ -13,7 +13,7 @@ import (
 	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/event"
-	"perch/gateway/socket"
+	"perch/socket"
 	"perch/voice"
 )
 

@@ -2,7 +2,7 @@ package robot
 
 import (
 	"perch/device/xiaozhi"
-	"perch/gateway/socket"
+	"perch/socket"
 )
 
 // transport is the channel to a robot. Receive is called by one goroutine and

@@ -18,7 +18,7 @@ import (
 	"perch/agent"
 	"perch/device"
 	"perch/event"
-	"perch/gateway/socket"
+	"perch/socket"
 )
 
 // board knows what every session shows.

@@ -23,7 +23,7 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/gateway/door"
-	"perch/gateway/socket"
+	"perch/socket"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

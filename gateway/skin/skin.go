@@ -8,7 +8,7 @@ import (
 
 	"perch/agent"
 	"perch/gateway/door"
-	"perch/gateway/socket"
+	"perch/socket"
 )
 
 // skin is one that is connected. Two goroutines share it: one receives its

@@ -15,7 +15,7 @@ import (
 
 	"perch/event"
 	"perch/gateway/door"
-	"perch/gateway/socket"
+	"perch/socket"
 )
 
 // wire is a skin as the network sees it: it reads what it likes, and sees the

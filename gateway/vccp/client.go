@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"perch/gateway/socket"
+	"perch/socket"
 )
 
 // Bounds of what a character may make us remember, and of the time it may take

@@ -22,8 +22,8 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/gateway/door"
-	"perch/gateway/socket"
 	"perch/perception"
+	"perch/socket"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -14,7 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"perch/device"
-	"perch/gateway/socket"
+	"perch/socket"
 )
 
 // TestConversation is the flow of the protocol's document, with the official

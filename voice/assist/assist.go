@@ -10,7 +10,7 @@ import (
 	"fmt"
 	"time"
 
-	"perch/gateway/socket/hass"
+	"perch/remote/hass"
 	"perch/voice"
 )
 

@@ -14,7 +14,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"perch/gateway/socket"
+	"perch/socket"
 	"perch/voice"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"perch/gateway/socket/hass"
+	"perch/remote/hass"
 	"perch/voice"
 )
 

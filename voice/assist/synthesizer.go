@@ -13,7 +13,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"perch/gateway/socket/hass"
+	"perch/remote/hass"
 	"perch/voice"
 	"perch/voice/remote"
 )

@@ -9,7 +9,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
-	"perch/gateway/socket"
+	"perch/socket"
 )
 
 // TestRoundTrip crosses every width of a frame's length (RFC 6455 section

@@ -8,7 +8,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
-	"perch/gateway/socket"
+	"perch/socket"
 )
 
 // TestAQuietSideIsGone: one whose network went away sends no FIN.

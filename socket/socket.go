@@ -1,6 +1,6 @@
-// Package socket is a WebSocket as every door here uses one: one goroutine
-// receives, one sends, every send has a deadline, every message a size limit,
-// and closing closes TCP itself, because a robot never answers a close frame.
+// Package socket is a WebSocket, at either end: one goroutine receives, one
+// sends, every send has a deadline, every message a size limit, and closing
+// closes TCP itself, because a robot never answers a close frame.
 package socket
 
 import (

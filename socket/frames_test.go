@@ -15,7 +15,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
-	"perch/gateway/socket"
+	"perch/socket"
 )
 
 // hijacked is an answer to a request on a connection in memory.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"perch/gateway/socket"
+	"perch/socket"
 )
 
 func TestDialSendsItsHeaders(t *testing.T) {

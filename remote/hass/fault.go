@@ -15,7 +15,7 @@ import (
 	"time"
 	"unicode"
 
-	"perch/gateway/socket"
+	"perch/socket"
 )
 
 // Codes of faults that Home Assistant has no code for.

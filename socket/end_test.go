@@ -12,7 +12,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
-	"perch/gateway/socket"
+	"perch/socket"
 )
 
 // TestTheOtherSideIsGone: a robot ends every talk by closing TCP, and whether

@@ -10,7 +10,7 @@ import (
 	"github.com/gorilla/websocket"
 	"go.uber.org/goleak"
 
-	"perch/gateway/socket"
+	"perch/socket"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

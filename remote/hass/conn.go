@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"perch/gateway/socket"
+	"perch/socket"
 )
 
 // Limits of a connection.

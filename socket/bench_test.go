@@ -3,7 +3,7 @@ package socket_test
 import (
 	"testing"
 
-	"perch/gateway/socket"
+	"perch/socket"
 )
 
 // BenchmarkFrame is one Opus packet over loopback: sent by one end, received
