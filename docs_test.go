@@ -121,6 +121,22 @@ func TestTheTestSeesWrongLinks(t *testing.T) {
 	}
 }
 
+// TestGlossary: the glossary is short, and in alphabetical order.
+func TestGlossary(t *testing.T) {
+	text, err := os.ReadFile("docs/glossary.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "|---|---|\n")
+	rows := strings.Split(strings.TrimSpace(table), "\n")
+	if len(rows) < 20 || len(rows) > 30 {
+		t.Errorf("the glossary has %d words, want 20 to 30", len(rows))
+	}
+	if !slices.IsSorted(rows) {
+		t.Error("the words are not in alphabetical order")
+	}
+}
+
 // TestMakeHelp: make help lists every target.
 func TestMakeHelp(t *testing.T) {
 	text, err := os.ReadFile("Makefile")

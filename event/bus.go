@@ -12,21 +12,21 @@ import (
 	"perch/device"
 )
 
-// Sizes of the rings. 4096 events are some hours of a busy household.
+// Sizes of the rings, in events. 4096 are some hours with several robots.
 const (
-	ringSize   = 4096
-	sensedSize = 1024
+	ringSize      = 4096
+	perceivedSize = 1024
 )
 
-// Bus carries events from whoever publishes to whoever reads. Close ends it.
+// Bus carries events from publishers to readers. Close ends it.
 type Bus struct {
 	run    string
 	trusts func(device.ID) bool // nil trusts all
 
 	mu      sync.Mutex
 	seq     uint64
-	rings   [2]ring       // what happened; what was perceived
-	changed chan struct{} // closed and replaced by the pump after news
+	rings   [2]ring       // all events but Perceived; Perceived
+	changed chan struct{} // closed and replaced by the pump after each event
 	closed  bool
 
 	poke chan struct{}
@@ -34,8 +34,8 @@ type Bus struct {
 	done chan struct{}
 }
 
-// ring holds the newest envelopes, ascending by Seq. The n-th ever written
-// is at n % len.
+// ring holds the newest envelopes, ascending by Seq. The n-th envelope ever
+// written is at n % len.
 type ring struct {
 	slots   []Envelope
 	written uint64
@@ -56,17 +56,18 @@ func (r *ring) oldest() uint64 {
 
 func (r *ring) at(n uint64) *Envelope { return &r.slots[n%uint64(len(r.slots))] }
 
-// NewBusFor returns a bus that carries of a robot which is not trusted only that
-// it has checked in, was adopted or was forgotten: what strangers say and do shows
-// nowhere, sets nothing off, and pushes nothing of the others out.
+// NewBusFor returns a bus that ignores the events of strangers: of a robot that
+// is not trusted it carries only RobotSeen, RobotAdopted and RobotForgotten. A
+// stranger's speech is shown nowhere, triggers nothing and cannot push out the
+// events of other robots.
 func NewBusFor(trusts func(device.ID) bool) *Bus {
 	b := NewBus()
 	b.trusts = trusts
 	return b
 }
 
-// acquaintance reports whether an event says no more than that a robot is known.
-func acquaintance(e Event) bool {
+// ofStrangers reports whether the bus carries an event of a stranger.
+func ofStrangers(e Event) bool {
 	switch e.(type) {
 	case RobotSeen, RobotAdopted, RobotForgotten:
 		return true
@@ -86,20 +87,20 @@ func NewBus() *Bus {
 		done:    make(chan struct{}),
 	}
 	b.rings[0].slots = make([]Envelope, ringSize)
-	b.rings[1].slots = make([]Envelope, sensedSize)
+	b.rings[1].slots = make([]Envelope, perceivedSize)
 	go b.pump()
 	return b
 }
 
-// Run names this run of the appliance. An event's id outside is
-// "<run>.<seq>".
+// Run is the random name of this run of the appliance, the first half of an
+// event's id.
 func (b *Bus) Run() string { return b.run }
 
-// ID is how the event of that number is called outside: "<run>.<seq>".
+// ID is the id outside the program of the event with that number: "<run>.<seq>".
 func (b *Bus) ID(seq uint64) string { return fmt.Sprintf("%s.%d", b.run, seq) }
 
-// Resumes reads such an id. One of another run means nothing here, nor does one
-// of what has yet to happen.
+// Resumes parses an id made by ID. ok is false if the id is malformed, of another
+// run, or of an event that has not happened yet.
 func (b *Bus) Resumes(id string) (seq uint64, ok bool) {
 	run, number, found := strings.Cut(id, ".")
 	if !found || run != b.run {
@@ -112,7 +113,7 @@ func (b *Bus) Resumes(id string) (seq uint64, ok bool) {
 // Publish stamps an event and makes it readable. It takes one lock and never
 // waits for a reader. After Close it does nothing.
 func (b *Bus) Publish(robot device.ID, session string, e Event) {
-	if b.trusts != nil && robot != "" && !acquaintance(e) && !b.trusts(robot) {
+	if b.trusts != nil && robot != "" && !ofStrangers(e) && !b.trusts(robot) {
 		return
 	}
 	b.mu.Lock()
@@ -122,14 +123,14 @@ func (b *Bus) Publish(robot device.ID, session string, e Event) {
 	}
 	b.seq++
 	r := &b.rings[0]
-	if _, sensed := e.(Perceived); sensed {
+	if _, perceived := e.(Perceived); perceived {
 		r = &b.rings[1]
 	}
 	r.put(Envelope{Seq: b.seq, At: time.Now(), Robot: robot, Session: session, Event: e})
 	b.mu.Unlock()
 	select {
 	case b.poke <- struct{}{}:
-	default: // the pump has yet to take the last poke, and will see this event too
+	default: // the pump has not taken the last poke yet and will see this event too
 	}
 }
 
@@ -140,7 +141,7 @@ func (b *Bus) Seq() uint64 {
 	return b.seq
 }
 
-// pump wakes the readers that wait, so that no publisher has to.
+// pump wakes the waiting readers, so that publishers need not.
 func (b *Bus) pump() {
 	defer close(b.done)
 	for open := true; open; {
@@ -157,7 +158,7 @@ func (b *Bus) pump() {
 	}
 }
 
-// Close ends the bus: readers get what is left and then ErrClosed.
+// Close ends the bus: readers receive the remaining events and then ErrClosed.
 func (b *Bus) Close() {
 	b.mu.Lock()
 	already := b.closed

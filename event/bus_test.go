@@ -48,7 +48,7 @@ func TestReaderSeesEventsInOrder(t *testing.T) {
 	}
 }
 
-func TestSlowReaderIsToldWhatItMissed(t *testing.T) {
+func TestSlowReaderReceivesMissed(t *testing.T) {
 	b := newBus(t)
 	r := b.Read()
 	for range 5000 {
@@ -126,8 +126,8 @@ func TestNextEndsWithItsContext(t *testing.T) {
 }
 
 // TestHammer publishes from many goroutines at once while readers of every
-// kind follow; whatever the schedule, each sees Seq rise and loses nothing it
-// is not told of.
+// kind follow; whatever the schedule, each sees Seq rise and receives Missed
+// for all that it loses.
 func TestHammer(t *testing.T) {
 	const publishers, each, readers = 8, 2000, 8
 	b := newBus(t)
@@ -239,8 +239,8 @@ func BenchmarkPublish(b *testing.B) {
 	}
 }
 
-// TestPumpEnds with its context, also where nobody takes what it holds, and
-// with the bus, once all was taken.
+// TestPumpEnds: Pump ends with its context, even if its channel is not read, and
+// with the bus after the last event.
 func TestPumpEnds(t *testing.T) {
 	b := event.NewBus()
 	defer b.Close()
@@ -255,7 +255,7 @@ func TestPumpEnds(t *testing.T) {
 	cancel()
 	<-ended
 	if _, open := <-held; open {
-		t.Error("something came after its end")
+		t.Error("an event came after the end")
 	}
 	taken := make(chan event.Envelope)
 	go b.ReadFrom(1).Pump(t.Context(), taken)
@@ -268,9 +268,9 @@ func TestPumpEnds(t *testing.T) {
 	}
 }
 
-// TestStrangersAreOnlyThere: of a robot that nobody trusts the bus says that it
-// is known, and nothing else.
-func TestStrangersAreOnlyThere(t *testing.T) {
+// TestStrangersAreOnlyKnown: of a robot that is not trusted the bus carries only
+// that it is known.
+func TestStrangersAreOnlyKnown(t *testing.T) {
 	trusted := map[device.ID]bool{"a0b1c2d3e4f5": true}
 	b := event.NewBusFor(func(id device.ID) bool { return trusted[id] })
 	defer b.Close()

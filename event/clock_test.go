@@ -7,8 +7,8 @@ import (
 	"perch/event"
 )
 
-// TestAtIsOfTheRunningClock, too: whoever counts from an event on, seconds of
-// attention or minutes of a cool-down, is not to see the wall clock being set.
+// TestAtIsOfTheRunningClock: At keeps the monotonic reading, so that durations
+// counted from an event stay right when the wall clock is set.
 func TestAtIsOfTheRunningClock(t *testing.T) {
 	bus := event.NewBus()
 	defer bus.Close()
@@ -16,6 +16,6 @@ func TestAtIsOfTheRunningClock(t *testing.T) {
 	bus.Publish("", "", event.Fault{})
 	e, err := reader.Next(t.Context())
 	if err != nil || !strings.Contains(e.At.String(), " m=") {
-		t.Errorf("an event is of %s, %v", e.At, err)
+		t.Errorf("At is %s, %v; want a monotonic reading", e.At, err)
 	}
 }

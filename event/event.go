@@ -1,14 +1,15 @@
-// Package event is what happened, in a closed vocabulary, and the one bus
-// that carries it. Doors, behaviours and renderers know one another only
-// through it. Sound never enters it.
+// Package event is the closed vocabulary of what happened, and the one bus that
+// carries it. Listeners, behaviours and renderers know one another only through
+// it. Sound never enters it. docs/events.md lists every event; a test makes it
+// from the comments of this package.
 //
 // The bus is a short log with cursors, not a channel per subscriber. Publish
 // stamps an event, writes it into a ring and returns; it never waits for a
-// reader. Every reader sees every event in the order of Seq, at its own pace.
-// One that falls a whole ring behind is told with Missed how many it lost and
-// goes on with what is still there; it then reads the state anew from where
-// the state is kept. Perceived events have a ring of their own, so that a
-// chatty sensor cannot push out speech.
+// reader. Every reader sees every event in the order of Seq, at its own pace. A
+// reader that falls a whole ring behind receives Missed with the number of lost
+// events and continues with the oldest that is left; it must then read the state
+// again from the package that owns the state. Perceived events have a ring of
+// their own, so that a sensor cannot push out speech.
 package event
 
 import (
@@ -24,15 +25,15 @@ type Event interface {
 	kind() string
 }
 
-// Kind is an event's name outside: "robot_online".
+// Kind is an event's name outside the program: "robot_online".
 func Kind(e Event) string { return e.kind() }
 
 // Envelope is an event as it was published.
 type Envelope struct {
-	Seq     uint64    `json:"seq"` // counts up from 1 within a run of the appliance
-	At      time.Time `json:"at"`  // with Go's monotonic reading
-	Robot   device.ID `json:"robot,omitempty"`
-	Session string    `json:"session,omitempty"`
+	Seq     uint64    `json:"seq"`               // counts up from 1 while the appliance runs; starts again at 1 after a restart
+	At      time.Time `json:"at"`                // when it was published; in Go with the monotonic reading
+	Robot   device.ID `json:"robot,omitempty"`   // the robot it is about; left out if it is about none
+	Session string    `json:"session,omitempty"` // the session it belongs to; left out if it belongs to none
 	Event   Event     `json:"-"`
 }
 
@@ -46,121 +47,131 @@ func (e Envelope) MarshalJSON() ([]byte, error) {
 	}{plain(e), e.Event.kind(), e.Event})
 }
 
-// RobotSeen is a check-in: a robot has booted.
+// RobotSeen is published when a robot has checked in, which it does at each
+// boot.
 type RobotSeen struct {
-	Board    string `json:"board"`
-	Firmware string `json:"firmware"`
-	Address  string `json:"address"`
-	New      bool   `json:"new"`
-	Waiting  bool   `json:"waiting"` // for its owner to adopt it
+	Board    string `json:"board"`    // its hardware, as its firmware names it
+	Firmware string `json:"firmware"` // the version it runs
+	Address  string `json:"address"`  // the IP address the check-in came from
+	New      bool   `json:"new"`      // it was not known before
+	Waiting  bool   `json:"waiting"`  // it waits for its owner to adopt it
 }
 
-// RobotAdopted says that a robot's owner has adopted it by name, or that it was adopted as one of the first.
+// RobotAdopted is published when a robot is adopted: by its owner, or because it
+// is one of the first robots.
 type RobotAdopted struct{}
 
-// RobotRenamed is what a robot is called from now on: empty where its owner has
-// taken its name away.
+// RobotRenamed is published when a robot's name changes.
 type RobotRenamed struct {
-	Name string `json:"name"`
+	Name string `json:"name"` // the new name; empty if the owner removed the name
 }
 
-// RobotForgotten says that a robot is no longer known: its owner has forgotten it, or it was a stranger that gave way.
+// RobotForgotten is published when a robot is no longer known: its owner has
+// forgotten it, or it was a stranger and a newer stranger took its place.
 type RobotForgotten struct{}
 
-// RobotOnline is a robot's channel opened and its hello answered.
+// RobotOnline is published when a robot has opened its channel and its hello has
+// been answered.
 type RobotOnline struct {
-	Framing int `json:"framing"`
+	Framing int `json:"framing"` // version of the binary framing: 1, 2 or 3
 }
 
-// RobotOffline is a robot's channel closed. It is not published where another
-// session of the same robot has taken its place.
+// RobotOffline is published when a robot's channel is closed. It is not published
+// when another session of the same robot takes over.
 type RobotOffline struct {
-	Why string `json:"why"`
+	Why string `json:"why"` // the cause, such as "idle" or "hang_up"; text for people
 }
 
-// RobotStatus is what a robot reported of itself; nil is unknown.
+// RobotStatus is published when a robot has reported its own status. A field is
+// null if the robot did not report it.
 type RobotStatus struct {
-	Volume     *int   `json:"volume"`     // 0-100
-	Brightness *int   `json:"brightness"` // 0-100
-	Battery    *int   `json:"battery"`    // 0-100
-	Charging   *bool  `json:"charging"`
-	Signal     string `json:"signal,omitempty"`
+	Volume     *int   `json:"volume"`           // percent, 0 to 100
+	Brightness *int   `json:"brightness"`       // of the screen; percent, 0 to 100
+	Battery    *int   `json:"battery"`          // percent, 0 to 100
+	Charging   *bool  `json:"charging"`         // the battery is being charged
+	Signal     string `json:"signal,omitempty"` // of the Wi-Fi, in the firmware's word: "strong"
 }
 
-// ToolsListed is the end of a robot's list of tools.
+// ToolsListed is published when a robot has listed all its tools.
 type ToolsListed struct {
-	Count int `json:"count"`
+	Count int `json:"count"` // number of tools
 }
 
-// ListeningStarted is the microphone open for the next utterance.
+// ListeningStarted is published when the microphone is open for the next
+// utterance.
 type ListeningStarted struct {
-	Mode string `json:"mode"`
+	Mode string `json:"mode"` // who ends the utterance: auto, manual or realtime
 }
 
-// Heard is an utterance understood.
+// Heard is published when an utterance has been recognized, or when text arrived
+// in place of speech.
 type Heard struct {
-	Text string `json:"text"`
+	Text string `json:"text"` // the transcript
 }
 
-// Misheard is an utterance that was speech but could not be understood. The
-// robot listens on.
+// Misheard is published when an utterance was speech but could not be
+// recognized. The robot continues to listen.
 type Misheard struct{}
 
-// ThinkingStarted is a turn handed to a brain.
+// ThinkingStarted is published when a turn is handed to a brain.
 type ThinkingStarted struct {
-	Brain string `json:"brain"`
+	Brain string `json:"brain"` // its name in the configuration
 }
 
-// StateTold is what an agent says itself that it does, such as a coding session.
-// From then on nothing else changes what it shows, but a question that waits.
+// StateTold is published when an agent reports its own state, as a coding session
+// does. From then on other events do not change the state it shows, except a
+// question that waits for an answer.
 type StateTold struct {
-	State     string `json:"state"`                // in the words of agent.Shown
-	SubAgents int    `json:"sub_agents,omitempty"` // other agents at work for it
-	Agent     string `json:"agent,omitempty"`      // which it is: "claude-code"
+	State     string `json:"state"`                // one of the agent states: idle, thinking, working ...
+	SubAgents int    `json:"sub_agents,omitempty"` // number of other agents that work for it
+	Agent     string `json:"agent,omitempty"`      // the program: "claude-code"
 }
 
-// Tool conditions.
+// Conditions of a tool call.
 const (
 	ToolRunning = "running"
 	ToolDone    = "done"
 	ToolFailed  = "failed"
 )
 
-// ToolStatus is a tool at work within a turn.
+// ToolStatus is published when a tool call of a turn starts, changes or ends.
 type ToolStatus struct {
-	ID       string `json:"id"` // one call
-	Name     string `json:"name"`
-	Status   string `json:"status"`
-	Detail   string `json:"detail,omitempty"`
-	SubAgent bool   `json:"sub_agent,omitempty"` // another agent, at work on its own
+	ID       string `json:"id"`                  // of the call
+	Name     string `json:"name"`                // of the tool
+	Status   string `json:"status"`              // running, done or failed
+	Detail   string `json:"detail,omitempty"`    // what it works on, such as a file; or the cause of a failure
+	SubAgent bool   `json:"sub_agent,omitempty"` // the tool is another agent that works on its own
 }
 
-// Emotion is the face the agent wears from now on.
+// Emotion is published when the face that the agent shows changes.
 type Emotion struct {
-	Name      string  `json:"name"`
-	Emoji     string  `json:"emoji"`
-	Intensity float64 `json:"intensity,omitempty"` // over 0 to 1; 0 stands for 1
-	Tag       string  `json:"tag,omitempty"`       // what the model wrote for it, where that was a word
+	Name      string  `json:"name"`                // one of the firmware's emotions: "happy"
+	Emoji     string  `json:"emoji"`               // the same as an emoji
+	Intensity float64 `json:"intensity,omitempty"` // above 0, at most 1; left out for 1
+	Tag       string  `json:"tag,omitempty"`       // the word that the model wrote, if it wrote a word
 }
 
-// SpeakingStarted is the first packet of speech gone to the robot.
+// SpeakingStarted is published when the first packet of speech has been sent to
+// the robot.
 type SpeakingStarted struct{}
 
-// Said is a sentence whose first packet has gone to the robot.
+// Said is published when the first packet of a sentence has been sent to the
+// robot.
 type Said struct {
-	Text string `json:"text"`
+	Text string `json:"text"` // the sentence
 }
 
-// SoundStarted is the first packet of a sound gone to the robot, such as a
-// chime: nobody has said anything, and it is no turn.
+// SoundStarted is published when the first packet of a sound, such as a chime,
+// has been sent to the robot. A sound is not speech and not a turn.
 type SoundStarted struct {
-	Name string `json:"name"`
+	Name string `json:"name"` // of the sound
 }
 
-// SoundEnded is a sound over that had started, its last packet played.
+// SoundEnded is published when a sound that had started is over: its last packet
+// was played, or it was stopped.
 type SoundEnded struct {
-	Name string `json:"name"`
-	End  string `json:"end"` // done, cancelled or failed
+	Name string `json:"name"` // of the sound
+	End  string `json:"end"`  // done, cancelled or failed
 }
 
 // Ends of a turn.
@@ -172,81 +183,85 @@ const (
 	EndSleep     = "sleep"
 )
 
-// Stages of a turn.
+// Stages of a turn, in the order of Stages.
 const (
-	StageEndpoint      = "endpoint"       // the silence that tells the end of speech
-	StageRecognize     = "recognize"      // from then to the text
-	StageFirstToken    = "first_token"    // from the text to the brain's first sign
-	StageFirstSentence = "first_sentence" // from there to the first whole sentence
-	StageFirstAudio    = "first_audio"    // from there to its first sound
-	StageFirstPacket   = "first_packet"   // from the end of speech to the robot being sent sound: what a person waits
-	StageTools         = "tools"          // in all, those that run at a time counted once
+	StageEndpoint      = "endpoint"       // the silence after which an utterance counts as ended
+	StageRecognize     = "recognize"      // from the end of the utterance to its transcript
+	StageFirstToken    = "first_token"    // from the transcript to the brain's first output
+	StageFirstSentence = "first_sentence" // from the first output to the first whole sentence
+	StageFirstAudio    = "first_audio"    // from the first sentence to its first sound
+	StageFirstPacket   = "first_packet"   // from the end of the utterance to the first packet sent: how long a person waits
+	StageTools         = "tools"          // all tool calls; time in which several run counts once
 )
 
-// Stages are all of them, in their order.
+// Stages returns all stages in order.
 func Stages() []string {
 	return []string{StageEndpoint, StageRecognize, StageFirstToken, StageFirstSentence, StageFirstAudio, StageFirstPacket, StageTools}
 }
 
-// TurnEnded is a turn over, its last packet played.
+// TurnEnded is published when a turn is over: its last packet was played, or it
+// was cancelled or failed.
 type TurnEnded struct {
-	End    string           `json:"end"`
-	Reason string           `json:"reason,omitempty"` // of a failure
-	Stages map[string]int64 `json:"stages,omitempty"` // what each took, in milliseconds; those there were
+	End    string           `json:"end"`              // done, cancelled, failed, hang_up or sleep
+	Reason string           `json:"reason,omitempty"` // the cause of a failure; text for people
+	Stages map[string]int64 `json:"stages,omitempty"` // milliseconds by stage: endpoint, recognize, first_token, first_sentence, first_audio, first_packet, tools
 }
 
-// Perceived is something a robot sensed.
+// Perceived is published when a robot has sensed something, or when a program
+// reports it for the robot.
 type Perceived struct {
-	Name string          `json:"name"`
-	Data json.RawMessage `json:"data"`
+	Name string          `json:"name"` // of the perception: "face_detected"
+	Data json.RawMessage `json:"data"` // an object, as it was reported; see perception.md
 }
 
-// Notification is something to tell people. The envelope names the robot or
-// the session it is for; without either it is for all.
+// Notification is published when a notification is accepted, or replaced by a new
+// one with the same id. If the envelope names no robot and no session, it is for all of them.
 type Notification struct {
-	ID        string    `json:"id"`
-	Text      string    `json:"text"`
-	Urgency   string    `json:"urgency"`
-	ActionURL string    `json:"action_url,omitempty"`
-	Speak     bool      `json:"speak"` // else it is only to be shown
-	ExpiresAt time.Time `json:"expires_at,omitzero"`
+	ID        string    `json:"id"`                   // of the notification
+	Text      string    `json:"text"`                 // the text to speak or show
+	Urgency   string    `json:"urgency"`              // low, normal or high; high interrupts
+	ActionURL string    `json:"action_url,omitempty"` // an address to open
+	Speak     bool      `json:"speak"`                // false: only show it
+	ExpiresAt time.Time `json:"expires_at,omitzero"`  // not delivered after this time
 }
 
-// NotificationChanged is a step in a notification's life: shown, spoken,
-// acknowledged, expired.
+// NotificationChanged is published at each step of a notification's life.
 type NotificationChanged struct {
-	ID    string `json:"id"`
-	State string `json:"state"`
+	ID    string `json:"id"`    // of the notification
+	State string `json:"state"` // shown, spoken, acknowledged or expired
 }
 
-// Asked is a question that waits for an answer.
+// Asked is published when a question waits for a person's answer.
 type Asked struct {
-	ID   string `json:"id"`
-	Text string `json:"text"`
+	ID   string `json:"id"`   // of the question
+	Text string `json:"text"` // the question
 }
 
-// Answered is the end of a question, by an answer, a deadline or a hang-up.
+// Answered is published when a question is over: by an answer, its deadline or a
+// closed channel.
 type Answered struct {
-	ID     string `json:"id"`
-	Answer string `json:"answer"`
+	ID     string `json:"id"`     // of the question
+	Answer string `json:"answer"` // how it ended: answered, touched (the head: yes), allowed, denied, expired or closed
 }
 
-// TimerRang is a timer of ours at its time.
+// TimerRang is published when a timer has reached its time.
 type TimerRang struct {
-	ID   string `json:"id"`
-	Text string `json:"text"`
+	ID   string `json:"id"`   // of the timer
+	Text string `json:"text"` // what it is for
 }
 
-// Fault is a part that does not do its work. Session faults make the state
-// "error"; others are for the log and the dashboard.
+// Fault is published when a part of the appliance fails. A fault with a session
+// sets that session's state to "error"; the others are for the log and the
+// dashboard.
 type Fault struct {
-	Part  string `json:"part"`
-	Cause string `json:"cause"`
+	Part  string `json:"part"`  // the part's name: "turn", or as in GET /ready
+	Cause string `json:"cause"` // text for people
 }
 
-// Missed is given to a reader that fell behind, in place of at most N events.
+// Missed is given to a reader that fell behind, in place of the lost events. It
+// is not published and has no number of its own.
 type Missed struct {
-	N uint64 `json:"n"`
+	N uint64 `json:"n"` // at most this many events were lost
 }
 
 func (RobotSeen) kind() string           { return "robot_seen" }

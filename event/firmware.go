@@ -1,32 +1,33 @@
 package event
 
-// FirmwareOffered is an image offered to a robot in a check-in.
+// FirmwareOffered is published when a check-in is answered with a firmware image.
 type FirmwareOffered struct {
-	Version string `json:"version"`
+	Version string `json:"version"` // of the image
 }
 
-// FirmwareProgress is how much of an image a robot has been sent.
+// FirmwareProgress is published while a robot downloads an image.
 type FirmwareProgress struct {
-	Version string `json:"version"`
-	Bytes   int64  `json:"bytes"`
-	Size    int64  `json:"size"`
+	Version string `json:"version"` // of the image
+	Bytes   int64  `json:"bytes"`   // bytes sent so far
+	Size    int64  `json:"size"`    // bytes of the whole image
 }
 
-// FirmwareInstalled is a robot back with the image it was offered.
+// FirmwareInstalled is published when a robot checks in with the image it was
+// offered.
 type FirmwareInstalled struct {
-	Version string `json:"version"`
+	Version string `json:"version"` // of the image
 }
 
-// FirmwareRolledBack is a robot that was sent the whole image and is back with
-// the one before.
+// FirmwareRolledBack is published when a robot has downloaded the whole image but
+// checks in with the earlier one.
 type FirmwareRolledBack struct {
-	Version string `json:"version"` // that it did not keep
+	Version string `json:"version"` // of the image that the robot did not keep
 }
 
-// FirmwareFailed is a robot that will not be offered the image again.
+// FirmwareFailed is published when a robot will not be offered the image again.
 type FirmwareFailed struct {
-	Version string `json:"version"`
-	Why     string `json:"why"`
+	Version string `json:"version"` // of the image
+	Why     string `json:"why"`     // the cause; text for people
 }
 
 func (FirmwareOffered) kind() string    { return "firmware_offered" }

@@ -18,8 +18,9 @@ type Reader struct {
 	last   uint64 // Seq of the last envelope read
 }
 
-// ReadFrom returns a reader whose first event is the first with a Seq of at
-// least seq. Where that is no longer kept, its first event is Missed.
+// ReadFrom returns a reader that begins with the first event whose Seq is at
+// least seq. If events from there on have already been overwritten, the reader
+// begins with Missed.
 func (b *Bus) ReadFrom(seq uint64) *Reader {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -38,10 +39,11 @@ func (b *Bus) ReadFrom(seq uint64) *Reader {
 	return r
 }
 
-// Read returns a reader of what is published from now on.
+// Read returns a reader of the events published from now on.
 func (b *Bus) Read() *Reader { return b.ReadFrom(b.Seq() + 1) }
 
-// Each gives take every event, in order, until ctx ends or the bus is closed.
+// Each calls take with every event, in order, until ctx ends or the bus is
+// closed.
 func (r *Reader) Each(ctx context.Context, take func(Envelope)) {
 	for {
 		e, err := r.Next(ctx)
@@ -53,7 +55,7 @@ func (r *Reader) Each(ctx context.Context, take func(Envelope)) {
 }
 
 // Pump sends every event, in order, until ctx ends or the bus is closed, and
-// then closes to. It is for a loop that has other things to wait for.
+// then closes to. It is for a loop that also waits for other channels.
 func (r *Reader) Pump(ctx context.Context, to chan<- Envelope) {
 	defer close(to)
 	r.Each(ctx, func(e Envelope) {
@@ -64,8 +66,8 @@ func (r *Reader) Pump(ctx context.Context, to chan<- Envelope) {
 	})
 }
 
-// Next waits for the next event. It returns ctx's error when that ends first,
-// and ErrClosed after the last event of a closed bus.
+// Next waits for the next event. It returns ctx.Err() if ctx ends first, and
+// ErrClosed after the last event of a closed bus.
 func (r *Reader) Next(ctx context.Context) (Envelope, error) {
 	for {
 		r.bus.mu.Lock()
@@ -86,7 +88,7 @@ func (r *Reader) Next(ctx context.Context) (Envelope, error) {
 	}
 }
 
-// take returns the next envelope that is there, or Missed first.
+// take returns Missed if events were lost, else the next envelope if there is one.
 func (r *Reader) take() (Envelope, bool) {
 	lowest, from := (*Envelope)(nil), 0
 	for i := range r.bus.rings {

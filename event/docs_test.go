@@ -1,0 +1,201 @@
+package event_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// pageHead is the part of docs/events.md that is not made from the types.
+const pageHead = `# Events
+
+Everything that happens is published as an event. The admin API sends events as they happen
+([GET /api/v1/events](operations.md#admin-api)):
+
+    curl -N http://127.0.0.1:8004/api/v1/events
+
+An event looks like this; the fields of its kind are in ` + "`data`" + `:
+
+    {"seq":17,"at":"2026-07-27T18:30:00+02:00","robot":"a0b1c2d3e4f5","session":"...","kind":"heard","data":{"text":"hello"}}
+
+Of a stranger (a robot nobody has adopted) only ` + "`robot_seen`, `robot_adopted` and `robot_forgotten`" + ` are published.
+[The glossary](glossary.md) explains the words. A test of package ` + "`event`" + ` writes this page from the package's types.
+
+## The envelope
+
+| field | type | meaning |
+|---|---|---|
+`
+
+// declaration is a struct of the package, as its source has it.
+type declaration struct {
+	name, doc, kind string
+	fields          []field
+}
+
+type field struct{ json, typ, comment string }
+
+// TestEventsPage holds docs/events.md: every event with its fields, their units
+// and when it is published. PERCH_GOLDEN=rewrite writes the page.
+func TestEventsPage(t *testing.T) {
+	const page = "../docs/events.md"
+	want := eventsPage(t, declarations(t))
+	if os.Getenv("PERCH_GOLDEN") == "rewrite" {
+		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := os.ReadFile(page); err != nil || string(got) != want {
+		t.Errorf("docs/events.md is not what the types say (%v); PERCH_GOLDEN=rewrite go test ./event writes it", err)
+	}
+}
+
+func eventsPage(t *testing.T, all []declaration) string {
+	var out strings.Builder
+	out.WriteString(pageHead)
+	index, events := []string{}, strings.Builder{}
+	for _, d := range all {
+		if d.name == "Envelope" {
+			writeFields(t, &out, d)
+			out.WriteString("| `kind` | text | name of the event |\n| `data` | object | the event's fields, see below |\n")
+		}
+		if d.kind == "" {
+			continue
+		}
+		index = append(index, fmt.Sprintf("[`%s`](#%s)", d.kind, d.kind))
+		text, found := strings.CutPrefix(d.doc, d.name+" is ")
+		if !found {
+			t.Errorf("the comment of %s does not begin with %q", d.name, d.name+" is ")
+		}
+		fmt.Fprintf(&events, "\n### %s\n\n%s%s\n", d.kind, strings.ToUpper(text[:1]), text[1:])
+		if len(d.fields) > 0 {
+			events.WriteString("\n| field | type | meaning |\n|---|---|---|\n")
+		}
+		writeFields(t, &events, d)
+	}
+	if len(index) < 30 {
+		t.Fatalf("only %d events were found", len(index))
+	}
+	fmt.Fprintf(&out, "\n## The events\n\n%s.\n%s", strings.Join(index, ", "), events.String())
+	return out.String()
+}
+
+func writeFields(t *testing.T, out *strings.Builder, d declaration) {
+	for _, f := range d.fields {
+		if f.comment == "" {
+			t.Errorf("%s of %s has no comment", f.json, d.name)
+		}
+		fmt.Fprintf(out, "| `%s` | %s | %s |\n", f.json, f.typ, f.comment)
+	}
+}
+
+// declarations are the structs of the package: those of event.go first, the
+// others by file.
+func declarations(t *testing.T) (all []declaration) {
+	names, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return name == "event.go" || strings.HasSuffix(name, "_test.go") })
+	kinds := map[string]string{}
+	for _, name := range append([]string{"event.go"}, names...) {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, decl := range file.Decls {
+			switch decl := decl.(type) {
+			case *ast.FuncDecl:
+				if decl.Name.Name == "kind" && decl.Recv != nil {
+					kinds[decl.Recv.List[0].Type.(*ast.Ident).Name] = returned(t, decl)
+				}
+			case *ast.GenDecl:
+				for _, spec := range decl.Specs {
+					if spec, ok := spec.(*ast.TypeSpec); ok {
+						if s, ok := spec.Type.(*ast.StructType); ok && spec.Name.IsExported() {
+							all = append(all, declaration{name: spec.Name.Name, doc: oneLine(decl.Doc.Text()), fields: fieldsOf(t, s)})
+						}
+					}
+				}
+			}
+		}
+	}
+	for i := range all {
+		all[i].kind = kinds[all[i].name]
+		delete(kinds, all[i].name)
+	}
+	if len(kinds) > 0 {
+		t.Errorf("these events are not structs: %v", kinds)
+	}
+	return all
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// returned is the string that a method returns.
+func returned(t *testing.T, decl *ast.FuncDecl) string {
+	text, err := strconv.Unquote(decl.Body.List[0].(*ast.ReturnStmt).Results[0].(*ast.BasicLit).Value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// fieldsOf are the fields of a struct that are part of its JSON.
+func fieldsOf(t *testing.T, s *ast.StructType) (all []field) {
+	for _, f := range s.Fields.List {
+		if f.Tag == nil {
+			continue
+		}
+		tag, err := strconv.Unquote(f.Tag.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name, rest, _ := strings.Cut(reflect.StructTag(tag).Get("json"), ",")
+		if name == "-" {
+			continue
+		}
+		typ := typeName(t, f.Type)
+		if rest != "" {
+			typ += ", optional"
+		}
+		all = append(all, field{name, typ, oneLine(f.Comment.Text())})
+	}
+	return all
+}
+
+// typeName is what a field's type is called in JSON.
+func typeName(t *testing.T, e ast.Expr) string {
+	switch source := types.ExprString(e); source {
+	case "string":
+		return "text"
+	case "device.ID":
+		return "robot id"
+	case "int", "int64", "uint64", "float64":
+		return "number"
+	case "bool":
+		return "true or false"
+	case "*int":
+		return "number or null"
+	case "*bool":
+		return "true, false or null"
+	case "time.Time":
+		return "time (RFC 3339)"
+	case "map[string]int64":
+		return "object of numbers"
+	case "json.RawMessage":
+		return "object"
+	default:
+		t.Fatalf("no name for the type %s", source)
+		return ""
+	}
+}
