@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"perch/agent"
+	"perch/agent/thinker"
 	"perch/device"
 	"perch/gateway/door"
 )
@@ -87,7 +88,7 @@ func (d *Door) thinkHard(ctx context.Context, e escalation) (string, error) {
 		said, err := d.ask(ctx, &agent.Turn{Conversation: conversation("think_hard"), Text: question})
 		return said.text, err
 	}
-	text, err := agent.Ponder(ctx, d.o.Deep, question)
+	text, err := thinker.Ponder(ctx, d.o.Deep, question)
 	if err == nil || ctx.Err() != nil {
 		return text, err
 	}
