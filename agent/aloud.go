@@ -31,3 +31,15 @@ func ShellAloud(command, language string) string {
 	}
 	return strings.NewReplacer(signs...).Replace(command)
 }
+
+// Speakable is a text in one line, without what no voice can say and what
+// ends a text in a robot's memory.
+func Speakable(text string) string {
+	spaced := strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, ""))
+	return strings.TrimSpace(spaced)
+}

@@ -62,3 +62,11 @@ func YesOrNo(answer string) (yes, understood bool) {
 	}
 	return true, true
 }
+
+// clip is at most n bytes of a text.
+func clip(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	return strings.ToValidUTF8(text[:n], "")
+}

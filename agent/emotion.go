@@ -63,14 +63,14 @@ func emotionAliases() map[string]string {
 func SplitEmotion(reply string) (Emotion, string) {
 	reply = strings.TrimSpace(reply)
 	first, size := utf8.DecodeRuneInString(reply)
-	if e, found := emotionOf(first); found {
+	if e, found := EmotionOf(first); found {
 		return e, withoutEmoji(reply[size:])
 	}
 	return Neutral, withoutEmoji(reply)
 }
 
-// emotionOf is the face an emoji stands for.
-func emotionOf(r rune) (Emotion, bool) {
+// EmotionOf is the face an emoji stands for.
+func EmotionOf(r rune) (Emotion, bool) {
 	emoji := string(r)
 	for _, e := range Emotions() {
 		if e.Emoji == emoji {
@@ -81,9 +81,9 @@ func emotionOf(r rune) (Emotion, bool) {
 	return Emotion{name, emoji}, found
 }
 
-// offered is the one of the nine that is nearest to a face. In what it has said
+// Offered is the one of the nine that is nearest to a face. In what it has said
 // before, a model is shown those alone.
-func (e Emotion) offered() Emotion {
+func (e Emotion) Offered() Emotion {
 	name := e.Name
 	if nearest, found := nearestOffered()[name]; found {
 		name = nearest
@@ -108,7 +108,7 @@ func nearestOffered() map[string]string {
 // withoutEmoji drops pictographs and what joins and colours them.
 func withoutEmoji(text string) string {
 	spoken := strings.Map(func(r rune) rune {
-		if isEmoji(r) {
+		if IsEmoji(r) {
 			return -1
 		}
 		return r
@@ -116,8 +116,8 @@ func withoutEmoji(text string) string {
 	return strings.Join(strings.Fields(spoken), " ")
 }
 
-// isEmoji holds for pictographs, arrows, and what joins and colours them.
-func isEmoji(r rune) bool {
+// IsEmoji holds for pictographs, arrows, and what joins and colours them.
+func IsEmoji(r rune) bool {
 	switch {
 	case r >= 0x1F000 && r <= 0x1FAFF, r >= 0x2600 && r <= 0x27BF, r >= 0x2190 && r <= 0x21FF, r >= 0x2300 && r <= 0x23FF,
 		r >= 0x2B00 && r <= 0x2BFF, r >= 0xE0020 && r <= 0xE007F, r == 0x200B, r == 0x200D,
@@ -137,7 +137,7 @@ func (e Emotion) On(board string) Emotion {
 	switch {
 	case isStackChan(board):
 		// An icon of other boards, say, would be shown as neutral anyway.
-		e.Name = stockWords().Word(VocabularyStackChan, e.Name)
+		e.Name = StockWords().Word(VocabularyStackChan, e.Name)
 	case e.Name == Doubtful.Name:
 		e.Name = "thinking"
 	}

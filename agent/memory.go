@@ -113,18 +113,19 @@ func (m *Memory) survey(key string) (stale, same string, count int) {
 		if key != "" && e.Key == key {
 			same = id
 		}
-		if last := later(e.Created, e.Used); stale == "" || last.Before(oldest) {
+		if last := e.LastUsed(); stale == "" || last.Before(oldest) {
 			stale, oldest = id, last
 		}
 	}
 	return stale, same, count
 }
 
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
+// LastUsed is when an entry was last of use, or else when it was created.
+func (e Entry) LastUsed() time.Time {
+	if e.Used.After(e.Created) {
+		return e.Used
 	}
-	return a
+	return e.Created
 }
 
 // Recall returns the entry of a key and notes that it was of use.

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"maps"
 	"reflect"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -249,24 +248,6 @@ func TestAFullMemoryGivesUpWhatWasUsedLeast(t *testing.T) {
 	}
 }
 
-func TestSentences(t *testing.T) {
-	for text, want := range map[string][]string{
-		"":                           nil,
-		"One.":                       {"One."},
-		"One. Two! Three? four":      {"One.", "Two!", "Three?", "four"},
-		"It is 3.14 now.\nNext line": {"It is 3.14 now.", "Next line"},
-		"你好。再见！":                     {"你好。", "再见！"},
-	} {
-		if got := agent.Sentences(text); !slices.Equal(got, want) {
-			t.Errorf("%q: %q, want %q", text, got, want)
-		}
-	}
-	long := agent.Sentences(strings.Repeat("word ", 200))
-	if len(long) < 3 || slices.ContainsFunc(long, func(s string) bool { return len(s) > 300 }) {
-		t.Errorf("a long sentence was cut into %d", len(long))
-	}
-}
-
 func TestNotesAreRememberedAndPassedOnToNobody(t *testing.T) {
 	b := &brain{replies: []agent.Reply{agent.Note{Text: "the cat is called Tom"}, agent.Cue{Kind: "anim", Value: "wave"}, agent.Done{}}}
 	memory := agent.NewMemory(newEntries())
@@ -296,4 +277,13 @@ func TestATalkGoesOnFromWhatItsClientRemembers(t *testing.T) {
 	if len(b.heard[0].History) != 1 || b.heard[0].History[0].Said != "Hello Ann." || b.heard[1].History[0].Said != "kept" {
 		t.Errorf("%+v", b.heard)
 	}
+}
+
+func felt(name string, intensity float64) agent.Felt {
+	for _, e := range agent.Emotions() {
+		if e.Name == name {
+			return agent.Felt{Emotion: e, Intensity: intensity}
+		}
+	}
+	panic(name)
 }

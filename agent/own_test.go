@@ -52,38 +52,6 @@ func TestABrainOfItsOwn(t *testing.T) {
 	}
 }
 
-// TestARobotKnowsWhoItIs: its own persona takes the household's place, and what
-// it is called is one line of what its model is told.
-func TestARobotKnowsWhoItIs(t *testing.T) {
-	house := agent.Persona{Name: "Chan", Text: "You are kind.", Language: "en"}
-	for _, c := range []struct {
-		turn      agent.Turn
-		want, not []string
-	}{
-		{agent.Turn{}, []string{"You are kind.", "Your name is Chan.", "code en"}, []string{"called"}},
-		{agent.Turn{Name: "Kitchen"}, []string{"You are kind.", `"Kitchen"`}, nil},
-		{agent.Turn{Name: "Kitchen", Persona: &agent.Persona{Name: "Cook", Text: "You cook.", Language: "fr"}},
-			[]string{"You cook.", "Your name is Cook.", "code fr", `"Kitchen"`}, []string{"kind", "Chan"}},
-	} {
-		m := &model{script: []message{{texts: []string{"Hi."}}}}
-		c.turn.Body = &arm{}
-		if _, err := thoughts(t, agent.ThinkerOptions{Model: m, Persona: house}, c.turn); err != nil {
-			t.Fatal(err)
-		}
-		told := m.asked[0].System
-		for _, w := range c.want {
-			if !strings.Contains(told, w) {
-				t.Errorf("%q is not told %q in %s", c.turn.Name, w, told)
-			}
-		}
-		for _, n := range c.not {
-			if strings.Contains(told, n) {
-				t.Errorf("%q is told %q in %s", c.turn.Name, n, told)
-			}
-		}
-	}
-}
-
 // TestATalkIsTheRobotsWhoeverJoinsIt: a skin's turn in a robot's talk knows
 // nothing of the robot, and is answered as the robot would.
 func TestATalkIsTheRobotsWhoeverJoinsIt(t *testing.T) {

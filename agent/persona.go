@@ -191,7 +191,7 @@ func eachKey(n *yaml.Node, what string, keys map[string]func(*yaml.Node) error) 
 
 // word reads a short text in one line.
 func word(n *yaml.Node, into *string) error {
-	if n.Kind != yaml.ScalarNode || len(n.Value) > mostPersonaWord || speakable(n.Value) != strings.TrimSpace(n.Value) {
+	if n.Kind != yaml.ScalarNode || len(n.Value) > mostPersonaWord || Speakable(n.Value) != strings.TrimSpace(n.Value) {
 		return fault(n, "this is one line of at most %d bytes", mostPersonaWord)
 	}
 	*into = strings.TrimSpace(n.Value)

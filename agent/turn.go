@@ -1,6 +1,7 @@
-// Package agent is the mind: a turn from what was heard to what is said, the
-// tools and the memory it uses, and the state it visibly is in. Brains are
-// drivers in folders below; each meets the interface Brain.
+// Package agent answers turns: from the words a person spoke to the replies a
+// robot or skin renders. It owns the conversations, the memory and the state that
+// an agent visibly is in. Brains are drivers in folders below; each meets the
+// interface Brain.
 package agent
 
 import (

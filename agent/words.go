@@ -172,7 +172,7 @@ func (w *Words) learn() {
 }
 
 func (w *Words) add(v Vocabulary, words map[string]string) error {
-	if err := checkWord(string(v)); err != nil {
+	if err := CheckWord(string(v)); err != nil {
 		return fmt.Errorf("%w: the vocabulary %.40q: %w", ErrWords, v, err)
 	}
 	if v == VocabularyXiaozhi || v == VocabularyVerbatim {
@@ -182,7 +182,7 @@ func (w *Words) add(v Vocabulary, words map[string]string) error {
 		if !slices.ContainsFunc(Emotions(), func(e Emotion) bool { return e.Name == name }) {
 			return fmt.Errorf("%w: %s: %.40q is none of the 21 faces", ErrWords, v, name)
 		}
-		if err := checkWord(strings.TrimPrefix(word, ofChatdollKit)); err != nil {
+		if err := CheckWord(strings.TrimPrefix(word, ofChatdollKit)); err != nil {
 			return fmt.Errorf("%w: %s: the word %.40q: %w", ErrWords, v, word, err)
 		}
 	}
@@ -202,9 +202,9 @@ func (w *Words) add(v Vocabulary, words map[string]string) error {
 	return nil
 }
 
-// checkWord lets through what can stand in a tag: letters, digits, and what
+// CheckWord lets through what can stand in a tag: letters, digits, and what
 // joins them.
-func checkWord(word string) error {
+func CheckWord(word string) error {
 	if word == "" || len(word) > mostWord || strings.ContainsFunc(word, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' && r != '-'
 	}) {
@@ -250,8 +250,8 @@ func (w *Words) Knows(v Vocabulary) bool { return w.written[v] != nil }
 // Vocabularies are all there are, in order.
 func (w *Words) Vocabularies() []Vocabulary { return slices.Sorted(maps.Keys(w.written)) }
 
-// stockWords is the table as it is. Nothing was added that could be wrong.
-func stockWords() *Words {
+// StockWords is the table as it is. Nothing was added that could be wrong.
+func StockWords() *Words {
 	w, err := NewWords(nil)
 	if err != nil {
 		panic(err)

@@ -29,6 +29,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/agent/thinker"
 	"perch/device"
 )
 
@@ -61,7 +62,7 @@ type Options struct {
 	// Tools are what a turn may use, and Lend opens a place where a session finds
 	// them; an agent is lent none where they are nil, or where it does not know MCP
 	// over HTTP.
-	Tools func(ctx context.Context, t agent.Turn) *agent.TurnTools
+	Tools func(ctx context.Context, t agent.Turn) *thinker.TurnTools
 	Lend  func() Place
 
 	Preamble string                        // what an agent is told at the beginning of a session; Preamble()
@@ -204,13 +205,13 @@ func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 }
 
 // think is one turn in a session that is open.
-func (b *Brain) think(ctx context.Context, s *session, t agent.Turn, tools *agent.TurnTools, out func(agent.Reply) error) error {
+func (b *Brain) think(ctx context.Context, s *session, t agent.Turn, tools *thinker.TurnTools, out func(agent.Reply) error) error {
 	in, err := s.conn.prompt(s, b.words(s, t))
 	if err != nil {
 		return err
 	}
 	r := &round{brain: b, session: s, inbox: in, turn: t, tools: tools, out: out,
-		phrases: b.o.Phrases(t.Language), speech: agent.NewSpeech(t.Language)}
+		phrases: b.o.Phrases(t.Language), speech: thinker.NewSpeech(t.Language)}
 	end, err := r.follow(ctx)
 	b.used(s)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"perch/agent"
+	"perch/agent/thinker"
 )
 
 // serverName is what an agent calls our tools' server.
@@ -19,7 +20,7 @@ const serverName = "perch"
 type Place interface {
 	Address() (url, bearer string)
 	// Begin has the tools of a turn be there until End.
-	Begin(ctx context.Context, tools *agent.TurnTools)
+	Begin(ctx context.Context, tools *thinker.TurnTools)
 	// End returns when none of them is at work any more.
 	End()
 	// Close ends it, and waits for nothing. End may still be called.
@@ -41,7 +42,7 @@ func (m *mcpCapabilities) UnmarshalJSON(data []byte) error {
 }
 
 // toolsOf are what a turn may use, and nil where nothing is lent.
-func (b *Brain) toolsOf(ctx context.Context, t agent.Turn) *agent.TurnTools {
+func (b *Brain) toolsOf(ctx context.Context, t agent.Turn) *thinker.TurnTools {
 	if b.o.Tools == nil || b.o.Lend == nil {
 		return nil
 	}
@@ -51,7 +52,7 @@ func (b *Brain) toolsOf(ctx context.Context, t agent.Turn) *agent.TurnTools {
 // place opens one for a session to come, with the tools of its first turn: an
 // agent asks for them when it opens the session. It is nil where nothing is
 // lent.
-func (b *Brain) place(ctx context.Context, c *conn, tools *agent.TurnTools) Place {
+func (b *Brain) place(ctx context.Context, c *conn, tools *thinker.TurnTools) Place {
 	if tools == nil || !c.lends() {
 		return nil
 	}
@@ -95,12 +96,12 @@ func (b *Brain) rest(k *talk) {
 // the agent's program gives beside the protocol. A title is a model's to write.
 func (r *round) lent(name string) (own string, is bool) {
 	own, is = strings.CutPrefix(name, "mcp__"+serverName+"__")
-	return own, is && r.tools != nil && slices.ContainsFunc(r.tools.Offered(), func(t agent.ModelTool) bool { return t.Name == own })
+	return own, is && r.tools != nil && slices.ContainsFunc(r.tools.Offered(), func(t thinker.Tool) bool { return t.Name == own })
 }
 
 // acted is a turn's failure after one of our tools has run: no other brain may
 // do a second time what it has done.
-func acted(err error, tools *agent.TurnTools) error {
+func acted(err error, tools *thinker.TurnTools) error {
 	if err == nil || tools == nil || !tools.Acted() || !errors.Is(err, agent.ErrAway) {
 		return err
 	}

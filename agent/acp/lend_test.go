@@ -11,6 +11,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/acp"
+	"perch/agent/thinker"
 	"perch/device"
 )
 
@@ -67,14 +68,14 @@ func (p *places) open() acp.Place {
 type place struct {
 	*places
 	n     int
-	tools *agent.TurnTools
+	tools *thinker.TurnTools
 }
 
 func (p *place) Address() (url, bearer string) {
 	return fmt.Sprintf("http://127.0.0.1:1/%d", p.n), fmt.Sprint("bearer-", p.n)
 }
 
-func (p *place) Begin(_ context.Context, tools *agent.TurnTools) {
+func (p *place) Begin(_ context.Context, tools *thinker.TurnTools) {
 	var names []string
 	for _, t := range tools.Offered() {
 		names = append(names, t.Name)
@@ -89,7 +90,7 @@ func (p *place) Close() { p.note("close %d", p.n) }
 func lending(t *testing.T, mode string) (*rig, *places) {
 	p := &places{}
 	return build(t, mode, func(o *acp.Options) {
-		o.Tools, o.Lend = agent.NewThinker(agent.ThinkerOptions{}).TurnTools, p.open
+		o.Tools, o.Lend = thinker.New(thinker.Options{}).TurnTools, p.open
 	}), p
 }
 

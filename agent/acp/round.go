@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/agent/thinker"
 	"perch/event"
 )
 
@@ -32,8 +33,8 @@ type round struct {
 	out     func(agent.Reply) error
 	phrases Phrases
 
-	speech *agent.Speech
-	tools  *agent.TurnTools // lent in it; nil where there are none
+	speech *thinker.Speech
+	tools  *thinker.TurnTools // lent in it; nil where there are none
 	seen   []*tool
 	asking *permission // taken and not yet answered
 	face   agent.Felt

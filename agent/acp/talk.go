@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/agent/thinker"
 )
 
 // mostTalks bounds the conversations, each of which has a session.
@@ -102,7 +103,7 @@ func (b *Brain) dropOldest() (bool, *session) {
 // session is an open session for a talk: the one it has, while that is fresh,
 // the spare one, or a new one.
 // What its turn may use is there by then.
-func (b *Brain) session(ctx context.Context, k *talk, tools *agent.TurnTools) (*session, error) {
+func (b *Brain) session(ctx context.Context, k *talk, tools *thinker.TurnTools) (*session, error) {
 	c, err := b.running(ctx)
 	if err != nil {
 		return nil, err

@@ -11,7 +11,7 @@ import (
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
 
-	"perch/agent"
+	"perch/agent/thinker"
 )
 
 // What one message may hold.
@@ -33,14 +33,14 @@ func (e outError) Unwrap() error { return e.error }
 
 // answer is a message while it comes in.
 type answer struct {
-	out     func(agent.Piece) error
+	out     func(thinker.Piece) error
 	message sdk.Message
 	said    int // bytes
 	ended   bool
 }
 
 // once makes one request for a message and passes it on as it comes.
-func (e *Engine) once(ctx context.Context, p agent.Prompt, used habits, a *answer) (agent.Stop, error) {
+func (e *Engine) once(ctx context.Context, p thinker.Prompt, used habits, a *answer) (thinker.Stop, error) {
 	params := e.encode(p, used)
 	w := watched(ctx, e.o.FirstWithin, e.o.IdleWithin)
 	defer w.stop()
@@ -54,7 +54,7 @@ func (e *Engine) once(ctx context.Context, p agent.Prompt, used habits, a *answe
 			return "", err
 		}
 		if a.said > mostText {
-			return agent.StopLength, nil
+			return thinker.StopLength, nil
 		}
 		switch {
 		case a.ended:
@@ -113,7 +113,7 @@ func (a *answer) say(text string) error {
 		return nil
 	}
 	a.said += len(text)
-	if err := a.out(agent.Piece{Text: text}); err != nil {
+	if err := a.out(thinker.Piece{Text: text}); err != nil {
 		return outError{err}
 	}
 	return nil
@@ -121,25 +121,25 @@ func (a *answer) say(text string) error {
 
 // end gives the calls and says why the message ended. One that was cut off
 // gives none: there is no telling whether they are whole.
-func (e *Engine) end(a *answer, tools []sdk.ToolUnionParam) (agent.Stop, error) {
+func (e *Engine) end(a *answer, tools []sdk.ToolUnionParam) (thinker.Stop, error) {
 	switch a.message.StopReason {
 	case sdk.StopReasonRefusal:
-		return agent.StopRefused, nil
+		return thinker.StopRefused, nil
 	case sdk.StopReasonMaxTokens, sdk.StopReasonModelContextWindowExceeded:
-		return agent.StopLength, nil
+		return thinker.StopLength, nil
 	}
-	var calls []agent.ToolCall
+	var calls []thinker.ToolCall
 	thought := false
 	for _, block := range a.message.Content {
 		switch block.Type {
 		case "thinking", "redacted_thinking":
 			thought = true
 		case "tool_use":
-			calls = append(calls, agent.ToolCall{ID: block.ID, Name: block.Name, Arguments: arguments(block.Input)})
+			calls = append(calls, thinker.ToolCall{ID: block.ID, Name: block.Name, Arguments: arguments(block.Input)})
 		}
 	}
 	if len(calls) == 0 {
-		return agent.StopEnd, nil
+		return thinker.StopEnd, nil
 	}
 	if len(calls) > mostCalls {
 		return "", fmt.Errorf("it asks for more than %d tools at once", mostCalls)
@@ -148,11 +148,11 @@ func (e *Engine) end(a *answer, tools []sdk.ToolUnionParam) (agent.Stop, error) 
 		e.kept.put(calls, a.message, tools)
 	}
 	for i := range calls {
-		if err := a.out(agent.Piece{Call: &calls[i]}); err != nil {
+		if err := a.out(thinker.Piece{Call: &calls[i]}); err != nil {
 			return "", outError{err}
 		}
 	}
-	return agent.StopTools, nil
+	return thinker.StopTools, nil
 }
 
 func arguments(raw json.RawMessage) json.RawMessage {

@@ -27,6 +27,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/option"
 
 	"perch/agent"
+	"perch/agent/thinker"
 )
 
 // Home is where the API is where no other address is given.
@@ -176,7 +177,7 @@ func (e *Engine) Close() error {
 const mostTries = 5
 
 // Continue implements agent.Model.
-func (e *Engine) Continue(ctx context.Context, p agent.Prompt, out func(agent.Piece) error) (agent.Stop, error) {
+func (e *Engine) Continue(ctx context.Context, p thinker.Prompt, out func(thinker.Piece) error) (thinker.Stop, error) {
 	for try := 1; ; try++ {
 		used := e.learned()
 		a := &answer{out: out}

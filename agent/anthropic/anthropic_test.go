@@ -16,8 +16,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"perch/agent"
 	"perch/agent/anthropic"
+	"perch/agent/thinker"
 	"perch/device"
 )
 
@@ -88,13 +88,13 @@ func engine(t testing.TB, o anthropic.Options) *anthropic.Engine {
 	return e
 }
 
-func hello() agent.Prompt {
-	return agent.Prompt{System: "Be short.", Messages: []agent.Message{{Role: agent.RoleUser, Text: "Hello"}}}
+func hello() thinker.Prompt {
+	return thinker.Prompt{System: "Be short.", Messages: []thinker.Message{{Role: thinker.RoleUser, Text: "Hello"}}}
 }
 
-func withTools() agent.Prompt {
+func withTools() thinker.Prompt {
 	p := hello()
-	p.Tools = []agent.ModelTool{{Name: "get_weather", Description: "The weather.",
+	p.Tools = []thinker.Tool{{Name: "get_weather", Description: "The weather.",
 		Schema: json.RawMessage(`{"type":"object","properties":{"city":{"type":"string"}},"required":["city"],"additionalProperties":false,"anyOf":[]}`)}}
 	return p
 }
@@ -102,14 +102,14 @@ func withTools() agent.Prompt {
 // heard is all that came of a message.
 type heard struct {
 	Text  string
-	Calls []agent.ToolCall
-	Stop  agent.Stop
+	Calls []thinker.ToolCall
+	Stop  thinker.Stop
 	Err   string
 }
 
-func listen(t testing.TB, e *anthropic.Engine, p agent.Prompt) heard {
+func listen(t testing.TB, e *anthropic.Engine, p thinker.Prompt) heard {
 	var h heard
-	stop, err := e.Continue(t.Context(), p, func(piece agent.Piece) error {
+	stop, err := e.Continue(t.Context(), p, func(piece thinker.Piece) error {
 		h.Text += piece.Text
 		if piece.Call != nil {
 			h.Calls = append(h.Calls, *piece.Call)
@@ -139,7 +139,7 @@ func read(t testing.TB, body io.Reader) heard {
 	return listen(t, engine(t, o), hello())
 }
 
-var toolCalls = []agent.ToolCall{
+var toolCalls = []thinker.ToolCall{
 	{ID: "toolu_01T1x1fJ34qAmk2tNTrN7Up6", Name: "get_weather", Arguments: json.RawMessage(`{"city": "Köln"}`)},
 	{ID: "toolu_02", Name: "get_time", Arguments: json.RawMessage(`{}`)},
 }
@@ -151,14 +151,14 @@ func TestMessages(t *testing.T) {
 		body string
 		want heard
 	}{
-		"text":             {text, heard{Text: "😊 It is sunny. ", Stop: agent.StopEnd}},
-		"CRLF":             {strings.ReplaceAll(text, "\n", "\r\n"), heard{Text: "😊 It is sunny. ", Stop: agent.StopEnd}},
-		"tools":            {string(record(t, "tools.sse")), heard{Text: "Let me look.", Calls: toolCalls, Stop: agent.StopTools}},
-		"max_tokens":       {strings.Replace(text, "end_turn", "max_tokens", 1), heard{Text: "😊 It is sunny. ", Stop: agent.StopLength}},
-		"the context full": {strings.Replace(text, "end_turn", "model_context_window_exceeded", 1), heard{Text: "😊 It is sunny. ", Stop: agent.StopLength}},
-		"refusal":          {strings.Replace(text, "end_turn", "refusal", 1), heard{Text: "😊 It is sunny. ", Stop: agent.StopRefused}},
-		"cut off in calls": {strings.Replace(string(record(t, "tools.sse")), `"stop_reason":"tool_use"`, `"stop_reason":"max_tokens"`, 1), heard{Text: "Let me look.", Stop: agent.StopLength}},
-		"a new event":      {"event: weather\ndata: {\"type\":\"weather\"}\n\n" + text, heard{Text: "😊 It is sunny. ", Stop: agent.StopEnd}},
+		"text":             {text, heard{Text: "😊 It is sunny. ", Stop: thinker.StopEnd}},
+		"CRLF":             {strings.ReplaceAll(text, "\n", "\r\n"), heard{Text: "😊 It is sunny. ", Stop: thinker.StopEnd}},
+		"tools":            {string(record(t, "tools.sse")), heard{Text: "Let me look.", Calls: toolCalls, Stop: thinker.StopTools}},
+		"max_tokens":       {strings.Replace(text, "end_turn", "max_tokens", 1), heard{Text: "😊 It is sunny. ", Stop: thinker.StopLength}},
+		"the context full": {strings.Replace(text, "end_turn", "model_context_window_exceeded", 1), heard{Text: "😊 It is sunny. ", Stop: thinker.StopLength}},
+		"refusal":          {strings.Replace(text, "end_turn", "refusal", 1), heard{Text: "😊 It is sunny. ", Stop: thinker.StopRefused}},
+		"cut off in calls": {strings.Replace(string(record(t, "tools.sse")), `"stop_reason":"tool_use"`, `"stop_reason":"max_tokens"`, 1), heard{Text: "Let me look.", Stop: thinker.StopLength}},
+		"a new event":      {"event: weather\ndata: {\"type\":\"weather\"}\n\n" + text, heard{Text: "😊 It is sunny. ", Stop: thinker.StopEnd}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := read(t, strings.NewReader(c.body)); !reflect.DeepEqual(got, c.want) {
@@ -212,12 +212,12 @@ func TestRequest(t *testing.T) {
 	o := options(s.URL + "/v1/")
 	o.Vision, o.Temperature, o.Effort, o.Thinking, o.Extra = true, &half, "low", "off", map[string]any{"top_k": 5}
 	p := withTools()
-	p.Messages = []agent.Message{
-		{Role: agent.RoleAssistant, Text: "Lost history."},
-		{Role: agent.RoleUser, Text: "What is this?", Pictures: []device.Picture{{Type: "image/jpeg", Data: []byte("jpeg")}}},
-		{Role: agent.RoleAssistant, Calls: []agent.ToolCall{{ID: "c1", Name: "get_weather", Arguments: json.RawMessage(`{"a":1}`)}, {ID: "c2", Name: "f", Arguments: json.RawMessage(`{x`)}}},
-		{Role: agent.RoleTool, CallID: "c1", Text: ""},
-		{Role: agent.RoleTool, CallID: "c2", Text: "no JSON", Failed: true},
+	p.Messages = []thinker.Message{
+		{Role: thinker.RoleAssistant, Text: "Lost history."},
+		{Role: thinker.RoleUser, Text: "What is this?", Pictures: []device.Picture{{Type: "image/jpeg", Data: []byte("jpeg")}}},
+		{Role: thinker.RoleAssistant, Calls: []thinker.ToolCall{{ID: "c1", Name: "get_weather", Arguments: json.RawMessage(`{"a":1}`)}, {ID: "c2", Name: "f", Arguments: json.RawMessage(`{x`)}}},
+		{Role: thinker.RoleTool, CallID: "c1", Text: ""},
+		{Role: thinker.RoleTool, CallID: "c2", Text: "no JSON", Failed: true},
 	}
 	if got := listen(t, engine(t, o), p); got.Err != "" {
 		t.Fatal(got)
@@ -242,12 +242,12 @@ func TestRequest(t *testing.T) {
 }
 
 // rounds is a conversation after the calls of tools.sse were answered.
-func rounds() agent.Prompt {
+func rounds() thinker.Prompt {
 	p := withTools()
 	p.Messages = append(p.Messages,
-		agent.Message{Role: agent.RoleAssistant, Text: "Let me look.", Calls: toolCalls},
-		agent.Message{Role: agent.RoleTool, CallID: toolCalls[0].ID, Text: "sunny"},
-		agent.Message{Role: agent.RoleTool, CallID: toolCalls[1].ID, Text: "noon"})
+		thinker.Message{Role: thinker.RoleAssistant, Text: "Let me look.", Calls: toolCalls},
+		thinker.Message{Role: thinker.RoleTool, CallID: toolCalls[0].ID, Text: "sunny"},
+		thinker.Message{Role: thinker.RoleTool, CallID: toolCalls[1].ID, Text: "noon"})
 	return p
 }
 
@@ -314,9 +314,9 @@ func TestCallsThatAreNoJSONGoBack(t *testing.T) {
 		t.Fatalf("%+v", first)
 	}
 	p := withTools()
-	p.Messages = append(p.Messages, agent.Message{Role: agent.RoleAssistant, Text: first.Text, Calls: first.Calls},
-		agent.Message{Role: agent.RoleTool, CallID: first.Calls[0].ID, Text: "no JSON", Failed: true},
-		agent.Message{Role: agent.RoleTool, CallID: first.Calls[1].ID, Text: "noon"})
+	p.Messages = append(p.Messages, thinker.Message{Role: thinker.RoleAssistant, Text: first.Text, Calls: first.Calls},
+		thinker.Message{Role: thinker.RoleTool, CallID: first.Calls[0].ID, Text: "no JSON", Failed: true},
+		thinker.Message{Role: thinker.RoleTool, CallID: first.Calls[1].ID, Text: "noon"})
 	if got := listen(t, e, p); got.Err != "" || got.Text == "" {
 		t.Fatalf("%+v", got)
 	}

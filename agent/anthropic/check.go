@@ -10,6 +10,7 @@ import (
 	sdk "github.com/anthropics/anthropic-sdk-go"
 
 	"perch/agent"
+	"perch/agent/thinker"
 	"perch/device"
 )
 
@@ -102,9 +103,9 @@ func (e *Engine) See(ctx context.Context, l agent.Look) (string, error) {
 		l.Picture.Type = "image/jpeg"
 	}
 	var said strings.Builder
-	stop, err := e.Continue(ctx, agent.Prompt{System: fmt.Sprintf(eyes, l.Language), Messages: []agent.Message{
-		{Role: agent.RoleUser, Text: l.Question, Pictures: []device.Picture{l.Picture}},
-	}}, func(piece agent.Piece) error {
+	stop, err := e.Continue(ctx, thinker.Prompt{System: fmt.Sprintf(eyes, l.Language), Messages: []thinker.Message{
+		{Role: thinker.RoleUser, Text: l.Question, Pictures: []device.Picture{l.Picture}},
+	}}, func(piece thinker.Piece) error {
 		said.WriteString(piece.Text)
 		if said.Len() > mostSeen {
 			return errEnough
@@ -115,7 +116,7 @@ func (e *Engine) See(ctx context.Context, l agent.Look) (string, error) {
 	case err == errEnough:
 	case err != nil:
 		return "", err
-	case stop == agent.StopRefused:
+	case stop == thinker.StopRefused:
 		return "", errors.New("the model will not say what is in the picture")
 	}
 	return strings.TrimSpace(said.String()), nil

@@ -6,7 +6,7 @@ import (
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
 
-	"perch/agent"
+	"perch/agent/thinker"
 )
 
 // Bounds of what is kept: the rounds of a few turns at once.
@@ -31,7 +31,7 @@ type keptMessage struct {
 	bytes int
 }
 
-func (k *kept) put(calls []agent.ToolCall, m sdk.Message, tools []sdk.ToolUnionParam) {
+func (k *kept) put(calls []thinker.ToolCall, m sdk.Message, tools []sdk.ToolUnionParam) {
 	one := keptMessage{calls: ids(calls), param: m.ToParam(), tools: tools}
 	for _, block := range m.Content {
 		one.bytes += len(block.RawJSON())
@@ -47,7 +47,7 @@ func (k *kept) put(calls []agent.ToolCall, m sdk.Message, tools []sdk.ToolUnionP
 }
 
 // find returns the message with exactly these calls.
-func (k *kept) find(calls []agent.ToolCall) (keptMessage, bool) {
+func (k *kept) find(calls []thinker.ToolCall) (keptMessage, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	wanted := ids(calls)
@@ -68,7 +68,7 @@ func (k *kept) forget() bool {
 	return had
 }
 
-func ids(calls []agent.ToolCall) []string {
+func ids(calls []thinker.ToolCall) []string {
 	var all []string
 	for _, c := range calls {
 		all = append(all, c.ID)

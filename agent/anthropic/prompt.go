@@ -7,7 +7,7 @@ import (
 	sdk "github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/packages/param"
 
-	"perch/agent"
+	"perch/agent/thinker"
 )
 
 // What stands for what a message may not leave empty.
@@ -18,7 +18,7 @@ const (
 
 // encode is the request for a prompt. The tools and the system prompt, which
 // change least, are marked for the cache.
-func (e *Engine) encode(p agent.Prompt, used habits) sdk.MessageNewParams {
+func (e *Engine) encode(p thinker.Prompt, used habits) sdk.MessageNewParams {
 	params := sdk.MessageNewParams{Model: e.o.Model, MaxTokens: int64(e.o.MaxTokens)}
 	if p.System != "" {
 		params.System = []sdk.TextBlockParam{{Text: p.System, CacheControl: sdk.NewCacheControlEphemeralParam()}}
@@ -72,9 +72,9 @@ func (e *Engine) encode(p agent.Prompt, used habits) sdk.MessageNewParams {
 
 // message is a message as the API has it, and the tools that were offered when
 // it was made, where it is one that was kept.
-func (e *Engine) message(m agent.Message) (sdk.MessageParam, []sdk.ToolUnionParam) {
+func (e *Engine) message(m thinker.Message) (sdk.MessageParam, []sdk.ToolUnionParam) {
 	var blocks []sdk.ContentBlockParamUnion
-	if m.Role == agent.RoleTool {
+	if m.Role == thinker.RoleTool {
 		text := m.Text
 		if text == "" {
 			text = nothing
@@ -101,13 +101,13 @@ func (e *Engine) message(m agent.Message) (sdk.MessageParam, []sdk.ToolUnionPara
 		}
 		blocks = append(blocks, sdk.NewToolUseBlock(c.ID, object, c.Name))
 	}
-	if m.Role == agent.RoleAssistant {
+	if m.Role == thinker.RoleAssistant {
 		return sdk.NewAssistantMessage(blocks...), nil
 	}
 	return sdk.NewUserMessage(blocks...), nil
 }
 
-func offered(tools []agent.ModelTool) []sdk.ToolUnionParam {
+func offered(tools []thinker.Tool) []sdk.ToolUnionParam {
 	var all []sdk.ToolUnionParam
 	for _, t := range tools {
 		tool := sdk.ToolParam{Name: t.Name, InputSchema: schema(t.Schema)}

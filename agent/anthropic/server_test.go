@@ -17,6 +17,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/anthropic"
+	"perch/agent/thinker"
 	"perch/device"
 )
 
@@ -71,7 +72,7 @@ func TestErrors(t *testing.T) {
 			if c.noKey {
 				o.Key = ""
 			}
-			_, err := engine(t, o).Continue(t.Context(), hello(), func(agent.Piece) error { return nil })
+			_, err := engine(t, o).Continue(t.Context(), hello(), func(thinker.Piece) error { return nil })
 			if err == nil || errors.Is(err, agent.ErrAway) == c.ours || !strings.Contains(err.Error(), strings.ReplaceAll(c.want, "URL", s.URL)) {
 				t.Error(err)
 			}
@@ -114,7 +115,7 @@ func TestNobodyThere(t *testing.T) {
 func TestListenersError(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, _ string, _ map[string]any) { w.Write(record(t, "text.sse")) })
 	mine := errors.New("mine")
-	if _, err := engine(t, options(s.URL)).Continue(t.Context(), hello(), func(agent.Piece) error { return mine }); err != mine {
+	if _, err := engine(t, options(s.URL)).Continue(t.Context(), hello(), func(thinker.Piece) error { return mine }); err != mine {
 		t.Error(err)
 	}
 }
@@ -219,7 +220,7 @@ func TestCancelled(t *testing.T) {
 			defer s.Close()
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(50*time.Millisecond, cancel)
-			if _, err := engine(t, options(s.URL)).Continue(ctx, hello(), func(agent.Piece) error { return nil }); err != context.Canceled {
+			if _, err := engine(t, options(s.URL)).Continue(ctx, hello(), func(thinker.Piece) error { return nil }); err != context.Canceled {
 				t.Error(err)
 			}
 			select {
@@ -269,7 +270,7 @@ func TestDeadlines(t *testing.T) {
 					return http.StatusOK, &stalled{strings.NewReader(c.body), r.Context()}
 				})
 				start := time.Now()
-				_, err := engine(t, o).Continue(t.Context(), hello(), func(agent.Piece) error { time.Sleep(c.takes); return nil })
+				_, err := engine(t, o).Continue(t.Context(), hello(), func(thinker.Piece) error { time.Sleep(c.takes); return nil })
 				if took := time.Since(start); took != c.after {
 					t.Errorf("after %v", took)
 				}

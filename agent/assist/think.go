@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/agent/thinker"
 	"perch/event"
 	"perch/remote/hass"
 )
@@ -33,7 +34,7 @@ func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 	if t.Stranger() {
 		return agent.ErrStranger
 	}
-	r := &round{brain: b, turn: t, out: out, speech: agent.NewSpeech(t.Language)}
+	r := &round{brain: b, turn: t, out: out, speech: thinker.NewSpeech(t.Language)}
 	ask := r.run
 	if b.o.REST {
 		ask = r.post
@@ -80,7 +81,7 @@ type round struct {
 	brain  *Brain
 	turn   agent.Turn
 	out    func(agent.Reply) error
-	speech *agent.Speech
+	speech *thinker.Speech
 
 	conversation string // its id, once it is told
 	told         bool   // somebody has been told something

@@ -27,7 +27,7 @@ import (
 	"sync"
 	"time"
 
-	"perch/agent"
+	"perch/agent/thinker"
 )
 
 // Options of a server. Command or URL is needed, and Name and Log are; zero
@@ -98,7 +98,7 @@ type Server struct {
 	trying   chan struct{} // closed when the attempt under way has ended; nil where there is none
 	link     *link         // nil where there is none
 	why      error         // there is none
-	tools    []agent.ModelTool
+	tools    []thinker.Tool
 	listed   bool
 	away     bool // so it was last told in the log
 	met      bool // it has been connected at least once

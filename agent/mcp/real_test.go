@@ -16,6 +16,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/mcp"
+	"perch/agent/thinker"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -113,7 +114,7 @@ func exercise(t *testing.T, s *mcp.Server) {
 	if err := s.Check(soon(t)); err != nil {
 		t.Fatal(err)
 	}
-	names := map[string]agent.ModelTool{}
+	names := map[string]thinker.Tool{}
 	for _, tool := range s.Tools(soon(t)) {
 		names[tool.Name] = tool
 	}

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"perch/agent"
 	"perch/agent/program"
+	"perch/agent/thinker"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -18,7 +18,7 @@ import (
 // It answers at once with what is known, also while the server is away; only
 // where nothing is known yet does it wait for a connection under way, as long
 // as ctx lives.
-func (s *Server) Tools(ctx context.Context) []agent.ModelTool {
+func (s *Server) Tools(ctx context.Context) []thinker.Tool {
 	s.mu.Lock()
 	listed := s.listed
 	s.mu.Unlock()
@@ -29,7 +29,7 @@ func (s *Server) Tools(ctx context.Context) []agent.ModelTool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]agent.ModelTool(nil), s.tools...)
+	return append([]thinker.Tool(nil), s.tools...)
 }
 
 // Warm connects where there is no connection.

@@ -7,34 +7,35 @@ import (
 
 	"perch/agent"
 	"perch/agent/mcp"
+	"perch/agent/thinker"
 )
 
 // script is a model that uses two tools and then says what they said.
 type script struct {
 	offered []string
-	answers []agent.Message
+	answers []thinker.Message
 }
 
 func (*script) Name() string { return "script" }
 
-func (m *script) Continue(_ context.Context, p agent.Prompt, out func(agent.Piece) error) (agent.Stop, error) {
+func (m *script) Continue(_ context.Context, p thinker.Prompt, out func(thinker.Piece) error) (thinker.Stop, error) {
 	if m.offered == nil {
 		for _, tool := range p.Tools {
 			m.offered = append(m.offered, tool.Name)
 		}
 		for i, name := range []string{"files_echo", "home_fail"} {
-			if err := out(agent.Piece{Call: &agent.ToolCall{ID: string(rune('a' + i)), Name: name, Arguments: []byte(`{"text":"from afar"}`)}}); err != nil {
+			if err := out(thinker.Piece{Call: &thinker.ToolCall{ID: string(rune('a' + i)), Name: name, Arguments: []byte(`{"text":"from afar"}`)}}); err != nil {
 				return "", err
 			}
 		}
-		return agent.StopTools, nil
+		return thinker.StopTools, nil
 	}
 	for _, message := range p.Messages {
-		if message.Role == agent.RoleTool {
+		if message.Role == thinker.RoleTool {
 			m.answers = append(m.answers, message)
 		}
 	}
-	return agent.StopEnd, out(agent.Piece{Text: "😊 Done."})
+	return thinker.StopEnd, out(thinker.Piece{Text: "😊 Done."})
 }
 
 func TestAThinkerUsesTheToolsOfTwoServers(t *testing.T) {
@@ -47,7 +48,7 @@ func TestAThinkerUsesTheToolsOfTwoServers(t *testing.T) {
 		}
 	}
 	m := &script{}
-	k := agent.NewThinker(agent.ThinkerOptions{Model: m, Sources: []agent.ToolSource{files, gone, home}})
+	k := thinker.New(thinker.Options{Model: m, Sources: []thinker.ToolSource{files, gone, home}})
 	var spoken []string
 	err := k.Think(soon(t), agent.Turn{Text: "go"}, func(r agent.Reply) error {
 		if say, ok := r.(agent.Say); ok {

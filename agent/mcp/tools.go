@@ -10,15 +10,15 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"perch/agent"
-
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"perch/agent/thinker"
 )
 
 // list reads the list of tools. A server without any may say so by not knowing
 // the method.
-func (s *Server) list(ctx context.Context, session *sdk.ClientSession) (tools []agent.ModelTool, err error) {
+func (s *Server) list(ctx context.Context, session *sdk.ClientSession) (tools []thinker.Tool, err error) {
 	passed, cursor := 0, ""
 	for range mostPages {
 		page, err := session.ListTools(ctx, &sdk.ListToolsParams{Cursor: cursor})
@@ -30,7 +30,7 @@ func (s *Server) list(ctx context.Context, session *sdk.ClientSession) (tools []
 		}
 		for _, t := range page.Tools {
 			tool, ok := s.offered(t)
-			if !ok || len(tools) == mostTools || slices.ContainsFunc(tools, func(o agent.ModelTool) bool { return o.Name == tool.Name }) {
+			if !ok || len(tools) == mostTools || slices.ContainsFunc(tools, func(o thinker.Tool) bool { return o.Name == tool.Name }) {
 				passed++
 				continue
 			}
@@ -49,15 +49,15 @@ func (s *Server) list(ctx context.Context, session *sdk.ClientSession) (tools []
 }
 
 // offered is a tool as a model may be offered it.
-func (s *Server) offered(t *sdk.Tool) (agent.ModelTool, bool) {
+func (s *Server) offered(t *sdk.Tool) (thinker.Tool, bool) {
 	if !s.allowed(t.Name) {
-		return agent.ModelTool{}, false
+		return thinker.Tool{}, false
 	}
 	schema := json.RawMessage(`{"type":"object","properties":{}}`)
 	if t.InputSchema != nil {
 		written, err := json.Marshal(t.InputSchema)
 		if err != nil || len(written) > mostSchema || written[0] != '{' {
-			return agent.ModelTool{}, false
+			return thinker.Tool{}, false
 		}
 		schema = written
 	}
@@ -66,7 +66,7 @@ func (s *Server) offered(t *sdk.Tool) (agent.ModelTool, bool) {
 		description = t.Title
 	}
 	description = strings.ToValidUTF8(clip(description, mostDescription), "")
-	return agent.ModelTool{Name: s.o.Name + "." + t.Name, Description: description, Schema: schema}, true
+	return thinker.Tool{Name: s.o.Name + "." + t.Name, Description: description, Schema: schema}, true
 }
 
 // allowed reports whether a tool may be used, by its own name.
@@ -82,7 +82,7 @@ func (s *Server) allowed(own string) bool {
 }
 
 // know keeps a list of tools.
-func (s *Server) know(tools []agent.ModelTool) {
+func (s *Server) know(tools []thinker.Tool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tools, s.listed = tools, true

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	"perch/agent"
+	"perch/agent/thinker"
 )
 
 // What one message may hold.
@@ -24,7 +24,7 @@ var errEnough = errors.New("the message is too long")
 // answer puts a message together, whichever API it came by. Text goes out as
 // it comes; calls, which may come in pieces, when the message ends.
 type answer struct {
-	out      func(agent.Piece) error
+	out      func(thinker.Piece) error
 	invent   func() string // an id
 	thoughts thoughts
 	calls    []*call
@@ -56,7 +56,7 @@ func (a *answer) say(s string) error {
 		return nil
 	}
 	a.said += len(s)
-	if err := a.out(agent.Piece{Text: s}); err != nil {
+	if err := a.out(thinker.Piece{Text: s}); err != nil {
 		return outError{err}
 	}
 	if a.said > mostText {
@@ -112,16 +112,16 @@ func (a *answer) belongs(index *int, id, name string) *call {
 
 // end gives the calls and says why the message ended. One that was cut off
 // gives none: there is no telling whether they are whole.
-func (a *answer) end() (agent.Stop, error) {
+func (a *answer) end() (thinker.Stop, error) {
 	cut := a.finish == "length" || a.finish == "max_tokens"
 	if err := a.say(a.thoughts.rest(cut)); err != nil && !errors.Is(err, errEnough) {
 		return "", err
 	}
 	switch {
 	case a.refused || a.finish == "content_filter" || a.finish == "refusal":
-		return agent.StopRefused, nil
+		return thinker.StopRefused, nil
 	case cut || a.said > mostText:
-		return agent.StopLength, nil
+		return thinker.StopLength, nil
 	}
 	given := map[string]bool{}
 	for _, c := range a.calls {
@@ -132,15 +132,15 @@ func (a *answer) end() (agent.Stop, error) {
 			c.id = a.invent()
 		}
 		given[c.id] = true
-		whole := agent.ToolCall{ID: c.id, Name: c.name, Arguments: arguments(c.arguments)}
-		if err := a.out(agent.Piece{Call: &whole}); err != nil {
+		whole := thinker.ToolCall{ID: c.id, Name: c.name, Arguments: arguments(c.arguments)}
+		if err := a.out(thinker.Piece{Call: &whole}); err != nil {
 			return "", outError{err}
 		}
 	}
 	if len(given) > 0 {
-		return agent.StopTools, nil
+		return thinker.StopTools, nil
 	}
-	return agent.StopEnd, nil
+	return thinker.StopEnd, nil
 }
 
 // arguments are a call's as they came, nothing as an empty object, and an

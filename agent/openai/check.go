@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/agent/thinker"
 )
 
 // ErrNoTools is wrapped by Check where the model answers but cannot use tools.
@@ -123,7 +124,7 @@ func (e *Engine) tried(ctx context.Context) bool {
 	if response.StatusCode != http.StatusOK {
 		return false
 	}
-	a := &answer{out: func(agent.Piece) error { return nil }, invent: e.invent}
+	a := &answer{out: func(thinker.Piece) error { return nil }, invent: e.invent}
 	r := &reading{e: e, w: w, a: a, in: bufio.NewReader(&capped{response.Body, longestLine})}
 	first, err := r.first()
 	if err == nil && first == '{' {

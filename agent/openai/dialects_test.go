@@ -18,6 +18,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/openai"
+	"perch/agent/thinker"
 )
 
 // carrier answers each request with a body, without a network.
@@ -43,20 +44,20 @@ func engine(t testing.TB, o openai.Options) *openai.Engine {
 	return e
 }
 
-func hello() agent.Prompt {
-	return agent.Prompt{System: "Be short.", Messages: []agent.Message{{Role: agent.RoleUser, Text: "Hello"}}}
+func hello() thinker.Prompt {
+	return thinker.Prompt{System: "Be short.", Messages: []thinker.Message{{Role: thinker.RoleUser, Text: "Hello"}}}
 }
 
-func withTools() agent.Prompt {
+func withTools() thinker.Prompt {
 	p := hello()
-	p.Tools = []agent.ModelTool{{Name: "get_weather", Description: "The weather.", Schema: json.RawMessage(`{"type":"object"}`)}}
+	p.Tools = []thinker.Tool{{Name: "get_weather", Description: "The weather.", Schema: json.RawMessage(`{"type":"object"}`)}}
 	return p
 }
 
 // heard is all that came of a message.
 type heard struct {
 	Pieces []string // a text, or a call as name(arguments) id
-	Stop   agent.Stop
+	Stop   thinker.Stop
 	Err    string
 }
 
@@ -80,9 +81,9 @@ func (h heard) calls() []string {
 	return calls
 }
 
-func listen(e *openai.Engine, p agent.Prompt) heard {
+func listen(e *openai.Engine, p thinker.Prompt) heard {
 	var h heard
-	stop, err := e.Continue(context.Background(), p, func(piece agent.Piece) error {
+	stop, err := e.Continue(context.Background(), p, func(piece thinker.Piece) error {
 		if c := piece.Call; c != nil {
 			h.Pieces = append(h.Pieces, "call "+c.Name+string(c.Arguments)+" "+c.ID)
 		} else {
@@ -120,15 +121,15 @@ func record(t testing.TB, name string) []byte {
 // TestDialects reads a message as each server sends it.
 func TestDialects(t *testing.T) {
 	for name, want := range map[string]heard{
-		"openai_text.sse": {Pieces: []string{"😊 It is", " 3.14 o'clock.\n"}, Stop: agent.StopEnd},
+		"openai_text.sse": {Pieces: []string{"😊 It is", " 3.14 o'clock.\n"}, Stop: thinker.StopEnd},
 		"openai_tools.sse": {Pieces: []string{
-			`call get_weather{"city":"Köln"} call_DdmO9pD3xa9XTPNJ32zg2hcA`, `call get_time{} call_ABC`}, Stop: agent.StopTools},
+			`call get_weather{"city":"Köln"} call_DdmO9pD3xa9XTPNJ32zg2hcA`, `call get_time{} call_ABC`}, Stop: thinker.StopTools},
 		"ollama_v1_tools.sse": {Pieces: []string{
-			`call get_weather{"city":"Tokyo"} call_9p1x`, `call get_weather{"city":"Osaka"} call_1`}, Stop: agent.StopTools},
+			`call get_weather{"city":"Tokyo"} call_9p1x`, `call get_weather{"city":"Osaka"} call_1`}, Stop: thinker.StopTools},
 		"ollama_native.ndjson": {Pieces: []string{"🤔 Let me", " see. ",
-			`call get_weather{"city":"Toronto","format":"celsius"} call_1`, `call get_time{} call_k2`}, Stop: agent.StopTools},
-		"llamacpp.sse": {Pieces: []string{"Hello a < b"}, Stop: agent.StopLength},
-		"localai.sse":  {Pieces: []string{"Good ", "day."}, Stop: agent.StopEnd},
+			`call get_weather{"city":"Toronto","format":"celsius"} call_1`, `call get_time{} call_k2`}, Stop: thinker.StopTools},
+		"llamacpp.sse": {Pieces: []string{"Hello a < b"}, Stop: thinker.StopLength},
+		"localai.sse":  {Pieces: []string{"Good ", "day."}, Stop: thinker.StopEnd},
 	} {
 		t.Run(name, func(t *testing.T) {
 			data, native := record(t, name), strings.HasSuffix(name, "ndjson")
@@ -187,29 +188,29 @@ func TestWhatServersDo(t *testing.T) {
 		body  string
 		text  string
 		calls []string
-		stop  agent.Stop
+		stop  thinker.Stop
 	}{
 		"not streamed although asked": {body: `{"id":"x","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"Hi","tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{\"a\":1}"}}]},"finish_reason":"tool_calls"}],"usage":{}}`,
-			text: "Hi", calls: []string{`f{"a":1} c1`}, stop: agent.StopTools},
-		"CR alone, a BOM, comments, other fields": {body: "\ufeff: hello\revent: x\rid: 1\rretry: 5\rdata:" + delta(`{"content":"a"}`) + "\r\rdata: [DONE]\r\r", text: "a", stop: agent.StopEnd},
-		"an event in two data lines":              {body: "data: {\"choices\":\r\ndata: [{\"delta\":{\"content\":\"a\"}}]}\n\n", text: "a", stop: agent.StopEnd},
-		"calls without index or id":               {body: data(delta(`{"tool_calls":[{"function":{"name":"f","arguments":"{}"}},{"function":{"name":"g","arguments":{"x":[1]}}}]}`)), calls: []string{`f{} call_1`, `g{"x":[1]} call_2`}, stop: agent.StopTools},
-		"two calls of one id":                     {body: data(delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}},{"index":1,"id":"a","function":{"name":"g","arguments":"{}"}}]}`)), calls: []string{`f{} a`, `g{} call_1`}, stop: agent.StopTools},
-		"one number, two ids":                     {body: data(delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":""}}]}`), delta(`{"tool_calls":[{"index":0,"id":"b","function":{"name":"f","arguments":"{\"x\":1}"}}]}`)), calls: []string{`f{} a`, `f{"x":1} b`}, stop: agent.StopTools},
-		"the name in each piece":                  {body: data(delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\""}}]}`), delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":":1}"}}]}`)), calls: []string{`f{"x":1} a`}, stop: agent.StopTools},
-		"calls without arguments, index or id":    {body: data(delta(`{"tool_calls":[{"function":{"name":"f"}},{"function":{"name":"g"}}]}`)), calls: []string{`f{} call_1`, `g{} call_2`}, stop: agent.StopTools},
-		"arguments that are no JSON":              {body: data(delta(`{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{x:"}}]}`)), calls: []string{`f{x: a`}, stop: agent.StopTools},
-		"arguments as JSON in a string":           {body: data(delta(`{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"\"{\\\"x\\\":1}\""}}]}`)), calls: []string{`f{"x":1} a`}, stop: agent.StopTools},
-		"a call without a name":                   {body: data(delta(`{"content":"x","tool_calls":[{"id":"a","function":{"arguments":"{}"}}]}`)), text: "x", stop: agent.StopEnd},
-		"cut off within a call":                   {body: data(delta(`{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{\"x"}}]}`), `{"choices":[{"delta":{},"finish_reason":"length"}]}`), stop: agent.StopLength},
-		"stop said, although there are calls":     {body: data(delta(`{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{}"}}]}`), `{"choices":[{"delta":{},"finish_reason":"stop"}]}`), calls: []string{`f{} a`}, stop: agent.StopTools},
-		"filtered":                                {body: data(delta(`{"content":"I"}`), `{"choices":[{"delta":{},"finish_reason":"content_filter"}]}`), text: "I", stop: agent.StopRefused},
-		"a refusal":                               {body: data(delta(`{"refusal":"No."}`), `{"choices":[{"delta":{},"finish_reason":"stop"}]}`), stop: agent.StopRefused},
-		"other choices":                           {body: data(`{"choices":[{"index":1,"delta":{"content":"no"}},{"index":0,"delta":{"content":"yes"}}]}`), text: "yes", stop: agent.StopEnd},
-		"thinking without an end":                 {body: data(delta(`{"content":"<think>and so"}`), "[DONE]"), stop: agent.StopEnd},
-		"thinking twice, and only its end":        {body: data(delta(`{"content":"</think>a<thinking>x</thinking>b"}`), delta(`{"content":"<think>y</think>c <"}`)), text: "abc <", stop: agent.StopEnd},
-		"nothing to say":                          {body: data(`{"choices":[{"delta":{"content":""},"finish_reason":"stop"}]}`), stop: agent.StopEnd},
-		"too long for anybody":                    {body: data(delta(`{"content":"`+strings.Repeat("a", 300<<10)+`"}`), delta(`{"content":"b"}`)), text: strings.Repeat("a", 300<<10), stop: agent.StopLength},
+			text: "Hi", calls: []string{`f{"a":1} c1`}, stop: thinker.StopTools},
+		"CR alone, a BOM, comments, other fields": {body: "\ufeff: hello\revent: x\rid: 1\rretry: 5\rdata:" + delta(`{"content":"a"}`) + "\r\rdata: [DONE]\r\r", text: "a", stop: thinker.StopEnd},
+		"an event in two data lines":              {body: "data: {\"choices\":\r\ndata: [{\"delta\":{\"content\":\"a\"}}]}\n\n", text: "a", stop: thinker.StopEnd},
+		"calls without index or id":               {body: data(delta(`{"tool_calls":[{"function":{"name":"f","arguments":"{}"}},{"function":{"name":"g","arguments":{"x":[1]}}}]}`)), calls: []string{`f{} call_1`, `g{"x":[1]} call_2`}, stop: thinker.StopTools},
+		"two calls of one id":                     {body: data(delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}},{"index":1,"id":"a","function":{"name":"g","arguments":"{}"}}]}`)), calls: []string{`f{} a`, `g{} call_1`}, stop: thinker.StopTools},
+		"one number, two ids":                     {body: data(delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":""}}]}`), delta(`{"tool_calls":[{"index":0,"id":"b","function":{"name":"f","arguments":"{\"x\":1}"}}]}`)), calls: []string{`f{} a`, `f{"x":1} b`}, stop: thinker.StopTools},
+		"the name in each piece":                  {body: data(delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\""}}]}`), delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":":1}"}}]}`)), calls: []string{`f{"x":1} a`}, stop: thinker.StopTools},
+		"calls without arguments, index or id":    {body: data(delta(`{"tool_calls":[{"function":{"name":"f"}},{"function":{"name":"g"}}]}`)), calls: []string{`f{} call_1`, `g{} call_2`}, stop: thinker.StopTools},
+		"arguments that are no JSON":              {body: data(delta(`{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{x:"}}]}`)), calls: []string{`f{x: a`}, stop: thinker.StopTools},
+		"arguments as JSON in a string":           {body: data(delta(`{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"\"{\\\"x\\\":1}\""}}]}`)), calls: []string{`f{"x":1} a`}, stop: thinker.StopTools},
+		"a call without a name":                   {body: data(delta(`{"content":"x","tool_calls":[{"id":"a","function":{"arguments":"{}"}}]}`)), text: "x", stop: thinker.StopEnd},
+		"cut off within a call":                   {body: data(delta(`{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{\"x"}}]}`), `{"choices":[{"delta":{},"finish_reason":"length"}]}`), stop: thinker.StopLength},
+		"stop said, although there are calls":     {body: data(delta(`{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{}"}}]}`), `{"choices":[{"delta":{},"finish_reason":"stop"}]}`), calls: []string{`f{} a`}, stop: thinker.StopTools},
+		"filtered":                                {body: data(delta(`{"content":"I"}`), `{"choices":[{"delta":{},"finish_reason":"content_filter"}]}`), text: "I", stop: thinker.StopRefused},
+		"a refusal":                               {body: data(delta(`{"refusal":"No."}`), `{"choices":[{"delta":{},"finish_reason":"stop"}]}`), stop: thinker.StopRefused},
+		"other choices":                           {body: data(`{"choices":[{"index":1,"delta":{"content":"no"}},{"index":0,"delta":{"content":"yes"}}]}`), text: "yes", stop: thinker.StopEnd},
+		"thinking without an end":                 {body: data(delta(`{"content":"<think>and so"}`), "[DONE]"), stop: thinker.StopEnd},
+		"thinking twice, and only its end":        {body: data(delta(`{"content":"</think>a<thinking>x</thinking>b"}`), delta(`{"content":"<think>y</think>c <"}`)), text: "abc <", stop: thinker.StopEnd},
+		"nothing to say":                          {body: data(`{"choices":[{"delta":{"content":""},"finish_reason":"stop"}]}`), stop: thinker.StopEnd},
+		"too long for anybody":                    {body: data(delta(`{"content":"`+strings.Repeat("a", 300<<10)+`"}`), delta(`{"content":"b"}`)), text: strings.Repeat("a", 300<<10), stop: thinker.StopLength},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := read(t, false, iotest.HalfReader(strings.NewReader(c.body)))
@@ -312,7 +313,7 @@ func TestListenersError(t *testing.T) {
 		return http.StatusOK, bytes.NewReader(record(t, "openai_text.sse"))
 	})
 	mine, said := errors.New("mine"), 0
-	_, err := engine(t, o).Continue(t.Context(), hello(), func(agent.Piece) error { said++; return mine })
+	_, err := engine(t, o).Continue(t.Context(), hello(), func(thinker.Piece) error { said++; return mine })
 	if err != mine || said != 1 {
 		t.Error(err, said)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/openai"
+	"perch/agent/thinker"
 )
 
 // repeating is a body that has a beginning, and then the same for ever at a
@@ -85,7 +86,7 @@ func TestEndlessModels(t *testing.T) {
 					return http.StatusOK, &repeating{ctx: r.Context(), rest: c.head, piece: c.piece, pause: c.pause, until: time.Now().Add(24 * time.Hour)}
 				})
 				began, letters, last := time.Now(), 0, ""
-				err := agent.NewThinker(agent.ThinkerOptions{Model: engine(t, o)}).Think(t.Context(), agent.Turn{Text: "Well?"}, func(r agent.Reply) error {
+				err := thinker.New(thinker.Options{Model: engine(t, o)}).Think(t.Context(), agent.Turn{Text: "Well?"}, func(r agent.Reply) error {
 					if s, ok := r.(agent.Say); ok {
 						letters, last = letters+len(s.Text), s.Text
 					}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/agent/thinker"
 )
 
 // habits are what a server turned out not to take.
@@ -51,7 +52,7 @@ const longestPause = 2 * time.Second
 // server asks for, or without what it says that it does not take. That is
 // remembered once such a request was answered: what a server blames is not
 // always what it fails at.
-func (e *Engine) persist(ctx context.Context, p agent.Prompt, out func(agent.Piece) error) (agent.Stop, error) {
+func (e *Engine) persist(ctx context.Context, p thinker.Prompt, out func(thinker.Piece) error) (thinker.Stop, error) {
 	var findings []finding
 	used := e.learned()
 	patience := min(longestPause, e.o.FirstWithin)

@@ -11,7 +11,7 @@ import (
 	"net/url"
 	"time"
 
-	"perch/agent"
+	"perch/agent/thinker"
 )
 
 // errSlow is why a request that took too long was cancelled.
@@ -73,7 +73,7 @@ func (e *Engine) send(ctx context.Context, method, url string, data []byte) (*ht
 }
 
 // once makes one request for a message and passes it on as it comes.
-func (e *Engine) once(ctx context.Context, p agent.Prompt, used habits, out func(agent.Piece) error) (agent.Stop, error) {
+func (e *Engine) once(ctx context.Context, p thinker.Prompt, used habits, out func(thinker.Piece) error) (thinker.Stop, error) {
 	data, err := e.encode(p, used)
 	if err != nil {
 		return "", err

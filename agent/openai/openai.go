@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/agent/thinker"
 )
 
 // The dialects.
@@ -206,7 +207,7 @@ func (e *Engine) Close() error {
 // Continue implements agent.Model. A call whose arguments are no JSON is given
 // as it came, and goes back to the server as "{}"; one without arguments has "{}". Where the server asks for none
 // by an id, one is invented.
-func (e *Engine) Continue(ctx context.Context, p agent.Prompt, out func(agent.Piece) error) (agent.Stop, error) {
+func (e *Engine) Continue(ctx context.Context, p thinker.Prompt, out func(thinker.Piece) error) (thinker.Stop, error) {
 	stop, err := e.persist(ctx, p, out)
 	if err != nil {
 		return "", e.explain(ctx, err)

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"maps"
 
-	"perch/agent"
+	"perch/agent/thinker"
 	"perch/device"
 )
 
@@ -18,7 +18,7 @@ type body = map[string]any
 const unseen = "(There is a picture here, which you cannot see.)"
 
 // encode is the request for a prompt.
-func (e *Engine) encode(p agent.Prompt, used habits) ([]byte, error) {
+func (e *Engine) encode(p thinker.Prompt, used habits) ([]byte, error) {
 	b := body{"model": e.o.Model, "stream": true}
 	if e.native {
 		e.encodeNative(b, p, used)
@@ -49,7 +49,7 @@ func (e *Engine) encode(p agent.Prompt, used habits) ([]byte, error) {
 	return data, nil
 }
 
-func (e *Engine) encodeChat(b body, p agent.Prompt, used habits) {
+func (e *Engine) encodeChat(b body, p thinker.Prompt, used habits) {
 	var messages []body
 	if p.System != "" {
 		messages = append(messages, body{"role": "system", "content": p.System})
@@ -75,10 +75,10 @@ func (e *Engine) encodeChat(b body, p agent.Prompt, used habits) {
 
 // chatMessage always has content as a string or parts: null is legal beside
 // calls, and some servers' templates fall over it.
-func (e *Engine) chatMessage(m agent.Message) body {
+func (e *Engine) chatMessage(m thinker.Message) body {
 	b := body{"role": string(m.Role), "content": m.Text}
 	switch {
-	case m.Role == agent.RoleTool:
+	case m.Role == thinker.RoleTool:
 		b["tool_call_id"] = m.CallID
 		b["content"] = result(m)
 	case len(m.Calls) > 0:
@@ -105,7 +105,7 @@ func object(arguments json.RawMessage) string {
 	return string(arguments)
 }
 
-func (e *Engine) parts(m agent.Message) []body {
+func (e *Engine) parts(m thinker.Message) []body {
 	var parts []body
 	if m.Text != "" {
 		parts = append(parts, body{"type": "text", "text": m.Text})
@@ -125,14 +125,14 @@ func dataURL(p device.Picture) string {
 }
 
 // result is what a tool answered; these APIs have no other place for failure.
-func result(m agent.Message) string {
+func result(m thinker.Message) string {
 	if m.Failed {
 		return "The tool failed: " + m.Text
 	}
 	return m.Text
 }
 
-func (e *Engine) encodeNative(b body, p agent.Prompt, used habits) {
+func (e *Engine) encodeNative(b body, p thinker.Prompt, used habits) {
 	var messages []body
 	if p.System != "" {
 		messages = append(messages, body{"role": "system", "content": p.System})
@@ -176,9 +176,9 @@ func think(effort string) any {
 
 // nativeMessage has a tool's answer by the tool's name, and a call's arguments
 // as an object. Those that were none have been answered with an error already.
-func (e *Engine) nativeMessage(m agent.Message, names map[string]string) body {
+func (e *Engine) nativeMessage(m thinker.Message, names map[string]string) body {
 	b := body{"role": string(m.Role), "content": m.Text}
-	if m.Role == agent.RoleTool {
+	if m.Role == thinker.RoleTool {
 		b["content"], b["tool_name"], b["tool_call_id"] = result(m), names[m.CallID], m.CallID
 	}
 	if len(m.Calls) > 0 {
@@ -204,7 +204,7 @@ func (e *Engine) nativeMessage(m agent.Message, names map[string]string) body {
 	return b
 }
 
-func offered(tools []agent.ModelTool) []body {
+func offered(tools []thinker.Tool) []body {
 	all := make([]body, 0, len(tools))
 	for _, t := range tools {
 		schema := t.Schema

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"perch/agent"
+	"perch/agent/thinker"
 	"perch/device"
 )
 
@@ -40,15 +41,15 @@ func (e *Engine) See(ctx context.Context, l agent.Look) (string, error) {
 	if l.Picture.Type == "" {
 		l.Picture.Type = "image/jpeg"
 	}
-	p := agent.Prompt{System: fmt.Sprintf(eyes, language), Messages: []agent.Message{
-		{Role: agent.RoleUser, Text: question, Pictures: []device.Picture{l.Picture}},
+	p := thinker.Prompt{System: fmt.Sprintf(eyes, language), Messages: []thinker.Message{
+		{Role: thinker.RoleUser, Text: question, Pictures: []device.Picture{l.Picture}},
 	}}
 	var said strings.Builder
 	stop, err := e.look(ctx, p, &said)
 	switch {
 	case err != nil:
 		return "", err
-	case stop == agent.StopRefused:
+	case stop == thinker.StopRefused:
 		return "", errors.New("the model will not say what is in the picture")
 	}
 	return strings.TrimSpace(said.String()), nil
@@ -56,9 +57,9 @@ func (e *Engine) See(ctx context.Context, l agent.Look) (string, error) {
 
 // look is Continue for a picture: a server that says that its model cannot
 // take one has no eyes, whatever status it says it with.
-func (e *Engine) look(ctx context.Context, p agent.Prompt, said *strings.Builder) (agent.Stop, error) {
+func (e *Engine) look(ctx context.Context, p thinker.Prompt, said *strings.Builder) (thinker.Stop, error) {
 	enough := errors.New("enough")
-	out := func(piece agent.Piece) error {
+	out := func(piece thinker.Piece) error {
 		said.WriteString(piece.Text)
 		if said.Len() > mostSeen {
 			return enough
@@ -71,7 +72,7 @@ func (e *Engine) look(ctx context.Context, p agent.Prompt, said *strings.Builder
 	case err == nil:
 		return stop, nil
 	case errors.Is(err, enough):
-		return agent.StopLength, nil
+		return thinker.StopLength, nil
 	case errors.As(err, &r) && aboutPictures(r):
 		return "", fmt.Errorf("%w: the model %s at %s", agent.ErrBlind, e.o.Model, agent.Address(e.base))
 	}

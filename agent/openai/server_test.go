@@ -20,6 +20,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/openai"
+	"perch/agent/thinker"
 	"perch/device"
 )
 
@@ -63,13 +64,13 @@ func (s *server) requests() []asked {
 const ok = "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n"
 
 // conversation is one of everything a prompt can hold.
-func conversation() agent.Prompt {
+func conversation() thinker.Prompt {
 	p := withTools()
-	p.Messages = []agent.Message{
-		{Role: agent.RoleUser, Text: "What is this?", Pictures: []device.Picture{{Type: "image/jpeg", Data: []byte("jpeg")}}},
-		{Role: agent.RoleAssistant, Calls: []agent.ToolCall{{ID: "c1", Name: "get_weather", Arguments: json.RawMessage(`{"a":1}`)}, {ID: "c2", Name: "f", Arguments: json.RawMessage(`{x`)}}},
-		{Role: agent.RoleTool, CallID: "c1", Text: "sunny"},
-		{Role: agent.RoleTool, CallID: "c2", Text: "no JSON", Failed: true},
+	p.Messages = []thinker.Message{
+		{Role: thinker.RoleUser, Text: "What is this?", Pictures: []device.Picture{{Type: "image/jpeg", Data: []byte("jpeg")}}},
+		{Role: thinker.RoleAssistant, Calls: []thinker.ToolCall{{ID: "c1", Name: "get_weather", Arguments: json.RawMessage(`{"a":1}`)}, {ID: "c2", Name: "f", Arguments: json.RawMessage(`{x`)}}},
+		{Role: thinker.RoleTool, CallID: "c1", Text: "sunny"},
+		{Role: thinker.RoleTool, CallID: "c2", Text: "no JSON", Failed: true},
 	}
 	return p
 }
@@ -107,7 +108,7 @@ func TestNativeRequest(t *testing.T) {
 	o := options(s.URL + "/v1")
 	o.Dialect, o.Vision, o.NumCtx, o.KeepAlive, o.MaxTokens, o.ReasoningEffort = openai.DialectOllama, true, 8192, "-1", 300, "none"
 	o.Extra = map[string]any{"options": map[string]any{"top_k": 5}}
-	if got := listen(engine(t, o), conversation()); got.text() != "Hi" || got.Stop != agent.StopEnd {
+	if got := listen(engine(t, o), conversation()); got.text() != "Hi" || got.Stop != thinker.StopEnd {
 		t.Fatal(got)
 	}
 	var want map[string]any
@@ -166,7 +167,7 @@ func TestErrors(t *testing.T) {
 			if !c.noKey {
 				o.Key = canary
 			}
-			_, err := engine(t, o).Continue(t.Context(), hello(), func(agent.Piece) error { return nil })
+			_, err := engine(t, o).Continue(t.Context(), hello(), func(thinker.Piece) error { return nil })
 			if err == nil || errors.Is(err, agent.ErrAway) == c.ours || !strings.Contains(err.Error(), strings.ReplaceAll(c.want, "URL", s.URL)) {
 				t.Error(err)
 			}
@@ -304,7 +305,7 @@ func TestAMomentIsWaitedOut(t *testing.T) {
 					return answer, nil
 				})
 				start := time.Now()
-				_, err := engine(t, o).Continue(t.Context(), hello(), func(agent.Piece) error { return nil })
+				_, err := engine(t, o).Continue(t.Context(), hello(), func(thinker.Piece) error { return nil })
 				if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 					t.Error(err)
 				}
@@ -322,7 +323,7 @@ func TestAMomentIsWaitedOut(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		start := time.Now()
-		if _, err := engine(t, o).Continue(ctx, hello(), func(agent.Piece) error { return nil }); err != context.DeadlineExceeded || time.Since(start) != time.Second {
+		if _, err := engine(t, o).Continue(ctx, hello(), func(thinker.Piece) error { return nil }); err != context.DeadlineExceeded || time.Since(start) != time.Second {
 			t.Error(err, time.Since(start))
 		}
 	})
@@ -361,7 +362,7 @@ func TestCancelled(t *testing.T) {
 			defer s.Close()
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(50*time.Millisecond, cancel)
-			_, err := engine(t, options(s.URL)).Continue(ctx, hello(), func(agent.Piece) error { return nil })
+			_, err := engine(t, options(s.URL)).Continue(ctx, hello(), func(thinker.Piece) error { return nil })
 			if err != context.Canceled {
 				t.Error(err)
 			}
@@ -413,7 +414,7 @@ func TestDeadlines(t *testing.T) {
 					return http.StatusOK, &stalled{strings.NewReader(c.body), r.Context()}
 				})
 				start := time.Now()
-				_, err := engine(t, o).Continue(t.Context(), hello(), func(agent.Piece) error { time.Sleep(c.takes); return nil })
+				_, err := engine(t, o).Continue(t.Context(), hello(), func(thinker.Piece) error { time.Sleep(c.takes); return nil })
 				if took := time.Since(start); took != c.after {
 					t.Errorf("after %v", took)
 				}

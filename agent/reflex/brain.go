@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/agent/thinker"
 	"perch/device"
 	"perch/event"
 )
@@ -90,7 +91,7 @@ func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 func say(out func(agent.Reply) error, answer string, end agent.End) error {
 	face, text := agent.SplitEmotion(answer)
 	replies := []agent.Reply{agent.Felt{Emotion: face}}
-	for _, s := range agent.Sentences(text) {
+	for _, s := range thinker.Sentences(text) {
 		replies = append(replies, agent.Say{Text: s})
 	}
 	for _, r := range append(replies, agent.Done{End: end}) {

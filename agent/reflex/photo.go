@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"perch/agent"
+	"perch/agent/thinker"
 )
 
 // What goes to a camera and what comes back, in bytes.
@@ -63,7 +64,7 @@ func answered(text string) (words string, failed bool) {
 // firstSentences is as much of a text as anybody wants to listen to.
 func firstSentences(text string) string {
 	var said string
-	for _, s := range agent.Sentences(text) {
+	for _, s := range thinker.Sentences(text) {
 		if said != "" && len(said)+1+len(s) > mostSeen {
 			break
 		}

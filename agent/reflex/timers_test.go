@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/agent/notice"
 	"perch/agent/reflex"
 	"perch/device"
 )
@@ -51,7 +52,7 @@ func asked(t *testing.T, b *reflex.Brain, body agent.Body, text string) (string,
 
 func TestTimersBySentence(t *testing.T) {
 	table := kept{}
-	b := reflex.New(book(t), "Chan", remembered{}, agent.NewTimers(table, still{}))
+	b := reflex.New(book(t), "Chan", remembered{}, notice.NewTimers(table, still{}))
 	for _, step := range []struct{ heard, said string }{
 		{"cancel the timer", "There is no timer."},
 		{"how much time is left", "There is no timer."},
@@ -89,7 +90,7 @@ func TestTimersBySentence(t *testing.T) {
 
 func TestWhatATimerSays(t *testing.T) {
 	table := kept{}
-	b := reflex.New(book(t), "Chan", remembered{}, agent.NewTimers(table, still{}))
+	b := reflex.New(book(t), "Chan", remembered{}, notice.NewTimers(table, still{}))
 	for heard, want := range map[string]agent.Timer{
 		"set a timer for ten minutes":                     {Text: "Your timer for 10 minutes is over.", Length: 10 * time.Minute},
 		"remind me in two hours to take the medicine":     {Text: "It is time to take the medicine.", Length: 2 * time.Hour, Reminder: true},
@@ -113,7 +114,7 @@ func TestWhatATimerSays(t *testing.T) {
 // TestATimerIsNotSetBeforeItIsKept: nothing says it is set where the store
 // has failed.
 func TestATimerIsNotSetBeforeItIsKept(t *testing.T) {
-	b := reflex.New(book(t), "Chan", remembered{}, agent.NewTimers(kept(nil), still{}))
+	b := reflex.New(book(t), "Chan", remembered{}, notice.NewTimers(kept(nil), still{}))
 	if said, err := asked(t, b, nil, "set a timer for ten minutes"); err == nil || said != "" {
 		t.Errorf("%q, %v", said, err)
 	}
@@ -128,7 +129,7 @@ func TestATimerIsNotSetBeforeItIsKept(t *testing.T) {
 // TestARobotRingsByItself, and its tool is seen at work.
 func TestARobotRingsByItself(t *testing.T) {
 	table := kept{}
-	b := reflex.New(book(t), "Chan", remembered{}, agent.NewTimers(table, still{}))
+	b := reflex.New(book(t), "Chan", remembered{}, notice.NewTimers(table, still{}))
 	r := &robot{tools: []device.Tool{
 		tool("self.robot.create_reminder", map[string]device.Argument{"duration_seconds": number(86400), "message": {Type: "string"}}),
 		tool("self.robot.stop_reminder", map[string]device.Argument{"id": number(1000)})}}

@@ -13,6 +13,7 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 
 	"perch/agent"
+	"perch/agent/notice"
 	"perch/device"
 	"perch/event"
 	"perch/gateway/admin"
@@ -46,9 +47,9 @@ type app struct {
 	board   *agent.Board
 	robots  *device.Registry
 	memory  *agent.Memory
-	notices *agent.Notices
-	timers  *agent.Timers
-	herald  *agent.Herald
+	notices *notice.Store
+	timers  *notice.Timers
+	herald  *notice.Notifier
 	engines *engines
 	mind    *agent.Mind
 	talk    *robot.Server
@@ -134,7 +135,7 @@ func (a *app) build(o appOptions) error {
 	if err := a.newBehaviours(zone); err != nil {
 		return err
 	}
-	a.herald = agent.NewHerald(agent.HeraldOptions{Notices: a.notices, Timers: a.timers, Bus: a.bus, Log: a.log})
+	a.herald = notice.New(notice.Options{Notices: a.notices, Timers: a.timers, Bus: a.bus, Log: a.log})
 	if err := a.think(o.ears); err != nil {
 		return err
 	}
@@ -187,7 +188,7 @@ func (a *app) residents() residents {
 // think makes the engines, and the mind of its brains.
 func (a *app) think(ears voice.Recognizers) (err error) {
 	a.talks = vccp.NewTalks(a.log)
-	house := mindOf{a.memory, a.timers, a.herald, a.senses, a.robots.Trusts, a.lend}
+	house := mindOf{a.memory, a.timers, a.herald.NotifyAll, a.senses, a.robots.Trusts, a.lend}
 	tell := func(e event.Event) { a.bus.Publish("", "", e) }
 	if a.engines, err = newEngines(a.config, house, a.findWyoming, tell, a.log); err != nil {
 		return err
@@ -234,8 +235,8 @@ func (a *app) keep() error {
 		a.log.Warn("robots that nobody has adopted may talk, and nothing else; perch devices lists them", "count", n)
 	}
 	a.memory = agent.NewMemory(store.NewTable[agent.Entry](a.db, "memory"))
-	a.notices = agent.NewNotices(store.NewTable[agent.Notice](a.db, "notifications"))
-	a.timers = agent.NewTimers(store.NewTable[agent.Timer](a.db, "timers"), nil)
+	a.notices = notice.NewStore(store.NewTable[notice.Notification](a.db, "notifications"))
+	a.timers = notice.NewTimers(store.NewTable[agent.Timer](a.db, "timers"), nil)
 	a.records = robot.NewRecords(store.NewTable[robot.SessionRecord](a.db, "sessions"),
 		store.NewTable[robot.TurnRecord](a.db, "turns"), a.config.Robots.KeepTurns)
 	a.waiting = robot.NewWaiting(store.NewTable[[]robot.Command](a.db, "waiting"))

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"perch/agent"
+	"perch/agent/notice"
 	"perch/device"
 	"perch/gateway/robot"
 	"perch/perception"
@@ -52,7 +52,7 @@ func (o outside) Publish(ctx context.Context, topic, payload string) error {
 }
 
 func (o outside) Notify(_ context.Context, id device.ID, text string, aloud bool) error {
-	_, err := o.a.herald.Notify(agent.Notice{Robot: id, Text: text, Speak: aloud})
+	_, err := o.a.herald.Notify(notice.Notification{Robot: id, Text: text, Speak: aloud})
 	return err
 }
 

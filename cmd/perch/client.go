@@ -336,8 +336,8 @@ func say(ctx context.Context, args []string, out io.Writer) error {
 	})
 }
 
-// notice is a notification as the appliance takes it.
-type notice struct {
+// notificationBody is a notification as the appliance takes it.
+type notificationBody struct {
 	Text      string `json:"text"`
 	Urgency   string `json:"urgency"`
 	Robot     string `json:"robot,omitempty"`
@@ -347,7 +347,7 @@ type notice struct {
 
 // notify prints the id of the notification.
 func notify(ctx context.Context, args []string, out io.Writer) error {
-	n := notice{Urgency: "normal", Speak: true}
+	n := notificationBody{Urgency: "normal", Speak: true}
 	f := newFlags("notify")
 	f.Func("urgency", "`low|normal|high`: high interrupts, low waits for a pause", func(s string) error {
 		n.Urgency = s

@@ -11,6 +11,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/openai"
+	"perch/agent/thinker"
 	"perch/event"
 	"perch/voice"
 )
@@ -271,7 +272,7 @@ const checkWithin = 20 * time.Second
 
 // shelf is a source of tools whose condition is kept.
 type shelf struct {
-	agent.ToolSource
+	thinker.ToolSource
 	*condition
 }
 
@@ -288,18 +289,18 @@ func (s shelf) Call(ctx context.Context, name string, args json.RawMessage) (str
 
 // thinking is a model for hard questions whose condition is kept.
 type thinking struct {
-	agent.Model
+	thinker.Model
 	*condition
 }
 
 // Continue implements agent.Model.
-func (m thinking) Continue(ctx context.Context, p agent.Prompt, out func(agent.Piece) error) (agent.Stop, error) {
+func (m thinking) Continue(ctx context.Context, p thinker.Prompt, out func(thinker.Piece) error) (thinker.Stop, error) {
 	if err := m.resting(); err != nil {
 		return "", err
 	}
 	var refused error
 	began := m.now()
-	stop, err := m.Model.Continue(ctx, p, func(piece agent.Piece) error {
+	stop, err := m.Model.Continue(ctx, p, func(piece thinker.Piece) error {
 		refused = out(piece)
 		return refused
 	})

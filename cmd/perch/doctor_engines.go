@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/agent/notice"
 	"perch/gateway/mdns"
 	"perch/voice"
 )
@@ -31,7 +32,7 @@ func (d *examination) engines(ctx context.Context) {
 		return mdns.Search{Type: mdns.Wyoming, Interfaces: d.config.MDNS.Interfaces}.Targets(ctx)
 	}
 	// With timers of its own a model has tools to be offered, as in a turn.
-	house := mindOf{timers: agent.NewTimers(nowhere{}, nil)}
+	house := mindOf{timers: notice.NewTimers(nowhere{}, nil)}
 	e, err := newEngines(d.config, house, find, nil, slog.New(slog.DiscardHandler))
 	switch {
 	case errors.Is(err, fs.ErrPermission):

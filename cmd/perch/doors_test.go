@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"perch/agent"
+	"perch/agent/notice"
 	"perch/firmware-tools/simrobot"
 )
 
@@ -89,7 +89,7 @@ func TestNotifyAndSay(t *testing.T) {
 	if left := time.Until(n.Expires); left < 9*time.Minute || left > 10*time.Minute {
 		t.Errorf("it expires in %v", left)
 	}
-	want := agent.Notice{ID: n.ID, Text: "the laundry is done", Urgency: "high", Robot: "a0b1c2d3e4f5", State: n.State, Received: n.Received, Expires: n.Expires}
+	want := notice.Notification{ID: n.ID, Text: "the laundry is done", Urgency: "high", Robot: "a0b1c2d3e4f5", State: n.State, Received: n.Received, Expires: n.Expires}
 	if n != want {
 		t.Errorf("kept is %+v, want %+v", n, want)
 	}

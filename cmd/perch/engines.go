@@ -11,7 +11,9 @@ import (
 
 	"perch/agent"
 	"perch/agent/acp"
+	"perch/agent/notice"
 	"perch/agent/reflex"
+	"perch/agent/thinker"
 	"perch/device"
 	"perch/event"
 	"perch/voice"
@@ -28,9 +30,9 @@ type engines struct {
 	book    *reflex.Book // what the appliance says by itself
 	sphinx  []*sphinx.Engine
 	espeak  []*espeak.Engine
-	deep    []agent.Model // for hard questions
+	deep    []thinker.Model // for hard questions
 	all     []*engine
-	sources map[string]agent.ToolSource // of tools, by their configuration
+	sources map[string]thinker.ToolSource // of tools, by their configuration
 	closers []func()
 
 	language string // of the house
@@ -53,14 +55,14 @@ type engine struct {
 	ear   voice.Recognizer
 	mouth voice.Synthesizer
 	brain agent.Brain
-	deep  agent.Model
+	deep  thinker.Model
 }
 
 // mindOf is what brains know, act on, and may.
 type mindOf struct {
 	memory *agent.Memory
-	timers *agent.Timers
-	herald *agent.Herald
+	timers *notice.Timers
+	notify func(text, urgency string) error // tells everybody
 	senses senses
 	trusts func(device.ID) bool // with the answer to a permission
 	lend   func() acp.Place     // where a coding agent finds tools

@@ -17,6 +17,7 @@ import (
 	"perch/agent/mcp"
 	"perch/agent/openai"
 	"perch/agent/reflex"
+	"perch/agent/thinker"
 )
 
 // addBrain makes one brain. Where the book was not read, as when only the
@@ -79,9 +80,12 @@ func (e *engines) addThinker(c *config, b brainConfig, h mindOf, persona agent.P
 	if err != nil {
 		return err
 	}
-	o := agent.ThinkerOptions{Model: model, Persona: persona, Memory: h.memory, Timers: h.timers, Herald: h.herald,
+	o := thinker.Options{Model: model, Persona: persona, Memory: h.memory, Notify: h.notify,
 		HistoryTokens: c.Memory.HistoryTokens, MemoryTokens: c.Memory.MemoryTokens, Log: log}
 	o.Deep = e.deep
+	if h.timers != nil {
+		o.Timers = h.timers
+	}
 	if h.senses.board != nil {
 		o.Senses = h.senses
 	}
@@ -97,7 +101,7 @@ func (e *engines) addThinker(c *config, b brainConfig, h mindOf, persona agent.P
 		o.Unspeakable, o.Done = e.book.Phrase("unspeakable"), e.book.Phrase("done")
 	}
 	n := e.add("brain", b.Kind, b.Model+" at "+place(cmp.Or(b.URL, anthropic.Home)), log)
-	thinker := agent.NewThinker(o)
+	thinker := thinker.New(o)
 	n.asked(thinker.Check)
 	e.think(n, thinker)
 	return nil
@@ -119,7 +123,7 @@ func (e *engines) addDeep(b brainConfig, log *slog.Logger) error {
 }
 
 // model makes the driver of a language model.
-func (e *engines) model(b brainConfig, log *slog.Logger) (agent.Model, error) {
+func (e *engines) model(b brainConfig, log *slog.Logger) (thinker.Model, error) {
 	key, err := secretOf("key", b.Key, b.KeyFile)
 	if err != nil {
 		return nil, err
@@ -144,7 +148,7 @@ func (e *engines) model(b brainConfig, log *slog.Logger) (agent.Model, error) {
 }
 
 // toolsOf is a server of tools, one for all brains that name the same.
-func (e *engines) toolsOf(m mcpConfig, log *slog.Logger) (agent.ToolSource, error) {
+func (e *engines) toolsOf(m mcpConfig, log *slog.Logger) (thinker.ToolSource, error) {
 	same := fmt.Sprintf("%+v", m)
 	if known, ok := e.sources[same]; ok {
 		return known, nil
@@ -170,7 +174,7 @@ func (e *engines) toolsOf(m mcpConfig, log *slog.Logger) (agent.ToolSource, erro
 	n.warm = server.Warm
 	e.closers = append(e.closers, func() { _ = server.Close() }) // which says so in the log itself
 	if e.sources == nil {
-		e.sources = map[string]agent.ToolSource{}
+		e.sources = map[string]thinker.ToolSource{}
 	}
 	e.sources[same] = shelf{server, n.condition}
 	return e.sources[same], nil
@@ -179,11 +183,14 @@ func (e *engines) toolsOf(m mcpConfig, log *slog.Logger) (agent.ToolSource, erro
 // addAgent makes a brain of a coding agent's program. By itself the appliance
 // only looks whether the program is there: to ask it anything would start it.
 func (e *engines) addAgent(b brainConfig, h mindOf, log *slog.Logger) error {
-	hands := agent.ThinkerOptions{Memory: h.memory, Timers: h.timers, Herald: h.herald, Log: log}
+	hands := thinker.Options{Memory: h.memory, Notify: h.notify, Log: log}
+	if h.timers != nil {
+		hands.Timers = h.timers
+	}
 	if h.senses.board != nil {
 		hands.Senses = h.senses
 	}
-	brain, err := acp.New(acp.Options{Tools: agent.NewThinker(hands).TurnTools, Lend: h.lend, Command: b.Command, Dir: b.Cwd, Env: environment(b.Env), Idle: time.Duration(b.Idle), Turns: b.Turns,
+	brain, err := acp.New(acp.Options{Tools: thinker.New(hands).TurnTools, Lend: h.lend, Command: b.Command, Dir: b.Cwd, Env: environment(b.Env), Idle: time.Duration(b.Idle), Turns: b.Turns,
 		Age: time.Duration(b.Age), Start: min(time.Duration(b.Within), acp.StartWithin), Silence: time.Duration(b.Within), AllowKinds: b.Allow, MayAnswer: h.trusts, Log: log})
 	if err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"perch/agent"
+	"perch/agent/notice"
 	"perch/ota"
 	"perch/store"
 )
@@ -47,7 +47,7 @@ func (a *app) openFirmware(zone *time.Location) error {
 		Images: store.NewTable[ota.Record](a.db, "firmware"), Units: store.NewTable[ota.Unit](a.db, "firmware-robots"),
 		Key: a.tokenKey, Signer: signer, Bus: a.bus, Zone: zone,
 		Notify: func(text string) {
-			if _, err := a.herald.Notify(agent.Notice{Text: text, Speak: true}); err != nil {
+			if _, err := a.herald.Notify(notice.Notification{Text: text, Speak: true}); err != nil {
 				a.log.Error("a notification was not kept", "text", text, "err", err)
 			}
 		},

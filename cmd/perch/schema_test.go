@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/agent/notice"
 	"perch/device"
 	"perch/gateway/bridge"
 	"perch/gateway/homeassistant"
@@ -74,10 +75,12 @@ func tables() map[string]kept {
 	sha := fmt.Sprintf("%x", sha256.Sum256(fixtureImage))
 	later := time.Date(2126, 1, 2, 3, 4, 5, 0, time.UTC)
 	return map[string]kept{
-		"appliance":       keeps("id", func(v *string) { *v = "0badcafe" }),
-		"robots":          keeps(string(fixtureRobot), func(v *device.Robot) { v.ID = fixtureRobot }),
-		"memory":          keeps("text", func(v *agent.Entry) { v.ID, v.Expires = "text", later }),
-		"notifications":   keeps("text", func(v *agent.Notice) { v.ID, v.State, v.Urgency, v.Expires = "text", "received", "normal", later }),
+		"appliance": keeps("id", func(v *string) { *v = "0badcafe" }),
+		"robots":    keeps(string(fixtureRobot), func(v *device.Robot) { v.ID = fixtureRobot }),
+		"memory":    keeps("text", func(v *agent.Entry) { v.ID, v.Expires = "text", later }),
+		"notifications": keeps("text", func(v *notice.Notification) {
+			v.ID, v.State, v.Urgency, v.Expires = "text", "received", "normal", later
+		}),
 		"timers":          keeps("text", func(v *agent.Timer) { v.ID, v.Due = "text", later }),
 		"sessions":        keeps[robot.SessionRecord]("20260102T030405.000000000-000001", nil),
 		"turns":           keeps[robot.TurnRecord]("20260102T030405.000000000-000001", nil),

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/agent/notice"
 	"perch/device"
 	"perch/event"
 	"perch/gateway/door"
@@ -57,7 +58,7 @@ type talk interface {
 
 // herald takes what there is to tell people, and sees to it that they are told.
 type herald interface {
-	Notify(n agent.Notice) (agent.Notice, error)
+	Notify(n notice.Notification) (notice.Notification, error)
 	Acknowledge(id string) error
 }
 
@@ -71,7 +72,7 @@ type memory interface {
 
 // notices are what there is to tell.
 type notices interface {
-	Open(now time.Time) []agent.Notice
+	Open(now time.Time) []notice.Notification
 }
 
 // conversations are what was said before, which brains are given.
@@ -203,8 +204,8 @@ func (d *Door) open() (n int) {
 func (o Options) started(now time.Time) time.Time { return now.Round(0).Add(-now.Sub(o.Started)) }
 
 func (d *Door) waiting(now time.Time) (n int) {
-	for _, notice := range d.o.Notices.Open(now) {
-		if notice.State == agent.NoticeReceived {
+	for _, one := range d.o.Notices.Open(now) {
+		if one.State == notice.Received {
 			n++
 		}
 	}
@@ -314,7 +315,7 @@ func (d *Door) forgetConversation(name string) error {
 
 // notify takes a notification's JSON and returns the id it goes by.
 func (d *Door) notify(body []byte) (id string, err error) {
-	n, err := agent.ParseNoticeBy(body, d.o.Robots.Find)
+	n, err := notice.ParseBy(body, d.o.Robots.Find)
 	if err == nil && n.Robot != "" {
 		var robot device.Robot
 		robot, err = d.o.Robots.Get(n.Robot) // it would wait for a robot that never comes

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/agent/notice"
 	"perch/device"
 	"perch/event"
 	"perch/gateway/admin"
@@ -49,7 +50,7 @@ func TestStatus(t *testing.T) {
 	h.visit(t, robotA, "one")
 	h.visit(t, robotB, "two")
 	h.publish(t, robotA, "s1", event.RobotOnline{Framing: 1})
-	if _, err := h.notices.Accept(agent.Notice{Text: "the laundry is done"}, time.Now()); err != nil {
+	if _, err := h.notices.Accept(notice.Notification{Text: "the laundry is done"}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	got := get[admin.Status](t, h, "/api/v1/status")

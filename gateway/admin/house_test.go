@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"perch/agent"
+	"perch/agent/notice"
 	"perch/device"
 	"perch/event"
 	"perch/gateway/admin"
@@ -104,12 +105,14 @@ func (t *talk) Record(ctx context.Context, _ device.ID, out func(line string) er
 }
 
 // herald keeps what is to be told, and tells nobody.
-type herald struct{ notices *agent.Notices }
+type herald struct{ notices *notice.Store }
 
-func (h herald) Notify(n agent.Notice) (agent.Notice, error) { return h.notices.Accept(n, time.Now()) }
+func (h herald) Notify(n notice.Notification) (notice.Notification, error) {
+	return h.notices.Accept(n, time.Now())
+}
 
 func (h herald) Acknowledge(id string) error {
-	_, err := h.notices.Change(id, agent.NoticeAcknowledged)
+	_, err := h.notices.Change(id, notice.Acknowledged)
 	return err
 }
 
@@ -136,7 +139,7 @@ func (q *questions) Reply(id string, allow bool) error {
 type house struct {
 	robots    *device.Registry
 	memory    *agent.Memory
-	notices   *agent.Notices
+	notices   *notice.Store
 	bus       *event.Bus
 	board     *agent.Board
 	talk      *talk
@@ -161,7 +164,7 @@ func newHouse(t testing.TB, change ...func(*admin.Options)) *house {
 	h := &house{
 		robots:  device.NewRegistry(device.Key("key"), device.AdoptCode, table[device.Robot]{}),
 		memory:  agent.NewMemory(table[agent.Entry]{}),
-		notices: agent.NewNotices(table[agent.Notice]{}),
+		notices: notice.NewStore(table[notice.Notification]{}),
 		bus:     event.NewBus(), board: agent.NewBoard(), talk: &talk{}, log: &bytes.Buffer{},
 		questions: &questions{}, histories: table[agent.Conversation]{},
 		parts: []admin.Part{{Name: "store", OK: true, Vital: true}, {Name: "mqtt", OK: true}},

@@ -20,7 +20,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
-	"perch/agent"
+	"perch/agent/notice"
 	"perch/device"
 	"perch/event"
 	"perch/gateway/admin"
@@ -148,7 +148,7 @@ func TestMetricsLook(t *testing.T) {
 	h.visit(t, robotA, "one")
 	h.visit(t, robotB, "two")
 	h.publish(t, robotA, "s1", event.RobotOnline{Framing: 1})
-	if _, err := h.notices.Accept(agent.Notice{Text: "the laundry is done"}, time.Now()); err != nil {
+	if _, err := h.notices.Accept(notice.Notification{Text: "the laundry is done"}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	h.parts = []admin.Part{

@@ -6,27 +6,27 @@ import (
 	"testing"
 	"time"
 
-	"perch/agent"
+	"perch/agent/notice"
 )
 
 func TestNotifications(t *testing.T) {
 	x := func(n int) string { return strings.Repeat("x", n) }
 	later := time.Now().Add(time.Hour).Truncate(time.Second)
-	all := agent.Notice{Text: "tea", Urgency: "normal", Speak: true}
-	with := func(change func(*agent.Notice)) *agent.Notice { n := all; change(&n); return &n }
+	all := notice.Notification{Text: "tea", Urgency: "normal", Speak: true}
+	with := func(change func(*notice.Notification)) *notice.Notification { n := all; change(&n); return &n }
 	for _, c := range []struct {
 		body   string
 		status int
-		answer string        // a part of it
-		kept   *agent.Notice // but for its id, state and times
+		answer string               // a part of it
+		kept   *notice.Notification // but for its id, state and times
 	}{
 		{`{"text":"tea"}`, 202, `{"id":"`, &all},
-		{`{"text":" tea ","urgency":"low","speak":false,"more":[]}`, 202, `{"id":"`, with(func(n *agent.Notice) { n.Urgency, n.Speak = "low", false })},
-		{`{"text":"tea","id":"tea-1","urgency":"high"}`, 202, `{"id":"tea-1"}`, with(func(n *agent.Notice) { n.ID, n.Urgency = "tea-1", "high" })},
-		{`{"text":"tea","robot":"A0-B1-C2-D3-E4-F5"}`, 202, `{"id":"`, with(func(n *agent.Notice) { n.Robot = robotA })},
-		{`{"text":"tea","session_id":"s1"}`, 202, `{"id":"`, with(func(n *agent.Notice) { n.SessionID = "s1" })},
-		{`{"text":"tea","action_url":"https://panel.example/tea"}`, 202, `{"id":"`, with(func(n *agent.Notice) { n.ActionURL = "https://panel.example/tea" })},
-		{`{"text":"tea","expires_at":"` + later.Format(time.RFC3339) + `"}`, 202, `{"id":"`, with(func(n *agent.Notice) { n.Expires = later })},
+		{`{"text":" tea ","urgency":"low","speak":false,"more":[]}`, 202, `{"id":"`, with(func(n *notice.Notification) { n.Urgency, n.Speak = "low", false })},
+		{`{"text":"tea","id":"tea-1","urgency":"high"}`, 202, `{"id":"tea-1"}`, with(func(n *notice.Notification) { n.ID, n.Urgency = "tea-1", "high" })},
+		{`{"text":"tea","robot":"A0-B1-C2-D3-E4-F5"}`, 202, `{"id":"`, with(func(n *notice.Notification) { n.Robot = robotA })},
+		{`{"text":"tea","session_id":"s1"}`, 202, `{"id":"`, with(func(n *notice.Notification) { n.SessionID = "s1" })},
+		{`{"text":"tea","action_url":"https://panel.example/tea"}`, 202, `{"id":"`, with(func(n *notice.Notification) { n.ActionURL = "https://panel.example/tea" })},
+		{`{"text":"tea","expires_at":"` + later.Format(time.RFC3339) + `"}`, 202, `{"id":"`, with(func(n *notice.Notification) { n.Expires = later })},
 
 		{`{"text":"tea","robot":"020000000001"}`, 404, `"unknown_robot"`, nil},
 		{`{"text":"tea","robot":"kitchen"}`, 400, `"bad_robot_id"`, nil},

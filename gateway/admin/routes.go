@@ -14,6 +14,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"perch/agent"
+	"perch/agent/notice"
 	"perch/device"
 	"perch/gateway/door"
 	"perch/ota"
@@ -342,7 +343,7 @@ func fault(err error) error {
 		{device.ErrClaimed, "claimed", http.StatusConflict},
 		{device.ErrContested, "contested", http.StatusConflict},
 		{agent.ErrForgotten, "unknown_memory", http.StatusNotFound},
-		{agent.ErrNotice, "bad_body", http.StatusBadRequest},
+		{notice.ErrInvalid, "bad_body", http.StatusBadRequest},
 		{agent.ErrNoQuestion, "unknown_permission", http.StatusNotFound},
 	}
 	for _, p := range places {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/agent/thinker"
 	"perch/device"
 	"perch/event"
 	"perch/gateway/door"
@@ -65,9 +66,9 @@ type Options struct {
 	Talk   talk
 	Mind   mind
 	Memory memory
-	Log    *Log          // of turns that were told here; nil keeps none
-	Spoken func() []Turn // turns that robots here took, in any order; nil is none
-	Deep   []agent.Model // that think_hard asks, in order; empty is the mind
+	Log    *Log            // of turns that were told here; nil keeps none
+	Spoken func() []Turn   // turns that robots here took, in any order; nil is none
+	Deep   []thinker.Model // that think_hard asks, in order; empty is the mind
 
 	Perception perception
 	Sounds     sounds   // nil has nothing to play

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"perch/agent"
+	"perch/agent/thinker"
 	"perch/device"
 	"perch/gateway/door"
 )
@@ -84,10 +85,10 @@ func (d *Door) thinkHard(ctx context.Context, e escalation) (string, error) {
 	}
 	if len(d.o.Deep) == 0 {
 		// It is never remembered, so that no question knows of another.
-		said, err := d.ask(ctx, &agent.Turn{Conversation: conversation("think_hard"), Text: question})
-		return said.text, err
+		said, err := d.ask(ctx, &agent.Turn{Conversation: agent.ConversationOf("bridge", "think_hard"), Text: question})
+		return said.Text, err
 	}
-	text, err := agent.Ponder(ctx, d.o.Deep, question)
+	text, err := thinker.Ponder(ctx, d.o.Deep, question)
 	if err == nil || ctx.Err() != nil {
 		return text, err
 	}

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"perch/agent"
+	"perch/agent/thinker"
 	"perch/device"
 )
 
@@ -24,7 +25,7 @@ type model struct {
 }
 
 func (m model) Name() string { return "model" }
-func (m model) Continue(ctx context.Context, p agent.Prompt, out func(agent.Piece) error) (agent.Stop, error) {
+func (m model) Continue(ctx context.Context, p thinker.Prompt, out func(thinker.Piece) error) (thinker.Stop, error) {
 	if m.got != nil {
 		*m.got = p.Messages[0].Text
 	}
@@ -33,11 +34,11 @@ func (m model) Continue(ctx context.Context, p agent.Prompt, out func(agent.Piec
 		return "", ctx.Err()
 	}
 	for piece := range slices.Chunk([]byte(m.says), 100) {
-		if err := out(agent.Piece{Text: string(piece)}); err != nil {
+		if err := out(thinker.Piece{Text: string(piece)}); err != nil {
 			return "", err
 		}
 	}
-	return agent.StopEnd, m.err
+	return thinker.StopEnd, m.err
 }
 
 func TestEscalations(t *testing.T) {
@@ -102,7 +103,7 @@ func TestAPictureWithoutAWord(t *testing.T) {
 // TestResultsAreShort: 1000 characters, whatever their bytes.
 func TestResultsAreShort(t *testing.T) {
 	for _, letter := range []string{"x", "é", "語", "😀"} {
-		h := newHouse(t, func(o *Options) { o.Deep = []agent.Model{model{says: strings.Repeat(letter, 1<<20)}} })
+		h := newHouse(t, func(o *Options) { o.Deep = []thinker.Model{model{says: strings.Repeat(letter, 1<<20)}} })
 		said, err := h.door.escalate(t.Context(), []byte(`{"tool":"think_hard","args":{"question":"why?"}}`))
 		if n := utf8.RuneCountInString(said.Result); err != nil || n != 1000 || strings.Trim(said.Result, letter) != "" {
 			t.Errorf("%s: %d characters, %v", letter, n, err)
@@ -114,16 +115,16 @@ func TestResultsAreShort(t *testing.T) {
 func TestThinkingHard(t *testing.T) {
 	var got string
 	for name, c := range map[string]struct {
-		deep   []agent.Model
+		deep   []thinker.Model
 		result string
 		code   string
 	}{
-		"one":                 {[]agent.Model{model{says: " Because. ", got: &got}}, "Because.", ""},
-		"the next":            {[]agent.Model{model{err: errors.New("off, at 10.0.0.1")}, model{says: "Because.", got: &got}}, "Because.", ""},
-		"one that is silent":  {[]agent.Model{model{says: " "}, model{says: "Because.", got: &got}}, "Because.", ""},
-		"one that broke off":  {[]agent.Model{model{says: "Bec", err: errors.New("off")}, model{says: "Because.", got: &got}}, "Because.", ""},
-		"none that is there":  {[]agent.Model{model{err: errors.New("off, at 10.0.0.1")}, model{says: ""}}, "", "no_brain"},
-		"one of only blanks ": {[]agent.Model{model{says: "\n"}}, "", "no_brain"},
+		"one":                 {[]thinker.Model{model{says: " Because. ", got: &got}}, "Because.", ""},
+		"the next":            {[]thinker.Model{model{err: errors.New("off, at 10.0.0.1")}, model{says: "Because.", got: &got}}, "Because.", ""},
+		"one that is silent":  {[]thinker.Model{model{says: " "}, model{says: "Because.", got: &got}}, "Because.", ""},
+		"one that broke off":  {[]thinker.Model{model{says: "Bec", err: errors.New("off")}, model{says: "Because.", got: &got}}, "Because.", ""},
+		"none that is there":  {[]thinker.Model{model{err: errors.New("off, at 10.0.0.1")}, model{says: ""}}, "", "no_brain"},
+		"one of only blanks ": {[]thinker.Model{model{says: "\n"}}, "", "no_brain"},
 	} {
 		got = ""
 		h := newHouse(t, func(o *Options) { o.Deep = c.deep })
@@ -186,7 +187,7 @@ func TestRefusedEscalations(t *testing.T) {
 func TestSettablePatience(t *testing.T) {
 	h := newHouse(t, func(o *Options) {
 		o.Short, o.Long = 20*time.Millisecond, 30*time.Millisecond
-		o.Deep = []agent.Model{model{wait: true}}
+		o.Deep = []thinker.Model{model{wait: true}}
 	})
 	h.robots.answer = func(ctx context.Context, _ string) (device.Result, error) {
 		<-ctx.Done()

@@ -3,11 +3,8 @@ package bridge
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"net/http"
-	"regexp"
 	"strings"
 	"time"
 
@@ -53,8 +50,8 @@ func (d *Door) message(ctx context.Context, body []byte) (answered, error) {
 	if len(m.SessionID) > mostSession || len(m.Channel) > mostSession {
 		return answered{}, badBody("session_id and channel have at most 512 bytes")
 	}
-	turn := agent.Turn{Conversation: conversation(cmp.Or(m.SessionID, m.Channel)), Text: text}
-	var said reply
+	turn := agent.Turn{Conversation: agent.ConversationOf("bridge", cmp.Or(m.SessionID, m.Channel)), Text: text}
+	var said agent.Spoken
 	err = within(ctx, messageWithin, "the answer", func(ctx context.Context) error {
 		var err error
 		said, err = d.ask(ctx, &turn)
@@ -64,23 +61,11 @@ func (d *Door) message(ctx context.Context, body []byte) (answered, error) {
 		return answered{}, err
 	}
 	// Before it is sent: the next message may come at once.
-	d.o.Mind.Remembered(turn.Conversation, agent.Exchange{Heard: text, Said: said.text, Emoji: said.face.Emoji}, turn.Now)
+	d.o.Mind.Remembered(turn.Conversation, agent.Exchange{Heard: text, Said: said.Text, Emoji: said.Face.Emoji}, turn.Now)
 	if m.Channel != stackchan {
-		return answered{said.text}, nil
+		return answered{said.Text}, nil
 	}
-	return answered{strings.TrimSpace(allowed(said.face) + " " + said.text)}, nil
-}
-
-// fit is a name that can be kept as it is.
-var fit = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,64}$`)
-
-// conversation is the mind's name of a client's talk.
-func conversation(name string) string {
-	if name != "" && !fit.MatchString(name) {
-		sum := sha256.Sum256([]byte(name))
-		name = hex.EncodeToString(sum[:16])
-	}
-	return "bridge:" + name
+	return answered{strings.TrimSpace(allowed(said.Face) + " " + said.Text)}, nil
 }
 
 // allowed is the emoji that the channel's readers know for a face: one of the
@@ -94,45 +79,21 @@ func allowed(face agent.Emotion) string {
 	return agent.Neutral.Emoji
 }
 
-// reply is an answer as a whole.
-type reply struct {
-	face agent.Emotion // the first; empty where there was none
-	text string
-}
-
 // ask has the mind answer a turn. Who asks is a guest, for there is no robot in
-// the turn: a timer would ring nowhere. A question of the mind is a no: nobody
-// can answer it here.
-func (d *Door) ask(ctx context.Context, t *agent.Turn) (reply, error) {
+// the turn: a timer would ring nowhere.
+func (d *Door) ask(ctx context.Context, t *agent.Turn) (agent.Spoken, error) {
 	select {
 	case d.turns <- struct{}{}:
 		defer func() { <-d.turns }()
 	case <-ctx.Done():
-		return reply{}, ctx.Err()
+		return agent.Spoken{}, ctx.Err()
 	}
 	t.Guest, t.Now, t.Language = true, d.now(), d.o.Language
-	var said []string
-	var face agent.Emotion
-	err := d.o.Mind.Answer(ctx, *t, func(r agent.Reply) error {
-		switch r := r.(type) {
-		case agent.Felt:
-			if face.Name == "" {
-				face = r.Emotion
-			}
-		case agent.Say:
-			said = append(said, r.Text)
-		case agent.Ask:
-			r.Answer(agent.Answer{Outcome: agent.AnswerClosed})
-		}
-		return ctx.Err()
-	})
-	switch {
-	case err == nil:
-		return reply{face, strings.Join(said, " ")}, nil
-	case ctx.Err() == nil && errors.Is(err, agent.ErrNoBrain):
+	said, err := agent.AnswerText(ctx, d.o.Mind, *t, nil)
+	if errors.Is(err, agent.ErrNoBrain) && ctx.Err() == nil {
 		d.o.Logger.Warn("a message was not answered", "robot", t.Robot, "session", t.Session, "err", err)
-		return reply{}, &door.Fault{Word: "no_brain", HTTP: http.StatusServiceUnavailable,
+		err = &door.Fault{Word: "no_brain", HTTP: http.StatusServiceUnavailable,
 			Sentence: "no brain could answer; GET /ready says which are away, and the log why"}
 	}
-	return reply{}, err
+	return said, err
 }

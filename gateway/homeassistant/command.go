@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"perch/agent"
+	"perch/agent/notice"
 	"perch/device"
 	"perch/event"
 )
@@ -213,7 +213,7 @@ func (h *house) perform(ctx context.Context, id device.ID, board string, c comma
 	case say:
 		_, r.err = talk.SayKept(ctx, id, c.text) // it tells itself what becomes of it
 	case notify:
-		var n agent.Notice
+		var n notice.Notification
 		n, r.err = h.o.Herald.Notify(c.notice)
 		r.notice = n.ID
 	case feel:

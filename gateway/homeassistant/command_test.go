@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"perch/agent"
+	"perch/agent/notice"
 	"perch/event"
 )
 
@@ -108,8 +108,8 @@ func TestANotificationForAClosedChannel(t *testing.T) {
 		id, told string
 		states   []string
 	}{
-		{"n1", "done", []string{agent.NoticeShown, agent.NoticeSpoken, agent.NoticeAcknowledged}},
-		{"n2", "command_rejected", []string{agent.NoticeExpired}},
+		{"n1", "done", []string{notice.Shown, notice.Spoken, notice.Acknowledged}},
+		{"n2", "command_rejected", []string{notice.Expired}},
 	} {
 		e.forget()
 		b.publish("perch/a0b1c2d3e4f4/notify/set", `{"id":"`+c.id+`","text":"the wash is done"}`)
@@ -117,7 +117,7 @@ func TestANotificationForAClosedChannel(t *testing.T) {
 		for _, state := range c.states {
 			h.happens(chan1, "", event.NotificationChanged{ID: c.id, State: state})
 			e.await("perch/a0b1c2d3e4f4/notification", has(`"event_type":"`+state+`"`, `"id":"`+c.id+`"`))
-			if got := e.on(conversation1); len(got) > 1 && state == agent.NoticeShown {
+			if got := e.on(conversation1); len(got) > 1 && state == notice.Shown {
 				t.Errorf("told before it was spoken: %q", got)
 			}
 		}
@@ -289,13 +289,13 @@ func TestPerceived(t *testing.T) {
 // is told with its text, and where it was told.
 func TestANotificationFromBefore(t *testing.T) {
 	inBubble(t, func(h *home, _ *script) {
-		kept := agent.NewNotices(&shelf[agent.Notice]{})
-		if _, err := kept.Accept(agent.Notice{ID: "wash", Text: "the wash is done", Urgency: agent.UrgencyNormal}, time.Now()); err != nil {
+		kept := notice.NewStore(&shelf[notice.Notification]{})
+		if _, err := kept.Accept(notice.Notification{ID: "wash", Text: "the wash is done", Urgency: notice.UrgencyNormal}, time.Now()); err != nil {
 			t.Fatal(err)
 		}
 		h.options.Notices = kept
 	}, func(t *testing.T, h *home, s *script) {
-		h.happens(chan1, "", event.NotificationChanged{ID: "wash", State: agent.NoticeSpoken})
+		h.happens(chan1, "", event.NotificationChanged{ID: "wash", State: notice.Spoken})
 		time.Sleep(time.Second)
 		told := s.on("perch/bridge/notification")
 		if len(told) != 1 || !has(`"spoken"`, `"the wash is done"`, `"normal"`, `"robot":"a0b1c2d3e4f4"`)(string(told[0].payload)) {

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"perch/agent"
+	"perch/agent/notice"
 	"perch/device"
 )
 
@@ -34,7 +35,7 @@ type command interface{ command() }
 
 type (
 	say    struct{ text string }
-	notify struct{ notice agent.Notice }
+	notify struct{ notice notice.Notification }
 	feel   struct{ emotion agent.Emotion }
 	// adjust sets the volume or the brightness.
 	adjust struct {
@@ -146,7 +147,7 @@ func parseSay(text string) (command, error) {
 // parseNotify takes a text, or a notification's body of JSON, for a robot or,
 // without one, for whom the body says.
 func parseNotify(robot device.ID, text string, find finder) (command, error) {
-	n := agent.Notice{Text: text, Speak: true}
+	n := notice.Notification{Text: text, Speak: true}
 	if strings.HasPrefix(text, "{") {
 		var ours struct {
 			Type *string `json:"event_type"`
@@ -155,7 +156,7 @@ func parseNotify(robot device.ID, text string, find finder) (command, error) {
 			return nil, errors.New("that is what Perch itself publishes of a notification; an automation, or a bridge between brokers, leads it back")
 		}
 		var err error
-		if n, err = agent.ParseNoticeBy([]byte(text), find); err != nil {
+		if n, err = notice.ParseBy([]byte(text), find); err != nil {
 			return nil, err
 		}
 		if robot != "" && n.Robot != "" && n.Robot != robot {

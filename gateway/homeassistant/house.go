@@ -41,7 +41,7 @@ type house struct {
 }
 
 func newHouse(m *Mirror) *house {
-	return &house{Mirror: m, views: map[device.ID]*view{}, notices: toldNotices{byID: map[string]notice{}},
+	return &house{Mirror: m, views: map[device.ID]*view{}, notices: toldNotices{byID: map[string]toldNotice{}},
 		refused: newRefusals(m.o.Log), kept: newKept(m.o.Kept), waiting: map[string]bool{}, strangers: newStrangers(),
 		agents: agents{views: map[string]*agentView{}}}
 }

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/agent/notice"
 	"perch/device"
 	"perch/event"
 )
@@ -59,7 +60,7 @@ type talk interface {
 
 // herald sees to it that people are told.
 type herald interface {
-	Notify(n agent.Notice) (agent.Notice, error)
+	Notify(n notice.Notification) (notice.Notification, error)
 }
 
 // intake takes what others say that a robot has sensed.

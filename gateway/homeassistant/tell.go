@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"perch/agent"
+	"perch/agent/notice"
 	"perch/device"
 	"perch/event"
 )
@@ -188,17 +188,17 @@ func (h *house) follow(ctx context.Context, v *view, e event.Envelope) {
 
 // notices is where notifications are kept.
 type notices interface {
-	Open(now time.Time) []agent.Notice
+	Open(now time.Time) []notice.Notification
 }
 
 // toldNotices are the texts of notifications that were told, for what becomes of
 // them is told by their id alone.
 type toldNotices struct {
-	byID  map[string]notice
+	byID  map[string]toldNotice
 	order []string
 }
 
-type notice struct {
+type toldNotice struct {
 	robot device.ID
 	event.Notification
 }
@@ -224,12 +224,12 @@ type step struct {
 func (h *house) tellNotice(e event.Envelope) {
 	switch ev := e.Event.(type) {
 	case event.Notification:
-		h.notices.remember(notice{e.Robot, ev})
-		h.step(e, agent.NoticeReceived, notice{e.Robot, ev})
+		h.notices.remember(toldNotice{e.Robot, ev})
+		h.step(e, notice.Received, toldNotice{e.Robot, ev})
 	case event.NotificationChanged:
 		n, known := h.notices.byID[ev.ID]
 		if !known { // from before this run, or long ago
-			n = notice{e.Robot, event.Notification{ID: ev.ID}}
+			n = toldNotice{e.Robot, event.Notification{ID: ev.ID}}
 		}
 		h.step(e, listed(ev.State, notificationTypes()), n)
 		h.endNotice(e.Robot, ev)
@@ -243,27 +243,27 @@ func (h *house) rereadNotices(now time.Time) {
 		return
 	}
 	for _, n := range h.o.Notices.Open(now) {
-		h.notices.remember(notice{n.Robot, n.Event()})
+		h.notices.remember(toldNotice{n.Robot, n.Event()})
 	}
 }
 
 // endNotice tells what became of a notification that was published for a
 // robot whose channel was closed.
 func (h *house) endNotice(id device.ID, n event.NotificationChanged) {
-	if !h.waiting[n.ID] || n.State == agent.NoticeShown && h.notices.byID[n.ID].Speak {
+	if !h.waiting[n.ID] || n.State == notice.Shown && h.notices.byID[n.ID].Speak {
 		return
 	}
 	delete(h.waiting, n.ID)
 	c := event.Command{Thing: "notify", State: event.CommandDone}
-	if n.State == agent.NoticeExpired {
+	if n.State == notice.Expired {
 		c = event.Command{Thing: "notify", State: event.CommandRejected, Reason: "it has waited too long"}
 	}
 	h.o.Bus.Publish(id, "", c)
 }
 
-func (h *house) step(e event.Envelope, state string, n notice) {
+func (h *house) step(e event.Envelope, state string, n toldNotice) {
 	expires := e.At.Add(noticeLives)
-	if state == agent.NoticeReceived && !n.ExpiresAt.IsZero() && n.ExpiresAt.Before(expires) {
+	if state == notice.Received && !n.ExpiresAt.IsZero() && n.ExpiresAt.Before(expires) {
 		expires = n.ExpiresAt
 	}
 	payload := encode(step{state, n.ID, n.Text, n.Urgency, n.ActionURL, string(e.Robot)})
@@ -275,7 +275,7 @@ func (h *house) step(e event.Envelope, state string, n notice) {
 	}
 }
 
-func (n *toldNotices) remember(one notice) {
+func (n *toldNotices) remember(one toldNotice) {
 	if _, again := n.byID[one.ID]; !again {
 		n.order = append(n.order, one.ID)
 	}

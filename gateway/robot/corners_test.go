@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/agent/notice"
 	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/event"
@@ -180,7 +181,7 @@ func TestSayAbortedBeforeItSounds(t *testing.T) {
 		if _, err := k.server.Say(k.t.Context(), robotID, "Post"); err != nil {
 			t.Fatal(err)
 		}
-		if err := k.server.Announce(k.t.Context(), robotID, agent.Announcement{ID: "n", Text: "Notice", Speak: true}); err != nil {
+		if err := k.server.Announce(k.t.Context(), robotID, notice.Announcement{ID: "n", Text: "Notice", Speak: true}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -201,14 +202,14 @@ func TestAnUrgentNotificationPushesAnotherAside(t *testing.T) {
 	talking(t, answer("Yes."), func(k *talk) {
 		k.listen(xiaozhi.Auto)
 		long := "The pasta is ready and must be taken off the stove"
-		if err := k.server.Announce(k.t.Context(), robotID, agent.Announcement{ID: "a", Text: long, Speak: true, Urgent: true}); err != nil {
+		if err := k.server.Announce(k.t.Context(), robotID, notice.Announcement{ID: "a", Text: long, Speak: true, Urgent: true}); err != nil {
 			t.Fatal(err)
 		}
 		for len(k.line.packets()) == 0 {
 			time.Sleep(10 * time.Millisecond)
 		}
 		synctest.Wait()
-		if err := k.server.Announce(k.t.Context(), robotID, agent.Announcement{ID: "b", Text: "Wake up", Speak: true, Urgent: true}); err != nil {
+		if err := k.server.Announce(k.t.Context(), robotID, notice.Announcement{ID: "b", Text: "Wake up", Speak: true, Urgent: true}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(30 * time.Second)
@@ -296,7 +297,7 @@ func TestBeforeHello(t *testing.T) {
 		k := newTalk(t, answer("Yes."))
 		synctest.Wait()
 		_, err := k.server.Alert(t.Context(), robotID, "a", "b", "c")
-		_ = k.server.Announce(t.Context(), robotID, agent.Announcement{ID: "n", Text: "shown"})
+		_ = k.server.Announce(t.Context(), robotID, notice.Announcement{ID: "n", Text: "shown"})
 		_ = k.server.Reboot(t.Context(), robotID)
 		_ = k.server.Feel(t.Context(), robotID, happy)
 		synctest.Wait()
@@ -497,7 +498,7 @@ func TestToldOnceInARace(t *testing.T) {
 				}
 			})
 			k.listen(xiaozhi.Auto)
-			_ = k.server.Announce(k.t.Context(), robotID, agent.Announcement{ID: "n", Text: "Post", Speak: true})
+			_ = k.server.Announce(k.t.Context(), robotID, notice.Announcement{ID: "n", Text: "Post", Speak: true})
 			time.Sleep(6 * time.Second)
 			synctest.Wait()
 			if strings.Count(k.line.story(), "sentence Post") > 1 {

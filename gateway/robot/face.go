@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"perch/agent"
+	"perch/agent/notice"
 	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/event"
@@ -98,7 +99,7 @@ func (s *Server) wait(id device.ID, added ...Command) error {
 // at once or after the turn under way, or only shown. The session says with
 // NotificationChanged what has become of it. It returns ErrOffline where the
 // channel is closed. A stranger is told nothing.
-func (s *Server) Announce(ctx context.Context, id device.ID, a agent.Announcement) error {
+func (s *Server) Announce(ctx context.Context, id device.ID, a notice.Announcement) error {
 	if !s.options.Robots.Trusts(id) {
 		return errStranger
 	}

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"perch/agent"
+	"perch/agent/notice"
 	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/voice"
@@ -326,7 +327,7 @@ func (p *player) house(s scripting) {
 		}
 		err = json.Unmarshal([]byte(s.rest), &a)
 		if a.Notice != "" {
-			err = errors.Join(err, p.server.Announce(ctx, robotID, agent.Announcement{ID: a.Notice, Text: a.Text, Speak: true, Urgent: a.Urgent}))
+			err = errors.Join(err, p.server.Announce(ctx, robotID, notice.Announcement{ID: a.Notice, Text: a.Text, Speak: true, Urgent: a.Urgent}))
 		} else {
 			_, e := p.server.Say(ctx, robotID, a.Text)
 			err = errors.Join(err, e)

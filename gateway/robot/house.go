@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/agent/notice"
 	"perch/device/xiaozhi"
 	"perch/event"
 )
@@ -155,7 +156,7 @@ func (s *stepper) openUp() {
 func (s *stepper) show(in show) {
 	s.do(send{in.alert})
 	if in.notice != "" {
-		s.do(publish{event.NotificationChanged{ID: in.notice, State: agent.NoticeShown}})
+		s.do(publish{event.NotificationChanged{ID: in.notice, State: notice.Shown}})
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/agent/notice"
 	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/event"
@@ -483,7 +484,7 @@ func TestAQuestionIsPushedAside(t *testing.T) {
 
 func (k *talk) announce(id string, urgent bool) {
 	k.t.Helper()
-	if err := k.server.Announce(k.t.Context(), robotID, agent.Announcement{ID: id, Text: "Smoke!", Speak: true, Urgent: urgent}); err != nil {
+	if err := k.server.Announce(k.t.Context(), robotID, notice.Announcement{ID: id, Text: "Smoke!", Speak: true, Urgent: urgent}); err != nil {
 		k.t.Fatal(err)
 	}
 }

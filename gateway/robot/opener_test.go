@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/agent/notice"
 	"perch/device/xiaozhi"
 	"perch/voice"
 )
@@ -14,7 +15,7 @@ import (
 // news has something waited for the robot when it said hello.
 func (k *talk) news(id, text string, urgent bool) {
 	k.t.Helper()
-	if err := k.server.Announce(k.t.Context(), robotID, agent.Announcement{ID: id, Text: text, Speak: true, Urgent: urgent}); err != nil {
+	if err := k.server.Announce(k.t.Context(), robotID, notice.Announcement{ID: id, Text: text, Speak: true, Urgent: urgent}); err != nil {
 		k.t.Fatal(err)
 	}
 }

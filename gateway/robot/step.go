@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/agent/notice"
 	"perch/device/xiaozhi"
 	"perch/event"
 )
@@ -446,7 +447,7 @@ func (s *stepper) cancelled(abort bool) {
 func (s *stepper) told() {
 	switch {
 	case s.telling.notice != "":
-		s.do(publish{event.NotificationChanged{ID: s.telling.notice, State: agent.NoticeSpoken}})
+		s.do(publish{event.NotificationChanged{ID: s.telling.notice, State: notice.Spoken}})
 	case s.telling.waited != "":
 		s.do(forgetCommand{s.telling.waited}, publish{event.Command{Thing: thingSay, State: event.CommandDone}})
 	}
@@ -516,7 +517,7 @@ func (s *stepper) played(p progress) {
 			s.do(publish{event.SpeakingStarted{}})
 		}
 		if s.telling.notice != "" {
-			s.do(publish{event.NotificationChanged{ID: s.telling.notice, State: agent.NoticeShown}})
+			s.do(publish{event.NotificationChanged{ID: s.telling.notice, State: notice.Shown}})
 		}
 	}
 	for _, text := range p.said {

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"perch/agent"
+	"perch/agent/notice"
 	"perch/device/xiaozhi"
 )
 
@@ -126,7 +126,7 @@ func TestTheTimeIsFromTheSound(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(3 * time.Second)
-		err := k.server.Announce(k.t.Context(), robotID, agent.Announcement{ID: "n", Text: strings.Repeat("fire ", 10), Speak: true, Urgent: true})
+		err := k.server.Announce(k.t.Context(), robotID, notice.Announcement{ID: "n", Text: strings.Repeat("fire ", 10), Speak: true, Urgent: true})
 		if err != nil {
 			t.Fatal(err)
 		}

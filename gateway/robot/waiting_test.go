@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"perch/agent"
+	"perch/agent/notice"
 	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/event"
@@ -123,7 +123,7 @@ func TestWhatWasNotSaidIsKept(t *testing.T) {
 				t.Fatalf("%v, %v", queued, err)
 			}
 		}
-		if err := k.server.Announce(k.t.Context(), robotID, agent.Announcement{ID: "n", Text: "Three", Speak: true}); err != nil {
+		if err := k.server.Announce(k.t.Context(), robotID, notice.Announcement{ID: "n", Text: "Three", Speak: true}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -133,7 +133,7 @@ func TestWhatWasNotSaidIsKept(t *testing.T) {
 		if len(kept) != 2 || kept[0].Text != "One" || kept[1].Text != "Two" {
 			t.Errorf("kept %+v; a notification is kept elsewhere", kept)
 		}
-		if err := k.server.Announce(k.t.Context(), robotID, agent.Announcement{ID: "n", Text: "Three"}); !errors.Is(err, ErrOffline) {
+		if err := k.server.Announce(k.t.Context(), robotID, notice.Announcement{ID: "n", Text: "Three"}); !errors.Is(err, ErrOffline) {
 			t.Errorf("an announcement to a closed robot: %v", err)
 		}
 	})
@@ -143,7 +143,7 @@ func TestWhatWasNotSaidIsKept(t *testing.T) {
 func TestANotificationThatIsOnlyShown(t *testing.T) {
 	talking(t, answer("Yes."), func(k *talk) {
 		k.happened()
-		if err := k.server.Announce(k.t.Context(), robotID, agent.Announcement{ID: "n", Text: "Post."}); err != nil {
+		if err := k.server.Announce(k.t.Context(), robotID, notice.Announcement{ID: "n", Text: "Post."}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -162,7 +162,7 @@ func TestANotificationThatIsOnlyShown(t *testing.T) {
 func TestAnAnnouncementIsToldOnce(t *testing.T) {
 	talking(t, answer("Yes."), func(k *talk) {
 		k.listen(xiaozhi.Auto)
-		a := agent.Announcement{ID: "n", Text: strings.Repeat("word ", 10), Speak: true}
+		a := notice.Announcement{ID: "n", Text: strings.Repeat("word ", 10), Speak: true}
 		for range 3 {
 			if err := k.server.Announce(k.t.Context(), robotID, a); err != nil {
 				t.Fatal(err)
@@ -200,7 +200,7 @@ func TestAnAnnouncementPushedAside(t *testing.T) {
 		k.listen(xiaozhi.Auto)
 		time.Sleep(yieldFor)        // nobody says anything
 		k.mouth.delay = time.Second // of synthesis
-		if err := k.server.Announce(k.t.Context(), robotID, agent.Announcement{ID: "n", Text: "Post", Speak: true}); err != nil {
+		if err := k.server.Announce(k.t.Context(), robotID, notice.Announcement{ID: "n", Text: "Post", Speak: true}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -70,8 +69,8 @@ func (d *Door) chat(ctx context.Context, q question, out func(text string) error
 	turn.Unseen = q.talk.robot != ""
 	a := &answer{door: d, question: q, out: out, prose: prose{table: d.o.Words, words: q.words}}
 	a.publish(event.Heard{Text: q.text})
-	err = d.o.Mind.Answer(within, turn, func(r agent.Reply) error { return a.take(within, r) })
-	a.end(ctx, turn, err)
+	said, err := agent.AnswerText(within, d.o.Mind, turn, a.take)
+	a.end(ctx, turn, said.Text, err)
 	switch {
 	case err == nil || ctx.Err() != nil:
 		return err
@@ -89,20 +88,12 @@ type answer struct {
 	question question
 	out      func(string) error
 	prose    prose
-	said     []string
 }
 
 func (a *answer) publish(e event.Event) { a.door.o.Bus.Publish("", a.question.talk.session, e) }
 
-// take passes on one reply. A question is a no, as nobody is there to be asked:
-// a skin's text is whatever was typed next.
-func (a *answer) take(ctx context.Context, r agent.Reply) error {
-	if ask, is := r.(agent.Ask); is {
-		ask.Answer(agent.Answer{Outcome: agent.AnswerClosed})
-	}
-	if err := ctx.Err(); err != nil {
-		return err // it comes too late
-	}
+// take passes on one reply.
+func (a *answer) take(r agent.Reply) error {
 	joined := a.question.talk.robot != ""
 	switch r := r.(type) {
 	case agent.ToolStatus:
@@ -114,10 +105,9 @@ func (a *answer) take(ctx context.Context, r agent.Reply) error {
 			a.publish(event.Emotion{Name: r.Emotion.Name, Emoji: r.Emotion.Emoji, Intensity: r.Intensity, Tag: r.Tag})
 		}
 	case agent.Say:
-		if len(a.said) == 0 {
+		if !a.prose.begun {
 			a.publish(event.SpeakingStarted{})
 		}
-		a.said = append(a.said, r.Text)
 		a.publish(event.Said{Text: r.Text})
 	}
 	if text := a.prose.take(r); text != "" {
@@ -127,14 +117,14 @@ func (a *answer) take(ctx context.Context, r agent.Reply) error {
 }
 
 // end tells how the turn has ended, and has the mind remember it.
-func (a *answer) end(ctx context.Context, t agent.Turn, err error) {
+func (a *answer) end(ctx context.Context, t agent.Turn, said string, err error) {
 	mind := a.door.o.Mind
 	if !a.question.talk.kept {
 		if err := mind.Forget(t.Conversation); err != nil { // its client remembers it
 			a.door.o.Log.Warn("a talk was not forgotten", "err", err)
 		}
-	} else if len(a.said) > 0 {
-		mind.Remembered(t.Conversation, agent.Exchange{Heard: t.Text, Said: strings.Join(a.said, " ")}, t.Now)
+	} else if said != "" {
+		mind.Remembered(t.Conversation, agent.Exchange{Heard: t.Text, Said: said}, t.Now)
 	}
 	switch {
 	case ctx.Err() != nil:

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/agent/notice"
 	"perch/event"
 )
 
@@ -511,7 +512,7 @@ func FuzzChat(f *testing.F) {
 	f.Add([]byte(chatOf("")), "robot:a0b1c2d3e4f5")
 	bus := event.NewBus()
 	f.Cleanup(bus.Close)
-	d, err := New(Options{Robots: family{robotA}, Bus: bus, Board: agent.NewBoard(), Notices: agent.NewNotices(newShelf[agent.Notice]())})
+	d, err := New(Options{Robots: family{robotA}, Bus: bus, Board: agent.NewBoard(), Notices: notice.NewStore(newShelf[notice.Notification]())})
 	if err != nil {
 		f.Fatal(err)
 	}

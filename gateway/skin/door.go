@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/agent/notice"
 	"perch/device"
 	"perch/event"
 	"perch/socket"
@@ -28,13 +29,13 @@ type board interface {
 
 // herald takes what there is to tell people, and sees to it that they are told.
 type herald interface {
-	Notify(n agent.Notice) (agent.Notice, error)
+	Notify(n notice.Notification) (notice.Notification, error)
 	Acknowledge(id string) error
 }
 
 // notices are what there is to tell.
 type notices interface {
-	Open(now time.Time) []agent.Notice
+	Open(now time.Time) []notice.Notification
 }
 
 // robots knows the robots of the house.

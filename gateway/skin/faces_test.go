@@ -8,12 +8,13 @@ import (
 	"testing"
 
 	"perch/agent"
+	"perch/agent/thinker"
 )
 
 // writes is a brain whose model has written that.
 func writes(text string) func(context.Context, agent.Turn, func(agent.Reply) error) error {
 	return func(_ context.Context, t agent.Turn, out func(agent.Reply) error) error {
-		s := agent.NewSpeech(t.Language)
+		s := thinker.NewSpeech(t.Language)
 		for _, r := range append(append(s.Write(text), s.End()...), agent.Done{End: agent.Continue}) {
 			if err := out(r); err != nil {
 				return err

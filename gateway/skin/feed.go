@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/agent/notice"
 	"perch/event"
 )
 
@@ -19,13 +20,13 @@ type feed struct {
 	mu      sync.Mutex
 	skins   map[*skin]bool
 	views   map[string]*view // by robot, or by session where there is none
-	notices []*notice        // that nobody has been told, oldest first
+	notices []*waitingNotice // that nobody has been told, oldest first
 	seq     uint64           // of the last event that the views know of
 	reader  *event.Reader    // of what comes after
 }
 
-// notice is a notification, until somebody was told it or it is over.
-type notice struct {
+// waitingNotice is a notification, until somebody was told it or it is over.
+type waitingNotice struct {
 	noticeFrame // without its time
 	frame       *frame
 }
@@ -92,7 +93,7 @@ func (f *feed) reread(now time.Time) {
 		}
 	}
 	for _, n := range f.o.Notices.Open(now) {
-		if n.State == agent.NoticeReceived {
+		if n.State == notice.Received {
 			f.tell(now, noticeFrame{Text: n.Text, Urgency: n.Urgency, ActionURL: n.ActionURL, ID: n.ID,
 				Session: n.SessionID, Robot: n.Robot, ExpiresAt: n.Expires, Speak: n.Speak})
 		}
@@ -117,7 +118,7 @@ func (f *feed) take(e event.Envelope) {
 		f.fan(newStepFrame(e.At, ev))
 		return
 	case event.TimerRang:
-		f.fan(newNoticeFrame(noticeFrame{TS: e.At.Unix(), Text: ev.Text, Urgency: agent.UrgencyHigh, Robot: e.Robot, Speak: true}))
+		f.fan(newNoticeFrame(noticeFrame{TS: e.At.Unix(), Text: ev.Text, Urgency: notice.UrgencyHigh, Robot: e.Robot, Speak: true}))
 		return
 	}
 	if e.Session != "" && e.Seq > f.seq {
@@ -180,7 +181,7 @@ func (f *feed) show(v *view, e event.Envelope) {
 			return nil
 		})
 	case event.Asked:
-		made := newNoticeFrame(noticeFrame{TS: e.At.Unix(), Text: ev.Text, Urgency: agent.UrgencyHigh,
+		made := newNoticeFrame(noticeFrame{TS: e.At.Unix(), Text: ev.Text, Urgency: notice.UrgencyHigh,
 			Session: e.Session, Robot: e.Robot, Question: ev.ID})
 		v.asked = append(v.asked, asked{ev.ID, made})
 		f.fan(made)
@@ -225,7 +226,7 @@ func (f *feed) tell(at time.Time, n noticeFrame) {
 		}
 	}
 	f.told(n.ID) // one of the same id takes its place
-	kept := &notice{noticeFrame: n}
+	kept := &waitingNotice{noticeFrame: n}
 	n.TS = at.Unix()
 	kept.frame = newNoticeFrame(n)
 	f.notices = append(f.notices, kept)
@@ -256,7 +257,7 @@ func (f *feed) shown(id string) {
 	news := f.told(id)
 	f.mu.Unlock()
 	if news {
-		f.o.Bus.Publish("", "", event.NotificationChanged{ID: id, State: agent.NoticeShown})
+		f.o.Bus.Publish("", "", event.NotificationChanged{ID: id, State: notice.Shown})
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/agent/notice"
 	"perch/event"
 )
 
@@ -54,7 +55,7 @@ func TestAStreamBeginsWithin3Seconds(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			bus := event.NewBus()
 			defer bus.Close()
-			d, err := New(Options{Robots: family{}, Bus: bus, Board: agent.NewBoard(), Notices: agent.NewNotices(newShelf[agent.Notice]()), Mind: c.mind})
+			d, err := New(Options{Robots: family{}, Bus: bus, Board: agent.NewBoard(), Notices: notice.NewStore(newShelf[notice.Notification]()), Mind: c.mind})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/agent/notice"
 	"perch/device"
 	"perch/event"
 )
@@ -145,7 +146,7 @@ func newToolFrame(e event.Envelope, t event.ToolStatus) *frame {
 
 func newNoticeFrame(f noticeFrame) *frame {
 	f.Type = kindNotice
-	made := &frame{kind: kindNotice, session: f.Session, robot: f.Robot, low: f.Urgency == agent.UrgencyLow, data: encode(f)}
+	made := &frame{kind: kindNotice, session: f.Session, robot: f.Robot, low: f.Urgency == notice.UrgencyLow, data: encode(f)}
 	if f.ID != "" {
 		made.key = "n " + f.ID
 	}

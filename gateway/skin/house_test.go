@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"perch/agent"
+	"perch/agent/notice"
 	"perch/device"
 	"perch/event"
 	"perch/gateway/door"
@@ -82,9 +83,9 @@ func (f family) Trusts(id device.ID) bool { return slices.Contains(f, id) && id 
 // away are robots none of which has its channel open.
 type away struct{}
 
-func (away) Open() []device.ID                                             { return nil }
-func (away) Announce(context.Context, device.ID, agent.Announcement) error { return io.EOF }
-func (away) Hold(device.ID, time.Time)                                     {}
+func (away) Open() []device.ID                                              { return nil }
+func (away) Announce(context.Context, device.ID, notice.Announcement) error { return io.EOF }
+func (away) Hold(device.ID, time.Time)                                      {}
 
 // brain answers with a script.
 type brain struct {
@@ -123,7 +124,7 @@ func (b *brain) turns() []agent.Turn {
 type house struct {
 	bus     *event.Bus
 	board   *agent.Board
-	notices *agent.Notices
+	notices *notice.Store
 	brain   *brain
 	mind    *agent.Mind
 	door    *Door
@@ -135,10 +136,10 @@ type house struct {
 // newHouse serves the door. change may set its options and its paces.
 func newHouse(t testing.TB, change ...func(*Options)) *house {
 	t.Helper()
-	h := &house{bus: event.NewBus(), board: agent.NewBoard(), notices: agent.NewNotices(newShelf[agent.Notice]()), brain: &brain{}}
+	h := &house{bus: event.NewBus(), board: agent.NewBoard(), notices: notice.NewStore(newShelf[notice.Notification]()), brain: &brain{}}
 	log := slog.New(slog.DiscardHandler)
-	timers := agent.NewTimers(newShelf[agent.Timer](), nil)
-	herald := agent.NewHerald(agent.HeraldOptions{Notices: h.notices, Timers: timers, Bus: h.bus, Log: log})
+	timers := notice.NewTimers(newShelf[agent.Timer](), nil)
+	herald := notice.New(notice.Options{Notices: h.notices, Timers: timers, Bus: h.bus, Log: log})
 	h.mind = agent.NewMind([]agent.Brain{h.brain}, agent.NewMemory(newShelf[agent.Entry]()), h.bus, log)
 	o := Options{Board: h.board, Bus: h.bus, Herald: herald, Notices: h.notices, Robots: family{robotA, robotB, stranger}, Mind: h.mind, Language: "en", Zone: time.UTC, Log: log}
 	for _, c := range change {
@@ -276,7 +277,7 @@ func (c *client) until() (frames []string) {
 func (h *house) mark() string {
 	h.marks++
 	id := fmt.Sprintf("mark-%d", h.marks)
-	h.happens("", "", event.Notification{ID: id, Text: "mark", Urgency: agent.UrgencyLow})
+	h.happens("", "", event.Notification{ID: id, Text: "mark", Urgency: notice.UrgencyLow})
 	return `"` + id + `"`
 }
 

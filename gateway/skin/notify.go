@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"net/http"
 
-	"perch/agent"
+	"perch/agent/notice"
 	"perch/device"
 	"perch/gateway/door"
 )
 
 // notify takes a notification's JSON and returns the id it goes by.
 func (d *Door) notify(body []byte) (id string, err error) {
-	n, err := agent.ParseNoticeBy(body, d.o.Find)
+	n, err := notice.ParseBy(body, d.o.Find)
 	if err == nil && n.Robot != "" {
 		_, err = d.o.Robots.Get(n.Robot) // it would wait for a robot that never comes
 		if err == nil && !d.o.Robots.Trusts(n.Robot) {
@@ -35,7 +35,7 @@ func fault(err error) error {
 	}{
 		{device.ErrID, "bad_robot_id", http.StatusBadRequest},
 		{device.ErrUnknownRobot, "unknown_robot", http.StatusNotFound},
-		{agent.ErrNotice, "bad_body", http.StatusBadRequest},
+		{notice.ErrInvalid, "bad_body", http.StatusBadRequest},
 	} {
 		if errors.Is(err, p.err) {
 			return &door.Fault{Word: p.word, Sentence: err.Error(), HTTP: p.http}

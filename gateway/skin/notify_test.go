@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/agent/notice"
 	"perch/event"
 )
 
@@ -31,7 +32,7 @@ func TestANotificationIsHeldForTheNextSkin(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e.Event == event.Event(event.NotificationChanged{ID: "ci", State: agent.NoticeShown}) {
+		if e.Event == event.Event(event.NotificationChanged{ID: "ci", State: notice.Shown}) {
 			break
 		}
 	}
@@ -108,7 +109,7 @@ func TestWhoseNotification(t *testing.T) {
 	}
 	// One for a robot is its own to tell: that a skin shows it is not enough.
 	for _, n := range h.notices.Open(time.Now()) {
-		if n.Robot != "" && n.State != agent.NoticeReceived {
+		if n.Robot != "" && n.State != notice.Received {
 			t.Errorf("%+v", n)
 		}
 	}

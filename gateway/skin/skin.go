@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/agent/notice"
 	"perch/gateway/door"
 	"perch/socket"
 )
@@ -118,7 +119,7 @@ func (s *skin) obey(text []byte) {
 func (s *skin) acknowledge(id string) *wrong {
 	err := s.door.o.Herald.Acknowledge(id)
 	switch {
-	case errors.Is(err, agent.ErrNoNotice):
+	case errors.Is(err, notice.ErrNotFound):
 		return &wrong{"unknown_notification", "there is no such notification; it was acknowledged already, or its time is over"}
 	case err != nil:
 		s.log.Error("a notification was not acknowledged", "err", err)

@@ -15,7 +15,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"perch/agent"
+	"perch/agent/thinker"
 	"perch/gateway/door"
 )
 
@@ -49,10 +49,10 @@ type Talk struct {
 	calls  chan struct{} // a place for each call under way
 
 	mu      sync.Mutex
-	turn    context.Context  // that is under way; nil between two
-	cancel  func()           // of the calls in it
-	tools   *agent.TurnTools // what it may use
-	offered map[string]agent.ModelTool
+	turn    context.Context    // that is under way; nil between two
+	cancel  func()             // of the calls in it
+	tools   *thinker.TurnTools // what it may use
+	offered map[string]thinker.Tool
 	running sync.WaitGroup // calls
 }
 
@@ -61,7 +61,7 @@ const talkInstructions = `What you can do in the house while somebody talks with
 // Open returns the place of a session that is about to begin. url is where
 // Routes are.
 func (t *Talks) Open(url string) *Talk {
-	one := &Talk{talks: t, url: url, bearer: rand.Text(), calls: make(chan struct{}, mostCalls), offered: map[string]agent.ModelTool{}}
+	one := &Talk{talks: t, url: url, bearer: rand.Text(), calls: make(chan struct{}, mostCalls), offered: map[string]thinker.Tool{}}
 	quiet := slog.New(slog.DiscardHandler)
 	one.server = mcp.NewServer(&mcp.Implementation{Name: "perch", Title: "Perch", Version: "1.0.0"}, &mcp.ServerOptions{
 		Instructions: talkInstructions, Logger: quiet, Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}},
@@ -130,12 +130,12 @@ func (t *Talks) serve(w http.ResponseWriter, r *http.Request) error {
 func (t *Talk) Address() (url, bearer string) { return t.url, t.bearer }
 
 // Begin has the tools of a turn be there until End, or until ctx ends.
-func (t *Talk) Begin(ctx context.Context, tools *agent.TurnTools) {
+func (t *Talk) Begin(ctx context.Context, tools *thinker.TurnTools) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.turn, t.cancel = context.WithCancel(ctx)
 	t.tools = tools
-	wanted := map[string]agent.ModelTool{}
+	wanted := map[string]thinker.Tool{}
 	for _, tool := range tools.Offered() {
 		wanted[tool.Name] = tool
 	}
@@ -208,7 +208,7 @@ func (t *Talk) runs(name string) mcp.ToolHandler {
 var errNoTurn = errors.New("nobody is being answered now, and nothing is done at other times")
 
 // enter counts a call in, where a turn is under way.
-func (t *Talk) enter() (*agent.TurnTools, context.Context) {
+func (t *Talk) enter() (*thinker.TurnTools, context.Context) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.tools == nil || t.turn.Err() != nil {

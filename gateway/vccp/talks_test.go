@@ -18,6 +18,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"perch/agent"
+	"perch/agent/thinker"
 	"perch/device"
 	"perch/gateway/door"
 )
@@ -53,14 +54,14 @@ func (*neck) Reboot(context.Context) error { return nil }
 // lent is a house that lends tools to agents.
 type lent struct {
 	talks   *Talks
-	thinker *agent.Thinker
+	thinker *thinker.Brain
 	server  *httptest.Server
 	log     *bytes.Buffer
 }
 
-func newLent(t *testing.T, sources ...agent.ToolSource) *lent {
+func newLent(t *testing.T, sources ...thinker.ToolSource) *lent {
 	t.Helper()
-	l := &lent{log: &bytes.Buffer{}, thinker: agent.NewThinker(agent.ThinkerOptions{Sources: sources})}
+	l := &lent{log: &bytes.Buffer{}, thinker: thinker.New(thinker.Options{Sources: sources})}
 	log := slog.New(slog.NewTextHandler(l.log, nil))
 	l.talks = NewTalks(log)
 	e, err := door.NewEngine(log)
@@ -205,8 +206,8 @@ func TestTheEndOfATurnWaits(t *testing.T) {
 // odd is a source whose schemas are none.
 type odd struct{}
 
-func (odd) Tools(context.Context) []agent.ModelTool {
-	return []agent.ModelTool{{Name: "a", Schema: []byte(`{"type":"string"}`)}, {Name: "b", Schema: []byte(`[]`)}, {Name: "c", Schema: []byte(`{"type":"object","properties":7}`)},
+func (odd) Tools(context.Context) []thinker.Tool {
+	return []thinker.Tool{{Name: "a", Schema: []byte(`{"type":"string"}`)}, {Name: "b", Schema: []byte(`[]`)}, {Name: "c", Schema: []byte(`{"type":"object","properties":7}`)},
 		{Name: "d", Schema: []byte(`{"type":"object"}`)}, {Name: "e", Schema: []byte(`{"Type":"object"}`)},
 		{Name: "f", Schema: []byte(`{"type":"object","properties":{"x":{"type":"number","x-mcp-head\u0065r":"X"}}}`)}}
 }

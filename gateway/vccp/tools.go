@@ -10,7 +10,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"perch/agent"
+	"perch/agent/thinker"
 	"perch/device"
 )
 
@@ -98,7 +98,7 @@ func (d *Door) follow() {
 			continue
 		}
 		d.offered[name] = o
-		d.server.AddTool(&mcp.Tool{Name: name, Description: fmt.Sprintf("Robot %s: %s", o.robot, agent.Described(o.tool.Description)), InputSchema: json.RawMessage(schema)}, d.runs(o))
+		d.server.AddTool(&mcp.Tool{Name: name, Description: fmt.Sprintf("Robot %s: %s", o.robot, thinker.Described(o.tool.Description)), InputSchema: json.RawMessage(schema)}, d.runs(o))
 	}
 }
 

@@ -3,11 +3,8 @@ package wyoming
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"regexp"
 	"strings"
 	"time"
 	"unicode"
@@ -36,7 +33,7 @@ func (v *visit) takeTranscript(e wire.Event) error {
 		turn.Language = strings.ReplaceAll(t.Language, "_", "-")
 	}
 	a := &answer{v: v, context: v.talk(t)}
-	turn.Conversation = conversation(a.context.ConversationID)
+	turn.Conversation = agent.ConversationOf("wyoming", a.context.ConversationID)
 	return v.request(func(ctx context.Context) error { return a.give(ctx, turn) })
 }
 
@@ -64,24 +61,11 @@ func (v *visit) talk(t transcript) talk {
 	return talk{v.own}
 }
 
-// fit is a name that can be kept as it is. Home Assistant's are 26 letters and
-// digits, but whoever calls it may choose others.
-var fit = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,64}$`)
-
-// conversation is the mind's name of a talk.
-func conversation(id string) string {
-	if !fit.MatchString(id) {
-		sum := sha256.Sum256([]byte(id))
-		id = hex.EncodeToString(sum[:16])
-	}
-	return "wyoming:" + id
-}
-
 // answer is one being given.
 type answer struct {
 	v       *visit
 	context talk
-	said    []string
+	begun   bool // a sentence was sent
 }
 
 // give streams the sentences as they are thought, and sends the whole as
@@ -100,12 +84,7 @@ func (a *answer) give(ctx context.Context, t agent.Turn) error {
 	within, cancel := context.WithTimeout(ctx, turnWithin)
 	defer cancel()
 	t.Now = time.Now().In(v.s.o.Zone)
-	err = v.s.o.Mind.Answer(within, t, func(r agent.Reply) error {
-		if err := a.take(r); err != nil {
-			return err
-		}
-		return within.Err()
-	})
+	said, err := agent.AnswerText(within, v.s.o.Mind, t, a.take)
 	var f *failure
 	switch {
 	case err == nil:
@@ -115,38 +94,32 @@ func (a *answer) give(ctx context.Context, t agent.Turn) error {
 	default:
 		return err
 	}
-	said := strings.Join(a.said, " ")
 	// Before it is sent: the next text may come at once.
-	v.s.o.Mind.Remembered(t.Conversation, agent.Exchange{Heard: t.Text, Said: said}, t.Now)
-	return a.end(typeHandled, said)
+	v.s.o.Mind.Remembered(t.Conversation, agent.Exchange{Heard: t.Text, Said: said.Text}, t.Now)
+	return a.end(typeHandled, said.Text)
 }
 
-// take passes on one reply. A question is a no, as there is nobody to ask: who
-// writes here may be anybody.
+// take sends one sentence.
 func (a *answer) take(r agent.Reply) error {
-	switch r := r.(type) {
-	case agent.Ask:
-		r.Answer(agent.Answer{Outcome: agent.AnswerClosed})
-	case agent.Say:
-		part := r.Text
-		if len(a.said) == 0 {
-			if err := a.v.send(typeHandledStart, struct {
-				Context talk `json:"context"`
-			}{a.context}, nil); err != nil {
-				return err
-			}
-		} else {
-			part = " " + part
-		}
-		a.said = append(a.said, r.Text)
-		return a.v.send(typeHandledChunk, wire.Text{Text: part}, nil)
+	say, is := r.(agent.Say)
+	if !is {
+		return nil
 	}
-	return nil
+	part := say.Text
+	if a.begun {
+		part = " " + part
+	} else if err := a.v.send(typeHandledStart, struct {
+		Context talk `json:"context"`
+	}{a.context}, nil); err != nil {
+		return err
+	}
+	a.begun = true
+	return a.v.send(typeHandledChunk, wire.Text{Text: part}, nil)
 }
 
 // end sends the whole, and ends the stream if one was begun.
 func (a *answer) end(name, text string) error {
-	if err := a.v.send(name, handled{text, a.context}, nil); err != nil || len(a.said) == 0 {
+	if err := a.v.send(name, handled{text, a.context}, nil); err != nil || !a.begun {
 		return err
 	}
 	return a.v.send(typeHandledStop, nil, nil)

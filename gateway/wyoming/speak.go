@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"perch/agent"
+	llm "perch/agent/thinker"
 	"perch/voice"
 	wire "perch/voice/wyoming"
 )
@@ -23,7 +24,7 @@ var format = wire.Format{Rate: voice.SpeakerRate, Width: 2, Channels: 1}
 
 // saying is text that is coming, cut into sentences as it comes.
 type saying struct {
-	speech    *agent.Speech
+	speech    *llm.Speech
 	bytes     int
 	sentences chan string // holds all that mostText bytes can be cut into
 	options   voice.Options
@@ -90,7 +91,7 @@ func (v *visit) newSaying(asked synthesize) (*saying, error) {
 	if asked.Voice != nil && slices.Contains(v.s.o.Voices, asked.Voice.Name) {
 		s.options.Voice = asked.Voice.Name
 	}
-	s.speech = agent.NewSpeech(s.options.Language)
+	s.speech = llm.NewSpeech(s.options.Language)
 	return s, nil
 }
 

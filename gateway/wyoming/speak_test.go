@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"perch/agent"
+	llm "perch/agent/thinker"
 	"perch/voice"
 	wire "perch/voice/wyoming"
 )
@@ -200,7 +201,7 @@ func TestOurOwnClient(t *testing.T) {
 
 // sentencesOf is a text as it is cut while it comes.
 func sentencesOf(text string) (all []string) {
-	speech := agent.NewSpeech("en")
+	speech := llm.NewSpeech("en")
 	for _, r := range append(speech.Write(text), speech.End()...) {
 		if s, ok := r.(agent.Say); ok {
 			all = append(all, s.Text)

@@ -1,0 +1,305 @@
+package notice_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"perch/agent"
+	"perch/agent/notice"
+	"perch/event"
+)
+
+const years = 3 * 365 * 24 * time.Hour
+
+func TestATimerRings(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := freshHouse(t)
+		defer h.stop()
+		h.hello(chan1, "s1")
+		long, short := h.set(tea(3*time.Minute)), h.set(tea(time.Minute))
+		time.Sleep(time.Minute - time.Millisecond)
+		h.expects()
+		time.Sleep(time.Millisecond)
+		h.expects("5: Tea is ready.!")
+		h.changed(short.ID, notice.Spoken)
+		if n, err := h.timers.Cancel(t.Context(), nil, chan1); n != 1 || err != nil {
+			t.Errorf("cancelled %d, %v", n, err)
+		}
+		time.Sleep(time.Hour)
+		h.expects()
+		if want := []string{"rang " + short.ID, "notification " + short.ID, "spoken " + short.ID}; !slices.Equal(h.published(), want) {
+			t.Errorf("published %v, want %v; %s was cancelled", h.published(), want, long.ID)
+		}
+		if h.rings.len() > 0 {
+			t.Errorf("%d timers are kept", h.rings.len())
+		}
+	})
+}
+
+// TestATimerRingsForWhoComesLater: with the channel closed it is told at the
+// next hello, and on the bus at its time.
+func TestATimerRingsForWhoComesLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := freshHouse(t)
+		defer h.stop()
+		timer := h.set(tea(time.Minute))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if h.count("rang "+timer.ID) != 1 {
+			t.Errorf("published %v", h.published())
+		}
+		time.Sleep(5 * time.Hour)
+		h.hello(chan1, "s1")
+		h.expects("5: Tea is ready.!")
+	})
+}
+
+// TestARingIsNeverNowhere: a timer stays until it is kept as a notification.
+func TestARingIsNeverNowhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := freshHouse(t)
+		defer h.stop()
+		timer := h.set(tea(time.Minute))
+		h.table.breaks(errors.New("disk full"))
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		if h.rings.len() != 1 {
+			t.Error("its only copy is deleted")
+		}
+		h.table.breaks(nil)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if _, kept := h.table.kept[timer.ID]; !kept || h.rings.len() != 0 || h.count("rang "+timer.ID) != 1 {
+			t.Errorf("kept as a notification: %v; %d timers; published %v", kept, h.rings.len(), h.published())
+		}
+	})
+}
+
+func TestWhatTheRobotRingsIsOnlyToldToTheBus(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := freshHouse(t)
+		defer h.stop()
+		h.hello(chan1, "s1")
+		timer, err := h.timers.Set(t.Context(), ringing(), tea(time.Minute), h.clock.Now())
+		if err != nil || !timer.OnRobot {
+			t.Fatalf("%+v, %v", timer, err)
+		}
+		time.Sleep(2 * time.Minute)
+		h.expects()
+		h.expectsHeld()
+		if !slices.Equal(h.published(), []string{"rang " + timer.ID}) || h.rings.len() > 0 {
+			t.Errorf("published %v, %d are kept", h.published(), h.rings.len())
+		}
+	})
+}
+
+// TestATimerThroughARestart: what was set before rings at its wall time, at
+// once where that has passed.
+func TestATimerThroughARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := freshHouse(t)
+		h.set(tea(10 * time.Minute))
+		h.set(agent.Timer{Robot: chan1, Text: "Eggs.", Length: 2 * time.Minute})
+		h.stop()
+		time.Sleep(5 * time.Minute)
+		h = newHouse(t, h.table, h.rings)
+		defer h.stop()
+		h.hello(chan1, "s1")
+		h.expects("5: Eggs.!")
+		time.Sleep(5*time.Minute - time.Second)
+		h.expects()
+		time.Sleep(time.Second)
+		h.expects("5: Tea is ready.!")
+	})
+}
+
+// TestAnUntoldRingThroughARestart: a timer that rang for nobody is told in the
+// next run.
+func TestAnUntoldRingThroughARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := freshHouse(t)
+		h.set(tea(time.Minute))
+		time.Sleep(2 * time.Minute)
+		h.stop()
+		h = newHouse(t, h.table, h.rings)
+		defer h.stop()
+		h.hello(chan1, "s1")
+		h.expects("5: Tea is ready.!")
+		time.Sleep(time.Hour)
+		h.expects()
+	})
+}
+
+// TestAClockThatJumps: a Raspberry Pi learns the time minutes after it started.
+func TestAClockThatJumps(t *testing.T) {
+	for name, by := range map[string]time.Duration{"forwards": years, "backwards": -years, "a little": 90 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := freshHouse(t)
+				defer h.stop()
+				h.hello(chan1, "s1")
+				timer := h.set(tea(10 * time.Minute))
+				time.Sleep(4 * time.Minute)
+				h.clock.jump(by)
+				if left := h.timers.Pending(chan1, h.clock.Now())[0].Due.Sub(h.clock.Now()); left.Round(time.Second) != 6*time.Minute {
+					t.Errorf("%s left, right after the jump", left)
+				}
+				time.Sleep(time.Minute) // it looks once in a minute
+				synctest.Wait()
+				due := h.clock.Now().Add(5 * time.Minute)
+				if kept := h.rings.kept[timer.ID]; kept.Due.Sub(due).Abs() > time.Second {
+					t.Errorf("kept as due at %s, want %s", kept.Due, due)
+				}
+				if left := h.timers.Pending(chan1, h.clock.Now())[0].Due.Sub(h.clock.Now()); left.Round(time.Second) != 5*time.Minute {
+					t.Errorf("%s left", left)
+				}
+				h.expects()
+				puts := h.rings.puts
+				time.Sleep(5*time.Minute - time.Millisecond)
+				h.expects()
+				time.Sleep(time.Millisecond)
+				h.expects("5: Tea is ready.!")
+				if h.rings.puts != puts {
+					t.Errorf("written %d times more", h.rings.puts-puts)
+				}
+			})
+		})
+	}
+}
+
+// TestATimerFromBeforeAndAClockThatJumps: one from an earlier run follows the
+// wall clock, but never waits longer than it was set for.
+func TestATimerFromBeforeAndAClockThatJumps(t *testing.T) {
+	for name, c := range map[string]struct {
+		behind, jump, after time.Duration // after the start it jumps, and it rings that long after that
+	}{
+		"the clock is right":            {0, 0, 8 * time.Minute},
+		"it is behind and stays so":     {time.Hour, 0, 9 * time.Minute},
+		"it is behind and set right":    {time.Hour, time.Hour, 8 * time.Minute},
+		"it is far behind":              {years, years, 8 * time.Minute},
+		"it is set right past the time": {time.Hour, 2 * time.Hour, time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				rings := newTimerTable()
+				timer := tea(10 * time.Minute)
+				timer.ID, timer.Set, timer.Due = "tea", time.Now().Round(0), time.Now().Round(0).Add(10*time.Minute)
+				rings.kept["tea"] = timer
+				h := freshHouse(t)
+				h.stop()
+				h.clock.jump(-c.behind)
+				h.rings, h.bus = rings, event.NewBus()
+				h.run()
+				defer h.stop()
+				h.hello(chan1, "s1")
+				time.Sleep(time.Minute)
+				h.clock.jump(c.jump)
+				began := time.Now()
+				for range 20 * 60 {
+					time.Sleep(time.Second)
+					synctest.Wait()
+					if h.count("rang tea") > 0 {
+						break
+					}
+				}
+				if took := time.Since(began); (took - c.after).Abs() > time.Minute {
+					t.Errorf("it rang %s after, want %s", took, c.after)
+				}
+			})
+		})
+	}
+}
+
+// TestAReminderAtAClockTime follows the wall clock, whatever it does.
+func TestAReminderAtAClockTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := freshHouse(t)
+		defer h.stop()
+		h.hello(chan1, "s1")
+		h.set(agent.Timer{Robot: chan1, Text: "It is eight.", Due: h.clock.Now().Add(8 * time.Hour), Reminder: true})
+		time.Sleep(time.Hour)
+		h.clock.jump(6 * time.Hour)
+		time.Sleep(59 * time.Minute)
+		h.expects()
+		time.Sleep(time.Minute)
+		h.expects("5: It is eight.!")
+	})
+}
+
+// TestAReminderOnADayThatWasWrong is for the next time that the clock says so,
+// not at once nor years late.
+func TestAReminderOnADayThatWasWrong(t *testing.T) {
+	for name, c := range map[string]struct{ jump, after time.Duration }{
+		"five years on":     {5 * 365 * 24 * time.Hour, 7 * time.Hour},
+		"a day back":        {-24 * time.Hour, 7 * time.Hour},
+		"past it, by hours": {10 * time.Hour, 21 * time.Hour},
+		"just past it":      {8*time.Hour - 30*time.Minute, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := freshHouse(t)
+				defer h.stop()
+				h.hello(chan1, "s1")
+				h.set(agent.Timer{Robot: chan1, Text: "It is eight.", Due: h.clock.Now().Add(8 * time.Hour), Reminder: true})
+				time.Sleep(time.Hour)
+				h.clock.jump(c.jump)
+				if c.after > 0 {
+					time.Sleep(c.after - time.Second)
+					h.expects()
+				}
+				time.Sleep(2 * time.Minute)
+				h.expects("5: It is eight.!")
+			})
+		})
+	}
+}
+
+// TestNotificationsAndAClockThatJumps: what came in a few minutes ago has not
+// been there for years.
+func TestNotificationsAndAClockThatJumps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := freshHouse(t)
+		defer h.stop()
+		h.notify(notice.Notification{ID: "a", Text: "one", Speak: true})
+		h.notify(notice.Notification{ID: "b", Text: "two", Speak: true, Expires: h.clock.Now().Add(time.Hour)})
+		h.clock.jump(years)
+		time.Sleep(2 * time.Minute)
+		h.hello(chan1, "s1")
+		h.expects("5: one")
+		if h.count("expired a") != 0 || h.count("expired b") != 1 {
+			t.Errorf("published %v", h.published())
+		}
+		if open := h.notices.Open(h.clock.Now()); len(open) != 1 || !open[0].Expires.After(h.clock.Now()) {
+			t.Errorf("open: %+v", open)
+		}
+	})
+}
+
+// TestAChannelIsHeldForATimer under half an hour, and not for longer ones.
+func TestAChannelIsHeldForATimer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := freshHouse(t)
+		defer h.stop()
+		h.set(tea(45 * time.Minute))
+		h.hello(chan1, "s1")
+		h.hello(chan2, "s2")
+		h.expectsHeld()
+		h.set(tea(10 * time.Minute))
+		h.expectsHeld("5 10m0s")
+		h.set(tea(20 * time.Minute))
+		h.set(tea(5 * time.Minute))
+		h.expectsHeld("5 20m0s")
+		time.Sleep(14 * time.Minute)
+		h.hello(chan1, "s3")
+		h.expectsHeld("5 6m0s")
+		time.Sleep(time.Minute)
+		h.expectsHeld("5 30m0s")
+		if _, err := h.timers.Cancel(t.Context(), nil, chan1); err != nil {
+			t.Error(err)
+		}
+		h.expectsHeld("5 not")
+	})
+}

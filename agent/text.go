@@ -1,0 +1,65 @@
+package agent
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"regexp"
+	"strings"
+)
+
+// answerer answers turns, as Mind does.
+type answerer interface {
+	Answer(ctx context.Context, t Turn, out func(Reply) error) error
+}
+
+// Spoken is what was said in answer to a turn.
+type Spoken struct {
+	Text string  // the sentences, with a space between them
+	Face Emotion // the first; the zero Emotion where the answer has none
+}
+
+// AnswerText has a turn answered for a program: a chat, an assistant's pipeline,
+// another agent. Such a program cannot answer a question, so each question of the
+// brain is closed at once, which is a no. All replies are passed to out, in order,
+// until ctx ends; out may be nil. With an error, Spoken holds what was said before
+// it.
+func AnswerText(ctx context.Context, m answerer, t Turn, out func(Reply) error) (Spoken, error) {
+	var said []string
+	var face Emotion
+	err := m.Answer(ctx, t, func(r Reply) error {
+		if question, is := r.(Ask); is {
+			question.Answer(Answer{Outcome: AnswerClosed})
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		switch r := r.(type) {
+		case Felt:
+			if face.Name == "" {
+				face = r.Emotion
+			}
+		case Say:
+			said = append(said, r.Text)
+		}
+		if out == nil {
+			return nil
+		}
+		return out(r)
+	})
+	return Spoken{strings.Join(said, " "), face}, err
+}
+
+// plainName is the name of a talk that is kept as it is.
+var plainName = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,64}$`)
+
+// ConversationOf is the conversation of a talk that a program calls by name. A
+// name that is longer than 64 bytes, or has other signs than letters, digits and
+// .:_- in it, is replaced by a hash of it.
+func ConversationOf(program, name string) string {
+	if name != "" && !plainName.MatchString(name) {
+		sum := sha256.Sum256([]byte(name))
+		name = hex.EncodeToString(sum[:16])
+	}
+	return program + ":" + name
+}

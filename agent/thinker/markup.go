@@ -1,0 +1,336 @@
+package thinker
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"perch/agent"
+)
+
+// mode is what the text being read is part of.
+type mode int
+
+const (
+	modeText    mode = iota
+	modeTicks        // the line that opens a fence of backticks: it may yet be code in a line
+	modeFence        // code between fences
+	modeTarget       // the address of a link, within brackets
+	modeAddress      // an address in the text
+	modeLine         // the rest of a line, which is dropped
+	modeNote         // what is left of a note too long to be remembered
+)
+
+// How far is looked ahead, in bytes, before something is taken to be text.
+const (
+	mostTag    = 120
+	mostTarget = 2000
+	mostRow    = 300
+)
+
+// step takes what it can off the beginning of what is held, and reports
+// whether it could. At the end it always can.
+func (s *Speech) step(end bool) bool {
+	switch s.mode {
+	case modeTicks, modeFence:
+		return s.inFence(end)
+	case modeTarget:
+		return s.inTarget()
+	case modeAddress:
+		return s.inAddress(end)
+	case modeLine:
+		if r := s.skip(); r == '\n' {
+			s.mode = modeText
+			s.newline()
+		}
+		return true
+	case modeNote:
+		if r := s.skip(); r == ']' || s.long > mostTarget {
+			s.mode = modeText
+		}
+		return true
+	}
+	if s.line {
+		if taken, sure := s.lineStart(end); taken || !sure {
+			return taken
+		}
+	}
+	return s.inline(end)
+}
+
+// skip drops the first letter.
+func (s *Speech) skip() rune {
+	r, size := utf8.DecodeRuneInString(s.held)
+	s.held = s.held[size:]
+	s.gap = true
+	s.long++
+	return r
+}
+
+// enter changes the mode.
+func (s *Speech) enter(m mode) { s.mode, s.long = m, 0 }
+
+// drops drops the first n bytes.
+func (s *Speech) drops(n int) { s.held, s.gap = s.held[n:], true }
+
+// pass gives the first letter on.
+func (s *Speech) pass() bool {
+	r, size := utf8.DecodeRuneInString(s.held)
+	s.held = s.held[size:]
+	s.emit(r)
+	return true
+}
+
+// lineStart reads what means something only there. Where nothing was taken,
+// sure says that the line is text; else more must be known.
+func (s *Speech) lineStart(end bool) (taken, sure bool) {
+	first, size := utf8.DecodeRuneInString(s.held)
+	rest := s.held[size:]
+	run := len(s.held) - len(strings.TrimLeft(s.held, string(first)))
+	next, _ := utf8.DecodeRuneInString(s.held[run:])
+	unsure := run == len(s.held) && !end // how long the run is cannot be told yet
+	spaced := run == len(s.held) || next == ' ' || next == '\n' || next == '\t'
+	switch first {
+	case ' ', '\t', '>':
+		s.drops(size)
+		return true, true
+	case '`', '~':
+		switch {
+		case run >= 3:
+			s.drops(3)
+			s.enter(modeFence)
+			if first == '`' {
+				s.enter(modeTicks)
+			}
+			s.line = false
+			return true, true
+		case unsure:
+			return false, false
+		}
+	case '#':
+		switch {
+		case unsure && run <= 6:
+			return false, false
+		case spaced && run <= 6:
+			s.drops(run)
+			s.line = false
+			return true, true
+		}
+	case '-', '*', '+', '•', '=':
+		switch {
+		case unsure && run <= mostRow:
+			return false, false
+		case first == '*' && !spaced: // bold, or in italics
+		case run > size || spaced || first == '•': // a rule, or an item
+			s.drops(run)
+			return true, true
+		}
+	case '|':
+		switch rule, sure := tableRule(rest, end); {
+		case !sure:
+			return false, false
+		case rule:
+			s.enter(modeLine)
+			return true, true
+		}
+		s.drops(size)
+		s.line = false
+		return true, true
+	}
+	return false, true
+}
+
+// tableRule reports whether a line goes on as that under a table's head does.
+func tableRule(rest string, end bool) (rule, sure bool) {
+	n := len(rest) - len(strings.TrimLeft(rest, "|-: \t"))
+	if n == len(rest) && !end && n < mostRow {
+		return false, false
+	}
+	return strings.Contains(rest[:n], "-") && (n == len(rest) || rest[n] == '\n'), true
+}
+
+// inline reads the beginning of what is held, within a line.
+func (s *Speech) inline(end bool) bool {
+	first, size := utf8.DecodeRuneInString(s.held)
+	rest := s.held[size:]
+	next, _ := utf8.DecodeRuneInString(rest)
+	if rest == "" {
+		if !end && strings.ContainsRune(`\*_~]!<|`, first) {
+			return false
+		}
+		next = '\n'
+	}
+	switch first {
+	case '\n':
+		s.skip()
+		s.newline()
+		return true
+	case '`':
+		s.skip()
+		return true
+	case '\\':
+		if next < utf8.RuneSelf && (unicode.IsPunct(next) || unicode.IsSymbol(next)) {
+			s.skip()
+		}
+		if next == '[' || next == '`' {
+			return true // which are not spoken as they are, escaped or not
+		}
+		return s.pass()
+	case '*':
+		if !s.gap && (s.between(unicode.IsSpace, next) || s.between(unicode.IsDigit, next)) {
+			return s.pass() // times
+		}
+		s.skip()
+		return true
+	case '_':
+		if s.between(isWord, next) {
+			s.emit(' ')
+		}
+		s.skip()
+		return true
+	case '~':
+		if next == '~' {
+			s.drops(2)
+			return true
+		}
+	case '|':
+		return s.cell(rest, end)
+	case '[', '!':
+		if first == '[' || next == '[' {
+			return s.bracket(end)
+		}
+	case ']':
+		if next == '(' { // of a link, whose text has been spoken
+			s.nested = 0
+			s.drops(2)
+			s.enter(modeTarget)
+			return true
+		}
+	case '<':
+		return s.angle(end)
+	case 'h', 'H', 'w', 'W':
+		if taken, sure := s.isAddress(end); taken || !sure {
+			return taken
+		}
+	}
+	if agent.IsEmoji(first) {
+		s.skip()
+		if e, found := agent.EmotionOf(first); found && !s.begun {
+			e, _ = s.table().Face(e.Name) // with the emoji that is its own
+			s.face(agent.Felt{Emotion: e, Intensity: 1}, false)
+		}
+		return true
+	}
+	return s.pass()
+}
+
+// between reports whether what is held stands between two of a kind.
+func (s *Speech) between(kind func(rune) bool, next rune) bool { return kind(s.last) && kind(next) }
+
+func isWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+
+// cell parts two cells of a table. The bar that closes a row parts nothing.
+func (s *Speech) cell(rest string, end bool) bool {
+	after := strings.TrimLeft(rest, " \t|")
+	if after == "" && !end && len(rest) < mostRow {
+		return false
+	}
+	s.drops(len(s.held) - len(after))
+	if after != "" && after[0] != '\n' {
+		s.comma()
+	}
+	return true
+}
+
+// inFence reads code, none of which is spoken.
+func (s *Speech) inFence(end bool) bool {
+	if s.line && (s.held[0] == '`' || s.held[0] == '~') {
+		run := len(s.held) - len(strings.TrimLeft(s.held, s.held[:1]))
+		if run < 3 && run == len(s.held) && !end {
+			return false
+		}
+		if run >= 3 {
+			s.enter(modeLine)
+			return true
+		}
+	}
+	switch r := s.skip(); {
+	case r == '\n':
+		s.line, s.mode = true, modeFence
+	case r == '`' && s.mode == modeTicks:
+		s.mode = modeText // code in a line has been dropped, and its line goes on
+	case r != ' ' && r != '\t':
+		s.line = false
+	}
+	return true
+}
+
+// inTarget reads a link's address up to the bracket that closes it.
+func (s *Speech) inTarget() bool {
+	switch r := s.skip(); {
+	case r == '\n':
+		s.mode = modeText
+		s.newline()
+	case r == '(':
+		s.nested++
+	case r == ')' && s.nested > 0:
+		s.nested--
+	case r == ')', s.long > mostTarget:
+		s.mode = modeText
+	}
+	return true
+}
+
+// isAddress finds one at the beginning of a word.
+func (s *Speech) isAddress(end bool) (taken, sure bool) {
+	if isWord(s.last) && !s.gap {
+		return false, true
+	}
+	held := strings.ToLower(s.held)
+	for _, begin := range []string{"https://", "http://", "www."} {
+		switch {
+		case strings.HasPrefix(held, begin):
+			s.drops(len(begin))
+			s.enter(modeAddress)
+			return true, true
+		case !end && strings.HasPrefix(begin, held):
+			return false, false
+		}
+	}
+	return false, true
+}
+
+// inAddress reads an address up to its end. The dot that follows it belongs to
+// the sentence.
+func (s *Speech) inAddress(end bool) bool {
+	after := strings.TrimLeft(s.held, ".,;:!?'*_~")
+	next, _ := utf8.DecodeRuneInString(after)
+	switch {
+	case after == "" && !end && len(s.held) < mostTag:
+		return false
+	case after == "" || next >= utf8.RuneSelf && !unicode.IsLetter(next) || next <= ' ' || strings.ContainsRune("<>[]()\"`{}|\\^", next) ||
+		unicode.In(next, unicode.Han, unicode.Hiragana, unicode.Katakana):
+		s.mode = modeText
+		return true
+	}
+	s.drops(len(s.held) - len(after) + utf8.RuneLen(next))
+	return true
+}
+
+// angle drops a tag of HTML, or an address in angle brackets.
+func (s *Speech) angle(end bool) bool {
+	next, _ := utf8.DecodeRuneInString(s.held[1:])
+	if !unicode.IsLetter(next) && next != '/' && next != '!' {
+		return s.pass()
+	}
+	n := strings.IndexAny(s.held, ">\n")
+	switch {
+	case n < 0 && !end && len(s.held) < mostTag:
+		return false
+	case n < 0 || s.held[n] == '\n':
+		return s.pass()
+	}
+	s.drops(n + 1)
+	s.emit(' ')
+	return true
+}

@@ -1,0 +1,255 @@
+package thinker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"perch/agent"
+)
+
+// What the house's own tools take and give.
+const (
+	mostFact     = 1000 // bytes
+	mostRecalled = 20
+	mostThought  = 6 << 10 // bytes
+)
+
+// ownTools are the house's own, as far as what they need is there.
+func (k *Brain) ownTools(t agent.Turn, after *agent.End) (all []turnTool) {
+	offer := func(name, description, properties string, run func(context.Context, json.RawMessage) (string, error)) *turnTool {
+		schema := json.RawMessage(`{"type":"object","properties":` + properties + `}`)
+		all = append(all, turnTool{Tool: Tool{Name: name, Description: description, Schema: schema}, run: run})
+		return &all[len(all)-1]
+	}
+	if k.Memory != nil {
+		offer("remember", "Keep a fact about the people of the house, for good. Only what they will still want known in a month.",
+			`{"fact":{"type":"string","description":"one sentence that can be understood alone"}},"required":["fact"]`,
+			func(_ context.Context, args json.RawMessage) (string, error) { return k.remember(t, args) })
+		offer("recall", "Look for what was remembered, by words that stand in it.",
+			`{"query":{"type":"string","description":"one to three words"}},"required":["query"]`,
+			func(_ context.Context, args json.RawMessage) (string, error) { return k.recall(t, args) })
+	}
+	if k.Timers != nil && !t.Guest {
+		offer("set_timer", "Set a timer by seconds, or a reminder by a clock time within a day. Say that it is set only after this has answered.",
+			`{"seconds":{"type":"integer","minimum":1,"maximum":86400},"at":{"type":"string","description":"in place of seconds, such as 18:30"},`+
+				`"text":{"type":"string","description":"the sentence that will be said then"}},"required":["text"]`,
+			func(ctx context.Context, args json.RawMessage) (string, error) { return k.setTimer(ctx, t, args) })
+		offer("cancel_timer", "Cancel a timer or reminder by its id, or all of them.",
+			`{"id":{"type":"string","description":"left out for all"}}`,
+			func(ctx context.Context, args json.RawMessage) (string, error) { return k.cancelTimer(ctx, t, args) })
+	}
+	if k.Notify != nil && !t.Guest {
+		offer("notify", "Tell everybody in the house something, on every robot and screen. Not to answer who is talking to you.",
+			`{"text":{"type":"string"},"urgency":{"type":"string","enum":["low","normal","high"]}},"required":["text"]`,
+			func(_ context.Context, args json.RawMessage) (string, error) { return k.notify(args) })
+	}
+	if k.Senses != nil && t.Body != nil {
+		look := offer("get_perception", "What you have sensed of late: faces, sounds and where they came from, touches, your battery. Not what the camera sees now.",
+			`{}`, func(context.Context, json.RawMessage) (string, error) { return k.perception(t) })
+		look.together = true
+	}
+	if t.Body != nil {
+		offer("end_talk", "End the talk once you have said goodbye: the robot stops listening. With asleep it also goes to sleep, as after good night.",
+			`{"asleep":{"type":"boolean"}}`,
+			func(_ context.Context, args json.RawMessage) (string, error) { return endTalk(args, after) })
+	}
+	if len(k.Deep) > 0 {
+		deep := offer("think_hard", "Ask a slower and wiser mind a hard question. It knows nothing of this talk: the question must hold all it needs.",
+			`{"question":{"type":"string"}},"required":["question"]`, k.thinkHard)
+		deep.together, deep.agent = true, true
+	}
+	return all
+}
+
+func (k *Brain) perception(t agent.Turn) (string, error) {
+	text, err := json.Marshal(k.Senses.Perception(t.Robot, t.Now))
+	if err != nil {
+		return "", fmt.Errorf("write what was sensed: %w", err)
+	}
+	return string(text), nil
+}
+
+func (k *Brain) remember(t agent.Turn, args json.RawMessage) (string, error) {
+	var a struct{ Fact string }
+	if err := arguments(args, &a); err != nil {
+		return "", err
+	}
+	fact := agent.Speakable(a.Fact)
+	if fact == "" || len(fact) > mostFact {
+		return "", fmt.Errorf("a fact has 1 to %d bytes", mostFact)
+	}
+	if _, err := k.Memory.Of(t).Remember(agent.Entry{Name: fact, Body: fact, Robot: t.Robot, Source: "tool"}, t.Now); err != nil {
+		return "", err
+	}
+	return "Remembered.", nil
+}
+
+func (k *Brain) recall(t agent.Turn, args json.RawMessage) (string, error) {
+	var a struct{ Query string }
+	if err := arguments(args, &a); err != nil {
+		return "", err
+	}
+	words := strings.Fields(a.Query)
+	memory := k.Memory.Of(t)
+	found := memory.Search(a.Query, t.Now)
+	if len(found) == 0 && len(words) > 1 { // a model asks in more words than there are
+		seen := map[string]bool{}
+		for _, w := range words[:min(len(words), mostRecalled)] {
+			for _, e := range memory.Search(w, t.Now) {
+				if len([]rune(w)) > 2 && !seen[e.ID] {
+					seen[e.ID] = true
+					found = append(found, e)
+				}
+			}
+		}
+	}
+	if err := memory.Err(); len(found) == 0 && err != nil {
+		return "", fmt.Errorf("read what is remembered: %w", err)
+	}
+	if len(found) == 0 {
+		return "Nothing is remembered about that.", nil
+	}
+	var b strings.Builder
+	for _, e := range slices.Backward(found[max(len(found)-mostRecalled, 0):]) {
+		fmt.Fprintf(&b, "- %s (%s)\n", agent.Speakable(e.Body), e.Created.In(t.Now.Location()).Format(time.DateOnly))
+	}
+	return b.String(), nil
+}
+
+func (k *Brain) setTimer(ctx context.Context, t agent.Turn, args json.RawMessage) (string, error) {
+	var a struct {
+		Seconds  json.Number
+		At, Text string
+	}
+	if err := arguments(args, &a); err != nil {
+		return "", err
+	}
+	timer := agent.Timer{Robot: t.Robot, Text: a.Text, Reminder: a.At != ""}
+	if a.At != "" {
+		at, err := time.Parse("15:04", strings.TrimSpace(a.At))
+		if err != nil {
+			return "", errors.New("at is a time such as 18:30")
+		}
+		y, m, d := t.Now.Date()
+		timer.Due = time.Date(y, m, d, at.Hour(), at.Minute(), 0, 0, t.Now.Location())
+		if !timer.Due.After(t.Now) {
+			timer.Due = time.Date(y, m, d+1, at.Hour(), at.Minute(), 0, 0, t.Now.Location())
+		}
+	} else {
+		seconds, err := a.Seconds.Float64()
+		if err != nil || seconds < 1 || seconds > agent.LongestTimer.Seconds() {
+			return "", errors.New("give seconds from 1 to 86400, or at")
+		}
+		timer.Length = time.Duration(seconds) * time.Second
+	}
+	set, err := k.Timers.Set(ctx, t.Body, timer, t.Now)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("Set. It rings at %s. Its id is %s.", set.Due.In(t.Now.Location()).Format(time.TimeOnly), set.ID), nil
+}
+
+func (k *Brain) cancelTimer(ctx context.Context, t agent.Turn, args json.RawMessage) (string, error) {
+	var a struct{ ID string }
+	if err := arguments(args, &a); err != nil {
+		return "", err
+	}
+	var ids []string
+	if a.ID != "" {
+		ids = []string{a.ID}
+	}
+	gone, err := k.Timers.Cancel(ctx, t.Body, t.Robot, ids...)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%d cancelled.", gone), nil
+}
+
+func (k *Brain) notify(args json.RawMessage) (string, error) {
+	var a struct{ Text, Urgency string }
+	if err := arguments(args, &a); err != nil {
+		return "", err
+	}
+	if err := k.Notify(a.Text, a.Urgency); err != nil {
+		return "", err
+	}
+	return "It will be told.", nil
+}
+
+func endTalk(args json.RawMessage, after *agent.End) (string, error) {
+	var a struct{ Asleep bool }
+	if err := arguments(args, &a); err != nil {
+		return "", err
+	}
+	if *after = agent.HangUp; a.Asleep {
+		*after = agent.Sleep
+	}
+	return "The talk ends when you have spoken. Say goodbye in one short sentence.", nil
+}
+
+// thinkHard asks the first deep model that answers in time.
+func (k *Brain) thinkHard(ctx context.Context, args json.RawMessage) (string, error) {
+	var a struct{ Question string }
+	if err := arguments(args, &a); err != nil {
+		return "", err
+	}
+	if strings.TrimSpace(a.Question) == "" {
+		return "", errors.New("it needs a question")
+	}
+	within, cancel := context.WithTimeout(ctx, k.DeepWithin)
+	defer cancel()
+	text, err := Ponder(within, k.Deep, a.Question)
+	switch {
+	case ctx.Err() != nil:
+		return "", ctx.Err()
+	case within.Err() != nil:
+		return "", fmt.Errorf("no answer within %s", k.DeepWithin)
+	}
+	return text, err
+}
+
+// Ponder asks one model after the other for a few plain sentences, and returns
+// the first answer. Its error names each model that gave none, unless ctx has
+// ended.
+func Ponder(ctx context.Context, models []Model, question string) (string, error) {
+	p := Prompt{System: "Think this through and give the result in a few plain sentences.", Messages: []Message{{Role: RoleUser, Text: question}}}
+	var failures []error
+	for _, m := range models {
+		var words strings.Builder
+		_, err := m.Continue(ctx, p, func(piece Piece) error {
+			if words.WriteString(piece.Text); words.Len() > mostThought {
+				return errEnough
+			}
+			return nil
+		})
+		text := strings.TrimSpace(words.String())
+		switch {
+		case ctx.Err() != nil:
+			return "", ctx.Err()
+		case err == nil && text != "", errors.Is(err, errEnough):
+			return text, nil
+		case err == nil:
+			err = errors.New("it said nothing")
+		}
+		failures = append(failures, fmt.Errorf("%s: %w", m.Name(), err))
+	}
+	return "", errors.Join(failures...)
+}
+
+// arguments reads a tool's arguments. What is wrong is told in a model's words.
+func arguments(args json.RawMessage, into any) error {
+	err := json.Unmarshal(args, into)
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &wrong) && wrong.Field != "":
+		return fmt.Errorf("the argument %.60s may not be a JSON %s", strings.ToLower(wrong.Field), wrong.Value)
+	}
+	return errors.New("the arguments are not the JSON object that belongs here")
+}

@@ -1,0 +1,480 @@
+package thinker_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"perch/agent"
+	"perch/agent/notice"
+	"perch/agent/thinker"
+	"perch/device"
+	"perch/event"
+)
+
+// model answers with a script, one entry a message; the last goes on for ever.
+type model struct {
+	script []message
+	asked  []thinker.Prompt
+}
+
+type message struct {
+	texts []string
+	calls []thinker.ToolCall
+	stop  thinker.Stop
+	err   error
+	wait  time.Duration // before the end, or until the context ends
+}
+
+func (*model) Name() string { return "scripted" }
+
+func (m *model) Continue(ctx context.Context, p thinker.Prompt, out func(thinker.Piece) error) (thinker.Stop, error) {
+	p.Messages = slices.Clone(p.Messages)
+	m.asked = append(m.asked, p)
+	answer := m.script[min(len(m.asked), len(m.script))-1]
+	for _, text := range answer.texts {
+		if err := out(thinker.Piece{Text: text}); err != nil {
+			return "", err
+		}
+	}
+	for _, call := range answer.calls {
+		if err := out(thinker.Piece{Call: &call}); err != nil {
+			return "", err
+		}
+	}
+	select {
+	case <-ctx.Done():
+		return "", ctx.Err()
+	case <-time.After(answer.wait):
+	}
+	if answer.stop == "" {
+		answer.stop = thinker.StopEnd
+	}
+	return answer.stop, answer.err
+}
+
+func call(id, name, args string) thinker.ToolCall {
+	return thinker.ToolCall{ID: id, Name: name, Arguments: json.RawMessage(args)}
+}
+
+// arm is a robot with tools.
+type arm struct {
+	called []string
+	busy   bool
+	err    error
+	wait   time.Duration
+}
+
+func (*arm) Tools() []device.Tool {
+	return []device.Tool{
+		{Name: "self.robot.turn", Description: "Turn.", Schema: device.Schema{Type: "object", Properties: map[string]device.Argument{"yaw": {Type: "integer"}}}},
+		{Name: "self.reboot", UserOnly: true},
+	}
+}
+
+func (a *arm) Call(ctx context.Context, name string, args map[string]any) (device.Result, error) {
+	if a.busy {
+		return device.Result{}, errors.New("two at a time")
+	}
+	a.busy = true
+	defer func() { a.busy = false }()
+	select {
+	case <-ctx.Done():
+		return device.Result{}, ctx.Err()
+	case <-time.After(a.wait):
+	}
+	a.called = append(a.called, fmt.Sprint(name, args["yaw"]))
+	return device.Result{Text: "true"}, a.err
+}
+
+func (*arm) Reboot(context.Context) error { return nil }
+
+// thoughts has a thinker answer a turn.
+func thoughts(t *testing.T, o thinker.Options, turn agent.Turn) ([]agent.Reply, error) {
+	t.Helper()
+	var replies []agent.Reply
+	turn.Now, turn.Text = noon, "Hello"
+	err := thinker.New(o).Think(t.Context(), turn, func(r agent.Reply) error {
+		replies = append(replies, r)
+		return nil
+	})
+	return replies, err
+}
+
+// statuses are the tools' conditions, "name status".
+func statuses(replies []agent.Reply) (all []string) {
+	for _, r := range replies {
+		if s, ok := r.(agent.ToolStatus); ok {
+			all = append(all, s.Name+" "+s.Status)
+		}
+	}
+	return all
+}
+
+func TestAThoughtIsSpokenAsItIsWritten(t *testing.T) {
+	m := &model{script: []message{{texts: []string{"😊 Hel", "lo. How", " are you?"}}}}
+	got, err := thoughts(t, thinker.Options{Model: m}, agent.Turn{})
+	want := []agent.Reply{felt("happy", 1), agent.Say{Text: "Hello."}, agent.Say{Text: "How are you?"}, agent.Done{End: agent.Continue}}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+func TestToolsAreRunAndToldOf(t *testing.T) {
+	m := &model{script: []message{
+		{texts: []string{"😊 Look."}, stop: thinker.StopTools, calls: []thinker.ToolCall{
+			call("1", "self_robot_turn", `{"yaw":5}`), call("2", "self_robot_turn", `{"yaw":6}`), call("3", "nonsense", `{}`),
+			call("4", "self_robot_turn", `[`), call("5", "self_robot_turn", ``)}},
+		{texts: []string{"I did."}},
+	}}
+	body := &arm{}
+	got, err := thoughts(t, thinker.Options{Model: m}, agent.Turn{Body: body})
+	if err != nil || !slices.Equal(body.called, []string{"self.robot.turn5", "self.robot.turn6", "self.robot.turn<nil>"}) {
+		t.Errorf("%v, called %v", err, body.called)
+	}
+	want := strings.Fields("self.robot.turn running self.robot.turn done self.robot.turn running self.robot.turn done nonsense running nonsense failed " +
+		"self.robot.turn running self.robot.turn failed self.robot.turn running self.robot.turn done")
+	if s := strings.Join(statuses(got), " "); s != strings.Join(want, " ") {
+		t.Errorf("told %s", s)
+	}
+	if s := says(got); !slices.Equal(s, []string{"Look.", "I did."}) {
+		t.Errorf("said %q", s)
+	}
+	if len(m.asked) != 2 || len(m.asked[0].Tools) != 2 || m.asked[0].Tools[0].Name != "end_talk" || m.asked[0].Tools[1].Name != "self_robot_turn" {
+		t.Fatalf("asked %d times, offered %+v", len(m.asked), m.asked[0].Tools)
+	}
+	told := m.asked[1].Messages
+	if len(told) != 7 || told[1].Text != "😊 Look." || len(told[1].Calls) != 5 {
+		t.Fatalf("%+v", told)
+	}
+	for i, failed := range []bool{false, false, true, true, false} {
+		if a := told[2+i]; a.Role != thinker.RoleTool || a.CallID != fmt.Sprint(i+1) || a.Failed != failed || a.Text == "" {
+			t.Errorf("answer %d: %+v", i, a)
+		}
+	}
+}
+
+func TestAToolsErrorIsTheModels(t *testing.T) {
+	m := &model{script: []message{{calls: []thinker.ToolCall{call("1", "self_robot_turn", `{}`)}}, {texts: []string{"It is stuck."}}}}
+	got, err := thoughts(t, thinker.Options{Model: m}, agent.Turn{Body: &arm{err: errors.New("the neck is stuck")}})
+	if err != nil || !strings.Contains(m.asked[1].Messages[2].Text, "the neck is stuck") || !slices.Equal(says(got), []string{"It is stuck."}) {
+		t.Errorf("%v, %+v", err, m.asked[1].Messages)
+	}
+}
+
+func TestEightRoundsAndAnAnswer(t *testing.T) {
+	m := &model{script: []message{{texts: []string{"Again."}, calls: []thinker.ToolCall{call("1", "self_robot_turn", `{}`)}}}}
+	body := &arm{}
+	got, err := thoughts(t, thinker.Options{Model: m}, agent.Turn{Body: body})
+	if err != nil || len(body.called) != 8 || len(m.asked) != 9 || m.asked[8].Tools != nil || m.asked[7].Tools == nil {
+		t.Errorf("%v, called %d times, asked %d times", err, len(body.called), len(m.asked))
+	}
+	if got[len(got)-1] != (agent.Done{End: agent.Continue}) {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestWhyAnAnswerEnded(t *testing.T) {
+	for stop, want := range map[thinker.Stop]string{thinker.StopLength: "Snip.", thinker.StopRefused: "No, no."} {
+		m := &model{script: []message{{texts: []string{"Well, it"}, stop: stop, calls: []thinker.ToolCall{call("1", "self_robot_turn", `{}`)}}}}
+		body := &arm{}
+		got, err := thoughts(t, thinker.Options{Model: m, CutOff: "😢 Snip.", Refused: "No, no."}, agent.Turn{Body: body})
+		if err != nil || !slices.Equal(says(got), []string{"Well, it", want}) || len(body.called) > 0 || got[len(got)-1] != (agent.Done{End: agent.Continue}) {
+			t.Errorf("%s: %v, %v", stop, got, err)
+		}
+	}
+	endless := &model{script: []message{{texts: slices.Repeat([]string{strings.Repeat("word ", 200)}, 100)}}}
+	if got, err := thoughts(t, thinker.Options{Model: endless}, agent.Turn{}); err != nil || says(got)[len(says(got))-1] != "I was cut off." {
+		t.Errorf("a message without end: %v", err)
+	}
+}
+
+func TestAModelThatFails(t *testing.T) {
+	away := fmt.Errorf("%w: nothing listens there", agent.ErrAway)
+	use := []thinker.ToolCall{call("1", "self_robot_turn", `{}`)}
+	for name, c := range map[string]struct {
+		script []message
+		away   bool
+	}{
+		"at once":                  {[]message{{err: away}}, true},
+		"without a word":           {[]message{{}}, true},
+		"after it has spoken":      {[]message{{texts: []string{"Well, it is. A"}, err: away}}, true}, // the mind knows that it has
+		"after its tools have run": {[]message{{calls: use}, {err: away}}, false},
+	} {
+		got, err := thoughts(t, thinker.Options{Model: &model{script: c.script}}, agent.Turn{Body: &arm{}})
+		if err == nil || errors.Is(err, agent.ErrAway) != c.away || slices.Contains(got, agent.Reply(agent.Done{End: agent.Continue})) {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+}
+
+func TestAThoughtIsCancelledAtOnce(t *testing.T) {
+	for name, m := range map[string]*model{
+		"in the model": {script: []message{{texts: []string{"Well. "}, wait: time.Hour}}},
+		"in a tool":    {script: []message{{calls: []thinker.ToolCall{call("1", "self_robot_turn", `{}`), call("2", "think_hard", `{"question":"x"}`)}}}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(time.Second, cancel)
+			began := time.Now()
+			deep := &model{script: []message{{wait: time.Hour}}}
+			o := thinker.Options{Model: m, Deep: []thinker.Model{deep}}
+			err := thinker.New(o).Think(ctx, agent.Turn{Body: &arm{wait: 30 * time.Second}}, func(agent.Reply) error { return nil })
+			if !errors.Is(err, context.Canceled) || time.Since(began) != time.Second {
+				t.Errorf("%s: %v after %s", name, err, time.Since(began))
+			}
+		})
+	}
+}
+
+func TestWhoeverListensNoMoreEndsTheThought(t *testing.T) {
+	gone := errors.New("gone")
+	m := &model{script: []message{{calls: []thinker.ToolCall{call("1", "self_robot_turn", `{}`)}}}}
+	body := &arm{}
+	err := thinker.New(thinker.Options{Model: m}).Think(t.Context(), agent.Turn{Body: body}, func(agent.Reply) error { return gone })
+	if !errors.Is(err, gone) || len(m.asked) != 1 || len(body.called) > 0 {
+		t.Errorf("%v, asked %d times, called %v", err, len(m.asked), body.called)
+	}
+}
+
+// shelf is a source of tools.
+type shelf struct{ wait time.Duration }
+
+func (shelf) Tools(context.Context) []thinker.Tool {
+	return []thinker.Tool{
+		{Name: "self.robot.turn", Schema: json.RawMessage(`{"type":"object"}`)},
+		{Name: "odd", Schema: json.RawMessage(`{`)},
+		{Name: strings.Repeat("long", 40), Schema: json.RawMessage(`{"type":"object"}`)},
+	}
+}
+
+func (s shelf) Call(ctx context.Context, name string, args json.RawMessage) (string, error) {
+	select {
+	case <-ctx.Done():
+		return "", ctx.Err()
+	case <-time.After(s.wait):
+		return name + string(args), nil
+	}
+}
+
+// TestWhatCannotBeSaidAloud: a model that writes code, or a face that is not
+// ours, is well, and says so; one that writes nothing is away.
+func TestWhatCannotBeSaidAloud(t *testing.T) {
+	for _, text := range []string{"```python\nprint(1)\n```", "👍", "😊 ```\nx\n```", "[Yes]"} {
+		got, err := thoughts(t, thinker.Options{Model: &model{script: []message{{texts: []string{text}}}}, Unspeakable: "😐 Not aloud."}, agent.Turn{})
+		if err != nil || !slices.Equal(says(got), []string{"Not aloud."}) || got[len(got)-1] != (agent.Done{End: agent.Continue}) {
+			t.Errorf("%q: %v, %v", text, got, err)
+		}
+	}
+	if _, err := thoughts(t, thinker.Options{Model: &model{script: []message{{texts: []string{" "}}}}}, agent.Turn{}); !errors.Is(err, agent.ErrAway) {
+		t.Errorf("a model that says nothing: %v", err)
+	}
+}
+
+// TestATurnThatActsIsNotSilent: a model that only runs a tool has it said that
+// it is done; a guest's turn cannot make the house ring.
+func TestATurnThatActsIsNotSilent(t *testing.T) {
+	m := &model{script: []message{{calls: []thinker.ToolCall{call("1", "self_robot_turn", `{"yaw":1}`)}}, {texts: []string{""}}}}
+	got, err := thoughts(t, thinker.Options{Model: m, Done: "😊 Did it."}, agent.Turn{Body: &arm{}})
+	if err != nil || !slices.Equal(says(got), []string{"Did it."}) {
+		t.Errorf("%v, %v", got, err)
+	}
+	timers := notice.NewTimers(table[agent.Timer]{}, nil)
+	for guest, want := range map[bool]int{false: 2, true: 0} {
+		m := &model{script: []message{{texts: []string{"Hello."}}}}
+		if _, err := thoughts(t, thinker.Options{Model: m, Timers: timers}, agent.Turn{Guest: guest}); err != nil || len(m.asked[0].Tools) != want {
+			t.Errorf("guest %t is offered %+v, %v", guest, m.asked[0].Tools, err)
+		}
+	}
+}
+
+// hole is a source that answers nobody.
+type hole struct{}
+
+func (hole) Tools(ctx context.Context) []thinker.Tool {
+	<-ctx.Done()
+	return nil
+}
+
+func (hole) Call(context.Context, string, json.RawMessage) (string, error) { return "", nil }
+
+// crowded is a source with more tools than are offered.
+type crowded struct{ hole }
+
+func (crowded) Tools(context.Context) (all []thinker.Tool) {
+	for i := range 160 {
+		all = append(all, thinker.Tool{Name: fmt.Sprint("tool", i), Schema: json.RawMessage(`{}`)})
+	}
+	return all
+}
+
+// TestSourcesThatHang cost a turn next to nothing, however many they are, and
+// tools that are too many are told of once.
+func TestSourcesThatHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		m := &model{script: []message{{texts: []string{"One."}}, {texts: []string{"Two."}}, {texts: []string{"Three."}}}}
+		k := thinker.New(thinker.Options{Model: m, Sources: []thinker.ToolSource{hole{}, crowded{}, hole{}, hole{}},
+			Log: slog.New(slog.NewTextHandler(&log, nil))})
+		began := time.Now()
+		for range 3 {
+			if err := k.Think(t.Context(), agent.Turn{Text: "x"}, func(agent.Reply) error { return nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("three turns took %s", took)
+		}
+		if n := len(m.asked[0].Tools); n != 100 {
+			t.Errorf("%d tools are offered", n)
+		}
+		if n := strings.Count(log.String(), "level=WARN"); n != 1 {
+			t.Errorf("told %d times:\n%s", n, &log)
+		}
+	})
+}
+
+// TestAModelEndsTheTalk once what it says after that has been said.
+func TestAModelEndsTheTalk(t *testing.T) {
+	for args, want := range map[string]agent.End{`{}`: agent.HangUp, `{"asleep":true}`: agent.Sleep, `{"asleep":3}`: agent.Continue} {
+		m := &model{script: []message{{calls: []thinker.ToolCall{call("1", "end_talk", args)}}, {texts: []string{"😊 Goodbye."}}}}
+		got, err := thoughts(t, thinker.Options{Model: m}, agent.Turn{Body: &arm{}})
+		if err != nil || got[len(got)-1] != (agent.Done{End: want}) || !slices.Equal(says(got), []string{"Goodbye."}) {
+			t.Errorf("%s: %v, %v", args, got, err)
+		}
+	}
+}
+
+// seer has the senses of a robot before which Ann stands.
+type seer struct{}
+
+func (seer) Who(device.ID, time.Time) string          { return "in front of you since 12 s:\nAnn" }
+func (seer) Perception(id device.ID, _ time.Time) any { return map[string]any{"robot": id} }
+
+// TestAModelKnowsWhatIsSensed where it speaks through a robot, and only there.
+func TestAModelKnowsWhatIsSensed(t *testing.T) {
+	const who = "in front of you since 12 s: Ann"
+	m := &model{script: []message{{calls: []thinker.ToolCall{call("1", "get_perception", `{}`)}}, {texts: []string{"😊 Hello Ann."}}}}
+	o := thinker.Options{Model: m, Senses: seer{}}
+	if _, err := thoughts(t, o, agent.Turn{Body: &arm{}, Robot: "a0b1c2d3e4f5"}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(m.asked[0].System, who) || m.asked[1].Messages[2].Text != `{"robot":"a0b1c2d3e4f5"}` {
+		t.Errorf("told %s\nanswered %+v", m.asked[0].System, m.asked[1].Messages)
+	}
+	m = &model{script: []message{{texts: []string{"😊 Hello."}}}}
+	o.Model = m
+	if _, err := thoughts(t, o, agent.Turn{}); err != nil || strings.Contains(m.asked[0].System, who) || len(m.asked[0].Tools) > 0 {
+		t.Errorf("without a robot: %v, told %s, offered %+v", err, m.asked[0].System, m.asked[0].Tools)
+	}
+}
+
+func TestToolsFromElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		use := []thinker.ToolCall{call("1", "self_robot_turn_2", `{"a":1}`), call("2", "self_robot_turn_2", `{"a":2}`), call("3", "self_robot_turn", `{"yaw":1}`)}
+		m := &model{script: []message{{calls: use}, {texts: []string{"Done."}}}}
+		began := time.Now()
+		o := thinker.Options{Model: m}
+		o.Sources = append(o.Sources, shelf{10 * time.Second})
+		if _, err := thoughts(t, o, agent.Turn{Body: &arm{wait: 10 * time.Second}}); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took != 10*time.Second {
+			t.Errorf("what can run at a time took %s", took)
+		}
+		if offered := m.asked[0].Tools; len(offered) != 4 || len(offered[3].Name) != 64 {
+			t.Errorf("%+v", offered)
+		}
+		if answers := m.asked[1].Messages[2:]; answers[0].Text != `self.robot.turn{"a":1}` || answers[1].Text != `self.robot.turn{"a":2}` || answers[2].Text != "true" {
+			t.Errorf("%+v", answers)
+		}
+		o.ToolWithin, m.asked = time.Second, nil
+		if _, err := thoughts(t, o, agent.Turn{}); err != nil || !strings.Contains(m.asked[1].Messages[4].Text, "within 1s") {
+			t.Errorf("a slow tool: %v, %+v", err, m.asked[1].Messages)
+		}
+	})
+}
+
+func TestTheHousesOwnTools(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := agent.NewMemory(table[agent.Entry]{})
+		bus := event.NewBus()
+		defer bus.Close()
+		deep := []thinker.Model{&model{script: []message{{err: agent.ErrAway}}}, &model{script: []message{{texts: []string{"42"}, wait: 20 * time.Second}}}}
+		timers := notice.NewTimers(table[agent.Timer]{}, nil)
+		m := &model{script: []message{{calls: []thinker.ToolCall{
+			call("1", "remember", `{"fact":"The cat is called Tom."}`), call("2", "recall", `{"query":"name cat"}`), call("3", "recall", `{"query":"dog"}`),
+			call("4", "set_timer", `{"seconds":"300","text":"Eggs!"}`), call("5", "set_timer", `{"at":"11:30","text":"Tea!"}`), call("6", "set_timer", `{"text":"Never"}`),
+			call("7", "cancel_timer", `{"id":"nothing"}`), call("8", "notify", `{"text":"Dinner!"}`), call("9", "notify", `{}`),
+			call("10", "think_hard", `{"question":"Why?"}`),
+		}}, {texts: []string{"Done."}}}}
+		o := thinker.Options{Model: m, Memory: memory, Timers: timers, Deep: deep,
+			Notify: notice.New(notice.Options{Notices: notice.NewStore(table[notice.Notification]{}), Timers: timers, Bus: bus}).NotifyAll}
+		got, err := thoughts(t, o, agent.Turn{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range []string{"Remembered.", "Tom", "Nothing", "12:05:00", "11:30:00", "Error: ", "0 cancelled.", "It will be told.", "Error: ", "42"} {
+			if a := m.asked[1].Messages[2+i]; !strings.Contains(a.Text, want) || a.Failed != strings.HasPrefix(want, "Error") {
+				t.Errorf("%s: %q, want %q", m.asked[0].Tools, a.Text, want)
+			}
+		}
+		if !slices.ContainsFunc(got, func(r agent.Reply) bool {
+			s, ok := r.(agent.ToolStatus)
+			return ok && s.Name == "think_hard" && s.SubAgent
+		}) {
+			t.Error("think_hard is not shown as an agent")
+		}
+		if pending := timers.Pending("", noon); len(pending) != 2 || pending[0].Text != "Eggs!" || !pending[1].Reminder {
+			t.Errorf("%+v", pending)
+		}
+		if _, err := thoughts(t, o, agent.Turn{}); err != nil || !strings.Contains(m.asked[2].System, "Eggs!") || !strings.Contains(m.asked[2].System, "- The cat is called Tom.") {
+			t.Errorf("%v; told: %s", err, m.asked[2].System)
+		}
+	})
+	bare := &model{script: []message{{texts: []string{"Hi."}}}}
+	if _, err := thoughts(t, thinker.Options{Model: bare}, agent.Turn{}); err != nil || len(bare.asked[0].Tools) > 0 {
+		t.Errorf("%v, offered without anything: %+v", err, bare.asked[0].Tools)
+	}
+}
+
+func TestWhatAModelIsTold(t *testing.T) {
+	memory := agent.NewMemory(table[agent.Entry]{})
+	for i := range 200 {
+		if _, err := memory.Remember(agent.Entry{Body: fmt.Sprintf("Fact %d is %s.", i, strings.Repeat("long ", 20))}, noon.Add(time.Duration(i)*time.Second)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var history []agent.Exchange
+	for i := range 20 {
+		history = append(history, agent.Exchange{Heard: fmt.Sprint("question ", i), Said: strings.Repeat("answer ", 20), Emoji: "😂"})
+	}
+	history[19].Said = ""
+	m := &model{script: []message{{texts: []string{"Hi."}}}}
+	o := thinker.Options{Model: m, Memory: memory, Persona: agent.Persona{Name: "Rob", Text: "You are grumpy.", Language: "de"}, HistoryTokens: 200, MemoryTokens: 512}
+	if _, err := thoughts(t, o, agent.Turn{History: history, Body: &arm{}}); err != nil {
+		t.Fatal(err)
+	}
+	p := m.asked[0]
+	for _, want := range []string{"You are grumpy.", "Your name is Rob.", "robot", "code de", "😊 happy", "😴 sleepy", "Fact 199", noon.Format("2 January 2006, 15:04")} {
+		if !strings.Contains(p.System, want) {
+			t.Errorf("not told %q", want)
+		}
+	}
+	if at := strings.Index(p.System, "- Fact"); at < 0 || len(p.System)-at > 4*512+200 || strings.Contains(p.System, "Fact 100 ") || strings.Index(p.System, "Fact 198") > strings.Index(p.System, "Fact 199") {
+		t.Errorf("memory: %s", p.System)
+	}
+	n := len(p.Messages)
+	if n < 7 || n > 11 || p.Messages[0].Role != thinker.RoleUser || p.Messages[n-1].Text != "Hello" || p.Messages[n-2].Text != "😆 ..." || p.Messages[n-3].Text != "question 19" {
+		t.Errorf("%d messages: %+v", n, p.Messages)
+	}
+}
