@@ -9,11 +9,11 @@ import (
 	"perch/event"
 )
 
-// fromHouse is what others of the house want of the robot.
-func (s *stepper) fromHouse(in input) {
+// command is what the appliance wants of the robot.
+func (s *stepper) command(in input) {
 	switch in := in.(type) {
-	case play:
-		s.play(in)
+	case playSound:
+		s.playSound(in)
 		return
 	case ask:
 		s.ask(in.about)
@@ -23,69 +23,68 @@ func (s *stepper) fromHouse(in input) {
 		return
 	}
 	if s.phase == greeting {
-		if _, quiet := in.(silent); !quiet && len(s.early) < mostEarly {
-			s.early = append(s.early[:len(s.early):len(s.early)], in)
+		if _, quiet := in.(abort); !quiet && len(s.queue.early) < maxEarly {
+			s.queue.early = append(slices.Clip(s.queue.early), in)
 		}
 		return
 	}
 	switch in := in.(type) {
-	case tell:
-		s.tell(in)
-	case show:
-		s.show(in)
-	case feel:
+	case announce:
+		s.announce(in.announcement)
+	case showAlert:
+		s.showAlert(in)
+	case showEmotion:
 		s.do(send{xiaozhi.LLM{Emotion: in.emotion.Name, Text: in.emotion.Emoji}},
 			publish{event.Emotion{Name: in.emotion.Name, Emoji: in.emotion.Emoji}})
-	case hear:
+	case injectText:
 		s.interrupt(false)
 		s.begin(turnStart{text: in.text})
-	case silent:
+	case abort:
 		s.interrupt(true)
-	case gather:
-		s.do(collect{})
-	case hold:
-		s.heldUntil = in.until
-	case decide:
-		s.decide(in)
+	case collectCommands:
+		s.do(collectWaiting{})
+	case holdChannel:
+		s.channel.heldUntil = in.until
+	case decideQuestion:
+		s.decideQuestion(in)
 	case reboot:
 		s.do(send{xiaozhi.Reboot{}})
 	}
 }
 
-// tell says something at once, or after the turn under way. What is urgent
-// comes before all else and does not wait, but for a question: to cut that
-// off would answer it.
-func (s *stepper) tell(in tell) {
-	if in.notice != "" || in.waited != "" {
-		same := func(t telling) bool { return t.notice == in.notice && t.waited == in.waited }
-		if s.turn && same(s.telling) {
-			return // it is being told
+// announce speaks something at once, or after the turn under way. An urgent
+// announcement comes before all others and waits for nothing but a question: to
+// cut that off would answer it.
+func (s *stepper) announce(a announcement) {
+	if a.notice != "" || a.command != "" {
+		same := func(b announcement) bool { return b.notice == a.notice && b.command == a.command }
+		if same(s.turn.announcement) {
+			return // it is being spoken
 		}
-		s.toSay = slices.DeleteFunc(slices.Clone(s.toSay), same)
+		s.queue.remove(same)
 	}
-	waiting := s.toSay
-	switch {
-	case len(waiting) >= mostToSay && in.notice == "":
-		s.do(publish{event.Command{Thing: thingSay, State: event.CommandRejected, Reason: "too much waits to be said"}})
-	case len(waiting) >= 2*mostToSay: // a notification is kept elsewhere, and offered again at the next hello
-	case in.urgent:
-		if s.settled && s.turn && !s.announced {
-			s.pushAside()
+	switch waiting := len(s.queue.waiting); {
+	case waiting >= maxQueued && a.notice == "":
+		s.do(publish{event.Command{Thing: commandSay, State: event.CommandRejected, Reason: "too much waits to be said"}})
+	case waiting >= 2*maxQueued: // a notification is kept elsewhere, and offered again at the next hello
+	case a.urgent:
+		if s.channel.settled && s.turn.active && !s.question.published {
+			s.preempt()
 		}
-		in.telling.urgent = true
-		s.toSay, s.yields = append([]telling{in.telling}, s.toSay...), time.Time{}
+		s.queue.pushFront(a)
+		s.queue.yieldsUntil = time.Time{}
 	default:
-		s.toSay = append(waiting[:len(waiting):len(waiting)], in.telling)
+		s.queue.push(a)
 	}
 	s.sayWaiting()
 }
 
-// pushAside stops the turn under way for something more urgent. What it was
-// telling is told anew afterwards, for nobody has asked it to be quiet.
-func (s *stepper) pushAside() {
-	if s.telling.words() {
-		s.toSay = append([]telling{s.telling}, s.toSay...)
-		s.telling = telling{}
+// preempt stops the turn under way for something more urgent. Its own
+// announcement is spoken anew afterwards: nobody has asked the robot to be quiet.
+func (s *stepper) preempt() {
+	if s.turn.announcement.isSpeech() {
+		s.queue.pushFront(s.turn.announcement)
+		s.turn.announcement = announcement{}
 	}
 	s.interrupt(false)
 }
@@ -93,66 +92,66 @@ func (s *stepper) pushAside() {
 // sayWaiting says what has waited for a turn to end, unless somebody has just
 // interrupted to speak, or has opened the talk to.
 func (s *stepper) sayWaiting() {
-	if s.turn || !s.settled {
+	if s.turn.active || !s.channel.settled {
 		return
 	}
-	for len(s.toSay) > 0 && s.toSay[0].waited != "" && !s.now.Before(s.toSay[0].late) {
-		s.do(forgetCommand{s.toSay[0].waited},
-			publish{event.Command{Thing: thingSay, State: event.CommandRejected, Reason: waitedTooLong}})
-		s.toSay = s.toSay[1:]
+	for len(s.queue.waiting) > 0 && s.queue.waiting[0].command != "" && !s.now.Before(s.queue.waiting[0].expires) {
+		s.do(forgetCommand{s.queue.waiting[0].command},
+			publish{event.Command{Thing: commandSay, State: event.CommandRejected, Reason: waitedTooLong}})
+		s.queue.waiting = s.queue.waiting[1:]
 	}
-	next := slices.IndexFunc(s.toSay, func(t telling) bool { return !s.now.Before(s.saidFrom(t)) })
+	next := slices.IndexFunc(s.queue.waiting, func(t announcement) bool { return !s.now.Before(s.speakableFrom(t)) })
 	if next < 0 {
 		return
 	}
-	first := s.toSay[next]
-	s.toSay = slices.Delete(slices.Clone(s.toSay), next, next+1)
-	if first.patient() {
-		s.opener = time.Time{}
+	first := s.queue.waiting[next]
+	s.queue.waiting = slices.Delete(slices.Clone(s.queue.waiting), next, next+1)
+	if first.canYield() {
+		s.queue.openerUntil = time.Time{}
 	}
-	s.begin(turnStart{telling: first})
+	s.begin(turnStart{announcement: first})
 }
 
 // saidFrom is when something that waits may be said, as far as others who want
 // to speak are concerned.
-func (s *state) saidFrom(t telling) time.Time {
-	if t.patient() && s.opener.After(s.yields) {
-		return s.opener
+func (s *state) speakableFrom(t announcement) time.Time {
+	if t.canYield() && s.queue.openerUntil.After(s.queue.yieldsUntil) {
+		return s.queue.openerUntil
 	}
-	return s.yields
+	return s.queue.yieldsUntil
 }
 
 // unaskedYet reports whether the turn under way is one that we have just begun
 // by ourselves, and nobody has interrupted.
-func (s *stepper) unaskedYet() bool {
-	return s.now.Before(s.unasked) && !s.justAborted()
+func (s *stepper) unsolicited() bool {
+	return s.now.Before(s.turn.unsolicitedUntil) && !s.justAborted()
 }
 
 // justAborted reports whether somebody has told us to be quiet a moment ago: a
 // microphone that opens then is opened to speak.
-func (s *stepper) justAborted() bool { return !passed(s.now, s.aborted, unaskedFor) }
+func (s *stepper) justAborted() bool { return !passed(s.now, s.mic.abortedAt, unsolicitedFor) }
 
 // listenLater lets what is told go on. What the microphone hears meanwhile is
 // before this listening, which begins when all is told: with the listen start
 // that a robot in auto mode then sends, and by itself in realtime. A robot that
 // was connecting when it was told to speak has refused to; by now it can.
 func (s *stepper) listenLater(mode xiaozhi.Mode) {
-	s.mode, s.opens, s.listening = mode, true, false
-	s.understood = s.now
-	s.woken = time.Time{} // it is being told something already
+	s.mic.mode, s.turn.listensAfter, s.mic.listening = mode, true, false
+	s.channel.activeAt = s.now
+	s.mic.wokenAt = time.Time{} // it is being told something already
 	if s.phase == speaking {
-		s.do(startAgain{})
+		s.do(restartSpeech{})
 	}
 	s.settle()
 }
 
 // openUp opens a microphone to us that has waited until all was told.
-func (s *stepper) openUp() {
-	s.listening, s.opens = s.listening || s.opens, false
+func (s *stepper) openMicrophone() {
+	s.mic.listening, s.turn.listensAfter = s.mic.listening || s.turn.listensAfter, false
 }
 
 // show puts something on the robot's screen, whatever it is doing.
-func (s *stepper) show(in show) {
+func (s *stepper) showAlert(in showAlert) {
 	s.do(send{in.alert})
 	if in.notice != "" {
 		s.do(publish{event.NotificationChanged{ID: in.notice, State: agent.NoticeShown}})
@@ -160,20 +159,20 @@ func (s *stepper) show(in show) {
 }
 
 func (s *stepper) close(why string) {
-	if s.turn {
-		s.answered(agent.AnswerClosed)
+	if s.turn.active {
+		s.closeQuestion(agent.AnswerClosed)
 		s.cancelled(false)
-		if !s.begun && s.telling.text != "" {
-			s.toSay = append([]telling{s.telling}, s.toSay...)
+		if !s.turn.begun && s.turn.announcement.text != "" {
+			s.queue.pushFront(s.turn.announcement)
 		}
 	}
 	s.concludeAll()
-	for _, in := range s.early {
-		if t, ok := in.(tell); ok {
-			s.toSay = append(s.toSay, t.telling)
+	for _, in := range s.queue.early {
+		if early, ok := in.(announce); ok {
+			s.queue.push(early.announcement)
 		}
 	}
-	s.phase, s.turn, s.early = closing, false, nil
+	s.phase, s.turn, s.queue.early = closing, turnState{}, nil
 	s.do(closeChannel{why})
 }
 
@@ -181,39 +180,39 @@ func (s *stepper) close(why string) {
 func (s *stepper) tick() {
 	switch {
 	case s.phase == greeting:
-		if passed(s.now, s.opened, s.timing.hello) {
+		if passed(s.now, s.channel.opened, s.limits.hello) {
 			s.close("no hello")
 		}
 		return
-	case s.phase == hearing && (s.hasStalled() || passed(s.now, s.began, s.longest)):
+	case s.phase == hearing && (s.hasStalled() || passed(s.now, s.mic.utteranceBegan, s.limits.longest)):
 		s.utteranceOver()
-	case s.asking && !s.askedUntil.IsZero() && !s.now.Before(s.askedUntil):
-		s.askedUntil = time.Time{}
+	case s.question.waits() && !s.question.until.IsZero() && !s.now.Before(s.question.until):
+		s.question.until = time.Time{}
 		switch s.phase {
 		case hearing:
 			s.utteranceOver() // too late, but whoever listens to it must end
 		case speaking:
 			s.do(cutQuestion{}) // nobody can answer it any more
 		}
-		s.do(answerAsk{agent.Answer{Outcome: agent.AnswerExpired}})
+		s.do(answerQuestion{agent.Answer{Outcome: agent.AnswerExpired}})
 	}
 	s.expire()
 	if idle := s.idleAt(); !idle.IsZero() && !s.now.Before(idle) {
 		s.close("idle")
 		return
 	}
-	if !s.settled && passed(s.now, s.greeted, settleAfter) {
+	if !s.channel.settled && passed(s.now, s.channel.greeted, settleAfter) {
 		s.settle()
 	}
-	if !s.woken.IsZero() && passed(s.now, s.woken, listenAfter) {
+	if !s.mic.wokenAt.IsZero() && passed(s.now, s.mic.wokenAt, listenAfter) {
 		s.greet()
 	}
-	if !s.introduced.IsZero() && passed(s.now, s.introduced, introduceEvery) {
-		s.introduced = s.now
+	if !s.channel.introducedAt.IsZero() && passed(s.now, s.channel.introducedAt, introduceEvery) {
+		s.channel.introducedAt = s.now
 		s.do(introduce{})
 	}
 	s.sayWaiting()
-	if passed(s.now, s.fed, feedEvery) {
+	if passed(s.now, s.channel.sentAt, feedEvery) {
 		s.do(send{xiaozhi.KeepAlive{}})
 	}
 }
@@ -222,11 +221,11 @@ func (s *stepper) tick() {
 // where it is not. A robot that sends events opens its channel again at once,
 // and would flap.
 func (s *state) idleAt() time.Time {
-	if s.idle == 0 || s.turn || s.sensing || s.phase == greeting || s.phase == closing {
+	if s.limits.idle == 0 || s.turn.active || s.channel.sensing || s.phase == greeting || s.phase == closing {
 		return time.Time{}
 	}
-	at := s.understood.Add(s.idle)
-	if held := s.heldUntil.Add(heldOver); !s.heldUntil.IsZero() && at.Before(held) {
+	at := s.channel.activeAt.Add(s.limits.idle)
+	if held := s.channel.heldUntil.Add(holdMargin); !s.channel.heldUntil.IsZero() && at.Before(held) {
 		return held
 	}
 	return at
@@ -235,7 +234,7 @@ func (s *state) idleAt() time.Time {
 // hasStalled reports whether the packets of an utterance have stopped, once
 // there were any.
 func (s *stepper) hasStalled() bool {
-	return !s.packetAt.IsZero() && passed(s.now, s.packetAt, s.stalled)
+	return !s.mic.packetAt.IsZero() && passed(s.now, s.mic.packetAt, s.limits.stalled)
 }
 
 func passed(now, from time.Time, d time.Duration) bool { return !now.Before(from.Add(d)) }
@@ -246,36 +245,36 @@ func (s *state) due() time.Time {
 	case closing:
 		return time.Time{}
 	case greeting:
-		return s.opened.Add(s.timing.hello)
+		return s.channel.opened.Add(s.limits.hello)
 	}
-	due := s.fed.Add(feedEvery)
+	due := s.channel.sentAt.Add(feedEvery)
 	earliest := func(t time.Time) {
 		if !t.IsZero() && t.Before(due) {
 			due = t
 		}
 	}
 	if s.phase == hearing {
-		if !s.packetAt.IsZero() {
-			earliest(s.packetAt.Add(s.stalled))
+		if !s.mic.packetAt.IsZero() {
+			earliest(s.mic.packetAt.Add(s.limits.stalled))
 		}
-		earliest(s.began.Add(s.longest))
+		earliest(s.mic.utteranceBegan.Add(s.limits.longest))
 	}
-	if s.asking {
-		earliest(s.askedUntil)
+	if s.question.waits() {
+		earliest(s.question.until)
 	}
 	s.expires(earliest)
-	if !s.settled {
-		earliest(s.greeted.Add(settleAfter))
+	if !s.channel.settled {
+		earliest(s.channel.greeted.Add(settleAfter))
 	}
-	if !s.woken.IsZero() {
-		earliest(s.woken.Add(listenAfter))
+	if !s.mic.wokenAt.IsZero() {
+		earliest(s.mic.wokenAt.Add(listenAfter))
 	}
-	if !s.introduced.IsZero() {
-		earliest(s.introduced.Add(introduceEvery))
+	if !s.channel.introducedAt.IsZero() {
+		earliest(s.channel.introducedAt.Add(introduceEvery))
 	}
-	if !s.turn && s.settled {
-		for _, t := range s.toSay {
-			earliest(s.saidFrom(t))
+	if !s.turn.active && s.channel.settled {
+		for _, t := range s.queue.waiting {
+			earliest(s.speakableFrom(t))
 		}
 	}
 	earliest(s.idleAt())

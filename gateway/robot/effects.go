@@ -13,6 +13,75 @@ import (
 	"perch/voice"
 )
 
+// Effects are what a session does about it. The set is closed, and the loop
+// carries them out in their order.
+type effect interface{ effect() }
+
+type (
+	send    struct{ message xiaozhi.ToRobot }
+	publish struct{ event event.Event }
+	// detected is the text that a robot says has woken it, and sensed what its
+	// senses tell.
+	reportWakeText struct{ text string }
+	reportSensor   struct{ event xiaozhi.Event }
+
+	welcome struct { // answer a hello
+		hello xiaozhi.Hello
+		first bool
+	}
+	introduce      struct{ list bool }      // us to the robot's tools, and ask for their list
+	collectWaiting struct{}                 // what waited for the robot while its channel was closed
+	deliverMCP     struct{ payload []byte } // an MCP response
+	resetInput     struct{}                 // forget sound and speech so far
+	keepTranscript struct{ text string }    // as what the turn answers
+
+	beginTurn       struct{ turnStart }
+	startAnswer     struct{} // to the turn that asks
+	cutQuestion     struct{} // somebody answers before it has been put
+	restartSpeech   struct{} // have the robot speak that may have gone on listening
+	finishUtterance struct{}
+	showQuestion    struct{ question *agent.Question } // to whoever may answer elsewhere
+	answerQuestion  struct{ agent.Answer }
+	endTurn         struct{ end, reason string } // it has ended by itself: tell, and write it down
+	closeChannel    struct{ why string }
+	forgetCommand   struct{ id string } // it was carried out, or never will be
+)
+
+// cancelTurn stops a turn and drops its playback. A tts stop follows where
+// the robot was made to speak, and always when it answers an abort.
+type cancelTurn struct{ abort bool }
+
+// turnStart is what a turn begins with: an utterance being spoken, a text as
+// if spoken, or something to tell.
+type turnStart struct {
+	text         string
+	announcement announcement
+	aloud        bool // a refused utterance is answered aloud
+	utterance    bool
+}
+
+func (send) effect()            {}
+func (publish) effect()         {}
+func (reportWakeText) effect()  {}
+func (reportSensor) effect()    {}
+func (welcome) effect()         {}
+func (introduce) effect()       {}
+func (collectWaiting) effect()  {}
+func (deliverMCP) effect()      {}
+func (resetInput) effect()      {}
+func (keepTranscript) effect()  {}
+func (beginTurn) effect()       {}
+func (startAnswer) effect()     {}
+func (cutQuestion) effect()     {}
+func (restartSpeech) effect()   {}
+func (finishUtterance) effect() {}
+func (showQuestion) effect()    {}
+func (answerQuestion) effect()  {}
+func (cancelTurn) effect()      {}
+func (endTurn) effect()         {}
+func (closeChannel) effect()    {}
+func (forgetCommand) effect()   {}
+
 // perform carries out one effect. It does not block.
 func (s *session) perform(ctx context.Context, e effect) {
 	switch e := e.(type) {
@@ -20,28 +89,28 @@ func (s *session) perform(ctx context.Context, e effect) {
 		s.send(e.message)
 	case publish:
 		s.publish(e.event)
-	case detected:
-		s.sense(s.Senses.Detected(s.robot.ID, s.id, e.text))
-	case sensed:
-		s.sense(s.Senses.FromRobot(s.robot.ID, s.id, e.event.Name, e.event.Data))
+	case reportWakeText:
+		s.logRefused(s.Senses.Detected(s.robot.ID, s.id, e.text))
+	case reportSensor:
+		s.logRefused(s.Senses.FromRobot(s.robot.ID, s.id, e.event.Name, e.event.Data))
 	case welcome:
 		s.welcome(e.hello, e.first)
 	case introduce:
 		s.introduce(e.list)
-	case collect:
-		s.turns.Go(func() { s.collect(ctx) })
-	case deliver:
-		s.deliver(e.payload)
-	case listenNew:
+	case collectWaiting:
+		s.turns.Go(func() { s.collectWaiting(ctx) })
+	case deliverMCP:
+		s.deliverMCP(e.payload)
+	case resetInput:
 		s.ear.reset()
-	case keepHeard:
-		s.turn.heard = e.text
+	case keepTranscript:
+		s.turn.transcript = e.text
 		if s.ear.pointer.Speaking() { // somebody has gone on while we recognized
 			s.next = append(s.next, speechBegan{})
 		}
 	case beginTurn:
 		s.beginTurn(ctx, e.turnStart)
-	case giveUtterance:
+	case startAnswer:
 		s.startUtterance()
 		select {
 		case s.turn.utterances <- s.utterance:
@@ -49,13 +118,13 @@ func (s *session) perform(ctx context.Context, e effect) {
 		}
 	case cutQuestion:
 		s.turn.playback.hurry()
-	case startAgain:
-		s.turn.playback.startAgain()
+	case restartSpeech:
+		s.turn.playback.restartSpeech()
 	case finishUtterance:
 		s.finishUtterance()
 	case showQuestion:
 		s.question.Store(e.question)
-	case answerAsk:
+	case answerQuestion:
 		if o := e.Outcome; o == agent.AnswerAllowed || o == agent.AnswerDenied {
 			select {
 			case s.turn.decided <- e.Answer:
@@ -80,7 +149,7 @@ func (s *session) perform(ctx context.Context, e effect) {
 	case endInquiry:
 		e.about.ended <- e.ending // there is room
 	case forgetCommand:
-		s.turns.Go(func() { s.Waiting.drop(s.robot.ID, e.id) })
+		s.turns.Go(func() { s.Commands.drop(s.robot.ID, e.id) })
 	case closeChannel:
 		s.closedWhy = e.why
 	}
@@ -95,7 +164,7 @@ func (s *session) welcome(h xiaozhi.Hello, first bool) {
 		s.greeted.Store(true)
 		s.publish(event.RobotOnline{Framing: int(s.framing)})
 	}
-	s.learn(func(u *unkept) { u.echo = &h.Features.AEC })
+	s.learn(func(u *pendingRecords) { u.echo = &h.Features.AEC })
 	s.turns.Go(func() { s.keep() })
 	if err := s.cancelEcho(h.Features.AEC); err != nil {
 		s.log.Warn("the robot leaves echo cancellation to us, and it cannot be had; speech will not interrupt it", "err", err)
@@ -119,14 +188,14 @@ func (s *session) introduce(list bool) {
 
 // collect takes over what was to be done while the channel was closed. It reads
 // the store, which the loop does not wait for.
-func (s *session) collect(ctx context.Context) {
+func (s *session) collectWaiting(ctx context.Context) {
 	if !s.keep() {
 		return // what waits is for its owner's robot, which this may not be
 	}
 	now := time.Now()
-	for _, c := range s.Waiting.list(s.robot.ID) {
+	for _, c := range s.Commands.list(s.robot.ID) {
 		if !now.Before(c.Expires) {
-			s.Waiting.drop(s.robot.ID, c.ID)
+			s.Commands.drop(s.robot.ID, c.ID)
 			s.publish(event.Command{Thing: c.Thing, State: event.CommandRejected, Reason: waitedTooLong})
 			continue
 		}
@@ -135,24 +204,24 @@ func (s *session) collect(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		if c.Thing == thingAlert {
-			s.Waiting.drop(s.robot.ID, c.ID)
+		if c.Thing == commandAlert {
+			s.Commands.drop(s.robot.ID, c.ID)
 			s.publish(event.Command{Thing: c.Thing, State: event.CommandDone})
 		}
 	}
 }
 
-func (s *session) deliver(payload []byte) {
+func (s *session) deliverMCP(payload []byte) {
 	listed, err := s.toolbox.deliver(payload)
 	if err != nil {
-		s.badMCP.say(s.log, "the robot's MCP answer cannot be used; others like it are not told", err)
+		s.badMCP.warn(s.log, "the robot's MCP answer cannot be used; others like it are not told", err)
 		return
 	}
 	if listed != nil {
 		if n := s.toolbox.omitted(); n > 0 {
-			s.manyTools.say(s.log, "the robot lists more tools than are taken; the others cannot be used", fmt.Errorf("%d left out, of at most %d tools and %d bytes", n, mostTools, mostToolBytes))
+			s.manyTools.warn(s.log, "the robot lists more tools than are taken; the others cannot be used", fmt.Errorf("%d left out, of at most %d tools and %d bytes", n, mostTools, mostToolBytes))
 		}
-		s.learn(func(u *unkept) { u.tools = listed })
+		s.learn(func(u *pendingRecords) { u.tools = listed })
 		s.turns.Go(func() { s.keep() })
 		s.publish(event.ToolsListed{Count: len(listed)})
 	}
@@ -161,8 +230,8 @@ func (s *session) deliver(payload []byte) {
 func (s *session) beginTurn(ctx context.Context, start turnStart) {
 	ctx, cancel := context.WithCancel(ctx)
 	t := newTurn(s, start, cancel)
-	s.turn, s.said = t, nil
-	if start.telling.sound == nil {
+	s.turn, s.spoken = t, nil
+	if start.announcement.sound == nil {
 		s.turnCount++
 	}
 	s.writer.play(t.playback)
@@ -195,7 +264,7 @@ func (s *session) finishUtterance() {
 	}
 	if s.turn != nil {
 		ended := time.Now()
-		if s.state.mode != xiaozhi.Manual {
+		if s.state.mic.mode != xiaozhi.Manual {
 			ended = ended.Add(-s.ear.silence()) // which the end-pointer waited out
 		}
 		s.turn.clock.begin(ended)
@@ -214,11 +283,11 @@ func (s *session) stopTurn() (speaking bool) {
 	s.turn.cancel()
 	s.question.Store(nil)
 	left := s.turn.playback.cancel(time.Now())
-	for _, text := range left.report.said { // gone, and not looked at yet
-		s.said = append(s.said, text)
+	for _, text := range left.report.spoken { // gone, and not looked at yet
+		s.spoken = append(s.spoken, text)
 		s.publish(event.Said{Text: text})
 	}
-	s.said = cutShort(s.said, left.heard)
+	s.spoken = cutShort(s.spoken, left.playedPart)
 	s.writer.play(nil)
 	if s.utterance != nil {
 		s.utterance.Finish()
@@ -255,7 +324,7 @@ func (s *session) endTurn(e endTurn) {
 		s.log.Warn("a turn failed", "err", e.reason)
 		s.publish(event.Fault{Part: "turn", Cause: e.reason})
 	}
-	if s.turn.start.telling.sound == nil && (e.end != "" || len(s.said) > 0) {
+	if s.turn.start.announcement.sound == nil && (e.end != "" || len(s.spoken) > 0) {
 		if e.end == "" {
 			e.end = event.EndDone
 		}
@@ -277,24 +346,24 @@ func (s *session) keepTurn(end string) {
 	if t == nil {
 		return
 	}
-	if t.heard == "" && len(s.said) == 0 {
+	if t.transcript == "" && len(s.spoken) == 0 {
 		return // nothing came of it
 	}
 	now := time.Now()
-	words := strings.Join(s.said, " ")
-	if t.heard != "" {
-		s.Mind.Remembered(string(s.robot.ID), agent.Exchange{Heard: t.heard, Said: words}, now)
+	words := strings.Join(s.spoken, " ")
+	if t.transcript != "" {
+		s.Mind.Remembered(string(s.robot.ID), agent.Exchange{Heard: t.transcript, Said: words}, now)
 	}
 	if t.trusted.Load() {
 		s.Records.turn(TurnRecord{
-			Robot: s.robot.ID, Session: s.id, At: now, Heard: t.heard, Said: words, End: end, Stages: t.clock.all(),
+			Robot: s.robot.ID, Session: s.id, At: now, Heard: t.transcript, Said: words, End: end, Stages: t.clock.all(),
 		})
 	}
 }
 
 // sense notes what a robot told that is not taken. That it is too much is told
 // by who refuses it.
-func (s *session) sense(err error) {
+func (s *session) logRefused(err error) {
 	if err != nil {
 		s.log.Debug("what the robot sensed is not taken", "err", err)
 	}

@@ -60,17 +60,17 @@ type mind interface {
 // Options are what a server needs and how it behaves. What has no zero meaning
 // is needed.
 type Options struct {
-	Robots  robots
-	Bus     bus
-	Senses  senses
-	Mind    mind
-	Records *Records
-	Waiting *Waiting
-	Ears    voice.Recognizer
-	Mouth   voice.Synthesizer
-	Sounds  sounds        // that robots play; nil is none
-	Speech  voice.Options // of robots without their own
-	Phrases Phrases
+	Robots      robots
+	Bus         bus
+	Senses      senses
+	Mind        mind
+	Records     *Records
+	Commands    *CommandQueue
+	Recognizer  voice.Recognizer
+	Synthesizer voice.Synthesizer
+	Sounds      sounds        // that robots play; nil is none
+	Speech      voice.Options // of robots without their own
+	Phrases     Phrases
 	// Character is what a robot has of its own, as each of its turns begins; nil is
 	// nothing. It waits for nobody.
 	Character func(device.ID) Character
@@ -85,6 +85,8 @@ type Options struct {
 	UserTools bool   // brains may use the tools that are for a robot's owner
 	Version   string // of the appliance
 	Log       *slog.Logger
+
+	stepped func(input, state) // after every step, in tests; nil is nothing
 }
 
 // Character is what one robot has of its own.
@@ -113,12 +115,12 @@ type Server struct {
 	cameras cameras
 	uploads uploads
 
-	turnedAway refusals
-	strangers  *slog.Logger  // what they do
-	guests     chan struct{} // places for their utterances, as they are recognized
-	answered   chan struct{} // and for their turns, as they are answered
-	channels   chan struct{} // and for their channels
-	rooms      struct{ ours, strangers *room }
+	refused            loggedRefusals
+	strangers          *slog.Logger  // what they do
+	strangerUtterances chan struct{} // places for their utterances, as they are recognized
+	strangerTurns      chan struct{} // and for their turns, as they are answered
+	strangerChannels   chan struct{} // and for their channels
+	toolLimits         struct{ ours, strangers *memoryLimit }
 
 	mu       sync.Mutex
 	sessions map[device.ID]*running
@@ -142,10 +144,10 @@ type running struct {
 func NewServer(o Options) *Server {
 	ctx, stop := context.WithCancel(context.Background()) // ended by Close, which every owner calls
 	s := &Server{
-		options: &o, strangers: door.Seldom(o.Log), guests: make(chan struct{}, mostGuests), answered: make(chan struct{}, mostGuests), channels: make(chan struct{}, mostStrangers),
+		options: &o, strangers: door.Seldom(o.Log), strangerUtterances: make(chan struct{}, maxStrangerTurns), strangerTurns: make(chan struct{}, maxStrangerTurns), strangerChannels: make(chan struct{}, mostStrangers),
 		sessions: map[device.ID]*running{}, muted: map[device.ID]bool{}, entered: make(chan struct{}), ctx: ctx, stop: stop,
 	}
-	s.rooms.ours, s.rooms.strangers = newRoom(houseToolBytes), newRoom(strangerToolBytes)
+	s.toolLimits.ours, s.toolLimits.strangers = newMemoryLimit(houseToolBytes), newMemoryLimit(strangerToolBytes)
 	s.voices = map[voice.Options]*phrasebook{}
 	if s.options.Character == nil {
 		s.options.Character = func(device.ID) Character { return Character{Speech: o.Speech} }
@@ -175,7 +177,7 @@ func (s *Server) prepare(b *phrasebook, o voice.Options) {
 	if s.stopping || !b.begin() {
 		return
 	}
-	s.wg.Go(func() { b.prepare(s.ctx, s.options.Phrases, s.options.Mouth, o, s.options.Log) })
+	s.wg.Go(func() { b.prepare(s.ctx, s.options.Phrases, s.options.Synthesizer, o, s.options.Log) })
 }
 
 // mostVoices bounds the voices in which phrases are kept.
@@ -216,19 +218,19 @@ func (s *Server) serve(t transport, r device.Robot, client device.Client, f xiao
 	}
 	defer s.wg.Done()
 	opened := time.Now()
-	session.unkept.record = &SessionRecord{ID: id, Robot: r.ID, Client: client, Firmware: r.Firmware, Framing: int(f), Opened: opened}
+	session.pending.record = &SessionRecord{ID: id, Robot: r.ID, Client: client, Firmware: r.Firmware, Framing: int(f), Opened: opened}
 	session.keep()
 	session.log.Info("a robot opened its channel", "framing", f, "firmware", r.Firmware)
 	why := session.run(ctx)
-	s.keepUnsaid(session)
+	s.keepUnspoken(session)
 	s.leave(r.ID, me)
 	if session.replaced.Load() {
 		why = whyReplaced
 	} else {
 		session.publish(event.RobotOffline{Why: why})
 	}
-	session.learn(func(u *unkept) { u.record = nil })
-	s.options.Records.closed(id, why, string(session.state.mode), session.turnCount, time.Now())
+	session.learn(func(u *pendingRecords) { u.record = nil })
+	s.options.Records.closed(id, why, string(session.state.mic.mode), session.turnCount, time.Now())
 	session.log.Info("a robot's channel is closed", "why", why, "turns", session.turnCount)
 	close(me.done)
 	session.turns.Wait() // one may still be in C; whoever comes next need not wait for it

@@ -36,7 +36,7 @@ type session struct {
 	cameras   *cameras
 	guests    chan struct{} // places for strangers' utterances
 	answered  chan struct{} // and for their answers
-	unkept    unkept
+	pending   pendingRecords
 
 	incoming chan frame    // from read
 	inputs   chan posted   // from turns, and from the house
@@ -54,29 +54,29 @@ type session struct {
 
 	// Of the loop.
 	state     state
-	ear       ear
+	ear       audioInput
 	turn      *turn
 	turns     sync.WaitGroup
 	utterance *voice.Utterance
-	said      []string
+	spoken    []string
 	turnCount int
 	next      []input // that a step has brought about
 	closedWhy string
-	badAudio  once
-	badMCP    once
-	manyTools once
+	badAudio  logOnce
+	badMCP    logOnce
+	manyTools logOnce
 	tooSlow   bool // the writer's lane of now was full
 }
 
 // once tells of the first fault of a kind: a robot that has one, has it
 // seventeen times a second.
-type once struct{ said bool }
+type logOnce struct{ done bool }
 
-func (o *once) say(log *slog.Logger, what string, err error) {
-	if !o.said {
+func (o *logOnce) warn(log *slog.Logger, what string, err error) {
+	if !o.done {
 		log.Warn(what, "err", err)
 	}
-	o.said = true
+	o.done = true
 }
 
 // frame is a message as read, in the reader's memory until it is handled.
@@ -95,21 +95,21 @@ func newSession(server *Server, t transport, robot device.Robot, f xiaozhi.Frami
 	if err != nil {
 		return nil, err
 	}
-	ear, err := newEar(o.Silence)
+	ear, err := newAudioInput(o.Silence)
 	if err != nil {
 		return nil, err
 	}
 	s := &session{
 		Options: o, id: id, robot: robot, framing: f, transport: t,
-		phrases: &server.phrases, phrasesOf: server.phrasesOf, cameras: &server.cameras, guests: server.guests, answered: server.answered,
+		phrases: &server.phrases, phrasesOf: server.phrasesOf, cameras: &server.cameras, guests: server.strangerUtterances, answered: server.strangerTurns,
 		log:      server.logOf(robot.ID).With("robot", robot.ID, "session", id),
 		incoming: make(chan frame, incomingFrames), inputs: make(chan posted, incomingFrames),
 		reported: make(chan struct{}, 1), ear: ear,
 	}
 	s.writer = newWriter(t, id, robot, &s.tap)
 	s.encoder.encoder = encoder
-	s.toolbox = newToolbox(robot.KnownTools(), server.roomOf(robot.ID), s.sendRPC)
-	s.state = state{greets: o.Greet, timing: timing{
+	s.toolbox = newToolbox(robot.KnownTools(), server.toolLimitOf(robot.ID), s.sendRPC)
+	s.state = state{greets: o.Greet, limits: limits{
 		hello: helloWithin, idle: o.Idle, stalled: stalledAfter, longest: voice.LongestUtterance,
 	}}
 	return s, nil
@@ -131,7 +131,7 @@ const (
 
 // run holds the session until it ends, and returns why it did.
 func (s *session) run(ctx context.Context) string {
-	s.state.opened = time.Now()
+	s.state.channel.opened = time.Now()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wg sync.WaitGroup
@@ -173,7 +173,7 @@ func (s *session) read() {
 	// Frames in the channel keep the memory their audio was copied to, so
 	// there is one more buffer than can wait, one being handled, one filling.
 	var buffers [incomingFrames + 2][]byte
-	var bad, big once
+	var bad, big logOnce
 	for n := 0; ; {
 		text, audio, isText, err := s.transport.Receive()
 		if err != nil {
@@ -183,7 +183,7 @@ func (s *session) read() {
 			return
 		}
 		if !isText && len(audio.Opus) > voice.MaxPacket {
-			big.say(s.log, "the robot sent sound in packets that are no Opus; they are dropped", fmt.Errorf("%d bytes", len(audio.Opus)))
+			big.warn(s.log, "the robot sent sound in packets that are no Opus; they are dropped", fmt.Errorf("%d bytes", len(audio.Opus)))
 			continue
 		}
 		if !isText {
@@ -196,7 +196,7 @@ func (s *session) read() {
 		m, err := xiaozhi.ParseFromRobot(text)
 		s.tap.fromRobot(text, m)
 		if err != nil {
-			bad.say(s.log, "the robot sent a message that cannot be read; such messages are ignored", err)
+			bad.warn(s.log, "the robot sent a message that cannot be read; such messages are ignored", err)
 			continue
 		}
 		s.incoming <- frame{message: m}
@@ -224,7 +224,7 @@ func (s *session) loop(ctx context.Context, writeEnded <-chan error) {
 		select {
 		case f, open := <-s.incoming:
 			if f.message != nil {
-				s.look(ctx)
+				s.readProgress(ctx)
 			}
 			if !open {
 				s.input(ctx, hangUp{"the robot closed the channel"})
@@ -232,7 +232,7 @@ func (s *session) loop(ctx context.Context, writeEnded <-chan error) {
 			}
 			s.frame(ctx, f)
 		case in := <-s.inputs:
-			s.look(ctx)
+			s.readProgress(ctx)
 			if in.from == nil {
 				s.tap.given(words(in.input))
 			}
@@ -271,6 +271,9 @@ func (s *session) input(ctx context.Context, in input) {
 		var effects []effect
 		in, s.next = s.next[0], s.next[1:]
 		s.state, effects = step(s.state, time.Now(), in)
+		if s.stepped != nil {
+			s.stepped(in, s.state)
+		}
 		for _, e := range effects {
 			s.perform(ctx, e)
 		}
@@ -279,15 +282,15 @@ func (s *session) input(ctx context.Context, in input) {
 
 func (s *session) frame(ctx context.Context, f frame) {
 	if f.message != nil {
-		s.input(ctx, said{f.message})
+		s.input(ctx, fromRobot{f.message})
 		return
 	}
-	s.sound(ctx, f.audio)
+	s.audio(ctx, f.audio)
 }
 
 // look takes note of what the writer has reported before anything else happens,
 // so that nobody interrupts what has ended already.
-func (s *session) look(ctx context.Context) {
+func (s *session) readProgress(ctx context.Context) {
 	select {
 	case <-s.reported:
 		s.progress(ctx)
@@ -300,12 +303,12 @@ func (s *session) progress(ctx context.Context) {
 	if s.turn == nil {
 		return
 	}
-	p := s.turn.playback.progress()
+	p := s.turn.playback.takeProgress()
 	if !p.first.IsZero() {
 		s.turn.clock.markAt(event.StageFirstPacket, p.first)
 	}
-	s.said = append(s.said, p.said...)
-	s.input(ctx, played{p})
+	s.spoken = append(s.spoken, p.spoken...)
+	s.input(ctx, p)
 }
 
 // send gives a message to the writer's lane of now. A robot that does not

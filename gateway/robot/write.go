@@ -43,7 +43,7 @@ type writer struct {
 	stamp     uint32        // of the latest packet, milliseconds
 	shown     agent.Emotion // the face the robot wears, as far as we know; zero is unknown
 	free      time.Time     // when speech that was cut off has run out in the robot
-	heard     bool          // the echo canceller has not been told of that
+	audible   bool          // the echo canceller has not been told of that
 
 	// Of the playback being played.
 	playing *playback
@@ -60,7 +60,7 @@ type writer struct {
 const nowLane = 64
 
 func newWriter(t transport, session string, r device.Robot, tap *tap) *writer {
-	return &writer{transport: t, session: session, board: r.Board, queue: queueOf(r), tap: tap,
+	return &writer{transport: t, session: session, board: r.Board, queue: decodeQueueOf(r), tap: tap,
 		now: make(chan xiaozhi.ToRobot, nowLane), changed: make(chan struct{}, 1)}
 }
 
@@ -192,14 +192,14 @@ func (w *writer) advance() (wait time.Duration, news <-chan struct{}, err error)
 // play their queue to the end after tts stop, and meanwhile drop what arrives.
 func (w *writer) cutOff(now time.Time) {
 	if played := w.pacer.Played(); played.After(now) {
-		w.free, w.heard = played.Add(playTail), true
+		w.free, w.audible = played.Add(playTail), true
 	}
 }
 
 // runOut tells the echo canceller once speech that was cut off has been played
 // out. It returns how long that is away.
 func (w *writer) runOut(now time.Time) time.Duration {
-	if !w.heard {
+	if !w.audible {
 		return forever
 	}
 	if wait := w.free.Sub(now); wait > 0 {
@@ -211,7 +211,7 @@ func (w *writer) runOut(now time.Time) time.Duration {
 
 // silence tells the echo canceller that nothing of ours will be heard.
 func (w *writer) silence() {
-	w.heard = false
+	w.audible = false
 	if echo := w.echo.Load(); echo != nil {
 		echo.Silence()
 	}
@@ -251,10 +251,10 @@ func (w *writer) perform(p *playback, it item, now time.Time) error {
 	case it.packet != nil:
 		return w.packet(p, it.packet, now)
 	case it.pause != nil:
-		p.note(func(r *progress) { r.paused, r.stopped, r.askFor = true, true, *it.pause })
+		p.note(func(r *playbackProgress) { r.paused, r.stopped, r.askFor = true, true, *it.pause })
 		return w.stop(p)
 	}
-	p.note(func(r *progress) { r.drained = true })
+	p.note(func(r *playbackProgress) { r.drained = true })
 	return w.stop(p)
 }
 
@@ -274,7 +274,7 @@ func (w *writer) sentence(p *playback, text string) error {
 	}
 	w.begun = true
 	// A pause the loop has not looked at yet is over.
-	p.note(func(r *progress) { r.started, r.paused = true, false })
+	p.note(func(r *playbackProgress) { r.started, r.paused = true, false })
 	return w.restart()
 }
 
@@ -302,12 +302,12 @@ func (w *writer) packet(p *playback, packet []byte, now time.Time) error {
 	if first || w.waits {
 		text, waits := w.pending, w.waits
 		w.waits = false
-		p.note(func(r *progress) {
+		p.note(func(r *playbackProgress) {
 			if first {
 				r.began, r.first = true, now
 			}
 			if waits && text != "" { // else it is a sound
-				r.said = append(r.said, text)
+				r.spoken = append(r.spoken, text)
 			}
 		})
 	}
