@@ -122,10 +122,10 @@ func TestVoicesAreBounded(t *testing.T) {
 		for i := range 10 * mostVoices {
 			k.server.phrasesOf(voice.Options{Voice: string(rune('a' + i))})
 		}
-		if n := len(k.server.voices); n != mostVoices {
+		if n := len(k.server.phrases.others); n != mostVoices {
 			t.Errorf("%d voices", n)
 		}
-		if b := k.server.phrasesOf(voice.Options{Voice: "another"}); b != &k.server.phrases {
+		if b := k.server.phrasesOf(voice.Options{Voice: "another"}); b != &k.server.phrases.usual {
 			t.Error("one more has a book of its own")
 		}
 	})

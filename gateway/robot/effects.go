@@ -83,98 +83,98 @@ func (closeChannel) effect()    {}
 func (forgetCommand) effect()   {}
 
 // perform carries out one effect. It does not block.
-func (s *session) perform(ctx context.Context, e effect) {
+func (l *loop) perform(ctx context.Context, e effect) {
 	switch e := e.(type) {
 	case send:
-		s.send(e.message)
+		l.send(e.message)
 	case publish:
-		s.publish(e.event)
+		l.publish(e.event)
 	case reportWakeText:
-		s.logRefused(s.Senses.Detected(s.robot.ID, s.id, e.text))
+		l.logRefused(l.Senses.Detected(l.robot.ID, l.id, e.text))
 	case reportSensor:
-		s.logRefused(s.Senses.FromRobot(s.robot.ID, s.id, e.event.Name, e.event.Data))
+		l.logRefused(l.Senses.FromRobot(l.robot.ID, l.id, e.event.Name, e.event.Data))
 	case welcome:
-		s.welcome(e.hello, e.first)
+		l.welcome(e.hello, e.first)
 	case introduce:
-		s.introduce(e.list)
+		l.introduce(e.list)
 	case collectWaiting:
-		s.turns.Go(func() { s.collectWaiting(ctx) })
+		l.turns.Go(func() { l.collectWaiting(ctx) })
 	case deliverMCP:
-		s.deliverMCP(e.payload)
+		l.deliverMCP(e.payload)
 	case resetInput:
-		s.ear.reset()
+		l.audioIn.reset()
 	case keepTranscript:
-		s.turn.transcript = e.text
-		if s.ear.pointer.Speaking() { // somebody has gone on while we recognized
-			s.next = append(s.next, speechBegan{})
+		l.turn.transcript = e.text
+		if l.audioIn.pointer.Speaking() { // somebody has gone on while we recognized
+			l.next = append(l.next, speechBegan{})
 		}
 	case beginTurn:
-		s.beginTurn(ctx, e.turnStart)
+		l.beginTurn(ctx, e.turnStart)
 	case startAnswer:
-		s.startUtterance()
+		l.startUtterance()
 		select {
-		case s.turn.utterances <- s.utterance:
+		case l.turn.utterances <- l.utterance:
 		default: // the one before has not been looked at; it is the answer
 		}
 	case cutQuestion:
-		s.turn.playback.hurry()
+		l.turn.playback.hurry()
 	case restartSpeech:
-		s.turn.playback.restartSpeech()
+		l.turn.playback.restartSpeech()
 	case finishUtterance:
-		s.finishUtterance()
+		l.finishUtterance()
 	case showQuestion:
-		s.question.Store(e.question)
+		l.question.Store(e.question)
 	case answerQuestion:
 		if o := e.Outcome; o == agent.AnswerAllowed || o == agent.AnswerDenied {
 			select {
-			case s.turn.decided <- e.Answer:
+			case l.turn.decided <- e.Answer:
 			default: // there is room: Reply has taken the question for itself
 			}
 			break
 		}
 		select {
-		case s.turn.answers <- e.Answer:
+		case l.turn.answers <- e.Answer:
 		default: // answered already
 		}
 	case cancelTurn:
-		speaking := s.stopTurn()
-		s.keepTurn(event.EndCancelled)
+		speaking := l.stopTurn()
+		l.keepTurn(event.EndCancelled)
 		if speaking || e.abort {
-			s.send(xiaozhi.TTSStop{})
+			l.send(xiaozhi.TTSStop{})
 		}
 	case endTurn:
-		s.endTurn(e)
+		l.endTurn(e)
 	case answerPlay:
 		e.answer <- e.err // there is room
 	case endInquiry:
 		e.about.ended <- e.ending // there is room
 	case forgetCommand:
-		s.turns.Go(func() { s.Commands.drop(s.robot.ID, e.id) })
+		l.turns.Go(func() { l.Commands.drop(l.robot.ID, e.id) })
 	case closeChannel:
-		s.closedWhy = e.why
+		l.closedWhy = e.why
 	}
 }
 
 // welcome answers a hello.
-func (s *session) welcome(h xiaozhi.Hello, first bool) {
-	s.send(xiaozhi.Welcome{Session: s.id, Audio: xiaozhi.AudioParams{
+func (l *loop) welcome(h xiaozhi.Hello, first bool) {
+	l.send(xiaozhi.Welcome{Session: l.id, Audio: xiaozhi.AudioParams{
 		SampleRate: voice.SpeakerRate, FrameDuration: int(voice.FrameDuration.Milliseconds()),
 	}})
 	if first {
-		s.greeted.Store(true)
-		s.publish(event.RobotOnline{Framing: int(s.framing)})
+		l.greeted.Store(true)
+		l.publish(event.RobotOnline{Framing: int(l.framing)})
 	}
-	s.learn(func(u *pendingRecords) { u.echo = &h.Features.AEC })
-	s.turns.Go(func() { s.keep() })
-	if err := s.cancelEcho(h.Features.AEC); err != nil {
-		s.log.Warn("the robot leaves echo cancellation to us, and it cannot be had; speech will not interrupt it", "err", err)
+	l.learn(func(u *pendingRecords) { u.echo = &h.Features.AEC })
+	l.turns.Go(func() { l.keep() })
+	if err := l.cancelEcho(h.Features.AEC); err != nil {
+		l.log.Warn("the robot leaves echo cancellation to us, and it cannot be had; speech will not interrupt it", "err", err)
 	}
 }
 
 // introduce tells the robot's tools who we are and where to send pictures, and
 // asks for their list. The firmware keeps neither from one channel to the next.
 func (s *session) introduce(list bool) {
-	url, token := s.cameras.admit(s.robot, s.id, time.Now())
+	url, token := s.server.cameras.admit(s.robot, s.id, time.Now())
 	if err := s.toolbox.introduce(s.Version, url, token); err != nil {
 		s.log.Warn("the robot's tools were not told who we are", "err", err)
 	}
@@ -211,37 +211,37 @@ func (s *session) collectWaiting(ctx context.Context) {
 	}
 }
 
-func (s *session) deliverMCP(payload []byte) {
-	listed, err := s.toolbox.deliver(payload)
+func (l *loop) deliverMCP(payload []byte) {
+	listed, err := l.toolbox.deliver(payload)
 	if err != nil {
-		s.badMCP.warn(s.log, "the robot's MCP answer cannot be used; others like it are not told", err)
+		l.badMCP.warn(l.log, "the robot's MCP answer cannot be used; others like it are not told", err)
 		return
 	}
 	if listed != nil {
-		if n := s.toolbox.omitted(); n > 0 {
-			s.manyTools.warn(s.log, "the robot lists more tools than are taken; the others cannot be used", fmt.Errorf("%d left out, of at most %d tools and %d bytes", n, mostTools, mostToolBytes))
+		if n := l.toolbox.omitted(); n > 0 {
+			l.manyTools.warn(l.log, "the robot lists more tools than are taken; the others cannot be used", fmt.Errorf("%d left out, of at most %d tools and %d bytes", n, mostTools, mostToolBytes))
 		}
-		s.learn(func(u *pendingRecords) { u.tools = listed })
-		s.turns.Go(func() { s.keep() })
-		s.publish(event.ToolsListed{Count: len(listed)})
+		l.learn(func(u *pendingRecords) { u.tools = listed })
+		l.turns.Go(func() { l.keep() })
+		l.publish(event.ToolsListed{Count: len(listed)})
 	}
 }
 
-func (s *session) beginTurn(ctx context.Context, start turnStart) {
+func (l *loop) beginTurn(ctx context.Context, start turnStart) {
 	ctx, cancel := context.WithCancel(ctx)
-	t := newTurn(s, start, cancel)
-	s.turn, s.spoken = t, nil
+	t := newTurn(l.session, start, cancel)
+	l.turn, l.spoken = t, nil
 	if start.announcement.sound == nil {
-		s.turnCount++
+		l.turnCount++
 	}
-	s.writer.play(t.playback)
+	l.writer.play(t.playback)
 	var u *voice.Utterance
 	if start.utterance {
-		u = s.startUtterance()
+		u = l.startUtterance()
 	} else {
 		t.clock.begin(time.Now())
 	}
-	s.turns.Go(func() {
+	l.turns.Go(func() {
 		defer cancel()
 		t.run(ctx, u)
 	})
@@ -249,49 +249,49 @@ func (s *session) beginTurn(ctx context.Context, start turnStart) {
 
 // startUtterance begins to collect sound, with the moment before speech was
 // found.
-func (s *session) startUtterance() *voice.Utterance {
-	if s.utterance != nil {
-		s.utterance.Finish() // whoever waits for its end must not wait for ever
+func (l *loop) startUtterance() *voice.Utterance {
+	if l.utterance != nil {
+		l.utterance.Finish() // whoever waits for its end must not wait for ever
 	}
-	s.utterance = voice.NewUtterance()
-	s.ear.before(s.utterance.Write)
-	return s.utterance
+	l.utterance = voice.NewUtterance()
+	l.audioIn.before(l.utterance.Write)
+	return l.utterance
 }
 
-func (s *session) finishUtterance() {
-	if s.utterance == nil {
+func (l *loop) finishUtterance() {
+	if l.utterance == nil {
 		return
 	}
-	if s.turn != nil {
+	if l.turn != nil {
 		ended := time.Now()
-		if s.state.mic.mode != xiaozhi.Manual {
-			ended = ended.Add(-s.ear.silence()) // which the end-pointer waited out
+		if l.state.mic.mode != xiaozhi.Manual {
+			ended = ended.Add(-l.audioIn.silence()) // which the end-pointer waited out
 		}
-		s.turn.clock.begin(ended)
-		s.turn.clock.mark(event.StageEndpoint)
+		l.turn.clock.begin(ended)
+		l.turn.clock.mark(event.StageEndpoint)
 	}
-	s.utterance.Finish()
-	s.utterance = nil
+	l.utterance.Finish()
+	l.utterance = nil
 }
 
 // stopTurn cancels the turn and drops its playback. It reports whether the
 // robot was left speaking.
-func (s *session) stopTurn() (speaking bool) {
-	if s.turn == nil {
+func (l *loop) stopTurn() (speaking bool) {
+	if l.turn == nil {
 		return false
 	}
-	s.turn.cancel()
-	s.question.Store(nil)
-	left := s.turn.playback.cancel(time.Now())
+	l.turn.cancel()
+	l.question.Store(nil)
+	left := l.turn.playback.cancel(time.Now())
 	for _, text := range left.report.spoken { // gone, and not looked at yet
-		s.spoken = append(s.spoken, text)
-		s.publish(event.Said{Text: text})
+		l.spoken = append(l.spoken, text)
+		l.publish(event.Said{Text: text})
 	}
-	s.spoken = cutShort(s.spoken, left.playedPart)
-	s.writer.play(nil)
-	if s.utterance != nil {
-		s.utterance.Finish()
-		s.utterance = nil
+	l.spoken = cutShort(l.spoken, left.playedPart)
+	l.writer.play(nil)
+	if l.utterance != nil {
+		l.utterance.Finish()
+		l.utterance = nil
 	}
 	return left.speaking
 }
@@ -317,46 +317,46 @@ func cutShort(said []string, heard float64) []string {
 
 // endTurn tells of a turn that has ended by itself. Of one that nothing came
 // of, such as a noise, there is nothing to tell, and a sound is none.
-func (s *session) endTurn(e endTurn) {
-	s.writer.play(nil)
+func (l *loop) endTurn(e endTurn) {
+	l.writer.play(nil)
 	reboot := false
 	if e.end == event.EndFailed {
-		s.log.Warn("a turn failed", "err", e.reason)
-		s.publish(event.Fault{Part: "turn", Cause: e.reason})
+		l.log.Warn("a turn failed", "err", e.reason)
+		l.publish(event.Fault{Part: "turn", Cause: e.reason})
 	}
-	if s.turn.start.announcement.sound == nil && (e.end != "" || len(s.spoken) > 0) {
+	if l.turn.start.announcement.sound == nil && (e.end != "" || len(l.spoken) > 0) {
 		if e.end == "" {
 			e.end = event.EndDone
 		}
-		s.publish(event.TurnEnded{End: e.end, Reason: e.reason, Stages: s.turn.clock.all()})
-		reboot = s.turn.reboot.Load()
-		s.keepTurn(e.end)
+		l.publish(event.TurnEnded{End: e.end, Reason: e.reason, Stages: l.turn.clock.all()})
+		reboot = l.turn.reboot.Load()
+		l.keepTurn(e.end)
 	}
-	s.turn = nil
+	l.turn = nil
 	if reboot {
-		s.send(xiaozhi.Reboot{})
+		l.send(xiaozhi.Reboot{})
 	}
 }
 
 // keepTurn writes down what was heard and what was really said, however the
 // turn ended. Of strangers' turns only the mind knows.
-func (s *session) keepTurn(end string) {
-	t := s.turn
-	s.turn = nil
+func (l *loop) keepTurn(end string) {
+	t := l.turn
+	l.turn = nil
 	if t == nil {
 		return
 	}
-	if t.transcript == "" && len(s.spoken) == 0 {
+	if t.transcript == "" && len(l.spoken) == 0 {
 		return // nothing came of it
 	}
 	now := time.Now()
-	words := strings.Join(s.spoken, " ")
+	words := strings.Join(l.spoken, " ")
 	if t.transcript != "" {
-		s.Mind.Remembered(string(s.robot.ID), agent.Exchange{Heard: t.transcript, Said: words}, now)
+		l.Mind.Remembered(string(l.robot.ID), agent.Exchange{Heard: t.transcript, Said: words}, now)
 	}
 	if t.trusted.Load() {
-		s.Records.turn(TurnRecord{
-			Robot: s.robot.ID, Session: s.id, At: now, Heard: t.transcript, Said: words, End: end, Stages: t.clock.all(),
+		l.Records.turn(TurnRecord{
+			Robot: l.robot.ID, Session: l.id, At: now, Heard: t.transcript, Said: words, End: end, Stages: t.clock.all(),
 		})
 	}
 }

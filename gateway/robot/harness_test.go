@@ -467,7 +467,7 @@ func newTalkOn(t *testing.T, mind *scriptedMind, f xiaozhi.Framing, before func(
 	}
 	k.server = NewServer(o)
 	if k.phrases != nil {
-		k.server.phrases.made, k.server.phrases.whole = k.phrases, true
+		k.server.phrases.usual.made, k.server.phrases.usual.whole = k.phrases, true
 	}
 	k.packets, k.silence = spokenPackets(t)
 	k.connect(k.channel, k.ended)

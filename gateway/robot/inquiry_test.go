@@ -350,7 +350,7 @@ func TestAnAnswerThatComesFirst(t *testing.T) {
 	server := NewServer(Options{Log: slog.New(slog.DiscardHandler)})
 	defer server.Close()
 	inputs := make(chan posted)
-	server.sessions[robotID] = &running{session: &session{inputs: inputs}, done: make(chan struct{})}
+	server.sessions[robotID] = &running{session: &session{inbox: inbox{inputs: inputs}}, done: make(chan struct{})}
 	ctx, withdraw := context.WithCancel(t.Context())
 	i := &inquired{withdraw, make(chan ending, 1)}
 	go func() {

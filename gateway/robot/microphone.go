@@ -107,62 +107,62 @@ func (e *audioInput) before(write func([]int16) bool) {
 
 // sound takes a packet from the robot: into the utterance under way, or into
 // the ring while there is none.
-func (s *session) audio(ctx context.Context, a xiaozhi.Audio) {
+func (l *loop) audio(ctx context.Context, a xiaozhi.Audio) {
 	if len(a.Opus) == 0 {
 		return
 	}
 	now := time.Now()
-	if s.muted.Load() {
-		s.state.mic.flow.take(now, voice.FrameDuration)
+	if l.muted.Load() {
+		l.state.mic.flow.take(now, voice.FrameDuration)
 		return
 	}
-	pcm, err := s.ear.decoder.Decode(a.Opus)
+	pcm, err := l.audioIn.decoder.Decode(a.Opus)
 	if err != nil {
-		s.badAudio.warn(s.log, "the robot sent sound that does not decode; such packets are dropped", err)
+		l.badAudio.warn(l.log, "the robot sent sound that does not decode; such packets are dropped", err)
 		return
 	}
-	s.state.mic.flow.take(now, time.Duration(len(pcm))*time.Second/voice.MicRate)
-	if s.state.streams(now) {
-		s.input(ctx, streaming{})
+	l.state.mic.flow.take(now, time.Duration(len(pcm))*time.Second/voice.MicRate)
+	if l.state.streams(now) {
+		l.input(ctx, streaming{})
 	}
-	pcm, ours := s.ear.clean(a.Timestamp, pcm)
-	s.state.mic.packet(now)
-	if s.state.phase == hearing && s.utterance != nil {
-		s.utterance.Write(pcm)
+	pcm, ours := l.audioIn.clean(a.Timestamp, pcm)
+	l.state.mic.packet(now)
+	if l.state.phase == hearing && l.utterance != nil {
+		l.utterance.Write(pcm)
 	} else {
-		s.ear.keep(pcm)
+		l.audioIn.keep(pcm)
 	}
 	edge := voice.NoEdge
 	// Our own voice begins nothing, and tells the end-pointer nothing of the
 	// noise in the room.
-	if s.state.listens() && (!ours || s.state.phase == hearing) {
-		edge = s.ear.pointer.Feed(pcm)
+	if l.state.listens() && (!ours || l.state.phase == hearing) {
+		edge = l.audioIn.pointer.Feed(pcm)
 	}
-	s.tap.soundFromRobot(s.ear.pointer.Voiced() || s.state.mic.mode == xiaozhi.Manual && s.state.phase == hearing)
+	l.tap.soundFromRobot(l.audioIn.pointer.Voiced() || l.state.mic.mode == xiaozhi.Manual && l.state.phase == hearing)
 	switch edge {
 	case voice.SpeechBegan:
-		s.input(ctx, speechBegan{})
+		l.input(ctx, speechBegan{})
 	case voice.SpeechEnded:
-		s.input(ctx, speechEnded{})
+		l.input(ctx, speechEnded{})
 	}
 }
 
 // cancelEcho makes our own voice ours to take out of what the robot hears.
-func (s *session) cancelEcho(on bool) error {
-	s.ear.close()
-	s.ear.echo = nil
-	s.writer.echo.Store(nil)
+func (l *loop) cancelEcho(on bool) error {
+	l.audioIn.close()
+	l.audioIn.echo = nil
+	l.writer.echo.Store(nil)
 	if !on {
 		return nil
 	}
-	if s.framing != xiaozhi.Framing2 {
-		s.log.Warn("the robot leaves echo cancellation to us, but its framing carries no timestamps: speech will not interrupt it; it gets another when it next boots")
+	if l.framing != xiaozhi.Framing2 {
+		l.log.Warn("the robot leaves echo cancellation to us, but its framing carries no timestamps: speech will not interrupt it; it gets another when it next boots")
 	}
 	echo, err := voice.NewEcho()
 	if err != nil {
 		return err
 	}
-	s.ear.echo = echo
-	s.writer.echo.Store(echo)
+	l.audioIn.echo = echo
+	l.writer.echo.Store(echo)
 	return nil
 }

@@ -95,8 +95,8 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 	known, err := s.options.Robots.Admit(robotID, client, token)
 	if err != nil {
 		log := s.options.Log.Debug
-		if s.refused.isNew(robotID, time.Now()) { // who comes again and again does not fill the log
-			log = s.strangers.Warn
+		if s.strangers.refused.isNew(robotID, time.Now()) { // who comes again and again does not fill the log
+			log = s.strangers.log.Warn
 		}
 		log("a robot was turned away: its token is missing or wrong; it gets one when it boots, once it is adopted",
 			"robot", robotID, "address", r.RemoteAddr)

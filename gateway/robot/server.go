@@ -110,17 +110,14 @@ var (
 // Server holds the sessions of all robots.
 type Server struct {
 	options *Options
-	phrases phrasebook                    // in the house's voice
-	voices  map[voice.Options]*phrasebook // and in robots' own
-	cameras cameras
-	uploads uploads
-
-	refused            loggedRefusals
-	strangers          *slog.Logger  // what they do
-	strangerUtterances chan struct{} // places for their utterances, as they are recognized
-	strangerTurns      chan struct{} // and for their turns, as they are answered
-	strangerChannels   chan struct{} // and for their channels
-	toolLimits         struct{ ours, strangers *memoryLimit }
+	phrases struct {
+		usual  phrasebook                    // in the voice that is configured
+		others map[voice.Options]*phrasebook // in robots' own
+	}
+	cameras   cameras
+	uploads   uploads
+	tools     *memoryLimit // of the adopted robots
+	strangers strangerLimits
 
 	mu       sync.Mutex
 	sessions map[device.ID]*running
@@ -144,11 +141,10 @@ type running struct {
 func NewServer(o Options) *Server {
 	ctx, stop := context.WithCancel(context.Background()) // ended by Close, which every owner calls
 	s := &Server{
-		options: &o, strangers: door.Seldom(o.Log), strangerUtterances: make(chan struct{}, maxStrangerTurns), strangerTurns: make(chan struct{}, maxStrangerTurns), strangerChannels: make(chan struct{}, mostStrangers),
+		options: &o, tools: newMemoryLimit(adoptedToolBytes), strangers: newStrangerLimits(o.Log),
 		sessions: map[device.ID]*running{}, muted: map[device.ID]bool{}, entered: make(chan struct{}), ctx: ctx, stop: stop,
 	}
-	s.toolLimits.ours, s.toolLimits.strangers = newMemoryLimit(houseToolBytes), newMemoryLimit(strangerToolBytes)
-	s.voices = map[voice.Options]*phrasebook{}
+	s.phrases.others = map[voice.Options]*phrasebook{}
 	if s.options.Character == nil {
 		s.options.Character = func(device.ID) Character { return Character{Speech: o.Speech} }
 	}
@@ -169,7 +165,7 @@ func (s *Server) Close() {
 func (s *Server) Prepare() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.prepare(&s.phrases, s.options.Speech)
+	s.prepare(&s.phrases.usual, s.options.Speech)
 }
 
 // prepare has a book's phrases synthesized that are not yet. s.mu is held.
@@ -188,13 +184,13 @@ const mostVoices = 16
 func (s *Server) phrasesOf(o voice.Options) *phrasebook {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b, known := s.voices[o]
+	b, known := s.phrases.others[o]
 	switch {
-	case o == s.options.Speech || !known && len(s.voices) == mostVoices:
-		return &s.phrases
+	case o == s.options.Speech || !known && len(s.phrases.others) == mostVoices:
+		return &s.phrases.usual
 	case !known:
 		b = &phrasebook{}
-		s.voices[o] = b
+		s.phrases.others[o] = b
 	}
 	s.prepare(b, o)
 	return b
@@ -204,14 +200,14 @@ func (s *Server) phrasesOf(o voice.Options) *phrasebook {
 // the same robot takes the first one's place without RobotOffline.
 func (s *Server) serve(t transport, r device.Robot, client device.Client, f xiaozhi.Framing) error {
 	id := rand.Text()[:16]
-	session, err := newSession(s, t, r, f, id)
+	session, err := newLoop(s, t, r, f, id)
 	if err != nil {
 		t.Close(socket.ServerError, "cannot start a session")
 		return err
 	}
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
-	me := &running{session, cancel, make(chan struct{})}
+	me := &running{session.session, cancel, make(chan struct{})}
 	if err := s.enter(r.ID, me); err != nil {
 		t.Close(socket.GoingAway, err.Error())
 		return err
@@ -223,7 +219,7 @@ func (s *Server) serve(t transport, r device.Robot, client device.Client, f xiao
 	session.log.Info("a robot opened its channel", "framing", f, "firmware", r.Firmware)
 	why := session.run(ctx)
 	s.keepUnspoken(session)
-	s.leave(r.ID, me)
+	s.leave(r.ID, me, why)
 	if session.replaced.Load() {
 		why = whyReplaced
 	} else {
@@ -262,10 +258,10 @@ func (s *Server) enter(id device.ID, me *running) error {
 	return nil
 }
 
-func (s *Server) leave(id device.ID, me *running) {
+func (s *Server) leave(id device.ID, me *running, why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if me.closedWhy == whyTooSlow || me.closedWhy == whySendingFailed {
+	if why == whyTooSlow || why == whySendingFailed {
 		s.lost++
 	}
 	if s.sessions[id] == me {

@@ -67,7 +67,7 @@ func (s *Server) keep(id device.ID, added ...Command) error {
 
 // keepUnsaid keeps what a session that has ended was still to say. What had
 // waited before is still kept, and notifications are kept elsewhere.
-func (s *Server) keepUnspoken(ended *session) {
+func (s *Server) keepUnspoken(ended *loop) {
 	var unsaid []Command
 	for _, t := range ended.state.queue.waiting {
 		if t.notice == "" && t.command == "" && t.text != "" {
@@ -86,6 +86,22 @@ func (s *Server) keepUnspoken(ended *session) {
 // takes up to half a megabyte.
 const mostStrangers = 256
 
+// strangerLimits are what robots that nobody has adopted share, so that they
+// cost the owner's robots little.
+type strangerLimits struct {
+	log        *slog.Logger   // what they do is logged seldom
+	refused    loggedRefusals // robots that were turned away
+	channels   chan struct{}  // a slot for each that is open
+	utterances chan struct{}  // for each that is being recognized
+	turns      chan struct{}  // for each that is being answered
+	tools      *memoryLimit
+}
+
+func newStrangerLimits(log *slog.Logger) strangerLimits {
+	return strangerLimits{log: door.Seldom(log), channels: make(chan struct{}, mostStrangers),
+		utterances: make(chan struct{}, maxStrangerTurns), turns: make(chan struct{}, maxStrangerTurns), tools: newMemoryLimit(strangerToolBytes)}
+}
+
 var errTooManyStrangers = &door.Fault{Word: "too_many_strangers", HTTP: http.StatusServiceUnavailable,
 	Sentence: "too many robots that nobody has adopted are connected; adopt this one, or try again later"}
 
@@ -95,8 +111,8 @@ func (s *Server) reserve(id device.ID) (leave func(), err error) {
 		return func() {}, nil
 	}
 	select {
-	case s.strangerChannels <- struct{}{}:
-		return func() { <-s.strangerChannels }, nil
+	case s.strangers.channels <- struct{}{}:
+		return func() { <-s.strangers.channels }, nil
 	default:
 		return nil, errTooManyStrangers
 	}
@@ -105,16 +121,16 @@ func (s *Server) reserve(id device.ID) (leave func(), err error) {
 // roomOf is where a robot's tools have room.
 func (s *Server) toolLimitOf(id device.ID) *memoryLimit {
 	if s.options.Robots.Trusts(id) {
-		return s.toolLimits.ours
+		return s.tools
 	}
-	return s.toolLimits.strangers
+	return s.strangers.tools
 }
 
 // logOf is where to log what a robot does. What strangers do is told seldom, all
 // of them together, and what the owner's robots do as seldom for each.
 func (s *Server) logOf(id device.ID) *slog.Logger {
 	if !s.options.Robots.Trusts(id) {
-		return s.strangers
+		return s.strangers.log
 	}
 	return door.Seldom(s.options.Log)
 }

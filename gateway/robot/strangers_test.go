@@ -270,7 +270,7 @@ func TestStrangersDoNotKeepTheOwnerWaiting(t *testing.T) {
 		close(ears.let) // and their places are free
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
-		if ears.guests != 0 || len(k.server.strangerUtterances) != 0 {
+		if ears.guests != 0 || len(k.server.strangers.utterances) != 0 {
 			t.Errorf("%d are still listened to", ears.guests)
 		}
 		leave()
@@ -332,7 +332,7 @@ func TestStrangersThinkInMeasure(t *testing.T) {
 		minds.mu.Unlock()
 		close(minds.let)
 		time.Sleep(5 * time.Second)
-		if len(k.server.strangerTurns) != 0 {
+		if len(k.server.strangers.turns) != 0 {
 			t.Error("their places are not free")
 		}
 		leave()
@@ -400,7 +400,7 @@ func TestStrangersFillNoLog(t *testing.T) {
 // TestStrangersHaveLittleRoom: their tools have 2 MB together, which comes back as
 // they list anew and as they go, and takes none of the household's.
 func TestStrangersHaveLittleRoom(t *testing.T) {
-	ours, theirs := newMemoryLimit(houseToolBytes), newMemoryLimit(strangerToolBytes)
+	ours, theirs := newMemoryLimit(adoptedToolBytes), newMemoryLimit(strangerToolBytes)
 	description := strings.Repeat("x", mostData)
 	full := func(b *toolbox, sent *[]xiaozhi.Request) {
 		for range 2 {
@@ -444,7 +444,7 @@ func TestStrangersHaveLittleRoom(t *testing.T) {
 	for _, b := range boxes {
 		b.close()
 	}
-	if theirs.left.Load() != strangerToolBytes || ours.left.Load() != houseToolBytes {
+	if theirs.left.Load() != strangerToolBytes || ours.left.Load() != adoptedToolBytes {
 		t.Errorf("after all have gone, left are %d and %d", theirs.left.Load(), ours.left.Load())
 	}
 }

@@ -72,7 +72,7 @@ const (
 	mostToolBytes = 64 << 10
 	// All robots whose channels are open have so much together, and strangers so
 	// much of their own.
-	houseToolBytes    = 16 << 20
+	adoptedToolBytes  = 16 << 20
 	strangerToolBytes = 2 << 20
 )
 

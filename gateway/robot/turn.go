@@ -135,7 +135,7 @@ func (t *turn) announce(ctx context.Context, text string) error {
 // greet says a phrase that was synthesized ahead, or will be now where the
 // robot is the first one here.
 func (t *turn) greet(ctx context.Context, name string) error {
-	if p, ready := t.session.phrasesOf(t.own.Speech).get(name); ready && len(p.packets) > 0 {
+	if p, ready := t.session.server.phrasesOf(t.own.Speech).get(name); ready && len(p.packets) > 0 {
 		t.sayPhrase(ctx, name)
 		return ctx.Err()
 	}
@@ -193,8 +193,8 @@ func (t *turn) recognize(ctx context.Context, u *voice.Utterance, o voice.Option
 	s := t.session
 	if !t.trusted.Load() {
 		select {
-		case s.guests <- struct{}{}:
-			defer func() { <-s.guests }()
+		case s.server.strangers.utterances <- struct{}{}:
+			defer func() { <-s.server.strangers.utterances }()
 		default:
 			u.Drop()
 			return voice.Transcript{}, errTooManyStrangersHeard
@@ -217,8 +217,8 @@ func (t *turn) think(ctx context.Context, text string) error {
 	s := t.session
 	if !t.trusted.Load() {
 		select {
-		case s.answered <- struct{}{}:
-			defer func() { <-s.answered }()
+		case s.server.strangers.turns <- struct{}{}:
+			defer func() { <-s.server.strangers.turns }()
 		default:
 			t.sayPhrase(ctx, phraseFailed)
 			return errTooManyStrangersHeard
@@ -335,9 +335,9 @@ func (t *turn) packet(ctx context.Context) func([]byte) error {
 // ahead, for when an engine is away. Its errors change nothing: the turn has
 // failed already.
 func (t *turn) sayPhrase(ctx context.Context, name string) {
-	p, ok := t.session.phrasesOf(t.own.Speech).get(name)
+	p, ok := t.session.server.phrasesOf(t.own.Speech).get(name)
 	if len(p.packets) == 0 { // in its own voice it is not made, or cannot be
-		if houses, made := t.session.phrases.get(name); made {
+		if houses, made := t.session.server.phrases.usual.get(name); made {
 			p, ok = houses, true
 		}
 	}
