@@ -54,7 +54,7 @@ type app struct {
 	mind    *agent.Mind
 	talk    *robot.Server
 	records *robot.Records
-	waiting *robot.Waiting
+	waiting *robot.CommandQueue
 	ota     *ota.Service
 	admin   *admin.Door
 	metrics *admin.Metrics
@@ -146,9 +146,9 @@ func (a *app) build(o appOptions) error {
 	a.sounds = sounds.Open(a.soundsDirectory())
 	a.talk = robot.NewServer(robot.Options{
 		Robots: a.robots, Bus: a.bus, Senses: a.senses.intake, Mind: a.mind, Records: a.records, Sounds: a.sounds,
-		Waiting: a.waiting,
-		Greet:   c.Robots.Greeting, UserTools: c.Robots.UserTools, PublicURL: c.PublicURL,
-		Ears: a.engines.ears, Mouth: a.engines.mouth, Speech: a.characters.house.Speech, Character: a.characters.of, Phrases: a.engines.book.Phrase,
+		Commands: a.waiting,
+		Greet:    c.Robots.Greeting, UserTools: c.Robots.UserTools, PublicURL: c.PublicURL,
+		Recognizer: a.engines.ears, Synthesizer: a.engines.mouth, Speech: a.characters.house.Speech, Character: a.characters.of, Phrases: a.engines.book.Phrase,
 		Patience: c.patience(), Zone: zone, Idle: time.Duration(c.Robots.Idle), Silence: time.Duration(c.Speech.Silence), Version: version, Log: a.log,
 	})
 	if err := a.openFirmware(zone); err != nil {
@@ -239,7 +239,7 @@ func (a *app) keep() error {
 	a.timers = notice.NewTimers(store.NewTable[agent.Timer](a.db, "timers"), nil)
 	a.records = robot.NewRecords(store.NewTable[robot.SessionRecord](a.db, "sessions"),
 		store.NewTable[robot.TurnRecord](a.db, "turns"), a.config.Robots.KeepTurns)
-	a.waiting = robot.NewWaiting(store.NewTable[[]robot.Command](a.db, "waiting"))
+	a.waiting = robot.NewCommandQueue(store.NewTable[[]robot.Command](a.db, "waiting"))
 	return nil
 }
 

@@ -70,9 +70,9 @@ func TestPicturesGoWhereTheTalkIs(t *testing.T) {
 	quiet := slog.New(slog.DiscardHandler)
 	for public, want := range map[string]string{"": "http://perch.local:8004/xiaozhi/vision/explain", "http://perch.example:80": "http://perch.example:80/xiaozhi/vision/explain"} {
 		bus := event.NewBus()
-		s := NewServer(Options{Robots: claimed{&registry{}}, Bus: bus, Senses: perception.NewIntake(bus, nil, quiet), Mind: saying(agent.Done{End: agent.Continue}),
-			Records: NewRecords(&inMemory[SessionRecord]{}, &inMemory[TurnRecord]{}, 10), Waiting: NewWaiting(&inMemory[[]Command]{}),
-			Mouth: &beeper{}, Phrases: func(string) string { return "" }, Zone: time.UTC, Log: quiet, PublicURL: public})
+		s := NewServer(Options{Robots: claimed{&registry{}}, Bus: bus, Senses: perception.NewIntake(bus, nil, quiet), Mind: mindSaying(agent.Done{End: agent.Continue}),
+			Records: NewRecords(&inMemory[SessionRecord]{}, &inMemory[TurnRecord]{}, 10), Commands: NewCommandQueue(&inMemory[[]Command]{}),
+			Synthesizer: &beepSynthesizer{}, Phrases: func(string) string { return "" }, Zone: time.UTC, Log: quiet, PublicURL: public})
 		engine, err := door.NewEngine(quiet)
 		if err != nil {
 			t.Fatal(err)

@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"net/http"
-	"slices"
 	"time"
 
 	"perch/agent"
@@ -100,19 +99,19 @@ func (s *stepper) ask(about *inquiry) {
 		s.do(endInquiry{about, ending{err: ErrOffline}})
 	case about.over(s.now):
 		s.do(endInquiry{about, endedBy(agent.AnswerExpired)})
-	case len(s.toSay) >= mostToSay:
+	case len(s.queue.waiting) >= maxQueued:
 		s.do(endInquiry{about, ending{err: ErrBusy}})
 	default:
-		s.toSay = append(s.toSay[:len(s.toSay):len(s.toSay)], telling{question: about})
+		s.queue.push(announcement{question: about})
 		s.sayWaiting()
 	}
 }
 
 // withdraw takes an inquiry back, which waits or is being put.
 func (s *stepper) withdraw(about *inquiry) {
-	s.toSay = slices.DeleteFunc(slices.Clone(s.toSay), func(t telling) bool { return t.question == about })
-	if s.turn && s.telling.question == about {
-		s.telling = telling{}
+	s.queue.remove(func(a announcement) bool { return a.question == about })
+	if s.turn.announcement.question == about {
+		s.turn.announcement = announcement{}
 		s.stopAsking()
 	}
 }
@@ -121,7 +120,7 @@ func (s *stepper) withdraw(about *inquiry) {
 // is told at once, unless somebody is answering already.
 func (s *stepper) stopAsking() {
 	if s.phase == hearing {
-		s.yields = s.now.Add(yieldFor)
+		s.queue.yieldsUntil = s.now.Add(yieldFor)
 	}
 	s.halt(false)
 	s.sayWaiting()
@@ -130,11 +129,11 @@ func (s *stepper) stopAsking() {
 // conclude tells whoever has asked how the inquiry being put has ended. Who has
 // answered gets his time to talk on.
 func (s *stepper) conclude(e ending) {
-	if s.telling.question == nil {
+	if s.turn.announcement.question == nil {
 		return
 	}
-	s.do(endInquiry{s.telling.question, e})
-	s.telling, s.understood = telling{}, s.now
+	s.do(endInquiry{s.turn.announcement.question, e})
+	s.turn.announcement, s.channel.activeAt = announcement{}, s.now
 }
 
 // concludeFailed is conclude at the end of a turn, where there was no answer.
@@ -153,27 +152,21 @@ func endedBy(o agent.Outcome) ending { return ending{answer: agent.Answer{Outcom
 func (s *stepper) concludeAll() {
 	gone := ending{err: ErrOffline}
 	s.conclude(gone)
-	for _, t := range s.toSay {
-		if t.question != nil {
-			s.do(endInquiry{t.question, gone})
-		}
+	s.endWaiting(gone, func(*inquiry) bool { return true })
+}
+
+// endWaiting ends inquiries that wait for their turn.
+func (s *stepper) endWaiting(e ending, which func(*inquiry) bool) {
+	for _, a := range s.queue.remove(func(a announcement) bool { return a.question != nil && which(a.question) }) {
+		s.do(endInquiry{a.question, e})
 	}
-	s.toSay = slices.DeleteFunc(slices.Clone(s.toSay), func(t telling) bool { return t.question != nil })
 }
 
 // expire ends inquiries whose time is over before they could be answered. One
 // that can be is answered by the end of its time.
 func (s *stepper) expire() {
-	late := func(t telling) bool { return t.question != nil && t.question.over(s.now) }
-	if slices.ContainsFunc(s.toSay, late) {
-		for _, t := range s.toSay {
-			if late(t) {
-				s.do(endInquiry{t.question, endedBy(agent.AnswerExpired)})
-			}
-		}
-		s.toSay = slices.DeleteFunc(slices.Clone(s.toSay), late)
-	}
-	if s.turn && !s.asking && late(s.telling) {
+	s.endWaiting(endedBy(agent.AnswerExpired), func(q *inquiry) bool { return q.over(s.now) })
+	if q := s.turn.announcement.question; q != nil && !s.question.waits() && q.over(s.now) {
 		s.conclude(endedBy(agent.AnswerExpired))
 		s.stopAsking()
 	}
@@ -182,10 +175,10 @@ func (s *stepper) expire() {
 // expires calls at with each time at which an inquiry expires that cannot be
 // answered yet.
 func (s *state) expires(at func(time.Time)) {
-	if s.turn && !s.asking && s.telling.question != nil {
-		at(s.telling.question.Until)
+	if q := s.turn.announcement.question; q != nil && !s.question.waits() {
+		at(q.Until)
 	}
-	for _, t := range s.toSay {
+	for _, t := range s.queue.waiting {
 		if t.question != nil {
 			at(t.question.Until)
 		}
@@ -195,65 +188,78 @@ func (s *state) expires(at func(time.Time)) {
 // over reports whether the time for an answer is.
 func (q *inquiry) over(now time.Time) bool { return !now.Before(q.Until) }
 
-// asked is a question that waits for an answer from now on.
-func (s *stepper) asked(q *agent.Question) {
-	s.asking, s.question, s.askedUntil = true, q, time.Time{}
-	if ours := s.telling.question; ours != nil {
-		s.askedUntil = ours.Until
+// questionPut is a question that waits for an answer from now on.
+func (s *stepper) questionPut(q *agent.Question) {
+	s.question.asked, s.question.until = q, time.Time{}
+	if ours := s.turn.announcement.question; ours != nil {
+		s.question.until = ours.Until
 	}
 	s.do(showQuestion{q})
-	s.put = s.lastSaid == q.Text
-	if s.put || s.telling.question == nil { // else nobody has heard it, and it can be put off
-		s.announce()
+	s.question.audible = s.turn.lastSpoken == q.Text
+	if s.question.audible || s.turn.announcement.question == nil { // else nobody has heard it, and it can be put off
+		s.publishQuestion()
 	}
 }
 
-// announce tells of the question that waits for an answer, once.
-func (s *stepper) announce() {
-	if s.asking && !s.announced {
-		s.announced = true
-		s.do(publish{event.Asked{ID: s.question.ID, Text: s.question.Text}})
+// publishQuestion publishes the question that waits for an answer, once.
+func (s *stepper) publishQuestion() {
+	if s.question.waits() && !s.question.published {
+		s.question.published = true
+		s.do(publish{event.Asked{ID: s.question.asked.ID, Text: s.question.asked.Text}})
 	}
 }
 
-// answered ends a question, however it ended.
-func (s *stepper) answered(outcome agent.Outcome) {
-	if s.announced {
-		s.do(publish{event.Answered{ID: s.question.ID, Answer: string(outcome)}})
+// questionAnswered is the turn with its answer. It goes on.
+func (s *stepper) questionAnswered(a agent.Answer) {
+	s.leaveHearing()
+	s.publishQuestion()
+	s.closeQuestion(a.Outcome)
+	if a.Outcome != agent.AnswerClosed { // else the turn fails, and says why
+		s.conclude(ending{answer: a})
 	}
-	s.asking, s.put, s.announced, s.question, s.askedUntil = false, false, false, nil, time.Time{}
-	s.lastSaid = "" // the same question once more is another
+	if s.phase != speaking { // else the question still sounds, and its tts stop is to come
+		s.phase = thinking
+	}
+}
+
+// closeQuestion ends a question, however it ended.
+func (s *stepper) closeQuestion(outcome agent.Outcome) {
+	if s.question.published {
+		s.do(publish{event.Answered{ID: s.question.asked.ID, Answer: string(outcome)}})
+	}
+	s.question = questionState{}
+	s.turn.lastSpoken = "" // the same question once more is another
 }
 
 // paused is a question put, its speech played or cut off.
 func (s *stepper) paused(askFor time.Duration) {
-	s.unasked = time.Time{} // a microphone that opens now, opens for the answer
-	if s.mode == xiaozhi.Realtime {
-		s.openUp()
+	s.turn.unsolicitedUntil = time.Time{} // a microphone that opens now, opens for the answer
+	if s.mic.mode == xiaozhi.Realtime {
+		s.openMicrophone()
 	}
 	if s.phase != ready && s.phase != hearing { // else somebody answers already
 		s.phase = thinking // a touch may have answered
-		if s.asking {
+		if s.question.waits() {
 			s.again() // in realtime the microphone is open, and nothing more will say so
 		}
 	}
-	if s.asking {
-		s.put, s.askedUntil = true, s.now.Add(askFor)
-		s.announce()
-		if q := s.telling.question; q != nil {
-			s.askedUntil = q.Until
+	if s.question.waits() {
+		s.question.audible, s.question.until = true, s.now.Add(askFor)
+		s.publishQuestion()
+		if q := s.turn.announcement.question; q != nil {
+			s.question.until = q.Until
 		}
 	}
 }
 
-// decide answers the question that waits, if it is the one that was meant.
-func (s *stepper) decide(in decide) {
-	if !s.asking || s.question.ID != in.id {
+// decideQuestion answers the question that waits, if it is the one that was meant.
+func (s *stepper) decideQuestion(in decideQuestion) {
+	if !s.question.waits() || s.question.asked.ID != in.id {
 		return
 	}
 	outcome := agent.AnswerDenied
 	if in.allow {
 		outcome = agent.AnswerAllowed
 	}
-	s.do(answerAsk{agent.Answer{Outcome: outcome}})
+	s.do(answerQuestion{agent.Answer{Outcome: outcome}})
 }

@@ -35,9 +35,9 @@ func (k *talk) asks(ctx context.Context, id string, within time.Duration) <-chan
 // until lets time pass until the robot was sent something.
 func (k *talk) until(what string) {
 	k.t.Helper()
-	for end := time.Now().Add(time.Minute); !strings.Contains(k.line.story(), what); time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !strings.Contains(k.channel.story(), what); time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(end) {
-			k.t.Fatalf("it never was sent %s: %s", what, k.line.story())
+			k.t.Fatalf("it never was sent %s: %s", what, k.channel.story())
 		}
 	}
 }
@@ -79,8 +79,8 @@ func TestAskedByTheHouse(t *testing.T) {
 			k.until("May I")
 			withdraw()
 			time.Sleep(50 * time.Millisecond)
-			if !strings.HasSuffix(k.line.story(), "tts stop") {
-				k.t.Errorf("it speaks on: %s", k.line.story())
+			if !strings.HasSuffix(k.channel.story(), "tts stop") {
+				k.t.Errorf("it speaks on: %s", k.channel.story())
 			}
 		}, "context canceled", false},
 		"hushed": {func(k *talk, _ func()) {
@@ -97,7 +97,7 @@ func TestAskedByTheHouse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			talking(t, answer("Yes."), func(k *talk) {
-				k.ears.transcripts = understood("yes please")
+				k.recognizer.transcripts = understood("yes please")
 				k.listen(xiaozhi.Auto)
 				ctx, withdraw := context.WithCancel(k.t.Context())
 				defer withdraw()
@@ -112,8 +112,8 @@ func TestAskedByTheHouse(t *testing.T) {
 				if strings.Contains(name, "opens") {
 					times = 2 // what we begin to say is begun anew
 				}
-				if n := strings.Count(k.line.story(), "May I build?"); n != times {
-					t.Errorf("it was put %d times: %s", n, k.line.story())
+				if n := strings.Count(k.channel.story(), "May I build?"); n != times {
+					t.Errorf("it was put %d times: %s", n, k.channel.story())
 				}
 				for _, kept := range k.waiting.All() {
 					t.Errorf("what is kept is %v", kept)
@@ -133,7 +133,7 @@ func TestAskedByTheHouse(t *testing.T) {
 // that is withdrawn before is not put; a robot that is not there cannot.
 func TestAskedInItsTurn(t *testing.T) {
 	talking(t, answer("It is late.", "Go to bed."), func(k *talk) {
-		k.ears.transcripts = understood("what time is it", "yes")
+		k.recognizer.transcripts = understood("what time is it", "yes")
 		k.listen(xiaozhi.Auto)
 		k.speak()
 		k.until("It is late.")
@@ -144,7 +144,7 @@ func TestAskedInItsTurn(t *testing.T) {
 			t.Error(got)
 		}
 		k.until("May I stay?")
-		if story := k.line.story(); strings.Contains(story, "May I go?") || strings.Index(story, "Go to bed.") > strings.Index(story, "May I stay?") {
+		if story := k.channel.story(); strings.Contains(story, "May I go?") || strings.Index(story, "Go to bed.") > strings.Index(story, "May I stay?") {
 			t.Errorf("sent %s", story)
 		}
 		time.Sleep(3 * time.Second)
@@ -163,7 +163,7 @@ func TestAskedInItsTurn(t *testing.T) {
 // at its next hello.
 func TestNotPutLater(t *testing.T) {
 	talking(t, answer("It is late.", "Go to bed."), func(k *talk) {
-		k.ears.transcripts = understood("what time is it")
+		k.recognizer.transcripts = understood("what time is it")
 		k.listen(xiaozhi.Auto)
 		k.speak()
 		k.until("It is late.")
@@ -184,7 +184,7 @@ func TestNotPutLater(t *testing.T) {
 // TestTooMuchToAsk: beyond what may wait to be said, a question is refused at once.
 func TestTooMuchToAsk(t *testing.T) {
 	talking(t, answer("It is late."), func(k *talk) {
-		for range mostToSay + 1 { // before the robot has settled
+		for range maxQueued + 1 { // before the robot has settled
 			if _, err := k.server.Say(k.t.Context(), robotID, "Hello."); err != nil {
 				t.Fatal(err)
 			}

@@ -39,8 +39,8 @@ func (g *given) outcomes() (all []agent.Outcome) {
 }
 
 // explaining is a mind that speaks for 5 s before it asks.
-func explaining(answers *given) *thinker {
-	return &thinker{answer: func(_ context.Context, _ agent.Turn, out func(agent.Reply) error) error {
+func explaining(answers *given) *scriptedMind {
+	return &scriptedMind{answer: func(_ context.Context, _ agent.Turn, out func(agent.Reply) error) error {
 		err := out(agent.Say{Text: strings.Repeat("long ", 10)})
 		if err == nil {
 			err = out(agent.Ask{ID: "q", Text: "May I delete it?", Within: 10 * time.Second, Answer: answers.add})
@@ -71,12 +71,12 @@ func TestNobodyConsentsToWhatWasNotAsked(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var answers given
 			talking(t, explaining(&answers), func(k *talk) {
-				k.ears.transcripts = understood("clean up", "okay")
+				k.recognizer.transcripts = understood("clean up", "okay")
 				k.listen(xiaozhi.Auto)
 				k.speak()
 				time.Sleep(2 * time.Second)
-				if strings.Contains(k.line.story(), "May I") {
-					t.Fatalf("it has asked already: %s", k.line.story())
+				if strings.Contains(k.channel.story(), "May I") {
+					t.Fatalf("it has asked already: %s", k.channel.story())
 				}
 				do(k)
 				for _, o := range answers.outcomes() {
@@ -94,10 +94,10 @@ func TestNobodyConsentsToWhatWasNotAsked(t *testing.T) {
 func TestATouchWhileTheQuestionSounds(t *testing.T) {
 	var answers given
 	talking(t, explaining(&answers), func(k *talk) {
-		k.ears.transcripts = understood("clean up")
+		k.recognizer.transcripts = understood("clean up")
 		k.listen(xiaozhi.Auto)
 		k.speak()
-		for !strings.Contains(k.line.story(), "May I") {
+		for !strings.Contains(k.channel.story(), "May I") {
 			time.Sleep(100 * time.Millisecond)
 		}
 		time.Sleep(200 * time.Millisecond)
@@ -119,7 +119,7 @@ func TestTheOwnersNoIsNotLost(t *testing.T) {
 		want agent.Outcome
 	}{
 		"a no from elsewhere": {func(k *talk) {
-			k.ears.delay = 3 * time.Second
+			k.recognizer.delay = 3 * time.Second
 			k.speak()
 			if err := k.server.Reply("q", false); err != nil {
 				k.t.Error(err)
@@ -141,10 +141,10 @@ func TestTheOwnersNoIsNotLost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var answers given
 			talking(t, explaining(&answers), func(k *talk) {
-				k.ears.transcripts = understood("clean up", "yes", "yes", "yes")
+				k.recognizer.transcripts = understood("clean up", "yes", "yes", "yes")
 				k.listen(xiaozhi.Auto)
 				k.speak()
-				for !strings.HasSuffix(k.line.story(), "tts stop") {
+				for !strings.HasSuffix(k.channel.story(), "tts stop") {
 					time.Sleep(100 * time.Millisecond)
 				}
 				k.listen(xiaozhi.Auto)
@@ -164,19 +164,19 @@ func TestTheOwnersNoIsNotLost(t *testing.T) {
 func TestAMouthThatDiesInASentence(t *testing.T) {
 	mind := answer("It is late.", "Go to bed.")
 	talking(t, mind, func(k *talk) {
-		k.ears.transcripts = understood("x")
-		k.line.forget()
+		k.recognizer.transcripts = understood("x")
+		k.channel.forget()
 		k.listen(xiaozhi.Auto)
 		k.speak()
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		if story := k.line.story(); !strings.Contains(story, "sentence Go to bed.") || strings.Contains(story, "failed") {
+		if story := k.channel.story(); !strings.Contains(story, "sentence Go to bed.") || strings.Contains(story, "failed") {
 			t.Errorf("sent %s", story)
 		}
 		if k.turns.last.End != event.EndDone {
 			t.Errorf("the turn ended %s", k.turns.last.End)
 		}
-	}, func(o *Options) { o.Mouth = voice.Synthesizers{&halfway{}, o.Mouth} })
+	}, func(o *Options) { o.Synthesizer = voice.Synthesizers{&halfway{}, o.Synthesizer} })
 }
 
 // halfway dies in the middle of its first sentence.

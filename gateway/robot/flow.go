@@ -44,20 +44,20 @@ func (f *flow) preRoll(now time.Time) bool { return f.ahead-now.Sub(f.at) > preR
 // to listen to, since our speech in auto mode ended. The firmware says then that
 // it listens; there are clients that say so once and never again.
 func (s *state) streams(now time.Time) bool {
-	if s.phase != quiet || s.rested.IsZero() || s.flow.preRoll(now) {
+	if s.phase != quiet || s.mic.resumeAwaited.IsZero() || s.mic.flow.preRoll(now) {
 		return false
 	}
-	from := s.flow.since
-	if from.Before(s.rested) {
-		from = s.rested
+	from := s.mic.flow.since
+	if from.Before(s.mic.resumeAwaited) {
+		from = s.mic.resumeAwaited
 	}
 	return passed(now, from, streamsFor)
 }
 
 // streaming is what streams has found.
 func (s *stepper) streaming() {
-	if s.phase == quiet && !s.rested.IsZero() {
-		s.rested, s.listening = time.Time{}, true
+	if s.phase == quiet && !s.mic.resumeAwaited.IsZero() {
+		s.mic.resumeAwaited, s.mic.listening = time.Time{}, true
 		s.again()
 	}
 }

@@ -62,26 +62,26 @@ func (d *dice) fromRobot() xiaozhi.FromRobot {
 }
 
 // fromHouse is something the house may want.
-func (d *dice) fromHouse(now time.Time) input {
+func (d *dice) command(now time.Time) input {
 	switch d.roll(13) {
 	case 0:
-		return tell{telling: telling{text: "a"}}
+		return announce{announcement{text: "a"}}
 	case 1:
-		return tell{telling: telling{text: "b", notice: "n"}, urgent: true}
+		return announce{announcement{text: "b", notice: "n", urgent: true}}
 	case 2:
-		return show{notice: "s"}
+		return showAlert{notice: "s"}
 	case 3:
-		return hear{"hello"}
+		return injectText{"hello"}
 	case 4:
-		return silent{}
+		return abort{}
 	case 5:
-		return hold{time.Unix(int64(d.roll(256)), 0)}
+		return holdChannel{time.Unix(int64(d.roll(256)), 0)}
 	case 6:
-		return feel{agent.Neutral}
+		return showEmotion{agent.Neutral}
 	case 7:
-		return decide{"q", d.roll(2) == 0}
+		return decideQuestion{"q", d.roll(2) == 0}
 	case 8:
-		return play{&sound{"s", make([]int16, 3*voice.SpeakerFrame)}, make(chan error, 1)}
+		return playSound{&sound{"s", make([]int16, 3*voice.SpeakerFrame)}, make(chan error, 1)}
 	case 9, 10:
 		until := now.Add(time.Duration(d.roll(40)) * time.Second)
 		d.asked = append(d.asked, &inquiry{agent.Question{ID: "q", Text: "may we?", Asked: now, Until: until}, make(chan ending, 1)})
@@ -108,7 +108,7 @@ func (c *checker) take(in input, before state, effects []effect) {
 	if c.closed && len(effects) > 0 {
 		c.t.Fatalf("%T after the end has effects: %v", in, effects)
 	}
-	abort, _ := in.(said)
+	abort, _ := in.(fromRobot)
 	_, isAbort := abort.message.(xiaozhi.Abort)
 	answered := !isAbort || before.phase == greeting || c.closed
 	switch in := in.(type) {
@@ -135,7 +135,7 @@ func (c *checker) take(in input, before state, effects []effect) {
 				c.t.Fatalf("%T ends a turn that is not there", in)
 			}
 			c.turn = false
-		case giveUtterance, answerAsk, keepHeard, startAgain:
+		case startAnswer, answerQuestion, keepTranscript, restartSpeech:
 			if !c.turn {
 				c.t.Fatalf("%T gives %T to no turn", in, e)
 			}
@@ -185,7 +185,7 @@ func FuzzStep(f *testing.F) {
 	f.Fuzz(func(t *testing.T, script []byte) {
 		d := &dice{bytes: script}
 		now := time.Unix(1000, 0)
-		st := state{opened: now, greets: d.roll(2) == 1, timing: timing{
+		st := state{channel: channelState{opened: now}, greets: d.roll(2) == 1, limits: limits{
 			hello: helloWithin, idle: time.Duration(d.roll(3)) * time.Minute, stalled: stalledAfter, longest: voice.LongestUtterance}}
 		c := &checker{t: t, open: map[*inquiry]bool{}}
 		feed := func(in input) {
@@ -193,25 +193,25 @@ func FuzzStep(f *testing.F) {
 			var effects []effect
 			st, effects = step(st, now, in)
 			c.take(in, before, effects)
-			if st.turn != c.turn {
-				t.Fatalf("after %T the state says turn %v", in, st.turn)
+			if err := st.check(); err != nil {
+				t.Fatalf("after %T: %v", in, err)
 			}
-			if st.asking && !st.turn {
-				t.Fatalf("after %T a question waits without a turn", in)
+			if st.turn.active != c.turn {
+				t.Fatalf("after %T the state says turn %v", in, st.turn.active)
 			}
-			if st.announced != (c.asked == 1) {
-				t.Fatalf("after %T the state says that a question was told: %v", in, st.announced)
+			if st.question.published != (c.asked == 1) {
+				t.Fatalf("after %T the state says that a question was told: %v", in, st.question.published)
 			}
-			if len(st.toSay) > 2*mostToSay+2 {
-				t.Fatalf("%d things wait to be said", len(st.toSay))
+			if len(st.queue.waiting) > 2*maxQueued+2 {
+				t.Fatalf("%d things wait to be said", len(st.queue.waiting))
 			}
 		}
 		for d.left() && !c.closed {
 			switch d.roll(6) {
 			case 0, 1:
-				feed(said{d.fromRobot()})
+				feed(fromRobot{d.fromRobot()})
 			case 2:
-				feed(d.fromHouse(now))
+				feed(d.command(now))
 			case 3:
 				feed([]input{speechBegan{}, speechEnded{}, streaming{}}[d.roll(3)])
 			case 4:
@@ -224,7 +224,7 @@ func FuzzStep(f *testing.F) {
 					feed(tick{})
 				}
 			case 5:
-				if st.turn { // what only a turn that is under way can do
+				if st.turn.active { // what only a turn that is under way can do
 					feed(d.fromTurn(st))
 				}
 			}
@@ -243,25 +243,25 @@ func FuzzStep(f *testing.F) {
 func (d *dice) fromTurn(st state) input {
 	switch d.roll(7) {
 	case 0:
-		return heard{"x"}
+		return transcript{"x"}
 	case 1:
 		return misheard{}
 	case 2:
-		if !st.asking {
-			return askedFor{&agent.Question{ID: "q", Text: "may I?"}}
+		if !st.question.waits() {
+			return questionPut{&agent.Question{ID: "q", Text: "may I?"}}
 		}
-		return replied{agent.Answer{Outcome: agent.AnswerGiven}}
+		return questionAnswered{agent.Answer{Outcome: agent.AnswerGiven}}
 	case 3:
-		return finished{[]string{"", event.EndDone, event.EndHangUp, event.EndSleep, event.EndFailed}[d.roll(5)], ""}
+		return turnFinished{[]string{"", event.EndDone, event.EndHangUp, event.EndSleep, event.EndFailed}[d.roll(5)], ""}
 	case 4:
-		return played{progress{started: true}}
+		return playbackProgress{started: true}
 	case 5:
-		if st.begun { // once
-			return played{progress{said: []string{"y"}}}
+		if st.turn.begun { // once
+			return playbackProgress{spoken: []string{"y"}}
 		}
-		return played{progress{began: true, said: []string{"x"}, paused: d.roll(2) == 1, askFor: time.Second}}
+		return playbackProgress{began: true, spoken: []string{"x"}, paused: d.roll(2) == 1, askFor: time.Second}
 	}
-	return played{progress{drained: true}}
+	return playbackProgress{drained: true}
 }
 
 // FuzzSession drives a whole session, with its four goroutines and real Opus,
@@ -276,7 +276,7 @@ func FuzzSession(f *testing.F) {
 	f.Add([]byte{2, 0, 5, 3, 2, 1, 1, 1, 4, 25, 5, 50, 2, 4, 0, 0, 0, 5, 9})
 	// Nearly all of a run was Opus of what is always the same.
 	phrases := map[string]phrase{}
-	packets, err := synthesize(f.Context(), "Yes?", &beeper{hurry: hurried}, voice.Options{})
+	packets, err := synthesize(f.Context(), "Yes?", &beepSynthesizer{hurry: hurried}, voice.Options{})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -298,7 +298,7 @@ const hurried = 12
 func fuzzSession(t *testing.T, d *dice, phrases map[string]phrase) {
 	asked, ended := 0, 0
 	turns := 0
-	mind := &thinker{answer: func(ctx context.Context, _ agent.Turn, out func(agent.Reply) error) error {
+	mind := &scriptedMind{answer: func(ctx context.Context, _ agent.Turn, out func(agent.Reply) error) error {
 		turns++
 		if turns%4 == 3 {
 			return agent.ErrAway
@@ -312,13 +312,13 @@ func fuzzSession(t *testing.T, d *dice, phrases map[string]phrase) {
 		}
 		return errors.Join(out(agent.Felt{Emotion: happy}), out(agent.Say{Text: "A few words."}), out(agent.Say{Text: "And more."}), out(agent.Done{End: agent.Continue}))
 	}}
-	k := newTalkOn(t, mind, xiaozhi.Framing1, func(k *talk) { k.mouth.hurry, k.phrases = hurried, phrases },
+	k := newTalkOn(t, mind, xiaozhi.Framing1, func(k *talk) { k.synthesizer.hurry, k.phrases = hurried, phrases },
 		func(o *Options) { o.Greet = true; o.Phrases = func(string) string { return "😊 Yes?" } })
-	k.ears.always = voice.Transcript{Text: "hello"}
+	k.recognizer.always = voice.Transcript{Text: "hello"}
 	aborts, listens := 0, 0
 	waiting := map[*inquiry]bool{} // taken, and not withdrawn
 	k.say(xiaozhi.Hello{})
-	for d.left() && !isClosed(k.line) {
+	for d.left() && !isClosed(k.channel) {
 		switch d.roll(6) {
 		case 0, 1:
 			m := d.fromRobot()
@@ -330,7 +330,7 @@ func fuzzSession(t *testing.T, d *dice, phrases map[string]phrase) {
 			}
 			k.say(m)
 		case 2:
-			in := d.fromHouse(time.Now())
+			in := d.command(time.Now())
 			err := k.server.post(t.Context(), robotID, in)
 			if err != nil && !errors.Is(err, ErrOffline) {
 				t.Fatal(err)
@@ -359,7 +359,7 @@ func fuzzSession(t *testing.T, d *dice, phrases map[string]phrase) {
 	k.server.Close()
 	<-k.ended
 	k.bus.Close()
-	checkWire(t, k.line.all(), aborts, listens)
+	checkWire(t, k.channel.all(), aborts, listens)
 	if asked != ended {
 		t.Errorf("%d questions, %d answers", asked, ended)
 	}

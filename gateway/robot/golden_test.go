@@ -151,17 +151,17 @@ func (sc *scenario) one(key string) string {
 func (sc *scenario) play(t *testing.T, framing xiaozhi.Framing) string {
 	var transcript string
 	synctest.Test(t, func(t *testing.T) {
-		p := &player{scenario: sc, t: t, began: time.Now(), toHear: slices.Clone(sc.ears), toThink: slices.Clone(sc.mind),
+		p := &player{scenario: sc, t: t, began: time.Now(), transcripts: slices.Clone(sc.ears), replies: slices.Clone(sc.mind),
 			withdrawals: map[string]context.CancelFunc{}}
-		mind := &thinker{answer: p.answer}
+		mind := &scriptedMind{answer: p.answer}
 		k := newTalkOn(t, mind, framing, func(k *talk) {
 			k.robot = device.Robot{ID: robotID, Board: sc.one("board"), BaseURL: sc.one("base_url"), Firmware: "test"}
 			for _, text := range sc.setup["waiting"] {
-				if _, err := NewWaiting(k.waiting).add(robotID, p.began, Command{Thing: thingSay, Text: text}); err != nil {
+				if _, err := NewCommandQueue(k.waiting).add(robotID, p.began, Command{Thing: commandSay, Text: text}); err != nil {
 					t.Fatal(err)
 				}
 			}
-		}, sc.options, func(o *Options) { o.Ears = p })
+		}, sc.options, func(o *Options) { o.Recognizer = p })
 		p.talk = k
 		synctest.Wait()
 		transcript = p.run()
@@ -193,10 +193,10 @@ type player struct {
 	t     *testing.T
 	began time.Time
 
-	mu      sync.Mutex
-	toHear  []scripting
-	toThink []scripting
-	entries []entry
+	mu          sync.Mutex
+	transcripts []scripting
+	replies     []scripting
+	entries     []entry
 
 	withdrawals map[string]context.CancelFunc // of what the house asks
 }
@@ -235,13 +235,13 @@ func (p *player) run() string {
 	}
 	r.finish(p.began.Add(p.ends + afterwards))
 	p.checkStamps()
-	if left := len(p.toHear) + len(p.toThink); left > 0 {
+	if left := len(p.transcripts) + len(p.replies); left > 0 {
 		p.t.Errorf("%d lines of the ears and the mind were not asked for", left)
 	}
-	if isClosed(p.line) {
-		p.add(entry{at: p.closedAt().Sub(p.began), mark: '>', text: "close " + strconv.Quote(p.line.reason)})
+	if isClosed(p.channel) {
+		p.add(entry{at: p.closedAt().Sub(p.began), mark: '>', text: "close " + strconv.Quote(p.channel.reason)})
 	}
-	framing := fmt.Sprintf(`"framing":%d`, p.line.framing)
+	framing := fmt.Sprintf(`"framing":%d`, p.channel.framing)
 	return strings.ReplaceAll(strings.Join(sorted(p.entries), "\n")+"\n", framing, `"framing":1`)
 }
 
@@ -252,9 +252,9 @@ func (p *player) add(e entry) {
 }
 
 func (p *player) closedAt() time.Time {
-	p.line.mu.Lock()
-	defer p.line.mu.Unlock()
-	return p.line.ended
+	p.channel.mu.Lock()
+	defer p.channel.mu.Unlock()
+	return p.channel.ended
 }
 
 func (p *player) until(at time.Duration) {
@@ -267,8 +267,8 @@ func (p *player) until(at time.Duration) {
 // checkStamps: in framing 2 each packet has a timestamp of its own.
 func (p *player) checkStamps() {
 	last := uint32(0)
-	for _, s := range p.line.all() {
-		if s.message == nil && p.line.framing == xiaozhi.Framing2 {
+	for _, s := range p.channel.all() {
+		if s.message == nil && p.channel.framing == xiaozhi.Framing2 {
 			if s.audio.Timestamp != last+60 {
 				p.t.Errorf("timestamp %d after %d", s.audio.Timestamp, last)
 			}
@@ -281,7 +281,7 @@ func (p *player) checkStamps() {
 func (p *player) step(s scripting) {
 	if s.mark == '!' {
 		p.add(s.entry())
-		p.house(s)
+		p.command(s)
 		return
 	}
 	switch s.word {
@@ -295,7 +295,7 @@ func (p *player) step(s scripting) {
 		p.sound(s.word == "speech", ms/60)
 	case "close":
 		p.add(entry{at: s.at, mark: '<', text: "close"})
-		p.line.Close(0, "")
+		p.channel.Close(0, "")
 	default:
 		p.send(uplink{raw: []byte(s.word + strings.TrimSuffix(" "+s.rest, " "))})
 	}
@@ -316,7 +316,7 @@ func (p *player) sound(speech bool, packets int) {
 	}
 }
 
-func (p *player) house(s scripting) {
+func (p *player) command(s scripting) {
 	ctx := p.t.Context()
 	var err error
 	switch s.word {
@@ -401,12 +401,12 @@ func (p *player) Recognize(ctx context.Context, u *voice.Utterance, _ voice.Opti
 		return voice.Transcript{}, err
 	}
 	p.mu.Lock()
-	if len(p.toHear) == 0 {
+	if len(p.transcripts) == 0 {
 		p.mu.Unlock()
 		return voice.Transcript{}, fmt.Errorf("%w: nothing is left to hear", voice.ErrUnavailable)
 	}
-	next := p.toHear[0]
-	p.toHear = p.toHear[1:]
+	next := p.transcripts[0]
+	p.transcripts = p.transcripts[1:]
 	p.mu.Unlock()
 	if err := p.wait(ctx, next.at); err != nil {
 		return voice.Transcript{}, err
@@ -430,12 +430,12 @@ func (p *player) wait(ctx context.Context, at time.Duration) error {
 func (p *player) answer(ctx context.Context, turn agent.Turn, out func(agent.Reply) error) error {
 	for {
 		p.mu.Lock()
-		if len(p.toThink) == 0 {
+		if len(p.replies) == 0 {
 			p.mu.Unlock()
 			return agent.ErrAway
 		}
-		next := p.toThink[0]
-		p.toThink = p.toThink[1:]
+		next := p.replies[0]
+		p.replies = p.replies[1:]
 		p.mu.Unlock()
 		if err := p.wait(ctx, next.at); err != nil {
 			return err

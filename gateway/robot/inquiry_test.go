@@ -58,14 +58,14 @@ func (k *talk) wantEnd(i *inquired, want agent.Answer, err error) {
 	k.t.Helper()
 	e, yes := i.ended()
 	if !yes || e.answer != want || !errors.Is(e.err, err) || err == nil && e.err != nil {
-		k.t.Errorf("ended %v: %+v, want %+v, %v; sent %s", yes, e, want, err, k.line.story())
+		k.t.Errorf("ended %v: %+v, want %+v, %v; sent %s", yes, e, want, err, k.channel.story())
 	}
 }
 
 func (k *talk) waits(i *inquired) {
 	k.t.Helper()
 	if e, yes := i.ended(); yes {
-		k.t.Errorf("it has ended: %+v; sent %s", e, k.line.story())
+		k.t.Errorf("it has ended: %+v; sent %s", e, k.channel.story())
 	}
 }
 
@@ -117,7 +117,7 @@ func TestTheHouseAsks(t *testing.T) {
 			k.touch()
 		}, agent.Answer{Outcome: agent.AnswerTouch}, nil, "touched", agent.Listening},
 		"nothing that is understood": {xiaozhi.Auto, func(k *talk) {
-			k.ears.transcripts = []voice.Transcript{{Refused: true}}
+			k.recognizer.transcripts = []voice.Transcript{{Refused: true}}
 			k.answers()
 			k.quiet(18 * time.Second)
 		}, agent.Answer{Outcome: agent.AnswerExpired}, nil, "expired", agent.Listening},
@@ -131,13 +131,13 @@ func TestTheHouseAsks(t *testing.T) {
 		}, agent.Answer{Outcome: agent.AnswerAllowed}, nil, "allowed", agent.Attention},
 		"an abort":            {xiaozhi.Auto, func(k *talk) { k.say(xiaozhi.Abort{}) }, agent.Answer{Outcome: agent.AnswerClosed}, nil, "closed", agent.Idle},
 		"be quiet":            {xiaozhi.Auto, func(k *talk) { _ = k.server.Abort(k.t.Context(), robotID) }, agent.Answer{Outcome: agent.AnswerClosed}, nil, "closed", agent.Idle},
-		"the channel closes":  {xiaozhi.Auto, func(k *talk) { k.line.Close(0, "") }, agent.Answer{}, ErrOffline, "closed", agent.Idle},
-		"deaf":                {xiaozhi.Auto, func(k *talk) { k.ears.err = voice.ErrUnavailable; k.answers() }, agent.Answer{}, errAny, "closed", agent.Listening},
+		"the channel closes":  {xiaozhi.Auto, func(k *talk) { k.channel.Close(0, "") }, agent.Answer{}, ErrOffline, "closed", agent.Idle},
+		"deaf":                {xiaozhi.Auto, func(k *talk) { k.recognizer.err = voice.ErrUnavailable; k.answers() }, agent.Answer{}, errAny, "closed", agent.Listening},
 		"the appliance stops": {xiaozhi.Auto, func(k *talk) { k.server.Close() }, agent.Answer{}, ErrOffline, "closed", agent.Idle},
 	} {
 		t.Run(name, func(t *testing.T) {
 			talking(t, answer(), func(k *talk) {
-				k.ears.transcripts = understood("go on")
+				k.recognizer.transcripts = understood("go on")
 				if c.mode != "" {
 					k.listen(c.mode)
 				}
@@ -211,14 +211,14 @@ func TestWhatTheHouseCannotAsk(t *testing.T) {
 			t.Errorf("a robot that is not here: %v", err)
 		}
 		var all []*inquired
-		for range mostToSay + 1 {
+		for range maxQueued + 1 {
 			all = append(all, k.inquires())
 		}
 		for _, i := range all {
 			k.waits(i)
 		}
 		k.wantEnd(k.inquires(), agent.Answer{}, ErrBusy)
-		k.line.Close(0, "")
+		k.channel.Close(0, "")
 		<-k.ended
 		for _, i := range all {
 			k.wantEnd(i, agent.Answer{}, ErrOffline)
@@ -233,7 +233,7 @@ func TestWhatTheHouseCannotAsk(t *testing.T) {
 // and before what came after it. Nobody answers it until then.
 func TestAQuestionWaitsItsTurn(t *testing.T) {
 	talking(t, answer("It is late."), func(k *talk) {
-		k.ears.transcripts = understood("what time is it")
+		k.recognizer.transcripts = understood("what time is it")
 		k.listen(xiaozhi.Auto)
 		k.speak()
 		says := func(text string) {
@@ -274,8 +274,8 @@ func TestAQuestionIsWithdrawn(t *testing.T) {
 		next  agent.Shown
 	}{
 		"while the robot connects":  {func(*talk) {}, "hello", nil, agent.Idle},
-		"while another is answered": {func(k *talk) { k.ears.transcripts = understood("x"); k.listen(xiaozhi.Auto) }, "", nil, agent.Speaking},
-		"while it is synthesized": {func(k *talk) { k.mouth.delay = time.Second; k.listen(xiaozhi.Auto) },
+		"while another is answered": {func(k *talk) { k.recognizer.transcripts = understood("x"); k.listen(xiaozhi.Auto) }, "", nil, agent.Speaking},
+		"while it is synthesized": {func(k *talk) { k.synthesizer.delay = time.Second; k.listen(xiaozhi.Auto) },
 			"hello, tts start, sentence May we?, tts stop", nil, agent.Idle},
 		"while it sounds": {func(k *talk) { k.listen(xiaozhi.Auto); time.Sleep(200 * time.Millisecond) },
 			"hello, tts start, sentence May we?, 9 packets, tts stop", []string{"h asked", "h closed"}, agent.Idle},
@@ -285,7 +285,7 @@ func TestAQuestionIsWithdrawn(t *testing.T) {
 			"hello, tts start, sentence May we?, 12 packets, tts stop", []string{"h asked", "h closed"}, agent.Listening},
 		"while somebody answers": {func(k *talk) { k.waitsForWords(); k.someWords() },
 			"hello, tts start, sentence May we?, 12 packets, tts stop", []string{"h asked", "h closed"}, agent.Listening},
-		"while his words are recognized": {func(k *talk) { k.waitsForWords(); k.ears.delay = time.Second; k.speak() },
+		"while his words are recognized": {func(k *talk) { k.waitsForWords(); k.recognizer.delay = time.Second; k.speak() },
 			"hello, tts start, sentence May we?, 12 packets, tts stop", []string{"h asked", "h closed"}, agent.Listening},
 		"after its answer": {func(k *talk) { k.waitsForWords(); k.touch() },
 			"hello, tts start, sentence May we?, 12 packets, tts stop", []string{"h asked", "h touched"}, agent.Listening},
@@ -317,13 +317,13 @@ func TestAQuestionIsWithdrawn(t *testing.T) {
 				}
 				time.Sleep(20 * time.Second)
 				synctest.Wait()
-				if n := strings.Count(k.line.story(), "May we?"); n > 1 || c.told == nil && n > 0 && k.mouth.delay == 0 {
-					t.Errorf("asked later: %s", k.line.story())
+				if n := strings.Count(k.channel.story(), "May we?"); n > 1 || c.told == nil && n > 0 && k.synthesizer.delay == 0 {
+					t.Errorf("asked later: %s", k.channel.story())
 				}
 				k.events = k.bus.ReadFrom(1)
 				k.wantInquiries(c.told...)
-				if isClosed(k.line) {
-					t.Errorf("closed: %s", k.line.reason)
+				if isClosed(k.channel) {
+					t.Errorf("closed: %s", k.channel.reason)
 				}
 			})
 		})
@@ -351,7 +351,7 @@ func TestAnAnswerThatComesFirst(t *testing.T) {
 	server := NewServer(Options{Log: slog.New(slog.DiscardHandler)})
 	defer server.Close()
 	inputs := make(chan posted)
-	server.sessions[robotID] = &running{session: &session{inputs: inputs}, done: make(chan struct{})}
+	server.sessions[robotID] = &running{session: &session{inbox: inbox{inputs: inputs}}, done: make(chan struct{})}
 	ctx, withdraw := context.WithCancel(t.Context())
 	i := &inquired{withdraw, make(chan ending, 1)}
 	go func() {
@@ -392,7 +392,7 @@ func TestASecondQuestion(t *testing.T) {
 			i := k.inquires(second)
 			k.waitsForWords()
 			k.someWords()
-			k.line.forget()
+			k.channel.forget()
 			first.withdraw()
 			time.Sleep(yieldFor - time.Second)
 			k.wantStory("")
@@ -445,7 +445,7 @@ func TestAQuestionIsPutOff(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			talking(t, answer(), func(k *talk) {
 				k.listen(xiaozhi.Auto)
-				k.mouth.delay = 500 * time.Millisecond
+				k.synthesizer.delay = 500 * time.Millisecond
 				i := k.inquires()
 				do(k)
 				k.waits(i)
@@ -476,8 +476,8 @@ func TestAQuestionIsPushedAside(t *testing.T) {
 		k.touch()
 		k.wantEnd(i, agent.Answer{Outcome: agent.AnswerTouch}, nil)
 		k.wantInquiries("h asked", "h touched")
-		if n := strings.Count(k.line.story(), "may we?"); n != 2 {
-			t.Errorf("put %d times: %s", n, k.line.story())
+		if n := strings.Count(k.channel.story(), "may we?"); n != 2 {
+			t.Errorf("put %d times: %s", n, k.channel.story())
 		}
 	})
 }
@@ -499,8 +499,8 @@ func TestAnAbortWhileTheQuestionSounds(t *testing.T) {
 		k.say(xiaozhi.Abort{})
 		k.wantEnd(i, agent.Answer{Outcome: agent.AnswerClosed}, nil)
 		k.wantStory("hello, tts start, sentence May we?, 10 packets, tts stop")
-		k.line.forget()
-		k.ears.transcripts = understood("hello")
+		k.channel.forget()
+		k.recognizer.transcripts = understood("hello")
 		k.listen(xiaozhi.Auto)
 		k.speak()
 		time.Sleep(2 * time.Second)
@@ -542,7 +542,7 @@ func TestTheTimeOfAQuestion(t *testing.T) {
 			}
 		}, nil},
 		"is put":         {5 * time.Second, "May we?", func(*talk) {}, []string{"h asked", "h expired"}},
-		"is synthesized": {time.Second, "May we?", func(k *talk) { k.mouth.delay = 3 * time.Second }, nil},
+		"is synthesized": {time.Second, "May we?", func(k *talk) { k.synthesizer.delay = 3 * time.Second }, nil},
 		"sounds":         {2 * time.Second, strings.Repeat("Well, ", 10) + "may we?", func(*talk) {}, []string{"h asked", "h expired"}},
 		"sounds, and is synthesized": {2 * time.Second, strings.Repeat("Well, ", 40) + "may we?",
 			func(*talk) {}, nil},
@@ -554,13 +554,13 @@ func TestTheTimeOfAQuestion(t *testing.T) {
 				i := k.inquires(func(q *agent.Question) { q.Until, q.Text = time.Now().Add(c.within), c.text })
 				time.Sleep(c.within - time.Millisecond)
 				k.waits(i)
-				k.mouth.delay = 0
+				k.synthesizer.delay = 0
 				time.Sleep(2 * time.Millisecond)
 				k.wantEnd(i, agent.Answer{Outcome: agent.AnswerExpired}, nil)
 				if shown := k.shows(); shown == agent.Notification {
 					t.Errorf("shows %s", shown)
 				}
-				if story := k.line.story(); name != "waits" && !strings.HasSuffix(story, "tts stop") {
+				if story := k.channel.story(); name != "waits" && !strings.HasSuffix(story, "tts stop") {
 					t.Errorf("it goes on: %s", story)
 				}
 				k.events = k.bus.ReadFrom(1)
@@ -568,7 +568,7 @@ func TestTheTimeOfAQuestion(t *testing.T) {
 				k.announce("n", false)
 				time.Sleep(12 * time.Second)
 				k.listen(xiaozhi.Auto)
-				if story := k.line.story(); !strings.HasSuffix(story, "tts start, sentence Smoke!, 10 packets, tts stop") {
+				if story := k.channel.story(); !strings.HasSuffix(story, "tts start, sentence Smoke!, 10 packets, tts stop") {
 					t.Errorf("sent %s", story)
 				}
 			})
@@ -584,7 +584,7 @@ func TestAMicrophoneThatOpensForAQuestion(t *testing.T) {
 		t.Run(string(mode), func(t *testing.T) {
 			talking(t, answer(), func(k *talk) {
 				k.say(xiaozhi.Event{Name: "face_detected", Data: []byte("{}")})
-				k.ears.transcripts = understood("yes")
+				k.recognizer.transcripts = understood("yes")
 				i := k.inquires()
 				time.Sleep(300 * time.Millisecond)
 				k.listen(mode)
@@ -604,13 +604,13 @@ func TestAMicrophoneThatOpensForAQuestion(t *testing.T) {
 func TestAMouthThatCannotAsk(t *testing.T) {
 	talking(t, answer(), func(k *talk) {
 		k.listen(xiaozhi.Auto)
-		k.mouth.err = voice.ErrUnavailable
+		k.synthesizer.err = voice.ErrUnavailable
 		i := k.inquires()
 		e, yes := i.ended()
 		if !yes || e.err == nil || errors.Is(e.err, ErrOffline) || !strings.Contains(e.err.Error(), "speak") {
 			t.Errorf("%v: %+v", yes, e)
 		}
-		k.mouth.err = nil
+		k.synthesizer.err = nil
 		i = k.inquires()
 		time.Sleep(3 * time.Second)
 		k.touch()
@@ -626,8 +626,8 @@ func TestAQuestionAndASecondSocket(t *testing.T) {
 		i := k.inquires()
 		k.waitsForWords()
 		first := k.ended
-		k.line, k.ended = newLine(), make(chan struct{})
-		k.connect(k.line, k.ended)
+		k.channel, k.ended = newFakeChannel(), make(chan struct{})
+		k.connect(k.channel, k.ended)
 		<-first
 		k.wantEnd(i, agent.Answer{}, ErrOffline)
 		k.say(xiaozhi.Hello{})
@@ -648,19 +648,19 @@ func TestAQuestionKeepsTheChannel(t *testing.T) {
 		time.Sleep(1500 * time.Millisecond)
 		k.listen(xiaozhi.Auto)
 		time.Sleep(100 * time.Second)
-		if isClosed(k.line) {
-			t.Fatalf("hung up: %s", k.line.reason)
+		if isClosed(k.channel) {
+			t.Fatalf("hung up: %s", k.channel.reason)
 		}
 		if err := k.server.Reply("h", false); err != nil {
 			t.Fatal(err)
 		}
 		k.wantEnd(i, agent.Answer{Outcome: agent.AnswerDenied}, nil)
 		time.Sleep(50 * time.Second)
-		if isClosed(k.line) {
-			t.Fatalf("hung up: %s", k.line.reason)
+		if isClosed(k.channel) {
+			t.Fatalf("hung up: %s", k.channel.reason)
 		}
 		time.Sleep(11 * time.Second)
-		if !isClosed(k.line) {
+		if !isClosed(k.channel) {
 			t.Error("it is never hung up")
 		}
 	})

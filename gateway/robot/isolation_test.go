@@ -77,7 +77,7 @@ func (toner) Synthesize(_ context.Context, text string, _ voice.Options, out fun
 
 // crowd is some robots that talk with one appliance.
 type crowd struct {
-	lines  []*line
+	lines  []*fakeChannel
 	server *Server
 	bus    *event.Bus
 	ended  []chan struct{}
@@ -100,20 +100,20 @@ func (c *crowd) schedule() (times [][]time.Duration) {
 // robot stuck, if there is one, stops reading in the middle of the first.
 func talkAll(t *testing.T, n, stuck int, before ...func(*event.Bus)) *crowd {
 	c := &crowd{began: time.Now()}
-	echo := &thinker{answer: func(_ context.Context, turn agent.Turn, out func(agent.Reply) error) error {
+	echo := &scriptedMind{answer: func(_ context.Context, turn agent.Turn, out func(agent.Reply) error) error {
 		if err := out(agent.Say{Text: turn.Text}); err != nil {
 			return err
 		}
 		return out(agent.Done{End: agent.Continue})
 	}}
-	k := newTalk(t, echo, func(o *Options) { o.Ears, o.Mouth = pitched{}, toner{} })
+	k := newTalk(t, echo, func(o *Options) { o.Recognizer, o.Synthesizer = pitched{}, toner{} })
 	c.server, c.bus = k.server, k.bus
 	for _, f := range before {
 		f(k.bus)
 	}
 	var speech, silence [][][]byte
 	for i := range n {
-		line, ended := newLine(), make(chan struct{})
+		line, ended := newFakeChannel(), make(chan struct{})
 		c.lines, c.ended = append(c.lines, line), append(c.ended, ended)
 		go func() {
 			defer close(ended)
@@ -159,7 +159,7 @@ func talkAll(t *testing.T, n, stuck int, before ...func(*event.Bus)) *crowd {
 }
 
 // heardAt is which answer a line carries, by its sound.
-func heardAt(t *testing.T, l *line) []int {
+func heardAt(t *testing.T, l *fakeChannel) []int {
 	t.Helper()
 	decoder, err := voice.NewDecoder(voice.SpeakerRate)
 	if err != nil {

@@ -18,19 +18,19 @@ type playback struct {
 	queue     []item
 	packets   int // in queue
 	cancelled bool
-	hurried   bool          // to the pause: somebody answers already
-	restarts  bool          // the robot is to be made to speak once more
-	begun     bool          // the robot was made to speak and not yet told to stop
-	sentence  spoken        // the one being played
-	later     []spoken      // those after it, in the queue
-	room      chan struct{} // made by a turn that waits for room
-	news      chan struct{} // poked when the queue was empty
-	report    progress
+	hurried   bool               // to the pause: somebody answers already
+	restarts  bool               // the robot is to be made to speak once more
+	begun     bool               // the robot was made to speak and not yet told to stop
+	sentence  sentenceProgress   // the one being played
+	later     []sentenceProgress // those after it, in the queue
+	room      chan struct{}      // made by a turn that waits for room
+	news      chan struct{}      // poked when the queue was empty
+	report    playbackProgress
 	reported  chan<- struct{} // the loop's
 }
 
 // spoken is how far a sentence has come, in packets.
-type spoken struct {
+type sentenceProgress struct {
 	made, sent int
 	whole      bool      // none will be made any more
 	until      time.Time // when those sent will have been played
@@ -38,7 +38,7 @@ type spoken struct {
 
 // heard is the part of a sentence that has been played. One that has not begun
 // says nothing of the one before, which then was played but for a moment.
-func (s spoken) heard(now time.Time) float64 {
+func (s sentenceProgress) playedPart(now time.Time) float64 {
 	if s.sent == 0 {
 		return 1
 	}
@@ -64,10 +64,10 @@ type item struct {
 
 // progress is what the writer has done since the loop last looked. It merges:
 // the loop may look late, but misses nothing.
-type progress struct {
+type playbackProgress struct {
 	started bool     // tts start has left
 	began   bool     // the first packet has left
-	said    []string // sentences whose first packet has left
+	spoken  []string // sentences whose first packet has left
 	paused  bool     // stopped for a question, all played, and not gone on since
 	stopped bool     // stopped for a question
 	askFor  time.Duration
@@ -121,7 +121,7 @@ func (p *playback) count(it item) {
 		last.made++
 	case it.sentence != nil:
 		last.whole = true
-		p.later = append(p.later, spoken{})
+		p.later = append(p.later, sentenceProgress{})
 	case it.face == nil:
 		last.whole = true
 	}
@@ -214,7 +214,7 @@ func (p *playback) hurry() {
 }
 
 // startAgain has the writer make the robot speak once more, if it does yet.
-func (p *playback) startAgain() {
+func (p *playback) restartSpeech() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.restarts = true
@@ -233,9 +233,9 @@ func (p *playback) restart() bool {
 
 // leftover is what a cancelled playback leaves behind.
 type leftover struct {
-	speaking bool     // the robot was made to speak and not told to stop
-	report   progress // that the loop has not looked at
-	heard    float64  // the part of the last sentence begun that was played
+	speaking   bool             // the robot was made to speak and not told to stop
+	report     playbackProgress // that the loop has not looked at
+	playedPart float64          // the part of the last sentence begun that was played
 }
 
 // cancel drops what is queued.
@@ -247,13 +247,13 @@ func (p *playback) cancel(now time.Time) leftover {
 		close(p.room)
 		p.room = nil
 	}
-	left := leftover{speaking: p.begun, report: p.report, heard: p.sentence.heard(now)}
-	p.report = progress{}
+	left := leftover{speaking: p.begun, report: p.report, playedPart: p.sentence.playedPart(now)}
+	p.report = playbackProgress{}
 	return left
 }
 
 // note merges what the writer has done into the report and wakes the loop.
-func (p *playback) note(done func(*progress)) {
+func (p *playback) note(done func(*playbackProgress)) {
 	p.mu.Lock()
 	done(&p.report)
 	p.mu.Unlock()
@@ -261,10 +261,10 @@ func (p *playback) note(done func(*progress)) {
 }
 
 // progress takes the report.
-func (p *playback) progress() progress {
+func (p *playback) takeProgress() playbackProgress {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	report := p.report
-	p.report = progress{}
+	p.report = playbackProgress{}
 	return report
 }

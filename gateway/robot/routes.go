@@ -95,8 +95,8 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 	known, err := s.options.Robots.Admit(robotID, client, token)
 	if err != nil {
 		log := s.options.Log.Debug
-		if s.turnedAway.news(robotID, time.Now()) { // who comes again and again does not fill the log
-			log = s.strangers.Warn
+		if s.strangers.refused.isNew(robotID, time.Now()) { // who comes again and again does not fill the log
+			log = s.strangers.log.Warn
 		}
 		log("a robot was turned away: its token is missing or wrong; it gets one when it boots, once it is adopted",
 			"robot", robotID, "address", r.RemoteAddr)
@@ -107,7 +107,7 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 		}
 		return &door.Fault{Word: "wrong_token", Sentence: why, HTTP: http.StatusUnauthorized}
 	}
-	leave, err := s.place(robotID)
+	leave, err := s.reserve(robotID)
 	if err != nil {
 		return err
 	}
@@ -126,21 +126,21 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 }
 
 // refusals are when it was last told that a robot was turned away.
-type refusals struct {
+type loggedRefusals struct {
 	mu sync.Mutex
 	at map[device.ID]time.Time
 }
 
 const (
-	tellAgain    = time.Minute
-	mostRefusals = 1000
+	refusalLogEvery = time.Minute
+	mostRefusals    = 1000
 )
 
 // news reports whether it is worth telling now.
-func (r *refusals) news(id device.ID, now time.Time) bool {
+func (r *loggedRefusals) isNew(id device.ID, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if now.Sub(r.at[id]) < tellAgain {
+	if now.Sub(r.at[id]) < refusalLogEvery {
 		return false
 	}
 	if r.at == nil || len(r.at) >= mostRefusals {

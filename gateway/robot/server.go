@@ -60,17 +60,17 @@ type mind interface {
 // Options are what a server needs and how it behaves. What has no zero meaning
 // is needed.
 type Options struct {
-	Robots  robots
-	Bus     bus
-	Senses  senses
-	Mind    mind
-	Records *Records
-	Waiting *Waiting
-	Ears    voice.Recognizer
-	Mouth   voice.Synthesizer
-	Sounds  sounds        // that robots play; nil is none
-	Speech  voice.Options // of robots without their own
-	Phrases Phrases
+	Robots      robots
+	Bus         bus
+	Senses      senses
+	Mind        mind
+	Records     *Records
+	Commands    *CommandQueue
+	Recognizer  voice.Recognizer
+	Synthesizer voice.Synthesizer
+	Sounds      sounds        // that robots play; nil is none
+	Speech      voice.Options // of robots without their own
+	Phrases     Phrases
 	// Character is what a robot has of its own, as each of its turns begins; nil is
 	// nothing. It waits for nobody.
 	Character func(device.ID) Character
@@ -85,6 +85,8 @@ type Options struct {
 	UserTools bool   // brains may use the tools that are for a robot's owner
 	Version   string // of the appliance
 	Log       *slog.Logger
+
+	stepped func(input, state) // after every step, in tests; nil is nothing
 }
 
 // Character is what one robot has of its own.
@@ -108,17 +110,14 @@ var (
 // Server holds the sessions of all robots.
 type Server struct {
 	options *Options
-	phrases phrasebook                    // in the house's voice
-	voices  map[voice.Options]*phrasebook // and in robots' own
-	cameras cameras
-	uploads uploads
-
-	turnedAway refusals
-	strangers  *slog.Logger  // what they do
-	guests     chan struct{} // places for their utterances, as they are recognized
-	answered   chan struct{} // and for their turns, as they are answered
-	channels   chan struct{} // and for their channels
-	rooms      struct{ ours, strangers *room }
+	phrases struct {
+		usual  phrasebook                    // in the voice that is configured
+		others map[voice.Options]*phrasebook // in robots' own
+	}
+	cameras   cameras
+	uploads   uploads
+	tools     *memoryLimit // of the adopted robots
+	strangers strangerLimits
 
 	mu       sync.Mutex
 	sessions map[device.ID]*running
@@ -142,11 +141,10 @@ type running struct {
 func NewServer(o Options) *Server {
 	ctx, stop := context.WithCancel(context.Background()) // ended by Close, which every owner calls
 	s := &Server{
-		options: &o, strangers: door.Seldom(o.Log), guests: make(chan struct{}, mostGuests), answered: make(chan struct{}, mostGuests), channels: make(chan struct{}, mostStrangers),
+		options: &o, tools: newMemoryLimit(adoptedToolBytes), strangers: newStrangerLimits(o.Log),
 		sessions: map[device.ID]*running{}, muted: map[device.ID]bool{}, entered: make(chan struct{}), ctx: ctx, stop: stop,
 	}
-	s.rooms.ours, s.rooms.strangers = newRoom(houseToolBytes), newRoom(strangerToolBytes)
-	s.voices = map[voice.Options]*phrasebook{}
+	s.phrases.others = map[voice.Options]*phrasebook{}
 	if s.options.Character == nil {
 		s.options.Character = func(device.ID) Character { return Character{Speech: o.Speech} }
 	}
@@ -167,7 +165,7 @@ func (s *Server) Close() {
 func (s *Server) Prepare() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.prepare(&s.phrases, s.options.Speech)
+	s.prepare(&s.phrases.usual, s.options.Speech)
 }
 
 // prepare has a book's phrases synthesized that are not yet. s.mu is held.
@@ -175,7 +173,7 @@ func (s *Server) prepare(b *phrasebook, o voice.Options) {
 	if s.stopping || !b.begin() {
 		return
 	}
-	s.wg.Go(func() { b.prepare(s.ctx, s.options.Phrases, s.options.Mouth, o, s.options.Log) })
+	s.wg.Go(func() { b.prepare(s.ctx, s.options.Phrases, s.options.Synthesizer, o, s.options.Log) })
 }
 
 // mostVoices bounds the voices in which phrases are kept.
@@ -186,13 +184,13 @@ const mostVoices = 16
 func (s *Server) phrasesOf(o voice.Options) *phrasebook {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b, known := s.voices[o]
+	b, known := s.phrases.others[o]
 	switch {
-	case o == s.options.Speech || !known && len(s.voices) == mostVoices:
-		return &s.phrases
+	case o == s.options.Speech || !known && len(s.phrases.others) == mostVoices:
+		return &s.phrases.usual
 	case !known:
 		b = &phrasebook{}
-		s.voices[o] = b
+		s.phrases.others[o] = b
 	}
 	s.prepare(b, o)
 	return b
@@ -202,33 +200,33 @@ func (s *Server) phrasesOf(o voice.Options) *phrasebook {
 // the same robot takes the first one's place without RobotOffline.
 func (s *Server) serve(t transport, r device.Robot, client device.Client, f xiaozhi.Framing) error {
 	id := rand.Text()[:16]
-	session, err := newSession(s, t, r, f, id)
+	session, err := newLoop(s, t, r, f, id)
 	if err != nil {
 		t.Close(socket.ServerError, "cannot start a session")
 		return err
 	}
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
-	me := &running{session, cancel, make(chan struct{})}
+	me := &running{session.session, cancel, make(chan struct{})}
 	if err := s.enter(r.ID, me); err != nil {
 		t.Close(socket.GoingAway, err.Error())
 		return err
 	}
 	defer s.wg.Done()
 	opened := time.Now()
-	session.unkept.record = &SessionRecord{ID: id, Robot: r.ID, Client: client, Firmware: r.Firmware, Framing: int(f), Opened: opened}
+	session.pending.record = &SessionRecord{ID: id, Robot: r.ID, Client: client, Firmware: r.Firmware, Framing: int(f), Opened: opened}
 	session.keep()
 	session.log.Info("a robot opened its channel", "framing", f, "firmware", r.Firmware)
 	why := session.run(ctx)
-	s.keepUnsaid(session)
-	s.leave(r.ID, me)
+	s.keepUnspoken(session)
+	s.leave(r.ID, me, why)
 	if session.replaced.Load() {
 		why = whyReplaced
 	} else {
 		session.publish(event.RobotOffline{Why: why})
 	}
-	session.learn(func(u *unkept) { u.record = nil })
-	s.options.Records.closed(id, why, string(session.state.mode), session.turnCount, time.Now())
+	session.learn(func(u *pendingRecords) { u.record = nil })
+	s.options.Records.closed(id, why, string(session.state.mic.mode), session.turnCount, time.Now())
 	session.log.Info("a robot's channel is closed", "why", why, "turns", session.turnCount)
 	close(me.done)
 	session.turns.Wait() // one may still be in C; whoever comes next need not wait for it
@@ -260,10 +258,10 @@ func (s *Server) enter(id device.ID, me *running) error {
 	return nil
 }
 
-func (s *Server) leave(id device.ID, me *running) {
+func (s *Server) leave(id device.ID, me *running, why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if me.closedWhy == whyTooSlow || me.closedWhy == whySendingFailed {
+	if why == whyTooSlow || why == whySendingFailed {
 		s.lost++
 	}
 	if s.sessions[id] == me {

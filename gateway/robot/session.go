@@ -17,8 +17,8 @@ import (
 	"perch/voice"
 )
 
-// session is one open channel of a robot. Four goroutines share it, each with
-// one duty:
+// session is one open channel of a robot, as its goroutines share it. There are
+// four, each with one duty:
 //
 //	read   socket to messages
 //	loop   owns the state, and never blocks
@@ -26,57 +26,63 @@ import (
 //	write  the only one that sends, and the one that owns time
 type session struct {
 	*Options
+	server    *Server
 	id        string
 	robot     device.Robot
 	framing   xiaozhi.Framing
 	transport transport
 	log       *slog.Logger
-	phrases   *phrasebook                     // in the house's voice
-	phrasesOf func(voice.Options) *phrasebook // in another
-	cameras   *cameras
-	guests    chan struct{} // places for strangers' utterances
-	answered  chan struct{} // and for their answers
-	unkept    unkept
-
-	incoming chan frame    // from read
-	inputs   chan posted   // from turns, and from the house
-	reported chan struct{} // from write: look at the playback's progress
-
+	inbox
 	writer  *writer
 	toolbox *toolbox
 	encoder sharedEncoder
 	tap     tap
+	pending pendingRecords
+	turns   sync.WaitGroup // and what else may wait for the disk
+	shared
+}
 
+// inbox is what the loop is sent.
+type inbox struct {
+	incoming chan frame    // from read
+	inputs   chan posted   // from turns, and from the appliance
+	reported chan struct{} // from write: look at the playback's progress
+}
+
+// shared is what every goroutine may read of a session, and write.
+type shared struct {
 	muted    atomic.Bool
 	question atomic.Pointer[agent.Question] // that waits for an answer
 	greeted  atomic.Bool                    // its hello was answered
 	replaced atomic.Bool                    // another session of the robot has taken its place
+}
 
-	// Of the loop.
+// loop is what only the loop has: no other goroutine can write the state.
+type loop struct {
+	*session
 	state     state
-	ear       ear
+	audioIn   audioInput
 	turn      *turn
-	turns     sync.WaitGroup
 	utterance *voice.Utterance
-	said      []string
+	spoken    []string // by the turn
 	turnCount int
 	next      []input // that a step has brought about
 	closedWhy string
-	badAudio  once
-	badMCP    once
-	manyTools once
+	badAudio  logOnce
+	badMCP    logOnce
+	manyTools logOnce
 	tooSlow   bool // the writer's lane of now was full
 }
 
 // once tells of the first fault of a kind: a robot that has one, has it
 // seventeen times a second.
-type once struct{ said bool }
+type logOnce struct{ done bool }
 
-func (o *once) say(log *slog.Logger, what string, err error) {
-	if !o.said {
+func (o *logOnce) warn(log *slog.Logger, what string, err error) {
+	if !o.done {
 		log.Warn(what, "err", err)
 	}
-	o.said = true
+	o.done = true
 }
 
 // frame is a message as read, in the reader's memory until it is handled.
@@ -89,30 +95,30 @@ type frame struct {
 // sound, more than it ever falls behind.
 const incomingFrames = 64
 
-func newSession(server *Server, t transport, robot device.Robot, f xiaozhi.Framing, id string) (*session, error) {
+// newLoop returns the loop of a new session.
+func newLoop(server *Server, t transport, robot device.Robot, f xiaozhi.Framing, id string) (*loop, error) {
 	o := server.options
 	encoder, err := voice.NewEncoder(voice.SpeakerRate)
 	if err != nil {
 		return nil, err
 	}
-	ear, err := newEar(o.Silence)
+	audioIn, err := newAudioInput(o.Silence)
 	if err != nil {
 		return nil, err
 	}
 	s := &session{
-		Options: o, id: id, robot: robot, framing: f, transport: t,
-		phrases: &server.phrases, phrasesOf: server.phrasesOf, cameras: &server.cameras, guests: server.guests, answered: server.answered,
-		log:      server.logOf(robot.ID).With("robot", robot.ID, "session", id),
-		incoming: make(chan frame, incomingFrames), inputs: make(chan posted, incomingFrames),
-		reported: make(chan struct{}, 1), ear: ear,
+		Options: o, server: server, id: id, robot: robot, framing: f, transport: t,
+		log: server.logOf(robot.ID).With("robot", robot.ID, "session", id),
+		inbox: inbox{
+			incoming: make(chan frame, incomingFrames), inputs: make(chan posted, incomingFrames), reported: make(chan struct{}, 1),
+		},
 	}
 	s.writer = newWriter(t, id, robot, &s.tap)
 	s.encoder.encoder = encoder
-	s.toolbox = newToolbox(robot.KnownTools(), server.roomOf(robot.ID), s.sendRPC)
-	s.state = state{greets: o.Greet, timing: timing{
+	s.toolbox = newToolbox(robot.KnownTools(), server.toolLimitOf(robot.ID), s.sendRPC)
+	return &loop{session: s, audioIn: audioIn, state: state{greets: o.Greet, limits: limits{
 		hello: helloWithin, idle: o.Idle, stalled: stalledAfter, longest: voice.LongestUtterance,
-	}}
-	return s, nil
+	}}}, nil
 }
 
 // Why a robot that does not read is let go.
@@ -130,27 +136,27 @@ const (
 )
 
 // run holds the session until it ends, and returns why it did.
-func (s *session) run(ctx context.Context) string {
-	s.state.opened = time.Now()
+func (l *loop) run(ctx context.Context) string {
+	l.state.channel.opened = time.Now()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		defer close(s.incoming)
-		s.read()
+		defer close(l.incoming)
+		l.read()
 	})
 	writeCtx, stopWriting := context.WithCancel(context.WithoutCancel(ctx))
 	writeEnded, wrote := make(chan error, 1), make(chan struct{})
 	wg.Go(func() {
 		defer close(wrote)
-		writeEnded <- s.writer.run(writeCtx)
+		writeEnded <- l.writer.run(writeCtx)
 	})
 
-	s.loop(ctx, writeEnded)
+	l.work(ctx, writeEnded)
 
-	s.toolbox.close()
-	s.stopTurn()
-	s.writer.play(nil)
+	l.toolbox.close()
+	l.stopTurn()
+	l.writer.play(nil)
 	stopWriting()
 	// What waits to be said at once still leaves, unless the robot does not read.
 	last := time.NewTimer(lastWords)
@@ -159,13 +165,13 @@ func (s *session) run(ctx context.Context) string {
 	case <-last.C:
 	}
 	last.Stop()
-	s.transport.Close(socket.Normal, s.closedWhy)
-	for range s.incoming { // let read see that the transport is closed
+	l.transport.Close(socket.Normal, l.closedWhy)
+	for range l.incoming { // let read see that the transport is closed
 	}
 	wg.Wait()
-	s.ear.close()
-	s.cameras.dismiss(s.id)
-	return s.closedWhy
+	l.audioIn.close()
+	l.server.cameras.dismiss(l.id)
+	return l.closedWhy
 }
 
 // read turns what arrives into messages. It ends with the transport.
@@ -173,7 +179,7 @@ func (s *session) read() {
 	// Frames in the channel keep the memory their audio was copied to, so
 	// there is one more buffer than can wait, one being handled, one filling.
 	var buffers [incomingFrames + 2][]byte
-	var bad, big once
+	var bad, big logOnce
 	for n := 0; ; {
 		text, audio, isText, err := s.transport.Receive()
 		if err != nil {
@@ -183,7 +189,7 @@ func (s *session) read() {
 			return
 		}
 		if !isText && len(audio.Opus) > voice.MaxPacket {
-			big.say(s.log, "the robot sent sound in packets that are no Opus; they are dropped", fmt.Errorf("%d bytes", len(audio.Opus)))
+			big.warn(s.log, "the robot sent sound in packets that are no Opus; they are dropped", fmt.Errorf("%d bytes", len(audio.Opus)))
 			continue
 		}
 		if !isText {
@@ -196,7 +202,7 @@ func (s *session) read() {
 		m, err := xiaozhi.ParseFromRobot(text)
 		s.tap.fromRobot(text, m)
 		if err != nil {
-			bad.say(s.log, "the robot sent a message that cannot be read; such messages are ignored", err)
+			bad.warn(s.log, "the robot sent a message that cannot be read; such messages are ignored", err)
 			continue
 		}
 		s.incoming <- frame{message: m}
@@ -211,110 +217,113 @@ type posted struct {
 	handled chan struct{} // closed when the loop has dealt with it; may be nil
 }
 
-// loop owns the state. It ends when the step closes the channel, when the
+// work handles what arrives. It ends when the step closes the channel, when the
 // robot does, or with ctx.
-func (s *session) loop(ctx context.Context, writeEnded <-chan error) {
+func (l *loop) work(ctx context.Context, writeEnded <-chan error) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	for s.state.phase != closing {
-		armed := s.state.due()
+	for l.state.phase != closing {
+		armed := l.state.due()
 		if !armed.IsZero() {
 			timer.Reset(time.Until(armed))
 		}
 		select {
-		case f, open := <-s.incoming:
+		case f, open := <-l.incoming:
 			if f.message != nil {
-				s.look(ctx)
+				l.readProgress(ctx)
 			}
 			if !open {
-				s.input(ctx, hangUp{"the robot closed the channel"})
+				l.input(ctx, hangUp{"the robot closed the channel"})
 				return
 			}
-			s.frame(ctx, f)
-		case in := <-s.inputs:
-			s.look(ctx)
+			l.frame(ctx, f)
+		case in := <-l.inputs:
+			l.readProgress(ctx)
 			if in.from == nil {
-				s.tap.given(words(in.input))
+				l.tap.given(words(in.input))
 			}
-			if in.from == nil || in.from == s.turn {
-				s.input(ctx, in.input)
+			if in.from == nil || in.from == l.turn {
+				l.input(ctx, in.input)
 			}
 			if in.handled != nil {
 				close(in.handled)
 			}
-		case <-s.reported:
-			s.progress(ctx)
+		case <-l.reported:
+			l.progress(ctx)
 		case err := <-writeEnded:
-			s.log.Info("the robot cannot be reached any more", "err", err)
-			s.input(ctx, hangUp{whySendingFailed})
+			l.log.Info("the robot cannot be reached any more", "err", err)
+			l.input(ctx, hangUp{whySendingFailed})
 		case <-timer.C:
-			s.input(ctx, tick{})
+			l.input(ctx, tick{})
 		case <-ctx.Done():
 			why := "the appliance stops"
-			if s.replaced.Load() {
+			if l.replaced.Load() {
 				why = whyReplaced
 			}
-			s.input(ctx, hangUp{why})
+			l.input(ctx, hangUp{why})
 		}
-		if s.tooSlow && s.state.phase != closing {
-			s.log.Warn("the robot does not read what it is sent; the channel is closed")
-			s.input(ctx, hangUp{whyTooSlow})
+		if l.tooSlow && l.state.phase != closing {
+			l.log.Warn("the robot does not read what it is sent; the channel is closed")
+			l.input(ctx, hangUp{whyTooSlow})
 		}
 	}
 }
 
 // input runs one step and carries out its effects, and then what they have
 // brought about.
-func (s *session) input(ctx context.Context, in input) {
-	s.next = append(s.next[:0], in)
-	for len(s.next) > 0 {
+func (l *loop) input(ctx context.Context, in input) {
+	l.next = append(l.next[:0], in)
+	for len(l.next) > 0 {
 		var effects []effect
-		in, s.next = s.next[0], s.next[1:]
-		s.state, effects = step(s.state, time.Now(), in)
+		in, l.next = l.next[0], l.next[1:]
+		l.state, effects = step(l.state, time.Now(), in)
+		if l.stepped != nil {
+			l.stepped(in, l.state)
+		}
 		for _, e := range effects {
-			s.perform(ctx, e)
+			l.perform(ctx, e)
 		}
 	}
 }
 
-func (s *session) frame(ctx context.Context, f frame) {
+func (l *loop) frame(ctx context.Context, f frame) {
 	if f.message != nil {
-		s.input(ctx, said{f.message})
+		l.input(ctx, fromRobot{f.message})
 		return
 	}
-	s.sound(ctx, f.audio)
+	l.audio(ctx, f.audio)
 }
 
 // look takes note of what the writer has reported before anything else happens,
 // so that nobody interrupts what has ended already.
-func (s *session) look(ctx context.Context) {
+func (l *loop) readProgress(ctx context.Context) {
 	select {
-	case <-s.reported:
-		s.progress(ctx)
+	case <-l.reported:
+		l.progress(ctx)
 	default:
 	}
 }
 
 // progress looks at what the writer has done with the current playback.
-func (s *session) progress(ctx context.Context) {
-	if s.turn == nil {
+func (l *loop) progress(ctx context.Context) {
+	if l.turn == nil {
 		return
 	}
-	p := s.turn.playback.progress()
+	p := l.turn.playback.takeProgress()
 	if !p.first.IsZero() {
-		s.turn.clock.markAt(event.StageFirstPacket, p.first)
+		l.turn.clock.markAt(event.StageFirstPacket, p.first)
 	}
-	s.said = append(s.said, p.said...)
-	s.input(ctx, played{p})
+	l.spoken = append(l.spoken, p.spoken...)
+	l.input(ctx, p)
 }
 
 // send gives a message to the writer's lane of now. A robot that does not
 // read is let go.
-func (s *session) send(m xiaozhi.ToRobot) {
+func (l *loop) send(m xiaozhi.ToRobot) {
 	select {
-	case s.writer.now <- m:
+	case l.writer.now <- m:
 	default:
-		s.tooSlow = true
+		l.tooSlow = true
 	}
 }
 

@@ -23,12 +23,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 var happy = agent.Emotion{Name: "happy", Emoji: "😊"}
 
 // answer is a turn as the reflex brain gives it.
-func answer(sentences ...string) *thinker {
+func answer(sentences ...string) *scriptedMind {
 	replies := []agent.Reply{agent.Felt{Emotion: happy}}
 	for _, s := range sentences {
 		replies = append(replies, agent.Say{Text: s})
 	}
-	return saying(append(replies, agent.Done{End: agent.Continue})...)
+	return mindSaying(append(replies, agent.Done{End: agent.Continue})...)
 }
 
 func understood(texts ...string) (all []voice.Transcript) {
@@ -40,7 +40,7 @@ func understood(texts ...string) (all []voice.Transcript) {
 
 func TestATurnInAutoMode(t *testing.T) {
 	talking(t, answer("It is late.", "Go to bed."), func(k *talk) {
-		k.ears.transcripts = understood("what time is it")
+		k.recognizer.transcripts = understood("what time is it")
 		k.listen(xiaozhi.Auto)
 		k.speak()
 		time.Sleep(5 * time.Second)
@@ -52,7 +52,7 @@ func TestATurnInAutoMode(t *testing.T) {
 		if e := k.mind.remembered; len(e) != 1 || e[0] != (agent.Exchange{Heard: "what time is it", Said: "It is late. Go to bed."}) {
 			t.Errorf("remembered %+v", e)
 		}
-		if heard := k.ears.heard[0]; heard < 1500*time.Millisecond || heard > 2500*time.Millisecond {
+		if heard := k.recognizer.durations[0]; heard < 1500*time.Millisecond || heard > 2500*time.Millisecond {
 			t.Errorf("an utterance of %s", heard)
 		}
 		if turn := k.turns.last; turn.End != event.EndDone || turn.Stages["first_packet"] == 0 {
@@ -65,13 +65,13 @@ func TestATurnInAutoMode(t *testing.T) {
 func TestStatesOfATurn(t *testing.T) {
 	for _, mode := range []xiaozhi.Mode{xiaozhi.Auto, xiaozhi.Manual} {
 		talking(t, answer("It is late."), func(k *talk) {
-			k.ears.transcripts = understood("what time is it")
+			k.recognizer.transcripts = understood("what time is it")
 			var shown []agent.Shown
 			look := func() { shown = append(shown, k.shows()) }
 			look()
 			k.listen(mode)
 			look()
-			k.ears.delay = 100 * time.Millisecond
+			k.recognizer.delay = 100 * time.Millisecond
 			k.speak()
 			if mode == xiaozhi.Manual {
 				k.say(xiaozhi.ListenStop{})
@@ -98,14 +98,14 @@ func TestStatesOfATurn(t *testing.T) {
 
 func TestATurnInManualMode(t *testing.T) {
 	talking(t, answer("It is late."), func(k *talk) {
-		k.ears.transcripts = understood("what time is it")
+		k.recognizer.transcripts = understood("what time is it")
 		k.listen(xiaozhi.Manual)
 		k.speak() // the pause at its end does not end it
 		k.speak()
 		k.say(xiaozhi.ListenStop{})
 		time.Sleep(3 * time.Second)
 		k.wantStory("hello, stt what time is it, face happy, tts start, sentence It is late., 19 packets, tts stop")
-		if heard := k.ears.heard[0]; heard < 4*time.Second {
+		if heard := k.recognizer.durations[0]; heard < 4*time.Second {
 			t.Errorf("an utterance of %s", heard)
 		}
 	})
@@ -116,12 +116,12 @@ func TestATurnInManualMode(t *testing.T) {
 func TestPace(t *testing.T) {
 	long := strings.Repeat("word ", 50) // 25 s
 	talking(t, answer(long, long), func(k *talk) {
-		k.mouth.delay = 300 * time.Millisecond
-		k.ears.transcripts = understood("tell me a story")
+		k.synthesizer.delay = 300 * time.Millisecond
+		k.recognizer.transcripts = understood("tell me a story")
 		k.listen(xiaozhi.Auto)
 		k.speak()
 		time.Sleep(time.Minute)
-		packets := k.line.packets()
+		packets := k.channel.packets()
 		if want := 2 * 25 * 1000 / 60; len(packets) < want {
 			t.Fatalf("%d packets, want %d", len(packets), want)
 		}
@@ -143,7 +143,7 @@ func TestPace(t *testing.T) {
 		if dry > 0 || queue > 40 || late*100 > len(packets) {
 			t.Errorf("the robot ran dry %d times, had %d packets queued, %d gaps were over 65 ms", dry, queue, late)
 		}
-		all := k.line.all()
+		all := k.channel.all()
 		stop := all[len(all)-1]
 		if stop.message != (xiaozhi.TTSStop{}) || stop.at.Before(played) || stop.at.Sub(played) > 300*time.Millisecond {
 			t.Errorf("%T %s after the last packet was played", stop.message, stop.at.Sub(played))
@@ -175,7 +175,7 @@ func TestPaceFitsTheFirmware(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			k := newTalkOn(t, answer(strings.Repeat("word ", 10)), xiaozhi.Framing1, func(k *talk) {
 				k.robot.Board, k.robot.Firmware = c.board, c.firmware
-				k.mouth.delay = 1200 * time.Millisecond // before each second of sound
+				k.synthesizer.delay = 1200 * time.Millisecond // before each second of sound
 			})
 			k.say(xiaozhi.Hello{})
 			k.listen(xiaozhi.Auto)
@@ -185,7 +185,7 @@ func TestPaceFitsTheFirmware(t *testing.T) {
 			time.Sleep(20 * time.Second)
 			synctest.Wait()
 			queue, played := 0, time.Time{}
-			for _, at := range k.line.packets() {
+			for _, at := range k.channel.packets() {
 				if at.After(played) {
 					played = at
 				}
@@ -208,20 +208,20 @@ func TestGapAfterTTSStart(t *testing.T) {
 	for _, takes := range []time.Duration{0, 10 * time.Millisecond} {
 		t.Run(takes.String(), func(t *testing.T) {
 			talking(t, answer("It is late."), func(k *talk) {
-				k.line.takes = takes
-				k.ears.transcripts = understood("x")
+				k.channel.takes = takes
+				k.recognizer.transcripts = understood("x")
 				k.listen(xiaozhi.Auto)
 				k.speak()
 				time.Sleep(time.Second)
 				synctest.Wait()
 				var told time.Time
-				for _, s := range k.line.all() {
+				for _, s := range k.channel.all() {
 					switch s.message.(type) {
 					case xiaozhi.TTSStart, xiaozhi.SentenceStart: // a build begins at one or the other
 						told = s.at
 					}
 				}
-				packets := k.line.packets()
+				packets := k.channel.packets()
 				if first := packets[0].Sub(told); first != 14*time.Millisecond {
 					t.Errorf("the first packet leaves %s after the robot was told to speak", first)
 				}
@@ -237,7 +237,7 @@ func TestAbort(t *testing.T) {
 	for name, wait := range map[string]time.Duration{"while speaking": 2 * time.Second, "before speech": 0, "when idle": -1} {
 		t.Run(name, func(t *testing.T) {
 			cancelled := make(chan error, 1)
-			mind := &thinker{answer: func(ctx context.Context, _ agent.Turn, out func(agent.Reply) error) error {
+			mind := &scriptedMind{answer: func(ctx context.Context, _ agent.Turn, out func(agent.Reply) error) error {
 				if wait == 0 {
 					<-ctx.Done()
 					cancelled <- ctx.Err()
@@ -253,13 +253,13 @@ func TestAbort(t *testing.T) {
 			}}
 			talking(t, mind, func(k *talk) {
 				if wait >= 0 {
-					k.ears.transcripts = understood("tell me a story")
+					k.recognizer.transcripts = understood("tell me a story")
 					k.listen(xiaozhi.Auto)
 					k.speak()
 					time.Sleep(wait)
 				}
 				synctest.Wait()
-				k.line.forget()
+				k.channel.forget()
 				k.say(xiaozhi.Abort{Reason: xiaozhi.WakeWord})
 				time.Sleep(5 * time.Second)
 				k.wantStory("tts stop")
@@ -276,9 +276,9 @@ func TestAbort(t *testing.T) {
 					t.Errorf("shows %s after an abort, want %s", shown, want)
 				}
 				// The next turn is clean.
-				k.line.forget()
+				k.channel.forget()
 				k.mind.answer = answer("Yes.").answer
-				k.ears.transcripts = understood("hello")
+				k.recognizer.transcripts = understood("hello")
 				k.listen(xiaozhi.Auto)
 				k.speak()
 				time.Sleep(2 * time.Second)
@@ -291,7 +291,7 @@ func TestAbort(t *testing.T) {
 // TestWhatWasSpokenEntersTheHistory, not what was planned.
 func TestWhatWasSpokenEntersTheHistory(t *testing.T) {
 	talking(t, answer(strings.Repeat("a", 20), strings.Repeat("b", 20), strings.Repeat("c", 20)), func(k *talk) {
-		k.ears.transcripts = understood("x")
+		k.recognizer.transcripts = understood("x")
 		k.listen(xiaozhi.Auto)
 		k.speak()
 		time.Sleep(2500 * time.Millisecond) // in the second sentence
@@ -308,12 +308,12 @@ func TestWhatWasSpokenEntersTheHistory(t *testing.T) {
 
 func TestPushToTalkInTheMiddleOfSpeech(t *testing.T) {
 	talking(t, answer(strings.Repeat("word ", 30)), func(k *talk) {
-		k.ears.transcripts = understood("x", "y")
+		k.recognizer.transcripts = understood("x", "y")
 		k.listen(xiaozhi.Manual)
 		k.speak()
 		k.say(xiaozhi.ListenStop{})
 		time.Sleep(2 * time.Second)
-		k.line.forget()
+		k.channel.forget()
 		k.listen(xiaozhi.Manual)
 		k.wantStory("tts stop")
 		k.mind.answer = answer("Yes.").answer
@@ -329,12 +329,12 @@ func TestPushToTalkInTheMiddleOfSpeech(t *testing.T) {
 func TestRefusedUtterances(t *testing.T) {
 	phrases := func(o *Options) { o.Phrases = func(name string) string { return "🤔 " + name } }
 	talking(t, answer("Yes."), func(k *talk) {
-		k.ears.transcripts = slices.Repeat([]voice.Transcript{{Refused: true}}, 100)
+		k.recognizer.transcripts = slices.Repeat([]voice.Transcript{{Refused: true}}, 100)
 		k.listen(xiaozhi.Auto)
 		k.speak()
 		time.Sleep(2 * time.Second)
 		k.wantStory("hello, stt …, face thinking, tts start, sentence misheard, 14 packets, tts stop")
-		k.line.forget()
+		k.channel.forget()
 		k.listen(xiaozhi.Auto)
 		k.speak()
 		k.speak()
@@ -343,13 +343,13 @@ func TestRefusedUtterances(t *testing.T) {
 		for range 40 { // a television
 			k.speak()
 		}
-		if !isClosed(k.line) || k.line.reason != "idle" {
-			t.Errorf("after %s of a television the channel is open: %q", time.Since(began), k.line.reason)
+		if !isClosed(k.channel) || k.channel.reason != "idle" {
+			t.Errorf("after %s of a television the channel is open: %q", time.Since(began), k.channel.reason)
 		}
 	}, phrases)
 }
 
-func isClosed(l *line) bool {
+func isClosed(l *fakeChannel) bool {
 	select {
 	case <-l.closed:
 		return true
@@ -362,11 +362,11 @@ func TestIdleTalkIsHungUp(t *testing.T) {
 	talking(t, answer("Yes."), func(k *talk) {
 		k.listen(xiaozhi.Auto)
 		k.quiet(59 * time.Second)
-		if isClosed(k.line) {
+		if isClosed(k.channel) {
 			t.Fatal("hung up too soon")
 		}
 		k.quiet(2 * time.Second)
-		if !isClosed(k.line) {
+		if !isClosed(k.channel) {
 			t.Error("an idle talk is not hung up")
 		}
 		synctest.Wait()
@@ -377,7 +377,7 @@ func TestIdleTalkIsHungUp(t *testing.T) {
 	talking(t, answer("Yes."), func(k *talk) {
 		k.say(xiaozhi.Event{Name: "face_detected", Data: []byte("{}")})
 		time.Sleep(5 * time.Minute)
-		if isClosed(k.line) {
+		if isClosed(k.channel) {
 			t.Error("a robot that sends events was hung up on; it would come back at once")
 		}
 	})
@@ -388,13 +388,13 @@ func TestAHelloThatNeverComes(t *testing.T) {
 		k := newTalk(t, answer())
 		k.say(xiaozhi.ListenStart{Mode: xiaozhi.Auto})
 		time.Sleep(9 * time.Second)
-		if isClosed(k.line) {
+		if isClosed(k.channel) {
 			t.Fatal("closed too soon")
 		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if !isClosed(k.line) || k.line.reason != "no hello" {
-			t.Errorf("the channel is open: %q", k.line.reason)
+		if !isClosed(k.channel) || k.channel.reason != "no hello" {
+			t.Errorf("the channel is open: %q", k.channel.reason)
 		}
 		k.wantStory("")
 		k.server.Close()
@@ -405,7 +405,7 @@ func TestAHelloThatNeverComes(t *testing.T) {
 
 func TestPacketsThatStopEndAnUtterance(t *testing.T) {
 	talking(t, answer("Yes."), func(k *talk) {
-		k.ears.transcripts = understood("x")
+		k.recognizer.transcripts = understood("x")
 		k.listen(xiaozhi.Auto)
 		for _, p := range k.packets {
 			k.put(frame{audio: xiaozhi.Audio{Opus: p}})
@@ -418,14 +418,14 @@ func TestPacketsThatStopEndAnUtterance(t *testing.T) {
 
 func TestTheLongestUtterance(t *testing.T) {
 	talking(t, answer("Yes."), func(k *talk) {
-		k.ears.transcripts = understood("x", "y")
+		k.recognizer.transcripts = understood("x", "y")
 		k.listen(xiaozhi.Auto)
 		for range 17 * 1000 / 60 {
 			k.put(frame{audio: xiaozhi.Audio{Opus: k.packets[3]}})
 			time.Sleep(60 * time.Millisecond)
 		}
-		if len(k.ears.heard) != 1 || k.ears.heard[0] > voice.LongestUtterance {
-			t.Errorf("heard %v", k.ears.heard)
+		if len(k.recognizer.durations) != 1 || k.recognizer.durations[0] > voice.LongestUtterance {
+			t.Errorf("heard %v", k.recognizer.durations)
 		}
 	})
 }
@@ -440,15 +440,15 @@ func TestPreRollIsNoUtterance(t *testing.T) {
 		k.listen(xiaozhi.Auto)
 		k.quiet(3 * time.Second)
 		k.wantStory("hello")
-		if len(k.ears.heard) != 0 {
-			t.Errorf("heard %v", k.ears.heard)
+		if len(k.recognizer.durations) != 0 {
+			t.Errorf("heard %v", k.recognizer.durations)
 		}
 	})
 }
 
 func TestSoundThatIsNone(t *testing.T) {
 	talking(t, answer("Yes."), func(k *talk) {
-		k.ears.transcripts = understood("x")
+		k.recognizer.transcripts = understood("x")
 		k.listen(xiaozhi.Auto)
 		for _, p := range [][]byte{{}, {0x03, 0x00}, make([]byte, 5000), {0xff}} {
 			k.put(frame{audio: xiaozhi.Audio{Opus: p}})
@@ -480,17 +480,17 @@ func TestFailuresAreSaidAndTheNextTurnIsClean(t *testing.T) {
 		"the brain fails": {func(k *talk) {
 			k.mind.answer = func(context.Context, agent.Turn, func(agent.Reply) error) error { return errors.New("a tool has gone") }
 		}, "stt x, face sad, tts start, sentence failed, 10 packets, tts stop"},
-		"the recognizer fails": {func(k *talk) { k.ears.err = voice.ErrUnavailable },
+		"the recognizer fails": {func(k *talk) { k.recognizer.err = voice.ErrUnavailable },
 			"face sad, tts start, sentence deaf, 7 packets, tts stop"},
-		"the synthesizer is away": {func(k *talk) { k.mouth.err = voice.ErrUnavailable },
+		"the synthesizer is away": {func(k *talk) { k.synthesizer.err = voice.ErrUnavailable },
 			"stt x, face happy, tts start, sentence Yes., face sad, sentence failed, 10 packets, tts stop"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			talking(t, answer("Yes."), func(k *talk) {
-				k.line.forget()
+				k.channel.forget()
 				works := k.mind.answer
 				c.breakIt(k)
-				k.ears.transcripts = understood("x")
+				k.recognizer.transcripts = understood("x")
 				k.listen(xiaozhi.Auto)
 				k.speak()
 				time.Sleep(2 * time.Second)
@@ -498,9 +498,9 @@ func TestFailuresAreSaidAndTheNextTurnIsClean(t *testing.T) {
 				if shown := k.shows(); shown != agent.Failed {
 					t.Errorf("shows %s", shown)
 				}
-				k.mind.answer, k.ears.err, k.mouth.err = works, nil, nil
-				k.line.forget()
-				k.ears.transcripts = understood("y")
+				k.mind.answer, k.recognizer.err, k.synthesizer.err = works, nil, nil
+				k.channel.forget()
+				k.recognizer.transcripts = understood("y")
 				k.listen(xiaozhi.Auto)
 				k.speak()
 				time.Sleep(2 * time.Second)
@@ -512,13 +512,13 @@ func TestFailuresAreSaidAndTheNextTurnIsClean(t *testing.T) {
 
 func TestHangUpAfterTheLastPacket(t *testing.T) {
 	for end, shown := range map[agent.End]agent.Shown{agent.HangUp: agent.Idle, agent.Sleep: agent.Sleeping} {
-		talking(t, saying(agent.Say{Text: "Good night."}, agent.Done{End: end}), func(k *talk) {
-			k.ears.transcripts = understood("x")
+		talking(t, mindSaying(agent.Say{Text: "Good night."}, agent.Done{End: end}), func(k *talk) {
+			k.recognizer.transcripts = understood("x")
 			k.listen(xiaozhi.Auto)
 			k.speak()
 			time.Sleep(4 * time.Second)
 			k.wantStory("hello, stt x, tts start, sentence Good night., 19 packets, tts stop")
-			if !isClosed(k.line) {
+			if !isClosed(k.channel) {
 				t.Error("not hung up")
 			}
 			time.Sleep(5 * time.Second)
@@ -531,7 +531,7 @@ func TestHangUpAfterTheLastPacket(t *testing.T) {
 
 func TestSayWaitsForTheTurn(t *testing.T) {
 	talking(t, answer("It is late."), func(k *talk) {
-		k.ears.transcripts = understood("x")
+		k.recognizer.transcripts = understood("x")
 		k.listen(xiaozhi.Auto)
 		k.speak()
 		for _, text := range []string{"One", "Two"} {
@@ -558,7 +558,7 @@ func TestHearIsASpokenText(t *testing.T) {
 		}
 		time.Sleep(2 * time.Second)
 		k.wantStory("hello, stt hello, face happy, tts start, sentence Yes., 7 packets, tts stop")
-		k.line.forget()
+		k.channel.forget()
 		if err := k.server.Abort(k.t.Context(), robotID); err != nil {
 			t.Fatal(err)
 		}
@@ -589,7 +589,7 @@ func TestAsk(t *testing.T) {
 			k.quiet(11 * time.Second)
 		}, agent.Answer{Outcome: agent.AnswerExpired}},
 		"words that are not understood, then a touch": {func(k *talk) {
-			k.ears.transcripts = []voice.Transcript{{Refused: true}}
+			k.recognizer.transcripts = []voice.Transcript{{Refused: true}}
 			k.listen(xiaozhi.Auto)
 			k.speak()
 			k.say(xiaozhi.Event{Name: "head_pet_started", Data: []byte("{}")})
@@ -612,13 +612,13 @@ func TestAsk(t *testing.T) {
 		}, agent.Answer{Outcome: agent.AnswerDenied}},
 		"an abort": {func(k *talk) { k.say(xiaozhi.Abort{}) }, agent.Answer{Outcome: agent.AnswerClosed}},
 		"a closed channel": {func(k *talk) {
-			k.line.Close(1000, "")
+			k.channel.Close(1000, "")
 			synctest.Wait()
 		}, agent.Answer{Outcome: agent.AnswerClosed}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var answers []agent.Answer
-			mind := &thinker{answer: func(_ context.Context, _ agent.Turn, out func(agent.Reply) error) error {
+			mind := &scriptedMind{answer: func(_ context.Context, _ agent.Turn, out func(agent.Reply) error) error {
 				err := out(agent.Ask{ID: "q", Text: "May I?", Within: 10 * time.Second, Answer: func(a agent.Answer) { answers = append(answers, a) }})
 				if err != nil {
 					return err
@@ -626,7 +626,7 @@ func TestAsk(t *testing.T) {
 				return errors.Join(out(agent.Say{Text: "Good."}), out(agent.Done{End: agent.Continue}))
 			}}
 			talking(t, mind, func(k *talk) {
-				k.ears.transcripts = understood("delete it", "yes please")
+				k.recognizer.transcripts = understood("delete it", "yes please")
 				k.listen(xiaozhi.Auto)
 				k.speak()
 				time.Sleep(2 * time.Second)
@@ -637,8 +637,8 @@ func TestAsk(t *testing.T) {
 				if !reflect.DeepEqual(answers, []agent.Answer{c.want}) {
 					t.Errorf("answered %+v, want %+v", answers, c.want)
 				}
-				if c.want.Outcome != agent.AnswerClosed && !strings.HasSuffix(k.line.story(), "tts start, sentence Good., 9 packets, tts stop") {
-					t.Errorf("sent %s", k.line.story())
+				if c.want.Outcome != agent.AnswerClosed && !strings.HasSuffix(k.channel.story(), "tts start, sentence Good., 9 packets, tts stop") {
+					t.Errorf("sent %s", k.channel.story())
 				}
 			})
 		})
@@ -649,10 +649,10 @@ func TestAsk(t *testing.T) {
 func TestASecondSocketReplacesTheFirst(t *testing.T) {
 	talking(t, answer("Yes."), func(k *talk) {
 		k.happened()
-		first := k.line
-		k.line = newLine()
+		first := k.channel
+		k.channel = newFakeChannel()
 		ended := make(chan struct{})
-		k.connect(k.line, ended)
+		k.connect(k.channel, ended)
 		synctest.Wait()
 		if !isClosed(first) {
 			t.Error("the first channel is open")
@@ -663,7 +663,7 @@ func TestASecondSocketReplacesTheFirst(t *testing.T) {
 		if kinds := k.happened(); !slices.Equal(kinds, []string{"robot_online"}) {
 			t.Errorf("happened %v", kinds)
 		}
-		k.ears.transcripts = understood("x")
+		k.recognizer.transcripts = understood("x")
 		k.listen(xiaozhi.Auto)
 		k.speak()
 		time.Sleep(2 * time.Second)
@@ -675,11 +675,11 @@ func TestASecondSocketReplacesTheFirst(t *testing.T) {
 }
 
 func TestRebootComesAfterTheAnswer(t *testing.T) {
-	mind := &thinker{answer: func(ctx context.Context, turn agent.Turn, out func(agent.Reply) error) error {
+	mind := &scriptedMind{answer: func(ctx context.Context, turn agent.Turn, out func(agent.Reply) error) error {
 		return errors.Join(turn.Body.Reboot(ctx), out(agent.Say{Text: "Bye."}), out(agent.Done{End: agent.Continue}))
 	}}
 	talking(t, mind, func(k *talk) {
-		k.ears.transcripts = understood("reboot yourself")
+		k.recognizer.transcripts = understood("reboot yourself")
 		k.listen(xiaozhi.Auto)
 		k.speak()
 		time.Sleep(2 * time.Second)
@@ -690,14 +690,14 @@ func TestRebootComesAfterTheAnswer(t *testing.T) {
 // TestARobotThatDoesNotRead is let go when its bounded lane is full.
 func TestARobotThatDoesNotRead(t *testing.T) {
 	talking(t, answer("Yes."), func(k *talk) {
-		k.line.stuck.Store(true)
+		k.channel.stuck.Store(true)
 		for range nowLane + 2 {
 			k.say(xiaozhi.Abort{})
 		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if !isClosed(k.line) || k.line.reason != "too slow" {
-			t.Errorf("the channel is open: %q", k.line.reason)
+		if !isClosed(k.channel) || k.channel.reason != "too slow" {
+			t.Errorf("the channel is open: %q", k.channel.reason)
 		}
 	})
 }

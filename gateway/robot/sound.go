@@ -32,12 +32,12 @@ type sound struct {
 
 // play is a sound that the house wants played. It has one answer: whether it
 // is.
-type play struct {
+type playSound struct {
 	sound  *sound
 	answer chan<- error // with room for one
 }
 
-func (play) input() {}
+func (playSound) input() {}
 
 // answerPlay tells whether a sound is played.
 type answerPlay struct {
@@ -64,7 +64,7 @@ func (s *Server) Play(ctx context.Context, id device.ID, name string) error {
 		return fmt.Errorf("play a sound: %w", err)
 	}
 	answer := make(chan error, 1)
-	if err := s.post(ctx, id, play{&sound{name, pcm}, answer}); err != nil {
+	if err := s.post(ctx, id, playSound{&sound{name, pcm}, answer}); err != nil {
 		return err
 	}
 	select {
@@ -77,33 +77,33 @@ func (s *Server) Play(ctx context.Context, id device.ID, name string) error {
 
 // play begins a sound where nothing else is heard. A robot that is still
 // connecting plays it in a moment.
-func (s *stepper) play(in play) {
+func (s *stepper) playSound(in playSound) {
 	switch {
 	case s.phase == greeting:
 		s.do(answerPlay{in.answer, ErrOffline})
-	case s.turn || len(s.toSay) > 0:
+	case s.turn.active || len(s.queue.waiting) > 0:
 		s.do(answerPlay{in.answer, ErrSpeaking})
-	case !s.settled:
-		s.toSay = []telling{{sound: in.sound}}
+	case !s.channel.settled:
+		s.queue.waiting = []announcement{{sound: in.sound}}
 		s.do(answerPlay{in.answer, nil})
 	default:
-		s.begin(turnStart{telling: telling{sound: in.sound}})
+		s.begin(turnStart{announcement: announcement{sound: in.sound}})
 		s.do(answerPlay{in.answer, nil})
 	}
 }
 
 // soundOver tells the end of a sound that had begun. It reports whether the turn
 // is one: then there is no turn to tell the end of.
-func (s *stepper) soundOver(end string) bool {
-	if s.telling.sound != nil && s.begun {
-		s.do(publish{event.SoundEnded{Name: s.telling.sound.name, End: end}})
+func (s *stepper) soundEnded(end string) bool {
+	if s.turn.announcement.sound != nil && s.turn.begun {
+		s.do(publish{event.SoundEnded{Name: s.turn.announcement.sound.name, End: end}})
 	}
-	return s.telling.sound != nil
+	return s.turn.announcement.sound != nil
 }
 
 // play queues a sound. The empty sentence makes every build enter its speaking
 // state.
-func (t *turn) play(ctx context.Context, pcm []int16) error {
+func (t *turn) playSound(ctx context.Context, pcm []int16) error {
 	silent := ""
 	if err := t.playback.add(ctx, item{sentence: &silent}); err != nil {
 		return err

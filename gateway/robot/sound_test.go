@@ -21,7 +21,7 @@ func TestASoundIsNoTurn(t *testing.T) {
 		k.listen(xiaozhi.Manual)
 		k.say(xiaozhi.ListenStop{})
 		time.Sleep(time.Second)
-		k.line.forget()
+		k.channel.forget()
 		k.happened()
 		if err := k.play("purr"); err != nil {
 			t.Fatal(err)
@@ -35,7 +35,7 @@ func TestASoundIsNoTurn(t *testing.T) {
 		if shown := k.shows(); shown != agent.Idle {
 			t.Errorf("shows %s afterwards", shown)
 		}
-		k.line.Close(0, "")
+		k.channel.Close(0, "")
 		<-k.ended
 		if n := k.turns.last; !n.At.IsZero() || len(k.mind.remembered) > 0 || k.sessions.last.Turns != 1 {
 			t.Errorf("kept %+v, remembered %v, %d turns", n, k.mind.remembered, k.sessions.last.Turns)
@@ -55,12 +55,12 @@ func TestWhatIsNotPlayed(t *testing.T) {
 		}
 	}
 	talking(t, answer("It is late."), func(k *talk) {
-		k.ears.transcripts = understood("x")
+		k.recognizer.transcripts = understood("x")
 		k.listen(xiaozhi.Auto)
 		if err := k.play("no such sound"); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("a sound that is not there: %v", err)
 		}
-		k.ears.delay = 500 * time.Millisecond
+		k.recognizer.delay = 500 * time.Millisecond
 		for _, p := range k.packets {
 			k.put(frame{audio: xiaozhi.Audio{Opus: p}})
 			time.Sleep(60 * time.Millisecond)
@@ -77,7 +77,7 @@ func TestWhatIsNotPlayed(t *testing.T) {
 				t.Errorf("%v, want %v", err, want)
 			}
 		}
-		k.line.Close(0, "")
+		k.channel.Close(0, "")
 		<-k.ended
 		if err := k.play("purr"); !errors.Is(err, ErrOffline) {
 			t.Errorf("a closed channel: %v", err)
@@ -126,7 +126,7 @@ func TestASoundAndAClosedChannel(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
-		k.line.Close(0, "")
+		k.channel.Close(0, "")
 		<-k.ended
 		var ended []event.Event
 		for _, e := range k.envelopes() {

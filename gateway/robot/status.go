@@ -15,14 +15,14 @@ const statusTool = "get_device_status"
 func (s *session) call(ctx context.Context, tool string, arguments map[string]any) (device.Result, error) {
 	answer, err := s.toolbox.Call(ctx, tool, arguments)
 	if err == nil {
-		s.tellStatus(tool, answer.Text)
+		s.publishStatus(tool, answer.Text)
 	}
 	return answer, err
 }
 
 // tellStatus publishes what a robot has just answered of its own condition,
 // whoever asked: nothing else tells its battery.
-func (s *session) tellStatus(tool, answer string) {
+func (s *session) publishStatus(tool, answer string) {
 	if strings.HasSuffix(tool, statusTool) {
 		if status, ok := parseStatus(answer); ok {
 			s.publish(status)

@@ -20,7 +20,7 @@ type stepper struct {
 func (s *stepper) do(effects ...effect) {
 	for _, e := range effects {
 		if _, sends := e.(send); sends {
-			s.fed = s.now
+			s.channel.sentAt = s.now
 		}
 	}
 	s.effects = append(s.effects, effects...)
@@ -35,47 +35,39 @@ func step(st state, now time.Time, in input) (state, []effect) {
 		return st, nil
 	}
 	switch in := in.(type) {
-	case said:
-		s.said(in.message)
+	case fromRobot:
+		s.fromRobot(in.message)
 	case speechBegan:
 		s.speechBegan()
 	case speechEnded:
 		s.utteranceOver()
 	case streaming:
 		s.streaming()
-	case heard:
-		s.heard(in.text)
+	case transcript:
+		s.transcribed(in.text)
 	case misheard:
 		s.misheard()
-	case askedFor:
-		s.asked(in.question)
-	case replied:
-		s.leaveHearing()
-		s.announce()
-		s.answered(in.answer.Outcome)
-		if in.answer.Outcome != agent.AnswerClosed { // else the turn fails, and says why
-			s.conclude(ending{answer: in.answer})
-		}
-		if s.phase != speaking { // else the question still sounds, and its tts stop is to come
-			s.phase = thinking
-		}
-	case finished:
-		s.turnDone, s.end, s.reason = true, in.end, in.reason
+	case questionPut:
+		s.questionPut(in.question)
+	case questionAnswered:
+		s.questionAnswered(in.answer)
+	case turnFinished:
+		s.turn.done, s.turn.end, s.turn.reason = true, in.end, in.reason
 		s.maybeEnd()
-	case played:
-		s.played(in.progress)
+	case playbackProgress:
+		s.played(in)
 	case hangUp:
 		s.close(in.why)
 	case tick:
 		s.tick()
 	default:
-		s.fromHouse(in)
+		s.command(in)
 	}
 	return s.state, s.effects
 }
 
-// said is a message of the robot.
-func (s *stepper) said(m xiaozhi.FromRobot) {
+// fromRobot is a message of the robot.
+func (s *stepper) fromRobot(m xiaozhi.FromRobot) {
 	if hello, ok := m.(xiaozhi.Hello); ok {
 		s.hello(hello)
 		return
@@ -93,23 +85,23 @@ func (s *stepper) said(m xiaozhi.FromRobot) {
 			s.takeTyped(m.Text)
 			return
 		}
-		s.do(detected{m.Text})
-		s.byFace = s.byFace || !s.listened && m.Text == "face"
-		if s.greets && isWakeWord(m.Text) && !s.turn {
-			s.woken = s.now
+		s.do(reportWakeText{m.Text})
+		s.mic.openedByFace = s.mic.openedByFace || !s.mic.everOpened && m.Text == "face"
+		if s.greets && isWakeWord(m.Text) && !s.turn.active {
+			s.mic.wokenAt = s.now
 		}
 	case xiaozhi.Abort:
 		// Answered whatever the state: the robot stays in speaking until then.
-		s.aborted = s.now
-		s.tellLater()
+		s.mic.abortedAt = s.now
+		s.requeue()
 		s.interrupt(true)
 	case xiaozhi.FromMCP:
-		s.do(deliver{m.Payload})
+		s.do(deliverMCP{m.Payload})
 	case xiaozhi.Event:
-		s.sensing = true
-		s.do(sensed{m})
-		if s.asking && s.put && m.Name == "head_pet_started" {
-			s.do(answerAsk{agent.Answer{Outcome: agent.AnswerTouch}})
+		s.channel.sensing = true
+		s.do(reportSensor{m})
+		if s.question.waits() && s.question.audible && m.Name == "head_pet_started" {
+			s.do(answerQuestion{agent.Answer{Outcome: agent.AnswerTouch}})
 		}
 		s.settle()
 	}
@@ -119,19 +111,19 @@ func (s *stepper) said(m xiaozhi.FromRobot) {
 func (s *stepper) hello(m xiaozhi.Hello) {
 	first := s.phase == greeting
 	s.do(welcome{m, first})
-	s.fed, s.introduced = s.now, time.Time{}
+	s.channel.sentAt, s.channel.introducedAt = s.now, time.Time{}
 	if m.Features.MCP {
-		s.introduced = s.now
+		s.channel.introducedAt = s.now
 		s.do(introduce{list: true})
 	}
 	if first {
-		s.phase, s.understood, s.greeted = quiet, s.now, s.now
-		s.opener = s.now.Add(settleAfter) // by then whoever opened it has said so
-		s.do(collect{})
-		early := s.early
-		s.early = nil
+		s.phase, s.channel.activeAt, s.channel.greeted = quiet, s.now, s.now
+		s.queue.openerUntil = s.now.Add(settleAfter) // by then whoever opened it has said so
+		s.do(collectWaiting{})
+		early := s.queue.early
+		s.queue.early = nil
 		for _, in := range early {
-			s.fromHouse(in)
+			s.command(in)
 		}
 	}
 }
@@ -144,7 +136,7 @@ func isWakeWord(text string) bool {
 
 // settle is the robot out of its connecting state. What waited is said.
 func (s *stepper) settle() {
-	s.settled = true
+	s.channel.settled = true
 	s.sayWaiting()
 }
 
@@ -152,7 +144,7 @@ func (s *stepper) settle() {
 // clients say so. Of others a robot's wake word is the first thing, or comes
 // with the sound of it.
 func (s *stepper) isTyped(m xiaozhi.ListenDetect) bool {
-	return m.Typed || isWakeWord(m.Text) && s.listened && !s.flow.preRoll(s.now)
+	return m.Typed || isWakeWord(m.Text) && s.mic.everOpened && !s.mic.flow.preRoll(s.now)
 }
 
 // Nobody types more, nor so fast.
@@ -165,11 +157,11 @@ const (
 // put, or else a turn of its own, also while we speak.
 func (s *stepper) takeTyped(text string) {
 	text, err := speakable(clip(text, mostTyped))
-	if err != nil || !passed(s.now, s.typed, typedEvery) {
+	if err != nil || !passed(s.now, s.mic.typedAt, typedEvery) {
 		return
 	}
-	s.typed = s.now
-	if !s.asking || !s.put {
+	s.mic.typedAt = s.now
+	if !s.question.waits() || !s.question.audible {
 		s.interrupt(false)
 		s.begin(turnStart{text: text})
 		return
@@ -177,7 +169,7 @@ func (s *stepper) takeTyped(text string) {
 	if s.phase == speaking {
 		s.do(cutQuestion{})
 	}
-	s.do(answerAsk{agent.Answer{Outcome: agent.AnswerGiven, Text: text}})
+	s.do(answerQuestion{agent.Answer{Outcome: agent.AnswerGiven, Text: text}})
 }
 
 // listenStart opens the microphone. While we speak it is a barge-in where
@@ -187,39 +179,39 @@ func (s *stepper) takeTyped(text string) {
 // interrupt what we have just begun to tell. To a question it is the answer,
 // once that can be heard.
 func (s *stepper) listenStart(mode xiaozhi.Mode) {
-	s.letSpeak()
-	s.listened, s.open = true, true
-	resumed := !s.now.After(s.resumes) && mode != xiaozhi.Manual
-	s.resumes = time.Time{}
-	answers := s.asking && s.put
-	if s.turn && !answers && resumed {
-		s.mode, s.listening = mode, true
+	s.yieldToOpener()
+	s.mic.everOpened, s.mic.open = true, true
+	resumed := !s.now.After(s.mic.resumesUntil) && mode != xiaozhi.Manual
+	s.mic.resumesUntil = time.Time{}
+	answers := s.question.waits() && s.question.audible
+	if s.turn.active && !answers && resumed {
+		s.mic.mode, s.mic.listening = mode, true
 		return
 	}
-	if s.turn && s.unaskedYet() && mode != xiaozhi.Manual {
+	if s.turn.active && s.unsolicited() && mode != xiaozhi.Manual {
 		s.listenLater(mode)
 		return
 	}
-	if s.turn && !answers && s.phase == speaking && mode != xiaozhi.Manual && !s.justAborted() {
-		s.goOn(mode)
+	if s.turn.active && !answers && s.phase == speaking && mode != xiaozhi.Manual && !s.justAborted() {
+		s.keepSpeaking(mode)
 		return
 	}
-	if s.turn && !answers {
+	if s.turn.active && !answers {
 		s.interrupt(false)
 	}
-	if s.asking && s.phase == speaking {
+	if s.question.waits() && s.phase == speaking {
 		s.do(cutQuestion{})
 	}
 	if !resumed {
-		s.understood = s.now // somebody has opened it, to speak
+		s.channel.activeAt = s.now // somebody has opened it, to speak
 	}
 	s.leaveHearing()
-	s.rested = time.Time{}
-	s.mode, s.listening, s.phase = mode, true, ready
-	s.do(listenNew{}, publish{event.ListeningStarted{Mode: string(mode)}})
+	s.mic.resumeAwaited = time.Time{}
+	s.mic.mode, s.mic.listening, s.phase = mode, true, ready
+	s.do(resetInput{}, publish{event.ListeningStarted{Mode: string(mode)}})
 	if mode == xiaozhi.Manual {
 		s.speechBegan() // the button says so
-		s.packetAt = time.Time{}
+		s.mic.packetAt = time.Time{}
 	}
 	s.greet()
 	s.settle()
@@ -227,40 +219,40 @@ func (s *stepper) listenStart(mode xiaozhi.Mode) {
 
 // letSpeak lets somebody speak before what waits is said, for whom the microphone
 // opens: because he has just interrupted, or opens the talk. A face does not.
-func (s *stepper) letSpeak() {
+func (s *stepper) yieldToOpener() {
 	until := s.now.Add(yieldFor)
-	if s.now.Before(s.yields) {
-		s.yields = until
+	if s.now.Before(s.queue.yieldsUntil) {
+		s.queue.yieldsUntil = until
 	}
 	switch {
-	case s.listened && !s.now.Before(s.opener): // nobody opens it now
-	case s.byFace:
-		s.opener = time.Time{}
+	case s.mic.everOpened && !s.now.Before(s.queue.openerUntil): // nobody opens it now
+	case s.mic.openedByFace:
+		s.queue.openerUntil = time.Time{}
 	default:
-		s.opener = until
+		s.queue.openerUntil = until
 	}
 }
 
 // hadTurn ends the time in which whoever opened the talk speaks first, where a
 // turn of his has ended. One that only greeted him, or did not understand him,
 // gives him as long again.
-func (s *stepper) hadTurn() {
+func (s *stepper) openerHadTurn() {
 	switch {
-	case s.answers:
-		s.opener = time.Time{}
-	case !s.opener.IsZero() && s.listened && s.refused <= 1:
-		s.opener = s.now.Add(yieldFor)
+	case s.turn.understood:
+		s.queue.openerUntil = time.Time{}
+	case !s.queue.openerUntil.IsZero() && s.mic.everOpened && s.mic.misheard <= 1:
+		s.queue.openerUntil = s.now.Add(yieldFor)
 	}
 }
 
 // goOn lets our speech go on where a client says no more than that its
 // microphone is open. In auto mode what that hears counts once we have spoken.
-func (s *stepper) goOn(mode xiaozhi.Mode) {
-	s.mode = mode
+func (s *stepper) keepSpeaking(mode xiaozhi.Mode) {
+	s.mic.mode = mode
 	if mode == xiaozhi.Realtime {
-		s.listening = true
+		s.mic.listening = true
 	} else {
-		s.opens = true
+		s.turn.listensAfter = true
 	}
 	s.settle()
 }
@@ -268,16 +260,16 @@ func (s *stepper) goOn(mode xiaozhi.Mode) {
 // greet answers a wake word, once the microphone is open: the robot is then
 // sure to have left its connecting state.
 func (s *stepper) greet() {
-	woken := !s.woken.IsZero()
-	s.woken = time.Time{}
-	if woken && !s.turn {
-		s.begin(turnStart{telling: telling{phrase: phraseAwake}})
+	woken := !s.mic.wokenAt.IsZero()
+	s.mic.wokenAt = time.Time{}
+	if woken && !s.turn.active {
+		s.begin(turnStart{announcement: announcement{phrase: phraseAwake}})
 	}
 }
 
 // listenStop ends an utterance in manual mode; the microphone is closed.
 func (s *stepper) listenStop() {
-	s.listening, s.opens, s.open, s.rested = false, false, false, time.Time{}
+	s.mic.listening, s.turn.listensAfter, s.mic.open, s.mic.resumeAwaited = false, false, false, time.Time{}
 	if s.phase == hearing {
 		s.utteranceOver()
 	} else if s.phase == ready {
@@ -292,18 +284,18 @@ func (s *stepper) speechBegan() {
 	if s.interruptible() {
 		s.cancel(false)
 		s.phase = ready
-		s.do(publish{event.ListeningStarted{Mode: string(s.mode)}})
+		s.do(publish{event.ListeningStarted{Mode: string(s.mic.mode)}})
 	}
 	if s.phase != ready {
 		return
 	}
-	s.began, s.packetAt = s.now, s.now
-	if s.asking {
+	s.mic.utteranceBegan, s.mic.packetAt = s.now, s.now
+	if s.question.waits() {
 		s.phase = hearing
-		s.do(giveUtterance{})
+		s.do(startAnswer{})
 		return
 	}
-	s.begin(turnStart{utterance: true, aloud: s.refused == 0})
+	s.begin(turnStart{utterance: true, aloud: s.mic.misheard == 0})
 	s.phase = hearing
 }
 
@@ -311,20 +303,20 @@ func (s *stepper) speechBegan() {
 // while it is a question being put, or words being recognized: somebody who
 // goes on after a pause has not changed his mind.
 func (s *stepper) interruptible() bool {
-	if s.mode != xiaozhi.Realtime || !s.listening || !s.turn || s.asking {
+	if s.mic.mode != xiaozhi.Realtime || !s.mic.listening || !s.turn.active || s.question.waits() {
 		return false
 	}
-	return s.phase == speaking || s.phase == thinking && s.answers
+	return s.phase == speaking || s.phase == thinking && s.turn.understood
 }
 
 // listens reports whether the end-pointer is to find utterances: in manual mode
 // the button does, and outside realtime nobody is listened to while we speak.
 func (s *state) listens() bool {
-	switch s.mode {
+	switch s.mic.mode {
 	case xiaozhi.Manual:
 		return false
 	case xiaozhi.Realtime:
-		return s.listening && s.phase > quiet && s.phase < closing
+		return s.mic.listening && s.phase > quiet && s.phase < closing
 	}
 	return s.phase == ready || s.phase == hearing
 }
@@ -337,11 +329,11 @@ func (s *stepper) utteranceOver() {
 	}
 }
 
-func (s *stepper) heard(text string) {
-	s.refused, s.understood = 0, s.now
-	if !s.asking {
-		s.answers = true
-		s.do(keepHeard{text})
+func (s *stepper) transcribed(text string) {
+	s.mic.misheard, s.channel.activeAt = 0, s.now
+	if !s.question.waits() {
+		s.turn.understood = true
+		s.do(keepTranscript{text})
 	}
 	s.do(send{xiaozhi.STT{Text: text}}, publish{event.Heard{Text: text}})
 }
@@ -350,9 +342,9 @@ func (s *stepper) heard(text string) {
 // by the turn; later ones are only shown, so that a television cannot keep a
 // robot talking.
 func (s *stepper) misheard() {
-	s.refused++
+	s.mic.misheard++
 	s.do(send{xiaozhi.STT{Text: "…"}}, publish{event.Misheard{}})
-	if s.asking && s.phase != hearing { // or the next answer is being spoken already
+	if s.question.waits() && s.phase != hearing { // or the next answer is being spoken already
 		s.again()
 	}
 }
@@ -360,22 +352,21 @@ func (s *stepper) misheard() {
 // again goes on listening where the microphone is still open.
 func (s *stepper) again() {
 	s.phase = quiet
-	if s.listening {
+	if s.mic.listening {
 		s.phase = ready
-		s.do(listenNew{}, publish{event.ListeningStarted{Mode: string(s.mode)}})
+		s.do(resetInput{}, publish{event.ListeningStarted{Mode: string(s.mic.mode)}})
 	}
 }
 
 func (s *stepper) begin(t turnStart) {
-	if !s.now.Before(s.opener) { // nobody has said anything
-		s.opener = time.Time{}
+	if !s.now.Before(s.queue.openerUntil) { // nobody has said anything
+		s.queue.openerUntil = time.Time{}
 	}
-	s.turn, s.turnDone, s.drained, s.begun, s.answers = true, false, false, false, false
-	s.telling, s.end, s.reason, s.lastSaid = t.telling, "", "", ""
-	s.leaves = s.leaves && t.telling.patient()
-	s.unasked, s.opens, s.rested = time.Time{}, false, time.Time{}
-	if t.telling.words() || t.telling.sound != nil {
-		s.unasked = s.now.Add(unaskedFor)
+	s.turn = turnState{active: true, announcement: t.announcement}
+	s.channel.hangsUp = s.channel.hangsUp && t.announcement.canYield()
+	s.mic.resumeAwaited = time.Time{}
+	if t.announcement.isSpeech() || t.announcement.sound != nil {
+		s.turn.unsolicitedUntil = s.now.Add(unsolicitedFor)
 	}
 	s.phase = thinking
 	s.do(beginTurn{t})
@@ -384,17 +375,17 @@ func (s *stepper) begin(t turnStart) {
 // interrupt stops a turn and leaves the robot at rest. What waits to be said
 // lets whoever interrupts speak first.
 func (s *stepper) interrupt(abort bool) {
-	if s.turn && !abort {
-		s.tellLater()
+	if s.turn.active && !abort {
+		s.requeue()
 	}
-	if s.turn {
+	if s.turn.active {
 		s.halt(abort)
 	} else if abort {
 		s.do(send{xiaozhi.TTSStop{}})
 	}
-	s.yields = s.now.Add(resumeWithin)
+	s.queue.yieldsUntil = s.now.Add(resumeWithin)
 	if s.phase == ready {
-		s.yields = s.now.Add(yieldFor)
+		s.queue.yieldsUntil = s.now.Add(yieldFor)
 	}
 }
 
@@ -402,19 +393,19 @@ func (s *stepper) interrupt(abort bool) {
 func (s *stepper) halt(abort bool) {
 	spoke := s.phase == speaking
 	s.cancel(abort)
-	if spoke || s.mode == xiaozhi.Manual {
+	if spoke || s.mic.mode == xiaozhi.Manual {
 		s.rest()
 	} else {
 		s.again() // the robot was never made to speak: it listens, and will not say so
 	}
 }
 
-// tellLater keeps what the turn under way was to tell and has not begun to.
-func (s *stepper) tellLater() {
-	if s.turn && !s.begun && !s.announced && s.telling.words() {
-		s.telling.urgent = false // whoever has interrupted it speaks first
-		s.toSay = append([]telling{s.telling}, s.toSay...)
-		s.telling = telling{}
+// requeue puts an announcement back that has not begun to sound.
+func (s *stepper) requeue() {
+	if !s.turn.begun && !s.question.published && s.turn.announcement.isSpeech() {
+		s.turn.announcement.urgent = false // whoever has interrupted it speaks first
+		s.queue.pushFront(s.turn.announcement)
+		s.turn.announcement = announcement{}
 	}
 }
 
@@ -422,36 +413,36 @@ func (s *stepper) tellLater() {
 // has begun is ended with tts stop; so is an abort, always.
 func (s *stepper) cancel(abort bool) {
 	s.stopped()
-	s.answered(agent.AnswerClosed)
+	s.closeQuestion(agent.AnswerClosed)
 	s.cancelled(abort)
 	s.conclude(endedBy(agent.AnswerClosed))
-	s.fed = s.now
-	if s.begun {
-		s.told() // whoever cut it off has heard it
+	s.channel.sentAt = s.now
+	if s.turn.begun {
+		s.announcementSpoken() // whoever cut it off has heard it
 	}
-	s.hadTurn()
-	s.turn, s.leaves = false, false
-	s.openUp()
-	s.understood = s.now // and gets the time to speak
+	s.openerHadTurn()
+	s.openMicrophone()
+	s.turn, s.channel.hangsUp = turnState{}, false
+	s.channel.activeAt = s.now // and gets the time to speak
 }
 
 // cancelled stops the turn under way, and tells of it.
 func (s *stepper) cancelled(abort bool) {
 	s.do(cancelTurn{abort})
-	if !s.soundOver(event.EndCancelled) {
+	if !s.soundEnded(event.EndCancelled) {
 		s.do(publish{event.TurnEnded{End: event.EndCancelled}})
 	}
 }
 
-// told says that what the turn was to tell has been told.
-func (s *stepper) told() {
+// announcementSpoken reports that the turn's announcement has been spoken.
+func (s *stepper) announcementSpoken() {
 	switch {
-	case s.telling.notice != "":
-		s.do(publish{event.NotificationChanged{ID: s.telling.notice, State: notice.Spoken}})
-	case s.telling.waited != "":
-		s.do(forgetCommand{s.telling.waited}, publish{event.Command{Thing: thingSay, State: event.CommandDone}})
+	case s.turn.announcement.notice != "":
+		s.do(publish{event.NotificationChanged{ID: s.turn.announcement.notice, State: notice.Spoken}})
+	case s.turn.announcement.command != "":
+		s.do(forgetCommand{s.turn.announcement.command}, publish{event.Command{Thing: commandSay, State: event.CommandDone}})
 	}
-	s.telling = telling{}
+	s.turn.announcement = announcement{}
 }
 
 // stopped notes that a tts stop ends the robot's speech. Outside push to talk
@@ -463,8 +454,8 @@ func (s *stepper) stopped() {
 }
 
 func (s *stepper) expectResume() {
-	if s.mode != xiaozhi.Manual && s.mode != xiaozhi.Realtime {
-		s.resumes = s.now.Add(resumeWithin)
+	if s.mic.mode != xiaozhi.Manual && s.mic.mode != xiaozhi.Realtime {
+		s.mic.resumesUntil = s.now.Add(resumeWithin)
 	}
 }
 
@@ -480,18 +471,18 @@ func (s *stepper) leaveHearing() {
 // realtime its microphone was never closed.
 func (s *stepper) rest() {
 	s.phase = quiet
-	if s.mode == xiaozhi.Auto && s.open {
-		s.rested = s.now
+	if s.mic.mode == xiaozhi.Auto && s.mic.open {
+		s.mic.resumeAwaited = s.now
 	}
-	if s.mode == xiaozhi.Realtime && s.listening {
+	if s.mic.mode == xiaozhi.Realtime && s.mic.listening {
 		s.phase = ready
-		s.do(listenNew{}, publish{event.ListeningStarted{Mode: string(s.mode)}})
+		s.do(resetInput{}, publish{event.ListeningStarted{Mode: string(s.mic.mode)}})
 	}
 }
 
-func (s *stepper) played(p progress) {
-	s.fed = s.now
-	if !s.turn {
+func (s *stepper) played(p playbackProgress) {
+	s.channel.sentAt = s.now
+	if !s.turn.active {
 		return
 	}
 	if p.stopped { // a pause that may be over already
@@ -500,74 +491,74 @@ func (s *stepper) played(p progress) {
 	if p.started {
 		s.leaveHearing()
 		s.phase = speaking
-		if !s.begun && !s.unasked.IsZero() {
-			s.unasked = s.now.Add(unaskedFor)
+		if !s.turn.begun && !s.turn.unsolicitedUntil.IsZero() {
+			s.turn.unsolicitedUntil = s.now.Add(unsolicitedFor)
 		}
-		if s.mode == xiaozhi.Realtime {
-			s.do(listenNew{}) // whoever speaks now, speaks into our words
+		if s.mic.mode == xiaozhi.Realtime {
+			s.do(resetInput{}) // whoever speaks now, speaks into our words
 		} else {
-			s.listening = false // the robot has closed its microphone
+			s.mic.listening = false // the robot has closed its microphone
 		}
 	}
 	if p.began {
-		s.begun = true
-		if sound := s.telling.sound; sound != nil {
+		s.turn.begun = true
+		if sound := s.turn.announcement.sound; sound != nil {
 			s.do(publish{event.SoundStarted{Name: sound.name}})
 		} else {
 			s.do(publish{event.SpeakingStarted{}})
 		}
-		if s.telling.notice != "" {
-			s.do(publish{event.NotificationChanged{ID: s.telling.notice, State: notice.Shown}})
+		if s.turn.announcement.notice != "" {
+			s.do(publish{event.NotificationChanged{ID: s.turn.announcement.notice, State: notice.Shown}})
 		}
 	}
-	for _, text := range p.said {
+	for _, text := range p.spoken {
 		s.do(publish{event.Said{Text: text}})
-		s.lastSaid = text
-		if s.asking && text == s.question.Text {
-			s.put = true
-			s.announce()
+		s.turn.lastSpoken = text
+		if s.question.waits() && text == s.question.asked.Text {
+			s.question.audible = true
+			s.publishQuestion()
 		}
 	}
 	if p.paused {
 		s.paused(p.askFor)
 	}
 	if p.drained {
-		s.drained = true
+		s.turn.drained = true
 		s.maybeEnd()
 	}
 }
 
 // maybeEnd ends a turn whose brain has finished and whose speech was played.
 func (s *stepper) maybeEnd() {
-	if !s.turn || !s.turnDone || !s.drained {
+	if !s.turn.active || !s.turn.done || !s.turn.drained {
 		return
 	}
-	spoke, told := s.phase == speaking, s.telling.text != ""
+	spoke, announced, end := s.phase == speaking, s.turn.announcement.text != "", s.turn.end
 	s.leaveHearing()
 	s.stopped()
-	s.answered(agent.AnswerClosed)
-	s.concludeFailed(s.reason)
-	s.hadTurn()
-	s.turn, s.yields = false, time.Time{}
-	s.openUp()
-	s.do(endTurn{s.end, s.reason})
-	s.soundOver(s.end)
-	if s.end != event.EndFailed {
-		s.told()
+	s.closeQuestion(agent.AnswerClosed)
+	s.concludeFailed(s.turn.reason)
+	s.openerHadTurn()
+	s.openMicrophone()
+	s.do(endTurn{end, s.turn.reason})
+	s.soundEnded(end)
+	if end != event.EndFailed {
+		s.announcementSpoken()
 	}
-	if spoke && (told || s.refused == 0) {
-		s.understood = s.now // people get their time to answer after we have spoken
+	s.turn, s.queue.yieldsUntil = turnState{}, time.Time{}
+	if spoke && (announced || s.mic.misheard == 0) {
+		s.channel.activeAt = s.now // people get their time to answer after we have spoken
 	}
-	s.leaves = s.leaves || s.end == event.EndHangUp
+	s.channel.hangsUp = s.channel.hangsUp || end == event.EndHangUp
 	switch {
-	case s.end == event.EndSleep:
-		s.close(s.end)
+	case end == event.EndSleep:
+		s.close(end)
 		return
-	case s.leaves && !slices.ContainsFunc(s.toSay, telling.patient): // else it would be kept from talk to talk
+	case s.channel.hangsUp && !slices.ContainsFunc(s.queue.waiting, announcement.canYield): // else it would be kept from talk to talk
 		s.close(event.EndHangUp)
 		return
 	}
-	if spoke || s.mode == xiaozhi.Manual {
+	if spoke || s.mic.mode == xiaozhi.Manual {
 		s.rest()
 	} else {
 		// Nothing was said, so the robot is still listening and will not say so again.

@@ -27,8 +27,8 @@ import (
 func strangers(o *Options) { o.Robots.(*registry).stranger.Store(true) }
 
 // guests are the turns a mind is asked, and whether each is a guest's.
-func guests(turns *[]bool) *thinker {
-	return &thinker{answer: func(_ context.Context, t agent.Turn, out func(agent.Reply) error) error {
+func guests(turns *[]bool) *scriptedMind {
+	return &scriptedMind{answer: func(_ context.Context, t agent.Turn, out func(agent.Reply) error) error {
 		*turns = append(*turns, t.Guest)
 		return errors.Join(out(agent.Say{Text: "It is late."}), out(agent.Done{End: agent.Continue}))
 	}}
@@ -57,7 +57,7 @@ func TestAStrangerLeavesNothing(t *testing.T) {
 		if got := len(k.server.Tools(robotID)); got != 1 {
 			t.Errorf("it has %d tools in its own talk", got)
 		}
-		k.ears.transcripts = understood("what time is it")
+		k.recognizer.transcripts = understood("what time is it")
 		k.listen(xiaozhi.Auto)
 		k.speak()
 		time.Sleep(5 * time.Second)
@@ -70,7 +70,7 @@ func TestAStrangerLeavesNothing(t *testing.T) {
 				t.Errorf("to an open channel: %v, %v", queued, err)
 			}
 		}
-		k.line.Close(0, "")
+		k.channel.Close(0, "")
 		<-k.ended
 		if queued, err := k.server.Say(k.t.Context(), robotID, "Later."); queued || !errors.Is(err, errNotAdopted) {
 			t.Errorf("to a closed channel: %v, %v", queued, err)
@@ -89,7 +89,7 @@ func TestAdoptedInTheMiddle(t *testing.T) {
 		k.say(xiaozhi.Hello{Version: 1, Transport: "websocket", Features: xiaozhi.Features{MCP: true, AEC: true}})
 		k.listTool(2)
 		speak := func() {
-			k.ears.transcripts = understood("what time is it")
+			k.recognizer.transcripts = understood("what time is it")
 			k.listen(xiaozhi.Auto)
 			k.speak()
 			time.Sleep(5 * time.Second)
@@ -118,7 +118,7 @@ func TestAdoptedInTheMiddle(t *testing.T) {
 func TestWhatWaitsIsNotForStrangers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newTalkOn(t, answer(), xiaozhi.Framing1, func(k *talk) {
-			if _, err := NewWaiting(k.waiting).add(robotID, time.Now(), Command{Thing: thingSay, Text: "The key is under the mat."}); err != nil {
+			if _, err := NewCommandQueue(k.waiting).add(robotID, time.Now(), Command{Thing: commandSay, Text: "The key is under the mat."}); err != nil {
 				t.Fatal(err)
 			}
 		}, strangers)
@@ -216,10 +216,10 @@ func (c *crowded) Recognize(ctx context.Context, u *voice.Utterance, o voice.Opt
 
 // crowdedBy has so many strangers connect, who say hello and then something.
 // leave has them go, and waits until they have.
-func (k *talk) crowdedBy(t *testing.T, many int, then xiaozhi.FromRobot) (lines []*line, leave func()) {
+func (k *talk) crowdedBy(t *testing.T, many int, then xiaozhi.FromRobot) (lines []*fakeChannel, leave func()) {
 	var ended sync.WaitGroup
 	for i := range many {
-		l := newLine()
+		l := newFakeChannel()
 		lines = append(lines, l)
 		ended.Go(func() {
 			robot := device.Robot{ID: device.ID(fmt.Sprintf("02000000%04x", i))}
@@ -264,20 +264,20 @@ func TestStrangersDoNotKeepTheOwnerWaiting(t *testing.T) {
 				told++
 			}
 		}
-		if ears.ours != 1 || ears.guests != mostGuests || ears.most != mostGuests || told != many-mostGuests {
+		if ears.ours != 1 || ears.guests != maxStrangerTurns || ears.most != maxStrangerTurns || told != many-maxStrangerTurns {
 			t.Errorf("%d of the household and %d strangers are listened to, at most %d; %d were told", ears.ours, ears.guests, ears.most, told)
 		}
 		close(ears.let) // and their places are free
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
-		if ears.guests != 0 || len(k.server.guests) != 0 {
+		if ears.guests != 0 || len(k.server.strangers.utterances) != 0 {
 			t.Errorf("%d are still listened to", ears.guests)
 		}
 		leave()
 	}, strangers, func(o *Options) {
 		o.Robots.(*registry).adopted = robotID
 		ears.let = make(chan struct{}) // of this bubble
-		o.Ears = ears
+		o.Recognizer = ears
 		o.Phrases = func(name string) string {
 			if name == phraseFailed {
 				return "Sorry."
@@ -326,13 +326,13 @@ func TestStrangersThinkInMeasure(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
 		minds.mu.Lock()
-		if minds.most != mostGuests+1 || minds.n != mostGuests+1 {
-			t.Errorf("%d turns are answered at a time, %d in all, want %d strangers and the owner", minds.most, minds.n, mostGuests)
+		if minds.most != maxStrangerTurns+1 || minds.n != maxStrangerTurns+1 {
+			t.Errorf("%d turns are answered at a time, %d in all, want %d strangers and the owner", minds.most, minds.n, maxStrangerTurns)
 		}
 		minds.mu.Unlock()
 		close(minds.let)
 		time.Sleep(5 * time.Second)
-		if len(k.server.answered) != 0 {
+		if len(k.server.strangers.turns) != 0 {
 			t.Error("their places are not free")
 		}
 		leave()
@@ -373,7 +373,7 @@ func TestStrangersFillNoLog(t *testing.T) {
 		},
 		"one channel after the other": func(k *talk) {
 			for i := range 300 {
-				l, ended := newLine(), make(chan struct{})
+				l, ended := newFakeChannel(), make(chan struct{})
 				k.robot.ID = device.ID(fmt.Sprintf("02000000%04x", i))
 				k.connect(l, ended)
 				l.up <- uplink{raw: []byte("this is no JSON\n")}
@@ -400,7 +400,7 @@ func TestStrangersFillNoLog(t *testing.T) {
 // TestStrangersHaveLittleRoom: their tools have 2 MB together, which comes back as
 // they list anew and as they go, and takes none of the household's.
 func TestStrangersHaveLittleRoom(t *testing.T) {
-	ours, theirs := newRoom(houseToolBytes), newRoom(strangerToolBytes)
+	ours, theirs := newMemoryLimit(adoptedToolBytes), newMemoryLimit(strangerToolBytes)
 	description := strings.Repeat("x", mostData)
 	full := func(b *toolbox, sent *[]xiaozhi.Request) {
 		for range 2 {
@@ -444,7 +444,7 @@ func TestStrangersHaveLittleRoom(t *testing.T) {
 	for _, b := range boxes {
 		b.close()
 	}
-	if theirs.left.Load() != strangerToolBytes || ours.left.Load() != houseToolBytes {
+	if theirs.left.Load() != strangerToolBytes || ours.left.Load() != adoptedToolBytes {
 		t.Errorf("after all have gone, left are %d and %d", theirs.left.Load(), ours.left.Load())
 	}
 }
@@ -456,7 +456,7 @@ func TestStrangersChannelsAreBounded(t *testing.T) {
 	s, engine := watching(t, robots)
 	var leave []func()
 	for range mostStrangers {
-		l, err := s.place("020000000001")
+		l, err := s.reserve("020000000001")
 		if err != nil {
 			t.Fatal(err)
 		}

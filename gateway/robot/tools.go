@@ -72,21 +72,21 @@ const (
 	mostToolBytes = 64 << 10
 	// All robots whose channels are open have so much together, and strangers so
 	// much of their own.
-	houseToolBytes    = 16 << 20
+	adoptedToolBytes  = 16 << 20
 	strangerToolBytes = 2 << 20
 )
 
 // room is what several toolboxes may hold together, in bytes of JSON.
-type room struct{ left atomic.Int64 }
+type memoryLimit struct{ left atomic.Int64 }
 
-func newRoom(bytes int64) *room {
-	r := &room{}
+func newMemoryLimit(bytes int64) *memoryLimit {
+	r := &memoryLimit{}
 	r.left.Store(bytes)
 	return r
 }
 
 // take takes bytes, or reports that there is no room for them.
-func (r *room) take(bytes int) bool {
+func (r *memoryLimit) take(bytes int) bool {
 	if r.left.Add(-int64(bytes)) >= 0 {
 		return true
 	}
@@ -94,13 +94,13 @@ func (r *room) take(bytes int) bool {
 	return false
 }
 
-func (r *room) give(bytes int) { r.left.Add(int64(bytes)) }
+func (r *memoryLimit) give(bytes int) { r.left.Add(int64(bytes)) }
 
 // toolbox is the client of the robot's MCP server: it asks for the list of
 // tools, page by page, and matches answers to calls by number.
 type toolbox struct {
-	send func(xiaozhi.Request) error
-	room *room
+	send  func(xiaozhi.Request) error
+	limit *memoryLimit
 
 	mu      sync.Mutex
 	nextID  int
@@ -116,8 +116,8 @@ type toolbox struct {
 }
 
 // newToolbox begins with the tools known from an earlier session.
-func newToolbox(known []device.Tool, r *room, send func(xiaozhi.Request) error) *toolbox {
-	return &toolbox{send: send, room: r, tools: known, calls: map[int]chan xiaozhi.Response{}}
+func newToolbox(known []device.Tool, r *memoryLimit, send func(xiaozhi.Request) error) *toolbox {
+	return &toolbox{send: send, limit: r, tools: known, calls: map[int]chan xiaozhi.Response{}}
 }
 
 // introduce says who we are and where the camera's pictures go. The firmware
@@ -153,7 +153,7 @@ func (b *toolbox) list() error {
 
 // forgetFresh gives up the list being read.
 func (b *toolbox) forgetFresh() {
-	b.room.give(b.size)
+	b.limit.give(b.size)
 	b.fresh, b.size = nil, 0
 }
 
@@ -214,7 +214,7 @@ func (b *toolbox) listed(r xiaozhi.Response) (next *xiaozhi.Request, listed []de
 		t.UserOnly = len(t.Annotations.Audience) > 0 && !slices.Contains(t.Annotations.Audience, "assistant")
 		kept, err := json.Marshal(t.Tool)
 		size := len(kept) + len(",")
-		if err != nil || len("[]")+b.size+size > mostToolBytes || len(b.fresh) >= mostTools || len(t.Name) > mostName || t.Name == "" || !b.room.take(size) {
+		if err != nil || len("[]")+b.size+size > mostToolBytes || len(b.fresh) >= mostTools || len(t.Name) > mostName || t.Name == "" || !b.limit.take(size) {
 			b.left++
 			continue
 		}
@@ -225,7 +225,7 @@ func (b *toolbox) listed(r xiaozhi.Response) (next *xiaozhi.Request, listed []de
 		request := b.page(page.NextCursor)
 		return &request, nil, nil
 	}
-	b.room.give(b.held)
+	b.limit.give(b.held)
 	b.tools, b.held = b.fresh, b.size
 	b.fresh, b.size = nil, 0
 	return nil, b.tools, nil
@@ -306,7 +306,7 @@ func (b *toolbox) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.forgetFresh()
-	b.room.give(b.held)
+	b.limit.give(b.held)
 	b.held = 0
 	b.closed = true
 	for id, answer := range b.calls {

@@ -29,10 +29,10 @@ type turn struct {
 	decided    chan agent.Answer     // the same, of the robot's owner
 	cancel     context.CancelFunc
 
-	clock  stages
-	end    agent.End
-	reboot atomic.Bool // the robot, once the answer was spoken
-	heard  string      // the loop's
+	clock      stages
+	end        agent.End
+	reboot     atomic.Bool // the robot, once the answer was spoken
+	transcript string      // the loop's
 
 	own     Character   // what the robot has of its own, as the turn began
 	trusted atomic.Bool // its owner had adopted the robot as the turn began
@@ -60,7 +60,7 @@ func (t *turn) run(ctx context.Context, u *voice.Utterance) {
 	// The end of the playback is queued before the loop hears of the turn's
 	// end, so the loop sees both in either order.
 	if t.playback.add(ctx, item{end: true}) == nil {
-		t.post(ctx, finished{end, reason})
+		t.post(ctx, turnFinished{end, reason})
 	}
 }
 
@@ -88,19 +88,19 @@ func (t *turn) perform(ctx context.Context, u *voice.Utterance) (end, reason str
 	}
 	switch {
 	case err != nil:
-	case t.start.telling.phrase != "":
-		err = t.greet(ctx, t.start.telling.phrase)
-	case t.start.telling.text != "":
-		err = t.tell(ctx, t.start.telling.text)
-	case t.start.telling.sound != nil:
-		err = t.play(ctx, t.start.telling.sound.pcm)
-	case t.start.telling.question != nil:
-		q := t.start.telling.question.Question
+	case t.start.announcement.phrase != "":
+		err = t.greet(ctx, t.start.announcement.phrase)
+	case t.start.announcement.text != "":
+		err = t.announce(ctx, t.start.announcement.text)
+	case t.start.announcement.sound != nil:
+		err = t.playSound(ctx, t.start.announcement.sound.pcm)
+	case t.start.announcement.question != nil:
+		q := t.start.announcement.question.Question
 		err = t.ask(ctx, q, time.Until(q.Until), func(agent.Answer) {}) // the loop tells it
 	case text == "":
 		return "", ""
 	default:
-		t.post(ctx, heard{text})
+		t.post(ctx, transcript{text})
 		err = t.think(ctx, text)
 	}
 	switch {
@@ -123,7 +123,7 @@ func (t *turn) speakAll(ctx context.Context, text string) error {
 }
 
 // tell says what nobody has asked for, with the face it begins with.
-func (t *turn) tell(ctx context.Context, text string) error {
+func (t *turn) announce(ctx context.Context, text string) error {
 	face, words := agent.SplitEmotion(text)
 	if face != agent.Neutral {
 		if err := t.playback.add(ctx, item{face: &face}); err != nil {
@@ -136,7 +136,7 @@ func (t *turn) tell(ctx context.Context, text string) error {
 // greet says a phrase that was synthesized ahead, or will be now where the
 // robot is the first one here.
 func (t *turn) greet(ctx context.Context, name string) error {
-	if p, ready := t.session.phrasesOf(t.own.Speech).get(name); ready && len(p.packets) > 0 {
+	if p, ready := t.session.server.phrasesOf(t.own.Speech).get(name); ready && len(p.packets) > 0 {
 		t.sayPhrase(ctx, name)
 		return ctx.Err()
 	}
@@ -164,7 +164,7 @@ func (t *turn) listen(ctx context.Context, u *voice.Utterance) (string, error) {
 			return "", ctx.Err()
 		}
 		name := phraseDeaf
-		if errors.Is(err, errTooManyGuests) {
+		if errors.Is(err, errTooManyStrangersHeard) {
 			name = phraseFailed
 		}
 		t.sayPhrase(ctx, name)
@@ -185,24 +185,24 @@ func (t *turn) listen(ctx context.Context, u *voice.Utterance) (string, error) {
 // mostGuests is how many utterances of strangers are recognized at a time, from
 // where they begin. More are not listened to: those of the household are not to
 // wait for them, nor their sound to fill the memory.
-const mostGuests = 4
+const maxStrangerTurns = 4
 
-var errTooManyGuests = errors.New("too many robots that nobody has adopted are spoken to at once")
+var errTooManyStrangersHeard = errors.New("too many robots that nobody has adopted are spoken to at once")
 
 // recognize has an utterance recognized, a stranger's where there is room for it.
 func (t *turn) recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
 	s := t.session
 	if !t.trusted.Load() {
 		select {
-		case s.guests <- struct{}{}:
-			defer func() { <-s.guests }()
+		case s.server.strangers.utterances <- struct{}{}:
+			defer func() { <-s.server.strangers.utterances }()
 		default:
 			u.Drop()
-			return voice.Transcript{}, errTooManyGuests
+			return voice.Transcript{}, errTooManyStrangersHeard
 		}
 		o.Guest = true
 	}
-	return s.Ears.Recognize(ctx, u, o)
+	return s.Recognizer.Recognize(ctx, u, o)
 }
 
 // silentFor is how long a mind may give nothing, neither a word nor a tool's
@@ -218,11 +218,11 @@ func (t *turn) think(ctx context.Context, text string) error {
 	s := t.session
 	if !t.trusted.Load() {
 		select {
-		case s.answered <- struct{}{}:
-			defer func() { <-s.answered }()
+		case s.server.strangers.turns <- struct{}{}:
+			defer func() { <-s.server.strangers.turns }()
 		default:
 			t.sayPhrase(ctx, phraseFailed)
-			return errTooManyGuests
+			return errTooManyStrangersHeard
 		}
 	}
 	within, giveUp := context.WithCancelCause(ctx)
@@ -285,7 +285,7 @@ func (t *turn) speak(ctx context.Context, text string) error {
 	}
 	encoder := t.session.encoder.of(ctx, t)
 	sounded := false
-	err := t.session.Mouth.Synthesize(ctx, text, t.own.Speech, func(pcm []int16) error {
+	err := t.session.Synthesizer.Synthesize(ctx, text, t.own.Speech, func(pcm []int16) error {
 		t.clock.mark(event.StageFirstAudio)
 		sounded = true
 		return encoder.encode(ctx, pcm, t.packet(ctx))
@@ -336,9 +336,9 @@ func (t *turn) packet(ctx context.Context) func([]byte) error {
 // ahead, for when an engine is away. Its errors change nothing: the turn has
 // failed already.
 func (t *turn) sayPhrase(ctx context.Context, name string) {
-	p, ok := t.session.phrasesOf(t.own.Speech).get(name)
+	p, ok := t.session.server.phrasesOf(t.own.Speech).get(name)
 	if len(p.packets) == 0 { // in its own voice it is not made, or cannot be
-		if houses, made := t.session.phrases.get(name); made {
+		if houses, made := t.session.server.phrases.usual.get(name); made {
 			p, ok = houses, true
 		}
 	}
@@ -373,32 +373,32 @@ func (t *turn) ask(ctx context.Context, q agent.Question, within time.Duration, 
 		q.Robot, q.Session, q.Asked, q.Until = t.session.robot.ID, t.session.id, now, now.Add(within)
 	}
 	open := &q
-	t.post(ctx, askedFor{open})
+	t.post(ctx, questionPut{open})
 	defer t.session.question.CompareAndSwap(open, nil) // the next turn may have put its own
 	if err := t.playback.add(ctx, item{pause: &within}); err != nil {
 		return err
 	}
-	given, err := t.answered(ctx)
+	given, err := t.awaitAnswer(ctx)
 	if err == nil && !t.session.question.CompareAndSwap(open, nil) {
-		given, err = t.decision(ctx) // the owner has come before it
+		given, err = t.awaitDecision(ctx) // the owner has come before it
 	}
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err() // whoever stopped the turn has not said yes
 	case err != nil:
-		t.post(ctx, replied{agent.Answer{Outcome: agent.AnswerClosed}})
+		t.post(ctx, questionAnswered{agent.Answer{Outcome: agent.AnswerClosed}})
 		return err
 	}
 	answer = given
 	if answer.Outcome == agent.AnswerGiven {
-		t.post(ctx, heard{answer.Text})
+		t.post(ctx, transcript{answer.Text})
 	}
-	t.post(ctx, replied{answer})
+	t.post(ctx, questionAnswered{answer})
 	return nil
 }
 
 // answered waits for an answer from the room, or the owner's.
-func (t *turn) answered(ctx context.Context) (agent.Answer, error) {
+func (t *turn) awaitAnswer(ctx context.Context) (agent.Answer, error) {
 	for {
 		select {
 		case a := <-t.decided:
@@ -438,7 +438,7 @@ func (t *turn) answered(ctx context.Context) (agent.Answer, error) {
 }
 
 // decision is the owner's answer, which is on its way.
-func (t *turn) decision(ctx context.Context) (agent.Answer, error) {
+func (t *turn) awaitDecision(ctx context.Context) (agent.Answer, error) {
 	select {
 	case a := <-t.decided:
 		return a, nil

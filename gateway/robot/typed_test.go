@@ -41,7 +41,7 @@ func TestTyped(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var given []string
-			mind := &thinker{answer: func(_ context.Context, turn agent.Turn, out func(agent.Reply) error) error {
+			mind := &scriptedMind{answer: func(_ context.Context, turn agent.Turn, out func(agent.Reply) error) error {
 				given = append(given, turn.Text)
 				return out(agent.Done{End: agent.Continue})
 			}}
@@ -65,7 +65,7 @@ func TestTyped(t *testing.T) {
 // TestTypedTooFast: a client that types without end has a few turns.
 func TestTypedTooFast(t *testing.T) {
 	turns := 0
-	mind := &thinker{answer: func(ctx context.Context, _ agent.Turn, _ func(agent.Reply) error) error {
+	mind := &scriptedMind{answer: func(ctx context.Context, _ agent.Turn, _ func(agent.Reply) error) error {
 		turns++
 		<-ctx.Done()
 		return ctx.Err()

@@ -23,7 +23,7 @@ import (
 
 // seeing is a mind that can look at pictures.
 type seeing struct {
-	*thinker
+	*scriptedMind
 	looked []agent.Look
 	err    error
 }
@@ -56,7 +56,7 @@ func form(t *testing.T, parts ...string) (body io.Reader, contentType string) {
 }
 
 func TestVision(t *testing.T) {
-	mind := &seeing{thinker: answer()}
+	mind := &seeing{scriptedMind: answer()}
 	bus := event.NewBus()
 	defer bus.Close()
 	s := NewServer(Options{Robots: &registry{}, Bus: bus, Mind: mind, Zone: time.UTC, Log: slog.New(slog.DiscardHandler),

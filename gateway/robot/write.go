@@ -43,16 +43,19 @@ type writer struct {
 	stamp     uint32        // of the latest packet, milliseconds
 	shown     agent.Emotion // the face the robot wears, as far as we know; zero is unknown
 	free      time.Time     // when speech that was cut off has run out in the robot
-	heard     bool          // the echo canceller has not been told of that
+	audible   bool          // the echo canceller has not been told of that
+	playing   playing
+}
 
-	// Of the playback being played.
-	playing *playback
-	pacer   voice.Pacer
-	begun   bool   // between tts start and tts stop
-	pending string // the sentence whose first packet has not left
-	waits   bool   // pending is set
-	since   time.Time
-	felt    agent.Emotion // the face that belongs to what is said; zero is none
+// playing is the playback that the writer plays, and how far it has come.
+type playing struct {
+	playback *playback
+	pacer    voice.Pacer
+	begun    bool   // between tts start and tts stop
+	pending  string // the sentence whose first packet has not left
+	waits    bool   // pending is set
+	since    time.Time
+	felt     agent.Emotion // the face that belongs to what is spoken; zero is none
 }
 
 // nowLane is how many messages may wait to be sent at once; more mean that
@@ -60,7 +63,7 @@ type writer struct {
 const nowLane = 64
 
 func newWriter(t transport, session string, r device.Robot, tap *tap) *writer {
-	return &writer{transport: t, session: session, board: r.Board, queue: queueOf(r), tap: tap,
+	return &writer{transport: t, session: session, board: r.Board, queue: decodeQueueOf(r), tap: tap,
 		now: make(chan xiaozhi.ToRobot, nowLane), changed: make(chan struct{}, 1)}
 }
 
@@ -142,10 +145,10 @@ func (w *writer) send(m xiaozhi.ToRobot) error {
 // face has the robot wear the face that belongs to what is said: one message
 // for each change, before the sentence it belongs to.
 func (w *writer) face() error {
-	if w.felt == (agent.Emotion{}) || w.felt == w.shown {
+	if w.playing.felt == (agent.Emotion{}) || w.playing.felt == w.shown {
 		return nil
 	}
-	return w.text(xiaozhi.LLM{Emotion: w.felt.Name, Text: w.felt.Emoji})
+	return w.text(xiaozhi.LLM{Emotion: w.playing.felt.Name, Text: w.playing.felt.Emoji})
 }
 
 const forever = time.Hour
@@ -154,9 +157,9 @@ const forever = time.Hour
 // nothing to do and a channel that may end that sooner.
 func (w *writer) advance() (wait time.Duration, news <-chan struct{}, err error) {
 	p := w.current.Load()
-	if p != w.playing {
+	if p != w.playing.playback {
 		w.cutOff(time.Now())
-		w.playing, w.pacer, w.begun, w.waits, w.felt = p, voice.Pacer{Queue: w.queue}, false, false, agent.Emotion{}
+		w.playing = playing{playback: p, pacer: voice.Pacer{Queue: w.queue}}
 	}
 	if len(w.now) > 0 {
 		return 0, nil, nil // the tts stop of the playback before leaves first
@@ -181,7 +184,7 @@ func (w *writer) advance() (wait time.Duration, news <-chan struct{}, err error)
 		if err := w.perform(p, it, now); err != nil {
 			return 0, nil, err
 		}
-		p.take(w.pacer.Played())
+		p.take(w.playing.pacer.Played())
 		if len(w.now) > 0 || w.current.Load() != p {
 			return 0, nil, nil // the other lane first
 		}
@@ -191,15 +194,15 @@ func (w *writer) advance() (wait time.Duration, news <-chan struct{}, err error)
 // cutOff notes how long the robot still plays what it was sent. Builds up to 2.3
 // play their queue to the end after tts stop, and meanwhile drop what arrives.
 func (w *writer) cutOff(now time.Time) {
-	if played := w.pacer.Played(); played.After(now) {
-		w.free, w.heard = played.Add(playTail), true
+	if played := w.playing.pacer.Played(); played.After(now) {
+		w.free, w.audible = played.Add(playTail), true
 	}
 }
 
 // runOut tells the echo canceller once speech that was cut off has been played
 // out. It returns how long that is away.
 func (w *writer) runOut(now time.Time) time.Duration {
-	if !w.heard {
+	if !w.audible {
 		return forever
 	}
 	if wait := w.free.Sub(now); wait > 0 {
@@ -211,7 +214,7 @@ func (w *writer) runOut(now time.Time) time.Duration {
 
 // silence tells the echo canceller that nothing of ours will be heard.
 func (w *writer) silence() {
-	w.heard = false
+	w.audible = false
 	if echo := w.echo.Load(); echo != nil {
 		echo.Silence()
 	}
@@ -220,19 +223,19 @@ func (w *writer) silence() {
 // due is when an item may leave.
 func (w *writer) due(it item) time.Time {
 	switch {
-	case it.sentence != nil && !w.begun:
+	case it.sentence != nil && !w.playing.begun:
 		return w.free
 	case it.packet != nil:
-		due := w.pacer.Due()
+		due := w.playing.pacer.Due()
 		if due.IsZero() {
-			return w.since.Add(startGap)
+			return w.playing.since.Add(startGap)
 		}
-		if rest := w.since.Add(restGap); due.Before(rest) {
+		if rest := w.playing.since.Add(restGap); due.Before(rest) {
 			return rest
 		}
 		return due
 	case it.pause != nil || it.end:
-		if played := w.pacer.Played(); !played.IsZero() {
+		if played := w.playing.pacer.Played(); !played.IsZero() {
 			return played.Add(playTail)
 		}
 	}
@@ -244,17 +247,17 @@ func (w *writer) due(it item) time.Time {
 func (w *writer) perform(p *playback, it item, now time.Time) error {
 	switch {
 	case it.face != nil:
-		w.felt = *it.face
+		w.playing.felt = *it.face
 		return w.face()
 	case it.sentence != nil:
 		return w.sentence(p, *it.sentence)
 	case it.packet != nil:
 		return w.packet(p, it.packet, now)
 	case it.pause != nil:
-		p.note(func(r *progress) { r.paused, r.stopped, r.askFor = true, true, *it.pause })
+		p.note(func(r *playbackProgress) { r.paused, r.stopped, r.askFor = true, true, *it.pause })
 		return w.stop(p)
 	}
-	p.note(func(r *progress) { r.drained = true })
+	p.note(func(r *playbackProgress) { r.drained = true })
 	return w.stop(p)
 }
 
@@ -265,16 +268,16 @@ func (w *writer) sentence(p *playback, text string) error {
 	if err := w.face(); err != nil { // a question in between has taken it off
 		return err
 	}
-	if !w.begun && !p.speak() {
+	if !w.playing.begun && !p.speak() {
 		return nil
 	}
-	w.pending, w.waits = text, true
-	if w.begun {
+	w.playing.pending, w.playing.waits = text, true
+	if w.playing.begun {
 		return w.text(xiaozhi.SentenceStart{Text: text})
 	}
-	w.begun = true
+	w.playing.begun = true
 	// A pause the loop has not looked at yet is over.
-	p.note(func(r *progress) { r.started, r.paused = true, false })
+	p.note(func(r *playbackProgress) { r.started, r.paused = true, false })
 	return w.restart()
 }
 
@@ -284,30 +287,30 @@ func (w *writer) restart() error {
 	if err := w.text(xiaozhi.TTSStart{}); err != nil {
 		return err
 	}
-	if err := w.text(xiaozhi.SentenceStart{Text: w.pending}); err != nil {
+	if err := w.text(xiaozhi.SentenceStart{Text: w.playing.pending}); err != nil {
 		return err
 	}
-	w.since = time.Now()
+	w.playing.since = time.Now()
 	return nil
 }
 
 func (w *writer) packet(p *playback, packet []byte, now time.Time) error {
-	first := w.pacer.Played().IsZero()
+	first := w.playing.pacer.Played().IsZero()
 	// Each packet's timestamp is its own: a robot that leaves echo cancellation
 	// to us says by it which one its microphone heard.
 	w.stamp += uint32(voice.FrameDuration / time.Millisecond)
 	if echo := w.echo.Load(); echo != nil {
 		echo.Sent(w.stamp, packet)
 	}
-	if first || w.waits {
-		text, waits := w.pending, w.waits
-		w.waits = false
-		p.note(func(r *progress) {
+	if first || w.playing.waits {
+		text, waits := w.playing.pending, w.playing.waits
+		w.playing.waits = false
+		p.note(func(r *playbackProgress) {
 			if first {
 				r.began, r.first = true, now
 			}
 			if waits && text != "" { // else it is a sound
-				r.said = append(r.said, text)
+				r.spoken = append(r.spoken, text)
 			}
 		})
 	}
@@ -315,17 +318,17 @@ func (w *writer) packet(p *playback, packet []byte, now time.Time) error {
 	if err := w.transport.SendAudio(xiaozhi.Audio{Timestamp: w.stamp, Opus: packet}); err != nil {
 		return fmt.Errorf("send audio: %w", err)
 	}
-	w.pacer.Sent(now)
+	w.playing.pacer.Sent(now)
 	return nil
 }
 
 // stop ends speech, where there was any.
 func (w *writer) stop(p *playback) error {
-	w.pacer = voice.Pacer{Queue: w.queue}
-	if !w.begun {
+	w.playing.pacer = voice.Pacer{Queue: w.queue}
+	if !w.playing.begun {
 		return nil
 	}
-	w.begun = false
+	w.playing.begun = false
 	w.silence()
 	p.silent()
 	return w.text(xiaozhi.TTSStop{})

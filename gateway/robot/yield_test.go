@@ -21,7 +21,7 @@ func (k *talk) news(id, text string, urgent bool) {
 }
 
 // sent is what was sent so far, and when since a moment each sentence began.
-func (l *line) sentences(since time.Time) (texts []string, at []time.Duration) {
+func (l *fakeChannel) sentences(since time.Time) (texts []string, at []time.Duration) {
 	for _, s := range l.all() {
 		if m, ok := s.message.(xiaozhi.SentenceStart); ok {
 			texts, at = append(texts, m.Text), append(at, s.at.Sub(since).Round(100*time.Millisecond))
@@ -38,7 +38,7 @@ func TestWhoOpensATalkSpeaksFirst(t *testing.T) {
 	touch := func(k *talk) { k.listen(xiaozhi.Auto) }
 	speaks := func(k *talk) {
 		time.Sleep(time.Second)
-		k.ears.transcripts = understood("what time is it")
+		k.recognizer.transcripts = understood("what time is it")
 		k.speak()
 	}
 	for name, c := range map[string]struct {
@@ -64,7 +64,7 @@ func TestWhoOpensATalkSpeaksFirst(t *testing.T) {
 				c.then(k)
 				time.Sleep(12 * time.Second)
 				synctest.Wait()
-				texts, at := k.line.sentences(began)
+				texts, at := k.channel.sentences(began)
 				if len(texts) == 0 || texts[0] != c.first {
 					t.Fatalf("said %q at %v", texts, at)
 				}
@@ -83,7 +83,7 @@ func TestWhoOpensATalkSpeaksFirst(t *testing.T) {
 // what waits is told after, nor is one that was not understood.
 func TestWhoIsGreetedSpeaksFirst(t *testing.T) {
 	talking(t, answer("It is late."), func(k *talk) {
-		k.ears.transcripts = append([]voice.Transcript{{Refused: true}}, understood("what time is it")...)
+		k.recognizer.transcripts = append([]voice.Transcript{{Refused: true}}, understood("what time is it")...)
 		k.news("n", "News.", false)
 		k.say(xiaozhi.ListenDetect{Text: "Hi, Stack Chan"})
 		k.listen(xiaozhi.Auto)
@@ -97,7 +97,7 @@ func TestWhoIsGreetedSpeaksFirst(t *testing.T) {
 		k.speak()
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
-		texts, _ := k.line.sentences(time.Now())
+		texts, _ := k.channel.sentences(time.Now())
 		if got := strings.Join(texts, "; "); got != "awake; misheard; It is late.; News." {
 			t.Errorf("said %s", got)
 		}
@@ -120,20 +120,20 @@ func TestNewsBeforeWeHangUp(t *testing.T) {
 		"who has more to say": {agent.HangUp, func(k *talk) { time.Sleep(1500 * time.Millisecond); k.say(xiaozhi.Abort{}) }, "Goodbye.; " + news, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			talking(t, saying(agent.Say{Text: "Goodbye."}, agent.Done{End: c.end}), func(k *talk) {
-				k.ears.transcripts = understood("bye")
+			talking(t, mindSaying(agent.Say{Text: "Goodbye."}, agent.Done{End: c.end}), func(k *talk) {
+				k.recognizer.transcripts = understood("bye")
 				k.news("n", news, false)
 				k.listen(xiaozhi.Auto)
 				k.speak()
-				for texts, _ := k.line.sentences(time.Now()); len(texts) < 1; texts, _ = k.line.sentences(time.Now()) {
+				for texts, _ := k.channel.sentences(time.Now()); len(texts) < 1; texts, _ = k.channel.sentences(time.Now()) {
 					time.Sleep(100 * time.Millisecond)
 				}
 				c.then(k)
 				time.Sleep(10 * time.Second)
 				synctest.Wait()
-				texts, _ := k.line.sentences(time.Now())
-				if got := strings.Join(texts, "; "); got != c.want || isClosed(k.line) != c.closed {
-					t.Errorf("said %s; hung up: %t", got, isClosed(k.line))
+				texts, _ := k.channel.sentences(time.Now())
+				if got := strings.Join(texts, "; "); got != c.want || isClosed(k.channel) != c.closed {
+					t.Errorf("said %s; hung up: %t", got, isClosed(k.channel))
 				}
 			})
 		})
@@ -143,7 +143,7 @@ func TestNewsBeforeWeHangUp(t *testing.T) {
 // TestNoiseDoesNotKeepNewsAway: a television is not somebody who speaks first.
 func TestNoiseDoesNotKeepNewsAway(t *testing.T) {
 	talking(t, answer(), func(k *talk) {
-		k.ears.always = voice.Transcript{Refused: true}
+		k.recognizer.always = voice.Transcript{Refused: true}
 		began := time.Now()
 		k.news("n", "News.", false)
 		k.listen(xiaozhi.Auto)
@@ -155,7 +155,7 @@ func TestNoiseDoesNotKeepNewsAway(t *testing.T) {
 		}
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
-		texts, at := k.line.sentences(began)
+		texts, at := k.channel.sentences(began)
 		for i, text := range texts {
 			if text == "News." && at[i] < 20*time.Second {
 				return
@@ -179,12 +179,12 @@ func TestAfterAnAbort(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			talking(t, answer(strings.Repeat("word ", 20)), func(k *talk) {
-				k.ears.transcripts = understood("x")
+				k.recognizer.transcripts = understood("x")
 				k.listen(c.mode)
 				k.speak()
 				time.Sleep(500 * time.Millisecond)
 				k.say(xiaozhi.Abort{})
-				k.line.forget()
+				k.channel.forget()
 				aborted := time.Now()
 				if _, err := k.server.Say(k.t.Context(), robotID, "Dinner."); err != nil {
 					t.Fatal(err)
@@ -195,7 +195,7 @@ func TestAfterAnAbort(t *testing.T) {
 				}
 				time.Sleep(8 * time.Second)
 				synctest.Wait()
-				if texts, at := k.line.sentences(aborted); len(texts) != 1 || at[0] != c.want {
+				if texts, at := k.channel.sentences(aborted); len(texts) != 1 || at[0] != c.want {
 					t.Errorf("said %q after %v, want it after %v", texts, at, c.want)
 				}
 			})

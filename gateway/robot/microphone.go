@@ -11,7 +11,7 @@ import (
 // ear is a session's hearing: the decoder of its one stream, the end-pointer,
 // and a ring of the last 2 s, so that the beginning of an utterance is not
 // lost to finding out that it is one.
-type ear struct {
+type audioInput struct {
 	decoder  *voice.Decoder
 	pointer  *voice.EndPointer
 	ring     []int16
@@ -29,29 +29,29 @@ const ringSamples = 2 * voice.MicRate
 // which speech was found, and a little for its soft beginning.
 const preRoll = 500 * time.Millisecond
 
-func newEar(silence time.Duration) (ear, error) {
+func newAudioInput(silence time.Duration) (audioInput, error) {
 	if silence == 0 {
 		silence = voice.DefaultSilence
 	}
 	decoder, err := voice.NewDecoder(voice.MicRate)
 	if err != nil {
-		return ear{}, err
+		return audioInput{}, err
 	}
 	pointer, err := voice.NewEndPointer(silence)
-	return ear{decoder: decoder, pointer: pointer, silenced: silence}, err
+	return audioInput{decoder: decoder, pointer: pointer, silenced: silence}, err
 }
 
 // silence is how long it was quiet when the end of speech is told.
-func (e *ear) silence() time.Duration { return e.silenced }
+func (e *audioInput) silence() time.Duration { return e.silenced }
 
 // reset forgets what was heard so far: it was before this listening.
-func (e *ear) reset() {
+func (e *audioInput) reset() {
 	e.pointer.Reset()
 	e.at, e.filled, e.speech = 0, 0, 0
 }
 
 // close releases what is not Go's.
-func (e *ear) close() {
+func (e *audioInput) close() {
 	if e.echo != nil {
 		e.echo.Close()
 	}
@@ -60,7 +60,7 @@ func (e *ear) close() {
 // clean takes our own voice out of what the microphone heard, and says whether
 // there is nothing else. Then it is silence: what the canceller leaves of us is
 // not to be in an utterance.
-func (e *ear) clean(stamp uint32, pcm []int16) (clean []int16, ours bool) {
+func (e *audioInput) clean(stamp uint32, pcm []int16) (clean []int16, ours bool) {
 	if e.echo == nil {
 		return pcm, false
 	}
@@ -75,7 +75,7 @@ func (e *ear) clean(stamp uint32, pcm []int16) (clean []int16, ours bool) {
 }
 
 // keep puts sound into the ring.
-func (e *ear) keep(pcm []int16) {
+func (e *audioInput) keep(pcm []int16) {
 	if e.ring == nil {
 		e.ring = make([]int16, ringSamples)
 	}
@@ -92,7 +92,7 @@ func (e *ear) keep(pcm []int16) {
 
 // before gives write the sound just before now, oldest first: from a moment
 // before speech was found, which in realtime may be while we still recognize.
-func (e *ear) before(write func([]int16) bool) {
+func (e *audioInput) before(write func([]int16) bool) {
 	n := min(e.filled, e.speech+int(preRoll/time.Millisecond)*voice.MicRate/1000)
 	e.speech = 0
 	from := e.at - n
@@ -107,65 +107,62 @@ func (e *ear) before(write func([]int16) bool) {
 
 // sound takes a packet from the robot: into the utterance under way, or into
 // the ring while there is none.
-func (s *session) sound(ctx context.Context, a xiaozhi.Audio) {
+func (l *loop) audio(ctx context.Context, a xiaozhi.Audio) {
 	if len(a.Opus) == 0 {
 		return
 	}
 	now := time.Now()
-	if s.muted.Load() {
-		s.state.flow.take(now, voice.FrameDuration)
+	if l.muted.Load() {
+		l.state.mic.flow.take(now, voice.FrameDuration)
 		return
 	}
-	pcm, err := s.ear.decoder.Decode(a.Opus)
+	pcm, err := l.audioIn.decoder.Decode(a.Opus)
 	if err != nil {
-		s.badAudio.say(s.log, "the robot sent sound that does not decode; such packets are dropped", err)
+		l.badAudio.warn(l.log, "the robot sent sound that does not decode; such packets are dropped", err)
 		return
 	}
-	s.state.flow.take(now, time.Duration(len(pcm))*time.Second/voice.MicRate)
-	if s.state.streams(now) {
-		s.input(ctx, streaming{})
+	l.state.mic.flow.take(now, time.Duration(len(pcm))*time.Second/voice.MicRate)
+	if l.state.streams(now) {
+		l.input(ctx, streaming{})
 	}
-	pcm, ours := s.ear.clean(a.Timestamp, pcm)
-	if s.state.packetAt.IsZero() {
-		s.state.began = now // whoever pushed the button may have been asked first whether the page may listen
-	}
-	s.state.packetAt = now
-	if s.state.phase == hearing && s.utterance != nil {
-		s.utterance.Write(pcm)
+	pcm, ours := l.audioIn.clean(a.Timestamp, pcm)
+	l.state.mic.packet(now)
+	if l.state.phase == hearing && l.utterance != nil {
+		l.utterance.Write(pcm)
 	} else {
-		s.ear.keep(pcm)
+		l.audioIn.keep(pcm)
 	}
 	edge := voice.NoEdge
 	// Our own voice begins nothing, and tells the end-pointer nothing of the
 	// noise in the room.
-	if s.state.listens() && (!ours || s.state.phase == hearing) {
-		edge = s.ear.pointer.Feed(pcm)
+	if l.state.listens() && (!ours || l.state.phase == hearing) {
+		edge = l.audioIn.pointer.Feed(pcm)
 	}
-	s.tap.soundFromRobot(s.ear.pointer.Voiced() || s.state.mode == xiaozhi.Manual && s.state.phase == hearing)
+	l.tap.soundFromRobot(l.audioIn.pointer.Voiced() || l.state.mic.mode == xiaozhi.Manual && l.state.phase == hearing)
 	switch edge {
 	case voice.SpeechBegan:
-		s.input(ctx, speechBegan{})
+		l.input(ctx, speechBegan{})
 	case voice.SpeechEnded:
-		s.input(ctx, speechEnded{})
+		l.input(ctx, speechEnded{})
 	}
 }
 
 // cancelEcho makes our own voice ours to take out of what the robot hears.
-func (s *session) cancelEcho(on bool) error {
-	s.ear.close()
-	s.ear.echo = nil
-	s.writer.echo.Store(nil)
+func (l *loop) cancelEcho(on bool) error {
+	l.audioIn.close()
+	l.audioIn.echo = nil
+	l.writer.echo.Store(nil)
 	if !on {
 		return nil
 	}
-	if s.framing != xiaozhi.Framing2 {
-		s.log.Warn("the robot leaves echo cancellation to us, but its framing carries no timestamps: speech will not interrupt it; it gets another when it next boots")
+	if l.framing != xiaozhi.Framing2 {
+		l.log.Warn("the robot leaves echo cancellation to us, but its framing carries no timestamps: speech will not interrupt it; it gets another when it next boots")
 	}
 	echo, err := voice.NewEcho()
 	if err != nil {
 		return err
 	}
-	s.ear.echo = echo
-	s.writer.echo.Store(echo)
+	l.audioIn.echo = echo
+	l.writer.echo.Store(echo)
 	return nil
 }

@@ -23,13 +23,13 @@ import (
 // stop that it listens again. That is no barge-in into what began since.
 func TestTheRobotsOwnListenStart(t *testing.T) {
 	talking(t, answer("It is late."), func(k *talk) {
-		k.ears.transcripts = understood("x")
+		k.recognizer.transcripts = understood("x")
 		k.listen(xiaozhi.Auto)
 		k.speak()
 		if _, err := k.server.Say(k.t.Context(), robotID, "One two"); err != nil {
 			t.Fatal(err)
 		}
-		for !strings.HasSuffix(k.line.story(), "tts stop, tts start, sentence One two") {
+		for !strings.HasSuffix(k.channel.story(), "tts stop, tts start, sentence One two") {
 			time.Sleep(10 * time.Millisecond)
 			synctest.Wait()
 		}
@@ -38,20 +38,20 @@ func TestTheRobotsOwnListenStart(t *testing.T) {
 		k.wantStory("hello, stt x, face happy, tts start, sentence It is late., 19 packets, tts stop, " +
 			"tts start, sentence One two, 12 packets, tts stop")
 		// After that it listens, and a turn is a turn.
-		k.line.forget()
-		k.ears.transcripts = understood("y")
+		k.channel.forget()
+		k.recognizer.transcripts = understood("y")
 		k.listen(xiaozhi.Auto)
 		k.speak()
 		time.Sleep(3 * time.Second)
 		k.wantStory("stt y, face happy, tts start, sentence It is late., 19 packets, tts stop")
 	})
 	talking(t, answer("It is late."), func(k *talk) {
-		k.ears.transcripts = understood("x")
+		k.recognizer.transcripts = understood("x")
 		k.listen(xiaozhi.Auto)
 		k.speak()
 		time.Sleep(500 * time.Millisecond) // it speaks
 		synctest.Wait()
-		k.line.forget()
+		k.channel.forget()
 		if err := k.server.Hear(k.t.Context(), robotID, "hello"); err != nil {
 			t.Fatal(err)
 		}
@@ -66,17 +66,17 @@ func TestTheRobotsOwnListenStart(t *testing.T) {
 // engine ends while the next one speaks.
 func TestALateTurnDoesNotTakeTheVoice(t *testing.T) {
 	talking(t, answer(strings.Repeat("word ", 20)), func(k *talk) {
-		k.ears.transcripts = understood("first", "second")
-		k.ears.delay = 4 * time.Second // whether cancelled or not
+		k.recognizer.transcripts = understood("first", "second")
+		k.recognizer.delay = 4 * time.Second // whether cancelled or not
 		k.listen(xiaozhi.Auto)
 		k.speak()
 		k.say(xiaozhi.Abort{})
-		k.line.forget()
-		k.ears.delay = 0
+		k.channel.forget()
+		k.recognizer.delay = 0
 		k.listen(xiaozhi.Auto)
 		k.speak()
 		time.Sleep(20 * time.Second)
-		if story := k.line.story(); !strings.HasSuffix(story, "167 packets, tts stop") || strings.Contains(story, "failed") {
+		if story := k.channel.story(); !strings.HasSuffix(story, "167 packets, tts stop") || strings.Contains(story, "failed") {
 			t.Errorf("sent %s", story)
 		}
 	})
@@ -84,8 +84,8 @@ func TestALateTurnDoesNotTakeTheVoice(t *testing.T) {
 
 // asking is a mind that asks questions one after the other and keeps the
 // answers.
-func asking(answers *[]agent.Answer, questions int) *thinker {
-	return &thinker{answer: func(_ context.Context, _ agent.Turn, out func(agent.Reply) error) error {
+func asking(answers *[]agent.Answer, questions int) *scriptedMind {
+	return &scriptedMind{answer: func(_ context.Context, _ agent.Turn, out func(agent.Reply) error) error {
 		for i := range questions {
 			err := out(agent.Ask{ID: fmt.Sprint(i), Text: "May I?", Within: 10 * time.Second, Answer: func(a agent.Answer) { *answers = append(*answers, a) }})
 			if err != nil {
@@ -101,12 +101,12 @@ func asking(answers *[]agent.Answer, questions int) *thinker {
 func TestATouchAnswersOneQuestion(t *testing.T) {
 	var answers []agent.Answer
 	talking(t, asking(&answers, 2), func(k *talk) {
-		k.ears.transcripts = understood("delete it", "no")
+		k.recognizer.transcripts = understood("delete it", "no")
 		k.listen(xiaozhi.Auto)
 		k.speak()
 		time.Sleep(2 * time.Second)
 		k.listen(xiaozhi.Auto)
-		k.ears.delay = time.Second
+		k.recognizer.delay = time.Second
 		k.speak()
 		k.say(xiaozhi.Event{Name: "head_pet_started", Data: []byte("{}")})
 		time.Sleep(3 * time.Second)
@@ -122,7 +122,7 @@ func TestATouchAnswersOneQuestion(t *testing.T) {
 func TestAskInRealtime(t *testing.T) {
 	var answers []agent.Answer
 	talking(t, asking(&answers, 1), func(k *talk) {
-		k.ears.transcripts = understood("delete it", "yes please")
+		k.recognizer.transcripts = understood("delete it", "yes please")
 		k.listen(xiaozhi.Realtime)
 		k.speak()
 		time.Sleep(2 * time.Second)
@@ -139,7 +139,7 @@ func TestAskInRealtime(t *testing.T) {
 func TestAnAnswerThatIsNeverFinished(t *testing.T) {
 	var answers []agent.Answer
 	talking(t, asking(&answers, 1), func(k *talk) {
-		k.ears.transcripts = append(understood("delete it"), voice.Transcript{Refused: true}, voice.Transcript{Refused: true})
+		k.recognizer.transcripts = append(understood("delete it"), voice.Transcript{Refused: true}, voice.Transcript{Refused: true})
 		k.listen(xiaozhi.Manual)
 		k.speak()
 		k.say(xiaozhi.ListenStop{})
@@ -160,7 +160,7 @@ func TestAnAnswerThatIsNeverFinished(t *testing.T) {
 func TestEveryQuestionIsAnsweredOnTheBus(t *testing.T) {
 	var answers []agent.Answer
 	talking(t, asking(&answers, 1), func(k *talk) {
-		k.ears.transcripts = understood("delete it")
+		k.recognizer.transcripts = understood("delete it")
 		k.listen(xiaozhi.Auto)
 		k.speak()
 		time.Sleep(2 * time.Second)
@@ -173,19 +173,19 @@ func TestEveryQuestionIsAnsweredOnTheBus(t *testing.T) {
 }
 
 func TestAnAbortedRebootIsForgotten(t *testing.T) {
-	mind := &thinker{answer: func(ctx context.Context, turn agent.Turn, out func(agent.Reply) error) error {
+	mind := &scriptedMind{answer: func(ctx context.Context, turn agent.Turn, out func(agent.Reply) error) error {
 		if turn.Text == "reboot yourself" {
 			return errors.Join(turn.Body.Reboot(ctx), out(agent.Say{Text: strings.Repeat("bye ", 20)}))
 		}
 		return errors.Join(out(agent.Say{Text: "Yes."}), out(agent.Done{End: agent.Continue}))
 	}}
 	talking(t, mind, func(k *talk) {
-		k.ears.transcripts = understood("reboot yourself", "hello")
+		k.recognizer.transcripts = understood("reboot yourself", "hello")
 		k.listen(xiaozhi.Auto)
 		k.speak()
 		time.Sleep(time.Second)
 		k.say(xiaozhi.Abort{})
-		k.line.forget()
+		k.channel.forget()
 		k.listen(xiaozhi.Auto)
 		k.speak()
 		time.Sleep(2 * time.Second)
@@ -196,7 +196,7 @@ func TestAnAbortedRebootIsForgotten(t *testing.T) {
 // TestLastWords: what is queued when the session ends still leaves.
 func TestLastWords(t *testing.T) {
 	talking(t, answer(strings.Repeat("word ", 20)), func(k *talk) {
-		k.ears.transcripts = understood("x")
+		k.recognizer.transcripts = understood("x")
 		k.listen(xiaozhi.Auto)
 		k.speak()
 		time.Sleep(time.Second)
@@ -205,7 +205,7 @@ func TestLastWords(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if story := k.line.story(); !isClosed(k.line) || !strings.HasSuffix(story, "tts stop") {
+		if story := k.channel.story(); !isClosed(k.channel) || !strings.HasSuffix(story, "tts stop") {
 			t.Errorf("sent %s", story)
 		}
 	})
@@ -295,7 +295,7 @@ func TestRecordsAndAClockThatIsSetBack(t *testing.T) {
 func listing(t *testing.T, known ...device.Tool) (*toolbox, *[]xiaozhi.Request) {
 	t.Helper()
 	var sent []xiaozhi.Request
-	b := newToolbox(known, newRoom(mostToolBytes), func(r xiaozhi.Request) error { sent = append(sent, r); return nil })
+	b := newToolbox(known, newMemoryLimit(mostToolBytes), func(r xiaozhi.Request) error { sent = append(sent, r); return nil })
 	if err := errors.Join(b.introduce("test", "", ""), b.list()); err != nil {
 		t.Fatal(err)
 	}

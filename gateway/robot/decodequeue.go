@@ -17,7 +17,7 @@ const (
 // what comes. The maker of the Stack-chan has versions of its own, below 2: 1.2
 // is xiaozhi's 2.2.4, and of a later one nobody knows. What is not known to hold
 // more holds little.
-func queueOf(r device.Robot) int {
+func decodeQueueOf(r device.Robot) int {
 	major, minor, ok := versionOf(r.Firmware)
 	switch {
 	case !ok:

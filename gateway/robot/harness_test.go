@@ -27,7 +27,7 @@ import (
 
 // line is a channel to a robot in memory, with the robot's end in the hands
 // of a test. What the appliance sends is kept with its time.
-type line struct {
+type fakeChannel struct {
 	up      chan uplink // from the robot
 	framing xiaozhi.Framing
 	closed  chan struct{}
@@ -56,11 +56,11 @@ type sent struct {
 	audio   xiaozhi.Audio
 }
 
-func newLine() *line {
-	return &line{up: make(chan uplink), framing: xiaozhi.Framing1, closed: make(chan struct{})}
+func newFakeChannel() *fakeChannel {
+	return &fakeChannel{up: make(chan uplink), framing: xiaozhi.Framing1, closed: make(chan struct{})}
 }
 
-func (l *line) Receive() ([]byte, xiaozhi.Audio, bool, error) {
+func (l *fakeChannel) Receive() ([]byte, xiaozhi.Audio, bool, error) {
 	select {
 	case f := <-l.up:
 		if f.raw != nil {
@@ -77,7 +77,7 @@ func (l *line) Receive() ([]byte, xiaozhi.Audio, bool, error) {
 	}
 }
 
-func (l *line) SendText(text []byte) error {
+func (l *fakeChannel) SendText(text []byte) error {
 	m, err := xiaozhi.ParseToRobot(text)
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func (l *line) SendText(text []byte) error {
 	return l.keep(sent{message: m})
 }
 
-func (l *line) SendAudio(a xiaozhi.Audio) error {
+func (l *fakeChannel) SendAudio(a xiaozhi.Audio) error {
 	a, err := l.framing.Parse(l.framing.Append(nil, a))
 	if err != nil {
 		return err
@@ -94,7 +94,7 @@ func (l *line) SendAudio(a xiaozhi.Audio) error {
 	return l.keep(sent{audio: a})
 }
 
-func (l *line) keep(s sent) error {
+func (l *fakeChannel) keep(s sent) error {
 	if l.stuck.Load() { // as a socket is whose other end does not read
 		select {
 		case <-l.closed:
@@ -114,7 +114,7 @@ func (l *line) keep(s sent) error {
 	return nil
 }
 
-func (l *line) Close(_ int, reason string) {
+func (l *fakeChannel) Close(_ int, reason string) {
 	l.once.Do(func() {
 		l.mu.Lock()
 		l.reason, l.ended = reason, time.Now()
@@ -124,7 +124,7 @@ func (l *line) Close(_ int, reason string) {
 }
 
 // packets are the times at which audio was sent.
-func (l *line) packets() (all []time.Time) {
+func (l *fakeChannel) packets() (all []time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, s := range l.sent {
@@ -136,7 +136,7 @@ func (l *line) packets() (all []time.Time) {
 }
 
 // all is everything sent so far.
-func (l *line) all() []sent {
+func (l *fakeChannel) all() []sent {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return append([]sent(nil), l.sent...)
@@ -144,7 +144,7 @@ func (l *line) all() []sent {
 
 // story is what was sent in words: "tts start, sentence It is late., 12
 // packets, tts stop".
-func (l *line) story() string {
+func (l *fakeChannel) story() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var parts []string
@@ -188,26 +188,26 @@ func inWords(m xiaozhi.ToRobot) string {
 }
 
 // forget drops what was sent so far.
-func (l *line) forget() {
+func (l *fakeChannel) forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.sent = nil
 }
 
 // scripted ears hear what they are told, once the utterance is over.
-type scripted struct {
+type scriptedRecognizer struct {
 	mu          sync.Mutex
 	transcripts []voice.Transcript
 	always      voice.Transcript // once transcripts are used up
 	err         error
 	atOnce      bool // fails without listening
 	delay       time.Duration
-	heard       []time.Duration
+	durations   []time.Duration
 }
 
-func (*scripted) Name() string { return "scripted" }
+func (*scriptedRecognizer) Name() string { return "scripted" }
 
-func (s *scripted) Recognize(ctx context.Context, u *voice.Utterance, _ voice.Options) (voice.Transcript, error) {
+func (s *scriptedRecognizer) Recognize(ctx context.Context, u *voice.Utterance, _ voice.Options) (voice.Transcript, error) {
 	if s.atOnce {
 		return voice.Transcript{}, s.err
 	}
@@ -225,7 +225,7 @@ func (s *scripted) Recognize(ctx context.Context, u *voice.Utterance, _ voice.Op
 	time.Sleep(s.delay)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.heard = append(s.heard, u.Duration())
+	s.durations = append(s.durations, u.Duration())
 	if s.err != nil || len(s.transcripts) == 0 {
 		return s.always, s.err
 	}
@@ -235,15 +235,15 @@ func (s *scripted) Recognize(ctx context.Context, u *voice.Utterance, _ voice.Op
 }
 
 // beeper speaks at 100 ms a letter, in pieces, some time after it is asked.
-type beeper struct {
+type beepSynthesizer struct {
 	delay time.Duration // before each piece of a second
 	hurry int           // speaks so many times as fast; 0 is once
 	err   error
 }
 
-func (*beeper) Name() string { return "beeper" }
+func (*beepSynthesizer) Name() string { return "beeper" }
 
-func (b *beeper) Synthesize(ctx context.Context, text string, _ voice.Options, out func([]int16) error) error {
+func (b *beepSynthesizer) Synthesize(ctx context.Context, text string, _ voice.Options, out func([]int16) error) error {
 	if b.err != nil {
 		return b.err
 	}
@@ -264,9 +264,9 @@ func (b *beeper) Synthesize(ctx context.Context, text string, _ voice.Options, o
 }
 
 // shelf has sounds of so many seconds.
-type shelf map[string]float64
+type soundFiles map[string]float64
 
-func (s shelf) Load(_ context.Context, name string) ([]int16, error) {
+func (s soundFiles) Load(_ context.Context, name string) ([]int16, error) {
 	seconds, there := s[name]
 	if !there {
 		return nil, fmt.Errorf("no sound %q: %w", name, fs.ErrNotExist)
@@ -279,28 +279,28 @@ func (s shelf) Load(_ context.Context, name string) ([]int16, error) {
 }
 
 // thinker answers with a function.
-type thinker struct {
+type scriptedMind struct {
 	answer func(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error
 
 	mu         sync.Mutex
 	remembered []agent.Exchange
 }
 
-func (m *thinker) Answer(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error {
+func (m *scriptedMind) Answer(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error {
 	return m.answer(ctx, t, out)
 }
 
-func (m *thinker) Remembered(_ string, e agent.Exchange, _ time.Time) {
+func (m *scriptedMind) Remembered(_ string, e agent.Exchange, _ time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.remembered = append(m.remembered, e)
 }
 
-func (m *thinker) See(context.Context, agent.Look) (string, error) { return "", agent.ErrBlind }
+func (m *scriptedMind) See(context.Context, agent.Look) (string, error) { return "", agent.ErrBlind }
 
 // saying is a mind that always says the same.
-func saying(replies ...agent.Reply) *thinker {
-	return &thinker{answer: func(_ context.Context, _ agent.Turn, out func(agent.Reply) error) error {
+func mindSaying(replies ...agent.Reply) *scriptedMind {
+	return &scriptedMind{answer: func(_ context.Context, _ agent.Turn, out func(agent.Reply) error) error {
 		for _, r := range replies {
 			if err := out(r); err != nil {
 				return err
@@ -404,31 +404,31 @@ func (t *inMemory[T]) Newest(n int) iter.Seq2[string, T] {
 
 // talk is a robot and an appliance in a test's bubble.
 type talk struct {
-	t        *testing.T
-	line     *line
-	server   *Server
-	ears     *scripted
-	mouth    *beeper
-	mind     *thinker
-	robots   *registry
-	bus      *event.Bus
-	events   *event.Reader
-	board    *agent.Board
-	turns    *inMemory[TurnRecord]
-	sessions *inMemory[SessionRecord]
-	waiting  *inMemory[[]Command]
-	robot    device.Robot
-	ended    chan struct{}
-	packets  [][]byte // of speech
-	silence  [][]byte
-	phrases  map[string]phrase // made ahead of the first session; nil has it make them
+	t           *testing.T
+	channel     *fakeChannel
+	server      *Server
+	recognizer  *scriptedRecognizer
+	synthesizer *beepSynthesizer
+	mind        *scriptedMind
+	robots      *registry
+	bus         *event.Bus
+	events      *event.Reader
+	states      *agent.Board
+	turns       *inMemory[TurnRecord]
+	sessions    *inMemory[SessionRecord]
+	waiting     *inMemory[[]Command]
+	robot       device.Robot
+	ended       chan struct{}
+	packets     [][]byte // of speech
+	silence     [][]byte
+	phrases     map[string]phrase // made ahead of the first session; nil has it make them
 }
 
 const robotID = device.ID("a0b1c2d3e4f5")
 
 // talking runs a test in a bubble of virtual time, with a session whose hello
 // is answered.
-func talking(t *testing.T, mind *thinker, do func(*talk), change ...func(*Options)) {
+func talking(t *testing.T, mind *scriptedMind, do func(*talk), change ...func(*Options)) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newTalk(t, mind, change...)
 		k.say(xiaozhi.Hello{Version: 1, Transport: "websocket"})
@@ -440,37 +440,42 @@ func talking(t *testing.T, mind *thinker, do func(*talk), change ...func(*Option
 	})
 }
 
-func newTalk(t *testing.T, mind *thinker, change ...func(*Options)) *talk {
+func newTalk(t *testing.T, mind *scriptedMind, change ...func(*Options)) *talk {
 	return newTalkOn(t, mind, xiaozhi.Framing1, func(*talk) {}, change...)
 }
 
 // newTalkOn also says by what framing, and what was before.
-func newTalkOn(t *testing.T, mind *thinker, f xiaozhi.Framing, before func(*talk), change ...func(*Options)) *talk {
-	k := &talk{t: t, line: newLine(), ears: &scripted{}, mouth: &beeper{}, mind: mind, robots: &registry{}, bus: event.NewBus(),
-		board: agent.NewBoard(), turns: &inMemory[TurnRecord]{}, sessions: &inMemory[SessionRecord]{},
+func newTalkOn(t *testing.T, mind *scriptedMind, f xiaozhi.Framing, before func(*talk), change ...func(*Options)) *talk {
+	k := &talk{t: t, channel: newFakeChannel(), recognizer: &scriptedRecognizer{}, synthesizer: &beepSynthesizer{}, mind: mind, robots: &registry{}, bus: event.NewBus(),
+		states: agent.NewBoard(), turns: &inMemory[TurnRecord]{}, sessions: &inMemory[SessionRecord]{},
 		waiting: &inMemory[[]Command]{}, robot: device.Robot{ID: robotID}, ended: make(chan struct{})}
-	k.line.framing = f
+	k.channel.framing = f
 	k.events = k.bus.Read()
 	before(k)
 	o := Options{
-		Robots: k.robots, Bus: k.bus, Senses: perception.NewIntake(k.bus, k.robots, slog.New(slog.DiscardHandler)), Mind: k.mind, Records: NewRecords(k.sessions, k.turns, 10), Waiting: NewWaiting(k.waiting), Ears: k.ears, Mouth: k.mouth,
-		Sounds:  shelf{"purr": 1.5, "song": 20},
+		Robots: k.robots, Bus: k.bus, Senses: perception.NewIntake(k.bus, k.robots, slog.New(slog.DiscardHandler)), Mind: k.mind, Records: NewRecords(k.sessions, k.turns, 10), Commands: NewCommandQueue(k.waiting), Recognizer: k.recognizer, Synthesizer: k.synthesizer,
+		Sounds:  soundFiles{"purr": 1.5, "song": 20},
 		Phrases: func(string) string { return "" }, Zone: time.UTC, Idle: time.Minute, Log: slog.New(slog.DiscardHandler),
+	}
+	o.stepped = func(in input, after state) {
+		if err := after.check(); err != nil {
+			t.Errorf("after %T: %v", in, err)
+		}
 	}
 	for _, c := range change {
 		c(&o)
 	}
 	k.server = NewServer(o)
 	if k.phrases != nil {
-		k.server.phrases.made, k.server.phrases.whole = k.phrases, true
+		k.server.phrases.usual.made, k.server.phrases.usual.whole = k.phrases, true
 	}
 	k.packets, k.silence = spokenPackets(t)
-	k.connect(k.line, k.ended)
+	k.connect(k.channel, k.ended)
 	return k
 }
 
 // connect holds a session on a line.
-func (k *talk) connect(l *line, ended chan struct{}) {
+func (k *talk) connect(l *fakeChannel, ended chan struct{}) {
 	go func() {
 		defer close(ended)
 		if err := k.server.serve(l, k.robot, device.Client{}, l.framing); err != nil {
@@ -486,8 +491,8 @@ func (k *talk) put(f frame) { k.send(uplink{frame: f}) }
 
 func (k *talk) send(u uplink) {
 	select {
-	case k.line.up <- u:
-	case <-k.line.closed:
+	case k.channel.up <- u:
+	case <-k.channel.closed:
 	}
 	synctest.Wait()
 }
@@ -530,7 +535,7 @@ func (k *talk) envelopes() (all []event.Envelope) {
 		if err != nil {
 			break
 		}
-		k.board.Take(e)
+		k.states.Take(e)
 		all = append(all, e)
 	}
 	return all
@@ -538,13 +543,13 @@ func (k *talk) envelopes() (all []event.Envelope) {
 
 func (k *talk) shows() agent.Shown {
 	k.happened()
-	return k.board.Robot(robotID).At(time.Now())
+	return k.states.Robot(robotID).At(time.Now())
 }
 
 func (k *talk) wantStory(want string) {
 	k.t.Helper()
 	synctest.Wait()
-	if got := k.line.story(); got != want {
+	if got := k.channel.story(); got != want {
 		k.t.Errorf("sent\n  %s\nwant\n  %s", got, want)
 	}
 }

@@ -26,7 +26,7 @@ func (s *Server) Say(ctx context.Context, id device.ID, text string) (queued boo
 	if err != nil {
 		return false, err
 	}
-	return s.orLater(ctx, id, Command{Thing: thingSay, Text: text})
+	return s.orLater(ctx, id, Command{Thing: commandSay, Text: text})
 }
 
 // speakable is a text in one line, if there is something in it to speak.
@@ -47,7 +47,7 @@ func speakable(text string) (string, error) {
 // it is doing. Where its channel is closed the latest one is kept. The emotion
 // may also be an icon of the firmware's; empty is neutral.
 func (s *Server) Alert(ctx context.Context, id device.ID, status, message, emotion string) (queued bool, err error) {
-	return s.orLater(ctx, id, Command{Thing: thingAlert, Text: message, Status: status, Emotion: cmp.Or(emotion, agent.Neutral.Name)})
+	return s.orLater(ctx, id, Command{Thing: commandAlert, Text: message, Status: status, Emotion: cmp.Or(emotion, agent.Neutral.Name)})
 }
 
 // orLater carries a command out, or keeps it for the robot's next hello.
@@ -61,7 +61,7 @@ func (s *Server) orLater(ctx context.Context, id device.ID, c Command) (queued b
 	}
 	s.options.Bus.Publish(id, "", event.Command{Thing: c.Thing, State: event.CommandQueued})
 	// A channel that has opened meanwhile may have looked before that was kept.
-	if err := s.post(ctx, id, gather{}); err != nil && !errors.Is(err, ErrOffline) {
+	if err := s.post(ctx, id, collectCommands{}); err != nil && !errors.Is(err, ErrOffline) {
 		return true, err
 	}
 	return true, nil
@@ -75,20 +75,20 @@ func (s *Server) SayKept(ctx context.Context, id device.ID, text string) (queued
 	if err != nil {
 		return false, err
 	}
-	if err := s.keep(id, Command{Thing: thingSay, Text: text}); err != nil {
+	if err := s.keep(id, Command{Thing: commandSay, Text: text}); err != nil {
 		return false, err
 	}
-	err = s.post(ctx, id, gather{})
+	err = s.post(ctx, id, collectCommands{})
 	if errors.Is(err, ErrOffline) {
-		s.options.Bus.Publish(id, "", event.Command{Thing: thingSay, State: event.CommandQueued})
+		s.options.Bus.Publish(id, "", event.Command{Thing: commandSay, State: event.CommandQueued})
 		return true, nil
 	}
 	return false, err
 }
 
 // wait keeps commands for a robot, and tells which had to make room.
-func (s *Server) wait(id device.ID, added ...Command) error {
-	givenUp, err := s.options.Waiting.add(id, time.Now(), added...)
+func (s *Server) queueCommands(id device.ID, added ...Command) error {
+	givenUp, err := s.options.Commands.add(id, time.Now(), added...)
 	for _, c := range givenUp {
 		s.options.Bus.Publish(id, "", event.Command{Thing: c.Thing, State: event.CommandRejected, Reason: "too much waits for this robot"})
 	}
@@ -104,16 +104,16 @@ func (s *Server) Announce(ctx context.Context, id device.ID, a notice.Announceme
 		return errStranger
 	}
 	if !a.Speak {
-		return s.post(ctx, id, show{alert: xiaozhi.Alert{Status: "Perch", Message: a.Text, Emotion: agent.Neutral.Name}, notice: a.ID})
+		return s.post(ctx, id, showAlert{alert: xiaozhi.Alert{Status: "Perch", Message: a.Text, Emotion: agent.Neutral.Name}, notice: a.ID})
 	}
-	return s.post(ctx, id, tell{telling: telling{text: a.Text, notice: a.ID}, urgent: a.Urgent})
+	return s.post(ctx, id, announce{announcement{text: a.Text, notice: a.ID, urgent: a.Urgent}})
 }
 
 // Hold keeps a robot's channel open until then, however idle its talk is. The
 // zero time ends that.
 func (s *Server) Hold(id device.ID, until time.Time) {
 	// A robot whose channel is closed has none to hold.
-	_ = s.post(s.ctx, id, hold{until})
+	_ = s.post(s.ctx, id, holdChannel{until})
 }
 
 // Open lists the adopted robots whose channel is open and whose hello was
@@ -133,17 +133,17 @@ func (s *Server) Open() []device.ID {
 
 // Feel has the robot wear a face.
 func (s *Server) Feel(ctx context.Context, id device.ID, e agent.Emotion) error {
-	return s.post(ctx, id, feel{e})
+	return s.post(ctx, id, showEmotion{e})
 }
 
 // Hear takes a text as if it had been spoken to the robot.
 func (s *Server) Hear(ctx context.Context, id device.ID, text string) error {
-	return s.post(ctx, id, hear{text})
+	return s.post(ctx, id, injectText{text})
 }
 
 // Abort makes a robot quiet.
 func (s *Server) Abort(ctx context.Context, id device.ID) error {
-	return s.post(ctx, id, silent{})
+	return s.post(ctx, id, abort{})
 }
 
 // Reboot restarts a robot, which takes it a second to begin.
@@ -199,7 +199,7 @@ func (s *Server) Reply(id string, allow bool) error {
 	if q == nil || !r.question.CompareAndSwap(q, nil) {
 		return agent.ErrNoQuestion
 	}
-	err := s.post(s.ctx, q.Robot, decide{id, allow})
+	err := s.post(s.ctx, q.Robot, decideQuestion{id, allow})
 	if errors.Is(err, ErrOffline) {
 		return agent.ErrNoQuestion // the channel has just closed, which was a no
 	}

@@ -504,28 +504,28 @@ func (s *Server) nextSession(ctx context.Context, id device.ID) (*running, error
 // words are what was given by the house, for a transcript.
 func words(in input) (what string, v any) {
 	switch in := in.(type) {
-	case tell:
+	case announce:
 		return "say", map[string]any{"text": in.text, "notice": in.notice, "urgent": in.urgent}
-	case show:
+	case showAlert:
 		return "show", in.alert
-	case feel:
+	case showEmotion:
 		return "feel", in.emotion
-	case hear:
+	case injectText:
 		return "hear", in.text
-	case silent:
+	case abort:
 		return "abort", nil
-	case play:
+	case playSound:
 		return "play", in.sound.name
 	case ask:
 		q := in.about
 		return "ask", map[string]any{"id": q.ID, "text": q.Text, "within": q.Until.Sub(q.Asked).String()}
 	case withdraw:
 		return "withdraw", in.about.ID
-	case decide:
+	case decideQuestion:
 		return "decide", in.allow
 	case reboot:
 		return "reboot", nil
-	case hold:
+	case holdChannel:
 		return "hold", nil
 	case hangUp:
 		return "hang_up", in.why

@@ -18,17 +18,17 @@ import (
 
 func TestWhatWaitsForARobot(t *testing.T) {
 	kept := &inMemory[[]Command]{}
-	w := NewWaiting(kept)
+	w := NewCommandQueue(kept)
 	now := time.Now()
 	gone := 0
 	for i := range 25 {
-		givenUp, err := w.add(robotID, now, Command{Thing: thingSay, Text: fmt.Sprint(i)}, Command{Thing: thingAlert, Text: fmt.Sprint(i)})
+		givenUp, err := w.add(robotID, now, Command{Thing: commandSay, Text: fmt.Sprint(i)}, Command{Thing: commandAlert, Text: fmt.Sprint(i)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		gone += len(givenUp)
 	}
-	w = NewWaiting(kept) // after a restart
+	w = NewCommandQueue(kept) // after a restart
 	var got []string
 	list := w.list(robotID)
 	for _, c := range list {
@@ -52,11 +52,11 @@ func TestWhatWaitsAndAClockThatJumps(t *testing.T) {
 	now := time.Now().Round(0)
 	for name, by := range map[string]time.Duration{"five years on": 5 * 365 * 24 * time.Hour, "a day back": -24 * time.Hour} {
 		kept := &inMemory[[]Command]{}
-		if _, err := NewWaiting(kept).add(robotID, now, Command{Thing: thingSay, Text: "earlier"}); err != nil {
+		if _, err := NewCommandQueue(kept).add(robotID, now, Command{Thing: commandSay, Text: "earlier"}); err != nil {
 			t.Fatal(err)
 		}
-		w := NewWaiting(kept) // after a restart
-		if _, err := w.add(robotID, now, Command{Thing: thingSay, Text: "here"}, Command{Thing: thingSay, Text: "named", Expires: now.Add(time.Hour)}); err != nil {
+		w := NewCommandQueue(kept) // after a restart
+		if _, err := w.add(robotID, now, Command{Thing: commandSay, Text: "here"}, Command{Thing: commandSay, Text: "named", Expires: now.Add(time.Hour)}); err != nil {
 			t.Fatal(err)
 		}
 		w.Moved(by)
@@ -70,8 +70,8 @@ func TestWhatWaitsAndAClockThatJumps(t *testing.T) {
 		for _, c := range w.list(robotID) {
 			w.drop(robotID, c.ID)
 		}
-		if w.Moved(by); len(w.here) != 0 || len(kept.kept) != 0 {
-			t.Errorf("%s: left are %v, %v", name, w.here, kept.kept)
+		if w.Moved(by); len(w.thisRun) != 0 || len(kept.kept) != 0 {
+			t.Errorf("%s: left are %v, %v", name, w.thisRun, kept.kept)
 		}
 	}
 }
@@ -89,7 +89,7 @@ func TestSayToAClosedRobot(t *testing.T) {
 		if kinds := k.happened(); !slices.Contains(kinds, "command") {
 			t.Errorf("happened %v", kinds)
 		}
-		l, ended := newLine(), make(chan struct{})
+		l, ended := newFakeChannel(), make(chan struct{})
 		go func() {
 			defer close(ended)
 			if err := k.server.serve(l, device.Robot{ID: other}, device.Client{}, xiaozhi.Framing1); err != nil {
@@ -115,7 +115,7 @@ func TestSayToAClosedRobot(t *testing.T) {
 // TestWhatWasNotSaidIsKept where the channel closes before.
 func TestWhatWasNotSaidIsKept(t *testing.T) {
 	talking(t, answer(strings.Repeat("word ", 20)), func(k *talk) {
-		k.ears.transcripts = understood("x")
+		k.recognizer.transcripts = understood("x")
 		k.listen(xiaozhi.Auto)
 		k.speak()
 		for _, text := range []string{"One", "Two"} {
@@ -127,7 +127,7 @@ func TestWhatWasNotSaidIsKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		k.line.Close(0, "")
+		k.channel.Close(0, "")
 		<-k.ended
 		kept, _, _ := k.waiting.Get(string(robotID))
 		if len(kept) != 2 || kept[0].Text != "One" || kept[1].Text != "Two" {
@@ -147,7 +147,7 @@ func TestANotificationThatIsOnlyShown(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		all := k.line.all()
+		all := k.channel.all()
 		if last := all[len(all)-1].message; last != (xiaozhi.Alert{Status: "Perch", Message: "Post.", Emotion: "neutral"}) {
 			t.Errorf("sent %+v", last)
 		}
@@ -173,8 +173,8 @@ func TestAnAnnouncementIsToldOnce(t *testing.T) {
 		k.say(xiaozhi.Abort{})
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		if n := strings.Count(k.line.story(), "sentence word"); n != 1 {
-			t.Errorf("told %d times: %s", n, k.line.story())
+		if n := strings.Count(k.channel.story(), "sentence word"); n != 1 {
+			t.Errorf("told %d times: %s", n, k.channel.story())
 		}
 		states := k.noticeStates()
 		if !slices.Equal(states, []string{"shown", "spoken"}) {
@@ -198,15 +198,15 @@ func (k *talk) noticeStates() (states []string) {
 func TestAnAnnouncementPushedAside(t *testing.T) {
 	talking(t, answer("Yes."), func(k *talk) {
 		k.listen(xiaozhi.Auto)
-		time.Sleep(yieldFor)        // nobody says anything
-		k.mouth.delay = time.Second // of synthesis
+		time.Sleep(yieldFor)              // nobody says anything
+		k.synthesizer.delay = time.Second // of synthesis
 		if err := k.server.Announce(k.t.Context(), robotID, notice.Announcement{ID: "n", Text: "Post", Speak: true}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
 		k.listen(xiaozhi.Manual)
-		k.mouth.delay = 0
-		k.ears.transcripts = understood("hello")
+		k.synthesizer.delay = 0
+		k.recognizer.transcripts = understood("hello")
 		k.speak()
 		k.say(xiaozhi.ListenStop{})
 		time.Sleep(4 * time.Second)
@@ -219,13 +219,13 @@ func TestHoldingAChannel(t *testing.T) {
 	talking(t, answer("Yes."), func(k *talk) {
 		k.server.Hold(robotID, time.Now().Add(10*time.Minute))
 		time.Sleep(9 * time.Minute)
-		if isClosed(k.line) {
+		if isClosed(k.channel) {
 			t.Fatal("the channel was not held")
 		}
 		k.server.Hold(robotID, time.Time{})
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if !isClosed(k.line) {
+		if !isClosed(k.channel) {
 			t.Error("the channel was not let go")
 		}
 	})
@@ -236,10 +236,10 @@ func TestHoldingAChannel(t *testing.T) {
 func TestCutShort(t *testing.T) {
 	const sentence = "one two three four five six seven eight nine ten" // 4.9 s
 	talking(t, answer(sentence), func(k *talk) {
-		k.ears.transcripts = understood("count")
+		k.recognizer.transcripts = understood("count")
 		k.listen(xiaozhi.Auto)
 		k.speak()
-		for len(k.line.packets()) == 0 {
+		for len(k.channel.packets()) == 0 {
 			time.Sleep(10 * time.Millisecond)
 		}
 		time.Sleep(2400 * time.Millisecond)

@@ -34,12 +34,12 @@ func TestRecord(t *testing.T) {
 			t.Errorf("a second recording: %v", err)
 		}
 		k.say(xiaozhi.FromMCP{Payload: []byte(`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"{\"ssid\":\"Home\"}"}]}}`)})
-		k.ears.transcripts = understood("what time is it")
+		k.recognizer.transcripts = understood("what time is it")
 		k.listen(xiaozhi.Auto)
 		k.speak()
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
-		k.line.Close(0, "")
+		k.channel.Close(0, "")
 		if err := <-recorded; err != nil {
 			t.Error(err)
 		}
@@ -138,7 +138,7 @@ func TestNothingForgedIsRecorded(t *testing.T) {
 		} {
 			k.send(uplink{raw: []byte(raw)})
 		}
-		k.ears.transcripts = understood("what\u009b time \x7fis it" + forged)
+		k.recognizer.transcripts = understood("what\u009b time \x7fis it" + forged)
 		k.listen(xiaozhi.Auto)
 		k.speak()
 		time.Sleep(3 * time.Second)

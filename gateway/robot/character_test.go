@@ -16,8 +16,8 @@ import (
 
 // asked notes with which options engines are asked.
 type asked struct {
-	*scripted
-	*beeper
+	*scriptedRecognizer
+	*beepSynthesizer
 	mu          sync.Mutex
 	heard, said []voice.Options
 	texts       []string
@@ -29,14 +29,14 @@ func (a *asked) Recognize(ctx context.Context, u *voice.Utterance, o voice.Optio
 	a.mu.Lock()
 	a.heard = append(a.heard, o)
 	a.mu.Unlock()
-	return a.scripted.Recognize(ctx, u, o)
+	return a.scriptedRecognizer.Recognize(ctx, u, o)
 }
 
 func (a *asked) Synthesize(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {
 	a.mu.Lock()
 	a.said, a.texts = append(a.said, o), append(a.texts, text)
 	a.mu.Unlock()
-	return a.beeper.Synthesize(ctx, text, o, out)
+	return a.beepSynthesizer.Synthesize(ctx, text, o, out)
 }
 
 // with are the options with which a text was to be said.
@@ -55,9 +55,9 @@ func (a *asked) with(text string) (all []voice.Options) {
 // what it says by itself too, and its mind is told who it is. What is changed
 // holds from its next turn on.
 func TestARobotOfItsOwn(t *testing.T) {
-	engines := &asked{scripted: &scripted{always: voice.Transcript{Text: "hallo"}}, beeper: &beeper{hurry: 10}}
+	engines := &asked{scriptedRecognizer: &scriptedRecognizer{always: voice.Transcript{Text: "hallo"}}, beepSynthesizer: &beepSynthesizer{hurry: 10}}
 	var turns []agent.Turn
-	mind := &thinker{answer: func(_ context.Context, turn agent.Turn, out func(agent.Reply) error) error {
+	mind := &scriptedMind{answer: func(_ context.Context, turn agent.Turn, out func(agent.Reply) error) error {
 		turns = append(turns, turn)
 		_ = out(agent.Say{Text: "Ja."})
 		return out(agent.Done{End: agent.Continue})
@@ -97,7 +97,7 @@ func TestARobotOfItsOwn(t *testing.T) {
 			t.Errorf("after a change said with %+v", got)
 		}
 	}, func(o *Options) {
-		o.Ears, o.Mouth, o.Speech = engines, engines, house
+		o.Recognizer, o.Synthesizer, o.Speech = engines, engines, house
 		o.Phrases = func(name string) string {
 			if name == phraseAwake {
 				return "Yes?"
@@ -118,14 +118,14 @@ func TestARobotOfItsOwn(t *testing.T) {
 // TestVoicesAreBounded: what is said by itself is made for so many voices, and
 // in the house's own for others.
 func TestVoicesAreBounded(t *testing.T) {
-	talking(t, saying(agent.Done{}), func(k *talk) {
+	talking(t, mindSaying(agent.Done{}), func(k *talk) {
 		for i := range 10 * mostVoices {
 			k.server.phrasesOf(voice.Options{Voice: string(rune('a' + i))})
 		}
-		if n := len(k.server.voices); n != mostVoices {
+		if n := len(k.server.phrases.others); n != mostVoices {
 			t.Errorf("%d voices", n)
 		}
-		if b := k.server.phrasesOf(voice.Options{Voice: "another"}); b != &k.server.phrases {
+		if b := k.server.phrasesOf(voice.Options{Voice: "another"}); b != &k.server.phrases.usual {
 			t.Error("one more has a book of its own")
 		}
 	})

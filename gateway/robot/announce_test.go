@@ -31,14 +31,14 @@ func TestAMicrophoneThatOpensWhileWeBegin(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			talking(t, answer(), func(k *talk) {
-				k.mouth.delay = c.slow
+				k.synthesizer.delay = c.slow
 				k.say(xiaozhi.Event{Name: "face_detected", Data: []byte("{}")})
 				if _, err := k.server.Say(k.t.Context(), robotID, text); err != nil {
 					t.Fatal(err)
 				}
 				time.Sleep(c.after)
 				synctest.Wait()
-				k.line.forget()
+				k.channel.forget()
 				k.happened()
 				if c.abort {
 					k.say(xiaozhi.Abort{})
@@ -48,7 +48,7 @@ func TestAMicrophoneThatOpensWhileWeBegin(t *testing.T) {
 				time.Sleep(4 * time.Second)
 				synctest.Wait()
 				var sent []string
-				for _, s := range k.line.all() {
+				for _, s := range k.channel.all() {
 					if s.message != nil {
 						sent = append(sent, inWords(s.message))
 					}
@@ -81,20 +81,20 @@ func TestAnAnswerIsInterrupted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			talking(t, answer(strings.Repeat("word ", 20)), func(k *talk) {
-				k.ears.transcripts = understood("x")
+				k.recognizer.transcripts = understood("x")
 				k.listen(xiaozhi.Auto)
 				k.speak()
 				time.Sleep(500 * time.Millisecond)
 				synctest.Wait()
-				k.line.forget()
+				k.channel.forget()
 				if c.abort {
 					k.say(xiaozhi.Abort{})
 				}
 				k.listen(c.mode)
 				time.Sleep(time.Second)
 				synctest.Wait()
-				if stopped := strings.Contains(k.line.story(), "tts stop"); stopped != c.stops {
-					t.Errorf("sent %s", k.line.story())
+				if stopped := strings.Contains(k.channel.story(), "tts stop"); stopped != c.stops {
+					t.Errorf("sent %s", k.channel.story())
 				}
 			})
 		})
@@ -105,7 +105,7 @@ func TestAnAnswerIsInterrupted(t *testing.T) {
 func TestAnAbortBeforeWeBegin(t *testing.T) {
 	talking(t, answer(), func(k *talk) {
 		k.say(xiaozhi.Event{Name: "face_detected", Data: []byte("{}")})
-		k.line.forget()
+		k.channel.forget()
 		k.say(xiaozhi.Abort{Reason: xiaozhi.WakeWord})
 		if err := k.play("song"); err != nil {
 			t.Fatal(err)
@@ -130,7 +130,7 @@ func TestTheTimeIsFromTheSound(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(unaskedFor + 200*time.Millisecond)
+		time.Sleep(unsolicitedFor + 200*time.Millisecond)
 		k.listen(xiaozhi.Auto)
 		time.Sleep(5 * time.Second)
 		want := []string{"robot_online", "listening_started", "sound_started", "sound_ended", "speaking_started", "notification_changed", "said", "turn_ended", "notification_changed"}
@@ -146,7 +146,7 @@ func TestStartAgain(t *testing.T) {
 	p := newPlayback(make(chan struct{}, 1))
 	again := func(want bool) {
 		t.Helper()
-		p.startAgain()
+		p.restartSpeech()
 		if got := p.restart(); got != want || p.restart() {
 			t.Errorf("told %v, want %v, and once", got, want)
 		}

@@ -22,13 +22,13 @@ import (
 
 // Corners of a talk: each of these once went wrong.
 
-// TestInterruptingALongStory: whoever interrupts an answer longer than robots.idle is
+// TestInterruptingALongStory: whoever interrupts an answer longer than robots.limits.idle is
 // not hung up on.
 func TestInterruptingALongStory(t *testing.T) {
 	story := strings.Repeat("word ", 50) // 25 s each
 	for _, wake := range []bool{true, false} {
 		talking(t, answer(story, story, story, story), func(k *talk) {
-			k.ears.transcripts = understood("tell me a story", "what time is it")
+			k.recognizer.transcripts = understood("tell me a story", "what time is it")
 			k.listen(xiaozhi.Auto)
 			k.speak()
 			time.Sleep(70 * time.Second)
@@ -41,8 +41,8 @@ func TestInterruptingALongStory(t *testing.T) {
 			k.listen(xiaozhi.Auto)
 			time.Sleep(time.Second)
 			synctest.Wait()
-			if isClosed(k.line) {
-				t.Errorf("wake %v: hung up on somebody who interrupts: %q", wake, k.line.reason)
+			if isClosed(k.channel) {
+				t.Errorf("wake %v: hung up on somebody who interrupts: %q", wake, k.channel.reason)
 			}
 		})
 	}
@@ -54,8 +54,8 @@ func TestAMicrophoneOpenedLate(t *testing.T) {
 		time.Sleep(59 * time.Second)
 		k.listen(xiaozhi.Auto)
 		k.quiet(1200 * time.Millisecond)
-		if isClosed(k.line) {
-			t.Errorf("hung up 1 s after the microphone was opened: %q", k.line.reason)
+		if isClosed(k.channel) {
+			t.Errorf("hung up 1 s after the microphone was opened: %q", k.channel.reason)
 		}
 	})
 }
@@ -64,14 +64,14 @@ func TestAMicrophoneOpenedLate(t *testing.T) {
 func TestACoughIntoALongStory(t *testing.T) {
 	story := strings.Repeat("word ", 50)
 	talking(t, answer(story, story, story, story), func(k *talk) {
-		k.ears.transcripts = understood("tell me a story", "")
+		k.recognizer.transcripts = understood("tell me a story", "")
 		k.listen(xiaozhi.Realtime)
 		k.speak()
 		k.quiet(70 * time.Second)
 		k.speak()
 		k.quiet(time.Second)
-		if isClosed(k.line) {
-			t.Errorf("hung up: %q", k.line.reason)
+		if isClosed(k.channel) {
+			t.Errorf("hung up: %q", k.channel.reason)
 		}
 	})
 }
@@ -83,7 +83,7 @@ func TestQuietWhileThinking(t *testing.T) {
 		"house": func(k *talk) { _ = k.server.Abort(k.t.Context(), robotID); synctest.Wait() },
 		"robot": func(k *talk) { k.say(xiaozhi.Abort{}) },
 	} {
-		mind := &thinker{answer: func(ctx context.Context, turn agent.Turn, out func(agent.Reply) error) error {
+		mind := &scriptedMind{answer: func(ctx context.Context, turn agent.Turn, out func(agent.Reply) error) error {
 			if turn.Text == "think" {
 				<-ctx.Done()
 				return ctx.Err()
@@ -91,16 +91,16 @@ func TestQuietWhileThinking(t *testing.T) {
 			return errors.Join(out(agent.Say{Text: "Yes."}), out(agent.Done{End: agent.Continue}))
 		}}
 		talking(t, mind, func(k *talk) {
-			k.ears.transcripts = understood("think", "hello")
+			k.recognizer.transcripts = understood("think", "hello")
 			k.listen(xiaozhi.Auto)
 			k.speak()
 			stop(k)
-			k.line.forget()
+			k.channel.forget()
 			// The firmware was Listening: it ignores tts stop and says nothing more.
 			k.speak()
 			time.Sleep(3 * time.Second)
-			if !strings.Contains(k.line.story(), "stt hello") {
-				t.Errorf("%s: deaf, sent %q", name, k.line.story())
+			if !strings.Contains(k.channel.story(), "stt hello") {
+				t.Errorf("%s: deaf, sent %q", name, k.channel.story())
 			}
 		})
 	}
@@ -110,12 +110,12 @@ func TestQuietWhileThinking(t *testing.T) {
 func TestATouchInTheMiddleOfTheQuestion(t *testing.T) {
 	var answers []agent.Answer
 	talking(t, asking(&answers, 1), func(k *talk) {
-		k.ears.transcripts = understood("delete it")
+		k.recognizer.transcripts = understood("delete it")
 		k.listen(xiaozhi.Auto)
 		k.speak()
 		time.Sleep(300 * time.Millisecond) // the question sounds
 		k.say(xiaozhi.Event{Name: "head_pet_started", Data: []byte("{}")})
-		for !strings.Contains(k.line.story(), "tts stop") {
+		for !strings.Contains(k.channel.story(), "tts stop") {
 			time.Sleep(10 * time.Millisecond)
 			synctest.Wait()
 		}
@@ -124,7 +124,7 @@ func TestATouchInTheMiddleOfTheQuestion(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
 		if k.turns.last.End != event.EndDone {
-			t.Errorf("the turn was %s: %s", k.turns.last.End, k.line.story())
+			t.Errorf("the turn was %s: %s", k.turns.last.End, k.channel.story())
 		}
 	})
 }
@@ -133,12 +133,12 @@ func TestATouchInTheMiddleOfTheQuestion(t *testing.T) {
 func TestAnAbortedAnswerIsANo(t *testing.T) {
 	var answers []agent.Answer
 	talking(t, asking(&answers, 1), func(k *talk) {
-		k.ears.transcripts = understood("delete it", "yes")
+		k.recognizer.transcripts = understood("delete it", "yes")
 		k.listen(xiaozhi.Auto)
 		k.speak()
 		time.Sleep(2 * time.Second)
 		k.listen(xiaozhi.Auto)
-		k.ears.delay = 2 * time.Second // a C call
+		k.recognizer.delay = 2 * time.Second // a C call
 		k.speak()
 		k.say(xiaozhi.Abort{})
 		time.Sleep(5 * time.Second)
@@ -158,17 +158,17 @@ func TestAnAbortedAnswerIsANo(t *testing.T) {
 // TestSayWhileTheSessionEnds: it waits for the next.
 func TestSayWhileTheSessionEnds(t *testing.T) {
 	talking(t, answer("Yes."), func(k *talk) {
-		k.ears.transcripts = understood("x")
-		k.ears.delay = 3 * time.Second // in a C call
+		k.recognizer.transcripts = understood("x")
+		k.recognizer.delay = 3 * time.Second // in a C call
 		k.listen(xiaozhi.Auto)
 		k.speak()
-		k.line.Close(0, "") // the robot hangs up
+		k.channel.Close(0, "") // the robot hangs up
 		synctest.Wait()
 		queued, err := k.server.Say(k.t.Context(), robotID, "The house is on fire")
 		<-k.ended
 		kept, _, _ := k.waiting.Get(string(robotID))
 		if len(kept) == 0 {
-			t.Errorf("queued %v, %v; kept nothing, sent %s", queued, err, k.line.story())
+			t.Errorf("queued %v, %v; kept nothing, sent %s", queued, err, k.channel.story())
 		}
 	})
 }
@@ -177,7 +177,7 @@ func TestSayWhileTheSessionEnds(t *testing.T) {
 func TestSayAbortedBeforeItSounds(t *testing.T) {
 	talking(t, answer("Yes."), func(k *talk) {
 		k.listen(xiaozhi.Auto)
-		k.mouth.delay = time.Second
+		k.synthesizer.delay = time.Second
 		if _, err := k.server.Say(k.t.Context(), robotID, "Post"); err != nil {
 			t.Fatal(err)
 		}
@@ -187,12 +187,12 @@ func TestSayAbortedBeforeItSounds(t *testing.T) {
 		synctest.Wait()
 		k.say(xiaozhi.Abort{Reason: xiaozhi.WakeWord}) // the firmware: Speaking -> abort, Listening, listen start
 		k.listen(xiaozhi.Auto)
-		k.mouth.delay = 0
+		k.synthesizer.delay = 0
 		time.Sleep(2 * time.Second)
 		k.listen(xiaozhi.Auto)
 		k.quiet(20 * time.Second)
-		if !strings.Contains(k.line.story(), "sentence Post, 7") {
-			t.Errorf("lost: %s", k.line.story())
+		if !strings.Contains(k.channel.story(), "sentence Post, 7") {
+			t.Errorf("lost: %s", k.channel.story())
 		}
 	})
 }
@@ -205,7 +205,7 @@ func TestAnUrgentNotificationPushesAnotherAside(t *testing.T) {
 		if err := k.server.Announce(k.t.Context(), robotID, notice.Announcement{ID: "a", Text: long, Speak: true, Urgent: true}); err != nil {
 			t.Fatal(err)
 		}
-		for len(k.line.packets()) == 0 {
+		for len(k.channel.packets()) == 0 {
 			time.Sleep(10 * time.Millisecond)
 		}
 		synctest.Wait()
@@ -221,7 +221,7 @@ func TestAnUrgentNotificationPushesAnotherAside(t *testing.T) {
 			}
 		}
 		if want := []string{"a shown", "b shown", "b spoken", "a shown", "a spoken"}; !slices.Equal(log, want) {
-			t.Errorf("%v: %s", log, k.line.story())
+			t.Errorf("%v: %s", log, k.channel.story())
 		}
 	})
 }
@@ -250,20 +250,20 @@ func TestTokensOfOneSession(t *testing.T) {
 func TestPushToTalkInTheMiddleOfTheQuestion(t *testing.T) {
 	var answers []agent.Answer
 	talking(t, asking(&answers, 1), func(k *talk) {
-		k.ears.transcripts = understood("delete it", "yes please")
+		k.recognizer.transcripts = understood("delete it", "yes please")
 		k.listen(xiaozhi.Manual)
 		k.speak()
 		k.say(xiaozhi.ListenStop{})
 		time.Sleep(300 * time.Millisecond)
-		k.line.forget()
+		k.channel.forget()
 		k.listen(xiaozhi.Manual)
 		k.speak()
 		k.speak()
 		k.say(xiaozhi.ListenStop{})
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if !strings.Contains(k.line.story(), "tts stop, stt yes please") || k.ears.heard[1] < 3*time.Second {
-			t.Errorf("%v heard %v: %s", answers, k.ears.heard, k.line.story())
+		if !strings.Contains(k.channel.story(), "tts stop, stt yes please") || k.recognizer.durations[1] < 3*time.Second {
+			t.Errorf("%v heard %v: %s", answers, k.recognizer.durations, k.channel.story())
 		}
 	})
 }
@@ -281,11 +281,11 @@ func TestASilentClientThatBargesIn(t *testing.T) {
 		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		k.line.forget()
+		k.channel.forget()
 		k.say(xiaozhi.Abort{})
 		k.listen(xiaozhi.Auto)
 		time.Sleep(time.Second)
-		if story := k.line.story(); story != "tts stop" || k.shows() != agent.Listening {
+		if story := k.channel.story(); story != "tts stop" || k.shows() != agent.Listening {
 			t.Errorf("shows %s: %s", k.shows(), story)
 		}
 	})
@@ -301,8 +301,8 @@ func TestBeforeHello(t *testing.T) {
 		_ = k.server.Reboot(t.Context(), robotID)
 		_ = k.server.Feel(t.Context(), robotID, happy)
 		synctest.Wait()
-		if k.line.story() != "" {
-			t.Errorf("before hello: %s (%v) %v", k.line.story(), err, k.happened())
+		if k.channel.story() != "" {
+			t.Errorf("before hello: %s (%v) %v", k.channel.story(), err, k.happened())
 		}
 		k.say(xiaozhi.Hello{})
 		k.wantStory("hello, xiaozhi.Alert, xiaozhi.Alert, reboot, face happy")
@@ -314,7 +314,7 @@ func TestBeforeHello(t *testing.T) {
 
 // TestGoingOnWhileWeRecognize: in realtime, who goes on speaking is heard.
 func TestGoingOnWhileWeRecognize(t *testing.T) {
-	talking(t, &thinker{answer: func(ctx context.Context, _ agent.Turn, out func(agent.Reply) error) error {
+	talking(t, &scriptedMind{answer: func(ctx context.Context, _ agent.Turn, out func(agent.Reply) error) error {
 		select {
 		case <-time.After(5 * time.Second):
 		case <-ctx.Done():
@@ -322,11 +322,11 @@ func TestGoingOnWhileWeRecognize(t *testing.T) {
 		}
 		return errors.Join(out(agent.Say{Text: "Done."}), out(agent.Done{End: agent.Continue}))
 	}}, func(k *talk) {
-		k.ears.transcripts = understood("turn on the light", "no wait")
-		k.ears.delay = 800 * time.Millisecond
+		k.recognizer.transcripts = understood("turn on the light", "no wait")
+		k.recognizer.delay = 800 * time.Millisecond
 		k.listen(xiaozhi.Realtime)
 		k.speak()
-		k.ears.delay = 0
+		k.recognizer.delay = 0
 		for range 2 {
 			for _, p := range k.packets {
 				k.put(frame{audio: xiaozhi.Audio{Opus: p}})
@@ -335,8 +335,8 @@ func TestGoingOnWhileWeRecognize(t *testing.T) {
 		}
 		k.quiet(9 * time.Second)
 		synctest.Wait()
-		if len(k.ears.heard) != 2 {
-			t.Errorf("heard %v: %s", k.ears.heard, k.line.story())
+		if len(k.recognizer.durations) != 2 {
+			t.Errorf("heard %v: %s", k.recognizer.durations, k.channel.story())
 		}
 	})
 }
@@ -344,7 +344,7 @@ func TestGoingOnWhileWeRecognize(t *testing.T) {
 // TestSayAfterANoise is not followed by a hang-up.
 func TestSayAfterANoise(t *testing.T) {
 	talking(t, answer("Yes."), func(k *talk) {
-		k.ears.transcripts = []voice.Transcript{{Refused: true}}
+		k.recognizer.transcripts = []voice.Transcript{{Refused: true}}
 		k.listen(xiaozhi.Auto)
 		k.speak()
 		k.quiet(50 * time.Second)
@@ -353,8 +353,8 @@ func TestSayAfterANoise(t *testing.T) {
 		}
 		time.Sleep(17 * time.Second)
 		synctest.Wait()
-		if isClosed(k.line) {
-			t.Errorf("closed %q the moment the sentence ended: %s", k.line.reason, k.line.story())
+		if isClosed(k.channel) {
+			t.Errorf("closed %q the moment the sentence ended: %s", k.channel.reason, k.channel.story())
 		}
 	})
 }
@@ -362,7 +362,7 @@ func TestSayAfterANoise(t *testing.T) {
 // TestWakeWordWhileSentencesWait: they let somebody who interrupts speak.
 func TestWakeWordWhileSentencesWait(t *testing.T) {
 	talking(t, answer("Yes."), func(k *talk) {
-		k.ears.transcripts = understood("be quiet")
+		k.recognizer.transcripts = understood("be quiet")
 		k.listen(xiaozhi.Auto)
 		for i := range 3 {
 			if _, err := k.server.Say(k.t.Context(), robotID, fmt.Sprintf("Sentence %d %s", i, strings.Repeat("word ", 10))); err != nil {
@@ -376,12 +376,12 @@ func TestWakeWordWhileSentencesWait(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if story := k.line.story(); strings.Contains(story, "Sentence 1") {
+		if story := k.channel.story(); strings.Contains(story, "Sentence 1") {
 			t.Errorf("the next sentence talks over who interrupts: %s", story)
 		}
 		time.Sleep(20 * time.Second)
 		synctest.Wait()
-		if story := k.line.story(); !strings.Contains(story, "Sentence 1") || !strings.Contains(story, "Sentence 2") {
+		if story := k.channel.story(); !strings.Contains(story, "Sentence 1") || !strings.Contains(story, "Sentence 2") {
 			t.Errorf("what waited is not said later: %s", story)
 		}
 	})
@@ -391,36 +391,36 @@ func TestWakeWordWhileSentencesWait(t *testing.T) {
 func TestMuteOutlivesATalk(t *testing.T) {
 	talking(t, answer("Yes."), func(k *talk) {
 		k.server.Mute(robotID, true)
-		k.line.Close(0, "")
+		k.channel.Close(0, "")
 		<-k.ended
-		k.line, k.ended = newLine(), make(chan struct{})
-		k.connect(k.line, k.ended)
+		k.channel, k.ended = newFakeChannel(), make(chan struct{})
+		k.connect(k.channel, k.ended)
 		k.say(xiaozhi.Hello{})
-		k.ears.transcripts = understood("secret")
+		k.recognizer.transcripts = understood("secret")
 		k.listen(xiaozhi.Auto)
 		k.speak()
-		if strings.Contains(k.line.story(), "secret") {
-			t.Errorf("hears: %s", k.line.story())
+		if strings.Contains(k.channel.story(), "secret") {
+			t.Errorf("hears: %s", k.channel.story())
 		}
 	})
 }
 
 // TestABrainThatHangs is given up, and the robot listens again.
 func TestABrainThatHangs(t *testing.T) {
-	mind := &thinker{answer: func(ctx context.Context, _ agent.Turn, _ func(agent.Reply) error) error {
+	mind := &scriptedMind{answer: func(ctx context.Context, _ agent.Turn, _ func(agent.Reply) error) error {
 		<-ctx.Done()
 		return ctx.Err()
 	}}
 	talking(t, mind, func(k *talk) {
-		k.ears.transcripts = understood("x")
+		k.recognizer.transcripts = understood("x")
 		k.listen(xiaozhi.Auto)
 		k.speak()
 		time.Sleep(4 * time.Minute)
 		k.listen(xiaozhi.Auto)
 		k.speak()
 		synctest.Wait()
-		if !isClosed(k.line) && len(k.ears.heard) == 1 {
-			t.Errorf("it neither listens nor hangs up: %d messages", len(k.line.all()))
+		if !isClosed(k.channel) && len(k.recognizer.durations) == 1 {
+			t.Errorf("it neither listens nor hangs up: %d messages", len(k.channel.all()))
 		}
 	})
 }
@@ -442,18 +442,18 @@ func TestBadMessagesDoNotFloodTheLog(t *testing.T) {
 // TestANewChannelWaitsForNobody: its predecessor's turn may still be in an engine.
 func TestANewChannelWaitsForNobody(t *testing.T) {
 	talking(t, answer("Yes."), func(k *talk) {
-		k.ears.transcripts = understood("x")
-		k.ears.delay = 11 * time.Second
+		k.recognizer.transcripts = understood("x")
+		k.recognizer.delay = 11 * time.Second
 		k.listen(xiaozhi.Auto)
 		k.speak()
 		first := k.ended
-		k.line, k.ended = newLine(), make(chan struct{})
-		k.connect(k.line, k.ended)
-		go func() { k.line.up <- uplink{frame: frame{message: xiaozhi.Hello{}}} }()
+		k.channel, k.ended = newFakeChannel(), make(chan struct{})
+		k.connect(k.channel, k.ended)
+		go func() { k.channel.up <- uplink{frame: frame{message: xiaozhi.Hello{}}} }()
 		time.Sleep(9900 * time.Millisecond)
 		synctest.Wait()
-		if k.line.story() != "hello" {
-			t.Errorf("after 9.9 s the new channel was sent %q", k.line.story())
+		if k.channel.story() != "hello" {
+			t.Errorf("after 9.9 s the new channel was sent %q", k.channel.story())
 		}
 		<-first
 		time.Sleep(time.Second)
@@ -464,19 +464,19 @@ func TestANewChannelWaitsForNobody(t *testing.T) {
 // TestPhrasesAreTriedAgain.
 func TestPhrasesAreTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := newTalkOn(t, answer("Yes."), xiaozhi.Framing1, func(k *talk) { k.mouth.err = errors.New("away") }, func(o *Options) {
+		k := newTalkOn(t, answer("Yes."), xiaozhi.Framing1, func(k *talk) { k.synthesizer.err = errors.New("away") }, func(o *Options) {
 			o.Phrases = func(n string) string { return "😊 " + n }
 		})
 		k.say(xiaozhi.Hello{})
-		k.mouth.err = nil
+		k.synthesizer.err = nil
 		time.Sleep(time.Hour)
-		k.line.Close(0, "")
+		k.channel.Close(0, "")
 		<-k.ended
-		k.line, k.ended = newLine(), make(chan struct{})
-		k.connect(k.line, k.ended)
+		k.channel, k.ended = newFakeChannel(), make(chan struct{})
+		k.connect(k.channel, k.ended)
 		k.say(xiaozhi.Hello{})
 		time.Sleep(time.Minute)
-		if p, _ := k.server.phrases.get(phraseFailed); len(p.packets) == 0 {
+		if p, _ := k.server.phrases.usual.get(phraseFailed); len(p.packets) == 0 {
 			t.Error("an hour after the synthesizer came back the phrases are still mute")
 		}
 		k.server.Close()
@@ -492,7 +492,7 @@ func TestToldOnceInARace(t *testing.T) {
 	for range n {
 		talking(t, answer("Yes."), func(k *talk) {
 			var once atomic.Bool
-			react(k, func(l *line, m xiaozhi.ToRobot) {
+			react(k, func(l *fakeChannel, m xiaozhi.ToRobot) {
 				if m == nil && !once.Swap(true) {
 					up(l, xiaozhi.ListenStart{Mode: xiaozhi.Manual})
 				}
@@ -501,7 +501,7 @@ func TestToldOnceInARace(t *testing.T) {
 			_ = k.server.Announce(k.t.Context(), robotID, notice.Announcement{ID: "n", Text: "Post", Speak: true})
 			time.Sleep(6 * time.Second)
 			synctest.Wait()
-			if strings.Count(k.line.story(), "sentence Post") > 1 {
+			if strings.Count(k.channel.story(), "sentence Post") > 1 {
 				bad++
 			}
 		})
@@ -513,27 +513,27 @@ func TestToldOnceInARace(t *testing.T) {
 
 // reacting is a robot that answers within the same instant.
 type reacting struct {
-	*line
+	*fakeChannel
 	on func(m xiaozhi.ToRobot)
 }
 
 func (r *reacting) SendText(b []byte) error {
-	err := r.line.SendText(b)
+	err := r.fakeChannel.SendText(b)
 	m, _ := xiaozhi.ParseToRobot(b)
 	r.on(m)
 	return err
 }
 func (r *reacting) SendAudio(a xiaozhi.Audio) error {
-	err := r.line.SendAudio(a)
+	err := r.fakeChannel.SendAudio(a)
 	r.on(nil)
 	return err
 }
 
-func react(k *talk, on func(*line, xiaozhi.ToRobot)) (ended chan struct{}) {
-	k.line.Close(0, "")
+func react(k *talk, on func(*fakeChannel, xiaozhi.ToRobot)) (ended chan struct{}) {
+	k.channel.Close(0, "")
 	<-k.ended
-	l := newLine()
-	k.line, k.ended = l, make(chan struct{})
+	l := newFakeChannel()
+	k.channel, k.ended = l, make(chan struct{})
 	done := k.ended
 	go func() {
 		defer close(done)
@@ -543,7 +543,7 @@ func react(k *talk, on func(*line, xiaozhi.ToRobot)) (ended chan struct{}) {
 	return done
 }
 
-func up(l *line, m xiaozhi.FromRobot) {
+func up(l *fakeChannel, m xiaozhi.FromRobot) {
 	go func() {
 		select {
 		case l.up <- uplink{frame: frame{message: m}}:

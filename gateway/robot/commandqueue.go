@@ -23,8 +23,8 @@ type Command struct {
 
 // The things that can wait.
 const (
-	thingSay   = "say"
-	thingAlert = "alert"
+	commandSay   = "say"
+	commandAlert = "alert"
 )
 
 const waitedTooLong = "it has waited too long"
@@ -37,7 +37,7 @@ const commandLives = 24 * time.Hour
 const mostWaiting = 20
 
 // commands is where they are kept; Put is durable when it returns.
-type commands interface {
+type commandTable interface {
 	Get(key string) ([]Command, bool, error)
 	Put(key string, list []Command) error
 	PutSoon(key string, list []Command)
@@ -47,20 +47,20 @@ type commands interface {
 // Waiting keeps what robots are to do whose channel is closed: of most things
 // the latest, of sentences up to 20. Its methods may be called from any
 // goroutine.
-type Waiting struct {
-	kept commands
-	mu   sync.Mutex
-	here map[device.ID]map[string]bool // commands of this run that wait as long as any
+type CommandQueue struct {
+	kept    commandTable
+	mu      sync.Mutex
+	thisRun map[device.ID]map[string]bool // commands of this run that wait as long as any
 }
 
 // NewWaiting returns the commands kept in a table.
-func NewWaiting(kept commands) *Waiting {
-	return &Waiting{kept: kept, here: map[device.ID]map[string]bool{}}
+func NewCommandQueue(kept commandTable) *CommandQueue {
+	return &CommandQueue{kept: kept, thisRun: map[device.ID]map[string]bool{}}
 }
 
 // add keeps commands durably. Where too many sentences wait, the oldest are
 // given up and returned.
-func (w *Waiting) add(id device.ID, now time.Time, added ...Command) (givenUp []Command, err error) {
+func (w *CommandQueue) add(id device.ID, now time.Time, added ...Command) (givenUp []Command, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	list, _, err := w.kept.Get(string(id))
@@ -74,13 +74,13 @@ func (w *Waiting) add(id device.ID, now time.Time, added ...Command) (givenUp []
 			c.Expires = now.Add(commandLives)
 			usual = append(usual, c.ID)
 		}
-		if c.Thing != thingSay {
+		if c.Thing != commandSay {
 			list = slices.DeleteFunc(list, func(o Command) bool { return o.Thing == c.Thing })
 		}
 		list = append(list, c)
 	}
-	for said := count(list, thingSay); said > mostWaiting; said-- {
-		oldest := slices.IndexFunc(list, func(c Command) bool { return c.Thing == thingSay })
+	for said := count(list, commandSay); said > mostWaiting; said-- {
+		oldest := slices.IndexFunc(list, func(c Command) bool { return c.Thing == commandSay })
 		givenUp = append(givenUp, list[oldest])
 		list = slices.Delete(list, oldest, oldest+1)
 	}
@@ -89,20 +89,20 @@ func (w *Waiting) add(id device.ID, now time.Time, added ...Command) (givenUp []
 	}
 	ours := map[string]bool{}
 	for _, c := range list {
-		if w.here[id][c.ID] || slices.Contains(usual, c.ID) {
+		if w.thisRun[id][c.ID] || slices.Contains(usual, c.ID) {
 			ours[c.ID] = true
 		}
 	}
-	w.here[id] = ours
+	w.thisRun[id] = ours
 	return givenUp, nil
 }
 
 // Moved tells that the wall clock has jumped. What came in this run waits as
 // long as it would have, whatever the clock said when it came.
-func (w *Waiting) Moved(by time.Duration) {
+func (w *CommandQueue) Moved(by time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for id, ours := range w.here {
+	for id, ours := range w.thisRun {
 		list, _, err := w.kept.Get(string(id))
 		if err != nil || len(list) == 0 {
 			continue // what cannot be read now ends when it says
@@ -128,7 +128,7 @@ func count(list []Command, thing string) (n int) {
 
 // list returns what waits for a robot, in order. It is kept until drop says
 // that it was carried out, or has waited too long.
-func (w *Waiting) list(id device.ID) []Command {
+func (w *CommandQueue) list(id device.ID) []Command {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	list, _, err := w.kept.Get(string(id))
@@ -139,7 +139,7 @@ func (w *Waiting) list(id device.ID) []Command {
 }
 
 // drop keeps a command no longer.
-func (w *Waiting) drop(id device.ID, command string) {
+func (w *CommandQueue) drop(id device.ID, command string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	list, _, err := w.kept.Get(string(id))
@@ -147,8 +147,8 @@ func (w *Waiting) drop(id device.ID, command string) {
 		return // it is told once more, which is better than never
 	}
 	list = slices.DeleteFunc(slices.Clone(list), func(c Command) bool { return c.ID == command })
-	if delete(w.here[id], command); len(w.here[id]) == 0 {
-		delete(w.here, id)
+	if delete(w.thisRun[id], command); len(w.thisRun[id]) == 0 {
+		delete(w.thisRun, id)
 	}
 	if len(list) == 0 {
 		w.kept.DeleteSoon(string(id))
@@ -159,8 +159,8 @@ func (w *Waiting) drop(id device.ID, command string) {
 
 // input is the command as a session takes it.
 func (c Command) input() input {
-	if c.Thing == thingAlert {
-		return show{alert: xiaozhi.Alert{Status: c.Status, Message: c.Text, Emotion: c.Emotion}}
+	if c.Thing == commandAlert {
+		return showAlert{alert: xiaozhi.Alert{Status: c.Status, Message: c.Text, Emotion: c.Emotion}}
 	}
-	return tell{telling: telling{text: c.Text, waited: c.ID, late: c.Expires}}
+	return announce{announcement{text: c.Text, command: c.ID, expires: c.Expires}}
 }

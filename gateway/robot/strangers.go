@@ -12,7 +12,7 @@ import (
 
 // unkept is what a session has learnt that belongs into the appliance's records
 // and is not there yet: all of it, as long as nobody has adopted the robot.
-type unkept struct {
+type pendingRecords struct {
 	mu     sync.Mutex
 	record *SessionRecord
 	echo   *bool
@@ -20,10 +20,10 @@ type unkept struct {
 }
 
 // learn notes what is to be kept.
-func (s *session) learn(note func(*unkept)) {
-	s.unkept.mu.Lock()
-	defer s.unkept.mu.Unlock()
-	note(&s.unkept)
+func (s *session) learn(note func(*pendingRecords)) {
+	s.pending.mu.Lock()
+	defer s.pending.mu.Unlock()
+	note(&s.pending)
 }
 
 // keep reports whether the robot's owner has adopted it, and if so has all kept
@@ -32,7 +32,7 @@ func (s *session) keep() (trusted bool) {
 	if !s.Robots.Trusts(s.robot.ID) {
 		return false
 	}
-	u := &s.unkept
+	u := &s.pending
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.record != nil {
@@ -62,16 +62,16 @@ func (s *Server) keep(id device.ID, added ...Command) error {
 	if !s.options.Robots.Trusts(id) {
 		return errNotAdopted
 	}
-	return s.wait(id, added...)
+	return s.queueCommands(id, added...)
 }
 
 // keepUnsaid keeps what a session that has ended was still to say. What had
 // waited before is still kept, and notifications are kept elsewhere.
-func (s *Server) keepUnsaid(ended *session) {
+func (s *Server) keepUnspoken(ended *loop) {
 	var unsaid []Command
-	for _, t := range ended.state.toSay {
-		if t.notice == "" && t.waited == "" && t.text != "" {
-			unsaid = append(unsaid, Command{Thing: thingSay, Text: t.text})
+	for _, t := range ended.state.queue.waiting {
+		if t.notice == "" && t.command == "" && t.text != "" {
+			unsaid = append(unsaid, Command{Thing: commandSay, Text: t.text})
 		}
 	}
 	if len(unsaid) == 0 {
@@ -86,35 +86,51 @@ func (s *Server) keepUnsaid(ended *session) {
 // takes up to half a megabyte.
 const mostStrangers = 256
 
+// strangerLimits are what robots that nobody has adopted share, so that they
+// cost the owner's robots little.
+type strangerLimits struct {
+	log        *slog.Logger   // what they do is logged seldom
+	refused    loggedRefusals // robots that were turned away
+	channels   chan struct{}  // a slot for each that is open
+	utterances chan struct{}  // for each that is being recognized
+	turns      chan struct{}  // for each that is being answered
+	tools      *memoryLimit
+}
+
+func newStrangerLimits(log *slog.Logger) strangerLimits {
+	return strangerLimits{log: door.Seldom(log), channels: make(chan struct{}, mostStrangers),
+		utterances: make(chan struct{}, maxStrangerTurns), turns: make(chan struct{}, maxStrangerTurns), tools: newMemoryLimit(strangerToolBytes)}
+}
+
 var errTooManyStrangers = &door.Fault{Word: "too_many_strangers", HTTP: http.StatusServiceUnavailable,
 	Sentence: "too many robots that nobody has adopted are connected; adopt this one, or try again later"}
 
 // place takes a place for a robot's channel. leave gives it back.
-func (s *Server) place(id device.ID) (leave func(), err error) {
+func (s *Server) reserve(id device.ID) (leave func(), err error) {
 	if s.options.Robots.Trusts(id) {
 		return func() {}, nil
 	}
 	select {
-	case s.channels <- struct{}{}:
-		return func() { <-s.channels }, nil
+	case s.strangers.channels <- struct{}{}:
+		return func() { <-s.strangers.channels }, nil
 	default:
 		return nil, errTooManyStrangers
 	}
 }
 
 // roomOf is where a robot's tools have room.
-func (s *Server) roomOf(id device.ID) *room {
+func (s *Server) toolLimitOf(id device.ID) *memoryLimit {
 	if s.options.Robots.Trusts(id) {
-		return s.rooms.ours
+		return s.tools
 	}
-	return s.rooms.strangers
+	return s.strangers.tools
 }
 
 // logOf is where to log what a robot does. What strangers do is told seldom, all
 // of them together, and what the owner's robots do as seldom for each.
 func (s *Server) logOf(id device.ID) *slog.Logger {
 	if !s.options.Robots.Trusts(id) {
-		return s.strangers
+		return s.strangers.log
 	}
 	return door.Seldom(s.options.Log)
 }

@@ -1,0 +1,373 @@
+package robot
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"perch/agent"
+	"perch/device/xiaozhi"
+	"perch/event"
+	"perch/voice"
+)
+
+// Effects are what a session does about it. The set is closed, and the loop
+// carries them out in their order.
+type effect interface{ effect() }
+
+type (
+	send    struct{ message xiaozhi.ToRobot }
+	publish struct{ event event.Event }
+	// detected is the text that a robot says has woken it, and sensed what its
+	// senses tell.
+	reportWakeText struct{ text string }
+	reportSensor   struct{ event xiaozhi.Event }
+
+	welcome struct { // answer a hello
+		hello xiaozhi.Hello
+		first bool
+	}
+	introduce      struct{ list bool }      // us to the robot's tools, and ask for their list
+	collectWaiting struct{}                 // what waited for the robot while its channel was closed
+	deliverMCP     struct{ payload []byte } // an MCP response
+	resetInput     struct{}                 // forget sound and speech so far
+	keepTranscript struct{ text string }    // as what the turn answers
+
+	beginTurn       struct{ turnStart }
+	startAnswer     struct{} // to the turn that asks
+	cutQuestion     struct{} // somebody answers before it has been put
+	restartSpeech   struct{} // have the robot speak that may have gone on listening
+	finishUtterance struct{}
+	showQuestion    struct{ question *agent.Question } // to whoever may answer elsewhere
+	answerQuestion  struct{ agent.Answer }
+	endTurn         struct{ end, reason string } // it has ended by itself: tell, and write it down
+	closeChannel    struct{ why string }
+	forgetCommand   struct{ id string } // it was carried out, or never will be
+)
+
+// cancelTurn stops a turn and drops its playback. A tts stop follows where
+// the robot was made to speak, and always when it answers an abort.
+type cancelTurn struct{ abort bool }
+
+// turnStart is what a turn begins with: an utterance being spoken, a text as
+// if spoken, or something to tell.
+type turnStart struct {
+	text         string
+	announcement announcement
+	aloud        bool // a refused utterance is answered aloud
+	utterance    bool
+}
+
+func (send) effect()            {}
+func (publish) effect()         {}
+func (reportWakeText) effect()  {}
+func (reportSensor) effect()    {}
+func (welcome) effect()         {}
+func (introduce) effect()       {}
+func (collectWaiting) effect()  {}
+func (deliverMCP) effect()      {}
+func (resetInput) effect()      {}
+func (keepTranscript) effect()  {}
+func (beginTurn) effect()       {}
+func (startAnswer) effect()     {}
+func (cutQuestion) effect()     {}
+func (restartSpeech) effect()   {}
+func (finishUtterance) effect() {}
+func (showQuestion) effect()    {}
+func (answerQuestion) effect()  {}
+func (cancelTurn) effect()      {}
+func (endTurn) effect()         {}
+func (closeChannel) effect()    {}
+func (forgetCommand) effect()   {}
+
+// perform carries out one effect. It does not block.
+func (l *loop) perform(ctx context.Context, e effect) {
+	switch e := e.(type) {
+	case send:
+		l.send(e.message)
+	case publish:
+		l.publish(e.event)
+	case reportWakeText:
+		l.logRefused(l.Senses.Detected(l.robot.ID, l.id, e.text))
+	case reportSensor:
+		l.logRefused(l.Senses.FromRobot(l.robot.ID, l.id, e.event.Name, e.event.Data))
+	case welcome:
+		l.welcome(e.hello, e.first)
+	case introduce:
+		l.introduce(e.list)
+	case collectWaiting:
+		l.turns.Go(func() { l.collectWaiting(ctx) })
+	case deliverMCP:
+		l.deliverMCP(e.payload)
+	case resetInput:
+		l.audioIn.reset()
+	case keepTranscript:
+		l.turn.transcript = e.text
+		if l.audioIn.pointer.Speaking() { // somebody has gone on while we recognized
+			l.next = append(l.next, speechBegan{})
+		}
+	case beginTurn:
+		l.beginTurn(ctx, e.turnStart)
+	case startAnswer:
+		l.startUtterance()
+		select {
+		case l.turn.utterances <- l.utterance:
+		default: // the one before has not been looked at; it is the answer
+		}
+	case cutQuestion:
+		l.turn.playback.hurry()
+	case restartSpeech:
+		l.turn.playback.restartSpeech()
+	case finishUtterance:
+		l.finishUtterance()
+	case showQuestion:
+		l.question.Store(e.question)
+	case answerQuestion:
+		if o := e.Outcome; o == agent.AnswerAllowed || o == agent.AnswerDenied {
+			select {
+			case l.turn.decided <- e.Answer:
+			default: // there is room: Reply has taken the question for itself
+			}
+			break
+		}
+		select {
+		case l.turn.answers <- e.Answer:
+		default: // answered already
+		}
+	case cancelTurn:
+		speaking := l.stopTurn()
+		l.keepTurn(event.EndCancelled)
+		if speaking || e.abort {
+			l.send(xiaozhi.TTSStop{})
+		}
+	case endTurn:
+		l.endTurn(e)
+	case answerPlay:
+		e.answer <- e.err // there is room
+	case endInquiry:
+		e.about.ended <- e.ending // there is room
+	case forgetCommand:
+		l.turns.Go(func() { l.Commands.drop(l.robot.ID, e.id) })
+	case closeChannel:
+		l.closedWhy = e.why
+	}
+}
+
+// welcome answers a hello.
+func (l *loop) welcome(h xiaozhi.Hello, first bool) {
+	l.send(xiaozhi.Welcome{Session: l.id, Audio: xiaozhi.AudioParams{
+		SampleRate: voice.SpeakerRate, FrameDuration: int(voice.FrameDuration.Milliseconds()),
+	}})
+	if first {
+		l.greeted.Store(true)
+		l.publish(event.RobotOnline{Framing: int(l.framing)})
+	}
+	l.learn(func(u *pendingRecords) { u.echo = &h.Features.AEC })
+	l.turns.Go(func() { l.keep() })
+	if err := l.cancelEcho(h.Features.AEC); err != nil {
+		l.log.Warn("the robot leaves echo cancellation to us, and it cannot be had; speech will not interrupt it", "err", err)
+	}
+}
+
+// introduce tells the robot's tools who we are and where to send pictures, and
+// asks for their list. The firmware keeps neither from one channel to the next.
+func (s *session) introduce(list bool) {
+	url, token := s.server.cameras.admit(s.robot, s.id, time.Now())
+	if err := s.toolbox.introduce(s.Version, url, token); err != nil {
+		s.log.Warn("the robot's tools were not told who we are", "err", err)
+	}
+	if !list {
+		return
+	}
+	if err := s.toolbox.list(); err != nil {
+		s.log.Warn("the robot was not asked for its tools", "err", err)
+	}
+}
+
+// collect takes over what was to be done while the channel was closed. It reads
+// the store, which the loop does not wait for.
+func (s *session) collectWaiting(ctx context.Context) {
+	if !s.keep() {
+		return // what waits is for its owner's robot, which this may not be
+	}
+	now := time.Now()
+	for _, c := range s.Commands.list(s.robot.ID) {
+		if !now.Before(c.Expires) {
+			s.Commands.drop(s.robot.ID, c.ID)
+			s.publish(event.Command{Thing: c.Thing, State: event.CommandRejected, Reason: waitedTooLong})
+			continue
+		}
+		select {
+		case s.inputs <- posted{input: c.input()}:
+		case <-ctx.Done():
+			return
+		}
+		if c.Thing == commandAlert {
+			s.Commands.drop(s.robot.ID, c.ID)
+			s.publish(event.Command{Thing: c.Thing, State: event.CommandDone})
+		}
+	}
+}
+
+func (l *loop) deliverMCP(payload []byte) {
+	listed, err := l.toolbox.deliver(payload)
+	if err != nil {
+		l.badMCP.warn(l.log, "the robot's MCP answer cannot be used; others like it are not told", err)
+		return
+	}
+	if listed != nil {
+		if n := l.toolbox.omitted(); n > 0 {
+			l.manyTools.warn(l.log, "the robot lists more tools than are taken; the others cannot be used", fmt.Errorf("%d left out, of at most %d tools and %d bytes", n, mostTools, mostToolBytes))
+		}
+		l.learn(func(u *pendingRecords) { u.tools = listed })
+		l.turns.Go(func() { l.keep() })
+		l.publish(event.ToolsListed{Count: len(listed)})
+	}
+}
+
+func (l *loop) beginTurn(ctx context.Context, start turnStart) {
+	ctx, cancel := context.WithCancel(ctx)
+	t := newTurn(l.session, start, cancel)
+	l.turn, l.spoken = t, nil
+	if start.announcement.sound == nil {
+		l.turnCount++
+	}
+	l.writer.play(t.playback)
+	var u *voice.Utterance
+	if start.utterance {
+		u = l.startUtterance()
+	} else {
+		t.clock.begin(time.Now())
+	}
+	l.turns.Go(func() {
+		defer cancel()
+		t.run(ctx, u)
+	})
+}
+
+// startUtterance begins to collect sound, with the moment before speech was
+// found.
+func (l *loop) startUtterance() *voice.Utterance {
+	if l.utterance != nil {
+		l.utterance.Finish() // whoever waits for its end must not wait for ever
+	}
+	l.utterance = voice.NewUtterance()
+	l.audioIn.before(l.utterance.Write)
+	return l.utterance
+}
+
+func (l *loop) finishUtterance() {
+	if l.utterance == nil {
+		return
+	}
+	if l.turn != nil {
+		ended := time.Now()
+		if l.state.mic.mode != xiaozhi.Manual {
+			ended = ended.Add(-l.audioIn.silence()) // which the end-pointer waited out
+		}
+		l.turn.clock.begin(ended)
+		l.turn.clock.mark(event.StageEndpoint)
+	}
+	l.utterance.Finish()
+	l.utterance = nil
+}
+
+// stopTurn cancels the turn and drops its playback. It reports whether the
+// robot was left speaking.
+func (l *loop) stopTurn() (speaking bool) {
+	if l.turn == nil {
+		return false
+	}
+	l.turn.cancel()
+	l.question.Store(nil)
+	left := l.turn.playback.cancel(time.Now())
+	for _, text := range left.report.spoken { // gone, and not looked at yet
+		l.spoken = append(l.spoken, text)
+		l.publish(event.Said{Text: text})
+	}
+	l.spoken = cutShort(l.spoken, left.playedPart)
+	l.writer.play(nil)
+	if l.utterance != nil {
+		l.utterance.Finish()
+		l.utterance = nil
+	}
+	return left.speaking
+}
+
+// cutShort leaves of the last sentence what was played of it: what was really
+// spoken enters the history, not what was planned.
+func cutShort(said []string, heard float64) []string {
+	if len(said) == 0 || heard >= 1 {
+		return said
+	}
+	words := strings.Fields(said[len(said)-1])
+	played := math.Round(heard * float64(len(words)))
+	if heard > 0 {
+		played = max(1, played)
+	}
+	words = words[:int(played)]
+	said = said[:len(said)-1]
+	if len(words) > 0 {
+		said = append(said, strings.Join(words, " ")+" …")
+	}
+	return said
+}
+
+// endTurn tells of a turn that has ended by itself. Of one that nothing came
+// of, such as a noise, there is nothing to tell, and a sound is none.
+func (l *loop) endTurn(e endTurn) {
+	l.writer.play(nil)
+	reboot := false
+	if e.end == event.EndFailed {
+		l.log.Warn("a turn failed", "err", e.reason)
+		l.publish(event.Fault{Part: "turn", Cause: e.reason})
+	}
+	if l.turn.start.announcement.sound == nil && (e.end != "" || len(l.spoken) > 0) {
+		if e.end == "" {
+			e.end = event.EndDone
+		}
+		l.publish(event.TurnEnded{End: e.end, Reason: e.reason, Stages: l.turn.clock.all()})
+		reboot = l.turn.reboot.Load()
+		l.keepTurn(e.end)
+	}
+	l.turn = nil
+	if reboot {
+		l.send(xiaozhi.Reboot{})
+	}
+}
+
+// keepTurn writes down what was heard and what was really said, however the
+// turn ended. Of strangers' turns only the mind knows.
+func (l *loop) keepTurn(end string) {
+	t := l.turn
+	l.turn = nil
+	if t == nil {
+		return
+	}
+	if t.transcript == "" && len(l.spoken) == 0 {
+		return // nothing came of it
+	}
+	now := time.Now()
+	words := strings.Join(l.spoken, " ")
+	if t.transcript != "" {
+		l.Mind.Remembered(string(l.robot.ID), agent.Exchange{Heard: t.transcript, Said: words}, now)
+	}
+	if t.trusted.Load() {
+		l.Records.turn(TurnRecord{
+			Robot: l.robot.ID, Session: l.id, At: now, Heard: t.transcript, Said: words, End: end, Stages: t.clock.all(),
+		})
+	}
+}
+
+// sense notes what a robot told that is not taken. That it is too much is told
+// by who refuses it.
+func (s *session) logRefused(err error) {
+	if err != nil {
+		s.log.Debug("what the robot sensed is not taken", "err", err)
+	}
+}
+
+// clip bounds a text of others' in bytes.
+func clip(s string, most int) string { return strings.ToValidUTF8(s[:min(len(s), most)], "") }
