@@ -21,11 +21,6 @@ import (
 	"perch/socket"
 )
 
-// board knows what every session shows.
-type board interface {
-	Snapshot() (states []agent.State, seq uint64)
-}
-
 // herald takes what there is to tell people, and sees to it that they are told.
 type herald interface {
 	Notify(n agent.Notice) (agent.Notice, error)
@@ -60,7 +55,7 @@ type mind interface {
 // Options are what the door is made of. What has no note on its being empty is
 // needed.
 type Options struct {
-	Board   board
+	Board   *agent.Board
 	Bus     *event.Bus
 	Herald  herald
 	Notices notices

@@ -6,16 +6,15 @@ import (
 	"time"
 
 	"perch/agent"
-	"perch/device"
 	"perch/event"
 )
 
 // view is one session as skins were told of it.
 type view struct {
-	state  agent.State
-	states [2]shown // as it was last told: in seven states, and in ten
-	tools  []tool   // at work, in the order they began
-	asked  []asked  // questions that wait
+	state  agent.State // the latest of the board's
+	states [2]shown    // as it was last told: in seven states, and in ten
+	tools  []tool      // at work, in the order they began
+	asked  []asked     // questions that wait
 	felt   event.Emotion
 	feltAt event.Envelope
 	faces  map[agent.Vocabulary]*frame
@@ -46,14 +45,6 @@ func index(all bool) int {
 	return 0
 }
 
-// keyOf is under which name a session is kept: a robot shows its latest one.
-func keyOf(robot device.ID, session string) string {
-	if robot != "" {
-		return string(robot)
-	}
-	return session
-}
-
 func sorted(views map[string]*view) []string { return slices.Sorted(maps.Keys(views)) }
 
 // live reports whether there is something to tell of a session: it shows
@@ -75,15 +66,6 @@ func newView(s agent.State, now time.Time) *view {
 		v.states = [2]shown{{state: agent.Idle}, {state: agent.Idle}}
 	}
 	return v
-}
-
-// due is when the view changes by itself, and the zero time when it does not.
-func (v *view) due() time.Time {
-	due := v.state.Due()
-	if due.IsZero() || v.state.At(due) == v.states[index(true)].state {
-		return time.Time{}
-	}
-	return due
 }
 
 // news is the frame of a state that was not told yet, or nil.
