@@ -8,71 +8,71 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// mostPeers bounds how many visitors are remembered.
+// mostPeers bounds how many peers are remembered.
 const mostPeers = 1000
 
-// visitors are one limiter for each of the latest visitors. Where there are too
-// many, one gives way of the network that has the most of them, the one that was
-// not seen for the longest: who has many addresses has only those forgotten that
-// are his. Whoever holds it, locks it.
-type visitors struct {
+// peerLimiters are one limiter for each of the latest peers. Where there are too
+// many, one of the network that has the most is forgotten, the one that was not
+// seen for the longest: a client with many addresses pushes out its own only.
+// Its owner locks it.
+type peerLimiters struct {
 	every     time.Duration
 	atOnce    int
 	byPeer    map[netip.Addr]*list.Element
 	byNetwork map[netip.Prefix]*list.List // the latest is last
 }
 
-// visitor is an address, and what it still may do.
-type visitor struct {
+// peerLimiter is an address and its limiter.
+type peerLimiter struct {
 	from    netip.Addr
 	limiter *rate.Limiter
 }
 
-func newVisitors(every time.Duration, atOnce int) visitors {
-	return visitors{every, atOnce, map[netip.Addr]*list.Element{}, map[netip.Prefix]*list.List{}}
+func newPeerLimiters(every time.Duration, atOnce int) peerLimiters {
+	return peerLimiters{every, atOnce, map[netip.Addr]*list.Element{}, map[netip.Prefix]*list.List{}}
 }
 
 // known is the limiter of an address, or nil.
-func (v *visitors) known(from netip.Addr) *rate.Limiter {
-	e, known := v.byPeer[from]
+func (p *peerLimiters) known(from netip.Addr) *rate.Limiter {
+	e, known := p.byPeer[from]
 	if !known {
 		return nil
 	}
-	return e.Value.(visitor).limiter
+	return e.Value.(peerLimiter).limiter
 }
 
 // seen is the limiter of an address that has come.
-func (v *visitors) seen(from netip.Addr) *rate.Limiter {
+func (p *peerLimiters) seen(from netip.Addr) *rate.Limiter {
 	network := networkOf(from)
-	if e, known := v.byPeer[from]; known {
-		v.byNetwork[network].MoveToBack(e)
-		return e.Value.(visitor).limiter
+	if e, known := p.byPeer[from]; known {
+		p.byNetwork[network].MoveToBack(e)
+		return e.Value.(peerLimiter).limiter
 	}
-	if len(v.byPeer) >= mostPeers {
-		v.forgetOne()
+	if len(p.byPeer) >= mostPeers {
+		p.forgetOne()
 	}
-	l, known := v.byNetwork[network]
+	l, known := p.byNetwork[network]
 	if !known {
 		l = list.New()
-		v.byNetwork[network] = l
+		p.byNetwork[network] = l
 	}
-	limiter := rate.NewLimiter(rate.Every(v.every), v.atOnce)
-	v.byPeer[from] = l.PushBack(visitor{from, limiter})
+	limiter := rate.NewLimiter(rate.Every(p.every), p.atOnce)
+	p.byPeer[from] = l.PushBack(peerLimiter{from, limiter})
 	return limiter
 }
 
-func (v *visitors) forgetOne() {
+func (p *peerLimiters) forgetOne() {
 	var fullest netip.Prefix
 	most := 0
-	for network, l := range v.byNetwork {
+	for network, l := range p.byNetwork {
 		if l.Len() > most {
 			fullest, most = network, l.Len()
 		}
 	}
-	l := v.byNetwork[fullest]
-	delete(v.byPeer, l.Remove(l.Front()).(visitor).from)
+	l := p.byNetwork[fullest]
+	delete(p.byPeer, l.Remove(l.Front()).(peerLimiter).from)
 	if l.Len() == 0 {
-		delete(v.byNetwork, fullest)
+		delete(p.byNetwork, fullest)
 	}
 }
 

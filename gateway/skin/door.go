@@ -18,6 +18,7 @@ import (
 	"perch/agent"
 	"perch/device"
 	"perch/event"
+	"perch/gateway/door"
 	"perch/socket"
 )
 
@@ -78,12 +79,12 @@ type Options struct {
 
 // Door is the skins' door.
 type Door struct {
-	o      *Options
-	feed   *feed
-	places *places
-	turns  *turns
-	paces  paces
-	began  time.Time
+	o     *Options
+	feed  *feed
+	limit *door.ConnectionLimit
+	turns *turns
+	paces paces
+	began time.Time
 
 	mu      sync.Mutex
 	skins   map[*skin]bool
@@ -106,13 +107,19 @@ func New(o Options) (*Door, error) {
 	if o.Zone == nil {
 		o.Zone = time.Local
 	}
+	if o.Most <= 0 {
+		o.Most = usualMost
+	}
+	if o.MostOfOne <= 0 {
+		o.MostOfOne = usualMostOfOne
+	}
 	if o.Find == nil {
 		o.Find = device.ParseID
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Door{o: &o, feed: newFeed(&o), places: newPlaces(o.Most, o.MostOfOne), turns: newTurns(), paces: usualPaces(),
+	return &Door{o: &o, feed: newFeed(&o), limit: door.NewConnectionLimit(o.Most, o.MostOfOne), turns: newTurns(), paces: usualPaces(),
 		began: time.Now(), skins: map[*skin]bool{}}, nil
 }
 
