@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/device"
 	"perch/event"
 	"perch/remote/hass"
 )
@@ -304,10 +305,5 @@ func unheeded(err error) error {
 	return err
 }
 
-// clip cuts a text to so many bytes, and keeps nothing of the rest.
-func clip(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	return strings.Clone(strings.ToValidUTF8(s[:most], ""))
-}
+// clip bounds a text in bytes.
+func clip(s string, most int) string { return device.Clip(s, most) }

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"perch/agent"
+	"perch/device"
 	"perch/event"
 )
 
@@ -76,10 +77,10 @@ type agentDocument struct {
 }
 
 func (v *agentView) document() agentDocument {
-	d := agentDocument{AgentState: v.shown, Session: fits(v.session, mostToolName)}
+	d := agentDocument{AgentState: v.shown, Session: device.Clip(v.session, mostToolName)}
 	if v.tool.Name != "" {
 		status := toolStatus(v.tool.Status)
-		d.ToolName, d.ToolStatus = known(fits(v.tool.Name, mostToolName)), &status
+		d.ToolName, d.ToolStatus = known(device.Clip(v.tool.Name, mostToolName)), &status
 	}
 	if len(v.asked) > 0 {
 		q := v.asked[0]

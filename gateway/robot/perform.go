@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/event"
 	"perch/voice"
@@ -300,5 +301,5 @@ func (s *session) sense(err error) {
 	}
 }
 
-// clip bounds a text of others' in bytes.
-func clip(s string, most int) string { return strings.ToValidUTF8(s[:min(len(s), most)], "") }
+// clip bounds a text in bytes.
+func clip(s string, most int) string { return device.Clip(s, most) }

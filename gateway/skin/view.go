@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/device"
 	"perch/event"
 )
 
@@ -78,7 +79,7 @@ func (v *view) news(all bool, at time.Time) *frame {
 		fallthrough
 	case agent.Working:
 		if n := len(v.tools); n > 0 {
-			now.detail.Tool = clip(v.tools[n-1].name, mostToolName)
+			now.detail.Tool = device.Clip(v.tools[n-1].name, mostToolName)
 		}
 	}
 	if told.state == now.state && told.detail == now.detail {
