@@ -57,6 +57,17 @@ type running struct {
 	agent bool
 }
 
+// Key names what the state is of: a robot, which shows its latest session, or a
+// session where there is no robot.
+func (s State) Key() string { return keyOf(s.Robot, s.Session) }
+
+func keyOf(robot device.ID, session string) string {
+	if robot != "" {
+		return string(robot)
+	}
+	return session
+}
+
 // At is what shows at that time.
 func (s State) At(now time.Time) Shown {
 	switch {

@@ -22,3 +22,13 @@ func Plain(s string) string {
 func IsHost(s string) bool {
 	return s != "" && len(s) <= 253 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._") == ""
 }
+
+// Clip returns a text of at most so many bytes, as valid UTF-8: no letter (rune)
+// is cut in half. A combining mark may be cut off its letter, and the end of an
+// emoji that is a sequence. Nothing of the rest stays in memory.
+func Clip(s string, most int) string {
+	if len(s) <= most {
+		return strings.ToValidUTF8(s, "")
+	}
+	return strings.Clone(strings.ToValidUTF8(s[:max(most, 0)], ""))
+}

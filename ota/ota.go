@@ -271,8 +271,7 @@ func parseBody(text []byte) told {
 // clip bounds what a stranger has us remember, and leaves out what would be an
 // order to the terminal that shows it, or another line.
 func clip(s string) string {
-	s = device.Plain(s)
-	return strings.ToValidUTF8(s[:min(len(s), 100)], "")
+	return device.Clip(device.Plain(s), 100)
 }
 
 // Activate reports whether a robot that shows a code has been adopted.

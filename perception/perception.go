@@ -134,7 +134,7 @@ func (in *Intake) Detected(id device.ID, session, text string) error {
 	case petHold:
 		return in.take(id, session, petHold, nil, true)
 	}
-	data, err := json.Marshal(map[string]string{"text": clip(text, mostText)})
+	data, err := json.Marshal(map[string]string{"text": device.Clip(text, mostText)})
 	if err != nil {
 		panic(err) // a map of strings
 	}
@@ -263,6 +263,3 @@ func object(data json.RawMessage) (json.RawMessage, error) {
 	}
 	return flat.Bytes(), nil
 }
-
-// clip bounds a text of others' in bytes.
-func clip(s string, most int) string { return strings.ToValidUTF8(s[:min(len(s), most)], "") }

@@ -146,7 +146,7 @@ func (q Compare) check(c *checker, key string) {
 		switch v.(type) {
 		case nil, string, bool, int, float64:
 		default:
-			c.fault(key, "%s is no text, number or truth", clip(fmt.Sprint(v), 40))
+			c.fault(key, "%s is no text, number or truth", device.Clip(fmt.Sprint(v), 40))
 		}
 	}
 }

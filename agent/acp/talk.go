@@ -9,6 +9,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/thinker"
+	"perch/device"
 )
 
 // mostTalks bounds the conversations, each of which has a session.
@@ -300,10 +301,5 @@ func Preamble() string {
 		"Then answer in a few short spoken sentences: no Markdown, no lists, no code, no links."
 }
 
-// clip cuts a text to so many bytes, and keeps nothing of the rest.
-func clip(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	return strings.Clone(strings.ToValidUTF8(s[:most], ""))
-}
+// clip bounds a text in bytes.
+func clip(s string, most int) string { return device.Clip(s, most) }

@@ -11,6 +11,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/thinker"
+	"perch/device"
 	"perch/event"
 	"perch/remote/hass"
 )
@@ -305,10 +306,5 @@ func unheeded(err error) error {
 	return err
 }
 
-// clip cuts a text to so many bytes, and keeps nothing of the rest.
-func clip(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	return strings.Clone(strings.ToValidUTF8(s[:most], ""))
-}
+// clip bounds a text in bytes.
+func clip(s string, most int) string { return device.Clip(s, most) }

@@ -131,7 +131,7 @@ func (d *doors) add(l net.Listener, key string, e *gin.Engine) {
 	if key == "tls.listen" {
 		s.TLSConfig = d.certificate.settings()
 	}
-	d.servers = append(d.servers, &served{door.Crowd(l, d.log), s, key})
+	d.servers = append(d.servers, &served{door.LimitListener(l, d.log), s, key})
 }
 
 // listenError says what is wrong with an address in the words of its owner.

@@ -80,7 +80,7 @@ func (a *app) newSkins(zone *time.Location) error {
 	a.hooks = hooks.New(hooks.Options{
 		Robots: robots, Trusts: a.robots.Trusts, Stage: a.talk, Asker: a.talk,
 		// In the quiet hours nobody is asked aloud; screens and the terminal ask.
-		MayAnswer: func(id device.ID) bool { return a.robots.Trusts(id) && !quiet.Contains(time.Now().In(zone)) }, Bus: a.bus, Language: c.Language, Log: a.log,
+		MayAnswer: func(id device.ID) bool { return a.robots.Trusts(id) && !quiet.Contains(time.Now().In(zone)) }, Board: a.board, Bus: a.bus, Language: c.Language, Log: a.log,
 	})
 	a.vccp = vccp.New(vccp.Options{
 		Stage: a.movers(), Residents: a.robots, Find: a.robots.Find, Senses: a.senses.board, Bus: a.bus, Face: words.Face, UserTools: c.Robots.UserTools, Log: a.log,

@@ -54,11 +54,3 @@ func cut(text string, n int) string {
 	}
 	return string([]rune(text)[:n])
 }
-
-// clip is at most n bytes of a text.
-func clip(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	return strings.ToValidUTF8(text[:n], "")
-}

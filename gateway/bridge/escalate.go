@@ -105,7 +105,7 @@ func (d *Door) takePhoto(ctx context.Context, e escalation) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return d.photo(ctx, id, clip(cmp.Or(line(e.Args.Question), line(e.Args.Query), "What do you see?"), mostAsked))
+	return d.photo(ctx, id, device.Clip(cmp.Or(line(e.Args.Question), line(e.Args.Query), "What do you see?"), mostAsked))
 }
 
 // inTalk is the robot of a session, or the first connected.

@@ -1,6 +1,9 @@
 package bridge
 
-import "perch/agent"
+import (
+	"perch/agent"
+	"perch/device"
+)
 
 // What is kept: of a fact in bytes, of a turn in characters.
 const (
@@ -49,7 +52,7 @@ func (d *Door) memoryLog(body []byte) (done, error) {
 	if err := decode(body, &t); err != nil {
 		return done{}, err
 	}
-	kept := Turn{At: d.now(), Session: clip(line(t.SessionID), mostSession), User: cut(line(t.User), mostUser), Assistant: cut(line(t.Assistant), mostAssistant)}
+	kept := Turn{At: d.now(), Session: device.Clip(line(t.SessionID), mostSession), User: cut(line(t.User), mostUser), Assistant: cut(line(t.Assistant), mostAssistant)}
 	if kept.User == "" && kept.Assistant == "" {
 		return done{}, badBody("user or assistant is needed, a text that is not empty")
 	}

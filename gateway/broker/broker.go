@@ -15,8 +15,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,7 +32,7 @@ import (
 // Bounds of the broker: it is for one house.
 const (
 	mostClients   = 100
-	mostOfOne     = 60        // of them from one address, on which there may be many programs
+	mostOfPeer    = 60        // of them from one address, on which there may be many programs
 	mostPacket    = 256 << 10 // bytes
 	mostPending   = 2048      // messages that wait for a client
 	introduceIn   = 10 * time.Second
@@ -66,10 +68,10 @@ func Run(ctx context.Context, l net.Listener, o Options) error {
 
 // broker is one that serves.
 type broker struct {
-	server  *mochi.Server
-	doorway *doorway
-	lock    *lock
-	gate    *gate
+	server   *mochi.Server
+	listener *limitedListener
+	lock     *lock
+	gate     *gate
 }
 
 func serve(l net.Listener, o Options) (*broker, error) {
@@ -80,14 +82,14 @@ func serve(l net.Listener, o Options) (*broker, error) {
 	limits.MaximumClients, limits.MaximumPacketSize = mostClients, mostPacket
 	limits.MaximumClientWritesPending, limits.MaximumInflight, limits.ReceiveMaximum = mostPending, 1024, 256
 	limits.MaximumSessionExpiryInterval, limits.TopicAliasMaximum = sessionExpiry, 64
-	b := &broker{doorway: &doorway{Listener: l, inside: map[net.Conn]bool{}, byPeer: map[netip.Addr]int{}}}
+	b := &broker{listener: &limitedListener{Listener: l, limit: door.NewConnectionLimit(mostConns, mostOfPeer), open: map[*limitedConn]bool{}}}
 	b.lock = &lock{user: sha256.Sum256([]byte(o.User)), password: sha256.Sum256([]byte(o.Password)),
 		over: make(chan struct{}), refusing: map[netip.Addr]int{}}
 	b.server = mochi.New(&mochi.Options{Capabilities: limits, Logger: slog.New(&brokerLog{o.Log}), SysTopicResendInterval: 60})
 	b.gate = newGate(b.server, o.Base, o.Keeper)
 	err := errors.Join(b.server.AddHook(b.lock, nil), b.server.AddHook(b.gate, nil))
 	if err == nil {
-		err = b.server.AddListener(listeners.NewNet("mqtt", b.doorway))
+		err = b.server.AddListener(listeners.NewNet("mqtt", b.listener))
 	}
 	if err == nil {
 		err = b.server.Serve()
@@ -100,9 +102,9 @@ func serve(l net.Listener, o Options) (*broker, error) {
 
 // close ends every connection and waits for that.
 func (b *broker) close() {
-	b.lock.end()      // whoever waits to be refused is refused now
-	b.gate.end()      // whoever waits to be confirmed publishes again elsewhere
-	b.doorway.close() // the library may not be closed while it takes somebody in
+	b.lock.end()       // a client that waits to be refused is refused now
+	b.gate.end()       // a command that waits to be confirmed is published again elsewhere
+	b.listener.close() // the library may not be closed while it takes over a connection
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)
@@ -114,7 +116,7 @@ func (b *broker) close() {
 	case <-closed:
 	case <-timer.C: // somebody does not read its goodbye, or has yet to say who it is
 	}
-	b.doorway.hangUp()
+	b.listener.closeAll()
 	<-closed
 	b.gate.waits.Wait()
 }
@@ -146,7 +148,7 @@ func (l *lock) OnConnectAuthenticate(c *mochi.Client, p packets.Packet) bool {
 	if subtle.ConstantTimeCompare(user[:], l.user[:])&subtle.ConstantTimeCompare(password[:], l.password[:]) == 1 {
 		return true
 	}
-	l.delay(door.Visitor(c.Net.Remote))
+	l.delay(door.PeerOf(c.Net.Remote))
 	return false
 }
 
@@ -171,109 +173,103 @@ func (l *lock) delay(from netip.Addr) {
 // OnACLCheck lets everybody who is in read and write everything.
 func (*lock) OnACLCheck(*mochi.Client, string, bool) bool { return true }
 
-// mostAtDoor are the connections there may be, with those that have yet to say
-// who they are.
-const mostAtDoor = mostClients + 100
+// mostConns are the connections there may be, with those that have yet to log in.
+const mostConns = mostClients + 100
 
-// doorway bounds the connections, of one address too, and how long it may take
-// them to say who they are.
-type doorway struct {
+// limitedListener bounds the connections, of one address too, and how long a
+// client may take to log in.
+type limitedListener struct {
 	net.Listener
+	limit  *door.ConnectionLimit
 	mu     sync.Mutex
-	inside map[net.Conn]bool
-	byPeer map[netip.Addr]int // see door.Visitor
+	open   map[*limitedConn]bool
 	closed bool
-	coming sync.WaitGroup // that were accepted, and that nothing has been read of
+	coming sync.WaitGroup // connections of which nothing has been read yet
 }
 
-// Accept waits for the next connection there is room for.
-func (d *doorway) Accept() (net.Conn, error) {
+// Accept waits for the next connection within the limits.
+func (l *limitedListener) Accept() (net.Conn, error) {
 	for {
-		conn, err := d.Listener.Accept()
+		conn, err := l.Listener.Accept()
 		if err != nil && !errors.Is(err, net.ErrClosed) {
-			time.Sleep(acceptAgain) // the library would accept nobody any more
+			time.Sleep(acceptAgain) // after an error the library stops accepting
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		v := &visitor{Conn: conn, from: d, peer: door.Visitor(conn.RemoteAddr().String())}
-		if !d.enter(v) {
-			_ = conn.Close() // whoever it was may come again
+		c := l.admit(conn)
+		if c == nil {
+			_ = conn.Close() // its client may try again
 			continue
 		}
-		_ = conn.SetDeadline(time.Now().Add(introduceIn)) // the broker sets its own once it knows who it is
-		return v, nil
+		_ = conn.SetDeadline(time.Now().Add(introduceIn)) // the broker sets its own after the login
+		return c, nil
 	}
 }
 
-func (d *doorway) enter(v *visitor) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed || len(d.inside) >= mostAtDoor || d.byPeer[v.peer] >= mostOfOne {
-		return false
+// admit counts a connection until it is closed. It returns nil where there are
+// too many.
+func (l *limitedListener) admit(conn net.Conn) *limitedConn {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return nil
 	}
-	d.coming.Add(1)
-	d.inside[v] = true
-	d.byPeer[v.peer]++
-	return true
+	release, err := l.limit.Take(door.PeerOf(conn.RemoteAddr().String()))
+	if err != nil {
+		return nil
+	}
+	c := &limitedConn{Conn: conn, listener: l, release: release}
+	l.coming.Add(1)
+	l.open[c] = true
+	return c
 }
 
-func (d *doorway) leave(v *visitor) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if !d.inside[v] {
-		return
-	}
-	delete(d.inside, v)
-	if d.byPeer[v.peer]--; d.byPeer[v.peer] <= 0 {
-		delete(d.byPeer, v.peer)
-	}
+// close accepts no more connections, and waits until the broker has begun to
+// read from those it has.
+func (l *limitedListener) close() {
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	_ = l.Listener.Close() // the broker closes it once more
+	l.coming.Wait()
 }
 
-// close lets nobody in any more, and waits until the broker has taken in those
-// that were.
-func (d *doorway) close() {
-	d.mu.Lock()
-	d.closed = true
-	d.mu.Unlock()
-	_ = d.Listener.Close() // the broker closes it once more
-	d.coming.Wait()
-}
-
-func (d *doorway) hangUp() {
-	d.mu.Lock()
-	var inside []net.Conn
-	for conn := range d.inside {
-		inside = append(inside, conn)
-	}
-	d.mu.Unlock()
-	for _, conn := range inside {
+// closeAll closes every connection.
+func (l *limitedListener) closeAll() {
+	l.mu.Lock()
+	all := slices.Collect(maps.Keys(l.open))
+	l.mu.Unlock()
+	for _, conn := range all {
 		_ = conn.Close()
 	}
 }
 
-// visitor is a connection that counts until it is closed.
-type visitor struct {
+// limitedConn is a connection that counts until it is closed.
+type limitedConn struct {
 	net.Conn
-	from    *doorway
-	peer    netip.Addr
-	come    sync.Once
-	packets reader
+	listener *limitedListener
+	release  func()
+	begun    sync.Once
+	packets  reader
 }
 
-// Read reads what was sent, whole packets that can be decoded. The broker has
-// taken in whom it reads from.
-func (v *visitor) Read(p []byte) (int, error) {
-	v.come.Do(v.from.coming.Done)
-	return v.packets.read(v.Conn, p)
+// Read reads whole packets that can be decoded. The broker has taken over a
+// connection that it reads from.
+func (c *limitedConn) Read(p []byte) (int, error) {
+	c.begun.Do(c.listener.coming.Done)
+	return c.packets.read(c.Conn, p)
 }
 
-// Close ends the connection.
-func (v *visitor) Close() error {
-	v.come.Do(v.from.coming.Done)
-	v.from.leave(v)
-	return v.Conn.Close()
+// Close closes the connection.
+func (c *limitedConn) Close() error {
+	c.begun.Do(c.listener.coming.Done)
+	c.release()
+	c.listener.mu.Lock()
+	delete(c.listener.open, c)
+	c.listener.mu.Unlock()
+	return c.Conn.Close()
 }
 
 // brokerLog passes on the broker's warnings, as detail. Of what belongs to

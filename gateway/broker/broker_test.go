@@ -4,9 +4,12 @@ import (
 	"bufio"
 	"log/slog"
 	"net"
+	"net/netip"
 	"sync"
 	"testing"
 	"time"
+
+	"perch/gateway/door"
 )
 
 const password = "the-brokers-own"
@@ -38,7 +41,7 @@ func serving(t testing.TB, l net.Listener) *broker {
 	return b
 }
 
-func (b *broker) address() string { return b.doorway.Addr().String() }
+func (b *broker) address() string { return b.listener.Addr().String() }
 
 // connect is an MQTT 3.1.1 CONNECT with a user and a password, and the broker's
 // answer: 0 is welcome, 5 is not authorised, and -1 a connection that is closed.
@@ -101,7 +104,7 @@ func TestGuessingAPasswordTakesTime(t *testing.T) {
 // TestOneMachineDoesNotFillTheBroker, also with connections that say nothing.
 func TestOneMachineDoesNotFillTheBroker(t *testing.T) {
 	b := started(t)
-	for range 2 * mostAtDoor {
+	for range 2 * mostConns {
 		conn, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 66)}}).DialContext(t.Context(), "tcp", b.address())
 		if err != nil {
 			t.Fatal(err)
@@ -113,11 +116,15 @@ func TestOneMachineDoesNotFillTheBroker(t *testing.T) {
 	if code != 0 {
 		t.Errorf("another machine with the right password: %d", code)
 	}
-	b.doorway.mu.Lock()
-	defer b.doorway.mu.Unlock()
-	for from, n := range b.doorway.byPeer {
-		if n > mostOfOne {
-			t.Errorf("%d are inside from %s", n, from)
+	b.listener.mu.Lock()
+	defer b.listener.mu.Unlock()
+	open := map[netip.Addr]int{}
+	for conn := range b.listener.open {
+		open[door.PeerOf(conn.RemoteAddr().String())]++
+	}
+	for peer, n := range open {
+		if n > mostOfPeer {
+			t.Errorf("%d are open from %s", n, peer)
 		}
 	}
 }

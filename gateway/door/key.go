@@ -37,7 +37,7 @@ func (k *Key) Check(r *http.Request) error {
 	if k.secret == "" {
 		return &Fault{"no_key_set", fmt.Sprintf("this address is closed until a key is set in %s", k.setting), http.StatusForbidden}
 	}
-	from := Visitor(r.RemoteAddr)
+	from := PeerOf(r.RemoteAddr)
 	if k.tries.exhausted(from) {
 		return &Fault{"too_many_tries", "too many wrong keys from this address; wait a minute", http.StatusTooManyRequests}
 	}
@@ -58,8 +58,8 @@ func (k *Key) Check(r *http.Request) error {
 
 // tries counts wrong keys per address: ten at once, then one in six seconds.
 type tries struct {
-	mu       sync.Mutex
-	visitors visitors
+	mu    sync.Mutex
+	peers peerLimiters
 }
 
 const (
@@ -67,19 +67,19 @@ const (
 	tryEvery    = 6 * time.Second
 )
 
-func newTries() *tries { return &tries{visitors: newVisitors(tryEvery, triesAtOnce)} }
+func newTries() *tries { return &tries{peers: newPeerLimiters(tryEvery, triesAtOnce)} }
 
 func (t *tries) exhausted(from netip.Addr) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	l := t.visitors.known(from)
+	l := t.peers.known(from)
 	return l != nil && l.Tokens() < 1
 }
 
 func (t *tries) failed(from netip.Addr) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.visitors.seen(from).Allow()
+	t.peers.seen(from).Allow()
 }
 
 // Local refuses what is not a program on this machine speaking to a loopback

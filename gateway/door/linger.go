@@ -19,7 +19,7 @@ const (
 // Lingering keeps connections open after their last answer until the other side
 // has closed them, or for a second. The firmware crashes where we close first:
 // its receiving task then uses what its main task is taking apart. One Lingering
-// serves every listener of Crowd whose server has its ConnContext. The zero value
+// serves every listener of LimitListener whose server has its ConnContext. The zero value
 // is ready for use; Close ends it.
 type Lingering struct {
 	within time.Duration // lingerFor where it is 0
@@ -70,14 +70,14 @@ func (*Lingering) ConnContext(ctx context.Context, c net.Conn) context.Context {
 
 // last notes that a request is the last of its connection, where it says so.
 func (l *Lingering) last(r *http.Request) {
-	if g, is := r.Context().Value(connKey{}).(*guest); is && r.Close {
-		g.lingering.Store(l)
+	if c, is := r.Context().Value(connKey{}).(*limitedConn); is && r.Close {
+		c.lingering.Store(l)
 	}
 }
 
 // keep takes a connection whose server has done with it, and closes it when the
 // other side has. It reports whether there is room.
-func (l *Lingering) keep(g *guest) bool {
+func (l *Lingering) keep(c *limitedConn) bool {
 	most, within := l.most, l.within
 	if most == 0 {
 		most = mostLinger
@@ -94,23 +94,23 @@ func (l *Lingering) keep(g *guest) bool {
 		l.counts.Untimely++
 		return false
 	}
-	if g.Conn.SetReadDeadline(time.Now().Add(within)) != nil {
+	if c.Conn.SetReadDeadline(time.Now().Add(within)) != nil {
 		return false // it is closed already
 	}
 	if l.open == nil {
 		l.open = map[net.Conn]struct{}{}
 	}
-	l.open[g.Conn] = struct{}{}
+	l.open[c.Conn] = struct{}{}
 	l.counts.Kept++
 	l.wg.Go(func() {
-		_, err := io.CopyN(io.Discard, g.Conn, mostDrained)
+		_, err := io.CopyN(io.Discard, c.Conn, mostDrained)
 		l.mu.Lock()
-		delete(l.open, g.Conn)
+		delete(l.open, c.Conn)
 		if timeout, is := err.(net.Error); is && timeout.Timeout() && !l.closed {
 			l.counts.TimedOut++
 		}
 		l.mu.Unlock()
-		_ = g.end()
+		_ = c.end()
 	})
 	return true
 }

@@ -35,7 +35,7 @@ func lastAnswers(t *testing.T, l *Lingering) (address string) {
 	}
 	s := &http.Server{Handler: e, ConnContext: l.ConnContext, ReadHeaderTimeout: time.Minute}
 	served := make(chan error, 1)
-	go func() { served <- s.Serve(Crowd(listener, quiet)) }()
+	go func() { served <- s.Serve(LimitListener(listener, quiet)) }()
 	t.Cleanup(func() {
 		_ = s.Close()
 		<-served

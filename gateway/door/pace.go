@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Pace bounds how often an address (see Visitor) may come to doors that have no
+// Pace bounds how often an address (see PeerOf) may come to doors that have no
 // lock, or whose lock is the robots'. Programs of this machine are not counted:
 // one of them may be a proxy, behind which everybody is.
 type Pace struct {
-	mu       sync.Mutex
-	visitors visitors
+	mu    sync.Mutex
+	peers peerLimiters
 }
 
 // A house's robots come back at once after a power cut, and all from one
@@ -22,17 +22,17 @@ const (
 )
 
 // NewPace returns one with room for 200 requests at once and 20 in a second.
-func NewPace() *Pace { return &Pace{visitors: newVisitors(comeEvery, comeAtOnce)} }
+func NewPace() *Pace { return &Pace{peers: newPeerLimiters(comeEvery, comeAtOnce)} }
 
 // Check refuses a request of an address that comes too often.
 func (p *Pace) Check(r *http.Request) error {
-	from := Visitor(r.RemoteAddr)
+	from := PeerOf(r.RemoteAddr)
 	if from.IsLoopback() || !from.IsValid() {
 		return nil
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.visitors.seen(from).Allow() {
+	if !p.peers.seen(from).Allow() {
 		return &Fault{"too_many_requests", "too many requests from this address; wait a moment", http.StatusTooManyRequests}
 	}
 	return nil

@@ -21,12 +21,12 @@ func addressOf(remote string) netip.Addr {
 	return a.Unmap()
 }
 
-// Visitor is who counts as one where tries, requests and connections are
-// counted: an IPv4 address, or the /64 of an IPv6 one, for a machine may use
-// any address of that. remote is "host:port", as in http.Request and net.Conn;
-// where that holds no address, as on a unix socket, the zero address is
-// returned, and all such count as one.
-func Visitor(remote string) netip.Addr {
+// PeerOf is the address that counts as one peer where tries, requests and
+// connections are counted: an IPv4 address, or the /64 of an IPv6 one, for a
+// machine may use any address of that. remote is "host:port", as in http.Request
+// and net.Conn. Where that holds no address, as on a unix socket, it returns the
+// zero address, and all such count as one peer.
+func PeerOf(remote string) netip.Addr {
 	a := addressOf(remote)
 	if !a.Is6() || a.IsLoopback() {
 		return a

@@ -16,15 +16,15 @@ func TestTriesAreBounded(t *testing.T) {
 	tries := newTries()
 	for n := range 3 * mostPeers {
 		tries.failed(numbered(n))
-		if kept := len(tries.visitors.byPeer); kept > mostPeers {
+		if kept := len(tries.peers.byPeer); kept > mostPeers {
 			t.Fatalf("%d addresses are remembered", kept)
 		}
 	}
 	inNetworks := 0
-	for _, l := range tries.visitors.byNetwork {
+	for _, l := range tries.peers.byNetwork {
 		inNetworks += l.Len()
 	}
-	if kept := len(tries.visitors.byPeer); kept != mostPeers || inNetworks != kept {
+	if kept := len(tries.peers.byPeer); kept != mostPeers || inNetworks != kept {
 		t.Errorf("%d addresses are remembered, and %d in their networks", kept, inNetworks)
 	}
 	for n := range 3 * mostPeers {

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"perch/agent"
+	"perch/device"
 	"perch/event"
 )
 
@@ -76,10 +77,10 @@ type agentDocument struct {
 }
 
 func (v *agentView) document() agentDocument {
-	d := agentDocument{AgentState: v.shown, Session: fits(v.session, mostToolName)}
+	d := agentDocument{AgentState: v.shown, Session: device.Clip(v.session, mostToolName)}
 	if v.tool.Name != "" {
 		status := toolStatus(v.tool.Status)
-		d.ToolName, d.ToolStatus = known(fits(v.tool.Name, mostToolName)), &status
+		d.ToolName, d.ToolStatus = known(device.Clip(v.tool.Name, mostToolName)), &status
 	}
 	if len(v.asked) > 0 {
 		q := v.asked[0]
@@ -91,9 +92,6 @@ func (v *agentView) document() agentDocument {
 // due is when the view changes by itself.
 func (v *agentView) due() time.Time {
 	first := v.ends()
-	if due := v.state.Due(); !due.IsZero() && v.state.At(due) != v.shown && due.Before(first) {
-		first = due
-	}
 	if at := v.published.Add(coalesce); v.dirty && at.Before(first) {
 		first = at
 	}
@@ -125,21 +123,20 @@ func (a *agents) begins(e event.Envelope) bool {
 
 // takeAgent brings in an event of a session without a robot.
 func (h *house) takeAgent(e event.Envelope) {
-	if _, told := e.Event.(event.Notification); told || e.Session == "" {
-		return // its session is whoever wants it told
-	}
+	changes := h.states.Take(e)
 	v := h.agents.views[e.Session]
-	if v == nil {
-		if !h.agents.begins(e) || !h.agents.pace.take(e.At) {
-			return
-		}
+	if _, is := e.Event.(event.Notification); is || e.Session == "" {
+		v = nil // its session is the one that sent it
+	} else if v == nil && h.agents.begins(e) && h.agents.pace.take(e.At) {
 		v = h.enterAgent(e.Session, e.At)
 	}
-	v.seen = e.At
-	if e.Seq > h.seq {
-		h.advanceAgent(v, e.At)
-		v.state = agent.Fold(v.state, e)
+	for _, c := range changes {
+		h.change(c)
 	}
+	if v == nil {
+		return
+	}
+	v.seen = e.At
 	switch ev := e.Event.(type) {
 	case event.ToolStatus:
 		h.putJSON(h.names.agentTopic(v.id, "tool"), newToolTold(e.Session, ev), false, 0)
@@ -257,8 +254,8 @@ func (h *house) tendGraves(now time.Time) {
 
 // beginAgents goes on with the sessions that do something, and takes back those
 // that an earlier run has announced.
-func (h *house) beginAgents(states []agent.State, now time.Time) {
-	for _, s := range states {
+func (h *house) beginAgents(now time.Time) {
+	for _, s := range h.states.States() {
 		if s.Robot == "" && s.Session != "" && s.At(now) != agent.Idle && len(h.agents.views) < mostAgents {
 			v := h.enterAgent(s.Session, now)
 			v.state = s
@@ -284,15 +281,9 @@ func (h *house) beginAgents(states []agent.State, now time.Time) {
 	}
 }
 
-// recoverAgents goes on from the board after events were lost.
-func (h *house) recoverAgents(states []agent.State, now time.Time) {
-	for session, v := range h.agents.views {
-		v.state = agent.State{Session: session}
-		for _, s := range states {
-			if s.Robot == "" && s.Session == session {
-				v.state = s
-			}
-		}
+// recoverAgents goes on from those who hold the questions after events were lost.
+func (h *house) recoverAgents(now time.Time) {
+	for _, v := range h.agents.views {
 		h.askedBefore(v, now)
 		h.settleAgent(v, now)
 	}
@@ -308,13 +299,6 @@ func (h *house) askedBefore(v *agentView, now time.Time) {
 		if q.Robot == "" && q.Session == v.session {
 			v.ask(askedOf{q.ID, oneQuestion(q.Text), h.o.User != ""}, now)
 		}
-	}
-}
-
-// advanceAgent shows what ended by itself before something happened.
-func (h *house) advanceAgent(v *agentView, at time.Time) {
-	if due := v.state.Due(); !due.IsZero() && !due.After(at) {
-		h.settleAgent(v, due)
 	}
 }
 
@@ -357,7 +341,6 @@ func (h *house) tickAgents(now time.Time) {
 			gone = true
 			continue
 		}
-		h.advanceAgent(v, now)
 		h.settleAgent(v, now)
 	}
 	if gone {

@@ -67,7 +67,7 @@ func (h *house) answer(ctx context.Context, id, thing string, m incoming) {
 const answers = device.ID("answers")
 
 func (h *house) refuseAnswer(id string, now time.Time, why error) {
-	h.refused.log("", now, "an answer over MQTT is refused", "session", clip(id, mostToolName), "err", why)
+	h.refused.log("", now, "an answer over MQTT is refused", "session", device.Clip(id, mostToolName), "err", why)
 }
 
 // answerTo is the question that an answer is for.

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 
+	"perch/device"
 	"perch/event"
 )
 
@@ -100,7 +101,7 @@ const (
 )
 
 func newToolTold(session string, t event.ToolStatus) toolTold {
-	return toolTold{"tool_status", session, fits(t.ID, mostToolName), fits(t.Name, mostToolName), toolStatus(t.Status), fits(t.Detail, mostDetail)}
+	return toolTold{"tool_status", session, device.Clip(t.ID, mostToolName), device.Clip(t.Name, mostToolName), toolStatus(t.Status), device.Clip(t.Detail, mostDetail)}
 }
 
 // toolStatus is an event's word for a tool's condition in that shape's.
@@ -113,6 +114,3 @@ func toolStatus(status string) string {
 	}
 	return event.ToolRunning
 }
-
-// fits bounds a text in bytes, and leaves its letters whole.
-func fits(s string, most int) string { return strings.ToValidUTF8(clip(s, most), "") }

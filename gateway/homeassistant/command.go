@@ -42,7 +42,7 @@ func (h *house) command(ctx context.Context, m incoming) {
 	}
 	id, err := h.o.Robots.Find(name)
 	if !ok || err != nil || h.views[id] == nil || !h.o.Robots.Trusts(id) {
-		h.refused.log("", now, "a command over MQTT names no robot that its owner has adopted; it is ignored. perch devices lists the robots, perch adopt ROBOT adopts one", "topic", clip(m.topic, 200))
+		h.refused.log("", now, "a command over MQTT names no robot that its owner has adopted; it is ignored. perch devices lists the robots, perch adopt ROBOT adopts one", "topic", device.Clip(m.topic, 200))
 		m.kept()
 		return
 	}
@@ -197,8 +197,8 @@ func (h *house) keepFor(ctx context.Context, v *view, o *order) {
 
 // refuse tells that something was not done, and why.
 func (h *house) refuse(v *view, now time.Time, thing string, why error) {
-	reason := clip(why.Error(), 300)
-	thing = clip(thing, 40)
+	reason := device.Clip(why.Error(), 300)
+	thing = device.Clip(thing, 40)
 	if h.refused.log(v.robot.ID, now, "a command over MQTT is refused", "thing", thing, "err", reason) {
 		h.o.Bus.Publish(v.robot.ID, "", event.Command{Thing: thing, State: event.CommandRejected, Reason: reason})
 	}
@@ -269,7 +269,7 @@ func (h *house) readings(ctx context.Context, id device.ID) (r readings, ok bool
 		}
 		if err != nil {
 			if ctx.Err() == nil && !offline(err) {
-				h.o.Log.Info("a robot's condition cannot be read", "robot", id, "err", clip(err.Error(), 200))
+				h.o.Log.Info("a robot's condition cannot be read", "robot", id, "err", device.Clip(err.Error(), 200))
 			}
 			return readings{}, false
 		}

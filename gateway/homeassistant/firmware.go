@@ -88,7 +88,7 @@ func (h *house) upgrade(v *view, e event.Envelope) {
 		h.installed(v, event.Command{State: event.CommandDone})
 	case event.FirmwareFailed:
 		v.download = download{}
-		h.installed(v, event.Command{State: event.CommandRejected, Reason: clip(ev.Why, 300)})
+		h.installed(v, event.Command{State: event.CommandRejected, Reason: device.Clip(ev.Why, 300)})
 	case event.RobotSeen:
 		if ev.Waiting {
 			return // it is another client that names itself by the robot's MAC

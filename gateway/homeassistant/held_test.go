@@ -49,8 +49,7 @@ func TestEveryStateIsHeldToItsAnnouncement(t *testing.T) {
 		v.face, v.identity = rapid.Ptr(rapid.Bool(), true).Draw(t, "face"), rapid.Ptr(rapid.StringN(0, 100, 100), true).Draw(t, "identity")
 		v.robot.Firmware = rapid.String().Draw(t, "firmware")
 		happens := func(e event.Event) {
-			house.seq++
-			house.take(t.Context(), event.Envelope{Seq: house.seq, At: time.Now(), Robot: chan1, Session: "s1", Event: e})
+			house.take(t.Context(), event.Envelope{Seq: house.states.Seq() + 1, At: time.Now(), Robot: chan1, Session: "s1", Event: e})
 		}
 		happens(event.RobotOnline{})
 		happens(event.RobotStatus{Volume: percent.Draw(t, "told volume"), Brightness: percent.Draw(t, "told brightness"), Battery: percent.Draw(t, "told battery")})

@@ -90,7 +90,7 @@ func (h *house) request(ctx context.Context, verb string, m incoming) {
 	}
 	known := slices.Contains(verbs(), verb)
 	if m.retained || !known && !isVerb(verb) {
-		h.refused.log("", now, "a request over MQTT is ignored: it is retained, or nothing that can be asked", "topic", clip(m.topic, 200))
+		h.refused.log("", now, "a request over MQTT is ignored: it is retained, or nothing that can be asked", "topic", device.Clip(m.topic, 200))
 		return
 	}
 	r, text, err := parseRequest(m.payload)
@@ -130,7 +130,7 @@ func (h *house) request(ctx context.Context, verb string, m incoming) {
 func (h *house) respond(verb string, r request, data any, err error) {
 	answer := response{Transaction: r.Transaction, Status: "ok", Data: data}
 	if err != nil {
-		answer = response{Transaction: r.Transaction, Status: "error", Error: clip(err.Error(), 300)}
+		answer = response{Transaction: r.Transaction, Status: "error", Error: device.Clip(err.Error(), 300)}
 		h.o.Log.Warn("a request over MQTT failed", "verb", verb, "err", answer.Error)
 	}
 	h.putJSON(h.names.bridgeTopic("response/"+verb), answer, false, 1)

@@ -180,7 +180,7 @@ func TestEndsInTime(t *testing.T) {
 	s := &script{}
 	house.out.connected()
 	at := time.Now()
-	seq := house.seq
+	seq := house.states.Seq()
 	tell := func(after time.Duration, e event.Event) {
 		seq++
 		house.take(context.Background(), event.Envelope{Seq: seq, At: at.Add(after), Robot: chan1, Session: "s1", Event: e})

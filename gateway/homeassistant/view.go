@@ -77,9 +77,6 @@ func (v *view) due(away time.Duration) time.Time {
 			first = t
 		}
 	}
-	if due := v.state.Due(); !due.IsZero() && v.state.At(due) != v.shown {
-		earliest(due)
-	}
 	if v.dirty {
 		earliest(v.published.Add(coalesce))
 	}

@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"perch/agent"
+	"perch/device"
 	"perch/event"
 )
 
@@ -156,6 +157,6 @@ func detail(tool string, input json.RawMessage) string {
 			return -1 // what turns a line around
 		}
 		return r
-	}, clip(strings.ToValidUTF8(title, ""), mostRead))
+	}, device.Clip(strings.ToValidUTF8(title, ""), mostRead))
 	return agent.Redact(strings.Join(strings.Fields(title), " "), mostDetail)
 }

@@ -40,6 +40,7 @@ type Options struct {
 	Stage     stage                // shows the faces
 	Asker     asker                // nil asks nobody aloud
 	MayAnswer func(device.ID) bool // whether what is said to a robot may allow something; nil is none
+	Board     *agent.Board
 	Bus       *event.Bus
 	Hold      time.Duration // a permission waits for its answer; 0 is 60 s
 	Language  string        // BCP 47
@@ -78,11 +79,11 @@ func (d *Door) Run(ctx context.Context) {
 	var pump sync.WaitGroup
 	defer pump.Wait()
 	defer stop()
-	reader := d.o.Bus.ReadFrom(1)
+	w := &wardrobe{robots: d.o.Board.Follow(time.Now()), worn: map[device.ID]coding{}, spoken: map[device.ID]time.Time{}}
+	reader := w.robots.Reader(d.o.Bus)
 	pump.Go(func() { reader.Pump(ctx, events) })
 	alarm := time.NewTimer(0)
 	defer alarm.Stop()
-	w := &wardrobe{robots: agent.NewBoard(), worn: map[device.ID]coding{}, spoken: map[device.ID]time.Time{}}
 	for w.await(ctx, d, events, alarm.C) {
 		now := time.Now()
 		due := d.age(now)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/device"
 	"perch/event"
 	"perch/gateway/door"
 )
@@ -122,7 +123,7 @@ func (w wish) yesOrNo() bool {
 	if w.HookEvent != "" && w.HookEvent != "PermissionRequest" {
 		return false
 	}
-	if kind, title := w.does(); kind == "execute" && agent.Conceals(clip(title, mostRead)) {
+	if kind, title := w.does(); kind == "execute" && agent.Conceals(device.Clip(title, mostRead)) {
 		return false
 	}
 	return w.Tool != "" && !slices.Contains([]string{"AskUserQuestion", "ExitPlanMode", "EnterPlanMode"}, w.Tool)

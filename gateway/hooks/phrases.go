@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"perch/agent"
+	"perch/device"
 )
 
 // phrases are what is said of a permission.
@@ -66,15 +67,15 @@ func (p phrases) question(w wish) string {
 		words, title = p.other, w.Tool
 	}
 	whole := len(title) <= mostRead
-	if title = agent.Redact(clip(title, mostRead), mostRead); kind == "execute" {
+	if title = agent.Redact(device.Clip(title, mostRead), mostRead); kind == "execute" {
 		title = agent.ShellAloud(title, p.language)
 	}
 	if title = agent.Aloud(title); !whole || len(title) > mostAloud {
-		title = strings.TrimSpace(clip(title, mostAloud)) + " " + p.andOn
+		title = strings.TrimSpace(device.Clip(title, mostAloud)) + " " + p.andOn
 	}
 	where := ""
 	if folder := agent.Aloud(path.Base(clean(w.CWD, mostPath))); folder != "" && folder != "." && folder != "/" {
-		where = fill(p.in, "folder", clip(folder, mostName))
+		where = fill(p.in, "folder", device.Clip(folder, mostName))
 	}
 	return fill(p.ask, "where", where, "what", fill(words, "title", title))
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode"
 
+	"perch/device"
 	"perch/gateway/door"
 )
 
@@ -81,7 +82,7 @@ func parseReport(by string, body []byte) (report, error) {
 		r.state = "" // a pose of a figure on a desk, which nobody here has
 	default:
 		return report{}, badBody(fmt.Sprintf("state is one of idle, thinking, working, juggling, sweeping, carrying, attention, notification, error and sleeping, not %q",
-			clip(s.State, mostName)))
+			device.Clip(s.State, mostName)))
 	}
 	return r, nil
 }
@@ -128,14 +129,6 @@ func clean(s string, most int) string {
 			return ' '
 		}
 		return r
-	}, clip(strings.ToValidUTF8(s, ""), most))
+	}, device.Clip(strings.ToValidUTF8(s, ""), most))
 	return strings.TrimSpace(s)
-}
-
-// clip is at most n bytes of a text.
-func clip(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	return strings.ToValidUTF8(text[:n], "")
 }

@@ -368,6 +368,3 @@ func (s *session) logRefused(err error) {
 		s.log.Debug("what the robot sensed is not taken", "err", err)
 	}
 }
-
-// clip bounds a text of others' in bytes.
-func clip(s string, most int) string { return strings.ToValidUTF8(s[:min(len(s), most)], "") }

@@ -161,15 +161,14 @@ type recorder struct {
 	out     func(entry)
 	live    bool // lines are read as they come: they are to be in the order of time
 
-	mu    sync.Mutex
-	runs  map[byte]*entry // sound that goes on
-	state agent.State
-	shown agent.Shown
-	due   time.Time
+	mu     sync.Mutex
+	runs   map[byte]*entry // sound that goes on
+	states *agent.Follower
+	shown  agent.Shown
 }
 
 func newRecorder(session string, began time.Time, out func(entry)) *recorder {
-	return &recorder{session: session, began: began, out: out, runs: map[byte]*entry{}, shown: agent.Idle}
+	return &recorder{session: session, began: began, out: out, runs: map[byte]*entry{}, states: agent.NewBoard().Follow(began), shown: agent.Idle}
 }
 
 func (r *recorder) add(mark byte, text string) {
@@ -228,25 +227,18 @@ func (r *recorder) packet(mark byte, sound string) {
 func (r *recorder) event(e event.Envelope) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.passTime(e.At)
+	r.show(r.states.Pass(e.At))
 	r.put(entry{at: e.At.Sub(r.began), mark: '*', text: event.Kind(e.Event) + " " + r.clean(asJSON(e.Event))})
-	r.state = agent.Fold(r.state, e)
-	r.show(e.At)
-	r.due = r.state.Due()
+	r.show(r.states.Take(e))
 }
 
-// passTime tells of a state that has ended by itself.
-func (r *recorder) passTime(now time.Time) {
-	if !r.due.IsZero() && !r.due.After(now) {
-		r.show(r.due)
-		r.due = time.Time{}
-	}
-}
-
-func (r *recorder) show(at time.Time) {
-	if shown := r.state.At(at); shown != r.shown {
-		r.shown = shown
-		r.put(entry{at: at.Sub(r.began), mark: '=', text: string(shown)})
+// show adds the states that are news.
+func (r *recorder) show(changes []agent.Change) {
+	for _, c := range changes {
+		if shown := c.State.At(c.At); shown != r.shown {
+			r.shown = shown
+			r.put(entry{at: c.At.Sub(r.began), mark: '=', text: string(shown)})
+		}
 	}
 }
 
@@ -254,7 +246,7 @@ func (r *recorder) show(at time.Time) {
 func (r *recorder) finish(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.passTime(now)
+	r.show(r.states.Pass(now))
 	for _, mark := range []byte("<>") {
 		r.endRun(mark)
 	}

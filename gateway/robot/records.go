@@ -135,7 +135,7 @@ func (r *Records) turn(t TurnRecord) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	t.Heard, t.Said = clip(t.Heard, mostWords), clip(t.Said, mostWords)
+	t.Heard, t.Said = device.Clip(t.Heard, mostWords), device.Clip(t.Said, mostWords)
 	key := r.key(t.At)
 	r.turns.PutSoon(key, t)
 	r.turnKeys = trim(append(r.turnKeys, key), r.most, r.turns.DeleteSoon)

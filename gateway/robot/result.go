@@ -86,7 +86,7 @@ func bounded(text string) string {
 		return text
 	}
 	cut := fmt.Sprintf(" (cut off, of %d bytes)", len(text))
-	return clip(text, mostResult-len(cut)) + cut
+	return device.Clip(text, mostResult-len(cut)) + cut
 }
 
 // What stands in a text for what was taken out of it.

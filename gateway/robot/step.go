@@ -6,6 +6,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/notice"
+	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/event"
 )
@@ -156,7 +157,7 @@ const (
 // takeTyped takes a text as what was said: the answer to a question that was
 // put, or else a turn of its own, also while we speak.
 func (s *stepper) takeTyped(text string) {
-	text, err := speakable(clip(text, mostTyped))
+	text, err := speakable(device.Clip(text, mostTyped))
 	if err != nil || !passed(s.now, s.mic.typedAt, typedEvery) {
 		return
 	}

@@ -19,13 +19,9 @@ import (
 	"perch/agent/notice"
 	"perch/device"
 	"perch/event"
+	"perch/gateway/door"
 	"perch/socket"
 )
-
-// board knows what every session shows.
-type board interface {
-	Snapshot() (states []agent.State, seq uint64)
-}
 
 // herald takes what there is to tell people, and sees to it that they are told.
 type herald interface {
@@ -61,7 +57,7 @@ type mind interface {
 // Options are what the door is made of. What has no note on its being empty is
 // needed.
 type Options struct {
-	Board   board
+	Board   *agent.Board
 	Bus     *event.Bus
 	Herald  herald
 	Notices notices
@@ -84,12 +80,12 @@ type Options struct {
 
 // Door is the skins' door.
 type Door struct {
-	o      *Options
-	feed   *feed
-	places *places
-	turns  *turns
-	paces  paces
-	began  time.Time
+	o     *Options
+	feed  *feed
+	limit *door.ConnectionLimit
+	turns *turns
+	paces paces
+	began time.Time
 
 	mu      sync.Mutex
 	skins   map[*skin]bool
@@ -112,13 +108,19 @@ func New(o Options) (*Door, error) {
 	if o.Zone == nil {
 		o.Zone = time.Local
 	}
+	if o.Most <= 0 {
+		o.Most = usualMost
+	}
+	if o.MostOfOne <= 0 {
+		o.MostOfOne = usualMostOfOne
+	}
 	if o.Find == nil {
 		o.Find = device.ParseID
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Door{o: &o, feed: newFeed(&o), places: newPlaces(o.Most, o.MostOfOne), turns: newTurns(), paces: usualPaces(),
+	return &Door{o: &o, feed: newFeed(&o), limit: door.NewConnectionLimit(o.Most, o.MostOfOne), turns: newTurns(), paces: usualPaces(),
 		began: time.Now(), skins: map[*skin]bool{}}, nil
 }
 

@@ -10,18 +10,18 @@ import (
 	"perch/event"
 )
 
-// feed renders the bus for all skins at once: one reader, one fold of every
-// session, one encoding of every frame. Its lock is held for as long as it
-// takes to put a frame into the outboxes, so that whoever joins gets a
-// snapshot of one moment and everything after it.
+// feed renders the bus for all skins at once: one reader, one follower of the
+// board, one encoding of every frame. Its lock is held for as long as it takes
+// to put a frame into the outboxes, so that a skin that joins gets a snapshot of
+// one moment and everything after it.
 type feed struct {
 	o *Options
 
 	mu      sync.Mutex
 	skins   map[*skin]bool
-	views   map[string]*view // by robot, or by session where there is none
+	states  *agent.Follower
+	views   map[string]*view // by agent.State.Key
 	notices []*waitingNotice // that nobody has been told, oldest first
-	seq     uint64           // of the last event that the views know of
 	reader  *event.Reader    // of what comes after
 }
 
@@ -34,9 +34,13 @@ type waitingNotice struct {
 // newFeed takes everything as it is now. What is published from here on is told
 // once run has begun, also to skins that have come before.
 func newFeed(o *Options) *feed {
-	f := &feed{o: o, skins: map[*skin]bool{}, views: map[string]*view{}}
-	f.reread(time.Now())
-	f.reader = o.Bus.ReadFrom(f.seq + 1)
+	now := time.Now()
+	f := &feed{o: o, skins: map[*skin]bool{}, views: map[string]*view{}, states: o.Board.Follow(now)}
+	f.reader = f.states.Reader(o.Bus)
+	for _, s := range f.states.States() {
+		f.change(agent.Change{State: s, At: now}, event.Envelope{})
+	}
+	f.readNotices(now)
 	return f
 }
 
@@ -66,32 +70,8 @@ func (f *feed) run(ctx context.Context) {
 	}
 }
 
-// reread learns the states from the board and the notifications from where
-// they are kept.
-func (f *feed) reread(now time.Time) {
-	states, seq := f.o.Board.Snapshot()
-	f.seq = seq
-	there := map[string]bool{}
-	for _, s := range states {
-		key := keyOf(s.Robot, s.Session)
-		v := f.views[key]
-		if v == nil {
-			if v = newView(s, now); v == nil {
-				continue
-			}
-			f.views[key] = v
-		}
-		there[key] = true
-		v.tools, v.asked = nil, nil // of which the board does not tell
-		f.become(v, s, now)
-		f.settle(v, now)
-	}
-	for key, v := range f.views {
-		if !there[key] {
-			f.over(v, now)
-			delete(f.views, key)
-		}
-	}
+// readNotices takes the notifications that wait from where they are kept.
+func (f *feed) readNotices(now time.Time) {
 	for _, n := range f.o.Notices.Open(now) {
 		if n.State == notice.Received {
 			f.tell(now, noticeFrame{Text: n.Text, Urgency: n.Urgency, ActionURL: n.ActionURL, ID: n.ID,
@@ -104,65 +84,57 @@ func (f *feed) reread(now time.Time) {
 func (f *feed) take(e event.Envelope) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.changed(f.states.Take(e), e)
 	switch ev := e.Event.(type) {
 	case event.Missed:
 		f.o.Log.Warn("the skins' feed fell behind; events were lost", "events", ev.N)
-		f.reread(e.At)
-		return
+		f.readNotices(e.At)
 	case event.Notification:
 		f.tell(e.At, noticeFrame{Text: ev.Text, Urgency: ev.Urgency, ActionURL: ev.ActionURL, ID: ev.ID,
 			Session: e.Session, Robot: e.Robot, ExpiresAt: ev.ExpiresAt, Speak: ev.Speak})
-		return
 	case event.NotificationChanged:
 		f.told(ev.ID)
 		f.fan(newStepFrame(e.At, ev))
-		return
 	case event.TimerRang:
 		f.fan(newNoticeFrame(noticeFrame{TS: e.At.Unix(), Text: ev.Text, Urgency: notice.UrgencyHigh, Robot: e.Robot, Speak: true}))
-		return
-	}
-	if e.Session != "" && e.Seq > f.seq {
-		f.fold(e)
 	}
 }
 
-// fold brings in an event of a session.
-func (f *feed) fold(e event.Envelope) {
-	key := keyOf(e.Robot, e.Session)
-	v := f.views[key]
+// changed brings in the states that an event changes, or time.
+func (f *feed) changed(changes []agent.Change, e event.Envelope) {
+	for _, c := range changes {
+		f.change(c, e)
+	}
+	for _, c := range changes {
+		f.end(c)
+	}
+}
+
+// change brings in a session's next state. Where it is another session's, the
+// one before is over.
+func (f *feed) change(c agent.Change, e event.Envelope) {
+	v := f.views[c.State.Key()]
 	if v == nil {
-		if v = newView(agent.Fold(agent.State{}, e), e.At); v == nil {
+		if v = newView(c.State, c.At); v == nil {
 			return
 		}
-		v.state = agent.State{}
-		f.views[key] = v
-	}
-	if due := v.due(); !due.IsZero() && !due.After(e.At) {
-		f.settle(v, due) // what ended by itself before this
-	}
-	state := agent.Fold(v.state, e)
-	f.become(v, state, e.At)
-	if state.Session == e.Session {
-		f.show(v, e)
-	}
-	f.settle(v, e.At)
-	f.end(key, v, e.At)
-}
-
-// become takes a session's next state. Where it is another session's, the one
-// before is over.
-func (f *feed) become(v *view, s agent.State, at time.Time) {
-	if v.state.Session != "" && v.state.Session != s.Session {
-		f.over(v, at)
+		f.views[c.State.Key()] = v
+	} else if v.state.Session != c.State.Session {
+		f.over(v, c.At)
 		*v = view{}
 	}
-	v.state = s
-	if s.Tools == 0 {
-		v.tools = nil
+	v.state = c.State
+	_, lost := c.By.(event.Missed)
+	if c.State.Tools == 0 || lost {
+		v.tools = nil // of which the board does not tell
 	}
-	if s.At(at) != agent.Notification {
+	if c.State.At(c.At) != agent.Notification || lost {
 		v.asked = nil // answered, or nobody waits for it any more
 	}
+	if c.By != nil && c.State.Session == e.Session {
+		f.show(v, e)
+	}
+	f.settle(v, c.At)
 }
 
 // show tells what an event shows besides a state.
@@ -208,11 +180,12 @@ func (f *feed) over(v *view, at time.Time) {
 	f.settle(v, at)
 }
 
-// end gives up a session of no robot that is over, and has said so. A robot's
-// latest is kept, for what comes of an earlier one does not count.
-func (f *feed) end(key string, v *view, now time.Time) {
-	if v.state.Robot == "" && !live(v.state, now) {
-		delete(f.views, key)
+// end gives up a session that is no longer known, and one of no robot that is
+// over and has said so. A robot's latest is kept, for what comes of an earlier
+// one does not count.
+func (f *feed) end(c agent.Change) {
+	if c.Gone || c.State.Robot == "" && !live(c.State, c.At) {
+		delete(f.views, c.State.Key())
 	}
 }
 
@@ -339,23 +312,15 @@ func (f *feed) snapshot(w *filter, now time.Time) (all []*frame) {
 func (f *feed) wait(now time.Time) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	first := now.Add(time.Hour)
-	for _, v := range f.views {
-		if due := v.due(); !due.IsZero() && due.Before(first) {
-			first = due
-		}
+	if due := f.states.Due(); !due.IsZero() {
+		return max(due.Sub(now), 0)
 	}
-	return max(first.Sub(now), 0)
+	return time.Hour
 }
 
 // tick tells what has changed by itself.
 func (f *feed) tick(now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for key, v := range f.views {
-		if due := v.due(); !due.IsZero() && !due.After(now) {
-			f.settle(v, due)
-			f.end(key, v, now)
-		}
-	}
+	f.changed(f.states.Pass(now), event.Envelope{})
 }

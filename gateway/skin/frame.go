@@ -140,7 +140,7 @@ func toolStatus(status string) string {
 func newToolFrame(e event.Envelope, t event.ToolStatus) *frame {
 	return &frame{kind: kindTool, session: e.Session, robot: e.Robot, key: "t " + e.Session + " " + t.ID, data: encode(toolFrame{
 		Type: kindTool, TS: e.At.Unix(), Session: e.Session, Robot: e.Robot,
-		ID: clip(t.ID, mostToolName), Name: clip(t.Name, mostToolName), Status: toolStatus(t.Status), Content: clip(t.Detail, mostDetail),
+		ID: device.Clip(t.ID, mostToolName), Name: device.Clip(t.Name, mostToolName), Status: toolStatus(t.Status), Content: device.Clip(t.Detail, mostDetail),
 	})}
 }
 
@@ -173,14 +173,3 @@ const (
 	mostDetail   = 1000
 	mostToolName = 200
 )
-
-// clip bounds a text of others' in bytes, and leaves its letters whole.
-func clip(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	for most > 0 && s[most]&0xC0 == 0x80 {
-		most--
-	}
-	return s[:most]
-}

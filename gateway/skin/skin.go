@@ -8,7 +8,6 @@ import (
 
 	"perch/agent"
 	"perch/agent/notice"
-	"perch/gateway/door"
 	"perch/socket"
 )
 
@@ -44,7 +43,7 @@ const mostCommands = 50
 // open upgrades a request and has the skin served until it leaves. It returns
 // at once: the server's own memory of the request is then free.
 func (d *Door) open(w http.ResponseWriter, r *http.Request) error {
-	leave, err := d.places.enter(door.Visitor(r.RemoteAddr))
+	leave, err := d.admit(r.RemoteAddr)
 	if err != nil {
 		return err
 	}

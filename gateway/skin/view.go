@@ -12,10 +12,10 @@ import (
 
 // view is one session as skins were told of it.
 type view struct {
-	state  agent.State
-	states [2]shown // as it was last told: in seven states, and in ten
-	tools  []tool   // at work, in the order they began
-	asked  []asked  // questions that wait
+	state  agent.State // the latest of the board's
+	states [2]shown    // as it was last told: in seven states, and in ten
+	tools  []tool      // at work, in the order they began
+	asked  []asked     // questions that wait
 	felt   event.Emotion
 	feltAt event.Envelope
 	faces  map[agent.Vocabulary]*frame
@@ -46,14 +46,6 @@ func index(all bool) int {
 	return 0
 }
 
-// keyOf is under which name a session is kept: a robot shows its latest one.
-func keyOf(robot device.ID, session string) string {
-	if robot != "" {
-		return string(robot)
-	}
-	return session
-}
-
 func sorted(views map[string]*view) []string { return slices.Sorted(maps.Keys(views)) }
 
 // live reports whether there is something to tell of a session: it shows
@@ -77,15 +69,6 @@ func newView(s agent.State, now time.Time) *view {
 	return v
 }
 
-// due is when the view changes by itself, and the zero time when it does not.
-func (v *view) due() time.Time {
-	due := v.state.Due()
-	if due.IsZero() || v.state.At(due) == v.states[index(true)].state {
-		return time.Time{}
-	}
-	return due
-}
-
 // news is the frame of a state that was not told yet, or nil.
 func (v *view) news(all bool, at time.Time) *frame {
 	told := &v.states[index(all)]
@@ -96,7 +79,7 @@ func (v *view) news(all bool, at time.Time) *frame {
 		fallthrough
 	case agent.Working:
 		if n := len(v.tools); n > 0 {
-			now.detail.Tool = clip(v.tools[n-1].name, mostToolName)
+			now.detail.Tool = device.Clip(v.tools[n-1].name, mostToolName)
 		}
 	}
 	if told.state == now.state && told.detail == now.detail {

@@ -233,14 +233,10 @@ func TestTwoHundredConnectionsFromOneAddress(t *testing.T) {
 			break
 		}
 	}
-	if err := (&places{most: 1, mostOfOne: 5, taken: 1}).mustBeFull(); err == nil {
+	d := &Door{o: &Options{Most: 0, MostOfOne: 5}, limit: door.NewConnectionLimit(0, 5)}
+	if _, err := d.admit(""); err == nil {
 		t.Error("one more than all is let in")
 	}
-}
-
-func (p *places) mustBeFull() error {
-	_, err := p.enter(door.Visitor(""))
-	return err
 }
 
 func TestKeys(t *testing.T) {

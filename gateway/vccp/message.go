@@ -73,11 +73,3 @@ func (m message) text() []byte {
 	}
 	return text
 }
-
-// clip is at most n bytes of a text.
-func clip(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	return strings.ToValidUTF8(text[:n], "")
-}

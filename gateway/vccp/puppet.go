@@ -128,7 +128,7 @@ func (p puppet) feel(ctx context.Context, data json.RawMessage) error {
 	}
 	face, known := p.door.o.Face(e.Preset)
 	if !known {
-		return fmt.Errorf("there is no preset %q; those there are: %s", clip(e.Preset, mostCategory), strings.Join(p.door.o.Presets, ", "))
+		return fmt.Errorf("there is no preset %q; those there are: %s", device.Clip(e.Preset, mostCategory), strings.Join(p.door.o.Presets, ", "))
 	}
 	return p.door.o.Stage.Feel(ctx, p.robot, face)
 }

@@ -65,7 +65,7 @@ func (d *Door) registerAgent(_ context.Context, s *mcp.ServerSession, args json.
 	}
 	for name := range named {
 		if !strings.EqualFold(name, "robot") {
-			return "", fmt.Errorf("%sregister-agent has no argument %q; it takes robot, the id of one, or nothing", saidInvalid, clip(name, 40))
+			return "", fmt.Errorf("%sregister-agent has no argument %q; it takes robot, the id of one, or nothing", saidInvalid, device.Clip(name, 40))
 		}
 	}
 	var a struct {
@@ -78,7 +78,7 @@ func (d *Door) registerAgent(_ context.Context, s *mcp.ServerSession, args json.
 	if a.Robot != "" {
 		id, err := d.o.Find(a.Robot)
 		if err != nil || !d.o.Residents.Trusts(id) {
-			return "", fmt.Errorf("there is no robot %q that was adopted by name; those there are: %s", clip(a.Robot, 40), d.names())
+			return "", fmt.Errorf("there is no robot %q that was adopted by name; those there are: %s", device.Clip(a.Robot, 40), d.names())
 		}
 		robot = id
 	}
@@ -106,7 +106,7 @@ func (d *Door) names() string {
 	if text == "" {
 		return "none"
 	}
-	return clip(text[:len(text)-1], 500)
+	return device.Clip(text[:len(text)-1], 500)
 }
 
 func (d *Door) getCapability(session string) string {

@@ -122,7 +122,7 @@ func toolName(robot device.ID, tool string) string {
 		}
 		return '_'
 	}, tool)
-	return clip(string(robot)+"_"+safe, mostTool)
+	return device.Clip(string(robot)+"_"+safe, mostTool)
 }
 
 // runs is the handler of a robot's tool.

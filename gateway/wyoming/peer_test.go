@@ -121,17 +121,11 @@ func run(t testing.TB, o Options, l net.Listener) *Server {
 		if err := <-ended; err != nil {
 			t.Errorf("the server ended: %v", err)
 		}
-		if visits, peers := counted(s); visits != 0 || peers != 0 {
+		if visits, peers := s.limit.Open(); visits != 0 || peers != 0 {
 			t.Errorf("%d visits of %d peers are left", visits, peers)
 		}
 	})
 	return s
-}
-
-func counted(s *Server) (visits, peers int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.visits, len(s.byPeer)
 }
 
 // guest is a client, event by event or byte by byte.

@@ -63,8 +63,8 @@ type Options struct {
 
 // What all visitors together may take.
 const (
-	mostVisits  = 32 // connections
-	mostOfOne   = 8  // of them from one address
+	mostConns   = 32 // connections
+	mostOfPeer  = 8  // of them from one address
 	mostTurns   = 4  // being answered
 	mostMouths  = 2  // sentences being synthesized
 	acceptPause = 50 * time.Millisecond
@@ -76,26 +76,26 @@ type Server struct {
 	log  *slog.Logger
 	info wire.Event
 
-	ears, mouths, turns places
+	ears, mouths, turns slots
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 
+	limit *door.ConnectionLimit
+
 	mu      sync.Mutex
 	closed  bool
-	visits  int
-	byPeer  map[netip.Addr]int
-	visited sync.WaitGroup
+	serving sync.WaitGroup // connections
 }
 
-// places are for as many as may do something at once.
-type places chan struct{}
+// slots are for as many as may do something at once.
+type slots chan struct{}
 
-// take waits for a place. What it returns gives it back.
-func (p places) take(ctx context.Context) (leave func(), err error) {
+// take waits for a slot. release gives it back.
+func (s slots) take(ctx context.Context) (release func(), err error) {
 	select {
-	case p <- struct{}{}:
-		return func() { <-p }, nil
+	case s <- struct{}{}:
+		return func() { <-s }, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -135,8 +135,8 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		o: o, log: o.Log, info: info, byPeer: map[netip.Addr]int{},
-		ears: make(places, max(1, o.AtOnce)), mouths: make(places, mostMouths), turns: make(places, mostTurns),
+		o: o, log: o.Log, info: info, limit: door.NewConnectionLimit(mostConns, mostOfPeer),
+		ears: make(slots, max(1, o.AtOnce)), mouths: make(slots, mostMouths), turns: make(slots, mostTurns),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s, nil
@@ -169,7 +169,7 @@ func (s *Server) Run(ctx context.Context) error {
 // it. It may be called more than once.
 func (s *Server) Close() {
 	s.shut()
-	s.visited.Wait()
+	s.serving.Wait()
 }
 
 func (s *Server) shut() {
@@ -208,19 +208,12 @@ func (s *Server) accept(l net.Listener) error {
 	}
 }
 
-// admit has a visitor served, or turns him away.
+// admit serves a connection, or closes it where there are too many.
 func (s *Server) admit(conn net.Conn) {
-	peer := door.Visitor(conn.RemoteAddr().String())
-	s.mu.Lock()
-	full := s.closed || s.visits >= mostVisits || s.byPeer[peer] >= mostOfOne
-	if !full {
-		s.visits++
-		s.byPeer[peer]++
-		s.visited.Add(1)
-	}
-	s.mu.Unlock()
+	peer := door.PeerOf(conn.RemoteAddr().String())
+	release, err := s.begin(peer)
 	v := newVisit(s, conn)
-	if full {
+	if err != nil {
 		// A new connection's buffer takes a sentence at once.
 		v.writeWithin = 100 * time.Millisecond
 		_ = v.send(wire.TypeError, wire.Failure{Text: "There are too many connections; try again later.", Code: codeBusy}, nil)
@@ -229,17 +222,21 @@ func (s *Server) admit(conn net.Conn) {
 		return
 	}
 	go func() {
-		defer s.visited.Done()
-		defer s.left(peer)
+		defer s.serving.Done()
+		defer release()
 		v.run(s.ctx)
 	}()
 }
 
-func (s *Server) left(peer netip.Addr) {
+// begin counts a connection, unless the server is closed.
+func (s *Server) begin(peer netip.Addr) (release func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.visits--
-	if s.byPeer[peer]--; s.byPeer[peer] <= 0 {
-		delete(s.byPeer, peer)
+	if s.closed {
+		return nil, net.ErrClosed
 	}
+	if release, err = s.limit.Take(peer); err == nil {
+		s.serving.Add(1)
+	}
+	return release, err
 }

@@ -185,16 +185,16 @@ func TestVisitorsAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newPipes()
 		s := run(t, all(), l)
-		for n := range mostVisits {
-			l.dial(t, fmt.Sprintf("192.0.2.%d:4000", n/mostOfOne)).event(wire.TypeDescribe, nil, nil)
-			if n == mostOfOne-1 {
+		for n := range mostConns {
+			l.dial(t, fmt.Sprintf("192.0.2.%d:4000", n/mostOfPeer)).event(wire.TypeDescribe, nil, nil)
+			if n == mostOfPeer-1 {
 				g := l.dial(t, "[::ffff:192.0.2.0]:4000")
 				g.refused(codeBusy)
 			}
 		}
 		g := l.dial(t, "192.0.2.99:4000")
 		g.refused(codeBusy)
-		if visits, peers := counted(s); visits != mostVisits || peers != mostVisits/mostOfOne {
+		if visits, peers := s.limit.Open(); visits != mostConns || peers != mostConns/mostOfPeer {
 			t.Errorf("%d visits of %d peers", visits, peers)
 		}
 		// They do not even take their answers; their places are free again.
@@ -396,7 +396,7 @@ func TestCloseEndsEverything(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if visits, _ := counted(s); visits != 0 {
+	if visits, _ := s.limit.Open(); visits != 0 {
 		t.Errorf("%d visits are left", visits)
 	}
 	for _, g := range guests {

@@ -13,8 +13,7 @@ import (
 // wardrobe is what robots were last given to wear. It follows them itself: who
 // is woken by an event must not look at a board that has yet to fold it.
 type wardrobe struct {
-	robots *agent.Board
-	seen   uint64 // the event it is true at
+	robots *agent.Follower
 	worn   map[device.ID]coding
 	spoken map[device.ID]time.Time // when a robot last began to listen, or heard something
 }
@@ -42,7 +41,7 @@ func (w *wardrobe) await(ctx context.Context, d *Door, events <-chan event.Envel
 			return false
 		}
 	}
-	for until := d.o.Bus.Seq(); w.seen < until; {
+	for until := d.o.Bus.Seq(); w.robots.Seq() < until; {
 		e, open := <-events
 		if !open {
 			return false
@@ -54,7 +53,6 @@ func (w *wardrobe) await(ctx context.Context, d *Door, events <-chan event.Envel
 
 func (w *wardrobe) take(e event.Envelope) {
 	w.robots.Take(e)
-	w.seen = e.Seq
 	if stirs(e) {
 		w.spoken[e.Robot] = e.At
 	}

@@ -31,7 +31,7 @@ type house struct {
 	refused refusals
 	kept    kept
 	waiting map[string]bool // the ids of notifications for robots whose channel was closed
-	seq     uint64          // of the last event that the states know of
+	states  *agent.Follower
 	born    time.Time
 	info    bridgeInfo // as last told
 	bridged []byte
@@ -84,23 +84,22 @@ func (h *house) run(ctx context.Context) {
 
 // begin takes the house as it is, and returns a reader of all that comes after.
 func (h *house) begin(now time.Time) *event.Reader {
-	states, seq := h.o.Board.Snapshot()
-	h.seq = seq
+	h.states = h.o.Board.Follow(now)
 	h.forgetGhosts()
 	h.out.put(message{topic: h.names.bridgeTopic("status"), payload: []byte("online"), retained: true, qos: 1})
 	h.bridge() // which the robots are behind
 	h.look(now)
 	h.rereadNotices(now)
-	for _, s := range states {
+	for _, s := range h.states.States() {
 		if v := h.views[s.Robot]; v != nil {
 			v.state, v.shown = s, s.At(now)
 			h.available(v, now)
 			h.show(v, now)
 		}
 	}
-	h.beginAgents(states, now)
+	h.beginAgents(now)
 	h.bridge()
-	return h.o.Bus.ReadFrom(seq + 1)
+	return h.states.Reader(h.o.Bus)
 }
 
 // look compares what is mirrored with the registry.
@@ -140,8 +139,8 @@ func (h *house) look(now time.Time) {
 
 // take brings in an event.
 func (h *house) take(ctx context.Context, e event.Envelope) {
-	if _, lost := e.Event.(event.Missed); lost {
-		h.recover(e)
+	if lost, is := e.Event.(event.Missed); is {
+		h.recover(lost, e)
 		return
 	}
 	h.tellNotice(e)
@@ -150,14 +149,14 @@ func (h *house) take(ctx context.Context, e event.Envelope) {
 		return
 	}
 	v := h.meet(e)
+	for _, c := range h.states.Take(e) {
+		h.change(c)
+	}
 	if v == nil {
 		h.pass(e)
 		return
 	}
-	if e.Seq > h.seq {
-		h.advance(v, e.At)
-		h.fold(v, e)
-	}
+	h.press(v, e.At)
 	h.sense(v, e)
 	h.upgrade(v, e)
 	h.tell(v, e)
@@ -176,47 +175,57 @@ func (h *house) meet(e event.Envelope) *view {
 }
 
 // recover goes on from the board after events were lost.
-func (h *house) recover(e event.Envelope) {
-	h.o.Log.Warn("the MQTT mirror fell behind; events were lost", "events", e.Event.(event.Missed).N)
-	var states []agent.State
-	states, h.seq = h.o.Board.Snapshot()
-	for _, s := range states {
-		if v := h.views[s.Robot]; v != nil {
-			v.state, v.dirty = s, true
+func (h *house) recover(lost event.Missed, e event.Envelope) {
+	h.o.Log.Warn("the MQTT mirror fell behind; events were lost", "events", lost.N)
+	for _, c := range h.states.Take(e) {
+		if v := h.views[c.State.Robot]; v != nil {
+			v.state, v.dirty = c.State, true
 			h.settle(v, e.At)
 			h.available(v, e.At)
+		} else if v := h.agents.views[c.State.Key()]; v != nil {
+			v.state = c.State
 		}
 	}
-	h.recoverAgents(states, e.At)
+	h.recoverAgents(e.At)
 	h.rereadNotices(e.At)
 	h.bridge()
 }
 
-// advance shows what ended by itself before something happened.
-func (h *house) advance(v *view, at time.Time) {
-	if due := v.state.Due(); !due.IsZero() && !due.After(at) {
-		h.settle(v, due)
+// change brings in a session's next state. What an event has changed is
+// published with what else the event tells.
+func (h *house) change(c agent.Change) {
+	if v := h.agents.views[c.State.Key()]; v != nil && c.State.Robot == "" {
+		v.state = c.State
+		if c.By == nil {
+			h.settleAgent(v, c.At)
+		}
+		return
 	}
-	if !v.pressed.IsZero() && !v.held && !v.pressed.Add(longPress).After(at) {
-		v.held = true
-		h.touch(v, "long_press_start")
-	}
-}
-
-// fold takes an event as the board does.
-func (h *house) fold(v *view, e event.Envelope) {
-	if _, told := e.Event.(event.Notification); told || e.Session == "" {
+	v := h.views[c.State.Robot]
+	if v == nil {
 		return
 	}
 	before := v.state
-	v.state = agent.Fold(v.state, e)
-	v.seen = e.At
+	v.state = c.State
+	if c.By == nil {
+		h.settle(v, c.At)
+		return
+	}
+	v.seen = c.At
 	if before.Emotion != v.state.Emotion || before.Session != v.state.Session || before.Online != v.state.Online {
 		v.dirty = true
 	}
 	if before.Online != v.state.Online {
-		h.available(v, e.At)
+		h.available(v, c.At)
 		h.bridge()
+	}
+}
+
+// press tells of a head that is touched for long.
+func (h *house) press(v *view, at time.Time) {
+	if !v.pressed.IsZero() && !v.held && !v.pressed.Add(longPress).After(at) {
+		v.held = true
+		h.touch(v, "long_press_start")
 	}
 }
 
@@ -270,6 +279,9 @@ func encode(v any) []byte {
 // wait is the time until something is due.
 func (h *house) wait(now time.Time) time.Duration {
 	first := now.Add(time.Hour)
+	if due := h.states.Due(); !due.IsZero() && due.Before(first) {
+		first = due
+	}
 	for _, v := range h.views {
 		if due := v.due(h.o.Away); !due.IsZero() && due.Before(first) {
 			first = due
@@ -290,8 +302,11 @@ func (h *house) wait(now time.Time) time.Duration {
 
 // tick does what is due.
 func (h *house) tick(now time.Time) {
+	for _, c := range h.states.Pass(now) {
+		h.change(c)
+	}
 	for _, v := range h.views {
-		h.advance(v, now)
+		h.press(v, now)
 		h.settle(v, now)
 		h.available(v, now)
 		if until := v.download.until; !until.IsZero() && !until.After(now) {

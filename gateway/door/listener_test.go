@@ -99,18 +99,18 @@ func TestTenThousandConnections(t *testing.T) {
 		format string
 		most   int
 	}{
-		"IPv4":          {"192.168.1.66:%d", mostConnsOfOne},
-		"one /64":       {"[2001:db8::%x]:4000", mostConnsOfOne},
-		"link-local":    {"[fe80::%x%%eth0]:4000", mostConnsOfOne},
-		"loopback":      {"127.0.0.1:%d", mostConnsOfOurs},
-		"IPv6 loopback": {"[::1]:%d", mostConnsOfOurs},
-		"this machine":  {"192.168.1.2:%d", mostConnsOfOurs},
+		"IPv4":          {"192.168.1.66:%d", mostConnsOfPeer},
+		"one /64":       {"[2001:db8::%x]:4000", mostConnsOfPeer},
+		"link-local":    {"[fe80::%x%%eth0]:4000", mostConnsOfPeer},
+		"loopback":      {"127.0.0.1:%d", mostLocalConns},
+		"IPv6 loopback": {"[::1]:%d", mostLocalConns},
+		"this machine":  {"192.168.1.2:%d", mostLocalConns},
 		"many machines": {"[2001:db8:0:%x::1]:4000", mostConns},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &street{make(chan net.Conn)}
 			var log bytes.Buffer
-			l := Crowd(s, slog.New(slog.NewTextHandler(&log, nil)))
+			l := LimitListener(s, slog.New(slog.NewTextHandler(&log, nil)))
 			in, away := visit(t, l, s, many(10_000, c.format)...)
 			if len(in) != c.most || away != 10_000-c.most {
 				t.Fatalf("%d were let in and %d turned away, want %d in", len(in), away, c.most)
@@ -118,7 +118,7 @@ func TestTenThousandConnections(t *testing.T) {
 			if lines := strings.Count(log.String(), "turned away"); lines != 1 {
 				t.Errorf("that was logged %d times", lines)
 			}
-			if c.most != mostConnsOfOurs { // the watchdog is not kept out
+			if c.most != mostLocalConns { // the watchdog is not kept out
 				for _, own := range []string{"127.0.0.1:1", "192.168.1.2:1", "@"} {
 					if in, _ := visit(t, l, s, own); len(in) != 1 {
 						t.Errorf("%s was kept out", own)
@@ -139,16 +139,18 @@ func TestTenThousandConnections(t *testing.T) {
 	}
 }
 
-// TestNothingOfTheCrowdIsKept: whoever has left is forgotten.
-func TestNothingOfTheCrowdIsKept(t *testing.T) {
+// TestClosedConnectionsAreForgotten, of this machine and of others.
+func TestClosedConnectionsAreForgotten(t *testing.T) {
 	s := &street{make(chan net.Conn)}
-	l := Crowd(s, slog.New(slog.DiscardHandler))
+	l := LimitListener(s, slog.New(slog.DiscardHandler))
 	in, _ := visit(t, l, s, append(many(500, "10.0.%d.1:1"), many(5, "127.0.0.1:%d")...)...)
 	for _, conn := range in {
 		_ = conn.Close()
 	}
-	if c := l.(*crowd); c.all != 0 || c.ours != 0 || len(c.inside) != 0 {
-		t.Errorf("%d are inside, from %d addresses", c.all, len(c.inside))
+	for _, limit := range []*ConnectionLimit{l.(*limitedListener).others, l.(*limitedListener).local} {
+		if open, peers := limit.Open(); open != 0 || peers != 0 {
+			t.Errorf("%d are open, of %d peers", open, peers)
+		}
 	}
 	close(s.coming)
 	if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
@@ -161,18 +163,18 @@ func TestNothingOfTheCrowdIsKept(t *testing.T) {
 func TestWhoDoesNotReadIsLetGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stranger{}
-		g := &guest{Conn: s, leave: func() {}}
+		g := &limitedConn{Conn: s, release: func() {}}
 		write := func() time.Duration {
 			if _, err := io.WriteString(g, "x"); err != nil {
 				t.Fatal(err)
 			}
 			return time.Until(s.until)
 		}
-		if left := write(); left != takeWithin {
+		if left := write(); left != writeWithin {
 			t.Errorf("a write may take %v", left)
 		}
 		time.Sleep(time.Hour)
-		if left := write(); left != takeWithin {
+		if left := write(); left != writeWithin {
 			t.Errorf("the next may take %v", left)
 		}
 		for _, set := range []func(time.Time) error{g.SetWriteDeadline, g.SetDeadline} {
@@ -185,14 +187,14 @@ func TestWhoDoesNotReadIsLetGo(t *testing.T) {
 			if err := set(time.Time{}); err != nil {
 				t.Fatal(err)
 			}
-			if left := write(); left != takeWithin {
+			if left := write(); left != writeWithin {
 				t.Errorf("after that it may take %v", left)
 			}
 		}
 	})
 }
 
-func TestVisitor(t *testing.T) {
+func TestPeerOf(t *testing.T) {
 	for remote, want := range map[string]string{
 		"192.168.1.5:40000":             "192.168.1.5",
 		"[::ffff:192.168.1.5]:1":        "192.168.1.5",
@@ -205,7 +207,7 @@ func TestVisitor(t *testing.T) {
 		"perch.local:80":                "invalid IP",
 		"[2001:db8:1:2:ffff:4:5:6]:999": "2001:db8:1:2::",
 	} {
-		if got := Visitor(remote).String(); got != want {
+		if got := PeerOf(remote).String(); got != want {
 			t.Errorf("%s is %s, want %s", remote, got, want)
 		}
 	}

@@ -124,7 +124,7 @@ type house struct {
 func newHouse(t testing.TB, change ...func(*Options)) *house {
 	t.Helper()
 	h := &house{robots: &robots{open: []device.ID{robotA}, ask: silent}, bus: event.NewBus(), board: agent.NewBoard(), log: &bytes.Buffer{}}
-	o := Options{Stage: h.robots, Asker: h.robots, MayAnswer: func(id device.ID) bool { return id == robotA }, Bus: h.bus, Language: "en",
+	o := Options{Stage: h.robots, Asker: h.robots, MayAnswer: func(id device.ID) bool { return id == robotA }, Board: h.board, Bus: h.bus, Language: "en",
 		Log: slog.New(slog.NewTextHandler(h.log, nil))}
 	for _, c := range change {
 		c(&o)

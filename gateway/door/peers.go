@@ -1,0 +1,90 @@
+package door
+
+import (
+	"container/list"
+	"net/netip"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// mostPeers bounds how many peers are remembered.
+const mostPeers = 1000
+
+// peerLimiters are one limiter for each of the latest peers. Where there are too
+// many, one of the network that has the most is forgotten, the one that was not
+// seen for the longest: a client with many addresses pushes out its own only.
+// Its owner locks it.
+type peerLimiters struct {
+	every     time.Duration
+	atOnce    int
+	byPeer    map[netip.Addr]*list.Element
+	byNetwork map[netip.Prefix]*list.List // the latest is last
+}
+
+// peerLimiter is an address and its limiter.
+type peerLimiter struct {
+	from    netip.Addr
+	limiter *rate.Limiter
+}
+
+func newPeerLimiters(every time.Duration, atOnce int) peerLimiters {
+	return peerLimiters{every, atOnce, map[netip.Addr]*list.Element{}, map[netip.Prefix]*list.List{}}
+}
+
+// known is the limiter of an address, or nil.
+func (p *peerLimiters) known(from netip.Addr) *rate.Limiter {
+	e, known := p.byPeer[from]
+	if !known {
+		return nil
+	}
+	return e.Value.(peerLimiter).limiter
+}
+
+// seen is the limiter of an address that has come.
+func (p *peerLimiters) seen(from netip.Addr) *rate.Limiter {
+	network := networkOf(from)
+	if e, known := p.byPeer[from]; known {
+		p.byNetwork[network].MoveToBack(e)
+		return e.Value.(peerLimiter).limiter
+	}
+	if len(p.byPeer) >= mostPeers {
+		p.forgetOne()
+	}
+	l, known := p.byNetwork[network]
+	if !known {
+		l = list.New()
+		p.byNetwork[network] = l
+	}
+	limiter := rate.NewLimiter(rate.Every(p.every), p.atOnce)
+	p.byPeer[from] = l.PushBack(peerLimiter{from, limiter})
+	return limiter
+}
+
+func (p *peerLimiters) forgetOne() {
+	var fullest netip.Prefix
+	most := 0
+	for network, l := range p.byNetwork {
+		if l.Len() > most {
+			fullest, most = network, l.Len()
+		}
+	}
+	l := p.byNetwork[fullest]
+	delete(p.byPeer, l.Remove(l.Front()).(peerLimiter).from)
+	if l.Len() == 0 {
+		delete(p.byNetwork, fullest)
+	}
+}
+
+// networkOf is what one household, office or provider's customer may have.
+func networkOf(from netip.Addr) netip.Prefix {
+	bits := 24
+	if from.Is6() {
+		bits = 48
+	}
+	network, err := from.Prefix(bits)
+	if err != nil {
+		return netip.Prefix{} // of no address
+	}
+	return network
+}
