@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -12,9 +11,9 @@ import (
 
 // liveLog prints a talk as it happens, a line each: who, what, and the words.
 type liveLog struct {
-	w        io.Writer
+	out      lines
 	mac      string
-	upgrades bool     // it says itself what it installs
+	upgrades bool     // the robot installs what it is offered
 	picture  *picture // nil where it is a log
 }
 
@@ -30,10 +29,10 @@ func (l *liveLog) line(who, does, words string) {
 		return r
 	}, words)
 	if l.picture != nil {
-		fmt.Fprintln(l.w, l.picture.line(who, does, words))
+		fmt.Fprintln(l.out.to, l.picture.line(who, does, words))
 		return
 	}
-	fmt.Fprintln(l.w, strings.TrimRight(fmt.Sprintf("%-6s %-9s %s", who, does, words), " "))
+	l.out.line(who, does, words)
 }
 
 func (l *liveLog) observe(h simrobot.Happening) {

@@ -42,7 +42,7 @@ func TestLiveLog(t *testing.T) {
 		{simrobot.HungUp{ByServer: true, Why: "EOF"}, "perch  hangs up\n"},
 	} {
 		var b strings.Builder
-		(&liveLog{w: &b, mac: "aa:bb"}).observe(c.happens)
+		(&liveLog{out: lines{to: &b}, mac: "aa:bb"}).observe(c.happens)
 		if b.String() != c.want {
 			t.Errorf("%#v:\n%swant\n%s", c.happens, b.String(), c.want)
 		}
@@ -51,7 +51,7 @@ func TestLiveLog(t *testing.T) {
 
 func TestReport(t *testing.T) {
 	var b strings.Builder
-	report(&b, simrobot.Stats{
+	report(lines{to: &b}, simrobot.Stats{
 		HelloLatency: time.Millisecond, Sent: 1, Received: 2, Played: 3, Dropped: 4, Ignored: 5, Cut: 6, Bad: 7, Underruns: 8, MaxQueue: 9,
 		Gaps: []time.Duration{60 * time.Millisecond},
 		Turns: []simrobot.Turn{
