@@ -52,8 +52,9 @@ func TestLiveLog(t *testing.T) {
 func TestReport(t *testing.T) {
 	var b strings.Builder
 	report(lines{to: &b}, simrobot.Stats{
-		HelloLatency: time.Millisecond, Sent: 1, Received: 2, Played: 3, Dropped: 4, Ignored: 5, Cut: 6, Bad: 7, Underruns: 8, MaxQueue: 9,
-		Gaps: []time.Duration{60 * time.Millisecond},
+		HelloLatency: time.Millisecond, Sent: 1, Underruns: 8, MaxQueue: 9,
+		Downlink: simrobot.Downlink{Received: 2, Played: 3, Dropped: 4, Ignored: 5, Cut: 6, Bad: 7},
+		Gaps:     []time.Duration{60 * time.Millisecond},
 		Turns: []simrobot.Turn{
 			{Answered: true, FirstAudio: 669400 * time.Microsecond, Length: 2 * time.Second, Packets: 37, Underruns: 1, Dropped: 2},
 			{Text: "hello"},

@@ -17,7 +17,7 @@ func (s *session) arrive(a arrival) (welcomed bool, err error) {
 	if !a.isText {
 		return false, s.hear(a)
 	}
-	s.lastHeard = a.at
+	s.lastText = a.at
 	o := parseObject(a.data)
 	if kind, _ := o.text("type"); kind == "hello" {
 		return s.welcome(o)
