@@ -11,21 +11,21 @@ import (
 
 func TestLiveLog(t *testing.T) {
 	for _, c := range []struct {
-		happens simrobot.Happening
+		happens simrobot.Observation
 		want    string
 	}{
 		{simrobot.CheckedIn{OTA: "http://h/", Boot: simrobot.Bootstrap{URL: "ws://h:1/", Upgrade: "http://h/f.bin", Oddities: []string{"that"}}},
 			"robot  aa:bb     checked in at http://h/ -> ws://h:1/\nrobot  upgrades  a real one would install http://h/f.bin now\nrobot  ignores   that\n"},
-		{simrobot.Waits{Code: "123456", Message: "adopt me"}, "robot  waits     for its owner, and shows the code 123456 (adopt me)\n"},
+		{simrobot.AwaitsAdoption{Code: "123456", Message: "adopt me"}, "robot  waits     for its owner, and shows the code 123456 (adopt me)\n"},
 		{simrobot.Welcomed{Audio: xiaozhi.AudioParams{SampleRate: 24000, FrameDuration: 60}, Latency: 1234 * time.Microsecond},
 			"perch  hello     24000 Hz, 60 ms, after 1.2ms\n"},
 		{simrobot.Entered{State: simrobot.Listening}, ""},
 		{simrobot.Listed{Tools: 11}, "robot  lists     11 tools\n"},
-		{simrobot.Said{Text: "what time is it"}, "robot  says      \"what time is it\"\n"},
-		{simrobot.Heard{Text: "what\ntime\x07"}, "perch  heard     what time\n"},
-		{simrobot.Felt{Emotion: "happy", Emoji: "😊", Face: "happy"}, "perch  feels     😊 happy\n"},
-		{simrobot.Felt{Emotion: "cool", Face: "neutral"}, "perch  feels     cool (this robot shows neutral)\n"},
-		{simrobot.Showed{Text: "It is noon."}, "perch  says      It is noon.\n"},
+		{simrobot.Spoken{Text: "what time is it"}, "robot  says      \"what time is it\"\n"},
+		{simrobot.Transcript{Text: "what\ntime\x07"}, "perch  heard     what time\n"},
+		{simrobot.EmotionShown{Emotion: "happy", Emoji: "😊", Face: "happy"}, "perch  feels     😊 happy\n"},
+		{simrobot.EmotionShown{Emotion: "cool", Face: "neutral"}, "perch  feels     cool (this robot shows neutral)\n"},
+		{simrobot.SentenceShown{Text: "It is noon."}, "perch  says      It is noon.\n"},
 		{simrobot.Alerted{Status: "Warning", Message: "Battery low", Emotion: "sad"}, "perch  alerts    Warning: Battery low (sad)\n"},
 		{simrobot.Called{Name: "self.x", Arguments: "{}", Result: "true"}, "robot  tool      self.x {} -> true\n"},
 		{simrobot.Called{Name: "self.x", Arguments: "{}", Err: "no"}, "robot  tool      self.x {} -> error: no\n"},
@@ -37,7 +37,7 @@ func TestLiveLog(t *testing.T) {
 		{simrobot.Reminded{ID: 1, Message: "tea"}, "robot  rings     tea\n"},
 		{simrobot.Stopped{}, ""},
 		{simrobot.Stopped{Cut: 9}, "robot  cuts off  9 packets that it had not played\n"},
-		{simrobot.Puzzled{Why: "nonsense"}, "robot  ignores   nonsense\n"},
+		{simrobot.MessageIgnored{Why: "nonsense"}, "robot  ignores   nonsense\n"},
 		{simrobot.HungUp{Why: "the robot was tapped"}, "robot  hangs up  the robot was tapped\n"},
 		{simrobot.HungUp{ByServer: true, Why: "EOF"}, "perch  hangs up\n"},
 	} {

@@ -29,9 +29,9 @@ var features = map[string][2]string{
 }
 
 // look takes in what the robot shows and does from now on.
-func (p *picture) look(h simrobot.Happening) {
+func (p *picture) look(h simrobot.Observation) {
 	switch h := h.(type) {
-	case simrobot.Felt:
+	case simrobot.EmotionShown:
 		p.emotion = h.Face
 	case simrobot.Entered:
 		p.speaking = h.State == simrobot.Speaking

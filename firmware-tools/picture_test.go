@@ -19,18 +19,18 @@ import (
 func TestPicture(t *testing.T) {
 	var b strings.Builder
 	l := &liveLog{out: lines{to: &b}, mac: "aa:bb", picture: &picture{screen: command.Screen{Width: 60}}}
-	for _, h := range []simrobot.Happening{
+	for _, h := range []simrobot.Observation{
 		simrobot.CheckedIn{OTA: "http://h/", Boot: simrobot.Bootstrap{URL: "ws://h:1/"}},
-		simrobot.Said{Text: "look left"},
-		simrobot.Heard{Text: "look left"},
-		simrobot.Felt{Emotion: "happy", Emoji: "😊", Face: "happy"},
+		simrobot.Spoken{Text: "look left"},
+		simrobot.Transcript{Text: "look left"},
+		simrobot.EmotionShown{Emotion: "happy", Emoji: "😊", Face: "happy"},
 		simrobot.Entered{State: simrobot.Speaking},
 		simrobot.Called{Name: "self.robot.set_head_angles", Arguments: `{"pitch":0,"speed":150,"yaw":-45}`, Result: "true"},
 		simrobot.HeadMoved{Yaw: -45},
 		simrobot.Called{Name: "self.robot.get_head_angles", Arguments: "{}", Result: `{"yaw":-45,"pitch":0}`},
-		simrobot.Showed{Text: "Looking\x1b[31m left."},
+		simrobot.SentenceShown{Text: "Looking\x1b[31m left."},
 		simrobot.Entered{State: simrobot.Listening},
-		simrobot.Turned{Turn: simrobot.Turn{Answered: true, FirstAudio: 714 * time.Millisecond, Length: 1020 * time.Millisecond}},
+		simrobot.TurnEnded{Turn: simrobot.Turn{Answered: true, FirstAudio: 714 * time.Millisecond, Length: 1020 * time.Millisecond}},
 		simrobot.HeadMoved{Yaw: 10},
 		simrobot.HungUp{Why: "all was said and answered"},
 	} {

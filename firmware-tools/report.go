@@ -56,7 +56,7 @@ func milliseconds(d time.Duration) float64 { return float64(d.Round(10*time.Micr
 func report(out lines, s simrobot.Stats) {
 	if out.json {
 		for i, t := range s.Turns {
-			out.object(shownTurn{i + 1, t.Text, t.Heard, t.Answered, t.Interrupted, milliseconds(t.FirstAudio), milliseconds(t.Length), t.Packets, t.Underruns, t.Dropped})
+			out.object(shownTurn{i + 1, t.Text, t.Transcript, t.Answered, t.Interrupted, milliseconds(t.FirstAudio), milliseconds(t.Length), t.Packets, t.Underruns, t.Dropped})
 		}
 		summary(out, []simrobot.Stats{s})
 		return
@@ -64,7 +64,7 @@ func report(out lines, s simrobot.Stats) {
 	w := out.to
 	for i, t := range s.Turns {
 		if t.Interrupted {
-			fmt.Fprintf(w, "turn %d: interrupted, and quiet after %v\n", i+1, ms(t.Hushed))
+			fmt.Fprintf(w, "turn %d: interrupted, and quiet after %v\n", i+1, ms(t.QuietAfter))
 			continue
 		}
 		if !t.Answered {

@@ -217,9 +217,9 @@ func (f *robotFlags) show(ctx context.Context, log *liveLog, o *simrobot.Options
 	log.line("robot", "sound", howHeard(player))
 	heard := newLoudspeaker(ctx, player)
 	o.Play = heard.play
-	o.Observe = func(h simrobot.Happening) {
+	o.Observe = func(h simrobot.Observation) {
 		log.observe(h)
-		said, ok := h.(simrobot.Said)
+		said, ok := h.(simrobot.Spoken)
 		for _, s := range o.Say {
 			if ok && s.Text == said.Text {
 				heard.play(voice.MicRate, s.PCM)

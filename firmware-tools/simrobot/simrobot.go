@@ -75,7 +75,7 @@ type Options struct {
 	MoreTools    []device.Tool               // listed after the robot's own; they answer true
 	FlashFile    string                      // holds the flash between runs; "" keeps it in memory
 	Transcript   io.Writer                   // receives every frame as a line of JSON, secrets blanked
-	Observe      func(Happening)
+	Observe      func(Observation)
 
 	dial func(ctx context.Context, url string, h http.Header) (channel, error)
 }
@@ -166,7 +166,7 @@ func (o *Options) complete() error {
 		o.AnswerWithin = 30 * time.Second
 	}
 	if o.Observe == nil {
-		o.Observe = func(Happening) {}
+		o.Observe = func(Observation) {}
 	}
 	if o.dial == nil {
 		o.dial = dial

@@ -46,7 +46,7 @@ type Downlink struct {
 // Turn is one sentence and its answer.
 type Turn struct {
 	Text       string        // what was said to the robot
-	Heard      string        // what the server made of it; empty where it did not tell
+	Transcript string        // what the server made of it; empty where it did not tell
 	Answer     []string      // sentences shown
 	FirstAudio time.Duration // from the end of the person's speech to the first packet of the answer
 	Length     time.Duration // from there until the answer was played
@@ -56,7 +56,7 @@ type Turn struct {
 	Answered   bool // sound came
 
 	Interrupted bool          // by a tap, a wake word, the button, or the next sentence
-	Hushed      time.Duration // from there to the server's tts stop; 0 where none came
+	QuietAfter  time.Duration // from there to the server's tts stop; 0 where none came
 }
 
 // Quantile is the value that share q (0 to 1) of d do not exceed, by nearest
