@@ -28,6 +28,7 @@ var arrows = map[string][]string{
 	"store":          {},
 	"socket":         {},
 	"gateway/door":   {},
+	"command":        {},
 	"remote/*":       {"remote", "socket"},
 	"event":          {"device"},
 	"agent":          {"device", "event"},
@@ -57,11 +58,12 @@ var arrows = map[string][]string{
 	// Its tests run the broker beside them; the appliance runs it as a child.
 	"gateway/homeassistant": {"agent", "agent/notice", "agent/thinker", "device", "event", "perception", "voice", "socket", "gateway/door", "gateway/broker"},
 
-	"firmware-tools":   {"firmware-tools/*", "device", "device/xiaozhi", "ota/espimage", "voice", "voice/*", "socket", "gateway/mdns"},
-	"firmware-tools/*": {"firmware-tools/*", "device", "device/xiaozhi", "ota/espimage", "voice", "voice/*", "socket", "gateway/mdns"},
-	"cmd/*":            {"agent", "agent/*", "device", "device/*", "event", "gateway/*", "ota", "ota/*", "perception", "remote", "remote/*", "socket", "store", "voice", "voice/*"},
-	"packaging":        {"store"}, // the soak has its appliance installed hours ago
-	".":                {},
+	"command/commandtest": {"command"},
+	"firmware-tools":      {"command", "firmware-tools/*", "device", "device/xiaozhi", "ota/espimage", "voice", "voice/*", "socket", "gateway/mdns"},
+	"firmware-tools/*":    {"firmware-tools/*", "device", "device/xiaozhi", "ota/espimage", "voice", "voice/*", "socket", "gateway/mdns"},
+	"cmd/*":               {"command", "agent", "agent/*", "device", "device/*", "event", "gateway/*", "ota", "ota/*", "perception", "remote", "remote/*", "socket", "store", "voice", "voice/*"},
+	"packaging":           {"store"}, // the soak has its appliance installed hours ago
+	".":                   {},
 }
 
 // owners are the only packages that may import a library. A rule for a prefix
@@ -85,6 +87,8 @@ var owners = map[string][]string{
 	"golang.org/x/time":                      {"gateway/door"},
 	"github.com/coreos/go-systemd/v22":       {"cmd/perch"},
 	"go.bug.st/serial":                       {"firmware-tools/romloader"},
+	"github.com/spf13/cobra":                 {"command", "command/commandtest", "cmd/perch", "firmware-tools"}, // both programs have commands
+	"github.com/spf13/pflag":                 {"command"},
 	"C":                                      {"voice", "voice/*"},
 }
 
@@ -141,7 +145,7 @@ func forbidden(file, imported string) string {
 			return ""
 		case test && inner == "agent/notice" && strings.HasPrefix(dir, "agent/"): // brains are tested with real timers
 			return ""
-		case test && (inner == "firmware-tools/simrobot" || dir == ".") && !strings.HasPrefix(inner, "cmd/"):
+		case test && (inner == "firmware-tools/simrobot" || inner == "command/commandtest" || dir == ".") && !strings.HasPrefix(inner, "cmd/"):
 			return ""
 		}
 		return "the design has no such arrow"

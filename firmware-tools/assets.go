@@ -4,54 +4,106 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 
+	"github.com/spf13/cobra"
+
+	"perch/command"
 	"perch/ota/espimage"
 )
 
 // assetsFlags are the options of perch-tools assets.
 type assetsFlags struct {
 	reach
-	file   string
 	name   string
 	robot  string // its id, or its name
 	reboot bool
 	check  bool
+	json   bool
 }
 
-// assets puts a file of fonts, wake words and faces where robots can download
-// it, and points a robot at it.
-func assets(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	f, err := parseAssets(args, stdout)
+// shownAssets is what is printed of an asset file.
+type shownAssets struct {
+	Size  int64            `json:"size"`
+	Files []espimage.Asset `json:"files"`
+	Name  string           `json:"name,omitempty"`  // under which robots can download it
+	Robot string           `json:"robot,omitempty"` // that fetches it when it next starts
+}
+
+func assetsCommand() *cobra.Command {
+	f := &assetsFlags{}
+	c := &cobra.Command{
+		Use:     "assets FILE.bin",
+		Short:   "Have robots fetch fonts, wake words and faces from an appliance",
+		Example: "perch-tools assets faces.bin --robot kitchen --reboot",
+		RunE: func(c *cobra.Command, args []string) (err error) {
+			if f.robot != "" {
+				if f.robot, err = robotNamed(f.robot); err != nil {
+					return command.Usagef("%w", err)
+				}
+			}
+			if f.reboot && f.robot == "" {
+				return command.Usagef("--reboot goes with --robot")
+			}
+			return f.assets(c.Context(), args[0], c.OutOrStdout(), c.ErrOrStderr())
+		},
+	}
+	f.register(c)
+	s := c.Flags()
+	s.StringVar(&f.name, "name", "", "`NAME` that it is kept under; without it, the file's own")
+	s.StringVar(&f.robot, "robot", "", "`ROBOT` that is to fetch it; its channel must be open")
+	s.BoolVar(&f.reboot, "reboot", false, "restart that robot, so that it fetches it")
+	s.BoolVar(&f.check, "check", false, "only read the file and show its content")
+	s.BoolVar(&f.json, "json", false, "print JSON")
+	return c
+}
+
+// assets uploads a file of fonts, wake words and faces, and has a robot fetch
+// it.
+func (f *assetsFlags) assets(ctx context.Context, file string, stdout, stderr io.Writer) error {
+	a, err := readAssets(file) // before it is uploaded
 	if err != nil {
 		return err
 	}
-	a, err := readAssets(f.file) // a bad one need not go over the network
-	if err != nil {
-		return err
+	shown := shownAssets{Size: a.Size, Files: a.Files}
+	progress := stdout
+	if f.json {
+		progress = io.Discard
 	}
-	fmt.Fprintf(stdout, "asset file of %d bytes\n", a.Size)
+	fmt.Fprintf(progress, "asset file of %d bytes\n", a.Size)
 	for _, each := range a.Files {
-		fmt.Fprintf(stdout, "  %-31s %d bytes\n", each.Name, each.Size)
+		fmt.Fprintf(progress, "  %-31s %d bytes\n", each.Name, each.Size)
 	}
-	if f.check {
-		return nil
+	if !f.check {
+		if shown.Name = f.name; shown.Name == "" {
+			shown.Name = filepath.Base(file)
+		}
+		if err := f.offer(ctx, file, shown, progress, stderr); err != nil {
+			return err
+		}
+		shown.Robot = f.robot
 	}
-	if err := f.upload(ctx, a.Size, stderr); err != nil {
+	if f.json {
+		return command.WriteJSON(stdout, shown)
+	}
+	return nil
+}
+
+// offer uploads the file, and sends the robot to it.
+func (f *assetsFlags) offer(ctx context.Context, file string, as shownAssets, stdout, stderr io.Writer) error {
+	if err := f.upload(ctx, file, as.Size, nil, stderr, "assets", as.Name); err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "robots can download it as %s\n", f.name)
+	fmt.Fprintf(stdout, "robots can download it as %s\n", as.Name)
 	if f.robot == "" {
 		fmt.Fprintln(stdout, "no robot is told of it yet: --robot names one whose channel is open")
 		return nil
 	}
-	if err := f.point(ctx); err != nil {
+	if err := f.point(ctx, as.Name); err != nil {
 		return fmt.Errorf("it is there, but %s is not told of it: %w", f.robot, err)
 	}
 	if !f.reboot {
@@ -69,39 +121,6 @@ func assets(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 	return nil
 }
 
-func parseAssets(args []string, stdout io.Writer) (*assetsFlags, error) {
-	f := &assetsFlags{}
-	s := flag.NewFlagSet("perch-tools assets", flag.ContinueOnError)
-	s.SetOutput(io.Discard)
-	f.register(s)
-	s.StringVar(&f.name, "name", "", "`NAME` that it is kept under; without it, the file's own")
-	robot := s.String("robot", "", "`ROBOT` to point at it, whose channel must be open")
-	s.BoolVar(&f.reboot, "reboot", false, "restart that robot, so that it fetches it")
-	s.BoolVar(&f.check, "check", false, "only read the file and say what it holds")
-	files, err := parseAround(s, args)
-	if errors.Is(err, flag.ErrHelp) {
-		return nil, helped(s, stdout, "FILE.bin")
-	}
-	if err == nil && *robot != "" {
-		f.robot, err = robotNamed(*robot)
-	}
-	switch {
-	case err != nil:
-	case len(files) != 1:
-		err = fmt.Errorf("it takes one file, not %d", len(files))
-	case f.reboot && *robot == "":
-		err = errors.New("--reboot goes with --robot")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errUsage, err)
-	}
-	f.file = files[0]
-	if f.name == "" {
-		f.name = filepath.Base(f.file)
-	}
-	return f, nil
-}
-
 func readAssets(name string) (espimage.Assets, error) {
 	file, err := os.Open(name)
 	if err != nil {
@@ -113,33 +132,15 @@ func readAssets(name string) (espimage.Assets, error) {
 		return espimage.Assets{}, fmt.Errorf("open the assets: %w", err)
 	}
 	if !info.Mode().IsRegular() {
-		return espimage.Assets{}, fmt.Errorf("%s is no file", name)
+		return espimage.Assets{}, fmt.Errorf("%s is not a file", name)
 	}
 	return espimage.ReadAssets(file, info.Size())
 }
 
-func (f *assetsFlags) upload(ctx context.Context, size int64, stderr io.Writer) error {
-	file, err := os.Open(f.file)
-	if err != nil {
-		return fmt.Errorf("open the assets: %w", err)
-	}
-	defer file.Close()
-	b := &bar{from: io.LimitReader(file, size), size: size, to: stderr, shown: -1, live: isTerminal(stderr)}
-	request, err := f.request(ctx, http.MethodPost, b, nil, "assets", f.name)
-	if err != nil {
-		return err
-	}
-	request.ContentLength = size
-	request.Header.Set("Content-Type", "application/octet-stream")
-	request.Header.Set("Expect", "100-continue") // a refusal comes before the file goes
-	err = send(request)
-	b.end()
-	return err
-}
-
-// point has the appliance tell the robot, by the tool that its firmware has.
-func (f *assetsFlags) point(ctx context.Context) error {
-	body, err := json.Marshal(map[string]string{"name": f.name})
+// point has the appliance give the robot the address, by a tool of the
+// firmware.
+func (f *assetsFlags) point(ctx context.Context, name string) error {
+	body, err := json.Marshal(map[string]string{"name": name})
 	if err != nil {
 		return fmt.Errorf("encode the name: %w", err)
 	}

@@ -89,7 +89,7 @@ func TestAssetsRefused(t *testing.T) {
 		{[]string{writeFile(t, "page.bin", []byte("<html>"))}, 1, "no asset file"},
 		{[]string{writeFile(t, "app.bin", simrobot.Image("1.3.0", 0))}, 1, "application"},
 		{[]string{filepath.Join(t.TempDir(), "none")}, 1, "none"},
-		{[]string{t.TempDir()}, 1, "is no file"},
+		{[]string{t.TempDir()}, 1, "is not a file"},
 		{[]string{good, "--url", "http://127.0.0.1:1"}, 1, "does not answer"},
 		{[]string{"--help"}, 0, ""},
 	} {

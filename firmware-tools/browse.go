@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
 	"net/url"
@@ -19,19 +18,19 @@ import (
 // answers within a second.
 const browseLimit = 5 * time.Second
 
-// browse finds an appliance on the local link, says which, and returns its OTA
-// URL.
-func browse(ctx context.Context, stdout io.Writer) (string, error) {
-	return search(ctx, stdout, otaURL)
+// browse finds an appliance on the local link, prints its name, and returns its
+// OTA URL.
+func browse(ctx context.Context, out lines) (string, error) {
+	return search(ctx, out, otaURL)
 }
 
 // browseLasting is browse for an address that a robot keeps: by name, which
 // stays when the appliance's address changes.
-func browseLasting(ctx context.Context, stdout io.Writer) (string, error) {
-	return search(ctx, stdout, lastingURL)
+func browseLasting(ctx context.Context, out lines) (string, error) {
+	return search(ctx, out, lastingURL)
 }
 
-func search(ctx context.Context, stdout io.Writer, address func(mdns.Found) string) (string, error) {
+func search(ctx context.Context, out lines, address func(mdns.Found) string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, browseLimit)
 	defer cancel()
 	found, instance := "", ""
@@ -47,7 +46,7 @@ func search(ctx context.Context, stdout io.Writer, address func(mdns.Found) stri
 	case found == "":
 		return "", fmt.Errorf("no appliance answered for %s within %v; name it with --ota http://HOST:8003/xiaozhi/ota/", mdns.Service, browseLimit)
 	}
-	fmt.Fprintf(stdout, "robot  finds     %s by browsing for %s\n", instance, mdns.Service)
+	out.line("robot", "finds", instance+" by browsing for "+mdns.Service)
 	return found, nil
 }
 

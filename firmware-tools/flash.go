@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -13,6 +12,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
+
+	"perch/command"
 	"perch/firmware-tools/romloader"
 	"perch/ota/espimage"
 )
@@ -28,18 +30,46 @@ type flashFlags struct {
 	boot  bool
 	save  bool
 	dry   bool
+	json  bool
 }
 
 // mostFlash bounds a file, in bytes: no robot has more flash.
 const mostFlash = 32 << 20
 
-// flash writes a file to a robot's flash, over its USB cable, or reads a part
-// of it.
-func flash(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
-	f, err := parseFlash(args, stdout)
-	if err != nil {
-		return err
+func flashCommand() *cobra.Command {
+	f := &flashFlags{}
+	c := &cobra.Command{
+		Use:   "flash FILE.bin",
+		Short: "Write firmware, assets or settings to a robot over its USB cable",
+		Example: `perch-tools flash stack-chan.bin
+			perch-tools flash --save --at nvs nvs.bin`,
+		RunE: func(c *cobra.Command, args []string) error {
+			f.file = args[0]
+			switch {
+			case f.baud < 9600 || f.baud > 2_000_000:
+				return command.Usagef("--baud %d: 9600 to 2000000", f.baud)
+			case f.save && (f.at == "" || f.boot || f.all || f.dry || f.board != ""):
+				return command.Usagef("--save goes with --at, and with no option for writing")
+			}
+			return f.flash(c.Context(), lines{c.OutOrStdout(), f.json}, c.ErrOrStderr())
+		},
 	}
+	s := c.Flags()
+	s.StringVar(&f.port, "port", "", "`PORT` that the robot is at, as in /dev/ttyACM0; without it, the only one that there is")
+	s.StringVar(&f.at, "at", "", "`PARTITION|ADDRESS` to write to, as in ota_0; without it, where a file of its kind belongs")
+	s.BoolVar(&f.boot, "boot", false, "have the robot start what is written, whichever slot it starts now")
+	s.StringVar(&f.board, "board", "", "`BOARD` that the firmware was built for, if the robot has that of another project")
+	s.BoolVar(&f.all, "all", false, "allow writing the boot loader, the partition table and the settings; a merged image is all of that")
+	s.BoolVar(&f.save, "save", false, "read the partition of --at into FILE, and write nothing to the robot")
+	s.BoolVar(&f.dry, "dry-run", false, "only show what would be written, and where")
+	s.IntVar(&f.baud, "baud", 460800, "`SPEED` for boards with a USB bridge")
+	s.BoolVar(&f.json, "json", false, "print JSON, an object a line")
+	return c
+}
+
+// flash writes a file to a robot's flash over its USB cable, or reads a
+// partition.
+func (f *flashFlags) flash(ctx context.Context, out lines, stderr io.Writer) (err error) {
 	var file flashFile
 	if !f.save {
 		if file, err = readFlashFile(f.file); err != nil { // before the robot is stopped for it
@@ -57,17 +87,16 @@ func flash(ctx context.Context, args []string, stdout, stderr io.Writer) (err er
 		return err
 	}
 	defer func() { err = errors.Join(err, port.Close()) }()
-	fmt.Fprintf(stdout, "robot     at %s, is brought into its loader\n", found.Name)
+	out.step("robot", "at %s, is brought into its loader", found.Name)
 	l, err := romloader.Connect(ctx, port, romloader.Options{Resetter: port, USB: found.USB})
 	if err != nil {
 		return interrupted(ctx, fmt.Errorf("%s: %w", found.Name, err))
 	}
-	s := &flashing{flags: f, loader: l, port: port, usb: found.USB, stdout: stdout, stderr: stderr}
-	err = s.run(ctx, file)
-	return interrupted(ctx, err)
+	s := &flashing{flags: f, loader: l, port: port, usb: found.USB, out: out, stderr: stderr}
+	return interrupted(ctx, s.run(ctx, file))
 }
 
-// interrupted says so in plain words.
+// interrupted returns an error of an interruption in plain words.
 func interrupted(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("interrupted: %s", strings.ReplaceAll(err.Error(), ctx.Err().Error(), "you stopped it"))
@@ -75,39 +104,7 @@ func interrupted(ctx context.Context, err error) error {
 	return err
 }
 
-func parseFlash(args []string, stdout io.Writer) (*flashFlags, error) {
-	f := &flashFlags{}
-	s := flag.NewFlagSet("perch-tools flash", flag.ContinueOnError)
-	s.SetOutput(io.Discard)
-	s.StringVar(&f.port, "port", "", "`PORT` that the robot is at, as in /dev/ttyACM0; without it, the only one that there is")
-	s.StringVar(&f.at, "at", "", "`PARTITION|ADDRESS` to write to, as in ota_0; without it, where a file of its kind belongs")
-	s.BoolVar(&f.boot, "boot", false, "have the robot start what is written, whichever slot it starts now")
-	s.StringVar(&f.board, "board", "", "`BOARD` that the firmware was built for: say so where the robot has that of another project")
-	s.BoolVar(&f.all, "all", false, "allow writing the boot loader, the partition table and the settings; a merged image is all of that")
-	s.BoolVar(&f.save, "save", false, "read the partition of --at into FILE, and write nothing to the robot")
-	s.BoolVar(&f.dry, "dry-run", false, "only say what would be written, and where")
-	s.IntVar(&f.baud, "baud", 460800, "`SPEED` for boards with a USB bridge")
-	files, err := parseAround(s, args)
-	if errors.Is(err, flag.ErrHelp) {
-		return nil, helped(s, stdout, "FILE.bin")
-	}
-	switch {
-	case err != nil:
-	case len(files) != 1:
-		err = fmt.Errorf("it takes one file, not %d", len(files))
-	case f.baud < 9600 || f.baud > 2_000_000:
-		err = fmt.Errorf("--baud %d: 9600 to 2000000", f.baud)
-	case f.save && (f.at == "" || f.boot || f.all || f.dry || f.board != ""):
-		err = errors.New("--save goes with --at, and with nothing that is for writing")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errUsage, err)
-	}
-	f.file = files[0]
-	return f, nil
-}
-
-// readFlashFile reads a file, and says what it is.
+// readFlashFile reads a file, and finds out what it is.
 func readFlashFile(name string) (flashFile, error) {
 	file, err := os.Open(name)
 	if err != nil {
@@ -145,8 +142,8 @@ func (f *flashFlags) find() (romloader.Found, error) {
 	return choosePort(ports, f.port)
 }
 
-// choosePort is the one that was named; else the one chip of Espressif's that
-// is there; else the one bridge, which might belong to a robot.
+// choosePort returns the named port; else the only one with a chip of
+// Espressif's; else the only bridge, which may belong to a robot.
 func choosePort(ports []romloader.Found, named string) (romloader.Found, error) {
 	if named != "" {
 		real, err := filepath.EvalSymlinks(named) // /dev/serial/by-id has names that last
@@ -174,10 +171,11 @@ func choosePort(ports []romloader.Found, named string) (romloader.Found, error) 
 	for _, p := range likely {
 		names = append(names, strings.TrimSpace(p.Name+" "+p.Device))
 	}
-	return romloader.Found{}, fmt.Errorf("%w: there is more than one port: name the robot's with --port, one of: %s", errUsage, strings.Join(names, "; "))
+	return romloader.Found{}, command.Usagef("there is more than one port: name the robot's with --port, one of: %s", strings.Join(names, "; "))
 }
 
-// saved writes what was read, for its owner alone: settings hold passwords.
+// saved writes what was read, readable by the user alone: settings hold
+// passwords.
 func saved(name string, b []byte) error {
 	if err := replace(name, b, 0o600); err != nil {
 		var path *fs.PathError

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"perch/command"
 	"perch/firmware-tools/romloader"
 	"perch/firmware-tools/simrobot"
 	"perch/ota/espimage"
@@ -160,7 +161,7 @@ func TestFlashCutShort(t *testing.T) {
 	}
 	rom := simrobot.NewROM(o)
 	port, file := terminal(t, rom), writeFile(t, "app.bin", filled("1.3.0", 250_000))
-	err := flash(ctx, []string{file, "--port", port}, io.Discard, io.Discard)
+	_, err := command.Execute(ctx, commands(), []string{"flash", file, "--port", port}, io.Discard, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "interrupted: write the flash at 0x20000: you stopped it; ota_0 is half written") || strings.Contains(err.Error(), "context") {
 		t.Fatal(err)
 	}

@@ -6,21 +6,22 @@ import (
 	"fmt"
 	"io"
 
+	"perch/command"
 	"perch/firmware-tools/romloader"
 	"perch/ota/espimage"
 )
 
 // flashing is a robot in its loader.
 type flashing struct {
-	flags          *flashFlags
-	loader         *romloader.Loader
-	port           *romloader.Port
-	usb            bool
-	stdout, stderr io.Writer
+	flags  *flashFlags
+	loader *romloader.Loader
+	port   *romloader.Port
+	usb    bool
+	out    lines
+	stderr io.Writer
 }
 
-// run does what was asked for. A robot that was not written to is let go on
-// with what it did.
+// run writes or reads. A robot that was not written to goes on as before.
 func (s *flashing) run(ctx context.Context, file flashFile) error {
 	robot, err := s.look(ctx)
 	var p flashPlan
@@ -32,11 +33,11 @@ func (s *flashing) run(ctx context.Context, file flashFile) error {
 	case s.flags.save:
 		err = s.save(ctx, robot)
 	default:
-		s.tell(p)
+		s.show(p)
 		if !s.flags.dry {
 			return s.write(ctx, p)
 		}
-		fmt.Fprintln(s.stdout, "nothing is written: --dry-run")
+		s.out.step("dry run", "nothing is written")
 	}
 	return errors.Join(err, s.restart(ctx))
 }
@@ -56,7 +57,7 @@ func (s *flashing) look(ctx context.Context) (r flashed, err error) {
 		}
 	}
 	r = flashed{chip: l.Chip(), revision: l.Revision(), bootLoader: l.BootLoader(), size: l.Size()}
-	fmt.Fprintf(s.stdout, "chip      %v, revision %d.%d, %d MB of flash\n", r.chip, r.revision/100, r.revision%100, r.size>>20)
+	s.out.step("chip", "%v, revision %d.%d, %d MB of flash", r.chip, r.revision/100, r.revision%100, r.size>>20)
 	b, err := l.Read(ctx, espimage.TableOffset, espimage.TableSize)
 	if err != nil {
 		return r, err
@@ -94,48 +95,47 @@ func (s *flashing) running(ctx context.Context, r *flashed) error {
 	}
 	r.app, _ = espimage.AppOf(start)
 	if r.app.Project == "" {
-		fmt.Fprintf(s.stdout, "starts    %s, which holds no application\n", starts.Name)
+		s.out.step("starts", "%s, which holds no application", starts.Name)
 		return nil
 	}
-	fmt.Fprintf(s.stdout, "starts    %s: %s %s\n", starts.Name, r.app.Project, r.app.Version)
+	s.out.step("starts", "%s: %s %s", starts.Name, r.app.Project, r.app.Version)
 	return nil
 }
 
-func (s *flashing) tell(p flashPlan) {
-	fmt.Fprintf(s.stdout, "file      %s\n", p.what)
+func (s *flashing) show(p flashPlan) {
+	s.out.step("file", "%s", p.what)
 	for _, w := range p.writes {
-		fmt.Fprintf(s.stdout, "write     %s: %#x to %#x\n", w.where, w.at, w.at+int64(len(w.data)))
+		s.out.step("write", "%s: %#x to %#x", w.where, w.at, w.at+int64(len(w.data)))
 	}
 	if s.flags.board != "" {
-		fmt.Fprintf(s.stdout, "board     %s, as you say\n", plainText(s.flags.board))
+		s.out.step("board", "%s, as you say", plainText(s.flags.board))
 	}
 	for _, n := range p.notes {
-		fmt.Fprintf(s.stdout, "note      %s\n", n)
+		s.out.step("note", "%s", n)
 	}
 }
 
-// write carries a plan out, and says what is left of the robot where it does
-// not come to its end.
+// write carries a plan out. Its error says what state the robot is left in.
 func (s *flashing) write(ctx context.Context, p flashPlan) error {
 	for _, w := range p.writes {
-		b := &bar{size: int64(len(w.data)), to: s.stderr, shown: -1, live: isTerminal(s.stderr)}
-		err := s.loader.Write(ctx, w.at, w.data, func(n int) { b.at(int64(n)) })
-		b.end()
+		b := command.NewProgress(s.stderr, int64(len(w.data)))
+		err := s.loader.Write(ctx, w.at, w.data, func(n int) { b.At(int64(n)) })
+		b.End()
 		if err != nil {
 			return fmt.Errorf("%w; %s is half written, and must be flashed again before the robot works: the same command goes on where this one stopped. Nothing else in the robot was touched", err, w.where)
 		}
 	}
-	fmt.Fprintln(s.stdout, "verified  its flash holds what was written")
+	s.out.step("verified", "its flash holds what was written")
 	return s.restart(ctx)
 }
 
-// restart lets the robot go on, also where the person does not want to wait
-// any longer: a chip that is left in reset would look dead.
+// restart lets the robot go on, also after an interruption: a chip that stays
+// in reset looks dead.
 func (s *flashing) restart(ctx context.Context) error {
 	err := s.loader.Restart(context.WithoutCancel(ctx))
 	var dark *romloader.Unreachable
 	if errors.As(err, &dark) {
-		fmt.Fprintln(s.stdout, "restart   the robot yourself, by its reset button or its power: this port cannot")
+		s.out.step("restart", "the robot yourself, by its reset button or its power: this port cannot")
 		return nil
 	}
 	return err
@@ -147,20 +147,20 @@ func (s *flashing) save(ctx context.Context, r flashed) error {
 	if err != nil {
 		return err
 	}
-	out, b := make([]byte, 0, where.limit), &bar{size: where.limit, to: s.stderr, shown: -1, live: isTerminal(s.stderr)}
+	out, b := make([]byte, 0, where.limit), command.NewProgress(s.stderr, where.limit)
 	for at := where.at; at < where.at+where.limit; at += romloader.Sector {
 		piece, err := s.loader.Read(ctx, at, int(min(romloader.Sector, where.at+where.limit-at)))
 		if err != nil {
-			b.end()
+			b.End()
 			return err
 		}
 		out = append(out, piece...)
-		b.at(int64(len(out)))
+		b.At(int64(len(out)))
 	}
-	b.end()
+	b.End()
 	if err := saved(s.flags.file, out); err != nil {
 		return err
 	}
-	fmt.Fprintf(s.stdout, "saved     %s: %d bytes of %s, from %#x on\n", s.flags.file, len(out), where.name, where.at)
+	s.out.step("saved", "%s: %d bytes of %s, from %#x on", s.flags.file, len(out), where.name, where.at)
 	return nil
 }

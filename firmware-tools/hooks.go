@@ -3,10 +3,7 @@ package main
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/json"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net/netip"
@@ -15,139 +12,140 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/spf13/cobra"
+
+	"perch/command"
 )
 
-// hooksFlags are the options of perch-tools hooks.
+// hooksFlags are the options of the commands of perch-tools hooks.
 type hooksFlags struct {
-	url      *url.URL
+	address  string
 	keyFile  string
-	key      string
 	settings string
 	agent    string
 	write    bool
-	words    []string // behind the verb
+	json     bool
+
+	url *url.URL
+	key string
 }
 
-// hooksVerbs are what follows perch-tools hooks, with what each does.
-func hooksVerbs() [][2]string {
-	return [][2]string{
-		{"install", "has a coding agent's hooks drive the appliance: hooks install claude"},
-		{"remove", "takes these hooks out of a coding agent's settings: hooks remove claude"},
-		{"send", "is what the hooks run: it passes on what the agent tells"},
-	}
+func hooksCommand() *cobra.Command {
+	c := &cobra.Command{Use: "hooks", Short: "Have a coding agent's hooks drive the appliance"}
+	c.AddCommand(hooksInstallCommand(&hooksFlags{}), hooksRemoveCommand(&hooksFlags{}), hooksSendCommand(&hooksFlags{}))
+	return c
 }
 
-// hooks installs what has a coding agent tell the appliance what it does, removes
-// it, or is what such an agent runs.
-func hooks(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	verb := ""
-	if len(args) > 0 {
-		verb = args[0]
+func hooksInstallCommand(f *hooksFlags) *cobra.Command {
+	c := &cobra.Command{
+		Use:     "install " + agentNames(),
+		Short:   "Print the hooks for a coding agent's settings, or write them there",
+		Example: "perch-tools hooks install claude --write",
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := f.prepare(); err != nil {
+				return err
+			}
+			return f.install(agentNamed(args[0]), c.OutOrStdout(), c.ErrOrStderr())
+		},
 	}
-	switch verb {
-	case "send":
-		// An agent takes the exit code 2 for a veto, so it never gets one.
-		f, err := parseHooks("send", args[1:], stdout)
-		if err == nil {
-			err = sendHook(ctx, f, os.Stdin, stdout)
-		}
-		if errors.Is(err, flag.ErrHelp) {
-			return err
-		}
-		if err != nil {
-			fmt.Fprintf(stderr, "perch-tools hooks send: %s\n", oneLine(err))
-		}
-		return nil
-	case "install", "remove":
-		f, err := parseHooks(verb, args[1:], stdout)
-		if err != nil {
-			return err
-		}
-		return changeHooks(f, verb == "install", stdout, stderr)
-	case "help", "-h", "-help", "--help":
-		fmt.Fprintf(stdout, "usage: perch-tools hooks install|remove %s [options]\n", agentNames())
-		return nil
-	}
-	return fmt.Errorf("%w: it is perch-tools hooks install %s, or remove", errUsage, agentNames())
+	f.register(c)
+	c.Flags().StringVar(&f.settings, "settings", "", "`FILE` to write to; the user's own settings of the agent by default")
+	c.Flags().BoolVar(&f.write, "write", false, "merge them into that file, and keep a backup")
+	c.Flags().BoolVar(&f.json, "json", false, "with --write, print JSON")
+	return c
 }
 
-func parseHooks(verb string, args []string, stdout io.Writer) (*hooksFlags, error) {
-	f := &hooksFlags{}
-	s := flag.NewFlagSet("perch-tools hooks "+verb, flag.ContinueOnError)
-	s.SetOutput(io.Discard)
-	address := new(string)
-	if verb != "remove" {
-		s.StringVar(address, "url", cmp.Or(os.Getenv("PERCH_URL"), keyless), "`URL` of the appliance")
-		s.StringVar(&f.keyFile, "key-file", "", "`FILE` that holds the skins' key (skins.key)")
+func hooksRemoveCommand(f *hooksFlags) *cobra.Command {
+	c := &cobra.Command{
+		Use:     "remove " + agentNames(),
+		Short:   "Remove these hooks from a coding agent's settings",
+		Example: "perch-tools hooks remove claude",
+		RunE: func(c *cobra.Command, args []string) error {
+			return f.merge(agentNamed(args[0]), nil, c.OutOrStdout(), c.ErrOrStderr())
+		},
 	}
-	switch verb {
-	case "install":
-		s.StringVar(&f.settings, "settings", "", "`FILE` to write to; the user's own settings of the agent by default")
-		s.BoolVar(&f.write, "write", false, "merge it into that file, and keep a backup")
-	case "remove":
-		s.StringVar(&f.settings, "settings", "", "`FILE` to take them out of; the user's own settings of the agent by default")
-	case "send":
-		s.StringVar(&f.agent, "agent", "", "`NAME` of the agent that tells; Claude Code by default")
+	c.Flags().StringVar(&f.settings, "settings", "", "`FILE` to remove them from; the user's own settings of the agent by default")
+	c.Flags().BoolVar(&f.json, "json", false, "print JSON")
+	return c
+}
+
+func hooksSendCommand(f *hooksFlags) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "send state|permission",
+		Short: "Send an agent's event to the appliance; the hooks run this command",
+		Args:  cobra.ArbitraryArgs, // and not checked before, for they could fail
+		RunE: func(c *cobra.Command, args []string) error {
+			err := f.prepare()
+			if err == nil {
+				err = sendHook(c.Context(), f, args, os.Stdin, c.OutOrStdout())
+			}
+			if err != nil {
+				return harmless{err}
+			}
+			return nil
+		},
 	}
-	err := s.Parse(args)
-	for err == nil && s.NArg() > 0 { // flags may stand behind the words, too
-		f.words = append(f.words, s.Arg(0))
-		err = s.Parse(s.Args()[1:])
-	}
-	if errors.Is(err, flag.ErrHelp) {
-		return nil, helped(s, stdout, map[string]string{"install": agentNames(), "remove": agentNames(), "send": "state|permission"}[verb])
-	}
-	if err == nil {
-		f.url, err = url.Parse(strings.TrimSuffix(*address, "/"))
-	}
-	if err == nil && verb != "remove" && (f.url.Scheme != "http" && f.url.Scheme != "https" || f.url.Host == "" || f.url.RawQuery != "") {
-		err = fmt.Errorf("--url %q is no address such as http://perch.local:8003", *address)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errUsage, err)
+	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return harmless{err} })
+	f.register(c)
+	c.Flags().StringVar(&f.agent, "agent", "", "`NAME` of the agent; Claude Code by default")
+	return c
+}
+
+// harmless is an error that ends with the exit code 0: an agent takes 2 for a
+// veto.
+type harmless struct{ error }
+
+// ExitCode is what the program ends with.
+func (harmless) ExitCode() int { return 0 }
+
+func (f *hooksFlags) register(c *cobra.Command) {
+	c.Flags().StringVar(&f.address, "url", cmp.Or(os.Getenv("PERCH_URL"), keyless), "`URL` of the appliance")
+	c.Flags().StringVar(&f.keyFile, "key-file", "", "`FILE` that holds the skins' key (skins.key)")
+}
+
+// prepare checks the address, and reads the key.
+func (f *hooksFlags) prepare() (err error) {
+	f.url, err = url.Parse(strings.TrimSuffix(f.address, "/"))
+	if err != nil || f.url.Scheme != "http" && f.url.Scheme != "https" || f.url.Host == "" || f.url.RawQuery != "" {
+		return command.Usagef("--url %q is no address such as http://perch.local:8003", f.address)
 	}
 	if f.keyFile == "" {
-		return f, nil
+		return nil
 	}
 	if f.keyFile, err = filepath.Abs(f.keyFile); err != nil {
-		return nil, fmt.Errorf("find the key: %w", err)
+		return fmt.Errorf("find the key: %w", err)
 	}
 	key, err := os.ReadFile(f.keyFile)
 	if err != nil {
-		return nil, fmt.Errorf("read the skins' key: %w", err)
+		return fmt.Errorf("read the skins' key: %w", err)
 	}
 	if f.key = strings.TrimSpace(string(key)); f.key == "" || strings.ContainsAny(f.key, " \t\r\n") {
-		return nil, fmt.Errorf("%s holds no key; it is one word, the value of skins.key", f.keyFile)
+		return fmt.Errorf("%s holds no key; it is one word, the value of skins.key", f.keyFile)
 	}
-	return f, nil
+	return nil
 }
 
-// changeHooks prints the settings block or merges it into the settings, or takes
-// it out of them.
-func changeHooks(f *hooksFlags, install bool, stdout, stderr io.Writer) error {
-	at := -1
-	if len(f.words) == 1 {
-		at = slices.IndexFunc(codingAgents(), func(a codingAgent) bool { return a.name == f.words[0] })
+// install prints the hooks, or writes them into the agent's settings.
+func (f *hooksFlags) install(agent codingAgent, stdout, stderr io.Writer) error {
+	program, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
 	}
-	if at < 0 {
-		return fmt.Errorf("%w: the agent has to be %s", errUsage, strings.ReplaceAll(agentNames(), "|", " or "))
+	block := f.block(program, agent)
+	if a, err := netip.ParseAddr(f.url.Hostname()); f.key == "" && f.url.Hostname() != "localhost" && (err != nil || !a.IsLoopback()) {
+		fmt.Fprintf(stderr, "%s takes hooks with the skins' key only: add --key-file FILE\n", f.url)
 	}
-	agent := codingAgents()[at]
-	var block object
-	if install {
-		program, err := os.Executable()
-		if err != nil {
-			return fmt.Errorf("find this program: %w", err)
-		}
-		block = f.block(program, agent)
-		if a, err := netip.ParseAddr(f.url.Hostname()); f.key == "" && f.url.Hostname() != "localhost" && (err != nil || !a.IsLoopback()) {
-			fmt.Fprintf(stderr, "%s takes hooks with the skins' key only: add --key-file FILE\n", f.url)
-		}
-		if !f.write {
-			_, err := stdout.Write(object{{"hooks", block.text()}}.pretty())
-			return err
-		}
+	if f.write {
+		return f.merge(agent, block, stdout, stderr)
 	}
+	_, err = stdout.Write(object{{"hooks", block.text()}}.pretty())
+	return err
+}
+
+// merge writes hooks into the agent's settings, in place of those of earlier;
+// without any it removes these.
+func (f *hooksFlags) merge(agent codingAgent, block object, stdout, stderr io.Writer) error {
 	file, err := f.file(agent)
 	if err != nil {
 		return err
@@ -157,13 +155,15 @@ func changeHooks(f *hooksFlags, install bool, stdout, stderr io.Writer) error {
 		return err
 	}
 	same, next := "%s has these hooks already\n", agent.next
-	if !install {
+	if block == nil {
 		same, next, notes = "%s has none of Perch's hooks\n", "", nil
 	}
 	for _, note := range notes {
 		fmt.Fprintln(stderr, note)
 	}
 	switch {
+	case f.json:
+		return command.WriteJSON(stdout, map[string]any{"file": file, "changed": changed, "backup": backup})
 	case !changed:
 		fmt.Fprintf(stdout, same, file)
 	case backup == "":
@@ -174,16 +174,16 @@ func changeHooks(f *hooksFlags, install bool, stdout, stderr io.Writer) error {
 	return nil
 }
 
-// codingAgent is an agent whose hooks are known here.
+// codingAgent is an agent that runs hooks.
 type codingAgent struct {
 	name   string
 	home   string // the environment's name for its folder
 	dir    string // that folder within the user's own, otherwise
 	file   string // of its hooks, in that folder
-	says   string // how it is called to the appliance, where that is not Claude Code
+	sent   string // its name to the appliance, if it is not Claude Code
 	events []string
-	brief  []string // events that it waits for no longer than 3 s
-	next   string   // to be done once they are installed
+	brief  []string // events whose hooks it stops after 3 s
+	next   string   // what the user has to do next
 }
 
 func codingAgents() []codingAgent {
@@ -191,13 +191,19 @@ func codingAgents() []codingAgent {
 		{name: "claude", home: "CLAUDE_CONFIG_DIR", dir: ".claude", file: "settings.json", events: []string{
 			"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "Notification", "SubagentStart", "SubagentStop",
 			"PreCompact", "Stop", "StopFailure", "SessionEnd"}},
-		{name: "codex", home: "CODEX_HOME", dir: ".codex", file: "hooks.json", says: "codex", events: []string{
+		{name: "codex", home: "CODEX_HOME", dir: ".codex", file: "hooks.json", sent: "codex", events: []string{
 			"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "SubagentStart", "SubagentStop", "PreCompact", "Stop"},
 			brief: []string{"Interrupt", "SessionEnd"}, next: "; Codex runs its hooks once you have trusted them: type /hooks in Codex"},
 	}
 }
 
-// agentNames are the agents as they are named to this command.
+// agentNamed returns an agent of agentNames.
+func agentNamed(name string) codingAgent {
+	all := codingAgents()
+	return all[slices.IndexFunc(all, func(a codingAgent) bool { return a.name == name })]
+}
+
+// agentNames returns the names of the agents, as a Use line lists them.
 func agentNames() string {
 	var names []string
 	for _, a := range codingAgents() {
@@ -206,7 +212,8 @@ func agentNames() string {
 	return strings.Join(names, "|")
 }
 
-// file is where the settings are. A link is followed, so that it stays one.
+// file returns the path of the settings. A link is followed, so that it stays
+// one.
 func (f *hooksFlags) file(agent codingAgent) (string, error) {
 	file := f.settings
 	if file == "" {
@@ -226,12 +233,11 @@ func (f *hooksFlags) file(agent codingAgent) (string, error) {
 	return file, nil // there is none yet
 }
 
-// mark tells our own hooks from all others in the settings.
+// mark distinguishes our own hooks from all others in the settings.
 const mark = "by=perch-tools"
 
-// block are the hooks, by event. They run this program: it is silent where the
-// appliance is not there, which a hook by HTTP is not, and the key stays in its
-// file.
+// block returns the hooks, by event. They run this program: without an appliance
+// it is silent, which a hook by HTTP is not, and the key stays in its file.
 func (f *hooksFlags) block(program string, agent codingAgent) object {
 	type run struct {
 		Type    string `json:"type"`
@@ -243,8 +249,8 @@ func (f *hooksFlags) block(program string, agent codingAgent) object {
 	}
 	one := func(event, what string, timeout int) member {
 		words := []string{quoted(program), "hooks", "send", what}
-		if agent.says != "" {
-			words = append(words, "--agent", agent.says)
+		if agent.sent != "" {
+			words = append(words, "--agent", agent.sent)
 		}
 		words = append(words, "--url", quoted(f.url.String()))
 		if f.keyFile != "" {
@@ -262,7 +268,7 @@ func (f *hooksFlags) block(program string, agent codingAgent) object {
 	return append(all, one("PermissionRequest", "permission", 120))
 }
 
-// quoted is a word for a shell.
+// quoted returns a word as a shell reads it.
 func quoted(word string) string {
 	if strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._:-") == "" {
 		return word
@@ -270,7 +276,7 @@ func quoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// encoded is JSON as a person would write it.
+// encoded returns JSON without escaped HTML.
 func encoded(v any) json.RawMessage {
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -296,12 +297,14 @@ func TestSend(t *testing.T) {
 	defer server.Close()
 	send := func(body string, words ...string) string {
 		t.Helper()
-		f, err := parseHooks("send", append(words, "--url", server.URL, "--key-file", written(t, "key", "sesame")), io.Discard)
+		f := &hooksFlags{}
+		c := hooksSendCommand(f)
+		err := errors.Join(c.ParseFlags(append(words, "--url", server.URL, "--key-file", written(t, "key", "sesame"))), f.prepare())
 		if err != nil {
 			return err.Error()
 		}
 		var out bytes.Buffer
-		if err := sendHook(t.Context(), f, strings.NewReader(body), &out); err != nil {
+		if err := sendHook(t.Context(), f, c.Flags().Args(), strings.NewReader(body), &out); err != nil {
 			return err.Error()
 		}
 		return out.String()
@@ -370,8 +373,8 @@ func FuzzMerge(f *testing.F) {
 	for _, text := range []string{theirs, `{}`, `{"hooks":{}}`, `{"hooks":{"Stop":[{"hooks":[{"url":"x?by=perch-tools"},{"command":"y"}]}]}}`, `{"hooks":null}`} {
 		f.Add([]byte(text))
 	}
-	flags, err := parseHooks("install", nil, io.Discard)
-	if err != nil {
+	flags := &hooksFlags{address: keyless}
+	if err := flags.prepare(); err != nil {
 		f.Fatal(err)
 	}
 	block := flags.block("perch-tools", codingAgents()[0])

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// What a hook may bring, in bytes, and how long the appliance may take: a
-// permission is held there until somebody answers.
+// The limits of a hook's input and of the answer, in bytes, and how long the
+// appliance may take: it holds a permission until somebody answers.
 const (
 	mostHook         = 4 << 20
 	mostVerdict      = 64 << 10
@@ -22,20 +22,20 @@ const (
 	permissionWithin = 115 * time.Second
 )
 
-// sendHook passes on what an agent tells its hook, and prints what it is to be
-// told: nothing, or the answer to a permission.
-func sendHook(ctx context.Context, f *hooksFlags, stdin io.Reader, stdout io.Writer) error {
+// sendHook sends the input of an agent's hook to the appliance, and prints the
+// answer to a permission.
+func sendHook(ctx context.Context, f *hooksFlags, args []string, stdin io.Reader, stdout io.Writer) error {
 	within := map[string]time.Duration{"state": stateWithin, "permission": permissionWithin}
-	if len(f.words) != 1 || within[f.words[0]] == 0 {
+	if len(args) != 1 || within[args[0]] == 0 {
 		return errors.New("it sends state or permission")
 	}
-	what := f.words[0]
+	what := args[0]
 	body, err := io.ReadAll(io.LimitReader(stdin, mostHook+1))
 	if err != nil {
-		return fmt.Errorf("read what the agent tells: %w", err)
+		return fmt.Errorf("read the input of the hook: %w", err)
 	}
 	if len(body) > mostHook {
-		return fmt.Errorf("the agent tells more than %d bytes", mostHook)
+		return fmt.Errorf("the input of the hook has more than %d bytes", mostHook)
 	}
 	if what == "state" {
 		body = brief(body)
@@ -75,12 +75,12 @@ func sendHook(ctx context.Context, f *hooksFlags, stdin io.Reader, stdout io.Wri
 	return err
 }
 
-// brief is of what an agent tells its hook only what a state and a tool's call are
-// made of: what people say and what files hold stays where it is.
+// brief returns only the fields of a hook's input that make a state or a tool's
+// call. Prompts and the content of files are not sent.
 func brief(body []byte) []byte {
 	var whole map[string]json.RawMessage
 	if json.Unmarshal(body, &whole) != nil {
-		return body // the appliance says what is wrong with it
+		return body // the appliance refuses it, with the reason
 	}
 	kept := map[string]json.RawMessage{}
 	for _, name := range []string{"hook_event_name", "session_id", "agent_id", "tool_name", "tool_use_id"} {
@@ -97,11 +97,11 @@ func brief(body []byte) []byte {
 	return encoded(kept)
 }
 
-// mostRuns bounds what is passed on of what a tool is called with, in bytes.
+// mostRuns bounds what is sent of a tool's input, in bytes.
 const mostRuns = 1000
 
-// runs is of what a tool is called with the one text that says what it does, and
-// its name: a command, a file's name, a host. It is empty for other tools.
+// runs returns the field of a tool's input that shows what the tool does, and its
+// text: a command, a file's name, a host. It is empty for other tools.
 func runs(tool string, input json.RawMessage) (name, what string) {
 	name = map[string]string{"Bash": "command", "apply_patch": "command", "Read": "file_path", "Edit": "file_path", "Write": "file_path",
 		"MultiEdit": "file_path", "NotebookEdit": "notebook_path", "WebFetch": "url", "WebSearch": "query", "Grep": "pattern", "Glob": "pattern",
@@ -132,11 +132,11 @@ func runs(tool string, input json.RawMessage) (name, what string) {
 	return name, what
 }
 
-// refusal is what an error of the appliance says.
+// refusal returns the message of an error of the appliance.
 func refusal(text []byte) string {
-	var told struct{ Error struct{ Message string } }
-	if json.Unmarshal(text, &told) == nil && told.Error.Message != "" {
-		return told.Error.Message
+	var answer struct{ Error struct{ Message string } }
+	if json.Unmarshal(text, &answer) == nil && answer.Error.Message != "" {
+		return answer.Error.Message
 	}
-	return "it does not say why"
+	return "without a reason"
 }

@@ -1,38 +1,46 @@
 package main
 
 import (
-	"context"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
 
+	"github.com/spf13/cobra"
+
+	"perch/command"
 	"perch/ota/espimage"
 )
 
 // imageFlags are the options of perch-tools image.
 type imageFlags struct {
-	file string
 	json bool
 	chip string
 	slot int64
 }
 
-// image says what a firmware image is, and fails where a robot would not run
-// it.
-func image(_ context.Context, args []string, stdout, _ io.Writer) error {
-	f, err := parseImage(args, stdout)
-	if err != nil {
-		return err
+func imageCommand() *cobra.Command {
+	f := &imageFlags{}
+	c := &cobra.Command{
+		Use:     "image FILE.bin",
+		Short:   "Show what a firmware image is, and whether a robot would run it",
+		Example: "perch-tools image stack-chan.bin --chip esp32s3",
+		RunE:    func(c *cobra.Command, args []string) error { return f.image(c.OutOrStdout(), args[0]) },
 	}
+	c.Flags().BoolVar(&f.json, "json", false, "print JSON")
+	c.Flags().StringVar(&f.chip, "chip", "", "`CHIP` that it must be built for, such as esp32s3")
+	c.Flags().Int64Var(&f.slot, "slot", 0, "size of the partition that it must fit into, in `BYTES`")
+	return c
+}
+
+// image shows an image. The error is why a robot would not run it.
+func (f *imageFlags) image(stdout io.Writer, file string) error {
 	target, err := f.target()
 	if err != nil {
 		return err
 	}
-	i, err := readImage(f.file)
+	i, err := readImage(file)
 	var refusal *espimage.Refusal
 	if err != nil && !errors.As(err, &refusal) {
 		return err
@@ -41,42 +49,10 @@ func image(_ context.Context, args []string, stdout, _ io.Writer) error {
 		err = i.Fits(target)
 	}
 	if f.json {
-		return errors.Join(showImageJSON(stdout, i, err), err)
+		return errors.Join(command.WriteJSON(stdout, shownAs(i, err)), err)
 	}
 	showImage(stdout, i)
 	return err
-}
-
-func parseImage(args []string, stdout io.Writer) (*imageFlags, error) {
-	f := &imageFlags{}
-	s := flag.NewFlagSet("perch-tools image", flag.ContinueOnError)
-	s.SetOutput(io.Discard)
-	s.BoolVar(&f.json, "json", false, "tell it as JSON")
-	s.StringVar(&f.chip, "chip", "", "`CHIP` that it must be built for, such as esp32s3")
-	s.Int64Var(&f.slot, "slot", 0, "`BYTES` of the partition that it must fit into")
-	files, err := parseAround(s, args)
-	if errors.Is(err, flag.ErrHelp) {
-		return nil, helped(s, stdout, "FILE.bin")
-	}
-	if err == nil && len(files) != 1 {
-		err = fmt.Errorf("it takes one file, not %d", len(files))
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errUsage, err)
-	}
-	f.file = files[0]
-	return f, nil
-}
-
-// parseAround takes flags from before and behind the other arguments, which it
-// returns.
-func parseAround(s *flag.FlagSet, args []string) (others []string, err error) {
-	err = s.Parse(args)
-	for err == nil && s.NArg() > 0 {
-		others = append(others, s.Arg(0))
-		err = s.Parse(s.Args()[1:])
-	}
-	return others, err
 }
 
 func (f *imageFlags) target() (espimage.Target, error) {
@@ -86,13 +62,13 @@ func (f *imageFlags) target() (espimage.Target, error) {
 	}
 	chip, known := espimage.ParseChip(f.chip)
 	if !known {
-		return t, fmt.Errorf("%w: there is no chip %q; they are spelled as in esp32s3", errUsage, f.chip)
+		return t, command.Usagef("there is no chip %q; an example is esp32s3", f.chip)
 	}
 	t.Chip = chip
 	return t, nil
 }
 
-// readImage returns what could be read where the error is a refusal, too.
+// readImage returns what could be read, also if the error is a refusal.
 func readImage(name string) (espimage.Image, error) {
 	file, err := os.Open(name)
 	if err != nil {
@@ -104,12 +80,12 @@ func readImage(name string) (espimage.Image, error) {
 		return espimage.Image{}, fmt.Errorf("open the image: %w", err)
 	}
 	if !info.Mode().IsRegular() {
-		return espimage.Image{}, fmt.Errorf("%s is no file", name)
+		return espimage.Image{}, fmt.Errorf("%s is not a file", name)
 	}
 	return espimage.Read(file, info.Size())
 }
 
-// showImage tells what was read of it, before the error tells what is wrong.
+// showImage prints what could be read of an image.
 func showImage(w io.Writer, i espimage.Image) {
 	fmt.Fprintf(w, "kind      %s, %d bytes\n", i.Kind, i.Size)
 	if i.Kind != espimage.Application {
@@ -162,7 +138,8 @@ type shownPart struct {
 	Offset  int64  `json:"offset"`
 }
 
-func showImageJSON(w io.Writer, i espimage.Image, err error) error {
+// shownAs returns what is shown of an image that err refuses, or nothing.
+func shownAs(i espimage.Image, err error) shownImage {
 	s := shownImage{Kind: i.Kind, Valid: err == nil, Size: i.Size, Length: i.Length, Signed: i.Signed, Hashed: i.Hashed}
 	var refusal *espimage.Refusal
 	if errors.As(err, &refusal) {
@@ -178,7 +155,5 @@ func showImageJSON(w io.Writer, i espimage.Image, err error) error {
 	if i.Length > 0 {
 		s.SHA256 = hex.EncodeToString(i.SHA256[:])
 	}
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(s)
+	return s
 }

@@ -39,7 +39,7 @@ func TestImage(t *testing.T) {
 		{[]string{bad}, 1, "stack-chan 1.2.4", "the file is damaged"},
 		{[]string{page}, 1, "kind      unknown, 6 bytes", "this is no firmware image"},
 		{[]string{"--json", bad}, 1, `"code": "bad_hash"`, "the file is damaged"},
-		{[]string{t.TempDir()}, 1, "", "is no file"},
+		{[]string{t.TempDir()}, 1, "", "is not a file"},
 		{[]string{"/nowhere.bin"}, 1, "", "nowhere.bin"},
 		{[]string{good, "--chip", "z80"}, 2, "", `no chip "z80"`},
 		{nil, 2, "", "it takes one file, not 0"},

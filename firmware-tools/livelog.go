@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -12,9 +11,9 @@ import (
 
 // liveLog prints a talk as it happens, a line each: who, what, and the words.
 type liveLog struct {
-	w        io.Writer
+	out      lines
 	mac      string
-	upgrades bool     // it says itself what it installs
+	upgrades bool     // the robot installs what it is offered
 	picture  *picture // nil where it is a log
 }
 
@@ -30,20 +29,20 @@ func (l *liveLog) line(who, does, words string) {
 		return r
 	}, words)
 	if l.picture != nil {
-		fmt.Fprintln(l.w, l.picture.line(who, does, words))
+		fmt.Fprintln(l.out.to, l.picture.line(who, does, words))
 		return
 	}
-	fmt.Fprintln(l.w, strings.TrimRight(fmt.Sprintf("%-6s %-9s %s", who, does, words), " "))
+	l.out.line(who, does, words)
 }
 
-func (l *liveLog) observe(h simrobot.Happening) {
+func (l *liveLog) observe(h simrobot.Observation) {
 	if l.picture != nil {
 		l.picture.look(h)
 	}
 	switch h := h.(type) {
 	case simrobot.CheckedIn:
 		l.checkedIn(h)
-	case simrobot.Waits:
+	case simrobot.AwaitsAdoption:
 		l.line("robot", "waits", "for its owner, and shows the code "+h.Code+" ("+h.Message+")")
 	case simrobot.Upgraded:
 		l.line("robot", "runs", "version "+h.Version+" now")
@@ -57,15 +56,15 @@ func (l *liveLog) observe(h simrobot.Happening) {
 		l.line("robot", "goes back", "from "+h.From+" to "+h.To)
 	case simrobot.Welcomed:
 		l.line("perch", "hello", fmt.Sprintf("%d Hz, %d ms, after %v", h.Audio.SampleRate, h.Audio.FrameDuration, h.Latency.Round(100*time.Microsecond)))
-	case simrobot.Said:
+	case simrobot.Spoken:
 		l.line("robot", "says", strconv.Quote(h.Text))
 	case simrobot.Sensed:
 		l.line("robot", "senses", h.Event.Name+" "+string(h.Event.Data))
-	case simrobot.Heard:
+	case simrobot.Transcript:
 		l.line("perch", "heard", h.Text)
-	case simrobot.Felt:
+	case simrobot.EmotionShown:
 		l.felt(h)
-	case simrobot.Showed:
+	case simrobot.SentenceShown:
 		l.line("perch", "says", h.Text)
 	case simrobot.Alerted:
 		l.line("perch", "alerts", h.Status+": "+h.Message+" ("+h.Emotion+")")
@@ -77,7 +76,7 @@ func (l *liveLog) observe(h simrobot.Happening) {
 		l.line("robot", "moves", fmt.Sprintf("its head to yaw %d, pitch %d", h.Yaw, h.Pitch))
 	case simrobot.VolumeChanged:
 		l.line("robot", "sets", fmt.Sprintf("its volume to %d", h.Volume))
-	case simrobot.Puzzled:
+	case simrobot.MessageIgnored:
 		l.line("robot", "ignores", h.Why)
 	case simrobot.Woken:
 		l.line("robot", "wakes", "by "+strconv.Quote(h.Phrase))
@@ -89,7 +88,7 @@ func (l *liveLog) observe(h simrobot.Happening) {
 		l.line("robot", "rings", h.Message)
 	case simrobot.HungUp:
 		l.hungUp(h)
-	case simrobot.Turned:
+	case simrobot.TurnEnded:
 		if l.picture != nil { // a log ends with a report
 			l.line("robot", "waited", waited(h.Turn))
 		}
@@ -118,7 +117,7 @@ func (l *liveLog) hungUp(h simrobot.HungUp) {
 	l.line("robot", "hangs up", h.Why)
 }
 
-func (l *liveLog) felt(h simrobot.Felt) {
+func (l *liveLog) felt(h simrobot.EmotionShown) {
 	words := strings.TrimSpace(h.Emoji + " " + h.Emotion)
 	if h.Face != h.Emotion {
 		words += " (this robot shows " + h.Face + ")"

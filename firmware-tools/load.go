@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"sync"
 	"time"
 
@@ -16,7 +15,7 @@ import (
 
 // load runs many robots at once. They start 7 ms apart, so that their
 // microphones do not tick together.
-func load(ctx context.Context, f *robotFlags, stdout io.Writer) error {
+func load(ctx context.Context, f *robotFlags, out lines) error {
 	first, err := device.ParseID(f.options.MAC)
 	if err != nil {
 		return err
@@ -30,7 +29,7 @@ func load(ctx context.Context, f *robotFlags, stdout io.Writer) error {
 		})
 	}
 	wg.Wait()
-	summary(stdout, all)
+	summary(out, all)
 	wrong := 0
 	for _, err := range failed {
 		if err != nil {
@@ -80,8 +79,8 @@ func macAfter(id device.ID, n int) string {
 	return fmt.Sprintf("%012x", sum&0xffffffffffff)
 }
 
-// summary is what robots counted, together.
-func summary(w io.Writer, all []simrobot.Stats) {
+// summary prints the sums of what the robots counted.
+func summary(out lines, all []simrobot.Stats) {
 	var sum simrobot.Stats
 	var hello, firstSound []time.Duration
 	n := 0
@@ -101,6 +100,13 @@ func summary(w io.Writer, all []simrobot.Stats) {
 		}
 		sum.Turns = append(sum.Turns, s.Turns...)
 	}
+	if out.json {
+		p := func(d []time.Duration, q float64) float64 { return milliseconds(simrobot.Quantile(d, q)) }
+		out.object(shownSound{len(all), len(sum.Turns), n, sum.Received, sum.Played, sum.Dropped, sum.Ignored, sum.Underruns,
+			p(hello, 0.5), p(hello, 0.99), p(firstSound, 0.5), p(firstSound, 0.99), p(sum.Gaps, 0.5), p(sum.Gaps, 0.99)})
+		return
+	}
+	w := out.to
 	fmt.Fprintf(w, "%d robots: %d of %d turns answered\n", len(all), n, len(sum.Turns))
 	for _, d := range []struct {
 		name string

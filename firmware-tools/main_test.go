@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -17,6 +18,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"perch/command/commandtest"
 	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/firmware-tools/simrobot"
@@ -24,7 +26,10 @@ import (
 	"perch/voice"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	commandtest.Main(main)
+	goleak.VerifyTestMain(m)
+}
 
 // appliance is as much of one as a robot in manual mode needs: it answers
 // every utterance with the same ten packets.
@@ -262,10 +267,14 @@ func TestWakeAndAEC(t *testing.T) {
 // TestEachRobotItsOwnWords: %d is the robot's number, and what has none is
 // spoken once for all.
 func TestEachRobotItsOwnWords(t *testing.T) {
-	f, err := parseRobot([]string{"--say", "robot %d", "--say", "hi", "--robots", "3", "--mac", "0200000000fe"}, io.Discard)
-	if err != nil {
-		t.Fatal(err)
+	parsed := func(args ...string) *robotFlags {
+		f := &robotFlags{}
+		if err := errors.Join(robotCommand(f).ParseFlags(args), f.check()); err != nil {
+			t.Fatal(err)
+		}
+		return f
 	}
+	f := parsed("--say", "robot %d", "--say", "hi", "--robots", "3", "--mac", "0200000000fe")
 	if err := f.speak(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -280,8 +289,8 @@ func TestEachRobotItsOwnWords(t *testing.T) {
 	if &all[0][1].PCM[0] != &all[2][1].PCM[0] || len(f.options.Say) != 2 {
 		t.Error("what is the same was spoken twice")
 	}
-	if f, err = parseRobot([]string{"--say", "robot %d"}, io.Discard); err != nil || f.speak(t.Context()) != nil || f.options.Say[0].Text != "robot 1" {
-		t.Errorf("one robot: %v, %+v", err, f)
+	if f = parsed("--say", "robot %d"); f.speak(t.Context()) != nil || f.options.Say[0].Text != "robot 1" {
+		t.Errorf("one robot: %+v", f)
 	}
 }
 
@@ -298,12 +307,12 @@ func TestExitCodes(t *testing.T) {
 		{"help", 0, ""},
 		{"dance", 2, `unknown command "dance"`},
 		{"robot --help", 0, ""},
-		{"robot --nonsense", 2, "flag provided but not defined"},
+		{"robot --nonsense", 2, "unknown flag: --nonsense"},
 		{"robot stray", 2, `unexpected "stray"`},
 		{"robot --mode loud", 2, `mode "loud"`},
 		{"robot --aec both", 2, `AEC "both"`},
 		{"robot --framing 4", 2, "framing 4"},
-		{"robot --framing x", 2, "invalid value"},
+		{"robot --framing x", 2, `invalid argument "x" for "--framing" flag`},
 		{"robot --firmware 3", 2, `firmware "3"`},
 		{"robot --mac 1", 2, "MAC"},
 		{"robot --event {}", 2, "NAME=JSON"},
@@ -334,9 +343,9 @@ func TestExitCodes(t *testing.T) {
 func TestSummary(t *testing.T) {
 	var b strings.Builder
 	second := simrobot.Turn{Answered: true, FirstAudio: time.Second}
-	summary(&b, []simrobot.Stats{
-		{Received: 3, Played: 2, Dropped: 1, HelloLatency: time.Millisecond, Turns: []simrobot.Turn{second, second}},
-		{Received: 4, Played: 4, Underruns: 2, HelloLatency: 3 * time.Millisecond, Turns: []simrobot.Turn{{}}},
+	summary(lines{to: &b}, []simrobot.Stats{
+		{Downlink: simrobot.Downlink{Received: 3, Played: 2, Dropped: 1}, HelloLatency: time.Millisecond, Turns: []simrobot.Turn{second, second}},
+		{Downlink: simrobot.Downlink{Received: 4, Played: 4}, Underruns: 2, HelloLatency: 3 * time.Millisecond, Turns: []simrobot.Turn{{}}},
 	})
 	for _, want := range []string{"2 robots: 2 of 3 turns answered", "hello       p50 1ms, p99 3ms", "first sound p50 1s, p99 1s", "7 received, 6 played, 1 dropped, 0 ignored, 2 underruns"} {
 		if !strings.Contains(b.String(), want) {

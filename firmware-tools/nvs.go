@@ -1,16 +1,16 @@
 package main
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"strings"
 
+	"github.com/spf13/cobra"
+
+	"perch/command"
 	"perch/firmware-tools/nvs"
 )
 
@@ -28,19 +28,54 @@ type nvsFlags struct {
 	drop    bool
 }
 
-// settings reads the NVS partition of a robot, or writes it with some keys
-// changed and all others as they were.
-func settings(_ context.Context, args []string, stdout, _ io.Writer) error {
-	f, err := parseNVS(args, stdout)
-	if err != nil {
-		return err
+func nvsCommand() *cobra.Command {
+	f := &nvsFlags{}
+	c := &cobra.Command{
+		Use:   "nvs FILE",
+		Short: "Show or change the settings in a robot's NVS partition",
+		Long:  "Without --set, --ota or --delete it changes nothing.",
+		Example: `perch-tools nvs nvs.bin
+			perch-tools nvs nvs.bin --ota http://perch.local:8003/xiaozhi/ota/`,
+		RunE: func(c *cobra.Command, args []string) error {
+			f.file = args[0]
+			return f.nvs(c.OutOrStdout(), c.ErrOrStderr())
+		},
+	}
+	s := c.Flags()
+	s.StringArrayVar(&f.set, "set", nil, "`NAMESPACE/KEY=VALUE` to store; KEY=TYPE:VALUE for a key that is not of the firmware; repeatable")
+	s.StringArrayVar(&f.remove, "delete", nil, "`NAMESPACE/KEY` to remove; repeatable")
+	s.StringVar(&f.ota, "ota", "", "`URL` of the appliance's bootstrap, as in http://perch.local:8003/xiaozhi/ota/")
+	s.StringVar(&f.out, "out", "", "`FILE` to write to, in place of the one that was read")
+	s.BoolVar(&f.create, "new", false, "begin with an empty partition, and make the file")
+	s.IntVar(&f.size, "size", 0x4000, "size of a new partition, in `BYTES`")
+	s.BoolVar(&f.json, "json", false, "print JSON")
+	s.BoolVar(&f.secrets, "show-secrets", false, "show passwords and tokens")
+	s.BoolVar(&f.drop, "drop-damaged", false, "write although damaged entries are lost by it")
+	return c
+}
+
+// nvs shows the NVS partition of a robot, or writes it with some keys changed
+// and all others as they were.
+func (f *nvsFlags) nvs(stdout, stderr io.Writer) error {
+	if f.ota != "" {
+		if err := checkOTA(f.ota); err != nil {
+			return err
+		}
+		f.set = append(f.set, "wifi/ota_url="+f.ota)
+	}
+	if f.writes() && f.out == "" {
+		f.out = f.file
 	}
 	p, size, err := f.load()
 	if err != nil {
 		return err
 	}
+	notes := stdout
+	if f.json {
+		notes = stderr
+	}
 	for _, d := range p.Damaged() {
-		fmt.Fprintln(stdout, "damaged:", plainText(d))
+		fmt.Fprintln(notes, "damaged:", plainText(d))
 	}
 	if !f.writes() {
 		return f.show(stdout, p)
@@ -58,45 +93,11 @@ func settings(_ context.Context, args []string, stdout, _ io.Writer) error {
 	if err := replace(f.out, image, 0o600); err != nil { // it holds passwords
 		return fmt.Errorf("write the partition: %w", err)
 	}
+	if f.json {
+		return command.WriteJSON(stdout, map[string]any{"file": f.out, "items": len(p.Items()), "bytes": size})
+	}
 	fmt.Fprintf(stdout, "wrote %s: %d items in %d bytes\n", f.out, len(p.Items()), size)
 	return nil
-}
-
-func parseNVS(args []string, stdout io.Writer) (*nvsFlags, error) {
-	f := &nvsFlags{}
-	s := flag.NewFlagSet("perch-tools nvs", flag.ContinueOnError)
-	s.SetOutput(io.Discard)
-	list := func(to *[]string) func(string) error {
-		return func(text string) error { *to = append(*to, text); return nil }
-	}
-	s.Func("set", "`NAMESPACE/KEY=VALUE` to store; KEY=TYPE:VALUE for a key the firmware is not known to have; repeatable", list(&f.set))
-	s.Func("delete", "`NAMESPACE/KEY` to remove; repeatable", list(&f.remove))
-	s.StringVar(&f.ota, "ota", "", "`URL` of the appliance's bootstrap, as in http://perch.local:8003/xiaozhi/ota/")
-	s.StringVar(&f.out, "out", "", "`FILE` to write to, in place of the one that was read")
-	s.BoolVar(&f.create, "new", false, "begin with an empty partition, and make the file")
-	s.IntVar(&f.size, "size", 0x4000, "`BYTES` of a new partition")
-	s.BoolVar(&f.json, "json", false, "tell it as JSON")
-	s.BoolVar(&f.secrets, "show-secrets", false, "show passwords and tokens")
-	s.BoolVar(&f.drop, "drop-damaged", false, "write although damaged entries are lost by it")
-	files, err := parseAround(s, args)
-	if errors.Is(err, flag.ErrHelp) {
-		return nil, helped(s, stdout, "FILE")
-	}
-	if err == nil && len(files) != 1 {
-		err = fmt.Errorf("it takes one file, not %d", len(files))
-	}
-	if err == nil && f.ota != "" {
-		err = checkOTA(f.ota)
-		f.set = append(f.set, "wifi/ota_url="+f.ota)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errUsage, err)
-	}
-	f.file = files[0]
-	if f.writes() && f.out == "" {
-		f.out = f.file
-	}
-	return f, nil
 }
 
 func (f *nvsFlags) writes() bool { return f.create || f.out != "" || len(f.set)+len(f.remove) > 0 }
@@ -108,12 +109,12 @@ func checkOTA(url string) error {
 		rest, isHTTP = strings.CutPrefix(url, "https://")
 	}
 	if host, _, _ := strings.Cut(rest, "/"); !isHTTP || host == "" || strings.ContainsAny(host, "@[]") || strings.ContainsAny(url, "?# ") || len(url) > 255 {
-		return fmt.Errorf("the robot cannot use --ota %q; it takes an address as in http://perch.local:8003/xiaozhi/ota/", url)
+		return command.Usagef("the robot cannot use --ota %q; it takes an address as in http://perch.local:8003/xiaozhi/ota/", url)
 	}
 	return nil
 }
 
-// load returns the partition to begin with, and its size.
+// load returns the partition that is shown or changed, and its size.
 func (f *nvsFlags) load() (*nvs.Partition, int, error) {
 	if f.create {
 		if _, err := os.Lstat(f.out); err == nil {
@@ -158,7 +159,7 @@ func assign(p *nvs.Partition, text string) error {
 	name, value, ok := strings.Cut(text, "=")
 	namespace, key, names := strings.Cut(name, "/")
 	if !ok || !names {
-		return fmt.Errorf("%w: --set %q is not NAMESPACE/KEY=VALUE", errUsage, text)
+		return command.Usagef("--set %q is not NAMESPACE/KEY=VALUE", text)
 	}
 	want, known := expected(namespace, key)
 	if old, there := p.Get(namespace, key); !known && there {
@@ -167,17 +168,17 @@ func assign(p *nvs.Partition, text string) error {
 	if word, rest, hasType := strings.Cut(value, ":"); hasType {
 		if t, isType := nvs.ParseType(word); isType {
 			if known && t != want {
-				return fmt.Errorf("%w: %s is a %v; the firmware would not see a %v", errUsage, name, want, t)
+				return command.Usagef("%s is a %v; the firmware would not see a %v", name, want, t)
 			}
 			want, known, value = t, true, rest
 		}
 	}
 	if !known {
-		return fmt.Errorf("%w: the type of %s is not known; give it, as in %s=string:%s", errUsage, name, name, value)
+		return command.Usagef("the type of %s is not known; give it, as in %s=string:%s", name, name, value)
 	}
 	v, err := nvs.ParseValue(want, value)
 	if err != nil {
-		return fmt.Errorf("%w: %s: %w", errUsage, name, err)
+		return command.Usagef("%s: %w", name, err)
 	}
 	return p.Set(namespace, key, v)
 }
@@ -198,7 +199,7 @@ func expected(namespace, key string) (nvs.Type, bool) {
 	return t, known
 }
 
-// secretKey reports whether a key's value is not for everybody's eyes.
+// secretKey reports whether a key's value is secret.
 func secretKey(key string) bool {
 	return strings.HasPrefix(key, "password") || strings.Contains(key, "token") || strings.Contains(key, "secret")
 }
@@ -221,9 +222,7 @@ func (f *nvsFlags) show(w io.Writer, p *nvs.Partition) error {
 		items = append(items, shownItem{i.Namespace, i.Key, i.Value.Type.String(), value})
 	}
 	if f.json {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(items)
+		return command.WriteJSON(w, items)
 	}
 	for _, i := range items {
 		if _, err := fmt.Fprintf(w, "%s/%s=%s:%s\n", plainText(i.Namespace), plainText(i.Key), i.Type, plainText(i.Value)); err != nil {
@@ -233,7 +232,7 @@ func (f *nvsFlags) show(w io.Writer, p *nvs.Partition) error {
 	return nil
 }
 
-// plainText is a line for a terminal, whatever a flash holds.
+// plainText returns a text as one line without control characters.
 func plainText(s string) string {
 	var b strings.Builder
 	_, _ = plain{&b}.Write([]byte(s)) // a builder takes everything

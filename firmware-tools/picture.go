@@ -6,22 +6,17 @@ import (
 	"time"
 	"unicode"
 
+	"perch/command"
 	"perch/firmware-tools/simrobot"
 )
 
 // picture shows a talk to people who look on: a line for each event, and
 // before it the robot's face at that moment, turned where its head is.
 type picture struct {
-	screen
+	screen   command.Screen
 	emotion  string
 	speaking bool
 	yaw      int
-}
-
-// screen is where a picture is shown.
-type screen struct {
-	width  int // in columns
-	colour bool
 }
 
 // features are the eyes and the mouth of an emotion; those that are not here
@@ -34,9 +29,9 @@ var features = map[string][2]string{
 }
 
 // look takes in what the robot shows and does from now on.
-func (p *picture) look(h simrobot.Happening) {
+func (p *picture) look(h simrobot.Observation) {
 	switch h := h.(type) {
-	case simrobot.Felt:
+	case simrobot.EmotionShown:
 		p.emotion = h.Face
 	case simrobot.Entered:
 		p.speaking = h.State == simrobot.Speaking
@@ -94,8 +89,8 @@ func (p *picture) line(who, does, words string) string {
 		label.does = "boots" // the log names the robot there by its MAC
 	}
 	// The last column stays free: some terminals begin a new line after it.
-	text := cut(fmt.Sprintf("%-9s  %s", label.does, words), p.width-len("<(o_o)>  ")-1)
-	if p.colour {
+	text := cut(fmt.Sprintf("%-9s  %s", label.does, words), p.screen.Width-len("<(o_o)>  ")-1)
+	if p.screen.Colour {
 		return fmt.Sprintf("\x1b[1;33m%s\x1b[0m  \x1b[%sm%s\x1b[0m", p.face(), label.colour, text)
 	}
 	return strings.TrimRight(p.face()+"  "+text, " ")

@@ -11,25 +11,26 @@ import (
 	"testing"
 	"time"
 
+	"perch/command"
 	"perch/firmware-tools/simrobot"
 	"perch/voice"
 )
 
 func TestPicture(t *testing.T) {
 	var b strings.Builder
-	l := &liveLog{w: &b, mac: "aa:bb", picture: &picture{screen: screen{width: 60}}}
-	for _, h := range []simrobot.Happening{
+	l := &liveLog{out: lines{to: &b}, mac: "aa:bb", picture: &picture{screen: command.Screen{Width: 60}}}
+	for _, h := range []simrobot.Observation{
 		simrobot.CheckedIn{OTA: "http://h/", Boot: simrobot.Bootstrap{URL: "ws://h:1/"}},
-		simrobot.Said{Text: "look left"},
-		simrobot.Heard{Text: "look left"},
-		simrobot.Felt{Emotion: "happy", Emoji: "😊", Face: "happy"},
+		simrobot.Spoken{Text: "look left"},
+		simrobot.Transcript{Text: "look left"},
+		simrobot.EmotionShown{Emotion: "happy", Emoji: "😊", Face: "happy"},
 		simrobot.Entered{State: simrobot.Speaking},
 		simrobot.Called{Name: "self.robot.set_head_angles", Arguments: `{"pitch":0,"speed":150,"yaw":-45}`, Result: "true"},
 		simrobot.HeadMoved{Yaw: -45},
 		simrobot.Called{Name: "self.robot.get_head_angles", Arguments: "{}", Result: `{"yaw":-45,"pitch":0}`},
-		simrobot.Showed{Text: "Looking\x1b[31m left."},
+		simrobot.SentenceShown{Text: "Looking\x1b[31m left."},
 		simrobot.Entered{State: simrobot.Listening},
-		simrobot.Turned{Turn: simrobot.Turn{Answered: true, FirstAudio: 714 * time.Millisecond, Length: 1020 * time.Millisecond}},
+		simrobot.TurnEnded{Turn: simrobot.Turn{Answered: true, FirstAudio: 714 * time.Millisecond, Length: 1020 * time.Millisecond}},
 		simrobot.HeadMoved{Yaw: 10},
 		simrobot.HungUp{Why: "all was said and answered"},
 	} {
@@ -89,29 +90,11 @@ func TestEveryFaceIsOneWide(t *testing.T) {
 	}
 }
 
-// TestScreen: colour and width are a terminal's; a file has neither.
-func TestScreen(t *testing.T) {
-	env := map[string]string{}
-	getenv := func(name string) string { return env[name] }
-	if s := screenOf(&bytes.Buffer{}, getenv); s.colour || s.width != unknownWidth {
-		t.Errorf("a buffer is %+v", s)
-	}
-	file, err := os.Create(filepath.Join(t.TempDir(), "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	env["COLUMNS"] = "72"
-	if s := screenOf(file, getenv); s.colour || s.width != 72 {
-		t.Errorf("a file is %+v", s)
-	}
-}
-
 // TestScreenOfATerminal runs this test's program in a terminal that script(1)
 // makes, 71 columns wide.
 func TestScreenOfATerminal(t *testing.T) {
 	if os.Getenv("PERCH_IN_TERMINAL") != "" {
-		(&liveLog{w: os.Stdout, picture: &picture{screen: screenOf(os.Stdout, os.Getenv)}}).line("perch", "says", strings.Repeat("x", 200))
+		(&liveLog{out: lines{to: os.Stdout}, picture: &picture{screen: command.ScreenOf(os.Stdout, os.Getenv)}}).line("perch", "says", strings.Repeat("x", 200))
 		return
 	}
 	script, err := exec.LookPath("script")

@@ -106,7 +106,7 @@ func TestProvisionRefused(t *testing.T) {
 		{[]string{"--ssid", strings.Repeat("x", 33)}, 2, "32 bytes"},
 		{[]string{"--ap", "Xiaozhi-A1B2"}, 2, "goes with --wifi"},
 		{[]string{"--wifi", "--ap", "-x"}, 2, "--ap is as in"},
-		{[]string{"what"}, 2, `it takes no "what"`},
+		{[]string{"what"}, 2, `unexpected "what": it takes no arguments`},
 		{[]string{"--help"}, 0, ""},
 	} {
 		if !slices.Contains(c.args, "--ota") {

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,17 +14,20 @@ import (
 	"strings"
 	"time"
 
-	"perch/ota/espimage"
+	"github.com/spf13/cobra"
+
+	"perch/command"
 )
 
 // publishFlags are the options of perch-tools publish.
 type publishFlags struct {
 	reach
-	file      string
 	boards    []string
 	signature string
-	rollout   rollout
-	rollOut   bool
+	percent   int
+	hours     string
+	auto      bool
+	json      bool
 }
 
 // rollout is the body of that name of the admin API.
@@ -36,94 +38,106 @@ type rollout struct {
 	Auto    bool     `json:"auto"`
 }
 
-// publish puts a firmware image into an appliance's catalogue, and begins its
-// rollout where it is told to.
-func publish(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	f, err := parsePublish(args, stdout)
-	if err != nil {
-		return err
-	}
-	i, err := readImage(f.file) // a bad one need not go over the network
-	if err != nil {
-		return err
-	}
-	if err := f.upload(ctx, i, stderr); err != nil {
-		return err
-	}
-	fmt.Fprintf(stdout, "published %s %s for %s\nsha256 %x\n", i.App.Project, i.App.Version, strings.Join(f.boards, ", "), i.SHA256)
-	if !f.rollOut {
-		fmt.Fprintln(stdout, "no robot is offered it yet: --auto begins a rollout, or upgrade one by hand")
-		return nil
-	}
-	body, err := json.Marshal(f.rollout)
-	if err != nil {
-		return fmt.Errorf("encode the rollout: %w", err)
-	}
-	request, err := f.request(ctx, http.MethodPost, bytes.NewReader(body), nil, "firmware", hex.EncodeToString(i.SHA256[:]), "rollout")
-	if err != nil {
-		return err
-	}
-	if err := send(request); err != nil {
-		return fmt.Errorf("it is published, but not rolled out: %w", err)
-	}
-	fmt.Fprintf(stdout, "rolled out to %d %% of these robots, from their second check-in on\n", f.rollout.Percent)
-	return nil
+// published is what is printed of an image that is in the catalogue.
+type published struct {
+	Project string   `json:"project"`
+	Version string   `json:"version"`
+	Boards  []string `json:"boards"`
+	SHA256  string   `json:"sha256"`
+	Percent int      `json:"percent"` // of the robots that are offered it, 0 to 100
 }
 
-func parsePublish(args []string, stdout io.Writer) (*publishFlags, error) {
+func publishCommand() *cobra.Command {
 	f := &publishFlags{}
-	s := flag.NewFlagSet("perch-tools publish", flag.ContinueOnError)
-	s.SetOutput(io.Discard)
-	f.register(s)
-	s.Func("board", "`BOARD` that the image is for, as perch devices shows it; repeatable", func(b string) error {
-		f.boards = append(f.boards, b)
-		return nil
-	})
+	c := &cobra.Command{
+		Use:     "publish FILE.bin",
+		Short:   "Put a firmware image into an appliance's catalogue",
+		Example: "perch-tools publish --board m5stack-stackchan stack-chan.bin --auto --percent 10 --hours 02:00-05:00",
+		RunE: func(c *cobra.Command, args []string) error {
+			switch {
+			case len(f.boards) == 0:
+				return command.Usagef("--board must name the board of the image: the image itself does not, and on another board it would not run")
+			case !f.auto && (f.hours != "" || f.percent != 100):
+				return command.Usagef("--percent and --hours go with --auto")
+			}
+			return f.publish(c.Context(), args[0], c.OutOrStdout(), c.ErrOrStderr())
+		},
+	}
+	f.register(c)
+	s := c.Flags()
+	s.StringArrayVar(&f.boards, "board", nil, "`BOARD` that the image is for, as perch devices shows it; repeatable")
 	s.StringVar(&f.signature, "signature", "", "ed25519 signature of the image's SHA-256, in `BASE64`, where the appliance asks for one")
-	s.BoolVar(&f.rollout.Auto, "auto", false, "offer it to robots by itself")
-	s.IntVar(&f.rollout.Percent, "percent", 100, "`PERCENT` of the robots, with --auto")
-	s.StringVar(&f.rollout.Hours, "hours", "", "`FROM-TO` in which it is offered, as in 02:00-05:00, with --auto")
-	files, err := parseAround(s, args)
-	if errors.Is(err, flag.ErrHelp) {
-		return nil, helped(s, stdout, "FILE.bin")
-	}
-	f.rollOut = f.rollout.Auto
-	switch {
-	case err != nil:
-	case len(files) != 1:
-		err = fmt.Errorf("it takes one file, not %d", len(files))
-	case len(f.boards) == 0:
-		err = errors.New("--board must name what the image is for: an image itself does not tell, and on another board it would not run")
-	case !f.rollOut && (f.rollout.Hours != "" || f.rollout.Percent != 100):
-		err = errors.New("--percent and --hours go with --auto")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errUsage, err)
-	}
-	f.file, f.rollout.Boards = files[0], f.boards
-	return f, nil
+	s.BoolVar(&f.auto, "auto", false, "begin a rollout: robots are offered the image at their check-ins")
+	s.IntVar(&f.percent, "percent", 100, "`PERCENT` of the robots, with --auto")
+	s.StringVar(&f.hours, "hours", "", "`FROM-TO` in which it is offered, as in 02:00-05:00, with --auto")
+	s.BoolVar(&f.json, "json", false, "print JSON")
+	return c
 }
 
-func (f *publishFlags) upload(ctx context.Context, i espimage.Image, stderr io.Writer) error {
-	file, err := os.Open(f.file)
+// publish uploads an image, and begins its rollout if that is wanted.
+func (f *publishFlags) publish(ctx context.Context, file string, stdout, stderr io.Writer) error {
+	i, err := readImage(file) // before it is uploaded
 	if err != nil {
-		return fmt.Errorf("open the image: %w", err)
+		return err
 	}
-	defer file.Close()
-	query := url.Values{"board": f.boards, "sha256": {hex.EncodeToString(i.SHA256[:])}}
+	sha256 := hex.EncodeToString(i.SHA256[:])
+	query := url.Values{"board": f.boards, "sha256": {sha256}}
 	if f.signature != "" {
 		query.Set("signature", f.signature)
 	}
-	b := &bar{from: io.LimitReader(file, i.Size), size: i.Size, to: stderr, shown: -1, live: isTerminal(stderr)}
-	request, err := f.request(ctx, http.MethodPost, b, query, "firmware")
+	if err := f.upload(ctx, file, i.Size, query, stderr, "firmware"); err != nil {
+		return err
+	}
+	result := published{Project: i.App.Project, Version: i.App.Version, Boards: f.boards, SHA256: sha256}
+	if !f.json {
+		fmt.Fprintf(stdout, "published %s %s for %s\nsha256 %s\n", result.Project, result.Version, strings.Join(f.boards, ", "), sha256)
+	}
+	if f.auto {
+		if err := f.rollOut(ctx, sha256); err != nil {
+			return fmt.Errorf("it is published, but not rolled out: %w", err)
+		}
+		result.Percent = f.percent
+	}
+	switch {
+	case f.json:
+		return command.WriteJSON(stdout, result)
+	case f.auto:
+		fmt.Fprintf(stdout, "rolled out to %d %% of these robots, from their second check-in on\n", f.percent)
+	default:
+		fmt.Fprintln(stdout, "no robot is offered it yet: --auto begins a rollout, or upgrade one by hand")
+	}
+	return nil
+}
+
+func (f *publishFlags) rollOut(ctx context.Context, sha256 string) error {
+	body, err := json.Marshal(rollout{Boards: f.boards, Percent: f.percent, Hours: f.hours, Auto: true})
+	if err != nil {
+		return fmt.Errorf("encode the rollout: %w", err)
+	}
+	request, err := f.request(ctx, http.MethodPost, bytes.NewReader(body), nil, "firmware", sha256, "rollout")
 	if err != nil {
 		return err
 	}
-	request.ContentLength = i.Size
+	return send(request)
+}
+
+// upload sends the first size bytes of a file to a path of the admin API.
+func (r *reach) upload(ctx context.Context, name string, size int64, query url.Values, stderr io.Writer, path ...string) error {
+	file, err := os.Open(name)
+	if err != nil {
+		return fmt.Errorf("open the file: %w", err)
+	}
+	defer file.Close()
+	progress := command.NewProgress(stderr, size)
+	request, err := r.request(ctx, http.MethodPost, progress.Reader(io.LimitReader(file, size)), query, path...)
+	if err != nil {
+		return err
+	}
+	request.ContentLength = size
 	request.Header.Set("Content-Type", "application/octet-stream")
-	request.Header.Set("Expect", "100-continue") // a refusal comes before the image goes
+	request.Header.Set("Expect", "100-continue") // a refusal comes before the upload
 	err = send(request)
-	b.end()
+	progress.End()
 	return err
 }
 
@@ -146,46 +160,4 @@ func send(request *http.Request) error {
 		return err
 	}
 	return fmt.Errorf("the appliance answered %s", answer.Status)
-}
-
-// bar shows how much of a file is done, on a line of its own.
-type bar struct {
-	from  io.Reader
-	size  int64
-	to    io.Writer
-	live  bool // a person looks at it
-	read  int64
-	shown int // percent
-}
-
-func (b *bar) Read(p []byte) (int, error) {
-	n, err := b.from.Read(p)
-	b.at(b.read + int64(n))
-	return n, err
-}
-
-// at shows that so many bytes are done.
-func (b *bar) at(read int64) {
-	b.read = read
-	if percent := int(b.read * 100 / max(b.size, 1)); b.live && percent != b.shown {
-		b.shown = percent
-		const width = 30
-		full := percent * width / 100
-		fmt.Fprintf(b.to, "\r[%s%s] %3d %% of %.1f MB", strings.Repeat("#", full), strings.Repeat(".", width-full), percent, float64(b.size)/1e6)
-	}
-}
-
-func (b *bar) end() {
-	if b.live && b.shown >= 0 {
-		fmt.Fprintln(b.to)
-	}
-}
-
-func isTerminal(w io.Writer) bool {
-	file, isFile := w.(*os.File)
-	if !isFile {
-		return false
-	}
-	info, err := file.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }

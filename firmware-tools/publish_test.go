@@ -91,18 +91,3 @@ func TestPublishRefused(t *testing.T) {
 		}
 	}
 }
-
-func TestBar(t *testing.T) {
-	var out strings.Builder
-	b := &bar{from: strings.NewReader(strings.Repeat("x", 3_000_000)), size: 3_000_000, to: &out, live: true, shown: -1}
-	if _, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, struct{ io.Reader }{b}, make([]byte, 1_500_000)); err != nil {
-		t.Fatal(err)
-	}
-	b.end()
-	if want := "\r[###############...............]  50 % of 3.0 MB\r[##############################] 100 % of 3.0 MB\n"; out.String() != want {
-		t.Errorf("%q", out.String())
-	}
-	if isTerminal(&out) {
-		t.Error("a buffer is a terminal")
-	}
-}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -14,6 +13,9 @@ import (
 	"os"
 	"strings"
 
+	"github.com/spf13/cobra"
+
+	"perch/command"
 	"perch/device"
 )
 
@@ -21,22 +23,22 @@ import (
 // machine without a token.
 const keyless = "http://127.0.0.1:8004"
 
-// reach says which appliance is meant, and that its owner asks.
+// reach is the appliance that a command asks, and the proof that its owner asks.
 type reach struct {
 	url       string
 	tokenFile string
 }
 
-func (r *reach) register(s *flag.FlagSet) {
-	s.StringVar(&r.url, "url", cmp.Or(os.Getenv("PERCH_URL"), keyless), "`URL` of the appliance")
-	s.StringVar(&r.tokenFile, "token-file", "", "`FILE` that holds the admin token")
+func (r *reach) register(c *cobra.Command) {
+	c.Flags().StringVar(&r.url, "url", cmp.Or(os.Getenv("PERCH_URL"), keyless), "`URL` of the appliance")
+	c.Flags().StringVar(&r.tokenFile, "token-file", "", "`FILE` that holds the admin token")
 }
 
 // request is one to the admin API, at a path below its own.
 func (r *reach) request(ctx context.Context, method string, body io.Reader, query url.Values, path ...string) (*http.Request, error) {
 	u, err := url.Parse(strings.TrimSuffix(r.url, "/"))
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, fmt.Errorf("%w: --url %q is no address such as http://perch.local:8003", errUsage, r.url)
+		return nil, command.Usagef("--url %q is no address such as http://perch.local:8003", r.url)
 	}
 	token, err := r.token()
 	if err != nil {

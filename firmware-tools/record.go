@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,30 +10,48 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/spf13/cobra"
+
+	"perch/command"
 )
 
 // recordFlags are the options of perch-tools record.
 type recordFlags struct {
 	reach
-	robot string // its id, or its name
-	out   string
+	out string
+}
+
+func recordCommand() *cobra.Command {
+	f := &recordFlags{}
+	c := &cobra.Command{
+		Use:     "record ROBOT",
+		Short:   "Write a robot's session as a transcript, secrets blanked",
+		Example: "perch-tools record kitchen --out kitchen.txtar",
+		RunE: func(c *cobra.Command, args []string) error {
+			robot, err := robotNamed(args[0])
+			if err != nil {
+				return command.Usagef("%w", err)
+			}
+			return f.record(c.Context(), robot, c.OutOrStdout())
+		},
+	}
+	c.Flags().StringVar(&f.out, "out", "", "`FILE` to write to, in place of the terminal")
+	f.register(c)
+	return c
 }
 
 // record writes the transcript of a robot's session as it happens, until the
 // session ends or the command is interrupted.
-func record(ctx context.Context, args []string, stdout, _ io.Writer) error {
-	f, err := parseRecord(args, stdout)
-	if err != nil {
-		return err
-	}
-	request, err := f.request(ctx)
+func (f *recordFlags) record(ctx context.Context, robot string, stdout io.Writer) error {
+	request, err := f.request(ctx, http.MethodGet, nil, nil, "devices", robot, "record")
 	if err != nil {
 		return err
 	}
 	transcript, err := openStream(request)
 	if err != nil {
 		if ctx.Err() != nil {
-			return nil // it was told to stop
+			return nil // it was interrupted before anything came
 		}
 		return err
 	}
@@ -42,39 +59,12 @@ func record(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	if f.out == "" {
 		return copyUntil(ctx, plain{stdout}, transcript)
 	}
-	// What was said to a robot is for its owner.
+	// What a robot heard is private to its owner.
 	file, err := os.OpenFile(f.out, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return fmt.Errorf("open the transcript: %w", err)
 	}
 	return errors.Join(copyUntil(ctx, file, transcript), file.Close())
-}
-
-func parseRecord(args []string, stdout io.Writer) (*recordFlags, error) {
-	f := &recordFlags{}
-	s := flag.NewFlagSet("perch-tools record", flag.ContinueOnError)
-	s.SetOutput(io.Discard)
-	s.StringVar(&f.out, "out", "", "`FILE` to write to, in place of the terminal")
-	f.register(s)
-	robots, err := parseAround(s, args)
-	if errors.Is(err, flag.ErrHelp) {
-		return nil, helped(s, stdout, "ROBOT")
-	}
-	if err == nil && len(robots) != 1 {
-		err = fmt.Errorf("it takes one robot, not %d", len(robots))
-	}
-	if err == nil {
-		f.robot, err = robotNamed(robots[0])
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errUsage, err)
-	}
-	return f, nil
-}
-
-// request asks for the transcript.
-func (f *recordFlags) request(ctx context.Context) (*http.Request, error) {
-	return f.reach.request(ctx, http.MethodGet, nil, nil, "devices", f.robot, "record")
 }
 
 // beginWithin is how long an appliance may take to begin the transcript. The
@@ -107,9 +97,9 @@ func copyUntil(ctx context.Context, to io.Writer, from io.Reader) error {
 	return nil
 }
 
-// plain is a terminal that is given lines and no control sequences, whatever a
-// robot has sent. In JSON there are none. It looks at bytes, for a write may
-// end within a character.
+// plain removes the control characters from what is written to a terminal: a
+// robot may have sent them. It looks at bytes, because a write may end within a
+// character.
 type plain struct{ w io.Writer }
 
 func (p plain) Write(text []byte) (int, error) {

@@ -179,7 +179,7 @@ func TestRecordExitCodes(t *testing.T) {
 		"a0b1c2d3e4f5 more":                        {2, "it takes one robot, not 2"},
 		"kit/chen":                                 {2, "not a robot's name"},
 		"--url " + page + " kitchen":               {1, "unknown robot"},
-		"a0b1c2d3e4f5 --loud":                      {2, "flag provided but not defined"},
+		"a0b1c2d3e4f5 --loud":                      {2, "unknown flag: --loud"},
 		"a0b1c2d3e4f5 --url x":                     {2, "is no address such as"},
 		"a0b1c2d3e4f5 --url /":                     {2, "is no address such as"},
 		"a0b1c2d3e4f5 --help":                      {0, ""},

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"time"
 
 	"perch/firmware-tools/simrobot"
@@ -18,11 +17,54 @@ func answered(s simrobot.Stats) int {
 	return n
 }
 
+// shownTurn is a turn in JSON. Times are in milliseconds.
+type shownTurn struct {
+	Turn        int     `json:"turn"` // from 1
+	Text        string  `json:"text"`
+	Transcript  string  `json:"transcript,omitempty"`
+	Answered    bool    `json:"answered"`
+	Interrupted bool    `json:"interrupted"`
+	FirstSound  float64 `json:"first_sound_ms"`
+	Length      float64 `json:"length_ms"`
+	Packets     int     `json:"packets"`
+	Underruns   int     `json:"underruns"`
+	Dropped     int     `json:"dropped"`
+}
+
+// shownSound is the sound of a robot, or of many, in JSON. Counts are of packets,
+// times in milliseconds.
+type shownSound struct {
+	Robots    int     `json:"robots"`
+	Turns     int     `json:"turns"`
+	Answered  int     `json:"answered"`
+	Received  int     `json:"received"`
+	Played    int     `json:"played"`
+	Dropped   int     `json:"dropped"`
+	Ignored   int     `json:"ignored"`
+	Underruns int     `json:"underruns"`
+	HelloP50  float64 `json:"hello_p50_ms"`
+	HelloP99  float64 `json:"hello_p99_ms"`
+	FirstP50  float64 `json:"first_sound_p50_ms"`
+	FirstP99  float64 `json:"first_sound_p99_ms"`
+	GapP50    float64 `json:"gap_p50_ms"`
+	GapP99    float64 `json:"gap_p99_ms"`
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Round(10*time.Microsecond)) / 1e6 }
+
 // report prints a line for each turn, and one for the sound as a whole.
-func report(w io.Writer, s simrobot.Stats) {
+func report(out lines, s simrobot.Stats) {
+	if out.json {
+		for i, t := range s.Turns {
+			out.object(shownTurn{i + 1, t.Text, t.Transcript, t.Answered, t.Interrupted, milliseconds(t.FirstAudio), milliseconds(t.Length), t.Packets, t.Underruns, t.Dropped})
+		}
+		summary(out, []simrobot.Stats{s})
+		return
+	}
+	w := out.to
 	for i, t := range s.Turns {
 		if t.Interrupted {
-			fmt.Fprintf(w, "turn %d: interrupted, and quiet after %v\n", i+1, ms(t.Hushed))
+			fmt.Fprintf(w, "turn %d: interrupted, and quiet after %v\n", i+1, ms(t.QuietAfter))
 			continue
 		}
 		if !t.Answered {

@@ -4,14 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 
+	"github.com/spf13/cobra"
+
+	"perch/command"
 	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/firmware-tools/simrobot"
@@ -27,16 +28,49 @@ type robotFlags struct {
 	script  string
 	robots  int
 	picture bool
+	json    bool
+}
+
+func robotCommand(f *robotFlags) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "robot",
+		Short: "Simulate a robot, which behaves as the firmware does",
+		Example: `perch-tools robot --say "what time is it"
+			perch-tools robot --ota http://perch.local:8003/xiaozhi/ota/ --robots 10 --say "remember that my number is %d"`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := f.check(); err != nil {
+				return err
+			}
+			return f.robot(c.Context(), lines{c.OutOrStdout(), f.json})
+		},
+	}
+	o, s := &f.options, c.Flags()
+	s.StringVar(&o.OTA, "ota", "", "`URL` of the appliance's bootstrap; without it the appliance is found by browsing")
+	s.StringVar(&o.MAC, "mac", "02:70:65:72:63:68", "the robot's `MAC` address")
+	s.StringArrayVar(&f.say, "say", nil, "`TEXT` to say to the robot, where %d stands for the robot's number, from 1; repeat it for more turns")
+	s.StringVar(&f.mic, "mic", "", "WAV `FILE` that the microphone hears, one turn")
+	s.StringVar(&f.speaker, "speaker", "", "WAV `FILE` to write what the speaker plays to")
+	s.StringVar((*string)(&o.Mode), "mode", "", "`auto|manual|realtime`; without it auto, or realtime where --aec is not off")
+	s.StringVar((*string)(&o.AEC), "aec", "", "`off|device|server`: who cancels the echo; without it device in realtime mode, else off")
+	s.StringVar(&o.Wake, "wake", "", "`TEXT` that wakes the robot, in place of a tap")
+	s.IntVar((*int)(&o.Framing), "framing", 0, "binary framing `1|2|3`, in place of the bootstrap's")
+	s.Func("event", "`NAME=JSON` to send when the channel opens; repeatable", func(text string) error { return addEvent(o, text) })
+	s.BoolVar(&o.Upgrades, "upgrade", false, "install the firmware that is offered, and boot it")
+	s.BoolVar(&o.Crashes, "crash", false, "what --upgrade installs crashes before its check-in")
+	s.BoolVar(&o.Stay, "stay", false, "do not hang up after the last answer")
+	s.StringVar(&o.Firmware, "firmware", "2.2.4", "`"+strings.Join(simrobot.Firmwares(), "|")+"`: the firmware that it behaves as")
+	s.StringVar(&f.script, "transcript", "", "`FILE` to write every frame to, as JSON lines, secrets blanked")
+	s.StringVar(&o.FlashFile, "flash", "", "JSON `FILE` that keeps the content of the robot's flash; without it nothing is kept")
+	s.BoolVar(&f.picture, "picture", false, "show faces and colours on a terminal, and play the talk on this machine's sound device")
+	s.IntVar(&f.robots, "robots", 1, "`N` robots; their MACs count up from --mac")
+	s.BoolVar(&f.json, "json", false, "print JSON, an object a line")
+	return c
 }
 
 // robot simulates one robot, or many.
-func robot(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	f, err := parseRobot(args, stdout)
-	if err != nil {
-		return err
-	}
+func (f *robotFlags) robot(ctx context.Context, out lines) (err error) {
 	if f.options.OTA == "" {
-		if f.options.OTA, err = browse(ctx, stdout); err != nil {
+		if f.options.OTA, err = browse(ctx, out); err != nil {
 			return err
 		}
 	}
@@ -44,68 +78,34 @@ func robot(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	if f.robots > 1 {
-		return load(ctx, f, stdout)
+		return load(ctx, f, out)
 	}
-	return one(ctx, f, stdout)
+	return one(ctx, f, out)
 }
 
-func parseRobot(args []string, stdout io.Writer) (*robotFlags, error) {
-	f := &robotFlags{}
-	o := &f.options
-	s := flag.NewFlagSet("perch-tools robot", flag.ContinueOnError)
-	s.SetOutput(io.Discard)
-	s.StringVar(&o.OTA, "ota", "", "`URL` of the appliance's bootstrap; without it the appliance is found by browsing")
-	s.StringVar(&o.MAC, "mac", "02:70:65:72:63:68", "the robot's `MAC` address")
-	s.Func("say", "`TEXT` to say to the robot, where %d stands for the robot's number, from 1; repeat it for more turns", func(text string) error { f.say = append(f.say, text); return nil })
-	s.StringVar(&f.mic, "mic", "", "WAV `FILE` that the microphone hears, one turn")
-	s.StringVar(&f.speaker, "speaker", "", "WAV `FILE` to write what the speaker plays to")
-	s.StringVar((*string)(&o.Mode), "mode", "", "`auto|manual|realtime`; without it auto, or realtime where --aec is not off")
-	s.StringVar((*string)(&o.AEC), "aec", "", "`off|device|server`: who cancels the echo; without it device in realtime mode, and else nobody")
-	s.StringVar(&o.Wake, "wake", "", "`TEXT` that wakes the robot, in place of a tap")
-	s.IntVar((*int)(&o.Framing), "framing", 0, "binary framing `1|2|3`, whatever the bootstrap says")
-	s.Func("event", "`NAME=JSON` to send when the channel opens; repeatable", func(text string) error { return addEvent(o, text) })
-	s.BoolVar(&o.Upgrades, "upgrade", false, "install the firmware that is offered, and boot it")
-	s.BoolVar(&o.Crashes, "crash", false, "what --upgrade installs never gets as far as a check-in")
-	s.BoolVar(&o.Stay, "stay", false, "do not hang up when all is said")
-	s.StringVar(&o.Firmware, "firmware", "2.2.4", "`"+strings.Join(simrobot.Firmwares(), "|")+"`: as which it behaves")
-	s.StringVar(&f.script, "transcript", "", "`FILE` to write every frame to, as JSON lines, secrets blanked")
-	s.StringVar(&o.FlashFile, "flash", "", "JSON `FILE` that stands for the robot's flash; without it nothing is kept")
-	s.BoolVar(&f.picture, "picture", false, "show the talk as a picture, for people: faces, colours on a terminal, lines as wide as that; and play its sound where there is a device")
-	s.IntVar(&f.robots, "robots", 1, "`N` robots; their MACs count up from --mac")
-	err := s.Parse(args)
-	if errors.Is(err, flag.ErrHelp) {
-		return nil, helped(s, stdout, "")
+// check finds options that do not go together. It makes a robot, which checks
+// the rest, and does not start it.
+func (f *robotFlags) check() error {
+	switch {
+	case len(f.say) > 0 && f.mic != "":
+		return command.Usagef("--say and --mic are two sources for one microphone")
+	case f.robots < 1 || f.robots > 1000:
+		return command.Usagef("--robots %d: 1 to 1000", f.robots)
+	case f.robots > 1 && (f.speaker != "" || f.script != "" || f.options.FlashFile != "" || f.picture):
+		return command.Usagef("--speaker, --transcript, --flash and --picture are for one robot")
+	case f.json && f.picture:
+		return command.Usagef("--picture is for people, and --json for programs")
 	}
-	if o.AEC == "" && o.Mode == xiaozhi.Realtime {
+	if o := &f.options; o.AEC == "" && o.Mode == xiaozhi.Realtime {
 		o.AEC = simrobot.AECDevice // no robot has that mode without
 	}
-	if err == nil {
-		err = f.check(s.Args())
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errUsage, err)
-	}
-	o.Record = f.speaker != ""
-	return f, nil
-}
-
-// check finds what does not go together. Making a robot, without switching it
-// on, checks the rest.
-func (f *robotFlags) check(rest []string) error {
-	switch {
-	case len(rest) > 0:
-		return fmt.Errorf("unexpected %q", rest[0])
-	case len(f.say) > 0 && f.mic != "":
-		return errors.New("--say and --mic are two sources for one microphone")
-	case f.robots < 1 || f.robots > 1000:
-		return fmt.Errorf("--robots %d: 1 to 1000", f.robots)
-	case f.robots > 1 && (f.speaker != "" || f.script != "" || f.options.FlashFile != "" || f.picture):
-		return errors.New("--speaker, --transcript, --flash and --picture are for one robot")
-	}
+	f.options.Record = f.speaker != ""
 	o := f.options
 	o.FlashFile = ""
-	_, err := simrobot.New(o)
-	return err
+	if _, err := simrobot.New(o); err != nil {
+		return command.Usagef("%w", err)
+	}
+	return nil
 }
 
 func addEvent(o *simrobot.Options, text string) error {
@@ -122,8 +122,8 @@ func addEvent(o *simrobot.Options, text string) error {
 	return nil
 }
 
-// speak makes all that the microphones will hear. The options hold what the
-// first robot says, as robots that differ say as much.
+// speak makes the sound for all microphones. The options hold the sentences of
+// the first robot; the others say as many.
 func (f *robotFlags) speak(ctx context.Context) (err error) {
 	o := &f.options
 	if o.Wake != "" {
@@ -148,8 +148,8 @@ func (f *robotFlags) speak(ctx context.Context) (err error) {
 	return nil
 }
 
-// sentences are what robot number n's microphone will hear. What has no
-// number in it is spoken once.
+// sentences returns the sound for the microphone of robot number n. A text
+// without a number is spoken once for all robots.
 func (f *robotFlags) sentences(ctx context.Context, n int) ([]simrobot.Sentence, error) {
 	if f.mic != "" && n > 1 {
 		return f.options.Say, nil
@@ -160,24 +160,24 @@ func (f *robotFlags) sentences(ctx context.Context, n int) ([]simrobot.Sentence,
 	}
 	var all []simrobot.Sentence
 	for i, text := range f.say {
-		said := strings.ReplaceAll(text, "%d", strconv.Itoa(n))
-		if n > 1 && said == text {
+		spoken := strings.ReplaceAll(text, "%d", strconv.Itoa(n))
+		if n > 1 && spoken == text {
 			all = append(all, f.options.Say[i])
 			continue
 		}
-		pcm, err := simrobot.Speak(ctx, said, "")
+		pcm, err := simrobot.Speak(ctx, spoken, "")
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, simrobot.Sentence{Text: said, PCM: pcm})
+		all = append(all, simrobot.Sentence{Text: spoken, PCM: pcm})
 	}
 	return all, nil
 }
 
-// one runs a single robot and tells what happens.
-func one(ctx context.Context, f *robotFlags, stdout io.Writer) (err error) {
+// one runs a single robot and prints what happens.
+func one(ctx context.Context, f *robotFlags, out lines) (err error) {
 	o := f.options
-	log := &liveLog{w: stdout, mac: o.MAC, upgrades: o.Upgrades}
+	log := &liveLog{out: out, mac: o.MAC, upgrades: o.Upgrades}
 	o.Observe = log.observe
 	if f.picture {
 		defer f.show(ctx, log, &o)()
@@ -198,10 +198,10 @@ func one(ctx context.Context, f *robotFlags, stdout io.Writer) (err error) {
 		err = r.Talk(ctx)
 	}
 	if o.Stay && ctx.Err() != nil && errors.Is(err, ctx.Err()) && answered(r.Stats()) == len(o.Say) {
-		err = nil // it stayed until it was told to go
+		err = nil // it stayed until it was interrupted
 	}
 	if !f.picture {
-		report(stdout, r.Stats())
+		report(out, r.Stats())
 	}
 	if f.speaker != "" {
 		err = errors.Join(err, writeSound(f.speaker, r))
@@ -209,17 +209,17 @@ func one(ctx context.Context, f *robotFlags, stdout io.Writer) (err error) {
 	return err
 }
 
-// show makes a picture of the log and has the talk played, what is said to the
-// robot too. It returns what waits until all was played.
+// show makes a picture of the log and plays the talk, with both voices. It
+// returns a function that waits until all was played.
 func (f *robotFlags) show(ctx context.Context, log *liveLog, o *simrobot.Options) (end func()) {
-	log.picture = &picture{screen: screenOf(log.w, os.Getenv)}
+	log.picture = &picture{screen: command.ScreenOf(log.out.to, os.Getenv)}
 	player := playerOf(os.Getenv, exists)
 	log.line("robot", "sound", howHeard(player))
 	heard := newLoudspeaker(ctx, player)
 	o.Play = heard.play
-	o.Observe = func(h simrobot.Happening) {
+	o.Observe = func(h simrobot.Observation) {
 		log.observe(h)
-		said, ok := h.(simrobot.Said)
+		said, ok := h.(simrobot.Spoken)
 		for _, s := range o.Say {
 			if ok && s.Text == said.Text {
 				heard.play(voice.MicRate, s.PCM)
@@ -233,7 +233,7 @@ func (f *robotFlags) show(ctx context.Context, log *liveLog, o *simrobot.Options
 func writeSound(path string, r *simrobot.Robot) error {
 	rate, pcm := r.Sound()
 	if rate == 0 {
-		rate = voice.SpeakerRate // nothing was played
+		rate = voice.SpeakerRate // the robot played nothing
 	}
 	file, err := os.Create(path)
 	if err != nil {

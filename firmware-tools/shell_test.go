@@ -2,21 +2,21 @@ package main
 
 import (
 	"bytes"
-	"os/exec"
-	"slices"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"perch/command/commandtest"
 )
 
-// TestBashCompletesTools, commands of two words and choices among them.
+// TestBashCompletesTools, commands of two words, choices and robots among them.
 func TestBashCompletesTools(t *testing.T) {
-	bash, err := exec.LookPath("bash")
-	if err != nil {
-		t.Skip("bash is not installed: its completion is tried by bash itself, in CI")
-	}
-	var script bytes.Buffer
-	if code := run(t.Context(), []string{"completion", "bash"}, &script, &script); code != 0 {
-		t.Fatalf("exit code %d: %s", code, &script)
+	bin := t.TempDir()
+	commandtest.Program(t, bin, "perch-tools", "")
+	devices := "#!/bin/sh\n[ \"$1\" = devices ] || exit 1\necho 'a0b1c2d3e4f5  m5stack  2.2.4'\necho '              called kitchen'\n"
+	if err := os.WriteFile(filepath.Join(bin, "perch"), []byte(devices), 0o700); err != nil {
+		t.Fatal(err)
 	}
 	for line, want := range map[string]string{
 		"perch-tools pro":                      "provision",
@@ -25,22 +25,18 @@ func TestBashCompletesTools(t *testing.T) {
 		"perch-tools hooks install claude --w": "--write",
 		"perch-tools hooks send s":             "state",
 		"perch-tools robot --mode m":           "manual",
+		"perch-tools robot --mode=m":           "manual",
 		"perch-tools robot --firmware 2.":      "2.1 2.2.4 2.4 2.5",
 		"perch-tools robot --framing ":         "1 2 3",
 		"perch-tools image --c":                "--chip",
 		"perch-tools completion f":             "fish",
+		"perch-tools record ":                  "a0b1c2d3e4f5 kitchen",
+		"perch-tools assets --robot k":         "kitchen",
+		"perch-tools assets --robot ":          "a0b1c2d3e4f5 kitchen",
 		"perch-tools nowhere ":                 "",
 	} {
-		words := strings.Split(line, " ")
-		for i := range words {
-			words[i] = shellQuoted(words[i])
-		}
-		text := script.String() + "\nCOMP_WORDS=(" + strings.Join(words, " ") + ")\nCOMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n_perch_tools\nprintf '%s\\n' \"${COMPREPLY[@]}\"\n"
-		out, err := exec.CommandContext(t.Context(), bash, "--norc", "-c", text).CombinedOutput()
-		got := strings.Fields(string(out))
-		slices.Sort(got)
-		if err != nil || strings.Join(got, " ") != want {
-			t.Errorf("%s<tab> offers %q (%v), want %q", line, got, err, want)
+		if got := strings.Join(commandtest.Complete(t, commands(), bin, line), " "); got != want {
+			t.Errorf("%s<tab> offers %q, want %q", line, got, want)
 		}
 	}
 }

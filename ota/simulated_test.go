@@ -57,7 +57,7 @@ func TestTheSimulatedRobotTakesAssets(t *testing.T) {
 	}
 	var fetched []simrobot.Fetched
 	l.robots.Welcome(time.Now().Add(time.Hour))
-	robot := newSimulated(t, server, simrobot.Options{FlashFile: flash, Observe: func(h simrobot.Happening) {
+	robot := newSimulated(t, server, simrobot.Options{FlashFile: flash, Observe: func(h simrobot.Observation) {
 		if f, is := h.(simrobot.Fetched); is {
 			fetched = append(fetched, f)
 		}

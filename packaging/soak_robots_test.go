@@ -103,11 +103,11 @@ func (r *soakRobot) talk(ctx context.Context) {
 	}
 	v := verdict{robot: r.mac, from: time.Now()}
 	said := v.from
-	o.Observe = func(e simrobot.Happening) {
+	o.Observe = func(e simrobot.Observation) {
 		switch e := e.(type) {
-		case simrobot.Said:
+		case simrobot.Spoken:
 			said = time.Now()
-		case simrobot.Turned:
+		case simrobot.TurnEnded:
 			v.turns = append(v.turns, seenTurn{said, time.Now(), e.Turn})
 		case simrobot.HungUp:
 			if e.ByServer {
@@ -194,7 +194,7 @@ func (s *soak) judge(v verdict) {
 		f.excused += excused
 		f.hellos = append(f.hellos, v.stats.HelloLatency)
 		for _, t := range v.turns {
-			if t.Heard == t.Text {
+			if t.Transcript == t.Text {
 				f.understood++
 			}
 			if t.FirstAudio > 0 {

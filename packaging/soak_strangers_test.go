@@ -256,8 +256,8 @@ func (st *soakStrangers) intrude(ctx context.Context, r *rand.Rand) {
 func (st *soakStrangers) chatter(ctx context.Context, r *rand.Rand) {
 	o := st.shape
 	o.OTA, o.MAC = "http://"+st.wires[r.IntN(len(st.wires))].address()+"/xiaozhi/ota/", inventMAC(r)
-	o.Observe = func(e simrobot.Happening) {
-		if e, is := e.(simrobot.Turned); is && e.Turn.Answered {
+	o.Observe = func(e simrobot.Observation) {
+		if e, is := e.(simrobot.TurnEnded); is && e.Turn.Answered {
 			st.count(func(st *soakStrangers) { st.answered++ })
 		}
 	}

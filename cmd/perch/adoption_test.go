@@ -12,9 +12,9 @@ import (
 // code it shows or by its id, and goes on without a restart.
 func TestAdoption(t *testing.T) {
 	t.Parallel()
-	for adoption, by := range map[string]func(w simrobot.Waits) string{
-		"code": func(w simrobot.Waits) string { return w.Code },
-		"ask":  func(simrobot.Waits) string { return "A0:B1:C2:D3:E4:F5" },
+	for adoption, by := range map[string]func(w simrobot.AwaitsAdoption) string{
+		"code": func(w simrobot.AwaitsAdoption) string { return w.Code },
+		"ask":  func(simrobot.AwaitsAdoption) string { return "A0:B1:C2:D3:E4:F5" },
 	} {
 		t.Run(adoption, func(t *testing.T) {
 			c := testConfig()
@@ -28,11 +28,11 @@ func TestAdoption(t *testing.T) {
 				return out.String()
 			}
 			waited, booted := 0, 0
-			r, err := simrobot.New(simrobot.Options{OTA: h.ota(), MAC: "A0:B1:C2:D3:E4:F5", Observe: func(e simrobot.Happening) {
+			r, err := simrobot.New(simrobot.Options{OTA: h.ota(), MAC: "A0:B1:C2:D3:E4:F5", Observe: func(e simrobot.Observation) {
 				switch e := e.(type) {
 				case simrobot.CheckedIn:
 					booted++
-				case simrobot.Waits:
+				case simrobot.AwaitsAdoption:
 					waited++
 					if list := perch("devices"); len(e.Code) != 6 || !strings.Contains(list, "perch adopt a0b1c2d3e4f5, or the code it shows, "+e.Code) {
 						t.Errorf("it shows %q, and the list is %s", e.Code, list)

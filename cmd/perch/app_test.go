@@ -186,7 +186,7 @@ type talker struct {
 	*simrobot.Robot
 	punctual
 	mu       sync.Mutex
-	happened []simrobot.Happening
+	happened []simrobot.Observation
 }
 
 // punctual is how late this machine was at most while a robot talked. What has
@@ -251,7 +251,7 @@ func (h *house) robot(o simrobot.Options) *talker {
 	return r
 }
 
-func (r *talker) observe(e simrobot.Happening) {
+func (r *talker) observe(e simrobot.Observation) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.happened = append(r.happened, e)
@@ -266,8 +266,8 @@ func (r *talker) whole(t *testing.T) {
 		t.Errorf("sound was lost: %+v", s)
 	}
 	for _, turn := range s.Turns {
-		if turn.Heard != turn.Text || !turn.Answered {
-			t.Errorf("%q was heard as %q, answered %v", turn.Text, turn.Heard, turn.Answer)
+		if turn.Transcript != turn.Text || !turn.Answered {
+			t.Errorf("%q was heard as %q, answered %v", turn.Text, turn.Transcript, turn.Answer)
 		}
 	}
 }

@@ -43,11 +43,11 @@ func BenchmarkGreeting(b *testing.B) {
 		robot, err := simrobot.New(simrobot.Options{
 			OTA: a.url + "/xiaozhi/ota/", MAC: fmt.Sprintf("A0:B1:C2:D3:E6:%02X", i%256), Firmware: "dotty",
 			Events: []xiaozhi.Event{{Name: "face_detected", Data: []byte("{}")}},
-			Observe: func(e simrobot.Happening) {
+			Observe: func(e simrobot.Observation) {
 				switch e.(type) {
 				case simrobot.Sensed:
 					seen = time.Now()
-				case simrobot.Showed:
+				case simrobot.SentenceShown:
 					greeted = time.Now()
 				}
 			},
@@ -123,7 +123,7 @@ func sensor(b *testing.B, a *appliance, i int, begun, talked <-chan struct{}, se
 	robot, err := simrobot.New(simrobot.Options{
 		OTA: a.url + "/xiaozhi/ota/", MAC: fmt.Sprintf("A0:B1:C2:D3:E5:%02X", i), Firmware: "dotty", Forever: true,
 		Events: []xiaozhi.Event{{Name: "state_changed", Data: []byte(`{"state":"idle"}`)}},
-		Observe: func(e simrobot.Happening) {
+		Observe: func(e simrobot.Observation) {
 			switch e.(type) {
 			case simrobot.Sensed:
 				sent.Add(1)

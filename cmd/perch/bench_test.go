@@ -174,8 +174,8 @@ func BenchmarkMemory(b *testing.B) {
 		b.Fatal(err)
 	}
 	turn := robot.Stats().Turns[0]
-	if turn.Heard != "what time is it" {
-		b.Errorf("heard %q", turn.Heard)
+	if turn.Transcript != "what time is it" {
+		b.Errorf("heard %q", turn.Transcript)
 	}
 	b.ReportMetric(a.memory(b, "Rss"), "MB-resident-recognizer")
 	b.ReportMetric(float64(turn.FirstAudio.Milliseconds()), "ms-speech-to-sound")

@@ -78,7 +78,7 @@ func TestALanguageModelAnswers(t *testing.T) {
 	face, volume := "", 0
 	for _, e := range r.happened {
 		switch e := e.(type) {
-		case simrobot.Felt:
+		case simrobot.EmotionShown:
 			face = e.Emotion
 		case simrobot.VolumeChanged:
 			volume = e.Volume

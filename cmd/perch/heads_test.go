@@ -56,8 +56,8 @@ func TestWhoeverMovesAHeadHoldsIt(t *testing.T) {
 			h.adopt(strings.Join(mac, ":"))
 			robot := h.companion(simrobot.Options{MAC: strings.Join(mac, ":"), Firmware: "dotty", Events: []xiaozhi.Event{{Name: "state_changed", Data: []byte(`{"state":"idle"}`)}}})
 			h.knowsTools(device.ID(id))
-			turned := func(yaw string) func(simrobot.Happening) bool {
-				return func(e simrobot.Happening) bool {
+			turned := func(yaw string) func(simrobot.Observation) bool {
+				return func(e simrobot.Observation) bool {
 					c, ok := e.(simrobot.Called)
 					return ok && c.Name == "self.robot.set_head_angles" && strings.Contains(c.Arguments, `"yaw":`+yaw)
 				}

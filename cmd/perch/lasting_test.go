@@ -409,7 +409,7 @@ func (o *outage) talks(ctx context.Context) {
 		return
 	}
 	greeted := make(chan struct{}, 1)
-	robot, err := simrobot.New(simrobot.Options{OTA: o.url + "/xiaozhi/ota/", MAC: mac, Stay: true, Observe: func(e simrobot.Happening) {
+	robot, err := simrobot.New(simrobot.Options{OTA: o.url + "/xiaozhi/ota/", MAC: mac, Stay: true, Observe: func(e simrobot.Observation) {
 		if _, is := e.(simrobot.Welcomed); is {
 			greeted <- struct{}{}
 		}

@@ -35,14 +35,14 @@ type companion struct {
 
 type happened struct {
 	at   time.Time
-	what simrobot.Happening
+	what simrobot.Observation
 }
 
 func (h *house) companion(o simrobot.Options) *companion {
 	h.t.Helper()
 	c := &companion{}
 	o.OTA, o.MAC, o.Forever = h.ota(), cmp.Or(o.MAC, "A0:B1:C2:D3:E4:F5"), true
-	o.Observe = func(e simrobot.Happening) {
+	o.Observe = func(e simrobot.Observation) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.happened = append(c.happened, happened{time.Now(), e})
@@ -70,7 +70,7 @@ func (c *companion) sense(name, data string) {
 }
 
 // when is the time of the last thing that happened of which is holds.
-func (c *companion) when(is func(simrobot.Happening) bool) (at time.Time, found bool) {
+func (c *companion) when(is func(simrobot.Observation) bool) (at time.Time, found bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, e := range slices.Backward(c.happened) {
@@ -81,16 +81,16 @@ func (c *companion) when(is func(simrobot.Happening) bool) (at time.Time, found 
 	return at, false
 }
 
-func sensed(name string) func(simrobot.Happening) bool {
-	return func(e simrobot.Happening) bool { s, ok := e.(simrobot.Sensed); return ok && s.Event.Name == name }
+func sensed(name string) func(simrobot.Observation) bool {
+	return func(e simrobot.Observation) bool { s, ok := e.(simrobot.Sensed); return ok && s.Event.Name == name }
 }
 
-func showed(text string) func(simrobot.Happening) bool {
-	return func(e simrobot.Happening) bool { s, ok := e.(simrobot.Showed); return ok && s.Text == text }
+func showed(text string) func(simrobot.Observation) bool {
+	return func(e simrobot.Observation) bool { s, ok := e.(simrobot.SentenceShown); return ok && s.Text == text }
 }
 
-func entered(state simrobot.State) func(simrobot.Happening) bool {
-	return func(e simrobot.Happening) bool { return e == simrobot.Entered{State: state} }
+func entered(state simrobot.State) func(simrobot.Observation) bool {
+	return func(e simrobot.Observation) bool { return e == simrobot.Entered{State: state} }
 }
 
 // knowsTools returns once the appliance has read what tools a robot has.
@@ -99,10 +99,10 @@ func (h *house) knowsTools(id device.ID) {
 	h.eventually("its tools are known", func() bool { return len(h.talk.Tools(id)) > 0 })
 }
 
-func stopped(e simrobot.Happening) bool { _, ok := e.(simrobot.Stopped); return ok }
+func stopped(e simrobot.Observation) bool { _, ok := e.(simrobot.Stopped); return ok }
 
 // await returns when that has happened, and the time.
-func (h *house) await(c *companion, what string, is func(simrobot.Happening) bool) (at time.Time) {
+func (h *house) await(c *companion, what string, is func(simrobot.Observation) bool) (at time.Time) {
 	h.t.Helper()
 	h.eventually(what, func() bool {
 		var found bool
@@ -169,7 +169,7 @@ func TestACompanion(t *testing.T) {
 		return level != nil && *level == 82
 	})
 	robot.sense("sound_event", `{"direction":"left","balance":0.4,"energy":600000000}`)
-	h.await(robot, "its head turns left", func(e simrobot.Happening) bool {
+	h.await(robot, "its head turns left", func(e simrobot.Observation) bool {
 		moved, ok := e.(simrobot.HeadMoved)
 		return ok && moved.Yaw == -45
 	})
@@ -243,13 +243,13 @@ rules:
 	robot.sense("knock", `{"loud":true,"times":2,"door":"side"}`)
 	robot.sense("knock", `{"loud":true,"times":2,"door":"front"}`)
 	robot.sense("knock", `{"loud":true,"times":2,"door":"back"}`)
-	called := func(name, arguments string) func(simrobot.Happening) bool {
-		return func(e simrobot.Happening) bool {
+	called := func(name, arguments string) func(simrobot.Observation) bool {
+		return func(e simrobot.Observation) bool {
 			c, ok := e.(simrobot.Called)
 			return ok && c.Name == name && c.Arguments == arguments && c.Err == ""
 		}
 	}
-	h.await(robot, "its face", func(e simrobot.Happening) bool { f, ok := e.(simrobot.Felt); return ok && f.Emotion == "happy" })
+	h.await(robot, "its face", func(e simrobot.Observation) bool { f, ok := e.(simrobot.EmotionShown); return ok && f.Emotion == "happy" })
 	h.await(robot, "its head", called("self.robot.set_head_angles", `{"pitch":10,"speed":150,"yaw":30}`))
 	h.await(robot, "its lights", called("self.robot.set_led_color", `{"blue":0,"green":0,"red":100}`))
 	h.await(robot, "its volume", called("self.audio_speaker.set_volume", `{"volume":77}`))

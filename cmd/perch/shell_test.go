@@ -14,19 +14,6 @@ import (
 	"time"
 )
 
-// TestBothProgramsCompleteAlike: the walls let neither import the other, so
-// that each has the file that writes the scripts.
-func TestBothProgramsCompleteAlike(t *testing.T) {
-	own, err := os.ReadFile("shell.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	other, err := os.ReadFile("../../firmware-tools/shell.go")
-	if err != nil || !bytes.Equal(own, other) {
-		t.Errorf("cmd/perch/shell.go and firmware-tools/shell.go differ (%v); copy the one that is right", err)
-	}
-}
-
 // completed is what bash offers at the end of a command line.
 func completed(t *testing.T, script, path string, words ...string) []string {
 	t.Helper()

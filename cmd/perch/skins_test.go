@@ -274,8 +274,8 @@ func TestACodingAgentAsks(t *testing.T) {
 			"Authorization", "Bearer "+skinsTestKey, "Content-Type", "application/json")
 		answered <- text
 	}()
-	h.await(robot, "it asks", func(e simrobot.Happening) bool {
-		s, ok := e.(simrobot.Showed)
+	h.await(robot, "it asks", func(e simrobot.Observation) bool {
+		s, ok := e.(simrobot.SentenceShown)
 		return ok && strings.Contains(s.Text, "make test")
 	})
 	var open []agent.Question

@@ -40,9 +40,9 @@ func TestAForeignCheckIn(t *testing.T) {
 					t.Errorf("the foreign check-in is answered %d %s", status, answer)
 				}
 			}
-			r, err := simrobot.New(simrobot.Options{OTA: h.ota(), MAC: "A0:B1:C2:D3:E4:F5", Say: sentences(t, "take a photo"), Observe: func(e simrobot.Happening) {
+			r, err := simrobot.New(simrobot.Options{OTA: h.ota(), MAC: "A0:B1:C2:D3:E4:F5", Say: sentences(t, "take a photo"), Observe: func(e simrobot.Observation) {
 				switch e := e.(type) {
-				case simrobot.Waits:
+				case simrobot.AwaitsAdoption:
 					h.command(t, "adopt "+e.Code, 0)
 				case simrobot.CheckedIn:
 					if h.robots.Trusts("a0b1c2d3e4f5") {

@@ -57,8 +57,8 @@ func TestWoken(t *testing.T) {
 func (r *talker) showed(text string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.ContainsFunc(r.happened, func(h simrobot.Happening) bool {
-		showed, ok := h.(simrobot.Showed)
+	return slices.ContainsFunc(r.happened, func(h simrobot.Observation) bool {
+		showed, ok := h.(simrobot.SentenceShown)
 		return ok && showed.Text == text
 	})
 }
@@ -103,16 +103,16 @@ func TestBargeIn(t *testing.T) {
 			if r.late > tooLate {
 				quiet = 3 * time.Second
 			}
-			if len(s.Turns) != 2 || !s.Turns[0].Interrupted || s.Turns[0].Hushed <= 0 || s.Turns[0].Hushed > quiet {
+			if len(s.Turns) != 2 || !s.Turns[0].Interrupted || s.Turns[0].QuietAfter <= 0 || s.Turns[0].QuietAfter > quiet {
 				t.Fatalf("late by %s: turns %+v", r.late, s.Turns)
 			}
-			if turn := s.Turns[1]; turn.Heard != turn.Text || !turn.Answered {
+			if turn := s.Turns[1]; turn.Transcript != turn.Text || !turn.Answered {
 				t.Errorf("the turn after it: %+v", turn)
 			}
 			if s.Dropped+s.Cut+s.Bad > 0 {
 				t.Errorf("lost: %+v", s)
 			}
-			t.Logf("quiet after %v", s.Turns[0].Hushed)
+			t.Logf("quiet after %v", s.Turns[0].QuietAfter)
 		})
 	}
 }

@@ -24,9 +24,9 @@ func (s *session) hushed(now time.Time) {
 	p.cutIn = time.Time{}
 	switch turns := s.r.stats.Turns; {
 	case p.cutTurn < len(turns):
-		turns[p.cutTurn].Hushed = d
+		turns[p.cutTurn].QuietAfter = d
 	case p.doing == waiting:
-		p.turn.Hushed = d
+		p.turn.QuietAfter = d
 	}
 }
 

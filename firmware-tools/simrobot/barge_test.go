@@ -43,8 +43,8 @@ func TestSpeaksOverTheAnswer(t *testing.T) {
 	two := second("two")
 	two.Over = time.Second
 	said := map[string]time.Time{}
-	observe := func(h Happening) {
-		if h, ok := h.(Said); ok {
+	observe := func(h Observation) {
+		if h, ok := h.(Spoken); ok {
 			said[h.Text] = time.Now()
 		}
 	}
@@ -66,10 +66,10 @@ func TestSpeaksOverTheAnswer(t *testing.T) {
 	}
 	near(t, "the second sentence begins", said["two"].Sub(began), time.Second)
 	one, other := stats.Turns[0], stats.Turns[1]
-	if !one.Interrupted || !one.Answered || other.Interrupted || !other.Answered || other.Packets != 5 || other.Heard == "" || len(other.Answer) != 1 {
+	if !one.Interrupted || !one.Answered || other.Interrupted || !other.Answered || other.Packets != 5 || other.Transcript == "" || len(other.Answer) != 1 {
 		t.Errorf("turns %+v", stats.Turns)
 	}
-	near(t, "hushed", one.Hushed, 400*time.Millisecond)
+	near(t, "hushed", one.QuietAfter, 400*time.Millisecond)
 	counted(t, stats)
 	if stats.CutByBargeIn != 0 || stats.Late != 0 {
 		t.Errorf("%+v: realtime plays its queue to the end", stats)
@@ -173,7 +173,7 @@ func TestCutsTheAnswerShort(t *testing.T) {
 		if turn := stats.Turns[0]; !turn.Interrupted || !turn.Answered || stats.Turns[1].Interrupted {
 			t.Errorf("%s: %+v", name, stats.Turns)
 		}
-		near(t, name+": tts stop", stats.Turns[0].Hushed, 105*time.Millisecond)
+		near(t, name+": tts stop", stats.Turns[0].QuietAfter, 105*time.Millisecond)
 		counted(t, stats)
 	}
 }
@@ -267,7 +267,7 @@ func TestServerThatDoesNotYield(t *testing.T) {
 	if err != nil || len(stats.Turns) != 2 || stats.Turns[1].Packets != 5 || len(stats.Turns[1].Answer) != 1 {
 		t.Errorf("%v, %+v", err, stats.Turns)
 	}
-	near(t, "hushed", stats.Turns[0].Hushed, 3405*time.Millisecond)
+	near(t, "hushed", stats.Turns[0].QuietAfter, 3405*time.Millisecond)
 }
 
 // TestButton presses and releases from outside.

@@ -60,7 +60,7 @@ func (r *Robot) Boot(ctx context.Context) error {
 		if b.Code == "" && b.Challenge == "" {
 			return nil
 		}
-		r.o.Observe(Waits{Code: b.Code, Message: b.Message})
+		r.o.Observe(AwaitsAdoption{Code: b.Code, Message: b.Message})
 		if err := r.activate(ctx, b.Challenge); err != nil {
 			return err
 		}

@@ -194,8 +194,8 @@ func TestActivation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked []string
 		var shown string
-		r := newRobot(t, Options{OTA: "http://192.0.2.7:8003/xiaozhi/ota/", Observe: func(h Happening) {
-			if w, ok := h.(Waits); ok {
+		r := newRobot(t, Options{OTA: "http://192.0.2.7:8003/xiaozhi/ota/", Observe: func(h Observation) {
+			if w, ok := h.(AwaitsAdoption); ok {
 				shown = w.Code
 			}
 		}})

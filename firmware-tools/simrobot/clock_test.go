@@ -18,7 +18,7 @@ const stateChanged = `{"session_id":"s1","type":"event","name":"state_changed","
 func TestStaleChannel(t *testing.T) {
 	for _, c := range []struct{ firmware, does string }{{"2.2.4", "tap"}, {"2.2.4", "wake"}, {"2.4", "wake"}, {"2.1", "press"}} {
 		var states []State
-		observe := func(h Happening) {
+		observe := func(h Observation) {
 			if e, ok := h.(Entered); ok {
 				states = append(states, e.State)
 			}
@@ -200,7 +200,7 @@ func TestRemindersRing(t *testing.T) {
 	var rung []string
 	var at []time.Duration
 	var start time.Time
-	observe := func(h Happening) {
+	observe := func(h Observation) {
 		if m, ok := h.(Reminded); ok {
 			rung, at = append(rung, m.Message), append(at, time.Since(start))
 		}

@@ -33,7 +33,7 @@ func TestHello(t *testing.T) {
 // time: those of the first hello hold for the whole boot.
 func TestHelloOutlivesAChannel(t *testing.T) {
 	var rates []int
-	observe := func(h Happening) {
+	observe := func(h Observation) {
 		if w, ok := h.(Welcomed); ok {
 			rates = append(rates, w.Audio.SampleRate)
 		}

@@ -17,7 +17,7 @@ func (s *session) arrive(a arrival) (welcomed bool, err error) {
 	if !a.isText {
 		return false, s.hear(a)
 	}
-	s.lastHeard = a.at
+	s.lastText = a.at
 	o := parseObject(a.data)
 	if kind, _ := o.text("type"); kind == "hello" {
 		return s.welcome(o)
@@ -93,13 +93,13 @@ func (s *session) carryOut(now time.Time, text []byte) error {
 		s.puzzled("mcp without a payload object")
 	case "stt":
 		if text, ok := o.text("text"); ok {
-			s.r.person.turn.Heard = text
-			s.r.o.Observe(Heard{Text: text})
+			s.r.person.turn.Transcript = text
+			s.r.o.Observe(Transcript{Text: text})
 		}
 	case "llm":
 		if emotion, ok := o.text("emotion"); ok {
 			emoji, _ := o.text("text")
-			s.r.o.Observe(Felt{Emotion: emotion, Emoji: emoji, Face: s.r.firmware.face(emotion)})
+			s.r.o.Observe(EmotionShown{Emotion: emotion, Emoji: emoji, Face: s.r.firmware.face(emotion)})
 		}
 	case "system":
 		s.system(now, o)
@@ -137,7 +137,7 @@ func (s *session) tts(now time.Time, o object) error {
 		if p := &s.r.person; p.doing == waiting && !p.overlap && text != "" {
 			p.turn.Answer = append(p.turn.Answer, text)
 		}
-		s.r.o.Observe(Showed{Text: text})
+		s.r.o.Observe(SentenceShown{Text: text})
 	case "stop":
 		s.hushed(now)
 		return s.stopSpeaking(now)
@@ -168,5 +168,5 @@ func (s *session) alert(o object) {
 }
 
 func (s *session) puzzled(format string, a ...any) {
-	s.r.o.Observe(Puzzled{Why: strings.TrimSpace(fmt.Sprintf(format, a...))})
+	s.r.o.Observe(MessageIgnored{Why: strings.TrimSpace(fmt.Sprintf(format, a...))})
 }

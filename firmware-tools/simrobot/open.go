@@ -57,7 +57,7 @@ func (s *session) hello() []byte {
 // first, then the robot does what it was opened for.
 func (s *session) opened(now time.Time) error {
 	s.enter(Idle)
-	s.lastHeard = now
+	s.lastText = now
 	if s.r.firmware.events {
 		s.tickAt = now.Add(tick)
 	}

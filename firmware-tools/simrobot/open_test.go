@@ -86,7 +86,7 @@ func TestPrerollHoldsTheWakeWord(t *testing.T) {
 // the wake word.
 func TestWakeWordTalk(t *testing.T) {
 	var woken []string
-	observe := func(h Happening) {
+	observe := func(h Observation) {
 		if w, ok := h.(Woken); ok {
 			woken = append(woken, w.Phrase)
 		}
@@ -109,7 +109,7 @@ func TestWakeWordTalk(t *testing.T) {
 func TestWakeWordWhileIdle(t *testing.T) {
 	for firmware, hears := range map[string]bool{"2.1": true, "2.2.4": false, "2.4": true, "2.5": true, "dotty": false} {
 		lost := 0
-		observe := func(h Happening) {
+		observe := func(h Observation) {
 			if _, ok := h.(WakeLost); ok {
 				lost++
 			}

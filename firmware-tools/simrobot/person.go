@@ -98,7 +98,7 @@ func (s *session) begin(now time.Time) error {
 	sentence := p.sentences[p.next]
 	p.doing, p.speakAt, p.first, p.tried = speaking, time.Time{}, time.Time{}, false
 	p.turn, p.before = Turn{Text: sentence.Text}, s.r.stats
-	s.r.o.Observe(Said{Text: sentence.Text})
+	s.r.o.Observe(Spoken{Text: sentence.Text})
 	if s.r.o.Mode == xiaozhi.Manual && s.state != Listening {
 		s.mic.say(sentence.PCM, press, press)
 		return s.press(now)
@@ -117,7 +117,7 @@ func (s *session) interrupted(now time.Time) {
 	}
 	s.mic.hush(now)
 	p.doing = resting
-	if p.turn.Heard != "" {
+	if p.turn.Transcript != "" {
 		p.doing, p.deadline = waiting, now.Add(s.r.o.AnswerWithin)
 	}
 }
@@ -146,7 +146,7 @@ func (s *session) turnOver(now time.Time) {
 	s.r.stats.Turns = append(s.r.stats.Turns, *t)
 	p.doing = resting
 	p.next++
-	s.r.o.Observe(Turned{Turn: *t})
+	s.r.o.Observe(TurnEnded{Turn: *t})
 }
 
 // due is when the person must act, and the zero time when not.

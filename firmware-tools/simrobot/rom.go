@@ -43,15 +43,24 @@ type ROM struct {
 	booted    int // times that it started its firmware
 	writes    int // packets of data that it has taken
 
+	romPins
+	download bool   // it is in its loader
+	log      string // that it has still to send
+	romSession
+}
+
+// romPins are the lines that reset a chip.
+type romPins struct {
 	dtr, rts bool
 	released time.Time // when a bridge let it out of reset
 	starting bool      // it has not read its boot pin yet
 	bootPin  bool      // is held, or was by USB
-	download bool      // it is in its loader
-	log      string    // that it has still to send
+}
 
+// romSession is what the loader knows of the commands that it was sent.
+type romSession struct {
 	attached bool
-	limit    int64 // size of the flash that it was told
+	limit    int64 // of the flash, in bytes
 	write    romWrite
 	took     int // bytes
 	asked    int // commands

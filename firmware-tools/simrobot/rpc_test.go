@@ -84,7 +84,7 @@ func TestMCPAnswers(t *testing.T) {
 
 func TestToolsChangeTheRobot(t *testing.T) {
 	var volume, head string
-	observe := func(h Happening) {
+	observe := func(h Observation) {
 		switch h := h.(type) {
 		case VolumeChanged:
 			volume = fmt.Sprint(h.Volume)

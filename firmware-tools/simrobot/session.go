@@ -8,45 +8,58 @@ import (
 	"perch/device/xiaozhi"
 )
 
-// mainLoopLag is how long the firmware takes to get to a message: texts are
-// carried out on its main loop, while sound goes straight to its queue.
+// mainLoopLag is how long a message waits: the main loop carries texts out,
+// while sound goes straight to its queue.
 const mainLoopLag = 5 * time.Millisecond
 
 // session is one channel, from the tap that opens it until it is gone. The
 // goroutine in Talk owns it.
 type session struct {
-	r       *Robot
-	how     opening
-	stays   bool            // does not hang up when all is said
+	r     *Robot
+	how   opening
+	stays bool // does not hang up after the last answer
+	link
+	speech
+	mainLoop
+}
+
+// link is the session's WebSocket.
+type link struct {
 	ctx     context.Context // of the channel: ends what its tools are doing
 	ch      channel
 	framing xiaozhi.Framing
 	frame   []byte // of audio, to be sent
+	id      string // session_id
+	in      chan arrival
+	lastIn  time.Time // when the latest message arrived
+	stale   bool      // the latest message arrived too long ago
+}
 
-	id       string // session_id
+// speech is the robot's part in the conversation.
+type speech struct {
 	state    State
 	mode     xiaozhi.Mode
-	usual    xiaozhi.Mode // what a tap and a wake word make it listen in
+	usual    xiaozhi.Mode // in which it listens after a tap and a wake word
 	mic      *mic
 	play     player
 	stamps   stamps
 	draining bool // it will listen once its queue is empty
-	bargedIn bool // a person has cut the speech short that it plays or has just played
+	bargedIn bool // a person interrupted the speech that it plays, or has just played
 	late     bool // and it has stopped by itself, before the server's tts stop
 	cut      int  // packets lost at the last tts stop
 	arrived  arrivals
+}
 
-	in        chan arrival
-	inbox     []arrival // texts the main loop has not got to
-	busy      bool      // with a tool
-	tools     chan toolDone
-	lastHeard time.Time // a text
-	lastIn    time.Time // anything
-	stale     bool      // the last was too long ago
-	tickAt    time.Time // when a build that looks after its channel does so
-	idleAt    time.Time // when the end of the channel before this one gets through to the main loop
-	deafAt    time.Time // when it stops reading its socket
-	rebootAt  time.Time
+// mainLoop is the firmware's main loop, which carries out texts and tools.
+type mainLoop struct {
+	inbox    []arrival // texts that wait
+	busy     bool      // with a tool
+	tools    chan toolDone
+	lastText time.Time // when the latest text arrived
+	tickAt   time.Time // when a build that watches its channel does so
+	idleAt   time.Time // when it notices the end of the channel before this one
+	deafAt   time.Time // when it stops reading its socket
+	rebootAt time.Time
 }
 
 func newSession(r *Robot, how opening) (*session, error) {
@@ -55,8 +68,10 @@ func newSession(r *Robot, how opening) (*session, error) {
 		return nil, err
 	}
 	s := &session{
-		r: r, how: how, stays: r.o.Stay || r.o.Forever && r.person.done(), framing: r.flash.WebSocket.framing(), mode: r.o.Mode, usual: r.o.Mode, mic: m, state: Connecting,
-		in: make(chan arrival, 64), tools: make(chan toolDone, 1),
+		r: r, how: how, stays: r.o.Stay || r.o.Forever && r.person.done(),
+		link:     link{framing: r.flash.WebSocket.framing(), in: make(chan arrival, 64)},
+		speech:   speech{mode: r.o.Mode, usual: r.o.Mode, mic: m, state: Connecting},
+		mainLoop: mainLoop{tools: make(chan toolDone, 1)},
 	}
 	if r.o.Framing != 0 {
 		s.framing = r.o.Framing
@@ -225,7 +240,7 @@ func (s *session) maybeEnd(now time.Time) error {
 		return errRebooted
 	case s.stays || !p.done() || s.state == Speaking || !s.play.silent() || s.busy:
 		return nil
-	case len(p.sentences) > 0, !now.Before(s.lastHeard.Add(lastWords)):
+	case len(p.sentences) > 0, !now.Before(s.lastText.Add(lastWords)):
 		return errAllSaid
 	}
 	return nil
@@ -242,7 +257,7 @@ func (s *session) due() time.Time {
 	if !s.stuck() && len(s.inbox) > 0 && s.inbox[0].at.Add(mainLoopLag).Before(due) {
 		due = s.inbox[0].at.Add(mainLoopLag)
 	}
-	if end := s.lastHeard.Add(lastWords); !s.stays && len(s.r.o.Say) == 0 && end.Before(due) {
+	if end := s.lastText.Add(lastWords); !s.stays && len(s.r.o.Say) == 0 && end.Before(due) {
 		due = end
 	}
 	return due

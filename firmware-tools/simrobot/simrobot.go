@@ -75,7 +75,7 @@ type Options struct {
 	MoreTools    []device.Tool               // listed after the robot's own; they answer true
 	FlashFile    string                      // holds the flash between runs; "" keeps it in memory
 	Transcript   io.Writer                   // receives every frame as a line of JSON, secrets blanked
-	Observe      func(Happening)
+	Observe      func(Observation)
 
 	dial func(ctx context.Context, url string, h http.Header) (channel, error)
 }
@@ -87,8 +87,7 @@ type Robot struct {
 	id       device.ID
 	firmware firmware
 	flash    *flash
-	http     *http.Client
-	boot     Bootstrap
+	checkIns
 	body     body
 	tools    []tool
 	person   person
@@ -97,10 +96,16 @@ type Robot struct {
 	audio    xiaozhi.AudioParams // of the last server hello: it outlives a channel
 	commands chan command
 	deaf     atomic.Bool // reads its socket no more
-	wanted   string      // URL of an image that the upgrade tool was given, for the next boot
-	flashed  int         // images installed since the last answer that offered none
 	wakeOff  bool        // hears no wake word until its state changes, whatever becomes of the channel
 	script   *transcript
+}
+
+// checkIns is what a robot needs for its check-ins, and has from them.
+type checkIns struct {
+	http    *http.Client
+	boot    Bootstrap
+	wanted  string // URL of an image that the upgrade tool was given, for the next boot
+	flashed int    // images installed since the last answer that offered none
 }
 
 // New checks the options and returns a robot that is switched off.
@@ -124,7 +129,7 @@ func New(o Options) (*Robot, error) {
 		return nil, err
 	}
 	r := &Robot{
-		o: o, id: id, firmware: f, flash: kept, http: newHTTPClient(),
+		o: o, id: id, firmware: f, flash: kept, checkIns: checkIns{http: newHTTPClient()},
 		person: person{sentences: o.Say}, commands: make(chan command, 8), script: newTranscript(o.Transcript),
 		audio: xiaozhi.AudioParams{SampleRate: 24000, FrameDuration: 60},
 	}
@@ -161,7 +166,7 @@ func (o *Options) complete() error {
 		o.AnswerWithin = 30 * time.Second
 	}
 	if o.Observe == nil {
-		o.Observe = func(Happening) {}
+		o.Observe = func(Observation) {}
 	}
 	if o.dial == nil {
 		o.dial = dial

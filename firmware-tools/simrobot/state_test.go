@@ -222,8 +222,8 @@ func TestUnderrunsAndGaps(t *testing.T) {
 
 func TestNothingButCrashEndsOnNonsense(t *testing.T) {
 	var puzzled []string
-	observe := func(h Happening) {
-		if p, ok := h.(Puzzled); ok {
+	observe := func(h Observation) {
+		if p, ok := h.(MessageIgnored); ok {
 			puzzled = append(puzzled, p.Why)
 		}
 	}

@@ -13,20 +13,15 @@ type Stats struct {
 	Channels     int           // that the server answered with its hello
 	Sent         int           // microphone packets
 	Stamped      int           // of these, those that name the packet played while they were recorded
-	Received     int           // packets, wherever they went
-	Played       int
-	Dropped      int // arrived at a full queue
-	Ignored      int // arrived outside the Speaking state
-	Cut          int // were in the queue when it was emptied
-	Bad          int // were not Opus, or held more sound than announced
+	Downlink
 
-	// What a person's barge-in costs is nobody's loss, and is in none of the
-	// counts above: what the robot then emptied from its queue, and what
-	// still arrived after it had stopped by itself.
+	// A person's barge-in loses packets on purpose. They are in none of the
+	// counts above: those that the robot emptied from its queue, and those
+	// that arrived after it had stopped by itself.
 	CutByBargeIn int
 	Late         int
 
-	Stale         int // times that nothing had come for so long that an open channel counted as closed
+	Stale         int // times that an open channel was quiet for so long that it counted as closed
 	WakeWordsLost int // by the faults of the build
 
 	Underruns int // the speaker ran dry in the middle of a speech
@@ -38,10 +33,20 @@ type Stats struct {
 	Turns []Turn
 }
 
+// Downlink counts the packets that a robot received.
+type Downlink struct {
+	Received int // all of them
+	Played   int
+	Dropped  int // arrived at a full queue
+	Ignored  int // arrived outside the Speaking state
+	Cut      int // were in the queue when it was emptied
+	Bad      int // were not Opus, or held more sound than announced
+}
+
 // Turn is one sentence and its answer.
 type Turn struct {
 	Text       string        // what was said to the robot
-	Heard      string        // what the server made of it; empty where it did not tell
+	Transcript string        // what the server made of it; empty where it did not tell
 	Answer     []string      // sentences shown
 	FirstAudio time.Duration // from the end of the person's speech to the first packet of the answer
 	Length     time.Duration // from there until the answer was played
@@ -51,7 +56,7 @@ type Turn struct {
 	Answered   bool // sound came
 
 	Interrupted bool          // by a tap, a wake word, the button, or the next sentence
-	Hushed      time.Duration // from there to the server's tts stop; 0 where none came
+	QuietAfter  time.Duration // from there to the server's tts stop; 0 where none came
 }
 
 // Quantile is the value that share q (0 to 1) of d do not exceed, by nearest

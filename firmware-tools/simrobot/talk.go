@@ -78,7 +78,7 @@ func (r *Robot) ended(ctx context.Context, err error, before int) (again bool, f
 		if !p.turn.Answered && !p.turn.Interrupted {
 			return false, fmt.Errorf("%w to %q: %w", ErrUnanswered, p.turn.Text, err)
 		}
-		r.o.Observe(Turned{Turn: p.turn})
+		r.o.Observe(TurnEnded{Turn: p.turn})
 	}
 	switch {
 	case p.done() || errors.Is(err, errTapped):

@@ -22,13 +22,13 @@ func (s *server) answer(n int) {
 
 func TestAutoTurns(t *testing.T) {
 	var seen []string
-	observe := func(h Happening) {
+	observe := func(h Observation) {
 		switch h := h.(type) {
-		case Said:
+		case Spoken:
 			seen = append(seen, "said "+h.Text)
-		case Heard:
+		case Transcript:
 			seen = append(seen, "heard "+h.Text)
-		case Showed:
+		case SentenceShown:
 			seen = append(seen, "showed "+h.Text)
 		case HungUp:
 			seen = append(seen, "hung up")
@@ -51,7 +51,7 @@ func TestAutoTurns(t *testing.T) {
 		t.Fatalf("%v, %d turns", err, len(stats.Turns))
 	}
 	for _, turn := range stats.Turns {
-		if !turn.Answered || turn.Packets != 10 || turn.Heard != "what time is it" || !slices.Equal(turn.Answer, []string{"It is noon."}) {
+		if !turn.Answered || turn.Packets != 10 || turn.Transcript != "what time is it" || !slices.Equal(turn.Answer, []string{"It is noon."}) {
 			t.Errorf("turn %+v", turn)
 		}
 		// A breath and the sentence take 1260 of the 1465 ms.

@@ -71,8 +71,8 @@ func (u *upgrader) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // notes are what an onlooker sees of upgrades.
-func notes(to *[]string) func(Happening) {
-	return func(h Happening) {
+func notes(to *[]string) func(Observation) {
+	return func(h Observation) {
 		switch h := h.(type) {
 		case Upgraded:
 			*to = append(*to, "runs "+h.Version)

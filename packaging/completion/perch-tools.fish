@@ -1,98 +1,235 @@
-# fish completion for perch-tools; written by: perch-tools completion fish
-function __perch_tools_robots
-	timeout 2 perch devices 2>/dev/null | sed -n 's/^\([0-9a-f]\{12\}\) .*/\1/p; s/^ *called \([^ ]*\)$/\1/p'
+# fish completion for perch-tools                          -*- shell-script -*-
+
+function __perch_tools_debug
+    set -l file "$BASH_COMP_DEBUG_FILE"
+    if test -n "$file"
+        echo "$argv" >> $file
+    end
 end
-complete -c perch-tools -f
-complete -c perch-tools -n __fish_use_subcommand -a robot -d 'is a robot made of software, that behaves as the firmware does'
-complete -c perch-tools -n '__fish_seen_subcommand_from robot' -l aec -d 'off|device|server: who cancels the echo; without it device in realtime mode, and else nobody' -x -a 'off device server'
-complete -c perch-tools -n '__fish_seen_subcommand_from robot' -l crash -d 'what --upgrade installs never gets as far as a check-in'
-complete -c perch-tools -n '__fish_seen_subcommand_from robot' -l event -d 'NAME=JSON to send when the channel opens; repeatable' -x
-complete -c perch-tools -n '__fish_seen_subcommand_from robot' -l firmware -d '2.1|2.2.4|2.4|2.5|dotty: as which it behaves' -x -a '2.1 2.2.4 2.4 2.5 dotty'
-complete -c perch-tools -n '__fish_seen_subcommand_from robot' -l flash -d 'JSON FILE that stands for the robot'\''s flash; without it nothing is kept' -r -F
-complete -c perch-tools -n '__fish_seen_subcommand_from robot' -l framing -d 'binary framing 1|2|3, whatever the bootstrap says' -x -a '1 2 3'
-complete -c perch-tools -n '__fish_seen_subcommand_from robot' -l mac -d 'the robot'\''s MAC address' -x
-complete -c perch-tools -n '__fish_seen_subcommand_from robot' -l mic -d 'WAV FILE that the microphone hears, one turn' -r -F
-complete -c perch-tools -n '__fish_seen_subcommand_from robot' -l mode -d 'auto|manual|realtime; without it auto, or realtime where --aec is not off' -x -a 'auto manual realtime'
-complete -c perch-tools -n '__fish_seen_subcommand_from robot' -l ota -d 'URL of the appliance'\''s bootstrap; without it the appliance is found by browsing' -x
-complete -c perch-tools -n '__fish_seen_subcommand_from robot' -l picture -d 'show the talk as a picture, for people: faces, colours on a terminal, lines as wide as that; and play its sound where there is a device'
-complete -c perch-tools -n '__fish_seen_subcommand_from robot' -l robots -d 'N robots; their MACs count up from --mac' -x
-complete -c perch-tools -n '__fish_seen_subcommand_from robot' -l say -d 'TEXT to say to the robot, where %d stands for the robot'\''s number, from 1; repeat it for more turns' -x
-complete -c perch-tools -n '__fish_seen_subcommand_from robot' -l speaker -d 'WAV FILE to write what the speaker plays to' -r -F
-complete -c perch-tools -n '__fish_seen_subcommand_from robot' -l stay -d 'do not hang up when all is said'
-complete -c perch-tools -n '__fish_seen_subcommand_from robot' -l transcript -d 'FILE to write every frame to, as JSON lines, secrets blanked' -r -F
-complete -c perch-tools -n '__fish_seen_subcommand_from robot' -l upgrade -d 'install the firmware that is offered, and boot it'
-complete -c perch-tools -n '__fish_seen_subcommand_from robot' -l wake -d 'TEXT that wakes the robot, in place of a tap' -x
-complete -c perch-tools -n __fish_use_subcommand -a image -d 'says what a firmware image is, and whether a robot would run it'
-complete -c perch-tools -n '__fish_seen_subcommand_from image' -l chip -d 'CHIP that it must be built for, such as esp32s3' -x
-complete -c perch-tools -n '__fish_seen_subcommand_from image' -l json -d 'tell it as JSON'
-complete -c perch-tools -n '__fish_seen_subcommand_from image' -l slot -d 'BYTES of the partition that it must fit into' -x
-complete -c perch-tools -n '__fish_seen_subcommand_from image' -F
-complete -c perch-tools -n __fish_use_subcommand -a flash -d 'writes firmware, assets or settings to a robot over its USB cable'
-complete -c perch-tools -n '__fish_seen_subcommand_from flash' -l all -d 'allow writing the boot loader, the partition table and the settings; a merged image is all of that'
-complete -c perch-tools -n '__fish_seen_subcommand_from flash' -l at -d 'PARTITION|ADDRESS to write to, as in ota_0; without it, where a file of its kind belongs' -x
-complete -c perch-tools -n '__fish_seen_subcommand_from flash' -l baud -d 'SPEED for boards with a USB bridge' -x
-complete -c perch-tools -n '__fish_seen_subcommand_from flash' -l board -d 'BOARD that the firmware was built for: say so where the robot has that of another project' -x
-complete -c perch-tools -n '__fish_seen_subcommand_from flash' -l boot -d 'have the robot start what is written, whichever slot it starts now'
-complete -c perch-tools -n '__fish_seen_subcommand_from flash' -l dry-run -d 'only say what would be written, and where'
-complete -c perch-tools -n '__fish_seen_subcommand_from flash' -l port -d 'PORT that the robot is at, as in /dev/ttyACM0; without it, the only one that there is' -x
-complete -c perch-tools -n '__fish_seen_subcommand_from flash' -l save -d 'read the partition of --at into FILE, and write nothing to the robot'
-complete -c perch-tools -n '__fish_seen_subcommand_from flash' -F
-complete -c perch-tools -n __fish_use_subcommand -a nvs -d 'reads and changes the settings in a robot'\''s NVS partition; without --set, --ota or --delete it only reads'
-complete -c perch-tools -n '__fish_seen_subcommand_from nvs' -l delete -d 'NAMESPACE/KEY to remove; repeatable' -x
-complete -c perch-tools -n '__fish_seen_subcommand_from nvs' -l drop-damaged -d 'write although damaged entries are lost by it'
-complete -c perch-tools -n '__fish_seen_subcommand_from nvs' -l json -d 'tell it as JSON'
-complete -c perch-tools -n '__fish_seen_subcommand_from nvs' -l new -d 'begin with an empty partition, and make the file'
-complete -c perch-tools -n '__fish_seen_subcommand_from nvs' -l ota -d 'URL of the appliance'\''s bootstrap, as in http://perch.local:8003/xiaozhi/ota/' -x
-complete -c perch-tools -n '__fish_seen_subcommand_from nvs' -l out -d 'FILE to write to, in place of the one that was read' -r -F
-complete -c perch-tools -n '__fish_seen_subcommand_from nvs' -l set -d 'NAMESPACE/KEY=VALUE to store; KEY=TYPE:VALUE for a key the firmware is not known to have; repeatable' -x
-complete -c perch-tools -n '__fish_seen_subcommand_from nvs' -l show-secrets -d 'show passwords and tokens'
-complete -c perch-tools -n '__fish_seen_subcommand_from nvs' -l size -d 'BYTES of a new partition' -x
-complete -c perch-tools -n '__fish_seen_subcommand_from nvs' -F
-complete -c perch-tools -n __fish_use_subcommand -a provision -d 'points a robot in configuration mode at an appliance'
-complete -c perch-tools -n '__fish_seen_subcommand_from provision' -l ap -d 'NAME of that network, where several robots open one' -x
-complete -c perch-tools -n '__fish_seen_subcommand_from provision' -l ota -d 'URL of the appliance'\''s bootstrap; without it, the appliance that is found by browsing' -x
-complete -c perch-tools -n '__fish_seen_subcommand_from provision' -l password-file -d 'FILE that holds the password of that Wi-Fi' -r -F
-complete -c perch-tools -n '__fish_seen_subcommand_from provision' -l portal -d 'URL of the robot'\''s page' -x
-complete -c perch-tools -n '__fish_seen_subcommand_from provision' -l ssid -d 'NAME of the Wi-Fi that the robot is to join; without it, those it knows' -x
-complete -c perch-tools -n '__fish_seen_subcommand_from provision' -l wifi -d 'join the robot'\''s network Xiaozhi-XXXX with this machine'\''s Wi-Fi, and come back'
-complete -c perch-tools -n __fish_use_subcommand -a publish -d 'puts a firmware image into an appliance'\''s catalogue'
-complete -c perch-tools -n '__fish_seen_subcommand_from publish' -l auto -d 'offer it to robots by itself'
-complete -c perch-tools -n '__fish_seen_subcommand_from publish' -l board -d 'BOARD that the image is for, as perch devices shows it; repeatable' -x
-complete -c perch-tools -n '__fish_seen_subcommand_from publish' -l hours -d 'FROM-TO in which it is offered, as in 02:00-05:00, with --auto' -x
-complete -c perch-tools -n '__fish_seen_subcommand_from publish' -l percent -d 'PERCENT of the robots, with --auto' -x
-complete -c perch-tools -n '__fish_seen_subcommand_from publish' -l signature -d 'ed25519 signature of the image'\''s SHA-256, in BASE64, where the appliance asks for one' -x
-complete -c perch-tools -n '__fish_seen_subcommand_from publish' -l token-file -d 'FILE that holds the admin token' -r -F
-complete -c perch-tools -n '__fish_seen_subcommand_from publish' -l url -d 'URL of the appliance' -x
-complete -c perch-tools -n '__fish_seen_subcommand_from publish' -F
-complete -c perch-tools -n __fish_use_subcommand -a assets -d 'has robots fetch fonts, wake words and faces from an appliance'
-complete -c perch-tools -n '__fish_seen_subcommand_from assets' -l check -d 'only read the file and say what it holds'
-complete -c perch-tools -n '__fish_seen_subcommand_from assets' -l name -d 'NAME that it is kept under; without it, the file'\''s own' -x
-complete -c perch-tools -n '__fish_seen_subcommand_from assets' -l reboot -d 'restart that robot, so that it fetches it'
-complete -c perch-tools -n '__fish_seen_subcommand_from assets' -l robot -d 'ROBOT to point at it, whose channel must be open' -x -a '(__perch_tools_robots)'
-complete -c perch-tools -n '__fish_seen_subcommand_from assets' -l token-file -d 'FILE that holds the admin token' -r -F
-complete -c perch-tools -n '__fish_seen_subcommand_from assets' -l url -d 'URL of the appliance' -x
-complete -c perch-tools -n '__fish_seen_subcommand_from assets' -F
-complete -c perch-tools -n __fish_use_subcommand -a record -d 'writes a robot'\''s session as a transcript, secrets blanked'
-complete -c perch-tools -n '__fish_seen_subcommand_from record' -l out -d 'FILE to write to, in place of the terminal' -r -F
-complete -c perch-tools -n '__fish_seen_subcommand_from record' -l token-file -d 'FILE that holds the admin token' -r -F
-complete -c perch-tools -n '__fish_seen_subcommand_from record' -l url -d 'URL of the appliance' -x
-complete -c perch-tools -n '__fish_seen_subcommand_from record' -a '(__perch_tools_robots)'
-complete -c perch-tools -n '__fish_seen_subcommand_from hooks; and not __fish_seen_subcommand_from install remove send' -a install -d 'has a coding agent'\''s hooks drive the appliance: hooks install claude'
-complete -c perch-tools -n __fish_use_subcommand -a hooks -d 'has a coding agent'\''s hooks drive the appliance: hooks install claude'
-complete -c perch-tools -n '__fish_seen_subcommand_from hooks; and __fish_seen_subcommand_from install' -l key-file -d 'FILE that holds the skins'\'' key (skins.key)' -r -F
-complete -c perch-tools -n '__fish_seen_subcommand_from hooks; and __fish_seen_subcommand_from install' -l settings -d 'FILE to write to; the user'\''s own settings of the agent by default' -r -F
-complete -c perch-tools -n '__fish_seen_subcommand_from hooks; and __fish_seen_subcommand_from install' -l url -d 'URL of the appliance' -x
-complete -c perch-tools -n '__fish_seen_subcommand_from hooks; and __fish_seen_subcommand_from install' -l write -d 'merge it into that file, and keep a backup'
-complete -c perch-tools -n '__fish_seen_subcommand_from hooks; and __fish_seen_subcommand_from install' -a 'claude codex'
-complete -c perch-tools -n '__fish_seen_subcommand_from hooks; and not __fish_seen_subcommand_from install remove send' -a remove -d 'takes these hooks out of a coding agent'\''s settings: hooks remove claude'
-complete -c perch-tools -n __fish_use_subcommand -a hooks -d 'takes these hooks out of a coding agent'\''s settings: hooks remove claude'
-complete -c perch-tools -n '__fish_seen_subcommand_from hooks; and __fish_seen_subcommand_from remove' -l settings -d 'FILE to take them out of; the user'\''s own settings of the agent by default' -r -F
-complete -c perch-tools -n '__fish_seen_subcommand_from hooks; and __fish_seen_subcommand_from remove' -a 'claude codex'
-complete -c perch-tools -n '__fish_seen_subcommand_from hooks; and not __fish_seen_subcommand_from install remove send' -a send -d 'is what the hooks run: it passes on what the agent tells'
-complete -c perch-tools -n __fish_use_subcommand -a hooks -d 'is what the hooks run: it passes on what the agent tells'
-complete -c perch-tools -n '__fish_seen_subcommand_from hooks; and __fish_seen_subcommand_from send' -l agent -d 'NAME of the agent that tells; Claude Code by default' -x
-complete -c perch-tools -n '__fish_seen_subcommand_from hooks; and __fish_seen_subcommand_from send' -l key-file -d 'FILE that holds the skins'\'' key (skins.key)' -r -F
-complete -c perch-tools -n '__fish_seen_subcommand_from hooks; and __fish_seen_subcommand_from send' -l url -d 'URL of the appliance' -x
-complete -c perch-tools -n '__fish_seen_subcommand_from hooks; and __fish_seen_subcommand_from send' -a 'state permission'
-complete -c perch-tools -n __fish_use_subcommand -a completion -d 'writes what has a shell complete these commands: bash, zsh, fish'
-complete -c perch-tools -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'
+
+function __perch_tools_perform_completion
+    __perch_tools_debug "Starting __perch_tools_perform_completion"
+
+    # Extract all args except the last one
+    set -l args (commandline -opc)
+    # Extract the last arg and escape it in case it is a space
+    set -l lastArg (string escape -- (commandline -ct))
+
+    __perch_tools_debug "args: $args"
+    __perch_tools_debug "last arg: $lastArg"
+
+    # Disable ActiveHelp which is not supported for fish shell
+    set -l requestComp "PERCH_TOOLS_ACTIVE_HELP=0 $args[1] __complete $args[2..-1] $lastArg"
+
+    __perch_tools_debug "Calling $requestComp"
+    set -l results (eval $requestComp 2> /dev/null)
+
+    # Some programs may output extra empty lines after the directive.
+    # Let's ignore them or else it will break completion.
+    # Ref: https://github.com/spf13/cobra/issues/1279
+    for line in $results[-1..1]
+        if test (string trim -- $line) = ""
+            # Found an empty line, remove it
+            set results $results[1..-2]
+        else
+            # Found non-empty line, we have our proper output
+            break
+        end
+    end
+
+    set -l comps $results[1..-2]
+    set -l directiveLine $results[-1]
+
+    # For Fish, when completing a flag with an = (e.g., <program> -n=<TAB>)
+    # completions must be prefixed with the flag
+    set -l flagPrefix (string match -r -- '-.*=' "$lastArg")
+
+    __perch_tools_debug "Comps: $comps"
+    __perch_tools_debug "DirectiveLine: $directiveLine"
+    __perch_tools_debug "flagPrefix: $flagPrefix"
+
+    for comp in $comps
+        printf "%s%s\n" "$flagPrefix" "$comp"
+    end
+
+    printf "%s\n" "$directiveLine"
+end
+
+# this function limits calls to __perch_tools_perform_completion, by caching the result behind $__perch_tools_perform_completion_once_result
+function __perch_tools_perform_completion_once
+    __perch_tools_debug "Starting __perch_tools_perform_completion_once"
+
+    if test -n "$__perch_tools_perform_completion_once_result"
+        __perch_tools_debug "Seems like a valid result already exists, skipping __perch_tools_perform_completion"
+        return 0
+    end
+
+    set --global __perch_tools_perform_completion_once_result (__perch_tools_perform_completion)
+    if test -z "$__perch_tools_perform_completion_once_result"
+        __perch_tools_debug "No completions, probably due to a failure"
+        return 1
+    end
+
+    __perch_tools_debug "Performed completions and set __perch_tools_perform_completion_once_result"
+    return 0
+end
+
+# this function is used to clear the $__perch_tools_perform_completion_once_result variable after completions are run
+function __perch_tools_clear_perform_completion_once_result
+    __perch_tools_debug ""
+    __perch_tools_debug "========= clearing previously set __perch_tools_perform_completion_once_result variable =========="
+    set --erase __perch_tools_perform_completion_once_result
+    __perch_tools_debug "Successfully erased the variable __perch_tools_perform_completion_once_result"
+end
+
+function __perch_tools_requires_order_preservation
+    __perch_tools_debug ""
+    __perch_tools_debug "========= checking if order preservation is required =========="
+
+    __perch_tools_perform_completion_once
+    if test -z "$__perch_tools_perform_completion_once_result"
+        __perch_tools_debug "Error determining if order preservation is required"
+        return 1
+    end
+
+    set -l directive (string sub --start 2 $__perch_tools_perform_completion_once_result[-1])
+    __perch_tools_debug "Directive is: $directive"
+
+    set -l shellCompDirectiveKeepOrder 32
+    set -l keeporder (math (math --scale 0 $directive / $shellCompDirectiveKeepOrder) % 2)
+    __perch_tools_debug "Keeporder is: $keeporder"
+
+    if test $keeporder -ne 0
+        __perch_tools_debug "This does require order preservation"
+        return 0
+    end
+
+    __perch_tools_debug "This doesn't require order preservation"
+    return 1
+end
+
+
+# This function does two things:
+# - Obtain the completions and store them in the global __perch_tools_comp_results
+# - Return false if file completion should be performed
+function __perch_tools_prepare_completions
+    __perch_tools_debug ""
+    __perch_tools_debug "========= starting completion logic =========="
+
+    # Start fresh
+    set --erase __perch_tools_comp_results
+
+    __perch_tools_perform_completion_once
+    __perch_tools_debug "Completion results: $__perch_tools_perform_completion_once_result"
+
+    if test -z "$__perch_tools_perform_completion_once_result"
+        __perch_tools_debug "No completion, probably due to a failure"
+        # Might as well do file completion, in case it helps
+        return 1
+    end
+
+    set -l directive (string sub --start 2 $__perch_tools_perform_completion_once_result[-1])
+    set --global __perch_tools_comp_results $__perch_tools_perform_completion_once_result[1..-2]
+
+    __perch_tools_debug "Completions are: $__perch_tools_comp_results"
+    __perch_tools_debug "Directive is: $directive"
+
+    set -l shellCompDirectiveError 1
+    set -l shellCompDirectiveNoSpace 2
+    set -l shellCompDirectiveNoFileComp 4
+    set -l shellCompDirectiveFilterFileExt 8
+    set -l shellCompDirectiveFilterDirs 16
+
+    if test -z "$directive"
+        set directive 0
+    end
+
+    set -l compErr (math (math --scale 0 $directive / $shellCompDirectiveError) % 2)
+    if test $compErr -eq 1
+        __perch_tools_debug "Received error directive: aborting."
+        # Might as well do file completion, in case it helps
+        return 1
+    end
+
+    set -l filefilter (math (math --scale 0 $directive / $shellCompDirectiveFilterFileExt) % 2)
+    set -l dirfilter (math (math --scale 0 $directive / $shellCompDirectiveFilterDirs) % 2)
+    if test $filefilter -eq 1; or test $dirfilter -eq 1
+        __perch_tools_debug "File extension filtering or directory filtering not supported"
+        # Do full file completion instead
+        return 1
+    end
+
+    set -l nospace (math (math --scale 0 $directive / $shellCompDirectiveNoSpace) % 2)
+    set -l nofiles (math (math --scale 0 $directive / $shellCompDirectiveNoFileComp) % 2)
+
+    __perch_tools_debug "nospace: $nospace, nofiles: $nofiles"
+
+    # If we want to prevent a space, or if file completion is NOT disabled,
+    # we need to count the number of valid completions.
+    # To do so, we will filter on prefix as the completions we have received
+    # may not already be filtered so as to allow fish to match on different
+    # criteria than the prefix.
+    if test $nospace -ne 0; or test $nofiles -eq 0
+        set -l prefix (commandline -t | string escape --style=regex)
+        __perch_tools_debug "prefix: $prefix"
+
+        set -l completions (string match -r -- "^$prefix.*" $__perch_tools_comp_results)
+        set --global __perch_tools_comp_results $completions
+        __perch_tools_debug "Filtered completions are: $__perch_tools_comp_results"
+
+        # Important not to quote the variable for count to work
+        set -l numComps (count $__perch_tools_comp_results)
+        __perch_tools_debug "numComps: $numComps"
+
+        if test $numComps -eq 1; and test $nospace -ne 0
+            # We must first split on \t to get rid of the descriptions to be
+            # able to check what the actual completion will be.
+            # We don't need descriptions anyway since there is only a single
+            # real completion which the shell will expand immediately.
+            set -l split (string split --max 1 \t $__perch_tools_comp_results[1])
+
+            # Fish won't add a space if the completion ends with any
+            # of the following characters: @=/:.,
+            set -l lastChar (string sub -s -1 -- $split)
+            if not string match -r -q "[@=/:.,]" -- "$lastChar"
+                # In other cases, to support the "nospace" directive we trick the shell
+                # by outputting an extra, longer completion.
+                __perch_tools_debug "Adding second completion to perform nospace directive"
+                set --global __perch_tools_comp_results $split[1] $split[1].
+                __perch_tools_debug "Completions are now: $__perch_tools_comp_results"
+            end
+        end
+
+        if test $numComps -eq 0; and test $nofiles -eq 0
+            # To be consistent with bash and zsh, we only trigger file
+            # completion when there are no other completions
+            __perch_tools_debug "Requesting file completion"
+            return 1
+        end
+    end
+
+    return 0
+end
+
+# Since Fish completions are only loaded once the user triggers them, we trigger them ourselves
+# so we can properly delete any completions provided by another script.
+# Only do this if the program can be found, or else fish may print some errors; besides,
+# the existing completions will only be loaded if the program can be found.
+if type -q "perch-tools"
+    # The space after the program name is essential to trigger completion for the program
+    # and not completion of the program name itself.
+    # Also, we use '> /dev/null 2>&1' since '&>' is not supported in older versions of fish.
+    complete --do-complete "perch-tools " > /dev/null 2>&1
+end
+
+# Remove any pre-existing completions for the program since we will be handling all of them.
+complete -c perch-tools -e
+
+# this will get called after the two calls below and clear the $__perch_tools_perform_completion_once_result global
+complete -c perch-tools -n '__perch_tools_clear_perform_completion_once_result'
+# The call to __perch_tools_prepare_completions will setup __perch_tools_comp_results
+# which provides the program's completion choices.
+# If this doesn't require order preservation, we don't use the -k flag
+complete -c perch-tools -n 'not __perch_tools_requires_order_preservation && __perch_tools_prepare_completions' -f -a '$__perch_tools_comp_results'
+# otherwise we use the -k flag
+complete -k -c perch-tools -n '__perch_tools_requires_order_preservation && __perch_tools_prepare_completions' -f -a '$__perch_tools_comp_results'

@@ -7,10 +7,10 @@ import (
 	"perch/ota/espimage"
 )
 
-// Happening is something an onlooker would notice. The set is closed: the
+// Observation is something an onlooker would notice. The set is closed: the
 // types below. Options.Observe is called on the goroutine that runs the
 // robot, and must not block it.
-type Happening interface{ happening() }
+type Observation interface{ observation() }
 
 // CheckedIn is a check-in that succeeded.
 type CheckedIn struct {
@@ -18,8 +18,8 @@ type CheckedIn struct {
 	Boot Bootstrap
 }
 
-// Waits is a robot that its owner has not adopted yet; it shows the code.
-type Waits struct{ Code, Message string }
+// AwaitsAdoption is a robot that its owner has not adopted yet; it shows the code.
+type AwaitsAdoption struct{ Code, Message string }
 
 // Upgraded is an image installed and booted; it has yet to be confirmed.
 type Upgraded struct{ Version string }
@@ -83,20 +83,20 @@ type Reminded struct {
 	Message string
 }
 
-// Said is a sentence that a person begins to say to the robot.
-type Said struct{ Text string }
+// Spoken is a sentence that a person begins to say to the robot.
+type Spoken struct{ Text string }
 
 // Sensed is an event that the robot sent.
 type Sensed struct{ Event xiaozhi.Event }
 
-// Heard is what the server says it has heard.
-type Heard struct{ Text string }
+// Transcript is what the server says it has heard.
+type Transcript struct{ Text string }
 
-// Felt is an emotion, and the face this build has for it.
-type Felt struct{ Emotion, Emoji, Face string }
+// EmotionShown is an emotion, and the face this build has for it.
+type EmotionShown struct{ Emotion, Emoji, Face string }
 
-// Showed is a sentence the robot shows while it speaks.
-type Showed struct{ Text string }
+// SentenceShown is a sentence the robot shows while it speaks.
+type SentenceShown struct{ Text string }
 
 // Alerted is an alert.
 type Alerted struct{ Status, Message, Emotion string }
@@ -104,11 +104,11 @@ type Alerted struct{ Status, Message, Emotion string }
 // Stopped is the end of speech, with what was cut off by it.
 type Stopped struct{ Cut int }
 
-// Puzzled is a message that the firmware logs and otherwise ignores.
-type Puzzled struct{ Why string }
+// MessageIgnored is a message that the firmware logs and otherwise ignores.
+type MessageIgnored struct{ Why string }
 
-// Turned is a turn that is over.
-type Turned struct{ Turn Turn }
+// TurnEnded is a turn that is over.
+type TurnEnded struct{ Turn Turn }
 
 // HungUp is the end of a channel.
 type HungUp struct {
@@ -116,30 +116,30 @@ type HungUp struct {
 	Why      string
 }
 
-func (CheckedIn) happening()     {}
-func (Waits) happening()         {}
-func (Upgraded) happening()      {}
-func (NotUpgraded) happening()   {}
-func (Fetched) happening()       {}
-func (NotFetched) happening()    {}
-func (RolledBack) happening()    {}
-func (Welcomed) happening()      {}
-func (Entered) happening()       {}
-func (Listed) happening()        {}
-func (Called) happening()        {}
-func (VolumeChanged) happening() {}
-func (HeadMoved) happening()     {}
-func (Woken) happening()         {}
-func (WakeLost) happening()      {}
-func (WentStale) happening()     {}
-func (Reminded) happening()      {}
-func (Said) happening()          {}
-func (Sensed) happening()        {}
-func (Heard) happening()         {}
-func (Felt) happening()          {}
-func (Showed) happening()        {}
-func (Alerted) happening()       {}
-func (Stopped) happening()       {}
-func (Puzzled) happening()       {}
-func (Turned) happening()        {}
-func (HungUp) happening()        {}
+func (CheckedIn) observation()      {}
+func (AwaitsAdoption) observation() {}
+func (Upgraded) observation()       {}
+func (NotUpgraded) observation()    {}
+func (Fetched) observation()        {}
+func (NotFetched) observation()     {}
+func (RolledBack) observation()     {}
+func (Welcomed) observation()       {}
+func (Entered) observation()        {}
+func (Listed) observation()         {}
+func (Called) observation()         {}
+func (VolumeChanged) observation()  {}
+func (HeadMoved) observation()      {}
+func (Woken) observation()          {}
+func (WakeLost) observation()       {}
+func (WentStale) observation()      {}
+func (Reminded) observation()       {}
+func (Spoken) observation()         {}
+func (Sensed) observation()         {}
+func (Transcript) observation()     {}
+func (EmotionShown) observation()   {}
+func (SentenceShown) observation()  {}
+func (Alerted) observation()        {}
+func (Stopped) observation()        {}
+func (MessageIgnored) observation() {}
+func (TurnEnded) observation()      {}
+func (HungUp) observation()         {}

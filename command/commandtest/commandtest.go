@@ -1,0 +1,146 @@
+// Package commandtest holds a program's manual page and completion scripts to
+// its commands.
+package commandtest
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"perch/command"
+)
+
+// asProgram is the variable that has a test's binary run the program.
+const asProgram = "PERCH_TEST_AS_PROGRAM"
+
+// Main runs main, if a completion script has started the test's binary. A
+// TestMain begins with it.
+func Main(main func()) {
+	if os.Getenv(asProgram) != "" {
+		main()
+		os.Exit(0)
+	}
+}
+
+// Program writes a script into dir that runs this test's binary as the program,
+// after some lines of shell.
+func Program(t *testing.T, dir, name, before string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := fmt.Sprintf("#!/bin/sh\n%s\n%s=1 exec '%s' \"$@\"\n", before, asProgram, self)
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Complete returns what bash offers at the end of a command line, sorted. The
+// program is found in bin. Bash itself completes files; it offers none here.
+func Complete(t *testing.T, root *cobra.Command, bin, line string) []string {
+	t.Helper()
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("bash is not installed")
+	}
+	var script bytes.Buffer
+	if err := command.WriteCompletion(&script, root, "bash"); err != nil {
+		t.Fatal(err)
+	}
+	script.WriteString("compopt() { :; }\n") // the builtin works in an interactive shell only
+	fmt.Fprintf(&script, "COMP_LINE='%s' COMP_POINT=%d COMP_TYPE=9\n__start_%s\nprintf '%%s\\n' \"${COMPREPLY[@]}\"\n", line, len(line), root.Name())
+	c := exec.CommandContext(t.Context(), bash, "--norc", "-c", script.String())
+	c.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
+	var errs bytes.Buffer
+	c.Stderr = &errs
+	out, err := c.Output()
+	if err != nil || errs.Len() > 0 {
+		t.Errorf("%s: bash: %v %s", line, err, &errs)
+	}
+	offered := strings.Fields(string(out))
+	slices.Sort(offered)
+	return offered
+}
+
+// golden compares a file with what it has to hold. PERCH_GOLDEN=rewrite writes
+// it anew.
+func golden(t *testing.T, path string, want []byte) {
+	t.Helper()
+	if os.Getenv("PERCH_GOLDEN") == "rewrite" {
+		if err := os.WriteFile(path, want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%s does not agree with the program's commands (%v); PERCH_GOLDEN=rewrite writes it anew", path, err)
+	}
+}
+
+// Completions compares the scripts in a folder with the program's.
+func Completions(t *testing.T, root *cobra.Command, dir string) {
+	t.Helper()
+	for _, shell := range command.Shells() {
+		var script bytes.Buffer
+		if err := command.WriteCompletion(&script, root, shell); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, filepath.Join(dir, root.Name()+"."+shell), script.Bytes())
+		program, err := exec.LookPath(shell)
+		if err != nil {
+			continue
+		}
+		check := exec.CommandContext(t.Context(), program, "-n")
+		check.Stdin = &script
+		if out, err := check.CombinedOutput(); err != nil || len(out) > 0 {
+			t.Errorf("%s: %v %s", shell, err, out)
+		}
+	}
+}
+
+// The commands' part of a manual page stands between these lines. Its test
+// writes it: PERCH_GOLDEN=rewrite go test -run TestManualPage.
+const (
+	manBegin = ".\\\" What follows is written by a test, from what the commands answer to --help.\n"
+	manEnd   = ".\\\" End of what is written by a test.\n"
+)
+
+// Manual compares a manual page with the commands, and has it checked by the
+// programs that format it, where they are installed.
+func Manual(t *testing.T, root *cobra.Command, path string) {
+	t.Helper()
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, begun := strings.Cut(string(page), manBegin)
+	_, after, ended := strings.Cut(rest, manEnd)
+	if !begun || !ended {
+		t.Fatalf("%s has no place for the commands", path)
+	}
+	golden(t, path, []byte(before+manBegin+command.Manual(root)+manEnd+after))
+	for _, linter := range [][]string{{"mandoc", "-T", "lint", "-W", "warning", path}, {"man", "--warnings", "-E", "UTF-8", "-l", "-Tutf8", path}} {
+		program, err := exec.LookPath(linter[0])
+		if err != nil {
+			continue
+		}
+		cmd := exec.CommandContext(t.Context(), program, linter[1:]...)
+		cmd.Env = append(os.Environ(), "MANWIDTH=80", "MANROFFSEQ=", "LC_ALL=C.UTF-8")
+		var errs bytes.Buffer
+		cmd.Stderr = &errs
+		out, err := cmd.Output()
+		if linter[0] == "mandoc" {
+			errs.Write(out)
+		}
+		if err != nil || errs.Len() > 0 {
+			t.Errorf("%s says %s (%v)", linter[0], &errs, err)
+		}
+	}
+}

@@ -1,0 +1,70 @@
+package command
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// Help writes how a command is used: what it takes, what it does, its commands
+// or options, and examples.
+func Help(w io.Writer, c *cobra.Command) {
+	takes := argumentsOf(c)
+	if c.HasSubCommands() {
+		takes = []string{"COMMAND"}
+	}
+	fmt.Fprintf(w, "usage: %s\n", strings.Join(append(append([]string{c.CommandPath()}, takes...), "[options]"), " "))
+	fmt.Fprintf(w, "\n%s.\n", c.Short)
+	if c.Long != "" {
+		fmt.Fprintf(w, "\n%s\n", strings.TrimSpace(c.Long))
+	}
+	if commands := Visible(c); len(commands) > 0 {
+		fmt.Fprintln(w, "\nCommands:")
+		for _, each := range commands {
+			fmt.Fprintf(w, "  %-*s  %s\n", widest(commands), each.Name(), each.Short)
+		}
+		fmt.Fprintf(w, "\n%s COMMAND --help shows the options of a command. Exit codes: 0 done, 1 failed, 2 wrong usage.\n", c.CommandPath())
+	} else {
+		fmt.Fprintf(w, "\nOptions:\n%s", c.LocalFlags().FlagUsagesWrapped(ScreenOf(w, os.Getenv).Width))
+	}
+	if examples := Examples(c); len(examples) > 0 {
+		fmt.Fprintf(w, "\nExamples:\n  %s\n", strings.Join(examples, "\n  "))
+	}
+}
+
+// Visible returns the commands of a group, without the hidden ones.
+func Visible(group *cobra.Command) (commands []*cobra.Command) {
+	for _, c := range group.Commands() {
+		if c.IsAvailableCommand() && c.Name() != "help" {
+			commands = append(commands, c)
+		}
+	}
+	return commands
+}
+
+func widest(commands []*cobra.Command) (width int) {
+	for _, c := range commands {
+		width = max(width, len(c.Name()))
+	}
+	return width
+}
+
+// Examples returns the command lines of a command's Example.
+func Examples(c *cobra.Command) (lines []string) {
+	for line := range strings.Lines(c.Example) {
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// Alias returns a command under an earlier name. Help and manual do not show
+// it.
+func Alias(use string, c *cobra.Command) *cobra.Command {
+	c.Use, c.Hidden = strings.Join(append([]string{use}, argumentsOf(c)...), " "), true
+	return c
+}

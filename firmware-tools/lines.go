@@ -1,0 +1,42 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// lines prints what a command does, a line for each step, or a JSON object.
+type lines struct {
+	to   io.Writer
+	json bool
+}
+
+// line prints who does what.
+func (l lines) line(who, does, text string) {
+	if l.json {
+		l.object(map[string]string{"who": who, "does": does, "text": text})
+		return
+	}
+	fmt.Fprintln(l.to, strings.TrimRight(fmt.Sprintf("%-6s %-9s %s", who, does, text), " "))
+}
+
+// step prints a step of a command that acts alone.
+func (l lines) step(step, format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if l.json {
+		l.object(map[string]string{"step": step, "text": text})
+		return
+	}
+	fmt.Fprintf(l.to, "%-9s %s\n", step, text)
+}
+
+// object prints a line of JSON.
+func (l lines) object(value any) {
+	e := json.NewEncoder(l.to)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(value); err != nil {
+		fmt.Fprintf(l.to, "{\"error\":%q}\n", err.Error()) // the output is gone
+	}
+}
