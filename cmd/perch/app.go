@@ -107,7 +107,7 @@ func (a *app) build(o appOptions) error {
 	if err := os.MkdirAll(a.data, 0o750); err != nil {
 		return fmt.Errorf("the data directory cannot be made: %w; name another with --data", err)
 	}
-	if err := finishRestore(a.data, a.log); err != nil {
+	if err := directoryAt(a.data, a.log).finish(); err != nil {
 		return err
 	}
 	db, err := openDatabase(a.data, o.newDatabase, a.log)
@@ -161,7 +161,7 @@ func (a *app) build(o appOptions) error {
 		Robots: a.residents(), Talk: a.movers(), Herald: a.herald, Memory: a.memory, Notices: a.notices, Board: a.board, Bus: a.bus, Senses: a.senses,
 		Questions: asked{a.hooks, a.talk}, Conversations: a.mind,
 		Turns: func(n int) any { return a.records.Turns(n) }, Parts: a.parts, Counters: a.counters(), Gauges: a.gauges(), Firmware: a.firmware, Refused: a.ota.Refused,
-		Archives: newArchives(a.data, a.db, a.askRestart, a.log),
+		Archives: newArchives(directoryAt(a.data, a.log), a.db, a.askRestart),
 		Version:  version, ID: a.id, Started: a.started,
 	}
 	a.admin, a.metrics = admin.New(shown), admin.NewMetrics(shown)

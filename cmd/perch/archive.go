@@ -9,14 +9,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
 
-	"perch/gateway/door"
 	"perch/ota/espimage"
+	"perch/store"
 )
 
 // A backup is a tar of a manifest, which comes first, and of the files that it
@@ -60,15 +62,14 @@ var (
 )
 
 func badBackup(format string, args ...any) error {
-	return &door.Fault{Word: "bad_backup", HTTP: http.StatusUnprocessableEntity, Sentence: "this is no backup of Perch's, or it is damaged: " + fmt.Sprintf(format, args...)}
+	return &fault{"bad_backup", http.StatusUnprocessableEntity, "this is no backup of Perch's, or it is damaged: " + fmt.Sprintf(format, args...)}
 }
 
 // check says why a manifest is none. What it passes names only files that may
 // be there, each once, and none larger than it may be.
 func (m manifest) check() error {
 	if m.Format > archiveFormat {
-		return &door.Fault{Word: "newer_backup", HTTP: http.StatusUnprocessableEntity,
-			Sentence: fmt.Sprintf("the backup was made by a newer Perch (%.40q, format %d); install that version, and restore it there", m.Perch, m.Format)}
+		return &fault{"newer_backup", http.StatusUnprocessableEntity, fmt.Sprintf("the backup was made by a newer Perch (%.40q, format %d); install that version, and restore it there", m.Perch, m.Format)}
 	}
 	if m.Format != archiveFormat || len(m.Files) > mostArchived {
 		return badBackup("its manifest has format %d and %d files", m.Format, len(m.Files))
@@ -117,10 +118,17 @@ func (m manifest) bytes() (n int64) {
 	return n
 }
 
-// String says in a line what it is a backup of.
+// plain is the manifest with texts that are fit for a line.
+func (m manifest) plain() manifest {
+	m.Perch, m.Appliance = oneLine(m.Perch), oneLine(m.Appliance)
+	return m
+}
+
+// String describes the backup in one line.
 func (m manifest) String() string {
+	m = m.plain()
 	return fmt.Sprintf("made %s by Perch %s on appliance %s; files of firmware: %d; %.1f MB in all", m.Created.Local().Format(time.DateTime),
-		oneLine(m.Perch), oneLine(m.Appliance), len(m.Files)-1, float64(m.bytes())/1e6)
+		m.Perch, m.Appliance, len(m.Files)-1, float64(m.bytes())/1e6)
 }
 
 // oneLine makes a text from outside fit for a line.
@@ -300,11 +308,51 @@ func (s *source) Read(p []byte) (int, error) {
 func unreadableBackup(err error) error {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return &door.Fault{Word: "stalled", HTTP: http.StatusRequestTimeout, Sentence: "nothing arrived for 30 seconds"}
+		return &fault{"stalled", http.StatusRequestTimeout, "nothing arrived for 30 seconds"}
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return badBackup("it ends in the middle")
 	case errors.Is(err, tar.ErrHeader), errors.Is(err, tar.ErrFieldTooLong):
 		return badBackup("it is no tar file")
 	}
 	return fmt.Errorf("read the backup: %w", err)
+}
+
+// databasePath is where the database of a data directory is.
+func databasePath(data string) string { return filepath.Join(data, databaseName) }
+
+// directory is a data directory, of which backups are made and into which they
+// are restored.
+type directory struct {
+	path       string
+	perch      string            // version of this program
+	migrations []store.Migration // that it knows
+	log        *slog.Logger
+}
+
+// fault is an error that a client is shown.
+type fault struct {
+	code     string
+	status   int // of HTTP
+	sentence string
+}
+
+func (f *fault) Error() string { return f.sentence }
+
+// Code is the machine-readable name.
+func (f *fault) Code() string { return f.code }
+
+// Status is the HTTP status.
+func (f *fault) Status() int { return f.status }
+
+// firmwareFiles counts the images and asset files that lie in a data directory.
+func firmwareFiles(data string) (n int) {
+	for _, folder := range []string{firmwareName, assetsName} {
+		list, _ := os.ReadDir(filepath.Join(data, folder)) // a folder that cannot be read counts as empty
+		for _, f := range list {
+			if name := folder + "/" + f.Name(); imageFile.MatchString(name) || assetFile.MatchString(name) {
+				n++
+			}
+		}
+	}
+	return n
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -13,14 +12,11 @@ import (
 	"io/fs"
 	"log/slog"
 	"maps"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
-	"perch/gateway/admin"
-	"perch/gateway/door"
 	"perch/store"
 )
 
@@ -28,20 +24,36 @@ import (
 // database knows, where images come and go meanwhile.
 const backupTries = 3
 
-// newPack makes a backup of a data directory, of which database copies the
-// database. An image's file is there before its record and goes after it, so
+// running makes a backup while an appliance uses the directory, whose database
+// is open.
+func (d directory) running(ctx context.Context, db *store.DB) (*pack, error) {
+	return d.pack(ctx, func(w io.Writer) error {
+		_, err := db.Backup(w)
+		return err
+	})
+}
+
+// stopped makes a backup while no appliance uses the directory.
+func (d directory) stopped(ctx context.Context) (*pack, error) {
+	return d.pack(ctx, func(w io.Writer) error {
+		_, err := store.BackupFile(databasePath(d.path), lockWithin, w)
+		return err
+	})
+}
+
+// pack makes a backup with what database writes as the database. An image's file is there before its record and goes after it, so
 // the folder is looked through before and after the database is copied.
-func newPack(ctx context.Context, data string, database func(io.Writer) error, log *slog.Logger) (*pack, error) {
+func (d directory) pack(ctx context.Context, database func(io.Writer) error) (*pack, error) {
 	for try := 1; ; try++ {
 		files := map[string]*os.File{}
-		p, lost, err := collect(ctx, data, files, database, log)
+		p, lost, err := d.collect(ctx, files, database)
 		if err == nil && len(lost) > 0 && try < backupTries {
 			err = errAgain
 		}
 		switch {
 		case err == nil:
 			if len(lost) > 0 {
-				log.Warn("images of the catalogue have no file, and are not in the backup", "sha256", lost)
+				d.log.Warn("images of the catalogue have no file, and are not in the backup", "sha256", lost)
 			}
 			return p, nil
 		case !errors.Is(err, errAgain):
@@ -56,11 +68,11 @@ var errAgain = errors.New("an image came or went")
 
 // collect opens into files what belongs into a backup. lost are the images that
 // the database knows and whose files are not there.
-func collect(ctx context.Context, data string, files map[string]*os.File, database func(io.Writer) error, log *slog.Logger) (p *pack, lost []string, err error) {
-	if err := openFirmwareFiles(data, files); err != nil {
+func (d directory) collect(ctx context.Context, files map[string]*os.File, database func(io.Writer) error) (p *pack, lost []string, err error) {
+	if err := openFirmwareFiles(d.path, files); err != nil {
 		return nil, nil, err
 	}
-	spool, err := nameless(data)
+	spool, err := nameless(d.path)
 	if err != nil {
 		return nil, nil, diskFault(fmt.Errorf("write a copy of the database: %w", err))
 	}
@@ -68,11 +80,11 @@ func collect(ctx context.Context, data string, files map[string]*os.File, databa
 	if err := database(spool); err != nil {
 		return nil, nil, diskFault(err)
 	}
-	if err := openFirmwareFiles(data, files); err != nil {
+	if err := openFirmwareFiles(d.path, files); err != nil {
 		return nil, nil, err
 	}
-	m := manifest{Format: archiveFormat, Perch: version, Created: time.Now().UTC().Truncate(time.Second)}
-	found, err := store.Check(spool, store.Options{Migrations: migrations()}, func(table, key string, value []byte) error {
+	m := manifest{Format: archiveFormat, Perch: d.perch, Created: time.Now().UTC().Truncate(time.Second)}
+	found, err := store.Check(spool, store.Options{Migrations: d.migrations}, func(table, key string, value []byte) error {
 		switch {
 		case table == "appliance" && key == "id":
 			return json.Unmarshal(value, &m.Appliance)
@@ -85,7 +97,7 @@ func collect(ctx context.Context, data string, files map[string]*os.File, databa
 		return nil, nil, fmt.Errorf("check the copy of the database: %w", err)
 	}
 	m.Schema = found.Schema
-	p, err = inventory(ctx, m, files, log)
+	p, err = inventory(ctx, m, files, d.log)
 	return p, lost, err
 }
 
@@ -171,108 +183,6 @@ func closeAll(files map[string]*os.File) {
 	}
 }
 
-// archives makes backups of the running appliance and takes those that are to
-// be restored, one at a time.
-type archives struct {
-	data    string
-	db      *store.DB
-	restart func()
-	log     *slog.Logger
-	busy    chan struct{} // holds a token while one is made or taken
-}
-
-func newArchives(data string, db *store.DB, restart func(), log *slog.Logger) *archives {
-	return &archives{data: data, db: db, restart: restart, log: log, busy: make(chan struct{}, 1)}
-}
-
-func (a *archives) begin() error {
-	select {
-	case a.busy <- struct{}{}:
-		return nil
-	default:
-		return &door.Fault{Word: "busy", HTTP: http.StatusConflict, Sentence: "another backup or restore is under way; try again when it has ended"}
-	}
-}
-
-func (a *archives) end() { <-a.busy }
-
-// Backup makes a backup that can be sent.
-func (a *archives) Backup(ctx context.Context) (admin.Backup, error) {
-	if err := a.begin(); err != nil {
-		return admin.Backup{}, err
-	}
-	p, err := newPack(ctx, a.data, func(w io.Writer) error {
-		_, err := a.db.Backup(w)
-		return err
-	}, a.log)
-	if err != nil {
-		a.end()
-		return admin.Backup{}, err
-	}
-	return admin.Backup{
-		Name:  fmt.Sprintf("perch-%s-%s.tar", p.manifest.Appliance, p.manifest.Created.Format("20060102-150405")),
-		Size:  p.size(),
-		Write: func(w io.Writer) error { return p.write(ctx, w) },
-		Close: func() { p.close(); a.end() },
-	}, nil
-}
-
-// backup is the command. It asks the running appliance, and reads the data
-// directory itself where none runs.
-func backup(ctx context.Context, args []string, out io.Writer) error {
-	var r reach
-	f := newFlags("backup")
-	r.register(f)
-	force := f.Bool("force", false, "replace FILE where it is there")
-	rest, err := parse(f, args, 1, 1)
-	if err != nil {
-		return err
-	}
-	write, err := r.backupSource(ctx)
-	if err != nil {
-		return err
-	}
-	if rest[0] == "-" {
-		_, err := write(out)
-		return err
-	}
-	m, err := writeBackup(rest[0], *force, write)
-	if err == nil {
-		fmt.Fprintf(out, "%s: %s\n", rest[0], m)
-	}
-	return err
-}
-
-// backupSource is a function that writes a backup and says what is in it.
-func (r *reach) backupSource(ctx context.Context) (func(io.Writer) (manifest, error), error) {
-	c, running, err := r.running(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if running {
-		return func(w io.Writer) (manifest, error) { return c.fetchBackup(ctx, w) }, nil
-	}
-	data := dataPath(r.data)
-	path := databasePath(data)
-	if _, err := os.Stat(path); err != nil {
-		return nil, fmt.Errorf("no appliance runs here, and its data cannot be read (%w); name its data directory with --data, or an appliance elsewhere with --url", err)
-	}
-	return func(w io.Writer) (manifest, error) {
-		p, err := newPack(ctx, data, func(w io.Writer) error {
-			_, err := store.BackupFile(path, lockWithin, w)
-			return err
-		}, slog.Default())
-		if err != nil {
-			return manifest{}, err
-		}
-		defer p.close()
-		return p.manifest, p.write(ctx, w)
-	}, nil
-}
-
-// lockWithin is how long a command waits for a database that is in use.
-const lockWithin = time.Second
-
 // writeBackup writes a backup into a file that only its owner can read, and
 // that is there whole or not at all.
 func writeBackup(path string, force bool, write func(io.Writer) (manifest, error)) (m manifest, err error) {
@@ -301,7 +211,7 @@ func writeBackup(path string, force bool, write func(io.Writer) (manifest, error
 	if err != nil {
 		return m, fmt.Errorf("write the backup: %w", err)
 	}
-	return m, syncDirectory(filepath.Dir(path))
+	return m, store.SyncDirectory(filepath.Dir(path))
 }
 
 func alreadyThere(path string, folder bool) error {
@@ -324,21 +234,15 @@ func nameNew(from, to string) error {
 	return os.Rename(from, to)
 }
 
-// fetchBackup has the running appliance make a backup. What arrives is checked
-// against its own manifest.
-func (c *client) fetchBackup(ctx context.Context, w io.Writer) (manifest, error) {
-	answer, err := c.exchange(ctx, http.MethodGet, "/api/v1/backup", nil)
-	if err != nil {
-		return manifest{}, err
-	}
-	defer answer.Body.Close()
-	received := io.TeeReader(answer.Body, w)
+// receive copies a backup that another appliance sends, and checks it against
+// its own manifest.
+func receive(r io.Reader, w io.Writer) (manifest, error) {
+	received := io.TeeReader(r, w)
 	m, err := unpack(received, func(manifest) error { return nil }, func(archived) (io.WriteCloser, error) { return unkept{io.Discard}, nil })
 	if err != nil {
 		return m, err
 	}
-	_, err = io.Copy(io.Discard, received) // the end of the tar
-	if err != nil {
+	if _, err = io.Copy(io.Discard, received); err != nil { // the end of the tar
 		return m, fmt.Errorf("read the backup: %w", err)
 	}
 	return m, nil
@@ -348,27 +252,3 @@ func (c *client) fetchBackup(ctx context.Context, w io.Writer) (manifest, error)
 type unkept struct{ io.Writer }
 
 func (unkept) Close() error { return nil }
-
-// exchange sends a request whose body or answer may be of any length, and takes
-// as long as it takes.
-func (c *client) exchange(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
-	r, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
-	if err != nil {
-		return nil, fmt.Errorf("the address %q cannot be used: %w", c.base, err)
-	}
-	if c.token != "" {
-		r.Header.Set("Authorization", "Bearer "+c.token)
-	}
-	patient := *c.http
-	patient.Timeout = 0
-	answer, err := patient.Do(r)
-	if err != nil {
-		return nil, fmt.Errorf("the appliance does not answer: %w", errors.Unwrap(err))
-	}
-	if answer.StatusCode >= 300 {
-		var text bytes.Buffer
-		_, _ = io.Copy(&text, io.LimitReader(answer.Body, mostAnswer)) // without it the status is what is told
-		return nil, errors.Join(refusal(answer.Status, text.Bytes()), answer.Body.Close())
-	}
-	return answer, nil
-}

@@ -59,7 +59,7 @@ func copyOf(t *testing.T, data string) string {
 	to := filepath.Join(t.TempDir(), "data")
 	err := os.CopyFS(to, os.DirFS(data))
 	for _, name := range []string{"token-key", "admin-token", "perch.db"} { // which loses who may read them
-		if exists(filepath.Join(to, name)) {
+		if there(filepath.Join(to, name)) {
 			err = errors.Join(err, os.Chmod(filepath.Join(to, name), 0o600))
 		}
 	}
@@ -84,7 +84,7 @@ func zero(t *testing.T, file string, n int) {
 // images are all images on the disk, wherever in the folder.
 func imagesIn(t *testing.T, data string) (found []string) {
 	t.Helper()
-	for _, name := range entries(t, filepath.Join(data, firmwareName)) {
+	for _, name := range entries(t, filepath.Join(data, "firmware")) {
 		if sha, is := strings.CutSuffix(filepath.Base(name), ".bin"); is {
 			found = append(found, sha)
 		}
@@ -331,7 +331,7 @@ func TestAFirstStartKilled(t *testing.T) {
 		o := &outage{t: t, data: filepath.Join(t.TempDir(), "data")}
 		o.begin()
 		begun := time.Now()
-		for !exists(databasePath(o.data)) && time.Since(begun) < startWithin {
+		for !there(databasePath(o.data)) && time.Since(begun) < startWithin {
 			time.Sleep(time.Millisecond)
 		}
 		time.Sleep(time.Duration(n) * 3 * time.Millisecond) // and something of what follows

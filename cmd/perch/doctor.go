@@ -18,6 +18,7 @@ import (
 
 	"perch/gateway/admin"
 	"perch/gateway/mdns"
+	"perch/store"
 )
 
 // errUnwell makes the doctor's exit code.
@@ -106,7 +107,7 @@ func newExamination(c *config, file, named string) *examination {
 		named = ""
 	}
 	return &examination{config: c, file: file, data: data, named: named, service: serviceAccount(), root: "/", now: time.Now, built: builtAt(), resolve: mdns.Resolve,
-		own: net.InterfaceAddrs, free: freeSpace, services: askSystemd}
+		own: net.InterfaceAddrs, free: store.FreeSpace, services: askSystemd}
 }
 
 func (d *examination) close() {

@@ -20,7 +20,7 @@ import (
 
 // disk looks at the data directory and the room in it.
 func (d *examination) disk() {
-	dir := there(d.data)
+	dir := store.Nearest(d.data)
 	info, err := os.Stat(dir)
 	if err == nil && info.Mode().Perm()&0o002 != 0 && dir == filepath.Clean(d.data) {
 		d.add("data", fmt.Errorf("anybody on this machine can change %s; chmod o-rwx %s", dir, dir), "")
@@ -71,11 +71,17 @@ type copied struct {
 // told says what is wrong with the database at path, of which this is a copy.
 func (c *copied) told(path string) error {
 	s := *c.Salvaged()
-	if beside := filepath.Join(filepath.Dir(path), filepath.Base(s.Kept)); s.Kept != "" && exists(beside) {
+	if beside := filepath.Join(filepath.Dir(path), filepath.Base(s.Kept)); s.Kept != "" && there(beside) {
 		s.Kept = beside
 		return errors.New(s.String())
 	}
 	return fmt.Errorf("%s is damaged (%s); the next start keeps the %d records that can be read, and puts the file aside; %s; or restore a backup with perch restore", path, s.Cause, s.Records, s.Losses())
+}
+
+// there reports whether something has this path.
+func there(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
 }
 
 func (c *copied) close() {
@@ -179,7 +185,7 @@ const (
 
 // unit looks at the service, where systemd runs this machine and has one.
 func (d *examination) unit(ctx context.Context) {
-	exists := func(path string) bool { _, err := os.Lstat(filepath.Join(d.root, path)); return err == nil }
+	exists := func(path string) bool { return there(filepath.Join(d.root, path)) }
 	own, packaged := exists(ownUnit), exists("usr/"+packageUnit) || exists(packageUnit)
 	if !own && !packaged || !exists("run/systemd/system") {
 		return

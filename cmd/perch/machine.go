@@ -2,36 +2,15 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"runtime/debug"
-	"syscall"
 	"time"
 
 	"perch/gateway/admin"
+	"perch/store"
 )
 
 // leastFree is the room a database and its backups should have.
 const leastFree = 100 << 20
-
-// there is a directory, or the nearest one above it that exists.
-func there(dir string) string {
-	for {
-		if _, err := os.Stat(dir); err == nil || dir == filepath.Dir(dir) {
-			return dir
-		}
-		dir = filepath.Dir(dir)
-	}
-}
-
-// freeSpace is how many bytes are free where a directory is, or will be.
-func freeSpace(dir string) (int64, error) {
-	var fs syscall.Statfs_t
-	if err := syscall.Statfs(there(dir), &fs); err != nil {
-		return 0, fmt.Errorf("see how much room is left: %w", err)
-	}
-	return int64(fs.Bavail) * int64(fs.Bsize), nil
-}
 
 // roomFault says that too little room is left.
 func roomFault(free int64, dir string) error {
@@ -43,7 +22,7 @@ func roomFault(free int64, dir string) error {
 
 // diskPart is whether there is room, and what the last write failed with.
 func diskPart(data string, written error) admin.Part {
-	free, err := freeSpace(data)
+	free, err := store.FreeSpace(data)
 	if err == nil {
 		err = roomFault(free, data)
 	}

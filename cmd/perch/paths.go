@@ -3,12 +3,9 @@ package main
 import (
 	"crypto/rand"
 	"encoding/hex"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
-
-	"perch/store"
 )
 
 // Where things are on a machine on which the package is installed.
@@ -57,8 +54,6 @@ func writable(dir string) bool {
 	return f.Close() == nil && os.Remove(f.Name()) == nil
 }
 
-func databasePath(data string) string { return filepath.Join(data, "perch.db") }
-
 // socketPath is where the appliance takes the commands: in its own runtime
 // directory where the service manager made one, else beside its data.
 func socketPath(data string) string {
@@ -84,9 +79,4 @@ func credential(path, credentials string) string {
 		return path
 	}
 	return filepath.Join(credentials, "secrets_"+strings.ReplaceAll(name, "/", "_"))
-}
-
-// storeOptions are how the database is opened, to be used or to be looked at.
-func storeOptions(log *slog.Logger) store.Options {
-	return store.Options{Migrations: migrations(), Log: log}
 }

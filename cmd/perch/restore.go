@@ -8,15 +8,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
 	"syscall"
-	"time"
 
-	"perch/gateway/admin"
-	"perch/gateway/door"
 	"perch/store"
 )
 
@@ -30,12 +26,12 @@ const (
 	keptName   = databaseName + ".before-restore"
 )
 
-// stageBackup takes a backup, checks all of it, and has the next start swap it in.
+// stage takes a backup, checks all of it, and has the next start swap it in.
 // Nobody else may do so at the same time. Errors in what was read say
 // themselves how they are shown; then nothing is staged, and what was staged
 // before is not either.
-func stageBackup(ctx context.Context, data string, r io.Reader) (m manifest, err error) {
-	dir := filepath.Join(data, stageName)
+func (d directory) stage(ctx context.Context, r io.Reader) (m manifest, err error) {
+	dir := filepath.Join(d.path, stageName)
 	if err := unstage(dir); err != nil {
 		return m, err
 	}
@@ -49,15 +45,15 @@ func stageBackup(ctx context.Context, data string, r io.Reader) (m manifest, err
 			return m, diskFault(fmt.Errorf("make a folder for the backup: %w", err))
 		}
 	}
-	agree := func(m manifest) error { return errors.Join(replaceable(data), hasRoom(data, m.bytes())) }
+	agree := func(m manifest) error { return errors.Join(replaceable(d.path), hasRoom(d.path, m.bytes())) }
 	m, err = unpack(stoppable{ctx, r}, agree, func(f archived) (io.WriteCloser, error) { return placeStaged(dir, f) })
 	if err != nil {
 		return m, err
 	}
-	if err := checkStaged(dir, m); err != nil {
+	if err := d.checkStaged(dir, m); err != nil {
 		return m, err
 	}
-	return m, mark(data, dir, m)
+	return m, mark(d.path, dir, m)
 }
 
 // unstage takes back what was staged, its marker first: half of it must not be
@@ -65,7 +61,7 @@ func stageBackup(ctx context.Context, data string, r io.Reader) (m manifest, err
 func unstage(dir string) error {
 	err := os.Remove(filepath.Join(dir, markerName))
 	if err == nil {
-		err = syncDirectory(dir)
+		err = store.SyncDirectory(dir)
 	}
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		err = os.RemoveAll(dir)
@@ -94,8 +90,7 @@ func replaceable(data string) error {
 			return fmt.Errorf("look at what is there: %w", err)
 		}
 		if there.Dev != home.Dev || there.Mode&syscall.S_IFMT == syscall.S_IFLNK {
-			return &door.Fault{Word: "not_replaceable", HTTP: http.StatusConflict,
-				Sentence: path + " is a link, or a disk of its own, and cannot be replaced in one go; unpack the backup there yourself, while the appliance is stopped"}
+			return &fault{"not_replaceable", http.StatusConflict, path + " is a link, or a disk of its own, and cannot be replaced in one go; unpack the backup there yourself, while the appliance is stopped"}
 		}
 	}
 	return nil
@@ -124,18 +119,18 @@ type synced struct{ *os.File }
 func (s synced) Close() error { return errors.Join(s.Sync(), s.File.Close()) }
 
 // checkStaged reads the staged database from its first page to its last.
-func checkStaged(dir string, m manifest) error {
+func (d directory) checkStaged(dir string, m manifest) error {
 	f, err := os.Open(filepath.Join(dir, databaseName))
 	if err != nil {
 		return fmt.Errorf("check the database: %w", err)
 	}
 	defer f.Close()
-	found, err := store.Check(f, store.Options{Migrations: migrations()}, nil)
+	found, err := store.Check(f, store.Options{Migrations: d.migrations}, nil)
 	switch {
 	case errors.Is(err, store.ErrNewer):
-		return &door.Fault{Word: "newer_backup", HTTP: http.StatusUnprocessableEntity, Sentence: fmt.Sprintf(
+		return &fault{"newer_backup", http.StatusUnprocessableEntity, fmt.Sprintf(
 			"the backup was made by a newer Perch (%s, schema %d, this one knows %d); install that version, and restore it there",
-			oneLine(m.Perch), found.Schema, len(migrations()))}
+			oneLine(m.Perch), found.Schema, len(d.migrations))}
 	case errors.Is(err, store.ErrDamaged):
 		return badBackup("%v", err)
 	case err != nil:
@@ -164,7 +159,7 @@ func mark(data, dir string, m manifest) error {
 		err = os.Rename(fresh, filepath.Join(dir, markerName))
 	}
 	if err == nil {
-		err = errors.Join(syncDirectory(dir), syncDirectory(data))
+		err = errors.Join(store.SyncDirectory(dir), store.SyncDirectory(data))
 	}
 	if err != nil {
 		return diskFault(fmt.Errorf("stage the backup: %w", err))
@@ -200,103 +195,8 @@ func giveTo(data, tree string) error {
 func syncTree(tree string) error {
 	return filepath.WalkDir(tree, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() {
-			err = syncDirectory(path)
+			err = store.SyncDirectory(path)
 		}
 		return err
 	})
-}
-
-// Restore takes a backup that the next start swaps in, and restarts if it is to.
-func (a *archives) Restore(ctx context.Context, body io.Reader, restart bool) (admin.Restored, error) {
-	if err := a.begin(); err != nil {
-		return admin.Restored{}, err
-	}
-	defer a.end()
-	m, err := stageBackup(ctx, a.data, body)
-	if err != nil {
-		return admin.Restored{}, err
-	}
-	a.log.Warn("a backup is staged, and takes the place of everything at the next start", "made", m.Created, "version", oneLine(m.Perch))
-	told := admin.Restored{Created: m.Created, Perch: oneLine(m.Perch), Appliance: oneLine(m.Appliance), Schema: m.Schema, Files: len(m.Files),
-		Bytes: m.bytes(), Restarting: restart, Next: "restart to apply; what changes until then is not kept"}
-	if restart {
-		told.Next = "it restarts to apply"
-		a.restart()
-	}
-	return told, nil
-}
-
-// restore is the command. A running appliance is given the backup; where none
-// runs, it is swapped in at once.
-func restore(ctx context.Context, args []string, out io.Writer) error {
-	var r reach
-	f := newFlags("restore")
-	r.register(f)
-	again := f.Bool("restart", false, "have the appliance restart at once to apply it")
-	rest, err := parse(f, args, 1, 1)
-	if err != nil {
-		return err
-	}
-	file := os.Stdin
-	if rest[0] != "-" {
-		if file, err = os.Open(rest[0]); err != nil {
-			return fmt.Errorf("read the backup: %w", err)
-		}
-		defer file.Close()
-	}
-	c, running, err := r.running(ctx)
-	if err != nil {
-		return err
-	}
-	if running {
-		return c.sendBackup(ctx, file, *again, out)
-	}
-	data := dataPath(r.data)
-	m, err := restoreHere(ctx, data, file)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(out, "restored: %s\n", m)
-	if kept := filepath.Join(data, keptName); exists(kept) {
-		fmt.Fprintf(out, "the database of before is %s\n", kept)
-	}
-	return nil
-}
-
-func (c *client) sendBackup(ctx context.Context, file io.Reader, restart bool, out io.Writer) error {
-	path := "/api/v1/restore"
-	if restart {
-		path += "?restart=true"
-	}
-	answer, err := c.exchange(ctx, http.MethodPost, path, io.NopCloser(file))
-	if err != nil {
-		return err
-	}
-	defer answer.Body.Close()
-	var told admin.Restored
-	if err := json.NewDecoder(io.LimitReader(answer.Body, mostAnswer)).Decode(&told); err != nil {
-		return fmt.Errorf("the answer is not the appliance's: %w", err)
-	}
-	fmt.Fprintf(out, "checked and staged: made %s by Perch %s on appliance %s\n%s", told.Created.Local().Format(time.DateTime), told.Perch, told.Appliance, told.Next)
-	if !told.Restarting {
-		fmt.Fprint(out, ": perch restore --restart does both, systemctl restart perch does it now")
-	}
-	fmt.Fprintln(out)
-	return nil
-}
-
-// restoreHere restores into a data directory that no appliance uses.
-func restoreHere(ctx context.Context, data string, r io.Reader) (m manifest, err error) {
-	if err := os.MkdirAll(data, 0o750); err != nil {
-		return m, fmt.Errorf("the data directory cannot be made: %w; name another with --data", err)
-	}
-	held, err := store.Hold(databasePath(data), lockWithin)
-	if err != nil {
-		return m, err
-	}
-	defer held.Release()
-	if m, err = stageBackup(ctx, data, r); err != nil {
-		return m, err
-	}
-	return m, swapIn(data, slog.New(slog.DiscardHandler))
 }
