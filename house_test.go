@@ -26,6 +26,7 @@ var arrows = map[string][]string{
 	"ota/espimage":   {},
 	"voice":          {},
 	"store":          {},
+	"store/archive":  {"store", "ota/espimage"},
 	"socket":         {},
 	"gateway/door":   {},
 	"remote/*":       {"remote", "socket"},
@@ -57,7 +58,7 @@ var arrows = map[string][]string{
 
 	"firmware-tools":   {"firmware-tools/*", "device", "device/xiaozhi", "ota/espimage", "voice", "voice/*", "socket", "gateway/mdns"},
 	"firmware-tools/*": {"firmware-tools/*", "device", "device/xiaozhi", "ota/espimage", "voice", "voice/*", "socket", "gateway/mdns"},
-	"cmd/*":            {"agent", "agent/*", "device", "device/*", "event", "gateway/*", "ota", "ota/*", "perception", "remote", "remote/*", "socket", "store", "voice", "voice/*"},
+	"cmd/*":            {"agent", "agent/*", "device", "device/*", "event", "gateway/*", "ota", "ota/*", "perception", "remote", "remote/*", "socket", "store", "store/*", "voice", "voice/*", "cmd/perch/*"},
 	"packaging":        {"store"}, // the soak has its appliance installed hours ago
 	".":                {},
 }

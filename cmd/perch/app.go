@@ -107,7 +107,7 @@ func (a *app) build(o appOptions) error {
 	if err := os.MkdirAll(a.data, 0o750); err != nil {
 		return fmt.Errorf("the data directory cannot be made: %w; name another with --data", err)
 	}
-	if err := directoryAt(a.data, a.log).finish(); err != nil {
+	if err := directoryAt(a.data, a.log).Finish(); err != nil {
 		return err
 	}
 	db, err := openDatabase(a.data, o.newDatabase, a.log)

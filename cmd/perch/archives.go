@@ -9,18 +9,19 @@ import (
 	"perch/gateway/admin"
 	"perch/gateway/door"
 	"perch/store"
+	"perch/store/archive"
 )
 
 // archives makes backups of the running appliance and takes those that are to
 // be restored, one at a time.
 type archives struct {
-	dir     directory
+	dir     archive.Directory
 	db      *store.DB
 	restart func()
 	busy    chan struct{} // holds a token while one is made or taken
 }
 
-func newArchives(dir directory, db *store.DB, restart func()) *archives {
+func newArchives(dir archive.Directory, db *store.DB, restart func()) *archives {
 	return &archives{dir: dir, db: db, restart: restart, busy: make(chan struct{}, 1)}
 }
 
@@ -40,16 +41,16 @@ func (a *archives) Backup(ctx context.Context) (admin.Backup, error) {
 	if err := a.begin(); err != nil {
 		return admin.Backup{}, err
 	}
-	p, err := a.dir.running(ctx, a.db)
+	p, err := a.dir.Running(ctx, a.db)
 	if err != nil {
 		a.end()
 		return admin.Backup{}, err
 	}
 	return admin.Backup{
-		Name:  fmt.Sprintf("perch-%s-%s.tar", p.manifest.Appliance, p.manifest.Created.Format("20060102-150405")),
-		Size:  p.size(),
-		Write: func(w io.Writer) error { return p.write(ctx, w) },
-		Close: func() { p.close(); a.end() },
+		Name:  fmt.Sprintf("perch-%s-%s.tar", p.Manifest.Appliance, p.Manifest.Created.Format("20060102-150405")),
+		Size:  p.Size(),
+		Write: func(w io.Writer) error { return p.Write(ctx, w) },
+		Close: func() { p.Close(); a.end() },
 	}, nil
 }
 
@@ -59,14 +60,14 @@ func (a *archives) Restore(ctx context.Context, body io.Reader, restart bool) (a
 		return admin.Restored{}, err
 	}
 	defer a.end()
-	m, err := a.dir.stage(ctx, body)
+	m, err := a.dir.Stage(ctx, body)
 	if err != nil {
 		return admin.Restored{}, err
 	}
-	m = m.plain()
-	a.dir.log.Warn("a backup is staged, and takes the place of everything at the next start", "made", m.Created, "version", m.Perch)
+	m = m.Plain()
+	a.dir.Log.Warn("a backup is staged, and takes the place of everything at the next start", "made", m.Created, "version", m.Perch)
 	told := admin.Restored{Created: m.Created, Perch: m.Perch, Appliance: m.Appliance, Schema: m.Schema, Files: len(m.Files),
-		Bytes: m.bytes(), Restarting: restart, Next: "restart to apply; what changes until then is not kept"}
+		Bytes: m.Bytes(), Restarting: restart, Next: "restart to apply; what changes until then is not kept"}
 	if restart {
 		told.Next = "it restarts to apply"
 		a.restart()

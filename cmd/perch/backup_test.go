@@ -24,6 +24,7 @@ import (
 	"perch/firmware-tools/simrobot"
 	"perch/ota"
 	"perch/store"
+	"perch/store/archive"
 )
 
 // command runs a command line of the program and returns its exit code and what
@@ -36,7 +37,7 @@ func commandLine(t *testing.T, args ...string) (code int, out, errs string) {
 }
 
 // unpacked is what is in a backup.
-func unpacked(t *testing.T, text []byte) (m manifest, files map[string][]byte) {
+func unpacked(t *testing.T, text []byte) (m archive.Manifest, files map[string][]byte) {
 	t.Helper()
 	files = map[string][]byte{}
 	r := tar.NewReader(bytes.NewReader(text))
@@ -198,12 +199,12 @@ func TestBackupWithoutAnAppliance(t *testing.T) {
 		t.Fatal("the socket is still there")
 	}
 	killed(t, l)
-	before := fmt.Sprint(entries(t, data), sha256.Sum256(readFile(t, databasePath(data))))
+	before := fmt.Sprint(entries(t, data), sha256.Sum256(readFile(t, archive.DatabasePath(data))))
 	file := filepath.Join(out, "b.tar")
 	if code, _, errs := commandLine(t, "backup", "--data", data, file); code != exitDone {
 		t.Fatal(errs)
 	}
-	if after := fmt.Sprint(entries(t, data), sha256.Sum256(readFile(t, databasePath(data)))); after != before {
+	if after := fmt.Sprint(entries(t, data), sha256.Sum256(readFile(t, archive.DatabasePath(data)))); after != before {
 		t.Errorf("the data directory was %s and is %s", before, after)
 	}
 	_, files := unpacked(t, readFile(t, file))
@@ -264,13 +265,13 @@ func killed(t *testing.T, path string) {
 // TestOfflineWhileInUse: a database that is in use is nobody else's.
 func TestOfflineWhileInUse(t *testing.T) {
 	data, file := t.TempDir(), filepath.Join(t.TempDir(), "b.tar")
-	db, err := store.Open(databasePath(data), store.Options{})
+	db, err := store.Open(archive.DatabasePath(data), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
 	other := t.TempDir()
-	empty, err := store.Open(databasePath(other), store.Options{})
+	empty, err := store.Open(archive.DatabasePath(other), store.Options{})
 	if err == nil {
 		err = empty.Close()
 	}

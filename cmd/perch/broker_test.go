@@ -23,6 +23,7 @@ import (
 	"perch/gateway/admin"
 	"perch/gateway/robot"
 	"perch/store"
+	"perch/store/archive"
 )
 
 // brokerOf is the process of the embedded broker that a process has started; 0
@@ -309,7 +310,7 @@ func knownTo(t *testing.T, data string, robots []string) {
 func missing(t *testing.T, data, robotID string, sentences []string) {
 	t.Helper()
 	const waits = 19
-	db, err := store.Open(databasePath(data), store.Options{})
+	db, err := store.Open(archive.DatabasePath(data), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"perch/store"
+	"perch/store/archive"
 )
 
 // disk looks at the data directory and the room in it.
@@ -95,7 +96,7 @@ func (d *examination) database() {
 	if d.status != nil || d.locked {
 		return // which has told of it
 	}
-	path, left := databasePath(d.data), traces(d.data)
+	path, left := archive.DatabasePath(d.data), traces(d.data)
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && len(left) == 0:

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"perch/gateway/admin"
+	"perch/store/archive"
 )
 
 // linesOf is what the doctor prints of findings, and its lines.
@@ -97,7 +98,7 @@ func TestAMemberOfTheGroupFindsNoFault(t *testing.T) {
 	d := examined(t)
 	d.kept(t).Close()
 	key := d.write(t, filepath.Join(d.data, "brain"), "k", 0o600)
-	for path, mode := range map[string]os.FileMode{key: 0, databasePath(d.data): 0, d.data: 0o550} {
+	for path, mode := range map[string]os.FileMode{key: 0, archive.DatabasePath(d.data): 0, d.data: 0o550} {
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}

@@ -18,6 +18,7 @@ import (
 	"perch/gateway/mdns"
 	"perch/ota"
 	"perch/store"
+	"perch/store/archive"
 )
 
 // examined is an examination of a machine in which all is well: its files are
@@ -68,7 +69,7 @@ func (d *examination) packaged(t *testing.T) {
 // kept makes a database as a first start does.
 func (d *examination) kept(t *testing.T) *store.DB {
 	t.Helper()
-	db, err := store.Open(databasePath(d.data), store.Options{})
+	db, err := store.Open(archive.DatabasePath(d.data), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"perch/device"
 	"perch/event"
+	"perch/store/archive"
 )
 
 // fullHouse makes a data directory as full as robots can make it: three hundred
@@ -52,7 +53,7 @@ func fullHouse(t testing.TB) (data string) {
 // BenchmarkStartOfAFullHouse.
 func TestAFullHouse(t *testing.T) {
 	data := fullHouse(t)
-	about, err := os.Stat(databasePath(data))
+	about, err := os.Stat(archive.DatabasePath(data))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 
 	"perch/store"
+	"perch/store/archive"
 )
 
 // migrations are all that ever changed the shape of what is kept, the oldest
@@ -17,6 +18,6 @@ func storeOptions(log *slog.Logger) store.Options {
 }
 
 // directoryAt is a data directory, to be backed up or restored.
-func directoryAt(data string, log *slog.Logger) directory {
-	return directory{path: data, perch: version, migrations: migrations(), log: log}
+func directoryAt(data string, log *slog.Logger) archive.Directory {
+	return archive.Directory{Path: data, Perch: version, Migrations: migrations(), Log: log}
 }

@@ -28,6 +28,7 @@ import (
 	"perch/ota"
 	"perch/perception"
 	"perch/store"
+	"perch/store/archive"
 )
 
 // writesFixture, in the environment, has TestEverySchemaIsRead make the fixture
@@ -153,7 +154,7 @@ func writeFixture(t *testing.T, dir string) {
 		t.Fatalf("%s is there already", dir)
 	}
 	writeFile(t, filepath.Join(dir, "firmware", fmt.Sprintf("%x.bin", sha256.Sum256(fixtureImage))), fixtureImage)
-	db, err := store.Open(databasePath(dir), store.Options{Migrations: migrations(), FlushAfter: time.Hour})
+	db, err := store.Open(archive.DatabasePath(dir), store.Options{Migrations: migrations(), FlushAfter: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +212,7 @@ func TestEverySchemaIsRead(t *testing.T) {
 			if err := os.CopyFS(data, os.DirFS(fixture)); err != nil {
 				t.Fatal(err)
 			}
-			content, before := all(t, databasePath(data))
+			content, before := all(t, archive.DatabasePath(data))
 			if want, _ := strconv.Atoi(strings.TrimPrefix(filepath.Base(fixture), "schema-")); content.Schema != want {
 				t.Fatalf("it has the schema %d", content.Schema)
 			}
@@ -225,7 +226,7 @@ func TestEverySchemaIsRead(t *testing.T) {
 			if a.id != "0badcafe" || len(robots) != 1 || len(images) != 1 {
 				t.Errorf("the appliance %s has %d robots and %d images", a.id, len(robots), len(images))
 			}
-			content, after := all(t, databasePath(data))
+			content, after := all(t, archive.DatabasePath(data))
 			if content.Schema != len(migrations()) {
 				t.Errorf("it still has the schema %d", content.Schema)
 			}
@@ -315,20 +316,20 @@ func tableOf(call *ast.CallExpr) (string, bool) {
 func TestANewerDatabase(t *testing.T) {
 	data := t.TempDir()
 	later := append(migrations(), store.Migration{Name: "later", Apply: func(*store.Raw) error { return nil }})
-	db, err := store.Open(databasePath(data), store.Options{Migrations: later})
+	db, err := store.Open(archive.DatabasePath(data), store.Options{Migrations: later})
 	if err == nil {
 		err = db.Close()
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := readFile(t, databasePath(data))
+	before := readFile(t, archive.DatabasePath(data))
 	c := testConfig()
 	_, err = newApp(&c, appOptions{data: data, log: slog.New(slog.DiscardHandler)})
 	if !errors.Is(err, store.ErrNewer) || !strings.Contains(err.Error(), "install that version again, or restore a backup") {
 		t.Errorf("newApp: %v", err)
 	}
-	if !bytes.Equal(readFile(t, databasePath(data)), before) {
+	if !bytes.Equal(readFile(t, archive.DatabasePath(data)), before) {
 		t.Error("the file was changed")
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"perch/store"
+	"perch/store/archive"
 )
 
 // openDatabase opens the database, and salvages a damaged one. An empty one is
@@ -17,7 +18,7 @@ func openDatabase(data string, begin bool, log *slog.Logger) (*store.DB, error) 
 	o := storeOptions(log)
 	left := traces(data)
 	o.Salvage, o.Expect = true, len(left) > 0 && !begin
-	db, err := store.Open(databasePath(data), o)
+	db, err := store.Open(archive.DatabasePath(data), o)
 	return db, lookedFor(data, left, err)
 }
 
@@ -38,7 +39,7 @@ func traces(data string) (left []string) {
 			left = append(left, name)
 		}
 	}
-	if files := firmwareFiles(data); files > 0 {
+	if files := archive.FirmwareFiles(data); files > 0 {
 		left = append(left, fmt.Sprintf("%d files of firmware", files))
 	}
 	return left

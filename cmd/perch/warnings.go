@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"perch/store/archive"
 )
 
 // warning is what works and should be mended all the same, with its cure.
@@ -173,7 +175,7 @@ func (d *examination) secrets() {
 		d.findings = append(d.findings, finding{ok: true, warn: true, part: w.part, note: w.what})
 	}
 	ours := 0
-	for _, name := range []string{"admin-token", "token-key", mqttSecret, filepath.Base(databasePath(d.data))} {
+	for _, name := range []string{"admin-token", "token-key", mqttSecret, filepath.Base(archive.DatabasePath(d.data))} {
 		path := filepath.Join(d.data, name)
 		f, err := os.Stat(path)
 		if err != nil {

@@ -1,4 +1,4 @@
-package main
+package archive
 
 import (
 	"archive/tar"
@@ -18,7 +18,6 @@ import (
 	"testing"
 	"time"
 
-	"perch/ota"
 	"perch/store"
 )
 
@@ -26,12 +25,12 @@ import (
 // one knows is in it.
 func TestImagesComeAndGo(t *testing.T) {
 	data := t.TempDir()
-	db, err := store.Open(databasePath(data), store.Options{FlushAfter: time.Hour})
+	db, err := store.Open(DatabasePath(data), store.Options{FlushAfter: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	table := store.NewTable[ota.Record](db, "firmware")
+	table := store.NewTable[map[string]string](db, "firmware")
 	ctx, stop := context.WithCancel(t.Context())
 	var catalogue sync.WaitGroup
 	catalogue.Go(func() {
@@ -40,7 +39,7 @@ func TestImagesComeAndGo(t *testing.T) {
 			sha := fmt.Sprintf("%x", sha256.Sum256(text))
 			path := filepath.Join(data, filepath.FromSlash(imagePath(sha)))
 			half := filepath.Join(data, "firmware", ".upload-1")
-			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o750), os.WriteFile(half, text, 0o600), os.Rename(half, path), table.Put(sha, ota.Record{})); err != nil {
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o750), os.WriteFile(half, text, 0o600), os.Rename(half, path), table.Put(sha, map[string]string{})); err != nil {
 				t.Error(err)
 			}
 			time.Sleep(2 * time.Millisecond)
@@ -54,15 +53,15 @@ func TestImagesComeAndGo(t *testing.T) {
 	seen := 0
 	for range 12 {
 		var log bytes.Buffer
-		p, err := at(data, slog.New(slog.NewTextHandler(&log, nil))).running(t.Context(), db)
+		p, err := at(data, slog.New(slog.NewTextHandler(&log, nil))).Running(t.Context(), db)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var text bytes.Buffer
-		if err := p.write(t.Context(), &text); err != nil || int64(text.Len()) != p.size() {
-			t.Fatalf("%d bytes of %d, %v", text.Len(), p.size(), err)
+		if err := p.Write(t.Context(), &text); err != nil || int64(text.Len()) != p.Size() {
+			t.Fatalf("%d bytes of %d, %v", text.Len(), p.Size(), err)
 		}
-		p.close()
+		p.Close()
 		_, files := contents(t, text.Bytes())
 		for sha := range recordsOf(t, files["perch.db"], "firmware") {
 			if seen++; files[imagePath(sha)] == nil && log.Len() == 0 {
@@ -83,17 +82,17 @@ func TestImagesComeAndGo(t *testing.T) {
 // TestAnImageComesDuringABackup, goes, or does both: then it is tried again.
 func TestAnImageComesDuringABackup(t *testing.T) {
 	data := t.TempDir()
-	db, err := store.Open(databasePath(data), store.Options{})
+	db, err := store.Open(DatabasePath(data), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	table := store.NewTable[ota.Record](db, "firmware")
+	table := store.NewTable[map[string]string](db, "firmware")
 	add := func(text string) (name, sha string) {
 		f := image(text)
 		writeFile(t, filepath.Join(data, f.name), f.text)
 		sha = strings.TrimSuffix(filepath.Base(f.name), ".bin")
-		if err := table.Put(sha, ota.Record{}); err != nil {
+		if err := table.Put(sha, map[string]string{}); err != nil {
 			t.Fatal(err)
 		}
 		return f.name, sha
@@ -122,9 +121,9 @@ func TestAnImageComesDuringABackup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.close()
-	if len(p.manifest.Files) != 3 || p.manifest.Files[1].Name != min(comes, goes) || p.manifest.Files[2].Name != max(comes, goes) || tries != 2 {
-		t.Errorf("after %d tries there are %+v", tries, p.manifest.Files)
+	defer p.Close()
+	if len(p.Manifest.Files) != 3 || p.Manifest.Files[1].Name != min(comes, goes) || p.Manifest.Files[2].Name != max(comes, goes) || tries != 2 {
+		t.Errorf("after %d tries there are %+v", tries, p.Manifest.Files)
 	}
 	tries = 0
 	p, err = at(data, slog.New(slog.DiscardHandler)).pack(t.Context(), func(w io.Writer) error {
@@ -136,9 +135,9 @@ func TestAnImageComesDuringABackup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.close()
-	if len(p.manifest.Files) != 3 || tries != 1 {
-		t.Errorf("after %d tries there are %+v, and not %s", tries, p.manifest.Files, comes)
+	defer p.Close()
+	if len(p.Manifest.Files) != 3 || tries != 1 {
+		t.Errorf("after %d tries there are %+v, and not %s", tries, p.Manifest.Files, comes)
 	}
 }
 
@@ -146,13 +145,13 @@ func TestAnImageComesDuringABackup(t *testing.T) {
 // lost its file or is damaged does not keep the rest from being saved.
 func TestABackupIsStreamed(t *testing.T) {
 	data := t.TempDir()
-	db, err := store.Open(databasePath(data), store.Options{})
+	db, err := store.Open(DatabasePath(data), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
 	lost, broken := strings.Repeat("0", 64), strings.Repeat("1", 64)
-	if err := store.NewTable[ota.Record](db, "firmware").Put(lost, ota.Record{}); err != nil {
+	if err := store.NewTable[map[string]string](db, "firmware").Put(lost, map[string]string{}); err != nil {
 		t.Fatal(err)
 	}
 	writeFile(t, filepath.Join(data, "firmware", broken+".bin"), []byte("something else"))
@@ -162,30 +161,30 @@ func TestABackupIsStreamed(t *testing.T) {
 	var log bytes.Buffer
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	p, err := at(data, slog.New(slog.NewTextHandler(&log, nil))).running(t.Context(), db)
+	p, err := at(data, slog.New(slog.NewTextHandler(&log, nil))).Running(t.Context(), db)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.close()
-	if err := p.write(t.Context(), io.Discard); err != nil {
+	defer p.Close()
+	if err := p.Write(t.Context(), io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	runtime.ReadMemStats(&after)
-	if used := after.TotalAlloc - before.TotalAlloc; used > 4<<20 || p.size() < 64<<20 {
-		t.Errorf("a backup of %d MB took %d kB", p.size()>>20, used>>10)
+	if used := after.TotalAlloc - before.TotalAlloc; used > 4<<20 || p.Size() < 64<<20 {
+		t.Errorf("a backup of %d MB took %d kB", p.Size()>>20, used>>10)
 	}
-	if len(p.manifest.Files) != 5 || !strings.Contains(log.String(), lost) || !strings.Contains(log.String(), broken) {
-		t.Errorf("in the backup is %+v; log:\n%s", p.manifest.Files, &log)
+	if len(p.Manifest.Files) != 5 || !strings.Contains(log.String(), lost) || !strings.Contains(log.String(), broken) {
+		t.Errorf("in the backup is %+v; log:\n%s", p.Manifest.Files, &log)
 	}
 	stopped, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := p.write(stopped, io.Discard); !errors.Is(err, context.Canceled) {
+	if err := p.Write(stopped, io.Discard); !errors.Is(err, context.Canceled) {
 		t.Errorf("a backup that nobody waits for: %v", err)
 	}
 }
 
 // contents is what is in a backup.
-func contents(t *testing.T, text []byte) (m manifest, files map[string][]byte) {
+func contents(t *testing.T, text []byte) (m Manifest, files map[string][]byte) {
 	t.Helper()
 	files = map[string][]byte{}
 	r := tar.NewReader(bytes.NewReader(text))

@@ -1,4 +1,4 @@
-package main
+package archive
 
 import (
 	"archive/tar"
@@ -27,8 +27,8 @@ import (
 const restoreInto = "RESTORE_INTO"
 
 // at is the data directory of a program that knows no migrations.
-func at(data string, log *slog.Logger) directory {
-	return directory{path: data, perch: "dev", log: log}
+func at(data string, log *slog.Logger) Directory {
+	return Directory{Path: data, Perch: "dev", Log: log}
 }
 
 // database is a small one that says which it is.
@@ -47,7 +47,7 @@ func database(t testing.TB, which string, migrations ...store.Migration) []byte 
 
 // parcel is a backup that a test makes by hand, right or wrong.
 type parcel struct {
-	manifest manifest
+	manifest Manifest
 	files    []entry
 }
 
@@ -58,9 +58,9 @@ type entry struct {
 }
 
 func newParcel(schema int, files ...entry) *parcel {
-	p := &parcel{manifest: manifest{Format: 1, Perch: "1.0", Schema: schema, Created: time.Unix(1e9, 0).UTC(), Appliance: "0badcafe"}, files: files}
+	p := &parcel{manifest: Manifest{Format: 1, Perch: "1.0", Schema: schema, Created: time.Unix(1e9, 0).UTC(), Appliance: "0badcafe"}, files: files}
 	for _, f := range files {
-		p.manifest.Files = append(p.manifest.Files, archived{f.name, int64(len(f.text)), fmt.Sprintf("%x", sha256.Sum256(f.text))})
+		p.manifest.Files = append(p.manifest.Files, File{f.name, int64(len(f.text)), fmt.Sprintf("%x", sha256.Sum256(f.text))})
 	}
 	return p
 }
@@ -112,7 +112,7 @@ func lived(t testing.TB) string {
 	t.Helper()
 	data := t.TempDir()
 	old := image("old")
-	writeFile(t, databasePath(data), database(t, "old"))
+	writeFile(t, DatabasePath(data), database(t, "old"))
 	writeFile(t, filepath.Join(data, old.name), old.text)
 	writeFile(t, filepath.Join(data, "token-key"), []byte("the secret of this appliance"))
 	return data
@@ -121,7 +121,7 @@ func lived(t testing.TB) string {
 // which tells whether all in a data directory is old or new.
 func which(t *testing.T, data string) string {
 	t.Helper()
-	db, err := store.Open(databasePath(data), store.Options{})
+	db, err := store.Open(DatabasePath(data), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +180,7 @@ func TestWhatIsNoBackup(t *testing.T) {
 		"a manifest without end":      {pile(t, entry{name: manifestName, text: make([]byte, 1<<20)}, db), "bad_backup", "begin with"},
 		"a newer form":                {change(func(p *parcel) { p.manifest.Format = 2 }), "newer_backup", "made by a newer Perch"},
 		"no form":                     {change(func(p *parcel) { p.manifest.Format = 0 }), "bad_backup", "format 0"},
-		"too many files":              {change(func(p *parcel) { p.manifest.Files = make([]archived, 300) }), "bad_backup", "300 files"},
+		"too many files":              {change(func(p *parcel) { p.manifest.Files = make([]File, 300) }), "bad_backup", "300 files"},
 		"no database":                 {newParcel(0, image("new")).tar(t), "bad_backup", "no perch.db"},
 		"a file twice":                {newParcel(0, db, db).tar(t), "bad_backup", "twice"},
 		"a file is missing":           {change(func(p *parcel) { p.files = p.files[:1] }), "bad_backup", "missing"},
@@ -210,7 +210,7 @@ func TestWhatIsNoBackup(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			data := lived(t)
-			_, _, err := at(data, slog.Default()).restore(t.Context(), bytes.NewReader(c.text))
+			_, _, err := at(data, slog.Default()).Restore(t.Context(), bytes.NewReader(c.text))
 			var told *fault
 			if err == nil || c.word != "" && (!errors.As(err, &told) || told.code != c.word || !strings.Contains(err.Error(), c.says)) {
 				t.Errorf("%v, want %s %s", err, c.word, c.says)
@@ -229,7 +229,7 @@ func TestWhatIsNoBackup(t *testing.T) {
 func TestRestoreHere(t *testing.T) {
 	data := lived(t)
 	for _, before := range []string{"old", "new"} {
-		m, _, err := at(data, slog.Default()).restore(t.Context(), bytes.NewReader(small(t).tar(t)))
+		m, _, err := at(data, slog.Default()).Restore(t.Context(), bytes.NewReader(small(t).tar(t)))
 		if err != nil || m.Appliance != "0badcafe" {
 			t.Fatalf("%v, %v", m, err)
 		}
@@ -256,7 +256,7 @@ func TestTheOwnerOfWhatIsRestored(t *testing.T) {
 	if err := os.Chown(data, 12345, 12345); err != nil {
 		t.Skipf("only an administrator can give files away: %v", err)
 	}
-	if _, _, err := at(data, slog.Default()).restore(t.Context(), bytes.NewReader(small(t).tar(t))); err != nil {
+	if _, _, err := at(data, slog.Default()).Restore(t.Context(), bytes.NewReader(small(t).tar(t))); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"perch.db", "firmware", image("new").name, "firmware/assets/fonts"} {
@@ -276,7 +276,7 @@ func TestWhatCannotBeReplaced(t *testing.T) {
 			t.Fatal(err)
 		}
 		var told *fault
-		if _, _, err := at(data, slog.Default()).restore(t.Context(), bytes.NewReader(small(t).tar(t))); !errors.As(err, &told) || told.code != "not_replaceable" {
+		if _, _, err := at(data, slog.Default()).Restore(t.Context(), bytes.NewReader(small(t).tar(t))); !errors.As(err, &told) || told.code != "not_replaceable" {
 			t.Errorf("%s: %v", name, err)
 		}
 		if exists(filepath.Join(data, stageName)) {
@@ -289,7 +289,7 @@ func TestWhatCannotBeReplaced(t *testing.T) {
 func stagedIn(t *testing.T) string {
 	t.Helper()
 	data := lived(t)
-	if _, err := at(data, slog.Default()).stage(t.Context(), bytes.NewReader(small(t).tar(t))); err != nil {
+	if _, err := at(data, slog.Default()).Stage(t.Context(), bytes.NewReader(small(t).tar(t))); err != nil {
 		t.Fatal(err)
 	}
 	return data
@@ -297,7 +297,7 @@ func stagedIn(t *testing.T) string {
 
 func finish(t *testing.T, data string) {
 	t.Helper()
-	if err := at(data, slog.New(slog.DiscardHandler)).finish(); err != nil {
+	if err := at(data, slog.New(slog.DiscardHandler)).Finish(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -322,20 +322,20 @@ func TestCutShort(t *testing.T) {
 			return "old"
 		},
 		"while the database is linked": func(t *testing.T, data string) string {
-			if err := os.Link(databasePath(data), filepath.Join(data, keptName+".new")); err != nil {
+			if err := os.Link(DatabasePath(data), filepath.Join(data, keptName+".new")); err != nil {
 				t.Fatal(err)
 			}
 			return "new"
 		},
 		"when both names are of one file": func(t *testing.T, data string) string {
 			kept := filepath.Join(data, keptName)
-			if err := errors.Join(os.Link(databasePath(data), kept), os.Link(databasePath(data), kept+".new")); err != nil {
+			if err := errors.Join(os.Link(DatabasePath(data), kept), os.Link(DatabasePath(data), kept+".new")); err != nil {
 				t.Fatal(err)
 			}
 			return "new"
 		},
 		"where there are no links": func(t *testing.T, data string) string {
-			if err := os.Rename(databasePath(data), filepath.Join(data, keptName)); err != nil {
+			if err := os.Rename(DatabasePath(data), filepath.Join(data, keptName)); err != nil {
 				t.Fatal(err)
 			}
 			return "new"
@@ -388,7 +388,7 @@ func TestWhatRotsWhileItIsStaged(t *testing.T) {
 		data := stagedIn(t)
 		writeFile(t, filepath.Join(data, stageName, name), []byte("rotten"))
 		var log bytes.Buffer
-		if err := at(data, slog.New(slog.NewTextHandler(&log, nil))).finish(); err != nil {
+		if err := at(data, slog.New(slog.NewTextHandler(&log, nil))).Finish(); err != nil {
 			t.Fatal(err)
 		}
 		if got := which(t, data); got != "old" || !strings.Contains(log.String(), "left as it was") {
@@ -402,7 +402,7 @@ func TestWhatRotsWhileItIsStaged(t *testing.T) {
 func TestStagedTwice(t *testing.T) {
 	data := stagedIn(t)
 	second := newParcel(0, entry{name: "perch.db", text: database(t, "old")}, image("old"))
-	if _, err := at(data, slog.Default()).stage(t.Context(), bytes.NewReader(second.tar(t))); err != nil {
+	if _, err := at(data, slog.Default()).Stage(t.Context(), bytes.NewReader(second.tar(t))); err != nil {
 		t.Fatal(err)
 	}
 	finish(t, data)
@@ -410,7 +410,7 @@ func TestStagedTwice(t *testing.T) {
 		t.Errorf("now it is %s", got)
 	}
 	data = stagedIn(t)
-	if _, err := at(data, slog.Default()).stage(t.Context(), strings.NewReader("nothing")); err == nil {
+	if _, err := at(data, slog.Default()).Stage(t.Context(), strings.NewReader("nothing")); err == nil {
 		t.Fatal("nothing was staged")
 	}
 	finish(t, data)
@@ -427,14 +427,14 @@ func TestNoRoomToRestore(t *testing.T) {
 		t.Skipf("cannot mount here: %v", err)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(data, syscall.MNT_DETACH) })
-	writeFile(t, databasePath(data), database(t, "old"))
+	writeFile(t, DatabasePath(data), database(t, "old"))
 	writeFile(t, filepath.Join(data, image("old").name), []byte("old"))
 	writeFile(t, filepath.Join(data, "token-key"), []byte("the secret of this appliance"))
 	large := newParcel(0, entry{name: "perch.db", text: database(t, "new")}, entry{name: "firmware/assets/fonts", text: make([]byte, 12<<20)})
 	text := large.tar(t)
 	arrived := &counted{Reader: bytes.NewReader(text)}
 	var told *fault
-	if _, _, err := at(data, slog.Default()).restore(t.Context(), arrived); !errors.As(err, &told) || told.code != "disk_full" || !strings.Contains(err.Error(), "28 are needed") || arrived.n > 4096 {
+	if _, _, err := at(data, slog.Default()).Restore(t.Context(), arrived); !errors.As(err, &told) || told.code != "disk_full" || !strings.Contains(err.Error(), "28 are needed") || arrived.n > 4096 {
 		t.Errorf("after %d bytes: %v", arrived.n, err)
 	}
 	ballast := func() {
@@ -447,7 +447,7 @@ func TestNoRoomToRestore(t *testing.T) {
 	fits := newParcel(0, entry{name: "perch.db", text: database(t, "new")}, entry{name: "firmware/assets/fonts", text: make([]byte, 2<<20)})
 	text = fits.tar(t)
 	surprise := &counted{Reader: bytes.NewReader(text), at: 64 << 10, do: ballast}
-	if _, _, err := at(data, slog.Default()).restore(t.Context(), surprise); !errors.As(err, &told) || told.code != "disk_full" {
+	if _, _, err := at(data, slog.Default()).Restore(t.Context(), surprise); !errors.As(err, &told) || told.code != "disk_full" {
 		t.Errorf("filled meanwhile: %v", err)
 	}
 	if got := which(t, data); got != "old" {
@@ -482,7 +482,7 @@ func FuzzUnpack(f *testing.F) {
 	f.Add([]byte("hello"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		placed := map[string]*bytes.Buffer{}
-		m, err := unpack(bytes.NewReader(text), func(manifest) error { return nil }, func(f archived) (io.WriteCloser, error) {
+		m, err := unpack(bytes.NewReader(text), func(Manifest) error { return nil }, func(f File) (io.WriteCloser, error) {
 			if !filepath.IsLocal(f.Name) || strings.Contains(f.Name, "..") || placed[f.Name] != nil {
 				t.Errorf("placed: %q", f.Name)
 			}

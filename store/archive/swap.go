@@ -1,4 +1,4 @@
-package main
+package archive
 
 import (
 	"context"
@@ -17,18 +17,18 @@ import (
 	"perch/store"
 )
 
-// finish swaps in what is staged, and sweeps what is not ready. It is the
+// Finish swaps in what is staged, and sweeps what is not ready. It is the
 // first thing a start does.
-func (d directory) finish() error {
-	if _, err := os.Lstat(filepath.Join(d.path, stageName)); err != nil {
+func (d Directory) Finish() error {
+	if _, err := os.Lstat(filepath.Join(d.Path, stageName)); err != nil {
 		return nil // there is none, or the store says what is wrong with the directory
 	}
-	held, err := store.Hold(databasePath(d.path), lockWithin)
+	held, err := store.Hold(DatabasePath(d.Path), lockWithin)
 	if err != nil {
 		return err
 	}
 	defer held.Release()
-	return swapIn(d.path, d.log)
+	return swapIn(d.Path, d.Log)
 }
 
 // swapIn does the work of finish. The database is held.
@@ -38,7 +38,7 @@ func swapIn(data string, log *slog.Logger) error {
 		log.Error("what was to be restored is damaged, and everything is left as it was; restore the backup again", "err", err)
 	}
 	if ready {
-		m := m.plain()
+		m := m.Plain()
 		log.Info("a backup is restored", "made", m.Created, "version", m.Perch, "appliance", m.Appliance, "files", len(m.Files))
 		for _, s := range swap(data) {
 			if err := s.do(); err != nil {
@@ -51,7 +51,7 @@ func swapIn(data string, log *slog.Logger) error {
 
 // staged is what is ready to be swapped in. Cards forget: as long as nothing has
 // been swapped, every file is read once more.
-func staged(data string) (m manifest, ready bool, err error) {
+func staged(data string) (m Manifest, ready bool, err error) {
 	dir := filepath.Join(data, stageName)
 	text, err := os.ReadFile(filepath.Join(dir, markerName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -74,7 +74,7 @@ func staged(data string) (m manifest, ready bool, err error) {
 	return m, true, nil
 }
 
-func (f archived) same(path string) error {
+func (f File) same(path string) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return err
@@ -150,24 +150,24 @@ func keep(path, as string) error {
 	return errors.Join(os.Rename(fresh, as), os.RemoveAll(fresh), store.SyncDirectory(filepath.Dir(as)))
 }
 
-// restore restores into a data directory that no appliance uses. kept is the
+// Restore restores into a data directory that no appliance uses. kept is the
 // file of the database of before, or empty.
-func (d directory) restore(ctx context.Context, r io.Reader) (m manifest, kept string, err error) {
-	if err := os.MkdirAll(d.path, 0o750); err != nil {
+func (d Directory) Restore(ctx context.Context, r io.Reader) (m Manifest, kept string, err error) {
+	if err := os.MkdirAll(d.Path, 0o750); err != nil {
 		return m, "", fmt.Errorf("the data directory cannot be made: %w; name another with --data", err)
 	}
-	held, err := store.Hold(databasePath(d.path), lockWithin)
+	held, err := store.Hold(DatabasePath(d.Path), lockWithin)
 	if err != nil {
 		return m, "", err
 	}
 	defer held.Release()
-	if m, err = d.stage(ctx, r); err != nil {
+	if m, err = d.Stage(ctx, r); err != nil {
 		return m, "", err
 	}
-	if err := swapIn(d.path, slog.New(slog.DiscardHandler)); err != nil {
+	if err := swapIn(d.Path, slog.New(slog.DiscardHandler)); err != nil {
 		return m, "", err
 	}
-	if kept = filepath.Join(d.path, keptName); !exists(kept) {
+	if kept = filepath.Join(d.Path, keptName); !exists(kept) {
 		kept = ""
 	}
 	return m, kept, nil
