@@ -170,7 +170,7 @@ func shellWord(path string) string {
 	if plainWord.MatchString(path) {
 		return path
 	}
-	return shellQuoted(path)
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }
 
 // denied is what is said of an error, where it is that a file may not be read:
@@ -231,3 +231,10 @@ func (k *checker) failed(at string, err error) {
 	}
 	k.fault(at, "%s", err)
 }
+
+// Where units are, of the package and of the machine's owner, whose own comes
+// first.
+const (
+	ownUnit     = "etc/systemd/system/perch.service"
+	packageUnit = "lib/systemd/system/perch.service" // of /usr or /
+)

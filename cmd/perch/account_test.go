@@ -100,7 +100,7 @@ func TestJudgedAsTheServicesUser(t *testing.T) {
 		}
 	}
 	who := stranger()
-	_, err := loadConfigFor(path, nil, &who)
+	_, err := (source{file: path, check: checkPart, service: &who}).load()
 	if err == nil || strings.Count(err.Error(), "\n") != 0 {
 		t.Fatalf("it is judged %v", err)
 	}
@@ -112,11 +112,11 @@ func TestJudgedAsTheServicesUser(t *testing.T) {
 	if err := os.Chmod(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := loadConfigFor(path, nil, &who); err == nil || !strings.Contains(err.Error(), "the user other cannot read "+path) {
+	if _, err := (source{file: path, check: checkPart, service: &who}).load(); err == nil || !strings.Contains(err.Error(), "the user other cannot read "+path) {
 		t.Errorf("a configuration that the service cannot read: %v", err)
 	}
 	me := ourselves()
-	if _, err := loadConfigFor(path, nil, &me); err != nil {
+	if _, err := (source{file: path, check: checkPart, service: &me}).load(); err != nil {
 		t.Errorf("its owner can: %v", err)
 	}
 }
@@ -137,7 +137,7 @@ func TestWhatIsNotOursToRead(t *testing.T) {
 		}
 	}
 	who := account{"someone", 0, nil} // may do everything
-	if _, err := loadConfigFor(path, nil, &who); err != nil {
+	if _, err := (source{file: path, check: checkPart, service: &who}).load(); err != nil {
 		t.Errorf("for whom it is: %v", err)
 	}
 }
@@ -169,5 +169,19 @@ func TestOnePlaceForSecrets(t *testing.T) {
 	}
 	if seen < 8 {
 		t.Errorf("only %d were found", seen)
+	}
+}
+
+func TestCredential(t *testing.T) {
+	for _, c := range [][3]string{
+		{"/etc/perch/secrets/home-assistant", "/run/credentials/perch.service", "/run/credentials/perch.service/secrets_home-assistant"},
+		{"/etc/perch/secrets/../secrets/a", "/run/c", "/run/c/secrets_a"},
+		{"/etc/perch/secrets/home-assistant", "", "/etc/perch/secrets/home-assistant"},
+		{"/etc/perch/ha.token", "/run/c", "/etc/perch/ha.token"},
+		{"/etc/perch/secrets", "/run/c", "/etc/perch/secrets"},
+	} {
+		if got := credential(c[0], c[1]); got != c[2] {
+			t.Errorf("%q with %q: %q, want %q", c[0], c[1], got, c[2])
+		}
 	}
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -436,4 +438,11 @@ func note(err error) string {
 		return ""
 	}
 	return err.Error()
+}
+
+// newID is a new appliance's id: 8 hex digits.
+func newID() string {
+	id := make([]byte, 4)
+	rand.Read(id) //nolint:errcheck // never fails, by its documentation
+	return hex.EncodeToString(id)
 }

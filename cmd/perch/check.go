@@ -38,7 +38,7 @@ func (c *config) check(p *places) faults {
 	}
 	k.between("memory.memory_tokens", c.Memory.MemoryTokens, 100, 100_000)
 	k.between("memory.history_tokens", c.Memory.HistoryTokens, 100, 100_000)
-	k.mqtt(c.MQTT)
+	k.mqtt(c)
 	k.bridge(c.Bridge)
 	k.behaviours(c)
 	k.skins(c.Skins, c.find)
@@ -156,16 +156,4 @@ func (c *config) level() slog.Level {
 	// One of four words, by check.
 	_ = l.UnmarshalText([]byte(c.Log.Level))
 	return l
-}
-
-// checkRecognizer is the part of the check that reads the recognizer's
-// dictionary, which takes longer than a start should.
-func (c *config) checkRecognizer() error {
-	var found []error
-	for _, r := range c.Speech.Recognizers {
-		if r.Kind == "sphinx" {
-			found = append(found, checkGrammar(c, r))
-		}
-	}
-	return errors.Join(found...)
 }

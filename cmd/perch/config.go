@@ -127,21 +127,30 @@ func (f faults) Error() string { return strings.Join(f, "\n") }
 // mostConfig bounds the file.
 const mostConfig = 1 << 20
 
-// loadConfig reads a file (none when path is empty) and the environment over
-// the defaults, and checks the whole. Its error is faults, or that the file
-// cannot be read.
-func loadConfig(path string, environ []string) (config, error) {
-	return loadConfigFor(path, environ, nil)
+// source is where a configuration is read from.
+type source struct {
+	file    string   // empty where there is none
+	environ []string // of the process, "NAME=value"
+	// service is the account that has to read what the configuration names, where
+	// that is another than ours; else nil.
+	service *account
+	check   partCheck
 }
 
-// loadConfigFor is loadConfig for who only looks at what another user is to
-// read.
-func loadConfigFor(path string, environ []string, service *account) (config, error) {
+// partCheck finds out whether a part of the appliance can be made of its own
+// section of the configuration. It calls nobody. part is a recognizerConfig, a
+// synthesizerConfig, a brainConfig, a deepConfig or an mqttConfig. Errors of
+// the last have a line for each fault, which begins with its key.
+type partCheck func(c *config, part any) error
+
+// load reads the file and the environment over the defaults, and checks the
+// whole. Its error is faults, or that the file cannot be read.
+func (s source) load() (config, error) {
 	c := defaultConfig()
-	places := places{file: path, service: service}
+	places := places{file: s.file, service: s.service, try: s.check}
 	var found faults
-	if path != "" {
-		text, err := readConfig(path)
+	if s.file != "" {
+		text, err := readConfig(s.file)
 		if err != nil {
 			return c, err
 		}
@@ -150,12 +159,20 @@ func loadConfigFor(path string, environ []string, service *account) (config, err
 			return c, found // it is no YAML
 		}
 	}
-	found = append(found, applyEnvironment(&c, environ, &places)...)
+	found = append(found, applyEnvironment(&c, s.environ, &places)...)
 	found = append(found, c.check(&places)...)
 	if len(found) > 0 {
 		return c, found
 	}
 	return c, nil
+}
+
+// recheck checks a configuration that was changed after it was read.
+func (s source) recheck(c *config) error {
+	if found := c.check(&places{service: s.service, try: s.check}); len(found) > 0 {
+		return found
+	}
+	return nil
 }
 
 func readConfig(path string) ([]byte, error) {
@@ -185,6 +202,7 @@ type places struct {
 	// service is whose files they have to be, where that is not us: then what
 	// we may not read is no fault, and what it may not is.
 	service *account
+	try     partCheck
 }
 
 // section is the part of the configuration that a key belongs to: one at the

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"os"
 	"regexp"
@@ -78,6 +76,9 @@ type brainConfig struct {
 	Agent           string            `yaml:"agent"`
 	REST            bool              `yaml:"rest"`
 }
+
+// deepConfig is a language model for hard questions.
+type deepConfig brainConfig
 
 // mcpConfig is a server of tools: a command, or a url.
 type mcpConfig struct {
@@ -169,14 +170,13 @@ func (p *places) under(path string) []string {
 }
 
 func (k *checker) engines(c *config) {
-	quiet := slog.New(slog.DiscardHandler)
 	if len(c.Speech.Recognizers) == 0 {
 		k.fault("speech.recognizers", "at least one is needed")
 	}
 	for i, r := range c.Speech.Recognizers {
 		at := fmt.Sprintf("speech.recognizers.%d", i)
 		if k.engine(at, r.Kind, recognizerKinds()) && r.Kind != "sphinx" { // which needs the whole book
-			k.makes(at, func(e *engines) error { return e.addEars(r, quiet) })
+			k.tries(c, at, r)
 		}
 	}
 	if len(c.Speech.Synthesizers) == 0 {
@@ -185,10 +185,10 @@ func (k *checker) engines(c *config) {
 	for i, s := range c.synthesizers() {
 		at := fmt.Sprintf("speech.synthesizers.%d", i)
 		if k.engine(at, s.Kind, synthesizerKinds()) {
-			k.makes(at, func(e *engines) error { return e.addMouth(s, quiet) })
+			k.tries(c, at, s)
 		}
 	}
-	k.brains(c, quiet)
+	k.brains(c)
 	if _, err := personaOf(c); err != nil {
 		k.failed("persona.file", err)
 	}
@@ -202,7 +202,7 @@ func (c *config) reflexes() bool {
 	return slices.ContainsFunc(c.Brains, func(b brainConfig) bool { return b.Kind == "reflex" })
 }
 
-func (k *checker) brains(c *config, quiet *slog.Logger) {
+func (k *checker) brains(c *config) {
 	if len(c.Brains) == 0 {
 		k.fault("brains", "at least one is needed")
 	}
@@ -217,25 +217,22 @@ func (k *checker) brains(c *config, quiet *slog.Logger) {
 	for i, b := range c.Brains {
 		at := fmt.Sprintf("brains.%d", i)
 		if k.engine(at, b.Kind, brainKinds()) {
-			k.makes(at, func(e *engines) error { return e.addBrain(c, b, mindOf{}, quiet) })
+			k.tries(c, at, b)
 		}
 	}
 	for i, b := range c.BrainDeep {
 		at := fmt.Sprintf("brain_deep.%d", i)
 		if k.engine(at, b.Kind, modelKinds()) {
-			k.makes(at, func(e *engines) error { return e.addDeep(b, quiet) })
+			k.tries(c, at, deepConfig(b))
 		}
 	}
 }
 
-// makes tries to make an engine, which calls nobody, and lets it go.
-func (k *checker) makes(at string, make func(*engines) error) {
-	nobody := func(context.Context) ([]string, error) { return nil, nil }
-	e := &engines{find: nobody}
-	if err := make(e); err != nil {
+// tries has a part tell whether it can be made.
+func (k *checker) tries(c *config, at string, part any) {
+	if err := k.try(c, part); err != nil {
 		k.failed(at, err)
 	}
-	e.close()
 }
 
 // secretOf is an engine's key or token, from the configuration or from its

@@ -22,6 +22,11 @@ func written(t testing.TB, text string) string {
 	return path
 }
 
+// loadConfig reads a file, none where path is empty, and the environment.
+func loadConfig(path string, environ []string) (config, error) {
+	return source{file: path, environ: environ, check: checkPart}.load()
+}
+
 // TestTheSampleIsTheDefaults: the manual holds every key, and says what is.
 func TestTheSampleIsTheDefaults(t *testing.T) {
 	const sample = "../../packaging/perch.yaml"
@@ -55,7 +60,7 @@ func keysOf(t reflect.Type) (keys []string) {
 		return keysOf(t.Elem())
 	case reflect.Struct:
 		for i := range t.NumField() {
-			keys = append(keys, keyOf(t.Field(i)))
+			keys = append(keys, t.Field(i).Tag.Get("yaml"))
 			keys = append(keys, keysOf(t.Field(i).Type)...)
 		}
 	}
@@ -336,7 +341,7 @@ func FuzzConfig(f *testing.F) {
 func TestALanguageTheReflexBrainDoesNotSpeak(t *testing.T) {
 	c := defaultConfig()
 	c.Language, c.Brains = "de-AT", []brainConfig{{Kind: "none"}}
-	if wrong := c.check(&places{}); len(wrong) > 0 {
+	if wrong := (source{check: checkPart}).recheck(&c); wrong != nil {
 		t.Errorf("it is refused: %v", wrong)
 	}
 	book, err := bookOf(&c)

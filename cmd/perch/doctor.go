@@ -198,7 +198,7 @@ func (d *examination) unread(part string) {
 // configuration has no faults that keep the appliance from starting, or the
 // doctor would not have come so far.
 func (d *examination) configuration() {
-	if err := d.config.checkRecognizer(); err != nil {
+	if err := checkRecognizers(d.config); err != nil {
 		d.add("configuration", fmt.Errorf("%w; perch check-config says where", err), "")
 		return
 	}

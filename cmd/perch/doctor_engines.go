@@ -215,7 +215,7 @@ func (t *trial) hear(ctx context.Context, n *engine) (took time.Duration, fine s
 // loaded when the first robot comes.
 func (t *trial) ready(ctx context.Context, n *engine) error {
 	if n.ear.Name() == "sphinx" {
-		if err := t.config.checkRecognizer(); err != nil {
+		if err := checkRecognizers(t.config); err != nil {
 			return err
 		}
 	}

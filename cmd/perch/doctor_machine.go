@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -177,13 +178,6 @@ type elsewhere struct {
 func (e elsewhere) Error() string { return e.words }
 func (e elsewhere) Unwrap() error { return e.error }
 
-// Where units are, of the package and of the machine's owner, whose own comes
-// first.
-const (
-	ownUnit     = "etc/systemd/system/perch.service"
-	packageUnit = "lib/systemd/system/perch.service" // of /usr or /
-)
-
 // unit looks at the service, where systemd runs this machine and has one.
 func (d *examination) unit(ctx context.Context) {
 	exists := func(path string) bool { return there(filepath.Join(d.root, path)) }
@@ -257,4 +251,52 @@ func readUnit(text string) (fine string, err error) {
 		return "perch.service is active", nil
 	}
 	return "perch.service is " + is["ActiveState"] + "; systemctl start perch starts it", nil
+}
+
+// encryption looks at the certificate.
+func (d *examination) encryption() {
+	if len(d.config.TLS.Listen) == 0 || d.spoken("tls") {
+		return
+	}
+	pair, err := readCertificate(d.config.TLS)
+	if errors.Is(err, fs.ErrPermission) {
+		d.unread("certificate")
+		return
+	}
+	if err != nil {
+		d.add("certificate", err, "")
+		return
+	}
+	switch err := dates(pair.Leaf, time.Now()); {
+	case errors.Is(err, errDates):
+		d.add("certificate", err, "")
+	case err != nil:
+		d.findings = append(d.findings, finding{ok: true, warn: true, part: "certificate", note: err.Error()})
+	default:
+		d.add("certificate", nil, fmt.Sprintf("for %s, until %s", names(pair.Leaf), pair.Leaf.NotAfter.Format(time.DateOnly)))
+	}
+}
+
+// secrets looks at who can read them.
+func (d *examination) secrets() {
+	found := slices.DeleteFunc(d.config.warnings(d.file, d.data, time.Now()), func(w warning) bool { return w.part == "tls" })
+	for _, w := range found {
+		d.findings = append(d.findings, finding{ok: true, warn: true, part: w.part, note: w.what})
+	}
+	ours := 0
+	for _, name := range []string{"admin-token", "token-key", mqttSecret, filepath.Base(archive.DatabasePath(d.data))} {
+		path := filepath.Join(d.data, name)
+		f, err := os.Stat(path)
+		if err != nil {
+			continue // not made yet, or not for this user to see
+		}
+		ours++
+		if f.Mode().Perm()&0o077 != 0 {
+			d.add("secrets", fmt.Errorf("others on this machine can read %s; take that from them: chmod 600 %s", path, path), "")
+			found = append(found, warning{})
+		}
+	}
+	if len(found) == 0 && ours > 0 {
+		d.add("secrets", nil, "nobody but their owner can read them")
+	}
 }

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/netip"
@@ -16,6 +18,7 @@ import (
 
 	"perch/device"
 	"perch/gateway/admin"
+	"perch/gateway/homeassistant"
 	"perch/gateway/mdns"
 	"perch/store"
 )
@@ -108,4 +111,40 @@ func (d *examination) robots(ctx context.Context) {
 		wait = "waits"
 	}
 	d.add("robots", nil, fmt.Sprintf("note: %d %s to be adopted (%s); perch devices says why, perch adopt ROBOT lets one in", len(waiting), wait, strings.Join(shown, ", ")))
+}
+
+// mqtt looks for the broker where no appliance runs that could tell.
+func (d *examination) mqtt(ctx context.Context) {
+	m := d.config.MQTT
+	if d.status != nil || d.locked || m.Broker == "none" {
+		return
+	}
+	o, err := mirrorOptions(m)
+	if errors.Is(err, fs.ErrPermission) {
+		d.unread("mqtt")
+		return
+	}
+	if err == nil {
+		o.ID, o.Password = d.identity(), cmp.Or(o.Password, "of the doctor's look")
+		var mirror *homeassistant.Mirror
+		if mirror, err = homeassistant.New(o); err == nil {
+			err = mirror.Try(ctx)
+		}
+	}
+	fine := "the broker lets us in"
+	if m.Broker == embedded {
+		fine = m.Listen + " is free for the embedded broker"
+	}
+	d.add("mqtt", err, fine)
+}
+
+// identity is the id of the appliance whose data this is, which tells its own
+// words on the broker from another's.
+func (d *examination) identity() string {
+	if d.store != nil {
+		if id, found, err := store.NewTable[string](d.store.DB, "appliance").Get("id"); err == nil && found {
+			return id
+		}
+	}
+	return "00000000"
 }

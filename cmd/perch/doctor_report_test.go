@@ -132,7 +132,7 @@ func TestAMemberOfTheGroupFindsNoFault(t *testing.T) {
 // asNobody runs a test of this binary as a user without rights.
 func asNobody(t *testing.T, name string) {
 	t.Helper()
-	scratch := folder(t)
+	scratch := openFolder(t)
 	if err := os.Chmod(scratch, 0o777); err != nil {
 		t.Fatal(err)
 	}
@@ -175,3 +175,16 @@ func TestWhatRunsAndWhatIsTriedAreOneLine(t *testing.T) {
 		t.Errorf("it found %+v", d.findings)
 	}
 }
+
+// openFolder is a folder that everybody may enter.
+func openFolder(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, d := range []string{dir, filepath.Dir(dir)} {
+		if err := os.Chmod(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+

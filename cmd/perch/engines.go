@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
@@ -184,56 +185,6 @@ func (e *engines) close() {
 	}
 }
 
-// personaOf is who the robot is: a file, or a name alone.
-func personaOf(c *config) (agent.Persona, error) {
-	persona := agent.DefaultPersona()
-	if c.Persona.File != "" {
-		read, err := agent.LoadPersona(c.Persona.File)
-		if err != nil {
-			return persona, err
-		}
-		persona = read
-	}
-	if persona.Name == "" || c.Persona.File == "" {
-		persona.Name = c.Persona.Name
-	}
-	return persona, nil
-}
-
-// synthesizers are those configured, the first of them with the persona's
-// voice. The others know it by no such name.
-func (c *config) synthesizers() []synthesizerConfig {
-	all := slices.Clone(c.Speech.Synthesizers)
-	// A persona that cannot be read is a fault of its own.
-	if persona, err := personaOf(c); err == nil && persona.Voice != "" && len(all) > 0 {
-		all[0].Voice = persona.Voice
-	}
-	return all
-}
-
-// bookOf is the reflex brain's book, whose sentences the embedded recognizer
-// listens for. In a language that it does not speak, what the appliance says by
-// itself is English where other brains answer.
-func bookOf(c *config) (*reflex.Book, error) {
-	own := ""
-	for _, b := range c.Brains {
-		if b.Kind == "reflex" {
-			own = b.Sentences
-		}
-	}
-	book, err := reflex.Load(c.Language, own)
-	if err != nil && !c.reflexes() {
-		book, err = reflex.Load(ownLanguage, own)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the reflex brain's sentences: %w", err)
-	}
-	return book, nil
-}
-
-// ownLanguage is that of the appliance's own sentences, where they are in no other.
-const ownLanguage = "en"
-
 // grammar is what a book understands, as the recognizer is told it.
 func grammar(book *reflex.Book) sphinx.Grammar {
 	var g sphinx.Grammar
@@ -259,4 +210,37 @@ func checkGrammar(c *config, r recognizerConfig) error {
 		r.Model = sphinx.Model
 	}
 	return sphinx.Check(grammar(book), r.Model)
+}
+
+// checkRecognizers is the part of the check that reads the recognizer's
+// dictionary, which takes longer than a start should.
+func checkRecognizers(c *config) error {
+	var found []error
+	for _, r := range c.Speech.Recognizers {
+		if r.Kind == "sphinx" {
+			found = append(found, checkGrammar(c, r))
+		}
+	}
+	return errors.Join(found...)
+}
+
+// checkPart reports what keeps a part from being made of its configuration. It
+// calls nobody; see partCheck.
+func checkPart(c *config, part any) error {
+	nobody := func(context.Context) ([]string, error) { return nil, nil }
+	e, quiet := &engines{find: nobody}, slog.New(slog.DiscardHandler)
+	defer e.close()
+	switch part := part.(type) {
+	case recognizerConfig:
+		return e.addEars(part, quiet)
+	case synthesizerConfig:
+		return e.addMouth(part, quiet)
+	case brainConfig:
+		return e.addBrain(c, part, mindOf{}, quiet)
+	case deepConfig:
+		return e.addDeep(brainConfig(part), quiet)
+	case mqttConfig:
+		return checkMirror(part)
+	}
+	return fmt.Errorf("there is no part of type %T", part)
 }

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"crypto/rand"
-	"encoding/hex"
 	"os"
 	"path/filepath"
 	"strings"
@@ -52,22 +50,6 @@ func writable(dir string) bool {
 		return false
 	}
 	return f.Close() == nil && os.Remove(f.Name()) == nil
-}
-
-// socketPath is where the appliance takes the commands: in its own runtime
-// directory where the service manager made one, else beside its data.
-func socketPath(data string) string {
-	if dir := os.Getenv("RUNTIME_DIRECTORY"); dir != "" {
-		return filepath.Join(dir, "perch.sock")
-	}
-	return filepath.Join(data, "perch.sock")
-}
-
-// newID is a new appliance's id: 8 hex digits.
-func newID() string {
-	id := make([]byte, 4)
-	rand.Read(id) //nolint:errcheck // never fails, by its documentation
-	return hex.EncodeToString(id)
 }
 
 // credential is where a file of secrets can be read. Those of the system are

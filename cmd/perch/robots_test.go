@@ -143,7 +143,7 @@ func TestRobotsOfTheFile(t *testing.T) {
 	c.Robots.Each = []robotConfig{{Robot: "A0-B1-C2-D3-E4-F5", Name: "Kitchen", Persona: cook}, {Robot: "a0b1c2d3e4ff", Name: "hall", Voice: "en-us"}}
 	c.Skins.Hooks.Robots = []string{"kitchen"}
 	c.Rules = []ruleConfig{}
-	if wrong := c.check(&places{}); len(wrong) > 0 {
+	if wrong := (source{check: checkPart}).recheck(&c); wrong != nil {
 		t.Fatal(wrong)
 	}
 	h := open(t, c, data)

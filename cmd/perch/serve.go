@@ -85,12 +85,8 @@ func (s *settings) again() (flags string) {
 
 // load is the configuration these flags lead to.
 func (s *settings) load() (config, error) {
-	path := configPath(s.config)
-	var service *account
-	if s.judge {
-		service = judging(path)
-	}
-	c, err := loadConfigFor(path, os.Environ(), service)
+	from := s.source()
+	c, err := from.load()
 	if err != nil {
 		return c, err
 	}
@@ -103,10 +99,16 @@ func (s *settings) load() (config, error) {
 	if s.level != "" {
 		c.Log.Level = s.level
 	}
-	if wrong := c.check(&places{service: service}); len(wrong) > 0 {
-		return c, wrong
+	return c, from.recheck(&c)
+}
+
+// source is where the configuration is.
+func (s *settings) source() source {
+	from := source{file: configPath(s.config), environ: os.Environ(), check: checkPart}
+	if s.judge {
+		from.service = judging(from.file)
 	}
-	return c, nil
+	return from
 }
 
 // serve runs the appliance.
@@ -160,11 +162,12 @@ func checkConfig(_ context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	path := configPath(strings.Join(rest, ""))
-	service := judging(path)
-	c, err := loadConfigFor(path, os.Environ(), service)
+	s := settings{config: strings.Join(rest, ""), judge: true}
+	from := s.source()
+	path, service := from.file, from.service
+	c, err := from.load()
 	if err == nil {
-		err = c.checkRecognizer()
+		err = checkRecognizers(&c)
 	}
 	if err != nil {
 		var wrong faults

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -11,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"perch/store/archive"
 )
 
 // warning is what works and should be mended all the same, with its cure.
@@ -141,53 +137,5 @@ func (s *secrets) field(at, key string, v reflect.Value) {
 	case key == "url":
 		u, err := url.Parse(v.String())
 		s.written = s.written || err == nil && (u.User != nil || u.RawQuery != "")
-	}
-}
-
-// encryption looks at the certificate.
-func (d *examination) encryption() {
-	if len(d.config.TLS.Listen) == 0 || d.spoken("tls") {
-		return
-	}
-	pair, err := readCertificate(d.config.TLS)
-	if errors.Is(err, fs.ErrPermission) {
-		d.unread("certificate")
-		return
-	}
-	if err != nil {
-		d.add("certificate", err, "")
-		return
-	}
-	switch err := dates(pair.Leaf, time.Now()); {
-	case errors.Is(err, errDates):
-		d.add("certificate", err, "")
-	case err != nil:
-		d.findings = append(d.findings, finding{ok: true, warn: true, part: "certificate", note: err.Error()})
-	default:
-		d.add("certificate", nil, fmt.Sprintf("for %s, until %s", names(pair.Leaf), pair.Leaf.NotAfter.Format(time.DateOnly)))
-	}
-}
-
-// secrets looks at who can read them.
-func (d *examination) secrets() {
-	found := slices.DeleteFunc(d.config.warnings(d.file, d.data, time.Now()), func(w warning) bool { return w.part == "tls" })
-	for _, w := range found {
-		d.findings = append(d.findings, finding{ok: true, warn: true, part: w.part, note: w.what})
-	}
-	ours := 0
-	for _, name := range []string{"admin-token", "token-key", mqttSecret, filepath.Base(archive.DatabasePath(d.data))} {
-		path := filepath.Join(d.data, name)
-		f, err := os.Stat(path)
-		if err != nil {
-			continue // not made yet, or not for this user to see
-		}
-		ours++
-		if f.Mode().Perm()&0o077 != 0 {
-			d.add("secrets", fmt.Errorf("others on this machine can read %s; take that from them: chmod 600 %s", path, path), "")
-			found = append(found, warning{})
-		}
-	}
-	if len(found) == 0 && ours > 0 {
-		d.add("secrets", nil, "nobody but their owner can read them")
 	}
 }
