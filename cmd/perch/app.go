@@ -15,6 +15,7 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 
 	"perch/agent"
+	"perch/cmd/perch/config"
 	"perch/device"
 	"perch/event"
 	"perch/gateway/admin"
@@ -36,7 +37,7 @@ import (
 // app is the appliance. It is made with newApp, which opens everything that
 // can fail, and runs until its context ends.
 type app struct {
-	config  *config
+	config  *config.Config
 	log     *slog.Logger
 	data    string
 	id      string // of this appliance: 8 hex digits, kept
@@ -95,7 +96,7 @@ type appOptions struct {
 
 // newApp builds the appliance, from the bottom of the house up. Whatever was
 // opened before an error is closed again.
-func newApp(c *config, o appOptions) (*app, error) {
+func newApp(c *config.Config, o appOptions) (*app, error) {
 	a := &app{config: c, log: o.log, data: o.data, started: time.Now(), built: builtAt(), restart: make(chan struct{}, 1)}
 	if err := a.build(o); err != nil {
 		a.Close()
@@ -121,7 +122,7 @@ func (a *app) build(o appOptions) error {
 		return err
 	}
 	c := a.config
-	zone, err := c.zone()
+	zone, err := c.Zone()
 	if err != nil {
 		return err
 	}
@@ -150,7 +151,7 @@ func (a *app) build(o appOptions) error {
 		Waiting: a.waiting,
 		Greet:   c.Robots.Greeting, UserTools: c.Robots.UserTools, PublicURL: c.PublicURL,
 		Ears: a.engines.ears, Mouth: a.engines.mouth, Speech: a.characters.house.Speech, Character: a.characters.of, Phrases: a.engines.book.Phrase,
-		Patience: c.patience(), Zone: zone, Idle: time.Duration(c.Robots.Idle), Silence: time.Duration(c.Speech.Silence), Version: version, Log: a.log,
+		Patience: c.Patience(), Zone: zone, Idle: time.Duration(c.Robots.Idle), Silence: time.Duration(c.Speech.Silence), Version: version, Log: a.log,
 	})
 	if err := a.openFirmware(zone); err != nil {
 		return err

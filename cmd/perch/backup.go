@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 
+	"perch/cmd/perch/config"
 	"perch/store/archive"
 )
 
@@ -48,7 +49,7 @@ func (r *reach) backupSource(ctx context.Context) (func(io.Writer) (archive.Mani
 	if running {
 		return func(w io.Writer) (archive.Manifest, error) { return c.fetchBackup(ctx, w) }, nil
 	}
-	data := dataPath(r.data)
+	data := config.Data(r.data)
 	path := archive.DatabasePath(data)
 	if _, err := os.Stat(path); err != nil {
 		return nil, fmt.Errorf("no appliance runs here, and its data cannot be read (%w); name its data directory with --data, or an appliance elsewhere with --url", err)

@@ -6,12 +6,14 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"perch/cmd/perch/config"
 )
 
 // certificate is the one that is shown, read anew where its files have
 // changed: whoever renews it need not know of us.
 type certificate struct {
-	files tlsConfig
+	files config.TLS
 	log   *slog.Logger
 
 	mu      sync.Mutex
@@ -30,11 +32,11 @@ type stamp struct {
 // lookEvery is how often a handshake has the files looked at.
 const lookEvery = time.Second
 
-func newCertificate(c tlsConfig, log *slog.Logger) (*certificate, error) {
+func newCertificate(c config.TLS, log *slog.Logger) (*certificate, error) {
 	k := &certificate{files: c, log: log, looked: time.Now()}
 	k.read = k.stamps()
 	var err error
-	k.current, err = readCertificate(c)
+	k.current, err = config.ReadCertificate(c)
 	return k, err
 }
 
@@ -72,23 +74,23 @@ func (k *certificate) renew() {
 		return
 	}
 	k.read = now
-	fresh, err := readCertificate(k.files)
+	fresh, err := config.ReadCertificate(k.files)
 	if err != nil {
 		k.log.Warn("the new certificate cannot be used; the one from before is shown", "err", err)
 		return
 	}
 	k.current = fresh
-	k.log.Info("a new certificate is shown", "names", names(fresh.Leaf), "until", fresh.Leaf.NotAfter)
+	k.log.Info("a new certificate is shown", "names", config.Names(fresh.Leaf), "until", fresh.Leaf.NotAfter)
 }
 
 // condition is for whom and how long it is good, and what is wrong with it: an
-// error that wraps errDates where nobody takes it.
+// error that wraps ErrDates where nobody takes it.
 func (k *certificate) condition(now time.Time) (fine string, err error) {
 	shown, err := k.get(nil)
 	if err != nil {
 		return "", err
 	}
-	return "a certificate for " + names(shown.Leaf) + ", until " + shown.Leaf.NotAfter.Format("2006-01-02"), dates(shown.Leaf, now)
+	return "a certificate for " + config.Names(shown.Leaf) + ", until " + shown.Leaf.NotAfter.Format("2006-01-02"), config.Expiry(shown.Leaf, now)
 }
 
 // settings are those of every encrypted listener. What browsers and programs of

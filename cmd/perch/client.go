@@ -18,6 +18,7 @@ import (
 	"syscall"
 	"time"
 
+	"perch/cmd/perch/config"
 	"perch/device"
 )
 
@@ -94,7 +95,7 @@ func address(url string) string {
 
 // socket finds the socket of the appliance on this machine.
 func (r *reach) socket() (string, error) {
-	candidates := []string{filepath.Join(systemRun, "perch.sock"), filepath.Join(dataPath(r.data), "perch.sock")}
+	candidates := []string{filepath.Join(config.SystemRun, "perch.sock"), filepath.Join(config.Data(r.data), "perch.sock")}
 	if r.data != "" {
 		candidates = candidates[1:]
 	}

@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"perch/cmd/perch/config"
 	"perch/gateway/admin"
 	"perch/gateway/mdns"
 	"perch/store"
@@ -34,11 +35,11 @@ func doctor(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	c, err := s.load()
-	var wrong faults
+	var wrong config.Faults
 	if err != nil && !errors.As(err, &wrong) {
 		return err
 	}
-	d := newExamination(&c, configPath(s.config), s.data)
+	d := newExamination(&c, config.File(s.config), s.data)
 	defer d.close()
 	if err == nil {
 		d.examine(ctx)
@@ -65,7 +66,7 @@ func doctor(ctx context.Context, args []string, out io.Writer) error {
 type wrongConfig struct{}
 
 func (wrongConfig) Error() string { return errUnwell.Error() }
-func (wrongConfig) Unwrap() error { return faults(nil) }
+func (wrongConfig) Unwrap() error { return config.Faults(nil) }
 
 func doctorFlags(f *flag.FlagSet, s *settings) (secrets *bool) {
 	s.register(f)
@@ -74,7 +75,7 @@ func doctorFlags(f *flag.FlagSet, s *settings) (secrets *bool) {
 
 // examination collects findings.
 type examination struct {
-	config   *config
+	config   *config.Config
 	file     string // of the configuration; empty where there is none
 	data     string
 	named    string // the data as it was named; empty is the service's, or what is here
@@ -86,8 +87,8 @@ type examination struct {
 	store    *copied       // of one that does not run; nil where there is none to be read
 
 	// The surroundings, which a test has made.
-	service  *account // whom the service runs as, where that is somebody else
-	root     string   // of the machine's files, "/"
+	service  *config.Account // whom the service runs as, where that is somebody else
+	root     string          // of the machine's files, "/"
 	now      func() time.Time
 	built    time.Time
 	resolve  func(ctx context.Context, host string) (netip.Addr, error)
@@ -98,15 +99,15 @@ type examination struct {
 
 // newExamination looks at the data that is named, else at the service's, which
 // its owner alone may be able to read.
-func newExamination(c *config, file, named string) *examination {
-	data := dataPath(named)
-	if _, err := os.Stat(systemData); named == "" && err == nil && os.Getenv("STATE_DIRECTORY") == "" {
-		data = systemData
+func newExamination(c *config.Config, file, named string) *examination {
+	data := config.Data(named)
+	if _, err := os.Stat(config.SystemData); named == "" && err == nil && os.Getenv("STATE_DIRECTORY") == "" {
+		data = config.SystemData
 	}
-	if filepath.Clean(named) == systemData {
+	if filepath.Clean(named) == config.SystemData {
 		named = ""
 	}
-	return &examination{config: c, file: file, data: data, named: named, service: serviceAccount(), root: "/", now: time.Now, built: builtAt(), resolve: mdns.Resolve,
+	return &examination{config: c, file: file, data: data, named: named, service: config.ServiceAccount(), root: "/", now: time.Now, built: builtAt(), resolve: mdns.Resolve,
 		own: net.InterfaceAddrs, free: store.FreeSpace, services: askSystemd}
 }
 
@@ -214,7 +215,7 @@ func (d *examination) ports() {
 	if l := d.config.Wyoming.Listen; l != "" {
 		keys["wyoming.listen"] = []string{l}
 	}
-	if m := d.config.MQTT; m.Broker == embedded && d.status != nil {
+	if m := d.config.MQTT; m.Broker == config.EmbeddedBroker && d.status != nil {
 		keys["mqtt.listen"] = []string{m.Listen} // of one that does not run, the broker itself is tried
 	}
 	if d.spokenIll("mqtt") {

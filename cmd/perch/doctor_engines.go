@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/cmd/perch/config"
 	"perch/gateway/mdns"
 	"perch/voice"
 )
@@ -44,7 +45,7 @@ func (d *examination) engines(ctx context.Context) {
 		return
 	}
 	defer e.close()
-	speech, err := speechOf(d.config)
+	speech, err := config.Speech(d.config)
 	if err != nil {
 		d.add("persona", err, "")
 		return
@@ -238,7 +239,7 @@ func (t *trial) think(ctx context.Context, n *engine) (took time.Duration, fine 
 			return 0, "", err
 		}
 	}
-	zone, err := t.config.zone()
+	zone, err := t.config.Zone()
 	if err != nil {
 		return 0, "", err
 	}

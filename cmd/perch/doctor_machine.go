@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"perch/cmd/perch/config"
 	"perch/store"
 	"perch/store/archive"
 )
@@ -28,9 +29,9 @@ func (d *examination) disk() {
 		d.add("data", fmt.Errorf("anybody on this machine can change %s; chmod o-rwx %s", dir, dir), "")
 	} else if d.status != nil || d.locked {
 		d.add("data", nil, d.data+" is the appliance's, which runs")
-	} else if info != nil && d.service != nil && d.service.may(info, dir, 2) {
-		d.add("data", nil, fmt.Sprintf("%s is writable for the service's user %s", d.data, d.service.name))
-	} else if !writable(dir) {
+	} else if info != nil && d.service != nil && d.service.May(info, dir, 2) {
+		d.add("data", nil, fmt.Sprintf("%s is writable for the service's user %s", d.data, d.service.Name))
+	} else if !config.Writable(dir) {
 		d.add("data", fmt.Errorf("%s cannot be written by this user; run as its owner (sudo -u perch), or name another with --data", dir), "")
 	} else {
 		d.add("data", nil, d.data+" is writable")
@@ -48,7 +49,7 @@ func (d *examination) disk() {
 // clock finds the clock of a Pi that has none and no network yet. Robots get
 // their time from it.
 func (d *examination) clock() {
-	zone, err := d.config.zone()
+	zone, err := d.config.Zone()
 	if err == nil {
 		err = clockFault(d.now(), d.built)
 	}
@@ -181,16 +182,16 @@ func (e elsewhere) Unwrap() error { return e.error }
 // unit looks at the service, where systemd runs this machine and has one.
 func (d *examination) unit(ctx context.Context) {
 	exists := func(path string) bool { return there(filepath.Join(d.root, path)) }
-	own, packaged := exists(ownUnit), exists("usr/"+packageUnit) || exists(packageUnit)
+	own, packaged := exists(config.OwnUnit), exists("usr/"+config.PackageUnit) || exists(config.PackageUnit)
 	if !own && !packaged || !exists("run/systemd/system") {
 		return
 	}
-	if to, err := os.Readlink(filepath.Join(d.root, ownUnit)); own && err == nil && to == "/dev/null" {
+	if to, err := os.Readlink(filepath.Join(d.root, config.OwnUnit)); own && err == nil && to == "/dev/null" {
 		d.add("unit", errors.New("perch.service is masked and cannot start; systemctl unmask perch"), "")
 		return
 	}
 	if own && packaged {
-		d.add("unit", fmt.Errorf("/%s takes the place of the package's unit, which is newer after each update; move it away and run systemctl daemon-reload, or keep only what differs with systemctl edit perch", ownUnit), "")
+		d.add("unit", fmt.Errorf("/%s takes the place of the package's unit, which is newer after each update; move it away and run systemctl daemon-reload, or keep only what differs with systemctl edit perch", config.OwnUnit), "")
 		return
 	}
 	text, err := d.services(ctx)
@@ -258,7 +259,7 @@ func (d *examination) encryption() {
 	if len(d.config.TLS.Listen) == 0 || d.spoken("tls") {
 		return
 	}
-	pair, err := readCertificate(d.config.TLS)
+	pair, err := config.ReadCertificate(d.config.TLS)
 	if errors.Is(err, fs.ErrPermission) {
 		d.unread("certificate")
 		return
@@ -267,21 +268,21 @@ func (d *examination) encryption() {
 		d.add("certificate", err, "")
 		return
 	}
-	switch err := dates(pair.Leaf, time.Now()); {
-	case errors.Is(err, errDates):
+	switch err := config.Expiry(pair.Leaf, time.Now()); {
+	case errors.Is(err, config.ErrDates):
 		d.add("certificate", err, "")
 	case err != nil:
 		d.findings = append(d.findings, finding{ok: true, warn: true, part: "certificate", note: err.Error()})
 	default:
-		d.add("certificate", nil, fmt.Sprintf("for %s, until %s", names(pair.Leaf), pair.Leaf.NotAfter.Format(time.DateOnly)))
+		d.add("certificate", nil, fmt.Sprintf("for %s, until %s", config.Names(pair.Leaf), pair.Leaf.NotAfter.Format(time.DateOnly)))
 	}
 }
 
 // secrets looks at who can read them.
 func (d *examination) secrets() {
-	found := slices.DeleteFunc(d.config.warnings(d.file, d.data, time.Now()), func(w warning) bool { return w.part == "tls" })
+	found := slices.DeleteFunc(d.config.Warnings(d.file, d.data, time.Now()), func(w config.Warning) bool { return w.Part == "tls" })
 	for _, w := range found {
-		d.findings = append(d.findings, finding{ok: true, warn: true, part: w.part, note: w.what})
+		d.findings = append(d.findings, finding{ok: true, warn: true, part: w.Part, note: w.What})
 	}
 	ours := 0
 	for _, name := range []string{"admin-token", "token-key", mqttSecret, filepath.Base(archive.DatabasePath(d.data))} {
@@ -293,7 +294,7 @@ func (d *examination) secrets() {
 		ours++
 		if f.Mode().Perm()&0o077 != 0 {
 			d.add("secrets", fmt.Errorf("others on this machine can read %s; take that from them: chmod 600 %s", path, path), "")
-			found = append(found, warning{})
+			found = append(found, config.Warning{})
 		}
 	}
 	if len(found) == 0 && ours > 0 {

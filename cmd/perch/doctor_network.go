@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"perch/cmd/perch/config"
 	"perch/device"
 	"perch/gateway/admin"
 	"perch/gateway/homeassistant"
@@ -132,7 +133,7 @@ func (d *examination) mqtt(ctx context.Context) {
 		}
 	}
 	fine := "the broker lets us in"
-	if m.Broker == embedded {
+	if m.Broker == config.EmbeddedBroker {
 		fine = m.Listen + " is free for the embedded broker"
 	}
 	d.add("mqtt", err, fine)

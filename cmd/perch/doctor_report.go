@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"perch/cmd/perch/config"
 )
 
 // finding is one line of the doctor's: something that works, or a cause and
@@ -82,10 +84,10 @@ func numbered(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-func showSecrets(out io.Writer, c *config, data string) {
+func showSecrets(out io.Writer, c *config.Config, data string) {
 	fmt.Fprint(out, "\nSecrets:\n")
 	names := []string{"admin-token"}
-	if c.MQTT.generated() {
+	if c.MQTT.Generated() {
 		names = append(names, mqttSecret)
 		fmt.Fprintf(out, "      mqtt-user: %s\n", cmp.Or(c.MQTT.User, mqttUser))
 	}

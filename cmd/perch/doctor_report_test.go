@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"perch/cmd/perch/config"
 	"perch/gateway/admin"
 	"perch/store/archive"
 )
@@ -80,7 +81,7 @@ func TestTheDoctorSaysEachThingOnce(t *testing.T) {
 // TestOnePortOneLine: of the broker's port the appliance tells that runs.
 func TestOnePortOneLine(t *testing.T) {
 	d := examined(t)
-	d.config.Listen, d.config.Local, d.config.MQTT.Broker, d.config.MQTT.Listen = nil, nil, embedded, busy(t)
+	d.config.Listen, d.config.Local, d.config.MQTT.Broker, d.config.MQTT.Listen = nil, nil, config.EmbeddedBroker, busy(t)
 	d.runs(admin.Part{Name: "mqtt", Note: "port " + d.config.MQTT.Listen + " is taken by another program"})
 	d.ports()
 	if len(d.findings) > 0 {
@@ -104,8 +105,8 @@ func TestAMemberOfTheGroupFindsNoFault(t *testing.T) {
 		}
 	}
 	t.Cleanup(func() { _ = os.Chmod(d.data, 0o700) })
-	d.service = &account{name: "perch"} // who is root here, and so can do all of it
-	d.config.Brains = append(d.config.Brains, brainConfig{Kind: "openai", URL: "http://127.0.0.1:9/v1", Model: "m", KeyFile: key})
+	d.service = &config.Account{Name: "perch"} // who is root here, and so can do all of it
+	d.config.Brains = append(d.config.Brains, config.Brain{Kind: "openai", URL: "http://127.0.0.1:9/v1", Model: "m", KeyFile: key})
 	d.config.MQTT.Broker, d.config.MQTT.PasswordFile = "mqtt://127.0.0.1:9", key
 	d.disk()
 	d.database()
@@ -149,7 +150,7 @@ func asNobody(t *testing.T, name string) {
 // an engine that works when it is tried, both are said, in one line.
 func TestWhatRunsAndWhatIsTriedAreOneLine(t *testing.T) {
 	d := examined(t)
-	d.config.Speech.Recognizers, d.config.Brains = nil, []brainConfig{{Kind: "reflex"}}
+	d.config.Speech.Recognizers, d.config.Brains = nil, []config.Brain{{Kind: "reflex"}}
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte(`{"version":"` + version + `","started":"2026-11-01T00:00:00Z","robots":1,"parts":[` +
 			`{"name":"brain reflex","ok":false,"note":"it hung"},{"name":"brain gone","ok":true,"note":"as it was started"}]}`))
@@ -187,4 +188,3 @@ func openFolder(t *testing.T) string {
 	}
 	return dir
 }
-

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"perch/cmd/perch/config"
 	"perch/device"
 	"perch/gateway/admin"
 	"perch/gateway/mdns"
@@ -172,7 +173,7 @@ func TestEachCheckOfTheDoctor(t *testing.T) {
 			func(_ *testing.T, d *examination) { d.ports() }, "port ", true, []string{"does not serve it", "restart it"}},
 		"a broker's port that the appliance does not serve": {
 			func(t *testing.T, d *examination) {
-				d.config.Listen, d.config.Local, d.config.MQTT.Broker, d.config.MQTT.Listen = nil, nil, embedded, "127.0.0.1:0"
+				d.config.Listen, d.config.Local, d.config.MQTT.Broker, d.config.MQTT.Listen = nil, nil, config.EmbeddedBroker, "127.0.0.1:0"
 				d.runs()
 			},
 			func(_ *testing.T, d *examination) { d.ports() }, "port ", true, []string{"mqtt.listen"}},
@@ -201,13 +202,13 @@ func TestEachCheckOfTheDoctor(t *testing.T) {
 		"an own one in the place of the package's": {
 			func(t *testing.T, d *examination) {
 				d.packaged(t)
-				d.write(t, ownUnit, "[Service]\n", 0o644)
+				d.write(t, config.OwnUnit, "[Service]\n", 0o644)
 			}, system, "unit", true, []string{"takes the place of the package's", "systemctl daemon-reload", "systemctl edit"}},
 		"a masked one": {
 			func(t *testing.T, d *examination) {
 				d.packaged(t)
 				d.write(t, "etc/systemd/system/x", "", 0o644)
-				if err := os.Symlink("/dev/null", filepath.Join(d.root, ownUnit)); err != nil {
+				if err := os.Symlink("/dev/null", filepath.Join(d.root, config.OwnUnit)); err != nil {
 					t.Fatal(err)
 				}
 			}, system, "unit", true, []string{"systemctl unmask"}},
@@ -242,7 +243,9 @@ func TestEachCheckOfTheDoctor(t *testing.T) {
 			func(t *testing.T, d *examination) { d.config.MQTT.Broker = "mqtt://127.0.0.1:9" },
 			func(t *testing.T, d *examination) { d.mqtt(t.Context()) }, "mqtt", true, []string{"127.0.0.1:9", "mqtt.broker"}},
 		"a broker's port in use": {
-			func(t *testing.T, d *examination) { d.config.MQTT.Broker, d.config.MQTT.Listen = embedded, busy(t) },
+			func(t *testing.T, d *examination) {
+				d.config.MQTT.Broker, d.config.MQTT.Listen = config.EmbeddedBroker, busy(t)
+			},
 			func(t *testing.T, d *examination) { d.mqtt(t.Context()) }, "mqtt", true, []string{"taken by another program", "mqtt.broker"}},
 
 		"a robot that waits": {

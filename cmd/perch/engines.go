@@ -13,6 +13,7 @@ import (
 	"perch/agent"
 	"perch/agent/acp"
 	"perch/agent/reflex"
+	"perch/cmd/perch/config"
 	"perch/device"
 	"perch/event"
 	"perch/voice"
@@ -69,12 +70,12 @@ type mindOf struct {
 
 // newEngines makes them all, loads none and calls nobody. find looks for
 // Wyoming servers on the network.
-func newEngines(c *config, h mindOf, find func(context.Context) ([]string, error), tell func(event.Event), log *slog.Logger) (*engines, error) {
-	book, err := bookOf(c)
+func newEngines(c *config.Config, h mindOf, find func(context.Context) ([]string, error), tell func(event.Event), log *slog.Logger) (*engines, error) {
+	book, err := config.Book(c)
 	if err != nil {
 		return nil, err
 	}
-	speech, err := speechOf(c)
+	speech, err := config.Speech(c)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +85,7 @@ func newEngines(c *config, h mindOf, find func(context.Context) ([]string, error
 			return nil, err
 		}
 	}
-	for _, s := range c.synthesizers() {
+	for _, s := range c.Synthesizers() {
 		if err := e.addMouth(s, log); err != nil {
 			return nil, err
 		}
@@ -201,8 +202,8 @@ func grammar(book *reflex.Book) sphinx.Grammar {
 	return g
 }
 
-func checkGrammar(c *config, r recognizerConfig) error {
-	book, err := bookOf(c)
+func checkGrammar(c *config.Config, r config.Recognizer) error {
+	book, err := config.Book(c)
 	if err != nil {
 		return err
 	}
@@ -214,7 +215,7 @@ func checkGrammar(c *config, r recognizerConfig) error {
 
 // checkRecognizers is the part of the check that reads the recognizer's
 // dictionary, which takes longer than a start should.
-func checkRecognizers(c *config) error {
+func checkRecognizers(c *config.Config) error {
 	var found []error
 	for _, r := range c.Speech.Recognizers {
 		if r.Kind == "sphinx" {
@@ -225,21 +226,21 @@ func checkRecognizers(c *config) error {
 }
 
 // checkPart reports what keeps a part from being made of its configuration. It
-// calls nobody; see partCheck.
-func checkPart(c *config, part any) error {
+// calls nobody; see PartCheck.
+func checkPart(c *config.Config, part any) error {
 	nobody := func(context.Context) ([]string, error) { return nil, nil }
 	e, quiet := &engines{find: nobody}, slog.New(slog.DiscardHandler)
 	defer e.close()
 	switch part := part.(type) {
-	case recognizerConfig:
+	case config.Recognizer:
 		return e.addEars(part, quiet)
-	case synthesizerConfig:
+	case config.Synthesizer:
 		return e.addMouth(part, quiet)
-	case brainConfig:
+	case config.Brain:
 		return e.addBrain(c, part, mindOf{}, quiet)
-	case deepConfig:
-		return e.addDeep(brainConfig(part), quiet)
-	case mqttConfig:
+	case config.DeepBrain:
+		return e.addDeep(config.Brain(part), quiet)
+	case config.MQTT:
 		return checkMirror(part)
 	}
 	return fmt.Errorf("there is no part of type %T", part)

@@ -17,12 +17,13 @@ import (
 	"perch/agent/mcp"
 	"perch/agent/openai"
 	"perch/agent/reflex"
+	"perch/cmd/perch/config"
 )
 
 // addBrain makes one brain. Where the book was not read, as when only the
 // configuration is checked, it has none of the appliance's own sentences.
-func (e *engines) addBrain(c *config, b brainConfig, h mindOf, log *slog.Logger) error {
-	persona, err := personaOf(c)
+func (e *engines) addBrain(c *config.Config, b config.Brain, h mindOf, log *slog.Logger) error {
+	persona, err := config.Persona(c)
 	if err != nil {
 		return err
 	}
@@ -38,7 +39,7 @@ func (e *engines) addBrain(c *config, b brainConfig, h mindOf, log *slog.Logger)
 	case "acp":
 		return e.addAgent(b, h, log)
 	case "assist":
-		token, err := secretOf("token", b.Token, b.TokenFile)
+		token, err := config.Secret("token", b.Token, b.TokenFile)
 		if err != nil {
 			return err
 		}
@@ -70,7 +71,7 @@ func (e *engines) think(n *engine, b agent.Brain) {
 }
 
 // addThinker makes a brain of a language model.
-func (e *engines) addThinker(c *config, b brainConfig, h mindOf, persona agent.Persona, log *slog.Logger) error {
+func (e *engines) addThinker(c *config.Config, b config.Brain, h mindOf, persona agent.Persona, log *slog.Logger) error {
 	// What the persona asks of the model holds where the brain says nothing.
 	b.Model = cmp.Or(b.Model, persona.Brain.Model)
 	b.Temperature = cmp.Or(b.Temperature, persona.Brain.Temperature)
@@ -104,7 +105,7 @@ func (e *engines) addThinker(c *config, b brainConfig, h mindOf, persona agent.P
 }
 
 // addDeep makes one model for hard questions.
-func (e *engines) addDeep(b brainConfig, log *slog.Logger) error {
+func (e *engines) addDeep(b config.Brain, log *slog.Logger) error {
 	model, err := e.model(b, log)
 	if err != nil {
 		return err
@@ -119,8 +120,8 @@ func (e *engines) addDeep(b brainConfig, log *slog.Logger) error {
 }
 
 // model makes the driver of a language model.
-func (e *engines) model(b brainConfig, log *slog.Logger) (agent.Model, error) {
-	key, err := secretOf("key", b.Key, b.KeyFile)
+func (e *engines) model(b config.Brain, log *slog.Logger) (agent.Model, error) {
+	key, err := config.Secret("key", b.Key, b.KeyFile)
 	if err != nil {
 		return nil, err
 	}
@@ -144,12 +145,12 @@ func (e *engines) model(b brainConfig, log *slog.Logger) (agent.Model, error) {
 }
 
 // toolsOf is a server of tools, one for all brains that name the same.
-func (e *engines) toolsOf(m mcpConfig, log *slog.Logger) (agent.ToolSource, error) {
+func (e *engines) toolsOf(m config.MCP, log *slog.Logger) (agent.ToolSource, error) {
 	same := fmt.Sprintf("%+v", m)
 	if known, ok := e.sources[same]; ok {
 		return known, nil
 	}
-	key, err := secretOf("key", m.Key, m.KeyFile)
+	key, err := config.Secret("key", m.Key, m.KeyFile)
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +179,7 @@ func (e *engines) toolsOf(m mcpConfig, log *slog.Logger) (agent.ToolSource, erro
 
 // addAgent makes a brain of a coding agent's program. By itself the appliance
 // only looks whether the program is there: to ask it anything would start it.
-func (e *engines) addAgent(b brainConfig, h mindOf, log *slog.Logger) error {
+func (e *engines) addAgent(b config.Brain, h mindOf, log *slog.Logger) error {
 	hands := agent.ThinkerOptions{Memory: h.memory, Timers: h.timers, Herald: h.herald, Log: log}
 	if h.senses.board != nil {
 		hands.Senses = h.senses

@@ -12,7 +12,7 @@ import (
 
 // openFirmware opens the catalogue of what robots may be upgraded to.
 func (a *app) openFirmware(zone *time.Location) error {
-	signer, err := a.config.Firmware.signer()
+	signer, err := a.config.Firmware.Signer()
 	if err != nil {
 		return fmt.Errorf("firmware.public_key: %w", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"perch/cmd/perch/config"
 	"perch/gateway/admin"
 	"perch/gateway/homeassistant"
 	"perch/store"
@@ -22,21 +23,21 @@ const (
 
 // options are what the configuration says. The embedded broker's password is
 // left open where its owner has chosen none.
-func mirrorOptions(m mqttConfig) (homeassistant.Options, error) {
+func mirrorOptions(m config.MQTT) (homeassistant.Options, error) {
 	o := homeassistant.Options{Broker: m.Broker, Listen: m.Listen, User: m.User, Base: m.BaseTopic, Prefix: m.DiscoveryPrefix,
 		Log: slog.New(slog.DiscardHandler)}
 	var err error
-	if o.Password, o.CA, err = m.files(); err != nil {
+	if o.Password, o.CA, err = m.Files(); err != nil {
 		return o, err
 	}
-	if m.Broker == embedded {
+	if m.Broker == config.EmbeddedBroker {
 		o.User = cmp.Or(o.User, mqttUser)
 	}
 	return o, nil
 }
 
 // checkMirror finds what the mirror could not work with, a line for each fault.
-func checkMirror(m mqttConfig) error {
+func checkMirror(m config.MQTT) error {
 	o, err := mirrorOptions(m)
 	if err != nil {
 		return err
@@ -54,7 +55,7 @@ func (a *app) newMirror() error {
 	if err != nil {
 		return err
 	}
-	if a.config.MQTT.generated() {
+	if a.config.MQTT.Generated() {
 		if o.Password, err = secret(a.data, mqttSecret, a.log); err != nil {
 			return err
 		}
@@ -82,7 +83,7 @@ func (a *app) mqttPart() admin.Part {
 		part.OK, part.Note = true, "is connecting to the broker at "+s.Broker
 	case !s.Connected:
 		part.Note = s.Cause
-	case s.Broker == embedded:
+	case s.Broker == config.EmbeddedBroker:
 		part.Note = "is the broker itself, on " + a.config.MQTT.Listen
 	}
 	if s.Ends > 0 {

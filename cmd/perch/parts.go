@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"perch/cmd/perch/config"
 	"perch/gateway/admin"
 	"perch/ota"
 	"perch/store"
@@ -30,7 +31,7 @@ func (a *app) parts() []admin.Part {
 	}
 	if k := a.doors.certificate; k != nil {
 		fine, err := k.condition(time.Now())
-		part := admin.Part{Name: "tls", OK: !errors.Is(err, errDates), Note: fine}
+		part := admin.Part{Name: "tls", OK: !errors.Is(err, config.ErrDates), Note: fine}
 		if err != nil {
 			part.Note = err.Error()
 		}

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"perch/agent"
+	"perch/cmd/perch/config"
 	"perch/device"
 	"perch/gateway/robot"
 	"perch/voice"
@@ -18,7 +19,7 @@ import (
 
 // characters are what single robots have of their own.
 type characters struct {
-	config *config
+	config *config.Config
 	robots *device.Registry
 	data   string
 	house  robot.Character // of a robot without anything
@@ -30,12 +31,12 @@ type characters struct {
 
 // newCharacters reads the personas of robots. One that is stored and cannot be
 // read is told of, and the household's takes its place.
-func newCharacters(c *config, robots *device.Registry, data string, log *slog.Logger) (*characters, error) {
-	speech, err := speechOf(c)
+func newCharacters(c *config.Config, robots *device.Registry, data string, log *slog.Logger) (*characters, error) {
+	speech, err := config.Speech(c)
 	if err != nil {
 		return nil, err
 	}
-	person, err := personaOf(c)
+	person, err := config.Persona(c)
 	if err != nil {
 		return nil, err
 	}
@@ -46,11 +47,11 @@ func newCharacters(c *config, robots *device.Registry, data string, log *slog.Lo
 		if err != nil {
 			return nil, fmt.Errorf("robots.each.%d.robot: %w", i, err)
 		}
-		fixed[id] = r.settings()
+		fixed[id] = r.Settings()
 		if r.Persona == "" {
 			continue
 		}
-		if k.personas[r.Persona], err = personaFile(r.Persona); err != nil {
+		if k.personas[r.Persona], err = config.PersonaFile(r.Persona); err != nil {
 			return nil, fmt.Errorf("robots.each.%d.persona: %w", i, err)
 		}
 	}
@@ -65,8 +66,8 @@ func newCharacters(c *config, robots *device.Registry, data string, log *slog.Lo
 				}
 			}
 		}
-		for _, u := range c.unfit(r.Settings, checkPart) {
-			log.Warn("a robot's setting is none that the engines can follow; perch robot set changes it", "robot", r.ID, "key", u.key, "err", u.err)
+		for _, u := range c.Unfit(r.Settings, checkPart) {
+			log.Warn("a robot's setting is none that the engines can follow; perch robot set changes it", "robot", r.ID, "key", u.Key, "err", u.Err)
 		}
 	}
 	return k, nil
@@ -77,10 +78,10 @@ func (k *characters) directory() string { return filepath.Join(k.data, "personas
 
 // read takes over a persona of the directory.
 func (k *characters) read(name string) error {
-	if !personaName.MatchString(name) {
+	if !config.PersonaName.MatchString(name) {
 		return fmt.Errorf("a persona is the name of a file in %s, such as cook for cook.md, and has letters, digits, - and _", k.directory())
 	}
-	p, err := ownPersona(filepath.Join(k.directory(), name+".md"))
+	p, err := config.SharedPersona(filepath.Join(k.directory(), name+".md"))
 	if errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("there is no persona %q: put it into %s", name, filepath.Join(k.directory(), name+".md"))
 	}
@@ -101,8 +102,8 @@ func (k *characters) check(c device.Change) error {
 		return strings.TrimSpace(*s)
 	}
 	s := device.Settings{Persona: text(c.Persona), Voice: text(c.Voice), Brain: text(c.Brain), Language: text(c.Language)}
-	for _, u := range k.config.unfit(s, checkPart) {
-		return fmt.Errorf("%w: %s: %w", device.ErrSetting, u.key, u.err)
+	for _, u := range k.config.Unfit(s, checkPart) {
+		return fmt.Errorf("%w: %s: %w", device.ErrSetting, u.Key, u.Err)
 	}
 	if s.Persona == "" {
 		return nil

@@ -20,11 +20,11 @@ import (
 // newSkins makes the doors of what shows the agent, or is one.
 func (a *app) newSkins(zone *time.Location) error {
 	c := a.config
-	words, err := c.Skins.words()
+	words, err := c.Skins.Words()
 	if err != nil {
 		return err
 	}
-	robots, err := c.Skins.robots(c.find)
+	robots, err := c.Skins.DrivenRobots(c.FindRobot)
 	if err != nil {
 		return err
 	}

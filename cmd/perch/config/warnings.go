@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"fmt"
@@ -11,18 +11,18 @@ import (
 	"time"
 )
 
-// warning is what works and should be mended all the same, with its cure.
-type warning struct{ part, what string }
+// Warning is what works and should be mended all the same, with its cure.
+type Warning struct{ Part, What string }
 
-// warnings finds them: a certificate that nears its end, and secrets that
+// Warnings finds them: a certificate that nears its end, and secrets that
 // others on this machine can read. file is the configuration's, and data the
 // data directory; an empty one is none.
-func (c *config) warnings(file, data string, now time.Time) (all []warning) {
+func (c *Config) Warnings(file, data string, now time.Time) (all []Warning) {
 	if len(c.TLS.Listen) > 0 {
 		// One that cannot be read is a fault, and was told.
-		if pair, err := readCertificate(c.TLS); err == nil {
-			if err := dates(pair.Leaf, now); err != nil {
-				all = append(all, warning{"tls", err.Error()})
+		if pair, err := ReadCertificate(c.TLS); err == nil {
+			if err := Expiry(pair.Leaf, now); err != nil {
+				all = append(all, Warning{"tls", err.Error()})
 			}
 		}
 	}
@@ -35,19 +35,19 @@ func (c *config) warnings(file, data string, now time.Time) (all []warning) {
 	}
 	if data != "" {
 		if f, err := os.Stat(data); err == nil && f.Mode().Perm()&0o007 != 0 {
-			all = append(all, warning{"data", fmt.Sprintf("others on this machine can look into %s; take that from them: chmod o-rwx %s", data, data)})
+			all = append(all, Warning{"data", fmt.Sprintf("others on this machine can look into %s; take that from them: chmod o-rwx %s", data, data)})
 		}
 	}
 	return all
 }
 
 // readable warns of a file that others can read.
-func readable(path, why string) []warning {
+func readable(path, why string) []Warning {
 	f, err := os.Stat(path)
 	if err != nil || f.Mode().Perm()&0o004 == 0 || !reached(path) {
 		return nil
 	}
-	return []warning{{"secrets", fmt.Sprintf("others on this machine can read %s, and %s; take that from them: chmod o-rwx %s", path, why, path)}}
+	return []Warning{{"secrets", fmt.Sprintf("others on this machine can read %s, and %s; take that from them: chmod o-rwx %s", path, why, path)}}
 }
 
 // reached reports whether others can get to a file: whether every directory
@@ -79,7 +79,7 @@ type namedFile struct {
 	secret    bool // it holds one
 }
 
-func (c *config) secrets() (s secrets) {
+func (c *Config) secrets() (s secrets) {
 	s.look("", reflect.ValueOf(c).Elem())
 	return s
 }
@@ -104,7 +104,7 @@ func (s *secrets) look(at string, v reflect.Value) {
 			s.look(fmt.Sprintf("%s.%d", at, i), v.Index(i))
 		}
 	case reflect.Struct:
-		if c, is := v.Interface().(tlsConfig); is { // whose key is a file's name
+		if c, is := v.Interface().(TLS); is { // whose key is a file's name
 			s.file(at+".certificate", c.Certificate, false)
 			s.file(at+".key", c.Key, true)
 			return

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"crypto/ed25519"
@@ -13,8 +13,8 @@ import (
 	"perch/device"
 )
 
-// skinsConfig is who may show what the agent is doing, and talk with it.
-type skinsConfig struct {
+// Skins is who may show what the agent is doing, and talk with it.
+type Skins struct {
 	Key          string                       `yaml:"key"`
 	KeyFile      string                       `yaml:"key_file"`
 	QueryToken   bool                         `yaml:"query_token"`
@@ -25,8 +25,8 @@ type skinsConfig struct {
 	} `yaml:"hooks"`
 }
 
-// words is the table of faces, with the owner's own.
-func (s skinsConfig) words() (*agent.Words, error) {
+// Words is the table of faces, with the owner's own.
+func (s Skins) Words() (*agent.Words, error) {
 	added := map[agent.Vocabulary]map[string]string{}
 	for name, words := range s.Vocabularies {
 		added[agent.Vocabulary(name)] = words
@@ -34,8 +34,8 @@ func (s skinsConfig) words() (*agent.Words, error) {
 	return agent.NewWords(added)
 }
 
-// robots are those that coding agents drive.
-func (s skinsConfig) robots(find func(string) (device.ID, error)) (all []device.ID, err error) {
+// DrivenRobots are those that coding agents drive.
+func (s Skins) DrivenRobots(find func(string) (device.ID, error)) (all []device.ID, err error) {
 	for i, name := range s.Hooks.Robots {
 		id, e := find(name)
 		if e != nil {
@@ -46,31 +46,31 @@ func (s skinsConfig) robots(find func(string) (device.ID, error)) (all []device.
 	return all, err
 }
 
-func (k *checker) skins(s skinsConfig, find func(string) (device.ID, error)) {
+func (k *checker) skins(s Skins, find func(string) (device.ID, error)) {
 	k.key("skins", s.Key, s.KeyFile)
-	words, err := s.words()
+	words, err := s.Words()
 	switch {
 	case err != nil:
 		k.fault("skins.vocabularies", "%s", err)
 	case !words.Knows(agent.Vocabulary(s.Vocabulary)):
 		k.fault("skins.vocabulary", "there is no vocabulary %q; there are %v", s.Vocabulary, words.Vocabularies())
 	}
-	if _, err := s.robots(find); err != nil {
+	if _, err := s.DrivenRobots(find); err != nil {
 		k.fault("skins.hooks.robots", "%s", err)
 	}
 }
 
-// bridgeConfig is who may use the bridge API, and how long its tools may take.
-type bridgeConfig struct {
+// Bridge is who may use the bridge API, and how long its tools may take.
+type Bridge struct {
 	Key          string   `yaml:"key"`
 	KeyFile      string   `yaml:"key_file"`
-	TimeoutShort duration `yaml:"timeout_short"`
-	TimeoutLong  duration `yaml:"timeout_long"`
+	TimeoutShort Duration `yaml:"timeout_short"`
+	TimeoutLong  Duration `yaml:"timeout_long"`
 }
 
-func (k *checker) bridge(b bridgeConfig) {
+func (k *checker) bridge(b Bridge) {
 	k.key("bridge", b.Key, b.KeyFile)
-	for path, d := range map[string]duration{"bridge.timeout_short": b.TimeoutShort, "bridge.timeout_long": b.TimeoutLong} {
+	for path, d := range map[string]Duration{"bridge.timeout_short": b.TimeoutShort, "bridge.timeout_long": b.TimeoutLong} {
 		if t := time.Duration(d); t < time.Second || t > 5*time.Minute {
 			k.fault(path, "a tool may take 1s to 5m, not %s", t)
 		}
@@ -79,7 +79,7 @@ func (k *checker) bridge(b bridgeConfig) {
 
 // key finds what is wrong with the key of a door.
 func (k *checker) key(path, value, file string) {
-	key, err := secretOf("key", value, file)
+	key, err := Secret("key", value, file)
 	switch {
 	case err != nil:
 		k.failed(path, err)
@@ -92,8 +92,8 @@ func (k *checker) key(path, value, file string) {
 // on tries.
 const leastKey = 8
 
-// mqttConfig is how Home Assistant hears of the house.
-type mqttConfig struct {
+// MQTT is how Home Assistant hears of the house.
+type MQTT struct {
 	Broker          string `yaml:"broker"`
 	Listen          string `yaml:"listen"` // the embedded broker
 	User            string `yaml:"user"`
@@ -104,20 +104,20 @@ type mqttConfig struct {
 	DiscoveryPrefix string `yaml:"discovery_prefix"`
 }
 
-const embedded = "embedded"
+const EmbeddedBroker = "embedded"
 
-// generated reports whether the broker's password is one we make.
-func (m mqttConfig) generated() bool {
-	return m.Broker == embedded && m.Password == "" && m.PasswordFile == ""
+// Generated reports whether the broker's password is one we make.
+func (m MQTT) Generated() bool {
+	return m.Broker == EmbeddedBroker && m.Password == "" && m.PasswordFile == ""
 }
 
 // mqtt finds what the mirror could not work with.
-func (k *checker) mqtt(c *config) {
+func (k *checker) mqtt(c *Config) {
 	m := c.MQTT
 	if _, err := splitAddress(m.Listen); err != nil {
 		k.fault("mqtt.listen", "%s", err)
 	}
-	if _, _, err := m.files(); err != nil {
+	if _, _, err := m.Files(); err != nil {
 		k.failed("mqtt", err)
 		return
 	}
@@ -135,10 +135,10 @@ func (k *checker) mqtt(c *config) {
 	}
 }
 
-// files are what the files that it names hold: the password, where it has one,
+// Files are what the files that it names hold: the password, where it has one,
 // and the certificate authority.
-func (m mqttConfig) files() (password string, ca []byte, err error) {
-	if password, err = secretOf("password", m.Password, m.PasswordFile); err != nil {
+func (m MQTT) Files() (password string, ca []byte, err error) {
+	if password, err = Secret("password", m.Password, m.PasswordFile); err != nil {
 		return "", nil, err
 	}
 	if m.CA != "" {
@@ -149,12 +149,12 @@ func (m mqttConfig) files() (password string, ca []byte, err error) {
 	return password, ca, nil
 }
 
-// firmwareConfig is whose images robots may be given.
-type firmwareConfig struct {
+// Firmware is whose images robots may be given.
+type Firmware struct {
 	PublicKey string `yaml:"public_key"` // ed25519, base64; empty is anybody's
 }
 
-func (f firmwareConfig) signer() (ed25519.PublicKey, error) {
+func (f Firmware) Signer() (ed25519.PublicKey, error) {
 	if f.PublicKey == "" {
 		return nil, nil
 	}
@@ -165,8 +165,8 @@ func (f firmwareConfig) signer() (ed25519.PublicKey, error) {
 	return key, nil
 }
 
-func (k *checker) firmware(f firmwareConfig) {
-	if _, err := f.signer(); err != nil {
+func (k *checker) firmware(f Firmware) {
+	if _, err := f.Signer(); err != nil {
 		k.fault("firmware.public_key", "%s", err)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"os"
@@ -9,14 +9,14 @@ import (
 // Where things are on a machine on which the package is installed.
 const (
 	systemConfig = "/etc/perch/perch.yaml"
-	systemData   = "/var/lib/perch"
-	systemRun    = "/run/perch"
+	SystemData   = "/var/lib/perch"
+	SystemRun    = "/run/perch"
 	systemSecret = "/etc/perch/secrets"
 )
 
-// configPath is the configuration file: the one named, the system's, the one
+// File is the configuration file: the one named, the system's, the one
 // in this directory, or none.
-func configPath(named string) string {
+func File(named string) string {
 	if named != "" {
 		return named
 	}
@@ -28,23 +28,23 @@ func configPath(named string) string {
 	return ""
 }
 
-// dataPath is the data directory: the one named, the service manager's, the
+// Data is the data directory: the one named, the service manager's, the
 // system's where it is ours, or one in this directory.
-func dataPath(named string) string {
+func Data(named string) string {
 	if named != "" {
 		return named
 	}
 	if dir := os.Getenv("STATE_DIRECTORY"); dir != "" {
 		return dir
 	}
-	if writable(systemData) {
-		return systemData
+	if Writable(SystemData) {
+		return SystemData
 	}
 	return "data"
 }
 
-// writable reports whether this user can make files in a directory.
-func writable(dir string) bool {
+// Writable reports whether this user can make files in a directory.
+func Writable(dir string) bool {
 	f, err := os.CreateTemp(dir, ".writable-*")
 	if err != nil {
 		return false

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"cmp"
@@ -14,8 +14,8 @@ import (
 	"perch/voice"
 )
 
-// robotConfig is what one robot has of its own.
-type robotConfig struct {
+// Robot is what one robot has of its own.
+type Robot struct {
 	Robot    string `yaml:"robot"` // its MAC address
 	Name     string `yaml:"name"`
 	Persona  string `yaml:"persona"` // a file
@@ -24,13 +24,13 @@ type robotConfig struct {
 	Language string `yaml:"language"`
 }
 
-func (r robotConfig) settings() device.Settings {
+func (r Robot) Settings() device.Settings {
 	return device.Settings{Name: r.Name, Persona: r.Persona, Voice: r.Voice, Brain: r.Brain, Language: r.Language}
 }
 
-// find is the robot that the configuration means, by its MAC address or by a
+// FindRobot is the robot that the configuration means, by its MAC address or by a
 // name that stands in the same file.
-func (c *config) find(robot string) (device.ID, error) {
+func (c *Config) FindRobot(robot string) (device.ID, error) {
 	for _, r := range c.Robots.Each {
 		if id, err := device.ParseID(r.Robot); err == nil && r.Name != "" && strings.EqualFold(r.Name, strings.TrimSpace(robot)) {
 			return id, nil
@@ -40,7 +40,7 @@ func (c *config) find(robot string) (device.ID, error) {
 }
 
 // robots finds what cannot be meant for single robots.
-func (k *checker) robots(c *config) {
+func (k *checker) robots(c *Config) {
 	ids, names := map[device.ID]bool{}, map[string]device.ID{}
 	for i, r := range c.Robots.Each {
 		at := fmt.Sprintf("robots.each.%d", i)
@@ -65,27 +65,29 @@ func (k *checker) robots(c *config) {
 			}
 			names[strings.ToLower(name)] = id
 		}
-		for _, u := range c.unfit(r.settings(), k.try) {
-			k.fault(at+"."+u.key, "%s", u.err)
+		for _, u := range c.Unfit(r.Settings(), k.try) {
+			k.fault(at+"."+u.Key, "%s", u.Err)
 		}
 		if r.Persona != "" {
-			if _, err := personaFile(r.Persona); err != nil {
+			if _, err := PersonaFile(r.Persona); err != nil {
 				k.fault(at+".persona", "%s", err)
 			}
 		}
 	}
 }
 
-// unfit is a setting that the engines cannot follow.
-type unfit struct {
-	key string
-	err error
+// UnfitSetting is a setting that the engines cannot follow.
+type UnfitSetting struct {
+	Key string
+	Err error
 }
 
-// unfit finds what of a robot's settings the engines cannot follow, as far as
+// Unfit finds what of a robot's settings the engines cannot follow, as far as
 // they know without being asked. The persona is looked at where it is read.
-func (c *config) unfit(s device.Settings, try partCheck) (all []unfit) {
-	refuse := func(key, format string, args ...any) { all = append(all, unfit{key, fmt.Errorf(format, args...)}) }
+func (c *Config) Unfit(s device.Settings, try PartCheck) (all []UnfitSetting) {
+	refuse := func(key, format string, args ...any) {
+		all = append(all, UnfitSetting{key, fmt.Errorf(format, args...)})
+	}
 	if brains := c.brainNames(); s.Brain != "" && !slices.Contains(brains, s.Brain) {
 		refuse("brain", "there is no brain %q; there are %s", s.Brain, strings.Join(brains, ", "))
 	}
@@ -103,10 +105,10 @@ func (c *config) unfit(s device.Settings, try partCheck) (all []unfit) {
 		refuse("language", "%q is no language such as en or de-AT", s.Language)
 		return all
 	}
-	if base(s.Language) != ownLanguage && !slices.ContainsFunc(c.Speech.Recognizers, func(r recognizerConfig) bool { return r.Kind != "sphinx" }) {
+	if base(s.Language) != ownLanguage && !slices.ContainsFunc(c.Speech.Recognizers, func(r Recognizer) bool { return r.Kind != "sphinx" }) {
 		refuse("language", "no recognizer hears %q: sphinx knows English alone; add another to speech.recognizers", s.Language)
 	}
-	others := slices.ContainsFunc(c.Brains, func(b brainConfig) bool { return b.Kind != "reflex" })
+	others := slices.ContainsFunc(c.Brains, func(b Brain) bool { return b.Kind != "reflex" })
 	if _, err := reflex.Load(s.Language, ""); err != nil && (!others || s.Brain == "reflex") {
 		refuse("language", "%s; add another brain to brains", err)
 	}
@@ -121,7 +123,7 @@ func base(tag string) string {
 
 // brainNames are the brains as a robot's setting names them: by their kind, the
 // second of a kind "openai 2".
-func (c *config) brainNames() (names []string) {
+func (c *Config) brainNames() (names []string) {
 	of := map[string]int{}
 	for _, b := range c.Brains {
 		name := b.Kind
@@ -133,16 +135,16 @@ func (c *config) brainNames() (names []string) {
 	return names
 }
 
-// personaFile reads the persona of one robot, which the configuration file names
+// PersonaFile reads the persona of one robot, which the configuration file names
 // by its path. What a persona asks of a model is of the engine that all share.
-func personaFile(path string) (agent.Persona, error) {
-	if personaName.MatchString(path) {
+func PersonaFile(path string) (agent.Persona, error) {
+	if PersonaName.MatchString(path) {
 		return agent.Persona{}, fmt.Errorf("%q is no path of a file such as /etc/perch/cook.md", path)
 	}
-	return ownPersona(path)
+	return SharedPersona(path)
 }
 
-func ownPersona(path string) (agent.Persona, error) {
+func SharedPersona(path string) (agent.Persona, error) {
 	p, err := agent.LoadPersona(path)
 	if err == nil && p.Brain != (agent.BrainOptions{}) {
 		err = fmt.Errorf("%s: brain has no effect in a persona of one robot; name one of brains in the robot's brain", path)
@@ -150,12 +152,12 @@ func ownPersona(path string) (agent.Persona, error) {
 	return p, err
 }
 
-// personaName is how an owner's command names a persona: a file of the directory
+// PersonaName is how an owner's command names a persona: a file of the directory
 // personas, and no other that the appliance may read.
-var personaName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
+var PersonaName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
 
-// personaOf is who the robot is: a file, or a name alone.
-func personaOf(c *config) (agent.Persona, error) {
+// Persona is who the robot is: a file, or a name alone.
+func Persona(c *Config) (agent.Persona, error) {
 	persona := agent.DefaultPersona()
 	if c.Persona.File != "" {
 		read, err := agent.LoadPersona(c.Persona.File)
@@ -170,21 +172,21 @@ func personaOf(c *config) (agent.Persona, error) {
 	return persona, nil
 }
 
-// synthesizers are those configured, the first of them with the persona's
+// Synthesizers are those configured, the first of them with the persona's
 // voice. The others know it by no such name.
-func (c *config) synthesizers() []synthesizerConfig {
+func (c *Config) Synthesizers() []Synthesizer {
 	all := slices.Clone(c.Speech.Synthesizers)
 	// A persona that cannot be read is a fault of its own.
-	if persona, err := personaOf(c); err == nil && persona.Voice != "" && len(all) > 0 {
+	if persona, err := Persona(c); err == nil && persona.Voice != "" && len(all) > 0 {
 		all[0].Voice = persona.Voice
 	}
 	return all
 }
 
-// bookOf is the reflex brain's book, whose sentences the embedded recognizer
+// Book is the reflex brain's book, whose sentences the embedded recognizer
 // listens for. In a language that it does not speak, what the appliance says by
 // itself is English where other brains answer.
-func bookOf(c *config) (*reflex.Book, error) {
+func Book(c *Config) (*reflex.Book, error) {
 	own := ""
 	for _, b := range c.Brains {
 		if b.Kind == "reflex" {
@@ -204,9 +206,9 @@ func bookOf(c *config) (*reflex.Book, error) {
 // ownLanguage is that of the appliance's own sentences, where they are in no other.
 const ownLanguage = "en"
 
-// patience is how long a session waits for the slowest of the brains: longer
+// Patience is how long a session waits for the slowest of the brains: longer
 // than that brain's driver does, which knows better what is wrong.
-func (c *config) patience() time.Duration {
+func (c *Config) Patience() time.Duration {
 	longest := 3 * time.Minute
 	for _, b := range c.Brains {
 		own := time.Duration(b.Within)
@@ -218,10 +220,10 @@ func (c *config) patience() time.Duration {
 	return longest
 }
 
-// speechOf is in which language robots are spoken to, and what is expected of
+// Speech is in which language robots are spoken to, and what is expected of
 // those who speak to them: the persona's, where it has one.
-func speechOf(c *config) (voice.Options, error) {
-	persona, err := personaOf(c)
+func Speech(c *Config) (voice.Options, error) {
+	persona, err := Persona(c)
 	if err != nil {
 		return voice.Options{}, err
 	}

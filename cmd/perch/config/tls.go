@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"bytes"
@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// tlsConfig is where everything but the robots' doors is served encrypted.
-type tlsConfig struct {
+// TLS is where everything but the robots' doors is served encrypted.
+type TLS struct {
 	Listen      []string `yaml:"listen"`
 	Certificate string   `yaml:"certificate"` // a file, PEM, the authorities' after it
 	Key         string   `yaml:"key"`         // a file, PEM
 }
 
 // tls finds what keeps encrypted doors closed.
-func (k *checker) tls(c tlsConfig) {
+func (k *checker) tls(c TLS) {
 	for i, a := range c.Listen {
 		if _, err := splitAddress(a); err != nil {
 			k.fault(fmt.Sprintf("tls.listen.%d", i), "%s", err)
@@ -35,7 +35,7 @@ func (k *checker) tls(c tlsConfig) {
 	case c.Key == "":
 		k.fault("tls.key", "tls.certificate needs its key: a file in PEM")
 	default:
-		if _, err := readCertificate(c); err != nil {
+		if _, err := ReadCertificate(c); err != nil {
 			key, what, _ := strings.Cut(err.Error(), ": ")
 			if k.service == nil || !errors.Is(err, fs.ErrPermission) { // else readers tells
 				k.fault(key, "%s", what)
@@ -44,9 +44,9 @@ func (k *checker) tls(c tlsConfig) {
 	}
 }
 
-// readCertificate reads a certificate and its key. Its error begins with the
+// ReadCertificate reads a certificate and its key. Its error begins with the
 // configuration key of the file that is wrong.
-func readCertificate(c tlsConfig) (*tls.Certificate, error) {
+func ReadCertificate(c TLS) (*tls.Certificate, error) {
 	certificate, err := readPEM("tls.certificate", c.Certificate)
 	if err != nil {
 		return nil, err
@@ -96,27 +96,27 @@ func readPEM(key, path string) ([]byte, error) {
 // with one that lives shortly it is a fifth of its life.
 const mostSoon = 14 * 24 * time.Hour
 
-// errDates is wrapped by what dates says of a certificate nobody takes.
-var errDates = errors.New("the certificate is not valid")
+// ErrDates is wrapped by what dates says of a certificate nobody takes.
+var ErrDates = errors.New("the certificate is not valid")
 
-// dates says what is wrong with a certificate's dates, or will soon be, or
+// Expiry says what is wrong with a certificate's dates, or will soon be, or
 // nothing.
-func dates(leaf *x509.Certificate, now time.Time) error {
+func Expiry(leaf *x509.Certificate, now time.Time) error {
 	const day = "2006-01-02"
 	soon := min(mostSoon, leaf.NotAfter.Sub(leaf.NotBefore)/5)
 	switch {
 	case now.After(leaf.NotAfter):
-		return fmt.Errorf("%w: it has expired on %s; renew it, and the new one is taken without a restart", errDates, leaf.NotAfter.Format(day))
+		return fmt.Errorf("%w: it has expired on %s; renew it, and the new one is taken without a restart", ErrDates, leaf.NotAfter.Format(day))
 	case now.Before(leaf.NotBefore):
-		return fmt.Errorf("%w before %s; is this machine's clock right?", errDates, leaf.NotBefore.Format(day))
+		return fmt.Errorf("%w before %s; is this machine's clock right?", ErrDates, leaf.NotBefore.Format(day))
 	case now.Add(soon).After(leaf.NotAfter):
 		return fmt.Errorf("the certificate expires on %s; renew it, and the new one is taken without a restart", leaf.NotAfter.Format(day))
 	}
 	return nil
 }
 
-// names are those that a certificate is for.
-func names(leaf *x509.Certificate) string {
+// Names are those that a certificate is for.
+func Names(leaf *x509.Certificate) string {
 	all := append([]string(nil), leaf.DNSNames...)
 	for _, ip := range leaf.IPAddresses {
 		all = append(all, ip.String())
