@@ -42,6 +42,7 @@ type app struct {
 	data    string
 	id      string // of this appliance: 8 hex digits, kept
 	started time.Time
+	version string    // of this program
 	built   time.Time // this program
 
 	db      *store.DB
@@ -82,7 +83,7 @@ type app struct {
 	mdns   *mdns.Announcer // nil where nothing is announced
 	silent string          // why not
 
-	ready func(context.Context) // is called once it serves; may be nil
+	next nextTo
 }
 
 // appOptions are what a start is given besides the configuration.
@@ -91,13 +92,17 @@ type appOptions struct {
 	log  *slog.Logger
 	ears voice.Recognizers // instead of those configured, to measure all the rest; else nil
 
+	version string    // of this program
+	built   time.Time // when it was built
+	next    nextTo    // where to write what to do next; may be empty
+
 	newDatabase bool // an empty one is begun, although there was another
 }
 
 // newApp builds the appliance, from the bottom of the house up. Whatever was
 // opened before an error is closed again.
 func newApp(c *config.Config, o appOptions) (*app, error) {
-	a := &app{config: c, log: o.log, data: o.data, started: time.Now(), built: builtAt(), restart: make(chan struct{}, 1)}
+	a := &app{config: c, log: o.log, data: o.data, started: time.Now(), version: o.version, built: o.built, next: o.next, restart: make(chan struct{}, 1)}
 	if err := a.build(o); err != nil {
 		a.Close()
 		return nil, err
@@ -110,7 +115,7 @@ func (a *app) build(o appOptions) error {
 	if err := os.MkdirAll(a.data, 0o750); err != nil {
 		return fmt.Errorf("the data directory cannot be made: %w; name another with --data", err)
 	}
-	if err := directoryAt(a.data, a.log).Finish(); err != nil {
+	if err := directoryAt(a.data, a.version, a.log).Finish(); err != nil {
 		return err
 	}
 	db, err := openDatabase(a.data, o.newDatabase, a.log)
@@ -151,7 +156,7 @@ func (a *app) build(o appOptions) error {
 		Waiting: a.waiting,
 		Greet:   c.Robots.Greeting, UserTools: c.Robots.UserTools, PublicURL: c.PublicURL,
 		Ears: a.engines.ears, Mouth: a.engines.mouth, Speech: a.characters.house.Speech, Character: a.characters.of, Phrases: a.engines.book.Phrase,
-		Patience: c.Patience(), Zone: zone, Idle: time.Duration(c.Robots.Idle), Silence: time.Duration(c.Speech.Silence), Version: version, Log: a.log,
+		Patience: c.Patience(), Zone: zone, Idle: time.Duration(c.Robots.Idle), Silence: time.Duration(c.Speech.Silence), Version: a.version, Log: a.log,
 	})
 	if err := a.openFirmware(zone); err != nil {
 		return err
@@ -164,8 +169,8 @@ func (a *app) build(o appOptions) error {
 		Robots: a.residents(), Talk: a.movers(), Herald: a.herald, Memory: a.memory, Notices: a.notices, Board: a.board, Bus: a.bus, Senses: a.senses,
 		Questions: asked{a.hooks, a.talk}, Conversations: a.mind,
 		Turns: func(n int) any { return a.records.Turns(n) }, Parts: a.parts, Counters: a.counters(), Gauges: a.gauges(), Firmware: a.firmware, Refused: a.ota.Refused,
-		Archives: newArchives(directoryAt(a.data, a.log), a.db, a.askRestart),
-		Version:  version, ID: a.id, Started: a.started,
+		Archives: newArchives(directoryAt(a.data, a.version, a.log), a.db, a.askRestart),
+		Version:  a.version, ID: a.id, Started: a.started,
 	}
 	a.admin, a.metrics = admin.New(shown), admin.NewMetrics(shown)
 	if err := a.db.Readable(); err != nil { // what was read so far may be a part of it
@@ -258,7 +263,7 @@ func (a *app) openWyoming(zone *time.Location) error {
 		return listenError(address, "wyoming.listen", err)
 	}
 	o := wyoming.Options{Listen: []net.Listener{l}, Mind: a.mind, Language: a.config.Language, Zone: zone,
-		Sorry: a.engines.book.Phrase("failed"), Name: a.config.Name, ID: a.id, Version: version, Log: a.log}
+		Sorry: a.engines.book.Phrase("failed"), Name: a.config.Name, ID: a.id, Version: a.version, Log: a.log}
 	if len(a.engines.sphinx) > 0 {
 		o.Ears = a.engines.sphinx[0]
 	}
@@ -340,10 +345,10 @@ func (a *app) Run(ctx context.Context) error {
 	}
 	manager := systemd(a.log)
 	wg.Go(func() { manager.watch(inner, a.alive) })
-	a.log.Info("perch is ready", "version", version, "listen", a.doors.addresses(), "data", a.data)
+	a.log.Info("perch is ready", "version", a.version, "listen", a.doors.addresses(), "data", a.data)
 	manager.tell(daemon.SdNotifyReady)
-	if a.ready != nil {
-		wg.Go(func() { a.ready(inner) })
+	if a.next.out != nil {
+		wg.Go(func() { a.tellNext(inner) })
 	}
 	var err error
 	select {

@@ -92,7 +92,7 @@ func open(t *testing.T, c config.Config, data string) *house {
 	t.Helper()
 	h := &house{t: t, log: &logBuffer{}}
 	log := slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	a, err := newApp(&c, appOptions{data: data, log: log})
+	a, err := newApp(&c, appOptions{version: "dev", built: builtAt(""), data: data, log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -660,7 +660,7 @@ func TestWhatDoesNotStart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			conf := testConfig()
 			c.change(&conf)
-			a, err := newApp(&conf, appOptions{data: c.data, log: slog.New(slog.DiscardHandler)})
+			a, err := newApp(&conf, appOptions{version: "dev", built: builtAt(""), data: c.data, log: slog.New(slog.DiscardHandler)})
 			if err == nil {
 				a.Close()
 				t.Fatal("it starts")

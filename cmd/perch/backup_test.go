@@ -128,7 +128,7 @@ func (h *house) remember(body string) {
 func TestBackupAndRestore(t *testing.T) {
 	data, file := t.TempDir(), filepath.Join(t.TempDir(), "perch.tar")
 	c := testConfig()
-	a, err := newApp(&c, appOptions{data: data, log: slog.New(slog.DiscardHandler)})
+	a, err := newApp(&c, appOptions{version: "dev", built: builtAt(""), data: data, log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -500,7 +500,7 @@ func (v visitors) commands() {
 		_, err := loadConfig("", []string{name + "=" + p("the variable "+name)})
 		fmt.Fprintln(out, err)
 	}
-	d := newExamination(v.h.config, "", data)
+	d := newExamination(doctorOptions{config: v.h.config, data: data, version: "dev", built: builtAt(""), connect: connectLocal})
 	defer d.close()
 	d.examine(v.t.Context())
 	for _, f := range d.findings {

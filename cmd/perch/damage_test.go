@@ -279,7 +279,7 @@ func TestNoDatabaseWhereOneWas(t *testing.T) {
 			}
 			begun := testConfig()
 			log := slog.New(slog.NewTextHandler(io.Discard, nil))
-			a, err := newApp(&begun, appOptions{data: data, log: log, newDatabase: true})
+			a, err := newApp(&begun, appOptions{version: "dev", built: builtAt(""), data: data, log: log, newDatabase: true})
 			if err != nil {
 				t.Fatal(err)
 			}

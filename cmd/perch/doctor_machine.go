@@ -223,6 +223,10 @@ func askSystemd(ctx context.Context) (string, error) {
 	return string(out), err
 }
 
+// misconfiguredStatus is the exit code of perch serve where its configuration
+// has faults.
+const misconfiguredStatus = "2"
+
 // readUnit says what is wrong with a unit that has these properties.
 func readUnit(text string) (fine string, err error) {
 	is := map[string]string{}
@@ -232,7 +236,7 @@ func readUnit(text string) (fine string, err error) {
 	}
 	restarts, _ := strconv.Atoi(is["NRestarts"]) // an older systemd does not tell
 	why := "journalctl -u perch -n 50 says why"
-	if is["ExecMainStatus"] == strconv.Itoa(exitUsage) {
+	if is["ExecMainStatus"] == misconfiguredStatus {
 		why = "its configuration has faults: sudo perch check-config names them"
 	}
 	switch {

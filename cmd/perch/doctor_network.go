@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
-	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -82,8 +81,8 @@ func (d *examination) robots(ctx context.Context) {
 	var waiting []string
 	switch {
 	case d.running != nil:
-		var list []deviceLine
-		if err := d.running.do(ctx, http.MethodGet, "/api/v1/devices", nil, &list); err != nil {
+		var list []struct{ ID, Waiting string }
+		if err := d.running.Get(ctx, "/api/v1/devices", &list); err != nil {
 			d.add("robots", fmt.Errorf("they cannot be listed: %w", err), "")
 			return
 		}
@@ -93,7 +92,7 @@ func (d *examination) robots(ctx context.Context) {
 			}
 		}
 		var refused []turnedAway
-		if err := d.running.do(ctx, http.MethodGet, "/api/v1/refused", nil, &refused); err == nil && len(refused) > 0 {
+		if err := d.running.Get(ctx, "/api/v1/refused", &refused); err == nil && len(refused) > 0 {
 			d.add("robots", nil, "note: "+refused[0].String())
 		}
 	case d.store != nil:
@@ -148,4 +147,15 @@ func (d *examination) identity() string {
 		}
 	}
 	return "00000000"
+}
+
+// turnedAway is a check-in that was refused, as it is shown.
+type turnedAway struct {
+	At                      time.Time
+	Address, Device, Reason string
+	Count                   int
+}
+
+func (t turnedAway) String() string {
+	return fmt.Sprintf("refused: a check-in from %s as %q, at %s (%d so far): %s", device.Plain(t.Address), device.Plain(t.Device), t.At.Local().Format(time.TimeOnly), t.Count, device.Plain(t.Reason))
 }

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
-
-	"perch/cmd/perch/config"
 )
 
 // finding is one line of the doctor's: something that works, or a cause and
@@ -84,7 +82,12 @@ func numbered(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-func showSecrets(out io.Writer, c *config.Config, data string) {
+// report prints the findings and returns how many of them are faults.
+func (d *examination) report(out io.Writer) (faults int) { return show(out, d.findings) }
+
+// showSecrets prints the generated passwords.
+func (d *examination) showSecrets(out io.Writer) {
+	c, data := d.config, d.data
 	fmt.Fprint(out, "\nSecrets:\n")
 	names := []string{"admin-token"}
 	if c.MQTT.Generated() {

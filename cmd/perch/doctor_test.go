@@ -27,7 +27,7 @@ import (
 func examined(t *testing.T) *examination {
 	t.Helper()
 	c := testConfig()
-	d := newExamination(&c, "", t.TempDir())
+	d := newExamination(doctorOptions{config: &c, data: t.TempDir(), version: "dev", built: builtAt(""), connect: connectLocal})
 	t.Cleanup(d.close)
 	d.root, d.now, d.built = t.TempDir(), time.Now, time.Now().Add(-time.Hour)
 	d.resolve = func(context.Context, string) (netip.Addr, error) { return netip.MustParseAddr("192.0.2.5"), nil }
@@ -79,7 +79,7 @@ func (d *examination) kept(t *testing.T) *store.DB {
 
 // runs has an appliance answer for this machine.
 func (d *examination) runs(parts ...admin.Part) {
-	d.status = &admin.Status{Version: version, Parts: parts}
+	d.status = &admin.Status{Version: "dev", Parts: parts}
 }
 
 // TestEachCheckOfTheDoctor: what goes wrong is told with its cause and its

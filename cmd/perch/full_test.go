@@ -22,7 +22,7 @@ func fullHouse(t testing.TB) (data string) {
 	t.Helper()
 	data = t.TempDir()
 	c := testConfig()
-	a, err := newApp(&c, appOptions{data: data, log: slog.New(slog.DiscardHandler)})
+	a, err := newApp(&c, appOptions{version: "dev", built: builtAt(""), data: data, log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestAFullHouse(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	c := testConfig()
 	began := time.Now()
-	a, err := newApp(&c, appOptions{data: data, log: slog.New(slog.DiscardHandler)})
+	a, err := newApp(&c, appOptions{version: "dev", built: builtAt(""), data: data, log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func BenchmarkStartOfAFullHouse(b *testing.B) {
 	data := fullHouse(b)
 	c := testConfig()
 	for b.Loop() {
-		a, err := newApp(&c, appOptions{data: data, log: slog.New(slog.DiscardHandler)})
+		a, err := newApp(&c, appOptions{version: "dev", built: builtAt(""), data: data, log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			b.Fatal(err)
 		}

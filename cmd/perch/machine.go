@@ -36,10 +36,9 @@ func diskPart(data string, written error) admin.Part {
 	return part
 }
 
-// builtAt is when this program was built, or its source was committed. No clock
+// builtAt is when this program was built: as the linker was told, else when its source was committed. No clock
 // that is right says an earlier time.
-func builtAt() time.Time {
-	text := built
+func builtAt(text string) time.Time {
 	if info, ok := debug.ReadBuildInfo(); ok && text == "" {
 		for _, s := range info.Settings {
 			if s.Key == "vcs.time" {

@@ -444,7 +444,7 @@ func TestMQTTIsNoFaultAtTheStart(t *testing.T) {
 // begins anew.
 func TestRestartIsAsked(t *testing.T) {
 	c := withBroker(t)
-	a, err := newApp(&c, appOptions{data: t.TempDir(), log: slog.New(slog.DiscardHandler)})
+	a, err := newApp(&c, appOptions{version: "dev", built: builtAt(""), data: t.TempDir(), log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

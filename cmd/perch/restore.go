@@ -39,7 +39,7 @@ func restore(ctx context.Context, args []string, out io.Writer) error {
 	if running {
 		return c.sendBackup(ctx, file, *again, out)
 	}
-	m, kept, err := directoryAt(config.Data(r.data), slog.Default()).Restore(ctx, file)
+	m, kept, err := directoryAt(config.Data(r.data), version, slog.Default()).Restore(ctx, file)
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,6 @@ func storeOptions(log *slog.Logger) store.Options {
 }
 
 // directoryAt is a data directory, to be backed up or restored.
-func directoryAt(data string, log *slog.Logger) archive.Directory {
+func directoryAt(data, version string, log *slog.Logger) archive.Directory {
 	return archive.Directory{Path: data, Perch: version, Migrations: migrations(), Log: log}
 }

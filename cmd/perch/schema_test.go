@@ -217,7 +217,7 @@ func TestEverySchemaIsRead(t *testing.T) {
 				t.Fatalf("it has the schema %d", content.Schema)
 			}
 			c := testConfig()
-			a, err := newApp(&c, appOptions{data: data, log: slog.New(slog.DiscardHandler)})
+			a, err := newApp(&c, appOptions{version: "dev", built: builtAt(""), data: data, log: slog.New(slog.DiscardHandler)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -325,7 +325,7 @@ func TestANewerDatabase(t *testing.T) {
 	}
 	before := readFile(t, archive.DatabasePath(data))
 	c := testConfig()
-	_, err = newApp(&c, appOptions{data: data, log: slog.New(slog.DiscardHandler)})
+	_, err = newApp(&c, appOptions{version: "dev", built: builtAt(""), data: data, log: slog.New(slog.DiscardHandler)})
 	if !errors.Is(err, store.ErrNewer) || !strings.Contains(err.Error(), "install that version again, or restore a backup") {
 		t.Errorf("newApp: %v", err)
 	}

@@ -134,11 +134,10 @@ func serve(ctx context.Context, args []string, out io.Writer) error {
 	for _, w := range c.Warnings(config.File(s.config), config.Data(s.data), time.Now()) {
 		log.Warn("this should be mended", "part", w.Part, "what", w.What)
 	}
-	a, err := newApp(&c, appOptions{data: config.Data(s.data), log: log, newDatabase: *begin})
+	a, err := newApp(&c, appOptions{data: config.Data(s.data), log: log, version: version, built: builtAt(built), next: nextTo{out, s.again()}, newDatabase: *begin})
 	if err != nil {
 		return err
 	}
-	a.ready = func(ctx context.Context) { a.tellNext(ctx, out, s.again()) }
 	err = a.Run(ctx)
 	a.Close()
 	if errors.Is(err, errRestart) {

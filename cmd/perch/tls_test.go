@@ -344,7 +344,7 @@ brains: [{kind: assist, url: "http://127.0.0.1:1", token_file: %q}, {kind: opena
 	if code := run(t.Context(), []string{"check-config", file}, &out, &out); code != exitDone {
 		t.Errorf("check-config: exit code %d", code)
 	}
-	d := newExamination(&c, file, data)
+	d := newExamination(doctorOptions{config: &c, file: file, data: data, version: "dev", built: builtAt(""), connect: connectLocal})
 	d.encryption()
 	d.secrets()
 	told := fmt.Sprint(d.findings)
