@@ -26,6 +26,7 @@ var arrows = map[string][]string{
 	"ota/espimage":   {},
 	"voice":          {},
 	"store":          {},
+	"store/archive":  {"store", "ota/espimage"},
 	"socket":         {},
 	"gateway/door":   {},
 	"command":        {},
@@ -61,7 +62,7 @@ var arrows = map[string][]string{
 	"command/commandtest": {"command"},
 	"firmware-tools":      {"command", "firmware-tools/*", "device", "device/xiaozhi", "ota/espimage", "voice", "voice/*", "socket", "gateway/mdns"},
 	"firmware-tools/*":    {"firmware-tools/*", "device", "device/xiaozhi", "ota/espimage", "voice", "voice/*", "socket", "gateway/mdns"},
-	"cmd/*":               {"command", "agent", "agent/*", "device", "device/*", "event", "gateway/*", "ota", "ota/*", "perception", "remote", "remote/*", "socket", "store", "voice", "voice/*"},
+	"cmd/*":               {"command", "agent", "agent/*", "device", "device/*", "event", "gateway/*", "ota", "ota/*", "perception", "remote", "remote/*", "socket", "store", "store/*", "voice", "voice/*", "cmd/perch/*"},
 	"packaging":           {"store"}, // the soak has its appliance installed hours ago
 	".":                   {},
 }
@@ -81,7 +82,7 @@ var owners = map[string][]string{
 	"github.com/hraban/opus":                 {"voice"},
 	"github.com/maxhawkins/go-webrtcvad":     {"voice"},
 	"github.com/pion/opus":                   {"voice/sounds"},
-	"go.yaml.in/yaml/v3":                     {"cmd/perch", "agent", "agent/*"},
+	"go.yaml.in/yaml/v3":                     {"cmd/perch", "cmd/perch/config", "agent", "agent/*"},
 	"github.com/modelcontextprotocol/go-sdk": {"agent/mcp", "gateway/vccp"},
 	"github.com/anthropics/anthropic-sdk-go": {"agent/anthropic"},
 	"golang.org/x/time":                      {"gateway/door"},

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"syscall"
 
 	"go.etcd.io/bbolt"
 )
@@ -80,14 +79,11 @@ func rewrite(path string, used int64, from *bbolt.DB, o Options) (to opened, ren
 
 // room is an error where the file system of a directory has not that many bytes left.
 func room(directory string, need int64) error {
-	var fs syscall.Statfs_t
-	if err := syscall.Statfs(directory, &fs); err != nil {
-		return fmt.Errorf("see how much of the disk is free: %w", err)
+	free, err := FreeSpace(directory)
+	if err == nil && free < need {
+		err = fmt.Errorf("the disk has %d bytes left, and %d are needed", free, need)
 	}
-	if free := int64(fs.Bavail) * int64(fs.Bsize); free < need {
-		return fmt.Errorf("the disk has %d bytes left, and %d are needed", free, need)
-	}
-	return nil
+	return err
 }
 
 // copied makes a file with all records of another. It is synced at its end only: until then nobody needs it.

@@ -10,14 +10,15 @@ import (
 
 	"perch/agent"
 	"perch/agent/acp"
+	"perch/cmd/perch/config"
 	"perch/event"
 )
 
 // TestWithinIsAlsoForTheBeginning: an agent that never greets is not waited for
 // any longer than its configuration says.
 func TestWithinIsAlsoForTheBeginning(t *testing.T) {
-	c := defaultConfig()
-	c.Brains = []brainConfig{{Kind: "acp", Command: []string{"sleep", "60"}, Within: duration(300 * time.Millisecond)}}
+	c := config.Default()
+	c.Brains = []config.Brain{{Kind: "acp", Command: []string{"sleep", "60"}, Within: config.Duration(300 * time.Millisecond)}}
 	e, err := newEngines(&c, mindOf{}, nil, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

@@ -23,7 +23,7 @@ func (a *app) newAnnouncer() error {
 	}
 	var err error
 	a.mdns, err = mdns.New(mdns.Options{
-		Name: a.config.Name, ID: a.id, Version: version, Port: port, Also: a.also, Interfaces: a.config.MDNS.Interfaces, Log: a.log,
+		Name: a.config.Name, ID: a.id, Version: a.version, Port: port, Also: a.also, Interfaces: a.config.MDNS.Interfaces, Log: a.log,
 	})
 	return err
 }

@@ -14,6 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"perch/cmd/perch/config"
 	"perch/device/xiaozhi"
 	"perch/firmware-tools/simrobot"
 )
@@ -58,7 +59,7 @@ func (f *frames) answers(t testing.TB) (all []time.Duration) {
 }
 
 // writtenConfig is a configuration's engines as a file.
-func writtenConfig(t testing.TB, c config) string {
+func writtenConfig(t testing.TB, c config.Config) string {
 	t.Helper()
 	text, err := yaml.Marshal(map[string]any{"mdns": map[string]any{"enabled": false}, "brain_deep": c.BrainDeep, "brains": c.Brains,
 		"speech": map[string]any{"recognizers": c.Speech.Recognizers, "synthesizers": c.Speech.Synthesizers}})

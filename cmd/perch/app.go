@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,6 +16,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/notice"
+	"perch/cmd/perch/config"
 	"perch/device"
 	"perch/event"
 	"perch/gateway/admin"
@@ -35,11 +38,12 @@ import (
 // app is the appliance. It is made with newApp, which opens everything that
 // can fail, and runs until its context ends.
 type app struct {
-	config  *config
+	config  *config.Config
 	log     *slog.Logger
 	data    string
 	id      string // of this appliance: 8 hex digits, kept
 	started time.Time
+	version string    // of this program
 	built   time.Time // this program
 
 	db      *store.DB
@@ -80,7 +84,7 @@ type app struct {
 	mdns   *mdns.Announcer // nil where nothing is announced
 	silent string          // why not
 
-	ready func(context.Context) // is called once it serves; may be nil
+	next nextTo
 }
 
 // appOptions are what a start is given besides the configuration.
@@ -89,13 +93,17 @@ type appOptions struct {
 	log  *slog.Logger
 	ears voice.Recognizers // instead of those configured, to measure all the rest; else nil
 
+	version string    // of this program
+	built   time.Time // when it was built
+	next    nextTo    // where to write what to do next; may be empty
+
 	newDatabase bool // an empty one is begun, although there was another
 }
 
 // newApp builds the appliance, from the bottom of the house up. Whatever was
 // opened before an error is closed again.
-func newApp(c *config, o appOptions) (*app, error) {
-	a := &app{config: c, log: o.log, data: o.data, started: time.Now(), built: builtAt(), restart: make(chan struct{}, 1)}
+func newApp(c *config.Config, o appOptions) (*app, error) {
+	a := &app{config: c, log: o.log, data: o.data, started: time.Now(), version: o.version, built: o.built, next: o.next, restart: make(chan struct{}, 1)}
 	if err := a.build(o); err != nil {
 		a.Close()
 		return nil, err
@@ -108,7 +116,7 @@ func (a *app) build(o appOptions) error {
 	if err := os.MkdirAll(a.data, 0o750); err != nil {
 		return fmt.Errorf("the data directory cannot be made: %w; name another with --data", err)
 	}
-	if err := finishRestore(a.data, a.log); err != nil {
+	if err := directoryAt(a.data, a.version, a.log).Finish(); err != nil {
 		return err
 	}
 	db, err := openDatabase(a.data, o.newDatabase, a.log)
@@ -120,7 +128,7 @@ func (a *app) build(o appOptions) error {
 		return err
 	}
 	c := a.config
-	zone, err := c.zone()
+	zone, err := c.Zone()
 	if err != nil {
 		return err
 	}
@@ -149,7 +157,7 @@ func (a *app) build(o appOptions) error {
 		Commands: a.waiting,
 		Greet:    c.Robots.Greeting, UserTools: c.Robots.UserTools, PublicURL: c.PublicURL,
 		Recognizer: a.engines.ears, Synthesizer: a.engines.mouth, Speech: a.characters.house.Speech, Character: a.characters.of, Phrases: a.engines.book.Phrase,
-		Patience: c.patience(), Zone: zone, Idle: time.Duration(c.Robots.Idle), Silence: time.Duration(c.Speech.Silence), Version: version, Log: a.log,
+		Patience: c.Patience(), Zone: zone, Idle: time.Duration(c.Robots.Idle), Silence: time.Duration(c.Speech.Silence), Version: a.version, Log: a.log,
 	})
 	if err := a.openFirmware(zone); err != nil {
 		return err
@@ -162,8 +170,8 @@ func (a *app) build(o appOptions) error {
 		Robots: a.residents(), Talk: a.movers(), Herald: a.herald, Memory: a.memory, Notices: a.notices, Board: a.board, Bus: a.bus, Senses: a.senses,
 		Questions: asked{a.hooks, a.talk}, Conversations: a.mind,
 		Turns: func(n int) any { return a.records.Turns(n) }, Parts: a.parts, Counters: a.counters(), Gauges: a.gauges(), Firmware: a.firmware, Refused: a.ota.Refused,
-		Archives: newArchives(a.data, a.db, a.askRestart, a.log),
-		Version:  version, ID: a.id, Started: a.started,
+		Archives: newArchives(directoryAt(a.data, a.version, a.log), a.db, a.askRestart),
+		Version:  a.version, ID: a.id, Started: a.started,
 	}
 	a.admin, a.metrics = admin.New(shown), admin.NewMetrics(shown)
 	if err := a.db.Readable(); err != nil { // what was read so far may be a part of it
@@ -256,7 +264,7 @@ func (a *app) openWyoming(zone *time.Location) error {
 		return listenError(address, "wyoming.listen", err)
 	}
 	o := wyoming.Options{Listen: []net.Listener{l}, Mind: a.mind, Language: a.config.Language, Zone: zone,
-		Sorry: a.engines.book.Phrase("failed"), Name: a.config.Name, ID: a.id, Version: version, Log: a.log}
+		Sorry: a.engines.book.Phrase("failed"), Name: a.config.Name, ID: a.id, Version: a.version, Log: a.log}
 	if len(a.engines.sphinx) > 0 {
 		o.Ears = a.engines.sphinx[0]
 	}
@@ -338,10 +346,10 @@ func (a *app) Run(ctx context.Context) error {
 	}
 	manager := systemd(a.log)
 	wg.Go(func() { manager.watch(inner, a.alive) })
-	a.log.Info("perch is ready", "version", version, "listen", a.doors.addresses(), "data", a.data)
+	a.log.Info("perch is ready", "version", a.version, "listen", a.doors.addresses(), "data", a.data)
 	manager.tell(daemon.SdNotifyReady)
-	if a.ready != nil {
-		wg.Go(func() { a.ready(inner) })
+	if a.next.out != nil {
+		wg.Go(func() { a.tellNext(inner) })
 	}
 	var err error
 	select {
@@ -437,4 +445,11 @@ func note(err error) string {
 		return ""
 	}
 	return err.Error()
+}
+
+// newID is a new appliance's id: 8 hex digits.
+func newID() string {
+	id := make([]byte, 4)
+	rand.Read(id) //nolint:errcheck // never fails, by its documentation
+	return hex.EncodeToString(id)
 }

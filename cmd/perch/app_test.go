@@ -24,6 +24,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"perch/cmd/perch/config"
 	"perch/firmware-tools/simrobot"
 	"perch/socket"
 )
@@ -80,18 +81,18 @@ func (l *logBuffer) String() string {
 }
 
 // testConfig listens on loopback ports that the system chooses.
-func testConfig() config {
-	c := defaultConfig()
+func testConfig() config.Config {
+	c := config.Default()
 	c.Listen, c.Local = []string{"127.0.0.1:0"}, []string{"127.0.0.1:0"}
 	c.MQTT.Broker = "none"
 	return c
 }
 
-func open(t *testing.T, c config, data string) *house {
+func open(t *testing.T, c config.Config, data string) *house {
 	t.Helper()
 	h := &house{t: t, log: &logBuffer{}}
 	log := slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	a, err := newApp(&c, appOptions{data: data, log: log})
+	a, err := newApp(&c, appOptions{version: "dev", built: builtAt(""), data: data, log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -646,20 +647,20 @@ func TestWhatDoesNotStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
-		change func(*config)
+		change func(*config.Config)
 		data   string
 		says   []string
 	}{
-		"a port in use":       {func(c *config) { c.Listen = h.doors.addresses() }, t.TempDir(), []string{"in use by another program", "listen in the configuration"}},
-		"no address of ours":  {func(c *config) { c.Listen = []string{"203.0.113.9:8003"} }, t.TempDir(), []string{"no address of this machine"}},
-		"data in use":         {func(*config) {}, h.data, []string{"in use", "perch.db"}},
-		"data under a file":   {func(*config) {}, filepath.Join(file, "data"), []string{"data directory", "--data"}},
-		"sentences not there": {func(c *config) { c.Brains[0].Sentences = "/nowhere.yaml" }, t.TempDir(), []string{"/nowhere.yaml"}},
+		"a port in use":       {func(c *config.Config) { c.Listen = h.doors.addresses() }, t.TempDir(), []string{"in use by another program", "listen in the configuration"}},
+		"no address of ours":  {func(c *config.Config) { c.Listen = []string{"203.0.113.9:8003"} }, t.TempDir(), []string{"no address of this machine"}},
+		"data in use":         {func(*config.Config) {}, h.data, []string{"in use", "perch.db"}},
+		"data under a file":   {func(*config.Config) {}, filepath.Join(file, "data"), []string{"data directory", "--data"}},
+		"sentences not there": {func(c *config.Config) { c.Brains[0].Sentences = "/nowhere.yaml" }, t.TempDir(), []string{"/nowhere.yaml"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			conf := testConfig()
 			c.change(&conf)
-			a, err := newApp(&conf, appOptions{data: c.data, log: slog.New(slog.DiscardHandler)})
+			a, err := newApp(&conf, appOptions{version: "dev", built: builtAt(""), data: c.data, log: slog.New(slog.DiscardHandler)})
 			if err == nil {
 				a.Close()
 				t.Fatal("it starts")

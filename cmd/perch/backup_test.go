@@ -4,7 +4,6 @@ import (
 	"archive/tar"
 	"bytes"
 	"cmp"
-	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -15,10 +14,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -27,6 +24,7 @@ import (
 	"perch/firmware-tools/simrobot"
 	"perch/ota"
 	"perch/store"
+	"perch/store/archive"
 )
 
 // command runs a command line of the program and returns its exit code and what
@@ -38,8 +36,8 @@ func commandLine(t *testing.T, args ...string) (code int, out, errs string) {
 	return code, o.String(), e.String()
 }
 
-// archive is what is in a backup.
-func archive(t *testing.T, text []byte) (m manifest, files map[string][]byte) {
+// unpacked is what is in a backup.
+func unpacked(t *testing.T, text []byte) (m archive.Manifest, files map[string][]byte) {
 	t.Helper()
 	files = map[string][]byte{}
 	r := tar.NewReader(bytes.NewReader(text))
@@ -55,7 +53,7 @@ func archive(t *testing.T, text []byte) (m manifest, files map[string][]byte) {
 			t.Fatal(err)
 		}
 	}
-	if err := json.Unmarshal(files[manifestName], &m); err != nil {
+	if err := json.Unmarshal(files["manifest.json"], &m); err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range m.Files {
@@ -110,25 +108,6 @@ func readFile(t testing.TB, path string) []byte {
 	return text
 }
 
-// entries are the names of all files in a directory and below.
-func entries(t *testing.T, dir string) (names []string) {
-	t.Helper()
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.Type().IsRegular() {
-			name, _ := filepath.Rel(dir, path) // it is below
-			names = append(names, name)
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	slices.SortFunc(names, func(a, b string) int { // folders first
-		return cmp.Or(cmp.Compare(strings.Count(b, "/"), strings.Count(a, "/")), cmp.Compare(a, b))
-	})
-	return names
-}
-
 // publishImage puts an image into the catalogue and returns its hash.
 func (h *house) publishImage(version string) string {
 	h.t.Helper()
@@ -149,7 +128,7 @@ func (h *house) remember(body string) {
 func TestBackupAndRestore(t *testing.T) {
 	data, file := t.TempDir(), filepath.Join(t.TempDir(), "perch.tar")
 	c := testConfig()
-	a, err := newApp(&c, appOptions{data: data, log: slog.New(slog.DiscardHandler)})
+	a, err := newApp(&c, appOptions{version: "dev", built: builtAt(""), data: data, log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +146,7 @@ func TestBackupAndRestore(t *testing.T) {
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the file: %v %v", info, err)
 	}
-	m, files := archive(t, readFile(t, file))
+	m, files := unpacked(t, readFile(t, file))
 	if m.Format != 1 || m.Perch != version || m.Schema != len(migrations()) || m.Appliance != a.id || time.Since(m.Created) > time.Minute || len(m.Files) != 3 ||
 		m.Files[0].Name != "perch.db" || files["firmware/"+kept+".bin"] == nil || string(files["firmware/assets/fonts.bin"]) != "fonts" {
 		t.Errorf("the backup is %+v", m)
@@ -201,10 +180,10 @@ func TestBackupAndRestore(t *testing.T) {
 	if want := "assets/fonts.bin " + kept + ".bin"; got != want {
 		t.Errorf("in the folder is %s, want %s (and not %s)", got, want, gone)
 	}
-	if exists(filepath.Join(data, stageName)) {
+	if there(filepath.Join(data, "restore")) {
 		t.Error("what was staged is still there")
 	}
-	if before := records(t, readFile(t, filepath.Join(data, keptName)), "memory"); len(before) != 2 {
+	if before := records(t, readFile(t, filepath.Join(data, "perch.db.before-restore")), "memory"); len(before) != 2 {
 		t.Errorf("the database of before has %v", before)
 	}
 }
@@ -216,19 +195,19 @@ func TestBackupWithoutAnAppliance(t *testing.T) {
 	h.remember("the cat is called Miso")
 	h.stop()
 	l := filepath.Join(data, "perch.sock")
-	if exists(l) {
+	if there(l) {
 		t.Fatal("the socket is still there")
 	}
 	killed(t, l)
-	before := fmt.Sprint(entries(t, data), sha256.Sum256(readFile(t, databasePath(data))))
+	before := fmt.Sprint(entries(t, data), sha256.Sum256(readFile(t, archive.DatabasePath(data))))
 	file := filepath.Join(out, "b.tar")
 	if code, _, errs := commandLine(t, "backup", "--data", data, file); code != exitDone {
 		t.Fatal(errs)
 	}
-	if after := fmt.Sprint(entries(t, data), sha256.Sum256(readFile(t, databasePath(data)))); after != before {
+	if after := fmt.Sprint(entries(t, data), sha256.Sum256(readFile(t, archive.DatabasePath(data)))); after != before {
 		t.Errorf("the data directory was %s and is %s", before, after)
 	}
-	_, files := archive(t, readFile(t, file))
+	_, files := unpacked(t, readFile(t, file))
 	if got := records(t, files["perch.db"], "memory"); len(got) != 1 {
 		t.Errorf("remembered is %v", got)
 	}
@@ -252,7 +231,7 @@ func TestBackupWithoutAnAppliance(t *testing.T) {
 	if code, text, errs := commandLine(t, "backup", "--data", data, "-"); code != exitDone {
 		t.Error(errs)
 	} else {
-		archive(t, []byte(text))
+		unpacked(t, []byte(text))
 	}
 	if code, _, errs := commandLine(t, "backup", "--data", data, "--force", file); code != exitDone {
 		t.Error(errs)
@@ -286,180 +265,84 @@ func killed(t *testing.T, path string) {
 // TestOfflineWhileInUse: a database that is in use is nobody else's.
 func TestOfflineWhileInUse(t *testing.T) {
 	data, file := t.TempDir(), filepath.Join(t.TempDir(), "b.tar")
-	db, err := store.Open(databasePath(data), store.Options{})
+	db, err := store.Open(archive.DatabasePath(data), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	writeFile(t, file, small(t).tar(t))
+	other := t.TempDir()
+	empty, err := store.Open(archive.DatabasePath(other), store.Options{})
+	if err == nil {
+		err = empty.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code, _, errs := commandLine(t, "backup", "--data", other, file); code != exitDone {
+		t.Fatal(errs)
+	}
 	for _, args := range [][]string{{"restore", "--data", data, file}, {"backup", "--data", data, filepath.Join(t.TempDir(), "c.tar")}} {
 		if code, _, errs := commandLine(t, args...); code != exitFailed || !strings.Contains(errs, "is in use by") {
 			t.Errorf("%v: %d %s", args, code, errs)
 		}
 	}
-	if exists(filepath.Join(data, stageName)) {
+	if there(filepath.Join(data, "restore")) {
 		t.Error("it was staged")
 	}
 }
 
-// TestImagesComeAndGo while backups are made: every image that the database of
-// one knows is in it.
-func TestImagesComeAndGo(t *testing.T) {
-	data := t.TempDir()
-	db, err := store.Open(databasePath(data), store.Options{FlushAfter: time.Hour})
-	if err != nil {
-		t.Fatal(err)
+// TestRestoreWhileItRuns: staged, told, and applied by the next start; one that
+// is refused is answered, however much of it is under way.
+func TestRestoreWhileItRuns(t *testing.T) {
+	data, out := t.TempDir(), t.TempDir()
+	h := open(t, testConfig(), data)
+	h.remember("the cat is called Miso")
+	file := filepath.Join(out, "b.tar")
+	if code, _, errs := commandLine(t, "backup", "--data", data, file); code != exitDone {
+		t.Fatal(errs)
 	}
-	defer db.Close()
-	table := store.NewTable[ota.Record](db, "firmware")
-	ctx, stop := context.WithCancel(t.Context())
-	var catalogue sync.WaitGroup
-	catalogue.Go(func() {
-		for n := 0; ctx.Err() == nil; n++ {
-			text := fmt.Appendf(nil, "image %d", n)
-			sha := fmt.Sprintf("%x", sha256.Sum256(text))
-			path := filepath.Join(data, filepath.FromSlash(imagePath(sha)))
-			half := filepath.Join(data, "firmware", ".upload-1")
-			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o750), os.WriteFile(half, text, 0o600), os.Rename(half, path), table.Put(sha, ota.Record{})); err != nil {
-				t.Error(err)
-			}
-			time.Sleep(2 * time.Millisecond)
-			if n%3 != 0 {
-				if err := errors.Join(table.Delete(sha), os.Remove(path)); err != nil {
-					t.Error(err)
-				}
-			}
+	bad := filepath.Join(out, "bad.tar")
+	writeFile(t, bad, append([]byte("hello"), make([]byte, 8<<20)...))
+	for _, reach := range [][]string{{"--data", data}, {"--url", h.url(""), "--token-file", filepath.Join(data, "admin-token")}} {
+		if code, _, errs := commandLine(t, append([]string{"restore", bad}, reach...)...); code != exitFailed || !strings.Contains(errs, "no backup of Perch's") {
+			t.Errorf("%d %s", code, errs)
 		}
+	}
+	if there(filepath.Join(data, "restore")) {
+		t.Error("it was staged")
+	}
+	if status, _ := h.request(http.MethodGet, "/api/v1/backup", ""); status != http.StatusUnauthorized {
+		t.Errorf("without the token a backup is answered with %d", status)
+	}
+	if status, _ := h.request(http.MethodPost, "/api/v1/restore", ""); status != http.StatusUnauthorized {
+		t.Errorf("without the token a restore is answered with %d", status)
+	}
+	if code, told, errs := commandLine(t, "restore", "--data", data, file); code != exitDone || !strings.Contains(told, "restart to apply") {
+		t.Errorf("%d %s %s", code, told, errs)
+	}
+	h.remember("the cat is gone")
+	h.stop()
+	h = open(t, testConfig(), data)
+	if got := h.memory.Search("cat", time.Now()); len(got) != 1 {
+		t.Errorf("remembered is %+v", got)
+	}
+}
+
+// entries are the names of all files in a directory and below.
+func entries(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			name, _ := filepath.Rel(dir, path) // it is below
+			names = append(names, name)
+		}
+		return err
 	})
-	seen := 0
-	for range 12 {
-		var log bytes.Buffer
-		p, err := newPack(t.Context(), data, func(w io.Writer) error { _, err := db.Backup(w); return err }, slog.New(slog.NewTextHandler(&log, nil)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var text bytes.Buffer
-		if err := p.write(t.Context(), &text); err != nil || int64(text.Len()) != p.size() {
-			t.Fatalf("%d bytes of %d, %v", text.Len(), p.size(), err)
-		}
-		p.close()
-		_, files := archive(t, text.Bytes())
-		for sha := range records(t, files["perch.db"], "firmware") {
-			if seen++; files[imagePath(sha)] == nil && log.Len() == 0 {
-				t.Errorf("the image %s is not in the backup", sha)
-			}
-		}
-		if log.Len() > 0 {
-			t.Errorf("%s", &log)
-		}
-	}
-	stop()
-	catalogue.Wait()
-	if seen < 12 {
-		t.Errorf("only %d images were seen", seen)
-	}
-}
-
-// TestAnImageComesDuringABackup, goes, or does both: then it is tried again.
-func TestAnImageComesDuringABackup(t *testing.T) {
-	data := t.TempDir()
-	db, err := store.Open(databasePath(data), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
-	table := store.NewTable[ota.Record](db, "firmware")
-	add := func(text string) (name, sha string) {
-		f := image(text)
-		writeFile(t, filepath.Join(data, f.name), f.text)
-		sha = strings.TrimSuffix(filepath.Base(f.name), ".bin")
-		if err := table.Put(sha, ota.Record{}); err != nil {
-			t.Fatal(err)
-		}
-		return f.name, sha
-	}
-	remove := func(name, sha string) {
-		if err := errors.Join(table.Delete(sha), os.Remove(filepath.Join(data, name))); err != nil {
-			t.Fatal(err)
-		}
-	}
-	goes, goesSHA := add("goes")
-	tries := 0
-	var comes string
-	p, err := newPack(t.Context(), data, func(w io.Writer) error {
-		tries++
-		if tries == 1 {
-			comes, _ = add("comes")
-			both, sha := add("comes and goes")
-			_, err := db.Backup(w)
-			remove(both, sha)
-			return err
-		}
-		_, err := db.Backup(w)
-		remove(goes, goesSHA)
-		return err
-	}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.close()
-	if len(p.manifest.Files) != 3 || p.manifest.Files[1].Name != min(comes, goes) || p.manifest.Files[2].Name != max(comes, goes) || tries != 2 {
-		t.Errorf("after %d tries there are %+v", tries, p.manifest.Files)
-	}
-	tries = 0
-	p, err = newPack(t.Context(), data, func(w io.Writer) error {
-		tries++
-		comes, _ = add("comes later")
-		_, err := db.Backup(w)
-		return err
-	}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.close()
-	if len(p.manifest.Files) != 3 || tries != 1 {
-		t.Errorf("after %d tries there are %+v, and not %s", tries, p.manifest.Files, comes)
-	}
-}
-
-// TestABackupIsStreamed: its memory does not grow with the firmware. What has
-// lost its file or is damaged does not keep the rest from being saved.
-func TestABackupIsStreamed(t *testing.T) {
-	data := t.TempDir()
-	db, err := store.Open(databasePath(data), store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	lost, broken := strings.Repeat("0", 64), strings.Repeat("1", 64)
-	if err := store.NewTable[ota.Record](db, "firmware").Put(lost, ota.Record{}); err != nil {
-		t.Fatal(err)
-	}
-	writeFile(t, filepath.Join(data, "firmware", broken+".bin"), []byte("something else"))
-	for n := range 4 {
-		writeFile(t, filepath.Join(data, "firmware", "assets", fmt.Sprint(n)), make([]byte, 16<<20))
-	}
-	var log bytes.Buffer
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	p, err := newPack(t.Context(), data, func(w io.Writer) error { _, err := db.Backup(w); return err }, slog.New(slog.NewTextHandler(&log, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.close()
-	if err := p.write(t.Context(), io.Discard); err != nil {
-		t.Fatal(err)
-	}
-	runtime.ReadMemStats(&after)
-	if used := after.TotalAlloc - before.TotalAlloc; used > 4<<20 || p.size() < 64<<20 {
-		t.Errorf("a backup of %d MB took %d kB", p.size()>>20, used>>10)
-	}
-	if len(p.manifest.Files) != 5 || !strings.Contains(log.String(), lost) || !strings.Contains(log.String(), broken) {
-		t.Errorf("in the backup is %+v; log:\n%s", p.manifest.Files, &log)
-	}
-	stopped, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := p.write(stopped, io.Discard); !errors.Is(err, context.Canceled) {
-		t.Errorf("a backup that nobody waits for: %v", err)
-	}
+	slices.SortFunc(names, func(a, b string) int { // folders first
+		return cmp.Or(cmp.Compare(strings.Count(b, "/"), strings.Count(a, "/")), cmp.Compare(a, b))
+	})
+	return names
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"perch/agent/notice"
+	"perch/cmd/perch/config"
 	"perch/device"
 	"perch/gateway/robot"
 	"perch/perception"
@@ -14,7 +15,7 @@ import (
 
 // newBehaviours makes what reacts to the robots' senses.
 func (a *app) newBehaviours(zone *time.Location) (err error) {
-	rules := a.config.rules(func(string, error) {}) // the check has told
+	rules := a.config.BehaviourRules(func(string, error) {}) // the check has told
 	a.behaviours, err = perception.NewBehaviours(perception.Options{
 		Tuning: a.config.Behaviours, Rules: rules, House: zone, Bus: a.bus, Outside: outside{a}, Log: a.log,
 	})
@@ -43,7 +44,7 @@ func (o outside) Feel(ctx context.Context, id device.ID, emotion string) error {
 	if err != nil {
 		return err
 	}
-	face, _ := emotionNamed(emotion) // checked with the configuration
+	face, _ := config.EmotionNamed(emotion) // checked with the configuration
 	return o.a.talk.Feel(ctx, id, face.On(robot.Board))
 }
 

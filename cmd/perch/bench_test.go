@@ -238,7 +238,7 @@ func serveScripted() {
 	c := testConfig()
 	c.Bridge.Key = benchKey
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	a, err := newApp(&c, appOptions{data: os.Args[3], log: log, ears: voice.Recognizers{scriptedEars{}}})
+	a, err := newApp(&c, appOptions{version: "dev", built: builtAt(""), data: os.Args[3], log: log, ears: voice.Recognizers{scriptedEars{}}})
 	if err != nil {
 		log.Error(err.Error())
 		os.Exit(exitFailed)
@@ -416,7 +416,7 @@ func ownCPU(b *testing.B) time.Duration {
 // TestTheScriptedApplianceIsTheRealOne keeps the load's target from rotting.
 func TestTheScriptedApplianceIsTheRealOne(t *testing.T) {
 	c := testConfig()
-	a, err := newApp(&c, appOptions{data: filepath.Join(t.TempDir(), "data"), log: slog.New(slog.DiscardHandler), ears: voice.Recognizers{scriptedEars{}}})
+	a, err := newApp(&c, appOptions{version: "dev", built: builtAt(""), data: filepath.Join(t.TempDir(), "data"), log: slog.New(slog.DiscardHandler), ears: voice.Recognizers{scriptedEars{}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,38 +9,6 @@ import (
 	"perch/store"
 )
 
-// bridgeConfig is who may use the bridge API, and how long its tools may take.
-type bridgeConfig struct {
-	Key          string   `yaml:"key"`
-	KeyFile      string   `yaml:"key_file"`
-	TimeoutShort duration `yaml:"timeout_short"`
-	TimeoutLong  duration `yaml:"timeout_long"`
-}
-
-func (k *checker) bridge(b bridgeConfig) {
-	k.key("bridge", b.Key, b.KeyFile)
-	for path, d := range map[string]duration{"bridge.timeout_short": b.TimeoutShort, "bridge.timeout_long": b.TimeoutLong} {
-		if t := time.Duration(d); t < time.Second || t > 5*time.Minute {
-			k.fault(path, "a tool may take 1s to 5m, not %s", t)
-		}
-	}
-}
-
-// key finds what is wrong with the key of a door.
-func (k *checker) key(path, value, file string) {
-	key, err := secretOf("key", value, file)
-	switch {
-	case err != nil:
-		k.failed(path, err)
-	case key != "" && len(key) < leastKey:
-		k.fault(path+".key", "it has %d characters; a key has %d or more", len(key), leastKey)
-	}
-}
-
-// leastKey is how short a key may be that is kept from guessing by the limit
-// on tries.
-const leastKey = 8
-
 // newBridge makes the door for voice servers and dashboards elsewhere.
 func (a *app) newBridge(zone *time.Location) error {
 	c := a.config

@@ -19,10 +19,12 @@ import (
 	"testing"
 	"time"
 
+	"perch/cmd/perch/config"
 	"perch/firmware-tools/simrobot"
 	"perch/gateway/admin"
 	"perch/gateway/robot"
 	"perch/store"
+	"perch/store/archive"
 )
 
 // brokerOf is the process of the embedded broker that a process has started; 0
@@ -177,7 +179,7 @@ func TestTheBrokerDiesAndTheTalkGoesOn(t *testing.T) {
 // nothing that is not its business.
 func TestTheBrokerDiesWithItsParent(t *testing.T) {
 	data, at := t.TempDir(), freeBelow(t)
-	p, _ := program(t, data, "PERCH_MQTT_BROKER="+embedded, "PERCH_MQTT_LISTEN="+at, "PERCH_MDNS_ENABLED=false", "SECRET_OF_OURS=x")
+	p, _ := program(t, data, "PERCH_MQTT_BROKER="+config.EmbeddedBroker, "PERCH_MQTT_LISTEN="+at, "PERCH_MDNS_ENABLED=false", "SECRET_OF_OURS=x")
 	h := &house{t: t}
 	child := 0
 	h.eventually("the broker runs", func() bool {
@@ -264,7 +266,7 @@ func TestConfirmedOverMQTTIsKept(t *testing.T) {
 	total := 0
 	for round := range kills {
 		at := freeBelow(t)
-		p, _ := program(t, data, "PERCH_MQTT_BROKER="+embedded, "PERCH_MQTT_LISTEN="+at, "PERCH_MDNS_ENABLED=false",
+		p, _ := program(t, data, "PERCH_MQTT_BROKER="+config.EmbeddedBroker, "PERCH_MQTT_LISTEN="+at, "PERCH_MDNS_ENABLED=false",
 			"PERCH_SPEECH_RECOGNIZERS_0_KIND=wyoming", "PERCH_SPEECH_RECOGNIZERS_0_URL=tcp://127.0.0.1:9",
 			"PERCH_SPEECH_SYNTHESIZERS_0_KIND=wyoming", "PERCH_SPEECH_SYNTHESIZERS_0_URL=tcp://127.0.0.1:9")
 		h.eventually("the broker runs", func() bool { return brokerOf(t, p.Process.Pid) != 0 })
@@ -309,7 +311,7 @@ func knownTo(t *testing.T, data string, robots []string) {
 func missing(t *testing.T, data, robotID string, sentences []string) {
 	t.Helper()
 	const waits = 19
-	db, err := store.Open(databasePath(data), store.Options{})
+	db, err := store.Open(archive.DatabasePath(data), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

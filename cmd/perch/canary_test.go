@@ -23,6 +23,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"perch/cmd/perch/config"
 	"perch/firmware-tools/simrobot"
 	"perch/socket"
 )
@@ -138,7 +139,7 @@ func TestNoSecretIsEverTold(t *testing.T) {
 	c := indiscreetEngines(elsewhere.URL, secrets, file)
 	c.TLS = goodFor(t, t.TempDir(), "perch.local", month)
 	c.Skins.Key, c.Bridge.KeyFile = secrets.plant("skins.key"), file("bridge.key_file")
-	c.MQTT.Broker, c.MQTT.Listen = embedded, free(t)
+	c.MQTT.Broker, c.MQTT.Listen = config.EmbeddedBroker, free(t)
 	c.Robots.ShareTranscripts = true
 	data := t.TempDir()
 	h := open(t, c, data)
@@ -179,21 +180,21 @@ func TestNoSecretIsEverTold(t *testing.T) {
 
 // indiscreetEngines are one of each kind, with a secret wherever one can be,
 // before those that work.
-func indiscreetEngines(at string, secrets *canaries, file func(string) string) config {
+func indiscreetEngines(at string, secrets *canaries, file func(string) string) config.Config {
 	c := testConfig()
 
-	c.Speech.Recognizers = []recognizerConfig{
+	c.Speech.Recognizers = []config.Recognizer{
 		{Kind: "openai", URL: at + "/v1", Model: "m", KeyFile: file("recognizer openai key_file")},
 		{Kind: "assist", URL: at, Token: secrets.plant("recognizer assist token")},
 		{Kind: "sphinx"}}
-	c.Speech.Synthesizers = []synthesizerConfig{
+	c.Speech.Synthesizers = []config.Synthesizer{
 		{Kind: "openai", URL: at + "/v1", Voice: "v", Key: secrets.plant("synthesizer openai key")},
 		{Kind: "elevenlabs", URL: at + "/v1", Voice: "abcdefghijklmnopqrst", KeyFile: file("synthesizer elevenlabs key_file")},
 		{Kind: "assist", URL: at, TokenFile: file("synthesizer assist token_file")},
 		{Kind: "espeak", Voice: "en-us"}}
 	nobody := secrets.plant("a key in the address of nobody")
-	c.Brains = []brainConfig{
-		{Kind: "openai", URL: at + "/v1", Model: "m", Key: secrets.plant("brain openai key"), MCP: []mcpConfig{
+	c.Brains = []config.Brain{
+		{Kind: "openai", URL: at + "/v1", Model: "m", Key: secrets.plant("brain openai key"), MCP: []config.MCP{
 			{Name: "web", URL: at + "/" + secrets.plant("mcp path") + "?k=" + secrets.plant("mcp query"), Key: secrets.plant("mcp key")},
 			{Name: "here", Command: []string{"sh", "-c", `echo "$HOUSE_KEY" >&2; exit 1`}, Env: map[string]string{"HOUSE_KEY": secrets.plant("mcp env")}}}},
 		{Kind: "openai", URL: at + "/v1?api_key=" + secrets.plant("brain openai query"), Model: "m"},
@@ -202,7 +203,7 @@ func indiscreetEngines(at string, secrets *canaries, file func(string) string) c
 		{Kind: "assist", URL: at, Token: secrets.plant("brain assist token")},
 		{Kind: "acp", Command: []string{"sh", "-c", `echo "$AGENT_KEY" >&2; exit 1`}, Env: map[string]string{"AGENT_KEY": secrets.plant("brain acp env")}},
 		{Kind: "reflex"}}
-	c.BrainDeep = []brainConfig{{Kind: "openai", URL: at + "/v1", Model: "m", Key: secrets.plant("brain_deep key")}}
+	c.BrainDeep = []config.Brain{{Kind: "openai", URL: at + "/v1", Model: "m", Key: secrets.plant("brain_deep key")}}
 	return c
 }
 
@@ -499,7 +500,7 @@ func (v visitors) commands() {
 		_, err := loadConfig("", []string{name + "=" + p("the variable "+name)})
 		fmt.Fprintln(out, err)
 	}
-	d := newExamination(v.h.config, "", data)
+	d := newExamination(doctorOptions{config: v.h.config, data: data, version: "dev", built: builtAt(""), connect: connectLocal})
 	defer d.close()
 	d.examine(v.t.Context())
 	for _, f := range d.findings {

@@ -1,138 +1,19 @@
 package main
 
 import (
-	"bytes"
 	"crypto/tls"
-	"crypto/x509"
-	"errors"
-	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
-	"strings"
 	"sync"
 	"time"
+
+	"perch/cmd/perch/config"
 )
-
-// tlsConfig is where everything but the robots' doors is served encrypted.
-type tlsConfig struct {
-	Listen      []string `yaml:"listen"`
-	Certificate string   `yaml:"certificate"` // a file, PEM, the authorities' after it
-	Key         string   `yaml:"key"`         // a file, PEM
-}
-
-// tls finds what keeps encrypted doors closed.
-func (k *checker) tls(c tlsConfig) {
-	for i, a := range c.Listen {
-		if _, err := splitAddress(a); err != nil {
-			k.fault(fmt.Sprintf("tls.listen.%d", i), "%s", err)
-		}
-	}
-	if len(c.Listen) == 0 {
-		return
-	}
-	switch {
-	case c.Certificate == "":
-		k.fault("tls.certificate", "tls.listen needs one: a file in PEM")
-	case c.Key == "":
-		k.fault("tls.key", "tls.certificate needs its key: a file in PEM")
-	default:
-		if _, err := readCertificate(c); err != nil {
-			key, what, _ := strings.Cut(err.Error(), ": ")
-			if k.service == nil || !errors.Is(err, fs.ErrPermission) { // else readers tells
-				k.fault(key, "%s", what)
-			}
-		}
-	}
-}
-
-// readCertificate reads a certificate and its key. Its error begins with the
-// configuration key of the file that is wrong.
-func readCertificate(c tlsConfig) (*tls.Certificate, error) {
-	certificate, err := readPEM("tls.certificate", c.Certificate)
-	if err != nil {
-		return nil, err
-	}
-	key, err := readPEM("tls.key", c.Key)
-	if err != nil {
-		return nil, err
-	}
-	switch {
-	case !bytes.Contains(certificate, []byte("-----BEGIN CERTIFICATE-----")):
-		return nil, fmt.Errorf("tls.certificate: %s holds no certificate in PEM", c.Certificate)
-	case bytes.Contains(key, []byte("ENCRYPTED")):
-		return nil, fmt.Errorf("tls.key: %s is encrypted with a pass phrase; write it without: openssl pkey -in %s -out FILE", c.Key, c.Key)
-	case !bytes.Contains(key, []byte("PRIVATE KEY-----")):
-		return nil, fmt.Errorf("tls.key: %s holds no private key in PEM", c.Key)
-	}
-	pair, err := tls.X509KeyPair(certificate, key)
-	if err == nil && pair.Leaf == nil {
-		pair.Leaf, err = x509.ParseCertificate(pair.Certificate[0])
-	}
-	if err != nil {
-		// The library's words are of the two files' form, never of what they hold.
-		return nil, fmt.Errorf("tls.certificate: %s and %s cannot be used together: %s", c.Certificate, c.Key, strings.TrimPrefix(err.Error(), "tls: "))
-	}
-	return &pair, nil
-}
-
-// mostPEM bounds a file of certificates.
-const mostPEM = 1 << 20
-
-func readPEM(key, path string) ([]byte, error) {
-	text, err := os.ReadFile(credential(path, os.Getenv("CREDENTIALS_DIRECTORY")))
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("%s: there is no file %s", key, path)
-	case errors.Is(err, fs.ErrPermission):
-		return nil, fmt.Errorf("%s: %w", key, denied(err, ourselves()))
-	case err != nil:
-		return nil, fmt.Errorf("%s: %w", key, err)
-	case len(text) > mostPEM:
-		return nil, fmt.Errorf("%s: %s is larger than %d bytes", key, path, mostPEM)
-	}
-	return text, nil
-}
-
-// mostSoon is how long before its end a certificate should have been renewed;
-// with one that lives shortly it is a fifth of its life.
-const mostSoon = 14 * 24 * time.Hour
-
-// errDates is wrapped by what dates says of a certificate nobody takes.
-var errDates = errors.New("the certificate is not valid")
-
-// dates says what is wrong with a certificate's dates, or will soon be, or
-// nothing.
-func dates(leaf *x509.Certificate, now time.Time) error {
-	const day = "2006-01-02"
-	soon := min(mostSoon, leaf.NotAfter.Sub(leaf.NotBefore)/5)
-	switch {
-	case now.After(leaf.NotAfter):
-		return fmt.Errorf("%w: it has expired on %s; renew it, and the new one is taken without a restart", errDates, leaf.NotAfter.Format(day))
-	case now.Before(leaf.NotBefore):
-		return fmt.Errorf("%w before %s; is this machine's clock right?", errDates, leaf.NotBefore.Format(day))
-	case now.Add(soon).After(leaf.NotAfter):
-		return fmt.Errorf("the certificate expires on %s; renew it, and the new one is taken without a restart", leaf.NotAfter.Format(day))
-	}
-	return nil
-}
-
-// names are those that a certificate is for.
-func names(leaf *x509.Certificate) string {
-	all := append([]string(nil), leaf.DNSNames...)
-	for _, ip := range leaf.IPAddresses {
-		all = append(all, ip.String())
-	}
-	if len(all) == 0 {
-		return "no name"
-	}
-	return strings.Join(all, ", ")
-}
 
 // certificate is the one that is shown, read anew where its files have
 // changed: whoever renews it need not know of us.
 type certificate struct {
-	files tlsConfig
+	files config.TLS
 	log   *slog.Logger
 
 	mu      sync.Mutex
@@ -151,11 +32,11 @@ type stamp struct {
 // lookEvery is how often a handshake has the files looked at.
 const lookEvery = time.Second
 
-func newCertificate(c tlsConfig, log *slog.Logger) (*certificate, error) {
+func newCertificate(c config.TLS, log *slog.Logger) (*certificate, error) {
 	k := &certificate{files: c, log: log, looked: time.Now()}
 	k.read = k.stamps()
 	var err error
-	k.current, err = readCertificate(c)
+	k.current, err = config.ReadCertificate(c)
 	return k, err
 }
 
@@ -193,23 +74,23 @@ func (k *certificate) renew() {
 		return
 	}
 	k.read = now
-	fresh, err := readCertificate(k.files)
+	fresh, err := config.ReadCertificate(k.files)
 	if err != nil {
 		k.log.Warn("the new certificate cannot be used; the one from before is shown", "err", err)
 		return
 	}
 	k.current = fresh
-	k.log.Info("a new certificate is shown", "names", names(fresh.Leaf), "until", fresh.Leaf.NotAfter)
+	k.log.Info("a new certificate is shown", "names", config.Names(fresh.Leaf), "until", fresh.Leaf.NotAfter)
 }
 
 // condition is for whom and how long it is good, and what is wrong with it: an
-// error that wraps errDates where nobody takes it.
+// error that wraps ErrDates where nobody takes it.
 func (k *certificate) condition(now time.Time) (fine string, err error) {
 	shown, err := k.get(nil)
 	if err != nil {
 		return "", err
 	}
-	return "a certificate for " + names(shown.Leaf) + ", until " + shown.Leaf.NotAfter.Format("2006-01-02"), dates(shown.Leaf, now)
+	return "a certificate for " + config.Names(shown.Leaf) + ", until " + shown.Leaf.NotAfter.Format("2006-01-02"), config.Expiry(shown.Leaf, now)
 }
 
 // settings are those of every encrypted listener. What browsers and programs of

@@ -18,6 +18,7 @@ import (
 	"syscall"
 	"time"
 
+	"perch/cmd/perch/config"
 	"perch/device"
 )
 
@@ -94,7 +95,7 @@ func address(url string) string {
 
 // socket finds the socket of the appliance on this machine.
 func (r *reach) socket() (string, error) {
-	candidates := []string{filepath.Join(systemRun, "perch.sock"), filepath.Join(dataPath(r.data), "perch.sock")}
+	candidates := []string{filepath.Join(config.SystemRun, "perch.sock"), filepath.Join(config.Data(r.data), "perch.sock")}
 	if r.data != "" {
 		candidates = candidates[1:]
 	}
@@ -135,9 +136,6 @@ func (r *reach) running(ctx context.Context) (c *client, running bool, err error
 	c, err = r.client()
 	return c, err == nil, err
 }
-
-// errNoneRuns is wrapped where this machine has no socket of an appliance.
-var errNoneRuns = errors.New("no appliance runs here")
 
 func (r *reach) token() (token, from string, err error) {
 	if r.tokenFile == "" {
@@ -202,6 +200,11 @@ func (c *client) do(ctx context.Context, method, path string, body, into any) er
 		return fmt.Errorf("the answer is not the appliance's: %w", err)
 	}
 	return nil
+}
+
+// Get decodes what lies at a path of the admin API.
+func (c *client) Get(ctx context.Context, path string, into any) error {
+	return c.do(ctx, http.MethodGet, path, nil, into)
 }
 
 // refusal is the sentence of an error the appliance answered with.
@@ -297,17 +300,6 @@ func (d deviceLine) advice() string {
 		return "nobody has adopted it, so that it may talk and nothing else: perch adopt " + d.ID
 	}
 	return ""
-}
-
-// turnedAway is a check-in that was refused, as it is shown.
-type turnedAway struct {
-	At                      time.Time
-	Address, Device, Reason string
-	Count                   int
-}
-
-func (t turnedAway) String() string {
-	return fmt.Sprintf("refused: a check-in from %s as %q, at %s (%d so far): %s", device.Plain(t.Address), device.Plain(t.Device), t.At.Local().Format(time.TimeOnly), t.Count, device.Plain(t.Reason))
 }
 
 // refusals shows whom the appliance has turned away: such a robot is in no list.

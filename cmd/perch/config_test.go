@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"perch/cmd/perch/config"
 )
 
 func written(t testing.TB, text string) string {
@@ -22,6 +24,11 @@ func written(t testing.TB, text string) string {
 	return path
 }
 
+// loadConfig reads a file, none where path is empty, and the environment.
+func loadConfig(path string, environ []string) (config.Config, error) {
+	return config.Source{File: path, Environ: environ, Check: checkPart}.Load()
+}
+
 // TestTheSampleIsTheDefaults: the manual holds every key, and says what is.
 func TestTheSampleIsTheDefaults(t *testing.T) {
 	const sample = "../../packaging/perch.yaml"
@@ -29,12 +36,12 @@ func TestTheSampleIsTheDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := defaultConfig()
+	want := config.Default()
 	for _, list := range []*[]string{&want.AllowedHosts, &want.AllowedOrigins, &want.MDNS.Interfaces, &want.TLS.Listen} {
 		*list = []string{} // written as empty lists
 	}
 	want.Skins.Vocabularies, want.Skins.Hooks.Robots = map[string]map[string]string{}, []string{}
-	want.BrainDeep, want.Rules, want.Robots.Each = []brainConfig{}, []ruleConfig{}, []robotConfig{}
+	want.BrainDeep, want.Rules, want.Robots.Each = []config.Brain{}, []config.Rule{}, []config.Robot{}
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("the sample is\n%+v\nthe defaults are\n%+v", c, want)
 	}
@@ -55,7 +62,7 @@ func keysOf(t reflect.Type) (keys []string) {
 		return keysOf(t.Elem())
 	case reflect.Struct:
 		for i := range t.NumField() {
-			keys = append(keys, keyOf(t.Field(i)))
+			keys = append(keys, t.Field(i).Tag.Get("yaml"))
 			keys = append(keys, keysOf(t.Field(i).Type)...)
 		}
 	}
@@ -65,7 +72,7 @@ func keysOf(t reflect.Type) (keys []string) {
 func TestNoFileIsTheDefaults(t *testing.T) {
 	for _, path := range []string{"", written(t, ""), written(t, "# nothing\n")} {
 		c, err := loadConfig(path, nil)
-		if err != nil || !reflect.DeepEqual(c, defaultConfig()) {
+		if err != nil || !reflect.DeepEqual(c, config.Default()) {
 			t.Errorf("%q: %+v, %v", path, c, err)
 		}
 	}
@@ -155,7 +162,7 @@ func TestFaults(t *testing.T) {
 		"name: a\nname: b":                                                      "perch.yaml:2: ",
 	} {
 		_, err := loadConfig(written(t, text), nil)
-		var wrong faults
+		var wrong config.Faults
 		if !errors.As(err, &wrong) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s\ngave %v\nwant %s", text, err, want)
 		}
@@ -188,7 +195,7 @@ rules:
 - {when: {event: x}, wen: y}
 `
 	_, err := loadConfig(written(t, text), []string{"PERCH_NOTHING=1"})
-	var wrong faults
+	var wrong config.Faults
 	if !errors.As(err, &wrong) {
 		t.Fatal(err)
 	}
@@ -212,7 +219,7 @@ rules:
 func TestAnEngineByEnvironment(t *testing.T) {
 	c, err := loadConfig("", []string{"PERCH_SPEECH_SYNTHESIZERS_0_KIND=openai", "PERCH_SPEECH_SYNTHESIZERS_0_KEY=k",
 		"PERCH_SPEECH_SYNTHESIZERS_0_URL=http://127.0.0.1:9/v1"})
-	if want := (synthesizerConfig{Kind: "openai", Key: "k", URL: "http://127.0.0.1:9/v1"}); err != nil || c.Speech.Synthesizers[0] != want {
+	if want := (config.Synthesizer{Kind: "openai", Key: "k", URL: "http://127.0.0.1:9/v1"}); err != nil || c.Speech.Synthesizers[0] != want {
 		t.Errorf("%+v, %v", c.Speech.Synthesizers, err)
 	}
 	_, err = loadConfig("", []string{"PERCH_BRAINS_0_KIND=acp", "PERCH_BRAINS_0_COMMAND=[x]", "PERCH_BRAINS_0_ENV=API_KEY=canary"})
@@ -334,12 +341,12 @@ func FuzzConfig(f *testing.F) {
 // TestALanguageTheReflexBrainDoesNotSpeak is taken where other brains answer:
 // what the appliance says by itself is English then.
 func TestALanguageTheReflexBrainDoesNotSpeak(t *testing.T) {
-	c := defaultConfig()
-	c.Language, c.Brains = "de-AT", []brainConfig{{Kind: "none"}}
-	if wrong := c.check(&places{}); len(wrong) > 0 {
+	c := config.Default()
+	c.Language, c.Brains = "de-AT", []config.Brain{{Kind: "none"}}
+	if wrong := (config.Source{Check: checkPart}).Recheck(&c); wrong != nil {
 		t.Errorf("it is refused: %v", wrong)
 	}
-	book, err := bookOf(&c)
+	book, err := config.Book(&c)
 	if err != nil || book.Phrase("failed") == "" {
 		t.Errorf("its own sentences: %v", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"perch/gateway/admin"
+	"perch/store"
 )
 
 // counters are what parts count themselves.
@@ -66,7 +67,7 @@ func (a *app) gauges() []admin.Gauge {
 		}},
 		{Name: "perch_store_failing", Help: "1 while the last write of the database has failed, or it cannot be read.", Read: func() float64 { return truth(a.db.Err() != nil || a.db.Readable() != nil) }},
 		{Name: "perch_disk_free_bytes", Help: "Room that is left where the data is.", Read: func() float64 {
-			free, err := freeSpace(a.data)
+			free, err := store.FreeSpace(a.data)
 			if err != nil {
 				return 0
 			}

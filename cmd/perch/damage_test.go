@@ -19,6 +19,7 @@ import (
 	"perch/agent"
 	"perch/device"
 	"perch/store"
+	"perch/store/archive"
 )
 
 const (
@@ -59,7 +60,7 @@ func copyOf(t *testing.T, data string) string {
 	to := filepath.Join(t.TempDir(), "data")
 	err := os.CopyFS(to, os.DirFS(data))
 	for _, name := range []string{"token-key", "admin-token", "perch.db"} { // which loses who may read them
-		if exists(filepath.Join(to, name)) {
+		if there(filepath.Join(to, name)) {
 			err = errors.Join(err, os.Chmod(filepath.Join(to, name), 0o600))
 		}
 	}
@@ -84,7 +85,7 @@ func zero(t *testing.T, file string, n int) {
 // images are all images on the disk, wherever in the folder.
 func imagesIn(t *testing.T, data string) (found []string) {
 	t.Helper()
-	for _, name := range entries(t, filepath.Join(data, firmwareName)) {
+	for _, name := range entries(t, filepath.Join(data, "firmware")) {
 		if sha, is := strings.CutSuffix(filepath.Base(name), ".bin"); is {
 			found = append(found, sha)
 		}
@@ -97,7 +98,7 @@ func imagesIn(t *testing.T, data string) (found []string) {
 // deleted, and what it acknowledges it keeps.
 func TestDamagedPages(t *testing.T) {
 	data, images := inhabited(t)
-	file := readFile(t, databasePath(data))
+	file := readFile(t, archive.DatabasePath(data))
 	var used []int
 	for n := range len(file) / page {
 		if n < 2 || file[n*page+10]|file[n*page+11] != 0 {
@@ -112,7 +113,7 @@ func TestDamagedPages(t *testing.T) {
 		}
 		damaged++
 		data := copyOf(t, data)
-		zero(t, databasePath(data), n)
+		zero(t, archive.DatabasePath(data), n)
 		c := testConfig()
 		c.Bridge.Key = skinsTestKey
 		h := open(t, c, data)
@@ -155,8 +156,8 @@ func TestAPageIsDamagedWhileItRuns(t *testing.T) {
 	c := testConfig()
 	c.Bridge.Key = skinsTestKey
 	h := open(t, c, data)
-	n := bytes.Index(readFile(t, databasePath(data)), []byte("fact 77 ")) / page
-	zero(t, databasePath(data), n)
+	n := bytes.Index(readFile(t, archive.DatabasePath(data)), []byte("fact 77 ")) / page
+	zero(t, archive.DatabasePath(data), n)
 	remember := func(fact string) (int, string) {
 		return h.request(http.MethodPost, "/api/voice/remember", fmt.Sprintf(`{"fact":%q}`, fact), "Authorization", "Bearer "+skinsTestKey)
 	}
@@ -191,10 +192,10 @@ func TestAPageIsDamagedWhileItRuns(t *testing.T) {
 	if ok, note := diagnosed(t, data); !ok {
 		t.Errorf("once that is removed the doctor says %s", note)
 	}
-	n = bytes.Index(readFile(t, databasePath(data)), []byte("fact 99 ")) / page
-	zero(t, databasePath(data), n)
-	before := readFile(t, databasePath(data))
-	if ok, note := diagnosed(t, data); ok || !strings.Contains(note, "the next start keeps the") || !strings.Contains(note, "lost: ") || !bytes.Equal(before, readFile(t, databasePath(data))) {
+	n = bytes.Index(readFile(t, archive.DatabasePath(data)), []byte("fact 99 ")) / page
+	zero(t, archive.DatabasePath(data), n)
+	before := readFile(t, archive.DatabasePath(data))
+	if ok, note := diagnosed(t, data); ok || !strings.Contains(note, "the next start keeps the") || !strings.Contains(note, "lost: ") || !bytes.Equal(before, readFile(t, archive.DatabasePath(data))) {
 		t.Errorf("of a damaged database the doctor says %s", note)
 	}
 }
@@ -214,8 +215,8 @@ func diagnosed(t *testing.T, data string) (ok bool, note string) {
 // or a flag has it start.
 func TestNoDatabaseWhereOneWas(t *testing.T) {
 	whole, images := inhabited(t)
-	archive := filepath.Join(t.TempDir(), "b.tar")
-	if code, _, errs := commandLine(t, "backup", "--data", whole, archive); code != exitDone {
+	saved := filepath.Join(t.TempDir(), "b.tar")
+	if code, _, errs := commandLine(t, "backup", "--data", whole, saved); code != exitDone {
 		t.Fatal(errs)
 	}
 	for name, c := range map[string]struct {
@@ -241,7 +242,7 @@ func TestNoDatabaseWhereOneWas(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			data := copyOf(t, whole)
-			path := databasePath(data)
+			path := archive.DatabasePath(data)
 			if err := c.do(path); err != nil {
 				t.Fatal(err)
 			}
@@ -265,7 +266,7 @@ func TestNoDatabaseWhereOneWas(t *testing.T) {
 				t.Errorf("the doctor says %s", note)
 			}
 			restored := copyOf(t, data)
-			if code, _, errs := commandLine(t, "restore", "--data", restored, archive); code != exitDone {
+			if code, _, errs := commandLine(t, "restore", "--data", restored, saved); code != exitDone {
 				t.Errorf("restore: %s", errs)
 			}
 			if h := open(t, testConfig(), restored); len(h.robots.List()) != residentsOf {
@@ -278,7 +279,7 @@ func TestNoDatabaseWhereOneWas(t *testing.T) {
 			}
 			begun := testConfig()
 			log := slog.New(slog.NewTextHandler(io.Discard, nil))
-			a, err := newApp(&begun, appOptions{data: data, log: log, newDatabase: true})
+			a, err := newApp(&begun, appOptions{version: "dev", built: builtAt(""), data: data, log: log, newDatabase: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -331,7 +332,7 @@ func TestAFirstStartKilled(t *testing.T) {
 		o := &outage{t: t, data: filepath.Join(t.TempDir(), "data")}
 		o.begin()
 		begun := time.Now()
-		for !exists(databasePath(o.data)) && time.Since(begun) < startWithin {
+		for !there(archive.DatabasePath(o.data)) && time.Since(begun) < startWithin {
 			time.Sleep(time.Millisecond)
 		}
 		time.Sleep(time.Duration(n) * 3 * time.Millisecond) // and something of what follows

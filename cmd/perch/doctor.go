@@ -3,11 +3,8 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -16,77 +13,31 @@ import (
 	"syscall"
 	"time"
 
+	"perch/cmd/perch/config"
 	"perch/gateway/admin"
 	"perch/gateway/mdns"
+	"perch/store"
 )
-
-// errUnwell makes the doctor's exit code.
-var errUnwell = errors.New("not everything works; the first lines say what, and how to mend it")
-
-// doctor says what works. It asks a running appliance where there is one, and
-// looks for itself where there is none.
-func doctor(ctx context.Context, args []string, out io.Writer) error {
-	s := settings{judge: true}
-	f := newFlags("doctor")
-	secrets := doctorFlags(f, &s)
-	if _, err := parse(f, args, 0, 0); err != nil {
-		return err
-	}
-	c, err := s.load()
-	var wrong faults
-	if err != nil && !errors.As(err, &wrong) {
-		return err
-	}
-	d := newExamination(&c, configPath(s.config), s.data)
-	defer d.close()
-	if err == nil {
-		d.examine(ctx)
-	} else { // nothing can be tried by such a configuration
-		for _, fault := range wrong {
-			d.add("configuration", errors.New(fault), "")
-		}
-		d.unit(ctx)
-	}
-	unwell := show(out, d.findings) > 0
-	if *secrets {
-		showSecrets(out, d.config, d.data)
-	}
-	if err != nil {
-		return wrongConfig{}
-	}
-	if unwell {
-		return errUnwell
-	}
-	return nil
-}
-
-// wrongConfig ends the doctor where a configuration has faults, which were told.
-type wrongConfig struct{}
-
-func (wrongConfig) Error() string { return errUnwell.Error() }
-func (wrongConfig) Unwrap() error { return faults(nil) }
-
-func doctorFlags(f *flag.FlagSet, s *settings) (secrets *bool) {
-	s.register(f)
-	return f.Bool("show-secrets", false, "show the generated passwords")
-}
 
 // examination collects findings.
 type examination struct {
-	config   *config
+	config   *config.Config
 	file     string // of the configuration; empty where there is none
 	data     string
 	named    string // the data as it was named; empty is the service's, or what is here
 	findings []finding
-	running  *client       // to the appliance that runs here, if one does
+	running  asker         // to the appliance that runs here, if one does
 	status   *admin.Status // of that
 	told     []finding     // what it says of its engines, which are tried as well
 	locked   bool          // one seems to run, and we may not ask it
 	store    *copied       // of one that does not run; nil where there is none to be read
 
+	version string // of this program
+	connect func(data string) (asker, error)
+
 	// The surroundings, which a test has made.
-	service  *account // whom the service runs as, where that is somebody else
-	root     string   // of the machine's files, "/"
+	service  *config.Account // whom the service runs as, where that is somebody else
+	root     string          // of the machine's files, "/"
 	now      func() time.Time
 	built    time.Time
 	resolve  func(ctx context.Context, host string) (netip.Addr, error)
@@ -95,18 +46,39 @@ type examination struct {
 	services func(ctx context.Context) (string, error) // what systemd says of the unit
 }
 
+// asker is a connection to a running appliance.
+type asker interface {
+	// Get decodes what lies at a path of the admin API.
+	Get(ctx context.Context, path string, into any) error
+}
+
+// errNoneRuns is wrapped where this machine has no socket of an appliance.
+var errNoneRuns = errors.New("no appliance runs here")
+
+// doctorOptions are what is examined.
+type doctorOptions struct {
+	config  *config.Config
+	file    string // of the configuration; empty where there is none
+	data    string // the directory as it was named; empty where it was not
+	version string // of this program
+	built   time.Time
+	// connect reaches the appliance that runs on a data directory; an empty name
+	// is that of the service. Where none runs, it returns errNoneRuns.
+	connect func(data string) (asker, error)
+}
+
 // newExamination looks at the data that is named, else at the service's, which
 // its owner alone may be able to read.
-func newExamination(c *config, file, named string) *examination {
-	data := dataPath(named)
-	if _, err := os.Stat(systemData); named == "" && err == nil && os.Getenv("STATE_DIRECTORY") == "" {
-		data = systemData
+func newExamination(o doctorOptions) *examination {
+	data, named := config.Data(o.data), o.data
+	if _, err := os.Stat(config.SystemData); named == "" && err == nil && os.Getenv("STATE_DIRECTORY") == "" {
+		data = config.SystemData
 	}
-	if filepath.Clean(named) == systemData {
+	if filepath.Clean(named) == config.SystemData {
 		named = ""
 	}
-	return &examination{config: c, file: file, data: data, named: named, service: serviceAccount(), root: "/", now: time.Now, built: builtAt(), resolve: mdns.Resolve,
-		own: net.InterfaceAddrs, free: freeSpace, services: askSystemd}
+	return &examination{config: o.config, file: o.file, data: data, named: named, version: o.version, connect: o.connect, service: config.ServiceAccount(), root: "/", now: time.Now, built: o.built,
+		resolve: mdns.Resolve, own: net.InterfaceAddrs, free: store.FreeSpace, services: askSystemd}
 }
 
 func (d *examination) close() {
@@ -121,6 +93,14 @@ func (d *examination) add(part string, err error, fine string) {
 		return
 	}
 	d.findings = append(d.findings, finding{ok: true, part: part, note: fine})
+}
+
+// misconfigured finds what can be found where the configuration has faults.
+func (d *examination) misconfigured(ctx context.Context, wrong config.Faults) {
+	for _, fault := range wrong {
+		d.add("configuration", errors.New(fault), "")
+	}
+	d.unit(ctx)
 }
 
 func (d *examination) examine(ctx context.Context) {
@@ -141,8 +121,7 @@ func (d *examination) examine(ctx context.Context) {
 
 // appliance asks the one that runs on this machine's data.
 func (d *examination) appliance(ctx context.Context) {
-	r := reach{data: d.named}
-	c, err := r.client()
+	c, err := d.connect(d.named)
 	if err != nil && !errors.Is(err, errNoneRuns) {
 		d.locked = true
 		d.add("appliance", err, "")
@@ -153,7 +132,7 @@ func (d *examination) appliance(ctx context.Context) {
 		return
 	}
 	var status admin.Status
-	if err := c.do(ctx, http.MethodGet, "/api/v1/status", nil, &status); err != nil {
+	if err := c.Get(ctx, "/api/v1/status", &status); err != nil {
 		d.add("appliance", fmt.Errorf("it has a socket, and cannot be asked: %w; if none runs, start one: what is left of an earlier one is put away then", err), "")
 		return
 	}
@@ -172,10 +151,10 @@ func (d *examination) appliance(ctx context.Context) {
 
 // another finds that what runs is not what is installed.
 func (d *examination) another(running string) error {
-	if running == version {
+	if running == d.version {
 		return nil
 	}
-	return fmt.Errorf("version %s runs, and this program is %s; restart the appliance to run what is installed", running, version)
+	return fmt.Errorf("version %s runs, and this program is %s; restart the appliance to run what is installed", running, d.version)
 }
 
 // spoken reports whether the running appliance has told of a part.
@@ -197,7 +176,7 @@ func (d *examination) unread(part string) {
 // configuration has no faults that keep the appliance from starting, or the
 // doctor would not have come so far.
 func (d *examination) configuration() {
-	if err := d.config.checkRecognizer(); err != nil {
+	if err := checkRecognizers(d.config); err != nil {
 		d.add("configuration", fmt.Errorf("%w; perch check-config says where", err), "")
 		return
 	}
@@ -213,7 +192,7 @@ func (d *examination) ports() {
 	if l := d.config.Wyoming.Listen; l != "" {
 		keys["wyoming.listen"] = []string{l}
 	}
-	if m := d.config.MQTT; m.Broker == embedded && d.status != nil {
+	if m := d.config.MQTT; m.Broker == config.EmbeddedBroker && d.status != nil {
 		keys["mqtt.listen"] = []string{m.Listen} // of one that does not run, the broker itself is tried
 	}
 	if d.spokenIll("mqtt") {

@@ -13,6 +13,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/notice"
+	"perch/cmd/perch/config"
 	"perch/gateway/mdns"
 	"perch/voice"
 )
@@ -45,7 +46,7 @@ func (d *examination) engines(ctx context.Context) {
 		return
 	}
 	defer e.close()
-	speech, err := speechOf(d.config)
+	speech, err := config.Speech(d.config)
 	if err != nil {
 		d.add("persona", err, "")
 		return
@@ -216,7 +217,7 @@ func (t *trial) hear(ctx context.Context, n *engine) (took time.Duration, fine s
 // loaded when the first robot comes.
 func (t *trial) ready(ctx context.Context, n *engine) error {
 	if n.ear.Name() == "sphinx" {
-		if err := t.config.checkRecognizer(); err != nil {
+		if err := checkRecognizers(t.config); err != nil {
 			return err
 		}
 	}
@@ -239,7 +240,7 @@ func (t *trial) think(ctx context.Context, n *engine) (took time.Duration, fine 
 			return 0, "", err
 		}
 	}
-	zone, err := t.config.zone()
+	zone, err := t.config.Zone()
 	if err != nil {
 		return 0, "", err
 	}

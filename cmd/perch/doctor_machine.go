@@ -10,25 +10,28 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
+	"perch/cmd/perch/config"
 	"perch/store"
+	"perch/store/archive"
 )
 
 // disk looks at the data directory and the room in it.
 func (d *examination) disk() {
-	dir := there(d.data)
+	dir := store.Nearest(d.data)
 	info, err := os.Stat(dir)
 	if err == nil && info.Mode().Perm()&0o002 != 0 && dir == filepath.Clean(d.data) {
 		d.add("data", fmt.Errorf("anybody on this machine can change %s; chmod o-rwx %s", dir, dir), "")
 	} else if d.status != nil || d.locked {
 		d.add("data", nil, d.data+" is the appliance's, which runs")
-	} else if info != nil && d.service != nil && d.service.may(info, dir, 2) {
-		d.add("data", nil, fmt.Sprintf("%s is writable for the service's user %s", d.data, d.service.name))
-	} else if !writable(dir) {
+	} else if info != nil && d.service != nil && d.service.May(info, dir, 2) {
+		d.add("data", nil, fmt.Sprintf("%s is writable for the service's user %s", d.data, d.service.Name))
+	} else if !config.Writable(dir) {
 		d.add("data", fmt.Errorf("%s cannot be written by this user; run as its owner (sudo -u perch), or name another with --data", dir), "")
 	} else {
 		d.add("data", nil, d.data+" is writable")
@@ -46,7 +49,7 @@ func (d *examination) disk() {
 // clock finds the clock of a Pi that has none and no network yet. Robots get
 // their time from it.
 func (d *examination) clock() {
-	zone, err := d.config.zone()
+	zone, err := d.config.Zone()
 	if err == nil {
 		err = clockFault(d.now(), d.built)
 	}
@@ -71,11 +74,17 @@ type copied struct {
 // told says what is wrong with the database at path, of which this is a copy.
 func (c *copied) told(path string) error {
 	s := *c.Salvaged()
-	if beside := filepath.Join(filepath.Dir(path), filepath.Base(s.Kept)); s.Kept != "" && exists(beside) {
+	if beside := filepath.Join(filepath.Dir(path), filepath.Base(s.Kept)); s.Kept != "" && there(beside) {
 		s.Kept = beside
 		return errors.New(s.String())
 	}
 	return fmt.Errorf("%s is damaged (%s); the next start keeps the %d records that can be read, and puts the file aside; %s; or restore a backup with perch restore", path, s.Cause, s.Records, s.Losses())
+}
+
+// there reports whether something has this path.
+func there(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
 }
 
 func (c *copied) close() {
@@ -89,7 +98,7 @@ func (d *examination) database() {
 	if d.status != nil || d.locked {
 		return // which has told of it
 	}
-	path, left := databasePath(d.data), traces(d.data)
+	path, left := archive.DatabasePath(d.data), traces(d.data)
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && len(left) == 0:
@@ -170,26 +179,19 @@ type elsewhere struct {
 func (e elsewhere) Error() string { return e.words }
 func (e elsewhere) Unwrap() error { return e.error }
 
-// Where units are, of the package and of the machine's owner, whose own comes
-// first.
-const (
-	ownUnit     = "etc/systemd/system/perch.service"
-	packageUnit = "lib/systemd/system/perch.service" // of /usr or /
-)
-
 // unit looks at the service, where systemd runs this machine and has one.
 func (d *examination) unit(ctx context.Context) {
-	exists := func(path string) bool { _, err := os.Lstat(filepath.Join(d.root, path)); return err == nil }
-	own, packaged := exists(ownUnit), exists("usr/"+packageUnit) || exists(packageUnit)
+	exists := func(path string) bool { return there(filepath.Join(d.root, path)) }
+	own, packaged := exists(config.OwnUnit), exists("usr/"+config.PackageUnit) || exists(config.PackageUnit)
 	if !own && !packaged || !exists("run/systemd/system") {
 		return
 	}
-	if to, err := os.Readlink(filepath.Join(d.root, ownUnit)); own && err == nil && to == "/dev/null" {
+	if to, err := os.Readlink(filepath.Join(d.root, config.OwnUnit)); own && err == nil && to == "/dev/null" {
 		d.add("unit", errors.New("perch.service is masked and cannot start; systemctl unmask perch"), "")
 		return
 	}
 	if own && packaged {
-		d.add("unit", fmt.Errorf("/%s takes the place of the package's unit, which is newer after each update; move it away and run systemctl daemon-reload, or keep only what differs with systemctl edit perch", ownUnit), "")
+		d.add("unit", fmt.Errorf("/%s takes the place of the package's unit, which is newer after each update; move it away and run systemctl daemon-reload, or keep only what differs with systemctl edit perch", config.OwnUnit), "")
 		return
 	}
 	text, err := d.services(ctx)
@@ -221,6 +223,10 @@ func askSystemd(ctx context.Context) (string, error) {
 	return string(out), err
 }
 
+// misconfiguredStatus is the exit code of perch serve where its configuration
+// has faults.
+const misconfiguredStatus = "2"
+
 // readUnit says what is wrong with a unit that has these properties.
 func readUnit(text string) (fine string, err error) {
 	is := map[string]string{}
@@ -230,7 +236,7 @@ func readUnit(text string) (fine string, err error) {
 	}
 	restarts, _ := strconv.Atoi(is["NRestarts"]) // an older systemd does not tell
 	why := "journalctl -u perch -n 50 says why"
-	if is["ExecMainStatus"] == strconv.Itoa(exitUsage) {
+	if is["ExecMainStatus"] == misconfiguredStatus {
 		why = "its configuration has faults: sudo perch check-config names them"
 	}
 	switch {
@@ -250,4 +256,52 @@ func readUnit(text string) (fine string, err error) {
 		return "perch.service is active", nil
 	}
 	return "perch.service is " + is["ActiveState"] + "; systemctl start perch starts it", nil
+}
+
+// encryption looks at the certificate.
+func (d *examination) encryption() {
+	if len(d.config.TLS.Listen) == 0 || d.spoken("tls") {
+		return
+	}
+	pair, err := config.ReadCertificate(d.config.TLS)
+	if errors.Is(err, fs.ErrPermission) {
+		d.unread("certificate")
+		return
+	}
+	if err != nil {
+		d.add("certificate", err, "")
+		return
+	}
+	switch err := config.Expiry(pair.Leaf, time.Now()); {
+	case errors.Is(err, config.ErrDates):
+		d.add("certificate", err, "")
+	case err != nil:
+		d.findings = append(d.findings, finding{ok: true, warn: true, part: "certificate", note: err.Error()})
+	default:
+		d.add("certificate", nil, fmt.Sprintf("for %s, until %s", config.Names(pair.Leaf), pair.Leaf.NotAfter.Format(time.DateOnly)))
+	}
+}
+
+// secrets looks at who can read them.
+func (d *examination) secrets() {
+	found := slices.DeleteFunc(d.config.Warnings(d.file, d.data, time.Now()), func(w config.Warning) bool { return w.Part == "tls" })
+	for _, w := range found {
+		d.findings = append(d.findings, finding{ok: true, warn: true, part: w.Part, note: w.What})
+	}
+	ours := 0
+	for _, name := range []string{"admin-token", "token-key", mqttSecret, filepath.Base(archive.DatabasePath(d.data))} {
+		path := filepath.Join(d.data, name)
+		f, err := os.Stat(path)
+		if err != nil {
+			continue // not made yet, or not for this user to see
+		}
+		ours++
+		if f.Mode().Perm()&0o077 != 0 {
+			d.add("secrets", fmt.Errorf("others on this machine can read %s; take that from them: chmod 600 %s", path, path), "")
+			found = append(found, config.Warning{})
+		}
+	}
+	if len(found) == 0 && ours > 0 {
+		d.add("secrets", nil, "nobody but their owner can read them")
+	}
 }

@@ -1,11 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
-	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -14,8 +15,10 @@ import (
 	"strings"
 	"time"
 
+	"perch/cmd/perch/config"
 	"perch/device"
 	"perch/gateway/admin"
+	"perch/gateway/homeassistant"
 	"perch/gateway/mdns"
 	"perch/store"
 )
@@ -78,8 +81,8 @@ func (d *examination) robots(ctx context.Context) {
 	var waiting []string
 	switch {
 	case d.running != nil:
-		var list []deviceLine
-		if err := d.running.do(ctx, http.MethodGet, "/api/v1/devices", nil, &list); err != nil {
+		var list []struct{ ID, Waiting string }
+		if err := d.running.Get(ctx, "/api/v1/devices", &list); err != nil {
 			d.add("robots", fmt.Errorf("they cannot be listed: %w", err), "")
 			return
 		}
@@ -89,7 +92,7 @@ func (d *examination) robots(ctx context.Context) {
 			}
 		}
 		var refused []turnedAway
-		if err := d.running.do(ctx, http.MethodGet, "/api/v1/refused", nil, &refused); err == nil && len(refused) > 0 {
+		if err := d.running.Get(ctx, "/api/v1/refused", &refused); err == nil && len(refused) > 0 {
 			d.add("robots", nil, "note: "+refused[0].String())
 		}
 	case d.store != nil:
@@ -108,4 +111,51 @@ func (d *examination) robots(ctx context.Context) {
 		wait = "waits"
 	}
 	d.add("robots", nil, fmt.Sprintf("note: %d %s to be adopted (%s); perch devices says why, perch adopt ROBOT lets one in", len(waiting), wait, strings.Join(shown, ", ")))
+}
+
+// mqtt looks for the broker where no appliance runs that could tell.
+func (d *examination) mqtt(ctx context.Context) {
+	m := d.config.MQTT
+	if d.status != nil || d.locked || m.Broker == "none" {
+		return
+	}
+	o, err := mirrorOptions(m)
+	if errors.Is(err, fs.ErrPermission) {
+		d.unread("mqtt")
+		return
+	}
+	if err == nil {
+		o.ID, o.Password = d.identity(), cmp.Or(o.Password, "of the doctor's look")
+		var mirror *homeassistant.Mirror
+		if mirror, err = homeassistant.New(o); err == nil {
+			err = mirror.Try(ctx)
+		}
+	}
+	fine := "the broker lets us in"
+	if m.Broker == config.EmbeddedBroker {
+		fine = m.Listen + " is free for the embedded broker"
+	}
+	d.add("mqtt", err, fine)
+}
+
+// identity is the id of the appliance whose data this is, which tells its own
+// words on the broker from another's.
+func (d *examination) identity() string {
+	if d.store != nil {
+		if id, found, err := store.NewTable[string](d.store.DB, "appliance").Get("id"); err == nil && found {
+			return id
+		}
+	}
+	return "00000000"
+}
+
+// turnedAway is a check-in that was refused, as it is shown.
+type turnedAway struct {
+	At                      time.Time
+	Address, Device, Reason string
+	Count                   int
+}
+
+func (t turnedAway) String() string {
+	return fmt.Sprintf("refused: a check-in from %s as %q, at %s (%d so far): %s", device.Plain(t.Address), device.Plain(t.Device), t.At.Local().Format(time.TimeOnly), t.Count, device.Plain(t.Reason))
 }

@@ -82,10 +82,15 @@ func numbered(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-func showSecrets(out io.Writer, c *config, data string) {
+// report prints the findings and returns how many of them are faults.
+func (d *examination) report(out io.Writer) (faults int) { return show(out, d.findings) }
+
+// showSecrets prints the generated passwords.
+func (d *examination) showSecrets(out io.Writer) {
+	c, data := d.config, d.data
 	fmt.Fprint(out, "\nSecrets:\n")
 	names := []string{"admin-token"}
-	if c.MQTT.generated() {
+	if c.MQTT.Generated() {
 		names = append(names, mqttSecret)
 		fmt.Fprintf(out, "      mqtt-user: %s\n", cmp.Or(c.MQTT.User, mqttUser))
 	}

@@ -12,7 +12,9 @@ import (
 	"syscall"
 	"testing"
 
+	"perch/cmd/perch/config"
 	"perch/gateway/admin"
+	"perch/store/archive"
 )
 
 // linesOf is what the doctor prints of findings, and its lines.
@@ -79,7 +81,7 @@ func TestTheDoctorSaysEachThingOnce(t *testing.T) {
 // TestOnePortOneLine: of the broker's port the appliance tells that runs.
 func TestOnePortOneLine(t *testing.T) {
 	d := examined(t)
-	d.config.Listen, d.config.Local, d.config.MQTT.Broker, d.config.MQTT.Listen = nil, nil, embedded, busy(t)
+	d.config.Listen, d.config.Local, d.config.MQTT.Broker, d.config.MQTT.Listen = nil, nil, config.EmbeddedBroker, busy(t)
 	d.runs(admin.Part{Name: "mqtt", Note: "port " + d.config.MQTT.Listen + " is taken by another program"})
 	d.ports()
 	if len(d.findings) > 0 {
@@ -97,14 +99,14 @@ func TestAMemberOfTheGroupFindsNoFault(t *testing.T) {
 	d := examined(t)
 	d.kept(t).Close()
 	key := d.write(t, filepath.Join(d.data, "brain"), "k", 0o600)
-	for path, mode := range map[string]os.FileMode{key: 0, databasePath(d.data): 0, d.data: 0o550} {
+	for path, mode := range map[string]os.FileMode{key: 0, archive.DatabasePath(d.data): 0, d.data: 0o550} {
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}
 	}
 	t.Cleanup(func() { _ = os.Chmod(d.data, 0o700) })
-	d.service = &account{name: "perch"} // who is root here, and so can do all of it
-	d.config.Brains = append(d.config.Brains, brainConfig{Kind: "openai", URL: "http://127.0.0.1:9/v1", Model: "m", KeyFile: key})
+	d.service = &config.Account{Name: "perch"} // who is root here, and so can do all of it
+	d.config.Brains = append(d.config.Brains, config.Brain{Kind: "openai", URL: "http://127.0.0.1:9/v1", Model: "m", KeyFile: key})
 	d.config.MQTT.Broker, d.config.MQTT.PasswordFile = "mqtt://127.0.0.1:9", key
 	d.disk()
 	d.database()
@@ -131,7 +133,7 @@ func TestAMemberOfTheGroupFindsNoFault(t *testing.T) {
 // asNobody runs a test of this binary as a user without rights.
 func asNobody(t *testing.T, name string) {
 	t.Helper()
-	scratch := folder(t)
+	scratch := openFolder(t)
 	if err := os.Chmod(scratch, 0o777); err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +150,7 @@ func asNobody(t *testing.T, name string) {
 // an engine that works when it is tried, both are said, in one line.
 func TestWhatRunsAndWhatIsTriedAreOneLine(t *testing.T) {
 	d := examined(t)
-	d.config.Speech.Recognizers, d.config.Brains = nil, []brainConfig{{Kind: "reflex"}}
+	d.config.Speech.Recognizers, d.config.Brains = nil, []config.Brain{{Kind: "reflex"}}
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte(`{"version":"` + version + `","started":"2026-11-01T00:00:00Z","robots":1,"parts":[` +
 			`{"name":"brain reflex","ok":false,"note":"it hung"},{"name":"brain gone","ok":true,"note":"as it was started"}]}`))
@@ -173,4 +175,16 @@ func TestWhatRunsAndWhatIsTriedAreOneLine(t *testing.T) {
 	if len(found["brain gone"]) != 1 || !strings.Contains(found["appliance"][0].note, "with 1 robot, 0 connected") {
 		t.Errorf("it found %+v", d.findings)
 	}
+}
+
+// openFolder is a folder that everybody may enter.
+func openFolder(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, d := range []string{dir, filepath.Dir(dir)} {
+		if err := os.Chmod(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
 }

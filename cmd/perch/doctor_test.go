@@ -13,11 +13,13 @@ import (
 	"testing"
 	"time"
 
+	"perch/cmd/perch/config"
 	"perch/device"
 	"perch/gateway/admin"
 	"perch/gateway/mdns"
 	"perch/ota"
 	"perch/store"
+	"perch/store/archive"
 )
 
 // examined is an examination of a machine in which all is well: its files are
@@ -25,7 +27,7 @@ import (
 func examined(t *testing.T) *examination {
 	t.Helper()
 	c := testConfig()
-	d := newExamination(&c, "", t.TempDir())
+	d := newExamination(doctorOptions{config: &c, data: t.TempDir(), version: "dev", built: builtAt(""), connect: connectLocal})
 	t.Cleanup(d.close)
 	d.root, d.now, d.built = t.TempDir(), time.Now, time.Now().Add(-time.Hour)
 	d.resolve = func(context.Context, string) (netip.Addr, error) { return netip.MustParseAddr("192.0.2.5"), nil }
@@ -68,7 +70,7 @@ func (d *examination) packaged(t *testing.T) {
 // kept makes a database as a first start does.
 func (d *examination) kept(t *testing.T) *store.DB {
 	t.Helper()
-	db, err := store.Open(databasePath(d.data), store.Options{})
+	db, err := store.Open(archive.DatabasePath(d.data), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +79,7 @@ func (d *examination) kept(t *testing.T) *store.DB {
 
 // runs has an appliance answer for this machine.
 func (d *examination) runs(parts ...admin.Part) {
-	d.status = &admin.Status{Version: version, Parts: parts}
+	d.status = &admin.Status{Version: "dev", Parts: parts}
 }
 
 // TestEachCheckOfTheDoctor: what goes wrong is told with its cause and its
@@ -171,7 +173,7 @@ func TestEachCheckOfTheDoctor(t *testing.T) {
 			func(_ *testing.T, d *examination) { d.ports() }, "port ", true, []string{"does not serve it", "restart it"}},
 		"a broker's port that the appliance does not serve": {
 			func(t *testing.T, d *examination) {
-				d.config.Listen, d.config.Local, d.config.MQTT.Broker, d.config.MQTT.Listen = nil, nil, embedded, "127.0.0.1:0"
+				d.config.Listen, d.config.Local, d.config.MQTT.Broker, d.config.MQTT.Listen = nil, nil, config.EmbeddedBroker, "127.0.0.1:0"
 				d.runs()
 			},
 			func(_ *testing.T, d *examination) { d.ports() }, "port ", true, []string{"mqtt.listen"}},
@@ -200,13 +202,13 @@ func TestEachCheckOfTheDoctor(t *testing.T) {
 		"an own one in the place of the package's": {
 			func(t *testing.T, d *examination) {
 				d.packaged(t)
-				d.write(t, ownUnit, "[Service]\n", 0o644)
+				d.write(t, config.OwnUnit, "[Service]\n", 0o644)
 			}, system, "unit", true, []string{"takes the place of the package's", "systemctl daemon-reload", "systemctl edit"}},
 		"a masked one": {
 			func(t *testing.T, d *examination) {
 				d.packaged(t)
 				d.write(t, "etc/systemd/system/x", "", 0o644)
-				if err := os.Symlink("/dev/null", filepath.Join(d.root, ownUnit)); err != nil {
+				if err := os.Symlink("/dev/null", filepath.Join(d.root, config.OwnUnit)); err != nil {
 					t.Fatal(err)
 				}
 			}, system, "unit", true, []string{"systemctl unmask"}},
@@ -241,7 +243,9 @@ func TestEachCheckOfTheDoctor(t *testing.T) {
 			func(t *testing.T, d *examination) { d.config.MQTT.Broker = "mqtt://127.0.0.1:9" },
 			func(t *testing.T, d *examination) { d.mqtt(t.Context()) }, "mqtt", true, []string{"127.0.0.1:9", "mqtt.broker"}},
 		"a broker's port in use": {
-			func(t *testing.T, d *examination) { d.config.MQTT.Broker, d.config.MQTT.Listen = embedded, busy(t) },
+			func(t *testing.T, d *examination) {
+				d.config.MQTT.Broker, d.config.MQTT.Listen = config.EmbeddedBroker, busy(t)
+			},
 			func(t *testing.T, d *examination) { d.mqtt(t.Context()) }, "mqtt", true, []string{"taken by another program", "mqtt.broker"}},
 
 		"a robot that waits": {

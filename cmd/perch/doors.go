@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
@@ -242,4 +243,13 @@ func listenSocket(path string) (net.Listener, error) {
 		return nil, errors.Join(fmt.Errorf("open the commands' socket: %w", err), l.Close())
 	}
 	return l, nil
+}
+
+// socketPath is where the appliance takes the commands: in its own runtime
+// directory where the service manager made one, else beside its data.
+func socketPath(data string) string {
+	if dir := os.Getenv("RUNTIME_DIRECTORY"); dir != "" {
+		return filepath.Join(dir, "perch.sock")
+	}
+	return filepath.Join(data, "perch.sock")
 }

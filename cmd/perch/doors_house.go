@@ -8,6 +8,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"perch/cmd/perch/config"
 	"perch/gateway/door"
 )
 
@@ -28,11 +29,11 @@ func newLocks(a *app) (*locks, error) {
 	if err != nil {
 		return nil, err
 	}
-	bridge, err := secretOf("key", c.Bridge.Key, c.Bridge.KeyFile)
+	bridge, err := config.Secret("key", c.Bridge.Key, c.Bridge.KeyFile)
 	if err != nil {
 		return nil, err
 	}
-	skins, err := secretOf("key", c.Skins.Key, c.Skins.KeyFile)
+	skins, err := config.Secret("key", c.Skins.Key, c.Skins.KeyFile)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
@@ -14,6 +15,7 @@ import (
 	"perch/agent/notice"
 	"perch/agent/reflex"
 	"perch/agent/thinker"
+	"perch/cmd/perch/config"
 	"perch/device"
 	"perch/event"
 	"perch/voice"
@@ -70,12 +72,12 @@ type mindOf struct {
 
 // newEngines makes them all, loads none and calls nobody. find looks for
 // Wyoming servers on the network.
-func newEngines(c *config, h mindOf, find func(context.Context) ([]string, error), tell func(event.Event), log *slog.Logger) (*engines, error) {
-	book, err := bookOf(c)
+func newEngines(c *config.Config, h mindOf, find func(context.Context) ([]string, error), tell func(event.Event), log *slog.Logger) (*engines, error) {
+	book, err := config.Book(c)
 	if err != nil {
 		return nil, err
 	}
-	speech, err := speechOf(c)
+	speech, err := config.Speech(c)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +87,7 @@ func newEngines(c *config, h mindOf, find func(context.Context) ([]string, error
 			return nil, err
 		}
 	}
-	for _, s := range c.synthesizers() {
+	for _, s := range c.Synthesizers() {
 		if err := e.addMouth(s, log); err != nil {
 			return nil, err
 		}
@@ -186,56 +188,6 @@ func (e *engines) close() {
 	}
 }
 
-// personaOf is who the robot is: a file, or a name alone.
-func personaOf(c *config) (agent.Persona, error) {
-	persona := agent.DefaultPersona()
-	if c.Persona.File != "" {
-		read, err := agent.LoadPersona(c.Persona.File)
-		if err != nil {
-			return persona, err
-		}
-		persona = read
-	}
-	if persona.Name == "" || c.Persona.File == "" {
-		persona.Name = c.Persona.Name
-	}
-	return persona, nil
-}
-
-// synthesizers are those configured, the first of them with the persona's
-// voice. The others know it by no such name.
-func (c *config) synthesizers() []synthesizerConfig {
-	all := slices.Clone(c.Speech.Synthesizers)
-	// A persona that cannot be read is a fault of its own.
-	if persona, err := personaOf(c); err == nil && persona.Voice != "" && len(all) > 0 {
-		all[0].Voice = persona.Voice
-	}
-	return all
-}
-
-// bookOf is the reflex brain's book, whose sentences the embedded recognizer
-// listens for. In a language that it does not speak, what the appliance says by
-// itself is English where other brains answer.
-func bookOf(c *config) (*reflex.Book, error) {
-	own := ""
-	for _, b := range c.Brains {
-		if b.Kind == "reflex" {
-			own = b.Sentences
-		}
-	}
-	book, err := reflex.Load(c.Language, own)
-	if err != nil && !c.reflexes() {
-		book, err = reflex.Load(ownLanguage, own)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the reflex brain's sentences: %w", err)
-	}
-	return book, nil
-}
-
-// ownLanguage is that of the appliance's own sentences, where they are in no other.
-const ownLanguage = "en"
-
 // grammar is what a book understands, as the recognizer is told it.
 func grammar(book *reflex.Book) sphinx.Grammar {
 	var g sphinx.Grammar
@@ -252,8 +204,8 @@ func grammar(book *reflex.Book) sphinx.Grammar {
 	return g
 }
 
-func checkGrammar(c *config, r recognizerConfig) error {
-	book, err := bookOf(c)
+func checkGrammar(c *config.Config, r config.Recognizer) error {
+	book, err := config.Book(c)
 	if err != nil {
 		return err
 	}
@@ -261,4 +213,37 @@ func checkGrammar(c *config, r recognizerConfig) error {
 		r.Model = sphinx.Model
 	}
 	return sphinx.Check(grammar(book), r.Model)
+}
+
+// checkRecognizers is the part of the check that reads the recognizer's
+// dictionary, which takes longer than a start should.
+func checkRecognizers(c *config.Config) error {
+	var found []error
+	for _, r := range c.Speech.Recognizers {
+		if r.Kind == "sphinx" {
+			found = append(found, checkGrammar(c, r))
+		}
+	}
+	return errors.Join(found...)
+}
+
+// checkPart reports what keeps a part from being made of its configuration. It
+// calls nobody; see PartCheck.
+func checkPart(c *config.Config, part any) error {
+	nobody := func(context.Context) ([]string, error) { return nil, nil }
+	e, quiet := &engines{find: nobody}, slog.New(slog.DiscardHandler)
+	defer e.close()
+	switch part := part.(type) {
+	case config.Recognizer:
+		return e.addEars(part, quiet)
+	case config.Synthesizer:
+		return e.addMouth(part, quiet)
+	case config.Brain:
+		return e.addBrain(c, part, mindOf{}, quiet)
+	case config.DeepBrain:
+		return e.addDeep(config.Brain(part), quiet)
+	case config.MQTT:
+		return checkMirror(part)
+	}
+	return fmt.Errorf("there is no part of type %T", part)
 }

@@ -18,12 +18,13 @@ import (
 	"perch/agent/openai"
 	"perch/agent/reflex"
 	"perch/agent/thinker"
+	"perch/cmd/perch/config"
 )
 
 // addBrain makes one brain. Where the book was not read, as when only the
 // configuration is checked, it has none of the appliance's own sentences.
-func (e *engines) addBrain(c *config, b brainConfig, h mindOf, log *slog.Logger) error {
-	persona, err := personaOf(c)
+func (e *engines) addBrain(c *config.Config, b config.Brain, h mindOf, log *slog.Logger) error {
+	persona, err := config.Persona(c)
 	if err != nil {
 		return err
 	}
@@ -39,7 +40,7 @@ func (e *engines) addBrain(c *config, b brainConfig, h mindOf, log *slog.Logger)
 	case "acp":
 		return e.addAgent(b, h, log)
 	case "assist":
-		token, err := secretOf("token", b.Token, b.TokenFile)
+		token, err := config.Secret("token", b.Token, b.TokenFile)
 		if err != nil {
 			return err
 		}
@@ -71,7 +72,7 @@ func (e *engines) think(n *engine, b agent.Brain) {
 }
 
 // addThinker makes a brain of a language model.
-func (e *engines) addThinker(c *config, b brainConfig, h mindOf, persona agent.Persona, log *slog.Logger) error {
+func (e *engines) addThinker(c *config.Config, b config.Brain, h mindOf, persona agent.Persona, log *slog.Logger) error {
 	// What the persona asks of the model holds where the brain says nothing.
 	b.Model = cmp.Or(b.Model, persona.Brain.Model)
 	b.Temperature = cmp.Or(b.Temperature, persona.Brain.Temperature)
@@ -108,7 +109,7 @@ func (e *engines) addThinker(c *config, b brainConfig, h mindOf, persona agent.P
 }
 
 // addDeep makes one model for hard questions.
-func (e *engines) addDeep(b brainConfig, log *slog.Logger) error {
+func (e *engines) addDeep(b config.Brain, log *slog.Logger) error {
 	model, err := e.model(b, log)
 	if err != nil {
 		return err
@@ -123,8 +124,8 @@ func (e *engines) addDeep(b brainConfig, log *slog.Logger) error {
 }
 
 // model makes the driver of a language model.
-func (e *engines) model(b brainConfig, log *slog.Logger) (thinker.Model, error) {
-	key, err := secretOf("key", b.Key, b.KeyFile)
+func (e *engines) model(b config.Brain, log *slog.Logger) (thinker.Model, error) {
+	key, err := config.Secret("key", b.Key, b.KeyFile)
 	if err != nil {
 		return nil, err
 	}
@@ -148,12 +149,12 @@ func (e *engines) model(b brainConfig, log *slog.Logger) (thinker.Model, error) 
 }
 
 // toolsOf is a server of tools, one for all brains that name the same.
-func (e *engines) toolsOf(m mcpConfig, log *slog.Logger) (thinker.ToolSource, error) {
+func (e *engines) toolsOf(m config.MCP, log *slog.Logger) (thinker.ToolSource, error) {
 	same := fmt.Sprintf("%+v", m)
 	if known, ok := e.sources[same]; ok {
 		return known, nil
 	}
-	key, err := secretOf("key", m.Key, m.KeyFile)
+	key, err := config.Secret("key", m.Key, m.KeyFile)
 	if err != nil {
 		return nil, err
 	}
@@ -182,7 +183,7 @@ func (e *engines) toolsOf(m mcpConfig, log *slog.Logger) (thinker.ToolSource, er
 
 // addAgent makes a brain of a coding agent's program. By itself the appliance
 // only looks whether the program is there: to ask it anything would start it.
-func (e *engines) addAgent(b brainConfig, h mindOf, log *slog.Logger) error {
+func (e *engines) addAgent(b config.Brain, h mindOf, log *slog.Logger) error {
 	hands := thinker.Options{Memory: h.memory, Notify: h.notify, Log: log}
 	if h.timers != nil {
 		hands.Timers = h.timers

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"perch/cmd/perch/config"
 	"perch/firmware-tools/simrobot"
 	"perch/voice"
 	"perch/voice/wyoming"
@@ -64,7 +65,7 @@ func TestALanguageModelAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := testConfig()
-	c.Brains = []brainConfig{
+	c.Brains = []config.Brain{
 		{Kind: "openai", URL: "http://127.0.0.1:9/v1", Model: "away"},
 		{Kind: "openai", URL: server.URL + "/v1", Model: "m", KeyFile: file},
 		{Kind: "reflex"},
@@ -110,7 +111,7 @@ func TestALanguageModelAnswers(t *testing.T) {
 func TestNobodyAnswers(t *testing.T) {
 	t.Parallel()
 	c := testConfig()
-	c.Brains = []brainConfig{{Kind: "openai", URL: "http://127.0.0.1:9/v1", Model: "away"}}
+	c.Brains = []config.Brain{{Kind: "openai", URL: "http://127.0.0.1:9/v1", Model: "away"}}
 	h := open(t, c, t.TempDir())
 	r := h.robot(simrobot.Options{Say: sentences(t, "what time is it")})
 	r.whole(t)
@@ -146,7 +147,7 @@ func TestToolsOfAnMCPServer(t *testing.T) {
 	}))
 	defer server.Close()
 	c := testConfig()
-	c.Brains = []brainConfig{{Kind: "openai", URL: server.URL + "/v1", Model: "m", MCP: []mcpConfig{{Name: "greeter", Command: []string{program}}}}}
+	c.Brains = []config.Brain{{Kind: "openai", URL: server.URL + "/v1", Model: "m", MCP: []config.MCP{{Name: "greeter", Command: []string{program}}}}}
 	h := open(t, c, t.TempDir())
 	r := h.robot(simrobot.Options{Say: sentences(t, "what time is it")})
 	if !r.showed("It says: Hi Anna.") {

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"perch/cmd/perch/config"
 	"perch/voice"
 	"perch/voice/assist"
 	"perch/voice/elevenlabs"
@@ -15,12 +16,12 @@ import (
 )
 
 // addEars makes one recognizer.
-func (e *engines) addEars(r recognizerConfig, log *slog.Logger) error {
-	key, err := secretOf("key", r.Key, r.KeyFile)
+func (e *engines) addEars(r config.Recognizer, log *slog.Logger) error {
+	key, err := config.Secret("key", r.Key, r.KeyFile)
 	if err != nil {
 		return err
 	}
-	token, err := secretOf("token", r.Token, r.TokenFile)
+	token, err := config.Secret("token", r.Token, r.TokenFile)
 	if err != nil {
 		return err
 	}
@@ -71,12 +72,12 @@ func (e *engines) addEars(r recognizerConfig, log *slog.Logger) error {
 }
 
 // addMouth makes one synthesizer.
-func (e *engines) addMouth(s synthesizerConfig, log *slog.Logger) error {
-	key, err := secretOf("key", s.Key, s.KeyFile)
+func (e *engines) addMouth(s config.Synthesizer, log *slog.Logger) error {
+	key, err := config.Secret("key", s.Key, s.KeyFile)
 	if err != nil {
 		return err
 	}
-	token, err := secretOf("token", s.Token, s.TokenFile)
+	token, err := config.Secret("token", s.Token, s.TokenFile)
 	if err != nil {
 		return err
 	}

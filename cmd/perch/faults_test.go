@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"perch/cmd/perch/config"
 	"perch/firmware-tools/simrobot"
 )
 
@@ -38,21 +39,21 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 	for name, c := range map[string]struct {
 		serve http.HandlerFunc
 		path  string
-		brain brainConfig
+		brain config.Brain
 		want  string
 	}{
 		"a wrong key": {serve: refuse(401, `{"error":{"message":"Incorrect API key provided: KEY"}}`), path: "/v1",
-			brain: brainConfig{Kind: "openai", Model: "m", Key: canary}, want: "key"},
+			brain: config.Brain{Kind: "openai", Model: "m", Key: canary}, want: "key"},
 		"a wrong key in the address": {serve: refuse(401, `{"error":{"message":"unauthorized"}}`), path: "/v1?api_key=" + canary,
-			brain: brainConfig{Kind: "openai", Model: "m"}, want: "key"},
+			brain: config.Brain{Kind: "openai", Model: "m"}, want: "key"},
 		"a wrong key at Anthropic": {serve: refuse(401, `{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}`),
-			brain: brainConfig{Kind: "anthropic", Model: "m", Key: canary}, want: "key"},
+			brain: config.Brain{Kind: "anthropic", Model: "m", Key: canary}, want: "key"},
 		"a wrong URL": {serve: refuse(404, `{"detail":"Not Found"}`), path: "/api",
-			brain: brainConfig{Kind: "openai", Model: "m", Key: canary}, want: "there is no such API at"},
+			brain: config.Brain{Kind: "openai", Model: "m", Key: canary}, want: "there is no such API at"},
 		"a model that is not there": {serve: models(refuse(404, `{"error":{"message":"model \"m\" not found, try pulling it first"}}`)), path: "/v1",
-			brain: brainConfig{Kind: "openai", Model: "m", Key: canary}, want: "lists: qwen3:4b, llama3"},
-		"an agent that is not there": {brain: brainConfig{Kind: "acp", Command: []string{"no-such-agent"}}, want: "no-such-agent is not installed"},
-		"nothing that listens":       {brain: brainConfig{Kind: "openai", URL: "http://127.0.0.1:9/v1", Model: "m", Key: canary}, want: "nothing listens"},
+			brain: config.Brain{Kind: "openai", Model: "m", Key: canary}, want: "lists: qwen3:4b, llama3"},
+		"an agent that is not there": {brain: config.Brain{Kind: "acp", Command: []string{"no-such-agent"}}, want: "no-such-agent is not installed"},
+		"nothing that listens":       {brain: config.Brain{Kind: "openai", URL: "http://127.0.0.1:9/v1", Model: "m", Key: canary}, want: "nothing listens"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -65,7 +66,7 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 				defer server.Close()
 				c.brain.URL = server.URL + c.path
 			}
-			configured.Brains = []brainConfig{c.brain}
+			configured.Brains = []config.Brain{c.brain}
 			h := open(t, configured, t.TempDir())
 			r := h.robot(simrobot.Options{Say: sentences(t, "what time is it")})
 			if !r.showed("I cannot think right now. The command perch doctor says why.") {
@@ -132,7 +133,7 @@ func TestAModelWithoutTools(t *testing.T) {
 	p := newPeers(t)
 	c := testConfig()
 	p.engines(&c)
-	c.BrainDeep, c.Brains = nil, []brainConfig{{Kind: "openai", URL: server.URL + "/v1", Model: "m"}}
+	c.BrainDeep, c.Brains = nil, []config.Brain{{Kind: "openai", URL: server.URL + "/v1", Model: "m"}}
 	h := open(t, c, t.TempDir())
 	r := h.robot(simrobot.Options{Say: sentences(t, "what time is it")})
 	if !r.showed("Tea time.") {

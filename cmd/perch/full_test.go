@@ -12,6 +12,7 @@ import (
 
 	"perch/device"
 	"perch/event"
+	"perch/store/archive"
 )
 
 // fullHouse makes a data directory as full as robots can make it: three hundred
@@ -21,7 +22,7 @@ func fullHouse(t testing.TB) (data string) {
 	t.Helper()
 	data = t.TempDir()
 	c := testConfig()
-	a, err := newApp(&c, appOptions{data: data, log: slog.New(slog.DiscardHandler)})
+	a, err := newApp(&c, appOptions{version: "dev", built: builtAt(""), data: data, log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +53,7 @@ func fullHouse(t testing.TB) (data string) {
 // BenchmarkStartOfAFullHouse.
 func TestAFullHouse(t *testing.T) {
 	data := fullHouse(t)
-	about, err := os.Stat(databasePath(data))
+	about, err := os.Stat(archive.DatabasePath(data))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +62,7 @@ func TestAFullHouse(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	c := testConfig()
 	began := time.Now()
-	a, err := newApp(&c, appOptions{data: data, log: slog.New(slog.DiscardHandler)})
+	a, err := newApp(&c, appOptions{version: "dev", built: builtAt(""), data: data, log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +86,7 @@ func BenchmarkStartOfAFullHouse(b *testing.B) {
 	data := fullHouse(b)
 	c := testConfig()
 	for b.Loop() {
-		a, err := newApp(&c, appOptions{data: data, log: slog.New(slog.DiscardHandler)})
+		a, err := newApp(&c, appOptions{version: "dev", built: builtAt(""), data: data, log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -84,7 +84,7 @@ func (d *disk) look() {
 			err = d.probe.Delete(probeKey)
 		}
 	}
-	free, filling := freeSpace(d.data)
+	free, filling := store.FreeSpace(d.data)
 	if filling == nil {
 		filling = roomFault(free, d.data)
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/cmd/perch/config"
 	"perch/device"
 )
 
@@ -144,7 +145,7 @@ func TestACodingAgentHasTools(t *testing.T) {
 	for _, local := range [][]string{{"127.0.0.1:0"}, nil} {
 		c := testConfig()
 		c.Local = local
-		c.Brains = []brainConfig{{Kind: "acp", Command: []string{self}, Env: map[string]string{asAgent: told}, Within: duration(20 * time.Second)}}
+		c.Brains = []config.Brain{{Kind: "acp", Command: []string{self}, Env: map[string]string{asAgent: told}, Within: config.Duration(20 * time.Second)}}
 		h := open(t, c, t.TempDir())
 		answer := func(turn agent.Turn, words string) string {
 			t.Helper()

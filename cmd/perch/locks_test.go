@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/gin-gonic/gin"
+
+	"perch/cmd/perch/config"
 )
 
 // lock is what a door wants to see.
@@ -195,7 +197,7 @@ func (n knock) write(w io.Writer, r *http.Request) error {
 const allowedPage = "https://panel.example"
 
 // lockedHouse has a key for every door.
-func lockedHouse(t *testing.T, change func(*config)) (*house, *knocker, map[lock]string) {
+func lockedHouse(t *testing.T, change func(*config.Config)) (*house, *knocker, map[lock]string) {
 	c := testConfig()
 	c.Skins.Key, c.Bridge.Key = "the-key-of-the-skins", "the-key-of-the-bridge"
 	c.AllowedOrigins = []string{allowedPage}
@@ -368,7 +370,7 @@ func (k *knocker) fromThisMachine(s *served, route string, l lock) {
 // TestTheKeyInTheAddress opens WebSockets of skins where that is switched on,
 // and nothing else.
 func TestTheKeyInTheAddress(t *testing.T) {
-	h, k, keys := lockedHouse(t, func(c *config) { c.Skins.QueryToken = true })
+	h, k, keys := lockedHouse(t, func(c *config.Config) { c.Skins.QueryToken = true })
 	for _, s := range h.doors.servers {
 		if s.key != "listen" && s.key != "tls.listen" {
 			continue
@@ -523,11 +525,11 @@ func TestRobotsDoorsArePaced(t *testing.T) {
 // TestDoorsWithoutHTTP: MQTT wants its password, which the program makes where
 // nobody has set one; Wyoming knows no key, and is off until somebody wants it.
 func TestDoorsWithoutHTTP(t *testing.T) {
-	if c := defaultConfig(); c.Wyoming.Listen != "" || c.Bridge.Key != "" || c.Skins.Key != "" {
+	if c := config.Default(); c.Wyoming.Listen != "" || c.Bridge.Key != "" || c.Skins.Key != "" {
 		t.Errorf("doors are open by default: %q, %q, %q", c.Wyoming.Listen, c.Bridge.Key, c.Skins.Key)
 	}
 	c := testConfig()
-	c.MQTT.Broker, c.MQTT.Listen = embedded, free(t)
+	c.MQTT.Broker, c.MQTT.Listen = config.EmbeddedBroker, free(t)
 	h := open(t, c, t.TempDir())
 	h.eventually("the broker runs", func() bool { return h.mirror.Status().Connected })
 	password, err := os.ReadFile(filepath.Join(h.data, mqttSecret))

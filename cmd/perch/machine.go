@@ -2,36 +2,15 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"runtime/debug"
-	"syscall"
 	"time"
 
 	"perch/gateway/admin"
+	"perch/store"
 )
 
 // leastFree is the room a database and its backups should have.
 const leastFree = 100 << 20
-
-// there is a directory, or the nearest one above it that exists.
-func there(dir string) string {
-	for {
-		if _, err := os.Stat(dir); err == nil || dir == filepath.Dir(dir) {
-			return dir
-		}
-		dir = filepath.Dir(dir)
-	}
-}
-
-// freeSpace is how many bytes are free where a directory is, or will be.
-func freeSpace(dir string) (int64, error) {
-	var fs syscall.Statfs_t
-	if err := syscall.Statfs(there(dir), &fs); err != nil {
-		return 0, fmt.Errorf("see how much room is left: %w", err)
-	}
-	return int64(fs.Bavail) * int64(fs.Bsize), nil
-}
 
 // roomFault says that too little room is left.
 func roomFault(free int64, dir string) error {
@@ -43,7 +22,7 @@ func roomFault(free int64, dir string) error {
 
 // diskPart is whether there is room, and what the last write failed with.
 func diskPart(data string, written error) admin.Part {
-	free, err := freeSpace(data)
+	free, err := store.FreeSpace(data)
 	if err == nil {
 		err = roomFault(free, data)
 	}
@@ -57,10 +36,9 @@ func diskPart(data string, written error) admin.Part {
 	return part
 }
 
-// builtAt is when this program was built, or its source was committed. No clock
+// builtAt is when this program was built: as the linker was told, else when its source was committed. No clock
 // that is right says an earlier time.
-func builtAt() time.Time {
-	text := built
+func builtAt(text string) time.Time {
 	if info, ok := debug.ReadBuildInfo(); ok && text == "" {
 		for _, s := range info.Settings {
 			if s.Key == "vcs.time" {

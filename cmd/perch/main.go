@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 
+	"perch/cmd/perch/config"
 	"perch/voice"
 )
 
@@ -151,7 +152,7 @@ func complain(errs io.Writer, err error) {
 
 func exitCode(err error) int {
 	var wrongUse usageError
-	var wrongConfig faults
+	var wrongConfig config.Faults
 	if errors.As(err, &wrongUse) || errors.As(err, &wrongConfig) {
 		return exitUsage
 	}

@@ -22,6 +22,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"perch/cmd/perch/config"
 	"perch/device"
 	"perch/event"
 	"perch/firmware-tools/simrobot"
@@ -68,7 +69,7 @@ func (h *house) arguments() []string {
 		h.t.Fatal(err)
 	}
 	a := []string{"-h", host, "-p", port}
-	if h.config.MQTT.Broker == embedded {
+	if h.config.MQTT.Broker == config.EmbeddedBroker {
 		password, err := os.ReadFile(h.data + "/" + mqttSecret)
 		if err != nil {
 			h.t.Fatal(err)
@@ -88,11 +89,11 @@ func (h *house) listen() *listener {
 }
 
 // withBroker is the configuration of a house with the embedded broker.
-func withBroker(t *testing.T) config {
+func withBroker(t *testing.T) config.Config {
 	t.Helper()
 	needMosquitto(t)
 	c := testConfig()
-	c.MQTT.Broker, c.MQTT.Listen = embedded, free(t)
+	c.MQTT.Broker, c.MQTT.Listen = config.EmbeddedBroker, free(t)
 	return c
 }
 
@@ -407,7 +408,7 @@ func TestABusyMQTTPort(t *testing.T) {
 	}
 	defer taken.Close()
 	c := testConfig()
-	c.MQTT.Broker, c.MQTT.Listen = embedded, taken.Addr().String()
+	c.MQTT.Broker, c.MQTT.Listen = config.EmbeddedBroker, taken.Addr().String()
 	h := open(t, c, t.TempDir())
 	said := func() bool {
 		var status admin.Status
@@ -443,7 +444,7 @@ func TestMQTTIsNoFaultAtTheStart(t *testing.T) {
 // begins anew.
 func TestRestartIsAsked(t *testing.T) {
 	c := withBroker(t)
-	a, err := newApp(&c, appOptions{data: t.TempDir(), log: slog.New(slog.DiscardHandler)})
+	a, err := newApp(&c, appOptions{version: "dev", built: builtAt(""), data: t.TempDir(), log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,8 +46,14 @@ func (n nextSteps) String() string {
 // network before it is taken.
 const namedWithin = 5 * time.Second
 
+// nextTo is where what to do next is written.
+type nextTo struct {
+	out   io.Writer
+	named string // flags that lead another command to the same appliance
+}
+
 // tellNext writes what to do next, once the name is known.
-func (a *app) tellNext(ctx context.Context, out io.Writer, named string) {
+func (a *app) tellNext(ctx context.Context) {
 	wait, cancel := context.WithTimeout(ctx, namedWithin)
 	defer cancel()
 	tick := time.NewTicker(100 * time.Millisecond)
@@ -61,12 +67,12 @@ func (a *app) tellNext(ctx context.Context, out io.Writer, named string) {
 	if ctx.Err() != nil {
 		return
 	}
-	n := nextSteps{name: a.address(), named: named}
+	n := nextSteps{name: a.address(), named: a.next.named}
 	if port, ok := a.doors.announced(); ok && a.config.PublicURL == "" {
 		n.numbers = byNumbers(a.doors.addresses(), port)
 	}
 	n.page = pageAt(ctx, a.doors.addresses(), n.name+n.numbers, n.name)
-	fmt.Fprint(out, n) // whoever has closed it does not read it
+	fmt.Fprint(a.next.out, n) // whoever has closed it does not read it
 }
 
 // byNumbers is the base address of this machine on the network, without a name.

@@ -73,7 +73,7 @@ func TestThePageOfPartsIsTrue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := newExamination(&c, "", h.data)
+	d := newExamination(doctorOptions{config: &c, data: h.data, version: "dev", built: builtAt(""), connect: connectLocal})
 	defer d.close()
 	d.configuration()
 	d.secrets()

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -9,10 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"perch/cmd/perch/config"
 	"perch/gateway/admin"
 	"perch/ota"
 	"perch/store"
-	"perch/voice"
 )
 
 // parts is the condition of each part. A brain is vital where no brain works.
@@ -32,7 +31,7 @@ func (a *app) parts() []admin.Part {
 	}
 	if k := a.doors.certificate; k != nil {
 		fine, err := k.condition(time.Now())
-		part := admin.Part{Name: "tls", OK: !errors.Is(err, errDates), Note: fine}
+		part := admin.Part{Name: "tls", OK: !errors.Is(err, config.ErrDates), Note: fine}
 		if err != nil {
 			part.Note = err.Error()
 		}
@@ -83,30 +82,6 @@ func (n *engine) shown() admin.Part {
 		part.Note = n.note()
 	}
 	return part
-}
-
-// patience is how long a session waits for the slowest of the brains: longer
-// than that brain's driver does, which knows better what is wrong.
-func (c *config) patience() time.Duration {
-	longest := 3 * time.Minute
-	for _, b := range c.Brains {
-		own := time.Duration(b.Within)
-		if b.Kind == "acp" {
-			own = cmp.Or(own, 5*time.Minute) // a tool of an agent's may take long
-		}
-		longest = max(longest, own+10*time.Second)
-	}
-	return longest
-}
-
-// speechOf is in which language robots are spoken to, and what is expected of
-// those who speak to them: the persona's, where it has one.
-func speechOf(c *config) (voice.Options, error) {
-	persona, err := personaOf(c)
-	if err != nil {
-		return voice.Options{}, err
-	}
-	return voice.Options{Language: cmp.Or(persona.Language, c.Language)}, nil
 }
 
 // doorsPart is where everybody comes in. A listener that fails ends the

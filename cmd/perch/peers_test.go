@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"perch/cmd/perch/config"
 	"perch/voice"
 	"perch/voice/wyoming"
 )
@@ -63,11 +64,11 @@ func newPeers(t testing.TB) *peers {
 }
 
 // engines has a configuration use them, and no others.
-func (p *peers) engines(c *config) {
-	c.Speech.Recognizers = []recognizerConfig{{Kind: "wyoming", URL: "tcp://" + p.ears.Addr().String()}}
-	c.Speech.Synthesizers = []synthesizerConfig{{Kind: "openai", URL: p.mouth.URL + "/v1"}}
-	c.Brains = []brainConfig{{Kind: "openai", URL: p.mind.URL + "/v1", Model: "m"}}
-	c.BrainDeep = []brainConfig{{Kind: "openai", URL: p.mind.URL + "/v1", Model: "deep"}}
+func (p *peers) engines(c *config.Config) {
+	c.Speech.Recognizers = []config.Recognizer{{Kind: "wyoming", URL: "tcp://" + p.ears.Addr().String()}}
+	c.Speech.Synthesizers = []config.Synthesizer{{Kind: "openai", URL: p.mouth.URL + "/v1"}}
+	c.Brains = []config.Brain{{Kind: "openai", URL: p.mind.URL + "/v1", Model: "m"}}
+	c.BrainDeep = []config.Brain{{Kind: "openai", URL: p.mind.URL + "/v1", Model: "deep"}}
 }
 
 // under counts a request until the function it returns is called.

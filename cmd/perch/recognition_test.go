@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"perch/cmd/perch/config"
 	"perch/firmware-tools/simrobot"
 	"perch/voice"
 )
@@ -86,7 +87,7 @@ func asARobotSendsIt(t testing.TB, voiceName, text string) *voice.Utterance {
 // TestWhatIsUnderstood measures the embedded recognizer on the reflex brain's
 // own sentences, in three voices, and on what is none of them.
 func TestWhatIsUnderstood(t *testing.T) {
-	c := defaultConfig()
+	c := config.Default()
 	e, err := newEngines(&c, mindOf{}, nil, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -140,8 +141,8 @@ func percent(n, of int) float64 { return 100 * float64(n) / float64(of) }
 
 // TestEverySentenceSpokenIsOneOfTheBrains keeps the lists above honest.
 func TestEverySentenceSpokenIsOneOfTheBrains(t *testing.T) {
-	c := defaultConfig()
-	book, err := bookOf(&c)
+	c := config.Default()
+	book, err := config.Book(&c)
 	if err != nil {
 		t.Fatal(err)
 	}

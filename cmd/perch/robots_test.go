@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"perch/agent"
+	"perch/cmd/perch/config"
 	"perch/device"
 	"perch/firmware-tools/simrobot"
 	"perch/voice"
@@ -61,7 +62,7 @@ func TestARobotIsNamedByCommand(t *testing.T) {
 	server := httptest.NewServer(speech)
 	defer server.Close()
 	c := testConfig()
-	c.Speech.Synthesizers = []synthesizerConfig{{Kind: "openai", URL: server.URL + "/v1", Model: "m", Voice: "usual"}}
+	c.Speech.Synthesizers = []config.Synthesizer{{Kind: "openai", URL: server.URL + "/v1", Model: "m", Voice: "usual"}}
 	h := open(t, c, t.TempDir())
 	ctx, leave := context.WithCancel(t.Context())
 	var robots sync.WaitGroup
@@ -140,10 +141,10 @@ func TestRobotsOfTheFile(t *testing.T) {
 		}
 	}
 	c := testConfig()
-	c.Robots.Each = []robotConfig{{Robot: "A0-B1-C2-D3-E4-F5", Name: "Kitchen", Persona: cook}, {Robot: "a0b1c2d3e4ff", Name: "hall", Voice: "en-us"}}
+	c.Robots.Each = []config.Robot{{Robot: "A0-B1-C2-D3-E4-F5", Name: "Kitchen", Persona: cook}, {Robot: "a0b1c2d3e4ff", Name: "hall", Voice: "en-us"}}
 	c.Skins.Hooks.Robots = []string{"kitchen"}
-	c.Rules = []ruleConfig{}
-	if wrong := c.check(&places{}); len(wrong) > 0 {
+	c.Rules = []config.Rule{}
+	if wrong := (config.Source{Check: checkPart}).Recheck(&c); wrong != nil {
 		t.Fatal(wrong)
 	}
 	h := open(t, c, data)

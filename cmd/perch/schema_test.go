@@ -29,6 +29,7 @@ import (
 	"perch/ota"
 	"perch/perception"
 	"perch/store"
+	"perch/store/archive"
 )
 
 // writesFixture, in the environment, has TestEverySchemaIsRead make the fixture
@@ -152,11 +153,11 @@ func crowd(v reflect.Value, depth int) {
 // table.
 func writeFixture(t *testing.T, dir string) {
 	t.Helper()
-	if exists(dir) {
+	if there(dir) {
 		t.Fatalf("%s is there already", dir)
 	}
-	writeFile(t, filepath.Join(dir, imagePath(fmt.Sprintf("%x", sha256.Sum256(fixtureImage)))), fixtureImage)
-	db, err := store.Open(databasePath(dir), store.Options{Migrations: migrations(), FlushAfter: time.Hour})
+	writeFile(t, filepath.Join(dir, "firmware", fmt.Sprintf("%x.bin", sha256.Sum256(fixtureImage))), fixtureImage)
+	db, err := store.Open(archive.DatabasePath(dir), store.Options{Migrations: migrations(), FlushAfter: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +202,7 @@ func TestEverySchemaIsRead(t *testing.T) {
 	if os.Getenv(writesFixture) == "write" {
 		writeFixture(t, today)
 	}
-	if !exists(today) {
+	if !there(today) {
 		t.Fatalf("the schema of today has no fixture; make it with %s=write go test -run TestEverySchemaIsRead ./cmd/perch, and commit it", writesFixture)
 	}
 	fixtures, err := filepath.Glob("testdata/schema-*")
@@ -214,12 +215,12 @@ func TestEverySchemaIsRead(t *testing.T) {
 			if err := os.CopyFS(data, os.DirFS(fixture)); err != nil {
 				t.Fatal(err)
 			}
-			content, before := all(t, databasePath(data))
+			content, before := all(t, archive.DatabasePath(data))
 			if want, _ := strconv.Atoi(strings.TrimPrefix(filepath.Base(fixture), "schema-")); content.Schema != want {
 				t.Fatalf("it has the schema %d", content.Schema)
 			}
 			c := testConfig()
-			a, err := newApp(&c, appOptions{data: data, log: slog.New(slog.DiscardHandler)})
+			a, err := newApp(&c, appOptions{version: "dev", built: builtAt(""), data: data, log: slog.New(slog.DiscardHandler)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -228,7 +229,7 @@ func TestEverySchemaIsRead(t *testing.T) {
 			if a.id != "0badcafe" || len(robots) != 1 || len(images) != 1 {
 				t.Errorf("the appliance %s has %d robots and %d images", a.id, len(robots), len(images))
 			}
-			content, after := all(t, databasePath(data))
+			content, after := all(t, archive.DatabasePath(data))
 			if content.Schema != len(migrations()) {
 				t.Errorf("it still has the schema %d", content.Schema)
 			}
@@ -318,14 +319,20 @@ func tableOf(call *ast.CallExpr) (string, bool) {
 func TestANewerDatabase(t *testing.T) {
 	data := t.TempDir()
 	later := append(migrations(), store.Migration{Name: "later", Apply: func(*store.Raw) error { return nil }})
-	writeFile(t, databasePath(data), database(t, "newer", later...))
-	before := readFile(t, databasePath(data))
+	db, err := store.Open(archive.DatabasePath(data), store.Options{Migrations: later})
+	if err == nil {
+		err = db.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := readFile(t, archive.DatabasePath(data))
 	c := testConfig()
-	_, err := newApp(&c, appOptions{data: data, log: slog.New(slog.DiscardHandler)})
+	_, err = newApp(&c, appOptions{version: "dev", built: builtAt(""), data: data, log: slog.New(slog.DiscardHandler)})
 	if !errors.Is(err, store.ErrNewer) || !strings.Contains(err.Error(), "install that version again, or restore a backup") {
 		t.Errorf("newApp: %v", err)
 	}
-	if !bytes.Equal(readFile(t, databasePath(data)), before) {
+	if !bytes.Equal(readFile(t, archive.DatabasePath(data)), before) {
 		t.Error("the file was changed")
 	}
 }

@@ -10,7 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
+
+	"perch/store"
 )
 
 // secret reads a secret from its file in the data directory, and makes one
@@ -90,18 +91,5 @@ func writeSecret(path, text string) error {
 	if err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
-	return syncDirectory(filepath.Dir(path))
-}
-
-// syncDirectory makes the names in a directory last.
-func syncDirectory(name string) error {
-	dir, err := os.Open(name)
-	if err != nil {
-		return err
-	}
-	err = dir.Sync()
-	if errors.Is(err, syscall.EINVAL) { // this file system has no such thing
-		err = nil
-	}
-	return errors.Join(err, dir.Close())
+	return store.SyncDirectory(filepath.Dir(path))
 }

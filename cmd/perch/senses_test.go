@@ -249,7 +249,10 @@ rules:
 			return ok && c.Name == name && c.Arguments == arguments && c.Err == ""
 		}
 	}
-	h.await(robot, "its face", func(e simrobot.Observation) bool { f, ok := e.(simrobot.EmotionShown); return ok && f.Emotion == "happy" })
+	h.await(robot, "its face", func(e simrobot.Observation) bool {
+		f, ok := e.(simrobot.EmotionShown)
+		return ok && f.Emotion == "happy"
+	})
 	h.await(robot, "its head", called("self.robot.set_head_angles", `{"pitch":10,"speed":150,"yaw":30}`))
 	h.await(robot, "its lights", called("self.robot.set_led_color", `{"blue":0,"green":0,"red":100}`))
 	h.await(robot, "its volume", called("self.audio_speaker.set_volume", `{"volume":77}`))

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"perch/cmd/perch/config"
 )
 
 // list is a flag that may be given more than once.
@@ -75,22 +77,18 @@ func (s *settings) register(f *flag.FlagSet) {
 // again are these flags for another command about the same appliance.
 func (s *settings) again() (flags string) {
 	if s.config != "" {
-		flags += " --config " + shellWord(s.config)
+		flags += " --config " + config.ShellWord(s.config)
 	}
 	if s.data != "" {
-		flags += " --data " + shellWord(s.data)
+		flags += " --data " + config.ShellWord(s.data)
 	}
 	return flags
 }
 
 // load is the configuration these flags lead to.
-func (s *settings) load() (config, error) {
-	path := configPath(s.config)
-	var service *account
-	if s.judge {
-		service = judging(path)
-	}
-	c, err := loadConfigFor(path, os.Environ(), service)
+func (s *settings) load() (config.Config, error) {
+	from := s.source()
+	c, err := from.Load()
 	if err != nil {
 		return c, err
 	}
@@ -103,10 +101,16 @@ func (s *settings) load() (config, error) {
 	if s.level != "" {
 		c.Log.Level = s.level
 	}
-	if wrong := c.check(&places{service: service}); len(wrong) > 0 {
-		return c, wrong
+	return c, from.Recheck(&c)
+}
+
+// source is where the configuration is.
+func (s *settings) source() config.Source {
+	from := config.Source{File: config.File(s.config), Environ: os.Environ(), Check: checkPart}
+	if s.judge {
+		from.Service = config.Reader(from.File)
 	}
-	return c, nil
+	return from
 }
 
 // serve runs the appliance.
@@ -125,16 +129,15 @@ func serve(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	log := slog.New(logTo(os.Stderr, c.level(), toJournal(os.Getenv("JOURNAL_STREAM"), os.Stderr)))
+	log := slog.New(logTo(os.Stderr, c.Level(), toJournal(os.Getenv("JOURNAL_STREAM"), os.Stderr)))
 	slog.SetDefault(log) // some libraries write to the standard logger
-	for _, w := range c.warnings(configPath(s.config), dataPath(s.data), time.Now()) {
-		log.Warn("this should be mended", "part", w.part, "what", w.what)
+	for _, w := range c.Warnings(config.File(s.config), config.Data(s.data), time.Now()) {
+		log.Warn("this should be mended", "part", w.Part, "what", w.What)
 	}
-	a, err := newApp(&c, appOptions{data: dataPath(s.data), log: log, newDatabase: *begin})
+	a, err := newApp(&c, appOptions{data: config.Data(s.data), log: log, version: version, built: builtAt(built), next: nextTo{out, s.again()}, newDatabase: *begin})
 	if err != nil {
 		return err
 	}
-	a.ready = func(ctx context.Context) { a.tellNext(ctx, out, s.again()) }
 	err = a.Run(ctx)
 	a.Close()
 	if errors.Is(err, errRestart) {
@@ -160,28 +163,29 @@ func checkConfig(_ context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	path := configPath(strings.Join(rest, ""))
-	service := judging(path)
-	c, err := loadConfigFor(path, os.Environ(), service)
+	s := settings{config: strings.Join(rest, ""), judge: true}
+	from := s.source()
+	path, service := from.File, from.Service
+	c, err := from.Load()
 	if err == nil {
-		err = c.checkRecognizer()
+		err = checkRecognizers(&c)
 	}
 	if err != nil {
-		var wrong faults
+		var wrong config.Faults
 		if errors.As(err, &wrong) {
 			return wrong
 		}
-		return faults{err.Error()}
+		return config.Faults{err.Error()}
 	}
 	file := path
 	if path == "" {
 		path = "no file: the defaults"
 	}
-	for _, w := range c.warnings(file, "", time.Now()) {
-		fmt.Fprintf(out, "warning: %s: %s\n", w.part, w.what)
+	for _, w := range c.Warnings(file, "", time.Now()) {
+		fmt.Fprintf(out, "warning: %s: %s\n", w.Part, w.What)
 	}
 	if service != nil {
-		fmt.Fprintf(out, "%s: no faults, and the service's user %s can read what it names\n", path, service.name)
+		fmt.Fprintf(out, "%s: no faults, and the service's user %s can read what it names\n", path, service.Name)
 		return nil
 	}
 	fmt.Fprintf(out, "%s: no faults\n", path)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -18,61 +17,14 @@ import (
 	"perch/gateway/vccp"
 )
 
-// skinsConfig is who may show what the agent is doing, and talk with it.
-type skinsConfig struct {
-	Key          string                       `yaml:"key"`
-	KeyFile      string                       `yaml:"key_file"`
-	QueryToken   bool                         `yaml:"query_token"`
-	Vocabulary   string                       `yaml:"vocabulary"`
-	Vocabularies map[string]map[string]string `yaml:"vocabularies"` // more, or other words of those there are
-	Hooks        struct {
-		Robots []string `yaml:"robots"`
-	} `yaml:"hooks"`
-}
-
-// words is the table of faces, with the owner's own.
-func (s skinsConfig) words() (*agent.Words, error) {
-	added := map[agent.Vocabulary]map[string]string{}
-	for name, words := range s.Vocabularies {
-		added[agent.Vocabulary(name)] = words
-	}
-	return agent.NewWords(added)
-}
-
-// robots are those that coding agents drive.
-func (s skinsConfig) robots(find func(string) (device.ID, error)) (all []device.ID, err error) {
-	for i, name := range s.Hooks.Robots {
-		id, e := find(name)
-		if e != nil {
-			err = errors.Join(err, fmt.Errorf("robot %d: %w", i+1, e))
-		}
-		all = append(all, id)
-	}
-	return all, err
-}
-
-func (k *checker) skins(s skinsConfig, find func(string) (device.ID, error)) {
-	k.key("skins", s.Key, s.KeyFile)
-	words, err := s.words()
-	switch {
-	case err != nil:
-		k.fault("skins.vocabularies", "%s", err)
-	case !words.Knows(agent.Vocabulary(s.Vocabulary)):
-		k.fault("skins.vocabulary", "there is no vocabulary %q; there are %v", s.Vocabulary, words.Vocabularies())
-	}
-	if _, err := s.robots(find); err != nil {
-		k.fault("skins.hooks.robots", "%s", err)
-	}
-}
-
 // newSkins makes the doors of what shows the agent, or is one.
 func (a *app) newSkins(zone *time.Location) error {
 	c := a.config
-	words, err := c.Skins.words()
+	words, err := c.Skins.Words()
 	if err != nil {
 		return err
 	}
-	robots, err := c.Skins.robots(c.find)
+	robots, err := c.Skins.DrivenRobots(c.FindRobot)
 	if err != nil {
 		return err
 	}

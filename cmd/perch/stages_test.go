@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/cmd/perch/config"
 	"perch/device/xiaozhi"
 	"perch/firmware-tools/simrobot"
 )
@@ -124,7 +125,7 @@ func withAgent(t *testing.T, adopted bool) *house {
 	t.Helper()
 	c := testConfig()
 	c.Speech.Synthesizers[0].Speed = 400 // it has much to say before it asks
-	c.Brains = []brainConfig{{Kind: "acp", Command: []string{exampleAgent(t)}}}
+	c.Brains = []config.Brain{{Kind: "acp", Command: []string{exampleAgent(t)}}}
 	h := open(t, c, t.TempDir())
 	if !adopted {
 		h.robots.Welcome(time.Time{})

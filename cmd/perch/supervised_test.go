@@ -126,17 +126,3 @@ func TestWhatHangsIsNamed(t *testing.T) {
 type deaf struct{ net.Listener }
 
 func (deaf) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
-
-func TestCredential(t *testing.T) {
-	for _, c := range [][3]string{
-		{"/etc/perch/secrets/home-assistant", "/run/credentials/perch.service", "/run/credentials/perch.service/secrets_home-assistant"},
-		{"/etc/perch/secrets/../secrets/a", "/run/c", "/run/c/secrets_a"},
-		{"/etc/perch/secrets/home-assistant", "", "/etc/perch/secrets/home-assistant"},
-		{"/etc/perch/ha.token", "/run/c", "/etc/perch/ha.token"},
-		{"/etc/perch/secrets", "/run/c", "/etc/perch/secrets"},
-	} {
-		if got := credential(c[0], c[1]); got != c[2] {
-			t.Errorf("%q with %q: %q, want %q", c[0], c[1], got, c[2])
-		}
-	}
-}

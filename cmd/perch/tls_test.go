@@ -22,11 +22,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"perch/cmd/perch/config"
 	"perch/socket"
 )
 
 // certified writes a certificate and its key into a directory.
-func certified(t testing.TB, dir, name string, from, until time.Time) tlsConfig {
+func certified(t testing.TB, dir, name string, from, until time.Time) config.TLS {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -42,7 +43,7 @@ func certified(t testing.TB, dir, name string, from, until time.Time) tlsConfig 
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := tlsConfig{Listen: []string{"127.0.0.1:0"}, Certificate: filepath.Join(dir, "cert.pem"), Key: filepath.Join(dir, "key.pem")}
+	c := config.TLS{Listen: []string{"127.0.0.1:0"}, Certificate: filepath.Join(dir, "cert.pem"), Key: filepath.Join(dir, "key.pem")}
 	for path, block := range map[string]*pem.Block{c.Certificate: {Type: "CERTIFICATE", Bytes: der}, c.Key: {Type: "PRIVATE KEY", Bytes: coded}} {
 		if err := writeSecret(path, strings.TrimSpace(string(pem.EncodeToMemory(block)))); err != nil {
 			t.Fatal(err)
@@ -51,7 +52,7 @@ func certified(t testing.TB, dir, name string, from, until time.Time) tlsConfig 
 	return c
 }
 
-func goodFor(t testing.TB, dir, name string, d time.Duration) tlsConfig {
+func goodFor(t testing.TB, dir, name string, d time.Duration) config.TLS {
 	return certified(t, dir, name, time.Now().Add(-time.Hour), time.Now().Add(d))
 }
 
@@ -290,6 +291,16 @@ func TestFaultsOfCertificates(t *testing.T) {
 	}
 }
 
+// othersReach reports whether every directory on the way lets everybody through.
+func othersReach(dir string) bool {
+	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if f, err := os.Stat(dir); err != nil || f.Mode().Perm()&0o001 == 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // TestWarnings: what works and should be mended is told by check-config, the
 // doctor and the log, each with its cure.
 func TestWarnings(t *testing.T) {
@@ -300,7 +311,7 @@ func TestWarnings(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if !reached(filepath.Join(dir, "x")) {
+	if !othersReach(dir) {
 		t.Skip("nobody else reaches the directory of tests")
 	}
 	expired := certified(t, t.TempDir(), "perch.local", time.Now().Add(-2*month), time.Now().Add(-month))
@@ -333,7 +344,7 @@ brains: [{kind: assist, url: "http://127.0.0.1:1", token_file: %q}, {kind: opena
 	if code := run(t.Context(), []string{"check-config", file}, &out, &out); code != exitDone {
 		t.Errorf("check-config: exit code %d", code)
 	}
-	d := newExamination(&c, file, data)
+	d := newExamination(doctorOptions{config: &c, file: file, data: data, version: "dev", built: builtAt(""), connect: connectLocal})
 	d.encryption()
 	d.secrets()
 	told := fmt.Sprint(d.findings)
@@ -359,18 +370,18 @@ brains: [{kind: assist, url: "http://127.0.0.1:1", token_file: %q}, {kind: opena
 	must(os.Chmod(data, 0o750))
 	for life, want := range map[time.Duration]string{month: "", 13 * 24 * time.Hour: "expires on ", -time.Minute: "not valid: it has expired"} {
 		leaf := &x509.Certificate{NotBefore: time.Now().Add(-3 * month), NotAfter: time.Now().Add(life)}
-		if err := dates(leaf, time.Now()); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+		if err := config.Expiry(leaf, time.Now()); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("with %v left: %v", life, err)
 		}
 	}
 	short := &x509.Certificate{NotBefore: time.Now().Add(-3 * 24 * time.Hour), NotAfter: time.Now().Add(3 * 24 * time.Hour)}
-	if err := dates(short, time.Now()); err != nil {
+	if err := config.Expiry(short, time.Now()); err != nil {
 		t.Errorf("one of six days, of which three are left: %v", err)
 	}
-	if err := dates(short, time.Now().Add(-4*24*time.Hour)); !errors.Is(err, errDates) || !strings.Contains(err.Error(), "clock") {
+	if err := config.Expiry(short, time.Now().Add(-4*24*time.Hour)); !errors.Is(err, config.ErrDates) || !strings.Contains(err.Error(), "clock") {
 		t.Errorf("one of tomorrow: %v", err)
 	}
-	if left := c.warnings(file, data, time.Now()); len(left) != 1 || left[0].part != "tls" {
+	if left := c.Warnings(file, data, time.Now()); len(left) != 1 || left[0].Part != "tls" {
 		t.Errorf("after the cure: %v", left)
 	}
 }
@@ -382,7 +393,7 @@ func TestSecretsAreTheirOwners(t *testing.T) {
 	names := []string{"admin-token", "token-key", "perch.db", "mqtt-password"}
 	start := func() *house {
 		c := testConfig()
-		c.MQTT.Broker, c.MQTT.Listen = embedded, "127.0.0.1:0"
+		c.MQTT.Broker, c.MQTT.Listen = config.EmbeddedBroker, "127.0.0.1:0"
 		h := open(t, c, data)
 		h.stop()
 		for _, name := range names {

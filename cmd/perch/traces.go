@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"perch/store"
+	"perch/store/archive"
 )
 
 // openDatabase opens the database, and salvages a damaged one. An empty one is
@@ -17,7 +18,7 @@ func openDatabase(data string, begin bool, log *slog.Logger) (*store.DB, error) 
 	o := storeOptions(log)
 	left := traces(data)
 	o.Salvage, o.Expect = true, len(left) > 0 && !begin
-	db, err := store.Open(databasePath(data), o)
+	db, err := store.Open(archive.DatabasePath(data), o)
 	return db, lookedFor(data, left, err)
 }
 
@@ -34,20 +35,11 @@ func lookedFor(data string, left []string, err error) error {
 // files of its firmware. A first start makes the database before all of them.
 func traces(data string) (left []string) {
 	for _, name := range []string{"token-key", "admin-token", mqttSecret} {
-		if exists(filepath.Join(data, name)) {
+		if _, err := os.Lstat(filepath.Join(data, name)); err == nil {
 			left = append(left, name)
 		}
 	}
-	files := 0
-	for _, folder := range []string{firmwareName, assetsName} {
-		list, _ := os.ReadDir(filepath.Join(data, folder)) // what cannot be read is no trace
-		for _, f := range list {
-			if name := folder + "/" + f.Name(); imageFile.MatchString(name) || assetFile.MatchString(name) {
-				files++
-			}
-		}
-	}
-	if files > 0 {
+	if files := archive.FirmwareFiles(data); files > 0 {
 		left = append(left, fmt.Sprintf("%d files of firmware", files))
 	}
 	return left

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"errors"
@@ -15,8 +15,8 @@ import (
 	"perch/perception"
 )
 
-// ruleConfig is what an owner wants done when a robot senses something.
-type ruleConfig struct {
+// Rule is what an owner wants done when a robot senses something.
+type Rule struct {
 	Name   string           `yaml:"name"`
 	When   whenConfig       `yaml:"when"`
 	Every  time.Duration    `yaml:"every"` // 0 is everyRule
@@ -141,15 +141,15 @@ func (a actConfig) act() (perception.Act, error) {
 		return nil, errOneAct
 	}
 	if feel, ok := all[0].(perception.Feel); ok {
-		if _, known := emotionNamed(feel.Emotion); !known {
+		if _, known := EmotionNamed(feel.Emotion); !known {
 			return nil, fmt.Errorf("%q is no emotion of robots, such as happy, sad or surprised", feel.Emotion)
 		}
 	}
 	return all[0], nil
 }
 
-// emotionNamed is a face by the firmware's name.
-func emotionNamed(name string) (agent.Emotion, bool) {
+// EmotionNamed is a face by the firmware's name.
+func EmotionNamed(name string) (agent.Emotion, bool) {
 	all := agent.Emotions()
 	i := slices.IndexFunc(all, func(e agent.Emotion) bool { return e.Name == name })
 	if i < 0 {
@@ -159,7 +159,7 @@ func emotionNamed(name string) (agent.Emotion, bool) {
 }
 
 // rule is the rule that is meant, and what cannot be, by key.
-func (r ruleConfig) rule(key string, find func(robot string) (device.ID, error), fault func(key string, err error)) perception.Rule {
+func (r Rule) rule(key string, find func(robot string) (device.ID, error), fault func(key string, err error)) perception.Rule {
 	out := perception.Rule{Name: r.Name, Every: r.Every, Hours: r.Hours, InTalk: r.InTalk,
 		When: perception.When{Event: r.When.Event, If: map[string]perception.Compare{}}}
 	if out.Every == 0 {
@@ -186,10 +186,10 @@ func (r ruleConfig) rule(key string, find func(robot string) (device.ID, error),
 	return out
 }
 
-// rules are those of the configuration, as behaviours follow them.
-func (c *config) rules(fault func(key string, err error)) (all []perception.Rule) {
+// BehaviourRules are those of the configuration, as behaviours follow them.
+func (c *Config) BehaviourRules(fault func(key string, err error)) (all []perception.Rule) {
 	for i, r := range c.Rules {
-		all = append(all, r.rule(fmt.Sprintf("rules.%d", i), c.find, fault))
+		all = append(all, r.rule(fmt.Sprintf("rules.%d", i), c.FindRobot, fault))
 	}
 	return all
 }
@@ -198,9 +198,9 @@ func (c *config) rules(fault func(key string, err error)) (all []perception.Rule
 var inList = regexp.MustCompile(`\[(\d+)\]`)
 
 // behaviours finds what behaviours and rules could not work with.
-func (k *checker) behaviours(c *config) {
+func (k *checker) behaviours(c *Config) {
 	k.named("behaviours.", c.Behaviours.Check(), perception.ErrTuning)
-	rules := c.rules(func(key string, err error) { k.fault(key, "%s", err) })
+	rules := c.BehaviourRules(func(key string, err error) { k.fault(key, "%s", err) })
 	k.named("", perception.CheckRules(rules), perception.ErrRule)
 }
 

@@ -1,9 +1,7 @@
-package main
+package config
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -13,18 +11,18 @@ import (
 	"time"
 )
 
-// warning is what works and should be mended all the same, with its cure.
-type warning struct{ part, what string }
+// Warning is what works and should be mended all the same, with its cure.
+type Warning struct{ Part, What string }
 
-// warnings finds them: a certificate that nears its end, and secrets that
+// Warnings finds them: a certificate that nears its end, and secrets that
 // others on this machine can read. file is the configuration's, and data the
 // data directory; an empty one is none.
-func (c *config) warnings(file, data string, now time.Time) (all []warning) {
+func (c *Config) Warnings(file, data string, now time.Time) (all []Warning) {
 	if len(c.TLS.Listen) > 0 {
 		// One that cannot be read is a fault, and was told.
-		if pair, err := readCertificate(c.TLS); err == nil {
-			if err := dates(pair.Leaf, now); err != nil {
-				all = append(all, warning{"tls", err.Error()})
+		if pair, err := ReadCertificate(c.TLS); err == nil {
+			if err := Expiry(pair.Leaf, now); err != nil {
+				all = append(all, Warning{"tls", err.Error()})
 			}
 		}
 	}
@@ -37,19 +35,19 @@ func (c *config) warnings(file, data string, now time.Time) (all []warning) {
 	}
 	if data != "" {
 		if f, err := os.Stat(data); err == nil && f.Mode().Perm()&0o007 != 0 {
-			all = append(all, warning{"data", fmt.Sprintf("others on this machine can look into %s; take that from them: chmod o-rwx %s", data, data)})
+			all = append(all, Warning{"data", fmt.Sprintf("others on this machine can look into %s; take that from them: chmod o-rwx %s", data, data)})
 		}
 	}
 	return all
 }
 
 // readable warns of a file that others can read.
-func readable(path, why string) []warning {
+func readable(path, why string) []Warning {
 	f, err := os.Stat(path)
 	if err != nil || f.Mode().Perm()&0o004 == 0 || !reached(path) {
 		return nil
 	}
-	return []warning{{"secrets", fmt.Sprintf("others on this machine can read %s, and %s; take that from them: chmod o-rwx %s", path, why, path)}}
+	return []Warning{{"secrets", fmt.Sprintf("others on this machine can read %s, and %s; take that from them: chmod o-rwx %s", path, why, path)}}
 }
 
 // reached reports whether others can get to a file: whether every directory
@@ -81,7 +79,7 @@ type namedFile struct {
 	secret    bool // it holds one
 }
 
-func (c *config) secrets() (s secrets) {
+func (c *Config) secrets() (s secrets) {
 	s.look("", reflect.ValueOf(c).Elem())
 	return s
 }
@@ -106,7 +104,7 @@ func (s *secrets) look(at string, v reflect.Value) {
 			s.look(fmt.Sprintf("%s.%d", at, i), v.Index(i))
 		}
 	case reflect.Struct:
-		if c, is := v.Interface().(tlsConfig); is { // whose key is a file's name
+		if c, is := v.Interface().(TLS); is { // whose key is a file's name
 			s.file(at+".certificate", c.Certificate, false)
 			s.file(at+".key", c.Key, true)
 			return
@@ -139,53 +137,5 @@ func (s *secrets) field(at, key string, v reflect.Value) {
 	case key == "url":
 		u, err := url.Parse(v.String())
 		s.written = s.written || err == nil && (u.User != nil || u.RawQuery != "")
-	}
-}
-
-// encryption looks at the certificate.
-func (d *examination) encryption() {
-	if len(d.config.TLS.Listen) == 0 || d.spoken("tls") {
-		return
-	}
-	pair, err := readCertificate(d.config.TLS)
-	if errors.Is(err, fs.ErrPermission) {
-		d.unread("certificate")
-		return
-	}
-	if err != nil {
-		d.add("certificate", err, "")
-		return
-	}
-	switch err := dates(pair.Leaf, time.Now()); {
-	case errors.Is(err, errDates):
-		d.add("certificate", err, "")
-	case err != nil:
-		d.findings = append(d.findings, finding{ok: true, warn: true, part: "certificate", note: err.Error()})
-	default:
-		d.add("certificate", nil, fmt.Sprintf("for %s, until %s", names(pair.Leaf), pair.Leaf.NotAfter.Format(time.DateOnly)))
-	}
-}
-
-// secrets looks at who can read them.
-func (d *examination) secrets() {
-	found := slices.DeleteFunc(d.config.warnings(d.file, d.data, time.Now()), func(w warning) bool { return w.part == "tls" })
-	for _, w := range found {
-		d.findings = append(d.findings, finding{ok: true, warn: true, part: w.part, note: w.what})
-	}
-	ours := 0
-	for _, name := range []string{"admin-token", "token-key", mqttSecret, filepath.Base(databasePath(d.data))} {
-		path := filepath.Join(d.data, name)
-		f, err := os.Stat(path)
-		if err != nil {
-			continue // not made yet, or not for this user to see
-		}
-		ours++
-		if f.Mode().Perm()&0o077 != 0 {
-			d.add("secrets", fmt.Errorf("others on this machine can read %s; take that from them: chmod 600 %s", path, path), "")
-			found = append(found, warning{})
-		}
-	}
-	if len(found) == 0 && ours > 0 {
-		d.add("secrets", nil, "nobody but their owner can read them")
 	}
 }

@@ -1,4 +1,6 @@
-package main
+// Package archive makes and restores backups of a data directory: one tar with a
+// manifest, the database and the files of firmware.
+package archive
 
 import (
 	"archive/tar"
@@ -9,14 +11,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
 
-	"perch/gateway/door"
 	"perch/ota/espimage"
+	"perch/store"
 )
 
 // A backup is a tar of a manifest, which comes first, and of the files that it
@@ -36,18 +40,18 @@ const (
 	mostArchived = 256       // files; the catalogue has less than half of it
 )
 
-// manifest says what a backup holds. There is no secret in it.
-type manifest struct {
-	Format    int        `json:"format"`
-	Perch     string     `json:"perch"`  // the version that made it
-	Schema    int        `json:"schema"` // of the database
-	Created   time.Time  `json:"created"`
-	Appliance string     `json:"appliance"` // its id
-	Files     []archived `json:"files"`
+// Manifest says what a backup holds. There is no secret in it.
+type Manifest struct {
+	Format    int       `json:"format"`
+	Perch     string    `json:"perch"`  // the version that made it
+	Schema    int       `json:"schema"` // of the database
+	Created   time.Time `json:"created"`
+	Appliance string    `json:"appliance"` // its id
+	Files     []File    `json:"files"`
 }
 
-// archived is a file in a backup.
-type archived struct {
+// File is a file in a backup.
+type File struct {
 	Name   string `json:"name"`
 	Size   int64  `json:"size"`   // bytes
 	SHA256 string `json:"sha256"` // in hex
@@ -60,15 +64,14 @@ var (
 )
 
 func badBackup(format string, args ...any) error {
-	return &door.Fault{Word: "bad_backup", HTTP: http.StatusUnprocessableEntity, Sentence: "this is no backup of Perch's, or it is damaged: " + fmt.Sprintf(format, args...)}
+	return &fault{"bad_backup", http.StatusUnprocessableEntity, "this is no backup of Perch's, or it is damaged: " + fmt.Sprintf(format, args...)}
 }
 
 // check says why a manifest is none. What it passes names only files that may
 // be there, each once, and none larger than it may be.
-func (m manifest) check() error {
+func (m Manifest) check() error {
 	if m.Format > archiveFormat {
-		return &door.Fault{Word: "newer_backup", HTTP: http.StatusUnprocessableEntity,
-			Sentence: fmt.Sprintf("the backup was made by a newer Perch (%.40q, format %d); install that version, and restore it there", m.Perch, m.Format)}
+		return &fault{"newer_backup", http.StatusUnprocessableEntity, fmt.Sprintf("the backup was made by a newer Perch (%.40q, format %d); install that version, and restore it there", m.Perch, m.Format)}
 	}
 	if m.Format != archiveFormat || len(m.Files) > mostArchived {
 		return badBackup("its manifest has format %d and %d files", m.Format, len(m.Files))
@@ -89,7 +92,7 @@ func (m manifest) check() error {
 	return nil
 }
 
-func (f archived) check() error {
+func (f File) check() error {
 	image := imageFile.FindStringSubmatch(f.Name)
 	most := int64(espimage.MaxSize)
 	switch {
@@ -109,18 +112,25 @@ func (f archived) check() error {
 	return nil
 }
 
-// bytes is how much room the files take.
-func (m manifest) bytes() (n int64) {
+// Bytes is how much room the files take.
+func (m Manifest) Bytes() (n int64) {
 	for _, f := range m.Files {
 		n += f.Size
 	}
 	return n
 }
 
-// String says in a line what it is a backup of.
-func (m manifest) String() string {
+// Plain is the manifest with texts that are fit for a line.
+func (m Manifest) Plain() Manifest {
+	m.Perch, m.Appliance = oneLine(m.Perch), oneLine(m.Appliance)
+	return m
+}
+
+// String describes the backup in one line.
+func (m Manifest) String() string {
+	m = m.Plain()
 	return fmt.Sprintf("made %s by Perch %s on appliance %s; files of firmware: %d; %.1f MB in all", m.Created.Local().Format(time.DateTime),
-		oneLine(m.Perch), oneLine(m.Appliance), len(m.Files)-1, float64(m.bytes())/1e6)
+		m.Perch, m.Appliance, len(m.Files)-1, float64(m.Bytes())/1e6)
 }
 
 // oneLine makes a text from outside fit for a line.
@@ -134,42 +144,42 @@ func oneLine(s string) string {
 	return s[:min(len(s), 60)]
 }
 
-// pack is a backup about to be written: its files are open, so that none can be
+// Backup is a backup about to be written: its files are open, so that none can be
 // lost meanwhile.
-type pack struct {
-	manifest manifest
+type Backup struct {
+	Manifest Manifest
 	text     []byte // of the manifest
 	files    []*os.File
 }
 
-func (p *pack) close() {
+func (p *Backup) Close() {
 	for _, f := range p.files {
 		_ = f.Close() // it was only read
 	}
 }
 
-// size is that of the tar.
-func (p *pack) size() int64 {
+// Size is that of the tar.
+func (p *Backup) Size() int64 {
 	const block = 512
 	padded := func(n int64) int64 { return block + (n+block-1)/block*block }
 	n := padded(int64(len(p.text)))
-	for _, f := range p.manifest.Files {
+	for _, f := range p.Manifest.Files {
 		n += padded(f.Size)
 	}
 	return n + 2*block
 }
 
-// write writes the tar. Its memory does not grow with the files.
-func (p *pack) write(ctx context.Context, w io.Writer) error {
+// Write writes the tar. Its memory does not grow with the files.
+func (p *Backup) Write(ctx context.Context, w io.Writer) error {
 	t := tar.NewWriter(w)
 	head := func(name string, size int64) error {
-		return t.WriteHeader(&tar.Header{Name: name, Size: size, Mode: 0o600, ModTime: p.manifest.Created, Format: tar.FormatUSTAR, Typeflag: tar.TypeReg})
+		return t.WriteHeader(&tar.Header{Name: name, Size: size, Mode: 0o600, ModTime: p.Manifest.Created, Format: tar.FormatUSTAR, Typeflag: tar.TypeReg})
 	}
 	err := head(manifestName, int64(len(p.text)))
 	if err == nil {
 		_, err = t.Write(p.text)
 	}
-	for i, f := range p.manifest.Files {
+	for i, f := range p.Manifest.Files {
 		if err == nil {
 			err = head(f.Name, f.Size)
 		}
@@ -202,7 +212,7 @@ func (s stoppable) Read(p []byte) (int, error) {
 // unpack reads a backup to its end. Each file is written to what place gives
 // for it, and closed; agree is asked before the first, once the manifest has
 // been checked. An error in what was read says itself how it is shown.
-func unpack(r io.Reader, agree func(manifest) error, place func(archived) (io.WriteCloser, error)) (m manifest, err error) {
+func unpack(r io.Reader, agree func(Manifest) error, place func(File) (io.WriteCloser, error)) (m Manifest, err error) {
 	t := tar.NewReader(r)
 	if m, err = readManifest(t); err != nil {
 		return m, err
@@ -213,7 +223,7 @@ func unpack(r io.Reader, agree func(manifest) error, place func(archived) (io.Wr
 	if err := agree(m); err != nil {
 		return m, err
 	}
-	wanted := map[string]archived{}
+	wanted := map[string]File{}
 	for _, f := range m.Files {
 		wanted[f.Name] = f
 	}
@@ -240,7 +250,7 @@ func unpack(r io.Reader, agree func(manifest) error, place func(archived) (io.Wr
 	return m, nil
 }
 
-func readManifest(t *tar.Reader) (m manifest, err error) {
+func readManifest(t *tar.Reader) (m Manifest, err error) {
 	head, err := t.Next()
 	if err == io.EOF {
 		return m, badBackup("it is empty")
@@ -261,7 +271,7 @@ func readManifest(t *tar.Reader) (m manifest, err error) {
 	return m, nil
 }
 
-func unpackFile(t *tar.Reader, f archived, place func(archived) (io.WriteCloser, error)) error {
+func unpackFile(t *tar.Reader, f File, place func(File) (io.WriteCloser, error)) error {
 	file, err := place(f)
 	if err != nil {
 		return err
@@ -300,11 +310,51 @@ func (s *source) Read(p []byte) (int, error) {
 func unreadableBackup(err error) error {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return &door.Fault{Word: "stalled", HTTP: http.StatusRequestTimeout, Sentence: "nothing arrived for 30 seconds"}
+		return &fault{"stalled", http.StatusRequestTimeout, "nothing arrived for 30 seconds"}
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return badBackup("it ends in the middle")
 	case errors.Is(err, tar.ErrHeader), errors.Is(err, tar.ErrFieldTooLong):
 		return badBackup("it is no tar file")
 	}
 	return fmt.Errorf("read the backup: %w", err)
+}
+
+// DatabasePath is where the database of a data directory is.
+func DatabasePath(data string) string { return filepath.Join(data, databaseName) }
+
+// Directory is a data directory, of which backups are made and into which they
+// are restored.
+type Directory struct {
+	Path       string
+	Perch      string            // version of this program
+	Migrations []store.Migration // that it knows
+	Log        *slog.Logger
+}
+
+// fault is an error that a client is shown.
+type fault struct {
+	code     string
+	status   int // of HTTP
+	sentence string
+}
+
+func (f *fault) Error() string { return f.sentence }
+
+// Code is the machine-readable name.
+func (f *fault) Code() string { return f.code }
+
+// Status is the HTTP status.
+func (f *fault) Status() int { return f.status }
+
+// FirmwareFiles counts the images and asset files that lie in a data directory.
+func FirmwareFiles(data string) (n int) {
+	for _, folder := range []string{firmwareName, assetsName} {
+		list, _ := os.ReadDir(filepath.Join(data, folder)) // a folder that cannot be read counts as empty
+		for _, f := range list {
+			if name := folder + "/" + f.Name(); imageFile.MatchString(name) || assetFile.MatchString(name) {
+				n++
+			}
+		}
+	}
+	return n
 }

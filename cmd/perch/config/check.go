@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"errors"
@@ -16,7 +16,7 @@ import (
 
 // check finds what a configuration says that cannot be meant. It reads files
 // the configuration names, and touches nothing else.
-func (c *config) check(p *places) faults {
+func (c *Config) check(p *places) Faults {
 	k := &checker{places: p}
 	k.addresses(c)
 	k.tls(c.TLS)
@@ -38,10 +38,10 @@ func (c *config) check(p *places) faults {
 	}
 	k.between("memory.memory_tokens", c.Memory.MemoryTokens, 100, 100_000)
 	k.between("memory.history_tokens", c.Memory.HistoryTokens, 100, 100_000)
-	k.mqtt(c.MQTT)
+	k.mqtt(c)
 	k.bridge(c.Bridge)
 	k.behaviours(c)
-	k.skins(c.Skins, c.find)
+	k.skins(c.Skins, c.FindRobot)
 	k.firmware(c.Firmware)
 	k.engines(c)
 	k.readers(c)
@@ -51,7 +51,7 @@ func (c *config) check(p *places) faults {
 // checker collects faults.
 type checker struct {
 	*places
-	found faults
+	found Faults
 }
 
 func (k *checker) fault(path, format string, args ...any) {
@@ -74,7 +74,7 @@ func (k *checker) between(path string, n, least, most int) {
 	}
 }
 
-func (k *checker) addresses(c *config) {
+func (k *checker) addresses(c *Config) {
 	if len(c.Listen) == 0 {
 		k.fault("listen", "at least one address is needed, or no robot can come")
 	}
@@ -130,11 +130,11 @@ func checkPublicURL(s string) error {
 
 var label = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$`)
 
-func (k *checker) identity(c *config) {
+func (k *checker) identity(c *Config) {
 	if !label.MatchString(c.Name) {
 		k.fault("name", "%q is no name for the network: lower-case letters, digits and dashes, at most 40", c.Name)
 	}
-	if _, err := c.zone(); err != nil {
+	if _, err := c.Zone(); err != nil {
 		k.fault("timezone", "%q is no time zone such as Europe/Berlin", c.Timezone)
 	}
 	if n := len(strings.TrimSpace(c.Persona.Name)); n == 0 || n > 60 {
@@ -142,30 +142,18 @@ func (k *checker) identity(c *config) {
 	}
 }
 
-// zone is the household's time zone: the machine's where none is set.
-func (c *config) zone() (*time.Location, error) {
+// Zone is the household's time zone: the machine's where none is set.
+func (c *Config) Zone() (*time.Location, error) {
 	if c.Timezone == "" {
 		return time.Local, nil
 	}
 	return time.LoadLocation(c.Timezone)
 }
 
-// level is the log level.
-func (c *config) level() slog.Level {
+// Level is the log level.
+func (c *Config) Level() slog.Level {
 	var l slog.Level
 	// One of four words, by check.
 	_ = l.UnmarshalText([]byte(c.Log.Level))
 	return l
-}
-
-// checkRecognizer is the part of the check that reads the recognizer's
-// dictionary, which takes longer than a start should.
-func (c *config) checkRecognizer() error {
-	var found []error
-	for _, r := range c.Speech.Recognizers {
-		if r.Kind == "sphinx" {
-			found = append(found, checkGrammar(c, r))
-		}
-	}
-	return errors.Join(found...)
 }

@@ -1,16 +1,38 @@
-package main
+package config
 
 import (
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 )
 
 // stranger is a user of this machine whom no file here belongs to.
-func stranger(groups ...uint32) account { return account{"other", 54321, append(groups, 54321)} }
+// readsKeys is a check that only reads the files of brains' keys, as every
+// engine does.
+func readsKeys(_ *Config, part any) error {
+	b, is := part.(Brain)
+	if !is {
+		return nil
+	}
+	_, err := Secret("key", b.Key, b.KeyFile)
+	return err
+}
+
+func written(t testing.TB, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "perch.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func stranger(groups ...uint32) Account { return Account{"other", 54321, append(groups, 54321)} }
 
 // folder is a folder that everybody may enter.
 func folder(t *testing.T) string {
@@ -43,7 +65,7 @@ func keptIn(t *testing.T, dirMode, mode fs.FileMode) string {
 func TestWhoCanRead(t *testing.T) {
 	group := uint32(os.Getegid())
 	for name, c := range map[string]struct {
-		who       account
+		who       Account
 		dir, file fs.FileMode
 		says      []string // nothing: it can
 	}{
@@ -54,8 +76,8 @@ func TestWhoCanRead(t *testing.T) {
 		"its group alone may not":   {stranger(group), 0o755, 0o604, []string{"mode 0604"}},
 		"a directory on the way":    {stranger(), 0o700, 0o644, []string{"may not enter", "in side", "mode 0700", "chmod g+x"}},
 		"a directory of its group":  {stranger(group), 0o710, 0o644, nil},
-		"its owner":                 {account{"me", uint32(os.Geteuid()), nil}, 0o700, 0o600, nil},
-		"root":                      {account{"root", 0, nil}, 0o000, 0o000, nil},
+		"its owner":                 {Account{"me", uint32(os.Geteuid()), nil}, 0o700, 0o600, nil},
+		"root":                      {Account{"root", 0, nil}, 0o000, 0o000, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := keptIn(t, c.dir, c.file)
@@ -77,7 +99,7 @@ func TestWhoCanRead(t *testing.T) {
 		})
 	}
 	for _, path := range []string{"/home/ann/brain.key", "/root/x", "/tmp/x"} {
-		if err := (account{"perch", 54321, nil}).reads(path); err == nil || !strings.Contains(err.Error(), "sudo install -m 640 -g perch "+path+" /etc/perch/") {
+		if err := (Account{"perch", 54321, nil}).reads(path); err == nil || !strings.Contains(err.Error(), "sudo install -m 640 -g perch "+path+" /etc/perch/") {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
@@ -100,7 +122,7 @@ func TestJudgedAsTheServicesUser(t *testing.T) {
 		}
 	}
 	who := stranger()
-	_, err := loadConfigFor(path, nil, &who)
+	_, err := (Source{File: path, Check: readsKeys, Service: &who}).Load()
 	if err == nil || strings.Count(err.Error(), "\n") != 0 {
 		t.Fatalf("it is judged %v", err)
 	}
@@ -112,11 +134,11 @@ func TestJudgedAsTheServicesUser(t *testing.T) {
 	if err := os.Chmod(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := loadConfigFor(path, nil, &who); err == nil || !strings.Contains(err.Error(), "the user other cannot read "+path) {
+	if _, err := (Source{File: path, Check: readsKeys, Service: &who}).Load(); err == nil || !strings.Contains(err.Error(), "the user other cannot read "+path) {
 		t.Errorf("a configuration that the service cannot read: %v", err)
 	}
 	me := ourselves()
-	if _, err := loadConfigFor(path, nil, &me); err != nil {
+	if _, err := (Source{File: path, Check: readsKeys, Service: &me}).Load(); err != nil {
 		t.Errorf("its owner can: %v", err)
 	}
 }
@@ -130,14 +152,14 @@ func TestWhatIsNotOursToRead(t *testing.T) {
 	}
 	key := keptIn(t, 0o755, 0o000)
 	path := written(t, "brains: [{kind: openai, url: \"http://h:1/v1\", model: m, key_file: \""+key+"\"}]")
-	_, err := loadConfig(path, nil)
-	for _, word := range []string{":1: brains.0: ", "the user " + ourselves().name + " cannot read", "brain.key", "chgrp"} {
+	_, err := (Source{File: path, Check: readsKeys}).Load()
+	for _, word := range []string{":1: brains.0: ", "the user " + ourselves().Name + " cannot read", "brain.key", "chgrp"} {
 		if err == nil || !strings.Contains(err.Error(), word) {
 			t.Errorf("%v does not say %q", err, word)
 		}
 	}
-	who := account{"someone", 0, nil} // may do everything
-	if _, err := loadConfigFor(path, nil, &who); err != nil {
+	who := Account{"someone", 0, nil} // may do everything
+	if _, err := (Source{File: path, Check: readsKeys, Service: &who}).Load(); err != nil {
 		t.Errorf("for whom it is: %v", err)
 	}
 }
@@ -145,17 +167,17 @@ func TestWhatIsNotOursToRead(t *testing.T) {
 // TestOnePlaceForSecrets: every page and sample names the one folder from which
 // the service is handed them.
 func TestOnePlaceForSecrets(t *testing.T) {
-	pages, err := filepath.Glob("../../docs/*.md")
+	pages, err := filepath.Glob("../../../docs/*.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	samples, err := filepath.Glob("../../packaging/*.yaml")
+	samples, err := filepath.Glob("../../../packaging/*.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	named := regexp.MustCompile(`(?:key_file|token_file|password_file): *"?(/[^\s"',}\x60]+)`)
 	seen := 0
-	for _, page := range append(append(pages, samples...), "../../README.md") {
+	for _, page := range append(append(pages, samples...), "../../../README.md") {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
@@ -169,5 +191,35 @@ func TestOnePlaceForSecrets(t *testing.T) {
 	}
 	if seen < 8 {
 		t.Errorf("only %d were found", seen)
+	}
+}
+
+func TestCredential(t *testing.T) {
+	for _, c := range [][3]string{
+		{"/etc/perch/secrets/home-assistant", "/run/credentials/perch.service", "/run/credentials/perch.service/secrets_home-assistant"},
+		{"/etc/perch/secrets/../secrets/a", "/run/c", "/run/c/secrets_a"},
+		{"/etc/perch/secrets/home-assistant", "", "/etc/perch/secrets/home-assistant"},
+		{"/etc/perch/ha.token", "/run/c", "/etc/perch/ha.token"},
+		{"/etc/perch/secrets", "/run/c", "/etc/perch/secrets"},
+	} {
+		if got := credential(c[0], c[1]); got != c[2] {
+			t.Errorf("%q with %q: %q, want %q", c[0], c[1], got, c[2])
+		}
+	}
+}
+
+// asNobody runs a test of this binary as a user without rights.
+func asNobody(t *testing.T, name string) {
+	t.Helper()
+	scratch := folder(t)
+	if err := os.Chmod(scratch, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+name+"$", "-test.v") // which may be where nobody may look
+	cmd.Dir, cmd.Env = scratch, append(os.Environ(), "TMPDIR="+scratch, "HOME="+scratch)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "--- PASS: "+name) {
+		t.Errorf("as nobody: %v\n%s", err, out)
 	}
 }

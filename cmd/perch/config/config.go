@@ -1,4 +1,7 @@
-package main
+// Package config is the configuration file: read over the defaults and the
+// environment, checked as a whole, and told with file, line and key where it is
+// wrong.
+package config
 
 import (
 	"bytes"
@@ -17,43 +20,43 @@ import (
 	"perch/perception"
 )
 
-// config is the configuration file: this struct, its comments in
+// Config is the configuration file: this struct, its comments in
 // packaging/perch.yaml, and nothing else. Other packages get what concerns
 // them as their own small options.
-type config struct {
-	Listen         []string  `yaml:"listen"`
-	Local          []string  `yaml:"local"`
-	TLS            tlsConfig `yaml:"tls"`
-	Name           string    `yaml:"name"`
-	PublicURL      string    `yaml:"public_url"`
-	AllowedHosts   []string  `yaml:"allowed_hosts"`
-	AllowedOrigins []string  `yaml:"allowed_origins"`
-	Timezone       string    `yaml:"timezone"`
-	Language       string    `yaml:"language"`
+type Config struct {
+	Listen         []string `yaml:"listen"`
+	Local          []string `yaml:"local"`
+	TLS            TLS      `yaml:"tls"`
+	Name           string   `yaml:"name"`
+	PublicURL      string   `yaml:"public_url"`
+	AllowedHosts   []string `yaml:"allowed_hosts"`
+	AllowedOrigins []string `yaml:"allowed_origins"`
+	Timezone       string   `yaml:"timezone"`
+	Language       string   `yaml:"language"`
 	MDNS           struct {
 		Enabled    bool     `yaml:"enabled"`
 		Interfaces []string `yaml:"interfaces"`
 	} `yaml:"mdns"`
 	Adoption string `yaml:"adoption"`
 	Robots   struct {
-		Idle      duration `yaml:"idle"`
+		Idle      Duration `yaml:"idle"`
 		Greeting  bool     `yaml:"greeting"`
 		UserTools bool     `yaml:"user_tools"`
 		Framing   int      `yaml:"framing"`
 		KeepTurns int      `yaml:"keep_turns"`
 
-		Each []robotConfig `yaml:"each"`
+		Each []Robot `yaml:"each"`
 
-		AwayAfter        duration `yaml:"away_after"`
+		AwayAfter        Duration `yaml:"away_after"`
 		ShareTranscripts bool     `yaml:"share_transcripts"`
 	} `yaml:"robots"`
 	Speech struct {
-		Silence      duration            `yaml:"silence"`
-		Recognizers  []recognizerConfig  `yaml:"recognizers"`
-		Synthesizers []synthesizerConfig `yaml:"synthesizers"`
+		Silence      Duration      `yaml:"silence"`
+		Recognizers  []Recognizer  `yaml:"recognizers"`
+		Synthesizers []Synthesizer `yaml:"synthesizers"`
 	} `yaml:"speech"`
-	Brains    []brainConfig `yaml:"brains"`
-	BrainDeep []brainConfig `yaml:"brain_deep"`
+	Brains    []Brain `yaml:"brains"`
+	BrainDeep []Brain `yaml:"brain_deep"`
 	Persona   struct {
 		Name string `yaml:"name"`
 		File string `yaml:"file"`
@@ -66,82 +69,91 @@ type config struct {
 		Listen string `yaml:"listen"`
 	} `yaml:"wyoming"`
 	Behaviours perception.Tuning `yaml:"behaviours"`
-	Rules      []ruleConfig      `yaml:"rules"`
-	Skins      skinsConfig       `yaml:"skins"`
-	MQTT       mqttConfig        `yaml:"mqtt"`
-	Bridge     bridgeConfig      `yaml:"bridge"`
-	Firmware   firmwareConfig    `yaml:"firmware"`
+	Rules      []Rule            `yaml:"rules"`
+	Skins      Skins             `yaml:"skins"`
+	MQTT       MQTT              `yaml:"mqtt"`
+	Bridge     Bridge            `yaml:"bridge"`
+	Firmware   Firmware          `yaml:"firmware"`
 	Log        struct {
 		Level string `yaml:"level"`
 	} `yaml:"log"`
 }
 
-// defaultConfig is what runs with no file at all.
-func defaultConfig() config {
-	c := config{
+// Default is what runs with no file at all.
+func Default() Config {
+	c := Config{
 		Listen: []string{":8003"}, Local: []string{"127.0.0.1:8004"}, Name: "perch", Language: "en", Adoption: "open",
 	}
 	c.MDNS.Enabled = true
-	c.Robots.Idle = duration(time.Minute)
+	c.Robots.Idle = Duration(time.Minute)
 	c.Robots.Greeting = true
 	c.Robots.Framing = 1
 	c.Robots.KeepTurns = 200
-	c.Robots.AwayAfter = duration(24 * time.Hour)
-	c.Speech.Silence = duration(600 * time.Millisecond)
-	c.Speech.Recognizers = []recognizerConfig{{Kind: "sphinx"}}
-	c.Speech.Synthesizers = []synthesizerConfig{{Kind: "espeak", Voice: "en-us"}}
-	c.Brains = []brainConfig{{Kind: "reflex"}}
+	c.Robots.AwayAfter = Duration(24 * time.Hour)
+	c.Speech.Silence = Duration(600 * time.Millisecond)
+	c.Speech.Recognizers = []Recognizer{{Kind: "sphinx"}}
+	c.Speech.Synthesizers = []Synthesizer{{Kind: "espeak", Voice: "en-us"}}
+	c.Brains = []Brain{{Kind: "reflex"}}
 	c.Persona.Name = "Chan"
 	c.Memory.MemoryTokens = 2048
 	c.Memory.HistoryTokens = 3000
 	c.Skins.Vocabulary = string(agent.VocabularyRFC)
 	c.Behaviours = perception.DefaultTuning()
-	c.MQTT = mqttConfig{Broker: embedded, Listen: ":1883", BaseTopic: "perch", DiscoveryPrefix: "homeassistant"}
-	c.Bridge = bridgeConfig{TimeoutShort: duration(5 * time.Second), TimeoutLong: duration(30 * time.Second)}
+	c.MQTT = MQTT{Broker: EmbeddedBroker, Listen: ":1883", BaseTopic: "perch", DiscoveryPrefix: "homeassistant"}
+	c.Bridge = Bridge{TimeoutShort: Duration(5 * time.Second), TimeoutLong: Duration(30 * time.Second)}
 	c.Log.Level = "info"
 	return c
 }
 
-// duration is a time.Duration written as "60s" or "24h".
-type duration time.Duration
+// Duration is a time.Duration written as "60s" or "24h".
+type Duration time.Duration
 
 // UnmarshalYAML reads a duration, and refuses a bare number: nobody knows of
 // what.
-func (d *duration) UnmarshalYAML(n *yaml.Node) error {
+func (d *Duration) UnmarshalYAML(n *yaml.Node) error {
 	parsed, err := time.ParseDuration(n.Value)
 	if err != nil || parsed < 0 {
 		return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: %q is "+noDuration, n.Line, n.Value)}}
 	}
-	*d = duration(parsed)
+	*d = Duration(parsed)
 	return nil
 }
 
 const noDuration = "no duration such as 60s, 5m or 24h"
 
-// faults are all that is wrong with a configuration, one sentence each, with
+// Faults are all that is wrong with a configuration, one sentence each, with
 // file, line and key.
-type faults []string
+type Faults []string
 
-func (f faults) Error() string { return strings.Join(f, "\n") }
+func (f Faults) Error() string { return strings.Join(f, "\n") }
 
 // mostConfig bounds the file.
 const mostConfig = 1 << 20
 
-// loadConfig reads a file (none when path is empty) and the environment over
-// the defaults, and checks the whole. Its error is faults, or that the file
-// cannot be read.
-func loadConfig(path string, environ []string) (config, error) {
-	return loadConfigFor(path, environ, nil)
+// Source is where a configuration is read from.
+type Source struct {
+	File    string   // empty where there is none
+	Environ []string // of the process, "NAME=value"
+	// service is the account that has to read what the configuration names, where
+	// that is another than ours; else nil.
+	Service *Account
+	Check   PartCheck
 }
 
-// loadConfigFor is loadConfig for who only looks at what another user is to
-// read.
-func loadConfigFor(path string, environ []string, service *account) (config, error) {
-	c := defaultConfig()
-	places := places{file: path, service: service}
-	var found faults
-	if path != "" {
-		text, err := readConfig(path)
+// PartCheck finds out whether a part of the appliance can be made of its own
+// section of the configuration. It calls nobody. part is a Recognizer, a
+// Synthesizer, a Brain, a DeepBrain or an MQTT. Errors of
+// the last have a line for each fault, which begins with its key.
+type PartCheck func(c *Config, part any) error
+
+// Load reads the file and the environment over the defaults, and checks the
+// whole. Its error is faults, or that the file cannot be read.
+func (s Source) Load() (Config, error) {
+	c := Default()
+	places := places{file: s.File, service: s.Service, try: s.Check}
+	var found Faults
+	if s.File != "" {
+		text, err := readConfig(s.File)
 		if err != nil {
 			return c, err
 		}
@@ -150,12 +162,20 @@ func loadConfigFor(path string, environ []string, service *account) (config, err
 			return c, found // it is no YAML
 		}
 	}
-	found = append(found, applyEnvironment(&c, environ, &places)...)
+	found = append(found, applyEnvironment(&c, s.Environ, &places)...)
 	found = append(found, c.check(&places)...)
 	if len(found) > 0 {
 		return c, found
 	}
 	return c, nil
+}
+
+// Recheck checks a configuration that was changed after it was read.
+func (s Source) Recheck(c *Config) error {
+	if found := c.check(&places{service: s.Service, try: s.Check}); len(found) > 0 {
+		return found
+	}
+	return nil
 }
 
 func readConfig(path string) ([]byte, error) {
@@ -184,7 +204,8 @@ type places struct {
 	unread []string
 	// service is whose files they have to be, where that is not us: then what
 	// we may not read is no fault, and what it may not is.
-	service *account
+	service *Account
+	try     PartCheck
 }
 
 // section is the part of the configuration that a key belongs to: one at the
@@ -220,10 +241,10 @@ func parent(path string) string {
 }
 
 // read decodes the file's text over c.
-func (p *places) read(c *config, text []byte) faults {
+func (p *places) read(c *Config, text []byte) Faults {
 	var root yaml.Node
 	if err := yaml.Unmarshal(text, &root); err != nil {
-		return faults{p.syntax(err.Error())}
+		return Faults{p.syntax(err.Error())}
 	}
 	p.lines = map[string]int{}
 	if len(root.Content) > 0 {
@@ -235,7 +256,7 @@ func (p *places) read(c *config, text []byte) faults {
 	var wrong *yaml.TypeError
 	switch {
 	case errors.As(err, &wrong):
-		var found faults
+		var found Faults
 		for _, e := range wrong.Errors {
 			found = append(found, p.syntax(e))
 			if m := linePrefix.FindStringSubmatch(e); m != nil {
@@ -245,7 +266,7 @@ func (p *places) read(c *config, text []byte) faults {
 		}
 		return found
 	case err != nil && !errors.Is(err, io.EOF): // an empty file is all defaults
-		return faults{p.syntax(err.Error())}
+		return Faults{p.syntax(err.Error())}
 	}
 	return nil
 }

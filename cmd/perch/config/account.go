@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"errors"
@@ -14,9 +14,9 @@ import (
 	"syscall"
 )
 
-// account is a user of this machine, as its files see one.
-type account struct {
-	name string
+// Account is a user of this machine, as its files see one.
+type Account struct {
+	Name string
 	uid  uint32
 	gids []uint32
 }
@@ -24,11 +24,11 @@ type account struct {
 // serviceUser is whom the package's unit runs as.
 const serviceUser = "perch"
 
-// serviceAccount is the user that the service on this machine runs as, or
+// ServiceAccount is the user that the service on this machine runs as, or
 // nothing where there is no service, or we are that user.
-func serviceAccount() *account {
+func ServiceAccount() *Account {
 	there := func(path string) bool { _, err := os.Lstat(filepath.Join("/", path)); return err == nil }
-	if !there(ownUnit) && !there("usr/"+packageUnit) && !there(packageUnit) {
+	if !there(OwnUnit) && !there("usr/"+PackageUnit) && !there(PackageUnit) {
 		return nil
 	}
 	u, err := user.Lookup(serviceUser)
@@ -42,21 +42,21 @@ func serviceAccount() *account {
 	return &a
 }
 
-// judging is the user who is to read what a configuration names: the service's
+// Reader is the user who is to read what a configuration names: the service's
 // for the system's configuration, and nobody but us for any other.
-func judging(path string) *account {
+func Reader(path string) *Account {
 	if path != systemConfig {
 		return nil
 	}
-	return serviceAccount()
+	return ServiceAccount()
 }
 
-func accountOf(u *user.User) (account, error) {
+func accountOf(u *user.User) (Account, error) {
 	uid, err := strconv.ParseUint(u.Uid, 10, 32)
 	if err != nil {
-		return account{}, fmt.Errorf("the user %s has no number: %w", u.Username, err)
+		return Account{}, fmt.Errorf("the user %s has no number: %w", u.Username, err)
 	}
-	a := account{name: u.Username, uid: uint32(uid)}
+	a := Account{Name: u.Username, uid: uint32(uid)}
 	groups, err := u.GroupIds()
 	if err != nil {
 		groups = []string{u.Gid}
@@ -70,10 +70,10 @@ func accountOf(u *user.User) (account, error) {
 }
 
 // ourselves are whoever runs this program.
-func ourselves() account {
-	a := account{name: strconv.Itoa(os.Geteuid()), uid: uint32(os.Geteuid()), gids: []uint32{uint32(os.Getegid())}}
-	if u, err := user.LookupId(a.name); err == nil {
-		a.name = u.Username
+func ourselves() Account {
+	a := Account{Name: strconv.Itoa(os.Geteuid()), uid: uint32(os.Geteuid()), gids: []uint32{uint32(os.Getegid())}}
+	if u, err := user.LookupId(a.Name); err == nil {
+		a.Name = u.Username
 	}
 	groups, _ := os.Getgroups() // without them some advice is too much, and none is wrong
 	for _, g := range groups {
@@ -89,15 +89,15 @@ var unseen = []string{"/home", "/root", "/run/user", "/tmp", "/var/tmp"}
 // read a file, or nothing. It judges by mode, owner and group of the file and of
 // every directory on the way; of what we cannot look at ourselves it says
 // nothing.
-func (a account) reads(path string) error {
+func (a Account) reads(path string) error {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil
 	}
 	for _, dir := range unseen {
-		if a.name == serviceUser && strings.HasPrefix(path, dir+"/") {
+		if a.Name == serviceUser && strings.HasPrefix(path, dir+"/") {
 			return fmt.Errorf("the service, whose user is %s, sees nothing of %s; sudo install -m 640 -g %s %s /etc/perch/, and name it there",
-				a.name, dir, a.name, shellWord(path))
+				a.Name, dir, a.Name, ShellWord(path))
 		}
 	}
 	way := above(path)
@@ -105,14 +105,14 @@ func (a account) reads(path string) error {
 		way, path = append(way, above(real)...), real
 	}
 	for _, dir := range way {
-		if f, err := os.Stat(dir); err == nil && !a.may(f, dir, 1) {
+		if f, err := os.Stat(dir); err == nil && !a.May(f, dir, 1) {
 			return fmt.Errorf("the user %s cannot read %s, for it may not enter %s (%s); sudo chgrp %s %s && sudo chmod g+x %s",
-				a.name, path, dir, owned(f), a.name, shellWord(dir), shellWord(dir))
+				a.Name, path, dir, owned(f), a.Name, ShellWord(dir), ShellWord(dir))
 		}
 	}
-	if f, err := os.Stat(path); err == nil && !a.may(f, path, 4) {
+	if f, err := os.Stat(path); err == nil && !a.May(f, path, 4) {
 		return fmt.Errorf("the user %s cannot read %s (%s); sudo chgrp %s %s && sudo chmod g+r %s",
-			a.name, path, owned(f), a.name, shellWord(path), shellWord(path))
+			a.Name, path, owned(f), a.Name, ShellWord(path), ShellWord(path))
 	}
 	return nil
 }
@@ -128,9 +128,9 @@ func above(path string) (dirs []string) {
 	}
 }
 
-// may reports whether a file's mode lets this user do what bit says: 4 to read,
+// May reports whether a file's mode lets this user do what bit says: 4 to read,
 // 2 to write, 1 to enter. A list of access may say more than the mode; then it is not judged.
-func (a account) may(f fs.FileInfo, path string, bit fs.FileMode) bool {
+func (a Account) May(f fs.FileInfo, path string, bit fs.FileMode) bool {
 	own, ok := f.Sys().(*syscall.Stat_t)
 	if !ok || a.uid == 0 {
 		return true
@@ -165,23 +165,23 @@ func owned(f fs.FileInfo) string {
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9/._@%+=:,-]+$`)
 
-// shellWord is a path as it is typed.
-func shellWord(path string) string {
+// ShellWord is a path as it is typed.
+func ShellWord(path string) string {
 	if plainWord.MatchString(path) {
 		return path
 	}
-	return shellQuoted(path)
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }
 
 // denied is what is said of an error, where it is that a file may not be read:
 // which, by whom, and what mends it.
-func denied(err error, by account) error {
+func denied(err error, by Account) error {
 	var of *fs.PathError
 	if !errors.Is(err, fs.ErrPermission) || !errors.As(err, &of) {
 		return err
 	}
-	if strings.HasPrefix(of.Path, filepath.Dir(systemConfig)+"/") && serviceAccount() != nil { // it is the service's, and we are not
-		return refused{fmt.Errorf("%s may not be read by this user; join the group perch (sudo adduser %s perch, then log in again), or use sudo", of.Path, by.name), err}
+	if strings.HasPrefix(of.Path, filepath.Dir(systemConfig)+"/") && ServiceAccount() != nil { // it is the service's, and we are not
+		return refused{fmt.Errorf("%s may not be read by this user; join the group perch (sudo adduser %s perch, then log in again), or use sudo", of.Path, by.Name), err}
 	}
 	if why := by.reads(of.Path); why != nil {
 		return refused{why, err}
@@ -200,7 +200,7 @@ func (r refused) Unwrap() error { return r.cause }
 func handed(path string) bool { return strings.HasPrefix(filepath.Clean(path), systemSecret+"/") }
 
 // readers finds what the service could not read.
-func (k *checker) readers(c *config) {
+func (k *checker) readers(c *Config) {
 	if k.service == nil {
 		return
 	}
@@ -231,3 +231,10 @@ func (k *checker) failed(at string, err error) {
 	}
 	k.fault(at, "%s", err)
 }
+
+// Where units are, of the package and of the machine's owner, whose own comes
+// first.
+const (
+	OwnUnit     = "etc/systemd/system/perch.service"
+	PackageUnit = "lib/systemd/system/perch.service" // of /usr or /
+)

@@ -1,10 +1,8 @@
-package main
+package config
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"os"
 	"regexp"
@@ -17,7 +15,7 @@ import (
 // Engines that run elsewhere have a url, and where they want one a key: as it
 // is, or in a file. Which keys an engine has is told by its kind.
 
-type recognizerConfig struct {
+type Recognizer struct {
 	Kind         string   `yaml:"kind"`
 	URL          string   `yaml:"url"`
 	Model        string   `yaml:"model"`
@@ -27,10 +25,10 @@ type recognizerConfig struct {
 	TokenFile    string   `yaml:"token_file"`
 	Pipeline     string   `yaml:"pipeline"`
 	StreamUpload bool     `yaml:"stream_upload"`
-	Within       duration `yaml:"within"`
+	Within       Duration `yaml:"within"`
 }
 
-type synthesizerConfig struct {
+type Synthesizer struct {
 	Kind      string   `yaml:"kind"`
 	URL       string   `yaml:"url"`
 	Model     string   `yaml:"model"`
@@ -45,10 +43,10 @@ type synthesizerConfig struct {
 	Rate      int      `yaml:"rate"`
 	Stream    bool     `yaml:"stream"`
 	Convert   bool     `yaml:"convert"`
-	Within    duration `yaml:"within"`
+	Within    Duration `yaml:"within"`
 }
 
-type brainConfig struct {
+type Brain struct {
 	Kind            string            `yaml:"kind"`
 	URL             string            `yaml:"url"`
 	Model           string            `yaml:"model"`
@@ -65,22 +63,25 @@ type brainConfig struct {
 	NumCtx          int               `yaml:"num_ctx"`
 	Dialect         string            `yaml:"dialect"`
 	Extra           map[string]any    `yaml:"extra"`
-	Within          duration          `yaml:"within"`
-	MCP             []mcpConfig       `yaml:"mcp"`
+	Within          Duration          `yaml:"within"`
+	MCP             []MCP             `yaml:"mcp"`
 	Command         []string          `yaml:"command"`
 	Cwd             string            `yaml:"cwd"`
 	Env             map[string]string `yaml:"env"`
-	Idle            duration          `yaml:"idle"`
+	Idle            Duration          `yaml:"idle"`
 	Turns           int               `yaml:"turns"`
-	Age             duration          `yaml:"age"`
+	Age             Duration          `yaml:"age"`
 	Allow           []string          `yaml:"allow"`
 	Pipeline        string            `yaml:"pipeline"`
 	Agent           string            `yaml:"agent"`
 	REST            bool              `yaml:"rest"`
 }
 
-// mcpConfig is a server of tools: a command, or a url.
-type mcpConfig struct {
+// DeepBrain is a language model for hard questions.
+type DeepBrain Brain
+
+// MCP is a server of tools: a command, or a url.
+type MCP struct {
 	Name    string            `yaml:"name"`
 	Command []string          `yaml:"command"`
 	Cwd     string            `yaml:"cwd"`
@@ -168,28 +169,27 @@ func (p *places) under(path string) []string {
 	return slices.Sorted(maps.Keys(set))
 }
 
-func (k *checker) engines(c *config) {
-	quiet := slog.New(slog.DiscardHandler)
+func (k *checker) engines(c *Config) {
 	if len(c.Speech.Recognizers) == 0 {
 		k.fault("speech.recognizers", "at least one is needed")
 	}
 	for i, r := range c.Speech.Recognizers {
 		at := fmt.Sprintf("speech.recognizers.%d", i)
 		if k.engine(at, r.Kind, recognizerKinds()) && r.Kind != "sphinx" { // which needs the whole book
-			k.makes(at, func(e *engines) error { return e.addEars(r, quiet) })
+			k.tries(c, at, r)
 		}
 	}
 	if len(c.Speech.Synthesizers) == 0 {
 		k.fault("speech.synthesizers", "at least one is needed")
 	}
-	for i, s := range c.synthesizers() {
+	for i, s := range c.Synthesizers() {
 		at := fmt.Sprintf("speech.synthesizers.%d", i)
 		if k.engine(at, s.Kind, synthesizerKinds()) {
-			k.makes(at, func(e *engines) error { return e.addMouth(s, quiet) })
+			k.tries(c, at, s)
 		}
 	}
-	k.brains(c, quiet)
-	if _, err := personaOf(c); err != nil {
+	k.brains(c)
+	if _, err := Persona(c); err != nil {
 		k.failed("persona.file", err)
 	}
 }
@@ -198,11 +198,11 @@ func (k *checker) engines(c *config) {
 var languageTag = regexp.MustCompile(`^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$`)
 
 // reflexes reports whether the reflex brain is among the brains.
-func (c *config) reflexes() bool {
-	return slices.ContainsFunc(c.Brains, func(b brainConfig) bool { return b.Kind == "reflex" })
+func (c *Config) reflexes() bool {
+	return slices.ContainsFunc(c.Brains, func(b Brain) bool { return b.Kind == "reflex" })
 }
 
-func (k *checker) brains(c *config, quiet *slog.Logger) {
+func (k *checker) brains(c *Config) {
 	if len(c.Brains) == 0 {
 		k.fault("brains", "at least one is needed")
 	}
@@ -217,30 +217,27 @@ func (k *checker) brains(c *config, quiet *slog.Logger) {
 	for i, b := range c.Brains {
 		at := fmt.Sprintf("brains.%d", i)
 		if k.engine(at, b.Kind, brainKinds()) {
-			k.makes(at, func(e *engines) error { return e.addBrain(c, b, mindOf{}, quiet) })
+			k.tries(c, at, b)
 		}
 	}
 	for i, b := range c.BrainDeep {
 		at := fmt.Sprintf("brain_deep.%d", i)
 		if k.engine(at, b.Kind, modelKinds()) {
-			k.makes(at, func(e *engines) error { return e.addDeep(b, quiet) })
+			k.tries(c, at, DeepBrain(b))
 		}
 	}
 }
 
-// makes tries to make an engine, which calls nobody, and lets it go.
-func (k *checker) makes(at string, make func(*engines) error) {
-	nobody := func(context.Context) ([]string, error) { return nil, nil }
-	e := &engines{find: nobody}
-	if err := make(e); err != nil {
+// tries has a part tell whether it can be made.
+func (k *checker) tries(c *Config, at string, part any) {
+	if err := k.try(c, part); err != nil {
 		k.failed(at, err)
 	}
-	e.close()
 }
 
-// secretOf is an engine's key or token, from the configuration or from its
+// Secret is an engine's key or token, from the configuration or from its
 // file, which is named by the key.
-func secretOf(key, value, file string) (string, error) {
+func Secret(key, value, file string) (string, error) {
 	if file == "" {
 		return value, nil
 	}

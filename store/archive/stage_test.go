@@ -1,4 +1,4 @@
-package main
+package archive
 
 import (
 	"archive/tar"
@@ -10,7 +10,6 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,9 +19,17 @@ import (
 	"testing"
 	"time"
 
-	"perch/gateway/door"
 	"perch/store"
 )
+
+// restoreInto names in the environment the data directory into which the test
+// binary, as a program of its own, restores the backup that is its argument.
+const restoreInto = "RESTORE_INTO"
+
+// at is the data directory of a program that knows no migrations.
+func at(data string, log *slog.Logger) Directory {
+	return Directory{Path: data, Perch: "dev", Log: log}
+}
 
 // database is a small one that says which it is.
 func database(t testing.TB, which string, migrations ...store.Migration) []byte {
@@ -40,32 +47,32 @@ func database(t testing.TB, which string, migrations ...store.Migration) []byte 
 
 // parcel is a backup that a test makes by hand, right or wrong.
 type parcel struct {
-	manifest manifest
-	files    []file
+	manifest Manifest
+	files    []entry
 }
 
-type file struct {
+type entry struct {
 	name string
 	text []byte
 	kind byte
 }
 
-func newParcel(schema int, files ...file) *parcel {
-	p := &parcel{manifest: manifest{Format: 1, Perch: "1.0", Schema: schema, Created: time.Unix(1e9, 0).UTC(), Appliance: "0badcafe"}, files: files}
+func newParcel(schema int, files ...entry) *parcel {
+	p := &parcel{manifest: Manifest{Format: 1, Perch: "1.0", Schema: schema, Created: time.Unix(1e9, 0).UTC(), Appliance: "0badcafe"}, files: files}
 	for _, f := range files {
-		p.manifest.Files = append(p.manifest.Files, archived{f.name, int64(len(f.text)), fmt.Sprintf("%x", sha256.Sum256(f.text))})
+		p.manifest.Files = append(p.manifest.Files, File{f.name, int64(len(f.text)), fmt.Sprintf("%x", sha256.Sum256(f.text))})
 	}
 	return p
 }
 
 // image is a file of the catalogue.
-func image(text string) file {
-	return file{name: imagePath(fmt.Sprintf("%x", sha256.Sum256([]byte(text)))), text: []byte(text)}
+func image(text string) entry {
+	return entry{name: imagePath(fmt.Sprintf("%x", sha256.Sum256([]byte(text)))), text: []byte(text)}
 }
 
 // small is a right one.
 func small(t testing.TB) *parcel {
-	return newParcel(0, file{name: "perch.db", text: database(t, "new")}, image("new"), file{name: "firmware/assets/fonts", text: []byte("new fonts")})
+	return newParcel(0, entry{name: "perch.db", text: database(t, "new")}, image("new"), entry{name: "firmware/assets/fonts", text: []byte("new fonts")})
 }
 
 func (p *parcel) tar(t testing.TB) []byte {
@@ -74,10 +81,10 @@ func (p *parcel) tar(t testing.TB) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pile(t, append([]file{{name: manifestName, text: text}}, p.files...)...)
+	return pile(t, append([]entry{{name: manifestName, text: text}}, p.files...)...)
 }
 
-func pile(t testing.TB, files ...file) []byte {
+func pile(t testing.TB, files ...entry) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
@@ -105,7 +112,7 @@ func lived(t testing.TB) string {
 	t.Helper()
 	data := t.TempDir()
 	old := image("old")
-	writeFile(t, databasePath(data), database(t, "old"))
+	writeFile(t, DatabasePath(data), database(t, "old"))
 	writeFile(t, filepath.Join(data, old.name), old.text)
 	writeFile(t, filepath.Join(data, "token-key"), []byte("the secret of this appliance"))
 	return data
@@ -114,7 +121,7 @@ func lived(t testing.TB) string {
 // which tells whether all in a data directory is old or new.
 func which(t *testing.T, data string) string {
 	t.Helper()
-	db, err := store.Open(databasePath(data), store.Options{})
+	db, err := store.Open(DatabasePath(data), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,15 +146,15 @@ func which(t *testing.T, data string) string {
 // TestWhatIsNoBackup is refused as a whole, with its cause, and nothing has
 // changed.
 func TestWhatIsNoBackup(t *testing.T) {
-	db := file{name: "perch.db", text: database(t, "new")}
+	db := entry{name: "perch.db", text: database(t, "new")}
 	outside := []byte("from outside")
 	change := func(f func(p *parcel)) []byte {
 		p := small(t)
 		f(p)
 		return p.tar(t)
 	}
-	alone := func(f file) []byte { return newParcel(0, db, f).tar(t) }
-	newer := newParcel(1, file{name: "perch.db", text: database(t, "new", store.Migration{Name: "later", Apply: func(*store.Raw) error { return nil }})})
+	alone := func(f entry) []byte { return newParcel(0, db, f).tar(t) }
+	newer := newParcel(1, entry{name: "perch.db", text: database(t, "new", store.Migration{Name: "later", Apply: func(*store.Raw) error { return nil }})})
 	whole := small(t).tar(t)
 	flipped := bytes.Clone(whole)
 	flipped[len(flipped)/2] ^= 1
@@ -168,24 +175,24 @@ func TestWhatIsNoBackup(t *testing.T) {
 		"without its end":             {whole[:len(whole)-2048], "bad_backup", "missing"},
 		"a bit is wrong":              {flipped, "bad_backup", "not what its manifest says"},
 		"no manifest":                 {pile(t, db), "bad_backup", "begin with a manifest.json"},
-		"the manifest is a link":      {pile(t, file{name: manifestName, kind: tar.TypeSymlink}), "bad_backup", "begin with"},
-		"the manifest is no JSON":     {pile(t, file{name: manifestName, text: []byte("{")}, db), "bad_backup", "cannot be read"},
-		"a manifest without end":      {pile(t, file{name: manifestName, text: make([]byte, 1<<20)}, db), "bad_backup", "begin with"},
+		"the manifest is a link":      {pile(t, entry{name: manifestName, kind: tar.TypeSymlink}), "bad_backup", "begin with"},
+		"the manifest is no JSON":     {pile(t, entry{name: manifestName, text: []byte("{")}, db), "bad_backup", "cannot be read"},
+		"a manifest without end":      {pile(t, entry{name: manifestName, text: make([]byte, 1<<20)}, db), "bad_backup", "begin with"},
 		"a newer form":                {change(func(p *parcel) { p.manifest.Format = 2 }), "newer_backup", "made by a newer Perch"},
 		"no form":                     {change(func(p *parcel) { p.manifest.Format = 0 }), "bad_backup", "format 0"},
-		"too many files":              {change(func(p *parcel) { p.manifest.Files = make([]archived, 300) }), "bad_backup", "300 files"},
+		"too many files":              {change(func(p *parcel) { p.manifest.Files = make([]File, 300) }), "bad_backup", "300 files"},
 		"no database":                 {newParcel(0, image("new")).tar(t), "bad_backup", "no perch.db"},
 		"a file twice":                {newParcel(0, db, db).tar(t), "bad_backup", "twice"},
 		"a file is missing":           {change(func(p *parcel) { p.files = p.files[:1] }), "bad_backup", "missing"},
 		"a file too many":             {change(func(p *parcel) { p.files = append(p.files, image("more")) }), "bad_backup", "not what its manifest says"},
 		"a file is longer":            {change(func(p *parcel) { p.files[1].text = append(p.files[1].text, 0) }), "bad_backup", "not what"},
-		"an absolute name":            {alone(file{name: "/etc/passwd", text: outside}), "bad_backup", "no place"},
-		"a name that climbs":          {alone(file{name: "firmware/../../x", text: outside}), "bad_backup", "no place"},
-		"a name that climbs in names": {alone(file{name: "firmware/assets/..", text: outside}), "bad_backup", "no place"},
-		"a secret":                    {alone(file{name: "token-key", text: outside}), "bad_backup", "no place"},
-		"the marker":                  {alone(file{name: "ready", text: outside}), "bad_backup", "no place"},
-		"a hidden asset":              {alone(file{name: "firmware/assets/.upload-1", text: outside}), "bad_backup", "no place"},
-		"an image under a wrong name": {alone(file{name: imagePath(strings.Repeat("0", 64)), text: outside}), "bad_backup", "not the image"},
+		"an absolute name":            {alone(entry{name: "/etc/passwd", text: outside}), "bad_backup", "no place"},
+		"a name that climbs":          {alone(entry{name: "firmware/../../x", text: outside}), "bad_backup", "no place"},
+		"a name that climbs in names": {alone(entry{name: "firmware/assets/..", text: outside}), "bad_backup", "no place"},
+		"a secret":                    {alone(entry{name: "token-key", text: outside}), "bad_backup", "no place"},
+		"the marker":                  {alone(entry{name: "ready", text: outside}), "bad_backup", "no place"},
+		"a hidden asset":              {alone(entry{name: "firmware/assets/.upload-1", text: outside}), "bad_backup", "no place"},
+		"an image under a wrong name": {alone(entry{name: imagePath(strings.Repeat("0", 64)), text: outside}), "bad_backup", "not the image"},
 		"a hash that is none":         {change(func(p *parcel) { p.manifest.Files[2].SHA256 = "../../x" }), "bad_backup", "hash"},
 		"a size that is none":         {change(func(p *parcel) { p.manifest.Files[2].Size = -1 }), "bad_backup", "cannot have"},
 		"an image too large":          {change(func(p *parcel) { p.manifest.Files[1].Size = 17 << 20 }), "bad_backup", "cannot have"},
@@ -197,15 +204,15 @@ func TestWhatIsNoBackup(t *testing.T) {
 		"a device":                    {change(func(p *parcel) { p.files[2].kind = tar.TypeBlock }), "bad_backup", "not what"},
 		"a newer database":            {newer.tar(t), "newer_backup", "schema 1, this one knows 0"},
 		"another schema than it says": {change(func(p *parcel) { p.manifest.Schema = 3 }), "bad_backup", "says schema 3"},
-		"a damaged database":          {newParcel(0, file{name: "perch.db", text: pages}).tar(t), "bad_backup", "damaged or none"},
-		"of another byte order":       {newParcel(0, file{name: "perch.db", text: swapped}).tar(t), "bad_backup", "another byte order"},
-		"another program's database":  {newParcel(0, file{name: "perch.db", text: []byte("SQLite format 3")}).tar(t), "bad_backup", "no database"},
+		"a damaged database":          {newParcel(0, entry{name: "perch.db", text: pages}).tar(t), "bad_backup", "damaged or none"},
+		"of another byte order":       {newParcel(0, entry{name: "perch.db", text: swapped}).tar(t), "bad_backup", "another byte order"},
+		"another program's database":  {newParcel(0, entry{name: "perch.db", text: []byte("SQLite format 3")}).tar(t), "bad_backup", "no database"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			data := lived(t)
-			_, err := restoreHere(t.Context(), data, bytes.NewReader(c.text))
-			var told *door.Fault
-			if err == nil || c.word != "" && (!errors.As(err, &told) || told.Word != c.word || !strings.Contains(err.Error(), c.says)) {
+			_, _, err := at(data, slog.Default()).Restore(t.Context(), bytes.NewReader(c.text))
+			var told *fault
+			if err == nil || c.word != "" && (!errors.As(err, &told) || told.code != c.word || !strings.Contains(err.Error(), c.says)) {
 				t.Errorf("%v, want %s %s", err, c.word, c.says)
 			}
 			if got := which(t, data); got != "old" {
@@ -222,14 +229,14 @@ func TestWhatIsNoBackup(t *testing.T) {
 func TestRestoreHere(t *testing.T) {
 	data := lived(t)
 	for _, before := range []string{"old", "new"} {
-		m, err := restoreHere(t.Context(), data, bytes.NewReader(small(t).tar(t)))
+		m, _, err := at(data, slog.Default()).Restore(t.Context(), bytes.NewReader(small(t).tar(t)))
 		if err != nil || m.Appliance != "0badcafe" {
 			t.Fatalf("%v, %v", m, err)
 		}
 		if got := which(t, data); got != "new" {
 			t.Errorf("now it is %s", got)
 		}
-		if got := records(t, readFile(t, filepath.Join(data, keptName)), "is")["which"]; got != `"`+before+`"` {
+		if got := recordsOf(t, readFile(t, filepath.Join(data, keptName)), "is")["which"]; got != `"`+before+`"` {
 			t.Errorf("the database of before is %s, not %s", got, before)
 		}
 	}
@@ -249,7 +256,7 @@ func TestTheOwnerOfWhatIsRestored(t *testing.T) {
 	if err := os.Chown(data, 12345, 12345); err != nil {
 		t.Skipf("only an administrator can give files away: %v", err)
 	}
-	if _, err := restoreHere(t.Context(), data, bytes.NewReader(small(t).tar(t))); err != nil {
+	if _, _, err := at(data, slog.Default()).Restore(t.Context(), bytes.NewReader(small(t).tar(t))); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"perch.db", "firmware", image("new").name, "firmware/assets/fonts"} {
@@ -268,8 +275,8 @@ func TestWhatCannotBeReplaced(t *testing.T) {
 		if err := errors.Join(os.Rename(filepath.Join(data, name), elsewhere), os.Symlink(elsewhere, filepath.Join(data, name))); err != nil {
 			t.Fatal(err)
 		}
-		var told *door.Fault
-		if _, err := restoreHere(t.Context(), data, bytes.NewReader(small(t).tar(t))); !errors.As(err, &told) || told.Word != "not_replaceable" {
+		var told *fault
+		if _, _, err := at(data, slog.Default()).Restore(t.Context(), bytes.NewReader(small(t).tar(t))); !errors.As(err, &told) || told.code != "not_replaceable" {
 			t.Errorf("%s: %v", name, err)
 		}
 		if exists(filepath.Join(data, stageName)) {
@@ -282,7 +289,7 @@ func TestWhatCannotBeReplaced(t *testing.T) {
 func stagedIn(t *testing.T) string {
 	t.Helper()
 	data := lived(t)
-	if _, err := stageBackup(t.Context(), data, bytes.NewReader(small(t).tar(t))); err != nil {
+	if _, err := at(data, slog.Default()).Stage(t.Context(), bytes.NewReader(small(t).tar(t))); err != nil {
 		t.Fatal(err)
 	}
 	return data
@@ -290,7 +297,7 @@ func stagedIn(t *testing.T) string {
 
 func finish(t *testing.T, data string) {
 	t.Helper()
-	if err := finishRestore(data, slog.New(slog.DiscardHandler)); err != nil {
+	if err := at(data, slog.New(slog.DiscardHandler)).Finish(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -315,20 +322,20 @@ func TestCutShort(t *testing.T) {
 			return "old"
 		},
 		"while the database is linked": func(t *testing.T, data string) string {
-			if err := os.Link(databasePath(data), filepath.Join(data, keptName+".new")); err != nil {
+			if err := os.Link(DatabasePath(data), filepath.Join(data, keptName+".new")); err != nil {
 				t.Fatal(err)
 			}
 			return "new"
 		},
 		"when both names are of one file": func(t *testing.T, data string) string {
 			kept := filepath.Join(data, keptName)
-			if err := errors.Join(os.Link(databasePath(data), kept), os.Link(databasePath(data), kept+".new")); err != nil {
+			if err := errors.Join(os.Link(DatabasePath(data), kept), os.Link(DatabasePath(data), kept+".new")); err != nil {
 				t.Fatal(err)
 			}
 			return "new"
 		},
 		"where there are no links": func(t *testing.T, data string) string {
-			if err := os.Rename(databasePath(data), filepath.Join(data, keptName)); err != nil {
+			if err := os.Rename(DatabasePath(data), filepath.Join(data, keptName)); err != nil {
 				t.Fatal(err)
 			}
 			return "new"
@@ -365,7 +372,7 @@ func TestCutShort(t *testing.T) {
 			if got := which(t, data); got != want {
 				t.Errorf("now it is %s, want %s", got, want)
 			}
-			if kept := filepath.Join(data, keptName); exists(kept) != (want == "new") || want == "new" && records(t, readFile(t, kept), "is")["which"] != `"old"` {
+			if kept := filepath.Join(data, keptName); exists(kept) != (want == "new") || want == "new" && recordsOf(t, readFile(t, kept), "is")["which"] != `"old"` {
 				t.Error("the database of before is not kept")
 			}
 			if exists(filepath.Join(data, keptName+".new")) {
@@ -381,7 +388,7 @@ func TestWhatRotsWhileItIsStaged(t *testing.T) {
 		data := stagedIn(t)
 		writeFile(t, filepath.Join(data, stageName, name), []byte("rotten"))
 		var log bytes.Buffer
-		if err := finishRestore(data, slog.New(slog.NewTextHandler(&log, nil))); err != nil {
+		if err := at(data, slog.New(slog.NewTextHandler(&log, nil))).Finish(); err != nil {
 			t.Fatal(err)
 		}
 		if got := which(t, data); got != "old" || !strings.Contains(log.String(), "left as it was") {
@@ -394,8 +401,8 @@ func TestWhatRotsWhileItIsStaged(t *testing.T) {
 // refused leaves neither.
 func TestStagedTwice(t *testing.T) {
 	data := stagedIn(t)
-	second := newParcel(0, file{name: "perch.db", text: database(t, "old")}, image("old"))
-	if _, err := stageBackup(t.Context(), data, bytes.NewReader(second.tar(t))); err != nil {
+	second := newParcel(0, entry{name: "perch.db", text: database(t, "old")}, image("old"))
+	if _, err := at(data, slog.Default()).Stage(t.Context(), bytes.NewReader(second.tar(t))); err != nil {
 		t.Fatal(err)
 	}
 	finish(t, data)
@@ -403,43 +410,13 @@ func TestStagedTwice(t *testing.T) {
 		t.Errorf("now it is %s", got)
 	}
 	data = stagedIn(t)
-	if _, err := stageBackup(t.Context(), data, strings.NewReader("nothing")); err == nil {
+	if _, err := at(data, slog.Default()).Stage(t.Context(), strings.NewReader("nothing")); err == nil {
 		t.Fatal("nothing was staged")
 	}
 	finish(t, data)
 	if got := which(t, data); got != "old" {
 		t.Errorf("now it is %s", got)
 	}
-}
-
-// TestKilledWhileRestoring kills the command at moments that nobody chose.
-func TestKilledWhileRestoring(t *testing.T) {
-	pack := newParcel(0, file{name: "perch.db", text: database(t, "new")}, image("new"), file{name: "firmware/assets/fonts", text: make([]byte, 4<<20)})
-	backup := filepath.Join(t.TempDir(), "b.tar")
-	writeFile(t, backup, pack.tar(t))
-	random := rand.New(rand.NewPCG(9, 9))
-	seen := map[string]int{}
-	for range 10 {
-		data := lived(t)
-		cmd := exec.Command(os.Args[0], "restore", "--data", data, backup)
-		cmd.Env = append(os.Environ(), asProgram+"=1")
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		for begun := time.Now(); !exists(filepath.Join(data, stageName)) && !exists(filepath.Join(data, keptName)); time.Sleep(time.Millisecond) {
-			if time.Since(begun) > 30*time.Second {
-				t.Fatal("the command does not begin")
-			}
-		}
-		time.Sleep(time.Duration(random.IntN(40_000)) * time.Microsecond)
-		if err := cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
-			t.Fatal(err)
-		}
-		_ = cmd.Wait() // it was killed
-		finish(t, data)
-		seen[which(t, data)]++
-	}
-	t.Logf("after ten kills: %v", seen)
 }
 
 // TestNoRoomToRestore is known before anything is written, and found where it
@@ -450,14 +427,14 @@ func TestNoRoomToRestore(t *testing.T) {
 		t.Skipf("cannot mount here: %v", err)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(data, syscall.MNT_DETACH) })
-	writeFile(t, databasePath(data), database(t, "old"))
+	writeFile(t, DatabasePath(data), database(t, "old"))
 	writeFile(t, filepath.Join(data, image("old").name), []byte("old"))
 	writeFile(t, filepath.Join(data, "token-key"), []byte("the secret of this appliance"))
-	large := newParcel(0, file{name: "perch.db", text: database(t, "new")}, file{name: "firmware/assets/fonts", text: make([]byte, 12<<20)})
+	large := newParcel(0, entry{name: "perch.db", text: database(t, "new")}, entry{name: "firmware/assets/fonts", text: make([]byte, 12<<20)})
 	text := large.tar(t)
 	arrived := &counted{Reader: bytes.NewReader(text)}
-	var told *door.Fault
-	if _, err := restoreHere(t.Context(), data, arrived); !errors.As(err, &told) || told.Word != "disk_full" || !strings.Contains(err.Error(), "28 are needed") || arrived.n > 4096 {
+	var told *fault
+	if _, _, err := at(data, slog.Default()).Restore(t.Context(), arrived); !errors.As(err, &told) || told.code != "disk_full" || !strings.Contains(err.Error(), "28 are needed") || arrived.n > 4096 {
 		t.Errorf("after %d bytes: %v", arrived.n, err)
 	}
 	ballast := func() {
@@ -467,10 +444,10 @@ func TestNoRoomToRestore(t *testing.T) {
 		}
 		_ = os.WriteFile(filepath.Join(data, "ballast"), make([]byte, int64(disk.Bavail)*int64(disk.Bsize)-200_000), 0o600) // as much as there is
 	}
-	fits := newParcel(0, file{name: "perch.db", text: database(t, "new")}, file{name: "firmware/assets/fonts", text: make([]byte, 2<<20)})
+	fits := newParcel(0, entry{name: "perch.db", text: database(t, "new")}, entry{name: "firmware/assets/fonts", text: make([]byte, 2<<20)})
 	text = fits.tar(t)
 	surprise := &counted{Reader: bytes.NewReader(text), at: 64 << 10, do: ballast}
-	if _, err := restoreHere(t.Context(), data, surprise); !errors.As(err, &told) || told.Word != "disk_full" {
+	if _, _, err := at(data, slog.Default()).Restore(t.Context(), surprise); !errors.As(err, &told) || told.code != "disk_full" {
 		t.Errorf("filled meanwhile: %v", err)
 	}
 	if got := which(t, data); got != "old" {
@@ -495,54 +472,17 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestRestoreWhileItRuns: staged, told, and applied by the next start; one that
-// is refused is answered, however much of it is under way.
-func TestRestoreWhileItRuns(t *testing.T) {
-	data, out := t.TempDir(), t.TempDir()
-	h := open(t, testConfig(), data)
-	h.remember("the cat is called Miso")
-	file := filepath.Join(out, "b.tar")
-	if code, _, errs := commandLine(t, "backup", "--data", data, file); code != exitDone {
-		t.Fatal(errs)
-	}
-	bad := filepath.Join(out, "bad.tar")
-	writeFile(t, bad, append([]byte("hello"), make([]byte, 8<<20)...))
-	for _, reach := range [][]string{{"--data", data}, {"--url", h.url(""), "--token-file", filepath.Join(data, "admin-token")}} {
-		if code, _, errs := commandLine(t, append([]string{"restore", bad}, reach...)...); code != exitFailed || !strings.Contains(errs, "no backup of Perch's") {
-			t.Errorf("%d %s", code, errs)
-		}
-	}
-	if exists(filepath.Join(data, stageName)) {
-		t.Error("it was staged")
-	}
-	if status, _ := h.request(http.MethodGet, "/api/v1/backup", ""); status != http.StatusUnauthorized {
-		t.Errorf("without the token a backup is answered with %d", status)
-	}
-	if status, _ := h.request(http.MethodPost, "/api/v1/restore", ""); status != http.StatusUnauthorized {
-		t.Errorf("without the token a restore is answered with %d", status)
-	}
-	if code, told, errs := commandLine(t, "restore", "--data", data, file); code != exitDone || !strings.Contains(told, "restart to apply") {
-		t.Errorf("%d %s %s", code, told, errs)
-	}
-	h.remember("the cat is gone")
-	h.stop()
-	h = open(t, testConfig(), data)
-	if got := h.memory.Search("cat", time.Now()); len(got) != 1 {
-		t.Errorf("remembered is %+v", got)
-	}
-}
-
 // FuzzUnpack reads a backup from outside. What is placed is what the manifest
 // says, under names that there is a place for.
 func FuzzUnpack(f *testing.F) {
-	db := file{name: "perch.db", text: []byte("database")}
-	f.Add(newParcel(0, db, image("new"), file{name: "firmware/assets/fonts", text: []byte("fonts")}).tar(f))
-	f.Add(newParcel(0, db, file{name: "firmware/../../x", text: []byte("x")}).tar(f))
-	f.Add(pile(f, file{name: manifestName, text: []byte(`{"format":1,"files":[{"name":"perch.db","size":3,"sha256":"x"}]}`)}, db))
+	db := entry{name: "perch.db", text: []byte("database")}
+	f.Add(newParcel(0, db, image("new"), entry{name: "firmware/assets/fonts", text: []byte("fonts")}).tar(f))
+	f.Add(newParcel(0, db, entry{name: "firmware/../../x", text: []byte("x")}).tar(f))
+	f.Add(pile(f, entry{name: manifestName, text: []byte(`{"format":1,"files":[{"name":"perch.db","size":3,"sha256":"x"}]}`)}, db))
 	f.Add([]byte("hello"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		placed := map[string]*bytes.Buffer{}
-		m, err := unpack(bytes.NewReader(text), func(manifest) error { return nil }, func(f archived) (io.WriteCloser, error) {
+		m, err := unpack(bytes.NewReader(text), func(Manifest) error { return nil }, func(f File) (io.WriteCloser, error) {
 			if !filepath.IsLocal(f.Name) || strings.Contains(f.Name, "..") || placed[f.Name] != nil {
 				t.Errorf("placed: %q", f.Name)
 			}
@@ -565,14 +505,14 @@ func FuzzUnpack(f *testing.F) {
 
 // FuzzManifest makes a backup of a manifest from outside.
 func FuzzManifest(f *testing.F) {
-	text, err := json.Marshal(newParcel(0, file{name: "perch.db", text: []byte("database")}, image("new")).manifest)
+	text, err := json.Marshal(newParcel(0, entry{name: "perch.db", text: []byte("database")}, image("new")).manifest)
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Add(text)
 	f.Add([]byte(`{"format":1,"files":[{"name":"perch.db","size":-1,"sha256":""},{"name":"firmware/assets/..","size":1e9}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		m, err := readManifest(tar.NewReader(bytes.NewReader(pile(t, file{name: manifestName, text: text}))))
+		m, err := readManifest(tar.NewReader(bytes.NewReader(pile(t, entry{name: manifestName, text: text}))))
 		if err == nil {
 			err = m.check()
 		}
@@ -583,4 +523,34 @@ func FuzzManifest(f *testing.F) {
 		}
 		_ = m.String()
 	})
+}
+
+// TestKilledWhileRestoring kills a program that restores, at moments that nobody chose.
+func TestKilledWhileRestoring(t *testing.T) {
+	pack := newParcel(0, entry{name: "perch.db", text: database(t, "new")}, image("new"), entry{name: "firmware/assets/fonts", text: make([]byte, 4<<20)})
+	backup := filepath.Join(t.TempDir(), "b.tar")
+	writeFile(t, backup, pack.tar(t))
+	random := rand.New(rand.NewPCG(9, 9))
+	seen := map[string]int{}
+	for range 10 {
+		data := lived(t)
+		cmd := exec.Command(os.Args[0], backup)
+		cmd.Env = append(os.Environ(), restoreInto+"="+data)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for begun := time.Now(); !exists(filepath.Join(data, stageName)) && !exists(filepath.Join(data, keptName)); time.Sleep(time.Millisecond) {
+			if time.Since(begun) > 30*time.Second {
+				t.Fatal("the command does not begin")
+			}
+		}
+		time.Sleep(time.Duration(random.IntN(40_000)) * time.Microsecond)
+		if err := cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait() // it was killed
+		finish(t, data)
+		seen[which(t, data)]++
+	}
+	t.Logf("after ten kills: %v", seen)
 }

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"encoding"
@@ -23,9 +23,9 @@ const skinsKey = "VTUBER_AUTH_KEY"
 // applyEnvironment sets keys from variables: PERCH_ and the key's path in
 // capitals, joined by underscores, with a number for a place in a list. Where
 // an underscore could be either, the longest key of the struct wins.
-func applyEnvironment(c *config, environ []string, p *places) faults {
+func applyEnvironment(c *Config, environ []string, p *places) Faults {
 	p.env = map[string]string{}
-	var found faults
+	var found Faults
 	// What an engine is comes before what it is told.
 	kindsFirst := func(a, b string) int {
 		isKind := func(v string) bool { name, _, _ := strings.Cut(v, "="); return strings.HasSuffix(name, "_KIND") }
@@ -121,7 +121,7 @@ func form(t reflect.Type) string {
 	case reflect.Pointer:
 		return form(t.Elem())
 	}
-	if t == reflect.TypeFor[duration]() || t == reflect.TypeFor[time.Duration]() {
+	if t == reflect.TypeFor[Duration]() || t == reflect.TypeFor[time.Duration]() {
 		return "a duration such as 60s, 5m or 24h"
 	}
 	return "a number"

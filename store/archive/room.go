@@ -1,4 +1,4 @@
-package main
+package archive
 
 import (
 	"errors"
@@ -6,13 +6,13 @@ import (
 	"net/http"
 	"syscall"
 
-	"perch/gateway/door"
+	"perch/store"
 )
 
 // diskFault shows a disk that is full, and leaves any other error as it is.
 func diskFault(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return &door.Fault{Word: "disk_full", HTTP: http.StatusInsufficientStorage, Sentence: "the disk of the appliance has no room for it; free some space"}
+		return &fault{"disk_full", http.StatusInsufficientStorage, "the disk of the appliance has no room for it; free some space"}
 	}
 	return err
 }
@@ -23,13 +23,12 @@ const spareRoom = 16 << 20
 // hasRoom reports whether so many bytes fit on the disk of a directory, and
 // something besides.
 func hasRoom(dir string, need int64) error {
-	free, err := freeSpace(dir)
+	free, err := store.FreeSpace(dir)
 	if err != nil {
 		return err
 	}
 	if free < need+spareRoom {
-		return &door.Fault{Word: "disk_full", HTTP: http.StatusInsufficientStorage,
-			Sentence: fmt.Sprintf("the disk of the appliance has %d MB left, and %d are needed; free some space", free>>20, (need+spareRoom)>>20)}
+		return &fault{"disk_full", http.StatusInsufficientStorage, fmt.Sprintf("the disk of the appliance has %d MB left, and %d are needed; free some space", free>>20, (need+spareRoom)>>20)}
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
-package main
+package archive
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -11,32 +12,34 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"time"
 
 	"perch/store"
 )
 
-// finishRestore swaps in what is staged, and sweeps what is not ready. It is the
+// Finish swaps in what is staged, and sweeps what is not ready. It is the
 // first thing a start does.
-func finishRestore(data string, log *slog.Logger) error {
-	if _, err := os.Lstat(filepath.Join(data, stageName)); err != nil {
+func (d Directory) Finish() error {
+	if _, err := os.Lstat(filepath.Join(d.Path, stageName)); err != nil {
 		return nil // there is none, or the store says what is wrong with the directory
 	}
-	held, err := store.Hold(databasePath(data), lockWithin)
+	held, err := store.Hold(DatabasePath(d.Path), lockWithin)
 	if err != nil {
 		return err
 	}
 	defer held.Release()
-	return swapIn(data, log)
+	return swapIn(d.Path, d.Log)
 }
 
-// swapIn does the work of finishRestore. The database is held.
+// swapIn does the work of finish. The database is held.
 func swapIn(data string, log *slog.Logger) error {
 	m, ready, err := staged(data)
 	if err != nil {
 		log.Error("what was to be restored is damaged, and everything is left as it was; restore the backup again", "err", err)
 	}
 	if ready {
-		log.Info("a backup is restored", "made", m.Created, "version", oneLine(m.Perch), "appliance", oneLine(m.Appliance), "files", len(m.Files))
+		m := m.Plain()
+		log.Info("a backup is restored", "made", m.Created, "version", m.Perch, "appliance", m.Appliance, "files", len(m.Files))
 		for _, s := range swap(data) {
 			if err := s.do(); err != nil {
 				return fmt.Errorf("restore the backup that is staged in %s: %s: %w", filepath.Join(data, stageName), s.name, err)
@@ -48,7 +51,7 @@ func swapIn(data string, log *slog.Logger) error {
 
 // staged is what is ready to be swapped in. Cards forget: as long as nothing has
 // been swapped, every file is read once more.
-func staged(data string) (m manifest, ready bool, err error) {
+func staged(data string) (m Manifest, ready bool, err error) {
 	dir := filepath.Join(data, stageName)
 	text, err := os.ReadFile(filepath.Join(dir, markerName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -71,7 +74,7 @@ func staged(data string) (m manifest, ready bool, err error) {
 	return m, true, nil
 }
 
-func (f archived) same(path string) error {
+func (f File) same(path string) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return err
@@ -104,7 +107,7 @@ func swap(data string) []step {
 		if err := os.Rename(from, to); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		return errors.Join(syncDirectory(dir), syncDirectory(data))
+		return errors.Join(store.SyncDirectory(dir), store.SyncDirectory(data))
 	}
 	return []step{
 		{"keep the database of before", func() error {
@@ -141,8 +144,34 @@ func keep(path, as string) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		return errors.Join(os.Rename(path, as), syncDirectory(filepath.Dir(as)))
+		return errors.Join(os.Rename(path, as), store.SyncDirectory(filepath.Dir(as)))
 	}
 	// Where both names are of the same file already, this changes nothing.
-	return errors.Join(os.Rename(fresh, as), os.RemoveAll(fresh), syncDirectory(filepath.Dir(as)))
+	return errors.Join(os.Rename(fresh, as), os.RemoveAll(fresh), store.SyncDirectory(filepath.Dir(as)))
 }
+
+// Restore restores into a data directory that no appliance uses. kept is the
+// file of the database of before, or empty.
+func (d Directory) Restore(ctx context.Context, r io.Reader) (m Manifest, kept string, err error) {
+	if err := os.MkdirAll(d.Path, 0o750); err != nil {
+		return m, "", fmt.Errorf("the data directory cannot be made: %w; name another with --data", err)
+	}
+	held, err := store.Hold(DatabasePath(d.Path), lockWithin)
+	if err != nil {
+		return m, "", err
+	}
+	defer held.Release()
+	if m, err = d.Stage(ctx, r); err != nil {
+		return m, "", err
+	}
+	if err := swapIn(d.Path, slog.New(slog.DiscardHandler)); err != nil {
+		return m, "", err
+	}
+	if kept = filepath.Join(d.Path, keptName); !exists(kept) {
+		kept = ""
+	}
+	return m, kept, nil
+}
+
+// lockWithin is how long a command waits for a database that is in use.
+const lockWithin = time.Second

@@ -1,0 +1,172 @@
+package config
+
+import (
+	"crypto/ed25519"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"perch/agent"
+	"perch/device"
+)
+
+// Skins is who may show what the agent is doing, and talk with it.
+type Skins struct {
+	Key          string                       `yaml:"key"`
+	KeyFile      string                       `yaml:"key_file"`
+	QueryToken   bool                         `yaml:"query_token"`
+	Vocabulary   string                       `yaml:"vocabulary"`
+	Vocabularies map[string]map[string]string `yaml:"vocabularies"` // more, or other words of those there are
+	Hooks        struct {
+		Robots []string `yaml:"robots"`
+	} `yaml:"hooks"`
+}
+
+// Words is the table of faces, with the owner's own.
+func (s Skins) Words() (*agent.Words, error) {
+	added := map[agent.Vocabulary]map[string]string{}
+	for name, words := range s.Vocabularies {
+		added[agent.Vocabulary(name)] = words
+	}
+	return agent.NewWords(added)
+}
+
+// DrivenRobots are those that coding agents drive.
+func (s Skins) DrivenRobots(find func(string) (device.ID, error)) (all []device.ID, err error) {
+	for i, name := range s.Hooks.Robots {
+		id, e := find(name)
+		if e != nil {
+			err = errors.Join(err, fmt.Errorf("robot %d: %w", i+1, e))
+		}
+		all = append(all, id)
+	}
+	return all, err
+}
+
+func (k *checker) skins(s Skins, find func(string) (device.ID, error)) {
+	k.key("skins", s.Key, s.KeyFile)
+	words, err := s.Words()
+	switch {
+	case err != nil:
+		k.fault("skins.vocabularies", "%s", err)
+	case !words.Knows(agent.Vocabulary(s.Vocabulary)):
+		k.fault("skins.vocabulary", "there is no vocabulary %q; there are %v", s.Vocabulary, words.Vocabularies())
+	}
+	if _, err := s.DrivenRobots(find); err != nil {
+		k.fault("skins.hooks.robots", "%s", err)
+	}
+}
+
+// Bridge is who may use the bridge API, and how long its tools may take.
+type Bridge struct {
+	Key          string   `yaml:"key"`
+	KeyFile      string   `yaml:"key_file"`
+	TimeoutShort Duration `yaml:"timeout_short"`
+	TimeoutLong  Duration `yaml:"timeout_long"`
+}
+
+func (k *checker) bridge(b Bridge) {
+	k.key("bridge", b.Key, b.KeyFile)
+	for path, d := range map[string]Duration{"bridge.timeout_short": b.TimeoutShort, "bridge.timeout_long": b.TimeoutLong} {
+		if t := time.Duration(d); t < time.Second || t > 5*time.Minute {
+			k.fault(path, "a tool may take 1s to 5m, not %s", t)
+		}
+	}
+}
+
+// key finds what is wrong with the key of a door.
+func (k *checker) key(path, value, file string) {
+	key, err := Secret("key", value, file)
+	switch {
+	case err != nil:
+		k.failed(path, err)
+	case key != "" && len(key) < leastKey:
+		k.fault(path+".key", "it has %d characters; a key has %d or more", len(key), leastKey)
+	}
+}
+
+// leastKey is how short a key may be that is kept from guessing by the limit
+// on tries.
+const leastKey = 8
+
+// MQTT is how Home Assistant hears of the house.
+type MQTT struct {
+	Broker          string `yaml:"broker"`
+	Listen          string `yaml:"listen"` // the embedded broker
+	User            string `yaml:"user"`
+	Password        string `yaml:"password"`
+	PasswordFile    string `yaml:"password_file"`
+	CA              string `yaml:"ca"` // a file
+	BaseTopic       string `yaml:"base_topic"`
+	DiscoveryPrefix string `yaml:"discovery_prefix"`
+}
+
+const EmbeddedBroker = "embedded"
+
+// Generated reports whether the broker's password is one we make.
+func (m MQTT) Generated() bool {
+	return m.Broker == EmbeddedBroker && m.Password == "" && m.PasswordFile == ""
+}
+
+// mqtt finds what the mirror could not work with.
+func (k *checker) mqtt(c *Config) {
+	m := c.MQTT
+	if _, err := splitAddress(m.Listen); err != nil {
+		k.fault("mqtt.listen", "%s", err)
+	}
+	if _, _, err := m.Files(); err != nil {
+		k.failed("mqtt", err)
+		return
+	}
+	err := k.try(c, m)
+	if err == nil {
+		return
+	}
+	for fault := range strings.Lines(err.Error()) {
+		fault = strings.TrimSpace(fault)
+		if key, what, _ := strings.Cut(fault, " "); strings.HasPrefix(key, "mqtt.") {
+			k.fault(key, "%s", what)
+			continue
+		}
+		k.fault("mqtt", "%s", fault)
+	}
+}
+
+// Files are what the files that it names hold: the password, where it has one,
+// and the certificate authority.
+func (m MQTT) Files() (password string, ca []byte, err error) {
+	if password, err = Secret("password", m.Password, m.PasswordFile); err != nil {
+		return "", nil, err
+	}
+	if m.CA != "" {
+		if ca, err = os.ReadFile(m.CA); err != nil {
+			return "", nil, fmt.Errorf("read ca: %w", err)
+		}
+	}
+	return password, ca, nil
+}
+
+// Firmware is whose images robots may be given.
+type Firmware struct {
+	PublicKey string `yaml:"public_key"` // ed25519, base64; empty is anybody's
+}
+
+func (f Firmware) Signer() (ed25519.PublicKey, error) {
+	if f.PublicKey == "" {
+		return nil, nil
+	}
+	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(f.PublicKey))
+	if err != nil || len(key) != ed25519.PublicKeySize {
+		return nil, errors.New("it is no ed25519 public key: 32 bytes in base64")
+	}
+	return key, nil
+}
+
+func (k *checker) firmware(f Firmware) {
+	if _, err := f.Signer(); err != nil {
+		k.fault("firmware.public_key", "%s", err)
+	}
+}

@@ -1,0 +1,64 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Where things are on a machine on which the package is installed.
+const (
+	systemConfig = "/etc/perch/perch.yaml"
+	SystemData   = "/var/lib/perch"
+	SystemRun    = "/run/perch"
+	systemSecret = "/etc/perch/secrets"
+)
+
+// File is the configuration file: the one named, the system's, the one
+// in this directory, or none.
+func File(named string) string {
+	if named != "" {
+		return named
+	}
+	for _, path := range []string{systemConfig, "perch.yaml"} {
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+	}
+	return ""
+}
+
+// Data is the data directory: the one named, the service manager's, the
+// system's where it is ours, or one in this directory.
+func Data(named string) string {
+	if named != "" {
+		return named
+	}
+	if dir := os.Getenv("STATE_DIRECTORY"); dir != "" {
+		return dir
+	}
+	if Writable(SystemData) {
+		return SystemData
+	}
+	return "data"
+}
+
+// Writable reports whether this user can make files in a directory.
+func Writable(dir string) bool {
+	f, err := os.CreateTemp(dir, ".writable-*")
+	if err != nil {
+		return false
+	}
+	return f.Close() == nil && os.Remove(f.Name()) == nil
+}
+
+// credential is where a file of secrets can be read. Those of the system are
+// for root only: the service manager hands them to the appliance as credentials
+// (LoadCredential=secrets:/etc/perch/secrets in the unit; systemd.exec(5)).
+func credential(path, credentials string) string {
+	name, ok := strings.CutPrefix(filepath.Clean(path), systemSecret+"/")
+	if credentials == "" || !ok {
+		return path
+	}
+	return filepath.Join(credentials, "secrets_"+strings.ReplaceAll(name, "/", "_"))
+}

@@ -1,0 +1,231 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"perch/agent"
+	"perch/agent/reflex"
+	"perch/device"
+	"perch/voice"
+)
+
+// Robot is what one robot has of its own.
+type Robot struct {
+	Robot    string `yaml:"robot"` // its MAC address
+	Name     string `yaml:"name"`
+	Persona  string `yaml:"persona"` // a file
+	Voice    string `yaml:"voice"`
+	Brain    string `yaml:"brain"`
+	Language string `yaml:"language"`
+}
+
+func (r Robot) Settings() device.Settings {
+	return device.Settings{Name: r.Name, Persona: r.Persona, Voice: r.Voice, Brain: r.Brain, Language: r.Language}
+}
+
+// FindRobot is the robot that the configuration means, by its MAC address or by a
+// name that stands in the same file.
+func (c *Config) FindRobot(robot string) (device.ID, error) {
+	for _, r := range c.Robots.Each {
+		if id, err := device.ParseID(r.Robot); err == nil && r.Name != "" && strings.EqualFold(r.Name, strings.TrimSpace(robot)) {
+			return id, nil
+		}
+	}
+	return device.ParseID(robot)
+}
+
+// robots finds what cannot be meant for single robots.
+func (k *checker) robots(c *Config) {
+	ids, names := map[device.ID]bool{}, map[string]device.ID{}
+	for i, r := range c.Robots.Each {
+		at := fmt.Sprintf("robots.each.%d", i)
+		id, err := device.ParseID(r.Robot)
+		switch {
+		case err != nil:
+			k.fault(at+".robot", "%s", err)
+		case ids[id]:
+			k.fault(at+".robot", "%s stands here twice", id)
+		}
+		ids[id] = true
+		if r.Name != "" {
+			name, err := device.CheckName(r.Name)
+			if holder, taken := names[strings.ToLower(name)]; err == nil && taken {
+				err = fmt.Errorf("%q is the name of %s already", name, holder)
+			}
+			if err == nil && name != r.Name {
+				err = fmt.Errorf("a name has single spaces, and none around it: %q", name)
+			}
+			if err != nil {
+				k.fault(at+".name", "%s", err)
+			}
+			names[strings.ToLower(name)] = id
+		}
+		for _, u := range c.Unfit(r.Settings(), k.try) {
+			k.fault(at+"."+u.Key, "%s", u.Err)
+		}
+		if r.Persona != "" {
+			if _, err := PersonaFile(r.Persona); err != nil {
+				k.fault(at+".persona", "%s", err)
+			}
+		}
+	}
+}
+
+// UnfitSetting is a setting that the engines cannot follow.
+type UnfitSetting struct {
+	Key string
+	Err error
+}
+
+// Unfit finds what of a robot's settings the engines cannot follow, as far as
+// they know without being asked. The persona is looked at where it is read.
+func (c *Config) Unfit(s device.Settings, try PartCheck) (all []UnfitSetting) {
+	refuse := func(key, format string, args ...any) {
+		all = append(all, UnfitSetting{key, fmt.Errorf(format, args...)})
+	}
+	if brains := c.brainNames(); s.Brain != "" && !slices.Contains(brains, s.Brain) {
+		refuse("brain", "there is no brain %q; there are %s", s.Brain, strings.Join(brains, ", "))
+	}
+	if s.Voice != "" && len(c.Speech.Synthesizers) > 0 {
+		first := c.Speech.Synthesizers[0]
+		first.Voice = s.Voice
+		if err := try(c, first); err != nil {
+			refuse("voice", "%s", err)
+		}
+	}
+	if s.Language == "" {
+		return all
+	}
+	if !languageTag.MatchString(s.Language) {
+		refuse("language", "%q is no language such as en or de-AT", s.Language)
+		return all
+	}
+	if base(s.Language) != ownLanguage && !slices.ContainsFunc(c.Speech.Recognizers, func(r Recognizer) bool { return r.Kind != "sphinx" }) {
+		refuse("language", "no recognizer hears %q: sphinx knows English alone; add another to speech.recognizers", s.Language)
+	}
+	others := slices.ContainsFunc(c.Brains, func(b Brain) bool { return b.Kind != "reflex" })
+	if _, err := reflex.Load(s.Language, ""); err != nil && (!others || s.Brain == "reflex") {
+		refuse("language", "%s; add another brain to brains", err)
+	}
+	return all
+}
+
+// base is a language without its region.
+func base(tag string) string {
+	first, _, _ := strings.Cut(strings.ToLower(tag), "-")
+	return first
+}
+
+// brainNames are the brains as a robot's setting names them: by their kind, the
+// second of a kind "openai 2".
+func (c *Config) brainNames() (names []string) {
+	of := map[string]int{}
+	for _, b := range c.Brains {
+		name := b.Kind
+		if of[b.Kind]++; of[b.Kind] > 1 {
+			name = fmt.Sprintf("%s %d", b.Kind, of[b.Kind])
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+// PersonaFile reads the persona of one robot, which the configuration file names
+// by its path. What a persona asks of a model is of the engine that all share.
+func PersonaFile(path string) (agent.Persona, error) {
+	if PersonaName.MatchString(path) {
+		return agent.Persona{}, fmt.Errorf("%q is no path of a file such as /etc/perch/cook.md", path)
+	}
+	return SharedPersona(path)
+}
+
+func SharedPersona(path string) (agent.Persona, error) {
+	p, err := agent.LoadPersona(path)
+	if err == nil && p.Brain != (agent.BrainOptions{}) {
+		err = fmt.Errorf("%s: brain has no effect in a persona of one robot; name one of brains in the robot's brain", path)
+	}
+	return p, err
+}
+
+// PersonaName is how an owner's command names a persona: a file of the directory
+// personas, and no other that the appliance may read.
+var PersonaName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
+
+// Persona is who the robot is: a file, or a name alone.
+func Persona(c *Config) (agent.Persona, error) {
+	persona := agent.DefaultPersona()
+	if c.Persona.File != "" {
+		read, err := agent.LoadPersona(c.Persona.File)
+		if err != nil {
+			return persona, err
+		}
+		persona = read
+	}
+	if persona.Name == "" || c.Persona.File == "" {
+		persona.Name = c.Persona.Name
+	}
+	return persona, nil
+}
+
+// Synthesizers are those configured, the first of them with the persona's
+// voice. The others know it by no such name.
+func (c *Config) Synthesizers() []Synthesizer {
+	all := slices.Clone(c.Speech.Synthesizers)
+	// A persona that cannot be read is a fault of its own.
+	if persona, err := Persona(c); err == nil && persona.Voice != "" && len(all) > 0 {
+		all[0].Voice = persona.Voice
+	}
+	return all
+}
+
+// Book is the reflex brain's book, whose sentences the embedded recognizer
+// listens for. In a language that it does not speak, what the appliance says by
+// itself is English where other brains answer.
+func Book(c *Config) (*reflex.Book, error) {
+	own := ""
+	for _, b := range c.Brains {
+		if b.Kind == "reflex" {
+			own = b.Sentences
+		}
+	}
+	book, err := reflex.Load(c.Language, own)
+	if err != nil && !c.reflexes() {
+		book, err = reflex.Load(ownLanguage, own)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the reflex brain's sentences: %w", err)
+	}
+	return book, nil
+}
+
+// ownLanguage is that of the appliance's own sentences, where they are in no other.
+const ownLanguage = "en"
+
+// Patience is how long a session waits for the slowest of the brains: longer
+// than that brain's driver does, which knows better what is wrong.
+func (c *Config) Patience() time.Duration {
+	longest := 3 * time.Minute
+	for _, b := range c.Brains {
+		own := time.Duration(b.Within)
+		if b.Kind == "acp" {
+			own = cmp.Or(own, 5*time.Minute) // a tool of an agent's may take long
+		}
+		longest = max(longest, own+10*time.Second)
+	}
+	return longest
+}
+
+// Speech is in which language robots are spoken to, and what is expected of
+// those who speak to them: the persona's, where it has one.
+func Speech(c *Config) (voice.Options, error) {
+	persona, err := Persona(c)
+	if err != nil {
+		return voice.Options{}, err
+	}
+	return voice.Options{Language: cmp.Or(persona.Language, c.Language)}, nil
+}

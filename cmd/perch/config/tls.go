@@ -1,0 +1,128 @@
+package config
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+)
+
+// TLS is where everything but the robots' doors is served encrypted.
+type TLS struct {
+	Listen      []string `yaml:"listen"`
+	Certificate string   `yaml:"certificate"` // a file, PEM, the authorities' after it
+	Key         string   `yaml:"key"`         // a file, PEM
+}
+
+// tls finds what keeps encrypted doors closed.
+func (k *checker) tls(c TLS) {
+	for i, a := range c.Listen {
+		if _, err := splitAddress(a); err != nil {
+			k.fault(fmt.Sprintf("tls.listen.%d", i), "%s", err)
+		}
+	}
+	if len(c.Listen) == 0 {
+		return
+	}
+	switch {
+	case c.Certificate == "":
+		k.fault("tls.certificate", "tls.listen needs one: a file in PEM")
+	case c.Key == "":
+		k.fault("tls.key", "tls.certificate needs its key: a file in PEM")
+	default:
+		if _, err := ReadCertificate(c); err != nil {
+			key, what, _ := strings.Cut(err.Error(), ": ")
+			if k.service == nil || !errors.Is(err, fs.ErrPermission) { // else readers tells
+				k.fault(key, "%s", what)
+			}
+		}
+	}
+}
+
+// ReadCertificate reads a certificate and its key. Its error begins with the
+// configuration key of the file that is wrong.
+func ReadCertificate(c TLS) (*tls.Certificate, error) {
+	certificate, err := readPEM("tls.certificate", c.Certificate)
+	if err != nil {
+		return nil, err
+	}
+	key, err := readPEM("tls.key", c.Key)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case !bytes.Contains(certificate, []byte("-----BEGIN CERTIFICATE-----")):
+		return nil, fmt.Errorf("tls.certificate: %s holds no certificate in PEM", c.Certificate)
+	case bytes.Contains(key, []byte("ENCRYPTED")):
+		return nil, fmt.Errorf("tls.key: %s is encrypted with a pass phrase; write it without: openssl pkey -in %s -out FILE", c.Key, c.Key)
+	case !bytes.Contains(key, []byte("PRIVATE KEY-----")):
+		return nil, fmt.Errorf("tls.key: %s holds no private key in PEM", c.Key)
+	}
+	pair, err := tls.X509KeyPair(certificate, key)
+	if err == nil && pair.Leaf == nil {
+		pair.Leaf, err = x509.ParseCertificate(pair.Certificate[0])
+	}
+	if err != nil {
+		// The library's words are of the two files' form, never of what they hold.
+		return nil, fmt.Errorf("tls.certificate: %s and %s cannot be used together: %s", c.Certificate, c.Key, strings.TrimPrefix(err.Error(), "tls: "))
+	}
+	return &pair, nil
+}
+
+// mostPEM bounds a file of certificates.
+const mostPEM = 1 << 20
+
+func readPEM(key, path string) ([]byte, error) {
+	text, err := os.ReadFile(credential(path, os.Getenv("CREDENTIALS_DIRECTORY")))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%s: there is no file %s", key, path)
+	case errors.Is(err, fs.ErrPermission):
+		return nil, fmt.Errorf("%s: %w", key, denied(err, ourselves()))
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", key, err)
+	case len(text) > mostPEM:
+		return nil, fmt.Errorf("%s: %s is larger than %d bytes", key, path, mostPEM)
+	}
+	return text, nil
+}
+
+// mostSoon is how long before its end a certificate should have been renewed;
+// with one that lives shortly it is a fifth of its life.
+const mostSoon = 14 * 24 * time.Hour
+
+// ErrDates is wrapped by what dates says of a certificate nobody takes.
+var ErrDates = errors.New("the certificate is not valid")
+
+// Expiry says what is wrong with a certificate's dates, or will soon be, or
+// nothing.
+func Expiry(leaf *x509.Certificate, now time.Time) error {
+	const day = "2006-01-02"
+	soon := min(mostSoon, leaf.NotAfter.Sub(leaf.NotBefore)/5)
+	switch {
+	case now.After(leaf.NotAfter):
+		return fmt.Errorf("%w: it has expired on %s; renew it, and the new one is taken without a restart", ErrDates, leaf.NotAfter.Format(day))
+	case now.Before(leaf.NotBefore):
+		return fmt.Errorf("%w before %s; is this machine's clock right?", ErrDates, leaf.NotBefore.Format(day))
+	case now.Add(soon).After(leaf.NotAfter):
+		return fmt.Errorf("the certificate expires on %s; renew it, and the new one is taken without a restart", leaf.NotAfter.Format(day))
+	}
+	return nil
+}
+
+// Names are those that a certificate is for.
+func Names(leaf *x509.Certificate) string {
+	all := append([]string(nil), leaf.DNSNames...)
+	for _, ip := range leaf.IPAddresses {
+		all = append(all, ip.String())
+	}
+	if len(all) == 0 {
+		return "no name"
+	}
+	return strings.Join(all, ", ")
+}

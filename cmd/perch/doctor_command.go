@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"io"
+
+	"perch/cmd/perch/config"
+)
+
+// errUnwell makes the doctor's exit code.
+var errUnwell = errors.New("not everything works; the first lines say what, and how to mend it")
+
+// doctor says what works. It asks a running appliance where there is one, and
+// looks for itself where there is none.
+func doctor(ctx context.Context, args []string, out io.Writer) error {
+	s := settings{judge: true}
+	f := newFlags("doctor")
+	secrets := doctorFlags(f, &s)
+	if _, err := parse(f, args, 0, 0); err != nil {
+		return err
+	}
+	c, err := s.load()
+	var wrong config.Faults
+	if err != nil && !errors.As(err, &wrong) {
+		return err
+	}
+	d := newExamination(doctorOptions{config: &c, file: config.File(s.config), data: s.data, version: version, built: builtAt(built), connect: connectLocal})
+	defer d.close()
+	if err == nil {
+		d.examine(ctx)
+	} else { // nothing can be tried by such a configuration
+		d.misconfigured(ctx, wrong)
+	}
+	unwell := d.report(out) > 0
+	if *secrets {
+		d.showSecrets(out)
+	}
+	if err != nil {
+		return wrongConfig{}
+	}
+	if unwell {
+		return errUnwell
+	}
+	return nil
+}
+
+// wrongConfig ends the doctor where a configuration has faults, which were told.
+type wrongConfig struct{}
+
+func (wrongConfig) Error() string { return errUnwell.Error() }
+func (wrongConfig) Unwrap() error { return config.Faults(nil) }
+
+func doctorFlags(f *flag.FlagSet, s *settings) (secrets *bool) {
+	s.register(f)
+	return f.Bool("show-secrets", false, "show the generated passwords")
+}
+
+// connectLocal reaches the appliance that runs on a data directory here.
+func connectLocal(data string) (asker, error) {
+	r := reach{data: data}
+	return r.client()
+}

@@ -1,0 +1,254 @@
+package archive
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"perch/store"
+)
+
+// backupTries is how often it is tried to have the file of every image that the
+// database knows, where images come and go meanwhile.
+const backupTries = 3
+
+// Running makes a backup while an appliance uses the directory, whose database
+// is open.
+func (d Directory) Running(ctx context.Context, db *store.DB) (*Backup, error) {
+	return d.pack(ctx, func(w io.Writer) error {
+		_, err := db.Backup(w)
+		return err
+	})
+}
+
+// Stopped makes a backup while no appliance uses the directory.
+func (d Directory) Stopped(ctx context.Context) (*Backup, error) {
+	return d.pack(ctx, func(w io.Writer) error {
+		_, err := store.BackupFile(DatabasePath(d.Path), lockWithin, w)
+		return err
+	})
+}
+
+// pack makes a backup with what database writes as the database. An image's file is there before its record and goes after it, so
+// the folder is looked through before and after the database is copied.
+func (d Directory) pack(ctx context.Context, database func(io.Writer) error) (*Backup, error) {
+	for try := 1; ; try++ {
+		files := map[string]*os.File{}
+		p, lost, err := d.collect(ctx, files, database)
+		if err == nil && len(lost) > 0 && try < backupTries {
+			err = errAgain
+		}
+		switch {
+		case err == nil:
+			if len(lost) > 0 {
+				d.Log.Warn("images of the catalogue have no file, and are not in the backup", "sha256", lost)
+			}
+			return p, nil
+		case !errors.Is(err, errAgain):
+			closeAll(files)
+			return nil, err
+		}
+		closeAll(files)
+	}
+}
+
+var errAgain = errors.New("an image came or went")
+
+// collect opens into files what belongs into a backup. lost are the images that
+// the database knows and whose files are not there.
+func (d Directory) collect(ctx context.Context, files map[string]*os.File, database func(io.Writer) error) (p *Backup, lost []string, err error) {
+	if err := openFirmwareFiles(d.Path, files); err != nil {
+		return nil, nil, err
+	}
+	spool, err := nameless(d.Path)
+	if err != nil {
+		return nil, nil, diskFault(fmt.Errorf("write a copy of the database: %w", err))
+	}
+	files[databaseName] = spool
+	if err := database(spool); err != nil {
+		return nil, nil, diskFault(err)
+	}
+	if err := openFirmwareFiles(d.Path, files); err != nil {
+		return nil, nil, err
+	}
+	m := Manifest{Format: archiveFormat, Perch: d.Perch, Created: time.Now().UTC().Truncate(time.Second)}
+	found, err := store.Check(spool, store.Options{Migrations: d.Migrations}, func(table, key string, value []byte) error {
+		switch {
+		case table == "appliance" && key == "id":
+			return json.Unmarshal(value, &m.Appliance)
+		case table == "firmware" && files[imagePath(key)] == nil:
+			lost = append(lost, key)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("check the copy of the database: %w", err)
+	}
+	m.Schema = found.Schema
+	p, err = inventory(ctx, m, files, d.Log)
+	return p, lost, err
+}
+
+func imagePath(sha string) string { return firmwareName + "/" + sha + ".bin" }
+
+// inventory adds the files to the manifest, the database first.
+func inventory(ctx context.Context, m Manifest, files map[string]*os.File, log *slog.Logger) (*Backup, error) {
+	p := &Backup{Manifest: m}
+	names := slices.SortedFunc(maps.Keys(files), func(a, b string) int {
+		return cmp.Or(-cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b))
+	})
+	for _, name := range names {
+		hash := sha256.New()
+		n, err := io.Copy(hash, stoppable{ctx, io.NewSectionReader(files[name], 0, 1<<62)})
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", name, err)
+		}
+		f := File{Name: name, Size: n, SHA256: hex.EncodeToString(hash.Sum(nil))}
+		if err := f.check(); err != nil {
+			log.Warn("a file is not in the backup, for it is damaged; remove it, and publish it again", "file", name, "err", err)
+			_ = files[name].Close() // it was only read
+			continue
+		}
+		p.Manifest.Files, p.files = append(p.Manifest.Files, f), append(p.files, files[name])
+	}
+	if err := p.Manifest.check(); err != nil {
+		return nil, err
+	}
+	var err error
+	p.text, err = json.MarshalIndent(p.Manifest, "", "  ")
+	return p, err
+}
+
+func rank(name string) int {
+	if name == databaseName {
+		return 1
+	}
+	return 0
+}
+
+// openFirmwareFiles opens the images and the asset files that are not open yet.
+// Uploads under way are no files yet.
+func openFirmwareFiles(data string, files map[string]*os.File) error {
+	for _, folder := range []string{firmwareName, assetsName} {
+		list, err := os.ReadDir(filepath.Join(data, folder))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("read the folder for firmware: %w", err)
+		}
+		for _, entry := range list {
+			name := folder + "/" + entry.Name()
+			if files[name] != nil || !entry.Type().IsRegular() || !imageFile.MatchString(name) && !assetFile.MatchString(name) {
+				continue
+			}
+			f, err := os.Open(filepath.Join(data, name))
+			if errors.Is(err, fs.ErrNotExist) {
+				continue // it has just been removed
+			}
+			if err != nil {
+				return fmt.Errorf("read the folder for firmware: %w", err)
+			}
+			files[name] = f
+		}
+	}
+	return nil
+}
+
+// nameless is a file in the data directory that is gone when it is closed. Where
+// that cannot be written, a card that is failing may still be saved.
+func nameless(data string) (*os.File, error) {
+	f, err := os.CreateTemp(data, ".backup-*")
+	if err != nil {
+		f, err = os.CreateTemp("", ".perch-backup-*")
+	}
+	if err == nil {
+		err = os.Remove(f.Name())
+	}
+	return f, err
+}
+
+func closeAll(files map[string]*os.File) {
+	for _, f := range files {
+		_ = f.Close() // it was only read
+	}
+}
+
+// WriteFile writes a backup into a file that only its owner can read, and
+// that is there whole or not at all.
+func WriteFile(path string, force bool, write func(io.Writer) (Manifest, error)) (m Manifest, err error) {
+	if info, err := os.Lstat(path); err == nil && (info.IsDir() || !force) {
+		return m, alreadyThere(path, info.IsDir())
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".perch-backup-*.tmp") // mode 0600
+	if err != nil {
+		return m, fmt.Errorf("write the backup: %w", err)
+	}
+	defer os.Remove(f.Name()) // it has another name by then, if all went well
+	m, err = write(f)
+	if err != nil {
+		return m, errors.Join(err, f.Close())
+	}
+	if err = errors.Join(f.Sync(), f.Close()); err == nil {
+		if force {
+			err = os.Rename(f.Name(), path)
+		} else {
+			err = nameNew(f.Name(), path)
+		}
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return m, alreadyThere(path, false)
+	}
+	if err != nil {
+		return m, fmt.Errorf("write the backup: %w", err)
+	}
+	return m, store.SyncDirectory(filepath.Dir(path))
+}
+
+func alreadyThere(path string, folder bool) error {
+	if folder {
+		return fmt.Errorf("%s is a folder; name a file in it", path)
+	}
+	return fmt.Errorf("%s is there already; name another file, or replace it with --force", path)
+}
+
+// nameNew gives a file a name that nothing has. A file system that has no links,
+// as that of most sticks, cannot keep others from taking it at the same moment.
+func nameNew(from, to string) error {
+	err := os.Link(from, to)
+	if err == nil || errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if _, err := os.Lstat(to); err == nil {
+		return fs.ErrExist
+	}
+	return os.Rename(from, to)
+}
+
+// Receive copies a backup that another appliance sends, and checks it against
+// its own manifest.
+func Receive(r io.Reader, w io.Writer) (Manifest, error) {
+	received := io.TeeReader(r, w)
+	m, err := unpack(received, func(Manifest) error { return nil }, func(File) (io.WriteCloser, error) { return unkept{io.Discard}, nil })
+	if err != nil {
+		return m, err
+	}
+	if _, err = io.Copy(io.Discard, received); err != nil { // the end of the tar
+		return m, fmt.Errorf("read the backup: %w", err)
+	}
+	return m, nil
+}
+
+// unkept is a file that is not kept.
+type unkept struct{ io.Writer }
+
+func (unkept) Close() error { return nil }

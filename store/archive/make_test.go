@@ -1,0 +1,237 @@
+package archive
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"perch/store"
+)
+
+// TestImagesComeAndGo while backups are made: every image that the database of
+// one knows is in it.
+func TestImagesComeAndGo(t *testing.T) {
+	data := t.TempDir()
+	db, err := store.Open(DatabasePath(data), store.Options{FlushAfter: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	table := store.NewTable[map[string]string](db, "firmware")
+	ctx, stop := context.WithCancel(t.Context())
+	var catalogue sync.WaitGroup
+	catalogue.Go(func() {
+		for n := 0; ctx.Err() == nil; n++ {
+			text := fmt.Appendf(nil, "image %d", n)
+			sha := fmt.Sprintf("%x", sha256.Sum256(text))
+			path := filepath.Join(data, filepath.FromSlash(imagePath(sha)))
+			half := filepath.Join(data, "firmware", ".upload-1")
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o750), os.WriteFile(half, text, 0o600), os.Rename(half, path), table.Put(sha, map[string]string{})); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(2 * time.Millisecond)
+			if n%3 != 0 {
+				if err := errors.Join(table.Delete(sha), os.Remove(path)); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	})
+	seen := 0
+	for range 12 {
+		var log bytes.Buffer
+		p, err := at(data, slog.New(slog.NewTextHandler(&log, nil))).Running(t.Context(), db)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var text bytes.Buffer
+		if err := p.Write(t.Context(), &text); err != nil || int64(text.Len()) != p.Size() {
+			t.Fatalf("%d bytes of %d, %v", text.Len(), p.Size(), err)
+		}
+		p.Close()
+		_, files := contents(t, text.Bytes())
+		for sha := range recordsOf(t, files["perch.db"], "firmware") {
+			if seen++; files[imagePath(sha)] == nil && log.Len() == 0 {
+				t.Errorf("the image %s is not in the backup", sha)
+			}
+		}
+		if log.Len() > 0 {
+			t.Errorf("%s", &log)
+		}
+	}
+	stop()
+	catalogue.Wait()
+	if seen < 12 {
+		t.Errorf("only %d images were seen", seen)
+	}
+}
+
+// TestAnImageComesDuringABackup, goes, or does both: then it is tried again.
+func TestAnImageComesDuringABackup(t *testing.T) {
+	data := t.TempDir()
+	db, err := store.Open(DatabasePath(data), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	table := store.NewTable[map[string]string](db, "firmware")
+	add := func(text string) (name, sha string) {
+		f := image(text)
+		writeFile(t, filepath.Join(data, f.name), f.text)
+		sha = strings.TrimSuffix(filepath.Base(f.name), ".bin")
+		if err := table.Put(sha, map[string]string{}); err != nil {
+			t.Fatal(err)
+		}
+		return f.name, sha
+	}
+	remove := func(name, sha string) {
+		if err := errors.Join(table.Delete(sha), os.Remove(filepath.Join(data, name))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	goes, goesSHA := add("goes")
+	tries := 0
+	var comes string
+	p, err := at(data, slog.New(slog.DiscardHandler)).pack(t.Context(), func(w io.Writer) error {
+		tries++
+		if tries == 1 {
+			comes, _ = add("comes")
+			both, sha := add("comes and goes")
+			_, err := db.Backup(w)
+			remove(both, sha)
+			return err
+		}
+		_, err := db.Backup(w)
+		remove(goes, goesSHA)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if len(p.Manifest.Files) != 3 || p.Manifest.Files[1].Name != min(comes, goes) || p.Manifest.Files[2].Name != max(comes, goes) || tries != 2 {
+		t.Errorf("after %d tries there are %+v", tries, p.Manifest.Files)
+	}
+	tries = 0
+	p, err = at(data, slog.New(slog.DiscardHandler)).pack(t.Context(), func(w io.Writer) error {
+		tries++
+		comes, _ = add("comes later")
+		_, err := db.Backup(w)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if len(p.Manifest.Files) != 3 || tries != 1 {
+		t.Errorf("after %d tries there are %+v, and not %s", tries, p.Manifest.Files, comes)
+	}
+}
+
+// TestABackupIsStreamed: its memory does not grow with the firmware. What has
+// lost its file or is damaged does not keep the rest from being saved.
+func TestABackupIsStreamed(t *testing.T) {
+	data := t.TempDir()
+	db, err := store.Open(DatabasePath(data), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	lost, broken := strings.Repeat("0", 64), strings.Repeat("1", 64)
+	if err := store.NewTable[map[string]string](db, "firmware").Put(lost, map[string]string{}); err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, filepath.Join(data, "firmware", broken+".bin"), []byte("something else"))
+	for n := range 4 {
+		writeFile(t, filepath.Join(data, "firmware", "assets", fmt.Sprint(n)), make([]byte, 16<<20))
+	}
+	var log bytes.Buffer
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	p, err := at(data, slog.New(slog.NewTextHandler(&log, nil))).Running(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if err := p.Write(t.Context(), io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	runtime.ReadMemStats(&after)
+	if used := after.TotalAlloc - before.TotalAlloc; used > 4<<20 || p.Size() < 64<<20 {
+		t.Errorf("a backup of %d MB took %d kB", p.Size()>>20, used>>10)
+	}
+	if len(p.Manifest.Files) != 5 || !strings.Contains(log.String(), lost) || !strings.Contains(log.String(), broken) {
+		t.Errorf("in the backup is %+v; log:\n%s", p.Manifest.Files, &log)
+	}
+	stopped, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := p.Write(stopped, io.Discard); !errors.Is(err, context.Canceled) {
+		t.Errorf("a backup that nobody waits for: %v", err)
+	}
+}
+
+// contents is what is in a backup.
+func contents(t *testing.T, text []byte) (m Manifest, files map[string][]byte) {
+	t.Helper()
+	files = map[string][]byte{}
+	r := tar.NewReader(bytes.NewReader(text))
+	for {
+		head, err := r.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if files[head.Name], err = io.ReadAll(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := json.Unmarshal(files[manifestName], &m); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range m.Files {
+		if got := files[f.Name]; int64(len(got)) != f.Size || fmt.Sprintf("%x", sha256.Sum256(got)) != f.SHA256 {
+			t.Errorf("%s is not what the manifest says", f.Name)
+		}
+	}
+	if len(files) != len(m.Files)+1 {
+		t.Errorf("%d files, of which %d are in the manifest", len(files), len(m.Files))
+	}
+	return m, files
+}
+
+// recordsOf are those of a table in a backup.
+func recordsOf(t *testing.T, database []byte, table string) map[string]string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "copy.db")
+	writeFile(t, path, database)
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	all := map[string]string{}
+	if _, err := store.Check(f, store.Options{Migrations: nil}, func(in, key string, value []byte) error {
+		if in == table {
+			all[key] = string(value)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}

@@ -1,0 +1,202 @@
+package archive
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"perch/store"
+)
+
+// A backup that is to be restored is staged in a folder of the data directory:
+// its files under their names, and, once all of them have been checked and are
+// on the disk, the marker. What lies there without a marker is swept; with it,
+// it is swapped in before anything is opened.
+const (
+	stageName  = "restore"
+	markerName = "ready"
+	keptName   = databaseName + ".before-restore"
+)
+
+// Stage takes a backup, checks all of it, and has the next start swap it in.
+// Nobody else may do so at the same time. Errors in what was read say
+// themselves how they are shown; then nothing is staged, and what was staged
+// before is not either.
+func (d Directory) Stage(ctx context.Context, r io.Reader) (m Manifest, err error) {
+	dir := filepath.Join(d.Path, stageName)
+	if err := unstage(dir); err != nil {
+		return m, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(dir))
+		}
+	}()
+	for _, folder := range []string{dir, filepath.Join(dir, firmwareName)} {
+		if err := os.Mkdir(folder, 0o750); err != nil {
+			return m, diskFault(fmt.Errorf("make a folder for the backup: %w", err))
+		}
+	}
+	agree := func(m Manifest) error { return errors.Join(replaceable(d.Path), hasRoom(d.Path, m.Bytes())) }
+	m, err = unpack(stoppable{ctx, r}, agree, func(f File) (io.WriteCloser, error) { return placeStaged(dir, f) })
+	if err != nil {
+		return m, err
+	}
+	if err := d.checkStaged(dir, m); err != nil {
+		return m, err
+	}
+	return m, mark(d.Path, dir, m)
+}
+
+// unstage takes back what was staged, its marker first: half of it must not be
+// swapped in.
+func unstage(dir string) error {
+	err := os.Remove(filepath.Join(dir, markerName))
+	if err == nil {
+		err = store.SyncDirectory(dir)
+	}
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		err = os.RemoveAll(dir)
+	}
+	if err != nil {
+		return fmt.Errorf("remove what was to be restored before: %w", err)
+	}
+	return nil
+}
+
+// replaceable reports whether what is there can be renamed: a link and a disk
+// of its own cannot be replaced without a moment in between.
+func replaceable(data string) error {
+	var home syscall.Stat_t
+	if err := syscall.Stat(data, &home); err != nil {
+		return fmt.Errorf("look at the data directory: %w", err)
+	}
+	for _, name := range []string{databaseName, firmwareName} {
+		path := filepath.Join(data, name)
+		var there syscall.Stat_t
+		err := syscall.Lstat(path, &there)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("look at what is there: %w", err)
+		}
+		if there.Dev != home.Dev || there.Mode&syscall.S_IFMT == syscall.S_IFLNK {
+			return &fault{"not_replaceable", http.StatusConflict, path + " is a link, or a disk of its own, and cannot be replaced in one go; unpack the backup there yourself, while the appliance is stopped"}
+		}
+	}
+	return nil
+}
+
+// placeStaged makes a staged file.
+func placeStaged(dir string, f File) (io.WriteCloser, error) {
+	path := filepath.Join(dir, filepath.FromSlash(f.Name))
+	mode := os.FileMode(0o640)
+	if f.Name == databaseName {
+		mode = 0o600
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+		return nil, diskFault(fmt.Errorf("keep %s: %w", f.Name, err))
+	}
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return nil, diskFault(fmt.Errorf("keep %s: %w", f.Name, err))
+	}
+	return synced{file}, nil
+}
+
+// synced is a file that is on the disk once it is closed.
+type synced struct{ *os.File }
+
+func (s synced) Close() error { return errors.Join(s.Sync(), s.File.Close()) }
+
+// checkStaged reads the staged database from its first page to its last.
+func (d Directory) checkStaged(dir string, m Manifest) error {
+	f, err := os.Open(filepath.Join(dir, databaseName))
+	if err != nil {
+		return fmt.Errorf("check the database: %w", err)
+	}
+	defer f.Close()
+	found, err := store.Check(f, store.Options{Migrations: d.Migrations}, nil)
+	switch {
+	case errors.Is(err, store.ErrNewer):
+		return &fault{"newer_backup", http.StatusUnprocessableEntity, fmt.Sprintf(
+			"the backup was made by a newer Perch (%s, schema %d, this one knows %d); install that version, and restore it there",
+			oneLine(m.Perch), found.Schema, len(d.Migrations))}
+	case errors.Is(err, store.ErrDamaged):
+		return badBackup("%v", err)
+	case err != nil:
+		return err
+	case found.Schema != m.Schema:
+		return badBackup("its manifest says schema %d, its database %d", m.Schema, found.Schema)
+	}
+	return nil
+}
+
+// mark writes the marker, when all that it vouches for is on the disk.
+func mark(data, dir string, m Manifest) error {
+	text, err := json.Marshal(m)
+	if err != nil {
+		return fmt.Errorf("stage the backup: %w", err)
+	}
+	if err := giveTo(data, dir); err != nil {
+		return fmt.Errorf("give the files to the owner of %s: %w", data, err)
+	}
+	err = syncTree(dir)
+	fresh := filepath.Join(dir, markerName+".new")
+	if err == nil {
+		err = writeSynced(fresh, text)
+	}
+	if err == nil {
+		err = os.Rename(fresh, filepath.Join(dir, markerName))
+	}
+	if err == nil {
+		err = errors.Join(store.SyncDirectory(dir), store.SyncDirectory(data))
+	}
+	if err != nil {
+		return diskFault(fmt.Errorf("stage the backup: %w", err))
+	}
+	return nil
+}
+
+func writeSynced(path string, text []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// giveTo gives a tree to the owner of the data directory: sudo perch restore
+// must not leave files that the appliance cannot open.
+func giveTo(data, tree string) error {
+	info, err := os.Stat(data)
+	if err != nil || os.Getuid() != 0 {
+		return err
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return nil
+	}
+	return filepath.WalkDir(tree, func(path string, _ fs.DirEntry, err error) error {
+		return cmp.Or(err, os.Lchown(path, int(owner.Uid), int(owner.Gid)))
+	})
+}
+
+func syncTree(tree string) error {
+	return filepath.WalkDir(tree, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			err = store.SyncDirectory(path)
+		}
+		return err
+	})
+}
