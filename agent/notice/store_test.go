@@ -12,26 +12,27 @@ import (
 	"perch/device"
 )
 
-// noticeTable is a table in memory.
-type noticeTable map[string]notice.Notification
+// memoryTable is a table in memory.
+type memoryTable map[string]notice.Notification
 
-func (t noticeTable) Get(key string) (notice.Notification, bool, error) {
+func (t memoryTable) Get(key string) (notice.Notification, bool, error) {
 	n, ok := t[key]
 	return n, ok, nil
 }
-func (t noticeTable) Put(key string, n notice.Notification) error { t[key] = n; return nil }
-func (t noticeTable) PutSoon(key string, n notice.Notification)   { t[key] = n }
-func (t noticeTable) DeleteSoon(key string)                       { delete(t, key) }
-func (t noticeTable) All() iter.Seq2[string, notice.Notification] { return maps.All(maps.Clone(t)) }
+func (t memoryTable) Put(key string, n notice.Notification) error { t[key] = n; return nil }
+func (t memoryTable) PutSoon(key string, n notice.Notification)   { t[key] = n }
+func (t memoryTable) DeleteSoon(key string)                       { delete(t, key) }
+func (t memoryTable) All() iter.Seq2[string, notice.Notification] { return maps.All(maps.Clone(t)) }
 
-func TestNotices(t *testing.T) {
-	table := noticeTable{}
+func TestTheLifeOfANotification(t *testing.T) {
+	table := memoryTable{}
 	s := notice.NewStore(table)
 	first, err := s.Accept(notice.Notification{Text: " The washing is done. "}, noon)
 	if err != nil || first.ID == "" || first.Text != "The washing is done." || first.Urgency != notice.UrgencyNormal || first.State != notice.Received {
 		t.Fatalf("%+v, %v", first, err)
 	}
-	second, err := s.Accept(notice.Notification{ID: "door", Text: "The door is open.", Urgency: notice.UrgencyHigh, Expires: noon.Add(time.Minute)}, noon.Add(time.Second))
+	second, err := s.Accept(notice.Notification{ID: "door", Text: "The door is open.", Urgency: notice.UrgencyHigh,
+		Expires: noon.Add(time.Minute)}, noon.Add(time.Second))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +57,8 @@ func TestNotices(t *testing.T) {
 	if _, err := s.Change(first.ID, notice.Shown); !errors.Is(err, notice.ErrNotFound) {
 		t.Errorf("one that is gone: %v", err)
 	}
-	for _, bad := range []notice.Notification{{}, {Text: string(make([]byte, 1001))}, {Text: "x", Urgency: "now"}, {Text: "x", ID: string(make([]byte, 65))},
+	for _, bad := range []notice.Notification{{}, {Text: string(make([]byte, 1001))}, {Text: "x", Urgency: "now"},
+		{Text: "x", ID: string(make([]byte, 65))},
 		{Text: "x", Expires: noon}, {Text: "x", Robot: "a0b1c2d3e4f5", SessionID: "s"}, {Text: "x", ActionURL: "ftp://here"}} {
 		if _, err := s.Accept(bad, noon); !errors.Is(err, notice.ErrInvalid) {
 			t.Errorf("%+v: %v", bad, err)
@@ -64,9 +66,9 @@ func TestNotices(t *testing.T) {
 	}
 }
 
-// TestTooManyNotices: 20 wait for one robot, and 500 are kept in all.
-func TestTooManyNotices(t *testing.T) {
-	table := noticeTable{}
+// TestTooManyNotifications: 20 wait for one robot, and 500 are stored in all.
+func TestTooManyNotifications(t *testing.T) {
+	table := memoryTable{}
 	s := notice.NewStore(table)
 	accept := func(id string, robot device.ID, urgency string, at time.Duration) {
 		t.Helper()

@@ -20,7 +20,7 @@ import (
 
 const chan1, chan2 device.ID = "a0b1c2d3e4f5", "a0b1c2d3e4f6"
 
-// timerTable is a table in memory that can fail.
+// timerTable is a table of timers that can fail.
 type timerTable struct {
 	mu     sync.Mutex
 	kept   map[string]agent.Timer
@@ -67,7 +67,7 @@ func (t *timerTable) len() int {
 	return len(t.kept)
 }
 
-// body is a robot that lists tools and takes note of calls.
+// body is a robot that lists tools and records the calls.
 type body struct {
 	tools []device.Tool
 	calls []string
@@ -88,7 +88,7 @@ func (b *body) Call(_ context.Context, name string, arguments map[string]any) (d
 
 func (b *body) Reboot(context.Context) error { return nil }
 
-// ringing is a Stack-chan, which can ring by itself.
+// ringing is a Stack-chan, which has reminders of its own.
 func ringing() *body {
 	least, most := 1, 86400
 	return &body{says: "7", tools: []device.Tool{
@@ -132,7 +132,7 @@ func TestSettingATimer(t *testing.T) {
 	})
 }
 
-func TestWhatCannotBeATimer(t *testing.T) {
+func TestInvalidTimers(t *testing.T) {
 	s := notice.NewTimers(newTimerTable(), nil)
 	for name, bad := range map[string]agent.Timer{
 		"no time":      {Text: "x"},
@@ -163,9 +163,9 @@ func TestWhatCannotBeATimer(t *testing.T) {
 	}
 }
 
-// TestATimerIsSetWhenItIsKept: a store that fails is no timer, on the robot
-// neither.
-func TestATimerIsSetWhenItIsKept(t *testing.T) {
+// TestATimerThatIsNotStored: if the store fails, the timer is set neither here nor
+// on the robot.
+func TestATimerThatIsNotStored(t *testing.T) {
 	table, full := newTimerTable(), errors.New("disk full")
 	table.broken = full
 	s, b := notice.NewTimers(table, nil), ringing()
@@ -198,7 +198,7 @@ func TestTheRobotRingsByItself(t *testing.T) {
 	}
 }
 
-func TestWhatTheRobotDoesNotRing(t *testing.T) {
+func TestTimersThatTheRobotDoesNotRing(t *testing.T) {
 	short := 600
 	for name, change := range map[string]func(*body){
 		"a call that fails": func(b *body) { b.fails = errors.New("error") },

@@ -418,7 +418,7 @@ func TestTheHousesOwnTools(t *testing.T) {
 			call("10", "think_hard", `{"question":"Why?"}`),
 		}}, {texts: []string{"Done."}}}}
 		o := thinker.Options{Model: m, Memory: memory, Timers: timers, Deep: deep,
-			Notify: notice.New(notice.Options{Notices: notice.NewStore(table[notice.Notification]{}), Timers: timers, Bus: bus}).NotifyAll}
+			Notify: notice.New(notice.Options{Store: notice.NewStore(table[notice.Notification]{}), Timers: timers, Bus: bus}).NotifyAll}
 		got, err := thoughts(t, o, agent.Turn{})
 		if err != nil {
 			t.Fatal(err)
