@@ -277,7 +277,7 @@ func (s *sink) pass(r Reply) error {
 
 // publish tells what a turn shows, unless whoever asks does.
 func (m *Mind) publish(t Turn, e event.Event) {
-	if !t.Unseen {
+	if !t.Unpublished {
 		m.bus.Publish(t.Robot, t.Session, e)
 	}
 }

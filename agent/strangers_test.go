@@ -20,7 +20,7 @@ func TestAStrangerHasAMemoryOfItsOwn(t *testing.T) {
 	if _, err := house.Remember(agent.Entry{Key: "safe", Body: "the safe opens with 4711"}, now); err != nil {
 		t.Fatal(err)
 	}
-	turn := func(id device.ID) agent.Turn { return agent.Turn{Robot: id, Guest: true, Now: now} }
+	turn := func(id device.ID) agent.Turn { return agent.Turn{Robot: id, Untrusted: true, Now: now} }
 	one, two := house.Of(turn("a0b1c2d3e4f5")), house.Of(turn("a0b1c2d3e4f6"))
 	if _, found := one.Recall("safe", now); found || len(one.Search("", now)) != 0 {
 		t.Error("a stranger reads what the house remembers")
@@ -68,7 +68,7 @@ func TestNothingOfAStrangersTalkIsKept(t *testing.T) {
 	m.Keep(agent.NewHistories(kept))
 	talk := func(stranger bool, text string) {
 		t.Helper()
-		turn := agent.Turn{Conversation: "a0b1c2d3e4f5", Robot: "a0b1c2d3e4f5", Guest: stranger, Text: text, Now: now}
+		turn := agent.Turn{Conversation: "a0b1c2d3e4f5", Robot: "a0b1c2d3e4f5", Untrusted: stranger, Text: text, Now: now}
 		if err := m.Answer(t.Context(), turn, func(agent.Reply) error { return nil }); err != nil {
 			t.Fatal(err)
 		}

@@ -19,8 +19,8 @@ type Turn struct {
 	Conversation string    // whose history it belongs to: a robot's id, or a skin's own
 	Robot        device.ID // empty where no robot takes part
 	Session      string
-	Guest        bool       // somebody who may talk, and not act in the house; a robot that is one is a Stranger
-	Unseen       bool       // the mind publishes nothing of it: whoever asks tells what shows
+	Untrusted    bool       // somebody who may talk, and not act in the house; a robot that is one is a Stranger
+	Unpublished  bool       // the mind publishes nothing of it: whoever asks tells what shows
 	Text         string     // what was said
 	Now          time.Time  // in the household's zone
 	Language     string     // BCP 47
@@ -32,7 +32,7 @@ type Turn struct {
 }
 
 // Stranger reports whether a robot talks that nobody has adopted by name.
-func (t Turn) Stranger() bool { return t.Guest && t.Robot != "" }
+func (t Turn) Stranger() bool { return t.Untrusted && t.Robot != "" }
 
 // Exchange is one turn that was: what was heard and what was answered.
 type Exchange struct {

@@ -22,7 +22,7 @@ const (
 // ring for everybody in the house.
 func withTimers(act action) action {
 	return func(ctx context.Context, d *deed) (string, error) {
-		if d.brain.timers == nil || d.turn.Guest {
+		if d.brain.timers == nil || d.turn.Untrusted {
 			return d.brain.book.phrases["no_tool"], nil
 		}
 		return act(ctx, d)

@@ -13,7 +13,7 @@ import (
 	"perch/agent/thinker"
 )
 
-// spoken is a text through Speech, in pieces.
+// spoken puts a text through Speech, in pieces.
 func spoken(language string, deltas ...string) (all []agent.Reply) {
 	s := thinker.NewSpeech(language)
 	for _, d := range deltas {
@@ -40,14 +40,14 @@ func felt(name string, intensity float64) agent.Felt {
 	panic(name)
 }
 
-// tagged is a face that was written as a word.
+// tagged is a face with the word that it was written with.
 func tagged(name string, intensity float64, tag string) agent.Felt {
 	f := felt(name, intensity)
 	f.Tag = tag
 	return f
 }
 
-func TestTheFaceOfASpeech(t *testing.T) {
+func TestFaces(t *testing.T) {
 	for text, want := range map[string]agent.Felt{
 		"😊 Hi.":             felt("happy", 1),
 		"  \n😢Hi.":          felt("sad", 1),
@@ -77,9 +77,9 @@ func TestTheFaceOfASpeech(t *testing.T) {
 	}
 }
 
-// TestEveryFaceOfASpeechIsKept: the nine are what a prompt offers. Which of the
-// others can be shown is for whoever shows it.
-func TestEveryFaceOfASpeechIsKept(t *testing.T) {
+// TestAllFacesAreKept: a prompt offers nine faces. The renderer decides which of
+// the others it can show.
+func TestAllFacesAreKept(t *testing.T) {
 	for _, e := range agent.Emotions() {
 		for text, want := range map[string]agent.Felt{e.Emoji + " Hi.": felt(e.Name, 1), "[" + e.Name + "] Hi.": tagged(e.Name, 1, e.Name)} {
 			if f := spoken("en", text)[0]; f != want {
@@ -89,9 +89,9 @@ func TestEveryFaceOfASpeechIsKept(t *testing.T) {
 	}
 }
 
-// TestAFaceOfNobodysHere, at the beginning of a later message, leaves the face
-// that is worn as it is.
-func TestAFaceOfNobodysHere(t *testing.T) {
+// TestAnUnknownFace: at the beginning of a later message it keeps the present
+// face.
+func TestAnUnknownFace(t *testing.T) {
 	s := thinker.NewSpeech("en")
 	all := append(s.Write("[sad:0.5] One."), s.End()...)
 	all = append(append(all, s.Write("[blush] Two.")...), s.End()...)
@@ -101,7 +101,7 @@ func TestAFaceOfNobodysHere(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotForTheEar(t *testing.T) {
+func TestTextThatIsNotSpoken(t *testing.T) {
 	for text, want := range map[string][]agent.Reply{
 		"Nice. [REMEMBER: the cat is called Tom] Bye.":             {agent.Say{Text: "Nice."}, agent.Note{Text: "the cat is called Tom"}, agent.Say{Text: "Bye."}},
 		"Nice![remember:a\n b]":                                    {agent.Note{Text: "a b"}, agent.Say{Text: "Nice!"}},
@@ -201,7 +201,7 @@ func TestAMessageAfterATool(t *testing.T) {
 	}
 }
 
-// pieces are what texts of models are made of.
+// pieces are the parts of the texts that tests make.
 var pieces = []string{"Hello", " ", " ", ". ", ".", "! ", "? ", ", ", "\n", "\n\n", "3.14", "Dr.", "z. B. ", "...", "e.g. ", "😊", "😢", "❤️", "👨‍👩‍👧",
 	"[happy]", "[excited:0.8]", "[REMEMBER: the cat]", "[REMEMBER: ", "]", "[", "(", ")", "**", "*", "_", "`", "```", "~~", "# ", "> ", "- ", "|", "|---|",
 	"[a](http://b)", "https://x.y/z.", "www.", "h", "<br>", "<", "\\", "!", "こんにちは。", "「", "」", "你好！", "，", "äöü", "\xf0", "\x00", "[anim:wave]",
@@ -224,7 +224,7 @@ func TestAnySplitGivesTheSame(t *testing.T) {
 	})
 }
 
-// checkSpeech holds what is true of every speech.
+// checkSpeech checks what holds for all replies.
 func checkSpeech(t interface{ Fatalf(string, ...any) }, text string, replies []agent.Reply) {
 	faced := false
 	for _, r := range replies {
@@ -269,9 +269,9 @@ func FuzzSpeech(f *testing.F) {
 	})
 }
 
-// TestNothingIsHeldLongerThanItMust: a sentence comes out with the space after
-// it, whatever was found within.
-func TestNothingIsHeldLongerThanItMust(t *testing.T) {
+// TestSentencesComeOutAtOnce: a sentence comes out with the space after it,
+// whatever markup it holds.
+func TestSentencesComeOutAtOnce(t *testing.T) {
 	for _, sentence := range []string{"One **two** [sic] three.", "See [it](http://x.y/z).", "A <b>word</b>!", "[happy] What | is_it?", "[REMEMBER: x]Good."} {
 		s := thinker.NewSpeech("en")
 		s.Write(sentence)

@@ -88,7 +88,7 @@ func (d *Door) ask(ctx context.Context, t *agent.Turn) (agent.Spoken, error) {
 	case <-ctx.Done():
 		return agent.Spoken{}, ctx.Err()
 	}
-	t.Guest, t.Now, t.Language = true, d.now(), d.o.Language
+	t.Untrusted, t.Now, t.Language = true, d.now(), d.o.Language
 	said, err := agent.AnswerText(ctx, d.o.Mind, *t, nil)
 	if errors.Is(err, agent.ErrNoBrain) && ctx.Err() == nil {
 		d.o.Logger.Warn("a message was not answered", "robot", t.Robot, "session", t.Session, "err", err)

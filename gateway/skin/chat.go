@@ -63,10 +63,10 @@ func (d *Door) chat(ctx context.Context, q question, out func(text string) error
 	defer cancel()
 	turn := agent.Turn{Conversation: q.talk.conversation, Robot: q.talk.robot, Session: q.talk.session, Text: q.text,
 		Now: d.now(), Language: d.o.Language, History: q.history}
-	turn.Guest = turn.Robot != "" && !d.o.Robots.Trusts(turn.Robot) // what a stranger has said before must not act in the house
+	turn.Untrusted = turn.Robot != "" && !d.o.Robots.Trusts(turn.Robot) // what a stranger has said before must not act in the house
 	// The robot's own state is its session's. What shows of this turn is
 	// published below, as that of a session without a robot.
-	turn.Unseen = q.talk.robot != ""
+	turn.Unpublished = q.talk.robot != ""
 	a := &answer{door: d, question: q, out: out, prose: prose{table: d.o.Words, words: q.words}}
 	a.publish(event.Heard{Text: q.text})
 	said, err := agent.AnswerText(within, d.o.Mind, turn, a.take)

@@ -28,7 +28,7 @@ func (v *visit) takeTranscript(e wire.Event) error {
 			return v.send(typeNotHandled, handled{Text: "That was too much to read at once.", Context: v.talk(t)}, nil)
 		})
 	}
-	turn := agent.Turn{Guest: true, Text: plain(t.Text), Language: v.s.o.Language}
+	turn := agent.Turn{Untrusted: true, Text: plain(t.Text), Language: v.s.o.Language}
 	if languageTag.MatchString(t.Language) {
 		turn.Language = strings.ReplaceAll(t.Language, "_", "-")
 	}
