@@ -11,7 +11,7 @@ import (
 	"perch/device"
 )
 
-// eyes is a brain that can see.
+// eyes is a brain that can look at pictures.
 type eyes struct {
 	brain
 	seen []agent.Look

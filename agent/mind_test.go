@@ -56,7 +56,7 @@ func (t *entries) All() iter.Seq2[string, agent.Entry] {
 	return maps.All(maps.Clone(t.kept))
 }
 
-// published keeps what was published.
+// published records the published events.
 type published struct {
 	mu     sync.Mutex
 	events []event.Event
@@ -103,7 +103,7 @@ func answers(t *testing.T, m *agent.Mind, text string) (replies []agent.Reply, e
 	return replies, err
 }
 
-func TestTheNextBrainIsTried(t *testing.T) {
+func TestTheNextBrainIsAsked(t *testing.T) {
 	away := &brain{name: "away", err: agent.ErrAway}
 	here := &brain{name: "here", replies: []agent.Reply{agent.Say{Text: "Yes."}, agent.Done{}}}
 	p := &published{}
@@ -117,7 +117,7 @@ func TestTheNextBrainIsTried(t *testing.T) {
 	}
 }
 
-func TestABrainThatHasSpokenIsTheLast(t *testing.T) {
+func TestAfterABrainHasSpokenNoOtherIsAsked(t *testing.T) {
 	broke := &brain{name: "broke", replies: []agent.Reply{agent.Say{Text: "Well"}}, err: agent.ErrAway}
 	other := &brain{name: "other", replies: []agent.Reply{agent.Done{}}}
 	if _, err := answers(t, newMind(&published{}, nil, broke, other), "hello"); !errors.Is(err, agent.ErrNoBrain) || len(other.heard) > 0 {
@@ -125,7 +125,7 @@ func TestABrainThatHasSpokenIsTheLast(t *testing.T) {
 	}
 }
 
-func TestAFaultIsNotTriedElsewhere(t *testing.T) {
+func TestAfterAFaultNoOtherBrainIsAsked(t *testing.T) {
 	broken := &brain{name: "broken", err: errors.New("a bug")}
 	other := &brain{name: "other"}
 	if _, err := answers(t, newMind(&published{}, nil, broken, other), "hello"); !errors.Is(err, agent.ErrNoBrain) || len(other.heard) > 0 {
@@ -133,7 +133,7 @@ func TestAFaultIsNotTriedElsewhere(t *testing.T) {
 	}
 }
 
-func TestHistoryIsWhatWasReallySaid(t *testing.T) {
+func TestHistoryIsWhatWasReallySpoken(t *testing.T) {
 	b := &brain{replies: []agent.Reply{agent.Done{}}}
 	m := newMind(&published{}, nil, b)
 	for i := range 25 {
@@ -226,7 +226,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-func TestAFullMemoryGivesUpWhatWasUsedLeast(t *testing.T) {
+func TestAFullMemoryDropsTheLeastUsedEntry(t *testing.T) {
 	table := newEntries()
 	m := agent.NewMemory(table)
 	var ids []string
@@ -248,7 +248,7 @@ func TestAFullMemoryGivesUpWhatWasUsedLeast(t *testing.T) {
 	}
 }
 
-func TestNotesAreRememberedAndPassedOnToNobody(t *testing.T) {
+func TestNotesAreRememberedAndNotPassedOn(t *testing.T) {
 	b := &brain{replies: []agent.Reply{agent.Note{Text: "the cat is called Tom"}, agent.Cue{Kind: "anim", Value: "wave"}, agent.Done{}}}
 	memory := agent.NewMemory(newEntries())
 	replies, err := answers(t, newMind(&published{}, memory, b), "hello")
@@ -260,8 +260,9 @@ func TestNotesAreRememberedAndPassedOnToNobody(t *testing.T) {
 	}
 }
 
-// TestATalkGoesOnFromWhatItsClientRemembers, until the mind remembers it.
-func TestATalkGoesOnFromWhatItsClientRemembers(t *testing.T) {
+// TestAConversationContinuesFromTheClientsHistory: until the mind has a history of
+// its own.
+func TestAConversationContinuesFromTheClientsHistory(t *testing.T) {
 	b := &brain{replies: []agent.Reply{agent.Done{}}}
 	m := newMind(&published{}, nil, b)
 	given := []agent.Exchange{{Heard: "I am Ann.", Said: "Hello Ann."}}

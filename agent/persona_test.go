@@ -38,7 +38,7 @@ func TestAPersona(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoPersona(t *testing.T) {
+func TestInvalidPersonas(t *testing.T) {
 	for text, want := range map[string]string{
 		"---\nname: x":                                        "line 1: ",
 		"---\nname: x\nvoize: y\n---\n":                       `line 3: the front matter has no key "voize"`,

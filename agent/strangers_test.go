@@ -10,9 +10,9 @@ import (
 	"perch/device"
 )
 
-// TestAStrangerHasAMemoryOfItsOwn: a robot that nobody has adopted reads nothing
-// of what the house remembers, leaves nothing in it, and knows what it was told
-// itself. What strangers remember is bounded.
+// TestAStrangerHasAMemoryOfItsOwn: a robot that nobody has adopted cannot read the
+// owner's memory, adds nothing to it, and remembers its own facts. The memories of
+// strangers are bounded.
 func TestAStrangerHasAMemoryOfItsOwn(t *testing.T) {
 	now := time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
 	kept := newEntries()
@@ -58,12 +58,12 @@ func TestAStrangerHasAMemoryOfItsOwn(t *testing.T) {
 	}
 }
 
-// TestNothingOfAStrangersTalkIsKept, and nothing of an earlier robot's is told
-// to one that has come with its MAC.
+// TestNothingOfAStrangersTalkIsKept: and a stranger with an earlier robot's MAC is
+// given nothing of that robot's history.
 func TestNothingOfAStrangersTalkIsKept(t *testing.T) {
 	now := time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
 	b := &brain{replies: []agent.Reply{agent.Say{Text: "Yes. [REMEMBER: somebody was here]"}, agent.Done{}}}
-	entries, kept := newEntries(), &talks{kept: map[string]agent.Conversation{}}
+	entries, kept := newEntries(), &conversationTable{kept: map[string]agent.Conversation{}}
 	m := newMind(&published{}, agent.NewMemory(entries), b)
 	m.Keep(agent.NewHistories(kept))
 	talk := func(stranger bool, text string) {
