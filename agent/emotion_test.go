@@ -115,7 +115,8 @@ func TestOneReplyForEachChangeOfFace(t *testing.T) {
 // already.
 func TestAnotherTagForTheSameFace(t *testing.T) {
 	happy := agent.Emotion{Name: "happy", Emoji: "😊"}
-	b := &brain{name: "here", replies: []agent.Reply{agent.Felt{Emotion: happy, Tag: "joy"}, agent.Felt{Emotion: happy, Tag: "joy"}, agent.Felt{Emotion: happy, Tag: "glad"}}}
+	b := &brain{name: "here", replies: []agent.Reply{agent.Felt{Emotion: happy, Tag: "joy"}, agent.Felt{Emotion: happy, Tag: "joy"},
+		agent.Felt{Emotion: happy, Tag: "glad"}}}
 	for _, body := range []agent.Body{nil, struct{ agent.Body }{}} {
 		p, given := &published{}, 0
 		err := newMind(p, nil, b).Answer(t.Context(), agent.Turn{Conversation: "c", Text: "hello", Now: noon, Body: body}, func(agent.Reply) error {

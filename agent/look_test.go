@@ -59,7 +59,8 @@ func TestSeeing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	other := &eyes{says: "A cat."}
-	if _, err := newMind(&published{}, nil, &eyes{fail: context.Canceled}, other).See(ctx, agent.Look{}); err != context.Canceled || len(other.seen) > 0 {
+	if _, err := newMind(&published{}, nil, &eyes{fail: context.Canceled}, other).See(ctx, agent.Look{}); err != context.Canceled ||
+		len(other.seen) > 0 {
 		t.Errorf("a cancelled look: %v", err)
 	}
 }

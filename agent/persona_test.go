@@ -11,7 +11,8 @@ import (
 )
 
 func TestAPersona(t *testing.T) {
-	const file = "---\r\nname: Robbi\nlanguage: de\nvoice: de-x # mine\nbrain:\n  temperature: 0\n  max_tokens: 300\n  model: qwen\n---\n\n# Du\n\nDu bist **nett**.\n"
+	const file = "---\r\nname: Robbi\nlanguage: de\nvoice: de-x # mine\nbrain:\n  temperature: 0\n  max_tokens: 300\n  model: qwen\n---\n" +
+		"\n# Du\n\nDu bist **nett**.\n"
 	name := filepath.Join(t.TempDir(), "persona.md")
 	if err := os.WriteFile(name, []byte(file), 0o600); err != nil {
 		t.Fatal(err)

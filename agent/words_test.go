@@ -170,7 +170,8 @@ func TestFaceAsAWord(t *testing.T) {
 	if e, ok := w.Face("face:heart"); !ok || e.Name != "loving" {
 		t.Errorf("it is read as %v", e)
 	}
-	if got := w.Tag(agent.VocabularyVerbatim, "happy", "Grin"); got != "Grin" || w.Tag("mine", "happy", "Grin") != "face:Joy" || w.Tag(agent.VocabularyVerbatim, "cool", "") != "cool" {
+	if got := w.Tag(agent.VocabularyVerbatim, "happy", "Grin"); got != "Grin" || w.Tag("mine", "happy", "Grin") != "face:Joy" ||
+		w.Tag(agent.VocabularyVerbatim, "cool", "") != "cool" {
 		t.Errorf("a model's own word is %s", got)
 	}
 }

@@ -123,7 +123,8 @@ func stackChan() *robot {
 		tool("self.screen.set_brightness", map[string]device.Argument{"brightness": number(100)}, "brightness"),
 		tool("self.robot.set_head_angles", map[string]device.Argument{"yaw": angle(128), "pitch": angle(90),
 			"speed": {Type: "integer", Minimum: &slow, Maximum: &fast}}),
-		tool("self.robot.set_led_multi", map[string]device.Argument{"index": number(11), "red": number(168), "green": number(168), "blue": number(168)}, "index", "red", "green", "blue"),
+		tool("self.robot.set_led_multi", map[string]device.Argument{"index": number(11), "red": number(168), "green": number(168),
+			"blue": number(168)}, "index", "red", "green", "blue"),
 		tool("self.robot.set_led_color", map[string]device.Argument{"red": number(168), "green": number(168), "blue": number(168)}),
 	}}
 }

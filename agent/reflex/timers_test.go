@@ -159,7 +159,8 @@ func TestARobotThatRingsByItself(t *testing.T) {
 
 func TestTakingAPhoto(t *testing.T) {
 	camera := func(answer string) *robot {
-		return &robot{answer: answer, tools: []device.Tool{tool("self.camera.take_photo", map[string]device.Argument{"question": {Type: "string"}}, "question")}}
+		return &robot{answer: answer, tools: []device.Tool{tool("self.camera.take_photo",
+			map[string]device.Argument{"question": {Type: "string"}}, "question")}}
 	}
 	for answer, want := range map[string]struct{ said, face string }{
 		`{"success":true,"response":"A cat on a chair."}`:                      {"A cat on a chair.", "happy"},

@@ -76,7 +76,8 @@ type arm struct {
 
 func (*arm) Tools() []device.Tool {
 	return []device.Tool{
-		{Name: "self.robot.turn", Description: "Turn.", Schema: device.Schema{Type: "object", Properties: map[string]device.Argument{"yaw": {Type: "integer"}}}},
+		{Name: "self.robot.turn", Description: "Turn.", Schema: device.Schema{Type: "object",
+			Properties: map[string]device.Argument{"yaw": {Type: "integer"}}}},
 		{Name: "self.reboot", UserOnly: true},
 	}
 }
@@ -188,7 +189,8 @@ func TestHowAnAnswerEnds(t *testing.T) {
 		m := &model{script: []message{{texts: []string{"Well, it"}, stop: stop, calls: []thinker.ToolCall{call("1", "self_robot_turn", `{}`)}}}}
 		body := &arm{}
 		got, err := think(t, thinker.Options{Model: m, CutOff: "😢 Snip.", Refused: "No, no."}, agent.Turn{Body: body})
-		if err != nil || !slices.Equal(says(got), []string{"Well, it", want}) || len(body.called) > 0 || got[len(got)-1] != (agent.Done{End: agent.Continue}) {
+		if err != nil || !slices.Equal(says(got), []string{"Well, it", want}) || len(body.called) > 0 ||
+			got[len(got)-1] != (agent.Done{End: agent.Continue}) {
 			t.Errorf("%s: %v, %v", stop, got, err)
 		}
 	}
@@ -381,7 +383,8 @@ func TestAModelKnowsWhatARobotPerceives(t *testing.T) {
 
 func TestToolsOfSources(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		use := []thinker.ToolCall{call("1", "self_robot_turn_2", `{"a":1}`), call("2", "self_robot_turn_2", `{"a":2}`), call("3", "self_robot_turn", `{"yaw":1}`)}
+		use := []thinker.ToolCall{call("1", "self_robot_turn_2", `{"a":1}`), call("2", "self_robot_turn_2", `{"a":2}`),
+			call("3", "self_robot_turn", `{"yaw":1}`)}
 		m := &model{script: []message{{calls: use}, {texts: []string{"Done."}}}}
 		began := time.Now()
 		o := thinker.Options{Model: m}
@@ -395,7 +398,8 @@ func TestToolsOfSources(t *testing.T) {
 		if offered := m.asked[0].Tools; len(offered) != 4 || len(offered[3].Name) != 64 {
 			t.Errorf("%+v", offered)
 		}
-		if answers := m.asked[1].Messages[2:]; answers[0].Text != `self.robot.turn{"a":1}` || answers[1].Text != `self.robot.turn{"a":2}` || answers[2].Text != "true" {
+		if answers := m.asked[1].Messages[2:]; answers[0].Text != `self.robot.turn{"a":1}` || answers[1].Text != `self.robot.turn{"a":2}` ||
+			answers[2].Text != "true" {
 			t.Errorf("%+v", answers)
 		}
 		o.ToolWithin, m.asked = time.Second, nil
@@ -414,7 +418,8 @@ func TestTheAppliancesOwnTools(t *testing.T) {
 		timers := notice.NewTimers(table[agent.Timer]{}, nil)
 		m := &model{script: []message{{calls: []thinker.ToolCall{
 			call("1", "remember", `{"fact":"The cat is called Tom."}`), call("2", "recall", `{"query":"name cat"}`), call("3", "recall", `{"query":"dog"}`),
-			call("4", "set_timer", `{"seconds":"300","text":"Eggs!"}`), call("5", "set_timer", `{"at":"11:30","text":"Tea!"}`), call("6", "set_timer", `{"text":"Never"}`),
+			call("4", "set_timer", `{"seconds":"300","text":"Eggs!"}`), call("5", "set_timer", `{"at":"11:30","text":"Tea!"}`),
+			call("6", "set_timer", `{"text":"Never"}`),
 			call("7", "cancel_timer", `{"id":"nothing"}`), call("8", "notify", `{"text":"Dinner!"}`), call("9", "notify", `{}`),
 			call("10", "think_hard", `{"question":"Why?"}`),
 		}}, {texts: []string{"Done."}}}}
@@ -424,7 +429,8 @@ func TestTheAppliancesOwnTools(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, want := range []string{"Remembered.", "Tom", "Nothing", "12:05:00", "11:30:00", "Error: ", "0 cancelled.", "It will be told.", "Error: ", "42"} {
+		for i, want := range []string{"Remembered.", "Tom", "Nothing", "12:05:00", "11:30:00", "Error: ", "0 cancelled.", "It will be told.",
+			"Error: ", "42"} {
 			if a := m.asked[1].Messages[2+i]; !strings.Contains(a.Text, want) || a.Failed != strings.HasPrefix(want, "Error") {
 				t.Errorf("%s: %q, want %q", m.asked[0].Tools, a.Text, want)
 			}
@@ -438,7 +444,8 @@ func TestTheAppliancesOwnTools(t *testing.T) {
 		if pending := timers.Pending("", noon); len(pending) != 2 || pending[0].Text != "Eggs!" || !pending[1].Reminder {
 			t.Errorf("%+v", pending)
 		}
-		if _, err := think(t, o, agent.Turn{}); err != nil || !strings.Contains(m.asked[2].System, "Eggs!") || !strings.Contains(m.asked[2].System, "- The cat is called Tom.") {
+		if _, err := think(t, o, agent.Turn{}); err != nil || !strings.Contains(m.asked[2].System, "Eggs!") ||
+			!strings.Contains(m.asked[2].System, "- The cat is called Tom.") {
 			t.Errorf("%v; told: %s", err, m.asked[2].System)
 		}
 	})
@@ -451,7 +458,8 @@ func TestTheAppliancesOwnTools(t *testing.T) {
 func TestThePrompt(t *testing.T) {
 	memory := agent.NewMemory(table[agent.Entry]{})
 	for i := range 200 {
-		if _, err := memory.Remember(agent.Entry{Body: fmt.Sprintf("Fact %d is %s.", i, strings.Repeat("long ", 20))}, noon.Add(time.Duration(i)*time.Second)); err != nil {
+		if _, err := memory.Remember(agent.Entry{Body: fmt.Sprintf("Fact %d is %s.", i, strings.Repeat("long ", 20))},
+			noon.Add(time.Duration(i)*time.Second)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -461,21 +469,25 @@ func TestThePrompt(t *testing.T) {
 	}
 	history[19].Said = ""
 	m := &model{script: []message{{texts: []string{"Hi."}}}}
-	o := thinker.Options{Model: m, Memory: memory, Persona: agent.Persona{Name: "Rob", Text: "You are grumpy.", Language: "de"}, HistoryTokens: 200, MemoryTokens: 512}
+	o := thinker.Options{Model: m, Memory: memory, Persona: agent.Persona{Name: "Rob", Text: "You are grumpy.", Language: "de"},
+		HistoryTokens: 200, MemoryTokens: 512}
 	if _, err := think(t, o, agent.Turn{History: history, Body: &arm{}}); err != nil {
 		t.Fatal(err)
 	}
 	p := m.asked[0]
-	for _, want := range []string{"You are grumpy.", "Your name is Rob.", "robot", "code de", "😊 happy", "😴 sleepy", "Fact 199", noon.Format("2 January 2006, 15:04")} {
+	for _, want := range []string{"You are grumpy.", "Your name is Rob.", "robot", "code de", "😊 happy", "😴 sleepy", "Fact 199",
+		noon.Format("2 January 2006, 15:04")} {
 		if !strings.Contains(p.System, want) {
 			t.Errorf("not told %q", want)
 		}
 	}
-	if at := strings.Index(p.System, "- Fact"); at < 0 || len(p.System)-at > 4*512+200 || strings.Contains(p.System, "Fact 100 ") || strings.Index(p.System, "Fact 198") > strings.Index(p.System, "Fact 199") {
+	if at := strings.Index(p.System, "- Fact"); at < 0 || len(p.System)-at > 4*512+200 || strings.Contains(p.System, "Fact 100 ") ||
+		strings.Index(p.System, "Fact 198") > strings.Index(p.System, "Fact 199") {
 		t.Errorf("memory: %s", p.System)
 	}
 	n := len(p.Messages)
-	if n < 7 || n > 11 || p.Messages[0].Role != thinker.RoleUser || p.Messages[n-1].Text != "Hello" || p.Messages[n-2].Text != "😆 ..." || p.Messages[n-3].Text != "question 19" {
+	if n < 7 || n > 11 || p.Messages[0].Role != thinker.RoleUser || p.Messages[n-1].Text != "Hello" || p.Messages[n-2].Text != "😆 ..." ||
+		p.Messages[n-3].Text != "question 19" {
 		t.Errorf("%d messages: %+v", n, p.Messages)
 	}
 }

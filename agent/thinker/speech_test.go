@@ -103,18 +103,21 @@ func TestAnUnknownFace(t *testing.T) {
 
 func TestTextThatIsNotSpoken(t *testing.T) {
 	for text, want := range map[string][]agent.Reply{
-		"Nice. [REMEMBER: the cat is called Tom] Bye.":             {agent.Say{Text: "Nice."}, agent.Note{Text: "the cat is called Tom"}, agent.Say{Text: "Bye."}},
-		"Nice![remember:a\n b]":                                    {agent.Note{Text: "a b"}, agent.Say{Text: "Nice!"}},
-		"[REMEMBER: " + strings.Repeat("x", 301) + "]":             nil,
-		"Well [REMEMBER: never clos":                               {agent.Say{Text: "Well"}},
-		"Well [REMEM":                                              {agent.Say{Text: "Well"}},
-		"Hi [anim:wave][pause:1.5] you.":                           {agent.Cue{Kind: "anim", Value: "wave"}, agent.Cue{Kind: "pause", Value: "1.5"}, agent.Say{Text: "Hi you."}},
-		"I am [sad] not.":                                          {tagged("sad", 1, "sad"), agent.Say{Text: "I am not."}},
-		"Nice 🎉👨‍👩‍👧 day ☀️!":                                      {agent.Say{Text: "Nice day!"}},
-		"Some **bold**, *slanted*, _low_ and `code`.":              {agent.Say{Text: "Some bold, slanted, low and code."}},
-		"Call set_head_angles, 2 * 3 or 2*3, ~5 ~~not~~ \\*.":      {agent.Say{Text: "Call set head angles, 2 * 3 or 2*3, ~5 not *."}},
-		"# Title\n\nText":                                          {agent.Say{Text: "Title"}, agent.Say{Text: "Text"}},
-		"- one\n* two\n+ three\n• four\n1. five\n- [x] six":        {agent.Say{Text: "one"}, agent.Say{Text: "two"}, agent.Say{Text: "three"}, agent.Say{Text: "four"}, agent.Say{Text: "1. five"}, agent.Say{Text: "six"}},
+		"Nice. [REMEMBER: the cat is called Tom] Bye.": {agent.Say{Text: "Nice."}, agent.Note{Text: "the cat is called Tom"},
+			agent.Say{Text: "Bye."}},
+		"Nice![remember:a\n b]":                        {agent.Note{Text: "a b"}, agent.Say{Text: "Nice!"}},
+		"[REMEMBER: " + strings.Repeat("x", 301) + "]": nil,
+		"Well [REMEMBER: never clos":                   {agent.Say{Text: "Well"}},
+		"Well [REMEM":                                  {agent.Say{Text: "Well"}},
+		"Hi [anim:wave][pause:1.5] you.": {agent.Cue{Kind: "anim", Value: "wave"},
+			agent.Cue{Kind: "pause", Value: "1.5"}, agent.Say{Text: "Hi you."}},
+		"I am [sad] not.":                                     {tagged("sad", 1, "sad"), agent.Say{Text: "I am not."}},
+		"Nice 🎉👨‍👩‍👧 day ☀️!":                                 {agent.Say{Text: "Nice day!"}},
+		"Some **bold**, *slanted*, _low_ and `code`.":         {agent.Say{Text: "Some bold, slanted, low and code."}},
+		"Call set_head_angles, 2 * 3 or 2*3, ~5 ~~not~~ \\*.": {agent.Say{Text: "Call set head angles, 2 * 3 or 2*3, ~5 not *."}},
+		"# Title\n\nText":                                     {agent.Say{Text: "Title"}, agent.Say{Text: "Text"}},
+		"- one\n* two\n+ three\n• four\n1. five\n- [x] six": {agent.Say{Text: "one"}, agent.Say{Text: "two"}, agent.Say{Text: "three"},
+			agent.Say{Text: "four"}, agent.Say{Text: "1. five"}, agent.Say{Text: "six"}},
 		"> Quoted\n> text\n---\n***\n===\n-5 degrees":              {agent.Say{Text: "Quoted"}, agent.Say{Text: "text"}, agent.Say{Text: "-5 degrees"}},
 		"See [the page](https://a.b/c_(d)?e=f) now.":               {agent.Say{Text: "See the page now."}},
 		"A ![picture](x.png) here.":                                {agent.Say{Text: "A picture here."}},
@@ -152,8 +155,10 @@ func TestWhereSentencesAreCut(t *testing.T) {
 		{"en", "Well... I see. J. R. R. Tolkien of the U.S. Army.", []string{"Well... I see.", "J. R. R. Tolkien of the U.S. Army."}},
 		{"en", "No. I will not. No. 5 is it. So am I. Good.", []string{"No.", "I will not.", "No. 5 is it.", "So am I.", "Good."}},
 		{"en", "In 1990. In May the 3. Next.", []string{"In 1990.", "In May the 3.", "Next."}},
-		{"en", "\"Yes.\" \"No!\" (Maybe.) Pens, ink, etc. Then apples etc. are here.", []string{"\"Yes.\"", "\"No!\"", "(Maybe.)", "Pens, ink, etc.", "Then apples etc. are here."}},
-		{"de-DE", "Am 3. Mai, z. B. um 5, d.h. bald. Gut. Dr. Müller kam 1990. Na?", []string{"Am 3. Mai, z. B. um 5, d.h. bald.", "Gut.", "Dr. Müller kam 1990.", "Na?"}},
+		{"en", "\"Yes.\" \"No!\" (Maybe.) Pens, ink, etc. Then apples etc. are here.",
+			[]string{"\"Yes.\"", "\"No!\"", "(Maybe.)", "Pens, ink, etc.", "Then apples etc. are here."}},
+		{"de-DE", "Am 3. Mai, z. B. um 5, d.h. bald. Gut. Dr. Müller kam 1990. Na?",
+			[]string{"Am 3. Mai, z. B. um 5, d.h. bald.", "Gut.", "Dr. Müller kam 1990.", "Na?"}},
 		{"de", "Das kostet 3,50 Euro. Usw. Genug „Ja.“ Nein.", []string{"Das kostet 3,50 Euro.", "Usw.", "Genug „Ja.“", "Nein."}},
 		{"ja", "こんにちは。「はい。」元気ですか？！はい", []string{"こんにちは。", "「はい。」", "元気ですか？！", "はい"}},
 		{"zh", "你好！再见。圆周率是3.14。好的!走吧", []string{"你好！", "再见。", "圆周率是3.14。", "好的!", "走吧"}},
@@ -166,7 +171,8 @@ func TestWhereSentencesAreCut(t *testing.T) {
 }
 
 func TestTheFirstSentenceBeginsEarly(t *testing.T) {
-	const long = "Well, that is a question which many people ask me, and I am always glad to answer it, because I like it. " + "The second one is long as well, and it goes on for quite a while, but it stays whole."
+	const long = "Well, that is a question which many people ask me, and I am always glad to answer it, because I like it. " +
+		"The second one is long as well, and it goes on for quite a while, but it stays whole."
 	s := thinker.NewSpeech("en")
 	var first string
 	for i, r := range long {
@@ -272,7 +278,8 @@ func FuzzSpeech(f *testing.F) {
 // TestSentencesComeOutAtOnce: a sentence comes out with the space after it,
 // whatever markup it holds.
 func TestSentencesComeOutAtOnce(t *testing.T) {
-	for _, sentence := range []string{"One **two** [sic] three.", "See [it](http://x.y/z).", "A <b>word</b>!", "[happy] What | is_it?", "[REMEMBER: x]Good."} {
+	for _, sentence := range []string{"One **two** [sic] three.", "See [it](http://x.y/z).", "A <b>word</b>!", "[happy] What | is_it?",
+		"[REMEMBER: x]Good."} {
 		s := thinker.NewSpeech("en")
 		s.Write(sentence)
 		if got := says(s.Write(" ")); len(got) != 1 {
