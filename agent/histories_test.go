@@ -3,32 +3,12 @@ package agent_test
 import (
 	"errors"
 	"fmt"
-	"iter"
-	"maps"
 	"strings"
 	"testing"
 	"time"
 
 	"perch/agent"
 )
-
-// conversationTable is a table of conversations in memory.
-type conversationTable struct {
-	kept map[string]agent.Conversation
-	err  error
-}
-
-func (t *conversationTable) PutSoon(key string, c agent.Conversation) { t.kept[key] = c }
-func (t *conversationTable) DeleteSoon(key string)                    { delete(t.kept, key) }
-func (t *conversationTable) Delete(key string) error {
-	if t.err == nil {
-		delete(t.kept, key)
-	}
-	return t.err
-}
-func (t *conversationTable) All() iter.Seq2[string, agent.Conversation] {
-	return maps.All(maps.Clone(t.kept))
-}
 
 // historyOf is the history that a brain is given in a conversation.
 func historyOf(t *testing.T, m *agent.Mind, b *brain, conversation string) []agent.Exchange {
@@ -41,7 +21,7 @@ func historyOf(t *testing.T, m *agent.Mind, b *brain, conversation string) []age
 }
 
 func TestAConversationOutlivesARestart(t *testing.T) {
-	table := &conversationTable{kept: map[string]agent.Conversation{}}
+	table := newTable[agent.Conversation]()
 	b := &brain{replies: []agent.Reply{felt("sad", 1), felt("happy", 1), agent.Done{}}}
 	start := func() *agent.Mind {
 		m := newMind(&published{}, nil, b)
@@ -73,7 +53,7 @@ func TestAConversationOutlivesARestart(t *testing.T) {
 }
 
 func TestHistoriesAreBounded(t *testing.T) {
-	table := &conversationTable{kept: map[string]agent.Conversation{}}
+	table := newTable[agent.Conversation]()
 	b := &brain{replies: []agent.Reply{agent.Done{}}}
 	m := newMind(&published{}, nil, b)
 	m.Keep(agent.NewHistories(table))

@@ -3,9 +3,7 @@ package agent_test
 import (
 	"context"
 	"errors"
-	"iter"
 	"log/slog"
-	"maps"
 	"reflect"
 	"strings"
 	"sync"
@@ -17,44 +15,6 @@ import (
 	"perch/device"
 	"perch/event"
 )
-
-// entries is a table in memory.
-type entries struct {
-	mu   sync.Mutex
-	kept map[string]agent.Entry
-}
-
-func newEntries() *entries { return &entries{kept: map[string]agent.Entry{}} }
-
-func (t *entries) Get(key string) (agent.Entry, bool, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	e, ok := t.kept[key]
-	return e, ok, nil
-}
-
-func (t *entries) Put(key string, e agent.Entry) error { t.PutSoon(key, e); return nil }
-
-func (t *entries) PutSoon(key string, e agent.Entry) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.kept[key] = e
-}
-
-func (t *entries) Delete(key string) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.kept, key)
-	return nil
-}
-
-func (t *entries) Err() error { return nil }
-
-func (t *entries) All() iter.Seq2[string, agent.Entry] {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return maps.All(maps.Clone(t.kept))
-}
 
 // published records the published events.
 type published struct {
@@ -151,7 +111,7 @@ func TestMarkersAreRememberedAndNotSpoken(t *testing.T) {
 	b := &brain{replies: []agent.Reply{
 		agent.Say{Text: "Nice. [REMEMBER: the user's cat is called Tom]"}, agent.Say{Text: "[remember: x]"}, agent.Done{},
 	}}
-	memory := agent.NewMemory(newEntries())
+	memory := agent.NewMemory(newTable[agent.Entry]())
 	replies, err := answers(t, newMind(&published{}, memory, b), "hello")
 	if err != nil || len(replies) != 2 || replies[0] != (agent.Say{Text: "Nice."}) {
 		t.Errorf("%v, %v", replies, err)
@@ -190,7 +150,7 @@ func TestTurnsOfAConversationWait(t *testing.T) {
 }
 
 func TestMemory(t *testing.T) {
-	table := newEntries()
+	table := newTable[agent.Entry]()
 	m := agent.NewMemory(table)
 	first, err := m.Remember(agent.Entry{Key: "place keys", Name: "keys", Body: " Your keys are in the car. "}, noon)
 	if err != nil || first.ID == "" || first.Body != "Your keys are in the car." || first.Type != agent.MemoryUser {
@@ -227,7 +187,7 @@ func TestMemory(t *testing.T) {
 }
 
 func TestAFullMemoryDropsTheLeastUsedEntry(t *testing.T) {
-	table := newEntries()
+	table := newTable[agent.Entry]()
 	m := agent.NewMemory(table)
 	var ids []string
 	for i := range 2000 {
@@ -250,7 +210,7 @@ func TestAFullMemoryDropsTheLeastUsedEntry(t *testing.T) {
 
 func TestNotesAreRememberedAndNotPassedOn(t *testing.T) {
 	b := &brain{replies: []agent.Reply{agent.Note{Text: "the cat is called Tom"}, agent.Cue{Kind: "anim", Value: "wave"}, agent.Done{}}}
-	memory := agent.NewMemory(newEntries())
+	memory := agent.NewMemory(newTable[agent.Entry]())
 	replies, err := answers(t, newMind(&published{}, memory, b), "hello")
 	if err != nil || !reflect.DeepEqual(replies, b.replies[1:]) {
 		t.Errorf("%v, %v", replies, err)

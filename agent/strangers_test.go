@@ -15,7 +15,7 @@ import (
 // strangers are bounded.
 func TestAStrangerHasAMemoryOfItsOwn(t *testing.T) {
 	now := time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
-	kept := newEntries()
+	kept := newTable[agent.Entry]()
 	house := agent.NewMemory(kept)
 	if _, err := house.Remember(agent.Entry{Key: "safe", Body: "the safe opens with 4711"}, now); err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func TestAStrangerHasAMemoryOfItsOwn(t *testing.T) {
 func TestNothingOfAStrangersTalkIsKept(t *testing.T) {
 	now := time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
 	b := &brain{replies: []agent.Reply{agent.Say{Text: "Yes. [REMEMBER: somebody was here]"}, agent.Done{}}}
-	entries, kept := newEntries(), &conversationTable{kept: map[string]agent.Conversation{}}
+	entries, kept := newTable[agent.Entry](), newTable[agent.Conversation]()
 	m := newMind(&published{}, agent.NewMemory(entries), b)
 	m.Keep(agent.NewHistories(kept))
 	talk := func(stranger bool, text string) {

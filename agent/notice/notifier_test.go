@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"log/slog"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -20,55 +18,6 @@ import (
 	"perch/event"
 )
 
-// faultyTable is a table of notifications that can fail. It may be used from any
-// goroutine.
-type faultyTable struct {
-	mu     sync.Mutex
-	kept   memoryTable
-	broken error
-}
-
-func (t *faultyTable) Get(key string) (notice.Notification, bool, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.broken != nil {
-		return notice.Notification{}, false, t.broken
-	}
-	return t.kept.Get(key)
-}
-
-func (t *faultyTable) Put(key string, n notice.Notification) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.broken != nil {
-		return t.broken
-	}
-	return t.kept.Put(key, n)
-}
-
-func (t *faultyTable) PutSoon(key string, n notice.Notification) { _ = t.Put(key, n) }
-
-func (t *faultyTable) DeleteSoon(key string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.kept.DeleteSoon(key)
-}
-
-func (t *faultyTable) All() iter.Seq2[string, notice.Notification] {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.broken != nil {
-		return maps.All(memoryTable{})
-	}
-	return t.kept.All()
-}
-
-func (t *faultyTable) breaks(err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.broken = err
-}
-
 // fixture is a notifier that runs, among robots that the test controls.
 type fixture struct {
 	t        *testing.T
@@ -77,8 +26,8 @@ type fixture struct {
 	store    *notice.Store
 	bus      *event.Bus
 	clock    *jumpingClock
-	table    *faultyTable
-	rings    *timerTable
+	table    *table[notice.Notification]
+	rings    *table[agent.Timer]
 	log      *strings.Builder
 	stop     func()
 	robots
@@ -95,7 +44,7 @@ type robots struct {
 }
 
 // newFixture runs a notifier on two tables, in a bubble of synctest.
-func newFixture(t *testing.T, table *faultyTable, rings *timerTable) *fixture {
+func newFixture(t *testing.T, table *table[notice.Notification], rings *table[agent.Timer]) *fixture {
 	h := &fixture{t: t, table: table, rings: rings, clock: newJumpingClock(), bus: event.NewBus(), log: &strings.Builder{}}
 	h.run()
 	return h
@@ -120,7 +69,7 @@ func (h *fixture) run() {
 }
 
 func emptyFixture(t *testing.T) *fixture {
-	return newFixture(t, &faultyTable{kept: memoryTable{}}, newTimerTable())
+	return newFixture(t, newTable[notice.Notification](), newTable[agent.Timer]())
 }
 
 func (h *fixture) Open() []device.ID {
@@ -365,9 +314,9 @@ func TestAReportAboutAReplacedNotification(t *testing.T) {
 
 func TestANotificationExpiresOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		table := &faultyTable{kept: memoryTable{}}
+		table := newTable[notice.Notification]()
 		table.kept["old"] = notice.Notification{ID: "old", Text: "old", State: notice.Received, Expires: time.Now().Add(-time.Hour)}
-		h := newFixture(t, table, newTimerTable())
+		h := newFixture(t, table, newTable[agent.Timer]())
 		defer h.stop()
 		h.notify(notice.Notification{ID: "a", Text: "one", Speak: true, Expires: h.clock.Now().Add(10 * time.Minute)})
 		h.notify(notice.Notification{ID: "b", Text: "two", Speak: true})
@@ -452,7 +401,7 @@ func TestAListedSessionIsAnnouncedOnce(t *testing.T) {
 		h := emptyFixture(t)
 		h.stop()
 		h.bus = event.NewBus()
-		notices := notice.NewStore(&faultyTable{kept: memoryTable{}})
+		notices := notice.NewStore(newTable[notice.Notification]())
 		h.notifier = notice.New(notice.Options{Store: notices, Timers: h.timers, Bus: h.bus, Clock: h.clock, Log: slog.New(slog.DiscardHandler)})
 		if _, err := h.notifier.Notify(notice.Notification{Text: "one", Speak: true}); err != nil {
 			t.Fatal(err)

@@ -70,7 +70,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		past := !n.Expires.IsZero() && !noon.Before(n.Expires)
-		kept, err := notice.NewStore(memoryTable{}).Accept(n, noon)
+		kept, err := notice.NewStore(newTable[notice.Notification]()).Accept(n, noon)
 		if (err != nil) != past {
 			t.Fatalf("%+v: %v", n, err)
 		}

@@ -184,7 +184,7 @@ func TestATimerOfAnEarlierRunWhenTheClockJumps(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				rings := newTimerTable()
+				rings := newTable[agent.Timer]()
 				timer := tea(10 * time.Minute)
 				timer.ID, timer.Set, timer.Due = "tea", time.Now().Round(0), time.Now().Round(0).Add(10*time.Minute)
 				rings.kept["tea"] = timer
