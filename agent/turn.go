@@ -144,4 +144,4 @@ var ErrAway = errors.New("the brain does not answer")
 // ErrStranger is returned by a brain that acts on the home, for a turn of a robot
 // that nobody has adopted by name. It wraps ErrAway, and is not a fault of the
 // brain.
-var ErrStranger = fmt.Errorf("%w: it acts in the house, and this robot is not adopted by name; perch adopt ROBOT does that", ErrAway)
+var ErrStranger = fmt.Errorf("%w: it acts on the home, and this robot is not adopted by name; perch adopt ROBOT adopts it", ErrAway)

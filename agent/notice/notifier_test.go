@@ -304,7 +304,7 @@ func TestAReportAboutAReplacedNotification(t *testing.T) {
 		h.notify(notice.Notification{ID: "door", Text: "The door is open.", Speak: true})
 		h.expects("5: The door is open.")
 		h.gate = make(chan struct{})
-		h.notify(notice.Notification{ID: "other", Text: "other", Speak: true}) // the herald is busy
+		h.notify(notice.Notification{ID: "other", Text: "other", Speak: true}) // the notifier is busy
 		h.changed("door", notice.Spoken)
 		h.notify(notice.Notification{ID: "door", Text: "The door is closed.", Speak: true})
 		close(h.gate)
@@ -376,7 +376,7 @@ func TestMissedEvents(t *testing.T) {
 		h.hello(chan1, "s1")
 		h.notify(notice.Notification{ID: "gone", Text: "gone", Robot: chan2, Speak: true})
 		h.gate = make(chan struct{})
-		h.notify(notice.Notification{ID: "a", Text: "one", Robot: chan1, Speak: true}) // the herald waits there while much goes past
+		h.notify(notice.Notification{ID: "a", Text: "one", Robot: chan1, Speak: true}) // the notifier waits for it while it misses events
 		h.open = append(h.open, chan2)
 		h.bus.Publish(chan2, "s2", event.RobotOnline{})
 		h.notify(notice.Notification{ID: "b", Text: "two", Robot: chan2, Speak: true})

@@ -292,10 +292,10 @@ func TestATurnOfToolsOnlyIsConfirmed(t *testing.T) {
 		t.Errorf("%v, %v", got, err)
 	}
 	timers := notice.NewTimers(table[agent.Timer]{}, nil)
-	for guest, want := range map[bool]int{false: 2, true: 0} {
+	for untrusted, want := range map[bool]int{false: 2, true: 0} {
 		m := &model{script: []message{{texts: []string{"Hello."}}}}
-		if _, err := think(t, thinker.Options{Model: m, Timers: timers}, agent.Turn{Untrusted: guest}); err != nil || len(m.asked[0].Tools) != want {
-			t.Errorf("guest %t is offered %+v, %v", guest, m.asked[0].Tools, err)
+		if _, err := think(t, thinker.Options{Model: m, Timers: timers}, agent.Turn{Untrusted: untrusted}); err != nil || len(m.asked[0].Tools) != want {
+			t.Errorf("untrusted %t is offered %+v, %v", untrusted, m.asked[0].Tools, err)
 		}
 	}
 }

@@ -59,10 +59,10 @@ func TestDescriptionsAreBounded(t *testing.T) {
 // TestUntrustedTurnsHaveNoToolsOfSources: an untrusted robot or program may talk,
 // and may not act on the home.
 func TestUntrustedTurnsHaveNoToolsOfSources(t *testing.T) {
-	for guest, want := range map[bool]bool{false: true, true: false} {
+	for untrusted, want := range map[bool]bool{false: true, true: false} {
 		m := &model{script: []message{{calls: []thinker.ToolCall{call("1", "notes_read", `{}`)}}, {texts: []string{"Hello."}}}}
 		o := thinker.Options{Model: m, Sources: []thinker.ToolSource{wordySource{}}}
-		if _, err := think(t, o, agent.Turn{Untrusted: guest, Body: &arm{}}); err != nil {
+		if _, err := think(t, o, agent.Turn{Untrusted: untrusted, Body: &arm{}}); err != nil {
 			t.Fatal(err)
 		}
 		offered := false
@@ -70,7 +70,7 @@ func TestUntrustedTurnsHaveNoToolsOfSources(t *testing.T) {
 			offered = offered || tool.Name == "notes_read"
 		}
 		if answer := m.asked[1].Messages[len(m.asked[1].Messages)-1]; offered != want || (answer.Text == "read") != want {
-			t.Errorf("guest %t: offered %t, answered %+v", guest, offered, answer)
+			t.Errorf("untrusted %t: offered %t, answered %+v", untrusted, offered, answer)
 		}
 	}
 }

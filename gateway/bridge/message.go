@@ -79,8 +79,8 @@ func allowed(face agent.Emotion) string {
 	return agent.Neutral.Emoji
 }
 
-// ask has the mind answer a turn. Who asks is a guest, for there is no robot in
-// the turn: a timer would ring nowhere.
+// ask has the mind answer a turn. The turn is untrusted, because no robot takes
+// part: a timer would ring nowhere.
 func (d *Door) ask(ctx context.Context, t *agent.Turn) (agent.Spoken, error) {
 	select {
 	case d.turns <- struct{}{}:

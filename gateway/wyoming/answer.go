@@ -68,9 +68,9 @@ type answer struct {
 	begun   bool // a sentence was sent
 }
 
-// give streams the sentences as they are thought, and sends the whole as
-// well: that is what Home Assistant waits for, and clients that know no
-// streams. The turn has no session, for none of it shows anywhere else.
+// give streams the sentences as they come, and sends the whole answer as well:
+// Home Assistant waits for it, and so do clients without streaming. The turn has
+// no session, because nothing of it shows elsewhere.
 func (a *answer) give(ctx context.Context, t agent.Turn) error {
 	v := a.v
 	if t.Text == "" {
