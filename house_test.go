@@ -57,7 +57,8 @@ var arrows = map[string][]string{
 	"gateway/broker":  {"gateway/door"},
 
 	// Its tests run the broker beside them; the appliance runs it as a child.
-	"gateway/homeassistant": {"agent", "agent/notice", "agent/thinker", "device", "event", "perception", "voice", "socket", "gateway/door", "gateway/broker"},
+	"gateway/homeassistant": {"agent", "agent/notice", "agent/thinker", "device", "event", "perception", "voice", "socket", "gateway/door",
+		"gateway/broker"},
 
 	"command/commandtest": {"command"},
 	"firmware-tools":      {"command", "firmware-tools/*", "device", "device/xiaozhi", "ota/espimage", "voice", "voice/*", "socket", "gateway/mdns"},

@@ -5,8 +5,8 @@ import (
 	"unicode"
 )
 
-// Aloud is what a tool would do without what no voice can read, and without the
-// characters that show a text in another order than it has.
+// Aloud is the description of a tool's work without characters that a voice cannot
+// speak, and without those that display a text in another order.
 func Aloud(title string) string {
 	title = strings.Map(func(r rune) rune {
 		switch {
@@ -21,9 +21,10 @@ func Aloud(title string) string {
 	return strings.TrimRight(words, " .!?:")
 }
 
-// ShellAloud is a command with words for the signs of a shell, which no voice
-// reads: who is asked whether it may run has to hear where it writes, and what
-// comes after. The language is a BCP 47 tag: German, and English for all others.
+// ShellAloud replaces the operators of a shell command by words, because voices
+// skip them: a person who is asked for permission must hear where the command
+// writes, and what follows. The language is a BCP 47 tag: German, and English for
+// all others.
 func ShellAloud(command, language string) string {
 	signs := []string{">>", " onto ", ">", " into ", "<", " from ", "|", " pipe ", "\n", " then "}
 	if tag, _, _ := strings.Cut(strings.ToLower(language), "-"); tag == "de" {
@@ -32,8 +33,8 @@ func ShellAloud(command, language string) string {
 	return strings.NewReplacer(signs...).Replace(command)
 }
 
-// Speakable is a text in one line, without what no voice can say and what
-// ends a text in a robot's memory.
+// Speakable returns a text as one line without characters that a voice cannot
+// speak, and without those that end a text in a robot's memory.
 func Speakable(text string) string {
 	spaced := strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

@@ -5,10 +5,11 @@ import (
 	"unicode"
 )
 
-// vocabulary is what answers are judged by, in English and German together:
-// who is asked in one may well say okay in the other. Only a yes that stands
-// among words we know is one, and a no anywhere makes it a no. What is not
-// understood costs a question; what is misunderstood, a file.
+// vocabulary is the words by which answers are judged, in English and German
+// together, because a person who is asked in one may well say okay in the other.
+// An answer is a yes only if all its words are known; a single no makes it a no.
+// An answer that is not understood costs another question; one that is
+// misunderstood may cost a file.
 type vocabulary struct {
 	yes, no, fillers map[string]bool
 	yesPhrases       []string
@@ -36,8 +37,8 @@ func set(words string) map[string]bool {
 	return all
 }
 
-// YesOrNo is what somebody's answer to a permission means, in English or German,
-// and whether it was understood. Of what was not, yes is false.
+// YesOrNo interprets a person's answer to a request for permission, in English or
+// German. If it was not understood, yes is false.
 func YesOrNo(answer string) (yes, understood bool) {
 	words := strings.FieldsFunc(strings.ToLower(strings.ReplaceAll(clip(answer, 400), "’", "'")), func(r rune) bool {
 		return !unicode.IsLetter(r) && r != '\''
@@ -63,7 +64,7 @@ func YesOrNo(answer string) (yes, understood bool) {
 	return true, true
 }
 
-// clip is at most n bytes of a text.
+// clip cuts a text to at most n bytes.
 func clip(text string, n int) string {
 	if len(text) <= n {
 		return text

@@ -7,7 +7,7 @@ import (
 	"perch/agent"
 )
 
-func TestYesAndNo(t *testing.T) {
+func TestYesOrNo(t *testing.T) {
 	for answer, want := range map[string]string{
 		"yes": "yes", "Yes, please!": "yes", "yeah sure, go ahead": "yes", "Okay.": "yes", "go ahead": "yes", "you may": "yes", "do it": "yes",
 		"ja": "yes", "Ja, bitte.": "yes", "na klar": "yes", "in Ordnung": "yes", "mach das ruhig": "yes", "Jawohl": "yes", "natürlich darfst du das": "yes",

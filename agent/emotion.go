@@ -5,9 +5,9 @@ import (
 	"unicode/utf8"
 )
 
-// Emotion is a face, by the name the firmware knows it by, and the emoji that
-// stands for it in a reply. Faces are the same where their names are: a reply
-// keeps the emoji it came with.
+// Emotion is a face, by the firmware's name for it, with the emoji that stands for
+// it in a reply. Two emotions of the same name are the same face; a reply keeps
+// its own emoji.
 type Emotion struct {
 	Name  string `json:"name"`
 	Emoji string `json:"emoji"`
@@ -15,17 +15,16 @@ type Emotion struct {
 
 // Faces with a part of their own.
 var (
-	// Neutral is the face of an agent that feels nothing in particular.
+	// Neutral is the face of an agent without a particular emotion.
 	Neutral = Emotion{"neutral", "😐"}
-	// Sleepy is good night. On a Stack-chan it is for good, so a turn that
-	// ends with Sleep sends it as it is, and everything else through On.
+	// Sleepy means good night. A Stack-chan keeps this face, so only a turn that
+	// ends with Sleep sends it as it is; all others go through On.
 	Sleepy = Emotion{"sleepy", "😴"}
-	// Doubtful is a face of the Stack-chan's own. It may stand in a frame, but
-	// no reply can ask for it.
+	// Doubtful is a face that only the Stack-chan has. No reply can ask for it.
 	Doubtful = Emotion{"doubtful", "🤨"}
 )
 
-// Emotions are the 21 the firmware knows, each with its emoji. A reply may
+// Emotions are the 21 faces of the firmware, each with its emoji. A reply may
 // begin with any of them.
 func Emotions() []Emotion {
 	return []Emotion{
@@ -36,9 +35,9 @@ func Emotions() []Emotion {
 	}
 }
 
-// OfferedEmotions are the nine of which a prompt lets a model choose. A small
-// set keeps faces predictable. A model that wears another all the same wears
-// it: what can be shown of it is for whoever shows it (see On).
+// OfferedEmotions are the nine faces that a prompt offers a model. A small set
+// keeps faces predictable. A model may use others all the same, and renderers
+// bring them to what they can show (see On).
 func OfferedEmotions() []Emotion {
 	return []Emotion{
 		{"happy", "😊"}, {"laughing", "😆"}, {"sad", "😢"}, {"surprised", "😮"}, {"thinking", "🤔"},
@@ -46,8 +45,8 @@ func OfferedEmotions() []Emotion {
 	}
 }
 
-// emotionAliases are emoji that models write in place of the 21, by the name
-// of the face that is meant. The firmware's own list of emoji is among them.
+// emotionAliases are other emoji that models write for the 21 faces, with the name
+// of the face. They include the firmware's own list of emoji.
 func emotionAliases() map[string]string {
 	return map[string]string{
 		"🙂": "happy", "😀": "happy", "😃": "happy", "😄": "happy", "😁": "happy", "☺": "happy",
@@ -57,9 +56,9 @@ func emotionAliases() map[string]string {
 	}
 }
 
-// SplitEmotion takes the emoji off the beginning of a reply. A reply that
-// begins with none of the 21 is neutral. No other emoji is left in the text,
-// for no voice should read it out.
+// SplitEmotion takes the emoji off the beginning of a reply. A reply that begins
+// with none of the 21 is neutral. All other emoji are removed from the text,
+// because voices read them out.
 func SplitEmotion(reply string) (Emotion, string) {
 	reply = strings.TrimSpace(reply)
 	first, size := utf8.DecodeRuneInString(reply)
@@ -69,7 +68,7 @@ func SplitEmotion(reply string) (Emotion, string) {
 	return Neutral, withoutEmoji(reply)
 }
 
-// EmotionOf is the face an emoji stands for.
+// EmotionOf returns the face that an emoji stands for.
 func EmotionOf(r rune) (Emotion, bool) {
 	emoji := string(r)
 	for _, e := range Emotions() {
@@ -81,8 +80,8 @@ func EmotionOf(r rune) (Emotion, bool) {
 	return Emotion{name, emoji}, found
 }
 
-// Offered is the one of the nine that is nearest to a face. In what it has said
-// before, a model is shown those alone.
+// Offered returns the nearest of the nine offered faces. A model sees only those
+// in its past answers.
 func (e Emotion) Offered() Emotion {
 	name := e.Name
 	if nearest, found := nearestOffered()[name]; found {
@@ -96,7 +95,7 @@ func (e Emotion) Offered() Emotion {
 	return Neutral
 }
 
-// nearestOffered brings the twelve that are not offered to the nine that are.
+// nearestOffered maps the twelve other faces to the nine offered ones.
 func nearestOffered() map[string]string {
 	return map[string]string{
 		"funny": "laughing", "silly": "laughing", "crying": "sad", "shocked": "surprised", "kissy": "loving",
@@ -105,7 +104,7 @@ func nearestOffered() map[string]string {
 	}
 }
 
-// withoutEmoji drops pictographs and what joins and colours them.
+// withoutEmoji removes pictographs, and the characters that join and colour them.
 func withoutEmoji(text string) string {
 	spoken := strings.Map(func(r rune) rune {
 		if IsEmoji(r) {
@@ -116,7 +115,8 @@ func withoutEmoji(text string) string {
 	return strings.Join(strings.Fields(spoken), " ")
 }
 
-// IsEmoji holds for pictographs, arrows, and what joins and colours them.
+// IsEmoji holds for pictographs, arrows, and the characters that join and colour
+// them.
 func IsEmoji(r rune) bool {
 	switch {
 	case r >= 0x1F000 && r <= 0x1FAFF, r >= 0x2600 && r <= 0x27BF, r >= 0x2190 && r <= 0x21FF, r >= 0x2300 && r <= 0x23FF,
@@ -127,16 +127,16 @@ func IsEmoji(r rune) bool {
 	return false
 }
 
-// On is the face as a board can show it, with the emoji of the reply. Most
-// boards know all 21; a Stack-chan knows eight, and looks neutral at any
-// other name, so those are brought to the nearest it has. On it, sleepy is
-// brought to neutral: its firmware writes "Zzz" beside the face and stops
-// moving until it is restarted, whatever face comes next, which only a robot
-// that was told good night should do (see Sleepy).
+// On is the face as a robot's board can show it, with the reply's emoji. Most
+// boards know all 21. A Stack-chan knows eight and shows any other name as
+// neutral, so the others are brought to the nearest of those. There, sleepy
+// becomes neutral: the firmware writes "Zzz" beside the face and stops moving
+// until it is restarted, whatever face comes next. Only a robot that was told good
+// night should do that (see Sleepy).
 func (e Emotion) On(board string) Emotion {
 	switch {
 	case isStackChan(board):
-		// An icon of other boards, say, would be shown as neutral anyway.
+		// Other names, such as icons, are shown as neutral anyway.
 		e.Name = StockWords().Word(VocabularyStackChan, e.Name)
 	case e.Name == Doubtful.Name:
 		e.Name = "thinking"
@@ -144,7 +144,7 @@ func (e Emotion) On(board string) Emotion {
 	return e
 }
 
-// isStackChan goes by the firmware's name of the board, "m5stack-stack-chan".
+// isStackChan recognizes the firmware's name of the board, "m5stack-stack-chan".
 func isStackChan(board string) bool {
 	board = strings.ToLower(board)
 	return strings.Contains(board, "stack-chan") || strings.Contains(board, "stackchan")

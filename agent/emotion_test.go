@@ -93,7 +93,7 @@ func TestWhatABoardCanShow(t *testing.T) {
 	}
 }
 
-func TestOneFramePerChangeOfFace(t *testing.T) {
+func TestOneReplyForEachChangeOfFace(t *testing.T) {
 	happy, grin := agent.Emotion{Name: "happy", Emoji: "😊"}, agent.Emotion{Name: "happy", Emoji: "😀"}
 	away := &brain{name: "away", replies: []agent.Reply{agent.Felt{Emotion: happy}}, err: agent.ErrAway}
 	b := &brain{name: "here", replies: []agent.Reply{agent.Felt{Emotion: happy}, agent.Felt{Emotion: grin},
@@ -111,11 +111,12 @@ func TestOneFramePerChangeOfFace(t *testing.T) {
 	}
 }
 
-// TestAnotherWordForTheSameFace is told to those who know the model's words; a
-// robot wears the face already.
-func TestAnotherWordForTheSameFace(t *testing.T) {
+// TestAnotherTagForTheSameFace: skins get the new tag; a robot shows the face
+// already.
+func TestAnotherTagForTheSameFace(t *testing.T) {
 	happy := agent.Emotion{Name: "happy", Emoji: "😊"}
-	b := &brain{name: "here", replies: []agent.Reply{agent.Felt{Emotion: happy, Tag: "joy"}, agent.Felt{Emotion: happy, Tag: "joy"}, agent.Felt{Emotion: happy, Tag: "glad"}}}
+	b := &brain{name: "here", replies: []agent.Reply{agent.Felt{Emotion: happy, Tag: "joy"}, agent.Felt{Emotion: happy, Tag: "joy"},
+		agent.Felt{Emotion: happy, Tag: "glad"}}}
 	for _, body := range []agent.Body{nil, struct{ agent.Body }{}} {
 		p, given := &published{}, 0
 		err := newMind(p, nil, b).Answer(t.Context(), agent.Turn{Conversation: "c", Text: "hello", Now: noon, Body: body}, func(agent.Reply) error {

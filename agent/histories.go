@@ -7,13 +7,14 @@ import (
 	"time"
 )
 
-// Conversation is what is kept of one: the latest exchanges, oldest first.
+// Conversation is a stored conversation: its latest exchanges, oldest first.
 type Conversation struct {
 	Exchanges []Exchange `json:"exchanges"`
 	Used      time.Time  `json:"used"`
 }
 
-// conversations is where histories are kept. Delete is durable when it returns.
+// conversations stores histories by conversation. Delete is durable when it
+// returns.
 type conversations interface {
 	PutSoon(key string, c Conversation)
 	DeleteSoon(key string)
@@ -21,26 +22,27 @@ type conversations interface {
 	All() iter.Seq2[string, Conversation]
 }
 
-// What is kept of one conversation, in bytes of its words, and of its name.
+// Bounds of one stored conversation, in bytes: of its texts and of its name.
 const (
 	mostHistoryBytes     = 32 << 10
 	mostConversationName = 512
 )
 
-// Histories keeps conversations through restarts: what was said last is on
-// the disk within seconds. Its methods may be called from any goroutine.
+// Histories keeps conversations through restarts. A new exchange is on the disk
+// within seconds. Its methods may be called from any goroutine.
 type Histories struct {
 	kept conversations
 	mu   sync.Mutex
-	ids  map[string]bool // those that are kept
+	ids  map[string]bool // of the stored conversations
 }
 
-// NewHistories returns the histories kept in a table.
+// NewHistories returns the histories stored in a table.
 func NewHistories(kept conversations) *Histories {
 	return &Histories{kept: kept, ids: map[string]bool{}}
 }
 
-// load returns what is there, and gives up the oldest of what is too much.
+// load returns the stored conversations, and deletes the oldest ones above the
+// bound.
 func (h *Histories) load() map[string]Conversation {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -63,10 +65,10 @@ func (h *Histories) load() map[string]Conversation {
 	return all
 }
 
-// put keeps a conversation as it is now.
+// put stores a conversation as it is now.
 func (h *Histories) put(id string, c Conversation) {
 	if id == "" || len(id) > mostConversationName {
-		return // it lasts as long as this run
+		return // such a conversation lasts as long as this run
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -74,7 +76,7 @@ func (h *Histories) put(id string, c Conversation) {
 	h.kept.PutSoon(id, c)
 }
 
-// drop gives one up, soon.
+// drop deletes a conversation soon.
 func (h *Histories) drop(id string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -84,7 +86,7 @@ func (h *Histories) drop(id string) {
 	}
 }
 
-// forget takes one away durably.
+// forget deletes a conversation durably.
 func (h *Histories) forget(id string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -98,7 +100,7 @@ func (h *Histories) forget(id string) error {
 	return nil
 }
 
-// latest is as much of a history as is kept.
+// latest returns as much of a history as is kept.
 func latest(all []Exchange) []Exchange {
 	from, left := len(all), mostHistoryBytes
 	for from > 0 && len(all)-from < mostHistory {

@@ -3,8 +3,6 @@ package agent_test
 import (
 	"errors"
 	"fmt"
-	"iter"
-	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -12,24 +10,8 @@ import (
 	"perch/agent"
 )
 
-// talks is a table of conversations in memory.
-type talks struct {
-	kept map[string]agent.Conversation
-	err  error
-}
-
-func (t *talks) PutSoon(key string, c agent.Conversation) { t.kept[key] = c }
-func (t *talks) DeleteSoon(key string)                    { delete(t.kept, key) }
-func (t *talks) Delete(key string) error {
-	if t.err == nil {
-		delete(t.kept, key)
-	}
-	return t.err
-}
-func (t *talks) All() iter.Seq2[string, agent.Conversation] { return maps.All(maps.Clone(t.kept)) }
-
-// heardBy is the history a brain is given in a conversation.
-func heardBy(t *testing.T, m *agent.Mind, b *brain, conversation string) []agent.Exchange {
+// historyOf is the history that a brain is given in a conversation.
+func historyOf(t *testing.T, m *agent.Mind, b *brain, conversation string) []agent.Exchange {
 	t.Helper()
 	err := m.Answer(t.Context(), agent.Turn{Conversation: conversation, Now: noon}, func(agent.Reply) error { return nil })
 	if err != nil {
@@ -39,7 +21,7 @@ func heardBy(t *testing.T, m *agent.Mind, b *brain, conversation string) []agent
 }
 
 func TestAConversationOutlivesARestart(t *testing.T) {
-	table := &talks{kept: map[string]agent.Conversation{}}
+	table := newTable[agent.Conversation]()
 	b := &brain{replies: []agent.Reply{felt("sad", 1), felt("happy", 1), agent.Done{}}}
 	start := func() *agent.Mind {
 		m := newMind(&published{}, nil, b)
@@ -47,11 +29,11 @@ func TestAConversationOutlivesARestart(t *testing.T) {
 		return m
 	}
 	m := start()
-	heardBy(t, m, b, "c")
+	historyOf(t, m, b, "c")
 	m.Remembered("c", agent.Exchange{Heard: "h", Said: "s"}, noon)
 	want := agent.Exchange{Heard: "h", Said: "s", Emoji: "😢"}
 	m = start()
-	if h := heardBy(t, m, b, "c"); len(h) != 1 || h[0] != want {
+	if h := historyOf(t, m, b, "c"); len(h) != 1 || h[0] != want {
 		t.Errorf("after a restart: %+v", h)
 	}
 	table.err = errors.New("the disk is full")
@@ -59,10 +41,10 @@ func TestAConversationOutlivesARestart(t *testing.T) {
 		t.Errorf("forgotten on a full disk: %v", err)
 	}
 	table.err = nil
-	if err := errors.Join(m.Forget("c"), m.Forget("c"), m.Forget("unknown")); err != nil || len(heardBy(t, m, b, "c")) > 0 {
-		t.Errorf("forgotten: %v, %+v", err, heardBy(t, m, b, "c"))
+	if err := errors.Join(m.Forget("c"), m.Forget("c"), m.Forget("unknown")); err != nil || len(historyOf(t, m, b, "c")) > 0 {
+		t.Errorf("forgotten: %v, %+v", err, historyOf(t, m, b, "c"))
 	}
-	if h := heardBy(t, start(), b, "c"); len(h) > 0 {
+	if h := historyOf(t, start(), b, "c"); len(h) > 0 {
 		t.Errorf("forgotten, after a restart: %+v", h)
 	}
 	if err := newMind(&published{}, nil, b).Forget("c"); err != nil {
@@ -71,7 +53,7 @@ func TestAConversationOutlivesARestart(t *testing.T) {
 }
 
 func TestHistoriesAreBounded(t *testing.T) {
-	table := &talks{kept: map[string]agent.Conversation{}}
+	table := newTable[agent.Conversation]()
 	b := &brain{replies: []agent.Reply{agent.Done{}}}
 	m := newMind(&published{}, nil, b)
 	m.Keep(agent.NewHistories(table))

@@ -10,37 +10,37 @@ import (
 	"perch/device"
 )
 
-// Look is a picture and what somebody wants to know of it.
+// Look is a picture with a question about it.
 type Look struct {
-	Robot    device.ID // whose camera took it
+	Robot    device.ID // the robot whose camera took the picture
 	Session  string
 	Question string
 	Picture  device.Picture
 	Language string // BCP 47, of the answer
-	Brain    string // that is asked first, as in a Turn
+	Brain    string // the brain to ask first, as in a Turn
 	Now      time.Time
 }
 
-// Seer is a Brain that can look at a picture. See returns what it has to say,
-// in words. It wraps ErrAway where it cannot be reached, and ErrBlind where
-// the model behind it turns out to have no eyes.
+// Seer is a Brain that can look at a picture. See returns the answer in words. It
+// wraps ErrAway if the brain cannot be reached, and ErrBlind if its model turns
+// out not to take pictures.
 type Seer interface {
 	See(ctx context.Context, l Look) (string, error)
 }
 
-// ErrBlind is returned by See where no brain can see.
+// ErrBlind is returned by See if no brain can look at pictures.
 var ErrBlind = errors.New("no brain can see")
 
-// mostSeen bounds what is said of a picture, in bytes.
+// mostSeen bounds the answer about a picture, in bytes.
 const mostSeen = 4000
 
-// See has the first brain that can look at a picture do so. It belongs to no
-// conversation and publishes nothing: a photo is taken inside a turn, which
-// waits for it and shows the tool at work. It returns ErrBlind where there is
-// no brain with eyes, and wraps ErrNoBrain where those there are cannot answer.
+// See has the first brain that can look at a picture answer the question. It
+// belongs to no conversation and publishes nothing: a photo is taken inside a
+// turn, which waits for it and reports the tool. It returns ErrBlind if no brain
+// takes pictures, and wraps ErrNoBrain if those that do cannot answer.
 func (m *Mind) See(ctx context.Context, l Look) (string, error) {
 	var failures []error
-	for _, brain := range m.from(l.Brain) {
+	for _, brain := range m.order(l.Brain) {
 		seer, ok := brain.(Seer)
 		if !ok {
 			continue
@@ -69,8 +69,8 @@ func (m *Mind) See(ctx context.Context, l Look) (string, error) {
 	return "", fmt.Errorf("%w: %w", ErrNoBrain, errors.Join(failures...))
 }
 
-// seen is what is passed on of an answer. What it asks to have remembered is
-// dropped: anybody can hold a sign in front of a camera.
+// seen is the part of an answer that is passed on. Its requests to remember facts
+// are dropped, because anybody can hold a sign in front of a camera.
 func seen(text string) string {
 	text = strings.TrimSpace(marker.ReplaceAllString(text, ""))
 	if len(text) > mostSeen {

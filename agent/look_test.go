@@ -11,7 +11,7 @@ import (
 	"perch/device"
 )
 
-// eyes is a brain that can see.
+// eyes is a brain that can look at pictures.
 type eyes struct {
 	brain
 	seen []agent.Look
@@ -45,7 +45,7 @@ func TestSeeing(t *testing.T) {
 		"a novel":                     {[]agent.Brain{&eyes{says: strings.Repeat("é", 3000)}}, strings.Repeat("é", 2000), nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, kept := &published{}, newEntries()
+			p, kept := &published{}, newTable[agent.Entry]()
 			m := newMind(p, agent.NewMemory(kept), c.brains...)
 			said, err := m.See(t.Context(), agent.Look{Question: "What is it?", Picture: device.Picture{Type: "image/jpeg", Data: []byte("x")}})
 			if said != c.said || !errors.Is(err, c.err) || c.not != nil && errors.Is(err, c.not) {
@@ -59,7 +59,8 @@ func TestSeeing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	other := &eyes{says: "A cat."}
-	if _, err := newMind(&published{}, nil, &eyes{fail: context.Canceled}, other).See(ctx, agent.Look{}); err != context.Canceled || len(other.seen) > 0 {
+	if _, err := newMind(&published{}, nil, &eyes{fail: context.Canceled}, other).See(ctx, agent.Look{}); err != context.Canceled ||
+		len(other.seen) > 0 {
 		t.Errorf("a cancelled look: %v", err)
 	}
 }
@@ -75,7 +76,7 @@ func TestSeeingWaitsForNoTurn(t *testing.T) {
 		}
 		return out(agent.Say{Text: text})
 	})
-	m = newMind(&published{}, agent.NewMemory(newEntries()), taking, see)
+	m = newMind(&published{}, agent.NewMemory(newTable[agent.Entry]()), taking, see)
 	replies, err := answers(t, m, "what do you see")
 	if err != nil || len(replies) != 1 || see.seen[0].Question != "what do you see" {
 		t.Errorf("%v, %v", replies, err)

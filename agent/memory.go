@@ -15,14 +15,14 @@ import (
 
 // Kinds of memory.
 const (
-	MemoryUser      = "user"      // about the people of the house
+	MemoryUser      = "user"      // about the people of the household
 	MemoryFeedback  = "feedback"  // how they want things done
 	MemoryProject   = "project"   // what is going on
 	MemoryReference = "reference" // where things are
 )
 
-// Entry is one thing remembered. Every brain, the bridge and the marker
-// [REMEMBER: ...] share one table of them.
+// Entry is one remembered fact. All brains, the bridge and the marker [REMEMBER:
+// ...] share one table of them.
 type Entry struct {
 	ID          string    `json:"id"`
 	Key         string    `json:"key,omitempty"` // a newer entry of the same key replaces this one
@@ -32,13 +32,13 @@ type Entry struct {
 	Body        string    `json:"body"`
 	Tags        []string  `json:"tags,omitempty"`
 	Robot       device.ID `json:"robot,omitempty"`
-	Source      string    `json:"source,omitempty"` // who had it remembered: "reflex", "bridge"
+	Source      string    `json:"source,omitempty"` // of the fact: "reflex", "bridge"
 	Created     time.Time `json:"created"`
 	Used        time.Time `json:"used,omitzero"`
 	Expires     time.Time `json:"expires,omitzero"`
 }
 
-// What one entry and the whole memory may hold.
+// Bounds of one entry, in bytes, and of the memory.
 const (
 	mostBody    = 4000
 	mostEntries = 2000
@@ -46,13 +46,13 @@ const (
 
 // Errors of the memory.
 var (
-	// ErrForgotten is returned for an entry that is not there.
+	// ErrForgotten is returned for an id that is not in the memory.
 	ErrForgotten = errors.New("nothing is remembered under that id")
-	// ErrTooMuch is wrapped by Remember for what is too long to keep.
+	// ErrTooMuch is wrapped by Remember for an entry that is too long.
 	ErrTooMuch = errors.New("too long to remember")
 )
 
-// entries is where memory is kept; Put is durable when it returns.
+// entries stores the memory by id. Put is durable when it returns.
 type entries interface {
 	Get(key string) (Entry, bool, error)
 	Put(key string, e Entry) error
@@ -63,8 +63,8 @@ type entries interface {
 	Err() error
 }
 
-// Memory is what the house remembers. Its methods may be called from any
-// goroutine.
+// Memory is what the agents of one household remember. Its methods may be called
+// from any goroutine.
 type Memory struct {
 	kept      entries
 	most      int
@@ -77,8 +77,9 @@ func NewMemory(kept entries) *Memory {
 	return &Memory{kept: kept, most: mostEntries, strangers: map[device.ID]*stranger{}}
 }
 
-// Remember keeps an entry durably and returns it with its id. An entry of the
-// same key is replaced. A full memory gives up what was used least recently.
+// Remember stores an entry durably and returns it with its id. It replaces an
+// entry of the same key. If the memory is full, the entry that was used least
+// recently is deleted.
 func (m *Memory) Remember(e Entry, now time.Time) (Entry, error) {
 	e.Body = strings.TrimSpace(e.Body)
 	if e.Body == "" || len(e.Body)+len(e.Name)+len(e.Description) > mostBody {
@@ -105,7 +106,7 @@ func (m *Memory) Remember(e Entry, now time.Time) (Entry, error) {
 	return e, nil
 }
 
-// survey finds the entry of that key and the one used least recently.
+// survey finds the entry of a key and the one used least recently.
 func (m *Memory) survey(key string) (stale, same string, count int) {
 	var oldest time.Time
 	for id, e := range m.kept.All() {
@@ -120,7 +121,7 @@ func (m *Memory) survey(key string) (stale, same string, count int) {
 	return stale, same, count
 }
 
-// LastUsed is when an entry was last of use, or else when it was created.
+// LastUsed is when an entry was last recalled, or else when it was created.
 func (e Entry) LastUsed() time.Time {
 	if e.Used.After(e.Created) {
 		return e.Used
@@ -128,7 +129,7 @@ func (e Entry) LastUsed() time.Time {
 	return e.Created
 }
 
-// Recall returns the entry of a key and notes that it was of use.
+// Recall returns the entry of a key and records that it was used.
 func (m *Memory) Recall(key string, now time.Time) (Entry, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -142,8 +143,8 @@ func (m *Memory) Recall(key string, now time.Time) (Entry, bool) {
 	return Entry{}, false
 }
 
-// Search returns the entries in which every word of the query stands,
-// oldest first; all of them for an empty query.
+// Search returns the entries that contain every word of the query, oldest first,
+// or all entries if the query is empty.
 func (m *Memory) Search(query string, now time.Time) []Entry {
 	words := strings.Fields(strings.ToLower(query))
 	found := []Entry{}
@@ -156,11 +157,11 @@ func (m *Memory) Search(query string, now time.Time) []Entry {
 	return found
 }
 
-// Err is nil while all that is remembered can be read. Once it is not, Recall and
-// Search may have missed some.
+// Err is nil while the whole memory can be read. If it is not nil, Recall and
+// Search may have missed entries.
 func (m *Memory) Err() error { return m.kept.Err() }
 
-// Forget removes an entry durably.
+// Forget deletes an entry durably.
 func (m *Memory) Forget(id string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -15,13 +15,13 @@ import (
 	"perch/event"
 )
 
-// publisher is the bus, as the mind uses it.
+// publisher is the bus.
 type publisher interface {
 	Publish(robot device.ID, session string, e event.Event)
 }
 
-// Mind answers turns: it owns the conversations and hands each turn to the
-// first brain that can take it.
+// Mind answers turns. It owns the conversations, and hands each turn to the first
+// brain that can take it.
 type Mind struct {
 	brains []Brain
 	memory *Memory
@@ -30,34 +30,34 @@ type Mind struct {
 
 	mu            sync.Mutex
 	conversations map[string]*conversation
-	histories     *Histories // nil where they last as long as this run
+	histories     *Histories // nil if conversations last as long as this run
 
 	complete func(*Turn) // nil leaves turns as they are
 }
 
-// conversation is the history of one robot or skin. Its turn is a lock that
-// can be waited for with a context.
+// conversation is the history of one robot or skin. Its turn is a lock that a
+// goroutine can wait for with a context.
 type conversation struct {
 	turn    chan struct{}
 	history []Exchange
 	used    time.Time
-	emoji   string // of the face the turn began with
+	emoji   string // of the first face of the present turn
 
-	stranger bool // of which nothing is kept
+	stranger bool // of a stranger, so that nothing is kept on disk
 }
 
-// What is kept of conversations.
+// Bounds of the conversations.
 const (
 	mostHistory       = 20
 	mostConversations = 500
 )
 
-// NewMind returns a mind with its brains in the order they are tried.
+// NewMind returns a mind. The brains are asked in their order.
 func NewMind(brains []Brain, memory *Memory, bus publisher, log *slog.Logger) *Mind {
 	return &Mind{brains: brains, memory: memory, bus: bus, log: log, conversations: map[string]*conversation{}}
 }
 
-// Keep has the conversations kept in h, and goes on with those that are there.
+// Keep stores the conversations in h, and continues those that are stored there.
 // It is called before the first turn.
 func (m *Mind) Keep(h *Histories) {
 	m.mu.Lock()
@@ -68,13 +68,14 @@ func (m *Mind) Keep(h *Histories) {
 	}
 }
 
-// Complete has a robot's turn that does not say who answers, such as one of a skin
-// that has joined its talk, told so by who knows. It is called before the first turn.
+// Complete sets a function that fills in the persona and name of a robot's turn
+// that has none, such as a skin's turn in a robot's conversation. It is called
+// before the first turn.
 func (m *Mind) Complete(who func(*Turn)) { m.complete = who }
 
-// Forget has a conversation begin anew, durably where it is kept, and with the
-// brains that keep it themselves. A turn that is being answered still knows
-// what was.
+// Forget begins a conversation anew: durably if it is stored, and in the brains
+// that keep histories of their own. A turn that is being answered still knows the
+// old history.
 func (m *Mind) Forget(conversation string) error {
 	for _, brain := range m.brains {
 		if keeper, ok := brain.(interface{ Forget(string) }); ok {
@@ -95,8 +96,8 @@ func (m *Mind) Forget(conversation string) error {
 	return nil
 }
 
-// Dismiss drops the conversation of a stranger's robot, of which nothing is kept,
-// without waiting for the disk. Any other it leaves alone.
+// Dismiss drops the conversation of a stranger, which is in memory only. It leaves
+// all other conversations alone.
 func (m *Mind) Dismiss(conversation string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -105,13 +106,13 @@ func (m *Mind) Dismiss(conversation string) {
 	}
 }
 
-// ErrNoBrain is returned by Answer where no brain could take the turn.
+// ErrNoBrain is wrapped by Answer if no brain could take the turn.
 var ErrNoBrain = errors.New("no brain answers")
 
-// Answer has a turn answered through out, in order, ending with Done. Turns
-// of one conversation wait for one another. What of the answer was really
-// spoken is told afterwards by Remembered. A conversation of which nothing is
-// known here goes on from the turn's own History.
+// Answer has a turn answered through out, in order, ending with Done. Turns of one
+// conversation wait for one another. The caller reports what was really spoken
+// with Remembered. A conversation without a history goes on from the turn's own
+// History.
 func (m *Mind) Answer(ctx context.Context, t Turn, out func(Reply) error) error {
 	if m.complete != nil && t.Robot != "" && t.Name == "" && t.Persona == nil && t.Brain == "" {
 		m.complete(&t)
@@ -125,7 +126,7 @@ func (m *Mind) Answer(ctx context.Context, t Turn, out func(Reply) error) error 
 	}
 	m.mu.Lock()
 	if t.Stranger() && !c.stranger {
-		c.history = nil // of another robot with its MAC, or from before its owner has forgotten it
+		c.history = nil // it belongs to another robot with this MAC, or to the time before the owner removed the robot
 	}
 	c.stranger = t.Stranger()
 	if len(c.history) > 0 || t.History == nil {
@@ -136,7 +137,7 @@ func (m *Mind) Answer(ctx context.Context, t Turn, out func(Reply) error) error 
 	m.mu.Unlock()
 	var failures []error
 	sink := sink{mind: m, turn: t, out: out, conversation: c}
-	for _, brain := range m.from(t.Brain) {
+	for _, brain := range m.order(t.Brain) {
 		m.publish(t, event.ThinkingStarted{Brain: brain.Name()})
 		err := brain.Think(ctx, t, sink.take)
 		if err == nil {
@@ -146,7 +147,7 @@ func (m *Mind) Answer(ctx context.Context, t Turn, out func(Reply) error) error 
 			return ctx.Err()
 		}
 		if sink.refused != nil {
-			return sink.refused // it is not the brain that failed
+			return sink.refused // the receiver has failed, and not the brain
 		}
 		failures = append(failures, fmt.Errorf("%s: %w", brain.Name(), err))
 		if sink.spoke || !errors.Is(err, ErrAway) {
@@ -156,9 +157,9 @@ func (m *Mind) Answer(ctx context.Context, t Turn, out func(Reply) error) error 
 	return fmt.Errorf("%w: %w", ErrNoBrain, errors.Join(failures...))
 }
 
-// from is the brains in the order in which they are asked, beginning with the one
-// that is wanted where it is among them. The second of a kind is "openai 2".
-func (m *Mind) from(wanted string) []Brain {
+// order returns the brains in the order in which to ask them, beginning with the
+// wanted one, if there is one of that name. The second of a kind is "openai 2".
+func (m *Mind) order(wanted string) []Brain {
 	if wanted == "" {
 		return m.brains
 	}
@@ -175,13 +176,14 @@ func (m *Mind) from(wanted string) []Brain {
 	return m.brains
 }
 
-// Remembered adds to a conversation what was heard and what was really said.
+// Remembered adds to a conversation what a person said and what was really spoken
+// in answer.
 func (m *Mind) Remembered(id string, e Exchange, now time.Time) {
 	c := m.conversation(id, now)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if e.Emoji == "" {
-		e.Emoji = c.emoji // a model goes on as it sees that it began
+		e.Emoji = c.emoji // a model continues in the style of its own answers
 	}
 	c.history = latest(append(c.history, e))
 	if m.histories != nil && !c.stranger {
@@ -204,9 +206,9 @@ func (m *Mind) conversation(id string, now time.Time) *conversation {
 	return c
 }
 
-// dropOldest makes room, and first of all among talks of which nothing is
-// kept, then among those that are no robot's: anybody on the network may begin
-// those, and robots belong to the house.
+// dropOldest drops the oldest conversation: first among those without a history,
+// then among those that are not a robot's. Anybody on the network may begin those,
+// while robots belong to the owner.
 func (m *Mind) dropOldest() {
 	oldest, worth := "", 0
 	for id, c := range m.conversations {
@@ -226,17 +228,17 @@ func (m *Mind) dropOldest() {
 	}
 }
 
-// sink stands between the brains of a turn and whoever speaks: it publishes
-// what shows, and takes out of the words what is not for the ear.
+// sink stands between the brains of a turn and the receiver of the replies. It
+// publishes what is visible, and removes markers from the text.
 type sink struct {
 	mind    *Mind
 	turn    Turn
 	out     func(Reply) error
 	spoke   bool
-	refused error // by whoever speaks
+	refused error // the receiver's error
 
 	conversation *conversation
-	face, tag    string // of the one shown in this turn; no face is none yet
+	face, tag    string // the face and tag shown in this turn; empty is none yet
 }
 
 func (s *sink) take(r Reply) error {
@@ -249,13 +251,13 @@ func (s *sink) pass(r Reply) error {
 	case Felt:
 		same := r.Emotion.Name == s.face
 		if same && r.Tag == s.tag {
-			return nil // one frame per change, whichever brain asks for it
+			return nil // one reply for each change, whichever brain asks for it
 		}
 		s.face, s.tag = r.Emotion.Name, r.Tag
-		s.mind.began(s.conversation, r.Emotion.Emoji)
-		s.mind.publish(s.turn, felt(r))
+		s.mind.setFirstFace(s.conversation, r.Emotion.Emoji)
+		s.mind.publish(s.turn, emotionEvent(r))
 		if same && s.turn.Body != nil {
-			return nil // a robot wears the face, and knows no other word for it
+			return nil // a robot shows the face already, and ignores the tag
 		}
 		return s.out(r)
 	case Say:
@@ -275,16 +277,15 @@ func (s *sink) pass(r Reply) error {
 	return s.out(r)
 }
 
-// publish tells what a turn shows, unless whoever asks does.
+// publish publishes an event of a turn, unless the caller does.
 func (m *Mind) publish(t Turn, e event.Event) {
-	if !t.Unseen {
+	if !t.Unpublished {
 		m.bus.Publish(t.Robot, t.Session, e)
 	}
 }
 
-// felt is what is published of a face. One that is felt in full says nothing of
-// how much.
-func felt(r Felt) event.Emotion {
+// emotionEvent is the event of a face. An intensity of 1 is left out.
+func emotionEvent(r Felt) event.Emotion {
 	e := event.Emotion{Name: r.Emotion.Name, Emoji: r.Emotion.Emoji, Tag: r.Tag}
 	if r.Intensity > 0 && r.Intensity < 1 {
 		e.Intensity = r.Intensity
@@ -292,8 +293,8 @@ func felt(r Felt) event.Emotion {
 	return e
 }
 
-// began notes the first face of a turn.
-func (m *Mind) began(c *conversation, emoji string) {
+// setFirstFace keeps the first face of a turn.
+func (m *Mind) setFirstFace(c *conversation, emoji string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if c.emoji == "" {
@@ -301,8 +302,8 @@ func (m *Mind) began(c *conversation, emoji string) {
 	}
 }
 
-// marker is how a model asks in its answer that something be remembered, for
-// brains whose answer does not come through Speech.
+// marker is how a model asks in its answer that a fact be remembered, for brains
+// that do not use a thinker's Speech.
 var marker = regexp.MustCompile(`(?i)\[REMEMBER:\s*([^\]]{1,300})\]`)
 
 func (m *Mind) takeMarkers(text string, t Turn) string {
@@ -312,7 +313,7 @@ func (m *Mind) takeMarkers(text string, t Turn) string {
 	return strings.TrimSpace(marker.ReplaceAllString(text, ""))
 }
 
-// note remembers a fact that a brain took out of its answer.
+// note remembers a fact that was taken out of an answer.
 func (m *Mind) note(text string, t Turn) {
 	fact := Entry{Name: text, Body: text, Robot: t.Robot, Source: "marker"}
 	if _, err := m.memory.Of(t).Remember(fact, t.Now); err != nil {

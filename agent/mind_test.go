@@ -3,9 +3,7 @@ package agent_test
 import (
 	"context"
 	"errors"
-	"iter"
 	"log/slog"
-	"maps"
 	"reflect"
 	"strings"
 	"sync"
@@ -18,45 +16,7 @@ import (
 	"perch/event"
 )
 
-// entries is a table in memory.
-type entries struct {
-	mu   sync.Mutex
-	kept map[string]agent.Entry
-}
-
-func newEntries() *entries { return &entries{kept: map[string]agent.Entry{}} }
-
-func (t *entries) Get(key string) (agent.Entry, bool, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	e, ok := t.kept[key]
-	return e, ok, nil
-}
-
-func (t *entries) Put(key string, e agent.Entry) error { t.PutSoon(key, e); return nil }
-
-func (t *entries) PutSoon(key string, e agent.Entry) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.kept[key] = e
-}
-
-func (t *entries) Delete(key string) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.kept, key)
-	return nil
-}
-
-func (t *entries) Err() error { return nil }
-
-func (t *entries) All() iter.Seq2[string, agent.Entry] {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return maps.All(maps.Clone(t.kept))
-}
-
-// published keeps what was published.
+// published records the published events.
 type published struct {
 	mu     sync.Mutex
 	events []event.Event
@@ -103,7 +63,7 @@ func answers(t *testing.T, m *agent.Mind, text string) (replies []agent.Reply, e
 	return replies, err
 }
 
-func TestTheNextBrainIsTried(t *testing.T) {
+func TestTheNextBrainIsAsked(t *testing.T) {
 	away := &brain{name: "away", err: agent.ErrAway}
 	here := &brain{name: "here", replies: []agent.Reply{agent.Say{Text: "Yes."}, agent.Done{}}}
 	p := &published{}
@@ -117,7 +77,7 @@ func TestTheNextBrainIsTried(t *testing.T) {
 	}
 }
 
-func TestABrainThatHasSpokenIsTheLast(t *testing.T) {
+func TestAfterABrainHasSpokenNoOtherIsAsked(t *testing.T) {
 	broke := &brain{name: "broke", replies: []agent.Reply{agent.Say{Text: "Well"}}, err: agent.ErrAway}
 	other := &brain{name: "other", replies: []agent.Reply{agent.Done{}}}
 	if _, err := answers(t, newMind(&published{}, nil, broke, other), "hello"); !errors.Is(err, agent.ErrNoBrain) || len(other.heard) > 0 {
@@ -125,7 +85,7 @@ func TestABrainThatHasSpokenIsTheLast(t *testing.T) {
 	}
 }
 
-func TestAFaultIsNotTriedElsewhere(t *testing.T) {
+func TestAfterAFaultNoOtherBrainIsAsked(t *testing.T) {
 	broken := &brain{name: "broken", err: errors.New("a bug")}
 	other := &brain{name: "other"}
 	if _, err := answers(t, newMind(&published{}, nil, broken, other), "hello"); !errors.Is(err, agent.ErrNoBrain) || len(other.heard) > 0 {
@@ -133,7 +93,7 @@ func TestAFaultIsNotTriedElsewhere(t *testing.T) {
 	}
 }
 
-func TestHistoryIsWhatWasReallySaid(t *testing.T) {
+func TestHistoryIsWhatWasReallySpoken(t *testing.T) {
 	b := &brain{replies: []agent.Reply{agent.Done{}}}
 	m := newMind(&published{}, nil, b)
 	for i := range 25 {
@@ -151,7 +111,7 @@ func TestMarkersAreRememberedAndNotSpoken(t *testing.T) {
 	b := &brain{replies: []agent.Reply{
 		agent.Say{Text: "Nice. [REMEMBER: the user's cat is called Tom]"}, agent.Say{Text: "[remember: x]"}, agent.Done{},
 	}}
-	memory := agent.NewMemory(newEntries())
+	memory := agent.NewMemory(newTable[agent.Entry]())
 	replies, err := answers(t, newMind(&published{}, memory, b), "hello")
 	if err != nil || len(replies) != 2 || replies[0] != (agent.Say{Text: "Nice."}) {
 		t.Errorf("%v, %v", replies, err)
@@ -190,7 +150,7 @@ func TestTurnsOfAConversationWait(t *testing.T) {
 }
 
 func TestMemory(t *testing.T) {
-	table := newEntries()
+	table := newTable[agent.Entry]()
 	m := agent.NewMemory(table)
 	first, err := m.Remember(agent.Entry{Key: "place keys", Name: "keys", Body: " Your keys are in the car. "}, noon)
 	if err != nil || first.ID == "" || first.Body != "Your keys are in the car." || first.Type != agent.MemoryUser {
@@ -226,8 +186,8 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-func TestAFullMemoryGivesUpWhatWasUsedLeast(t *testing.T) {
-	table := newEntries()
+func TestAFullMemoryDropsTheLeastUsedEntry(t *testing.T) {
+	table := newTable[agent.Entry]()
 	m := agent.NewMemory(table)
 	var ids []string
 	for i := range 2000 {
@@ -248,9 +208,9 @@ func TestAFullMemoryGivesUpWhatWasUsedLeast(t *testing.T) {
 	}
 }
 
-func TestNotesAreRememberedAndPassedOnToNobody(t *testing.T) {
+func TestNotesAreRememberedAndNotPassedOn(t *testing.T) {
 	b := &brain{replies: []agent.Reply{agent.Note{Text: "the cat is called Tom"}, agent.Cue{Kind: "anim", Value: "wave"}, agent.Done{}}}
-	memory := agent.NewMemory(newEntries())
+	memory := agent.NewMemory(newTable[agent.Entry]())
 	replies, err := answers(t, newMind(&published{}, memory, b), "hello")
 	if err != nil || !reflect.DeepEqual(replies, b.replies[1:]) {
 		t.Errorf("%v, %v", replies, err)
@@ -260,8 +220,9 @@ func TestNotesAreRememberedAndPassedOnToNobody(t *testing.T) {
 	}
 }
 
-// TestATalkGoesOnFromWhatItsClientRemembers, until the mind remembers it.
-func TestATalkGoesOnFromWhatItsClientRemembers(t *testing.T) {
+// TestAConversationContinuesFromTheClientsHistory: until the mind has a history of
+// its own.
+func TestAConversationContinuesFromTheClientsHistory(t *testing.T) {
 	b := &brain{replies: []agent.Reply{agent.Done{}}}
 	m := newMind(&published{}, nil, b)
 	given := []agent.Exchange{{Heard: "I am Ann.", Said: "Hello Ann."}}

@@ -12,20 +12,20 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Persona is who a robot is.
+// Persona is the character of a robot.
 type Persona struct {
-	Name     string // what it is called
+	Name     string // the robot's name
 	Language string // BCP 47; empty is the household's
-	Voice    string // as the synthesizer names it; empty is its own
+	Voice    string // the synthesizer's name for it; empty is its default
 	Brain    BrainOptions
-	Text     string // what the model is told of itself
+	Text     string // the model's description of itself
 }
 
-// BrainOptions are what a persona asks of the model.
+// BrainOptions are a persona's settings of the model.
 type BrainOptions struct {
 	Model       string
-	Temperature *float64 // 0 to 2; nil is the model's own
-	MaxTokens   int      // of one answer; 0 is the model's own
+	Temperature *float64 // 0 to 2; nil is the model's default
+	MaxTokens   int      // of one answer; 0 is the model's default
 }
 
 // Bounds of a persona.
@@ -36,13 +36,13 @@ const (
 	mostMaxTokens   = 100_000
 )
 
-// ErrPersona is wrapped for what cannot be a persona.
+// ErrPersona is wrapped by the errors of an invalid persona.
 var ErrPersona = errors.New("not a persona")
 
-// DefaultPersona is who a robot is where nobody has said.
+// DefaultPersona is the persona if none is configured.
 func DefaultPersona() Persona {
-	return Persona{Name: "Chan", Text: "You are a small robot that lives with the people of this house. You are kind, curious and brief, and you like a " +
-		"little joke. You say so when you do not know something, and you never claim to have done what no tool has done."}
+	return Persona{Name: "Chan", Text: "You are a small robot that lives with the people of this house. You are kind, curious and brief, " +
+		"and you like a little joke. You say so when you do not know something, and you never claim to have done what no tool has done."}
 }
 
 // LoadPersona reads a persona's file. Errors name the file and the line.
@@ -63,10 +63,10 @@ func LoadPersona(file string) (Persona, error) {
 	return p, nil
 }
 
-// ParsePersona reads a persona: Markdown, which the model is given as it is,
-// and before it, between two lines of three hyphens, YAML of name, language,
-// voice and brain {model, temperature, max_tokens}, each of which may be left
-// out. Errors wrap ErrPersona and name the line.
+// ParsePersona reads a persona: Markdown, which the model is given unchanged.
+// Before it there may be YAML between two lines of three hyphens, with name,
+// language, voice and brain {model, temperature, max_tokens}, all optional. Errors
+// wrap ErrPersona and name the line.
 func ParsePersona(data []byte) (Persona, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
@@ -93,7 +93,8 @@ func ParsePersona(data []byte) (Persona, error) {
 	return p, nil
 }
 
-// invalid is the line that holds what is not UTF-8 or a zero byte; 0 is none.
+// invalid is the number of the first line that is not UTF-8 or has a zero byte; 0
+// is none.
 func invalid(data []byte) int {
 	for i, line := range bytes.Split(data, []byte("\n")) {
 		if !utf8.Valid(line) || bytes.IndexByte(line, 0) >= 0 {
@@ -103,9 +104,9 @@ func invalid(data []byte) int {
 	return 0
 }
 
-// frontMatter is what stands between the lines of three hyphens, the first of
-// them included so that lines keep their numbers, and what follows with the
-// second. An empty rest is a second line that is missing.
+// frontMatter separates the YAML between the lines of three hyphens from the rest.
+// The YAML includes the first such line, so that line numbers stay right; the rest
+// includes the second. If the second line is missing, the rest is empty.
 func frontMatter(text string) (front, rest string, found bool) {
 	first, after, _ := strings.Cut(text, "\n")
 	if strings.TrimRight(first, " \t") != "---" {

@@ -11,7 +11,8 @@ import (
 )
 
 func TestAPersona(t *testing.T) {
-	const file = "---\r\nname: Robbi\nlanguage: de\nvoice: de-x # mine\nbrain:\n  temperature: 0\n  max_tokens: 300\n  model: qwen\n---\n\n# Du\n\nDu bist **nett**.\n"
+	const file = "---\r\nname: Robbi\nlanguage: de\nvoice: de-x # mine\nbrain:\n  temperature: 0\n  max_tokens: 300\n  model: qwen\n---\n" +
+		"\n# Du\n\nDu bist **nett**.\n"
 	name := filepath.Join(t.TempDir(), "persona.md")
 	if err := os.WriteFile(name, []byte(file), 0o600); err != nil {
 		t.Fatal(err)
@@ -38,7 +39,7 @@ func TestAPersona(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoPersona(t *testing.T) {
+func TestInvalidPersonas(t *testing.T) {
 	for text, want := range map[string]string{
 		"---\nname: x":                                        "line 1: ",
 		"---\nname: x\nvoize: y\n---\n":                       `line 3: the front matter has no key "voize"`,

@@ -10,15 +10,15 @@ import (
 	"perch/device"
 )
 
-// What strangers may have remembered: so many robots, each so many things.
+// Bounds of the strangers' memories: robots, and entries of each.
 const (
 	mostStrangers  = 32
 	mostOfStranger = 20
 )
 
-// Of returns the memory that a turn reads and writes. That of a stranger's robot
-// is its own, and lasts as long as this run at most: it sees nothing of what the
-// house remembers, and leaves nothing in it.
+// Of returns the memory that a turn reads and writes. A stranger has its own,
+// which lasts as long as this run at most: it cannot read the owner's memory, and
+// adds nothing to it.
 func (m *Memory) Of(t Turn) *Memory {
 	if !t.Stranger() {
 		return m
@@ -28,7 +28,7 @@ func (m *Memory) Of(t Turn) *Memory {
 	own, known := m.strangers[t.Robot]
 	if !known {
 		if len(m.strangers) >= mostStrangers {
-			delete(m.strangers, m.idlest())
+			delete(m.strangers, m.leastRecent())
 		}
 		own = &stranger{memory: &Memory{kept: &scratch{entries: map[string]Entry{}}, most: mostOfStranger}}
 		m.strangers[t.Robot] = own
@@ -37,15 +37,15 @@ func (m *Memory) Of(t Turn) *Memory {
 	return own.memory
 }
 
-// Dismiss drops what a stranger's robot had remembered.
+// Dismiss drops the memory of a stranger.
 func (m *Memory) Dismiss(id device.ID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.strangers, id)
 }
 
-// idlest is the stranger who was not here for longest. m.mu is held.
-func (m *Memory) idlest() (id device.ID) {
+// leastRecent is the stranger that was away for longest. m.mu is held.
+func (m *Memory) leastRecent() (id device.ID) {
 	for other, s := range m.strangers {
 		if id == "" || s.used.Before(m.strangers[id].used) {
 			id = other
@@ -54,13 +54,13 @@ func (m *Memory) idlest() (id device.ID) {
 	return id
 }
 
-// stranger is the memory of one that nobody has adopted.
+// stranger is the memory of a robot that nobody has adopted.
 type stranger struct {
 	memory *Memory
 	used   time.Time
 }
 
-// scratch keeps entries as long as this run.
+// scratch stores entries for as long as this run.
 type scratch struct {
 	mu      sync.Mutex
 	entries map[string]Entry

@@ -10,35 +10,35 @@ import (
 	"perch/device"
 )
 
-// TestAStrangerHasAMemoryOfItsOwn: a robot that nobody has adopted reads nothing
-// of what the house remembers, leaves nothing in it, and knows what it was told
-// itself. What strangers remember is bounded.
+// TestAStrangerHasAMemoryOfItsOwn: a robot that nobody has adopted cannot read the
+// owner's memory, adds nothing to it, and remembers its own facts. The memories of
+// strangers are bounded.
 func TestAStrangerHasAMemoryOfItsOwn(t *testing.T) {
 	now := time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
-	kept := newEntries()
-	house := agent.NewMemory(kept)
-	if _, err := house.Remember(agent.Entry{Key: "safe", Body: "the safe opens with 4711"}, now); err != nil {
+	kept := newTable[agent.Entry]()
+	owners := agent.NewMemory(kept)
+	if _, err := owners.Remember(agent.Entry{Key: "safe", Body: "the safe opens with 4711"}, now); err != nil {
 		t.Fatal(err)
 	}
-	turn := func(id device.ID) agent.Turn { return agent.Turn{Robot: id, Guest: true, Now: now} }
-	one, two := house.Of(turn("a0b1c2d3e4f5")), house.Of(turn("a0b1c2d3e4f6"))
+	turn := func(id device.ID) agent.Turn { return agent.Turn{Robot: id, Untrusted: true, Now: now} }
+	one, two := owners.Of(turn("a0b1c2d3e4f5")), owners.Of(turn("a0b1c2d3e4f6"))
 	if _, found := one.Recall("safe", now); found || len(one.Search("", now)) != 0 {
-		t.Error("a stranger reads what the house remembers")
+		t.Error("a stranger reads the owner's memory")
 	}
 	if _, err := one.Remember(agent.Entry{Key: "place keys", Body: "in the kitchen"}, now); err != nil {
 		t.Fatal(err)
 	}
-	if e, found := house.Of(turn("a0b1c2d3e4f5")).Recall("place keys", now); !found || e.Body != "in the kitchen" {
+	if e, found := owners.Of(turn("a0b1c2d3e4f5")).Recall("place keys", now); !found || e.Body != "in the kitchen" {
 		t.Error("a stranger forgets what it was told")
 	}
 	if _, found := two.Recall("place keys", now); found {
 		t.Error("a stranger reads what another was told")
 	}
-	if n := len(house.Search("", now)); n != 1 {
-		t.Errorf("the house remembers %d things", n)
+	if n := len(owners.Search("", now)); n != 1 {
+		t.Errorf("the owner's memory has %d entries", n)
 	}
-	if house.Of(agent.Turn{Robot: "a0b1c2d3e4f5"}) != house {
-		t.Error("an adopted robot has another memory than the house")
+	if owners.Of(agent.Turn{Robot: "a0b1c2d3e4f5"}) != owners {
+		t.Error("an adopted robot does not have the owner's memory")
 	}
 	for n := range 100 {
 		if _, err := one.Remember(agent.Entry{Body: fmt.Sprint("thing ", n)}, now.Add(time.Duration(n)*time.Second)); err != nil {
@@ -51,24 +51,24 @@ func TestAStrangerHasAMemoryOfItsOwn(t *testing.T) {
 	for n := range 100 {
 		later := turn(device.ID(fmt.Sprintf("a0000000%04x", n)))
 		later.Now = now.Add(time.Hour)
-		house.Of(later)
+		owners.Of(later)
 	}
-	if _, found := house.Of(turn("a0b1c2d3e4f5")).Recall("place keys", now); found {
+	if _, found := owners.Of(turn("a0b1c2d3e4f5")).Recall("place keys", now); found {
 		t.Error("of a hundred strangers the first is still remembered")
 	}
 }
 
-// TestNothingOfAStrangersTalkIsKept, and nothing of an earlier robot's is told
-// to one that has come with its MAC.
+// TestNothingOfAStrangersTalkIsKept: and a stranger with an earlier robot's MAC is
+// given nothing of that robot's history.
 func TestNothingOfAStrangersTalkIsKept(t *testing.T) {
 	now := time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
 	b := &brain{replies: []agent.Reply{agent.Say{Text: "Yes. [REMEMBER: somebody was here]"}, agent.Done{}}}
-	entries, kept := newEntries(), &talks{kept: map[string]agent.Conversation{}}
+	entries, kept := newTable[agent.Entry](), newTable[agent.Conversation]()
 	m := newMind(&published{}, agent.NewMemory(entries), b)
 	m.Keep(agent.NewHistories(kept))
 	talk := func(stranger bool, text string) {
 		t.Helper()
-		turn := agent.Turn{Conversation: "a0b1c2d3e4f5", Robot: "a0b1c2d3e4f5", Guest: stranger, Text: text, Now: now}
+		turn := agent.Turn{Conversation: "a0b1c2d3e4f5", Robot: "a0b1c2d3e4f5", Untrusted: stranger, Text: text, Now: now}
 		if err := m.Answer(t.Context(), turn, func(agent.Reply) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
@@ -89,7 +89,7 @@ func TestNothingOfAStrangersTalkIsKept(t *testing.T) {
 	m.Dismiss("a0b1c2d3e4f5")
 	talk(true, "are you there")
 	if h := b.heard[3].History; len(h) != 0 {
-		t.Errorf("whoever comes after a stranger that gave way is told %+v", h)
+		t.Errorf("after a dropped stranger the next is given %+v", h)
 	}
 	talk(false, "a secret again")
 	m.Dismiss("a0b1c2d3e4f5")

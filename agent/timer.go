@@ -7,28 +7,28 @@ import (
 	"perch/device"
 )
 
-// Timer is something to be told at a time: that some minutes are over, or
-// what somebody wanted to be reminded of.
+// Timer is a text to be spoken at a time: that some minutes are over, or a
+// reminder.
 type Timer struct {
 	ID       string        `json:"id"`
-	Robot    device.ID     `json:"robot,omitempty"` // it rings there; without one, wherever somebody is
-	Text     string        `json:"text"`            // what is said when it rings
+	Robot    device.ID     `json:"robot,omitempty"` // the robot that announces it; empty is any
+	Text     string        `json:"text"`            // spoken when it rings
 	Set      time.Time     `json:"set"`
 	Due      time.Time     `json:"due"`              // by the wall clock
 	Length   time.Duration `json:"length,omitempty"` // nanoseconds; 0 for a reminder at a clock time
 	Reminder bool          `json:"reminder,omitempty"`
-	OnRobot  bool          `json:"on_robot,omitempty"` // the robot rings by itself; the copy here tells the bus
-	RobotID  string        `json:"robot_id,omitempty"` // what the robot calls it, where it said so
+	OnRobot  bool          `json:"on_robot,omitempty"` // the robot rings by itself, and this copy is only published
+	RobotID  string        `json:"robot_id,omitempty"` // the robot's id of it, if it gave one
 }
 
-// LongestTimer is the longest that one may wait. A day is also the most that the
-// firmware takes.
+// LongestTimer is the longest time that a timer may wait, which is also the most
+// that the firmware takes.
 const LongestTimer = 24 * time.Hour
 
 // Errors of the timers.
 var (
-	// ErrTimer is wrapped by Set for what cannot be a timer.
+	// ErrTimer is wrapped for an invalid timer.
 	ErrTimer = errors.New("not a timer")
-	// ErrTooManyTimers is wrapped by Set where a robot has all it may have.
+	// ErrTooManyTimers is wrapped if a robot has all the timers it may have.
 	ErrTooManyTimers = errors.New("too many timers")
 )

@@ -16,71 +16,71 @@ import (
 
 // Turn is what a brain is given to answer.
 type Turn struct {
-	Conversation string    // whose history it belongs to: a robot's id, or a skin's own
-	Robot        device.ID // empty where no robot takes part
+	Conversation string    // whose history the turn belongs to: a robot's id, or the name of a skin's own
+	Robot        device.ID // empty if no robot takes part
 	Session      string
-	Guest        bool       // somebody who may talk, and not act in the house; a robot that is one is a Stranger
-	Unseen       bool       // the mind publishes nothing of it: whoever asks tells what shows
-	Text         string     // what was said
+	Untrusted    bool       // may talk, and not act on the home; an untrusted robot is a stranger
+	Unpublished  bool       // the mind publishes no events of it: the caller does
+	Text         string     // what the person said
 	Now          time.Time  // in the household's zone
 	Language     string     // BCP 47
-	Name         string     // that the robot is called by in its house; empty is none
+	Name         string     // the robot's name in its home; empty is none
 	Persona      *Persona   // of this robot; nil is the household's
-	Brain        string     // that is asked first, by its kind or, of the second of a kind, "openai 2"; empty is the first
-	Body         Body       // nil where no robot takes part
-	History      []Exchange // the mind's own, where it has any
+	Brain        string     // the brain to ask first, by its kind, or "openai 2" for the second of a kind; empty is the first of all
+	Body         Body       // nil if no robot takes part
+	History      []Exchange // replaced by the mind's own, if it has one
 }
 
-// Stranger reports whether a robot talks that nobody has adopted by name.
-func (t Turn) Stranger() bool { return t.Guest && t.Robot != "" }
+// Stranger reports whether the turn is of a robot that nobody has adopted by name.
+func (t Turn) Stranger() bool { return t.Untrusted && t.Robot != "" }
 
-// Exchange is one turn that was: what was heard and what was answered.
+// Exchange is one past turn: the text heard and the text said in answer.
 type Exchange struct {
 	Heard string `json:"heard"`
 	Said  string `json:"said"`
-	Emoji string `json:"emoji,omitempty"` // the face it was said with
+	Emoji string `json:"emoji,omitempty"` // of the face shown with the answer
 }
 
-// Body is the robot a turn may act through.
+// Body is the robot that a turn may act through.
 type Body interface {
-	// Tools are those the robot lists.
+	// Tools lists the robot's tools.
 	Tools() []device.Tool
-	// Call runs a tool and returns what it answered.
+	// Call runs a tool and returns its result.
 	Call(ctx context.Context, name string, arguments map[string]any) (device.Result, error)
-	// Reboot restarts the robot, once what is being said has been said.
+	// Reboot restarts the robot after the present speech.
 	Reboot(ctx context.Context) error
 }
 
-// Reply is one piece of an answer. Replies are one ordered sequence, so text,
-// face and sound cannot overtake one another. The set is closed: Felt, Say,
-// Cue, Note, Ask, ToolStatus and Done.
+// Reply is one piece of an answer. Replies are one ordered sequence, so that text,
+// face and sound stay in step. The set is closed: Felt, Say, Cue, Note, Ask,
+// ToolStatus and Done.
 type Reply interface{ isReply() }
 
 // Felt changes the face.
 type Felt struct {
 	Emotion   Emotion
-	Intensity float64 // over 0 to 1; 0 is a brain that does not say, and stands for 1
-	Tag       string  // what the model wrote for it, where that was a word
+	Intensity float64 // from 0 to 1; 0 is unknown and stands for 1
+	Tag       string  // the model's own word for it, if any
 }
 
 // Say is one sentence to be spoken, without emoji.
 type Say struct{ Text string }
 
-// Cue is a stage direction for a skin that is drawn. A robot leaves it alone.
+// Cue is a stage direction for a drawn avatar. Robots ignore it.
 type Cue struct {
 	Kind  string // "anim" or "pause"
 	Value string // as the model wrote it: "wave", "1.5"
 }
 
-// Note is a fact to be remembered. The mind does so and passes it on to nobody.
+// Note is a fact to remember. The mind remembers it and does not pass it on.
 type Note struct{ Text string }
 
-// Ask is a question that the turn waits for. The sink that takes it returns
-// only when Answer has been called, which happens exactly once.
+// Ask is a question whose answer the turn waits for. The receiver of the reply
+// returns only after it has called Answer, exactly once.
 type Ask struct {
 	ID     string
-	Text   string        // spoken and shown
-	Within time.Duration // then it has expired
+	Text   string        // to be spoken and shown
+	Within time.Duration // the question expires after this time
 	Answer func(Answer)
 }
 
@@ -90,33 +90,33 @@ type Outcome string
 // The outcomes.
 const (
 	AnswerGiven   Outcome = "answered"
-	AnswerTouch   Outcome = "touched" // a touch of the head: yes
-	AnswerAllowed Outcome = "allowed" // by the robot's owner, elsewhere
-	AnswerDenied  Outcome = "denied"  // by the same
+	AnswerTouch   Outcome = "touched" // the head was touched: yes
+	AnswerAllowed Outcome = "allowed" // by the robot's owner, on another device
+	AnswerDenied  Outcome = "denied"  // by the robot's owner, on another device
 	AnswerExpired Outcome = "expired"
-	AnswerClosed  Outcome = "closed" // the channel closed: no
+	AnswerClosed  Outcome = "closed" // the channel closed, or nobody can be asked: no
 )
 
 // Answer ends a question.
 type Answer struct {
 	Outcome Outcome
-	Text    string // what was said, where something was
+	Text    string // the spoken answer, if any
 }
 
-// ToolStatus tells of a tool at work.
+// ToolStatus reports a running or finished tool.
 type ToolStatus struct{ event.ToolStatus }
 
-// Done ends the sequence.
+// Done ends the sequence of replies.
 type Done struct{ End End }
 
-// End says what follows a turn.
+// End is what follows a turn.
 type End string
 
-// The ends a brain may choose.
+// The ends that a brain may choose.
 const (
-	Continue End = event.EndDone   // the talk goes on
+	Continue End = event.EndDone   // the conversation goes on
 	HangUp   End = event.EndHangUp // the channel closes after the last packet
-	Sleep    End = event.EndSleep  // good night: hang up, and be asleep
+	Sleep    End = event.EndSleep  // good night: hang up, and show the sleeping state
 )
 
 func (Felt) isReply()       {}
@@ -131,17 +131,17 @@ func (Done) isReply()       {}
 type Brain interface {
 	// Name is the brain's kind as the configuration spells it.
 	Name() string
-	// Think answers one turn through out, ending with Done. It returns out's
-	// error when that fails, ctx's when cancelled, and wraps ErrAway where it
-	// cannot answer at all right now.
+	// Think answers one turn through out and ends with Done. It returns out's
+	// error if out fails, ctx's error if ctx ends, and an error that wraps ErrAway
+	// if the brain cannot answer at the moment.
 	Think(ctx context.Context, t Turn, out func(Reply) error) error
 }
 
-// ErrAway is wrapped by a brain that cannot be reached. The next in the list
-// is tried, unless this one has already spoken in the turn.
+// ErrAway is wrapped by the errors of a brain that cannot be reached. The next
+// brain in the list is asked then, unless this one has already spoken in the turn.
 var ErrAway = errors.New("the brain does not answer")
 
-// ErrStranger is how a brain that acts in the house passes over a turn of a
-// robot that nobody has adopted by name. It wraps ErrAway, and is no failure of
-// the brain's.
-var ErrStranger = fmt.Errorf("%w: it acts in the house, and this robot is not adopted by name; perch adopt ROBOT does that", ErrAway)
+// ErrStranger is returned by a brain that acts on the home, for a turn of a robot
+// that nobody has adopted by name. It wraps ErrAway, and is not a fault of the
+// brain.
+var ErrStranger = fmt.Errorf("%w: it acts on the home, and this robot is not adopted by name; perch adopt ROBOT adopts it", ErrAway)

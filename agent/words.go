@@ -10,46 +10,46 @@ import (
 	"unicode"
 )
 
-// Vocabulary names a set of words for faces. Renderers know one, and each its
-// own.
+// Vocabulary names a set of words for faces. Each renderer knows one.
 type Vocabulary string
 
 // The vocabularies that are known without being told.
 const (
-	VocabularyXiaozhi   Vocabulary = "xiaozhi"   // the firmware's 21, which all others are told from
-	VocabularyRFC       Vocabulary = "rfc"       // the 16 of AniCompanion, the client its author wrote beside the RFC
+	VocabularyXiaozhi   Vocabulary = "xiaozhi"   // the firmware's 21 names, which all others are mapped from
+	VocabularyRFC       Vocabulary = "rfc"       // the 16 of AniCompanion, the client of the RFC's author
 	VocabularyLive2D    Vocabulary = "live2d"    // the 8 of the OpenAB companion
 	VocabularyVRM       Vocabulary = "vrm"       // the presets of VRM 1.0
 	VocabularyVRM0      Vocabulary = "vrm0"      // those of VRM 0.x
 	VocabularyStackChan Vocabulary = "stackchan" // the eight faces of the stock robot
 
-	// VocabularyChatdollKit are the faces of ChatdollKit's models, in the form it
-	// looks for them in a text.
+	// VocabularyChatdollKit is the faces of ChatdollKit's models, in the form in
+	// which it looks for them in a text.
 	VocabularyChatdollKit Vocabulary = "chatdollkit"
-	// VocabularyVerbatim is the model's own: each face is called what it wrote. A
-	// face that it did not write as a word is called as the firmware does.
+	// VocabularyVerbatim is the model's own words: each face has the name that the
+	// model wrote. A face that the model did not write as a word has the
+	// firmware's name.
 	VocabularyVerbatim Vocabulary = "verbatim"
 )
 
-// ErrWords is wrapped by NewWords for what cannot be added.
+// ErrWords is wrapped by NewWords for words that cannot be added.
 var ErrWords = errors.New("not words for faces")
 
-// What may be added, and how long a word may be, in bytes.
+// Bounds of what may be added: vocabularies, and the bytes of a word.
 const (
 	mostVocabularies = 32
 	mostWord         = 64
 )
 
-// faceWords is one row of the table: what a face is called elsewhere, in the
-// order of stockVocabularies.
+// faceWords is one row of the table: the names of a face in the order of
+// stockVocabularies.
 type faceWords struct {
 	name                              string
 	rfc, live2d, vrm, vrm0, stackchan string
 	chatdollkit                       string
 }
 
-// ofChatdollKit begins each of ChatdollKit's words.
-const ofChatdollKit = "face:"
+// chatdollKitPrefix begins each of ChatdollKit's words.
+const chatdollKitPrefix = "face:"
 
 // stockVocabularies are the columns of faceTable.
 func stockVocabularies() []Vocabulary {
@@ -57,18 +57,17 @@ func stockVocabularies() []Vocabulary {
 }
 
 func (f faceWords) columns() []string {
-	return []string{f.name, f.rfc, f.live2d, f.vrm, f.vrm0, f.stackchan, ofChatdollKit + f.chatdollkit}
+	return []string{f.name, f.rfc, f.live2d, f.vrm, f.vrm0, f.stackchan, chatdollKitPrefix + f.chatdollkit}
 }
 
-// faceTable is the one table of faces, in the order of Emotions. A word that
-// stands in more than one row belongs to the first in which it is marked as
-// its home, which readHome says where that is not the first of all.
+// faceTable is the table of faces, in the order of Emotions. A word in more than
+// one row is read as the first of them, unless ambiguousWords says otherwise.
 //
-// For the stock robot: whoever jokes laughs; a wink, pride and contentment
-// are friendly, and its eyes of happy are the warmest there are. Models write
-// surprise for "oh, how nice" far more than for a fright. A fright is no
-// pleasure and no anger either, and who is unsure of itself is doubtful.
-// Sleepy is not among what is shown; see Emotion.On.
+// The column of the stock robot has eight faces. Joking is shown as laughing. A
+// wink, pride and contentment are shown as happy, whose eyes are the warmest.
+// Models write surprise for "oh, how nice" far more often than for a fright, so it
+// is happy too. A fright and unsureness are doubtful. Sleepy is not shown; see
+// Emotion.On.
 func faceTable() []faceWords {
 	return []faceWords{
 		{"neutral", "neutral", "neutral", "neutral", "neutral", "neutral", "Neutral"},
@@ -95,16 +94,17 @@ func faceTable() []faceWords {
 	}
 }
 
-// readHome says whose a word is where the first row that has it is not meant.
-func readHome() map[string]string {
+// ambiguousWords maps a word to its face where the first row with that word is not
+// meant.
+func ambiguousWords() map[string]string {
 	return map[string]string{
 		"smirk": "confident", "fun": "relaxed", "face:fun": "relaxed", "doubtful": "thinking",
 	}
 }
 
-// readOnly are words that others write for faces and that are never written
-// here: there is a nearer one, or none that is a face of its own.
-func readOnly() map[string]string {
+// readOnlyWords are words that others use for faces. They are read, and never
+// written, because there is a nearer word or no such face.
+func readOnlyWords() map[string]string {
 	return map[string]string{
 		"disgusted": "angry", "pain": "crying", "bored": "sleepy", // of the 16
 		"disgust": "angry", // of the 8
@@ -116,19 +116,19 @@ func readOnly() map[string]string {
 	}
 }
 
-// Words is the one table between the 21 faces and what they are called
-// elsewhere, with what its owner has added. It does not change, and may be
-// used from any goroutine.
+// Words maps between the 21 faces and their names in all vocabularies, including
+// those that the owner has added. It does not change, and may be used from any
+// goroutine.
 type Words struct {
 	written map[Vocabulary]map[string]string // by a face's name
 	read    map[string]Emotion               // by a word, in lower case
 }
 
-// NewWords returns the table with vocabularies added to it: each has words by
-// the names of the 21 faces. In a stock vocabulary they take the place of its
-// own; in a new one a face that is left out is called as neutral is, and
-// neutral is needed. A word that nobody knew yet is read as the first face it
-// was given to. NewWords wraps ErrWords for what cannot be added.
+// NewWords returns the table with further vocabularies: each maps the names of the
+// 21 faces to words. In a stock vocabulary they replace the stock words. In a new
+// one a face that is left out has the word of neutral, and neutral is required. A
+// new word is read as the first face that has it. NewWords wraps ErrWords for
+// words that cannot be added.
 func NewWords(added map[Vocabulary]map[string]string) (*Words, error) {
 	w := &Words{written: map[Vocabulary]map[string]string{}, read: map[string]Emotion{}}
 	for _, v := range stockVocabularies() {
@@ -152,12 +152,12 @@ func NewWords(added map[Vocabulary]map[string]string) (*Words, error) {
 	return w, nil
 }
 
-// learn notes how the stock words are read.
+// learn sets how the stock words are read.
 func (w *Words) learn() {
 	for _, e := range Emotions() {
-		w.read[e.Name] = e // a face's own name is that face, whatever else it is called
+		w.read[e.Name] = e // a face's own name always means that face
 	}
-	for _, some := range []map[string]string{readHome(), readOnly()} {
+	for _, some := range []map[string]string{ambiguousWords(), readOnlyWords()} {
 		for word, name := range some {
 			w.read[word] = w.read[name]
 		}
@@ -182,7 +182,7 @@ func (w *Words) add(v Vocabulary, words map[string]string) error {
 		if !slices.ContainsFunc(Emotions(), func(e Emotion) bool { return e.Name == name }) {
 			return fmt.Errorf("%w: %s: %.40q is none of the 21 faces", ErrWords, v, name)
 		}
-		if err := CheckWord(strings.TrimPrefix(word, ofChatdollKit)); err != nil {
+		if err := CheckWord(strings.TrimPrefix(word, chatdollKitPrefix)); err != nil {
 			return fmt.Errorf("%w: %s: the word %.40q: %w", ErrWords, v, word, err)
 		}
 	}
@@ -202,8 +202,8 @@ func (w *Words) add(v Vocabulary, words map[string]string) error {
 	return nil
 }
 
-// CheckWord lets through what can stand in a tag: letters, digits, and what
-// joins them.
+// CheckWord rejects words that cannot stand in a tag: a word has letters, digits,
+// hyphens and underscores.
 func CheckWord(word string) error {
 	if word == "" || len(word) > mostWord || strings.ContainsFunc(word, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' && r != '-'
@@ -213,9 +213,9 @@ func CheckWord(word string) error {
 	return nil
 }
 
-// Word is what a vocabulary calls a face. A face that is none of the 21, an
-// icon of the firmware's say, is called as neutral is; so is every face where
-// the vocabulary is unknown, in the firmware's words.
+// Word is a vocabulary's word for a face. A face that is none of the 21, such as
+// an icon of the firmware, has the word of neutral. An unknown vocabulary stands
+// for the firmware's.
 func (w *Words) Word(v Vocabulary, face string) string {
 	words, known := w.written[v]
 	if !known {
@@ -230,7 +230,7 @@ func (w *Words) Word(v Vocabulary, face string) string {
 	return words[Neutral.Name]
 }
 
-// Tag is what a vocabulary calls a face that a model wrote a tag for, or none.
+// Tag is a vocabulary's word for a face that a model wrote a tag for, or none.
 func (w *Words) Tag(v Vocabulary, face, tag string) string {
 	if v == VocabularyVerbatim && tag != "" {
 		return tag
@@ -238,7 +238,7 @@ func (w *Words) Tag(v Vocabulary, face, tag string) string {
 	return w.Word(v, face)
 }
 
-// Face is the face that a word of any vocabulary stands for, in whatever case.
+// Face is the face that a word of any vocabulary stands for, in any case.
 func (w *Words) Face(word string) (Emotion, bool) {
 	e, known := w.read[strings.ToLower(strings.TrimSpace(word))]
 	return e, known
@@ -247,10 +247,10 @@ func (w *Words) Face(word string) (Emotion, bool) {
 // Knows reports whether there is a vocabulary of that name.
 func (w *Words) Knows(v Vocabulary) bool { return w.written[v] != nil }
 
-// Vocabularies are all there are, in order.
+// Vocabularies lists all vocabularies, in order.
 func (w *Words) Vocabularies() []Vocabulary { return slices.Sorted(maps.Keys(w.written)) }
 
-// StockWords is the table as it is. Nothing was added that could be wrong.
+// StockWords is the table without additions.
 func StockWords() *Words {
 	w, err := NewWords(nil)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"perch/agent"
 )
 
-// vocabularies are what the renderers' own documents and sources list.
+// vocabularies are the words that the renderers' documents and sources list.
 var vocabularies = map[agent.Vocabulary]string{
 	agent.VocabularyXiaozhi:   firmwareEmotions,
 	agent.VocabularyRFC:       "neutral happy sad angry surprised curious excited shy love smirk sleepy proud disgusted pain laugh bored",
@@ -36,10 +36,10 @@ func newWords(t testing.TB, added map[agent.Vocabulary]map[string]string) *agent
 	return w
 }
 
-// TestWordsAgreeBothWays: a face is called by a word that its renderer knows,
-// every word of a renderer's is a face, and who reads what was written and
-// writes it again writes the same.
-func TestWordsAgreeBothWays(t *testing.T) {
+// TestWordsMapBothWays: each face has a word that its renderer knows, each word of
+// a renderer is a face, and reading a word and writing its face again gives the
+// same word.
+func TestWordsMapBothWays(t *testing.T) {
 	w := newWords(t, nil)
 	for v, listed := range vocabularies {
 		known := strings.Fields(listed)
@@ -74,8 +74,8 @@ func TestWordsAgreeBothWays(t *testing.T) {
 	}
 }
 
-// TestWhatWordsMean: every word of the skins, and the face that is nearest.
-func TestWhatWordsMean(t *testing.T) {
+// TestTheMeaningOfWords: each word of the skins, and the nearest face.
+func TestTheMeaningOfWords(t *testing.T) {
 	w := newWords(t, nil)
 	for face, words := range map[string]string{
 		"neutral": "neutral calm", "happy": "happy joy JOY smile", "sad": "sad sadness sorrow", "angry": "angry anger disgust disgusted annoyed",
@@ -94,9 +94,9 @@ func TestWhatWordsMean(t *testing.T) {
 	}
 }
 
-// TestWordsOfOnesOwn agree both ways as well, whatever they are, and change
-// nothing of how the stock words are read.
-func TestWordsOfOnesOwn(t *testing.T) {
+// TestAddedWords: they map both ways as well, and do not change how the stock
+// words are read.
+func TestAddedWords(t *testing.T) {
 	stock := newWords(t, nil)
 	words := []string{"f01", "f02", "Grin", "tsundere", "joy", "sad", "happy", "ハート", "x-y_z"}
 	rapid.Check(t, func(t *rapid.T) {
@@ -129,7 +129,7 @@ func TestWordsOfOnesOwn(t *testing.T) {
 	})
 }
 
-func TestWordsThatCannotBeAdded(t *testing.T) {
+func TestInvalidWords(t *testing.T) {
 	many := map[agent.Vocabulary]map[string]string{}
 	for i := range 33 {
 		many[agent.Vocabulary(strings.Repeat("v", i+1))] = map[string]string{"neutral": "n"}
@@ -158,8 +158,8 @@ func TestWordsThatCannotBeAdded(t *testing.T) {
 	}
 }
 
-// TestFaceAsAWord: some renderers look for [face:Joy], and their owner's words
-// may be written so.
+// TestFaceAsAWord: some renderers look for [face:Joy], and their owners may add
+// words of that form.
 func TestFaceAsAWord(t *testing.T) {
 	w := newWords(t, map[agent.Vocabulary]map[string]string{"mine": {"neutral": "face:Plain", "happy": "face:Joy", "loving": "face:Heart"}})
 	for face, want := range map[string]string{"happy": "face:Joy", "loving": "face:Heart", "sad": "face:Plain"} {
@@ -170,7 +170,8 @@ func TestFaceAsAWord(t *testing.T) {
 	if e, ok := w.Face("face:heart"); !ok || e.Name != "loving" {
 		t.Errorf("it is read as %v", e)
 	}
-	if got := w.Tag(agent.VocabularyVerbatim, "happy", "Grin"); got != "Grin" || w.Tag("mine", "happy", "Grin") != "face:Joy" || w.Tag(agent.VocabularyVerbatim, "cool", "") != "cool" {
+	if got := w.Tag(agent.VocabularyVerbatim, "happy", "Grin"); got != "Grin" || w.Tag("mine", "happy", "Grin") != "face:Joy" ||
+		w.Tag(agent.VocabularyVerbatim, "cool", "") != "cool" {
 		t.Errorf("a model's own word is %s", got)
 	}
 }

@@ -59,7 +59,7 @@ func TestEndlessAgents(t *testing.T) {
 func TestStrangersHaveNoAgent(t *testing.T) {
 	r := build(t, "plain")
 	turn := r.turnOf("a", "say Yes.")
-	turn.Guest = true
+	turn.Untrusted = true
 	h := &heard{}
 	if err := r.brain.Think(t.Context(), turn, h.take); !errors.Is(err, agent.ErrStranger) || !errors.Is(err, agent.ErrAway) || h.String() != "" || len(r.pids()) > 0 {
 		t.Errorf("%v, %q, %d processes", err, h, len(r.pids()))

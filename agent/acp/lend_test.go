@@ -131,7 +131,7 @@ func TestAnAgentIsLentTools(t *testing.T) {
 	if got := p.told(); got != "close 1" {
 		t.Errorf("forgotten: %s", got)
 	}
-	if err := r.brain.Think(t.Context(), agent.Turn{Robot: robot, Guest: true, Text: "say Hi."}, (&heard{}).take); !errors.Is(err, agent.ErrStranger) {
+	if err := r.brain.Think(t.Context(), agent.Turn{Robot: robot, Untrusted: true, Text: "say Hi."}, (&heard{}).take); !errors.Is(err, agent.ErrStranger) {
 		t.Error(err)
 	}
 	if got := p.told(); got != "" {

@@ -65,7 +65,7 @@ func TestStrangersDoNotMoveTheHouse(t *testing.T) {
 	h := newHouse(t, plain)
 	b := h.brain(t)
 	var replies []string
-	turn := agent.Turn{Conversation: "a", Robot: "a0b1c2d3e4f5", Guest: true, Text: "open the door"}
+	turn := agent.Turn{Conversation: "a", Robot: "a0b1c2d3e4f5", Untrusted: true, Text: "open the door"}
 	if err := b.Think(t.Context(), turn, heard(&replies)); !errors.Is(err, agent.ErrStranger) || !errors.Is(err, agent.ErrAway) || h.conns.Load() > 0 || replies != nil {
 		t.Errorf("%v, %q, %d connections", err, replies, h.conns.Load())
 	}

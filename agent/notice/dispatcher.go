@@ -14,297 +14,326 @@ import (
 )
 
 const (
-	lookEvery      = time.Minute // while something waits: the wall clock may have jumped
+	checkEvery     = time.Minute // while a notification waits: the wall clock may have jumped
 	mostJump       = 2 * time.Second
 	announceWithin = 5 * time.Second
 )
 
-// telling is what a herald knows while it runs. One goroutine uses it.
-type telling struct {
+// dispatcher is the runtime state of a Notifier. One goroutine uses it.
+type dispatcher struct {
 	*Notifier
 	robots  robots
-	open    map[device.ID]string // whose channel is open, and the session where it is known
-	waiting map[string]*waiting  // every notification there is
+	open    map[device.ID]string // the robots with an open channel, each with its session, where that is known
+	waiting map[string]*waiting  // all notifications
 	held    map[device.ID]time.Time
-	refused map[device.ID]time.Duration // till when one is not offered anything, on the running clock
+	refused map[device.ID]time.Duration // until when nothing is offered to a robot, on the running clock
 
-	seen   uint64             // Seq of the last event taken
-	listed map[device.ID]bool // those open when they were last listed,
-	at     uint64             // and the Seq of that moment
+	lastSeq  uint64             // Seq of the last event taken
+	listed   map[device.ID]bool // the robots that were open when they were last listed
+	listedAt uint64             // Seq of that moment
 
-	wall    time.Time     // both clocks at the same moment,
-	running time.Duration // to see one of them jump
-	ailing  bool          // the store does not work
-	failed  bool          // so it was found in this pass
+	wall        time.Time     // both clocks at the same moment, to detect that one
+	running     time.Duration // of them jumps
+	storeDown   bool          // the store fails, and that is logged
+	storeFailed bool          // the store has failed in this pass
 }
 
 // waiting is a notification, and the robots it was offered to whose channel is
 // still open.
 type waiting struct {
 	Notification
-	offered map[device.ID]bool
-	unkept  bool // the store did not take it
-	unsaved bool // the store has an earlier state
+	offered  map[device.ID]bool
+	unstored bool // the store failed to take it
+	unsaved  bool // the store has an earlier state
 }
 
 func newWaiting(n Notification) *waiting {
 	return &waiting{Notification: n, offered: map[device.ID]bool{}}
 }
 
-func newTelling(h *Notifier, r robots) *telling {
-	t := &telling{
-		Notifier: h, robots: r, open: map[device.ID]string{}, waiting: map[string]*waiting{},
+func newDispatcher(n *Notifier, r robots) *dispatcher {
+	d := &dispatcher{
+		Notifier: n, robots: r, open: map[device.ID]string{}, waiting: map[string]*waiting{},
 		held: map[device.ID]time.Time{}, refused: map[device.ID]time.Duration{},
-		wall: h.clock.Now(), running: h.clock.Running(),
+		wall: n.clock.Now(), running: n.clock.Running(),
 	}
-	t.reread()
-	return t
+	d.reread()
+	return d
 }
 
-// reread learns everything anew, as at the start and where events were missed.
-// Nothing counts as offered then: better told twice than never.
-func (t *telling) reread() {
-	ids := t.robots.Open()
-	t.at = t.bus.Seq()
-	open := map[device.ID]string{}
-	t.listed = map[device.ID]bool{}
-	for _, id := range ids {
-		open[id], t.listed[id] = t.open[id], true
+// await returns when there is something to do. It takes all events that were
+// published until then: a robot that has just said hello again must not be taken
+// for its earlier session. It reports false at the end of ctx or of the events.
+func (d *dispatcher) await(ctx context.Context, events <-chan event.Envelope, alarm <-chan time.Time) bool {
+	for wake := false; !wake; {
+		select {
+		case e, open := <-events:
+			if !open {
+				return false
+			}
+			wake = d.take(e)
+		case <-d.timers.changed:
+			wake = true
+		case <-alarm:
+			wake = true
+		case <-ctx.Done():
+			return false
+		}
 	}
-	t.open = open
-	clear(t.held)
-	clear(t.refused)
-	t.refresh()
-	for _, w := range t.waiting {
+	for until := d.bus.Seq(); d.lastSeq < until; {
+		e, open := <-events
+		if !open {
+			return false
+		}
+		d.take(e)
+	}
+	return true
+}
+
+// reread reads everything anew, at the start and after missed events. Nothing
+// counts as offered then: a repeated announcement is better than none.
+func (d *dispatcher) reread() {
+	ids := d.robots.Open()
+	d.listedAt = d.bus.Seq()
+	open := map[device.ID]string{}
+	d.listed = map[device.ID]bool{}
+	for _, id := range ids {
+		open[id], d.listed[id] = d.open[id], true
+	}
+	d.open = open
+	clear(d.held)
+	clear(d.refused)
+	d.refresh()
+	for _, w := range d.waiting {
 		clear(w.offered)
 	}
 }
 
-// refresh reads the notifications from where they are kept.
-func (t *telling) refresh() {
-	kept := map[string]bool{}
-	for _, n := range t.notices.all() {
-		kept[n.ID] = true
-		if w, known := t.waiting[n.ID]; known {
+// refresh reads the notifications from the store.
+func (d *dispatcher) refresh() {
+	stored := map[string]bool{}
+	for _, n := range d.store.all() {
+		stored[n.ID] = true
+		if w, known := d.waiting[n.ID]; known {
 			if w.unsaved {
 				n.State = w.State
 			}
 			w.Notification = n
 			continue
 		}
-		t.waiting[n.ID] = newWaiting(n)
+		d.waiting[n.ID] = newWaiting(n)
 	}
-	maps.DeleteFunc(t.waiting, func(id string, w *waiting) bool {
-		if kept[id] || w.unkept {
+	maps.DeleteFunc(d.waiting, func(id string, w *waiting) bool {
+		if stored[id] || w.unstored {
 			return false
 		}
-		_, there, err := t.notices.get(id) // none where the table cannot be read is no news
+		_, there, err := d.store.get(id) // a store that cannot be read says nothing
 		return err == nil && !there
 	})
 }
 
-// take learns from an event, and reports whether it is of any concern.
-func (t *telling) take(e event.Envelope) bool {
-	t.seen = max(t.seen, e.Seq)
+// take learns from an event, and reports whether there may be something to do.
+func (d *dispatcher) take(e event.Envelope) bool {
+	d.lastSeq = max(d.lastSeq, e.Seq)
 	switch ev := e.Event.(type) {
 	case event.RobotOnline:
-		return t.online(e)
+		return d.online(e)
 	case event.RobotOffline:
-		if e.Seq > t.at || !t.listed[e.Robot] {
-			t.closed(e.Robot)
+		if e.Seq > d.listedAt || !d.listed[e.Robot] {
+			d.closed(e.Robot)
 		}
 		return true
 	case event.Notification:
-		return t.received(e, ev)
+		return d.received(e, ev)
 	case event.NotificationChanged:
-		return t.changed(ev)
-	case event.Missed, event.RobotAdopted: // who is adopted may be connected already
-		t.reread()
+		return d.changed(ev)
+	case event.Missed, event.RobotAdopted: // an adopted robot may be connected already
+		d.reread()
 		return true
 	}
 	return false
 }
 
-// online is a session that has just said hello. What was offered to the one
-// before it, and not told, is offered to this one. A robot that was listed
-// after its hello is that one already.
-func (t *telling) online(e event.Envelope) bool {
-	if e.Seq <= t.at && t.listed[e.Robot] {
-		t.open[e.Robot] = e.Session
+// online takes a session that has just said hello. Notifications that the earlier
+// session was offered and did not announce are offered to this one. A robot that
+// was listed after its hello has this session already.
+func (d *dispatcher) online(e event.Envelope) bool {
+	if e.Seq <= d.listedAt && d.listed[e.Robot] {
+		d.open[e.Robot] = e.Session
 		return true
 	}
-	t.closed(e.Robot)
-	t.open[e.Robot] = e.Session
+	d.closed(e.Robot)
+	d.open[e.Robot] = e.Session
 	return true
 }
 
-func (t *telling) closed(id device.ID) {
-	delete(t.open, id)
-	delete(t.held, id)
-	delete(t.refused, id)
-	for _, w := range t.waiting {
+func (d *dispatcher) closed(id device.ID) {
+	delete(d.open, id)
+	delete(d.held, id)
+	delete(d.refused, id)
+	for _, w := range d.waiting {
 		delete(w.offered, id)
 	}
 }
 
-// received is a notification just accepted, or one that was there when all
-// were read.
-func (t *telling) received(e event.Envelope, ev event.Notification) bool {
-	n, there, err := t.notices.get(ev.ID)
+// received takes a notification that was just accepted, unless refresh has read
+// it already.
+func (d *dispatcher) received(e event.Envelope, ev event.Notification) bool {
+	n, there, err := d.store.get(ev.ID)
 	switch {
 	case err != nil:
-		t.fault(err)
+		d.fault(err)
 		n = Notification{ID: ev.ID, Text: ev.Text, Urgency: ev.Urgency, ActionURL: ev.ActionURL, Robot: e.Robot, SessionID: e.Session,
 			Speak: ev.Speak, Received: e.At.Round(0), Expires: ev.ExpiresAt}
 	case !there:
 		return false
 	}
-	known, ok := t.waiting[ev.ID]
+	known, ok := d.waiting[ev.ID]
 	if ok && known.Received.Equal(n.Received) && known.Text == n.Text {
 		return false
 	}
-	// What is known to be told is an earlier one of the same id.
+	// What robots have reported is about an earlier notification of the same id.
 	n.State = Received
-	t.waiting[ev.ID] = newWaiting(n)
+	d.waiting[ev.ID] = newWaiting(n)
 	return true
 }
 
-// changed is a step in the life of one, which a robot's session or a screen
-// has told.
-func (t *telling) changed(e event.NotificationChanged) bool {
-	w, known := t.waiting[e.ID]
+// changed takes a step in the life of a notification, which a robot's session or
+// a screen has reported.
+func (d *dispatcher) changed(e event.NotificationChanged) bool {
+	w, known := d.waiting[e.ID]
 	if !known {
 		return false
 	}
 	switch e.State {
 	case Acknowledged, Expired:
-		delete(t.waiting, e.ID)
+		delete(d.waiting, e.ID)
 	case Shown, Spoken:
 		if step(e.State) > step(w.State) {
 			w.State, w.unsaved = e.State, true
-			t.save(w)
+			d.save(w)
 		}
 	}
 	return true
 }
 
-func (t *telling) save(w *waiting) {
-	_, err := t.notices.Change(w.ID, w.State)
+func (d *dispatcher) save(w *waiting) {
+	_, err := d.store.Change(w.ID, w.State)
 	if err == nil || errors.Is(err, ErrNotFound) {
 		w.unsaved = false
 		return
 	}
-	t.fault(err)
+	d.fault(err)
 }
 
-// pass does all there is to do now, and returns how long until there may be
-// more.
-func (t *telling) pass(ctx context.Context) (wait time.Duration, some bool) {
-	t.failed = false
-	t.jump()
-	t.fault(t.timers.follow())
-	for _, due := range t.timers.due() {
-		t.ring(due)
+// pass does all there is to do now, and returns the time until there may be more.
+func (d *dispatcher) pass(ctx context.Context) (wait time.Duration, some bool) {
+	d.storeFailed = false
+	d.followClock()
+	d.fault(d.timers.correctDue())
+	for _, due := range d.timers.due() {
+		d.ring(due)
 	}
-	t.tryAgain()
-	t.expire()
-	t.offer(ctx)
-	t.hold()
-	t.ailing = t.failed
-	return t.next()
+	d.retryStore()
+	d.expire()
+	d.offer(ctx)
+	d.holdChannels()
+	d.storeDown = d.storeFailed
+	return d.next()
 }
 
-// jump looks whether the wall clock has jumped since it last did.
-func (t *telling) jump() {
-	wall, running := t.clock.Now(), t.clock.Running()
-	by := wall.Sub(t.wall) - (running - t.running)
+// followClock corrects all times if the wall clock has jumped since the last pass.
+func (d *dispatcher) followClock() {
+	wall, running := d.clock.Now(), d.clock.Running()
+	by := wall.Sub(d.wall) - (running - d.running)
 	if by.Abs() <= mostJump {
 		return
 	}
-	t.wall, t.running = wall, running
-	t.fault(t.timers.moved(by))
-	t.notices.moved(by)
-	t.refresh()
+	d.wall, d.running = wall, running
+	d.fault(d.timers.clockJumped(by))
+	d.store.clockJumped(by)
+	d.refresh()
 }
 
-// ring is a timer at its time. It is a notification from then on, before it
-// is no longer a timer, so that no crash can lose it. A robot that rings by
-// itself needs none.
-func (t *telling) ring(r agent.Timer) {
-	t.timers.silence(r.ID)
-	t.bus.Publish(r.Robot, "", event.TimerRang{ID: r.ID, Text: r.Text})
+// ring makes a notification of a timer whose time has come. The notification is
+// stored before the timer is removed, so that no crash can lose it. A robot that
+// rings by itself needs none.
+func (d *dispatcher) ring(r agent.Timer) {
+	d.timers.markRung(r.ID)
+	d.bus.Publish(r.Robot, "", event.TimerRang{ID: r.ID, Text: r.Text})
 	if r.OnRobot {
 		return
 	}
-	now := t.clock.Now()
+	now := d.clock.Now()
 	n, err := Notification{ID: r.ID, Text: r.Text, Urgency: UrgencyHigh, Robot: r.Robot, Speak: true}.prepare(now)
 	if err != nil {
-		t.fault(err) // a table somebody has written to
+		d.fault(err) // the table was edited by hand
 		return
 	}
 	w := newWaiting(n)
-	t.waiting[n.ID] = w
-	t.keep(w)
-	t.publish(n)
+	d.waiting[n.ID] = w
+	d.keep(w)
+	d.publish(n)
 }
 
-func (t *telling) keep(w *waiting) {
-	gone, err := t.notices.keep(w.Notification, t.clock.Now())
-	t.fault(err)
-	w.unkept = err != nil
-	t.expired(gone...)
+func (d *dispatcher) keep(w *waiting) {
+	dropped, err := d.store.keep(w.Notification, d.clock.Now())
+	d.fault(err)
+	w.unstored = err != nil
+	d.publishExpired(dropped...)
 }
 
-// tryAgain writes what could not be written, and forgets the timers that rang.
-func (t *telling) tryAgain() {
-	for _, w := range t.waiting {
-		if w.unkept && !w.told() {
-			t.keep(w)
+// retryStore writes what the store failed to take, and removes the timers that
+// have rung.
+func (d *dispatcher) retryStore() {
+	for _, w := range d.waiting {
+		if w.unstored && !w.announced() {
+			d.keep(w)
 		}
 		if w.unsaved {
-			t.save(w)
+			d.save(w)
 		}
 	}
-	for _, id := range t.timers.silenced() {
-		if w, waits := t.waiting[id]; waits && w.unkept && !w.told() {
-			continue // its only copy on the disk
+	for _, id := range d.timers.rung() {
+		if w, waits := d.waiting[id]; waits && w.unstored && !w.announced() {
+			continue // the timer is its only copy on the disk
 		}
-		t.fault(t.timers.remove(id))
+		d.fault(d.timers.remove(id))
 	}
 }
 
-func (t *telling) expire() {
-	now := t.clock.Now()
-	for id, w := range t.waiting {
+func (d *dispatcher) expire() {
+	now := d.clock.Now()
+	for id, w := range d.waiting {
 		if now.Before(w.Expires) {
 			continue
 		}
-		_, err := t.notices.Change(id, Expired)
+		_, err := d.store.Change(id, Expired)
 		switch {
-		case err == nil || w.unkept:
-			t.expired(w.Notification)
-		case !errors.Is(err, ErrNotFound): // else somebody else has ended it, and told so
-			t.fault(err)
+		case err == nil || w.unstored:
+			d.publishExpired(w.Notification)
+		case !errors.Is(err, ErrNotFound): // not found: it was ended elsewhere, and that was published
+			d.fault(err)
 			continue
 		}
-		delete(t.waiting, id)
+		delete(d.waiting, id)
 	}
 }
 
-// offer hands everything that was not told to whom it is for, what is urgent
+// offer hands out all notifications that no robot has announced, urgent ones
 // first.
-func (t *telling) offer(ctx context.Context) {
-	list := slices.Collect(maps.Values(t.waiting))
+func (d *dispatcher) offer(ctx context.Context) {
+	list := slices.Collect(maps.Values(d.waiting))
 	slices.SortFunc(list, func(a, b *waiting) int {
 		return cmp.Or(cmp.Compare(urgent(b), urgent(a)), a.Received.Compare(b.Received), cmp.Compare(a.ID, b.ID))
 	})
 	for _, w := range list {
-		if w.told() {
+		if w.announced() {
 			continue
 		}
-		for _, id := range t.whom(w) {
-			if _, open := t.open[id]; open && !w.offered[id] && t.clock.Running() >= t.refused[id] {
-				t.announce(ctx, id, w)
+		for _, id := range d.recipients(w) {
+			if _, open := d.open[id]; open && !w.offered[id] && d.clock.Running() >= d.refused[id] {
+				d.announce(ctx, id, w)
 			}
 		}
 	}
@@ -317,14 +346,15 @@ func urgent(w *waiting) int {
 	return 0
 }
 
-// whom is a notification for. What is for all is offered to every robot there
-// is, and to others only once those have gone without having told it.
-func (t *telling) whom(w *waiting) []device.ID {
+// recipients are the robots that a notification is for. One for all is offered
+// to all robots with an open channel. Others get it only after those have closed
+// their channels without announcing it.
+func (d *dispatcher) recipients(w *waiting) []device.ID {
 	switch {
 	case w.Robot != "":
 		return []device.ID{w.Robot}
 	case w.SessionID != "":
-		for id, session := range t.open {
+		for id, session := range d.open {
 			if session == w.SessionID {
 				return []device.ID{id}
 			}
@@ -333,47 +363,59 @@ func (t *telling) whom(w *waiting) []device.ID {
 	case len(w.offered) > 0:
 		return nil
 	}
-	return slices.Sorted(maps.Keys(t.open))
+	return slices.Sorted(maps.Keys(d.open))
 }
 
-func (t *telling) announce(ctx context.Context, id device.ID, w *waiting) {
+func (d *dispatcher) announce(ctx context.Context, id device.ID, w *waiting) {
 	ctx, cancel := context.WithTimeout(ctx, announceWithin)
 	defer cancel()
-	err := t.robots.Announce(ctx, id, Announcement{ID: w.ID, Text: w.Text, Speak: w.Speak, Urgent: w.Urgency == UrgencyHigh})
+	err := d.robots.Announce(ctx, id, Announcement{ID: w.ID, Text: w.Text, Speak: w.Speak, Urgent: w.Urgency == UrgencyHigh})
 	switch {
 	case err == nil:
 		w.offered[id] = true
-	case slices.Contains(t.robots.Open(), id):
-		t.refused[id] = t.clock.Running() + lookEvery
+	case slices.Contains(d.robots.Open(), id):
+		d.refused[id] = d.clock.Running() + checkEvery
 	default:
-		t.closed(id)
+		d.closed(id)
 	}
 }
 
-// hold keeps the channels open of robots that will soon have a timer to ring.
-func (t *telling) hold() {
-	for id := range t.open {
-		until := t.timers.hold(id)
-		if until.Sub(t.held[id]).Abs() > mostDrift {
-			t.held[id] = until
-			t.robots.Hold(id, until)
+// holdChannels keeps the channels of robots open that will soon have a timer to
+// announce.
+func (d *dispatcher) holdChannels() {
+	for id := range d.open {
+		until := d.timers.hold(id)
+		if until.Sub(d.held[id]).Abs() > mostDrift {
+			d.held[id] = until
+			d.robots.Hold(id, until)
 		}
 	}
 }
 
-// next is how long until there may be something to do. While anything waits,
-// that is never long, for clocks jump and stores recover.
-func (t *telling) next() (wait time.Duration, some bool) {
-	wait, some = t.timers.next()
-	if !some || wait > lookEvery {
-		wait = lookEvery
+// next returns the time until there may be something to do. It is short while a
+// notification waits, because clocks jump and stores recover.
+func (d *dispatcher) next() (wait time.Duration, some bool) {
+	wait, some = d.timers.next()
+	if !some || wait > checkEvery {
+		wait = checkEvery
 	}
-	now := t.clock.Now()
-	for _, w := range t.waiting {
+	now := d.clock.Now()
+	for _, w := range d.waiting {
 		some = true
-		if left := w.Expires.Sub(now); left > 0 { // else the store has refused to end it
+		if left := w.Expires.Sub(now); left > 0 { // not above 0: the store has failed to end it
 			wait = min(wait, left)
 		}
 	}
 	return wait, some
+}
+
+// fault logs an error of the store, once until the store works again.
+func (d *dispatcher) fault(err error) {
+	if err == nil {
+		return
+	}
+	if !d.storeDown {
+		d.log.Error("notifications and timers cannot be stored; they are announced all the same", "err", err)
+	}
+	d.storeDown, d.storeFailed = true, true
 }

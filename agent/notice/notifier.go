@@ -10,164 +10,126 @@ import (
 	"perch/event"
 )
 
-// Announcement is something to be told by one robot.
+// Announcement is a notification as one robot announces it.
 type Announcement struct {
 	ID     string // of the notification
 	Text   string
-	Speak  bool // else it is only shown
+	Speak  bool // false shows it only
 	Urgent bool // it may interrupt
 }
 
-// robots are those that can tell people something.
+// robots announce notifications to people.
 type robots interface {
-	// Open are the robots whose channel is open and whose hello was answered.
+	// Open lists the robots whose channel is open and whose hello was answered.
 	Open() []device.ID
-	// Announce hands something to the robot's session, which publishes
-	// NotificationChanged as shown when it shows, and as spoken when it was
-	// played to its end. An announcement whose id waits there already takes
-	// its place. An error is a channel that is closed.
+	// Announce hands an announcement to the robot's session, which publishes
+	// NotificationChanged: shown when the robot shows it, spoken when it was
+	// played to its end. An announcement replaces a waiting one of the same id.
+	// Announce fails when the channel is closed.
 	Announce(ctx context.Context, id device.ID, a Announcement) error
-	// Hold keeps the robot's channel open until then; the zero time lets go.
+	// Hold keeps the robot's channel open until then. The zero time ends the hold.
 	Hold(id device.ID, until time.Time)
 }
 
-// HeraldOptions are what a herald works with.
+// Options are what a Notifier works with.
 type Options struct {
-	Notices *Store
-	Timers  *Timers
-	Bus     *event.Bus
-	Clock   clock // nil is the machine's
-	Log     *slog.Logger
+	Store  *Store
+	Timers *Timers
+	Bus    *event.Bus
+	Clock  clock // nil is the machine's
+	Log    *slog.Logger
 }
 
-// Herald tells people what there is to tell: notifications, and timers at
-// their time. What no robot can tell now it tells by the one that next says
-// hello. Each is told at least once, and not again once it was told.
+// Notifier has robots announce notifications, and timers when they ring. A
+// notification that no connected robot announces waits for the next robot that
+// says hello. Each is announced at least once, and not again once a robot has
+// reported it as announced.
 type Notifier struct {
-	notices *Store
-	timers  *Timers
-	bus     *event.Bus
-	clock   clock
-	log     *slog.Logger
+	store  *Store
+	timers *Timers
+	bus    *event.Bus
+	clock  clock
+	log    *slog.Logger
 }
 
-// NewHerald returns a herald that has yet to be run.
+// New returns a notifier that does not run yet.
 func New(o Options) *Notifier {
 	if o.Clock == nil {
-		o.Clock = newMachine()
+		o.Clock = newSystemClock()
 	}
-	return &Notifier{notices: o.Notices, timers: o.Timers, bus: o.Bus, clock: o.Clock, log: o.Log}
+	return &Notifier{store: o.Store, timers: o.Timers, bus: o.Bus, clock: o.Clock, log: o.Log}
 }
 
-// Notify keeps a notification durably, publishes it and returns it with its
-// id. It is told by its robot or, where none is named, by every robot whose
-// channel is open. Where none is, it waits for the next hello. At most 20 wait
-// for one robot; then the oldest of low urgency expires, and else the oldest.
-// Notify wraps ErrNotice for what cannot be a notification.
-func (h *Notifier) Notify(n Notification) (Notification, error) {
-	now := h.clock.Now()
+// Notify stores a notification durably, publishes it and returns it with its id.
+// The robot it names announces it; without a robot, all robots with an open
+// channel do. If no such channel is open, it waits for the next hello. At most 20
+// wait for one robot: then the oldest of low urgency expires, or else the oldest.
+// Notify wraps ErrInvalid if n is not a notification.
+func (s *Notifier) Notify(n Notification) (Notification, error) {
+	now := s.clock.Now()
 	n, err := n.prepare(now)
 	if err != nil {
 		return Notification{}, err
 	}
-	gone, err := h.notices.keep(n, now)
+	dropped, err := s.store.keep(n, now)
 	if err != nil {
 		return Notification{}, err
 	}
-	h.publish(n)
-	h.expired(gone...)
+	s.publish(n)
+	s.publishExpired(dropped...)
 	return n, nil
 }
 
-// NotifyAll is Notify for a text that every robot speaks.
-func (h *Notifier) NotifyAll(text, urgency string) error {
-	_, err := h.Notify(Notification{Text: text, Urgency: urgency, Speak: true})
+// NotifyAll notifies through all robots, which speak the text. An empty urgency is
+// the normal one.
+func (s *Notifier) NotifyAll(text, urgency string) error {
+	_, err := s.Notify(Notification{Text: text, Urgency: urgency, Speak: true})
 	return err
 }
 
-func (h *Notifier) publish(n Notification) {
-	h.bus.Publish(n.Robot, n.SessionID, n.Event())
+func (s *Notifier) publish(n Notification) {
+	s.bus.Publish(n.Robot, n.SessionID, n.Event())
 }
 
-func (h *Notifier) expired(gone ...Notification) {
-	for _, n := range gone {
-		h.bus.Publish(n.Robot, "", event.NotificationChanged{ID: n.ID, State: Expired})
+func (s *Notifier) publishExpired(expired ...Notification) {
+	for _, n := range expired {
+		s.bus.Publish(n.Robot, "", event.NotificationChanged{ID: n.ID, State: Expired})
 	}
 }
 
 // Acknowledge ends a notification that somebody has taken note of. It returns
-// ErrNoNotice where there is none.
-func (h *Notifier) Acknowledge(id string) error {
-	n, err := h.notices.Change(id, Acknowledged)
+// ErrNotFound if there is none of that id.
+func (s *Notifier) Acknowledge(id string) error {
+	n, err := s.store.Change(id, Acknowledged)
 	if err != nil {
 		return err
 	}
-	h.bus.Publish(n.Robot, "", event.NotificationChanged{ID: id, State: Acknowledged})
+	s.bus.Publish(n.Robot, "", event.NotificationChanged{ID: id, State: Acknowledged})
 	return nil
 }
 
-// Run tells until ctx ends or the bus is closed, and returns nil then. Faults
-// of the store are logged and waited out: what cannot be written is told all
-// the same.
-func (h *Notifier) Run(ctx context.Context, r robots) error {
+// Run announces until ctx ends or the bus is closed, and then returns nil. It logs
+// faults of the store and retries: notifications that cannot be stored are
+// announced all the same.
+func (s *Notifier) Run(ctx context.Context, r robots) error {
 	ctx, stop := context.WithCancel(ctx)
 	events := make(chan event.Envelope)
 	var pump sync.WaitGroup
 	defer pump.Wait()
 	defer stop()
-	reader := h.bus.Read()
+	reader := s.bus.Read()
 	pump.Go(func() { reader.Pump(ctx, events) })
-	t := newTelling(h, r)
+	d := newDispatcher(s, r)
 	alarm := time.NewTimer(0)
 	defer alarm.Stop()
 	for {
-		if wait, some := t.pass(ctx); some {
+		if wait, some := d.pass(ctx); some {
 			alarm.Reset(wait)
 		} else {
 			alarm.Stop()
 		}
-		if !t.await(ctx, events, alarm.C) {
+		if !d.await(ctx, events, alarm.C) {
 			return nil
 		}
 	}
-}
-
-// await returns when there is something to do, and all that was published
-// until then is known: a robot that has just said hello again must not be
-// taken for the session it had before. It reports false at the end.
-func (t *telling) await(ctx context.Context, events <-chan event.Envelope, alarm <-chan time.Time) bool {
-	for news := false; !news; {
-		select {
-		case e, open := <-events:
-			if !open {
-				return false
-			}
-			news = t.take(e)
-		case <-t.timers.changed:
-			news = true
-		case <-alarm:
-			news = true
-		case <-ctx.Done():
-			return false
-		}
-	}
-	for until := t.bus.Seq(); t.seen < until; {
-		e, open := <-events
-		if !open {
-			return false
-		}
-		t.take(e)
-	}
-	return true
-}
-
-// fault logs what goes wrong in the store, once until all is well again.
-func (t *telling) fault(err error) {
-	if err == nil {
-		return
-	}
-	if !t.ailing {
-		t.log.Error("what there is to tell cannot be kept; it is told all the same", "err", err)
-	}
-	t.ailing, t.failed = true, true
 }

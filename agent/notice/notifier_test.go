@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"log/slog"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -20,90 +18,46 @@ import (
 	"perch/event"
 )
 
-// safeNotices is a table of notices that can fail, for many goroutines.
-type safeNotices struct {
-	mu     sync.Mutex
-	kept   noticeTable
-	broken error
+// fixture is a notifier that runs, among robots that the test controls.
+type fixture struct {
+	t        *testing.T
+	notifier *notice.Notifier
+	timers   *notice.Timers
+	store    *notice.Store
+	bus      *event.Bus
+	clock    *jumpingClock
+	table    *table[notice.Notification]
+	rings    *table[agent.Timer]
+	log      *strings.Builder
+	stop     func()
+	robots
 }
 
-func (t *safeNotices) Get(key string) (notice.Notification, bool, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.broken != nil {
-		return notice.Notification{}, false, t.broken
-	}
-	return t.kept.Get(key)
+// robots announce what they are given, as far as the test lets them.
+type robots struct {
+	mu        sync.Mutex
+	open      []device.ID
+	announced []string // "robot: text", with ! for urgent and ~ for a text that is only shown
+	held      []string // "robot until"
+	refuse    error
+	gate      chan struct{} // announcements wait for it to close; nil waits for nothing
 }
 
-func (t *safeNotices) Put(key string, n notice.Notification) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.broken != nil {
-		return t.broken
-	}
-	return t.kept.Put(key, n)
-}
-
-func (t *safeNotices) PutSoon(key string, n notice.Notification) { _ = t.Put(key, n) }
-
-func (t *safeNotices) DeleteSoon(key string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.kept.DeleteSoon(key)
-}
-
-func (t *safeNotices) All() iter.Seq2[string, notice.Notification] {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.broken != nil {
-		return maps.All(noticeTable{})
-	}
-	return t.kept.All()
-}
-
-func (t *safeNotices) breaks(err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.broken = err
-}
-
-// house is a herald at work among robots of a test's making.
-type house struct {
-	t       *testing.T
-	herald  *notice.Notifier
-	timers  *notice.Timers
-	notices *notice.Store
-	bus     *event.Bus
-	clock   *jumpy
-	table   *safeNotices
-	rings   *timerTable
-	log     *strings.Builder
-	stop    func()
-
-	mu     sync.Mutex
-	open   []device.ID
-	told   []string // "robot: text", with ! for urgent and ~ for what is only shown
-	held   []string // "robot until"
-	refuse error
-	gate   chan struct{} // where there is one, announcing waits for it to close
-}
-
-// newHouse runs a herald on what is kept, in a bubble.
-func newHouse(t *testing.T, table *safeNotices, rings *timerTable) *house {
-	h := &house{t: t, table: table, rings: rings, clock: newJumpy(), bus: event.NewBus(), log: &strings.Builder{}}
+// newFixture runs a notifier on two tables, in a bubble of synctest.
+func newFixture(t *testing.T, table *table[notice.Notification], rings *table[agent.Timer]) *fixture {
+	h := &fixture{t: t, table: table, rings: rings, clock: newJumpingClock(), bus: event.NewBus(), log: &strings.Builder{}}
 	h.run()
 	return h
 }
 
-// run starts a herald anew.
-func (h *house) run() {
-	h.notices, h.timers = notice.NewStore(h.table), notice.NewTimers(h.rings, h.clock)
-	h.herald = notice.New(notice.Options{Notices: h.notices, Timers: h.timers, Bus: h.bus, Clock: h.clock,
+// run starts a new notifier.
+func (h *fixture) run() {
+	h.store, h.timers = notice.NewStore(h.table), notice.NewTimers(h.rings, h.clock)
+	h.notifier = notice.New(notice.Options{Store: h.store, Timers: h.timers, Bus: h.bus, Clock: h.clock,
 		Log: slog.New(slog.NewTextHandler(h.log, nil))})
 	ctx, cancel := context.WithCancel(h.t.Context())
 	ended := make(chan error)
-	go func() { ended <- h.herald.Run(ctx, h) }()
+	go func() { ended <- h.notifier.Run(ctx, h) }()
 	h.stop = func() {
 		cancel()
 		if err := <-ended; err != nil {
@@ -114,17 +68,17 @@ func (h *house) run() {
 	synctest.Wait()
 }
 
-func freshHouse(t *testing.T) *house {
-	return newHouse(t, &safeNotices{kept: noticeTable{}}, newTimerTable())
+func emptyFixture(t *testing.T) *fixture {
+	return newFixture(t, newTable[notice.Notification](), newTable[agent.Timer]())
 }
 
-func (h *house) Open() []device.ID {
+func (h *fixture) Open() []device.ID {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.open)
 }
 
-func (h *house) Announce(_ context.Context, id device.ID, a notice.Announcement) error {
+func (h *fixture) Announce(_ context.Context, id device.ID, a notice.Announcement) error {
 	if h.gate != nil {
 		<-h.gate
 	}
@@ -143,11 +97,11 @@ func (h *house) Announce(_ context.Context, id device.ID, a notice.Announcement)
 	if !a.Speak {
 		mark += "~"
 	}
-	h.told = append(h.told, fmt.Sprintf("%s: %s%s", id[11:], a.Text, mark))
+	h.announced = append(h.announced, fmt.Sprintf("%s: %s%s", id[11:], a.Text, mark))
 	return nil
 }
 
-func (h *house) Hold(id device.ID, until time.Time) {
+func (h *fixture) Hold(id device.ID, until time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	left := "not"
@@ -157,8 +111,8 @@ func (h *house) Hold(id device.ID, until time.Time) {
 	h.held = append(h.held, fmt.Sprintf("%s %s", id[11:], left))
 }
 
-// says hello, in a session of that name.
-func (h *house) hello(id device.ID, session string) {
+// hello opens a robot's channel, in a session of that name.
+func (h *fixture) hello(id device.ID, session string) {
 	h.mu.Lock()
 	if !slices.Contains(h.open, id) {
 		h.open = append(h.open, id)
@@ -168,7 +122,7 @@ func (h *house) hello(id device.ID, session string) {
 	synctest.Wait()
 }
 
-func (h *house) goodbye(id device.ID, session string) {
+func (h *fixture) goodbye(id device.ID, session string) {
 	h.mu.Lock()
 	h.open = slices.DeleteFunc(h.open, func(o device.ID) bool { return o == id })
 	h.mu.Unlock()
@@ -176,14 +130,14 @@ func (h *house) goodbye(id device.ID, session string) {
 	synctest.Wait()
 }
 
-func (h *house) changed(id, state string) {
+func (h *fixture) changed(id, state string) {
 	h.bus.Publish(chan1, "s", event.NotificationChanged{ID: id, State: state})
 	synctest.Wait()
 }
 
-func (h *house) notify(n notice.Notification) notice.Notification {
+func (h *fixture) notify(n notice.Notification) notice.Notification {
 	h.t.Helper()
-	n, err := h.herald.Notify(n)
+	n, err := h.notifier.Notify(n)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -191,7 +145,7 @@ func (h *house) notify(n notice.Notification) notice.Notification {
 	return n
 }
 
-func (h *house) set(timer agent.Timer) agent.Timer {
+func (h *fixture) set(timer agent.Timer) agent.Timer {
 	h.t.Helper()
 	timer, err := h.timers.Set(h.t.Context(), nil, timer, h.clock.Now())
 	if err != nil {
@@ -201,19 +155,19 @@ func (h *house) set(timer agent.Timer) agent.Timer {
 	return timer
 }
 
-// expects that just that was told since the last time.
-func (h *house) expects(want ...string) {
+// expects just these announcements since the last call.
+func (h *fixture) expects(want ...string) {
 	h.t.Helper()
 	synctest.Wait()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !slices.Equal(h.told, want) {
-		h.t.Errorf("told %q, want %q", h.told, want)
+	if !slices.Equal(h.announced, want) {
+		h.t.Errorf("told %q, want %q", h.announced, want)
 	}
-	h.told = nil
+	h.announced = nil
 }
 
-func (h *house) expectsHeld(want ...string) {
+func (h *fixture) expectsHeld(want ...string) {
 	h.t.Helper()
 	synctest.Wait()
 	h.mu.Lock()
@@ -224,8 +178,8 @@ func (h *house) expectsHeld(want ...string) {
 	h.held = nil
 }
 
-// published lists the events of those kinds, as "kind id state".
-func (h *house) published() (all []string) {
+// published lists the published events of notifications and timers, as "kind id".
+func (h *fixture) published() (all []string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	for r := h.bus.ReadFrom(1); ; {
@@ -244,7 +198,7 @@ func (h *house) published() (all []string) {
 	}
 }
 
-func (h *house) count(of string) (n int) {
+func (h *fixture) count(of string) (n int) {
 	for _, p := range h.published() {
 		if p == of {
 			n++
@@ -255,7 +209,7 @@ func (h *house) count(of string) (n int) {
 
 func TestANotificationReachesAnOpenRobot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := freshHouse(t)
+		h := emptyFixture(t)
 		defer h.stop()
 		h.hello(chan1, "s1")
 		h.hello(chan2, "s2")
@@ -268,7 +222,7 @@ func TestANotificationReachesAnOpenRobot(t *testing.T) {
 		h.notify(notice.Notification{ID: "d", Text: "four", SessionID: "somebody else's", Speak: true})
 		h.expects()
 		for _, bad := range []notice.Notification{{}, {Text: "x", Urgency: "now"}, {Text: "x", Expires: h.clock.Now()}} {
-			if _, err := h.herald.Notify(bad); !errors.Is(err, notice.ErrInvalid) {
+			if _, err := h.notifier.Notify(bad); !errors.Is(err, notice.ErrInvalid) {
 				t.Errorf("%+v: %v", bad, err)
 			}
 		}
@@ -276,7 +230,7 @@ func TestANotificationReachesAnOpenRobot(t *testing.T) {
 			t.Errorf("published %v", h.published())
 		}
 		h.table.breaks(errors.New("disk full"))
-		if _, err := h.herald.Notify(notice.Notification{Text: "x"}); err == nil || len(h.published()) != 4 {
+		if _, err := h.notifier.Notify(notice.Notification{Text: "x"}); err == nil || len(h.published()) != 4 {
 			t.Errorf("accepted what was not kept: %v", err)
 		}
 	})
@@ -284,7 +238,7 @@ func TestANotificationReachesAnOpenRobot(t *testing.T) {
 
 func TestANotificationWaitsForTheNextHello(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := freshHouse(t)
+		h := emptyFixture(t)
 		defer h.stop()
 		h.notify(notice.Notification{ID: "own", Text: "own", Robot: chan1, Speak: true})
 		time.Sleep(time.Second)
@@ -314,9 +268,9 @@ func TestANotificationWaitsForTheNextHello(t *testing.T) {
 	})
 }
 
-func TestWhatIsOnlyShownIsToldWhenItIsShown(t *testing.T) {
+func TestANotificationToShowOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := freshHouse(t)
+		h := emptyFixture(t)
 		defer h.stop()
 		h.hello(chan1, "s1")
 		h.notify(notice.Notification{ID: "a", Text: "one"})
@@ -327,9 +281,9 @@ func TestWhatIsOnlyShownIsToldWhenItIsShown(t *testing.T) {
 	})
 }
 
-func TestAnotherOfTheSameIdIsToldAnew(t *testing.T) {
+func TestANotificationReplacesOneOfTheSameID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := freshHouse(t)
+		h := emptyFixture(t)
 		defer h.stop()
 		h.hello(chan1, "s1")
 		h.notify(notice.Notification{ID: "door", Text: "The door is open.", Speak: true})
@@ -340,17 +294,17 @@ func TestAnotherOfTheSameIdIsToldAnew(t *testing.T) {
 	})
 }
 
-// TestTheEarlierOfTwoIsNotTheLater: that the first was spoken says nothing of
-// the second, though it has its id.
-func TestTheEarlierOfTwoIsNotTheLater(t *testing.T) {
+// TestAReportAboutAReplacedNotification: a report that the first was spoken does
+// not end the second, which has its id.
+func TestAReportAboutAReplacedNotification(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := freshHouse(t)
+		h := emptyFixture(t)
 		defer h.stop()
 		h.hello(chan1, "s1")
 		h.notify(notice.Notification{ID: "door", Text: "The door is open.", Speak: true})
 		h.expects("5: The door is open.")
 		h.gate = make(chan struct{})
-		h.notify(notice.Notification{ID: "other", Text: "other", Speak: true}) // the herald is busy
+		h.notify(notice.Notification{ID: "other", Text: "other", Speak: true}) // the notifier is busy
 		h.changed("door", notice.Spoken)
 		h.notify(notice.Notification{ID: "door", Text: "The door is closed.", Speak: true})
 		close(h.gate)
@@ -360,17 +314,17 @@ func TestTheEarlierOfTwoIsNotTheLater(t *testing.T) {
 
 func TestANotificationExpiresOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		table := &safeNotices{kept: noticeTable{}}
+		table := newTable[notice.Notification]()
 		table.kept["old"] = notice.Notification{ID: "old", Text: "old", State: notice.Received, Expires: time.Now().Add(-time.Hour)}
-		h := newHouse(t, table, newTimerTable())
+		h := newFixture(t, table, newTable[agent.Timer]())
 		defer h.stop()
 		h.notify(notice.Notification{ID: "a", Text: "one", Speak: true, Expires: h.clock.Now().Add(10 * time.Minute)})
 		h.notify(notice.Notification{ID: "b", Text: "two", Speak: true})
 		h.notify(notice.Notification{ID: "c", Text: "three", Speak: true, Expires: h.clock.Now().Add(10 * time.Minute)})
-		if err := h.herald.Acknowledge("c"); err != nil {
+		if err := h.notifier.Acknowledge("c"); err != nil {
 			t.Error(err)
 		}
-		if err := h.herald.Acknowledge("c"); !errors.Is(err, notice.ErrNotFound) {
+		if err := h.notifier.Acknowledge("c"); !errors.Is(err, notice.ErrNotFound) {
 			t.Errorf("acknowledged twice: %v", err)
 		}
 		time.Sleep(9*time.Minute + 59*time.Second)
@@ -395,7 +349,7 @@ func TestANotificationExpiresOnce(t *testing.T) {
 
 func TestAtMost20WaitForARobot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := freshHouse(t)
+		h := emptyFixture(t)
 		defer h.stop()
 		for i := range 22 {
 			n := notice.Notification{ID: fmt.Sprint(i), Text: fmt.Sprint(i), Robot: chan1, Speak: true}
@@ -409,24 +363,24 @@ func TestAtMost20WaitForARobot(t *testing.T) {
 			t.Errorf("published %v", h.published())
 		}
 		h.hello(chan1, "s1")
-		if len(h.told) != 20 || h.told[0] != "5: 1" || h.told[19] != "5: 21" {
-			t.Errorf("told %v", h.told)
+		if len(h.announced) != 20 || h.announced[0] != "5: 1" || h.announced[19] != "5: 21" {
+			t.Errorf("told %v", h.announced)
 		}
 	})
 }
 
-func TestEventsMissed(t *testing.T) {
+func TestMissedEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := freshHouse(t)
+		h := emptyFixture(t)
 		defer h.stop()
 		h.hello(chan1, "s1")
 		h.notify(notice.Notification{ID: "gone", Text: "gone", Robot: chan2, Speak: true})
 		h.gate = make(chan struct{})
-		h.notify(notice.Notification{ID: "a", Text: "one", Robot: chan1, Speak: true}) // the herald waits there while much goes past
+		h.notify(notice.Notification{ID: "a", Text: "one", Robot: chan1, Speak: true}) // the notifier waits for it while it misses events
 		h.open = append(h.open, chan2)
 		h.bus.Publish(chan2, "s2", event.RobotOnline{})
 		h.notify(notice.Notification{ID: "b", Text: "two", Robot: chan2, Speak: true})
-		if err := h.herald.Acknowledge("gone"); err != nil {
+		if err := h.notifier.Acknowledge("gone"); err != nil {
 			t.Error(err)
 		}
 		for range 5000 {
@@ -434,29 +388,29 @@ func TestEventsMissed(t *testing.T) {
 		}
 		close(h.gate)
 		synctest.Wait()
-		if !slices.Contains(h.told, "6: two") || slices.Contains(h.told, "6: gone") {
-			t.Errorf("told %v", h.told)
+		if !slices.Contains(h.announced, "6: two") || slices.Contains(h.announced, "6: gone") {
+			t.Errorf("told %v", h.announced)
 		}
 	})
 }
 
-// TestASessionThatWasListedIsNotToldTwice: at the start the robots are listed,
-// and the hello of one of them is still to be read.
-func TestASessionThatWasListedIsNotToldTwice(t *testing.T) {
+// TestAListedSessionIsAnnouncedOnce: the robots are listed at the start, while the
+// hello of one of them is still to be read.
+func TestAListedSessionIsAnnouncedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := freshHouse(t)
+		h := emptyFixture(t)
 		h.stop()
 		h.bus = event.NewBus()
-		notices := notice.NewStore(&safeNotices{kept: noticeTable{}})
-		h.herald = notice.New(notice.Options{Notices: notices, Timers: h.timers, Bus: h.bus, Clock: h.clock, Log: slog.New(slog.DiscardHandler)})
-		if _, err := h.herald.Notify(notice.Notification{Text: "one", Speak: true}); err != nil {
+		notices := notice.NewStore(newTable[notice.Notification]())
+		h.notifier = notice.New(notice.Options{Store: notices, Timers: h.timers, Bus: h.bus, Clock: h.clock, Log: slog.New(slog.DiscardHandler)})
+		if _, err := h.notifier.Notify(notice.Notification{Text: "one", Speak: true}); err != nil {
 			t.Fatal(err)
 		}
 		h.open = []device.ID{chan1}
-		listed := &listing{house: h, then: func() { h.bus.Publish(chan1, "s1", event.RobotOnline{}) }}
+		listed := &listing{fixture: h, then: func() { h.bus.Publish(chan1, "s1", event.RobotOnline{}) }}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
-		go func() { ended <- h.herald.Run(ctx, listed) }()
+		go func() { ended <- h.notifier.Run(ctx, listed) }()
 		synctest.Wait()
 		h.expects("5: one")
 		cancel()
@@ -465,14 +419,14 @@ func TestASessionThatWasListedIsNotToldTwice(t *testing.T) {
 	})
 }
 
-// listing is a house in which something happens while robots are listed.
+// listing is a fixture in which something happens while the robots are listed.
 type listing struct {
-	*house
+	*fixture
 	then func()
 }
 
 func (l *listing) Open() []device.ID {
-	open := l.house.Open()
+	open := l.fixture.Open()
 	if then := l.then; then != nil {
 		l.then = nil
 		then()
@@ -480,9 +434,9 @@ func (l *listing) Open() []device.ID {
 	return open
 }
 
-func TestARobotThatRefusesIsAskedAgain(t *testing.T) {
+func TestARefusedAnnouncementIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := freshHouse(t)
+		h := emptyFixture(t)
 		defer h.stop()
 		h.hello(chan1, "s1")
 		h.refuse = errors.New("busy")
@@ -497,10 +451,11 @@ func TestARobotThatRefusesIsAskedAgain(t *testing.T) {
 	})
 }
 
-// TestAStoreThatFails: it is told all the same, logged once, and kept later.
-func TestAStoreThatFails(t *testing.T) {
+// TestAFailingStore: notifications are announced all the same, the fault is logged
+// once, and they are stored later.
+func TestAFailingStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := freshHouse(t)
+		h := emptyFixture(t)
 		defer h.stop()
 		h.hello(chan1, "s1")
 		timer := h.set(tea(10 * time.Minute))

@@ -9,11 +9,11 @@ import (
 	"perch/device"
 )
 
-// mostNoticeBody bounds a notification's JSON, in bytes.
-const mostNoticeBody = 16 << 10
+// mostBody bounds a notification's JSON, in bytes.
+const mostBody = 16 << 10
 
-// noticeBody is a notification as it comes in.
-type noticeBody struct {
+// request is the JSON of a new notification.
+type request struct {
 	Text      string `json:"text"`
 	Urgency   string `json:"urgency"`
 	ActionURL string `json:"action_url"`
@@ -24,19 +24,19 @@ type noticeBody struct {
 	SessionID string `json:"session_id"`
 }
 
-// ParseNotice reads a notification's body of JSON: {text, urgency: low|normal|
-// high, action_url?, id?, expires_at?, speak?, robot?|session_id?}. Keys it
-// does not know are left alone, for the body is everybody's. Errors wrap
-// ErrNotice; what Accept finds wrong besides is a time that is past.
+// Parse reads the JSON of a notification: {text, urgency: low|normal|high,
+// action_url?, id?, expires_at?, speak?, robot?|session_id?}. Unknown keys are
+// ignored, because clients of other servers send more. Errors wrap ErrInvalid.
+// Parse accepts all that Accept accepts, and an expires_at in the past besides.
 func Parse(body []byte) (Notification, error) { return ParseBy(body, device.ParseID) }
 
-// ParseNoticeBy is ParseNotice where find knows robots by more than their MAC
+// ParseBy is Parse with a function that finds robots by other names than their MAC
 // addresses.
 func ParseBy(body []byte, find func(robot string) (device.ID, error)) (Notification, error) {
-	if len(body) > mostNoticeBody {
-		return Notification{}, fmt.Errorf("%w: its JSON has %d bytes, more than %d", ErrInvalid, len(body), mostNoticeBody)
+	if len(body) > mostBody {
+		return Notification{}, fmt.Errorf("%w: its JSON has %d bytes, more than %d", ErrInvalid, len(body), mostBody)
 	}
-	var b noticeBody
+	var b request
 	if err := json.Unmarshal(body, &b); err != nil {
 		return Notification{}, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
@@ -55,14 +55,14 @@ func ParseBy(body []byte, find func(robot string) (device.ID, error)) (Notificat
 			return Notification{}, fmt.Errorf("%w: expires_at is in the past", ErrInvalid)
 		}
 	}
-	// All but the time can be judged here; a time before every expiry is none.
+	// The zero time is before every expiry, so that prepare checks all but the expiry.
 	if _, err := n.prepare(time.Time{}); err != nil {
 		return Notification{}, err
 	}
 	return n, nil
 }
 
-// checkActionURL lets through what a person may be sent to: a web page.
+// checkActionURL accepts the http and https addresses of web pages only.
 func checkActionURL(text string) error {
 	if text == "" {
 		return nil

@@ -10,11 +10,12 @@ import (
 	"perch/agent/notice"
 )
 
-func TestParseNotice(t *testing.T) {
+func TestParse(t *testing.T) {
 	for body, want := range map[string]notice.Notification{
 		`{"text":"Tea"}`:               {Text: "Tea", Speak: true},
 		`{"text":"Tea","speak":false}`: {Text: "Tea"},
-		`{"text":"Tea","speak":null,"urgency":"high","id":"tea","robot":"A0-B1-C2-D3-E4-F5","action_url":"https://example.com/tea","expires_at":"2026-01-02T13:00:00+01:00"}`: {
+		`{"text":"Tea","speak":null,"urgency":"high","id":"tea","robot":"A0-B1-C2-D3-E4-F5","action_url":"https://example.com/tea",` +
+			`"expires_at":"2026-01-02T13:00:00+01:00"}`: {
 			Text: "Tea", Speak: true, Urgency: notice.UrgencyHigh, ID: "tea", Robot: "a0b1c2d3e4f5", ActionURL: "https://example.com/tea",
 			Expires: time.Date(2026, 1, 2, 13, 0, 0, 0, time.FixedZone("", 3600))},
 		`{"text":"Tea","session_id":"s1","colour":"green"}`: {Text: "Tea", Speak: true, SessionID: "s1"},
@@ -55,8 +56,8 @@ func TestParseNotice(t *testing.T) {
 	}
 }
 
-// FuzzParseNotice: whatever it lets through, Accept takes, or finds past.
-func FuzzParseNotice(f *testing.F) {
+// FuzzParse: Accept takes all that Parse takes, but for an expiry in the past.
+func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"text":"Tea","urgency":"high","speak":false,"id":"tea","robot":"a0:b1:c2:d3:e4:f5","expires_at":"2026-01-02T13:00:00Z"}`))
 	f.Add([]byte(`{"text":"\ud800","action_url":"https://[::1]:8080/x?y#z","session_id":"s"}`))
 	f.Add([]byte(`{"text":"a","expires_at":"9999-12-31T23:59:59Z"}`))
@@ -69,7 +70,7 @@ func FuzzParseNotice(f *testing.F) {
 			return
 		}
 		past := !n.Expires.IsZero() && !noon.Before(n.Expires)
-		kept, err := notice.NewStore(noticeTable{}).Accept(n, noon)
+		kept, err := notice.NewStore(newTable[notice.Notification]()).Accept(n, noon)
 		if (err != nil) != past {
 			t.Fatalf("%+v: %v", n, err)
 		}

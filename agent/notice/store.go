@@ -27,7 +27,7 @@ const (
 	UrgencyHigh   = "high" // interrupts
 )
 
-// Steps in the life of a notification. The last two end it.
+// Steps in the life of a notification. Each of the last two ends it.
 const (
 	Received     = "received"
 	Shown        = "shown"
@@ -36,33 +36,34 @@ const (
 	Expired      = "expired"
 )
 
-// Notice is something to tell people. It is kept until somebody has
-// acknowledged it or its time is over.
+// Notification is a message to people. It is kept until somebody has acknowledged
+// it or it expires.
 type Notification struct {
 	ID        string    `json:"id"`
 	Text      string    `json:"text"`
 	Urgency   string    `json:"urgency"`
 	ActionURL string    `json:"action_url,omitempty"`
-	Robot     device.ID `json:"robot,omitempty"`      // for this one,
-	SessionID string    `json:"session_id,omitempty"` // or for this session; without either for all
-	Speak     bool      `json:"speak"`                // else it is only shown
+	Robot     device.ID `json:"robot,omitempty"`      // the only robot that announces it
+	SessionID string    `json:"session_id,omitempty"` // the only session that announces it; without robot and session, all robots do
+	Speak     bool      `json:"speak"`                // false shows it only
 	State     string    `json:"state"`
 	Received  time.Time `json:"received"`
 	Expires   time.Time `json:"expires,omitzero"`
 }
 
-// Event is that there is such a notification.
+// Event returns the event that announces the notification on the bus.
 func (n Notification) Event() event.Notification {
 	return event.Notification{ID: n.ID, Text: n.Text, Urgency: n.Urgency, ActionURL: n.ActionURL, Speak: n.Speak, ExpiresAt: n.Expires}
 }
 
-// told reports whether it has reached somebody, and need not be offered again.
-func (n Notification) told() bool {
+// announced reports whether a robot or screen has announced it, so that it is not
+// offered again.
+func (n Notification) announced() bool {
 	return n.State == Spoken || n.State == Shown && !n.Speak
 }
 
-// notices is where they are kept; Put is durable when it returns.
-type notices interface {
+// table stores notifications by id. Put is durable when it returns.
+type table interface {
 	Get(key string) (Notification, bool, error)
 	Put(key string, n Notification) error
 	PutSoon(key string, n Notification)
@@ -70,39 +71,37 @@ type notices interface {
 	All() iter.Seq2[string, Notification]
 }
 
-// Errors of the notices.
+// Errors of the notifications.
 var (
-	// ErrNotice is wrapped by Accept and ParseNotice for what cannot be a
+	// ErrInvalid is wrapped by Accept and Parse for input that is not a
 	// notification.
 	ErrInvalid = errors.New("not a notification")
-	// ErrNoNotice is returned by Change for one that is not there.
+	// ErrNotFound is returned by Change for an id that is not stored.
 	ErrNotFound = errors.New("no such notification")
 )
 
 const (
-	mostNotice  = 1000 // bytes of text
+	mostText    = 1000 // bytes of text
 	mostURL     = 2048 // bytes
-	mostID      = 64   // bytes; of a session's id too
-	mostNotices = 500
-	mostUntold  = 20             // for one robot, one session, or all
-	noticeLives = 24 * time.Hour // where it does not say
+	mostID      = 64   // bytes; also of a session's id
+	mostStored  = 500
+	mostWaiting = 20             // for one robot, one session, or all
+	lifetime    = 24 * time.Hour // of a notification without expires_at
 )
 
-// Notices keeps what there is to tell. Its methods may be called from any
-// goroutine.
+// Store keeps the notifications. Its methods may be called from any goroutine.
 type Store struct {
-	kept notices
-	mu   sync.Mutex
-	here map[string]bool // those accepted in this run
+	kept    table
+	mu      sync.Mutex
+	thisRun map[string]bool // the ids that were accepted in this run
 }
 
-// NewNotices returns the notices kept in a table.
-func NewStore(kept notices) *Store { return &Store{kept: kept, here: map[string]bool{}} }
+// NewStore returns the notifications kept in a table.
+func NewStore(kept table) *Store { return &Store{kept: kept, thisRun: map[string]bool{}} }
 
-// Accept keeps a notification durably and returns it with its id. One of the
-// same id takes the earlier one's place. Where too many wait, the oldest of
-// low urgency is given up, and else the oldest. It wraps ErrNotice for what
-// cannot be one.
+// Accept stores a notification durably and returns it with its id. It replaces an
+// earlier one of the same id. If too many are stored, the oldest of low urgency is
+// dropped, or else the oldest. Accept wraps ErrInvalid if n is not a notification.
 func (s *Store) Accept(n Notification, now time.Time) (Notification, error) {
 	n, err := n.prepare(now)
 	if err != nil {
@@ -112,11 +111,11 @@ func (s *Store) Accept(n Notification, now time.Time) (Notification, error) {
 	return n, err
 }
 
-// prepare checks what somebody wants told, and fills in what was left out.
+// prepare checks a new notification and fills in its defaults.
 func (n Notification) prepare(now time.Time) (Notification, error) {
 	now = now.Round(0)
-	if len(n.Text) > mostNotice {
-		return Notification{}, fmt.Errorf("%w: the text has %d bytes, more than %d", ErrInvalid, len(n.Text), mostNotice)
+	if len(n.Text) > mostText {
+		return Notification{}, fmt.Errorf("%w: the text has %d bytes, more than %d", ErrInvalid, len(n.Text), mostText)
 	}
 	n.Text = agent.Speakable(n.Text)
 	switch {
@@ -129,7 +128,8 @@ func (n Notification) prepare(now time.Time) (Notification, error) {
 	case n.Robot != "" && n.SessionID != "":
 		return Notification{}, fmt.Errorf("%w: name a robot or a session_id, not both", ErrInvalid)
 	case !n.Expires.IsZero() && !now.Before(n.Expires):
-		return Notification{}, fmt.Errorf("%w: expires_at %s is in the past, it is %s", ErrInvalid, n.Expires.Format(time.RFC3339), now.Format(time.RFC3339))
+		return Notification{}, fmt.Errorf("%w: expires_at %s is in the past, it is %s", ErrInvalid,
+			n.Expires.Format(time.RFC3339), now.Format(time.RFC3339))
 	}
 	if err := checkActionURL(n.ActionURL); err != nil {
 		return Notification{}, err
@@ -140,44 +140,44 @@ func (n Notification) prepare(now time.Time) (Notification, error) {
 	}
 	n.ID = cmp.Or(n.ID, rand.Text()[:12])
 	if n.Expires.IsZero() {
-		n.Expires = now.Add(noticeLives)
+		n.Expires = now.Add(lifetime)
 	}
 	n.State, n.Received = Received, now
 	return n, nil
 }
 
-// keep writes one that is prepared, and returns those that had to give way.
-func (s *Store) keep(n Notification, now time.Time) (gone []Notification, err error) {
+// keep stores a prepared notification and returns those that it dropped.
+func (s *Store) keep(n Notification, now time.Time) (dropped []Notification, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.kept.Put(n.ID, n); err != nil {
 		return nil, fmt.Errorf("keep a notification: %w", err)
 	}
-	s.here[n.ID] = true
-	gone = s.tooMany(n, now)
-	for _, g := range gone {
+	s.thisRun[n.ID] = true
+	dropped = s.tooMany(n, now)
+	for _, g := range dropped {
 		s.drop(g.ID)
 	}
-	return gone, nil
+	return dropped, nil
 }
 
-// tooMany are those to give up now that n is there.
-func (s *Store) tooMany(n Notification, now time.Time) (gone []Notification) {
+// tooMany returns the notifications to drop now that n is stored.
+func (s *Store) tooMany(n Notification, now time.Time) (dropped []Notification) {
 	others := slices.DeleteFunc(s.open(now), func(o Notification) bool { return o.ID == n.ID })
 	waiting := slices.DeleteFunc(slices.Clone(others), func(o Notification) bool {
-		return o.told() || o.Robot != n.Robot || o.SessionID != n.SessionID
+		return o.announced() || o.Robot != n.Robot || o.SessionID != n.SessionID
 	})
-	if len(waiting) >= mostUntold {
-		gone = append(gone, least(waiting))
-		others = slices.DeleteFunc(others, func(o Notification) bool { return o.ID == gone[0].ID })
+	if len(waiting) >= mostWaiting {
+		dropped = append(dropped, least(waiting))
+		others = slices.DeleteFunc(others, func(o Notification) bool { return o.ID == dropped[0].ID })
 	}
-	if len(others) >= mostNotices {
-		gone = append(gone, least(others))
+	if len(others) >= mostStored {
+		dropped = append(dropped, least(others))
 	}
-	return gone
+	return dropped
 }
 
-// least is the oldest of low urgency, and else the oldest.
+// least returns the oldest notification of low urgency, or else the oldest.
 func least(list []Notification) Notification {
 	for _, n := range list {
 		if n.Urgency == UrgencyLow {
@@ -188,13 +188,13 @@ func least(list []Notification) Notification {
 }
 
 func (s *Store) drop(id string) {
-	delete(s.here, id)
+	delete(s.thisRun, id)
 	s.kept.DeleteSoon(id)
 }
 
-// Change takes a notification a step on and returns it. It never goes a step
-// back: one that was spoken to somebody is not merely shown because somebody
-// else saw it. An end takes it away.
+// Change moves a notification to a later state and returns it. It ignores an
+// earlier state: a notification that one robot has spoken stays spoken when
+// another has only shown it. Change deletes an ended notification.
 func (s *Store) Change(id, state string) (Notification, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -216,12 +216,13 @@ func (s *Store) Change(id, state string) (Notification, error) {
 	return n, nil
 }
 
-// step numbers the states in the order they come in.
+// step numbers the states in their order.
 func step(state string) int {
 	return slices.Index([]string{Received, Shown, Spoken, Acknowledged, Expired}, state)
 }
 
-// Open returns those that wait to be told or acknowledged, oldest first.
+// Open returns the notifications that are neither acknowledged nor expired, oldest
+// first.
 func (s *Store) Open(now time.Time) []Notification {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -239,14 +240,14 @@ func (s *Store) open(now time.Time) []Notification {
 	return list
 }
 
-// get returns one that is there.
+// get returns the notification of an id, if it is stored.
 func (s *Store) get(id string) (Notification, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.kept.Get(id)
 }
 
-// all are those that are there, with those whose time is over.
+// all returns all stored notifications, including expired ones.
 func (s *Store) all() (list []Notification) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -256,17 +257,17 @@ func (s *Store) all() (list []Notification) {
 	return list
 }
 
-// moved tells that the wall clock has jumped. What came in this run has
-// waited as long as it has, whatever the clock said when it came; only a time
-// that somebody named stays.
-func (s *Store) moved(by time.Duration) {
+// clockJumped corrects the times of the notifications of this run after a jump of
+// the wall clock: they were received as long ago as before. An expiry that the
+// sender named stays.
+func (s *Store) clockJumped(by time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for id, n := range s.kept.All() {
-		if !s.here[id] {
+		if !s.thisRun[id] {
 			continue
 		}
-		if n.Expires.Sub(n.Received) == noticeLives {
+		if n.Expires.Sub(n.Received) == lifetime {
 			n.Expires = n.Expires.Add(by)
 		}
 		n.Received = n.Received.Add(by)

@@ -3,8 +3,6 @@ package notice_test
 import (
 	"errors"
 	"fmt"
-	"iter"
-	"maps"
 	"testing"
 	"time"
 
@@ -12,36 +10,25 @@ import (
 	"perch/device"
 )
 
-// noticeTable is a table in memory.
-type noticeTable map[string]notice.Notification
-
-func (t noticeTable) Get(key string) (notice.Notification, bool, error) {
-	n, ok := t[key]
-	return n, ok, nil
-}
-func (t noticeTable) Put(key string, n notice.Notification) error { t[key] = n; return nil }
-func (t noticeTable) PutSoon(key string, n notice.Notification)   { t[key] = n }
-func (t noticeTable) DeleteSoon(key string)                       { delete(t, key) }
-func (t noticeTable) All() iter.Seq2[string, notice.Notification] { return maps.All(maps.Clone(t)) }
-
-func TestNotices(t *testing.T) {
-	table := noticeTable{}
+func TestTheLifeOfANotification(t *testing.T) {
+	table := newTable[notice.Notification]()
 	s := notice.NewStore(table)
 	first, err := s.Accept(notice.Notification{Text: " The washing is done. "}, noon)
 	if err != nil || first.ID == "" || first.Text != "The washing is done." || first.Urgency != notice.UrgencyNormal || first.State != notice.Received {
 		t.Fatalf("%+v, %v", first, err)
 	}
-	second, err := s.Accept(notice.Notification{ID: "door", Text: "The door is open.", Urgency: notice.UrgencyHigh, Expires: noon.Add(time.Minute)}, noon.Add(time.Second))
+	second, err := s.Accept(notice.Notification{ID: "door", Text: "The door is open.", Urgency: notice.UrgencyHigh,
+		Expires: noon.Add(time.Minute)}, noon.Add(time.Second))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if open := s.Open(noon.Add(2 * time.Second)); len(open) != 2 || open[0].ID != first.ID || open[1].ID != second.ID {
 		t.Errorf("open: %+v", open)
 	}
-	if n, err := s.Change("door", notice.Spoken); err != nil || n.State != notice.Spoken || len(table) != 2 {
+	if n, err := s.Change("door", notice.Spoken); err != nil || n.State != notice.Spoken || len(table.kept) != 2 {
 		t.Errorf("spoken: %+v, %v", n, err)
 	}
-	if n, err := s.Change("door", notice.Shown); err != nil || n.State != notice.Spoken || table["door"].State != notice.Spoken {
+	if n, err := s.Change("door", notice.Shown); err != nil || n.State != notice.Spoken || table.kept["door"].State != notice.Spoken {
 		t.Errorf("spoken to one, then shown to another: %+v, %v", n, err)
 	}
 	if open := s.Open(noon.Add(time.Hour)); len(open) != 1 || open[0].ID != first.ID {
@@ -50,13 +37,14 @@ func TestNotices(t *testing.T) {
 	if _, err := s.Change("door", notice.Expired); err != nil {
 		t.Error(err)
 	}
-	if _, err := s.Change(first.ID, notice.Acknowledged); err != nil || len(table) != 0 {
-		t.Errorf("acknowledged: %v, %d kept", err, len(table))
+	if _, err := s.Change(first.ID, notice.Acknowledged); err != nil || len(table.kept) != 0 {
+		t.Errorf("acknowledged: %v, %d kept", err, len(table.kept))
 	}
 	if _, err := s.Change(first.ID, notice.Shown); !errors.Is(err, notice.ErrNotFound) {
 		t.Errorf("one that is gone: %v", err)
 	}
-	for _, bad := range []notice.Notification{{}, {Text: string(make([]byte, 1001))}, {Text: "x", Urgency: "now"}, {Text: "x", ID: string(make([]byte, 65))},
+	for _, bad := range []notice.Notification{{}, {Text: string(make([]byte, 1001))}, {Text: "x", Urgency: "now"},
+		{Text: "x", ID: string(make([]byte, 65))},
 		{Text: "x", Expires: noon}, {Text: "x", Robot: "a0b1c2d3e4f5", SessionID: "s"}, {Text: "x", ActionURL: "ftp://here"}} {
 		if _, err := s.Accept(bad, noon); !errors.Is(err, notice.ErrInvalid) {
 			t.Errorf("%+v: %v", bad, err)
@@ -64,9 +52,9 @@ func TestNotices(t *testing.T) {
 	}
 }
 
-// TestTooManyNotices: 20 wait for one robot, and 500 are kept in all.
-func TestTooManyNotices(t *testing.T) {
-	table := noticeTable{}
+// TestTooManyNotifications: 20 wait for one robot, and 500 are stored in all.
+func TestTooManyNotifications(t *testing.T) {
+	table := newTable[notice.Notification]()
 	s := notice.NewStore(table)
 	accept := func(id string, robot device.ID, urgency string, at time.Duration) {
 		t.Helper()
@@ -83,29 +71,29 @@ func TestTooManyNotices(t *testing.T) {
 	}
 	accept("other", "a0b1c2d3e4f6", "", time.Minute)
 	accept("all", "", "", time.Minute)
-	if len(table) != 22 {
-		t.Errorf("%d are kept, want 20, one of another robot and one for all", len(table))
+	if len(table.kept) != 22 {
+		t.Errorf("%d are kept, want 20, one of another robot and one for all", len(table.kept))
 	}
 	accept("19", "a0b1c2d3e4f5", "", time.Minute) // in the place of one that is there
 	accept("new", "a0b1c2d3e4f5", notice.UrgencyLow, time.Hour)
 	accept("newer", "a0b1c2d3e4f5", "", time.Hour)
 	accept("newest", "a0b1c2d3e4f5", "", time.Hour)
 	for id, want := range map[string]bool{"7": false, "new": false, "0": false, "1": true, "newest": true} {
-		if _, there := table[id]; there != want {
+		if _, there := table.kept[id]; there != want {
 			t.Errorf("%s waits: %v; those of low urgency go first, and then the oldest", id, there)
 		}
 	}
 	if _, err := s.Change("2", notice.Spoken); err != nil {
 		t.Fatal(err)
 	}
-	if accept("more", "a0b1c2d3e4f5", "", 2*time.Hour); len(table) != 23 {
-		t.Errorf("%d are kept; one that was spoken does not wait", len(table))
+	if accept("more", "a0b1c2d3e4f5", "", 2*time.Hour); len(table.kept) != 23 {
+		t.Errorf("%d are kept; one that was spoken does not wait", len(table.kept))
 	}
 	for i := range 600 {
 		accept(fmt.Sprint("r", i), device.ID(fmt.Sprintf("b0b1c2%06x", i)), "", 3*time.Hour+time.Duration(i)*time.Second)
 	}
-	_, newest := table["r599"]
-	if _, oldest := table["3"]; len(table) != 500 || oldest || !newest {
-		t.Errorf("%d kept; the oldest is there: %v, the newest: %v", len(table), oldest, newest)
+	_, newest := table.kept["r599"]
+	if _, oldest := table.kept["3"]; len(table.kept) != 500 || oldest || !newest {
+		t.Errorf("%d kept; the oldest is there: %v, the newest: %v", len(table.kept), oldest, newest)
 	}
 }

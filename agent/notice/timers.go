@@ -15,7 +15,7 @@ import (
 	"perch/device"
 )
 
-// What a timer may be.
+// Bounds of a timer.
 const (
 	shortestTimer = time.Second
 	mostTimerText = 300 // bytes
@@ -23,37 +23,37 @@ const (
 	undoWithin    = 5 * time.Second
 )
 
-// timers is where they are kept; Put and Delete are durable when they return.
-type timers interface {
+// timerTable stores timers by id. Put and Delete are durable when they return.
+type timerTable interface {
 	Put(key string, t agent.Timer) error
 	Delete(key string) error
 	All() iter.Seq2[string, agent.Timer]
 }
 
-// Timers keeps what is to ring, through restarts and through a clock that
-// jumps. A Herald rings them. Its methods may be called from any goroutine.
+// Timers keeps the timers and reminders, through restarts and jumps of the wall
+// clock. A Notifier announces them. Its methods may be called from any goroutine.
 type Timers struct {
-	kept    timers
+	kept    timerTable
 	clock   clock
-	changed chan struct{} // there is something new to wait for
+	changed chan struct{} // wakes the notifier
 
 	mu      sync.Mutex
 	pending map[string]*pending
 }
 
-// pending is a timer that has not rung, and what is known of it in this run.
+// pending is a timer that has not rung, and its state in this run.
 type pending struct {
 	agent.Timer
-	here bool          // set in this run
-	at   time.Duration // on the running clock: it waits no longer than this. Not for a clock time
-	rang bool          // but could not be deleted
+	thisRun bool          // it was set in this run
+	at      time.Duration // the latest time to ring, on the running clock; unused for a reminder at a clock time
+	rang    bool          // it has rung, and could not be deleted
 }
 
-// NewTimers returns the timers kept in a table. Those that are there wait on.
-// A nil clock is the machine's.
-func NewTimers(kept timers, c clock) *Timers {
+// NewTimers returns the timers kept in a table. Those in it wait on. A nil clock
+// is the computer's.
+func NewTimers(kept timerTable, c clock) *Timers {
 	if c == nil {
-		c = newMachine()
+		c = newSystemClock()
 	}
 	s := &Timers{kept: kept, clock: c, changed: make(chan struct{}, 1), pending: map[string]*pending{}}
 	running := c.Running()
@@ -63,11 +63,11 @@ func NewTimers(kept timers, c clock) *Timers {
 	return s
 }
 
-// Set keeps a timer durably and returns it with its id: only then may anybody
-// say that it is set. Its Length says how long it waits, or, where that is 0,
-// its Due when it rings. Where the body has a tool for reminders, the robot
-// rings by itself. Set wraps ErrTimer and ErrTooManyTimers, and returns ctx's
-// error where that ended first; then nothing was set.
+// Set stores a timer durably and returns it with its id. Only then may a robot say
+// that it is set. The timer rings after its Length, or, if that is 0, at its Due.
+// If the body has a tool for reminders, the robot rings by itself. Set wraps
+// ErrTimer and ErrTooManyTimers. If ctx ends first, Set returns its error and
+// nothing is set.
 func (s *Timers) Set(ctx context.Context, body agent.Body, t agent.Timer, now time.Time) (agent.Timer, error) {
 	began := s.clock.Running()
 	t, err := prepareTimer(t, now.Round(0))
@@ -75,7 +75,7 @@ func (s *Timers) Set(ctx context.Context, body agent.Body, t agent.Timer, now ti
 		return agent.Timer{}, err
 	}
 	s.mu.Lock()
-	err = s.room(t)
+	err = s.checkLimit(t)
 	s.mu.Unlock()
 	if err != nil {
 		return agent.Timer{}, err
@@ -92,26 +92,26 @@ func (s *Timers) Set(ctx context.Context, body agent.Body, t agent.Timer, now ti
 		}
 		return agent.Timer{}, err
 	}
-	s.news()
+	s.wake()
 	return t, nil
 }
 
-// news wakes the herald.
-func (s *Timers) news() {
+// wake has the notifier look at the timers again.
+func (s *Timers) wake() {
 	select {
 	case s.changed <- struct{}{}:
-	default: // it has yet to take the last
+	default: // it has not taken the last call yet
 	}
 }
 
-// prepareTimer checks what somebody wants to be told, and when.
+// prepareTimer checks a new timer and fills in its defaults.
 func prepareTimer(t agent.Timer, now time.Time) (agent.Timer, error) {
 	t.ID, t.Set, t.OnRobot, t.RobotID = cmp.Or(t.ID, rand.Text()[:12]), now, false, ""
 	if len(t.Text) > mostTimerText {
 		return agent.Timer{}, fmt.Errorf("%w: its text has %d bytes, more than %d", agent.ErrTimer, len(t.Text), mostTimerText)
 	}
 	if t.Text = agent.Speakable(t.Text); t.Text == "" {
-		return agent.Timer{}, fmt.Errorf("%w: it has nothing to say", agent.ErrTimer)
+		return agent.Timer{}, fmt.Errorf("%w: it has no text", agent.ErrTimer)
 	}
 	if len(t.ID) > mostID {
 		return agent.Timer{}, fmt.Errorf("%w: its id has %d bytes, more than %d", agent.ErrTimer, len(t.ID), mostID)
@@ -126,8 +126,8 @@ func prepareTimer(t agent.Timer, now time.Time) (agent.Timer, error) {
 	return t, nil
 }
 
-// room is an error where a robot can have no further timer.
-func (s *Timers) room(t agent.Timer) error {
+// checkLimit fails if the robot has all the timers it may have.
+func (s *Timers) checkLimit(t agent.Timer) error {
 	count := 0
 	for id, p := range s.pending {
 		if p.Robot == t.Robot && id != t.ID && !p.rang {
@@ -140,27 +140,26 @@ func (s *Timers) room(t agent.Timer) error {
 	return nil
 }
 
-// keep writes a timer that began to count at that reading of the running
-// clock.
+// keep stores a timer that began to count at that reading of the running clock.
 func (s *Timers) keep(t agent.Timer, began time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.room(t); err != nil {
+	if err := s.checkLimit(t); err != nil {
 		return err
 	}
 	if err := s.kept.Put(t.ID, t); err != nil {
 		return fmt.Errorf("keep a timer: %w", err)
 	}
-	s.pending[t.ID] = &pending{Timer: t, here: true, at: began + t.Length}
+	s.pending[t.ID] = &pending{Timer: t, thisRun: true, at: began + t.Length}
 	return nil
 }
 
-// Cancel takes away a robot's timers, all of them or those with the ids, and
-// returns how many are gone for good. One that the robot itself would ring is
-// stopped there first; where that fails it stays, and the error says so.
+// Cancel removes a robot's timers, all of them or those with the ids, and returns
+// how many it has removed. If the robot rings a timer by itself, it is stopped on
+// the robot first. If that fails, the timer stays and the error says so.
 func (s *Timers) Cancel(ctx context.Context, body agent.Body, robot device.ID, ids ...string) (int, error) {
 	var failures []error
-	gone := 0
+	cancelled := 0
 	for _, t := range s.Pending(robot, s.clock.Now()) {
 		if len(ids) > 0 && !slices.Contains(ids, t.ID) {
 			continue
@@ -173,13 +172,13 @@ func (s *Timers) Cancel(ctx context.Context, body agent.Body, robot device.ID, i
 			failures = append(failures, err)
 			continue
 		}
-		gone++
+		cancelled++
 	}
-	s.news()
-	return gone, errors.Join(failures...)
+	s.wake()
+	return cancelled, errors.Join(failures...)
 }
 
-// remove forgets a timer durably.
+// remove deletes a timer durably.
 func (s *Timers) remove(id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -190,9 +189,9 @@ func (s *Timers) remove(id string) error {
 	return nil
 }
 
-// Pending returns a robot's timers that are still to ring, the next first.
-// Their Due is what is left from now, whatever the clock has done since they
-// were set.
+// Pending returns a robot's timers that have not rung, the next first. Each Due is
+// now plus the remaining time, whatever the clock has done since the timer was
+// set.
 func (s *Timers) Pending(robot device.ID, now time.Time) []agent.Timer {
 	s.mu.Lock()
 	defer s.mu.Unlock()

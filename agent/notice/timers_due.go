@@ -10,46 +10,49 @@ import (
 	"perch/device"
 )
 
-// When the clock jumps: a timer of some minutes that was set in this run
-// follows the running clock, and its time of day is corrected. One from before
-// follows the wall clock, for nothing else has counted while the appliance was
-// off, but waits no longer than it was set for, in case the clock is behind. A
-// reminder at a time of day follows the wall clock always. Where that jumps by
-// more than mostSlip, one of this run was set on a day that was wrong, and is for
-// the next time that the clock says so.
+// When the wall clock jumps:
+//   - A timer with a length that was set in this run follows the running clock,
+//     and its time of day is corrected.
+//   - A timer with a length from an earlier run follows the wall clock, because
+//     nothing else has counted while the appliance was off. It waits no longer
+//     than its length, in case the wall clock is behind.
+//   - A reminder at a time of day follows the wall clock. If that jumps by more
+//     than mostSlip, a reminder of this run was set on a wrong day, and moves to
+//     the next such time of day.
 
-// mostSlip is how long after its time a reminder still rings that a jump of the
-// clock has passed over.
+// mostSlip bounds how late a reminder still rings if the clock has jumped past its
+// time.
 const mostSlip = time.Hour
 
 // mostDrift is how far a timer's time of day may be off before it is written
-// anew. A clock that is being slewed to the right time need not wear the disk.
+// again. A clock that is being slewed to the right time must not wear the disk.
 const mostDrift = time.Second
 
 // holdFor is how long before its time a timer keeps a robot's channel open.
 const holdFor = 30 * time.Minute
 
-// left is how long a timer still waits; 0 and less is now.
+// left returns the time until a timer rings; 0 or less means now.
 func (p *pending) left(now time.Time, running time.Duration) time.Duration {
 	byWall, byRunning := p.Due.Sub(now.Round(0)), p.at-running
 	switch {
 	case p.Length == 0:
 		return byWall
-	case p.here:
+	case p.thisRun:
 		return byRunning
 	}
 	return min(byWall, byRunning)
 }
 
-// moved tells that the wall clock has jumped, which may have been by days: a
-// reminder set for seven o'clock is for the next one, by the clock as it is now.
-func (s *Timers) moved(by time.Duration) error {
+// clockJumped moves reminders of this run after a jump of the wall clock, which
+// may be days: a reminder set for seven o'clock is for the next seven o'clock of
+// the corrected clock.
+func (s *Timers) clockJumped(by time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.clock.Now()
 	var failure error
 	for id, p := range s.pending {
-		if !p.here || p.Length != 0 || p.rang || by.Abs() <= mostSlip {
+		if !p.thisRun || p.Length != 0 || p.rang || by.Abs() <= mostSlip {
 			continue
 		}
 		t := p.Timer
@@ -65,8 +68,8 @@ func (s *Timers) moved(by time.Duration) error {
 	return failure
 }
 
-// next is the first time after another at which the clock shows what it does
-// at due.
+// next returns the first time after another at which the clock shows the same time
+// of day as due.
 func next(due, after time.Time) time.Time {
 	after = after.In(due.Location())
 	year, month, day := after.Date()
@@ -78,15 +81,15 @@ func next(due, after time.Time) time.Time {
 	}
 }
 
-// follow corrects the times of day that a jump of the clock has made wrong,
-// so that a restart finds them right.
-func (s *Timers) follow() error {
+// correctDue corrects the times of day that a jump of the clock has made wrong, so
+// that they are right after a restart.
+func (s *Timers) correctDue() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now, running := s.clock.Now(), s.clock.Running()
 	var failure error
 	for id, p := range s.pending {
-		if !p.here || p.Length == 0 || p.rang {
+		if !p.thisRun || p.Length == 0 || p.rang {
 			continue
 		}
 		due := now.Add(p.at - running)
@@ -104,8 +107,8 @@ func (s *Timers) follow() error {
 	return failure
 }
 
-// due are those whose time has come, in the order it came. They are due until
-// they are removed or silenced.
+// due returns the timers whose time has come, in order. They stay due until they
+// are removed or marked as rung.
 func (s *Timers) due() []agent.Timer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,8 +129,8 @@ func (s *Timers) due() []agent.Timer {
 	return all
 }
 
-// silence marks one that rang and cannot be removed yet.
-func (s *Timers) silence(id string) {
+// markRung marks a timer that has rung and is not removed yet.
+func (s *Timers) markRung(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p, there := s.pending[id]; there {
@@ -135,8 +138,8 @@ func (s *Timers) silence(id string) {
 	}
 }
 
-// silenced are those that rang and are still there.
-func (s *Timers) silenced() (ids []string) {
+// rung returns the ids of the timers that have rung and are not removed yet.
+func (s *Timers) rung() (ids []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for id, p := range s.pending {
@@ -147,8 +150,8 @@ func (s *Timers) silenced() (ids []string) {
 	return ids
 }
 
-// next is how long until there is something to do: one rings, or comes near
-// enough to hold a channel open for it.
+// next returns the time until there is something to do: a timer rings, or comes
+// near enough to hold a channel open for it.
 func (s *Timers) next() (wait time.Duration, some bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,7 +160,7 @@ func (s *Timers) next() (wait time.Duration, some bool) {
 		left := p.left(now, running)
 		switch {
 		case p.rang:
-			left = lookEvery
+			left = checkEvery
 		case left > holdFor:
 			left -= holdFor
 		}
@@ -169,8 +172,8 @@ func (s *Timers) next() (wait time.Duration, some bool) {
 	return max(wait, 0), some
 }
 
-// hold is until when a robot's channel is to be held open, so that it can be
-// told in time; the zero time where it need not be.
+// hold returns the time until which a robot's channel is to be held open so that
+// the robot can announce its timers; the zero time if there are none.
 func (s *Timers) hold(robot device.ID) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,7 +16,7 @@ const years = 3 * 365 * 24 * time.Hour
 
 func TestATimerRings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := freshHouse(t)
+		h := emptyFixture(t)
 		defer h.stop()
 		h.hello(chan1, "s1")
 		long, short := h.set(tea(3*time.Minute)), h.set(tea(time.Minute))
@@ -39,11 +39,11 @@ func TestATimerRings(t *testing.T) {
 	})
 }
 
-// TestATimerRingsForWhoComesLater: with the channel closed it is told at the
-// next hello, and on the bus at its time.
-func TestATimerRingsForWhoComesLater(t *testing.T) {
+// TestATimerWaitsForTheNextHello: if the channel is closed, the timer is published
+// at its time and announced at the next hello.
+func TestATimerWaitsForTheNextHello(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := freshHouse(t)
+		h := emptyFixture(t)
 		defer h.stop()
 		timer := h.set(tea(time.Minute))
 		time.Sleep(time.Minute)
@@ -57,10 +57,9 @@ func TestATimerRingsForWhoComesLater(t *testing.T) {
 	})
 }
 
-// TestARingIsNeverNowhere: a timer stays until it is kept as a notification.
-func TestARingIsNeverNowhere(t *testing.T) {
+func TestATimerStaysUntilItsNotificationIsStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := freshHouse(t)
+		h := emptyFixture(t)
 		defer h.stop()
 		timer := h.set(tea(time.Minute))
 		h.table.breaks(errors.New("disk full"))
@@ -78,9 +77,9 @@ func TestARingIsNeverNowhere(t *testing.T) {
 	})
 }
 
-func TestWhatTheRobotRingsIsOnlyToldToTheBus(t *testing.T) {
+func TestATimerThatTheRobotRings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := freshHouse(t)
+		h := emptyFixture(t)
 		defer h.stop()
 		h.hello(chan1, "s1")
 		timer, err := h.timers.Set(t.Context(), ringing(), tea(time.Minute), h.clock.Now())
@@ -96,16 +95,16 @@ func TestWhatTheRobotRingsIsOnlyToldToTheBus(t *testing.T) {
 	})
 }
 
-// TestATimerThroughARestart: what was set before rings at its wall time, at
-// once where that has passed.
+// TestATimerThroughARestart: a timer of an earlier run rings at its wall time, or
+// at once if that has passed.
 func TestATimerThroughARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := freshHouse(t)
+		h := emptyFixture(t)
 		h.set(tea(10 * time.Minute))
 		h.set(agent.Timer{Robot: chan1, Text: "Eggs.", Length: 2 * time.Minute})
 		h.stop()
 		time.Sleep(5 * time.Minute)
-		h = newHouse(t, h.table, h.rings)
+		h = newFixture(t, h.table, h.rings)
 		defer h.stop()
 		h.hello(chan1, "s1")
 		h.expects("5: Eggs.!")
@@ -116,15 +115,15 @@ func TestATimerThroughARestart(t *testing.T) {
 	})
 }
 
-// TestAnUntoldRingThroughARestart: a timer that rang for nobody is told in the
-// next run.
-func TestAnUntoldRingThroughARestart(t *testing.T) {
+// TestAnUnannouncedTimerThroughARestart: a timer that rang while no robot was
+// connected is announced in the next run.
+func TestAnUnannouncedTimerThroughARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := freshHouse(t)
+		h := emptyFixture(t)
 		h.set(tea(time.Minute))
 		time.Sleep(2 * time.Minute)
 		h.stop()
-		h = newHouse(t, h.table, h.rings)
+		h = newFixture(t, h.table, h.rings)
 		defer h.stop()
 		h.hello(chan1, "s1")
 		h.expects("5: Tea is ready.!")
@@ -133,12 +132,13 @@ func TestAnUntoldRingThroughARestart(t *testing.T) {
 	})
 }
 
-// TestAClockThatJumps: a Raspberry Pi learns the time minutes after it started.
-func TestAClockThatJumps(t *testing.T) {
+// TestTimersWhenTheClockJumps: a Raspberry Pi learns the time minutes after it has
+// started.
+func TestTimersWhenTheClockJumps(t *testing.T) {
 	for name, by := range map[string]time.Duration{"forwards": years, "backwards": -years, "a little": 90 * time.Second} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := freshHouse(t)
+				h := emptyFixture(t)
 				defer h.stop()
 				h.hello(chan1, "s1")
 				timer := h.set(tea(10 * time.Minute))
@@ -170,9 +170,9 @@ func TestAClockThatJumps(t *testing.T) {
 	}
 }
 
-// TestATimerFromBeforeAndAClockThatJumps: one from an earlier run follows the
-// wall clock, but never waits longer than it was set for.
-func TestATimerFromBeforeAndAClockThatJumps(t *testing.T) {
+// TestATimerOfAnEarlierRunWhenTheClockJumps: it follows the wall clock, but never
+// waits longer than its length.
+func TestATimerOfAnEarlierRunWhenTheClockJumps(t *testing.T) {
 	for name, c := range map[string]struct {
 		behind, jump, after time.Duration // after the start it jumps, and it rings that long after that
 	}{
@@ -184,11 +184,11 @@ func TestATimerFromBeforeAndAClockThatJumps(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				rings := newTimerTable()
+				rings := newTable[agent.Timer]()
 				timer := tea(10 * time.Minute)
 				timer.ID, timer.Set, timer.Due = "tea", time.Now().Round(0), time.Now().Round(0).Add(10*time.Minute)
 				rings.kept["tea"] = timer
-				h := freshHouse(t)
+				h := emptyFixture(t)
 				h.stop()
 				h.clock.jump(-c.behind)
 				h.rings, h.bus = rings, event.NewBus()
@@ -213,10 +213,10 @@ func TestATimerFromBeforeAndAClockThatJumps(t *testing.T) {
 	}
 }
 
-// TestAReminderAtAClockTime follows the wall clock, whatever it does.
+// TestAReminderAtAClockTime: it follows the wall clock.
 func TestAReminderAtAClockTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := freshHouse(t)
+		h := emptyFixture(t)
 		defer h.stop()
 		h.hello(chan1, "s1")
 		h.set(agent.Timer{Robot: chan1, Text: "It is eight.", Due: h.clock.Now().Add(8 * time.Hour), Reminder: true})
@@ -229,9 +229,9 @@ func TestAReminderAtAClockTime(t *testing.T) {
 	})
 }
 
-// TestAReminderOnADayThatWasWrong is for the next time that the clock says so,
-// not at once nor years late.
-func TestAReminderOnADayThatWasWrong(t *testing.T) {
+// TestAReminderSetOnAWrongDay: it rings at the next such time of day, neither at
+// once nor years late.
+func TestAReminderSetOnAWrongDay(t *testing.T) {
 	for name, c := range map[string]struct{ jump, after time.Duration }{
 		"five years on":     {5 * 365 * 24 * time.Hour, 7 * time.Hour},
 		"a day back":        {-24 * time.Hour, 7 * time.Hour},
@@ -240,7 +240,7 @@ func TestAReminderOnADayThatWasWrong(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := freshHouse(t)
+				h := emptyFixture(t)
 				defer h.stop()
 				h.hello(chan1, "s1")
 				h.set(agent.Timer{Robot: chan1, Text: "It is eight.", Due: h.clock.Now().Add(8 * time.Hour), Reminder: true})
@@ -257,11 +257,11 @@ func TestAReminderOnADayThatWasWrong(t *testing.T) {
 	}
 }
 
-// TestNotificationsAndAClockThatJumps: what came in a few minutes ago has not
-// been there for years.
-func TestNotificationsAndAClockThatJumps(t *testing.T) {
+// TestNotificationsWhenTheClockJumps: a notification that is minutes old does not
+// become years old.
+func TestNotificationsWhenTheClockJumps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := freshHouse(t)
+		h := emptyFixture(t)
 		defer h.stop()
 		h.notify(notice.Notification{ID: "a", Text: "one", Speak: true})
 		h.notify(notice.Notification{ID: "b", Text: "two", Speak: true, Expires: h.clock.Now().Add(time.Hour)})
@@ -272,16 +272,17 @@ func TestNotificationsAndAClockThatJumps(t *testing.T) {
 		if h.count("expired a") != 0 || h.count("expired b") != 1 {
 			t.Errorf("published %v", h.published())
 		}
-		if open := h.notices.Open(h.clock.Now()); len(open) != 1 || !open[0].Expires.After(h.clock.Now()) {
+		if open := h.store.Open(h.clock.Now()); len(open) != 1 || !open[0].Expires.After(h.clock.Now()) {
 			t.Errorf("open: %+v", open)
 		}
 	})
 }
 
-// TestAChannelIsHeldForATimer under half an hour, and not for longer ones.
+// TestAChannelIsHeldForATimer: for a timer of less than half an hour, and for no
+// longer one.
 func TestAChannelIsHeldForATimer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := freshHouse(t)
+		h := emptyFixture(t)
 		defer h.stop()
 		h.set(tea(45 * time.Minute))
 		h.hello(chan1, "s1")

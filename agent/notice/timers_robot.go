@@ -13,18 +13,18 @@ import (
 	"perch/device"
 )
 
-// The tools of the Stack-chan firmware by which a robot rings by itself. They
-// are known by how their names end, for other builds name them otherwise.
+// The tools of the Stack-chan firmware for reminders on the robot itself. They are
+// matched by the end of their names, because other builds use other prefixes.
 const (
 	createTool = "create_reminder" // {duration_seconds 1..86400, message, repeat} -> its id
 	stopTool   = "stop_reminder"   // {id} -> whether there was one
 )
 
-// errOnRobot is returned where a robot's own reminder cannot be stopped.
+// errOnRobot is wrapped if a reminder on the robot cannot be stopped.
 var errOnRobot = errors.New("the robot's own reminder cannot be stopped")
 
-// create has the robot ring by itself, where it can. One on which that fails
-// is rung for.
+// create sets a reminder on the robot, if it has the tool. If that fails, the
+// appliance rings instead.
 func create(ctx context.Context, body agent.Body, t agent.Timer) (id string, onRobot bool) {
 	const duration = "duration_seconds"
 	tool, found := robotTool(body, createTool, duration)
@@ -48,7 +48,7 @@ func create(ctx context.Context, body agent.Body, t agent.Timer) (id string, onR
 	return reminderID(result.Text), true
 }
 
-// reminderID reads the id in what create_reminder answered: a number, or an
+// reminderID reads the id from the result of create_reminder: a number, or an
 // object that holds one.
 func reminderID(text string) string {
 	text = strings.TrimSpace(text)
@@ -62,8 +62,8 @@ func reminderID(text string) string {
 	return strconv.Itoa(*object.ID)
 }
 
-// stop has the robot not ring a timer that it was to ring. A robot that knows
-// of none has been restarted since, and will not ring it either.
+// stop removes a reminder from the robot. A robot that does not know the reminder
+// has restarted since and will not ring.
 func stop(ctx context.Context, body agent.Body, t agent.Timer) error {
 	if !t.OnRobot {
 		return nil
@@ -79,7 +79,8 @@ func stop(ctx context.Context, body agent.Body, t agent.Timer) error {
 	return nil
 }
 
-// robotTool finds a tool by the end of its name and an argument it must have.
+// robotTool finds a tool by the end of its name and by an integer argument that it
+// must have.
 func robotTool(body agent.Body, name, argument string) (device.Tool, bool) {
 	if body == nil {
 		return device.Tool{}, false

@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
-	"maps"
 	"reflect"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,54 +17,7 @@ import (
 
 const chan1, chan2 device.ID = "a0b1c2d3e4f5", "a0b1c2d3e4f6"
 
-// timerTable is a table in memory that can fail.
-type timerTable struct {
-	mu     sync.Mutex
-	kept   map[string]agent.Timer
-	broken error
-	puts   int
-}
-
-func newTimerTable() *timerTable { return &timerTable{kept: map[string]agent.Timer{}} }
-
-func (t *timerTable) Put(key string, v agent.Timer) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.broken == nil {
-		t.kept[key] = v
-		t.puts++
-	}
-	return t.broken
-}
-
-func (t *timerTable) Delete(key string) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.broken == nil {
-		delete(t.kept, key)
-	}
-	return t.broken
-}
-
-func (t *timerTable) All() iter.Seq2[string, agent.Timer] {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return maps.All(maps.Clone(t.kept))
-}
-
-func (t *timerTable) breaks(err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.broken = err
-}
-
-func (t *timerTable) len() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return len(t.kept)
-}
-
-// body is a robot that lists tools and takes note of calls.
+// body is a robot that lists tools and records the calls.
 type body struct {
 	tools []device.Tool
 	calls []string
@@ -88,7 +38,7 @@ func (b *body) Call(_ context.Context, name string, arguments map[string]any) (d
 
 func (b *body) Reboot(context.Context) error { return nil }
 
-// ringing is a Stack-chan, which can ring by itself.
+// ringing is a Stack-chan, which has reminders of its own.
 func ringing() *body {
 	least, most := 1, 86400
 	return &body{says: "7", tools: []device.Tool{
@@ -105,7 +55,7 @@ func tea(length time.Duration) agent.Timer {
 
 func TestSettingATimer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		table := newTimerTable()
+		table := newTable[agent.Timer]()
 		s := notice.NewTimers(table, nil)
 		now := time.Now()
 		set, err := s.Set(t.Context(), nil, tea(3*time.Minute), now)
@@ -132,8 +82,8 @@ func TestSettingATimer(t *testing.T) {
 	})
 }
 
-func TestWhatCannotBeATimer(t *testing.T) {
-	s := notice.NewTimers(newTimerTable(), nil)
+func TestInvalidTimers(t *testing.T) {
+	s := notice.NewTimers(newTable[agent.Timer](), nil)
 	for name, bad := range map[string]agent.Timer{
 		"no time":      {Text: "x"},
 		"no text":      {Text: " \n", Length: time.Minute},
@@ -163,10 +113,10 @@ func TestWhatCannotBeATimer(t *testing.T) {
 	}
 }
 
-// TestATimerIsSetWhenItIsKept: a store that fails is no timer, on the robot
-// neither.
-func TestATimerIsSetWhenItIsKept(t *testing.T) {
-	table, full := newTimerTable(), errors.New("disk full")
+// TestATimerThatIsNotStored: if the store fails, the timer is set neither here nor
+// on the robot.
+func TestATimerThatIsNotStored(t *testing.T) {
+	table, full := newTable[agent.Timer](), errors.New("disk full")
 	table.broken = full
 	s, b := notice.NewTimers(table, nil), ringing()
 	if _, err := s.Set(t.Context(), b, tea(time.Minute), noon); !errors.Is(err, full) || len(s.Pending(chan1, noon)) > 0 {
@@ -178,7 +128,7 @@ func TestATimerIsSetWhenItIsKept(t *testing.T) {
 }
 
 func TestTheRobotRingsByItself(t *testing.T) {
-	table := newTimerTable()
+	table := newTable[agent.Timer]()
 	s, b := notice.NewTimers(table, nil), ringing()
 	set, err := s.Set(t.Context(), b, tea(90*time.Second), noon)
 	want := []string{"self.robot.create_reminder" + fmt.Sprint(map[string]any{"duration_seconds": 90, "message": "Tea is ready.", "repeat": false})}
@@ -198,7 +148,7 @@ func TestTheRobotRingsByItself(t *testing.T) {
 	}
 }
 
-func TestWhatTheRobotDoesNotRing(t *testing.T) {
+func TestTimersThatTheRobotDoesNotRing(t *testing.T) {
 	short := 600
 	for name, change := range map[string]func(*body){
 		"a call that fails": func(b *body) { b.fails = errors.New("error") },
@@ -212,7 +162,7 @@ func TestWhatTheRobotDoesNotRing(t *testing.T) {
 	} {
 		b := ringing()
 		change(b)
-		set, err := notice.NewTimers(newTimerTable(), nil).Set(t.Context(), b, tea(time.Hour), noon)
+		set, err := notice.NewTimers(newTable[agent.Timer](), nil).Set(t.Context(), b, tea(time.Hour), noon)
 		if err != nil || set.OnRobot {
 			t.Errorf("%s: %+v, %v", name, set, err)
 		}
@@ -220,7 +170,7 @@ func TestWhatTheRobotDoesNotRing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	b := ringing()
 	b.began = cancel
-	s := notice.NewTimers(newTimerTable(), nil)
+	s := notice.NewTimers(newTable[agent.Timer](), nil)
 	if _, err := s.Set(ctx, b, tea(time.Hour), noon); err != context.Canceled || len(s.Pending(chan1, noon)) > 0 || len(b.calls) != 2 {
 		t.Errorf("a turn that was interrupted: %v, called %v", err, b.calls)
 	}

@@ -12,14 +12,14 @@ import (
 	"perch/agent"
 )
 
-// action does what an utterance asks for and returns the answer. An error
-// ends the turn; that a robot cannot do a thing is an answer.
-type action func(context.Context, *deed) (string, error)
+// action carries out a command and returns the answer. An error ends the turn. If
+// a robot cannot do something, the answer says so.
+type action func(context.Context, *command) (string, error)
 
-// actions are those an intent may name; none is to answer only.
+// actions are the actions that an intent may name. The empty name only answers.
 func actions() map[string]action {
 	return map[string]action{
-		"": func(_ context.Context, d *deed) (string, error) { return d.intent.answer, nil },
+		"": func(_ context.Context, c *command) (string, error) { return c.intent.answer, nil },
 
 		"volume":     level(volumeTool),
 		"brightness": level(brightnessTool),
@@ -40,52 +40,53 @@ func actions() map[string]action {
 	}
 }
 
-// withTool finds the tool an action needs and answers for a robot that has
-// none, or on which it fails.
-func withTool(find toolFinder, act func(context.Context, *deed, bodyTool) error) action {
-	return func(ctx context.Context, d *deed) (string, error) {
-		if d.turn.Body == nil {
-			return d.brain.book.phrases["no_tool"], nil
+// withTool finds the tool that an action needs, and answers if the robot has none
+// or the tool fails.
+func withTool(find toolFinder, act func(context.Context, *command, bodyTool) error) action {
+	return func(ctx context.Context, c *command) (string, error) {
+		if c.turn.Body == nil {
+			return c.brain.book.phrases["no_tool"], nil
 		}
-		tool, ok := find(d.turn.Body.Tools())
+		tool, ok := find(c.turn.Body.Tools())
 		if !ok {
-			return d.brain.book.phrases["no_tool"], nil
+			return c.brain.book.phrases["no_tool"], nil
 		}
-		if err := act(ctx, d, tool); err != nil {
+		if err := act(ctx, c, tool); err != nil {
 			if ctx.Err() != nil {
 				return "", ctx.Err()
 			}
-			return d.brain.book.phrases["tool_failed"], nil
+			return c.brain.book.phrases["tool_failed"], nil
 		}
-		return d.intent.answer, nil
+		return c.intent.answer, nil
 	}
 }
 
-// level sets something from 0 to 100: to a number said, or by a step up or
-// down from where the robot says it is.
+// level sets a value from 0 to 100: to a number, or by a step up or down from the
+// robot's present value.
 func level(find toolFinder) action {
-	return withTool(find, func(ctx context.Context, d *deed, t bodyTool) error {
-		value := d.value()
+	return withTool(find, func(ctx context.Context, c *command, t bodyTool) error {
+		value := c.value()
 		n, err := strconv.Atoi(value)
 		if err != nil {
 			return fmt.Errorf("%q is no level", value)
 		}
 		if strings.HasPrefix(value, "+") || strings.HasPrefix(value, "-") {
-			n += currentLevel(ctx, d, t)
+			n += currentLevel(ctx, c, t)
 		}
-		_, err = d.call(ctx, t.Name, map[string]any{t.argument[0]: t.clamp(0, min(max(n, 0), 100))})
+		_, err = c.call(ctx, t.Name, map[string]any{t.argument[0]: t.clamp(0, min(max(n, 0), 100))})
 		return err
 	})
 }
 
-// currentLevel asks the robot; one that does not say is taken to be half way.
-func currentLevel(ctx context.Context, d *deed, t bodyTool) int {
+// currentLevel asks the robot for its present value, which is taken to be half way
+// if the robot does not answer.
+func currentLevel(ctx context.Context, c *command, t bodyTool) int {
 	const halfWay = 50
-	tool, ok := statusTool(d.turn.Body.Tools())
+	tool, ok := statusTool(c.turn.Body.Tools())
 	if !ok {
 		return halfWay
 	}
-	text, err := d.call(ctx, tool.Name, nil)
+	text, err := c.call(ctx, tool.Name, nil)
 	if err != nil {
 		return halfWay
 	}
@@ -101,23 +102,23 @@ func currentLevel(ctx context.Context, d *deed, t bodyTool) int {
 	return halfWay
 }
 
-func look(ctx context.Context, d *deed, t bodyTool) error {
-	n, err := numbers(d.value())
+func look(ctx context.Context, c *command, t bodyTool) error {
+	n, err := numbers(c.value())
 	if err != nil || len(n) != 2 {
-		return fmt.Errorf("%q is no direction", d.value())
+		return fmt.Errorf("%q is no direction", c.value())
 	}
 	arguments := map[string]any{t.argument[0]: t.clamp(0, n[0])}
 	if pitch := t.argument[1]; pitch != "" && n[1] != 0 {
 		arguments[pitch] = t.clamp(1, n[1])
 	}
-	_, err = d.call(ctx, t.Name, arguments)
+	_, err = c.call(ctx, t.Name, arguments)
 	return err
 }
 
 // moves is a gesture: the head goes to one angle after the other.
-func moves(axis string, angles ...int) func(context.Context, *deed, bodyTool) error {
+func moves(axis string, angles ...int) func(context.Context, *command, bodyTool) error {
 	const each = 350 * time.Millisecond // a servo turns 40 degrees in about 300 ms
-	return func(ctx context.Context, d *deed, t bodyTool) error {
+	return func(ctx context.Context, c *command, t bodyTool) error {
 		index := 0
 		if axis == "pitch" {
 			index = 1
@@ -135,7 +136,7 @@ func moves(axis string, angles ...int) func(context.Context, *deed, bodyTool) er
 			if speed, ok := t.Schema.Properties["speed"]; ok {
 				arguments["speed"] = speed.Clamp(400)
 			}
-			if _, err := d.call(ctx, t.Name, arguments); err != nil {
+			if _, err := c.call(ctx, t.Name, arguments); err != nil {
 				return err
 			}
 		}
@@ -154,47 +155,47 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-func lights(ctx context.Context, d *deed, t bodyTool) error {
-	rgb, err := numbers(d.value())
+func lights(ctx context.Context, c *command, t bodyTool) error {
+	rgb, err := numbers(c.value())
 	if err != nil || len(rgb) != 3 {
-		return fmt.Errorf("%q is no colour", d.value())
+		return fmt.Errorf("%q is no colour", c.value())
 	}
 	arguments := map[string]any{}
 	for i, n := range rgb {
 		arguments[t.argument[i]] = t.clamp(i, n)
 	}
-	_, err = d.call(ctx, t.Name, arguments)
+	_, err = c.call(ctx, t.Name, arguments)
 	return err
 }
 
-func reboot(ctx context.Context, d *deed) (string, error) {
-	if d.turn.Body == nil {
-		return d.brain.book.phrases["no_tool"], nil
+func reboot(ctx context.Context, c *command) (string, error) {
+	if c.turn.Body == nil {
+		return c.brain.book.phrases["no_tool"], nil
 	}
-	return d.intent.answer, d.turn.Body.Reboot(ctx)
+	return c.intent.answer, c.turn.Body.Reboot(ctx)
 }
 
-// remember answers only when what was said is safe on disk.
-func remember(_ context.Context, d *deed) (string, error) {
-	d.body = sentenceCase(d.fill(d.intent.body))
-	e := agent.Entry{Key: d.fill(d.intent.key), Name: d.fill(d.intent.key), Type: d.intent.kind, Body: d.body,
-		Robot: d.turn.Robot, Source: d.brain.Name()}
-	if _, err := d.brain.memory.Of(d.turn).Remember(e, d.turn.Now); err != nil {
+// remember answers only after the fact is on the disk.
+func remember(_ context.Context, c *command) (string, error) {
+	c.body = sentenceCase(c.fill(c.intent.body))
+	e := agent.Entry{Key: c.fill(c.intent.key), Name: c.fill(c.intent.key), Type: c.intent.kind, Body: c.body,
+		Robot: c.turn.Robot, Source: c.brain.Name()}
+	if _, err := c.brain.memory.Of(c.turn).Remember(e, c.turn.Now); err != nil {
 		return "", err
 	}
-	return d.intent.answer, nil
+	return c.intent.answer, nil
 }
 
-func recall(_ context.Context, d *deed) (string, error) {
-	e, found := d.brain.memory.Of(d.turn).Recall(d.fill(d.intent.key), d.turn.Now)
-	if err := d.brain.memory.Of(d.turn).Err(); !found && err != nil {
+func recall(_ context.Context, c *command) (string, error) {
+	e, found := c.brain.memory.Of(c.turn).Recall(c.fill(c.intent.key), c.turn.Now)
+	if err := c.brain.memory.Of(c.turn).Err(); !found && err != nil {
 		return "", err
 	}
 	if !found {
-		return d.intent.missing, nil
+		return c.intent.missing, nil
 	}
-	d.body = e.Body
-	return d.intent.answer, nil
+	c.body = e.Body
+	return c.intent.answer, nil
 }
 
 func sentenceCase(s string) string {

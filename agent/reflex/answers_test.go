@@ -10,7 +10,7 @@ import (
 	"perch/agent/reflex"
 )
 
-// load reads a book with a file of the user's own.
+// load reads a book with a file of the owner's own.
 func load(t *testing.T, text string) (*reflex.Book, error) {
 	t.Helper()
 	own := filepath.Join(t.TempDir(), "own.yaml")
@@ -52,7 +52,7 @@ func TestTheGrammarOfAnswers(t *testing.T) {
 }
 
 // Where nobody was asked, a yes is not a sentence.
-func TestAnswersAreNoSentences(t *testing.T) {
+func TestAnswersAreNotSentences(t *testing.T) {
 	b := book(t)
 	for _, text := range []string{"yes", "yes please", "okay", "go ahead", "do it", "no", "no thanks", "don't", "never mind", "maybe"} {
 		if b.Understands(text) {

@@ -1,7 +1,7 @@
-// Package reflex is the mind that needs no model: sentences with slots, in a
-// file that people can read and extend, answered at once through whatever
-// tools the robot has. Its sentences are also the grammar of the embedded
-// recognizer, so what it understands is what can be heard.
+// Package reflex is a brain without a model: sentences with slots, in a file that
+// people can read and extend, which are answered at once with the tools that the
+// robot has. Its sentences are also the grammar of the embedded recognizer, so
+// that it understands all that can be recognized.
 package reflex
 
 import (
@@ -25,7 +25,8 @@ import (
 //go:embed language/*.yaml
 var languages embed.FS
 
-// Book is what a reflex brain understands and says, in one language.
+// Book is the sentences that a reflex brain understands, and its answers, in one
+// language.
 type Book struct {
 	language   string
 	intents    []intent
@@ -43,16 +44,16 @@ type intent struct {
 	name      string
 	sentences []sentence
 	action    string
-	value     string // what the action is given where no slot says it
-	kind      string // of memory
-	key, body string // of memory
+	value     string // given to the action if no slot has a value
+	kind      string // of a memory
+	key, body string // of a memory
 	answer    string
-	missing   string // answer where nothing is remembered
+	missing   string // the answer if nothing is remembered
 	end       string
 	source    string
 }
 
-// answer is what may be said to a question of yes or no.
+// answer is a possible answer to a question of yes or no.
 type answer struct {
 	sentence
 	kind string // "yes", "no" or "neither"
@@ -73,7 +74,7 @@ type list struct {
 // mostFile bounds a file of sentences.
 const mostFile = 1 << 20
 
-// Languages are those there is a file for.
+// Languages lists the languages with a file of sentences.
 func Languages() []string {
 	entries, err := languages.ReadDir("language")
 	if err != nil {
@@ -86,8 +87,8 @@ func Languages() []string {
 	return names
 }
 
-// Load reads the book of a language ("en", "en-GB") and, where one is named,
-// a file of the user's own. Every fault is told with file and line.
+// Load reads the book of a language ("en", "en-GB") and, if own is not empty, a
+// file of the owner's own. Errors name all faults with file and line.
 func Load(language, own string) (*Book, error) {
 	base, _, _ := strings.Cut(language, "-")
 	text, err := languages.ReadFile(path.Join("language", base+".yaml"))
@@ -123,7 +124,7 @@ func readOwn(name string) ([]byte, error) {
 	return text, err
 }
 
-// Phrase is something the appliance says by itself, such as "misheard".
+// Phrase is a sentence that the appliance says by itself, such as "misheard".
 func (b *Book) Phrase(name string) string { return b.phrases[name] }
 
 // add reads one file into the book.
@@ -205,8 +206,7 @@ func (b *Book) addIntents(file string, fs fileIntents) error {
 	return errors.Join(faults...)
 }
 
-// readSentences reads those that can be read, and says what is wrong with the
-// others.
+// readSentences reads the valid sentences, and returns the faults of the others.
 func readSentences(file string, fs []fileSentence) (all []sentence, err error) {
 	var faults []error
 	for _, s := range fs {

@@ -12,12 +12,12 @@ import (
 	"perch/event"
 )
 
-// memory finds the one that a turn reads and writes.
+// memory finds the memory of a turn.
 type memory interface {
 	Of(t agent.Turn) *agent.Memory
 }
 
-// timers is what the brain uses of the house's timers.
+// timers are the timers and reminders of the robots.
 type timers interface {
 	Set(ctx context.Context, body agent.Body, t agent.Timer, now time.Time) (agent.Timer, error)
 	Cancel(ctx context.Context, body agent.Body, robot device.ID, ids ...string) (int, error)
@@ -27,13 +27,13 @@ type timers interface {
 // Brain answers from a book.
 type Brain struct {
 	book   *Book
-	name   string // what it calls itself
+	name   string // the name it gives itself
 	memory memory
-	timers timers // nil where there are none
+	timers timers // nil if there are none
 }
 
-// New returns a brain that calls itself name. Without timers, the sentences
-// about them are answered by saying so.
+// New returns a brain that calls itself name. Without timers, it answers sentences
+// about them by saying so.
 func New(book *Book, name string, m memory, t timers) *Brain {
 	return &Brain{book: book, name: name, memory: m, timers: t}
 }
@@ -41,26 +41,26 @@ func New(book *Book, name string, m memory, t timers) *Brain {
 // Name is "reflex".
 func (*Brain) Name() string { return "reflex" }
 
-// understood is an utterance that is one of the sentences.
-type understood struct {
+// recognized is an utterance that matches a sentence.
+type recognized struct {
 	intent intent
 	taken  map[string]item
 }
 
-// understand finds the first intent one of whose sentences is the text.
-func (b *Book) understand(text string) (understood, bool) {
+// understand finds the first intent with a sentence that matches the text.
+func (b *Book) understand(text string) (recognized, bool) {
 	m := &matcher{words: normal(text), lists: b.lists, numbers: b.lists[b.numbers]}
 	if len(m.words) == 0 || len(m.words) > mostWords {
-		return understood{}, false
+		return recognized{}, false
 	}
 	for _, in := range b.intents {
 		for _, s := range in.sentences {
 			if m.matches(s.tree) {
-				return understood{in, m.taken}, true
+				return recognized{in, m.taken}, true
 			}
 		}
 	}
-	return understood{}, false
+	return recognized{}, false
 }
 
 // Understands reports whether a text is one of the book's sentences.
@@ -75,8 +75,8 @@ func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 	if !ok {
 		return say(out, b.book.phrases["unknown"], agent.Continue)
 	}
-	d := &deed{brain: b, turn: t, out: out, understood: u}
-	answer, err := actions()[u.intent.action](ctx, d)
+	c := &command{brain: b, turn: t, out: out, recognized: u}
+	answer, err := actions()[u.intent.action](ctx, c)
 	if err != nil {
 		return err
 	}
@@ -84,10 +84,10 @@ func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 	if u.intent.end != "" {
 		end = agent.End(u.intent.end)
 	}
-	return say(out, d.fill(answer), end)
+	return say(out, c.fill(answer), end)
 }
 
-// say gives an answer: its face, its sentences, and the end.
+// say sends an answer: its face, its sentences, and the end.
 func say(out func(agent.Reply) error, answer string, end agent.End) error {
 	face, text := agent.SplitEmotion(answer)
 	replies := []agent.Reply{agent.Felt{Emotion: face}}
@@ -102,81 +102,81 @@ func say(out func(agent.Reply) error, answer string, end agent.End) error {
 	return nil
 }
 
-// deed is an utterance being acted upon.
-type deed struct {
-	understood
+// command is an utterance that is being carried out.
+type command struct {
+	recognized
 	brain *Brain
 	turn  agent.Turn
 	out   func(agent.Reply) error
-	body  string // what was recalled, seen, or is to be told later
-	left  string // what a timer still has
+	body  string // the text to say now or later: a memory, the answer about a picture, a reminder
+	left  string // the remaining time of a timer
 	calls int
 }
 
-// fill puts into a text what was said in the slots and what is asked for.
-func (d *deed) fill(text string) string {
+// fill replaces the placeholders in a text by the values of the slots and the
+// results of the action.
+func (c *command) fill(text string) string {
 	return placeholder.ReplaceAllStringFunc(text, func(p string) string {
 		switch name := strings.Trim(p, "{}"); name {
 		case "time":
-			return d.turn.Now.Format(d.brain.book.timeFormat)
+			return c.turn.Now.Format(c.brain.book.timeFormat)
 		case "date":
-			return d.date()
+			return c.date()
 		case "name":
-			if own := d.turn.Persona; own != nil && own.Name != "" {
+			if own := c.turn.Persona; own != nil && own.Name != "" {
 				return own.Name
 			}
-			return d.brain.name
+			return c.brain.name
 		case "body":
-			return d.body
+			return c.body
 		case "left":
-			return d.left
+			return c.left
 		default:
-			if d.brain.book.lists[name].numbers {
-				return d.taken[name].value
+			if c.brain.book.lists[name].numbers {
+				return c.taken[name].value
 			}
-			return d.taken[name].spoken
+			return c.taken[name].spoken
 		}
 	})
 }
 
-func (d *deed) date() string {
-	b, now := d.brain.book, d.turn.Now
+func (c *command) date() string {
+	b, now := c.brain.book, c.turn.Now
 	return strings.NewReplacer("{weekday}", b.weekdays[now.Weekday()], "{month}", b.months[now.Month()-1],
 		"{day}", itoa(now.Day())).Replace(b.dateFormat)
 }
 
-// value is what the action is given: what was said in the slot, or what the
-// intent says.
-func (d *deed) value() string {
-	if d.intent.value != "" {
-		return d.intent.value
+// value is the value for the action: of a slot, or of the intent.
+func (c *command) value() string {
+	if c.intent.value != "" {
+		return c.intent.value
 	}
-	for name, it := range d.taken {
-		if d.brain.book.lists[name].numbers || it.value != it.spoken {
+	for name, it := range c.taken {
+		if c.brain.book.lists[name].numbers || it.value != it.spoken {
 			return it.value
 		}
 	}
 	return ""
 }
 
-// call runs a tool of the robot, tells of it, and returns its answer in words.
-func (d *deed) call(ctx context.Context, tool string, arguments map[string]any) (string, error) {
-	result, err := showing{d.turn.Body, d}.Call(ctx, tool, arguments)
+// call runs a tool of the robot, reports it, and returns its result as text.
+func (c *command) call(ctx context.Context, tool string, arguments map[string]any) (string, error) {
+	result, err := reportingBody{c.turn.Body, c}.Call(ctx, tool, arguments)
 	return result.Text, err
 }
 
-// showing is the turn's robot, with every call shown as a tool at work.
-type showing struct {
+// reportingBody is the turn's robot, with every call reported as a running tool.
+type reportingBody struct {
 	agent.Body
-	deed *deed
+	command *command
 }
 
-// Call runs a tool and tells of it.
-func (s showing) Call(ctx context.Context, tool string, arguments map[string]any) (device.Result, error) {
-	d := s.deed
-	d.calls++
-	status := event.ToolStatus{ID: fmt.Sprintf("%s-%d", d.turn.Session, d.calls), Name: tool, Status: event.ToolRunning}
-	if err := d.out(agent.ToolStatus{ToolStatus: status}); err != nil {
+// Call runs a tool and reports it.
+func (s reportingBody) Call(ctx context.Context, tool string, arguments map[string]any) (device.Result, error) {
+	c := s.command
+	c.calls++
+	status := event.ToolStatus{ID: fmt.Sprintf("%s-%d", c.turn.Session, c.calls), Name: tool, Status: event.ToolRunning}
+	if err := c.out(agent.ToolStatus{ToolStatus: status}); err != nil {
 		return device.Result{}, err
 	}
 	result, failure := s.Body.Call(ctx, tool, arguments)
@@ -184,7 +184,7 @@ func (s showing) Call(ctx context.Context, tool string, arguments map[string]any
 	if failure != nil {
 		status.Status, status.Detail = event.ToolFailed, failure.Error()
 	}
-	if err := d.out(agent.ToolStatus{ToolStatus: status}); err != nil {
+	if err := c.out(agent.ToolStatus{ToolStatus: status}); err != nil {
 		return device.Result{}, err
 	}
 	return result, failure

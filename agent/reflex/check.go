@@ -11,8 +11,8 @@ import (
 	"perch/agent"
 )
 
-// check finds what a file of sentences says that cannot be meant, all of it
-// at once.
+// check finds all faults in the files of sentences, so that they are reported
+// together.
 func (b *Book) check() error {
 	var faults []error
 	for _, in := range b.intents {
@@ -56,8 +56,8 @@ func (b *Book) check() error {
 	return errors.Join(faults...)
 }
 
-// checkAnswers sees that answers are words alone, and that a question can be
-// answered both ways or not at all.
+// checkAnswers checks that answers are words alone, and that both a yes and a no
+// have some, if there are answers at all.
 func (b *Book) checkAnswers() error {
 	var faults []error
 	kinds := map[string]bool{}
@@ -75,8 +75,8 @@ func (b *Book) checkAnswers() error {
 
 var placeholder = regexp.MustCompile(`\{([a-z_]+)\}`)
 
-// checkSlots sees that every slot has a list, and that what an answer names is
-// there whichever of the sentences was said.
+// checkSlots checks that each slot has a list, and that each placeholder of an
+// answer is filled by every sentence of the intent.
 func (b *Book) checkSlots(in intent, fault func(string, ...any)) {
 	common := map[string]int{}
 	for _, s := range in.sentences {
@@ -99,7 +99,7 @@ func (b *Book) checkSlots(in intent, fault func(string, ...any)) {
 	}
 }
 
-// checkValue sees that an action gets numbers where it needs them.
+// checkValue checks that actions have the numbers that they need.
 func (b *Book) checkValue(in intent, fault func(string, ...any)) {
 	need := map[string]int{"look": 2, "lights": 3}[in.action]
 	if need == 0 || in.value == "" {
@@ -110,7 +110,7 @@ func (b *Book) checkValue(in intent, fault func(string, ...any)) {
 	}
 }
 
-// checkTimer sees that a timer is given how long it waits and what it says.
+// checkTimer checks that a timer has a length and a text.
 func (b *Book) checkTimer(in intent, fault func(string, ...any)) {
 	if in.action != "timer" && in.action != "reminder" {
 		return

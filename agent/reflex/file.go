@@ -6,7 +6,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// file is a file of sentences as it is written.
+// file is the format of a file of sentences.
 type file struct {
 	Language string
 	Lists    map[string]fileList
@@ -19,8 +19,8 @@ type file struct {
 	Intents  fileIntents
 }
 
-// fileList is a list, written as a sequence of what is spoken or as a map
-// from that to what it stands for.
+// fileList is a list, written as a sequence of words, or as a map from words to
+// values.
 type fileList struct {
 	entries []fileEntry
 	line    int
@@ -51,8 +51,8 @@ func (l *fileList) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// fileIntents keeps the order of the file: the first intent that fits is the
-// one that is meant.
+// fileIntents keeps the order of the file, because the first matching intent
+// applies.
 type fileIntents []fileIntent
 
 type fileIntent struct {
@@ -86,8 +86,8 @@ func (f *fileIntents) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// knownKeys does for an intent what the decoder's KnownFields does not do
-// below a type that unmarshals itself.
+// knownKeys rejects unknown keys of an intent. The decoder's KnownFields does not
+// do so below a type with an UnmarshalYAML of its own.
 func knownKeys(n *yaml.Node) error {
 	if n.Kind != yaml.MappingNode {
 		return fmt.Errorf("line %d: an intent is a map", n.Line)
@@ -102,7 +102,7 @@ func knownKeys(n *yaml.Node) error {
 	return nil
 }
 
-// fileSentence remembers where it stands.
+// fileSentence is a sentence with its line.
 type fileSentence struct {
 	text string
 	line int

@@ -2,14 +2,14 @@ package reflex
 
 import "strings"
 
-// Rule is a rule of the grammar a recognizer is given, so that it listens
-// for just what this brain understands. Body is an expansion in the Java
-// Speech Grammar Format.
+// Rule is a rule of the grammar of a recognizer, which then recognizes the
+// sentences of this brain only. Body is an expansion in the Java Speech Grammar
+// Format.
 type Rule struct {
 	Name   string
 	Body   string
-	Source string // file and line it was made from
-	Top    bool   // a whole utterance may be this rule
+	Source string // file and line of its sentence
+	Top    bool   // the rule may be a whole utterance
 }
 
 // Rules is the grammar of all sentences of the book.
@@ -38,10 +38,9 @@ func (b *Book) Rules() []Rule {
 	return rules
 }
 
-// Answers is the grammar of what may be said to a question of yes or no, and
-// instead of one of them; nothing where the book has none. Rules has none of
-// it, and the names of the two do not collide: a recognizer listens for the
-// one or for the other.
+// Answers is the grammar of answers to a question of yes or no, and of words that
+// are neither; empty if the book has none. Rules does not include it. A recognizer
+// uses one or the other, and their names do not collide.
 func (b *Book) Answers() []Rule {
 	rules := make([]Rule, len(b.answers))
 	for i, a := range b.answers {
@@ -52,7 +51,7 @@ func (b *Book) Answers() []Rule {
 	return rules
 }
 
-// listRule keeps the names of lists apart from those of sentences.
+// listRule keeps the names of lists apart from the names of sentences.
 func listRule(name string) string { return "list_" + name }
 
 func (w word) jsgf(b *strings.Builder) { b.WriteString(string(w)) }

@@ -5,24 +5,24 @@ import (
 	"strings"
 )
 
-// matcher holds the words of an utterance and what the slots took of them.
+// matcher is the words of an utterance, and the entries that its slots have
+// matched.
 type matcher struct {
 	words   []string
 	lists   map[string]list
-	numbers list // whose entries may be written as digits
+	numbers list // its entries may be written as digits
 	taken   map[string]item
 	steps   int
 }
 
-// mostSteps bounds the work on one sentence, whatever brackets somebody has
-// written.
+// mostSteps bounds the work on one sentence, whatever its brackets.
 const mostSteps = 10000
 
-// mostWords is more than anybody says to a robot in one breath.
+// mostWords is more than a person says to a robot in one breath.
 const mostWords = 60
 
-// normal brings an utterance into the form sentences are written in: lower
-// case words. "40%" is "40 percent".
+// normal returns the words of an utterance as sentences are written: in lower
+// case, "40%" as "40 percent".
 func normal(text string) []string {
 	text = strings.ReplaceAll(strings.ToLower(text), "%", " percent")
 	words := strings.FieldsFunc(text, func(r rune) bool {
@@ -47,7 +47,7 @@ func (w word) match(m *matcher, at int, then func(int) bool) bool {
 	return at < len(m.words) && (m.words[at] == string(w) || m.isDigits(m.words[at], string(w))) && then(at+1)
 }
 
-// isDigits reports whether somebody wrote the digits of a word: "1" for "one".
+// isDigits reports whether a word was written as digits: "1" for "one".
 func (m *matcher) isDigits(written, w string) bool {
 	n, err := strconv.Atoi(written)
 	return err == nil && n >= 0 && n < len(m.numbers.items) && m.numbers.items[n].spoken == w
@@ -73,7 +73,7 @@ func (o option) match(m *matcher, at int, then func(int) bool) bool {
 	return o.of.match(m, at, then) || then(at)
 }
 
-// match takes the longest entry first: "twenty one" before "twenty".
+// match tries the longest entry first: "twenty one" before "twenty".
 func (s slot) match(m *matcher, at int, then func(int) bool) bool {
 	if m.steps++; m.steps > mostSteps {
 		return false
@@ -104,8 +104,8 @@ type item struct {
 	words  []string
 }
 
-// begins reports whether the words begin with the entry, or with its digits
-// where the list is one of numbers.
+// begins reports whether the words begin with the entry, or with its digits if the
+// list is of numbers.
 func (it item) begins(words []string, numbers bool) bool {
 	if numbers && len(words) > 0 && words[0] == it.value {
 		return true

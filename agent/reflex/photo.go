@@ -11,41 +11,41 @@ import (
 	"perch/agent/thinker"
 )
 
-// What goes to a camera and what comes back, in bytes.
+// Bounds of a question to a camera and of its answer, in bytes.
 const (
 	mostQuestion = 300
 	mostSeen     = 600
 )
 
-// photo has the robot take a picture, and says what comes back. Somebody else
-// has looked at it by then: the robot takes the picture to whoever can.
-func photo(ctx context.Context, d *deed, t bodyTool) error {
-	question := d.turn.Text
+// photo has the robot take a picture, and says the answer. The robot has sent the
+// picture to a server by then, which has answered the question.
+func photo(ctx context.Context, c *command, t bodyTool) error {
+	question := c.turn.Text
 	if len(question) > mostQuestion {
 		question = strings.ToValidUTF8(question[:mostQuestion], "")
 	}
-	result, err := showing{d.turn.Body, d}.Call(ctx, t.Name, map[string]any{t.argument[0]: question})
+	result, err := reportingBody{c.turn.Body, c}.Call(ctx, t.Name, map[string]any{t.argument[0]: question})
 	if err != nil {
 		return err
 	}
 	said, failed := answered(result.Text)
 	if said == "" && !failed && len(result.Pictures) > 0 {
-		d.intent.answer = d.brain.book.Phrase("blind")
+		c.intent.answer = c.brain.book.Phrase("blind")
 		return nil
 	}
 	face, words := agent.SplitEmotion(said)
-	if d.body = firstSentences(words); d.body == "" {
+	if c.body = firstSentences(words); c.body == "" {
 		return errors.New("nothing came back of the picture")
 	}
 	if failed || strings.HasPrefix(said, face.Emoji) {
-		d.intent.answer = face.Emoji + " {body}" // it brings a face of its own, or is nothing to be happy about
+		c.intent.answer = face.Emoji + " {body}" // the answer has a face of its own, or tells of a failure
 	}
 	return nil
 }
 
-// answered is what a camera's answer says, in words: the vision door's JSON of
-// response, others' of description, or plain text. It has failed where it says
-// so itself: then the words tell why.
+// answered returns the text of a camera's answer: the vision door's JSON with a
+// response, JSON of others with a description, or plain text. The answer may
+// report a failure; the text is then the reason.
 func answered(text string) (words string, failed bool) {
 	var object struct {
 		Success               *bool
@@ -61,7 +61,7 @@ func answered(text string) (words string, failed bool) {
 	return strings.TrimSpace(cmp.Or(object.Response, object.Description)), object.Success != nil && !*object.Success
 }
 
-// firstSentences is as much of a text as anybody wants to listen to.
+// firstSentences is the beginning of a text, as long as a person will listen.
 func firstSentences(text string) string {
 	var said string
 	for _, s := range thinker.Sentences(text) {

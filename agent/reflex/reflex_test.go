@@ -75,7 +75,7 @@ type called struct {
 	arguments map[string]any
 }
 
-// robot is a body that lists tools and takes note of calls.
+// robot is a body that lists tools and records the calls.
 type robot struct {
 	tools    []device.Tool
 	calls    []called
@@ -110,7 +110,7 @@ func tool(name string, arguments map[string]device.Argument, required ...string)
 	return device.Tool{Name: name, Schema: device.Schema{Properties: arguments, Required: required}}
 }
 
-// stackChan lists what a stock Stack-chan does.
+// stackChan is a stock Stack-chan.
 func stackChan() *robot {
 	least := -9999
 	angle := func(most int) device.Argument {
@@ -123,12 +123,13 @@ func stackChan() *robot {
 		tool("self.screen.set_brightness", map[string]device.Argument{"brightness": number(100)}, "brightness"),
 		tool("self.robot.set_head_angles", map[string]device.Argument{"yaw": angle(128), "pitch": angle(90),
 			"speed": {Type: "integer", Minimum: &slow, Maximum: &fast}}),
-		tool("self.robot.set_led_multi", map[string]device.Argument{"index": number(11), "red": number(168), "green": number(168), "blue": number(168)}, "index", "red", "green", "blue"),
+		tool("self.robot.set_led_multi", map[string]device.Argument{"index": number(11), "red": number(168), "green": number(168),
+			"blue": number(168)}, "index", "red", "green", "blue"),
 		tool("self.robot.set_led_color", map[string]device.Argument{"red": number(168), "green": number(168), "blue": number(168)}),
 	}}
 }
 
-// turn has a text answered and returns what was said, the face and the end.
+// turn has a text answered and returns the spoken text, the face and the end.
 func turn(t testing.TB, m remembered, r *robot, text string) (said string, face string, end agent.End) {
 	t.Helper()
 	var body agent.Body
@@ -201,7 +202,7 @@ func TestTools(t *testing.T) {
 	}
 }
 
-// TestOtherBuilds: names and arguments are read from the robot's own list.
+// TestOtherBuilds: names and arguments are found in the robot's own list.
 func TestOtherBuilds(t *testing.T) {
 	r := &robot{tools: []device.Tool{
 		tool("self.speaker.set_volume", map[string]device.Argument{"level": number(20)}, "level"),
@@ -282,7 +283,7 @@ func TestWhatARobotCannotDo(t *testing.T) {
 	}
 }
 
-func TestAUsersOwnSentences(t *testing.T) {
+func TestTheOwnersSentences(t *testing.T) {
 	own := filepath.Join(t.TempDir(), "own.yaml")
 	text := `
 lists:
@@ -308,7 +309,7 @@ intents:
 	}
 }
 
-func TestFaultsAreToldWithFileAndLine(t *testing.T) {
+func TestFaultsNameFileAndLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"intents:\n  a:\n    sentences: [\"x (y\"]\n    answer: z":                                        `own.yaml:3: sentence "x (y": a ")" is missing`,
 		"intents:\n  a:\n    sentences: [\"go {nowhere}\"]\n    answer: z":                                `own.yaml:3: there is no list "nowhere"`,
@@ -345,9 +346,9 @@ func TestFaultsAreToldWithFileAndLine(t *testing.T) {
 	}
 }
 
-// TestTheGrammarIsTheBook: whatever the grammar lets a recognizer hear, the
-// brain understands.
-func TestTheGrammarIsTheBook(t *testing.T) {
+// TestTheBrainUnderstandsItsGrammar: the brain understands all that the grammar
+// lets a recognizer recognize.
+func TestTheBrainUnderstandsItsGrammar(t *testing.T) {
 	b := book(t)
 	bodies := map[string]string{}
 	for _, r := range b.Rules() {

@@ -36,8 +36,7 @@ type parser struct {
 	depth int
 }
 
-// parseSentence reads a sentence, and says what is wrong with one that
-// cannot be read.
+// parseSentence reads a sentence. Its error says why a sentence cannot be read.
 func parseSentence(text string) (node, error) {
 	p := &parser{text: strings.ToLower(text)}
 	n, err := p.choices()
@@ -158,7 +157,7 @@ func isName(s string) bool {
 	return s != ""
 }
 
-// empty reports whether a node fits no words at all.
+// empty reports whether a node matches no words at all.
 func empty(n node) bool {
 	switch n := n.(type) {
 	case option:

@@ -11,106 +11,106 @@ import (
 	"perch/agent"
 )
 
-// The lists of the units of time, as they are said of one and of several.
-// Each entry stands for its seconds.
+// The lists of the units of time, in the singular and in the plural. The value of
+// each entry is its length in seconds.
 const (
 	unitList  = "unit"
 	unitsList = "units"
 )
 
-// withTimers answers where no timers are kept, or not for who is asking: they
-// ring for everybody in the house.
+// withTimers answers without the action if there are no timers, or if the turn is
+// untrusted: a timer rings for all in the household.
 func withTimers(act action) action {
-	return func(ctx context.Context, d *deed) (string, error) {
-		if d.brain.timers == nil || d.turn.Guest {
-			return d.brain.book.phrases["no_tool"], nil
+	return func(ctx context.Context, c *command) (string, error) {
+		if c.brain.timers == nil || c.turn.Untrusted {
+			return c.brain.book.phrases["no_tool"], nil
 		}
-		return act(ctx, d)
+		return act(ctx, c)
 	}
 }
 
-// setTimer sets a timer, or a reminder. It answers only when it is safe on
-// disk, or the robot itself has it.
+// setTimer sets a timer or reminder. It answers only after the timer is on the
+// disk, or on the robot.
 func setTimer(reminder bool) action {
-	return func(ctx context.Context, d *deed) (string, error) {
-		b := d.brain.book
-		length, err := d.length()
+	return func(ctx context.Context, c *command) (string, error) {
+		b := c.brain.book
+		length, err := c.length()
 		if err != nil {
 			return "", err
 		}
-		d.left = b.length(length)
-		t := agent.Timer{Robot: d.turn.Robot, Text: d.fill(d.intent.body), Length: length, Reminder: reminder}
+		c.left = b.length(length)
+		t := agent.Timer{Robot: c.turn.Robot, Text: c.fill(c.intent.body), Length: length, Reminder: reminder}
 		if t.Length == 0 {
 			return b.phrases["bad_timer"], nil
 		}
-		_, err = d.brain.timers.Set(ctx, d.robot(), t, d.turn.Now)
+		_, err = c.brain.timers.Set(ctx, c.robot(), t, c.turn.Now)
 		switch {
 		case errors.Is(err, agent.ErrTooManyTimers):
 			return b.phrases["timers_full"], nil
 		case errors.Is(err, agent.ErrTimer):
 			return b.phrases["bad_timer"], nil
 		}
-		return d.intent.answer, err
+		return c.intent.answer, err
 	}
 }
 
-// length is the time said: a number of units, or one.
-func (d *deed) length() (time.Duration, error) {
-	unit, found := d.taken[unitsList]
-	n := d.taken[d.brain.book.numbers].value
+// length is the time in the sentence: a number of units, or one.
+func (c *command) length() (time.Duration, error) {
+	unit, found := c.taken[unitsList]
+	n := c.taken[c.brain.book.numbers].value
 	if !found {
-		unit, n = d.taken[unitList], "1"
+		unit, n = c.taken[unitList], "1"
 	}
 	number, err := strconv.Atoi(n)
 	seconds, err2 := strconv.Atoi(unit.value)
 	return time.Duration(number*seconds) * time.Second, errors.Join(err, err2)
 }
 
-// robot is the turn's robot, with every call shown; nil where none takes part.
-func (d *deed) robot() agent.Body {
-	if d.turn.Body == nil {
+// robot is the turn's robot, with every call reported; nil if no robot takes part.
+func (c *command) robot() agent.Body {
+	if c.turn.Body == nil {
 		return nil
 	}
-	return showing{d.turn.Body, d}
+	return reportingBody{c.turn.Body, c}
 }
 
-// timeLeft tells how long the next timer has, or the next reminder where
+// timeLeft says the remaining time of the next timer, or of the next reminder if
 // there is no timer.
-func timeLeft(_ context.Context, d *deed) (string, error) {
-	pending := d.brain.timers.Pending(d.turn.Robot, d.turn.Now)
+func timeLeft(_ context.Context, c *command) (string, error) {
+	pending := c.brain.timers.Pending(c.turn.Robot, c.turn.Now)
 	if len(pending) == 0 {
-		return d.intent.missing, nil
+		return c.intent.missing, nil
 	}
 	next := pending[max(slices.IndexFunc(pending, func(t agent.Timer) bool { return !t.Reminder }), 0)]
-	d.left = d.brain.book.length(max(next.Due.Sub(d.turn.Now), time.Second))
-	return d.intent.answer, nil
+	c.left = c.brain.book.length(max(next.Due.Sub(c.turn.Now), time.Second))
+	return c.intent.answer, nil
 }
 
-// cancelTimers cancels the timers, or the reminders: who is done with an egg
-// still wants to be reminded of the medicine.
+// cancelTimers cancels the timers, or the reminders: cancelling an egg timer must
+// not cancel the reminder to take a medicine.
 func cancelTimers(reminders bool) action {
-	return func(ctx context.Context, d *deed) (string, error) {
+	return func(ctx context.Context, c *command) (string, error) {
 		var ids []string
-		for _, t := range d.brain.timers.Pending(d.turn.Robot, d.turn.Now) {
+		for _, t := range c.brain.timers.Pending(c.turn.Robot, c.turn.Now) {
 			if t.Reminder == reminders {
 				ids = append(ids, t.ID)
 			}
 		}
 		if len(ids) == 0 {
-			return d.intent.missing, nil
+			return c.intent.missing, nil
 		}
-		_, err := d.brain.timers.Cancel(ctx, d.robot(), d.turn.Robot, ids...)
+		_, err := c.brain.timers.Cancel(ctx, c.robot(), c.turn.Robot, ids...)
 		switch {
 		case ctx.Err() != nil:
 			return "", ctx.Err()
 		case err != nil:
-			return d.brain.book.phrases["tool_failed"], nil
+			return c.brain.book.phrases["tool_failed"], nil
 		}
-		return d.intent.answer, nil
+		return c.intent.answer, nil
 	}
 }
 
-// length says a time in its two largest units: "1 hour and 5 minutes".
+// length writes a time in its two largest units: "1 hour and 5 minutes".
 func (b *Book) length(left time.Duration) string {
 	seconds := int(left.Round(time.Second) / time.Second)
 	var parts []string
@@ -123,7 +123,7 @@ func (b *Book) length(left time.Duration) string {
 	return strings.Join(parts, " "+b.phrases["and"]+" ")
 }
 
-// units are the lengths there are words for, the largest first.
+// units are the lengths of the units that have words, the largest first.
 func (b *Book) units() []int {
 	var all []int
 	for _, it := range b.lists[unitsList].items {
@@ -136,7 +136,7 @@ func (b *Book) units() []int {
 	return slices.Compact(all)
 }
 
-// unit is the word for n of a length.
+// unit is the word for n units of a length.
 func (b *Book) unit(n, of int) string {
 	words := b.lists[unitsList].items
 	if n == 1 {

@@ -31,13 +31,13 @@ func (k kept) Put(key string, t agent.Timer) error {
 func (k kept) Delete(key string) error             { delete(k, key); return nil }
 func (k kept) All() iter.Seq2[string, agent.Timer] { return maps.All(maps.Clone(k)) }
 
-// still is a clock that stands.
+// still is a clock that stands still.
 type still struct{}
 
 func (still) Now() time.Time         { return noon }
 func (still) Running() time.Duration { return 0 }
 
-// asked has one text answered by a brain, and returns what was said.
+// asked has a text answered by a brain, and returns the spoken answer.
 func asked(t *testing.T, b *reflex.Brain, body agent.Body, text string) (string, error) {
 	t.Helper()
 	var said []string
@@ -111,9 +111,9 @@ func TestWhatATimerSays(t *testing.T) {
 	}
 }
 
-// TestATimerIsNotSetBeforeItIsKept: nothing says it is set where the store
-// has failed.
-func TestATimerIsNotSetBeforeItIsKept(t *testing.T) {
+// TestATimerThatIsNotStored: if the store fails, no answer says that the timer is
+// set.
+func TestATimerThatIsNotStored(t *testing.T) {
 	b := reflex.New(book(t), "Chan", remembered{}, notice.NewTimers(kept(nil), still{}))
 	if said, err := asked(t, b, nil, "set a timer for ten minutes"); err == nil || said != "" {
 		t.Errorf("%q, %v", said, err)
@@ -126,8 +126,8 @@ func TestATimerIsNotSetBeforeItIsKept(t *testing.T) {
 	}
 }
 
-// TestARobotRingsByItself, and its tool is seen at work.
-func TestARobotRingsByItself(t *testing.T) {
+// TestARobotThatRingsByItself: and its tool is reported.
+func TestARobotThatRingsByItself(t *testing.T) {
 	table := kept{}
 	b := reflex.New(book(t), "Chan", remembered{}, notice.NewTimers(table, still{}))
 	r := &robot{tools: []device.Tool{
@@ -159,7 +159,8 @@ func TestARobotRingsByItself(t *testing.T) {
 
 func TestTakingAPhoto(t *testing.T) {
 	camera := func(answer string) *robot {
-		return &robot{answer: answer, tools: []device.Tool{tool("self.camera.take_photo", map[string]device.Argument{"question": {Type: "string"}}, "question")}}
+		return &robot{answer: answer, tools: []device.Tool{tool("self.camera.take_photo",
+			map[string]device.Argument{"question": {Type: "string"}}, "question")}}
 	}
 	for answer, want := range map[string]struct{ said, face string }{
 		`{"success":true,"response":"A cat on a chair."}`:                      {"A cat on a chair.", "happy"},
@@ -222,7 +223,7 @@ func TestPhrasesOfTheAppliance(t *testing.T) {
 	}
 }
 
-// FuzzPhoto: whatever a camera answers, something bounded is said.
+// FuzzPhoto: whatever a camera answers, the spoken text is bounded.
 func FuzzPhoto(f *testing.F) {
 	f.Add(`{"success":true,"response":"A cat."}`)
 	f.Add(`{"description":"😊😊 A cup [x] {body}"}`)

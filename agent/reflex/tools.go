@@ -7,12 +7,11 @@ import (
 	"perch/device"
 )
 
-// Builds of the firmware differ in what they call a tool and its arguments,
-// so a tool is known by the words in its name and by arguments that can mean
-// what is needed.
+// Builds of the firmware use different names for tools and arguments, so a tool is
+// found by words in its name and by arguments of a matching name and type.
 
-// bodyTool is a tool found, with the names it has for the arguments needed,
-// in the order the finder asked; a name is empty where the tool has none.
+// bodyTool is a tool with its names for the needed arguments, in the order of the
+// search. A name is empty if the tool has no such argument.
 type bodyTool struct {
 	device.Tool
 	argument []string
@@ -21,8 +20,8 @@ type bodyTool struct {
 // clamp brings n into the range of the i-th argument.
 func (t bodyTool) clamp(i, n int) int {
 	a := t.Schema.Properties[t.argument[i]]
-	// Heads list -9999 as "leave as it is"; what they really turn to is less,
-	// and their makers advise to stay off both ends of the tilt.
+	// The firmware's range includes -9999 for "unchanged". The real range is
+	// smaller, and the maker advises to stay off both ends of the tilt.
 	if strings.Contains(t.argument[i], "pitch") {
 		n = min(max(n, 5), 85)
 	}
@@ -62,7 +61,7 @@ func statusTool(tools []device.Tool) (bodyTool, bool) {
 	return find(tools, "get device status")
 }
 
-// photoTool takes a picture and answers a question about it.
+// photoTool finds the tool that takes a picture and answers a question about it.
 func photoTool(tools []device.Tool) (bodyTool, bool) {
 	for _, words := range []string{"take photo", "take picture"} {
 		if t, ok := findOf("string", tools, words, []string{"question", "prompt", "query"}); ok {
@@ -77,9 +76,9 @@ func find(tools []device.Tool, words string, arguments ...[]string) (bodyTool, b
 	return findOf("integer", tools, words, arguments...)
 }
 
-// findOf returns the first tool whose name holds the words and which has each
-// of the arguments, of that type, under one of its names. One that must be given something
-// more, such as which of many lights, is not meant.
+// findOf returns the first tool with all the words in its name and all the
+// arguments of that type, under one of their names. A tool with further required
+// arguments, such as the number of a light, does not match.
 func findOf(kind string, tools []device.Tool, words string, arguments ...[]string) (bodyTool, bool) {
 	for _, t := range tools {
 		if !hasWords(t.Name, words) {
@@ -98,7 +97,7 @@ func findOf(kind string, tools []device.Tool, words string, arguments ...[]strin
 	return bodyTool{}, false
 }
 
-// hasWords reports whether all words stand in the tool's name.
+// hasWords reports whether a tool's name contains all the words.
 func hasWords(tool, words string) bool {
 	parts := strings.FieldsFunc(strings.ToLower(tool), func(r rune) bool { return r == '.' || r == '_' || r == '-' })
 	for _, w := range strings.Fields(words) {
@@ -109,7 +108,7 @@ func hasWords(tool, words string) bool {
 	return true
 }
 
-// name is the tool's own name for an argument of that type.
+// name is the tool's name for an argument of that type.
 func name(t device.Tool, kind string, names []string) string {
 	for own, a := range t.Schema.Properties {
 		if a.Type == kind && slices.Contains(names, strings.ToLower(own)) {

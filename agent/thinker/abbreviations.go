@@ -5,14 +5,14 @@ import (
 	"unicode"
 )
 
-// manners are how a language writes its dots.
-type manners struct {
+// dotRules are how a language uses dots.
+type dotRules struct {
 	abbreviations map[string]abbreviation
-	ordinals      bool // "3." is the third
-	nouns         bool // are written large, so a capital tells nothing
+	ordinals      bool // "3." means the third
+	nouns         bool // nouns begin with a capital, so a capital after a dot means nothing
 }
 
-// abbreviation says when the dot of one ends its sentence as well.
+// abbreviation says when the dot of an abbreviation also ends the sentence.
 type abbreviation int
 
 const (
@@ -21,11 +21,11 @@ const (
 	beforeCapital                         // "etc." ends where a capital follows
 )
 
-// mannersOf are those of a language in BCP 47. Of one that is not known, and
-// of none, every abbreviation is known that any language has.
-func mannersOf(language string) manners {
+// dotRulesOf returns the rules of a language in BCP 47. For an unknown language,
+// and for none, the abbreviations of all languages apply.
+func dotRulesOf(language string) dotRules {
 	language, _, _ = strings.Cut(strings.ToLower(strings.ReplaceAll(language, "_", "-")), "-")
-	m := manners{abbreviations: map[string]abbreviation{}, nouns: language == "de"}
+	m := dotRules{abbreviations: map[string]abbreviation{}, nouns: language == "de"}
 	for _, of := range strings.Fields("de da nb nn no cs sk sl pl hu fi hr sr et lv tr is") {
 		m.ordinals = m.ordinals || of == language
 	}
@@ -43,8 +43,8 @@ func mannersOf(language string) manners {
 	return m
 }
 
-// abbreviations are the common ones, in lower case and without their last
-// dot. Words that a sentence may well end with ("sun", "am") are left out.
+// abbreviations are common ones, in lower case and without the last dot. Words
+// that often end a sentence ("sun", "am") are left out.
 func abbreviations() map[string]map[abbreviation]string {
 	return map[string]map[abbreviation]string{
 		"en": {
@@ -62,9 +62,9 @@ func abbreviations() map[string]map[abbreviation]string {
 	}
 }
 
-// full reports whether the dot after a text ends a sentence. Where that takes
-// a look at what comes next, doubt tells it by the next letter.
-func (m manners) full(text string) (ended bool, doubt func(next rune) bool) {
+// endsSentence reports whether the dot after a text ends a sentence. If that
+// depends on what follows, doubt decides it by the next letter.
+func (m dotRules) endsSentence(text string) (ended bool, doubt func(next rune) bool) {
 	before, word := "", text
 	if i := strings.LastIndexByte(text, ' '); i >= 0 {
 		before, word = text[:i], text[i+1:]
@@ -98,7 +98,7 @@ func isNumber(word string) bool {
 	return word != "" && !strings.ContainsFunc(word, func(r rune) bool { return !unicode.IsDigit(r) })
 }
 
-// isDotted reports whether a word is short pieces with dots between them.
+// isDotted reports whether a word consists of one or two letters between dots.
 func isDotted(word string) bool {
 	for _, part := range strings.Split(word, ".") {
 		letters := []rune(part)
@@ -109,5 +109,5 @@ func isDotted(word string) bool {
 	return true
 }
 
-// startsSentence reports whether a letter that follows a dot begins anew.
+// startsSentence reports whether a letter after a dot may begin a sentence.
 func startsSentence(next rune) bool { return !unicode.IsLower(next) && !unicode.IsDigit(next) }

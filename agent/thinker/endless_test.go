@@ -13,7 +13,7 @@ import (
 	"perch/agent/thinker"
 )
 
-// endless is a model that writes the same piece for ever, at a pace.
+// endless is a model that writes the same piece again and again, with pauses.
 type endless struct {
 	piece string
 	pause time.Duration
@@ -35,8 +35,8 @@ func (m endless) Continue(ctx context.Context, _ thinker.Prompt, out func(thinke
 	return thinker.StopEnd, nil
 }
 
-// TestEndlessModels: an answer, a sentence and the time a model takes have
-// bounds, and who listens is told politely that it was cut off.
+// TestEndlessModels: an answer, a sentence and a model's time are bounded, and a
+// sentence says that the answer was cut off.
 func TestEndlessModels(t *testing.T) {
 	for name, test := range map[string]struct {
 		m    endless
@@ -96,9 +96,9 @@ func TestEndlessModels(t *testing.T) {
 	}
 }
 
-// TestTheListenersTimeIsNotTheModels: a turn may take as long as it is listened
-// to.
-func TestTheListenersTimeIsNotTheModels(t *testing.T) {
+// TestSpeakingTakesNoneOfTheModelsTime: a turn may take as long as its sentences
+// take to be spoken.
+func TestSpeakingTakesNoneOfTheModelsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &model{script: []message{{texts: strings.SplitAfter(strings.Repeat("It was a dark night. ", 60), ". ")}}}
 		said := 0
@@ -115,13 +115,13 @@ func TestTheListenersTimeIsNotTheModels(t *testing.T) {
 	})
 }
 
-// See is a look that never ends.
+// See looks at a picture without an end.
 func (m endless) See(ctx context.Context, _ agent.Look) (string, error) {
 	_, err := m.Continue(ctx, thinker.Prompt{}, func(thinker.Piece) error { return nil })
 	return "", err
 }
 
-func TestALookHasAnEnd(t *testing.T) {
+func TestLookingAtAPictureHasAnEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		_, err := thinker.New(thinker.Options{Model: endless{"a ", time.Second}}).See(t.Context(), agent.Look{})

@@ -8,28 +8,28 @@ import (
 	"perch/agent"
 )
 
-// mode is what the text being read is part of.
+// mode is what the text being read belongs to.
 type mode int
 
 const (
 	modeText    mode = iota
-	modeTicks        // the line that opens a fence of backticks: it may yet be code in a line
+	modeTicks        // the line that opens a fence of backticks: it may still be inline code
 	modeFence        // code between fences
-	modeTarget       // the address of a link, within brackets
+	modeTarget       // the address of a link, in brackets
 	modeAddress      // an address in the text
 	modeLine         // the rest of a line, which is dropped
-	modeNote         // what is left of a note too long to be remembered
+	modeNote         // the rest of a note that is too long
 )
 
-// How far is looked ahead, in bytes, before something is taken to be text.
+// How far to look ahead, in bytes, before the text counts as plain.
 const (
 	mostTag    = 120
 	mostTarget = 2000
 	mostRow    = 300
 )
 
-// step takes what it can off the beginning of what is held, and reports
-// whether it could. At the end it always can.
+// step reads what it can from the beginning of held, and reports whether it read
+// something. At the end of the text it always does.
 func (s *Speech) step(end bool) bool {
 	switch s.mode {
 	case modeTicks, modeFence:
@@ -59,7 +59,7 @@ func (s *Speech) step(end bool) bool {
 }
 
 // skip drops the first letter.
-func (s *Speech) skip() rune {
+func (s *scanner) skip() rune {
 	r, size := utf8.DecodeRuneInString(s.held)
 	s.held = s.held[size:]
 	s.gap = true
@@ -68,12 +68,12 @@ func (s *Speech) skip() rune {
 }
 
 // enter changes the mode.
-func (s *Speech) enter(m mode) { s.mode, s.long = m, 0 }
+func (s *scanner) enter(m mode) { s.mode, s.long = m, 0 }
 
 // drops drops the first n bytes.
-func (s *Speech) drops(n int) { s.held, s.gap = s.held[n:], true }
+func (s *scanner) drops(n int) { s.held, s.gap = s.held[n:], true }
 
-// pass gives the first letter on.
+// pass speaks the first letter.
 func (s *Speech) pass() bool {
 	r, size := utf8.DecodeRuneInString(s.held)
 	s.held = s.held[size:]
@@ -81,14 +81,15 @@ func (s *Speech) pass() bool {
 	return true
 }
 
-// lineStart reads what means something only there. Where nothing was taken,
-// sure says that the line is text; else more must be known.
+// lineStart reads markup that has a meaning only at the beginning of a line. If it
+// took nothing, sure reports that the line is text; otherwise it needs more of the
+// text.
 func (s *Speech) lineStart(end bool) (taken, sure bool) {
 	first, size := utf8.DecodeRuneInString(s.held)
 	rest := s.held[size:]
 	run := len(s.held) - len(strings.TrimLeft(s.held, string(first)))
 	next, _ := utf8.DecodeRuneInString(s.held[run:])
-	unsure := run == len(s.held) && !end // how long the run is cannot be told yet
+	unsure := run == len(s.held) && !end // the run may go on
 	spaced := run == len(s.held) || next == ' ' || next == '\n' || next == '\t'
 	switch first {
 	case ' ', '\t', '>':
@@ -140,7 +141,7 @@ func (s *Speech) lineStart(end bool) (taken, sure bool) {
 	return false, true
 }
 
-// tableRule reports whether a line goes on as that under a table's head does.
+// tableRule reports whether a line is the rule under a table's head.
 func tableRule(rest string, end bool) (rule, sure bool) {
 	n := len(rest) - len(strings.TrimLeft(rest, "|-: \t"))
 	if n == len(rest) && !end && n < mostRow {
@@ -149,7 +150,7 @@ func tableRule(rest string, end bool) (rule, sure bool) {
 	return strings.Contains(rest[:n], "-") && (n == len(rest) || rest[n] == '\n'), true
 }
 
-// inline reads the beginning of what is held, within a line.
+// inline reads the beginning of held, within a line.
 func (s *Speech) inline(end bool) bool {
 	first, size := utf8.DecodeRuneInString(s.held)
 	rest := s.held[size:]
@@ -173,12 +174,12 @@ func (s *Speech) inline(end bool) bool {
 			s.skip()
 		}
 		if next == '[' || next == '`' {
-			return true // which are not spoken as they are, escaped or not
+			return true // these are not spoken, escaped or not
 		}
 		return s.pass()
 	case '*':
 		if !s.gap && (s.between(unicode.IsSpace, next) || s.between(unicode.IsDigit, next)) {
-			return s.pass() // times
+			return s.pass() // a multiplication sign
 		}
 		s.skip()
 		return true
@@ -200,7 +201,7 @@ func (s *Speech) inline(end bool) bool {
 			return s.bracket(end)
 		}
 	case ']':
-		if next == '(' { // of a link, whose text has been spoken
+		if next == '(' { // of a link; its text has been spoken
 			s.nested = 0
 			s.drops(2)
 			s.enter(modeTarget)
@@ -216,7 +217,7 @@ func (s *Speech) inline(end bool) bool {
 	if agent.IsEmoji(first) {
 		s.skip()
 		if e, found := agent.EmotionOf(first); found && !s.begun {
-			e, _ = s.table().Face(e.Name) // with the emoji that is its own
+			e, _ = s.table().Face(e.Name) // with its standard emoji
 			s.face(agent.Felt{Emotion: e, Intensity: 1}, false)
 		}
 		return true
@@ -224,12 +225,13 @@ func (s *Speech) inline(end bool) bool {
 	return s.pass()
 }
 
-// between reports whether what is held stands between two of a kind.
+// between reports whether the first letter stands between two of a kind.
 func (s *Speech) between(kind func(rune) bool, next rune) bool { return kind(s.last) && kind(next) }
 
 func isWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
-// cell parts two cells of a table. The bar that closes a row parts nothing.
+// cell separates two cells of a table. The bar that closes a row separates
+// nothing.
 func (s *Speech) cell(rest string, end bool) bool {
 	after := strings.TrimLeft(rest, " \t|")
 	if after == "" && !end && len(rest) < mostRow {
@@ -242,7 +244,7 @@ func (s *Speech) cell(rest string, end bool) bool {
 	return true
 }
 
-// inFence reads code, none of which is spoken.
+// inFence drops code.
 func (s *Speech) inFence(end bool) bool {
 	if s.line && (s.held[0] == '`' || s.held[0] == '~') {
 		run := len(s.held) - len(strings.TrimLeft(s.held, s.held[:1]))
@@ -258,14 +260,14 @@ func (s *Speech) inFence(end bool) bool {
 	case r == '\n':
 		s.line, s.mode = true, modeFence
 	case r == '`' && s.mode == modeTicks:
-		s.mode = modeText // code in a line has been dropped, and its line goes on
+		s.mode = modeText // inline code has ended, and its line goes on
 	case r != ' ' && r != '\t':
 		s.line = false
 	}
 	return true
 }
 
-// inTarget reads a link's address up to the bracket that closes it.
+// inTarget drops a link's address up to its closing bracket.
 func (s *Speech) inTarget() bool {
 	switch r := s.skip(); {
 	case r == '\n':
@@ -281,7 +283,7 @@ func (s *Speech) inTarget() bool {
 	return true
 }
 
-// isAddress finds one at the beginning of a word.
+// isAddress finds an address at the beginning of a word.
 func (s *Speech) isAddress(end bool) (taken, sure bool) {
 	if isWord(s.last) && !s.gap {
 		return false, true
@@ -300,8 +302,7 @@ func (s *Speech) isAddress(end bool) (taken, sure bool) {
 	return false, true
 }
 
-// inAddress reads an address up to its end. The dot that follows it belongs to
-// the sentence.
+// inAddress drops an address. The dot after it belongs to the sentence.
 func (s *Speech) inAddress(end bool) bool {
 	after := strings.TrimLeft(s.held, ".,;:!?'*_~")
 	next, _ := utf8.DecodeRuneInString(after)
@@ -317,7 +318,7 @@ func (s *Speech) inAddress(end bool) bool {
 	return true
 }
 
-// angle drops a tag of HTML, or an address in angle brackets.
+// angle drops an HTML tag, or an address in angle brackets.
 func (s *Speech) angle(end bool) bool {
 	next, _ := utf8.DecodeRuneInString(s.held[1:])
 	if !unicode.IsLetter(next) && next != '/' && next != '!' {

@@ -12,14 +12,14 @@ import (
 	"perch/agent"
 )
 
-// What the house's own tools take and give.
+// Bounds of the appliance's own tools.
 const (
 	mostFact     = 1000 // bytes
 	mostRecalled = 20
 	mostThought  = 6 << 10 // bytes
 )
 
-// ownTools are the house's own, as far as what they need is there.
+// ownTools are the appliance's own tools, as far as the options provide for them.
 func (k *Brain) ownTools(t agent.Turn, after *agent.End) (all []turnTool) {
 	offer := func(name, description, properties string, run func(context.Context, json.RawMessage) (string, error)) *turnTool {
 		schema := json.RawMessage(`{"type":"object","properties":` + properties + `}`)
@@ -34,7 +34,7 @@ func (k *Brain) ownTools(t agent.Turn, after *agent.End) (all []turnTool) {
 			`{"query":{"type":"string","description":"one to three words"}},"required":["query"]`,
 			func(_ context.Context, args json.RawMessage) (string, error) { return k.recall(t, args) })
 	}
-	if k.Timers != nil && !t.Guest {
+	if k.Timers != nil && !t.Untrusted {
 		offer("set_timer", "Set a timer by seconds, or a reminder by a clock time within a day. Say that it is set only after this has answered.",
 			`{"seconds":{"type":"integer","minimum":1,"maximum":86400},"at":{"type":"string","description":"in place of seconds, such as 18:30"},`+
 				`"text":{"type":"string","description":"the sentence that will be said then"}},"required":["text"]`,
@@ -43,14 +43,15 @@ func (k *Brain) ownTools(t agent.Turn, after *agent.End) (all []turnTool) {
 			`{"id":{"type":"string","description":"left out for all"}}`,
 			func(ctx context.Context, args json.RawMessage) (string, error) { return k.cancelTimer(ctx, t, args) })
 	}
-	if k.Notify != nil && !t.Guest {
+	if k.Notify != nil && !t.Untrusted {
 		offer("notify", "Tell everybody in the house something, on every robot and screen. Not to answer who is talking to you.",
 			`{"text":{"type":"string"},"urgency":{"type":"string","enum":["low","normal","high"]}},"required":["text"]`,
 			func(_ context.Context, args json.RawMessage) (string, error) { return k.notify(args) })
 	}
 	if k.Senses != nil && t.Body != nil {
-		look := offer("get_perception", "What you have sensed of late: faces, sounds and where they came from, touches, your battery. Not what the camera sees now.",
-			`{}`, func(context.Context, json.RawMessage) (string, error) { return k.perception(t) })
+		look := offer("get_perception",
+			"What you have sensed of late: faces, sounds and where they came from, touches, your battery. Not what the camera sees now.", `{}`,
+			func(context.Context, json.RawMessage) (string, error) { return k.perception(t) })
 		look.together = true
 	}
 	if t.Body != nil {
@@ -97,7 +98,7 @@ func (k *Brain) recall(t agent.Turn, args json.RawMessage) (string, error) {
 	words := strings.Fields(a.Query)
 	memory := k.Memory.Of(t)
 	found := memory.Search(a.Query, t.Now)
-	if len(found) == 0 && len(words) > 1 { // a model asks in more words than there are
+	if len(found) == 0 && len(words) > 1 { // no entry has all the words
 		seen := map[string]bool{}
 		for _, w := range words[:min(len(words), mostRecalled)] {
 			for _, e := range memory.Search(w, t.Now) {
@@ -192,7 +193,7 @@ func endTalk(args json.RawMessage, after *agent.End) (string, error) {
 	return "The talk ends when you have spoken. Say goodbye in one short sentence.", nil
 }
 
-// thinkHard asks the first deep model that answers in time.
+// thinkHard returns the answer of the first deep model that gives one in time.
 func (k *Brain) thinkHard(ctx context.Context, args json.RawMessage) (string, error) {
 	var a struct{ Question string }
 	if err := arguments(args, &a); err != nil {
@@ -213,9 +214,8 @@ func (k *Brain) thinkHard(ctx context.Context, args json.RawMessage) (string, er
 	return text, err
 }
 
-// Ponder asks one model after the other for a few plain sentences, and returns
-// the first answer. Its error names each model that gave none, unless ctx has
-// ended.
+// Ponder asks one model after the other for a few plain sentences, and returns the
+// first answer. Its error names each model that gave none, unless ctx has ended.
 func Ponder(ctx context.Context, models []Model, question string) (string, error) {
 	p := Prompt{System: "Think this through and give the result in a few plain sentences.", Messages: []Message{{Role: RoleUser, Text: question}}}
 	var failures []error
@@ -241,7 +241,7 @@ func Ponder(ctx context.Context, models []Model, question string) (string, error
 	return "", errors.Join(failures...)
 }
 
-// arguments reads a tool's arguments. What is wrong is told in a model's words.
+// arguments reads a tool's arguments. The model reads its error.
 func arguments(args json.RawMessage, into any) error {
 	err := json.Unmarshal(args, into)
 	var wrong *json.UnmarshalTypeError

@@ -11,11 +11,11 @@ import (
 	"perch/agent"
 )
 
-// mostHeard bounds what of one utterance a model is told, in bytes.
+// mostHeard bounds one utterance in a prompt, in bytes.
 const mostHeard = 16 << 10
 
-// system is what a model is told before everything else. What changes least
-// comes first: a model that keeps what it has read need not read it again.
+// system is the system prompt. Parts that change least come first, because servers
+// cache the beginning of a prompt.
 func (k *Brain) system(t agent.Turn) string {
 	parts := []string{k.personaOf(t).Text, k.situation(t), speaking()}
 	if k.Memory != nil {
@@ -26,7 +26,7 @@ func (k *Brain) system(t agent.Turn) string {
 	return strings.Join(parts, "\n\n")
 }
 
-// personaOf is who the robot of a turn is.
+// personaOf is the persona of a turn's robot.
 func (k *Brain) personaOf(t agent.Turn) agent.Persona {
 	if t.Persona != nil {
 		return *t.Persona
@@ -34,7 +34,7 @@ func (k *Brain) personaOf(t agent.Turn) agent.Persona {
 	return k.Persona
 }
 
-// situation is who speaks, through what, and in which language.
+// situation says who speaks, through what, and in which language.
 func (k *Brain) situation(t agent.Turn) string {
 	who := "You speak through an animated character on a screen."
 	if t.Body != nil {
@@ -54,7 +54,7 @@ func (k *Brain) situation(t agent.Turn) string {
 	return who
 }
 
-// speaking is how to write what is read aloud.
+// speaking says how to write text that is spoken.
 func speaking() string {
 	faces := make([]string, 0, len(agent.OfferedEmotions()))
 	for _, e := range agent.OfferedEmotions() {
@@ -64,7 +64,7 @@ func speaking() string {
 		"Begin every answer with exactly one of these emoji, which becomes your face: " + strings.Join(faces, ", ") + ". Use no other emoji."
 }
 
-// remembered is what of the memory fits: what was last added or used.
+// remembered is as much of the memory as fits, latest used first.
 func (k *Brain) remembered(t agent.Turn) string {
 	entries := k.Memory.Of(t).Search("", t.Now)
 	slices.SortStableFunc(entries, func(a, b agent.Entry) int { return b.LastUsed().Compare(a.LastUsed()) })
@@ -90,7 +90,7 @@ func (k *Brain) remembered(t agent.Turn) string {
 	return b.String()
 }
 
-// moment is what is true only now.
+// moment is what holds only now: the time, who is there, the timers.
 func (k *Brain) moment(t agent.Turn) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "It is %s.", t.Now.Format("Monday, 2 January 2006, 15:04 (MST)"))
@@ -101,18 +101,19 @@ func (k *Brain) moment(t agent.Turn) string {
 	}
 	if k.Timers != nil {
 		for _, timer := range k.Timers.Pending(t.Robot, t.Now) {
-			fmt.Fprintf(&b, "\nTimer %s rings in %s, at %s: %s", timer.ID, timer.Due.Sub(t.Now).Round(time.Second), timer.Due.In(t.Now.Location()).Format(time.TimeOnly), timer.Text)
+			fmt.Fprintf(&b, "\nTimer %s rings in %s, at %s: %s", timer.ID, timer.Due.Sub(t.Now).Round(time.Second),
+				timer.Due.In(t.Now.Location()).Format(time.TimeOnly), timer.Text)
 		}
 	}
 	return b.String()
 }
 
-// messages are what was said before, as far as it fits, and what was said now.
+// messages are as much of the conversation as fits, and the new text.
 func (k *Brain) messages(t agent.Turn) []Message {
 	var turns [][2]Message
 	left := k.HistoryTokens
 	for _, e := range slices.Backward(t.History) {
-		// Nothing said is an answer that was interrupted. Models want one there.
+		// An empty answer was interrupted. Models expect one at this place.
 		said := cmp.Or(e.Said, "...")
 		if first, _ := utf8.DecodeRuneInString(e.Emoji); first != utf8.RuneError {
 			face, _ := agent.EmotionOf(first)
@@ -132,8 +133,8 @@ func (k *Brain) messages(t agent.Turn) []Message {
 	return append(all, Message{Role: RoleUser, Text: clip(t.Text, mostHeard)})
 }
 
-// tokens is about how many a text has: one for four letters, and one for each
-// letter of a script that has no alphabet.
+// tokens estimates the number of tokens in a text: one for four letters, and one
+// for each letter of a script without an alphabet.
 func tokens(text string) int {
 	quarters := 3
 	for _, r := range text {

@@ -8,10 +8,10 @@ import (
 	"perch/agent/thinker"
 )
 
-// TestARobotKnowsWhoItIs: its own persona takes the household's place, and what
-// it is called is one line of what its model is told.
-func TestARobotKnowsWhoItIs(t *testing.T) {
-	house := agent.Persona{Name: "Chan", Text: "You are kind.", Language: "en"}
+// TestAPersonaInThePrompt: a robot's own persona replaces the household's, and its
+// name is a line of the prompt.
+func TestAPersonaInThePrompt(t *testing.T) {
+	household := agent.Persona{Name: "Chan", Text: "You are kind.", Language: "en"}
 	for _, c := range []struct {
 		turn      agent.Turn
 		want, not []string
@@ -23,7 +23,7 @@ func TestARobotKnowsWhoItIs(t *testing.T) {
 	} {
 		m := &model{script: []message{{texts: []string{"Hi."}}}}
 		c.turn.Body = &arm{}
-		if _, err := thoughts(t, thinker.Options{Model: m, Persona: house}, c.turn); err != nil {
+		if _, err := think(t, thinker.Options{Model: m, Persona: household}, c.turn); err != nil {
 			t.Fatal(err)
 		}
 		told := m.asked[0].System

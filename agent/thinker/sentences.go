@@ -6,18 +6,18 @@ import (
 	"unicode/utf8"
 )
 
-// How long what is spoken at a time may get, in bytes. A robot's screen and a
-// synthesizer both want less than mostSentence; a first sentence over
-// longFirst is begun at a clause, so that speech starts soon. Bytes weigh a
-// Chinese character as three letters, which is about how long it takes to say.
+// Bounds of a spoken sentence, in bytes. Robots' screens and synthesizers both
+// need less than mostSentence. A first sentence longer than longFirst is cut at a
+// clause, so that speech starts soon. Bytes count a Chinese character as three
+// letters, which is about how long it takes to speak.
 const (
 	mostSentence = 300
 	longFirst    = 60
-	leastClause  = 12 // shorter ones sound cut off
+	leastClause  = 12 // shorter clauses sound cut off
 )
 
-// Sentences cuts a text into what is spoken at a time: where a sentence ends,
-// and at the end of a line. What holds neither letter nor digit is left out.
+// Sentences cuts a text into sentences to be spoken one at a time. The end of a
+// line ends a sentence. Pieces without a letter or digit are left out.
 func Sentences(text string) []string {
 	c := newCutter("")
 	var all []string
@@ -26,30 +26,29 @@ func Sentences(text string) []string {
 			all = append(all, s)
 		}
 	}
-	if s := c.rest(); s != "" {
+	if s := c.flush(); s != "" {
 		all = append(all, s)
 	}
 	return all
 }
 
-// cutter cuts sentences out of a text that comes letter by letter. Where it
-// cannot tell whether one has ended, it does not cut: two sentences spoken
-// together do no harm.
+// cutter cuts sentences out of a text that comes letter by letter. In doubt it
+// does not cut: two sentences spoken together do no harm.
 type cutter struct {
-	manners manners
-	early   bool // the next is the first, and may be cut at a clause
-	text    []byte
-	clause  int               // where the last clause in text ends; 0 is nowhere
-	doubt   func(r rune) bool // text ends in a dot and a space; the next letter tells
+	rules  dotRules
+	early  bool // the next sentence is the first, and may be cut at a clause
+	text   []byte
+	clause int               // the end of the last clause in text; 0 is none
+	doubt  func(r rune) bool // text ends in a dot and a space; the next letter decides
 }
 
-func newCutter(language string) *cutter { return &cutter{manners: mannersOf(language)} }
+func newCutter(language string) *cutter { return &cutter{rules: dotRulesOf(language)} }
 
-// add takes one letter more and returns the sentence that is complete now, or
-// nothing. Spaces are brought to one; a line's end ends a sentence.
+// add takes one more letter and returns the sentence that is now complete, or
+// nothing. Runs of spaces become one space; the end of a line ends a sentence.
 func (c *cutter) add(r rune) (sentence string) {
 	if r == '\n' {
-		return c.rest()
+		return c.flush()
 	}
 	space := unicode.IsSpace(r)
 	if c.ends(r, space) {
@@ -68,17 +67,17 @@ func (c *cutter) add(r rune) (sentence string) {
 		c.text = append(c.text, ' ')
 	}
 	switch {
-	case sentence != "": // what is left is a letter
+	case sentence != "": // one letter is left
 	case c.early && len(c.text) > longFirst && c.clause >= leastClause:
 		sentence = c.take(c.clause)
 	case len(c.text) > mostSentence:
-		sentence = c.take(c.breath())
+		sentence = c.take(c.cutPoint())
 	}
 	return sentence
 }
 
-// rest ends what there is.
-func (c *cutter) rest() string { return c.take(len(c.text)) }
+// flush ends the present sentence.
+func (c *cutter) flush() string { return c.take(len(c.text)) }
 
 // take cuts off the first n bytes.
 func (c *cutter) take(n int) string {
@@ -92,9 +91,9 @@ func (c *cutter) take(n int) string {
 	return piece
 }
 
-// breath is where to cut a sentence that has become too long: at a clause, at
-// a space, or else between two letters.
-func (c *cutter) breath() int {
+// cutPoint is where to cut a sentence that is too long: at a clause, at a space,
+// or else between two letters.
+func (c *cutter) cutPoint() int {
 	if c.clause > mostSentence/2 && c.clause <= mostSentence {
 		return c.clause
 	}
@@ -108,8 +107,7 @@ func (c *cutter) breath() int {
 	return len(head)
 }
 
-// ends reports whether the text so far is a sentence, now that r is known to
-// come next.
+// ends reports whether the text so far is a sentence, given that r comes next.
 func (c *cutter) ends(r rune, space bool) bool {
 	if c.doubt != nil {
 		if space {
@@ -127,40 +125,39 @@ func (c *cutter) ends(r rune, space bool) bool {
 	case '!', '?':
 		return space || unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana)
 	case '.':
-		return space && c.full(body[:len(body)-size])
+		return space && c.endsSentence(body[:len(body)-size])
 	}
 	return false
 }
 
-// full reports whether the dot that follows a text ends its sentence, as far
-// as that can be told already.
-func (c *cutter) full(text string) bool {
+// endsSentence reports whether the dot after a text ends its sentence, as far as
+// that is clear yet.
+func (c *cutter) endsSentence(text string) bool {
 	if strings.HasSuffix(text, ".") {
 		return false // "..." is a pause
 	}
 	var ended bool
-	ended, c.doubt = c.manners.full(text)
+	ended, c.doubt = c.rules.endsSentence(text)
 	return ended
 }
 
 // closers may stand between the end of a sentence and the space after it.
 const closers = `"'”’»«)]}」』）】》〉›“`
 
-// endsClause reports whether a text ends where one may breathe, a space being
-// next.
+// endsClause reports whether a text that a space follows ends a clause.
 func endsClause(text string) bool {
 	last, _ := utf8.DecodeLastRuneInString(text)
 	return strings.ContainsRune(",;:–—…", last) || strings.HasSuffix(text, " -") || strings.HasSuffix(text, "...")
 }
 
-// tighten takes back a space, where what stood behind it was dropped.
+// tighten removes a trailing space, after which letters were dropped.
 func (c *cutter) tighten() {
 	if n := len(c.text); n > 0 && c.text[n-1] == ' ' && c.doubt == nil {
 		c.text = c.text[:n-1]
 	}
 }
 
-// undo takes back a letter that was the last, and reports whether it was.
+// undo removes a letter if it is the last, and reports whether it was.
 func (c *cutter) undo(letter byte) bool {
 	c.tighten()
 	n := len(c.text)
@@ -171,7 +168,7 @@ func (c *cutter) undo(letter byte) bool {
 	return true
 }
 
-// open reports whether there is text that a comma can follow.
+// open reports whether a comma may follow the text.
 func (c *cutter) open() bool {
 	last, size := utf8.DecodeLastRune(c.text)
 	return size > 0 && (unicode.IsLetter(last) || unicode.IsNumber(last) || strings.ContainsRune(closers+"%", last))

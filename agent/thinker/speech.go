@@ -7,60 +7,72 @@ import (
 	"perch/agent"
 )
 
-// Speech makes replies of what a model writes, while it is being written. It
-// finds the face, takes out what is not for the ear, and cuts sentences, the
-// first of them early. It goes letter by letter, so what comes out does not
-// depend on how the text was split.
+// Speech makes replies of what a model writes, while the model writes it. It finds
+// the face, removes what cannot be spoken, and cuts sentences, the first of them
+// early. It reads letter by letter, so the result does not depend on how the text
+// was split.
 //
-// The face is the leading emoji, or a tag such as [happy] or [excited:0.8]; it
-// is always one of Emotions, and keeps the word it was written with. Later emoji are dropped, later tags change
-// the face. [REMEMBER: ...] becomes a Note, [anim:...] and [pause:...] become
-// a Cue. Markdown, code, addresses and tables are brought to plain words.
+// The face is the leading emoji, or a tag such as [happy] or [excited:0.8]. It is
+// always one of agent.Emotions, and keeps the word it was written with. Later
+// emoji are dropped; later tags change the face. [REMEMBER: ...] becomes a Note,
+// [anim:...] and [pause:...] become a Cue. Markdown, code, addresses and tables
+// become plain words.
 //
-// A Speech has an end: what is said after mostSpoken letters or mostSentences
-// sentences, or after mostWritten letters of any kind, is left out, and Full
-// tells so.
+// Speech is bounded: text after mostSpoken letters, mostSentences sentences or
+// mostWritten letters of any kind is left out, and Full reports it.
 //
-// A Speech is for one turn, and for one goroutine.
+// A Speech is for one turn and one goroutine.
 type Speech struct {
 	cut   *cutter
 	words *agent.Words // see table
 	part  []byte       // of a letter that is split between two deltas
-	held  string       // what cannot be told yet; see markup.go
-	mode  mode
-	line  bool // at the beginning of a line
+	out   []agent.Reply
+	scanner
+	expression
+	extent
+}
 
+// scanner is what the markup of a text is read with; see markup.go.
+type scanner struct {
+	held   string // text whose meaning is not clear yet
+	mode   mode
+	line   bool // at the beginning of a line
 	nested int  // brackets within a link's address
 	long   int  // letters dropped in the present mode
-	last   rune // the one before held, of what is spoken; 0 at the beginning of a line
-	gap    bool // something was dropped after it
+	last   rune // the last spoken letter before held; 0 at the beginning of a line
+	gap    bool // letters were dropped after last
+}
 
-	faced bool       // this turn has a face
-	worn  agent.Felt // which
-	begun bool       // this message has its face, or words
-	out   []agent.Reply
+// expression is the face of a turn.
+type expression struct {
+	faced bool       // the turn has a face
+	worn  agent.Felt // that face
+	begun bool       // the present message has a face or words
+}
 
-	read      int // letters, whatever becomes of them
+// extent is how much a turn holds.
+type extent struct {
+	read      int // letters, spoken or not
 	spoken    int // letters
 	sentences int
 	notes     int
 }
 
-// What a turn's speech may hold. A robot speaks for eight minutes at 8000
-// letters.
+// Bounds of a turn's speech. A robot speaks 8000 letters in eight minutes.
 const (
 	mostSpoken    = 8000
 	mostSentences = 100
 	mostNotes     = 20
 )
 
-// Full reports whether the turn has said all that it may, so that whoever brings
-// the words can be told to stop.
+// Full reports whether the turn has said all that it may, so that the model can be
+// stopped.
 func (s *Speech) Full() bool {
 	return s.spoken >= mostSpoken || s.sentences >= mostSentences || s.read >= mostWritten
 }
 
-// table is how tags are read. Few turns have some.
+// table is the table of words for faces. It is made for the first tag, because few
+// turns have tags.
 func (s *Speech) table() *agent.Words {
 	if s.words == nil {
 		s.words = agent.StockWords()
@@ -68,15 +80,15 @@ func (s *Speech) table() *agent.Words {
 	return s.words
 }
 
-// NewSpeech returns the pass over one turn's text, in a language of BCP 47.
+// NewSpeech returns a Speech for one turn, in a language of BCP 47.
 func NewSpeech(language string) *Speech {
-	s := &Speech{cut: newCutter(language), line: true}
+	s := &Speech{cut: newCutter(language), scanner: scanner{line: true}}
 	s.cut.early = true
 	return s
 }
 
-// Write takes what the model wrote next, and returns what can be told by now:
-// Felt, Say, Cue and Note.
+// Write takes the next text of the model, and returns the replies that are
+// complete: Felt, Say, Cue and Note.
 func (s *Speech) Write(delta string) []agent.Reply {
 	s.part = append(s.part, delta...)
 	for len(s.part) > 0 && utf8.FullRune(s.part) && !s.Full() {
@@ -84,23 +96,23 @@ func (s *Speech) Write(delta string) []agent.Reply {
 		s.part = s.part[size:]
 		s.letter(r)
 	}
-	return s.told()
+	return s.drain()
 }
 
-// End ends a message and returns what is left of it. Another message of the
-// same turn may follow, as after a tool: it keeps the face that is shown
-// unless it brings its own.
+// End ends a message and returns the rest of its replies. The same turn may have
+// another message, for example after a tool. That keeps the face of this one
+// unless it has its own.
 func (s *Speech) End() []agent.Reply {
 	s.part = nil
 	for s.held != "" {
 		s.step(true)
 	}
-	s.say(s.cut.rest())
+	s.say(s.cut.flush())
 	s.mode, s.line, s.last, s.gap, s.begun = modeText, true, 0, false, false
-	return s.told()
+	return s.drain()
 }
 
-func (s *Speech) told() []agent.Reply {
+func (s *Speech) drain() []agent.Reply {
 	out := s.out
 	s.out = nil
 	return out
@@ -116,13 +128,13 @@ func (s *Speech) letter(r rune) {
 	}
 }
 
-// emit gives a letter on to be spoken.
+// emit speaks a letter.
 func (s *Speech) emit(r rune) {
 	if !unicode.IsSpace(r) {
 		s.face(agent.Felt{Emotion: agent.Neutral, Intensity: 1}, true)
 	}
 	if s.gap && r == ')' && s.cut.undo('(') {
-		return // an address stood in brackets
+		return // the brackets held an address
 	}
 	if s.gap && (r == '.' || r == ',' || r == '!' || r == '?' || r == ';' || r == ':') {
 		s.cut.tighten()
@@ -131,7 +143,7 @@ func (s *Speech) emit(r rune) {
 	s.say(s.cut.add(r))
 }
 
-// comma parts the cells of a table.
+// comma separates the cells of a table.
 func (s *Speech) comma() {
 	if s.cut.tighten(); s.cut.open() {
 		s.emit(',')
@@ -139,9 +151,9 @@ func (s *Speech) comma() {
 	s.emit(' ')
 }
 
-// newline ends a line, and with it a sentence.
+// newline ends a line, and its sentence.
 func (s *Speech) newline() {
-	s.say(s.cut.rest())
+	s.say(s.cut.flush())
 	s.line, s.last, s.gap = true, 0, false
 }
 
@@ -153,8 +165,8 @@ func (s *Speech) say(sentence string) {
 	}
 }
 
-// face shows one. That of a message which begins without one is only assumed,
-// and gives way to any that is shown already.
+// face changes the face. The face of a message that begins without one is only
+// assumed, and does not replace an earlier one.
 func (s *Speech) face(f agent.Felt, assumed bool) {
 	if assumed && (s.begun || s.faced) {
 		s.begun = true

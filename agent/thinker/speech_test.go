@@ -13,7 +13,7 @@ import (
 	"perch/agent/thinker"
 )
 
-// spoken is a text through Speech, in pieces.
+// spoken puts a text through Speech, in pieces.
 func spoken(language string, deltas ...string) (all []agent.Reply) {
 	s := thinker.NewSpeech(language)
 	for _, d := range deltas {
@@ -40,14 +40,14 @@ func felt(name string, intensity float64) agent.Felt {
 	panic(name)
 }
 
-// tagged is a face that was written as a word.
+// tagged is a face with the word that it was written with.
 func tagged(name string, intensity float64, tag string) agent.Felt {
 	f := felt(name, intensity)
 	f.Tag = tag
 	return f
 }
 
-func TestTheFaceOfASpeech(t *testing.T) {
+func TestFaces(t *testing.T) {
 	for text, want := range map[string]agent.Felt{
 		"😊 Hi.":             felt("happy", 1),
 		"  \n😢Hi.":          felt("sad", 1),
@@ -77,9 +77,9 @@ func TestTheFaceOfASpeech(t *testing.T) {
 	}
 }
 
-// TestEveryFaceOfASpeechIsKept: the nine are what a prompt offers. Which of the
-// others can be shown is for whoever shows it.
-func TestEveryFaceOfASpeechIsKept(t *testing.T) {
+// TestAllFacesAreKept: a prompt offers nine faces. The renderer decides which of
+// the others it can show.
+func TestAllFacesAreKept(t *testing.T) {
 	for _, e := range agent.Emotions() {
 		for text, want := range map[string]agent.Felt{e.Emoji + " Hi.": felt(e.Name, 1), "[" + e.Name + "] Hi.": tagged(e.Name, 1, e.Name)} {
 			if f := spoken("en", text)[0]; f != want {
@@ -89,9 +89,9 @@ func TestEveryFaceOfASpeechIsKept(t *testing.T) {
 	}
 }
 
-// TestAFaceOfNobodysHere, at the beginning of a later message, leaves the face
-// that is worn as it is.
-func TestAFaceOfNobodysHere(t *testing.T) {
+// TestAnUnknownFace: at the beginning of a later message it keeps the present
+// face.
+func TestAnUnknownFace(t *testing.T) {
 	s := thinker.NewSpeech("en")
 	all := append(s.Write("[sad:0.5] One."), s.End()...)
 	all = append(append(all, s.Write("[blush] Two.")...), s.End()...)
@@ -101,20 +101,23 @@ func TestAFaceOfNobodysHere(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotForTheEar(t *testing.T) {
+func TestTextThatIsNotSpoken(t *testing.T) {
 	for text, want := range map[string][]agent.Reply{
-		"Nice. [REMEMBER: the cat is called Tom] Bye.":             {agent.Say{Text: "Nice."}, agent.Note{Text: "the cat is called Tom"}, agent.Say{Text: "Bye."}},
-		"Nice![remember:a\n b]":                                    {agent.Note{Text: "a b"}, agent.Say{Text: "Nice!"}},
-		"[REMEMBER: " + strings.Repeat("x", 301) + "]":             nil,
-		"Well [REMEMBER: never clos":                               {agent.Say{Text: "Well"}},
-		"Well [REMEM":                                              {agent.Say{Text: "Well"}},
-		"Hi [anim:wave][pause:1.5] you.":                           {agent.Cue{Kind: "anim", Value: "wave"}, agent.Cue{Kind: "pause", Value: "1.5"}, agent.Say{Text: "Hi you."}},
-		"I am [sad] not.":                                          {tagged("sad", 1, "sad"), agent.Say{Text: "I am not."}},
-		"Nice 🎉👨‍👩‍👧 day ☀️!":                                      {agent.Say{Text: "Nice day!"}},
-		"Some **bold**, *slanted*, _low_ and `code`.":              {agent.Say{Text: "Some bold, slanted, low and code."}},
-		"Call set_head_angles, 2 * 3 or 2*3, ~5 ~~not~~ \\*.":      {agent.Say{Text: "Call set head angles, 2 * 3 or 2*3, ~5 not *."}},
-		"# Title\n\nText":                                          {agent.Say{Text: "Title"}, agent.Say{Text: "Text"}},
-		"- one\n* two\n+ three\n• four\n1. five\n- [x] six":        {agent.Say{Text: "one"}, agent.Say{Text: "two"}, agent.Say{Text: "three"}, agent.Say{Text: "four"}, agent.Say{Text: "1. five"}, agent.Say{Text: "six"}},
+		"Nice. [REMEMBER: the cat is called Tom] Bye.": {agent.Say{Text: "Nice."}, agent.Note{Text: "the cat is called Tom"},
+			agent.Say{Text: "Bye."}},
+		"Nice![remember:a\n b]":                        {agent.Note{Text: "a b"}, agent.Say{Text: "Nice!"}},
+		"[REMEMBER: " + strings.Repeat("x", 301) + "]": nil,
+		"Well [REMEMBER: never clos":                   {agent.Say{Text: "Well"}},
+		"Well [REMEM":                                  {agent.Say{Text: "Well"}},
+		"Hi [anim:wave][pause:1.5] you.": {agent.Cue{Kind: "anim", Value: "wave"},
+			agent.Cue{Kind: "pause", Value: "1.5"}, agent.Say{Text: "Hi you."}},
+		"I am [sad] not.":                                     {tagged("sad", 1, "sad"), agent.Say{Text: "I am not."}},
+		"Nice 🎉👨‍👩‍👧 day ☀️!":                                 {agent.Say{Text: "Nice day!"}},
+		"Some **bold**, *slanted*, _low_ and `code`.":         {agent.Say{Text: "Some bold, slanted, low and code."}},
+		"Call set_head_angles, 2 * 3 or 2*3, ~5 ~~not~~ \\*.": {agent.Say{Text: "Call set head angles, 2 * 3 or 2*3, ~5 not *."}},
+		"# Title\n\nText":                                     {agent.Say{Text: "Title"}, agent.Say{Text: "Text"}},
+		"- one\n* two\n+ three\n• four\n1. five\n- [x] six": {agent.Say{Text: "one"}, agent.Say{Text: "two"}, agent.Say{Text: "three"},
+			agent.Say{Text: "four"}, agent.Say{Text: "1. five"}, agent.Say{Text: "six"}},
 		"> Quoted\n> text\n---\n***\n===\n-5 degrees":              {agent.Say{Text: "Quoted"}, agent.Say{Text: "text"}, agent.Say{Text: "-5 degrees"}},
 		"See [the page](https://a.b/c_(d)?e=f) now.":               {agent.Say{Text: "See the page now."}},
 		"A ![picture](x.png) here.":                                {agent.Say{Text: "A picture here."}},
@@ -152,8 +155,10 @@ func TestWhereSentencesAreCut(t *testing.T) {
 		{"en", "Well... I see. J. R. R. Tolkien of the U.S. Army.", []string{"Well... I see.", "J. R. R. Tolkien of the U.S. Army."}},
 		{"en", "No. I will not. No. 5 is it. So am I. Good.", []string{"No.", "I will not.", "No. 5 is it.", "So am I.", "Good."}},
 		{"en", "In 1990. In May the 3. Next.", []string{"In 1990.", "In May the 3.", "Next."}},
-		{"en", "\"Yes.\" \"No!\" (Maybe.) Pens, ink, etc. Then apples etc. are here.", []string{"\"Yes.\"", "\"No!\"", "(Maybe.)", "Pens, ink, etc.", "Then apples etc. are here."}},
-		{"de-DE", "Am 3. Mai, z. B. um 5, d.h. bald. Gut. Dr. Müller kam 1990. Na?", []string{"Am 3. Mai, z. B. um 5, d.h. bald.", "Gut.", "Dr. Müller kam 1990.", "Na?"}},
+		{"en", "\"Yes.\" \"No!\" (Maybe.) Pens, ink, etc. Then apples etc. are here.",
+			[]string{"\"Yes.\"", "\"No!\"", "(Maybe.)", "Pens, ink, etc.", "Then apples etc. are here."}},
+		{"de-DE", "Am 3. Mai, z. B. um 5, d.h. bald. Gut. Dr. Müller kam 1990. Na?",
+			[]string{"Am 3. Mai, z. B. um 5, d.h. bald.", "Gut.", "Dr. Müller kam 1990.", "Na?"}},
 		{"de", "Das kostet 3,50 Euro. Usw. Genug „Ja.“ Nein.", []string{"Das kostet 3,50 Euro.", "Usw.", "Genug „Ja.“", "Nein."}},
 		{"ja", "こんにちは。「はい。」元気ですか？！はい", []string{"こんにちは。", "「はい。」", "元気ですか？！", "はい"}},
 		{"zh", "你好！再见。圆周率是3.14。好的!走吧", []string{"你好！", "再见。", "圆周率是3.14。", "好的!", "走吧"}},
@@ -166,7 +171,8 @@ func TestWhereSentencesAreCut(t *testing.T) {
 }
 
 func TestTheFirstSentenceBeginsEarly(t *testing.T) {
-	const long = "Well, that is a question which many people ask me, and I am always glad to answer it, because I like it. " + "The second one is long as well, and it goes on for quite a while, but it stays whole."
+	const long = "Well, that is a question which many people ask me, and I am always glad to answer it, because I like it. " +
+		"The second one is long as well, and it goes on for quite a while, but it stays whole."
 	s := thinker.NewSpeech("en")
 	var first string
 	for i, r := range long {
@@ -201,7 +207,7 @@ func TestAMessageAfterATool(t *testing.T) {
 	}
 }
 
-// pieces are what texts of models are made of.
+// pieces are the parts of the texts that tests make.
 var pieces = []string{"Hello", " ", " ", ". ", ".", "! ", "? ", ", ", "\n", "\n\n", "3.14", "Dr.", "z. B. ", "...", "e.g. ", "😊", "😢", "❤️", "👨‍👩‍👧",
 	"[happy]", "[excited:0.8]", "[REMEMBER: the cat]", "[REMEMBER: ", "]", "[", "(", ")", "**", "*", "_", "`", "```", "~~", "# ", "> ", "- ", "|", "|---|",
 	"[a](http://b)", "https://x.y/z.", "www.", "h", "<br>", "<", "\\", "!", "こんにちは。", "「", "」", "你好！", "，", "äöü", "\xf0", "\x00", "[anim:wave]",
@@ -224,7 +230,7 @@ func TestAnySplitGivesTheSame(t *testing.T) {
 	})
 }
 
-// checkSpeech holds what is true of every speech.
+// checkSpeech checks what holds for all replies.
 func checkSpeech(t interface{ Fatalf(string, ...any) }, text string, replies []agent.Reply) {
 	faced := false
 	for _, r := range replies {
@@ -269,10 +275,11 @@ func FuzzSpeech(f *testing.F) {
 	})
 }
 
-// TestNothingIsHeldLongerThanItMust: a sentence comes out with the space after
-// it, whatever was found within.
-func TestNothingIsHeldLongerThanItMust(t *testing.T) {
-	for _, sentence := range []string{"One **two** [sic] three.", "See [it](http://x.y/z).", "A <b>word</b>!", "[happy] What | is_it?", "[REMEMBER: x]Good."} {
+// TestSentencesComeOutAtOnce: a sentence comes out with the space after it,
+// whatever markup it holds.
+func TestSentencesComeOutAtOnce(t *testing.T) {
+	for _, sentence := range []string{"One **two** [sic] three.", "See [it](http://x.y/z).", "A <b>word</b>!", "[happy] What | is_it?",
+		"[REMEMBER: x]Good."} {
 		s := thinker.NewSpeech("en")
 		s.Write(sentence)
 		if got := says(s.Write(" ")); len(got) != 1 {

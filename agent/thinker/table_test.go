@@ -5,7 +5,7 @@ import (
 	"maps"
 )
 
-// table is one of the store's in memory.
+// table is a table of the store, in memory.
 type table[T any] map[string]T
 
 func (t table[T]) Get(key string) (T, bool, error) { v, ok := t[key]; return v, ok, nil }

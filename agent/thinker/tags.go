@@ -8,8 +8,8 @@ import (
 	"perch/agent"
 )
 
-// bracket reads what a square bracket opens, with the exclamation mark before
-// it, which may be that of a picture.
+// bracket reads a square bracket, with an exclamation mark before it, which may
+// begin a picture.
 func (s *Speech) bracket(end bool) bool {
 	at := strings.IndexByte(s.held, '[')
 	inner := s.held[at+1:]
@@ -47,7 +47,7 @@ func (s *Speech) bracket(end bool) bool {
 	return true
 }
 
-// taken drops a tag, and gives on the exclamation mark that stood before it.
+// taken drops a tag, and speaks the exclamation mark before it.
 func (s *Speech) taken(at, to int) {
 	mark := s.held[:at]
 	s.drops(to)
@@ -66,7 +66,7 @@ func noteOf(content string) (fact string, is bool) {
 	return strings.TrimSpace(content[len(noteWord):]), true
 }
 
-// isNoteBegun reports whether that is what a bracket may become.
+// isNoteBegun reports whether the bracket may become a note.
 func isNoteBegun(content string) bool {
 	content = strings.TrimLeft(content, " *_`")
 	return content != "" && len(content) < len(noteWord) && strings.EqualFold(content, noteWord[:len(content)])
@@ -78,8 +78,8 @@ const (
 	mostNote = 300 // bytes
 )
 
-// remember gives out a fact once its bracket is closed. One that never ends,
-// or is too long, is neither spoken nor kept.
+// remember emits a fact once its bracket is closed. A fact that is too long or has
+// no end is neither spoken nor kept.
 func (s *Speech) remember(at, n int, fact string, end bool) bool {
 	switch {
 	case n >= 0:
@@ -98,7 +98,7 @@ func (s *Speech) remember(at, n int, fact string, end bool) bool {
 	return true
 }
 
-// tag reads what stands between square brackets and reports whether it is one.
+// tag reads the content of square brackets and reports whether it is a tag.
 func (s *Speech) tag(content string) bool {
 	name, value, _ := strings.Cut(strings.TrimSpace(content), ":")
 	switch strings.ToLower(strings.TrimSpace(name)) {
@@ -112,11 +112,11 @@ func (s *Speech) tag(content string) bool {
 			s.face(agent.Felt{Emotion: agent.Neutral, Intensity: 1, Tag: tagOf(name)}, false)
 			return true
 		}
-	case "", "x": // a box to tick
+	case "", "x": // a checkbox
 		return true
 	}
 	if strings.Trim(content, "^0123456789, ") == "" {
-		return true // of a footnote
+		return true // a footnote's number
 	}
 	e, known := s.table().Face(name)
 	if !known {
@@ -130,8 +130,8 @@ func (s *Speech) tag(content string) bool {
 	return true
 }
 
-// unknown reads what only looks like a face, at the beginning of a message. It
-// is no word of that, and to somebody it may be a face.
+// unknown reads an unknown word in brackets at the beginning of a message. A skin
+// may know it as a face, so it is passed on as the tag.
 func (s *Speech) unknown(content string) bool {
 	if content == "" || strings.ContainsFunc(content, func(r rune) bool { return !unicode.IsLetter(r) }) {
 		return false
@@ -145,7 +145,7 @@ func (s *Speech) unknown(content string) bool {
 	return true
 }
 
-// tagOf is a model's own word for a face, or empty where it is no word.
+// tagOf is the model's own word for a face, or empty if it is not a word.
 func tagOf(name string) string {
 	if name = strings.TrimSpace(name); agent.CheckWord(name) != nil {
 		return ""
@@ -153,7 +153,7 @@ func tagOf(name string) string {
 	return name
 }
 
-// intensityOf is 0 to 1, and 1 where nothing sensible is said.
+// intensityOf is from 0 to 1, and 1 for an invalid value.
 func intensityOf(value string) float64 {
 	f, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
 	if err != nil || f != f {

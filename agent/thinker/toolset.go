@@ -17,16 +17,16 @@ import (
 	"perch/event"
 )
 
-// ToolSource is where tools come from that are neither the robot's nor the
-// house's own, such as an MCP server. Its names are its own. Tools answers
-// with what it has by the time ctx ends.
+// ToolSource offers tools that are neither the robot's nor the appliance's own,
+// such as those of an MCP server. Tools returns those that it knows of by the end
+// of ctx, under their own names.
 type ToolSource interface {
 	Tools(ctx context.Context) []Tool
 	Call(ctx context.Context, name string, args json.RawMessage) (text string, err error)
 }
 
-// What a model is told of tools, and by them, in bytes where nothing else is
-// said. Descriptions are shorter where a robot gives them.
+// Bounds of tools, of what a model reads of them and of their results; in bytes
+// unless noted. A robot's descriptions are shorter.
 const (
 	mostTools       = 100 // in all
 	mostDescription = 1024
@@ -34,33 +34,34 @@ const (
 	mostArguments   = 32 << 10
 	mostAnswer      = 8 << 10
 	mostDetail      = 200
-	sourceWithin    = 300 * time.Millisecond // to say what it has
+	sourceWithin    = 300 * time.Millisecond // for a source to list its tools
 )
 
-// toolset is what a turn may use.
+// toolset is the tools of one turn.
 type toolset struct {
 	names   device.ModelNames
 	offered []Tool
-	byName  map[string]turnTool // by its own name
+	byName  map[string]turnTool // under their own names
 }
 
 // turnTool is a tool within a turn.
 type turnTool struct {
 	Tool            // under its own name
-	together bool   // may run while others do
-	agent    bool   // is another agent, at work on its own
-	shown    string // what it is called where it is shown
+	together bool   // it may run beside others
+	agent    bool   // it is another agent at work
+	shown    string // its name on screens
 	run      func(ctx context.Context, args json.RawMessage) (string, error)
 }
 
-// toolsOf collects what a turn may use: the house's own tools, then the
-// robot's, then others'. One of the house's says what follows the turn.
+// toolsOf collects the tools of a turn: the appliance's own, then the robot's,
+// then those of the sources. A tool of the appliance may set after, which is what
+// follows the turn.
 func (k *Brain) toolsOf(ctx context.Context, t agent.Turn, after *agent.End) toolset {
 	all := k.ownTools(t, after)
 	if t.Body != nil {
 		all = append(all, k.robotTools(t.Body)...)
 	}
-	if !t.Guest { // who may not act in the house may not do so by others' tools
+	if !t.Untrusted { // a source's tools may act on the home too
 		all = append(all, k.sourceTools(ctx)...)
 	}
 	set := toolset{byName: map[string]turnTool{}}
@@ -74,13 +75,13 @@ func (k *Brain) toolsOf(ctx context.Context, t agent.Turn, after *agent.End) too
 		}
 		tool.shown = clip(tool.Name, mostDetail)
 		for own, i := tool.Name, 2; set.byName[tool.Name].run != nil; i++ {
-			tool.Name = fmt.Sprintf("%s#%d", own, i) // two sources have it
+			tool.Name = fmt.Sprintf("%s#%d", own, i) // another source has a tool of that name
 		}
 		tool.Description = clip(plain(tool.Description), mostDescription)
 		set.byName[tool.Name] = tool
 		kept, named = append(kept, tool), append(named, device.Tool{Name: tool.Name})
 	}
-	k.tellLeft(left)
+	k.logLeftOut(left)
 	set.names = device.NewModelNames(named)
 	for _, tool := range kept {
 		offer := tool.Tool
@@ -90,11 +91,11 @@ func (k *Brain) toolsOf(ctx context.Context, t agent.Turn, after *agent.End) too
 	return set
 }
 
-// mostOwn bounds what a robot says of a tool of its own, in letters.
+// mostOwn bounds a robot's description of one of its tools, in letters.
 const mostOwn = 500
 
-// Described is what a robot says of a tool, as a model may read it: one line
-// without control characters, and not long. A robot may be anybody's.
+// Described is a robot's description of a tool, made safe for a model: one short
+// line without control characters. A robot may be a stranger's.
 func Described(text string) string {
 	text = plain(text)
 	n := 0
@@ -106,21 +107,21 @@ func Described(text string) string {
 	return text
 }
 
-// plain is a text in one line, of letters that can be seen.
+// plain returns a text as one line of visible letters.
 func plain(text string) string {
 	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
 		switch {
 		case unicode.IsControl(r):
 			return ' '
 		case unicode.Is(unicode.Cf, r):
-			return -1 // turns the order of letters, or hides them
+			return -1 // such a character reorders or hides letters
 		}
 		return r
 	}, strings.ToValidUTF8(text, ""))), " ")
 }
 
-// robotTools are those the robot lists for anybody. Its reminders are left
-// out where there are timers, which use them.
+// robotTools are the tools that a robot lists for models. Its tools for reminders
+// are left out if the brain has timers, which use them.
 func (k *Brain) robotTools(body agent.Body) (all []turnTool) {
 	for _, t := range body.Tools() {
 		if t.UserOnly || k.Timers != nil && (strings.HasSuffix(t.Name, "_reminder") || strings.HasSuffix(t.Name, "_reminders")) {
@@ -133,7 +134,7 @@ func (k *Brain) robotTools(body agent.Body) (all []turnTool) {
 		}
 		written, err := json.Marshal(schema)
 		if err != nil {
-			continue // a default that is no JSON; the tool cannot be described
+			continue // a default value is not JSON
 		}
 		all = append(all, turnTool{
 			Tool: Tool{Name: t.Name, Description: Described(t.Description), Schema: written},
@@ -153,7 +154,8 @@ func (k *Brain) robotTools(body agent.Body) (all []turnTool) {
 	return all
 }
 
-// sourceTools are those from elsewhere. All are asked at once: somebody waits.
+// sourceTools are the tools of the sources. All sources are asked at the same
+// time, because a person is waiting.
 func (k *Brain) sourceTools(ctx context.Context) (all []turnTool) {
 	ctx, cancel := context.WithTimeout(ctx, sourceWithin)
 	defer cancel()
@@ -173,39 +175,39 @@ func (k *Brain) sourceTools(ctx context.Context) (all []turnTool) {
 	return all
 }
 
-// tellLeft tells of tools that are not offered, once while they are the same.
-func (k *Brain) tellLeft(names []string) {
-	told := strings.Join(names, " ")
-	k.left.mu.Lock()
-	news := told != k.left.told
-	k.left.told = told
-	k.left.mu.Unlock()
-	if news && len(names) > 0 {
+// logLeftOut logs the tools that are not offered, once for each set.
+func (k *Brain) logLeftOut(names []string) {
+	all := strings.Join(names, " ")
+	k.leftOut.mu.Lock()
+	changed := all != k.leftOut.logged
+	k.leftOut.logged = all
+	k.leftOut.mu.Unlock()
+	if changed && len(names) > 0 {
 		k.Log.Warn("some tools are not offered: there are too many, or a schema is too long or no JSON", "tools", len(names), "first", names[0])
 	}
 }
 
-// run makes the calls of one message and returns what came back, in their
-// order. What the robot and the house do is done one after the other; the
-// rest meanwhile. It fails only where nobody listens any more.
-func (th *thought) run(ctx context.Context, calls []ToolCall) ([]Message, error) {
-	th.acted = true
+// run makes the calls of one message and returns their results in the same order.
+// Calls to the robot and the appliance run one after the other, all others at the
+// same time. It fails only if ctx or the receiver of the replies ends.
+func (r *turnRun) run(ctx context.Context, calls []ToolCall) ([]Message, error) {
+	r.acted = true
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	answers, failures := make([]Message, len(calls)), make([]error, len(calls))
 	var others sync.WaitGroup
 	answer := func(i int) {
-		if answers[i], failures[i] = th.answer(ctx, calls[i]); failures[i] != nil {
+		if answers[i], failures[i] = r.answer(ctx, calls[i]); failures[i] != nil {
 			cancel()
 		}
 	}
 	for i, call := range calls {
-		if tool, _ := th.tools.find(call.Name); tool.together {
+		if tool, _ := r.tools.find(call.Name); tool.together {
 			others.Go(func() { answer(i) })
 		}
 	}
 	for i, call := range calls {
-		if tool, _ := th.tools.find(call.Name); !tool.together && ctx.Err() == nil {
+		if tool, _ := r.tools.find(call.Name); !tool.together && ctx.Err() == nil {
 			answer(i)
 		}
 	}
@@ -218,16 +220,16 @@ func (th *thought) run(ctx context.Context, calls []ToolCall) ([]Message, error)
 	return answers, ctx.Err()
 }
 
-// find is the tool a model means.
+// find returns the tool of a name as the model writes it.
 func (s toolset) find(safe string) (turnTool, bool) {
 	own, found := s.names.Own(safe)
 	return s.byName[own], found
 }
 
-// answer makes one call, and tells of it. What goes wrong with the tool is
-// told to the model; the error is that of who listens.
-func (th *thought) answer(ctx context.Context, call ToolCall) (Message, error) {
-	tool, found := th.tools.find(call.Name)
+// answer makes one call and reports it. A tool's error becomes the result that the
+// model reads. The returned error is the receiver's.
+func (r *turnRun) answer(ctx context.Context, call ToolCall) (Message, error) {
+	tool, found := r.tools.find(call.Name)
 	if !found {
 		tool.shown = clip(call.Name, mostDetail)
 		tool.run = func(context.Context, json.RawMessage) (string, error) {
@@ -235,10 +237,10 @@ func (th *thought) answer(ctx context.Context, call ToolCall) (Message, error) {
 		}
 	}
 	status := event.ToolStatus{ID: rand.Text()[:12], Name: tool.shown, Status: event.ToolRunning, SubAgent: tool.agent}
-	if err := th.status(status); err != nil {
+	if err := r.status(status); err != nil {
 		return Message{}, err
 	}
-	text, err := th.attempt(ctx, tool, call.Arguments)
+	text, err := r.attempt(ctx, tool, call.Arguments)
 	status.Status = event.ToolDone
 	m := Message{Role: RoleTool, CallID: call.ID, Text: text}
 	if err != nil {
@@ -248,7 +250,7 @@ func (th *thought) answer(ctx context.Context, call ToolCall) (Message, error) {
 	if ctx.Err() != nil {
 		return Message{}, ctx.Err()
 	}
-	return m, th.status(status)
+	return m, r.status(status)
 }
 
 // attempt runs a tool within its time.

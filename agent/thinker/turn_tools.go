@@ -10,44 +10,44 @@ import (
 	"perch/agent"
 )
 
-// TurnTools are what a turn may use, for a brain whose model is elsewhere, as a
-// coding agent's is: those that a thinker would offer its own, run as it runs
-// them. They may be used from any goroutine.
+// TurnTools are the tools of a turn for a model that runs elsewhere, such as a
+// coding agent's. They are the same tools, run in the same way, as Brain offers
+// its own model. They may be used from any goroutine.
 type TurnTools struct {
 	k     *Brain
 	set   toolset
-	turn  chan struct{} // a place for the one call that may not run beside others
+	slot  chan struct{} // of the one call that may not run beside others
 	acted atomic.Bool
 
-	after agent.End // of the call that has that place
+	after agent.End // set by the call in the slot
 	mu    sync.Mutex
 	end   agent.End
 }
 
-// TurnTools collects what a turn may use.
+// TurnTools collects the tools of a turn.
 func (k *Brain) TurnTools(ctx context.Context, t agent.Turn) *TurnTools {
-	u := &TurnTools{k: k, turn: make(chan struct{}, 1)}
+	u := &TurnTools{k: k, slot: make(chan struct{}, 1)}
 	u.set = k.toolsOf(ctx, t, &u.after)
 	return u
 }
 
-// Offered are the tools, under names that every model takes.
+// Offered lists the tools, under names that all models accept.
 func (u *TurnTools) Offered() []Tool { return u.set.offered }
 
-// Acted reports whether one has run.
+// Acted reports whether a tool has run.
 func (u *TurnTools) Acted() bool { return u.acted.Load() }
 
-// End is what follows the turn, where one has said so.
+// End is what follows the turn, if a tool has set it.
 func (u *TurnTools) End() agent.End {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.end
 }
 
-// errNoTool is the answer to a model that calls what it was not offered.
+// errNoTool is the result of a call to a tool that was not offered.
 var errNoTool = errors.New("there is no such tool; use one of those offered")
 
-// Call runs a tool. Its error is for the model to read.
+// Call runs a tool. The model reads its error.
 func (u *TurnTools) Call(ctx context.Context, name string, args json.RawMessage) (string, error) {
 	tool, found := u.set.find(name)
 	if !found {
@@ -55,7 +55,7 @@ func (u *TurnTools) Call(ctx context.Context, name string, args json.RawMessage)
 	}
 	if !tool.together {
 		select {
-		case u.turn <- struct{}{}:
+		case u.slot <- struct{}{}:
 		case <-ctx.Done():
 			return "", ctx.Err()
 		}
@@ -63,7 +63,7 @@ func (u *TurnTools) Call(ctx context.Context, name string, args json.RawMessage)
 			u.mu.Lock()
 			u.end = u.after
 			u.mu.Unlock()
-			<-u.turn
+			<-u.slot
 		}()
 	}
 	u.acted.Store(true)

@@ -36,7 +36,7 @@ func TestAStrangerIsNoFailure(t *testing.T) {
 	n := newCondition("brain acp", slog.New(slog.DiscardHandler), func(event.Event) {}, time.Now)
 	b := mind{passing{}, n}
 	for range 3 {
-		if err := b.Think(t.Context(), agent.Turn{Robot: "a0b1c2d3e4f5", Guest: true}, nil); !errors.Is(err, agent.ErrStranger) {
+		if err := b.Think(t.Context(), agent.Turn{Robot: "a0b1c2d3e4f5", Untrusted: true}, nil); !errors.Is(err, agent.ErrStranger) {
 			t.Fatal(err)
 		}
 	}

@@ -143,7 +143,7 @@ func (a *app) build(o appOptions) error {
 	if err := a.newBehaviours(zone); err != nil {
 		return err
 	}
-	a.herald = notice.New(notice.Options{Notices: a.notices, Timers: a.timers, Bus: a.bus, Log: a.log})
+	a.herald = notice.New(notice.Options{Store: a.notices, Timers: a.timers, Bus: a.bus, Log: a.log})
 	if err := a.think(o.ears); err != nil {
 		return err
 	}

@@ -170,10 +170,10 @@ func TestACodingAgentHasTools(t *testing.T) {
 		if got := answer(agent.Turn{Robot: "a0b1c2d3e4f5", Body: body}, `set_timer {"seconds":600,"text":"The tea is ready."}`); !strings.HasPrefix(got, all+"Set.") || len(h.timers.Pending("a0b1c2d3e4f5", time.Now())) != 1 {
 			t.Errorf("it said %s, and there are %v", got, h.timers.Pending("a0b1c2d3e4f5", time.Now()))
 		}
-		if got := answer(agent.Turn{Guest: true}, `set_timer {"seconds":600,"text":"The tea is ready."}`); !strings.HasPrefix(got, "recall and remember:") || len(h.timers.Pending("a0b1c2d3e4f5", time.Now())) != 1 {
+		if got := answer(agent.Turn{Untrusted: true}, `set_timer {"seconds":600,"text":"The tea is ready."}`); !strings.HasPrefix(got, "recall and remember:") || len(h.timers.Pending("a0b1c2d3e4f5", time.Now())) != 1 {
 			t.Errorf("a guest: %s", got)
 		}
-		if got := answer(agent.Turn{Robot: "a0b1c2d3e4f6", Guest: true, Body: body}, `self_robot_turn {"yaw":60}`); got != "" || len(body.turned) != 1 {
+		if got := answer(agent.Turn{Robot: "a0b1c2d3e4f6", Untrusted: true, Body: body}, `self_robot_turn {"yaw":60}`); got != "" || len(body.turned) != 1 {
 			t.Errorf("a stranger: %s, %v", got, body.turned)
 		}
 		var server mcpServed

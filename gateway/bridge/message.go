@@ -79,8 +79,8 @@ func allowed(face agent.Emotion) string {
 	return agent.Neutral.Emoji
 }
 
-// ask has the mind answer a turn. Who asks is a guest, for there is no robot in
-// the turn: a timer would ring nowhere.
+// ask has the mind answer a turn. The turn is untrusted, because no robot takes
+// part: a timer would ring nowhere.
 func (d *Door) ask(ctx context.Context, t *agent.Turn) (agent.Spoken, error) {
 	select {
 	case d.turns <- struct{}{}:
@@ -88,7 +88,7 @@ func (d *Door) ask(ctx context.Context, t *agent.Turn) (agent.Spoken, error) {
 	case <-ctx.Done():
 		return agent.Spoken{}, ctx.Err()
 	}
-	t.Guest, t.Now, t.Language = true, d.now(), d.o.Language
+	t.Untrusted, t.Now, t.Language = true, d.now(), d.o.Language
 	said, err := agent.AnswerText(ctx, d.o.Mind, *t, nil)
 	if errors.Is(err, agent.ErrNoBrain) && ctx.Err() == nil {
 		d.o.Logger.Warn("a message was not answered", "robot", t.Robot, "session", t.Session, "err", err)

@@ -269,7 +269,7 @@ func TestMessages(t *testing.T) {
 func TestMessagesOfASession(t *testing.T) {
 	h := newHouse(t)
 	h.brain.think = func(ctx context.Context, turn agent.Turn, out func(agent.Reply) error) error {
-		if turn.Robot != "" || turn.Session != "" || turn.Body != nil || !turn.Guest || turn.Language != "en" || turn.Now.Location() != time.UTC {
+		if turn.Robot != "" || turn.Session != "" || turn.Body != nil || !turn.Untrusted || turn.Language != "en" || turn.Now.Location() != time.UTC {
 			t.Errorf("the turn is %+v", turn)
 		}
 		return says(agent.Say{Text: fmt.Sprintf("%d before %q.", len(turn.History), turn.Text)})(ctx, turn, out)

@@ -127,7 +127,7 @@ func newHome() *home {
 			}
 			return broker.Run(ctx, own, broker.Options{User: user, Password: password, Base: "perch", Keeper: ClientID("0a1b2c3d"), Log: log})
 		},
-		Herald:    notice.New(notice.Options{Notices: notice.NewStore(&shelf[notice.Notification]{}), Bus: h.bus, Log: log}),
+		Herald:    notice.New(notice.Options{Store: notice.NewStore(&shelf[notice.Notification]{}), Bus: h.bus, Log: log}),
 		Senses:    perception.NewIntake(h.bus, h.registry, log),
 		Announced: &shelf[[]string]{}, Kept: &shelf[[]Waiting]{},
 	}

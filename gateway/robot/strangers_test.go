@@ -29,7 +29,7 @@ func strangers(o *Options) { o.Robots.(*registry).stranger.Store(true) }
 // guests are the turns a mind is asked, and whether each is a guest's.
 func guests(turns *[]bool) *scriptedMind {
 	return &scriptedMind{answer: func(_ context.Context, t agent.Turn, out func(agent.Reply) error) error {
-		*turns = append(*turns, t.Guest)
+		*turns = append(*turns, t.Untrusted)
 		return errors.Join(out(agent.Say{Text: "It is late."}), out(agent.Done{End: agent.Continue}))
 	}}
 }

@@ -231,7 +231,7 @@ func (t *turn) think(ctx context.Context, text string) error {
 	watch := time.AfterFunc(patience, func() { giveUp(errSilent) })
 	defer watch.Stop()
 	err := s.Mind.Answer(within, agent.Turn{
-		Conversation: string(s.robot.ID), Robot: s.robot.ID, Session: s.id, Guest: !t.trusted.Load(), Text: text,
+		Conversation: string(s.robot.ID), Robot: s.robot.ID, Session: s.id, Untrusted: !t.trusted.Load(), Text: text,
 		Now: time.Now().In(s.Zone), Language: t.own.Speech.Language, Name: t.own.Name, Persona: t.own.Persona, Brain: t.own.Brain, Body: body{s, t},
 	}, func(r agent.Reply) error {
 		watch.Stop() // to speak takes its time, and a question its own

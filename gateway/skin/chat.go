@@ -50,9 +50,9 @@ func (t *turns) enter(conversation string) (leave func(), err error) {
 	}, nil
 }
 
-// chat has a question answered, and gives its text to out while it is thought.
-// The turn ends with ctx: what comes later is for nobody. What it shows is
-// published under the talk's session, so that skins see it.
+// chat has a question answered, and passes its text to out while the mind answers.
+// The turn ends with ctx. Its events are published under the talk's session, so
+// that skins see it.
 func (d *Door) chat(ctx context.Context, q question, out func(text string) error) error {
 	leave, err := d.turns.enter(q.talk.conversation)
 	if err != nil {
@@ -63,10 +63,10 @@ func (d *Door) chat(ctx context.Context, q question, out func(text string) error
 	defer cancel()
 	turn := agent.Turn{Conversation: q.talk.conversation, Robot: q.talk.robot, Session: q.talk.session, Text: q.text,
 		Now: d.now(), Language: d.o.Language, History: q.history}
-	turn.Guest = turn.Robot != "" && !d.o.Robots.Trusts(turn.Robot) // what a stranger has said before must not act in the house
+	turn.Untrusted = turn.Robot != "" && !d.o.Robots.Trusts(turn.Robot) // what a stranger has said before must not act on the home
 	// The robot's own state is its session's. What shows of this turn is
 	// published below, as that of a session without a robot.
-	turn.Unseen = q.talk.robot != ""
+	turn.Unpublished = q.talk.robot != ""
 	a := &answer{door: d, question: q, out: out, prose: prose{table: d.o.Words, words: q.words}}
 	a.publish(event.Heard{Text: q.text})
 	said, err := agent.AnswerText(within, d.o.Mind, turn, a.take)
@@ -116,7 +116,7 @@ func (a *answer) take(r agent.Reply) error {
 	return nil
 }
 
-// end tells how the turn has ended, and has the mind remember it.
+// end publishes how the turn has ended, and has the mind remember it.
 func (a *answer) end(ctx context.Context, t agent.Turn, said string, err error) {
 	mind := a.door.o.Mind
 	if !a.question.talk.kept {

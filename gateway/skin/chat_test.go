@@ -152,7 +152,7 @@ func TestTalksGoOn(t *testing.T) {
 		again, second := ask("two", c.user, c.header...)
 		if session != again || c.session != "" && session != c.session || !strings.HasPrefix(session, "vtb_") || strings.ContainsAny(session, "@\" ") ||
 			len(first.History) != 0 || len(second.History) != 1 || second.History[0] != (agent.Exchange{Heard: "one", Said: "Build is green. Well done.", Emoji: "😊"}) ||
-			first.Conversation != second.Conversation || first.Robot != "" || first.Guest || first.Session != session || first.Language != "en" {
+			first.Conversation != second.Conversation || first.Robot != "" || first.Untrusted || first.Session != session || first.Language != "en" {
 			t.Errorf("%s: %s, %s, %+v", c.name, session, again, second)
 		}
 	}

@@ -139,7 +139,7 @@ func newHouse(t testing.TB, change ...func(*Options)) *house {
 	h := &house{bus: event.NewBus(), board: agent.NewBoard(), notices: notice.NewStore(newShelf[notice.Notification]()), brain: &brain{}}
 	log := slog.New(slog.DiscardHandler)
 	timers := notice.NewTimers(newShelf[agent.Timer](), nil)
-	herald := notice.New(notice.Options{Notices: h.notices, Timers: timers, Bus: h.bus, Log: log})
+	herald := notice.New(notice.Options{Store: h.notices, Timers: timers, Bus: h.bus, Log: log})
 	h.mind = agent.NewMind([]agent.Brain{h.brain}, agent.NewMemory(newShelf[agent.Entry]()), h.bus, log)
 	o := Options{Board: h.board, Bus: h.bus, Herald: herald, Notices: h.notices, Robots: family{robotA, robotB, stranger}, Mind: h.mind, Language: "en", Zone: time.UTC, Log: log}
 	for _, c := range change {

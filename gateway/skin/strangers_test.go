@@ -19,7 +19,7 @@ func TestSkinsAndStrangers(t *testing.T) {
 				t.Fatal(body)
 			}
 			turns := h.brain.turns()
-			if turn := turns[len(turns)-1]; turn.Guest != guest || turn.Stranger() != guest || string(turn.Robot) != robot {
+			if turn := turns[len(turns)-1]; turn.Untrusted != guest || turn.Stranger() != guest || string(turn.Robot) != robot {
 				t.Errorf("%s is answered as %+v", session, turn)
 			}
 		}

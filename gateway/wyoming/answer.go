@@ -28,7 +28,7 @@ func (v *visit) takeTranscript(e wire.Event) error {
 			return v.send(typeNotHandled, handled{Text: "That was too much to read at once.", Context: v.talk(t)}, nil)
 		})
 	}
-	turn := agent.Turn{Guest: true, Text: plain(t.Text), Language: v.s.o.Language}
+	turn := agent.Turn{Untrusted: true, Text: plain(t.Text), Language: v.s.o.Language}
 	if languageTag.MatchString(t.Language) {
 		turn.Language = strings.ReplaceAll(t.Language, "_", "-")
 	}
@@ -68,9 +68,9 @@ type answer struct {
 	begun   bool // a sentence was sent
 }
 
-// give streams the sentences as they are thought, and sends the whole as
-// well: that is what Home Assistant waits for, and clients that know no
-// streams. The turn has no session, for none of it shows anywhere else.
+// give streams the sentences as they come, and sends the whole answer as well:
+// Home Assistant waits for it, and so do clients without streaming. The turn has
+// no session, because nothing of it shows elsewhere.
 func (a *answer) give(ctx context.Context, t agent.Turn) error {
 	v := a.v
 	if t.Text == "" {

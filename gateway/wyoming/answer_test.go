@@ -33,7 +33,7 @@ func TestHomeAssistant(t *testing.T) {
 		t.Errorf("it is %s", turn.Now)
 	}
 	turn.Now = time.Time{}
-	want := agent.Turn{Conversation: "wyoming:01JB8SG4NJW0MH3GNPQT4J9H6X", Guest: true, Text: "what time is it", Language: "en-GB"}
+	want := agent.Turn{Conversation: "wyoming:01JB8SG4NJW0MH3GNPQT4J9H6X", Untrusted: true, Text: "what time is it", Language: "en-GB"}
 	if !reflect.DeepEqual(turn, want) {
 		t.Errorf("%+v, want %+v", turn, want)
 	}

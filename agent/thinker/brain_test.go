@@ -21,7 +21,7 @@ import (
 	"perch/event"
 )
 
-// model answers with a script, one entry a message; the last goes on for ever.
+// model answers with a script, one entry for each message. The last entry repeats.
 type model struct {
 	script []message
 	asked  []thinker.Prompt
@@ -76,7 +76,8 @@ type arm struct {
 
 func (*arm) Tools() []device.Tool {
 	return []device.Tool{
-		{Name: "self.robot.turn", Description: "Turn.", Schema: device.Schema{Type: "object", Properties: map[string]device.Argument{"yaw": {Type: "integer"}}}},
+		{Name: "self.robot.turn", Description: "Turn.", Schema: device.Schema{Type: "object",
+			Properties: map[string]device.Argument{"yaw": {Type: "integer"}}}},
 		{Name: "self.reboot", UserOnly: true},
 	}
 }
@@ -98,8 +99,8 @@ func (a *arm) Call(ctx context.Context, name string, args map[string]any) (devic
 
 func (*arm) Reboot(context.Context) error { return nil }
 
-// thoughts has a thinker answer a turn.
-func thoughts(t *testing.T, o thinker.Options, turn agent.Turn) ([]agent.Reply, error) {
+// think has a brain answer a turn.
+func think(t *testing.T, o thinker.Options, turn agent.Turn) ([]agent.Reply, error) {
 	t.Helper()
 	var replies []agent.Reply
 	turn.Now, turn.Text = noon, "Hello"
@@ -110,7 +111,7 @@ func thoughts(t *testing.T, o thinker.Options, turn agent.Turn) ([]agent.Reply, 
 	return replies, err
 }
 
-// statuses are the tools' conditions, "name status".
+// statuses lists the reported tools, "name status".
 func statuses(replies []agent.Reply) (all []string) {
 	for _, r := range replies {
 		if s, ok := r.(agent.ToolStatus); ok {
@@ -120,16 +121,16 @@ func statuses(replies []agent.Reply) (all []string) {
 	return all
 }
 
-func TestAThoughtIsSpokenAsItIsWritten(t *testing.T) {
+func TestTextIsSpokenAsItIsWritten(t *testing.T) {
 	m := &model{script: []message{{texts: []string{"😊 Hel", "lo. How", " are you?"}}}}
-	got, err := thoughts(t, thinker.Options{Model: m}, agent.Turn{})
+	got, err := think(t, thinker.Options{Model: m}, agent.Turn{})
 	want := []agent.Reply{felt("happy", 1), agent.Say{Text: "Hello."}, agent.Say{Text: "How are you?"}, agent.Done{End: agent.Continue}}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, %v", got, err)
 	}
 }
 
-func TestToolsAreRunAndToldOf(t *testing.T) {
+func TestToolsAreRunAndReported(t *testing.T) {
 	m := &model{script: []message{
 		{texts: []string{"😊 Look."}, stop: thinker.StopTools, calls: []thinker.ToolCall{
 			call("1", "self_robot_turn", `{"yaw":5}`), call("2", "self_robot_turn", `{"yaw":6}`), call("3", "nonsense", `{}`),
@@ -137,7 +138,7 @@ func TestToolsAreRunAndToldOf(t *testing.T) {
 		{texts: []string{"I did."}},
 	}}
 	body := &arm{}
-	got, err := thoughts(t, thinker.Options{Model: m}, agent.Turn{Body: body})
+	got, err := think(t, thinker.Options{Model: m}, agent.Turn{Body: body})
 	if err != nil || !slices.Equal(body.called, []string{"self.robot.turn5", "self.robot.turn6", "self.robot.turn<nil>"}) {
 		t.Errorf("%v, called %v", err, body.called)
 	}
@@ -163,9 +164,9 @@ func TestToolsAreRunAndToldOf(t *testing.T) {
 	}
 }
 
-func TestAToolsErrorIsTheModels(t *testing.T) {
+func TestTheModelReadsAToolsError(t *testing.T) {
 	m := &model{script: []message{{calls: []thinker.ToolCall{call("1", "self_robot_turn", `{}`)}}, {texts: []string{"It is stuck."}}}}
-	got, err := thoughts(t, thinker.Options{Model: m}, agent.Turn{Body: &arm{err: errors.New("the neck is stuck")}})
+	got, err := think(t, thinker.Options{Model: m}, agent.Turn{Body: &arm{err: errors.New("the neck is stuck")}})
 	if err != nil || !strings.Contains(m.asked[1].Messages[2].Text, "the neck is stuck") || !slices.Equal(says(got), []string{"It is stuck."}) {
 		t.Errorf("%v, %+v", err, m.asked[1].Messages)
 	}
@@ -174,7 +175,7 @@ func TestAToolsErrorIsTheModels(t *testing.T) {
 func TestEightRoundsAndAnAnswer(t *testing.T) {
 	m := &model{script: []message{{texts: []string{"Again."}, calls: []thinker.ToolCall{call("1", "self_robot_turn", `{}`)}}}}
 	body := &arm{}
-	got, err := thoughts(t, thinker.Options{Model: m}, agent.Turn{Body: body})
+	got, err := think(t, thinker.Options{Model: m}, agent.Turn{Body: body})
 	if err != nil || len(body.called) != 8 || len(m.asked) != 9 || m.asked[8].Tools != nil || m.asked[7].Tools == nil {
 		t.Errorf("%v, called %d times, asked %d times", err, len(body.called), len(m.asked))
 	}
@@ -183,22 +184,23 @@ func TestEightRoundsAndAnAnswer(t *testing.T) {
 	}
 }
 
-func TestWhyAnAnswerEnded(t *testing.T) {
+func TestHowAnAnswerEnds(t *testing.T) {
 	for stop, want := range map[thinker.Stop]string{thinker.StopLength: "Snip.", thinker.StopRefused: "No, no."} {
 		m := &model{script: []message{{texts: []string{"Well, it"}, stop: stop, calls: []thinker.ToolCall{call("1", "self_robot_turn", `{}`)}}}}
 		body := &arm{}
-		got, err := thoughts(t, thinker.Options{Model: m, CutOff: "😢 Snip.", Refused: "No, no."}, agent.Turn{Body: body})
-		if err != nil || !slices.Equal(says(got), []string{"Well, it", want}) || len(body.called) > 0 || got[len(got)-1] != (agent.Done{End: agent.Continue}) {
+		got, err := think(t, thinker.Options{Model: m, CutOff: "😢 Snip.", Refused: "No, no."}, agent.Turn{Body: body})
+		if err != nil || !slices.Equal(says(got), []string{"Well, it", want}) || len(body.called) > 0 ||
+			got[len(got)-1] != (agent.Done{End: agent.Continue}) {
 			t.Errorf("%s: %v, %v", stop, got, err)
 		}
 	}
 	endless := &model{script: []message{{texts: slices.Repeat([]string{strings.Repeat("word ", 200)}, 100)}}}
-	if got, err := thoughts(t, thinker.Options{Model: endless}, agent.Turn{}); err != nil || says(got)[len(says(got))-1] != "I was cut off." {
+	if got, err := think(t, thinker.Options{Model: endless}, agent.Turn{}); err != nil || says(got)[len(says(got))-1] != "I was cut off." {
 		t.Errorf("a message without end: %v", err)
 	}
 }
 
-func TestAModelThatFails(t *testing.T) {
+func TestAFailingModel(t *testing.T) {
 	away := fmt.Errorf("%w: nothing listens there", agent.ErrAway)
 	use := []thinker.ToolCall{call("1", "self_robot_turn", `{}`)}
 	for name, c := range map[string]struct {
@@ -210,14 +212,14 @@ func TestAModelThatFails(t *testing.T) {
 		"after it has spoken":      {[]message{{texts: []string{"Well, it is. A"}, err: away}}, true}, // the mind knows that it has
 		"after its tools have run": {[]message{{calls: use}, {err: away}}, false},
 	} {
-		got, err := thoughts(t, thinker.Options{Model: &model{script: c.script}}, agent.Turn{Body: &arm{}})
+		got, err := think(t, thinker.Options{Model: &model{script: c.script}}, agent.Turn{Body: &arm{}})
 		if err == nil || errors.Is(err, agent.ErrAway) != c.away || slices.Contains(got, agent.Reply(agent.Done{End: agent.Continue})) {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
 	}
 }
 
-func TestAThoughtIsCancelledAtOnce(t *testing.T) {
+func TestATurnIsCancelledAtOnce(t *testing.T) {
 	for name, m := range map[string]*model{
 		"in the model": {script: []message{{texts: []string{"Well. "}, wait: time.Hour}}},
 		"in a tool":    {script: []message{{calls: []thinker.ToolCall{call("1", "self_robot_turn", `{}`), call("2", "think_hard", `{"question":"x"}`)}}}},
@@ -236,7 +238,7 @@ func TestAThoughtIsCancelledAtOnce(t *testing.T) {
 	}
 }
 
-func TestWhoeverListensNoMoreEndsTheThought(t *testing.T) {
+func TestAFailingReceiverEndsTheTurn(t *testing.T) {
 	gone := errors.New("gone")
 	m := &model{script: []message{{calls: []thinker.ToolCall{call("1", "self_robot_turn", `{}`)}}}}
 	body := &arm{}
@@ -246,10 +248,10 @@ func TestWhoeverListensNoMoreEndsTheThought(t *testing.T) {
 	}
 }
 
-// shelf is a source of tools.
-type shelf struct{ wait time.Duration }
+// slowSource is a source of slow tools.
+type slowSource struct{ wait time.Duration }
 
-func (shelf) Tools(context.Context) []thinker.Tool {
+func (slowSource) Tools(context.Context) []thinker.Tool {
 	return []thinker.Tool{
 		{Name: "self.robot.turn", Schema: json.RawMessage(`{"type":"object"}`)},
 		{Name: "odd", Schema: json.RawMessage(`{`)},
@@ -257,7 +259,7 @@ func (shelf) Tools(context.Context) []thinker.Tool {
 	}
 }
 
-func (s shelf) Call(ctx context.Context, name string, args json.RawMessage) (string, error) {
+func (s slowSource) Call(ctx context.Context, name string, args json.RawMessage) (string, error) {
 	select {
 	case <-ctx.Done():
 		return "", ctx.Err()
@@ -266,64 +268,65 @@ func (s shelf) Call(ctx context.Context, name string, args json.RawMessage) (str
 	}
 }
 
-// TestWhatCannotBeSaidAloud: a model that writes code, or a face that is not
-// ours, is well, and says so; one that writes nothing is away.
-func TestWhatCannotBeSaidAloud(t *testing.T) {
+// TestAnAnswerThatCannotBeSpoken: a model that writes only code, or an unknown
+// face, works, and says that its answer cannot be spoken. A model that writes
+// nothing is away.
+func TestAnAnswerThatCannotBeSpoken(t *testing.T) {
 	for _, text := range []string{"```python\nprint(1)\n```", "👍", "😊 ```\nx\n```", "[Yes]"} {
-		got, err := thoughts(t, thinker.Options{Model: &model{script: []message{{texts: []string{text}}}}, Unspeakable: "😐 Not aloud."}, agent.Turn{})
+		got, err := think(t, thinker.Options{Model: &model{script: []message{{texts: []string{text}}}}, Unspeakable: "😐 Not aloud."}, agent.Turn{})
 		if err != nil || !slices.Equal(says(got), []string{"Not aloud."}) || got[len(got)-1] != (agent.Done{End: agent.Continue}) {
 			t.Errorf("%q: %v, %v", text, got, err)
 		}
 	}
-	if _, err := thoughts(t, thinker.Options{Model: &model{script: []message{{texts: []string{" "}}}}}, agent.Turn{}); !errors.Is(err, agent.ErrAway) {
+	if _, err := think(t, thinker.Options{Model: &model{script: []message{{texts: []string{" "}}}}}, agent.Turn{}); !errors.Is(err, agent.ErrAway) {
 		t.Errorf("a model that says nothing: %v", err)
 	}
 }
 
-// TestATurnThatActsIsNotSilent: a model that only runs a tool has it said that
-// it is done; a guest's turn cannot make the house ring.
-func TestATurnThatActsIsNotSilent(t *testing.T) {
+// TestATurnOfToolsOnlyIsConfirmed: a sentence says that the tool was run. An
+// untrusted turn can set no timer.
+func TestATurnOfToolsOnlyIsConfirmed(t *testing.T) {
 	m := &model{script: []message{{calls: []thinker.ToolCall{call("1", "self_robot_turn", `{"yaw":1}`)}}, {texts: []string{""}}}}
-	got, err := thoughts(t, thinker.Options{Model: m, Done: "😊 Did it."}, agent.Turn{Body: &arm{}})
+	got, err := think(t, thinker.Options{Model: m, Done: "😊 Did it."}, agent.Turn{Body: &arm{}})
 	if err != nil || !slices.Equal(says(got), []string{"Did it."}) {
 		t.Errorf("%v, %v", got, err)
 	}
 	timers := notice.NewTimers(table[agent.Timer]{}, nil)
-	for guest, want := range map[bool]int{false: 2, true: 0} {
+	for untrusted, want := range map[bool]int{false: 2, true: 0} {
 		m := &model{script: []message{{texts: []string{"Hello."}}}}
-		if _, err := thoughts(t, thinker.Options{Model: m, Timers: timers}, agent.Turn{Guest: guest}); err != nil || len(m.asked[0].Tools) != want {
-			t.Errorf("guest %t is offered %+v, %v", guest, m.asked[0].Tools, err)
+		if _, err := think(t, thinker.Options{Model: m, Timers: timers}, agent.Turn{Untrusted: untrusted}); err != nil || len(m.asked[0].Tools) != want {
+			t.Errorf("untrusted %t is offered %+v, %v", untrusted, m.asked[0].Tools, err)
 		}
 	}
 }
 
-// hole is a source that answers nobody.
-type hole struct{}
+// hangingSource is a source that does not answer.
+type hangingSource struct{}
 
-func (hole) Tools(ctx context.Context) []thinker.Tool {
+func (hangingSource) Tools(ctx context.Context) []thinker.Tool {
 	<-ctx.Done()
 	return nil
 }
 
-func (hole) Call(context.Context, string, json.RawMessage) (string, error) { return "", nil }
+func (hangingSource) Call(context.Context, string, json.RawMessage) (string, error) { return "", nil }
 
-// crowded is a source with more tools than are offered.
-type crowded struct{ hole }
+// largeSource is a source with more tools than are offered.
+type largeSource struct{ hangingSource }
 
-func (crowded) Tools(context.Context) (all []thinker.Tool) {
+func (largeSource) Tools(context.Context) (all []thinker.Tool) {
 	for i := range 160 {
 		all = append(all, thinker.Tool{Name: fmt.Sprint("tool", i), Schema: json.RawMessage(`{}`)})
 	}
 	return all
 }
 
-// TestSourcesThatHang cost a turn next to nothing, however many they are, and
-// tools that are too many are told of once.
-func TestSourcesThatHang(t *testing.T) {
+// TestHangingSources: they delay a turn hardly, however many they are. Tools that
+// are left out are logged once.
+func TestHangingSources(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		m := &model{script: []message{{texts: []string{"One."}}, {texts: []string{"Two."}}, {texts: []string{"Three."}}}}
-		k := thinker.New(thinker.Options{Model: m, Sources: []thinker.ToolSource{hole{}, crowded{}, hole{}, hole{}},
+		k := thinker.New(thinker.Options{Model: m, Sources: []thinker.ToolSource{hangingSource{}, largeSource{}, hangingSource{}, hangingSource{}},
 			Log: slog.New(slog.NewTextHandler(&log, nil))})
 		began := time.Now()
 		for range 3 {
@@ -343,29 +346,29 @@ func TestSourcesThatHang(t *testing.T) {
 	})
 }
 
-// TestAModelEndsTheTalk once what it says after that has been said.
+// TestAModelEndsTheTalk: the talk ends after the text that the model writes next.
 func TestAModelEndsTheTalk(t *testing.T) {
 	for args, want := range map[string]agent.End{`{}`: agent.HangUp, `{"asleep":true}`: agent.Sleep, `{"asleep":3}`: agent.Continue} {
 		m := &model{script: []message{{calls: []thinker.ToolCall{call("1", "end_talk", args)}}, {texts: []string{"😊 Goodbye."}}}}
-		got, err := thoughts(t, thinker.Options{Model: m}, agent.Turn{Body: &arm{}})
+		got, err := think(t, thinker.Options{Model: m}, agent.Turn{Body: &arm{}})
 		if err != nil || got[len(got)-1] != (agent.Done{End: want}) || !slices.Equal(says(got), []string{"Goodbye."}) {
 			t.Errorf("%s: %v, %v", args, got, err)
 		}
 	}
 }
 
-// seer has the senses of a robot before which Ann stands.
-type seer struct{}
+// fakeSenses are the senses of a robot that sees Ann.
+type fakeSenses struct{}
 
-func (seer) Who(device.ID, time.Time) string          { return "in front of you since 12 s:\nAnn" }
-func (seer) Perception(id device.ID, _ time.Time) any { return map[string]any{"robot": id} }
+func (fakeSenses) Who(device.ID, time.Time) string          { return "in front of you since 12 s:\nAnn" }
+func (fakeSenses) Perception(id device.ID, _ time.Time) any { return map[string]any{"robot": id} }
 
-// TestAModelKnowsWhatIsSensed where it speaks through a robot, and only there.
-func TestAModelKnowsWhatIsSensed(t *testing.T) {
+// TestAModelKnowsWhatARobotPerceives: only if the model speaks through a robot.
+func TestAModelKnowsWhatARobotPerceives(t *testing.T) {
 	const who = "in front of you since 12 s: Ann"
 	m := &model{script: []message{{calls: []thinker.ToolCall{call("1", "get_perception", `{}`)}}, {texts: []string{"😊 Hello Ann."}}}}
-	o := thinker.Options{Model: m, Senses: seer{}}
-	if _, err := thoughts(t, o, agent.Turn{Body: &arm{}, Robot: "a0b1c2d3e4f5"}); err != nil {
+	o := thinker.Options{Model: m, Senses: fakeSenses{}}
+	if _, err := think(t, o, agent.Turn{Body: &arm{}, Robot: "a0b1c2d3e4f5"}); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(m.asked[0].System, who) || m.asked[1].Messages[2].Text != `{"robot":"a0b1c2d3e4f5"}` {
@@ -373,19 +376,20 @@ func TestAModelKnowsWhatIsSensed(t *testing.T) {
 	}
 	m = &model{script: []message{{texts: []string{"😊 Hello."}}}}
 	o.Model = m
-	if _, err := thoughts(t, o, agent.Turn{}); err != nil || strings.Contains(m.asked[0].System, who) || len(m.asked[0].Tools) > 0 {
+	if _, err := think(t, o, agent.Turn{}); err != nil || strings.Contains(m.asked[0].System, who) || len(m.asked[0].Tools) > 0 {
 		t.Errorf("without a robot: %v, told %s, offered %+v", err, m.asked[0].System, m.asked[0].Tools)
 	}
 }
 
-func TestToolsFromElsewhere(t *testing.T) {
+func TestToolsOfSources(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		use := []thinker.ToolCall{call("1", "self_robot_turn_2", `{"a":1}`), call("2", "self_robot_turn_2", `{"a":2}`), call("3", "self_robot_turn", `{"yaw":1}`)}
+		use := []thinker.ToolCall{call("1", "self_robot_turn_2", `{"a":1}`), call("2", "self_robot_turn_2", `{"a":2}`),
+			call("3", "self_robot_turn", `{"yaw":1}`)}
 		m := &model{script: []message{{calls: use}, {texts: []string{"Done."}}}}
 		began := time.Now()
 		o := thinker.Options{Model: m}
-		o.Sources = append(o.Sources, shelf{10 * time.Second})
-		if _, err := thoughts(t, o, agent.Turn{Body: &arm{wait: 10 * time.Second}}); err != nil {
+		o.Sources = append(o.Sources, slowSource{10 * time.Second})
+		if _, err := think(t, o, agent.Turn{Body: &arm{wait: 10 * time.Second}}); err != nil {
 			t.Fatal(err)
 		}
 		if took := time.Since(began); took != 10*time.Second {
@@ -394,17 +398,18 @@ func TestToolsFromElsewhere(t *testing.T) {
 		if offered := m.asked[0].Tools; len(offered) != 4 || len(offered[3].Name) != 64 {
 			t.Errorf("%+v", offered)
 		}
-		if answers := m.asked[1].Messages[2:]; answers[0].Text != `self.robot.turn{"a":1}` || answers[1].Text != `self.robot.turn{"a":2}` || answers[2].Text != "true" {
+		if answers := m.asked[1].Messages[2:]; answers[0].Text != `self.robot.turn{"a":1}` || answers[1].Text != `self.robot.turn{"a":2}` ||
+			answers[2].Text != "true" {
 			t.Errorf("%+v", answers)
 		}
 		o.ToolWithin, m.asked = time.Second, nil
-		if _, err := thoughts(t, o, agent.Turn{}); err != nil || !strings.Contains(m.asked[1].Messages[4].Text, "within 1s") {
+		if _, err := think(t, o, agent.Turn{}); err != nil || !strings.Contains(m.asked[1].Messages[4].Text, "within 1s") {
 			t.Errorf("a slow tool: %v, %+v", err, m.asked[1].Messages)
 		}
 	})
 }
 
-func TestTheHousesOwnTools(t *testing.T) {
+func TestTheAppliancesOwnTools(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := agent.NewMemory(table[agent.Entry]{})
 		bus := event.NewBus()
@@ -413,17 +418,19 @@ func TestTheHousesOwnTools(t *testing.T) {
 		timers := notice.NewTimers(table[agent.Timer]{}, nil)
 		m := &model{script: []message{{calls: []thinker.ToolCall{
 			call("1", "remember", `{"fact":"The cat is called Tom."}`), call("2", "recall", `{"query":"name cat"}`), call("3", "recall", `{"query":"dog"}`),
-			call("4", "set_timer", `{"seconds":"300","text":"Eggs!"}`), call("5", "set_timer", `{"at":"11:30","text":"Tea!"}`), call("6", "set_timer", `{"text":"Never"}`),
+			call("4", "set_timer", `{"seconds":"300","text":"Eggs!"}`), call("5", "set_timer", `{"at":"11:30","text":"Tea!"}`),
+			call("6", "set_timer", `{"text":"Never"}`),
 			call("7", "cancel_timer", `{"id":"nothing"}`), call("8", "notify", `{"text":"Dinner!"}`), call("9", "notify", `{}`),
 			call("10", "think_hard", `{"question":"Why?"}`),
 		}}, {texts: []string{"Done."}}}}
 		o := thinker.Options{Model: m, Memory: memory, Timers: timers, Deep: deep,
-			Notify: notice.New(notice.Options{Notices: notice.NewStore(table[notice.Notification]{}), Timers: timers, Bus: bus}).NotifyAll}
-		got, err := thoughts(t, o, agent.Turn{})
+			Notify: notice.New(notice.Options{Store: notice.NewStore(table[notice.Notification]{}), Timers: timers, Bus: bus}).NotifyAll}
+		got, err := think(t, o, agent.Turn{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, want := range []string{"Remembered.", "Tom", "Nothing", "12:05:00", "11:30:00", "Error: ", "0 cancelled.", "It will be told.", "Error: ", "42"} {
+		for i, want := range []string{"Remembered.", "Tom", "Nothing", "12:05:00", "11:30:00", "Error: ", "0 cancelled.", "It will be told.",
+			"Error: ", "42"} {
 			if a := m.asked[1].Messages[2+i]; !strings.Contains(a.Text, want) || a.Failed != strings.HasPrefix(want, "Error") {
 				t.Errorf("%s: %q, want %q", m.asked[0].Tools, a.Text, want)
 			}
@@ -437,20 +444,22 @@ func TestTheHousesOwnTools(t *testing.T) {
 		if pending := timers.Pending("", noon); len(pending) != 2 || pending[0].Text != "Eggs!" || !pending[1].Reminder {
 			t.Errorf("%+v", pending)
 		}
-		if _, err := thoughts(t, o, agent.Turn{}); err != nil || !strings.Contains(m.asked[2].System, "Eggs!") || !strings.Contains(m.asked[2].System, "- The cat is called Tom.") {
+		if _, err := think(t, o, agent.Turn{}); err != nil || !strings.Contains(m.asked[2].System, "Eggs!") ||
+			!strings.Contains(m.asked[2].System, "- The cat is called Tom.") {
 			t.Errorf("%v; told: %s", err, m.asked[2].System)
 		}
 	})
 	bare := &model{script: []message{{texts: []string{"Hi."}}}}
-	if _, err := thoughts(t, thinker.Options{Model: bare}, agent.Turn{}); err != nil || len(bare.asked[0].Tools) > 0 {
+	if _, err := think(t, thinker.Options{Model: bare}, agent.Turn{}); err != nil || len(bare.asked[0].Tools) > 0 {
 		t.Errorf("%v, offered without anything: %+v", err, bare.asked[0].Tools)
 	}
 }
 
-func TestWhatAModelIsTold(t *testing.T) {
+func TestThePrompt(t *testing.T) {
 	memory := agent.NewMemory(table[agent.Entry]{})
 	for i := range 200 {
-		if _, err := memory.Remember(agent.Entry{Body: fmt.Sprintf("Fact %d is %s.", i, strings.Repeat("long ", 20))}, noon.Add(time.Duration(i)*time.Second)); err != nil {
+		if _, err := memory.Remember(agent.Entry{Body: fmt.Sprintf("Fact %d is %s.", i, strings.Repeat("long ", 20))},
+			noon.Add(time.Duration(i)*time.Second)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -460,21 +469,25 @@ func TestWhatAModelIsTold(t *testing.T) {
 	}
 	history[19].Said = ""
 	m := &model{script: []message{{texts: []string{"Hi."}}}}
-	o := thinker.Options{Model: m, Memory: memory, Persona: agent.Persona{Name: "Rob", Text: "You are grumpy.", Language: "de"}, HistoryTokens: 200, MemoryTokens: 512}
-	if _, err := thoughts(t, o, agent.Turn{History: history, Body: &arm{}}); err != nil {
+	o := thinker.Options{Model: m, Memory: memory, Persona: agent.Persona{Name: "Rob", Text: "You are grumpy.", Language: "de"},
+		HistoryTokens: 200, MemoryTokens: 512}
+	if _, err := think(t, o, agent.Turn{History: history, Body: &arm{}}); err != nil {
 		t.Fatal(err)
 	}
 	p := m.asked[0]
-	for _, want := range []string{"You are grumpy.", "Your name is Rob.", "robot", "code de", "😊 happy", "😴 sleepy", "Fact 199", noon.Format("2 January 2006, 15:04")} {
+	for _, want := range []string{"You are grumpy.", "Your name is Rob.", "robot", "code de", "😊 happy", "😴 sleepy", "Fact 199",
+		noon.Format("2 January 2006, 15:04")} {
 		if !strings.Contains(p.System, want) {
 			t.Errorf("not told %q", want)
 		}
 	}
-	if at := strings.Index(p.System, "- Fact"); at < 0 || len(p.System)-at > 4*512+200 || strings.Contains(p.System, "Fact 100 ") || strings.Index(p.System, "Fact 198") > strings.Index(p.System, "Fact 199") {
+	if at := strings.Index(p.System, "- Fact"); at < 0 || len(p.System)-at > 4*512+200 || strings.Contains(p.System, "Fact 100 ") ||
+		strings.Index(p.System, "Fact 198") > strings.Index(p.System, "Fact 199") {
 		t.Errorf("memory: %s", p.System)
 	}
 	n := len(p.Messages)
-	if n < 7 || n > 11 || p.Messages[0].Role != thinker.RoleUser || p.Messages[n-1].Text != "Hello" || p.Messages[n-2].Text != "😆 ..." || p.Messages[n-3].Text != "question 19" {
+	if n < 7 || n > 11 || p.Messages[0].Role != thinker.RoleUser || p.Messages[n-1].Text != "Hello" || p.Messages[n-2].Text != "😆 ..." ||
+		p.Messages[n-3].Text != "question 19" {
 		t.Errorf("%d messages: %+v", n, p.Messages)
 	}
 }

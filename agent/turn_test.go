@@ -9,9 +9,8 @@ import (
 	"perch/agent"
 )
 
-// TestABrainOfItsOwn: the one that a turn names is asked first, and the others
-// after it in their order.
-func TestABrainOfItsOwn(t *testing.T) {
+// TestTheWantedBrainIsAskedFirst: the others follow in their order.
+func TestTheWantedBrainIsAskedFirst(t *testing.T) {
 	for wanted, want := range map[string][]string{
 		"":         {"a", "b", "b", "c"},
 		"c":        {"c", "a", "b", "b"},
@@ -52,9 +51,9 @@ func TestABrainOfItsOwn(t *testing.T) {
 	}
 }
 
-// TestATalkIsTheRobotsWhoeverJoinsIt: a skin's turn in a robot's talk knows
-// nothing of the robot, and is answered as the robot would.
-func TestATalkIsTheRobotsWhoeverJoinsIt(t *testing.T) {
+// TestASkinThatJoinsARobotsConversation: its turn does not name the robot's
+// persona, and is answered with it.
+func TestASkinThatJoinsARobotsConversation(t *testing.T) {
 	b := &brain{name: "a", replies: []agent.Reply{agent.Done{}}}
 	m := newMind(&published{}, nil, b)
 	cook := agent.Persona{Name: "Cook"}
