@@ -101,22 +101,6 @@ func TestAnAnswerIsInterrupted(t *testing.T) {
 	}
 }
 
-// TestAnAbortBeforeWeBegin: who then opens the microphone wants to speak.
-func TestAnAbortBeforeWeBegin(t *testing.T) {
-	talking(t, answer(), func(k *talk) {
-		k.say(xiaozhi.Event{Name: "face_detected", Data: []byte("{}")})
-		k.channel.forget()
-		k.say(xiaozhi.Abort{Reason: xiaozhi.WakeWord})
-		if err := k.play("song"); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		k.listen(xiaozhi.Auto)
-		time.Sleep(time.Second)
-		k.wantStory("tts stop, tts start, sentence , tts stop")
-	})
-}
-
 // TestTheTimeIsFromTheSound: what a robot still plays of something cut off comes
 // before the begin of what is told next.
 func TestTheTimeIsFromTheSound(t *testing.T) {

@@ -157,32 +157,6 @@ func TestANotificationThatIsOnlyShown(t *testing.T) {
 	})
 }
 
-// TestAnAnnouncementIsToldOnce, however often it is offered; and one that is
-// cut off after it has begun counts as spoken.
-func TestAnAnnouncementIsToldOnce(t *testing.T) {
-	talking(t, answer("Yes."), func(k *talk) {
-		k.listen(xiaozhi.Auto)
-		a := notice.Announcement{ID: "n", Text: strings.Repeat("word ", 10), Speak: true}
-		for range 3 {
-			if err := k.server.Announce(k.t.Context(), robotID, a); err != nil {
-				t.Fatal(err)
-			}
-			synctest.Wait()
-		}
-		time.Sleep(2 * time.Second)
-		k.say(xiaozhi.Abort{})
-		time.Sleep(10 * time.Second)
-		synctest.Wait()
-		if n := strings.Count(k.channel.story(), "sentence word"); n != 1 {
-			t.Errorf("told %d times: %s", n, k.channel.story())
-		}
-		states := k.noticeStates()
-		if !slices.Equal(states, []string{"shown", "spoken"}) {
-			t.Errorf("it was %v", states)
-		}
-	})
-}
-
 // noticeStates are what was told of notifications.
 func (k *talk) noticeStates() (states []string) {
 	for _, e := range k.envelopes() {
@@ -191,28 +165,6 @@ func (k *talk) noticeStates() (states []string) {
 		}
 	}
 	return states
-}
-
-// TestAnAnnouncementPushedAside by somebody who talks before it has begun to
-// sound is told afterwards.
-func TestAnAnnouncementPushedAside(t *testing.T) {
-	talking(t, answer("Yes."), func(k *talk) {
-		k.listen(xiaozhi.Auto)
-		time.Sleep(yieldFor)              // nobody says anything
-		k.synthesizer.delay = time.Second // of synthesis
-		if err := k.server.Announce(k.t.Context(), robotID, notice.Announcement{ID: "n", Text: "Post", Speak: true}); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		k.listen(xiaozhi.Manual)
-		k.synthesizer.delay = 0
-		k.recognizer.transcripts = understood("hello")
-		k.speak()
-		k.say(xiaozhi.ListenStop{})
-		time.Sleep(4 * time.Second)
-		k.wantStory("hello, tts start, sentence Post, tts stop, stt hello, face happy, tts start, sentence Yes., 7 packets, tts stop, " +
-			"tts start, sentence Post, 7 packets, tts stop")
-	})
 }
 
 func TestHoldingAChannel(t *testing.T) {

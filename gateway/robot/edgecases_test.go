@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -17,94 +16,9 @@ import (
 	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/event"
-	"perch/voice"
 )
 
 // Corners of a talk: each of these once went wrong.
-
-// TestInterruptingALongStory: whoever interrupts an answer longer than robots.limits.idle is
-// not hung up on.
-func TestInterruptingALongStory(t *testing.T) {
-	story := strings.Repeat("word ", 50) // 25 s each
-	for _, wake := range []bool{true, false} {
-		talking(t, answer(story, story, story, story), func(k *talk) {
-			k.recognizer.transcripts = understood("tell me a story", "what time is it")
-			k.listen(xiaozhi.Auto)
-			k.speak()
-			time.Sleep(70 * time.Second)
-			if wake {
-				k.say(xiaozhi.Abort{Reason: xiaozhi.WakeWord})
-			} else {
-				k.say(xiaozhi.Abort{})
-			}
-			time.Sleep(5 * time.Millisecond) // the robot's next message
-			k.listen(xiaozhi.Auto)
-			time.Sleep(time.Second)
-			synctest.Wait()
-			if isClosed(k.channel) {
-				t.Errorf("wake %v: hung up on somebody who interrupts: %q", wake, k.channel.reason)
-			}
-		})
-	}
-}
-
-// TestAMicrophoneOpenedLate: somebody opens it a moment before the idle time.
-func TestAMicrophoneOpenedLate(t *testing.T) {
-	talking(t, answer("Yes."), func(k *talk) {
-		time.Sleep(59 * time.Second)
-		k.listen(xiaozhi.Auto)
-		k.quiet(1200 * time.Millisecond)
-		if isClosed(k.channel) {
-			t.Errorf("hung up 1 s after the microphone was opened: %q", k.channel.reason)
-		}
-	})
-}
-
-// TestACoughIntoALongStory does not hang up either.
-func TestACoughIntoALongStory(t *testing.T) {
-	story := strings.Repeat("word ", 50)
-	talking(t, answer(story, story, story, story), func(k *talk) {
-		k.recognizer.transcripts = understood("tell me a story", "")
-		k.listen(xiaozhi.Realtime)
-		k.speak()
-		k.quiet(70 * time.Second)
-		k.speak()
-		k.quiet(time.Second)
-		if isClosed(k.channel) {
-			t.Errorf("hung up: %q", k.channel.reason)
-		}
-	})
-}
-
-// TestQuietWhileThinking: a robot that was never made to speak goes on listening, and
-// will not say so.
-func TestQuietWhileThinking(t *testing.T) {
-	for name, stop := range map[string]func(*talk){
-		"house": func(k *talk) { _ = k.server.Abort(k.t.Context(), robotID); synctest.Wait() },
-		"robot": func(k *talk) { k.say(xiaozhi.Abort{}) },
-	} {
-		mind := &scriptedMind{answer: func(ctx context.Context, turn agent.Turn, out func(agent.Reply) error) error {
-			if turn.Text == "think" {
-				<-ctx.Done()
-				return ctx.Err()
-			}
-			return errors.Join(out(agent.Say{Text: "Yes."}), out(agent.Done{End: agent.Continue}))
-		}}
-		talking(t, mind, func(k *talk) {
-			k.recognizer.transcripts = understood("think", "hello")
-			k.listen(xiaozhi.Auto)
-			k.speak()
-			stop(k)
-			k.channel.forget()
-			// The firmware was Listening: it ignores tts stop and says nothing more.
-			k.speak()
-			time.Sleep(3 * time.Second)
-			if !strings.Contains(k.channel.story(), "stt hello") {
-				t.Errorf("%s: deaf, sent %q", name, k.channel.story())
-			}
-		})
-	}
-}
 
 // TestATouchInTheMiddleOfTheQuestion answers it, and the turn goes on.
 func TestATouchInTheMiddleOfTheQuestion(t *testing.T) {
@@ -197,35 +111,6 @@ func TestSayAbortedBeforeItSounds(t *testing.T) {
 	})
 }
 
-// TestAnUrgentNotificationPushesAnotherAside, which is told anew.
-func TestAnUrgentNotificationPushesAnotherAside(t *testing.T) {
-	talking(t, answer("Yes."), func(k *talk) {
-		k.listen(xiaozhi.Auto)
-		long := "The pasta is ready and must be taken off the stove"
-		if err := k.server.Announce(k.t.Context(), robotID, notice.Announcement{ID: "a", Text: long, Speak: true, Urgent: true}); err != nil {
-			t.Fatal(err)
-		}
-		for len(k.channel.packets()) == 0 {
-			time.Sleep(10 * time.Millisecond)
-		}
-		synctest.Wait()
-		if err := k.server.Announce(k.t.Context(), robotID, notice.Announcement{ID: "b", Text: "Wake up", Speak: true, Urgent: true}); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(30 * time.Second)
-		synctest.Wait()
-		var log []string
-		for _, e := range k.envelopes() {
-			if c, ok := e.Event.(event.NotificationChanged); ok {
-				log = append(log, c.ID+" "+c.State)
-			}
-		}
-		if want := []string{"a shown", "b shown", "b spoken", "a shown", "a spoken"}; !slices.Equal(log, want) {
-			t.Errorf("%v: %s", log, k.channel.story())
-		}
-	})
-}
-
 // TestTokensOfOneSession are two at most, however often it says hello.
 func TestTokensOfOneSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -268,50 +153,6 @@ func TestPushToTalkInTheMiddleOfTheQuestion(t *testing.T) {
 	})
 }
 
-// TestASilentClientThatBargesIn: one that did not say that it listens after our tts stop.
-func TestASilentClientThatBargesIn(t *testing.T) {
-	talking(t, answer("First.", strings.Repeat("word ", 20)), func(k *talk) {
-		k.listen(xiaozhi.Auto)
-		if err := k.server.Hear(k.t.Context(), robotID, "one"); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(20 * time.Second)
-		if err := k.server.Hear(k.t.Context(), robotID, "two"); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(2 * time.Second)
-		synctest.Wait()
-		k.channel.forget()
-		k.say(xiaozhi.Abort{})
-		k.listen(xiaozhi.Auto)
-		time.Sleep(time.Second)
-		if story := k.channel.story(); story != "tts stop" || k.shows() != agent.Listening {
-			t.Errorf("shows %s: %s", k.shows(), story)
-		}
-	})
-}
-
-// TestBeforeHello nothing leaves, and after it all does.
-func TestBeforeHello(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		k := newTalk(t, answer("Yes."))
-		synctest.Wait()
-		_, err := k.server.Alert(t.Context(), robotID, "a", "b", "c")
-		_ = k.server.Announce(t.Context(), robotID, notice.Announcement{ID: "n", Text: "shown"})
-		_ = k.server.Reboot(t.Context(), robotID)
-		_ = k.server.Feel(t.Context(), robotID, happy)
-		synctest.Wait()
-		if k.channel.story() != "" {
-			t.Errorf("before hello: %s (%v) %v", k.channel.story(), err, k.happened())
-		}
-		k.say(xiaozhi.Hello{})
-		k.wantStory("hello, xiaozhi.Alert, xiaozhi.Alert, reboot, face happy")
-		k.server.Close()
-		<-k.ended
-		k.bus.Close()
-	})
-}
-
 // TestGoingOnWhileWeRecognize: in realtime, who goes on speaking is heard.
 func TestGoingOnWhileWeRecognize(t *testing.T) {
 	talking(t, &scriptedMind{answer: func(ctx context.Context, _ agent.Turn, out func(agent.Reply) error) error {
@@ -337,24 +178,6 @@ func TestGoingOnWhileWeRecognize(t *testing.T) {
 		synctest.Wait()
 		if len(k.recognizer.durations) != 2 {
 			t.Errorf("heard %v: %s", k.recognizer.durations, k.channel.story())
-		}
-	})
-}
-
-// TestSayAfterANoise is not followed by a hang-up.
-func TestSayAfterANoise(t *testing.T) {
-	talking(t, answer("Yes."), func(k *talk) {
-		k.recognizer.transcripts = []voice.Transcript{{Refused: true}}
-		k.listen(xiaozhi.Auto)
-		k.speak()
-		k.quiet(50 * time.Second)
-		if _, err := k.server.Say(k.t.Context(), robotID, strings.Repeat("word ", 30)); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(17 * time.Second)
-		synctest.Wait()
-		if isClosed(k.channel) {
-			t.Errorf("closed %q the moment the sentence ended: %s", k.channel.reason, k.channel.story())
 		}
 	})
 }

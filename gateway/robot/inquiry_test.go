@@ -433,98 +433,11 @@ func TestASecondQuestion(t *testing.T) {
 	})
 }
 
-// TestAQuestionIsPutOff by who interrupts before it can be heard; it is put
-// afterwards, and told of once.
-func TestAQuestionIsPutOff(t *testing.T) {
-	for name, do := range map[string]func(*talk){
-		"a wake word":           func(k *talk) { k.say(xiaozhi.Abort{Reason: xiaozhi.WakeWord}) },
-		"a button":              func(k *talk) { k.listen(xiaozhi.Manual); k.say(xiaozhi.ListenStop{}) },
-		"what another wants":    func(k *talk) { _ = k.server.Hear(k.t.Context(), robotID, "hello") },
-		"something more urgent": func(k *talk) { k.announce("n", true) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			talking(t, answer(), func(k *talk) {
-				k.listen(xiaozhi.Auto)
-				k.synthesizer.delay = 500 * time.Millisecond
-				i := k.inquires()
-				do(k)
-				k.waits(i)
-				k.wantInquiries()
-				time.Sleep(8 * time.Second)
-				k.waits(i)
-				k.wantInquiries("h asked")
-				k.touch()
-				k.wantEnd(i, agent.Answer{Outcome: agent.AnswerTouch}, nil)
-				k.wantInquiries("h touched")
-			})
-		})
-	}
-}
-
-// TestAQuestionIsPushedAside while it is still being synthesized, though it has
-// begun to sound, and is put anew.
-func TestAQuestionIsPushedAside(t *testing.T) {
-	talking(t, answer(), func(k *talk) {
-		k.listen(xiaozhi.Auto)
-		i := k.inquires(func(q *agent.Question) {
-			q.Text, q.Until = strings.Repeat("Well, ", 40)+"may we?", q.Asked.Add(time.Minute)
-		})
-		time.Sleep(3 * time.Second)
-		k.announce("n", true)
-		time.Sleep(30 * time.Second)
-		k.waits(i)
-		k.touch()
-		k.wantEnd(i, agent.Answer{Outcome: agent.AnswerTouch}, nil)
-		k.wantInquiries("h asked", "h touched")
-		if n := strings.Count(k.channel.story(), "may we?"); n != 2 {
-			t.Errorf("put %d times: %s", n, k.channel.story())
-		}
-	})
-}
-
 func (k *talk) announce(id string, urgent bool) {
 	k.t.Helper()
 	if err := k.server.Announce(k.t.Context(), robotID, notice.Announcement{ID: id, Text: "Smoke!", Speak: true, Urgent: urgent}); err != nil {
 		k.t.Fatal(err)
 	}
-}
-
-// TestAnAbortWhileTheQuestionSounds is somebody who wants quiet, as on a tap. The
-// robot says by itself that it listens again.
-func TestAnAbortWhileTheQuestionSounds(t *testing.T) {
-	talking(t, answer("Yes."), func(k *talk) {
-		k.listen(xiaozhi.Auto)
-		i := k.inquires()
-		time.Sleep(300 * time.Millisecond)
-		k.say(xiaozhi.Abort{})
-		k.wantEnd(i, agent.Answer{Outcome: agent.AnswerClosed}, nil)
-		k.wantStory("hello, tts start, sentence May we?, 10 packets, tts stop")
-		k.channel.forget()
-		k.recognizer.transcripts = understood("hello")
-		k.listen(xiaozhi.Auto)
-		k.speak()
-		time.Sleep(2 * time.Second)
-		k.wantStory("stt hello, face happy, tts start, sentence Yes., 7 packets, tts stop")
-		k.wantInquiries("h asked", "h closed")
-	})
-}
-
-// TestWhatIsUrgentWaitsForTheAnswer, for to cut a question off would answer it.
-func TestWhatIsUrgentWaitsForTheAnswer(t *testing.T) {
-	talking(t, answer(), func(k *talk) {
-		i := k.inquires()
-		k.waitsForWords()
-		k.announce("n", true)
-		time.Sleep(2 * time.Second)
-		k.waits(i)
-		k.wantStory("hello, tts start, sentence May we?, 12 packets, tts stop")
-		k.touch()
-		k.wantEnd(i, agent.Answer{Outcome: agent.AnswerTouch}, nil)
-		time.Sleep(2 * time.Second)
-		if states := k.noticeStates(); !slices.Equal(states, []string{"shown", "spoken"}) {
-			t.Errorf("it was %v", states)
-		}
-	})
 }
 
 // TestTheTimeOfAQuestion runs from when it was asked for: it ends one that still

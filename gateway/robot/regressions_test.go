@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -156,22 +155,6 @@ func TestAnAnswerThatIsNeverFinished(t *testing.T) {
 	})
 }
 
-// TestEveryQuestionIsAnsweredOnTheBus, a cancelled one too.
-func TestEveryQuestionIsAnsweredOnTheBus(t *testing.T) {
-	var answers []agent.Answer
-	talking(t, asking(&answers, 1), func(k *talk) {
-		k.recognizer.transcripts = understood("delete it")
-		k.listen(xiaozhi.Auto)
-		k.speak()
-		time.Sleep(2 * time.Second)
-		k.say(xiaozhi.Abort{})
-		kinds := k.happened()
-		if !slices.Contains(kinds, "asked") || !slices.Contains(kinds, "answered") {
-			t.Errorf("happened %v", kinds)
-		}
-	})
-}
-
 func TestAnAbortedRebootIsForgotten(t *testing.T) {
 	mind := &scriptedMind{answer: func(ctx context.Context, turn agent.Turn, out func(agent.Reply) error) error {
 		if turn.Text == "reboot yourself" {
@@ -208,21 +191,6 @@ func TestLastWords(t *testing.T) {
 		if story := k.channel.story(); !isClosed(k.channel) || !strings.HasSuffix(story, "tts stop") {
 			t.Errorf("sent %s", story)
 		}
-	})
-}
-
-func TestNothingIsSaidBeforeHello(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		k := newTalk(t, answer("Yes."))
-		synctest.Wait()
-		if err := k.server.Hear(t.Context(), robotID, "hello"); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(2 * time.Second)
-		k.wantStory("")
-		k.server.Close()
-		<-k.ended
-		k.bus.Close()
 	})
 }
 

@@ -306,24 +306,6 @@ func TestWhatWasSpokenEntersTheHistory(t *testing.T) {
 	})
 }
 
-func TestPushToTalkInTheMiddleOfSpeech(t *testing.T) {
-	talking(t, answer(strings.Repeat("word ", 30)), func(k *talk) {
-		k.recognizer.transcripts = understood("x", "y")
-		k.listen(xiaozhi.Manual)
-		k.speak()
-		k.say(xiaozhi.ListenStop{})
-		time.Sleep(2 * time.Second)
-		k.channel.forget()
-		k.listen(xiaozhi.Manual)
-		k.wantStory("tts stop")
-		k.mind.answer = answer("Yes.").answer
-		k.speak()
-		k.say(xiaozhi.ListenStop{})
-		time.Sleep(2 * time.Second)
-		k.wantStory("tts stop, stt y, face happy, tts start, sentence Yes., 7 packets, tts stop")
-	})
-}
-
 // TestRefusedUtterances: the first is answered aloud, later ones are only
 // shown, and the idle time of the talk runs on.
 func TestRefusedUtterances(t *testing.T) {

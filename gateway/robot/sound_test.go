@@ -4,14 +4,11 @@ import (
 	"errors"
 	"io/fs"
 	"net/http"
-	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"perch/agent"
 	"perch/device/xiaozhi"
-	"perch/event"
 )
 
 func (k *talk) play(name string) error { return k.server.Play(k.t.Context(), robotID, name) }
@@ -91,51 +88,4 @@ func TestWhatIsNotPlayed(t *testing.T) {
 			t.Errorf("a house without sounds: %v", err)
 		}
 	}, func(o *Options) { o.Sounds = nil })
-}
-
-// TestASoundWaitsForTheRobotToConnect, and not for its hello.
-func TestASoundWaitsForTheRobotToConnect(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		k := newTalk(t, answer())
-		synctest.Wait()
-		if err := k.play("purr"); !errors.Is(err, ErrOffline) {
-			t.Errorf("before hello: %v", err)
-		}
-		k.say(xiaozhi.Hello{})
-		for _, want := range []error{nil, ErrSpeaking} {
-			if err := k.play("purr"); !errors.Is(err, want) {
-				t.Errorf("connecting: %v, want %v", err, want)
-			}
-		}
-		time.Sleep(time.Second)
-		k.wantStory("hello")
-		k.say(xiaozhi.Event{Name: "head_pet_started", Data: []byte("{}")})
-		time.Sleep(3 * time.Second)
-		k.wantStory("hello, tts start, sentence , 25 packets, tts stop")
-		k.server.Close()
-		<-k.ended
-		k.bus.Close()
-	})
-}
-
-// TestASoundAndAClosedChannel: it is over with the channel.
-func TestASoundAndAClosedChannel(t *testing.T) {
-	talking(t, answer(), func(k *talk) {
-		k.listen(xiaozhi.Auto)
-		if err := k.play("song"); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Second)
-		k.channel.Close(0, "")
-		<-k.ended
-		var ended []event.Event
-		for _, e := range k.envelopes() {
-			if over, ok := e.Event.(event.SoundEnded); ok {
-				ended = append(ended, over)
-			}
-		}
-		if want := []event.Event{event.SoundEnded{Name: "song", End: event.EndCancelled}}; !slices.Equal(ended, want) {
-			t.Errorf("ended %v", ended)
-		}
-	})
 }

@@ -61,22 +61,3 @@ func TestTyped(t *testing.T) {
 		})
 	}
 }
-
-// TestTypedTooFast: a client that types without end has a few turns.
-func TestTypedTooFast(t *testing.T) {
-	turns := 0
-	mind := &scriptedMind{answer: func(ctx context.Context, _ agent.Turn, _ func(agent.Reply) error) error {
-		turns++
-		<-ctx.Done()
-		return ctx.Err()
-	}}
-	talking(t, mind, func(k *talk) {
-		for range 250 {
-			k.say(xiaozhi.ListenDetect{Text: "x", Typed: true})
-			time.Sleep(4 * time.Millisecond)
-		}
-		if turns != 2 {
-			t.Errorf("%d turns in a second", turns)
-		}
-	})
-}
