@@ -90,12 +90,12 @@ func (s *skin) read() {
 			s.out.put(newErrorFrame(time.Now(), badCommand("a command is a text message, this one is binary")))
 			continue
 		}
-		s.obey(text)
+		s.run(text)
 	}
 }
 
-// obey carries out a command.
-func (s *skin) obey(text []byte) {
+// run carries out a command.
+func (s *skin) run(text []byte) {
 	o := s.door.o
 	c, bad := parseCommand(text, o.Vocabulary, o.Words, o.Find)
 	now := time.Now()
@@ -115,7 +115,7 @@ func (s *skin) obey(text []byte) {
 }
 
 func (s *skin) acknowledge(id string) *wrong {
-	err := s.door.o.Herald.Acknowledge(id)
+	err := s.door.o.Notifier.Acknowledge(id)
 	switch {
 	case errors.Is(err, agent.ErrNoNotice):
 		return &wrong{"unknown_notification", "there is no such notification; it was acknowledged already, or its time is over"}
@@ -126,7 +126,7 @@ func (s *skin) acknowledge(id string) *wrong {
 	return nil
 }
 
-// reply answers a question. The first answer counts, whoever gives it.
+// reply answers a question. The first answer counts.
 func (s *skin) reply(c reply) *wrong {
 	err := agent.ErrNoQuestion
 	if q := s.door.o.Questions; q != nil {
@@ -142,7 +142,7 @@ func (s *skin) reply(c reply) *wrong {
 	return nil
 }
 
-// internal is what a skin is told of a fault that is none of its own.
+// internal is sent to a skin where the fault is the appliance's.
 func internal() *wrong { return &wrong{"internal", "internal error; the appliance's log says more"} }
 
 // write sends what waits until the connection ends, and asks for signs of life
