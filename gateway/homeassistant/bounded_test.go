@@ -70,7 +70,7 @@ func TestABrokerThatAnnouncesMuch(t *testing.T) {
 		_, _ = c.Write([]byte{0x20, 2, 0, 0})
 		_, _ = c.Write([]byte{0x30, 0xff, 0xff, 0xff, 0x7f, 0, 1, 't'}) // 268 million bytes, of which three come
 	})
-	h := newHome()
+	h := newHarness()
 	h.options.Broker = "mqtt://" + address
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
