@@ -115,7 +115,7 @@ func TestTenThousandConnections(t *testing.T) {
 			if len(in) != c.most || away != 10_000-c.most {
 				t.Fatalf("%d were let in and %d turned away, want %d in", len(in), away, c.most)
 			}
-			if lines := strings.Count(log.String(), "turned away"); lines != 1 {
+			if lines := strings.Count(log.String(), "are refused"); lines != 1 {
 				t.Errorf("that was logged %d times", lines)
 			}
 			if c.most != mostLocalConns { // the watchdog is not kept out

@@ -77,7 +77,7 @@ func (h *hub) bridge() {
 func (h *hub) publishDiscovery(messages []message) {
 	for _, m := range messages {
 		if err := checkDiscovery(h.o.Prefix, m); err != nil {
-			h.o.Log.Error("Home Assistant would refuse what it is to be told; it is not told", "topic", m.topic, "err", err)
+			h.o.Log.Error("Home Assistant would refuse this announcement; it is not published", "topic", m.topic, "err", err)
 			return
 		}
 	}

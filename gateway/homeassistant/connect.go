@@ -82,9 +82,9 @@ func (c *connection) become(connected bool, cause string) {
 	}
 	c.status.Connected, c.status.Connecting, c.status.Cause = connected, false, cause
 	if connected {
-		c.log.Info("the MQTT broker is here", "broker", c.status.Broker)
+		c.log.Info("MQTT is connected", "broker", c.status.Broker)
 	} else {
-		c.log.Warn("nothing is told over MQTT", "broker", c.status.Broker, "err", cause)
+		c.log.Warn("MQTT is disconnected", "broker", c.status.Broker, "err", cause)
 	}
 }
 

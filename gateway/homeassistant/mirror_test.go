@@ -144,7 +144,7 @@ func TestWhyNot(t *testing.T) {
 			if s.Connected || strings.Contains(s.Cause+h.log.String(), "canary") {
 				t.Errorf("%+v\n%s", s, h.log)
 			}
-			if n := h.log.with("nothing is told over MQTT"); n != 1 {
+			if n := h.log.with("MQTT is disconnected"); n != 1 {
 				t.Errorf("told %d times:\n%s", n, h.log)
 			}
 			end()

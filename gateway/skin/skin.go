@@ -82,7 +82,7 @@ func (s *skin) read() {
 		isText, text, err := s.conn.Receive()
 		switch {
 		case errors.Is(err, socket.ErrTooBig):
-			s.log.Info("a skin sent a command that is too big; it is let go", "limit", mostCommand)
+			s.log.Info("a skin sent a command that is too big; it is disconnected", "limit", mostCommand)
 			return
 		case err != nil:
 			return
@@ -181,7 +181,7 @@ func (s *skin) flush(signs <-chan time.Time) bool {
 		f, late := s.out.take()
 		switch {
 		case late:
-			s.log.Info("a skin cannot keep up; it is let go")
+			s.log.Info("a skin cannot keep up; it is disconnected")
 			s.conn.Close(socket.TryLater, "you do not read fast enough; come back and take a snapshot")
 			return false
 		case f == nil:

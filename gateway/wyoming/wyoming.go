@@ -218,7 +218,7 @@ func (s *Server) admit(conn net.Conn) {
 		v.writeWithin = 100 * time.Millisecond
 		_ = v.send(wire.TypeError, wire.Failure{Text: "There are too many connections; try again later.", Code: codeBusy}, nil)
 		_ = conn.Close()
-		s.log.Debug("a Wyoming connection was turned away", "address", peer)
+		s.log.Debug("a Wyoming connection was refused: too many are open", "address", peer)
 		return
 	}
 	go func() {
