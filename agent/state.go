@@ -8,8 +8,8 @@ import (
 	"perch/event"
 )
 
-// Shown is what the agent is visibly doing: one word of a vocabulary that
-// only ever grows.
+// Shown is what the agent is visibly doing: one word of a vocabulary, to which
+// words are added and from which none is taken.
 type Shown string
 
 // The vocabulary.
@@ -48,7 +48,7 @@ type State struct {
 	passing Shown     // Attention or Failed, or empty
 	until   time.Time // when passing ends
 	running []running // tools, in the order they began
-	told    bool      // the agent says itself what it does
+	reports bool      // the agent reports itself what it does
 	asked   []string  // ids of questions that wait
 }
 
@@ -100,7 +100,7 @@ func Fold(s State, e event.Envelope) State {
 		s.Robot, s.Session, s.Emotion = e.Robot, e.Session, Neutral
 	}
 	if _, closed := e.Event.(event.RobotOffline); closed {
-		// Only a robot's last session tells it, one that never said hello too.
+		// Published of a robot's last session only, also of one without a hello.
 		return s.offline()
 	}
 	if e.Session != s.Session {
@@ -114,7 +114,7 @@ func Fold(s State, e event.Envelope) State {
 	case event.SpeakingStarted, event.Said, event.SoundStarted:
 		return s.become(Speaking)
 	case event.StateTold:
-		s.told, s.SubAgents = true, ev.SubAgents
+		s.reports, s.SubAgents = true, ev.SubAgents
 		return s.become(Shown(ev.State))
 	case event.ToolStatus:
 		return s.tool(ev)
@@ -137,7 +137,7 @@ func Fold(s State, e event.Envelope) State {
 	return s
 }
 
-// offline is a closed channel. Who was put to sleep stays so.
+// offline is a closed channel. A robot that was put to sleep stays asleep.
 func (s State) offline() State {
 	s.Online = false
 	s.running, s.Tools, s.SubAgents, s.asked = nil, 0, 0, nil
@@ -177,7 +177,7 @@ func (s State) tool(e event.ToolStatus) State {
 		s.running = append(s.running, running{e.ID, e.SubAgent})
 	}
 	s.Tools = len(s.running)
-	if s.told {
+	if s.reports {
 		return s
 	}
 	s.SubAgents = len(without(s.running, func(r running) bool { return !r.agent }))

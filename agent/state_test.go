@@ -202,9 +202,9 @@ func TestBoardAgreesWithTheFold(t *testing.T) {
 	})
 }
 
-// TestWhoIsToldSomethingHasNoStateForThat: a notification may name any session,
-// and the board has room for so many.
-func TestWhoIsToldSomethingHasNoStateForThat(t *testing.T) {
+// TestANotificationMakesNoState: a notification may name any session, and the
+// board has a limit.
+func TestANotificationMakesNoState(t *testing.T) {
 	b := agent.NewBoard()
 	b.Take(event.Envelope{Seq: 1, Session: "unknown", Event: event.Notification{ID: "a"}})
 	if states, seq := b.Snapshot(); len(states) > 0 || seq != 1 {
@@ -239,8 +239,8 @@ func TestSessionsThatAreOverMakeRoom(t *testing.T) {
 }
 
 // TestTheBoardForgets: robots that are gone for a week, and sessions of no robot
-// of which nothing is heard for a day, whatever they last showed. Who is here
-// stays, and where there are too many the one that is gone for longest gives way.
+// without an event for a day, whatever they last showed. A robot that is online
+// stays, and where there are too many the one that is gone for longest is dropped.
 func TestTheBoardForgets(t *testing.T) {
 	b, seq := agent.NewBoard(), uint64(0)
 	happens := func(robot device.ID, session string, at time.Time, e event.Event) {

@@ -266,10 +266,10 @@ func (a *app) openWyoming(zone *time.Location) error {
 	o := wyoming.Options{Listen: []net.Listener{l}, Mind: a.mind, Language: a.config.Language, Zone: zone,
 		Sorry: a.engines.book.Phrase("failed"), Name: a.config.Name, ID: a.id, Version: a.version, Log: a.log}
 	if len(a.engines.sphinx) > 0 {
-		o.Ears = a.engines.sphinx[0]
+		o.Recognizer = a.engines.sphinx[0]
 	}
 	if len(a.engines.espeak) > 0 {
-		o.Mouth = a.engines.espeak[0]
+		o.Synthesizer = a.engines.espeak[0]
 	}
 	if a.wyoming, err = wyoming.New(o); err != nil {
 		return errors.Join(err, l.Close())

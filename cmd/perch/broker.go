@@ -212,7 +212,7 @@ func runBroker(in io.Reader, errs io.Writer) error {
 		_, _ = io.Copy(io.Discard, in) // until whoever started this has ended, or wants it to end
 		stop()
 	}()
-	return broker.Run(ctx, l, broker.Options{User: o.User, Password: o.Password, Base: o.Base, Keeper: o.Keeper, Log: log})
+	return broker.Run(ctx, l, broker.Options{User: o.User, Password: o.Password, Base: o.Base, ClientPrefix: o.Keeper, Log: log})
 }
 
 // confine bounds what this process can take. What a system does not allow is

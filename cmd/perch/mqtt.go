@@ -62,7 +62,7 @@ func (a *app) newMirror() error {
 	}
 	o.ID, o.Version, o.URL, o.Host, o.Started, o.Log = a.id, a.version, a.address, a.host, a.started, a.log
 	o.Away, o.ShareTranscripts = time.Duration(a.config.Robots.AwayAfter), a.config.Robots.ShareTranscripts
-	o.Robots, o.Talk, o.Herald, o.Board, o.Bus = a.residents(), a.movers(), a.herald, a.board, a.bus
+	o.Robots, o.Talk, o.Notifier, o.Board, o.Bus = a.residents(), a.movers(), a.herald, a.board, a.bus
 	o.Senses, o.Firmware, o.Questions, o.Notices = a.senses.intake, updates{a.firmware}, asked{a.hooks, a.talk}, a.notices
 	o.Announced = store.NewTable[[]string](a.db, "announced")
 	o.Kept = store.NewTable[[]homeassistant.Waiting](a.db, "mqtt-waiting")

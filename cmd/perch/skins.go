@@ -38,7 +38,7 @@ func (a *app) newSkins(zone *time.Location) error {
 		Stage: a.movers(), Residents: a.robots, Find: a.robots.Find, Senses: a.senses.board, Bus: a.bus, Face: words.Face, UserTools: c.Robots.UserTools, Log: a.log,
 	})
 	a.skins, err = skin.New(skin.Options{
-		Board: a.board, Bus: a.bus, Herald: a.herald, Notices: a.notices, Robots: a.robots, Find: a.robots.Find, Mind: a.mind, Questions: asked{a.hooks, a.talk},
+		Board: a.board, Bus: a.bus, Notifier: a.herald, Notices: a.notices, Robots: a.robots, Find: a.robots.Find, Mind: a.mind, Questions: asked{a.hooks, a.talk},
 		Words: words, Vocabulary: agent.Vocabulary(c.Skins.Vocabulary), QueryToken: c.Skins.QueryToken,
 		Language: c.Language, Zone: zone, Log: a.log,
 	})

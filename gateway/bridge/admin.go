@@ -12,12 +12,12 @@ import (
 // What a robot is given at once, in bytes.
 const (
 	mostSaid = 4000
-	fastTurn = 250 // of a head, where a client does not say how fast
+	fastTurn = 250 // of a head, where a client names no speed
 )
 
-// order is the body of what robots are told to do; every act has its own part
+// command is the body of a command for robots; every act has its own part
 // of it.
-type order struct {
+type command struct {
 	DeviceID string `json:"device_id"` // empty is the first that is connected
 
 	Text     string   `json:"text"`
@@ -31,9 +31,9 @@ type order struct {
 	Asset    string   `json:"asset"`
 }
 
-// obeyed is the answer: which robot it was, in the firmware's spelling, and
-// what it was told.
-type obeyed struct {
+// commandResult is the answer: which robot it was, in the firmware's spelling, and
+// the command.
+type commandResult struct {
 	OK       bool   `json:"ok"`
 	DeviceID string `json:"device_id"`
 
@@ -48,56 +48,56 @@ type obeyed struct {
 	Asset    string `json:"asset,omitempty"`
 }
 
-// act carries out an order, and adds to the answer what it was.
-type act func(ctx context.Context, id device.ID, o order, a *obeyed) error
+// act carries out a command, and adds to the answer what it was.
+type act func(ctx context.Context, id device.ID, o command, a *commandResult) error
 
-// obey reads an order, finds its robot and carries it out. Orders without
+// run reads a command, finds its robot and carries it out. Commands without
 // anything in them may come without a body.
-func (d *Door) obey(ctx context.Context, body []byte, check func(*order) error, do act) (obeyed, error) {
-	var o order
+func (d *Door) run(ctx context.Context, body []byte, check func(*command) error, do act) (commandResult, error) {
+	var o command
 	if len(body) > 0 {
 		if err := decode(body, &o); err != nil {
-			return obeyed{}, err
+			return commandResult{}, err
 		}
 	}
 	if err := check(&o); err != nil {
-		return obeyed{}, err
+		return commandResult{}, err
 	}
 	id, err := d.robot(strings.TrimSpace(o.DeviceID))
 	if err != nil {
-		return obeyed{}, err
+		return commandResult{}, err
 	}
-	a := obeyed{OK: true, DeviceID: id.MAC()}
+	a := commandResult{OK: true, DeviceID: id.MAC()}
 	if err := do(ctx, id, o, &a); err != nil {
-		return obeyed{}, err
+		return commandResult{}, err
 	}
 	return a, nil
 }
 
 // nothing is the check of an order without a body of its own.
-func nothing(*order) error { return nil }
+func nothing(*command) error { return nil }
 
-func hasText(o *order) (err error) {
+func hasText(o *command) (err error) {
 	o.Text, err = needed("text", o.Text, mostSaid)
 	return err
 }
 
-func (d *Door) injectText(ctx context.Context, id device.ID, o order, _ *obeyed) error {
+func (d *Door) injectText(ctx context.Context, id device.ID, o command, _ *commandResult) error {
 	return d.o.Talk.Hear(ctx, id, o.Text)
 }
 
-func (d *Door) say(ctx context.Context, id device.ID, o order, _ *obeyed) error {
+func (d *Door) say(ctx context.Context, id device.ID, o command, _ *commandResult) error {
 	// A channel that has closed meanwhile has it said at the next hello.
 	_, err := d.o.Talk.Say(ctx, id, o.Text)
 	return err
 }
 
-func (d *Door) abort(ctx context.Context, id device.ID, _ order, _ *obeyed) error {
+func (d *Door) abort(ctx context.Context, id device.ID, _ command, _ *commandResult) error {
 	return d.o.Talk.Abort(ctx, id)
 }
 
 // hasAngles wants one of the two axes; the other stays as it is.
-func hasAngles(o *order) error {
+func hasAngles(o *command) error {
 	if o.Yaw == nil && o.Pitch == nil {
 		return badBody("yaw or pitch is needed, in degrees")
 	}
@@ -114,7 +114,7 @@ func hasAngles(o *order) error {
 
 // turnHead turns a head, as far as it goes: the robot's own range is kept to
 // where the call is made.
-func (d *Door) turnHead(ctx context.Context, id device.ID, o order, a *obeyed) error {
+func (d *Door) turnHead(ctx context.Context, id device.ID, o command, a *commandResult) error {
 	speed := fastTurn
 	if o.Speed != nil {
 		speed = int(*o.Speed)
@@ -142,21 +142,21 @@ func (d *Door) command(ctx context.Context, id device.ID, tool string, arguments
 }
 
 // hasState wants one of the states that firmware with this tool has.
-func hasState(o *order) error {
+func hasState(o *command) error {
 	if o.State = line(o.State); !slices.Contains([]string{"idle", "talk", "story_time", "security", "sleep", "dance"}, o.State) {
 		return badBody("state is one of idle, talk, story_time, security, sleep and dance")
 	}
 	return nil
 }
 
-func (d *Door) setState(ctx context.Context, id device.ID, o order, a *obeyed) error {
+func (d *Door) setState(ctx context.Context, id device.ID, o command, a *commandResult) error {
 	a.State = o.State
 	return d.command(ctx, id, "set_state", map[string]any{"state": o.State})
 }
 
 // hasToggle wants one of the toggles that firmware with this tool has, and a
 // plain yes or no.
-func hasToggle(o *order) error {
+func hasToggle(o *command) error {
 	if o.Name = line(o.Name); o.Name != "kid_mode" && o.Name != "smart_mode" {
 		return badBody("name is one of kid_mode and smart_mode")
 	}
@@ -166,23 +166,23 @@ func hasToggle(o *order) error {
 	return nil
 }
 
-func (d *Door) setToggle(ctx context.Context, id device.ID, o order, a *obeyed) error {
+func (d *Door) setToggle(ctx context.Context, id device.ID, o command, a *commandResult) error {
 	a.Name, a.Enabled = o.Name, o.Enabled
 	return d.command(ctx, id, "set_toggle", map[string]any{"name": o.Name, "enabled": *o.Enabled})
 }
 
-func (d *Door) setFaceIdentified(ctx context.Context, id device.ID, _ order, _ *obeyed) error {
+func (d *Door) setFaceIdentified(ctx context.Context, id device.ID, _ command, _ *commandResult) error {
 	return d.command(ctx, id, "set_face_identified", map[string]any{})
 }
 
-func hasQuestion(o *order) (err error) {
+func hasQuestion(o *command) (err error) {
 	o.Question, err = needed("question", o.Question, mostAsked)
 	return err
 }
 
-// takePicture waits for what is seen. Who does not wait has the photo taken
-// all the same: the robot has been told.
-func (d *Door) takePicture(ctx context.Context, id device.ID, o order, a *obeyed) error {
+// takePicture waits for what is seen. If the client does not wait, the photo is
+// taken all the same: the robot has its command.
+func (d *Door) takePicture(ctx context.Context, id device.ID, o command, a *commandResult) error {
 	a.Question = o.Question
 	return within(ctx, d.o.Long, "take_photo", func(ctx context.Context) (err error) {
 		a.Result, err = d.photo(ctx, id, o.Question)
@@ -191,12 +191,12 @@ func (d *Door) takePicture(ctx context.Context, id device.ID, o order, a *obeyed
 }
 
 // hasAsset wants a sound that may be played, by its name or its path.
-func (d *Door) hasAsset(o *order) (err error) {
+func (d *Door) hasAsset(o *command) (err error) {
 	_, err = baseName(strings.TrimSpace(o.Asset), d.o.Roots)
 	return err
 }
 
-func (d *Door) playAsset(ctx context.Context, id device.ID, o order, a *obeyed) error {
+func (d *Door) playAsset(ctx context.Context, id device.ID, o command, a *commandResult) error {
 	name, err := baseName(strings.TrimSpace(o.Asset), d.o.Roots)
 	if err != nil {
 		return err

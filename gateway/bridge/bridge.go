@@ -21,10 +21,10 @@ import (
 	"perch/gateway/door"
 )
 
-// talk acts on robots whose channel is open. Its errors say themselves how
+// talk acts on robots with an open channel. Its errors have codes of their own, by which
 // they are shown; that of a closed channel has the code "robot_offline".
 type talk interface {
-	// Open lists the robots whose channel is open.
+	// Open lists the robots with an open channel.
 	Open() []device.ID
 	Say(ctx context.Context, id device.ID, text string) (queued bool, err error)
 	// Hear takes a text as if it had been spoken to the robot.
@@ -35,13 +35,13 @@ type talk interface {
 	Call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error)
 }
 
-// mind answers what people say.
+// mind is the agent: it answers text.
 type mind interface {
 	Answer(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error
 	Remembered(conversation string, e agent.Exchange, now time.Time)
 }
 
-// memory is what the house remembers.
+// memory is what the appliance remembers.
 type memory interface {
 	// Search returns all there is for an empty query.
 	Search(query string, now time.Time) []agent.Entry
@@ -66,13 +66,13 @@ type Options struct {
 	Talk   talk
 	Mind   mind
 	Memory memory
-	Log    *Log            // of turns that were told here; nil keeps none
+	Log    *Log            // of turns that were reported here; nil keeps none
 	Spoken func() []Turn   // turns that robots here took, in any order; nil is none
-	Deep   []thinker.Model // that think_hard asks, in order; empty is the mind
+	Deep   []thinker.Model // that think_hard asks, in order; empty is the agent
 
 	Perception perception
 	Sounds     sounds   // nil has nothing to play
-	Roots      []string // absolute, of the files in Sounds; the first is told to clients
+	Roots      []string // absolute, of the files in Sounds; clients are sent the first
 	Board      board
 	Bus        *event.Bus
 
@@ -83,7 +83,7 @@ type Options struct {
 	Logger   *slog.Logger
 }
 
-// How long things may take where nothing else is said. They are the API's own.
+// How long things may take by default. They are the API's own.
 const (
 	shortTime = 5 * time.Second
 	longTime  = 30 * time.Second
@@ -95,7 +95,7 @@ const mostTurns = 4
 // Door is the bridge API.
 type Door struct {
 	o       Options
-	turns   chan struct{} // a place for each turn under way
+	turns   chan struct{} // a slot for each turn under way
 	readers atomic.Int64  // of the feed
 	dropped atomic.Uint64
 }
@@ -120,7 +120,7 @@ func New(o Options) *Door {
 // now is the time in the household's zone.
 func (d *Door) now() time.Time { return time.Now().In(d.o.Zone) }
 
-// errNoRobot is the answer where there is nobody to act on.
+// errNoRobot is the answer where there is no robot to act on.
 var errNoRobot error = &door.Fault{Word: "no_robot", HTTP: http.StatusServiceUnavailable,
 	Sentence: "no such robot is connected; it opens its channel when somebody talks to it"}
 
@@ -144,8 +144,8 @@ func (d *Door) robot(name string) (device.ID, error) {
 	return id, nil
 }
 
-// robotOf is the robot whose talk that session is. A voice server elsewhere
-// has sessions of its own, which nobody knows here.
+// robotOf is the robot of that session. A voice server elsewhere has sessions of
+// its own, which are unknown here.
 func (d *Door) robotOf(session string) (device.ID, bool) {
 	if session == "" {
 		return "", false
@@ -172,8 +172,8 @@ func within(ctx context.Context, most time.Duration, what string, do func(contex
 	return err
 }
 
-// fault gives the errors of other packages their place in HTTP. An error that
-// says itself how it is shown is left as it is.
+// fault gives the errors of other packages their status in HTTP. An error with a
+// code of its own is left as it is.
 func fault(err error) error {
 	var coded interface{ Code() string }
 	if errors.As(err, &coded) {

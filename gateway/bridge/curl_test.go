@@ -17,8 +17,8 @@ func TestCurl(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("curl is not installed; make deps installs it")
 	}
-	h := newHouse(t, func(o *Options) { o.Short, o.Long = 200*time.Millisecond, 200*time.Millisecond })
-	h.brain.think = says(agent.Felt{Emotion: agent.Emotion{Name: "happy", Emoji: "😊"}}, agent.Say{Text: "Sure."})
+	h := newHarness(t, func(o *Options) { o.Short, o.Long = 200*time.Millisecond, 200*time.Millisecond })
+	h.brain.think = replying(agent.Felt{Emotion: agent.Emotion{Name: "happy", Emoji: "😊"}}, agent.Say{Text: "Sure."})
 	h.speaks(robotB, "speaks")
 	h.robots.answer = func(ctx context.Context, tool string) (device.Result, error) {
 		if !strings.HasSuffix(tool, "take_photo") {

@@ -76,7 +76,7 @@ func (d *Door) memoryLookup(_ context.Context, e escalation) (string, error) {
 	return d.lookUp(query), d.o.Memory.Err()
 }
 
-// thinkHard asks the first deep model that answers, or the mind where there is
+// thinkHard asks the first deep model that answers, or the agent where there is
 // none.
 func (d *Door) thinkHard(ctx context.Context, e escalation) (string, error) {
 	question, err := needed("args.question", cmp.Or(e.Args.Question, e.Args.Query), mostQuestion)
@@ -116,7 +116,7 @@ func (d *Door) inTalk(session string) (device.ID, error) {
 	return d.robot("")
 }
 
-// photo has a robot take a picture, and returns what there is to say of it.
+// photo has a robot take a picture, and returns its description.
 func (d *Door) photo(ctx context.Context, id device.ID, question string) (string, error) {
 	answer, err := d.call(ctx, id, "take_photo", map[string]any{"question": question})
 	if err == nil && answer.Text == "" && len(answer.Pictures) > 0 {
@@ -125,7 +125,7 @@ func (d *Door) photo(ctx context.Context, id device.ID, question string) (string
 	return seen(answer.Text), err
 }
 
-// seen is what a camera's answer says, in words: the response or description of
+// seen is the text in a camera's answer: the response or description of
 // an object, or plain text.
 func seen(text string) string {
 	var object struct{ Response, Description string }
@@ -135,7 +135,7 @@ func seen(text string) string {
 	return text
 }
 
-// call runs the robot's tool whose name ends so: boards have it under
+// call runs the robot's tool with that end of its name: boards have it under
 // "self.camera." or elsewhere.
 func (d *Door) call(ctx context.Context, id device.ID, name string, arguments map[string]any) (device.Result, error) {
 	for _, t := range d.o.Talk.Tools(id) {

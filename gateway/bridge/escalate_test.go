@@ -16,12 +16,12 @@ import (
 	"perch/device"
 )
 
-// model is a deep model that says something, or fails.
+// model is a deep model that answers, or fails.
 type model struct {
-	says string
-	err  error
-	wait bool // until its time is over
-	got  *string
+	replying string
+	err      error
+	wait     bool // until its time is over
+	got      *string
 }
 
 func (m model) Name() string { return "model" }
@@ -33,7 +33,7 @@ func (m model) Continue(ctx context.Context, p thinker.Prompt, out func(thinker.
 		<-ctx.Done()
 		return "", ctx.Err()
 	}
-	for piece := range slices.Chunk([]byte(m.says), 100) {
+	for piece := range slices.Chunk([]byte(m.replying), 100) {
 		if err := out(thinker.Piece{Text: string(piece)}); err != nil {
 			return "", err
 		}
@@ -42,13 +42,13 @@ func (m model) Continue(ctx context.Context, p thinker.Prompt, out func(thinker.
 }
 
 func TestEscalations(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	for _, text := range []string{"Anna's favourite colour is blue", "the key is under the pot"} {
 		if _, err := h.memory.Remember(agent.Entry{Body: text}, noon); err != nil {
 			t.Fatal(err)
 		}
 	}
-	h.brain.think = says(agent.Felt{Emotion: agent.Neutral}, agent.Say{Text: "It is 42."}, agent.Say{Text: "I am sure."})
+	h.brain.think = replying(agent.Felt{Emotion: agent.Neutral}, agent.Say{Text: "It is 42."}, agent.Say{Text: "I am sure."})
 	h.speaks(robotB, "s2")
 	server := h.local(t)
 	for _, c := range []struct{ body, result, asked string }{
@@ -89,9 +89,9 @@ func TestWhatACameraAnswers(t *testing.T) {
 	}
 }
 
-// TestAPictureWithoutAWord: it is said, and not that nothing was seen.
+// TestAPictureWithoutAWord: the answer is that, and not that nothing was seen.
 func TestAPictureWithoutAWord(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.robots.answer = func(context.Context, string) (device.Result, error) {
 		return device.Result{Pictures: []device.Picture{{Type: "image/jpeg", Data: []byte{1}}}}, nil
 	}
@@ -103,7 +103,7 @@ func TestAPictureWithoutAWord(t *testing.T) {
 // TestResultsAreShort: 1000 characters, whatever their bytes.
 func TestResultsAreShort(t *testing.T) {
 	for _, letter := range []string{"x", "é", "語", "😀"} {
-		h := newHouse(t, func(o *Options) { o.Deep = []thinker.Model{model{says: strings.Repeat(letter, 1<<20)}} })
+		h := newHarness(t, func(o *Options) { o.Deep = []thinker.Model{model{replying: strings.Repeat(letter, 1<<20)}} })
 		said, err := h.door.escalate(t.Context(), []byte(`{"tool":"think_hard","args":{"question":"why?"}}`))
 		if n := utf8.RuneCountInString(said.Result); err != nil || n != 1000 || strings.Trim(said.Result, letter) != "" {
 			t.Errorf("%s: %d characters, %v", letter, n, err)
@@ -119,15 +119,15 @@ func TestThinkingHard(t *testing.T) {
 		result string
 		code   string
 	}{
-		"one":                 {[]thinker.Model{model{says: " Because. ", got: &got}}, "Because.", ""},
-		"the next":            {[]thinker.Model{model{err: errors.New("off, at 10.0.0.1")}, model{says: "Because.", got: &got}}, "Because.", ""},
-		"one that is silent":  {[]thinker.Model{model{says: " "}, model{says: "Because.", got: &got}}, "Because.", ""},
-		"one that broke off":  {[]thinker.Model{model{says: "Bec", err: errors.New("off")}, model{says: "Because.", got: &got}}, "Because.", ""},
-		"none that is there":  {[]thinker.Model{model{err: errors.New("off, at 10.0.0.1")}, model{says: ""}}, "", "no_brain"},
-		"one of only blanks ": {[]thinker.Model{model{says: "\n"}}, "", "no_brain"},
+		"one":                 {[]thinker.Model{model{replying: " Because. ", got: &got}}, "Because.", ""},
+		"the next":            {[]thinker.Model{model{err: errors.New("off, at 10.0.0.1")}, model{replying: "Because.", got: &got}}, "Because.", ""},
+		"one that is silent":  {[]thinker.Model{model{replying: " "}, model{replying: "Because.", got: &got}}, "Because.", ""},
+		"one that broke off":  {[]thinker.Model{model{replying: "Bec", err: errors.New("off")}, model{replying: "Because.", got: &got}}, "Because.", ""},
+		"none that is there":  {[]thinker.Model{model{err: errors.New("off, at 10.0.0.1")}, model{replying: ""}}, "", "no_brain"},
+		"one of only blanks ": {[]thinker.Model{model{replying: "\n"}}, "", "no_brain"},
 	} {
 		got = ""
-		h := newHouse(t, func(o *Options) { o.Deep = c.deep })
+		h := newHarness(t, func(o *Options) { o.Deep = c.deep })
 		status, body := ask(t, h.local(t), http.MethodPost, "/api/voice/escalate", `{"tool":"think_hard","args":{"question":"why\nnot?"}}`)
 		switch {
 		case c.code != "" && (status != 503 || refused(t, body) != c.code || strings.Contains(body, "10.0.0.1")):
@@ -136,9 +136,9 @@ func TestThinkingHard(t *testing.T) {
 			t.Errorf("%s: %d %s, asked %q", name, status, body, got)
 		}
 	}
-	h := newHouse(t)
+	h := newHarness(t)
 	h.brain.think = func(ctx context.Context, turn agent.Turn, out func(agent.Reply) error) error {
-		return says(agent.Say{Text: fmt.Sprint(len(turn.History))})(ctx, turn, out)
+		return replying(agent.Say{Text: fmt.Sprint(len(turn.History))})(ctx, turn, out)
 	}
 	server := h.local(t)
 	for range 2 {
@@ -149,7 +149,7 @@ func TestThinkingHard(t *testing.T) {
 }
 
 func TestRefusedEscalations(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	server := h.local(t)
 	for name, c := range map[string]struct {
 		body   string
@@ -185,7 +185,7 @@ func TestRefusedEscalations(t *testing.T) {
 // TestSettablePatience: a tool that never answers is given up after the time
 // that is set for it, over HTTP.
 func TestSettablePatience(t *testing.T) {
-	h := newHouse(t, func(o *Options) {
+	h := newHarness(t, func(o *Options) {
 		o.Short, o.Long = 20*time.Millisecond, 30*time.Millisecond
 		o.Deep = []thinker.Model{model{wait: true}}
 	})

@@ -24,7 +24,7 @@ import (
 )
 
 func TestPerceivedEvents(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.speaks(robotB, "s2")
 	server := h.local(t)
 	for body, want := range map[string]string{
@@ -69,7 +69,7 @@ func TestPerceivedEvents(t *testing.T) {
 }
 
 func TestStatesAndRecent(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	server := h.local(t)
 	for path, want := range map[string]string{
 		"state":                                   `{"` + macA + `":{"face":true},"` + macB + `":{"face":false}}`,
@@ -106,7 +106,7 @@ type reader struct {
 	answer *http.Response
 }
 
-func (h *house) listen(t testing.TB, query, lastID string) *reader {
+func (h *harness) listen(t testing.TB, query, lastID string) *reader {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	server := h.local(t)
@@ -154,7 +154,7 @@ func (l *reader) next() (s sent) {
 }
 
 func TestFeed(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.bus.Publish(robotA, "", event.Perceived{Name: "before"})
 	all, one := h.listen(t, "", ""), h.listen(t, "?device_id="+macB, "")
 	h.bus.Publish(robotA, "s1", event.Heard{Text: "nobody's business"})
@@ -190,7 +190,7 @@ func TestFeed(t *testing.T) {
 // TestFeedResumes: after the last that was seen, or after a state; ids of
 // another run, and what is none, begin now.
 func TestFeedResumes(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	for n := range 5 {
 		h.bus.Publish(robotA, "", event.Perceived{Name: fmt.Sprint(n + 1)})
 	}
@@ -215,9 +215,9 @@ func TestFeedResumes(t *testing.T) {
 	}
 }
 
-// TestFeedMissed: who was away for longer than is kept is told so.
+// TestFeedMissed: a client that was away for longer than is kept is sent that.
 func TestFeedMissed(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	for range 3000 {
 		h.bus.Publish(robotA, "", event.Perceived{Name: "x"})
 	}
@@ -232,7 +232,7 @@ func TestFeedMissed(t *testing.T) {
 
 // TestReadersOfTheFeedAreBounded, and one that leaves makes room.
 func TestReadersOfTheFeedAreBounded(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	var all []*reader
 	for range mostReaders {
 		all = append(all, h.listen(t, "", ""))
@@ -268,7 +268,7 @@ func (l *wires) Close() error   { l.once.Do(func() { close(l.calls) }); return n
 func (l *wires) Addr() net.Addr { return &net.TCPAddr{} }
 
 // onWire serves the bridge on virtual time, and returns the client's end.
-func (h *house) onWire(t testing.TB) net.Conn {
+func (h *harness) onWire(t testing.TB) net.Conn {
 	t.Helper()
 	e := h.engine(t)
 	h.door.Routes(e)
@@ -300,7 +300,7 @@ func TestPatience(t *testing.T) {
 		{"/admin/take-photo", `{"question":"who?"}`, 30 * time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			h := newHouse(t)
+			h := newHarness(t)
 			h.robots.answer = func(ctx context.Context, _ string) (device.Result, error) {
 				<-ctx.Done()
 				return device.Result{}, ctx.Err()
@@ -330,10 +330,10 @@ func TestPatience(t *testing.T) {
 // places, and one that waits is answered in its turn.
 func TestTurnsWaitForOneAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newHarness(t)
 		h.brain.think = func(ctx context.Context, turn agent.Turn, out func(agent.Reply) error) error {
 			time.Sleep(time.Second)
-			return says(agent.Say{Text: "Yes."})(ctx, turn, out)
+			return replying(agent.Say{Text: "Yes."})(ctx, turn, out)
 		}
 		began := time.Now()
 		var wg sync.WaitGroup
@@ -354,7 +354,7 @@ func TestTurnsWaitForOneAnother(t *testing.T) {
 // TestTheFeedIsKeptAlive: every 15 s, however much else happens.
 func TestTheFeedIsKeptAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newHarness(t)
 		client := h.onWire(t)
 		if _, err := io.WriteString(client, "GET /api/perception/feed HTTP/1.1\r\nHost: perch\r\n\r\n"); err != nil {
 			t.Fatal(err)
@@ -389,7 +389,7 @@ func TestTheFeedIsKeptAlive(t *testing.T) {
 // TestAStalledReaderIsLetGo after ten seconds, and counted; the others go on.
 func TestAStalledReaderIsLetGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newHarness(t)
 		stalled := h.onWire(t)
 		if _, err := io.WriteString(stalled, "GET /api/perception/feed HTTP/1.1\r\nHost: perch\r\n\r\n"); err != nil {
 			t.Fatal(err)

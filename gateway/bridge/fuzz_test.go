@@ -15,7 +15,7 @@ import (
 	"perch/gateway/door"
 )
 
-// clientsFault checks that what is refused is the client's doing, told briefly.
+// clientsFault checks that a refusal is the client's fault, in a short sentence.
 func clientsFault(t *testing.T, err error) {
 	t.Helper()
 	var f *door.Fault
@@ -24,12 +24,12 @@ func clientsFault(t *testing.T, err error) {
 	}
 }
 
-// oneLine holds for a text as it may reach a robot or a mind.
+// oneLine holds for a text as it may reach a robot or the agent.
 func oneLine(text string, most int) bool {
 	return text != "" && len(text) <= most && utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
 }
 
-// FuzzMessage: what reaches the mind is one bounded line.
+// FuzzMessage: what reaches the agent is one bounded line.
 func FuzzMessage(f *testing.F) {
 	for _, body := range []string{
 		`{"content":"hi","channel":"stackchan","session_id":"s1"}`, `{"content":"\u0000\ud800"}`, `{"content":7}`, `{"CONTENT":"x","content":"y"}`, `[]`, `null`, ``,
@@ -37,7 +37,7 @@ func FuzzMessage(f *testing.F) {
 	} {
 		f.Add([]byte(body))
 	}
-	h := newHouse(f)
+	h := newHarness(f)
 	var asked []agent.Turn
 	h.brain.think = func(_ context.Context, turn agent.Turn, out func(agent.Reply) error) error {
 		asked = append(asked, turn)
@@ -68,7 +68,7 @@ func FuzzEscalation(f *testing.F) {
 	} {
 		f.Add([]byte(body))
 	}
-	h := newHouse(f)
+	h := newHarness(f)
 	if _, err := h.memory.Remember(agent.Entry{Body: strings.Repeat("blue and long ", 200)}, noon); err != nil {
 		f.Fatal(err)
 	}
@@ -96,15 +96,15 @@ func FuzzOrder(f *testing.F) {
 	} {
 		f.Add([]byte(body))
 	}
-	h := newHouse(f)
+	h := newHarness(f)
 	d := h.door
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for _, o := range []struct {
-			check func(*order) error
+			check func(*command) error
 			do    act
 		}{{hasText, d.say}, {hasText, d.injectText}, {nothing, d.abort}, {hasAngles, d.turnHead}, {hasState, d.setState}, {hasToggle, d.setToggle},
 			{nothing, d.setFaceIdentified}, {hasQuestion, d.takePicture}, {d.hasAsset, d.playAsset}} {
-			got, err := d.obey(t.Context(), body, o.check, o.do)
+			got, err := d.run(t.Context(), body, o.check, o.do)
 			asked := h.robots.take()
 			switch {
 			case err != nil:
@@ -130,7 +130,7 @@ func FuzzKept(f *testing.F) {
 		f.Add([]byte(body))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		h := newHouse(t)
+		h := newHarness(t)
 		_, err := h.door.remember(body)
 		facts := h.memory.Search("", time.Now())
 		if err != nil {
@@ -162,7 +162,7 @@ func FuzzLookUp(f *testing.F) {
 		f.Add(query, query)
 	}
 	f.Fuzz(func(t *testing.T, query, kept string) {
-		h := newHouse(t)
+		h := newHarness(t)
 		h.door.o.Log.add(Turn{At: noon, User: kept, Assistant: kept})
 		if got := h.door.lookUp(query); got == "" || len(got) > 10*(len(kept)+100) {
 			t.Fatalf("%q of %q is %q", query, kept, got)

@@ -41,30 +41,34 @@ const (
 
 var noon = time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
 
-// shelf keeps values in memory, in the order of their keys.
-type shelf[T any] struct {
+// memoryTable keeps values in memory, in the order of their keys.
+type memoryTable[T any] struct {
 	mu   sync.Mutex
 	kept map[string]T
 }
 
-func newShelf[T any]() *shelf[T] { return &shelf[T]{kept: map[string]T{}} }
+func newMemoryTable[T any]() *memoryTable[T] { return &memoryTable[T]{kept: map[string]T{}} }
 
-func (s *shelf[T]) Get(key string) (T, bool, error) {
+func (s *memoryTable[T]) Get(key string) (T, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v, there := s.kept[key]
 	return v, there, nil
 }
-func (s *shelf[T]) PutSoon(key string, v T) { s.mu.Lock(); defer s.mu.Unlock(); s.kept[key] = v }
-func (s *shelf[T]) Put(key string, v T) error {
+func (s *memoryTable[T]) PutSoon(key string, v T) { s.mu.Lock(); defer s.mu.Unlock(); s.kept[key] = v }
+func (s *memoryTable[T]) Put(key string, v T) error {
 	s.PutSoon(key, v)
 	return nil
 }
-func (s *shelf[T]) DeleteSoon(key string)   { s.mu.Lock(); defer s.mu.Unlock(); delete(s.kept, key) }
-func (s *shelf[T]) Delete(key string) error { s.DeleteSoon(key); return nil }
-func (s *shelf[T]) Err() error              { return nil }
+func (s *memoryTable[T]) DeleteSoon(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.kept, key)
+}
+func (s *memoryTable[T]) Delete(key string) error { s.DeleteSoon(key); return nil }
+func (s *memoryTable[T]) Err() error              { return nil }
 
-func (s *shelf[T]) All() iter.Seq2[string, T] {
+func (s *memoryTable[T]) All() iter.Seq2[string, T] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	kept := maps.Clone(s.kept)
@@ -125,7 +129,7 @@ func (r *robots) Call(ctx context.Context, id device.ID, tool string, arguments 
 	return device.Result{Text: "true"}, err
 }
 
-// brain answers with what it is told to, and notes what it is asked.
+// brain answers as scripted, and notes what it is asked.
 type brain struct {
 	think func(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error
 }
@@ -135,8 +139,8 @@ func (b *brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 	return b.think(ctx, t, out)
 }
 
-// says is a thought of some replies.
-func says(replies ...agent.Reply) func(context.Context, agent.Turn, func(agent.Reply) error) error {
+// replying is a brain's script of some replies.
+func replying(replies ...agent.Reply) func(context.Context, agent.Turn, func(agent.Reply) error) error {
 	return func(_ context.Context, _ agent.Turn, out func(agent.Reply) error) error {
 		for _, r := range append(replies, agent.Done{End: agent.Continue}) {
 			if err := out(r); err != nil {
@@ -186,8 +190,8 @@ func (s *senses) Recent(id device.ID, most int) ([]Sensed, bool) {
 	return list[:min(most, 2)], id == robotA
 }
 
-// house is the bridge with the parts it has in the appliance.
-type house struct {
+// harness is the bridge with the parts it has in the appliance.
+type harness struct {
 	robots *robots
 	brain  *brain
 	memory *agent.Memory
@@ -199,12 +203,12 @@ type house struct {
 	door   *Door
 }
 
-// newHouse is a house in which two robots are connected.
-func newHouse(t testing.TB, change ...func(*Options)) *house {
+// newHarness has two robots connected.
+func newHarness(t testing.TB, change ...func(*Options)) *harness {
 	t.Helper()
-	h := &house{
-		robots: &robots{open: []device.ID{robotA, robotB}}, brain: &brain{think: says(agent.Say{Text: "Yes."})},
-		memory: agent.NewMemory(newShelf[agent.Entry]()), bus: event.NewBus(), board: agent.NewBoard(), log: &bytes.Buffer{},
+	h := &harness{
+		robots: &robots{open: []device.ID{robotA, robotB}}, brain: &brain{think: replying(agent.Say{Text: "Yes."})},
+		memory: agent.NewMemory(newMemoryTable[agent.Entry]()), bus: event.NewBus(), board: agent.NewBoard(), log: &bytes.Buffer{},
 	}
 	t.Cleanup(h.bus.Close)
 	for _, name := range []string{"self.camera.take_photo", "self.robot.set_head_angles", "self.robot.set_state", "self.robot.set_toggle", "self.robot.set_face_identified"} {
@@ -215,7 +219,7 @@ func newHouse(t testing.TB, change ...func(*Options)) *house {
 	logger := slog.New(slog.NewTextHandler(h.log, nil))
 	o := Options{
 		Talk: h.robots, Mind: agent.NewMind([]agent.Brain{h.brain}, h.memory, h.bus, logger), Memory: h.memory,
-		Log: NewLog(newShelf[Turn](), 100), Perception: h.senses, Sounds: h.player, Roots: []string{"/data/sounds"},
+		Log: NewLog(newMemoryTable[Turn](), 100), Perception: h.senses, Sounds: h.player, Roots: []string{"/data/sounds"},
 		Board: h.board, Bus: h.bus, Language: "en", Zone: time.UTC, Logger: logger,
 	}
 	for _, c := range change {
@@ -225,8 +229,8 @@ func newHouse(t testing.TB, change ...func(*Options)) *house {
 	return h
 }
 
-// public is the house as its network has it.
-func (h *house) public(t testing.TB) *httptest.Server {
+// public is the bridge as the network has it.
+func (h *harness) public(t testing.TB) *httptest.Server {
 	e := h.engine(t)
 	e.Use(door.Origins{}.Admit(), door.Guard(door.Hosts{}.Check))
 	h.door.Routes(e.Group("", door.Guard(door.NewKey(bridgeKey, "bridge.key", "").Check)))
@@ -234,8 +238,8 @@ func (h *house) public(t testing.TB) *httptest.Server {
 	return serve(t, e)
 }
 
-// local is the house as programs on its machine have it.
-func (h *house) local(t testing.TB) *httptest.Server {
+// local is the bridge as programs on its machine have it.
+func (h *harness) local(t testing.TB) *httptest.Server {
 	e := h.engine(t)
 	e.Use(door.Guard(door.Local))
 	h.door.Routes(e)
@@ -243,7 +247,7 @@ func (h *house) local(t testing.TB) *httptest.Server {
 	return serve(t, e)
 }
 
-func (h *house) engine(t testing.TB) *gin.Engine {
+func (h *harness) engine(t testing.TB) *gin.Engine {
 	t.Helper()
 	e, err := door.NewEngine(slog.New(slog.NewTextHandler(h.log, nil)))
 	if err != nil {
@@ -259,7 +263,7 @@ func serve(t testing.TB, e http.Handler) *httptest.Server {
 }
 
 // speaks has a robot begin to speak.
-func (h *house) speaks(id device.ID, session string) {
+func (h *harness) speaks(id device.ID, session string) {
 	h.board.Take(event.Envelope{Seq: 1, At: noon, Robot: id, Session: session, Event: event.RobotOnline{Framing: 1}})
 	h.board.Take(event.Envelope{Seq: 2, At: noon, Robot: id, Session: session, Event: event.SpeakingStarted{}})
 }

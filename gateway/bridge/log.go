@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Turn is what somebody said to a robot, and what it answered.
+// Turn is what a person said to a robot, and what it answered.
 type Turn struct {
 	At        time.Time `json:"at"`
 	Session   string    `json:"session,omitempty"`
@@ -23,7 +23,7 @@ type table interface {
 	All() iter.Seq2[string, Turn]
 }
 
-// Log keeps the latest turns that a voice server elsewhere has told of. Its
+// Log keeps the latest turns that a voice server elsewhere has reported. Its
 // methods may be called from any goroutine.
 type Log struct {
 	kept table

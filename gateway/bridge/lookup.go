@@ -18,12 +18,12 @@ const (
 	leastStem = 4 // bytes that two words begin alike with
 )
 
-// factWeight is how much more a fact counts than talk: somebody wanted it kept.
+// factWeight is how much more a fact counts than talk: a person wanted it kept.
 const factWeight = 1.5
 
-// worthTelling is the part of the best score below which nothing is told: what
+// leastScore is the part of the best score below which nothing is returned: what
 // shares but a "the" with the question is no answer.
-const worthTelling = 0.15
+const leastScore = 0.15
 
 // document is something that can be found.
 type document struct {
@@ -34,7 +34,7 @@ type document struct {
 	score  float64
 }
 
-// lookUp searches what the house remembers and what was said, and tells the
+// lookUp searches what is remembered and what was said, and returns the
 // best of it, the best first.
 func (d *Door) lookUp(query string) string {
 	now := d.now()
@@ -114,7 +114,7 @@ func rank(all []document, words []string) []document {
 		return cmp.Or(cmp.Compare(b.score, a.score), b.at.Compare(a.at))
 	})
 	found = found[:min(len(found), mostFound)]
-	return slices.DeleteFunc(found, func(d document) bool { return d.score < found[0].score*worthTelling })
+	return slices.DeleteFunc(found, func(d document) bool { return d.score < found[0].score*leastScore })
 }
 
 // holds notes how well each word stands in a document: 1 as it is, less as the

@@ -13,7 +13,7 @@ import (
 // TestRanking: more words, rarer words, facts before talk, and of equals the
 // newer.
 func TestRanking(t *testing.T) {
-	h := newHouse(t, func(o *Options) {
+	h := newHarness(t, func(o *Options) {
 		o.Spoken = func() []Turn {
 			return []Turn{{At: noon, User: "what colour is the sky", Assistant: "The sky is blue."}, {At: noon, User: "the the the", Assistant: "the"}}
 		}
@@ -49,9 +49,9 @@ func TestRanking(t *testing.T) {
 	}
 }
 
-// TestFewAreTold of many, and those are the best.
-func TestFewAreTold(t *testing.T) {
-	h := newHouse(t)
+// TestFewAreReturned of many, and those are the best.
+func TestFewAreReturned(t *testing.T) {
+	h := newHarness(t)
 	for n := range 100 {
 		if _, err := h.memory.Remember(agent.Entry{Body: fmt.Sprintf("cake number %d", n)}, noon.Add(time.Duration(n)*time.Second)); err != nil {
 			t.Fatal(err)
@@ -63,10 +63,10 @@ func TestFewAreTold(t *testing.T) {
 	}
 }
 
-// TestRareWordsTellMore than those that stand everywhere, and newer ones do not
+// TestRareWordsCountMore than those that stand everywhere, and newer ones do not
 // make up for it.
-func TestRareWordsTellMore(t *testing.T) {
-	h := newHouse(t)
+func TestRareWordsCountMore(t *testing.T) {
+	h := newHarness(t)
 	for n, text := range []string{"a zebra", "green tea", "black tea", "cold tea"} {
 		if _, err := h.memory.Remember(agent.Entry{Body: text}, noon.Add(time.Duration(n)*time.Hour)); err != nil {
 			t.Fatal(err)
@@ -99,7 +99,7 @@ func BenchmarkLookUp(b *testing.B) {
 	for n := range turns {
 		turns[n] = Turn{At: noon, User: fmt.Sprintf("what do you know of subject %d and its colour", n), Assistant: "I know that it is a number, and green."}
 	}
-	h := newHouse(b, func(o *Options) { o.Spoken = func() []Turn { return turns } })
+	h := newHarness(b, func(o *Options) { o.Spoken = func() []Turn { return turns } })
 	for n := range 2000 {
 		if _, err := h.memory.Remember(agent.Entry{Body: fmt.Sprintf("fact number %d is that a neighbour has a cat", n)}, noon); err != nil {
 			b.Fatal(err)

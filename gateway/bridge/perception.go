@@ -17,9 +17,9 @@ import (
 
 // perception takes what is sensed, and knows what was.
 type perception interface {
-	// Sense takes something a robot sensed, or somebody for it: a name, and an
-	// object. It is refused with an error that says itself how it is shown: a
-	// name or data that cannot be, or more than a robot may tell in a second.
+	// Sense takes what a robot sensed, or another program for it: a name, and an
+	// object. It refuses with an error with a code of its own: a name or data that
+	// cannot be, or more than a robot may report in a second.
 	Sense(ctx context.Context, robot device.ID, name string, data json.RawMessage) error
 	// States are what is known of each robot at that time, ready for JSON, and
 	// the number of the event they are true at.
@@ -29,7 +29,7 @@ type perception interface {
 	Recent(robot device.ID, most int) ([]Sensed, bool)
 }
 
-// Sensed is something a robot sensed, as clients are told: {"name", "data",
+// Sensed is what a robot sensed, as clients are sent it: {"name", "data",
 // "device_id", "ts"}, the device in the firmware's spelling, ts in seconds
 // since 1970.
 type Sensed struct {
@@ -39,7 +39,7 @@ type Sensed struct {
 	Data  json.RawMessage // an object; empty is one without anything in it
 }
 
-// MarshalJSON writes what clients are told.
+// MarshalJSON writes what clients are sent.
 func (s Sensed) MarshalJSON() ([]byte, error) {
 	if len(s.Data) == 0 {
 		s.Data = json.RawMessage("{}")
@@ -52,14 +52,14 @@ func (s Sensed) MarshalJSON() ([]byte, error) {
 	}{s.Name, s.Data, s.Robot.MAC(), float64(s.At.UnixMilli()) / 1000})
 }
 
-// What an event may hold, in bytes, and how many of the latest are told.
+// What an event may hold, in bytes, and how many of the latest are returned.
 const (
 	mostName   = 64
 	mostRecent = 50
 )
 
 // sensation is the body of POST /api/perception/event. Its ts is the clock of
-// somebody else, and only has to be a number.
+// another clock, and only has to be a number.
 type sensation struct {
 	Name      string          `json:"name"`
 	Data      json.RawMessage `json:"data"`
@@ -86,7 +86,7 @@ func (s *sensation) read(body []byte) error {
 }
 
 // sense takes an event of another program. The robot it names need not be
-// connected here, nor be one of this house: a voice server elsewhere tells of
+// connected here, nor be one of ours: a voice server elsewhere reports of
 // its own. Where none is named it is that of the talk, or the first connected.
 func (d *Door) sense(ctx context.Context, body []byte) (done, error) {
 	var s sensation
@@ -123,7 +123,7 @@ func (d *Door) states(name string) (states map[string]any, id string, err error)
 	return states, d.o.Bus.ID(seq), nil
 }
 
-// named is the robot a query names, and nobody where it names none.
+// named is the robot a query names, and empty where it names none.
 func (d *Door) named(name string) (device.ID, error) {
 	if name == "" {
 		return "", nil

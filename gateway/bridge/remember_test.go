@@ -10,7 +10,7 @@ import (
 )
 
 func TestRemember(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.speaks(robotB, "s2")
 	server := h.local(t)
 	for _, body := range []string{
@@ -41,10 +41,10 @@ func TestRemember(t *testing.T) {
 	}
 }
 
-// TestTheTurnLog: what is told of a turn is cut, kept and found.
+// TestTheTurnLog: what is reported of a turn is cut, kept and found.
 func TestTheTurnLog(t *testing.T) {
-	shelf := newShelf[Turn]()
-	h := newHouse(t, func(o *Options) { o.Log = NewLog(shelf, 3) })
+	memoryTable := newMemoryTable[Turn]()
+	h := newHarness(t, func(o *Options) { o.Log = NewLog(memoryTable, 3) })
 	server := h.local(t)
 	long := strings.Repeat("é", 2000)
 	for _, body := range []string{
@@ -64,15 +64,15 @@ func TestTheTurnLog(t *testing.T) {
 			t.Errorf("%s: %d %s", body, status, answer)
 		}
 	}
-	again := NewLog(shelf, 2)
+	again := NewLog(memoryTable, 2)
 	if kept := again.all(); len(kept) != 2 || kept[0].Assistant != "Hello!" {
 		t.Errorf("after a restart with room for two: %.300v", kept)
 	}
-	NewLog(shelf, 0).add(Turn{User: "x"})
+	NewLog(memoryTable, 0).add(Turn{User: "x"})
 	if kept := again.all(); len(kept) != 0 {
 		t.Errorf("a log that keeps none keeps %.300v", kept)
 	}
-	none := newHouse(t, func(o *Options) { o.Log = nil })
+	none := newHarness(t, func(o *Options) { o.Log = nil })
 	if done, err := none.door.memoryLog([]byte(`{"user":"x"}`)); err != nil || !done.OK {
 		t.Errorf("without a log: %v", err)
 	}
@@ -81,9 +81,9 @@ func TestTheTurnLog(t *testing.T) {
 // TestTheTurnLogAndAClockThatIsSetBack: the latest turn is the last to be given
 // up, whatever the clock said.
 func TestTheTurnLogAndAClockThatIsSetBack(t *testing.T) {
-	shelf := newShelf[Turn]()
+	memoryTable := newMemoryTable[Turn]()
 	for _, at := range []time.Time{noon.AddDate(5, 0, 0), noon, noon.AddDate(0, 0, -1)} {
-		l := NewLog(shelf, 2)
+		l := NewLog(memoryTable, 2)
 		for range 2 {
 			l.add(Turn{At: at, User: fmt.Sprint(at.Unix())})
 		}
@@ -93,9 +93,9 @@ func TestTheTurnLogAndAClockThatIsSetBack(t *testing.T) {
 	}
 }
 
-// TestTurnsOfOneMoment are told apart.
+// TestTurnsOfOneMoment are kept apart.
 func TestTurnsOfOneMoment(t *testing.T) {
-	l := NewLog(newShelf[Turn](), 10)
+	l := NewLog(newMemoryTable[Turn](), 10)
 	for n := range 5 {
 		l.add(Turn{At: noon, User: fmt.Sprint(n)})
 	}

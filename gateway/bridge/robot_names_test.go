@@ -10,7 +10,7 @@ import (
 
 // TestTheBridgeTakesARobotsName wherever it takes its MAC address.
 func TestTheBridgeTakesARobotsName(t *testing.T) {
-	h := newHouse(t, func(o *Options) {
+	h := newHarness(t, func(o *Options) {
 		o.Find = func(robot string) (device.ID, error) {
 			if strings.EqualFold(robot, "kitchen") {
 				return device.ParseID(macA)

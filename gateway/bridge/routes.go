@@ -41,14 +41,14 @@ func (d *Door) Routes(r gin.IRouter) {
 	})
 }
 
-// Admin mounts what robots can be told to do, under both of its prefixes. It is
+// Admin mounts the commands for robots, under both of its prefixes. It is
 // for a router behind the admin token, or for one that only this machine
 // reaches.
 func (d *Door) Admin(r gin.IRouter) {
 	for _, prefix := range []string{"/admin", "/xiaozhi/admin"} {
 		g := r.Group(prefix, door.Limit(mostBody))
 		for path, o := range map[string]struct {
-			check func(*order) error
+			check func(*command) error
 			do    act
 		}{
 			"/inject-text":         {hasText, d.injectText},
@@ -61,7 +61,7 @@ func (d *Door) Admin(r gin.IRouter) {
 			"/take-photo":          {hasQuestion, d.takePicture},
 			"/play-asset":          {d.hasAsset, d.playAsset},
 		} {
-			g.POST(path, post(func(ctx context.Context, body []byte) (obeyed, error) { return d.obey(ctx, body, o.check, o.do) }))
+			g.POST(path, post(func(ctx context.Context, body []byte) (commandResult, error) { return d.run(ctx, body, o.check, o.do) }))
 		}
 		g.GET("/devices", answer(func(*gin.Context) (any, error) { return d.devices(), nil }))
 		g.GET("/songs", answer(func(*gin.Context) (any, error) { return d.songs(), nil }))
@@ -93,6 +93,6 @@ func answer(work func(*gin.Context) (any, error)) gin.HandlerFunc {
 		case c.Request.Context().Err() == nil:
 			_ = c.Error(fault(err))
 		}
-		// Once the client has gone, what fails for it is nobody's failure.
+		// Once the client has gone, an error is not a failure.
 	}
 }

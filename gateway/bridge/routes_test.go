@@ -15,13 +15,13 @@ import (
 	"perch/gateway/door"
 )
 
-// errOffline is what a robot server says of a closed channel.
+// errOffline is a robot server's error for a closed channel.
 var errOffline = &door.Fault{Word: "robot_offline", Sentence: "the robot's channel is closed", HTTP: 409}
 
-// TestOrders: each thing robots can be told, under both prefixes, and what is
+// TestOrders: each command for robots, under both prefixes, and what is
 // answered.
 func TestOrders(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	server := h.local(t)
 	for _, c := range []struct{ path, body, answer, asked string }{
 		{"inject-text", `{"text":" what\ntime is it "}`, `{"ok":true,"device_id":"` + macA + `"}`, "hear a0b1c2d3e4f5 what time is it"},
@@ -100,7 +100,7 @@ func TestRefusedOrders(t *testing.T) {
 		"below":                {"play-asset", `{"asset":"/data/sounds/x/y.wav"}`, 403, "outside_roots"},
 		"too much":             {"say", `{"text":"` + strings.Repeat("x", 64<<10) + `"}`, 413, "body_too_large"},
 	} {
-		h := newHouse(t)
+		h := newHarness(t)
 		status, body := ask(t, h.local(t), http.MethodPost, "/admin/"+c.path, c.body)
 		if code := refused(t, body); status != c.status || code != c.code || len(body) > 500 {
 			t.Errorf("%s: %d %s", name, status, body)
@@ -113,7 +113,7 @@ func TestRefusedOrders(t *testing.T) {
 
 // TestNobodyIsConnected: every order, and the tools that need a robot.
 func TestNobodyIsConnected(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.robots.open = nil
 	server := h.local(t)
 	for path, body := range map[string]string{
@@ -135,9 +135,9 @@ func TestNobodyIsConnected(t *testing.T) {
 	}
 }
 
-// TestARobotFails: what goes wrong with it is told as what it is.
+// TestARobotFails: its failures are answered as what they are.
 func TestARobotFails(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	server := h.local(t)
 	for _, c := range []struct {
 		err    error
@@ -167,7 +167,7 @@ func TestARobotFails(t *testing.T) {
 // TestNotOverItsOwnVoice: a sound is refused while the robot speaks, and no
 // other robot's.
 func TestNotOverItsOwnVoice(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.speaks(robotA, "s1")
 	server := h.local(t)
 	for path, body := range map[string]string{
@@ -184,9 +184,9 @@ func TestNotOverItsOwnVoice(t *testing.T) {
 	}
 }
 
-// TestNothingToPlay: a house without sounds says so.
+// TestNothingToPlay: an appliance without sounds answers that.
 func TestNothingToPlay(t *testing.T) {
-	h := newHouse(t, func(o *Options) { o.Sounds, o.Roots = nil, nil })
+	h := newHarness(t, func(o *Options) { o.Sounds, o.Roots = nil, nil })
 	server := h.local(t)
 	if status, body := ask(t, server, http.MethodGet, "/admin/songs", ""); status != 200 || body != `{"base":"","files":[]}` {
 		t.Errorf("songs: %d %s", status, body)
@@ -199,10 +199,10 @@ func TestNothingToPlay(t *testing.T) {
 	}
 }
 
-// TestLocks: on the house's network every door wants its key, and no other's;
+// TestLocks: on the home network every door wants its key, and no other's;
 // the host and the page of a request are door's to judge, on both listeners.
 func TestLocks(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	public, local := h.public(t), h.local(t)
 	const say, remember = "/admin/say", "/api/voice/remember"
 	for _, c := range []struct {
@@ -257,8 +257,8 @@ func TestMessages(t *testing.T) {
 		"no channel":         {[]agent.Reply{agent.Felt{Emotion: shy}, agent.Say{Text: "Oh."}}, "", "Oh."},
 		"a channel like one": {[]agent.Reply{agent.Felt{Emotion: shy}, agent.Say{Text: "Oh."}}, "Stackchan", "Oh."},
 	} {
-		h := newHouse(t)
-		h.brain.think = says(c.replies...)
+		h := newHarness(t)
+		h.brain.think = replying(c.replies...)
 		status, body := ask(t, h.local(t), http.MethodPost, "/api/message", fmt.Sprintf(`{"content":"hi","channel":%q,"session_id":"s1"}`, c.channel))
 		if status != 200 || body != fmt.Sprintf(`{"response":%q}`, c.want) {
 			t.Errorf("%s: %d %s", name, status, body)
@@ -267,12 +267,12 @@ func TestMessages(t *testing.T) {
 }
 
 func TestMessagesOfASession(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.brain.think = func(ctx context.Context, turn agent.Turn, out func(agent.Reply) error) error {
 		if turn.Robot != "" || turn.Session != "" || turn.Body != nil || !turn.Untrusted || turn.Language != "en" || turn.Now.Location() != time.UTC {
 			t.Errorf("the turn is %+v", turn)
 		}
-		return says(agent.Say{Text: fmt.Sprintf("%d before %q.", len(turn.History), turn.Text)})(ctx, turn, out)
+		return replying(agent.Say{Text: fmt.Sprintf("%d before %q.", len(turn.History), turn.Text)})(ctx, turn, out)
 	}
 	server := h.local(t)
 	for _, c := range []struct{ session, want string }{
@@ -302,7 +302,7 @@ func TestMessagesThatAreNotAnswered(t *testing.T) {
 		"a mind that is away":   {`{"content":"hi"}`, 503, "no_brain"},
 		"a question of its own": {`{"content":"may you?"}`, 200, ""},
 	} {
-		h := newHouse(t)
+		h := newHarness(t)
 		h.brain.think = func(_ context.Context, turn agent.Turn, out func(agent.Reply) error) error {
 			if turn.Text == "hi" {
 				return fmt.Errorf("the server at 10.0.0.1 is off: %w", agent.ErrAway)

@@ -21,7 +21,7 @@ type sounds interface {
 	// Names are base names, such as "purr" or "birthday.wav".
 	Names() []string
 	// Play begins to play one on a robot. It wraps fs.ErrNotExist where there is
-	// none of that name; other errors say themselves how they are shown.
+	// none of that name; other errors have codes of their own.
 	Play(ctx context.Context, id device.ID, name string) error
 }
 
@@ -93,7 +93,7 @@ func (d *Door) songs() songs {
 }
 
 // playSong plays what a model calls a song. Where there is none like it, the
-// model is told which there are, and can choose.
+// model is given the list, and can choose.
 func (d *Door) playSong(ctx context.Context, e escalation) (string, error) {
 	wanted, err := needed("args.name", cmp.Or(e.Args.Name, e.Args.Query), mostAsset)
 	if err != nil {

@@ -1,11 +1,10 @@
-// Package broker is an MQTT broker for a house that has none. The library it
-// rests on panics on some packets, so it does not share a process with talks:
-// Run is the body of a child process, which is given a listener and ends with
-// its parent.
+// Package broker is an MQTT broker for homes that have none. The library it
+// rests on panics on some packets, so it has a process of its own: Run is the
+// body of a child process, which is given a listener and ends with its parent.
 //
 // It keeps nothing on disk. What is published to Perch as a command with QoS 1
-// is confirmed to its publisher once Perch has confirmed it, and not before:
-// whoever was told that it arrived can rely on it.
+// is confirmed to its publisher once Perch has confirmed it, and not before: a
+// publisher can rely on a confirmation.
 package broker
 
 import (
@@ -29,28 +28,28 @@ import (
 	"perch/gateway/door"
 )
 
-// Bounds of the broker: it is for one house.
+// Limits of the broker: it is for one home.
 const (
 	mostClients   = 100
 	mostOfPeer    = 60        // of them from one address, on which there may be many programs
 	mostPacket    = 256 << 10 // bytes
 	mostPending   = 2048      // messages that wait for a client
-	introduceIn   = 10 * time.Second
+	loginWithin   = 10 * time.Second
 	sessionExpiry = 3600 // seconds a client's session outlives its connection
 	goodbyeIn     = time.Second
 	acceptAgain   = 100 * time.Millisecond // after a connection that could not be accepted
 
-	// Whoever guesses waits for each answer, the longer the more of his guesses
-	// are under way. Nobody is locked out: beside Home Assistant, which knows the
+	// A refused login is answered late, the later the more of the same address
+	// wait. No address is locked out: beside Home Assistant, which knows the
 	// password, there may be a program on the same machine that does not.
 	refuseAfter = time.Second
 )
 
 // Options are what a broker needs. All of it is needed.
 type Options struct {
-	User, Password string // whoever knows them reads and writes all
+	User, Password string // of every client; they may read and write all topics
 	Base           string // the topic that Perch's others begin with
-	Keeper         string // how the client ids of Perch's own connections begin: they alone confirm commands
+	ClientPrefix   string // how the client ids of Perch's own connections begin: they alone confirm commands
 	Log            *slog.Logger
 }
 
@@ -68,10 +67,10 @@ func Run(ctx context.Context, l net.Listener, o Options) error {
 
 // broker is one that serves.
 type broker struct {
-	server   *mochi.Server
-	listener *limitedListener
-	lock     *lock
-	gate     *gate
+	server         *mochi.Server
+	listener       *limitedListener
+	authentication *authentication
+	confirmations  *confirmations
 }
 
 func serve(l net.Listener, o Options) (*broker, error) {
@@ -83,11 +82,11 @@ func serve(l net.Listener, o Options) (*broker, error) {
 	limits.MaximumClientWritesPending, limits.MaximumInflight, limits.ReceiveMaximum = mostPending, 1024, 256
 	limits.MaximumSessionExpiryInterval, limits.TopicAliasMaximum = sessionExpiry, 64
 	b := &broker{listener: &limitedListener{Listener: l, limit: door.NewConnectionLimit(mostConns, mostOfPeer), open: map[*limitedConn]bool{}}}
-	b.lock = &lock{user: sha256.Sum256([]byte(o.User)), password: sha256.Sum256([]byte(o.Password)),
+	b.authentication = &authentication{user: sha256.Sum256([]byte(o.User)), password: sha256.Sum256([]byte(o.Password)),
 		over: make(chan struct{}), refusing: map[netip.Addr]int{}}
 	b.server = mochi.New(&mochi.Options{Capabilities: limits, Logger: slog.New(&brokerLog{o.Log}), SysTopicResendInterval: 60})
-	b.gate = newGate(b.server, o.Base, o.Keeper)
-	err := errors.Join(b.server.AddHook(b.lock, nil), b.server.AddHook(b.gate, nil))
+	b.confirmations = newConfirmations(b.server, o.Base, o.ClientPrefix)
+	err := errors.Join(b.server.AddHook(b.authentication, nil), b.server.AddHook(b.confirmations, nil))
 	if err == nil {
 		err = b.server.AddListener(listeners.NewNet("mqtt", b.listener))
 	}
@@ -102,9 +101,9 @@ func serve(l net.Listener, o Options) (*broker, error) {
 
 // close ends every connection and waits for that.
 func (b *broker) close() {
-	b.lock.end()       // a client that waits to be refused is refused now
-	b.gate.end()       // a command that waits to be confirmed is published again elsewhere
-	b.listener.close() // the library may not be closed while it takes over a connection
+	b.authentication.end() // a client that waits to be refused is refused now
+	b.confirmations.end()  // a command that waits to be confirmed is published again elsewhere
+	b.listener.close()     // the library may not be closed while it takes over a connection
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)
@@ -114,36 +113,36 @@ func (b *broker) close() {
 	defer timer.Stop()
 	select {
 	case <-closed:
-	case <-timer.C: // somebody does not read its goodbye, or has yet to say who it is
+	case <-timer.C: // a client does not read its goodbye, or has yet to log in
 	}
 	b.listener.closeAll()
 	<-closed
-	b.gate.waits.Wait()
+	b.confirmations.waits.Wait()
 }
 
-// lock lets in who knows the user and the password.
-type lock struct {
+// authentication checks the user and the password.
+type authentication struct {
 	mochi.HookBase
 	user, password [sha256.Size]byte
 
 	once     sync.Once
 	over     chan struct{} // closed with the broker
 	mu       sync.Mutex
-	refusing map[netip.Addr]int // that wait to be told so
+	refusing map[netip.Addr]int // logins that wait to be refused
 }
 
-func (l *lock) end() { l.once.Do(func() { close(l.over) }) }
+func (l *authentication) end() { l.once.Do(func() { close(l.over) }) }
 
-// ID names the hook within the broker.
-func (*lock) ID() string { return "perch" }
+// ID is the hook's name within the broker.
+func (*authentication) ID() string { return "perch" }
 
 // Provides are the questions that the hook answers.
-func (*lock) Provides(b byte) bool {
+func (*authentication) Provides(b byte) bool {
 	return b == mochi.OnConnectAuthenticate || b == mochi.OnACLCheck
 }
 
-// OnConnectAuthenticate reports whether a client may come in.
-func (l *lock) OnConnectAuthenticate(c *mochi.Client, p packets.Packet) bool {
+// OnConnectAuthenticate reports whether a client may log in.
+func (l *authentication) OnConnectAuthenticate(c *mochi.Client, p packets.Packet) bool {
 	user, password := sha256.Sum256(p.Connect.Username), sha256.Sum256(p.Connect.Password)
 	if subtle.ConstantTimeCompare(user[:], l.user[:])&subtle.ConstantTimeCompare(password[:], l.password[:]) == 1 {
 		return true
@@ -152,11 +151,11 @@ func (l *lock) OnConnectAuthenticate(c *mochi.Client, p packets.Packet) bool {
 	return false
 }
 
-// delay has a client that guesses wait for its answer.
-func (l *lock) delay(from netip.Addr) {
+// delay has a refused client wait for its answer.
+func (l *authentication) delay(from netip.Addr) {
 	l.mu.Lock()
 	l.refusing[from]++
-	wait := time.NewTimer(min(time.Duration(l.refusing[from])*refuseAfter, introduceIn))
+	wait := time.NewTimer(min(time.Duration(l.refusing[from])*refuseAfter, loginWithin))
 	l.mu.Unlock()
 	defer wait.Stop()
 	select {
@@ -170,8 +169,8 @@ func (l *lock) delay(from netip.Addr) {
 	}
 }
 
-// OnACLCheck lets everybody who is in read and write everything.
-func (*lock) OnACLCheck(*mochi.Client, string, bool) bool { return true }
+// OnACLCheck lets every client read and write everything.
+func (*authentication) OnACLCheck(*mochi.Client, string, bool) bool { return true }
 
 // mostConns are the connections there may be, with those that have yet to log in.
 const mostConns = mostClients + 100
@@ -203,7 +202,7 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 			_ = conn.Close() // its client may try again
 			continue
 		}
-		_ = conn.SetDeadline(time.Now().Add(introduceIn)) // the broker sets its own after the login
+		_ = conn.SetDeadline(time.Now().Add(loginWithin)) // the broker sets its own after the login
 		return c, nil
 	}
 }
@@ -283,14 +282,14 @@ func (b *brokerLog) Enabled(ctx context.Context, level slog.Level) bool {
 
 // Handle passes a line on.
 func (b *brokerLog) Handle(ctx context.Context, r slog.Record) error {
-	var told []any
+	var passed []any
 	r.Attrs(func(a slog.Attr) bool {
 		if a.Key == "error" || a.Key == "client" || a.Key == "remote" {
-			told = append(told, slog.String(a.Key, fmt.Sprintf("%.200s", a.Value.String())))
+			passed = append(passed, slog.String(a.Key, fmt.Sprintf("%.200s", a.Value.String())))
 		}
 		return true
 	})
-	b.log.DebugContext(ctx, "the embedded MQTT broker: "+r.Message, told...)
+	b.log.DebugContext(ctx, "the embedded MQTT broker: "+r.Message, passed...)
 	return nil
 }
 

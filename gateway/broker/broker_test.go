@@ -34,7 +34,7 @@ func listening(t testing.TB) *broker {
 
 func serving(t testing.TB, l net.Listener) *broker {
 	t.Helper()
-	b, err := serve(l, Options{User: "perch", Password: password, Base: "perch", Keeper: asKeeper, Log: slog.New(slog.DiscardHandler)})
+	b, err := serve(l, Options{User: "perch", Password: password, Base: "perch", ClientPrefix: perchClient, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func connect(t *testing.T, from, address, id, password string) (code int, conn n
 }
 
 // TestGuessingAPasswordTakesTime: each answer to a wrong one is waited for, the
-// longer the more are tried at once; who knows it waits for none of them, not
+// longer the more are tried at once; a client that knows it waits for none of them, not
 // even on the same machine.
 func TestGuessingAPasswordTakesTime(t *testing.T) {
 	b := started(t)
@@ -94,10 +94,10 @@ func TestGuessingAPasswordTakesTime(t *testing.T) {
 		t.Errorf("three guesses at once took %v", took)
 	}
 	_ = conn.Close()
-	b.lock.mu.Lock()
-	defer b.lock.mu.Unlock()
-	if len(b.lock.refusing) != 0 {
-		t.Errorf("of those that have gone is kept: %v", b.lock.refusing)
+	b.authentication.mu.Lock()
+	defer b.authentication.mu.Unlock()
+	if len(b.authentication.refusing) != 0 {
+		t.Errorf("of those that have gone is kept: %v", b.authentication.refusing)
 	}
 }
 

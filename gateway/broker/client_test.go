@@ -92,13 +92,13 @@ func (c *client) got(t testing.TB, kind byte) []byte {
 	return body
 }
 
-// asKeeper is Perch's own client id.
-const asKeeper = "perch-0a1b2c3d"
+// perchClient is Perch's own client id.
+const perchClient = "perch-0a1b2c3d"
 
 // asPerch is a client that takes commands, and does not confirm them yet.
 func asPerch(t testing.TB, address string) *client {
 	t.Helper()
-	c, err := login(address, 4, asKeeper)
+	c, err := login(address, 4, perchClient)
 	if err != nil {
 		t.Fatal(err)
 	}

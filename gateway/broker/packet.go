@@ -113,7 +113,7 @@ func decodes(version, first byte, body []byte) (_ byte, err error) {
 	case packets.Disconnect:
 		err = pk.DisconnectDecode(body)
 	case packets.Pingreq:
-	default: // nothing that a client may send; nobody authenticates by AUTH here
+	default: // nothing that a client may send; no client authenticates by AUTH here
 		err = fmt.Errorf("type %d", pk.FixedHeader.Type)
 	}
 	if err != nil {

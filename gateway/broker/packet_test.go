@@ -107,7 +107,7 @@ func FuzzAfterLogin(f *testing.F) {
 	})
 }
 
-// served is a broker, and two who stay connected to it.
+// served is a broker, and two clients that stay connected to it.
 type served struct {
 	*broker
 	perch, steady *client

@@ -60,7 +60,7 @@ func send(t *testing.T, h http.Handler, request string) string {
 }
 
 // TestABodyThatHasArrivedHasNoDeadline: a handler may take its time, and is
-// not told that its client has gone when the body's time is over. One that
+// not notified that its client has gone when the body's time is over. One that
 // needs no body need not read it.
 func TestABodyThatHasArrivedHasNoDeadline(t *testing.T) {
 	for name, rest := range map[string]string{
@@ -123,7 +123,7 @@ func TestABodyNobodyReadsIsNotAwaited(t *testing.T) {
 	}
 }
 
-// unread is a body that nobody may read.
+// unread is a body that may not be read.
 type unread struct{ t *testing.T }
 
 func (u unread) Read([]byte) (int, error) {
@@ -131,7 +131,7 @@ func (u unread) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// TestALongBodyIsNotRead: what says that it is too long is refused as it comes.
+// TestALongBodyIsNotRead: a body with too large a Content-Length is refused as it comes.
 func TestALongBodyIsNotRead(t *testing.T) {
 	e, _ := newEngine(t)
 	e.POST("/", door.Limit(10), func(c *gin.Context) {

@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// What the browser of a page is told in answer to its preflight (Fetch
-// standard, section 3.3). Credentials are not among it: nothing here knows
-// cookies, and a token is sent by the page itself.
+// The answer to a browser's preflight (Fetch standard, section 3.3). Credentials
+// are not allowed: there are no cookies here, and a page sends its token itself.
 const (
 	// pagesSend are the headers a page may set: a robot's, for pages that stand
 	// in for one, and those of the keys.
@@ -26,8 +25,7 @@ const (
 // browser show that page the answer, be it an error. Any other page is
 // refused.
 func (o Origins) share(answer http.Header, r *http.Request) error {
-	// Said to everybody, for a cache must not give one origin's answer to
-	// another.
+	// In every answer, for a cache must not give one origin's answer to another.
 	answer.Add("Vary", "Origin")
 	if err := o.Check(r); err != nil {
 		return err

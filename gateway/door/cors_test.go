@@ -14,7 +14,7 @@ import (
 
 const panel = "https://panel.example"
 
-// newShared is an engine as the network of the house has it.
+// newShared is an engine as the home network has it.
 func newShared(t testing.TB) *gin.Engine {
 	t.Helper()
 	e, _ := newEngine(t)

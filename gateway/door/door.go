@@ -1,8 +1,8 @@
-// Package door is what every HTTP door shares: which Host and Origin may
-// come, what browsers are told of that, keys and how often they may be tried,
-// what counts as local, the shape of errors, server-sent events and streams of
-// lines. The checks are functions of a request
-// that return an error; routes.go makes gin handlers of them.
+// Package door is what every HTTP door shares: the checks of Host and Origin and
+// their answers to browsers, keys and how often they may be tried, what counts as
+// local, connection limits, the shape of errors, server-sent events and streams
+// of lines. The checks are functions of a request that return an error; routes.go
+// makes gin handlers of them.
 package door
 
 import (
@@ -27,8 +27,8 @@ func (f *Fault) Code() string { return f.Word }
 // Status is the HTTP status.
 func (f *Fault) Status() int { return f.HTTP }
 
-// coded is any error that says how it is shown. Packages that know nothing of
-// doors have such errors too.
+// coded is any error with a code and a status of its own. Packages that do not
+// import door have such errors too.
 type coded interface {
 	error
 	Code() string
@@ -45,8 +45,8 @@ type shown struct {
 	Message string `json:"message"`
 }
 
-// render says how an error is shown. What does not say so itself is nobody's
-// business outside.
+// render returns the status and the body of an error. The text of an error that
+// is not coded stays inside.
 func render(err error) (int, body) {
 	var c coded
 	var tooLarge *http.MaxBytesError

@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// Hosts says under which names this appliance may be addressed. A web page
-// that rebinds a name of its own to our address is kept out by it.
+// Hosts are the names under which this appliance may be addressed. They keep out
+// a web page that rebinds a name of its own to our address.
 type Hosts struct {
-	Allowed []string // besides the names every house uses; lower case, without port
+	Allowed []string // besides the usual names; lower case, without port
 }
 
-// Check refuses a request whose Host is none of ours.
+// Check refuses a request with another Host.
 func (h Hosts) Check(r *http.Request) error {
 	host := hostOnly(r.Host)
 	if h.ours(host) {
@@ -67,10 +67,16 @@ func isHostName(s string) bool {
 	return true
 }
 
-// clean shortens what a stranger sent for use in a sentence.
-func clean(s string) string { return s[:min(len(s), 80)] }
+// clean shortens what a client sent for use in a sentence. (device.Clip is not
+// for this package, which imports nothing of ours.)
+func clean(s string) string {
+	if len(s) <= 80 {
+		return s
+	}
+	return strings.ToValidUTF8(s[:80], "")
+}
 
-// Origins says which web pages may use this appliance.
+// Origins are the web pages that may use this appliance.
 type Origins struct {
 	Allowed []string // "https://panel.example", without a path
 }

@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// WhyNotJSON says in words of the outside why a body could not be decoded: which
-// key holds something else than belongs there, or where it is no JSON.
+// WhyNotJSON describes for a client why a body could not be decoded: which key
+// holds a wrong type, or where it is not JSON.
 func WhyNotJSON(err error) string {
 	var wrong *json.UnmarshalTypeError
 	var syntax *json.SyntaxError

@@ -21,9 +21,9 @@ type Key struct {
 	tries   *tries
 }
 
-// NewKey returns a lock for a secret. An empty one opens to nobody, and the
-// answer names the setting. Of a file it names no more than the last part: where
-// things are on this machine is nothing for whoever has no key.
+// NewKey returns a lock for a secret. With an empty secret every request is
+// refused, and the answer names the setting. Of a file it names the last part
+// only: a client without a key need not know where files are on this machine.
 func NewKey(secret, setting, header string) *Key {
 	if filepath.IsAbs(setting) {
 		setting = fmt.Sprintf("the file %s in the data directory", filepath.Base(setting))
@@ -45,12 +45,12 @@ func (k *Key) Check(r *http.Request) error {
 	if scheme, bearer, found := strings.Cut(r.Header.Get("Authorization"), " "); found && strings.EqualFold(scheme, "Bearer") {
 		token = bearer
 	}
-	// Hashed first, so that not even the length is told by the time taken.
+	// Hashed first, so that the time taken does not show the length either.
 	got, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(k.secret))
 	if subtle.ConstantTimeCompare(got[:], want[:]) == 1 {
 		return nil
 	}
-	if token != "" { // who knows of no key does not guess; a page's images could lock its reader out
+	if token != "" { // a request without a key is not a guess; a page's images could lock its reader out
 		k.tries.failed(from)
 	}
 	return &Fault{"wrong_key", fmt.Sprintf("a bearer token is needed; it is in %s", k.setting), http.StatusUnauthorized}
@@ -92,8 +92,8 @@ func (o Origins) Local(r *http.Request) error {
 	if p := peer(r); !p.IsLoopback() {
 		return notLocal("it comes from another machine")
 	}
-	// Any other name is what somebody else's resolver makes of it. localhost is
-	// never asked of one: browsers and systems know it (RFC 6761 section 6.3).
+	// Any other name may be resolved to any address. localhost is not resolved
+	// over the network: browsers and systems know it (RFC 6761 section 6.3).
 	host := hostOnly(r.Host)
 	if a, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !a.IsLoopback()) {
 		return notLocal("its Host is neither localhost nor a loopback address such as 127.0.0.1")

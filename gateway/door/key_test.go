@@ -131,7 +131,7 @@ func TestTooManyTries(t *testing.T) {
 	})
 }
 
-// TestNoKeyIsNoTry: the images of a web page, which hold no key, lock nobody
+// TestNoKeyIsNoTry: the images of a web page, which hold no key, lock no address
 // out of the machine that shows it.
 func TestNoKeyIsNoTry(t *testing.T) {
 	k := door.NewKey(secret, "skins.key", "")
@@ -145,7 +145,7 @@ func TestNoKeyIsNoTry(t *testing.T) {
 	}
 }
 
-// TestANetworkIsOneAddress: whoever has a /64 has 2^64 addresses, and the tries
+// TestANetworkIsOneAddress: a client with a /64 has 2^64 addresses, and the tries
 // of one.
 func TestANetworkIsOneAddress(t *testing.T) {
 	k := door.NewKey(secret, "skins.key", "")

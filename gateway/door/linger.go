@@ -68,7 +68,7 @@ func (*Lingering) ConnContext(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, c)
 }
 
-// last notes that a request is the last of its connection, where it says so.
+// last notes that a request is the last of its connection (Connection: close).
 func (l *Lingering) last(r *http.Request) {
 	if c, is := r.Context().Value(connKey{}).(*limitedConn); is && r.Close {
 		c.lingering.Store(l)

@@ -90,7 +90,7 @@ func (l *limitedListener) refuse(peer netip.Addr, local bool, err error) {
 	defer l.mu.Unlock()
 	l.refused++
 	if now := time.Now(); now.Sub(l.logged) >= logEvery {
-		l.log.Warn("connections are turned away", "listener", l.Addr().String(), "count", l.refused, "latest", peer, "why", why)
+		l.log.Warn("connections are refused: too many are open", "listener", l.Addr().String(), "count", l.refused, "latest", peer, "why", why)
 		l.refused, l.logged = 0, now
 	}
 }

@@ -14,21 +14,21 @@ import (
 	"time"
 )
 
-// stranger is a connection from an address.
-type stranger struct {
+// fakeConn is a connection from an address.
+type fakeConn struct {
 	net.Conn
 	from   string
 	closed atomic.Bool
 	until  time.Time // for writing
 }
 
-func (s *stranger) RemoteAddr() net.Addr { return named(s.from) }
-func (*stranger) LocalAddr() net.Addr    { return named("192.168.1.2:8003") }
-func (s *stranger) Close() error         { s.closed.Store(true); return nil }
+func (s *fakeConn) RemoteAddr() net.Addr { return named(s.from) }
+func (*fakeConn) LocalAddr() net.Addr    { return named("192.168.1.2:8003") }
+func (s *fakeConn) Close() error         { s.closed.Store(true); return nil }
 
-func (s *stranger) SetDeadline(t time.Time) error      { return s.SetWriteDeadline(t) }
-func (s *stranger) SetWriteDeadline(t time.Time) error { s.until = t; return nil }
-func (s *stranger) Write(p []byte) (int, error)        { return len(p), nil }
+func (s *fakeConn) SetDeadline(t time.Time) error      { return s.SetWriteDeadline(t) }
+func (s *fakeConn) SetWriteDeadline(t time.Time) error { s.until = t; return nil }
+func (s *fakeConn) Write(p []byte) (int, error)        { return len(p), nil }
 
 // named is an address by its text.
 type named string
@@ -36,40 +36,40 @@ type named string
 func (named) Network() string  { return "tcp" }
 func (n named) String() string { return string(n) }
 
-// street is a listener that strangers come to.
-type street struct{ coming chan net.Conn }
+// fakeListener is a listener with connections from a channel.
+type fakeListener struct{ coming chan net.Conn }
 
-func (s *street) Accept() (net.Conn, error) {
+func (s *fakeListener) Accept() (net.Conn, error) {
 	c, open := <-s.coming
 	switch {
 	case !open:
 		return nil, net.ErrClosed
 	case c == nil:
-		return nil, errNobody
+		return nil, errNoMore
 	}
 	return c, nil
 }
-func (s *street) Close() error { return nil }
-func (*street) Addr() net.Addr { return named("192.168.1.2:8003") }
+func (s *fakeListener) Close() error { return nil }
+func (*fakeListener) Addr() net.Addr { return named("192.168.1.2:8003") }
 
-// errNobody is returned when all have come.
-var errNobody = errors.New("nobody comes any more")
+// errNoMore is returned after the last connection.
+var errNoMore = errors.New("no more connections")
 
-// visit has connections come, and returns those that were let in and how many
+// connect makes connections, and returns those that were accepted and how many
 // were not.
-func visit(t *testing.T, c net.Listener, s *street, addresses ...string) (in []net.Conn, turnedAway int) {
+func connect(t *testing.T, c net.Listener, s *fakeListener, addresses ...string) (in []net.Conn, turnedAway int) {
 	t.Helper()
-	all := make([]*stranger, len(addresses))
+	all := make([]*fakeConn, len(addresses))
 	go func() {
 		for i, from := range addresses {
-			all[i] = &stranger{from: from}
+			all[i] = &fakeConn{from: from}
 			s.coming <- all[i]
 		}
 		s.coming <- nil
 	}()
 	for {
 		conn, err := c.Accept()
-		if errors.Is(err, errNobody) {
+		if errors.Is(err, errNoMore) {
 			break
 		}
 		if err != nil {
@@ -92,8 +92,8 @@ func many(n int, format string) (all []string) {
 	return all
 }
 
-// TestTenThousandConnections: one machine takes its share of the places and no
-// more, whatever address of its network it uses, and what is closed makes room.
+// TestTenThousandConnections: one machine has its share of the limit and no more,
+// from any address of its network, and a closed connection makes room.
 func TestTenThousandConnections(t *testing.T) {
 	for name, c := range map[string]struct {
 		format string
@@ -108,31 +108,31 @@ func TestTenThousandConnections(t *testing.T) {
 		"many machines": {"[2001:db8:0:%x::1]:4000", mostConns},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &street{make(chan net.Conn)}
+			s := &fakeListener{make(chan net.Conn)}
 			var log bytes.Buffer
 			l := LimitListener(s, slog.New(slog.NewTextHandler(&log, nil)))
-			in, away := visit(t, l, s, many(10_000, c.format)...)
+			in, away := connect(t, l, s, many(10_000, c.format)...)
 			if len(in) != c.most || away != 10_000-c.most {
 				t.Fatalf("%d were let in and %d turned away, want %d in", len(in), away, c.most)
 			}
-			if lines := strings.Count(log.String(), "turned away"); lines != 1 {
+			if lines := strings.Count(log.String(), "are refused"); lines != 1 {
 				t.Errorf("that was logged %d times", lines)
 			}
 			if c.most != mostLocalConns { // the watchdog is not kept out
 				for _, own := range []string{"127.0.0.1:1", "192.168.1.2:1", "@"} {
-					if in, _ := visit(t, l, s, own); len(in) != 1 {
+					if in, _ := connect(t, l, s, own); len(in) != 1 {
 						t.Errorf("%s was kept out", own)
 					}
 				}
 			}
 			if c.most < mostConns {
-				if others, _ := visit(t, l, s, "192.168.1.7:1", "[2001:db8:1::1]:1"); len(others) != 2 {
+				if others, _ := connect(t, l, s, "192.168.1.7:1", "[2001:db8:1::1]:1"); len(others) != 2 {
 					t.Errorf("of two other machines %d were let in", len(others))
 				}
 			}
 			_ = in[0].Close()
 			_ = in[0].Close() // again, which counts once
-			if next, _ := visit(t, l, s, many(2, c.format)...); len(next) != 1 {
+			if next, _ := connect(t, l, s, many(2, c.format)...); len(next) != 1 {
 				t.Errorf("one left, and %d came in", len(next))
 			}
 		})
@@ -141,9 +141,9 @@ func TestTenThousandConnections(t *testing.T) {
 
 // TestClosedConnectionsAreForgotten, of this machine and of others.
 func TestClosedConnectionsAreForgotten(t *testing.T) {
-	s := &street{make(chan net.Conn)}
+	s := &fakeListener{make(chan net.Conn)}
 	l := LimitListener(s, slog.New(slog.DiscardHandler))
-	in, _ := visit(t, l, s, append(many(500, "10.0.%d.1:1"), many(5, "127.0.0.1:%d")...)...)
+	in, _ := connect(t, l, s, append(many(500, "10.0.%d.1:1"), many(5, "127.0.0.1:%d")...)...)
 	for _, conn := range in {
 		_ = conn.Close()
 	}
@@ -158,11 +158,11 @@ func TestClosedConnectionsAreForgotten(t *testing.T) {
 	}
 }
 
-// TestWhoDoesNotReadIsLetGo: a write has its time, and one that somebody has
+// TestWritesHaveADeadline: a write has its time, and one that the server has
 // set is left alone.
-func TestWhoDoesNotReadIsLetGo(t *testing.T) {
+func TestWritesHaveADeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &stranger{}
+		s := &fakeConn{}
 		g := &limitedConn{Conn: s, release: func() {}}
 		write := func() time.Duration {
 			if _, err := io.WriteString(g, "x"); err != nil {

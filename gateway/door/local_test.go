@@ -78,8 +78,8 @@ func TestLocal(t *testing.T) {
 	}
 }
 
-// TestLocalRefusesOldHTTP: a proxy that says nothing of itself, as nginx does
-// where it was told nothing, speaks HTTP/1.0.
+// TestLocalRefusesOldHTTP: a proxy that adds no header about itself, as nginx
+// does without settings, speaks HTTP/1.0.
 func TestLocalRefusesOldHTTP(t *testing.T) {
 	r := request(http.MethodGet, "/")
 	r.RemoteAddr, r.Host = "127.0.0.1:4000", "127.0.0.1:8004"

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Pace bounds how often an address (see PeerOf) may come to doors that have no
-// lock, or whose lock is the robots'. Programs of this machine are not counted:
-// one of them may be a proxy, behind which everybody is.
+// Pace bounds how often a peer (see PeerOf) may send requests to doors without a
+// key, or with the robots' tokens. Programs of this machine are not counted: one
+// of them may be a proxy for everybody.
 type Pace struct {
 	mu    sync.Mutex
 	peers peerLimiters
 }
 
-// A house's robots come back at once after a power cut, and all from one
+// The robots of a home come back at once after a power cut, and all from one
 // address where they are behind another router.
 const (
 	comeAtOnce = 200

@@ -51,7 +51,7 @@ func TestPace(t *testing.T) {
 				t.Fatalf("from this machine: %d", got)
 			}
 		}
-		for n := range 3000 { // who invents addresses fills no memory, and locks nobody out
+		for n := range 3000 { // invented addresses fill no memory, and lock no other out
 			if got := come(fmt.Sprintf("10.0.%d.%d:1", n/250, n%250)); got != 0 {
 				t.Fatalf("invented address %d: %d", n, got)
 			}

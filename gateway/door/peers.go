@@ -76,7 +76,7 @@ func (p *peerLimiters) forgetOne() {
 	}
 }
 
-// networkOf is what one household, office or provider's customer may have.
+// networkOf is as large a network as one household, office or customer has.
 func networkOf(from netip.Addr) netip.Prefix {
 	bits := 24
 	if from.Is6() {

@@ -59,7 +59,7 @@ func answer(log *slog.Logger) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		defer func() {
 			if p := recover(); p != nil {
-				// One request must not take the others down. It is told as it is.
+				// One request must not take the others down. It is logged as it is.
 				log.Error("a request panicked", "path", c.Request.URL.Path, "panic", p)
 				if c.Writer.Written() {
 					panic(http.ErrAbortHandler) // or half an answer would pass for a whole one
@@ -84,7 +84,7 @@ func answer(log *slog.Logger) gin.HandlerFunc {
 	}
 }
 
-// Challenge says in the head of a refusal for want of a key how one may come
+// Challenge adds to the header of a refusal for want of a key how to send one
 // (RFC 9110 section 15.5.2). It leaves other answers alone.
 func Challenge(answer http.Header, status int) {
 	if status == http.StatusUnauthorized {
@@ -106,10 +106,10 @@ func Guard(checks ...func(*http.Request) error) gin.HandlerFunc {
 }
 
 // Admit lets web pages of these origins in, and has their browsers show them
-// the answers. It is for a whole engine of NewEngine: a preflight finds no
-// route, and so reaches no handler of a group. It stands before the other
-// guards, so that an allowed page can read their refusals; they stand before
-// the answer to a preflight all the same.
+// the answers. It is for a whole engine of NewEngine: a preflight has no route,
+// so it reaches no handler of a group. Admit runs before the other guards, so that
+// an allowed page can read their refusals; they still run before the answer to a
+// preflight.
 func (o Origins) Admit() gin.HandlerFunc {
 	return func(c *gin.Context) {
 		if err := o.share(c.Writer.Header(), c.Request); err != nil {
@@ -119,8 +119,8 @@ func (o Origins) Admit() gin.HandlerFunc {
 	}
 }
 
-// Last is a handler before those of robots' doors: where a request says that it
-// is the connection's last, the other side closes that.
+// Last is a handler before those of robots' doors: after a request with
+// Connection: close the other side closes the connection.
 func (l *Lingering) Last() gin.HandlerFunc {
 	return func(c *gin.Context) { l.last(c.Request) }
 }
@@ -128,22 +128,21 @@ func (l *Lingering) Last() gin.HandlerFunc {
 // bodyWithin is how long the body of a request may take to arrive.
 const bodyWithin = 30 * time.Second
 
-// arrive bounds the time in which a body arrives, also one that nobody reads:
-// before the server answers a request that was refused, it reads on for a
-// while, and would wait for what never comes. A door that takes more sets
-// another deadline.
+// arrive bounds the time in which a body arrives, also one that is not used:
+// before the server answers a refused request, it reads on for a while, and would
+// wait for a body that never comes. A door that takes more sets another deadline.
 func arrive(c *gin.Context) {
 	// Where no body comes at all, the server reads already to notice a client
 	// that leaves, and would take the deadline for one. Once a body has arrived,
 	// it lifts the deadline itself.
 	if c.Request.ContentLength != 0 {
-		// What has no deadlines is no network.
+		// An error means there is no network, as in tests.
 		_ = http.NewResponseController(c.Writer).SetReadDeadline(time.Now().Add(bodyWithin))
 	}
 }
 
-// Limit bounds the body of a request, in bytes. Of one that says it is
-// longer nothing is read. NewEngine bounds it in time.
+// Limit bounds the body of a request, in bytes. A body with a larger
+// Content-Length is not read. NewEngine bounds it in time.
 func Limit(most int64) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		if c.Request.ContentLength > most {
@@ -154,12 +153,13 @@ func Limit(most int64) gin.HandlerFunc {
 	}
 }
 
-// Unread has the server answer at once, and hang up, where the body of a request
-// is not wanted. It would read some of it first, and wait for what comes slowly;
-// on the other hand a client that sends all before it looks then sees the answer.
+// Unread has the server answer at once and close the connection, where the body
+// of a request is not wanted. Otherwise the server reads some of it first, and
+// waits for a slow one; but then a client that reads only after it has sent all
+// would see the answer.
 func Unread(w http.ResponseWriter) { w.Header().Set("Connection", "close") }
 
-// tooLong is a body that says it is longer than may be.
+// tooLong is a body with too large a Content-Length.
 type tooLong struct {
 	io.Closer
 	most int64

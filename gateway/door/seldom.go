@@ -9,32 +9,32 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// What strangers can bring about again and again is logged so often: so many
-// times at once, and then once in a while.
+// How often one message is logged: so many times at once, and then once in a
+// while.
 const (
-	sayAtOnce = 10
-	sayEvery  = 6 * time.Second
-	// mostSayings bounds the messages that are counted each by itself. They are
+	logAtOnce = 10
+	logAgain  = 6 * time.Second
+	// mostMessages bounds the messages that are counted each by itself. They are
 	// this program's own, so there are never so many.
-	mostSayings = 200
+	mostMessages = 200
 )
 
-// Seldom returns a logger for what strangers can bring about as often as they
-// like. Each message is written ten times at once and then ten times a minute,
-// and says in "more" how many others like it were left out before it. A message
-// is its text, which is ours; who is in its attributes does not matter.
+// Seldom returns a rate-limited logger for what any client can cause as often as
+// it likes. Each message is written ten times at once and then ten times a
+// minute, with the number of those left out before it as "more". Messages are
+// counted by their text, which is ours, without their attributes.
 func Seldom(log *slog.Logger) *slog.Logger {
-	return slog.New(seldom{log.Handler(), &sayings{byText: map[string]*saying{}}})
+	return slog.New(seldom{log.Handler(), &messages{byText: map[string]*message{}}})
 }
 
 type seldom struct {
 	slog.Handler
-	said *sayings
+	messages *messages
 }
 
 // Handle writes a message, or counts it.
 func (s seldom) Handle(ctx context.Context, r slog.Record) error {
-	more, due := s.said.due(r.Message)
+	more, due := s.messages.due(r.Message)
 	if !due {
 		return nil
 	}
@@ -47,35 +47,35 @@ func (s seldom) Handle(ctx context.Context, r slog.Record) error {
 
 // WithAttrs shares the counts.
 func (s seldom) WithAttrs(a []slog.Attr) slog.Handler {
-	return seldom{s.Handler.WithAttrs(a), s.said}
+	return seldom{s.Handler.WithAttrs(a), s.messages}
 }
 
 // WithGroup shares the counts.
 func (s seldom) WithGroup(name string) slog.Handler {
-	return seldom{s.Handler.WithGroup(name), s.said}
+	return seldom{s.Handler.WithGroup(name), s.messages}
 }
 
-// sayings count messages by their text.
-type sayings struct {
+// messages are counted by their text.
+type messages struct {
 	mu     sync.Mutex
-	byText map[string]*saying
+	byText map[string]*message
 }
 
-type saying struct {
+type message struct {
 	limiter *rate.Limiter
 	more    int // left out since it was last written
 }
 
 // due reports whether a message is to be written, and how many like it were not.
-func (s *sayings) due(text string) (more int, due bool) {
+func (s *messages) due(text string) (more int, due bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, known := s.byText[text]; !known && len(s.byText) >= mostSayings {
+	if _, known := s.byText[text]; !known && len(s.byText) >= mostMessages {
 		text = "" // all others are one
 	}
 	m, known := s.byText[text]
 	if !known {
-		m = &saying{limiter: rate.NewLimiter(rate.Every(sayEvery), sayAtOnce)}
+		m = &message{limiter: rate.NewLimiter(rate.Every(logAgain), logAtOnce)}
 		s.byText[text] = m
 	}
 	if !m.limiter.Allow() {

@@ -52,9 +52,9 @@ func TestSeldom(t *testing.T) {
 	})
 }
 
-// TestFailuresAreToldSeldom: a request that fails is told, and not as often as
-// somebody sends it.
-func TestFailuresAreToldSeldom(t *testing.T) {
+// TestFailuresAreLoggedSeldom: a request that fails is logged, and not as often as
+// it is sent.
+func TestFailuresAreLoggedSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, log := newEngine(t)
 		e.GET("/fails", func(c *gin.Context) { _ = c.Error(errors.New("the disk sleeps")) })

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// keepAlive is how often a stream says that it is still there, so that
-// proxies do not close it and a client that has gone is noticed.
+// keepAlive is how often a stream sends a sign of life, so that proxies do not
+// close it and a client that has gone is noticed.
 const keepAlive = 15 * time.Second
 
-// sendWithin is how long a client may take to read before it is let go.
+// sendWithin is how long a client may take to read before it is disconnected.
 const sendWithin = 10 * time.Second
 
 // Message is one server-sent event.

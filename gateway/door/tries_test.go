@@ -10,8 +10,7 @@ func numbered(n int) netip.Addr {
 	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, uint32(n))))
 }
 
-// TestTriesAreBounded: who invents addresses fills no memory, and locks
-// nobody out.
+// TestTriesAreBounded: invented addresses fill no memory, and lock no other out.
 func TestTriesAreBounded(t *testing.T) {
 	tries := newTries()
 	for n := range 3 * mostPeers {
@@ -34,8 +33,8 @@ func TestTriesAreBounded(t *testing.T) {
 	}
 }
 
-// TestManyAddressesForgetNoTries: who has guessed too often has, however many
-// addresses of other networks he goes on from, and the latest of one network
+// TestManyAddressesForgetNoTries: a client that has guessed too often stays
+// refused, from however many addresses of other networks it goes on, and the latest of one network
 // outlive the others of it.
 func TestManyAddressesForgetNoTries(t *testing.T) {
 	tries := newTries()

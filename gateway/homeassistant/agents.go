@@ -24,7 +24,7 @@ const (
 	agentLives  = time.Hour // after the last word of it
 	mostOnce    = 128       // chats of one turn that are remembered
 	mostAsked   = 8         // questions of one agent that wait
-	mostGraves  = 128       // agents that are gone, of which Home Assistant is told once more when it starts
+	mostRemoved = 128       // agents that are gone, whose removal is published once more when Home Assistant starts
 	answerAfter = time.Second
 )
 
@@ -33,32 +33,28 @@ type agents struct {
 	views map[string]*agentView // by session
 	// once are chats that have been asked one thing. A client that names no
 	// session begins one for each question; those are no devices.
-	once   []string
-	pace   allowance // of new ones
-	graves []grave
+	once    []string
+	pace    allowance // of new ones
+	removed []removedAgent
 }
 
 // agentView is one as it is mirrored.
 type agentView struct {
 	session, id string
-	state       agent.State
-	shown       agent.Shown // as it was last published
-	seen        time.Time   // the last time something was heard of it
-	tool        event.ToolStatus
-	asked       []askedOf
-	since       time.Time // that the first of those is shown
-	dirty       bool      // the document is no longer what was published
-	published   time.Time
+	rendering
+	tool  event.ToolStatus
+	asked []askedOf
+	since time.Time // that the first of those is shown
 }
 
 // askedOf is a question that waits.
 type askedOf struct {
 	id, text   string
-	answerable bool // with yes or no, by whoever has its id
+	answerable bool // with yes or no, by its id
 }
 
-// grave is where an agent was announced.
-type grave struct {
+// removedAgent is an agent whose device was removed.
+type removedAgent struct {
 	id         string
 	at         time.Time
 	remembered bool
@@ -98,7 +94,7 @@ func (v *agentView) due() time.Time {
 	return first
 }
 
-// ends is when it is to go. What waits for somebody stays.
+// ends is when it is to be removed. One with a question stays longer.
 func (v *agentView) ends() time.Time {
 	if len(v.asked) > 0 {
 		return v.seen.Add(24 * agentLives)
@@ -122,7 +118,7 @@ func (a *agents) begins(e event.Envelope) bool {
 }
 
 // takeAgent brings in an event of a session without a robot.
-func (h *house) takeAgent(e event.Envelope) {
+func (h *hub) takeAgent(e event.Envelope) {
 	changes := h.states.Take(e)
 	v := h.agents.views[e.Session]
 	if _, is := e.Event.(event.Notification); is || e.Session == "" {
@@ -139,21 +135,21 @@ func (h *house) takeAgent(e event.Envelope) {
 	v.seen = e.At
 	switch ev := e.Event.(type) {
 	case event.ToolStatus:
-		h.putJSON(h.names.agentTopic(v.id, "tool"), newToolTold(e.Session, ev), false, 0)
+		h.putJSON(h.names.agentTopic(v.id, "tool"), newToolDocument(e.Session, ev), false, 0)
 		v.tool, v.dirty = ev, true
 	case event.Asked:
 		v.ask(askedOf{ev.ID, oneQuestion(ev.Text), h.answerable(ev.ID)}, e.At)
 	case event.Answered:
 		v.answered(ev.ID, e.At)
 	case event.TurnEnded:
-		v.drop(e.At) // nobody waits for an answer any more
+		v.drop(e.At) // the turn no longer waits for an answer
 	}
 	h.settleAgent(v, e.At)
 }
 
 // answerable reports whether a question can be answered with yes or no, and here:
-// not over a broker where Perch needs no user, for nobody does there.
-func (h *house) answerable(id string) bool {
+// not over a broker where Perch needs no user, for anybody could there.
+func (h *hub) answerable(id string) bool {
 	return h.o.Questions != nil && h.o.User != "" && slices.ContainsFunc(h.o.Questions.Questions(), func(q agent.Question) bool { return q.ID == id })
 }
 
@@ -174,7 +170,7 @@ func (v *agentView) answered(id string, at time.Time) {
 	v.dirty = true
 }
 
-// drop leaves the questions out that nobody can answer.
+// drop leaves out the questions that cannot be answered.
 func (v *agentView) drop(at time.Time) {
 	before := len(v.asked)
 	v.asked = slices.DeleteFunc(v.asked, func(q askedOf) bool { return !q.answerable })
@@ -194,7 +190,7 @@ func oneQuestion(text string) string {
 
 // enterAgent makes a session a device. Where there are enough, the one that was
 // silent longest gives way, one that asks nothing first.
-func (h *house) enterAgent(session string, at time.Time) *agentView {
+func (h *hub) enterAgent(session string, at time.Time) *agentView {
 	if len(h.agents.views) >= mostAgents {
 		var oldest *agentView
 		for _, v := range h.agents.views {
@@ -202,11 +198,11 @@ func (h *house) enterAgent(session string, at time.Time) *agentView {
 				oldest = v
 			}
 		}
-		h.bury(oldest.session, oldest.id, at)
+		h.removeAgent(oldest.session, oldest.id, at)
 	}
-	v := &agentView{session: session, id: agentID(session), shown: agent.Idle, seen: at}
+	v := &agentView{session: session, id: agentID(session), rendering: rendering{shown: agent.Idle, seen: at}}
 	h.agents.views[session] = v
-	h.agents.graves = slices.DeleteFunc(h.agents.graves, func(g grave) bool { return g.id == v.id })
+	h.agents.removed = slices.DeleteFunc(h.agents.removed, func(g removedAgent) bool { return g.id == v.id })
 	h.showAgent(v, at)
 	key := agentPrefix + v.id
 	messages, ids := h.names.agentDiscovery(v.id, h.o.Version, h.announcedBefore(key))
@@ -215,46 +211,46 @@ func (h *house) enterAgent(session string, at time.Time) *agentView {
 	return v
 }
 
-// bury takes an agent back. Home Assistant forgets a device when it is told so,
-// and not one it is not told of: whenever it is told again, the device is first
-// announced.
-func (h *house) bury(session, id string, at time.Time) {
+// removeAgent removes an agent's device. Home Assistant removes a device only after
+// it was announced: whenever the removal is published again, the announcement
+// precedes it.
+func (h *hub) removeAgent(session, id string, at time.Time) {
 	delete(h.agents.views, session)
 	messages, _ := h.names.agentDiscovery(id, h.o.Version, nil)
 	topic := messages[0].topic
 	h.publishDiscovery(append(messages, message{topic: topic, retained: true, qos: 1}))
 	h.out.put(message{topic: h.names.agentTopic(id, "state"), retained: true, qos: 1})
-	h.agents.graves = append(h.agents.graves, grave{id: id, at: at, remembered: true})
-	for len(h.agents.graves) > mostGraves {
-		old := h.agents.graves[0]
-		h.agents.graves = h.agents.graves[1:]
-		h.forgetGrave(&old)
+	h.agents.removed = append(h.agents.removed, removedAgent{id: id, at: at, remembered: true})
+	for len(h.agents.removed) > mostRemoved {
+		old := h.agents.removed[0]
+		h.agents.removed = h.agents.removed[1:]
+		h.forgetRemoved(&old)
 		h.out.forget(h.names.configTopic(agentPrefix+old.id), h.names.agentTopic(old.id, "state"))
 	}
 }
 
-// forgetGrave has the next run not take an agent back once more.
-func (h *house) forgetGrave(g *grave) {
+// forgetRemoved has the next run not take an agent back once more.
+func (h *hub) forgetRemoved(g *removedAgent) {
 	if g.remembered && h.o.Announced != nil {
 		h.o.Announced.DeleteSoon(agentPrefix + g.id)
 	}
 	g.remembered = false
 }
 
-// tendGraves forgets what the broker has had time to take.
-func (h *house) tendGraves(now time.Time) {
+// forgetOldRemoved forgets what the broker has had time to take.
+func (h *hub) forgetOldRemoved(now time.Time) {
 	s := h.connect.state()
-	for i := range h.agents.graves {
-		g := &h.agents.graves[i]
+	for i := range h.agents.removed {
+		g := &h.agents.removed[i]
 		if s.Connected && now.Sub(s.Since) >= lookEvery && now.Sub(g.at) >= lookEvery {
-			h.forgetGrave(g)
+			h.forgetRemoved(g)
 		}
 	}
 }
 
 // beginAgents goes on with the sessions that do something, and takes back those
 // that an earlier run has announced.
-func (h *house) beginAgents(now time.Time) {
+func (h *hub) beginAgents(now time.Time) {
 	for _, s := range h.states.States() {
 		if s.Robot == "" && s.Session != "" && s.At(now) != agent.Idle && len(h.agents.views) < mostAgents {
 			v := h.enterAgent(s.Session, now)
@@ -277,20 +273,20 @@ func (h *house) beginAgents(now time.Time) {
 		}
 	}
 	for _, id := range gone {
-		h.bury("", id, now)
+		h.removeAgent("", id, now)
 	}
 }
 
-// recoverAgents goes on from those who hold the questions after events were lost.
-func (h *house) recoverAgents(now time.Time) {
+// recoverAgents reads the questions anew after events were lost.
+func (h *hub) recoverAgents(now time.Time) {
 	for _, v := range h.agents.views {
 		h.askedBefore(v, now)
 		h.settleAgent(v, now)
 	}
 }
 
-// askedBefore takes the questions that wait from those who hold them.
-func (h *house) askedBefore(v *agentView, now time.Time) {
+// askedBefore reads the questions that wait.
+func (h *hub) askedBefore(v *agentView, now time.Time) {
 	v.asked, v.since, v.dirty = nil, now, true
 	if h.o.Questions == nil {
 		return
@@ -304,7 +300,7 @@ func (h *house) askedBefore(v *agentView, now time.Time) {
 
 // settleAgent publishes a new agent_state and a question at once, and anything
 // else in its time.
-func (h *house) settleAgent(v *agentView, at time.Time) {
+func (h *hub) settleAgent(v *agentView, at time.Time) {
 	shown := v.state.At(at)
 	if shown == v.shown && (!v.dirty || at.Sub(v.published) < coalesce && v.since != at) {
 		return
@@ -317,13 +313,13 @@ func (h *house) settleAgent(v *agentView, at time.Time) {
 	}
 }
 
-func (h *house) showAgent(v *agentView, at time.Time) {
+func (h *hub) showAgent(v *agentView, at time.Time) {
 	v.dirty, v.published = false, at
 	h.putJSON(h.names.agentTopic(v.id, "state"), v.document(), true, 1)
 }
 
-// waitingAgents is how many wait for somebody.
-func (h *house) waitingAgents() (n int) {
+// waitingAgents is how many wait for a person.
+func (h *hub) waitingAgents() (n int) {
 	for _, v := range h.agents.views {
 		if v.shown == agent.Notification {
 			n++
@@ -333,11 +329,11 @@ func (h *house) waitingAgents() (n int) {
 }
 
 // tickAgents does what is due.
-func (h *house) tickAgents(now time.Time) {
+func (h *hub) tickAgents(now time.Time) {
 	gone := false
 	for session, v := range h.agents.views {
 		if !now.Before(v.ends()) {
-			h.bury(session, v.id, now)
+			h.removeAgent(session, v.id, now)
 			gone = true
 			continue
 		}

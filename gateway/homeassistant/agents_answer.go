@@ -43,7 +43,7 @@ func parseAnswer(payload []byte) (id string, allow bool, err error) {
 }
 
 // answer takes what was published under an agent's topic.
-func (h *house) answer(ctx context.Context, id, thing string, m incoming) {
+func (h *hub) answer(ctx context.Context, id, thing string, m incoming) {
 	now := time.Now()
 	question, allow, err := h.answerTo(id, thing, m, now)
 	if err != nil {
@@ -66,12 +66,12 @@ func (h *house) answer(ctx context.Context, id, thing string, m incoming) {
 // answers is the lane that answers are given in.
 const answers = device.ID("answers")
 
-func (h *house) refuseAnswer(id string, now time.Time, why error) {
+func (h *hub) refuseAnswer(id string, now time.Time, why error) {
 	h.refused.log("", now, "an answer over MQTT is refused", "session", device.Clip(id, mostToolName), "err", why)
 }
 
 // answerTo is the question that an answer is for.
-func (h *house) answerTo(id, thing string, m incoming, now time.Time) (question string, allow bool, err error) {
+func (h *hub) answerTo(id, thing string, m incoming, now time.Time) (question string, allow bool, err error) {
 	var v *agentView
 	for _, one := range h.agents.views {
 		if one.id == id {

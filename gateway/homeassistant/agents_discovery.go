@@ -83,9 +83,9 @@ func (e entity) agentSession() {
 	e.add("button", "deny", "Deny", asks, component{"payload_press": answerDeny}, icon("close"))
 }
 
-// toolTold is a tool's status, of the shape that skins know (contract:
+// toolDocument is a tool's status, of the shape that skins know (contract:
 // docs/skins.md).
-type toolTold struct {
+type toolDocument struct {
 	Type    string `json:"type"`
 	Session string `json:"session_id,omitempty"`
 	ID      string `json:"tool_id"`
@@ -94,14 +94,14 @@ type toolTold struct {
 	Content string `json:"content,omitempty"`
 }
 
-// Bounds of what a tool tells, in bytes.
+// Limits of a tool's texts, in bytes.
 const (
 	mostToolName = 200
 	mostDetail   = 1000
 )
 
-func newToolTold(session string, t event.ToolStatus) toolTold {
-	return toolTold{"tool_status", session, device.Clip(t.ID, mostToolName), device.Clip(t.Name, mostToolName), toolStatus(t.Status), device.Clip(t.Detail, mostDetail)}
+func newToolDocument(session string, t event.ToolStatus) toolDocument {
+	return toolDocument{"tool_status", session, device.Clip(t.ID, mostToolName), device.Clip(t.Name, mostToolName), toolStatus(t.Status), device.Clip(t.Detail, mostDetail)}
 }
 
 // toolStatus is an event's word for a tool's condition in that shape's.

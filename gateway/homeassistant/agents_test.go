@@ -14,28 +14,28 @@ import (
 	"perch/event"
 )
 
-// desk holds the questions of agents, as gateway/hooks does.
-type desk struct {
+// waitingQuestions holds the questions of agents, as gateway/hooks does.
+type waitingQuestions struct {
 	mu      sync.Mutex
-	home    *home
+	harness *harness
 	open    []agent.Question
 	replied []string
 }
 
-func (d *desk) Questions() []agent.Question {
+func (d *waitingQuestions) Questions() []agent.Question {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Clone(d.open)
 }
 
-func (d *desk) Reply(id string, allow bool) error {
+func (d *waitingQuestions) Reply(id string, allow bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for i, q := range d.open {
 		if q.ID == id {
 			d.open = slices.Delete(d.open, i, i+1)
 			d.replied = append(d.replied, fmt.Sprint(id, " ", allow))
-			d.home.happens("", q.Session, event.Answered{ID: id, Answer: "allowed"})
+			d.harness.happens("", q.Session, event.Answered{ID: id, Answer: "allowed"})
 			return nil
 		}
 	}
@@ -43,22 +43,22 @@ func (d *desk) Reply(id string, allow bool) error {
 }
 
 // asks has an agent ask for a permission.
-func (d *desk) asks(session, id, text string) {
+func (d *waitingQuestions) asks(session, id, text string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.open = append(d.open, agent.Question{ID: id, Text: text, Session: session})
-	d.home.happens("", session, event.Asked{ID: id, Text: text})
+	d.harness.happens("", session, event.Asked{ID: id, Text: text})
 }
 
-func (d *desk) replies() []string {
+func (d *waitingQuestions) replies() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Clone(d.replied)
 }
 
-// withDesk has a mirror know of a desk.
-func withDesk(d *desk) func(*home, *script) {
-	return func(h *home, _ *script) { d.home, h.options.Questions, h.options.User = h, d, user }
+// withQuestions has a mirror know of a desk.
+func withQuestions(d *waitingQuestions) func(*harness, *script) {
+	return func(h *harness, _ *script) { d.harness, h.options.Questions, h.options.User = h, d, user }
 }
 
 const (
@@ -82,8 +82,8 @@ func running(id, name string) event.ToolStatus {
 // TestAnAgentIsADevice: a coding session shows what it does, its tools and what
 // it asks; it goes an hour after its last word, and comes back.
 func TestAnAgentIsADevice(t *testing.T) {
-	d := &desk{}
-	inBubble(t, withDesk(d), func(t *testing.T, h *home, s *script) {
+	d := &waitingQuestions{}
+	inBubble(t, withQuestions(d), func(t *testing.T, h *harness, s *script) {
 		h.happens("", "coding-1", event.ThinkingStarted{Brain: "claude-code"}, running("t1", "Bash"))
 		synctest.Wait()
 		if c := s.last(codingIs); !has(`"Coding 1"`, `"agent_state"`, `"12ab`)(strings.ReplaceAll(c, "0a1b2c3d", "12ab")) {
@@ -113,7 +113,7 @@ func TestAnAgentIsADevice(t *testing.T) {
 		if ids, there, _ := h.options.Announced.Get("agent_coding-1"); there {
 			t.Errorf("still remembered: %q", ids)
 		}
-		// Home Assistant that was away meanwhile is told that it was there, and is gone.
+		// Home Assistant, which was away meanwhile, gets its announcement and its removal.
 		before := len(s.on(codingIs))
 		s.take(incoming{topic: "homeassistant/status", payload: []byte("online")})
 		time.Sleep(10 * time.Second)
@@ -131,8 +131,8 @@ func TestAnAgentIsADevice(t *testing.T) {
 // TestAQuestionIsAnsweredByAButton: the question that is shown, once, and no
 // other by a second press; by its id any that waits.
 func TestAQuestionIsAnsweredByAButton(t *testing.T) {
-	d := &desk{}
-	inBubble(t, withDesk(d), func(t *testing.T, h *home, s *script) {
+	d := &waitingQuestions{}
+	inBubble(t, withQuestions(d), func(t *testing.T, h *harness, s *script) {
 		press := func(payload string) {
 			s.take(incoming{topic: coding1 + "answer/set", payload: []byte(payload)})
 			synctest.Wait()
@@ -179,7 +179,7 @@ func TestAQuestionIsAnsweredByAButton(t *testing.T) {
 			t.Errorf("then %d agents wait", i.Waiting)
 		}
 		press(answerAllow)
-		// What only waits for somebody has no yes and no.
+		// A session that only waits for a person has no yes and no.
 		h.happens("", "coding-1", event.TurnEnded{End: event.EndCancelled}, event.Asked{ID: "coding-1-waits", Text: "A coding session waits for you."})
 		time.Sleep(2 * time.Second)
 		press(answerAllow)
@@ -189,11 +189,11 @@ func TestAQuestionIsAnsweredByAButton(t *testing.T) {
 	})
 }
 
-// TestABrokerForEverybodyAnswersNothing: where Perch needs no user, nobody does,
-// and anybody in the network could allow a command on somebody's machine.
+// TestABrokerForEverybodyAnswersNothing: where Perch needs no user, no client
+// does, and anybody in the network could allow a command on a person's machine.
 func TestABrokerForEverybodyAnswersNothing(t *testing.T) {
-	d := &desk{}
-	inBubble(t, func(h *home, s *script) { withDesk(d)(h, s); h.options.User = "" }, func(t *testing.T, h *home, s *script) {
+	d := &waitingQuestions{}
+	inBubble(t, func(h *harness, s *script) { withQuestions(d)(h, s); h.options.User = "" }, func(t *testing.T, h *harness, s *script) {
 		d.asks("coding-1", "q1", "May I?")
 		time.Sleep(2 * time.Second)
 		s.take(incoming{topic: coding1 + "answer/set", payload: []byte(answerAllow)})
@@ -205,11 +205,11 @@ func TestABrokerForEverybodyAnswersNothing(t *testing.T) {
 	})
 }
 
-// TestAgentsAreBounded: whoever invents sessions gives Home Assistant no more
+// TestAgentsAreBounded: invented sessions give Home Assistant no more
 // than so many devices, the oldest gives way, and nothing of them stays.
 func TestAgentsAreBounded(t *testing.T) {
-	d := &desk{}
-	inBubble(t, withDesk(d), func(t *testing.T, h *home, s *script) {
+	d := &waitingQuestions{}
+	inBubble(t, withQuestions(d), func(t *testing.T, h *harness, s *script) {
 		d.asks("coding-1", "q1", "May I?")
 		const many = 400
 		for i := range many {
@@ -251,7 +251,7 @@ func TestAgentsAreBounded(t *testing.T) {
 		before := told()
 		s.take(incoming{topic: "homeassistant/status", payload: []byte("online")})
 		time.Sleep(10 * time.Second)
-		if n := told() - before; n > 3*(mostAgents+mostGraves)+20 {
+		if n := told() - before; n > 3*(mostAgents+mostRemoved)+20 {
 			t.Errorf("%d messages are published anew", n)
 		}
 	})
@@ -260,7 +260,7 @@ func TestAgentsAreBounded(t *testing.T) {
 // TestChatsOfOneQuestionAreNoDevices: a client that names no session begins one
 // for every question.
 func TestChatsOfOneQuestionAreNoDevices(t *testing.T) {
-	inBubble(t, asItIsThen, func(t *testing.T, h *home, s *script) {
+	inBubble(t, asItIsThen, func(t *testing.T, h *harness, s *script) {
 		chat := func(session string) {
 			h.happens("", session, event.Heard{Text: "x"}, event.ThinkingStarted{}, running("t", "look"), event.Said{Text: "y"}, event.TurnEnded{End: event.EndDone})
 			synctest.Wait()
@@ -291,14 +291,14 @@ func TestChatsOfOneQuestionAreNoDevices(t *testing.T) {
 
 // TestAgentsOfAnEarlierRun are taken back, but for one that does something.
 func TestAgentsOfAnEarlierRun(t *testing.T) {
-	d := &desk{}
-	inBubble(t, func(h *home, s *script) {
-		withDesk(d)(h, s)
+	d := &waitingQuestions{}
+	inBubble(t, func(h *harness, s *script) {
+		withQuestions(d)(h, s)
 		h.options.Announced.PutSoon("agent_coding-1", []string{"sensor/agent_state"})
 		h.options.Announced.PutSoon("agent_vtb_desk", []string{"sensor/agent_state", "sensor/old"})
 		d.asks("coding-1", "q1", "May I?")
 		synctest.Wait() // the board knows
-	}, func(t *testing.T, h *home, s *script) {
+	}, func(t *testing.T, h *harness, s *script) {
 		if s.last(codingIs) == "" || !has(`"notification"`, `"q1"`, `"answerable":true`)(s.last(coding1+"state")) {
 			t.Errorf("it is %s, announced as %s", s.last(coding1+"state"), s.last(codingIs))
 		}
@@ -316,23 +316,23 @@ func TestAgentsOfAnEarlierRun(t *testing.T) {
 	})
 }
 
-// TestAgentsAfterALoss: what the board and whoever holds the questions say.
+// TestAgentsAfterALoss: states are the board's, questions the agent's.
 func TestAgentsAfterALoss(t *testing.T) {
-	d := &desk{}
-	h := newHome()
+	d := &waitingQuestions{}
+	h := newHarness()
 	defer h.bus.Close()
-	withDesk(d)(h, nil)
+	withQuestions(d)(h, nil)
 	h.options.Broker = "mqtt://broker"
-	house := newHouse(must(New(h.options)))
-	house.begin(time.Now())
-	house.take(t.Context(), event.Envelope{Seq: 1, At: time.Now(), Session: "coding-1", Event: event.ThinkingStarted{}})
+	hub := newHub(must(New(h.options)))
+	hub.begin(time.Now())
+	hub.take(t.Context(), event.Envelope{Seq: 1, At: time.Now(), Session: "coding-1", Event: event.ThinkingStarted{}})
 	d.asks("coding-1", "q1", "May I?")
 	eventually(t, "the board", func() bool {
 		states, _ := h.board.Snapshot()
 		return len(states) == 1 && states[0].At(time.Now()) == agent.Notification
 	})
-	house.take(t.Context(), event.Envelope{At: time.Now(), Event: event.Missed{N: 3}})
-	if v := house.agents.views["coding-1"]; v.shown != agent.Notification || !v.document().Answerable || house.info.Waiting != 1 {
+	hub.take(t.Context(), event.Envelope{At: time.Now(), Event: event.Missed{N: 3}})
+	if v := hub.agents.views["coding-1"]; v.shown != agent.Notification || !v.document().Answerable || hub.info.Waiting != 1 {
 		t.Errorf("%+v", v)
 	}
 	h.happens("", "coding-2", event.ThinkingStarted{})
@@ -340,8 +340,8 @@ func TestAgentsAfterALoss(t *testing.T) {
 	d.open = nil
 	d.mu.Unlock()
 	h.board.Take(event.Envelope{Seq: 9, At: time.Now(), Session: "coding-1", Event: event.TurnEnded{End: event.EndCancelled}})
-	house.take(t.Context(), event.Envelope{At: time.Now(), Event: event.Missed{N: 3}})
-	if v := house.agents.views["coding-1"]; v.shown != agent.Idle || v.document().Question != nil || house.info.Waiting != 0 {
+	hub.take(t.Context(), event.Envelope{At: time.Now(), Event: event.Missed{N: 3}})
+	if v := hub.agents.views["coding-1"]; v.shown != agent.Idle || v.document().Question != nil || hub.info.Waiting != 0 {
 		t.Errorf("%+v", v.document())
 	}
 }
@@ -375,9 +375,9 @@ func TestAgentIDs(t *testing.T) {
 // is left.
 func TestAnAgentOverMosquitto(t *testing.T) {
 	b := newMosquitto(t).start()
-	d := &desk{}
+	d := &waitingQuestions{}
 	h := over(b)
-	withDesk(d)(h, nil)
+	withQuestions(d)(h, nil)
 	e := b.listen("perch/agent_coding-1/#", "perch/bridge/#", "homeassistant/device/perch_agent_coding-1/config")
 	_, end := h.run(t)
 	e.await("perch/bridge/status", is2("online"))

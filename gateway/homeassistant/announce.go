@@ -9,10 +9,9 @@ import (
 )
 
 // enter begins to mirror a robot.
-func (h *house) enter(r device.Robot) *view {
-	// Nothing has happened to it yet that was told; what has is on its way.
-	unknown := agent.NewBoard().Robot(r.ID)
-	v := &view{robot: r, state: unknown, shown: agent.Idle, senses: h.newSenses()}
+func (h *hub) enter(r device.Robot) *view {
+	// Its events, if there were any, are on their way.
+	v := &view{robot: r, rendering: rendering{state: agent.NewBoard().Robot(r.ID), shown: agent.Idle}, senses: h.newSenses()}
 	for _, id := range h.announcedBefore(string(r.ID)) {
 		if _, key, ok := splitID(id); ok && slices.Contains(sensed(), key) {
 			v.senses[key] = true
@@ -23,7 +22,7 @@ func (h *house) enter(r device.Robot) *view {
 }
 
 // announce publishes a robot's discovery where it has changed.
-func (h *house) announce(v *view) {
+func (h *hub) announce(v *view) {
 	id := v.robot.ID
 	card := robotCard{ID: id, Name: v.robot.Settings.Name, Board: v.robot.Board, Firmware: v.robot.Firmware, Version: h.o.Version, BaseURL: v.robot.BaseURL, Tools: h.tools(v), Senses: v.senses}
 	messages, ids := h.names.robotDiscovery(card, h.announcedBefore(string(id)))
@@ -31,7 +30,7 @@ func (h *house) announce(v *view) {
 	if slices.Equal(last, v.announced) {
 		return
 	}
-	if !v.published.IsZero() { // Home Assistant reads what it was last told once more
+	if !v.published.IsZero() { // Home Assistant reads the latest once more
 		before := v.document()
 		before.unknownOutside(card.Tools)
 		h.putJSON(h.names.robotTopic(id, "state"), before, true, 1)
@@ -44,15 +43,15 @@ func (h *house) announce(v *view) {
 
 // tools are a robot's, or those it listed under an earlier firmware: what an
 // update leaves out is known once it has listed them again.
-func (h *house) tools(v *view) []device.Tool {
+func (h *hub) tools(v *view) []device.Tool {
 	if tools := h.o.Talk.Tools(v.robot.ID); len(tools) > 0 {
 		return tools
 	}
 	return v.robot.Tools
 }
 
-// bridge publishes the appliance's own discovery and what it says of itself.
-func (h *house) bridge() {
+// bridge publishes the appliance's own discovery and its bridge/info.
+func (h *hub) bridge() {
 	messages, ids := h.names.bridgeDiscovery(bridgeCard{Version: h.o.Version, URL: h.o.URL()}, h.announcedBefore("bridge"))
 	if last := messages[len(messages)-1].payload; !slices.Equal(last, h.bridged) {
 		h.bridged = last
@@ -75,17 +74,17 @@ func (h *house) bridge() {
 
 // publishDiscovery publishes one device's messages, if Home Assistant takes
 // every one of them.
-func (h *house) publishDiscovery(messages []message) {
+func (h *hub) publishDiscovery(messages []message) {
 	for _, m := range messages {
 		if err := checkDiscovery(h.o.Prefix, m); err != nil {
-			h.o.Log.Error("Home Assistant would refuse what it is to be told; it is not told", "topic", m.topic, "err", err)
+			h.o.Log.Error("Home Assistant would refuse this announcement; it is not published", "topic", m.topic, "err", err)
 			return
 		}
 	}
 	h.out.putSteps(messages)
 }
 
-func (h *house) announcedBefore(key string) []string {
+func (h *hub) announcedBefore(key string) []string {
 	if h.o.Announced == nil {
 		return nil
 	}
@@ -96,14 +95,14 @@ func (h *house) announcedBefore(key string) []string {
 	return ids
 }
 
-func (h *house) remember(key string, ids []string) {
+func (h *hub) remember(key string, ids []string) {
 	if h.o.Announced != nil && !slices.Equal(h.announcedBefore(key), ids) {
 		h.o.Announced.PutSoon(key, ids)
 	}
 }
 
-// forgetGhosts takes back robots that were forgotten while nobody looked.
-func (h *house) forgetGhosts() {
+// forgetUnknown removes the devices of robots that were forgotten while MQTT was off.
+func (h *hub) forgetUnknown() {
 	if h.o.Announced == nil {
 		return
 	}
@@ -122,8 +121,8 @@ func (h *house) forgetGhosts() {
 	}
 }
 
-// forget takes a robot back from the broker and from Home Assistant.
-func (h *house) forget(id device.ID) {
+// forget removes a robot from the broker and from Home Assistant.
+func (h *hub) forget(id device.ID) {
 	h.publishDiscovery(h.names.forgetDiscovery(id, h.announcedBefore(string(id))))
 	for _, thing := range []string{"status", "state", "led", "firmware"} {
 		h.out.put(message{topic: h.names.robotTopic(id, thing), retained: true, qos: 1})

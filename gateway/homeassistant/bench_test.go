@@ -17,10 +17,10 @@ import (
 	"perch/event"
 )
 
-// BenchmarkStateToMQTT tells how long a change of agent state takes from the
+// BenchmarkStateToMQTT measures how long a change of agent state takes from the
 // bus to a subscriber of the embedded broker, with 20 robots talking.
 func BenchmarkStateToMQTT(b *testing.B) {
-	h := newHome()
+	h := newHarness()
 	var robots []device.ID
 	for i := range 20 {
 		id := device.ID(fmt.Sprintf("a0b1c2d3e5%02x", i))
@@ -70,7 +70,7 @@ func BenchmarkStateToMQTT(b *testing.B) {
 }
 
 // begin runs a mirror for a benchmark, and waits until it is connected.
-func (h *home) begin(b *testing.B, m *Mirror) (end func()) {
+func (h *harness) begin(b *testing.B, m *Mirror) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {

@@ -8,7 +8,7 @@ import (
 )
 
 // adjust sets the volume or the brightness, by whatever tool the robot has.
-func (h *house) adjust(ctx context.Context, id device.ID, c adjust) error {
+func (h *hub) adjust(ctx context.Context, id device.ID, c adjust) error {
 	s, found := findLevel(h.o.Talk.Tools(id), c.what)
 	if !found {
 		return h.without(ctx, id, c.what)
@@ -23,21 +23,21 @@ func (h *house) adjust(ctx context.Context, id device.ID, c adjust) error {
 
 // without is why a robot cannot do something that others can. One that was
 // never here to list its tools may have it: the order waits until it is.
-func (h *house) without(ctx context.Context, id device.ID, what string) error {
+func (h *hub) without(ctx context.Context, id device.ID, what string) error {
 	if len(h.o.Talk.Tools(id)) == 0 {
 		return notListed{}
 	}
 	return fmt.Errorf("this robot has no tool for its %s", what)
 }
 
-// notListed is the error of an order to a robot whose tools nobody knows yet.
+// notListed is the error of an order to a robot with unknown tools.
 type notListed struct{}
 
 func (notListed) Error() string { return "the robot has yet to list its tools" }
 func (notListed) Code() string  { return "robot_offline" }
 
 // turn turns the head, and returns where to.
-func (h *house) turn(ctx context.Context, id device.ID, c turn) (turn, error) {
+func (h *hub) turn(ctx context.Context, id device.ID, c turn) (turn, error) {
 	s, found := findHead(h.o.Talk.Tools(id))
 	if !found {
 		return turn{}, h.without(ctx, id, "head")
@@ -74,11 +74,11 @@ func (r *readings) turned(to turn) {
 	}
 }
 
-// white is a light that was told to be on and nothing else.
+// white is a light that was switched on and nothing else.
 func white() colour { return colour{255, 255, 255} }
 
 // lamp sets the lights, and returns them as they are now. They cannot be asked.
-func (h *house) lamp(ctx context.Context, id device.ID, want light) (*light, error) {
+func (h *hub) lamp(ctx context.Context, id device.ID, want light) (*light, error) {
 	s, found := findLights(h.o.Talk.Tools(id))
 	if !found {
 		return nil, h.without(ctx, id, "lights")

@@ -70,12 +70,12 @@ func TestABrokerThatAnnouncesMuch(t *testing.T) {
 		_, _ = c.Write([]byte{0x20, 2, 0, 0})
 		_, _ = c.Write([]byte{0x30, 0xff, 0xff, 0xff, 0x7f, 0, 1, 't'}) // 268 million bytes, of which three come
 	})
-	h := newHome()
+	h := newHarness()
 	h.options.Broker = "mqtt://" + address
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	_, end := h.run(t)
-	eventually(t, "the connection is lost over it", func() bool { return h.log.with("nothing is told over MQTT") > 0 })
+	eventually(t, "the connection is lost over it", func() bool { return h.log.with("MQTT is disconnected") > 0 })
 	runtime.ReadMemStats(&after)
 	if took := after.TotalAlloc - before.TotalAlloc; took > 64<<20 {
 		t.Errorf("it took %d MB", took>>20)

@@ -19,12 +19,12 @@ type order struct {
 	from    incoming // what brought it, to be confirmed once it cannot be lost
 }
 
-// report is what a lane tells the loop.
+// report is what a lane sends the hub.
 type report struct {
 	robot    device.ID
 	order    *order // that was carried out, or not
 	err      error
-	readings *readings // what the robot says of itself
+	readings *readings // the robot's status
 	light    *light    // as it is now
 	turned   turn      // the head, where it cannot be asked
 	notice   string    // the id of one that was taken
@@ -33,7 +33,7 @@ type report struct {
 }
 
 // command takes what was published under a robot's topic.
-func (h *house) command(ctx context.Context, m incoming) {
+func (h *hub) command(ctx context.Context, m incoming) {
 	now := time.Now()
 	name, thing, ok := h.names.setTopic(m.topic)
 	if of, is := strings.CutPrefix(name, agentPrefix); ok && is {
@@ -59,9 +59,9 @@ func (h *house) command(ctx context.Context, m incoming) {
 		return
 	}
 	if v.state.Online && !lasts(c) {
-		m.kept() // it is of this moment, and a slow robot must not hold up what others are told
+		m.kept() // it is of this moment, and a slow robot must not hold up the others' messages
 	}
-	h.carry(ctx, v, &order{Waiting: Waiting{Thing: thing, Payload: string(m.payload), Expires: now.Add(keptFor)}, command: c, from: m})
+	h.enqueue(ctx, v, &order{Waiting: Waiting{Thing: thing, Payload: string(m.payload), Expires: now.Add(keptFor)}, command: c, from: m})
 }
 
 // lasts reports whether a command is worth being carried out later, whatever
@@ -74,8 +74,8 @@ func lasts(c command) bool {
 	return false
 }
 
-// carry queues an order with its robot.
-func (h *house) carry(ctx context.Context, v *view, o *order) {
+// enqueue queues an order with its robot.
+func (h *hub) enqueue(ctx context.Context, v *view, o *order) {
 	id, board := v.robot.ID, v.robot.Board
 	queued := h.lanes.Add(ctx, id, device.Job{Do: func(ctx context.Context) {
 		r := h.perform(ctx, id, board, o.command)
@@ -89,7 +89,7 @@ func (h *house) carry(ctx context.Context, v *view, o *order) {
 }
 
 // report hands something to the loop.
-func (h *house) report(ctx context.Context, r report) {
+func (h *hub) report(ctx context.Context, r report) {
 	select {
 	case h.reports <- r:
 	case <-ctx.Done():
@@ -97,7 +97,7 @@ func (h *house) report(ctx context.Context, r report) {
 }
 
 // release carries out what has waited for the robot.
-func (h *house) release(ctx context.Context, v *view) {
+func (h *hub) release(ctx context.Context, v *view) {
 	now := time.Now()
 	for _, w := range h.kept.take(v.robot.ID) {
 		c, err := parseCommand(v.robot.ID, w.Thing, []byte(w.Payload), h.o.Robots.Find)
@@ -107,13 +107,13 @@ func (h *house) release(ctx context.Context, v *view) {
 		case err != nil:
 			h.refuse(v, now, w.Thing, err)
 		default:
-			h.carry(ctx, v, &order{Waiting: w, command: c, waited: true})
+			h.enqueue(ctx, v, &order{Waiting: w, command: c, waited: true})
 		}
 	}
 }
 
-// reported takes what became of an order, or what a robot says of itself.
-func (h *house) reported(ctx context.Context, r report) {
+// reported takes the end of an order, or a robot's status.
+func (h *hub) reported(ctx context.Context, r report) {
 	now := time.Now()
 	if r.look {
 		h.look(now)
@@ -136,7 +136,7 @@ func (h *house) reported(ctx context.Context, r report) {
 	h.settle(v, now)
 }
 
-func (h *house) done(ctx context.Context, v *view, r report, now time.Time) {
+func (h *hub) done(ctx context.Context, v *view, r report, now time.Time) {
 	o := r.order
 	switch {
 	case r.err != nil && offline(r.err):
@@ -157,7 +157,7 @@ func (h *house) done(ctx context.Context, v *view, r report, now time.Time) {
 	}
 	switch c := o.command.(type) {
 	case notify:
-		if !v.state.Online { // the herald keeps it
+		if !v.state.Online { // the notifier keeps it
 			h.waiting[r.notice] = true
 			h.o.Bus.Publish(v.robot.ID, "", event.Command{Thing: o.Thing, State: event.CommandQueued})
 		}
@@ -179,14 +179,14 @@ func (h *house) done(ctx context.Context, v *view, r report, now time.Time) {
 }
 
 // keepFor keeps an order for the robot's next hello.
-func (h *house) keepFor(ctx context.Context, v *view, o *order) {
+func (h *hub) keepFor(ctx context.Context, v *view, o *order) {
 	if v.listed && !o.waited { // it has opened its channel meanwhile
 		o.waited = true
-		h.carry(ctx, v, o)
+		h.enqueue(ctx, v, o)
 		return
 	}
 	err := h.kept.keep(v.robot.ID, o.Waiting)
-	o.from.kept() // also what was refused, which is told: a broker gives nothing more while much is unconfirmed
+	o.from.kept() // also what was refused, which is published: a broker sends nothing more while much is unconfirmed
 	if err != nil {
 		h.refuse(v, time.Now(), o.Thing, err)
 		return
@@ -195,26 +195,26 @@ func (h *house) keepFor(ctx context.Context, v *view, o *order) {
 	v.dirty = true
 }
 
-// refuse tells that something was not done, and why.
-func (h *house) refuse(v *view, now time.Time, thing string, why error) {
+// refuse publishes that something was not done, and why.
+func (h *hub) refuse(v *view, now time.Time, thing string, why error) {
 	reason := device.Clip(why.Error(), 300)
 	thing = device.Clip(thing, 40)
 	if h.refused.log(v.robot.ID, now, "a command over MQTT is refused", "thing", thing, "err", reason) {
 		h.o.Bus.Publish(v.robot.ID, "", event.Command{Thing: thing, State: event.CommandRejected, Reason: reason})
 	}
-	// What set it may show it as done; the true state is told once more.
+	// The entity may show it as done; the true state is published once more.
 	h.out.republish(h.names.robotTopic(v.robot.ID, "state"), h.names.robotTopic(v.robot.ID, "led"))
 }
 
 // perform carries an order out. It runs in the robot's lane.
-func (h *house) perform(ctx context.Context, id device.ID, board string, c command) (r report) {
+func (h *hub) perform(ctx context.Context, id device.ID, board string, c command) (r report) {
 	talk := h.o.Talk
 	switch c := c.(type) {
 	case say:
-		_, r.err = talk.SayKept(ctx, id, c.text) // it tells itself what becomes of it
+		_, r.err = talk.SayKept(ctx, id, c.text) // it publishes itself what becomes of it
 	case notify:
 		var n notice.Notification
-		n, r.err = h.o.Herald.Notify(c.notice)
+		n, r.err = h.o.Notifier.Notify(c.notice)
 		r.notice = n.ID
 	case feel:
 		r.err = talk.Feel(ctx, id, c.emotion.On(board))
@@ -246,7 +246,7 @@ func (h *house) perform(ctx context.Context, id device.ID, board string, c comma
 }
 
 // read asks a robot for its condition, once for however many want to know.
-func (h *house) read(ctx context.Context, v *view) {
+func (h *hub) read(ctx context.Context, v *view) {
 	id := v.robot.ID
 	if !v.state.Online {
 		return
@@ -258,9 +258,9 @@ func (h *house) read(ctx context.Context, v *view) {
 	}})
 }
 
-// readings are what a robot says of itself. Where it cannot say, what is
+// readings are a robot's status. Where it cannot report it, what is
 // known of it stays.
-func (h *house) readings(ctx context.Context, id device.ID) (r readings, ok bool) {
+func (h *hub) readings(ctx context.Context, id device.ID) (r readings, ok bool) {
 	tools := h.o.Talk.Tools(id)
 	if t, found := findSetting(tools, "get device status"); found {
 		answer, err := h.o.Talk.Call(ctx, id, t.Name, nil)

@@ -91,13 +91,13 @@ func TestKeptForItsHello(t *testing.T) {
 	if slices.Contains(deeds, `audio_speaker.set_volume {"volume":20}`) || !slices.Contains(deeds, `audio_speaker.set_volume {"volume":30}`) || deeds[len(deeds)-1] != "reboot" {
 		t.Errorf("done at its hello: %q", deeds)
 	}
-	if kept := h.options.Kept.(*shelf[[]Waiting]); len(kept.kept) > 0 {
+	if kept := h.options.Kept.(*memoryTable[[]Waiting]); len(kept.kept) > 0 {
 		t.Errorf("still kept: %v", kept.kept)
 	}
 }
 
 // TestANotificationForAClosedChannel is queued and done like any other command,
-// though it is the herald that keeps it.
+// though it is the notifier that keeps it.
 func TestANotificationForAClosedChannel(t *testing.T) {
 	b := newMosquitto(t).start()
 	h := over(b)
@@ -180,7 +180,7 @@ func TestBadCommands(t *testing.T) {
 	}
 	b.publish("perch/a0b1c2d3e4f4/say/set", "still here")
 	h.talk.await(t, "say still here")
-	for range 60 { // a flood is not told without end
+	for range 60 { // a flood is not published without end
 		b.publish("perch/nobody/say/set", "hello")
 	}
 	b.publish("perch/a0b1c2d3e4f4/say/set", "after the flood")
@@ -285,16 +285,16 @@ func TestPerceived(t *testing.T) {
 	e.await(conversation1, has(`"event_type":"heard"`, "good morning"))
 }
 
-// TestANotificationFromBefore: what becomes of one that was told before a restart
-// is told with its text, and where it was told.
+// TestANotificationFromBefore: the steps of one that was published before a restart
+// are published with its text, and on the same topic.
 func TestANotificationFromBefore(t *testing.T) {
-	inBubble(t, func(h *home, _ *script) {
-		kept := notice.NewStore(&shelf[notice.Notification]{})
+	inBubble(t, func(h *harness, _ *script) {
+		kept := notice.NewStore(&memoryTable[notice.Notification]{})
 		if _, err := kept.Accept(notice.Notification{ID: "wash", Text: "the wash is done", Urgency: notice.UrgencyNormal}, time.Now()); err != nil {
 			t.Fatal(err)
 		}
 		h.options.Notices = kept
-	}, func(t *testing.T, h *home, s *script) {
+	}, func(t *testing.T, h *harness, s *script) {
 		h.happens(chan1, "", event.NotificationChanged{ID: "wash", State: notice.Spoken})
 		time.Sleep(time.Second)
 		told := s.on("perch/bridge/notification")

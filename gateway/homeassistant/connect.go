@@ -33,14 +33,14 @@ type Status struct {
 	Why   string    `json:"why,omitempty"`
 }
 
-// connection keeps the house connected: it dials, and dials again, looks
-// whether another appliance uses the same topics, and has what the outbox
-// holds carried to the broker.
+// connection keeps the appliance connected: it dials, and dials again, looks
+// whether another appliance uses the same topics, and has the outbox published to
+// the broker.
 type connection struct {
 	dialer dialer
 	names  names
 	out    *outbox
-	rivals *rivals
+	other  *otherAppliance
 	log    *slog.Logger
 	spread func(time.Duration) time.Duration // a random part of it
 
@@ -48,7 +48,7 @@ type connection struct {
 
 	mu      sync.Mutex
 	status  Status
-	holding bool       // we publish, so what becomes of a command can be told
+	holding bool       // we publish, so what becomes of a command can be published
 	early   []incoming // what came before that
 }
 
@@ -58,7 +58,7 @@ const mostArrived = 256
 func newConnection(d dialer, n names, out *outbox, started time.Time, broker string, log *slog.Logger) *connection {
 	return &connection{
 		dialer: d, names: n, out: out, log: log, arrived: make(chan incoming, mostArrived),
-		rivals: newRivals(n.Appliance, started),
+		other:  newOtherAppliance(n.Appliance, started),
 		spread: func(d time.Duration) time.Duration { return rand.N(d) },
 		status: Status{Connecting: true, Broker: broker, Since: time.Now(), Cause: "the broker has yet to be tried"},
 	}
@@ -82,16 +82,16 @@ func (c *connection) become(connected bool, cause string) {
 	}
 	c.status.Connected, c.status.Connecting, c.status.Cause = connected, false, cause
 	if connected {
-		c.log.Info("the MQTT broker is here", "broker", c.status.Broker)
+		c.log.Info("MQTT is connected", "broker", c.status.Broker)
 	} else {
-		c.log.Warn("nothing is told over MQTT", "broker", c.status.Broker, "err", cause)
+		c.log.Warn("MQTT is disconnected", "broker", c.status.Broker, "err", cause)
 	}
 }
 
-// errRival is wrapped where another appliance has the older right.
-var errRival = errors.New("another appliance uses this base topic")
+// errOtherAppliance is wrapped where another appliance has the older right.
+var errOtherAppliance = errors.New("another appliance uses this base topic")
 
-// run keeps connected until ctx ends, and says goodbye then.
+// run keeps connected until ctx ends, and publishes "offline" then.
 func (c *connection) run(ctx context.Context) {
 	wait, watching := firstRetry, false
 	for ctx.Err() == nil {
@@ -100,11 +100,11 @@ func (c *connection) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			break
 		}
-		rival := errors.Is(err, errRival)
+		rival := errors.Is(err, errOtherAppliance)
 		if rival != watching { // on with the same broker, without or with a will
 			watching, wait = rival, firstRetry
 			if rival {
-				c.become(false, c.rivals.cause(c.names.Base))
+				c.become(false, c.other.cause(c.names.Base))
 			}
 			continue
 		}
@@ -125,19 +125,19 @@ func (c *connection) run(ctx context.Context) {
 	c.status = Status{Broker: c.status.Broker, Since: time.Now(), Cause: "the appliance is stopping"}
 }
 
-// offlineWord is the last thing the bridge says, itself or by its will.
+// offlineWord is the last message of the bridge, sent itself or as its will.
 func (c *connection) offlineWord() message {
 	return message{topic: c.names.bridgeTopic("status"), payload: []byte("offline"), retained: true, qos: 1}
 }
 
 // once holds one connection until it ends. One that only watches publishes
-// nothing, not even a will: it returns nil when there is nobody left to keep
+// nothing, not even a will: it returns nil when there is no appliance left to keep
 // off from, and wraps errRival while there is.
 func (c *connection) once(ctx context.Context, watching bool) error {
 	will := c.offlineWord()
-	c.rivals.forget()
-	defer c.hear(false)
-	s := session{clean: watching, take: c.take} // who keeps off has nothing kept for it either
+	c.other.forget()
+	defer c.setHolding(false)
+	s := session{clean: watching, take: c.take} // while it keeps off, the broker keeps nothing for it
 	if !watching {
 		s.will = &will
 	}
@@ -153,7 +153,7 @@ func (c *connection) once(ctx context.Context, watching bool) error {
 	}
 	if err != nil || watching {
 		l.close()
-		if err != nil && !errors.Is(err, errRival) && ctx.Err() == nil {
+		if err != nil && !errors.Is(err, errOtherAppliance) && ctx.Err() == nil {
 			err = l.explain(err)
 		}
 		return keepOff(err, watching)
@@ -163,8 +163,8 @@ func (c *connection) once(ctx context.Context, watching bool) error {
 
 // keepOff has one that watches go on doing so where the broker is away.
 func keepOff(err error, watching bool) error {
-	if err != nil && watching && !errors.Is(err, errRival) {
-		return fmt.Errorf("%w: %w", errRival, err)
+	if err != nil && watching && !errors.Is(err, errOtherAppliance) {
+		return fmt.Errorf("%w: %w", errOtherAppliance, err)
 	}
 	return err
 }
@@ -178,10 +178,10 @@ func (c *connection) look(ctx context.Context, l link, watching bool) error {
 		select {
 		case <-quiet.C:
 			switch {
-			case c.rivals.gone(time.Now()):
+			case c.other.gone(time.Now()):
 				return nil
 			case !watching:
-				return errRival
+				return errOtherAppliance
 			}
 			quiet.Reset(lookFor)
 		case err := <-l.lost():
@@ -203,8 +203,8 @@ func (c *connection) alone(ctx context.Context, l link) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if c.rivals.there() {
-		return errors.New(c.rivals.cause(c.names.Base))
+	if c.other.there() {
+		return errors.New(c.other.cause(c.names.Base))
 	}
 	return nil
 }
@@ -219,11 +219,11 @@ func (c *connection) hold(ctx context.Context, l link) error {
 	if dropped := c.out.connected(); dropped > 0 {
 		c.log.Info("messages were dropped while the MQTT broker was away", "dropped", dropped)
 	}
-	if !c.hear(true) {
+	if !c.setHolding(true) {
 		l.close() // the broker has them still
 		return errors.New("more commands waited than can be taken at once; the others are next")
 	}
-	k := newCarrier(c.out, l, c.offlineWord())
+	k := newPublisher(c.out, l, c.offlineWord())
 	go k.run()
 	err := c.watch(ctx, k, l)
 	k.cut()
@@ -233,7 +233,7 @@ func (c *connection) hold(ctx context.Context, l link) error {
 }
 
 // watch returns why the connection is to end.
-func (c *connection) watch(ctx context.Context, k *carrier, l link) error {
+func (c *connection) watch(ctx context.Context, k *publisher, l link) error {
 	for {
 		select {
 		case <-k.done:
@@ -243,7 +243,7 @@ func (c *connection) watch(ctx context.Context, k *carrier, l link) error {
 			return nil
 		case err := <-l.lost():
 			return l.explain(lostError(err))
-		case <-c.rivals.news:
+		case <-c.other.news:
 			if err := c.contest(); err != nil {
 				return err
 			}
@@ -264,10 +264,10 @@ func (c *connection) watch(ctx context.Context, k *carrier, l link) error {
 // contest deals with another appliance that has come, and with a word of the
 // bridge's status that is not ours.
 func (c *connection) contest() error {
-	older, other := c.rivals.contest()
+	older, other := c.other.contest()
 	switch {
 	case older:
-		return errRival
+		return errOtherAppliance
 	case other != "":
 		c.log.Warn("another appliance has come under this MQTT base topic; give it another mqtt.base_topic", "base_topic", c.names.Base, "appliance", other)
 	}
@@ -280,10 +280,10 @@ func (c *connection) contest() error {
 func (c *connection) take(m incoming) bool {
 	switch m.topic {
 	case c.names.bridgeTopic("info"):
-		c.rivals.info(m.payload)
+		c.other.info(m.payload)
 		m.kept()
 	case c.names.bridgeTopic("status"):
-		c.rivals.status(string(m.payload))
+		c.other.status(string(m.payload))
 		m.kept()
 	default:
 		c.mu.Lock()
@@ -300,19 +300,19 @@ func (c *connection) take(m incoming) bool {
 	return true
 }
 
-// pass hands a message to the house, if there is room for it.
+// pass hands a message to the hub, if there is room for it.
 func (c *connection) pass(m incoming) bool {
 	select {
 	case c.arrived <- m:
 		return true
-	default: // more than anybody means to say; the log tells of those that are looked at
+	default: // more than anybody means to send; those that are looked at are logged
 		return false
 	}
 }
 
-// hear has what arrives be looked at from now on, and what came early first, or
-// nothing any more. It is false where there is no room for all of that.
-func (c *connection) hear(holding bool) bool {
+// setHolding begins to hand on what arrives, what came early first, or ends it. It
+// returns false where there is no room for all of that.
+func (c *connection) setHolding(holding bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	early := c.early

@@ -27,10 +27,10 @@ const (
 // mostNumber bounds what may be set, and what a slider may be announced with.
 const mostNumber = 1e6
 
-// finder is the robot that somebody means by a MAC address or a name.
+// finder finds the robot with a MAC address or a name.
 type finder func(robot string) (device.ID, error)
 
-// command is what a robot is told to do over MQTT. The set is closed.
+// command is a command for a robot over MQTT. The set is closed.
 type command interface{ command() }
 
 type (
@@ -47,7 +47,7 @@ type (
 	// turn moves the head, in degrees; nil is an axis, or a speed, left as it is.
 	turn struct{ yaw, pitch, speed *int }
 	mute struct{ on bool }
-	// sense is what somebody else says that the robot has sensed.
+	// sense is what another program reports that the robot has sensed.
 	sense struct {
 		name string
 		data json.RawMessage
@@ -145,7 +145,7 @@ func parseSay(text string) (command, error) {
 }
 
 // parseNotify takes a text, or a notification's body of JSON, for a robot or,
-// without one, for whom the body says.
+// without one, for the robot that the body names.
 func parseNotify(robot device.ID, text string, find finder) (command, error) {
 	n := notice.Notification{Text: text, Speak: true}
 	if strings.HasPrefix(text, "{") {

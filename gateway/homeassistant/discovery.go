@@ -63,7 +63,7 @@ type announcement struct {
 // component is what Home Assistant makes one entity of.
 type component map[string]any
 
-// topicRef is a topic in a list of those that tell whether an entity is there.
+// topicRef is a topic in an entity's list of availability topics.
 type topicRef struct {
 	Topic    string `json:"topic"`
 	Template string `json:"value_template,omitempty"` // of online or offline
@@ -94,9 +94,9 @@ func (n names) configTopic(who string) string {
 
 // robotDiscovery announces a robot. Before are the ids of everything that was
 // ever announced for it; ids are those to remember in their place. What is
-// gone is first reduced to its platform, which is how Home Assistant is told
-// to remove it, and then left out; that is told anew each time, because Home
-// Assistant or the broker may have been away when it was told last.
+// gone is first reduced to its platform, by which Home Assistant removes it, and
+// then left out. Both are published anew each time, because Home Assistant or the
+// broker may have been away the last time.
 func (n names) robotDiscovery(c robotCard, before []string) (messages []message, ids []string) {
 	components := n.robotComponents(c)
 	d := map[string]any{
@@ -131,7 +131,7 @@ func (n names) bridgeDiscovery(c bridgeCard, before []string) (messages []messag
 	return announce(n.configTopic("bridge"), announcement{Device: d, Origin: origin(c.Version), Components: components, QoS: 1}, before)
 }
 
-// origin is who announces.
+// origin is the program that announces.
 func origin(version string) map[string]string {
 	o := map[string]string{"name": "Perch"}
 	if version = oneLine(version); version != "" {
@@ -218,7 +218,7 @@ func (n names) robotIdentifier(id device.ID) string { return n.Appliance + "_" +
 
 func (n names) bridgeIdentifier() string { return n.Appliance + "_bridge" }
 
-// defaultName tells robots of one kind apart by the end of their MAC.
+// defaultName distinguishes robots of one kind by the end of their MAC.
 func defaultName(c robotCard) string {
 	kind := "Robot"
 	if board := strings.ToLower(c.Board); strings.Contains(board, "stack-chan") || strings.Contains(board, "stackchan") {
@@ -267,7 +267,7 @@ func isPage(address string) bool {
 	return err == nil && len(address) <= 1024 && u.Hostname() != "" && u.User == nil && slices.Contains([]string{"http", "https", "homeassistant"}, u.Scheme)
 }
 
-// putText leaves a key out that has nothing to say.
+// putText leaves an empty key out.
 func putText(m map[string]any, key, value string) {
 	if value != "" {
 		m[key] = value

@@ -24,7 +24,7 @@ func discoveryNames() names {
 	return names{Base: "perch", Prefix: "homeassistant", Appliance: "12ab34cd"}
 }
 
-// integers makes a tool whose arguments are whole numbers: name, least, most.
+// integers makes a tool with whole numbers as arguments: name, least, most.
 func integers(name string, arguments ...any) device.Tool {
 	t := device.Tool{Name: name, Schema: device.Schema{Type: "object", Properties: map[string]device.Argument{}}}
 	for i := 0; i+2 < len(arguments); i += 3 {
@@ -145,9 +145,9 @@ func TestNoToolNoEntity(t *testing.T) {
 	}
 }
 
-// TestWhatIsGoneLeavesNoGhost: first reduced, then left out, and told anew
+// TestRemovedEntities: first reduced, then left out, and published anew
 // each time.
-func TestWhatIsGoneLeavesNoGhost(t *testing.T) {
+func TestRemovedEntities(t *testing.T) {
 	n := discoveryNames()
 	_, all := n.robotDiscovery(stackChan(), nil)
 	less := stackChan()

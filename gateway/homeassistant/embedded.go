@@ -16,8 +16,8 @@ import (
 const (
 	brokerRetry = 30 * time.Second // while its port is taken
 	brokerUpIn  = 5 * time.Second
-	// lastWords is for what the bridge has said last: the broker confirms it
-	// before those who listen have it.
+	// lastWords is for the bridge's last message: the broker confirms it before its
+	// subscribers have it.
 	lastWords = 300 * time.Millisecond
 
 	// How long after its end it is started again: the longer the more often it
@@ -42,10 +42,10 @@ func listenMQTT(at string) (*net.TCPListener, error) {
 	return l.(*net.TCPListener), nil
 }
 
-// brokerKeeper keeps the embedded broker running: it holds its port, tries
+// brokerSupervisor keeps the embedded broker running: it holds its port, tries
 // again while that is taken, and starts the broker again when it has ended.
-// Whoever connects meanwhile waits at the port.
-type brokerKeeper struct {
+// A client that connects meanwhile waits at the port.
+type brokerSupervisor struct {
 	listen, user, password string
 	serve                  func(ctx context.Context, l *net.TCPListener, user, password string) error
 	log                    *slog.Logger
@@ -60,11 +60,11 @@ type brokerKeeper struct {
 	at      time.Time     // when that was
 }
 
-func newBrokerKeeper(o Options) *brokerKeeper {
-	return &brokerKeeper{listen: o.Listen, user: o.User, password: o.Password, serve: o.Serve, log: o.Log, news: make(chan struct{})}
+func newBrokerSupervisor(o Options) *brokerSupervisor {
+	return &brokerSupervisor{listen: o.Listen, user: o.User, password: o.Password, serve: o.Serve, log: o.Log, news: make(chan struct{})}
 }
 
-func (k *brokerKeeper) change(to func()) {
+func (k *brokerSupervisor) change(to func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	to()
@@ -73,7 +73,7 @@ func (k *brokerKeeper) change(to func()) {
 }
 
 // run keeps the broker until ctx ends.
-func (k *brokerKeeper) run(ctx context.Context) {
+func (k *brokerSupervisor) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		l, err := listenMQTT(k.listen)
 		k.change(func() {
@@ -94,7 +94,7 @@ func (k *brokerKeeper) run(ctx context.Context) {
 }
 
 // keep starts the broker, and starts it again, until ctx ends.
-func (k *brokerKeeper) keep(ctx context.Context, l *net.TCPListener) {
+func (k *brokerSupervisor) keep(ctx context.Context, l *net.TCPListener) {
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var leaving sync.WaitGroup
 	defer leaving.Wait()
@@ -132,7 +132,7 @@ func (k *brokerKeeper) keep(ctx context.Context, l *net.TCPListener) {
 
 // await returns where the broker is reached from here once it is there, and how
 // often it had ended by then. It waits no longer than a start may take.
-func (k *brokerKeeper) await(ctx context.Context) (at string, ends int, err error) {
+func (k *brokerSupervisor) await(ctx context.Context) (at string, ends int, err error) {
 	late := time.NewTimer(brokerUpIn)
 	defer late.Stop()
 	for {
@@ -172,7 +172,7 @@ func reachable(address string) string {
 
 // blame returns why a connection was lost that began when the broker had ended
 // so often: the broker's own end, where it has ended since.
-func (k *brokerKeeper) blame(lost error, before int) error {
+func (k *brokerSupervisor) blame(lost error, before int) error {
 	noticed := time.NewTimer(noticedIn)
 	defer noticed.Stop()
 	for {
@@ -191,7 +191,7 @@ func (k *brokerKeeper) blame(lost error, before int) error {
 }
 
 // ended is how often the broker has ended, and when and why it did so last.
-func (k *brokerKeeper) ended() (ends int, at time.Time, why string) {
+func (k *brokerSupervisor) ended() (ends int, at time.Time, why string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.last != nil {
@@ -202,7 +202,7 @@ func (k *brokerKeeper) ended() (ends int, at time.Time, why string) {
 
 // embeddedDialer connects to the embedded broker, once it is there.
 type embeddedDialer struct {
-	keeper *brokerKeeper
+	keeper *brokerSupervisor
 	client *pahoDialer
 }
 
@@ -223,7 +223,7 @@ func (d embeddedDialer) dial(ctx context.Context, s session) (link, error) {
 // embeddedLink is a connection to the embedded broker, which knows why it ended.
 type embeddedLink struct {
 	link
-	keeper *brokerKeeper
+	keeper *brokerSupervisor
 	ends   int // of the broker, when the connection began
 }
 

@@ -18,7 +18,7 @@ func TestTheBrokerIsStartedAgain(t *testing.T) {
 		var mu sync.Mutex
 		var starts []time.Time
 		holds := time.Duration(0)
-		k := newBrokerKeeper(Options{Serve: func(ctx context.Context, _ *net.TCPListener, _, _ string) error {
+		k := newBrokerSupervisor(Options{Serve: func(ctx context.Context, _ *net.TCPListener, _, _ string) error {
 			mu.Lock()
 			starts = append(starts, time.Now())
 			holds := holds

@@ -9,7 +9,7 @@ import (
 	"perch/device"
 )
 
-// What follows is what Home Assistant is told may come. Lists only grow: a
+// The lists of what may come, as they are announced. Lists only grow: a
 // value that is in none is logged there as a mistake and lost, and automations
 // of households name those that are.
 
@@ -44,7 +44,7 @@ func notificationTypes() []string {
 	return []string{"received", "shown", "spoken", "acknowledged", "expired", otherType}
 }
 
-// strangerTypes are what is told of a robot that nobody has adopted.
+// strangerTypes are the events of a robot that nobody has adopted.
 func strangerTypes() []string { return []string{strangerCame, strangerWaits, otherType} }
 
 // touchTypes are Home Assistant's words for what happens to a button, for
@@ -53,7 +53,7 @@ func touchTypes() []string {
 	return []string{"press_start", "press_end", "long_press_start", "long_press_end", "multi_press_ongoing", "multi_press_end", otherType}
 }
 
-// perceptionTypes are what the firmwares in use tell, and what is made of it.
+// perceptionTypes are what the firmwares in use report, and what is made of it.
 func perceptionTypes() []string {
 	return []string{
 		"face_detected", "face_lost", "face_recognized", "sound_event", "wake_word_detected", "state_changed",
@@ -95,8 +95,8 @@ func (e entity) shows(key, template string) component {
 	return component{"state_topic": e.robotTopic(e.robot, "state"), "value_template": strings.ReplaceAll(template, "KEY", key)}
 }
 
-// tells has an event read what is told of a thing.
-func (e entity) tells(thing string, types []string) component {
+// eventEntity has an event entity read a thing's topic.
+func (e entity) eventEntity(thing string, types []string) component {
 	return component{"state_topic": e.robotTopic(e.robot, thing), "event_types": types}
 }
 
@@ -144,8 +144,8 @@ func (e entity) talk() {
 		class("enum"), component{"options": shownOptions()}, icon("robot-happy"))
 	e.add("select", "emotion", "Emotion", e.shows("emotion", oneOf(emotionOptions())), e.sets("emotion"),
 		component{"options": emotionOptions()}, icon("emoticon"))
-	e.add("event", "conversation", "Conversation", e.tells("conversation", conversationTypes()), icon("forum"))
-	e.add("event", "notification", "Notification", e.tells("notification", notificationTypes()), icon("bell"))
+	e.add("event", "conversation", "Conversation", e.eventEntity("conversation", conversationTypes()), icon("forum"))
+	e.add("event", "notification", "Notification", e.eventEntity("notification", notificationTypes()), icon("bell"))
 	e.add("notify", "say", "Say", e.sets("say"), icon("bullhorn"))
 	// A dashboard's field. A state of Home Assistant's holds 255 characters;
 	// what is sent with notify has no such limit.
@@ -197,7 +197,7 @@ func (e entity) number(key, name string, s setting, i, low, high int, more ...co
 	e.add("number", key, name, append(more, e.shows(key, asItIs), e.sets(key), slider)...)
 }
 
-// senses is what needs a sensor, or something that tells.
+// senses are the entities that need a sensor or an event.
 func (e entity) senses(has map[string]bool) {
 	add := func(platform, key, name, template string, more ...component) {
 		if has[key] {
@@ -205,7 +205,7 @@ func (e entity) senses(has map[string]bool) {
 		}
 	}
 	measured := component{"state_class": "measurement"}
-	// A face that has gone is told, so there is no delay after which it is
+	// A face that has gone is reported, so there is no delay after which it is
 	// taken to have gone: every change of the state would begin it anew.
 	add("binary_sensor", "face", "Face", asBool, class("occupancy"))
 	add("sensor", "identity", "Identity", asItIs, icon("account"))
@@ -215,10 +215,10 @@ func (e entity) senses(has map[string]bool) {
 	add("sensor", "temperature", "Temperature", asItIs, class("temperature"), inDiagnostic(), measured, component{"unit_of_measurement": "°C"})
 	add("sensor", "booted", "Last boot", asItIs, class("timestamp"), inDiagnostic())
 	if has["touch"] {
-		e.add("event", "touch", "Touch", e.tells("touch", touchTypes()), class("button"))
+		e.add("event", "touch", "Touch", e.eventEntity("touch", touchTypes()), class("button"))
 	}
 	if has["perception"] {
-		e.add("event", "perception", "Perception", e.tells("perception", perceptionTypes()), icon("eye"))
+		e.add("event", "perception", "Perception", e.eventEntity("perception", perceptionTypes()), icon("eye"))
 	}
 	if has["firmware"] {
 		// Home Assistant looks for payload_install where there is a topic to
@@ -264,7 +264,7 @@ type setting struct {
 	arguments []string
 }
 
-// findSetting returns the first tool whose name holds the words and which
+// findSetting returns the first tool with these words in its name which
 // takes a whole number under one of the names of each argument, and nothing
 // more that it must be given. Builds of the firmware differ in both.
 func findSetting(tools []device.Tool, words string, arguments ...[]string) (setting, bool) {

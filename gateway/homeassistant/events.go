@@ -11,7 +11,7 @@ import (
 	"perch/event"
 )
 
-// happening is what is told of a robot on one of its event topics.
+// happening is a message on one of a robot's event topics.
 type happening struct {
 	Type    string          `json:"event_type"`
 	Name    string          `json:"name,omitempty"` // of what the list of types does not have
@@ -26,10 +26,10 @@ type happening struct {
 	Data    json.RawMessage `json:"data,omitempty"`
 }
 
-// tell publishes what an event tells of a talk.
-func (h *house) tell(v *view, e event.Envelope) {
+// publishTalk publishes an event of a talk.
+func (h *hub) publishTalk(v *view, e event.Envelope) {
 	if t, ok := e.Event.(event.ToolStatus); ok {
-		h.putJSON(h.names.robotTopic(v.robot.ID, "tool"), newToolTold(e.Session, t), false, 0)
+		h.putJSON(h.names.robotTopic(v.robot.ID, "tool"), newToolDocument(e.Session, t), false, 0)
 	}
 	if c, ok := h.conversation(v, e.Event); ok {
 		c.Session = e.Session
@@ -38,7 +38,7 @@ func (h *house) tell(v *view, e event.Envelope) {
 }
 
 // conversation is what belongs on the topic of that name.
-func (h *house) conversation(v *view, e event.Event) (c happening, ok bool) {
+func (h *hub) conversation(v *view, e event.Event) (c happening, ok bool) {
 	switch e := e.(type) {
 	case event.RobotOnline:
 		v.woken = false
@@ -71,15 +71,15 @@ func (h *house) conversation(v *view, e event.Event) (c happening, ok bool) {
 	return c, false
 }
 
-// shared is what was said, where that may leave the house's own memory.
-func (h *house) shared(text string) *string {
+// shared is a transcript, where it may leave the appliance.
+func (h *hub) shared(text string) *string {
 	if !h.o.ShareTranscripts {
 		return nil
 	}
 	return &text
 }
 
-// listed is an event's type, or other where Home Assistant was not told of it.
+// listed is an event's type, or other where it was not announced.
 func listed(name string, types []string) string {
 	if slices.Contains(types, name) {
 		return name
@@ -87,8 +87,8 @@ func listed(name string, types []string) string {
 	return otherType
 }
 
-// sense brings in what an event tells of the robot itself.
-func (h *house) sense(v *view, e event.Envelope) {
+// sense brings in an event about the robot itself.
+func (h *hub) sense(v *view, e event.Envelope) {
 	switch ev := e.Event.(type) {
 	case event.RobotSeen, event.FirmwareInstalled:
 		if r, err := h.o.Robots.Get(v.robot.ID); err == nil {
@@ -117,12 +117,12 @@ func (h *house) sense(v *view, e event.Envelope) {
 // Bounds of what a robot perceives.
 const (
 	mostSensed   = 64       // bytes of a name
-	mostSensedIn = 16 << 10 // bytes of what it tells with it
+	mostSensedIn = 16 << 10 // bytes of its data
 	mostIdentity = 100      // bytes
 )
 
 // perceive publishes what a robot sensed, and keeps what lasts.
-func (h *house) perceive(v *view, p event.Perceived, at time.Time) {
+func (h *hub) perceive(v *view, p event.Perceived, at time.Time) {
 	if len(p.Name) > mostSensed || len(p.Data) > mostSensedIn || len(p.Data) > 0 && !json.Valid(p.Data) {
 		h.refused.log(v.robot.ID, at, "the robot perceived something that is too big, or no JSON; it is not told", "event", device.Clip(p.Name, mostSensed))
 		return
@@ -162,12 +162,12 @@ func (h *house) perceive(v *view, p event.Perceived, at time.Time) {
 	}
 }
 
-func (h *house) touch(v *view, what string) {
+func (h *hub) touch(v *view, what string) {
 	h.putJSON(h.names.robotTopic(v.robot.ID, "touch"), happening{Type: what}, false, 1)
 }
 
 // follow does what an event calls for.
-func (h *house) follow(ctx context.Context, v *view, e event.Envelope) {
+func (h *hub) follow(ctx context.Context, v *view, e event.Envelope) {
 	switch ev := e.Event.(type) {
 	case event.RobotOnline, event.RobotOffline:
 		v.listed, v.usedTools = false, false
@@ -179,7 +179,7 @@ func (h *house) follow(ctx context.Context, v *view, e event.Envelope) {
 	case event.ToolStatus:
 		v.usedTools = v.usedTools || ev.Status != event.ToolRunning
 	case event.TurnEnded:
-		if v.usedTools { // somebody may have asked for it to be louder
+		if v.usedTools { // a person may have asked for it to be louder
 			h.read(ctx, v)
 		}
 		v.usedTools = false
@@ -191,14 +191,14 @@ type notices interface {
 	Open(now time.Time) []notice.Notification
 }
 
-// toldNotices are the texts of notifications that were told, for what becomes of
-// them is told by their id alone.
-type toldNotices struct {
-	byID  map[string]toldNotice
+// recentNotices are the texts of notifications that were published, for their
+// later steps hold an id alone.
+type recentNotices struct {
+	byID  map[string]publishedNotice
 	order []string
 }
 
-type toldNotice struct {
+type publishedNotice struct {
 	robot device.ID
 	event.Notification
 }
@@ -219,37 +219,36 @@ type step struct {
 	Robot     string `json:"robot,omitempty"` // that did it
 }
 
-// tellNotice publishes a notification and what becomes of it: on its robot's
+// publishNotice publishes a notification and what becomes of it: on its robot's
 // topic, and on the bridge's for one that is for all.
-func (h *house) tellNotice(e event.Envelope) {
+func (h *hub) publishNotice(e event.Envelope) {
 	switch ev := e.Event.(type) {
 	case event.Notification:
-		h.notices.remember(toldNotice{e.Robot, ev})
-		h.step(e, notice.Received, toldNotice{e.Robot, ev})
+		h.notices.remember(publishedNotice{e.Robot, ev})
+		h.step(e, notice.Received, publishedNotice{e.Robot, ev})
 	case event.NotificationChanged:
 		n, known := h.notices.byID[ev.ID]
 		if !known { // from before this run, or long ago
-			n = toldNotice{e.Robot, event.Notification{ID: ev.ID}}
+			n = publishedNotice{e.Robot, event.Notification{ID: ev.ID}}
 		}
 		h.step(e, listed(ev.State, notificationTypes()), n)
-		h.endNotice(e.Robot, ev)
+		h.endWaiting(e.Robot, ev)
 	}
 }
 
-// rereadNotices takes the notifications that are kept, which were told in an
+// rereadNotices takes the notifications that are kept, which were published in an
 // earlier run or in events that were lost.
-func (h *house) rereadNotices(now time.Time) {
+func (h *hub) rereadNotices(now time.Time) {
 	if h.o.Notices == nil {
 		return
 	}
 	for _, n := range h.o.Notices.Open(now) {
-		h.notices.remember(toldNotice{n.Robot, n.Event()})
+		h.notices.remember(publishedNotice{n.Robot, n.Event()})
 	}
 }
 
-// endNotice tells what became of a notification that was published for a
-// robot whose channel was closed.
-func (h *house) endNotice(id device.ID, n event.NotificationChanged) {
+// endWaiting publishes what became of a notification for a robot that was offline.
+func (h *hub) endWaiting(id device.ID, n event.NotificationChanged) {
 	if !h.waiting[n.ID] || n.State == notice.Shown && h.notices.byID[n.ID].Speak {
 		return
 	}
@@ -261,7 +260,7 @@ func (h *house) endNotice(id device.ID, n event.NotificationChanged) {
 	h.o.Bus.Publish(id, "", c)
 }
 
-func (h *house) step(e event.Envelope, state string, n toldNotice) {
+func (h *hub) step(e event.Envelope, state string, n publishedNotice) {
 	expires := e.At.Add(noticeLives)
 	if state == notice.Received && !n.ExpiresAt.IsZero() && n.ExpiresAt.Before(expires) {
 		expires = n.ExpiresAt
@@ -275,7 +274,7 @@ func (h *house) step(e event.Envelope, state string, n toldNotice) {
 	}
 }
 
-func (n *toldNotices) remember(one toldNotice) {
+func (n *recentNotices) remember(one publishedNotice) {
 	if _, again := n.byID[one.ID]; !again {
 		n.order = append(n.order, one.ID)
 	}

@@ -63,7 +63,7 @@ const upgradeTool = "self.upgrade_firmware"
 type installation struct{ queued bool }
 
 // newSenses are what a robot has before it has shown anything.
-func (h *house) newSenses() senses {
+func (h *hub) newSenses() senses {
 	s := senses{"booted": true}
 	if h.o.Firmware != nil {
 		s["firmware"] = true
@@ -71,9 +71,9 @@ func (h *house) newSenses() senses {
 	return s
 }
 
-// upgrade brings in what an event tells of a robot's firmware. A check-in ends
-// a download: what the robot came back with says whether it was worth it.
-func (h *house) upgrade(v *view, e event.Envelope) {
+// upgrade brings in an event about a robot's firmware. A check-in ends a download:
+// the version that the robot came back with shows whether it succeeded.
+func (h *hub) upgrade(v *view, e event.Envelope) {
 	if h.o.Firmware == nil {
 		return
 	}
@@ -102,8 +102,8 @@ func (h *house) upgrade(v *view, e event.Envelope) {
 	h.showUpdate(v, e.At)
 }
 
-// installed tells what became of an installation that waited for the robot.
-func (h *house) installed(v *view, c event.Command) {
+// installed publishes the end of an installation that waited for the robot.
+func (h *hub) installed(v *view, c event.Command) {
 	if !v.installing {
 		return
 	}
@@ -113,7 +113,7 @@ func (h *house) installed(v *view, c event.Command) {
 }
 
 // showUpdate publishes what a robot runs and could run, where that has changed.
-func (h *house) showUpdate(v *view, now time.Time) {
+func (h *hub) showUpdate(v *view, now time.Time) {
 	if h.o.Firmware == nil {
 		return
 	}
@@ -128,9 +128,9 @@ func (h *house) showUpdate(v *view, now time.Time) {
 	h.out.put(message{topic: h.names.robotTopic(v.robot.ID, "firmware"), payload: payload, retained: true, qos: 1})
 }
 
-// update is what there is to show. The catalogue hears of a check-in after the
+// update is what there is to show. The catalogue learns of a check-in after the
 // registry, so where they differ what it has to offer is not known yet.
-func (h *house) update(v *view) update {
+func (h *hub) update(v *view) update {
 	u := update{Installed: v.robot.Firmware, Latest: v.robot.Firmware}
 	if installed, latest := h.o.Firmware.Update(v.robot.ID); installed == u.Installed {
 		u.Latest = latest
@@ -145,7 +145,7 @@ func (h *house) update(v *view) update {
 // install has a robot install the newest image: at once where its channel is
 // open and its firmware has a tool for that, else when it next checks in. It
 // runs in the robot's lane.
-func (h *house) install(ctx context.Context, id device.ID) (*installation, error) {
+func (h *hub) install(ctx context.Context, id device.ID) (*installation, error) {
 	if h.o.Firmware == nil {
 		return nil, errNoCatalogue
 	}
@@ -163,13 +163,13 @@ func (h *house) install(ctx context.Context, id device.ID) (*installation, error
 	}
 	ctx, cancel := context.WithTimeout(ctx, installWithin)
 	defer cancel()
-	// The robot may go quiet instead of answering; what it comes back with tells.
+	// The robot may go quiet instead of answering; the version it comes back with shows the end.
 	_, err = h.o.Talk.Call(ctx, id, upgradeTool, map[string]any{"url": robot.BaseURL + path})
 	return &installation{queued: err != nil}, nil
 }
 
 // fetch takes an image from elsewhere into the catalogue.
-func (h *house) fetch(ctx context.Context, r request) (any, error) {
+func (h *hub) fetch(ctx context.Context, r request) (any, error) {
 	if h.o.Firmware == nil {
 		return nil, errNoCatalogue
 	}

@@ -79,7 +79,7 @@ func upgrades() device.Tool {
 }
 
 // stocked gives a home a catalogue.
-func stocked(h *home) *stock {
+func stocked(h *harness) *stock {
 	s := &stock{runs: map[device.ID]string{chan1: "2.2.4"}, newest: "2.3.0"}
 	h.options.Firmware = s
 	return s
@@ -135,8 +135,8 @@ func TestAnUpgrade(t *testing.T) {
 	b.listen(update1).await(update1, has(`"installed_version":"2.3.0"`)) // it is retained
 }
 
-// TestAnUpgradeThatWaits: a robot whose channel is closed, or that does not
-// answer, installs when it next checks in, and what becomes of it is told then.
+// TestAnUpgradeThatWaits: a robot that is offline, or does not answer, installs
+// when it next checks in, and the end is published then.
 func TestAnUpgradeThatWaits(t *testing.T) {
 	b := newMosquitto(t).start()
 	h := over(b)
@@ -164,7 +164,7 @@ func TestAnUpgradeThatWaits(t *testing.T) {
 		e.await(conversation1, has(`"event_type":"queued"`, `"thing":"firmware"`))
 		h.happens(chan1, "", c.event)
 		e.await(conversation1, has(c.told, `"thing":"firmware"`))
-		h.happens(chan1, "", c.event, event.Command{Thing: "x", State: event.CommandQueued}) // another way than ours: nobody waits for it
+		h.happens(chan1, "", c.event, event.Command{Thing: "x", State: event.CommandQueued}) // installed otherwise: no order waits for it
 		e.await(conversation1, has(`"thing":"x"`))
 		if told := e.on(conversation1); len(told) != 3 {
 			t.Errorf("told: %q", told)
@@ -218,10 +218,10 @@ func TestFetching(t *testing.T) {
 }
 
 // TestADownloadLeftInTheMiddle does not leave Home Assistant waiting for ever;
-// and what the catalogue has yet to hear of is not offered.
+// and what the catalogue has yet to learn of is not offered.
 func TestADownloadLeftInTheMiddle(t *testing.T) {
 	var stores *stock
-	inBubble(t, func(h *home, _ *script) { stores = stocked(h) }, func(t *testing.T, h *home, s *script) {
+	inBubble(t, func(h *harness, _ *script) { stores = stocked(h) }, func(t *testing.T, h *harness, s *script) {
 		shown := func() string {
 			synctest.Wait()
 			all := s.on(update1)

@@ -87,7 +87,7 @@ func FuzzBridgeInfo(f *testing.F) {
 	f.Add([]byte(`{"id":7}`), "offline")
 	f.Add([]byte(""), "\xff")
 	f.Fuzz(func(t *testing.T, info []byte, status string) {
-		r := newRivals("0a1b2c3d", time.Unix(0, 0))
+		r := newOtherAppliance("0a1b2c3d", time.Unix(0, 0))
 		r.info(info)
 		r.status(status)
 		r.contest()

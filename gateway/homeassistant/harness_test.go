@@ -25,20 +25,20 @@ import (
 
 const chan1, chan2, stranger = device.ID("a0b1c2d3e4f4"), device.ID("a0b1c2d3e4f6"), device.ID("a0b1c2d3e400")
 
-// shelf is a table in memory.
-type shelf[T any] struct {
+// memoryTable is a table in memory.
+type memoryTable[T any] struct {
 	mu   sync.Mutex
 	kept map[string]T
 }
 
-func (s *shelf[T]) Get(key string) (T, bool, error) {
+func (s *memoryTable[T]) Get(key string) (T, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v, ok := s.kept[key]
 	return v, ok, nil
 }
 
-func (s *shelf[T]) PutSoon(key string, v T) {
+func (s *memoryTable[T]) PutSoon(key string, v T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.kept == nil {
@@ -47,17 +47,17 @@ func (s *shelf[T]) PutSoon(key string, v T) {
 	s.kept[key] = v
 }
 
-func (s *shelf[T]) Put(key string, v T) error { s.PutSoon(key, v); return nil }
+func (s *memoryTable[T]) Put(key string, v T) error { s.PutSoon(key, v); return nil }
 
-func (s *shelf[T]) Delete(key string) error { s.DeleteSoon(key); return nil }
+func (s *memoryTable[T]) Delete(key string) error { s.DeleteSoon(key); return nil }
 
-func (s *shelf[T]) DeleteSoon(key string) {
+func (s *memoryTable[T]) DeleteSoon(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.kept, key)
 }
 
-func (s *shelf[T]) All() iter.Seq2[string, T] {
+func (s *memoryTable[T]) All() iter.Seq2[string, T] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.All(maps.Clone(s.kept))
@@ -94,8 +94,8 @@ func (l *lines) String() string {
 	return strings.Join(l.all, "")
 }
 
-// home is all that a mirror mirrors, with a robot's body of straw.
-type home struct {
+// harness is all that a mirror mirrors, with a robot's body of straw.
+type harness struct {
 	options  Options
 	registry *device.Registry
 	talk     *talker
@@ -104,13 +104,13 @@ type home struct {
 	log      *lines
 }
 
-func newHome() *home {
-	h := &home{bus: event.NewBus(), board: agent.NewBoard(), log: &lines{}}
+func newHarness() *harness {
+	h := &harness{bus: event.NewBus(), board: agent.NewBoard(), log: &lines{}}
 	reader := h.bus.Read()
 	go h.board.Run(context.Background(), reader) // until the bus is closed
-	h.registry = device.NewRegistry(device.Key("0123456789abcdef0123456789abcdef"), device.AdoptOpen, &shelf[device.Robot]{})
+	h.registry = device.NewRegistry(device.Key("0123456789abcdef0123456789abcdef"), device.AdoptOpen, &memoryTable[device.Robot]{})
 	h.meet(chan1)
-	h.talk = &talker{home: h, tools: strawTools(), volume: 70, brightness: 75, closed: map[device.ID]bool{}, hearing: make(chan struct{})}
+	h.talk = &talker{harness: h, tools: strawTools(), volume: 70, brightness: 75, closed: map[device.ID]bool{}, hearing: make(chan struct{})}
 	log := slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	h.options = Options{
 		Base: "perch", Prefix: "homeassistant", ID: "0a1b2c3d", Version: "1.2.3", Away: 24 * time.Hour, Started: time.Now(),
@@ -125,17 +125,17 @@ func newHome() *home {
 			if err != nil {
 				return err
 			}
-			return broker.Run(ctx, own, broker.Options{User: user, Password: password, Base: "perch", Keeper: ClientID("0a1b2c3d"), Log: log})
+			return broker.Run(ctx, own, broker.Options{User: user, Password: password, Base: "perch", ClientPrefix: ClientID("0a1b2c3d"), Log: log})
 		},
-		Herald:    notice.New(notice.Options{Store: notice.NewStore(&shelf[notice.Notification]{}), Bus: h.bus, Log: log}),
+		Notifier:  notice.New(notice.Options{Store: notice.NewStore(&memoryTable[notice.Notification]{}), Bus: h.bus, Log: log}),
 		Senses:    perception.NewIntake(h.bus, h.registry, log),
-		Announced: &shelf[[]string]{}, Kept: &shelf[[]Waiting]{},
+		Announced: &memoryTable[[]string]{}, Kept: &memoryTable[[]Waiting]{},
 	}
 	return h
 }
 
 // meet has a robot check in that its owner has adopted.
-func (h *home) meet(id device.ID) {
+func (h *harness) meet(id device.ID) {
 	h.pass(id)
 	if _, err := h.registry.Adopt(string(id), time.Now()); err != nil {
 		panic(err)
@@ -143,31 +143,31 @@ func (h *home) meet(id device.ID) {
 }
 
 // pass has a robot check in that nobody has adopted.
-func (h *home) pass(id device.ID) {
+func (h *harness) pass(id device.ID) {
 	c := device.CheckIn{ID: id, Client: device.Client{ID: "c0ffee00-0000-4000-8000-" + string(id)}, Board: "m5stack-stack-chan", Firmware: "2.2.4", BaseURL: "http://192.168.1.2:8003"}
 	h.registry.CheckIn(c, time.Now())
 }
 
 // happens publishes on the bus and has the board know at once.
-func (h *home) happens(id device.ID, session string, events ...event.Event) {
+func (h *harness) happens(id device.ID, session string, events ...event.Event) {
 	for _, e := range events {
 		h.bus.Publish(id, session, e)
 	}
 }
 
 // hello opens a robot's channel.
-func (h *home) hello(id device.ID, session string) {
+func (h *harness) hello(id device.ID, session string) {
 	h.talk.open(id, true)
 	h.happens(id, session, event.RobotOnline{Framing: 1}, event.ToolsListed{Count: 4})
 }
 
-func (h *home) bye(id device.ID, session string) {
+func (h *harness) bye(id device.ID, session string) {
 	h.talk.open(id, false)
 	h.happens(id, session, event.RobotOffline{Why: "test"})
 }
 
 // run mirrors until the test ends, or what is returned is called.
-func (h *home) run(t *testing.T) (m *Mirror, end func()) {
+func (h *harness) run(t *testing.T) (m *Mirror, end func()) {
 	t.Helper()
 	m, err := New(h.options)
 	if err != nil {
@@ -176,7 +176,7 @@ func (h *home) run(t *testing.T) (m *Mirror, end func()) {
 	return m, h.start(t, m)
 }
 
-func (h *home) start(t *testing.T, m *Mirror) (end func()) {
+func (h *harness) start(t *testing.T, m *Mirror) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	watched := &watchedDialer{dialer: m.connect.dialer}
@@ -231,7 +231,7 @@ func (d *watchedDialer) all() []message {
 	return slices.Clone(d.told)
 }
 
-// offlineError is a closed channel, as gateway/robot says it.
+// offlineError is a closed channel, as gateway/robot returns it.
 type offlineError struct{}
 
 func (offlineError) Error() string { return "the robot's channel is closed" }
@@ -239,8 +239,8 @@ func (offlineError) Code() string  { return "robot_offline" }
 
 // talker is the robots' door as the mirror sees it.
 type talker struct {
-	home  *home
-	tools []device.Tool
+	harness *harness
+	tools   []device.Tool
 
 	mu                 sync.Mutex
 	closed             map[device.ID]bool
@@ -276,13 +276,13 @@ func (k *talker) await(t *testing.T, what string) {
 	late := time.After(time.Minute)
 	for {
 		k.mu.Lock()
-		done, heard := slices.Contains(k.did, what), k.hearing
+		done, received := slices.Contains(k.did, what), k.hearing
 		k.mu.Unlock()
 		if done {
 			return
 		}
 		select {
-		case <-heard:
+		case <-received:
 		case <-late:
 			t.Fatalf("not done: %s; done was %q", what, k.deeds())
 		}
@@ -299,7 +299,7 @@ func (k *talker) deeds() []string {
 func (k *talker) SayKept(_ context.Context, id device.ID, text string) (bool, error) {
 	err := k.note(id, "say %s", text)
 	if offline(err) {
-		k.home.bus.Publish(id, "", event.Command{Thing: "say", State: event.CommandQueued})
+		k.harness.bus.Publish(id, "", event.Command{Thing: "say", State: event.CommandQueued})
 		return true, nil
 	}
 	return false, err
@@ -313,7 +313,7 @@ func (k *talker) Alert(_ context.Context, id device.ID, status, message, emotion
 func (k *talker) Feel(_ context.Context, id device.ID, e agent.Emotion) error {
 	err := k.note(id, "feel %s", e.Name)
 	if err == nil {
-		k.home.bus.Publish(id, k.home.board.Robot(id).Session, event.Emotion{Name: e.Name, Emoji: e.Emoji})
+		k.harness.bus.Publish(id, k.harness.board.Robot(id).Session, event.Emotion{Name: e.Name, Emoji: e.Emoji})
 	}
 	return err
 }

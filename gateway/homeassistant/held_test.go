@@ -13,8 +13,8 @@ import (
 	"perch/event"
 )
 
-// drained is what a house would have published by now.
-func (h *house) drained() (all []message) {
+// drained is what a hub would have published by now.
+func (h *hub) drained() (all []message) {
 	for p, some := h.out.take(time.Now()); some; p, some = h.out.take(time.Now()) {
 		all = append(all, p.message)
 	}
@@ -22,42 +22,42 @@ func (h *house) drained() (all []message) {
 }
 
 // TestEveryStateIsHeldToItsAnnouncement: whatever a robot's tools take and
-// whatever it says of itself, Home Assistant is told nothing outside of what was
+// whatever its status holds, nothing is published outside of what was
 // announced, and no number that nothing is known of.
 func TestEveryStateIsHeldToItsAnnouncement(t *testing.T) {
-	home := newHome()
-	defer home.bus.Close()
-	home.options.Broker = "mqtt://broker"
+	harness := newHarness()
+	defer harness.bus.Close()
+	harness.options.Broker = "mqtt://broker"
 	percent := rapid.Ptr(rapid.OneOf(rapid.IntRange(0, 100), rapid.SampledFrom([]int{-1, 101, 255, 9999})), true)
 	degrees := rapid.Ptr(rapid.OneOf(rapid.Float64Range(-200, 200), rapid.SampledFrom([]float64{0, -9999, 1e9, 12.5})), true)
 	rapid.Check(t, func(t *rapid.T) {
-		home.talk.tools = append(rapid.SliceOfN(anyTool(), 0, 6).Draw(t, "tools"), stackChan().Tools[:rapid.IntRange(0, 6).Draw(t, "its own")]...)
-		home.options.Announced = &shelf[[]string]{}
-		house := newHouse(must(New(home.options)))
-		house.out.connected()
-		house.begin(time.Now())
-		all := house.drained()
-		v := house.views[chan1]
+		harness.talk.tools = append(rapid.SliceOfN(anyTool(), 0, 6).Draw(t, "tools"), stackChan().Tools[:rapid.IntRange(0, 6).Draw(t, "its own")]...)
+		harness.options.Announced = &memoryTable[[]string]{}
+		hub := newHub(must(New(harness.options)))
+		hub.out.connected()
+		hub.begin(time.Now())
+		all := hub.drained()
+		v := hub.views[chan1]
 		answer := readings{
 			Volume: percent.Draw(t, "volume"), Brightness: percent.Draw(t, "brightness"), Battery: percent.Draw(t, "battery"),
 			HeadYaw: degrees.Draw(t, "yaw"), HeadPitch: degrees.Draw(t, "pitch"), Temperature: degrees.Draw(t, "temperature"),
 			Signal: rapid.Ptr(rapid.SampledFrom([]string{"strong", "weak", "none", ""}), true).Draw(t, "signal"),
 		}
 		if rapid.Bool().Draw(t, "asked") {
-			house.reported(t.Context(), report{robot: chan1, readings: &answer})
+			hub.reported(t.Context(), report{robot: chan1, readings: &answer})
 		}
 		v.face, v.identity = rapid.Ptr(rapid.Bool(), true).Draw(t, "face"), rapid.Ptr(rapid.StringN(0, 100, 100), true).Draw(t, "identity")
 		v.robot.Firmware = rapid.String().Draw(t, "firmware")
 		happens := func(e event.Event) {
-			house.take(t.Context(), event.Envelope{Seq: house.states.Seq() + 1, At: time.Now(), Robot: chan1, Session: "s1", Event: e})
+			hub.take(t.Context(), event.Envelope{Seq: hub.states.Seq() + 1, At: time.Now(), Robot: chan1, Session: "s1", Event: e})
 		}
 		happens(event.RobotOnline{})
 		happens(event.RobotStatus{Volume: percent.Draw(t, "told volume"), Brightness: percent.Draw(t, "told brightness"), Battery: percent.Draw(t, "told battery")})
 		happens(event.Emotion{Name: rapid.SampledFrom([]string{"happy", agent.Doubtful.Name, "unheard", ""}).Draw(t, "face shown")})
-		home.talk.tools = append([]device.Tool{anyTool().Draw(t, "one more tool")}, home.talk.tools...)
+		harness.talk.tools = append([]device.Tool{anyTool().Draw(t, "one more tool")}, harness.talk.tools...)
 		happens(event.ToolsListed{})
-		house.show(v, time.Now())
-		if _, err := hold("homeassistant", append(all, house.drained()...)); err != nil {
+		hub.show(v, time.Now())
+		if _, err := hold("homeassistant", append(all, hub.drained()...)); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -66,15 +66,15 @@ func TestEveryStateIsHeldToItsAnnouncement(t *testing.T) {
 // TestEveryStateIsShown: an entity that shows something has something to show,
 // read from a key that is in the document, and is there for Home Assistant.
 func TestEveryStateIsShown(t *testing.T) {
-	home := newHome()
-	defer home.bus.Close()
-	home.options.Broker, home.options.Firmware = "mqtt://broker", &stock{}
-	home.options.Announced.PutSoon(string(chan1), []string{"sensor/battery", "binary_sensor/charging", "sensor/signal", "sensor/temperature",
+	harness := newHarness()
+	defer harness.bus.Close()
+	harness.options.Broker, harness.options.Firmware = "mqtt://broker", &stock{}
+	harness.options.Announced.PutSoon(string(chan1), []string{"sensor/battery", "binary_sensor/charging", "sensor/signal", "sensor/temperature",
 		"binary_sensor/face", "sensor/identity", "event/touch", "event/perception"})
-	house := newHouse(must(New(home.options)))
-	house.out.connected()
-	house.begin(time.Now())
-	r, err := hold("homeassistant", house.drained())
+	hub := newHub(must(New(harness.options)))
+	hub.out.connected()
+	hub.begin(time.Now())
+	r, err := hold("homeassistant", hub.drained())
 	if err == nil {
 		err = r.whole()
 	}
@@ -172,7 +172,7 @@ func TestEachWrongStateIsSeen(t *testing.T) {
 		announcement := message{topic: checkedTopic, payload: []byte(c.announced), retained: true}
 		for order, all := range map[string][]message{"announced first": {announcement, c.m}, "told first": {c.m, announcement}} {
 			if !c.m.retained && order == "told first" {
-				continue // nobody is given it later
+				continue // it is not retained
 			}
 			if _, err := hold("homeassistant", all); err == nil || !strings.Contains(err.Error(), c.reason) {
 				t.Errorf("%s, %s: %v, not %q", name, order, err, c.reason)

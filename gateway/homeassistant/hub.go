@@ -16,38 +16,38 @@ import (
 
 // Paces of the mirror.
 const (
-	coalesce   = 100 * time.Millisecond // between documents of a robot that tell no new agent_state
+	coalesce   = 100 * time.Millisecond // between documents of a robot without a new agent_state
 	longPress  = 2 * time.Second
 	lookEvery  = 10 * time.Second // at the registry, which publishes nothing when a robot is forgotten
-	birthDelay = 3 * time.Second  // of which a random part, so that not all devices of a house answer Home Assistant at once
+	birthDelay = 3 * time.Second  // of which a random part, so that not all devices answer Home Assistant at once
 )
 
-// house is the one goroutine that owns what is mirrored. It waits for nothing
+// hub is the one goroutine that owns what is mirrored. It waits for nothing
 // but its inputs, and for the disk where a command is to be kept.
-type house struct {
+type hub struct {
 	*Mirror
 	views   map[device.ID]*view
-	notices toldNotices
+	notices recentNotices
 	refused refusals
 	kept    kept
-	waiting map[string]bool // the ids of notifications for robots whose channel was closed
+	waiting map[string]bool // the ids of notifications for robots that were offline
 	states  *agent.Follower
 	born    time.Time
-	info    bridgeInfo // as last told
+	info    bridgeInfo // as last published
 	bridged []byte
 
 	strangers strangers
 	agents    agents
 }
 
-func newHouse(m *Mirror) *house {
-	return &house{Mirror: m, views: map[device.ID]*view{}, notices: toldNotices{byID: map[string]toldNotice{}},
+func newHub(m *Mirror) *hub {
+	return &hub{Mirror: m, views: map[device.ID]*view{}, notices: recentNotices{byID: map[string]publishedNotice{}},
 		refused: newRefusals(m.o.Log), kept: newKept(m.o.Kept), waiting: map[string]bool{}, strangers: newStrangers(),
 		agents: agents{views: map[string]*agentView{}}}
 }
 
 // run mirrors until ctx ends or the bus is closed.
-func (h *house) run(ctx context.Context) {
+func (h *hub) run(ctx context.Context) {
 	ctx, stop := context.WithCancel(ctx)
 	var pump sync.WaitGroup
 	defer pump.Wait()
@@ -82,10 +82,10 @@ func (h *house) run(ctx context.Context) {
 	}
 }
 
-// begin takes the house as it is, and returns a reader of all that comes after.
-func (h *house) begin(now time.Time) *event.Reader {
+// begin takes everything as it is, and returns a reader of the events after it.
+func (h *hub) begin(now time.Time) *event.Reader {
 	h.states = h.o.Board.Follow(now)
-	h.forgetGhosts()
+	h.forgetUnknown()
 	h.out.put(message{topic: h.names.bridgeTopic("status"), payload: []byte("online"), retained: true, qos: 1})
 	h.bridge() // which the robots are behind
 	h.look(now)
@@ -103,7 +103,7 @@ func (h *house) begin(now time.Time) *event.Reader {
 }
 
 // look compares what is mirrored with the registry.
-func (h *house) look(now time.Time) {
+func (h *hub) look(now time.Time) {
 	there, strangers := map[device.ID]bool{}, map[device.ID]bool{}
 	for _, r := range h.o.Robots.List() {
 		if !h.o.Robots.Trusts(r.ID) {
@@ -121,7 +121,7 @@ func (h *house) look(now time.Time) {
 		if changed || v.announced == nil {
 			h.announce(v)
 		}
-		h.showUpdate(v, now) // the catalogue tells of no image that is new to it
+		h.showUpdate(v, now) // the catalogue publishes no event for a new image
 		h.available(v, now)
 		if v.published.IsZero() {
 			h.show(v, now)
@@ -133,17 +133,17 @@ func (h *house) look(now time.Time) {
 		}
 	}
 	h.strangers.are(strangers)
-	h.tendGraves(now)
+	h.forgetOldRemoved(now)
 	h.bridge()
 }
 
 // take brings in an event.
-func (h *house) take(ctx context.Context, e event.Envelope) {
+func (h *hub) take(ctx context.Context, e event.Envelope) {
 	if lost, is := e.Event.(event.Missed); is {
 		h.recover(lost, e)
 		return
 	}
-	h.tellNotice(e)
+	h.publishNotice(e)
 	if e.Robot == "" {
 		h.takeAgent(e)
 		return
@@ -153,19 +153,19 @@ func (h *house) take(ctx context.Context, e event.Envelope) {
 		h.change(c)
 	}
 	if v == nil {
-		h.pass(e)
+		h.came(e)
 		return
 	}
 	h.press(v, e.At)
 	h.sense(v, e)
 	h.upgrade(v, e)
-	h.tell(v, e)
+	h.publishTalk(v, e)
 	h.follow(ctx, v, e)
 	h.settle(v, e.At)
 }
 
 // meet is the view of an event's robot, which may be new. A stranger has none.
-func (h *house) meet(e event.Envelope) *view {
+func (h *hub) meet(e event.Envelope) *view {
 	v, trusted := h.views[e.Robot], h.o.Robots.Trusts(e.Robot)
 	if (v != nil) != trusted { // its owner has adopted it, or has forgotten it
 		h.look(e.At)
@@ -175,7 +175,7 @@ func (h *house) meet(e event.Envelope) *view {
 }
 
 // recover goes on from the board after events were lost.
-func (h *house) recover(lost event.Missed, e event.Envelope) {
+func (h *hub) recover(lost event.Missed, e event.Envelope) {
 	h.o.Log.Warn("the MQTT mirror fell behind; events were lost", "events", lost.N)
 	for _, c := range h.states.Take(e) {
 		if v := h.views[c.State.Robot]; v != nil {
@@ -192,8 +192,8 @@ func (h *house) recover(lost event.Missed, e event.Envelope) {
 }
 
 // change brings in a session's next state. What an event has changed is
-// published with what else the event tells.
-func (h *house) change(c agent.Change) {
+// published with the rest of the event.
+func (h *hub) change(c agent.Change) {
 	if v := h.agents.views[c.State.Key()]; v != nil && c.State.Robot == "" {
 		v.state = c.State
 		if c.By == nil {
@@ -221,8 +221,8 @@ func (h *house) change(c agent.Change) {
 	}
 }
 
-// press tells of a head that is touched for long.
-func (h *house) press(v *view, at time.Time) {
+// press publishes that a head is touched for long.
+func (h *hub) press(v *view, at time.Time) {
 	if !v.pressed.IsZero() && !v.held && !v.pressed.Add(longPress).After(at) {
 		v.held = true
 		h.touch(v, "long_press_start")
@@ -230,7 +230,7 @@ func (h *house) press(v *view, at time.Time) {
 }
 
 // settle publishes a new agent_state at once, and anything else in its time.
-func (h *house) settle(v *view, at time.Time) {
+func (h *hub) settle(v *view, at time.Time) {
 	shown := v.state.At(at)
 	switch {
 	case shown != v.shown:
@@ -242,7 +242,7 @@ func (h *house) settle(v *view, at time.Time) {
 }
 
 // show publishes a robot's document.
-func (h *house) show(v *view, at time.Time) {
+func (h *hub) show(v *view, at time.Time) {
 	v.dirty, v.published = false, at
 	h.putJSON(h.names.robotTopic(v.robot.ID, "state"), v.document(), true, 1)
 	if _, found := findLights(h.tools(v)); found {
@@ -252,7 +252,7 @@ func (h *house) show(v *view, at time.Time) {
 }
 
 // available publishes whether a robot counts as there.
-func (h *house) available(v *view, now time.Time) {
+func (h *hub) available(v *view, now time.Time) {
 	word := "offline"
 	if v.online(now, h.o.Away) {
 		word = "online"
@@ -263,7 +263,7 @@ func (h *house) available(v *view, now time.Time) {
 	}
 }
 
-func (h *house) putJSON(topic string, v any, retained bool, qos byte) {
+func (h *hub) putJSON(topic string, v any, retained bool, qos byte) {
 	h.out.put(message{topic: topic, payload: encode(v), retained: retained, qos: qos})
 }
 
@@ -277,7 +277,7 @@ func encode(v any) []byte {
 }
 
 // wait is the time until something is due.
-func (h *house) wait(now time.Time) time.Duration {
+func (h *hub) wait(now time.Time) time.Duration {
 	first := now.Add(time.Hour)
 	if due := h.states.Due(); !due.IsZero() && due.Before(first) {
 		first = due
@@ -301,7 +301,7 @@ func (h *house) wait(now time.Time) time.Duration {
 }
 
 // tick does what is due.
-func (h *house) tick(now time.Time) {
+func (h *hub) tick(now time.Time) {
 	for _, c := range h.states.Pass(now) {
 		h.change(c)
 	}
@@ -324,9 +324,9 @@ func (h *house) tick(now time.Time) {
 }
 
 // arrived takes a message from the broker.
-func (h *house) arrived(ctx context.Context, m incoming) {
+func (h *hub) arrived(ctx context.Context, m incoming) {
 	if m.topic == h.names.birth() {
-		// A retained one was there before this connection, whose beginning has answered it.
+		// A retained one was there before this connection, which has announced everything.
 		if !m.retained && strings.TrimSpace(string(m.payload)) == "online" && h.born.IsZero() {
 			h.born = time.Now().Add(500*time.Millisecond + h.connect.spread(birthDelay))
 		}
@@ -339,7 +339,7 @@ func (h *house) arrived(ctx context.Context, m incoming) {
 	h.command(ctx, m)
 }
 
-// offline reports whether an error says that the robot's channel is closed.
+// offline reports whether an error is a robot's closed channel.
 func offline(err error) bool {
 	var c interface{ Code() string }
 	return errors.As(err, &c) && c.Code() == "robot_offline"

@@ -8,8 +8,8 @@ import (
 	"perch/device"
 )
 
-// keptFor is how long a command waits. Older ones would only puzzle whoever
-// sees the robot do them.
+// keptFor is how long a command waits. An older one would only puzzle the people
+// before the robot.
 const keptFor = 24 * time.Hour
 
 // Waiting is a command that waits for a robot's next hello.
@@ -19,8 +19,8 @@ type Waiting struct {
 	Expires time.Time `json:"expires"`
 }
 
-// kept are the commands that wait, of each thing the latest. What is said or
-// shown waits elsewhere, where it can be spoken.
+// kept are the commands that wait, of each thing the latest. Sentences and
+// notifications wait at the notifier, which has them spoken.
 type kept struct {
 	table table[[]Waiting]
 	here  map[device.ID][]Waiting

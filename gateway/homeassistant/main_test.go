@@ -14,7 +14,7 @@ const childBroker = "PERCH_TEST_MIRROR"
 
 func TestMain(m *testing.M) {
 	if at := os.Getenv(childBroker); at != "" {
-		h := newHome()
+		h := newHarness()
 		h.options.Broker = at
 		mirror, err := New(h.options)
 		if err == nil {

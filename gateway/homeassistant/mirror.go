@@ -1,5 +1,5 @@
-// Package homeassistant makes the house's robots devices of Home Assistant:
-// it mirrors over MQTT what they do, sense and are told, takes commands, and
+// Package homeassistant makes the robots devices of Home Assistant: it mirrors
+// over MQTT what they do, sense and recognize, takes commands, and
 // announces them by discovery. It can bring the broker too. Nothing here ever
 // delays a robot: a broker that is away, slow or unwilling is this package's
 // own trouble.
@@ -40,11 +40,11 @@ type registry interface {
 	Forget(id device.ID) error
 }
 
-// talk acts on robots. What it says or shows to one whose channel is closed it
+// talk acts on robots. What is to be said or shown while a robot is offline it
 // keeps for the next hello, and queued is true; its other acts fail there with
 // an error whose Code is "robot_offline".
 type talk interface {
-	// SayKept has a robot speak, and keeps the sentence until it was said: it
+	// SayKept has a robot speak, and keeps the sentence until it was spoken: it
 	// returns once that is certain.
 	SayKept(ctx context.Context, id device.ID, text string) (queued bool, err error)
 	Alert(ctx context.Context, id device.ID, status, message, emotion string) (queued bool, err error)
@@ -58,12 +58,12 @@ type talk interface {
 	Call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error)
 }
 
-// herald sees to it that people are told.
-type herald interface {
+// notifier accepts notifications, and has them shown and spoken.
+type notifier interface {
 	Notify(n notice.Notification) (notice.Notification, error)
 }
 
-// intake takes what others say that a robot has sensed.
+// intake takes what other programs report that a robot has sensed.
 type intake interface {
 	FromBroker(id device.ID, name string, data json.RawMessage) error
 }
@@ -101,13 +101,13 @@ type Options struct {
 	Host    func() (host, taken string)
 	Started time.Time     // zero is now
 	Away    time.Duration // a robot not seen for so long is offline; 0 is never
-	// ShareTranscripts publishes what was heard and said. Home Assistant keeps
+	// ShareTranscripts publishes what was recognized and spoken. Home Assistant keeps
 	// that in its database.
 	ShareTranscripts bool
 
-	Robots registry
-	Talk   talk
-	Herald herald
+	Robots   registry
+	Talk     talk
+	Notifier notifier
 	// Notices are the notifications that are kept, for what becomes of one from
 	// before this run; nil keeps none.
 	Notices notices
@@ -122,7 +122,7 @@ type Options struct {
 	// appliance that cannot.
 	Restart func()
 	// Announced are the ids of all components ever announced to Home Assistant,
-	// by robot or "bridge". With nil, what vanishes leaves ghosts.
+	// by robot or "bridge". With nil, entities that vanish stay in Home Assistant.
 	Announced table[[]string]
 	// Kept are commands that wait for a robot's next hello, by robot; nil keeps
 	// them for this run alone.
@@ -130,13 +130,13 @@ type Options struct {
 	Log  *slog.Logger
 }
 
-// Mirror is the house on MQTT.
+// Mirror is the appliance's robots and agents on MQTT.
 type Mirror struct {
 	o       Options
 	names   names
 	out     *outbox
 	connect *connection
-	broker  *brokerKeeper // nil where the broker is somebody else's
+	broker  *brokerSupervisor // nil where the broker is another program's
 	lanes   device.Lanes
 	reports chan report // from the lanes to the loop
 }
@@ -190,12 +190,12 @@ func (m *Mirror) dialer() (dialer, string, error) {
 		if o.User == "" || o.Password == "" {
 			return nil, "", errors.New("the embedded broker needs a user and a password")
 		}
-		m.broker = newBrokerKeeper(o)
+		m.broker = newBrokerSupervisor(o)
 		return embeddedDialer{m.broker, client}, "embedded", nil
 	}
 	u, err := url.Parse(o.Broker)
 	if err != nil || u.Hostname() == "" {
-		// The address is not shown: whoever got it wrong may have put a password in it.
+		// The address is not shown: a wrong one may hold a password.
 		return nil, "", errors.New("mqtt.broker is embedded, none or an address such as mqtt://192.168.1.9:1883")
 	}
 	if u.User != nil {
@@ -230,7 +230,7 @@ func tlsFor(host string, authority []byte) (*tls.Config, error) {
 }
 
 // Run mirrors until ctx ends. It returns nil when all has ended; the bridge is
-// then offline for everybody who asks a broker that could still be told.
+// then offline on every broker that could still be reached.
 func (m *Mirror) Run(ctx context.Context) error {
 	if m.o.Broker == "none" {
 		<-ctx.Done()
@@ -248,13 +248,13 @@ func (m *Mirror) Run(ctx context.Context) error {
 	}
 	defer client.Wait()
 	client.Go(func() { m.connect.run(ctx) })
-	newHouse(m).run(ctx)
+	newHub(m).run(ctx)
 	m.lanes.Wait()
 	return nil
 }
 
 // Try finds out whether the broker can be had, and whether another appliance
-// publishes under the base topic; it tells the broker nothing. It is for a look
+// publishes under the base topic; it publishes nothing. It is for a look
 // while no mirror runs.
 func (m *Mirror) Try(ctx context.Context) error {
 	if m.broker != nil {
@@ -279,9 +279,8 @@ func (m *Mirror) Try(ctx context.Context) error {
 	return m.connect.alone(ctx, l)
 }
 
-// Publish tells the broker what somebody in the house wants told, once and not
-// retained. It returns an error while the broker is away: what is of a moment
-// is not kept for later.
+// Publish publishes a message of the owner's, once and not retained. It returns an
+// error while the broker is away: the message is not kept for later.
 func (m *Mirror) Publish(_ context.Context, topic, payload string) error {
 	if s := m.Status(); !s.Connected {
 		return fmt.Errorf("publish on %s: %s", topic, cmp.Or(s.Cause, "the broker is away"))

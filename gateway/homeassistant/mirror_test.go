@@ -14,15 +14,15 @@ import (
 	"perch/event"
 )
 
-// over returns a home whose mirror goes to a broker.
-func over(b *mosquitto) *home {
-	h := newHome()
+// over returns a harness with a mirror on a broker.
+func over(b *mosquitto) *harness {
+	h := newHarness()
 	h.options.Broker, h.options.User, h.options.Password = b.url(), user, password
 	return h
 }
 
 // states are the values of agent_state, each as often as it came anew.
-func states(e *ear, topic string) (all []string) {
+func states(e *subscriber, topic string) (all []string) {
 	for _, payload := range e.on(topic) {
 		var d struct {
 			State string `json:"agent_state"`
@@ -144,7 +144,7 @@ func TestWhyNot(t *testing.T) {
 			if s.Connected || strings.Contains(s.Cause+h.log.String(), "canary") {
 				t.Errorf("%+v\n%s", s, h.log)
 			}
-			if n := h.log.with("nothing is told over MQTT"); n != 1 {
+			if n := h.log.with("MQTT is disconnected"); n != 1 {
 				t.Errorf("told %d times:\n%s", n, h.log)
 			}
 			end()
@@ -180,7 +180,7 @@ func TestBrokerComesBack(t *testing.T) {
 			before.await("perch/a0b1c2d3e4f4/state", has(`"agent_state":"listening"`))
 			b.stop()
 			eventually(t, "gone", func() bool { return !m.Status().Connected })
-			// What happens meanwhile is not told late, but for what is retained and for notifications.
+			// What happens meanwhile is not published late, but for what is retained and for notifications.
 			h.happens(chan1, "s1", event.Heard{Text: "x"}, event.ThinkingStarted{Brain: "x"})
 			h.happens("", "", event.Notification{ID: "n1", Text: "the wash is done", Urgency: "normal"})
 			b.start()
@@ -227,7 +227,7 @@ func TestOverWebsocket(t *testing.T) {
 }
 
 // TestStoppedMosquitto: a broker that does not run any more holds up neither
-// the house nor its end, and is told how things are once it runs again.
+// the hub nor its end, and gets the present states once it runs again.
 func TestStoppedMosquitto(t *testing.T) {
 	b := newMosquitto(t).start()
 	h := over(b)
@@ -257,9 +257,9 @@ func TestStoppedMosquitto(t *testing.T) {
 	}
 }
 
-// TestNoGhostAfterAway: a component that went while the broker was away is
+// TestNoDeviceAfterAway: a component that went while the broker was away is
 // taken back when it is here.
-func TestNoGhostAfterAway(t *testing.T) {
+func TestNoDeviceAfterAway(t *testing.T) {
 	b := newMosquitto(t).start()
 	h := over(b)
 	h.options.Announced.PutSoon(string(chan1), []string{"number/old_slider", "sensor/agent_state"})

@@ -136,7 +136,7 @@ func (b *mosquitto) client(a ...string) []string {
 	return append(all, a...)
 }
 
-// publish has mosquitto_pub say something.
+// publish has mosquitto_pub send something.
 func (b *mosquitto) publish(topic, payload string, more ...string) {
 	b.t.Helper()
 	from := "-s"
@@ -150,24 +150,24 @@ func (b *mosquitto) publish(topic, payload string, more ...string) {
 	}
 }
 
-// heard is a message as mosquitto_sub shows it.
-type heard struct {
+// received is a message as mosquitto_sub shows it.
+type received struct {
 	topic, payload string
 	retained       bool
 }
 
-// ear is a mosquitto_sub.
-type ear struct {
+// subscriber is a mosquitto_sub.
+type subscriber struct {
 	t    *testing.T
 	news chan struct{}
 
 	mu  sync.Mutex
-	all []heard
+	all []received
 }
 
 // listen runs mosquitto_sub until the test ends, and returns once it has
 // subscribed.
-func (b *mosquitto) listen(filters ...string) *ear {
+func (b *mosquitto) listen(filters ...string) *subscriber {
 	b.t.Helper()
 	a := []string{"-q", "1", "-F", "%r %t %p", "-d"}
 	for _, f := range filters {
@@ -182,7 +182,7 @@ func (b *mosquitto) listen(filters ...string) *ear {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	e := &ear{t: b.t, news: make(chan struct{}, 1)}
+	e := &subscriber{t: b.t, news: make(chan struct{}, 1)}
 	subscribed, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -201,7 +201,7 @@ func (b *mosquitto) listen(filters ...string) *ear {
 	return e
 }
 
-func (e *ear) read(from io.Reader, subscribed func()) {
+func (e *subscriber) read(from io.Reader, subscribed func()) {
 	s := bufio.NewScanner(from)
 	s.Buffer(nil, 4<<20)
 	for s.Scan() {
@@ -214,7 +214,7 @@ func (e *ear) read(from io.Reader, subscribed func()) {
 		}
 		topic, payload, _ := strings.Cut(line[2:], " ")
 		e.mu.Lock()
-		e.all = append(e.all, heard{topic, payload, line[0] == '1'})
+		e.all = append(e.all, received{topic, payload, line[0] == '1'})
 		e.mu.Unlock()
 		select {
 		case e.news <- struct{}{}:
@@ -223,8 +223,8 @@ func (e *ear) read(from io.Reader, subscribed func()) {
 	}
 }
 
-// on are the payloads heard so far under a topic.
-func (e *ear) on(topic string) (payloads []string) {
+// on are the payloads received so far under a topic.
+func (e *subscriber) on(topic string) (payloads []string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, h := range e.all {
@@ -235,8 +235,8 @@ func (e *ear) on(topic string) (payloads []string) {
 	return payloads
 }
 
-// await waits until something was heard under a topic that is as wanted.
-func (e *ear) await(topic string, want func(string) bool) string {
+// await waits for a wanted message under a topic.
+func (e *subscriber) await(topic string, want func(string) bool) string {
 	e.t.Helper()
 	late := time.After(time.Minute)
 	for from := 0; ; {
@@ -267,8 +267,8 @@ func has(parts ...string) func(string) bool {
 	}
 }
 
-// forget lets what was heard so far not count any more.
-func (e *ear) forget() {
+// forget drops what was received so far.
+func (e *subscriber) forget() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.all = nil

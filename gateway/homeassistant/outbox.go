@@ -9,11 +9,11 @@ import (
 
 // Bounds of what waits to be published.
 const (
-	mostQueued  = 2048 // some ten seconds of a house in which everybody talks
+	mostQueued  = 2048 // some ten seconds of all robots talking
 	mostNotices = 100  // while the broker is away
 )
 
-// outbox holds what is to be published. Who fills it never waits: what is
+// outbox holds what is to be published. To fill it never blocks: what is
 // retained is kept by topic, so that all of it can be published anew; what is
 // telemetry is dropped while the broker is away; notifications wait.
 type outbox struct {
@@ -29,7 +29,7 @@ type outbox struct {
 }
 
 // parcel is a message on its way. One with a time is a notification, which is
-// worth being told later, though not beyond that time.
+// worth being published later, though not beyond that time.
 type parcel struct {
 	message
 	expires time.Time
@@ -39,7 +39,7 @@ func newOutbox() *outbox {
 	return &outbox{wake: make(chan struct{}, 1), retained: map[string][]message{}}
 }
 
-// put publishes a message. What is retained and says nothing new is left out.
+// put publishes a message. A retained one without a change is left out.
 func (o *outbox) put(m message) {
 	if m.retained {
 		o.putSteps([]message{m})
@@ -144,7 +144,7 @@ func (o *outbox) all() {
 func (o *outbox) poke() {
 	select {
 	case o.wake <- struct{}{}:
-	default: // whoever takes has yet to see the last one
+	default: // the publisher has yet to see the last one
 	}
 }
 
@@ -164,7 +164,7 @@ func (o *outbox) republish(topics ...string) {
 	}
 }
 
-// connected says that the broker is here, and tells how much was dropped
+// connected notes that the broker is connected, and returns how much was dropped
 // without it.
 func (o *outbox) connected() (dropped int) {
 	o.mu.Lock()
@@ -176,7 +176,7 @@ func (o *outbox) connected() (dropped int) {
 	return dropped
 }
 
-// disconnected says that the broker is away. What it has not confirmed is
+// disconnected notes that the broker is away. What it has not confirmed is
 // given back.
 func (o *outbox) disconnected(unconfirmed []parcel) {
 	o.mu.Lock()

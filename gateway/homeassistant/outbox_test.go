@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestQueueIsBounded: a broker that is slower than the house is told how
-// things are, not how they came to be; notifications are all told.
+// TestQueueIsBounded: a broker that is slower than the hub gets the latest states,
+// not those between; notifications are all published.
 func TestQueueIsBounded(t *testing.T) {
 	o := newOutbox()
 	o.connected()
@@ -36,7 +36,7 @@ func TestQueueIsBounded(t *testing.T) {
 	}
 }
 
-// TestUnconfirmed: a notification the broker did not confirm is told again,
+// TestUnconfirmed: a notification the broker did not confirm is published again,
 // and telemetry is not.
 func TestUnconfirmed(t *testing.T) {
 	o := newOutbox()

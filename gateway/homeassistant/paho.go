@@ -28,13 +28,13 @@ type link interface {
 	// may take.
 	publish(m message) receipt
 	// subscribe returns once the broker has agreed. With QoS 1 the broker keeps
-	// what comes while nobody is connected.
+	// what comes while it is disconnected.
 	subscribe(qos byte, filters ...string) error
-	// lost tells why the connection ended.
+	// lost returns why the connection ended.
 	lost() <-chan error
 	// explain is a better reason for that, where there is one.
 	explain(lost error) error
-	// close ends it within a moment; the will is not told.
+	// close ends it within a moment; the will is not published.
 	close()
 }
 
@@ -54,7 +54,7 @@ type dialer interface {
 // session is how a connection is to be.
 type session struct {
 	as   string   // is added to the client's id
-	will *message // told where the connection is lost; nil is none
+	will *message // published where the connection is lost; nil is none
 	// clean has the broker forget what it has kept for us, and keep nothing.
 	clean bool
 	// take is given what arrives. It does not wait, and returns false for what
@@ -67,7 +67,7 @@ type incoming struct {
 	topic    string
 	payload  []byte
 	retained bool
-	// confirm tells the broker that the message need not be kept any more; it
+	// confirm confirms to the broker that the message need not be kept any more; it
 	// does not wait. Nil needs no confirmation.
 	confirm func()
 }
@@ -81,7 +81,7 @@ func (m incoming) kept() {
 
 // pahoDialer makes a client for each connection. paho can connect anew by
 // itself, but then it publishes first what it has kept from before, which may
-// no longer be true; and it does not tell why it cannot.
+// no longer be true; and it does not return why it cannot.
 type pahoDialer struct {
 	url            *url.URL
 	user, password string
@@ -203,7 +203,7 @@ func (l *pahoLink) cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.conn != nil {
-		_ = l.conn.Close() // whoever reads from it sees that
+		_ = l.conn.Close() // its reader sees that
 	}
 }
 

@@ -7,14 +7,14 @@ import (
 	"perch/device"
 )
 
-// How many refusals are told at once of one robot, and how often then.
+// How many refusals of one robot are published at once, and how often then.
 const (
 	refusalsAtOnce = 20
 	refusalEvery   = time.Second
 )
 
-// refusals tells of what was not done, and not without end: whoever floods the
-// broker with nonsense must not flood the log and the house's events too.
+// refusals logs what was not done, and not without end: a flood of nonsense on the
+// broker must not flood the log and the bus too.
 type refusals struct {
 	out  *slog.Logger
 	left map[device.ID]*allowance // by robot; empty for what concerns none

@@ -83,10 +83,10 @@ func isVerb(s string) bool {
 }
 
 // request carries out what is asked of the bridge, and answers.
-func (h *house) request(ctx context.Context, verb string, m incoming) {
+func (h *hub) request(ctx context.Context, verb string, m incoming) {
 	now := time.Now()
 	if verb != "notify" || m.retained {
-		m.kept() // what is asked is of this moment: nobody waits for the answer later
+		m.kept() // a request is of this moment: no client waits for the answer later
 	}
 	known := slices.Contains(verbs(), verb)
 	if m.retained || !known && !isVerb(verb) {
@@ -127,7 +127,7 @@ func (h *house) request(ctx context.Context, verb string, m incoming) {
 }
 
 // respond answers a request. What went wrong is logged too.
-func (h *house) respond(verb string, r request, data any, err error) {
+func (h *hub) respond(verb string, r request, data any, err error) {
 	answer := response{Transaction: r.Transaction, Status: "ok", Data: data}
 	if err != nil {
 		answer = response{Transaction: r.Transaction, Status: "error", Error: device.Clip(err.Error(), 300)}
@@ -137,7 +137,7 @@ func (h *house) respond(verb string, r request, data any, err error) {
 }
 
 // ask carries a request out. It runs in the bridge's own lane.
-func (h *house) ask(ctx context.Context, verb string, r request, text string) (data any, err error) {
+func (h *hub) ask(ctx context.Context, verb string, r request, text string) (data any, err error) {
 	switch verb {
 	case "notify":
 		c, err := parseNotify("", text, h.o.Robots.Find)
@@ -153,7 +153,7 @@ func (h *house) ask(ctx context.Context, verb string, r request, text string) (d
 				return nil, fmt.Errorf("nobody has adopted %s: perch adopt %s", n.Robot, n.Robot)
 			}
 		}
-		n, err = h.o.Herald.Notify(n)
+		n, err = h.o.Notifier.Notify(n)
 		return map[string]string{"id": n.ID}, err
 	case "adopt":
 		robot, err := h.o.Robots.Adopt(r.names(text), time.Now())
@@ -193,11 +193,11 @@ func (r request) names(text string) string {
 	return text
 }
 
-// mostStrangers bounds the robots listed that nobody has adopted.
+// mostStrangers bounds the listed robots that were not adopted.
 const mostStrangers = 50
 
 // list is what is known of every robot, and how many strangers were left out.
-func (h *house) list() (list []listedRobot, more int) {
+func (h *hub) list() (list []listedRobot, more int) {
 	list = []listedRobot{}
 	strangers := 0
 	for _, r := range h.o.Robots.List() {

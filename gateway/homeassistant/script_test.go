@@ -109,7 +109,7 @@ func (s *script) set(change func()) {
 	change()
 }
 
-// shownOn are the agent's states in the order they were told, each once.
+// shownOn are the agent's states in the order they were published, each once.
 func (s *script) shownOn(topic string) (all []string) {
 	for _, d := range s.on(topic) {
 		var doc struct {
@@ -123,10 +123,10 @@ func (s *script) shownOn(topic string) (all []string) {
 
 // inBubble runs a mirror on a script, with everybody's clocks in the test's
 // hands.
-func inBubble(t *testing.T, change func(*home, *script), play func(*testing.T, *home, *script)) {
+func inBubble(t *testing.T, change func(*harness, *script), play func(*testing.T, *harness, *script)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		h, s := newHome(), &script{}
+		h, s := newHarness(), &script{}
 		h.options.Broker = "mqtt://broker"
 		change(h, s)
 		m := must(New(h.options))
@@ -141,10 +141,10 @@ func inBubble(t *testing.T, change func(*home, *script), play func(*testing.T, *
 	})
 }
 
-func asItIsThen(*home, *script) {}
+func asItIsThen(*harness, *script) {}
 
-func TestEveryStateIsTold(t *testing.T) {
-	inBubble(t, asItIsThen, func(t *testing.T, h *home, s *script) {
+func TestEveryStateIsPublished(t *testing.T) {
+	inBubble(t, asItIsThen, func(t *testing.T, h *harness, s *script) {
 		h.hello(chan1, "s1")
 		for _, e := range talkOf() { // with no time between them
 			h.happens(chan1, "s1", e)
@@ -169,27 +169,27 @@ func TestEveryStateIsTold(t *testing.T) {
 	})
 }
 
-// TestEndsInTime: what ends by itself is told before what came after it, by a
+// TestEndsInTime: what ends by itself is published before what came after it, by a
 // mirror that was late too.
 func TestEndsInTime(t *testing.T) {
-	h := newHome()
+	h := newHarness()
 	defer h.bus.Close()
 	h.options.Broker = "mqtt://broker"
-	house := newHouse(must(New(h.options)))
-	house.begin(time.Now())
+	hub := newHub(must(New(h.options)))
+	hub.begin(time.Now())
 	s := &script{}
-	house.out.connected()
+	hub.out.connected()
 	at := time.Now()
-	seq := house.states.Seq()
+	seq := hub.states.Seq()
 	tell := func(after time.Duration, e event.Event) {
 		seq++
-		house.take(context.Background(), event.Envelope{Seq: seq, At: at.Add(after), Robot: chan1, Session: "s1", Event: e})
+		hub.take(context.Background(), event.Envelope{Seq: seq, At: at.Add(after), Robot: chan1, Session: "s1", Event: e})
 	}
 	tell(0, event.RobotOnline{})
 	tell(1, event.SpeakingStarted{})
 	tell(2, event.TurnEnded{End: event.EndDone})
 	tell(time.Minute, event.ListeningStarted{})
-	for p, some := house.out.take(time.Now()); some; p, some = house.out.take(time.Now()) {
+	for p, some := hub.out.take(time.Now()); some; p, some = hub.out.take(time.Now()) {
 		s.got = append(s.got, delivered{message: p.message})
 	}
 	if got, want := s.shownOn(state1), []string{"idle", "speaking", "attention", "idle", "listening"}; !slices.Equal(got, want) {
@@ -198,7 +198,7 @@ func TestEndsInTime(t *testing.T) {
 }
 
 func TestTelemetryIsCoalesced(t *testing.T) {
-	inBubble(t, asItIsThen, func(t *testing.T, h *home, s *script) {
+	inBubble(t, asItIsThen, func(t *testing.T, h *harness, s *script) {
 		h.hello(chan1, "s1")
 		time.Sleep(time.Second)
 		synctest.Wait()
@@ -231,19 +231,19 @@ func TestTelemetryIsCoalesced(t *testing.T) {
 	})
 }
 
-// TestStoppedBroker: one that takes nothing any more delays nobody, and is
-// told how things are once it is back.
+// TestStoppedBroker: one that takes nothing any more delays no other, and gets the
+// present states once it is back.
 func TestStoppedBroker(t *testing.T) {
 	for name, stop := range map[string]func(*script, bool){
 		"confirms nothing": func(s *script, on bool) { s.stuck = on },
 		"takes nothing":    func(s *script, on bool) { s.stall = on },
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, asItIsThen, func(t *testing.T, h *home, s *script) {
+			inBubble(t, asItIsThen, func(t *testing.T, h *harness, s *script) {
 				h.hello(chan1, "s1")
 				time.Sleep(time.Second)
 				s.set(func() { stop(s, true) })
-				for range 10_000 { // a house in uproar; were anybody waited for, time would pass
+				for range 10_000 { // many events; if any reader were waited for, time would pass
 					at := time.Now()
 					h.happens(chan1, "s1", event.ListeningStarted{}, event.Heard{}, event.SpeakingStarted{}, event.TurnEnded{End: event.EndDone})
 					synctest.Wait()
@@ -269,7 +269,7 @@ func TestStoppedBroker(t *testing.T) {
 }
 
 func TestRetries(t *testing.T) {
-	inBubble(t, func(_ *home, s *script) { s.refuse = errors.New("nobody is there") }, func(t *testing.T, h *home, s *script) {
+	inBubble(t, func(_ *harness, s *script) { s.refuse = errors.New("nobody is there") }, func(t *testing.T, h *harness, s *script) {
 		for i := range 200 {
 			h.happens("", "", event.Notification{ID: fmt.Sprint(i), Text: "x", Urgency: "low", ExpiresAt: time.Now().Add(2 * time.Hour)})
 			h.happens(chan1, "s1", event.Said{Text: "x"})
@@ -298,7 +298,7 @@ func TestRetries(t *testing.T) {
 			t.Error("telemetry was kept")
 		}
 	})
-	inBubble(t, func(_ *home, s *script) { s.refuse = errors.New("nobody is there") }, func(t *testing.T, h *home, s *script) {
+	inBubble(t, func(_ *harness, s *script) { s.refuse = errors.New("nobody is there") }, func(t *testing.T, h *harness, s *script) {
 		h.happens("", "", event.Notification{ID: "old", Text: "x", Urgency: "low", ExpiresAt: time.Now().Add(5 * time.Minute)})
 		time.Sleep(10 * time.Minute)
 		s.set(func() { s.refuse = nil })
@@ -315,7 +315,7 @@ func TestConnecting(t *testing.T) {
 	for name, refuse := range map[string]error{"a broker": nil, "none": errors.New("nobody is there")} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h, s := newHome(), &script{refuse: refuse, slow: time.Second}
+				h, s := newHarness(), &script{refuse: refuse, slow: time.Second}
 				h.options.Broker = "mqtt://broker"
 				m := must(New(h.options))
 				m.connect.dialer = s
@@ -347,7 +347,7 @@ func TestConnecting(t *testing.T) {
 }
 
 func TestAway(t *testing.T) {
-	inBubble(t, func(h *home, _ *script) { h.options.Away = time.Hour }, func(t *testing.T, h *home, s *script) {
+	inBubble(t, func(h *harness, _ *script) { h.options.Away = time.Hour }, func(t *testing.T, h *harness, s *script) {
 		words := func() (all []string) {
 			for _, d := range s.on("perch/a0b1c2d3e4f4/status") {
 				all = append(all, string(d.payload))
@@ -377,7 +377,7 @@ func TestAway(t *testing.T) {
 }
 
 func TestBirth(t *testing.T) {
-	inBubble(t, asItIsThen, func(t *testing.T, h *home, s *script) {
+	inBubble(t, asItIsThen, func(t *testing.T, h *harness, s *script) {
 		config := "homeassistant/device/perch_a0b1c2d3e4f4/config"
 		before := len(s.on(config))
 		s.take(incoming{topic: "homeassistant/status", payload: []byte("online"), retained: true})
@@ -403,7 +403,7 @@ func TestBirth(t *testing.T) {
 }
 
 func TestLongTouch(t *testing.T) {
-	inBubble(t, asItIsThen, func(t *testing.T, h *home, s *script) {
+	inBubble(t, asItIsThen, func(t *testing.T, h *harness, s *script) {
 		h.happens(chan1, "s1", event.RobotOnline{}, event.Perceived{Name: "head_pet_started"})
 		time.Sleep(3 * time.Second)
 		h.happens(chan1, "s1", event.Perceived{Name: "head_pet_ended"})
@@ -421,7 +421,7 @@ func TestLongTouch(t *testing.T) {
 
 // TestSlowRobot: one that does not answer holds up no other.
 func TestSlowRobot(t *testing.T) {
-	inBubble(t, func(h *home, _ *script) { h.meet(chan2); h.talk.slow = true }, func(t *testing.T, h *home, s *script) {
+	inBubble(t, func(h *harness, _ *script) { h.meet(chan2); h.talk.slow = true }, func(t *testing.T, h *harness, s *script) {
 		h.hello(chan1, "s1")
 		for i := range 100 {
 			s.take(incoming{topic: "perch/a0b1c2d3e4f4/volume/set", payload: fmt.Append(nil, i)})
@@ -444,34 +444,34 @@ func TestSlowRobot(t *testing.T) {
 	})
 }
 
-// TestFellBehind: after events were lost, the board says how things are.
+// TestFellBehind: after events were lost, the states are the board's.
 func TestFellBehind(t *testing.T) {
-	h := newHome()
+	h := newHarness()
 	defer h.bus.Close()
 	h.options.Broker = "mqtt://broker"
-	house := newHouse(must(New(h.options)))
-	house.begin(time.Now())
+	hub := newHub(must(New(h.options)))
+	hub.begin(time.Now())
 	h.happens(chan1, "s1", event.RobotOnline{}, event.ListeningStarted{})
 	eventually(t, "the board", func() bool { return h.board.Robot(chan1).At(time.Now()) == agent.Listening })
-	house.take(context.Background(), event.Envelope{At: time.Now(), Event: event.Missed{N: 3}})
-	if v := house.views[chan1]; v.shown != agent.Listening || !v.state.Online {
+	hub.take(context.Background(), event.Envelope{At: time.Now(), Event: event.Missed{N: 3}})
+	if v := hub.views[chan1]; v.shown != agent.Listening || !v.state.Online {
 		t.Errorf("%+v", v.shown)
 	}
-	// What the board knows already is not folded twice.
+	// What the board has folded already is not folded twice.
 	_, seq := h.board.Snapshot()
-	house.take(context.Background(), event.Envelope{Seq: seq - 1, At: time.Now(), Robot: chan1, Session: "s1", Event: event.RobotOffline{}})
-	if v := house.views[chan1]; v.shown != agent.Listening {
+	hub.take(context.Background(), event.Envelope{Seq: seq - 1, At: time.Now(), Robot: chan1, Session: "s1", Event: event.RobotOffline{}})
+	if v := hub.views[chan1]; v.shown != agent.Listening {
 		t.Errorf("%+v", v.shown)
 	}
 }
 
-// TestGhosts: a robot that was forgotten while MQTT was off is taken back, and
+// TestDevicesOfForgottenRobots: a robot that was forgotten while MQTT was off is taken back, and
 // senses that were seen are remembered.
-func TestGhosts(t *testing.T) {
-	inBubble(t, func(h *home, _ *script) {
+func TestDevicesOfForgottenRobots(t *testing.T) {
+	inBubble(t, func(h *harness, _ *script) {
 		h.options.Announced.PutSoon("a0b1c2d3e4aa", []string{"sensor/agent_state"})
 		h.options.Announced.PutSoon(string(chan1), []string{"sensor/agent_state", "sensor/battery", "number/gone"})
-	}, func(t *testing.T, h *home, s *script) {
+	}, func(t *testing.T, h *harness, s *script) {
 		if got := s.on("homeassistant/device/perch_a0b1c2d3e4aa/config"); len(got) != 1 || len(got[0].payload) != 0 || !got[0].retained {
 			t.Errorf("the ghost: %v", got)
 		}

@@ -50,7 +50,7 @@ type colour struct {
 	B int `json:"b"`
 }
 
-// readings are what a robot tells of itself when it is asked; nil is unknown.
+// readings are a robot's answer to a request for its status; nil is unknown.
 type readings struct {
 	Volume, Brightness, Battery *int
 	Charging                    *bool
@@ -60,7 +60,7 @@ type readings struct {
 }
 
 // document renders the view. Of the agent's state it holds what was shown
-// last, so that no document is ahead of the order in which they are told.
+// last, so that no document is ahead of the order in which they are published.
 func (v *view) document() document {
 	d := document{
 		Name:       known(v.robot.Settings.Name),
@@ -96,8 +96,8 @@ func degrees(angle *float64) *int {
 	return &n
 }
 
-// slider is a number that Home Assistant was told a range of. It refuses one
-// outside: a head at rest, say, may point lower than it can be told to.
+// slider is a number with an announced range. Home Assistant refuses one outside:
+// a head at rest, for example, may point lower than a command can turn it.
 type slider struct {
 	value       **int
 	least, most int
@@ -161,15 +161,15 @@ func parseHead(text string, r *readings) {
 	}
 }
 
-// reported brings in what an event tells; what it does not know stays.
+// reported brings in an event's values; what it does not hold stays.
 func (r *readings) reported(e event.RobotStatus) {
 	r.Volume, r.Brightness, r.Battery = newer(r.Volume, e.Volume), newer(r.Brightness, e.Brightness), newer(r.Battery, e.Battery)
 	r.Charging, r.Signal = newer(r.Charging, e.Charging), newer(r.Signal, known(e.Signal))
 }
 
-func newer[T any](old, told *T) *T {
-	if told == nil {
+func newer[T any](old, reported *T) *T {
+	if reported == nil {
 		return old
 	}
-	return told
+	return reported
 }

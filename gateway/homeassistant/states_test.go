@@ -17,7 +17,7 @@ import (
 )
 
 // reader is Home Assistant as it reads: it takes announcements and states in
-// the order they are published, and says of each what would stand in its log.
+// the order they are published, and returns of each what would stand in its log.
 // Its rules are those of homeassistant/components/mqtt, one function for each
 // platform; announcements are the validator's.
 type reader struct {

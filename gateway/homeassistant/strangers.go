@@ -7,44 +7,43 @@ import (
 	"perch/event"
 )
 
-// What is told of a stranger: it came and may talk, or it waits until somebody
-// adopts it.
+// The events of a stranger: it came and may talk, or it waits to be adopted.
 const (
 	strangerCame  = "came"
 	strangerWaits = "waits"
 )
 
-// countEvery is how often the number of strangers is told anew. Anybody in the
+// countEvery is how often the number of strangers is published. Any machine in the
 // network can invent some.
 const countEvery = time.Second
 
-// strangers are the robots that nobody has adopted by name. They are no devices
-// here, but a number, and an event for each that comes.
+// strangers are the robots that were not adopted by name. They are a number here,
+// not devices, and an event for each that comes.
 type strangers struct {
 	here    map[device.ID]bool
-	told    map[device.ID]bool // of those here, that they came
-	pace    allowance          // of telling that
+	noted   map[device.ID]bool // of those here, that they came
+	pace    allowance          // of publishing that
 	shown   int
 	changed time.Time // when shown last did
-	due     time.Time // when it is to be told; zero is not
+	due     time.Time // when it is to be published; zero is not
 }
 
 func newStrangers() strangers {
-	return strangers{here: map[device.ID]bool{}, told: map[device.ID]bool{}}
+	return strangers{here: map[device.ID]bool{}, noted: map[device.ID]bool{}}
 }
 
 // are takes over which there are.
 func (s *strangers) are(here map[device.ID]bool) {
 	s.here = here
-	for id := range s.told {
+	for id := range s.noted {
 		if !here[id] {
-			delete(s.told, id)
+			delete(s.noted, id)
 		}
 	}
 }
 
-// count is the number as it is to be told now. What changes it within a second
-// is told at the end of that.
+// count is the number as it is to be published now. A change within a second is
+// published at the end of that.
 func (s *strangers) count(now time.Time) int {
 	n := len(s.here)
 	switch {
@@ -58,7 +57,7 @@ func (s *strangers) count(now time.Time) int {
 	return s.shown
 }
 
-// newcomer is what is told of a stranger.
+// newcomer is a stranger's event.
 type newcomer struct {
 	Type    string    `json:"event_type"`
 	Robot   device.ID `json:"robot"`
@@ -68,14 +67,14 @@ type newcomer struct {
 	Adopt   string    `json:"adopt"` // the command
 }
 
-// pass tells of a stranger that has checked in, once, and not of more than
+// came publishes that a stranger has checked in, once, and not of more than
 // anybody would read.
-func (h *house) pass(e event.Envelope) {
+func (h *hub) came(e event.Envelope) {
 	seen, came := e.Event.(event.RobotSeen)
-	if !came || h.strangers.told[e.Robot] {
+	if !came || h.strangers.noted[e.Robot] {
 		return
 	}
-	h.strangers.told[e.Robot], h.strangers.here[e.Robot] = true, true
+	h.strangers.noted[e.Robot], h.strangers.here[e.Robot] = true, true
 	h.bridge()
 	if !h.strangers.pace.take(e.At) {
 		return

@@ -13,13 +13,13 @@ import (
 	"perch/event"
 )
 
-// comes has a stranger check in, as ota tells it.
-func (h *home) comes(id device.ID) {
+// comes has a stranger check in, as ota publishes it.
+func (h *harness) comes(id device.ID) {
 	h.pass(id)
 	h.happens(id, "", event.RobotSeen{New: true, Address: "192.168.1.66", Board: "m5stack\x1b[2J"})
 }
 
-// info is what the bridge says of itself now.
+// info is bridge/info now.
 func (s *script) info(t *testing.T) (i bridgeInfo) {
 	t.Helper()
 	all := s.on("perch/bridge/info")
@@ -41,10 +41,10 @@ func (s *script) about(id device.ID) (topics []string) {
 	return topics
 }
 
-// TestStrangersAreANumber: whoever invents robots gives Home Assistant no
-// devices, and no more events than somebody would read.
+// TestStrangersAreANumber: invented robots give Home Assistant no devices, and no
+// more events than a person would read.
 func TestStrangersAreANumber(t *testing.T) {
-	inBubble(t, asItIsThen, func(t *testing.T, h *home, s *script) {
+	inBubble(t, asItIsThen, func(t *testing.T, h *harness, s *script) {
 		const many = 900
 		before := len(s.on("perch/bridge/info"))
 		for i := range many { // within nine seconds
@@ -82,9 +82,9 @@ func TestStrangersAreANumber(t *testing.T) {
 	})
 }
 
-// TestAStrangerIsToldOfOnce, whoever often it checks in, and that it waits.
-func TestAStrangerIsToldOfOnce(t *testing.T) {
-	inBubble(t, asItIsThen, func(t *testing.T, h *home, s *script) {
+// TestAStrangerIsPublishedOnce, however often it checks in, and that it waits.
+func TestAStrangerIsPublishedOnce(t *testing.T) {
+	inBubble(t, asItIsThen, func(t *testing.T, h *harness, s *script) {
 		h.pass(stranger)
 		for range 5 {
 			h.happens(stranger, "", event.RobotSeen{Waiting: true})
@@ -98,7 +98,7 @@ func TestAStrangerIsToldOfOnce(t *testing.T) {
 
 // TestAStrangerIsAdoptedAndForgotten: it is a device at once, and at once none.
 func TestAStrangerIsAdoptedAndForgotten(t *testing.T) {
-	inBubble(t, asItIsThen, func(t *testing.T, h *home, s *script) {
+	inBubble(t, asItIsThen, func(t *testing.T, h *harness, s *script) {
 		h.comes(stranger)
 		synctest.Wait()
 		if told := s.about(stranger); len(told) > 0 {
@@ -157,10 +157,10 @@ func TestAStrangerIsAdoptedAndForgotten(t *testing.T) {
 
 // TestAStrangerOfBeforeIsTakenBack: what an earlier version announced.
 func TestAStrangerOfBeforeIsTakenBack(t *testing.T) {
-	inBubble(t, func(h *home, _ *script) {
+	inBubble(t, func(h *harness, _ *script) {
 		h.pass(stranger)
 		h.options.Announced.PutSoon(string(stranger), []string{"sensor/agent_state"})
-	}, func(t *testing.T, _ *home, s *script) {
+	}, func(t *testing.T, _ *harness, s *script) {
 		if all := s.on("homeassistant/device/perch_" + string(stranger) + "/config"); len(all) != 1 || len(all[0].payload) != 0 {
 			t.Errorf("%+v", all)
 		}
@@ -168,7 +168,7 @@ func TestAStrangerOfBeforeIsTakenBack(t *testing.T) {
 }
 
 // fullDisk is a table that keeps nothing.
-type fullDisk struct{ shelf[[]Waiting] }
+type fullDisk struct{ memoryTable[[]Waiting] }
 
 func (*fullDisk) Put(string, []Waiting) error { return errors.New("no room on the disk") }
 
@@ -191,13 +191,13 @@ func TestCommandsAreConfirmedOnceTheyAreKept(t *testing.T) {
 		"no such thing":                  {thing: "nothing", payload: "x", confirmed: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			kept := &shelf[[]Waiting]{}
-			inBubble(t, func(h *home, _ *script) {
+			kept := &memoryTable[[]Waiting]{}
+			inBubble(t, func(h *harness, _ *script) {
 				h.options.Kept = kept
 				if c.full {
 					h.options.Kept = &fullDisk{}
 				}
-			}, func(t *testing.T, h *home, s *script) {
+			}, func(t *testing.T, h *harness, s *script) {
 				h.hello(chan1, "s1")
 				synctest.Wait()
 				if !c.open {

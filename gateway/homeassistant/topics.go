@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// birth is where Home Assistant says that it is there.
+// birth is where Home Assistant publishes that it is there.
 func (n names) birth() string { return n.Prefix + "/status" }
 
 // commands are the filters of what is asked of robots and of the bridge.

@@ -9,32 +9,52 @@ import (
 
 // view is one robot as it is mirrored.
 type view struct {
-	robot     device.Robot
+	robot device.Robot
+	rendering
+	channel
+	condition
+	touch
+	senses senses
+
+	download   download
+	installing bool // it was sent the command, and installs when it next checks in
+
+	announced []byte        // its discovery, as it was last published
+	tools     []device.Tool // which that was made of
+	update    []byte        // its firmware, likewise
+	status    string        // its availability, likewise
+}
+
+// rendering is an agent's state, and the document that was made of it.
+type rendering struct {
 	state     agent.State
 	shown     agent.Shown // as it was last published
-	seen      time.Time   // the last time something was heard of it
-	listed    bool        // its open channel has listed its tools
-	woken     bool        // it has listened since its channel opened
-	usedTools bool        // in the turn under way
+	seen      time.Time   // of its latest event
+	dirty     bool        // the document is no longer what was published
+	published time.Time
+}
+
+// channel is what a robot has done since its channel opened.
+type channel struct {
+	listed    bool // its tools
+	woken     bool // it has listened
+	usedTools bool // in the turn under way
+}
+
+// condition is what is known of a robot; nil is unknown.
+type condition struct {
 	mute      bool
 	face      *bool
 	identity  *string
 	lastHeard *string
 	led       *light
 	readings  readings
-	senses    senses
-	pressed   time.Time // since when its head is touched; zero when it is not
-	held      bool      // for long
+}
 
-	download   download
-	installing bool // it was told to, and does when it next checks in
-
-	announced []byte        // its discovery, as it was last published
-	tools     []device.Tool // which that was made of
-	update    []byte        // its firmware, likewise
-	status    string        // its availability, likewise
-	dirty     bool          // the document is no longer what was published
-	published time.Time
+// touch is a hand on a robot's head.
+type touch struct {
+	pressed time.Time // since when; zero is not
+	held    bool      // for long
 }
 
 // senses are what a robot is known to have, under the names of discovery.
@@ -90,10 +110,10 @@ func (v *view) due(away time.Duration) time.Time {
 	return first
 }
 
-// take brings in what was read from the robot, and reports whether it tells of
-// a sense nobody knew of.
+// take brings in what was read from the robot, and reports whether it has a sense
+// that was unknown.
 func (v *view) take(r readings) (news bool) {
-	if r.HeadYaw == nil && r.HeadPitch == nil { // it cannot say: where it was turned to is what is known
+	if r.HeadYaw == nil && r.HeadPitch == nil { // unreported: where it was turned to is what is known
 		r.HeadYaw, r.HeadPitch = v.readings.HeadYaw, v.readings.HeadPitch
 	}
 	v.readings, v.dirty = r, true

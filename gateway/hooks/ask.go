@@ -10,12 +10,12 @@ import (
 	"perch/event"
 )
 
-// errLate ends what nobody has answered in time.
+// errLate ends a permission without an answer in time.
 var errLate = errors.New("nobody has answered in time")
 
-// triesAloud is how often a question is put to people before it is left to
+// mostTries is how often a question is put to people before it is left to
 // those who answer elsewhere.
-const triesAloud = 2
+const mostTries = 2
 
 // askAloud has one robot ask for a permission. Where none is here it waits for
 // one to open its channel. It returns once there is an answer, ctx is over, or
@@ -26,8 +26,8 @@ func (d *Door) askAloud(ctx context.Context, h *held) {
 	}
 	reader := d.o.Bus.Read()
 	q := h.question
-	for tries := 0; tries < triesAloud && ctx.Err() == nil; {
-		id, here := d.whoAsks()
+	for tries := 0; tries < mostTries && ctx.Err() == nil; {
+		id, here := d.asking()
 		if !here {
 			if !opens(ctx, reader) {
 				return
@@ -54,7 +54,7 @@ func (d *Door) askAloud(ctx context.Context, h *held) {
 		switch a.Outcome {
 		case agent.AnswerGiven:
 			q.Text = fill(d.phrases.again, "question", h.question.Text)
-		case agent.AnswerClosed: // somebody made the robot be quiet, or it has hung up
+		case agent.AnswerClosed: // the robot was made quiet, or its channel has closed
 			if !opens(ctx, reader) {
 				return
 			}
@@ -81,9 +81,9 @@ func judged(a agent.Answer) (v verdict, understood bool) {
 	return v, false
 }
 
-// whoAsks is the robot that asks: the first whose people may allow something.
+// asking is the robot that asks: the first that may be answered with yes.
 // Only one does, for they would talk at once.
-func (d *Door) whoAsks() (id device.ID, here bool) {
+func (d *Door) asking() (id device.ID, here bool) {
 	for _, candidate := range d.robots() {
 		if d.o.MayAnswer(candidate) {
 			return candidate, true

@@ -19,7 +19,7 @@ type call struct {
 	id     string // the agent's own, or one of ours
 	name   string
 	detail string // a short line of what it does, or empty
-	bare   bool   // told by a state alone: the next thing told ends it
+	bare   bool   // reported by a state alone: the next report ends it
 }
 
 // What is kept of calls: how many run at once, and of each so many bytes.
@@ -68,29 +68,29 @@ func has(calls []call, c call) bool {
 	return slices.ContainsFunc(calls, func(r call) bool { return r.id == c.id })
 }
 
-func (c call) told(status string) event.Event {
+func (c call) status(status string) event.Event {
 	return event.ToolStatus{ID: c.id, Name: c.name, Status: status, Detail: c.detail}
 }
 
-// difference is what has happened to calls between two views. One that is over,
-// and that nobody has told to be done, has failed: it was refused, interrupted or
+// difference is what has happened to calls between two views. A call that is over
+// without a report that it is done has failed: it was refused, interrupted or
 // lost.
-func difference(before, after view) (told []event.Event) {
+func difference(before, after view) (events []event.Event) {
 	for _, c := range before.calls {
 		switch {
 		case has(after.calls, c):
 		case c.id == after.done:
-			told = append(told, c.told(event.ToolDone))
+			events = append(events, c.status(event.ToolDone))
 		default:
-			told = append(told, c.told(event.ToolFailed))
+			events = append(events, c.status(event.ToolFailed))
 		}
 	}
 	for _, c := range after.calls {
 		if !has(before.calls, c) {
-			told = append(told, c.told(event.ToolRunning))
+			events = append(events, c.status(event.ToolRunning))
 		}
 	}
-	return told
+	return events
 }
 
 // toolInput is what tools are called with, as far as it says what they do.
@@ -104,11 +104,11 @@ type toolInput struct {
 	Description string `json:"description"`
 }
 
-// does is what kind of tool it is, and what it does it to. Both are empty for a
-// tool that only its name tells of.
+// does is what kind of tool it is, and what it is applied to. Both are empty for
+// a tool of which only the name is known.
 func does(tool string, input json.RawMessage) (kind, title string) {
 	var in toolInput
-	_ = json.Unmarshal(input, &in) // a tool of another shape is told by its name
+	_ = json.Unmarshal(input, &in) // of a tool of another shape only the name is shown
 	switch tool {
 	case "Bash":
 		kind, title = "execute", in.Command

@@ -45,8 +45,8 @@ func (s *seen) since() []string {
 	return notes
 }
 
-// watch has a skin follow the house, until that closes.
-func (h *house) watch() *seen {
+// watch has a skin follow the bus, until that closes.
+func (h *harness) watch() *seen {
 	s := &seen{shown: string(agent.Idle)}
 	reader := h.bus.ReadFrom(1)
 	h.wg.Go(func() { reader.Each(context.Background(), s.take) })
@@ -111,7 +111,7 @@ func TestToolCalls(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			bubble(t, func(t *testing.T, h *house) {
+			bubble(t, func(t *testing.T, h *harness) {
 				h.runs()
 				skin := h.watch()
 				lines := strings.Split(strings.TrimSpace(string(text)), "\n")
@@ -119,7 +119,7 @@ func TestToolCalls(t *testing.T) {
 					t.Fatalf("%d lines, %d are wanted", len(lines), len(want))
 				}
 				for i, line := range lines {
-					h.told(t, line)
+					h.reports(t, line)
 					if got := strings.Join(skin.since(), "|"); got != want[i] {
 						t.Errorf("after line %d:\n%.200s\n got %q\nwant %q", i+1, line, got, want[i])
 					}
@@ -132,7 +132,7 @@ func TestToolCalls(t *testing.T) {
 
 // TestCallsWithoutNames: calls that have no id of their own, or no event.
 func TestCallsWithoutNames(t *testing.T) {
-	for name, c := range map[string]struct{ told, want []string }{
+	for name, c := range map[string]struct{ reports, want []string }{
 		"hooks that send no ids": {
 			[]string{`{"hook_event_name":"PreToolUse","tool_name":"Bash"}`, `{"hook_event_name":"PreToolUse","tool_name":"Bash"}`, `{"hook_event_name":"PostToolUse","tool_name":"Bash"}`},
 			[]string{"tool coding-1-call-1 Bash running", "working", "tool coding-1-call-2 Bash running", "tool coding-1-call-1 Bash done"},
@@ -154,11 +154,11 @@ func TestCallsWithoutNames(t *testing.T) {
 			[]string{"tool x Bash running", "working", "notification", "tool x Bash done", "working"},
 		},
 	} {
-		bubble(t, func(t *testing.T, h *house) {
+		bubble(t, func(t *testing.T, h *harness) {
 			h.runs()
 			skin := h.watch()
-			for _, body := range c.told {
-				h.told(t, body)
+			for _, body := range c.reports {
+				h.reports(t, body)
 			}
 			if got := skin.since(); !slices.Equal(got, c.want) {
 				t.Errorf("%s: %q, want %q", name, got, c.want)
@@ -170,12 +170,12 @@ func TestCallsWithoutNames(t *testing.T) {
 // TestLongCall: a call that takes longer than a session is taken to work is told
 // as done when it is.
 func TestLongCall(t *testing.T) {
-	bubble(t, func(t *testing.T, h *house) {
+	bubble(t, func(t *testing.T, h *harness) {
 		h.runs()
 		skin := h.watch()
-		h.told(t, `{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_use_id":"x"}`)
+		h.reports(t, `{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_use_id":"x"}`)
 		time.Sleep(8 * time.Minute)
-		h.told(t, `{"hook_event_name":"PostToolUse","tool_name":"Bash","tool_use_id":"x"}`)
+		h.reports(t, `{"hook_event_name":"PostToolUse","tool_name":"Bash","tool_use_id":"x"}`)
 		if got, want := skin.since(), []string{"tool x Bash running", "working", "idle", "tool x Bash done", "working"}; !slices.Equal(got, want) {
 			t.Errorf("%q, want %q", got, want)
 		}

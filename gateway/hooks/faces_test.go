@@ -14,39 +14,39 @@ import (
 // TestRobotsShow: robots that are idle look as the sessions do, those that talk
 // do not, and look so once they have finished.
 func TestRobotsShow(t *testing.T) {
-	bubble(t, func(t *testing.T, h *house) {
+	bubble(t, func(t *testing.T, h *harness) {
 		h.runs()
 		h.robots.opens(robotA, robotB)
 		h.bus.Publish(robotA, "t1", event.RobotOnline{})
 		h.bus.Publish(robotB, "t2", event.RobotOnline{})
 		synctest.Wait()
-		wore := func(when string, want ...string) {
+		felt := func(when string, want ...string) {
 			t.Helper()
 			synctest.Wait()
-			if got := h.robots.wore(); !slices.Equal(got, want) {
+			if got := h.robots.felt(); !slices.Equal(got, want) {
 				t.Errorf("%s: %q, want %q", when, got, want)
 			}
 		}
-		wore("nobody codes")
+		felt("nobody codes")
 		h.bus.Publish(robotB, "t2", event.Heard{Text: "hello"})
-		h.told(t, `{"state":"thinking","session_id":"s1"}`)
-		wore("one thinks", string(robotA)+" thinking")
-		h.told(t, `{"state":"working","session_id":"s1"}`)
-		h.told(t, `{"state":"thinking","session_id":"s2"}`)
-		wore("one works", string(robotA)+" confident")
+		h.reports(t, `{"state":"thinking","session_id":"s1"}`)
+		felt("one thinks", string(robotA)+" thinking")
+		h.reports(t, `{"state":"working","session_id":"s1"}`)
+		h.reports(t, `{"state":"thinking","session_id":"s2"}`)
+		felt("one works", string(robotA)+" confident")
 		h.bus.Publish(robotB, "t2", event.TurnEnded{End: event.EndDone})
-		wore("the other has just ended its turn")
+		felt("the other has just ended its turn")
 		time.Sleep(4 * time.Second)
-		wore("it is idle", string(robotB)+" confident")
-		h.told(t, `{"state":"attention","session_id":"s1"}`)
-		wore("one is done", string(robotA)+" happy", string(robotB)+" happy")
+		felt("it is idle", string(robotB)+" confident")
+		h.reports(t, `{"state":"attention","session_id":"s1"}`)
+		felt("one is done", string(robotA)+" happy", string(robotB)+" happy")
 		time.Sleep(4 * time.Second)
-		wore("the other still thinks", string(robotA)+" thinking", string(robotB)+" thinking")
+		felt("the other still thinks", string(robotA)+" thinking", string(robotB)+" thinking")
 		h.robots.opens(robotA)
 		time.Sleep(staleWork)
-		wore("nothing more was heard of it", string(robotA)+" neutral")
+		felt("nothing more was heard of it", string(robotA)+" neutral")
 		time.Sleep(time.Hour)
-		wore("all are forgotten")
+		felt("all are forgotten")
 		if got := h.shows("coding-1"); got != agent.Idle {
 			t.Errorf("the board has it as %s", got)
 		}
@@ -60,65 +60,65 @@ func TestRobotsShow(t *testing.T) {
 // open. It is dressed once it has listened in silence for a while, and again
 // after each talk.
 func TestListeningRobotsShow(t *testing.T) {
-	bubble(t, func(t *testing.T, h *house) {
+	bubble(t, func(t *testing.T, h *harness) {
 		h.runs()
 		h.robots.opens(robotA)
 		h.bus.Publish(robotA, "t1", event.RobotOnline{})
 		h.bus.Publish(robotA, "t1", event.ListeningStarted{Mode: "auto"})
-		wore := func(when string, want ...string) {
+		felt := func(when string, want ...string) {
 			t.Helper()
 			synctest.Wait()
-			if got := h.robots.wore(); !slices.Equal(got, want) {
+			if got := h.robots.felt(); !slices.Equal(got, want) {
 				t.Errorf("%s: %q, want %q", when, got, want)
 			}
 		}
-		h.told(t, `{"state":"working","session_id":"s1"}`)
-		wore("somebody may be about to speak")
+		h.reports(t, `{"state":"working","session_id":"s1"}`)
+		felt("somebody may be about to speak")
 		time.Sleep(silence - time.Second)
 		h.bus.Publish(robotA, "t1", event.Misheard{})
 		time.Sleep(silence - time.Second)
-		wore("somebody has just spoken")
+		felt("somebody has just spoken")
 		time.Sleep(time.Second)
-		wore("nobody speaks", string(robotA)+" confident")
-		h.told(t, `{"state":"error","session_id":"s1"}`)
-		wore("it fails", string(robotA)+" sad")
+		felt("nobody speaks", string(robotA)+" confident")
+		h.reports(t, `{"state":"error","session_id":"s1"}`)
+		felt("it fails", string(robotA)+" sad")
 		h.bus.Publish(robotA, "t1", event.Heard{Text: "hello"})
 		h.bus.Publish(robotA, "t1", event.SpeakingStarted{})
 		time.Sleep(silence)
-		h.told(t, `{"state":"working","session_id":"s1"}`)
-		wore("it talks")
+		h.reports(t, `{"state":"working","session_id":"s1"}`)
+		felt("it talks")
 		h.bus.Publish(robotA, "t1", event.TurnEnded{End: event.EndDone})
 		h.bus.Publish(robotA, "t1", event.ListeningStarted{Mode: "auto"})
 		time.Sleep(silence - time.Second)
-		wore("it has just answered")
+		felt("it has just answered")
 		time.Sleep(time.Second)
-		wore("nobody speaks any more", string(robotA)+" confident")
+		felt("nobody speaks any more", string(robotA)+" confident")
 	})
 }
 
 // TestNamedRobots: others have no part in it.
 func TestNamedRobots(t *testing.T) {
-	bubble(t, func(t *testing.T, h *house) {
+	bubble(t, func(t *testing.T, h *harness) {
 		h.runs()
 		h.robots.opens(robotA, robotB)
-		h.told(t, `{"state":"error","session_id":"s1"}`)
+		h.reports(t, `{"state":"error","session_id":"s1"}`)
 		synctest.Wait()
-		if got := h.robots.wore(); !slices.Equal(got, []string{string(robotB) + " sad"}) {
+		if got := h.robots.felt(); !slices.Equal(got, []string{string(robotB) + " sad"}) {
 			t.Errorf("%q", got)
 		}
 	}, func(o *Options) { o.Robots = []device.ID{robotB} })
 }
 
-// TestStrangersShowNothing: what coding agents do is not for a robot that nobody
-// has adopted by name, whoever names it.
+// TestStrangersShowNothing: what coding agents do is not for a robot that was not
+// adopted by name, though the configuration names it.
 func TestStrangersShowNothing(t *testing.T) {
 	for _, named := range [][]device.ID{nil, {robotA, robotB}} {
-		bubble(t, func(t *testing.T, h *house) {
+		bubble(t, func(t *testing.T, h *harness) {
 			h.runs()
 			h.robots.opens(robotA, robotB)
-			h.told(t, `{"state":"error","session_id":"s1"}`)
+			h.reports(t, `{"state":"error","session_id":"s1"}`)
 			synctest.Wait()
-			if got := h.robots.wore(); !slices.Equal(got, []string{string(robotB) + " sad"}) {
+			if got := h.robots.felt(); !slices.Equal(got, []string{string(robotB) + " sad"}) {
 				t.Errorf("%q", got)
 			}
 		}, func(o *Options) {
@@ -130,19 +130,19 @@ func TestStrangersShowNothing(t *testing.T) {
 // TestSkinsSee: the board has each session under a name of its own, without a
 // robot, with its subagents.
 func TestSkinsSee(t *testing.T) {
-	bubble(t, func(t *testing.T, h *house) {
+	bubble(t, func(t *testing.T, h *harness) {
 		h.runs()
-		h.told(t, `{"hook_event_name":"UserPromptSubmit","session_id":"s1"}`)
-		h.told(t, `{"hook_event_name":"SubagentStart","session_id":"s1"}`)
-		h.told(t, `{"hook_event_name":"SubagentStart","session_id":"s1"}`)
-		h.told(t, `{"state":"sweeping","session_id":"s2","agent_id":"codex"}`)
+		h.reports(t, `{"hook_event_name":"UserPromptSubmit","session_id":"s1"}`)
+		h.reports(t, `{"hook_event_name":"SubagentStart","session_id":"s1"}`)
+		h.reports(t, `{"hook_event_name":"SubagentStart","session_id":"s1"}`)
+		h.reports(t, `{"state":"sweeping","session_id":"s2","agent_id":"codex"}`)
 		synctest.Wait()
 		all, _ := h.board.Snapshot()
 		if len(all) != 2 || all[0].Session != "coding-1" || all[0].At(time.Now()) != agent.Juggling || all[0].SubAgents != 2 || all[0].Tools != 0 || all[0].Robot != "" ||
 			all[1].Session != "coding-2" || all[1].At(time.Now()) != agent.Working {
 			t.Errorf("the board has %+v", all)
 		}
-		h.told(t, `{"hook_event_name":"SessionEnd","session_id":"s1"}`)
+		h.reports(t, `{"hook_event_name":"SessionEnd","session_id":"s1"}`)
 		synctest.Wait()
 		if got := h.shows("coding-1"); got != agent.Idle {
 			t.Errorf("after its end it shows %s", got)

@@ -60,8 +60,8 @@ func (r *robots) Feel(_ context.Context, id device.ID, e agent.Emotion) error {
 	return nil
 }
 
-// wore are the faces since the last look.
-func (r *robots) wore() []string {
+// felt are the faces since the last look.
+func (r *robots) felt() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	faces := r.faces
@@ -82,7 +82,7 @@ func (r *robots) questions() []agent.Question {
 	return slices.Clone(r.asked)
 }
 
-// silent is a robot before which nobody answers.
+// silent is a robot that gets no answer.
 func silent(ctx context.Context, _ device.ID, q agent.Question) (agent.Answer, error) {
 	select {
 	case <-ctx.Done():
@@ -92,7 +92,7 @@ func silent(ctx context.Context, _ device.ID, q agent.Question) (agent.Answer, e
 	}
 }
 
-// answers is a robot before which somebody says so, one after the other.
+// answers is a robot that gets these answers, one after the other.
 func answers(texts ...string) func(context.Context, device.ID, agent.Question) (agent.Answer, error) {
 	return func(context.Context, device.ID, agent.Question) (agent.Answer, error) {
 		if len(texts) == 0 {
@@ -107,8 +107,8 @@ func answers(texts ...string) func(context.Context, device.ID, agent.Question) (
 	}
 }
 
-// house is the door with the parts it has in the appliance.
-type house struct {
+// harness is the door with the parts it has in the appliance.
+type harness struct {
 	robots *robots
 	bus    *event.Bus
 	board  *agent.Board
@@ -120,10 +120,10 @@ type house struct {
 	wg     sync.WaitGroup
 }
 
-// newHouse is a house with one robot, which its owner has adopted.
-func newHouse(t testing.TB, change ...func(*Options)) *house {
+// newHarness has one robot, which its owner has adopted.
+func newHarness(t testing.TB, change ...func(*Options)) *harness {
 	t.Helper()
-	h := &house{robots: &robots{open: []device.ID{robotA}, ask: silent}, bus: event.NewBus(), board: agent.NewBoard(), log: &bytes.Buffer{}}
+	h := &harness{robots: &robots{open: []device.ID{robotA}, ask: silent}, bus: event.NewBus(), board: agent.NewBoard(), log: &bytes.Buffer{}}
 	o := Options{Stage: h.robots, Asker: h.robots, MayAnswer: func(id device.ID) bool { return id == robotA }, Board: h.board, Bus: h.bus, Language: "en",
 		Log: slog.New(slog.NewTextHandler(h.log, nil))}
 	for _, c := range change {
@@ -141,16 +141,16 @@ func newHouse(t testing.TB, change ...func(*Options)) *house {
 	return h
 }
 
-// runs has the door run until the house closes.
-func (h *house) runs() { h.wg.Go(func() { h.door.Run(context.Background()) }) }
+// runs has the door run until the harness closes.
+func (h *harness) runs() { h.wg.Go(func() { h.door.Run(context.Background()) }) }
 
-func (h *house) close() {
+func (h *harness) close() {
 	h.bus.Close()
 	h.wg.Wait()
 }
 
 // happened are the events since the last look.
-func (h *house) happened() []string {
+func (h *harness) happened() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	events := h.events
@@ -159,7 +159,7 @@ func (h *house) happened() []string {
 }
 
 // shows is what a session shows.
-func (h *house) shows(session string) agent.Shown {
+func (h *harness) shows(session string) agent.Shown {
 	all, _ := h.board.Snapshot()
 	for _, s := range all {
 		if s.Session == session {
@@ -169,26 +169,26 @@ func (h *house) shows(session string) agent.Shown {
 	return "nothing"
 }
 
-// told has a session tell something.
-func (h *house) told(t testing.TB, body string) {
+// reports sends a session's report.
+func (h *harness) reports(t testing.TB, body string) {
 	t.Helper()
 	if _, err := h.door.report("", []byte(body)); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// bubble runs a test with a house in a bubble of its own time.
-func bubble(t *testing.T, test func(t *testing.T, h *house), change ...func(*Options)) {
+// bubble runs a test with a harness in a bubble of its own time.
+func bubble(t *testing.T, test func(t *testing.T, h *harness), change ...func(*Options)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, change...)
+		h := newHarness(t, change...)
 		defer h.close()
 		test(t, h)
 	})
 }
 
 // serve is the door as programs on its machine have it.
-func (h *house) serve(t testing.TB) *httptest.Server {
+func (h *harness) serve(t testing.TB) *httptest.Server {
 	e, err := door.NewEngine(slog.New(slog.NewTextHandler(h.log, nil)))
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-// Package hooks takes what coding agents' lifecycle hooks tell, in the shape of
+// Package hooks takes what coding agents' lifecycle hooks report, in the shape of
 // clawd-on-desk or as Claude Code itself sends it: what a coding session is doing
 // shows on the robots that are idle and on every skin, and what it asks
 // permission for is asked aloud and shown. docs/hooks.md lists addresses, states
@@ -18,15 +18,15 @@ import (
 
 // stage is the robots that are here.
 type stage interface {
-	// Open are those whose channel is open and whose hello was answered.
+	// Open are the robots with an open channel, after its hello.
 	Open() []device.ID
-	// Feel has a robot wear a face.
+	// Feel has a robot show a face.
 	Feel(ctx context.Context, id device.ID, e agent.Emotion) error
 }
 
 // asker puts questions to people.
 type asker interface {
-	// Ask has a robot ask somebody, after the turn under way, and waits until the
+	// Ask has a robot ask a question, after the turn under way, and waits until the
 	// question's time is over. The end of ctx withdraws it. An error is a robot
 	// that could not ask, or whose channel has closed before there was an answer.
 	Ask(ctx context.Context, id device.ID, q agent.Question) (agent.Answer, error)
@@ -36,10 +36,10 @@ type asker interface {
 // needed.
 type Options struct {
 	Robots    []device.ID          // that show and ask; empty is all
-	Trusts    func(device.ID) bool // whether somebody has adopted a robot by name; nil is all
+	Trusts    func(device.ID) bool // whether a robot was adopted by name; nil is all
 	Stage     stage                // shows the faces
-	Asker     asker                // nil asks nobody aloud
-	MayAnswer func(device.ID) bool // whether what is said to a robot may allow something; nil is none
+	Asker     asker                // nil asks nothing aloud
+	MayAnswer func(device.ID) bool // whether an answer to a robot may allow something; nil is none
 	Board     *agent.Board
 	Bus       *event.Bus
 	Hold      time.Duration // a permission waits for its answer; 0 is 60 s
@@ -47,8 +47,8 @@ type Options struct {
 	Log       *slog.Logger
 }
 
-// holdFor is how long a permission is held where nothing else is said. Whoever
-// sits at the terminal waits as long, before it asks there.
+// holdFor is how long a permission is held by default. The person at the terminal
+// waits as long, before the agent asks there.
 const holdFor = time.Minute
 
 // Door is what the hooks talk to.
@@ -59,7 +59,7 @@ type Door struct {
 
 	mu    sync.Mutex
 	table table
-	told  [mostSessions]view // what each place was last told to show
+	shown [mostSessions]view // as each slot was last published
 	held  map[string]*held   // permissions, by the id of their question
 }
 
@@ -79,15 +79,15 @@ func (d *Door) Run(ctx context.Context) {
 	var pump sync.WaitGroup
 	defer pump.Wait()
 	defer stop()
-	w := &wardrobe{robots: d.o.Board.Follow(time.Now()), worn: map[device.ID]coding{}, spoken: map[device.ID]time.Time{}}
-	reader := w.robots.Reader(d.o.Bus)
+	f := &faces{robots: d.o.Board.Follow(time.Now()), given: map[device.ID]coding{}, spoken: map[device.ID]time.Time{}}
+	reader := f.robots.Reader(d.o.Bus)
 	pump.Go(func() { reader.Pump(ctx, events) })
 	alarm := time.NewTimer(0)
 	defer alarm.Stop()
-	for w.await(ctx, d, events, alarm.C) {
+	for f.await(ctx, d, events, alarm.C) {
 		now := time.Now()
 		due := d.age(now)
-		if idle := d.dress(ctx, w, now); due.IsZero() || !idle.IsZero() && idle.Before(due) {
+		if idle := d.show(ctx, f, now); due.IsZero() || !idle.IsZero() && idle.Before(due) {
 			due = idle
 		}
 		alarm.Stop()
@@ -97,16 +97,16 @@ func (d *Door) Run(ctx context.Context) {
 	}
 }
 
-// change has the table become another, and tells what that changes of what its
-// sessions show. The lock must be held.
+// change replaces the table, and publishes what that changes of what its sessions
+// show. The lock must be held.
 func (d *Door) change(after table) {
 	d.table = after
 	for slot := range mostSessions {
 		v := after.inSlot(slot).view()
-		for _, e := range tell(name(slot), d.told[slot], v) {
+		for _, e := range between(name(slot), d.shown[slot], v) {
 			d.o.Bus.Publish("", name(slot), e)
 		}
-		d.told[slot] = v
+		d.shown[slot] = v
 	}
 	select {
 	case d.changed <- struct{}{}:
@@ -114,7 +114,7 @@ func (d *Door) change(after table) {
 	}
 }
 
-// age lets time pass, and says when there is more to let pass.
+// age ends what is due, and returns when the next is due.
 func (d *Door) age(now time.Time) (due time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -52,7 +52,7 @@ type held struct {
 	sub      string        // the subagent that asks
 	call     call          // what it is about
 	beside   []call        // what ran already when it was asked, or began at once with it
-	withdraw func()        // nobody is to be asked for it any longer
+	withdraw func()        // ends the question
 	verdict  *verdict      // the first; nil while it waits. The door's lock guards it
 	answered chan struct{} // closed once it is there
 }
@@ -64,9 +64,9 @@ type verdict struct {
 	elsewhere bool // not at the robot
 }
 
-// permit holds a permission until somebody answers it. The answer is nil where
-// it is to be asked for at the terminal: nobody answered, or it is not a
-// question of yes or no. by is which agent asks, where the address says so.
+// permit holds a permission until it is answered. The answer is nil where the
+// agent is to ask at the terminal: there was no answer, or it is not a question of
+// yes or no. by is the agent that asks, where the address names it.
 func (d *Door) permit(ctx context.Context, by string, body []byte) (*decided, error) {
 	var w wish
 	if err := json.Unmarshal(body, &w); err != nil {
@@ -107,7 +107,7 @@ func (d *Door) permit(ctx context.Context, by string, body []byte) (*decided, er
 }
 
 // by is the agent that asks, and whether it waits for an answer here: Claude Code
-// and Codex do. given is what the address says of it.
+// and Codex do. given is what the address holds of it.
 func (w wish) by(given string) (by string, ours bool) {
 	if given == "" && w.HookEvent == "" {
 		given = w.AgentID
@@ -158,9 +158,9 @@ func (d *Door) hold(by string, w wish, withdraw func()) *held {
 	return h
 }
 
-// settledBy reports whether a session that tells this goes on without an answer
-// from here: somebody has answered in its terminal. What ran beside the call that
-// waits, or is a subagent's, says nothing of that.
+// settledBy reports whether a session with this report goes on without an answer
+// from here: it was answered in its terminal. Reports of a call beside the one
+// that waits, or of a subagent, do not show that.
 func (h *held) settledBy(r report) bool {
 	if h.key != r.key() {
 		return false
@@ -187,8 +187,8 @@ func (h *held) beganBeside(r report, now time.Time) {
 	}
 }
 
-// await waits for the first answer, of somebody with a robot or of the owner, and
-// says why there will be none: its time is over, or whoever asked has left.
+// await waits for the first answer, at a robot or elsewhere, and returns why there
+// is none: its time is over, or the client has left.
 func (d *Door) await(ctx context.Context, h *held) agent.Outcome {
 	ctx, stop := context.WithDeadlineCause(ctx, h.question.Until, errLate)
 	asked := make(chan struct{})
@@ -209,7 +209,7 @@ func (d *Door) await(ctx context.Context, h *held) agent.Outcome {
 	return agent.AnswerClosed
 }
 
-// release takes a permission from those that wait, and tells how it ended: by
+// release takes a permission from those that wait, and publishes how it ended: by
 // its answer, where one came in until now, or as it did without.
 func (d *Door) release(by string, h *held, without agent.Outcome) (v verdict, answered bool) {
 	d.mu.Lock()
@@ -222,7 +222,7 @@ func (d *Door) release(by string, h *held, without agent.Outcome) (v verdict, an
 	}
 	after := d.table.asked(time.Now(), h.key, by, -1)
 	if s, known := after[h.key]; known && answered && !v.allow && h.call.id != "" {
-		after[h.key] = s.ended(h.call, false) // of what is denied nothing more is told
+		after[h.key] = s.ended(h.call, false) // of a denied call there is no further report
 	}
 	// What it has done meanwhile shows at once when this is answered.
 	d.change(after)
@@ -242,7 +242,7 @@ func (d *Door) Questions() []agent.Question {
 	return open
 }
 
-// Reply answers a permission by the id of its question, for somebody who is not
+// Reply answers a permission by the id of its question, for a person who is not
 // with a robot. It returns agent.ErrNoQuestion where that does not wait.
 func (d *Door) Reply(id string, allow bool) error {
 	d.mu.Lock()

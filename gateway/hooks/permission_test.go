@@ -18,7 +18,7 @@ import (
 const wants = `{"session_id":"s1","tool_name":"Bash","tool_input":{"command":"make test"}}`
 
 // permitted asks for a permission and returns what is answered, once it is.
-func (h *house) permitted(ctx context.Context) <-chan string {
+func (h *harness) permitted(ctx context.Context) <-chan string {
 	answered := make(chan string, 1)
 	go func() {
 		a, err := h.door.permit(ctx, "", []byte(wants))
@@ -61,7 +61,7 @@ func TestAskedAloud(t *testing.T) {
 			return agent.Answer{Outcome: agent.AnswerDenied}, nil
 		}, "deny", 1},
 	} {
-		bubble(t, func(t *testing.T, h *house) {
+		bubble(t, func(t *testing.T, h *harness) {
 			h.robots.ask = c.ask
 			began := time.Now()
 			got := <-h.permitted(t.Context())
@@ -79,10 +79,10 @@ func TestAskedAloud(t *testing.T) {
 	}
 }
 
-// TestWhoIsAsked: nobody before a robot that was not adopted by name may allow
+// TestWhichRobotAsks: an answer to a robot that was not adopted by name may not allow
 // anything; a robot that comes while a permission waits asks then.
-func TestWhoIsAsked(t *testing.T) {
-	bubble(t, func(t *testing.T, h *house) {
+func TestWhichRobotAsks(t *testing.T) {
+	bubble(t, func(t *testing.T, h *harness) {
 		h.robots.opens(robotB)
 		h.robots.ask = answers("yes")
 		answered := h.permitted(t.Context())
@@ -99,7 +99,7 @@ func TestWhoIsAsked(t *testing.T) {
 			t.Errorf("asked is %+v", asked)
 		}
 	})
-	bubble(t, func(t *testing.T, h *house) {
+	bubble(t, func(t *testing.T, h *harness) {
 		h.robots.ask = func(context.Context, device.ID, agent.Question) (agent.Answer, error) {
 			if len(h.robots.questions()) == 1 {
 				return agent.Answer{Outcome: agent.AnswerClosed}, nil // it hangs up
@@ -120,7 +120,7 @@ func TestWhoIsAsked(t *testing.T) {
 		"none may answer": func(o *Options) { o.MayAnswer = nil }, "none asks": func(o *Options) { o.Asker = nil },
 		"another is named": func(o *Options) { o.Robots = []device.ID{robotB} },
 	} {
-		bubble(t, func(t *testing.T, h *house) {
+		bubble(t, func(t *testing.T, h *harness) {
 			h.robots.ask = answers("yes")
 			if got := <-h.permitted(t.Context()); got != "terminal" || len(h.robots.questions()) > 0 {
 				t.Errorf("%s: %s", name, got)
@@ -129,12 +129,12 @@ func TestWhoIsAsked(t *testing.T) {
 	}
 }
 
-// TestPermissionShows: the session shows that it waits, whatever it tells
-// meanwhile, and goes on with what it did; the bus tells of the question.
+// TestPermissionShows: the session shows that it waits, whatever it reports
+// meanwhile, and goes on with what it did; the question is published.
 func TestPermissionShows(t *testing.T) {
-	bubble(t, func(t *testing.T, h *house) {
+	bubble(t, func(t *testing.T, h *harness) {
 		h.runs()
-		h.told(t, `{"hook_event_name":"PreToolUse","session_id":"s1","tool_name":"Bash"}`)
+		h.reports(t, `{"hook_event_name":"PreToolUse","session_id":"s1","tool_name":"Bash"}`)
 		ctx, leave := context.WithCancel(t.Context())
 		defer leave()
 		answered := h.permitted(ctx)
@@ -142,13 +142,13 @@ func TestPermissionShows(t *testing.T) {
 		if got := h.shows("coding-1"); got != agent.Notification {
 			t.Errorf("it shows %s", got)
 		}
-		h.told(t, `{"hook_event_name":"Notification","session_id":"s1"}`)
+		h.reports(t, `{"hook_event_name":"Notification","session_id":"s1"}`)
 		time.Sleep(20 * time.Second)
 		synctest.Wait()
 		if got := h.shows("coding-1"); got != agent.Notification {
 			t.Errorf("after it told that it waits it shows %s", got)
 		}
-		h.told(t, `{"hook_event_name":"PreToolUse","session_id":"s1","tool_name":"Bash"}`)
+		h.reports(t, `{"hook_event_name":"PreToolUse","session_id":"s1","tool_name":"Bash"}`)
 		leave()
 		if got := <-answered; got != "terminal" {
 			t.Error(got)
@@ -167,7 +167,7 @@ func TestPermissionShows(t *testing.T) {
 // TestTooMany: beyond those that are held, permissions are the terminal's at
 // once.
 func TestTooMany(t *testing.T) {
-	bubble(t, func(t *testing.T, h *house) {
+	bubble(t, func(t *testing.T, h *harness) {
 		var all []<-chan string
 		for range mostHeld {
 			all = append(all, h.permitted(t.Context()))

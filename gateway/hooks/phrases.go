@@ -8,7 +8,7 @@ import (
 	"perch/device"
 )
 
-// phrases are what is said of a permission.
+// phrases are the sentences about a permission.
 type phrases struct {
 	ask      string            // {where} is in, {what} is to be done, as in does
 	in       string            // {folder} of the session
@@ -17,9 +17,9 @@ type phrases struct {
 	language string            // BCP 47
 	andOn    string            // after a title that is cut
 	again    string            // {question} was not understood
-	denied   string            // told to the agent, by somebody at the robot
+	denied   string            // the answer to the agent, where a person at the robot denies
 
-	deniedElsewhere string // by somebody who is not
+	deniedElsewhere string // where a person elsewhere does
 }
 
 // phrasesIn are those of a language, given by its BCP 47 tag: German, and
@@ -58,8 +58,8 @@ const (
 	mostAloud = 160
 )
 
-// question is one sentence that can be spoken. Who hears it decides by it, so a
-// title that is cut says that it is.
+// question is one sentence that can be spoken. People decide by it, so it shows
+// where a title is cut.
 func (p phrases) question(w wish) string {
 	kind, title := w.does()
 	words, known := p.does[kind]

@@ -38,13 +38,13 @@ type sent struct {
 	ToolInput json.RawMessage `json:"tool_input"`
 }
 
-// report is what a coding session told.
+// report is what a coding session reported.
 type report struct {
 	agent, session string
 	event          string
 	state          coding
 	call           call   // that it is about; without a name where it is about none
-	sub            string // the subagent that told it, where Claude Code says which
+	sub            string // the subagent that reported it, where Claude Code names it
 	headless       bool
 	native         bool // of Claude Code itself, which reads the answer
 }
@@ -54,10 +54,10 @@ func (r report) key() string { return key(r.agent, r.session) }
 // claude is the agent whose hooks these first were.
 const claude = "claude-code"
 
-// codex speaks the same dialect as Claude Code, and says who it is in the address.
+// codex speaks the same dialect as Claude Code, and is named in the address.
 const codex = "codex"
 
-// parseReport reads a body. by is which agent sent it, where the address says so.
+// parseReport reads a body. by is the agent that sent it, where the address names it.
 func parseReport(by string, body []byte) (report, error) {
 	var s sent
 	if err := json.Unmarshal(body, &s); err != nil {
@@ -79,7 +79,7 @@ func parseReport(by string, body []byte) (report, error) {
 	case strings.HasPrefix(s.State, "mini-") && s.SVG == "" && s.Display == "":
 		return report{}, badBody("mini states need svg")
 	case drawn(s.State):
-		r.state = "" // a pose of a figure on a desk, which nobody here has
+		r.state = "" // a pose of a desktop figure, which does not exist here
 	default:
 		return report{}, badBody(fmt.Sprintf("state is one of idle, thinking, working, juggling, sweeping, carrying, attention, notification, error and sleeping, not %q",
 			device.Clip(s.State, mostName)))
@@ -97,7 +97,7 @@ func drawn(state string) bool {
 	return false
 }
 
-// report takes what a coding session tells. It says whether the answer has to
+// report takes a coding session's report. It returns whether the answer has to
 // be empty: Claude Code gives every text it is answered to its model.
 func (d *Door) report(by string, body []byte) (empty bool, err error) {
 	r, err := parseReport(by, body)

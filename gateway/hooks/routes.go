@@ -49,7 +49,7 @@ func (d *Door) Routes(r gin.IRouter) {
 		switch {
 		case err != nil:
 			_ = c.Error(err)
-		case c.Request.Context().Err() != nil: // nobody is there to be answered
+		case c.Request.Context().Err() != nil: // the client has gone
 		case a == nil:
 			c.Status(http.StatusNoContent)
 		default:
@@ -77,7 +77,7 @@ func port(r *http.Request) int {
 }
 
 // read is a body of JSON. A page that a browser shows can send none without
-// asking first, so what says that it is JSON is no such page's.
+// asking first, so a body declared as JSON is no such page's.
 func read(r *http.Request) ([]byte, error) {
 	kinds := r.Header.Values("Content-Type")
 	if len(kinds) != 1 {
@@ -94,6 +94,6 @@ func read(r *http.Request) ([]byte, error) {
 	return body, err
 }
 
-// errKind is the answer to what is not said to be JSON.
+// errKind is the answer to a body that is not declared as JSON.
 var errKind error = &door.Fault{Word: "bad_content_type", Sentence: "the body has to be JSON, and say so: Content-Type: application/json",
 	HTTP: http.StatusUnsupportedMediaType}

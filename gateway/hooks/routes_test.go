@@ -14,7 +14,7 @@ import (
 
 // TestFound: hooks that look for clawd-on-desk find this.
 func TestFound(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	defer h.close()
 	server := h.serve(t)
 	status, header, body := ask(t, server, "GET", "/state", "")
@@ -29,7 +29,7 @@ func TestFound(t *testing.T) {
 
 // TestReports: what hooks may send, and what they are answered.
 func TestReports(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	defer h.close()
 	server := h.serve(t)
 	for _, c := range []struct {
@@ -84,7 +84,7 @@ func TestReports(t *testing.T) {
 // TestPermissionOverHTTP: a permission waits, is listed, and is answered in the
 // words that Claude Code reads.
 func TestPermissionOverHTTP(t *testing.T) {
-	h := newHouse(t, func(o *Options) { o.Asker = nil })
+	h := newHarness(t, func(o *Options) { o.Asker = nil })
 	defer h.close()
 	server := h.serve(t)
 	const body = `{"session_id":"s1","hook_event_name":"PermissionRequest","cwd":"/home/ann/perch","tool_name":"Bash",
@@ -131,7 +131,7 @@ func TestPermissionOverHTTP(t *testing.T) {
 }
 
 // waits returns the questions once there are so many.
-func (h *house) waits(t testing.TB, n int) []agent.Question {
+func (h *harness) waits(t testing.TB, n int) []agent.Question {
 	t.Helper()
 	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		if open := h.door.Questions(); len(open) == n {
@@ -142,9 +142,9 @@ func (h *house) waits(t testing.TB, n int) []agent.Question {
 	return nil
 }
 
-// TestClientGone: who does not wait for the answer any more is not asked for.
+// TestClientGone: a question ends with the client that waits for its answer.
 func TestClientGone(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	defer h.close()
 	server := h.serve(t)
 	ctx, leave := context.WithCancel(t.Context())
@@ -169,7 +169,7 @@ func TestClientGone(t *testing.T) {
 	}
 }
 
-// FuzzReport: what is taken is bounded, and what is refused is told briefly.
+// FuzzReport: what is taken is bounded, and refusals are short.
 func FuzzReport(f *testing.F) {
 	for _, body := range []string{`{"state":"working","session_id":"s","tool_name":"Bash"}`,
 		`{"hook_event_name":"PreToolUse","tool_name":"apply_patch","tool_use_id":"t","agent_id":"a","tool_input":{"command":"*** Add File: a\n"}}`,

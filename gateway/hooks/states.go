@@ -9,7 +9,7 @@ import (
 // coding is what a coding session does, in the words of clawd-on-desk.
 type coding string
 
-// The ten that agents tell.
+// The ten that agents report.
 const (
 	idle         coding = "idle"
 	thinking     coding = "thinking"
@@ -62,7 +62,7 @@ func (c coding) lasts() time.Duration {
 	case notification:
 		return 2500 * time.Millisecond
 	case sweeping:
-		return 5 * time.Minute // the next thing it tells ends it before
+		return 5 * time.Minute // the next report ends it before
 	}
 	return 0
 }
@@ -92,7 +92,7 @@ func (c coding) face() agent.Emotion {
 	case failed:
 		return agent.Emotion{Name: "sad", Emoji: "😢"}
 	}
-	// Sleepy is good night, which is nobody's to say but the robot's own.
+	// Sleepy means good night, which only the robot's own talk may show.
 	return agent.Neutral
 }
 

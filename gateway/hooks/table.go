@@ -18,7 +18,7 @@ const (
 // session is one coding session. It is a value.
 type session struct {
 	key   string // its agent and the agent's own id of it
-	slot  int    // its place, which names it to the house
+	slot  int    // which names it on the bus
 	agent string
 	base  coding // idle, thinking, working, juggling or sleeping
 	subs  int    // subagents at work
@@ -29,7 +29,7 @@ type session struct {
 
 	passing coding    // what is in front of base
 	until   time.Time // it is
-	seen    time.Time // it last told something
+	seen    time.Time // its latest report
 }
 
 // state is what it does.
@@ -49,10 +49,10 @@ func (s session) state() coding {
 // another.
 type table map[string]session
 
-// fold is the table after what a session told.
+// fold is the table after a session's report.
 func (t table) fold(now time.Time, r report) table {
 	if r.headless {
-		return t // nobody sits before it
+		return t // no person sits before it
 	}
 	after, s := t.with(r.key(), r.agent, now)
 	if r.event == sessionEnd {
@@ -82,10 +82,10 @@ func (t table) fold(now time.Time, r report) table {
 		// It stays so until the last of them has stopped.
 	case r.state.lasts() > 0:
 		if s.passing, s.until = r.state, now.Add(r.state.lasts()); before == s.passing {
-			s.until = until // it was told of already
+			s.until = until // it was reported already
 		}
 		if r.state == attention || r.state == notification {
-			s.base = idle // it waits for somebody
+			s.base = idle // it waits for a person
 		}
 	default:
 		s.base = r.state
@@ -97,13 +97,13 @@ func (t table) fold(now time.Time, r report) table {
 		s.subs = 0
 	}
 	if s.base == idle && r.state != notification || s.base == thinking || s.base == sleeping {
-		s.calls = nil // none is left of a turn that is over; who waits may be asked about one
+		s.calls = nil // none is left of a turn that is over; a session that waits may still have one
 	}
 	after[s.key] = s
 	return after
 }
 
-// called is the session with what a report says of calls.
+// called is the session after a report's calls.
 func (s session) called(r report) session {
 	bare := r.event == "" && r.state == working
 	for _, c := range s.calls {
@@ -138,8 +138,8 @@ func (t table) asked(now time.Time, key, agent string, more int) table {
 }
 
 // with is a copy of the table and the session of that key. A new one takes a
-// free place, or that of whoever has been silent longest and asks nothing; there
-// is one, for fewer are held than there are places.
+// free slot, or that of the session that was silent longest and asks nothing; there
+// is one, for fewer are held than there are slots.
 func (t table) with(key, agent string, now time.Time) (table, session) {
 	after := maps.Clone(t)
 	if s, known := after[key]; known {
@@ -164,7 +164,7 @@ func (t table) with(key, agent string, now time.Time) (table, session) {
 	return after, s
 }
 
-// at is the session in that place.
+// at is the session in that slot.
 func (t table) at(slot int) (session, bool) {
 	for _, s := range t {
 		if s.slot == slot {
@@ -181,7 +181,7 @@ func (t table) inSlot(slot int) session {
 }
 
 // sweep is the table once what had its time is over: what passes, work of which
-// nothing was heard any more, and sessions that nobody has ended.
+// there was no report any more, and sessions that were not ended.
 func (t table) sweep(now time.Time) table {
 	after := table{}
 	for key, s := range t {
@@ -235,5 +235,5 @@ func (t table) merged() coding {
 	return most
 }
 
-// key tells sessions of different agents apart that chose the same id.
+// key keeps sessions of different agents apart that chose the same id.
 func key(agent, id string) string { return strings.Join([]string{agent, id}, " ") }

@@ -13,38 +13,38 @@ import (
 
 var noon = time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
 
-// TestSession: what a session does after what it told, one thing a second.
+// TestSession: what a session does after its reports, one a second.
 func TestSession(t *testing.T) {
-	type told struct {
+	type reports struct {
 		event string
 		state coding
 	}
 	for name, c := range map[string]struct {
-		told []told
-		want coding
-		subs int
+		reports []reports
+		want    coding
+		subs    int
 	}{
-		"nothing":                         {[]told{{"SessionStart", idle}}, idle, 0},
-		"a prompt":                        {[]told{{"UserPromptSubmit", thinking}}, thinking, 0},
-		"a tool":                          {[]told{{"UserPromptSubmit", thinking}, {"PreToolUse", working}}, working, 0},
-		"a tool that failed":              {[]told{{"PreToolUse", working}, {"PostToolUseFailure", failed}}, failed, 0},
-		"the next tool ends a failure":    {[]told{{"PostToolUseFailure", failed}, {"PreToolUse", working}}, working, 0},
-		"the end":                         {[]told{{"PreToolUse", working}, {"Stop", attention}}, attention, 0},
-		"a subagent":                      {[]told{{subagentStart, juggling}}, juggling, 1},
-		"two":                             {[]told{{subagentStart, juggling}, {subagentStart, juggling}}, juggling, 2},
-		"a tool does not end a subagent":  {[]told{{subagentStart, juggling}, {"PreToolUse", working}}, juggling, 1},
-		"one of two has stopped":          {[]told{{subagentStart, juggling}, {subagentStart, juggling}, {subagentStop, working}}, juggling, 1},
-		"both have":                       {[]told{{subagentStart, juggling}, {subagentStart, juggling}, {subagentStop, working}, {subagentStop, working}}, working, 0},
-		"one stops that never started":    {[]told{{"PreToolUse", working}, {subagentStop, working}}, working, 0},
-		"a new prompt ends subagents":     {[]told{{subagentStart, juggling}, {"UserPromptSubmit", thinking}}, thinking, 0},
-		"juggling without a count is one": {[]told{{"", juggling}}, juggling, 1},
-		"sweeping":                        {[]told{{"PreToolUse", working}, {"PreCompact", sweeping}}, sweeping, 0},
-		"a work tree":                     {[]told{{"WorktreeCreate", carrying}}, carrying, 0},
-		"it waits for somebody":           {[]told{{"PreToolUse", working}, {"Notification", notification}}, notification, 0},
-		"asleep":                          {[]told{{"", sleeping}}, sleeping, 0},
+		"nothing":                         {[]reports{{"SessionStart", idle}}, idle, 0},
+		"a prompt":                        {[]reports{{"UserPromptSubmit", thinking}}, thinking, 0},
+		"a tool":                          {[]reports{{"UserPromptSubmit", thinking}, {"PreToolUse", working}}, working, 0},
+		"a tool that failed":              {[]reports{{"PreToolUse", working}, {"PostToolUseFailure", failed}}, failed, 0},
+		"the next tool ends a failure":    {[]reports{{"PostToolUseFailure", failed}, {"PreToolUse", working}}, working, 0},
+		"the end":                         {[]reports{{"PreToolUse", working}, {"Stop", attention}}, attention, 0},
+		"a subagent":                      {[]reports{{subagentStart, juggling}}, juggling, 1},
+		"two":                             {[]reports{{subagentStart, juggling}, {subagentStart, juggling}}, juggling, 2},
+		"a tool does not end a subagent":  {[]reports{{subagentStart, juggling}, {"PreToolUse", working}}, juggling, 1},
+		"one of two has stopped":          {[]reports{{subagentStart, juggling}, {subagentStart, juggling}, {subagentStop, working}}, juggling, 1},
+		"both have":                       {[]reports{{subagentStart, juggling}, {subagentStart, juggling}, {subagentStop, working}, {subagentStop, working}}, working, 0},
+		"one stops that never started":    {[]reports{{"PreToolUse", working}, {subagentStop, working}}, working, 0},
+		"a new prompt ends subagents":     {[]reports{{subagentStart, juggling}, {"UserPromptSubmit", thinking}}, thinking, 0},
+		"juggling without a count is one": {[]reports{{"", juggling}}, juggling, 1},
+		"sweeping":                        {[]reports{{"PreToolUse", working}, {"PreCompact", sweeping}}, sweeping, 0},
+		"a work tree":                     {[]reports{{"WorktreeCreate", carrying}}, carrying, 0},
+		"it waits for somebody":           {[]reports{{"PreToolUse", working}, {"Notification", notification}}, notification, 0},
+		"asleep":                          {[]reports{{"", sleeping}}, sleeping, 0},
 	} {
 		table, now := table{}, noon
-		for _, x := range c.told {
+		for _, x := range c.reports {
 			now = now.Add(time.Second)
 			table = table.fold(now, report{agent: claude, session: "s", event: x.event, state: x.state})
 		}
@@ -61,10 +61,10 @@ func TestTime(t *testing.T) {
 		return report{agent: claude, session: "s", event: event, state: state}
 	}
 	for _, c := range []struct {
-		told report
-		at   time.Duration
-		want coding
-		gone bool
+		reports report
+		at      time.Duration
+		want    coding
+		gone    bool
 	}{
 		{r(attention, "Stop"), 4*time.Second - 1, attention, false},
 		{r(attention, "Stop"), 4 * time.Second, idle, false},
@@ -83,13 +83,13 @@ func TestTime(t *testing.T) {
 		{r(working, ""), staleSession, "", true},
 		{r(sleeping, sessionEnd), 0, "", true},
 	} {
-		table := table{}.fold(noon, r(working, "PreToolUse")).fold(noon, c.told)
+		table := table{}.fold(noon, r(working, "PreToolUse")).fold(noon, c.reports)
 		for due := table.due(); !due.IsZero() && !due.After(noon.Add(c.at)); due = table.due() {
 			table = table.sweep(due)
 		}
 		s, there := table[key(claude, "s")]
 		if there == c.gone || there && s.state() != c.want {
-			t.Errorf("%s %s after %s: %s, there %t", c.told.event, c.told.state, c.at, s.state(), there)
+			t.Errorf("%s %s after %s: %s, there %t", c.reports.event, c.reports.state, c.at, s.state(), there)
 		}
 	}
 }
@@ -132,7 +132,7 @@ func TestRoom(t *testing.T) {
 	slots := map[int]bool{}
 	for _, s := range table {
 		if slots[s.slot] || s.slot >= mostSessions {
-			t.Errorf("place %d", s.slot)
+			t.Errorf("slot %d", s.slot)
 		}
 		slots[s.slot] = true
 	}
@@ -141,19 +141,19 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// TestBoardAgrees: whatever sessions tell and whenever, the board shows each as
+// TestBoardAgrees: whatever sessions report and whenever, the board shows each as
 // the table has it, and skins have seen every call end.
 func TestBoardAgrees(t *testing.T) {
 	states := []coding{idle, thinking, working, juggling, sweeping, carrying, attention, notification, failed, sleeping}
 	events := []string{"", "", preToolUse, preToolUse, postToolUse, postToolUseFailure, subagentStart, subagentStop, sessionEnd, stopFailure}
 	rapid.Check(t, func(t *rapid.T) {
 		board, now, seq := agent.NewBoard(), noon, uint64(0)
-		var told [mostSessions]view
+		var reports [mostSessions]view
 		tab, running := table{}, map[string]bool{}
 		publish := func() {
 			for slot := range mostSessions {
 				after := tab.inSlot(slot).view()
-				for _, e := range tell(name(slot), told[slot], after) {
+				for _, e := range between(name(slot), reports[slot], after) {
 					seq++
 					board.Take(event.Envelope{Seq: seq, At: now, Session: name(slot), Event: e})
 					if c, is := e.(event.ToolStatus); is {
@@ -164,7 +164,7 @@ func TestBoardAgrees(t *testing.T) {
 						running[id] = c.Status == event.ToolRunning
 					}
 				}
-				told[slot] = after
+				reports[slot] = after
 			}
 		}
 		for range rapid.IntRange(1, 30).Draw(t, "reports") {

@@ -14,7 +14,7 @@ import (
 )
 
 // TestAnsweredInTheTerminal: Claude Code shows its dialog beside the hook, and
-// goes on without it once somebody has answered there. Nobody is asked for that
+// goes on without it once it was answered there. It is not asked for
 // any longer.
 func TestAnsweredInTheTerminal(t *testing.T) {
 	const before = `{"hook_event_name":"PreToolUse","session_id":"s1","tool_name":"Grep","tool_use_id":"other"}`
@@ -22,7 +22,7 @@ func TestAnsweredInTheTerminal(t *testing.T) {
 	for body, over := range map[string]bool{
 		`{"hook_event_name":"PostToolUse","session_id":"s1","tool_name":"Bash","tool_input":{"command":"make test"},"tool_use_id":"its"}`:                   true,
 		`{"hook_event_name":"PostToolUseFailure","session_id":"s1","tool_name":"Bash","tool_use_id":"its","error":"x"}`:                                     true,
-		`{"hook_event_name":"PostToolUse","session_id":"s1","tool_name":"Edit","tool_use_id":"next"}`:                                                       true, // it was told no, and to do something else
+		`{"hook_event_name":"PostToolUse","session_id":"s1","tool_name":"Edit","tool_use_id":"next"}`:                                                       true, // it was denied, and is to do something else
 		`{"state":"working","event":"PostToolUse","session_id":"s1","agent_id":"claude-code"}`:                                                              true,
 		`{"hook_event_name":"Stop","session_id":"s1"}`:                                                                                                      true,
 		`{"hook_event_name":"Interrupt","session_id":"s1"}`:                                                                                                 true,
@@ -34,10 +34,10 @@ func TestAnsweredInTheTerminal(t *testing.T) {
 		`{"hook_event_name":"PreToolUse","session_id":"s1","tool_name":"Read","tool_use_id":"next"}`:                                                        false,
 		`{"hook_event_name":"Notification","session_id":"s1","message":"Claude needs your permission to use Bash","notification_type":"permission_prompt"}`: false,
 	} {
-		bubble(t, func(t *testing.T, h *house) {
+		bubble(t, func(t *testing.T, h *harness) {
 			h.runs()
-			h.told(t, before)
-			h.told(t, its)
+			h.reports(t, before)
+			h.reports(t, its)
 			answered := h.permitted(t.Context())
 			synctest.Wait()
 			if n := len(h.door.Questions()); n != 1 {
@@ -45,7 +45,7 @@ func TestAnsweredInTheTerminal(t *testing.T) {
 			}
 			time.Sleep(10 * time.Second)
 			began := time.Now()
-			h.told(t, body)
+			h.reports(t, body)
 			synctest.Wait()
 			if n := len(h.door.Questions()); (n == 0) != over {
 				t.Errorf("%s: %d questions wait", body, n)
@@ -60,23 +60,23 @@ func TestAnsweredInTheTerminal(t *testing.T) {
 // TestBegunBesideAPermission: of tools that an agent calls at once, one may begin
 // just after another has asked. That it ends answers nothing.
 func TestBegunBesideAPermission(t *testing.T) {
-	bubble(t, func(t *testing.T, h *house) {
+	bubble(t, func(t *testing.T, h *harness) {
 		h.runs()
-		h.told(t, `{"hook_event_name":"PreToolUse","session_id":"s1","tool_name":"Bash","tool_input":{"command":"make test"},"tool_use_id":"its"}`)
+		h.reports(t, `{"hook_event_name":"PreToolUse","session_id":"s1","tool_name":"Bash","tool_input":{"command":"make test"},"tool_use_id":"its"}`)
 		answered := h.permitted(t.Context())
 		synctest.Wait()
 		time.Sleep(50 * time.Millisecond)
-		h.told(t, `{"hook_event_name":"PreToolUse","session_id":"s1","tool_name":"Read","tool_use_id":"beside"}`)
+		h.reports(t, `{"hook_event_name":"PreToolUse","session_id":"s1","tool_name":"Read","tool_use_id":"beside"}`)
 		time.Sleep(50 * time.Millisecond)
-		h.told(t, `{"hook_event_name":"PostToolUse","session_id":"s1","tool_name":"Read","tool_use_id":"beside"}`)
+		h.reports(t, `{"hook_event_name":"PostToolUse","session_id":"s1","tool_name":"Read","tool_use_id":"beside"}`)
 		synctest.Wait()
 		if n := len(h.door.Questions()); n != 1 {
 			t.Errorf("after the call beside it %d questions wait", n)
 		}
-		// Somebody says no in the terminal, and to do something else.
+		// A person says no in the terminal, and to do something else.
 		time.Sleep(10 * time.Second)
-		h.told(t, `{"hook_event_name":"PreToolUse","session_id":"s1","tool_name":"Read","tool_use_id":"next"}`)
-		h.told(t, `{"hook_event_name":"PostToolUse","session_id":"s1","tool_name":"Read","tool_use_id":"next"}`)
+		h.reports(t, `{"hook_event_name":"PreToolUse","session_id":"s1","tool_name":"Read","tool_use_id":"next"}`)
+		h.reports(t, `{"hook_event_name":"PostToolUse","session_id":"s1","tool_name":"Read","tool_use_id":"next"}`)
 		synctest.Wait()
 		if n := len(h.door.Questions()); n != 0 {
 			t.Errorf("after the next call %d questions wait", n)
@@ -87,19 +87,19 @@ func TestBegunBesideAPermission(t *testing.T) {
 	})
 }
 
-// TestNotificationOfAPermission: what Claude Code tells of a permission that is
+// TestNotificationOfAPermission: what Claude Code reports of a permission that is
 // held is that permission: nothing alarms anybody a second time, neither then nor
 // after the answer.
 func TestNotificationOfAPermission(t *testing.T) {
-	bubble(t, func(t *testing.T, h *house) {
+	bubble(t, func(t *testing.T, h *harness) {
 		h.runs()
 		h.robots.ask = silent
-		h.told(t, `{"hook_event_name":"PreToolUse","session_id":"s1","tool_name":"Bash","tool_input":{"command":"make test"},"tool_use_id":"its"}`)
+		h.reports(t, `{"hook_event_name":"PreToolUse","session_id":"s1","tool_name":"Bash","tool_input":{"command":"make test"},"tool_use_id":"its"}`)
 		answered := h.permitted(t.Context())
 		time.Sleep(6 * time.Second)
 		skin := h.watch()
 		skin.since()
-		h.told(t, `{"hook_event_name":"Notification","session_id":"s1","message":"Claude needs your permission to use Bash","notification_type":"permission_prompt"}`)
+		h.reports(t, `{"hook_event_name":"Notification","session_id":"s1","message":"Claude needs your permission to use Bash","notification_type":"permission_prompt"}`)
 		if err := h.door.Reply(h.door.Questions()[0].ID, true); err != nil {
 			t.Fatal(err)
 		}
@@ -123,11 +123,11 @@ func TestNotificationOfAPermission(t *testing.T) {
 
 // TestDeniedCallIsOver: what was denied does not seem to run on.
 func TestDeniedCallIsOver(t *testing.T) {
-	bubble(t, func(t *testing.T, h *house) {
+	bubble(t, func(t *testing.T, h *harness) {
 		h.runs()
 		h.robots.ask = answers("no")
 		skin := h.watch()
-		h.told(t, `{"hook_event_name":"PreToolUse","session_id":"s1","tool_name":"Bash","tool_input":{"command":"make test"},"tool_use_id":"its"}`)
+		h.reports(t, `{"hook_event_name":"PreToolUse","session_id":"s1","tool_name":"Bash","tool_input":{"command":"make test"},"tool_use_id":"its"}`)
 		if got := <-h.permitted(t.Context()); got != "deny" {
 			t.Error(got)
 		}
@@ -137,10 +137,10 @@ func TestDeniedCallIsOver(t *testing.T) {
 	})
 }
 
-// TestWhoseTheyAre: permissions of Claude Code and Codex wait, each in the session
+// TestNamedByTheirAgent: permissions of Claude Code and Codex wait, each in the session
 // that it is of. Those of other agents are theirs at once: OpenCode's plugin
 // gives up after a second.
-func TestWhoseTheyAre(t *testing.T) {
+func TestNamedByTheirAgent(t *testing.T) {
 	read := func(file string) string {
 		text, err := os.ReadFile("testdata/" + file)
 		if err != nil {
@@ -162,7 +162,7 @@ func TestWhoseTheyAre(t *testing.T) {
 		{"/permission?agent=opencode", read("permission-claude-code.json"), false},
 		{"/permission", `{"agent_id":"codebuddy","tool_name":"Bash","tool_input":{"command":"ls"}}`, false},
 	} {
-		h := newHouse(t, func(o *Options) { o.Asker, o.Hold = nil, 10*time.Millisecond })
+		h := newHarness(t, func(o *Options) { o.Asker, o.Hold = nil, 10*time.Millisecond })
 		server := h.serve(t)
 		status, _, _ := ask(t, server, "POST", c.path, c.body)
 		h.close()
@@ -173,10 +173,10 @@ func TestWhoseTheyAre(t *testing.T) {
 	}
 }
 
-// TestCodexSession: what Codex tells and what it asks for are of one session,
-// which says whose it is.
+// TestCodexSession: what Codex reports and what it asks for are of one session,
+// which names its agent.
 func TestCodexSession(t *testing.T) {
-	h := newHouse(t, func(o *Options) { o.Asker, o.Hold = nil, 10*time.Millisecond })
+	h := newHarness(t, func(o *Options) { o.Asker, o.Hold = nil, 10*time.Millisecond })
 	server := h.serve(t)
 	for _, path := range []string{"/state", "/permission"} {
 		body := `{"session_id":"c1","hook_event_name":"UserPromptSubmit","turn_id":"t","model":"m"}`
@@ -193,8 +193,8 @@ func TestCodexSession(t *testing.T) {
 	}
 }
 
-// TestWhoDenied: the agent is told who has denied it.
-func TestWhoDenied(t *testing.T) {
+// TestWhereItWasDenied: the agent's answer names where it was denied.
+func TestWhereItWasDenied(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer  agent.Answer
 		message string
@@ -202,7 +202,7 @@ func TestWhoDenied(t *testing.T) {
 		"a voice":   {agent.Answer{Outcome: agent.AnswerGiven, Text: "no"}, "This was denied by the person at the robot."},
 		"elsewhere": {agent.Answer{Outcome: agent.AnswerDenied}, "This was denied through Perch, by somebody who is not at the robot."},
 	} {
-		bubble(t, func(t *testing.T, h *house) {
+		bubble(t, func(t *testing.T, h *harness) {
 			h.robots.ask = func(_ context.Context, _ device.ID, _ agent.Question) (agent.Answer, error) { return c.answer, nil }
 			a, err := h.door.permit(t.Context(), "", []byte(wants))
 			if err != nil || a == nil || a.Output.Decision.Message != c.message {
@@ -210,7 +210,7 @@ func TestWhoDenied(t *testing.T) {
 			}
 		})
 	}
-	bubble(t, func(t *testing.T, h *house) {
+	bubble(t, func(t *testing.T, h *harness) {
 		answered := make(chan string, 1)
 		go func() {
 			a, err := h.door.permit(t.Context(), "", []byte(wants))

@@ -62,7 +62,7 @@ func answerOne(qtype uint16, p packet, name string) []dns.RR {
 	}
 }
 
-// unknown drops what the asker says it knows, for at least half of its life (RFC 6762 section 7.1).
+// unknown drops what the querier knows already, for at least half of its life (RFC 6762 section 7.1).
 func unknown(rrs, known []dns.RR) []dns.RR {
 	return slices.DeleteFunc(rrs, func(rr dns.RR) bool {
 		return slices.ContainsFunc(known, func(k dns.RR) bool {
@@ -73,7 +73,7 @@ func unknown(rrs, known []dns.RR) []dns.RR {
 	})
 }
 
-// legacyResponse is a reply as an ordinary DNS server gives it (RFC 6762 section 6.7): the asker's id and questions, a
+// legacyResponse is a reply as an ordinary DNS server gives it (RFC 6762 section 6.7): the querier's id and questions, a
 // short life, no flush bit.
 func legacyResponse(id uint16, asked []dns.Question, rrs []dns.RR) *dns.Msg {
 	msg := &dns.Msg{Question: asked, Answer: rrs}

@@ -108,7 +108,7 @@ func TestAnswerToLegacyQuery(t *testing.T) {
 func TestAnswerWantedByUnicast(t *testing.T) {
 	p := question(newTestLink("eth0", "192.168.1.2"), port, dns.TypeANY, dns.ClassINET|topBit)
 	if msg, to := answer(p, ours); summary(msg) != "A" || to != p.from {
-		t.Errorf("answer %s to %v, want A to the asker", summary(msg), to)
+		t.Errorf("answer %s to %v, want A to the querier", summary(msg), to)
 	}
 }
 

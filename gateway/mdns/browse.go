@@ -13,7 +13,7 @@ import (
 	"github.com/miekg/dns"
 )
 
-// Search says what to look for on the local link.
+// Search is what to look for on the local link.
 type Search struct {
 	// Type is the DNS-SD type; empty means [Service].
 	Type string
@@ -26,15 +26,15 @@ type Search struct {
 
 // Found is an instance that answered.
 type Found struct {
-	Instance string            // "perch-<id>"; somebody else's may hold any character
+	Instance string            // "perch-<id>"; other programs' may hold any character
 	Host     string            // "perch.local", without a trailing dot
-	Port     int               // TCP, or UDP where the type says so; never 0
+	Port     int               // TCP, or UDP for a type of UDP; never 0
 	Addrs    []netip.Addr      // IPv4 first; at least one. A link-local IPv6 one has its interface for a zone
 	TXT      map[string]string // of an appliance: ota, ws, version, id; keys in lower case
 }
 
 const (
-	// more is how long All waits for the next to answer. A responder that told all the link within the last second keeps
+	// more is how long All waits for the next to answer. A responder that answered all the link within the last second keeps
 	// silent (RFC 6762 section 6), and is asked again after one; then it answers within 20 to 120 ms.
 	more = 1200 * time.Millisecond
 	// chase is the pause before a question for what an answer left out.
@@ -45,7 +45,7 @@ const (
 func Browse(ctx context.Context, found func(Found) bool) error { return Search{}.Each(ctx, found) }
 
 // Each hands each instance to found, once, until found returns false or ctx ends; neither is an error. Only instances
-// that told a port and an address count. It asks at once and then after 1, 2, 4 and more seconds (RFC 6762 section 5.2).
+// with a port and an address count. It asks at once and then after 1, 2, 4 and more seconds (RFC 6762 section 5.2).
 // It returns [ErrNoMulticast] where there is no link to look on.
 //
 // zeroconf could browse as well. It drops an answer whole for one record it cannot read, such as the NSEC that
@@ -54,7 +54,7 @@ func (s Search) Each(ctx context.Context, found func(Found) bool) error {
 	return s.each(ctx, nil, found)
 }
 
-// each is Each that also ends when enough says so.
+// each is Each that also ends with enough.
 func (s Search) each(ctx context.Context, enough <-chan time.Time, found func(Found) bool) error {
 	kind := s.Type
 	if kind == "" {
@@ -72,10 +72,10 @@ func (s Search) each(ctx context.Context, enough <-chan time.Time, found func(Fo
 		return fmt.Errorf("browse %s: %w", kind, err)
 	}
 	defer sock.close()
-	h := newHunt(kind + ".local.")
+	h := newBrowsing(kind + ".local.")
 	for wait := time.Second; ctx.Err() == nil; wait = min(2*wait, time.Hour) {
 		sock.multicast(func(link) *dns.Msg { return h.question() })
-		ended, err := s.hear(ctx, enough, sock, h, wait, found)
+		ended, err := s.receive(ctx, enough, sock, h, wait, found)
 		if err != nil {
 			return fmt.Errorf("browse %s: %w", kind, err)
 		}
@@ -86,8 +86,8 @@ func (s Search) each(ctx context.Context, enough <-chan time.Time, found func(Fo
 	return nil
 }
 
-// hear takes what is answered within that time, and asks once for what an answer left out.
-func (s Search) hear(ctx context.Context, enough <-chan time.Time, sock *socket, h *hunt, within time.Duration, found func(Found) bool) (ended bool, err error) {
+// receive takes the answers within that time, and asks once for what an answer left out.
+func (s Search) receive(ctx context.Context, enough <-chan time.Time, sock *socket, h *browsing, within time.Duration, found func(Found) bool) (ended bool, err error) {
 	timer, chasing := time.NewTimer(within), make(<-chan time.Time)
 	defer timer.Stop()
 	chased := false
@@ -108,7 +108,7 @@ func (s Search) hear(ctx context.Context, enough <-chan time.Time, sock *socket,
 			if !p.msg.Response || p.legacy() {
 				continue
 			}
-			h.hear(p.msg, p.link.Name)
+			h.receive(p.msg, p.link.Name)
 			for _, f := range h.news() {
 				if !s.excepts(f.Instance) && !found(f) {
 					return true, nil

@@ -13,7 +13,7 @@ import (
 )
 
 // Probing: three questions, 250 ms apart, after a random delay that keeps machines apart which a power cut started at
-// the same moment; one second of patience for whoever lost to another prober (RFC 6762 sections 8.1 and 8.2).
+// the same moment; one second of waiting after losing to another prober (RFC 6762 sections 8.1 and 8.2).
 const (
 	probes     = 3
 	probeGap   = 250 * time.Millisecond
@@ -21,24 +21,24 @@ const (
 	maxBids    = 4
 )
 
-// verdict is what a packet says, or a round of probing found, about a name.
+// verdict is what a packet shows, or a round of probing found, about a name.
 type verdict int
 
 const (
-	free     verdict = iota // nobody speaks for it
+	free     verdict = iota // no machine answers for it
 	system                  // this machine's own responder does
 	outbid                  // another prober wants it too, and goes first
 	occupied                // another machine has it
 )
 
-// word is what was said about a name, and which address spoke for it where that is another machine's.
-type word struct {
+// finding is the verdict on a name, and the address that answered for it where that is another machine's.
+type finding struct {
 	verdict
 	by netip.Addr
 }
 
-// graver is the one that weighs more.
-func (w word) graver(o word) word {
+// stronger is the one that weighs more.
+func (w finding) stronger(o finding) finding {
 	if o.verdict > w.verdict {
 		return o
 	}
@@ -48,7 +48,7 @@ func (w word) graver(o word) word {
 // errTaken ends an announcement whose name another machine turned out to have; the next one probes again.
 var errTaken = errors.New("another machine answers for the name")
 
-// claim finds the name to use, in Announcer.suffix, and who answers for it.
+// claim finds the name to use, in Announcer.suffix, and which program answers for it.
 func (a *Announcer) claim(ctx context.Context, s *socket) (By, error) {
 	for ; a.suffix <= maxSuffix; a.suffix++ {
 		host := hostName(a.opts.Name, a.suffix)
@@ -62,7 +62,7 @@ func (a *Announcer) claim(ctx context.Context, s *socket) (By, error) {
 			return BySystem, nil
 		}
 		if a.suffix == 1 {
-			a.rival = w.by
+			a.holder = w.by
 		}
 		a.log.Warn("another machine has the name on the network; give one of the two another name", "host", host, "address", w.by,
 			"next", hostName(a.opts.Name, a.suffix+1))
@@ -71,57 +71,57 @@ func (a *Announcer) claim(ctx context.Context, s *socket) (By, error) {
 	return ByNobody, fmt.Errorf("%s and its variants up to -%d are taken; set another name", hostName(a.opts.Name, 1), maxSuffix)
 }
 
-// ask probes for name until it is known to be free, occupied or the system's. Who is outbid again and again faces
-// somebody who never claims what he bids for; the name is left to him.
-func (s *socket) ask(ctx context.Context, name string) (word, error) {
-	var bidder netip.Addr
+// ask probes for name until it is known to be free, occupied or the system's. If we keep losing the tie-break, the
+// other machine probes and never announces; the name is left to it.
+func (s *socket) ask(ctx context.Context, name string) (finding, error) {
+	var prober netip.Addr
 	for range maxBids {
 		w, err := s.probeRound(ctx, name)
 		if err != nil || w.verdict != outbid {
 			return w, err
 		}
-		bidder = w.by
+		prober = w.by
 		if _, err := s.listenFor(ctx, name, probeYield); err != nil {
-			return word{}, err
+			return finding{}, err
 		}
 	}
-	return word{occupied, bidder}, nil
+	return finding{occupied, prober}, nil
 }
 
-func (s *socket) probeRound(ctx context.Context, name string) (word, error) {
+func (s *socket) probeRound(ctx context.Context, name string) (finding, error) {
 	if _, err := s.listenFor(ctx, name, rand.N(probeGap)); err != nil {
-		return word{}, err
+		return finding{}, err
 	}
-	found := word{}
+	found := finding{}
 	for range probes {
 		s.multicast(func(l link) *dns.Msg { return probe(name, l) })
 		w, err := s.listenFor(ctx, name, probeGap)
 		if err != nil {
-			return word{}, err
+			return finding{}, err
 		}
-		if found = found.graver(w); found.verdict >= outbid {
+		if found = found.stronger(w); found.verdict >= outbid {
 			return found, nil
 		}
 	}
 	return found, nil
 }
 
-// listenFor hears packets for d and returns the gravest thing they say about name.
-func (s *socket) listenFor(ctx context.Context, name string, d time.Duration) (word, error) {
+// listenFor receives packets for d and returns the strongest finding about name.
+func (s *socket) listenFor(ctx context.Context, name string, d time.Duration) (finding, error) {
 	own := ownAddresses(s.allLinks())
-	heard := word{}
+	found := finding{}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return word{}, ctx.Err()
+			return finding{}, ctx.Err()
 		case err := <-s.failed:
-			return word{}, err
+			return finding{}, err
 		case <-timer.C:
-			return heard, nil
+			return found, nil
 		case p := <-s.packets:
-			heard = heard.graver(judge(p, name, own))
+			found = found.stronger(judge(p, name, own))
 		}
 	}
 }
@@ -134,33 +134,33 @@ func (s *socket) allLinks() []link {
 	return links
 }
 
-// judge tells what one packet says about name. A record that leads to one of the machine's own addresses is no conflict,
-// whoever sent it: the system's responder, our packet come back by another interface, or a repeater in the router.
-func judge(p packet, name string, own map[netip.Addr]bool) word {
+// judge returns what one packet shows about name. A record with one of the machine's own addresses is no conflict: it
+// came from the system's responder, from another interface of ours, or from a repeater in the router.
+func judge(p packet, name string, own map[netip.Addr]bool) finding {
 	if p.msg.Response {
-		heard := word{}
+		found := finding{}
 		for _, rr := range slices.Concat(p.msg.Answer, p.msg.Extra) {
 			ip, ok := addressOf(rr, name)
 			switch {
 			case !ok || rr.Header().Ttl == 0: // a goodbye claims nothing
 			case own[ip]:
-				heard = heard.graver(word{verdict: system})
+				found = found.stronger(finding{verdict: system})
 			default:
-				heard = heard.graver(word{occupied, ip})
+				found = found.stronger(finding{occupied, ip})
 			}
 		}
-		return heard
+		return found
 	}
 	theirs := addressesFor(p.msg.Ns, name)
 	if len(theirs) == 0 || slices.ContainsFunc(theirs, func(ip netip.Addr) bool { return own[ip] }) {
-		return word{}
+		return finding{}
 	}
 	ours := p.link.addrs()
 	slices.SortFunc(ours, compareRecords)
 	if slices.CompareFunc(theirs, ours, compareRecords) > 0 {
-		return word{outbid, theirs[0]}
+		return finding{outbid, theirs[0]}
 	}
-	return word{}
+	return finding{}
 }
 
 func addressesFor(rrs []dns.RR, name string) []netip.Addr {

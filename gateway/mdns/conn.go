@@ -35,7 +35,7 @@ func open4() (*ipv4.PacketConn, error) {
 		return nil, fmt.Errorf("open IPv4 port %d: %w", port, err)
 	}
 	c := ipv4.NewPacketConn(udp)
-	// RFC 6762 section 11: hop limit 255, which tells an old receiver that no router was passed.
+	// RFC 6762 section 11: hop limit 255, which shows an old receiver that no router was passed.
 	_ = c.SetMulticastTTL(255)
 	_ = c.SetTTL(255)
 	_ = c.SetControlMessage(ipv4.FlagInterface|ipv4.FlagDst, true)

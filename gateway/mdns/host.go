@@ -48,8 +48,8 @@ func (h *host) announce() {
 	h.socket.multicast(func(l link) *dns.Msg { return announcement(h.name, l) })
 }
 
-// hear answers a question, and returns errTaken where a packet shows that another machine has the name.
-func (h *host) hear(p packet) error {
+// receive answers a question, and returns errTaken where a packet shows that another machine has the name.
+func (h *host) receive(p packet) error {
 	if !p.msg.Response {
 		if msg, to := answer(p, h.name); msg != nil {
 			h.socket.reply(p, msg, to)

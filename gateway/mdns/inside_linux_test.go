@@ -87,7 +87,7 @@ func newImpatient(log *slog.Logger) (*Announcer, error) {
 	return a, nil
 }
 
-// runAppliance announces until it is told to end; the log goes to stdout for the test to read.
+// runAppliance announces until it is to end; the log goes to stdout for the test to read.
 func runAppliance(ctx context.Context) int {
 	a, err := newImpatient(slog.New(slog.NewJSONHandler(os.Stdout, nil)))
 	if err != nil {

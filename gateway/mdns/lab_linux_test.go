@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// The network tests run in two namespaces joined by a cable: "house", where the appliance is, and "guest", where those
-// are who look for it. A namespace belongs to a thread, so this test binary runs itself again inside one: as what, the
-// environment variable says.
+// The network tests run in two namespaces joined by a cable: "house", with the appliance, and "guest", with the programs
+// that look for it. A namespace belongs to a thread, so this test binary runs itself again inside one; the environment
+// variable names the part.
 const asVariable = "PERCH_MDNS_TEST_AS"
 
 const (

@@ -23,7 +23,7 @@ type link struct {
 
 func (l link) addrs() []netip.Addr { return slices.Concat(l.v4, l.v6) }
 
-// v6LinkLocal tells whether the link has IPv6 addresses of its own scope only.
+// v6LinkLocal reports whether the link has IPv6 addresses of its own scope only.
 func (l link) v6LinkLocal() bool { return len(l.v6) > 0 && l.v6[0].IsLinkLocalUnicast() }
 
 func (l link) equal(o link) bool {
@@ -56,7 +56,7 @@ func machineLinks(names []string) ([]link, error) {
 }
 
 // chooseInterfaces keeps the interfaces that are up and are named; without names, those that carry multicast and belong
-// to the house rather than to a container, a virtual machine or a tunnel.
+// to the home network rather than to a container, a virtual machine or a tunnel.
 func chooseInterfaces(all []net.Interface, names []string) []net.Interface {
 	const house = net.FlagUp | net.FlagMulticast
 	return slices.DeleteFunc(slices.Clone(all), func(i net.Interface) bool {
@@ -68,7 +68,7 @@ func chooseInterfaces(all []net.Interface, names []string) []net.Interface {
 }
 
 // isVirtual knows interfaces by the names their makers give them. A bridge made by hand (br0) is not among them: it may
-// be the house's only interface. Docker's are br-<hex>.
+// be the machine's only interface. Docker's are br-<hex>.
 func isVirtual(name string) bool {
 	prefixes := [...]string{
 		"docker", "br-", "veth", "hassio", "podman", "cni", "flannel", "cali", "kube", "weave", // containers
@@ -78,7 +78,7 @@ func isVirtual(name string) bool {
 	return slices.ContainsFunc(prefixes[:], func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
-// newLink sorts an interface's addresses. zeroconf and avahi choose by the same rule, so all three say the same.
+// newLink sorts an interface's addresses. zeroconf and avahi choose by the same rule, so all three announce the same.
 func newLink(ifi net.Interface, addrs []net.Addr) link {
 	l := link{Interface: ifi}
 	var local []netip.Addr

@@ -17,7 +17,7 @@ import (
 	"github.com/miekg/dns"
 )
 
-// wire is a network without a network: what one says, all others hear.
+// wire is a network without a network: what one sends, all others receive.
 type wire struct {
 	mu    sync.Mutex
 	plugs []*plug
@@ -28,18 +28,18 @@ type wire struct {
 type plug struct {
 	wire *wire
 	ip   net.IP
-	in   chan heard
+	in   chan datagram
 	done chan struct{}
 	once sync.Once
 }
 
-type heard struct {
+type datagram struct {
 	b    []byte
 	from net.IP
 }
 
 func (w *wire) plug(ip string) *plug {
-	p := &plug{wire: w, ip: net.ParseIP(ip), in: make(chan heard, 100), done: make(chan struct{})}
+	p := &plug{wire: w, ip: net.ParseIP(ip), in: make(chan datagram, 100), done: make(chan struct{})}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.plugs = append(w.plugs, p)
@@ -65,7 +65,7 @@ func (p *plug) write(b []byte, _ int, _ net.Addr) error {
 	p.wire.said = append(p.wire.said, parse(b))
 	for _, other := range p.wire.plugs {
 		if other != p {
-			other.in <- heard{slices.Clone(b), p.ip}
+			other.in <- datagram{slices.Clone(b), p.ip}
 		}
 	}
 	return nil
@@ -200,8 +200,8 @@ func TestTwoThatStartTogether(t *testing.T) {
 	}
 }
 
-// TestANameThatIsTakenLater: a machine that has not asked takes the name (RFC 6762 section 9). Who had it asks again,
-// and gives way to who answers.
+// TestANameThatIsTakenLater: a machine that has not asked takes the name (RFC 6762 section 9). The one that had it asks
+// again, and gives it up where the other answers.
 func TestANameThatIsTakenLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}
@@ -226,8 +226,8 @@ func TestANameThatIsTakenLater(t *testing.T) {
 	})
 }
 
-// TestAStrangerThatIsGone: who said it has the name and does not answer when asked takes nothing away.
-func TestAStrangerThatIsGone(t *testing.T) {
+// TestAConflictThatIsGone: a machine that claimed the name and does not answer when asked takes nothing away.
+func TestAConflictThatIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}
 		m := w.machine(t, "192.0.2.5")

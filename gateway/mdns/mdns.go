@@ -1,8 +1,8 @@
 // Package mdns lets robots, tools and Home Assistant find the appliance on the local link without knowing its address.
 //
-// Two things are announced. The host name, <name>.local, which is what a robot is told once and keeps: its A and AAAA
+// Two things are announced. The host name, <name>.local, which a robot is given once and keeps: its A and AAAA
 // records are answered by the system's responder where that already answers for the name, by this package where not. And
-// the service, instance <name>-<id> of _xiaozhi._tcp, for those who browse. Further services of the appliance can be
+// the service, instance <name>-<id> of _xiaozhi._tcp, for programs that browse. Further services of the appliance can be
 // announced beside it, under the same instance name. Those of others are found with [Search].
 //
 // Who sends what:
@@ -37,11 +37,11 @@ const Service = "_xiaozhi._tcp"
 // Wyoming is the type under which servers of the Wyoming protocol announce themselves.
 const Wyoming = "_wyoming._tcp"
 
-// Options say what to announce.
+// Options are what to announce.
 type Options struct {
 	// Name is the host's label: <Name>.local. Letters, digits and hyphens.
 	Name string
-	// ID tells this appliance from others, and is stable: the instance name is built from it. Same alphabet as Name.
+	// ID distinguishes this appliance from others, and is stable: the instance name is built from it. Same alphabet as Name.
 	ID string
 	// Version is the program's, published in TXT.
 	Version string
@@ -56,10 +56,10 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// By says who answers for the host name.
+// By is the program that answers for the host name.
 type By string
 
-// Who answers for the host name: nobody yet, the machine's own responder (avahi, systemd-resolved), or this package.
+// What answers for the host name: nothing yet, the machine's own responder (avahi, systemd-resolved), or this package.
 const (
 	ByNobody By = ""
 	BySystem By = "system"
@@ -73,14 +73,14 @@ type Status struct {
 	Services   []string     // types announced, Service first; none while nothing is
 	Addresses  []netip.Addr // those the host name leads to
 	Interfaces []string     // names, in the system's order
-	By         By           // who answers for Host; ByNobody while nothing is announced
+	By         By           // the program that answers for Host; ByNobody while nothing is announced
 	Reason     string       // why nothing is announced; empty while something is
-	Wanted     string       // "perch.local", the name that was configured and robots were told
+	Wanted     string       // "perch.local", the name that was configured and robots were given
 	Rival      netip.Addr   // where Host is another: an address of the machine that has Wanted, as far as is known
 }
 
 // Renamed reports whether another machine has the configured name, so that this one goes by another: a robot that was
-// told the configured one finds the other machine.
+// given the configured one finds the other machine.
 func (s Status) Renamed() bool { return s.Host != s.Wanted }
 
 // Announcer announces one appliance. Make it with [New]; [Announcer.Run] does the work.
@@ -92,7 +92,7 @@ type Announcer struct {
 	check time.Duration // between two questions whether the system's responder still answers
 
 	suffix int        // of the name in use: 1 is none. It stays for the life of Run, so robots are not sent back and forth.
-	rival  netip.Addr // who has the configured name, where another machine does
+	holder netip.Addr // of the other machine that has the configured name, if one does
 
 	mu     sync.Mutex
 	status Status
@@ -112,7 +112,7 @@ func New(o Options) (*Announcer, error) {
 	return a, nil
 }
 
-// Status tells what is announced now. It may be called at any time, from any goroutine.
+// Status returns what is announced now. It may be called at any time, from any goroutine.
 func (a *Announcer) Status() Status {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -164,7 +164,7 @@ func (a *Announcer) resting(reason string) Status {
 func (a *Announcer) known() Status {
 	s := Status{Host: hostName(a.opts.Name, a.suffix), Wanted: hostName(a.opts.Name, 1), Instance: a.opts.Instance()}
 	if s.Renamed() {
-		s.Rival = a.rival
+		s.Rival = a.holder
 	}
 	return s
 }

@@ -40,7 +40,7 @@ func (o Options) validate() error {
 	return o.validateOffers()
 }
 
-// isLabel tells whether s is a host label (RFC 1123 section 2.1).
+// isLabel reports whether s is a host label (RFC 1123 section 2.1).
 func isLabel(s string) bool {
 	if s == "" || len(s) > maxLabel || s[0] == '-' || s[len(s)-1] == '-' {
 		return false

@@ -120,9 +120,9 @@ func TestFindingServers(t *testing.T) {
 	}
 }
 
-// TestFindingWaitsForWhoComesLater: nobody is there when the search begins, and who comes up is asked again rather than
+// TestFindingWaitsForALateAppliance: there is none when the search begins, and one that starts is asked again rather than
 // relied on to speak.
-func TestFindingWaitsForWhoComesLater(t *testing.T) {
+func TestFindingWaitsForALateAppliance(t *testing.T) {
 	l := newLab(t)
 	l.ip(l.guest, "link set eth0 down")
 	finder := l.self(l.house, "finder")

@@ -11,7 +11,7 @@ type Offer struct {
 	Type string
 	// Port is the TCP or UDP port it is served on. It must answer before it is announced: Home Assistant asks at once.
 	Port int
-	// TXT is published with it, each string a "key=value"; nil where there is nothing to say.
+	// TXT is published with it, each string a "key=value"; nil is none.
 	TXT []string
 }
 
@@ -63,7 +63,7 @@ func (o Options) validateOffers() error {
 	return nil
 }
 
-// isType tells whether s is a service type (RFC 6335 section 5.1) in lower case, of a protocol that DNS-SD knows (RFC
+// isType reports whether s is a service type (RFC 6335 section 5.1) in lower case, of a protocol that DNS-SD knows (RFC
 // 6763 section 7).
 func isType(s string) bool {
 	name, protocol, found := strings.Cut(s, ".")

@@ -47,8 +47,8 @@ func TestNewChecksOffers(t *testing.T) {
 	}
 }
 
-// TestNothingToSayIsSaid: a TXT record holds at least one byte.
-func TestNothingToSayIsSaid(t *testing.T) {
+// TestNoRecordIsAnswered: a TXT record holds at least one byte.
+func TestNoRecordIsAnswered(t *testing.T) {
 	rr := &dns.TXT{Hdr: dns.RR_Header{Name: "x.", Rrtype: dns.TypeTXT, Class: dns.ClassINET}, Txt: Offer{}.txt()}
 	b := make([]byte, 100)
 	n, err := dns.PackRR(rr, b, 0, nil, false)

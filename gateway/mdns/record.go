@@ -11,15 +11,15 @@ import (
 const (
 	// hostTTL is for records that hold a host name or address (RFC 6762 section 10), in seconds.
 	hostTTL = 120
-	// legacyTTL is the most a legacy asker may be given (section 6.7): it never hears of changes. pion has one TTL for
-	// all askers, so this is also what its answers carry.
+	// legacyTTL is the most a legacy querier may be given (section 6.7): it never learns of changes. pion has one TTL for
+	// all queriers, so this is also what its answers carry.
 	legacyTTL = 10
 	// topBit of a class is "flush older records" in an answer (section 10.2) and "unicast reply please" in a question
 	// (section 5.4).
 	topBit = 1 << 15
 )
 
-// parse reads a message, and nil says it is not one to heed. Of a response with a record that cannot be read the others
+// parse reads a message, and returns nil for one to ignore. Of a response with a record that cannot be read the others
 // still count: python-zeroconf up to 0.47 garbles the NSEC it adds, and it may be the one that has our name, or the
 // server that is looked for. RFC 6762 sections 18.3 and 18.11: other operations and response codes are silently ignored.
 func parse(b []byte) *dns.Msg {
@@ -35,7 +35,7 @@ func parse(b []byte) *dns.Msg {
 	return msg
 }
 
-// salvage reads what it can of a message, and tells whether an answer is among that.
+// salvage reads what it can of a message, and reports whether an answer is among that.
 func salvage(b []byte, msg *dns.Msg) bool {
 	const header = 12
 	if len(b) < header {
@@ -69,7 +69,7 @@ func salvage(b []byte, msg *dns.Msg) bool {
 	return len(msg.Answer) > 0
 }
 
-// recordEnd is where the record at off says it ends; negative where it does not fit the message.
+// recordEnd is where the record at off ends by its length; negative where it does not fit the message.
 func recordEnd(b []byte, off int) int {
 	if off >= len(b) {
 		return -1
@@ -101,7 +101,7 @@ func addressRecords(name string, addrs []netip.Addr) []dns.RR {
 	return rrs
 }
 
-// nothingElse says that name has no records but the addresses the link has (RFC 6762 section 6.1). An asker that hears
+// nothingElse states that name has no records but the addresses the link has (RFC 6762 section 6.1). A querier that gets
 // it need not wait for its timeout.
 func nothingElse(name string, l link) *dns.NSEC {
 	rr := &dns.NSEC{
@@ -127,7 +127,7 @@ func response(answers ...dns.RR) *dns.Msg {
 	return msg
 }
 
-// announcement tells a link its addresses for name.
+// announcement is a link's addresses for name.
 func announcement(name string, l link) *dns.Msg {
 	msg := response(addressRecords(name, l.addrs())...)
 	nsec := nothingElse(name, l)
@@ -145,7 +145,7 @@ func goodbye(name string, l link) *dns.Msg {
 	return msg
 }
 
-// probe asks whether name is in use and tells what it is wanted for (RFC 6762 section 8.1). ANY is the question of the
+// probe asks whether name is in use and holds what it is wanted for (RFC 6762 section 8.1). ANY is the question of the
 // RFC; an address is asked for besides, because responders in the field (python-zeroconf, pion) give none to ANY. It is
 // one type only: to a type it lacks, python-zeroconf replies what [parse] has to mend. No unicast reply is asked for: one
 // to a shared port reaches only one of the programs that share it.

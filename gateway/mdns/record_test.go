@@ -8,7 +8,7 @@ import (
 	"github.com/miekg/dns"
 )
 
-// brokenNSEC is what python-zeroconf 0.47 sent for perch.local: an A record, and an NSEC of 8 bytes that says it has 10.
+// brokenNSEC is what python-zeroconf 0.47 sent for perch.local: an A record, and an NSEC of 8 bytes with a length of 10.
 func brokenNSEC(t testing.TB) []byte {
 	b, err := hex.DecodeString("123484000001000100000001057065726368056c6f63616c0000010001" +
 		"c00c000100010000007800040a4d0001" + "c00c002f000100001194000ac00c0000000400000008")

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/net/ipv4"
 )
 
-// ErrNoAnswer is returned when nobody answered for a name before the context ended.
+// ErrNoAnswer is returned when no machine answered for a name before the context ended.
 var ErrNoAnswer = errors.New("no answer")
 
 // askAgain is lwIP's pause between two tries.
@@ -84,7 +84,7 @@ func await(udp *net.UDPConn, query *dns.Msg) (netip.Addr, error) {
 }
 
 // asRobot reads an answer with lwIP's eyes (dns_recv): same id, exactly one question and that the one asked, and an A
-// record whose class is plain IN, without the flush bit.
+// record of the plain class IN, without the flush bit.
 func asRobot(raw []byte, query *dns.Msg) (netip.Addr, error) {
 	msg := parse(raw)
 	switch {

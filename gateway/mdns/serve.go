@@ -77,7 +77,7 @@ func (a *Announcer) watch(ctx context.Context, s *socket, h *host, links []link)
 			if h == nil {
 				continue
 			}
-			if err := h.hear(p); err != nil {
+			if err := h.receive(p); err != nil {
 				return fmt.Errorf("%s: %w", h.name, err)
 			}
 		}

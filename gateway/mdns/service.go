@@ -21,7 +21,7 @@ type services struct {
 // cannot be announced, none is.
 //
 // zeroconf is given no addresses on purpose. It then adds to each answer those the interface has at that moment, so one
-// network does not hear the addresses of another; and its goodbye, which carries the addresses it was given, does not
+// network does not get the addresses of another; and its goodbye, which carries the addresses it was given, does not
 // withdraw those of a host name that the system's responder goes on answering for.
 func register(o Options, host string, links []link) (*services, error) {
 	s := &services{}
@@ -37,7 +37,7 @@ func register(o Options, host string, links []link) (*services, error) {
 	return s, nil
 }
 
-// close says goodbye and frees the sockets.
+// close sends a goodbye and frees the sockets.
 func (s *services) close() {
 	time.Sleep(time.Until(s.since.Add(settle)))
 	for _, server := range s.servers {

@@ -20,13 +20,13 @@ type packet struct {
 	via  conn
 }
 
-// legacy tells whether the asker is no mDNS participant and takes only a conventional answer (RFC 6762 section 6.7).
+// legacy reports whether the querier is no mDNS participant and takes only a conventional answer (RFC 6762 section 6.7).
 func (p packet) legacy() bool { return p.from.Port != port }
 
-// overV4 tells whether the packet came over IPv4.
+// overV4 reports whether the packet came over IPv4.
 func (p packet) overV4() bool { return p.from.IP.To4() != nil }
 
-// socket hears and speaks mDNS on some links. Its reader goroutines end with close, which waits for them.
+// socket receives and sends mDNS on some links. Its reader goroutines end with close, which waits for them.
 type socket struct {
 	links   map[int]link
 	packets chan packet
@@ -98,7 +98,7 @@ func (s *socket) read(c conn) {
 			}
 			return
 		}
-		// A shared port also hears the links other programs joined, and unicast from anywhere. RFC 6762 section 11:
+		// A shared port also receives from the links other programs joined, and unicast from anywhere. RFC 6762 section 11:
 		// what is not from the local link is ignored; the group's address cannot have passed a router.
 		l, ours := s.links[ifIndex]
 		udp, ok := from.(*net.UDPAddr)
@@ -118,7 +118,7 @@ func (s *socket) read(c conn) {
 }
 
 // multicast sends on every link the message made for it; nil makes none. What cannot be sent is lost, as any packet may
-// be: the link may be on its way down, and the next look at the interfaces will tell.
+// be: the link may be on its way down, and the next look at the interfaces will show it.
 func (s *socket) multicast(build func(link) *dns.Msg) {
 	for _, l := range s.links {
 		msg := build(l)

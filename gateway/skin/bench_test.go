@@ -11,9 +11,9 @@ import (
 	"perch/event"
 )
 
-// crowd connects that many skins, whose frames are counted as they are read.
+// connectAll connects that many skins, whose frames are counted as they are read.
 // arrived gives the time of each skin's latest.
-func crowd(b *testing.B, h *house, skins int) (read func(each int) (last []time.Time)) {
+func connectAll(b *testing.B, h *harness, skins int) (read func(each int) (last []time.Time)) {
 	b.Helper()
 	type arrival struct {
 		at time.Time
@@ -54,14 +54,14 @@ func crowd(b *testing.B, h *house, skins int) (read func(each int) (last []time.
 	}
 }
 
-// BenchmarkEventToSkins tells how long one change of state takes from the bus
+// BenchmarkEventToSkins measures how long one change of state takes from the bus
 // to every skin's own code over loopback, and what it costs to publish, which is
 // not to grow with the skins. The clients run in this process too.
 func BenchmarkEventToSkins(b *testing.B) {
 	for _, skins := range []int{1, 100, 500} {
 		b.Run(fmt.Sprintf("skins=%d", skins), func(b *testing.B) {
-			h := newHouse(b, func(o *Options) { o.MostOfOne = 1000 })
-			read := crowd(b, h, skins)
+			h := newHarness(b, func(o *Options) { o.MostOfOne = 1000 })
+			read := connectAll(b, h, skins)
 			h.happens(robotA, "s1", event.RobotOnline{})
 			read(1)
 			var took, published []time.Duration
@@ -86,13 +86,13 @@ func BenchmarkEventToSkins(b *testing.B) {
 	}
 }
 
-// BenchmarkPublishToSkins tells what it costs whoever publishes, one change after
-// the other, with how many skins ever: the bus has one reader for all of them.
+// BenchmarkPublishToSkins measures what it costs to publish, one change after the
+// other, with any number of skins: the bus has one reader for all of them.
 func BenchmarkPublishToSkins(b *testing.B) {
 	for _, skins := range []int{1, 100, 500} {
 		b.Run(fmt.Sprintf("skins=%d", skins), func(b *testing.B) {
-			h := newHouse(b, func(o *Options) { o.MostOfOne = 1000 })
-			read := crowd(b, h, skins)
+			h := newHarness(b, func(o *Options) { o.MostOfOne = 1000 })
+			read := connectAll(b, h, skins)
 			h.happens(robotA, "s1", event.RobotOnline{})
 			read(1)
 			const burst = 32
@@ -112,12 +112,12 @@ func BenchmarkPublishToSkins(b *testing.B) {
 	}
 }
 
-// BenchmarkIdleSkins tells what one costs in memory while nothing happens. The
+// BenchmarkIdleSkins measures what one costs in memory while nothing happens. The
 // sockets' other ends are in this process too, and are counted apart.
 func BenchmarkIdleSkins(b *testing.B) {
 	const skins = 500
 	for range b.N {
-		h := newHouse(b, func(o *Options) { o.MostOfOne = 1000 })
+		h := newHarness(b, func(o *Options) { o.MostOfOne = 1000 })
 		before := heldMemory()
 		var ends []*wire
 		for range skins {

@@ -38,7 +38,7 @@ func chatOf(more string) string {
 }
 
 func TestChat(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.brain.replies = said()
 	answer, body := h.ask(t, http.MethodPost, chatPath, chatOf(`,"temperature":0.7,"tools":[]`), "Origin", page)
 	var c struct {
@@ -66,7 +66,7 @@ func TestChat(t *testing.T) {
 
 // TestStreamedChat is to the letter what OpenAI's clients read.
 func TestStreamedChat(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.brain.replies = said()
 	answer, body := h.ask(t, http.MethodPost, chatPath, chatOf(`,"stream":true`))
 	lines := strings.Split(strings.TrimSuffix(body, "\n\n"), "\n\n")
@@ -90,7 +90,7 @@ func TestStreamedChat(t *testing.T) {
 
 // TestWordsOfATag are those of the model that is asked for.
 func TestWordsOfATag(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.brain.replies = []agent.Reply{agent.Felt{Emotion: agent.Neutral}, agent.Say{Text: "Hi."}, agent.Felt{Emotion: agent.Emotion{Name: "loving"}},
 		agent.Say{Text: "Dear."}, agent.Felt{Emotion: agent.Neutral}, agent.Say{Text: "Well."}, agent.Done{}}
 	for model, want := range map[string]string{
@@ -110,7 +110,7 @@ func TestWordsOfATag(t *testing.T) {
 }
 
 func TestModels(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	answer, body := h.ask(t, http.MethodGet, "/v1/models", "")
 	var list models
 	if err := json.Unmarshal([]byte(body), &list); err != nil || answer.StatusCode != 200 || list.Object != "list" || len(list.Data) != 9 ||
@@ -126,7 +126,7 @@ func TestModels(t *testing.T) {
 
 // TestTalksGoOn by the name of a session, or of a user, and begin anew without.
 func TestTalksGoOn(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.brain.replies = said()
 	ask := func(text, user string, header ...string) (session string, turn agent.Turn) {
 		t.Helper()
@@ -168,7 +168,7 @@ func TestTalksGoOn(t *testing.T) {
 
 // TestAJoinedTalk is the robot's, and shows under a session of its own.
 func TestAJoinedTalk(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.brain.replies = append([]agent.Reply{agent.ToolStatus{ToolStatus: event.ToolStatus{ID: "t", Name: "look", Status: event.ToolRunning}},
 		agent.ToolStatus{ToolStatus: event.ToolStatus{ID: "t", Name: "look", Status: event.ToolDone}}}, said()...)
 	h.mind.Remembered(string(robotA), agent.Exchange{Heard: "I am Ann.", Said: "Hello Ann."}, noon)
@@ -225,7 +225,7 @@ func TestAJoinedTalk(t *testing.T) {
 
 // TestAChatShows to skins what the agent does in it.
 func TestAChatShows(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.brain.replies = append([]agent.Reply{agent.ToolStatus{ToolStatus: event.ToolStatus{ID: "t", Name: "look", Status: event.ToolRunning}},
 		agent.ToolStatus{ToolStatus: event.ToolStatus{ID: "t", Name: "look", Status: event.ToolDone}}}, said()...)
 	c := h.connect(t)
@@ -247,7 +247,7 @@ func TestAChatShows(t *testing.T) {
 }
 
 func TestWhatIsAsked(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.brain.replies = said()
 	for _, c := range []struct {
 		messages string
@@ -273,7 +273,7 @@ func TestWhatIsAsked(t *testing.T) {
 
 // TestChatsThatAreRefused, each in OpenAI's shape.
 func TestChatsThatAreRefused(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.brain.replies = said()
 	many := `{"messages":[` + strings.Repeat(`{"role":"user","content":"x"},`, 9999) + `{"role":"user","content":"x"}]}`
 	for _, c := range []struct {
@@ -322,7 +322,7 @@ func TestChatsThatAreRefused(t *testing.T) {
 
 // TestAMindThatFails is told before the answer has begun, or at its end.
 func TestAMindThatFails(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.brain.err = fmt.Errorf("the secret cause: %w", agent.ErrAway)
 	for _, more := range []string{"", `,"stream":true`} {
 		answer, body := h.ask(t, http.MethodPost, chatPath, chatOf(more))
@@ -365,7 +365,7 @@ func (b *hanging) think(ctx context.Context, _ agent.Turn, out func(agent.Reply)
 
 // TestOneTurnAtATime of a talk, and four in all.
 func TestOneTurnAtATime(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	b := &hanging{make(chan context.Context), make(chan struct{})}
 	h.brain.think = b.think
 	var wg sync.WaitGroup
@@ -403,7 +403,7 @@ func TestOneTurnAtATime(t *testing.T) {
 // nobody: not the next request, and not the memory.
 func TestAClientThatGoesAway(t *testing.T) {
 	for _, more := range []string{"", `,"stream":true`} {
-		h := newHouse(t)
+		h := newHarness(t)
 		b := &hanging{make(chan context.Context), make(chan struct{})}
 		h.brain.think = b.think
 		c := h.connect(t)
@@ -447,7 +447,7 @@ func TestAClientThatGoesAway(t *testing.T) {
 
 // TestAQuestionIsANo in a chat, where nobody is asked.
 func TestAQuestionIsANo(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.brain.think = func(_ context.Context, _ agent.Turn, out func(agent.Reply) error) error {
 		answers := make(chan agent.Answer, 1)
 		if err := out(agent.Ask{ID: "q", Text: "May I?", Answer: func(a agent.Answer) { answers <- a }}); err != nil {
@@ -462,7 +462,7 @@ func TestAQuestionIsANo(t *testing.T) {
 
 // TestAPreflight of a page that is allowed, with what OpenAI's library sends.
 func TestAPreflight(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	for origin, want := range map[string]int{page: 204, "https://evil.example": 403} {
 		answer, _ := h.ask(t, http.MethodOptions, chatPath, "", "Origin", origin, "Authorization", "", "Access-Control-Request-Method", "POST",
 			"Access-Control-Request-Headers", "authorization,content-type,x-session-id,x-stainless-os")
@@ -512,7 +512,7 @@ func FuzzChat(f *testing.F) {
 	f.Add([]byte(chatOf("")), "robot:a0b1c2d3e4f5")
 	bus := event.NewBus()
 	f.Cleanup(bus.Close)
-	d, err := New(Options{Robots: family{robotA}, Bus: bus, Board: agent.NewBoard(), Notices: notice.NewStore(newShelf[notice.Notification]())})
+	d, err := New(Options{Robots: family{robotA}, Bus: bus, Board: agent.NewBoard(), Notices: notice.NewStore(newMemoryTable[notice.Notification]())})
 	if err != nil {
 		f.Fatal(err)
 	}

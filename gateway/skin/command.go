@@ -24,7 +24,7 @@ const (
 // answer.
 type command interface{ isCommand() }
 
-// subscribe says what a skin wants to be told from now on, in place of all it
+// subscribe is what a skin is to be sent from now on, in place of all it
 // asked for before.
 type subscribe struct{ filter filter }
 
@@ -44,14 +44,14 @@ func (ping) isCommand()      {}
 func (ack) isCommand()       {}
 func (reply) isCommand()     {}
 
-// wrong is a command that cannot be obeyed, as its skin is told.
+// wrong is a command that cannot be carried out, as its skin is sent it.
 type wrong struct{ code, message string }
 
 func badCommand(format string, args ...any) *wrong {
 	return &wrong{"bad_command", fmt.Sprintf(format, args...)}
 }
 
-// filter is what one skin is told.
+// filter is what one skin is sent.
 type filter struct {
 	kinds    []string
 	sessions []string // nil is all; "robot:" and an id is that robot's, whichever they are
@@ -59,10 +59,10 @@ type filter struct {
 	words    agent.Vocabulary
 }
 
-// rfcKinds are what a skin is told that asks for nothing else.
+// rfcKinds are what a skin is sent that asks for nothing else.
 func rfcKinds() []string { return []string{kindState, kindTool, kindFace, kindNotice} }
 
-// finder is the robot that somebody means by a MAC address or a name.
+// finder finds the robot with a MAC address or a name.
 type finder func(robot string) (device.ID, error)
 
 // ofRobot begins the name of whatever session a robot has.
@@ -109,7 +109,7 @@ func parseCommand(text []byte, usual agent.Vocabulary, words *agent.Words, find 
 		}
 		return ack{b.ID}, nil
 	case "answer":
-		// What does not say yes or no in so many words is no answer.
+		// Only an explicit yes or no is an answer.
 		if b.ID == "" || len(b.ID) > mostQuestionID || b.Allow == nil {
 			return nil, badCommand("answer needs the question_id of a notification as id, and allow: true or false")
 		}

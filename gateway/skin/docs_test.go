@@ -57,7 +57,7 @@ func TestTheDocsAreTrue(t *testing.T) {
 
 // TestTheSchemaIsServed, and knows every kind of frame that can be subscribed to.
 func TestTheSchemaIsServed(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	answer, body := h.ask(t, "GET", "/v1/vtuber/schema", "")
 	if answer.StatusCode != 200 || answer.Header.Get("Content-Type") != "application/schema+json" || body != string(schema) {
 		t.Errorf("%d %v", answer.StatusCode, answer.Header)

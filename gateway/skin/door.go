@@ -1,12 +1,12 @@
-// Package skin is the skins' door: whoever draws the agent, on a screen or in
-// a headset. A WebSocket pushes what the agent is doing (Tier-2 of the VTuber
+// Package skin is the door of skins: programs that draw the agent, on a screen or
+// in a headset. A WebSocket pushes what the agent is doing (Tier-2 of the VTuber
 // adapter's RFC), chat completions in OpenAI's shape let a skin talk with the
-// mind (Tier-1), and notifications come in for all of them. docs/skins.md is
-// what a skin's author reads.
+// agent (Tier-1), and notifications come in for all of them. docs/skins.md is for
+// the authors of skins.
 //
-// What is pushed is rendered once for all skins, from the bus and the board,
-// as the MQTT mirror and the admin feed do. A skin that does not read delays
-// nobody: what waits for it is bounded, and what is stale gives way.
+// What is pushed is rendered once for all skins, from the board and the bus. A skin
+// that does not read delays no other: its outbox is bounded, and discards outdated
+// frames.
 package skin
 
 import (
@@ -23,31 +23,31 @@ import (
 	"perch/socket"
 )
 
-// herald takes what there is to tell people, and sees to it that they are told.
-type herald interface {
+// notifier accepts notifications, and has them shown and spoken.
+type notifier interface {
 	Notify(n notice.Notification) (notice.Notification, error)
 	Acknowledge(id string) error
 }
 
-// notices are what there is to tell.
+// notices are the notifications that are kept.
 type notices interface {
 	Open(now time.Time) []notice.Notification
 }
 
-// robots knows the robots of the house.
+// robots are the registered robots.
 type robots interface {
 	Get(id device.ID) (device.Robot, error)
-	// Trusts reports whether somebody has adopted a robot by name.
+	// Trusts reports whether a robot was adopted by name.
 	Trusts(id device.ID) bool
 }
 
-// questions wait for somebody's yes or no.
+// questions wait for a yes or no.
 type questions interface {
 	// Reply fails with agent.ErrNoQuestion where none waits under that id.
 	Reply(id string, allow bool) error
 }
 
-// mind answers what people say.
+// mind is the agent: it answers text.
 type mind interface {
 	Answer(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error
 	Remembered(conversation string, e agent.Exchange, now time.Time)
@@ -57,12 +57,12 @@ type mind interface {
 // Options are what the door is made of. What has no note on its being empty is
 // needed.
 type Options struct {
-	Board   *agent.Board
-	Bus     *event.Bus
-	Herald  herald
-	Notices notices
-	Robots  robots
-	Mind    mind
+	Board    *agent.Board
+	Bus      *event.Bus
+	Notifier notifier
+	Notices  notices
+	Robots   robots
+	Mind     mind
 
 	// Find is the robot that is meant by a MAC address or a name; nil knows no names.
 	Find func(robot string) (device.ID, error)
@@ -124,11 +124,11 @@ func New(o Options) (*Door, error) {
 		began: time.Now(), skins: map[*skin]bool{}}, nil
 }
 
-// goingAway is what skins are told where the appliance stops.
+// goingAway is the reason that skins are sent when the appliance stops.
 const goingAway = "the appliance is stopping"
 
-// Run pushes until ctx ends or the bus is closed. Then every skin is told that
-// the appliance goes away, and Run returns when all are gone.
+// Run pushes until ctx ends or the bus is closed. Then every skin's WebSocket is
+// closed with 1001, and Run returns when all are gone.
 func (d *Door) Run(ctx context.Context) {
 	d.feed.run(ctx)
 	d.mu.Lock()

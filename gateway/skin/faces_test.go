@@ -25,7 +25,7 @@ func writes(text string) func(context.Context, agent.Turn, func(agent.Reply) err
 }
 
 // chats asks as a client with that model does, and returns what is said.
-func (h *house) chats(t *testing.T, model string) string {
+func (h *harness) chats(t *testing.T, model string) string {
 	t.Helper()
 	_, body := h.ask(t, http.MethodPost, chatPath, strings.Replace(chatOf(""), `"perch"`, `"`+model+`"`, 1))
 	_, content, _ := strings.Cut(body, `"content":"`)
@@ -36,7 +36,7 @@ func (h *house) chats(t *testing.T, model string) string {
 // TestAll21FacesReachSkins: what a model wears is told as it is, be it written
 // as an emoji or as a tag. That robots can show fewer is the robots'.
 func TestAll21FacesReachSkins(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	c := h.connect(t)
 	c.send(`{"type":"subscribe","events":["emotion"],"vocabulary":"xiaozhi"}`)
 	for _, e := range agent.Emotions() {
@@ -59,7 +59,7 @@ func TestAll21FacesReachSkins(t *testing.T) {
 // TestAModelsOwnTag is told to whoever asks for it, also where nobody here knows
 // the word; everybody else has the nearest face.
 func TestAModelsOwnTag(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	own, usual := h.connect(t), h.connect(t)
 	own.send(`{"type":"subscribe","events":["emotion","notification"],"vocabulary":"verbatim"}`)
 	usual.send(`{"type":"subscribe","events":["emotion","notification"]}`)

@@ -21,18 +21,18 @@ type feed struct {
 	skins   map[*skin]bool
 	states  *agent.Follower
 	views   map[string]*view // by agent.State.Key
-	notices []*waitingNotice // that nobody has been told, oldest first
+	notices []*waitingNotice // that were neither shown nor spoken, oldest first
 	reader  *event.Reader    // of what comes after
 }
 
-// waitingNotice is a notification, until somebody was told it or it is over.
+// waitingNotice is a notification, until it was shown or spoken or is over.
 type waitingNotice struct {
 	noticeFrame // without its time
 	frame       *frame
 }
 
-// newFeed takes everything as it is now. What is published from here on is told
-// once run has begun, also to skins that have come before.
+// newFeed takes everything as it is now. What is published from here on is sent
+// once run has begun, also to skins that joined before.
 func newFeed(o *Options) *feed {
 	now := time.Now()
 	f := &feed{o: o, skins: map[*skin]bool{}, views: map[string]*view{}, states: o.Board.Follow(now)}
@@ -74,7 +74,7 @@ func (f *feed) run(ctx context.Context) {
 func (f *feed) readNotices(now time.Time) {
 	for _, n := range f.o.Notices.Open(now) {
 		if n.State == notice.Received {
-			f.tell(now, noticeFrame{Text: n.Text, Urgency: n.Urgency, ActionURL: n.ActionURL, ID: n.ID,
+			f.notify(now, noticeFrame{Text: n.Text, Urgency: n.Urgency, ActionURL: n.ActionURL, ID: n.ID,
 				Session: n.SessionID, Robot: n.Robot, ExpiresAt: n.Expires, Speak: n.Speak})
 		}
 	}
@@ -90,10 +90,10 @@ func (f *feed) take(e event.Envelope) {
 		f.o.Log.Warn("the skins' feed fell behind; events were lost", "events", ev.N)
 		f.readNotices(e.At)
 	case event.Notification:
-		f.tell(e.At, noticeFrame{Text: ev.Text, Urgency: ev.Urgency, ActionURL: ev.ActionURL, ID: ev.ID,
+		f.notify(e.At, noticeFrame{Text: ev.Text, Urgency: ev.Urgency, ActionURL: ev.ActionURL, ID: ev.ID,
 			Session: e.Session, Robot: e.Robot, ExpiresAt: ev.ExpiresAt, Speak: ev.Speak})
 	case event.NotificationChanged:
-		f.told(ev.ID)
+		f.drop(ev.ID)
 		f.fan(newStepFrame(e.At, ev))
 	case event.TimerRang:
 		f.fan(newNoticeFrame(noticeFrame{TS: e.At.Unix(), Text: ev.Text, Urgency: notice.UrgencyHigh, Robot: e.Robot, Speak: true}))
@@ -126,10 +126,10 @@ func (f *feed) change(c agent.Change, e event.Envelope) {
 	v.state = c.State
 	_, lost := c.By.(event.Missed)
 	if c.State.Tools == 0 || lost {
-		v.tools = nil // of which the board does not tell
+		v.tools = nil // which the board does not hold
 	}
 	if c.State.At(c.At) != agent.Notification || lost {
-		v.asked = nil // answered, or nobody waits for it any more
+		v.asked = nil // answered, or over
 	}
 	if c.By != nil && c.State.Session == e.Session {
 		f.show(v, e)
@@ -137,7 +137,7 @@ func (f *feed) change(c agent.Change, e event.Envelope) {
 	f.settle(v, c.At)
 }
 
-// show tells what an event shows besides a state.
+// show sends what an event shows besides a state.
 func (f *feed) show(v *view, e event.Envelope) {
 	switch ev := e.Event.(type) {
 	case event.ToolStatus:
@@ -164,8 +164,8 @@ func (f *feed) show(v *view, e event.Envelope) {
 	}
 }
 
-// settle tells a session's state, where it is news to those who know all ten,
-// or to those who know seven.
+// settle sends a session's state, where it has changed for skins that take all ten
+// states, or for those that take seven.
 func (f *feed) settle(v *view, at time.Time) {
 	news := [2]*frame{v.news(false, at), v.news(true, at)}
 	if news != [2]*frame{} {
@@ -173,7 +173,7 @@ func (f *feed) settle(v *view, at time.Time) {
 	}
 }
 
-// over tells that a session shows nothing any more.
+// over sends that a session shows nothing any more.
 func (f *feed) over(v *view, at time.Time) {
 	v.state = agent.State{Robot: v.state.Robot, Session: v.state.Session}
 	v.tools = nil
@@ -181,24 +181,24 @@ func (f *feed) over(v *view, at time.Time) {
 }
 
 // end gives up a session that is no longer known, and one of no robot that is
-// over and has said so. A robot's latest is kept, for what comes of an earlier
-// one does not count.
+// over and was shown so. A robot's latest is kept, because events of an earlier
+// one do not count.
 func (f *feed) end(c agent.Change) {
 	if c.Gone || c.State.Robot == "" && !live(c.State, c.At) {
 		delete(f.views, c.State.Key())
 	}
 }
 
-// tell gives a notification to every skin, and keeps it for the next where
-// nobody takes note of it.
-func (f *feed) tell(at time.Time, n noticeFrame) {
+// notify sends a notification to every skin, and keeps it for the next until it
+// was shown or spoken.
+func (f *feed) notify(at time.Time, n noticeFrame) {
 	n.ExpiresAt = n.ExpiresAt.UTC().Truncate(time.Second)
 	for _, kept := range f.notices {
 		if kept.ID == n.ID && string(encode(kept.noticeFrame)) == string(encode(n)) {
 			return // it was read from where it is kept before its event came
 		}
 	}
-	f.told(n.ID) // one of the same id takes its place
+	f.drop(n.ID) // the later of one id counts
 	kept := &waitingNotice{noticeFrame: n}
 	n.TS = at.Unix()
 	kept.frame = newNoticeFrame(n)
@@ -209,12 +209,12 @@ func (f *feed) tell(at time.Time, n noticeFrame) {
 	f.fan(kept.frame)
 }
 
-// mostKept bounds the notifications that nobody was told. It is what the house
-// keeps of them.
+// mostKept bounds the notifications that were neither shown nor spoken. The store
+// keeps as many.
 const mostKept = 500
 
-// told forgets a notification that somebody was told, or that is over.
-func (f *feed) told(id string) (news bool) {
+// drop forgets a notification that was shown or spoken, or that is over.
+func (f *feed) drop(id string) (news bool) {
 	for i, n := range f.notices {
 		if n.ID == id {
 			f.notices = append(f.notices[:i], f.notices[i+1:]...)
@@ -227,19 +227,19 @@ func (f *feed) told(id string) (news bool) {
 // shown publishes that a skin has been sent a notification, once.
 func (f *feed) shown(id string) {
 	f.mu.Lock()
-	news := f.told(id)
+	news := f.drop(id)
 	f.mu.Unlock()
 	if news {
 		f.o.Bus.Publish("", "", event.NotificationChanged{ID: id, State: notice.Shown})
 	}
 }
 
-// fan gives one frame to every skin that it is for.
+// fan sends one frame to every skin whose filter takes it.
 func (f *feed) fan(made *frame) {
 	f.each(func(*filter) *frame { return made })
 }
 
-// each gives every skin the frame that is picked for it.
+// each sends every skin the frame that is picked for it.
 func (f *feed) each(pick func(*filter) *frame) {
 	for s := range f.skins {
 		if made := pick(&s.filter); made != nil && s.filter.takes(made) {
@@ -248,7 +248,7 @@ func (f *feed) each(pick func(*filter) *frame) {
 	}
 }
 
-// join lets a skin in, and gives it a snapshot.
+// join adds a skin, and sends it a snapshot.
 func (f *feed) join(s *skin) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -262,8 +262,8 @@ func (f *feed) leave(s *skin) {
 	delete(f.skins, s)
 }
 
-// subscribe gives a skin another filter, and what this one takes of the
-// present that the one before did not.
+// subscribe gives a skin another filter, and sends what this one takes of the
+// present and the one before did not.
 func (f *feed) subscribe(s *skin, w filter) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -318,7 +318,7 @@ func (f *feed) wait(now time.Time) time.Duration {
 	return time.Hour
 }
 
-// tick tells what has changed by itself.
+// tick sends what has changed by itself.
 func (f *feed) tick(now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

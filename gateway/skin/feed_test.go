@@ -56,7 +56,7 @@ func (s *skin) shows(t testing.TB) (states []string) {
 }
 
 func newFeedOf(t testing.TB, bus *event.Bus, board *agent.Board) *feed {
-	return newFeed(&Options{Bus: bus, Board: board, Notices: notice.NewStore(newShelf[notice.Notification]()), Words: stockWords(t)})
+	return newFeed(&Options{Bus: bus, Board: board, Notices: notice.NewStore(newMemoryTable[notice.Notification]()), Words: stockWords(t)})
 }
 
 // TestPassingStatesEnd by themselves, on time.
@@ -98,12 +98,12 @@ func TestPassingStatesEnd(t *testing.T) {
 }
 
 // TestAnySkinEndsWithTheBoard: whatever happens, and whenever a skin joins, the
-// last state that it was told of a session is what the board shows.
+// last state that it was sent of a session is what the board shows.
 func TestAnySkinEndsWithTheBoard(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		bus, board := event.NewBus(), agent.NewBoard()
 		defer bus.Close()
-		f := newFeed(&Options{Bus: bus, Board: board, Notices: notice.NewStore(newShelf[notice.Notification]()), Words: must(agent.NewWords(nil))})
+		f := newFeed(&Options{Bus: bus, Board: board, Notices: notice.NewStore(newMemoryTable[notice.Notification]()), Words: must(agent.NewWords(nil))})
 		at, seq := time.Now(), uint64(0) // who joins asks the clock
 		var skins []*skin
 		told := map[*skin]map[string]agent.Shown{}

@@ -55,7 +55,7 @@ func TestAStreamBeginsWithin3Seconds(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			bus := event.NewBus()
 			defer bus.Close()
-			d, err := New(Options{Robots: family{}, Bus: bus, Board: agent.NewBoard(), Notices: notice.NewStore(newShelf[notice.Notification]()), Mind: c.mind})
+			d, err := New(Options{Robots: family{}, Bus: bus, Board: agent.NewBoard(), Notices: notice.NewStore(newMemoryTable[notice.Notification]()), Mind: c.mind})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -99,7 +99,7 @@ func TestAStreamBeginsWithin3Seconds(t *testing.T) {
 // TestADoubledSlash: AniCompanion adds the path to an address that may end with
 // a slash.
 func TestADoubledSlash(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	conn, err := h.dialAt("//v1/vtuber/ws", "Authorization", "Bearer "+secret)
 	if err != nil {
 		t.Fatal(err)
@@ -117,7 +117,7 @@ func TestADoubledSlash(t *testing.T) {
 // TestWhatIsNotHeld is refused in a sentence, for who has asked for it takes the
 // answer for that.
 func TestWhatIsNotHeld(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.brain.replies = said()
 	for more, want := range map[string]string{
 		`,"n":2`: "n is 1",
@@ -141,7 +141,7 @@ func TestWhatIsNotHeld(t *testing.T) {
 // TestTheOtherAPI is answered with what to use instead; OpenAI's libraries try
 // it first by now.
 func TestTheOtherAPI(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	answer, body := h.ask(t, http.MethodPost, "/v1/responses", `{"model":"perch","input":"hello"}`)
 	if answer.StatusCode != 404 || !strings.Contains(body, "/v1/chat/completions") || !strings.Contains(body, `"type":"invalid_request_error"`) {
 		t.Errorf("%d %s", answer.StatusCode, body)

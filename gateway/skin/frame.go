@@ -17,10 +17,10 @@ const (
 	kindTool   = "tool_status"
 	kindFace   = "emotion"
 	kindNotice = "notification"
-	kindStep   = "notification_changed" // an extension, for those who name it
+	kindStep   = "notification_changed" // an extension, for skins that subscribe to it
 )
 
-// stateFrame tells what a session shows.
+// stateFrame is what a session shows.
 type stateFrame struct {
 	Type    string       `json:"type"`
 	TS      int64        `json:"ts"` // seconds since 1970
@@ -30,7 +30,7 @@ type stateFrame struct {
 	Detail  *stateDetail `json:"detail,omitempty"`
 }
 
-// stateDetail says more of working and juggling.
+// stateDetail is more on working and juggling.
 type stateDetail struct {
 	Tool      string `json:"tool_name,omitempty"` // the one that began last
 	SubAgents int    `json:"subagent_count"`      // other agents at work for this one
@@ -56,7 +56,7 @@ type faceFrame struct {
 	Intensity float64   `json:"intensity"` // over 0 to 1
 }
 
-// noticeFrame is text to show. Nobody is to take it for a prompt.
+// noticeFrame is text to show. It must not be taken for a prompt.
 type noticeFrame struct {
 	Type      string    `json:"type"`
 	TS        int64     `json:"ts"`
@@ -98,7 +98,7 @@ type frame struct {
 	robot   device.ID
 	key     string // what a later frame of the same key makes stale
 	low     bool   // a notification that may be given up
-	notice  string // the notification it shows, where that is to be told
+	notice  string // the id of the notification, where it counts as shown once it is sent
 	data    []byte
 }
 
@@ -111,7 +111,7 @@ func encode(v any) []byte {
 	return data
 }
 
-// shownTo is a state as it is told to who wants all ten, or else only the
+// shownTo is a state for skins that take all ten, or else only the
 // RFC's seven (contract: docs/skins.md).
 func shownTo(all bool, s agent.Shown) agent.Shown {
 	if all {
@@ -151,7 +151,7 @@ func newNoticeFrame(f noticeFrame) *frame {
 		made.key = "n " + f.ID
 	}
 	if f.Robot == "" {
-		made.notice = f.ID // where it is for a robot, it is not told until that has told it
+		made.notice = f.ID // a robot's counts once the robot has spoken it
 	}
 	return made
 }
@@ -168,7 +168,7 @@ func newErrorFrame(at time.Time, w *wrong) *frame {
 	return &frame{key: "error", data: encode(errorFrame{"error", at.Unix(), w.code, w.message})}
 }
 
-// What a tool may tell of itself, in bytes.
+// The longest texts of a tool, in bytes.
 const (
 	mostDetail   = 1000
 	mostToolName = 200

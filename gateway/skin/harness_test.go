@@ -37,33 +37,37 @@ const (
 	page   = "https://skin.example"
 )
 
-// shelf keeps values in memory.
-type shelf[T any] struct {
+// memoryTable keeps values in memory.
+type memoryTable[T any] struct {
 	mu   sync.Mutex
 	kept map[string]T
 }
 
-func newShelf[T any]() *shelf[T] { return &shelf[T]{kept: map[string]T{}} }
+func newMemoryTable[T any]() *memoryTable[T] { return &memoryTable[T]{kept: map[string]T{}} }
 
-func (s *shelf[T]) Get(key string) (T, bool, error) {
+func (s *memoryTable[T]) Get(key string) (T, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v, there := s.kept[key]
 	return v, there, nil
 }
-func (s *shelf[T]) PutSoon(key string, v T)   { s.mu.Lock(); defer s.mu.Unlock(); s.kept[key] = v }
-func (s *shelf[T]) Put(key string, v T) error { s.PutSoon(key, v); return nil }
-func (s *shelf[T]) DeleteSoon(key string)     { s.mu.Lock(); defer s.mu.Unlock(); delete(s.kept, key) }
-func (s *shelf[T]) Delete(key string) error   { s.DeleteSoon(key); return nil }
-func (s *shelf[T]) Err() error                { return nil }
+func (s *memoryTable[T]) PutSoon(key string, v T)   { s.mu.Lock(); defer s.mu.Unlock(); s.kept[key] = v }
+func (s *memoryTable[T]) Put(key string, v T) error { s.PutSoon(key, v); return nil }
+func (s *memoryTable[T]) DeleteSoon(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.kept, key)
+}
+func (s *memoryTable[T]) Delete(key string) error { s.DeleteSoon(key); return nil }
+func (s *memoryTable[T]) Err() error              { return nil }
 
-func (s *shelf[T]) All() iter.Seq2[string, T] {
+func (s *memoryTable[T]) All() iter.Seq2[string, T] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.All(maps.Clone(s.kept))
 }
 
-// family are the robots of the house.
+// family are the registered robots.
 type family []device.ID
 
 func (f family) Get(id device.ID) (device.Robot, error) {
@@ -75,7 +79,7 @@ func (f family) Get(id device.ID) (device.Robot, error) {
 	return device.Robot{}, device.ErrUnknownRobot
 }
 
-// stranger is a robot of the house that nobody has adopted by name.
+// stranger is a robot that was not adopted by name.
 const stranger device.ID = "a0b1c2d3e4ff"
 
 func (f family) Trusts(id device.ID) bool { return slices.Contains(f, id) && id != stranger }
@@ -120,8 +124,8 @@ func (b *brain) turns() []agent.Turn {
 	return b.heard
 }
 
-// house is the door with a house behind it, served over loopback.
-type house struct {
+// harness is the door with the appliance's parts behind it, served over loopback.
+type harness struct {
 	bus     *event.Bus
 	board   *agent.Board
 	notices *notice.Store
@@ -133,15 +137,15 @@ type house struct {
 	stop    func()
 }
 
-// newHouse serves the door. change may set its options and its paces.
-func newHouse(t testing.TB, change ...func(*Options)) *house {
+// newHarness serves the door. change may set its options and its paces.
+func newHarness(t testing.TB, change ...func(*Options)) *harness {
 	t.Helper()
-	h := &house{bus: event.NewBus(), board: agent.NewBoard(), notices: notice.NewStore(newShelf[notice.Notification]()), brain: &brain{}}
+	h := &harness{bus: event.NewBus(), board: agent.NewBoard(), notices: notice.NewStore(newMemoryTable[notice.Notification]()), brain: &brain{}}
 	log := slog.New(slog.DiscardHandler)
-	timers := notice.NewTimers(newShelf[agent.Timer](), nil)
+	timers := notice.NewTimers(newMemoryTable[agent.Timer](), nil)
 	herald := notice.New(notice.Options{Store: h.notices, Timers: timers, Bus: h.bus, Log: log})
-	h.mind = agent.NewMind([]agent.Brain{h.brain}, agent.NewMemory(newShelf[agent.Entry]()), h.bus, log)
-	o := Options{Board: h.board, Bus: h.bus, Herald: herald, Notices: h.notices, Robots: family{robotA, robotB, stranger}, Mind: h.mind, Language: "en", Zone: time.UTC, Log: log}
+	h.mind = agent.NewMind([]agent.Brain{h.brain}, agent.NewMemory(newMemoryTable[agent.Entry]()), h.bus, log)
+	o := Options{Board: h.board, Bus: h.bus, Notifier: herald, Notices: h.notices, Robots: family{robotA, robotB, stranger}, Mind: h.mind, Language: "en", Zone: time.UTC, Log: log}
 	for _, c := range change {
 		c(&o)
 	}
@@ -179,7 +183,7 @@ func newHouse(t testing.TB, change ...func(*Options)) *house {
 	return h
 }
 
-func (h *house) happens(robot device.ID, session string, events ...event.Event) {
+func (h *harness) happens(robot device.ID, session string, events ...event.Event) {
 	for _, e := range events {
 		h.bus.Publish(robot, session, e)
 	}
@@ -188,14 +192,14 @@ func (h *house) happens(robot device.ID, session string, events ...event.Event) 
 // client is a skin, which checks every frame it gets against the schema.
 type client struct {
 	t     testing.TB
-	h     *house
+	h     *harness
 	conn  *socket.Conn
 	early []string // frames that came before connect returned
 }
 
-// connect opens a skin's WebSocket, and returns when the skin is told what
+// connect opens a skin's WebSocket, and returns when the skin is sent what
 // happens: the handshake is over a moment before.
-func (h *house) connect(t testing.TB) *client {
+func (h *harness) connect(t testing.TB) *client {
 	t.Helper()
 	conn, err := h.dial("Authorization", "Bearer "+secret)
 	if err != nil {
@@ -213,11 +217,11 @@ func (h *house) connect(t testing.TB) *client {
 	}
 }
 
-func (h *house) dial(header ...string) (*socket.Conn, error) {
+func (h *harness) dial(header ...string) (*socket.Conn, error) {
 	return h.dialAt("/v1/vtuber/ws", header...)
 }
 
-func (h *house) dialAt(path string, header ...string) (*socket.Conn, error) {
+func (h *harness) dialAt(path string, header ...string) (*socket.Conn, error) {
 	o := socket.Options{MaxMessage: 1 << 20, Header: http.Header{}}
 	for i := 0; i < len(header); i += 2 {
 		o.Header.Add(header[i], header[i+1])
@@ -273,8 +277,8 @@ func (c *client) until() (frames []string) {
 	}
 }
 
-// mark has every skin told something that comes after all before it.
-func (h *house) mark() string {
+// mark sends every skin something that comes after all before it.
+func (h *harness) mark() string {
 	h.marks++
 	id := fmt.Sprintf("mark-%d", h.marks)
 	h.happens("", "", event.Notification{ID: id, Text: "mark", Urgency: notice.UrgencyLow})
@@ -327,7 +331,7 @@ func validate(of string, data []byte) error {
 }
 
 // ask sends a request, and returns its answer whole.
-func (h *house) ask(t testing.TB, method, path, body string, header ...string) (*http.Response, string) {
+func (h *harness) ask(t testing.TB, method, path, body string, header ...string) (*http.Response, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, h.url+path, strings.NewReader(body))
 	if err != nil {

@@ -20,13 +20,13 @@ func (d *Door) notify(body []byte) (id string, err error) {
 		}
 	}
 	if err == nil {
-		n, err = d.o.Herald.Notify(n)
+		n, err = d.o.Notifier.Notify(n)
 	}
 	return n.ID, err
 }
 
-// fault gives the errors of other packages their place in HTTP. An error that
-// says itself how it is shown is left as it is.
+// fault gives the errors of other packages their status in HTTP. An error with a
+// code of its own is left as it is.
 func fault(err error) error {
 	for _, p := range []struct {
 		err  error

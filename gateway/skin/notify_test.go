@@ -17,7 +17,7 @@ const notificationsPath = "/v1/vtuber/notifications"
 
 // TestANotificationIsHeldForTheNextSkin, shown by it once, and by no later one.
 func TestANotificationIsHeldForTheNextSkin(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	reader := h.bus.Read()
 	answer, body := h.ask(t, http.MethodPost, notificationsPath,
 		`{"text":"CI passed","urgency":"low","action_url":"https://ci.example/452","id":"ci","speak":false,"expires_at":"2099-01-02T03:04:05Z"}`)
@@ -49,7 +49,7 @@ func TestANotificationIsHeldForTheNextSkin(t *testing.T) {
 
 // TestAcknowledgements end a notification for everybody.
 func TestAcknowledgements(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	one, other := h.connect(t), h.connect(t)
 	other.send(`{"type":"subscribe","events":["notification","notification_changed"]}`)
 	other.answered()
@@ -78,10 +78,10 @@ func TestAcknowledgements(t *testing.T) {
 	}
 }
 
-// TestWhoseNotification: one of a session or a robot is for those who are told
+// TestNotificationsAreFiltered: one of a session or a robot is for skins that take
 // of that.
-func TestWhoseNotification(t *testing.T) {
-	h := newHouse(t)
+func TestNotificationsAreFiltered(t *testing.T) {
+	h := newHarness(t)
 	all, some := h.connect(t), h.connect(t)
 	some.send(`{"type":"subscribe","session_ids":["s1","robot:a0b1c2d3e4f5"]}`)
 	some.answered()
@@ -107,7 +107,7 @@ func TestWhoseNotification(t *testing.T) {
 	if n := len(all.until()); n != len(frames)+2 {
 		t.Errorf("who is told all is told %d", n)
 	}
-	// One for a robot is its own to tell: that a skin shows it is not enough.
+	// One for a robot is spoken by that: a skin that shows it is not enough.
 	for _, n := range h.notices.Open(time.Now()) {
 		if n.Robot != "" && n.State != notice.Received {
 			t.Errorf("%+v", n)
@@ -122,7 +122,7 @@ func TestWhoseNotification(t *testing.T) {
 }
 
 func TestWhatIsNoNotification(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	for body, want := range map[string]string{
 		`{"text":"tea","robot":"020000000001"}`:              "404 unknown_robot",
 		`{"text":"tea","robot":"kitchen"}`:                   "400 bad_robot_id",
@@ -165,7 +165,7 @@ func (a *asker) Reply(id string, allow bool) error {
 func TestAQuestionIsAnswered(t *testing.T) {
 	for _, allow := range []string{"true", "false"} {
 		q := &asker{id: "q7"}
-		h := newHouse(t, func(o *Options) { o.Questions = q })
+		h := newHarness(t, func(o *Options) { o.Questions = q })
 		one, other := h.connect(t), h.connect(t)
 		h.happens("", "claude", event.ThinkingStarted{}, event.Asked{ID: "q7", Text: "May I delete this file?"})
 		one.expect(`{"type":"agent_state","state":"thinking","session_id":"claude"}`,

@@ -5,12 +5,12 @@ import "sync"
 // Bounds of what waits for one skin.
 const (
 	crowded     = 32  // frames; from then on what is stale is dropped
-	mostTools   = 256 // tools of which there is something to tell
+	mostTools   = 256 // tools with a frame
 	mostNotices = 64
 )
 
 // outbox is what waits to be sent to one skin. It takes everything at once and
-// waits for nobody. While few frames wait, every one is kept, in order. Where
+// never blocks. While few frames wait, every one is kept, in order. Where
 // many do, a frame gives way to a later one of the same key: a state or a face
 // to the session's next, what a tool was doing to what it does now. Of too
 // many notifications the oldest of low urgency is given up. A skin for which
@@ -40,7 +40,7 @@ func (o *outbox) put(frames ...*frame) {
 	o.mu.Unlock()
 	select {
 	case o.news <- struct{}{}:
-	default: // who takes has yet to look
+	default: // the writer has yet to look
 	}
 }
 

@@ -104,8 +104,8 @@ func TestFewFramesAreAllKept(t *testing.T) {
 	}
 }
 
-// TestWhoIsLate: too many notifications that may not be lost, or tools.
-func TestWhoIsLate(t *testing.T) {
+// TestALateSkin: too many notifications that may not be lost, or tools.
+func TestALateSkin(t *testing.T) {
 	for _, c := range []struct {
 		kind string
 		low  bool

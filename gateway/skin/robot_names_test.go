@@ -19,10 +19,10 @@ func called(o *Options) {
 	}
 }
 
-// TestASkinNamesARobot by the name that its owner has given it: whose talk it
-// joins, whose sessions it is shown, and who tells a notification.
+// TestASkinNamesARobot by the name that its owner has given it: to join its talk,
+// to take its sessions, and to have it speak a notification.
 func TestASkinNamesARobot(t *testing.T) {
-	h := newHouse(t, called)
+	h := newHarness(t, called)
 	c := h.connect(t)
 	c.send(`{"type":"subscribe","states":"all","session_ids":["robot:Kitchen"]}`)
 	c.answered()

@@ -16,7 +16,7 @@ import (
 // mostBody bounds the body of a notification, in bytes.
 const mostBody = 64 << 10
 
-// schema is what the frames and commands look like, for whoever reads or
+// schema is what the frames and commands look like, for authors who read or
 // generates code of it (JSON Schema, draft 2020-12).
 //
 //go:embed schema/vtuber.v1.json
@@ -88,7 +88,7 @@ func (d *Door) chatRoutes(r gin.IRouter) {
 				}
 			}
 		}
-		// Once the client has gone, what fails for it is nobody's failure.
+		// Once the client has gone, an error is not a failure.
 		if err != nil && c.Request.Context().Err() == nil {
 			_ = c.Error(err)
 		}
@@ -106,7 +106,7 @@ func (d *Door) asOpenAI(c *gin.Context) {
 		return
 	}
 	err := c.Errors.Last().Err
-	c.Errors = nil // it is told here
+	c.Errors = nil // it is rendered here
 	status, shown := openAI(err)
 	if status == http.StatusInternalServerError {
 		d.o.Log.Error("a request failed", "path", c.Request.URL.Path, "err", err)

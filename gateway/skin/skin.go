@@ -83,7 +83,7 @@ func (s *skin) read() {
 		isText, text, err := s.conn.Receive()
 		switch {
 		case errors.Is(err, socket.ErrTooBig):
-			s.log.Info("a skin sent a command that is too big; it is let go", "limit", mostCommand)
+			s.log.Info("a skin sent a command that is too big; it is disconnected", "limit", mostCommand)
 			return
 		case err != nil:
 			return
@@ -91,12 +91,12 @@ func (s *skin) read() {
 			s.out.put(newErrorFrame(time.Now(), badCommand("a command is a text message, this one is binary")))
 			continue
 		}
-		s.obey(text)
+		s.run(text)
 	}
 }
 
-// obey carries out a command.
-func (s *skin) obey(text []byte) {
+// run carries out a command.
+func (s *skin) run(text []byte) {
 	o := s.door.o
 	c, bad := parseCommand(text, o.Vocabulary, o.Words, o.Find)
 	now := time.Now()
@@ -116,7 +116,7 @@ func (s *skin) obey(text []byte) {
 }
 
 func (s *skin) acknowledge(id string) *wrong {
-	err := s.door.o.Herald.Acknowledge(id)
+	err := s.door.o.Notifier.Acknowledge(id)
 	switch {
 	case errors.Is(err, notice.ErrNotFound):
 		return &wrong{"unknown_notification", "there is no such notification; it was acknowledged already, or its time is over"}
@@ -127,7 +127,7 @@ func (s *skin) acknowledge(id string) *wrong {
 	return nil
 }
 
-// reply answers a question. The first answer counts, whoever gives it.
+// reply answers a question. The first answer counts.
 func (s *skin) reply(c reply) *wrong {
 	err := agent.ErrNoQuestion
 	if q := s.door.o.Questions; q != nil {
@@ -143,7 +143,7 @@ func (s *skin) reply(c reply) *wrong {
 	return nil
 }
 
-// internal is what a skin is told of a fault that is none of its own.
+// internal is sent to a skin where the fault is the appliance's.
 func internal() *wrong { return &wrong{"internal", "internal error; the appliance's log says more"} }
 
 // write sends what waits until the connection ends, and asks for signs of life
@@ -182,7 +182,7 @@ func (s *skin) flush(signs <-chan time.Time) bool {
 		f, late := s.out.take()
 		switch {
 		case late:
-			s.log.Info("a skin cannot keep up; it is let go")
+			s.log.Info("a skin cannot keep up; it is disconnected")
 			s.conn.Close(socket.TryLater, "you do not read fast enough; come back and take a snapshot")
 			return false
 		case f == nil:

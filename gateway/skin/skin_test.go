@@ -61,7 +61,7 @@ func theTurn(all bool) []string {
 }
 
 func TestFramesToTheLetter(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	one, two, ten := h.connect(t), h.connect(t), h.connect(t)
 	ten.send(`{"type":"subscribe","states":"all"}`)
 	for _, c := range []*client{one, two, ten} {
@@ -84,7 +84,7 @@ func TestFramesToTheLetter(t *testing.T) {
 
 // TestASkinThatComesLate sees what is, after every step of a turn.
 func TestASkinThatComesLate(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	early := h.connect(t)
 	early.send(`{"type":"subscribe","states":"all"}`)
 	early.answered()
@@ -121,7 +121,7 @@ func TestASkinThatComesLate(t *testing.T) {
 }
 
 func TestSubscriptions(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	happens := func() {
 		for robot, session := range map[device.ID]string{robotA: "s1", robotB: "s2"} {
 			h.happens(robot, session, event.RobotOnline{}, event.ListeningStarted{}, event.ThinkingStarted{},
@@ -193,7 +193,7 @@ func (c *client) answered() (frames []string) {
 }
 
 func TestCommandsThatAreWrong(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	c := h.connect(t)
 	long := strings.Repeat("x", 65)
 	many := `"` + strings.Repeat(`s","`, 64) + `s"`
@@ -245,7 +245,7 @@ func TestCommandsThatAreWrong(t *testing.T) {
 
 // TestAThousandSubscribes leave the last one standing, and nothing behind.
 func TestAThousandSubscribes(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	c := h.connect(t)
 	h.happens(robotA, "s1", event.RobotOnline{}, event.ThinkingStarted{})
 	c.until()
@@ -262,7 +262,7 @@ func TestAThousandSubscribes(t *testing.T) {
 
 // TestASessionReplacesAnother of the same robot without the first one's end.
 func TestASessionReplacesAnother(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	c := h.connect(t)
 	h.happens(robotA, "s1", event.RobotOnline{}, event.ThinkingStarted{})
 	h.happens(robotA, "s2", event.RobotOnline{})
@@ -273,14 +273,14 @@ func TestASessionReplacesAnother(t *testing.T) {
 	}
 }
 
-// TestWhatWasMissedIsReadAnew from the board, and told.
+// TestWhatWasMissedIsReadAnew from the board, and sent.
 func TestWhatWasMissedIsReadAnew(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	c := h.connect(t)
 	h.happens(robotA, "s1", event.RobotOnline{})
 	h.happens(robotB, "s2", event.RobotOnline{}, event.ThinkingStarted{})
 	c.until()
-	h.door.feed.mu.Lock() // the feed is slower than the house
+	h.door.feed.mu.Lock() // the feed is slower than the bus
 	for range 5000 {
 		h.happens("", "", event.Misheard{})
 	}

@@ -6,11 +6,11 @@ import (
 	"testing"
 )
 
-// TestSkinsAndStrangers: a robot that nobody has adopted by name is told nothing
-// for a skin, and who joins its talk is a guest there: what a stranger has said
-// before must not act in the house.
+// TestSkinsAndStrangers: a robot that was not adopted by name takes nothing from a
+// skin, and its talk, once joined, has a guest's rights: what was said to it before
+// must not act in the home.
 func TestSkinsAndStrangers(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.brain.replies = said()
 	for robot, guest := range map[string]bool{string(robotA): false, string(stranger): true} {
 		for _, session := range []string{"robot:" + robot, "vtb_" + robot} {

@@ -10,10 +10,10 @@ import (
 	"perch/event"
 )
 
-// view is one session as skins were told of it.
+// view is one session as skins were shown it.
 type view struct {
 	state  agent.State // the latest of the board's
-	states [2]shown    // as it was last told: in seven states, and in ten
+	states [2]shown    // as it was last sent: in seven states, and in ten
 	tools  []tool      // at work, in the order they began
 	asked  []asked     // questions that wait
 	felt   event.Emotion
@@ -21,7 +21,7 @@ type view struct {
 	faces  map[agent.Vocabulary]*frame
 }
 
-// shown is a state that was told.
+// shown is a state that was sent.
 type shown struct {
 	state  agent.Shown
 	detail stateDetail
@@ -38,7 +38,7 @@ type asked struct {
 	frame *frame
 }
 
-// index is where a view keeps what it told in seven states, or in ten.
+// index is where a view keeps what it sent in seven states, or in ten.
 func index(all bool) int {
 	if all {
 		return 1
@@ -48,15 +48,15 @@ func index(all bool) int {
 
 func sorted(views map[string]*view) []string { return slices.Sorted(maps.Keys(views)) }
 
-// live reports whether there is something to tell of a session: it shows
+// live reports whether there is something to show of a session: it shows
 // something, or it is open.
 func live(s agent.State, now time.Time) bool {
 	due := s.Due()
 	return s.Online || s.At(now) != agent.Idle || !due.IsZero() && due.After(now)
 }
 
-// newView is a view of which nothing was told, or nil where there is nothing to
-// tell and nothing to remember. A robot that is at rest is not told of.
+// newView is a view of which nothing was sent, or nil where there is nothing to
+// send and nothing to remember. A robot at rest is not sent.
 func newView(s agent.State, now time.Time) *view {
 	v := &view{state: s}
 	switch {
@@ -69,9 +69,9 @@ func newView(s agent.State, now time.Time) *view {
 	return v
 }
 
-// news is the frame of a state that was not told yet, or nil.
+// news is the frame of a state that was not sent yet, or nil.
 func (v *view) news(all bool, at time.Time) *frame {
-	told := &v.states[index(all)]
+	last := &v.states[index(all)]
 	now := shown{state: shownTo(all, v.state.At(at))}
 	switch v.state.At(at) {
 	case agent.Juggling:
@@ -82,7 +82,7 @@ func (v *view) news(all bool, at time.Time) *frame {
 			now.detail.Tool = device.Clip(v.tools[n-1].name, mostToolName)
 		}
 	}
-	if told.state == now.state && told.detail == now.detail {
+	if last.state == now.state && last.detail == now.detail {
 		return nil
 	}
 	f := stateFrame{Type: kindState, TS: at.Unix(), State: now.state, Session: v.state.Session, Robot: v.state.Robot}
@@ -90,7 +90,7 @@ func (v *view) news(all bool, at time.Time) *frame {
 		f.Detail = &now.detail
 	}
 	now.frame = &frame{kind: kindState, session: f.Session, robot: f.Robot, key: "s " + f.Session, data: encode(f)}
-	*told = now
+	*last = now
 	return now.frame
 }
 

@@ -27,7 +27,7 @@ type wire struct {
 
 // wire connects one, and returns when it is counted: the handshake is over a
 // moment before.
-func (h *house) wire(t testing.TB) *wire {
+func (h *harness) wire(t testing.TB) *wire {
 	t.Helper()
 	before := h.door.Connected()
 	c, err := net.Dial("tcp", strings.TrimPrefix(h.url, "http://"))
@@ -93,7 +93,7 @@ func (w *wire) closed(t testing.TB) (code int, frames []string) {
 var filler = strings.Repeat("x", 30_000)
 
 // someLate reports whether there is a skin that cannot keep up.
-func (h *house) someLate() bool {
+func (h *harness) someLate() bool {
 	h.door.mu.Lock()
 	defer h.door.mu.Unlock()
 	for s := range h.door.skins {
@@ -107,10 +107,10 @@ func (h *house) someLate() bool {
 	return false
 }
 
-// TestASkinThatDoesNotRead delays nobody, and is let go once too much waits
-// that may not be lost. What it reads then says why.
+// TestASkinThatDoesNotRead delays no other, and is disconnected once too much waits
+// that may not be lost. The close frame holds why.
 func TestASkinThatDoesNotRead(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.door.paces.send = time.Minute // this machine may be slow as well
 	slow, quick := h.wire(t), h.connect(t)
 	quick.until()
@@ -127,11 +127,11 @@ func TestASkinThatDoesNotRead(t *testing.T) {
 	}
 }
 
-// TestASkinThatReadsLittle is told the latest state and face of each session,
+// TestASkinThatReadsLittle is sent the latest state and face of each session,
 // however many there were meanwhile, and every notification that is not of low
 // urgency.
 func TestASkinThatReadsLittle(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.door.paces.send = time.Minute // this machine may be slow as well
 	slow, quick := h.wire(t), h.connect(t)
 	h.happens(robotA, "s1", event.RobotOnline{})
@@ -166,7 +166,7 @@ func TestASkinThatReadsLittle(t *testing.T) {
 
 // TestHalfOpenSockets: a skin whose network went away answers no ping.
 func TestHalfOpenSockets(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.door.paces.ping, h.door.paces.quiet = 20*time.Millisecond, time.Second
 	began := time.Now()
 	gone, there := h.wire(t), h.connect(t)
@@ -183,7 +183,7 @@ func TestHalfOpenSockets(t *testing.T) {
 	if took := time.Since(began); took < time.Second {
 		t.Errorf("it was given %v", took)
 	}
-	h.mark() // reaches who is still there
+	h.mark() // reaches the skins that are still there
 	<-over
 	if n := h.door.Connected(); n != 1 {
 		t.Errorf("%d are left", n)
@@ -193,7 +193,7 @@ func TestHalfOpenSockets(t *testing.T) {
 
 // TestAFrameThatIsTooBig ends its skin and no other.
 func TestAFrameThatIsTooBig(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	c, other := h.connect(t), h.connect(t)
 	// The other end may have closed before all of it was sent.
 	_ = c.conn.SendText([]byte(strings.Repeat("x", 1<<20)))
@@ -209,7 +209,7 @@ func TestAFrameThatIsTooBig(t *testing.T) {
 // TestTwoHundredConnectionsFromOneAddress: half of them are let in, and who
 // leaves makes room.
 func TestTwoHundredConnectionsFromOneAddress(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	var in []*socket.Conn
 	for range 200 {
 		conn, err := h.dial("Authorization", "Bearer "+secret)
@@ -266,7 +266,7 @@ func TestKeys(t *testing.T) {
 		{"a query that is", true, "?token=" + secret, nil, 101, ""},
 		{"a wrong one", true, "?token=x", nil, 401, ""},
 	} {
-		h := newHouse(t, func(o *Options) { o.QueryToken = c.query })
+		h := newHarness(t, func(o *Options) { o.QueryToken = c.query })
 		r, err := http.NewRequest(http.MethodGet, h.url+"/v1/vtuber/ws"+c.path, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -292,7 +292,7 @@ func TestKeys(t *testing.T) {
 // TestWrongKeysAreCounted, wherever they are tried, and the right one does not
 // help then.
 func TestWrongKeysAreCounted(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	refused := func(want int) {
 		t.Helper()
 		var refusal *socket.Refusal
@@ -313,9 +313,9 @@ func TestWrongKeysAreCounted(t *testing.T) {
 	}
 }
 
-// TestSkinsAreToldOfTheEnd of the appliance, and no more are let in.
-func TestSkinsAreToldOfTheEnd(t *testing.T) {
-	h := newHouse(t)
+// TestSkinsAreClosedAtTheEnd of the appliance, and no more are let in.
+func TestSkinsAreClosedAtTheEnd(t *testing.T) {
+	h := newHarness(t)
 	one, other := h.wire(t), h.wire(t)
 	h.connect(t).until()
 	go h.stop()

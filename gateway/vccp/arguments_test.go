@@ -6,9 +6,9 @@ import (
 )
 
 // TestArgumentsAreRefusedInWords: a model that writes something else than
-// belongs there is told which key it is, and nothing of this program's types.
+// belongs there is answered with the key, and with nothing of this program's types.
 func TestArgumentsAreRefusedInWords(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	m := h.model(t)
 	wave := object{"type": "action", "category": "wave", "data": object{}}
 	for _, c := range []struct {

@@ -29,7 +29,7 @@ type client struct {
 	sending sync.Mutex // an action at a time
 
 	mu     sync.Mutex
-	can    json.RawMessage // nil before it has said so
+	can    json.RawMessage // nil before it was sent
 	sensed []message       // the latest of each category, in the order they first came
 }
 
@@ -57,7 +57,7 @@ func (c *client) play(_ context.Context, action message) error {
 }
 
 // take takes what the character sends. What is no message of the protocol, and
-// what it senses before it has said what it can do, is dropped.
+// what it senses before it has sent its capabilities, is dropped.
 func (c *client) take(text []byte, now time.Time) {
 	m, err := parseMessage(text, now)
 	if err != nil {
@@ -93,7 +93,7 @@ func (c *client) ping(every time.Duration, over <-chan struct{}) {
 	for {
 		select {
 		case <-ticker.C:
-			_ = c.conn.Ping() // where it cannot be sent, nothing will be heard either
+			_ = c.conn.Ping() // where it cannot be sent, nothing will come either
 		case <-over:
 			return
 		}

@@ -38,7 +38,7 @@ const (
 type robots struct {
 	mu    sync.Mutex
 	known []device.ID
-	// strangers are those that nobody has adopted by name.
+	// strangers are those that were not adopted by name.
 	strangers map[device.ID]bool
 	tools     []device.Tool
 	asked     []string
@@ -122,8 +122,8 @@ func stackChan() []device.Tool {
 	}
 }
 
-// house is the door with the parts it has in the appliance.
-type house struct {
+// harness is the door with the parts it has in the appliance.
+type harness struct {
 	robots *robots
 	bus    *event.Bus
 	senses *perception.Board
@@ -132,10 +132,10 @@ type house struct {
 	log    *bytes.Buffer
 }
 
-// newHouse is a house in which two robots are known, served behind its key.
-func newHouse(t testing.TB, change ...func(*Options)) *house {
+// newHarness knows two robots, and is served behind its key.
+func newHarness(t testing.TB, change ...func(*Options)) *harness {
 	t.Helper()
-	h := &house{robots: &robots{known: []device.ID{robotA, robotB}, tools: stackChan()}, bus: event.NewBus(), senses: perception.NewBoard(nil), log: &bytes.Buffer{}}
+	h := &harness{robots: &robots{known: []device.ID{robotA, robotB}, tools: stackChan()}, bus: event.NewBus(), senses: perception.NewBoard(nil), log: &bytes.Buffer{}}
 	o := Options{Stage: h.robots, Residents: h.robots, Senses: h.senses, Bus: h.bus, Log: slog.New(slog.NewTextHandler(h.log, nil))}
 	for _, c := range change {
 		c(&o)
@@ -174,7 +174,7 @@ type model struct {
 	changed chan struct{}
 }
 
-func (h *house) model(t testing.TB) *model {
+func (h *harness) model(t testing.TB) *model {
 	t.Helper()
 	m := &model{t: t, changed: make(chan struct{}, 8)}
 	c := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
@@ -226,7 +226,7 @@ type body struct {
 	*socket.Conn
 }
 
-func (h *house) body(t testing.TB, session string) *body {
+func (h *harness) body(t testing.TB, session string) *body {
 	t.Helper()
 	c, err := socket.Dial(t.Context(), "ws"+strings.TrimPrefix(h.server.URL, "http")+"/vccp"+session,
 		socket.Options{MaxMessage: 1 << 20, Header: http.Header{"Authorization": {"Bearer " + key}}})
@@ -245,7 +245,7 @@ func (b *body) send(text string) {
 	}
 }
 
-// can says what a character can do, and waits until that is known.
+// can sends what a character can do, and waits until that is known.
 func (b *body) can(m *model, data string) {
 	b.t.Helper()
 	b.send(`{"type":"system","category":"capability","timestamp":"2024-01-01T00:00:00Z","data":` + data + `}`)
@@ -272,8 +272,8 @@ func until(t testing.TB, what string, happened func() bool) {
 	}
 }
 
-// post sends a request as somebody does who knows no library.
-func (h *house) post(t testing.TB, text string, header ...string) (int, http.Header, string) {
+// post sends a request without any library.
+func (h *harness) post(t testing.TB, text string, header ...string) (int, http.Header, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.server.URL+"/mcp", strings.NewReader(text))
 	if err != nil {

@@ -9,10 +9,10 @@ import (
 	"perch/device"
 )
 
-// TestStrangeSchemas: what a robot says of its tools' arguments is a
+// TestStrangeSchemas: a robot's description of its tools' arguments is a
 // stranger's, and ends nothing but that tool's use.
 func TestStrangeSchemas(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.robots.tools = nil
 	for i, kind := range []string{"", "string", "null", "OBJECT"} {
 		h.robots.tools = append(h.robots.tools, device.Tool{Name: fmt.Sprintf("self.strange_%d", i), Schema: device.Schema{Type: kind}})

@@ -20,7 +20,7 @@ const (
 	capability     = "capability" // the one category of a system message
 )
 
-// message is the one shape of the protocol. Categories are open: what nobody
+// message is the one shape of the protocol. Categories are open: one that nobody
 // here knows is passed on as it came.
 type message struct {
 	Type      string          `json:"type"`
@@ -36,7 +36,7 @@ const (
 	mostStamp    = 40
 )
 
-// parseMessage reads a message, and says in a few words what is wrong with one
+// parseMessage reads a message, and describes in a few words what is wrong with one
 // that is none. Only a missing time is made up for.
 func parseMessage(text []byte, now time.Time) (message, error) {
 	var m message

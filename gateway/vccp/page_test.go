@@ -13,7 +13,7 @@ import (
 
 // upgrade asks for a WebSocket as a page does, which can set no other header
 // than the names of subprotocols.
-func (h *house) upgrade(t *testing.T, path string, protocols ...string) *http.Response {
+func (h *harness) upgrade(t *testing.T, path string, protocols ...string) *http.Response {
 	t.Helper()
 	host := strings.TrimPrefix(h.server.URL, "http://")
 	c, err := net.Dial("tcp", host)
@@ -40,7 +40,7 @@ func (h *house) upgrade(t *testing.T, path string, protocols ...string) *http.Re
 // TestAPageComesWithItsKey: a browser breaks off where it has asked for
 // subprotocols and is answered none of them, or one it has not asked for.
 func TestAPageComesWithItsKey(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	m := h.model(t)
 	m.must("register-agent", nil)
 	coded := base64.RawURLEncoding.EncodeToString([]byte(key))

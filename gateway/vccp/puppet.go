@@ -11,7 +11,7 @@ import (
 	"perch/device"
 )
 
-// puppet is a robot of this house as a character.
+// puppet is one of this appliance's robots as a character.
 type puppet struct {
 	door  *Door
 	robot device.ID
@@ -143,7 +143,7 @@ func (p puppet) say(ctx context.Context, data json.RawMessage) error {
 	if len(s.Text) > mostSaid {
 		return fmt.Errorf("a robot is given at most %d bytes to say at once", mostSaid)
 	}
-	// One whose channel is closed says it at its next hello.
+	// A robot with a closed channel says it after its next hello.
 	_, err := p.door.o.Stage.Say(ctx, p.robot, s.Text)
 	return err
 }

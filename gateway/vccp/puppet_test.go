@@ -22,7 +22,7 @@ var toolsListed = event.ToolsListed{Count: 1}
 
 // TestRobotAsCharacter: a model embodies a robot.
 func TestRobotAsCharacter(t *testing.T) {
-	h := newHouse(t, func(o *Options) {
+	h := newHarness(t, func(o *Options) {
 		o.Presets = []string{"joy", "sad"}
 		o.Face = func(preset string) (agent.Emotion, bool) {
 			return agent.Emotion{Name: map[string]string{"joy": "happy", "sad": "sad"}[preset]}, preset == "joy" || preset == "sad"
@@ -81,7 +81,7 @@ func TestRobotAsCharacter(t *testing.T) {
 
 // TestRobotWithoutAHead has only what its tools can do.
 func TestRobotWithoutAHead(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.robots.tools = nil
 	m := h.model(t)
 	m.must("register-agent", object{"robot": string(robotA)})
@@ -96,7 +96,7 @@ func TestRobotWithoutAHead(t *testing.T) {
 
 // TestRobotsPerceptions: the latest of each name, and what is known in all.
 func TestRobotsPerceptions(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	seq := uint64(0)
 	sense := func(robot string, name, data string) {
 		seq++
@@ -167,7 +167,7 @@ func TestAngles(t *testing.T) {
 
 // TestTooManyCalls: robots are not asked for more at a time than they can do.
 func TestTooManyCalls(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	for range mostCalls {
 		h.door.calls <- struct{}{}
 	}

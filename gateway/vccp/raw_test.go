@@ -19,7 +19,7 @@ type raw struct {
 	in   *bufio.Reader
 }
 
-func (h *house) raw(t testing.TB, path string) *raw {
+func (h *harness) raw(t testing.TB, path string) *raw {
 	t.Helper()
 	host := strings.TrimPrefix(h.server.URL, "http://")
 	c, err := net.Dial("tcp", host)

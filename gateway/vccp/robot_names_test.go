@@ -9,7 +9,7 @@ import (
 
 // TestAModelNamesARobot by the name that its owner has given it.
 func TestAModelNamesARobot(t *testing.T) {
-	h := newHouse(t, func(o *Options) {
+	h := newHarness(t, func(o *Options) {
 		o.Find = func(robot string) (device.ID, error) {
 			if strings.EqualFold(robot, "kitchen") {
 				return robotA, nil

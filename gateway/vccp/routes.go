@@ -75,7 +75,7 @@ func (d *Door) post(w http.ResponseWriter, r *http.Request) error {
 	if json.Unmarshal(body, &request) != nil || request.Method != "initialize" {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusBadRequest)
-		_, _ = io.WriteString(w, noSession) // who does not read it has left
+		_, _ = io.WriteString(w, noSession) // a client that does not read it has left
 		return nil
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
@@ -88,7 +88,7 @@ func (d *Door) post(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// serve has the library answer, to somebody who has to read in time.
+// serve has the library answer a client, which has to read in time.
 func (d *Door) serve(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Access-Control-Expose-Headers", sessionHeader)
 	t := timed{w, http.NewResponseController(w)}

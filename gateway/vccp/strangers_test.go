@@ -20,11 +20,11 @@ func many(n int) (all []device.Tool) {
 	return all
 }
 
-// TestInventedRobots: robots that nobody has adopted by name are nothing to
+// TestInventedRobots: robots that were not adopted by name do not exist for
 // models, whatever their addresses and however many their tools: they are
 // neither offered nor embodied, nor named.
 func TestInventedRobots(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.robots.known = []device.ID{"000000000001", "000000000002", robotA, robotB}
 	h.robots.strangers = map[device.ID]bool{"000000000001": true, "000000000002": true}
 	h.robots.tools = many(200)
@@ -69,7 +69,7 @@ func TestInventedRobots(t *testing.T) {
 	if text, failed := m.call(string(robotA)+"_tool_000", nil); !failed || len(h.robots.take()) > 0 {
 		t.Errorf("its tool is used: %s", text)
 	}
-	// The tools follow at the next that is heard of any robot.
+	// The tools follow with the next event of any robot.
 	ctx, stop := context.WithCancel(t.Context())
 	running := make(chan struct{})
 	go func() { h.door.Run(ctx); close(running) }()
@@ -81,9 +81,9 @@ func TestInventedRobots(t *testing.T) {
 }
 
 // TestTooManySessions: the session that has been idle for longest gives way to
-// one more; those that are in use do not, and where all are, one more is told so.
+// one more; those that are in use do not, and where all are, one more is refused.
 func TestTooManySessions(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	now := time.Now()
 	h.door.now = func() time.Time { return now }
 	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{},"clientInfo":{"name":"curl","version":"1"}}}`

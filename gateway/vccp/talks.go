@@ -20,7 +20,7 @@ import (
 )
 
 // Talks are the tools that are lent to coding agents, a server for each session
-// of theirs. Who shows the session's bearer is let in, and nobody else; within a
+// of theirs. Only a client with the session's bearer is let in; within a
 // turn its tools work, and at no other time.
 type Talks struct {
 	log *slog.Logger
@@ -46,7 +46,7 @@ type Talk struct {
 	bearer string
 	server *mcp.Server
 	http   *mcp.StreamableHTTPHandler
-	calls  chan struct{} // a place for each call under way
+	calls  chan struct{} // a slot for each call under way
 
 	mu      sync.Mutex
 	turn    context.Context    // that is under way; nil between two
@@ -89,7 +89,7 @@ func (t *Talks) Close() {
 	t.waiting.Wait()
 }
 
-// errNoTalk is the answer to whoever has no talk's bearer.
+// errNoTalk is the answer to a client without a talk's bearer.
 var errNoTalk error = &door.Fault{Word: "no_talk", HTTP: http.StatusUnauthorized,
 	Sentence: "this address is for coding agents that Perch has started, within a talk of theirs; models with the skins' key come to /mcp"}
 

@@ -51,7 +51,7 @@ func (n *neck) Call(ctx context.Context, name string, args map[string]any) (devi
 
 func (*neck) Reboot(context.Context) error { return nil }
 
-// lent is a house that lends tools to agents.
+// lent is an appliance that lends tools to agents.
 type lent struct {
 	talks   *Talks
 	thinker *thinker.Brain
@@ -153,7 +153,7 @@ func TestALentTool(t *testing.T) {
 	if text, failed := m.call("self_robot_turn", object{"yaw": 40}); !failed || text != errNoTurn.Error() {
 		t.Errorf("between two turns: %t %s", failed, text)
 	}
-	// The next is one without the robot, and the agent is told so.
+	// The next is one without the robot, and the agent is notified.
 	talk.Begin(t.Context(), l.thinker.TurnTools(t.Context(), agent.Turn{}))
 	<-m.changed
 	if got := m.names(); len(got) != 0 {
@@ -229,7 +229,7 @@ func TestOddSchemas(t *testing.T) {
 	}
 }
 
-// TestTalksAreBounded: an agent that connects without end is told to stop, and
+// TestTalksAreBounded: an agent that connects without end is refused, and
 // the end of all ends all.
 func TestTalksAreBounded(t *testing.T) {
 	l := newLent(t)

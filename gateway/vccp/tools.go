@@ -29,7 +29,7 @@ type offer struct {
 	tool  device.Tool
 }
 
-// adopted are the robots that somebody has adopted by name.
+// adopted are the robots that were adopted by name.
 func (d *Door) adopted() (all []device.ID) {
 	for _, r := range d.o.Residents.List() {
 		if d.o.Residents.Trusts(r.ID) {

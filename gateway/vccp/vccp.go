@@ -1,8 +1,8 @@
 // Package vccp is the Virtual Character Control Protocol 1.0: a model comes by
 // MCP, a character by WebSocket, and what one plays the other performs. A robot
-// of this house is a character too, and its own tools are offered to the same
+// of this appliance is a character too, and its own tools are offered to the same
 // models. Coding agents that the appliance has started find the tools of their
-// talk here too (Talks). docs/vccp.md says what is as in the protocol's document, and what
+// talk here too (Talks). docs/vccp.md lists what is as in the protocol's document, and what
 // differs.
 package vccp
 
@@ -24,7 +24,7 @@ import (
 
 // stage is the robots, as a model moves them.
 type stage interface {
-	// Open are those whose channel is open and whose hello was answered.
+	// Open are the robots with an open channel, after its hello.
 	Open() []device.ID
 	// Tools are those a robot lists, or listed when it was last here.
 	Tools(id device.ID) []device.Tool
@@ -57,15 +57,15 @@ type Options struct {
 	Find func(robot string) (device.ID, error)
 	Bus  *event.Bus
 	// Face is the face that a preset of an expression stands for; nil knows the
-	// firmware's names. Presets are those a model is told of; empty is the same.
+	// firmware's names. Presets are those that a model is offered; empty is the same.
 	Face      func(preset string) (agent.Emotion, bool)
 	Presets   []string
 	UserTools bool          // models may use the tools that are for a robot's owner
-	Idle      time.Duration // a session of which nothing more is heard; 0 is an hour
+	Idle      time.Duration // a session without a request ends after it; 0 is an hour
 	Log       *slog.Logger
 }
 
-// What is held is bounded in number, and in time where nobody comes any more.
+// What is held is bounded in number, and in time where no client comes any more.
 const (
 	mostSessions = 32
 	leastIdle    = time.Minute // of a session that gives way to another
@@ -81,7 +81,7 @@ type Door struct {
 	o      Options
 	server *mcp.Server
 	http   *mcp.StreamableHTTPHandler
-	calls  chan struct{} // a place for each call under way
+	calls  chan struct{} // a slot for each call under way
 	quiet  time.Duration // how long a character may give no sign of life
 	now    func() time.Time
 
@@ -112,7 +112,7 @@ func New(o Options) *Door {
 		}
 	}
 	d := &Door{o: o, calls: make(chan struct{}, mostCalls), quiet: quietFor, now: time.Now, used: map[string]*use{}, agents: map[string]*registered{}, sockets: map[*client]bool{}, offered: map[string]offer{}}
-	// The library's own log tells of every request.
+	// The library's own log has a line for every request.
 	quiet := slog.New(slog.DiscardHandler)
 	d.server = mcp.NewServer(&mcp.Implementation{Name: "vccp", Title: "Perch", Version: "1.0.0"}, &mcp.ServerOptions{
 		Instructions: instructions, Logger: quiet, Capabilities: &mcp.ServerCapabilities{},

@@ -20,7 +20,7 @@ import (
 // TestConversation is the flow of the protocol's document, with the official
 // library on one side and a socket on the other.
 func TestConversation(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	m := h.model(t)
 	id := m.ID()
 	for tool, want := range map[string]string{"get-capability": "null", "get-perception": "null"} {
@@ -70,10 +70,10 @@ func TestConversation(t *testing.T) {
 	}
 }
 
-// TestNotPlayed: what cannot be played is told as an error, and costs nobody his
-// place.
+// TestNotPlayed: what cannot be played is answered with an error, and no character
+// is disconnected for it.
 func TestNotPlayed(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	m := h.model(t)
 	play := func(action any) (string, bool) { return m.call("play-action", object{"action": action}) }
 	wave := object{"type": "action", "category": "wave", "data": object{}}
@@ -116,7 +116,7 @@ func TestNotPlayed(t *testing.T) {
 // TestStrangers: a socket of a session that is no agent's is accepted and then
 // closed as a violation, and without the key it is not even accepted.
 func TestStrangers(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	m := h.model(t)
 	for path, want := range map[string]string{"/vccp/nobody": "Invalid session ID", "/vccp/" + m.ID(): "Invalid session ID", "/vccp": "Session ID required", "/vccp/": "Session ID required"} {
 		if code, why := h.raw(t, path).ended(); code != 1008 || why != want {
@@ -140,9 +140,9 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// TestReplaced: the later of two characters has the place, the earlier is told.
+// TestReplaced: the later of two characters is used, the earlier is notified.
 func TestReplaced(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	m := h.model(t)
 	m.must("register-agent", nil)
 	first := h.raw(t, "/vccp/"+m.ID())
@@ -158,7 +158,7 @@ func TestReplaced(t *testing.T) {
 // TestNoCrossTalk: two models, two characters; what is one's is never the
 // other's.
 func TestNoCrossTalk(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	one, two := h.model(t), h.model(t)
 	if one.ID() == two.ID() {
 		t.Fatal("one session for two")
@@ -208,7 +208,7 @@ func TestNoCrossTalk(t *testing.T) {
 
 // TestRawHTTP: what goes over the wire, without the library's client.
 func TestRawHTTP(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	for _, text := range []string{``, `{}`, `[]`, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`} {
 		if status, _, body := h.post(t, text); status != 400 || body != noSession {
 			t.Errorf("%q without a session: %d %s", text, status, body)
@@ -258,7 +258,7 @@ func TestRawHTTP(t *testing.T) {
 // TestIdleSessions: a model that comes no more is forgotten, and its character
 // closed.
 func TestIdleSessions(t *testing.T) {
-	h := newHouse(t, func(o *Options) { o.Idle = 200 * time.Millisecond })
+	h := newHarness(t, func(o *Options) { o.Idle = 200 * time.Millisecond })
 	m := h.model(t)
 	m.must("register-agent", nil)
 	b := h.body(t, "/"+m.ID())
@@ -287,7 +287,7 @@ func TestBounds(t *testing.T) {
 	if len(c.sensed) != mostCategories {
 		t.Errorf("%d categories are kept", len(c.sensed))
 	}
-	h := newHouse(t)
+	h := newHarness(t)
 	m := h.model(t)
 	m.must("register-agent", nil)
 	b := h.body(t, "/"+m.ID())
@@ -300,7 +300,7 @@ func TestBounds(t *testing.T) {
 // TestRobotsTools: those of each robot are offered under its id, run with their
 // own arguments, and follow what it lists.
 func TestRobotsTools(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	ctx, stop := context.WithCancel(t.Context())
 	ran := make(chan struct{})
 	go func() {
@@ -357,10 +357,10 @@ func TestRobotsTools(t *testing.T) {
 	}
 }
 
-// TestAHalfOpenCharacter: one whose network went away answers no ping, and is let
-// go; its model is told that there is none.
+// TestAHalfOpenCharacter: one whose network went away answers no ping, and is
+// disconnected; its model is notified that there is none.
 func TestAHalfOpenCharacter(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.door.quiet = 200 * time.Millisecond
 	m := h.model(t)
 	m.must("register-agent", nil)

@@ -18,7 +18,7 @@ import (
 const turnWithin = 3 * time.Minute
 
 // takeTranscript has a text answered.
-func (v *visit) takeTranscript(e wire.Event) error {
+func (v *connection) takeTranscript(e wire.Event) error {
 	var t transcript
 	if err := decode(e, &t); err != nil {
 		return err
@@ -50,7 +50,7 @@ func plain(text string) string {
 
 // talk is the context of a text: that of its talk at Home Assistant, or else
 // of the connection. It is given back, so that whoever keeps it goes on.
-func (v *visit) talk(t transcript) talk {
+func (v *connection) talk(t transcript) talk {
 	var named talk
 	if json.Unmarshal(t.Context, &named) == nil && named.ConversationID != "" {
 		return named
@@ -63,7 +63,7 @@ func (v *visit) talk(t transcript) talk {
 
 // answer is one being given.
 type answer struct {
-	v       *visit
+	v       *connection
 	context talk
 	begun   bool // a sentence was sent
 }

@@ -19,9 +19,9 @@ import (
 // TestHomeAssistant has the bytes of its conversation entity (2026.11), and
 // what it waits for: handled. The rest of the answer it passes over.
 func TestHomeAssistant(t *testing.T) {
-	m := says("It is three.", "Good night.")
+	m := answering("It is three.", "Good night.")
 	zone := time.FixedZone("house", 3600)
-	g := visitor(t, serve(t, Options{Mind: m, Zone: zone, Language: "en"}))
+	g := dial(t, serve(t, Options{Mind: m, Zone: zone, Language: "en"}))
 	data := `{"text": "what time is it", "language": "en-GB", "context": {"conversation_id": "01JB8SG4NJW0MH3GNPQT4J9H6X", "device_id": "abc", "satellite_id": "assist_satellite.kitchen"}}`
 	g.raw(`{"type": "transcript", "version": "1.9.0", "data_length": ` + fmt.Sprint(len(data)) + "}\n" + data)
 	const end = `"context":{"conversation_id":"01JB8SG4NJW0MH3GNPQT4J9H6X"}}`
@@ -44,16 +44,16 @@ func TestHomeAssistant(t *testing.T) {
 }
 
 func TestConversations(t *testing.T) {
-	m := says("Yes.")
+	m := answering("Yes.")
 	address := serve(t, Options{Mind: m})
-	ask := func(g *guest, context string) {
+	ask := func(g *client, context string) {
 		g.raw(`{"type":"transcript","data":{"text":"hello","language":null,"context":` + context + `}}` + "\n")
 		for _, name := range []string{typeHandledStart, typeHandledChunk, typeHandled, typeHandledStop} {
 			g.next(name)
 		}
 	}
-	one, two := visitor(t, address), visitor(t, address)
-	for _, g := range []*guest{one, one, two} {
+	one, two := dial(t, address), dial(t, address)
+	for _, g := range []*client{one, one, two} {
 		ask(g, `null`)
 	}
 	for _, context := range []string{`[]`, `{"conversation_id":7}`, `{"conversation_id":""}`, `"x"`} {
@@ -69,7 +69,7 @@ func TestConversations(t *testing.T) {
 		}
 	}
 	// A name that cannot be kept as it is stays the same name.
-	for _, g := range []*guest{one, two} {
+	for _, g := range []*client{one, two} {
 		ask(g, `{"conversation_id":"`+strings.Repeat("ü ", 500)+`"}`)
 	}
 	if name(7) != name(8) || len(name(7)) != len("wyoming:")+32 {
@@ -77,7 +77,7 @@ func TestConversations(t *testing.T) {
 	}
 }
 
-// TestAQuestionIsANo at once: whoever writes is not one who may allow things.
+// TestAQuestionIsANo at once: text has no permission to allow things.
 func TestAQuestionIsANo(t *testing.T) {
 	m := &thinker{think: func(_ context.Context, _ agent.Turn, out func(agent.Reply) error) error {
 		answers := 0
@@ -93,7 +93,7 @@ func TestAQuestionIsANo(t *testing.T) {
 		}
 		return out(agent.Say{Text: string(got.Outcome) + got.Text})
 	}}
-	g := visitor(t, serve(t, Options{Mind: m}))
+	g := dial(t, serve(t, Options{Mind: m}))
 	g.event(wire.TypeTranscript, map[string]any{"text": "delete it", "context": talk{"x"}}, nil)
 	g.expect(typeHandledStart, `{"context":{"conversation_id":"x"}}`, typeHandledChunk, `{"text":"closed"}`)
 }
@@ -112,7 +112,7 @@ func TestWhatIsNotAnswered(t *testing.T) {
 		return errors.New("canary")
 	}
 	m := &thinker{think: fails}
-	g := visitor(t, serve(t, Options{Mind: m, Sorry: "😔 Not now."}))
+	g := dial(t, serve(t, Options{Mind: m, Sorry: "😔 Not now."}))
 	for text, want := range map[string][]string{
 		"hello":                             {typeNotHandled, `{"text":"Not now."` + end},
 		"half":                              {typeHandledStart, `{"context":{"conversation_id":"x"}}`, typeHandledChunk, `{"text":"Well."}`, typeNotHandled, `{"text":"Not now."` + end, typeHandledStop, ""},
@@ -169,10 +169,10 @@ func (silence) Publish(robot device.ID, session string, _ event.Event) {
 	}
 }
 
-// TestARealMind has the mind of the house behind the door.
+// TestARealMind has the appliance's own agent behind the door.
 func TestARealMind(t *testing.T) {
 	m := agent.NewMind([]agent.Brain{echo{}}, nil, silence{}, nil)
-	g := visitor(t, serve(t, Options{Mind: m}))
+	g := dial(t, serve(t, Options{Mind: m}))
 	for _, want := range []string{"0 before: one.", "1 before: two."} {
 		g.event(wire.TypeTranscript, map[string]any{"text": strings.TrimSuffix(want[len("0 before: "):], "."), "context": talk{"x"}}, nil)
 		g.next(typeHandledStart)

@@ -14,23 +14,23 @@ import (
 	wire "perch/voice/wyoming"
 )
 
-// What one visitor may take.
+// Limits of one connection.
 const (
-	idleFor     = time.Minute      // nothing whole comes, and nothing is owed to him
+	idleFor     = time.Minute      // no whole event comes, and no answer is owed
 	writeWithin = 10 * time.Second // one event of ours is taken
 	mostQueued  = 4                // requests that wait for the one before
 	mostText    = 4000             // bytes of one request
-	lingerFor   = time.Second      // until he has read why the connection closes
-	lingerMost  = 1 << 20          // bytes that he may still send then
+	lingerFor   = time.Second      // for the client to read why the connection closes
+	lingerMost  = 1 << 20          // bytes that it may still send then
 )
 
-// limits of what a visitor sends: an utterance may come in one piece.
+// limits of what a client sends: an utterance may come in one piece.
 var limits = wire.Limits{Header: 64 << 10, Data: 64 << 10, Payload: 1 << 20}
 
-// visit is one connection. One goroutine reads it, so that a visitor who
-// leaves is noticed while he is being answered; one works, request after
-// request, as the protocol's answers have nothing that would tell them apart.
-type visit struct {
+// connection is one client's. One goroutine reads, so that a client that leaves
+// is noticed while it is being answered; one works, request after request, as
+// the protocol's answers have no ids.
+type connection struct {
 	s           *Server
 	conn        net.Conn
 	r           *wire.Reader
@@ -42,29 +42,29 @@ type visit struct {
 	w       *wire.Writer
 
 	owing sync.Mutex // guards these two and the read deadline
-	owed  int        // answers for which the visitor has done his part
+	owed  int        // answers whose requests are complete
 	over  bool       // nothing more is read
 
 	// Of the reading goroutine.
-	asked   wire.Transcribe // for the sound that follows
-	hearing *hearing        // sound that is coming
-	saying  *saying         // text that is coming, to be spoken
-	own     string          // name of a conversation that has no other
+	asked     wire.Transcribe // for the sound that follows
+	listening *listening      // sound that is coming
+	synthesis *synthesis      // text that is coming, to be spoken
+	own       string          // name of a conversation that has no other
 }
 
-// job is one request being answered. A failure ends the visit.
+// job is one request being answered. A failure ends the connection.
 type job func(ctx context.Context) error
 
-func newVisit(s *Server, conn net.Conn) *visit {
-	return &visit{
+func newConnection(s *Server, conn net.Conn) *connection {
+	return &connection{
 		s: s, conn: conn, r: wire.NewReader(conn, limits), w: wire.NewWriter(conn), writeWithin: writeWithin,
 		jobs: make(chan job, mostQueued), log: s.log.With("address", conn.RemoteAddr().String()),
 	}
 }
 
-// run serves the visitor until he leaves, fails or ctx ends, and leaves
-// nothing behind.
-func (v *visit) run(ctx context.Context) {
+// run serves the client until it leaves, fails or ctx ends, and leaves nothing
+// behind.
+func (v *connection) run(ctx context.Context) {
 	stop := context.AfterFunc(ctx, func() { _ = v.conn.Close() })
 	defer stop()
 	defer v.conn.Close()
@@ -78,19 +78,19 @@ func (v *visit) run(ctx context.Context) {
 	}()
 	err := v.read()
 	cancel()
-	if v.hearing != nil {
-		v.hearing.limit.Stop()
+	if v.listening != nil {
+		v.listening.limit.Stop()
 	}
 	if failed := <-ended; failed != nil {
 		err = failed // reading ended because of it
 	}
 	if ctx.Err() == nil {
-		v.bid(err)
+		v.explain(err)
 	}
 }
 
 // work does the jobs in order.
-func (v *visit) work(ctx context.Context) error {
+func (v *connection) work(ctx context.Context) error {
 	for ctx.Err() == nil {
 		select {
 		case do := <-v.jobs:
@@ -104,7 +104,7 @@ func (v *visit) work(ctx context.Context) error {
 }
 
 // queue has a job done after those before it.
-func (v *visit) queue(do job) error {
+func (v *connection) queue(do job) error {
 	select {
 	case v.jobs <- do:
 		return nil
@@ -113,8 +113,8 @@ func (v *visit) queue(do job) error {
 	}
 }
 
-// request queues an answer for which the visitor has done his part.
-func (v *visit) request(do job) error {
+// request queues the answer of a complete request.
+func (v *connection) request(do job) error {
 	v.owe(1)
 	return v.queue(func(ctx context.Context) error {
 		defer v.owe(-1)
@@ -122,8 +122,8 @@ func (v *visit) request(do job) error {
 	})
 }
 
-// owe counts answers. While one is owed the visitor may be silent.
-func (v *visit) owe(n int) {
+// owe counts answers. While one is owed the client may be silent.
+func (v *connection) owe(n int) {
 	v.owing.Lock()
 	defer v.owing.Unlock()
 	v.owed += n
@@ -131,7 +131,7 @@ func (v *visit) owe(n int) {
 }
 
 // rest sets how long the next event may take. The caller holds v.owing.
-func (v *visit) rest() {
+func (v *connection) rest() {
 	switch {
 	case v.over:
 	case v.owed > 0:
@@ -142,15 +142,15 @@ func (v *visit) rest() {
 }
 
 // endReading has the reading goroutine return.
-func (v *visit) endReading() {
+func (v *connection) endReading() {
 	v.owing.Lock()
 	defer v.owing.Unlock()
 	v.over = true
 	_ = v.conn.SetReadDeadline(time.Unix(1, 0))
 }
 
-// send writes an event. A visitor who does not take it is gone.
-func (v *visit) send(name string, data any, payload []byte) error {
+// send writes an event. If the client does not take it, the connection ends.
+func (v *connection) send(name string, data any, payload []byte) error {
 	e, err := wire.NewEvent(name, data, payload)
 	if err != nil {
 		return err
@@ -158,7 +158,7 @@ func (v *visit) send(name string, data any, payload []byte) error {
 	return v.write(e)
 }
 
-func (v *visit) write(e wire.Event) error {
+func (v *connection) write(e wire.Event) error {
 	v.writing.Lock()
 	defer v.writing.Unlock()
 	if err := v.conn.SetWriteDeadline(time.Now().Add(v.writeWithin)); err != nil {
@@ -170,13 +170,13 @@ func (v *visit) write(e wire.Event) error {
 	return nil
 }
 
-// gone is the error of a visitor who does not take what we write.
+// gone is the error of a client that does not take what we write.
 type gone struct{ error }
 
 func (g gone) Unwrap() error { return g.error }
 
 // read takes events until something is wrong with them.
-func (v *visit) read() error {
+func (v *connection) read() error {
 	for {
 		v.owe(0)
 		e, err := v.r.Read()
@@ -189,20 +189,20 @@ func (v *visit) read() error {
 	}
 }
 
-// take deals with one event. What we do not know is for somebody else.
-func (v *visit) take(e wire.Event) error {
+// take deals with one event. Unknown ones are ignored.
+func (v *connection) take(e wire.Event) error {
 	switch e.Type {
 	case wire.TypeDescribe:
 		return v.write(v.s.info)
 	case wire.TypePing:
 		return v.pong(e)
 	case wire.TypeTranscribe, wire.TypeAudioStart, wire.TypeAudioChunk, wire.TypeAudioStop:
-		if v.s.o.Ears == nil {
+		if v.s.o.Recognizer == nil {
 			return none("speech to text")
 		}
 		return v.takeSound(e)
 	case wire.TypeSynthesize, wire.TypeSynthesizeStart, wire.TypeSynthesizeChunk, wire.TypeSynthesizeStop:
-		if v.s.o.Mouth == nil {
+		if v.s.o.Synthesizer == nil {
 			return none("text to speech")
 		}
 		return v.takeText(e)
@@ -220,7 +220,7 @@ func none(what string) error {
 }
 
 // pong gives back the text of a ping, which may be absent.
-func (v *visit) pong(e wire.Event) error {
+func (v *connection) pong(e wire.Event) error {
 	var ping struct {
 		Text *string `json:"text"`
 	}
@@ -240,21 +240,21 @@ func tooLong() error {
 	return &failure{code: codeLength, text: fmt.Sprintf("That is more text than the %d bytes that are taken at once.", mostText)}
 }
 
-// bid tells a visitor why the connection closes, where he can still be told.
-func (v *visit) bid(err error) {
+// explain sends the client why the connection closes, where it still reads.
+func (v *connection) explain(err error) {
 	var f *failure
 	var lost gone
 	switch {
 	case errors.As(err, &f):
 	case errors.As(err, &lost):
-		v.log.Debug("a Wyoming visitor took nothing more", "err", err)
+		v.log.Debug("a Wyoming client took nothing more", "err", err)
 		return
 	case errors.Is(err, wire.ErrFormat):
 		f = &failure{codeFormat, "That is not the Wyoming protocol, or too large.", err}
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		f = &failure{code: codeIdle, text: fmt.Sprintf("Nothing came for %s.", idleFor)}
 	default:
-		return // he has left
+		return // the client has left
 	}
 	if f.code == codeFailed {
 		v.log.Warn("a Wyoming request failed", "err", f)
@@ -268,7 +268,7 @@ func (v *visit) bid(err error) {
 
 // linger reads on for a moment. To close with something unread resets the
 // connection, and what was sent last is lost.
-func (v *visit) linger() {
+func (v *connection) linger() {
 	half, ok := v.conn.(interface{ CloseWrite() error })
 	if !ok || half.CloseWrite() != nil || v.conn.SetReadDeadline(time.Now().Add(lingerFor)) != nil {
 		return

@@ -10,8 +10,8 @@ import (
 	wire "perch/voice/wyoming"
 )
 
-// FuzzConnection has a visitor send anything and leave. Whatever it was, we
-// answer with whole events, and nothing of the visit is left.
+// FuzzConnection has a client send anything and leave. Whatever it was, we
+// answer with whole events, and nothing of the connection is left.
 func FuzzConnection(f *testing.F) {
 	f.Add([]byte(everything))
 	f.Add([]byte(`{"type":"synthesize-start","data":{"voice":{"language":"en"}}}` + "\n" +
@@ -27,7 +27,7 @@ func FuzzConnection(f *testing.F) {
 		go func() {
 			defer close(sent)
 			_, _ = ours.Write(bytes)
-			// A moment for the answers, and then nobody is there.
+			// A moment for the answers, and then the client is gone.
 			_ = ours.SetReadDeadline(time.Now().Add(5 * time.Millisecond))
 		}()
 		r := wire.NewReader(ours, wire.Limits{})

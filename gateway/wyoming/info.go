@@ -20,19 +20,19 @@ func describe(o Options) (wire.Event, error) {
 		return wire.Model{Name: name, Attribution: maker, Installed: true, Version: o.Version, Description: is, Languages: o.Languages}
 	}
 	var info wire.Info
-	if o.Ears != nil {
+	if o.Recognizer != nil {
 		p := program("understands speech")
-		p.Models = []wire.Model{model(o.Ears.Name(), o.Ears.Name())}
+		p.Models = []wire.Model{model(o.Recognizer.Name(), o.Recognizer.Name())}
 		info.ASR = []wire.Program{p}
 	}
-	if o.Mouth != nil {
+	if o.Synthesizer != nil {
 		p := program("speaks")
 		p.SynthesizeStreaming = true
 		for _, name := range o.Voices {
 			p.Voices = append(p.Voices, model(name, name))
 		}
 		if len(p.Voices) == 0 {
-			p.Voices = []wire.Model{model(o.Mouth.Name(), o.Name)}
+			p.Voices = []wire.Model{model(o.Synthesizer.Name(), o.Name)}
 		}
 		info.TTS = []wire.Program{p}
 	}

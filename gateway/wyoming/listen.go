@@ -14,14 +14,14 @@ import (
 
 // Times of one utterance.
 const (
-	// listenFor is how long sound may take to come. Who speaks for as long as
-	// an utterance may be has time to begin; who dawdles holds no recognizer.
+	// listenFor is how long sound may take to come: enough for the longest
+	// utterance and a late start. A slow client does not hold a recognizer longer.
 	listenFor       = 2 * voice.LongestUtterance
 	recognizeWithin = listenFor + time.Minute // that, and the recognizer's own
 )
 
-// hearing is sound that is coming.
-type hearing struct {
+// listening is sound that is coming.
+type listening struct {
 	utterance *voice.Utterance
 	format    wire.Format
 	resampler *voice.Resampler
@@ -34,16 +34,16 @@ type hearing struct {
 }
 
 // takeSound collects an utterance, which is recognized meanwhile.
-func (v *visit) takeSound(e wire.Event) error {
+func (v *connection) takeSound(e wire.Event) error {
 	switch e.Type {
 	case wire.TypeTranscribe:
 		v.asked = wire.Transcribe{}
 		return decode(e, &v.asked)
 	case wire.TypeAudioStop:
-		if v.hearing != nil {
-			v.hearing.limit.Stop()
-			v.hearing.finish()
-			v.hearing = nil
+		if v.listening != nil {
+			v.listening.limit.Stop()
+			v.listening.finish()
+			v.listening = nil
 		}
 		return nil
 	}
@@ -52,19 +52,19 @@ func (v *visit) takeSound(e wire.Event) error {
 		return err
 	}
 	switch {
-	case v.hearing == nil:
-		if err := v.beginHearing(f); err != nil {
+	case v.listening == nil:
+		if err := v.beginListening(f); err != nil {
 			return err
 		}
-	case e.Type == wire.TypeAudioStart, f != wire.Format{} && f != v.hearing.format:
+	case e.Type == wire.TypeAudioStart, f != wire.Format{} && f != v.listening.format:
 		return &failure{code: codeFormat, text: "The sound began anew, or in another format, before its audio-stop."}
 	}
-	v.hearing.add(e.Payload)
+	v.listening.add(e.Payload)
 	return nil
 }
 
-// beginHearing has a recognizer listen to the sound that follows.
-func (v *visit) beginHearing(f wire.Format) error {
+// beginListening has a recognizer listen to the sound that follows.
+func (v *connection) beginListening(f wire.Format) error {
 	asked := v.asked
 	v.asked = wire.Transcribe{}
 	language, err := v.s.offered(asked.Language)
@@ -81,13 +81,13 @@ func (v *visit) beginHearing(f wire.Format) error {
 		// microphone has one.
 		return &failure{code: codeFormat, text: "Sound must have 8000 to 96000 samples a second, as microphones do; best is 16000."}
 	}
-	h := &hearing{utterance: voice.NewUtterance(), format: f, resampler: voice.NewResampler(f.Rate, voice.MicRate)}
+	h := &listening{utterance: voice.NewUtterance(), format: f, resampler: voice.NewResampler(f.Rate, voice.MicRate)}
 	h.finish = sync.OnceFunc(func() {
 		v.owe(1)
 		h.utterance.Finish()
 	})
 	h.limit = time.AfterFunc(listenFor, h.finish)
-	v.hearing = h
+	v.listening = h
 	return v.queue(func(ctx context.Context) error {
 		// Whatever ends the job: the utterance is over, and its answer given.
 		defer v.owe(-1)
@@ -98,7 +98,7 @@ func (v *visit) beginHearing(f wire.Format) error {
 
 // add takes sound. A piece may end anywhere, in the middle of a sample too.
 // What is more than an utterance holds is dropped, and what there is answered.
-func (h *hearing) add(payload []byte) {
+func (h *listening) add(payload []byte) {
 	size := 2 * h.format.Channels
 	if n := len(h.rest); n > 0 {
 		more := min(size-n, len(payload))
@@ -107,19 +107,19 @@ func (h *hearing) add(payload []byte) {
 		if len(h.rest) < size {
 			return
 		}
-		h.hear(h.rest)
+		h.write(h.rest)
 		h.rest = h.rest[:0]
 	}
 	for len(payload) >= size {
 		n := min(len(h.pcm)*size, len(payload)/size*size)
-		h.hear(payload[:n])
+		h.write(payload[:n])
 		payload = payload[n:]
 	}
 	h.rest = append(h.rest, payload...)
 }
 
-// hear takes whole samples, as many as h.pcm holds at most.
-func (h *hearing) hear(b []byte) {
+// write takes whole samples, as many as h.pcm holds at most.
+func (h *listening) write(b []byte) {
 	size := 2 * h.format.Channels
 	n := len(b) / size
 	for i := range n {
@@ -135,15 +135,15 @@ func (h *hearing) hear(b []byte) {
 }
 
 // recognize answers an utterance with its text. One that was refused has none.
-func (v *visit) recognize(ctx context.Context, u *voice.Utterance, o voice.Options) error {
-	leave, err := v.s.ears.take(ctx)
+func (v *connection) recognize(ctx context.Context, u *voice.Utterance, o voice.Options) error {
+	leave, err := v.s.recognizers.take(ctx)
 	if err != nil {
 		return err
 	}
 	defer leave()
 	within, cancel := context.WithTimeout(ctx, recognizeWithin)
 	defer cancel()
-	t, err := v.s.o.Ears.Recognize(within, u, o)
+	t, err := v.s.o.Recognizer.Recognize(within, u, o)
 	if err != nil {
 		return failed(ctx, "The recognizer did not answer.", err)
 	}
@@ -154,8 +154,8 @@ func (v *visit) recognize(ctx context.Context, u *voice.Utterance, o voice.Optio
 	return v.send(wire.TypeTranscript, wire.Text{Text: text}, nil)
 }
 
-// failed is the error of an engine, unless it is its visitor's or the end of
-// the visit.
+// failed is the error of an engine, unless it is the client's or the end of the
+// connection.
 func failed(ctx context.Context, text string, err error) error {
 	var lost gone
 	if ctx.Err() != nil || errors.As(err, &lost) {

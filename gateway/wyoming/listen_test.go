@@ -13,16 +13,16 @@ import (
 	wire "perch/voice/wyoming"
 )
 
-// heard is what a recognizer was given.
-type heard struct {
+// given is what a recognizer was given.
+type given struct {
 	pcm      []int16
 	language string
 }
 
-// recorder answers with a text and tells what it has heard.
-func recorder(to chan<- heard, text string) ears {
+// recorder answers with a text and reports what it was given.
+func recorder(to chan<- given, text string) recognizer {
 	return func(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
-		h := heard{language: o.Language}
+		h := given{language: o.Language}
 		var buf [1000]int16
 		for {
 			n, err := u.Read(ctx, buf[:], len(h.pcm))
@@ -69,8 +69,8 @@ func TestSoundOfEveryForm(t *testing.T) {
 		"a studio's, in stereo":      {Rate: 96000, Width: 2, Channels: 2},
 	} {
 		for _, piece := range []int{1 << 20, 2048, 1021, 3} {
-			told := make(chan heard, 1)
-			g := visitor(t, serve(t, Options{Ears: recorder(told, " hello "), Languages: []string{"en", "de"}}))
+			told := make(chan given, 1)
+			g := dial(t, serve(t, Options{Recognizer: recorder(told, " hello "), Languages: []string{"en", "de"}}))
 			g.event(wire.TypeTranscribe, map[string]any{"language": "de_CH", "name": "any"}, nil)
 			g.event(wire.TypeAudioStart, f, nil)
 			sound := tone(440, f.Rate, f.Channels, time.Second/2)
@@ -99,7 +99,7 @@ func TestSoundOfEveryForm(t *testing.T) {
 // TestItListensWhileOneSpeaks: the recognizer has the sound before its end.
 func TestItListensWhileOneSpeaks(t *testing.T) {
 	early := make(chan int)
-	g := visitor(t, serve(t, Options{Ears: ears(func(ctx context.Context, u *voice.Utterance, _ voice.Options) (voice.Transcript, error) {
+	g := dial(t, serve(t, Options{Recognizer: recognizer(func(ctx context.Context, u *voice.Utterance, _ voice.Options) (voice.Transcript, error) {
 		var buf [1600]int16
 		n, err := u.Read(ctx, buf[:], 0)
 		if err != nil {
@@ -119,8 +119,8 @@ func TestItListensWhileOneSpeaks(t *testing.T) {
 }
 
 func TestUtterancesOneAfterTheOther(t *testing.T) {
-	told := make(chan heard, 1)
-	g := visitor(t, serve(t, Options{Ears: recorder(told, "again")}))
+	told := make(chan given, 1)
+	g := dial(t, serve(t, Options{Recognizer: recorder(told, "again")}))
 	for n := range 3 {
 		g.event(wire.TypeAudioStart, wire.Format{Rate: 16000, Width: 2, Channels: 1}, nil)
 		g.event(wire.TypeAudioChunk, nil, make([]byte, 2*n+1)) // half a sample is lost with its utterance
@@ -133,15 +133,15 @@ func TestUtterancesOneAfterTheOther(t *testing.T) {
 }
 
 func TestWhatIsNotUnderstoodHasNoText(t *testing.T) {
-	g := visitor(t, serve(t, Options{Ears: ears(unclear)}))
+	g := dial(t, serve(t, Options{Recognizer: recognizer(refuses)}))
 	g.event(wire.TypeAudioStart, wire.Format{Rate: 16000, Width: 2, Channels: 1}, nil)
 	g.event(wire.TypeAudioStop, nil, nil)
 	g.expect(wire.TypeTranscript, `{"text":""}`)
 }
 
-// TestARecognizerThatFails is told of without what is no stranger's business.
+// TestARecognizerThatFails is reported without internals.
 func TestARecognizerThatFails(t *testing.T) {
-	g := visitor(t, serve(t, Options{Ears: ears(func(context.Context, *voice.Utterance, voice.Options) (voice.Transcript, error) {
+	g := dial(t, serve(t, Options{Recognizer: recognizer(func(context.Context, *voice.Utterance, voice.Options) (voice.Transcript, error) {
 		return voice.Transcript{}, errors.New("the server at tcp://10.0.0.7 said canary")
 	})}))
 	g.event(wire.TypeAudioStart, wire.Format{Rate: 16000, Width: 2, Channels: 1}, nil)
@@ -149,10 +149,10 @@ func TestARecognizerThatFails(t *testing.T) {
 	g.ended()
 }
 
-// TestWhoSpeaksTooLong is answered as far as he was heard.
-func TestWhoSpeaksTooLong(t *testing.T) {
-	told := make(chan heard, 1)
-	g := visitor(t, serve(t, Options{Ears: recorder(told, "enough")}))
+// TestTooLongAnUtterance is answered as far as it was recognized.
+func TestTooLongAnUtterance(t *testing.T) {
+	told := make(chan given, 1)
+	g := dial(t, serve(t, Options{Recognizer: recorder(told, "enough")}))
 	f := wire.Format{Rate: 16000, Width: 2, Channels: 1}
 	g.event(wire.TypeAudioStart, f, nil)
 	second := make([]byte, 2*voice.MicRate)
@@ -163,7 +163,7 @@ func TestWhoSpeaksTooLong(t *testing.T) {
 	if h := <-told; len(h.pcm) != int(voice.LongestUtterance/time.Second)*voice.MicRate {
 		t.Errorf("%d samples were heard", len(h.pcm))
 	}
-	// What he still says is nothing, and the next utterance is one.
+	// The rest of the sound is ignored, and the next utterance is a new one.
 	g.event(wire.TypeAudioChunk, f, second)
 	g.event(wire.TypeAudioStop, nil, nil)
 	g.event(wire.TypeAudioStart, f, nil)
@@ -174,12 +174,12 @@ func TestWhoSpeaksTooLong(t *testing.T) {
 	}
 }
 
-// TestWhoDawdlesHoldsNoRecognizer: there is one place, and it is free again
-// though the first visitor keeps sending.
-func TestWhoDawdlesHoldsNoRecognizer(t *testing.T) {
+// TestASlowClientHoldsNoRecognizer: there is one, and it is free again though the
+// first client keeps sending.
+func TestASlowClientHoldsNoRecognizer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newPipes()
-		run(t, Options{Ears: ears(unclear)}, l)
+		run(t, Options{Recognizer: recognizer(refuses)}, l)
 		f := wire.Format{Rate: 16000, Width: 2, Channels: 1}
 		slow := l.dial(t, "192.0.2.1:4000")
 		slow.event(wire.TypeAudioStart, f, nil)
@@ -212,7 +212,7 @@ func TestWhoDawdlesHoldsNoRecognizer(t *testing.T) {
 func TestARecognizerThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newPipes()
-		run(t, Options{Ears: ears(func(ctx context.Context, _ *voice.Utterance, _ voice.Options) (voice.Transcript, error) {
+		run(t, Options{Recognizer: recognizer(func(ctx context.Context, _ *voice.Utterance, _ voice.Options) (voice.Transcript, error) {
 			<-ctx.Done()
 			return voice.Transcript{}, ctx.Err()
 		})}, l)

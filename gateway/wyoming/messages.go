@@ -50,16 +50,15 @@ const (
 	codeIdle     = "idle"       // nothing came for too long
 	codeLanguage = "language"   // one that is not offered
 	codeLength   = "length"     // too much text
-	codeNone     = "not-served" // ears, mouth or mind that this Perch does not offer
+	codeNone     = "not-served" // a service that this Perch does not offer
 	codeFailed   = "failed"     // the engine did
 )
 
-// failure is what a visitor is told before his connection is closed. That
-// ends the waiting of clients, older Home Assistants among them, that know
-// no errors.
+// failure is sent before the connection is closed. The close ends the waiting of
+// clients that know no errors, older Home Assistants among them.
 type failure struct {
 	code, text string
-	cause      error // for the log; it may name what is no stranger's business
+	cause      error // for the log only; it may name internals
 }
 
 func (f *failure) Error() string {

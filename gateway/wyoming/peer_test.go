@@ -18,21 +18,21 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// ears are a recognizer with a script.
-type ears func(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error)
+// recognizer has a script.
+type recognizer func(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error)
 
-func (ears) Name() string { return "fake-ears" }
+func (recognizer) Name() string { return "fake-ears" }
 
-func (e ears) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
+func (e recognizer) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
 	return e(ctx, u, o)
 }
 
-// mouth is a synthesizer with a script.
-type mouth func(ctx context.Context, text string, o voice.Options, out func([]int16) error) error
+// synthesizer has a script.
+type synthesizer func(ctx context.Context, text string, o voice.Options, out func([]int16) error) error
 
-func (mouth) Name() string { return "fake-mouth" }
+func (synthesizer) Name() string { return "fake-mouth" }
 
-func (m mouth) Synthesize(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {
+func (m synthesizer) Synthesize(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {
 	return m(ctx, text, o, out)
 }
 
@@ -53,7 +53,7 @@ func lettersOf(text string) (pcm []int16) {
 	return pcm
 }
 
-// thinker is a mind with a script that keeps what it was told.
+// thinker is an agent with a script that keeps what it was given.
 type thinker struct {
 	think func(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error
 
@@ -78,8 +78,8 @@ func (m *thinker) Remembered(conversation string, e agent.Exchange, _ time.Time)
 	m.remembered[conversation] = append(m.remembered[conversation], e)
 }
 
-// says answers every turn with those sentences.
-func says(sentences ...string) *thinker {
+// answering answers every turn with those sentences.
+func answering(sentences ...string) *thinker {
 	return &thinker{think: func(_ context.Context, _ agent.Turn, out func(agent.Reply) error) error {
 		for _, s := range sentences {
 			if err := out(agent.Say{Text: s}); err != nil {
@@ -90,8 +90,8 @@ func says(sentences ...string) *thinker {
 	}}
 }
 
-// unclear recognizes nothing, once it has heard all.
-func unclear(ctx context.Context, u *voice.Utterance, _ voice.Options) (voice.Transcript, error) {
+// refuses recognizes nothing, once all has come.
+func refuses(ctx context.Context, u *voice.Utterance, _ voice.Options) (voice.Transcript, error) {
 	return voice.Transcript{Refused: true}, u.Wait(ctx)
 }
 
@@ -121,22 +121,22 @@ func run(t testing.TB, o Options, l net.Listener) *Server {
 		if err := <-ended; err != nil {
 			t.Errorf("the server ended: %v", err)
 		}
-		if visits, peers := s.limit.Open(); visits != 0 || peers != 0 {
-			t.Errorf("%d visits of %d peers are left", visits, peers)
+		if connections, peers := s.limit.Open(); connections != 0 || peers != 0 {
+			t.Errorf("%d connections of %d peers are left", connections, peers)
 		}
 	})
 	return s
 }
 
-// guest is a client, event by event or byte by byte.
-type guest struct {
+// client is a client, event by event or byte by byte.
+type client struct {
 	net.Conn
 	t testing.TB
 	r *wire.Reader
 	w *wire.Writer
 }
 
-func visitor(t testing.TB, address string) *guest {
+func dial(t testing.TB, address string) *client {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
 	if err == nil {
@@ -145,22 +145,22 @@ func visitor(t testing.TB, address string) *guest {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newGuest(t, conn)
+	return newClient(t, conn)
 }
 
-func newGuest(t testing.TB, conn net.Conn) *guest {
+func newClient(t testing.TB, conn net.Conn) *client {
 	t.Cleanup(func() { conn.Close() })
-	return &guest{conn, t, wire.NewReader(conn, wire.Limits{}), wire.NewWriter(conn)}
+	return &client{conn, t, wire.NewReader(conn, wire.Limits{}), wire.NewWriter(conn)}
 }
 
-func (g *guest) raw(bytes string) {
+func (g *client) raw(bytes string) {
 	g.t.Helper()
 	if _, err := io.WriteString(g, bytes); err != nil {
 		g.t.Fatal(err)
 	}
 }
 
-func (g *guest) event(name string, data any, payload []byte) {
+func (g *client) event(name string, data any, payload []byte) {
 	g.t.Helper()
 	e, err := wire.NewEvent(name, data, payload)
 	if err != nil {
@@ -172,7 +172,7 @@ func (g *guest) event(name string, data any, payload []byte) {
 }
 
 // next returns the next event, of that type.
-func (g *guest) next(name string) wire.Event {
+func (g *client) next(name string) wire.Event {
 	g.t.Helper()
 	e, err := g.r.Read()
 	if err != nil {
@@ -186,7 +186,7 @@ func (g *guest) next(name string) wire.Event {
 }
 
 // expect reads events of those types and data, in order.
-func (g *guest) expect(typesAndData ...string) {
+func (g *client) expect(typesAndData ...string) {
 	g.t.Helper()
 	for i := 0; i < len(typesAndData); i += 2 {
 		e := g.next(typesAndData[i])
@@ -197,7 +197,7 @@ func (g *guest) expect(typesAndData ...string) {
 }
 
 // refused reads an error with that code, and the end after it.
-func (g *guest) refused(code string) {
+func (g *client) refused(code string) {
 	g.t.Helper()
 	var f wire.Failure
 	if err := g.next(wire.TypeError).Decode(&f); err != nil || f.Code != code || f.Text == "" {
@@ -207,7 +207,7 @@ func (g *guest) refused(code string) {
 }
 
 // ended reads the end.
-func (g *guest) ended() {
+func (g *client) ended() {
 	g.t.Helper()
 	if e, err := g.r.Read(); !errors.Is(err, io.EOF) {
 		g.t.Errorf("instead of the end: %s %s (%v)", e.Type, e.Data, err)
@@ -249,8 +249,8 @@ func (n name) String() string  { return string(n) }
 
 func (f from) RemoteAddr() net.Addr { return name(f.addr) }
 
-func (p *pipes) dial(t testing.TB, addr string) *guest {
+func (p *pipes) dial(t testing.TB, addr string) *client {
 	ours, theirs := net.Pipe()
 	p.conns <- from{theirs, addr}
-	return newGuest(t, ours)
+	return newClient(t, ours)
 }

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// sentenceWithin is how long a sentence may take to be made and taken. Who
-	// plays it as it comes takes as long as it lasts.
+	// sentenceWithin is how long a sentence may take to be made and taken. A
+	// client that plays it as it comes takes as long as it lasts.
 	sentenceWithin = time.Minute
 	mostSamples    = 2048 // of sound in one event
 )
@@ -22,8 +22,8 @@ const (
 // format of the sound we make.
 var format = wire.Format{Rate: voice.SpeakerRate, Width: 2, Channels: 1}
 
-// saying is text that is coming, cut into sentences as it comes.
-type saying struct {
+// synthesis is text that is coming, cut into sentences as it comes.
+type synthesis struct {
 	speech    *llm.Speech
 	bytes     int
 	sentences chan string // holds all that mostText bytes can be cut into
@@ -31,25 +31,25 @@ type saying struct {
 }
 
 // takeText collects a text, which is spoken meanwhile.
-func (v *visit) takeText(e wire.Event) error {
+func (v *connection) takeText(e wire.Event) error {
 	switch e.Type {
 	case wire.TypeSynthesizeChunk:
 		var t wire.Text
 		if err := decode(e, &t); err != nil {
 			return err
 		}
-		if v.saying == nil {
+		if v.synthesis == nil {
 			return &failure{code: codeFormat, text: "A synthesize-chunk comes after a synthesize-start."}
 		}
-		return v.say(v.saying, t.Text)
+		return v.synthesizeText(v.synthesis, t.Text)
 	case wire.TypeSynthesizeStop:
-		if v.saying != nil {
-			v.endSaying(v.saying)
-			v.saying = nil
+		if v.synthesis != nil {
+			v.endSynthesis(v.synthesis)
+			v.synthesis = nil
 		}
 		return nil
 	case wire.TypeSynthesize:
-		if v.saying != nil {
+		if v.synthesis != nil {
 			return nil // the whole of the stream, for servers that take no parts
 		}
 	}
@@ -57,31 +57,31 @@ func (v *visit) takeText(e wire.Event) error {
 	if err := decode(e, &asked); err != nil {
 		return err
 	}
-	s, err := v.newSaying(asked)
+	s, err := v.newSynthesis(asked)
 	if err != nil {
 		return err
 	}
 	if e.Type == wire.TypeSynthesize {
-		if err := v.say(s, asked.Text); err != nil {
+		if err := v.synthesizeText(s, asked.Text); err != nil {
 			return err
 		}
-		v.endSaying(s)
-		return v.queue(func(ctx context.Context) error { return v.speakWhole(ctx, s) })
+		v.endSynthesis(s)
+		return v.queue(func(ctx context.Context) error { return v.speakAtOnce(ctx, s) })
 	}
-	if v.saying != nil {
+	if v.synthesis != nil {
 		return &failure{code: codeFormat, text: "A synthesize-start comes after the synthesize-stop of the one before."}
 	}
-	v.saying = s
+	v.synthesis = s
 	return v.queue(func(ctx context.Context) error { return v.speakStream(ctx, s) })
 }
 
-// newSaying takes how a text is to be spoken. A voice we did not list is left
-// to the mouth's choice, as no name of a stranger's goes into an engine.
-func (v *visit) newSaying(asked synthesize) (*saying, error) {
+// newSynthesis takes how a text is to be spoken. For a voice we did not list the
+// synthesizer chooses: a client's text never names an engine's voice.
+func (v *connection) newSynthesis(asked synthesize) (*synthesis, error) {
 	if asked.Format != "" && asked.Format != "text" {
 		return nil, &failure{code: codeFormat, text: "Only plain text is spoken here; its text_format is text."}
 	}
-	s := &saying{sentences: make(chan string, mostText), options: voice.Options{Language: v.s.o.Language}}
+	s := &synthesis{sentences: make(chan string, mostText), options: voice.Options{Language: v.s.o.Language}}
 	if asked.Voice != nil && asked.Voice.Name == "" {
 		var err error
 		if s.options.Language, err = v.s.offered(asked.Voice.Language); err != nil {
@@ -95,8 +95,8 @@ func (v *visit) newSaying(asked synthesize) (*saying, error) {
 	return s, nil
 }
 
-// say cuts more text into sentences. Each is an answer owed.
-func (v *visit) say(s *saying, text string) error {
+// synthesizeText cuts more text into sentences. Each is an answer owed.
+func (v *connection) synthesizeText(s *synthesis, text string) error {
 	if s.bytes += len(text); s.bytes > mostText {
 		return tooLong()
 	}
@@ -107,14 +107,14 @@ func (v *visit) say(s *saying, text string) error {
 	return nil
 }
 
-// endSaying says that no more text comes. The end is answered too.
-func (v *visit) endSaying(s *saying) {
+// endSynthesis marks the end of the text. The end is answered too.
+func (v *connection) endSynthesis(s *synthesis) {
 	v.cut(s, s.speech.End())
 	v.owe(1)
 	close(s.sentences)
 }
 
-func (v *visit) cut(s *saying, replies []agent.Reply) {
+func (v *connection) cut(s *synthesis, replies []agent.Reply) {
 	for _, r := range replies {
 		if sentence, ok := r.(agent.Say); ok {
 			v.owe(1)
@@ -123,8 +123,8 @@ func (v *visit) cut(s *saying, replies []agent.Reply) {
 	}
 }
 
-// speakWhole answers a text with one piece of sound.
-func (v *visit) speakWhole(ctx context.Context, s *saying) error {
+// speakAtOnce answers a text with one piece of sound.
+func (v *connection) speakAtOnce(ctx context.Context, s *synthesis) error {
 	if err := v.send(wire.TypeAudioStart, format, nil); err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (v *visit) speakWhole(ctx context.Context, s *saying) error {
 
 // speakStream answers each sentence with a piece of sound, while more text
 // comes.
-func (v *visit) speakStream(ctx context.Context, s *saying) error {
+func (v *connection) speakStream(ctx context.Context, s *synthesis) error {
 	err := v.speakAll(ctx, s, func(ctx context.Context, sentence string, o voice.Options) error {
 		if err := v.send(wire.TypeAudioStart, format, nil); err != nil {
 			return err
@@ -153,7 +153,7 @@ func (v *visit) speakStream(ctx context.Context, s *saying) error {
 }
 
 // speakAll speaks the sentences as they come, until no more do.
-func (v *visit) speakAll(ctx context.Context, s *saying, speak func(context.Context, string, voice.Options) error) error {
+func (v *connection) speakAll(ctx context.Context, s *synthesis, speak func(context.Context, string, voice.Options) error) error {
 	for {
 		select {
 		case sentence, more := <-s.sentences:
@@ -172,8 +172,8 @@ func (v *visit) speakAll(ctx context.Context, s *saying, speak func(context.Cont
 }
 
 // speak sends the sound of a sentence as it is made.
-func (v *visit) speak(ctx context.Context, sentence string, o voice.Options) error {
-	leave, err := v.s.mouths.take(ctx)
+func (v *connection) speak(ctx context.Context, sentence string, o voice.Options) error {
+	leave, err := v.s.synthesizers.take(ctx)
 	if err != nil {
 		return err
 	}
@@ -181,7 +181,7 @@ func (v *visit) speak(ctx context.Context, sentence string, o voice.Options) err
 	within, cancel := context.WithTimeout(ctx, sentenceWithin)
 	defer cancel()
 	sound := make([]byte, 0, 2*mostSamples)
-	err = v.s.o.Mouth.Synthesize(within, sentence, o, func(pcm []int16) error {
+	err = v.s.o.Synthesizer.Synthesize(within, sentence, o, func(pcm []int16) error {
 		for piece := range slices.Chunk(pcm, mostSamples) {
 			if err := within.Err(); err != nil {
 				return err

@@ -17,7 +17,7 @@ import (
 )
 
 // sound reads chunks up to the next event that is none, and returns that too.
-func (g *guest) sound() (pcm []int16, last wire.Event) {
+func (g *client) sound() (pcm []int16, last wire.Event) {
 	g.t.Helper()
 	for {
 		e, err := g.r.Read()
@@ -38,9 +38,9 @@ func (g *guest) sound() (pcm []int16, last wire.Event) {
 
 const started = `{"rate":24000,"width":2,"channels":1}`
 
-// TestATextIsOneSound, cleaned of what is not for the ear.
+// TestATextIsOneSound, without what cannot be spoken.
 func TestATextIsOneSound(t *testing.T) {
-	g := visitor(t, serve(t, Options{Mouth: mouth(letters)}))
+	g := dial(t, serve(t, Options{Synthesizer: synthesizer(letters)}))
 	g.event(wire.TypeSynthesize, map[string]any{"text": "😀 It is **three**. See https://example.com now.", "voice": map[string]any{"name": "x", "speaker": "y"}, "text_format": "text"}, nil)
 	g.expect(wire.TypeAudioStart, started)
 	pcm, last := g.sound()
@@ -55,7 +55,7 @@ func TestATextIsOneSound(t *testing.T) {
 // TestSentencesAreSpokenAsTheyCome: the first is heard before the second is
 // written.
 func TestSentencesAreSpokenAsTheyCome(t *testing.T) {
-	g := visitor(t, serve(t, Options{Mouth: mouth(letters)}))
+	g := dial(t, serve(t, Options{Synthesizer: synthesizer(letters)}))
 	for range 2 {
 		g.event(wire.TypeSynthesizeStart, map[string]any{"voice": nil}, nil)
 		g.event(wire.TypeSynthesizeChunk, wire.Text{Text: "It is th"}, nil)
@@ -82,7 +82,7 @@ func TestSentencesAreSpokenAsTheyCome(t *testing.T) {
 func TestVoices(t *testing.T) {
 	asked := make(chan voice.Options, 1)
 	address := serve(t, Options{
-		Mouth: mouth(func(_ context.Context, _ string, o voice.Options, _ func([]int16) error) error {
+		Synthesizer: synthesizer(func(_ context.Context, _ string, o voice.Options, _ func([]int16) error) error {
 			asked <- o
 			return nil
 		}),
@@ -98,7 +98,7 @@ func TestVoices(t *testing.T) {
 		`{"name":"","language":"en-US","more":{}}`: {Language: "en-US"},
 	} {
 		for _, name := range []string{wire.TypeSynthesize, wire.TypeSynthesizeStart} {
-			g := visitor(t, address)
+			g := dial(t, address)
 			g.raw(`{"type":"` + name + `","data":{"text":"Hi","voice":` + v + `}}` + "\n")
 			if name == wire.TypeSynthesizeStart {
 				g.event(wire.TypeSynthesizeChunk, wire.Text{Text: "Hi"}, nil)
@@ -112,8 +112,8 @@ func TestVoices(t *testing.T) {
 	}
 }
 
-func TestAMouthThatFails(t *testing.T) {
-	g := visitor(t, serve(t, Options{Mouth: mouth(func(_ context.Context, _ string, _ voice.Options, out func([]int16) error) error {
+func TestASynthesizerThatFails(t *testing.T) {
+	g := dial(t, serve(t, Options{Synthesizer: synthesizer(func(_ context.Context, _ string, _ voice.Options, out func([]int16) error) error {
 		_ = out([]int16{1, 2})
 		return errors.New("canary")
 	})}))
@@ -152,8 +152,8 @@ func espeak(ctx context.Context, text string, _ voice.Options, out func([]int16)
 // it: what a real synthesizer says arrives as it was said, and is heard as it
 // is sent.
 func TestOurOwnClient(t *testing.T) {
-	told := make(chan heard, 1)
-	address := serve(t, Options{Ears: recorder(told, "it is three"), Mouth: mouth(espeak), Mind: says("Yes."), Voices: []string{"en-us"}})
+	told := make(chan given, 1)
+	address := serve(t, Options{Recognizer: recorder(told, "it is three"), Synthesizer: synthesizer(espeak), Mind: answering("Yes."), Voices: []string{"en-us"}})
 	client, err := wire.New(wire.Options{Address: "tcp://" + address, Voice: "en-us", Language: "en"})
 	if err != nil {
 		t.Fatal(err)
@@ -214,8 +214,8 @@ func sentencesOf(text string) (all []string) {
 // transcript, and from the text to the first sound, with engines that answer
 // at once.
 func TestWhatTheServerAdds(t *testing.T) {
-	told := make(chan heard, 100)
-	g := visitor(t, serve(t, Options{Ears: recorder(told, "yes"), Mouth: mouth(letters)}))
+	told := make(chan given, 100)
+	g := dial(t, serve(t, Options{Recognizer: recorder(told, "yes"), Synthesizer: synthesizer(letters)}))
 	f := wire.Format{Rate: 16000, Width: 2, Channels: 1}
 	const rounds = 50
 	var ear, lips time.Duration

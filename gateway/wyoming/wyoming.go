@@ -1,13 +1,13 @@
 // Package wyoming serves Perch over the Wyoming protocol, for Home Assistant
-// and whoever else speaks it: its ears (asr), its mouth (tts), and its mind as
-// a conversation agent (handle).
+// and other clients: speech recognition (asr), speech synthesis (tts), and a
+// conversation agent (handle).
 //
-// The protocol knows no keys and no encryption, so this door has no lock. Who
-// reaches it may have speech recognized and spoken, and may talk with the mind,
-// but not through a robot: nothing moves, and a question that wants consent is
-// answered with no. It is bound to loopback or to the household's network by
-// whoever names its address, and is closed where none is named. What it spends
-// on any one visitor is bounded.
+// The protocol has no keys and no encryption, so this door has no lock. Every
+// client that reaches it may have speech recognized and spoken, and may talk with
+// the agent, but not through a robot: nothing moves, and a question that needs
+// consent is answered with no. The owner binds it to loopback or to the home
+// network by naming its address; without an address it is closed. What it spends
+// on one client is bounded.
 package wyoming
 
 import (
@@ -28,7 +28,7 @@ import (
 	wire "perch/voice/wyoming"
 )
 
-// mind answers what is written to it.
+// mind is the agent: it answers text.
 type mind interface {
 	// Answer has a turn answered through out, in order.
 	Answer(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error
@@ -36,47 +36,47 @@ type mind interface {
 	Remembered(conversation string, e agent.Exchange, now time.Time)
 }
 
-// Options are what a Server is made of. Of Mind, Ears and Mouth one is enough;
-// what is nil is not offered.
+// Options are what a Server is made of. One of Mind, Recognizer and
+// Synthesizer is enough; what is nil is not offered.
 type Options struct {
-	Listen []net.Listener // TCP; the server closes them
-	Mind   mind
-	Ears   voice.Recognizer
-	Mouth  voice.Synthesizer
+	Listen      []net.Listener // TCP; the server closes them
+	Mind        mind
+	Recognizer  voice.Recognizer
+	Synthesizer voice.Synthesizer
 
 	Language  string         // BCP 47, for requests that name none; "en" where empty
 	Languages []string       // all that are offered; Language where empty
-	Voices    []string       // the mouth's own names that may be asked for, the first its choice; may be empty
+	Voices    []string       // the synthesizer's own names that may be asked for, the first its choice; may be empty
 	Zone      *time.Location // the household's; UTC where nil
 
 	// AtOnce is how many utterances are recognized at once; 0 is one, since
-	// the embedded recognizer has two places and the robots come first. Those
+	// the embedded recognizer takes two and the robots come first. Utterances
 	// that wait are kept.
 	AtOnce int
 
-	Sorry   string // what is answered where no mind does
+	Sorry   string // the answer where the agent fails
 	Name    string // the services', as Home Assistant shows them; "Perch" where empty
 	ID      string // of this appliance
 	Version string
 	Log     *slog.Logger
 }
 
-// What all visitors together may take.
+// Limits of all clients together.
 const (
-	mostConns   = 32 // connections
-	mostOfPeer  = 8  // of them from one address
-	mostTurns   = 4  // being answered
-	mostMouths  = 2  // sentences being synthesized
-	acceptPause = 50 * time.Millisecond
+	mostConns     = 32 // connections
+	mostOfPeer    = 8  // of them from one address
+	mostTurns     = 4  // being answered
+	mostSyntheses = 2  // sentences being synthesized
+	acceptPause   = 50 * time.Millisecond
 )
 
-// Server serves visitors. Its methods are safe for concurrent use.
+// Server serves clients. Its methods are safe for concurrent use.
 type Server struct {
 	o    Options
 	log  *slog.Logger
 	info wire.Event
 
-	ears, mouths, turns slots
+	recognizers, synthesizers, turns slots
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -104,10 +104,10 @@ func (s slots) take(ctx context.Context) (release func(), err error) {
 // languageTag is what a language of BCP 47 looks like.
 var languageTag = regexp.MustCompile(`^[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8}){0,4}$`)
 
-// New returns a server that accepts nobody before Run.
+// New returns a server that accepts no connection before Run.
 func New(o Options) (*Server, error) {
-	if o.Mind == nil && o.Ears == nil && o.Mouth == nil {
-		return nil, errors.New("a Wyoming server needs ears, a mouth or a mind to serve")
+	if o.Mind == nil && o.Recognizer == nil && o.Synthesizer == nil {
+		return nil, errors.New("a Wyoming server needs a recognizer, a synthesizer or an agent to serve")
 	}
 	o.Language = cmp.Or(o.Language, "en")
 	if len(o.Languages) == 0 {
@@ -136,14 +136,14 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{
 		o: o, log: o.Log, info: info, limit: door.NewConnectionLimit(mostConns, mostOfPeer),
-		ears: make(slots, max(1, o.AtOnce)), mouths: make(slots, mostMouths), turns: make(slots, mostTurns),
+		recognizers: make(slots, max(1, o.AtOnce)), synthesizers: make(slots, mostSyntheses), turns: make(slots, mostTurns),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s, nil
 }
 
 // Run serves until ctx ends or the server is closed, and returns when every
-// visitor is gone.
+// connection is closed.
 func (s *Server) Run(ctx context.Context) error {
 	defer s.Close()
 	stop := context.AfterFunc(ctx, s.shut)
@@ -185,7 +185,7 @@ func (s *Server) shut() {
 	}
 }
 
-// accept lets visitors in. Where the system has no room for another, it waits.
+// accept accepts connections. Where the system has no room for another, it waits.
 func (s *Server) accept(l net.Listener) error {
 	for {
 		conn, err := l.Accept()
@@ -212,13 +212,13 @@ func (s *Server) accept(l net.Listener) error {
 func (s *Server) admit(conn net.Conn) {
 	peer := door.PeerOf(conn.RemoteAddr().String())
 	release, err := s.begin(peer)
-	v := newVisit(s, conn)
+	v := newConnection(s, conn)
 	if err != nil {
 		// A new connection's buffer takes a sentence at once.
 		v.writeWithin = 100 * time.Millisecond
 		_ = v.send(wire.TypeError, wire.Failure{Text: "There are too many connections; try again later.", Code: codeBusy}, nil)
 		_ = conn.Close()
-		s.log.Debug("a Wyoming connection was turned away", "address", peer)
+		s.log.Debug("a Wyoming connection was refused: too many are open", "address", peer)
 		return
 	}
 	go func() {

@@ -16,15 +16,15 @@ import (
 )
 
 func all() Options {
-	return Options{Ears: ears(unclear), Mouth: mouth(letters), Mind: says("Yes.")}
+	return Options{Recognizer: recognizer(refuses), Synthesizer: synthesizer(letters), Mind: answering("Yes.")}
 }
 
 func TestOptions(t *testing.T) {
 	for name, o := range map[string]Options{
 		"nothing to serve":    {},
-		"no language":         {Mouth: mouth(letters), Language: "klingon spoken"},
-		"a list with a fault": {Mouth: mouth(letters), Languages: []string{"en", ""}},
-		"less than none":      {Ears: ears(unclear), AtOnce: -1},
+		"no language":         {Synthesizer: synthesizer(letters), Language: "klingon spoken"},
+		"a list with a fault": {Synthesizer: synthesizer(letters), Languages: []string{"en", ""}},
+		"less than none":      {Recognizer: recognizer(refuses), AtOnce: -1},
 	} {
 		if _, err := New(o); err == nil {
 			t.Errorf("%s: no error", name)
@@ -37,7 +37,7 @@ func TestInfo(t *testing.T) {
 	o := all()
 	o.Name, o.ID, o.Version = "Perch", "perch-1a2b", "0.3.0"
 	o.Languages, o.Voices = []string{"en", "de-CH"}, []string{"en-us", "de"}
-	g := visitor(t, serve(t, o))
+	g := dial(t, serve(t, o))
 	g.raw(`{"type": "describe", "version": "1.9.0"}` + "\n")
 	rest := `"attribution":{"name":"Perch","url":""},"installed":true,`
 	model := func(name, is string) string {
@@ -50,12 +50,12 @@ func TestInfo(t *testing.T) {
 
 func TestWhatIsNotThereIsNotServed(t *testing.T) {
 	for name, o := range map[string]Options{
-		`"asr"`:    {Ears: ears(unclear)},
-		`"tts"`:    {Mouth: mouth(letters)},
-		`"handle"`: {Mind: says("Yes.")},
+		`"asr"`:    {Recognizer: recognizer(refuses)},
+		`"tts"`:    {Synthesizer: synthesizer(letters)},
+		`"handle"`: {Mind: answering("Yes.")},
 	} {
 		address := serve(t, o)
-		g := visitor(t, address)
+		g := dial(t, address)
 		g.event(wire.TypeDescribe, nil, nil)
 		info := string(g.next(wire.TypeInfo).Data)
 		for _, kind := range []string{`"asr"`, `"tts"`, `"handle"`} {
@@ -65,7 +65,7 @@ func TestWhatIsNotThereIsNotServed(t *testing.T) {
 		}
 		for kind, request := range map[string]string{`"asr"`: wire.TypeTranscribe, `"tts"`: wire.TypeSynthesizeStart, `"handle"`: wire.TypeTranscript} {
 			if kind != name {
-				g := visitor(t, address)
+				g := dial(t, address)
 				g.event(request, nil, nil)
 				g.refused(codeNone)
 			}
@@ -74,7 +74,7 @@ func TestWhatIsNotThereIsNotServed(t *testing.T) {
 }
 
 func TestPingsAndStrangers(t *testing.T) {
-	g := visitor(t, serve(t, all()))
+	g := dial(t, serve(t, all()))
 	g.event("run-satellite", nil, nil)
 	g.event("intent", map[string]any{"name": "HassTurnOn"}, []byte("payload"))
 	g.event("audio-stop", nil, nil)
@@ -84,7 +84,7 @@ func TestPingsAndStrangers(t *testing.T) {
 	g.expect(wire.TypePong, "", wire.TypePong, `{"text":"hö"}`)
 }
 
-// everything is a visit with everything in it, and what is answered.
+// everything is a connection with everything in it, and what is answered.
 const everything = `{"type":"describe"}` + "\n" +
 	`{"type":"transcribe","data":{"language":"en"}}` + "\n" +
 	`{"type":"audio-start","data":{"rate":16000,"width":2,"channels":1}}` + "\n" +
@@ -95,7 +95,7 @@ const everything = `{"type":"describe"}` + "\n" +
 
 func TestEveryCutOfTheBytes(t *testing.T) {
 	said := func(pieces func(string) []string) (types string) {
-		g := visitor(t, serve(t, all()))
+		g := dial(t, serve(t, all()))
 		for _, p := range pieces(everything) {
 			g.raw(p)
 		}
@@ -147,7 +147,7 @@ func TestGarbage(t *testing.T) {
 		"a stream that is a book": {`{"type":"synthesize-start"}` + "\n" + strings.Repeat(`{"type":"synthesize-chunk","data":{"text":"`+strings.Repeat("a", 1000)+`"}}`+"\n", 5), codeLength},
 	} {
 		t.Run(what, func(t *testing.T) {
-			g := visitor(t, address)
+			g := dial(t, address)
 			g.t = t
 			_ = g.SetDeadline(time.Now().Add(10 * time.Second))
 			_, _ = io.WriteString(g, test.bytes) // it may not take all of them
@@ -174,14 +174,14 @@ func TestTooManyRequestsAtOnce(t *testing.T) {
 		<-ctx.Done()
 		return ctx.Err()
 	}}
-	g := visitor(t, serve(t, o))
+	g := dial(t, serve(t, o))
 	for range mostQueued + 2 {
 		g.event(wire.TypeTranscript, wire.Text{Text: "hello"}, nil)
 	}
 	g.refused(codeBusy)
 }
 
-func TestVisitorsAreCounted(t *testing.T) {
+func TestConnectionsAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newPipes()
 		s := run(t, all(), l)
@@ -194,10 +194,10 @@ func TestVisitorsAreCounted(t *testing.T) {
 		}
 		g := l.dial(t, "192.0.2.99:4000")
 		g.refused(codeBusy)
-		if visits, peers := s.limit.Open(); visits != mostConns || peers != mostConns/mostOfPeer {
-			t.Errorf("%d visits of %d peers", visits, peers)
+		if connections, peers := s.limit.Open(); connections != mostConns || peers != mostConns/mostOfPeer {
+			t.Errorf("%d connections of %d peers", connections, peers)
 		}
-		// They do not even take their answers; their places are free again.
+		// They do not even take their answers; the limit has room again.
 		time.Sleep(writeWithin + time.Second)
 		g = l.dial(t, "192.0.2.99:4000")
 		g.event(wire.TypePing, nil, nil)
@@ -237,7 +237,7 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// TestPatience: who waits for an answer is not idle.
+// TestPatience: a client that waits for an answer is not idle.
 func TestPatience(t *testing.T) {
 	const long = idleFor + 30*time.Second
 	synctest.Test(t, func(t *testing.T) {
@@ -262,12 +262,12 @@ func TestPatience(t *testing.T) {
 	})
 }
 
-// TestWhoReadsNothingIsDropped, and what was being made for him ends.
-func TestWhoReadsNothingIsDropped(t *testing.T) {
+// TestAClientThatReadsNothingIsDropped, and what was being made for it ends.
+func TestAClientThatReadsNothingIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newPipes()
 		ended := make(chan error, 1)
-		run(t, Options{Mouth: mouth(func(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {
+		run(t, Options{Synthesizer: synthesizer(func(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {
 			for {
 				if err := letters(ctx, text, o, out); err != nil {
 					ended <- err
@@ -289,12 +289,12 @@ func TestWhoReadsNothingIsDropped(t *testing.T) {
 	})
 }
 
-// TestASentenceEnds: a mouth that goes on for ever, for somebody who reads so
-// slowly that no write fails, gives its place back.
+// TestASentenceEnds: a synthesizer that goes on for ever, for a client that reads
+// so slowly that no write fails, is cancelled.
 func TestASentenceEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newPipes()
-		run(t, Options{Mouth: mouth(func(_ context.Context, text string, _ voice.Options, out func([]int16) error) error {
+		run(t, Options{Synthesizer: synthesizer(func(_ context.Context, text string, _ voice.Options, out func([]int16) error) error {
 			for {
 				if err := out(lettersOf(text)); err != nil {
 					return err
@@ -317,8 +317,8 @@ func TestASentenceEnds(t *testing.T) {
 	})
 }
 
-// TestWhoLeavesIsNotServed: at each stage the work for him is cancelled.
-func TestWhoLeavesIsNotServed(t *testing.T) {
+// TestAClientThatLeavesIsNotServed: at each stage the work for it is cancelled.
+func TestAClientThatLeavesIsNotServed(t *testing.T) {
 	began, ended := make(chan struct{}, 1), make(chan error, 1)
 	wait := func(ctx context.Context) error {
 		began <- struct{}{}
@@ -327,10 +327,10 @@ func TestWhoLeavesIsNotServed(t *testing.T) {
 		return ctx.Err()
 	}
 	address := serve(t, Options{
-		Ears: ears(func(ctx context.Context, _ *voice.Utterance, _ voice.Options) (voice.Transcript, error) {
+		Recognizer: recognizer(func(ctx context.Context, _ *voice.Utterance, _ voice.Options) (voice.Transcript, error) {
 			return voice.Transcript{}, wait(ctx)
 		}),
-		Mouth: mouth(func(ctx context.Context, _ string, _ voice.Options, _ func([]int16) error) error { return wait(ctx) }),
+		Synthesizer: synthesizer(func(ctx context.Context, _ string, _ voice.Options, _ func([]int16) error) error { return wait(ctx) }),
 		Mind: &thinker{think: func(ctx context.Context, _ agent.Turn, _ func(agent.Reply) error) error {
 			return wait(ctx)
 		}},
@@ -345,7 +345,7 @@ func TestWhoLeavesIsNotServed(t *testing.T) {
 		"after half of another": {wire.TypeTranscript, ""},
 	} {
 		t.Run(stage, func(t *testing.T) {
-			g := visitor(t, address)
+			g := dial(t, address)
 			for _, name := range events {
 				if name == "" {
 					g.raw(`{"type":`)
@@ -383,23 +383,23 @@ func TestCloseEndsEverything(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()
-	var guests []*guest
+	var clients []*client
 	for n := range 4 {
-		g := visitor(t, l.Addr().String())
+		g := dial(t, l.Addr().String())
 		if n > 0 {
 			g.event(wire.TypeTranscript, wire.Text{Text: "hello"}, nil)
 			<-began
 		}
-		guests = append(guests, g)
+		clients = append(clients, g)
 	}
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if visits, _ := s.limit.Open(); visits != 0 {
-		t.Errorf("%d visits are left", visits)
+	if connections, _ := s.limit.Open(); connections != 0 {
+		t.Errorf("%d connections are left", connections)
 	}
-	for _, g := range guests {
+	for _, g := range clients {
 		if e, err := g.r.Read(); err == nil {
 			t.Errorf("%s %s after the end", e.Type, e.Data)
 		}

@@ -11,12 +11,12 @@ import (
 // mostInFlight is how many messages the broker may have yet to confirm.
 const mostInFlight = 128
 
-// carrier takes messages from the outbox to one connection, in order. It is
-// the only one that waits for a slow broker.
-type carrier struct {
+// publisher publishes the outbox on one connection, in order. It is the only one
+// that waits for a slow broker.
+type publisher struct {
 	out  *outbox
 	link link
-	last message // that it publishes when it is told to leave
+	last message // that it publishes when leave is called
 
 	gone    context.Context // ended by cut: nothing more can be published
 	cut     context.CancelFunc
@@ -34,15 +34,15 @@ type sent struct {
 	receipt receipt
 }
 
-func newCarrier(out *outbox, l link, last message) *carrier {
-	k := &carrier{out: out, link: l, last: last, done: make(chan struct{})}
-	k.gone, k.cut = context.WithCancel(context.Background()) // ended by whoever made it, at the end of the connection
+func newPublisher(out *outbox, l link, last message) *publisher {
+	k := &publisher{out: out, link: l, last: last, done: make(chan struct{})}
+	k.gone, k.cut = context.WithCancel(context.Background()) // ended at the end of the connection
 	k.leaving, k.leave = context.WithCancel(k.gone)
 	return k
 }
 
 // wait returns what was not confirmed, once it has ended.
-func (k *carrier) wait() (unconfirmed []parcel) {
+func (k *publisher) wait() (unconfirmed []parcel) {
 	<-k.done
 	for _, s := range k.flying {
 		if !isDone(s.receipt) || s.receipt.Error() != nil {
@@ -52,18 +52,18 @@ func (k *carrier) wait() (unconfirmed []parcel) {
 	return unconfirmed
 }
 
-func (k *carrier) run() {
+func (k *publisher) run() {
 	defer close(k.done)
 	for k.gone.Err() == nil && k.err == nil {
 		if p, some := k.out.take(time.Now()); some {
-			k.carry(p)
+			k.send(p)
 			continue
 		}
 		select {
 		case <-k.out.wake:
 		case <-k.leaving.Done():
 			if k.gone.Err() == nil {
-				k.carry(parcel{message: k.last})
+				k.send(parcel{message: k.last})
 				k.settle(0)
 			}
 			return
@@ -71,8 +71,8 @@ func (k *carrier) run() {
 	}
 }
 
-// carry publishes one message.
-func (k *carrier) carry(p parcel) {
+// send publishes one message.
+func (k *publisher) send(p parcel) {
 	k.flying = slices.DeleteFunc(k.flying, func(s sent) bool { return isDone(s.receipt) && s.receipt.Error() == nil })
 	s := sent{p, k.link.publish(p.message)}
 	k.flying = append(k.flying, s)
@@ -83,7 +83,7 @@ func (k *carrier) carry(p parcel) {
 }
 
 // settle waits until no more than most messages fly.
-func (k *carrier) settle(most int) {
+func (k *publisher) settle(most int) {
 	if len(k.flying) <= most {
 		return
 	}
@@ -102,7 +102,7 @@ func (k *carrier) settle(most int) {
 	}
 }
 
-func (k *carrier) failed(err error) {
+func (k *publisher) failed(err error) {
 	if err != nil && k.err == nil {
 		k.err = fmt.Errorf("publish: %w", err)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/miekg/dns"
 )
 
-// says makes a response of records in zone-file form; those after "+" are additional.
+// response makes a response of records in zone-file form; those after "+" are additional.
 func says(t testing.TB, lines ...string) *dns.Msg {
 	t.Helper()
 	msg := &dns.Msg{}
@@ -50,7 +50,7 @@ func TestHunt(t *testing.T) {
 	}
 	versioned := with(func(f *Found) { f.TXT["version"] = "1" })
 	tests := map[string]struct {
-		heard   [][]string // one message each
+		answers [][]string // one message each
 		want    []Found
 		missing string // the questions that are left
 	}{
@@ -89,10 +89,10 @@ func TestHunt(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			h := newHunt("_wyoming._tcp.local.")
+			h := newBrowsing("_wyoming._tcp.local.")
 			var got []Found
-			for _, lines := range tt.heard {
-				h.hear(packed(t, says(t, lines...)), "eth0")
+			for _, lines := range tt.answers {
+				h.receive(packed(t, says(t, lines...)), "eth0")
 				got = append(got, h.news()...)
 			}
 			if !reflect.DeepEqual(got, tt.want) {
@@ -122,38 +122,38 @@ func TestHuntReadsWhatPythonSends(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Its bit map is one byte, and is made to say that it has none.
+		// Its bit map is one byte, with a length of none.
 		bits := bytes.Index(b, []byte("\x02pi\x05local\x00\x00\x01\x40"))
 		b[bits+len("\x02pi\x05local\x00\x00")] = 0
 		if new(dns.Msg).Unpack(b) == nil {
 			t.Fatal("the message is not broken")
 		}
-		h := newHunt("_wyoming._tcp.local.")
-		h.hear(parse(b), "eth0")
+		h := newBrowsing("_wyoming._tcp.local.")
+		h.receive(parse(b), "eth0")
 		if got := h.news(); len(got) != 1 || got[0].TXT["version"] != "1" || !slices.Equal(got[0].Addrs, addrs("10.0.0.1")) {
 			t.Errorf("with the NSEC at %d: found %+v", at, got)
 		}
 		// Cut anywhere, nothing worse happens than that it is not found.
 		for n := range b {
 			if msg := parse(b[:n]); msg != nil {
-				newHunt("_wyoming._tcp.local.").hear(msg, "eth0")
+				newBrowsing("_wyoming._tcp.local.").receive(msg, "eth0")
 			}
 		}
 	}
 }
 
-// TestHuntKeepsLittle: a neighbour who makes up names is heard to a point.
-func TestHuntKeepsLittle(t *testing.T) {
-	h := newHunt("_wyoming._tcp.local.")
+// TestBrowsingKeepsLittle: of a machine that invents names so many are kept.
+func TestBrowsingKeepsLittle(t *testing.T) {
+	h := newBrowsing("_wyoming._tcp.local.")
 	for i := range 1000 {
 		name := hex.EncodeToString([]byte{byte(i >> 8), byte(i)})
 		msg := says(t, name+"._wyoming._tcp.local. 9 IN SRV 0 0 1 h"+name+".local.", piperA, name+".local. 9 IN A 10.0.0.1")
 		for j := range 20 {
 			msg.Answer = append(msg.Answer, addressRecords("h"+name+".local.", []netip.Addr{netip.AddrFrom4([4]byte{10, 1, 1, byte(j)})})...)
 		}
-		h.hear(msg, "eth0")
+		h.receive(msg, "eth0")
 		// A host that changes with each answer.
-		h.hear(says(t, "0000._wyoming._tcp.local. 9 IN SRV 0 0 1 other"+name+".local."), "eth0")
+		h.receive(says(t, "0000._wyoming._tcp.local. 9 IN SRV 0 0 1 other"+name+".local."), "eth0")
 	}
 	found := h.news()
 	if len(h.instances) > maxFound || len(h.hosts) > 2*maxFound || len(found) > maxFound || len(h.order) > maxFound {
@@ -228,13 +228,13 @@ func FuzzHunt(f *testing.F) {
 	}
 	f.Add(brokenNSEC(f), []byte(nil))
 	f.Fuzz(func(t *testing.T, first, second []byte) {
-		h := newHunt("_wyoming._tcp.local.")
+		h := newBrowsing("_wyoming._tcp.local.")
 		for _, b := range [][]byte{first, second, first} {
 			msg := parse(b)
 			if msg == nil {
 				continue
 			}
-			h.hear(msg, "eth0")
+			h.receive(msg, "eth0")
 			for _, found := range h.news() {
 				if found.Instance == "" || found.Port == 0 || len(found.Targets()) == 0 {
 					t.Errorf("found %+v", found)

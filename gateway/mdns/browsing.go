@@ -17,17 +17,17 @@ const (
 	maxQuestions = 16 // in one message
 )
 
-// hunt is what answers have said so far about the instances of one service type. Names are kept in lower case, as the
+// browsing is what answers have held so far about the instances of one service type. Names are kept in lower case, as the
 // DNS library writes them.
-type hunt struct {
+type browsing struct {
 	kind      string // fully qualified
-	instances map[string]*quarry
+	instances map[string]*candidate
 	hosts     map[string][]netip.Addr // of those that instances lead to
-	order     []string                // of instances, as they were heard of
+	order     []string                // of instances, as they were found
 }
 
-// quarry is an instance as far as it is known.
-type quarry struct {
+// candidate is an instance as far as it is known.
+type candidate struct {
 	label string // as it was spelled, without escapes
 	host  string // fully qualified; empty until SRV has come
 	port  uint16
@@ -35,12 +35,12 @@ type quarry struct {
 	told  bool
 }
 
-func newHunt(kind string) *hunt {
-	return &hunt{kind: kind, instances: map[string]*quarry{}, hosts: map[string][]netip.Addr{}}
+func newBrowsing(kind string) *browsing {
+	return &browsing{kind: kind, instances: map[string]*candidate{}, hosts: map[string][]netip.Addr{}}
 }
 
-// hear takes an answer that came by that interface. Addresses are read last, for only those of known hosts are kept.
-func (h *hunt) hear(msg *dns.Msg, iface string) {
+// receive takes an answer that came by that interface. Addresses are read last, for only those of known hosts are kept.
+func (h *browsing) receive(msg *dns.Msg, iface string) {
 	rrs := slices.Concat(msg.Answer, msg.Extra)
 	for _, rr := range rrs {
 		if class := rr.Header().Class &^ topBit; class != dns.ClassINET {
@@ -82,8 +82,8 @@ func (h *hunt) hear(msg *dns.Msg, iface string) {
 	}
 }
 
-// instance is the one of that name, or nil where the name is none of the type, there are too many, or it says goodbye.
-func (h *hunt) instance(name string, ttl uint32) *quarry {
+// instance is the one of that name, or nil where the name is not of the type, there are too many, or it is a goodbye.
+func (h *browsing) instance(name string, ttl uint32) *candidate {
 	// RFC 6763 section 4.1.1: the instance is one label, whatever is in it.
 	at := dns.Split(name)
 	if len(at) != 1+dns.CountLabel(h.kind) || !strings.EqualFold(name[at[1]:], h.kind) {
@@ -97,7 +97,7 @@ func (h *hunt) instance(name string, ttl uint32) *quarry {
 		h.order = slices.DeleteFunc(h.order, func(k string) bool { return k == key })
 		return nil
 	case q == nil && len(h.instances) < maxFound:
-		q = &quarry{label: unescape(name[:at[1]-1])}
+		q = &candidate{label: unescape(name[:at[1]-1])}
 		h.instances[key] = q
 		h.order = append(h.order, key)
 	}
@@ -105,7 +105,7 @@ func (h *hunt) instance(name string, ttl uint32) *quarry {
 }
 
 // news are the instances that are known well enough, each once.
-func (h *hunt) news() []Found {
+func (h *browsing) news() []Found {
 	var list []Found
 	for _, key := range h.order {
 		q := h.instances[key]
@@ -125,7 +125,7 @@ func (h *hunt) news() []Found {
 }
 
 // missing are the questions for what the answers left out.
-func (h *hunt) missing() []dns.Question {
+func (h *browsing) missing() []dns.Question {
 	var list []dns.Question
 	ask := func(name string, types ...uint16) {
 		for _, t := range types {
@@ -146,8 +146,8 @@ func (h *hunt) missing() []dns.Question {
 	return list
 }
 
-// question asks who is there, and for what is missing. It asks for replies to the group, as a probe does.
-func (h *hunt) question() *dns.Msg {
+// question asks for instances, and for what is missing of them. It asks for replies to the group, as a probe does.
+func (h *browsing) question() *dns.Msg {
 	msg := &dns.Msg{Question: []dns.Question{{Name: h.kind, Qtype: dns.TypePTR, Qclass: dns.ClassINET}}}
 	msg.Question = append(msg.Question, h.missing()...)
 	msg.Compress = true

@@ -14,50 +14,50 @@ const (
 	abandonedFor = time.Minute
 )
 
-// bridgeInfo is what an appliance says of itself under its base topic.
+// bridgeInfo is what an appliance publishes of itself under its base topic.
 type bridgeInfo struct {
 	ID      string `json:"id"`
 	Version string `json:"version"`
-	Robots  int    `json:"robots"` // whose channel is open
-	// Strangers are the robots that nobody has adopted by name.
+	Robots  int    `json:"robots"` // with an open channel
+	// Strangers are the robots that were not adopted by name.
 	Strangers int       `json:"strangers"`
-	Waiting   int       `json:"waiting"` // agents without a robot that wait for somebody
+	Waiting   int       `json:"waiting"` // agents without a robot that wait for a person
 	Started   time.Time `json:"started"`
 	Host      string    `json:"host"`            // on the network, "perch.local"; empty while it has none
 	Taken     string    `json:"taken,omitempty"` // the name it was to have, which another machine has
 }
 
-// rivals looks after the base topic: two appliances that publish under one
+// otherAppliance watches the base topic: two appliances that publish under one
 // would contradict each other without end.
-type rivals struct {
+type otherAppliance struct {
 	id      string
 	started time.Time
-	news    chan struct{} // holds one; contest has something to say
+	news    chan struct{} // holds one; contest has something to return
 
 	mu      sync.Mutex
 	other   bridgeInfo
-	offline time.Time // since when the bridge's status says so
+	offline time.Time // since when bridge/status is offline
 	ours    bool      // the topics are, and so is the word on the status
-	told    string    // of whom was told
+	noted   string    // the id that was logged
 }
 
-func newRivals(id string, started time.Time) *rivals {
-	return &rivals{id: id, started: started.Truncate(time.Second), news: make(chan struct{}, 1)}
+func newOtherAppliance(id string, started time.Time) *otherAppliance {
+	return &otherAppliance{id: id, started: started.Truncate(time.Second), news: make(chan struct{}, 1)}
 }
 
 // forget begins anew on a new connection. Since when the bridge is offline is
 // remembered.
-func (r *rivals) forget() {
+func (r *otherAppliance) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.other, r.ours = bridgeInfo{}, false
 }
 
 // info takes what is published as bridge/info.
-func (r *rivals) info(payload []byte) {
+func (r *otherAppliance) info(payload []byte) {
 	var b bridgeInfo
 	if len(payload) > 0 && (len(payload) > mostPayload || json.Unmarshal(payload, &b) != nil || len(b.ID) > 64) {
-		return // of nobody who could be kept off from
+		return // not the info of an appliance
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -72,7 +72,7 @@ func (r *rivals) info(payload []byte) {
 }
 
 // status takes what is published as bridge/status.
-func (r *rivals) status(word string) {
+func (r *otherAppliance) status(word string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
@@ -83,11 +83,11 @@ func (r *rivals) status(word string) {
 		r.offline = time.Now()
 	}
 	if r.ours {
-		r.poke() // somebody else's word, in our place
+		r.poke() // another program's message, in our name
 	}
 }
 
-func (r *rivals) poke() {
+func (r *otherAppliance) poke() {
 	select {
 	case r.news <- struct{}{}:
 	default: // it is known already
@@ -96,7 +96,7 @@ func (r *rivals) poke() {
 
 // gone reports whether there is no other appliance, or one that has been
 // offline for long; then the topics are ours.
-func (r *rivals) gone(now time.Time) bool {
+func (r *otherAppliance) gone(now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	abandoned := !r.offline.IsZero() && now.Sub(r.offline) >= abandonedFor
@@ -107,9 +107,9 @@ func (r *rivals) gone(now time.Time) bool {
 	return true
 }
 
-// contest tells of another appliance under topics that are taken as ours. The
-// one that started first has the older right. Each other one is told once.
-func (r *rivals) contest() (older bool, other string) {
+// contest returns another appliance under topics that are taken as ours. The one
+// that started first has the older right. Each other one is returned once.
+func (r *otherAppliance) contest() (older bool, other string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	o := r.other
@@ -121,22 +121,22 @@ func (r *rivals) contest() (older bool, other string) {
 		return true, o.ID
 	}
 	r.other = bridgeInfo{}
-	if r.told == o.ID {
+	if r.noted == o.ID {
 		return false, ""
 	}
-	r.told = o.ID
+	r.noted = o.ID
 	return false, o.ID
 }
 
 // there reports whether another appliance publishes now.
-func (r *rivals) there() bool {
+func (r *otherAppliance) there() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.other.ID != "" && r.offline.IsZero()
 }
 
-// cause says why nothing is published.
-func (r *rivals) cause(base string) string {
+// cause is why nothing is published.
+func (r *otherAppliance) cause(base string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return fmt.Sprintf("another appliance (id %q) publishes under the base topic %q, so this one keeps off; give one of them another mqtt.base_topic", r.other.ID, base)

@@ -16,8 +16,8 @@ func must(t *testing.T) func(c *client, err error) *client {
 	}
 }
 
-// TestACommandIsConfirmedOnceItIsKept: its publisher hears so when Perch does
-// say it, and not before; of what is no command at once, as ever.
+// TestACommandIsConfirmedOnceItIsKept: its publisher gets the confirmation when
+// Perch sends one, and not before; of other messages at once, as ever.
 func TestACommandIsConfirmedOnceItIsKept(t *testing.T) {
 	b := started(t)
 	perch := asPerch(t, b.address())
@@ -42,16 +42,16 @@ func TestACommandIsConfirmedOnceItIsKept(t *testing.T) {
 			t.Errorf("version %d: confirmed is %x", version, got)
 		}
 	}
-	b.gate.mu.Lock()
-	defer b.gate.mu.Unlock()
-	if len(b.gate.waiting) != 0 {
-		t.Errorf("of what was confirmed is kept: %v", b.gate.waiting)
+	b.confirmations.mu.Lock()
+	defer b.confirmations.mu.Unlock()
+	if len(b.confirmations.waiting) != 0 {
+		t.Errorf("of what was confirmed is kept: %v", b.confirmations.waiting)
 	}
 }
 
-// TestACommandNobodyKeepsIsNotConfirmed: whoever published it is hung up on
+// TestACommandWithoutPerchIsNotConfirmed: its publisher is disconnected
 // with the broker, and has to publish it anew.
-func TestACommandNobodyKeepsIsNotConfirmed(t *testing.T) {
+func TestACommandWithoutPerchIsNotConfirmed(t *testing.T) {
 	b := listening(t)
 	perch := asPerch(t, b.address())
 	publisher := must(t)(login(b.address(), 4, "home-assistant"))
@@ -125,7 +125,7 @@ func TestCommandsKeepTheirOrder(t *testing.T) {
 
 // TestCommandsAreKnown by their topics.
 func TestCommandsAreKnown(t *testing.T) {
-	g := &gate{base: "a/b"}
+	g := &confirmations{base: "a/b"}
 	for topic, is := range map[string]bool{
 		"a/b/r/say/set": true, "a/b/bridge/request/notify": true, "a/b/r/say": false, "a/b/set": false, "a/r/say/set": false,
 		"a/b/bridge/request/restart": false, "a/b/r/x/y/set": false, "": false,

@@ -12,35 +12,36 @@ import (
 
 // Bounds of what waits to be confirmed.
 const (
-	mostHeld   = 256
-	perchIn    = 10 * time.Second // Perch has to be here, or who publishes to it has to come again
-	confirmIn  = 30 * time.Second
-	lookAgain  = 50 * time.Millisecond
-	gateClient = "perch.gate"
+	mostHeld  = 256
+	perchIn   = 10 * time.Second // Perch has to be connected by then, or the publisher has to connect again
+	confirmIn = 30 * time.Second
+	lookAgain = 50 * time.Millisecond
+	ownClient = "perch.gate"
 )
 
 var (
-	errNobody = errors.New("nobody is here to take commands")
-	errSilent = errors.New("nobody has confirmed a command")
+	errAway   = errors.New("Perch is not connected to take commands")
+	errSilent = errors.New("Perch has not confirmed a command")
 )
 
-// gate confirms commands to who has published them with QoS 1 once Perch has
-// confirmed them. The library would do so before it even hands them on.
-type gate struct {
+// confirmations are a hook that confirms commands to their publishers (QoS 1)
+// once Perch has confirmed them. The library would do so before it even forwards
+// them.
+type confirmations struct {
 	mochi.HookBase
 	server *mochi.Server
 	base   string
-	keeper string        // how the client ids of those begin who carry commands out
-	self   *mochi.Client // as whom commands are handed on
+	prefix string        // how the client ids of Perch's own connections begin
+	self   *mochi.Client // the client in whose name commands are forwarded
 	once   sync.Once
 	over   chan struct{} // closed with the broker
 	held   chan struct{} // one for each command that waits
 	waits  sync.WaitGroup
 
-	handing sync.Mutex // one at a time
-	mu      sync.Mutex
-	now     chan struct{}            // of the command that is handed on now
-	waiting map[ticket]chan struct{} // closed when it was confirmed
+	forwarding sync.Mutex // one at a time
+	mu         sync.Mutex
+	now        chan struct{}            // of the command that is forwarded now
+	waiting    map[ticket]chan struct{} // closed when it was confirmed
 }
 
 // ticket is a command on its way to one client.
@@ -49,34 +50,34 @@ type ticket struct {
 	packet uint16
 }
 
-func newGate(s *mochi.Server, base, keeper string) *gate {
-	return &gate{server: s, base: base, keeper: keeper, self: s.NewClient(nil, "local", gateClient, true),
+func newConfirmations(s *mochi.Server, base, prefix string) *confirmations {
+	return &confirmations{server: s, base: base, prefix: prefix, self: s.NewClient(nil, "local", ownClient, true),
 		over: make(chan struct{}), held: make(chan struct{}, mostHeld), waiting: map[ticket]chan struct{}{}}
 }
 
-func (g *gate) end() { g.once.Do(func() { close(g.over) }) }
+func (g *confirmations) end() { g.once.Do(func() { close(g.over) }) }
 
-// ID names the hook within the broker.
-func (*gate) ID() string { return "gate" }
+// ID is the hook's name within the broker.
+func (*confirmations) ID() string { return "gate" }
 
 // Provides are the moments that the hook is called at.
-func (*gate) Provides(b byte) bool {
+func (*confirmations) Provides(b byte) bool {
 	return b == mochi.OnPublish || b == mochi.OnQosPublish || b == mochi.OnQosComplete
 }
 
 // command reports whether a topic is one of Perch's commands.
-func (g *gate) command(topic string) bool {
+func (g *confirmations) command(topic string) bool {
 	rest, ours := strings.CutPrefix(topic, g.base+"/")
 	return ours && (rest == "bridge/request/notify" || strings.HasSuffix(rest, "/set") && strings.Count(rest, "/") == 2)
 }
 
-// OnPublish hands a command on itself, and has its publisher wait.
-func (g *gate) OnPublish(cl *mochi.Client, pk packets.Packet) (packets.Packet, error) {
+// OnPublish forwards a command itself, and has its publisher wait.
+func (g *confirmations) OnPublish(cl *mochi.Client, pk packets.Packet) (packets.Packet, error) {
 	if cl.Net.Inline || pk.FixedHeader.Qos != 1 || !g.command(pk.TopicName) {
 		return pk, nil
 	}
 	if !g.perch(pk.TopicName) {
-		cl.Stop(errNobody)
+		cl.Stop(errAway)
 		return pk, packets.ErrRejectPacket
 	}
 	select {
@@ -85,16 +86,16 @@ func (g *gate) OnPublish(cl *mochi.Client, pk packets.Packet) (packets.Packet, e
 		cl.Stop(packets.ErrQuotaExceeded)
 		return pk, packets.ErrRejectPacket
 	}
-	confirmed := g.hand(pk)
+	confirmed := g.forward(pk)
 	g.waits.Go(func() {
 		defer func() { <-g.held }()
 		g.confirm(cl, pk.PacketID, confirmed)
 	})
-	return pk, packets.ErrRejectPacket // which for the library is the end of it
+	return pk, packets.ErrRejectPacket // the library does no more with it
 }
 
-// confirm tells the publisher, once there is something to tell.
-func (g *gate) confirm(cl *mochi.Client, packet uint16, confirmed <-chan struct{}) {
+// confirm sends the publisher its confirmation, once there is one.
+func (g *confirmations) confirm(cl *mochi.Client, packet uint16, confirmed <-chan struct{}) {
 	late := time.NewTimer(confirmIn)
 	defer late.Stop()
 	select {
@@ -116,13 +117,14 @@ func (g *gate) confirm(cl *mochi.Client, packet uint16, confirmed <-chan struct{
 	}
 }
 
-// perch waits a while for somebody who confirms what is published on a topic.
-func (g *gate) perch(topic string) bool {
+// perch waits a while for a connection of Perch that confirms what is published
+// on a topic.
+func (g *confirmations) perch(topic string) bool {
 	late := time.NewTimer(perchIn)
 	defer late.Stop()
 	for {
 		for id, s := range g.server.Topics.Subscribers(topic).Subscriptions {
-			if strings.HasPrefix(id, g.keeper) && s.Qos > 0 {
+			if strings.HasPrefix(id, g.prefix) && s.Qos > 0 {
 				return true
 			}
 		}
@@ -136,28 +138,28 @@ func (g *gate) perch(topic string) bool {
 	}
 }
 
-// hand hands a command on to all who subscribe to it.
-func (g *gate) hand(pk packets.Packet) (confirmed chan struct{}) {
+// forward sends a command to all its subscribers.
+func (g *confirmations) forward(pk packets.Packet) (confirmed chan struct{}) {
 	confirmed = make(chan struct{})
 	out := pk.Copy(true)
 	out.Properties.TopicAlias, out.Properties.TopicAliasFlag = 0, false // between publisher and broker
-	g.handing.Lock()
-	defer g.handing.Unlock()
+	g.forwarding.Lock()
+	defer g.forwarding.Unlock()
 	g.set(confirmed)
 	defer g.set(nil)
-	_ = g.server.InjectPacket(g.self, out) // what it refuses nobody confirms
+	_ = g.server.InjectPacket(g.self, out) // what it refuses is not confirmed
 	return confirmed
 }
 
-func (g *gate) set(now chan struct{}) {
+func (g *confirmations) set(now chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.now = now
 }
 
-// OnQosPublish notes on its way to Perch what is handed on.
-func (g *gate) OnQosPublish(cl *mochi.Client, pk packets.Packet, _ int64, _ int) {
-	if pk.Origin != gateClient || pk.FixedHeader.Dup || !strings.HasPrefix(cl.ID, g.keeper) {
+// OnQosPublish notes a forwarded command on its way to Perch.
+func (g *confirmations) OnQosPublish(cl *mochi.Client, pk packets.Packet, _ int64, _ int) {
+	if pk.Origin != ownClient || pk.FixedHeader.Dup || !strings.HasPrefix(cl.ID, g.prefix) {
 		return
 	}
 	g.mu.Lock()
@@ -168,7 +170,7 @@ func (g *gate) OnQosPublish(cl *mochi.Client, pk packets.Packet, _ int64, _ int)
 }
 
 // OnQosComplete notes that a client has confirmed a message.
-func (g *gate) OnQosComplete(cl *mochi.Client, pk packets.Packet) {
+func (g *confirmations) OnQosComplete(cl *mochi.Client, pk packets.Packet) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	t := ticket{cl.ID, pk.PacketID}
@@ -176,7 +178,7 @@ func (g *gate) OnQosComplete(cl *mochi.Client, pk packets.Packet) {
 	if !waits {
 		return
 	}
-	for other, c := range g.waiting { // one who has confirmed it is enough
+	for other, c := range g.waiting { // one confirmation is enough
 		if c == confirmed {
 			delete(g.waiting, other)
 		}

@@ -70,9 +70,9 @@ func TestAtOnce(t *testing.T) {
 	e.await("perch/bridge/status", is2("online"))
 }
 
-// TestAbandoned: topics whose appliance has been offline for a minute are free.
+// TestAbandoned: topics of an appliance that was offline for a minute are free.
 func TestAbandoned(t *testing.T) {
-	r := newRivals("0a1b2c3d", time.Now())
+	r := newOtherAppliance("0a1b2c3d", time.Now())
 	r.info([]byte(`{"id":"ffffffff","started":"2026-01-01T00:00:00Z"}`))
 	r.status("offline")
 	now := time.Now()
@@ -91,7 +91,7 @@ func TestAbandoned(t *testing.T) {
 	}
 }
 
-// TestSpoiledStatus: somebody else's word on the bridge's status is corrected.
+// TestSpoiledStatus: another program's message on bridge/status is corrected.
 func TestSpoiledStatus(t *testing.T) {
 	b := newMosquitto(t).start()
 	h := over(b)
@@ -107,7 +107,7 @@ func TestSpoiledStatus(t *testing.T) {
 
 func TestEmbedded(t *testing.T) {
 	needMosquitto(t)
-	h := newHome()
+	h := newHarness()
 	h.options.Broker, h.options.Listen, h.options.User, h.options.Password = "embedded", "127.0.0.1:"+freePortText(t), user, password
 	m, end := h.run(t)
 	eventually(t, "connected", func() bool { return m.Status().Connected })
@@ -123,7 +123,7 @@ func TestEmbedded(t *testing.T) {
 	e.await(state1, has(`"volume":70`))
 	b.publish("perch/a0b1c2d3e4f4/volume/set", "12")
 	e.await(state1, has(`"volume":12`))
-	other := newHome()
+	other := newHarness()
 	other.options.Broker, other.options.Listen, other.options.User, other.options.Password = "embedded", h.options.Listen, user, password
 	m2, end2 := other.run(t)
 	eventually(t, "the port's cause", func() bool { return strings.Contains(m2.Status().Cause, "taken by another program") })
@@ -153,7 +153,7 @@ func TestEmbedded(t *testing.T) {
 }
 
 func TestBrokenOptions(t *testing.T) {
-	h := newHome()
+	h := newHarness()
 	defer h.bus.Close()
 	for name, c := range map[string]struct {
 		change func(*Options)
@@ -186,9 +186,9 @@ func TestBrokenOptions(t *testing.T) {
 	}
 }
 
-// TestTheNameOnTheNetwork is in bridge/info, and told anew when it changes.
+// TestTheNameOnTheNetwork is in bridge/info, and published anew when it changes.
 func TestTheNameOnTheNetwork(t *testing.T) {
-	h := newHome()
+	h := newHarness()
 	defer h.bus.Close()
 	host, taken := "perch.local", ""
 	h.options.Broker = "none"
@@ -198,9 +198,9 @@ func TestTheNameOnTheNetwork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	house := newHouse(m)
+	hub := newHub(m)
 	told := func(topic string) string {
-		house.bridge()
+		hub.bridge()
 		steps := m.out.retained[topic]
 		return string(steps[len(steps)-1].payload)
 	}
