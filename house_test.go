@@ -28,29 +28,31 @@ var arrows = map[string][]string{
 	"store":          {},
 	"socket":         {},
 	"gateway/door":   {},
+	"remote":         {"socket"},
 	"remote/*":       {"remote", "socket"},
 	"event":          {"device"},
 	"agent":          {"device", "event"},
 	"ota":            {"device", "event", "ota/espimage"},
 	"perception":     {"device", "event"},
 
-	"agent/*":       {"agent", "device", "event"}, // drivers, and what an agent's turn is made of
-	"agent/assist":  {"agent", "device", "event", "remote/hass", "socket"},
-	"agent/acp":     {"agent", "agent/program", "device", "event"},
-	"agent/mcp":     {"agent", "agent/program", "device", "event"},
+	"agent/*":       {"agent", "device", "event", "remote", "socket"}, // drivers, and what an agent's turn is made of
+	"agent/assist":  {"agent", "device", "event", "remote", "remote/hass", "socket"},
+	"agent/acp":     {"agent", "agent/program", "device", "event", "remote", "socket"},
+	"agent/mcp":     {"agent", "agent/program", "device", "event", "remote", "socket"},
 	"agent/program": {},
-	"voice/*":       {"voice"},
-	"voice/assist":  {"voice", "voice/remote", "remote/hass", "socket"},
+	"voice/*":       {"voice", "remote", "socket"},
 
-	// What every engine behind HTTP needs.
-	"voice/openai":     {"voice", "voice/remote"},
-	"voice/elevenlabs": {"voice", "voice/remote"},
+	// Those whose sound comes over HTTP read it alike.
+	"voice/openai":     {"voice", "voice/media", "remote", "socket"},
+	"voice/elevenlabs": {"voice", "voice/media", "remote", "socket"},
+	"voice/assist":     {"voice", "voice/media", "remote", "remote/hass", "socket"},
 
 	"gateway/*":       {"agent", "device", "event", "perception", "voice", "socket", "gateway/door"},
 	"gateway/robot":   {"agent", "device", "device/xiaozhi", "event", "perception", "voice", "socket", "gateway/door"},
 	"gateway/admin":   {"agent", "device", "event", "ota", "perception", "voice", "socket", "gateway/door"},
 	"gateway/wyoming": {"agent", "device", "event", "perception", "voice", "voice/wyoming", "socket", "gateway/door"},
 	"gateway/broker":  {"gateway/door"},
+	"gateway/hooks":   {"agent", "device", "event", "perception", "remote", "voice", "socket", "gateway/door"}, // the scrubbing of keys
 
 	// Its tests run the broker beside them; the appliance runs it as a child.
 	"gateway/homeassistant": {"agent", "device", "event", "perception", "voice", "socket", "gateway/door", "gateway/broker"},

@@ -93,7 +93,7 @@ func (k *Thinker) moment(t Turn) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "It is %s.", t.Now.Format("Monday, 2 January 2006, 15:04 (MST)"))
 	if k.Senses != nil && t.Body != nil {
-		if who := oneLine(k.Senses.Who(t.Robot, t.Now)); who != "" {
+		if who := plain(k.Senses.Who(t.Robot, t.Now)); who != "" {
 			fmt.Fprintf(&b, "\nWho is there, as far as the camera knows: %s.", who)
 		}
 	}

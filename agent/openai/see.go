@@ -8,6 +8,7 @@ import (
 
 	"perch/agent"
 	"perch/device"
+	"perch/remote"
 )
 
 // What is seen, in bytes.
@@ -66,14 +67,14 @@ func (e *Engine) look(ctx context.Context, p agent.Prompt, said *strings.Builder
 		return nil
 	}
 	stop, err := e.persist(ctx, p, out)
-	var r *refusal
+	r := refused(err)
 	switch {
 	case err == nil:
 		return stop, nil
 	case errors.Is(err, enough):
 		return agent.StopLength, nil
-	case errors.As(err, &r) && aboutPictures(r):
-		return "", fmt.Errorf("%w: the model %s at %s", agent.ErrBlind, e.o.Model, agent.Address(e.base))
+	case r != nil && aboutPictures(r):
+		return "", fmt.Errorf("%w: the model %s at %s", agent.ErrBlind, e.o.Model, remote.Address(e.base))
 	}
 	return "", e.explain(ctx, err)
 }
@@ -82,9 +83,9 @@ func (e *Engine) look(ctx context.Context, p agent.Prompt, said *strings.Builder
 // input is not supported", Ollama "missing data required for image input",
 // others "does not support images", "is not a multimodal model".
 func aboutPictures(r *refusal) bool {
-	said := strings.ToLower(r.said)
+	said := strings.ToLower(r.Reason)
 	for _, word := range []string{"image", "vision", "multimodal", "mmproj"} {
-		if strings.Contains(said, word) && r.status != 401 && r.status != 403 && r.status != 429 {
+		if strings.Contains(said, word) && r.Status != 401 && r.Status != 403 && r.Status != 429 {
 			return true
 		}
 	}

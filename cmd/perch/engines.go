@@ -14,6 +14,7 @@ import (
 	"perch/agent/reflex"
 	"perch/device"
 	"perch/event"
+	"perch/remote"
 	"perch/voice"
 	"perch/voice/espeak"
 	"perch/voice/sphinx"
@@ -108,7 +109,7 @@ func place(address string) string {
 	if err != nil || u.Host == "" {
 		return ""
 	}
-	return agent.Address(u)
+	return remote.Address(u)
 }
 
 // add notes an engine, whose part is made of its list and its kind.

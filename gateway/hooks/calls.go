@@ -9,8 +9,8 @@ import (
 	"strings"
 	"unicode"
 
-	"perch/agent"
 	"perch/event"
+	"perch/remote"
 )
 
 // call is one call of a tool. It is a value.
@@ -157,5 +157,5 @@ func detail(tool string, input json.RawMessage) string {
 		}
 		return r
 	}, clip(strings.ToValidUTF8(title, ""), mostRead))
-	return agent.Redact(strings.Join(strings.Fields(title), " "), mostDetail)
+	return remote.Redact(strings.Join(strings.Fields(title), " "), mostDetail)
 }

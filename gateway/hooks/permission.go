@@ -11,6 +11,7 @@ import (
 	"perch/agent"
 	"perch/event"
 	"perch/gateway/door"
+	"perch/remote"
 )
 
 // mostHeld bounds the permissions that wait, and mostBeside the calls beside one.
@@ -122,7 +123,7 @@ func (w wish) yesOrNo() bool {
 	if w.HookEvent != "" && w.HookEvent != "PermissionRequest" {
 		return false
 	}
-	if kind, title := w.does(); kind == "execute" && agent.Conceals(clip(title, mostRead)) {
+	if kind, title := w.does(); kind == "execute" && remote.Conceals(clip(title, mostRead)) {
 		return false
 	}
 	return w.Tool != "" && !slices.Contains([]string{"AskUserQuestion", "ExitPlanMode", "EnterPlanMode"}, w.Tool)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"perch/agent"
+	"perch/remote"
 )
 
 // phrases are what is said of a permission.
@@ -66,7 +67,7 @@ func (p phrases) question(w wish) string {
 		words, title = p.other, w.Tool
 	}
 	whole := len(title) <= mostRead
-	if title = agent.Redact(clip(title, mostRead), mostRead); kind == "execute" {
+	if title = remote.Redact(clip(title, mostRead), mostRead); kind == "execute" {
 		title = agent.ShellAloud(title, p.language)
 	}
 	if title = agent.Aloud(title); !whole || len(title) > mostAloud {
