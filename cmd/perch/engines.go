@@ -119,7 +119,7 @@ func (e *engines) add(list, kind, where string, log *slog.Logger) *engine {
 		tell = func(event.Event) {}
 	}
 	part := list + " " + kind
-	for i := 2; slices.ContainsFunc(e.all, func(n *engine) bool { return n.part == part }); i++ {
+	for i := 2; slices.ContainsFunc(e.all, func(n *engine) bool { return n.Part == part }); i++ {
 		part = fmt.Sprintf("%s %s %d", list, kind, i)
 	}
 	n := &engine{condition: newCondition(part, log, tell, time.Now), list: list, where: where}
@@ -138,7 +138,7 @@ func (e *engines) lastOfAll() {
 		latest[n.list] = n
 	}
 	for _, n := range latest {
-		n.last = true
+		n.Last = true
 	}
 }
 
@@ -147,7 +147,7 @@ func (e *engines) tend(ctx context.Context) {
 	var wg sync.WaitGroup
 	for _, n := range e.all {
 		if n.look != nil {
-			wg.Go(func() { n.condition.look(ctx, n.look) })
+			wg.Go(func() { n.condition.Watch(ctx, n.look) })
 		}
 	}
 	wg.Wait()
@@ -168,7 +168,7 @@ func (e *engines) warm(ctx context.Context) {
 	var wg sync.WaitGroup
 	chosen := map[string]bool{}
 	for _, n := range e.all {
-		if n.list == "deep" || n.list != "tools" && chosen[n.list] || n.resting() != nil {
+		if n.list == "deep" || n.list != "tools" && chosen[n.list] || n.Resting() != nil {
 			continue
 		}
 		chosen[n.list] = true
