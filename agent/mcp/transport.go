@@ -134,7 +134,7 @@ func (g *guard) judge(r *http.Request, response *http.Response) error {
 			return nil
 		}
 		_, reason := remote.Message(data)
-		return &refusal{remote.Refusal{Status: response.StatusCode, Reason: reason, To: response.Header.Get("Location")}, r.Header.Get("Mcp-Session-Id") != ""}
+		return &refusal{remote.Refusal{Status: response.StatusCode, Reason: reason, After: response.Header.Get("Retry-After"), To: response.Header.Get("Location")}, r.Header.Get("Mcp-Session-Id") != ""}
 	}
 	if r.Method == http.MethodGet {
 		if kind(response) != "text/event-stream" {

@@ -85,12 +85,10 @@ func (c *Client) refused(code, message string) *Fault {
 	return c.fault(code, "%s", sentence)
 }
 
-// Status says what an HTTP status other than 2xx means, with the words that came
-// with it at that path.
-func (c *Client) Status(status int, path, words string) *Fault {
-	f := c.Refused("", remote.Refusal{Status: status, Path: path, Reason: words})
-	said := c.Said(f.Refusal)
-	switch status {
+// Status says what a refusal by HTTP means.
+func (c *Client) Status(r remote.Refusal) *Fault {
+	f, said := c.Refused("", r), c.Said(r)
+	switch r.Status {
 	case http.StatusUnauthorized:
 		f.Sentence, f.Code = c.token().Sentence, CodeToken
 	case http.StatusForbidden:
@@ -114,7 +112,7 @@ func (c *Client) unreached(err error) error {
 	var refusal *socket.Refusal
 	if errors.As(err, &refusal) {
 		_, words := remote.Message([]byte(refusal.Text))
-		return c.Status(refusal.Status, "/api/websocket", words)
+		return c.Status(remote.Refusal{Status: refusal.Status, Path: "/api/websocket", Reason: words})
 	}
 	f := c.Unreachable(err, false)
 	if errors.Is(err, syscall.ECONNREFUSED) {

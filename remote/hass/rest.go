@@ -34,7 +34,7 @@ func (c *Client) Call(ctx context.Context, within time.Duration, method, path st
 	case errors.As(err, &fault) && fault.Code == CodeClosed:
 		return c.closed()
 	case errors.As(err, &fault) && fault.Status > 0:
-		return c.Status(fault.Status, fault.Path, fault.Reason)
+		return c.Status(fault.Refusal)
 	case err != nil || answer == nil:
 		return err
 	}

@@ -167,7 +167,7 @@ func (s *Synthesizer) speak(ctx context.Context, text string, o voice.Options, o
 	err = s.speech.Sound(ctx, remote.Request{Method: http.MethodGet, Path: path}, media.Wanted{Text: text, Format: "a WAV",
 		Cure:    "update it, or set an engine that gives WAV, such as tts.piper",
 		Convert: "set convert", Silence: "see the log of its text to speech"}, out)
-	return s.explain(err, path, "makes no sound with "+order.with()+"; see its log")
+	return s.explain(err, "makes no sound with "+order.with()+"; see its log")
 }
 
 // order says what is to be spoken, how.
@@ -245,7 +245,7 @@ func (s *Synthesizer) ask(ctx context.Context, o order) (string, error) {
 	const path = "api/tts_get_url"
 	answer, err := s.speech.Call(ctx, remote.Request{Method: http.MethodPost, Path: path, ContentType: "application/json", Body: body})
 	if err != nil {
-		return "", s.explain(err, "/"+path, "cannot speak with "+s.client.Quote(o.with())+"; check engine, voice and language")
+		return "", s.explain(err, "cannot speak with "+s.client.Quote(o.with())+"; check engine, voice and language")
 	}
 	defer answer.Close()
 	said, err := answer.Whole(mostAddress)
@@ -260,7 +260,7 @@ func (s *Synthesizer) ask(ctx context.Context, o order) (string, error) {
 }
 
 // explain makes the sentence for a status of Home Assistant's own.
-func (s *Synthesizer) explain(err error, path, doubt string) error {
+func (s *Synthesizer) explain(err error, doubt string) error {
 	var fault *remote.Fault
 	if !errors.As(err, &fault) || fault.Status == 0 {
 		return err
@@ -271,5 +271,5 @@ func (s *Synthesizer) explain(err error, path, doubt string) error {
 	case http.StatusBadRequest, http.StatusInternalServerError:
 		return s.client.Fault(doubt)
 	}
-	return s.client.Status(fault.Status, path, "")
+	return s.client.Status(fault.Refusal)
 }
