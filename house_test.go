@@ -30,6 +30,7 @@ var arrows = map[string][]string{
 	"socket":         {},
 	"gateway/door":   {},
 	"command":        {},
+	"remote":         {"socket"},
 	"remote/*":       {"remote", "socket"},
 	"event":          {"device"},
 	"agent":          {"device", "event"},
@@ -38,23 +39,24 @@ var arrows = map[string][]string{
 
 	"agent/notice":  {"agent", "device", "event"},
 	"agent/thinker": {"agent", "device", "event"},
-	"agent/*":       {"agent", "agent/thinker", "device", "event"}, // drivers
-	"agent/assist":  {"agent", "agent/thinker", "device", "event", "remote/hass", "socket"},
-	"agent/acp":     {"agent", "agent/thinker", "agent/program", "device", "event"},
-	"agent/mcp":     {"agent", "agent/thinker", "agent/program", "device", "event"},
+	"agent/*":       {"agent", "agent/thinker", "device", "event", "remote", "socket"}, // drivers
+	"agent/assist":  {"agent", "agent/thinker", "device", "event", "remote", "remote/hass", "socket"},
+	"agent/acp":     {"agent", "agent/thinker", "agent/program", "device", "event", "remote", "socket"},
+	"agent/mcp":     {"agent", "agent/thinker", "agent/program", "device", "event", "remote", "socket"},
 	"agent/program": {},
-	"voice/*":       {"voice"},
-	"voice/assist":  {"voice", "voice/remote", "remote/hass", "socket"},
+	"voice/*":       {"voice", "remote", "socket"},
 
-	// What every engine behind HTTP needs.
-	"voice/openai":     {"voice", "voice/remote"},
-	"voice/elevenlabs": {"voice", "voice/remote"},
+	// Those whose sound comes over HTTP read it alike.
+	"voice/openai":     {"voice", "voice/media", "remote", "socket"},
+	"voice/elevenlabs": {"voice", "voice/media", "remote", "socket"},
+	"voice/assist":     {"voice", "voice/media", "remote", "remote/hass", "socket"},
 
 	"gateway/*":       {"agent", "agent/notice", "agent/thinker", "device", "event", "perception", "voice", "socket", "gateway/door"},
 	"gateway/robot":   {"agent", "agent/notice", "agent/thinker", "device", "device/xiaozhi", "event", "perception", "voice", "socket", "gateway/door"},
 	"gateway/admin":   {"agent", "agent/notice", "agent/thinker", "device", "event", "ota", "perception", "voice", "socket", "gateway/door"},
 	"gateway/wyoming": {"agent", "agent/notice", "agent/thinker", "device", "event", "perception", "voice", "voice/wyoming", "socket", "gateway/door"},
 	"gateway/broker":  {"gateway/door"},
+	"gateway/hooks":   {"agent", "agent/notice", "device", "event", "perception", "remote", "voice", "socket", "gateway/door"}, // the scrubbing of keys
 
 	// Its tests run the broker beside them; the appliance runs it as a child.
 	"gateway/homeassistant": {"agent", "agent/notice", "agent/thinker", "device", "event", "perception", "voice", "socket", "gateway/door",

@@ -1,7 +1,6 @@
 package agent_test
 
 import (
-	"strings"
 	"testing"
 
 	"perch/agent"
@@ -26,36 +25,6 @@ func TestYesOrNo(t *testing.T) {
 		}
 		if yes && !understood {
 			t.Errorf("%q is a yes that was not understood", answer)
-		}
-	}
-}
-
-func TestWhatLooksLikeAKeyIsBlanked(t *testing.T) {
-	for in, want := range map[string]string{
-		"npm test":                  "npm test",
-		"Edit docs/architecture.md": "Edit docs/architecture.md",
-		`curl -H "Authorization: Bearer abc.def-canary" x`: `curl -H "Authorization: Bearer ***" x`,
-		"OPENAI_API_KEY=canary make":                       "OPENAI_API_KEY=*** make",
-		`{"token": "canary"}`:                              `{"token": ***}`,
-		"git clone https://me:canary@h/x":                  "git clone https://***@h/x",
-		"use sk-canary12345 there":                         "use *** there",
-		"push with ghp_canary12345":                        "push with ***",
-		"claude --dangerously-skip-permissions":            "claude --dangerously-skip-permissions",
-		"gh auth login --token canary1 --hostname h":       "gh auth login --token *** --hostname h",
-		`deploy --db-password "canary two" prod`:           `deploy --db-password *** prod`,
-		"psql --api-key 'canary'":                          "psql --api-key ***",
-		"curl -u me:canary https://h/x":                    "curl -u me:*** https://h/x",
-		`curl --user "me:canary two" https://h/x`:          `curl --user "me:***" https://h/x`,
-		"serve --token-file /etc/perch/token":              "serve --token-file /etc/perch/token",
-		"login --password-stdin --token --verbose":         "login --password-stdin --token --verbose",
-		"perch token kitchen":                              "perch token kitchen",
-		"python -u main.py":                                "python -u main.py",
-		"0123456789abcdefcanary0123456789ab":               "***",
-		"x " + strings.Repeat("bearer "+strings.Repeat("y", 378)+" ", 2) + "0123456789canary0123456789canary0123456789": "x bearer *** bearer ***",
-		strings.Repeat("ä", 200): strings.Repeat("ä", 100),
-	} {
-		if got := agent.Redact(in, 200); got != want {
-			t.Errorf("%q is shown as %q, not %q", in, got, want)
 		}
 	}
 }

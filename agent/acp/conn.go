@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"perch/agent"
+	"perch/remote"
 )
 
 // mostQueued bounds what waits to be written. It is reached only where the
@@ -96,7 +97,7 @@ func (c *conn) read(r io.Reader) {
 	for {
 		line, err := from.next()
 		switch {
-		case errors.Is(err, errLong):
+		case errors.Is(err, remote.ErrTooLong):
 			c.odd(err.Error())
 		case err != nil:
 			return

@@ -3,7 +3,7 @@ package acp
 import (
 	"strings"
 
-	"perch/agent"
+	"perch/remote"
 )
 
 // redacted blanks what looks like a key, and the values that the agent's own
@@ -15,5 +15,5 @@ func (b *Brain) redacted(s string, most int) string {
 			s = strings.ReplaceAll(s, value, "***")
 		}
 	}
-	return agent.Redact(s, most)
+	return remote.Redact(s, most)
 }

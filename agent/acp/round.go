@@ -13,6 +13,7 @@ import (
 	"perch/agent"
 	"perch/agent/thinker"
 	"perch/event"
+	"perch/remote"
 )
 
 // What is shown and asked.
@@ -272,7 +273,7 @@ func (r *round) judge(ctx context.Context, p permission) (verdict, error) {
 	case lent:
 		r.how = "a tool of the house"
 		return allowed, nil
-	case agent.Conceals(call.title):
+	case remote.Conceals(call.title):
 		r.how = "a part of it cannot be told"
 		return refused, r.phrase(r.phrases.Hidden)
 	case may == nil || !may(r.turn.Robot):

@@ -4,12 +4,11 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
 
-	"perch/agent"
+	"perch/remote"
 )
 
 // What is taken of a peer.
@@ -36,7 +35,7 @@ type rpcError struct {
 }
 
 func (e *rpcError) Error() string {
-	return fmt.Sprintf("%s (%d)", agent.Redact(e.Message, mostTitle), e.Code)
+	return fmt.Sprintf("%s (%d)", remote.Redact(e.Message, mostTitle), e.Code)
 }
 
 // Codes of JSON-RPC and of the protocol.
@@ -57,55 +56,23 @@ func (m *message) number() (int64, bool) {
 	return n, err == nil
 }
 
-// errLong is returned for a line that is too long; it has been skipped.
-var errLong = errors.New("the line is too long")
-
-// lines reads a stream line by line, and holds no more than one of them.
-type lines struct {
-	r    *bufio.Reader
-	most int
-	line []byte
-}
+// lines reads a stream line by line, past those that are blank.
+type lines struct{ remote.Lines }
 
 func newLines(r io.Reader, most int) *lines {
-	return &lines{r: bufio.NewReaderSize(r, 64<<10), most: most}
+	return &lines{remote.Lines{R: bufio.NewReaderSize(r, 64<<10), Most: most, Ends: 1}}
 }
 
-// next is the next line that is not blank, valid until next is called again.
-// The last may lack its end.
+// next is the next line, valid until next is called again. The error is
+// remote.ErrTooLong for a line that is too long, which has been skipped.
 func (l *lines) next() ([]byte, error) {
 	for {
-		line, err := l.whole()
-		line = bytes.TrimSpace(line)
-		switch {
-		case errors.Is(err, io.EOF) && len(line) > 0:
-			return line, nil
-		case err != nil:
+		line, err := l.Next()
+		if err != nil {
 			return nil, err
-		case len(line) > 0:
+		}
+		if line = bytes.TrimSpace(line); len(line) > 0 {
 			return line, nil
-		}
-	}
-}
-
-func (l *lines) whole() ([]byte, error) {
-	if cap(l.line) > 1<<20 {
-		l.line = nil // one long line is no reason to keep so much for good
-	}
-	l.line = l.line[:0]
-	long := false
-	for {
-		part, err := l.r.ReadSlice('\n')
-		if long = long || len(l.line)+len(part) > l.most+1; !long {
-			l.line = append(l.line, part...)
-		}
-		switch {
-		case errors.Is(err, bufio.ErrBufferFull):
-			continue
-		case long && (err == nil || errors.Is(err, io.EOF)):
-			return nil, errLong
-		default:
-			return l.line, err
 		}
 	}
 }

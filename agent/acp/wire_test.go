@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"perch/remote"
 )
 
 func silentLog() *slog.Logger { return slog.New(slog.DiscardHandler) }
@@ -32,23 +34,9 @@ func TestLines(t *testing.T) {
 			}
 			got = append(got, string(line))
 		}
-		if want := "one|two|" + errLong.Error() + "|three|" + errLong.Error(); strings.Join(got, "|") != want {
+		if want := "one|two|" + remote.ErrTooLong.Error() + "|three|" + remote.ErrTooLong.Error(); strings.Join(got, "|") != want {
 			t.Errorf("%s: %q", name, got)
 		}
-	}
-}
-
-// TestALongLineIsNotKept: a line beyond the limit costs no memory of its size.
-func TestALongLineIsNotKept(t *testing.T) {
-	from := newLines(io.MultiReader(bytes.NewReader(make([]byte, 20<<20)), strings.NewReader("\n{}\n")), mostLine)
-	if _, err := from.next(); !errors.Is(err, errLong) {
-		t.Fatal(err)
-	}
-	if cap(from.line) > 4*mostLine {
-		t.Errorf("%d bytes are held", cap(from.line))
-	}
-	if line, err := from.next(); string(line) != "{}" {
-		t.Errorf("%q, %v", line, err)
 	}
 }
 
@@ -114,7 +102,7 @@ func FuzzLines(f *testing.F) {
 			if errors.Is(err, io.EOF) {
 				return
 			}
-			if err != nil && !errors.Is(err, errLong) {
+			if err != nil && !errors.Is(err, remote.ErrTooLong) {
 				t.Fatal(err)
 			}
 			if len(line) > most+1 || bytes.ContainsRune(line, '\n') {

@@ -12,6 +12,7 @@ import (
 	sdk "github.com/anthropics/anthropic-sdk-go"
 
 	"perch/agent/thinker"
+	"perch/remote"
 )
 
 // What one message may hold.
@@ -24,7 +25,7 @@ const (
 const afterEnd = 100 * time.Millisecond
 
 // errGarbage says that something answered which speaks another language.
-var errGarbage = errors.New("what it answers is not of the Messages API")
+var errGarbage = errors.New("answers with what is not of the Messages API")
 
 // outError is out's own error, which is nobody's fault here.
 type outError struct{ error }
@@ -42,9 +43,10 @@ type answer struct {
 // once makes one request for a message and passes it on as it comes.
 func (e *Engine) once(ctx context.Context, p thinker.Prompt, used habits, a *answer) (thinker.Stop, error) {
 	params := e.encode(p, used)
-	w := watched(ctx, e.o.FirstWithin, e.o.IdleWithin)
-	defer w.stop()
-	stream := e.sdk.Messages.NewStreaming(w.ctx, params, e.extra...)
+	w := remote.NewWatch(ctx, e.o.FirstWithin, e.o.IdleWithin)
+	defer w.Stop()
+	w.Begin()
+	stream := e.sdk.Messages.NewStreaming(context.WithValue(w.Context(), watchKey{}, w), params, e.extra...)
 	defer stream.Close()
 	for stream.Next() {
 		if a.ended {
@@ -58,9 +60,9 @@ func (e *Engine) once(ctx context.Context, p thinker.Prompt, used habits, a *ans
 		}
 		switch {
 		case a.ended:
-			w.lives(afterEnd)
+			w.Lives(afterEnd)
 		case lives(stream.Current()):
-			w.lives(w.idle)
+			w.Lives(0)
 		}
 	}
 	if a.ended { // whatever came after it
@@ -72,10 +74,8 @@ func (e *Engine) once(ctx context.Context, p thinker.Prompt, used habits, a *ans
 		return "", errGarbage
 	case err == nil:
 		return "", io.ErrUnexpectedEOF
-	case errors.Is(context.Cause(w.ctx), errSlow) && w.began:
-		return "", fmt.Errorf("%w: it fell silent for %v in the middle of its answer", errSlow, e.o.IdleWithin)
-	case errors.Is(context.Cause(w.ctx), errSlow):
-		return "", fmt.Errorf("%w: it did not begin to answer within %v", errSlow, e.o.FirstWithin)
+	case w.Silent() != "":
+		return "", e.server.Fault(w.Silent())
 	}
 	return "", err
 }

@@ -3,7 +3,7 @@
 //
 // Nothing is taken from the environment: the key and the address are those of
 // the options. The SDK's telemetry is off, it tries a request once more at the
-// most, and what it reads goes through a carrier that bounds it.
+// most, and what it reads goes through a transport that bounds it.
 //
 // A model that thinks wants its thinking back beside the calls it led to, word
 // for word, with everything before it unchanged. agent.Message has no place
@@ -28,6 +28,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/thinker"
+	"perch/remote"
 )
 
 // Home is where the API is where no other address is given.
@@ -56,12 +57,13 @@ type Options struct {
 
 // Engine implements agent.Model and agent.Seer. It serves many turns at once.
 type Engine struct {
-	o     Options
-	base  *url.URL
-	http  *http.Client
-	sdk   sdk.Client
-	extra []option.RequestOption
-	kept  kept
+	o      Options
+	base   *url.URL
+	http   *http.Client
+	server remote.Server
+	sdk    sdk.Client
+	extra  []option.RequestOption
+	kept   kept
 
 	mu     sync.Mutex
 	habits habits
@@ -99,14 +101,10 @@ func New(o Options) (*Engine, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.Transport == nil {
-		o.Transport = agent.NewTransport()
+		o.Transport = remote.NewTransport()
 	}
-	e := &Engine{o: o, base: base}
-	e.http = &http.Client{
-		Transport: &carrier{o.Transport},
-		// A redirect would carry a conversation to a place nobody named.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+	e := &Engine{o: o, base: base, http: remote.NewHTTP(&transport{o.Transport}), server: remote.Server{
+		Address: remote.Address(base), Key: o.Key, Setting: "brains[..].key", Check: "the brain's settings", Kind: agent.ErrAway}}
 	settings := []option.RequestOption{
 		option.WithoutEnvironmentDefaults(), option.WithoutOpenTelemetry(),
 		option.WithBaseURL(base.String()), option.WithHTTPClient(e.http), option.WithMaxRetries(1),
@@ -138,7 +136,7 @@ func check(o Options, base *url.URL) error {
 	switch {
 	case o.Model == "":
 		return errors.New("model is missing; claude-haiku-5-5, say")
-	case o.Key == "" && agent.Address(base) == Home:
+	case o.Key == "" && remote.Address(base) == Home:
 		return errors.New("the key is missing (brains[..].key); Anthropic gives none away")
 	case strings.ContainsAny(o.Key, "\r\n"):
 		return errors.New("the key (brains[..].key) has more than one line")

@@ -12,6 +12,7 @@ import (
 	"perch/agent"
 	"perch/agent/thinker"
 	"perch/device"
+	"perch/remote"
 )
 
 const checkWithin = 5 * time.Second
@@ -26,16 +27,16 @@ func (e *Engine) Check(ctx context.Context) error {
 	if err == nil {
 		return nil
 	}
-	r, ok := refused(err)
+	r, kind, ok := refused(err)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case ok && (r.status == 404 || r.status == 405) && r.kind != "not_found_error" && agent.Address(e.base) != Home:
+	case ok && (r.Status == 404 || r.Status == 405) && kind != "not_found_error" && remote.Address(e.base) != Home:
 		return nil
 	case ok:
 		return e.explain(ctx, err)
 	case within.Err() != nil:
-		return agent.Away("%s does not answer within %v; is this machine online?", agent.Address(e.base), checkWithin)
+		return e.server.Fault("does not answer within " + checkWithin.String() + "; is this machine online?")
 	case strings.HasPrefix(err.Error(), "error parsing response json"), strings.HasPrefix(err.Error(), "expected destination type"):
 		err = errGarbage
 	}
@@ -50,9 +51,9 @@ func (e *Engine) Warm(ctx context.Context) error { return e.Check(ctx) }
 const mostNamed = 8
 
 // notFound says which models there are, where the server says it.
-func (e *Engine) notFound(ctx context.Context, r refusal) error {
-	if r.kind != "not_found_error" {
-		return agent.Away("there is no Messages API at %s (HTTP %d); is it the base address?", agent.Address(e.base), r.status)
+func (e *Engine) notFound(ctx context.Context, r remote.Refusal, kind string) error {
+	if kind != "not_found_error" {
+		return e.server.Faultf("there is no Messages API at %s (%s); is it the base address?", remote.Address(e.base), e.server.Said(r))
 	}
 	within, cancel := context.WithTimeout(ctx, checkWithin)
 	defer cancel()
@@ -61,13 +62,13 @@ func (e *Engine) notFound(ctx context.Context, r refusal) error {
 		return ctx.Err()
 	}
 	if err != nil || page == nil || len(page.Data) == 0 {
-		return agent.Away("%s", e.because(fmt.Sprintf("the model %s is not there", e.o.Model), r.said))
+		return e.server.Faultf("the model %s is not there (%s); check model", e.o.Model, e.server.Said(r))
 	}
 	var names []string
 	for _, m := range page.Data[:min(len(page.Data), mostNamed)] {
-		names = append(names, e.quote(m.ID))
+		names = append(names, e.server.Quote(m.ID))
 	}
-	return agent.Away("the model %s is not there; GET %s/v1/models lists: %s", e.o.Model, agent.Address(e.base), strings.Join(names, ", "))
+	return e.server.Faultf("the model %s is not there; GET %s/v1/models lists: %s", e.o.Model, remote.Address(e.base), strings.Join(names, ", "))
 }
 
 // What is seen, in bytes. The API takes 5 MB of a picture in base64.

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"strings"
 
-	"perch/agent"
+	"perch/remote"
 )
 
 // habits are what a model turned out not to take.
@@ -19,11 +19,11 @@ func (e *Engine) learned() habits {
 // learn finds out of a refusal what to leave out, and says whether the request
 // is worth repeating. Each finding is told once.
 func (e *Engine) learn(err error, used habits) bool {
-	r, ok := refused(err)
-	if !ok || r.status != http.StatusBadRequest {
+	r, _, ok := refused(err)
+	if !ok || r.Status != http.StatusBadRequest {
 		return false
 	}
-	said := strings.ToLower(r.said)
+	said := strings.ToLower(r.Reason)
 	next, what := used, ""
 	switch {
 	case strings.Contains(said, "thinking") && (strings.Contains(said, "signature") || strings.Contains(said, "block")) && e.kept.forget():
@@ -47,7 +47,7 @@ func (e *Engine) learn(err error, used habits) bool {
 	news := e.habits != before
 	e.mu.Unlock()
 	if news {
-		e.o.Log.Warn(what, "model", e.o.Model, "url", agent.Address(e.base), "said", e.quote(r.said))
+		e.o.Log.Warn(what, "model", e.o.Model, "url", remote.Address(e.base), "said", e.server.Quote(r.Reason))
 	}
 	return true
 }

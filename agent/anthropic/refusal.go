@@ -5,115 +5,88 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
+	"io"
 	"net/http"
 	"strings"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
 
-	"perch/agent"
+	"perch/remote"
 )
 
-// refusal is what the API says instead of an answer.
-type refusal struct {
-	status int
-	kind   string // of the error, as the API names it
-	said   string // one sentence of the server's; it may hold a key
-	after  string // Retry-After
-}
+// statusOverloaded is the API's own.
+const statusOverloaded = 529
 
 // kinds are the statuses that errors stand for which come within a stream,
 // after its status has been sent.
 var kinds = map[string]int{
 	"invalid_request_error": 400, "authentication_error": 401, "billing_error": 402, "permission_error": 403,
 	"not_found_error": 404, "request_too_large": 413, "rate_limit_error": 429, "api_error": 500,
-	"timeout_error": 504, "overloaded_error": 529,
+	"timeout_error": 504, "overloaded_error": statusOverloaded,
 }
 
-// refused finds the API's own error in one of the SDK's.
-func refused(err error) (refusal, bool) {
+// refused finds the API's own error in one of the SDK's, and the kind that the API
+// gives it.
+func refused(err error) (r remote.Refusal, kind string, ok bool) {
 	var e *sdk.Error
 	if !errors.As(err, &e) {
-		return refusal{}, false
+		return r, "", false
 	}
-	r := refusal{status: e.StatusCode, kind: string(e.Type())}
+	r.Status, kind = e.StatusCode, string(e.Type())
 	var body struct {
 		Error struct{ Type, Message string }
 	}
 	if json.Unmarshal([]byte(e.RawJSON()), &body) == nil {
-		r.said, r.kind = body.Error.Message, cmp.Or(body.Error.Type, r.kind)
+		r.Reason, kind = body.Error.Message, cmp.Or(body.Error.Type, kind)
 	}
-	if r.status < 400 {
-		if r.status = kinds[r.kind]; r.status == 0 {
-			r.status = http.StatusBadGateway
-		}
+	if r.Status < 400 {
+		r.Status = cmp.Or(kinds[kind], http.StatusBadGateway)
 	}
 	if e.Response != nil {
-		r.after = e.Response.Header.Get("Retry-After")
+		r.After = e.Response.Header.Get("Retry-After")
 	}
-	return r, true
+	return r, kind, true
 }
-
-// quote is a server's text for a sentence of ours.
-func (e *Engine) quote(text string) string { return agent.Quote(text, e.o.Key) }
-
-// because joins what a server said to a sentence.
-func (e *Engine) because(what, said string) string { return agent.Because(what, said, e.o.Key) }
 
 // explain makes one sentence of an error, with its cause and its cure.
 func (e *Engine) explain(ctx context.Context, err error) error {
 	var out outError
+	var fault *remote.Fault
+	var elsewhere *redirected
+	var syntax *json.SyntaxError
+	r, kind, ok := refused(err)
 	switch {
 	case errors.As(err, &out):
 		return out.error
 	case ctx.Err() != nil:
 		return ctx.Err()
-	}
-	if r, ok := refused(err); ok {
-		return e.refusal(ctx, r)
-	}
-	return e.broken(err)
-}
-
-func (e *Engine) refusal(ctx context.Context, r refusal) error {
-	switch {
-	case r.status == http.StatusUnauthorized && e.o.Key == "":
-		return agent.Away("%s wants a key and none is set (brains[..].key)", agent.Address(e.base))
-	case r.status == http.StatusUnauthorized:
-		return agent.Away("the key is refused (brains[..].key)")
-	case r.status == http.StatusForbidden:
-		return agent.Away("%s", e.because("the key is refused (brains[..].key)", r.said))
-	case r.status == http.StatusPaymentRequired, strings.Contains(r.said, "credit balance"):
-		return agent.Away("%s", e.because("the account has no credit left", r.said))
-	case r.status == http.StatusNotFound:
-		return e.notFound(ctx, r)
-	case r.status == http.StatusTooManyRequests && r.after != "":
-		return agent.Away("%s has had too many requests; it asks to wait until %s (Retry-After)", agent.Address(e.base), agent.RetryAfter(r.after, e.o.Key))
-	case r.status == http.StatusTooManyRequests:
-		return agent.Away("%s", e.because("it has had too many requests", r.said))
-	case r.status == 529:
-		return agent.Away("%s is overloaded; try again in a moment", agent.Address(e.base))
-	case r.status >= 500 || r.status == http.StatusRequestTimeout:
-		return agent.Away("%s", e.because(fmt.Sprintf("%s has failed (HTTP %d)", agent.Address(e.base), r.status), r.said))
-	}
-	return errors.New(e.because(fmt.Sprintf("the server refuses the request (HTTP %d)", r.status), r.said))
-}
-
-// broken is a connection that was not made, or not kept, or that carried what
-// is no answer.
-func (e *Engine) broken(err error) error {
-	var elsewhere *moved
-	var syntax *json.SyntaxError
-	where := agent.Address(e.base)
-	switch {
-	case errors.Is(err, errSlow):
-		return agent.Away("%s: %s", where, strings.TrimPrefix(err.Error(), errSlow.Error()+": "))
+	case ok:
+		return e.refusal(ctx, r, kind)
+	case errors.As(err, &fault):
+		return fault
 	case errors.As(err, &elsewhere):
-		return agent.Away("%s sends elsewhere (to %s); put the right address into url", where, agent.Redirected(elsewhere.to, e.o.Key))
+		return e.server.Refused("", remote.Refusal{Status: elsewhere.status, To: elsewhere.to})
 	case errors.Is(err, errGarbage), errors.As(err, &syntax):
-		return agent.Away("%s: %s; is it the right address?", where, errGarbage)
+		return e.server.Fault(errGarbage.Error() + "; is it the right address?")
 	case errors.Is(err, errTooMuch):
-		return agent.Away("%s: %s", where, err)
+		return e.server.Fault(errTooMuch.Error() + "; is it the right address?")
 	}
-	return agent.Unreachable(where, err, e.o.Key)
+	return e.server.Unreachable(err, errors.Is(err, io.ErrUnexpectedEOF))
+}
+
+// refusal decides on what has a meaning of its own at the Messages API.
+func (e *Engine) refusal(ctx context.Context, r remote.Refusal, kind string) error {
+	switch {
+	case strings.Contains(r.Reason, "credit balance"):
+		r.Status = http.StatusPaymentRequired
+	case r.Status == http.StatusNotFound:
+		return e.notFound(ctx, r, kind)
+	case r.Status == statusOverloaded:
+		return e.server.Fault("is overloaded; try again in a moment")
+	}
+	f := e.server.Refused(kind, r)
+	if f.Unanswerable() {
+		f.Kind = nil
+	}
+	return f
 }

@@ -198,7 +198,7 @@ func TestAddressesThatAreNoServer(t *testing.T) {
 		want    string
 	}{
 		"401":           {answering(401, "application/json", `{"error":"bad key `+canary+`"}`), "refuses the key"},
-		"403":           {answering(403, "application/json", `{"message":"not you, `+canary+`"}`), "does not allow it with this key: not you, [key]"},
+		"403":           {answering(403, "application/json", `{"message":"not you, `+canary+`"}`), "refuses the key (HTTP 403: not you, [key])"},
 		"404":           {answering(404, "text/plain", "404 page not found"), "there is no MCP server at"},
 		"405":           {answering(405, "text/plain", ""), "there is no MCP server at"},
 		"500":           {answering(500, "text/html", "<h1>no</h1>"), "has failed (HTTP 500)"},
@@ -220,10 +220,10 @@ func TestAddressesThatAreNoServer(t *testing.T) {
 			if c, _, err := http.NewResponseController(w).Hijack(); err == nil {
 				_ = c.Close()
 			}
-		}, "has cut the connection"},
+		}, "cut the connection"},
 		"elsewhere": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, thief.URL+"/?key="+canary, http.StatusTemporaryRedirect)
-		}, "sends elsewhere (HTTP 307)"},
+		}, "sends elsewhere (HTTP 307 to " + thief.URL + "/)"},
 		"refusal": {answering(200, "application/json", `{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"no `+canary+`"}}`), "refuses to begin: no [key]"},
 		"SSE that sends elsewhere": {func(w http.ResponseWriter, r *http.Request) {
 			if r.Method != http.MethodGet {

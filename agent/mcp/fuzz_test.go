@@ -11,6 +11,8 @@ import (
 	"testing/iotest"
 	"unicode/utf8"
 
+	"perch/remote"
+
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -93,7 +95,8 @@ func FuzzRefusal(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, data []byte, status int) {
-		told := s.explain(&refusal{status: status, said: sentence(data)}).Error()
+		_, reason := remote.Message(data)
+		told := s.explain(&refusal{Refusal: remote.Refusal{Status: status, Reason: reason}}).Error()
 		if strings.Contains(told, "canary-0123456789") || strings.ContainsAny(told, "\r\n\x00") || len(told) > 400 {
 			t.Errorf("it tells %q", told)
 		}
@@ -105,8 +108,8 @@ func TestSecretsAreNotQuoted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := s.quote("plain sesame-1 sesame-2 sesame-33 Bearer abc http://me:pw@host password=xyz sk-abcdefghij\neyJhbGciOiJIUzI1NiJ9.e30", 1000)
-	if want := "plain [key] [key] [key] [key] http[key]host password=[key] [key] [key]"; got != want {
+	got := s.server.Quote("plain sesame-1 sesame-2 sesame-33 Bearer abc http://me:pw@host password=xyz sk-abcdefghij\neyJhbGciOiJIUzI1NiJ9.e30")
+	if want := "plain [key] [key] [key] Bearer [key] http://[key]@host password=[key] [key] [key]"; got != want {
 		t.Errorf("it shows\n%s, not\n%s", got, want)
 	}
 }

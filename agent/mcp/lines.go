@@ -4,9 +4,12 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"regexp"
 	"strconv"
+
+	"perch/remote"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
@@ -23,70 +26,40 @@ const (
 // that is too long both ends are looked at, so that the call which it answers
 // fails at once and alone.
 type lines struct {
-	r       *bufio.Reader
+	remote.Lines
 	waiting []jsonrpc.Message // of a line with several
 	garbage int               // lines in a row
 }
 
-func (l *lines) from(r io.Reader) { l.r = bufio.NewReaderSize(r, 16<<10) }
+func (l *lines) from(r io.Reader) {
+	l.Lines = remote.Lines{R: bufio.NewReaderSize(r, 16<<10), Most: mostMessage, Ends: ends}
+}
 
 // next is the next message. The error is errNoMCP where too much comes that is
 // no message, and the reader's else.
 func (l *lines) next() (jsonrpc.Message, error) {
-	for {
-		if len(l.waiting) > 0 {
-			m := l.waiting[0]
-			l.waiting = l.waiting[1:]
-			return m, nil
-		}
-		line, long, err := l.line()
-		if err != nil {
+	for len(l.waiting) == 0 {
+		line, err := l.Next()
+		if err != nil && !errors.Is(err, remote.ErrTooLong) {
 			return nil, err
 		}
-		line = bytes.TrimSpace(line)
-		if len(line) == 0 {
+		if line = bytes.TrimSpace(line); len(line) == 0 {
 			continue
 		}
-		if long {
+		if err != nil {
 			l.waiting = tooLong(line)
 		} else {
 			l.waiting = messages(line)
 		}
 		if len(l.waiting) > 0 {
 			l.garbage = 0
-			continue
-		}
-		if l.garbage++; l.garbage > mostGarbage {
+		} else if l.garbage++; l.garbage > mostGarbage {
 			return nil, errNoMCP
 		}
 	}
-}
-
-// line is the next line, or both ends of one that is too long.
-func (l *lines) line() (line []byte, long bool, err error) {
-	var end []byte
-	for {
-		piece, err := l.r.ReadSlice('\n')
-		switch {
-		case !long && len(line)+len(piece) <= mostMessage:
-			line = append(line, piece...)
-		case !long:
-			long, line = true, append([]byte(nil), line[:min(len(line), ends)]...)
-			fallthrough
-		default:
-			end = append(end, piece...)
-			if over := len(end) - ends; over > 0 {
-				end = append(end[:0], end[over:]...)
-			}
-		}
-		if err == bufio.ErrBufferFull {
-			continue
-		}
-		if err == io.EOF && len(line) > 0 {
-			err = nil // the last line needs no end
-		}
-		return append(line, end...), long, err
-	}
+	m := l.waiting[0]
+	l.waiting = l.waiting[1:]
+	return m, nil
 }
 
 // messages are those of a line: none where it is no message, several where it

@@ -79,7 +79,7 @@ func (s *Server) older(err error) (all []*url.URL) {
 	if !errors.As(err, &refused) || s.url == nil {
 		return nil
 	}
-	switch refused.status {
+	switch refused.Status {
 	case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotAcceptable,
 		http.StatusGone, http.StatusUnsupportedMediaType, http.StatusNotImplemented:
 	default:
@@ -151,7 +151,7 @@ func (s *Server) open(l *link, client *sdk.Client, w way) (err error) {
 		l.child = newChild(s)
 		transport = l.child
 	} else {
-		transport, l.client = s.carrier(l.ctx, w)
+		transport, l.client = s.transport(l.ctx, w)
 	}
 	l.session, err = client.Connect(l.ctx, tied{transport}, &sdk.ClientSessionOptions{ProtocolVersion: w.version})
 	if err != nil {

@@ -29,6 +29,7 @@ import (
 
 	"perch/agent/thinker"
 	"perch/device"
+	"perch/remote"
 )
 
 // Options of a server. Command or URL is needed, and Name and Log are; zero
@@ -87,7 +88,7 @@ var errClosed = awayf("the MCP server has been closed")
 type Server struct {
 	o      Options
 	url    *url.URL
-	hidden []string // what no sentence may show
+	server remote.Server // as sentences speak of it
 	ctx    context.Context
 	end    context.CancelFunc
 	wg     sync.WaitGroup
@@ -133,7 +134,7 @@ func New(o Options) (*Server, error) {
 		o.Pause = pause
 	}
 	s.o = o
-	s.hidden = s.secrets()
+	s.server = remote.Server{Address: s.where(), Key: o.Key, Secrets: s.secrets(), Setting: "its key", Check: "what it is asked for"}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	return s, nil
 }

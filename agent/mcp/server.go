@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"perch/agent/program"
 	"perch/agent/thinker"
+	"perch/remote"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -54,7 +54,7 @@ func (s *Server) Check(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.listed && len(s.tools) == 0 {
-		return awayf("%s offers no tools that may be used; see what it offers, and what only and except leave of it", s.where())
+		return s.absent("offers no tools that may be used; see what it offers, and what only and except leave of it")
 	}
 	return nil
 }
@@ -218,7 +218,7 @@ func (s *Server) lost(l *link) {
 		s.trying = make(chan struct{})
 	}
 	if s.ctx.Err() == nil && l.child != nil && !s.away {
-		s.o.Log.Warn("an MCP server is away", "server", s.o.Name, "err", why, "stderr", s.quote(l.child.program.Said(), program.MostSaid))
+		s.o.Log.Warn("an MCP server is away", "server", s.o.Name, "err", why, "stderr", remote.Scrub(l.child.program.Said(), s.server.Secrets...))
 		s.away = true
 	}
 }

@@ -87,7 +87,7 @@ func (a *answer) piece(index *int, id, name string, arguments []byte) error {
 		c.name = name
 	}
 	c.arguments = append(c.arguments, arguments...)
-	if a.args += len(arguments); a.args > mostArguments || len(c.name) > longestName || len(c.id) > mostRefused {
+	if a.args += len(arguments); a.args > mostArguments || len(c.name) > longestName || len(c.id) > longestID {
 		return errors.New("a tool call is too long")
 	}
 	return nil

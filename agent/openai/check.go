@@ -1,12 +1,10 @@
 package openai
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"path"
@@ -16,6 +14,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/thinker"
+	"perch/remote"
 )
 
 // ErrNoTools is wrapped by Check where the model answers but cannot use tools.
@@ -41,7 +40,7 @@ func (e *Engine) Check(ctx context.Context) error {
 		err = e.checkModels(within)
 	}
 	if ctx.Err() == nil && within.Err() != nil {
-		return agent.Away("%s does not answer within %v; is the machine on?", agent.Address(e.base), checkWithin)
+		return e.server.Fault("does not answer within " + checkWithin.String() + "; is the machine on?")
 	}
 	if err == nil {
 		err = e.Limits()
@@ -58,27 +57,27 @@ func (e *Engine) Limits() error {
 	if !none {
 		return nil
 	}
-	return fmt.Errorf("%w: %s", ErrNoTools, e.because(e.o.Model+" at "+agent.Address(e.base), said))
+	return fmt.Errorf("%w: %s", ErrNoTools, e.o.Model+" at "+remote.Address(e.base)+": "+e.server.Quote(said))
 }
 
 // checkOllama asks for the model itself, which also tells what it can do.
 func (e *Engine) checkOllama(ctx context.Context) error {
-	data, err := e.ask(ctx, http.MethodPost, e.url(e.root, "/api/show"), map[string]any{"model": e.o.Model})
+	data, err := e.ask(ctx, e.root, "api/show", body{"model": e.o.Model})
 	if err != nil {
 		return e.explain(ctx, err)
 	}
 	var shown struct{ Capabilities []string }
 	if err := json.Unmarshal(data, &shown); err != nil {
-		return agent.Away("%s is not Ollama, though its address looks so; set dialect to openai", agent.Address(e.base))
+		return e.server.Fault("is not Ollama, though its address looks so; set dialect to openai")
 	}
 	if shown.Capabilities == nil {
 		return nil // an older Ollama does not tell
 	}
 	if !slices.Contains(shown.Capabilities, "tools") {
-		err = fmt.Errorf("%w: %s at %s", ErrNoTools, e.o.Model, agent.Address(e.base))
+		err = fmt.Errorf("%w: %s at %s", ErrNoTools, e.o.Model, remote.Address(e.base))
 	}
 	if e.o.Vision && !slices.Contains(shown.Capabilities, "vision") {
-		err = errors.Join(err, fmt.Errorf("%w: %s at %s has no eyes; take vision out", agent.ErrBlind, e.o.Model, agent.Address(e.base)))
+		err = errors.Join(err, fmt.Errorf("%w: %s at %s has no eyes; take vision out", agent.ErrBlind, e.o.Model, remote.Address(e.base)))
 	}
 	return err
 }
@@ -87,9 +86,9 @@ func (e *Engine) checkOllama(ctx context.Context) error {
 // such list is there, which is all that can be told of it.
 func (e *Engine) checkModels(ctx context.Context) error {
 	names, anyName, err := e.models(ctx)
-	var r *refusal
+	r := refused(err)
 	switch {
-	case errors.As(err, &r) && (r.status == http.StatusNotFound || r.status == http.StatusMethodNotAllowed):
+	case r != nil && (r.Status == http.StatusNotFound || r.Status == http.StatusMethodNotAllowed):
 		return nil
 	case err != nil:
 		return e.explain(ctx, err)
@@ -109,34 +108,24 @@ func (e *Engine) listed(names []string) bool {
 // tried asks for a message, for a list is not all that a server can do: routers
 // and aliases are in none. That it begins to answer is enough.
 func (e *Engine) tried(ctx context.Context) bool {
-	w := watched(ctx, checkWithin)
-	defer w.stop() // the rest of the message is not waited for
-	hello := body{"model": e.o.Model, "stream": true, "messages": []body{{"role": "user", "content": "Say hello."}}}
-	data, err := json.Marshal(hello)
+	response, err := e.send(ctx, e.base, "chat/completions", body{"model": e.o.Model, "stream": true, "messages": []body{{"role": "user", "content": "Say hello."}}}, 0)
 	if err != nil {
 		return false
 	}
-	response, err := e.send(w.ctx, http.MethodPost, e.url(e.base, "/chat/completions"), data)
-	if err != nil {
-		return false
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return false
-	}
+	defer response.Close() // the rest of the message is not waited for
 	a := &answer{out: func(thinker.Piece) error { return nil }, invent: e.invent}
-	r := &reading{e: e, w: w, a: a, in: bufio.NewReader(&capped{response.Body, longestLine})}
+	r := e.read(response, a)
 	first, err := r.first()
 	if err == nil && first == '{' {
 		return r.whole() == nil
 	}
-	begun, err := (&events{lines: lines{r: r.in}}).next()
+	begun, err := remote.NewEvents(r.in, longestLine).Next()
 	return err == nil && a.chunk(begun) == nil && a.began
 }
 
 // models lists what the server has. llama.cpp has one and takes any name for it.
 func (e *Engine) models(ctx context.Context) (names []string, anyName bool, err error) {
-	data, err := e.ask(ctx, http.MethodGet, e.url(e.list(), ""), nil)
+	data, err := e.ask(ctx, e.list(), "", nil)
 	if err != nil {
 		return nil, false, err
 	}
@@ -167,27 +156,13 @@ func (e *Engine) list() *url.URL {
 }
 
 // ask makes a small request and returns all that is answered.
-func (e *Engine) ask(ctx context.Context, method, url string, b body) ([]byte, error) {
-	var data []byte
-	if b != nil {
-		var err error
-		if data, err = json.Marshal(b); err != nil {
-			return nil, fmt.Errorf("write the request: %w", err)
-		}
-	}
-	response, err := e.send(ctx, method, url, data)
+func (e *Engine) ask(ctx context.Context, base *url.URL, path string, b body) ([]byte, error) {
+	response, err := e.send(ctx, base, path, b, warmWithin)
 	if err != nil {
 		return nil, err
 	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return nil, refused(response)
-	}
-	answered, err := io.ReadAll(io.LimitReader(response.Body, longestLine+1))
-	if err == nil && len(answered) > longestLine {
-		err = errTooLong
-	}
-	return answered, err
+	defer response.Close()
+	return response.Whole(longestLine)
 }
 
 // mostNamed bounds how many of a server's models a sentence lists.
@@ -201,9 +176,9 @@ func (e *Engine) noModel(names []string) error {
 	}
 	shown := make([]string, 0, len(names))
 	for _, name := range names {
-		shown = append(shown, e.quote(name))
+		shown = append(shown, e.server.Quote(name))
 	}
-	return agent.Away("the model %s is not there; GET %s lists: %s%s", e.o.Model, agent.Address(e.list()), strings.Join(shown, ", "), more)
+	return e.server.Faultf("the model %s is not there; GET %s lists: %s%s", e.o.Model, remote.Address(e.list()), strings.Join(shown, ", "), more)
 }
 
 // notFound tells a model that is missing from an address that is wrong.
@@ -216,10 +191,10 @@ func (e *Engine) notFound(ctx context.Context, r *refusal) error {
 		return ctx.Err()
 	case err == nil && len(names) > 0 && !e.listed(names):
 		return e.noModel(names)
-	case strings.Contains(strings.ToLower(r.said), "model"):
-		return agent.Away("%s", e.because(fmt.Sprintf("the model %s is not there", e.o.Model), r.said))
+	case strings.Contains(strings.ToLower(r.Reason), "model"):
+		return e.server.Faultf("the model %s is not there (%s); check model", e.o.Model, e.server.Said(r.Refusal))
 	}
-	return agent.Away("%s", e.because(fmt.Sprintf("there is no such API at %s (HTTP %d); is it the base address, with its /v1?", agent.Address(e.base), r.status), r.said))
+	return e.server.Faultf("there is no such API at %s (%s); is it the base address, with its /v1?", remote.Address(e.base), e.server.Said(r.Refusal))
 }
 
 // Warm has the model loaded while somebody is still speaking. With Ollama it
@@ -239,25 +214,25 @@ func (e *Engine) Warm(ctx context.Context) error {
 	if e.o.NumCtx > 0 {
 		b["options"] = body{"num_ctx": e.o.NumCtx} // with another length it would be loaded anew
 	}
-	if _, err := e.ask(within, http.MethodPost, e.url(e.root, "/api/generate"), b); err != nil {
+	if _, err := e.ask(within, e.root, "api/generate", b); err != nil {
 		return e.explain(ctx, err)
 	}
 	return nil
 }
 
 func (e *Engine) health(ctx context.Context) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, e.url(withoutQuery(e.root), "/health"), nil)
-	if err != nil {
-		return fmt.Errorf("write the request: %w", err)
+	response, err := e.server.Call(ctx, remote.Request{Method: http.MethodGet, Base: withoutQuery(e.root), Path: "health", Keyless: true, Within: warmWithin})
+	if err == nil {
+		_, _ = response.Whole(mostDrained) // for the connection's sake
+		response.Close()
+		return nil
 	}
-	response, err := e.client.Do(req)
-	if err != nil {
+	r := refused(err)
+	switch {
+	case r == nil:
 		return e.explain(ctx, err)
-	}
-	defer response.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, mostRefused)) // for the connection's sake
-	if response.StatusCode == http.StatusServiceUnavailable {
-		return agent.Away("the model %s is still being loaded, or %s is overloaded", e.o.Model, agent.Address(e.base))
+	case r.Status == http.StatusServiceUnavailable:
+		return e.server.Faultf("the model %s is still being loaded, or %s is overloaded", e.o.Model, remote.Address(e.base))
 	}
 	return nil
 }

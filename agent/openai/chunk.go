@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+
+	"perch/remote"
 )
 
 // errGarbage says that something answered which speaks another language.
-var errGarbage = errors.New("what it answers is not of this protocol")
+var errGarbage = errors.New("answers with what is not of this protocol")
 
 // chunk is a piece of a message as /chat/completions sends it, or all of it.
 // Fields that servers disagree about are raw.
@@ -48,7 +50,8 @@ func (a *answer) chunk(data []byte) error {
 		return errGarbage
 	}
 	if there(c.Error) {
-		return &refusal{status: statusOf(c.Error), said: sentence(data)}
+		_, reason := remote.Message(data)
+		return &refusal{Refusal: remote.Refusal{Status: statusOf(c.Error), Reason: reason}}
 	}
 	for _, choice := range c.Choices {
 		if choice.Index != 0 {
@@ -173,7 +176,7 @@ func (a *answer) native(data []byte) (done bool, err error) {
 		return false, errGarbage
 	}
 	if n.Error != "" {
-		return false, &refusal{status: http.StatusInternalServerError, said: n.Error}
+		return false, &refusal{Refusal: remote.Refusal{Status: http.StatusInternalServerError, Reason: n.Error}}
 	}
 	if n.Done == nil {
 		return false, fmt.Errorf("%w: a line has no done", errGarbage)

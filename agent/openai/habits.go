@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"perch/agent"
 	"perch/agent/thinker"
+	"perch/remote"
 )
 
 // habits are what a server turned out not to take.
@@ -63,8 +63,8 @@ func (e *Engine) persist(ctx context.Context, p thinker.Prompt, out func(thinker
 			e.remember(findings)
 			return stop, err
 		}
-		var r *refusal
-		if !errors.As(err, &r) || try == mostTries || ctx.Err() != nil {
+		r := refused(err)
+		if r == nil || try == mostTries || ctx.Err() != nil {
 			return stop, err
 		}
 		if pause, asked := r.pause(); asked && pause <= patience {
@@ -105,7 +105,7 @@ func (e *Engine) remember(findings []finding) {
 		}
 		e.mu.Unlock()
 		if news {
-			e.o.Log.Warn(f.what, "model", e.o.Model, "url", agent.Address(e.base), "said", e.quote(f.said))
+			e.o.Log.Warn(f.what, "model", e.o.Model, "url", remote.Address(e.base), "said", e.server.Quote(f.said))
 		}
 	}
 }
@@ -113,11 +113,11 @@ func (e *Engine) remember(findings []finding) {
 // suggested finds out of a refusal what to leave out, if the request is worth
 // repeating.
 func (e *Engine) suggested(r *refusal, used habits, tools bool) (finding, bool) {
-	if r.midway || r.status == http.StatusUnauthorized || r.status == http.StatusForbidden || r.status == http.StatusTooManyRequests {
+	if r.midway || r.Status == http.StatusUnauthorized || r.Status == http.StatusForbidden || r.Status == http.StatusTooManyRequests {
 		return finding{}, false
 	}
-	said := strings.ToLower(r.said)
-	f := finding{said: r.said}
+	said := strings.ToLower(r.Reason)
+	f := finding{said: r.Reason}
 	switch {
 	case tools && !used.noTools && aboutTools(said):
 		f.noTools, f.what = true, "the model cannot use tools; none are offered to it from now on"

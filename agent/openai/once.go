@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,91 +13,36 @@ import (
 	"time"
 
 	"perch/agent/thinker"
+	"perch/remote"
 )
 
-// errSlow is why a request that took too long was cancelled.
-var errSlow = errors.New("too slow")
-
-// watch cancels a request that the server keeps waiting. It runs only while
-// the server is waited for: the time a listener takes is not the server's.
-type watch struct {
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	timer  *time.Timer
-}
-
-func watched(ctx context.Context, within time.Duration) *watch {
-	w := &watch{}
-	w.ctx, w.cancel = context.WithCancelCause(ctx)
-	w.timer = time.AfterFunc(within, func() { w.cancel(errSlow) })
-	return w
-}
-
-func (w *watch) stop() {
-	w.timer.Stop()
-	w.cancel(nil)
-}
-
-// blame makes an error of one that only says that the context is gone.
-func (w *watch) blame(err error, slow string) error {
-	if err != nil && errors.Is(context.Cause(w.ctx), errSlow) {
-		return fmt.Errorf("%w: %s", errSlow, slow)
+// send makes a request below an address, without a body where b is nil. Within is
+// for all of the answer; it is 0 for one that comes in pieces.
+func (e *Engine) send(ctx context.Context, base *url.URL, path string, b body, within time.Duration) (*remote.Answer, error) {
+	r := remote.Request{Method: http.MethodGet, Base: base, Path: path, Within: within}
+	if b != nil {
+		data, err := json.Marshal(b)
+		if err != nil {
+			return nil, fmt.Errorf("write the request: %w", err)
+		}
+		r.Method, r.ContentType, r.Body = http.MethodPost, "application/json", data
 	}
-	return err
-}
-
-func (e *Engine) url(base *url.URL, path string) string {
-	u := *base
-	u.Path += path
-	return u.String()
-}
-
-// send makes a request, with the key where there is one. The body is not nil
-// where the error is.
-func (e *Engine) send(ctx context.Context, method, url string, data []byte) (*http.Response, error) {
-	var reader io.Reader // stays nil, not a nil *bytes.Reader
-	if data != nil {
-		reader = bytes.NewReader(data)
-	}
-	req, err := http.NewRequestWithContext(ctx, method, url, reader)
-	if err != nil {
-		return nil, errors.New("the request cannot be written")
-	}
-	req.Header.Set("User-Agent", "perch")
-	if data != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	if e.o.Key != "" {
-		req.Header.Set("Authorization", "Bearer "+e.o.Key)
-	}
-	return e.client.Do(req)
+	return e.server.Call(ctx, r)
 }
 
 // once makes one request for a message and passes it on as it comes.
 func (e *Engine) once(ctx context.Context, p thinker.Prompt, used habits, out func(thinker.Piece) error) (thinker.Stop, error) {
-	data, err := e.encode(p, used)
+	base, path := e.base, "chat/completions"
+	if e.native {
+		base, path = e.root, "api/chat"
+	}
+	response, err := e.send(ctx, base, path, e.encode(p, used), 0)
 	if err != nil {
 		return "", err
 	}
-	w, by := watched(ctx, e.o.FirstWithin), time.Now().Add(e.o.FirstWithin)
-	defer w.stop()
-	late := fmt.Sprintf("it did not begin to answer within %v", e.o.FirstWithin)
-
-	where := e.url(e.base, "/chat/completions")
-	if e.native {
-		where = e.url(e.root, "/api/chat")
-	}
-	response, err := e.send(w.ctx, http.MethodPost, where, data)
-	if err != nil {
-		return "", w.blame(err, late)
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return "", w.blame(refused(response), late)
-	}
+	defer response.Close()
 	a := &answer{out: out, invent: e.invent, thoughts: thoughts{expected: e.expects()}}
-	r := &reading{e: e, w: w, a: a, by: by, in: bufio.NewReader(&capped{response.Body, mostAnswered})}
-	err = r.all()
+	err = e.read(response, a).all()
 	if errors.Is(err, errEnough) {
 		err = nil
 	}
@@ -105,10 +51,7 @@ func (e *Engine) once(ctx context.Context, p thinker.Prompt, used habits, out fu
 		inside.midway = a.said > 0
 	}
 	if err != nil {
-		if a.began {
-			late = fmt.Sprintf("it fell silent for %v in the middle of its answer", e.o.IdleWithin)
-		}
-		return "", w.blame(err, late)
+		return "", err
 	}
 	stop, err := a.end()
 	if err == nil {
@@ -122,10 +65,13 @@ func (e *Engine) invent() string { return fmt.Sprintf("call_%d", e.calls.Add(1))
 // reading is an answer while it comes in.
 type reading struct {
 	e  *Engine
-	w  *watch
 	a  *answer
-	by time.Time // the next sign of life has to come
+	of *remote.Answer
 	in *bufio.Reader
+}
+
+func (e *Engine) read(of *remote.Answer, into *answer) *reading {
+	return &reading{e: e, a: into, of: of, in: bufio.NewReader(of)}
 }
 
 // all reads the answer in whatever form it has. Its first character tells
@@ -166,12 +112,11 @@ func (r *reading) first() (byte, error) {
 // whole reads an answer that was not streamed, though it was asked to be.
 func (r *reading) whole() error {
 	data, err := io.ReadAll(io.LimitReader(r.in, longestLine+1))
-	r.w.timer.Stop()
 	switch {
 	case err != nil:
 		return err
 	case len(data) > longestLine:
-		return errTooLong
+		return remote.ErrTooLong
 	}
 	if err := r.a.chunk(data); err != nil {
 		return err
@@ -186,13 +131,13 @@ func (r *reading) whole() error {
 const (
 	afterFinish = time.Second            // for [DONE], past usage
 	afterDone   = 100 * time.Millisecond // for the connection to be free again
+	mostDrained = 4 << 10                // bytes that are read for that
 )
 
 func (r *reading) events() error {
-	events := &events{lines: lines{r: r.in}}
+	events := remote.NewEvents(r.in, longestLine)
 	for {
-		data, err := events.next()
-		r.w.timer.Stop()
+		data, err := events.Next()
 		if err != nil {
 			if r.a.finish != "" || err == io.EOF && r.a.began {
 				return nil // some servers just stop
@@ -213,32 +158,30 @@ func (r *reading) events() error {
 	}
 }
 
-// wait starts the clock for the next piece. A piece without anything in it has
-// bought no time.
+// wait gives the next piece its time. A piece without anything in it has bought
+// none.
 func (r *reading) wait() {
 	within := r.e.o.IdleWithin
 	if r.a.finish != "" {
 		within = min(afterFinish, within)
 	}
 	if r.a.alive {
-		r.a.alive, r.by = false, time.Now().Add(within)
+		r.a.alive = false
+		r.of.Lives(within)
 	}
-	r.w.timer.Reset(max(0, time.Until(r.by)))
 }
 
 // drain reads to the end, so that the connection can serve the next request.
 func (r *reading) drain() {
-	r.w.timer.Reset(afterDone)
-	_, _ = io.Copy(io.Discard, io.LimitReader(r.in, mostRefused)) // a failure costs a new connection
-	r.w.timer.Stop()
+	r.of.Lives(afterDone)
+	_, _ = io.Copy(io.Discard, io.LimitReader(r.in, mostDrained)) // a failure costs a new connection
 }
 
 // native reads lines of JSON to the one that says it is the last.
 func (r *reading) native() error {
-	lines := &lines{r: r.in}
+	lines := &remote.Lines{R: r.in, Most: longestLine, CR: true}
 	for {
-		line, err := lines.next()
-		r.w.timer.Stop()
+		line, err := lines.Next()
 		if err != nil {
 			return cut(err)
 		}

@@ -29,6 +29,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/thinker"
+	"perch/remote"
 )
 
 // The dialects.
@@ -61,13 +62,19 @@ type Options struct {
 	Transport http.RoundTripper
 }
 
+// Bounds of what a server may send, in bytes.
+const (
+	longestLine = 1 << 20 // and the longest event, and a whole answer in one piece
+	longestID   = 4 << 10 // of a tool call
+)
+
 // Engine implements agent.Model and agent.Seer. It serves many turns at once.
 type Engine struct {
 	o      Options
 	base   *url.URL // without a slash at its end
 	root   *url.URL // base without /v1: where Ollama and llama.cpp keep the rest
 	native bool     // Ollama's own API
-	client *http.Client
+	server *remote.Client
 	calls  atomic.Uint64 // ids invented
 
 	mu       sync.Mutex
@@ -97,7 +104,7 @@ func New(o Options) (*Engine, error) {
 	wants := o.NumCtx != 0 || o.KeepAlive != ""
 	if wants && !ollama {
 		return nil, fmt.Errorf("num_ctx and keep_alive belong to Ollama's own API, and %s does not look like Ollama; "+
-			"set dialect to ollama, or leave them out", agent.Address(base))
+			"set dialect to ollama, or leave them out", remote.Address(base))
 	}
 	e.native = o.Dialect == DialectOllama || ollama && wants
 	if e.o.FirstWithin == 0 {
@@ -109,14 +116,10 @@ func New(o Options) (*Engine, error) {
 	if e.o.Log == nil {
 		e.o.Log = slog.New(slog.DiscardHandler)
 	}
-	if e.o.Transport == nil {
-		e.o.Transport = agent.NewTransport()
-	}
-	e.client = &http.Client{
-		Transport: e.o.Transport,
-		// A redirect would carry a conversation to a place nobody named.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+	e.server = remote.NewClient(remote.Options{
+		Server: remote.Server{Address: remote.Address(base), Key: o.Key, Setting: "brains[..].key", Check: "the brain's settings", Kind: agent.ErrAway},
+		Base:   base, Header: http.Header{"User-Agent": {"perch"}}, First: e.o.FirstWithin, Idle: e.o.IdleWithin, Transport: e.o.Transport,
+	})
 	return e, nil
 }
 
@@ -200,7 +203,7 @@ func (*Engine) Name() string { return "openai" }
 
 // Close closes the connections that wait for the next turn.
 func (e *Engine) Close() error {
-	e.client.CloseIdleConnections()
+	e.server.Close()
 	return nil
 }
 

@@ -3,7 +3,6 @@ package openai
 import (
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"maps"
 
 	"perch/agent/thinker"
@@ -18,7 +17,7 @@ type body = map[string]any
 const unseen = "(There is a picture here, which you cannot see.)"
 
 // encode is the request for a prompt.
-func (e *Engine) encode(p thinker.Prompt, used habits) ([]byte, error) {
+func (e *Engine) encode(p thinker.Prompt, used habits) body {
 	b := body{"model": e.o.Model, "stream": true}
 	if e.native {
 		e.encodeNative(b, p, used)
@@ -42,11 +41,7 @@ func (e *Engine) encode(p thinker.Prompt, used habits) ([]byte, error) {
 		}
 		b[key] = value
 	}
-	data, err := json.Marshal(b)
-	if err != nil {
-		return nil, fmt.Errorf("write the request: %w", err)
-	}
-	return data, nil
+	return b
 }
 
 func (e *Engine) encodeChat(b body, p thinker.Prompt, used habits) {

@@ -9,6 +9,7 @@ import (
 	"perch/agent"
 	"perch/agent/thinker"
 	"perch/device"
+	"perch/remote"
 )
 
 // What is seen, in bytes.
@@ -67,14 +68,14 @@ func (e *Engine) look(ctx context.Context, p thinker.Prompt, said *strings.Build
 		return nil
 	}
 	stop, err := e.persist(ctx, p, out)
-	var r *refusal
+	r := refused(err)
 	switch {
 	case err == nil:
 		return stop, nil
 	case errors.Is(err, enough):
 		return thinker.StopLength, nil
-	case errors.As(err, &r) && aboutPictures(r):
-		return "", fmt.Errorf("%w: the model %s at %s", agent.ErrBlind, e.o.Model, agent.Address(e.base))
+	case r != nil && aboutPictures(r):
+		return "", fmt.Errorf("%w: the model %s at %s", agent.ErrBlind, e.o.Model, remote.Address(e.base))
 	}
 	return "", e.explain(ctx, err)
 }
@@ -83,9 +84,9 @@ func (e *Engine) look(ctx context.Context, p thinker.Prompt, said *strings.Build
 // input is not supported", Ollama "missing data required for image input",
 // others "does not support images", "is not a multimodal model".
 func aboutPictures(r *refusal) bool {
-	said := strings.ToLower(r.said)
+	said := strings.ToLower(r.Reason)
 	for _, word := range []string{"image", "vision", "multimodal", "mmproj"} {
-		if strings.Contains(said, word) && r.status != 401 && r.status != 403 && r.status != 429 {
+		if strings.Contains(said, word) && r.Status != 401 && r.Status != 403 && r.Status != 429 {
 			return true
 		}
 	}

@@ -136,20 +136,20 @@ func TestErrors(t *testing.T) {
 		ours   bool // not ErrAway
 		want   string
 	}{
-		"wrong key":      {status: 401, body: `{"error":{"message":"Incorrect API key provided: ` + canary + `."}}`, want: "the key is refused (brains[..].key)"},
+		"wrong key":      {status: 401, body: `{"error":{"message":"Incorrect API key provided: ` + canary + `."}}`, want: "refuses the key (HTTP 401: Incorrect API key provided: [key]); check brains[..].key"},
 		"no key":         {status: 401, noKey: true, want: "wants a key and none is set"},
-		"forbidden":      {status: 403, body: `{"error":"region; key sk-canary-****cdef, ` + canary + `"}`, want: "the key is refused (brains[..].key): region"},
+		"forbidden":      {status: 403, body: `{"error":"region; key sk-canary-****cdef, ` + canary + `"}`, want: "refuses the key (HTTP 403: region; key [key], [key]); check brains[..].key"},
 		"no model":       {status: 404, body: `{"error":{"message":"model \"qwen3:4b\" not found, try pulling it first","type":"not_found_error"}}`, want: "the model qwen3:4b is not there; GET URL/v1/models lists: llama3.2:3b, gemma3:4b"},
 		"no model, 400":  {status: 400, body: `{"error":{"message":"The model does not exist"}}`, want: "the model qwen3:4b is not there; GET"},
-		"no credit":      {status: 402, body: `{"message":"top up"}`, want: "no credit left: top up"},
+		"no credit":      {status: 402, body: `{"message":"top up"}`, want: "no credit left (HTTP 402: top up)"},
 		"too many":       {status: 429, header: http.Header{"Retry-After": {"17"}}, want: "asks to wait until 17 s from now (Retry-After)"},
 		"too many, bare": {status: 429, body: `{"error":{"message":"You exceeded your current quota"}}`, want: "You exceeded your current quota"},
 		"loading":        {status: 503, body: `{"error":{"code":503,"message":"Loading model","type":"unavailable_error"}}`, want: "still being loaded"},
 		"a failure":      {status: 500, body: "<html>nginx", want: "has failed (HTTP 500)"},
-		"a bad gateway":  {status: 502, body: "bad " + canary + "\nx", want: "has failed (HTTP 502): bad [key] x"},
+		"a bad gateway":  {status: 502, body: "bad " + canary + "\nx", want: "has failed (HTTP 502: bad [key] x)"},
 		"elsewhere":      {status: 301, header: http.Header{"Location": {"https://other.example/v1?key=x"}}, want: "sends elsewhere (HTTP 301 to https://other.example/v1)"},
-		"our fault":      {status: 400, ours: true, body: `{"detail":[{"msg":"context too long"}]}`, want: `refuses the request (HTTP 400): [{"msg":"context too long"}]`},
-		"a long story":   {status: 422, ours: true, body: strings.Repeat("é", 5000), want: "..."},
+		"our fault":      {status: 400, ours: true, body: `{"detail":[{"msg":"context too long"}]}`, want: "refuses the request (HTTP 400: context too long)"},
+		"a long story":   {status: 422, ours: true, body: strings.Repeat("é", 5000), want: "…"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := serve(t, func(w http.ResponseWriter, path string, _ map[string]any) {

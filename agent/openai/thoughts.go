@@ -3,7 +3,7 @@ package openai
 import (
 	"strings"
 
-	"perch/agent"
+	"perch/remote"
 )
 
 // The tags that models put around what they think, where the server leaves
@@ -175,6 +175,6 @@ func (e *Engine) learnManner(a *answer) {
 	e.mu.Unlock()
 	if news {
 		e.o.Log.Warn("the server leaves the end of the model's thoughts in its text; what stands before it is not spoken from now on, and answers begin later; "+
-			"a server that keeps thoughts apart answers sooner (llama.cpp --reasoning-format, vLLM --reasoning-parser)", "model", e.o.Model, "url", agent.Address(e.base))
+			"a server that keeps thoughts apart answers sooner (llama.cpp --reasoning-format, vLLM --reasoning-parser)", "model", e.o.Model, "url", remote.Address(e.base))
 	}
 }

@@ -24,7 +24,7 @@ func TestWithinIsAlsoForTheBeginning(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.close()
-	err = e.brains[0].(mind).Brain.(*acp.Brain).Check(t.Context())
+	err = e.brains[0].(watchedBrain).Brain.(*acp.Brain).Check(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "does not answer initialize in 300ms") {
 		t.Error(err)
 	}
@@ -34,13 +34,13 @@ func TestWithinIsAlsoForTheBeginning(t *testing.T) {
 // adopted by name is as well as before.
 func TestAStrangerIsNoFailure(t *testing.T) {
 	n := newCondition("brain acp", slog.New(slog.DiscardHandler), func(event.Event) {}, time.Now)
-	b := mind{passing{}, n}
+	b := watchedBrain{passing{}, n}
 	for range 3 {
 		if err := b.Think(t.Context(), agent.Turn{Robot: "a0b1c2d3e4f5", Untrusted: true}, nil); !errors.Is(err, agent.ErrStranger) {
 			t.Fatal(err)
 		}
 	}
-	if _, _, cause := n.status(); cause != nil || n.everFailed() > 0 || n.resting() != nil {
+	if _, _, cause := n.Status(); cause != nil || n.Failures() > 0 || n.Resting() != nil {
 		t.Errorf("it is reported: %v", cause)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"perch/agent"
 	"perch/event"
+	"perch/remote"
 	"perch/voice"
 )
 
@@ -68,7 +69,7 @@ func TestAnEngineThatHangs(t *testing.T) {
 		var looking sync.WaitGroup
 		ctx, cancel := context.WithCancel(t.Context())
 		looking.Go(func() {
-			c.look(ctx, func(context.Context) error {
+			c.Watch(ctx, func(context.Context) error {
 				if away.Load() {
 					return voice.ErrUnavailable
 				}
@@ -76,7 +77,7 @@ func TestAnEngineThatHangs(t *testing.T) {
 			})
 		})
 		dead, spare := hung{&scripted{err: voice.ErrUnavailable}, 15 * time.Second}, &scripted{}
-		ears := voice.Recognizers{ear{dead, c}, spare}
+		ears := voice.Recognizers{watchedRecognizer{dead, c}, spare}
 		use := func() {
 			t.Helper()
 			if _, err := ears.Recognize(t.Context(), voice.NewUtterance(), voice.Options{}); err != nil {
@@ -90,17 +91,17 @@ func TestAnEngineThatHangs(t *testing.T) {
 		if dead.uses > 5 {
 			t.Errorf("it cost %d turns of 60 its whole time", dead.uses)
 		}
-		if _, _, cause := c.status(); cause == nil || strings.Contains(log.String(), "works again") {
+		if _, _, cause := c.Status(); cause == nil || strings.Contains(log.String(), "works again") {
 			t.Errorf("it has done nothing, and is well: %v; %s", cause, log)
 		}
 		away.Store(true)
 		use() // or its rest would end without it
-		time.Sleep(2 * despiteLooks)
+		time.Sleep(2 * remote.DespiteLooks)
 		use()
-		time.Sleep(longestRest)
+		time.Sleep(remote.LongestRest)
 		away.Store(false)
 		dead.err = nil
-		time.Sleep(2 * despiteLooks)
+		time.Sleep(2 * remote.DespiteLooks)
 		before := spare.uses
 		use()
 		use()
@@ -122,21 +123,21 @@ func TestOneThatComesBack(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		dead := &scripted{err: voice.ErrUnavailable}
 		looking.Go(func() {
-			c.look(ctx, func(context.Context) error {
+			c.Watch(ctx, func(context.Context) error {
 				if away.Load() {
 					return voice.ErrUnavailable
 				}
 				return nil
 			})
 		})
-		_, _ = ear{dead, c}.Recognize(ctx, voice.NewUtterance(), voice.Options{})
+		_, _ = watchedRecognizer{dead, c}.Recognize(ctx, voice.NewUtterance(), voice.Options{})
 		time.Sleep(20 * time.Second)
-		if c.resting() == nil {
+		if c.Resting() == nil {
 			t.Error("it is away, and tried")
 		}
 		away.Store(false)
 		time.Sleep(20 * time.Second) // looks are 16 s apart by now
-		if err := c.resting(); err != nil {
+		if err := c.Resting(); err != nil {
 			t.Errorf("it is back, and not tried: %v", err)
 		}
 		cancel()
@@ -159,7 +160,7 @@ func watched(t *testing.T, do func(t *testing.T, c *condition, log *bytes.Buffer
 func TestADeadEngineIsLeftAlone(t *testing.T) {
 	watched(t, func(t *testing.T, c *condition, log *bytes.Buffer, faults *[]event.Event) {
 		dead, spare := &scripted{err: voice.ErrUnavailable}, &scripted{}
-		ears := voice.Recognizers{ear{dead, c}, spare}
+		ears := voice.Recognizers{watchedRecognizer{dead, c}, spare}
 		use := func() {
 			t.Helper()
 			if got, err := ears.Recognize(t.Context(), voice.NewUtterance(), voice.Options{}); err != nil || got.Text != "words" {
@@ -177,7 +178,7 @@ func TestADeadEngineIsLeftAlone(t *testing.T) {
 			t.Errorf("the next was used %d times; %d faults, the log is\n%s", spare.uses, len(*faults), log)
 		}
 		dead.err = nil
-		time.Sleep(longestRest)
+		time.Sleep(remote.LongestRest)
 		use()
 		use()
 		if spare.uses != 600 || !strings.Contains(log.String(), "works again") {
@@ -189,10 +190,10 @@ func TestADeadEngineIsLeftAlone(t *testing.T) {
 // TestTheLastIsAlwaysTried: where nothing follows there is nothing to lose.
 func TestTheLastIsAlwaysTried(t *testing.T) {
 	watched(t, func(t *testing.T, c *condition, _ *bytes.Buffer, _ *[]event.Event) {
-		c.last = true
+		c.Last = true
 		dead := &scripted{err: voice.ErrUnavailable}
 		for range 5 {
-			if _, err := (ear{dead, c}).Recognize(t.Context(), voice.NewUtterance(), voice.Options{}); err == nil {
+			if _, err := (watchedRecognizer{dead, c}).Recognize(t.Context(), voice.NewUtterance(), voice.Options{}); err == nil {
 				t.Fatal("a dead engine works")
 			}
 		}
@@ -210,16 +211,16 @@ func TestWhoseFaultItIs(t *testing.T) {
 	cancel()
 	for name, use := range map[string]func(c *condition) error{
 		"the listener of speech": func(c *condition) error {
-			return mouth{&scripted{}, c}.Synthesize(t.Context(), "x", voice.Options{}, func([]int16) error { return gone })
+			return watchedSynthesizer{&scripted{}, c}.Synthesize(t.Context(), "x", voice.Options{}, func([]int16) error { return gone })
 		},
 		"the listener of an answer": func(c *condition) error {
-			return mind{&scripted{}, c}.Think(t.Context(), agent.Turn{}, func(agent.Reply) error { return gone })
+			return watchedBrain{&scripted{}, c}.Think(t.Context(), agent.Turn{}, func(agent.Reply) error { return gone })
 		},
 		"a brain that failed its turn": func(c *condition) error {
-			return mind{&scripted{err: gone}, c}.Think(t.Context(), agent.Turn{}, func(agent.Reply) error { return nil })
+			return watchedBrain{&scripted{err: gone}, c}.Think(t.Context(), agent.Turn{}, func(agent.Reply) error { return nil })
 		},
 		"a cancelled utterance": func(c *condition) error {
-			_, err := ear{&scripted{err: voice.ErrUnavailable}, c}.Recognize(cancelled, voice.NewUtterance(), voice.Options{})
+			_, err := watchedRecognizer{&scripted{err: voice.ErrUnavailable}, c}.Recognize(cancelled, voice.NewUtterance(), voice.Options{})
 			return err
 		},
 	} {
@@ -227,15 +228,15 @@ func TestWhoseFaultItIs(t *testing.T) {
 			if use(c) == nil {
 				t.Errorf("%s: no error", name)
 			}
-			if c.resting() != nil || log.Len() > 0 {
+			if c.Resting() != nil || log.Len() > 0 {
 				t.Errorf("%s is taken for the engine's: %s", name, log)
 			}
 		})
 	}
 	watched(t, func(t *testing.T, c *condition, _ *bytes.Buffer, _ *[]event.Event) {
-		away := mind{&scripted{err: agent.ErrAway}, c}
-		if err := away.Think(t.Context(), agent.Turn{}, nil); !errors.Is(err, agent.ErrAway) || c.resting() == nil {
-			t.Errorf("a brain that is away: %v, resting %v", err, c.resting())
+		away := watchedBrain{&scripted{err: agent.ErrAway}, c}
+		if err := away.Think(t.Context(), agent.Turn{}, nil); !errors.Is(err, agent.ErrAway) || c.Resting() == nil {
+			t.Errorf("a brain that is away: %v, resting %v", err, c.Resting())
 		}
 	})
 }
@@ -250,7 +251,7 @@ func TestLooking(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			c.look(ctx, func(context.Context) error {
+			c.Watch(ctx, func(context.Context) error {
 				looks.Add(1)
 				if well.Load() {
 					return nil
@@ -259,30 +260,30 @@ func TestLooking(t *testing.T) {
 			})
 		}()
 		time.Sleep(10 * time.Minute)
-		if _, _, cause := c.status(); looks.Load() < 12 || looks.Load() > 16 || cause == nil || c.resting() != nil {
-			t.Errorf("%d looks in ten minutes, %v; nobody has used it, resting %v", looks.Load(), cause, c.resting())
+		if _, _, cause := c.Status(); looks.Load() < 12 || looks.Load() > 16 || cause == nil || c.Resting() != nil {
+			t.Errorf("%d looks in ten minutes, %v; nobody has used it, resting %v", looks.Load(), cause, c.Resting())
 		}
 		works := &scripted{} // all the same, as with a key for speech alone
-		if _, err := (ear{works, c}).Recognize(ctx, voice.NewUtterance(), voice.Options{}); err != nil {
+		if _, err := (watchedRecognizer{works, c}).Recognize(ctx, voice.NewUtterance(), voice.Options{}); err != nil {
 			t.Error(err)
 		}
-		if _, _, cause := c.status(); cause != nil {
+		if _, _, cause := c.Status(); cause != nil {
 			t.Errorf("a use went well, and it is said to fail: %v", cause)
 		}
 		time.Sleep(10 * time.Minute)
-		if _, _, cause := c.status(); cause != nil {
+		if _, _, cause := c.Status(); cause != nil {
 			t.Errorf("a look knows better than a use: %v", cause)
 		}
 		well.Store(true)
-		time.Sleep(longestRest + time.Second)
+		time.Sleep(remote.LongestRest + time.Second)
 		seen := looks.Load()
 		time.Sleep(time.Hour)
-		if n := looks.Load() - seen; c.resting() != nil || n > 0 {
-			t.Errorf("it works, and is still looked at: %d times, resting %v", n, c.resting())
+		if n := looks.Load() - seen; c.Resting() != nil || n > 0 {
+			t.Errorf("it works, and is still looked at: %d times, resting %v", n, c.Resting())
 		}
 		dead := &scripted{err: voice.ErrUnavailable}
 		for range 600 {
-			_, _ = ear{dead, c}.Recognize(t.Context(), voice.NewUtterance(), voice.Options{}) // it fails
+			_, _ = watchedRecognizer{dead, c}.Recognize(t.Context(), voice.NewUtterance(), voice.Options{}) // it fails
 			time.Sleep(time.Second)
 		}
 		if dead.uses > 16 {
@@ -334,7 +335,7 @@ func TestAnEngineThatHangsIsAskedOnce(t *testing.T) {
 	watched(t, func(t *testing.T, c *condition, _ *bytes.Buffer, _ *[]event.Event) {
 		c.language = "en"
 		dead := stuck{&scripted{err: voice.ErrUnavailable}, 10 * time.Second}
-		if err := (mouth{dead, c}).Synthesize(t.Context(), "x", voice.Options{Language: "en", Voice: "its own"}, nil); err == nil || dead.uses != 1 {
+		if err := (watchedSynthesizer{dead, c}).Synthesize(t.Context(), "x", voice.Options{Language: "en", Voice: "its own"}, nil); err == nil || dead.uses != 1 {
 			t.Errorf("asked %d times, %v", dead.uses, err)
 		}
 	})
@@ -346,27 +347,27 @@ func TestOneRobotsOwnCostsNoOther(t *testing.T) {
 	watched(t, func(t *testing.T, c *condition, log *bytes.Buffer, faults *[]event.Event) {
 		c.language = "en"
 		engine := &choosy{}
-		if _, err := (ear{engine, c}).Recognize(t.Context(), voice.NewUtterance(), voice.Options{Language: "de"}); err == nil {
+		if _, err := (watchedRecognizer{engine, c}).Recognize(t.Context(), voice.NewUtterance(), voice.Options{Language: "de"}); err == nil {
 			t.Error("it hears German")
 		}
 		for _, o := range []voice.Options{{Language: "en", Voice: "nobody"}, {Language: "de"}, {Language: "en"}, {Language: "en", Voice: "nobody"}, {Language: "de"}} {
 			said := 0
-			if err := (mouth{engine, c}).Synthesize(t.Context(), "x", o, func([]int16) error { said++; return nil }); err != nil || said != 1 {
+			if err := (watchedSynthesizer{engine, c}).Synthesize(t.Context(), "x", o, func([]int16) error { said++; return nil }); err != nil || said != 1 {
 				t.Errorf("%+v: said %d times, %v", o, said, err)
 			}
 		}
-		if c.resting() != nil || len(*faults) > 0 {
-			t.Errorf("it has failed: %v, %v", c.resting(), *faults)
+		if c.Resting() != nil || len(*faults) > 0 {
+			t.Errorf("it has failed: %v, %v", c.Resting(), *faults)
 		}
 		if n := strings.Count(log.String(), "own voice"); n != 2 {
 			t.Errorf("told %d times in %s", n, log)
 		}
-		c.last = true // it is tried, whatever it did before
-		if _, err := (ear{&scripted{err: voice.ErrLanguage}, c}).Recognize(t.Context(), voice.NewUtterance(), voice.Options{Language: "en"}); err == nil || c.everFailed() != 1 {
-			t.Errorf("the house's own language: %v, %d failures", err, c.everFailed())
+		c.Last = true // it is tried, whatever it did before
+		if _, err := (watchedRecognizer{&scripted{err: voice.ErrLanguage}, c}).Recognize(t.Context(), voice.NewUtterance(), voice.Options{Language: "en"}); err == nil || c.Failures() != 1 {
+			t.Errorf("the house's own language: %v, %d failures", err, c.Failures())
 		}
-		if err := (mouth{&scripted{err: voice.ErrUnavailable}, c}).Synthesize(t.Context(), "x", voice.Options{Language: "en", Voice: "a"}, nil); err == nil || c.everFailed() != 2 {
-			t.Errorf("one that does not work at all: %v, %d failures", err, c.everFailed())
+		if err := (watchedSynthesizer{&scripted{err: voice.ErrUnavailable}, c}).Synthesize(t.Context(), "x", voice.Options{Language: "en", Voice: "a"}, nil); err == nil || c.Failures() != 2 {
+			t.Errorf("one that does not work at all: %v, %d failures", err, c.Failures())
 		}
 	})
 }

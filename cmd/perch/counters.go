@@ -27,7 +27,7 @@ func (e *engines) counters() []admin.Counter {
 	var all []admin.Counter
 	named := map[string][]*engine{}
 	for _, n := range e.all {
-		kind, _, _ := strings.Cut(strings.TrimPrefix(n.part, n.list+" "), " ") // without its number
+		kind, _, _ := strings.Cut(strings.TrimPrefix(n.Part, n.list+" "), " ") // without its number
 		if n.list == "tools" {
 			kind = "mcp" // its own name is whatever its owner likes
 		}
@@ -38,7 +38,7 @@ func (e *engines) counters() []admin.Counter {
 				Labels: map[string]string{"list": n.list, "kind": kind},
 				Count: func() (sum uint64) {
 					for _, n := range named[key] {
-						sum += n.everFailed()
+						sum += n.Failures()
 					}
 					return sum
 				},

@@ -61,7 +61,7 @@ func (d *examination) engines(ctx context.Context) {
 	}
 	t.budget()
 	for _, f := range d.told { // with which it was started, and which are not configured any more
-		if !slices.ContainsFunc(e.all, func(n *engine) bool { return n.part == f.part }) {
+		if !slices.ContainsFunc(e.all, func(n *engine) bool { return n.Part == f.part }) {
 			d.findings = append(d.findings, f)
 		}
 	}
@@ -113,7 +113,7 @@ func (t *trial) try(ctx context.Context, n *engine) {
 		case isWarning(err):
 			limits = "; but " + err.Error()
 		case err != nil:
-			t.tried(n.part, err, "")
+			t.tried(n.Part, err, "")
 			return
 		}
 	}
@@ -137,9 +137,9 @@ func (t *trial) try(ctx context.Context, n *engine) {
 	if limited, ok := n.brain.(interface{ Limits() error }); ok && limits == "" && limited.Limits() != nil {
 		limits = "; but " + limited.Limits().Error() // a turn has found out
 	}
-	t.tried(n.part, err, fine+limits)
+	t.tried(n.Part, err, fine+limits)
 	if _, known := t.fastest[n.list]; err == nil && !known {
-		t.fastest[n.list] = stage{n.part, took}
+		t.fastest[n.list] = stage{n.Part, took}
 	}
 }
 

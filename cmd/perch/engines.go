@@ -18,6 +18,7 @@ import (
 	"perch/cmd/perch/config"
 	"perch/device"
 	"perch/event"
+	"perch/remote"
 	"perch/voice"
 	"perch/voice/espeak"
 	"perch/voice/sphinx"
@@ -112,7 +113,7 @@ func place(address string) string {
 	if err != nil || u.Host == "" {
 		return ""
 	}
-	return agent.Address(u)
+	return remote.Address(u)
 }
 
 // add notes an engine, whose part is made of its list and its kind.
@@ -122,7 +123,7 @@ func (e *engines) add(list, kind, where string, log *slog.Logger) *engine {
 		tell = func(event.Event) {}
 	}
 	part := list + " " + kind
-	for i := 2; slices.ContainsFunc(e.all, func(n *engine) bool { return n.part == part }); i++ {
+	for i := 2; slices.ContainsFunc(e.all, func(n *engine) bool { return n.Part == part }); i++ {
 		part = fmt.Sprintf("%s %s %d", list, kind, i)
 	}
 	n := &engine{condition: newCondition(part, log, tell, time.Now), list: list, where: where}
@@ -141,7 +142,7 @@ func (e *engines) lastOfAll() {
 		latest[n.list] = n
 	}
 	for _, n := range latest {
-		n.last = true
+		n.Last = true
 	}
 }
 
@@ -150,7 +151,7 @@ func (e *engines) tend(ctx context.Context) {
 	var wg sync.WaitGroup
 	for _, n := range e.all {
 		if n.look != nil {
-			wg.Go(func() { n.condition.look(ctx, n.look) })
+			wg.Go(func() { n.condition.Watch(ctx, n.look) })
 		}
 	}
 	wg.Wait()
@@ -171,7 +172,7 @@ func (e *engines) warm(ctx context.Context) {
 	var wg sync.WaitGroup
 	chosen := map[string]bool{}
 	for _, n := range e.all {
-		if n.list == "deep" || n.list != "tools" && chosen[n.list] || n.resting() != nil {
+		if n.list == "deep" || n.list != "tools" && chosen[n.list] || n.Resting() != nil {
 			continue
 		}
 		chosen[n.list] = true

@@ -68,7 +68,7 @@ func (e *engines) think(n *engine, b agent.Brain) {
 		n.warm = w.Warm
 	}
 	n.brain = b
-	e.brains = append(e.brains, mind{b, n.condition})
+	e.brains = append(e.brains, watchedBrain{b, n.condition})
 }
 
 // addThinker makes a brain of a language model.
@@ -119,7 +119,7 @@ func (e *engines) addDeep(b config.Brain, log *slog.Logger) error {
 		n.asked(c.Check)
 	}
 	n.deep = model
-	e.deep = append(e.deep, thinking{model, n.condition})
+	e.deep = append(e.deep, watchedModel{model, n.condition})
 	return nil
 }
 
@@ -177,7 +177,7 @@ func (e *engines) toolsOf(m config.MCP, log *slog.Logger) (thinker.ToolSource, e
 	if e.sources == nil {
 		e.sources = map[string]thinker.ToolSource{}
 	}
-	e.sources[same] = shelf{server, n.condition}
+	e.sources[same] = watchedTools{server, n.condition}
 	return e.sources[same], nil
 }
 

@@ -28,7 +28,7 @@ func (e *engines) addEars(r config.Recognizer, log *slog.Logger) error {
 	n := e.add("recognizer", r.Kind, place(r.URL), log)
 	hear := func(engine voice.Recognizer) {
 		n.ear = engine
-		e.ears = append(e.ears, ear{engine, n.condition})
+		e.ears = append(e.ears, watchedRecognizer{engine, n.condition})
 	}
 	within := time.Duration(r.Within)
 	switch r.Kind {
@@ -84,7 +84,7 @@ func (e *engines) addMouth(s config.Synthesizer, log *slog.Logger) error {
 	n := e.add("synthesizer", s.Kind, place(s.URL), log)
 	speak := func(engine voice.Synthesizer) {
 		n.mouth = engine
-		e.mouth = append(e.mouth, mouth{engine, n.condition})
+		e.mouth = append(e.mouth, watchedSynthesizer{engine, n.condition})
 	}
 	within := time.Duration(s.Within)
 	switch s.Kind {

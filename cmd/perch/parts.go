@@ -62,7 +62,7 @@ func storePart(db *store.DB, data string) admin.Part {
 // thinks reports whether any brain works, as far as is known.
 func (e *engines) thinks() bool {
 	for _, n := range e.all {
-		if _, _, cause := n.status(); n.list == "brain" && cause == nil {
+		if _, _, cause := n.Status(); n.list == "brain" && cause == nil {
 			return true
 		}
 	}
@@ -71,13 +71,13 @@ func (e *engines) thinks() bool {
 
 // shown is an engine's condition.
 func (n *engine) shown() admin.Part {
-	since, _, cause := n.status()
-	part := admin.Part{Name: n.part, OK: cause == nil, Since: since, Note: n.where}
+	since, _, cause := n.Status()
+	part := admin.Part{Name: n.Part, OK: cause == nil, Since: since, Note: n.where}
 	switch {
 	case cause != nil:
 		part.Note = cause.Error()
-	case n.limits() != nil:
-		part.Note = n.limits().Error()
+	case n.Limits() != nil:
+		part.Note = n.Limits().Error()
 	case n.note != nil:
 		part.Note = n.note()
 	}

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"unicode"
 
-	"perch/agent"
 	"perch/device"
 	"perch/event"
+	"perch/remote"
 )
 
 // call is one call of a tool. It is a value.
@@ -158,5 +158,5 @@ func detail(tool string, input json.RawMessage) string {
 		}
 		return r
 	}, device.Clip(strings.ToValidUTF8(title, ""), mostRead))
-	return agent.Redact(strings.Join(strings.Fields(title), " "), mostDetail)
+	return remote.Redact(strings.Join(strings.Fields(title), " "), mostDetail)
 }

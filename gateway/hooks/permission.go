@@ -12,6 +12,7 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/gateway/door"
+	"perch/remote"
 )
 
 // mostHeld bounds the permissions that wait, and mostBeside the calls beside one.
@@ -123,7 +124,7 @@ func (w wish) yesOrNo() bool {
 	if w.HookEvent != "" && w.HookEvent != "PermissionRequest" {
 		return false
 	}
-	if kind, title := w.does(); kind == "execute" && agent.Conceals(device.Clip(title, mostRead)) {
+	if kind, title := w.does(); kind == "execute" && remote.Conceals(device.Clip(title, mostRead)) {
 		return false
 	}
 	return w.Tool != "" && !slices.Contains([]string{"AskUserQuestion", "ExitPlanMode", "EnterPlanMode"}, w.Tool)

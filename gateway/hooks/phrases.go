@@ -6,6 +6,7 @@ import (
 
 	"perch/agent"
 	"perch/device"
+	"perch/remote"
 )
 
 // phrases are the sentences about a permission.
@@ -67,7 +68,7 @@ func (p phrases) question(w wish) string {
 		words, title = p.other, w.Tool
 	}
 	whole := len(title) <= mostRead
-	if title = agent.Redact(device.Clip(title, mostRead), mostRead); kind == "execute" {
+	if title = remote.Redact(device.Clip(title, mostRead), mostRead); kind == "execute" {
 		title = agent.ShellAloud(title, p.language)
 	}
 	if title = agent.Aloud(title); !whole || len(title) > mostAloud {

@@ -106,8 +106,8 @@ func TestDialThatFails(t *testing.T) {
 
 func TestDialOfWhatIsNoSocket(t *testing.T) {
 	for status, words := range map[int]string{
-		401: "refuses the token", 403: "ip_bans.yaml", 404: "has no /api/websocket (404", 200: "does not open a WebSocket",
-		302: "sends on to elsewhere", 400: "does not take the request", 500: "see its log", 502: "may still be starting",
+		401: "refuses the token", 403: "ip_bans.yaml", 404: "has no /api/websocket (HTTP 404", 200: "does not open a WebSocket",
+		302: "sends elsewhere (HTTP 302 to another path)", 400: "refuses the request", 500: "see its log", 502: "may still be starting",
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Location", "/elsewhere")
@@ -123,7 +123,7 @@ func TestDialOfWhatIsNoSocket(t *testing.T) {
 		server.Close()
 	}
 	_, err := client(t, "http://"+silent(t, true), Options{}).Dial(t.Context())
-	sentence(t, err, "does not listen there")
+	sentence(t, err, "nothing listens at")
 }
 
 // silent is an address that takes connections and says nothing, or that
@@ -146,7 +146,7 @@ func TestDialHasADeadline(t *testing.T) {
 	_, err := client(t, "http://"+silent(t, false), Options{ConnectWithin: 50 * time.Millisecond}).Dial(t.Context())
 	sentence(t, err, "cannot be connected to within 50ms")
 	c := serve(t, func(p *peer) { p.text(`{"type":"auth_required"}`); p.hangUp() })
-	c.o.ConnectWithin = 50 * time.Millisecond
+	c.o.ConnectWithin, c.ConnectWithin = 50*time.Millisecond, 50*time.Millisecond
 	_, err = c.Dial(t.Context())
 	sentence(t, err, "cannot be connected to within 50ms")
 	if took := time.Since(began); took > soon {

@@ -11,10 +11,11 @@ import (
 	"context"
 	"errors"
 	"net"
-	"net/http"
 	"net/url"
 	"strings"
 	"time"
+
+	"perch/remote"
 )
 
 // Options of a Client. URL and Token are needed.
@@ -33,12 +34,12 @@ const (
 
 // Client knows one Home Assistant. It is safe for concurrent use.
 type Client struct {
-	o     Options
-	base  *url.URL
-	place string // as sentences name it
-	http  *http.Client
-	life  context.Context // ends with Close
-	end   context.CancelFunc
+	remote.Server
+	o    Options
+	base *url.URL
+	web  *remote.Client  // of the REST API
+	life context.Context // ends with Close
+	end  context.CancelFunc
 }
 
 // New checks the options. It calls nobody. Its errors hold neither the token
@@ -62,21 +63,14 @@ func New(o Options) (*Client, error) {
 	if o.ConnectWithin == 0 {
 		o.ConnectWithin = connectWithin
 	}
-	c := &Client{o: o, base: base}
-	c.place = c.Quote("Home Assistant at " + base.String())
+	c := &Client{o: o, base: base, Server: remote.Server{Service: "Home Assistant", Address: base.String(), Key: o.Token,
+		Setting: "token_file", Check: "agent, engine, voice and language", ConnectWithin: o.ConnectWithin}}
 	c.life, c.end = context.WithCancel(context.Background())
-	c.http = &http.Client{
-		Transport: &http.Transport{
-			DialContext:            (&net.Dialer{Timeout: o.ConnectWithin}).DialContext,
-			TLSHandshakeTimeout:    o.ConnectWithin,
-			MaxIdleConnsPerHost:    2,
-			IdleConnTimeout:        30 * time.Second,
-			MaxResponseHeaderBytes: 32 << 10,
-			DisableCompression:     true, // what is small may unpack to anything
-		},
-		// The token is for the server it was given for.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+	transport := remote.NewTransport()
+	transport.Proxy, transport.ForceAttemptHTTP2 = nil, false // it is at home
+	transport.DialContext = (&net.Dialer{Timeout: o.ConnectWithin}).DialContext
+	transport.TLSHandshakeTimeout, transport.IdleConnTimeout = o.ConnectWithin, 30*time.Second
+	c.web = remote.NewClient(remote.Options{Server: c.Server, Base: base, Transport: transport})
 	return c, nil
 }
 
@@ -84,7 +78,7 @@ func New(o Options) (*Client, error) {
 // be called more than once.
 func (c *Client) Close() {
 	c.end()
-	c.http.CloseIdleConnections()
+	c.web.Close()
 }
 
 // socketURL is where the WebSocket API is.

@@ -195,7 +195,7 @@ func TestCheckOfARecognizer(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = l.Close()
-	sentence(t, newHouse(t, nil).recognizer(func(o *Options) { o.URL = "http://" + l.Addr().String() }).Check(t.Context()), "does not listen there")
+	sentence(t, newHouse(t, nil).recognizer(func(o *Options) { o.URL = "http://" + l.Addr().String() }).Check(t.Context()), "nothing listens at")
 }
 
 // FuzzText: whatever is said to have been heard, it is one line or nothing.

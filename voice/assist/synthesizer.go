@@ -13,9 +13,10 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"perch/remote"
 	"perch/remote/hass"
 	"perch/voice"
-	"perch/voice/remote"
+	"perch/voice/media"
 )
 
 // Synthesizer implements voice.Synthesizer. It asks for the address of a sound
@@ -27,7 +28,7 @@ import (
 type Synthesizer struct {
 	o      Options
 	client *hass.Client
-	remote *remote.Client
+	speech *media.Client
 
 	mu    sync.Mutex
 	known hass.Pipeline
@@ -43,11 +44,11 @@ func NewSynthesizer(o Options) (*Synthesizer, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := remote.New(remote.Options{Service: "Home Assistant", URL: o.URL, Key: o.Token, FirstByte: o.AnswerWithin, Idle: o.IdleWithin})
+	r, err := media.New(media.Options{Service: "Home Assistant", URL: o.URL, Key: o.Token, FirstByte: o.AnswerWithin, Idle: o.IdleWithin})
 	if err != nil {
 		return nil, err
 	}
-	return &Synthesizer{o: o, client: client, remote: r}, nil
+	return &Synthesizer{o: o, client: client, speech: r}, nil
 }
 
 // Name is "assist".
@@ -56,7 +57,7 @@ func (*Synthesizer) Name() string { return "assist" }
 // Close ends what is under way and closes the engine's connections.
 func (s *Synthesizer) Close() {
 	s.client.Close()
-	s.remote.Close()
+	s.speech.Close()
 }
 
 // Check reports whether Home Assistant is there, takes the token, and has the
@@ -137,19 +138,19 @@ func (s *Synthesizer) Synthesize(ctx context.Context, text string, o voice.Optio
 	if n := utf8.RuneCountInString(text); n > longestSpoken {
 		return fmt.Errorf("at most %d characters are given to Home Assistant at once, not %d", longestSpoken, n)
 	}
-	err := s.speak(ctx, text, o, out)
-	var own heedless
+	var own error // of the listener: it is no fault of the engine's
+	err := s.speak(ctx, text, o, func(pcm []int16) error {
+		own = out(pcm)
+		return own
+	})
 	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &own):
-		return own.error
+	case err == nil || own != nil:
+		return own
 	case ctx.Err() == nil:
 		s.forget() // its set-up may have changed
 	}
-	var fault *remote.Fault
-	if errors.As(err, &fault) && ctx.Err() == nil {
-		return fault // wraps voice.ErrUnavailable already
+	if errors.Is(err, voice.ErrUnavailable) && ctx.Err() == nil {
+		return err
 	}
 	return unavailable(ctx, err)
 }
@@ -163,12 +164,10 @@ func (s *Synthesizer) speak(ctx context.Context, text string, o voice.Options, o
 	if err != nil {
 		return err
 	}
-	answer, err := s.remote.Call(ctx, remote.Request{Method: http.MethodGet, Path: path})
-	if err != nil {
-		return s.explain(err, path, "makes no sound with "+order.with()+"; see its log")
-	}
-	defer answer.Close()
-	return s.sound(ctx, answer, text, out)
+	err = s.speech.Sound(ctx, remote.Request{Method: http.MethodGet, Path: path}, media.Wanted{Text: text, Format: "a WAV",
+		Cure:    "update it, or set an engine that gives WAV, such as tts.piper",
+		Convert: "set convert", Silence: "see the log of its text to speech"}, out)
+	return s.explain(err, "makes no sound with "+order.with()+"; see its log")
 }
 
 // order says what is to be spoken, how.
@@ -244,9 +243,9 @@ func (s *Synthesizer) ask(ctx context.Context, o order) (string, error) {
 		return "", fmt.Errorf("ask for speech: %w", err)
 	}
 	const path = "api/tts_get_url"
-	answer, err := s.remote.Call(ctx, remote.Request{Method: http.MethodPost, Path: path, ContentType: "application/json", Body: body})
+	answer, err := s.speech.Call(ctx, remote.Request{Method: http.MethodPost, Path: path, ContentType: "application/json", Body: body})
 	if err != nil {
-		return "", s.explain(err, "/"+path, "cannot speak with "+s.client.Quote(o.with())+"; check engine, voice and language")
+		return "", s.explain(err, "cannot speak with "+s.client.Quote(o.with())+"; check engine, voice and language")
 	}
 	defer answer.Close()
 	said, err := answer.Whole(mostAddress)
@@ -261,7 +260,7 @@ func (s *Synthesizer) ask(ctx context.Context, o order) (string, error) {
 }
 
 // explain makes the sentence for a status of Home Assistant's own.
-func (s *Synthesizer) explain(err error, path, doubt string) error {
+func (s *Synthesizer) explain(err error, doubt string) error {
 	var fault *remote.Fault
 	if !errors.As(err, &fault) || fault.Status == 0 {
 		return err
@@ -272,5 +271,5 @@ func (s *Synthesizer) explain(err error, path, doubt string) error {
 	case http.StatusBadRequest, http.StatusInternalServerError:
 		return s.client.Fault(doubt)
 	}
-	return s.client.Status(fault.Status, path, "")
+	return s.client.Status(fault.Refusal)
 }

@@ -139,7 +139,7 @@ func TestSynthesizersThatFail(t *testing.T) {
 		"an odd pipeline": {`7`, nil, nil, "not of its API"},
 		"unknown engine":  {home, says(500, ""), nil, "cannot speak with tts.piper, voice alba, language en_GB; check engine"},
 		"a bad request":   {home, says(400, `{"message":"`+canary+`"}`), nil, "cannot speak with tts.piper"},
-		"no such place":   {home, says(404, ""), nil, "has no /api/tts_get_url (404)"},
+		"no such place":   {home, says(404, ""), nil, "has no /api/tts_get_url (HTTP 404)"},
 		"banned":          {home, says(403, ""), nil, "ip_bans.yaml"},
 		"refused":         {home, says(401, ""), nil, "refuses the token"},
 		"starting":        {home, says(503, ""), nil, "still be starting"},
@@ -148,30 +148,30 @@ func TestSynthesizersThatFail(t *testing.T) {
 		"upward":          {home, says(200, `{"path":"/api/tts_proxy/../states"}`), nil, "does not say where the sound is"},
 		"endless address": {home, says(200, strings.Repeat(" ", 20000)), nil, "more than there can be"},
 		"no sound":        {home, nil, says(500, ""), "makes no sound with tts.piper"},
-		"lost":            {home, nil, says(404, ""), "has no /api/tts_proxy/x-_1.wav (404)"},
-		"nothing":         {home, nil, says(200, ""), "gives nothing where a WAV was asked for"},
-		"MP3":             {home, nil, gives("audio/mpeg", []byte("ID3\x04rest of it")), "gives MP3 where a WAV was asked for; update it, or set an engine that gives WAV"},
-		"bare MP3":        {home, nil, gives("audio/wav", []byte("\xff\xfb\x90\x00rest")), "gives MP3"},
-		"Ogg":             {home, nil, gives("audio/ogg", []byte("OggSrest")), "gives Ogg"},
-		"words":           {home, nil, gives("text/plain", []byte("hello there")), "gives text/plain"},
+		"lost":            {home, nil, says(404, ""), "has no /api/tts_proxy/x-_1.wav (HTTP 404)"},
+		"nothing":         {home, nil, says(200, ""), "answers with nothing though a WAV was asked for"},
+		"MP3":             {home, nil, gives("audio/mpeg", []byte("ID3\x04rest of it")), "answers with MP3 though a WAV was asked for; update it, or set an engine that gives WAV"},
+		"bare MP3":        {home, nil, gives("audio/wav", []byte("\xff\xfb\x90\x00rest")), "answers with MP3"},
+		"Ogg":             {home, nil, gives("audio/ogg", []byte("OggSrest")), "answers with Ogg"},
+		"words":           {home, nil, gives("text/plain", []byte("hello there")), "answers with text/plain though"},
 		"a header alone":  {home, nil, gives("audio/wav", wav[:30]), "is not 16-bit PCM; set convert"},
 		"bytes of 8 bits": {home, nil, gives("audio/wav", bytes.Replace(wav, []byte{2, 0, 16, 0}, []byte{1, 0, 8, 0}, 1)), "is not 16-bit PCM; set convert"},
-		"silence":         {home, nil, gives("audio/wav", wav[:58]), "a sound of no length"},
+		"silence":         {home, nil, gives("audio/wav", wav[:58]), "answers without a sound; see the log of its text to speech"},
 		"cut": {home, nil, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "99999")
 			_, _ = w.Write(wav)
-		}, "broke off in the middle"},
+		}, "cut the connection in the middle"},
 		"cut in its head": {home, nil, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "99999")
 			_, _ = w.Write(wav[:20])
-		}, "broke off in the middle"},
+		}, "cut the connection in the middle"},
 		"no answer": {home, nil, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "cut the connection without an answer"},
-		"silent":    {home, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, nil, "did not answer within 150ms"},
+		"silent":    {home, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, nil, "did not begin to answer within 150ms"},
 		"silent in sound": {home, nil, func(w http.ResponseWriter, r *http.Request) {
 			_, _ = w.Write(wav[:2000])
 			_ = http.NewResponseController(w).Flush()
 			<-r.Context().Done()
-		}, "went silent for 100ms"},
+		}, "fell silent for 100ms"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHouse(t, setUp(test.pipeline))

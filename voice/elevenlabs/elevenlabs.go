@@ -15,8 +15,9 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"perch/remote"
 	"perch/voice"
-	"perch/voice/remote"
+	"perch/voice/media"
 )
 
 // Options of the engine.
@@ -34,7 +35,7 @@ type Options struct {
 // Engine implements voice.Synthesizer.
 type Engine struct {
 	o      Options
-	client *remote.Client
+	client *media.Client
 }
 
 var (
@@ -59,8 +60,8 @@ func New(o Options) (*Engine, error) {
 	if !id.MatchString(o.Model) {
 		return nil, errors.New("elevenlabs has no model of that name; eleven_flash_v2_5 is one")
 	}
-	client, err := remote.New(remote.Options{
-		Service: "ElevenLabs", URL: o.URL, Key: o.Key, KeyHeader: "xi-api-key",
+	client, err := media.New(media.Options{
+		Service: "ElevenLabs", Hint: ", which mostly ends in /v1", URL: o.URL, Key: o.Key, KeyHeader: "xi-api-key",
 		FirstByte: o.FirstByte, Idle: o.Idle, Dial: o.dial,
 	})
 	if err != nil {
@@ -138,13 +139,8 @@ func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, o
 	if err != nil {
 		return fmt.Errorf("ask for speech: %w", err)
 	}
-	answer, err := e.client.Call(ctx, remote.Request{
+	return e.client.Sound(ctx, remote.Request{
 		Method: http.MethodPost, Path: "text-to-speech/" + name + "/stream",
 		Query: url.Values{"output_format": {"pcm_24000"}}, ContentType: "application/json", Body: body,
-	})
-	if err != nil {
-		return err
-	}
-	defer answer.Close()
-	return answer.Sound(text, voice.SpeakerRate, out)
+	}, media.PCM(text, voice.SpeakerRate), out)
 }

@@ -125,14 +125,14 @@ func TestRefusals(t *testing.T) {
 		status int
 		want   string
 	}{
-		`{"detail":{"status":"invalid_api_key","message":"Invalid API key ` + canary + `"}}`:            {401, "refuses the key (401: Invalid API key (key))"},
-		`{"detail":{"status":"quota_exceeded","message":"This request exceeds your limit."}}`:           {401, "quota is used up (401: This request exceeds your limit)"},
+		`{"detail":{"status":"invalid_api_key","message":"Invalid API key ` + canary + `"}}`:            {401, "refuses the key (HTTP 401: Invalid API key [key])"},
+		`{"detail":{"status":"quota_exceeded","message":"This request exceeds your limit."}}`:           {401, "no credit left (HTTP 401: This request exceeds your limit)"},
 		`{"detail":{"type":"not_found","code":"voice_not_found","message":"A voice was not found."}}`:   {404, "check voice"},
 		`{"detail":{"status":"model_not_found","message":"no such thing"}}`:                             {400, "check model"},
 		`{"detail":[{"loc":["body","text"],"msg":"Field required","type":"missing"}]}`:                  {422, "text: Field required"},
-		`{"detail":{"status":"too_many_concurrent_requests","message":"Too many concurrent requests"}}`: {429, "wants fewer requests"},
+		`{"detail":{"status":"too_many_concurrent_requests","message":"Too many concurrent requests"}}`: {429, "has had too many requests"},
 		`{"detail":{"status":"system_busy","message":"busy"}}`:                                          {503, "not ready"},
-		`<html>canary</html>`: {500, "failed (500)"},
+		`<html>canary</html>`: {500, "has failed (HTTP 500)"},
 		``:                    {404, "ends in /v1"},
 	} {
 		url := server(t, func(w http.ResponseWriter, r *http.Request) {
@@ -155,12 +155,12 @@ func TestBrokenServers(t *testing.T) {
 	_, err = said(t, engine(t, Options{Key: canary, URL: server(t, func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, thief, http.StatusTemporaryRedirect)
 	})}))
-	isSentence(t, err, "sends on to "+thief)
+	isSentence(t, err, "sends elsewhere (HTTP 307 to "+thief)
 
 	for text, want := range map[string]string{
 		"":                   "cut the connection",
 		"220 mail " + canary: "does not answer in HTTP",
-		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nabcd\r\n8\r\nab":           "broke off in the middle",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nabcd\r\n8\r\nab":           "cut the connection in the middle",
 		"HTTP/1.1 200 OK\r\nContent-Type: audio/mpeg\r\nContent-Length: 5\r\n\r\nID3\x04\x00": "answers with MP3",
 		"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 5\r\n\r\n<html":        "in place of sound",
 	} {
@@ -205,7 +205,7 @@ func TestDeadlinesAndCancelling(t *testing.T) {
 		after  time.Duration
 		want   string
 	}{
-		"no answer":            {func(net.Conn) {}, time.Hour, 3 * time.Second, "did not answer within 3s"},
+		"no answer":            {func(net.Conn) {}, time.Hour, 3 * time.Second, "did not begin to answer within 3s"},
 		"silence":              {first, time.Hour, 2 * time.Second, "silent for 2s"},
 		"cancelled, no answer": {func(net.Conn) {}, time.Second, time.Second, ""},
 		"cancelled in sound":   {first, time.Second, time.Second, ""},

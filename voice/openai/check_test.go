@@ -26,7 +26,7 @@ func TestCheck(t *testing.T) {
 		"a page":             {200, `<html>`, 405, "ends in /v1", true},
 		"a key without list": {403, `{"error":{"message":"Missing scopes: api.model.read"}}`, 200, "", true},
 		"wrong key":          {401, `{"error":"no ` + canary + `"}`, 200, "refuses the key", false},
-		"overloaded":         {500, ``, 200, "failed (500)", false},
+		"overloaded":         {500, ``, 200, "has failed (HTTP 500)", false},
 		"endless":            {200, strings.Repeat(" ", 1<<20) + "{}", 200, "more than there can be", false},
 	}
 	for name, test := range tests {
@@ -115,5 +115,5 @@ func TestOptions(t *testing.T) {
 // TestASecretInTheURL: proxies are given users and passwords that way.
 func TestASecretInTheURL(t *testing.T) {
 	_, err := said(t, synthesizer(t, Options{URL: "http://user:" + strings.ReplaceAll(canary, "/", "%2F") + "@127.0.0.1:9/v1?key=" + canary}))
-	isSentence(t, err, "nothing listens where the speech server at http://127.0.0.1:9/v1 ")
+	isSentence(t, err, "nothing listens at http://127.0.0.1:9/v1; ")
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -26,26 +27,26 @@ func TestRefusals(t *testing.T) {
 		says   string // a part of the server's own words; "" where they are not to be shown
 	}{
 		"wrong key":        {401, `{"error":{"message":"Incorrect API key provided: ` + canary + `. Find yours.","code":"invalid_api_key"}}`, "refuses the key", "Incorrect API key provided"},
-		"starred key":      {401, `{"error":{"message":"Incorrect API key provided: sk-can********9a+Zq."}}`, "refuses the key", "provided: (key)"},
-		"somebody's key":   {500, `{"error":"upstream 0123456789abcdef0123456789abcdef failed with Bearer abc.def"}`, "failed (500", "upstream (key) failed"},
-		"forbidden":        {403, `{"detail":"Invalid API key"}`, "refuses the key (403", "Invalid API key"},
+		"starred key":      {401, `{"error":{"message":"Incorrect API key provided: sk-can********9a+Zq."}}`, "refuses the key", "provided: [key]"},
+		"somebody's key":   {500, `{"error":"upstream 0123456789abcdef0123456789abcdef failed with Bearer abc.def"}`, "has failed (HTTP 500", "upstream [key] failed"},
+		"forbidden":        {403, `{"detail":"Invalid API key"}`, "refuses the key (HTTP 403", "Invalid API key"},
 		"no such model":    {404, `{"error":{"message":"The model 'Systran/faster-distil-whisper-large-v3' does not exist","code":"model_not_found"}}`, "check model", "Systran/faster-distil-whisper-large-v3"},
 		"no such voice":    {400, `{"detail":{"error":"x","message":"Voice 'nobody' not found"}}`, "check voice", "'nobody'"},
 		"wrong path":       {404, `{"detail":"Not Found"}`, "has no audio/", "ends in /v1"},
 		"wrong method":     {405, `Method Not Allowed`, "has no audio/", "ends in /v1"},
-		"a field too few":  {422, `{"detail":[{"loc":["body","sample"],"msg":"field required"},{"msg":"b"}]}`, "does not take the request (422", "sample: field required"},
-		"bad request":      {400, `{"error":{"message":"Audio file is too short.","code":null,"type":7}}`, "does not take the request (400", "too short"},
-		"quota":            {429, `{"error":{"message":"You exceeded it.","type":"insufficient_quota","code":"insufficient_quota"}}`, "quota is used up", "You exceeded it"},
-		"payment":          {402, ``, "quota is used up", "402"},
-		"too many":         {429, `slow down` + "\n" + `please`, "wants fewer requests (429", "slow down please)"},
-		"loading":          {503, `{"message":"loading"}`, "not ready (503", "loading"},
-		"a gateway":        {502, `<html>` + canary + `</html>`, "failed (502)", ""},
-		"broken JSON":      {500, `{"error":"` + canary, "failed (500)", ""},
-		"deep JSON":        {500, strings.Repeat("[", 4000), "failed (500)", ""},
-		"a long complaint": {500, strings.Repeat("a b ", 900), "failed (500", "a b …"},
+		"a field too few":  {422, `{"detail":[{"loc":["body","sample"],"msg":"field required"},{"msg":"b"}]}`, "refuses the request (HTTP 422", "sample: field required"},
+		"bad request":      {400, `{"error":{"message":"Audio file is too short.","code":null,"type":7}}`, "refuses the request (HTTP 400", "too short"},
+		"quota":            {429, `{"error":{"message":"You exceeded it.","type":"insufficient_quota","code":"insufficient_quota"}}`, "no credit left", "You exceeded it"},
+		"payment":          {402, ``, "no credit left", "402"},
+		"too many":         {429, `slow down` + "\n" + `please`, "has had too many requests (HTTP 429", "slow down please)"},
+		"loading":          {503, `{"message":"loading"}`, "not ready (HTTP 503", "loading"},
+		"a gateway":        {502, `<html>` + canary + `</html>`, "has failed (HTTP 502)", ""},
+		"broken JSON":      {500, `{"error":"` + canary, "has failed (HTTP 500)", ""},
+		"deep JSON":        {500, strings.Repeat("[", 4000), "has failed (HTTP 500)", ""},
+		"a long complaint": {500, strings.Repeat("a b ", 900), "has failed (HTTP 500", "a b …"},
 		// The limit of what is read falls into the key: no part may be shown.
-		"a key cut in two": {500, strings.Repeat(" ", 4096-12) + canary, "failed (500)", ""},
-		"control bytes":    {500, "sk-can\x00ary/0f3d9a+Zq\r\x1b[31m is bad", "failed (500: (key) [31m", ""},
+		"a key cut in two": {500, strings.Repeat(" ", 4096-12) + canary, "has failed (HTTP 500: [key])", ""},
+		"control bytes":    {500, "sk-can\x00ary/0f3d9a+Zq\r\x1b[31m is bad", "has failed (HTTP 500: [key] [31m", ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -66,7 +67,7 @@ func TestRefusals(t *testing.T) {
 	}
 	url := server(t, func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(401) })
 	_, err := said(t, synthesizer(t, Options{URL: url}))
-	isSentence(t, err, "wants a key (401); set key_file")
+	isSentence(t, err, "wants a key and none is set (HTTP 401); set key_file")
 }
 
 func TestAKeyIsNotTakenAlong(t *testing.T) {
@@ -76,7 +77,7 @@ func TestAKeyIsNotTakenAlong(t *testing.T) {
 			http.Redirect(w, r, thief+"/audio/speech?k="+canary, status)
 		})
 		_, err := said(t, synthesizer(t, Options{URL: url, Key: canary}))
-		isSentence(t, err, "sends on to "+thief)
+		isSentence(t, err, "sends elsewhere (HTTP "+strconv.Itoa(status)+" to "+thief)
 	}
 }
 
@@ -118,18 +119,18 @@ func TestBrokenServers(t *testing.T) {
 	}
 	const half = "HTTP/1.1 200 OK\r\nContent-Length: 9000\r\nContent-Type: "
 	tests := map[string]struct{ url, want string }{
-		"nobody":          {closed.URL + "/v1", "nothing listens where the speech server at " + closed.URL},
-		"TLS not trusted": {tls.URL, "certificate that is not trusted"},
+		"nobody":          {closed.URL + "/v1", "nothing listens at " + closed.URL},
+		"TLS not trusted": {tls.URL, "is not one this machine trusts"},
 		"no TLS":          {strings.Replace(server(t, http.NotFound), "http:", "https:", 1), "does not speak TLS"},
 		"not HTTP":        {wire(t, say("SSH-2.0-OpenSSH_9.2 "+canary+"\r\n\r\n")), "does not answer in HTTP"},
 		"cut at once":     {wire(t, say("")), "cut the connection without an answer"},
 		"cut in the head": {wire(t, say("HTTP/1.1 200 OK\r\nConte")), "does not answer in HTTP"},
-		"cut in the body": {wire(t, say(half+"audio/pcm\r\n\r\n"+strings.Repeat("ab", 2000))), "broke off in the middle"},
-		"cut in a WAV":    {wire(t, say(half+"audio/wav\r\n\r\n"+string(wav(24000, ramp(2000))))), "broke off in the middle"},
-		"cut in its head": {wire(t, say(half+"audio/wav\r\n\r\nRIFF\x00\x00\x00\x00WA")), "broke off in the middle"},
-		"cut in a chunk":  {wire(t, say(soundHead+"2000\r\nabcdef")), "broke off in the middle"},
-		"a bad chunk":     {wire(t, say(soundHead+"4\r\nabcd\r\nxyz\r\n")), "broke off in the middle"},
-		"a huge head":     {wire(t, say("HTTP/1.1 200 OK\r\nX: "+strings.Repeat("x", 100000))), "cannot be talked to"},
+		"cut in the body": {wire(t, say(half+"audio/pcm\r\n\r\n"+strings.Repeat("ab", 2000))), "cut the connection in the middle"},
+		"cut in a WAV":    {wire(t, say(half+"audio/wav\r\n\r\n"+string(wav(24000, ramp(2000))))), "cut the connection in the middle"},
+		"cut in its head": {wire(t, say(half+"audio/wav\r\n\r\nRIFF\x00\x00\x00\x00WA")), "cut the connection in the middle"},
+		"cut in a chunk":  {wire(t, say(soundHead+"2000\r\nabcdef")), "cut the connection in the middle"},
+		"a bad chunk":     {wire(t, say(soundHead+"4\r\nabcd\r\nxyz\r\n")), "cut the connection in the middle"},
+		"a huge head":     {wire(t, say("HTTP/1.1 200 OK\r\nX: "+strings.Repeat("x", 100000))), "cannot be used"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -144,9 +145,9 @@ func TestBrokenServers(t *testing.T) {
 
 func TestNetworks(t *testing.T) {
 	for want, broken := range map[string]error{
-		"no host speech.invalid is known": &net.DNSError{Err: "no such host", Name: "speech.invalid", IsNotFound: true},
-		"cannot be reached from here":     &net.OpError{Op: "dial", Err: syscall.EHOSTUNREACH},
-		"cannot be talked to (odd (key))": errors.New("odd " + canary),
+		"there is no host speech.invalid": &net.DNSError{Err: "no such host", Name: "speech.invalid", IsNotFound: true},
+		"there is no way to":              &net.OpError{Op: "dial", Err: syscall.EHOSTUNREACH},
+		"cannot be used: odd [key]":       errors.New("odd " + canary),
 	} {
 		_, err := said(t, synthesizer(t, Options{URL: "http://speech.invalid/v1", Key: canary, dial: func(context.Context, string, string) (net.Conn, error) {
 			return nil, broken
@@ -164,11 +165,11 @@ func TestDeadlines(t *testing.T) {
 		want    string
 	}{
 		"no connection": {nil, true, 5 * time.Second, "cannot be connected to within 5s"},
-		"no answer":     {func(net.Conn, []byte) {}, false, 3 * time.Second, "did not answer within 3s"},
+		"no answer":     {func(net.Conn, []byte) {}, false, 3 * time.Second, "did not begin to answer within 3s"},
 		"a head without sound": {func(c net.Conn, _ []byte) {
 			time.Sleep(2 * time.Second)
 			_, _ = io.WriteString(c, soundHead)
-		}, false, 3 * time.Second, "did not answer within 3s"},
+		}, false, 3 * time.Second, "did not begin to answer within 3s"},
 		"silence": {func(c net.Conn, _ []byte) {
 			_, _ = io.WriteString(c, soundHead)
 			for range 5 {
@@ -178,7 +179,7 @@ func TestDeadlines(t *testing.T) {
 		}, false, 4*1900*time.Millisecond + 2*time.Second, "silent for 2s"},
 		"a complaint without end": {func(c net.Conn, _ []byte) {
 			_, _ = io.WriteString(c, "HTTP/1.1 500 X\r\nContent-Length: 100\r\n\r\n")
-		}, false, 3 * time.Second, "failed (500)"},
+		}, false, 3 * time.Second, "has failed (HTTP 500)"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -245,7 +246,7 @@ func TestOnlyTheServerIsHurried(t *testing.T) {
 		u := voice.NewUtterance() // never finished
 		u.Write(ramp(16000))
 		_, err := r.Recognize(t.Context(), u, voice.Options{})
-		isSentence(t, err, "did not answer within 1s")
+		isSentence(t, err, "did not begin to answer within 1s")
 	})
 }
 

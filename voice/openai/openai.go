@@ -13,8 +13,9 @@ import (
 	"strings"
 	"time"
 
+	"perch/remote"
 	"perch/voice"
-	"perch/voice/remote"
+	"perch/voice/media"
 )
 
 // Options of an engine. What is not of its kind is ignored.
@@ -44,7 +45,7 @@ type Options struct {
 const longestName = 200
 
 // check fills in what is empty and returns the client.
-func (o *Options) check(model string) (*remote.Client, error) {
+func (o *Options) check(model string) (*media.Client, error) {
 	if o.Model == "" {
 		o.Model = model
 	}
@@ -63,8 +64,8 @@ func (o *Options) check(model string) (*remote.Client, error) {
 	if !voice.Playable(o.Rate) {
 		return nil, fmt.Errorf("sound has a rate of 8000 to 48000 Hz that is a multiple of 25, not %d", o.Rate)
 	}
-	return remote.New(remote.Options{
-		Service: "the speech server", URL: o.URL, Key: o.Key,
+	return media.New(media.Options{
+		Service: "the speech server", URL: o.URL, Key: o.Key, Hint: ", which mostly ends in /v1",
 		FirstByte: o.FirstByte, Idle: o.Idle, Dial: o.dial,
 	})
 }
@@ -76,7 +77,7 @@ const mostModels = 1 << 20
 // models has the model, that will do. Many servers have no such list, leave
 // out names that they take, or do not show it to every key: there the engine
 // tries, on something very short.
-func check(ctx context.Context, client *remote.Client, model string, try func(context.Context) error) error {
+func check(ctx context.Context, client *media.Client, model string, try func(context.Context) error) error {
 	listed, err := lists(ctx, client, model)
 	var fault *remote.Fault
 	switch {
@@ -95,7 +96,7 @@ func inconclusive(status int) bool {
 }
 
 // lists reports whether the server's list of models has the model.
-func lists(ctx context.Context, client *remote.Client, model string) (bool, error) {
+func lists(ctx context.Context, client *media.Client, model string) (bool, error) {
 	answer, err := client.Call(ctx, remote.Request{Method: http.MethodGet, Path: "models"})
 	if err != nil {
 		return false, err

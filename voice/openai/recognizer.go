@@ -7,14 +7,15 @@ import (
 	"strings"
 	"time"
 
+	"perch/remote"
 	"perch/voice"
-	"perch/voice/remote"
+	"perch/voice/media"
 )
 
 // Recognizer implements voice.Recognizer.
 type Recognizer struct {
 	o      Options
-	client *remote.Client
+	client *media.Client
 }
 
 // NewRecognizer checks the options and returns the engine. It calls nobody.

@@ -9,14 +9,15 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"perch/remote"
 	"perch/voice"
-	"perch/voice/remote"
+	"perch/voice/media"
 )
 
 // Synthesizer implements voice.Synthesizer.
 type Synthesizer struct {
 	o      Options
-	client *remote.Client
+	client *media.Client
 }
 
 // NewSynthesizer checks the options and returns the engine. It calls nobody.
@@ -83,12 +84,7 @@ func (s *Synthesizer) Synthesize(ctx context.Context, text string, o voice.Optio
 	if err != nil {
 		return fmt.Errorf("ask for speech: %w", err)
 	}
-	answer, err := s.client.Call(ctx, remote.Request{
+	return s.client.Sound(ctx, remote.Request{
 		Method: http.MethodPost, Path: "audio/speech", ContentType: "application/json", Body: body,
-	})
-	if err != nil {
-		return err
-	}
-	defer answer.Close()
-	return answer.Sound(text, s.o.Rate, out)
+	}, media.PCM(text, s.o.Rate), out)
 }

@@ -100,7 +100,7 @@ func TestOtherFormats(t *testing.T) {
 		"nothing":                     {"audio/pcm", "", 0, 0, "without a sound"},
 		"one byte":                    {"audio/pcm", "x", 0, 0, "without a sound"},
 		"a page":                      {"text/html", "<html>" + canary, 0, 0, "ends in /v1"},
-		"an error that says it is ok": {"application/json", `{"error":{"message":"no voice for ` + canary + `"}}`, 0, 0, "no voice for (key)"},
+		"an error that says it is ok": {"application/json", `{"error":{"message":"no voice for ` + canary + `"}}`, 0, 0, "no voice for [key]"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"perch/agent"
+	"perch/remote"
 )
 
 // Bounds of HTTP.
@@ -24,10 +24,10 @@ const (
 	mostRefused  = 64 << 10        // bytes of what comes with an HTTP status that is no success
 )
 
-// carrier is the transport over HTTP, which lives no longer than ctx.
-func (s *Server) carrier(ctx context.Context, w way) (sdk.Transport, *http.Client) {
-	g := &guard{ctx: ctx, way: w, key: s.o.Key, header: s.o.Headers, slots: make(chan struct{}, mostRequests), base: agent.NewTransport()}
-	client := &http.Client{Transport: g, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+// transport is the one over HTTP, which lives no longer than ctx.
+func (s *Server) transport(ctx context.Context, w way) (sdk.Transport, *http.Client) {
+	g := &guard{ctx: ctx, way: w, key: s.o.Key, header: s.o.Headers, slots: make(chan struct{}, mostRequests), base: remote.NewTransport()}
+	client := remote.NewHTTP(g)
 	if w.sse {
 		return &sdk.SSEClientTransport{Endpoint: w.url.String(), HTTPClient: client, MaxEventSize: mostMessage}, client
 	}
@@ -68,7 +68,11 @@ func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 		release()
 		return nil, err
 	}
-	response.Body = &body{ReadCloser: response.Body, left: mostMessage, endless: kind(response) == "text/event-stream", release: release}
+	b := &body{remote.Body{ReadCloser: response.Body, Left: mostMessage, Full: errTooLong}, release}
+	if kind(response) == "text/event-stream" {
+		b.Left = -1 // it may go on for ever; the SDK bounds its events
+	}
+	response.Body = b
 	if err := g.judge(r, response); err != nil {
 		_ = response.Body.Close()
 		return nil, err
@@ -129,7 +133,8 @@ func (g *guard) judge(r *http.Request, response *http.Response) error {
 			put(response, data)
 			return nil
 		}
-		return &refusal{status: response.StatusCode, said: sentence(data), session: r.Header.Get("Mcp-Session-Id") != ""}
+		_, reason := remote.Message(data)
+		return &refusal{remote.Refusal{Status: response.StatusCode, Reason: reason, After: response.Header.Get("Retry-After"), To: response.Header.Get("Location")}, r.Header.Get("Mcp-Session-Id") != ""}
 	}
 	if r.Method == http.MethodGet {
 		if kind(response) != "text/event-stream" {
@@ -196,32 +201,14 @@ func kind(response *http.Response) string {
 	return strings.ToLower(kind)
 }
 
-// body is what comes back. A stream may go on for ever; its events are bounded
-// by the SDK.
+// body is what comes back.
 type body struct {
-	io.ReadCloser
-	left    int
-	endless bool
+	remote.Body
 	release func()
 }
 
-func (b *body) Read(p []byte) (int, error) {
-	if b.endless {
-		return b.ReadCloser.Read(p)
-	}
-	if len(p) > b.left+1 {
-		p = p[:b.left+1]
-	}
-	n, err := b.ReadCloser.Read(p)
-	if n > b.left {
-		return b.left, errTooLong
-	}
-	b.left -= n
-	return n, err
-}
-
 func (b *body) Close() error {
-	err := b.ReadCloser.Close()
+	err := b.Body.Close()
 	b.release()
 	return err
 }

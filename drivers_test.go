@@ -1,0 +1,267 @@
+package perch_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"perch/agent"
+	"perch/agent/anthropic"
+	brainassist "perch/agent/assist"
+	"perch/agent/mcp"
+	brainopenai "perch/agent/openai"
+	"perch/agent/thinker"
+	"perch/remote"
+	"perch/remote/hass"
+	"perch/voice"
+	"perch/voice/assist"
+	"perch/voice/elevenlabs"
+	"perch/voice/openai"
+)
+
+// secret is a key that no sentence may hold.
+const secret = "sk-canary/0f3d9a+Zq"
+
+// driver is one of those that speak HTTP with servers that are not ours.
+type driver struct {
+	kind error // by which the next of its list is tried
+	use  func(ctx context.Context, url, key string, within time.Duration) error
+	// own are the sentences of statuses that mean something else with its server.
+	own map[string]string
+	// keeps are the refusals after which no other is tried: another would refuse
+	// the same request.
+	keeps map[string]bool
+	keyed bool // it is not used without a key
+}
+
+func think(brain thinker.Model) func(context.Context) error {
+	return func(ctx context.Context) error {
+		_, err := brain.Continue(ctx, thinker.Prompt{Messages: []thinker.Message{{Role: thinker.RoleUser, Text: "Hello"}}}, func(thinker.Piece) error { return nil })
+		return err
+	}
+}
+
+func drivers() map[string]driver {
+	hello := func() *voice.Utterance {
+		u := voice.NewUtterance()
+		u.Write(make([]int16, voice.MicRate/2))
+		u.Finish()
+		return u
+	}
+	silent := func([]int16) error { return nil }
+	refused := map[string]bool{"a bad request": true}
+	atHome := map[string]string{"a wrong key": "refuses the token", "a forbidden key": "ip_bans.yaml", "a gateway that failed": "is not ready (HTTP 502)"}
+	speech := map[string]string{"no such path": "check the url, which mostly ends in /v1"}
+	return map[string]driver{
+		"agent/openai": {kind: agent.ErrAway, keeps: refused, use: func(ctx context.Context, url, key string, within time.Duration) error {
+			e, err := brainopenai.New(brainopenai.Options{URL: url, Key: key, Model: "m", FirstWithin: within, IdleWithin: within})
+			if err != nil {
+				return err
+			}
+			defer e.Close()
+			return think(e)(ctx)
+		}, own: map[string]string{"no such path": "there is no such API at"}},
+		"agent/openai, Ollama": {kind: agent.ErrAway, keeps: refused, use: func(ctx context.Context, url, key string, within time.Duration) error {
+			e, err := brainopenai.New(brainopenai.Options{URL: url, Key: key, Model: "m", Dialect: brainopenai.DialectOllama, FirstWithin: within, IdleWithin: within})
+			if err != nil {
+				return err
+			}
+			defer e.Close()
+			return think(e)(ctx)
+		}, own: map[string]string{"no such path": "there is no such API at"}},
+		"agent/anthropic": {kind: agent.ErrAway, keeps: refused, use: func(ctx context.Context, url, key string, within time.Duration) error {
+			e, err := anthropic.New(anthropic.Options{URL: url, Key: key, Model: "m", FirstWithin: within, IdleWithin: within})
+			if err != nil {
+				return err
+			}
+			defer e.Close()
+			return think(e)(ctx)
+		}, own: map[string]string{"no such path": "there is no Messages API at"}},
+		"agent/assist": {kind: agent.ErrAway, keyed: true, own: atHome, use: func(ctx context.Context, url, key string, within time.Duration) error {
+			b, err := brainassist.New(brainassist.Options{URL: url, Token: key, REST: true, FirstWithin: within})
+			if err != nil {
+				return err
+			}
+			defer b.Close()
+			return b.Think(ctx, agent.Turn{Text: "Hello"}, func(agent.Reply) error { return nil })
+		}},
+		"agent/mcp": {kind: agent.ErrAway, use: func(ctx context.Context, url, key string, within time.Duration) error {
+			s, err := mcp.New(mcp.Options{Name: "it", URL: url, Key: key, ConnectWithin: within, Log: slog.New(slog.DiscardHandler)})
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			return s.Check(ctx)
+		}, own: map[string]string{"no such path": "there is no MCP server at", "silence": "does not answer in"}},
+		"remote/hass": {keyed: true, own: atHome, use: func(ctx context.Context, url, key string, within time.Duration) error {
+			c, err := hass.New(hass.Options{URL: url, Token: key})
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			_, err = c.Converse(ctx, within, hass.Question{Text: "Hello"})
+			return err
+		}},
+		"voice/openai, recognizer": {kind: voice.ErrUnavailable, own: speech, use: func(ctx context.Context, url, key string, within time.Duration) error {
+			r, err := openai.NewRecognizer(openai.Options{URL: url, Key: key, FirstByte: within, Idle: within})
+			if err != nil {
+				return err
+			}
+			defer r.Close()
+			_, err = r.Recognize(ctx, hello(), voice.Options{})
+			return err
+		}},
+		"voice/openai, synthesizer": {kind: voice.ErrUnavailable, own: speech, use: func(ctx context.Context, url, key string, within time.Duration) error {
+			s, err := openai.NewSynthesizer(openai.Options{URL: url, Key: key, FirstByte: within, Idle: within})
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			return s.Synthesize(ctx, "Hello.", voice.Options{}, silent)
+		}},
+		"voice/elevenlabs": {kind: voice.ErrUnavailable, own: speech, use: func(ctx context.Context, url, key string, within time.Duration) error {
+			e, err := elevenlabs.New(elevenlabs.Options{URL: url, Key: key, Voice: "JBFqnCBsd6RMkjVDRZzb", FirstByte: within, Idle: within})
+			if err != nil {
+				return err
+			}
+			defer e.Close()
+			return e.Synthesize(ctx, "Hello.", voice.Options{}, silent)
+		}},
+		"voice/assist, synthesizer": {kind: voice.ErrUnavailable, keyed: true, use: func(ctx context.Context, url, key string, within time.Duration) error {
+			s, err := assist.NewSynthesizer(assist.Options{URL: url, Token: key, Engine: "tts.piper", AnswerWithin: within, IdleWithin: within})
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			return s.Synthesize(ctx, "Hello.", voice.Options{}, silent)
+		}, own: map[string]string{"a wrong key": "refuses the token", "a forbidden key": "ip_bans.yaml", "a gateway that failed": "is not ready (HTTP 502)",
+			"a failure": "cannot speak with tts.piper", "a bad request": "cannot speak with tts.piper"}},
+	}
+}
+
+// TestServersThatFail runs what a server may do against every driver, through the
+// driver's own client: one sentence with a cause and a cure, without a key, and
+// the decision whether the next of the list is tried.
+func TestServersThatFail(t *testing.T) {
+	status := func(status int, body string, header ...string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			for i := 0; i+1 < len(header); i += 2 {
+				w.Header().Set(header[i], header[i+1])
+			}
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, body)
+		}
+	}
+	says := func(words string) string {
+		return `{"type":"error","error":{"type":"x_error","message":"` + words + `"}}`
+	}
+	hijack := func(text string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				return
+			}
+			_, _ = io.WriteString(conn, text)
+			_ = conn.Close()
+		}
+	}
+	for name, c := range map[string]struct {
+		does    http.HandlerFunc // nil: nothing listens
+		tls     bool             // asked for where there is none
+		keyless bool
+		within  time.Duration
+		want    string
+	}{
+		"nothing":               {want: "nothing listens at URL; is the server running?"},
+		"no TLS":                {does: http.NotFound, tls: true, want: "does not speak TLS; the url should begin with http://"},
+		"another protocol":      {does: hijack("SSH-2.0-OpenSSH_9.2 " + secret + "\r\n\r\n"), want: "does not answer in HTTP; check the port in the url"},
+		"a cut":                 {does: hijack(""), want: "cut the connection without an answer; see its log"},
+		"silence":               {does: func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body); <-r.Context().Done() }, within: 100 * time.Millisecond, want: "answer within 100ms; it may be overloaded"},
+		"a wrong key":           {does: status(401, says("bad key "+secret)), want: "refuses the key (HTTP 401: bad key [key]); check "},
+		"no key":                {does: status(401, says("who are you")), keyless: true, want: "wants a key and none is set (HTTP 401: who are you); set "},
+		"a forbidden key":       {does: status(403, says("not you, "+secret)), want: "refuses the key (HTTP 403: not you, [key]); check "},
+		"no credit":             {does: status(402, says("top up")), want: "no credit left (HTTP 402: top up); top it up, or wait"},
+		"no such path":          {does: status(404, ""), want: "(HTTP 404); check the url"},
+		"too many requests":     {does: status(429, says("slow down"), "X-Should-Retry", "false"), want: "has had too many requests (HTTP 429: slow down); wait, or raise the account's limit"},
+		"a moment":              {does: status(429, says("slow down"), "Retry-After", "17"), want: "it asks to wait until 17 s from now (Retry-After)"},
+		"elsewhere":             {does: status(307, "", "Location", "http://thief.example/v1?key="+secret), want: "sends elsewhere (HTTP 307 to http://thief.example/v1); put the right address into url"},
+		"a bad request":         {does: status(400, says("too long for "+secret)), want: "refuses the request (HTTP 400: too long for [key]); check "},
+		"a failure":             {does: status(500, says("out of memory"), "X-Should-Retry", "false"), want: "has failed (HTTP 500: out of memory); see its log"},
+		"a gateway that failed": {does: status(502, "<html>"+secret, "X-Should-Retry", "false"), want: "has failed (HTTP 502); see its log"},
+		"not ready":             {does: status(503, says("wait"), "X-Should-Retry", "false"), want: "is not ready (HTTP 503: wait); it may still be starting"},
+	} {
+		for of, d := range drivers() {
+			if c.keyless && d.keyed {
+				continue
+			}
+			t.Run(name+"/"+of, func(t *testing.T) {
+				t.Parallel()
+				server := httptest.NewUnstartedServer(c.does)
+				server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+				server.Start()
+				url, key, within := server.URL, secret, 30*time.Second
+				if c.does == nil {
+					server.Close()
+				}
+				t.Cleanup(server.Close)
+				if c.tls {
+					url = strings.Replace(url, "http:", "https:", 1)
+				}
+				if c.keyless {
+					key = ""
+				}
+				if c.within > 0 {
+					within = c.within
+				}
+				err := d.use(t.Context(), url, key, within)
+				want := c.want
+				if own := d.own[name]; own != "" {
+					want = own
+				}
+				var fault *remote.Fault
+				switch {
+				case err == nil:
+					t.Fatal("it works")
+				case !strings.Contains(err.Error(), strings.ReplaceAll(want, "URL", url)):
+					t.Errorf("%q does not say %q", err, want)
+				case strings.Contains(err.Error(), "canary"), strings.ContainsAny(err.Error(), "\r\n\x00"), len(err.Error()) > 500:
+					t.Errorf("%q is no sentence, or holds the key", err)
+				}
+				if d.kind == nil && !errors.As(err, &fault) {
+					t.Errorf("%v is no fault", err)
+				}
+				if next := errors.Is(err, d.kind); d.kind != nil && next == d.keeps[name] {
+					t.Errorf("%v: the next is tried: %t", err, next)
+				}
+			})
+		}
+	}
+}
+
+// TestAHostThatIsNotThere: nor is the key in the sentence of an address that
+// holds it.
+func TestAHostThatIsNotThere(t *testing.T) {
+	var closed net.Listener
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := "http://" + closed.Addr().String()
+	_ = closed.Close()
+	for _, of := range []string{"agent/openai", "agent/mcp", "voice/openai, synthesizer", "voice/elevenlabs"} {
+		err := drivers()[of].use(t.Context(), at+"/v1?key="+secret, secret, time.Second)
+		if err == nil || !strings.Contains(err.Error(), "nothing listens at "+at+"/v1; ") || strings.Contains(err.Error(), "canary") {
+			t.Errorf("%s: %v", of, err)
+		}
+	}
+}

@@ -1,0 +1,227 @@
+package remote
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Codes of faults for which a server has no code of its own.
+const (
+	CodeUnreachable = "unreachable"
+	CodeRefused     = "refused" // an HTTP status; see Fault.Status
+	CodeSilent      = "silent"
+	CodeLost        = "lost" // the connection broke
+	CodeOdd         = "odd"  // an answer that is not of the protocol
+	CodeClosed      = "closed"
+)
+
+// Fault is why a server did not do what it was asked: one sentence that names
+// cause and cure and holds no key.
+type Fault struct {
+	Sentence string
+	Code     string // the server's own word for it, or one of ours
+	Kind     error  // what it wraps; nil: nothing
+	Refusal         // Status is 0 where there was no answer, or the answer was at fault
+}
+
+// Refusal is what a server answers with in place of success.
+type Refusal struct {
+	Status int    // of HTTP
+	Path   string // that was asked for
+	Reason string // the server's words as they came: Quote them
+	After  string // Retry-After
+	To     string // Location
+}
+
+// Error implements error.
+func (f *Fault) Error() string {
+	if f.Kind == nil {
+		return f.Sentence
+	}
+	return f.Kind.Error() + ": " + f.Sentence
+}
+
+// Unwrap returns the fault's kind.
+func (f *Fault) Unwrap() error { return f.Kind }
+
+// Server is how sentences speak of a server.
+type Server struct {
+	Service string   // what it is called, "the speech server"; may be empty
+	Address string   // without what may be secret; see Address
+	Key     string   // that is sent; may be empty
+	Secrets []string // more that is never shown, the longest first
+	Setting string   // where its key is set, "key_file"
+	Check   string   // what to check where it refuses a request, "model and url"
+	Kind    error    // what its faults wrap
+	// ConnectWithin is the deadline that connecting has of its own; 0 is none.
+	ConnectWithin time.Duration
+}
+
+// Address is where a server is, without what may be secret: no user, no query.
+func Address(u *url.URL) string { return u.Scheme + "://" + u.Host + u.Path }
+
+// Name is what sentences begin with.
+func (s *Server) Name() string {
+	if s.Service == "" {
+		return s.Quote(s.Address)
+	}
+	return s.Quote(s.Service + " at " + s.Address)
+}
+
+// Quote is a text of the server as it may be shown.
+func (s *Server) Quote(text string) string {
+	return Quote(text, append([]string{s.Key}, s.Secrets...)...)
+}
+
+// Fault is for an answer that came and is of no use: the sentence goes on after
+// the server's name. What it quotes must have gone through Quote.
+func (s *Server) Fault(sentence string) *Fault { return s.fault(CodeOdd, sentence) }
+
+func (s *Server) fault(code, sentence string) *Fault {
+	return &Fault{Code: code, Sentence: s.Name() + " " + sentence, Kind: s.Kind}
+}
+
+// Faultf is a fault with a sentence of its own.
+func (s *Server) Faultf(format string, args ...any) *Fault {
+	return &Fault{Code: CodeOdd, Sentence: fmt.Sprintf(format, args...), Kind: s.Kind}
+}
+
+// Unreachable is the fault of a connection that was not made, or not kept;
+// answering where the answer had begun.
+func (s *Server) Unreachable(err error, answering bool) *Fault {
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) && wrapped.Err != nil {
+		err = wrapped.Err // the outer one repeats the address, query and all
+	}
+	var (
+		dns       *net.DNSError
+		operation *net.OpError
+		record    tls.RecordHeaderError
+		authority x509.UnknownAuthorityError
+		host      x509.HostnameError
+		expired   x509.CertificateInvalidError
+		untrusted *tls.CertificateVerificationError
+		timeout   net.Error
+	)
+	is := func(all ...error) bool {
+		for _, one := range all {
+			if errors.Is(err, one) {
+				return true
+			}
+		}
+		return false
+	}
+	text := err.Error() // some libraries do not wrap
+	f := s.fault(CodeUnreachable, "")
+	switch {
+	case is(syscall.ECONNREFUSED), strings.Contains(text, syscall.ECONNREFUSED.Error()):
+		f.Sentence = "nothing listens at " + s.Quote(s.Address) + "; is the server running?"
+	case errors.As(err, &dns):
+		f.Sentence = "there is no host " + s.Quote(dns.Name) + "; check the url and the network, or give the server's address in numbers"
+	case is(http.ErrSchemeMismatch), errors.As(err, &record):
+		f.Sentence += "does not speak TLS; the url should begin with http://"
+	case errors.As(err, &authority), errors.As(err, &host), errors.As(err, &expired), errors.As(err, &untrusted):
+		f.Sentence = "the certificate of " + s.Name() + " is not one this machine trusts; is its clock right? Else install its authority, or use http:// at home"
+	case errors.As(err, &operation) && operation.Op == "dial" && !operation.Timeout(), is(syscall.EHOSTUNREACH, syscall.ENETUNREACH):
+		f.Sentence = "there is no way to " + s.Name() + "; is it switched on, and this machine online?"
+	case errors.As(err, &timeout) && timeout.Timeout(), is(context.DeadlineExceeded):
+		f.Sentence += s.late()
+	case answering:
+		f.Code, f.Sentence = CodeLost, f.Sentence+"cut the connection in the middle of its answer; see its log"
+	case is(io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE):
+		f.Code, f.Sentence = CodeLost, f.Sentence+"cut the connection without an answer; see its log"
+	case strings.Contains(text, "malformed HTTP"), strings.Contains(text, "malformed MIME"):
+		f.Code, f.Sentence = CodeOdd, f.Sentence+"does not answer in HTTP; check the port in the url"
+	default:
+		f.Code, f.Sentence = CodeOdd, f.Sentence+"cannot be used: "+s.Quote(text)+"; check the url"
+	}
+	return f
+}
+
+func (s *Server) late() string {
+	if s.ConnectWithin > 0 {
+		return "cannot be connected to within " + s.ConnectWithin.String() + "; is it switched on, and is the url right?"
+	}
+	return "does not answer; is it switched on, and this machine online?"
+}
+
+// Said is a status and what came with it, as they may be shown: "HTTP 404: gone".
+func (s *Server) Said(r Refusal) string {
+	status := fmt.Sprintf("HTTP %d", r.Status)
+	if reason := s.Quote(strings.TrimRight(r.Reason, ". ")); reason != "" {
+		return status + ": " + reason
+	}
+	return status
+}
+
+// Refused is the fault for an HTTP status other than success. A driver decides
+// on the statuses that have a meaning of their own with its server first.
+func (s *Server) Refused(code string, r Refusal) *Fault {
+	with := " (" + s.Said(r) + ")"
+	var what string
+	switch {
+	case r.Status/100 == 3:
+		what = fmt.Sprintf("sends elsewhere (HTTP %d to %s); put the right address into url", r.Status, s.location(r.To))
+	case (r.Status == http.StatusUnauthorized || r.Status == http.StatusForbidden) && s.Key == "":
+		what = "wants a key and none is set" + with + "; set " + s.Setting
+	case r.Status == http.StatusPaymentRequired, strings.Contains(strings.ToLower(code+r.Reason), "quota") && r.After == "":
+		what = "says that the account has no credit left" + with + "; top it up, or wait"
+	case r.Status == http.StatusUnauthorized, r.Status == http.StatusForbidden:
+		what = "refuses the key" + with + "; check " + s.Setting + ", and what the key may do"
+	case r.Status == http.StatusTooManyRequests && r.After != "":
+		what = "has had too many requests" + with + "; it asks to wait until " + s.retryAfter(r.After) + " (Retry-After)"
+	case r.Status == http.StatusTooManyRequests:
+		what = "has had too many requests" + with + "; wait, or raise the account's limit"
+	case r.Status == http.StatusNotFound, r.Status == http.StatusMethodNotAllowed:
+		what = "has no " + s.Quote(r.Path) + with + "; check the url"
+	case r.Status == http.StatusServiceUnavailable:
+		what = "is not ready" + with + "; it may still be starting, or loading its model"
+	case r.Status >= 500, r.Status == http.StatusRequestTimeout, r.Status == http.StatusTooEarly:
+		what = "has failed" + with + "; see its log"
+	default:
+		what = "refuses the request" + with + "; check " + s.Check
+	}
+	f := s.fault(code, what)
+	if f.Refusal = r; code == "" {
+		f.Code = CodeRefused
+	}
+	return f
+}
+
+// Unanswerable reports whether it is the request that is refused, and not the
+// one who asks: the same request would be refused by the next server as well.
+func (f *Fault) Unanswerable() bool {
+	switch f.Status {
+	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusNotFound,
+		http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+		return false
+	}
+	return f.Status >= 400 && f.Status < 500
+}
+
+// location is where a redirect leads, as far as it may be shown.
+func (s *Server) location(to string) string {
+	u, err := url.Parse(to)
+	if err != nil || u.Host == "" {
+		return "another path"
+	}
+	return s.Quote(Address(u))
+}
+
+// retryAfter is a Retry-After header in words.
+func (s *Server) retryAfter(text string) string {
+	if strings.Trim(text, "0123456789.") == "" {
+		return text + " s from now"
+	}
+	return s.Quote(text)
+}

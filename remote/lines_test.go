@@ -1,0 +1,71 @@
+package remote
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+// TestLines: the ends of lines, and what is kept of one that is too long.
+func TestLines(t *testing.T) {
+	long := strings.Repeat("x", 200)
+	for name, c := range map[string]struct {
+		text string
+		of   Lines
+		want string
+	}{
+		"LF":                    {"one\n\ntwo\r\nthree", Lines{}, "one||two\r|three"},
+		"CR, LF and CRLF":       {"one\rtwo\r\n\nthree\n\r", Lines{CR: true}, "one|two||three|"},
+		"a mark of Unicode":     {"\ufeffone\n\ufefftwo\n", Lines{}, "one|\ufefftwo"},
+		"too long":              {"one\n" + long + "\ntwo", Lines{}, "one|a line is too long"},
+		"too long, and its end": {"one\nab" + long + "cd\ntwo\n" + long, Lines{Ends: 2}, "one|abcd, a line is too long|two|xxxx, a line is too long"},
+	} {
+		for how, r := range map[string]io.Reader{
+			"whole":   strings.NewReader(c.text),
+			"by byte": iotest.OneByteReader(strings.NewReader(c.text)),
+			"halved":  iotest.HalfReader(strings.NewReader(c.text)),
+		} {
+			l := c.of
+			l.R, l.Most = bufio.NewReader(r), 100
+			var got []string
+			for {
+				line, err := l.Next()
+				if errors.Is(err, io.EOF) {
+					break
+				}
+				switch {
+				case err == nil:
+					got = append(got, string(line))
+					continue
+				case l.Ends > 0:
+					got = append(got, string(line)+", "+err.Error())
+					continue
+				}
+				got = append(got, err.Error())
+				break
+			}
+			if strings.Join(got[:min(len(got), strings.Count(c.want, "|")+1)], "|") != c.want {
+				t.Errorf("%s, %s: %q", name, how, got)
+			}
+		}
+	}
+}
+
+// TestALongLineIsNotKept: a line beyond the limit costs no memory of its size.
+func TestALongLineIsNotKept(t *testing.T) {
+	const most = 8 << 20
+	from := Lines{R: bufio.NewReader(io.MultiReader(bytes.NewReader(make([]byte, 20<<20)), strings.NewReader("\n{}\n"))), Most: most, Ends: 1}
+	if _, err := from.Next(); !errors.Is(err, ErrTooLong) {
+		t.Fatal(err)
+	}
+	if cap(from.line) > 4*most {
+		t.Errorf("%d bytes are held", cap(from.line))
+	}
+	if line, err := from.Next(); string(line) != "{}" {
+		t.Errorf("%q, %v", line, err)
+	}
+}

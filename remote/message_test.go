@@ -1,0 +1,129 @@
+package remote_test
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"perch/remote"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	canary = "sk-canary/0f3d9a+Zq"
+	// mostComplaint is how much is read of what comes with a refusal, and mostShown
+	// how much of it is shown, in bytes.
+	mostComplaint = 4096
+	mostShown     = 200
+)
+
+func keyed() *remote.Server {
+	return &remote.Server{Service: "the speech server", Address: "http://127.0.0.1:8000/v1", Key: canary}
+}
+
+// FuzzComplaint: whatever stands around a key in an error, no part of it that
+// is of use is shown.
+func FuzzComplaint(f *testing.F) {
+	f.Add("application/json", []byte(`{"error":{"message":"bad `), []byte(`"}}`))
+	f.Add("application/json", []byte(`{"detail":[{"loc":["body","x"],"msg":"`), []byte(`"}]}`))
+	f.Add("application/json", []byte(`{"detail":{"status":"`), []byte(`","message":"m"}}`))
+	f.Add("text/plain", []byte("Bearer "), []byte(" is bad"))
+	f.Add("text/plain", bytes.Repeat([]byte(" "), mostComplaint-10), []byte(""))
+	f.Add("", []byte("\x00\xff"), []byte("\u202e"))
+	f.Fuzz(func(t *testing.T, kind string, before, after []byte) {
+		c := keyed()
+		body := append(append(bytes.Clone(before), canary...), after...)
+		code, detail := remote.Message(body[:min(len(body), mostComplaint)])
+		code, detail = c.Quote(code), c.Quote(detail)
+		for _, shown := range []string{code, detail} {
+			if strings.Contains(shown, canary) || strings.Contains(shown, canary[:10]) && !bytes.Contains(before, []byte(canary[:10])) && !bytes.Contains(after, []byte(canary[:10])) {
+				t.Errorf("shows %q", shown)
+			}
+			if strings.ContainsAny(shown, "\r\n\x00\x1b") || len([]rune(shown)) > mostShown+1 {
+				t.Errorf("%q is not one short line", shown)
+			}
+		}
+	})
+}
+
+// TestAnAnswerThatIsClosedKeepsNothing: the connection and the deadline of a
+// call that was answered are gone with the answer.
+func TestAnAnswerThatIsClosedKeepsNothing(t *testing.T) {
+	gone := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, "abc")
+		if r.URL.Path == "/more" {
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+			close(gone)
+		}
+	}))
+	defer server.Close()
+	base, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := remote.NewClient(remote.Options{Server: remote.Server{Address: server.URL}, Base: base, First: time.Minute, Idle: time.Minute})
+	defer c.Close()
+	for _, path := range []string{"all", "more"} {
+		a, err := c.Call(t.Context(), remote.Request{Method: http.MethodGet, Path: path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if path == "all" {
+			if body, err := a.Whole(3); err != nil || string(body) != "abc" {
+				t.Errorf("%q, %v", body, err)
+			}
+		}
+		a.Close()
+		if _, err := a.Read(make([]byte, 1)); err == nil {
+			t.Error("the call goes on")
+		}
+	}
+	<-gone
+}
+
+// TestAKeyCutInTwo lets every limit fall into the key once.
+func TestAKeyCutInTwo(t *testing.T) {
+	c := keyed()
+	for _, pad := range []string{" ", "a ", "Bearer x "} {
+		for i := range 2 * len(canary) {
+			n := mostComplaint - i
+			if i >= len(canary) {
+				n -= 512 - len(canary)
+			}
+			text := strings.Repeat(pad, n/len(pad)+1)[:n] + canary
+			_, detail := remote.Message([]byte(text)[:min(len(text), mostComplaint)])
+			detail = c.Quote(detail)
+			if quoted := c.Quote(text); strings.Contains(detail+quoted, canary[:4]) {
+				t.Fatalf("after %d bytes of %q: %q, %q", n, pad, detail, quoted)
+			}
+		}
+	}
+}
+
+func TestNamesOfModelsAreNoKeys(t *testing.T) {
+	c := keyed()
+	for _, name := range []string{
+		"Systran/faster-distil-whisper-large-v3", "speaches-ai/Kokoro-82M-v1.0-ONNX", "gpt-4o-mini-transcribe-2025-12-15",
+		"hexgrad/Kokoro-82M", "piper-en_US-lessac-medium", "eleven_multilingual_v2", "unsupported_response_format",
+	} {
+		if got := c.Quote(name); got != name {
+			t.Errorf("%q becomes %q", name, got)
+		}
+	}
+	for key, want := range map[string]string{canary: "it is [key]", "sk-proj-abcdefgh": "it is [key]", "0123456789abcdef0123456789abcdef": "it is [key]",
+		"0123456789abcdef01234567": "it is [key]", "gsk_abcdefghij": "it is [key]", "Bearer x.y.z": "it is Bearer [key]", "abc***xyz": "it is [key]"} {
+		if got := c.Quote("it is " + key); got != want {
+			t.Errorf("%q becomes %q", key, got)
+		}
+	}
+}

@@ -1,0 +1,117 @@
+// Package media reads the sound of an HTTP answer as 24 kHz PCM, for every engine
+// whose speech comes that way, and says what a speech server means by a refusal.
+package media
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"perch/remote"
+	"perch/voice"
+)
+
+// Options of a Client.
+type Options struct {
+	Service   string        // what the server is called in a sentence, "the speech server"
+	URL       string        // what every path is below; used as it is given
+	Key       string        // may be empty
+	KeyHeader string        // header that carries the key; "Authorization" where empty, as a bearer token
+	Hint      string        // what to know of the url, ", which mostly ends in /v1"
+	FirstByte time.Duration // the longest wait for the first byte of an answer; 0 is 10 s
+	Idle      time.Duration // the longest silence between two pieces of it; 0 is 10 s
+	// Dial opens connections in place of the network; tests give it.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+const (
+	connectWithin = 5 * time.Second // for TCP, and again for TLS
+	// patience is the wait where Options name none: a small recognizer on a
+	// Raspberry Pi takes several seconds over a long utterance.
+	patience = 10 * time.Second
+	// keptFor is short, because a connection that a router has forgotten costs a
+	// turn, and opening one on the local network costs nothing.
+	keptFor = 30 * time.Second
+	mostKey = 512
+)
+
+// Client calls one speech server. It is safe for concurrent use.
+type Client struct {
+	*remote.Client
+	idle time.Duration
+	hint string
+}
+
+// New checks the options and returns a client. It opens no connection. Its
+// errors hold neither the key nor what the URL may hide.
+func New(o Options) (*Client, error) {
+	base, err := url.Parse(o.URL)
+	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Hostname() == "" || base.Fragment != "" {
+		return nil, errors.New("the url of a speech server is like http://192.168.1.9:8000/v1")
+	}
+	o.Key = strings.TrimSpace(o.Key)
+	if len(o.Key) > mostKey || strings.ContainsFunc(o.Key, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return nil, errors.New("the key of a speech server is one line of at most 512 plain characters; check the key file")
+	}
+	if o.FirstByte < 0 || o.Idle < 0 {
+		return nil, errors.New("a deadline cannot be negative")
+	}
+	if o.FirstByte == 0 {
+		o.FirstByte = patience
+	}
+	if o.Idle == 0 {
+		o.Idle = patience
+	}
+	if o.Dial == nil {
+		o.Dial = (&net.Dialer{}).DialContext
+	}
+	transport := remote.NewTransport()
+	transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, connectWithin)
+		defer cancel()
+		return o.Dial(ctx, network, address)
+	}
+	transport.ForceAttemptHTTP2, transport.MaxIdleConns, transport.IdleConnTimeout, transport.MaxResponseHeaderBytes = false, 2, keptFor, 32<<10
+	return &Client{idle: o.Idle, hint: o.Hint, Client: remote.NewClient(remote.Options{
+		Server: remote.Server{Service: o.Service, Address: remote.Address(base), Key: o.Key, Setting: "key_file", Check: "model, voice and url",
+			Kind: voice.ErrUnavailable, ConnectWithin: connectWithin},
+		Base: base, KeyHeader: o.KeyHeader, Header: http.Header{"Accept-Encoding": {"identity"}},
+		First: o.FirstByte, Idle: o.Idle, Transport: transport,
+	})}, nil
+}
+
+// Call is remote.Client's. Hearing or saying something twice changes nothing at
+// a speech server, so a request may be repeated.
+func (c *Client) Call(ctx context.Context, r remote.Request) (*remote.Answer, error) {
+	r.Repeatable = true
+	a, err := c.Client.Call(ctx, r)
+	var f *remote.Fault
+	if errors.As(err, &f) && f.Status > 0 {
+		return nil, c.explain(f)
+	}
+	return a, err
+}
+
+// explain finds in a refusal what a speech server does not take.
+func (c *Client) explain(f *remote.Fault) *remote.Fault {
+	about, said := strings.ToLower(f.Code+" "+f.Reason), " ("+c.Said(f.Refusal)+"); "
+	missing := f.Status == http.StatusNotFound || f.Status == http.StatusMethodNotAllowed
+	what := ""
+	switch {
+	case !missing && !f.Unanswerable() || strings.Contains(about, "quota"):
+	case strings.Contains(about, "voice"):
+		what = "does not take the voice" + said + "check voice"
+	case strings.Contains(about, "model"):
+		what = "does not take the model" + said + "check model"
+	case missing:
+		what = "has no " + c.Quote(strings.TrimPrefix(f.Path, "/")) + said + "check the url" + c.hint
+	}
+	if what != "" {
+		f.Sentence = c.Name() + " " + what
+	}
+	return f
+}

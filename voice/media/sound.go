@@ -1,0 +1,243 @@
+package media
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"perch/remote"
+	"perch/voice"
+)
+
+// Wanted is the sound that is asked for, and what to do where it does not come.
+type Wanted struct {
+	Text    string // that is spoken: it bounds the sound
+	Rate    int    // of raw samples whose answer names none, in Hz; 0: only a WAV is taken
+	Format  string // that is asked for, "pcm"
+	Cure    string // for an answer in another format
+	Convert string // for a WAV that is not 16-bit PCM
+	Silence string // for an answer without a sound
+}
+
+// PCM is what is wanted of a server that can give raw samples.
+func PCM(text string, rate int) Wanted {
+	return Wanted{Text: text, Rate: rate, Format: "pcm", Cure: "it needs a server or a model that can give pcm or wav",
+		Convert: "set its output to pcm", Silence: "check the voice and the model"}
+}
+
+// Sound makes a request and passes on the sound of its answer as 24 kHz PCM,
+// piece by piece as it arrives. Raw samples are 16-bit little-endian mono; a WAV
+// says itself what it is. What is neither is a *remote.Fault, and so is an answer
+// without a sound, one that is far too long for the text and one that comes far
+// slower than it is played; what came until then was passed on. Errors of out are
+// returned as they are. The slice is only valid during the call.
+func (c *Client) Sound(ctx context.Context, r remote.Request, w Wanted, out func(pcm []int16) error) error {
+	arrival := voice.NewArrival(c.idle)
+	r.Pace = arrival
+	a, err := c.Call(ctx, r)
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	kind, parameters := a.Kind()
+	if w.Rate > 0 { // else the first bytes tell what it is
+		if err := c.refuse(a, kind); err != nil {
+			return err
+		}
+	}
+	if named, err := strconv.Atoi(parameters["rate"]); err == nil && w.Rate > 0 {
+		w.Rate = named
+	}
+	read, err := c.open(ctx, bufio.NewReaderSize(a, 4096), kind, parameters["channels"], &w)
+	if err != nil {
+		return err
+	}
+	to := voice.NewConverter(voice.LongestSpeech(w.Text), arrival, out)
+	if !to.Rate(w.Rate) {
+		return c.Fault(fmt.Sprintf("answers with sound of %d samples a second, which cannot be played; choose another voice, or 24000", w.Rate))
+	}
+	switch err := convert(ctx, read, to); {
+	case errors.Is(err, voice.ErrEndless):
+		return c.Fault(fmt.Sprintf("does not stop speaking: %s are enough for this text; check the voice and the model", voice.LongestSpeech(w.Text)))
+	case errors.Is(err, voice.ErrWAV):
+		return c.broken(err, w)
+	case err != nil:
+		return err
+	case !to.Sounded():
+		return c.Fault("answers without a sound; " + w.Silence)
+	}
+	return nil
+}
+
+// broken is the fault of a WAV, or the one that ended it.
+func (c *Client) broken(err error, w Wanted) error {
+	var fault *remote.Fault
+	if errors.As(err, &fault) {
+		return fault
+	}
+	return c.Fault("answers with a WAV that is not 16-bit PCM; " + w.Convert)
+}
+
+// refuse says why an answer of that type is no sound that can be played. One
+// that names no type, or only that it is bytes, is looked at.
+func (c *Client) refuse(a *remote.Answer, kind string) error {
+	switch {
+	case kind == "application/json", strings.HasPrefix(kind, "text/"):
+		_, words, err := a.Words()
+		if err != nil {
+			return err
+		}
+		if words = c.Quote(words); words != "" {
+			return c.Fault("answers with words in place of sound (" + words + "); check " + c.Server.Check)
+		}
+	case kind == "", kind == "application/octet-stream", kind == "binary/octet-stream", strings.HasPrefix(kind, "audio/"):
+		return nil
+	}
+	return c.Fault("answers with " + c.Quote(kind) + " in place of sound; check the url" + c.hint)
+}
+
+// open looks at the first bytes and returns who reads samples after them.
+func (c *Client) open(ctx context.Context, r *bufio.Reader, kind, channels string, w *Wanted) (func([]int16) (int, error), error) {
+	head, err := r.Peek(4)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	name := format(head, kind, r)
+	switch {
+	case name == "" && len(head) == 0 && w.Rate == 0:
+		name = "nothing"
+	case name == "" && w.Rate == 0 && mpegFrame(head) > 0:
+		name = "MP3"
+	case name == "" && w.Rate == 0:
+		name = cmp.Or(kind, "something else")
+	case name == "":
+		if channels != "" && channels != "1" {
+			return nil, c.Fault("answers with sound of " + c.Quote(channels) + " channels, and only mono can be played; choose another voice")
+		}
+		raw := rawReader{r: r}
+		return raw.read, nil
+	case name == "WAV":
+		wav, err := voice.NewWAVReader(r)
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case err != nil:
+			return nil, c.broken(err, *w)
+		}
+		w.Rate = wav.Rate
+		// In pieces of at most 20 ms at 24 kHz, as more would wait for more.
+		return func(pcm []int16) (int, error) { return wav.Read(pcm[:min(len(pcm), 480)]) }, nil
+	}
+	return nil, c.Fault("answers with " + c.Quote(name) + " though " + w.Format + " was asked for; " + w.Cure)
+}
+
+// format names what is not raw PCM by its first bytes.
+func format(head []byte, kind string, r *bufio.Reader) string {
+	switch begins := string(head); {
+	case begins == "RIFF":
+		return "WAV"
+	case begins == "OggS":
+		return "Ogg"
+	case begins == "fLaC":
+		return "FLAC"
+	case strings.HasPrefix(begins, "ID3"):
+		return "MP3"
+	case begins == "\x1a\x45\xdf\xa3":
+		return "WebM"
+	case strings.HasPrefix(begins, "\x1f\x8b\x08"):
+		return "gzip"
+	case packedSound(kind):
+		return kind
+	case mpegFrame(head) == 0:
+		return ""
+	case kind == "audio/mpeg" || kind == "audio/mp3":
+		return "MP3"
+	}
+	// A sound may begin like a frame of MP3 by chance, once. Not twice.
+	n := mpegFrame(head)
+	if frame, err := r.Peek(n + 4); err == nil && mpegFrame(frame[n:]) > 0 {
+		return "MP3"
+	}
+	return ""
+}
+
+// packedSound reports whether a type is that of a sound whose samples are not
+// there to be read. That of MP3 is not to be relied on.
+func packedSound(kind string) bool {
+	switch kind {
+	case "audio/aac", "audio/flac", "audio/mp4", "audio/ogg", "audio/opus", "audio/webm":
+		return true
+	}
+	return false
+}
+
+// mpegFrame is the length in bytes of the MPEG audio layer III frame whose
+// header this is, or 0.
+func mpegFrame(h []byte) int {
+	if len(h) < 4 || h[0] != 0xff || h[1]&0xe6 != 0xe2 {
+		return 0
+	}
+	version, bitrate, frequency, padding := h[1]>>3&3, h[2]>>4, h[2]>>2&3, int(h[2]>>1&1)
+	if version == 1 || bitrate == 0 || bitrate == 15 || frequency == 3 {
+		return 0
+	}
+	hz := [3]int{44100, 48000, 32000}[frequency]
+	if version == 3 { // MPEG 1
+		kbit := [15]int{0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320}[bitrate]
+		return 144000*kbit/hz + padding
+	}
+	kbit := [15]int{0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160}[bitrate]
+	hz /= 2
+	if version == 0 { // MPEG 2.5
+		hz /= 2
+	}
+	return 72000*kbit/hz + padding
+}
+
+// rawReader reads 16-bit little-endian samples from pieces of any length.
+type rawReader struct {
+	r    io.Reader
+	buf  [4097]byte
+	have int // bytes of a sample that is not whole yet: 0 or 1
+}
+
+func (w *rawReader) read(pcm []int16) (int, error) {
+	n, err := w.r.Read(w.buf[w.have:min(len(w.buf), 2*len(pcm))])
+	n += w.have
+	for i := range n / 2 {
+		pcm[i] = int16(binary.LittleEndian.Uint16(w.buf[2*i:]))
+	}
+	w.have = n % 2
+	if w.have == 1 {
+		w.buf[0] = w.buf[n-1]
+	}
+	return n / 2, err
+}
+
+// convert gives samples to a converter until there are no more.
+func convert(ctx context.Context, read func([]int16) (int, error), to *voice.Converter) error {
+	var pcm [2048]int16
+	for {
+		if err := ctx.Err(); err != nil {
+			return err // much may be here already
+		}
+		n, err := read(pcm[:])
+		if n > 0 {
+			if err := to.Convert(pcm[:n]); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
