@@ -2,8 +2,8 @@ package simrobot
 
 import "time"
 
-// toolset is what the robot lists: what xiaozhi adds for every board, then
-// Stack-chan's own, then what only a user's program may see.
+// toolset returns the robot's tools: xiaozhi's for every board, then Stack-chan's
+// own, then those for a user's program only.
 func toolset(r *Robot) []tool {
 	tools := append(commonTools(), robotTools()...)
 	if r.firmware.events {
@@ -69,7 +69,7 @@ func robotTools() []tool {
 	}}
 }
 
-// dottyTools are what dotty's fork adds.
+// dottyTools returns the tools of dotty's fork.
 func dottyTools() []tool {
 	yes := func(*session, time.Time, values) (string, error) { return "true", nil }
 	return []tool{{
