@@ -53,7 +53,7 @@ func TestAssets(t *testing.T) {
 		t.Errorf("exit %d %s%s", code, out, errs)
 	}
 	code, out, errs = tools("assets", file, "--url", server.URL, "--token-file", token)
-	if code != 0 || errs != "" || !strings.Contains(out, "no robot is told of it yet") {
+	if code != 0 || errs != "" || !strings.Contains(out, "no robot fetches it yet: --robot names one whose channel is open") {
 		t.Errorf("exit %d %s%s", code, out, errs)
 	}
 	code, out, errs = tools("assets", file, "--url", server.URL, "--name", "fonts.bin", "--robot", "A0:B1:C2:D3:E4:F5", "--reboot")
@@ -71,7 +71,7 @@ func TestAssets(t *testing.T) {
 	}
 	s.refuse = "/devices/a0b1c2d3e4f5/assets"
 	code, out, errs = tools("assets", file, "--url", server.URL, "--robot", "a0b1c2d3e4f5", "--reboot")
-	if code != 1 || !strings.Contains(errs, "a0b1c2d3e4f5 is not told of it: its channel is closed") || !strings.Contains(out, "robots can download it as de.bin") {
+	if code != 1 || !strings.Contains(errs, "it is uploaded, but a0b1c2d3e4f5 does not fetch it: its channel is closed") || !strings.Contains(out, "robots can download it as de.bin") {
 		t.Errorf("exit %d %s%s", code, out, errs)
 	}
 }

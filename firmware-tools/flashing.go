@@ -42,7 +42,7 @@ func (s *flashing) run(ctx context.Context, file flashFile) error {
 	return errors.Join(err, s.restart(ctx))
 }
 
-// look finds out what the robot is, and what its flash is divided into.
+// look reads the robot's chip and its partition table.
 func (s *flashing) look(ctx context.Context) (r flashed, err error) {
 	l := s.loader
 	if err := locked(l.Security()); err != nil {
@@ -67,13 +67,13 @@ func (s *flashing) look(ctx context.Context) (r flashed, err error) {
 		err = fmt.Errorf("the robot's partition table speaks of %d bytes of flash, and it has %d", r.table.End(), r.size)
 	}
 	if err != nil {
-		r.noTable = fmt.Errorf("what lies where in this robot is not known: %w; a merged image of its board, with --all, sets it up anew", err)
+		r.noTable = fmt.Errorf("the robot's partitions are not known: %w; a merged image of its board, with --all, sets it up again", err)
 		return r, nil
 	}
 	return r, s.running(ctx, &r)
 }
 
-// running finds out what the robot starts, and what that is.
+// running reads which partition the robot starts, and its application.
 func (s *flashing) running(ctx context.Context, r *flashed) error {
 	var records [2][]byte
 	if choice, is := r.table.Choice(); is {

@@ -74,7 +74,7 @@ func hooksSendCommand(f *hooksFlags) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "send state|permission",
 		Short: "Send an agent's event to the appliance; the hooks run this command",
-		Args:  cobra.ArbitraryArgs, // and not checked before, for they could fail
+		Args:  cobra.ArbitraryArgs, // sendHook checks them: a failure here must not end with 2
 		RunE: func(c *cobra.Command, args []string) error {
 			err := f.prepare()
 			if err == nil {
@@ -143,8 +143,8 @@ func (f *hooksFlags) install(agent codingAgent, stdout, stderr io.Writer) error 
 	return err
 }
 
-// merge writes hooks into the agent's settings, in place of those of earlier;
-// without any it removes these.
+// merge writes hooks into the agent's settings, in place of earlier ones. A nil
+// block removes them.
 func (f *hooksFlags) merge(agent codingAgent, block object, stdout, stderr io.Writer) error {
 	file, err := f.file(agent)
 	if err != nil {

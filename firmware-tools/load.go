@@ -14,7 +14,7 @@ import (
 )
 
 // load runs many robots at once. They start 7 ms apart, so that their
-// microphones do not tick together.
+// microphones are not in step.
 func load(ctx context.Context, f *robotFlags, out lines) error {
 	first, err := device.ParseID(f.options.MAC)
 	if err != nil {

@@ -126,7 +126,7 @@ func (f *provisionFlags) configure(ctx context.Context) error {
 		before = "the address it was built with"
 	}
 	f.out.line("robot", "asks", plainText(before))
-	if err := p.tell(ctx, f.ota); err != nil {
+	if err := p.setOTA(ctx, f.ota); err != nil {
 		return err
 	}
 	f.out.line("robot", "is told", f.ota)

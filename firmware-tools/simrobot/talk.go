@@ -9,9 +9,9 @@ import (
 
 // Ends of a session that are not failures.
 var (
-	errTapped   = errors.New("the robot was tapped")
-	errAllAnswered  = errors.New("all was said and answered")
-	errRebooted = errors.New("the robot reboots")
+	errTapped      = errors.New("the robot was tapped")
+	errAllAnswered = errors.New("all was said and answered")
+	errRebooted    = errors.New("the robot reboots")
 )
 
 // Talk opens the channel by a tap or a wake word and holds the talk: it says its

@@ -19,8 +19,8 @@ const (
 	chipRevision = 2
 	downloadTime = 10 * time.Minute // the firmware limits each read only
 
-	// mostFlashes is how often a robot may install images one after the other
-	// before that is taken for a loop that its flash does not survive.
+	// mostFlashes is how many images a robot may install in a row. More is a
+	// loop, which would wear out its flash.
 	mostFlashes = 5
 )
 
