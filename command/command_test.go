@@ -70,7 +70,8 @@ func program() *cobra.Command {
 	robot.AddCommand(each("say ROBOT TEXT..."), each("list"))
 	broken := each("broken")
 	broken.RunE = func(*cobra.Command, []string) error { return errors.New("one\ntwo") }
-	root.AddCommand(robot, each("show FILE.bin"), each("check [FILE]"), each("pick red|blue"), broken, Alias("devices", each("list")), Completion("prog"))
+	root.AddCommand(robot, each("show FILE.bin"), each("check [FILE]"), each("pick red|blue"), broken, Alias("devices", each("list")),
+		Completion("prog"))
 	return root
 }
 
@@ -197,7 +198,8 @@ func TestComplete(t *testing.T) {
 		c, _, _ := root.Find([]string{"show"})
 		c.Flags().String("dir", "", "`DIR` of the data")
 		var out strings.Builder
-		if _, err := Execute(t.Context(), root, append([]string{cobra.ShellCompNoDescRequestCmd}, strings.Split(args, " ")...), &out, io.Discard); err != nil {
+		if _, err := Execute(t.Context(), root, append([]string{cobra.ShellCompNoDescRequestCmd}, strings.Split(args, " ")...), &out,
+			io.Discard); err != nil {
 			t.Error(err)
 		}
 		offered := strings.Fields(out.String())

@@ -71,7 +71,8 @@ func TestAssets(t *testing.T) {
 	}
 	s.refuse = "/devices/a0b1c2d3e4f5/assets"
 	code, out, errs = tools("assets", file, "--url", server.URL, "--robot", "a0b1c2d3e4f5", "--reboot")
-	if code != 1 || !strings.Contains(errs, "it is uploaded, but a0b1c2d3e4f5 does not fetch it: its channel is closed") || !strings.Contains(out, "robots can download it as de.bin") {
+	if code != 1 || !strings.Contains(errs, "it is uploaded, but a0b1c2d3e4f5 does not fetch it: its channel is closed") ||
+		!strings.Contains(out, "robots can download it as de.bin") {
 		t.Errorf("exit %d %s%s", code, out, errs)
 	}
 }

@@ -163,7 +163,8 @@ func choosePort(ports []romloader.Found, named string) (romloader.Found, error) 
 	}
 	switch len(likely) {
 	case 0:
-		return romloader.Found{}, errors.New("no robot is plugged in: it takes a USB cable with data lines, and a robot that is on. --port names a port that is not found")
+		return romloader.Found{}, errors.New("no robot is plugged in: it takes a USB cable with data lines, and a robot that is on. --port names a " +
+			"port that is not found")
 	case 1:
 		return likely[0], nil
 	}

@@ -94,7 +94,8 @@ func TestFlash(t *testing.T) {
 	if code != 0 || errs != "" || rom.Writes() != 0 || !bytes.Equal(rom.Flash(), before) {
 		t.Fatalf("exit %d %s%s", code, out, errs)
 	}
-	for _, line := range []string{"chip      esp32s3, revision 0.2, 4 MB of flash", "starts    ota_0: stack-chan 1.2.3", "file      stack-chan 1.3.0 for esp32s3, 150",
+	for _, line := range []string{"chip      esp32s3, revision 0.2, 4 MB of flash", "starts    ota_0: stack-chan 1.2.3",
+		"file      stack-chan 1.3.0 for esp32s3, 150",
 		"write     ota_0: 0x20000 to 0x44", "nothing is written", "restart   the robot yourself"} {
 		if !strings.Contains(out, line) {
 			t.Errorf("it does not say %q:\n%s", line, out)
@@ -105,12 +106,14 @@ func TestFlash(t *testing.T) {
 	if code != 0 || errs != "" || !strings.Contains(out, "verified  its flash holds what was written") {
 		t.Fatalf("exit %d %s%s", code, out, errs)
 	}
-	if !bytes.Equal(part(after, 0x20000, len(app)), app) || !bytes.Equal(after[:0x20000], before[:0x20000]) || !bytes.Equal(after[0x120000:], before[0x120000:]) {
+	if !bytes.Equal(part(after, 0x20000, len(app)), app) || !bytes.Equal(after[:0x20000], before[:0x20000]) ||
+		!bytes.Equal(after[0x120000:], before[0x120000:]) {
 		t.Error("the flash holds something else")
 	}
 	code, out, errs = tools("flash", file, "--port", port, "--at", "ota_1", "--boot")
 	after = rom.Flash()
-	if code != 0 || errs != "" || !strings.Contains(out, "write     otadata: 0xd000 to 0xf000") || !strings.Contains(out, "note      the robot then starts ota_1") {
+	if code != 0 || errs != "" || !strings.Contains(out, "write     otadata: 0xd000 to 0xf000") ||
+		!strings.Contains(out, "note      the robot then starts ota_1") {
 		t.Fatalf("exit %d %s%s", code, out, errs)
 	}
 	if !bytes.Equal(part(after, 0x120000, len(app)), app) || after[0xD000] != 2 || !bytes.Equal(after[:0xD000], before[:0xD000]) {
@@ -162,10 +165,12 @@ func TestFlashCutShort(t *testing.T) {
 	rom := simrobot.NewROM(o)
 	port, file := terminal(t, rom), writeFile(t, "app.bin", filled("1.3.0", 250_000))
 	_, err := command.Execute(ctx, commands(), []string{"flash", file, "--port", port}, io.Discard, io.Discard)
-	if err == nil || !strings.Contains(err.Error(), "interrupted: write the flash at 0x20000: you stopped it; ota_0 is half written") || strings.Contains(err.Error(), "context") {
+	if err == nil || !strings.Contains(err.Error(), "interrupted: write the flash at 0x20000: you stopped it; ota_0 is half written") ||
+		strings.Contains(err.Error(), "context") {
 		t.Fatal(err)
 	}
-	if code, out, errs := tools("flash", file, "--port", port); code != 0 || !strings.Contains(out, "starts    ota_0: stack-chan 1.3.0") || !strings.Contains(out, "verified") {
+	if code, out, errs := tools("flash", file, "--port", port); code != 0 || !strings.Contains(out, "starts    ota_0: stack-chan 1.3.0") ||
+		!strings.Contains(out, "verified") {
 		t.Errorf("exit %d %s%s", code, out, errs)
 	}
 }
@@ -200,7 +205,8 @@ func TestFlashUnplugged(t *testing.T) {
 	rom := simrobot.NewROM(o)
 	port := terminal(t, rom, &unplug)
 	code, _, errs := tools("flash", writeFile(t, "app.bin", simrobot.Image("1.3.0", 9000)), "--port", port)
-	if code != 1 || !strings.Contains(errs, "the port is gone: the robot was unplugged, or has lost power; ota_0 is half written, and must be flashed again") {
+	if code != 1 || !strings.Contains(errs, "the port is gone: the robot was unplugged, or has lost power; ota_0 is half written, and must be "+
+		"flashed again") {
 		t.Errorf("exit %d %s", code, errs)
 	}
 }
@@ -236,7 +242,8 @@ func TestFlashPort(t *testing.T) {
 }
 
 func TestChoosePort(t *testing.T) {
-	robot, other := romloader.Found{Name: "/dev/ttyACM0", Robot: true, USB: true}, romloader.Found{Name: "/dev/ttyACM1", Robot: true, Device: "Espressif"}
+	robot, other := romloader.Found{Name: "/dev/ttyACM0", Robot: true, USB: true}, romloader.Found{Name: "/dev/ttyACM1", Robot: true,
+		Device: "Espressif"}
 	stick, adapter := romloader.Found{Name: "/dev/ttyUSB0", Device: "Silicon Labs CP2102N"}, romloader.Found{Name: "/dev/ttyUSB1"}
 	for _, c := range []struct {
 		ports []romloader.Found

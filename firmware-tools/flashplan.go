@@ -61,13 +61,16 @@ func (f *flashFlags) plan(r flashed, file flashFile) (flashPlan, error) {
 		return flashPlan{}, err
 	}
 	if where.system && !f.all {
-		return flashPlan{}, fmt.Errorf("%s (%s) would be written to %s, on which the robot depends; if that is meant, --all allows it", file.name, file.image.Kind, where.name)
+		return flashPlan{}, fmt.Errorf("%s (%s) would be written to %s, on which the robot depends; if that is meant, --all allows it", file.name,
+			file.image.Kind, where.name)
 	}
 	if int64(len(file.data)) > where.limit {
-		return flashPlan{}, fmt.Errorf("%s has %d bytes, and %s takes %d: nothing is written past its end", file.name, len(file.data), where.name, where.limit)
+		return flashPlan{}, fmt.Errorf("%s has %d bytes, and %s takes %d: nothing is written past its end", file.name, len(file.data), where.name,
+			where.limit)
 	}
 	if where.at+int64(len(file.data)) > romloader.Reach {
-		return flashPlan{}, fmt.Errorf("%s would end beyond the first 16 MB of flash, which is as far as the loader in the robot's chip reaches; Espressif's esptool writes there", file.name)
+		return flashPlan{}, fmt.Errorf("%s would end beyond the first 16 MB of flash, which is as far as the loader in the robot's chip reaches; "+
+			"Espressif's esptool writes there", file.name)
 	}
 	p := flashPlan{what: file.describe(), writes: []write{{where.name, where.at, file.data}}}
 	switch file.image.Kind {
@@ -197,7 +200,8 @@ func (f *flashFlags) planApp(p *flashPlan, r flashed, file flashFile, where plac
 	case file.image.Fits(t) != nil:
 		return fmt.Errorf("%s would not start: %w", file.name, file.image.Fits(t))
 	case r.app.Project != "" && r.app.Project != file.image.App.Project && f.board == "":
-		return fmt.Errorf("the robot has firmware of the project %s, and %s is of %s: an image does not name its board, and an image of another board does not work. If it was built for this robot, confirm it with --board BOARD",
+		return fmt.Errorf("the robot has firmware of the project %s, and %s is of %s: an image does not name its board, and an image of another board "+
+			"does not work. If it was built for this robot, confirm it with --board BOARD",
 			r.app.Project, file.name, file.image.App.Project)
 	}
 	choice, has := r.table.Choice()
@@ -235,7 +239,8 @@ func planWhole(p *flashPlan, r flashed, file flashFile, where place) error {
 	}
 	for _, part := range table {
 		if part.IsSettings() && part.Offset < int64(len(file.data)) {
-			p.notes = append(p.notes, fmt.Sprintf("%s goes with it: the robot forgets its Wi-Fi, its appliance and who it is (`perch-tools flash --save --at %s FILE` keeps a copy)", part.Name, part.Name))
+			p.notes = append(p.notes, fmt.Sprintf("%s goes with it: the robot forgets its Wi-Fi, its appliance and who it is (`perch-tools flash --save "+
+				"--at %s FILE` keeps a copy)", part.Name, part.Name))
 		}
 	}
 	return nil
@@ -245,11 +250,14 @@ func planWhole(p *flashPlan, r flashed, file flashFile, where place) error {
 func locked(s romloader.Security) error {
 	switch {
 	case s.Download:
-		return errors.New("the robot is in secure download mode: its loader does not read its flash, so that nothing could be verified, and nothing is written; the maker's tools may work")
+		return errors.New("the robot is in secure download mode: its loader does not read its flash, so that nothing could be verified, and nothing is " +
+			"written; the maker's tools may work")
 	case s.Encrypted:
-		return errors.New("the robot's flash is encrypted, with a key that only its chip has: it could not read what is written here. It takes upgrades over the network: perch-tools publish")
+		return errors.New("the robot's flash is encrypted, with a key that only its chip has: it could not read what is written here. It takes " +
+			"upgrades over the network: perch-tools publish")
 	case s.Boot:
-		return errors.New("the robot starts only firmware that its maker has signed (secure boot), and a write over USB could leave it without any. It takes upgrades over the network: perch-tools publish")
+		return errors.New("the robot starts only firmware that its maker has signed (secure boot), and a write over USB could leave it without any. It " +
+			"takes upgrades over the network: perch-tools publish")
 	}
 	return nil
 }

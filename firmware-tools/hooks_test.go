@@ -92,7 +92,8 @@ func TestBlock(t *testing.T) {
 			}
 		}
 	}
-	for _, wrong := range [][]string{{}, {"emacs"}, {"claude", "codex"}, {"claude", "--url", "perch.local"}, {"claude", "--url", "ftp://x"}, {"claude", "--nope"}} {
+	for _, wrong := range [][]string{{}, {"emacs"}, {"claude", "codex"}, {"claude", "--url", "perch.local"}, {"claude", "--url", "ftp://x"},
+		{"claude", "--nope"}} {
 		if code, _, says := install(t, wrong...); code != 2 || strings.Count(says, "\n") != 1 {
 			t.Errorf("%q: %d %s", wrong, code, says)
 		}
@@ -134,7 +135,8 @@ func TestCodex(t *testing.T) {
 		}
 	}
 	slices.Sort(events)
-	if got := strings.Join(events, " "); got != "Interrupt PermissionRequest PostToolUse PreCompact PreToolUse SessionEnd SessionStart Stop SubagentStart SubagentStop UserPromptSubmit" {
+	if got := strings.Join(events, " "); got != "Interrupt PermissionRequest PostToolUse PreCompact PreToolUse SessionEnd SessionStart Stop "+
+		"SubagentStart SubagentStop UserPromptSubmit" {
 		t.Errorf("events are %s", got)
 	}
 	t.Setenv("CODEX_HOME", "")
@@ -203,7 +205,8 @@ func TestMerge(t *testing.T) {
 	if code != 0 || says != "" || !strings.Contains(out, ".bak") {
 		t.Fatalf("%d %s %s", code, out, says)
 	}
-	for _, kept := range []string{`"Bash(a && b)"`, `"x<y"`, "12345678901234567890", "1.50", `"echo '<&>'"`, `"Custom": []`, `"odd": 1`, `"http://other/state"`, `"zebra": null`} {
+	for _, kept := range []string{`"Bash(a && b)"`, `"x<y"`, "12345678901234567890", "1.50", `"echo '<&>'"`, `"Custom": []`, `"odd": 1`,
+		`"http://other/state"`, `"zebra": null`} {
 		if !strings.Contains(text, kept) {
 			t.Errorf("%s is lost in %s", kept, text)
 		}
@@ -226,7 +229,8 @@ func TestMerge(t *testing.T) {
 	if code, out, _ := install(t, args...); code != 0 || !strings.Contains(out, "already") || content(t, file) != text {
 		t.Errorf("a second time: %d %s", code, out)
 	}
-	if code, _, told := install(t, "claude", "--write", "--settings", file, "--url", "http://perch.local:8003"); code != 0 || !strings.Contains(told, "--key-file") {
+	if code, _, told := install(t, "claude", "--write", "--settings", file, "--url", "http://perch.local:8003"); code != 0 ||
+		!strings.Contains(told, "--key-file") {
 		t.Error(code)
 	}
 	text = content(t, file)
@@ -263,7 +267,8 @@ func TestMergeIntoNothing(t *testing.T) {
 
 // TestNotMerged: what cannot be read is left alone, byte by byte.
 func TestNotMerged(t *testing.T) {
-	for _, text := range []string{`{"a": 1, // a comment` + "\n}", `{"hooks": []}`, `{"hooks": {"Stop": {}}}`, `{"hooks": {"Stop": [1]}}`, `[]`, `{"a":1}{}`, `null`,
+	for _, text := range []string{`{"a": 1, // a comment` + "\n}", `{"hooks": []}`, `{"hooks": {"Stop": {}}}`, `{"hooks": {"Stop": [1]}}`, `[]`,
+		`{"a":1}{}`, `null`,
 		`{"x":"` + strings.Repeat("x", mostSettings) + `"}`} {
 		file := written(t, "settings.json", text)
 		code, _, says := install(t, "claude", "--write", "--settings", file)
@@ -310,7 +315,8 @@ func TestSend(t *testing.T) {
 		return out.String()
 	}
 	const told = `{"hook_event_name":"UserPromptSubmit","session_id":"s","prompt":"my secret","tool_input":{"content":"x"}}`
-	if out := send(told, "state"); out != "" || got[0] != `/state Bearer sesame application/json {"hook_event_name":"UserPromptSubmit","session_id":"s"}` {
+	if out := send(told, "state"); out != "" ||
+		got[0] != `/state Bearer sesame application/json {"hook_event_name":"UserPromptSubmit","session_id":"s"}` {
 		t.Errorf("%q, sent %q", out, got)
 	}
 	got = got[:1]
@@ -351,13 +357,16 @@ func TestBrief(t *testing.T) {
 		{"WebFetch", `{"url":"https://u:p@example.org/x?key=secret","prompt":"secret"}`, `{"url":"https://example.org"}`},
 		{"Task", `{"description":"Find it","prompt":"secret"}`, `{"description":"Find it"}`},
 		{"Grep", `{"pattern":"price"}`, `{"pattern":"price"}`},
-		{"apply_patch", `{"command":"*** Begin Patch\n*** Update File: a.js\n@@\n-secret\n+*** Add File: secret\n*** Add File: b.js\n*** End Patch"}`, `{"command":"*** Update File: a.js\n*** Add File: b.js\n"}`},
+		{"apply_patch", `{"command":"*** Begin Patch\n*** Update File: a.js\n@@\n-secret\n+*** Add File: secret\n*** Add File: b.js\n*** End Patch"}`,
+			`{"command":"*** Update File: a.js\n*** Add File: b.js\n"}`},
 		{"mcp__mail__send", `{"command":"secret","description":"secret"}`, ``},
 		{"Bash", `["secret"]`, ``},
 		{"Bash", `{"command":{"secret":1}}`, ``},
 	} {
-		body := `{"hook_event_name":"PreToolUse","session_id":"s","transcript_path":"secret","cwd":"secret","tool_name":"` + c.tool + `","tool_use_id":"t1","agent_id":"a1","tool_input":` + c.input + `,"tool_response":"secret"}`
-		want := `{"agent_id":"a1","hook_event_name":"PreToolUse","session_id":"s","tool_input":` + c.want + `,"tool_name":"` + c.tool + `","tool_use_id":"t1"}`
+		body := `{"hook_event_name":"PreToolUse","session_id":"s","transcript_path":"secret","cwd":"secret",` +
+			`"tool_name":"` + c.tool + `","tool_use_id":"t1","agent_id":"a1","tool_input":` + c.input + `,"tool_response":"secret"}`
+		want := `{"agent_id":"a1","hook_event_name":"PreToolUse","session_id":"s",` +
+			`"tool_input":` + c.want + `,"tool_name":"` + c.tool + `","tool_use_id":"t1"}`
 		if c.want == "" {
 			want = strings.Replace(want, `"tool_input":,`, "", 1)
 		}
@@ -370,7 +379,8 @@ func TestBrief(t *testing.T) {
 // FuzzMerge: whatever the settings are, ours are in them afterwards, once, or
 // nothing is changed.
 func FuzzMerge(f *testing.F) {
-	for _, text := range []string{theirs, `{}`, `{"hooks":{}}`, `{"hooks":{"Stop":[{"hooks":[{"url":"x?by=perch-tools"},{"command":"y"}]}]}}`, `{"hooks":null}`} {
+	for _, text := range []string{theirs, `{}`, `{"hooks":{}}`, `{"hooks":{"Stop":[{"hooks":[{"url":"x?by=perch-tools"},{"command":"y"}]}]}}`,
+		`{"hooks":null}`} {
 		f.Add([]byte(text))
 	}
 	flags := &hooksFlags{address: keyless}

@@ -46,7 +46,8 @@ func TestImage(t *testing.T) {
 		{[]string{"--help"}, 0, "usage: perch-tools image", ""},
 	} {
 		code, out, errs := tools(append([]string{"image"}, c.args...)...)
-		if code != c.code || !strings.Contains(out, c.out) || !strings.Contains(errs, c.stderr) || c.stderr == "" && errs != "" || strings.Count(errs, "\n") > 1 {
+		if code != c.code || !strings.Contains(out, c.out) || !strings.Contains(errs, c.stderr) || c.stderr == "" && errs != "" ||
+			strings.Count(errs, "\n") > 1 {
 			t.Errorf("%v: exit %d\n%s%s", c.args, code, out, errs)
 		}
 	}

@@ -102,7 +102,8 @@ func (a *appliance) channel(w http.ResponseWriter, r *http.Request) {
 			a.hello = m
 			a.mu.Unlock()
 			a.send(c, xiaozhi.Welcome{Session: "s1", Audio: xiaozhi.AudioParams{SampleRate: 24000, FrameDuration: 60}},
-				xiaozhi.ToMCP{Payload: []byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":{"vision":{"url":"http://x/","token":"` + token + `"}}}}`)})
+				xiaozhi.ToMCP{Payload: []byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":` +
+					`{"capabilities":{"vision":{"url":"http://x/","token":"` + token + `"}}}}`)})
 		case xiaozhi.ListenStop:
 			if frames == 0 {
 				a.t.Error("the microphone sent nothing")
@@ -122,7 +123,8 @@ func (a *appliance) send(c *socket.Conn, messages ...xiaozhi.ToRobot) {
 
 func (a *appliance) answer(c *socket.Conn) {
 	a.send(c, xiaozhi.STT{Text: "hello\x1b[2J"}, xiaozhi.LLM{Emotion: "loving", Text: "😍"}, xiaozhi.TTSStart{}, xiaozhi.SentenceStart{Text: "Hi."},
-		xiaozhi.ToMCP{Payload: []byte(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"self.audio_speaker.set_volume","arguments":{"volume":40}}}`)})
+		xiaozhi.ToMCP{Payload: []byte(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":` +
+			`{"name":"self.audio_speaker.set_volume","arguments":{"volume":40}}}`)})
 	time.Sleep(60 * time.Millisecond) // the robot enters its speaking state
 	e, err := voice.NewEncoder(voice.SpeakerRate)
 	if err != nil {
@@ -347,7 +349,8 @@ func TestSummary(t *testing.T) {
 		{Downlink: simrobot.Downlink{Received: 3, Played: 2, Dropped: 1}, HelloLatency: time.Millisecond, Turns: []simrobot.Turn{second, second}},
 		{Downlink: simrobot.Downlink{Received: 4, Played: 4}, Underruns: 2, HelloLatency: 3 * time.Millisecond, Turns: []simrobot.Turn{{}}},
 	})
-	for _, want := range []string{"2 robots: 2 of 3 turns answered", "hello       p50 1ms, p99 3ms", "first sound p50 1s, p99 1s", "7 received, 6 played, 1 dropped, 0 ignored, 2 underruns"} {
+	for _, want := range []string{"2 robots: 2 of 3 turns answered", "hello       p50 1ms, p99 3ms", "first sound p50 1s, p99 1s",
+		"7 received, 6 played, 1 dropped, 0 ignored, 2 underruns"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}

@@ -124,7 +124,8 @@ func (m *manager) pick(ctx context.Context, wanted string) (string, error) {
 	case wanted != "":
 		return "", fmt.Errorf("no robot opens the network %s now; these do: %s", wanted, listed(found))
 	case len(found) == 0:
-		return "", errors.New("no robot is in configuration mode here: none opens a network Xiaozhi-XXXX. A robot does a minute after it could not join its Wi-Fi")
+		return "", errors.New("no robot is in configuration mode here: none opens a network Xiaozhi-XXXX. A robot does a minute after it could not " +
+			"join its Wi-Fi")
 	case len(found) > 1:
 		return "", fmt.Errorf("several robots are in configuration mode; choose one with --ap: %s", listed(found))
 	}

@@ -108,7 +108,8 @@ func checkOTA(url string) error {
 	if !isHTTP {
 		rest, isHTTP = strings.CutPrefix(url, "https://")
 	}
-	if host, _, _ := strings.Cut(rest, "/"); !isHTTP || host == "" || strings.ContainsAny(host, "@[]") || strings.ContainsAny(url, "?# ") || len(url) > 255 {
+	if host, _, _ := strings.Cut(rest, "/"); !isHTTP || host == "" || strings.ContainsAny(host, "@[]") || strings.ContainsAny(url, "?# ") ||
+		len(url) > 255 {
 		return command.Usagef("the robot cannot use --ota %q; it takes an address as in http://perch.local:8003/xiaozhi/ota/", url)
 	}
 	return nil

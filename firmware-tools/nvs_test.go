@@ -31,16 +31,19 @@ func robotSettings(t *testing.T) []byte {
 
 func TestSettings(t *testing.T) {
 	file := writeFile(t, "nvs.bin", robotSettings(t))
-	const shown = "wifi/ssid=string:home\nwifi/password=string:(hidden)\nboard/uuid=string:3f1c8e5a\naudio/output_volume=i32:70\nelsewhere/odd=blob:00ff\nelsewhere/text=string:[2J\n"
+	const shown = "wifi/ssid=string:home\nwifi/password=string:(hidden)\nboard/uuid=string:3f1c8e5a\naudio/output_volume=i32:70\n" +
+		"elsewhere/odd=blob:00ff\nelsewhere/text=string:[2J\n"
 	if code, out, errs := tools("nvs", file); code != 0 || out != shown || errs != "" {
 		t.Errorf("exit %d\n%s%s", code, out, errs)
 	}
 	out := filepath.Join(t.TempDir(), "out.bin")
-	code, _, errs := tools("nvs", file, "--ota", "http://perch.local:8003/xiaozhi/ota/", "--set", "elsewhere/odd=0102", "--delete", "wifi/password", "--out", out)
+	code, _, errs := tools("nvs", file, "--ota", "http://perch.local:8003/xiaozhi/ota/", "--set", "elsewhere/odd=0102", "--delete", "wifi/password",
+		"--out", out)
 	if code != 0 {
 		t.Fatalf("exit %d %s", code, errs)
 	}
-	want := strings.Replace(strings.Replace(shown, "wifi/password=string:(hidden)\n", "", 1), "00ff", "0102", 1) + "wifi/ota_url=string:http://perch.local:8003/xiaozhi/ota/\n"
+	want := strings.Replace(strings.Replace(shown, "wifi/password=string:(hidden)\n", "", 1), "00ff", "0102", 1) +
+		"wifi/ota_url=string:http://perch.local:8003/xiaozhi/ota/\n"
 	if _, got, _ := tools("nvs", out); got != want {
 		t.Errorf("it has become\n%s", got)
 	}

@@ -94,7 +94,8 @@ func TestEveryFaceIsOneWide(t *testing.T) {
 // makes, 71 columns wide.
 func TestScreenOfATerminal(t *testing.T) {
 	if os.Getenv("PERCH_IN_TERMINAL") != "" {
-		(&liveLog{out: lines{to: os.Stdout}, picture: &picture{screen: command.ScreenOf(os.Stdout, os.Getenv)}}).line("perch", "says", strings.Repeat("x", 200))
+		(&liveLog{out: lines{to: os.Stdout}, picture: &picture{screen: command.ScreenOf(os.Stdout, os.Getenv)}}).line("perch", "says",
+			strings.Repeat("x", 200))
 		return
 	}
 	script, err := exec.LookPath("script")
@@ -202,7 +203,8 @@ func TestPictureOfATalk(t *testing.T) {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 	for _, want := range []string{
-		" (o_o)   you say    \"mic.wav\"\n", " (o_o)   it feels   😍 loving (this robot shows neutral)\n", " (ooo)   it says    Hi.\n", "  waited     first sound after ",
+		" (o_o)   you say    \"mic.wav\"\n", " (o_o)   it feels   😍 loving (this robot shows neutral)\n", " (ooo)   it says    Hi.\n",
+		"  waited     first sound after ",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)

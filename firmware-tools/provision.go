@@ -136,7 +136,8 @@ func (f *provisionFlags) configure(ctx context.Context) error {
 		}
 		f.out.line("robot", "joins", plainText(f.ssid))
 	} else if p.knows(ctx) == 0 {
-		return errors.New("the robot holds the address, but knows no Wi-Fi: give it one on its page, or run this again with --ssid; it stays in configuration mode")
+		return errors.New("the robot holds the address, but knows no Wi-Fi: give it one on its page, or run this again with --ssid; it stays in " +
+			"configuration mode")
 	}
 	if err := p.leave(ctx); err != nil {
 		return fmt.Errorf("the robot holds the address, but did not leave configuration mode; restart it: %w", err)

@@ -39,8 +39,10 @@ func TestProvision(t *testing.T) {
 		a := newAppliance(t)
 		ota := a.server.URL + "/xiaozhi/ota/"
 		p, page := configuring(t, simrobot.PortalOptions{Old: old})
-		code, out, errs := tools("provision", "--portal", page, "--ota", ota, "--ssid", "Home", "--password-file", writeFile(t, "password", []byte("correct horse\n")))
-		if code != 0 || errs != "" || !strings.Contains(out, "asks      the address it was built with") || !strings.Contains(out, "joins     Home") || strings.Contains(out, "horse") {
+		code, out, errs := tools("provision", "--portal", page, "--ota", ota, "--ssid", "Home", "--password-file",
+			writeFile(t, "password", []byte("correct horse\n")))
+		if code != 0 || errs != "" || !strings.Contains(out, "asks      the address it was built with") || !strings.Contains(out, "joins     Home") ||
+			strings.Contains(out, "horse") {
 			t.Fatalf("exit %d %s%s", code, out, errs)
 		}
 		if !p.Left() || !slices.Equal(p.Saved(), []string{"Home"}) {
@@ -124,7 +126,8 @@ func TestNobodyThere(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	var out, errs bytes.Buffer
-	if code := run(ctx, []string{"provision", "--portal", "http://127.0.0.1:1", "--ota", lasting}, &out, &errs); code != 1 || !strings.Contains(errs.String(), "in the robot's network, Xiaozhi-XXXX?") {
+	if code := run(ctx, []string{"provision", "--portal", "http://127.0.0.1:1", "--ota", lasting}, &out, &errs); code != 1 ||
+		!strings.Contains(errs.String(), "in the robot's network, Xiaozhi-XXXX?") {
 		t.Errorf("exit %d %s", code, errs.String())
 	}
 }
@@ -164,14 +167,16 @@ case "$*" in
 "-t -e no -f SSID device wifi list ifname wlan0 --rescan yes")
 	cat "$STATE/air" ;;
 "connection delete id perch-provision")
-	[ -e "$STATE/profile" ] || { echo "Error: unknown connection 'perch-provision'." >&2; echo "Error: cannot delete unknown connection(s): id 'perch-provision'." >&2; exit 10; }
+	[ -e "$STATE/profile" ] || { echo "Error: unknown connection 'perch-provision'." >&2
+		echo "Error: cannot delete unknown connection(s): id 'perch-provision'." >&2; exit 10; }
 	rm "$STATE/profile"; : >"$STATE/active"
 	echo "Connection 'perch-provision' (7c0a5f6e-0000-4000-8000-000000000003) successfully deleted." ;;
 "connection add save no type wifi con-name perch-provision ifname wlan0 autoconnect no ssid Xiaozhi-"*" ipv4.never-default yes ipv6.method disabled")
 	: >"$STATE/profile"
 	echo "Connection 'perch-provision' (7c0a5f6e-0000-4000-8000-000000000003) successfully added." ;;
 "--wait 30 connection up id perch-provision ifname wlan0")
-	[ "$fail" = join ] && { echo "Error: Connection activation failed: (5) IP configuration could not be reserved (no available address, timeout, etc.)." >&2
+	[ "$fail" = join ] && {
+		echo "Error: Connection activation failed: (5) IP configuration could not be reserved (no available address, timeout, etc.)." >&2
 		echo "Hint: use 'journalctl -xe NM_CONNECTION=7c0a5f6e-0000-4000-8000-000000000003 + NM_DEVICE=wlan0' to get more details." >&2; exit 4; }
 	echo robot >"$STATE/active"
 	echo "Connection successfully activated (D-Bus active path: /org/freedesktop/NetworkManager/ActiveConnection/7)" ;;
@@ -232,7 +237,8 @@ func TestProvisionThroughWiFi(t *testing.T) {
 	state := air(t, "", "Home", "", "Xiaozhi-A1B2", "Xiaozhi-A1B2", "Xiaozhi-guest", "-e", "x:y")
 	p := simrobot.NewPortal(simrobot.PortalOptions{Saved: []string{"Home"}})
 	code, out, errs := tools("provision", "--wifi", "--portal", reached(t, state, p), "--ota", lasting)
-	if code != 0 || errs != "" || p.OTA() != lasting || !strings.Contains(out, "joins Xiaozhi-A1B2") || !strings.HasSuffix(out, "this machine is back in its own network\n") {
+	if code != 0 || errs != "" || p.OTA() != lasting || !strings.Contains(out, "joins Xiaozhi-A1B2") ||
+		!strings.HasSuffix(out, "this machine is back in its own network\n") {
 		t.Errorf("exit %d %s%s", code, out, errs)
 	}
 	isHome(t, state)

@@ -147,7 +147,8 @@ const judgeWithin = time.Minute
 
 // send sends a request and returns the error that it is answered with.
 func send(request *http.Request) error {
-	client := http.Client{Transport: &http.Transport{ResponseHeaderTimeout: judgeWithin, ExpectContinueTimeout: 2 * time.Second, DisableKeepAlives: true}}
+	client := http.Client{Transport: &http.Transport{ResponseHeaderTimeout: judgeWithin, ExpectContinueTimeout: 2 * time.Second,
+		DisableKeepAlives: true}}
 	answer, err := client.Do(request)
 	if err != nil {
 		return fmt.Errorf("the appliance does not answer: %w", errors.Unwrap(err))

@@ -60,7 +60,8 @@ func TestRecordToAFile(t *testing.T) {
 	if text, err := os.ReadFile(path); err != nil || string(text) != transcript {
 		t.Errorf("the file holds %q (%v)", text, err)
 	}
-	if code, _, errs := tools("record", "a0b1c2d3e4f5", "--url", address, "--out", filepath.Join(path, "x")); code != 1 || !strings.Contains(errs, "open the transcript") {
+	if code, _, errs := tools("record", "a0b1c2d3e4f5", "--url", address, "--out", filepath.Join(path, "x")); code != 1 ||
+		!strings.Contains(errs, "open the transcript") {
 		t.Errorf("a file below a file: exit %d, %s", code, errs)
 	}
 }

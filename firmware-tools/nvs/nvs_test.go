@@ -228,7 +228,8 @@ func TestSetRefuses(t *testing.T) {
 }
 
 func TestValues(t *testing.T) {
-	for _, text := range []string{"u8:255", "u8:0", "i8:-128", "i8:127", "i32:-1", "i64:9223372036854775807", "u64:18446744073709551615", "string:", "blob:00ff", "blob1:01"} {
+	for _, text := range []string{"u8:255", "u8:0", "i8:-128", "i8:127", "i32:-1", "i64:9223372036854775807", "u64:18446744073709551615", "string:",
+		"blob:00ff", "blob1:01"} {
 		kind, value, _ := strings.Cut(text, ":")
 		typ, _ := nvs.ParseType(kind)
 		if v, err := nvs.ParseValue(typ, value); err != nil || v.String() != value || v.Type.String() != kind {
@@ -304,7 +305,8 @@ func TestWhatARobotLeaves(t *testing.T) {
 	entry(image, 0, 5, 1, 0x42, 1, 0x00, "chunk", 0, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF) // of a blob without an index
 	entry(image, 0, 6, 1, 0x48, 1, 0xFF, "blob", 5, 0, 0, 0, 1, 0)                          // an index without a chunk
 	p := decode(t, image)
-	want := "audio/kept=u8:5\naudio/unknown=type 0x33:0102030405060708" + hex.EncodeToString([]byte("whatever it is")) + strings.Repeat("ff", 18) + "\n/orphan=u8:9\naudio/output_volume=i32:80\n"
+	want := "audio/kept=u8:5\naudio/unknown=type 0x33:0102030405060708" + hex.EncodeToString([]byte("whatever it is")) + strings.Repeat("ff", 18) +
+		"\n/orphan=u8:9\naudio/output_volume=i32:80\n"
 	if show(p) != want {
 		t.Errorf("it is read as\n%s", show(p))
 	}
@@ -351,7 +353,8 @@ func TestNoPartition(t *testing.T) {
 // written again to the same bytes.
 func TestInverse(t *testing.T) {
 	value := rapid.Custom(func(t *rapid.T) nvs.Value {
-		kind := rapid.SampledFrom([]nvs.Type{nvs.U8, nvs.I8, nvs.U16, nvs.I16, nvs.U32, nvs.I32, nvs.U64, nvs.I64, nvs.String, nvs.String, nvs.Blob, nvs.Blob, nvs.OldBlob}).Draw(t, "type")
+		kind := rapid.SampledFrom([]nvs.Type{nvs.U8, nvs.I8, nvs.U16, nvs.I16, nvs.U32, nvs.I32, nvs.U64, nvs.I64, nvs.String, nvs.String, nvs.Blob,
+			nvs.Blob, nvs.OldBlob}).Draw(t, "type")
 		length := int(kind & 0x0F)
 		switch kind {
 		case nvs.String:
@@ -371,7 +374,8 @@ func TestInverse(t *testing.T) {
 		p := &nvs.Partition{}
 		model := map[string]nvs.Value{}
 		for range rapid.IntRange(0, 40).Draw(t, "items") {
-			namespace, key := rapid.SampledFrom([]string{"wifi", "a", "n23456789012345"}).Draw(t, "namespace"), fmt.Sprint("k", rapid.IntRange(0, 40).Draw(t, "key"))
+			namespace, key := rapid.SampledFrom([]string{"wifi", "a", "n23456789012345"}).Draw(t, "namespace"),
+				fmt.Sprint("k", rapid.IntRange(0, 40).Draw(t, "key"))
 			v := value.Draw(t, "value")
 			if err := p.Set(namespace, key, v); err != nil {
 				t.Fatal(err)

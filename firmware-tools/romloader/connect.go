@@ -29,7 +29,8 @@ type Unreachable struct {
 }
 
 func (u *Unreachable) Error() string {
-	const hold = "bring it into its loader by hand (hold BOOT, tap RESET; a CoreS3: hold RESET for three seconds, until its light is green) and try again"
+	const hold = "bring it into its loader by hand (hold BOOT, tap RESET; a CoreS3: hold RESET for three seconds, until its light is green) and try " +
+		"again"
 	switch {
 	case u.Deaf:
 		return "the robot waits in its loader, but what is sent to it does not arrive: try another cable or adapter"

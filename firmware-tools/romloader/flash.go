@@ -106,7 +106,8 @@ func sizeOf(id uint32) (int64, bool) {
 type Mismatch struct{ At int64 }
 
 func (m *Mismatch) Error() string {
-	return fmt.Sprintf("the flash at %#x does not hold what was written: try another cable, a port with more power or a lower --baud; if it stays so, that flash is worn out", m.At)
+	return fmt.Sprintf("the flash at %#x does not hold what was written: try another cable, a port with more power or a lower --baud; if it stays "+
+		"so, that flash is worn out", m.At)
 }
 
 // Write writes data from the beginning of a sector, and verifies it. Pieces that are

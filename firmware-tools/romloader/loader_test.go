@@ -79,7 +79,8 @@ func TestChips(t *testing.T) {
 				t.Fatal(c.chip, err)
 			}
 			got := rom.Flash()
-			if !bytes.Equal(got[:0x20000], flash[:0x20000]) || !bytes.Equal(got[0x20000:0x20000+len(data)], data) || !bytes.Equal(got[0x6A000:], flash[0x6A000:]) {
+			if !bytes.Equal(got[:0x20000], flash[:0x20000]) || !bytes.Equal(got[0x20000:0x20000+len(data)], data) ||
+				!bytes.Equal(got[0x6A000:], flash[0x6A000:]) {
 				t.Error(c.chip, "the flash holds something else")
 			}
 			if done[0] != 1024 || done[len(done)-1] != len(data) {
@@ -147,8 +148,10 @@ func TestUnreachable(t *testing.T) {
 		{"silent", simrobot.ROMOptions{Mute: true}, false, false, "no robot answers there"},
 		{"another chip", simrobot.ROMOptions{Chip: 20}, false, false, "the robot has esp32c61"},
 		{"no chip at all", simrobot.ROMOptions{Chip: 4711}, false, false, "the robot has chip 4711"},
-		{"silent in the end", simrobot.ROMOptions{Chip: 0, Swallow: func(op byte, _ int) bool { return op != 0x08 }}, false, false, "is the cable still in?"},
-		{"an unknown old one", simrobot.ROMOptions{Chip: 0, EFuse: map[uint32]uint32{0x40001000: 0xFFF0C101}}, false, false, "the robot has a chip with the number 0xfff0c101"},
+		{"silent in the end", simrobot.ROMOptions{Chip: 0, Swallow: func(op byte, _ int) bool { return op != 0x08 }}, false, false,
+			"is the cable still in?"},
+		{"an unknown old one", simrobot.ROMOptions{Chip: 0, EFuse: map[uint32]uint32{0x40001000: 0xFFF0C101}}, false, false,
+			"the robot has a chip with the number 0xfff0c101"},
 		{"wrong reset", simrobot.ROMOptions{Chip: 9}, true, false, "starts its firmware"},
 		{"deaf", simrobot.ROMOptions{Chip: 9, Swallow: func(byte, int) bool { return true }}, false, false, "waits in its loader"},
 		{"no lines", simrobot.ROMOptions{Chip: 9, Mute: true}, false, true, "the port cannot reset the robot"},
@@ -268,7 +271,8 @@ func TestBounds(t *testing.T) {
 			t.Fatal(err)
 		}
 		for at, size := range map[int64]int{1<<20 - 4096: 4097, -4096: 1, 4095: 1, 1 << 20: 1} {
-			if err := l.Write(t.Context(), at, make([]byte, size), func(int) {}); err == nil || !strings.Contains(err.Error(), "are not within the flash") || rom.Writes() != 0 {
+			if err := l.Write(t.Context(), at, make([]byte, size), func(int) {}); err == nil || !strings.Contains(err.Error(), "are not within the flash") ||
+				rom.Writes() != 0 {
 				t.Errorf("%#x: %v", at, err)
 			}
 		}
@@ -370,7 +374,8 @@ func TestStop(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), after)
 			defer cancel()
 			start := time.Now()
-			if _, err := romloader.Connect(ctx, ours, romloader.Options{Resetter: rom}); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > after+time.Second {
+			if _, err := romloader.Connect(ctx, ours, romloader.Options{Resetter: rom}); !errors.Is(err, context.DeadlineExceeded) ||
+				time.Since(start) > after+time.Second {
 				t.Error(err, time.Since(start))
 			}
 			if !rom.Running() {

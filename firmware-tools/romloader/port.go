@@ -88,7 +88,8 @@ func reasonOf(name string, err error) error {
 	}
 	switch {
 	case code == serial.PermissionDenied, errors.Is(err, fs.ErrPermission):
-		return errors.New("you may not use it: `sudo adduser $USER dialout`, then log in anew (on a Debian and a Raspberry Pi, its users are the group dialout)")
+		return errors.New("you may not use it: `sudo adduser $USER dialout`, then log in anew (on a Debian and a Raspberry Pi, its users are the group " +
+			"dialout)")
 	case code == serial.PortBusy:
 		return errors.New("another program uses it: close that first (a serial monitor, or ModemManager)")
 	case code == serial.PortNotFound, errors.Is(err, fs.ErrNotExist):
@@ -162,7 +163,8 @@ func (p *Port) Write(b []byte) (int, error) {
 // gone returns a clear error if the device was unplugged.
 func gone(err error) error {
 	var p *serial.PortError
-	if errors.As(err, &p) && p.Code() == serial.PortClosed || errors.Is(err, syscall.EIO) || errors.Is(err, syscall.ENXIO) || errors.Is(err, syscall.ENODEV) {
+	if errors.As(err, &p) && p.Code() == serial.PortClosed || errors.Is(err, syscall.EIO) || errors.Is(err, syscall.ENXIO) ||
+		errors.Is(err, syscall.ENODEV) {
 		return errors.New("the port is gone: the robot was unplugged, or has lost power")
 	}
 	return err

@@ -49,24 +49,26 @@ func TestSpeaksOverTheAnswer(t *testing.T) {
 		}
 	}
 	var began time.Time
-	stats, err := talk(t, Options{Mode: xiaozhi.Realtime, AEC: AECServer, Framing: 1, Say: []Sentence{second("one"), two}, Observe: observe}, func(s *server, _ *Robot) {
-		s.next(`"hello"`)
-		s.text(hello)
-		s.next(`"mode":"realtime"`)
-		s.quiet(1500 * time.Millisecond)
-		began = time.Now().Add(60 * time.Millisecond)
-		s.long(100, time.After(1460*time.Millisecond))
-		s.text(ttsStop)
-		s.quiet(1000 * time.Millisecond) // and no listen start
-		s.answer(5)
-		<-s.closed
-	})
+	stats, err := talk(t, Options{Mode: xiaozhi.Realtime, AEC: AECServer, Framing: 1, Say: []Sentence{second("one"), two}, Observe: observe},
+		func(s *server, _ *Robot) {
+			s.next(`"hello"`)
+			s.text(hello)
+			s.next(`"mode":"realtime"`)
+			s.quiet(1500 * time.Millisecond)
+			began = time.Now().Add(60 * time.Millisecond)
+			s.long(100, time.After(1460*time.Millisecond))
+			s.text(ttsStop)
+			s.quiet(1000 * time.Millisecond) // and no listen start
+			s.answer(5)
+			<-s.closed
+		})
 	if err != nil || len(stats.Turns) != 2 {
 		t.Fatalf("%v, %+v", err, stats.Turns)
 	}
 	near(t, "the second sentence begins", said["two"].Sub(began), time.Second)
 	one, other := stats.Turns[0], stats.Turns[1]
-	if !one.Interrupted || !one.Answered || other.Interrupted || !other.Answered || other.Packets != 5 || other.Transcript == "" || len(other.Answer) != 1 {
+	if !one.Interrupted || !one.Answered || other.Interrupted || !other.Answered || other.Packets != 5 || other.Transcript == "" ||
+		len(other.Answer) != 1 {
 		t.Errorf("turns %+v", stats.Turns)
 	}
 	near(t, "hushed", one.QuietAfter, 400*time.Millisecond)

@@ -79,7 +79,8 @@ func TestCheckInRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	if told.Version != 2 || told.Heap == "" || told.MAC != "a0:b1:c2:d3:e4:f5" || told.UUID != r.flash.UUID || told.Application.Name != "stack-chan" ||
-		told.Application.Version != "1.2.4" || len(told.Partitions) < 5 || told.OTA.Label != "ota_0" || told.Display.Width != 320 || told.Board.Name != "m5stack-stack-chan" {
+		told.Application.Version != "1.2.4" || len(told.Partitions) < 5 || told.OTA.Label != "ota_0" || told.Display.Width != 320 ||
+		told.Board.Name != "m5stack-stack-chan" {
 		t.Errorf("body %+v", told)
 	}
 }
@@ -173,7 +174,8 @@ func TestFlashIsSticky(t *testing.T) {
 }
 
 func TestOTAURL(t *testing.T) {
-	for _, url := range []string{"", "http://a", "ftp://example.com/", "http://u:p@example.com/", "http://[::1]:8003/xiaozhi/ota/", "http://%zz/xiaozhi/ota"} {
+	for _, url := range []string{"", "http://a", "ftp://example.com/", "http://u:p@example.com/", "http://[::1]:8003/xiaozhi/ota/",
+		"http://%zz/xiaozhi/ota"} {
 		if _, err := newRobot(t, Options{OTA: url}).CheckIn(t.Context()); err == nil {
 			t.Errorf("%q was used", url)
 		}

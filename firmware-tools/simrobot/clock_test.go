@@ -208,7 +208,8 @@ func TestRemindersRing(t *testing.T) {
 	_, err := live(t, Options{Forever: true, Stay: true, Mode: xiaozhi.Manual, Observe: observe}, func(n *network, _ *Robot) {
 		s := n.channel()
 		start = time.Now()
-		for _, args := range []string{`{"duration_seconds":600,"message":"tea"}`, `{"duration_seconds":90}`, `{"duration_seconds":400,"message":"drink","repeat":true}`} {
+		for _, args := range []string{`{"duration_seconds":600,"message":"tea"}`, `{"duration_seconds":90}`,
+			`{"duration_seconds":400,"message":"drink","repeat":true}`} {
 			s.text(`{"type":"mcp","payload":` + toolCall("self.robot.create_reminder", args) + `}`)
 			s.next(`"id":5`)
 		}

@@ -23,7 +23,8 @@ func decibels(pcm []int16) float64 {
 // rooms of several seeds.
 func TestEchoIsAsLoudAsTheRoomSays(t *testing.T) {
 	quiet := voice.NewResampler(voice.SpeakerRate, voice.MicRate)
-	for _, room := range []Room{UsualRoom(), {Gain: -30, Delay: 20 * time.Millisecond, Reverb: 80 * time.Millisecond}, {}, {Gain: -3, Delay: 40 * time.Millisecond, Reverb: 30 * time.Millisecond}} {
+	for _, room := range []Room{UsualRoom(), {Gain: -30, Delay: 20 * time.Millisecond, Reverb: 80 * time.Millisecond}, {},
+		{Gain: -3, Delay: 40 * time.Millisecond, Reverb: 30 * time.Millisecond}} {
 		for seed := range uint64(5) {
 			e := newEcho(room, seed)
 			start := time.Now()

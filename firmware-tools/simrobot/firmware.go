@@ -47,10 +47,14 @@ func firmwares() []firmware {
 	}
 	return []firmware{
 		{name: "2.1", board: "m5stack-core-s3", project: "xiaozhi", version: "2.1.0", queue: 40, ready: 2, faces: emoji},
-		{name: "2.2.4", board: stackChan, project: "stack-chan", version: "1.2.4", queue: 40, ready: 2, faces: avatar, drains: true, blocks: true, wake: wakeLost},
-		{name: "2.4", board: stackChan, project: "stack-chan", version: "2.4.2", queue: 40, ready: 2, faces: avatar, drains: true, strict: true, glyphs: true, wake: wakeWorks},
-		{name: "2.5", board: stackChan, project: "stack-chan", version: "2.5.0", queue: 20, ready: 2, faces: avatar, drains: true, strict: true, glyphs: true, wake: wakeWorks},
-		{name: "dotty", board: stackChan, project: "stack-chan", version: "1.3.2", queue: 40, ready: 4, faces: append(avatar[:len(avatar):len(avatar)], "thinking", "surprised", "loving"), drains: true, blocks: true, lazy: true, events: true, wake: wakeLost},
+		{name: "2.2.4", board: stackChan, project: "stack-chan", version: "1.2.4", queue: 40, ready: 2, faces: avatar, drains: true, blocks: true,
+			wake: wakeLost},
+		{name: "2.4", board: stackChan, project: "stack-chan", version: "2.4.2", queue: 40, ready: 2, faces: avatar, drains: true, strict: true,
+			glyphs: true, wake: wakeWorks},
+		{name: "2.5", board: stackChan, project: "stack-chan", version: "2.5.0", queue: 20, ready: 2, faces: avatar, drains: true, strict: true,
+			glyphs: true, wake: wakeWorks},
+		{name: "dotty", board: stackChan, project: "stack-chan", version: "1.3.2", queue: 40, ready: 4, faces: append(avatar[:len(avatar):len(avatar)],
+			"thinking", "surprised", "loving"), drains: true, blocks: true, lazy: true, events: true, wake: wakeLost},
 	}
 }
 

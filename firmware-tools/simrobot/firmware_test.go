@@ -17,7 +17,9 @@ func TestHello(t *testing.T) {
 		o    Options
 		want string
 	}{
-		{Options{}, `{"type":"hello","version":1,"features":{"mcp":true},"transport":"websocket","audio_params":{"format":"opus","sample_rate":16000,"channels":1,"frame_duration":60}}`},
+		{Options{},
+			`{"type":"hello","version":1,"features":{"mcp":true},"transport":"websocket",` +
+				`"audio_params":{"format":"opus","sample_rate":16000,"channels":1,"frame_duration":60}}`},
 		{Options{Firmware: "2.4", Framing: xiaozhi.Framing3}, `{"type":"hello","version":3,"features":{"mcp":true,"glyph_push":true},`},
 	} {
 		c.o.Stay = true

@@ -182,9 +182,10 @@ func TestWakeWordsStayOff(t *testing.T) {
 func TestHelloOfServerAEC(t *testing.T) {
 	const audio = `"transport":"websocket","audio_params":{"format":"opus","sample_rate":16000,"channels":1,"frame_duration":60}}`
 	for want, o := range map[string]Options{
-		`{"type":"hello","version":2,"features":{"aec":true,"mcp":true},` + audio:                                                                                         {Framing: 2, AEC: AECServer},
-		`{"type":"hello","version":1,"features":{"mcp":true},` + audio:                                                                                                    {Framing: 1, AEC: AECDevice},
-		`{"type":"hello","version":3,"features":{"aec":true,"mcp":true,"glyph_push":true},"text_font":{"bundle":"noto-v1","charset":"common","size":20,"bpp":4},` + audio: {Framing: 3, AEC: AECServer, Firmware: "2.4"},
+		`{"type":"hello","version":2,"features":{"aec":true,"mcp":true},` + audio: {Framing: 2, AEC: AECServer},
+		`{"type":"hello","version":1,"features":{"mcp":true},` + audio:            {Framing: 1, AEC: AECDevice},
+		`{"type":"hello","version":3,"features":{"aec":true,"mcp":true,"glyph_push":true},` +
+			`"text_font":{"bundle":"noto-v1","charset":"common","size":20,"bpp":4},` + audio: {Framing: 3, AEC: AECServer, Firmware: "2.4"},
 	} {
 		o.Stay = true
 		talk(t, o, func(s *server, _ *Robot) {
@@ -203,7 +204,8 @@ func TestHelloOfServerAEC(t *testing.T) {
 
 // TestRobotsThatShareOptions say what is theirs.
 func TestRobotsThatShareOptions(t *testing.T) {
-	o := Options{MAC: testMAC, Say: []Sentence{second("shared")}, SayAs: func(id device.ID) []Sentence { return []Sentence{second("mine: " + string(id))} }}
+	o := Options{MAC: testMAC, Say: []Sentence{second("shared")},
+		SayAs: func(id device.ID) []Sentence { return []Sentence{second("mine: " + string(id))} }}
 	r, err := New(o)
 	if err != nil || len(r.person.sentences) != 1 || !strings.HasSuffix(r.person.sentences[0].Text, "a0b1c2d3e4f5") {
 		t.Errorf("%v, %+v", err, r.person.sentences)

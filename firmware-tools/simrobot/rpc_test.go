@@ -67,7 +67,8 @@ func TestMCPAnswers(t *testing.T) {
 		{toolCall("self.audio_speaker.set_volume", `{"volume":101}`), failed("Value exceeds maximum allowed: 100")},
 		{toolCall("self.audio_speaker.set_volume", `{"VOLUME":40.7,"extra":1}`), text(`"true"`)},
 		{toolCall("self.get_device_status", `{}`), text(`"{\"audio_speaker\":{\"volume\":70},\"screen\":{\"brightness\":75,\"theme\":\"light\"},` +
-			`\"battery\":{\"level\":82,\"charging\":false},\"network\":{\"type\":\"wifi\",\"ssid\":\"simulated\",\"signal\":\"strong\"},\"chip\":{\"temperature\":41.5}}"`)},
+			`\"battery\":{\"level\":82,\"charging\":false},` +
+			`\"network\":{\"type\":\"wifi\",\"ssid\":\"simulated\",\"signal\":\"strong\"},\"chip\":{\"temperature\":41.5}}"`)},
 		{toolCall("self.screen.set_theme", `{"theme":"pink"}`), text(`"false"`)},
 		{toolCall("self.robot.set_head_angles", `{"yaw":129}`), failed("Value exceeds maximum allowed: 128")},
 		{toolCall("self.robot.set_led_color", `{"r":1,"g":1,"b":1}`), text(`"true"`)}, // and the LEDs are off
@@ -121,7 +122,8 @@ func TestToolsChangeTheRobot(t *testing.T) {
 func list(t *testing.T, o Options, withUserTools bool) (tools []device.Tool, pages int) {
 	t.Helper()
 	for cursor := ""; ; {
-		answer := call(t, o, fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":%q,"withUserTools":%t}}`, cursor, withUserTools))[0]
+		answer := call(t, o, fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":%q,"withUserTools":%t}}`, cursor,
+			withUserTools))[0]
 		m, err := xiaozhi.ParseFromRobot([]byte(answer))
 		if err != nil {
 			t.Fatal(err)
@@ -149,7 +151,8 @@ func TestToolList(t *testing.T) {
 	many := make([]device.Tool, 40)
 	for i := range many {
 		many[i] = device.Tool{Name: fmt.Sprintf("self.fork.t%d", i), Description: strings.Repeat("x", 500), Schema: device.Schema{
-			Properties: map[string]device.Argument{"n": {Type: "integer", Minimum: new(int), Maximum: &most}, "on": {Type: "boolean"}}, Required: []string{"n"}}}
+			Properties: map[string]device.Argument{"n": {Type: "integer", Minimum: new(int), Maximum: &most}, "on": {Type: "boolean"}},
+			Required:   []string{"n"}}}
 	}
 	for _, c := range []struct {
 		o             Options
@@ -211,7 +214,8 @@ func TestSchemaOfHeadAngles(t *testing.T) {
 		t.Errorf("%s\nwant at its end %s", got, want)
 	}
 	volume, _ := findTool(commonTools(), "self.audio_speaker.set_volume")
-	if got := volume.json(); !strings.HasSuffix(got, `"inputSchema":{"type":"object","properties":{"volume":{"type":"integer","minimum":0,"maximum":100}},"required":["volume"]}}`) {
+	if got := volume.json(); !strings.HasSuffix(got,
+		`"inputSchema":{"type":"object","properties":{"volume":{"type":"integer","minimum":0,"maximum":100}},"required":["volume"]}}`) {
 		t.Error(got)
 	}
 }

@@ -240,7 +240,8 @@ func TestTranscript(t *testing.T) {
 	var b bytes.Buffer
 	talk(t, Options{Stay: true, Transcript: &b}, func(s *server, _ *Robot) {
 		s.greet()
-		s.text(`{"type":"mcp","payload":{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":{"vision":{"url":"http://x/","token":"s3\"cret"}}}}}`)
+		s.text(`{"type":"mcp","payload":{"jsonrpc":"2.0","id":1,"method":"initialize","params":` +
+			`{"capabilities":{"vision":{"url":"http://x/","token":"s3\"cret"}}}}}`)
 		s.next(`"id":1`)
 		s.text(`{"type":"mcp","payload":{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x\"y"}}}`)
 		s.next(`"id":2`)

@@ -94,14 +94,18 @@ func TestUpgrades(t *testing.T) {
 	}{
 		{"it is installed", upgrader{offer: "1.3", file: application("1.3", 9)}, Options{}, []string{"runs 1.3"}, []string{"1.2.4", "1.3"}},
 		{"it never checks in", upgrader{offer: "1.3", file: application("1.3", 9)}, Options{Crashes: true},
-			[]string{"runs 1.3", "back to 1.2.4", "runs 1.3", "back to 1.2.4", "runs 1.3", "back to 1.2.4", "runs 1.3", "back to 1.2.4", "runs 1.3", "back to 1.2.4"},
+			[]string{"runs 1.3", "back to 1.2.4", "runs 1.3", "back to 1.2.4", "runs 1.3", "back to 1.2.4", "runs 1.3", "back to 1.2.4", "runs 1.3",
+				"back to 1.2.4"},
 			[]string{"1.2.4", "1.2.4", "1.2.4", "1.2.4", "1.2.4", "1.2.4"}},
 		{"nothing is newer", upgrader{offer: "1.2.4", file: application("1.2.4", 9)}, Options{}, nil, []string{"1.2.4"}},
 		{"not found", upgrader{offer: "1.3", status: 404}, Options{}, []string{"keeps: download: answered 404"}, []string{"1.2.4"}},
-		{"chunked", upgrader{offer: "1.3", file: application("1.3", 9), chunked: true}, Options{}, []string{"keeps: download: failed to get content length"}, []string{"1.2.4"}},
+		{"chunked", upgrader{offer: "1.3", file: application("1.3", 9), chunked: true}, Options{},
+			[]string{"keeps: download: failed to get content length"}, []string{"1.2.4"}},
 		{"cut short", upgrader{offer: "1.3", file: application("1.3", 9)[:300]}, Options{}, []string{"keeps: the file ends"}, []string{"1.2.4"}},
-		{"another chip", upgrader{offer: "1.3", file: application("1.3", 5)}, Options{}, []string{"keeps: the image is built for esp32c3"}, []string{"1.2.4"}},
-		{"too large", upgrader{offer: "1.3", file: strings.Repeat("x", slotSize+1)}, Options{}, []string{"keeps: download: 5177345 bytes"}, []string{"1.2.4"}},
+		{"another chip", upgrader{offer: "1.3", file: application("1.3", 5)}, Options{}, []string{"keeps: the image is built for esp32c3"},
+			[]string{"1.2.4"}},
+		{"too large", upgrader{offer: "1.3", file: strings.Repeat("x", slotSize+1)}, Options{}, []string{"keeps: download: 5177345 bytes"},
+			[]string{"1.2.4"}},
 	} {
 		var got []string
 		c.o.Upgrades, c.o.OTA, c.o.Observe = true, "http://192.0.2.7:8003/xiaozhi/ota/", notes(&got)
