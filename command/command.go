@@ -45,13 +45,21 @@ func prepare(c *cobra.Command) {
 	for _, each := range c.Commands() {
 		prepare(each)
 	}
-	if c.Args == nil {
+	switch {
+	case c.Args != nil:
+	case c.HasSubCommands() && !c.Runnable():
+		c.Args, c.RunE = cobra.ArbitraryArgs, unknown
+	case c.HasSubCommands():
+		c.Args = func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			return unknown(c, args)
+		}
+	default:
 		c.Args = func(c *cobra.Command, args []string) error { return checkArguments(argumentsOf(c), args) }
 	}
 	c.ValidArgsFunction = completeArguments
-	if c.HasSubCommands() && !c.Runnable() {
-		c.Args, c.RunE = cobra.ArbitraryArgs, unknown
-	}
 }
 
 // help is the command help.

@@ -39,7 +39,7 @@ func assetsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "assets FILE.bin",
 		Short:   "Have robots fetch fonts, wake words and faces from an appliance",
-		Example: "perch-tools assets faces.bin --robot kitchen --reboot",
+		Example: "perch-tools firmware assets faces.bin --robot kitchen --reboot",
 		RunE: func(c *cobra.Command, args []string) (err error) {
 			if f.robot != "" {
 				if f.robot, err = robotNamed(f.robot); err != nil {

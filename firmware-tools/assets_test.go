@@ -27,13 +27,13 @@ func assetFile() []byte {
 	return append(binary.LittleEndian.AppendUint32(head, uint32(len(rest))), rest...)
 }
 
-// shelf notes what an appliance is asked, and refuses what it is told to.
-type shelf struct {
+// assetServer is an appliance that records its requests, and refuses some.
+type assetServer struct {
 	asked  []string
-	refuse string // a path's end
+	refuse string // a request whose path ends so
 }
 
-func (s *shelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *assetServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	s.asked = append(s.asked, r.Method+" "+r.URL.Path+" "+r.Header.Get("Authorization")+" "+string(body))
 	if s.refuse != "" && strings.HasSuffix(r.URL.Path, s.refuse) {
@@ -45,7 +45,7 @@ func (s *shelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func TestAssets(t *testing.T) {
 	file := writeFile(t, "de.bin", assetFile())
 	token := writeFile(t, "token", []byte("secret\n"))
-	s := &shelf{}
+	s := &assetServer{}
 	server := httptest.NewServer(s)
 	defer server.Close()
 	code, out, errs := tools("assets", file, "--check")

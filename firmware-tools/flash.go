@@ -41,8 +41,8 @@ func flashCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "flash FILE.bin",
 		Short: "Write firmware, assets or settings to a robot over its USB cable",
-		Example: `perch-tools flash stack-chan.bin
-			perch-tools flash --save --at nvs nvs.bin`,
+		Example: `perch-tools robot flash stack-chan.bin
+			perch-tools robot flash --save --at nvs nvs.bin`,
 		RunE: func(c *cobra.Command, args []string) error {
 			f.file = args[0]
 			switch {

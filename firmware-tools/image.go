@@ -25,7 +25,7 @@ func imageCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "image FILE.bin",
 		Short:   "Show what a firmware image is, and whether a robot would run it",
-		Example: "perch-tools image stack-chan.bin --chip esp32s3",
+		Example: "perch-tools firmware image stack-chan.bin --chip esp32s3",
 		RunE:    func(c *cobra.Command, args []string) error { return f.image(c.OutOrStdout(), args[0]) },
 	}
 	c.Flags().BoolVar(&f.json, "json", false, "print JSON")

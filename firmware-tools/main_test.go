@@ -271,7 +271,7 @@ func TestWakeAndAEC(t *testing.T) {
 func TestEachRobotItsOwnWords(t *testing.T) {
 	parsed := func(args ...string) *robotFlags {
 		f := &robotFlags{}
-		if err := errors.Join(robotCommand(f).ParseFlags(args), f.check()); err != nil {
+		if err := errors.Join(robotCommand("robot", f).ParseFlags(args), f.check()); err != nil {
 			t.Fatal(err)
 		}
 		return f
@@ -309,8 +309,10 @@ func TestExitCodes(t *testing.T) {
 		{"help", 0, ""},
 		{"dance", 2, `unknown command "dance"`},
 		{"robot --help", 0, ""},
+		{"robot flsh x.bin", 2, `unknown command "flsh"; did you mean flash?`},
+		{"robot simulate --mode loud", 2, `mode "loud"`},
 		{"robot --nonsense", 2, "unknown flag: --nonsense"},
-		{"robot stray", 2, `unexpected "stray"`},
+		{"robot stray", 2, `unknown command "stray"; perch-tools robot --help lists the commands`},
 		{"robot --mode loud", 2, `mode "loud"`},
 		{"robot --aec both", 2, `AEC "both"`},
 		{"robot --framing 4", 2, "framing 4"},

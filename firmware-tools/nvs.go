@@ -34,8 +34,8 @@ func nvsCommand() *cobra.Command {
 		Use:   "nvs FILE",
 		Short: "Show or change the settings in a robot's NVS partition",
 		Long:  "Without --set, --ota or --delete it changes nothing.",
-		Example: `perch-tools nvs nvs.bin
-			perch-tools nvs nvs.bin --ota http://perch.local:8003/xiaozhi/ota/`,
+		Example: `perch-tools robot nvs nvs.bin
+			perch-tools robot nvs nvs.bin --ota http://perch.local:8003/xiaozhi/ota/`,
 		RunE: func(c *cobra.Command, args []string) error {
 			f.file = args[0]
 			return f.nvs(c.OutOrStdout(), c.ErrOrStderr())

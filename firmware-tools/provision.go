@@ -37,8 +37,8 @@ func provisionCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "provision",
 		Short: "Point a robot in configuration mode at an appliance",
-		Example: `perch-tools provision --wifi
-			perch-tools provision --wifi --ssid Home --password-file wifi.txt`,
+		Example: `perch-tools robot provision --wifi
+			perch-tools robot provision --wifi --ssid Home --password-file wifi.txt`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := f.check(); err != nil {
 				return err
