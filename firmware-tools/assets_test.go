@@ -13,7 +13,7 @@ import (
 	"perch/firmware-tools/simrobot"
 )
 
-// assetFile is one that holds an empty index.
+// assetFile returns an asset file with an empty index.
 func assetFile() []byte {
 	rest := make([]byte, 44, 48)
 	copy(rest, "index.json")

@@ -22,8 +22,8 @@ import (
 	"perch/ota/espimage"
 )
 
-// terminal is a serial port with a robot at its other end, which waits in its
-// loader, since a pseudo terminal has no lines to reset it by.
+// terminal returns a serial port with a robot at its other end. The robot is in its
+// loader, because a pseudo terminal has no lines for a reset.
 func terminal(t *testing.T, rom *simrobot.ROM, unplug ...*func()) (name string) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
@@ -64,13 +64,12 @@ func terminal(t *testing.T, rom *simrobot.ROM, unplug ...*func()) (name string) 
 	return name
 }
 
-// stackChan is a robot that waits in its loader, with firmware of version
-// 1.2.3.
+// stackChan is a robot in its loader, with firmware 1.2.3.
 func stackChan() simrobot.ROMOptions {
 	return simrobot.ROMOptions{Chip: 9, Stuck: true, Flash: simrobot.Flash(simrobot.Image("1.2.3", 0)), EFuse: map[uint32]uint32{0x60007050: 2 << 18}}
 }
 
-// filled is an application that does not compress to nothing.
+// filled returns an application with random content.
 func filled(version string, size int) []byte {
 	b := simrobot.Image(version, size)
 	b = b[:len(b)-32]
@@ -84,8 +83,8 @@ func filled(version string, size int) []byte {
 
 func part(flash []byte, at, size int) []byte { return flash[at : at+size] }
 
-// TestFlash: an application goes to the slot that the robot starts, and
-// nothing else changes.
+// TestFlash: an application goes to the slot that the robot starts. The rest of the
+// flash does not change.
 func TestFlash(t *testing.T) {
 	rom := simrobot.NewROM(stackChan())
 	port, app := terminal(t, rom), filled("1.3.0", 150_000)
@@ -124,7 +123,7 @@ func TestFlash(t *testing.T) {
 	}
 }
 
-// TestFlashSettings: what a robot was told is read, changed and written back.
+// TestFlashSettings: a robot's settings are read, changed and written back.
 func TestFlashSettings(t *testing.T) {
 	rom := simrobot.NewROM(stackChan())
 	port, dir := terminal(t, rom), t.TempDir()
@@ -175,7 +174,7 @@ func TestFlashCutShort(t *testing.T) {
 	}
 }
 
-// TestFlashRefused by what only the robot can tell.
+// TestFlashRefused, for causes in the robot.
 func TestFlashRefused(t *testing.T) {
 	file := writeFile(t, "app.bin", simrobot.Image("1.3.0", 0))
 	for want, change := range map[string]func(o *simrobot.ROMOptions){
@@ -211,7 +210,7 @@ func TestFlashUnplugged(t *testing.T) {
 	}
 }
 
-// TestFlashPort: what is no robot is told apart, soon and with its cure.
+// TestFlashPort: a wrong port or file is refused soon, with its cure.
 func TestFlashPort(t *testing.T) {
 	good, bad := writeFile(t, "app.bin", simrobot.Image("1.3.0", 0)), writeFile(t, "bad.bin", []byte("<html>"))
 	damaged := simrobot.Image("1.3.0", 2000)
@@ -267,14 +266,14 @@ func TestChoosePort(t *testing.T) {
 	}
 }
 
-// bigAssets has more than a sector.
+// bigAssets returns assets of more than a sector.
 func bigAssets() []byte {
 	b := append(assetFile(), make([]byte, 5000)...)
 	binary.LittleEndian.PutUint32(b[8:], uint32(len(b)-12))
 	return b
 }
 
-// TestFlashPlan: where each kind of file goes, and what is refused.
+// TestFlashPlan: the destination of each kind of file, and the refusals.
 func TestFlashPlan(t *testing.T) {
 	table, err := espimage.ParseTable(simrobot.PartitionTable())
 	if err != nil {
@@ -284,8 +283,8 @@ func TestFlashPlan(t *testing.T) {
 	robot := flashed{chip: 9, revision: 2, size: 4 << 20, table: table, starts: slot, app: espimage.App{Project: "stack-chan"}}
 	blank := robot
 	blank.table, blank.starts, blank.app, blank.noTable = nil, espimage.Partition{}, espimage.App{}, errors.New("there is no partition table")
-	stranger := robot
-	stranger.app.Project = "xiaozhi"
+	foreign := robot
+	foreign.app.Project = "xiaozhi"
 	big := robot
 	big.size, big.table = 32<<20, nil
 	big.table = append(big.table, robot.table...)
@@ -323,8 +322,8 @@ func TestFlashPlan(t *testing.T) {
 		{"app", robot, app, flashFlags{at: "assets"}, "assets is none"},
 		{"app", robot, large, flashFlags{}, "ota_0 takes 1048576: nothing is written past its end"},
 		{"app", single, app, flashFlags{boot: true}, "ota_0 0x20000"},
-		{"app", stranger, app, flashFlags{}, "the robot has firmware of the project xiaozhi"},
-		{"app", stranger, app, flashFlags{board: "m5stack-stackchan"}, "ota_0 0x20000"},
+		{"app", foreign, app, flashFlags{}, "the robot has firmware of the project xiaozhi"},
+		{"app", foreign, app, flashFlags{board: "m5stack-stackchan"}, "ota_0 0x20000"},
 		{"app", blank, app, flashFlags{}, "there is no partition table"},
 		{"app", blank, app, flashFlags{at: "ota_0"}, "there is no partition table"},
 		{"app", blank, app, flashFlags{at: "0x20000"}, "there is no partition table"},

@@ -52,15 +52,15 @@ func TestImage(t *testing.T) {
 		}
 	}
 	code, out, _ := tools("image", "--json", good)
-	var told struct {
+	var shown struct {
 		Valid                  bool
 		SHA256, Chip, Version  string
 		Segments               []struct{ Length int }
 		Length                 int
 		Signed, Hashed, Absent bool
 	}
-	if err := json.NewDecoder(bytes.NewReader([]byte(out))).Decode(&told); err != nil || code != 0 || !told.Valid || len(told.SHA256) != 64 ||
-		told.Chip != "esp32s3" || told.Version != "1.2.4" || len(told.Segments) != 1 || told.Length != 336 || !told.Hashed {
-		t.Errorf("exit %d, %+v (%v)", code, told, err)
+	if err := json.NewDecoder(bytes.NewReader([]byte(out))).Decode(&shown); err != nil || code != 0 || !shown.Valid || len(shown.SHA256) != 64 ||
+		shown.Chip != "esp32s3" || shown.Version != "1.2.4" || len(shown.Segments) != 1 || shown.Length != 336 || !shown.Hashed {
+		t.Errorf("exit %d, %+v (%v)", code, shown, err)
 	}
 }

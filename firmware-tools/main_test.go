@@ -31,8 +31,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// appliance is as much of one as a robot in manual mode needs: it answers
-// every utterance with the same ten packets.
+// appliance is a stub for a robot in manual mode: it answers every utterance with
+// the same ten packets.
 type appliance struct {
 	t      *testing.T
 	server *httptest.Server
@@ -202,7 +202,7 @@ func TestConversation(t *testing.T) {
 	}
 }
 
-// checkUpgrade holds the request against the firmware's.
+// checkUpgrade compares the request with the firmware's.
 func (a *appliance) checkUpgrade() {
 	h := a.upgrade.Header
 	for k, want := range map[string]string{
@@ -254,8 +254,8 @@ func TestManyRobots(t *testing.T) {
 	}
 }
 
-// TestWakeAndAEC opens by a wake word that is spoken, and says whose work the
-// echo is.
+// TestWakeAndAEC opens a channel by a spoken wake word, with the server's echo
+// cancellation.
 func TestWakeAndAEC(t *testing.T) {
 	a := newAppliance(t)
 	code, out, errs := tools("robot", "--ota", a.ota(), "--wake", "hi stack chan", "--aec", "server", "--firmware", "2.4")
@@ -266,8 +266,8 @@ func TestWakeAndAEC(t *testing.T) {
 	}
 }
 
-// TestEachRobotItsOwnWords: %d is the robot's number, and what has none is
-// spoken once for all.
+// TestEachRobotItsOwnWords: %d is the robot's number. A text without it is spoken
+// once for all robots.
 func TestEachRobotItsOwnWords(t *testing.T) {
 	parsed := func(args ...string) *robotFlags {
 		f := &robotFlags{}

@@ -10,7 +10,7 @@ import (
 	"perch/firmware-tools/nvs"
 )
 
-// robotSettings is the partition of a robot that was here before.
+// robotSettings returns the NVS partition of a robot.
 func robotSettings(t *testing.T) []byte {
 	t.Helper()
 	p := &nvs.Partition{}

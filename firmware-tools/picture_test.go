@@ -57,7 +57,7 @@ func TestPicture(t *testing.T) {
 	}
 }
 
-// TestCut: no line is wider than the screen, whatever is in it.
+// TestCut: no line is wider than the screen.
 func TestCut(t *testing.T) {
 	for _, c := range []struct {
 		text    string
@@ -79,7 +79,7 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// TestEveryFaceIsOneWide: a face that is not, moves what stands beside it.
+// TestEveryFaceIsOneWide: all faces have one width, or the text beside them moves.
 func TestEveryFaceIsOneWide(t *testing.T) {
 	for emotion := range features {
 		for _, p := range []picture{{emotion: emotion}, {emotion: emotion, speaking: true, yaw: 1}, {emotion: emotion, yaw: -1}} {
@@ -124,8 +124,8 @@ func TestScreenOfATerminal(t *testing.T) {
 	}
 }
 
-// TestPictureIsHeard: what is said on both sides goes to the program that
-// plays it, and all of it before the command ends.
+// TestPictureIsHeard: both voices go to the program that plays them, completely
+// before the command ends.
 func TestPictureIsHeard(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "raw")
 	l := newLoudspeaker(t.Context(), []string{"dd", "status=none", "of=" + file})
@@ -136,7 +136,7 @@ func TestPictureIsHeard(t *testing.T) {
 	if err != nil || !bytes.HasPrefix(raw, []byte{1, 0, 0xfe, 0xff, 3, 0}) || len(raw) < 2*23900 {
 		t.Errorf("%d bytes, %v", len(raw), err)
 	}
-	// Nobody waits for what does not play, nor fails for it.
+	// A program that does not play is no failure, and does not delay.
 	for _, args := range [][]string{nil, {"no-such-program"}, {"true"}} {
 		silent := newLoudspeaker(t.Context(), args)
 		for range 1000 {
@@ -179,8 +179,8 @@ func TestPlayerOf(t *testing.T) {
 	}
 }
 
-// TestPictureOfATalk: the same talk as a log and as a picture. What is played
-// goes to a program that the machine has; the one here writes it down.
+// TestPictureOfATalk: the same talk as a log and as a picture. The sound goes to a
+// program, which records it here.
 func TestPictureOfATalk(t *testing.T) {
 	a := newAppliance(t)
 	dir := t.TempDir()
@@ -219,7 +219,7 @@ func TestPictureOfATalk(t *testing.T) {
 	if exists("/dev/snd/pcmC*p") {
 		return // this machine has a device of its own, which played it
 	}
-	// 0.3 s were said, and ten packets of 60 ms answered.
+	// 0.3 s were spoken, and ten packets of 60 ms answered.
 	if raw, err := os.ReadFile(heard); err != nil || len(raw) < 2*24*(250+600) {
 		t.Errorf("%d bytes were played, %v", len(raw), err)
 	}

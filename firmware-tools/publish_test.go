@@ -14,7 +14,7 @@ import (
 	"perch/firmware-tools/simrobot"
 )
 
-// catalogue notes what it is asked, and answers as it is told to.
+// catalogue records requests, and gives a fixed answer.
 type catalogue struct {
 	asked  []string
 	upload []byte

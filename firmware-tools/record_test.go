@@ -15,8 +15,7 @@ import (
 
 const transcript = "    0.000 < {\"type\":\"hello\"}\n    1.260 * heard {\"text\":\"😊 \"}\n"
 
-// newRecorded is an appliance with a robot that is recorded, and the requests
-// it has had.
+// newRecorded returns the address of an appliance with a robot that is recorded.
 func newRecorded(t *testing.T, serve func(w http.ResponseWriter, r *http.Request)) (address string) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /api/v1/devices/a0b1c2d3e4f5/record", serve)
@@ -53,7 +52,7 @@ func TestRecordToAFile(t *testing.T) {
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("its mode is %v (%v)", info.Mode(), err)
 	}
-	// What cannot begin leaves an earlier recording as it was.
+	// A recording that cannot begin leaves an earlier one as it was.
 	if code, _, errs := tools("record", "020000000001", "--url", address, "--out", path); code != 1 || !strings.Contains(errs, "unknown robot") {
 		t.Errorf("exit %d, %s", code, errs)
 	}
@@ -66,7 +65,7 @@ func TestRecordToAFile(t *testing.T) {
 	}
 }
 
-// lineByLine is a terminal that tells of every write.
+// lineByLine is a terminal that passes on every write.
 type lineByLine chan string
 
 func (l lineByLine) Write(text []byte) (int, error) {
@@ -74,7 +73,7 @@ func (l lineByLine) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// TestRecordAsItHappens, until it is interrupted, which is no failure.
+// TestRecordAsItHappens until an interruption, which is not a failure.
 func TestRecordAsItHappens(t *testing.T) {
 	lines := make(chan string)
 	address := newRecorded(t, func(w http.ResponseWriter, r *http.Request) {
@@ -109,8 +108,8 @@ func TestRecordAsItHappens(t *testing.T) {
 	}
 }
 
-// TestRecordShowsNoControlSequences: what a robot sends must not drive the
-// terminal. A file has it as it came.
+// TestRecordShowsNoControlSequences: a robot's text must not control the terminal.
+// A file contains it as it came.
 func TestRecordShowsNoControlSequences(t *testing.T) {
 	const sent = "a\x1b[2J\x07\tb\x7f\r😊\n"
 	address := newRecorded(t, func(w http.ResponseWriter, _ *http.Request) {

@@ -76,7 +76,7 @@ func TestEarlierSpellings(t *testing.T) {
 	}
 }
 
-func TestACompletionThatIsNone(t *testing.T) {
+func TestUnknownShell(t *testing.T) {
 	for _, args := range [][]string{{"completion"}, {"completion", "tcsh"}, {"completion", "--what"}} {
 		var out bytes.Buffer
 		if code := run(t.Context(), args, &out, &out); code != 2 {
