@@ -130,7 +130,7 @@ func TestBootstrapTransport(t *testing.T) {
 	}
 }
 
-func TestUpgradeIsTold(t *testing.T) {
+func TestUpgradeIsOffered(t *testing.T) {
 	for firmware, want := range map[string]string{
 		`{"version":"1.2.4","url":"http://h/f.bin"}`:          "",
 		`{"version":"1.2.4.1","url":"http://h/f.bin"}`:        "http://h/f.bin",
@@ -146,8 +146,8 @@ func TestUpgradeIsTold(t *testing.T) {
 	}
 }
 
-// TestFlashIsSticky is what a bootstrap that leaves keys out does, in the
-// next life of the same robot.
+// TestFlashIsSticky: keys that a bootstrap leaves out keep their values, over a
+// reboot.
 func TestFlashIsSticky(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "flash.json")
 	first := newRobot(t, Options{FlashFile: file})
@@ -190,8 +190,7 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 	}
 }
 
-// TestActivation holds a robot back until its owner has come: 202 twice, a
-// failure, then 200.
+// TestActivation: a robot waits for its adoption: 202 twice, a failure, then 200.
 func TestActivation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked []string

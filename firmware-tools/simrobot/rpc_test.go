@@ -14,8 +14,7 @@ import (
 	"perch/device/xiaozhi"
 )
 
-// call has a robot answer MCP payloads, and returns its answers as they were
-// sent.
+// call sends MCP payloads to a robot, and returns its answers unchanged.
 func call(t *testing.T, o Options, payloads ...string) []string {
 	t.Helper()
 	var answers []string
@@ -118,7 +117,7 @@ func TestToolsChangeTheRobot(t *testing.T) {
 	}
 }
 
-// list walks the pages of a robot's list as a server does.
+// list reads the pages of a robot's list as a server does.
 func list(t *testing.T, o Options, withUserTools bool) (tools []device.Tool, pages int) {
 	t.Helper()
 	for cursor := ""; ; {
@@ -185,8 +184,8 @@ func TestToolList(t *testing.T) {
 	}
 }
 
-// TestWhoAToolIsFor: user-only tools are listed when asked for, marked as
-// such, and no others are.
+// TestWhoAToolIsFor: user-only tools are listed on request, and only they are
+// marked.
 func TestWhoAToolIsFor(t *testing.T) {
 	const ask, mark = `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"withUserTools":%t}}`, `"annotations":{"audience":["user"]}`
 	for with, want := range map[bool]int{true: 7, false: 0} {
@@ -197,7 +196,7 @@ func TestWhoAToolIsFor(t *testing.T) {
 	}
 }
 
-// TestCursorIsTheFirstTool of the page, not the last of the one before.
+// TestCursorIsTheFirstTool of the page, not the last of the previous page.
 func TestCursorIsTheFirstTool(t *testing.T) {
 	answer := call(t, Options{}, `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"self.robot.get_reminders"}}`)[0]
 	const first, last = `"result":{"tools":[{"name":"self.robot.get_reminders",`, `"name":"self.robot.stop_reminder"`
@@ -220,8 +219,8 @@ func TestSchemaOfHeadAngles(t *testing.T) {
 	}
 }
 
-// TestPhoto uploads for real; the main loop is busy meanwhile and the robot's
-// ears are not.
+// TestPhoto uploads to a server; meanwhile the main loop is busy, and the
+// microphone is not.
 func TestPhoto(t *testing.T) {
 	status := http.StatusOK
 	vision := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// application is one for a chip, with one segment: its description.
+// application returns an application for a chip, with one segment: its description.
 func application(version string, chip byte) string {
 	out := make([]byte, 24+8+256, 512)
 	copy(out, []byte{0xE9, 1, 2, 0x4F, 12: chip, 23: 1})
@@ -70,7 +70,7 @@ func (u *upgrader) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer(200, strings.TrimSuffix(goodReply, "}")+offer), nil
 }
 
-// notes are what an onlooker sees of upgrades.
+// notes returns an observer that records upgrades.
 func notes(to *[]string) func(Observation) {
 	return func(h Observation) {
 		switch h := h.(type) {
@@ -125,8 +125,7 @@ func TestUpgrades(t *testing.T) {
 	}
 }
 
-// TestAnUpgradeIsKept over runs by the flash file, and not before it is
-// confirmed.
+// TestAnUpgradeIsKept in the flash file over runs, but only after it is confirmed.
 func TestAnUpgradeIsKept(t *testing.T) {
 	var got []string
 	u := &upgrader{offer: "1.3", file: application("1.3", 9)}
@@ -152,7 +151,7 @@ func TestAnUpgradeIsKept(t *testing.T) {
 	}
 }
 
-// TestForceWithoutEnd wears the flash out.
+// TestForceWithoutEnd would wear the flash out.
 func TestForceWithoutEnd(t *testing.T) {
 	r := newRobot(t, Options{Upgrades: true, OTA: "http://192.0.2.7:8003/xiaozhi/ota/"})
 	u := &upgrader{offer: "1.3", file: application("1.3", 9), always: true}
