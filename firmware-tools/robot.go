@@ -214,7 +214,7 @@ func one(ctx context.Context, f *robotFlags, out lines) (err error) {
 func (f *robotFlags) show(ctx context.Context, log *liveLog, o *simrobot.Options) (end func()) {
 	log.picture = &picture{screen: command.ScreenOf(log.out.to, os.Getenv)}
 	player := playerOf(os.Getenv, exists)
-	log.line("robot", "sound", howHeard(player))
+	log.line("robot", "sound", howPlayed(player))
 	heard := newLoudspeaker(ctx, player)
 	o.Play = heard.play
 	o.Observe = func(h simrobot.Observation) {

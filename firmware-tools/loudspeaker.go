@@ -94,8 +94,8 @@ func (l *loudspeaker) close() {
 	}
 }
 
-// howHeard describes how a talk is played.
-func howHeard(player []string) string {
+// howPlayed describes how a talk is played.
+func howPlayed(player []string) string {
 	if len(player) > 0 {
 		return "played by " + player[0]
 	}
