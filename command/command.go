@@ -27,7 +27,9 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, stdout, st
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) { Help(c.OutOrStdout(), c) })
-	root.SetHelpCommand(&cobra.Command{Use: "help [COMMAND]...", Short: "Show how a command is used", Args: cobra.ArbitraryArgs, RunE: help})
+	root.SetHelpCommand(&cobra.Command{
+		Use: "help [COMMAND]...", Short: "Show how a command is used", RunE: help, Args: cobra.ArbitraryArgs, ValidArgsFunction: cobra.NoFileCompletions,
+	})
 	root.SetFlagErrorFunc(flagError)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
@@ -59,7 +61,9 @@ func prepare(c *cobra.Command) {
 	default:
 		c.Args = func(c *cobra.Command, args []string) error { return checkArguments(argumentsOf(c), args) }
 	}
-	c.ValidArgsFunction = completeArguments
+	if c.ValidArgsFunction == nil {
+		c.ValidArgsFunction = completeArguments
+	}
 }
 
 // help is the command help.

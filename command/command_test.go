@@ -192,11 +192,13 @@ func TestComplete(t *testing.T) {
 		"pick --text ":     "low high :4",
 		"completion ":      "bash zsh fish :4",
 		"show --dir ":      ":16",
-		"show --verbose -": "--dir --help --text -h :4",
+		"show --rate ":     ":4",
+		"show --verbose -": "--dir --help --rate --text -h :4",
 	} {
 		root := program()
 		c, _, _ := root.Find([]string{"show"})
 		c.Flags().String("dir", "", "`DIR` of the data")
+		c.Flags().Int("rate", 0, "samples a second")
 		var out strings.Builder
 		if _, err := Execute(t.Context(), root, append([]string{cobra.ShellCompNoDescRequestCmd}, strings.Split(args, " ")...), &out,
 			io.Discard); err != nil {

@@ -36,8 +36,7 @@ func commands() *cobra.Command {
 	for _, earlier := range []*cobra.Command{
 		flashCommand(), provisionCommand(), nvsCommand(), recordCommand(), imageCommand(), publishCommand(), assetsCommand(),
 	} {
-		earlier.Hidden = true
-		root.AddCommand(earlier)
+		root.AddCommand(command.Alias(earlier.Name(), earlier))
 	}
 	return root
 }
