@@ -128,7 +128,7 @@ func readFlashFile(name string) (flashFile, error) {
 	case kind == espimage.Application && err != nil:
 		return out, fmt.Errorf("%s would not start: %w", out.name, err)
 	case kind == espimage.Unknown, kind == espimage.ELF, kind == espimage.Archive:
-		return out, fmt.Errorf("%s is nothing that a robot has a place for: %w", out.name, err)
+		return out, fmt.Errorf("%s cannot be written to a robot: %w", out.name, err)
 	}
 	return out, nil
 }

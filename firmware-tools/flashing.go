@@ -108,7 +108,7 @@ func (s *flashing) show(p flashPlan) {
 		s.out.step("write", "%s: %#x to %#x", w.where, w.at, w.at+int64(len(w.data)))
 	}
 	if s.flags.board != "" {
-		s.out.step("board", "%s, as you say", plainText(s.flags.board))
+		s.out.step("board", "%s, by --board", plainText(s.flags.board))
 	}
 	for _, n := range p.notes {
 		s.out.step("note", "%s", n)

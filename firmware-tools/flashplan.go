@@ -82,7 +82,7 @@ func (f *flashFlags) plan(r flashed, file flashFile) (flashPlan, error) {
 		err = planWhole(&p, r, file, where)
 	case espimage.Settings:
 		if !where.partition.IsSettings() || int64(len(file.data)) != where.partition.Size {
-			err = fmt.Errorf("settings replace a whole partition of them: %s is none of %d bytes", where.name, len(file.data))
+			err = fmt.Errorf("settings replace a whole partition of settings, and %s is not one of %d bytes", where.name, len(file.data))
 		}
 	case espimage.BootLoader:
 		err = espimage.CheckBootLoader(file.data, r.target())
@@ -95,7 +95,7 @@ func (f *flashFlags) plan(r flashed, file flashFile) (flashPlan, error) {
 			err = fmt.Errorf("a partition table belongs to %#x", int64(espimage.TableOffset))
 		}
 	default:
-		err = fmt.Errorf("%s is nothing that a robot has a place for: %w", file.name, file.bad)
+		err = fmt.Errorf("%s cannot be written to a robot: %w", file.name, file.bad)
 	}
 	return p, err
 }
@@ -151,7 +151,7 @@ func (f *flashFlags) place(r flashed, file flashFile) (place, error) {
 		}
 		return placeIn(r.starts), nil
 	}
-	return place{}, fmt.Errorf("%s is nothing that a robot has a place for: %w", file.name, file.bad)
+	return place{}, fmt.Errorf("%s cannot be written to a robot: %w", file.name, file.bad)
 }
 
 func placeIn(p espimage.Partition) place {
@@ -196,7 +196,7 @@ func (f *flashFlags) planApp(p *flashPlan, r flashed, file flashFile, where plac
 	case file.bad != nil:
 		return fmt.Errorf("%s would not start: %w", file.name, file.bad)
 	case where.partition.Size == 0 || !where.partition.IsApp(): // an area without a partition has no type
-		return fmt.Errorf("an application belongs to a partition for applications, and %s is none", where.name)
+		return fmt.Errorf("an application belongs to a partition for applications, and %s is not one", where.name)
 	case file.image.Fits(t) != nil:
 		return fmt.Errorf("%s would not start: %w", file.name, file.image.Fits(t))
 	case r.app.Project != "" && r.app.Project != file.image.App.Project && f.board == "":

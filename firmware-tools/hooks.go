@@ -108,7 +108,7 @@ func (f *hooksFlags) register(c *cobra.Command) {
 func (f *hooksFlags) prepare() (err error) {
 	f.url, err = url.Parse(strings.TrimSuffix(f.address, "/"))
 	if err != nil || f.url.Scheme != "http" && f.url.Scheme != "https" || f.url.Host == "" || f.url.RawQuery != "" {
-		return command.Usagef("--url %q is no address such as http://perch.local:8003", f.address)
+		return command.Usagef("--url %q is not an address such as http://perch.local:8003", f.address)
 	}
 	if f.keyFile == "" {
 		return nil
@@ -121,7 +121,7 @@ func (f *hooksFlags) prepare() (err error) {
 		return fmt.Errorf("read the skins' key: %w", err)
 	}
 	if f.key = strings.TrimSpace(string(key)); f.key == "" || strings.ContainsAny(f.key, " \t\r\n") {
-		return fmt.Errorf("%s holds no key; it is one word, the value of skins.key", f.keyFile)
+		return fmt.Errorf("%s does not hold a key, which is one word, the value of skins.key", f.keyFile)
 	}
 	return nil
 }

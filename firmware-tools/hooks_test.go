@@ -98,7 +98,7 @@ func TestBlock(t *testing.T) {
 			t.Errorf("%q: %d %s", wrong, code, errs)
 		}
 	}
-	if code, _, errs := install(t, "claude", "--key-file", written(t, "k", "two words")); code != 1 || !strings.Contains(errs, "holds no key") {
+	if code, _, errs := install(t, "claude", "--key-file", written(t, "k", "two words")); code != 1 || !strings.Contains(errs, "does not hold a key") {
 		t.Errorf("%d %s", code, errs)
 	}
 }

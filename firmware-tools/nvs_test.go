@@ -96,7 +96,7 @@ func TestSettingsRefused(t *testing.T) {
 		{[]string{file, "--set", "ssid=x"}, 2, "is not NAMESPACE/KEY=VALUE"},
 		{[]string{file, "--set", "wifi/new=x"}, 2, "wifi/new=string:x"},
 		{[]string{file, "--set", "wifi/ssid=u8:1"}, 2, "the firmware would not see a u8"},
-		{[]string{file, "--set", "audio/output_volume=loud"}, 2, `"loud" is no i32`},
+		{[]string{file, "--set", "audio/output_volume=loud"}, 2, `"loud" is not a valid i32`},
 		{[]string{file, "--set", "wifi/a_key_of_20_letters_=string:x"}, 1, "1 to 15 bytes"},
 		{[]string{file, "--delete", "wifi/none"}, 1, "no wifi/none to delete"},
 		{[]string{file, "--ota", "perch.local"}, 2, "cannot use --ota"},

@@ -80,7 +80,7 @@ func (p *portal) ask(ctx context.Context, method, path string, body, v any) erro
 		return fmt.Errorf("the robot answered %s: %s", plainText(answer.Status), plainText(string(text[:min(len(text), 200)])))
 	}
 	if err := json.Unmarshal(text, v); err != nil {
-		return fmt.Errorf("what answers at %s is no robot in configuration mode", p.url)
+		return fmt.Errorf("the server at %s is not a robot in configuration mode", p.url)
 	}
 	return nil
 }
@@ -95,7 +95,7 @@ func (p *portal) submit(ctx context.Context, path string, form any) (outcome, er
 	var o outcome
 	err := p.ask(ctx, http.MethodPost, path, form, &o)
 	if err == nil && o.Success == nil {
-		err = fmt.Errorf("what answers at %s is no robot in configuration mode", p.url)
+		err = fmt.Errorf("the server at %s is not a robot in configuration mode", p.url)
 	}
 	return o, err
 }
@@ -108,7 +108,7 @@ func (p *portal) ota(ctx context.Context) (string, error) {
 	}
 	err := p.ask(ctx, http.MethodGet, "/advanced/config", nil, &c)
 	if err == nil && c.Power == nil { // every portal has it
-		err = fmt.Errorf("what answers at %s is no robot in configuration mode", p.url)
+		err = fmt.Errorf("the server at %s is not a robot in configuration mode", p.url)
 	}
 	return c.OTA, err
 }
@@ -118,10 +118,10 @@ func (p *portal) await(ctx context.Context) (string, error) {
 	waiting, cancel := context.WithTimeout(ctx, portalAppears)
 	defer cancel()
 	for {
-		told, err := p.ota(waiting)
+		current, err := p.ota(waiting)
 		var unreached *url.Error
 		if err == nil || !errors.As(err, &unreached) {
-			return told, err
+			return current, err
 		}
 		select {
 		case <-waiting.Done():
@@ -141,9 +141,9 @@ func (p *portal) setOTA(ctx context.Context, address string) error {
 	if err != nil {
 		return err
 	}
-	told, err := p.ota(ctx)
-	if err == nil && told != address {
-		err = fmt.Errorf("the robot was told %s, but holds %q", address, plainText(told))
+	current, err := p.ota(ctx)
+	if err == nil && current != address {
+		err = fmt.Errorf("the robot was given %s, but holds %q", address, plainText(current))
 	}
 	return err
 }
@@ -152,7 +152,7 @@ func (p *portal) setOTA(ctx context.Context, address string) error {
 func (p *portal) join(ctx context.Context, ssid, password string) error {
 	o, err := p.submit(ctx, "/submit", map[string]string{"ssid": ssid, "password": password})
 	if err == nil && !*o.Success {
-		err = fmt.Errorf("the robot could not join %q; it knows 2.4 GHz only, and the password must be right (it says: %s)", ssid, plainText(o.Error))
+		err = fmt.Errorf("the robot could not join %q; it knows 2.4 GHz only, and the password must be right (its error: %s)", ssid, plainText(o.Error))
 	}
 	return err
 }

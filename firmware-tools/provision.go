@@ -81,7 +81,7 @@ func (f *provisionFlags) provision(ctx context.Context) (err error) {
 
 func (f *provisionFlags) check() (err error) {
 	if f.page, err = url.Parse(f.portal); err != nil || f.page.Scheme != "http" || f.page.Host == "" {
-		return command.Usagef("--portal %q is no address such as %s", f.portal, portalAddress)
+		return command.Usagef("--portal %q is not an address such as %s", f.portal, portalAddress)
 	}
 	switch {
 	case f.ssid == "" && f.passwordFile != "":
@@ -110,7 +110,7 @@ func readPassword(name string) (string, error) {
 	}
 	password := strings.TrimRight(string(text), "\r\n")
 	if n := len(password); n < 8 || n > 63 || strings.ContainsAny(password, "\r\n\x00") {
-		return "", fmt.Errorf("%s holds no password of a Wi-Fi: that is one line of 8 to 63 characters", name)
+		return "", fmt.Errorf("%s does not hold the password of a Wi-Fi, which is one line of 8 to 63 characters", name)
 	}
 	return password, nil
 }

@@ -94,8 +94,8 @@ func TestProvisionRefused(t *testing.T) {
 		{[]string{"--portal", wrong, "--ssid", "Home", "--password-file", password}, 1, `could not join "Home"`},
 		{[]string{"--portal", wrong, "--ssid", "Nobody's"}, 1, "it stays in configuration mode"},
 		{[]string{"--portal", deaf.URL}, 1, `but holds ""`},
-		{[]string{"--portal", page(200, "<html>")}, 1, "no robot in configuration mode"},
-		{[]string{"--portal", page(200, `{}`)}, 1, "no robot in configuration mode"},
+		{[]string{"--portal", page(200, "<html>")}, 1, "is not a robot in configuration mode"},
+		{[]string{"--portal", page(200, `{}`)}, 1, "is not a robot in configuration mode"},
 		{[]string{"--portal", page(302, "")}, 1, "answered 302"},
 		{[]string{"--portal", page(500, "\x1b[2Jno")}, 1, "answered 500 Internal Server Error: [2Jno"},
 		{[]string{"--portal", page(404, "Nothing matches the given URI")}, 1, "no such address"},
@@ -253,7 +253,7 @@ func TestComesBack(t *testing.T) {
 		args   []string
 		stderr string
 	}{
-		{"", []string{"Xiaozhi-A1B2"}, nil, "no robot in configuration mode"},
+		{"", []string{"Xiaozhi-A1B2"}, nil, "is not a robot in configuration mode"},
 		{"join", []string{"Xiaozhi-A1B2"}, nil, "join Xiaozhi-A1B2: nmcli: Connection activation failed: (5)"},
 		{"running", []string{"Xiaozhi-A1B2"}, nil, "NetworkManager is not running"},
 		{"radio", nil, nil, "nmcli radio wifi on"},

@@ -80,7 +80,7 @@ func TestPublishRefused(t *testing.T) {
 		{[]string{good}, 2, "--board must name"},
 		{[]string{"--board", "b"}, 2, "it takes one file, not 0"},
 		{[]string{"--board", "b", good, "--percent", "10"}, 2, "go with --auto"},
-		{[]string{"--board", "b", good, "--url", "perch"}, 2, "is no address"},
+		{[]string{"--board", "b", good, "--url", "perch"}, 2, "is not an address"},
 		{[]string{"--board", "b", bad}, 1, "no firmware image"},
 		{[]string{"--board", "b", filepath.Join(t.TempDir(), "none")}, 1, "none"},
 		{[]string{"--board", "b", good, "--url", server.URL}, 1, "the signature[2J is wrong"},

@@ -38,7 +38,7 @@ func (r *reach) register(c *cobra.Command) {
 func (r *reach) request(ctx context.Context, method string, body io.Reader, query url.Values, path ...string) (*http.Request, error) {
 	u, err := url.Parse(strings.TrimSuffix(r.url, "/"))
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, command.Usagef("--url %q is no address such as http://perch.local:8003", r.url)
+		return nil, command.Usagef("--url %q is not an address such as http://perch.local:8003", r.url)
 	}
 	token, err := r.token()
 	if err != nil {

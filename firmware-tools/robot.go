@@ -138,13 +138,13 @@ func (f *robotFlags) speak(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	says := map[string][]simrobot.Sentence{macAfter(first, 0): o.Say}
+	sentences := map[string][]simrobot.Sentence{macAfter(first, 0): o.Say}
 	for i := 1; i < f.robots; i++ {
-		if says[macAfter(first, i)], err = f.sentences(ctx, i+1); err != nil {
+		if sentences[macAfter(first, i)], err = f.sentences(ctx, i+1); err != nil {
 			return err
 		}
 	}
-	o.SayAs = func(id device.ID) []simrobot.Sentence { return says[string(id)] }
+	o.SayAs = func(id device.ID) []simrobot.Sentence { return sentences[string(id)] }
 	return nil
 }
 

@@ -27,7 +27,7 @@ type member struct {
 func (o *object) UnmarshalJSON(text []byte) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	if open, err := d.Token(); err != nil || open != json.Delim('{') {
-		return errors.New("it is no object")
+		return errors.New("it is not an object")
 	}
 	*o = object{}
 	for d.More() {
@@ -93,7 +93,7 @@ func merged(settings object, block object) (object, error) {
 	hooks := object{}
 	if i := settings.at("hooks"); i >= 0 {
 		if err := json.Unmarshal(settings[i].value, &hooks); err != nil {
-			return nil, errors.New("its hooks are no object")
+			return nil, errors.New("its hooks are not an object")
 		}
 	}
 	kept := object{}

@@ -87,7 +87,7 @@ func ParseValue(t Type, text string) (Value, error) {
 	case t == Blob, t == OldBlob:
 		data, err := hex.DecodeString(text)
 		if err != nil {
-			return Value{}, fmt.Errorf("%q is no hex: %w", text, err)
+			return Value{}, fmt.Errorf("%q is not hex: %w", text, err)
 		}
 		return Value{t, data}, nil
 	case !t.isNumber():
@@ -103,7 +103,7 @@ func ParseValue(t Type, text string) (Value, error) {
 		n, err = strconv.ParseUint(text, 0, 8*t.size())
 	}
 	if err != nil {
-		return Value{}, fmt.Errorf("%q is no %v", text, t)
+		return Value{}, fmt.Errorf("%q is not a valid %v", text, t)
 	}
 	return Value{t, binary.LittleEndian.AppendUint64(nil, n)[:t.size()]}, nil
 }

@@ -39,11 +39,11 @@ func (l *Loader) Attach(ctx context.Context) error {
 	}
 	size, known := sizeOf(id)
 	if !known {
-		return fmt.Errorf("the size of the robot's flash is not known (it says %#06x): if its cable is sound, write it with Espressif's esptool", id)
+		return fmt.Errorf("the size of the robot's flash is not known (its id is %#06x): if its cable is sound, write it with Espressif's esptool", id)
 	}
 	const block, page, statusMask = 64 << 10, 256, 0xFFFF
 	if _, _, err := l.command(ctx, spiSetParams, words(0, uint32(size), block, Sector, page, statusMask), 0); err != nil {
-		return fmt.Errorf("tell the size of the flash: %w", err)
+		return fmt.Errorf("set the size of the flash: %w", err)
 	}
 	l.size = size
 	return nil

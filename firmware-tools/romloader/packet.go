@@ -27,7 +27,7 @@ func (o op) String() string {
 	names := map[op]string{
 		flashBegin: "begin to write", flashData: "write", syncUp: "answer", writeReg: "write a register", readReg: "read a register",
 		spiSetParams: "take the size of the flash", spiAttach: "attach the flash", readFlashSlow: "read the flash",
-		changeBaud: "change the speed", spiFlashMD5: "sum up the flash", getSecurityInfo: "tell of its security",
+		changeBaud: "change the speed", spiFlashMD5: "sum up the flash", getSecurityInfo: "report its security",
 	}
 	if name, known := names[o]; known {
 		return name

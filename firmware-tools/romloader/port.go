@@ -95,7 +95,7 @@ func reasonOf(name string, err error) error {
 	case code == serial.PortNotFound, errors.Is(err, fs.ErrNotExist):
 		return errors.New("there is no such port: is the robot plugged in?")
 	case code == serial.InvalidSerialPort:
-		return fmt.Errorf("it is no serial port (%w)", err)
+		return fmt.Errorf("it is not a serial port (%w)", err)
 	}
 	return err
 }

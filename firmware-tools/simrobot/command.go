@@ -157,7 +157,7 @@ func (s *session) sense(now time.Time, e xiaozhi.Event) error {
 	if s.stale && s.r.firmware.events {
 		return &reopening{opening{by: byEvent, events: []xiaozhi.Event{e}}}
 	}
-	return s.tell(now, e)
+	return s.sendEvent(now, e)
 }
 
 // idle waits without a channel, until an action opens one.

@@ -68,7 +68,7 @@ func (s *session) opened(now time.Time) error {
 		s.idleAt = now.Add(mainLoopLag)
 	}
 	for _, e := range s.firstEvents() {
-		if err := s.tell(now, e); err != nil {
+		if err := s.sendEvent(now, e); err != nil {
 			return err
 		}
 	}
@@ -100,7 +100,7 @@ func (s *session) firstEvents() []xiaozhi.Event {
 	return append(events, s.how.events...)
 }
 
-func (s *session) tell(now time.Time, e xiaozhi.Event) error {
+func (s *session) sendEvent(now time.Time, e xiaozhi.Event) error {
 	if err := s.send(now, e); err != nil {
 		return err
 	}
