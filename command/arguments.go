@@ -20,7 +20,7 @@ func bare(argument string) string { return strings.Trim(argument, "[].") }
 
 // choices returns the words that an argument may be, if its kind lists them.
 func choices(kind string) []string {
-	if kind == "" || kind != strings.ToLower(kind) {
+	if !strings.Contains(kind, "|") || kind != strings.ToLower(kind) {
 		return nil
 	}
 	return strings.Split(kind, "|")

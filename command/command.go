@@ -27,7 +27,9 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, stdout, st
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) { Help(c.OutOrStdout(), c) })
-	root.SetHelpCommand(&cobra.Command{Use: "help [COMMAND]...", Short: "Show how a command is used", Args: cobra.ArbitraryArgs, RunE: help})
+	root.SetHelpCommand(&cobra.Command{
+		Use: "help [COMMAND]...", Short: "Show how a command is used", RunE: help, Args: cobra.ArbitraryArgs, ValidArgsFunction: cobra.NoFileCompletions,
+	})
 	root.SetFlagErrorFunc(flagError)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
@@ -45,12 +47,22 @@ func prepare(c *cobra.Command) {
 	for _, each := range c.Commands() {
 		prepare(each)
 	}
-	if c.Args == nil {
+	switch {
+	case c.Args != nil:
+	case c.HasSubCommands() && !c.Runnable():
+		c.Args, c.RunE = cobra.ArbitraryArgs, unknown
+	case c.HasSubCommands():
+		c.Args = func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			return unknown(c, args)
+		}
+	default:
 		c.Args = func(c *cobra.Command, args []string) error { return checkArguments(argumentsOf(c), args) }
 	}
-	c.ValidArgsFunction = completeArguments
-	if c.HasSubCommands() && !c.Runnable() {
-		c.Args, c.RunE = cobra.ArbitraryArgs, unknown
+	if c.ValidArgsFunction == nil {
+		c.ValidArgsFunction = completeArguments
 	}
 }
 

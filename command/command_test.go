@@ -70,7 +70,8 @@ func program() *cobra.Command {
 	robot.AddCommand(each("say ROBOT TEXT..."), each("list"))
 	broken := each("broken")
 	broken.RunE = func(*cobra.Command, []string) error { return errors.New("one\ntwo") }
-	root.AddCommand(robot, each("show FILE.bin"), each("check [FILE]"), each("pick red|blue"), broken, Alias("devices", each("list")), Completion("prog"))
+	root.AddCommand(robot, each("show FILE.bin"), each("check [FILE]"), each("pick red|blue"), broken, Alias("devices", each("list")),
+		Completion("prog"))
 	return root
 }
 
@@ -191,13 +192,16 @@ func TestComplete(t *testing.T) {
 		"pick --text ":     "low high :4",
 		"completion ":      "bash zsh fish :4",
 		"show --dir ":      ":16",
-		"show --verbose -": "--dir --help --text -h :4",
+		"show --rate ":     ":4",
+		"show --verbose -": "--dir --help --rate --text -h :4",
 	} {
 		root := program()
 		c, _, _ := root.Find([]string{"show"})
 		c.Flags().String("dir", "", "`DIR` of the data")
+		c.Flags().Int("rate", 0, "samples a second")
 		var out strings.Builder
-		if _, err := Execute(t.Context(), root, append([]string{cobra.ShellCompNoDescRequestCmd}, strings.Split(args, " ")...), &out, io.Discard); err != nil {
+		if _, err := Execute(t.Context(), root, append([]string{cobra.ShellCompNoDescRequestCmd}, strings.Split(args, " ")...), &out,
+			io.Discard); err != nil {
 			t.Error(err)
 		}
 		offered := strings.Fields(out.String())

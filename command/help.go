@@ -7,27 +7,35 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // Help writes how a command is used: what it takes, what it does, its commands
 // or options, and examples.
 func Help(w io.Writer, c *cobra.Command) {
-	takes := argumentsOf(c)
-	if c.HasSubCommands() {
+	takes, commands, options := argumentsOf(c), Visible(c), false
+	c.LocalFlags().VisitAll(func(f *pflag.Flag) { options = options || f.Name != "help" })
+	switch {
+	case len(commands) > 0 && options: // it does something by itself
+		takes = []string{"[COMMAND]"}
+	case len(commands) > 0:
 		takes = []string{"COMMAND"}
+	default:
+		options = true
 	}
 	fmt.Fprintf(w, "usage: %s\n", strings.Join(append(append([]string{c.CommandPath()}, takes...), "[options]"), " "))
 	fmt.Fprintf(w, "\n%s.\n", c.Short)
 	if c.Long != "" {
 		fmt.Fprintf(w, "\n%s\n", strings.TrimSpace(c.Long))
 	}
-	if commands := Visible(c); len(commands) > 0 {
+	if len(commands) > 0 {
 		fmt.Fprintln(w, "\nCommands:")
 		for _, each := range commands {
 			fmt.Fprintf(w, "  %-*s  %s\n", widest(commands), each.Name(), each.Short)
 		}
 		fmt.Fprintf(w, "\n%s COMMAND --help shows the options of a command. Exit codes: 0 done, 1 failed, 2 wrong usage.\n", c.CommandPath())
-	} else {
+	}
+	if options {
 		fmt.Fprintf(w, "\nOptions:\n%s", c.LocalFlags().FlagUsagesWrapped(ScreenOf(w, os.Getenv).Width))
 	}
 	if examples := Examples(c); len(examples) > 0 {

@@ -39,7 +39,7 @@ func assetsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "assets FILE.bin",
 		Short:   "Have robots fetch fonts, wake words and faces from an appliance",
-		Example: "perch-tools assets faces.bin --robot kitchen --reboot",
+		Example: "perch-tools firmware assets faces.bin --robot kitchen --reboot",
 		RunE: func(c *cobra.Command, args []string) (err error) {
 			if f.robot != "" {
 				if f.robot, err = robotNamed(f.robot); err != nil {
@@ -100,11 +100,11 @@ func (f *assetsFlags) offer(ctx context.Context, file string, as shownAssets, st
 	}
 	fmt.Fprintf(stdout, "robots can download it as %s\n", as.Name)
 	if f.robot == "" {
-		fmt.Fprintln(stdout, "no robot is told of it yet: --robot names one whose channel is open")
+		fmt.Fprintln(stdout, "no robot fetches it yet: --robot names one whose channel is open")
 		return nil
 	}
 	if err := f.point(ctx, as.Name); err != nil {
-		return fmt.Errorf("it is there, but %s is not told of it: %w", f.robot, err)
+		return fmt.Errorf("it is uploaded, but %s does not fetch it: %w", f.robot, err)
 	}
 	if !f.reboot {
 		fmt.Fprintf(stdout, "%s fetches it when it next starts, within a day\n", f.robot)
@@ -115,7 +115,7 @@ func (f *assetsFlags) offer(ctx context.Context, file string, as shownAssets, st
 		return err
 	}
 	if err := send(request); err != nil {
-		return fmt.Errorf("the robot is told, but does not restart: %w", err)
+		return fmt.Errorf("the robot has the address, but does not restart: %w", err)
 	}
 	fmt.Fprintf(stdout, "%s restarts, and fetches it\n", f.robot)
 	return nil

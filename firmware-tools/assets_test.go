@@ -13,7 +13,7 @@ import (
 	"perch/firmware-tools/simrobot"
 )
 
-// assetFile is one that holds an empty index.
+// assetFile returns an asset file with an empty index.
 func assetFile() []byte {
 	rest := make([]byte, 44, 48)
 	copy(rest, "index.json")
@@ -27,13 +27,13 @@ func assetFile() []byte {
 	return append(binary.LittleEndian.AppendUint32(head, uint32(len(rest))), rest...)
 }
 
-// shelf notes what an appliance is asked, and refuses what it is told to.
-type shelf struct {
+// assetServer is an appliance that records its requests, and refuses some.
+type assetServer struct {
 	asked  []string
-	refuse string // a path's end
+	refuse string // a request whose path ends so
 }
 
-func (s *shelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *assetServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	s.asked = append(s.asked, r.Method+" "+r.URL.Path+" "+r.Header.Get("Authorization")+" "+string(body))
 	if s.refuse != "" && strings.HasSuffix(r.URL.Path, s.refuse) {
@@ -45,7 +45,7 @@ func (s *shelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func TestAssets(t *testing.T) {
 	file := writeFile(t, "de.bin", assetFile())
 	token := writeFile(t, "token", []byte("secret\n"))
-	s := &shelf{}
+	s := &assetServer{}
 	server := httptest.NewServer(s)
 	defer server.Close()
 	code, out, errs := tools("assets", file, "--check")
@@ -53,7 +53,7 @@ func TestAssets(t *testing.T) {
 		t.Errorf("exit %d %s%s", code, out, errs)
 	}
 	code, out, errs = tools("assets", file, "--url", server.URL, "--token-file", token)
-	if code != 0 || errs != "" || !strings.Contains(out, "no robot is told of it yet") {
+	if code != 0 || errs != "" || !strings.Contains(out, "no robot fetches it yet: --robot names one whose channel is open") {
 		t.Errorf("exit %d %s%s", code, out, errs)
 	}
 	code, out, errs = tools("assets", file, "--url", server.URL, "--name", "fonts.bin", "--robot", "A0:B1:C2:D3:E4:F5", "--reboot")
@@ -71,7 +71,8 @@ func TestAssets(t *testing.T) {
 	}
 	s.refuse = "/devices/a0b1c2d3e4f5/assets"
 	code, out, errs = tools("assets", file, "--url", server.URL, "--robot", "a0b1c2d3e4f5", "--reboot")
-	if code != 1 || !strings.Contains(errs, "a0b1c2d3e4f5 is not told of it: its channel is closed") || !strings.Contains(out, "robots can download it as de.bin") {
+	if code != 1 || !strings.Contains(errs, "it is uploaded, but a0b1c2d3e4f5 does not fetch it: its channel is closed") ||
+		!strings.Contains(out, "robots can download it as de.bin") {
 		t.Errorf("exit %d %s%s", code, out, errs)
 	}
 }

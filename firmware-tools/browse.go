@@ -14,8 +14,8 @@ import (
 	"perch/gateway/mdns"
 )
 
-// browseLimit is how long the link is searched; an appliance that is there
-// answers within a second.
+// browseLimit is how long the local link is searched; an appliance answers within
+// a second.
 const browseLimit = 5 * time.Second
 
 // browse finds an appliance on the local link, prints its name, and returns its
@@ -24,8 +24,8 @@ func browse(ctx context.Context, out lines) (string, error) {
 	return search(ctx, out, otaURL)
 }
 
-// browseLasting is browse for an address that a robot keeps: by name, which
-// stays when the appliance's address changes.
+// browseLasting finds the URL that a robot stores: by name, which stays when the
+// appliance's address changes.
 func browseLasting(ctx context.Context, out lines) (string, error) {
 	return search(ctx, out, lastingURL)
 }
@@ -50,8 +50,8 @@ func search(ctx context.Context, out lines, address func(mdns.Found) string) (st
 	return found, nil
 }
 
-// lastingURL is otaURL with the name in place of the address, where there is
-// one.
+// lastingURL returns otaURL with the name in place of the address, if there is a
+// name.
 func lastingURL(f mdns.Found) string {
 	by := otaURL(f)
 	u, err := url.Parse(by)
@@ -63,9 +63,9 @@ func lastingURL(f mdns.Found) string {
 	return u.String()
 }
 
-// otaURL is where a found appliance answers robots: by address, as this
-// machine may know no .local names. Empty where it told none of IPv4, the
-// only kind a robot can use.
+// otaURL returns the bootstrap URL of an appliance: by address, because this
+// machine may not resolve .local names. It is empty without an IPv4 address, the
+// only kind that a robot can use.
 func otaURL(f mdns.Found) string {
 	path := f.TXT["ota"]
 	if path == "" || !strings.HasPrefix(path, "/") {

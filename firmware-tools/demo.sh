@@ -1,7 +1,7 @@
 #!/bin/sh
-# The newcomer's conversation: the appliance on its defaults, and a robot made
-# of software that finds it, boots, talks, and comes back after the appliance
-# was killed. Nothing is left behind.
+# A first conversation: the appliance with its defaults, and a simulated robot
+# that finds it, boots, talks, and comes back after the appliance was killed.
+# Nothing is left behind.
 set -eu
 
 perch=bin/perch
@@ -29,7 +29,7 @@ if [ -t 1 ] && [ -z "${NO_COLOR:-}" ] && [ "${TERM:-dumb}" != dumb ]; then
 fi
 say() { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; }
 
-# The defaults, unless an appliance already has their ports.
+# The default ports, unless another appliance uses them.
 port=8003
 local=8004
 while curl -s -o /dev/null --max-time 1 "http://127.0.0.1:$port/" || curl -s -o /dev/null --max-time 1 "http://127.0.0.1:$local/"; do
@@ -48,14 +48,14 @@ start() {
 	done
 }
 
-# Robots browse where they can. Where no interface carries multicast they are
-# given the address.
+# Robots browse, if an interface carries multicast. Otherwise they get the
+# address.
 robot() {
 	if "$tools" robot --picture "$@" 2>"$work/robot"; then
 		return 0
 	fi
 	grep -q multicast "$work/robot" || { cat "$work/robot"; return 1; }
-	echo "(no network of this machine carries multicast: the robot is told the address)"
+	echo "(no network of this machine carries multicast: the robot gets the address)"
 	"$tools" robot --picture --ota "$url" "$@"
 }
 

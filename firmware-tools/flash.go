@@ -41,8 +41,8 @@ func flashCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "flash FILE.bin",
 		Short: "Write firmware, assets or settings to a robot over its USB cable",
-		Example: `perch-tools flash stack-chan.bin
-			perch-tools flash --save --at nvs nvs.bin`,
+		Example: `perch-tools robot flash stack-chan.bin
+			perch-tools robot flash --save --at nvs nvs.bin`,
 		RunE: func(c *cobra.Command, args []string) error {
 			f.file = args[0]
 			switch {
@@ -128,7 +128,7 @@ func readFlashFile(name string) (flashFile, error) {
 	case kind == espimage.Application && err != nil:
 		return out, fmt.Errorf("%s would not start: %w", out.name, err)
 	case kind == espimage.Unknown, kind == espimage.ELF, kind == espimage.Archive:
-		return out, fmt.Errorf("%s is nothing that a robot has a place for: %w", out.name, err)
+		return out, fmt.Errorf("%s cannot be written to a robot: %w", out.name, err)
 	}
 	return out, nil
 }
@@ -163,7 +163,8 @@ func choosePort(ports []romloader.Found, named string) (romloader.Found, error) 
 	}
 	switch len(likely) {
 	case 0:
-		return romloader.Found{}, errors.New("no robot is plugged in: it takes a USB cable with data lines, and a robot that is on. --port names a port that is not found")
+		return romloader.Found{}, errors.New("no robot is plugged in: it takes a USB cable with data lines, and a robot that is on. --port names a " +
+			"port that is not found")
 	case 1:
 		return likely[0], nil
 	}

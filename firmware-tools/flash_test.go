@@ -22,8 +22,8 @@ import (
 	"perch/ota/espimage"
 )
 
-// terminal is a serial port with a robot at its other end, which waits in its
-// loader, since a pseudo terminal has no lines to reset it by.
+// terminal returns a serial port with a robot at its other end. The robot is in its
+// loader, because a pseudo terminal has no lines for a reset.
 func terminal(t *testing.T, rom *simrobot.ROM, unplug ...*func()) (name string) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
@@ -64,13 +64,12 @@ func terminal(t *testing.T, rom *simrobot.ROM, unplug ...*func()) (name string) 
 	return name
 }
 
-// stackChan is a robot that waits in its loader, with firmware of version
-// 1.2.3.
+// stackChan is a robot in its loader, with firmware 1.2.3.
 func stackChan() simrobot.ROMOptions {
 	return simrobot.ROMOptions{Chip: 9, Stuck: true, Flash: simrobot.Flash(simrobot.Image("1.2.3", 0)), EFuse: map[uint32]uint32{0x60007050: 2 << 18}}
 }
 
-// filled is an application that does not compress to nothing.
+// filled returns an application with random content.
 func filled(version string, size int) []byte {
 	b := simrobot.Image(version, size)
 	b = b[:len(b)-32]
@@ -84,8 +83,8 @@ func filled(version string, size int) []byte {
 
 func part(flash []byte, at, size int) []byte { return flash[at : at+size] }
 
-// TestFlash: an application goes to the slot that the robot starts, and
-// nothing else changes.
+// TestFlash: an application goes to the slot that the robot starts. The rest of the
+// flash does not change.
 func TestFlash(t *testing.T) {
 	rom := simrobot.NewROM(stackChan())
 	port, app := terminal(t, rom), filled("1.3.0", 150_000)
@@ -94,7 +93,8 @@ func TestFlash(t *testing.T) {
 	if code != 0 || errs != "" || rom.Writes() != 0 || !bytes.Equal(rom.Flash(), before) {
 		t.Fatalf("exit %d %s%s", code, out, errs)
 	}
-	for _, line := range []string{"chip      esp32s3, revision 0.2, 4 MB of flash", "starts    ota_0: stack-chan 1.2.3", "file      stack-chan 1.3.0 for esp32s3, 150",
+	for _, line := range []string{"chip      esp32s3, revision 0.2, 4 MB of flash", "starts    ota_0: stack-chan 1.2.3",
+		"file      stack-chan 1.3.0 for esp32s3, 150",
 		"write     ota_0: 0x20000 to 0x44", "nothing is written", "restart   the robot yourself"} {
 		if !strings.Contains(out, line) {
 			t.Errorf("it does not say %q:\n%s", line, out)
@@ -105,12 +105,14 @@ func TestFlash(t *testing.T) {
 	if code != 0 || errs != "" || !strings.Contains(out, "verified  its flash holds what was written") {
 		t.Fatalf("exit %d %s%s", code, out, errs)
 	}
-	if !bytes.Equal(part(after, 0x20000, len(app)), app) || !bytes.Equal(after[:0x20000], before[:0x20000]) || !bytes.Equal(after[0x120000:], before[0x120000:]) {
+	if !bytes.Equal(part(after, 0x20000, len(app)), app) || !bytes.Equal(after[:0x20000], before[:0x20000]) ||
+		!bytes.Equal(after[0x120000:], before[0x120000:]) {
 		t.Error("the flash holds something else")
 	}
 	code, out, errs = tools("flash", file, "--port", port, "--at", "ota_1", "--boot")
 	after = rom.Flash()
-	if code != 0 || errs != "" || !strings.Contains(out, "write     otadata: 0xd000 to 0xf000") || !strings.Contains(out, "note      the robot then starts ota_1") {
+	if code != 0 || errs != "" || !strings.Contains(out, "write     otadata: 0xd000 to 0xf000") ||
+		!strings.Contains(out, "note      the robot then starts ota_1") {
 		t.Fatalf("exit %d %s%s", code, out, errs)
 	}
 	if !bytes.Equal(part(after, 0x120000, len(app)), app) || after[0xD000] != 2 || !bytes.Equal(after[:0xD000], before[:0xD000]) {
@@ -121,7 +123,7 @@ func TestFlash(t *testing.T) {
 	}
 }
 
-// TestFlashSettings: what a robot was told is read, changed and written back.
+// TestFlashSettings: a robot's settings are read, changed and written back.
 func TestFlashSettings(t *testing.T) {
 	rom := simrobot.NewROM(stackChan())
 	port, dir := terminal(t, rom), t.TempDir()
@@ -162,15 +164,17 @@ func TestFlashCutShort(t *testing.T) {
 	rom := simrobot.NewROM(o)
 	port, file := terminal(t, rom), writeFile(t, "app.bin", filled("1.3.0", 250_000))
 	_, err := command.Execute(ctx, commands(), []string{"flash", file, "--port", port}, io.Discard, io.Discard)
-	if err == nil || !strings.Contains(err.Error(), "interrupted: write the flash at 0x20000: you stopped it; ota_0 is half written") || strings.Contains(err.Error(), "context") {
+	if err == nil || !strings.Contains(err.Error(), "interrupted: write the flash at 0x20000: you stopped it; ota_0 is half written") ||
+		strings.Contains(err.Error(), "context") {
 		t.Fatal(err)
 	}
-	if code, out, errs := tools("flash", file, "--port", port); code != 0 || !strings.Contains(out, "starts    ota_0: stack-chan 1.3.0") || !strings.Contains(out, "verified") {
+	if code, out, errs := tools("flash", file, "--port", port); code != 0 || !strings.Contains(out, "starts    ota_0: stack-chan 1.3.0") ||
+		!strings.Contains(out, "verified") {
 		t.Errorf("exit %d %s%s", code, out, errs)
 	}
 }
 
-// TestFlashRefused by what only the robot can tell.
+// TestFlashRefused, for causes in the robot.
 func TestFlashRefused(t *testing.T) {
 	file := writeFile(t, "app.bin", simrobot.Image("1.3.0", 0))
 	for want, change := range map[string]func(o *simrobot.ROMOptions){
@@ -200,12 +204,13 @@ func TestFlashUnplugged(t *testing.T) {
 	rom := simrobot.NewROM(o)
 	port := terminal(t, rom, &unplug)
 	code, _, errs := tools("flash", writeFile(t, "app.bin", simrobot.Image("1.3.0", 9000)), "--port", port)
-	if code != 1 || !strings.Contains(errs, "the port is gone: the robot was unplugged, or has lost power; ota_0 is half written, and must be flashed again") {
+	if code != 1 || !strings.Contains(errs, "the port is gone: the robot was unplugged, or has lost power; ota_0 is half written, and must be "+
+		"flashed again") {
 		t.Errorf("exit %d %s", code, errs)
 	}
 }
 
-// TestFlashPort: what is no robot is told apart, soon and with its cure.
+// TestFlashPort: a wrong port or file is refused soon, with its cure.
 func TestFlashPort(t *testing.T) {
 	good, bad := writeFile(t, "app.bin", simrobot.Image("1.3.0", 0)), writeFile(t, "bad.bin", []byte("<html>"))
 	damaged := simrobot.Image("1.3.0", 2000)
@@ -217,8 +222,8 @@ func TestFlashPort(t *testing.T) {
 		want string
 	}{
 		{[]string{good, "--port", filepath.Join(t.TempDir(), "ttyACM0")}, 1, "there is no such port: is the robot plugged in?"},
-		{[]string{good, "--port", good}, 1, "it is no serial port"},
-		{[]string{bad}, 1, "nothing that a robot has a place for"},
+		{[]string{good, "--port", good}, 1, "it is not a serial port"},
+		{[]string{bad}, 1, "cannot be written to a robot"},
 		{[]string{writeFile(t, "empty.bin", nil)}, 1, "the file is empty"},
 		{[]string{writeFile(t, "damaged.bin", damaged)}, 1, "damaged.bin would not start: the image's checksum"},
 		{[]string{writeFile(t, "cut.bin", cut[:1500])}, 1, "it was not copied whole"},
@@ -236,7 +241,8 @@ func TestFlashPort(t *testing.T) {
 }
 
 func TestChoosePort(t *testing.T) {
-	robot, other := romloader.Found{Name: "/dev/ttyACM0", Robot: true, USB: true}, romloader.Found{Name: "/dev/ttyACM1", Robot: true, Device: "Espressif"}
+	robot, other := romloader.Found{Name: "/dev/ttyACM0", Robot: true, USB: true}, romloader.Found{Name: "/dev/ttyACM1", Robot: true,
+		Device: "Espressif"}
 	stick, adapter := romloader.Found{Name: "/dev/ttyUSB0", Device: "Silicon Labs CP2102N"}, romloader.Found{Name: "/dev/ttyUSB1"}
 	for _, c := range []struct {
 		ports []romloader.Found
@@ -260,14 +266,14 @@ func TestChoosePort(t *testing.T) {
 	}
 }
 
-// bigAssets has more than a sector.
+// bigAssets returns assets of more than a sector.
 func bigAssets() []byte {
 	b := append(assetFile(), make([]byte, 5000)...)
 	binary.LittleEndian.PutUint32(b[8:], uint32(len(b)-12))
 	return b
 }
 
-// TestFlashPlan: where each kind of file goes, and what is refused.
+// TestFlashPlan: the destination of each kind of file, and the refusals.
 func TestFlashPlan(t *testing.T) {
 	table, err := espimage.ParseTable(simrobot.PartitionTable())
 	if err != nil {
@@ -277,8 +283,8 @@ func TestFlashPlan(t *testing.T) {
 	robot := flashed{chip: 9, revision: 2, size: 4 << 20, table: table, starts: slot, app: espimage.App{Project: "stack-chan"}}
 	blank := robot
 	blank.table, blank.starts, blank.app, blank.noTable = nil, espimage.Partition{}, espimage.App{}, errors.New("there is no partition table")
-	stranger := robot
-	stranger.app.Project = "xiaozhi"
+	foreign := robot
+	foreign.app.Project = "xiaozhi"
 	big := robot
 	big.size, big.table = 32<<20, nil
 	big.table = append(big.table, robot.table...)
@@ -309,15 +315,15 @@ func TestFlashPlan(t *testing.T) {
 		{"app", robot, app, flashFlags{at: "0x10000"}, "there is no partition at 0x10000"},
 		{"app", robot, app, flashFlags{at: "-4096"}, "there is no partition at"},
 		{"app", robot, app, flashFlags{at: "nvs"}, "--all allows it"},
-		{"app", robot, app, flashFlags{at: "nvs", all: true}, "nvs is none"},
+		{"app", robot, app, flashFlags{at: "nvs", all: true}, "nvs is not one"},
 		{"app", robot, app, flashFlags{at: "0"}, "written to the boot loader, on which"},
-		{"app", robot, app, flashFlags{at: "0", all: true}, "the boot loader is none"},
-		{"app", robot, app, flashFlags{at: "0x8000", all: true}, "the partition table is none"},
-		{"app", robot, app, flashFlags{at: "assets"}, "assets is none"},
+		{"app", robot, app, flashFlags{at: "0", all: true}, "the boot loader is not one"},
+		{"app", robot, app, flashFlags{at: "0x8000", all: true}, "the partition table is not one"},
+		{"app", robot, app, flashFlags{at: "assets"}, "assets is not one"},
 		{"app", robot, large, flashFlags{}, "ota_0 takes 1048576: nothing is written past its end"},
 		{"app", single, app, flashFlags{boot: true}, "ota_0 0x20000"},
-		{"app", stranger, app, flashFlags{}, "the robot has firmware of the project xiaozhi"},
-		{"app", stranger, app, flashFlags{board: "m5stack-stackchan"}, "ota_0 0x20000"},
+		{"app", foreign, app, flashFlags{}, "the robot has firmware of the project xiaozhi"},
+		{"app", foreign, app, flashFlags{board: "m5stack-stackchan"}, "ota_0 0x20000"},
 		{"app", blank, app, flashFlags{}, "there is no partition table"},
 		{"app", blank, app, flashFlags{at: "ota_0"}, "there is no partition table"},
 		{"app", blank, app, flashFlags{at: "0x20000"}, "there is no partition table"},

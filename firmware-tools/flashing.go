@@ -42,7 +42,7 @@ func (s *flashing) run(ctx context.Context, file flashFile) error {
 	return errors.Join(err, s.restart(ctx))
 }
 
-// look finds out what the robot is, and what its flash is divided into.
+// look reads the robot's chip and its partition table.
 func (s *flashing) look(ctx context.Context) (r flashed, err error) {
 	l := s.loader
 	if err := locked(l.Security()); err != nil {
@@ -67,13 +67,13 @@ func (s *flashing) look(ctx context.Context) (r flashed, err error) {
 		err = fmt.Errorf("the robot's partition table speaks of %d bytes of flash, and it has %d", r.table.End(), r.size)
 	}
 	if err != nil {
-		r.noTable = fmt.Errorf("what lies where in this robot is not known: %w; a merged image of its board, with --all, sets it up anew", err)
+		r.noTable = fmt.Errorf("the robot's partitions are not known: %w; a merged image of its board, with --all, sets it up again", err)
 		return r, nil
 	}
 	return r, s.running(ctx, &r)
 }
 
-// running finds out what the robot starts, and what that is.
+// running reads which partition the robot starts, and its application.
 func (s *flashing) running(ctx context.Context, r *flashed) error {
 	var records [2][]byte
 	if choice, is := r.table.Choice(); is {
@@ -108,7 +108,7 @@ func (s *flashing) show(p flashPlan) {
 		s.out.step("write", "%s: %#x to %#x", w.where, w.at, w.at+int64(len(w.data)))
 	}
 	if s.flags.board != "" {
-		s.out.step("board", "%s, as you say", plainText(s.flags.board))
+		s.out.step("board", "%s, by --board", plainText(s.flags.board))
 	}
 	for _, n := range p.notes {
 		s.out.step("note", "%s", n)
@@ -122,7 +122,8 @@ func (s *flashing) write(ctx context.Context, p flashPlan) error {
 		err := s.loader.Write(ctx, w.at, w.data, func(n int) { b.At(int64(n)) })
 		b.End()
 		if err != nil {
-			return fmt.Errorf("%w; %s is half written, and must be flashed again before the robot works: the same command goes on where this one stopped. Nothing else in the robot was touched", err, w.where)
+			return fmt.Errorf("%w; %s is half written, and must be flashed again before the robot works: the same command goes on where this one stopped. "+
+				"Nothing else in the robot was touched", err, w.where)
 		}
 	}
 	s.out.step("verified", "its flash holds what was written")

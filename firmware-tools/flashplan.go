@@ -11,64 +11,66 @@ import (
 	"perch/ota/espimage"
 )
 
-// flashed is what is known of a robot before anything is written to it.
+// flashed is the state of a robot before it is written to.
 type flashed struct {
 	chip       espimage.Chip
 	revision   int
-	bootLoader int64 // where its chip looks for one
+	bootLoader int64 // address at which its chip expects one
 	size       int64 // of its flash
 	table      espimage.Table
-	noTable    error              // why there is none
-	starts     espimage.Partition // that it starts next; without a size where there is none
-	app        espimage.App       // in that
+	noTable    error              // why the table is missing
+	starts     espimage.Partition // that it starts next; its size is 0 if there is none
+	app        espimage.App       // in starts
 }
 
-// flashFile is a file that is to be written, and what it is.
+// flashFile is a file to be written.
 type flashFile struct {
 	name  string
 	data  []byte
 	image espimage.Image
-	bad   error // why no robot would run it; of all but applications it always is something
+	bad   error // why a robot would not run it; set for all kinds but applications
 }
 
-// write is one stretch of flash that is written.
+// write is a range of flash that is written.
 type write struct {
 	where string // for people: "ota_0", "otadata"
 	at    int64
 	data  []byte
 }
 
-// flashPlan is what is written to a robot, in this order, and what is to be
-// known of it.
+// flashPlan lists what is written to a robot, in this order, with notes for the
+// user.
 type flashPlan struct {
 	what   string
 	writes []write
 	notes  []string
 }
 
-// place is where something is written: a partition, or what lies before them.
+// place is a destination in flash: a partition, or an area before them.
 type place struct {
 	name      string
 	at, limit int64 // limit bytes may be written from there
 	partition espimage.Partition
-	system    bool // the boot loader, the partition table, settings, or all of it
+	system    bool // the boot loader, the partition table, settings, or the whole flash
 }
 
-// plan decides where a file goes, and refuses what the robot would not live
-// with.
+// plan decides where a file goes, and refuses what would break the robot.
 func (f *flashFlags) plan(r flashed, file flashFile) (flashPlan, error) {
 	where, err := f.place(r, file)
 	if err != nil {
 		return flashPlan{}, err
 	}
 	if where.system && !f.all {
-		return flashPlan{}, fmt.Errorf("%s (%s) would be written to %s, on which the robot depends; if that is meant, --all allows it", file.name, file.image.Kind, where.name)
+		return flashPlan{}, fmt.Errorf("%s (%s) would be written to %s, on which the robot depends; if that is meant, --all allows it", file.name,
+			file.image.Kind, where.name)
 	}
 	if int64(len(file.data)) > where.limit {
-		return flashPlan{}, fmt.Errorf("%s has %d bytes, and %s takes %d: nothing is written past its end", file.name, len(file.data), where.name, where.limit)
+		return flashPlan{}, fmt.Errorf("%s has %d bytes, and %s takes %d: nothing is written past its end", file.name, len(file.data), where.name,
+			where.limit)
 	}
 	if where.at+int64(len(file.data)) > romloader.Reach {
-		return flashPlan{}, fmt.Errorf("%s would end beyond the first 16 MB of flash, which is as far as the loader in the robot's chip reaches; Espressif's esptool writes there", file.name)
+		return flashPlan{}, fmt.Errorf("%s would end beyond the first 16 MB of flash, which is as far as the loader in the robot's chip reaches; "+
+			"Espressif's esptool writes there", file.name)
 	}
 	p := flashPlan{what: file.describe(), writes: []write{{where.name, where.at, file.data}}}
 	switch file.image.Kind {
@@ -80,7 +82,7 @@ func (f *flashFlags) plan(r flashed, file flashFile) (flashPlan, error) {
 		err = planWhole(&p, r, file, where)
 	case espimage.Settings:
 		if !where.partition.IsSettings() || int64(len(file.data)) != where.partition.Size {
-			err = fmt.Errorf("settings replace a whole partition of them: %s is none of %d bytes", where.name, len(file.data))
+			err = fmt.Errorf("settings replace a whole partition of settings, and %s is not one of %d bytes", where.name, len(file.data))
 		}
 	case espimage.BootLoader:
 		err = espimage.CheckBootLoader(file.data, r.target())
@@ -93,7 +95,7 @@ func (f *flashFlags) plan(r flashed, file flashFile) (flashPlan, error) {
 			err = fmt.Errorf("a partition table belongs to %#x", int64(espimage.TableOffset))
 		}
 	default:
-		err = fmt.Errorf("%s is nothing that a robot has a place for: %w", file.name, file.bad)
+		err = fmt.Errorf("%s cannot be written to a robot: %w", file.name, file.bad)
 	}
 	return p, err
 }
@@ -109,8 +111,8 @@ func (file flashFile) describe() string {
 	return fmt.Sprintf("%s, %d bytes", file.image.Kind, len(file.data))
 }
 
-// place finds where a file goes: where --at says, or where one of its kind
-// belongs.
+// place returns the destination of a file: that of --at, or the usual one of its
+// kind.
 func (f *flashFlags) place(r flashed, file flashFile) (place, error) {
 	whole := place{name: "the whole flash", limit: r.size, system: true}
 	loader := place{name: "the boot loader", at: r.bootLoader, limit: espimage.TableOffset - r.bootLoader, system: true}
@@ -149,7 +151,7 @@ func (f *flashFlags) place(r flashed, file flashFile) (place, error) {
 		}
 		return placeIn(r.starts), nil
 	}
-	return place{}, fmt.Errorf("%s is nothing that a robot has a place for: %w", file.name, file.bad)
+	return place{}, fmt.Errorf("%s cannot be written to a robot: %w", file.name, file.bad)
 }
 
 func placeIn(p espimage.Partition) place {
@@ -186,20 +188,20 @@ func (r flashed) placeAt(address int64) (place, error) {
 	return placeIn(p), nil
 }
 
-// planApp checks an application, and has the robot start it where it is asked
-// to.
+// planApp checks an application, and has the robot start it if --boot is given.
 func (f *flashFlags) planApp(p *flashPlan, r flashed, file flashFile, where place) error {
 	t := r.target()
 	t.Slot = where.limit
 	switch {
 	case file.bad != nil:
 		return fmt.Errorf("%s would not start: %w", file.name, file.bad)
-	case where.partition.Size == 0 || !where.partition.IsApp(): // of what is no partition there is no type
-		return fmt.Errorf("an application belongs to a partition for applications, and %s is none", where.name)
+	case where.partition.Size == 0 || !where.partition.IsApp(): // an area without a partition has no type
+		return fmt.Errorf("an application belongs to a partition for applications, and %s is not one", where.name)
 	case file.image.Fits(t) != nil:
 		return fmt.Errorf("%s would not start: %w", file.name, file.image.Fits(t))
 	case r.app.Project != "" && r.app.Project != file.image.App.Project && f.board == "":
-		return fmt.Errorf("the robot has firmware of the project %s, and %s is of %s: an image does not tell its board, and that of another board does not work. If it was built for this robot, say so with --board BOARD",
+		return fmt.Errorf("the robot has firmware of the project %s, and %s is of %s: an image does not name its board, and an image of another board "+
+			"does not work. If it was built for this robot, confirm it with --board BOARD",
 			r.app.Project, file.name, file.image.App.Project)
 	}
 	choice, has := r.table.Choice()
@@ -237,21 +239,25 @@ func planWhole(p *flashPlan, r flashed, file flashFile, where place) error {
 	}
 	for _, part := range table {
 		if part.IsSettings() && part.Offset < int64(len(file.data)) {
-			p.notes = append(p.notes, fmt.Sprintf("%s goes with it: the robot forgets its Wi-Fi, its appliance and who it is (`perch-tools flash --save --at %s FILE` keeps a copy)", part.Name, part.Name))
+			p.notes = append(p.notes, fmt.Sprintf("%s goes with it: the robot forgets its Wi-Fi, its appliance and who it is (`perch-tools flash --save "+
+				"--at %s FILE` keeps a copy)", part.Name, part.Name))
 		}
 	}
 	return nil
 }
 
-// locked refuses robots whose locks what is written would not pass.
+// locked refuses robots whose security settings would reject what is written.
 func locked(s romloader.Security) error {
 	switch {
 	case s.Download:
-		return errors.New("the robot is in secure download mode: its loader neither tells what lies where in its flash nor what was written, so nothing is written from here; its maker's tools may")
+		return errors.New("the robot is in secure download mode: its loader does not read its flash, so that nothing could be verified, and nothing is " +
+			"written; the maker's tools may work")
 	case s.Encrypted:
-		return errors.New("the robot's flash is encrypted, with a key that only its chip has: what is written from here it would not understand. It takes upgrades over the network: perch-tools publish")
+		return errors.New("the robot's flash is encrypted, with a key that only its chip has: it could not read what is written here. It takes " +
+			"upgrades over the network: perch-tools publish")
 	case s.Boot:
-		return errors.New("the robot starts only what its maker has signed (secure boot), and what is written over USB could leave it with nothing to start. It takes upgrades over the network: perch-tools publish")
+		return errors.New("the robot starts only firmware that its maker has signed (secure boot), and a write over USB could leave it without any. It " +
+			"takes upgrades over the network: perch-tools publish")
 	}
 	return nil
 }

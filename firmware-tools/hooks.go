@@ -74,7 +74,7 @@ func hooksSendCommand(f *hooksFlags) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "send state|permission",
 		Short: "Send an agent's event to the appliance; the hooks run this command",
-		Args:  cobra.ArbitraryArgs, // and not checked before, for they could fail
+		Args:  cobra.ArbitraryArgs, // sendHook checks them: a failure here must not end with 2
 		RunE: func(c *cobra.Command, args []string) error {
 			err := f.prepare()
 			if err == nil {
@@ -108,7 +108,7 @@ func (f *hooksFlags) register(c *cobra.Command) {
 func (f *hooksFlags) prepare() (err error) {
 	f.url, err = url.Parse(strings.TrimSuffix(f.address, "/"))
 	if err != nil || f.url.Scheme != "http" && f.url.Scheme != "https" || f.url.Host == "" || f.url.RawQuery != "" {
-		return command.Usagef("--url %q is no address such as http://perch.local:8003", f.address)
+		return command.Usagef("--url %q is not an address such as http://perch.local:8003", f.address)
 	}
 	if f.keyFile == "" {
 		return nil
@@ -121,7 +121,7 @@ func (f *hooksFlags) prepare() (err error) {
 		return fmt.Errorf("read the skins' key: %w", err)
 	}
 	if f.key = strings.TrimSpace(string(key)); f.key == "" || strings.ContainsAny(f.key, " \t\r\n") {
-		return fmt.Errorf("%s holds no key; it is one word, the value of skins.key", f.keyFile)
+		return fmt.Errorf("%s does not hold a key, which is one word, the value of skins.key", f.keyFile)
 	}
 	return nil
 }
@@ -143,8 +143,8 @@ func (f *hooksFlags) install(agent codingAgent, stdout, stderr io.Writer) error 
 	return err
 }
 
-// merge writes hooks into the agent's settings, in place of those of earlier;
-// without any it removes these.
+// merge writes hooks into the agent's settings, in place of earlier ones. A nil
+// block removes them.
 func (f *hooksFlags) merge(agent codingAgent, block object, stdout, stderr io.Writer) error {
 	file, err := f.file(agent)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// install runs the command and returns what it says.
+// install runs hooks install.
 func install(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -40,7 +40,7 @@ func content(t *testing.T, file string) string {
 	return string(text)
 }
 
-// hooked are the hooks of a block, by event: their URL or command.
+// hooked returns the hooks of a block, by event: their URL or command.
 func hooked(t *testing.T, text string) map[string][]string {
 	t.Helper()
 	var s struct {
@@ -62,7 +62,7 @@ func hooked(t *testing.T, text string) map[string][]string {
 	return all
 }
 
-// remove runs the command and returns what it says.
+// remove runs hooks remove.
 func remove(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -70,9 +70,9 @@ func remove(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), errs.String()
 }
 
-// TestBlock: what is printed, for an appliance on this machine and for another. A
-// command that finds nobody is silent; a hook by HTTP would tell of an error at
-// each event while the appliance is down.
+// TestBlock: the printed hooks, for an appliance on this machine and on another.
+// Hooks are commands: they are silent while the appliance is down. A hook by HTTP
+// would show an error at each event.
 func TestBlock(t *testing.T) {
 	key := written(t, "my key", "sesame-opens\n")
 	for _, url := range []string{"http://127.0.0.1:23333/", "http://perch.local:8003"} {
@@ -92,25 +92,26 @@ func TestBlock(t *testing.T) {
 			}
 		}
 	}
-	for _, wrong := range [][]string{{}, {"emacs"}, {"claude", "codex"}, {"claude", "--url", "perch.local"}, {"claude", "--url", "ftp://x"}, {"claude", "--nope"}} {
-		if code, _, says := install(t, wrong...); code != 2 || strings.Count(says, "\n") != 1 {
-			t.Errorf("%q: %d %s", wrong, code, says)
+	for _, wrong := range [][]string{{}, {"emacs"}, {"claude", "codex"}, {"claude", "--url", "perch.local"}, {"claude", "--url", "ftp://x"},
+		{"claude", "--nope"}} {
+		if code, _, errs := install(t, wrong...); code != 2 || strings.Count(errs, "\n") != 1 {
+			t.Errorf("%q: %d %s", wrong, code, errs)
 		}
 	}
-	if code, _, says := install(t, "claude", "--key-file", written(t, "k", "two words")); code != 1 || !strings.Contains(says, "holds no key") {
-		t.Errorf("%d %s", code, says)
+	if code, _, errs := install(t, "claude", "--key-file", written(t, "k", "two words")); code != 1 || !strings.Contains(errs, "does not hold a key") {
+		t.Errorf("%d %s", code, errs)
 	}
 }
 
-// TestCodex: its hooks lie in a file of their own, are commands without exception
-// since another kind has it refuse the file, and say whose they are.
+// TestCodex: Codex has a file for hooks. All of them are commands, because it
+// refuses a file with another kind, and they name the agent.
 func TestCodex(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "codex")
 	t.Setenv("CODEX_HOME", dir)
-	code, out, says := install(t, "codex", "--write")
+	code, out, errs := install(t, "codex", "--write")
 	file := filepath.Join(dir, "hooks.json")
-	if code != 0 || says != "" || !strings.Contains(out, file) || !strings.Contains(out, "/hooks") {
-		t.Fatalf("%d %s %s", code, out, says)
+	if code != 0 || errs != "" || !strings.Contains(out, file) || !strings.Contains(out, "/hooks") {
+		t.Fatalf("%d %s %s", code, out, errs)
 	}
 	text := content(t, file)
 	var whole map[string]map[string][]struct {
@@ -134,7 +135,8 @@ func TestCodex(t *testing.T) {
 		}
 	}
 	slices.Sort(events)
-	if got := strings.Join(events, " "); got != "Interrupt PermissionRequest PostToolUse PreCompact PreToolUse SessionEnd SessionStart Stop SubagentStart SubagentStop UserPromptSubmit" {
+	if got := strings.Join(events, " "); got != "Interrupt PermissionRequest PostToolUse PreCompact PreToolUse SessionEnd SessionStart Stop "+
+		"SubagentStart SubagentStop UserPromptSubmit" {
 		t.Errorf("events are %s", got)
 	}
 	t.Setenv("CODEX_HOME", "")
@@ -144,29 +146,29 @@ func TestCodex(t *testing.T) {
 	}
 }
 
-// TestRemove: ours go, those that an older version has installed too, and all else
-// stays as it is.
+// TestRemove: our hooks are removed, those of an older version, too. All else stays
+// as it is.
 func TestRemove(t *testing.T) {
 	for name, before := range map[string]string{"settings of theirs": theirs, "none": `{"model": "x"}`, "empty ones": `{"hooks": {}}`} {
 		file := written(t, "settings.json", before)
-		if code, _, says := install(t, "claude", "--write", "--settings", file); code != 0 {
-			t.Fatal(says)
+		if code, _, errs := install(t, "claude", "--write", "--settings", file); code != 0 {
+			t.Fatal(errs)
 		}
-		code, out, says := remove(t, "claude", "--settings", file)
+		code, out, errs := remove(t, "claude", "--settings", file)
 		want := before
 		if name == "empty ones" {
 			want = `{}`
 		}
-		if code != 0 || says != "" || !strings.Contains(out, ".bak") || !same([]byte(content(t, file)), []byte(want)) {
-			t.Errorf("%s: %d %s %s\n%s", name, code, out, says, content(t, file))
+		if code != 0 || errs != "" || !strings.Contains(out, ".bak") || !same([]byte(content(t, file)), []byte(want)) {
+			t.Errorf("%s: %d %s %s\n%s", name, code, out, errs, content(t, file))
 		}
 		if code, out, _ := remove(t, "claude", "--settings", file); code != 0 || !strings.Contains(out, "none of Perch's") || strings.Contains(out, "bak") {
 			t.Errorf("%s, a second time: %d %s", name, code, out)
 		}
 	}
 	old := written(t, "settings.json", `{"hooks":{"Stop":[{"hooks":[{"type":"http","url":"http://127.0.0.1:8004/state?by=perch-tools","timeout":5}]}]}}`)
-	if code, _, says := remove(t, "claude", "--settings", old); code != 0 || strings.TrimSpace(content(t, old)) != "{}" {
-		t.Errorf("%d %s %s", code, says, content(t, old))
+	if code, _, errs := remove(t, "claude", "--settings", old); code != 0 || strings.TrimSpace(content(t, old)) != "{}" {
+		t.Errorf("%d %s %s", code, errs, content(t, old))
 	}
 	missing := filepath.Join(t.TempDir(), "settings.json")
 	if code, out, _ := remove(t, "claude", "--settings", missing); code != 0 || !strings.Contains(out, "none of Perch's") {
@@ -176,8 +178,8 @@ func TestRemove(t *testing.T) {
 		t.Error("it is written")
 	}
 	for _, wrong := range [][]string{{}, {"emacs"}, {"claude", "codex"}, {"claude", "--url", "http://x"}} {
-		if code, _, says := remove(t, wrong...); code != 2 || strings.Count(says, "\n") != 1 {
-			t.Errorf("%q: %d %s", wrong, code, says)
+		if code, _, errs := remove(t, wrong...); code != 2 || strings.Count(errs, "\n") != 1 {
+			t.Errorf("%q: %d %s", wrong, code, errs)
 		}
 	}
 }
@@ -193,17 +195,18 @@ const theirs = `{
   "zebra": null, "apple": true
 }`
 
-// TestMerge: the user's own settings stay as they are; a backup holds what was;
-// a second time changes nothing, and another address takes the first's place.
+// TestMerge: the user's own settings stay as they are, and in a backup. A second
+// time changes nothing. Another address replaces the first.
 func TestMerge(t *testing.T) {
 	file := written(t, "settings.json", theirs)
 	args := []string{"claude", "--write", "--settings", file, "--url", "http://127.0.0.1:8004"}
-	code, out, says := install(t, args...)
+	code, out, errs := install(t, args...)
 	text := content(t, file)
-	if code != 0 || says != "" || !strings.Contains(out, ".bak") {
-		t.Fatalf("%d %s %s", code, out, says)
+	if code != 0 || errs != "" || !strings.Contains(out, ".bak") {
+		t.Fatalf("%d %s %s", code, out, errs)
 	}
-	for _, kept := range []string{`"Bash(a && b)"`, `"x<y"`, "12345678901234567890", "1.50", `"echo '<&>'"`, `"Custom": []`, `"odd": 1`, `"http://other/state"`, `"zebra": null`} {
+	for _, kept := range []string{`"Bash(a && b)"`, `"x<y"`, "12345678901234567890", "1.50", `"echo '<&>'"`, `"Custom": []`, `"odd": 1`,
+		`"http://other/state"`, `"zebra": null`} {
 		if !strings.Contains(text, kept) {
 			t.Errorf("%s is lost in %s", kept, text)
 		}
@@ -226,7 +229,8 @@ func TestMerge(t *testing.T) {
 	if code, out, _ := install(t, args...); code != 0 || !strings.Contains(out, "already") || content(t, file) != text {
 		t.Errorf("a second time: %d %s", code, out)
 	}
-	if code, _, told := install(t, "claude", "--write", "--settings", file, "--url", "http://perch.local:8003"); code != 0 || !strings.Contains(told, "--key-file") {
+	if code, _, notes := install(t, "claude", "--write", "--settings", file, "--url", "http://perch.local:8003"); code != 0 ||
+		!strings.Contains(notes, "--key-file") {
 		t.Error(code)
 	}
 	text = content(t, file)
@@ -235,16 +239,15 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// TestMergeIntoNothing: settings that are not there are made, for nobody else to
-// read.
+// TestMergeIntoNothing: missing settings are created, readable by the user only.
 func TestMergeIntoNothing(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "of", "claude")
 	t.Setenv("CLAUDE_CONFIG_DIR", dir)
-	code, out, says := install(t, "claude", "--write")
+	code, out, errs := install(t, "claude", "--write")
 	file := filepath.Join(dir, "settings.json")
 	about, err := os.Stat(file)
-	if code != 0 || err != nil || about.Mode().Perm() != 0o600 || strings.Contains(out, "bak") || says != "" {
-		t.Fatalf("%d %s %s %v", code, out, says, err)
+	if code != 0 || err != nil || about.Mode().Perm() != 0o600 || strings.Contains(out, "bak") || errs != "" {
+		t.Fatalf("%d %s %s %v", code, out, errs, err)
 	}
 	if all := hooked(t, content(t, file)); !strings.Contains(all["Stop"][0], " hooks send state --url "+keyless) {
 		t.Errorf("hooks are %v", all)
@@ -261,26 +264,27 @@ func TestMergeIntoNothing(t *testing.T) {
 	}
 }
 
-// TestNotMerged: what cannot be read is left alone, byte by byte.
+// TestNotMerged: an invalid file is left alone, byte by byte.
 func TestNotMerged(t *testing.T) {
-	for _, text := range []string{`{"a": 1, // a comment` + "\n}", `{"hooks": []}`, `{"hooks": {"Stop": {}}}`, `{"hooks": {"Stop": [1]}}`, `[]`, `{"a":1}{}`, `null`,
+	for _, text := range []string{`{"a": 1, // a comment` + "\n}", `{"hooks": []}`, `{"hooks": {"Stop": {}}}`, `{"hooks": {"Stop": [1]}}`, `[]`,
+		`{"a":1}{}`, `null`,
 		`{"x":"` + strings.Repeat("x", mostSettings) + `"}`} {
 		file := written(t, "settings.json", text)
-		code, _, says := install(t, "claude", "--write", "--settings", file)
-		if code != 1 || content(t, file) != text || len(says) > 600 || strings.Count(says, "\n") != 1 {
-			t.Errorf("%.40s: %d %.600s", text, code, says)
+		code, _, errs := install(t, "claude", "--write", "--settings", file)
+		if code != 1 || content(t, file) != text || len(errs) > 600 || strings.Count(errs, "\n") != 1 {
+			t.Errorf("%.40s: %d %.600s", text, code, errs)
 		}
 		if all, _ := filepath.Glob(filepath.Join(filepath.Dir(file), "*")); len(all) != 1 {
 			t.Errorf("%.40s: left behind are %q", text, all)
 		}
 	}
-	_, _, says := install(t, "claude", "--write", "--settings", written(t, "settings.json", `{"disableAllHooks":true}`))
-	if !strings.Contains(says, "disableAllHooks") {
-		t.Errorf("nobody is told: %s", says)
+	_, _, errs := install(t, "claude", "--write", "--settings", written(t, "settings.json", `{"disableAllHooks":true}`))
+	if !strings.Contains(errs, "disableAllHooks") {
+		t.Errorf("no note about it: %s", errs)
 	}
 }
 
-// TestSend: a hook passes on what it is told, and never says no on its own.
+// TestSend: a hook passes its input on, and never vetoes by itself.
 func TestSend(t *testing.T) {
 	var got []string
 	reply := ""
@@ -309,39 +313,40 @@ func TestSend(t *testing.T) {
 		}
 		return out.String()
 	}
-	const told = `{"hook_event_name":"UserPromptSubmit","session_id":"s","prompt":"my secret","tool_input":{"content":"x"}}`
-	if out := send(told, "state"); out != "" || got[0] != `/state Bearer sesame application/json {"hook_event_name":"UserPromptSubmit","session_id":"s"}` {
+	const input = `{"hook_event_name":"UserPromptSubmit","session_id":"s","prompt":"my secret","tool_input":{"content":"x"}}`
+	if out := send(input, "state"); out != "" ||
+		got[0] != `/state Bearer sesame application/json {"hook_event_name":"UserPromptSubmit","session_id":"s"}` {
 		t.Errorf("%q, sent %q", out, got)
 	}
 	got = got[:1]
-	if out := send(told, "state", "--agent", "codex"); out != "" || !strings.HasPrefix(got[1], "/state?agent=codex Bearer sesame ") {
+	if out := send(input, "state", "--agent", "codex"); out != "" || !strings.HasPrefix(got[1], "/state?agent=codex Bearer sesame ") {
 		t.Errorf("%q, sent %q", out, got)
 	}
 	got = got[:1]
 	reply = `{"hookSpecificOutput":{}}`
-	if out := send(told, "permission"); out != reply || got[1] != "/permission Bearer sesame application/json "+told {
+	if out := send(input, "permission"); out != reply || got[1] != "/permission Bearer sesame application/json "+input {
 		t.Errorf("%q, sent %q", out, got)
 	}
-	if out := send(told, "state"); out != "" {
-		t.Errorf("an agent is told %q", out)
+	if out := send(input, "state"); out != "" {
+		t.Errorf("an agent gets %q", out)
 	}
 	status, reply = http.StatusUnauthorized, `{"error":{"code":"wrong_key","message":"a bearer token is needed"}}`
-	if out := send(told, "permission"); out != "the appliance answered 401 Unauthorized: a bearer token is needed" {
+	if out := send(input, "permission"); out != "the appliance answered 401 Unauthorized: a bearer token is needed" {
 		t.Errorf("%q", out)
 	}
 	if out := send(strings.Repeat("x", mostHook+1), "permission"); !strings.Contains(out, "more than") {
 		t.Errorf("%q", out)
 	}
 	for _, wrong := range [][]string{{}, {"nothing"}, {"state", "--nope"}, {"state", "--url", "x"}, {"state", "--key-file", "/nowhere"}} {
-		var out, says bytes.Buffer
-		if code := run(t.Context(), append([]string{"hooks", "send"}, wrong...), &out, &says); code != 0 || out.Len() > 0 || says.Len() == 0 {
-			t.Errorf("%q: %d %s %s", wrong, code, out.String(), says.String())
+		var out, errs bytes.Buffer
+		if code := run(t.Context(), append([]string{"hooks", "send"}, wrong...), &out, &errs); code != 0 || out.Len() > 0 || errs.Len() == 0 {
+			t.Errorf("%q: %d %s %s", wrong, code, out.String(), errs.String())
 		}
 	}
 }
 
-// TestBrief: of a tool's call only what tells what it does leaves the machine, and
-// no prompt, no text of a file, no part of an address that may be a key.
+// TestBrief: of a tool's call, only the field that shows what it does leaves the
+// machine: no prompt, no text of a file, no part of an address that may be a key.
 func TestBrief(t *testing.T) {
 	for _, c := range []struct{ tool, input, want string }{
 		{"Bash", `{"command":"npm test","description":"x","timeout":7}`, `{"command":"npm test"}`},
@@ -351,13 +356,16 @@ func TestBrief(t *testing.T) {
 		{"WebFetch", `{"url":"https://u:p@example.org/x?key=secret","prompt":"secret"}`, `{"url":"https://example.org"}`},
 		{"Task", `{"description":"Find it","prompt":"secret"}`, `{"description":"Find it"}`},
 		{"Grep", `{"pattern":"price"}`, `{"pattern":"price"}`},
-		{"apply_patch", `{"command":"*** Begin Patch\n*** Update File: a.js\n@@\n-secret\n+*** Add File: secret\n*** Add File: b.js\n*** End Patch"}`, `{"command":"*** Update File: a.js\n*** Add File: b.js\n"}`},
+		{"apply_patch", `{"command":"*** Begin Patch\n*** Update File: a.js\n@@\n-secret\n+*** Add File: secret\n*** Add File: b.js\n*** End Patch"}`,
+			`{"command":"*** Update File: a.js\n*** Add File: b.js\n"}`},
 		{"mcp__mail__send", `{"command":"secret","description":"secret"}`, ``},
 		{"Bash", `["secret"]`, ``},
 		{"Bash", `{"command":{"secret":1}}`, ``},
 	} {
-		body := `{"hook_event_name":"PreToolUse","session_id":"s","transcript_path":"secret","cwd":"secret","tool_name":"` + c.tool + `","tool_use_id":"t1","agent_id":"a1","tool_input":` + c.input + `,"tool_response":"secret"}`
-		want := `{"agent_id":"a1","hook_event_name":"PreToolUse","session_id":"s","tool_input":` + c.want + `,"tool_name":"` + c.tool + `","tool_use_id":"t1"}`
+		body := `{"hook_event_name":"PreToolUse","session_id":"s","transcript_path":"secret","cwd":"secret",` +
+			`"tool_name":"` + c.tool + `","tool_use_id":"t1","agent_id":"a1","tool_input":` + c.input + `,"tool_response":"secret"}`
+		want := `{"agent_id":"a1","hook_event_name":"PreToolUse","session_id":"s",` +
+			`"tool_input":` + c.want + `,"tool_name":"` + c.tool + `","tool_use_id":"t1"}`
 		if c.want == "" {
 			want = strings.Replace(want, `"tool_input":,`, "", 1)
 		}
@@ -367,10 +375,10 @@ func TestBrief(t *testing.T) {
 	}
 }
 
-// FuzzMerge: whatever the settings are, ours are in them afterwards, once, or
-// nothing is changed.
+// FuzzMerge: any settings contain our hooks once afterwards, or are unchanged.
 func FuzzMerge(f *testing.F) {
-	for _, text := range []string{theirs, `{}`, `{"hooks":{}}`, `{"hooks":{"Stop":[{"hooks":[{"url":"x?by=perch-tools"},{"command":"y"}]}]}}`, `{"hooks":null}`} {
+	for _, text := range []string{theirs, `{}`, `{"hooks":{}}`, `{"hooks":{"Stop":[{"hooks":[{"url":"x?by=perch-tools"},{"command":"y"}]}]}}`,
+		`{"hooks":null}`} {
 		f.Add([]byte(text))
 	}
 	flags := &hooksFlags{address: keyless}

@@ -25,7 +25,7 @@ func imageCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "image FILE.bin",
 		Short:   "Show what a firmware image is, and whether a robot would run it",
-		Example: "perch-tools image stack-chan.bin --chip esp32s3",
+		Example: "perch-tools firmware image stack-chan.bin --chip esp32s3",
 		RunE:    func(c *cobra.Command, args []string) error { return f.image(c.OutOrStdout(), args[0]) },
 	}
 	c.Flags().BoolVar(&f.json, "json", false, "print JSON")
@@ -98,7 +98,7 @@ func showImage(w io.Writer, i espimage.Image) {
 		fmt.Fprintf(w, "segment %d %#08x, %d bytes at %#x\n", n, s.Address, s.Length, s.Offset)
 	}
 	if i.Length == 0 {
-		return // it could not be read that far
+		return // the rest could not be read
 	}
 	fmt.Fprintf(w, "sha256    %x\n", i.SHA256)
 	switch {
@@ -116,10 +116,10 @@ func showImage(w io.Writer, i espimage.Image) {
 type shownImage struct {
 	Kind    espimage.Kind `json:"kind"`
 	Valid   bool          `json:"valid"`
-	Code    string        `json:"code,omitempty"` // why it is not
+	Code    string        `json:"code,omitempty"` // why it is not valid
 	Why     string        `json:"why,omitempty"`
 	Size    int64         `json:"size"`
-	Length  int64         `json:"length,omitempty"` // of what a boot loader reads
+	Length  int64         `json:"length,omitempty"` // of the part that a boot loader reads
 	SHA256  string        `json:"sha256,omitempty"`
 	Chip    string        `json:"chip,omitempty"`
 	Project string        `json:"project,omitempty"`
@@ -138,7 +138,7 @@ type shownPart struct {
 	Offset  int64  `json:"offset"`
 }
 
-// shownAs returns what is shown of an image that err refuses, or nothing.
+// shownAs returns an image in JSON, with the reason err if it is not valid.
 func shownAs(i espimage.Image, err error) shownImage {
 	s := shownImage{Kind: i.Kind, Valid: err == nil, Size: i.Size, Length: i.Length, Signed: i.Signed, Hashed: i.Hashed}
 	var refusal *espimage.Refusal

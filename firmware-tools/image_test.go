@@ -46,20 +46,21 @@ func TestImage(t *testing.T) {
 		{[]string{"--help"}, 0, "usage: perch-tools image", ""},
 	} {
 		code, out, errs := tools(append([]string{"image"}, c.args...)...)
-		if code != c.code || !strings.Contains(out, c.out) || !strings.Contains(errs, c.stderr) || c.stderr == "" && errs != "" || strings.Count(errs, "\n") > 1 {
+		if code != c.code || !strings.Contains(out, c.out) || !strings.Contains(errs, c.stderr) || c.stderr == "" && errs != "" ||
+			strings.Count(errs, "\n") > 1 {
 			t.Errorf("%v: exit %d\n%s%s", c.args, code, out, errs)
 		}
 	}
 	code, out, _ := tools("image", "--json", good)
-	var told struct {
+	var shown struct {
 		Valid                  bool
 		SHA256, Chip, Version  string
 		Segments               []struct{ Length int }
 		Length                 int
 		Signed, Hashed, Absent bool
 	}
-	if err := json.NewDecoder(bytes.NewReader([]byte(out))).Decode(&told); err != nil || code != 0 || !told.Valid || len(told.SHA256) != 64 ||
-		told.Chip != "esp32s3" || told.Version != "1.2.4" || len(told.Segments) != 1 || told.Length != 336 || !told.Hashed {
-		t.Errorf("exit %d, %+v (%v)", code, told, err)
+	if err := json.NewDecoder(bytes.NewReader([]byte(out))).Decode(&shown); err != nil || code != 0 || !shown.Valid || len(shown.SHA256) != 64 ||
+		shown.Chip != "esp32s3" || shown.Version != "1.2.4" || len(shown.Segments) != 1 || shown.Length != 336 || !shown.Hashed {
+		t.Errorf("exit %d, %+v (%v)", code, shown, err)
 	}
 }

@@ -9,16 +9,16 @@ import (
 	"perch/firmware-tools/simrobot"
 )
 
-// liveLog prints a talk as it happens, a line each: who, what, and the words.
+// liveLog prints a talk as it happens, a line for each observation.
 type liveLog struct {
 	out      lines
 	mac      string
 	upgrades bool     // the robot installs what it is offered
-	picture  *picture // nil where it is a log
+	picture  *picture // nil: print a log
 }
 
 func (l *liveLog) line(who, does, words string) {
-	// What comes from outside keeps to its line, and to plain characters.
+	// Text from outside stays on its line, without control characters.
 	words = strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {
 			return ' '
@@ -127,7 +127,7 @@ func (l *liveLog) felt(h simrobot.EmotionShown) {
 
 func (l *liveLog) called(h simrobot.Called) {
 	if l.picture != nil && strings.Contains(h.Name, ".get_") {
-		return // it is asked how it is at every turn, and nothing moves
+		return // its state is read at every turn, and nothing changes
 	}
 	if h.Err != "" {
 		l.line("robot", "tool", h.Name+" "+h.Arguments+" -> error: "+h.Err)

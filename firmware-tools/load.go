@@ -14,7 +14,7 @@ import (
 )
 
 // load runs many robots at once. They start 7 ms apart, so that their
-// microphones do not tick together.
+// microphones are not in step.
 func load(ctx context.Context, f *robotFlags, out lines) error {
 	first, err := device.ParseID(f.options.MAC)
 	if err != nil {
@@ -112,7 +112,8 @@ func summary(out lines, all []simrobot.Stats) {
 		name string
 		d    []time.Duration
 	}{{"hello", hello}, {"first sound", firstSound}, {"gaps", sum.Gaps}} {
-		fmt.Fprintf(w, "  %-11s p50 %v, p99 %v\n", d.name, simrobot.Quantile(d.d, 0.5).Round(100*time.Microsecond), simrobot.Quantile(d.d, 0.99).Round(100*time.Microsecond))
+		fmt.Fprintf(w, "  %-11s p50 %v, p99 %v\n", d.name, simrobot.Quantile(d.d, 0.5).Round(100*time.Microsecond),
+			simrobot.Quantile(d.d, 0.99).Round(100*time.Microsecond))
 	}
 	fmt.Fprintf(w, "  sound       %d received, %d played, %d dropped, %d ignored, %d underruns\n",
 		sum.Received, sum.Played, sum.Dropped, sum.Ignored, sum.Underruns)

@@ -31,8 +31,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// appliance is as much of one as a robot in manual mode needs: it answers
-// every utterance with the same ten packets.
+// appliance is a stub for a robot in manual mode: it answers every utterance with
+// the same ten packets.
 type appliance struct {
 	t      *testing.T
 	server *httptest.Server
@@ -102,7 +102,8 @@ func (a *appliance) channel(w http.ResponseWriter, r *http.Request) {
 			a.hello = m
 			a.mu.Unlock()
 			a.send(c, xiaozhi.Welcome{Session: "s1", Audio: xiaozhi.AudioParams{SampleRate: 24000, FrameDuration: 60}},
-				xiaozhi.ToMCP{Payload: []byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":{"vision":{"url":"http://x/","token":"` + token + `"}}}}`)})
+				xiaozhi.ToMCP{Payload: []byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":` +
+					`{"capabilities":{"vision":{"url":"http://x/","token":"` + token + `"}}}}`)})
 		case xiaozhi.ListenStop:
 			if frames == 0 {
 				a.t.Error("the microphone sent nothing")
@@ -122,7 +123,8 @@ func (a *appliance) send(c *socket.Conn, messages ...xiaozhi.ToRobot) {
 
 func (a *appliance) answer(c *socket.Conn) {
 	a.send(c, xiaozhi.STT{Text: "hello\x1b[2J"}, xiaozhi.LLM{Emotion: "loving", Text: "😍"}, xiaozhi.TTSStart{}, xiaozhi.SentenceStart{Text: "Hi."},
-		xiaozhi.ToMCP{Payload: []byte(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"self.audio_speaker.set_volume","arguments":{"volume":40}}}`)})
+		xiaozhi.ToMCP{Payload: []byte(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":` +
+			`{"name":"self.audio_speaker.set_volume","arguments":{"volume":40}}}`)})
 	time.Sleep(60 * time.Millisecond) // the robot enters its speaking state
 	e, err := voice.NewEncoder(voice.SpeakerRate)
 	if err != nil {
@@ -200,7 +202,7 @@ func TestConversation(t *testing.T) {
 	}
 }
 
-// checkUpgrade holds the request against the firmware's.
+// checkUpgrade compares the request with the firmware's.
 func (a *appliance) checkUpgrade() {
 	h := a.upgrade.Header
 	for k, want := range map[string]string{
@@ -252,8 +254,8 @@ func TestManyRobots(t *testing.T) {
 	}
 }
 
-// TestWakeAndAEC opens by a wake word that is spoken, and says whose work the
-// echo is.
+// TestWakeAndAEC opens a channel by a spoken wake word, with the server's echo
+// cancellation.
 func TestWakeAndAEC(t *testing.T) {
 	a := newAppliance(t)
 	code, out, errs := tools("robot", "--ota", a.ota(), "--wake", "hi stack chan", "--aec", "server", "--firmware", "2.4")
@@ -264,12 +266,12 @@ func TestWakeAndAEC(t *testing.T) {
 	}
 }
 
-// TestEachRobotItsOwnWords: %d is the robot's number, and what has none is
-// spoken once for all.
+// TestEachRobotItsOwnWords: %d is the robot's number. A text without it is spoken
+// once for all robots.
 func TestEachRobotItsOwnWords(t *testing.T) {
 	parsed := func(args ...string) *robotFlags {
 		f := &robotFlags{}
-		if err := errors.Join(robotCommand(f).ParseFlags(args), f.check()); err != nil {
+		if err := errors.Join(robotCommand("robot", f).ParseFlags(args), f.check()); err != nil {
 			t.Fatal(err)
 		}
 		return f
@@ -307,8 +309,10 @@ func TestExitCodes(t *testing.T) {
 		{"help", 0, ""},
 		{"dance", 2, `unknown command "dance"`},
 		{"robot --help", 0, ""},
+		{"robot flsh x.bin", 2, `unknown command "flsh"; did you mean flash?`},
+		{"robot simulate --mode loud", 2, `mode "loud"`},
 		{"robot --nonsense", 2, "unknown flag: --nonsense"},
-		{"robot stray", 2, `unexpected "stray"`},
+		{"robot stray", 2, `unknown command "stray"; perch-tools robot --help lists the commands`},
 		{"robot --mode loud", 2, `mode "loud"`},
 		{"robot --aec both", 2, `AEC "both"`},
 		{"robot --framing 4", 2, "framing 4"},
@@ -347,7 +351,8 @@ func TestSummary(t *testing.T) {
 		{Downlink: simrobot.Downlink{Received: 3, Played: 2, Dropped: 1}, HelloLatency: time.Millisecond, Turns: []simrobot.Turn{second, second}},
 		{Downlink: simrobot.Downlink{Received: 4, Played: 4}, Underruns: 2, HelloLatency: 3 * time.Millisecond, Turns: []simrobot.Turn{{}}},
 	})
-	for _, want := range []string{"2 robots: 2 of 3 turns answered", "hello       p50 1ms, p99 3ms", "first sound p50 1s, p99 1s", "7 received, 6 played, 1 dropped, 0 ignored, 2 underruns"} {
+	for _, want := range []string{"2 robots: 2 of 3 turns answered", "hello       p50 1ms, p99 3ms", "first sound p50 1s, p99 1s",
+		"7 received, 6 played, 1 dropped, 0 ignored, 2 underruns"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}

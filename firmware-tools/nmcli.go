@@ -13,24 +13,24 @@ import (
 	"time"
 )
 
-// manager speaks with NetworkManager through its own program.
+// manager controls NetworkManager by its program nmcli.
 type manager struct {
 	device string // of Wi-Fi
-	before string // UUID of the connection that the device had; "" is none
+	before string // UUID of the device's connection before; "" is none
 }
 
 const (
 	// profile is the name of the connection to a robot. It is never saved, so
 	// that a machine that loses power finds its own network again.
 	profile = "perch-provision"
-	// nmcliWithin bounds one call; joins take up to 30 s, as it is told.
+	// nmcliWithin limits one call; a join takes up to 30 s, by its option.
 	nmcliWithin = 45 * time.Second
 	joinSeconds = "30"
-	// mostSaid bounds what is kept of what it says, in bytes.
-	mostSaid = 256 << 10
+	// mostOutput limits the output that is kept, in bytes.
+	mostOutput = 256 << 10
 )
 
-// nmcli runs it once. Its language is C, for its words are read.
+// nmcli runs nmcli once. Its language is C, because its output is parsed.
 func nmcli(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, nmcliWithin)
 	defer cancel()
@@ -44,12 +44,12 @@ func nmcli(ctx context.Context, args ...string) (string, error) {
 		return "", errors.New("--wifi needs NetworkManager's nmcli, which is not here; join the network Xiaozhi-XXXX by hand, and run this without --wifi")
 	}
 	if err != nil {
-		said := strings.TrimSpace(errs.String())
-		said = strings.TrimPrefix(said, "Error: ")
-		if said == "" {
-			said = err.Error()
+		message := strings.TrimSpace(errs.String())
+		message = strings.TrimPrefix(message, "Error: ")
+		if message == "" {
+			message = err.Error()
 		}
-		return "", fmt.Errorf("nmcli: %s", plainText(said))
+		return "", fmt.Errorf("nmcli: %s", plainText(message))
 	}
 	return out.String(), nil
 }
@@ -58,13 +58,13 @@ func nmcli(ctx context.Context, args ...string) (string, error) {
 type capped struct{ bytes.Buffer }
 
 func (c *capped) Write(p []byte) (int, error) {
-	if room := mostSaid - c.Len(); room > 0 {
+	if room := mostOutput - c.Len(); room > 0 {
 		c.Buffer.Write(p[:min(len(p), room)])
 	}
 	return len(p), nil
 }
 
-// findManager finds the machine's Wi-Fi, and what it is joined to.
+// findManager finds the machine's Wi-Fi device and its connection.
 func findManager(ctx context.Context) (*manager, error) {
 	devices, err := nmcli(ctx, "-t", "-e", "no", "-f", "TYPE,STATE,DEVICE", "device", "status")
 	if err != nil {
@@ -97,7 +97,7 @@ func findManager(ctx context.Context) (*manager, error) {
 // last two bytes of its address.
 var robotNetwork = regexp.MustCompile(`^Xiaozhi-[0-9A-Fa-f]{4}$`)
 
-// robots are the networks of robots in the air, each once.
+// robots returns the networks of robots in range, each once.
 func (m *manager) robots(ctx context.Context) ([]string, error) {
 	out, err := nmcli(ctx, "-t", "-e", "no", "-f", "SSID", "device", "wifi", "list", "ifname", m.device, "--rescan", "yes")
 	if err != nil {
@@ -113,7 +113,7 @@ func (m *manager) robots(ctx context.Context) ([]string, error) {
 	return slices.Compact(found), nil
 }
 
-// pick is the one robot that is meant.
+// pick returns the network of the named robot, or of the only one.
 func (m *manager) pick(ctx context.Context, wanted string) (string, error) {
 	found, err := m.robots(ctx)
 	switch {
@@ -124,7 +124,8 @@ func (m *manager) pick(ctx context.Context, wanted string) (string, error) {
 	case wanted != "":
 		return "", fmt.Errorf("no robot opens the network %s now; these do: %s", wanted, listed(found))
 	case len(found) == 0:
-		return "", errors.New("no robot is in configuration mode here: none opens a network Xiaozhi-XXXX. A robot does a minute after it could not join its Wi-Fi")
+		return "", errors.New("no robot is in configuration mode here: none opens a network Xiaozhi-XXXX. A robot does a minute after it could not " +
+			"join its Wi-Fi")
 	case len(found) > 1:
 		return "", fmt.Errorf("several robots are in configuration mode; choose one with --ap: %s", listed(found))
 	}
@@ -138,8 +139,8 @@ func listed(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// join leaves the machine's Wi-Fi for a robot's network. The route to
-// everywhere stays where it is: a robot leads nowhere.
+// join leaves the machine's Wi-Fi for a robot's network. The default route stays:
+// a robot's network leads nowhere.
 func (m *manager) join(ctx context.Context, ssid string) error {
 	m.drop(ctx) // an earlier run may have been killed
 	_, err := nmcli(ctx, "connection", "add", "save", "no", "type", "wifi", "con-name", profile, "ifname", m.device, "autoconnect", "no",
@@ -154,10 +155,10 @@ func (m *manager) join(ctx context.Context, ssid string) error {
 }
 
 func (m *manager) drop(ctx context.Context) {
-	_, _ = nmcli(ctx, "connection", "delete", "id", profile) // mostly there is none
+	_, _ = nmcli(ctx, "connection", "delete", "id", profile) // usually it does not exist
 }
 
-// comeBack returns to the network that the machine was in.
+// comeBack returns to the machine's earlier network.
 func (m *manager) comeBack(ctx context.Context) error {
 	m.drop(ctx)
 	if m.before == "" {

@@ -34,8 +34,8 @@ func nvsCommand() *cobra.Command {
 		Use:   "nvs FILE",
 		Short: "Show or change the settings in a robot's NVS partition",
 		Long:  "Without --set, --ota or --delete it changes nothing.",
-		Example: `perch-tools nvs nvs.bin
-			perch-tools nvs nvs.bin --ota http://perch.local:8003/xiaozhi/ota/`,
+		Example: `perch-tools robot nvs nvs.bin
+			perch-tools robot nvs nvs.bin --ota http://perch.local:8003/xiaozhi/ota/`,
 		RunE: func(c *cobra.Command, args []string) error {
 			f.file = args[0]
 			return f.nvs(c.OutOrStdout(), c.ErrOrStderr())
@@ -102,13 +102,14 @@ func (f *nvsFlags) nvs(stdout, stderr io.Writer) error {
 
 func (f *nvsFlags) writes() bool { return f.create || f.out != "" || len(f.set)+len(f.remove) > 0 }
 
-// checkOTA refuses what the firmware cannot use, or mistakes.
+// checkOTA refuses URLs that the firmware cannot use, or misreads.
 func checkOTA(url string) error {
 	rest, isHTTP := strings.CutPrefix(url, "http://")
 	if !isHTTP {
 		rest, isHTTP = strings.CutPrefix(url, "https://")
 	}
-	if host, _, _ := strings.Cut(rest, "/"); !isHTTP || host == "" || strings.ContainsAny(host, "@[]") || strings.ContainsAny(url, "?# ") || len(url) > 255 {
+	if host, _, _ := strings.Cut(rest, "/"); !isHTTP || host == "" || strings.ContainsAny(host, "@[]") || strings.ContainsAny(url, "?# ") ||
+		len(url) > 255 {
 		return command.Usagef("the robot cannot use --ota %q; it takes an address as in http://perch.local:8003/xiaozhi/ota/", url)
 	}
 	return nil
@@ -153,8 +154,8 @@ func (f *nvsFlags) change(p *nvs.Partition) error {
 	return nil
 }
 
-// assign carries out one --set. The type is the one the firmware asks for: a
-// value of another it would not see.
+// assign carries out one --set. The type has to be the firmware's, which does not
+// find a value of another type.
 func assign(p *nvs.Partition, text string) error {
 	name, value, ok := strings.Cut(text, "=")
 	namespace, key, names := strings.Cut(name, "/")
@@ -183,7 +184,7 @@ func assign(p *nvs.Partition, text string) error {
 	return p.Set(namespace, key, v)
 }
 
-// expected is the type in which the firmware reads a key of its own.
+// expected returns the type with which the firmware reads a key.
 func expected(namespace, key string) (nvs.Type, bool) {
 	if base := strings.TrimRight(key, "0123456789"); namespace == "wifi" && (base == "ssid" || base == "password") {
 		return nvs.String, true // up to ten of them
@@ -235,6 +236,6 @@ func (f *nvsFlags) show(w io.Writer, p *nvs.Partition) error {
 // plainText returns a text as one line without control characters.
 func plainText(s string) string {
 	var b strings.Builder
-	_, _ = plain{&b}.Write([]byte(s)) // a builder takes everything
+	_, _ = plain{&b}.Write([]byte(s)) // a builder returns no error
 	return strings.ReplaceAll(b.String(), "\n", " ")
 }

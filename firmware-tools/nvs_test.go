@@ -10,7 +10,7 @@ import (
 	"perch/firmware-tools/nvs"
 )
 
-// robotSettings is the partition of a robot that was here before.
+// robotSettings returns the NVS partition of a robot.
 func robotSettings(t *testing.T) []byte {
 	t.Helper()
 	p := &nvs.Partition{}
@@ -31,16 +31,19 @@ func robotSettings(t *testing.T) []byte {
 
 func TestSettings(t *testing.T) {
 	file := writeFile(t, "nvs.bin", robotSettings(t))
-	const shown = "wifi/ssid=string:home\nwifi/password=string:(hidden)\nboard/uuid=string:3f1c8e5a\naudio/output_volume=i32:70\nelsewhere/odd=blob:00ff\nelsewhere/text=string:[2J\n"
+	const shown = "wifi/ssid=string:home\nwifi/password=string:(hidden)\nboard/uuid=string:3f1c8e5a\naudio/output_volume=i32:70\n" +
+		"elsewhere/odd=blob:00ff\nelsewhere/text=string:[2J\n"
 	if code, out, errs := tools("nvs", file); code != 0 || out != shown || errs != "" {
 		t.Errorf("exit %d\n%s%s", code, out, errs)
 	}
 	out := filepath.Join(t.TempDir(), "out.bin")
-	code, _, errs := tools("nvs", file, "--ota", "http://perch.local:8003/xiaozhi/ota/", "--set", "elsewhere/odd=0102", "--delete", "wifi/password", "--out", out)
+	code, _, errs := tools("nvs", file, "--ota", "http://perch.local:8003/xiaozhi/ota/", "--set", "elsewhere/odd=0102", "--delete", "wifi/password",
+		"--out", out)
 	if code != 0 {
 		t.Fatalf("exit %d %s", code, errs)
 	}
-	want := strings.Replace(strings.Replace(shown, "wifi/password=string:(hidden)\n", "", 1), "00ff", "0102", 1) + "wifi/ota_url=string:http://perch.local:8003/xiaozhi/ota/\n"
+	want := strings.Replace(strings.Replace(shown, "wifi/password=string:(hidden)\n", "", 1), "00ff", "0102", 1) +
+		"wifi/ota_url=string:http://perch.local:8003/xiaozhi/ota/\n"
 	if _, got, _ := tools("nvs", out); got != want {
 		t.Errorf("it has become\n%s", got)
 	}
@@ -93,7 +96,7 @@ func TestSettingsRefused(t *testing.T) {
 		{[]string{file, "--set", "ssid=x"}, 2, "is not NAMESPACE/KEY=VALUE"},
 		{[]string{file, "--set", "wifi/new=x"}, 2, "wifi/new=string:x"},
 		{[]string{file, "--set", "wifi/ssid=u8:1"}, 2, "the firmware would not see a u8"},
-		{[]string{file, "--set", "audio/output_volume=loud"}, 2, `"loud" is no i32`},
+		{[]string{file, "--set", "audio/output_volume=loud"}, 2, `"loud" is not a valid i32`},
 		{[]string{file, "--set", "wifi/a_key_of_20_letters_=string:x"}, 1, "1 to 15 bytes"},
 		{[]string{file, "--delete", "wifi/none"}, 1, "no wifi/none to delete"},
 		{[]string{file, "--ota", "perch.local"}, 2, "cannot use --ota"},

@@ -12,7 +12,7 @@ import (
 	"perch/firmware-tools/simrobot"
 )
 
-// commandsOf are the lines of a page that are typed in, under each heading.
+// commandsOf returns the commands on a page, by their heading.
 func commandsOf(t *testing.T, page string) map[string][]string {
 	t.Helper()
 	all, heading := map[string][]string{}, ""
@@ -27,8 +27,7 @@ func commandsOf(t *testing.T, page string) map[string][]string {
 	return all
 }
 
-// follow types a command in, with the simulated page, or port, in the place of
-// a robot's.
+// follow runs a command with a simulated page, or port, in place of a robot's.
 func follow(t *testing.T, command, page string) {
 	t.Helper()
 	if rest, is := strings.CutPrefix(command, "perch-tools "); is {
@@ -50,8 +49,7 @@ func follow(t *testing.T, command, page string) {
 	}
 }
 
-// TestOnboardingPage does what docs/onboarding.md says, as somebody new to it
-// would, and looks whether the robot is where it should be.
+// TestOnboardingPage follows docs/onboarding.md, and checks the robot's settings.
 func TestOnboardingPage(t *testing.T) {
 	commands := commandsOf(t, "../docs/onboarding.md")
 	t.Chdir(t.TempDir())
@@ -61,7 +59,7 @@ func TestOnboardingPage(t *testing.T) {
 	arrived := func(p *simrobot.Portal) {
 		t.Helper()
 		if p.OTA() != lasting || !slices.Contains(p.Saved(), "Home") || !p.Left() {
-			t.Errorf("told %q, knows %q, left %v", p.OTA(), p.Saved(), p.Left())
+			t.Errorf("URL %q, networks %q, left %v", p.OTA(), p.Saved(), p.Left())
 		}
 	}
 	if len(commands["1"]) != 3 || len(commands["2"]) != 3 || len(commands["3"]) != 4 {
@@ -91,15 +89,15 @@ func TestOnboardingPage(t *testing.T) {
 // byCable changes the settings of a robot at a cable, and then its firmware.
 func byCable(t *testing.T, commands []string) {
 	t.Helper()
-	var told nvs.Partition
+	var settings nvs.Partition
 	uuid, err := nvs.ParseValue(nvs.String, "3f1c8e5a-9b1d-4c7e-8a2f-0d6b5e4c3a21")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := told.Set("board", "uuid", uuid); err != nil {
+	if err := settings.Set("board", "uuid", uuid); err != nil {
 		t.Fatal(err)
 	}
-	image, err := told.Encode(0x4000)
+	image, err := settings.Encode(0x4000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +118,7 @@ func byCable(t *testing.T, commands []string) {
 	}
 	url, _ := p.Get("wifi", "ota_url")
 	if kept, _ := p.Get("board", "uuid"); url.String() != lasting || kept.String() != uuid.String() {
-		t.Errorf("told %v, it is %v", url, kept)
+		t.Errorf("the URL is %v, the UUID %v", url, kept)
 	}
 	if !bytes.Equal(flash[0x20000:0x20000+len(app)], app) {
 		t.Error("the firmware is another")

@@ -10,8 +10,8 @@ import (
 	"perch/firmware-tools/simrobot"
 )
 
-// picture shows a talk to people who look on: a line for each event, and
-// before it the robot's face at that moment, turned where its head is.
+// picture shows a talk to people: a line for each observation, and before it the
+// robot's face at that moment, in the direction of its head.
 type picture struct {
 	screen   command.Screen
 	emotion  string
@@ -19,8 +19,8 @@ type picture struct {
 	yaw      int
 }
 
-// features are the eyes and the mouth of an emotion; those that are not here
-// look neutral. ASCII has them on every console, in one column each.
+// features are the eyes and the mouth of an emotion; other emotions look neutral.
+// They are ASCII, which every console has, in one column each.
 var features = map[string][2]string{
 	"happy": {"^^", "u"}, "laughing": {"^^", "D"}, "funny": {"^^", "D"}, "loving": {"**", "u"}, "kissy": {"**", "*"}, "delicious": {"^^", "p"},
 	"winking": {"^-", "u"}, "cool": {"==", "_"}, "confident": {"==", "u"}, "relaxed": {"--", "u"}, "silly": {"@@", "p"},
@@ -28,7 +28,7 @@ var features = map[string][2]string{
 	"surprised": {"OO", "o"}, "shocked": {"OO", "O"}, "thinking": {"''", "~"}, "doubtful": {"''", "n"}, "confused": {"o.", "~"}, "sleepy": {"--", "."},
 }
 
-// look takes in what the robot shows and does from now on.
+// look updates the picture after an observation.
 func (p *picture) look(h simrobot.Observation) {
 	switch h := h.(type) {
 	case simrobot.EmotionShown:
@@ -45,9 +45,9 @@ func (p *picture) look(h simrobot.Observation) {
 	}
 }
 
-// face is seven columns: a mouth that is open while it speaks, and the side to
-// which it looks. Its left is the right of whoever stands before it, but an
-// onlooker reads what it is told: "look left" points left.
+// face returns seven columns: a mouth that is open while the robot speaks, and the
+// side to which it looks. The robot's left is the observer's right, but "look left"
+// points left, as the line beside it reads.
 func (p *picture) face() string {
 	eyes, mouth := "oo", "_"
 	if f, known := features[p.emotion]; known {
@@ -65,8 +65,8 @@ func (p *picture) face() string {
 	return left + "(" + eyes[:1] + mouth + eyes[1:] + ")" + right
 }
 
-// labels are what lines are about where the words of the log tell too little
-// to somebody who sees a talk for the first time, with a colour.
+// labels replace words of the log by clearer ones, for somebody who sees a talk for
+// the first time. Each has a colour.
 var labels = map[string]struct{ does, colour string }{
 	"robot says":  {"you say", "1;36"},
 	"perch heard": {"it hears", "36"},
@@ -79,7 +79,7 @@ var labels = map[string]struct{ does, colour string }{
 	"robot lists": {"it can do", "2"},
 }
 
-// line is one event's, cut to the width of the screen.
+// line returns the line of an observation, cut to the width of the screen.
 func (p *picture) line(who, does, words string) string {
 	label, known := labels[who+" "+does]
 	if !known {
@@ -96,7 +96,7 @@ func (p *picture) line(who, does, words string) string {
 	return strings.TrimRight(p.face()+"  "+text, " ")
 }
 
-// waited is how long a person waited for an answer, in a line.
+// waited describes how long a person waited for an answer.
 func waited(t simrobot.Turn) string {
 	if !t.Answered {
 		return "no answer"
@@ -104,8 +104,7 @@ func waited(t simrobot.Turn) string {
 	return fmt.Sprintf("first sound after %.1f s, %.1f s long", t.FirstAudio.Seconds(), t.Length.Round(100*time.Millisecond).Seconds())
 }
 
-// cut is a text in so many columns, the last of which says that there was
-// more.
+// cut returns a text in so many columns; a cut text ends with an ellipsis.
 func cut(text string, columns int) string {
 	used, end := 0, 0
 	for i, r := range text {
@@ -120,8 +119,8 @@ func cut(text string, columns int) string {
 	return text
 }
 
-// wide is how many columns a terminal gives a character, rather too many than
-// too few.
+// wide returns the columns of a character on a terminal, rather too many than too
+// few.
 func wide(r rune) int {
 	switch {
 	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf) || r >= 0xfe00 && r <= 0xfe0f:

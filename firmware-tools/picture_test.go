@@ -57,7 +57,7 @@ func TestPicture(t *testing.T) {
 	}
 }
 
-// TestCut: no line is wider than the screen, whatever is in it.
+// TestCut: no line is wider than the screen.
 func TestCut(t *testing.T) {
 	for _, c := range []struct {
 		text    string
@@ -79,7 +79,7 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// TestEveryFaceIsOneWide: a face that is not, moves what stands beside it.
+// TestEveryFaceIsOneWide: all faces have one width, or the text beside them moves.
 func TestEveryFaceIsOneWide(t *testing.T) {
 	for emotion := range features {
 		for _, p := range []picture{{emotion: emotion}, {emotion: emotion, speaking: true, yaw: 1}, {emotion: emotion, yaw: -1}} {
@@ -94,7 +94,8 @@ func TestEveryFaceIsOneWide(t *testing.T) {
 // makes, 71 columns wide.
 func TestScreenOfATerminal(t *testing.T) {
 	if os.Getenv("PERCH_IN_TERMINAL") != "" {
-		(&liveLog{out: lines{to: os.Stdout}, picture: &picture{screen: command.ScreenOf(os.Stdout, os.Getenv)}}).line("perch", "says", strings.Repeat("x", 200))
+		(&liveLog{out: lines{to: os.Stdout}, picture: &picture{screen: command.ScreenOf(os.Stdout, os.Getenv)}}).line("perch", "says",
+			strings.Repeat("x", 200))
 		return
 	}
 	script, err := exec.LookPath("script")
@@ -123,8 +124,8 @@ func TestScreenOfATerminal(t *testing.T) {
 	}
 }
 
-// TestPictureIsHeard: what is said on both sides goes to the program that
-// plays it, and all of it before the command ends.
+// TestPictureIsHeard: both voices go to the program that plays them, completely
+// before the command ends.
 func TestPictureIsHeard(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "raw")
 	l := newLoudspeaker(t.Context(), []string{"dd", "status=none", "of=" + file})
@@ -135,7 +136,7 @@ func TestPictureIsHeard(t *testing.T) {
 	if err != nil || !bytes.HasPrefix(raw, []byte{1, 0, 0xfe, 0xff, 3, 0}) || len(raw) < 2*23900 {
 		t.Errorf("%d bytes, %v", len(raw), err)
 	}
-	// Nobody waits for what does not play, nor fails for it.
+	// A program that does not play is no failure, and does not delay.
 	for _, args := range [][]string{nil, {"no-such-program"}, {"true"}} {
 		silent := newLoudspeaker(t.Context(), args)
 		for range 1000 {
@@ -178,8 +179,8 @@ func TestPlayerOf(t *testing.T) {
 	}
 }
 
-// TestPictureOfATalk: the same talk as a log and as a picture. What is played
-// goes to a program that the machine has; the one here writes it down.
+// TestPictureOfATalk: the same talk as a log and as a picture. The sound goes to a
+// program, which records it here.
 func TestPictureOfATalk(t *testing.T) {
 	a := newAppliance(t)
 	dir := t.TempDir()
@@ -202,7 +203,8 @@ func TestPictureOfATalk(t *testing.T) {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 	for _, want := range []string{
-		" (o_o)   you say    \"mic.wav\"\n", " (o_o)   it feels   😍 loving (this robot shows neutral)\n", " (ooo)   it says    Hi.\n", "  waited     first sound after ",
+		" (o_o)   you say    \"mic.wav\"\n", " (o_o)   it feels   😍 loving (this robot shows neutral)\n", " (ooo)   it says    Hi.\n",
+		"  waited     first sound after ",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
@@ -217,7 +219,7 @@ func TestPictureOfATalk(t *testing.T) {
 	if exists("/dev/snd/pcmC*p") {
 		return // this machine has a device of its own, which played it
 	}
-	// 0.3 s were said, and ten packets of 60 ms answered.
+	// 0.3 s were spoken, and ten packets of 60 ms answered.
 	if raw, err := os.ReadFile(heard); err != nil || len(raw) < 2*24*(250+600) {
 		t.Errorf("%d bytes were played, %v", len(raw), err)
 	}

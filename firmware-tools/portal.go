@@ -19,22 +19,22 @@ type portal struct {
 }
 
 const (
-	// portalAddress is where a robot serves it, in the network that it opens.
+	// portalAddress is the page's address, in the network that a robot opens.
 	portalAddress = "http://192.168.4.1"
 	// portalWithin is how long a robot may take: it tries a network for ten
 	// seconds before it answers.
 	portalWithin = 30 * time.Second
-	// portalAppears is how long the page is waited for, after its network has
-	// been joined.
+	// portalAppears is how long to wait for the page, after its network was
+	// joined.
 	portalAppears = 10 * time.Second
-	// mostPage bounds what is read of an answer, in bytes.
+	// mostPage limits an answer, in bytes.
 	mostPage = 64 << 10
-	// mostForm is what a robot takes, in bytes.
+	// mostForm is a robot's limit for a form, in bytes.
 	mostForm = 1024
 )
 
-// openPortal takes no proxy, which could not reach a robot's own network, and
-// follows no redirect: a captive portal of somebody else would send one.
+// openPortal uses no proxy, which could not reach a robot's own network, and
+// follows no redirect, which would come from another captive portal.
 func openPortal(address *url.URL) *portal {
 	return &portal{url: address, client: &http.Client{
 		Timeout:       portalWithin,
@@ -43,10 +43,10 @@ func openPortal(address *url.URL) *portal {
 	}}
 }
 
-// errNoPage is wrapped where the page has no such address.
+// errNoPage is wrapped if the page has no such address.
 var errNoPage = errors.New("the robot's page has no such address")
 
-// ask sends a request, and reads the JSON that it is answered with into v.
+// ask sends a request, and reads its JSON answer into v.
 func (p *portal) ask(ctx context.Context, method, path string, body, v any) error {
 	var text []byte
 	if body != nil {
@@ -80,12 +80,12 @@ func (p *portal) ask(ctx context.Context, method, path string, body, v any) erro
 		return fmt.Errorf("the robot answered %s: %s", plainText(answer.Status), plainText(string(text[:min(len(text), 200)])))
 	}
 	if err := json.Unmarshal(text, v); err != nil {
-		return fmt.Errorf("what answers at %s is no robot in configuration mode", p.url)
+		return fmt.Errorf("the server at %s is not a robot in configuration mode", p.url)
 	}
 	return nil
 }
 
-// outcome is how a form is answered: by 200, whatever became of it.
+// outcome is the answer to a form. Its status is always 200.
 type outcome struct {
 	Success *bool  `json:"success"`
 	Error   string `json:"error"`
@@ -95,33 +95,33 @@ func (p *portal) submit(ctx context.Context, path string, form any) (outcome, er
 	var o outcome
 	err := p.ask(ctx, http.MethodPost, path, form, &o)
 	if err == nil && o.Success == nil {
-		err = fmt.Errorf("what answers at %s is no robot in configuration mode", p.url)
+		err = fmt.Errorf("the server at %s is not a robot in configuration mode", p.url)
 	}
 	return o, err
 }
 
-// ota is the address that the robot was told; "" is the one it was built with.
+// ota returns the robot's bootstrap URL; "" is the firmware's default.
 func (p *portal) ota(ctx context.Context) (string, error) {
 	var c struct {
 		OTA   string   `json:"ota_url"`
 		Power *float64 `json:"max_tx_power"`
 	}
 	err := p.ask(ctx, http.MethodGet, "/advanced/config", nil, &c)
-	if err == nil && c.Power == nil { // every portal tells it
-		err = fmt.Errorf("what answers at %s is no robot in configuration mode", p.url)
+	if err == nil && c.Power == nil { // every portal has it
+		err = fmt.Errorf("the server at %s is not a robot in configuration mode", p.url)
 	}
 	return c.OTA, err
 }
 
-// await is ota for a page that may take a moment to be there.
+// await calls ota until the page has appeared.
 func (p *portal) await(ctx context.Context) (string, error) {
 	waiting, cancel := context.WithTimeout(ctx, portalAppears)
 	defer cancel()
 	for {
-		told, err := p.ota(waiting)
+		current, err := p.ota(waiting)
 		var unreached *url.Error
 		if err == nil || !errors.As(err, &unreached) {
-			return told, err
+			return current, err
 		}
 		select {
 		case <-waiting.Done():
@@ -131,9 +131,9 @@ func (p *portal) await(ctx context.Context) (string, error) {
 	}
 }
 
-// tell stores an address, and reads it back: the page answers that all is well
-// whatever it was sent.
-func (p *portal) tell(ctx context.Context, address string) error {
+// setOTA stores a bootstrap URL, and reads it back: the page reports success for
+// any.
+func (p *portal) setOTA(ctx context.Context, address string) error {
 	o, err := p.submit(ctx, "/advanced/submit", map[string]string{"ota_url": address})
 	if err == nil && !*o.Success {
 		err = fmt.Errorf("the robot did not take the address: %s", plainText(o.Error))
@@ -141,23 +141,23 @@ func (p *portal) tell(ctx context.Context, address string) error {
 	if err != nil {
 		return err
 	}
-	told, err := p.ota(ctx)
-	if err == nil && told != address {
-		err = fmt.Errorf("the robot was told %s, but holds %q", address, plainText(told))
+	current, err := p.ota(ctx)
+	if err == nil && current != address {
+		err = fmt.Errorf("the robot was given %s, but holds %q", address, plainText(current))
 	}
 	return err
 }
 
-// join has the robot try a network, and keep it.
+// join has the robot try a network, and store it.
 func (p *portal) join(ctx context.Context, ssid, password string) error {
 	o, err := p.submit(ctx, "/submit", map[string]string{"ssid": ssid, "password": password})
 	if err == nil && !*o.Success {
-		err = fmt.Errorf("the robot could not join %q; it knows 2.4 GHz only, and the password must be right (it says: %s)", ssid, plainText(o.Error))
+		err = fmt.Errorf("the robot could not join %q; it knows 2.4 GHz only, and the password must be right (its error: %s)", ssid, plainText(o.Error))
 	}
 	return err
 }
 
-// knows reports how many networks the robot knows; -1 is not told.
+// knows returns how many networks the robot knows; -1 if it does not report it.
 func (p *portal) knows(ctx context.Context) int {
 	var list []json.RawMessage
 	if p.ask(ctx, http.MethodGet, "/saved/list", nil, &list) != nil {
@@ -166,7 +166,7 @@ func (p *portal) knows(ctx context.Context) int {
 	return len(list)
 }
 
-// leave ends configuration mode. Pages of old have another address for it.
+// leave ends configuration mode. Older pages have another address for it.
 func (p *portal) leave(ctx context.Context) error {
 	_, err := p.submit(ctx, "/exit", struct{}{})
 	if errors.Is(err, errNoPage) {

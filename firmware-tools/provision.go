@@ -37,8 +37,8 @@ func provisionCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "provision",
 		Short: "Point a robot in configuration mode at an appliance",
-		Example: `perch-tools provision --wifi
-			perch-tools provision --wifi --ssid Home --password-file wifi.txt`,
+		Example: `perch-tools robot provision --wifi
+			perch-tools robot provision --wifi --ssid Home --password-file wifi.txt`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := f.check(); err != nil {
 				return err
@@ -81,7 +81,7 @@ func (f *provisionFlags) provision(ctx context.Context) (err error) {
 
 func (f *provisionFlags) check() (err error) {
 	if f.page, err = url.Parse(f.portal); err != nil || f.page.Scheme != "http" || f.page.Host == "" {
-		return command.Usagef("--portal %q is no address such as %s", f.portal, portalAddress)
+		return command.Usagef("--portal %q is not an address such as %s", f.portal, portalAddress)
 	}
 	switch {
 	case f.ssid == "" && f.passwordFile != "":
@@ -110,7 +110,7 @@ func readPassword(name string) (string, error) {
 	}
 	password := strings.TrimRight(string(text), "\r\n")
 	if n := len(password); n < 8 || n > 63 || strings.ContainsAny(password, "\r\n\x00") {
-		return "", fmt.Errorf("%s holds no password of a Wi-Fi: that is one line of 8 to 63 characters", name)
+		return "", fmt.Errorf("%s does not hold the password of a Wi-Fi, which is one line of 8 to 63 characters", name)
 	}
 	return password, nil
 }
@@ -126,7 +126,7 @@ func (f *provisionFlags) configure(ctx context.Context) error {
 		before = "the address it was built with"
 	}
 	f.out.line("robot", "asks", plainText(before))
-	if err := p.tell(ctx, f.ota); err != nil {
+	if err := p.setOTA(ctx, f.ota); err != nil {
 		return err
 	}
 	f.out.line("robot", "is told", f.ota)
@@ -136,7 +136,8 @@ func (f *provisionFlags) configure(ctx context.Context) error {
 		}
 		f.out.line("robot", "joins", plainText(f.ssid))
 	} else if p.knows(ctx) == 0 {
-		return errors.New("the robot holds the address, but knows no Wi-Fi: give it one on its page, or run this again with --ssid; it stays in configuration mode")
+		return errors.New("the robot holds the address, but knows no Wi-Fi: give it one on its page, or run this again with --ssid; it stays in " +
+			"configuration mode")
 	}
 	if err := p.leave(ctx); err != nil {
 		return fmt.Errorf("the robot holds the address, but did not leave configuration mode; restart it: %w", err)

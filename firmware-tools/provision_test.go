@@ -21,7 +21,7 @@ import (
 
 const lasting = "http://perch.local:8003/xiaozhi/ota/"
 
-// configuring is a robot in configuration mode, and the address of its page.
+// configuring returns a robot in configuration mode, and the address of its page.
 func configuring(t *testing.T, o simrobot.PortalOptions) (*simrobot.Portal, string) {
 	t.Helper()
 	o.Networks = map[string]string{"Home": "correct horse", "Open": ""}
@@ -32,15 +32,16 @@ func configuring(t *testing.T, o simrobot.PortalOptions) (*simrobot.Portal, stri
 	return p, server.URL
 }
 
-// TestProvision: a robot as it comes out of its box is told both, and then
-// checks in where it was told to.
+// TestProvision: a new robot gets a Wi-Fi and a URL, and checks in at that URL.
 func TestProvision(t *testing.T) {
 	for _, old := range []bool{false, true} {
 		a := newAppliance(t)
 		ota := a.server.URL + "/xiaozhi/ota/"
 		p, page := configuring(t, simrobot.PortalOptions{Old: old})
-		code, out, errs := tools("provision", "--portal", page, "--ota", ota, "--ssid", "Home", "--password-file", writeFile(t, "password", []byte("correct horse\n")))
-		if code != 0 || errs != "" || !strings.Contains(out, "asks      the address it was built with") || !strings.Contains(out, "joins     Home") || strings.Contains(out, "horse") {
+		code, out, errs := tools("provision", "--portal", page, "--ota", ota, "--ssid", "Home", "--password-file",
+			writeFile(t, "password", []byte("correct horse\n")))
+		if code != 0 || errs != "" || !strings.Contains(out, "asks      the address it was built with") || !strings.Contains(out, "joins     Home") ||
+			strings.Contains(out, "horse") {
 			t.Fatalf("exit %d %s%s", code, out, errs)
 		}
 		if !p.Left() || !slices.Equal(p.Saved(), []string{"Home"}) {
@@ -56,7 +57,7 @@ func TestProvision(t *testing.T) {
 	}
 }
 
-// TestProvisionAgain: a robot that has a home is only told another address.
+// TestProvisionAgain: a robot that knows a Wi-Fi gets only a URL.
 func TestProvisionAgain(t *testing.T) {
 	p, page := configuring(t, simrobot.PortalOptions{OTA: "http://192.0.2.1:8000/xiaozhi/ota/", Saved: []string{"Home"}})
 	code, out, errs := tools("provision", "--portal", page, "--ota", lasting)
@@ -93,8 +94,8 @@ func TestProvisionRefused(t *testing.T) {
 		{[]string{"--portal", wrong, "--ssid", "Home", "--password-file", password}, 1, `could not join "Home"`},
 		{[]string{"--portal", wrong, "--ssid", "Nobody's"}, 1, "it stays in configuration mode"},
 		{[]string{"--portal", deaf.URL}, 1, `but holds ""`},
-		{[]string{"--portal", page(200, "<html>")}, 1, "no robot in configuration mode"},
-		{[]string{"--portal", page(200, `{}`)}, 1, "no robot in configuration mode"},
+		{[]string{"--portal", page(200, "<html>")}, 1, "is not a robot in configuration mode"},
+		{[]string{"--portal", page(200, `{}`)}, 1, "is not a robot in configuration mode"},
 		{[]string{"--portal", page(302, "")}, 1, "answered 302"},
 		{[]string{"--portal", page(500, "\x1b[2Jno")}, 1, "answered 500 Internal Server Error: [2Jno"},
 		{[]string{"--portal", page(404, "Nothing matches the given URI")}, 1, "no such address"},
@@ -119,12 +120,13 @@ func TestProvisionRefused(t *testing.T) {
 	}
 }
 
-// TestNobodyThere: without a robot the error says what to look at.
-func TestNobodyThere(t *testing.T) {
+// TestNoRobot: without a robot the error names the cure.
+func TestNoRobot(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	var out, errs bytes.Buffer
-	if code := run(ctx, []string{"provision", "--portal", "http://127.0.0.1:1", "--ota", lasting}, &out, &errs); code != 1 || !strings.Contains(errs.String(), "in the robot's network, Xiaozhi-XXXX?") {
+	if code := run(ctx, []string{"provision", "--portal", "http://127.0.0.1:1", "--ota", lasting}, &out, &errs); code != 1 ||
+		!strings.Contains(errs.String(), "in the robot's network, Xiaozhi-XXXX?") {
 		t.Errorf("exit %d %s", code, errs.String())
 	}
 }
@@ -148,8 +150,8 @@ func TestLastingURL(t *testing.T) {
 	}
 }
 
-// nmcliScript speaks as nmcli 1.42 to 1.52 does. $STATE/active is the UUID of
-// what the Wi-Fi is joined to; $STATE/fail names the words it fails at.
+// nmcliScript answers as nmcli 1.42 to 1.52 does. $STATE/active is the UUID of the
+// Wi-Fi's connection; $STATE/fail is the command that fails.
 const nmcliScript = `#!/bin/sh
 echo "$*" >>"$STATE/log"
 [ "$LC_ALL" = C ] || { echo "Fehler: falsche Sprache" >&2; exit 1; }
@@ -164,14 +166,16 @@ case "$*" in
 "-t -e no -f SSID device wifi list ifname wlan0 --rescan yes")
 	cat "$STATE/air" ;;
 "connection delete id perch-provision")
-	[ -e "$STATE/profile" ] || { echo "Error: unknown connection 'perch-provision'." >&2; echo "Error: cannot delete unknown connection(s): id 'perch-provision'." >&2; exit 10; }
+	[ -e "$STATE/profile" ] || { echo "Error: unknown connection 'perch-provision'." >&2
+		echo "Error: cannot delete unknown connection(s): id 'perch-provision'." >&2; exit 10; }
 	rm "$STATE/profile"; : >"$STATE/active"
 	echo "Connection 'perch-provision' (7c0a5f6e-0000-4000-8000-000000000003) successfully deleted." ;;
 "connection add save no type wifi con-name perch-provision ifname wlan0 autoconnect no ssid Xiaozhi-"*" ipv4.never-default yes ipv6.method disabled")
 	: >"$STATE/profile"
 	echo "Connection 'perch-provision' (7c0a5f6e-0000-4000-8000-000000000003) successfully added." ;;
 "--wait 30 connection up id perch-provision ifname wlan0")
-	[ "$fail" = join ] && { echo "Error: Connection activation failed: (5) IP configuration could not be reserved (no available address, timeout, etc.)." >&2
+	[ "$fail" = join ] && {
+		echo "Error: Connection activation failed: (5) IP configuration could not be reserved (no available address, timeout, etc.)." >&2
 		echo "Hint: use 'journalctl -xe NM_CONNECTION=7c0a5f6e-0000-4000-8000-000000000003 + NM_DEVICE=wlan0' to get more details." >&2; exit 4; }
 	echo robot >"$STATE/active"
 	echo "Connection successfully activated (D-Bus active path: /org/freedesktop/NetworkManager/ActiveConnection/7)" ;;
@@ -186,8 +190,8 @@ esac
 
 const home = "6a1b9b3e-0000-4000-8000-000000000002"
 
-// air puts an nmcli on the PATH, with these networks in reach, that fails at
-// one thing.
+// air puts an nmcli on the PATH, with these networks in range, that fails at one
+// command.
 func air(t *testing.T, fail string, ssids ...string) (state string) {
 	t.Helper()
 	dir, state := t.TempDir(), t.TempDir()
@@ -205,8 +209,8 @@ func air(t *testing.T, fail string, ssids ...string) (state string) {
 	return state
 }
 
-// isHome fails where the machine was left in a robot's network.
-func isHome(t *testing.T, state string) {
+// inOwnNetwork fails if the machine was left in a robot's network.
+func inOwnNetwork(t *testing.T, state string) {
 	t.Helper()
 	if active := strings.TrimSpace(content(t, filepath.Join(state, "active"))); active != home {
 		t.Errorf("the machine is in %q\n%s", active, content(t, filepath.Join(state, "log")))
@@ -216,7 +220,8 @@ func isHome(t *testing.T, state string) {
 	}
 }
 
-// reached is a robot's page that can be reached in its network only.
+// reached returns the address of a robot's page that is reachable only in its
+// network.
 func reached(t *testing.T, state string, page http.Handler) string {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if active, err := os.ReadFile(filepath.Join(state, "active")); err != nil || string(active) != "robot\n" {
@@ -232,13 +237,14 @@ func TestProvisionThroughWiFi(t *testing.T) {
 	state := air(t, "", "Home", "", "Xiaozhi-A1B2", "Xiaozhi-A1B2", "Xiaozhi-guest", "-e", "x:y")
 	p := simrobot.NewPortal(simrobot.PortalOptions{Saved: []string{"Home"}})
 	code, out, errs := tools("provision", "--wifi", "--portal", reached(t, state, p), "--ota", lasting)
-	if code != 0 || errs != "" || p.OTA() != lasting || !strings.Contains(out, "joins Xiaozhi-A1B2") || !strings.HasSuffix(out, "this machine is back in its own network\n") {
+	if code != 0 || errs != "" || p.OTA() != lasting || !strings.Contains(out, "joins Xiaozhi-A1B2") ||
+		!strings.HasSuffix(out, "this machine is back in its own network\n") {
 		t.Errorf("exit %d %s%s", code, out, errs)
 	}
-	isHome(t, state)
+	inOwnNetwork(t, state)
 }
 
-// TestComesBack: whatever fails, the machine is in its own network afterwards.
+// TestComesBack: after every failure the machine is in its own network.
 func TestComesBack(t *testing.T) {
 	odd := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") })
 	for _, c := range []struct {
@@ -247,7 +253,7 @@ func TestComesBack(t *testing.T) {
 		args   []string
 		stderr string
 	}{
-		{"", []string{"Xiaozhi-A1B2"}, nil, "no robot in configuration mode"},
+		{"", []string{"Xiaozhi-A1B2"}, nil, "is not a robot in configuration mode"},
 		{"join", []string{"Xiaozhi-A1B2"}, nil, "join Xiaozhi-A1B2: nmcli: Connection activation failed: (5)"},
 		{"running", []string{"Xiaozhi-A1B2"}, nil, "NetworkManager is not running"},
 		{"radio", nil, nil, "nmcli radio wifi on"},
@@ -261,13 +267,13 @@ func TestComesBack(t *testing.T) {
 			if code != 1 || !strings.Contains(errs, c.stderr) || strings.Count(errs, "\n") != 1 {
 				t.Errorf("exit %d %s", code, errs)
 			}
-			isHome(t, state)
+			inOwnNetwork(t, state)
 		})
 	}
 }
 
-// TestComesBackWhenStopped: who presses Ctrl-C is not cut off, either, nor who
-// was logged in over that Wi-Fi.
+// TestComesBackWhenStopped: Ctrl-C and a lost login do not leave the machine in a
+// robot's network.
 func TestComesBackWhenStopped(t *testing.T) {
 	state := air(t, "", "Xiaozhi-A1B2")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -282,10 +288,10 @@ func TestComesBackWhenStopped(t *testing.T) {
 	if code := run(ctx, []string{"provision", "--wifi", "--portal", reached(t, state, page), "--ota", lasting}, &out, &errs); code != 1 {
 		t.Errorf("exit %d %s", code, errs.String())
 	}
-	isHome(t, state)
+	inOwnNetwork(t, state)
 }
 
-// TestCannotComeBack: then it says what would help.
+// TestCannotComeBack: the error names the cure.
 func TestCannotComeBack(t *testing.T) {
 	state := air(t, "back", "Xiaozhi-A1B2")
 	p := simrobot.NewPortal(simrobot.PortalOptions{Saved: []string{"Home"}})
@@ -295,7 +301,7 @@ func TestCannotComeBack(t *testing.T) {
 	}
 }
 
-// TestNoManager: without nmcli the way by hand is told.
+// TestNoManager: without nmcli the error names the way by hand.
 func TestNoManager(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	if code, _, errs := tools("provision", "--wifi", "--ota", lasting); code != 1 || !strings.Contains(errs, "by hand") {

@@ -52,7 +52,7 @@ func publishCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "publish FILE.bin",
 		Short:   "Put a firmware image into an appliance's catalogue",
-		Example: "perch-tools publish --board m5stack-stackchan stack-chan.bin --auto --percent 10 --hours 02:00-05:00",
+		Example: "perch-tools firmware publish --board m5stack-stackchan stack-chan.bin --auto --percent 10 --hours 02:00-05:00",
 		RunE: func(c *cobra.Command, args []string) error {
 			switch {
 			case len(f.boards) == 0:
@@ -147,7 +147,8 @@ const judgeWithin = time.Minute
 
 // send sends a request and returns the error that it is answered with.
 func send(request *http.Request) error {
-	client := http.Client{Transport: &http.Transport{ResponseHeaderTimeout: judgeWithin, ExpectContinueTimeout: 2 * time.Second, DisableKeepAlives: true}}
+	client := http.Client{Transport: &http.Transport{ResponseHeaderTimeout: judgeWithin, ExpectContinueTimeout: 2 * time.Second,
+		DisableKeepAlives: true}}
 	answer, err := client.Do(request)
 	if err != nil {
 		return fmt.Errorf("the appliance does not answer: %w", errors.Unwrap(err))

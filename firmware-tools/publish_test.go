@@ -14,7 +14,7 @@ import (
 	"perch/firmware-tools/simrobot"
 )
 
-// catalogue notes what it is asked, and answers as it is told to.
+// catalogue records requests, and gives a fixed answer.
 type catalogue struct {
 	asked  []string
 	upload []byte
@@ -45,10 +45,12 @@ func TestPublish(t *testing.T) {
 	defer server.Close()
 	sha := fmt.Sprintf("%x", sha256.Sum256(file))
 	code, out, errs := tools("publish", "--board", "b", "--board", "c", name, "--url", server.URL, "--token-file", token, "--signature", "AA==")
-	if code != 0 || errs != "" || !strings.Contains(out, "published stack-chan 1.3.0 for b, c") || !strings.Contains(out, sha) || !strings.Contains(out, "no robot is offered it yet") {
+	if code != 0 || errs != "" || !strings.Contains(out, "published stack-chan 1.3.0 for b, c") || !strings.Contains(out, sha) ||
+		!strings.Contains(out, "no robot is offered it yet") {
 		t.Errorf("exit %d %s%s", code, out, errs)
 	}
-	if want := "POST /api/v1/firmware board=b&board=c&sha256=" + sha + "&signature=AA%3D%3D Bearer secret"; len(c.asked) != 1 || c.asked[0] != want || !bytes.Equal(c.upload, file) {
+	if want := "POST /api/v1/firmware board=b&board=c&sha256=" + sha + "&signature=AA%3D%3D Bearer secret"; len(c.asked) != 1 || c.asked[0] != want ||
+		!bytes.Equal(c.upload, file) {
 		t.Errorf("asked %q", c.asked)
 	}
 	c.asked = nil
@@ -56,7 +58,8 @@ func TestPublish(t *testing.T) {
 	if code != 0 || !strings.Contains(out, "rolled out to 10 %") {
 		t.Errorf("exit %d %s%s", code, out, errs)
 	}
-	if len(c.asked) != 3 || !strings.HasPrefix(c.asked[1], "POST /api/v1/firmware/"+sha+"/rollout") || c.asked[2] != `{"boards":["b"],"percent":10,"hours":"02:00-05:00","auto":true}` {
+	if len(c.asked) != 3 || !strings.HasPrefix(c.asked[1], "POST /api/v1/firmware/"+sha+"/rollout") ||
+		c.asked[2] != `{"boards":["b"],"percent":10,"hours":"02:00-05:00","auto":true}` {
 		t.Errorf("asked %q", c.asked)
 	}
 }
@@ -77,7 +80,7 @@ func TestPublishRefused(t *testing.T) {
 		{[]string{good}, 2, "--board must name"},
 		{[]string{"--board", "b"}, 2, "it takes one file, not 0"},
 		{[]string{"--board", "b", good, "--percent", "10"}, 2, "go with --auto"},
-		{[]string{"--board", "b", good, "--url", "perch"}, 2, "is no address"},
+		{[]string{"--board", "b", good, "--url", "perch"}, 2, "is not an address"},
 		{[]string{"--board", "b", bad}, 1, "no firmware image"},
 		{[]string{"--board", "b", filepath.Join(t.TempDir(), "none")}, 1, "none"},
 		{[]string{"--board", "b", good, "--url", server.URL}, 1, "the signature[2J is wrong"},

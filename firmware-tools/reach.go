@@ -19,8 +19,8 @@ import (
 	"perch/device"
 )
 
-// keyless is the address on which an appliance serves programs of its own
-// machine without a token.
+// keyless is the appliance's address for programs on its own machine, which need
+// no token there.
 const keyless = "http://127.0.0.1:8004"
 
 // reach is the appliance that a command asks, and the proof that its owner asks.
@@ -34,11 +34,11 @@ func (r *reach) register(c *cobra.Command) {
 	c.Flags().StringVar(&r.tokenFile, "token-file", "", "`FILE` that holds the admin token")
 }
 
-// request is one to the admin API, at a path below its own.
+// request returns a request to the admin API, for a path below /api/v1.
 func (r *reach) request(ctx context.Context, method string, body io.Reader, query url.Values, path ...string) (*http.Request, error) {
 	u, err := url.Parse(strings.TrimSuffix(r.url, "/"))
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, command.Usagef("--url %q is no address such as http://perch.local:8003", r.url)
+		return nil, command.Usagef("--url %q is not an address such as http://perch.local:8003", r.url)
 	}
 	token, err := r.token()
 	if err != nil {
@@ -56,7 +56,7 @@ func (r *reach) request(ctx context.Context, method string, body io.Reader, quer
 	return request, nil
 }
 
-// robotNamed is a robot as an appliance finds it: its id, or what could be its name.
+// robotNamed returns a robot's id, or its name, as an appliance finds it.
 func robotNamed(robot string) (string, error) {
 	if id, err := device.ParseID(robot); err == nil {
 		return string(id), nil
@@ -78,16 +78,15 @@ func (r *reach) token() (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// mostRefusal bounds what is read of an error, in bytes.
+// mostRefusal limits the body of an error, in bytes.
 const mostRefusal = 64 << 10
 
-// refusedWith is the sentence of an error that the appliance answered with,
-// where it did.
+// refusedWith returns the message of an appliance's error, or nil without one.
 func refusedWith(answer *http.Response) error {
 	text, err := io.ReadAll(io.LimitReader(answer.Body, mostRefusal))
-	var told struct{ Error struct{ Message string } }
-	if err == nil && json.Unmarshal(text, &told) == nil && told.Error.Message != "" {
-		return errors.New(plainText(told.Error.Message))
+	var body struct{ Error struct{ Message string } }
+	if err == nil && json.Unmarshal(text, &body) == nil && body.Error.Message != "" {
+		return errors.New(plainText(body.Error.Message))
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ func recordCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "record ROBOT",
 		Short:   "Write a robot's session as a transcript, secrets blanked",
-		Example: "perch-tools record kitchen --out kitchen.txtar",
+		Example: "perch-tools robot record kitchen --out kitchen.txtar",
 		RunE: func(c *cobra.Command, args []string) error {
 			robot, err := robotNamed(args[0])
 			if err != nil {

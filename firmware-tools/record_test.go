@@ -15,8 +15,7 @@ import (
 
 const transcript = "    0.000 < {\"type\":\"hello\"}\n    1.260 * heard {\"text\":\"😊 \"}\n"
 
-// newRecorded is an appliance with a robot that is recorded, and the requests
-// it has had.
+// newRecorded returns the address of an appliance with a robot that is recorded.
 func newRecorded(t *testing.T, serve func(w http.ResponseWriter, r *http.Request)) (address string) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /api/v1/devices/a0b1c2d3e4f5/record", serve)
@@ -53,19 +52,20 @@ func TestRecordToAFile(t *testing.T) {
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("its mode is %v (%v)", info.Mode(), err)
 	}
-	// What cannot begin leaves an earlier recording as it was.
+	// A recording that cannot begin leaves an earlier one as it was.
 	if code, _, errs := tools("record", "020000000001", "--url", address, "--out", path); code != 1 || !strings.Contains(errs, "unknown robot") {
 		t.Errorf("exit %d, %s", code, errs)
 	}
 	if text, err := os.ReadFile(path); err != nil || string(text) != transcript {
 		t.Errorf("the file holds %q (%v)", text, err)
 	}
-	if code, _, errs := tools("record", "a0b1c2d3e4f5", "--url", address, "--out", filepath.Join(path, "x")); code != 1 || !strings.Contains(errs, "open the transcript") {
+	if code, _, errs := tools("record", "a0b1c2d3e4f5", "--url", address, "--out", filepath.Join(path, "x")); code != 1 ||
+		!strings.Contains(errs, "open the transcript") {
 		t.Errorf("a file below a file: exit %d, %s", code, errs)
 	}
 }
 
-// lineByLine is a terminal that tells of every write.
+// lineByLine is a terminal that passes on every write.
 type lineByLine chan string
 
 func (l lineByLine) Write(text []byte) (int, error) {
@@ -73,7 +73,7 @@ func (l lineByLine) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// TestRecordAsItHappens, until it is interrupted, which is no failure.
+// TestRecordAsItHappens until an interruption, which is not a failure.
 func TestRecordAsItHappens(t *testing.T) {
 	lines := make(chan string)
 	address := newRecorded(t, func(w http.ResponseWriter, r *http.Request) {
@@ -108,8 +108,8 @@ func TestRecordAsItHappens(t *testing.T) {
 	}
 }
 
-// TestRecordShowsNoControlSequences: what a robot sends must not drive the
-// terminal. A file has it as it came.
+// TestRecordShowsNoControlSequences: a robot's text must not control the terminal.
+// A file contains it as it came.
 func TestRecordShowsNoControlSequences(t *testing.T) {
 	const sent = "a\x1b[2J\x07\tb\x7f\r😊\n"
 	address := newRecorded(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -180,11 +180,11 @@ func TestRecordExitCodes(t *testing.T) {
 		"kit/chen":                                 {2, "not a robot's name"},
 		"--url " + page + " kitchen":               {1, "unknown robot"},
 		"a0b1c2d3e4f5 --loud":                      {2, "unknown flag: --loud"},
-		"a0b1c2d3e4f5 --url x":                     {2, "is no address such as"},
-		"a0b1c2d3e4f5 --url /":                     {2, "is no address such as"},
+		"a0b1c2d3e4f5 --url x":                     {2, "is not an address such as"},
+		"a0b1c2d3e4f5 --url /":                     {2, "is not an address such as"},
 		"a0b1c2d3e4f5 --help":                      {0, ""},
 		"--help":                                   {0, ""},
-		"a0b1c2d3e4f5 --url=":                      {2, "is no address such as"},
+		"a0b1c2d3e4f5 --url=":                      {2, "is not an address such as"},
 		"--url " + page + " 020000000001":          {1, "unknown robot"},
 		"--url " + page + " a0b1c2d3e4f5":          {1, "answered 200 OK and no transcript"},
 		"--url http://127.0.0.1:1 a0b1c2d3e4f5":    {1, "does not answer: dial tcp 127.0.0.1:1: connect: connection refused"},

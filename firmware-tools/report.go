@@ -56,7 +56,8 @@ func milliseconds(d time.Duration) float64 { return float64(d.Round(10*time.Micr
 func report(out lines, s simrobot.Stats) {
 	if out.json {
 		for i, t := range s.Turns {
-			out.object(shownTurn{i + 1, t.Text, t.Transcript, t.Answered, t.Interrupted, milliseconds(t.FirstAudio), milliseconds(t.Length), t.Packets, t.Underruns, t.Dropped})
+			out.object(shownTurn{i + 1, t.Text, t.Transcript, t.Answered, t.Interrupted, milliseconds(t.FirstAudio), milliseconds(t.Length), t.Packets,
+				t.Underruns, t.Dropped})
 		}
 		summary(out, []simrobot.Stats{s})
 		return
@@ -77,7 +78,8 @@ func report(out lines, s simrobot.Stats) {
 	if s.HelloLatency == 0 {
 		return
 	}
-	fmt.Fprintf(w, "sound: %d sent, %d received, %d played, %d dropped, %d ignored, %d cut, %d bad, %d underruns, at most %d queued, gaps p50 %v p99 %v\n",
+	fmt.Fprintf(w, "sound: %d sent, %d received, %d played, %d dropped, %d ignored, %d cut, %d bad, %d underruns, at most %d queued, gaps p50 %v "+
+		"p99 %v\n",
 		s.Sent, s.Received, s.Played, s.Dropped, s.Ignored, s.Cut, s.Bad, s.Underruns, s.MaxQueue,
 		ms(simrobot.Quantile(s.Gaps, 0.5)), ms(simrobot.Quantile(s.Gaps, 0.99)))
 	if s.CutByBargeIn+s.Late > 0 {

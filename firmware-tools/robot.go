@@ -31,12 +31,12 @@ type robotFlags struct {
 	json    bool
 }
 
-func robotCommand(f *robotFlags) *cobra.Command {
+func robotCommand(name string, f *robotFlags) *cobra.Command {
 	c := &cobra.Command{
-		Use:   "robot",
+		Use:   name,
 		Short: "Simulate a robot, which behaves as the firmware does",
-		Example: `perch-tools robot --say "what time is it"
-			perch-tools robot --ota http://perch.local:8003/xiaozhi/ota/ --robots 10 --say "remember that my number is %d"`,
+		Example: `perch-tools robot simulate --say "what time is it"
+			perch-tools robot simulate --ota http://perch.local:8003/xiaozhi/ota/ --robots 10 --say "remember that my number is %d"`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := f.check(); err != nil {
 				return err
@@ -138,13 +138,13 @@ func (f *robotFlags) speak(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	says := map[string][]simrobot.Sentence{macAfter(first, 0): o.Say}
+	sentences := map[string][]simrobot.Sentence{macAfter(first, 0): o.Say}
 	for i := 1; i < f.robots; i++ {
-		if says[macAfter(first, i)], err = f.sentences(ctx, i+1); err != nil {
+		if sentences[macAfter(first, i)], err = f.sentences(ctx, i+1); err != nil {
 			return err
 		}
 	}
-	o.SayAs = func(id device.ID) []simrobot.Sentence { return says[string(id)] }
+	o.SayAs = func(id device.ID) []simrobot.Sentence { return sentences[string(id)] }
 	return nil
 }
 
@@ -214,7 +214,7 @@ func one(ctx context.Context, f *robotFlags, out lines) (err error) {
 func (f *robotFlags) show(ctx context.Context, log *liveLog, o *simrobot.Options) (end func()) {
 	log.picture = &picture{screen: command.ScreenOf(log.out.to, os.Getenv)}
 	player := playerOf(os.Getenv, exists)
-	log.line("robot", "sound", howHeard(player))
+	log.line("robot", "sound", howPlayed(player))
 	heard := newLoudspeaker(ctx, player)
 	o.Play = heard.play
 	o.Observe = func(h simrobot.Observation) {

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// object is a JSON object whose members keep their order and their spelling: a
-// person has written them.
+// object is a JSON object that keeps the order and the spelling of its members,
+// which a person wrote.
 type object []member
 
 type member struct {
@@ -27,7 +27,7 @@ type member struct {
 func (o *object) UnmarshalJSON(text []byte) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	if open, err := d.Token(); err != nil || open != json.Delim('{') {
-		return errors.New("it is no object")
+		return errors.New("it is not an object")
 	}
 	*o = object{}
 	for d.More() {
@@ -35,7 +35,7 @@ func (o *object) UnmarshalJSON(text []byte) error {
 		if err != nil {
 			return err
 		}
-		m := member{name: name.(string)} // the decoder takes nothing else there
+		m := member{name: name.(string)} // the decoder accepts nothing else there
 		if err := d.Decode(&m.value); err != nil {
 			return err
 		}
@@ -45,8 +45,8 @@ func (o *object) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// text is the object as JSON. It is no json.Marshaler: that would have its
-// values written anew.
+// text returns the object as JSON. It does not implement json.Marshaler, which
+// would reformat the values.
 func (o object) text() json.RawMessage {
 	var text bytes.Buffer
 	text.WriteByte('{')
@@ -62,7 +62,7 @@ func (o object) text() json.RawMessage {
 	return text.Bytes()
 }
 
-// pretty is the same in lines.
+// pretty returns the object as indented JSON.
 func (o object) pretty() []byte {
 	var text bytes.Buffer
 	if err := json.Indent(&text, o.text(), "", "  "); err != nil {
@@ -72,12 +72,12 @@ func (o object) pretty() []byte {
 	return text.Bytes()
 }
 
-// at is the place of a member, and -1 where there is none.
+// at returns the index of a member, or -1.
 func (o object) at(name string) int {
 	return slices.IndexFunc(o, func(m member) bool { return m.name == name })
 }
 
-// with has a member of that name.
+// with returns the object with a member set.
 func (o object) with(name string, value json.RawMessage) object {
 	if i := o.at(name); i >= 0 {
 		o = slices.Clone(o)
@@ -87,14 +87,13 @@ func (o object) with(name string, value json.RawMessage) object {
 	return append(o[:len(o):len(o)], member{name, value})
 }
 
-// merged are settings with our hooks in them, and with none of ours from before:
-// with an empty block, without any.
-// All else is left as it is, byte by byte.
+// merged returns settings with our hooks in place of our earlier ones; an empty
+// block removes them. All else stays as it is, byte by byte.
 func merged(settings object, block object) (object, error) {
 	hooks := object{}
 	if i := settings.at("hooks"); i >= 0 {
 		if err := json.Unmarshal(settings[i].value, &hooks); err != nil {
-			return nil, errors.New("its hooks are no object")
+			return nil, errors.New("its hooks are not an object")
 		}
 	}
 	kept := object{}
@@ -125,7 +124,7 @@ func merged(settings object, block object) (object, error) {
 	return settings.with("hooks", kept.text()), nil
 }
 
-// others are the groups of an event's hooks without what is ours.
+// others returns the groups of an event's hooks, without ours.
 func others(list json.RawMessage) (groups []json.RawMessage, err error) {
 	var all []json.RawMessage
 	if err := json.Unmarshal(list, &all); err != nil {
@@ -154,8 +153,8 @@ func others(list json.RawMessage) (groups []json.RawMessage, err error) {
 	return groups, nil
 }
 
-// isOurs reports whether this program has installed a hook. Earlier versions
-// had some by HTTP.
+// isOurs reports whether this program installed a hook. Earlier versions installed
+// some by HTTP.
 func isOurs(hook json.RawMessage) bool {
 	var h struct{ URL, Command string }
 	if json.Unmarshal(hook, &h) != nil {
@@ -175,12 +174,11 @@ func bytesOf(list []json.RawMessage) (all [][]byte) {
 	return all
 }
 
-// mostSettings bounds the settings that are read, in bytes.
+// mostSettings limits the settings, in bytes.
 const mostSettings = 4 << 20
 
-// mergeInto merges hooks into a file, whole or not at all. Where that changes
-// something, what the file was is kept beside it. Notes are what keeps hooks
-// from working.
+// mergeInto merges hooks into a file, whole or not at all. If that changes the
+// file, a backup is kept beside it. Notes name settings that disable hooks.
 func mergeInto(file string, block object) (backup string, changed bool, notes []string, err error) {
 	before, mode, err := readSettings(file)
 	if err != nil || before == nil && len(block) == 0 {
@@ -242,13 +240,13 @@ func readSettings(file string) (text []byte, mode fs.FileMode, err error) {
 	return text, about.Mode().Perm(), nil
 }
 
-// same reports whether two texts are the same JSON but for space.
+// same reports whether two texts are the same JSON, ignoring space.
 func same(a, b []byte) bool {
 	var x, y bytes.Buffer
 	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
 }
 
-// writeNew writes a file that is not there yet.
+// writeNew writes a file that does not exist yet.
 func writeNew(file string, text []byte, mode fs.FileMode) error {
 	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
@@ -258,8 +256,7 @@ func writeNew(file string, text []byte, mode fs.FileMode) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// replace puts a text in the place of a file, so that whoever reads it sees one
-// or the other.
+// replace replaces a file at once: a reader sees the old text or the new one.
 func replace(file string, text []byte, mode fs.FileMode) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
@@ -274,7 +271,7 @@ func replace(file string, text []byte, mode fs.FileMode) error {
 		err = os.Rename(f.Name(), file)
 	}
 	if err != nil {
-		_ = os.Remove(f.Name()) // the first failure is the one to tell
+		_ = os.Remove(f.Name()) // the first error is returned
 	}
 	return err
 }

@@ -4,9 +4,13 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
+
+	"perch/command"
 	"perch/command/commandtest"
 )
 
@@ -19,7 +23,9 @@ func TestBashCompletesTools(t *testing.T) {
 		t.Fatal(err)
 	}
 	for line, want := range map[string]string{
-		"perch-tools pro":                      "provision",
+		"perch-tools ":                         "completion firmware help hooks robot",
+		"perch-tools robot ":                   "flash nvs provision record simulate",
+		"perch-tools robot pro":                "provision",
 		"perch-tools hooks ":                   "install remove send",
 		"perch-tools hooks install ":           "claude codex",
 		"perch-tools hooks install claude --w": "--write",
@@ -41,7 +47,36 @@ func TestBashCompletesTools(t *testing.T) {
 	}
 }
 
-func TestACompletionThatIsNone(t *testing.T) {
+// TestEarlierSpellings: the commands of robot and firmware work without that
+// word, and neither help nor completion shows them twice.
+func TestEarlierSpellings(t *testing.T) {
+	for _, group := range command.Visible(commands()) {
+		if group.Name() != "robot" && group.Name() != "firmware" {
+			continue
+		}
+		for _, c := range command.Visible(group) {
+			if c.Name() == "simulate" {
+				continue // it is robot without a command
+			}
+			_, now, _ := tools(group.Name(), c.Name(), "--help")
+			_, before, _ := tools(c.Name(), "--help")
+			if now == "" || strings.Replace(now, group.Name()+" "+c.Name(), c.Name(), 1) != before {
+				t.Errorf("%s %s:\n%s\n%s:\n%s", group.Name(), c.Name(), now, c.Name(), before)
+			}
+			if slices.ContainsFunc(command.Visible(commands()), func(each *cobra.Command) bool { return each.Name() == c.Name() }) {
+				t.Errorf("%s is shown twice", c.Name())
+			}
+		}
+	}
+	_, now, _ := tools("robot", "simulate", "--help")
+	_, before, _ := tools("robot", "--help")
+	_, options, found := strings.Cut(now, "Options:\n")
+	if options = strings.Replace(options, "help for simulate", "help for robot", 1); !found || !strings.HasSuffix(before, options) {
+		t.Errorf("robot simulate:\n%s\nrobot:\n%s", now, before)
+	}
+}
+
+func TestUnknownShell(t *testing.T) {
 	for _, args := range [][]string{{"completion"}, {"completion", "tcsh"}, {"completion", "--what"}} {
 		var out bytes.Buffer
 		if code := run(t.Context(), args, &out, &out); code != 2 {

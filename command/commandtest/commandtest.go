@@ -92,14 +92,13 @@ func Completions(t *testing.T, root *cobra.Command, dir string) {
 		if err := command.WriteCompletion(&script, root, shell); err != nil {
 			t.Fatal(err)
 		}
-		golden(t, filepath.Join(dir, root.Name()+"."+shell), script.Bytes())
+		file := filepath.Join(dir, root.Name()+"."+shell)
+		golden(t, file, script.Bytes())
 		program, err := exec.LookPath(shell)
 		if err != nil {
 			continue
 		}
-		check := exec.CommandContext(t.Context(), program, "-n")
-		check.Stdin = &script
-		if out, err := check.CombinedOutput(); err != nil || len(out) > 0 {
+		if out, err := exec.CommandContext(t.Context(), program, "-n", file).CombinedOutput(); err != nil || len(out) > 0 {
 			t.Errorf("%s: %v %s", shell, err, out)
 		}
 	}

@@ -1,5 +1,5 @@
 // Package discovery_test builds the component for the machine it runs on, over
-// stubs of what ESP-IDF gives it, and runs its tests under the sanitizers.
+// stubs of ESP-IDF, and runs its tests under the sanitizers.
 package discovery_test
 
 import (
@@ -17,8 +17,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// compiles is what the compiler is asked for: warnings are errors, as they are
-// in ESP-IDF, and a byte out of bounds or not given back ends the test.
+// compiles are the compiler's options: warnings are errors, as in ESP-IDF, and a
+// byte out of bounds or a leak ends the test.
 var compiles = []string{"-std=gnu17", "-Wall", "-Wextra", "-Werror", "-Wshadow", "-Wconversion", "-g", "-O1",
 	"-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-Iinclude", "-Itest/stub"}
 
@@ -41,8 +41,8 @@ func TestComponent(t *testing.T) {
 	}
 }
 
-// readAll reads every file that the compiler will. The go command remembers
-// the outcome of a test by the files that the test itself has read.
+// readAll reads every file that the compiler reads. The go command caches a test by
+// the files that the test itself reads.
 func readAll(t *testing.T) {
 	t.Helper()
 	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
@@ -57,7 +57,7 @@ func readAll(t *testing.T) {
 	}
 }
 
-// TestManifest: what the component needs is named in both of its files.
+// TestManifest: both files of the component name the same dependencies.
 func TestManifest(t *testing.T) {
 	for file, parts := range map[string][]string{
 		"idf_component.yml": {"espressif/mdns:", "idf:", "version:", "license: MIT"},

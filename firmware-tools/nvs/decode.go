@@ -8,9 +8,8 @@ import (
 	"slices"
 )
 
-// Decode reads a partition. Errors wrap ErrFormat. What a robot would drop is
-// dropped and told by Damaged; items of kinds that are not known are kept as
-// they are.
+// Decode reads a partition. Errors wrap ErrFormat. Entries that a robot would drop
+// are dropped and listed by Damaged; items of unknown types are kept as they are.
 func Decode(image []byte) (*Partition, error) {
 	if len(image) == 0 || len(image)%PageSize != 0 || len(image) > MaxSize {
 		return nil, fmt.Errorf("%w: it has %d bytes, and a partition has a multiple of %d, up to %d", ErrFormat, len(image), PageSize, MaxSize)
@@ -38,12 +37,12 @@ type decoder struct {
 
 // page is a page that has entries.
 type page struct {
-	number   int // its place in the partition
+	number   int // its index in the partition
 	sequence uint32
 	bytes    []byte
 }
 
-// entry is an item as it stands on a page.
+// entry is an item in its encoded form on a page.
 type entry struct {
 	namespace byte
 	kind      Type
@@ -51,7 +50,7 @@ type entry struct {
 	key       string
 	data      []byte // of the entry itself, 8 bytes
 	behind    []byte // of strings and blobs
-	raw       []byte // all of it
+	raw       []byte // all of its bytes
 }
 
 func (d *decoder) complain(format string, values ...any) {
@@ -82,10 +81,10 @@ func (d *decoder) pages(image []byte) error {
 	return nil
 }
 
-// written reports whether the bitmap says so of an entry.
+// written reports whether an entry is written, by the bitmap.
 func (p page) written(n int) bool { return p.bytes[32+n/4]>>(n%4*2)&3 == 2 }
 
-// page reads the entries of one.
+// page reads the entries of a page.
 func (d *decoder) page(p page) {
 	for n := 0; n < pageEntries; {
 		if !p.written(n) {
@@ -108,7 +107,7 @@ func (d *decoder) page(p page) {
 
 const badChecksum = "its checksum is wrong"
 
-// entry reads one and says what is wrong with it.
+// entry reads an entry; why is what is wrong with it.
 func (p page) entry(n int) (e entry, span int, why string) {
 	b := p.bytes[firstEntry+n*entrySize:][:entrySize]
 	if binary.LittleEndian.Uint32(b[4:]) != crc(b[:4], b[8:]) {
@@ -144,15 +143,15 @@ func (p page) entry(n int) (e entry, span int, why string) {
 	return e, span, ""
 }
 
-// chunkName is what a chunk of a blob goes by.
+// chunkName identifies a chunk of a blob.
 type chunkName struct {
 	namespace byte
 	key       string
 	chunk     byte
 }
 
-// assemble makes records of the entries. Where a name is written twice, the
-// power went before the older one was erased, and the newer one counts.
+// assemble makes records of the entries. If a name is written twice, the power
+// failed before the older entry was erased, and the newer one counts.
 func (d *decoder) assemble() []record {
 	type name struct {
 		namespace byte
@@ -188,7 +187,7 @@ func (d *decoder) assemble() []record {
 	return records
 }
 
-// fill copies the value of an entry that is whole by itself.
+// fill copies the value of an entry that is not divided into chunks.
 func (e entry) fill(r *record) {
 	text, isText := bytes.CutSuffix(e.behind, []byte{0})
 	switch {
@@ -198,7 +197,7 @@ func (e entry) fill(r *record) {
 		r.value.Data = append([]byte{}, e.behind...)
 	case e.kind == String && isText && bytes.IndexByte(text, 0) < 0:
 		r.value.Data = append([]byte{}, text...)
-	default: // what this package could not write as it was
+	default: // of an unknown type: kept as it is
 		r.value.Data = bytes.Clone(e.raw[24:])
 		r.raw = bytes.Clone(e.raw)
 	}

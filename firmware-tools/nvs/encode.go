@@ -14,7 +14,7 @@ const (
 	pageFreeing = 0xFFFFFFF8
 
 	formatVersion2 = 0xFE
-	mostChunks     = 127 // of a blob; the other half of the numbers is for the one that takes its place
+	mostChunks     = 127 // of a blob; the other half of the numbers is for its next version
 	anyChunk       = 0xFF
 )
 
@@ -27,9 +27,9 @@ func crc(parts ...[]byte) uint32 {
 	return c
 }
 
-// Encode writes the partition anew, without what was erased in it, in a number
-// of bytes that is a multiple of PageSize. A page stays empty, which the
-// firmware needs to move entries. It wraps ErrFull where the items take more.
+// Encode writes the partition again, without erased entries, in size bytes, a
+// multiple of PageSize. One page stays empty: the firmware needs it to move
+// entries. The error wraps ErrFull if the items do not fit.
 func (p *Partition) Encode(size int) ([]byte, error) {
 	if size < MinSize || size > MaxSize || size%PageSize != 0 {
 		return nil, fmt.Errorf("%w: a partition has a multiple of %d bytes, from %d to %d, not %d", ErrFormat, PageSize, MinSize, MaxSize, size)
@@ -66,7 +66,7 @@ func (e *encoder) begin() {
 	e.used = 0
 }
 
-// turn goes on to the next page.
+// turn begins the next page.
 func (e *encoder) turn() error {
 	if (e.page+2)*PageSize >= len(e.image) {
 		return fmt.Errorf("%w: the items take more than the %d pages of %d that may be used", ErrFull, e.page+1, len(e.image)/PageSize)
@@ -97,7 +97,7 @@ func (e *encoder) record(r record) error {
 	return nil
 }
 
-// head is an entry: who it is, and eight bytes of data.
+// head returns an entry: its names, its type and eight bytes of data.
 func (e *encoder) head(r record, t Type, span int, chunk byte, data []byte) []byte {
 	b := make([]byte, entrySize)
 	b[0], b[1], b[2], b[3] = r.namespace, byte(t), byte(span), chunk
@@ -109,7 +109,7 @@ func (e *encoder) head(r record, t Type, span int, chunk byte, data []byte) []by
 	return b
 }
 
-// length is what the entry in front of bytes says of them.
+// length returns the data of an entry that precedes bytes: length and checksum.
 func length(data []byte) []byte {
 	b := binary.LittleEndian.AppendUint16(nil, uint16(len(data)))
 	b = append(b, 0xFF, 0xFF)
@@ -127,12 +127,12 @@ func (e *encoder) put(head, data []byte) {
 	}
 }
 
-// spanOf is how many entries that many bytes take.
+// spanOf returns how many entries so many bytes take.
 func spanOf(n int) int { return (n + entrySize - 1) / entrySize }
 
-// onePage writes a value that may not be parted. The generator leaves the last
-// entry of a page free behind such a value, and so does this, but for one that
-// needs all of a page.
+// onePage writes a value that may not be divided. As Espressif's generator does, it
+// leaves the last entry of a page free after such a value, except for one that
+// needs the whole page.
 func (e *encoder) onePage(r record, data []byte) error {
 	span := 1 + spanOf(len(data))
 	if e.used > 0 && e.used+span >= pageEntries {
@@ -144,7 +144,7 @@ func (e *encoder) onePage(r record, data []byte) error {
 	return nil
 }
 
-// blob writes as much as a page takes, and so on, and then the index.
+// blob writes a blob in chunks, as much as each page takes, and then the index.
 func (e *encoder) blob(r record) error {
 	left, chunks := r.value.Data, 0
 	if e.used >= pageEntries {
@@ -175,7 +175,7 @@ func (e *encoder) blob(r record) error {
 	return nil
 }
 
-// raw writes an item of a kind that is not known here as it was.
+// raw writes an item of an unknown type, as it was read.
 func (e *encoder) raw(r record) error {
 	if e.used+spanOf(len(r.raw)) > pageEntries {
 		if err := e.turn(); err != nil {

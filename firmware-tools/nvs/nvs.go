@@ -1,13 +1,13 @@
 // Package nvs reads and writes the NVS partition in which an ESP robot keeps
-// its settings: format version 2 of ESP-IDF, not encrypted. What it writes is,
-// byte for byte, what Espressif's own generator writes; what it reads may also
-// have been written by a robot, page by page, with entries erased and moved.
+// its settings: format version 2 of ESP-IDF, not encrypted. It writes the same
+// bytes as Espressif's own generator. It also reads what a robot wrote, page by
+// page, with entries erased and moved.
 //
-// A partition is pages of 4096 bytes: a header of 32 bytes, a bitmap that says
-// which entries are written or erased, and 126 entries of 32 bytes. A number
-// is one entry; a string is one and as many behind it as it takes, within one
-// page; a blob is chunks of that form, on as many pages as it takes, and an
-// index entry that tells how many.
+// A partition is pages of 4096 bytes: a header of 32 bytes, a bitmap of the
+// entries that are written or erased, and 126 entries of 32 bytes. A number
+// is one entry; a string is one entry and the following ones with its bytes,
+// within one page; a blob is chunks of that form, on as many pages as needed, and
+// an index entry with their number.
 package nvs
 
 import (
@@ -20,7 +20,7 @@ import (
 // Sizes and bounds of the format.
 const (
 	PageSize  = 4096
-	MinSize   = 3 * PageSize // with fewer pages ESP-IDF opens a partition to read only
+	MinSize   = 3 * PageSize // with fewer pages ESP-IDF opens a partition for reading only
 	MaxSize   = 1 << 20
 	MaxKey    = 15   // characters of a key, or of a namespace
 	MaxString = 3999 // bytes, without the closing zero
@@ -34,23 +34,23 @@ const (
 
 // Errors.
 var (
-	// ErrFormat is wrapped by Decode for bytes that are no NVS partition this package reads.
+	// ErrFormat is wrapped by Decode for bytes that are not a known NVS partition.
 	ErrFormat = errors.New("not an NVS partition")
-	// ErrFull is wrapped by Encode where the items do not fit.
+	// ErrFull is wrapped by Encode if the items do not fit.
 	ErrFull = errors.New("the NVS partition is full")
-	// ErrItem is wrapped by Set for what the format has no room or no form for.
+	// ErrItem is wrapped by Set for names and values that the format cannot hold.
 	ErrItem = errors.New("not an NVS item")
 )
 
-// Item is a value under its names.
+// Item is a value with its names.
 type Item struct {
-	Namespace string // empty where a robot has lost the name; the firmware does not see such an item
+	Namespace string // empty if a robot has lost the name; the firmware does not find such an item
 	Key       string
 	Value     Value
 }
 
-// Partition is what an NVS partition holds, in the order in which it was
-// written. The zero value is an empty one.
+// Partition is the content of an NVS partition, in the order in which it was
+// written. The zero value is an empty partition.
 type Partition struct {
 	records []record
 	damaged []string
@@ -62,13 +62,13 @@ type record struct {
 	namespace byte
 	key       string
 	value     Value
-	raw       []byte // of an item of a kind that is not known here: its entries as they are; else nil
+	raw       []byte // of an item of an unknown type: its encoded entries; else nil
 }
 
 // namespaces is the namespace of the namespaces' own records.
 const namespaces = 0
 
-// Items are all there are, in their order.
+// Items returns all items, in their order.
 func (p *Partition) Items() []Item {
 	names := map[byte]string{}
 	for _, r := range p.records {
@@ -102,8 +102,8 @@ func (p *Partition) Get(namespace, key string) (Value, bool) {
 	return p.records[at].value.clone(), true
 }
 
-// Set stores a value in the place of what was there, of whatever type, or at
-// the end. Errors wrap ErrItem.
+// Set stores a value: in place of the present one, of any type, or at the end.
+// Errors wrap ErrItem.
 func (p *Partition) Set(namespace, key string, v Value) error {
 	if err := errors.Join(checkName("namespace", namespace), checkName("key", key), v.check()); err != nil {
 		return fmt.Errorf("%s/%s: %w: %w", namespace, key, ErrItem, err)
@@ -139,12 +139,12 @@ func (p *Partition) Delete(namespace, key string) bool {
 	return len(p.records) < before
 }
 
-// find is the place of a key, or -1.
+// find returns the index of a key, or -1.
 func (p *Partition) find(namespace byte, key string) int {
 	return slices.IndexFunc(p.records, func(r record) bool { return r.namespace == namespace && r.key == key })
 }
 
-// index is the number of a namespace.
+// index returns the number of a namespace.
 func (p *Partition) index(name string) (byte, bool) {
 	at := p.find(namespaces, name)
 	if at < 0 || p.records[at].value.Type != U8 {
@@ -153,7 +153,7 @@ func (p *Partition) index(name string) (byte, bool) {
 	return p.records[at].value.Data[0], true
 }
 
-// free is the lowest number that no namespace has and no item is under, or 0.
+// free returns the lowest number that no namespace and no item uses, or 0.
 func (p *Partition) free() byte {
 	var used [256]bool
 	for _, r := range p.records {

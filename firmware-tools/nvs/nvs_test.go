@@ -97,7 +97,7 @@ func TestByteForByte(t *testing.T) {
 	}
 }
 
-// TestTheFirstPage by the letter of the format.
+// TestTheFirstPage compares it with the format's description.
 func TestTheFirstPage(t *testing.T) {
 	p := &nvs.Partition{}
 	set(t, p, "wifi/ssid=string:home", "wifi/sleep_mode=u8:1")
@@ -121,9 +121,8 @@ func TestTheFirstPage(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotAskedForStays: a robot's Wi-Fi and its Client-Id are none of
-// ours.
-func TestWhatIsNotAskedForStays(t *testing.T) {
+// TestOtherKeysStay: a robot's Wi-Fi and its Client-Id are not changed.
+func TestOtherKeysStay(t *testing.T) {
 	p := decode(t, encode(t, whole(t), 0x6000))
 	before := show(p)
 	set(t, p, "wifi/ota_url=string:http://other.local:80/", "assets/download_url=string:x")
@@ -147,8 +146,8 @@ func TestWhatIsNotAskedForStays(t *testing.T) {
 	}
 }
 
-// TestBlobsThatFillAPage to its last entry, and near it: the index goes to the
-// next page then.
+// TestBlobsThatFillAPage: a blob ends at the last entry of a page, or near it, and
+// its index goes to the next page.
 func TestBlobsThatFillAPage(t *testing.T) {
 	for _, length := range []int{122*32 + 1, 123 * 32, 123*32 + 1, 124*32 - 1, 124 * 32, 124*32 + 1, 249 * 32, 249*32 + 1, 250 * 32} {
 		p := &nvs.Partition{}
@@ -163,7 +162,7 @@ func TestBlobsThatFillAPage(t *testing.T) {
 	}
 }
 
-// TestFullPages: what needs a whole page gets one, and one page stays empty.
+// TestFullPages: a value that needs a whole page gets one. One page stays empty.
 func TestFullPages(t *testing.T) {
 	p := &nvs.Partition{}
 	set(t, p, "n/a=u8:1")
@@ -228,7 +227,8 @@ func TestSetRefuses(t *testing.T) {
 }
 
 func TestValues(t *testing.T) {
-	for _, text := range []string{"u8:255", "u8:0", "i8:-128", "i8:127", "i32:-1", "i64:9223372036854775807", "u64:18446744073709551615", "string:", "blob:00ff", "blob1:01"} {
+	for _, text := range []string{"u8:255", "u8:0", "i8:-128", "i8:127", "i32:-1", "i64:9223372036854775807", "u64:18446744073709551615", "string:",
+		"blob:00ff", "blob1:01"} {
 		kind, value, _ := strings.Cut(text, ":")
 		typ, _ := nvs.ParseType(kind)
 		if v, err := nvs.ParseValue(typ, value); err != nil || v.String() != value || v.Type.String() != kind {
@@ -250,7 +250,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// entry writes one into a page by hand, as a robot does.
+// entry writes an entry into a page, as a robot does.
 func entry(image []byte, page, at int, namespace, kind, span, chunk byte, key string, data ...byte) {
 	e := image[page*4096+64+at*32:][:32]
 	for i := range e {
@@ -282,9 +282,9 @@ func header(image []byte, page int, state, sequence uint32) {
 
 func erased(pages int) []byte { return bytes.Repeat([]byte{0xFF}, pages*4096) }
 
-// TestWhatARobotLeaves: pages in the order of their sequence, entries erased,
-// and what a power cut leaves behind.
-func TestWhatARobotLeaves(t *testing.T) {
+// TestWrittenByARobot: pages in the order of their sequence, erased entries, and the
+// remains of a power cut.
+func TestWrittenByARobot(t *testing.T) {
 	image := erased(4)
 	header(image, 2, 0xFFFFFFFC, 7) // the older one
 	header(image, 0, 0xFFFFFFFE, 8)
@@ -304,7 +304,8 @@ func TestWhatARobotLeaves(t *testing.T) {
 	entry(image, 0, 5, 1, 0x42, 1, 0x00, "chunk", 0, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF) // of a blob without an index
 	entry(image, 0, 6, 1, 0x48, 1, 0xFF, "blob", 5, 0, 0, 0, 1, 0)                          // an index without a chunk
 	p := decode(t, image)
-	want := "audio/kept=u8:5\naudio/unknown=type 0x33:0102030405060708" + hex.EncodeToString([]byte("whatever it is")) + strings.Repeat("ff", 18) + "\n/orphan=u8:9\naudio/output_volume=i32:80\n"
+	want := "audio/kept=u8:5\naudio/unknown=type 0x33:0102030405060708" + hex.EncodeToString([]byte("whatever it is")) + strings.Repeat("ff", 18) +
+		"\n/orphan=u8:9\naudio/output_volume=i32:80\n"
 	if show(p) != want {
 		t.Errorf("it is read as\n%s", show(p))
 	}
@@ -343,15 +344,16 @@ func TestNoPartition(t *testing.T) {
 	broken := bytes.Clone(good)
 	broken[28] ^= 1
 	if p := decode(t, broken); len(p.Damaged()) == 0 {
-		t.Error("a lost page is not told")
+		t.Error("a lost page is not listed")
 	}
 }
 
-// TestInverse: whatever is stored is read again as it was, in its order, and
-// written again to the same bytes.
+// TestInverse: stored items are read again in their order, and written to the same
+// bytes.
 func TestInverse(t *testing.T) {
 	value := rapid.Custom(func(t *rapid.T) nvs.Value {
-		kind := rapid.SampledFrom([]nvs.Type{nvs.U8, nvs.I8, nvs.U16, nvs.I16, nvs.U32, nvs.I32, nvs.U64, nvs.I64, nvs.String, nvs.String, nvs.Blob, nvs.Blob, nvs.OldBlob}).Draw(t, "type")
+		kind := rapid.SampledFrom([]nvs.Type{nvs.U8, nvs.I8, nvs.U16, nvs.I16, nvs.U32, nvs.I32, nvs.U64, nvs.I64, nvs.String, nvs.String, nvs.Blob,
+			nvs.Blob, nvs.OldBlob}).Draw(t, "type")
 		length := int(kind & 0x0F)
 		switch kind {
 		case nvs.String:
@@ -371,7 +373,8 @@ func TestInverse(t *testing.T) {
 		p := &nvs.Partition{}
 		model := map[string]nvs.Value{}
 		for range rapid.IntRange(0, 40).Draw(t, "items") {
-			namespace, key := rapid.SampledFrom([]string{"wifi", "a", "n23456789012345"}).Draw(t, "namespace"), fmt.Sprint("k", rapid.IntRange(0, 40).Draw(t, "key"))
+			namespace, key := rapid.SampledFrom([]string{"wifi", "a", "n23456789012345"}).Draw(t, "namespace"),
+				fmt.Sprint("k", rapid.IntRange(0, 40).Draw(t, "key"))
 			v := value.Draw(t, "value")
 			if err := p.Set(namespace, key, v); err != nil {
 				t.Fatal(err)
@@ -403,8 +406,7 @@ func TestInverse(t *testing.T) {
 	})
 }
 
-// FuzzDecode: no bytes make it panic, and what it reads it can write and read
-// again.
+// FuzzDecode: no bytes make it panic. What it reads can be written and read again.
 func FuzzDecode(f *testing.F) {
 	small := &nvs.Partition{}
 	set(f, small, "wifi/ssid=string:home", "all/i16=i16:-2", "all/blob=blob:0102")

@@ -9,7 +9,7 @@ import (
 )
 
 // Type is the type of a value, as the format numbers it. The firmware does not
-// see a value of another type than the one it asks for.
+// find a value whose type is not the one it asks for.
 type Type byte
 
 // The types. A blob has two more numbers, for its chunks and its index.
@@ -30,7 +30,7 @@ const (
 	blobIndex Type = Blob
 )
 
-// types are their names.
+// types are the names of the types.
 func types() map[Type]string {
 	return map[Type]string{
 		U8: "u8", U16: "u16", U32: "u32", U64: "u64", I8: "i8", I16: "i16", I32: "i32", I64: "i64",
@@ -38,7 +38,7 @@ func types() map[Type]string {
 	}
 }
 
-// ParseType knows a type by its name: u8 to u64, i8 to i64, string, blob.
+// ParseType returns the type of a name: u8 to u64, i8 to i64, string, blob.
 func ParseType(name string) (Type, bool) {
 	for t, n := range types() {
 		if n == name {
@@ -78,8 +78,8 @@ func Text(s string) Value { return Value{String, []byte(s)} }
 // Bytes returns a blob.
 func Bytes(b []byte) Value { return Value{Blob, bytes.Clone(b)} }
 
-// ParseValue reads a value as it is typed by people: a number in decimal, or
-// hex behind 0x; a string as it is; a blob in hex.
+// ParseValue reads a value as people type it: a number in decimal, or in hex after
+// 0x; a string as it is; a blob in hex.
 func ParseValue(t Type, text string) (Value, error) {
 	switch {
 	case t == String:
@@ -87,7 +87,7 @@ func ParseValue(t Type, text string) (Value, error) {
 	case t == Blob, t == OldBlob:
 		data, err := hex.DecodeString(text)
 		if err != nil {
-			return Value{}, fmt.Errorf("%q is no hex: %w", text, err)
+			return Value{}, fmt.Errorf("%q is not hex: %w", text, err)
 		}
 		return Value{t, data}, nil
 	case !t.isNumber():
@@ -103,12 +103,12 @@ func ParseValue(t Type, text string) (Value, error) {
 		n, err = strconv.ParseUint(text, 0, 8*t.size())
 	}
 	if err != nil {
-		return Value{}, fmt.Errorf("%q is no %v", text, t)
+		return Value{}, fmt.Errorf("%q is not a valid %v", text, t)
 	}
 	return Value{t, binary.LittleEndian.AppendUint64(nil, n)[:t.size()]}, nil
 }
 
-// String is what ParseValue reads.
+// String returns the form that ParseValue reads.
 func (v Value) String() string {
 	switch {
 	case v.Type == String:
@@ -128,7 +128,7 @@ func (v Value) String() string {
 	return strconv.FormatUint(n, 10)
 }
 
-// Equal reports whether both are the same value of the same type.
+// Equal reports whether both have the same type and value.
 func (v Value) Equal(o Value) bool { return v.Type == o.Type && bytes.Equal(v.Data, o.Data) }
 
 func (v Value) clone() Value { return Value{v.Type, bytes.Clone(v.Data)} }
@@ -148,5 +148,5 @@ func (v Value) check() error {
 	return nil
 }
 
-// mostOldBlob is what the first version of the format took, in bytes.
+// mostOldBlob is the limit of the format's first version, in bytes.
 const mostOldBlob = 1984

@@ -6,37 +6,37 @@ import (
 	"perch/ota/espimage"
 )
 
-// model is what differs from chip to chip. The addresses are those of the
-// chips' technical reference manuals.
+// model holds the differences between chips. The addresses are from the chips'
+// technical reference manuals.
 type model struct {
 	chip       espimage.Chip
-	bootLoader int64  // where its boot loader lies in the flash
-	magic      uint32 // at magicAddress; 0 of chips that tell their number
+	bootLoader int64  // address of its boot loader in the flash
+	magic      uint32 // at magicAddress; 0 for chips that report their number
 	spi        spiRegisters
 	efuse      uint32 // base address
 	watchdogs  watchdogs
 	revision   func(ctx context.Context, r *registers) int // major * 100 + minor
 }
 
-// spiRegisters are the registers of the controller that the flash hangs on.
+// spiRegisters are the registers of the flash controller.
 type spiRegisters struct{ cmd, usr, usr2, miso, w0 uint32 }
 
-// watchdogs are the registers of the two that go on while the chip's own USB
-// is its serial line, and would restart it in the middle of a write.
+// watchdogs are the registers of the two watchdogs that go on while the chip's own
+// USB is its serial line. They would restart it during a write.
 type watchdogs struct {
 	config, protect, key                uint32
-	swdConfig, swdProtect, swdKey, feed uint32 // feed is the bit that has it fed
+	swdConfig, swdProtect, swdKey, feed uint32 // feed is the bit that feeds it
 }
 
 const (
 	magicAddress = 0x40001000
 	watchdogKey  = 0x50D83AA1
-	block1       = 0x44 // of the eFuses of all but the ESP32, from their base
+	block1       = 0x44 // offset in the eFuses of all chips but the ESP32
 	block2       = 0x5C
 )
 
-// models are the chips that are written to. Others have loaders of the same
-// kind, but nobody has looked whether all of this holds for them.
+// models returns the supported chips. Others have similar loaders, for which this
+// was not checked.
 func models() []model {
 	newer := func(base uint32) spiRegisters {
 		return spiRegisters{base, base + 0x18, base + 0x20, base + 0x28, base + 0x58}
@@ -75,7 +75,7 @@ func modelWith(magic uint32) (model, bool) {
 	return model{}, false
 }
 
-// registers reads registers until one cannot be read.
+// registers reads registers until the first error.
 type registers struct {
 	loader *Loader
 	base   uint32 // of the chip's eFuses
@@ -91,7 +91,7 @@ func (r *registers) at(ctx context.Context, address uint32) uint32 {
 	return value
 }
 
-// word is a word of an eFuse block.
+// word returns a word of an eFuse block.
 func (r *registers) word(ctx context.Context, block uint32, n uint32) uint32 {
 	return r.at(ctx, r.base+block+4*n)
 }
@@ -113,7 +113,7 @@ func revisionC3(ctx context.Context, r *registers) int {
 	return int(w5>>24&3)*100 + int(w5>>23&1<<3+w3>>18&7)
 }
 
-// revisionS3 knows the first chips, which have other things in those fields.
+// revisionS3 recognizes the first chips, which use these fields otherwise.
 func revisionS3(ctx context.Context, r *registers) int {
 	w3 := r.word(ctx, block1, 3)
 	if w3>>18&7 == 0 && w3>>24&7 == 1 && r.word(ctx, block2, 4)&3 == 1 {

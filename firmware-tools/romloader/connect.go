@@ -15,21 +15,22 @@ type Resetter interface {
 	SetRTS(on bool) error
 }
 
-// Options say how a robot is reached.
+// Options describe the connection to a robot.
 type Options struct {
-	Resetter Resetter // nil where the robot waits in its loader already
+	Resetter Resetter // nil if the robot is in its loader already
 	USB      bool     // the line is the chip's own USB Serial/JTAG, not a bridge to its UART
 }
 
-// Unreachable is a robot that did not get into its loader.
+// Unreachable is the error for a robot that did not enter its loader.
 type Unreachable struct {
-	Runs bool // it was heard starting its firmware instead
-	Deaf bool // its loader was heard, and does not hear us
-	Dark bool // the port has no lines to reset it with
+	Runs bool // it started its firmware instead
+	Deaf bool // its loader sends, but does not receive
+	Dark bool // the port has no lines for a reset
 }
 
 func (u *Unreachable) Error() string {
-	const hold = "bring it into its loader by hand (hold BOOT, tap RESET; a CoreS3: hold RESET for three seconds, until its light is green) and try again"
+	const hold = "bring it into its loader by hand (hold BOOT, tap RESET; a CoreS3: hold RESET for three seconds, until its light is green) and try " +
+		"again"
 	switch {
 	case u.Deaf:
 		return "the robot waits in its loader, but what is sent to it does not arrive: try another cable or adapter"
@@ -41,12 +42,11 @@ func (u *Unreachable) Error() string {
 	return "no robot answers there: is it this port, and a cable with data lines? If so, " + hold
 }
 
-// attempts are how often a robot is reset before it is given up.
+// attempts is how often a robot is reset before Connect gives up.
 const attempts = 7
 
-// Connect resets a robot into its loader, and asks what it is. It takes some
-// ten seconds to give up. The error is an *Unreachable or an *UnknownChip
-// where it is one.
+// Connect resets a robot into its loader, and identifies its chip. It gives up
+// after about ten seconds. The error may be an *Unreachable or an *UnknownChip.
 func Connect(ctx context.Context, line Line, o Options) (*Loader, error) {
 	l := &Loader{line: line, resetter: o.Resetter, usb: o.USB}
 	err := l.enter(ctx)
@@ -54,7 +54,7 @@ func Connect(ctx context.Context, line Line, o Options) (*Loader, error) {
 		err = l.prepare(ctx)
 	}
 	if err != nil && l.resetter != nil {
-		_ = l.Restart(context.WithoutCancel(ctx)) // it goes on as it was; the first error is the one to tell
+		_ = l.Restart(context.WithoutCancel(ctx)) // the robot goes on as before; the first error is returned
 	}
 	if err != nil {
 		return nil, err
@@ -62,13 +62,13 @@ func Connect(ctx context.Context, line Line, o Options) (*Loader, error) {
 	return l, nil
 }
 
-// prepare asks what the chip is, and stops what would interrupt.
+// prepare identifies the chip, and stops its watchdogs.
 func (l *Loader) prepare(ctx context.Context) error {
 	if err := l.identify(ctx); err != nil {
 		return fmt.Errorf("identify the robot: %w", err)
 	}
 	if l.security.Download {
-		return nil // it answers to nothing more
+		return nil // it answers no other command
 	}
 	if err := l.quieten(ctx); err != nil {
 		return fmt.Errorf("stop the robot's watchdogs: %w", err)
@@ -107,7 +107,7 @@ func (l *Loader) enter(ctx context.Context) error {
 	return l.unreachable(dark)
 }
 
-// unreachable reads from the boot log of the last start what happened.
+// unreachable finds the cause in the boot log of the last start.
 func (l *Loader) unreachable(dark bool) error {
 	l.keep(l.in.packet)
 	waits := bytes.Contains(l.noise, []byte("waiting for download"))
@@ -115,10 +115,9 @@ func (l *Loader) unreachable(dark bool) error {
 	return &Unreachable{Deaf: waits, Runs: !waits && started && log != "", Dark: dark && !waits && !started}
 }
 
-// reset brings the chip into its loader. A bridge's lines pull at the chip's
-// pins by two transistors, which do nothing while both are on or both are off.
-// The second kind of try gives a board with a large capacitor at its reset pin
-// more time.
+// reset brings the chip into its loader. A bridge's lines control the chip's pins
+// by two transistors, which do nothing while both are on or both are off. Every
+// second try gives more time to a board with a large capacitor at its reset pin.
 func (l *Loader) reset(ctx context.Context, attempt int) error {
 	if l.usb {
 		return l.pull(ctx, resetUSB())
@@ -134,8 +133,8 @@ func (l *Loader) reset(ctx context.Context, attempt int) error {
 	})
 }
 
-// resetUSB is the order that a chip's own USB takes as the wish to be in its
-// loader. It must not have both lines off on its way from one to the other.
+// resetUSB is the order of lines by which a chip's own USB enters the loader. Both
+// lines must not be off in between.
 func resetUSB() []pulls {
 	const wait = 100 * time.Millisecond
 	return []pulls{
@@ -154,8 +153,8 @@ const (
 	off
 )
 
-// pulls are what is done to both lines, DTR before RTS unless it says
-// otherwise, and how long that stays.
+// pulls is a setting of both lines, DTR before RTS by default, and how long it
+// stays.
 type pulls struct {
 	dtr, rts pull
 	rtsFirst bool
@@ -198,7 +197,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	return ctx.Err()
 }
 
-// quieten stops the watchdogs, which a chip's own USB leaves running.
+// quieten stops the watchdogs, which go on while the chip's own USB is the line.
 func (l *Loader) quieten(ctx context.Context) error {
 	w := l.model.watchdogs
 	if !l.usb || w.config == 0 {
@@ -219,8 +218,8 @@ func (l *Loader) quieten(ctx context.Context) error {
 	return nil
 }
 
-// Restart lets the robot start its firmware. The error is an *Unreachable where
-// the port cannot.
+// Restart lets the robot start its firmware. The error is an *Unreachable if
+// the port has no lines for it.
 func (l *Loader) Restart(ctx context.Context) error {
 	if l.resetter == nil {
 		return &Unreachable{Dark: true}

@@ -3,25 +3,25 @@ package romloader
 import (
 	"bytes"
 	"context"
-	"crypto/md5" // it is what the loader has; it tells damage, not forgery
+	"crypto/md5" // the loader uses it; it detects damage, not forgery
 	"errors"
 	"fmt"
 	"time"
 )
 
 const (
-	// Sector is what flash is erased by, in bytes.
+	// Sector is the unit in which flash is erased, in bytes.
 	Sector = 4096
 
-	// Reach is how much of a flash a loader addresses, in bytes: with three bytes,
-	// beyond which it would begin at 0 again.
+	// Reach is how much of a flash a loader addresses, in bytes: its addresses have
+	// three bytes, and wrap around.
 	Reach = 16 << 20
 
 	blockSize = 1024       // bytes of one packet of data
 	pieceSize = 128 * 1024 // bytes that are erased, written and verified together
 )
 
-// Attach makes the flash ready, and asks for its size.
+// Attach prepares the flash, and reads its size.
 func (l *Loader) Attach(ctx context.Context) error {
 	if l.model.chip == 18 && (l.revision == 301 || l.revision == 302) {
 		return &UnknownChip{fmt.Sprintf("an %v of revision %d.%d, which starts with its flash switched off", l.model.chip, l.revision/100, l.revision%100)}
@@ -39,17 +39,17 @@ func (l *Loader) Attach(ctx context.Context) error {
 	}
 	size, known := sizeOf(id)
 	if !known {
-		return fmt.Errorf("the size of the robot's flash is not known (it says %#06x): if its cable is sound, write it with Espressif's esptool", id)
+		return fmt.Errorf("the size of the robot's flash is not known (its id is %#06x): if its cable is sound, write it with Espressif's esptool", id)
 	}
 	const block, page, statusMask = 64 << 10, 256, 0xFFFF
 	if _, _, err := l.command(ctx, spiSetParams, words(0, uint32(size), block, Sector, page, statusMask), 0); err != nil {
-		return fmt.Errorf("tell the size of the flash: %w", err)
+		return fmt.Errorf("set the size of the flash: %w", err)
 	}
 	l.size = size
 	return nil
 }
 
-// pads are the pins of the flash: 0 for the usual ones. An ESP32 with a flash
+// pads returns the pins of the flash: 0 for the usual ones. An ESP32 with a flash
 // in its package has others, in its eFuses.
 func (l *Loader) pads(ctx context.Context) (uint32, error) {
 	if l.model.chip != 0 {
@@ -61,8 +61,8 @@ func (l *Loader) pads(ctx context.Context) (uint32, error) {
 	return hd<<24 | cs<<18 | d<<12 | q<<6 | clk, r.err
 }
 
-// flashID has the controller send the flash's own command 0x9F, as JEDEC has
-// it: manufacturer, kind, and the size as a power of two.
+// flashID sends JEDEC's command 0x9F to the flash: it returns manufacturer, type,
+// and the size as a power of two.
 func (l *Loader) flashID(ctx context.Context) (uint32, error) {
 	const command, miso, run, readID = 1 << 31, 1 << 28, 1 << 18, 0x9F
 	s := l.model.spi
@@ -88,8 +88,8 @@ func (l *Loader) flashID(ctx context.Context) (uint32, error) {
 	return id, errors.Join(l.writeRegister(ctx, s.usr, usr), l.writeRegister(ctx, s.usr2, usr2))
 }
 
-// sizeOf is the size that a flash's id tells, in bytes. Some makers count on
-// from 0x20 for what is larger, and others have a second row from 0x32 on.
+// sizeOf returns the size by a flash's id, in bytes. For larger sizes, some makers
+// go on from 0x20, and others have a second row from 0x32.
 func sizeOf(id uint32) (int64, bool) {
 	switch n := id >> 16 & 0xFF; {
 	case n >= 0x12 && n <= 0x1C:
@@ -102,17 +102,18 @@ func sizeOf(id uint32) (int64, bool) {
 	return 0, false
 }
 
-// Mismatch is flash that does not hold what was written to it.
+// Mismatch is the error for flash whose content is not what was written.
 type Mismatch struct{ At int64 }
 
 func (m *Mismatch) Error() string {
-	return fmt.Sprintf("the flash at %#x does not hold what was written: try another cable, a port with more power or a lower --baud; if it stays so, that flash is worn out", m.At)
+	return fmt.Sprintf("the flash at %#x does not hold what was written: try another cable, a port with more power or a lower --baud; if it stays "+
+		"so, that flash is worn out", m.At)
 }
 
-// Write writes data at the beginning of a sector, verifies it, and leaves what
-// is there already alone. The rest of the last sector is erased. It reports
-// how many bytes are done. Where it fails, some of it may have been erased or
-// written; the error is a *Mismatch where the flash does not keep it.
+// Write writes data from the beginning of a sector, and verifies it. Pieces that are
+// there already are left alone. The rest of the last sector is erased. It reports
+// how many bytes are done. After an error some of it may be erased or written; the
+// error is a *Mismatch if the flash does not keep the data.
 func (l *Loader) Write(ctx context.Context, at int64, data []byte, done func(bytes int)) error {
 	if at+int64(len(data)) > Reach {
 		return errors.New("the loader in the robot's chip does not reach beyond 16 MB of flash; Espressif's esptool does")
@@ -133,8 +134,8 @@ func (l *Loader) Write(ctx context.Context, at int64, data []byte, done func(byt
 	return err
 }
 
-// writePiece begins anew where an answer was lost: the loader does not tell
-// whether it has taken a block, and one that was taken twice moves the rest.
+// writePiece starts again after a lost answer: the block may have been written, and
+// sending it twice would move the rest.
 func (l *Loader) writePiece(ctx context.Context, at int64, piece []byte, done func(int)) error {
 	want := md5.Sum(piece)
 	sum, err := l.MD5(ctx, at, int64(len(piece)))
@@ -161,7 +162,7 @@ func (l *Loader) send(ctx context.Context, at int64, piece []byte, done func(int
 	blocks := (len(piece) + blockSize - 1) / blockSize
 	begin := words(uint32(blocks*blockSize), uint32(blocks), blockSize, uint32(at))
 	if l.model.chip != 0 {
-		begin = append(begin, 0, 0, 0, 0) // not to be encrypted; the ESP32 does not take it
+		begin = append(begin, 0, 0, 0, 0) // not encrypted; the ESP32 has no such field
 	}
 	if err := l.step(ctx, flashBegin, begin, 0, commandTimeout+erase*pieceSize/1e6); err != nil {
 		return err
@@ -181,8 +182,8 @@ func (l *Loader) send(ctx context.Context, at int64, piece []byte, done func(int
 	return nil
 }
 
-// step is a command that may not be carried out twice: it is sent again only
-// where the loader says that it has not carried it out.
+// step sends a command that may not be carried out twice: it is sent again only if
+// the loader reports that it was not carried out.
 func (l *Loader) step(ctx context.Context, o op, data []byte, sum byte, timeout time.Duration) (err error) {
 	for range tries {
 		var r response
@@ -209,7 +210,7 @@ func (l *Loader) Faster(ctx context.Context, baud int, set func(baud int) error)
 		err = set(baud)
 	}
 	if err == nil {
-		err = pause(ctx, 50*time.Millisecond) // what is sent meanwhile is noise
+		err = pause(ctx, 50*time.Millisecond) // data sent meanwhile is noise
 	}
 	if err == nil {
 		err = l.recover(ctx)
@@ -220,8 +221,8 @@ func (l *Loader) Faster(ctx context.Context, baud int, set func(baud int) error)
 	return nil
 }
 
-// speed is what to ask of the loader. An ESP32 measures its crystal against an
-// oscillator that drifts, and so misses the speed that it is asked for.
+// speed returns the speed to request. An ESP32 measures its crystal against an
+// oscillator that drifts, and so misses the requested speed.
 func (l *Loader) speed(ctx context.Context, baud int) (uint32, error) {
 	if l.model.chip != 0 {
 		return uint32(baud), nil
@@ -234,7 +235,7 @@ func (l *Loader) speed(ctx context.Context, baud int) (uint32, error) {
 		crystal = 26_000_000
 	}
 	if measured < 20_000_000 || measured > 50_000_000 {
-		return uint32(baud), r.err // it has not measured
+		return uint32(baud), r.err // it did not measure
 	}
 	return uint32(uint64(baud) * measured / crystal), r.err
 }

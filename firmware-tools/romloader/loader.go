@@ -1,15 +1,15 @@
 // Package romloader writes a robot's flash over its serial line, through the
 // loader that every chip of the ESP32 family has in its ROM. It uploads no
-// program of its own into the chip, and knows nothing of what it writes.
+// program into the chip, and writes any data.
 //
 // The protocol is Espressif's (esptool's documentation, "Serial Protocol"):
-// a command goes out as a SLIP packet, and is answered with one.
+// a command and its answer are SLIP packets.
 package romloader
 
 import (
 	"bytes"
 	"context"
-	"crypto/md5" // it is what the loader has; it tells damage, not forgery
+	"crypto/md5" // the loader uses it; it detects damage, not forgery
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
@@ -22,22 +22,22 @@ import (
 	"perch/ota/espimage"
 )
 
-// Line is a serial line. A read that has nothing by its deadline fails with
+// Line is a serial line. A read without data by its deadline fails with
 // os.ErrDeadlineExceeded.
 type Line interface {
 	io.ReadWriter
 	SetReadDeadline(t time.Time) error
 }
 
-// Loader is a robot that waits in its ROM's loader. It is for one goroutine.
+// Loader is a robot in its ROM's loader. It is for one goroutine.
 type Loader struct {
 	line     Line
 	resetter Resetter
 	usb      bool // the chip's own USB is the line
 	in       unframer
-	read     []byte // from the line, and not yet looked at
+	read     []byte // received, and not parsed yet
 	buffer   [512]byte
-	noise    []byte // that was received in place of answers, the latest of it
+	noise    []byte // the latest bytes that were not answers
 
 	model    model
 	revision int
@@ -45,26 +45,26 @@ type Loader struct {
 	size     int64 // of the flash
 }
 
-// Chip is the robot's.
+// Chip returns the robot's chip.
 func (l *Loader) Chip() espimage.Chip { return l.model.chip }
 
-// Revision is the chip's: major * 100 + minor; -1 where it does not tell.
+// Revision returns the chip's: major * 100 + minor; -1 if it is not known.
 func (l *Loader) Revision() int { return l.revision }
 
-// BootLoader is where in the flash such a chip looks for its boot loader.
+// BootLoader returns the address of the boot loader in such a chip's flash.
 func (l *Loader) BootLoader() int64 { return l.model.bootLoader }
 
-// Size is the flash's, in bytes; 0 before Attach.
+// Size returns the flash's size in bytes; 0 before Attach.
 func (l *Loader) Size() int64 { return l.size }
 
-// Security is what of a chip's locks is closed.
+// Security lists the security features that a chip has enabled.
 type Security struct {
-	Boot      bool // it starts signed firmware only
+	Boot      bool // secure boot: it starts signed firmware only
 	Encrypted bool // its flash is encrypted
-	Download  bool // its loader reads nothing and verifies nothing
+	Download  bool // secure download: its loader neither reads nor verifies
 }
 
-// Security tells the robot's.
+// Security returns the chip's.
 func (l *Loader) Security() Security { return l.security }
 
 const (
@@ -83,8 +83,8 @@ func (l *Loader) command(ctx context.Context, o op, data []byte, answer int) (pa
 	return payload, value, err
 }
 
-// ask sends a command until its answer can be taken. What was lost on the way
-// is asked for again, so it is for commands that may be carried out twice.
+// ask sends a command, and repeats it if the answer was lost. It is for commands
+// that may be carried out twice.
 func (l *Loader) ask(ctx context.Context, o op, data []byte, timeout time.Duration, take func(response) error) (err error) {
 	for range tries {
 		var r response
@@ -105,8 +105,7 @@ func (l *Loader) ask(ctx context.Context, o op, data []byte, timeout time.Durati
 }
 
 // lost reports whether a packet may have been lost or damaged on its way. A
-// loader that received half a command says the same as one that has no such
-// command.
+// loader answers half a command like an unknown one.
 func lost(err error) bool {
 	var f *Fault
 	return errors.Is(err, errSilent) || errors.Is(err, errDamaged) || errors.As(err, &f) && (f.Code == badChecksum || f.Code == invalidMessage)
@@ -130,7 +129,7 @@ func (l *Loader) once(ctx context.Context, o op, data []byte, sum byte, timeout 
 			return r, nil
 		}
 		if r.data[0] != 0 && r.data[1] == invalidMessage {
-			return r, &Fault{o, invalidMessage} // it says so up to eight times
+			return r, &Fault{o, invalidMessage} // it sends that up to eight times
 		}
 	}
 }
@@ -157,15 +156,15 @@ func (l *Loader) receive(ctx context.Context, deadline time.Time) (response, err
 	}
 }
 
-// keep remembers noise: what a robot says at its start tells what is wrong.
+// keep stores noise: a robot's boot log shows what is wrong.
 func (l *Loader) keep(noise []byte) {
 	const most = 4096
 	l.noise = append(l.noise, noise...)
 	l.noise = l.noise[max(0, len(l.noise)-most):]
 }
 
-// fill reads from the line. The deadline is looked at here too, since a line
-// that never falls silent never comes to its own.
+// fill reads from the line. The deadline is checked here too, because a
+// line that is never silent does not reach its own.
 func (l *Loader) fill(ctx context.Context, deadline time.Time) error {
 	stop := context.AfterFunc(ctx, func() { _ = l.line.SetReadDeadline(time.Unix(1, 0)) }) // ends the read
 	defer stop()
@@ -193,8 +192,8 @@ func (l *Loader) fill(ctx context.Context, deadline time.Time) error {
 	return fmt.Errorf("read from the robot: %w", err)
 }
 
-// drain throws away what arrives until the line was silent for so long, or is
-// not silent at all.
+// drain discards what arrives, until the line was silent for so long or a limit is
+// reached.
 func (l *Loader) drain(ctx context.Context, silence time.Duration) {
 	end := time.Now().Add(10 * silence)
 	l.keep(l.in.packet)
@@ -210,8 +209,7 @@ func (l *Loader) drain(ctx context.Context, silence time.Duration) {
 
 const syncTimeout = 100 * time.Millisecond
 
-// sync has the loader answer, whatever it was in the middle of. It answers
-// eight times.
+// sync makes the loader answer, in any state. It answers eight times.
 func (l *Loader) sync(ctx context.Context) error {
 	greeting := append([]byte{7, 7, 0x12, 0x20}, bytes.Repeat([]byte{0x55}, 32)...)
 	if _, err := l.once(ctx, syncUp, greeting, 0, syncTimeout); err != nil {
@@ -221,7 +219,7 @@ func (l *Loader) sync(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// recover begins anew with a loader that has lost its place in the stream.
+// recover synchronizes a loader that has lost its place in the stream.
 func (l *Loader) recover(ctx context.Context) (err error) {
 	for range 5 {
 		l.drain(ctx, syncTimeout)
@@ -246,14 +244,14 @@ func (l *Loader) writeBits(ctx context.Context, address, value, mask uint32) err
 	return err
 }
 
-// UnknownChip is a chip that is not written to.
+// UnknownChip is the error for a chip that is not supported.
 type UnknownChip struct{ Name string }
 
 func (u *UnknownChip) Error() string {
 	return fmt.Sprintf("the robot has %s, whose flash is not written from here; Espressif's esptool may know it", u.Name)
 }
 
-// identify asks which chip it is, and which of its locks are closed.
+// identify reads the chip's type and its security features.
 func (l *Loader) identify(ctx context.Context) error {
 	l.revision = -1
 	info, err := l.securityInfo(ctx)
@@ -265,7 +263,7 @@ func (l *Loader) identify(ctx context.Context) error {
 			return &UnknownChip{espimage.Chip(min(id, uint32(espimage.NoChip))).String()}
 		}
 		l.model = m
-	case err == nil: // of this length it is the ESP32-S2's
+	case err == nil: // only the ESP32-S2's has this length
 		l.model, _ = modelOf(2)
 	case unsupported(err), errors.Is(err, errSilent):
 		return l.identifyOld(ctx)
@@ -288,7 +286,7 @@ func (l *Loader) securityInfo(ctx context.Context) (info []byte, err error) {
 	return info, err
 }
 
-// identifyOld knows the ESP32, whose loader does not tell of its security.
+// identifyOld identifies an ESP32, whose loader does not report its security.
 func (l *Loader) identifyOld(ctx context.Context) error {
 	magic, err := l.readRegister(ctx, magicAddress)
 	if err != nil {
@@ -323,7 +321,7 @@ func (l *Loader) Read(ctx context.Context, at int64, size int) ([]byte, error) {
 	return out, nil
 }
 
-// MD5 has the loader sum up a part of the flash.
+// MD5 returns the loader's checksum of a part of the flash.
 func (l *Loader) MD5(ctx context.Context, at, size int64) (sum [md5.Size]byte, err error) {
 	const perMegabyte = 8 * time.Second
 	timeout := commandTimeout + perMegabyte*time.Duration(size)/1e6

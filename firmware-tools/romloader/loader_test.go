@@ -16,7 +16,7 @@ import (
 	"perch/ota/espimage"
 )
 
-// wired is a robot at the other end of a line, and what connecting to it says.
+// wired returns a robot at the other end of a line, and the error of Connect.
 func wired(t *testing.T, o simrobot.ROMOptions) (*romloader.Loader, *simrobot.ROM, error) {
 	t.Helper()
 	if o.Flash == nil {
@@ -40,8 +40,8 @@ func noise(size int) []byte {
 	return out
 }
 
-// TestChips: each of them is reset into its loader, known, read, written to,
-// and starts what was written.
+// TestChips: each chip is reset into its loader, identified, read and written, and
+// starts what was written.
 func TestChips(t *testing.T) {
 	for _, c := range []struct {
 		chip     espimage.Chip
@@ -79,7 +79,8 @@ func TestChips(t *testing.T) {
 				t.Fatal(c.chip, err)
 			}
 			got := rom.Flash()
-			if !bytes.Equal(got[:0x20000], flash[:0x20000]) || !bytes.Equal(got[0x20000:0x20000+len(data)], data) || !bytes.Equal(got[0x6A000:], flash[0x6A000:]) {
+			if !bytes.Equal(got[:0x20000], flash[:0x20000]) || !bytes.Equal(got[0x20000:0x20000+len(data)], data) ||
+				!bytes.Equal(got[0x6A000:], flash[0x6A000:]) {
 				t.Error(c.chip, "the flash holds something else")
 			}
 			if done[0] != 1024 || done[len(done)-1] != len(data) {
@@ -93,7 +94,7 @@ func TestChips(t *testing.T) {
 	}
 }
 
-// TestOldChip: an ESP32 may say nothing at all to what it does not know.
+// TestOldChip: an ESP32 may not answer unknown commands at all.
 func TestOldChip(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, _, err := wired(t, simrobot.ROMOptions{Chip: 0, Swallow: func(op byte, _ int) bool { return op == 0x14 }})
@@ -103,7 +104,7 @@ func TestOldChip(t *testing.T) {
 	})
 }
 
-// TestWatchdogs: those of a chip at its own USB would cut a write short.
+// TestWatchdogs: with the chip's own USB they would end a write.
 func TestWatchdogs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, rom, err := wired(t, simrobot.ROMOptions{Chip: 9, USB: true, EFuse: map[uint32]uint32{0x60008098: 1 << 31, 0x600080B4: 1}})
@@ -135,7 +136,7 @@ func TestLocked(t *testing.T) {
 	}
 }
 
-// TestUnreachable: each is told with its cause and cure, and soon.
+// TestUnreachable: the error comes soon, with its cause and cure.
 func TestUnreachable(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -147,8 +148,10 @@ func TestUnreachable(t *testing.T) {
 		{"silent", simrobot.ROMOptions{Mute: true}, false, false, "no robot answers there"},
 		{"another chip", simrobot.ROMOptions{Chip: 20}, false, false, "the robot has esp32c61"},
 		{"no chip at all", simrobot.ROMOptions{Chip: 4711}, false, false, "the robot has chip 4711"},
-		{"silent in the end", simrobot.ROMOptions{Chip: 0, Swallow: func(op byte, _ int) bool { return op != 0x08 }}, false, false, "is the cable still in?"},
-		{"an unknown old one", simrobot.ROMOptions{Chip: 0, EFuse: map[uint32]uint32{0x40001000: 0xFFF0C101}}, false, false, "the robot has a chip with the number 0xfff0c101"},
+		{"silent in the end", simrobot.ROMOptions{Chip: 0, Swallow: func(op byte, _ int) bool { return op != 0x08 }}, false, false,
+			"is the cable still in?"},
+		{"an unknown old one", simrobot.ROMOptions{Chip: 0, EFuse: map[uint32]uint32{0x40001000: 0xFFF0C101}}, false, false,
+			"the robot has a chip with the number 0xfff0c101"},
 		{"wrong reset", simrobot.ROMOptions{Chip: 9}, true, false, "starts its firmware"},
 		{"deaf", simrobot.ROMOptions{Chip: 9, Swallow: func(byte, int) bool { return true }}, false, false, "waits in its loader"},
 		{"no lines", simrobot.ROMOptions{Chip: 9, Mute: true}, false, true, "the port cannot reset the robot"},
@@ -177,7 +180,7 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// pulled are the lines of a robot, or of a port that has none.
+// pulled are the lines of a robot, or of a port without lines.
 type pulled struct {
 	*simrobot.ROM
 	dark bool
@@ -190,7 +193,7 @@ func (p pulled) SetDTR(on bool) error {
 	return p.ROM.SetDTR(on)
 }
 
-// TestBadCable: noise, lost bytes and lost answers cost time and nothing else.
+// TestBadCable: noise, lost bytes and lost answers only cost time.
 func TestBadCable(t *testing.T) {
 	sums := 0
 	for name, o := range map[string]simrobot.ROMOptions{
@@ -223,7 +226,7 @@ func TestBadCable(t *testing.T) {
 	}
 }
 
-// TestWornOut: flash that keeps nothing is told, with its address.
+// TestWornOut: the error for flash that keeps nothing names the address.
 func TestWornOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, _, err := wired(t, simrobot.ROMOptions{Chip: 9, Flash: make([]byte, 1<<20), Forget: func(at int64) bool { return at == 0x20500 }})
@@ -240,7 +243,7 @@ func TestWornOut(t *testing.T) {
 	})
 }
 
-// TestFades: what was verified piece by piece is verified as a whole, too.
+// TestFades: data verified in pieces is also verified as a whole.
 func TestFades(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, _, err := wired(t, simrobot.ROMOptions{Chip: 9, Fades: 0x20005})
@@ -257,7 +260,7 @@ func TestFades(t *testing.T) {
 	})
 }
 
-// TestBounds: nothing is written past the end of the flash, by us or by it.
+// TestBounds: nothing is written past the end of the flash.
 func TestBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, rom, err := wired(t, simrobot.ROMOptions{Chip: 9})
@@ -268,7 +271,8 @@ func TestBounds(t *testing.T) {
 			t.Fatal(err)
 		}
 		for at, size := range map[int64]int{1<<20 - 4096: 4097, -4096: 1, 4095: 1, 1 << 20: 1} {
-			if err := l.Write(t.Context(), at, make([]byte, size), func(int) {}); err == nil || !strings.Contains(err.Error(), "are not within the flash") || rom.Writes() != 0 {
+			if err := l.Write(t.Context(), at, make([]byte, size), func(int) {}); err == nil || !strings.Contains(err.Error(), "are not within the flash") ||
+				rom.Writes() != 0 {
 				t.Errorf("%#x: %v", at, err)
 			}
 		}
@@ -285,8 +289,8 @@ func TestBounds(t *testing.T) {
 	})
 }
 
-// TestAgain: what the flash holds already is not written again, so that a
-// write that was cut short goes on where it was.
+// TestAgain: data that the flash holds already is not written again, so that an
+// interrupted write goes on where it stopped.
 func TestAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, rom, err := wired(t, simrobot.ROMOptions{Chip: 9})
@@ -315,7 +319,7 @@ func TestAgain(t *testing.T) {
 	})
 }
 
-// TestSilent: a robot that falls silent in the middle is given up, and soon.
+// TestSilent: a robot that falls silent is given up soon.
 func TestSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gone := false
@@ -358,8 +362,7 @@ func TestFaster(t *testing.T) {
 	}
 }
 
-// TestStop: whoever waits for a robot can be told not to, and the robot is not
-// left in reset.
+// TestStop: Connect can be interrupted, and the robot is not left in reset.
 func TestStop(t *testing.T) {
 	for _, after := range []time.Duration{50 * time.Millisecond, 120 * time.Millisecond, 450 * time.Millisecond, 1500 * time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
@@ -370,7 +373,8 @@ func TestStop(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), after)
 			defer cancel()
 			start := time.Now()
-			if _, err := romloader.Connect(ctx, ours, romloader.Options{Resetter: rom}); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > after+time.Second {
+			if _, err := romloader.Connect(ctx, ours, romloader.Options{Resetter: rom}); !errors.Is(err, context.DeadlineExceeded) ||
+				time.Since(start) > after+time.Second {
 				t.Error(err, time.Since(start))
 			}
 			if !rom.Running() {

@@ -27,7 +27,7 @@ func (o op) String() string {
 	names := map[op]string{
 		flashBegin: "begin to write", flashData: "write", syncUp: "answer", writeReg: "write a register", readReg: "read a register",
 		spiSetParams: "take the size of the flash", spiAttach: "attach the flash", readFlashSlow: "read the flash",
-		changeBaud: "change the speed", spiFlashMD5: "sum up the flash", getSecurityInfo: "tell of its security",
+		changeBaud: "change the speed", spiFlashMD5: "sum up the flash", getSecurityInfo: "report its security",
 	}
 	if name, known := names[o]; known {
 		return name
@@ -47,11 +47,11 @@ func request(o op, data []byte, sum byte) []byte {
 type response struct {
 	op    op
 	value uint32
-	data  []byte // the payload, and then two or four bytes of status
+	data  []byte // the payload, followed by two or four bytes of status
 }
 
-// parseResponse reads a packet, which shares its memory. A packet that tells
-// of more data than it holds has lost some.
+// parseResponse reads a packet; the response shares its memory. A packet whose
+// length exceeds its data was damaged.
 func parseResponse(p []byte) (response, bool) {
 	if len(p) < 8+2 || p[0] != 1 {
 		return response{}, false
@@ -60,8 +60,7 @@ func parseResponse(p []byte) (response, bool) {
 	return r, int(binary.LittleEndian.Uint16(p[2:])) <= len(r.data)
 }
 
-// payload is what stands before the status, of which that many bytes are
-// expected. An answer that refuses holds nothing but a status.
+// payload returns the size bytes before the status. A refusal has only a status.
 func (r response) payload(size int) ([]byte, error) {
 	if len(r.data) == size+2 || len(r.data) == size+4 {
 		if r.data[size] != 0 {
@@ -75,7 +74,7 @@ func (r response) payload(size int) ([]byte, error) {
 	return nil, errDamaged
 }
 
-// Fault is a command that a loader refuses to carry out.
+// Fault is the error for a command that a loader refuses.
 type Fault struct {
 	did  op
 	Code byte // of the loader, as esptool's documentation of its protocol lists them
@@ -83,7 +82,7 @@ type Fault struct {
 
 // Codes of faults.
 const (
-	invalidMessage = 0x05 // also of a command that the loader does not have
+	invalidMessage = 0x05 // also for an unknown command
 	badChecksum    = 0x07
 )
 

@@ -15,21 +15,21 @@ import (
 	"go.bug.st/serial/enumerator"
 )
 
-// Found is a serial port of this machine that hangs on USB.
+// Found is a serial port of this machine that is on USB.
 type Found struct {
-	Name   string // as it is opened
+	Name   string // for Open
 	Device string // as the device describes itself; plain characters, or ""
-	Robot  bool   // it is a chip of Espressif's, and not a bridge that may belong to anything
+	Robot  bool   // a chip of Espressif's; a bridge could belong to another device
 	USB    bool   // the chip's own USB Serial/JTAG
 }
 
-// USB's numbers of Espressif, and of the serial line within its chips.
+// The USB ids of Espressif, and of the serial line in its chips.
 const (
 	espressif     = "303A"
 	usbSerialJTAG = "1001"
 )
 
-// Ports are the serial ports that a robot may be at.
+// Ports returns the serial ports at which a robot may be.
 func Ports() ([]Found, error) {
 	all, err := enumerator.GetDetailedPortsList()
 	if err != nil {
@@ -46,7 +46,7 @@ func Ports() ([]Found, error) {
 	return found, nil
 }
 
-// describe is what a device says of itself, for a terminal.
+// describe returns a device's own description, for a terminal.
 func describe(p *enumerator.PortDetails) string {
 	plain := strings.Map(func(c rune) rune {
 		if c < ' ' || c > '~' {
@@ -66,8 +66,8 @@ type Port struct {
 	deadline time.Time
 }
 
-// RomBaud is the speed at which a loader is first spoken to: it measures what
-// comes, and every adapter has this one.
+// RomBaud is the first speed, in bits a second: the loader measures the speed, and
+// every adapter supports this one.
 const RomBaud = 115200
 
 // Open opens a port for this program alone. Errors name cause and cure.
@@ -79,7 +79,7 @@ func Open(name string) (*Port, error) {
 	return &Port{port: p, name: name}, nil
 }
 
-// reasonOf says what is to be done where a port cannot be opened.
+// reasonOf returns the cause and the cure if a port cannot be opened.
 func reasonOf(name string, err error) error {
 	var p *serial.PortError
 	code := serial.PortErrorCode(-1)
@@ -88,18 +88,19 @@ func reasonOf(name string, err error) error {
 	}
 	switch {
 	case code == serial.PermissionDenied, errors.Is(err, fs.ErrPermission):
-		return errors.New("you may not use it: `sudo adduser $USER dialout`, then log in anew (on a Debian and a Raspberry Pi, its users are the group dialout)")
+		return errors.New("you may not use it: `sudo adduser $USER dialout`, then log in anew (on a Debian and a Raspberry Pi, its users are the group " +
+			"dialout)")
 	case code == serial.PortBusy:
 		return errors.New("another program uses it: close that first (a serial monitor, or ModemManager)")
 	case code == serial.PortNotFound, errors.Is(err, fs.ErrNotExist):
 		return errors.New("there is no such port: is the robot plugged in?")
 	case code == serial.InvalidSerialPort:
-		return fmt.Errorf("it is no serial port (%w)", err)
+		return fmt.Errorf("it is not a serial port (%w)", err)
 	}
 	return err
 }
 
-// SetReadDeadline is taken up by a read that waits, within a tenth of a second.
+// SetReadDeadline also applies to a waiting read, within a tenth of a second.
 func (p *Port) SetReadDeadline(t time.Time) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -128,11 +129,11 @@ func (p *Port) Read(b []byte) (int, error) {
 	}
 }
 
-// writeTimeout is how long a port may take what is written.
+// writeTimeout is the limit of a write.
 const writeTimeout = 10 * time.Second
 
-// Write gives up on a port that takes nothing, which the system itself would
-// wait for forever.
+// Write gives up on a port that accepts nothing. The system alone would wait
+// forever.
 func (p *Port) Write(b []byte) (int, error) {
 	type result struct {
 		n   int
@@ -159,10 +160,11 @@ func (p *Port) Write(b []byte) (int, error) {
 	}
 }
 
-// gone says what the errors of a port mean whose device was unplugged.
+// gone returns a clear error if the device was unplugged.
 func gone(err error) error {
 	var p *serial.PortError
-	if errors.As(err, &p) && p.Code() == serial.PortClosed || errors.Is(err, syscall.EIO) || errors.Is(err, syscall.ENXIO) || errors.Is(err, syscall.ENODEV) {
+	if errors.As(err, &p) && p.Code() == serial.PortClosed || errors.Is(err, syscall.EIO) || errors.Is(err, syscall.ENXIO) ||
+		errors.Is(err, syscall.ENODEV) {
 		return errors.New("the port is gone: the robot was unplugged, or has lost power")
 	}
 	return err
@@ -176,11 +178,11 @@ func (p *Port) SetBaud(baud int) error {
 	return nil
 }
 
-// SetDTR sets that line.
+// SetDTR sets the line DTR.
 func (p *Port) SetDTR(on bool) error { return p.port.SetDTR(on) }
 
-// SetRTS sets that line.
+// SetRTS sets the line RTS.
 func (p *Port) SetRTS(on bool) error { return p.port.SetRTS(on) }
 
-// Close closes it. A robot goes on as it is.
+// Close closes the port. The robot stays as it is.
 func (p *Port) Close() error { return p.port.Close() }

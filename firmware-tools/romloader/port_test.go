@@ -25,7 +25,7 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// TestDescribe: what a device says of itself is shown on a terminal.
+// TestDescribe: a device's description is shown on a terminal.
 func TestDescribe(t *testing.T) {
 	p := &enumerator.PortDetails{Manufacturer: "Espressif\x1b[2J", Product: strings.Repeat("JTAG ", 20)}
 	if got := describe(p); !strings.HasPrefix(got, "Espressif[2J JTAG") || len(got) != 60 {

@@ -1,7 +1,7 @@
 package romloader
 
-// SLIP (RFC 1055), as the loader speaks it: a packet stands between two bytes
-// of 0xC0, and within it 0xC0 and 0xDB are written as two bytes.
+// SLIP (RFC 1055), as the loader uses it: a packet is between two bytes of 0xC0,
+// and within it 0xC0 and 0xDB are written as two bytes.
 const (
 	slipEnd     = 0xC0
 	slipEscape  = 0xDB
@@ -13,7 +13,7 @@ const (
 // bytes; what is longer is the boot log, or noise.
 const mostFrame = 2048
 
-// appendFrame adds a packet to what is to be sent.
+// appendFrame appends an encoded packet.
 func appendFrame(to, packet []byte) []byte {
 	to = append(to, slipEnd)
 	for _, c := range packet {
@@ -29,16 +29,16 @@ func appendFrame(to, packet []byte) []byte {
 	return append(to, slipEnd)
 }
 
-// unframer finds packets in what is received. Every 0xC0 ends what came before
-// it, so that noise in front of a packet costs nothing but itself.
+// unframer finds packets in the received bytes. Every 0xC0 ends a packet, so that
+// noise before a packet does not damage it.
 type unframer struct {
 	packet  []byte
 	escaped bool
-	broken  bool // no packet: too long, or an escape that there is not
+	broken  bool // not a packet: too long, or with an unknown escape
 }
 
-// next takes a byte. It returns a packet where that byte has ended one; the
-// packet is good until the next call.
+// next takes a byte. It returns a packet if the byte ends one; the packet is valid
+// until the next call.
 func (u *unframer) next(c byte) (packet []byte, ended bool) {
 	switch {
 	case c == slipEnd:

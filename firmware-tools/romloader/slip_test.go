@@ -34,7 +34,7 @@ func TestSlip(t *testing.T) {
 	}
 }
 
-// FuzzSlip: whatever was on the line before, a packet behind it is found.
+// FuzzSlip: a packet is found after any bytes.
 func FuzzSlip(f *testing.F) {
 	f.Add([]byte("boot:0x0 waiting for download\r\n"), []byte("\x01\x08\x04\x00\x07\x07\x12\x20\x00\x00\x00\x00"))
 	f.Add([]byte("\xc0\xdb"), []byte{0xC0, 0xDB, 0xDC, 0xDD})
@@ -98,7 +98,7 @@ func (l *late) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// TestLate: what was read is looked at once, also where the time is up then.
+// TestLate: received data is parsed, also after the deadline.
 func TestLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		packet := appendFrame(nil, []byte{1, 0x0A, 4, 0, 9, 0, 0, 0, 0, 0, 0, 0})

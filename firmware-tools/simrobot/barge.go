@@ -2,7 +2,7 @@ package simrobot
 
 import "time"
 
-// interrupts notes that a person cuts the robot's speech short.
+// interrupts records that a person interrupts the robot's speech.
 func (s *session) interrupts(now time.Time) {
 	s.bargedIn = true
 	p := &s.r.person
@@ -13,8 +13,8 @@ func (s *session) interrupts(now time.Time) {
 	p.cutIn, p.cutTurn = now, len(s.r.stats.Turns)
 }
 
-// hushed takes note of the tts stop that ends what was interrupted.
-func (s *session) hushed(now time.Time) {
+// silenced records the tts stop of an interrupted answer.
+func (s *session) silenced(now time.Time) {
 	p := &s.r.person
 	s.late = false
 	if p.cutIn.IsZero() {
@@ -30,13 +30,13 @@ func (s *session) hushed(now time.Time) {
 	}
 }
 
-// interruption is what the person will do to the answer being played.
+// interruption is how the person will interrupt the answer being played.
 type interruption struct {
-	at time.Time // zero where the answer may be said to its end
-	do doable    // doPress where the next sentence is said over it
+	at time.Time // zero: it is not interrupted
+	do doable    // doPress: by the next sentence
 }
 
-// interruption is the first thing the sentences have in store for the answer.
+// interruption returns the earliest interruption in the sentences.
 func (p *person) interruption() (first interruption) {
 	if p.doing != waiting || p.turn.Packets == 0 || p.tried {
 		return interruption{}
@@ -46,16 +46,16 @@ func (p *person) interruption() (first interruption) {
 			first = interruption{at, do}
 		}
 	}
-	said := p.sentences[p.next]
-	earlier(said.TapAfter, doTap)
-	earlier(said.WakeAfter, doWake)
+	sentence := p.sentences[p.next]
+	earlier(sentence.TapAfter, doTap)
+	earlier(sentence.WakeAfter, doWake)
 	if p.next+1 < len(p.sentences) {
 		earlier(p.sentences[p.next+1].Over, doPress)
 	}
 	return first
 }
 
-// maybeInterrupt has the person cut in when it is time to, once in an answer.
+// maybeInterrupt interrupts the answer when it is due, once in an answer.
 func (s *session) maybeInterrupt(now time.Time) error {
 	p := &s.r.person
 	i := p.interruption()

@@ -7,9 +7,9 @@ import (
 	"perch/device/xiaozhi"
 )
 
-// long answers the sentence with up to n packets, 300 ms ahead as a server
-// paces, until the robot sends a text, or for that long until stop is over.
-// It returns how many packets it sent.
+// long answers the sentence with up to n packets, 300 ms ahead as a server paces,
+// until the robot sends a text, or until stop has passed. It returns how many
+// packets it sent.
 func (s *server) long(n int, until <-chan time.Time) (sent int) {
 	s.t.Helper()
 	s.text(stt, ttsStart, sentence)
@@ -26,7 +26,7 @@ func (s *server) long(n int, until <-chan time.Time) (sent int) {
 	return sent
 }
 
-// counted checks that every packet is accounted for, and none of them lost.
+// counted checks that every packet was counted, and none was lost.
 func counted(t *testing.T, s Stats) {
 	t.Helper()
 	if sum := s.Played + s.CutByBargeIn + s.Late; sum != s.Received || s.Cut+s.Ignored+s.Dropped+s.Bad > 0 {
@@ -37,8 +37,7 @@ func counted(t *testing.T, s Stats) {
 
 // TestSpeaksOverTheAnswer in realtime mode: a second into the first answer
 // the person begins the second sentence, and the server falls silent 400 ms
-// later. What the robot has queued by then it plays to the end, as the
-// firmware does.
+// later. The robot plays its queue to the end, as the firmware does.
 func TestSpeaksOverTheAnswer(t *testing.T) {
 	two := second("two")
 	two.Over = time.Second
@@ -49,24 +48,26 @@ func TestSpeaksOverTheAnswer(t *testing.T) {
 		}
 	}
 	var began time.Time
-	stats, err := talk(t, Options{Mode: xiaozhi.Realtime, AEC: AECServer, Framing: 1, Say: []Sentence{second("one"), two}, Observe: observe}, func(s *server, _ *Robot) {
-		s.next(`"hello"`)
-		s.text(hello)
-		s.next(`"mode":"realtime"`)
-		s.quiet(1500 * time.Millisecond)
-		began = time.Now().Add(60 * time.Millisecond)
-		s.long(100, time.After(1460*time.Millisecond))
-		s.text(ttsStop)
-		s.quiet(1000 * time.Millisecond) // and no listen start
-		s.answer(5)
-		<-s.closed
-	})
+	stats, err := talk(t, Options{Mode: xiaozhi.Realtime, AEC: AECServer, Framing: 1, Say: []Sentence{second("one"), two}, Observe: observe},
+		func(s *server, _ *Robot) {
+			s.next(`"hello"`)
+			s.text(hello)
+			s.next(`"mode":"realtime"`)
+			s.quiet(1500 * time.Millisecond)
+			began = time.Now().Add(60 * time.Millisecond)
+			s.long(100, time.After(1460*time.Millisecond))
+			s.text(ttsStop)
+			s.quiet(1000 * time.Millisecond) // and no listen start
+			s.answer(5)
+			<-s.closed
+		})
 	if err != nil || len(stats.Turns) != 2 {
 		t.Fatalf("%v, %+v", err, stats.Turns)
 	}
 	near(t, "the second sentence begins", said["two"].Sub(began), time.Second)
 	one, other := stats.Turns[0], stats.Turns[1]
-	if !one.Interrupted || !one.Answered || other.Interrupted || !other.Answered || other.Packets != 5 || other.Transcript == "" || len(other.Answer) != 1 {
+	if !one.Interrupted || !one.Answered || other.Interrupted || !other.Answered || other.Packets != 5 || other.Transcript == "" ||
+		len(other.Answer) != 1 {
 		t.Errorf("turns %+v", stats.Turns)
 	}
 	near(t, "hushed", one.QuietAfter, 400*time.Millisecond)
@@ -76,8 +77,8 @@ func TestSpeaksOverTheAnswer(t *testing.T) {
 	}
 }
 
-// TestBargeInCutsTheQueue where the next answer comes while the robot still
-// plays the rest of the one before: that is no loss of the server's.
+// TestBargeInCutsTheQueue: the next answer comes while the robot still plays the
+// rest of the previous one. Its packets do not count as lost.
 func TestBargeInCutsTheQueue(t *testing.T) {
 	two := second("two")
 	two.Over = 300 * time.Millisecond
@@ -101,7 +102,7 @@ func TestBargeInCutsTheQueue(t *testing.T) {
 }
 
 // TestPressesOverTheAnswer in manual mode: abort, listen start, listen stop.
-// What comes after the abort is late, and nobody's fault.
+// Packets after the abort count as late, not as lost.
 func TestPressesOverTheAnswer(t *testing.T) {
 	two := second("two")
 	two.Over = time.Second
@@ -126,8 +127,8 @@ func TestPressesOverTheAnswer(t *testing.T) {
 	counted(t, stats)
 }
 
-// TestCutsTheAnswerShort with a tap, and with the wake word: the turn counts
-// as interrupted, and the next sentence is said.
+// TestCutsTheAnswerShort with a tap, and with the wake word: the turn counts as
+// interrupted, and the next sentence follows.
 func TestCutsTheAnswerShort(t *testing.T) {
 	for name, c := range map[string]struct {
 		tap, wake time.Duration
@@ -178,9 +179,8 @@ func TestCutsTheAnswerShort(t *testing.T) {
 	}
 }
 
-// TestInterruptedBeforeASound: a robot that was told to be quiet before it
-// made a sound was interrupted, not left without an answer; so was one whose
-// server then hangs up.
+// TestInterruptedBeforeASound: an answer that was stopped before its first sound
+// counts as interrupted, not as missing; also if the server then hangs up.
 func TestInterruptedBeforeASound(t *testing.T) {
 	for _, hangsUp := range []bool{false, true} {
 		stats, err := talk(t, Options{Say: []Sentence{second("one")}}, func(s *server, r *Robot) {
@@ -228,7 +228,7 @@ func TestLossAfterABargeIn(t *testing.T) {
 	}
 }
 
-// TestAnswerShorterThanThePatience: nothing is left to cut short.
+// TestAnswerShorterThanThePatience: the answer ends before its interruption.
 func TestAnswerShorterThanThePatience(t *testing.T) {
 	one, two := second("one"), second("two")
 	one.TapAfter, two.Over = 500*time.Millisecond, 450*time.Millisecond
@@ -248,7 +248,7 @@ func TestAnswerShorterThanThePatience(t *testing.T) {
 }
 
 // TestServerThatDoesNotYield plays its first answer to the end, over the
-// second sentence: packets of the first are none of the second's.
+// second sentence: packets of the first do not count for the second.
 func TestServerThatDoesNotYield(t *testing.T) {
 	two := second("two")
 	two.Over = 200 * time.Millisecond
@@ -306,8 +306,8 @@ func TestButton(t *testing.T) {
 	}
 }
 
-// TestWakeWordInRealtime empties the queue and says listen start again,
-// though the microphone was never closed.
+// TestWakeWordInRealtime empties the queue and sends listen start again, although
+// the microphone was not closed.
 func TestWakeWordInRealtime(t *testing.T) {
 	stats, err := talk(t, Options{Stay: true, AEC: AECServer, Firmware: "2.4", Framing: 2}, func(s *server, r *Robot) {
 		s.next(`"hello"`)

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// body is what the robot's tools can see and move, but for what is in its flash.
+// body is what the robot's tools can see and move, except for the content of its
+// flash.
 type body struct {
 	yaw, pitch  int // degrees
 	led         [3]int
@@ -26,8 +27,8 @@ type reminder struct {
 	due     time.Time
 }
 
-// ring takes out the reminders whose time has come, and winds those up again
-// that repeat. The robot rings them itself, with a channel or without.
+// ring removes the reminders that are due, and sets the repeating ones again. The
+// robot rings by itself, with or without a channel.
 func (b *body) ring(now time.Time) (rung []Reminded) {
 	kept := b.reminders[:0]
 	for _, m := range b.reminders {
@@ -44,7 +45,7 @@ func (b *body) ring(now time.Time) (rung []Reminded) {
 	return rung
 }
 
-// due is when the next reminder rings, and the zero time where there is none.
+// due is when the next reminder rings, and the zero time if there is none.
 func (b *body) due() (due time.Time) {
 	for _, m := range b.reminders {
 		if due.IsZero() || m.due.Before(due) {
@@ -54,7 +55,7 @@ func (b *body) due() (due time.Time) {
 	return due
 }
 
-// ring tells of the reminders whose time has come.
+// ring reports the reminders that are due.
 func (r *Robot) ring(now time.Time) {
 	for _, m := range r.body.ring(now) {
 		r.o.Observe(m)
@@ -92,13 +93,13 @@ func headAngles(s *session, _ time.Time, _ values) (string, error) {
 	return fmt.Sprintf(`{"yaw":%d,"pitch":%d}`, s.r.body.yaw, s.r.body.pitch), nil
 }
 
-// keepAngle is the schema's least, and means that an angle stays as it is.
+// keepAngle is the minimum of the schema. It keeps an angle as it is.
 const keepAngle = -9999
 
 func setHeadAngles(s *session, _ time.Time, v values) (string, error) {
 	b := &s.r.body
 	if yaw := v.int("yaw"); yaw != keepAngle {
-		b.yaw = max(-128, yaw) // what the servos can do
+		b.yaw = max(-128, yaw) // the range of the servos
 	}
 	if pitch := v.int("pitch"); pitch != keepAngle {
 		b.pitch = max(0, pitch)
@@ -145,7 +146,7 @@ func rebootTool(s *session, now time.Time, _ values) (string, error) {
 }
 
 // upgradeTool closes the channel before it downloads. Without Options.Upgrades
-// nothing is downloaded, and the robot comes up again with what it had.
+// nothing is downloaded, and the robot reboots with its present firmware.
 func upgradeTool(s *session, now time.Time, v values) (string, error) {
 	if v.text("url") == "" {
 		return "", errors.New("no url")

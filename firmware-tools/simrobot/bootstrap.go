@@ -9,13 +9,13 @@ import (
 	"perch/device/xiaozhi"
 )
 
-// Bootstrap is what a robot keeps of the reply to its check-in.
+// Bootstrap is the part of a check-in's reply that a robot keeps.
 type Bootstrap struct {
 	URL     string // of the WebSocket, as in the flash now
 	Token   string
 	Framing xiaozhi.Framing
 
-	Code, Challenge, Message string // of activation: either of the first two holds the robot back
+	Code, Challenge, Message string // of activation: with a code or a challenge the robot waits
 
 	Upgrade  string   // URL of an image that a real robot would install now; this one does with Options.Upgrades
 	Oddities []string // what the robot ignores
@@ -49,7 +49,7 @@ func (r *Robot) readBootstrap(text []byte) (Bootstrap, error) {
 	r.keep(&b, socket)
 	b.URL, b.Token, b.Framing = r.flash.WebSocket.URL, r.flash.WebSocket.Token, r.flash.WebSocket.framing()
 	if b.Code != "" || b.Challenge != "" {
-		return b, nil // it does not get as far as a transport
+		return b, nil // before it has a transport
 	}
 	switch {
 	case mqtt != nil:
@@ -60,8 +60,8 @@ func (r *Robot) readBootstrap(text []byte) (Bootstrap, error) {
 	return b, checkSocketURL(b.URL)
 }
 
-// storable refuses what aborts the firmware when it goes into the flash, at
-// this boot and every one after it.
+// storable refuses values that abort the firmware when it stores them, at this
+// boot and every later one.
 func storable(section string, o object) error {
 	for _, m := range o {
 		s, isString := asString(m.value)
@@ -77,7 +77,7 @@ func storable(section string, o object) error {
 	return nil
 }
 
-// keep stores the section. What is not there stays as it was.
+// keep stores the section. Keys that are missing stay as they were.
 func (r *Robot) keep(b *Bootstrap, o object) {
 	w := &r.flash.WebSocket
 	if s, ok := o.text("url"); ok {
@@ -96,8 +96,8 @@ func (r *Robot) keep(b *Bootstrap, o object) {
 	}
 }
 
-// upgrade compares versions as the firmware does, which aborts on what
-// std::stoi throws at.
+// upgrade compares versions as the firmware does, which aborts on
+// parts that std::stoi rejects.
 func (r *Robot) upgrade(b *Bootstrap, o object) error {
 	version, hasVersion := o.text("version")
 	link, hasURL := o.text("url")
@@ -127,7 +127,7 @@ func (r *Robot) upgrade(b *Bootstrap, o object) error {
 
 func parseVersion(text string) ([]int, error) {
 	var parts []int
-	// std::getline yields no part for nothing, nor after a last dot.
+	// std::getline yields no part for an empty text or after a final dot.
 	for _, part := range strings.Split(strings.TrimSuffix(text, "."), ".") {
 		if text == "" {
 			break
@@ -152,8 +152,8 @@ func newer(offered, running []int) bool {
 	return len(offered) > len(running)
 }
 
-// checkSocketURL knows how the firmware takes a URL apart: the port is what
-// follows the first colon after the scheme, wherever that is.
+// checkSocketURL parses a URL as the firmware does: the port follows the first
+// colon after the scheme, wherever that is.
 func checkSocketURL(text string) error {
 	_, rest, found := strings.Cut(text, "://")
 	if !found {
@@ -166,7 +166,7 @@ func checkSocketURL(text string) error {
 	return nil
 }
 
-// quote is a JSON string.
+// quote returns a JSON string.
 func quote(s string) string {
 	b, _ := json.Marshal(s) // a string cannot fail
 	return string(b)

@@ -29,8 +29,8 @@ func picture(quality int) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// takePhoto posts a photo to the address that initialize gave. Whatever the
-// server answers with 200 is the tool's text.
+// takePhoto posts a photo to the address from initialize. The body of an answer
+// with status 200 is the tool's text.
 func takePhoto(ctx context.Context, r *Robot, v values) (string, error) {
 	if r.body.visionURL == "" {
 		return "", failure("Image explain URL or token is not set")
@@ -52,7 +52,7 @@ func takePhoto(ctx context.Context, r *Robot, v values) (string, error) {
 	return answer, nil
 }
 
-// snapshot posts what the screen shows.
+// snapshot posts the content of the screen.
 func snapshot(ctx context.Context, r *Robot, v values) (string, error) {
 	screen, err := picture(v.int("quality"))
 	if err != nil {

@@ -18,7 +18,7 @@ type channel interface {
 	Receive() (isText bool, data []byte, err error)
 	SendText(text []byte) error
 	SendBinary(data []byte) error
-	Drop() // closes TCP without a word, as a robot ends every talk
+	Drop() // closes TCP without a close frame, as a robot ends every talk
 }
 
 // helloLimit is how long the firmware waits for the WebSocket, and then again
@@ -57,7 +57,7 @@ func dial(ctx context.Context, url string, h http.Header) (channel, error) {
 	return c, nil
 }
 
-// upgradeHeader is what the firmware sends with its upgrade request: no
+// upgradeHeader returns the headers of the firmware's upgrade request: no
 // User-Agent, no Origin, and a Host without its port.
 func (r *Robot) upgradeHeader(framing xiaozhi.Framing) http.Header {
 	h := http.Header{}
@@ -78,16 +78,15 @@ func (r *Robot) upgradeHeader(framing xiaozhi.Framing) http.Header {
 	return h
 }
 
-// arrival is one message as it came, and when.
+// arrival is a message, with its time.
 type arrival struct {
 	at     time.Time
 	isText bool
 	data   []byte
-	err    error // the channel is gone; nothing follows
+	err    error // the channel is closed; the last arrival
 }
 
-// receive hands over all that arrives, until the channel is gone or stop is
-// closed.
+// receive passes on all that arrives, until the channel or stop is closed.
 func (r *Robot) receive(c channel, to chan<- arrival, stop <-chan struct{}) {
 	for !r.deaf.Load() {
 		isText, data, err := c.Receive()
@@ -104,14 +103,13 @@ func (r *Robot) receive(c channel, to chan<- arrival, stop <-chan struct{}) {
 	<-stop
 }
 
-// StopReading has the robot read its socket no more, as one does whose
-// network task hangs: what the server sends piles up, while the robot goes on
-// sending. One message more may be read. It may be called from any goroutine,
-// and cannot be undone.
+// StopReading stops the robot from reading its socket, as if its network task
+// hung: the server's messages pile up, while the robot goes on sending. One more
+// message may be read. It may be called from any goroutine, and cannot be undone.
 func (r *Robot) StopReading() { r.deaf.Store(true) }
 
-// sendText sends a message of the firmware's, who writes single frames with a
-// 16-bit length only.
+// sendText sends a message. The firmware writes only single frames with a 16-bit
+// length.
 func (s *session) sendText(now time.Time, text []byte) error {
 	if len(text) > xiaozhi.MaxMessage {
 		return fmt.Errorf("the robot cannot send %d bytes in one frame: its channel breaks", len(text))
@@ -131,8 +129,8 @@ func (s *session) sendAudio(now time.Time, packet []byte) error {
 	return s.sendStamped(now, xiaozhi.Audio{Timestamp: s.stamps.next(), Opus: packet})
 }
 
-// sendStamped sends a packet of the microphone. Only framing 2 has room for
-// its timestamp.
+// sendStamped sends a packet of the microphone. Only framing 2 has a field for
+// the timestamp.
 func (s *session) sendStamped(now time.Time, a xiaozhi.Audio) error {
 	s.frame = s.framing.Append(s.frame[:0], a)
 	s.r.script.write(now, "robot", false, s.frame)
@@ -146,13 +144,13 @@ func (s *session) sendStamped(now time.Time, a xiaozhi.Audio) error {
 	return nil
 }
 
-// unopened is a channel that did not come about.
+// unopened is the error for a channel that could not be opened.
 type unopened struct{ cause error }
 
 func (u *unopened) Error() string { return u.cause.Error() }
 func (u *unopened) Unwrap() error { return u.cause }
 
-// gone is a channel that the server has closed, or that broke.
+// gone is the error for a channel that the server closed, or that broke.
 type gone struct{ cause error }
 
 func (g *gone) Error() string { return "the channel is gone: " + g.cause.Error() }

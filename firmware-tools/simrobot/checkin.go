@@ -15,7 +15,7 @@ import (
 // otaLimit is how long the firmware waits for an answer.
 const otaLimit = 30 * time.Second
 
-// mostReply bounds a reply; a robot has no more memory than this to spare.
+// mostReply bounds a reply to the memory that a robot has free.
 const mostReply = 1 << 20
 
 func newHTTPClient() *http.Client {
@@ -27,8 +27,7 @@ func newHTTPClient() *http.Client {
 	}
 }
 
-// Boot checks in, and where the reply holds the robot back asks again until
-// its owner has adopted it.
+// Boot checks in. A robot without an owner asks again until it is adopted.
 func (r *Robot) Boot(ctx context.Context) error {
 	r.wakeOff = false
 	r.rollBack()
@@ -67,8 +66,9 @@ func (r *Robot) Boot(ctx context.Context) error {
 	}
 }
 
-// CheckIn asks the bootstrap once; the firmware asks up to ten times. What
-// would boot-loop a robot is a Crash; what it would use MQTT for is ErrMQTT.
+// CheckIn asks the bootstrap once; the firmware asks up to ten times. The error
+// is a Crash if the reply would boot-loop a robot, and ErrMQTT if a robot would
+// use MQTT.
 func (r *Robot) CheckIn(ctx context.Context) (Bootstrap, error) {
 	if err := checkOTA(r.o.OTA); err != nil {
 		return Bootstrap{}, err
@@ -92,7 +92,7 @@ func (r *Robot) CheckIn(ctx context.Context) (Bootstrap, error) {
 	return b, nil
 }
 
-// post sends what the firmware sends, header by header.
+// post sends the firmware's request, with its headers.
 func (r *Robot) post(ctx context.Context, to, body string) (status int, text []byte, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to, strings.NewReader(body))
 	if err != nil {
@@ -100,7 +100,7 @@ func (r *Robot) post(ctx context.Context, to, body string) (status int, text []b
 	}
 	req.Close = true
 	for k, v := range map[string]string{
-		"Activation-Version": "1", // no serial number burnt in
+		"Activation-Version": "1", // without a serial number in the chip
 		"Device-Id":          r.id.MAC(),
 		"Client-Id":          r.flash.UUID,
 		"User-Agent":         r.firmware.board + "/" + r.firmware.version,
@@ -142,7 +142,7 @@ func (r *Robot) activate(ctx context.Context, challenge string) error {
 	to := strings.TrimSuffix(r.o.OTA, "/") + "/activate"
 	for range 10 {
 		wait := 10 * time.Second
-		if challenge != "" { // without one the firmware asks nobody
+		if challenge != "" { // without one the firmware does not ask
 			status, _, err := r.post(ctx, to, "{}")
 			switch {
 			case err != nil && ctx.Err() != nil:

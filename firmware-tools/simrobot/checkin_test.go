@@ -79,7 +79,8 @@ func TestCheckInRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	if told.Version != 2 || told.Heap == "" || told.MAC != "a0:b1:c2:d3:e4:f5" || told.UUID != r.flash.UUID || told.Application.Name != "stack-chan" ||
-		told.Application.Version != "1.2.4" || len(told.Partitions) < 5 || told.OTA.Label != "ota_0" || told.Display.Width != 320 || told.Board.Name != "m5stack-stack-chan" {
+		told.Application.Version != "1.2.4" || len(told.Partitions) < 5 || told.OTA.Label != "ota_0" || told.Display.Width != 320 ||
+		told.Board.Name != "m5stack-stack-chan" {
 		t.Errorf("body %+v", told)
 	}
 }
@@ -129,7 +130,7 @@ func TestBootstrapTransport(t *testing.T) {
 	}
 }
 
-func TestUpgradeIsTold(t *testing.T) {
+func TestUpgradeIsOffered(t *testing.T) {
 	for firmware, want := range map[string]string{
 		`{"version":"1.2.4","url":"http://h/f.bin"}`:          "",
 		`{"version":"1.2.4.1","url":"http://h/f.bin"}`:        "http://h/f.bin",
@@ -145,8 +146,8 @@ func TestUpgradeIsTold(t *testing.T) {
 	}
 }
 
-// TestFlashIsSticky is what a bootstrap that leaves keys out does, in the
-// next life of the same robot.
+// TestFlashIsSticky: keys that a bootstrap leaves out keep their values, over a
+// reboot.
 func TestFlashIsSticky(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "flash.json")
 	first := newRobot(t, Options{FlashFile: file})
@@ -173,7 +174,8 @@ func TestFlashIsSticky(t *testing.T) {
 }
 
 func TestOTAURL(t *testing.T) {
-	for _, url := range []string{"", "http://a", "ftp://example.com/", "http://u:p@example.com/", "http://[::1]:8003/xiaozhi/ota/", "http://%zz/xiaozhi/ota"} {
+	for _, url := range []string{"", "http://a", "ftp://example.com/", "http://u:p@example.com/", "http://[::1]:8003/xiaozhi/ota/",
+		"http://%zz/xiaozhi/ota"} {
 		if _, err := newRobot(t, Options{OTA: url}).CheckIn(t.Context()); err == nil {
 			t.Errorf("%q was used", url)
 		}
@@ -188,8 +190,7 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 	}
 }
 
-// TestActivation holds a robot back until its owner has come: 202 twice, a
-// failure, then 200.
+// TestActivation: a robot waits for its adoption: 202 twice, a failure, then 200.
 func TestActivation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked []string

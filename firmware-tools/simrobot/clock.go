@@ -4,19 +4,19 @@ import "time"
 
 const (
 	// silence is how long an open channel may be quiet before the firmware
-	// takes it for closed: more than 120 whole seconds. Pings are no messages.
+	// takes it for closed: more than 120 whole seconds. Pings do not count.
 	silence = 121 * time.Second
-	// tick is how often dotty's build looks at its channel.
+	// tick is how often dotty's build checks its channel.
 	tick = 30 * time.Second
 )
 
-// reopening ends a channel for another, which is opened at once.
+// reopening ends a channel and opens the next one at once.
 type reopening struct{ how opening }
 
 func (*reopening) Error() string { return "the robot opens a new channel" }
 
-// staleAt is when the channel will count as closed, and the zero time where
-// it does already.
+// staleAt is when the channel will count as closed, and the zero time if it does
+// already.
 func (s *session) staleAt() time.Time {
 	if s.stale {
 		return time.Time{}
@@ -24,7 +24,7 @@ func (s *session) staleAt() time.Time {
 	return s.lastIn.Add(silence)
 }
 
-// keepTime does what the robot's clocks say.
+// keepTime acts on the robot's timers.
 func (s *session) keepTime(now time.Time) error {
 	s.r.ring(now)
 	if !s.stale && !now.Before(s.staleAt()) {

@@ -103,7 +103,7 @@ func TestStalePersonPressesAgain(t *testing.T) {
 }
 
 // TestDottyLooksAfterItsChannel: a tick each 30 s, and a stale channel is
-// closed and opened anew, without a word of listening.
+// replaced, without a listen message.
 func TestDottyLooksAfterItsChannel(t *testing.T) {
 	stats, err := live(t, Options{Stay: true, Firmware: "dotty", Mode: xiaozhi.Manual}, func(n *network, _ *Robot) {
 		opened := time.Now()
@@ -163,8 +163,8 @@ func TestDottyOpensForAnEvent(t *testing.T) {
 	}
 }
 
-// TestForever lives on after a tap, a hang-up, a server that is away and a
-// talk that is over; and ends with its context.
+// TestForever goes on after a tap, a hang-up, a server that is away and the end of
+// a talk; it ends with its context.
 func TestForever(t *testing.T) {
 	stats, err := live(t, Options{Forever: true, Say: []Sentence{second("one")}}, func(n *network, r *Robot) {
 		s := n.channel()
@@ -172,7 +172,7 @@ func TestForever(t *testing.T) {
 		s.quiet(1500 * time.Millisecond)
 		s.answer(3)
 		s.next(listenAuto)
-		<-s.closed // all was said
+		<-s.closed // after the last answer
 		r.Sense(xiaozhi.Event{Name: "x", Data: []byte("{}")})
 		r.Release()
 		time.Sleep(time.Hour) // stock opens for neither
@@ -184,7 +184,7 @@ func TestForever(t *testing.T) {
 		s.next(`"mode":"manual"`)
 		r.Release()
 		s.next(`"state":"stop"`)
-		s.quiet(time.Minute) // nothing was to be said, and nothing ends it
+		s.quiet(time.Minute) // there is no sentence, and nothing ends it
 	})
 	if err != nil || len(stats.Turns) != 1 || stats.Channels != 2 {
 		t.Errorf("%v, %+v", err, stats)
@@ -208,7 +208,8 @@ func TestRemindersRing(t *testing.T) {
 	_, err := live(t, Options{Forever: true, Stay: true, Mode: xiaozhi.Manual, Observe: observe}, func(n *network, _ *Robot) {
 		s := n.channel()
 		start = time.Now()
-		for _, args := range []string{`{"duration_seconds":600,"message":"tea"}`, `{"duration_seconds":90}`, `{"duration_seconds":400,"message":"drink","repeat":true}`} {
+		for _, args := range []string{`{"duration_seconds":600,"message":"tea"}`, `{"duration_seconds":90}`,
+			`{"duration_seconds":400,"message":"drink","repeat":true}`} {
 			s.text(`{"type":"mcp","payload":` + toolCall("self.robot.create_reminder", args) + `}`)
 			s.next(`"id":5`)
 		}
@@ -228,8 +229,7 @@ func TestRemindersRing(t *testing.T) {
 	}
 }
 
-// TestStopsReading: what the server sends stays where it is, and the robot
-// goes on sending.
+// TestStopsReading: the server's messages pile up, and the robot goes on sending.
 func TestStopsReading(t *testing.T) {
 	for name, o := range map[string]Options{"option": {StopReadingAfter: 10 * time.Second}, "method": {}} {
 		o.Stay = true

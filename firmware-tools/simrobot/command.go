@@ -7,7 +7,7 @@ import (
 	"perch/device/xiaozhi"
 )
 
-// command is what somebody does to the robot from outside.
+// command is an action of a person, from outside the session.
 type command struct {
 	do     doable
 	phrase string
@@ -24,27 +24,25 @@ const (
 	doSense
 )
 
-// Tap touches the robot's face: one that speaks asks the server to stop, one
-// that listens hangs up. Like the methods below it may be called from any
+// Tap touches the robot's face: a speaking robot asks the server to
+// stop, a listening one hangs up. Like the methods below it may be called from any
 // goroutine; more than eight commands at once are lost.
 func (r *Robot) Tap() { r.command(command{do: doTap}) }
 
-// WakeWord calls the robot by its name: one that speaks asks the server to
-// stop and listens at once, or when the server has stopped (2.1). One that is
-// idle with an open channel listens, or not (2.2.4, dotty). One that listens
-// hears no wake words.
+// WakeWord says a wake word. A speaking robot asks the server to stop and listens
+// at once, or when the server has stopped (2.1). An idle one with an open channel
+// listens, or does not (2.2.4, dotty). A listening one does not detect wake words.
 func (r *Robot) WakeWord(phrase string) { r.command(command{do: doWake, phrase: phrase}) }
 
-// Press pushes the button of push-to-talk down: one that speaks asks the
-// server to stop, and either way the robot listens. One that listens already
-// does not care.
+// Press pushes the button of push-to-talk. A speaking robot asks the server to
+// stop, and then listens. A listening one ignores it.
 func (r *Robot) Press() { r.command(command{do: doPress}) }
 
-// Release lets the button go: one that listens stops, and leaves the channel
-// open for the answer.
+// Release releases the button. A listening robot stops, and keeps the channel open
+// for the answer.
 func (r *Robot) Release() { r.command(command{do: doRelease}) }
 
-// Sense has the robot tell an event. Dotty's build opens a channel for it.
+// Sense makes the robot send an event. Dotty's build opens a channel for it.
 func (r *Robot) Sense(e xiaozhi.Event) { r.command(command{do: doSense, event: e}) }
 
 func (r *Robot) command(c command) {
@@ -84,8 +82,7 @@ func (s *session) tap(now time.Time) error {
 	return s.listen(now)
 }
 
-// wake is a wake word in any state. That of a robot that listens already is
-// not detected.
+// wake handles a wake word. A listening robot does not detect it.
 func (s *session) wake(now time.Time, phrase string) error {
 	switch does := s.r.firmware.wake; {
 	case s.state == Listening:
@@ -98,7 +95,7 @@ func (s *session) wake(now time.Time, phrase string) error {
 	case s.stale:
 		return &reopening{opening{by: byWake, phrase: phrase, replaces: true}}
 	case does == wakeLost:
-		s.r.wakeOff = true // what listens for wake words was stopped by this one
+		s.r.wakeOff = true // this one stopped the detector of wake words
 		s.r.wakeLost(phrase)
 		return nil
 	case does == wakeWorks:
@@ -126,8 +123,8 @@ func (s *session) wakeSpeaking(now time.Time, phrase string) error {
 	return s.openMic(now)
 }
 
-// press is the button of push-to-talk going down. A microphone that is open
-// already, in realtime mode, stays so without a word to the server.
+// press handles the pressed button. In realtime mode the microphone is open
+// already, and the server gets no message.
 func (s *session) press(now time.Time) error {
 	switch {
 	case s.state == Listening:
@@ -145,7 +142,7 @@ func (s *session) press(now time.Time) error {
 	return s.listen(now)
 }
 
-// release is the button going up. The channel stays open for the answer.
+// release handles the released button. The channel stays open for the answer.
 func (s *session) release(now time.Time) error {
 	if s.state != Listening {
 		return nil
@@ -160,11 +157,10 @@ func (s *session) sense(now time.Time, e xiaozhi.Event) error {
 	if s.stale && s.r.firmware.events {
 		return &reopening{opening{by: byEvent, events: []xiaozhi.Event{e}}}
 	}
-	return s.tell(now, e)
+	return s.sendEvent(now, e)
 }
 
-// idle is a robot without a channel, until somebody does something that
-// opens one.
+// idle waits without a channel, until an action opens one.
 func (r *Robot) idle(ctx context.Context) (opening, error) {
 	for {
 		r.ring(time.Now())

@@ -10,18 +10,18 @@ import (
 	"perch/voice"
 )
 
-// AEC says whose work it is to take the robot's own voice out of what its
-// microphone hears. A build of the firmware has one of them.
+// AEC is where the echo of the robot's own voice is cancelled. A build of the
+// firmware has one of the choices.
 type AEC string
 
 // The choices of the firmware.
 const (
-	AECOff    AEC = "off"    // nobody's: by default the microphone is closed while the robot speaks
-	AECDevice AEC = "device" // its own: what it sends holds no echo
-	AECServer AEC = "server" // the server's: hello says so, and packets name the one that was played meanwhile
+	AECOff    AEC = "off"    // nowhere: by default the microphone is closed while the robot speaks
+	AECDevice AEC = "device" // on the robot: it sends no echo
+	AECServer AEC = "server" // on the server: hello has the feature, and packets name the packet that was played meanwhile
 )
 
-// mode is what a tap and a wake word make the robot listen in.
+// mode is the mode in which the robot listens after a tap and a wake word.
 func (a AEC) mode() xiaozhi.Mode {
 	if a == AECOff {
 		return xiaozhi.Auto
@@ -31,10 +31,10 @@ func (a AEC) mode() xiaozhi.Mode {
 
 // Room is the way of a sound from the robot's speaker to its microphone.
 type Room struct {
-	Gain   float64       // loudness of all that comes back, in dB of what was played; 0 or less
-	Delay  time.Duration // of the first sound to come back, with what the codec's buffers add
+	Gain   float64       // of the whole echo, in dB relative to the sound played; 0 or less
+	Delay  time.Duration // of the first echo, codec buffers included
 	Reverb time.Duration // from there until it has decayed by 30 dB
-	Mute   bool          // nothing comes back
+	Mute   bool          // there is no echo
 }
 
 // UsualRoom is a desk in a living room: -10 dB, 30 ms and 60 ms.
@@ -89,7 +89,7 @@ func newEcho(r Room, seed uint64) *echo {
 	return e
 }
 
-// play takes sound that the speaker begins to play at a time.
+// play adds sound that the speaker begins to play at a time.
 func (e *echo) play(at time.Time, rate int, pcm []int16) {
 	if rate != e.rate {
 		e.rate, e.resampler = rate, voice.NewResampler(rate, voice.MicRate)
@@ -109,8 +109,8 @@ func (e *echo) index(at time.Time) int {
 	return int(math.Round(at.Sub(e.start).Seconds() * voice.MicRate))
 }
 
-// mix adds to a frame of the microphone, recorded from a time on, what of the
-// speaker was heard meanwhile. Frames are mixed in order.
+// mix adds the echo to a frame of the microphone that was recorded from a time
+// on. Frames are mixed in order.
 func (e *echo) mix(frame []int16, from time.Time) {
 	if len(e.line) == 0 {
 		return
@@ -128,7 +128,7 @@ func (e *echo) mix(frame []int16, from time.Time) {
 	e.forget(at + len(frame) - e.paths[len(e.paths)-1].delay)
 }
 
-// forget drops the first n samples, which are heard no more.
+// forget drops the first n samples, which have faded.
 func (e *echo) forget(n int) {
 	switch n = min(n, len(e.line)); {
 	case n < voice.MicRate: // a second at a time will do
@@ -144,8 +144,8 @@ func (e *echo) forget(n int) {
 // for the packets of the microphone to name.
 type stamps []uint32
 
-// mostStamps is how many may wait. Beyond, the oldest is thrown away and a
-// packet of the microphone has none.
+// mostStamps is how many may wait. Beyond it the oldest is dropped, and a packet
+// of the microphone goes without.
 const mostStamps = 3
 
 // played notes the timestamp of a packet; a server that sends none sends 0.
@@ -155,7 +155,7 @@ func (s *stamps) played(stamp uint32) {
 	}
 }
 
-// next is what a packet of the microphone is stamped with.
+// next returns the timestamp for a packet of the microphone.
 func (s *stamps) next() (stamp uint32) {
 	if len(*s) == 0 {
 		return 0
@@ -170,11 +170,11 @@ func (s *stamps) next() (stamp uint32) {
 // speaker is where the player's sound goes.
 type speaker struct {
 	record *recorder
-	echo   *echo   // nil where nothing comes back
-	stamps *stamps // nil where nobody names them
+	echo   *echo   // nil without an echo
+	stamps *stamps // nil if packets do not name them
 }
 
-// listened reports whether there is any use for the sound itself.
+// listened reports whether the sound itself is needed.
 func (s speaker) listened() bool { return s.record.on || s.record.heard != nil || s.echo != nil }
 
 func (s speaker) play(at time.Time, rate int, f frame) {
@@ -187,7 +187,7 @@ func (s speaker) play(at time.Time, rate int, f frame) {
 	}
 }
 
-// emptied is what happens to the timestamps when the queue is emptied.
+// emptied adjusts the timestamps when the queue is emptied.
 func (s speaker) emptied() {
 	if s.stamps != nil {
 		*s.stamps = nil

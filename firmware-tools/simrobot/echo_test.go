@@ -19,11 +19,12 @@ func decibels(pcm []int16) float64 {
 	return 10 * math.Log10(sum/float64(len(pcm))/(1<<30))
 }
 
-// TestEchoIsAsLoudAsTheRoomSays, as early and as long, for white noise in
-// rooms of several seeds.
-func TestEchoIsAsLoudAsTheRoomSays(t *testing.T) {
+// TestEchoOfTheRoom: the echo has the room's gain, delay and reverb, for white
+// noise in rooms of several seeds.
+func TestEchoOfTheRoom(t *testing.T) {
 	quiet := voice.NewResampler(voice.SpeakerRate, voice.MicRate)
-	for _, room := range []Room{UsualRoom(), {Gain: -30, Delay: 20 * time.Millisecond, Reverb: 80 * time.Millisecond}, {}, {Gain: -3, Delay: 40 * time.Millisecond, Reverb: 30 * time.Millisecond}} {
+	for _, room := range []Room{UsualRoom(), {Gain: -30, Delay: 20 * time.Millisecond, Reverb: 80 * time.Millisecond}, {},
+		{Gain: -3, Delay: 40 * time.Millisecond, Reverb: 30 * time.Millisecond}} {
 		for seed := range uint64(5) {
 			e := newEcho(room, seed)
 			start := time.Now()
@@ -64,8 +65,8 @@ func TestEchoIsAsLoudAsTheRoomSays(t *testing.T) {
 	}
 }
 
-// TestEchoKeepsLittle plays for a minute, with breaks: no more than a second
-// and what is ahead is kept, and the echo stays where it belongs.
+// TestEchoKeepsLittle plays for a minute, with breaks: at most a second and the
+// sound ahead are kept, and the echo keeps its place.
 func TestEchoKeepsLittle(t *testing.T) {
 	e := newEcho(Room{Delay: 30 * time.Millisecond}, 1)
 	start := time.Now()
@@ -97,7 +98,7 @@ func TestEchoKeepsLittle(t *testing.T) {
 	}
 }
 
-// TestWhoHearsTheEcho: what the server is sent while the robot speaks.
+// TestWhoHearsTheEcho: the microphone's packets while the robot speaks.
 func TestWhoHearsTheEcho(t *testing.T) {
 	muted := UsualRoom()
 	muted.Mute = true
@@ -142,7 +143,7 @@ type uplink struct {
 	pcm   []int16
 }
 
-// drain takes the packets that came since, of framing 2.
+// drain returns the new packets, in framing 2.
 func (s *server) drain(t *testing.T) (all []uplink) {
 	t.Helper()
 	if s.ears == nil {
@@ -205,7 +206,7 @@ func TestStamps(t *testing.T) {
 	}
 }
 
-// TestOnlyServerAECStamps, and only framing 2 can.
+// TestOnlyServerAECStamps, and only in framing 2.
 func TestOnlyServerAECStamps(t *testing.T) {
 	for name, o := range map[string]Options{
 		"device":    {AEC: AECDevice, Framing: 2},
@@ -249,7 +250,7 @@ func (s *server) try() (sent, bool) {
 	}
 }
 
-// TestStampQueue holds three; a fourth costs the oldest its packet.
+// TestStampQueue holds three; a fourth drops the oldest.
 func TestStampQueue(t *testing.T) {
 	var s stamps
 	s.played(0)
@@ -266,8 +267,8 @@ func TestStampQueue(t *testing.T) {
 	}
 }
 
-// TestStampsGoWithTheQueue: what was played before the queue is emptied is
-// named no more after it.
+// TestStampsGoWithTheQueue: packets played before the queue is emptied are not
+// named after it.
 func TestStampsGoWithTheQueue(t *testing.T) {
 	var stats Stats
 	var s stamps
@@ -296,7 +297,7 @@ func TestRooms(t *testing.T) {
 	}
 }
 
-// BenchmarkEcho is a frame of a robot that hears itself.
+// BenchmarkEcho mixes the echo into one frame.
 func BenchmarkEcho(b *testing.B) {
 	e := newEcho(UsualRoom(), 1)
 	pcm, frame := sine(voice.SpeakerFrame, voice.SpeakerRate), make([]int16, voice.MicFrame)

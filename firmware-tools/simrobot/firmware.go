@@ -6,38 +6,38 @@ import (
 	"strings"
 )
 
-// firmware is in what the builds differ, as far as an appliance can tell.
+// firmware holds the differences between builds that an appliance can notice.
 type firmware struct {
 	name    string // as Options.Firmware spells it
 	board   string // BOARD_NAME, the first half of User-Agent
 	project string
 	version string // of the application
-	elf     string // SHA-256 of its ELF file; empty is that of the build it was sold with
+	elf     string // SHA-256 of its ELF file; empty is the factory's build
 
-	drains bool // plays its queue to the end before it listens again; else it cuts it off
+	drains bool // plays its queue to the end before it listens again; else it drops the rest
 	blocks bool // and carries out no message meanwhile
 	lazy   bool // begins to speak at sentence_start, not at tts start
 	strict bool // survives a tts message without a state
 	glyphs bool // hello has features.glyph_push, and the font that takes them
-	events bool // sends events, for which it opens a channel; state_changed whenever one opens; and a new one when one is stale
+	events bool // sends events, for which it opens a channel, or replaces a stale one; state_changed on each opening
 	wake   wake
-	queue  int // packets it holds
-	ready  int // decoded frames besides
+	queue  int // capacity, in packets
+	ready  int // decoded frames in addition
 	faces  []string
 }
 
-// wake is what a build does with a wake word while its channel is open.
+// wake is how a build handles a wake word while its channel is open.
 type wake int
 
 const (
-	wakeWaits wake = iota // from speaking it asks for quiet, and waits for tts stop; from idle it listens
-	wakeLost              // from speaking it listens at once; from idle it does nothing, and hears no other
-	wakeWorks             // it listens, from either
+	wakeWaits wake = iota // speaking, it sends abort and waits for tts stop; idle, it listens
+	wakeLost              // speaking, it listens at once; idle, it does nothing, and detects no other
+	wakeWorks             // it listens in both cases
 )
 
-// firmwares are, in order: xiaozhi before it waited for its queue; what stock
-// M5 Stack-chan 1.2 builds on; the one before the present, and that; and dotty's
-// fork of the second.
+// firmwares are, in order: xiaozhi before it waited for its queue; the base of
+// M5's stock Stack-chan 1.2; the last two releases; and dotty's fork of the
+// second.
 func firmwares() []firmware {
 	const stackChan = "m5stack-stack-chan"
 	avatar := []string{"neutral", "happy", "laughing", "angry", "sad", "crying", "sleepy", "doubtful"}
@@ -47,10 +47,14 @@ func firmwares() []firmware {
 	}
 	return []firmware{
 		{name: "2.1", board: "m5stack-core-s3", project: "xiaozhi", version: "2.1.0", queue: 40, ready: 2, faces: emoji},
-		{name: "2.2.4", board: stackChan, project: "stack-chan", version: "1.2.4", queue: 40, ready: 2, faces: avatar, drains: true, blocks: true, wake: wakeLost},
-		{name: "2.4", board: stackChan, project: "stack-chan", version: "2.4.2", queue: 40, ready: 2, faces: avatar, drains: true, strict: true, glyphs: true, wake: wakeWorks},
-		{name: "2.5", board: stackChan, project: "stack-chan", version: "2.5.0", queue: 20, ready: 2, faces: avatar, drains: true, strict: true, glyphs: true, wake: wakeWorks},
-		{name: "dotty", board: stackChan, project: "stack-chan", version: "1.3.2", queue: 40, ready: 4, faces: append(avatar[:len(avatar):len(avatar)], "thinking", "surprised", "loving"), drains: true, blocks: true, lazy: true, events: true, wake: wakeLost},
+		{name: "2.2.4", board: stackChan, project: "stack-chan", version: "1.2.4", queue: 40, ready: 2, faces: avatar, drains: true, blocks: true,
+			wake: wakeLost},
+		{name: "2.4", board: stackChan, project: "stack-chan", version: "2.4.2", queue: 40, ready: 2, faces: avatar, drains: true, strict: true,
+			glyphs: true, wake: wakeWorks},
+		{name: "2.5", board: stackChan, project: "stack-chan", version: "2.5.0", queue: 20, ready: 2, faces: avatar, drains: true, strict: true,
+			glyphs: true, wake: wakeWorks},
+		{name: "dotty", board: stackChan, project: "stack-chan", version: "1.3.2", queue: 40, ready: 4, faces: append(avatar[:len(avatar):len(avatar)],
+			"thinking", "surprised", "loving"), drains: true, blocks: true, lazy: true, events: true, wake: wakeLost},
 	}
 }
 
@@ -75,8 +79,8 @@ func findFirmware(name string) (firmware, error) {
 	return firmware{}, fmt.Errorf("firmware %q: there are %s", name, strings.Join(Firmwares(), ", "))
 }
 
-// face is what the robot shows for an emotion: what it has no face for is
-// neutral on an avatar.
+// face returns what the robot shows for an emotion. An avatar shows an unknown
+// one as neutral.
 func (f firmware) face(emotion string) string {
 	if slices.Contains(f.faces, emotion) {
 		return emotion

@@ -11,13 +11,15 @@ import (
 	"perch/device/xiaozhi"
 )
 
-// TestHello holds the robot's hello against the firmware's, build by build.
+// TestHello compares the robot's hello with the firmware's, build by build.
 func TestHello(t *testing.T) {
 	for _, c := range []struct {
 		o    Options
 		want string
 	}{
-		{Options{}, `{"type":"hello","version":1,"features":{"mcp":true},"transport":"websocket","audio_params":{"format":"opus","sample_rate":16000,"channels":1,"frame_duration":60}}`},
+		{Options{},
+			`{"type":"hello","version":1,"features":{"mcp":true},"transport":"websocket",` +
+				`"audio_params":{"format":"opus","sample_rate":16000,"channels":1,"frame_duration":60}}`},
 		{Options{Firmware: "2.4", Framing: xiaozhi.Framing3}, `{"type":"hello","version":3,"features":{"mcp":true,"glyph_push":true},`},
 	} {
 		c.o.Stay = true
@@ -29,8 +31,8 @@ func TestHello(t *testing.T) {
 	}
 }
 
-// TestHelloOutlivesAChannel leaves the sound's parameters out the second
-// time: those of the first hello hold for the whole boot.
+// TestHelloOutlivesAChannel: the second hello has no sound parameters. Those of the
+// first are valid until the reboot.
 func TestHelloOutlivesAChannel(t *testing.T) {
 	var rates []int
 	observe := func(h Observation) {
@@ -82,7 +84,7 @@ func TestUpgradeHeader(t *testing.T) {
 	}
 }
 
-// TestUserTools are not listed, and answer all the same.
+// TestUserTools are not listed, but answer.
 func TestUserTools(t *testing.T) {
 	pictures := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -121,7 +123,7 @@ func TestUserTools(t *testing.T) {
 }
 
 // TestUpgradeTool closes the channel, as the firmware does before it
-// downloads; the robot boots, and the person says it all again.
+// downloads; the robot boots, and the person repeats the sentence.
 func TestUpgradeTool(t *testing.T) {
 	channels, boots := 0, 0
 	stats, err := talk(t, Options{OTA: "http://192.0.2.7:8003/xiaozhi/ota/", Say: []Sentence{second("one")}}, func(s *server, r *Robot) {
@@ -137,7 +139,7 @@ func TestUpgradeTool(t *testing.T) {
 			s.quiet(1500 * time.Millisecond)
 			s.text(stt, ttsStart, sentence)
 			time.Sleep(60 * time.Millisecond)
-			s.to <- arrival{data: append([]byte{0, 0, 0, byte(len(tone))}, tone...)} // the boot has told it framing 3
+			s.to <- arrival{data: append([]byte{0, 0, 0, byte(len(tone))}, tone...)} // the bootstrap selected framing 3
 			s.text(ttsStop)
 		}
 		<-s.closed

@@ -13,7 +13,7 @@ import (
 	"perch/device/xiaozhi"
 )
 
-// flash stands for the robot's NVS partition: what survives a reboot.
+// flash is the content of the robot's NVS partition, which survives a reboot.
 type flash struct {
 	path       string
 	UUID       string    `json:"uuid"` // the Client-Id
@@ -23,14 +23,14 @@ type flash struct {
 	WebSocket  webSocket `json:"websocket"`
 	AssetsURL  string    `json:"assets_url,omitempty"`
 
-	// These stand for the partitions of applications, and for otadata.
+	// These are the partitions of applications, and otadata.
 
-	Running *build `json:"running,omitempty"` // nil is the one it was sold with
-	Before  *build `json:"before,omitempty"`  // what the boot loader goes back to
-	Pending bool   `json:"pending,omitempty"` // what runs is not confirmed yet
+	Running *build `json:"running,omitempty"` // nil is the factory's
+	Before  *build `json:"before,omitempty"`  // the boot loader rolls back to it
+	Pending bool   `json:"pending,omitempty"` // Running is not confirmed yet
 }
 
-// build is an image as it tells of itself.
+// build is an image, by its own description.
 type build struct {
 	Version string `json:"version"`
 	ELF     string `json:"elf_sha256"`
@@ -44,7 +44,7 @@ type webSocket struct {
 	Version xiaozhi.Framing `json:"version"`
 }
 
-// framing is what the firmware makes of the version: 0 and nonsense are 1.
+// framing returns the framing for the version: 0 and invalid ones give 1.
 func (w webSocket) framing() xiaozhi.Framing {
 	if w.Version.Valid() {
 		return w.Version
@@ -52,7 +52,7 @@ func (w webSocket) framing() xiaozhi.Framing {
 	return xiaozhi.Framing1
 }
 
-// loadFlash reads the file; a file that is not there is a flash just erased.
+// loadFlash reads the file; without a file the flash is erased.
 // Without a file the Client-Id is made from the MAC, so that every run is the
 // same robot.
 func loadFlash(path string, id device.ID) (*flash, error) {

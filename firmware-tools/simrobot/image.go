@@ -5,9 +5,9 @@ import (
 	"encoding/binary"
 )
 
-// Image is a firmware that a Stack-chan boots, as far as its boot loader and a
-// server look: an application for the ESP32-S3 with its description and size
-// bytes of nothing, and the checksum and hash that end it (ESP-IDF's
+// Image returns a firmware that a Stack-chan boots, by the checks of its boot
+// loader and of a server: an application for the ESP32-S3 with its description,
+// size zero bytes, and the final checksum and hash (ESP-IDF's
 // esp_image_format.h).
 func Image(version string, size int) []byte {
 	const header, segment, description = 24, 8, 256

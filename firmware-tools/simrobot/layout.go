@@ -2,11 +2,11 @@ package simrobot
 
 import (
 	"bytes"
-	"crypto/md5" // the format has it
+	"crypto/md5" // the format requires it
 	"encoding/binary"
 )
 
-// Flash is that of a robot with 4 MB, as it left its maker: a boot loader for
+// Flash returns the factory's flash of a robot with 4 MB: a boot loader for
 // the ESP32-S3 (number 9) or another chip, a partition table as xiaozhi's are
 // but smaller, and an application in its first slot. Its partitions are nvs at
 // 0x9000, otadata at 0xD000, phy_init at 0xF000, ota_0 at 0x20000, ota_1 at
@@ -19,7 +19,8 @@ func Flash(app []byte) []byte {
 	return out
 }
 
-// PartitionTable is that of Flash, as gen_esp32part.py of ESP-IDF writes one.
+// PartitionTable returns the table of Flash, as ESP-IDF's gen_esp32part.py writes
+// it.
 func PartitionTable() []byte {
 	var out []byte
 	for _, p := range []struct {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// arrive is what the network task does with a message: hello is read at once,
-// sound goes to the queue, and other texts wait for the main loop.
+// arrive is the network task: it reads hello at once, queues sound, and leaves
+// other texts to the main loop.
 func (s *session) arrive(a arrival) (welcomed bool, err error) {
 	if a.err != nil {
 		return false, &gone{a.err}
@@ -49,8 +49,8 @@ func (s *session) welcome(o object) (bool, error) {
 	return true, s.play.open(s.r.audio)
 }
 
-// hear takes a packet of sound, which counts only while the robot speaks. The
-// firmware trusts the sizes in a frame.
+// hear queues a packet of sound, if the robot speaks. The firmware trusts the
+// sizes in a frame.
 func (s *session) hear(a arrival) error {
 	stats := &s.r.stats
 	stats.Received++
@@ -75,7 +75,7 @@ func (s *session) hear(a arrival) error {
 	return nil
 }
 
-// carryOut is what the main loop does with a text.
+// carryOut is the main loop's: it carries out a text.
 func (s *session) carryOut(now time.Time, text []byte) error {
 	o := parseObject(text)
 	kind, isString := o.text("type")
@@ -139,7 +139,7 @@ func (s *session) tts(now time.Time, o object) error {
 		}
 		s.r.o.Observe(SentenceShown{Text: text})
 	case "stop":
-		s.hushed(now)
+		s.silenced(now)
 		return s.stopSpeaking(now)
 	}
 	return nil
@@ -153,7 +153,7 @@ func (s *session) system(now time.Time, o object) {
 	s.reboot(now)
 }
 
-// reboot is a second away, as the firmware's is.
+// reboot reboots in a second, as the firmware does.
 func (s *session) reboot(now time.Time) { s.rebootAt = now.Add(time.Second) }
 
 func (s *session) alert(o object) {

@@ -9,22 +9,21 @@ import (
 )
 
 const (
-	noise = 20  // amplitude of a quiet room, of 32768: under speech too, no microphone knows digital silence
+	noise = 20  // amplitude of a quiet room, of 32768; it is under speech, too
 	loud  = 300 // amplitude from which sound is speech
 )
 
-// mic turns the sound around the robot into packets, 60 ms each, at the pace
-// of a clock.
+// mic records the sound around the robot in packets of 60 ms, by the clock.
 type mic struct {
 	encoder *voice.Encoder
 	rand    *rand.Rand
-	echo    *echo // nil where none is heard
+	echo    *echo // nil without an echo
 	open    bool
 	next    time.Time // when the frame being recorded is full
 
-	speech  []int16 // what is being said
-	at      int     // how much of it was recorded
-	lastly  int     // its last loud sample
+	speech  []int16 // of the person, at present
+	at      int     // recorded so far
+	lastly  int     // index of its last loud sample
 	spokeAt time.Time
 }
 
@@ -43,7 +42,7 @@ func (m *mic) start(now time.Time) {
 	m.open, m.next = true, now.Add(voice.FrameDuration)
 }
 
-// say has a person speak near the robot: silence, the speech, silence.
+// say begins the speech of a person: silence, the speech, silence.
 func (m *mic) say(pcm []int16, lead, tail time.Duration) {
 	m.speech = make([]int16, samples(lead), samples(lead)+len(pcm)+samples(tail))
 	m.speech = append(m.speech, pcm...)
@@ -59,10 +58,10 @@ func (m *mic) say(pcm []int16, lead, tail time.Duration) {
 
 func samples(d time.Duration) int { return int(d * voice.MicRate / time.Second) }
 
-// saying reports whether the person is not through yet.
+// saying reports whether the person is still speaking.
 func (m *mic) saying() bool { return m.at < len(m.speech) }
 
-// hush has the person stop.
+// hush stops the person.
 func (m *mic) hush(now time.Time) {
 	m.speech, m.at = nil, 0
 	if m.spokeAt.IsZero() {
@@ -70,7 +69,7 @@ func (m *mic) hush(now time.Time) {
 	}
 }
 
-// advance records until now, and gives out the packets.
+// advance records until now, and emits the packets.
 func (m *mic) advance(now time.Time, out func(packet []byte) error) error {
 	for m.open && !now.Before(m.next) {
 		frame := make([]int16, voice.MicFrame)
@@ -96,8 +95,8 @@ func (m *mic) advance(now time.Time, out func(packet []byte) error) error {
 	return nil
 }
 
-// preroll gives out the packets of what was heard before a wake word was
-// known for one: the last two seconds of pcm, or as much quiet before it.
+// preroll emits the packets that precede the detection of a wake word: the last
+// two seconds of pcm, or quiet before it.
 func preroll(pcm []int16, seed uint64, out func(packet []byte) error) error {
 	m, err := newMic(seed)
 	if err != nil {
@@ -113,7 +112,7 @@ func preroll(pcm []int16, seed uint64, out func(packet []byte) error) error {
 	return m.advance(start.Add(prerolled*voice.FrameDuration), out)
 }
 
-// prerolled is how many packets the firmware keeps of the time before: 2 s.
+// prerolled is how many packets the firmware keeps for that: 2 s.
 const prerolled = 33
 
 // due is when the next frame is full, and the zero time while it is closed.

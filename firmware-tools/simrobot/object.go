@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// object is a JSON object as the firmware's parser, cJSON, sees it: in order,
-// doubles and all.
+// object is a JSON object as the firmware's parser, cJSON, sees it: in order, with
+// duplicate keys.
 type object []member
 
 type member struct {
@@ -15,7 +15,7 @@ type member struct {
 	value json.RawMessage
 }
 
-// parseObject returns nil for what is not an object.
+// parseObject returns nil if the text is not an object.
 func parseObject(text []byte) object {
 	d := json.NewDecoder(bytes.NewReader(text))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
@@ -40,8 +40,8 @@ func parseObject(text []byte) object {
 	return o
 }
 
-// get looks a key up as cJSON_GetObjectItem does: the first that is equal but
-// for case.
+// get looks a key up as cJSON_GetObjectItem does: the first that is equal,
+// ignoring case.
 func (o object) get(key string) json.RawMessage {
 	for _, m := range o {
 		if strings.EqualFold(m.key, key) {
@@ -51,7 +51,7 @@ func (o object) get(key string) json.RawMessage {
 	return nil
 }
 
-// text is a member that is a string.
+// text returns a member that is a string.
 func (o object) text(key string) (string, bool) { return asString(o.get(key)) }
 
 func asString(raw json.RawMessage) (string, bool) {

@@ -7,7 +7,7 @@ import (
 	"perch/ota/espimage"
 )
 
-// Observation is something an onlooker would notice. The set is closed: the
+// Observation is an event that an observer of the robot would notice. The set is closed: the
 // types below. Options.Observe is called on the goroutine that runs the
 // robot, and must not block it.
 type Observation interface{ observation() }
@@ -21,20 +21,20 @@ type CheckedIn struct {
 // AwaitsAdoption is a robot that its owner has not adopted yet; it shows the code.
 type AwaitsAdoption struct{ Code, Message string }
 
-// Upgraded is an image installed and booted; it has yet to be confirmed.
+// Upgraded is an image that was installed and booted, but not confirmed yet.
 type Upgraded struct{ Version string }
 
-// NotUpgraded is an image that the robot could not download, or would not
-// install. It goes on with what it has.
+// NotUpgraded is an image that the robot could not download, or refused. It keeps
+// its firmware.
 type NotUpgraded struct{ Why string }
 
 // Fetched are assets that the robot downloaded at its start.
 type Fetched struct{ Assets espimage.Assets }
 
-// NotFetched are assets that it could not download, or cannot read.
+// NotFetched are assets that the robot could not download or read.
 type NotFetched struct{ Why string }
 
-// RolledBack is a boot loader that has gone back to the image before.
+// RolledBack is a boot with the previous image.
 type RolledBack struct{ From, To string }
 
 // Welcomed is the server's hello.
@@ -61,23 +61,23 @@ type Called struct {
 	Err       string
 }
 
-// VolumeChanged tells the new volume, 0 to 100.
+// VolumeChanged is the new volume, 0 to 100.
 type VolumeChanged struct{ Volume int }
 
-// HeadMoved tells where the head turns, in degrees.
+// HeadMoved is the new direction of the head, in degrees.
 type HeadMoved struct{ Yaw, Pitch, Speed int }
 
-// Woken is a wake word, or whatever else a build says woke it.
+// Woken is a wake word, or another cause that a build reports.
 type Woken struct{ Phrase string }
 
-// WakeLost is a wake word that the build's fault swallows.
+// WakeLost is a wake word that a fault of the build loses.
 type WakeLost struct{ Phrase string }
 
-// WentStale is an open channel on which nothing came for so long that the
-// robot takes it for closed.
+// WentStale is an open channel that was quiet for so long that the robot takes it
+// for closed.
 type WentStale struct{}
 
-// Reminded is a reminder whose time has come; the robot rings by itself.
+// Reminded is a reminder that is due; the robot rings by itself.
 type Reminded struct {
 	ID      int
 	Message string
@@ -89,10 +89,10 @@ type Spoken struct{ Text string }
 // Sensed is an event that the robot sent.
 type Sensed struct{ Event xiaozhi.Event }
 
-// Transcript is what the server says it has heard.
+// Transcript is the server's transcript of a sentence.
 type Transcript struct{ Text string }
 
-// EmotionShown is an emotion, and the face this build has for it.
+// EmotionShown is an emotion, and the build's face for it.
 type EmotionShown struct{ Emotion, Emoji, Face string }
 
 // SentenceShown is a sentence the robot shows while it speaks.
@@ -101,10 +101,10 @@ type SentenceShown struct{ Text string }
 // Alerted is an alert.
 type Alerted struct{ Status, Message, Emotion string }
 
-// Stopped is the end of speech, with what was cut off by it.
+// Stopped is the end of speech, with the number of packets that it cut off.
 type Stopped struct{ Cut int }
 
-// MessageIgnored is a message that the firmware logs and otherwise ignores.
+// MessageIgnored is a message that the firmware only logs.
 type MessageIgnored struct{ Why string }
 
 // TurnEnded is a turn that is over.

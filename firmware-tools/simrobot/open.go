@@ -7,14 +7,14 @@ import (
 	"perch/device/xiaozhi"
 )
 
-// opening is why a channel is opened, and so what the robot does with it.
+// opening is why a channel is opened. It decides what the robot does first.
 type opening struct {
 	by     cause
-	phrase string          // that woke it
-	events []xiaozhi.Event // that it has to tell
+	phrase string          // the wake word
+	events []xiaozhi.Event // to be sent first
 
-	// replaces is set where another channel was still open, though stale.
-	// Its end gets through to the main loop after the new one has begun.
+	// replaces is set if another channel was still open, though stale.
+	// The main loop notices its end after the new one has begun.
 	replaces bool
 }
 
@@ -24,17 +24,17 @@ const (
 	byTap cause = iota
 	byWake
 	byButton
-	byEvent // it tells something, and does not listen
+	byEvent // it sends an event, and does not listen
 )
 
-// usualOpening is how the person of the options opens a channel.
+// usualOpening is how the person opens a channel, by the options.
 func (r *Robot) usualOpening() opening {
 	how := opening{events: r.o.Events}
 	switch {
 	case r.o.Wake != "":
 		how.by, how.phrase = byWake, r.o.Wake
 	case r.o.Mode == xiaozhi.Manual, len(r.o.Events) > 0 && len(r.o.Say) == 0:
-		how.by = byEvent // the button is pressed when there is something to say
+		how.by = byEvent // the button is pressed later, to speak
 	}
 	return how
 }
@@ -53,8 +53,8 @@ func (s *session) hello() []byte {
 		`"audio_params":{"format":"opus","sample_rate":16000,"channels":1,"frame_duration":60}}`, s.framing, features, font)
 }
 
-// opened is the moment the channel is there: what there is to tell goes
-// first, then the robot does what it was opened for.
+// opened runs when the channel is open. Events are sent first, then the robot acts
+// on the opening.
 func (s *session) opened(now time.Time) error {
 	s.enter(Idle)
 	s.lastText = now
@@ -67,8 +67,8 @@ func (s *session) opened(now time.Time) error {
 	if s.how.replaces {
 		s.idleAt = now.Add(mainLoopLag)
 	}
-	for _, e := range s.told() {
-		if err := s.tell(now, e); err != nil {
+	for _, e := range s.firstEvents() {
+		if err := s.sendEvent(now, e); err != nil {
 			return err
 		}
 	}
@@ -85,14 +85,14 @@ func (s *session) opened(now time.Time) error {
 	return nil
 }
 
-// told are the events that go ahead of everything else.
-func (s *session) told() []xiaozhi.Event {
+// firstEvents returns the events that are sent before everything else.
+func (s *session) firstEvents() []xiaozhi.Event {
 	if !s.r.firmware.events {
 		return s.how.events
 	}
 	events := []xiaozhi.Event{{Name: "state_changed", Data: []byte(`{"state":"idle"}`)}}
 	switch phrase := s.how.phrase; {
-	case s.how.by != byWake, phrase == "face", phrase == "head_pet_hold": // these have events of their own
+	case s.how.by != byWake, phrase == "face", phrase == "head_pet_hold": // these have their own events
 	default:
 		events = append(events, xiaozhi.Event{Name: "wake_word_detected",
 			Data: fmt.Appendf(nil, `{"phrase":%s,"direction":"centre","balance":0.02,"energy":910000000,"state":3}`, quote(phrase))})
@@ -100,7 +100,7 @@ func (s *session) told() []xiaozhi.Event {
 	return append(events, s.how.events...)
 }
 
-func (s *session) tell(now time.Time, e xiaozhi.Event) error {
+func (s *session) sendEvent(now time.Time, e xiaozhi.Event) error {
 	if err := s.send(now, e); err != nil {
 		return err
 	}
@@ -108,8 +108,8 @@ func (s *session) tell(now time.Time, e xiaozhi.Event) error {
 	return nil
 }
 
-// wakeUp says what woke the robot, and listens. The two seconds before go
-// first, all at once.
+// wakeUp reports the wake word, and listens. The two seconds before it are sent
+// first, at once.
 func (s *session) wakeUp(now time.Time, phrase string) error {
 	s.r.o.Observe(Woken{Phrase: phrase})
 	var pcm []int16
@@ -120,7 +120,7 @@ func (s *session) wakeUp(now time.Time, phrase string) error {
 	if err != nil {
 		return err
 	}
-	// Concatenated by the firmware, and not escaped.
+	// The firmware concatenates it, without escapes.
 	if err := s.sendText(now, fmt.Appendf(nil, `{"session_id":"%s","type":"listen","state":"detect","text":"%s"}`, s.id, phrase)); err != nil {
 		return err
 	}

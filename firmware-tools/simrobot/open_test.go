@@ -11,8 +11,8 @@ import (
 	"perch/voice"
 )
 
-// TestWakeWordOpens: 33 packets of the time before at once, what woke it,
-// and only then listen start.
+// TestWakeWordOpens: 33 earlier packets at once, the wake word, and then listen
+// start.
 func TestWakeWordOpens(t *testing.T) {
 	const wakeEvent = `"name":"wake_word_detected","data":{"phrase":"Hi, ESP","direction":"centre","balance":0.02,"energy":910000000,"state":3}}`
 	for _, c := range []struct {
@@ -149,8 +149,8 @@ func TestWakeWordWhileIdle(t *testing.T) {
 	}
 }
 
-// TestWakeWordsStayOff where one was lost, though the channel is closed by
-// now: only a change of state switches them on again.
+// TestWakeWordsStayOff after a lost one, also when the channel is closed: only a
+// change of state switches the detector on again.
 func TestWakeWordsStayOff(t *testing.T) {
 	stats, err := live(t, Options{Forever: true, Mode: xiaozhi.Manual}, func(n *network, r *Robot) {
 		s := n.channel()
@@ -177,14 +177,15 @@ func TestWakeWordsStayOff(t *testing.T) {
 	}
 }
 
-// TestHelloOfServerAEC is exact, for the order of its fields is the
+// TestHelloOfServerAEC compares it exactly: the order of its fields is the
 // firmware's.
 func TestHelloOfServerAEC(t *testing.T) {
 	const audio = `"transport":"websocket","audio_params":{"format":"opus","sample_rate":16000,"channels":1,"frame_duration":60}}`
 	for want, o := range map[string]Options{
-		`{"type":"hello","version":2,"features":{"aec":true,"mcp":true},` + audio:                                                                                         {Framing: 2, AEC: AECServer},
-		`{"type":"hello","version":1,"features":{"mcp":true},` + audio:                                                                                                    {Framing: 1, AEC: AECDevice},
-		`{"type":"hello","version":3,"features":{"aec":true,"mcp":true,"glyph_push":true},"text_font":{"bundle":"noto-v1","charset":"common","size":20,"bpp":4},` + audio: {Framing: 3, AEC: AECServer, Firmware: "2.4"},
+		`{"type":"hello","version":2,"features":{"aec":true,"mcp":true},` + audio: {Framing: 2, AEC: AECServer},
+		`{"type":"hello","version":1,"features":{"mcp":true},` + audio:            {Framing: 1, AEC: AECDevice},
+		`{"type":"hello","version":3,"features":{"aec":true,"mcp":true,"glyph_push":true},` +
+			`"text_font":{"bundle":"noto-v1","charset":"common","size":20,"bpp":4},` + audio: {Framing: 3, AEC: AECServer, Firmware: "2.4"},
 	} {
 		o.Stay = true
 		talk(t, o, func(s *server, _ *Robot) {
@@ -201,9 +202,10 @@ func TestHelloOfServerAEC(t *testing.T) {
 	}
 }
 
-// TestRobotsThatShareOptions say what is theirs.
+// TestRobotsThatShareOptions have their own sentences.
 func TestRobotsThatShareOptions(t *testing.T) {
-	o := Options{MAC: testMAC, Say: []Sentence{second("shared")}, SayAs: func(id device.ID) []Sentence { return []Sentence{second("mine: " + string(id))} }}
+	o := Options{MAC: testMAC, Say: []Sentence{second("shared")},
+		SayAs: func(id device.ID) []Sentence { return []Sentence{second("mine: " + string(id))} }}
 	r, err := New(o)
 	if err != nil || len(r.person.sentences) != 1 || !strings.HasSuffix(r.person.sentences[0].Text, "a0b1c2d3e4f5") {
 		t.Errorf("%v, %+v", err, r.person.sentences)

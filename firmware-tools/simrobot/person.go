@@ -10,11 +10,11 @@ import (
 const (
 	breath    = 300 * time.Millisecond // a person waits this long before speaking
 	press     = 200 * time.Millisecond // and holds the button this long before and after
-	lastWords = 2 * time.Second        // of quiet, after which a robot with nothing to say hangs up
+	lastWords = 2 * time.Second        // of quiet, after which a robot without sentences hangs up
 )
 
-// person says the sentences to the robot, one when the one before is
-// answered. It outlives a channel.
+// person says the sentences to the robot, each when the previous one is answered.
+// It outlives a channel.
 type person struct {
 	sentences []Sentence
 	next      int
@@ -24,8 +24,8 @@ type person struct {
 	first     time.Time // packet of the answer
 	tried     bool      // to cut it short
 	overlap   bool      // the robot still plays the answer to the sentence before
-	cutIn     time.Time // when an answer was cut short that tts stop has not ended yet
-	cutTurn   int       // whose answer
+	cutIn     time.Time // when an answer was interrupted whose tts stop is missing
+	cutTurn   int       // the turn of that answer
 	turn      Turn
 	before    Stats // when the turn began
 }
@@ -40,7 +40,7 @@ const (
 
 func (p *person) done() bool { return p.doing == resting && p.next == len(p.sentences) }
 
-// personActs has the person do what it is time for.
+// personActs carries out what the person does now.
 func (s *session) personActs(now time.Time) error {
 	p := &s.r.person
 	switch p.doing {
@@ -71,8 +71,8 @@ func (s *session) personActs(now time.Time) error {
 	return nil
 }
 
-// maybeSpeak begins the next sentence once the robot has listened for a
-// breath; in manual mode, once it has been quiet for one.
+// maybeSpeak begins the next sentence when the robot has listened for a breath; in
+// manual mode, when it has been quiet for a breath.
 func (s *session) maybeSpeak(now time.Time) error {
 	p := &s.r.person
 	listens := s.state == Listening && s.mic.open && s.mode != xiaozhi.Manual || s.state == Idle && s.r.o.Mode == xiaozhi.Manual
@@ -86,13 +86,13 @@ func (s *session) maybeSpeak(now time.Time) error {
 	case now.Before(p.speakAt):
 		return nil
 	case s.stale && s.state == Idle:
-		return s.press(now) // for a new channel, where the person begins anew
+		return s.press(now) // which opens a new channel, where the person starts again
 	}
 	return s.begin(now)
 }
 
-// begin has the person say the next sentence: to a robot that listens, or
-// with the button.
+// begin starts the next sentence: a listening robot hears it, else the person
+// presses the button.
 func (s *session) begin(now time.Time) error {
 	p := &s.r.person
 	sentence := p.sentences[p.next]
@@ -107,9 +107,9 @@ func (s *session) begin(now time.Time) error {
 	return nil
 }
 
-// interrupted is when the robot begins to speak while the person does. Where
-// the server has said what it heard, this is its answer; else the person lets
-// the robot have its say, and begins anew.
+// interrupted handles a robot that begins to speak during a sentence. After a
+// transcript this is the answer; else the person stops, and repeats the sentence
+// later.
 func (s *session) interrupted(now time.Time) {
 	p := &s.r.person
 	if p.doing != speaking {
@@ -122,7 +122,7 @@ func (s *session) interrupted(now time.Time) {
 	}
 }
 
-// answered takes note of a packet of the answer.
+// answered records a packet of the answer.
 func (s *session) answered(now time.Time) {
 	p := &s.r.person
 	if p.doing != waiting || p.overlap {
@@ -149,7 +149,7 @@ func (s *session) turnOver(now time.Time) {
 	s.r.o.Observe(TurnEnded{Turn: *t})
 }
 
-// due is when the person must act, and the zero time when not.
+// due is when the person must act, and the zero time if never.
 func (p *person) due() time.Time {
 	switch {
 	case p.doing != waiting:

@@ -7,16 +7,16 @@ import (
 	"perch/voice"
 )
 
-// player turns packets into sound: a queue of packets, a few decoded frames,
-// and one that is being played. Its methods are given the time.
+// player turns packets into sound: a queue of packets, a few decoded frames, and
+// the frame that is being played. The caller passes the time.
 type player struct {
 	stats   *Stats
 	out     speaker
 	ready   int // decoded frames it may hold
-	size    int // of the queue, in packets whatever they last
+	size    int // of the queue, in packets of any length
 	params  xiaozhi.AudioParams
 	frame   time.Duration
-	decoder *voice.Decoder // nil where nobody listens: the packets are only counted
+	decoder *voice.Decoder // nil if the sound is not needed: the packets are only counted
 
 	queue   []xiaozhi.Audio
 	decoded []frame
@@ -56,8 +56,7 @@ func (p *player) open(a xiaozhi.AudioParams) error {
 	return err
 }
 
-// push takes a packet that arrived. The newest is dropped where the queue is
-// full.
+// push takes a packet that arrived. A full queue drops it.
 func (p *player) push(now time.Time, packet xiaozhi.Audio) {
 	p.advance(now)
 	if len(p.queue) >= p.size {
@@ -94,8 +93,8 @@ func (p *player) advance(now time.Time) {
 	}
 }
 
-// decode keeps the decoded frames topped up. A packet that is none, or that
-// holds more than the hello announced, gives no frame.
+// decode decodes ahead. An invalid packet, or one with more sound than the hello
+// announced, gives no frame.
 func (p *player) decode() {
 	for len(p.queue) > 0 && len(p.decoded) < p.ready {
 		packet := p.queue[0]
@@ -113,9 +112,8 @@ func (p *player) decode() {
 	}
 }
 
-// reset empties the queue and the decoded frames; what is being played goes
-// on. It returns how many packets were lost with it; who is to blame for them
-// is the caller's to say.
+// reset empties the queue and the decoded frames; the frame being played goes on.
+// It returns the number of lost packets, which the caller counts by their cause.
 func (p *player) reset() int {
 	n := len(p.queue) + len(p.decoded)
 	p.out.emptied()
@@ -123,24 +121,24 @@ func (p *player) reset() int {
 	return n
 }
 
-// over says that a speech has ended: to run dry is no underrun now.
+// over marks the end of a speech: an empty queue is not an underrun then.
 func (p *player) over() { p.speech = false }
 
-// drained reports whether nothing waits to be played; the last frame may
-// still be playing, as it is when the firmware finds its queue empty.
+// drained reports whether the queue is empty; the last frame may still be playing,
+// as in the firmware.
 func (p *player) drained() bool { return len(p.queue) == 0 && len(p.decoded) == 0 }
 
 // silent reports whether the last frame has been played.
 func (p *player) silent() bool { return p.drained() && !p.playing }
 
-// finish plays all that is left, ahead of the clock.
+// finish plays the rest, ahead of the clock.
 func (p *player) finish() {
 	for !p.silent() {
 		p.advance(p.until)
 	}
 }
 
-// due is when the player must be advanced, and the zero time when not.
+// due is when the player must be advanced, and the zero time if never.
 func (p *player) due() time.Time {
 	if !p.playing {
 		return time.Time{}

@@ -49,8 +49,8 @@ func TestQueueOfTheFirmware(t *testing.T) {
 	}
 }
 
-// TestPlayerCounts plays at random times: no packet is lost track of, and
-// none is played before its time.
+// TestPlayerCounts plays at random times: every packet is counted, and none is
+// played before its time.
 func TestPlayerCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var stats Stats
@@ -80,8 +80,7 @@ func TestPlayerCounts(t *testing.T) {
 	})
 }
 
-// TestPlayerKeepsTheClock is late for every frame, and plays without gaps all
-// the same.
+// TestPlayerKeepsTheClock is late for every frame, and still plays without gaps.
 func TestPlayerKeepsTheClock(t *testing.T) {
 	var stats Stats
 	p := newPlayer(&stats)

@@ -8,16 +8,16 @@ import (
 	"sync"
 )
 
-// PortalOptions say what kind of portal it is.
+// PortalOptions describe a portal.
 type PortalOptions struct {
-	Networks map[string]string // passwords by SSID, of those that are in the air
+	Networks map[string]string // passwords by SSID, of the networks in range
 	Saved    []string          // SSIDs that it knows already
-	OTA      string            // the address it was told before; "" is none
+	OTA      string            // the address it has; "" is none
 
 	// Old portals, of older versions of the component, are left by /reboot
 	// alone.
 	Old bool
-	// Crash is called where a real robot would crash; its connection is cut.
+	// Crash is called when a real robot would crash; its connection is cut.
 	Crash func(why string)
 }
 
@@ -34,7 +34,7 @@ type Portal struct {
 	left  bool
 }
 
-// NewPortal makes a portal.
+// NewPortal returns a portal.
 func NewPortal(o PortalOptions) *Portal {
 	p := &Portal{o: o, mux: http.NewServeMux(), ota: o.OTA, saved: o.Saved}
 	p.mux.HandleFunc("GET /advanced/config", p.config)
@@ -48,15 +48,15 @@ func NewPortal(o PortalOptions) *Portal {
 	return p
 }
 
-// OTA is wifi/ota_url of its NVS: the address that it checks in at when it has
-// left the portal. "" is the one it was built with.
+// OTA returns wifi/ota_url of its NVS: the address of its check-ins after it has
+// left the portal. "" is the firmware's default.
 func (p *Portal) OTA() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.ota
 }
 
-// Saved are the networks that it knows.
+// Saved returns the networks that it knows.
 func (p *Portal) Saved() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -70,7 +70,7 @@ func (p *Portal) Left() bool {
 	return p.left
 }
 
-// ServeHTTP implements http.Handler. One who has left answers nobody.
+// ServeHTTP implements http.Handler. A portal that was left does not answer.
 func (p *Portal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if p.Left() {
 		panic(http.ErrAbortHandler)
@@ -78,10 +78,10 @@ func (p *Portal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mux.ServeHTTP(w, r)
 }
 
-// mostForm is what the firmware takes of a form, in bytes.
+// mostForm is the firmware's limit for a form, in bytes.
 const mostForm = 1024
 
-// form reads a JSON body as the firmware does, and answers where it cannot.
+// form reads a JSON body as the firmware does, and answers an invalid one.
 func form(w http.ResponseWriter, r *http.Request) (map[string]any, bool) {
 	text, err := io.ReadAll(io.LimitReader(r.Body, mostForm+1))
 	why := ""
@@ -102,7 +102,7 @@ func form(w http.ResponseWriter, r *http.Request) (map[string]any, bool) {
 
 func reply(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v) // whoever asked may be gone
+	_ = json.NewEncoder(w).Encode(v) // the client may be gone
 }
 
 func (p *Portal) config(w http.ResponseWriter, _ *http.Request) {
@@ -113,8 +113,7 @@ func (p *Portal) config(w http.ResponseWriter, _ *http.Request) {
 	reply(w, c)
 }
 
-// advanced stores the address where it is a text, and answers that all is well
-// in any case.
+// advanced stores the address if it is a text, and reports success in any case.
 func (p *Portal) advanced(w http.ResponseWriter, r *http.Request) {
 	f, ok := form(w, r)
 	if !ok {
@@ -130,13 +129,13 @@ func (p *Portal) advanced(w http.ResponseWriter, r *http.Request) {
 
 func (p *Portal) list(w http.ResponseWriter, _ *http.Request) { reply(w, p.Saved()) }
 
-// Room for a network's name and its password in wifi_config_t, in bytes.
+// Space for a network's name and its password in wifi_config_t, in bytes.
 const (
 	roomSSID     = 32
 	roomPassword = 64
 )
 
-// submit tries a network, and keeps it where it could be joined.
+// submit tries a network, and keeps it if it could join.
 func (p *Portal) submit(w http.ResponseWriter, r *http.Request) {
 	f, ok := form(w, r)
 	if !ok {
@@ -168,7 +167,7 @@ func (p *Portal) crash(why string) {
 	panic(http.ErrAbortHandler)
 }
 
-// leave ends configuration mode, once it has answered.
+// leave ends configuration mode, after the answer.
 func (p *Portal) leave(w http.ResponseWriter, _ *http.Request) {
 	reply(w, map[string]any{"success": true})
 	p.mu.Lock()

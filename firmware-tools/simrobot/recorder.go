@@ -2,10 +2,10 @@ package simrobot
 
 import "time"
 
-// recorder writes down what the speaker plays.
+// recorder records the sound of the speaker.
 type recorder struct {
 	on    bool
-	heard func(rate int, pcm []int16) // nil where nobody listens
+	heard func(rate int, pcm []int16) // nil: not needed
 	rate  int                         // of the first sound; 0 before it
 	start time.Time
 	pcm   []int16
@@ -14,8 +14,8 @@ type recorder struct {
 // mostRecorded bounds a recording: half an hour at 24 kHz.
 const mostRecorded = 30 * 60 * 24000
 
-// play notes sound that begins at a time. What the speaker did before that
-// time was to be silent.
+// play records sound that begins at a time. Before that time the speaker was
+// silent.
 func (r *recorder) play(at time.Time, rate int, pcm []int16) {
 	if r.heard != nil {
 		r.heard(rate, pcm)

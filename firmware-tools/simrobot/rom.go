@@ -11,13 +11,12 @@ import (
 	"perch/ota/espimage"
 )
 
-// ROMOptions are what a robot's ROM and flash are, and what is wrong with its
-// cable.
+// ROMOptions describe a robot's ROM and flash, and the faults of its cable.
 type ROMOptions struct {
-	Chip     espimage.Chip     // esp32 (0), 2, 5, 9, 13, 18; of others only the number is told
-	Flash    []byte            // what is in it; its length is its size, a power of two
+	Chip     espimage.Chip     // esp32 (0), 2, 5, 9, 13, 18; of others only the number is reported
+	Flash    []byte            // its content; its length is a power of two
 	Security uint32            // flags of GET_SECURITY_INFO; bit 0 secure boot, bit 2 secure download
-	Crypt    byte              // flash encryption is on where an odd number of bits is set
+	Crypt    byte              // flash encryption is on if an odd number of bits is set
 	EFuse    map[uint32]uint32 // and other registers, by their address
 	USB      bool              // the lines are those of the chip's own USB, not of a bridge's two transistors
 
@@ -33,7 +32,7 @@ type ROMOptions struct {
 
 // ROM is a chip of the ESP32 family, whose ROM holds a loader that writes its
 // flash over the serial line. It behaves as Espressif's description of that
-// protocol has it, and answers whoever speaks it.
+// protocol says.
 type ROM struct {
 	o ROMOptions
 
@@ -41,11 +40,11 @@ type ROM struct {
 	flash     []byte
 	registers map[uint32]uint32
 	booted    int // times that it started its firmware
-	writes    int // packets of data that it has taken
+	writes    int // packets of data received
 
 	romPins
 	download bool   // it is in its loader
-	log      string // that it has still to send
+	log      string // to be sent
 	romSession
 }
 
@@ -57,7 +56,7 @@ type romPins struct {
 	bootPin  bool      // is held, or was by USB
 }
 
-// romSession is what the loader knows of the commands that it was sent.
+// romSession is the loader's state.
 type romSession struct {
 	attached bool
 	limit    int64 // of the flash, in bytes
@@ -66,10 +65,10 @@ type romSession struct {
 	asked    int // commands
 }
 
-// romWrite is what FLASH_BEGIN has begun.
+// romWrite is the write that FLASH_BEGIN began.
 type romWrite struct{ at, left, block int64 }
 
-// NewROM is a chip that runs its firmware.
+// NewROM returns a chip that runs its firmware.
 func NewROM(o ROMOptions) *ROM {
 	r := &ROM{o: o, flash: bytes.Clone(o.Flash), registers: map[uint32]uint32{}}
 	switch o.Chip {
@@ -83,7 +82,7 @@ func NewROM(o ROMOptions) *ROM {
 	return r
 }
 
-// start is what a chip does after a reset.
+// start starts the chip after a reset.
 func (r *ROM) start(download bool) {
 	r.starting, r.download = false, download
 	r.attached, r.limit, r.write = false, 4<<20, romWrite{}
@@ -98,7 +97,7 @@ func (r *ROM) start(download bool) {
 	}
 }
 
-// Flash is a copy of what the flash holds.
+// Flash returns a copy of the flash.
 func (r *ROM) Flash() []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -122,14 +121,14 @@ func (r *ROM) Running() bool {
 	return !r.download && (r.dtr || !r.rts)
 }
 
-// Writes counts the packets of data that it has taken.
+// Writes counts the packets of data that it received.
 func (r *ROM) Writes() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.writes
 }
 
-// Register is what was written to a register.
+// Register returns the value of a register.
 func (r *ROM) Register(address uint32) uint32 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -142,7 +141,7 @@ func (r *ROM) SetDTR(on bool) error { return r.pins(&r.dtr, on) }
 // SetRTS sets that line.
 func (r *ROM) SetRTS(on bool) error { return r.pins(&r.rts, on) }
 
-// pins is what the lines do to the chip. On a bridge, RTS alone holds it in
+// pins is the effect of the lines on the chip. On a bridge, RTS alone holds it in
 // reset and DTR alone holds its boot pin, which is read as it comes out of
 // reset, within what the capacitor at the reset pin takes. Its own USB takes
 // RTS alone as a reset, into the loader if DTR alone came before it, and not
@@ -174,14 +173,14 @@ func (r *ROM) pins(line *bool, on bool) error {
 	return nil
 }
 
-// settle has a chip that came out of reset begin.
+// settle starts a chip that came out of reset.
 func (r *ROM) settle() {
 	if r.starting {
 		r.start(r.bootPin)
 	}
 }
 
-// Serve answers at a serial line until that is closed.
+// Serve answers on a serial line until it is closed.
 func (r *ROM) Serve(line io.ReadWriter) error {
 	out, done := make(chan []byte, 256), make(chan struct{})
 	go func() {
@@ -223,7 +222,7 @@ func (r *ROM) Serve(line io.ReadWriter) error {
 	}
 }
 
-// take counts a byte that arrived, and reports whether it really did.
+// take counts a byte, and reports whether it was not lost.
 func (r *ROM) take() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -268,7 +267,7 @@ func (r *ROM) answer(frame []byte, out chan<- []byte) {
 	}
 }
 
-// romPacket is an answer as it goes over the line.
+// romPacket encodes an answer.
 func romPacket(op byte, value uint32, data []byte) []byte {
 	p := []byte{1, op}
 	p = binary.LittleEndian.AppendUint16(p, uint16(len(data)))

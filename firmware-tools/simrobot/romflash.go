@@ -1,7 +1,7 @@
 package simrobot
 
 import (
-	"crypto/md5" // it is what the loader has
+	"crypto/md5" // the loader uses it
 	"encoding/binary"
 	"encoding/hex"
 	"math/bits"
@@ -18,7 +18,7 @@ const (
 	romBadLength    = 0x0A
 )
 
-// carryOut returns what stands before the status of the answer.
+// carryOut returns the part of the answer before its status.
 func (r *ROM) carryOut(op byte, body []byte, sum uint32) (data []byte, value uint32, fault byte) {
 	word := func(n int) int64 {
 		if len(body) < 4*n+4 {
@@ -77,8 +77,8 @@ func (r *ROM) security() (data []byte, value uint32, fault byte) {
 	return binary.LittleEndian.AppendUint32(data, 0), 0, 0
 }
 
-// setRegister also runs commands of the controller that the flash hangs on:
-// of those, the flash knows how to tell its id.
+// setRegister also runs commands of the flash controller: of these, the flash
+// answers the one that reads its id.
 func (r *ROM) setRegister(address, value, mask uint32) {
 	r.registers[address] = r.registers[address]&^mask | value&mask
 	controllers := map[uint32][2]uint32{ // its second command word, and its data
@@ -94,7 +94,7 @@ func (r *ROM) setRegister(address, value, mask uint32) {
 	}
 }
 
-// begin erases whole sectors, which takes its time.
+// begin erases whole sectors, which takes time.
 func (r *ROM) begin(size, blocks, block, at int64, length int) byte {
 	want := 20
 	if r.o.Chip == 0 {
@@ -122,8 +122,8 @@ func (r *ROM) begin(size, blocks, block, at int64, length int) byte {
 	return 0
 }
 
-// data writes a block behind the one before it. As flash does, a bit that is 0
-// stays so until it is erased.
+// data writes the next block. As in all flash, a bit that is 0 stays 0 until it is
+// erased.
 func (r *ROM) data(body []byte, sum byte) byte {
 	if len(body) < 16 || int64(binary.LittleEndian.Uint32(body)) != int64(len(body)-16) {
 		return romBadLength

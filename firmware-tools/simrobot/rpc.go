@@ -48,13 +48,13 @@ func (s *session) result(now time.Time, id int, result string) error {
 	return s.reply(now, id, `"result":`+result)
 }
 
-// fail has no code, and does not escape: quotes in the message make it
-// invalid JSON, as they do in the firmware.
+// fail sends an error without a code and without escapes: quotes in the message
+// make it invalid JSON, as in the firmware.
 func (s *session) fail(now time.Time, id int, message string) error {
 	return s.reply(now, id, `"error":{"message":"`+message+`"}`)
 }
 
-// initialize only takes the address for photos from its parameters.
+// initialize reads only the address for photos from its parameters.
 func (s *session) initialize(now time.Time, id int, params object) error {
 	vision := parseObject(parseObject(params.get("capabilities")).get("vision"))
 	if url, ok := vision.text("url"); ok {
@@ -80,8 +80,8 @@ func (s *session) list(now time.Time, id int, params object) error {
 const pageSize = 8000
 
 // page is McpServer::GetToolsList: pages are cut by size, the cursor is the
-// name of the first tool of the next one, and one that is no tool's name
-// fails with words about something else.
+// name of the first tool of the next page, and an unknown cursor fails with a
+// misleading message.
 func page(tools []tool, cursor string, withUserTools bool) (string, Listed, error) {
 	var b strings.Builder
 	b.WriteString(`{"tools":[`)
@@ -114,7 +114,7 @@ func page(tools []tool, cursor string, withUserTools bool) (string, Listed, erro
 	return b.String(), l, nil
 }
 
-// call runs a tool. User-only tools are not protected, only unlisted.
+// call runs a tool. User-only tools are not listed, but can be called.
 func (s *session) call(now time.Time, id int, params object) error {
 	name, isString := params.text("name")
 	rawArguments := params.get("arguments")

@@ -14,8 +14,7 @@ import (
 	"perch/device/xiaozhi"
 )
 
-// call has a robot answer MCP payloads, and returns its answers as they were
-// sent.
+// call sends MCP payloads to a robot, and returns its answers unchanged.
 func call(t *testing.T, o Options, payloads ...string) []string {
 	t.Helper()
 	var answers []string
@@ -67,7 +66,8 @@ func TestMCPAnswers(t *testing.T) {
 		{toolCall("self.audio_speaker.set_volume", `{"volume":101}`), failed("Value exceeds maximum allowed: 100")},
 		{toolCall("self.audio_speaker.set_volume", `{"VOLUME":40.7,"extra":1}`), text(`"true"`)},
 		{toolCall("self.get_device_status", `{}`), text(`"{\"audio_speaker\":{\"volume\":70},\"screen\":{\"brightness\":75,\"theme\":\"light\"},` +
-			`\"battery\":{\"level\":82,\"charging\":false},\"network\":{\"type\":\"wifi\",\"ssid\":\"simulated\",\"signal\":\"strong\"},\"chip\":{\"temperature\":41.5}}"`)},
+			`\"battery\":{\"level\":82,\"charging\":false},` +
+			`\"network\":{\"type\":\"wifi\",\"ssid\":\"simulated\",\"signal\":\"strong\"},\"chip\":{\"temperature\":41.5}}"`)},
 		{toolCall("self.screen.set_theme", `{"theme":"pink"}`), text(`"false"`)},
 		{toolCall("self.robot.set_head_angles", `{"yaw":129}`), failed("Value exceeds maximum allowed: 128")},
 		{toolCall("self.robot.set_led_color", `{"r":1,"g":1,"b":1}`), text(`"true"`)}, // and the LEDs are off
@@ -117,11 +117,12 @@ func TestToolsChangeTheRobot(t *testing.T) {
 	}
 }
 
-// list walks the pages of a robot's list as a server does.
+// list reads the pages of a robot's list as a server does.
 func list(t *testing.T, o Options, withUserTools bool) (tools []device.Tool, pages int) {
 	t.Helper()
 	for cursor := ""; ; {
-		answer := call(t, o, fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":%q,"withUserTools":%t}}`, cursor, withUserTools))[0]
+		answer := call(t, o, fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":%q,"withUserTools":%t}}`, cursor,
+			withUserTools))[0]
 		m, err := xiaozhi.ParseFromRobot([]byte(answer))
 		if err != nil {
 			t.Fatal(err)
@@ -149,7 +150,8 @@ func TestToolList(t *testing.T) {
 	many := make([]device.Tool, 40)
 	for i := range many {
 		many[i] = device.Tool{Name: fmt.Sprintf("self.fork.t%d", i), Description: strings.Repeat("x", 500), Schema: device.Schema{
-			Properties: map[string]device.Argument{"n": {Type: "integer", Minimum: new(int), Maximum: &most}, "on": {Type: "boolean"}}, Required: []string{"n"}}}
+			Properties: map[string]device.Argument{"n": {Type: "integer", Minimum: new(int), Maximum: &most}, "on": {Type: "boolean"}},
+			Required:   []string{"n"}}}
 	}
 	for _, c := range []struct {
 		o             Options
@@ -182,8 +184,8 @@ func TestToolList(t *testing.T) {
 	}
 }
 
-// TestWhoAToolIsFor: user-only tools are listed when asked for, marked as
-// such, and no others are.
+// TestWhoAToolIsFor: user-only tools are listed on request, and only they are
+// marked.
 func TestWhoAToolIsFor(t *testing.T) {
 	const ask, mark = `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"withUserTools":%t}}`, `"annotations":{"audience":["user"]}`
 	for with, want := range map[bool]int{true: 7, false: 0} {
@@ -194,7 +196,7 @@ func TestWhoAToolIsFor(t *testing.T) {
 	}
 }
 
-// TestCursorIsTheFirstTool of the page, not the last of the one before.
+// TestCursorIsTheFirstTool of the page, not the last of the previous page.
 func TestCursorIsTheFirstTool(t *testing.T) {
 	answer := call(t, Options{}, `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"self.robot.get_reminders"}}`)[0]
 	const first, last = `"result":{"tools":[{"name":"self.robot.get_reminders",`, `"name":"self.robot.stop_reminder"`
@@ -211,13 +213,14 @@ func TestSchemaOfHeadAngles(t *testing.T) {
 		t.Errorf("%s\nwant at its end %s", got, want)
 	}
 	volume, _ := findTool(commonTools(), "self.audio_speaker.set_volume")
-	if got := volume.json(); !strings.HasSuffix(got, `"inputSchema":{"type":"object","properties":{"volume":{"type":"integer","minimum":0,"maximum":100}},"required":["volume"]}}`) {
+	if got := volume.json(); !strings.HasSuffix(got,
+		`"inputSchema":{"type":"object","properties":{"volume":{"type":"integer","minimum":0,"maximum":100}},"required":["volume"]}}`) {
 		t.Error(got)
 	}
 }
 
-// TestPhoto uploads for real; the main loop is busy meanwhile and the robot's
-// ears are not.
+// TestPhoto uploads to a server; meanwhile the main loop is busy, and the
+// microphone is not.
 func TestPhoto(t *testing.T) {
 	status := http.StatusOK
 	vision := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

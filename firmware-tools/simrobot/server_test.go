@@ -98,7 +98,7 @@ func (s *server) next(want string) time.Time {
 	}
 }
 
-// quiet is how many packets of sound come within d; a text fails the test.
+// quiet returns how many packets of sound come within d; a text fails the test.
 func (s *server) quiet(d time.Duration) int {
 	s.t.Helper()
 	n, limit := 0, time.After(d)
@@ -150,8 +150,8 @@ func second(text string) Sentence {
 	return Sentence{Text: text, PCM: sine(16*voice.MicFrame, voice.MicRate)}
 }
 
-// talk runs a robot in a bubble against the script of a server, which is
-// called with every channel the robot opens. It returns how the talk ended.
+// talk runs a robot in a bubble with the script of a server, which is called with
+// every channel of the robot. It returns how the talk ended.
 func talk(t *testing.T, o Options, script func(s *server, r *Robot)) (stats Stats, err error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -189,7 +189,7 @@ func talk(t *testing.T, o Options, script func(s *server, r *Robot)) (stats Stat
 	return stats, err
 }
 
-// network is what a robot dials in a test that sees all its channels.
+// network passes all channels of a robot to a test.
 type network struct {
 	t        *testing.T
 	channels chan *server
@@ -197,8 +197,8 @@ type network struct {
 	refuse   atomic.Int32 // this many dials fail
 }
 
-// live runs a robot in a bubble while the script lasts. It returns how the
-// talk had ended by then; nil where it had not.
+// live runs a robot in a bubble while the script lasts. It returns how the talk
+// ended; nil if it did not.
 func live(t *testing.T, o Options, script func(n *network, r *Robot)) (stats Stats, err error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -232,7 +232,7 @@ func live(t *testing.T, o Options, script func(n *network, r *Robot)) (stats Sta
 	return stats, err
 }
 
-// channel is the next one the robot opens, past both hellos.
+// channel returns the robot's next channel, after both hellos.
 func (n *network) channel() *server {
 	n.t.Helper()
 	select {
@@ -246,7 +246,7 @@ func (n *network) channel() *server {
 	}
 }
 
-// greet lets the robot in; it then listens in auto mode.
+// greet answers the robot's hello; the robot then listens in auto mode.
 func (s *server) greet() time.Time {
 	s.t.Helper()
 	s.next(`"type":"hello"`)

@@ -241,7 +241,7 @@ func (s *session) maybeEnd(now time.Time) error {
 	case s.stays || !p.done() || s.state == Speaking || !s.play.silent() || s.busy:
 		return nil
 	case len(p.sentences) > 0, !now.Before(s.lastText.Add(lastWords)):
-		return errAllSaid
+		return errAllAnswered
 	}
 	return nil
 }

@@ -3,17 +3,17 @@
 // opens its WebSocket only to talk, hears sound only while it is in its
 // Speaking state, keeps 40 packets and drops the newest beyond them, and is
 // an MCP server with the tools of the real one. What would crash or hang a
-// real robot ends the simulation with a [Crash] that says so.
+// real robot ends the simulation with a [Crash].
 //
 // One goroutine owns a talk: the caller's, in [Robot.Talk]. A second one only
 // receives. Time comes from package time alone, so a robot may live in a
 // testing/synctest bubble.
 //
 //	reader ──messages──▶ session ──┬─▶ player   packets become sound, on its own clock
-//	                               │     └─▶ echo     what of it comes back to the microphone
+//	                               │     └─▶ echo     from the speaker to the microphone
 //	                               ├─▶ mic      60 ms of sound becomes a packet
-//	                               ├─▶ person   who says the sentences, when the robot listens or over its answer
-//	                               └─▶ mcp      tools, and what they changed
+//	                               ├─▶ person   says the sentences, when the robot listens or over its answer
+//	                               └─▶ mcp      tools, and their effects
 package simrobot
 
 import (
@@ -29,49 +29,48 @@ import (
 	"perch/device/xiaozhi"
 )
 
-// Sentence is something a person says to the robot, as 16 kHz PCM. Times are
-// counted from the first packet of an answer, and come to nothing where the
-// robot has fallen silent by then.
+// Sentence is spoken to the robot, as 16 kHz PCM. Times are counted from the first
+// packet of an answer. They have no effect if the answer is shorter.
 type Sentence struct {
 	Text string
 	PCM  []int16
 
-	// Over has it said over the answer to the sentence before, this long
-	// after that began: by voice alone in realtime mode, with a press of the
-	// button in manual mode. In auto mode the microphone is closed then.
+	// Over is when it interrupts the answer to the previous sentence: by voice
+	// alone in realtime mode, with a press of the button in manual mode. In auto
+	// mode the microphone is closed then.
 	Over time.Duration
-	// TapAfter and WakeAfter cut the answer to this sentence short, with a
-	// tap or with Options.Wake.
+	// TapAfter and WakeAfter interrupt the answer to this sentence, with a tap or
+	// with Options.Wake.
 	TapAfter, WakeAfter time.Duration
 }
 
-// Options say what a robot is and what it is to do.
+// Options describe a robot and its tasks.
 type Options struct {
 	OTA      string          // URL of the appliance's bootstrap
 	MAC      string          // any spelling
 	Firmware string          // one of Firmwares; "" is 2.2.4
 	Mode     xiaozhi.Mode    // "" is auto, or realtime where echo is cancelled
-	Framing  xiaozhi.Framing // 0 is what the bootstrap says
-	AEC      AEC             // whose work it is to cancel the echo; "" is off
+	Framing  xiaozhi.Framing // 0 is the bootstrap's
+	AEC      AEC             // where the echo is cancelled; "" is off
 	Room     *Room           // where it stands; nil is UsualRoom
 
-	Wake    string  // what wakes it: its channels open by this, and not by a tap
-	WakePCM []int16 // how that sounds; its last 2 s go ahead of listen detect
+	Wake    string  // the wake word, which opens its channels in place of a tap
+	WakePCM []int16 // its sound; the last 2 s are sent before listen detect
 
 	Say     []Sentence                    // one turn each
-	SayAs   func(id device.ID) []Sentence // in place of Say, where robots that share options differ
+	SayAs   func(id device.ID) []Sentence // in place of Say, for robots that share options
 	Events  []xiaozhi.Event               // sent when the channel has opened
-	Stay    bool                          // keeps the channel when all is said
+	Stay    bool                          // keeps the channel after the last answer
 	Forever bool                          // Talk lasts until ctx ends: between channels it waits for Tap, WakeWord, Press or Sense
 
 	StopReadingAfter time.Duration // of the first hello; 0 is never
 
-	Upgrades bool // installs the firmware it is offered, and boots it; fetches assets, too
-	Crashes  bool // what it installs never gets as far as a check-in
+	Upgrades bool // installs and boots the firmware that it is offered; fetches assets, too
+	Crashes  bool // new firmware crashes before its check-in
 
 	AnswerWithin time.Duration               // of the end of a sentence; 0 is 30 s
-	Record       bool                        // keeps what the speaker plays, for Sound
-	Play         func(rate int, pcm []int16) // receives what the speaker plays, as it does; it must not block
+	Record       bool                        // records the speaker, for Sound
+	Play         func(rate int, pcm []int16) // receives the sound of the speaker in real time; it must not block
 	MoreTools    []device.Tool               // listed after the robot's own; they answer true
 	FlashFile    string                      // holds the flash between runs; "" keeps it in memory
 	Transcript   io.Writer                   // receives every frame as a line of JSON, secrets blanked
@@ -80,7 +79,7 @@ type Options struct {
 	dial func(ctx context.Context, url string, h http.Header) (channel, error)
 }
 
-// Robot is one simulated robot. Its methods belong to one goroutine, but for
+// Robot is one simulated robot. Its methods belong to one goroutine, except
 // Tap, WakeWord, Press, Release, Sense and StopReading.
 type Robot struct {
 	o        Options
@@ -93,19 +92,19 @@ type Robot struct {
 	person   person
 	stats    Stats
 	speaker  recorder
-	audio    xiaozhi.AudioParams // of the last server hello: it outlives a channel
+	audio    xiaozhi.AudioParams // of the last server hello; outlives a channel
 	commands chan command
-	deaf     atomic.Bool // reads its socket no more
-	wakeOff  bool        // hears no wake word until its state changes, whatever becomes of the channel
+	deaf     atomic.Bool // does not read its socket
+	wakeOff  bool        // detects no wake word until its state changes, also in a later channel
 	script   *transcript
 }
 
-// checkIns is what a robot needs for its check-ins, and has from them.
+// checkIns is the state of a robot's check-ins.
 type checkIns struct {
 	http    *http.Client
 	boot    Bootstrap
 	wanted  string // URL of an image that the upgrade tool was given, for the next boot
-	flashed int    // images installed since the last answer that offered none
+	flashed int    // images installed since the last answer without an offer
 }
 
 // New checks the options and returns a robot that is switched off.
@@ -139,7 +138,7 @@ func New(o Options) (*Robot, error) {
 	return r, nil
 }
 
-// complete puts in what was left out, and refuses what does not go together.
+// complete fills in the defaults, and refuses contradictions.
 func (o *Options) complete() error {
 	switch o.AEC {
 	case "":
@@ -182,16 +181,15 @@ func (o *Options) complete() error {
 	return o.Room.check()
 }
 
-// ID is the robot's id.
+// ID returns the robot's id.
 func (r *Robot) ID() device.ID { return r.id }
 
-// Stats are what the robot has counted. They are complete when Talk has
-// returned.
+// Stats returns the robot's counters. They are complete when Talk has returned.
 func (r *Robot) Stats() Stats { return r.stats }
 
-// Sound is what the speaker played, from its first sound on, with the times
-// in between as silence, and its rate in Hz. It needs Options.Record, and is
-// complete when Talk has returned.
+// Sound returns the recorded sound of the speaker from its first sound on, with
+// silence in between, and its rate in Hz. It needs Options.Record, and is complete
+// when Talk has returned.
 func (r *Robot) Sound() (rate int, pcm []int16) { return r.speaker.rate, r.speaker.pcm }
 
 // Run switches the robot on: it boots and holds its talk.
@@ -202,16 +200,16 @@ func (r *Robot) Run(ctx context.Context) error {
 	return r.Talk(ctx)
 }
 
-// Crash is what would crash or hang a real robot.
+// Crash is the error for something that would crash or hang a real robot.
 type Crash struct {
-	Cause string // what was sent, and what it does to a robot
+	Cause string // what was sent, and its effect on a robot
 }
 
 func (c *Crash) Error() string { return "a real robot would not survive this: " + c.Cause }
 
 func crash(format string, a ...any) error { return &Crash{Cause: fmt.Sprintf(format, a...)} }
 
-// Errors of a robot that is well.
+// Errors that are not crashes.
 var (
 	// ErrMQTT is returned by CheckIn for a bootstrap that makes a robot use
 	// MQTT, which this one does not speak.

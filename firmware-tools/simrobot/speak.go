@@ -13,7 +13,7 @@ import (
 	"perch/voice"
 )
 
-// Speak has flite say the text and returns 16 kHz PCM; voice "" is slt. No
+// Speak synthesizes a text by flite and returns 16 kHz PCM; voice "" is slt. No
 // recognizer of the appliance was tuned to that voice.
 func Speak(ctx context.Context, text, voice string) ([]int16, error) {
 	if voice == "" {
@@ -35,8 +35,8 @@ func Speak(ctx context.Context, text, voice string) ([]int16, error) {
 	return ReadWAV(file)
 }
 
-// ReadWAV reads a 16-bit PCM WAV file of any rate as a microphone would give
-// it: 16 kHz, mono.
+// ReadWAV reads a 16-bit PCM WAV file of any rate as 16 kHz mono, the format of a
+// microphone.
 func ReadWAV(file string) ([]int16, error) {
 	f, err := os.Open(file)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"perch/device/xiaozhi"
 )
 
-// State is of the firmware's state machine, as far as a talk goes.
+// State is a state of the firmware's state machine, of those in a talk.
 type State string
 
 // The states of a talk.
@@ -20,7 +20,7 @@ const (
 func (s *session) enter(state State) {
 	if s.state != state {
 		if state == Idle && s.state != Connecting || state == Speaking {
-			s.r.wakeOff = false // they switch it on
+			s.r.wakeOff = false // these states switch it on
 		}
 		s.state = state
 		s.r.person.overlap = s.r.person.overlap && state == Speaking
@@ -28,9 +28,9 @@ func (s *session) enter(state State) {
 	}
 }
 
-// listen is the Listening state. The microphone of realtime mode is open
-// already, and then nothing is sent. In auto mode the newer builds let their
-// queue run empty first.
+// listen enters the Listening state. In realtime mode the microphone may be open
+// already: then nothing is sent. In auto mode the newer builds play their queue to
+// its end first.
 func (s *session) listen(now time.Time) error {
 	s.enter(Listening)
 	if s.mic.open {
@@ -43,8 +43,8 @@ func (s *session) listen(now time.Time) error {
 	return s.openMic(now)
 }
 
-// openMic starts the audio processor, which empties the queue: that is how
-// the older builds lose the end of a speech.
+// openMic starts the audio processor, which empties the queue: so the older builds
+// lose the end of a speech.
 func (s *session) openMic(now time.Time) error {
 	s.draining = false
 	if err := s.send(now, xiaozhi.ListenStart{Mode: s.mode}); err != nil {
@@ -57,8 +57,7 @@ func (s *session) openMic(now time.Time) error {
 	return nil
 }
 
-// empty empties the queue. Where a person has barged in, what was in it is
-// not lost but unwanted.
+// empty empties the queue. After a barge-in its packets do not count as lost.
 func (s *session) empty() int {
 	n := s.play.reset()
 	if s.bargedIn {
@@ -69,7 +68,7 @@ func (s *session) empty() int {
 	return n
 }
 
-// speak is the Speaking state, which a robot enters from Idle and Listening.
+// speak enters the Speaking state, from Idle or Listening.
 func (s *session) speak(now time.Time) {
 	if s.state != Idle && s.state != Listening {
 		return
@@ -85,7 +84,7 @@ func (s *session) speak(now time.Time) {
 	s.interrupted(now)
 }
 
-// stopSpeaking is what tts stop does.
+// stopSpeaking handles tts stop.
 func (s *session) stopSpeaking(now time.Time) error {
 	if s.state != Speaking {
 		return nil

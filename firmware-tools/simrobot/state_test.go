@@ -128,8 +128,8 @@ func TestLazyFirmwareSpeaksAtSentenceStart(t *testing.T) {
 	}
 }
 
-// TestDrainingBlocksTheMainLoop asks a robot something while it waits for its
-// queue to run empty.
+// TestDrainingBlocksTheMainLoop sends a request while the robot waits for its queue
+// to run empty.
 func TestDrainingBlocksTheMainLoop(t *testing.T) {
 	for firmware, blocks := range map[string]bool{"2.2.4": true, "2.4": false} {
 		talk(t, Options{Stay: true, Firmware: firmware}, func(s *server, _ *Robot) {
@@ -155,7 +155,7 @@ func TestTapAndWakeWord(t *testing.T) {
 		time.Sleep(20 * time.Millisecond)
 		r.Tap()
 		s.next(`{"session_id":"s1","type":"abort"}`)
-		s.quiet(time.Second) // it speaks on until the server says stop
+		s.quiet(time.Second) // it goes on until the server's stop
 		s.text(ttsStop)
 		s.next(listenAuto)
 		s.text(ttsStart)
@@ -186,7 +186,7 @@ func TestTapAndWakeWord(t *testing.T) {
 	}
 }
 
-// TestTapEndsTheTalk taps before the first sentence is said.
+// TestTapEndsTheTalk taps before the first sentence.
 func TestTapEndsTheTalk(t *testing.T) {
 	stats, err := talk(t, Options{Say: []Sentence{second("one")}}, func(s *server, r *Robot) {
 		s.greet()

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// Stats are what a robot counts, over all channels of its talk. Packets are
-// those of the downlink unless named otherwise.
+// Stats are a robot's counters, over all channels of its talk.
 type Stats struct {
 	HelloLatency time.Duration // from the robot's hello to the server's, of the latest channel
 	Channels     int           // that the server answered with its hello
@@ -27,8 +26,8 @@ type Stats struct {
 	Underruns int // the speaker ran dry in the middle of a speech
 	MaxQueue  int // most packets that waited at once, decoded frames not counted
 
-	// Gaps are the times between packets of one speech, without the burst
-	// with which a server takes its lead.
+	// Gaps are the times between packets of one speech, without the initial burst
+	// of a server.
 	Gaps  []time.Duration
 	Turns []Turn
 }
@@ -45,8 +44,8 @@ type Downlink struct {
 
 // Turn is one sentence and its answer.
 type Turn struct {
-	Text       string        // what was said to the robot
-	Transcript string        // what the server made of it; empty where it did not tell
+	Text       string        // spoken to the robot
+	Transcript string        // the server's; empty if it sent none
 	Answer     []string      // sentences shown
 	FirstAudio time.Duration // from the end of the person's speech to the first packet of the answer
 	Length     time.Duration // from there until the answer was played
@@ -56,11 +55,11 @@ type Turn struct {
 	Answered   bool // sound came
 
 	Interrupted bool          // by a tap, a wake word, the button, or the next sentence
-	QuietAfter  time.Duration // from there to the server's tts stop; 0 where none came
+	QuietAfter  time.Duration // from there to the server's tts stop; 0 without one
 }
 
-// Quantile is the value that share q (0 to 1) of d do not exceed, by nearest
-// rank; 0 where d is empty.
+// Quantile returns the value that share q (0 to 1) of d do not exceed, by nearest
+// rank; 0 if d is empty.
 func Quantile(d []time.Duration, q float64) time.Duration {
 	if len(d) == 0 {
 		return 0
@@ -76,7 +75,7 @@ type arrivals struct {
 	paced bool // the burst is over
 }
 
-// gap returns the time since the last packet, once it is one that counts.
+// gap returns the time since the last packet, and whether it counts.
 func (a *arrivals) gap(now time.Time, frame time.Duration) (time.Duration, bool) {
 	last := a.last
 	a.last = now

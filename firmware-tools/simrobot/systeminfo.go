@@ -11,7 +11,7 @@ import (
 // language is the firmware's, sent as Accept-Language.
 const language = "en-US"
 
-// What a robot says of the network it is in. It is not in one.
+// The network that a robot reports. The simulation has none.
 const (
 	ssid    = "simulated"
 	address = "192.0.2.1" // RFC 5737
@@ -35,7 +35,7 @@ func systemInfo(id device.ID, client string, f firmware) string {
 		`{"label":"assets","type":1,"subtype":130,"address":10485760,"size":4194304}],` +
 		`"ota":{"label":"ota_0"},"display":{"monochrome":false,"width":320,"height":240},`)
 	manufacturer := ""
-	if f.glyphs { // the builds that have it are the ones that push glyphs
+	if f.glyphs { // the builds that have it also push glyphs
 		manufacturer = `"manufacturer":"m5stack",`
 	}
 	fmt.Fprintf(&b, `"board":{"type":"%s","name":"%s",%s"ssid":"%s","rssi":-48,"channel":6,"ip":"%s","mac":"%s"}}`,

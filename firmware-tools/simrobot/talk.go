@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// Ends of a session that are no failure.
+// Ends of a session that are not failures.
 var (
-	errTapped   = errors.New("the robot was tapped")
-	errAllSaid  = errors.New("all was said and answered")
-	errRebooted = errors.New("the robot reboots")
+	errTapped      = errors.New("the robot was tapped")
+	errAllAnswered = errors.New("all was said and answered")
+	errRebooted    = errors.New("the robot reboots")
 )
 
-// Talk opens the channel as a tap does, or a wake word, and holds the talk: it
-// says its sentences, each when the one before is answered, and hangs up.
-// Where the server hangs up in between, the channel is opened again. With
+// Talk opens the channel by a tap or a wake word and holds the talk: it says its
+// sentences, each when the previous one is answered, and hangs up. If the server
+// hangs up before the last answer, the channel is opened again. With
 // Options.Stay it returns when the server hangs up after the last sentence, or
 // ctx ends; with Options.Forever only then.
 func (r *Robot) Talk(ctx context.Context) error {
@@ -37,7 +37,7 @@ func (r *Robot) Talk(ctx context.Context) error {
 	}
 }
 
-// next is how the next channel is opened, once it is.
+// next waits for the next opening of a channel.
 func (r *Robot) next(ctx context.Context, again bool, ended error) (opening, error) {
 	if !again {
 		if errors.Is(ended, errRebooted) {
@@ -50,8 +50,8 @@ func (r *Robot) next(ctx context.Context, again bool, ended error) (opening, err
 	return r.usualOpening(), r.comeBack(ctx, ended)
 }
 
-// ended says what the end of a channel means: whether the talk failed, and
-// else whether it goes on in another channel.
+// ended decides whether the end of a channel failed the talk, and if not, whether
+// the talk goes on in another channel.
 func (r *Robot) ended(ctx context.Context, err error, before int) (again bool, failed error) {
 	var lost *gone
 	var never *unopened
@@ -61,14 +61,14 @@ func (r *Robot) ended(ctx context.Context, err error, before int) (again bool, f
 		return false, nil
 	case errors.As(err, &lost):
 		r.o.Observe(HungUp{ByServer: true, Why: lost.cause.Error()})
-	case errors.Is(err, errTapped), errors.Is(err, errAllSaid), errors.Is(err, errRebooted):
+	case errors.Is(err, errTapped), errors.Is(err, errAllAnswered), errors.Is(err, errRebooted):
 		r.o.Observe(HungUp{Why: err.Error()})
 	default:
 		return false, err
 	}
 	p := &r.person
 	if errors.Is(err, errRebooted) && p.doing == speaking {
-		p.doing = resting // to say it again
+		p.doing = resting // it is said again
 	}
 	if p.doing != resting { // cut off in the middle of a turn
 		p.turn.Answered = p.turn.Packets > 0
@@ -89,7 +89,7 @@ func (r *Robot) ended(ctx context.Context, err error, before int) (again bool, f
 	return true, nil
 }
 
-// comeBack is what is between two channels: a second, or a boot.
+// comeBack is the time between two channels: a second, or a boot.
 func (r *Robot) comeBack(ctx context.Context, err error) error {
 	if errors.Is(err, errRebooted) {
 		return r.Boot(ctx)

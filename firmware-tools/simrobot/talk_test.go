@@ -12,7 +12,7 @@ import (
 	"perch/device/xiaozhi"
 )
 
-// answer waits for the sentence to be said, and answers with n packets.
+// answer waits for the end of the sentence, and answers with n packets.
 func (s *server) answer(n int) {
 	s.text(stt, ttsStart, sentence)
 	time.Sleep(60 * time.Millisecond)
@@ -38,7 +38,7 @@ func TestAutoTurns(t *testing.T) {
 		start := s.greet()
 		for range 2 {
 			// A breath of 300 ms, 960 ms of speech, and then silence: it
-			// never says itself that the sentence is over.
+			// never reports the end of a sentence itself.
 			if n := s.quiet(1465*time.Millisecond - time.Since(start)); n != 24 {
 				t.Errorf("%d packets in 1.46 s, want 24", n)
 			}
@@ -138,8 +138,8 @@ func TestUnanswered(t *testing.T) {
 	}
 }
 
-// TestServerSpeaksFirst has the robot speak of itself in the middle of a
-// sentence: the person says it again, and only then is answered.
+// TestServerSpeaksFirst: the robot speaks in the middle of a sentence. The person
+// repeats it, and then gets the answer.
 func TestServerSpeaksFirst(t *testing.T) {
 	stats, err := talk(t, Options{Say: []Sentence{second("one")}}, func(s *server, _ *Robot) {
 		s.greet()
@@ -240,7 +240,8 @@ func TestTranscript(t *testing.T) {
 	var b bytes.Buffer
 	talk(t, Options{Stay: true, Transcript: &b}, func(s *server, _ *Robot) {
 		s.greet()
-		s.text(`{"type":"mcp","payload":{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":{"vision":{"url":"http://x/","token":"s3\"cret"}}}}}`)
+		s.text(`{"type":"mcp","payload":{"jsonrpc":"2.0","id":1,"method":"initialize","params":` +
+			`{"capabilities":{"vision":{"url":"http://x/","token":"s3\"cret"}}}}}`)
 		s.next(`"id":1`)
 		s.text(`{"type":"mcp","payload":{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x\"y"}}}`)
 		s.next(`"id":2`)
@@ -267,7 +268,7 @@ func TestTranscript(t *testing.T) {
 			kinds[l.From+" text"]++
 		}
 	}
-	// The robot's second answer quotes without escaping, and is no JSON.
+	// The robot's second answer quotes without escapes, and is not JSON.
 	if kinds["server json"] != 4 || kinds["server bytes"] != 1 || kinds["robot json"] != 3 || kinds["robot text"] != 1 {
 		t.Errorf("lines %v", kinds)
 	}

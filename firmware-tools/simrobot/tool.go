@@ -12,14 +12,14 @@ import (
 	"perch/device"
 )
 
-// tool is one thing the robot can do. Either run or slow is set.
+// tool is an MCP tool of the robot. Either run or slow is set.
 type tool struct {
 	name, description string
 	arguments         []argument
-	userOnly          bool // not listed unless asked for; callable all the same
+	userOnly          bool // listed on request only, but callable
 
 	run func(s *session, now time.Time, v values) (string, error)
-	// slow is for what takes time: it keeps the main loop busy, as in the
+	// slow is for a tool that takes time: it keeps the main loop busy, as in the
 	// firmware, but not the sound.
 	slow func(ctx context.Context, r *Robot, v values) (string, error)
 }
@@ -29,7 +29,7 @@ type argument struct {
 	name     string
 	kind     string // "boolean", "integer" or "string"
 	fallback string // JSON; empty where the argument is required
-	limits   []int  // least and most, of an integer that has them
+	limits   []int  // minimum and maximum, of an integer that has them
 }
 
 func integer(name, fallback string, limits ...int) argument {
@@ -53,7 +53,7 @@ func findTool(tools []tool, name string) (tool, bool) {
 	return tools[i], true
 }
 
-// json is the tool as it is listed, in the firmware's order of keys.
+// json returns the tool's entry in the list, with the firmware's order of keys.
 func (t tool) json() string {
 	var properties, required []string
 	for _, a := range t.arguments {
@@ -80,8 +80,8 @@ func (t tool) json() string {
 	return text + `}`
 }
 
-// bind takes the arguments by name, without regard to case, where their type
-// is right; others it ignores. Errors are the firmware's.
+// bind takes the arguments by name, ignoring case, if their type is right; it
+// ignores others. Errors are the firmware's.
 func (t tool) bind(given object) (values, error) {
 	v := values{}
 	for _, a := range t.arguments {
@@ -117,7 +117,7 @@ func (a argument) fits(raw json.RawMessage) bool {
 	return ok
 }
 
-// values are arguments that were bound: each has its argument's type.
+// values are bound arguments, each of its argument's type.
 type values map[string]json.RawMessage
 
 func (v values) int(name string) int {
@@ -130,7 +130,7 @@ func (v values) text(name string) string {
 	return s
 }
 
-// foreign is a tool of somebody's fork: listed like the others, and always true.
+// foreign is a tool of a fork: listed like the others, and always true.
 func foreign(d device.Tool) tool {
 	t := tool{name: d.Name, description: d.Description, run: func(*session, time.Time, values) (string, error) { return "true", nil }}
 	for name, a := range d.Schema.Properties {

@@ -2,8 +2,8 @@ package simrobot
 
 import "time"
 
-// toolset is what the robot lists: what xiaozhi adds for every board, then
-// Stack-chan's own, then what only a user's program may see.
+// toolset returns the robot's tools: xiaozhi's for every board, then Stack-chan's
+// own, then those for a user's program only.
 func toolset(r *Robot) []tool {
 	tools := append(commonTools(), robotTools()...)
 	if r.firmware.events {
@@ -18,13 +18,15 @@ func toolset(r *Robot) []tool {
 func commonTools() []tool {
 	return []tool{{
 		name: "self.get_device_status", run: status,
-		description: "Provides the real-time information of the device, including the current status of the audio speaker, screen, battery, network, etc.\n" +
+		description: "Provides the real-time information of the device, including the current status of the audio speaker, screen, battery, network, " +
+			"etc.\n" +
 			"Use this tool for: \n1. Answering questions about current condition (e.g. what is the current volume of the audio speaker?)\n" +
 			"2. As the first step to control the device (e.g. turn up / down the volume of the audio speaker, etc.)",
 	}, {
 		name: "self.audio_speaker.set_volume", run: setVolume,
-		description: "Set the volume of the audio speaker. If the current volume is unknown, you must call `self.get_device_status` tool first and then call this tool.",
-		arguments:   []argument{integer("volume", "", 0, 100)},
+		description: "Set the volume of the audio speaker. If the current volume is unknown, you must call `self.get_device_status` tool first and " +
+			"then call this tool.",
+		arguments: []argument{integer("volume", "", 0, 100)},
 	}, {
 		name: "self.screen.set_brightness", run: setBrightness,
 		description: "Set the brightness of the screen.",
@@ -48,7 +50,8 @@ func robotTools() []tool {
 	}, {
 		name: "self.robot.set_head_angles", run: setHeadAngles,
 		description: "Adjust head position. GUIDELINES: 1. For natural interaction, stay within +/- 45 degrees. 2. Only use values > 70 if the user " +
-			"explicitly asks to look far away/behind. 3. Max ranges: Yaw(-128 to 128, -128 as your left), Pitch(0 to 90, 90 as your up). Speed(100-1000, 150 is natural).",
+			"explicitly asks to look far away/behind. 3. Max ranges: Yaw(-128 to 128, -128 as your left), Pitch(0 to 90, 90 as your up). Speed(100-1000, " +
+			"150 is natural).",
 		arguments: []argument{integer("yaw", "-9999", keepAngle, 128), integer("pitch", "-9999", keepAngle, 90), integer("speed", "150", 100, 1000)},
 	}, {
 		name: "self.robot.set_led_color", run: setLED,
@@ -69,7 +72,7 @@ func robotTools() []tool {
 	}}
 }
 
-// dottyTools are what dotty's fork adds.
+// dottyTools returns the tools of dotty's fork.
 func dottyTools() []tool {
 	yes := func(*session, time.Time, values) (string, error) { return "true", nil }
 	return []tool{{

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// secret finds what must not be written down. It looks at the text, not the
-// JSON: some messages of the firmware are none.
+// secret matches secrets. It works on the text, because some messages of the
+// firmware are not JSON.
 var secret = regexp.MustCompile(`(?i)("(?:token|authorization|password)"\s*:\s*")(?:[^"\\]|\\.)*"`)
 
 // transcript writes frames as lines of JSON.
@@ -24,7 +24,7 @@ type line struct {
 
 func newTranscript(w io.Writer) *transcript { return &transcript{w} }
 
-// write notes a frame. A transcript that cannot be written does not end a talk.
+// write records a frame. An error does not end the talk.
 func (t *transcript) write(at time.Time, from string, isText bool, data []byte) {
 	if t.w == nil {
 		return

@@ -17,22 +17,21 @@ const (
 	slotSize     = 0x4f0000 // bytes of each of its partitions for applications
 	assetsSize   = 4 << 20  // bytes of its partition for assets
 	chipRevision = 2
-	downloadTime = 10 * time.Minute // the firmware bounds only each read
+	downloadTime = 10 * time.Minute // the firmware limits each read only
 
-	// mostFlashes is how often a robot may install images one after the other
-	// before that is taken for a loop that its flash does not survive.
+	// mostFlashes is how many images a robot may install in a row. More is a
+	// loop, which would wear out its flash.
 	mostFlashes = 5
 )
 
-// runs makes the robot one that runs a build.
+// runs has the robot run a build.
 func (r *Robot) runs(b *build) {
 	if b != nil {
 		r.firmware.version, r.firmware.elf = b.Version, b.ELF
 	}
 }
 
-// rollBack is what the boot loader does at a start with an image that nobody
-// has confirmed.
+// rollBack is the boot loader's: it replaces an image that was not confirmed.
 func (r *Robot) rollBack() {
 	if !r.flash.Pending {
 		return
@@ -43,8 +42,8 @@ func (r *Robot) rollBack() {
 	r.o.Observe(RolledBack{From: from, To: r.firmware.version})
 }
 
-// takeUpgrade does what the firmware does with the answer to a check-in. One
-// that offers nothing newer confirms what runs.
+// takeUpgrade handles the answer to a check-in as the firmware does. An answer
+// without a newer image confirms the present one.
 func (r *Robot) takeUpgrade(ctx context.Context, b Bootstrap) (rebooted bool, err error) {
 	if b.Upgrade == "" {
 		r.flash.Pending, r.flashed = false, 0
@@ -77,7 +76,7 @@ func (r *Robot) install(ctx context.Context, url string) (rebooted bool, err err
 	return true, r.flash.save()
 }
 
-// download gets an image, and checks it as esp_ota_end does.
+// download fetches an image, and checks it as esp_ota_end does.
 func (r *Robot) download(ctx context.Context, url string) (espimage.Image, error) {
 	text, err := r.fetch(ctx, url, slotSize)
 	if err != nil {
@@ -91,7 +90,7 @@ func (r *Robot) download(ctx context.Context, url string) (espimage.Image, error
 	return image, image.Fits(espimage.Target{Chip: chip, Revision: chipRevision, Slot: slotSize})
 }
 
-// fetch gets a file with a bare GET, into a partition of so many bytes.
+// fetch fetches a file with a plain GET, for a partition of so many bytes.
 func (r *Robot) fetch(ctx context.Context, url string, room int64) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, downloadTime)
 	defer cancel()
@@ -123,8 +122,8 @@ func (r *Robot) fetch(ctx context.Context, url string, room int64) ([]byte, erro
 	return text, nil
 }
 
-// takeAssets gets the assets that the robot was told of, at its next start and
-// once: the address is gone whatever comes of it.
+// takeAssets fetches the assets whose address the robot was given, at its next
+// start and once: the address is then removed.
 func (r *Robot) takeAssets(ctx context.Context) error {
 	url := r.flash.AssetsURL
 	r.flash.AssetsURL = ""

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// application is one for a chip, with one segment: its description.
+// application returns an application for a chip, with one segment: its description.
 func application(version string, chip byte) string {
 	out := make([]byte, 24+8+256, 512)
 	copy(out, []byte{0xE9, 1, 2, 0x4F, 12: chip, 23: 1})
@@ -70,7 +70,7 @@ func (u *upgrader) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer(200, strings.TrimSuffix(goodReply, "}")+offer), nil
 }
 
-// notes are what an onlooker sees of upgrades.
+// notes returns an observer that records upgrades.
 func notes(to *[]string) func(Observation) {
 	return func(h Observation) {
 		switch h := h.(type) {
@@ -94,14 +94,18 @@ func TestUpgrades(t *testing.T) {
 	}{
 		{"it is installed", upgrader{offer: "1.3", file: application("1.3", 9)}, Options{}, []string{"runs 1.3"}, []string{"1.2.4", "1.3"}},
 		{"it never checks in", upgrader{offer: "1.3", file: application("1.3", 9)}, Options{Crashes: true},
-			[]string{"runs 1.3", "back to 1.2.4", "runs 1.3", "back to 1.2.4", "runs 1.3", "back to 1.2.4", "runs 1.3", "back to 1.2.4", "runs 1.3", "back to 1.2.4"},
+			[]string{"runs 1.3", "back to 1.2.4", "runs 1.3", "back to 1.2.4", "runs 1.3", "back to 1.2.4", "runs 1.3", "back to 1.2.4", "runs 1.3",
+				"back to 1.2.4"},
 			[]string{"1.2.4", "1.2.4", "1.2.4", "1.2.4", "1.2.4", "1.2.4"}},
 		{"nothing is newer", upgrader{offer: "1.2.4", file: application("1.2.4", 9)}, Options{}, nil, []string{"1.2.4"}},
 		{"not found", upgrader{offer: "1.3", status: 404}, Options{}, []string{"keeps: download: answered 404"}, []string{"1.2.4"}},
-		{"chunked", upgrader{offer: "1.3", file: application("1.3", 9), chunked: true}, Options{}, []string{"keeps: download: failed to get content length"}, []string{"1.2.4"}},
+		{"chunked", upgrader{offer: "1.3", file: application("1.3", 9), chunked: true}, Options{},
+			[]string{"keeps: download: failed to get content length"}, []string{"1.2.4"}},
 		{"cut short", upgrader{offer: "1.3", file: application("1.3", 9)[:300]}, Options{}, []string{"keeps: the file ends"}, []string{"1.2.4"}},
-		{"another chip", upgrader{offer: "1.3", file: application("1.3", 5)}, Options{}, []string{"keeps: the image is built for esp32c3"}, []string{"1.2.4"}},
-		{"too large", upgrader{offer: "1.3", file: strings.Repeat("x", slotSize+1)}, Options{}, []string{"keeps: download: 5177345 bytes"}, []string{"1.2.4"}},
+		{"another chip", upgrader{offer: "1.3", file: application("1.3", 5)}, Options{}, []string{"keeps: the image is built for esp32c3"},
+			[]string{"1.2.4"}},
+		{"too large", upgrader{offer: "1.3", file: strings.Repeat("x", slotSize+1)}, Options{}, []string{"keeps: download: 5177345 bytes"},
+			[]string{"1.2.4"}},
 	} {
 		var got []string
 		c.o.Upgrades, c.o.OTA, c.o.Observe = true, "http://192.0.2.7:8003/xiaozhi/ota/", notes(&got)
@@ -121,8 +125,7 @@ func TestUpgrades(t *testing.T) {
 	}
 }
 
-// TestAnUpgradeIsKept over runs by the flash file, and not before it is
-// confirmed.
+// TestAnUpgradeIsKept in the flash file over runs, but only after it is confirmed.
 func TestAnUpgradeIsKept(t *testing.T) {
 	var got []string
 	u := &upgrader{offer: "1.3", file: application("1.3", 9)}
@@ -148,7 +151,7 @@ func TestAnUpgradeIsKept(t *testing.T) {
 	}
 }
 
-// TestForceWithoutEnd wears the flash out.
+// TestForceWithoutEnd would wear the flash out.
 func TestForceWithoutEnd(t *testing.T) {
 	r := newRobot(t, Options{Upgrades: true, OTA: "http://192.0.2.7:8003/xiaozhi/ota/"})
 	u := &upgrader{offer: "1.3", file: application("1.3", 9), always: true}

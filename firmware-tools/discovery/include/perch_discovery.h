@@ -1,5 +1,5 @@
-// Where a robot finds its appliance, when it was told of none or the one it
-// was told of does not answer.
+// Finds the appliance of a robot that has no configured server, or whose server
+// does not answer.
 #pragma once
 
 #include <stdbool.h>
@@ -10,46 +10,44 @@
 extern "C" {
 #endif
 
-// PERCH_DISCOVERY_URL_SIZE is room for every URL that is made here, the NUL
-// included.
+// PERCH_DISCOVERY_URL_SIZE is the size of the longest URL, with its NUL.
 #define PERCH_DISCOVERY_URL_SIZE 128
 
 // PERCH_DISCOVERY_MS is how long the link is searched, in milliseconds. An
-// appliance that is there answers within one second.
+// appliance answers within one second.
 #define PERCH_DISCOVERY_MS 3000
 
-// PERCH_DISCOVERY_MOST is how many appliances are looked at.
+// PERCH_DISCOVERY_MOST is the highest number of appliances that are compared.
 #define PERCH_DISCOVERY_MOST 8
 
-// perch_choice_t says which address is to be used.
+// perch_choice_t is the address to use.
 typedef enum {
-    PERCH_CHOICE_CONFIGURED, // what was configured; url holds nothing
-    PERCH_CHOICE_FOUND,      // what was found; url holds it
-    PERCH_CHOICE_NONE,       // none is configured and none was found
+    PERCH_CHOICE_CONFIGURED, // the configured one; url is empty
+    PERCH_CHOICE_FOUND,      // the one found, in url
+    PERCH_CHOICE_NONE,       // none is configured, and none was found
 } perch_choice_t;
 
-// perch_discovery looks for the appliance of this link. It blocks: for the
-// three seconds of the search at most where nothing is configured, and for
-// three more where a configured server has to be asked first. Call it when
-// Wi-Fi is up, before the OTA check, and keep the answer for this boot only:
-// what was found is never written to the flash.
+// perch_discovery finds the appliance of the local link. It blocks: for the search,
+// three seconds at most, and for three more if a configured server is asked first.
+// Call it when Wi-Fi is up, before the OTA check, and keep the result for this boot
+// only: do not write it to the flash.
 //
-// configured is the OTA URL that the robot was told, NULL or "" where it was
-// told none. url has room for PERCH_DISCOVERY_URL_SIZE bytes.
+// configured is the robot's OTA URL, NULL or "" without one. url has
+// PERCH_DISCOVERY_URL_SIZE bytes.
 perch_choice_t perch_discovery(const char *configured, char url[PERCH_DISCOVERY_URL_SIZE]);
 
-// What follows is the logic without the chip, so that it can be tested on any
+// The following logic does not depend on the chip, so that it can be tested on any
 // machine.
 
 // perch_found_t is one answer to the search.
 typedef struct {
-    char instance[64];  // "perch-c0ffee"; it decides which of two is taken
+    char instance[64];  // "perch-c0ffee"; it decides between two appliances
     uint8_t address[4]; // IPv4, the first byte first
     uint16_t port;      // TCP
-    char path[64];      // the TXT item "ota"; "" where there is none
+    char path[64];      // the TXT item "ota"; "" without one
 } perch_found_t;
 
-// perch_link_t is what the logic asks of the world.
+// perch_link_t is the logic's access to the network.
 typedef struct {
     void *self;
     // answers reports whether a server answers HTTP at a URL.
@@ -58,11 +56,11 @@ typedef struct {
     size_t (*browse)(void *self, uint32_t within_ms, perch_found_t *found, size_t room);
 } perch_link_t;
 
-// perch_discovery_choose is perch_discovery over any link.
+// perch_discovery_choose is perch_discovery on any link.
 perch_choice_t perch_discovery_choose(const char *configured, const perch_link_t *link, char *url, size_t size);
 
-// perch_discovery_url writes where an appliance answers robots. It reports
-// false, and writes "", for an answer that no robot should follow.
+// perch_discovery_url writes an appliance's bootstrap URL. For an invalid answer it
+// returns false and writes "".
 bool perch_discovery_url(const perch_found_t *found, char *url, size_t size);
 
 #ifdef __cplusplus

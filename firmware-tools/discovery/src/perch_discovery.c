@@ -1,5 +1,5 @@
-// The choice of an appliance: what is configured wins while it answers; else
-// what the link tells. Nothing here knows the chip.
+// The choice of an appliance: the configured one while it answers, else the one
+// found on the local link. This file does not depend on the chip.
 #include "perch_discovery.h"
 
 #include <stdio.h>
@@ -7,20 +7,19 @@
 
 static const char default_path[] = "/xiaozhi/ota/";
 
-// shortest is what the firmware takes for a URL, in characters.
+// shortest is the shortest URL that the firmware accepts, in characters.
 static const size_t shortest = 10;
 
-// is_host tells an address of one machine from those of none, of all, and of
-// the robot itself.
+// is_host reports whether an address is that of a single other machine.
 static bool is_host(const uint8_t a[4])
 {
     return a[0] != 0 && a[0] != 127 && a[0] < 224;
 }
 
-// is_path takes only what means the same to every reader of a URL. Anybody on
-// the link may answer, so the text is not trusted. A colon would be taken for
-// a port by the firmware's WebSocket, and behind a query its activation would
-// be asked at a wrong address.
+// is_path accepts only paths that every parser of URLs reads alike. Any machine on
+// the link may answer, so the text is not trusted. The firmware's WebSocket would
+// take a colon for a port, and its activation would use a wrong address after a
+// query.
 static bool is_path(const char *path, size_t room)
 {
     if (path[0] != '/' || memchr(path, 0, room) == NULL) {
@@ -45,8 +44,8 @@ bool perch_discovery_url(const perch_found_t *found, char *url, size_t size)
         return false;
     }
     const char *path = is_path(found->path, sizeof found->path) ? found->path : default_path;
-    // The address and not the name: it is good for this boot, and asks no more
-    // of the link.
+    // The address, not the name: it is valid for this boot, and needs no further
+    // question on the link.
     int n = snprintf(url, size, "http://%u.%u.%u.%u:%u%s", (unsigned)found->address[0], (unsigned)found->address[1],
                      (unsigned)found->address[2], (unsigned)found->address[3], (unsigned)found->port, path);
     if (n < 0 || (size_t)n >= size) {
@@ -56,8 +55,8 @@ bool perch_discovery_url(const perch_found_t *found, char *url, size_t size)
     return true;
 }
 
-// before orders answers, so that of two appliances a robot takes the same one
-// at every boot, whichever answers first.
+// before orders answers, so that a robot chooses the same of two appliances at
+// every boot, in any order of answers.
 static bool before(const perch_found_t *a, const perch_found_t *b)
 {
     int order = strncmp(a->instance, b->instance, sizeof a->instance);
@@ -69,10 +68,10 @@ perch_choice_t perch_discovery_choose(const char *configured, const perch_link_t
     if (size > 0) {
         url[0] = 0;
     }
-    bool told = configured != NULL && strlen(configured) >= shortest;
-    // A server that answers is used whatever the link says, so the link need
-    // not be asked: neighbours cannot lead such a robot away.
-    if (told && link->answers(link->self, configured)) {
+    bool has_url = configured != NULL && strlen(configured) >= shortest;
+    // A server that answers is used, and the link is not searched: other machines
+    // cannot redirect such a robot.
+    if (has_url && link->answers(link->self, configured)) {
         return PERCH_CHOICE_CONFIGURED;
     }
     perch_found_t found[PERCH_DISCOVERY_MOST];
@@ -87,12 +86,12 @@ perch_choice_t perch_discovery_choose(const char *configured, const perch_link_t
             best = &found[i];
         }
     }
-    // A refused answer has emptied the URL.
+    // A refused answer left the URL empty.
     if (best != NULL && perch_discovery_url(best, url, size)) {
         return PERCH_CHOICE_FOUND;
     }
     if (size > 0) {
         url[0] = 0;
     }
-    return told ? PERCH_CHOICE_CONFIGURED : PERCH_CHOICE_NONE;
+    return has_url ? PERCH_CHOICE_CONFIGURED : PERCH_CHOICE_NONE;
 }

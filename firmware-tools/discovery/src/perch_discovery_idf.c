@@ -1,5 +1,5 @@
-// The link as ESP-IDF has it: the mdns component searches, esp_http_client
-// asks whether a server is there.
+// The link by ESP-IDF: the mdns component searches, esp_http_client checks that a
+// server answers.
 #include "perch_discovery.h"
 
 #include <string.h>
@@ -15,12 +15,12 @@
 
 static const char *const tag = "perch";
 
-// probe_ms is how long a configured server has to answer.
+// probe_ms is the time limit for a configured server.
 static const int probe_ms = 3000;
 
-// answers asks with a GET, which changes nothing on any server. One that
-// knows only POST is there as well, so that any status but one of a server
-// that is broken, or of a proxy in front of none, counts.
+// answers sends a GET, which changes nothing on a server. Any status counts, also
+// that of a server that knows only POST; except those of a broken server, or of a
+// proxy without a server.
 static bool answers(void *self, const char *url)
 {
     (void)self;
@@ -47,7 +47,7 @@ static bool answers(void *self, const char *url)
     return there;
 }
 
-// copy takes over a text that fits whole; one that does not is left out.
+// copy copies a text that fits; a longer one is left out.
 static void copy(char *to, size_t room, const char *from, size_t length)
 {
     if (length < room && memchr(from, 0, length) == NULL) {
@@ -56,8 +56,7 @@ static void copy(char *to, size_t room, const char *from, size_t length)
     }
 }
 
-// read_answer takes over one instance, and reports false where it told no
-// IPv4 address.
+// read_answer copies one instance. It returns false without an IPv4 address.
 static bool read_answer(const mdns_result_t *r, perch_found_t *found)
 {
     memset(found, 0, sizeof *found);
@@ -68,7 +67,7 @@ static bool read_answer(const mdns_result_t *r, perch_found_t *found)
     if (a == NULL) {
         return false;
     }
-    memcpy(found->address, &a->addr.u_addr.ip4.addr, sizeof found->address); // in the order of the network
+    memcpy(found->address, &a->addr.u_addr.ip4.addr, sizeof found->address); // in network byte order
     found->port = r->port;
     if (r->instance_name != NULL) {
         copy(found->instance, sizeof found->instance, r->instance_name, strlen(r->instance_name));
@@ -85,8 +84,8 @@ static bool read_answer(const mdns_result_t *r, perch_found_t *found)
 static size_t browse(void *self, uint32_t within_ms, perch_found_t *found, size_t room)
 {
     (void)self;
-    // A second call is answered with ESP_OK and changes nothing, so firmware
-    // that uses mdns for its own ends may have made the first.
+    // A second call returns ESP_OK and changes nothing: the firmware may use mdns
+    // itself.
     esp_err_t err = mdns_init();
     if (err != ESP_OK) {
         ESP_LOGW(tag, "mdns does not start: %d", (int)err);

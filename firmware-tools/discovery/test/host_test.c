@@ -1,6 +1,5 @@
 // Tests of the component on a host, over stubs of mdns and esp_http_client.
-// Each prints a line; the program fails with the first that is not as it
-// should be.
+// Each prints a line; the program ends with the first failure.
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,9 +21,9 @@
 
 static char url[PERCH_DISCOVERY_URL_SIZE];
 
-// The world of the stubs.
+// The state of the stubs.
 static struct {
-    int status;                 // of the configured server; 0 is away
+    int status;                 // of the configured server; 0: it does not answer
     esp_err_t starts, searches; // of mdns
     mdns_result_t *results;
     int probes, browses, clients, lists; // clients and lists are those still open
@@ -48,7 +47,7 @@ esp_http_client_handle_t esp_http_client_init(const esp_http_client_config_t *co
 {
     world.probes++;
     if (strncmp(config->url, "http", 4) != 0) {
-        return NULL; // as ESP-IDF does for what is no URL
+        return NULL; // as ESP-IDF does for an invalid URL
     }
     CHECK(config->timeout_ms == 3000 && config->method == HTTP_METHOD_GET && config->disable_auto_redirect);
     world.clients++;
@@ -87,8 +86,8 @@ esp_err_t mdns_query_ptr(const char *service_type, const char *proto, uint32_t t
     return world.searches;
 }
 
-// All of an answer is in allocations of its own, of the exact size, so that
-// the sanitizer sees a byte too many and one that is kept.
+// Each part of an answer is an allocation of the exact size, so that the sanitizer
+// finds overruns and leaks.
 void mdns_query_results_free(mdns_result_t *results)
 {
     world.lists--;
@@ -137,7 +136,7 @@ static void txt(mdns_result_t *r, const char *key, const char *value, size_t len
     r->txt_count++;
 }
 
-// answer adds one to what the link will tell.
+// answer adds an answer of the link.
 static mdns_result_t *answer(const char *instance, const uint8_t address[4], uint16_t port, const char *path)
 {
     mdns_result_t *r = calloc(1, sizeof *r);
@@ -165,7 +164,7 @@ static void begin(const char *name)
 }
 
 static const uint8_t pi[4] = {192, 0, 2, 7}, other[4] = {192, 0, 2, 9};
-static const char told[] = "http://perch.local:8003/xiaozhi/ota/";
+static const char configured[] = "http://perch.local:8003/xiaozhi/ota/";
 
 static void configured_wins(void)
 {
@@ -174,7 +173,7 @@ static void configured_wins(void)
         begin("what is configured wins while it answers");
         world.status = there[i];
         answer("evil", other, 80, "/xiaozhi/ota/");
-        CHECK(perch_discovery(told, url) == PERCH_CHOICE_CONFIGURED);
+        CHECK(perch_discovery(configured, url) == PERCH_CHOICE_CONFIGURED);
         CHECK(url[0] == 0 && world.browses == 0 && world.probes == 1);
     }
 }
@@ -186,7 +185,7 @@ static void found_when_away(void)
         begin("a configured server that does not answer gives way");
         world.status = away[i];
         answer("perch-c0ffee", pi, 8003, "/xiaozhi/ota/");
-        CHECK(perch_discovery(told, url) == PERCH_CHOICE_FOUND);
+        CHECK(perch_discovery(configured, url) == PERCH_CHOICE_FOUND);
         CHECK(strcmp(url, "http://192.0.2.7:8003/xiaozhi/ota/") == 0);
     }
     begin("none is configured");
@@ -204,7 +203,7 @@ static void found_when_away(void)
 static void none(void)
 {
     begin("nobody is there, and one is configured");
-    CHECK(perch_discovery(told, url) == PERCH_CHOICE_CONFIGURED && url[0] == 0 && world.browses == 1);
+    CHECK(perch_discovery(configured, url) == PERCH_CHOICE_CONFIGURED && url[0] == 0 && world.browses == 1);
     begin("nobody is there, and none is configured");
     CHECK(perch_discovery("", url) == PERCH_CHOICE_NONE && url[0] == 0);
     begin("mdns does not start");
@@ -212,7 +211,7 @@ static void none(void)
     CHECK(perch_discovery("", url) == PERCH_CHOICE_NONE && url[0] == 0 && world.browses == 0);
     begin("the search fails");
     world.searches = ESP_FAIL;
-    CHECK(perch_discovery(told, url) == PERCH_CHOICE_CONFIGURED && url[0] == 0);
+    CHECK(perch_discovery(configured, url) == PERCH_CHOICE_CONFIGURED && url[0] == 0);
 }
 
 static void hostile(void)

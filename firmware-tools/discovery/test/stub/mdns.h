@@ -8,7 +8,7 @@
 #define ESP_IPADDR_TYPE_V4 0U
 #define ESP_IPADDR_TYPE_V6 6U
 
-typedef struct { uint32_t addr; } esp_ip4_addr_t; // in the order of the network
+typedef struct { uint32_t addr; } esp_ip4_addr_t; // in network byte order
 typedef struct { uint32_t addr[4]; uint8_t zone; } esp_ip6_addr_t;
 typedef struct {
     union { esp_ip6_addr_t ip6; esp_ip4_addr_t ip4; } u_addr;

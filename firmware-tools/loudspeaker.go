@@ -13,16 +13,16 @@ import (
 	"perch/voice"
 )
 
-// loudspeaker has a program of the machine play a talk while it goes on. It
-// is never waited for: what it cannot take is not heard.
+// loudspeaker plays a talk by a program of this machine. The talk does not wait for
+// it: sound that it cannot take is dropped.
 type loudspeaker struct {
-	sound  chan []int16 // nil where nothing can be heard
+	sound  chan []int16 // nil without a program
 	rates  map[int]*voice.Resampler
 	played sync.WaitGroup
 }
 
-// playerOf is a program that plays raw sound from its standard input, where
-// the machine has a device for it.
+// playerOf returns a program that plays raw sound from its standard input, if the
+// machine has a sound device.
 func playerOf(getenv func(string) string, exists func(pattern string) bool) []string {
 	rate := strconv.Itoa(voice.SpeakerRate)
 	for _, p := range []struct {
@@ -30,7 +30,8 @@ func playerOf(getenv func(string) string, exists func(pattern string) bool) []st
 		args  []string
 	}{
 		{exists("/dev/snd/pcmC*p"), []string{"aplay", "-q", "-t", "raw", "-f", "S16_LE", "-c", "1", "-r", rate}},
-		{getenv("PULSE_SERVER") != "" || exists(getenv("XDG_RUNTIME_DIR")+"/pulse/native"), []string{"pacat", "--raw", "--format=s16le", "--channels=1", "--rate=" + rate}},
+		{getenv("PULSE_SERVER") != "" || exists(getenv("XDG_RUNTIME_DIR")+"/pulse/native"), []string{"pacat", "--raw", "--format=s16le", "--channels=1",
+			"--rate=" + rate}},
 	} {
 		if _, err := exec.LookPath(p.args[0]); p.there && err == nil {
 			return p.args
@@ -44,11 +45,11 @@ func exists(pattern string) bool {
 	return err == nil && len(found) > 0
 }
 
-// queuedSound is how many pieces wait for the program, 60 ms each or a whole
-// sentence of a person's.
+// queuedSound is how many pieces may wait for the program; a piece is 60 ms, or a
+// whole sentence of the person.
 const queuedSound = 100
 
-// newLoudspeaker starts the program, and says nothing where that fails.
+// newLoudspeaker starts the program. A failure is ignored.
 func newLoudspeaker(ctx context.Context, args []string) *loudspeaker {
 	l := &loudspeaker{}
 	if len(args) == 0 {
@@ -63,7 +64,7 @@ func newLoudspeaker(ctx context.Context, args []string) *loudspeaker {
 	l.sound, l.rates = make(chan []int16, queuedSound), map[int]*voice.Resampler{}
 	l.played.Go(func() {
 		for pcm := range l.sound {
-			_ = binary.Write(input, binary.LittleEndian, pcm) // it may have ended: then nobody hears the rest
+			_ = binary.Write(input, binary.LittleEndian, pcm) // the program may have ended: the rest is dropped
 		}
 		_ = input.Close()
 		_ = c.Wait()
@@ -71,7 +72,7 @@ func newLoudspeaker(ctx context.Context, args []string) *loudspeaker {
 	return l
 }
 
-// play has sound played after what was before it.
+// play queues sound.
 func (l *loudspeaker) play(rate int, pcm []int16) {
 	if l.sound == nil {
 		return
@@ -85,7 +86,7 @@ func (l *loudspeaker) play(rate int, pcm []int16) {
 	}
 }
 
-// close waits until all was played.
+// close waits until the queue was played.
 func (l *loudspeaker) close() {
 	if l.sound != nil {
 		close(l.sound)
@@ -93,8 +94,8 @@ func (l *loudspeaker) close() {
 	}
 }
 
-// howHeard says whether a talk can be heard.
-func howHeard(player []string) string {
+// howPlayed describes how a talk is played.
+func howPlayed(player []string) string {
 	if len(player) > 0 {
 		return "played by " + player[0]
 	}
