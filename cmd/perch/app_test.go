@@ -89,6 +89,9 @@ func testConfig() config {
 
 func open(t *testing.T, c config, data string) *house {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("make quick starts no whole appliance; make test does")
+	}
 	h := &house{t: t, log: &logBuffer{}}
 	log := slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	a, err := newApp(&c, appOptions{data: data, log: log})
