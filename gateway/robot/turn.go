@@ -199,7 +199,7 @@ func (t *turn) recognize(ctx context.Context, u *voice.Utterance, o voice.Option
 			u.Drop()
 			return voice.Transcript{}, errTooManyGuests
 		}
-		o.Guest = true
+		o.Stranger = true
 	}
 	return s.Ears.Recognize(ctx, u, o)
 }

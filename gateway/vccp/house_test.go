@@ -126,7 +126,7 @@ func stackChan() []device.Tool {
 type house struct {
 	robots *robots
 	bus    *event.Bus
-	senses *perception.Board
+	senses *perception.States
 	door   *Door
 	server *httptest.Server
 	log    *bytes.Buffer
@@ -135,7 +135,7 @@ type house struct {
 // newHouse is a house in which two robots are known, served behind its key.
 func newHouse(t testing.TB, change ...func(*Options)) *house {
 	t.Helper()
-	h := &house{robots: &robots{known: []device.ID{robotA, robotB}, tools: stackChan()}, bus: event.NewBus(), senses: perception.NewBoard(nil), log: &bytes.Buffer{}}
+	h := &house{robots: &robots{known: []device.ID{robotA, robotB}, tools: stackChan()}, bus: event.NewBus(), senses: perception.NewStates(nil), log: &bytes.Buffer{}}
 	o := Options{Stage: h.robots, Residents: h.robots, Senses: h.senses, Bus: h.bus, Log: slog.New(slog.NewTextHandler(h.log, nil))}
 	for _, c := range change {
 		c(&o)
