@@ -10,10 +10,10 @@ import (
 // of adopted robots, in the order in which they came, and then strangers'. Strangers
 // never have the last pair, where there is more than one.
 type gate struct {
-	mu     sync.Mutex
-	free   int // places
-	spare  int // of those, that strangers may have
-	ours   []chan struct{}
+	mu        sync.Mutex
+	free      int // places
+	spare     int // of those, that strangers may have
+	ours      []chan struct{}
 	strangers []chan struct{}
 }
 
