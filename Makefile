@@ -21,7 +21,7 @@ FUZZ        ?=
 SOAK          ?= 3m
 PERCH_PROGRAM ?=
 
-.PHONY: help deps build run demo test check fuzz golden bench soak deb test-arm64 clean
+.PHONY: help deps build run demo test quick check fuzz golden bench soak deb test-arm64 clean
 .DEFAULT_GOAL := help
 
 help: ## lists the targets
@@ -43,13 +43,20 @@ run: build ## runs the appliance here, with its data in ./data
 demo: build ## starts the appliance and lets a simulated robot talk with it
 	@firmware-tools/demo.sh
 
+# These compute for minutes, each on one goroutine, and several times as long
+# under the race detector. They run without it, and print their figures.
+FIGURES := TestWhatIsUnderstood|TestFigures|TestAnswers|TestOurVoiceNeverInterruptsUs|TestTroubleOnTheWayNeverInterruptsUs|TestAPersonInterruptsUs
+
 # The slowest packages begin first. They mostly wait, for somebody to have spoken
 # or for a machine to boot, so that two run at once, each four talks.
-test: deps ## runs every test, under the race detector
+test: deps ## runs every test, all but the figures under the race detector; prints the ten slowest
 	@packaging/deps.sh deb
 	go build -race ./...
-	go test -race -p 2 -parallel 4 -shuffle=on -timeout 20m -skip '^TestWhatIsUnderstood$$' ./cmd/perch ./packaging ./voice/sphinx ./...
-	go test -race -timeout 20m -v -run '^TestWhatIsUnderstood$$' ./cmd/perch
+	packaging/test.py -race -p 2 -parallel 4 -shuffle=on -timeout 20m -skip '^($(FIGURES))$$' ./cmd/perch ./packaging ./...
+	packaging/test.py -p 2 -parallel 4 -timeout 20m -v -run '^($(FIGURES))$$' ./cmd/perch ./voice ./voice/sphinx
+
+quick: ## runs the tests without the race detector, the figures and the packages, for daily work
+	packaging/test.py -short -p 2 -parallel 4 -skip '^($(FIGURES))$$' ./cmd/perch $$(go list ./... | grep -v '/packaging$$\|/cmd/perch$$')
 
 check: deps ## formatting, vet, staticcheck, tidy modules
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$unformatted" || { echo "gofmt these: $$unformatted"; exit 1; }

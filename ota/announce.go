@@ -8,11 +8,11 @@ import (
 	"perch/event"
 )
 
-// announce tells the log and the bus of a check-in. Of strangers, who may come
-// as often as they like, it tells some in a minute.
+// announce logs and publishes a check-in. Check-ins of strangers, which may come
+// often, are limited to mostLogged a minute.
 func (s *Service) announce(c device.CheckIn, r device.Robot, a device.Admission, now time.Time) {
 	for _, gone := range a.Gone {
-		if tell, _ := s.gone.take(now); tell { // others bound what they know of strangers themselves
+		if ok, _ := s.gone.take(now); ok { // others bound what they keep of strangers themselves
 			s.o.Bus.Publish(gone, "", event.RobotForgotten{})
 		}
 	}
@@ -26,16 +26,16 @@ func (s *Service) announce(c device.CheckIn, r device.Robot, a device.Admission,
 		}
 		return
 	}
-	tell, before := s.strangers.take(now)
+	ok, before := s.strangers.take(now)
 	if before > 0 {
-		s.o.Log.Warn("more robots that nobody has adopted have come than are told of; perch devices lists them", "count", before)
+		s.o.Log.Warn("more robots that nobody has adopted checked in than are logged; perch devices lists them", "count", before)
 	}
-	if !tell {
+	if !ok {
 		return
 	}
 	s.o.Bus.Publish(r.ID, "", seen)
 	switch {
-	case a.Repeats: // it asks twice a minute until it is adopted, and that was told
+	case a.Repeats: // it asks twice a minute until it is adopted, and that was logged
 	case a.Token == "" && r.Bound:
 		s.o.Log.Warn("another client waits that names itself by the MAC address of a robot that is here; if you erased that robot's flash, "+
 			"adopt it by the code on its screen: perch adopt CODE", "robot", r.ID, "address", c.Address)
@@ -46,30 +46,30 @@ func (s *Service) announce(c device.CheckIn, r device.Robot, a device.Admission,
 	}
 }
 
-// mostTold are the strangers' check-ins that are told of in a minute.
-const mostTold = 30
+// mostLogged is how many check-ins of strangers are logged in a minute.
+const mostLogged = 30
 
-// ration says what may still be told of. The zero value is one that is full.
+// ration limits log lines by the minute. The zero value is ready.
 type ration struct {
-	mu     sync.Mutex
-	until  time.Time
-	told   int
-	untold int
+	mu      sync.Mutex
+	until   time.Time
+	logged  int
+	dropped int
 }
 
-// take reports whether one more may be told, and at the first of a new minute
-// how many were not in the last.
+// take reports whether one more may be logged, and at the first of a new minute
+// how many of the previous minute were not.
 func (r *ration) take(now time.Time) (ok bool, before int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !now.Before(r.until) || r.until.Sub(now) > time.Minute { // the clock was set back
-		before = r.untold
-		r.until, r.told, r.untold = now.Add(time.Minute), 0, 0
+		before = r.dropped
+		r.until, r.logged, r.dropped = now.Add(time.Minute), 0, 0
 	}
-	if r.told >= mostTold {
-		r.untold++
+	if r.logged >= mostLogged {
+		r.dropped++
 		return false, before
 	}
-	r.told++
+	r.logged++
 	return true, before
 }

@@ -22,7 +22,7 @@ type Asset struct {
 	Name  string           `json:"name"`
 	Size  int64            `json:"size"` // bytes
 	Added time.Time        `json:"added"`
-	Files []espimage.Asset `json:"files,omitempty"` // in it; told when it is added
+	Files []espimage.Asset `json:"files,omitempty"` // in it; reported when it is added
 }
 
 const (
@@ -155,7 +155,7 @@ func (f *Firmware) RemoveAsset(name string) error {
 // AssetFor is where a robot can download an asset file for a day, from the
 // appliance's own address. The firmware does so when it next starts. It erases
 // what it has before it looks how large the new one is, so one that is larger
-// than the partition the robot told of is refused.
+// than the partition that the robot reported is refused.
 func (f *Firmware) AssetFor(id device.ID, name string, now time.Time) (path string, err error) {
 	size, is := f.assetSize(name)
 	if !is {
@@ -170,7 +170,7 @@ func (f *Firmware) AssetFor(id device.ID, name string, now time.Time) (path stri
 	return assetFiles + name + "?r=" + f.pass(assetTicket+name, id, now), nil
 }
 
-// assetTicket tells the tickets of asset files from those of images, which are
+// assetTicket distinguishes the tickets of asset files from those of images, which are
 // for a hash.
 const assetTicket = "assets/"
 

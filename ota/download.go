@@ -17,10 +17,10 @@ import (
 
 // Limits of a download.
 const (
-	stallsAfter = 30 * time.Second // without a piece being taken, as the firmware itself has it
-	queuesFor   = 20 * time.Second // less than the firmware waits for an answer
-	ticketLasts = 24 * time.Hour
-	tellsEvery  = time.Second // at most: thirty robots must not push speech out of the bus
+	stallsAfter   = 30 * time.Second // without a piece being taken, as the firmware itself has it
+	queuesFor     = 20 * time.Second // less than the firmware waits for an answer
+	ticketLasts   = 24 * time.Hour
+	progressEvery = time.Second // at most: thirty robots must not push speech out of the bus
 	// mostPace is in bytes a second, no less than a robot writes to its
 	// flash: thirty at the speed of the network would take the processor from
 	// whoever talks.
@@ -128,16 +128,16 @@ func (f *Firmware) download(w http.ResponseWriter, r *http.Request, name, ticket
 		return errNoImage
 	}
 	w.Header().Set("ETag", `"`+sha+`"`)
-	var told func(sent int64)
+	var progress func(sent int64)
 	if r.Method == http.MethodGet && r.Header.Get("Range") == "" {
-		told = func(sent int64) { f.progress(id, sha, sent) }
+		progress = func(sent int64) { f.progress(id, sha, sent) }
 	}
-	return f.stream(w, r, id, f.path(sha), told)
+	return f.stream(w, r, id, f.path(sha), progress)
 }
 
-// stream sends a file, once there is room for one more download. told, where
-// it is not nil, is told how much was taken.
-func (f *Firmware) stream(w http.ResponseWriter, r *http.Request, id device.ID, name string, told func(sent int64)) error {
+// stream sends a file, once there is room for one more download. progress, if not
+// nil, is called with the bytes that were taken.
+func (f *Firmware) stream(w http.ResponseWriter, r *http.Request, id device.ID, name string, progress func(sent int64)) error {
 	leave, err := f.enter(r.Context(), id)
 	if err != nil {
 		return err
@@ -154,22 +154,22 @@ func (f *Firmware) stream(w http.ResponseWriter, r *http.Request, id device.ID, 
 	}
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Cache-Control", "private, no-transform")
-	p := &paced{ResponseWriter: w, ctx: r.Context(), control: http.NewResponseController(w), size: about.Size(), began: time.Now(), told: told}
+	p := &paced{ResponseWriter: w, ctx: r.Context(), control: http.NewResponseController(w), size: about.Size(), began: time.Now(), progress: progress}
 	http.ServeContent(p, r, "", about.ModTime(), file)
 	_ = p.control.SetWriteDeadline(time.Time{}) // the connection may be used again
 	return nil
 }
 
-// paced is an answer that is sent piece by piece, at mostPace: each must be taken
-// in time, and how much was taken is told. It has no ReadFrom, through which the whole
-// file would go in one piece.
+// paced is an answer that is sent piece by piece, at mostPace. Each piece must be
+// taken in time, and progress is reported. It has no ReadFrom, which would send
+// the whole file in one piece.
 type paced struct {
 	http.ResponseWriter
-	ctx     context.Context // the request's
-	control *http.ResponseController
-	size    int64
-	began   time.Time
-	told    func(sent int64) // nil tells nobody
+	ctx      context.Context // the request's
+	control  *http.ResponseController
+	size     int64
+	began    time.Time
+	progress func(sent int64) // nil reports nothing
 
 	sent int64
 	last time.Time
@@ -179,9 +179,9 @@ func (p *paced) Write(b []byte) (int, error) {
 	_ = p.control.SetWriteDeadline(time.Now().Add(stallsAfter)) // what has no deadlines is no network
 	n, err := p.ResponseWriter.Write(b)
 	p.sent += int64(n)
-	if now := time.Now(); p.told != nil && n > 0 && (p.sent == p.size || now.Sub(p.last) >= tellsEvery) {
+	if now := time.Now(); p.progress != nil && n > 0 && (p.sent == p.size || now.Sub(p.last) >= progressEvery) {
 		p.last = now
-		p.told(p.sent)
+		p.progress(p.sent)
 	}
 	if err == nil {
 		err = p.wait()

@@ -6,13 +6,13 @@ import (
 	"perch/ota/espimage"
 )
 
-// facts are what a robot tells of the flash that an image has to fit.
+// facts are what a robot reports of the flash that an image has to fit.
 type facts struct {
 	chip     espimage.Chip
 	revision int
-	slot     int64 // bytes of its smallest partition for updates; 0 is not told
-	fixed    bool  // its partitions are told, and none is for updates
-	assets   int64 // bytes of its partition for fonts, wake words and faces; 0 is not told
+	slot     int64 // bytes of its smallest partition for updates; 0 is not reported
+	fixed    bool  // its partitions are reported, and none is for updates
+	assets   int64 // bytes of its partition for fonts, wake words and faces; 0 is not reported
 }
 
 // Partitions of applications that updates are written to: type, and the range

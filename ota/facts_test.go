@@ -20,7 +20,7 @@ func FuzzFacts(f *testing.F) {
 		if facts.slot < 0 || facts.assets < 0 || facts.revision < -1 || facts.fixed && facts.slot != 0 {
 			t.Errorf("%s is %+v", body, facts)
 		}
-		u := Unit{Told: true, Chip: facts.chip, Revision: facts.revision, Slot: facts.slot, Fixed: facts.fixed}
+		u := Unit{Reported: true, Chip: facts.chip, Revision: facts.revision, Slot: facts.slot, Fixed: facts.fixed}
 		_ = Image{Chip: "esp32s3", Length: 1}.fits(u.target())
 	})
 }

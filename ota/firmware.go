@@ -30,14 +30,14 @@ type table[T any] interface {
 
 // FirmwareOptions are what the catalogue needs.
 type FirmwareOptions struct {
-	Dir    string            // of the files, which nobody else writes
+	Dir    string            // of the files; no other program writes them
 	Images table[Record]     // by SHA-256
 	Units  table[Unit]       // by robot
 	Key    []byte            // of the tickets by which robots download
-	Signer ed25519.PublicKey // who must have signed every image; nil is nobody
+	Signer ed25519.PublicKey // who must have signed every image; nil requires no signature
 	Bus    publisher
 	Zone   *time.Location    // of the hours of rollouts
-	Notify func(text string) // tells the owner
+	Notify func(text string) // notifies the owner
 	Log    *slog.Logger
 	Fetch  http.RoundTripper // reaches addresses that images are fetched from; nil is the network
 }
@@ -96,8 +96,8 @@ func OpenFirmware(o FirmwareOptions) (*Firmware, error) {
 // errNoImage is the answer about one that is not in the catalogue.
 var errNoImage = &fault{"unknown_image", http.StatusNotFound, "there is no such image in the catalogue"}
 
-// shelf are the images, the newest first. f.mu is held.
-func (f *Firmware) shelf() []Record {
+// records are the images, the newest first. f.mu is held.
+func (f *Firmware) records() []Record {
 	return slices.SortedFunc(maps.Values(f.images), newestFirst)
 }
 
@@ -110,7 +110,7 @@ func (f *Firmware) checkIn(s sighting) (offer *Record, force bool) {
 	if !known && len(f.units) >= mostUnits {
 		return nil, false
 	}
-	unit, v := step(before, s, f.shelf())
+	unit, v := step(before, s, f.records())
 	if v.force {
 		t := unit.Trials[v.offer.SHA256]
 		t.Offered = f.after(s.at)
@@ -208,7 +208,7 @@ func (f *Firmware) List() []Shown {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	list := []Shown{}
-	for _, r := range f.shelf() {
+	for _, r := range f.records() {
 		list = append(list, f.show(r))
 	}
 	return list
@@ -312,7 +312,7 @@ func (f *Firmware) Update(id device.ID) Update {
 
 // latest is the newest image that a robot could run and does not. f.mu is held.
 func (f *Firmware) latest(u Unit) *Record {
-	for _, r := range f.shelf() {
+	for _, r := range f.records() {
 		if is, err := newer(r.Version, u.Version); err == nil && is && r.declared(u.Board) && !u.Fixed && r.fits(u.target()) == nil {
 			return &r
 		}

@@ -16,7 +16,7 @@ import (
 type Image struct {
 	SHA256  string    `json:"sha256"` // of the file, in hex; its name
 	Size    int64     `json:"size"`   // of the file, in bytes
-	Boards  []string  `json:"boards"` // it was declared for; the image itself does not tell
+	Boards  []string  `json:"boards"` // it was declared for; the image itself does not say
 	Chip    string    `json:"chip"`
 	Project string    `json:"project"`
 	Version string    `json:"version"`
@@ -83,7 +83,7 @@ func (i Image) check() error {
 func (i Image) checkUnits(units map[device.ID]Unit) error {
 	var wrong error
 	for id, u := range units {
-		if !i.declared(u.Board) || !u.Told {
+		if !i.declared(u.Board) || !u.Reported {
 			continue
 		}
 		err := i.fits(u.target())

@@ -40,7 +40,7 @@ type Options struct {
 	Bus       publisher
 	Zone      *time.Location
 	PublicURL string    // "http://host:port"; empty takes each request's own Host
-	Framing   int       // binary framing robots are told to use: 1, 2 or 3
+	Framing   int       // binary framing that robots are configured to use: 1, 2 or 3
 	Firmware  *Firmware // nil offers none
 	// Earliest is the first time that the clock may say and be right, such as
 	// that of the program's build: before it robots are not told what the time
@@ -182,8 +182,8 @@ func (s *Service) reply(id device.ID, base string, framing int, a device.Admissi
 	return reply
 }
 
-// read takes who the robot is from its headers, and what it is from wherever
-// that is told.
+// read takes the robot's identity from its headers, and the rest from the headers
+// or the body.
 func (s *Service) read(r Request) (device.CheckIn, error) {
 	body := parseBody(r.Body)
 	if r.DeviceID == "" {
@@ -214,7 +214,7 @@ const browser = "Mozilla"
 
 // client is who the headers or the query say that checks in, or else its body.
 // One that is bound without a client id stays who it was.
-func (s *Service) client(id device.ID, sent string, body told) device.Client {
+func (s *Service) client(id device.ID, sent string, body reported) device.Client {
 	if robot, err := s.o.Robots.Get(id); sent == "" && (err != nil || !robot.Bound || robot.Client.Sent) {
 		return device.NewClient(text(body.UUID))
 	}
@@ -237,8 +237,8 @@ func (s *Service) base(host string) (string, error) {
 	return "http://" + net.JoinHostPort(name, port), nil
 }
 
-// told is what of the body is of use.
-type told struct {
+// reported are the fields of the body that are used.
+type reported struct {
 	MAC         string `json:"mac_address"`
 	UUID        any    `json:"uuid"`
 	Language    string `json:"language"`
@@ -252,7 +252,7 @@ type told struct {
 	} `json:"board"`
 }
 
-// text is a value that is of use where it is a string; any other spoils nothing.
+// text is a value if it is a string; any other is ignored.
 func text(v any) string {
 	s, _ := v.(string)
 	return s
@@ -260,10 +260,10 @@ func text(v any) string {
 
 // parseBody reads what it can: an SSID with a quote in it makes the whole body
 // invalid, and such a robot must have its answer all the same.
-func parseBody(text []byte) told {
-	var t told
+func parseBody(text []byte) reported {
+	var t reported
 	if json.Unmarshal(text, &t) != nil {
-		return told{}
+		return reported{}
 	}
 	return t
 }

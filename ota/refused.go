@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Refusal is a check-in that was answered with an error: to its owner the robot
-// has never been here, unless he is told.
+// Refusal is a check-in that was answered with an error. The robot is in no list,
+// so its owner learns of it only here and in the log.
 type Refusal struct {
 	At      time.Time `json:"at"` // the latest
 	Address string    `json:"address"`
@@ -18,8 +18,8 @@ type Refusal struct {
 	Count   int       `json:"count"` // of that address and for that reason
 }
 
-// mostRefused are remembered, and refusedEvery is how often one that comes again
-// is told of in the log.
+// mostRefused are kept, and a refusal that repeats is logged once per
+// refusedEvery.
 const (
 	mostRefused  = 10
 	refusedEvery = time.Minute
@@ -27,18 +27,18 @@ const (
 
 // refusals are the latest. The zero value has none.
 type refusals struct {
-	mu   sync.Mutex
-	list []remembered // newest first
-	told ration       // of the log's lines
+	mu    sync.Mutex
+	list  []remembered // newest first
+	lines ration       // of the log
 }
 
 type remembered struct {
 	Refusal
-	told time.Time
+	logged time.Time
 }
 
-// note remembers a refusal, and reports whether the log is to have it.
-func (r *refusals) note(n Refusal) (tell bool, before int) {
+// note keeps a refusal, and reports whether to log it.
+func (r *refusals) note(n Refusal) (log bool, before int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at := slices.IndexFunc(r.list, func(k remembered) bool { return k.Address == n.Address && k.Code == n.Code })
@@ -51,12 +51,12 @@ func (r *refusals) note(n Refusal) (tell bool, before int) {
 	}
 	n.Count = entry.Count + 1
 	entry.Refusal = n
-	if since := n.At.Sub(entry.told); since >= refusedEvery || since < 0 { // the clock was set back
-		entry.told = n.At
-		tell, before = r.told.take(n.At)
+	if since := n.At.Sub(entry.logged); since >= refusedEvery || since < 0 { // the clock was set back
+		entry.logged = n.At
+		log, before = r.lines.take(n.At)
 	}
 	r.list = slices.Insert(r.list, 0, entry)
-	return tell, before
+	return log, before
 }
 
 // Refused returns the check-ins that were last refused, newest first.
@@ -70,18 +70,18 @@ func (s *Service) Refused() []Refusal {
 	return list
 }
 
-// refused remembers a check-in that gets an error, and tells of it.
+// refused keeps and logs a check-in that is answered with an error.
 func (s *Service) refused(err error, address, device string, now time.Time) {
 	n := Refusal{At: now, Address: address, Device: clip(device), Code: "failed", Reason: err.Error()}
 	var f *fault
 	if errors.As(err, &f) {
 		n.Code = f.code
 	}
-	tell, before := s.refusals.note(n)
+	log, before := s.refusals.note(n)
 	if before > 0 {
-		s.o.Log.Warn("more check-ins were refused than are told of", "count", before)
+		s.o.Log.Warn("more check-ins were refused than are logged", "count", before)
 	}
-	if tell {
+	if log {
 		s.o.Log.Warn("a check-in was refused", "address", n.Address, "name", n.Device, "err", n.Reason)
 	}
 }

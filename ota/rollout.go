@@ -74,7 +74,7 @@ func badRollout(format string, values ...any) error {
 }
 
 // reaches says why an image is not for a robot now, or nothing. It leaves out
-// what the robot itself has told, and what became of earlier offers.
+// what the robot itself has reported, and what became of earlier offers.
 func (r Rollout) reaches(sha string, robot device.ID, board string, at time.Time) string {
 	switch {
 	case len(r.Boards) > 0 && !slices.Contains(r.Boards, board):

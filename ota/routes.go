@@ -34,7 +34,7 @@ func (s *Service) Routes(r gin.IRouter) {
 	for path, download := range map[string]func(http.ResponseWriter, *http.Request, string, string) error{downloads: f.download, assetFiles: f.downloadAsset} {
 		handle := func(c *gin.Context) {
 			err := download(c.Writer, c.Request, c.Param("name"), c.Query("r"))
-			if err != nil && c.Request.Context().Err() == nil { // a robot that has gone while it waited is nobody's failure
+			if err != nil && c.Request.Context().Err() == nil { // a robot that left while it waited is no failure
 				_ = c.Error(err)
 			}
 		}

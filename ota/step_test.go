@@ -165,23 +165,23 @@ func TestHours(t *testing.T) {
 	}
 }
 
-// shelfOf makes records of "version" or "version force", declared for board b.
-func shelfOf(versions ...string) []Record {
-	var shelf []Record
+// recordsOf makes records of "version" or "version force", declared for board b.
+func recordsOf(versions ...string) []Record {
+	var images []Record
 	for _, text := range versions {
 		version, force, _ := strings.Cut(text, " ")
-		shelf = append(shelf, Record{
+		images = append(images, Record{
 			Image:   Image{SHA256: "sha-" + version, Version: version, ELF: "elf-" + version, Boards: []string{"b"}, Chip: "esp32s3", Length: 1000, Size: 1000},
 			Rollout: Rollout{Percent: 100, Auto: true, Force: force != ""},
 		})
 	}
-	slices.SortFunc(shelf, newestFirst)
-	return shelf
+	slices.SortFunc(images, newestFirst)
+	return images
 }
 
 // story plays the boots of one robot, in words: a version is a check-in with
 // it; "got V" is a download to its end; the answer is the offer, and events.
-func story(shelf []Record, boots ...string) []string {
+func story(images []Record, boots ...string) []string {
 	var u Unit
 	var told []string
 	for n, boot := range boots {
@@ -192,7 +192,7 @@ func story(shelf []Record, boots ...string) []string {
 			continue
 		}
 		before := fmt.Sprint(u)
-		next, v := step(u, sighting{robot: "a0b1c2d3e4f5", board: "b", version: boot, elf: "elf-" + boot, at: time.Unix(int64(n), 0)}, shelf)
+		next, v := step(u, sighting{robot: "a0b1c2d3e4f5", board: "b", version: boot, elf: "elf-" + boot, at: time.Unix(int64(n), 0)}, images)
 		if fmt.Sprint(u) != before {
 			panic("step changed the unit that it was given")
 		}
@@ -215,45 +215,45 @@ func story(shelf []Record, boots ...string) []string {
 // TestStep are robots' lives, check-in by check-in.
 func TestStep(t *testing.T) {
 	for _, c := range []struct {
-		name  string
-		shelf []Record
-		boots []string
-		want  []string
+		name   string
+		images []Record
+		boots  []string
+		want   []string
 	}{
 		{"all goes well: the first answer confirms what runs, the next offers, and the one after that confirms again",
-			shelfOf("1.3"), []string{"1.2", "1.2", "got 1.3", "1.3", "1.3"},
+			recordsOf("1.3"), []string{"1.2", "1.2", "got 1.3", "1.3", "1.3"},
 			[]string{"", "offered 1.3", "installed", ""}},
 		{"each image is confirmed before another is offered",
-			shelfOf("1.4", "1.3"), []string{"1.2", "1.2", "1.4", "1.4"},
+			recordsOf("1.4", "1.3"), []string{"1.2", "1.2", "1.4", "1.4"},
 			[]string{"", "offered 1.4", "installed", ""}},
 		{"it never manages to download",
-			shelfOf("1.3"), []string{"1.2", "1.2", "1.2", "1.2", "1.2", "1.2"},
+			recordsOf("1.3"), []string{"1.2", "1.2", "1.2", "1.2", "1.2", "1.2"},
 			[]string{"", "offered 1.3", "offered 1.3", "offered 1.3", "failed", ""}},
 		{"it rolls back each time",
-			shelfOf("1.3"), []string{"1.2", "1.2", "got 1.3", "1.2", "got 1.3", "1.2", "got 1.3", "1.2", "1.2"},
+			recordsOf("1.3"), []string{"1.2", "1.2", "got 1.3", "1.2", "got 1.3", "1.2", "got 1.3", "1.2", "1.2"},
 			[]string{"", "offered 1.3", "rolled_back offered 1.3", "rolled_back offered 1.3", "rolled_back failed", ""}},
 		{"it crashes after its check-in, before that confirmed it",
-			shelfOf("1.3"), []string{"1.2", "1.2", "1.3", "1.2", "1.2", "1.3", "1.2", "1.2", "1.3", "1.2", "1.2"},
+			recordsOf("1.3"), []string{"1.2", "1.2", "1.3", "1.2", "1.2", "1.3", "1.2", "1.2", "1.3", "1.2", "1.2"},
 			[]string{"", "offered 1.3", "installed", "rolled_back", "offered 1.3", "installed", "rolled_back", "offered 1.3", "installed", "rolled_back failed", ""}},
 		{"it rolls back once, and then stays",
-			shelfOf("1.3"), []string{"1.2", "1.2", "got 1.3", "1.2", "got 1.3", "1.3", "1.3"},
+			recordsOf("1.3"), []string{"1.2", "1.2", "got 1.3", "1.2", "got 1.3", "1.3", "1.3"},
 			[]string{"", "offered 1.3", "rolled_back offered 1.3", "installed", ""}},
-		{"nothing is newer", shelfOf("1.2", "1.1"), []string{"1.2", "1.2", "1.3", "1.3"}, []string{"", "", "", ""}},
+		{"nothing is newer", recordsOf("1.2", "1.1"), []string{"1.2", "1.2", "1.3", "1.3"}, []string{"", "", "", ""}},
 		{"force is sent once, and only where the version alone would not do",
-			shelfOf("1.1 force"), []string{"1.2", "1.2", "1.1", "1.1", "1.1"},
+			recordsOf("1.1 force"), []string{"1.2", "1.2", "1.1", "1.1", "1.1"},
 			[]string{"", "offered 1.1 force", "installed", "", ""}},
 		{"force that leads nowhere is not sent again",
-			shelfOf("1.1 force"), []string{"1.2", "1.2", "1.2", "1.2"},
+			recordsOf("1.1 force"), []string{"1.2", "1.2", "1.2", "1.2"},
 			[]string{"", "offered 1.1 force", "failed", ""}},
 		{"force of what is newer is an offer like any other",
-			shelfOf("1.3 force"), []string{"1.2", "1.2", "1.2", "1.3"},
+			recordsOf("1.3 force"), []string{"1.2", "1.2", "1.2", "1.3"},
 			[]string{"", "offered 1.3", "offered 1.3", "installed"}},
 		{"an older one that is forced over a newer one speaks not against that",
-			shelfOf("1.3", "1.1 force"), []string{"1.2", "1.2", "1.3", "1.3", "1.1", "1.1"},
+			recordsOf("1.3", "1.1 force"), []string{"1.2", "1.2", "1.3", "1.3", "1.1", "1.1"},
 			[]string{"", "offered 1.3", "installed", "offered 1.1 force", "installed", ""}},
-		{"a cable brought something newer still", shelfOf("1.3"), []string{"1.2", "1.2", "1.4", "1.4", "1.4", "1.4"}, []string{"", "offered 1.3", "", "", "", ""}},
+		{"a cable brought something newer still", recordsOf("1.3"), []string{"1.2", "1.2", "1.4", "1.4", "1.4", "1.4"}, []string{"", "offered 1.3", "", "", "", ""}},
 	} {
-		if got := story(c.shelf, c.boots...); !slices.Equal(got, c.want) {
+		if got := story(c.images, c.boots...); !slices.Equal(got, c.want) {
 			t.Errorf("%s:\n got %q\nwant %q", c.name, got, c.want)
 		}
 	}
@@ -262,11 +262,11 @@ func TestStep(t *testing.T) {
 // TestWhatItsOwnerChose stays on a robot, until there is something newer than
 // that choice.
 func TestWhatItsOwnerChose(t *testing.T) {
-	shelf := shelfOf("1.3", "1.1")
+	images := recordsOf("1.3", "1.1")
 	u := Unit{Wanted: "sha-1.1", Trials: map[string]Trial{"sha-1.3": {Stage: Installed}, "sha-1.1": {Chosen: true, Offered: time.Unix(100, 0)}}}
 	boot := func(version string) verdict {
 		var v verdict
-		u, v = step(u, sighting{robot: "a0b1c2d3e4f5", board: "b", version: version, elf: "elf-" + version, at: time.Unix(200, 0)}, shelf)
+		u, v = step(u, sighting{robot: "a0b1c2d3e4f5", board: "b", version: version, elf: "elf-" + version, at: time.Unix(200, 0)}, images)
 		return v
 	}
 	for range 3 { // it was installed by the robot's own tool
@@ -274,9 +274,9 @@ func TestWhatItsOwnerChose(t *testing.T) {
 			t.Errorf("%+v, wanted %q", v, u.Wanted)
 		}
 	}
-	later := shelfOf("1.4")[0]
+	later := recordsOf("1.4")[0]
 	later.Added = time.Unix(300, 0)
-	shelf = append([]Record{later}, shelf...)
+	images = append([]Record{later}, images...)
 	if v := boot("1.1"); v.offer == nil || v.offer.Version != "1.4" {
 		t.Errorf("what came later is not offered: %+v", v)
 	}
@@ -285,12 +285,12 @@ func TestWhatItsOwnerChose(t *testing.T) {
 // TestAnELFFileThatNeverChanges: a build that does not fill it in is known by
 // its version.
 func TestAnELFFileThatNeverChanges(t *testing.T) {
-	shelf := shelfOf("1.3")
+	images := recordsOf("1.3")
 	var u Unit
 	var told []string
 	for _, version := range []string{"1.2", "1.2", "1.3", "1.3"} {
 		var v verdict
-		u, v = step(u, sighting{robot: "a0b1c2d3e4f5", board: "b", version: version, elf: "the same"}, shelf)
+		u, v = step(u, sighting{robot: "a0b1c2d3e4f5", board: "b", version: version, elf: "the same"}, images)
 		for _, e := range v.events {
 			told = append(told, event.Kind(e))
 		}
@@ -303,8 +303,8 @@ func TestAnELFFileThatNeverChanges(t *testing.T) {
 // TestWhoIsRefused: each reason, from a robot that would be offered the image.
 func TestWhoIsRefused(t *testing.T) {
 	good := func() (Unit, Record, sighting) {
-		r := shelfOf("1.3")[0]
-		return Unit{Told: true, Chip: 9, Revision: 2, Slot: 4000}, r,
+		r := recordsOf("1.3")[0]
+		return Unit{Reported: true, Chip: 9, Revision: 2, Slot: 4000}, r,
 			sighting{robot: "a0b1c2d3e4f5", board: "b", version: "1.2", elf: "elf-1.2", at: time.Unix(0, 0)}
 	}
 	for _, c := range []struct {
@@ -346,13 +346,13 @@ func TestWhoIsRefused(t *testing.T) {
 // confirms what it runs.
 func TestNoRobotIsFlashedForEver(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		shelf := shelfOf("1.3", "1.2.1 force", "1.1 force")
+		images := recordsOf("1.3", "1.2.1 force", "1.1 force")
 		var u Unit
 		offers, forces, last := map[string]int{}, map[string]int{}, ""
 		installs := map[string]int{}
 		for n := range 60 {
 			boot := rapid.SampledFrom([]string{"1.2", "1.3", "1.2.1", "1.1", "1.4"}).Draw(t, "boot")
-			next, v := step(u, sighting{robot: "a0b1c2d3e4f5", board: "b", version: boot, elf: "elf-" + boot, at: time.Unix(int64(n), 0)}, shelf)
+			next, v := step(u, sighting{robot: "a0b1c2d3e4f5", board: "b", version: boot, elf: "elf-" + boot, at: time.Unix(int64(n), 0)}, images)
 			u = next
 			for _, e := range v.events {
 				if i, is := e.(event.FirmwareInstalled); is {

@@ -50,9 +50,9 @@ type Unit struct {
 	// rolls back one that restarts before.
 	Confirmed string `json:"confirmed"`
 
-	// What it told of itself when its body could last be read.
+	// What it reported when its body could last be read.
 
-	Told     bool          `json:"told"`
+	Reported bool          `json:"told"`
 	Chip     espimage.Chip `json:"chip"`
 	Revision int           `json:"revision"`
 	Slot     int64         `json:"slot"`             // bytes of its smallest partition for updates; 0 is not known
@@ -65,7 +65,7 @@ type Unit struct {
 
 // target is the robot as an image sees it.
 func (u Unit) target() espimage.Target {
-	if !u.Told {
+	if !u.Reported {
 		return espimage.Target{Chip: espimage.NoChip, Revision: -1}
 	}
 	return espimage.Target{Chip: u.Chip, Revision: u.Revision, Slot: u.Slot}
@@ -81,10 +81,10 @@ type sighting struct {
 	at      time.Time
 }
 
-// running names what a robot runs, as closely as it told.
+// running names what a robot runs, as closely as it reported.
 func (s sighting) running() string { return s.version + " " + s.elf }
 
-// noELF is in images whose build did not fill it in.
+// noELF is in an image if its build did not fill in the hash.
 const noELF = "0000000000000000000000000000000000000000000000000000000000000000"
 
 // runs reports whether a robot runs an image. Two builds may have one version,
@@ -106,20 +106,20 @@ type verdict struct {
 
 // step is what a check-in means to one robot, given the images there are, the
 // newest first. It is pure: the unit it is given stays as it was.
-func step(u Unit, s sighting, shelf []Record) (Unit, verdict) {
+func step(u Unit, s sighting, images []Record) (Unit, verdict) {
 	u.Trials = maps.Clone(u.Trials)
 	u.Board, u.Version = s.board, s.version
 	if s.facts != nil {
-		u.Told, u.Chip, u.Revision, u.Slot, u.Fixed, u.Assets = true, s.facts.chip, s.facts.revision, s.facts.slot, s.facts.fixed, s.facts.assets
+		u.Reported, u.Chip, u.Revision, u.Slot, u.Fixed, u.Assets = true, s.facts.chip, s.facts.revision, s.facts.slot, s.facts.fixed, s.facts.assets
 	}
 	var v verdict
-	chosen := u.chosen(s, shelf)
-	u.judge(s, shelf, !chosen.IsZero(), &v)
+	chosen := u.chosen(s, images)
+	u.judge(s, images, !chosen.IsZero(), &v)
 	if u.Confirmed != s.running() {
 		u.Confirmed = s.running()
 		return u, v
 	}
-	for _, r := range shelf {
+	for _, r := range images {
 		if u.Wanted != r.SHA256 && r.Added.Before(chosen) {
 			continue // or what its owner chose would be undone at its next boot
 		}
@@ -133,8 +133,8 @@ func step(u Unit, s sighting, shelf []Record) (Unit, verdict) {
 
 // chosen is when the owner chose what the robot runs, and zero where it was
 // not chosen for this robot.
-func (u Unit) chosen(s sighting, shelf []Record) (at time.Time) {
-	for _, r := range shelf {
+func (u Unit) chosen(s sighting, images []Record) (at time.Time) {
+	for _, r := range images {
 		if t := u.Trials[r.SHA256]; t.Chosen && s.runs(r.Image) {
 			at = t.Offered
 		}
@@ -144,8 +144,8 @@ func (u Unit) chosen(s sighting, shelf []Record) (at time.Time) {
 
 // judge says of each image that was offered what has become of it. What a robot
 // runs may be older than it was because its owner chose that.
-func (u *Unit) judge(s sighting, shelf []Record, chosen bool, v *verdict) {
-	for _, r := range shelf {
+func (u *Unit) judge(s sighting, images []Record, chosen bool, v *verdict) {
+	for _, r := range images {
 		t, tried := u.Trials[r.SHA256]
 		if !tried {
 			continue

@@ -94,13 +94,13 @@ func receive(file *os.File, body io.Reader, u Upload, now time.Time) (Image, err
 	return image, image.check()
 }
 
-// uploadFault tells a sender that broke off from a disk that is full.
+// uploadFault distinguishes a sender that broke off from a full disk.
 func uploadFault(err error) error {
 	var tooLarge *http.MaxBytesError
-	var told *fault
+	var known *fault
 	switch {
-	case errors.As(err, &told):
-		return told
+	case errors.As(err, &known):
+		return known
 	case errors.As(err, &tooLarge):
 		return err
 	case errors.Is(err, os.ErrDeadlineExceeded):

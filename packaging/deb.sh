@@ -105,7 +105,7 @@ pack() {
 	sed -i "s/@VERSION@/$version/; s/@ARCH@/$arch/; s/@SIZE@/$size/" "$stage/DEBIAN/control"
 	echo "$upstream" >>"$stage/DEBIAN/control"
 	find "$stage" -newermt "@$SOURCE_DATE_EPOCH" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
-	dpkg-deb --root-owner-group -Zxz --build "$stage" "$out/$1_${version}_$arch.deb" >/dev/null
+	dpkg-deb --root-owner-group -Zxz -z"${PERCH_XZ:-6}" --build "$stage" "$out/$1_${version}_$arch.deb" >/dev/null
 	echo "$out/$1_${version}_$arch.deb"
 }
 

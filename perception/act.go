@@ -9,7 +9,7 @@ type Act interface{ act() }
 // Say has a text spoken.
 type Say struct {
 	Text     string
-	Greeting bool // it greets a face, and is of no use once that has left
+	Greeting bool // it greets a face, and is dropped if that face has left
 }
 
 // Abort makes the robot quiet.
@@ -21,7 +21,7 @@ type TurnHead struct {
 	Pitch    *int
 	Speed    int // 100-1000
 	Priority Priority
-	Hold     time.Duration // nobody of a lower or the same priority turns it back for so long
+	Hold     time.Duration // no lower or equal priority moves it for that long
 }
 
 // Lights sets the whole ring, each colour 0-168. All 0 is off.
@@ -50,9 +50,9 @@ type Priority int
 
 // Priorities, the lowest first.
 const (
-	Idly     Priority = iota + 1 // out of boredom
-	ToASound                     // somebody or something is there
-	ToACall                      // somebody has called it by its wake word
+	Idly     Priority = iota + 1 // looking around
+	ToASound                     // a sound came from a side
+	ToACall                      // its wake word came from a side
 	AsTold                       // a rule of its owner's
 	InATalk                      // its brain is moving it, or a client of a door
 )
@@ -60,11 +60,10 @@ const (
 // head owns where a robot's head turns.
 type head struct {
 	by    Priority
-	until time.Time // nobody else turns it before
+	until time.Time // no other turns it before
 }
 
-// grant tells whether a turn may be made, and gives the head to whoever makes
-// it.
+// grant reports whether a turn may be made, and if so gives it the head.
 func (h *head) grant(now time.Time, by Priority, hold time.Duration) bool {
 	if now.Before(h.until) && by <= h.by {
 		return false

@@ -7,23 +7,22 @@ import (
 )
 
 // behaviour is one way of reacting, for one robot. It reads no clock and does
-// nothing itself: it is told of everything that happens, in order, and says
-// what is to be done.
+// nothing itself: it receives every event, in order, and returns the acts to
+// carry out.
 type behaviour interface {
 	// name is its key in the configuration.
 	name() string
-	// step is told what has happened, or that its time has come.
+	// step receives an event, or the time that due asked for.
 	step(m moment) []Act
-	// due is when it wants to be told that its time has come; the zero time is
-	// never.
+	// due is when step is to be called without an event; the zero time is never.
 	due() time.Time
 }
 
 // moment is something that happens to a robot, and what is known then.
 type moment struct {
 	now   time.Time
-	local time.Time   // the same, by the house's clock
-	event event.Event // nil where only time has passed
+	local time.Time   // the same, in the owner's time zone
+	event event.Event // nil if only time has passed
 	state State       // as it is at now, with the event in it
 
 	greeted time.Time // a face was last greeted
@@ -37,19 +36,18 @@ func (m moment) perceived() string {
 	return p.Name
 }
 
-// free tells whether nobody has been talked with for so long, and the robot
-// says nothing by itself either.
+// free reports whether the robot has talked with no person for that long, and
+// does not speak now.
 func (m moment) free(after time.Duration) bool {
 	return !m.state.talk.turn && !m.state.talking(m.now, after)
 }
 
-// passed tells whether so long has gone by since something, which may never
-// have been.
+// passed reports whether d has passed since a time. It is true for the zero time.
 func (m moment) passed(since time.Time, d time.Duration) bool {
 	return since.IsZero() || m.now.Sub(since) >= d
 }
 
-// behaviours are those that are switched on. What is first is asked first.
+// behaviours are those that are enabled, in the order in which they are asked.
 func behaviours(t Tuning) []behaviour {
 	var on []behaviour
 	add := func(b behaviour, wanted bool) {

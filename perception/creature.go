@@ -8,11 +8,11 @@ import (
 	"perch/event"
 )
 
-// creature is one robot as its behaviours see it: what is known of it, who
-// turns its head, and what was last done. Like them it reads no clock.
+// creature is one robot as its behaviours see it: its state, the owner of its
+// head, and its last acts. It reads no clock either.
 type creature struct {
 	tuning     Tuning
-	house      *time.Location
+	zone       *time.Location
 	behaviours []behaviour
 	state      State
 	head       head
@@ -24,33 +24,34 @@ type creature struct {
 type deed struct {
 	by  string
 	act Act
-	// patient is what its owner has ordered: it may wait for what comes before.
+	// patient acts are ordered by the owner's rules and may wait for earlier ones.
 	patient bool
 }
 
 func newCreature(o Options) *creature {
-	return &creature{tuning: o.Tuning, house: o.House, behaviours: append(behaviours(o.Tuning), ruled(o.Rules)...)}
+	return &creature{tuning: o.Tuning, zone: o.Zone, behaviours: append(behaviours(o.Tuning), ruled(o.Rules)...)}
 }
 
-// talkHolds is how long the head is its brain's after that has moved it, or
-// whoever else has.
+// talkHolds is how long the head belongs to the brain or the client that moved
+// it.
 const talkHolds = 10 * time.Second
 
-// movesHead reports whether a tool moves the head: one that only tells where it
-// is does not.
+// movesHead reports whether a tool moves the head. A tool that only reads the
+// head's angles does not.
 func movesHead(tool string) bool {
 	words := strings.FieldsFunc(tool, func(r rune) bool { return r == '.' || r == '_' || r == '-' })
 	return strings.Contains(tool, "head") && !slices.Contains(words, "get")
 }
 
-// movedAt gives the head to whoever moved it then; the zero time is nobody.
+// movedAt gives the head to the client that moved it then. The zero time means
+// that no client did.
 func (c *creature) movedAt(now, at time.Time) {
 	if until := at.Add(talkHolds); !at.IsZero() && now.Before(until) {
 		c.head = head{InATalk, until}
 	}
 }
 
-// take is told what has happened, and says what is to be done.
+// take receives an event and returns the acts that follow from it.
 func (c *creature) take(e event.Envelope) []deed {
 	c.state = follow(c.state, e)
 	if t, ok := e.Event.(event.ToolStatus); ok && t.Status == event.ToolRunning && movesHead(t.Name) {
@@ -59,11 +60,11 @@ func (c *creature) take(e event.Envelope) []deed {
 	return c.step(e.At, e.Event)
 }
 
-// tick says what is to be done because time has passed.
+// tick returns the acts that are due.
 func (c *creature) tick(now time.Time) []deed { return c.step(now, nil) }
 
 func (c *creature) step(now time.Time, e event.Event) (deeds []deed) {
-	m := moment{now: now, local: now.In(c.house), event: e, state: c.state.At(now)}
+	m := moment{now: now, local: now.In(c.zone), event: e, state: c.state.At(now)}
 	m.quiet = c.tuning.Quiet.Hours.Contains(m.local)
 	for _, b := range c.behaviours {
 		if due := b.due(); e == nil && (due.IsZero() || now.Before(due)) {
@@ -84,14 +85,14 @@ func (c *creature) step(now time.Time, e event.Event) (deeds []deed) {
 	return deeds
 }
 
-// may tells whether an act is to be done, and notes it. A robot whose channel
-// is closed cannot be reached, and what is of this moment must not wait.
+// may reports whether to carry out an act, and notes it. A robot with a closed
+// channel cannot be reached, and an act that is meant for now must not wait.
 func (c *creature) may(m moment, a Act) bool {
 	if m.quiet && silences(a) {
 		return false
 	}
 	switch a.(type) {
-	case Tell, Notify:
+	case Publish, Notify:
 		return true
 	}
 	if !m.state.Online {
@@ -110,7 +111,7 @@ func (c *creature) may(m moment, a Act) bool {
 	return true
 }
 
-// due is when time must be told to it, and the zero time for never.
+// due is when tick must be called; the zero time is never.
 func (c *creature) due() (due time.Time) {
 	for _, b := range c.behaviours {
 		if at := b.due(); !at.IsZero() && (due.IsZero() || at.Before(due)) {

@@ -3,7 +3,7 @@ package perception
 import "time"
 
 // danceReflector has the robot say something after a dance. The firmware
-// tells of a dance by its events, by its state, or by both.
+// reports a dance by its events, by its state, or by both.
 type danceReflector struct {
 	DanceTuning
 	never

@@ -6,7 +6,7 @@ import (
 	"perch/event"
 )
 
-// faceLostAborter breaks a greeting off whose face has left and does not come
+// faceLostAborter stops a greeting if its face has left and does not come
 // back. What a person has begun to talk about is not its to end.
 type faceLostAborter struct {
 	FaceLostTuning

@@ -3,7 +3,7 @@ package perception
 import "time"
 
 // idleGazer has a robot look around that senses, but has nothing to do. One
-// whose firmware does that by itself is left to it.
+// that looks around by itself is left alone.
 type idleGazer struct {
 	GazeTuning
 	next time.Time

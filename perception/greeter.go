@@ -10,7 +10,7 @@ import (
 // mostGreeted bounds the people that are remembered as greeted.
 const mostGreeted = 64
 
-// greeter greets whoever comes before the robot: at once, and again, with the
+// greeter greets a face that comes: at once, and again, with the
 // name, when it becomes known. Who stays is not greeted again.
 type greeter struct {
 	GreeterTuning
@@ -46,7 +46,7 @@ func (g *greeter) step(m moment) []Act {
 	return []Act{Say{Text: g.Hello, Greeting: true}}
 }
 
-// meets tells whether a face without a name is to be greeted. Where the
+// meets reports whether to greet a face without a name. Where the
 // microphone was opened just before, somebody has come to talk, and is not to
 // be talked over.
 func (g *greeter) meets(m moment) bool {
@@ -59,7 +59,7 @@ func (g *greeter) meets(m moment) bool {
 func (g *greeter) person(m moment) []Act {
 	face := m.state.Face
 	if face.Identity == "" || !face.Identified.Equal(m.now) {
-		return nil // it names nobody
+		return nil // it has no name in it
 	}
 	before := g.known[face.Identity]
 	now := before

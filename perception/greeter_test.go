@@ -60,7 +60,7 @@ func TestGreeter(t *testing.T) {
 }
 
 func TestGreeterForgetsTheOldest(t *testing.T) {
-	c := newCreature(Options{Tuning: DefaultTuning(), House: time.UTC})
+	c := newCreature(Options{Tuning: DefaultTuning(), Zone: time.UTC})
 	g := c.behaviours[0].(*greeter)
 	for i := range 3 * mostGreeted {
 		c.take(event.Envelope{At: noon.Add(time.Duration(i) * time.Second), Robot: chan1, Event: happening(t, fmt.Sprintf("known N%d", i))})

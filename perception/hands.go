@@ -14,12 +14,12 @@ import (
 
 // Bounds of what waits to be done.
 const (
-	inTime     = 2 * time.Second  // what has waited longer is of another moment
+	inTime     = 2 * time.Second  // an act that has waited longer is stale
 	inPatience = time.Minute      // for what an owner has ordered
 	mostActing = 15 * time.Second // one act
 )
 
-// hands do what behaviours want.
+// hands carry out the acts of behaviours.
 type hands struct {
 	robots  robots
 	outside outside
@@ -28,10 +28,10 @@ type hands struct {
 
 	lanes   device.Lanes
 	mu      sync.Mutex
-	failing map[failure]bool // told already
+	failing map[failure]bool // logged already
 }
 
-// failure is one way of failing, told once until it works again.
+// failure is one way of failing. It is logged once until it works again.
 type failure struct {
 	robot device.ID
 	by    string
@@ -53,26 +53,26 @@ func newHands(r robots, o Options) *hands {
 	return &hands{robots: r, outside: o.Outside, bus: o.Bus, log: o.Log, failing: map[failure]bool{}}
 }
 
-// do has acts done, and drops those for which there is no room.
+// do queues acts, and drops those that do not fit.
 func (h *hands) do(ctx context.Context, id device.ID, now time.Time, deeds []deed) {
 	for _, d := range deeds {
 		if !h.lanes.Add(ctx, id, device.Job{Do: func(ctx context.Context) { h.work(ctx, id, job{d, now}) }}) {
-			h.tell(failure{id, d.by}, fmt.Errorf("%d acts wait already", device.MostJobs))
+			h.logOnce(failure{id, d.by}, fmt.Errorf("%d acts wait already", device.MostJobs))
 		}
 	}
 }
 
-// work does one thing, unless it has waited too long.
+// work carries out one act, unless it has waited too long.
 func (h *hands) work(ctx context.Context, id device.ID, j job) {
 	var err error
 	if time.Since(j.at) <= j.limit() {
 		err = h.carry(ctx, id, j)
 	}
-	h.tell(failure{id, j.by}, err)
+	h.logOnce(failure{id, j.by}, err)
 }
 
-// tell logs what fails once, until it works again.
-func (h *hands) tell(f failure, err error) {
+// logOnce logs a failure once, until the act works again.
+func (h *hands) logOnce(f failure, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err != nil && !h.failing[f] {
@@ -85,10 +85,10 @@ func (h *hands) tell(f failure, err error) {
 	h.failing[f] = true
 }
 
-// wait returns when all is done.
+// wait returns when all acts are done.
 func (h *hands) wait() { h.lanes.Wait() }
 
-// Tools of the firmwares that acts are done with.
+// Tools of the firmwares that acts use.
 const (
 	headTool  = "self.robot.set_head_angles"
 	lightTool = "self.robot.set_led_color"
@@ -96,7 +96,7 @@ const (
 	stateTool = "self.robot.set_state"
 )
 
-// carry does one thing.
+// carry carries out one act.
 func (h *hands) carry(ctx context.Context, id device.ID, j job) error {
 	ctx, cancel := context.WithTimeout(ctx, mostActing)
 	defer cancel()
@@ -126,27 +126,27 @@ func (h *hands) carry(ctx context.Context, id device.ID, j job) error {
 	return h.elsewhere(ctx, id, j.act)
 }
 
-// turn turns the head and publishes that.
+// turn turns the head and publishes the turn.
 func (h *hands) turn(ctx context.Context, id device.ID, by string, a TurnHead) error {
 	arguments := map[string]any{"yaw": a.Yaw, "speed": a.Speed}
-	told := map[string]any{"yaw": a.Yaw, "by": by}
+	data := map[string]any{"yaw": a.Yaw, "by": by}
 	if a.Pitch != nil {
-		arguments["pitch"], told["pitch"] = *a.Pitch, *a.Pitch
+		arguments["pitch"], data["pitch"] = *a.Pitch, *a.Pitch
 	}
 	turned, err := h.call(ctx, id, headTool, arguments)
 	if err != nil || !turned {
 		return err
 	}
-	data, err := json.Marshal(told)
+	text, err := json.Marshal(data)
 	if err != nil {
 		panic(err) // a map of numbers and a name
 	}
-	h.bus.Publish(id, "", event.Perceived{Name: headTurn, Data: data})
+	h.bus.Publish(id, "", event.Perceived{Name: headTurn, Data: text})
 	return nil
 }
 
-// call runs one of the robot's tools as that robot wants its arguments. A
-// robot that has no such tool is left alone.
+// call runs one of the robot's tools, with the arguments in that robot's form. If
+// the robot has no such tool, called is false.
 func (h *hands) call(ctx context.Context, id device.ID, name string, arguments map[string]any) (called bool, err error) {
 	tool, there := device.FindTool(h.robots.Tools(id), name)
 	if !there {

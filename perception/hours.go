@@ -17,7 +17,7 @@ type Hours struct {
 }
 
 // UnmarshalText reads what ParseHours reads. It keeps why it could not, for
-// Tuning.Check and CheckRules to tell with the key.
+// Tuning.Check and CheckRules to report with the key.
 func (h *Hours) UnmarshalText(text []byte) error {
 	read, err := ParseHours(string(text))
 	*h = read
@@ -56,7 +56,7 @@ func ofDay(t time.Time) time.Duration {
 	return time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute + time.Duration(t.Second())*time.Second
 }
 
-// Contains tells whether a time of the house's own zone is within.
+// Contains reports whether a time, in the owner's zone, is within.
 func (h Hours) Contains(local time.Time) bool {
 	now := ofDay(local)
 	if h.From <= h.To {

@@ -1,13 +1,12 @@
 // Package perception is what robots sense: checked, stamped, remembered, and
 // reacted to.
 //
-//	robot, program, broker -> Intake -> bus -> Board       what is known of each robot
-//	                                       \-> Behaviours  what is done about it -> robots
+//	robot, program, broker -> Intake -> bus -> States      the state of each robot
+//	                                       \-> Behaviours  acts -> robots
 //
-// An [Intake] is the only way in for what others say. [Fold] makes of a
-// robot's events what is known of it, and a [Board] holds and keeps that.
-// [Behaviours] react. What they know of time they are told, so that a whole
-// day of a robot is a table in a test.
+// Every perception enters through an [Intake]. [Fold] turns a robot's events into
+// its state, and [States] owns and stores the states. [Behaviours] react. They
+// read no clock, so that a whole day of a robot is a table in a test.
 package perception
 
 import (
@@ -53,20 +52,20 @@ const (
 	headTurn       = "head_turn" // ours: a behaviour has turned the head
 )
 
-// oneFace is how long a face seen by the camera and the talk that the same
-// face has opened are one face: the channel must open in between.
+// oneFace is how long a face from the camera and a face from the text that opens
+// a talk count as one face: the channel must open in between.
 const oneFace = 5 * time.Second
 
-// Errors of what comes in. Each is wrapped in one that says what is wrong, and
-// that has a Code and a Status for those who ask over HTTP.
+// Errors of perceptions that come in. Each is wrapped in an error with a sentence,
+// a Code and a Status for HTTP.
 var (
 	// ErrEvent is wrapped for what is not an event.
 	ErrEvent = errors.New("not an event")
-	// ErrTooMany is wrapped where a robot perceives more than it may.
+	// ErrTooMany is wrapped if a robot sends more than it may.
 	ErrTooMany = errors.New("too many events")
 )
 
-// refusal is an error as whoever sent the event may see it.
+// refusal is an error that the sender of an event may see.
 type refusal struct {
 	kind   error
 	code   string
@@ -90,10 +89,9 @@ type registry interface {
 	Trusts(id device.ID) bool
 }
 
-// Intake takes in what robots, programs and brokers say that a robot has
-// sensed. What a robot says that nobody has adopted is dropped: rules, feeds and
-// minds of the house go by what is published here. Its methods may be called from
-// any goroutine, and never wait.
+// Intake takes perceptions from robots, programs and brokers. Those of strangers
+// are dropped, because rules, feeds and the agent act on what is published here.
+// Its methods may be called from any goroutine, and never wait.
 type Intake struct {
 	bus    *event.Bus
 	robots registry
@@ -109,7 +107,7 @@ type Intake struct {
 type source struct {
 	bucket   bucket
 	face     time.Time // the last face there was
-	fromText bool      // it was told by a detected text, not by the camera's event
+	fromText bool      // it came from a detected text, not from the camera's event
 }
 
 // NewIntake returns an intake that publishes on a bus. The registry says which
@@ -192,8 +190,8 @@ func (in *Intake) take(id device.ID, session, name string, data json.RawMessage,
 	return nil
 }
 
-// admit is an error where a robot has sent too much. It is told of once, when
-// it begins.
+// admit returns an error if a robot has sent too much. The beginning is logged
+// once.
 func (in *Intake) admit(id device.ID, now time.Time) error {
 	in.mu.Lock()
 	ok, first, before := in.source(id).bucket.take(now)
@@ -203,7 +201,7 @@ func (in *Intake) admit(id device.ID, now time.Time) error {
 	}
 	in.dropped.Add(1)
 	if first {
-		in.log.Warn("a robot perceives more than can be meant; what is too much is dropped", "robot", id, "most_a_second", eventsASecond, "dropped_before", before)
+		in.log.Warn("a robot sends too many perceptions; the excess is dropped", "robot", id, "most_a_second", eventsASecond, "dropped_before", before)
 	}
 	return &refusal{ErrTooMany, "too_many_events", 429, fmt.Sprintf("more than %d events a second of one robot; send fewer", eventsASecond)}
 }
@@ -218,8 +216,8 @@ func (in *Intake) source(id device.ID) *source {
 	return s
 }
 
-// known tells whether a face is the one that the other way of telling has just
-// told.
+// known reports whether a face is the same that the camera, or the text, has just
+// reported.
 func (s *source) known(name string, now time.Time, fromText bool) bool {
 	switch name {
 	case faceLost:

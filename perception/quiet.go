@@ -2,12 +2,12 @@ package perception
 
 import "time"
 
-// sleeper puts the robot into its own sleep for the quiet hours, and out of it
-// afterwards. It does not disturb a talk, and wakes nobody whom it has not put
+// sleeper puts the robot into its own sleep for the quiet hours, and wakes it
+// afterwards. It does not disturb a talk, and wakes only a robot that it has put
 // to sleep.
 type sleeper struct {
 	QuietTuning
-	told  bool // of these quiet hours
+	begun bool // these quiet hours were handled
 	put   bool // it is asleep because of them
 	again time.Time
 }
@@ -28,15 +28,15 @@ func (s *sleeper) step(m moment) []Act {
 	}
 	switch {
 	case !m.state.Online:
-		return nil // it is told when its channel opens
-	case m.quiet && !s.told && m.free(sleepsAfter):
-		s.told, s.put = true, m.state.Mode != modeSleep
+		return nil // it is put to sleep when its channel opens
+	case m.quiet && !s.begun && m.free(sleepsAfter):
+		s.begun, s.put = true, m.state.Mode != modeSleep
 		if s.put {
 			return []Act{SetState{modeSleep}}
 		}
-	case !m.quiet && s.told:
-		wake := s.put && (m.state.Mode == modeSleep || m.state.Mode == "") // else somebody has woken it
-		s.told, s.put = false, false
+	case !m.quiet && s.begun:
+		wake := s.put && (m.state.Mode == modeSleep || m.state.Mode == "") // else it was woken otherwise
+		s.begun, s.put = false, false
 		if wake {
 			return []Act{SetState{modeIdle}}
 		}
@@ -44,11 +44,11 @@ func (s *sleeper) step(m moment) []Act {
 	return nil
 }
 
-// silences tells whether an act is left out in the quiet hours: all but what
-// makes a robot quieter, and what is not done by the robot.
+// silences reports whether an act is left out in the quiet hours. Acts that make
+// a robot quieter, and acts that the robot does not carry out, remain.
 func silences(a Act) bool {
 	switch a := a.(type) {
-	case Abort, Tell, Notify:
+	case Abort, Publish, Notify:
 		return false
 	case SetState:
 		return a.State != modeSleep

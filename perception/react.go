@@ -28,7 +28,7 @@ type robots interface {
 type Options struct {
 	Tuning Tuning
 	Rules  []Rule         // the owner's own; nil is none
-	House  *time.Location // whose clock the hours are of; nil is the machine's
+	Zone   *time.Location // time zone of the hours; nil is the machine's
 	Bus    *event.Bus
 	// Outside carries out what rules do that is not done to the robot; nil is a
 	// house that has nothing of that.
@@ -50,8 +50,8 @@ type Behaviours struct {
 // have yet to be run. They react to what is published from now on. It wraps
 // ErrTuning and ErrRule with a sentence for every key to correct.
 func NewBehaviours(o Options) (*Behaviours, error) {
-	if o.House == nil {
-		o.House = time.Local
+	if o.Zone == nil {
+		o.Zone = time.Local
 	}
 	if err := o.Tuning.Check(); err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ func (b *Behaviours) take(ctx context.Context, hands *hands, e event.Envelope) {
 	hands.do(ctx, e.Robot, e.At, c.take(e))
 }
 
-// Moves tells that somebody is about to call a robot's tool: a client of a door,
+// Moves reports that a client is about to call a robot's tool: a client of a door,
 // say. A head that it moves is theirs for a while, as it is its brain's. It may be
 // called from any goroutine, and never waits.
 func (b *Behaviours) Moves(id device.ID, tool string) {

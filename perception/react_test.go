@@ -116,7 +116,7 @@ type house struct {
 func newHouse(t *testing.T, change func(*Options)) *house {
 	t.Helper()
 	h := &house{bus: event.NewBus(), troupe: &troupe{began: time.Now(), tools: stackchan()}, log: &bytes.Buffer{}}
-	o := Options{Tuning: DefaultTuning(), House: time.UTC, Bus: h.bus, Outside: h.troupe, Log: slog.New(slog.NewTextHandler(h.log, nil))}
+	o := Options{Tuning: DefaultTuning(), Zone: time.UTC, Bus: h.bus, Outside: h.troupe, Log: slog.New(slog.NewTextHandler(h.log, nil))}
 	o.Tuning.Greeter.Hours = Hours{From: 0, To: 24 * time.Hour} // the bubble's day begins at midnight
 	if change != nil {
 		change(&o)
@@ -318,7 +318,7 @@ func TestTooMuchToDo(t *testing.T) {
 
 // TestAGapEndsATalk: its end may be among what was missed.
 func TestAGapEndsATalk(t *testing.T) {
-	b := &Behaviours{o: Options{Tuning: DefaultTuning(), House: time.UTC}, herd: map[device.ID]*creature{}}
+	b := &Behaviours{o: Options{Tuning: DefaultTuning(), Zone: time.UTC}, herd: map[device.ID]*creature{}}
 	hands := newHands(nil, b.o)
 	b.take(t.Context(), hands, envelope(noon, event.RobotOnline{}))
 	b.take(t.Context(), hands, envelope(noon, event.Heard{Text: "x"}))
@@ -333,8 +333,8 @@ func TestAGapEndsATalk(t *testing.T) {
 
 // TestSoManyRobots and no more are followed: ids are cheap.
 func TestSoManyRobots(t *testing.T) {
-	board := NewBoard(nil)
-	b := &Behaviours{o: Options{House: time.UTC}, herd: map[device.ID]*creature{}}
+	board := NewStates(nil)
+	b := &Behaviours{o: Options{Zone: time.UTC}, herd: map[device.ID]*creature{}}
 	for n := range mostRobots + 50 {
 		e := envelope(noon, event.RobotOnline{})
 		e.Robot = device.ID(fmt.Sprintf("%012x", n))
@@ -382,7 +382,7 @@ func TestAFloodLeavesRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t, func(o *Options) { o.Tuning.Gaze.On = false })
 		defer h.stop()
-		board := NewBoard(nil)
+		board := NewStates(nil)
 		var reading sync.WaitGroup
 		reading.Go(func() { board.Run(t.Context(), h.bus.ReadFrom(1)) })
 		seen := 0

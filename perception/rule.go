@@ -55,9 +55,9 @@ type (
 	}
 	// Feel has the robot wear a face.
 	Feel struct{ Emotion string }
-	// Tell publishes on a topic of the house's broker.
-	Tell struct{ Topic, Payload string }
-	// Notify tells people, by the robot and wherever they look. In the quiet
+	// Publish publishes on a topic of the MQTT broker.
+	Publish struct{ Topic, Payload string }
+	// Notify sends a notification to people. In the quiet
 	// hours it is only shown.
 	Notify struct {
 		Text   string
@@ -67,7 +67,7 @@ type (
 
 func (CallTool) act() {}
 func (Feel) act()     {}
-func (Tell) act()     {}
+func (Publish) act()  {}
 func (Notify) act()   {}
 
 // outside carries out what is not done by the robot's own tools.
@@ -85,7 +85,7 @@ func (h *hands) elsewhere(ctx context.Context, id device.ID, a Act) error {
 	switch a := a.(type) {
 	case Feel:
 		return h.outside.Feel(ctx, id, a.Emotion)
-	case Tell:
+	case Publish:
 		return h.outside.Publish(ctx, a.Topic, a.Payload)
 	case Notify:
 		return h.outside.Notify(ctx, id, a.Text, !a.Silent)
@@ -175,7 +175,7 @@ func checkAct(c *checker, key string, a Act) {
 		c.given(key+".emotion", a.Emotion)
 	case SetState:
 		c.given(key+".state", a.State)
-	case Tell:
+	case Publish:
 		c.given(key+".publish.topic", a.Topic)
 		if len(a.Topic) > mostTopic || strings.ContainsAny(a.Topic, "+#\x00") || len(a.Payload) > mostData {
 			c.fault(key+".publish", "a topic has no + and no #, at most %d bytes and %d of payload", mostTopic, mostData)
@@ -239,7 +239,7 @@ func (r *rule) step(m moment) []Act {
 	return r.Do
 }
 
-// holds tells whether an event's data is as a rule wants it.
+// holds reports whether an event's data meets a rule's condition.
 func (w When) holds(data json.RawMessage) bool {
 	if len(w.If) == 0 {
 		return true

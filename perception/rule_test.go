@@ -29,7 +29,7 @@ func TestRules(t *testing.T) {
 		"this robot":                   {Rule{When: When{Event: "x", Robot: chan1}, Do: say}, "", "0s x {}", "0s say yes"},
 		"in a talk":                    {Rule{When: when("x", nil), Do: say}, "", "0s heard x; 1s x {}; 2s ends; 3s x {}", "3s say yes"},
 		"in a talk too":                {Rule{When: when("x", nil), InTalk: true, Do: say}, "", "0s heard x; 1s x {}", "1s say yes"},
-		"in the quiet hours":           {Rule{When: when("x", nil), Do: append([]Act{Notify{Text: "n"}, Tell{"t", "p"}, TurnHead{Speed: 100}, Lights{}}, say...)}, "23:00", "0s x {}", "0s perception.Notify; 0s perception.Tell"},
+		"in the quiet hours":           {Rule{When: when("x", nil), Do: append([]Act{Notify{Text: "n"}, Publish{"t", "p"}, TurnHead{Speed: 100}, Lights{}}, say...)}, "23:00", "0s x {}", "0s perception.Notify; 0s perception.Publish"},
 		"the channel is closed":        {Rule{When: when("x", nil), Do: append([]Act{Notify{Text: "n"}}, say...)}, "", "0s offline; 1s x {}", "1s perception.Notify"},
 		"in order":                     {Rule{When: when("x", nil), Do: []Act{Lights{1, 2, 3}, Play{"chime"}, TurnHead{Yaw: 10, Speed: 100}}}, "", "0s x {}", "0s lights 1 2 3; 0s play chime; 0s turn 10"},
 		"a text":                       {Rule{When: when("x", map[string]Compare{"s": {Is: "on"}}), Do: say}, "", `0s x {"s":"off"}; 1s x {"s":"on"}; 2s x {"s":1}`, "1s say yes"},
@@ -49,7 +49,7 @@ func TestRules(t *testing.T) {
 			}
 			tuning := Tuning{}
 			nightly(&tuning)
-			creature := newCreature(Options{Tuning: tuning, House: time.UTC, Rules: []Rule{c.rule}})
+			creature := newCreature(Options{Tuning: tuning, Zone: time.UTC, Rules: []Rule{c.rule}})
 			if got := play(t, creature, c.begin, c.script); got != c.want {
 				t.Errorf("%s\n     done: %s\nshould be: %s", c.script, got, c.want)
 			}
@@ -60,7 +60,7 @@ func TestRules(t *testing.T) {
 // TestARuleHasTheHead before the behaviours do.
 func TestARuleHasTheHead(t *testing.T) {
 	rules := []Rule{{When: When{Event: "sound_event"}, Every: time.Second, Do: []Act{TurnHead{Yaw: 7, Speed: 100}}}}
-	c := newCreature(Options{Tuning: DefaultTuning(), House: time.UTC, Rules: rules})
+	c := newCreature(Options{Tuning: DefaultTuning(), Zone: time.UTC, Rules: rules})
 	if got, want := play(t, c, "", "0s sound left; 4s sound right; 20s sound right"), "0s turn -45; 0s turn 7; 20s turn 45; 20s turn 7"; got != want {
 		t.Errorf("done: %s", got)
 	}
@@ -86,7 +86,7 @@ func TestRulesAct(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t, func(o *Options) {
 			o.Rules = []Rule{{Name: "door", When: When{Event: "doorbell"}, Every: time.Second, Do: []Act{
-				Feel{"surprised"}, CallTool{stateTool, map[string]any{"state": "talk"}}, CallTool{"self.none", nil}, Tell{"door/bell", "ON"}, Notify{Text: "The bell"}, Say{Text: "The bell!"},
+				Feel{"surprised"}, CallTool{stateTool, map[string]any{"state": "talk"}}, CallTool{"self.none", nil}, Publish{"door/bell", "ON"}, Notify{Text: "The bell"}, Say{Text: "The bell!"},
 			}}}
 		})
 		defer h.stop()
@@ -122,8 +122,8 @@ func TestCheckRules(t *testing.T) {
 		"rules[1].do[0].tool: ":           func(r *Rule) { r.Do = []Act{CallTool{}} },
 		"rules[1].do[0].emotion: ":        func(r *Rule) { r.Do = []Act{Feel{}} },
 		"rules[1].do[0].state: ":          func(r *Rule) { r.Do = []Act{SetState{}} },
-		"rules[1].do[0].publish: ":        func(r *Rule) { r.Do = []Act{Tell{"a/#", ""}} },
-		"rules[1].do[0].publish.topic: ":  func(r *Rule) { r.Do = []Act{Tell{}} },
+		"rules[1].do[0].publish: ":        func(r *Rule) { r.Do = []Act{Publish{"a/#", ""}} },
+		"rules[1].do[0].publish.topic: ":  func(r *Rule) { r.Do = []Act{Publish{}} },
 	} {
 		r := good
 		spoil(&r)

@@ -3,7 +3,7 @@ package perception
 import "time"
 
 // soundTurner turns the head to where a sound comes from, while there is
-// nobody to look at and nobody to listen to.
+// no face to look at and no person to listen to.
 type soundTurner struct {
 	SoundTuning
 	never

@@ -41,7 +41,7 @@ func TestSoundTurner(t *testing.T) {
 }
 
 func TestSoundTurnerTurnsAsTheFirmwareWants(t *testing.T) {
-	c := newCreature(Options{Tuning: DefaultTuning(), House: time.UTC})
+	c := newCreature(Options{Tuning: DefaultTuning(), Zone: time.UTC})
 	play(t, c, "", "0s .")
 	deeds := c.take(envelope(noon.Add(time.Second), happening(t, "sound left")))
 	turn := deeds[0].act.(TurnHead)

@@ -32,7 +32,7 @@ type State struct {
 	Face      Face      `json:"face"`
 	Sound     Sound     `json:"sound,omitzero"`
 	Mode      string    `json:"mode,omitempty"` // as the firmware calls its state: idle, talk, story_time, security, sleep, dance
-	GoodNight bool      `json:"good_night"`     // somebody has sent it to sleep, and nobody has woken it since
+	GoodNight bool      `json:"good_night"`     // it was sent to sleep, and was not woken since
 	Listening bool      `json:"listening"`
 	Dancing   bool      `json:"dancing"`
 	Battery   *int      `json:"battery"` // 0-100; nil is unknown
@@ -221,13 +221,13 @@ func (t talk) over(now time.Time) talk {
 	return t
 }
 
-// talking tells whether a person is being talked with, or was until so long
+// talking reports whether a person is being talked with, or was until so long
 // ago.
 func (s State) talking(now time.Time, after time.Duration) bool {
 	return s.talk.person || !s.talk.last.IsZero() && now.Sub(s.talk.last) < after
 }
 
-// asleep tells whether the robot is to be left alone.
+// asleep reports whether the robot sleeps.
 func (s State) asleep() bool { return s.GoodNight || s.Mode == modeSleep }
 
 // perceive brings in what the robot has sensed.
@@ -357,7 +357,7 @@ func headAt(at time.Time, data json.RawMessage) Head {
 }
 
 // identity is the name of who was recognized: words that can be said, for it
-// is spoken, shown and told to a language model.
+// is spoken, shown and sent to a language model.
 func identity(data json.RawMessage) string {
 	var name strings.Builder
 	for _, word := range strings.FieldsFunc(field(data).Identity, func(r rune) bool {

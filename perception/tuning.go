@@ -32,7 +32,7 @@ type QuietTuning struct {
 	Sleep bool  `yaml:"sleep"` // the robot is put into its own sleep then, camera and microphone off, and out of it afterwards
 }
 
-// GreeterTuning greets whoever comes before a robot.
+// GreeterTuning greets faces that come.
 type GreeterTuning struct {
 	On        bool          `yaml:"enabled"`
 	Hello     string        `yaml:"hello"`      // to a face without a name; empty greets only those with one
@@ -46,7 +46,7 @@ type GreeterTuning struct {
 	Wait time.Duration `yaml:"wait"`
 }
 
-// FaceLostTuning breaks a greeting off whose face has left.
+// FaceLostTuning stops a greeting if its face has left.
 type FaceLostTuning struct {
 	On     bool          `yaml:"enabled"`
 	Within time.Duration `yaml:"within"` // of the greeting
@@ -64,7 +64,7 @@ type SoundTuning struct {
 	AfterPlay time.Duration `yaml:"after_play"` // so long it takes a sound for its own
 }
 
-// WakeWordTuning turns the head to whoever has called.
+// WakeWordTuning turns the head towards the wake word.
 type WakeWordTuning struct {
 	On    bool          `yaml:"enabled"`
 	Yaw   int           `yaml:"yaw"` // degrees to either side

@@ -50,7 +50,7 @@ func TestHours(t *testing.T) {
 // TestHoursOfTheHouse are those of its own clock.
 func TestHoursOfTheHouse(t *testing.T) {
 	tuning := DefaultTuning()
-	c := newCreature(Options{Tuning: tuning, House: time.FixedZone("far", 9*3600)})
+	c := newCreature(Options{Tuning: tuning, Zone: time.FixedZone("far", 9*3600)})
 	c.take(envelope(noon, event.RobotOnline{}))
 	if deeds := c.take(envelope(noon, happening(t, "face"))); len(deeds) != 0 { // 21:00 there
 		t.Errorf("it does %v", deeds)

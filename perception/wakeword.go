@@ -1,6 +1,6 @@
 package perception
 
-// wakeWordTurner turns the head to whoever has called the robot from its side.
+// wakeWordTurner turns the head to the side from which the wake word came.
 type wakeWordTurner struct {
 	WakeWordTuning
 	never

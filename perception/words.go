@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Who says in a few words who is before the robot, "in front of you since
-// 12 s: Ann", and nothing where nobody is known to be.
+// Who describes the person in front of the robot: "in front of you since 12 s:
+// Ann". It is empty if no face is known to be there.
 func (s State) Who(now time.Time) string {
 	s = s.At(now)
 	if !s.Face.Present {
@@ -19,7 +19,7 @@ func (s State) Who(now time.Time) string {
 	return fmt.Sprintf("in front of you since %s: %s", rough(now.Sub(s.Face.Since)), who)
 }
 
-// rough is a time as a person would tell it.
+// rough is a duration in seconds or minutes, for people.
 func rough(d time.Duration) string {
 	if d < 2*time.Minute {
 		return fmt.Sprintf("%d s", int(max(d, 0).Seconds()))

@@ -14,7 +14,7 @@ import (
 // PutSoon has waiting is committed first if the disk lets it. Let w be a file and not a client: as long as it is written
 // to, the database cannot grow.
 func (db *DB) Backup(w io.Writer) (n int64, err error) {
-	_ = db.Flush() // a full disk is no reason not to save what it holds; Err tells of it
+	_ = db.Flush() // even with a full disk a backup is made; Err reports the disk
 	err = db.view(func(tx *bbolt.Tx) error {
 		n, err = copyTo(w, tx)
 		return err

@@ -13,7 +13,7 @@ import (
 const pageSize = 4096
 
 // openBolt opens an existing file and takes its lock. A file that was replaced while we waited for the lock of the one
-// before is opened anew: nobody would find what is written into a file without a name.
+// before is opened anew: a file without a name cannot be found again.
 func openBolt(path string, timeout time.Duration) (*bbolt.DB, *os.File, error) {
 	for {
 		bolt, file, err := openWith(path, timeout, false, func(name string, flag int, mode os.FileMode) (*os.File, error) {

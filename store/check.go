@@ -16,7 +16,7 @@ type Content struct {
 	Records map[string]int // of each table
 }
 
-// Check reads the whole of a database file that may be anything, and nobody writes to meanwhile: every page, and every
+// Check reads the whole of a database file, which may hold anything and must not be written to meanwhile: every page, and every
 // record, which each is called with unless it is nil; key and value are its own to keep. The file is not changed, and need
 // not have a name. An error wraps [ErrDamaged], or [ErrNewer] where the schema is newer than the migrations in o; it does
 // not name the file.

@@ -86,7 +86,7 @@ func room(directory string, need int64) error {
 	return err
 }
 
-// copied makes a file with all records of another. It is synced at its end only: until then nobody needs it.
+// copied makes a file with all records of another. It is synced at its end only: until then it is not used.
 func copied(fresh string, from *bbolt.DB, o Options) (to opened, err error) {
 	return produce(fresh, o, func(to *bbolt.DB) error {
 		if err := bbolt.Compact(to, from, 1<<20); err != nil {

@@ -50,7 +50,7 @@ func initialise(path string, o Options) error {
 		return err
 	}
 	defer dir.Close()
-	// Under the lock a temporary file belongs to nobody who lives: it was left by a power cut.
+	// Under the lock a temporary file belongs to no running process: it was left by a power cut.
 	if err := os.RemoveAll(path + temporary); err != nil {
 		return unusable(path+temporary, err)
 	}
@@ -63,7 +63,7 @@ func initialise(path string, o Options) error {
 	return create(path, dir, o)
 }
 
-// present tells whether path is too large to be a file whose first initialisation did not finish. Larger ones are never
+// present reports whether path is too large to be a file whose first initialisation did not finish. Larger ones are never
 // replaced; smaller ones only after create has seen their content.
 func present(path string) bool {
 	info, err := os.Stat(path)
@@ -106,7 +106,7 @@ func create(path string, dir *os.File, o Options) error {
 	return syncDirectories(dir)
 }
 
-// neverUsed tells whether path never held data: it is missing, or every byte that reached the disk is one of an empty
+// neverUsed reports whether path never held data: it is missing, or every byte that reached the disk is one of an empty
 // database, whose bytes are in pristine. The pages of a database in use differ from that in their first 80 bytes.
 func neverUsed(path, pristine string) bool {
 	got, err := os.ReadFile(path)

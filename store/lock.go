@@ -24,7 +24,7 @@ func locked(path string, cause error) error {
 	return fail(ErrLocked, cause, "%s is in use by %s; stop it, or talk to it with the perch commands", path, who)
 }
 
-// holder is the id of the process that has the file at path locked, 0 where that cannot be told.
+// holder is the id of the process that has the file at path locked, 0 if that is unknown.
 func holder(path string) int {
 	info, err := os.Stat(path)
 	if err != nil {

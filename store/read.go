@@ -69,7 +69,7 @@ func absent(c *bbolt.Cursor, key []byte) error {
 }
 
 // walk yields a table's records in order, waiting ones included, until yield says false. No transaction is open and no
-// lock is held while yield runs. A read that fails ends the walk and is logged; [Table.Err] tells of it.
+// lock is held while yield runs. A read that fails ends the walk and is logged; [Table.Err] reports it.
 func (db *DB) walk(table string, d direction, yield func(key string, data []byte) bool) {
 	for after, more := "", true; more; {
 		waiting := db.waitingIn(table, after, d)
@@ -109,7 +109,7 @@ func (db *DB) waitingIn(table, after string, d direction) []entry {
 	return list
 }
 
-// step copies the next records of table beyond the key after, and tells whether more follow.
+// step copies the next records of table beyond the key after, and reports whether more follow.
 func step(tx *bbolt.Tx, table, after string, d direction) (list []entry, more bool) {
 	b := tx.Bucket([]byte(table))
 	if b == nil {
@@ -211,7 +211,7 @@ func (db *DB) refuse(r row, why error) bool {
 // mostRefused bounds what is known of values that were refused, and with it the lines in the log.
 const mostRefused = 100
 
-// Refused tells of values that PutSoon was given and that cannot be stored, until the same key is given one that can.
+// Refused reports values given to PutSoon that cannot be stored, until the same key is given a value that can.
 func (db *DB) Refused() error {
 	db.mu.Lock()
 	defer db.mu.Unlock()

@@ -121,8 +121,8 @@ func (r *rescue) adopt(t tree, page []byte, count int) error {
 	return t.leaf(page, count, r.gaps[home].part)
 }
 
-// told is what is lost, in words. Below a branch of which a page was found, all were, unless some could not be read.
-func (r *rescue) told() (lost, tables []string) {
+// report is what is lost, in words. Below a branch of which a page was found, all were, unless some could not be read.
+func (r *rescue) report() (lost, tables []string) {
 	if r.older {
 		lost = append(lost, "the last change before that")
 	}

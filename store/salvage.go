@@ -16,7 +16,7 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Salvage tells of a damaged file of which all that can be read was kept.
+// Salvage describes a damaged file from which all readable records were kept.
 type Salvage struct {
 	At      time.Time `json:"at"`
 	Cause   string    `json:"cause"`
@@ -119,7 +119,7 @@ func lockFile(path string, timeout time.Duration) (*os.File, int64, error) {
 // any moment: until the new one is whole, the old one has its name.
 func salvage(path string, file *os.File, size int64, cause error, o Options) (*Salvage, error) {
 	dir := filepath.Dir(path)
-	directory, err := lockDirectory(dir, o.Timeout) // against whoever takes the new file for a leftover
+	directory, err := lockDirectory(dir, o.Timeout) // against a process that takes the new file for a leftover
 	if err != nil {
 		return nil, err
 	}
@@ -207,7 +207,7 @@ func (s *Salvage) fill(to *bbolt.DB, path string, file io.ReaderAt, size int64, 
 		return err
 	}
 	s.Records = r.records
-	s.Lost, s.Tables = r.told()
+	s.Lost, s.Tables = r.report()
 	return to.Update(func(tx *bbolt.Tx) error {
 		version, known, err := schemaVersion(tx)
 		switch {
@@ -228,7 +228,7 @@ func (s *Salvage) fill(to *bbolt.DB, path string, file io.ReaderAt, size int64, 
 	})
 }
 
-// opening is the number of the last transaction of a file, and what is told of an earlier salvage for as long as the
+// opening is the number of the last transaction of a file, and the report of an earlier salvage for as long as the
 // damaged file is there.
 func opening(bolt *bbolt.DB, path string) (tx uint64, s *Salvage, err error) {
 	var text []byte
@@ -252,6 +252,6 @@ func opening(bolt *bbolt.DB, path string) (tx uint64, s *Salvage, err error) {
 	return tx, &note, nil
 }
 
-// Salvaged tells of damage that was found when the file was opened, at this start or an earlier one whose damaged file is
+// Salvaged reports damage that was found when the file was opened, at this start or an earlier one whose damaged file is
 // still there; else it is nil.
 func (db *DB) Salvaged() *Salvage { return db.salvaged }

@@ -4,7 +4,7 @@
 // durable when they return. PutSoon and DeleteSoon return at once, are seen by every read at once, and reach the disk
 // together: at the latest [Options.FlushAfter] after the first of them, or with the next Put, whichever comes sooner.
 // An SD card pays 5 to 50 ms and some of its life for each commit, so a value that is already stored as it is costs
-// none, and a DB nobody writes to commits nothing.
+// none, and an unused DB commits nothing.
 //
 // All methods of DB and Table may be called from any goroutine. No lock and no transaction is held while a caller's code
 // runs, so a loop over a table may write to that table. A power cut or a kill loses at most what PutSoon had waiting.
@@ -14,8 +14,8 @@
 //
 // Open reads the whole file, and makes a new one of what can be read of a damaged one ([Options.Salvage]). A page that is
 // found damaged later, or a card that no longer answers, is an error that wraps [ErrDamaged]: the bolt library panics
-// there, and a robot that forgets is better than one that is dead. From then on all writes are refused with it, so that
-// nobody acts on what could not be read, and nothing is acknowledged that cannot be found again.
+// there, and a robot that forgets is better than one that is dead. From then on all writes are refused with it: no
+// code acts on records that could not be read, and nothing is acknowledged that cannot be found again.
 package store
 
 import (

@@ -53,10 +53,10 @@ func (t *Table[T]) Put(key string, v T) error {
 
 // PutSoon stores v at key in memory now and on the disk soon (see the package). v is encoded before PutSoon returns, so it
 // may be changed afterwards. Of several values for one key only the latest is written. A value that cannot be stored is
-// logged and told by [DB.Refused], and the earlier one stands: whoever makes values bounds them.
+// logged and reported by [DB.Refused], and the earlier one stays: the caller bounds its values.
 //
 // With [MaxWaiting] records or [MaxWaitingBytes] waiting, PutSoon waits for a commit itself. Where the disk refuses that,
-// values for further keys are dropped, which is logged once: memory is not endless, and the robot must go on talking.
+// values for further keys are dropped, which is logged once: memory is limited, and the robot must go on talking.
 func (t *Table[T]) PutSoon(key string, v T) {
 	c, err := t.encode(key, v)
 	if t.db.refuse(row{t.name, key}, err) {
@@ -80,7 +80,7 @@ func (t *Table[T]) DeleteSoon(key string) {
 // All yields the records in ascending byte order of their keys, waiting ones included. It reads in small steps: a record
 // that is written while the loop runs may or may not be seen, the others are seen once. A record that is not a T is
 // logged, skipped and kept, so that one bad record does not take the rest with it. A loop that ended early because
-// something could not be read is told by [Table.Err], and whoever acts on what is not there asks it first.
+// something could not be read is reported by [Table.Err]. A caller that acts on missing records asks it first.
 func (t *Table[T]) All() iter.Seq2[string, T] {
 	return func(yield func(string, T) bool) { t.each(ascending, yield) }
 }

@@ -19,7 +19,7 @@ const (
 type row struct{ table, key string }
 
 // change is what is to become of a record: its new value, or nil to delete it. It is never altered, so that a commit can
-// tell by the pointer whether a record was written again while the disk worked.
+// see from the pointer whether a record was written again while the disk worked.
 type change struct{ value []byte }
 
 type entry struct {
@@ -164,7 +164,7 @@ func put(b *bbolt.Bucket, e entry) error {
 func (db *DB) settle(written []entry, err error) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	if !errors.Is(err, errUnchanged) { // which tells nothing about the disk
+	if !errors.Is(err, errUnchanged) { // which says nothing about the disk
 		db.err = err
 		if err != nil {
 			return

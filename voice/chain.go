@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// Recognizers tries engines in order: where one fails, the next has the same
-// utterance from its beginning. What an engine refuses is refused.
+// Recognizers tries engines in order. If one fails, the next gets the same
+// utterance from its beginning. If one refuses, the utterance is refused.
 type Recognizers []Recognizer
 
 // Name is the first engine's.
@@ -26,8 +26,8 @@ func (r Recognizers) Recognize(ctx context.Context, u *Utterance, o Options) (Tr
 	return Transcript{}, errors.Join(failures...)
 }
 
-// Synthesizers tries engines in order. Once one has made sound, the next is
-// not tried for the same text: it would be heard twice.
+// Synthesizers tries engines in order. Once an engine has made sound, the next is
+// not tried for the same text: it would be played twice.
 type Synthesizers []Synthesizer
 
 // Name is the first engine's.

@@ -91,7 +91,7 @@ func (e *Echo) Silence() {
 
 // Heard takes the next sound of the microphone, 60 ms at 16 kHz, and the
 // stamp that came with it, 0 for none. It returns the sound without our voice,
-// which is pcm itself or valid until the next call, and whether nobody but us
+// which is pcm itself or valid until the next call, and whether only we
 // is in it. Where nothing of ours can be heard it changes nothing. Where a
 // robot does not mark its packets everything is ours while we speak.
 func (e *Echo) Heard(stamp uint32, pcm []int16) (clean []int16, ours bool) {

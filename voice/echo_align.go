@@ -20,7 +20,7 @@ const (
 )
 
 // aligner says which sound of the loudspeaker's is in a frame of the
-// microphone's. Stamps tell it to a few packets; a robot begins to play
+// microphone's. Stamps give it to within a few packets; a robot begins to play
 // between two frames of its microphone, so that the rest differs from one
 // answer to the next. The correlation finds it to the sample, which lets the
 // canceller go on with what it knows. Positions count samples; the
@@ -100,7 +100,7 @@ func (a *aligner) begin(base int64) {
 }
 
 // jump moves the base, and with it the range of the search, but not what is
-// thought to be heard: that is the correlation's to tell.
+// thought to be heard: the correlation decides that.
 func (a *aligner) jump(off int64) {
 	lag := a.lag + off
 	if !a.locked || lag <= -lagEarly*thin || lag >= lagLate*thin {

@@ -56,7 +56,7 @@ func (c *custom) learn(sound, beside, noise *levels) {
 	}
 }
 
-// judge tells our own voice from a person's. It hears what the canceller
+// judge distinguishes our own voice from a person's. It gets what the canceller
 // hears and what it leaves, and knows how loud our voice is in each band.
 type judge struct {
 	analyser *analyser

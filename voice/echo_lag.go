@@ -103,7 +103,7 @@ func (l *lagFinder) keep(a *answerOf, lag int64) {
 // find returns the lag in samples at which the correlation looks most like an
 // answer that is known, or has its peak where none is; and how far that
 // stands out, as a multiple of the mean. One room can have several peaks of
-// like height, and only its whole answer tells which is which.
+// like height, and only its whole answer shows which is which.
 func (l *lagFinder) find(a *answerOf) (lag int64, clear float64) {
 	for i, v := range l.sum {
 		l.match[i] = max(v, -v)

@@ -59,7 +59,7 @@ func (a *analyser) step(first, second *[echoStep]int16) (one, two levels) {
 		a.re[j], a.im[j] = a.tail[0][i]*a.hann[i], a.tail[1][i]*a.hann[i]
 	}
 	a.transform()
-	// The two are told apart by symmetry, which leaves a factor of 4; half of
+	// The two are separated by symmetry, which leaves a factor of 4; half of
 	// the power is in the mirrored half; the window passes 3/8 of it.
 	const scale = 2 / (4 * 0.375 * spectrumSpan * spectrumSpan)
 	for b := range bands {

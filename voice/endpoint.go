@@ -38,7 +38,7 @@ const (
 
 // EndPointer finds where speech begins and ends in a stream of 16 kHz PCM:
 // the WebRTC voice detector says which 20 ms windows sound like a voice, a
-// noise floor that follows the room says which are loud enough, pitch tells
+// noise floor that follows the room says which are loud enough, pitch separates
 // vowels from breath and motors, and hangover bridges the pauses in a
 // sentence. It keeps time by samples, so a stream that stops needs a wall
 // clock beside it. One goroutine uses it.

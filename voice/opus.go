@@ -68,7 +68,7 @@ func NewEncoder(rate int) (*Encoder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make an Opus encoder for %d Hz: %w", rate, err)
 	}
-	// Complexity 5 halves the time a Pi spends on a frame and cannot be told
+	// Complexity 5 halves the time a Pi spends on a frame and cannot be heard
 	// from 10 on a robot's speaker.
 	if err := errors.Join(e.SetBitrate(speechBitrate), e.SetComplexity(5)); err != nil {
 		return nil, fmt.Errorf("set up the Opus encoder: %w", err)

@@ -5,23 +5,21 @@ import (
 	"time"
 )
 
-// What a robot's decode queue asks of whoever sends to it: it holds 20 or 40
-// packets of 60 ms and silently drops the newest beyond that, so the lead
-// stays well under that; and it plays on a clock of its own, so the lead must
-// cover what the network delays.
+// A robot's decode queue holds 20 or 40 packets of 60 ms and silently drops the
+// newest beyond that, so the lead stays well below it. The robot plays on its own
+// clock, so the lead must cover the network's delays.
 const (
 	firstLead  = 300 * time.Millisecond // sound the robot is given ahead of time
-	grownLead  = 600 * time.Millisecond // after the robot once ran, or nearly ran, dry
-	leastQueue = 20                     // packets that every firmware holds
+	grownLead  = 600 * time.Millisecond // after the robot ran dry, or nearly did
+	leastQueue = 20                     // packets that every firmware can hold
 )
 
-// Pacer says when the packets of a stream leave, on an absolute clock: an
-// error in one packet's time is not carried to the next. It holds no timer
-// and reads no clock. The zero value is a pacer with nothing sent, for a robot
-// of which nothing is known.
+// Pacer says when each packet of a stream leaves, on an absolute clock: an error
+// in one packet's time is not carried to the next. It holds no timer and reads no
+// clock. The zero value has sent nothing, to a robot of unknown firmware.
 type Pacer struct {
-	// Queue is how many packets the robot holds; 0 is as few as any. It is filled
-	// by half: what the network holds up comes at once.
+	// Queue is how many packets the robot holds; 0 is the fewest of all firmwares.
+	// It is filled by half: delayed packets arrive all at once.
 	Queue int
 
 	began    time.Time // the first packet
@@ -40,9 +38,9 @@ func (p *Pacer) Due() time.Time {
 	return p.until.Add(-min(p.lead, most))
 }
 
-// Sent says that a packet has left now. A robot that had run dry starts its
-// clock anew, and from then on is kept further ahead, as is one that had less
-// than a packet left, unless it still played its first.
+// Sent records that a packet has left now. If the robot had run dry, its clock
+// starts again and the lead grows. The lead also grows if less than a packet was
+// left, except while the robot played its first packet.
 func (p *Pacer) Sent(now time.Time) {
 	switch {
 	case p.until.IsZero():
@@ -62,7 +60,7 @@ func (p *Pacer) Sent(now time.Time) {
 // time when none was sent.
 func (p *Pacer) Played() time.Time { return p.until }
 
-// Lead is how much sound the robot has still to play at now.
+// Lead is how much sound the robot still has to play at now.
 func (p *Pacer) Lead(now time.Time) time.Duration {
 	return max(0, p.until.Sub(now))
 }

@@ -52,8 +52,8 @@ func (u *Utterance) Finish() {
 	}
 }
 
-// Drop forgets the sound and keeps no more of it, for nobody will recognize it.
-// Wait still tells its end.
+// Drop discards the sound and keeps no more of it, because it will not be
+// recognized. Wait still reports its end.
 func (u *Utterance) Drop() {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -1,10 +1,10 @@
-// Package voice is sound and nothing else: Opus in and out, telling speech
-// from noise, resampling, and the clock by which packets leave for a robot.
-// Engines that turn sound into words and words into sound live in folders
-// below and meet the two interfaces of this package.
+// Package voice is sound and nothing else: Opus in and out, detecting speech,
+// resampling, and the pacer that times packets for a robot. Engines for speech
+// recognition and synthesis are packages below it and implement its two
+// interfaces.
 //
-// All sound here is 16-bit mono PCM. What a robot's microphone sends is
-// 16 kHz, what its speaker is given is 24 kHz, both in frames of 60 ms.
+// All sound here is 16-bit mono PCM: 16 kHz from a robot's microphone, 24 kHz to
+// its speaker, both in frames of 60 ms.
 package voice
 
 import (
@@ -24,12 +24,11 @@ const (
 	SpeakerFrame = SpeakerRate * 60 / 1000 // samples in a speaker frame
 )
 
-// LongestUtterance is the most speech that one utterance holds; what comes
-// after it belongs to the next.
+// LongestUtterance is the longest speech in one utterance. Speech beyond it
+// belongs to the next utterance.
 const LongestUtterance = 15 * time.Second
 
-// Options are what one call of an engine is asked for. Empty fields leave the
-// choice to the engine.
+// Options of one call of an engine. Empty fields leave the choice to the engine.
 type Options struct {
 	Language string // BCP 47, "en" or "en-GB"
 	Voice    string // the engine's own name of a voice; of several engines, the first's
@@ -37,17 +36,16 @@ type Options struct {
 	// recognizer may then listen for such answers and nothing else. Engines
 	// that cannot use it ignore it.
 	Answer bool
-	// Guest says that the household does not know whoever speaks: where there is
-	// too little of an engine for all, others come first. Engines that serve all
-	// alike ignore it.
-	Guest bool
+	// Stranger says that the robot is one that nobody has adopted. If an engine is
+	// busy, the others are served first. Engines that serve all alike ignore it.
+	Stranger bool
 }
 
-// Transcript is what a recognizer made of an utterance.
+// Transcript is a recognizer's result for an utterance.
 type Transcript struct {
 	Text string
-	// Refused is true where there was speech but the recognizer does not
-	// stand by any text for it. Text is then empty.
+	// Refused is true if there was speech but the recognizer rejects every text
+	// for it. Text is then empty.
 	Refused bool
 }
 
@@ -71,11 +69,10 @@ type Synthesizer interface {
 	Synthesize(ctx context.Context, text string, o Options, out func(pcm []int16) error) error
 }
 
-// ErrUnavailable is wrapped by engines that cannot work at all right now: a
-// program that is not installed, a server that does not answer. The next
-// engine in the list is tried.
+// ErrUnavailable is wrapped by engines that cannot work now: a program is not
+// installed, or a server does not answer. The next engine in the list is tried.
 var ErrUnavailable = errors.New("engine unavailable")
 
-// ErrLanguage is wrapped by engines that work, and do not know the language that a
-// call asks for. It wraps ErrUnavailable.
+// ErrLanguage is wrapped by engines that work but do not know the language of a
+// call. It wraps ErrUnavailable.
 var ErrLanguage = fmt.Errorf("%w: it does not know the language", ErrUnavailable)

@@ -12,7 +12,7 @@ import (
 var ErrWAV = errors.New("not a 16-bit PCM WAV")
 
 // WAVReader reads the sound of a WAV stream. The sizes in the header of a
-// stream are not known to whoever wrote it (espeak-ng writes 0x7ffff000), so
+// stream are not known to the program that wrote it (espeak-ng writes 0x7ffff000), so
 // the data chunk is read to the end of the stream.
 type WAVReader struct {
 	Rate     int // samples a second

@@ -134,7 +134,7 @@ func (a *app) build(o appOptions) error {
 	}
 	a.bus = event.NewBusFor(a.robots.Trusts)
 	a.board = agent.NewBoard()
-	a.senses = senses{perception.NewIntake(a.bus, a.robots, a.log), perception.NewBoard(store.NewTable[perception.State](a.db, "perception"))}
+	a.senses = senses{perception.NewIntake(a.bus, a.robots, a.log), perception.NewStates(store.NewTable[perception.State](a.db, "perception"))}
 	for _, id := range a.senses.board.Known() { // from before, when strangers' senses were kept
 		if !a.robots.Trusts(id) {
 			a.senses.board.Forget(id)

@@ -90,6 +90,9 @@ func testConfig() config.Config {
 
 func open(t *testing.T, c config.Config, data string) *house {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("make quick starts no whole appliance; make test does")
+	}
 	h := &house{t: t, log: &logBuffer{}}
 	log := slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	a, err := newApp(&c, appOptions{version: "dev", built: builtAt(""), data: data, log: log})

@@ -17,7 +17,7 @@ import (
 func (a *app) newBehaviours(zone *time.Location) (err error) {
 	rules := a.config.BehaviourRules(func(string, error) {}) // the check has told
 	a.behaviours, err = perception.NewBehaviours(perception.Options{
-		Tuning: a.config.Behaviours, Rules: rules, House: zone, Bus: a.bus, Outside: outside{a}, Log: a.log,
+		Tuning: a.config.Behaviours, Rules: rules, Zone: zone, Bus: a.bus, Outside: outside{a}, Log: a.log,
 	})
 	return err
 }

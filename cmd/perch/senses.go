@@ -19,7 +19,7 @@ import (
 // bridge and the mind are shown it.
 type senses struct {
 	intake *perception.Intake
-	board  *perception.Board
+	board  *perception.States
 }
 
 func (s senses) Sense(_ context.Context, robot device.ID, name string, data json.RawMessage) error {
@@ -76,7 +76,7 @@ func (s senses) Perception(robot device.ID, now time.Time) any {
 type residents struct {
 	*device.Registry
 	talk   *robot.Server
-	sensed *perception.Board
+	sensed *perception.States
 	mind   *agent.Mind
 	memory *agent.Memory
 	bus    *event.Bus

@@ -192,7 +192,7 @@ type crowded struct {
 func (*crowded) Name() string { return "crowded" }
 
 func (c *crowded) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
-	if !o.Guest {
+	if !o.Stranger {
 		c.mu.Lock()
 		c.ours++
 		c.mu.Unlock()

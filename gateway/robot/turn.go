@@ -200,7 +200,7 @@ func (t *turn) recognize(ctx context.Context, u *voice.Utterance, o voice.Option
 			u.Drop()
 			return voice.Transcript{}, errTooManyStrangersHeard
 		}
-		o.Guest = true
+		o.Stranger = true
 	}
 	return s.Recognizer.Recognize(ctx, u, o)
 }

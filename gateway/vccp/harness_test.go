@@ -126,7 +126,7 @@ func stackChan() []device.Tool {
 type harness struct {
 	robots *robots
 	bus    *event.Bus
-	senses *perception.Board
+	senses *perception.States
 	door   *Door
 	server *httptest.Server
 	log    *bytes.Buffer
@@ -135,7 +135,7 @@ type harness struct {
 // newHarness knows two robots, and is served behind its key.
 func newHarness(t testing.TB, change ...func(*Options)) *harness {
 	t.Helper()
-	h := &harness{robots: &robots{known: []device.ID{robotA, robotB}, tools: stackChan()}, bus: event.NewBus(), senses: perception.NewBoard(nil), log: &bytes.Buffer{}}
+	h := &harness{robots: &robots{known: []device.ID{robotA, robotB}, tools: stackChan()}, bus: event.NewBus(), senses: perception.NewStates(nil), log: &bytes.Buffer{}}
 	o := Options{Stage: h.robots, Residents: h.robots, Senses: h.senses, Bus: h.bus, Log: slog.New(slog.NewTextHandler(h.log, nil))}
 	for _, c := range change {
 		c(&o)

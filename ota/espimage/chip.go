@@ -2,7 +2,7 @@ package espimage
 
 import "fmt"
 
-// Chip is an ESP chip, by its number in image headers and in what robots tell
+// Chip is an ESP chip, by its number in image headers and in what robots report
 // of themselves. The ESP32 is 0.
 type Chip uint16
 

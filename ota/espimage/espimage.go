@@ -20,7 +20,7 @@ import (
 // Kind is what a file is.
 type Kind string
 
-// The kinds that are told apart. A robot installs an application only.
+// The kinds that are recognized. A robot installs an application only.
 const (
 	Application    Kind = "application"
 	BootLoader     Kind = "boot loader"

@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// kindOf tells what a file is by its first bytes, and by a partition table
+// kindOf recognizes a file by its first bytes, and by a partition table
 // where a merged image has one.
 func kindOf(r io.ReaderAt, size int64, start []byte) (Kind, error) {
 	word := func(at int) uint32 {

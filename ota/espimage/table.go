@@ -2,7 +2,7 @@ package espimage
 
 import (
 	"bytes"
-	"crypto/md5" // the table's format has it; it tells damage, not forgery
+	"crypto/md5" // the table's format has it; it detects damage, not forgery
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
@@ -42,7 +42,7 @@ type Partition struct {
 // application, or one of the slots that upgrades go to.
 func (p Partition) IsApp() bool { return p.Type == AppPartition }
 
-// IsSettings reports whether a robot keeps what it was told there.
+// IsSettings reports whether a robot keeps its settings there.
 func (p Partition) IsSettings() bool {
 	return p.Type == DataPartition && (p.Subtype == nvsData || p.Subtype == nvsKeys)
 }

@@ -24,8 +24,8 @@ type Options struct {
 	Program string // "espeak-ng" where empty
 	Voice   string // "en-us" where empty; `espeak-ng --voices` lists them
 	Speed   int    // words a minute; 0 is 160
-	// Language is that of Voice, BCP 47: a call in another is spoken by espeak-ng's
-	// voice for that. With none, Voice speaks all.
+	// Language of Voice, BCP 47. A call in another language uses espeak-ng's voice
+	// for that language. If empty, Voice speaks all languages.
 	Language string
 }
 
@@ -107,17 +107,17 @@ func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, o
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("%w: start espeak-ng: %w", voice.ErrUnavailable, err)
 	}
-	// Playing comes before making more to play. Where it may not be asked for,
-	// the sentence is made all the same.
+	// Playing has priority over synthesis. If the priority cannot be set, the
+	// sentence is synthesized all the same.
 	_ = syscall.Setpriority(syscall.PRIO_PROCESS, cmd.Process.Pid, niceness)
 	streamed := stream(stdout, func(pcm []int16) error {
-		// The listener takes its time; that is not the program's.
+		// The time that the caller takes does not count.
 		limit.Stop()
 		defer limit.Reset(longest)
 		return out(pcm)
 	})
 	if streamed != nil {
-		cancel() // nobody reads on; it need not finish
+		cancel() // its output is no longer read; it need not finish
 	}
 	ended := cmd.Wait()
 	switch {
@@ -153,7 +153,7 @@ func stream(r io.Reader, out func([]int16) error) error {
 	}
 }
 
-// limited keeps the beginning of what a program complains of.
+// limited keeps the beginning of a program's error output.
 type limited struct {
 	to   *bytes.Buffer
 	most int

@@ -1,4 +1,4 @@
-// Package sounds is what robots play that nobody says: a few sounds that are
+// Package sounds is what robots play besides speech: a few sounds that are
 // made here, and the WAV and Ogg Opus files of a directory.
 package sounds
 
@@ -51,7 +51,7 @@ func (l *Library) Names() []string {
 	names := made()
 	root, files, err := l.look()
 	if err != nil {
-		return names // what is wrong with the directory is told to who asks for a file of it
+		return names // a fault of the directory is reported when a file of it is asked for
 	}
 	defer func() { _ = root.Close() }()
 	for _, file := range files {

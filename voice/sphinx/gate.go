@@ -7,25 +7,25 @@ import (
 )
 
 // gate lets as many utterances in as there may be pairs of decoders: first those
-// of the household, in the order in which they came, and then guests'. Guests
+// of adopted robots, in the order in which they came, and then strangers'. Strangers
 // never have the last pair, where there is more than one.
 type gate struct {
-	mu     sync.Mutex
-	free   int // places
-	spare  int // of those, that guests may have
-	ours   []chan struct{}
-	guests []chan struct{}
+	mu        sync.Mutex
+	free      int // places
+	spare     int // of those, that strangers may have
+	ours      []chan struct{}
+	strangers []chan struct{}
 }
 
 func newGate(pairs int) *gate { return &gate{free: pairs, spare: max(1, pairs-1)} }
 
 // enter waits for a place, ctx's end or closed. Where it returns nil, leave gives
 // the place back.
-func (g *gate) enter(ctx context.Context, guest bool, closed <-chan struct{}) error {
+func (g *gate) enter(ctx context.Context, stranger bool, closed <-chan struct{}) error {
 	turn := make(chan struct{})
 	g.mu.Lock()
-	if guest {
-		g.guests = append(g.guests, turn)
+	if stranger {
+		g.strangers = append(g.strangers, turn)
 	} else {
 		g.ours = append(g.ours, turn)
 	}
@@ -44,38 +44,38 @@ func (g *gate) enter(ctx context.Context, guest bool, closed <-chan struct{}) er
 	defer g.mu.Unlock()
 	select {
 	case <-turn: // it came at the same time
-		g.release(guest)
+		g.release(stranger)
 	default:
 		same := func(c chan struct{}) bool { return c == turn }
-		g.ours, g.guests = slices.DeleteFunc(g.ours, same), slices.DeleteFunc(g.guests, same)
+		g.ours, g.strangers = slices.DeleteFunc(g.ours, same), slices.DeleteFunc(g.strangers, same)
 	}
 	return err
 }
 
-func (g *gate) leave(guest bool) {
+func (g *gate) leave(stranger bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.release(guest)
+	g.release(stranger)
 }
 
-func (g *gate) release(guest bool) {
+func (g *gate) release(stranger bool) {
 	g.free++
-	if guest {
+	if stranger {
 		g.spare++
 	}
 	g.admit()
 }
 
-// admit lets in whoever may.
+// admit lets in those that may.
 func (g *gate) admit() {
 	for g.free > 0 {
 		switch {
 		case len(g.ours) > 0:
 			close(g.ours[0])
 			g.ours = g.ours[1:]
-		case len(g.guests) > 0 && g.spare > 0:
-			close(g.guests[0])
-			g.guests = g.guests[1:]
+		case len(g.strangers) > 0 && g.spare > 0:
+			close(g.strangers[0])
+			g.strangers = g.strangers[1:]
 			g.spare--
 		default:
 			return

@@ -10,17 +10,17 @@ import (
 	"perch/voice"
 )
 
-// TestTheHouseholdComesFirst: of all that wait, however long, and guests leave it
+// TestTheHouseholdComesFirst: of all that wait, however long, and strangers leave it
 // a pair.
 func TestTheHouseholdComesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, pairs := range []int{1, 2, 3} {
 			g := newGate(pairs)
 			var order []bool
-			come := func(guest bool) {
+			come := func(stranger bool) {
 				go func() {
-					if g.enter(t.Context(), guest, nil) == nil { // else the test is over
-						order = append(order, guest)
+					if g.enter(t.Context(), stranger, nil) == nil { // else the test is over
+						order = append(order, stranger)
 					}
 				}()
 				synctest.Wait()
@@ -29,7 +29,7 @@ func TestTheHouseholdComesFirst(t *testing.T) {
 				come(true)
 			}
 			if want := max(1, pairs-1); len(order) != want {
-				t.Fatalf("of %d pairs, guests have %d, want %d", pairs, len(order), want)
+				t.Fatalf("of %d pairs, strangers have %d, want %d", pairs, len(order), want)
 			}
 			for range 3 {
 				come(false)
@@ -40,7 +40,7 @@ func TestTheHouseholdComesFirst(t *testing.T) {
 			}
 			first := order[max(1, pairs-1):]
 			if !slices.Equal(first[:4], []bool{false, false, false, true}) {
-				t.Errorf("of %d pairs, the next went to guests: %v", pairs, first[:4])
+				t.Errorf("of %d pairs, the next went to strangers: %v", pairs, first[:4])
 			}
 		}
 	})
@@ -57,16 +57,16 @@ func TestWhoLeavesTheGateHoldsNoPlace(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		errs := make(chan error, 4)
-		for _, guest := range []bool{true, false} {
-			go func() { errs <- g.enter(ctx, guest, closed) }()
+		for _, stranger := range []bool{true, false} {
+			go func() { errs <- g.enter(ctx, stranger, closed) }()
 		}
 		synctest.Wait()
 		cancel()
 		if err := errors.Join(<-errs, <-errs); !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
-		for _, guest := range []bool{true, false} {
-			go func() { errs <- g.enter(t.Context(), guest, closed) }()
+		for _, stranger := range []bool{true, false} {
+			go func() { errs <- g.enter(t.Context(), stranger, closed) }()
 		}
 		synctest.Wait()
 		close(closed)
@@ -77,7 +77,7 @@ func TestWhoLeavesTheGateHoldsNoPlace(t *testing.T) {
 		}
 		g.leave(false)
 		g.leave(false)
-		if g.free != 2 || g.spare != 1 || len(g.ours)+len(g.guests) > 0 {
+		if g.free != 2 || g.spare != 1 || len(g.ours)+len(g.strangers) > 0 {
 			t.Errorf("left is %+v", g)
 		}
 	})
@@ -92,7 +92,7 @@ func TestFairnessOfRecognition(t *testing.T) {
 	done := make(chan error)
 	for range 190 {
 		go func() {
-			_, err := e.Recognize(ctx, voice.NewUtterance(), voice.Options{Guest: true})
+			_, err := e.Recognize(ctx, voice.NewUtterance(), voice.Options{Stranger: true})
 			done <- err
 		}()
 	}
@@ -100,7 +100,7 @@ func TestFairnessOfRecognition(t *testing.T) {
 	if got := recognize(t, e, sentence); got.Text != "good night" {
 		t.Errorf("one of the household: %+v", got)
 	}
-	if got, err := e.Recognize(t.Context(), spoken(sentence), voice.Options{Guest: true}); err != nil || got.Text != "good night" {
+	if got, err := e.Recognize(t.Context(), spoken(sentence), voice.Options{Stranger: true}); err != nil || got.Text != "good night" {
 		t.Errorf("a stranger: %+v, %v", got, err)
 	}
 	hangUp()

@@ -22,7 +22,7 @@ const silence = "<sil>"
 // loses. Only acoustic scores count, so that it does not depend on how large
 // the grammar is.
 //
-// The worst stretch is what tells a near miss: in "what do you think about
+// The worst stretch shows a near miss: in "what do you think about
 // football" three words fit, and silence has to stand for the rest.
 func loss(words, phones []span) float64 {
 	scores, speech := byFrame(words)

@@ -115,22 +115,22 @@ func (e *Engine) make(ctx context.Context) (*pair, error) {
 // Recognize answers with the sentence of the grammar that was spoken, or
 // refuses. Where o.Answer is set and the grammar has answers, it is one of
 // those and none of the others. It loads the model if need be, and where every pair is in use
-// waits for one, while u keeps its sound. A guest's utterance is decoded once it
+// waits for one, while u keeps its sound. A stranger's utterance is decoded once it
 // is finished, after those of the household that wait. A language other than English is an
 // error that wraps voice.ErrUnavailable.
 func (e *Engine) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
 	if tag, _, _ := strings.Cut(strings.ToLower(o.Language), "-"); tag != "" && tag != "en" {
 		return voice.Transcript{}, fmt.Errorf("%w: sphinx only knows English, not %q", voice.ErrLanguage, o.Language)
 	}
-	if o.Guest { // who speaks slowly holds no pair
+	if o.Stranger { // a slow speaker holds no pair
 		if err := u.Wait(ctx); err != nil {
 			return voice.Transcript{}, err
 		}
 	}
-	if err := e.gate.enter(ctx, o.Guest, e.closed); err != nil {
+	if err := e.gate.enter(ctx, o.Stranger, e.closed); err != nil {
 		return voice.Transcript{}, err
 	}
-	defer e.gate.leave(o.Guest)
+	defer e.gate.leave(o.Stranger)
 	p, err := e.acquire(ctx)
 	if err != nil {
 		return voice.Transcript{}, err
@@ -147,7 +147,7 @@ func (e *Engine) Recognize(ctx context.Context, u *voice.Utterance, o voice.Opti
 	return voice.Transcript{Text: heard.text}, nil
 }
 
-// acquire returns a pair that nobody uses: an idle one, a new one, or one
+// acquire returns a pair that is not in use: an idle one, a new one, or one
 // that somebody gives back.
 func (e *Engine) acquire(ctx context.Context) (*pair, error) {
 	if p, err := e.idleOrNew(ctx); p != nil || err != nil {
@@ -204,7 +204,7 @@ func (e *Engine) isClosed() bool {
 func (e *Engine) Close() {
 	e.closing.Do(func() {
 		// No pair is made from here on. The lock is not kept while waiting, so
-		// that who comes now is told at once.
+		// that the next caller gets the error at once.
 		e.making.Lock()
 		close(e.closed)
 		e.making.Unlock()

@@ -135,7 +135,7 @@ func (a actConfig) act() (perception.Act, error) {
 	add(a.Play != nil, func() perception.Act { return perception.Play{Sound: *a.Play} })
 	add(a.State != nil, func() perception.Act { return perception.SetState{State: *a.State} })
 	add(a.Tool != nil, func() perception.Act { return perception.CallTool(*a.Tool) })
-	add(a.Publish != nil, func() perception.Act { return perception.Tell(*a.Publish) })
+	add(a.Publish != nil, func() perception.Act { return perception.Publish(*a.Publish) })
 	add(a.Notify != nil, func() perception.Act { return perception.Notify{Text: *a.Notify} })
 	if len(all) != 1 {
 		return nil, errOneAct

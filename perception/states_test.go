@@ -62,7 +62,7 @@ func TestBoardThroughARestart(t *testing.T) {
 		kept := newShelf()
 		bus := event.NewBus()
 		defer bus.Close()
-		board := NewBoard(kept)
+		board := NewStates(kept)
 		ctx, stop := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { board.Run(ctx, bus.ReadFrom(1)) })
@@ -90,7 +90,7 @@ func TestBoardThroughARestart(t *testing.T) {
 		stop()
 		running.Wait()
 
-		again := NewBoard(kept)
+		again := NewStates(kept)
 		s := again.Robot(chan1, time.Now())
 		if !s.Stale || s.Face.Present || s.Online || s.Listening || s.Who(time.Now()) != "" {
 			t.Errorf("after a restart it is %+v", s)
@@ -116,7 +116,7 @@ func TestBoardSparesTheDisk(t *testing.T) {
 		kept := newShelf()
 		bus := event.NewBus()
 		defer bus.Close()
-		board := NewBoard(kept)
+		board := NewStates(kept)
 		ctx, stop := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { board.Run(ctx, bus.ReadFrom(1)) })
@@ -151,7 +151,7 @@ func TestBoardSparesTheDisk(t *testing.T) {
 
 // TestBoardAfterAGap: the end of a turn may be among what was missed.
 func TestBoardAfterAGap(t *testing.T) {
-	board := NewBoard(nil)
+	board := NewStates(nil)
 	board.Take(event.Envelope{Seq: 1, At: noon, Robot: chan1, Event: happening(t, "face")})
 	board.Take(event.Envelope{Seq: 2, At: noon, Robot: chan1, Event: event.Heard{Text: "x"}})
 	if !board.Robot(chan1, noon).talking(noon, 0) {
@@ -170,7 +170,7 @@ func TestBoardAfterAGap(t *testing.T) {
 }
 
 func BenchmarkCreature(b *testing.B) {
-	c := newCreature(Options{Tuning: DefaultTuning(), House: time.UTC})
+	c := newCreature(Options{Tuning: DefaultTuning(), Zone: time.UTC})
 	e := event.Envelope{At: noon, Robot: chan1, Event: event.Perceived{Name: soundEvent, Data: []byte(`{"direction":"left","balance":0.4,"energy":600000000}`)}}
 	b.ReportAllocs()
 	for b.Loop() {
@@ -179,8 +179,8 @@ func BenchmarkCreature(b *testing.B) {
 	}
 }
 
-func BenchmarkBoard(b *testing.B) {
-	board := NewBoard(nil)
+func BenchmarkStates(b *testing.B) {
+	board := NewStates(nil)
 	e := event.Envelope{At: noon, Robot: chan1, Event: event.Perceived{Name: soundEvent, Data: []byte(`{"direction":"left","balance":0.4,"energy":600000000}`)}}
 	b.ReportAllocs()
 	for b.Loop() {
@@ -192,7 +192,7 @@ func BenchmarkBoard(b *testing.B) {
 // of their events is.
 func TestAllSensesAreBounded(t *testing.T) {
 	kept := newShelf()
-	b := NewBoard(kept)
+	b := NewStates(kept)
 	for n := range 500 {
 		for range 5 {
 			b.Take(event.Envelope{Robot: device.ID(fmt.Sprintf("a0000000%04x", n)), At: noon, Event: event.Perceived{Name: "big", Data: json.RawMessage(`{"x":"` + strings.Repeat("y", 4000) + `"}`)}})
@@ -207,7 +207,7 @@ func TestAllSensesAreBounded(t *testing.T) {
 	if bytes > 4<<20 || bytes < 3<<20 || robots != 500 {
 		t.Errorf("%d bytes of %d robots are kept", bytes, robots)
 	}
-	if again := NewBoard(kept); len(again.bytes) != 500 {
+	if again := NewStates(kept); len(again.bytes) != 500 {
 		t.Errorf("after a restart %d robots are counted", len(again.bytes))
 	}
 }

@@ -13,29 +13,29 @@ import (
 	"perch/event"
 )
 
-// table is where what is known is kept, by robot. What is put soon may be lost
-// in a power cut.
+// table stores the states by robot. A state that is put soon may be lost in a
+// power cut.
 type table interface {
 	PutSoon(key string, s State)
 	DeleteSoon(key string)
 	All() iter.Seq2[string, State]
 }
 
-// keepEvery is how often what has changed is kept: senses never rest, and an
-// SD card wears.
+// keepEvery is how often changed states are stored. Perceptions come all the time,
+// and an SD card wears.
 const keepEvery = 5 * time.Minute
 
-// mostRobots bounds those that are remembered, and mostKept the bytes of their
-// events: where they are more, what is known is kept without the single events.
+// mostRobots bounds the robots that are kept, and mostKept the bytes of their
+// events. Beyond mostKept a state is stored without its events.
 const (
 	mostRobots = 1000
 	mostKept   = 4 << 20
 )
 
-// Board owns what is known of every robot and the Seq it is true at. The
-// feeds, the mirror and the prompt are renderings of one board, so they cannot
-// disagree. Its methods may be called from any goroutine.
-type Board struct {
+// States owns the state of every robot and the Seq it is true at. The feeds, the
+// mirror and the prompt all read from it, so they cannot disagree. Its methods may
+// be called from any goroutine.
+type States struct {
 	kept table
 
 	keeping sync.Mutex        // held while something is kept or forgotten; taken before mu
@@ -46,10 +46,10 @@ type Board struct {
 	dirty   map[device.ID]bool
 }
 
-// NewBoard returns what was kept in a table, as stale: nobody knows what has
-// happened since. A nil table keeps nothing.
-func NewBoard(kept table) *Board {
-	b := &Board{kept: kept, bytes: map[device.ID]int{}, states: map[device.ID]State{}, dirty: map[device.ID]bool{}}
+// NewStates returns the states that were stored in a table, marked as stale: what
+// has happened since is unknown. With a nil table nothing is stored.
+func NewStates(kept table) *States {
+	b := &States{kept: kept, bytes: map[device.ID]int{}, states: map[device.ID]State{}, dirty: map[device.ID]bool{}}
 	if kept == nil {
 		return b
 	}
@@ -66,7 +66,7 @@ func NewBoard(kept table) *Board {
 
 // Run folds what the bus carries until ctx ends or the bus is closed, and
 // keeps it.
-func (b *Board) Run(ctx context.Context, r *event.Reader) {
+func (b *States) Run(ctx context.Context, r *event.Reader) {
 	ctx, cancel := context.WithCancel(ctx)
 	var keeper sync.WaitGroup
 	keeper.Go(func() { b.keepOn(ctx) })
@@ -76,7 +76,7 @@ func (b *Board) Run(ctx context.Context, r *event.Reader) {
 }
 
 // keepOn keeps what has changed from time to time, and at the end.
-func (b *Board) keepOn(ctx context.Context) {
+func (b *States) keepOn(ctx context.Context) {
 	t := time.NewTicker(keepEvery)
 	defer t.Stop()
 	for {
@@ -91,7 +91,7 @@ func (b *Board) keepOn(ctx context.Context) {
 }
 
 // Flush keeps what has changed.
-func (b *Board) Flush() {
+func (b *States) Flush() {
 	b.keeping.Lock()
 	defer b.keeping.Unlock()
 	b.mu.Lock()
@@ -117,7 +117,7 @@ func (b *Board) Flush() {
 }
 
 // Take folds one event.
-func (b *Board) Take(e event.Envelope) {
+func (b *States) Take(e event.Envelope) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.seq = e.Seq
@@ -143,7 +143,7 @@ func (b *Board) Take(e event.Envelope) {
 
 // makeRoom gives up a robot that has sensed nothing yet, such as a stranger that
 // has only checked in. b.mu is held.
-func (b *Board) makeRoom() bool {
+func (b *States) makeRoom() bool {
 	for id, s := range b.states {
 		if s.Sensed.IsZero() {
 			b.drop(id)
@@ -154,14 +154,14 @@ func (b *Board) makeRoom() bool {
 }
 
 // drop must be called with b.mu held.
-func (b *Board) drop(id device.ID) {
+func (b *States) drop(id device.ID) {
 	delete(b.states, id)
 	delete(b.dirty, id)
 }
 
 // Snapshot returns what is known of every robot at that time, by robot, and
 // the Seq it is true at: a reader goes on with the bus from Seq + 1.
-func (b *Board) Snapshot(now time.Time) (states []State, seq uint64) {
+func (b *States) Snapshot(now time.Time) (states []State, seq uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	states = make([]State, 0, len(b.states))
@@ -173,7 +173,7 @@ func (b *Board) Snapshot(now time.Time) (states []State, seq uint64) {
 }
 
 // Robot returns what is known of a robot at that time.
-func (b *Board) Robot(id device.ID, now time.Time) State {
+func (b *States) Robot(id device.ID, now time.Time) State {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := b.states[id]
@@ -182,14 +182,14 @@ func (b *Board) Robot(id device.ID, now time.Time) State {
 }
 
 // Known lists the robots that anything is known of.
-func (b *Board) Known() []device.ID {
+func (b *States) Known() []device.ID {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Collect(maps.Keys(b.states))
 }
 
 // Forget drops what is known of a robot.
-func (b *Board) Forget(id device.ID) {
+func (b *States) Forget(id device.ID) {
 	b.keeping.Lock()
 	defer b.keeping.Unlock()
 	delete(b.bytes, id)
