@@ -180,7 +180,7 @@ func TestBackupAndRestore(t *testing.T) {
 	if want := "assets/fonts.bin " + kept + ".bin"; got != want {
 		t.Errorf("in the folder is %s, want %s (and not %s)", got, want, gone)
 	}
-	if there(filepath.Join(data, "restore")) {
+	if exists(filepath.Join(data, "restore")) {
 		t.Error("what was staged is still there")
 	}
 	if before := records(t, readFile(t, filepath.Join(data, "perch.db.before-restore")), "memory"); len(before) != 2 {
@@ -195,7 +195,7 @@ func TestBackupWithoutAnAppliance(t *testing.T) {
 	h.remember("the cat is called Miso")
 	h.stop()
 	l := filepath.Join(data, "perch.sock")
-	if there(l) {
+	if exists(l) {
 		t.Fatal("the socket is still there")
 	}
 	killed(t, l)
@@ -286,7 +286,7 @@ func TestOfflineWhileInUse(t *testing.T) {
 			t.Errorf("%v: %d %s", args, code, errs)
 		}
 	}
-	if there(filepath.Join(data, "restore")) {
+	if exists(filepath.Join(data, "restore")) {
 		t.Error("it was staged")
 	}
 }
@@ -308,7 +308,7 @@ func TestRestoreWhileItRuns(t *testing.T) {
 			t.Errorf("%d %s", code, errs)
 		}
 	}
-	if there(filepath.Join(data, "restore")) {
+	if exists(filepath.Join(data, "restore")) {
 		t.Error("it was staged")
 	}
 	if status, _ := h.request(http.MethodGet, "/api/v1/backup", ""); status != http.StatusUnauthorized {
@@ -345,4 +345,10 @@ func entries(t *testing.T, dir string) (names []string) {
 		return cmp.Or(cmp.Compare(strings.Count(b, "/"), strings.Count(a, "/")), cmp.Compare(a, b))
 	})
 	return names
+}
+
+// exists reports whether something has this path.
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
 }

@@ -12,9 +12,9 @@ import (
 // errUnwell makes the doctor's exit code.
 var errUnwell = errors.New("not everything works; the first lines say what, and how to mend it")
 
-// doctor says what works. It asks a running appliance where there is one, and
+// diagnose says what works. It asks a running appliance where there is one, and
 // looks for itself where there is none.
-func doctor(ctx context.Context, args []string, out io.Writer) error {
+func diagnose(ctx context.Context, args []string, out io.Writer) error {
 	s := settings{judge: true}
 	f := newFlags("doctor")
 	secrets := doctorFlags(f, &s)

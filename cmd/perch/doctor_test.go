@@ -17,7 +17,6 @@ import (
 	"perch/device"
 	"perch/gateway/admin"
 	"perch/gateway/mdns"
-	"perch/ota"
 	"perch/store"
 	"perch/store/archive"
 )
@@ -323,30 +322,5 @@ func TestAnotherVersionRuns(t *testing.T) {
 	d.appliance(t.Context())
 	if f := d.findings[0]; f.ok || !strings.Contains(f.note, "version 0.1 runs") || !strings.Contains(f.note, "restart the appliance") {
 		t.Errorf("it found %+v", f)
-	}
-}
-
-// TestPartsOfTheMachine are what /ready says of disk, clock, doors and
-// rollouts where something is wrong.
-func TestPartsOfTheMachine(t *testing.T) {
-	if p := diskPart(t.TempDir(), errors.New("no space left on device")); p.OK || p.Vital || !strings.Contains(p.Note, "nothing can be kept: no space left") {
-		t.Errorf("a disk that refuses: %+v", p)
-	}
-	if p := clockPart(time.Unix(0, 0), time.Now()); p.OK || p.Vital || !strings.Contains(p.Note, "time server") {
-		t.Errorf("a clock that is wrong: %+v", p)
-	}
-	h := open(t, testConfig(), t.TempDir())
-	if p := h.doorsPart(); !p.OK {
-		t.Errorf("the doors: %+v", p)
-	}
-	if err := os.Remove(socketPath(h.data)); err != nil {
-		t.Fatal(err)
-	}
-	if p := h.doorsPart(); p.OK || !strings.Contains(p.Note, "perch.sock") || !strings.Contains(p.Note, "restart") {
-		t.Errorf("the doors without a socket: %+v", p)
-	}
-	stopped := ota.Shown{Record: ota.Record{Image: ota.Image{Version: "2.3.0"}, Stopped: "2 of the first 5 robots did not come back with it"}}
-	if p := rolloutsPart([]ota.Shown{stopped}); p.OK || p.Vital || !strings.Contains(p.Note, "2.3.0 has stopped: 2 of the first 5") || !strings.Contains(p.Note, "rollout anew") {
-		t.Errorf("a rollout that has stopped: %+v", p)
 	}
 }

@@ -50,13 +50,3 @@ func TestAClockThatCannotBeRight(t *testing.T) {
 		}
 	}
 }
-
-// TestDiskAndClockAreParts of what /ready lists, and keep nobody from talking.
-func TestDiskAndClockAreParts(t *testing.T) {
-	h := open(t, testConfig(), t.TempDir())
-	for _, name := range []string{"disk", "clock"} {
-		if p := h.part(name); p.Name != name || p.Vital || p.Note == "" {
-			t.Errorf("%s: %+v", name, p)
-		}
-	}
-}

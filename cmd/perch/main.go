@@ -47,7 +47,7 @@ func commands() []command {
 	return []command{
 		{"serve", "", "runs the appliance", serve},
 		{"check-config", "[FILE]", "says every fault of a configuration", checkConfig},
-		{"doctor", "", "says what works and, for what does not, cause and cure", doctor},
+		{"doctor", "", "says what works and, for what does not, cause and cure", diagnose},
 		{"devices", "", "lists the robots", devices},
 		{"say", "ROBOT TEXT", "has a robot speak", say},
 		{"notify", "TEXT", "has people told something, at once or when a robot next connects", notify},

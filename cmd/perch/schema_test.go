@@ -150,7 +150,7 @@ func crowd(v reflect.Value, depth int) {
 // table.
 func writeFixture(t *testing.T, dir string) {
 	t.Helper()
-	if there(dir) {
+	if exists(dir) {
 		t.Fatalf("%s is there already", dir)
 	}
 	writeFile(t, filepath.Join(dir, "firmware", fmt.Sprintf("%x.bin", sha256.Sum256(fixtureImage))), fixtureImage)
@@ -199,7 +199,7 @@ func TestEverySchemaIsRead(t *testing.T) {
 	if os.Getenv(writesFixture) == "write" {
 		writeFixture(t, today)
 	}
-	if !there(today) {
+	if !exists(today) {
 		t.Fatalf("the schema of today has no fixture; make it with %s=write go test -run TestEverySchemaIsRead ./cmd/perch, and commit it", writesFixture)
 	}
 	fixtures, err := filepath.Glob("testdata/schema-*")

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestARenewedCertificateIsShown without a restart, as soon as both its files
+// are there; until then, and where it is broken, the one from before is.
+func TestARenewedCertificateIsShown(t *testing.T) {
+	dir := t.TempDir()
+	files := goodFor(t, dir, "old.local", month)
+	second := goodFor(t, t.TempDir(), "new.local", 2*month)
+	synctest.Test(t, func(t *testing.T) {
+		var log logBuffer
+		k, err := newCertificate(files, slog.New(slog.NewTextHandler(&log, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown := func() string {
+			time.Sleep(lookEvery)
+			got, err := k.get(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return got.Leaf.DNSNames[0]
+		}
+		replace := func(name, with string) {
+			if err := os.Rename(with, filepath.Join(dir, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := shown(); got != "old.local" {
+			t.Errorf("at first %s is shown", got)
+		}
+		replace("cert.pem", second.Certificate)
+		if got := shown(); got != "old.local" {
+			t.Errorf("with half a new one %s is shown", got)
+		}
+		replace("key.pem", second.Key)
+		if got := shown(); got != "new.local" {
+			t.Errorf("with a new one %s is shown", got)
+		}
+		if err := os.WriteFile(files.Certificate, []byte("broken"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			if got := shown(); got != "new.local" {
+				t.Errorf("with a broken one %s is shown", got)
+			}
+		}
+		if err := os.Remove(files.Key); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			if got := shown(); got != "new.local" {
+				t.Errorf("without its key %s is shown", got)
+			}
+		}
+		if n := strings.Count(log.String(), "level=WARN"); n != 3 { // half, broken, without its key
+			t.Errorf("what cannot be used is told %d times:\n%s", n, log.String())
+		}
+	})
+}
