@@ -49,7 +49,7 @@ test: deps ## runs every test, under the race detector
 	@packaging/deps.sh deb
 	go build -race ./...
 	go test -race -p 2 -parallel 4 -shuffle=on -timeout 20m -skip '^TestWhatIsUnderstood$$' ./cmd/perch ./packaging ./voice/sphinx ./...
-	go test -race -timeout 20m -v -run '^TestWhatIsUnderstood$$' ./cmd/perch
+	go test -race -timeout 20m -v -run '^TestWhatIsUnderstood$$' ./cmd/perch/appliance
 
 check: deps ## formatting, vet, staticcheck, tidy modules
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$unformatted" || { echo "gofmt these: $$unformatted"; exit 1; }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 
+	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
 	"perch/store/archive"
 )
@@ -55,7 +56,7 @@ func (r *reach) backupSource(ctx context.Context) (func(io.Writer) (archive.Mani
 		return nil, fmt.Errorf("no appliance runs here, and its data cannot be read (%w); name its data directory with --data, or an appliance elsewhere with --url", err)
 	}
 	return func(w io.Writer) (archive.Manifest, error) {
-		p, err := directoryAt(data, version, slog.Default()).Stopped(ctx)
+		p, err := appliance.Directory(data, version, slog.Default()).Stopped(ctx)
 		if err != nil {
 			return archive.Manifest{}, err
 		}

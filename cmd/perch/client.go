@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"perch/cmd/perch/config"
+	"perch/cmd/perch/doctor"
 	"perch/device"
 )
 
@@ -70,19 +71,19 @@ func (r *reach) why(ctx context.Context, err error) error {
 		if _, booted := os.Stat("/run/systemd/system"); booted != nil {
 			return err
 		}
-		ask = askSystemd
+		ask = doctor.AskSystemd
 	}
 	text, failed := ask(ctx)
-	if !errors.Is(err, errNoneRuns) || failed != nil || strings.Contains(text, "LoadState=not-found") || strings.Contains(text, "ActiveState=active\n") {
+	if !errors.Is(err, doctor.ErrNoneRuns) || failed != nil || strings.Contains(text, "LoadState=not-found") || strings.Contains(text, "ActiveState=active\n") {
 		return err
 	}
-	switch fine, wrong := readUnit(text); {
+	switch fine, wrong := doctor.ReadUnit(text); {
 	case wrong != nil:
-		return fmt.Errorf("%w: %w", errNoneRuns, wrong)
+		return fmt.Errorf("%w: %w", doctor.ErrNoneRuns, wrong)
 	case strings.Contains(text, "ActiveState=activating"):
-		return fmt.Errorf("%w yet: %s; try again in a moment", errNoneRuns, fine)
+		return fmt.Errorf("%w yet: %s; try again in a moment", doctor.ErrNoneRuns, fine)
 	}
-	return fmt.Errorf("%w: the service perch is stopped; sudo systemctl start perch", errNoneRuns)
+	return fmt.Errorf("%w: the service perch is stopped; sudo systemctl start perch", doctor.ErrNoneRuns)
 }
 
 // address is a URL as a person writes it: perch.local:8003 is one, too.
@@ -108,7 +109,7 @@ func (r *reach) socket() (string, error) {
 			return "", fmt.Errorf("%s may not be opened by this user; join the group perch, or use sudo", path)
 		}
 	}
-	return "", fmt.Errorf("%w (there is no %s); start one with perch serve, or name one with --url; where it is a service, systemctl status perch says why it does not run", errNoneRuns, strings.Join(candidates, " and no "))
+	return "", fmt.Errorf("%w (there is no %s); start one with perch serve, or name one with --url; where it is a service, systemctl status perch says why it does not run", doctor.ErrNoneRuns, strings.Join(candidates, " and no "))
 }
 
 // running is the appliance that is meant, and false where none runs on this
@@ -116,7 +117,7 @@ func (r *reach) socket() (string, error) {
 func (r *reach) running(ctx context.Context) (c *client, running bool, err error) {
 	if r.url == "" {
 		path, err := r.socket()
-		if errors.Is(err, errNoneRuns) {
+		if errors.Is(err, doctor.ErrNoneRuns) {
 			return nil, false, nil
 		}
 		if err != nil {
@@ -304,7 +305,7 @@ func (d deviceLine) advice() string {
 
 // refusals shows whom the appliance has turned away: such a robot is in no list.
 func refusals(ctx context.Context, c *client, out io.Writer) error {
-	var list []turnedAway
+	var list []doctor.Refused
 	if err := c.do(ctx, http.MethodGet, "/api/v1/refused", nil, &list); err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
 )
 
@@ -24,7 +25,7 @@ func written(t testing.TB, text string) string {
 
 // loadConfig reads a file, none where path is empty, and the environment.
 func loadConfig(path string, environ []string) (config.Config, error) {
-	return config.Source{File: path, Environ: environ, Check: checkPart}.Load()
+	return config.Source{File: path, Environ: environ, Check: appliance.CheckPart}.Load()
 }
 
 // TestTheSampleIsTheDefaults: the manual holds every key, and says what is.

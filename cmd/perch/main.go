@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 
+	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
 	"perch/voice"
 )
@@ -97,8 +98,8 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 	if group != "" {
 		args = append([]string{ofRobots(args[0])}, args[1:]...)
 	}
-	if args[0] == brokerCommand {
-		if err := runBroker(os.Stdin, errs); err != nil {
+	if args[0] == appliance.BrokerCommand {
+		if err := appliance.RunBroker(os.Stdin, errs); err != nil {
 			fmt.Fprintf(errs, "perch: %v\n", err)
 			return exitFailed
 		}

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"perch/cmd/perch/doctor"
 )
 
 // TestARefusedToken: whoever brings a token is told which it was and where the
@@ -30,7 +32,7 @@ func TestARefusedToken(t *testing.T) {
 				t.Errorf("%s says %q, not %q", line, out, word)
 			}
 		}
-		if strings.Contains(out, "in the data directory") || strings.Contains(out, h.data) || strings.Contains(out, "not the one at all") {
+		if strings.Contains(out, "in the data directory") || strings.Contains(out, h.Data) || strings.Contains(out, "not the one at all") {
 			t.Errorf("%s says %q", line, out)
 		}
 	}
@@ -83,7 +85,7 @@ func TestNoneRunsAndWhy(t *testing.T) {
 			r := reach{data: t.TempDir(), services: c.ask}
 			_, none := r.socket()
 			err := r.why(t.Context(), none)
-			if !errors.Is(err, errNoneRuns) {
+			if !errors.Is(err, doctor.ErrNoneRuns) {
 				t.Errorf("it is %v", err)
 			}
 			for _, word := range append(c.says, "no appliance runs here") {

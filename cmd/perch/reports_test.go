@@ -10,7 +10,7 @@ import (
 func TestTheDoctorSaysEachThingOnce(t *testing.T) {
 	h := open(t, testConfig(), t.TempDir())
 	var shown strings.Builder
-	_ = run(t.Context(), []string{"doctor", "--data", h.data}, &shown, &shown) // whether anything else has the default ports is not of this
+	_ = run(t.Context(), []string{"doctor", "--data", h.Data}, &shown, &shown) // whether anything else has the default ports is not of this
 	out := shown.String()
 	times := map[string]int{}
 	for line := range strings.Lines(out) {

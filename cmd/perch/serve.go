@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
 )
 
@@ -106,7 +107,7 @@ func (s *settings) load() (config.Config, error) {
 
 // source is where the configuration is.
 func (s *settings) source() config.Source {
-	from := config.Source{File: config.File(s.config), Environ: os.Environ(), Check: checkPart}
+	from := config.Source{File: config.File(s.config), Environ: os.Environ(), Check: appliance.CheckPart}
 	if s.judge {
 		from.Service = config.Reader(from.File)
 	}
@@ -134,13 +135,13 @@ func serve(ctx context.Context, args []string, out io.Writer) error {
 	for _, w := range c.Warnings(config.File(s.config), config.Data(s.data), time.Now()) {
 		log.Warn("this should be mended", "part", w.Part, "what", w.What)
 	}
-	a, err := newApp(&c, appOptions{data: config.Data(s.data), log: log, version: version, built: builtAt(built), next: nextTo{out, s.again()}, newDatabase: *begin})
+	a, err := appliance.New(&c, appliance.Options{Data: config.Data(s.data), Log: log, Version: version, Built: appliance.BuiltAt(built), Next: appliance.Next{Out: out, Flags: s.again()}, NewDatabase: *begin})
 	if err != nil {
 		return err
 	}
 	err = a.Run(ctx)
 	a.Close()
-	if errors.Is(err, errRestart) {
+	if errors.Is(err, appliance.ErrRestart) {
 		log.Info("perch begins anew")
 		return again()
 	}
@@ -168,7 +169,7 @@ func checkConfig(_ context.Context, args []string, out io.Writer) error {
 	path, service := from.File, from.Service
 	c, err := from.Load()
 	if err == nil {
-		err = checkRecognizers(&c)
+		err = appliance.CheckRecognizers(&c)
 	}
 	if err != nil {
 		var wrong config.Faults

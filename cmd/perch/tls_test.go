@@ -20,7 +20,9 @@ import (
 	"testing"
 	"time"
 
+	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
+	"perch/cmd/perch/doctor"
 	"perch/socket"
 )
 
@@ -43,7 +45,7 @@ func certified(t testing.TB, dir, name string, from, until time.Time) config.TLS
 	}
 	c := config.TLS{Listen: []string{"127.0.0.1:0"}, Certificate: filepath.Join(dir, "cert.pem"), Key: filepath.Join(dir, "key.pem")}
 	for path, block := range map[string]*pem.Block{c.Certificate: {Type: "CERTIFICATE", Bytes: der}, c.Key: {Type: "PRIVATE KEY", Bytes: coded}} {
-		if err := writeSecret(path, strings.TrimSpace(string(pem.EncodeToMemory(block)))); err != nil {
+		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -77,7 +79,7 @@ func TestEncryptedDoors(t *testing.T) {
 	c.TLS = goodFor(t, t.TempDir(), "perch.local", month)
 	c.Skins.Key = "the-key-of-the-skins"
 	h := open(t, c, t.TempDir())
-	address := h.doors.at("tls.listen")[0]
+	address := h.Doors.At("tls.listen")[0]
 	known := trusts(t, c.TLS.Certificate)
 	client := http.Client{Transport: &http.Transport{TLSClientConfig: known, ForceAttemptHTTP2: true, DisableKeepAlives: true}}
 	get := func(method, path, key string) int {
@@ -128,12 +130,12 @@ func TestEncryptedDoors(t *testing.T) {
 		}
 	}
 	h.skinOverTLS(address, known, c.Skins.Key)
-	for _, part := range h.parts() {
+	for _, part := range h.Parts() {
 		if part.Name == "tls" && (!part.OK || !strings.Contains(part.Note, "perch.local, 127.0.0.1, until 20")) {
 			t.Errorf("its condition is %+v", part)
 		}
 	}
-	if ports := h.doors.at("listen"); len(ports) != 1 || ports[0] == address {
+	if ports := h.Doors.At("listen"); len(ports) != 1 || ports[0] == address {
 		t.Errorf("robots are told of %v", ports)
 	}
 }
@@ -284,10 +286,10 @@ brains: [{kind: assist, url: "http://127.0.0.1:1", token_file: %q}, {kind: opena
 	if code := run(t.Context(), []string{"check-config", file}, &out, &out); code != exitDone {
 		t.Errorf("check-config: exit code %d", code)
 	}
-	d := newExamination(doctorOptions{config: &c, file: file, data: data, version: "dev", built: builtAt(""), connect: connectLocal})
-	d.encryption()
-	d.secrets()
-	told := fmt.Sprint(d.findings)
+	d := doctor.New(doctor.Options{Config: &c, File: file, Data: data, Version: "dev", Built: appliance.BuiltAt(""), Connect: connectLocal})
+	d.Encryption()
+	d.Secrets()
+	told := fmt.Sprint(d.Findings)
 	for _, want := range wanted {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("check-config does not say %q:\n%s", want, out.String())
