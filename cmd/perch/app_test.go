@@ -356,28 +356,28 @@ func (h *house) within(d time.Duration, what string, done func() bool) {
 func TestCommits(t *testing.T) {
 	t.Parallel()
 	h := open(t, testConfig(), t.TempDir())
-	before := h.Db.Commits()
+	before := h.DB.Commits()
 	h.robot(simrobot.Options{})
-	if n := h.Db.Commits() - before; n != 0 {
+	if n := h.DB.Commits() - before; n != 0 {
 		t.Errorf("%d commits for a check-in", n)
 	}
-	if err := h.Db.Flush(); err != nil {
+	if err := h.DB.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	before = h.Db.Commits()
+	before = h.DB.Commits()
 	const turns = 2
 	r := h.robot(simrobot.Options{Say: sentences(t, "what time is it", "remember that my keys are in the kitchen")})
 	r.whole(t)
 	h.eventually("the channel is closed", func() bool { return len(h.Talk.List()) == 0 })
-	if err := h.Db.Flush(); err != nil {
+	if err := h.DB.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	if n := h.Db.Commits() - before; n > 2*turns {
+	if n := h.DB.Commits() - before; n > 2*turns {
 		t.Errorf("%d commits for %d turns", n, turns)
 	}
-	before = h.Db.Commits()
+	before = h.DB.Commits()
 	time.Sleep(6 * time.Second) // real time: longer than anything waits to be written
-	if n := h.Db.Commits() - before; n != 0 {
+	if n := h.DB.Commits() - before; n != 0 {
 		t.Errorf("%d commits of an idle appliance", n)
 	}
 }

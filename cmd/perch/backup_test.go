@@ -141,14 +141,14 @@ func TestBackupAndRestore(t *testing.T) {
 	writeFile(t, filepath.Join(data, "firmware", "assets", "fonts.bin"), []byte("fonts"))
 	writeFile(t, filepath.Join(data, "firmware", ".upload-1"), []byte("half"))
 
-	if code, out, errs := commandLine(t, "backup", "--data", data, file); code != exitDone || !strings.Contains(out, a.Id) {
+	if code, out, errs := commandLine(t, "backup", "--data", data, file); code != exitDone || !strings.Contains(out, a.ID) {
 		t.Fatalf("backup: %d %s %s", code, out, errs)
 	}
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the file: %v %v", info, err)
 	}
 	m, files := unpacked(t, readFile(t, file))
-	if m.Format != 1 || m.Perch != version || m.Schema != len(appliance.Migrations()) || m.Appliance != a.Id || time.Since(m.Created) > time.Minute || len(m.Files) != 3 ||
+	if m.Format != 1 || m.Perch != version || m.Schema != len(appliance.Migrations()) || m.Appliance != a.ID || time.Since(m.Created) > time.Minute || len(m.Files) != 3 ||
 		m.Files[0].Name != "perch.db" || files["firmware/"+kept+".bin"] == nil || string(files["firmware/assets/fonts.bin"]) != "fonts" {
 		t.Errorf("the backup is %+v", m)
 	}
@@ -245,7 +245,7 @@ func TestBackupWithoutAnAppliance(t *testing.T) {
 	if code, told, errs := commandLine(t, "restore", "--data", fresh, file); code != exitDone || strings.Contains(told, "before") {
 		t.Errorf("restored into nothing: %d %s %s", code, told, errs)
 	}
-	if got := open(t, testConfig(), fresh); got.Id != h.Id || len(got.Memory.Search("cat", time.Now())) != 1 {
+	if got := open(t, testConfig(), fresh); got.ID != h.ID || len(got.Memory.Search("cat", time.Now())) != 1 {
 		t.Error("the appliance did not move")
 	}
 }

@@ -413,7 +413,7 @@ func TestSaidOverMQTTIsKeptUntilItIsSaid(t *testing.T) {
 	t.Parallel()
 	h, l := openWithBroker(t)
 	waits := func() []robot.Command {
-		list, _, err := store.NewTable[[]robot.Command](h.Db, "waiting").Get("a0b1c2d3e4f5")
+		list, _, err := store.NewTable[[]robot.Command](h.DB, "waiting").Get("a0b1c2d3e4f5")
 		if err != nil {
 			t.Error(err)
 		}

@@ -41,14 +41,14 @@ func inhabited(t *testing.T) (data string, images []string) {
 	for _, v := range []string{"1.3.0", "1.4.0"} {
 		images = append(images, h.publishImage(v))
 	}
-	robots, memory := store.NewTable[device.Robot](h.Db, "robots"), store.NewTable[agent.Entry](h.Db, "memory")
+	robots, memory := store.NewTable[device.Robot](h.DB, "robots"), store.NewTable[agent.Entry](h.DB, "memory")
 	for n := range residentsOf {
 		robots.PutSoon(string(resident(n)), device.Robot{ID: resident(n), Bound: true, Named: true, Board: strings.Repeat("b", 900)})
 	}
 	for n := range factsOf {
 		memory.PutSoon(fmt.Sprintf("%04d", n), agent.Entry{ID: fmt.Sprintf("%04d", n), Body: fmt.Sprintf("fact %d %s", n, strings.Repeat("x", 300)), Type: agent.MemoryUser, Created: time.Now()})
 	}
-	if err := h.Db.Flush(); err != nil {
+	if err := h.DB.Flush(); err != nil {
 		t.Fatal(err)
 	}
 	h.remember("the last fact") // is all that the last change writes

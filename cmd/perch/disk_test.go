@@ -153,12 +153,12 @@ func TestAFullDisk(t *testing.T) {
 	h = open(t, c, dir)
 	h.robot(simrobot.Options{})
 	h.eventually("it is known to be full", func() bool {
-		return full() == http.StatusInsufficientStorage && !h.part("disk").OK && h.Db.Err() != nil
+		return full() == http.StatusInsufficientStorage && !h.part("disk").OK && h.DB.Err() != nil
 	})
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)
 	}
-	h.eventually("it has recovered", func() bool { return h.Db.Err() == nil })
+	h.eventually("it has recovered", func() bool { return h.DB.Err() == nil })
 	for range 3 {
 		if status, text := remember(kept); status != http.StatusOK {
 			t.Fatalf("with room again: %d %s", status, text)

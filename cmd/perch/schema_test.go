@@ -224,8 +224,8 @@ func TestEverySchemaIsRead(t *testing.T) {
 			}
 			robots, images := a.Robots.List(), a.Firmware.List()
 			a.Close()
-			if a.Id != "0badcafe" || len(robots) != 1 || len(images) != 1 {
-				t.Errorf("the appliance %s has %d robots and %d images", a.Id, len(robots), len(images))
+			if a.ID != "0badcafe" || len(robots) != 1 || len(images) != 1 {
+				t.Errorf("the appliance %s has %d robots and %d images", a.ID, len(robots), len(images))
 			}
 			content, after := all(t, archive.DatabasePath(data))
 			if content.Schema != len(appliance.Migrations()) {

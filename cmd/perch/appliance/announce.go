@@ -1,6 +1,7 @@
 package appliance
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/netip"
@@ -10,9 +11,19 @@ import (
 	"perch/gateway/mdns"
 )
 
-// newAnnouncer makes the announcer, where there is something to announce.
-func (a *Appliance) newAnnouncer() error {
-	port, reachable := a.Doors.announced()
+// announcement is what the network is told of this appliance.
+type announcement struct {
+	basics
+	id     string
+	doors  *doors
+	also   []mdns.Offer    // besides the robots' door
+	mdns   *mdns.Announcer // nil where nothing is announced
+	silent string          // why not
+}
+
+// open makes the announcer, where there is something to announce.
+func (a *announcement) open() error {
+	port, reachable := a.doors.announced()
 	switch {
 	case !a.Config.MDNS.Enabled:
 		a.silent = "turned off by mdns.enabled"
@@ -23,14 +34,28 @@ func (a *Appliance) newAnnouncer() error {
 	}
 	var err error
 	a.mdns, err = mdns.New(mdns.Options{
-		Name: a.Config.Name, ID: a.Id, Version: a.version, Port: port, Also: a.also, Interfaces: a.Config.MDNS.Interfaces, Log: a.Log,
+		Name: a.Config.Name, ID: a.id, Version: a.version, Port: port, Also: a.also, Interfaces: a.Config.MDNS.Interfaces, Log: a.Log,
 	})
 	return err
 }
 
+// run announces until ctx ends.
+func (a *announcement) run(ctx context.Context) error {
+	if a.mdns == nil {
+		return nil
+	}
+	return a.mdns.Run(ctx)
+}
+
+// findWyoming looks for Wyoming servers on the network that are not this one.
+func (a *announcement) findWyoming(ctx context.Context) ([]string, error) {
+	own := mdns.Options{Name: a.Config.Name, ID: a.id}.Instance()
+	return mdns.Search{Type: mdns.Wyoming, Except: []string{own}, Interfaces: a.Config.MDNS.Interfaces}.Targets(ctx)
+}
+
 // host is the name the appliance goes by on the network, and the one it was to
 // have where another machine has that.
-func (a *Appliance) host() (host, taken string) {
+func (a *announcement) host() (host, taken string) {
 	if a.mdns == nil {
 		return "", ""
 	}
@@ -46,11 +71,11 @@ func (a *Appliance) host() (host, taken string) {
 
 // address is where a browser in the house finds this appliance, and empty
 // where none can.
-func (a *Appliance) address() string {
+func (a *announcement) address() string {
 	if a.Config.PublicURL != "" {
 		return a.Config.PublicURL
 	}
-	port, reachable := a.Doors.announced()
+	port, reachable := a.doors.announced()
 	if !reachable || !a.Config.MDNS.Enabled {
 		return ""
 	}
@@ -64,8 +89,8 @@ func (a *Appliance) address() string {
 // NotAnnounced begins the note of an appliance that is not to be found.
 const NotAnnounced = "not announced: "
 
-// mdnsPart is the condition of the name.
-func (a *Appliance) mdnsPart() admin.Part {
+// condition is the condition of the name.
+func (a *announcement) condition() admin.Part {
 	if a.mdns == nil {
 		return admin.Part{Name: "mdns", OK: true, Note: NotAnnounced + a.silent}
 	}

@@ -3,7 +3,6 @@ package appliance
 import (
 	"context"
 	"path/filepath"
-	"time"
 
 	"perch/agent"
 	"perch/cmd/perch/config"
@@ -14,10 +13,10 @@ import (
 )
 
 // newBehaviours makes what reacts to the robots' senses.
-func (a *Appliance) newBehaviours(zone *time.Location) (err error) {
+func (a *Appliance) newBehaviours() (err error) {
 	rules := a.Config.BehaviourRules(func(string, error) {}) // the check has told
 	a.behaviours, err = perception.NewBehaviours(perception.Options{
-		Tuning: a.Config.Behaviours, Rules: rules, House: zone, Bus: a.Bus, Outside: outside{a}, Log: a.Log,
+		Tuning: a.Config.Behaviours, Rules: rules, House: a.zone, Bus: a.Bus, Outside: outside{a}, Log: a.Log,
 	})
 	return err
 }
@@ -69,4 +68,4 @@ func (s songs) Play(ctx context.Context, id device.ID, name string) error {
 }
 
 // soundsDirectory holds the owner's own.
-func (a *Appliance) soundsDirectory() string { return filepath.Join(a.Data, "sounds") }
+func (b basics) soundsDirectory() string { return filepath.Join(b.Data, "sounds") }

@@ -10,7 +10,7 @@ import (
 )
 
 // newBridge makes the door for voice servers and dashboards elsewhere.
-func (a *Appliance) newBridge(zone *time.Location) error {
+func (a *Appliance) newBridge() error {
 	c := a.Config
 	root, err := filepath.Abs(a.soundsDirectory())
 	if err != nil {
@@ -18,12 +18,12 @@ func (a *Appliance) newBridge(zone *time.Location) error {
 	}
 	a.bridge = bridge.New(bridge.Options{
 		Find: a.Robots.Find, Talk: a.movers(), Mind: a.Mind, Memory: a.Memory, Deep: a.Engines.deep,
-		Log:        bridge.NewLog(store.NewTable[bridge.Turn](a.Db, "bridge-turns"), c.Robots.KeepTurns),
+		Log:        bridge.NewLog(store.NewTable[bridge.Turn](a.DB, "bridge-turns"), c.Robots.KeepTurns),
 		Spoken:     a.spoken,
 		Perception: a.Senses, Board: a.board, Bus: a.Bus,
 		Sounds: songs{a.sounds, a.Talk}, Roots: []string{root},
 		Short: time.Duration(c.Bridge.TimeoutShort), Long: time.Duration(c.Bridge.TimeoutLong),
-		Language: c.Language, Zone: zone, Logger: a.Log,
+		Language: c.Language, Zone: a.zone, Logger: a.Log,
 	})
 	return nil
 }

@@ -17,7 +17,7 @@ func (a *Appliance) counters() []admin.Counter {
 		{Name: "perch_connections_kept_open_total", Help: "Connections that were kept open after their last answer, for the robot to close.", Count: func() uint64 { return a.Doors.Lingering.Counts().Kept }},
 		{Name: "perch_connections_kept_open_timeouts_total", Help: "Of those, connections that the robot had not closed within a second.", Count: func() uint64 { return a.Doors.Lingering.Counts().TimedOut }},
 		{Name: "perch_connections_not_kept_open_total", Help: "Connections closed at once, for too many were kept open.", Count: func() uint64 { return a.Doors.Lingering.Counts().Untimely }},
-		{Name: "perch_store_commits_total", Help: "Writes of the database that reached the disk.", Count: a.Db.Commits},
+		{Name: "perch_store_commits_total", Help: "Writes of the database that reached the disk.", Count: a.DB.Commits},
 	}, a.Engines.counters()...)
 }
 
@@ -59,13 +59,13 @@ func (a *Appliance) gauges() []admin.Gauge {
 	}
 	return []admin.Gauge{
 		{Name: "perch_store_bytes", Help: "Size of the database's file.", Read: func() float64 {
-			info, err := os.Stat(a.Db.Path())
+			info, err := os.Stat(a.DB.Path())
 			if err != nil {
 				return 0
 			}
 			return float64(info.Size())
 		}},
-		{Name: "perch_store_failing", Help: "1 while the last write of the database has failed, or it cannot be read.", Read: func() float64 { return truth(a.Db.Err() != nil || a.Db.Readable() != nil) }},
+		{Name: "perch_store_failing", Help: "1 while the last write of the database has failed, or it cannot be read.", Read: func() float64 { return truth(a.DB.Err() != nil || a.DB.Readable() != nil) }},
 		{Name: "perch_disk_free_bytes", Help: "Room that is left where the data is.", Read: func() float64 {
 			free, err := store.FreeSpace(a.Data)
 			if err != nil {

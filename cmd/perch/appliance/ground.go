@@ -25,7 +25,7 @@ const (
 func (a *Appliance) watch(ctx context.Context) {
 	ticker := time.NewTicker(groundLooks)
 	defer ticker.Stop()
-	d := disk{data: a.Data, db: a.Db, probe: store.NewTable[string](a.Db, "appliance"), log: a.Log}
+	d := disk{data: a.Data, db: a.DB, probe: store.NewTable[string](a.DB, "appliance"), log: a.Log}
 	began := time.Now()
 	c := setting{wall: began.Round(0)}
 	for {

@@ -14,30 +14,9 @@ import (
 	"perch/store"
 )
 
-// Parts is the condition of each part. A brain is vital where no brain works.
-func (a *Appliance) Parts() []admin.Part {
-	parts := []admin.Part{
-		storePart(a.Db, a.Data),
-		diskPart(a.Data, a.Db.Err()), clockPart(time.Now(), a.built), a.doorsPart(), rolloutsPart(a.Firmware.List()),
-	}
-	thinks := a.Engines.thinks()
-	for _, n := range a.Engines.All {
-		part := n.shown()
-		part.Vital = n.List == "brain" && !thinks
-		parts = append(parts, part)
-	}
-	if a.wyoming != nil {
-		parts = append(parts, admin.Part{Name: "wyoming", OK: true, Note: "serves " + a.At.String()})
-	}
-	if k := a.Doors.certificate; k != nil {
-		fine, err := k.condition(time.Now())
-		part := admin.Part{Name: "tls", OK: !errors.Is(err, config.ErrDates), Note: fine}
-		if err != nil {
-			part.Note = err.Error()
-		}
-		parts = append(parts, part)
-	}
-	return append(parts, a.mqttPart(), a.mdnsPart())
+// machine is the condition of disk and clock.
+func (a *Appliance) machine() []admin.Part {
+	return []admin.Part{diskPart(a.Data, a.DB.Err()), clockPart(time.Now(), a.built)}
 }
 
 // storePart is the database. Without one that can be read nothing works; of
@@ -57,6 +36,17 @@ func storePart(db *store.DB, data string) admin.Part {
 	fine := readable == nil && refused == nil && s == nil
 	text := strings.ReplaceAll(note(errors.Join(told...)), filepath.Clean(data)+string(filepath.Separator), "")
 	return admin.Part{Name: "store", OK: fine, Vital: fine || readable != nil, Note: text}
+}
+
+// conditions are those of all engines. A brain is vital where no brain works.
+func (e *engines) conditions() (all []admin.Part) {
+	thinks := e.thinks()
+	for _, n := range e.All {
+		part := n.shown()
+		part.Vital = n.List == "brain" && !thinks
+		all = append(all, part)
+	}
+	return all
 }
 
 // thinks reports whether any brain works, as far as is known.
@@ -84,11 +74,11 @@ func (n *Engine) shown() admin.Part {
 	return part
 }
 
-// doorsPart is where everybody comes in. A listener that fails ends the
+// condition is where everybody comes in. A listener that fails ends the
 // appliance, so that only the commands' socket can be missing.
-func (a *Appliance) doorsPart() admin.Part {
-	part := admin.Part{Name: "doors", OK: true, Note: "listens on " + strings.Join(a.Doors.Addresses(), ", ")}
-	if path := socketPath(a.Data); !isSocket(path) {
+func (d *doors) condition(data string) admin.Part {
+	part := admin.Part{Name: "doors", OK: true, Note: "listens on " + strings.Join(d.Addresses(), ", ")}
+	if path := socketPath(data); !isSocket(path) {
 		part.OK, part.Note = false, fmt.Sprintf("the commands of this machine find no socket at %s; restart the appliance, and see its log", path)
 	}
 	return part
@@ -109,4 +99,25 @@ func rolloutsPart(images []ota.Shown) admin.Part {
 		}
 	}
 	return part
+}
+
+// encryption is the condition of the certificate, where there is one.
+func (d *doors) encryption() []admin.Part {
+	if d.certificate == nil {
+		return nil
+	}
+	fine, err := d.certificate.condition(time.Now())
+	part := admin.Part{Name: "tls", OK: !errors.Is(err, config.ErrDates), Note: fine}
+	if err != nil {
+		part.Note = err.Error()
+	}
+	return []admin.Part{part}
+}
+
+// wyomingCondition is that of the Wyoming server, where there is one.
+func (a *Appliance) wyomingCondition() []admin.Part {
+	if a.wyoming == nil {
+		return nil
+	}
+	return []admin.Part{{Name: "wyoming", OK: true, Note: "serves " + a.At.String()}}
 }

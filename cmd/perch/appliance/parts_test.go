@@ -20,13 +20,13 @@ func TestPartsOfTheMachine(t *testing.T) {
 		t.Errorf("a clock that is wrong: %+v", p)
 	}
 	h := open(t, testConfig(), t.TempDir())
-	if p := h.doorsPart(); !p.OK {
+	if p := h.Doors.condition(h.Data); !p.OK {
 		t.Errorf("the doors: %+v", p)
 	}
 	if err := os.Remove(socketPath(h.Data)); err != nil {
 		t.Fatal(err)
 	}
-	if p := h.doorsPart(); p.OK || !strings.Contains(p.Note, "perch.sock") || !strings.Contains(p.Note, "restart") {
+	if p := h.Doors.condition(h.Data); p.OK || !strings.Contains(p.Note, "perch.sock") || !strings.Contains(p.Note, "restart") {
 		t.Errorf("the doors without a socket: %+v", p)
 	}
 	stopped := ota.Shown{Record: ota.Record{Image: ota.Image{Version: "2.3.0"}, Stopped: "2 of the first 5 robots did not come back with it"}}

@@ -18,7 +18,7 @@ import (
 )
 
 // newSkins makes the doors of what shows the agent, or is one.
-func (a *Appliance) newSkins(zone *time.Location) error {
+func (a *Appliance) newSkins() error {
 	c := a.Config
 	words, err := c.Skins.Words()
 	if err != nil {
@@ -32,7 +32,7 @@ func (a *Appliance) newSkins(zone *time.Location) error {
 	a.hooks = hooks.New(hooks.Options{
 		Robots: robots, Trusts: a.Robots.Trusts, Stage: a.Talk, Asker: a.Talk,
 		// In the quiet hours nobody is asked aloud; screens and the terminal ask.
-		MayAnswer: func(id device.ID) bool { return a.Robots.Trusts(id) && !quiet.Contains(time.Now().In(zone)) }, Bus: a.Bus, Language: c.Language, Log: a.Log,
+		MayAnswer: func(id device.ID) bool { return a.Robots.Trusts(id) && !quiet.Contains(time.Now().In(a.zone)) }, Bus: a.Bus, Language: c.Language, Log: a.Log,
 	})
 	a.vccp = vccp.New(vccp.Options{
 		Stage: a.movers(), Residents: a.Robots, Find: a.Robots.Find, Senses: a.Senses.Board, Bus: a.Bus, Face: words.Face, UserTools: c.Robots.UserTools, Log: a.Log,
@@ -40,7 +40,7 @@ func (a *Appliance) newSkins(zone *time.Location) error {
 	a.skins, err = skin.New(skin.Options{
 		Board: a.board, Bus: a.Bus, Herald: a.herald, Notices: a.Notices, Robots: a.Robots, Find: a.Robots.Find, Mind: a.Mind, Questions: asked{a.hooks, a.Talk},
 		Words: words, Vocabulary: agent.Vocabulary(c.Skins.Vocabulary), QueryToken: c.Skins.QueryToken,
-		Language: c.Language, Zone: zone, Log: a.Log,
+		Language: c.Language, Zone: a.zone, Log: a.Log,
 	})
 	return err
 }

@@ -69,7 +69,7 @@ func (s supervisor) watch(ctx context.Context, alive func(context.Context) error
 // begin anew; only what hangs is.
 func (a *Appliance) alive(ctx context.Context) error {
 	return errors.Join(
-		turns(ctx, "the store", func() { _ = a.Db.Readable() }), // that it answers is enough
+		turns(ctx, "the store", func() { _ = a.DB.Readable() }), // that it answers is enough
 		a.heard(ctx),
 		a.Doors.answer(ctx),
 	)
