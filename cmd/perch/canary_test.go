@@ -276,7 +276,7 @@ func (h *house) robotTalks(secrets *canaries) {
 	conn.Drop()
 	<-recorded
 	secrets.know("a download's ticket", h.firmwareTicket())
-	var told tokenTold
+	var told tokenAnswer
 	_, text = h.request(http.MethodPost, "/api/v1/devices/a0b1c2d3e4f5/token", "{}", "Authorization", "Bearer "+h.ownerToken())
 	if err := json.Unmarshal([]byte(text), &told); err != nil || told.Token == "" {
 		h.t.Fatalf("the token of a robot, told to its owner: %s", text)

@@ -32,14 +32,14 @@ type client struct {
 	http  *http.Client
 }
 
-// reach are the flags that say which appliance is meant.
-type reach struct {
+// target are the flags that say which appliance is meant.
+type target struct {
 	url, tokenFile, data string
 
 	services func(context.Context) (string, error) // what systemd says of the unit; nil asks it
 }
 
-func (r *reach) register(f *flag.FlagSet) {
+func (r *target) register(f *flag.FlagSet) {
 	f.StringVar(&r.url, "url", os.Getenv("PERCH_URL"), "`URL` of the appliance")
 	f.StringVar(&r.tokenFile, "token-file", "", "`FILE` that holds the admin token")
 	f.StringVar(&r.data, "data", "", "`DIR` of the data of the appliance on this machine")
@@ -48,7 +48,7 @@ func (r *reach) register(f *flag.FlagSet) {
 // answerWithin bounds one request.
 const answerWithin = 15 * time.Second
 
-func (r *reach) client() (*client, error) {
+func (r *target) client() (*client, error) {
 	if r.url != "" {
 		token, from, err := r.token()
 		return &client{base: address(r.url), token: token, from: from, http: &http.Client{Timeout: answerWithin}}, err
@@ -65,7 +65,7 @@ func (r *reach) client() (*client, error) {
 
 // why adds to the error that none runs what systemd knows of it, where this
 // machine has the service.
-func (r *reach) why(ctx context.Context, err error) error {
+func (r *target) why(ctx context.Context, err error) error {
 	ask := r.services
 	if ask == nil {
 		if _, booted := os.Stat("/run/systemd/system"); booted != nil {
@@ -95,7 +95,7 @@ func address(url string) string {
 }
 
 // socket finds the socket of the appliance on this machine.
-func (r *reach) socket() (string, error) {
+func (r *target) socket() (string, error) {
 	candidates := []string{filepath.Join(config.SystemRun, "perch.sock"), filepath.Join(config.Data(r.data), "perch.sock")}
 	if r.data != "" {
 		candidates = candidates[1:]
@@ -114,7 +114,7 @@ func (r *reach) socket() (string, error) {
 
 // running is the appliance that is meant, and false where none runs on this
 // machine: then its data is nobody's, and a command can see to it by itself.
-func (r *reach) running(ctx context.Context) (c *client, running bool, err error) {
+func (r *target) running(ctx context.Context) (c *client, running bool, err error) {
 	if r.url == "" {
 		path, err := r.socket()
 		if errors.Is(err, doctor.ErrNoneRuns) {
@@ -138,7 +138,7 @@ func (r *reach) running(ctx context.Context) (c *client, running bool, err error
 	return c, err == nil, err
 }
 
-func (r *reach) token() (token, from string, err error) {
+func (r *target) token() (token, from string, err error) {
 	if r.tokenFile == "" {
 		return os.Getenv("PERCH_TOKEN"), "PERCH_TOKEN", nil
 	}
@@ -152,9 +152,9 @@ func (r *reach) token() (token, from string, err error) {
 	return strings.TrimSpace(string(text)), r.tokenFile, nil
 }
 
-// unlocked says which token an appliance has refused, and where the right one
+// tokenRefused says which token an appliance has refused, and where the right one
 // is. What the appliance says of its own folders means nothing here.
-func (c *client) unlocked() error {
+func (c *client) tokenRefused() error {
 	const right = "where it is installed, sudo cat /var/lib/perch/admin-token shows the right one on the machine that it runs on; else it is the file admin-token in the folder named with --data"
 	if c.token == "" {
 		return fmt.Errorf("the appliance at %s wants its admin token: --token-file FILE, or PERCH_TOKEN; %s", c.base, right)
@@ -189,10 +189,10 @@ func (c *client) do(ctx context.Context, method, path string, body, into any) er
 		return fmt.Errorf("read the answer: %w", err)
 	}
 	if response.StatusCode == http.StatusUnauthorized {
-		return c.unlocked()
+		return c.tokenRefused()
 	}
 	if response.StatusCode >= 300 {
-		return refusal(response.Status, answer)
+		return errorOf(response.Status, answer)
 	}
 	if into == nil {
 		return nil
@@ -208,8 +208,8 @@ func (c *client) Get(ctx context.Context, path string, into any) error {
 	return c.do(ctx, http.MethodGet, path, nil, into)
 }
 
-// refusal is the sentence of an error the appliance answered with.
-func refusal(status string, answer []byte) error {
+// errorOf is the sentence of an error the appliance answered with.
+func errorOf(status string, answer []byte) error {
 	var told struct{ Error struct{ Message string } }
 	if json.Unmarshal(answer, &told) == nil && told.Error.Message != "" {
 		return errors.New(told.Error.Message)
@@ -217,10 +217,10 @@ func refusal(status string, answer []byte) error {
 	return fmt.Errorf("the appliance answered %s", status)
 }
 
-// ask is a command that talks to the appliance: it parses the command line,
+// withAppliance is a command that talks to the appliance: it parses the command line,
 // with the flags that only it has, and does the work.
-func ask(f *flag.FlagSet, args []string, least, most int, work func(c *client, args []string) error) error {
-	var r reach
+func withAppliance(f *flag.FlagSet, args []string, least, most int, work func(c *client, args []string) error) error {
+	var r target
 	r.register(f)
 	rest, err := parse(f, args, least, most)
 	if err != nil {
@@ -251,7 +251,7 @@ type deviceLine struct {
 }
 
 func devices(ctx context.Context, args []string, out io.Writer) error {
-	return ask(newFlags("devices"), args, 0, 0, func(c *client, _ []string) error {
+	return withAppliance(newFlags("devices"), args, 0, 0, func(c *client, _ []string) error {
 		var list []deviceLine
 		if err := c.do(ctx, http.MethodGet, "/api/v1/devices", nil, &list); err != nil {
 			return err
@@ -316,7 +316,7 @@ func refusals(ctx context.Context, c *client, out io.Writer) error {
 }
 
 func say(ctx context.Context, args []string, out io.Writer) error {
-	return ask(newFlags("say"), args, 2, 100, func(c *client, rest []string) error {
+	return withAppliance(newFlags("say"), args, 2, 100, func(c *client, rest []string) error {
 		var taken struct{ Queued bool }
 		body := map[string]string{"text": strings.Join(rest[1:], " ")}
 		if err := c.do(ctx, http.MethodPost, robotAt(rest[0])+"/say", body, &taken); err != nil {
@@ -363,7 +363,7 @@ func notify(ctx context.Context, args []string, out io.Writer) error {
 		n.ExpiresAt = time.Now().Add(d).Format(time.RFC3339Nano)
 		return nil
 	})
-	return ask(f, args, 1, 100, func(c *client, rest []string) error {
+	return withAppliance(f, args, 1, 100, func(c *client, rest []string) error {
 		n.Text = strings.Join(rest, " ")
 		var taken struct{ ID string }
 		if err := c.do(ctx, http.MethodPost, "/api/v1/notifications", n, &taken); err != nil {
@@ -377,7 +377,7 @@ func notify(ctx context.Context, args []string, out io.Writer) error {
 func adopt(ctx context.Context, args []string, out io.Writer) error {
 	f := newFlags("adopt")
 	replace := f.Bool("replace", false, "let in whoever waits under ROBOT's address in its place, where it shows no code. Anybody can claim an address: until you adopt it once more it may talk, and nothing else")
-	return ask(f, args, 1, 1, func(c *client, rest []string) error {
+	return withAppliance(f, args, 1, 1, func(c *client, rest []string) error {
 		var d deviceLine
 		if err := c.do(ctx, http.MethodPost, "/api/v1/adopt", map[string]any{"robot": rest[0], "replace": *replace}, &d); err != nil {
 			return err
@@ -394,7 +394,7 @@ func adopt(ctx context.Context, args []string, out io.Writer) error {
 func forget(ctx context.Context, args []string, out io.Writer) error {
 	f := newFlags("forget")
 	strangers := f.Bool("strangers", false, "forget every robot that nobody has adopted, instead of one")
-	return ask(f, args, 0, 1, func(c *client, rest []string) error {
+	return withAppliance(f, args, 0, 1, func(c *client, rest []string) error {
 		if *strangers != (len(rest) == 0) {
 			return usageError("forget takes a robot, or --strangers")
 		}

@@ -61,6 +61,6 @@ func doctorFlags(f *flag.FlagSet, s *settings) (secrets *bool) {
 
 // connectLocal reaches the appliance that runs on a data directory here.
 func connectLocal(data string) (doctor.Asker, error) {
-	r := reach{data: data}
+	r := target{data: data}
 	return r.client()
 }

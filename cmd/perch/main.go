@@ -53,7 +53,7 @@ func commands() []command {
 		{"say", "ROBOT TEXT", "has a robot speak", say},
 		{"notify", "TEXT", "has people told something, at once or when a robot next connects", notify},
 		{"adopt", "ROBOT|CODE", "makes a robot yours, also one that waits", adopt},
-		{"token", "ROBOT", "tells the address and the token of a robot that is adopted, for a client that has fields for them", tellToken},
+		{"token", "ROBOT", "tells the address and the token of a robot that is adopted, for a client that has fields for them", showToken},
 		{"forget", "ROBOT|--strangers", "forgets a robot, or all that nobody has adopted", forget},
 		{"robot show", "ROBOT", "shows what is known of a robot", showRobot},
 		{"robot rename", "ROBOT NAME", "gives a robot the name by which every command knows it; an empty one takes it away", renameRobot},
@@ -96,7 +96,7 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 		return exitDone
 	}
 	if group != "" {
-		args = append([]string{ofRobots(args[0])}, args[1:]...)
+		args = append([]string{robotCommand(args[0])}, args[1:]...)
 	}
 	if args[0] == appliance.BrokerCommand {
 		if err := appliance.RunBroker(os.Stdin, errs); err != nil {
@@ -120,16 +120,16 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 			help.options.PrintDefaults()
 			return exitDone
 		}
-		complain(errs, err)
+		printError(errs, err)
 		return exitCode(err)
 	}
 	fmt.Fprintf(errs, "perch: there is no command %q; perch %s lists them\n", args[0], cmp.Or(strings.TrimSpace(group), "help"))
 	return exitUsage
 }
 
-// ofRobots is the command that follows perch robot by its own name. Some of
+// robotCommand is the command that follows perch robot by its own name. Some of
 // them have a shorter one.
-func ofRobots(name string) string {
+func robotCommand(name string) string {
 	switch name {
 	case "list":
 		return "devices"
@@ -139,9 +139,9 @@ func ofRobots(name string) string {
 	return "robot " + name
 }
 
-// complain says why a command has failed. In the journal that is an error, each
+// printError says why a command has failed. In the journal that is an error, each
 // line of it, and not one line among many.
-func complain(errs io.Writer, err error) {
+func printError(errs io.Writer, err error) {
 	if f, is := errs.(*os.File); is && toJournal(os.Getenv("JOURNAL_STREAM"), f) {
 		for line := range strings.Lines(err.Error()) {
 			fmt.Fprintf(errs, "<3>perch: %s\n", strings.TrimSuffix(line, "\n"))

@@ -69,8 +69,8 @@ func TestNoneRunsAndWhy(t *testing.T) {
 		return func(context.Context) (string, error) { return text, err }
 	}
 	for name, c := range map[string]struct {
-		ask  func(context.Context) (string, error)
-		says []string
+		withAppliance func(context.Context) (string, error)
+		says          []string
 	}{
 		"it crashes":       {unit("ActiveState=activating\nSubState=auto-restart\nNRestarts=12\n", nil), []string{"ends again and again (12 times so far)", "journalctl -u perch -n 50"}},
 		"its faults":       {unit("ActiveState=activating\nSubState=auto-restart\nNRestarts=1\nExecMainStatus=2\n", nil), []string{"again and again", "sudo perch check-config"}},
@@ -82,7 +82,7 @@ func TestNoneRunsAndWhy(t *testing.T) {
 		"it runs, unasked": {unit("ActiveState=active\n", nil), []string{"perch serve"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := reach{data: t.TempDir(), services: c.ask}
+			r := target{data: t.TempDir(), services: c.withAppliance}
 			_, none := r.socket()
 			err := r.why(t.Context(), none)
 			if !errors.Is(err, doctor.ErrNoneRuns) {

@@ -18,7 +18,7 @@ import (
 // restore is the command. A running appliance is given the backup; where none
 // runs, it is swapped in at once.
 func restore(ctx context.Context, args []string, out io.Writer) error {
-	var r reach
+	var r target
 	f := newFlags("restore")
 	r.register(f)
 	again := f.Bool("restart", false, "have the appliance restart at once to apply it")

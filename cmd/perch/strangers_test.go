@@ -253,7 +253,7 @@ func TestAnotherInItsPlace(t *testing.T) {
 	if out := h.command(t, "adopt a0b1c2d3e4f5", 1); !strings.Contains(out, "two clients name themselves by this MAC address") {
 		t.Errorf("adopt by the id says %s", out)
 	}
-	if _, err := h.Residents().Adopt(waits.Activation.Code, time.Now()); err != nil { // as Home Assistant does
+	if _, err := h.OwnedRobots().Adopt(waits.Activation.Code, time.Now()); err != nil { // as Home Assistant does
 		t.Fatal(err)
 	}
 	h.eventually("the first has gone", func() bool {

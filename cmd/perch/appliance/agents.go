@@ -2,6 +2,9 @@ package appliance
 
 import (
 	"context"
+	"sync"
+	"time"
+
 	"perch/agent"
 	"perch/agent/acp"
 	"perch/event"
@@ -10,8 +13,6 @@ import (
 	"perch/store"
 	"perch/voice"
 	"perch/voice/sounds"
-	"sync"
-	"time"
 )
 
 // agents are what understands, thinks and speaks, and what all others read to
@@ -20,7 +21,7 @@ type agents struct {
 	Bus        *event.Bus
 	board      *agent.Board
 	Senses     senses
-	herald     *agent.Herald
+	notifier   *agent.Herald
 	talks      *vccp.Talks // of coding agents
 	Engines    *engines
 	Mind       *agent.Mind
@@ -40,8 +41,8 @@ func newAgents(b basics, k *kept, find func(context.Context) ([]string, error), 
 			g.Senses.Board.Forget(id)
 		}
 	}
-	g.herald = agent.NewHerald(agent.HeraldOptions{Notices: k.Notices, Timers: k.Timers, Bus: bus, Log: b.Log})
-	options := BrainOptions{k.Memory, k.Timers, g.herald, g.Senses, k.Robots.Trusts, lend}
+	g.notifier = agent.NewHerald(agent.HeraldOptions{Notices: k.Notices, Timers: k.Timers, Bus: bus, Log: b.Log})
+	options := BrainOptions{k.Memory, k.Timers, g.notifier, g.Senses, k.Robots.Trusts, lend}
 	var err error
 	if g.Engines, err = NewEngines(b.Config, options, find, func(e event.Event) { bus.Publish("", "", e) }, b.Log); err != nil {
 		return g, err

@@ -108,7 +108,7 @@ func (a *Appliance) build(o Options) (err error) {
 		return err
 	}
 	a.announcement = &announcement{basics: a.basics, id: a.ID}
-	if a.agents, err = newAgents(a.basics, a.kept, a.findWyoming, a.lend, o.Recognizers); err != nil {
+	if a.agents, err = newAgents(a.basics, a.kept, a.findWyoming, a.lendTools, o.Recognizers); err != nil {
 		return err
 	}
 	for _, next := range []func() error{a.newBehaviours, a.newRobots, a.newBridge, a.newSkins, a.newAdmin, a.openDoors, a.openWyoming, a.newMirror, a.announcement.open} {
@@ -126,21 +126,21 @@ func (a *Appliance) newRobots() error {
 		Robots: a.Robots, Bus: a.Bus, Senses: a.Senses.intake, Mind: a.Mind, Records: a.Records, Sounds: a.sounds,
 		Waiting: a.waiting,
 		Greet:   c.Robots.Greeting, UserTools: c.Robots.UserTools, PublicURL: c.PublicURL,
-		Ears: a.Engines.recognizers, Mouth: a.Engines.synthesizers, Speech: a.Characters.house.Speech, Character: a.Characters.Of, Phrases: a.Engines.Book.Phrase,
+		Ears: a.Engines.recognizers, Mouth: a.Engines.synthesizers, Speech: a.Characters.common.Speech, Character: a.Characters.Of, Phrases: a.Engines.Book.Phrase,
 		Patience: c.Patience(), Zone: a.zone, Idle: time.Duration(c.Robots.Idle), Silence: time.Duration(c.Speech.Silence), Version: a.version, Log: a.Log,
 	})
 	if err := a.openFirmware(); err != nil {
 		return err
 	}
-	a.ota = ota.New(ota.Options{Firmware: a.Firmware, Robots: a.Residents(), Bus: a.Bus, Zone: a.zone, PublicURL: c.PublicURL, Framing: c.Robots.Framing, Earliest: earliest(a.built), Log: a.Log})
+	a.ota = ota.New(ota.Options{Firmware: a.Firmware, Robots: a.OwnedRobots(), Bus: a.Bus, Zone: a.zone, PublicURL: c.PublicURL, Framing: c.Robots.Framing, Earliest: earliest(a.built), Log: a.Log})
 	return nil
 }
 
 // newAdmin makes the owner's door.
 func (a *Appliance) newAdmin() error {
 	shown := admin.Options{
-		Robots: a.Residents(), Talk: a.movers(), Herald: a.herald, Memory: a.Memory, Notices: a.Notices, Board: a.board, Bus: a.Bus, Senses: a.Senses,
-		Questions: asked{a.hooks, a.Talk}, Conversations: a.Mind,
+		Robots: a.OwnedRobots(), Talk: a.control(), Herald: a.notifier, Memory: a.Memory, Notices: a.Notices, Board: a.board, Bus: a.Bus, Senses: a.Senses,
+		Questions: questions{a.hooks, a.Talk}, Conversations: a.Mind,
 		Turns: func(n int) any { return a.Records.Turns(n) }, Parts: a.Parts, Counters: a.counters(), Gauges: a.gauges(), Firmware: a.Firmware, Refused: a.ota.Refused,
 		Archives: newArchives(Directory(a.Data, a.version, a.Log), a.DB, a.askRestart),
 		Version:  a.version, ID: a.ID, Started: a.Started,
@@ -156,8 +156,8 @@ func (a *Appliance) openDoors() (err error) {
 	return err
 }
 
-func (a *Appliance) Residents() residents {
-	return residents{a.Robots, a.Talk, a.Senses.Board, a.Mind, a.Memory, a.Bus, a.Characters}
+func (a *Appliance) OwnedRobots() ownedRobots {
+	return ownedRobots{a.Robots, a.Talk, a.Senses.Board, a.Mind, a.Memory, a.Bus, a.Characters}
 }
 
 // openWyoming makes the appliance a Wyoming server, where it is to be one. What
@@ -238,7 +238,7 @@ func (a *Appliance) Close() {
 	}
 }
 
-func note(err error) string {
+func errorText(err error) string {
 	if err == nil {
 		return ""
 	}

@@ -16,29 +16,29 @@ import (
 func (a *Appliance) newBehaviours() (err error) {
 	rules := a.Config.BehaviourRules(func(string, error) {}) // the check has told
 	a.behaviours, err = perception.NewBehaviours(perception.Options{
-		Tuning: a.Config.Behaviours, Rules: rules, House: a.zone, Bus: a.Bus, Outside: outside{a}, Log: a.Log,
+		Tuning: a.Config.Behaviours, Rules: rules, House: a.zone, Bus: a.Bus, Outside: ruleActions{a}, Log: a.Log,
 	})
 	return err
 }
 
-// movers are the robots as the doors act on them: a head that a client moves is
+// robotControl are the robots as the doors act on them: a head that a client moves is
 // the client's for a while, and no behaviour turns it away.
-type movers struct {
+type robotControl struct {
 	*robot.Server
 	behaviours *perception.Behaviours
 }
 
-func (a *Appliance) movers() movers { return movers{a.Talk, a.behaviours} }
+func (a *Appliance) control() robotControl { return robotControl{a.Talk, a.behaviours} }
 
-func (m movers) Call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error) {
+func (m robotControl) Call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error) {
 	m.behaviours.Moves(id, tool)
 	return m.Server.Call(ctx, id, tool, arguments)
 }
 
-// outside is what rules do that is not done by a robot's tools.
-type outside struct{ a *Appliance }
+// ruleActions is what rules do that is not done by a robot's tools.
+type ruleActions struct{ a *Appliance }
 
-func (o outside) Feel(ctx context.Context, id device.ID, emotion string) error {
+func (o ruleActions) Feel(ctx context.Context, id device.ID, emotion string) error {
 	robot, err := o.a.Robots.Get(id)
 	if err != nil {
 		return err
@@ -47,23 +47,23 @@ func (o outside) Feel(ctx context.Context, id device.ID, emotion string) error {
 	return o.a.Talk.Feel(ctx, id, face.On(robot.Board))
 }
 
-func (o outside) Publish(ctx context.Context, topic, payload string) error {
+func (o ruleActions) Publish(ctx context.Context, topic, payload string) error {
 	return o.a.Mirror.Publish(ctx, topic, payload)
 }
 
-func (o outside) Notify(_ context.Context, id device.ID, text string, aloud bool) error {
-	_, err := o.a.herald.Notify(agent.Notice{Robot: id, Text: text, Speak: aloud})
+func (o ruleActions) Notify(_ context.Context, id device.ID, text string, aloud bool) error {
+	_, err := o.a.notifier.Notify(agent.Notice{Robot: id, Text: text, Speak: aloud})
 	return err
 }
 
-// songs are what robots play: those made here, and files of the data
+// soundPlayer are what robots play: those made here, and files of the data
 // directory.
-type songs struct {
+type soundPlayer struct {
 	*sounds.Library
 	talk *robot.Server
 }
 
-func (s songs) Play(ctx context.Context, id device.ID, name string) error {
+func (s soundPlayer) Play(ctx context.Context, id device.ID, name string) error {
 	return s.talk.Play(ctx, id, name)
 }
 

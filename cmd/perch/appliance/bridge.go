@@ -17,11 +17,11 @@ func (a *Appliance) newBridge() error {
 		return fmt.Errorf("find the directory of sounds: %w", err)
 	}
 	a.bridge = bridge.New(bridge.Options{
-		Find: a.Robots.Find, Talk: a.movers(), Mind: a.Mind, Memory: a.Memory, Deep: a.Engines.deep,
+		Find: a.Robots.Find, Talk: a.control(), Mind: a.Mind, Memory: a.Memory, Deep: a.Engines.deep,
 		Log:        bridge.NewLog(store.NewTable[bridge.Turn](a.DB, "bridge-turns"), c.Robots.KeepTurns),
 		Spoken:     a.spoken,
 		Perception: a.Senses, Board: a.board, Bus: a.Bus,
-		Sounds: songs{a.sounds, a.Talk}, Roots: []string{root},
+		Sounds: soundPlayer{a.sounds, a.Talk}, Roots: []string{root},
 		Short: time.Duration(c.Bridge.TimeoutShort), Long: time.Duration(c.Bridge.TimeoutLong),
 		Language: c.Language, Zone: a.zone, Logger: a.Log,
 	})

@@ -61,7 +61,7 @@ func serveBroker(base, keeper string, log *slog.Logger) func(ctx context.Context
 			return fmt.Errorf("share the listener: %w", err)
 		}
 		defer shared.Close()
-		said := &lastWords{log: log}
+		said := &childLog{log: log}
 		cmd := exec.Command("/proc/self/exe", BrokerCommand) // this very program, also where an upgrade has put another in its place
 		cmd.Args[0] = "perch"
 		cmd.Dir, cmd.Env, cmd.ExtraFiles, cmd.Stderr, cmd.WaitDelay = "/", brokerEnvironment(), []*os.File{shared}, said, brokerGrace
@@ -86,7 +86,7 @@ func brokerEnvironment() []string {
 }
 
 // keepBroker starts the child and sees it to its end.
-func keepBroker(ctx context.Context, cmd *exec.Cmd, stdin io.WriteCloser, orders []byte, said *lastWords) error {
+func keepBroker(ctx context.Context, cmd *exec.Cmd, stdin io.WriteCloser, orders []byte, said *childLog) error {
 	started, ended := make(chan error, 1), make(chan error, 1)
 	go func() {
 		// The kernel ends the child with the thread that has started it, and the
@@ -109,7 +109,7 @@ func keepBroker(ctx context.Context, cmd *exec.Cmd, stdin io.WriteCloser, orders
 	select {
 	case err := <-ended:
 		_ = stdin.Close()
-		return errors.New(cmp.Or(said.cause(), how(err)))
+		return errors.New(cmp.Or(said.cause(), exitCause(err)))
 	case <-ctx.Done():
 	}
 	_ = stdin.Close()
@@ -119,7 +119,7 @@ func keepBroker(ctx context.Context, cmd *exec.Cmd, stdin io.WriteCloser, orders
 	return nil
 }
 
-func how(err error) string {
+func exitCause(err error) string {
 	if err == nil {
 		return "exit status 0"
 	}
@@ -140,9 +140,9 @@ const (
 	mostWords = 64 << 10
 )
 
-// lastWords is the child's standard error. Its lines are passed on as detail,
+// childLog is the child's standard error. Its lines are passed on as detail,
 // and the one that says why it ended is kept.
-type lastWords struct {
+type childLog struct {
 	log  *slog.Logger
 	line []byte
 	read int
@@ -151,19 +151,19 @@ type lastWords struct {
 
 // Write takes what the child says. It is called from one goroutine, which has
 // ended when the child has.
-func (w *lastWords) Write(p []byte) (int, error) {
+func (w *childLog) Write(p []byte) (int, error) {
 	for rest := p; len(rest) > 0; {
 		line, after, whole := bytes.Cut(rest, []byte("\n"))
 		w.line = append(w.line, line[:min(len(line), mostLine-min(len(w.line), mostLine))]...)
 		if rest = after; whole {
-			w.say(string(w.line))
+			w.note(string(w.line))
 			w.line = w.line[:0]
 		}
 	}
 	return len(p), nil
 }
 
-func (w *lastWords) say(line string) {
+func (w *childLog) note(line string) {
 	line = strings.TrimSpace(strings.ToValidUTF8(line, ""))
 	fatal := strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") || strings.HasPrefix(line, "perch: ")
 	if fatal && w.why == "" {
@@ -175,7 +175,7 @@ func (w *lastWords) say(line string) {
 }
 
 // cause is why the child ended, as far as it has said. It has ended.
-func (w *lastWords) cause() string { return w.why }
+func (w *childLog) cause() string { return w.why }
 
 // RunBroker is the child: the broker, until its standard input ends.
 func RunBroker(in io.Reader, errs io.Writer) error {

@@ -37,8 +37,8 @@ type engines struct {
 
 	language string // of the house
 
-	tell func(event.Event) // of what fails; nil where nobody listens
-	find func(ctx context.Context) ([]string, error)
+	publish     func(event.Event) // of what fails; nil where nobody listens
+	findWyoming func(ctx context.Context) ([]string, error)
 }
 
 // Engine is one of them, and how it does.
@@ -60,12 +60,12 @@ type Engine struct {
 
 // BrainOptions is what brains know, act on, and may.
 type BrainOptions struct {
-	memory *agent.Memory
-	Timers *agent.Timers
-	herald *agent.Herald
-	senses senses
-	trusts func(device.ID) bool // with the answer to a permission
-	lend   func() acp.Place     // where a coding agent finds tools
+	memory   *agent.Memory
+	Timers   *agent.Timers
+	notifier *agent.Herald
+	senses   senses
+	trusts   func(device.ID) bool // with the answer to a permission
+	lend     func() acp.Place     // where a coding agent finds tools
 }
 
 // NewEngines makes them all, loads none and calls nobody. find looks for
@@ -79,7 +79,7 @@ func NewEngines(c *config.Config, h BrainOptions, find func(context.Context) ([]
 	if err != nil {
 		return nil, err
 	}
-	e := &engines{Book: book, language: speech.Language, tell: tell, find: find}
+	e := &engines{Book: book, language: speech.Language, publish: tell, findWyoming: find}
 	for _, r := range c.Speech.Recognizers {
 		if err := e.addRecognizer(r, log); err != nil {
 			return nil, err
@@ -104,8 +104,8 @@ func NewEngines(c *config.Config, h BrainOptions, find func(context.Context) ([]
 	return e, nil
 }
 
-// place is where an engine is, without what in its address may be a secret.
-func place(address string) string {
+// shownAddress is where an engine is, without what in its address may be a secret.
+func shownAddress(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
 		return ""
@@ -115,7 +115,7 @@ func place(address string) string {
 
 // add notes an engine, whose part is made of its list and its kind.
 func (e *engines) add(list, kind, where string, log *slog.Logger) *Engine {
-	tell := e.tell
+	tell := e.publish
 	if tell == nil {
 		tell = func(event.Event) {}
 	}
@@ -229,7 +229,7 @@ func CheckRecognizers(c *config.Config) error {
 // calls nobody; see PartCheck.
 func CheckPart(c *config.Config, part any) error {
 	nobody := func(context.Context) ([]string, error) { return nil, nil }
-	e, quiet := &engines{find: nobody}, slog.New(slog.DiscardHandler)
+	e, quiet := &engines{findWyoming: nobody}, slog.New(slog.DiscardHandler)
 	defer e.Close()
 	switch part := part.(type) {
 	case config.Recognizer:

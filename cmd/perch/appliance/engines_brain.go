@@ -35,7 +35,7 @@ func (e *engines) addBrain(c *config.Config, b config.Brain, h BrainOptions, log
 		}
 		e.think(e.add("brain", b.Kind, "", log), reflex.New(own, persona.Name, h.memory, h.Timers))
 	case "none":
-		e.think(e.add("brain", b.Kind, "", log), mute{})
+		e.think(e.add("brain", b.Kind, "", log), silentBrain{})
 	case "acp":
 		return e.addAgent(b, h, log)
 	case "assist":
@@ -43,7 +43,7 @@ func (e *engines) addBrain(c *config.Config, b config.Brain, h BrainOptions, log
 		if err != nil {
 			return err
 		}
-		n := e.add("brain", b.Kind, place(b.URL), log)
+		n := e.add("brain", b.Kind, shownAddress(b.URL), log)
 		o := assist.Options{URL: b.URL, Token: token, Pipeline: b.Pipeline, Agent: b.Agent, REST: b.REST, FirstWithin: time.Duration(b.Within)}
 		if e.Book != nil {
 			o.CutOff = e.Book.Phrase("cut_off")
@@ -80,7 +80,7 @@ func (e *engines) addThinker(c *config.Config, b config.Brain, h BrainOptions, p
 	if err != nil {
 		return err
 	}
-	o := agent.ThinkerOptions{Model: model, Persona: persona, Memory: h.memory, Timers: h.Timers, Herald: h.herald,
+	o := agent.ThinkerOptions{Model: model, Persona: persona, Memory: h.memory, Timers: h.Timers, Herald: h.notifier,
 		HistoryTokens: c.Memory.HistoryTokens, MemoryTokens: c.Memory.MemoryTokens, Log: log}
 	o.Deep = e.deep
 	if h.senses.Board != nil {
@@ -97,7 +97,7 @@ func (e *engines) addThinker(c *config.Config, b config.Brain, h BrainOptions, p
 		o.CutOff, o.Refused = e.Book.Phrase("cut_off"), e.Book.Phrase("refused")
 		o.Unspeakable, o.Done = e.Book.Phrase("unspeakable"), e.Book.Phrase("done")
 	}
-	n := e.add("brain", b.Kind, b.Model+" at "+place(cmp.Or(b.URL, anthropic.Home)), log)
+	n := e.add("brain", b.Kind, b.Model+" at "+shownAddress(cmp.Or(b.URL, anthropic.Home)), log)
 	thinker := agent.NewThinker(o)
 	n.watched(thinker.Check)
 	e.think(n, thinker)
@@ -110,7 +110,7 @@ func (e *engines) addDeep(b config.Brain, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	n := e.add("deep", b.Kind, b.Model+" at "+place(cmp.Or(b.URL, anthropic.Home)), log)
+	n := e.add("deep", b.Kind, b.Model+" at "+shownAddress(cmp.Or(b.URL, anthropic.Home)), log)
 	if c, ok := model.(interface{ Check(context.Context) error }); ok {
 		n.watched(c.Check)
 	}
@@ -180,7 +180,7 @@ func (e *engines) toolsOf(m config.MCP, log *slog.Logger) (agent.ToolSource, err
 // addAgent makes a brain of a coding agent's program. By itself the appliance
 // only looks whether the program is there: to ask it anything would start it.
 func (e *engines) addAgent(b config.Brain, h BrainOptions, log *slog.Logger) error {
-	hands := agent.ThinkerOptions{Memory: h.memory, Timers: h.Timers, Herald: h.herald, Log: log}
+	hands := agent.ThinkerOptions{Memory: h.memory, Timers: h.Timers, Herald: h.notifier, Log: log}
 	if h.senses.Board != nil {
 		hands.Senses = h.senses
 	}
@@ -206,11 +206,11 @@ func environment(named map[string]string) []string {
 	return all
 }
 
-// mute is the brain of kind none: everything works but to think of an answer.
-type mute struct{}
+// silentBrain is the brain of kind none: everything works but to think of an answer.
+type silentBrain struct{}
 
-func (mute) Name() string { return "none" }
+func (silentBrain) Name() string { return "none" }
 
-func (mute) Think(_ context.Context, _ agent.Turn, out func(agent.Reply) error) error {
+func (silentBrain) Think(_ context.Context, _ agent.Turn, out func(agent.Reply) error) error {
 	return out(agent.Done{End: agent.Continue})
 }

@@ -25,7 +25,7 @@ func (e *engines) addRecognizer(r config.Recognizer, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	n := e.add("recognizer", r.Kind, place(r.URL), log)
+	n := e.add("recognizer", r.Kind, shownAddress(r.URL), log)
 	hear := func(engine voice.Recognizer) {
 		n.Recognizer = engine
 		e.recognizers = append(e.recognizers, ear{engine, n.condition})
@@ -33,7 +33,7 @@ func (e *engines) addRecognizer(r config.Recognizer, log *slog.Logger) error {
 	within := time.Duration(r.Within)
 	switch r.Kind {
 	case "wyoming":
-		engine, err := wyoming.New(wyoming.Options{Address: r.URL, Find: e.find, Model: r.Model, AnswerWithin: within, Log: log})
+		engine, err := wyoming.New(wyoming.Options{Address: r.URL, Find: e.findWyoming, Model: r.Model, AnswerWithin: within, Log: log})
 		if err != nil {
 			return err
 		}
@@ -81,7 +81,7 @@ func (e *engines) addSynthesizer(s config.Synthesizer, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	n := e.add("synthesizer", s.Kind, place(s.URL), log)
+	n := e.add("synthesizer", s.Kind, shownAddress(s.URL), log)
 	speak := func(engine voice.Synthesizer) {
 		n.Synthesizer = engine
 		e.synthesizers = append(e.synthesizers, mouth{engine, n.condition})
@@ -89,7 +89,7 @@ func (e *engines) addSynthesizer(s config.Synthesizer, log *slog.Logger) error {
 	within := time.Duration(s.Within)
 	switch s.Kind {
 	case "wyoming":
-		engine, err := wyoming.New(wyoming.Options{Address: s.URL, Find: e.find, Voice: s.Voice, AnswerWithin: within, Log: log})
+		engine, err := wyoming.New(wyoming.Options{Address: s.URL, Find: e.findWyoming, Voice: s.Voice, AnswerWithin: within, Log: log})
 		if err != nil {
 			return err
 		}

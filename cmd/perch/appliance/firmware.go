@@ -20,7 +20,7 @@ func (a *Appliance) openFirmware() error {
 		Images: store.NewTable[ota.Record](a.DB, "firmware"), Units: store.NewTable[ota.Unit](a.DB, "firmware-robots"),
 		Key: a.tokenKey, Signer: signer, Bus: a.Bus, Zone: a.zone,
 		Notify: func(text string) {
-			if _, err := a.herald.Notify(agent.Notice{Text: text, Speak: true}); err != nil {
+			if _, err := a.notifier.Notify(agent.Notice{Text: text, Speak: true}); err != nil {
 				a.Log.Error("a notification was not kept", "text", text, "err", err)
 			}
 		},

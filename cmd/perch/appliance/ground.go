@@ -15,7 +15,7 @@ import (
 // and then, and what changes is logged once.
 
 const (
-	groundLooks = 5 * time.Second
+	watchEvery = 5 * time.Second
 	// mostJump is how far the wall clock may go ahead of the running one, or
 	// fall behind, without having been set.
 	mostJump = 2 * time.Second
@@ -23,11 +23,11 @@ const (
 
 // watch looks at disk and clock until ctx ends.
 func (a *Appliance) watch(ctx context.Context) {
-	ticker := time.NewTicker(groundLooks)
+	ticker := time.NewTicker(watchEvery)
 	defer ticker.Stop()
-	d := disk{data: a.Data, db: a.DB, probe: store.NewTable[string](a.DB, "appliance"), log: a.Log}
+	d := diskWatch{data: a.Data, db: a.DB, probe: store.NewTable[string](a.DB, "appliance"), log: a.Log}
 	began := time.Now()
-	c := setting{wall: began.Round(0)}
+	c := clockWatch{wall: began.Round(0)}
 	for {
 		d.look()
 		if by := c.look(time.Now().Round(0), time.Since(began)); by != 0 {
@@ -43,15 +43,15 @@ func (a *Appliance) watch(ctx context.Context) {
 	}
 }
 
-// setting is how the wall clock was set against the one that only runs.
-type setting struct {
+// clockWatch is how the wall clock was set against the one that only runs.
+type clockWatch struct {
 	wall    time.Time     // at the last look, without a reading of the running clock
 	running time.Duration // at the same moment
 }
 
 // look returns by how much the wall clock has jumped since the last look, and
 // nothing where it has only been kept right.
-func (s *setting) look(wall time.Time, running time.Duration) (by time.Duration) {
+func (s *clockWatch) look(wall time.Time, running time.Duration) (by time.Duration) {
 	by = wall.Sub(s.wall) - (running - s.running)
 	s.wall, s.running = wall, running
 	if by.Abs() <= mostJump {
@@ -60,8 +60,8 @@ func (s *setting) look(wall time.Time, running time.Duration) (by time.Duration)
 	return by
 }
 
-// disk is the one that the data is on.
-type disk struct {
+// diskWatch is the one that the data is on.
+type diskWatch struct {
 	data      string
 	db        *store.DB
 	probe     *store.Table[string]
@@ -74,7 +74,7 @@ type disk struct {
 // it again. Where it refuses, something is tried: nothing else may be written
 // for hours, and its owner wants to see that there is room again. That it fills
 // up is told before it comes to this.
-func (d *disk) look() {
+func (d *diskWatch) look() {
 	err := d.db.Err()
 	if errors.Is(err, store.ErrDamaged) {
 		return // the store has told of it, and no room helps

@@ -10,13 +10,13 @@ import (
 // kept right is none.
 func TestTheClockIsSet(t *testing.T) {
 	at := time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
-	s, running := setting{wall: at}, time.Duration(0)
+	s, running := clockWatch{wall: at}, time.Duration(0)
 	for _, c := range []struct{ off, want time.Duration }{
 		{0, 0}, {time.Second, 0}, {-time.Second, 0}, {0, 0},
 		{5 * 365 * 24 * time.Hour, 5 * 365 * 24 * time.Hour}, {0, 0}, {-24 * time.Hour, -24 * time.Hour}, {0, 0},
 	} {
-		running += groundLooks
-		at = at.Add(groundLooks + c.off)
+		running += watchEvery
+		at = at.Add(watchEvery + c.off)
 		if by := s.look(at, running); by != c.want {
 			t.Errorf("off by %s it is told to have jumped by %s", c.off, by)
 		}

@@ -69,7 +69,7 @@ func ClockFault(now, built time.Time) error {
 
 func clockPart(now, built time.Time) admin.Part {
 	err := ClockFault(now, built)
-	part := admin.Part{Name: "clock", OK: err == nil, Note: note(err)}
+	part := admin.Part{Name: "clock", OK: err == nil, Note: errorText(err)}
 	if part.OK {
 		part.Note = now.Format("2006-01-02 15:04 MST")
 	}

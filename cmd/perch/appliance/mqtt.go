@@ -62,8 +62,8 @@ func (a *Appliance) newMirror() error {
 	}
 	o.ID, o.Version, o.URL, o.Host, o.Started, o.Log = a.ID, a.version, a.address, a.host, a.Started, a.Log
 	o.Away, o.ShareTranscripts = time.Duration(a.Config.Robots.AwayAfter), a.Config.Robots.ShareTranscripts
-	o.Robots, o.Talk, o.Herald, o.Board, o.Bus = a.Residents(), a.movers(), a.herald, a.board, a.Bus
-	o.Senses, o.Firmware, o.Questions, o.Notices = a.Senses.intake, updates{a.Firmware}, asked{a.hooks, a.Talk}, a.Notices
+	o.Robots, o.Talk, o.Herald, o.Board, o.Bus = a.OwnedRobots(), a.control(), a.notifier, a.board, a.Bus
+	o.Senses, o.Firmware, o.Questions, o.Notices = a.Senses.intake, updates{a.Firmware}, questions{a.hooks, a.Talk}, a.Notices
 	o.Announced = store.NewTable[[]string](a.DB, "announced")
 	o.Kept = store.NewTable[[]homeassistant.Waiting](a.DB, "mqtt-waiting")
 	o.Serve = serveBroker(o.Base, homeassistant.ClientID(a.ID), a.Log)

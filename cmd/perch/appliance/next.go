@@ -52,8 +52,8 @@ type Next struct {
 	Flags string // flags that lead another command to the same appliance
 }
 
-// tellNext writes what to do next, once the name is known.
-func (a *Appliance) tellNext(ctx context.Context) {
+// printNext writes what to do next, once the name is known.
+func (a *Appliance) printNext(ctx context.Context) {
 	wait, cancel := context.WithTimeout(ctx, namedWithin)
 	defer cancel()
 	tick := time.NewTicker(100 * time.Millisecond)

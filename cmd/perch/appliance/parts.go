@@ -34,7 +34,7 @@ func storePart(db *store.DB, data string) admin.Part {
 		told = append(told, errors.New(s.Brief()))
 	}
 	fine := readable == nil && refused == nil && s == nil
-	text := strings.ReplaceAll(note(errors.Join(told...)), filepath.Clean(data)+string(filepath.Separator), "")
+	text := strings.ReplaceAll(errorText(errors.Join(told...)), filepath.Clean(data)+string(filepath.Separator), "")
 	return admin.Part{Name: "store", OK: fine, Vital: fine || readable != nil, Note: text}
 }
 

@@ -19,11 +19,11 @@ import (
 
 // characters are what single robots have of their own.
 type characters struct {
-	config *config.Config
-	robots *device.Registry
-	data   string
-	house  robot.Character // of a robot without anything
-	person agent.Persona   // the household's
+	config  *config.Config
+	robots  *device.Registry
+	data    string
+	common  robot.Character // of a robot without anything
+	persona agent.Persona   // the household's
 
 	mu       sync.RWMutex
 	personas map[string]agent.Persona // as settings call them
@@ -40,7 +40,7 @@ func newCharacters(c *config.Config, robots *device.Registry, data string, log *
 	if err != nil {
 		return nil, err
 	}
-	k := &characters{config: c, robots: robots, data: data, house: robot.Character{Speech: speech}, person: person, personas: map[string]agent.Persona{}}
+	k := &characters{config: c, robots: robots, data: data, common: robot.Character{Speech: speech}, persona: person, personas: map[string]agent.Persona{}}
 	fixed := map[device.ID]device.Settings{}
 	for i, r := range c.Robots.Each {
 		id, err := device.ParseID(r.Robot)
@@ -81,7 +81,7 @@ func (k *characters) read(name string) error {
 	if !config.PersonaName.MatchString(name) {
 		return fmt.Errorf("a persona is the name of a file in %s, such as cook for cook.md, and has letters, digits, - and _", k.directory())
 	}
-	p, err := config.SharedPersona(filepath.Join(k.directory(), name+".md"))
+	p, err := config.RobotPersona(filepath.Join(k.directory(), name+".md"))
 	if errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("there is no persona %q: put it into %s", name, filepath.Join(k.directory(), name+".md"))
 	}
@@ -116,7 +116,7 @@ func (k *characters) check(c device.Change) error {
 
 // Of is what a robot has of its own. It waits for nobody.
 func (k *characters) Of(id device.ID) robot.Character {
-	s, c := k.robots.Settings(id), k.house
+	s, c := k.robots.Settings(id), k.common
 	if s == (device.Settings{}) {
 		return c
 	}
@@ -126,7 +126,7 @@ func (k *characters) Of(id device.ID) robot.Character {
 	k.mu.RUnlock()
 	c.Speech = voice.Options{Language: cmp.Or(s.Language, own.Language, c.Speech.Language), Voice: cmp.Or(s.Voice, own.Voice)}
 	if !has {
-		own = k.person
+		own = k.persona
 	}
 	if has || s.Language != "" {
 		own.Language = cmp.Or(s.Language, own.Language)

@@ -3,11 +3,12 @@ package appliance
 import (
 	"context"
 	"errors"
-	"perch/gateway/admin"
 	"slices"
 	"sync"
 
 	"github.com/coreos/go-systemd/v22/daemon"
+
+	"perch/gateway/admin"
 )
 
 // part is one of those that an appliance consists of.
@@ -33,7 +34,7 @@ func (a *Appliance) list() []part {
 		{run: until(func(ctx context.Context) { a.board.Run(ctx, a.Bus.ReadFrom(1)) }), end: a.Bus.Close},
 		{run: until(func(ctx context.Context) { a.metrics.Run(ctx, a.Bus.ReadFrom(1)) })},
 		{run: until(func(ctx context.Context) { a.Senses.Board.Run(ctx, a.Bus.ReadFrom(1)) })},
-		{run: func(ctx context.Context) error { return a.herald.Run(ctx, a.Talk) }, fails: "notifications and timers are no longer told"},
+		{run: func(ctx context.Context) error { return a.notifier.Run(ctx, a.Talk) }, fails: "notifications and timers are no longer told"},
 		{run: until(func(ctx context.Context) { a.behaviours.Run(ctx, a.Talk) })},
 		{run: until(a.warm), end: a.Talk.Close},
 		{run: func(context.Context) error { return a.Doors.serve() }, end: a.Doors.stop, condition: only(func() admin.Part { return a.Doors.condition(a.Data) })},
@@ -50,7 +51,7 @@ func (a *Appliance) list() []part {
 		{run: until(func(ctx context.Context) { systemd(a.Log).watch(ctx, a.alive) })},
 	}
 	if a.next.Out != nil {
-		all = append(all, part{run: until(a.tellNext)})
+		all = append(all, part{run: until(a.printNext)})
 	}
 	return all
 }
@@ -97,7 +98,7 @@ func (a *Appliance) Run(ctx context.Context) error {
 	}
 	manager := systemd(a.Log)
 	a.Log.Info("perch is ready", "version", a.version, "listen", a.Doors.Addresses(), "data", a.Data)
-	manager.tell(daemon.SdNotifyReady)
+	manager.report(daemon.SdNotifyReady)
 	var err error
 	select {
 	case <-ctx.Done():
@@ -106,7 +107,7 @@ func (a *Appliance) Run(ctx context.Context) error {
 	case err = <-failed:
 	}
 	if !errors.Is(err, ErrRestart) { // then it goes on as the same process
-		manager.tell(daemon.SdNotifyStopping)
+		manager.report(daemon.SdNotifyStopping)
 	}
 	withdraw()
 	first.Wait()

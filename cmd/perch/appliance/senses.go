@@ -70,10 +70,10 @@ func (s senses) Perception(robot device.ID, now time.Time) any {
 	return one
 }
 
-// residents are the robots as their owner adopts and forgets them, which is
+// ownedRobots are the robots as their owner adopts and forgets them, which is
 // published. With one that is forgotten goes what it has sensed, and what was
 // said to it: another may come with its MAC.
-type residents struct {
+type ownedRobots struct {
 	*device.Registry
 	talk   *robot.Server
 	sensed *perception.Board
@@ -85,7 +85,7 @@ type residents struct {
 }
 
 // Configure sets what the engines can follow, and tells of a new name.
-func (r residents) Configure(id device.ID, c device.Change) (device.Robot, error) {
+func (r ownedRobots) Configure(id device.ID, c device.Change) (device.Robot, error) {
 	if err := r.characters.check(c); err != nil {
 		return device.Robot{}, err
 	}
@@ -97,7 +97,7 @@ func (r residents) Configure(id device.ID, c device.Change) (device.Robot, error
 	return robot, err
 }
 
-func (r residents) Adopt(idOrCode string, now time.Time) (device.Robot, error) {
+func (r ownedRobots) Adopt(idOrCode string, now time.Time) (device.Robot, error) {
 	before := map[device.ID]device.Robot{}
 	for _, robot := range r.List() {
 		before[robot.ID] = robot
@@ -125,7 +125,7 @@ const hangUpWithin = 5 * time.Second
 
 // CheckIn forgets what was said to the strangers that give way: another may come
 // with the MAC of one.
-func (r residents) CheckIn(c device.CheckIn, now time.Time) (device.Robot, device.Admission) {
+func (r ownedRobots) CheckIn(c device.CheckIn, now time.Time) (device.Robot, device.Admission) {
 	robot, a := r.Registry.CheckIn(c, now)
 	for _, id := range a.Gone {
 		r.memory.Dismiss(id)
@@ -134,30 +134,30 @@ func (r residents) CheckIn(c device.CheckIn, now time.Time) (device.Robot, devic
 	return robot, a
 }
 
-func (r residents) Replace(id device.ID) (device.Robot, error) {
+func (r ownedRobots) Replace(id device.ID) (device.Robot, error) {
 	robot, err := r.Registry.Replace(id)
 	if err == nil { // until it is adopted it is another robot, of which nothing is known
-		err = r.gone(id)
+		err = r.removed(id)
 	}
 	return robot, err
 }
 
-func (r residents) Forget(id device.ID) error {
+func (r ownedRobots) Forget(id device.ID) error {
 	if err := r.Registry.Forget(id); err != nil {
 		return err
 	}
-	return r.gone(id)
+	return r.removed(id)
 }
 
-func (r residents) ForgetStrangers() ([]device.ID, error) {
+func (r ownedRobots) ForgetStrangers() ([]device.ID, error) {
 	gone, err := r.Registry.ForgetStrangers()
 	for _, id := range gone {
-		err = errors.Join(err, r.gone(id))
+		err = errors.Join(err, r.removed(id))
 	}
 	return gone, err
 }
 
-func (r residents) gone(id device.ID) error {
+func (r ownedRobots) removed(id device.ID) error {
 	r.sensed.Forget(id)
 	r.memory.Dismiss(id)
 	r.bus.Publish(id, "", event.RobotForgotten{})

@@ -35,10 +35,10 @@ func (a *Appliance) newSkins() error {
 		MayAnswer: func(id device.ID) bool { return a.Robots.Trusts(id) && !quiet.Contains(time.Now().In(a.zone)) }, Bus: a.Bus, Language: c.Language, Log: a.Log,
 	})
 	a.vccp = vccp.New(vccp.Options{
-		Stage: a.movers(), Residents: a.Robots, Find: a.Robots.Find, Senses: a.Senses.Board, Bus: a.Bus, Face: words.Face, UserTools: c.Robots.UserTools, Log: a.Log,
+		Stage: a.control(), Residents: a.Robots, Find: a.Robots.Find, Senses: a.Senses.Board, Bus: a.Bus, Face: words.Face, UserTools: c.Robots.UserTools, Log: a.Log,
 	})
 	a.skins, err = skin.New(skin.Options{
-		Board: a.board, Bus: a.Bus, Herald: a.herald, Notices: a.Notices, Robots: a.Robots, Find: a.Robots.Find, Mind: a.Mind, Questions: asked{a.hooks, a.Talk},
+		Board: a.board, Bus: a.Bus, Herald: a.notifier, Notices: a.Notices, Robots: a.Robots, Find: a.Robots.Find, Mind: a.Mind, Questions: questions{a.hooks, a.Talk},
 		Words: words, Vocabulary: agent.Vocabulary(c.Skins.Vocabulary), QueryToken: c.Skins.QueryToken,
 		Language: c.Language, Zone: a.zone, Log: a.Log,
 	})
@@ -58,17 +58,17 @@ func (a *Appliance) skinRoutes(r gin.IRouter, locks ...func(*http.Request) error
 	a.vccp.Characters(r.Group("", door.Guard(upgrades...)))
 }
 
-// lend opens a place where a coding agent finds the tools of its turns.
-func (a *Appliance) lend() acp.Place { return a.talks.Open(a.Doors.own() + "/mcp/talk") }
+// lendTools opens a place where a coding agent finds the tools of its turns.
+func (a *Appliance) lendTools() acp.Place { return a.talks.Open(a.Doors.own() + "/mcp/talk") }
 
-// asked are the questions that wait for people: a coding agent's, and those of
+// questions are the questions that wait for people: a coding agent's, and those of
 // robots' talks. One of the first that a robot puts is both.
-type asked struct {
+type questions struct {
 	hooks *hooks.Door
 	talk  *robot.Server
 }
 
-func (q asked) Questions() []agent.Question {
+func (q questions) Questions() []agent.Question {
 	all := q.hooks.Questions()
 	known := map[string]bool{}
 	for _, one := range all {
@@ -82,7 +82,7 @@ func (q asked) Questions() []agent.Question {
 	return all
 }
 
-func (q asked) Reply(id string, allow bool) error {
+func (q questions) Reply(id string, allow bool) error {
 	err := q.hooks.Reply(id, allow)
 	if errors.Is(err, agent.ErrNoQuestion) {
 		return q.talk.Reply(id, allow)

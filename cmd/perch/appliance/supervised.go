@@ -28,7 +28,7 @@ func systemd(log *slog.Logger) supervisor {
 	}, log}
 }
 
-func (s supervisor) tell(state string) {
+func (s supervisor) report(state string) {
 	if err := s.notify(state); err != nil {
 		s.log.Warn("the service manager cannot be told", "err", err)
 	}
@@ -54,7 +54,7 @@ func (s supervisor) watch(ctx context.Context, alive func(context.Context) error
 		case err != nil:
 			s.log.Error("a part does not answer; the service manager will restart perch if that goes on", "err", err)
 		default:
-			s.tell(daemon.SdNotifyWatchdog)
+			s.report(daemon.SdNotifyWatchdog)
 		}
 		select {
 		case <-ctx.Done():
@@ -69,15 +69,15 @@ func (s supervisor) watch(ctx context.Context, alive func(context.Context) error
 // begin anew; only what hangs is.
 func (a *Appliance) alive(ctx context.Context) error {
 	return errors.Join(
-		turns(ctx, "the store", func() { _ = a.DB.Readable() }), // that it answers is enough
-		a.heard(ctx),
+		answers(ctx, "the store", func() { _ = a.DB.Readable() }), // that it answers is enough
+		a.delivers(ctx),
 		a.Doors.answer(ctx),
 	)
 }
 
-// turns reports whether f returns before ctx ends. One that hangs keeps its
+// answers reports whether f returns before ctx ends. One that hangs keeps its
 // goroutine: the program is about to be ended for it.
-func turns(ctx context.Context, what string, f func()) error {
+func answers(ctx context.Context, what string, f func()) error {
 	done := make(chan struct{})
 	go func() { f(); close(done) }()
 	select {
@@ -88,15 +88,15 @@ func turns(ctx context.Context, what string, f func()) error {
 	}
 }
 
-// heard reports whether what is on the bus reaches the board.
-func (a *Appliance) heard(ctx context.Context) error {
+// delivers reports whether what is on the bus reaches the board.
+func (a *Appliance) delivers(ctx context.Context) error {
 	var latest uint64
-	if err := turns(ctx, "the bus", func() { latest = a.Bus.Seq() }); err != nil {
+	if err := answers(ctx, "the bus", func() { latest = a.Bus.Seq() }); err != nil {
 		return err
 	}
 	for {
 		var reached uint64
-		if err := turns(ctx, "the board", func() { _, reached = a.board.Snapshot() }); err != nil || reached >= latest {
+		if err := answers(ctx, "the board", func() { _, reached = a.board.Snapshot() }); err != nil || reached >= latest {
 			return err
 		}
 		select {

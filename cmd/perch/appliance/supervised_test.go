@@ -106,7 +106,7 @@ func TestWhatHangsIsNamed(t *testing.T) {
 	defer cancel()
 	never := make(chan struct{})
 	defer close(never)
-	if err := turns(ctx, "the store", func() { <-never }); err == nil || err.Error() != "the store hangs" {
+	if err := answers(ctx, "the store", func() { <-never }); err == nil || err.Error() != "the store hangs" {
 		t.Errorf("got %v", err)
 	}
 	// A listener that takes nobody in.

@@ -22,8 +22,8 @@ import (
 	"perch/store"
 )
 
-// examination collects findings.
-type examination struct {
+// Examination collects findings.
+type Examination struct {
 	config   *config.Config
 	file     string // of the configuration; empty where there is none
 	Data     string
@@ -31,22 +31,26 @@ type examination struct {
 	Findings []finding
 	running  Asker         // to the appliance that runs here, if one does
 	status   *admin.Status // of that
-	told     []finding     // what it says of its engines, which are tried as well
+	reported []finding     // what it says of its engines, which are tried as well
 	locked   bool          // one seems to run, and we may not ask it
-	store    *copied       // of one that does not run; nil where there is none to be read
+	store    *databaseCopy // of one that does not run; nil where there is none to be read
 
 	version string // of this program
 	connect func(data string) (Asker, error)
 
-	// The surroundings, which a test has made.
-	service  *config.Account // whom the service runs as, where that is somebody else
-	root     string          // of the machine's files, "/"
-	now      func() time.Time
-	built    time.Time
-	resolve  func(ctx context.Context, host string) (netip.Addr, error)
-	own      func() ([]net.Addr, error)
-	free     func(dir string) (int64, error)
-	services func(ctx context.Context) (string, error) // what systemd says of the unit
+	surroundings
+}
+
+// surroundings are what is looked at outside of the program; a test has its own.
+type surroundings struct {
+	service   *config.Account // whom the service runs as, where that is somebody else
+	root      string          // of the machine's files, "/"
+	now       func() time.Time
+	built     time.Time
+	resolve   func(ctx context.Context, host string) (netip.Addr, error)
+	addresses func() ([]net.Addr, error)
+	free      func(dir string) (int64, error)
+	services  func(ctx context.Context) (string, error) // what systemd says of the unit
 }
 
 // Asker is a connection to a running appliance.
@@ -72,7 +76,7 @@ type Options struct {
 
 // New looks at the data that is named, else at the service's, which
 // its owner alone may be able to read.
-func New(o Options) *examination {
+func New(o Options) *Examination {
 	data, named := config.Data(o.Data), o.Data
 	if _, err := os.Stat(config.SystemData); named == "" && err == nil && os.Getenv("STATE_DIRECTORY") == "" {
 		data = config.SystemData
@@ -80,17 +84,19 @@ func New(o Options) *examination {
 	if filepath.Clean(named) == config.SystemData {
 		named = ""
 	}
-	return &examination{config: o.Config, file: o.File, Data: data, named: named, version: o.Version, connect: o.Connect, service: config.ServiceAccount(), root: "/", now: time.Now, built: o.Built,
-		resolve: mdns.Resolve, own: net.InterfaceAddrs, free: store.FreeSpace, services: AskSystemd}
+	return &Examination{config: o.Config, file: o.File, Data: data, named: named, version: o.Version, connect: o.Connect, surroundings: surroundings{
+		service: config.ServiceAccount(), root: "/", now: time.Now, built: o.Built,
+		resolve: mdns.Resolve, addresses: net.InterfaceAddrs, free: store.FreeSpace, services: AskSystemd,
+	}}
 }
 
-func (d *examination) Close() {
+func (d *Examination) Close() {
 	if d.store != nil {
 		d.store.close()
 	}
 }
 
-func (d *examination) add(part string, err error, fine string) {
+func (d *Examination) add(part string, err error, fine string) {
 	if err != nil {
 		d.Findings = append(d.Findings, finding{Part: part, Note: err.Error()})
 		return
@@ -99,14 +105,14 @@ func (d *examination) add(part string, err error, fine string) {
 }
 
 // Misconfigured finds what can be found where the configuration has faults.
-func (d *examination) Misconfigured(ctx context.Context, wrong config.Faults) {
+func (d *Examination) Misconfigured(ctx context.Context, wrong config.Faults) {
 	for _, fault := range wrong {
 		d.add("configuration", errors.New(fault), "")
 	}
 	d.unit(ctx)
 }
 
-func (d *examination) Examine(ctx context.Context) {
+func (d *Examination) Examine(ctx context.Context) {
 	d.Configuration()
 	d.Secrets()
 	d.Appliance(ctx)
@@ -123,7 +129,7 @@ func (d *examination) Examine(ctx context.Context) {
 }
 
 // Appliance asks the one that runs on this machine's data.
-func (d *examination) Appliance(ctx context.Context) {
+func (d *Examination) Appliance(ctx context.Context) {
 	c, err := d.connect(d.named)
 	if err != nil && !errors.Is(err, ErrNoneRuns) {
 		d.locked = true
@@ -140,45 +146,45 @@ func (d *examination) Appliance(ctx context.Context) {
 		return
 	}
 	d.running, d.status = c, &status
-	d.add("appliance", d.another(status.Version), fmt.Sprintf("version %s runs since %s with %s, %d connected",
+	d.add("appliance", d.otherVersion(status.Version), fmt.Sprintf("version %s runs since %s with %s, %d connected",
 		status.Version, status.Started.Local().Format(time.DateTime), numbered(status.Robots, "robot", "robots"), status.Open))
 	for _, p := range status.Parts {
 		f := finding{Ok: p.OK, Part: p.Name, Note: p.Note}
 		if list, _, of := strings.Cut(p.Name, " "); of && slices.Contains(engineLists, list) {
-			d.told = append(d.told, f)
+			d.reported = append(d.reported, f)
 			continue
 		}
 		d.Findings = append(d.Findings, f)
 	}
 }
 
-// another finds that what runs is not what is installed.
-func (d *examination) another(running string) error {
+// otherVersion finds that what runs is not what is installed.
+func (d *Examination) otherVersion(running string) error {
 	if running == d.version {
 		return nil
 	}
 	return fmt.Errorf("version %s runs, and this program is %s; restart the appliance to run what is installed", running, d.version)
 }
 
-// spoken reports whether the running appliance has told of a part.
-func (d *examination) spoken(part string) bool {
+// reports reports whether the running appliance has told of a part.
+func (d *Examination) reports(part string) bool {
 	return d.status != nil && slices.ContainsFunc(d.status.Parts, func(p admin.Part) bool { return p.Name == part })
 }
 
-// spokenIll reports whether it has told that a part does not work.
-func (d *examination) spokenIll(part string) bool {
+// reportsFault reports whether it has told that a part does not work.
+func (d *Examination) reportsFault(part string) bool {
 	return d.status != nil && slices.ContainsFunc(d.status.Parts, func(p admin.Part) bool { return p.Name == part && !p.OK })
 }
 
-// unread notes what is not for this user to look at: no fault, where the one
+// notReadable notes what is not for this user to look at: no fault, where the one
 // whose it is can.
-func (d *examination) unread(part string) {
+func (d *Examination) notReadable(part string) {
 	d.add(part, nil, "not looked at: this user may not read it; sudo perch doctor does")
 }
 
 // Configuration has no faults that keep the appliance from starting, or the
 // doctor would not have come so far.
-func (d *examination) Configuration() {
+func (d *Examination) Configuration() {
 	if err := appliance.CheckRecognizers(d.config); err != nil {
 		d.add("configuration", fmt.Errorf("%w; perch check-config says where", err), "")
 		return
@@ -190,7 +196,7 @@ func (d *examination) Configuration() {
 	d.add("configuration", nil, file)
 }
 
-func (d *examination) Ports() {
+func (d *Examination) Ports() {
 	keys := map[string][]string{"listen": d.config.Listen, "local": d.config.Local, "tls.listen": d.config.TLS.Listen}
 	if l := d.config.Wyoming.Listen; l != "" {
 		keys["wyoming.listen"] = []string{l}
@@ -198,7 +204,7 @@ func (d *examination) Ports() {
 	if m := d.config.MQTT; m.Broker == config.EmbeddedBroker && d.status != nil {
 		keys["mqtt.listen"] = []string{m.Listen} // of one that does not run, the broker itself is tried
 	}
-	if d.spokenIll("mqtt") {
+	if d.reportsFault("mqtt") {
 		delete(keys, "mqtt.listen") // of which it has told
 	}
 	for _, key := range []string{"listen", "local", "tls.listen", "wyoming.listen", "mqtt.listen"} {
@@ -208,7 +214,7 @@ func (d *examination) Ports() {
 	}
 }
 
-func (d *examination) port(key, a string) {
+func (d *Examination) port(key, a string) {
 	l, err := net.Listen("tcp", a)
 	switch {
 	case err == nil && d.status != nil:

@@ -20,28 +20,28 @@ import (
 
 // What engines are tried with. A command recognizer knows the first.
 const (
-	triedSpeech   = "What time is it?"
-	triedQuestion = "Please say hello to me in one short sentence."
+	sampleSpeech   = "What time is it?"
+	sampleQuestion = "Please say hello to me in one short sentence."
 )
 
 // tryWithin is how long one engine may take; a coding agent starts in it.
 const tryWithin = time.Minute
 
 // engines tries each once, as a turn would, and says what they take together.
-func (d *examination) engines(ctx context.Context) {
+func (d *Examination) engines(ctx context.Context) {
 	find := func(ctx context.Context) ([]string, error) {
 		return mdns.Search{Type: mdns.Wyoming, Interfaces: d.config.MDNS.Interfaces}.Targets(ctx)
 	}
 	// With timers of its own a model has tools to be offered, as in a turn.
-	house := appliance.BrainOptions{Timers: agent.NewTimers(nowhere{}, nil)}
+	house := appliance.BrainOptions{Timers: agent.NewTimers(noTimers{}, nil)}
 	e, err := appliance.NewEngines(d.config, house, find, nil, slog.New(slog.DiscardHandler))
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		d.Findings = append(d.Findings, d.told...)
-		d.unread("engines")
+		d.Findings = append(d.Findings, d.reported...)
+		d.notReadable("engines")
 		return
 	case err != nil:
-		d.Findings = append(d.Findings, d.told...)
+		d.Findings = append(d.Findings, d.reported...)
 		d.add("engines", err, "")
 		return
 	}
@@ -51,7 +51,7 @@ func (d *examination) engines(ctx context.Context) {
 		d.add("persona", err, "")
 		return
 	}
-	t := trial{examination: d, speech: speech, fastest: map[string]stage{}}
+	t := trial{Examination: d, speech: speech, fastest: map[string]stage{}}
 	for _, list := range engineLists {
 		for _, n := range e.All {
 			if n.List == list {
@@ -60,7 +60,7 @@ func (d *examination) engines(ctx context.Context) {
 		}
 	}
 	t.budget()
-	for _, f := range d.told { // with which it was started, and which are not configured any more
+	for _, f := range d.reported { // with which it was started, and which are not configured any more
 		if !slices.ContainsFunc(e.All, func(n *appliance.Engine) bool { return n.Part == f.Part }) {
 			d.Findings = append(d.Findings, f)
 		}
@@ -73,26 +73,26 @@ var engineLists = []string{"synthesizer", "recognizer", "brain", "deep", "tools"
 
 // tried notes what came of a trial, with what the appliance that runs says of
 // the same engine where that is another thing.
-func (d *examination) tried(part string, err error, fine string) {
-	at := slices.IndexFunc(d.told, func(f finding) bool { return f.Part == part && !f.Ok })
+func (d *Examination) tried(part string, err error, fine string) {
+	at := slices.IndexFunc(d.reported, func(f finding) bool { return f.Part == part && !f.Ok })
 	if err != nil || at < 0 {
 		d.add(part, err, fine)
 		return
 	}
 	d.Findings = append(d.Findings, finding{Ok: true, warn: true, Part: part,
-		Note: fmt.Sprintf("the appliance that runs has found that %s; tried just now, it works: %s", d.told[at].Note, fine)})
+		Note: fmt.Sprintf("the appliance that runs has found that %s; tried just now, it works: %s", d.reported[at].Note, fine)})
 }
 
-// nowhere keeps no timer.
-type nowhere struct{}
+// noTimers keeps no timer.
+type noTimers struct{}
 
-func (nowhere) Put(string, agent.Timer) error       { return nil }
-func (nowhere) Delete(string) error                 { return nil }
-func (nowhere) All() iter.Seq2[string, agent.Timer] { return func(func(string, agent.Timer) bool) {} }
+func (noTimers) Put(string, agent.Timer) error       { return nil }
+func (noTimers) Delete(string) error                 { return nil }
+func (noTimers) All() iter.Seq2[string, agent.Timer] { return func(func(string, agent.Timer) bool) {} }
 
 // trial tries engines.
 type trial struct {
-	*examination
+	*Examination
 	speech  voice.Options
 	spoken  []int16          // by the first synthesizer that works, 16 kHz
 	fastest map[string]stage // the first of each list that works
@@ -123,11 +123,11 @@ func (t *trial) try(ctx context.Context, n *appliance.Engine) {
 	var err error
 	switch {
 	case n.Recognizer != nil:
-		took, fine, err = t.hear(ctx, n)
+		took, fine, err = t.tryRecognizer(ctx, n)
 	case n.Synthesizer != nil:
-		took, fine, err = t.speak(ctx, n)
+		took, fine, err = t.trySynthesizer(ctx, n)
 	case n.Brain != nil:
-		took, fine, err = t.think(ctx, n)
+		took, fine, err = t.tryBrain(ctx, n)
 	default:
 		fine = fmt.Sprintf("%s answers in %d ms", n.Where, answered.Milliseconds())
 	}
@@ -143,11 +143,11 @@ func (t *trial) try(ctx context.Context, n *appliance.Engine) {
 	}
 }
 
-// speak has a synthesizer say the sentence that the recognizers are given.
-func (t *trial) speak(ctx context.Context, n *appliance.Engine) (took time.Duration, fine string, err error) {
+// trySynthesizer has a synthesizer say the sentence that the recognizers are given.
+func (t *trial) trySynthesizer(ctx context.Context, n *appliance.Engine) (took time.Duration, fine string, err error) {
 	var pcm []int16
 	began := time.Now()
-	err = n.Synthesizer.Synthesize(ctx, triedSpeech, t.speech, func(piece []int16) error {
+	err = n.Synthesizer.Synthesize(ctx, sampleSpeech, t.speech, func(piece []int16) error {
 		if pcm == nil {
 			took = time.Since(began)
 		}
@@ -155,28 +155,28 @@ func (t *trial) speak(ctx context.Context, n *appliance.Engine) (took time.Durat
 		return nil
 	})
 	if err == nil && len(pcm) < voice.SpeakerRate/10 {
-		err = fmt.Errorf("it made no sound of %q; is it the voice for that language?", triedSpeech)
+		err = fmt.Errorf("it made no sound of %q; is it the voice for that language?", sampleSpeech)
 	}
 	if err != nil {
 		return 0, "", err
 	}
 	if t.spoken == nil {
-		t.spoken = asHeard(pcm)
+		t.spoken = throughMicrophone(pcm)
 	}
 	length := time.Duration(len(pcm)) * time.Second / voice.SpeakerRate
 	return took, fmt.Sprintf("begins to speak after %s, and makes a second of speech in %s", millis(took),
 		millis(time.Duration(float64(time.Since(began))/length.Seconds()))), nil
 }
 
-// asHeard is speech as a microphone gives it.
-func asHeard(pcm []int16) []int16 {
+// throughMicrophone is speech as a microphone gives it.
+func throughMicrophone(pcm []int16) []int16 {
 	heard := voice.NewResampler(voice.SpeakerRate, voice.MicRate).Resample(pcm)
 	return append(heard, make([]int16, voice.MicRate/2)...)
 }
 
-// hear gives a recognizer the sentence as fast as somebody speaks it, and
+// tryRecognizer gives a recognizer the sentence as fast as somebody speaks it, and
 // measures from its end.
-func (t *trial) hear(ctx context.Context, n *appliance.Engine) (took time.Duration, fine string, err error) {
+func (t *trial) tryRecognizer(ctx context.Context, n *appliance.Engine) (took time.Duration, fine string, err error) {
 	if t.spoken == nil {
 		return 0, "is there; no synthesizer works that could say something to it", nil
 	}
@@ -208,9 +208,9 @@ func (t *trial) hear(ctx context.Context, n *appliance.Engine) (took time.Durati
 	took = max(0, time.Since(ended))
 	words := strings.TrimSpace(heard.Text)
 	if words == "" {
-		return took, fmt.Sprintf("answers after %s, but did not understand %q as %s says it", millis(took), triedSpeech, t.fastest["synthesizer"].part), nil
+		return took, fmt.Sprintf("answers after %s, but did not understand %q as %s says it", millis(took), sampleSpeech, t.fastest["synthesizer"].part), nil
 	}
-	return took, fmt.Sprintf("understands %q as %q after %s", triedSpeech, words, millis(took)), nil
+	return took, fmt.Sprintf("understands %q as %q after %s", sampleSpeech, words, millis(took)), nil
 }
 
 // ready checks what the embedded recognizer is to know, and loads what is
@@ -230,11 +230,11 @@ func (t *trial) ready(ctx context.Context, n *appliance.Engine) error {
 	return nil
 }
 
-// errFirst ends a trial once the first sentence has come.
-var errFirst = errors.New("the first sentence has come")
+// errEnough ends a trial once the first sentence has come.
+var errEnough = errors.New("the first sentence has come")
 
-// think asks a brain something, until its first sentence.
-func (t *trial) think(ctx context.Context, n *appliance.Engine) (took time.Duration, fine string, err error) {
+// tryBrain asks a brain something, until its first sentence.
+func (t *trial) tryBrain(ctx context.Context, n *appliance.Engine) (took time.Duration, fine string, err error) {
 	if n.Warm != nil {
 		if err := n.Warm(ctx); err != nil {
 			return 0, "", err
@@ -248,16 +248,16 @@ func (t *trial) think(ctx context.Context, n *appliance.Engine) (took time.Durat
 	defer cancel()
 	said := ""
 	began := time.Now()
-	question := triedQuestion
+	question := sampleQuestion
 	if n.Brain.Name() == "reflex" {
-		question = triedSpeech // it knows its sentences, and nothing else
+		question = sampleSpeech // it knows its sentences, and nothing else
 	}
 	turn := agent.Turn{Conversation: "doctor", Text: question, Now: began.In(zone), Language: t.speech.Language}
 	err = n.Brain.Think(ctx, turn, func(r agent.Reply) error {
 		switch r := r.(type) {
 		case agent.Say:
 			took, said = time.Since(began), r.Text
-			return errFirst
+			return errEnough
 		case agent.Ask:
 			r.Answer(agent.Answer{Outcome: agent.AnswerClosed})
 		}

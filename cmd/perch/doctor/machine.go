@@ -23,7 +23,7 @@ import (
 )
 
 // Disk looks at the data directory and the room in it.
-func (d *examination) Disk() {
+func (d *Examination) Disk() {
 	dir := store.Nearest(d.Data)
 	info, err := os.Stat(dir)
 	if err == nil && info.Mode().Perm()&0o002 != 0 && dir == filepath.Clean(d.Data) {
@@ -37,7 +37,7 @@ func (d *examination) Disk() {
 	} else {
 		d.add("data", nil, d.Data+" is writable")
 	}
-	if d.spoken("disk") {
+	if d.reports("disk") {
 		return
 	}
 	free, err := d.free(dir)
@@ -49,14 +49,14 @@ func (d *examination) Disk() {
 
 // Clock finds the clock of a Pi that has none and no network yet. Robots get
 // their time from it.
-func (d *examination) Clock() {
+func (d *Examination) Clock() {
 	zone, err := d.config.Zone()
 	if err == nil {
 		err = appliance.ClockFault(d.now(), d.built)
 	}
 	if err != nil {
 		d.add("clock", err, "")
-	} else if !d.spoken("clock") {
+	} else if !d.reports("clock") {
 		d.add("clock", nil, d.now().In(zone).Format("2006-01-02 15:04 MST"))
 	}
 }
@@ -65,15 +65,15 @@ func (d *examination) Clock() {
 // temporary files are may be memory.
 const mostCopied = 128 << 20
 
-// copied is a copy of the database of an appliance that does not run: opening
+// databaseCopy is a copy of the database of an appliance that does not run: opening
 // it changes it, and an older one would be migrated.
-type copied struct {
+type databaseCopy struct {
 	*store.DB
 	dir string
 }
 
-// told says what is wrong with the database at path, of which this is a copy.
-func (c *copied) told(path string) error {
+// damage says what is wrong with the database at path, of which this is a copy.
+func (c *databaseCopy) damage(path string) error {
 	s := *c.Salvaged()
 	if beside := filepath.Join(filepath.Dir(path), filepath.Base(s.Kept)); s.Kept != "" && there(beside) {
 		s.Kept = beside
@@ -88,14 +88,14 @@ func there(path string) bool {
 	return err == nil
 }
 
-func (c *copied) close() {
+func (c *databaseCopy) close() {
 	_ = c.Close() // nothing was written
 	_ = os.RemoveAll(c.dir)
 }
 
 // Database looks whether the database of an appliance that does not run would
 // be opened.
-func (d *examination) Database() {
+func (d *Examination) Database() {
 	if d.status != nil || d.locked {
 		return // which has told of it
 	}
@@ -109,7 +109,7 @@ func (d *examination) Database() {
 		d.add("database", appliance.WhyMissing(d.Data, left, store.Missing(path)), "")
 		return
 	case errors.Is(err, fs.ErrPermission):
-		d.unread("database")
+		d.notReadable("database")
 		return
 	case err != nil:
 		d.add("database", err, "")
@@ -123,18 +123,18 @@ func (d *examination) Database() {
 	}
 	d.store, err = copyDatabase(path, len(left) > 0)
 	if errors.Is(err, fs.ErrPermission) {
-		d.unread("database")
+		d.notReadable("database")
 		return
 	}
 	if err == nil && d.store.Salvaged() != nil {
-		err = d.store.told(path)
+		err = d.store.damage(path)
 	}
 	d.add("database", appliance.WhyMissing(d.Data, left, err), fmt.Sprintf("%s, %d KB, can be read", path, info.Size()>>10))
 }
 
 // copyDatabase opens a copy. Errors are those of the database itself, in which
 // something is expected or not.
-func copyDatabase(path string, expect bool) (*copied, error) {
+func copyDatabase(path string, expect bool) (*databaseCopy, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -148,7 +148,7 @@ func copyDatabase(path string, expect bool) (*copied, error) {
 	if err != nil {
 		return nil, fmt.Errorf("copy the database to look at it: %w", err)
 	}
-	c := &copied{dir: dir}
+	c := &databaseCopy{dir: dir}
 	target := filepath.Join(dir, filepath.Base(path))
 	to, err := os.OpenFile(target, os.O_CREATE|os.O_WRONLY, 0o600)
 	if err == nil {
@@ -166,22 +166,22 @@ func copyDatabase(path string, expect bool) (*copied, error) {
 	}
 	if err != nil {
 		_ = os.RemoveAll(dir)
-		return nil, elsewhere{err, strings.ReplaceAll(err.Error(), target, path)}
+		return nil, rewordedError{err, strings.ReplaceAll(err.Error(), target, path)}
 	}
 	return c, nil
 }
 
-// elsewhere is an error of a copy, in the words of the original.
-type elsewhere struct {
+// rewordedError is an error of a copy, in the words of the original.
+type rewordedError struct {
 	error
 	words string
 }
 
-func (e elsewhere) Error() string { return e.words }
-func (e elsewhere) Unwrap() error { return e.error }
+func (e rewordedError) Error() string { return e.words }
+func (e rewordedError) Unwrap() error { return e.error }
 
 // unit looks at the service, where systemd runs this machine and has one.
-func (d *examination) unit(ctx context.Context) {
+func (d *Examination) unit(ctx context.Context) {
 	exists := func(path string) bool { return there(filepath.Join(d.root, path)) }
 	own, packaged := exists(config.OwnUnit), exists("usr/"+config.PackageUnit) || exists(config.PackageUnit)
 	if !own && !packaged || !exists("run/systemd/system") {
@@ -260,13 +260,13 @@ func ReadUnit(text string) (fine string, err error) {
 }
 
 // Encryption looks at the certificate.
-func (d *examination) Encryption() {
-	if len(d.config.TLS.Listen) == 0 || d.spoken("tls") {
+func (d *Examination) Encryption() {
+	if len(d.config.TLS.Listen) == 0 || d.reports("tls") {
 		return
 	}
 	pair, err := config.ReadCertificate(d.config.TLS)
 	if errors.Is(err, fs.ErrPermission) {
-		d.unread("certificate")
+		d.notReadable("certificate")
 		return
 	}
 	if err != nil {
@@ -284,7 +284,7 @@ func (d *examination) Encryption() {
 }
 
 // Secrets looks at who can read them.
-func (d *examination) Secrets() {
+func (d *Examination) Secrets() {
 	found := slices.DeleteFunc(d.config.Warnings(d.file, d.Data, time.Now()), func(w config.Warning) bool { return w.Part == "tls" })
 	for _, w := range found {
 		d.Findings = append(d.Findings, finding{Ok: true, warn: true, Part: w.Part, Note: w.What})

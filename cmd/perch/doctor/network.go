@@ -25,7 +25,7 @@ import (
 )
 
 // names asks for the appliance's name as a robot does.
-func (d *examination) names(ctx context.Context) {
+func (d *Examination) names(ctx context.Context) {
 	d.avahi()
 	switch {
 	case d.status == nil && !d.config.MDNS.Enabled:
@@ -47,16 +47,16 @@ func (d *examination) names(ctx context.Context) {
 		d.add("name", nil, host+" is free")
 	case err != nil:
 		d.add("name", fmt.Errorf("%s is not answered on the network (%w); give robots the address instead, or see whether a firewall stops UDP port 5353", host, err), "")
-	case !d.ours(addr):
+	case !d.isOurs(addr):
 		d.add("name", errors.New(appliance.TakenBy(host, addr)), "")
 	default:
 		d.add("name", nil, fmt.Sprintf("%s is %s", host, addr))
 	}
 }
 
-// ours reports whether an address is one of this machine's.
-func (d *examination) ours(addr netip.Addr) bool {
-	all, err := d.own()
+// isOurs reports whether an address is one of this machine's.
+func (d *Examination) isOurs(addr netip.Addr) bool {
+	all, err := d.addresses()
 	return err != nil || slices.ContainsFunc(all, func(a net.Addr) bool {
 		p, err := netip.ParsePrefix(a.String())
 		return err == nil && p.Addr().Unmap().WithZone("") == addr.Unmap().WithZone("")
@@ -66,7 +66,7 @@ func (d *examination) ours(addr netip.Addr) bool {
 var otherStacks = regexp.MustCompile(`(?m)^\s*disallow-other-stacks\s*=\s*yes`)
 
 // avahi finds a system's responder that lets nobody else answer.
-func (d *examination) avahi() {
+func (d *Examination) avahi() {
 	const file = "etc/avahi/avahi-daemon.conf"
 	text, err := os.ReadFile(filepath.Join(d.root, file))
 	if _, running := os.Stat(filepath.Join(d.root, "run/avahi-daemon/socket")); err != nil || running != nil {
@@ -78,7 +78,7 @@ func (d *examination) avahi() {
 }
 
 // robots lists who waits for its owner.
-func (d *examination) robots(ctx context.Context) {
+func (d *Examination) robots(ctx context.Context) {
 	var waiting []string
 	switch {
 	case d.running != nil:
@@ -115,14 +115,14 @@ func (d *examination) robots(ctx context.Context) {
 }
 
 // mqtt looks for the broker where no appliance runs that could tell.
-func (d *examination) mqtt(ctx context.Context) {
+func (d *Examination) mqtt(ctx context.Context) {
 	m := d.config.MQTT
 	if d.status != nil || d.locked || m.Broker == "none" {
 		return
 	}
 	o, err := appliance.MirrorOptions(m)
 	if errors.Is(err, fs.ErrPermission) {
-		d.unread("mqtt")
+		d.notReadable("mqtt")
 		return
 	}
 	if err == nil {
@@ -141,7 +141,7 @@ func (d *examination) mqtt(ctx context.Context) {
 
 // identity is the id of the appliance whose data this is, which tells its own
 // words on the broker from another's.
-func (d *examination) identity() string {
+func (d *Examination) identity() string {
 	if d.store != nil {
 		if id, found, err := store.NewTable[string](d.store.DB, "appliance").Get("id"); err == nil && found {
 			return id

@@ -85,10 +85,10 @@ func numbered(n int, one, many string) string {
 }
 
 // Report prints the findings and returns how many of them are faults.
-func (d *examination) Report(out io.Writer) (faults int) { return show(out, d.Findings) }
+func (d *Examination) Report(out io.Writer) (faults int) { return show(out, d.Findings) }
 
 // ShowSecrets prints the generated passwords.
-func (d *examination) ShowSecrets(out io.Writer) {
+func (d *Examination) ShowSecrets(out io.Writer) {
 	c, data := d.config, d.Data
 	fmt.Fprint(out, "\nSecrets:\n")
 	names := []string{"admin-token"}
