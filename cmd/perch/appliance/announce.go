@@ -69,8 +69,8 @@ func (a *announcement) host() (host, taken string) {
 	return host, taken
 }
 
-// address is where a browser in the house finds this appliance, and empty
-// where none can.
+// address is where a browser on the owner's network finds this appliance, and
+// empty where none can.
 func (a *announcement) address() string {
 	if a.Config.PublicURL != "" {
 		return a.Config.PublicURL

@@ -16,7 +16,7 @@ import (
 func (a *Appliance) newBehaviours() (err error) {
 	rules := a.Config.BehaviourRules(func(string, error) {}) // the check has told
 	a.behaviours, err = perception.NewBehaviours(perception.Options{
-		Tuning: a.Config.Behaviours, Rules: rules, House: a.zone, Bus: a.Bus, Outside: ruleActions{a}, Log: a.Log,
+		Tuning: a.Config.Behaviours, Rules: rules, House: a.zone, Bus: a.Bus, Outside: ruleActions{a.kept.Robots, a.notifier, a.robots, a.gateways}, Log: a.Log,
 	})
 	return err
 }
@@ -36,23 +36,28 @@ func (m robotControl) Call(ctx context.Context, id device.ID, tool string, argum
 }
 
 // ruleActions is what rules do that is not done by a robot's tools.
-type ruleActions struct{ a *Appliance }
+type ruleActions struct {
+	known    *device.Registry
+	notifier *agent.Herald
+	robots   *robots
+	gateways *gateways
+}
 
 func (o ruleActions) Feel(ctx context.Context, id device.ID, emotion string) error {
-	robot, err := o.a.Robots.Get(id)
+	robot, err := o.known.Get(id)
 	if err != nil {
 		return err
 	}
 	face, _ := config.EmotionNamed(emotion) // checked with the configuration
-	return o.a.Talk.Feel(ctx, id, face.On(robot.Board))
+	return o.robots.Talk.Feel(ctx, id, face.On(robot.Board))
 }
 
 func (o ruleActions) Publish(ctx context.Context, topic, payload string) error {
-	return o.a.Mirror.Publish(ctx, topic, payload)
+	return o.gateways.Mirror.Publish(ctx, topic, payload)
 }
 
 func (o ruleActions) Notify(_ context.Context, id device.ID, text string, aloud bool) error {
-	_, err := o.a.notifier.Notify(agent.Notice{Robot: id, Text: text, Speak: aloud})
+	_, err := o.notifier.Notify(agent.Notice{Robot: id, Text: text, Speak: aloud})
 	return err
 }
 

@@ -26,8 +26,8 @@ import (
 // process. It is for itself alone, and in no list of commands.
 const BrokerCommand = "mqtt-broker"
 
-// Bounds of that process. It is for one house, and what it is sent is not to
-// take memory or files from talks.
+// Bounds of that process. It serves one home, and what it is sent must not
+// take memory or files from conversations.
 const (
 	brokerMemory  = 160 << 20 // which its garbage collector tries to stay within
 	brokerMore    = 256 << 20 // and what it can have beyond what it starts with

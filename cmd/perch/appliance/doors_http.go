@@ -12,8 +12,8 @@ import (
 	"perch/gateway/door"
 )
 
-// locks are those of the doors, the same on every listener that the house
-// reaches: who has tried too often at one has tried too often at all.
+// locks are those of the doors, the same on every listener that the network
+// reaches: failed tries at one listener count at all of them.
 type locks struct {
 	hosts   door.Hosts
 	origins door.Origins
@@ -53,9 +53,9 @@ func newLocks(a *Appliance) (*locks, error) {
 	}, nil
 }
 
-// networkEngine serves the house's network, with the robots' doors where it is given
-// what lets robots close their connections first, or without: a robot cannot check
-// a certificate of the house's own, so those are served in the clear alone.
+// networkEngine serves the owner's network. With a value for robots, which lets them
+// close their connections first, it also serves the robots' doors. A robot cannot
+// check a self-signed certificate, so its doors are served unencrypted only.
 func networkEngine(a *Appliance, l *locks, robots *door.Lingering) (*gin.Engine, error) {
 	e, err := door.NewEngine(a.Log)
 	if err != nil {

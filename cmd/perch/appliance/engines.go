@@ -21,8 +21,8 @@ import (
 	"perch/voice/sphinx"
 )
 
-// engines are the ears, the mouth and the brains that the configuration
-// names.
+// engines are the recognizers, the synthesizers and the brains that the
+// configuration names.
 type engines struct {
 	recognizers  voice.Recognizers
 	synthesizers voice.Synthesizers
@@ -35,7 +35,7 @@ type engines struct {
 	sources      map[string]agent.ToolSource // of tools, by their configuration
 	closers      []func()
 
-	language string // of the house
+	language string // of the household
 
 	publish     func(event.Event) // of what fails; nil where nobody listens
 	findWyoming func(ctx context.Context) ([]string, error)

@@ -49,7 +49,7 @@ func checkMirror(m config.MQTT) error {
 	return nil
 }
 
-// newMirror makes the house known to Home Assistant.
+// newMirror connects the appliance to Home Assistant.
 func (a *Appliance) newMirror() error {
 	o, err := MirrorOptions(a.Config.MQTT)
 	if err != nil {

@@ -83,7 +83,7 @@ func byNumbers(listen []string, port int) string {
 		}
 	}
 	// The address that a packet to elsewhere would have; none is sent. A machine
-	// with containers has many that nobody in the house can reach.
+	// with containers has many that nothing on the network can reach.
 	if c, err := net.Dial("udp4", "192.0.2.1:9"); err == nil {
 		defer c.Close()
 		if at, err := netip.ParseAddrPort(c.LocalAddr().String()); err == nil {

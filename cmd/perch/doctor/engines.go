@@ -33,8 +33,8 @@ func (d *Examination) engines(ctx context.Context) {
 		return mdns.Search{Type: mdns.Wyoming, Interfaces: d.config.MDNS.Interfaces}.Targets(ctx)
 	}
 	// With timers of its own a model has tools to be offered, as in a turn.
-	house := appliance.BrainOptions{Timers: agent.NewTimers(noTimers{}, nil)}
-	e, err := appliance.NewEngines(d.config, house, find, nil, slog.New(slog.DiscardHandler))
+	options := appliance.BrainOptions{Timers: agent.NewTimers(noTimers{}, nil)}
+	e, err := appliance.NewEngines(d.config, options, find, nil, slog.New(slog.DiscardHandler))
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		d.Findings = append(d.Findings, d.reported...)
