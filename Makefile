@@ -53,7 +53,7 @@ test: deps ## runs every test, all but the figures under the race detector; prin
 	@packaging/deps.sh deb
 	go build -race ./...
 	packaging/test.py -race -p 2 -parallel 4 -shuffle=on -timeout 20m -skip '^($(FIGURES))$$' ./cmd/perch ./packaging ./...
-	packaging/test.py -p 2 -parallel 4 -timeout 20m -v -run '^($(FIGURES))$$' ./cmd/perch ./voice ./voice/sphinx
+	packaging/test.py -p 2 -parallel 4 -timeout 20m -v -run '^($(FIGURES))$$' ./cmd/perch/appliance ./voice ./voice/sphinx
 
 quick: ## runs the tests without the race detector, the figures and the packages, for daily work
 	packaging/test.py -short -p 2 -parallel 4 -skip '^($(FIGURES))$$' ./cmd/perch $$(go list ./... | grep -v '/packaging$$\|/cmd/perch$$')

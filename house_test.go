@@ -66,6 +66,11 @@ var arrows = map[string][]string{
 	"firmware-tools":      {"command", "firmware-tools/*", "device", "device/xiaozhi", "ota/espimage", "voice", "voice/*", "socket", "gateway/mdns"},
 	"firmware-tools/*":    {"firmware-tools/*", "device", "device/xiaozhi", "ota/espimage", "voice", "voice/*", "socket", "gateway/mdns"},
 	"cmd/*":               {"command", "agent", "agent/*", "device", "device/*", "event", "gateway/*", "ota", "ota/*", "perception", "remote", "remote/*", "socket", "store", "store/*", "voice", "voice/*", "cmd/perch/*"},
+	// The parts of the program: the configuration knows no door, the appliance
+	// nothing of the doctor and the commands.
+	"cmd/perch/config":    {"agent", "agent/reflex", "device", "perception", "voice"},
+	"cmd/perch/appliance": {"cmd/perch/config", "agent", "agent/*", "device", "device/*", "event", "gateway/*", "ota", "ota/*", "perception", "remote", "remote/*", "socket", "store", "store/*", "voice", "voice/*"},
+	"cmd/perch/doctor":    {"cmd/perch/appliance", "cmd/perch/config", "agent", "device", "gateway/*", "store", "store/*", "voice"},
 	"packaging":           {"store"}, // the soak has its appliance installed hours ago
 	".":                   {},
 }
@@ -89,7 +94,7 @@ var owners = map[string][]string{
 	"github.com/modelcontextprotocol/go-sdk": {"agent/mcp", "gateway/vccp"},
 	"github.com/anthropics/anthropic-sdk-go": {"agent/anthropic"},
 	"golang.org/x/time":                      {"gateway/door"},
-	"github.com/coreos/go-systemd/v22":       {"cmd/perch"},
+	"github.com/coreos/go-systemd/v22":       {"cmd/perch/appliance"},
 	"go.bug.st/serial":                       {"firmware-tools/romloader"},
 	"github.com/spf13/cobra":                 {"command", "command/commandtest", "cmd/perch", "firmware-tools"}, // both programs have commands
 	"github.com/spf13/pflag":                 {"command"},
@@ -158,7 +163,7 @@ func forbidden(file, imported string) string {
 		return "" // the standard library
 	}
 	if imported == gin || strings.HasPrefix(imported, gin+"/") {
-		if path.Base(file) == "routes.go" || dir == "cmd/perch" || test {
+		if path.Base(file) == "routes.go" || dir == "cmd/perch/appliance" || test {
 			return ""
 		}
 		return "gin belongs in routes.go"

@@ -22,7 +22,7 @@ func TestAdoption(t *testing.T) {
 			h := open(t, c, t.TempDir())
 			perch := func(args ...string) string {
 				var out bytes.Buffer
-				if code := run(t.Context(), append(args, "--url", h.url(""), "--token-file", h.data+"/admin-token"), &out, &out); code != 0 {
+				if code := run(t.Context(), append(args, "--url", h.url(""), "--token-file", h.Data+"/admin-token"), &out, &out); code != 0 {
 					t.Errorf("perch %s: %d %s", args, code, out.String())
 				}
 				return out.String()
@@ -48,8 +48,8 @@ func TestAdoption(t *testing.T) {
 			if err := r.Run(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if waited != 1 || booted != 2 || !h.robots.Trusts("a0b1c2d3e4f5") {
-				t.Errorf("it waited %d times, checked in %d times, and is trusted: %t", waited, booted, h.robots.Trusts("a0b1c2d3e4f5"))
+			if waited != 1 || booted != 2 || !h.Robots.Trusts("a0b1c2d3e4f5") {
+				t.Errorf("it waited %d times, checked in %d times, and is trusted: %t", waited, booted, h.Robots.Trusts("a0b1c2d3e4f5"))
 			}
 			if list := perch("devices"); strings.Contains(list, "waits") {
 				t.Errorf("the list is %s", list)

@@ -24,6 +24,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
 	"perch/firmware-tools/simrobot"
 	"perch/socket"
@@ -41,7 +42,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asLoadTarget) != "" {
 		serveScripted()
 	}
-	if os.Getenv(asProgram) != "" || len(os.Args) > 1 && os.Args[1] == brokerCommand {
+	if os.Getenv(asProgram) != "" || len(os.Args) > 1 && os.Args[1] == appliance.BrokerCommand {
 		os.Unsetenv(asProgram)
 		main()
 	}
@@ -56,7 +57,7 @@ func TestMain(m *testing.M) {
 
 // house is an appliance that runs in a test, on ports of its own.
 type house struct {
-	*app
+	*appliance.Appliance
 	t    *testing.T
 	log  *logBuffer
 	stop func()
@@ -95,11 +96,11 @@ func open(t *testing.T, c config.Config, data string) *house {
 	}
 	h := &house{t: t, log: &logBuffer{}}
 	log := slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	a, err := newApp(&c, appOptions{version: "dev", built: builtAt(""), data: data, log: log})
+	a, err := appliance.New(&c, appliance.Options{Version: "dev", Built: appliance.BuiltAt(""), Data: data, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.app = a
+	h.Appliance = a
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- a.Run(ctx) }()
@@ -119,7 +120,7 @@ func open(t *testing.T, c config.Config, data string) *house {
 	return h
 }
 
-func (h *house) url(path string) string { return "http://" + h.doors.addresses()[0] + path }
+func (h *house) url(path string) string { return "http://" + h.Doors.Addresses()[0] + path }
 
 func (h *house) ota() string { return h.url("/xiaozhi/ota/") }
 
@@ -157,7 +158,7 @@ func (h *house) admin(method, path string, into any) {
 
 func (h *house) adminWith(method, path, body string, into any) {
 	h.t.Helper()
-	token, err := os.ReadFile(filepath.Join(h.data, "admin-token"))
+	token, err := os.ReadFile(filepath.Join(h.Data, "admin-token"))
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -332,7 +333,7 @@ func loudness(pcm []int16) float64 {
 	return sum / float64(max(1, len(pcm))) / 300
 }
 
-// eventually waits for something that another goroutine does.
+// Eventually waits for something that another goroutine does.
 func (h *house) eventually(what string, done func() bool) {
 	h.t.Helper()
 	h.within(30*time.Second, what, done)
@@ -358,28 +359,28 @@ func (h *house) within(d time.Duration, what string, done func() bool) {
 func TestCommits(t *testing.T) {
 	t.Parallel()
 	h := open(t, testConfig(), t.TempDir())
-	before := h.db.Commits()
+	before := h.DB.Commits()
 	h.robot(simrobot.Options{})
-	if n := h.db.Commits() - before; n != 0 {
+	if n := h.DB.Commits() - before; n != 0 {
 		t.Errorf("%d commits for a check-in", n)
 	}
-	if err := h.db.Flush(); err != nil {
+	if err := h.DB.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	before = h.db.Commits()
+	before = h.DB.Commits()
 	const turns = 2
 	r := h.robot(simrobot.Options{Say: sentences(t, "what time is it", "remember that my keys are in the kitchen")})
 	r.whole(t)
-	h.eventually("the channel is closed", func() bool { return len(h.talk.List()) == 0 })
-	if err := h.db.Flush(); err != nil {
+	h.eventually("the channel is closed", func() bool { return len(h.Talk.List()) == 0 })
+	if err := h.DB.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	if n := h.db.Commits() - before; n > 2*turns {
+	if n := h.DB.Commits() - before; n > 2*turns {
 		t.Errorf("%d commits for %d turns", n, turns)
 	}
-	before = h.db.Commits()
+	before = h.DB.Commits()
 	time.Sleep(6 * time.Second) // real time: longer than anything waits to be written
-	if n := h.db.Commits() - before; n != 0 {
+	if n := h.DB.Commits() - before; n != 0 {
 		t.Errorf("%d commits of an idle appliance", n)
 	}
 }
@@ -487,7 +488,7 @@ func TestIdentityOfRobots(t *testing.T) {
 	if !strings.Contains(out, "perch adopt CODE, or perch adopt --replace a0b1c2d3e4f5") {
 		t.Errorf("perch devices says\n%s", out)
 	}
-	if out := h.command(t, "adopt a0b1c2d3e4f5 --replace", 0); !strings.Contains(out, "If it does, and it is yours, adopt it") || h.robots.Trusts("a0b1c2d3e4f5") {
+	if out := h.command(t, "adopt a0b1c2d3e4f5 --replace", 0); !strings.Contains(out, "If it does, and it is yours, adopt it") || h.Robots.Trusts("a0b1c2d3e4f5") {
 		t.Errorf("perch adopt --replace says\n%s", out)
 	}
 	if other := checkIn("other"); other == "" {
@@ -562,7 +563,7 @@ func TestBadMessagesDisturbNothing(t *testing.T) {
 func (h *house) command(t *testing.T, line string, code int) string {
 	t.Helper()
 	var out bytes.Buffer
-	args := append(strings.Fields(line), "--data", h.data)
+	args := append(strings.Fields(line), "--data", h.Data)
 	if got := run(t.Context(), args, &out, &out); got != code {
 		t.Errorf("perch %s: exit code %d, want %d: %s", line, got, code, out.String())
 	}
@@ -582,7 +583,7 @@ func TestCommandsSpeakToTheAppliance(t *testing.T) {
 		t.Errorf("devices says %s", out)
 	}
 	h.robot(simrobot.Options{})
-	h.eventually("the channel is closed", func() bool { return len(h.talk.List()) == 0 })
+	h.eventually("the channel is closed", func() bool { return len(h.Talk.List()) == 0 })
 	if out := h.command(t, "devices", 0); !strings.Contains(out, "a0b1c2d3e4f5  m5stack-stack-chan") {
 		t.Errorf("devices says %s", out)
 	}
@@ -654,16 +655,16 @@ func TestWhatDoesNotStart(t *testing.T) {
 		data   string
 		says   []string
 	}{
-		"a port in use":       {func(c *config.Config) { c.Listen = h.doors.addresses() }, t.TempDir(), []string{"in use by another program", "listen in the configuration"}},
+		"a port in use":       {func(c *config.Config) { c.Listen = h.Doors.Addresses() }, t.TempDir(), []string{"in use by another program", "listen in the configuration"}},
 		"no address of ours":  {func(c *config.Config) { c.Listen = []string{"203.0.113.9:8003"} }, t.TempDir(), []string{"no address of this machine"}},
-		"data in use":         {func(*config.Config) {}, h.data, []string{"in use", "perch.db"}},
+		"data in use":         {func(*config.Config) {}, h.Data, []string{"in use", "perch.db"}},
 		"data under a file":   {func(*config.Config) {}, filepath.Join(file, "data"), []string{"data directory", "--data"}},
 		"sentences not there": {func(c *config.Config) { c.Brains[0].Sentences = "/nowhere.yaml" }, t.TempDir(), []string{"/nowhere.yaml"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			conf := testConfig()
 			c.change(&conf)
-			a, err := newApp(&conf, appOptions{version: "dev", built: builtAt(""), data: c.data, log: slog.New(slog.DiscardHandler)})
+			a, err := appliance.New(&conf, appliance.Options{Version: "dev", Built: appliance.BuiltAt(""), Data: c.data, Log: slog.New(slog.DiscardHandler)})
 			if err == nil {
 				a.Close()
 				t.Fatal("it starts")
@@ -707,7 +708,7 @@ func TestAMissingSpeechEngine(t *testing.T) {
 // ownerToken is the owner's.
 func (h *house) ownerToken() string {
 	h.t.Helper()
-	text, err := os.ReadFile(filepath.Join(h.data, "admin-token"))
+	text, err := os.ReadFile(filepath.Join(h.Data, "admin-token"))
 	if err != nil {
 		h.t.Fatal(err)
 	}

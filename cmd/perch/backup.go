@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 
+	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
 	"perch/store/archive"
 )
@@ -17,7 +18,7 @@ import (
 // backup is the command. It asks the running appliance, and reads the data
 // directory itself where none runs.
 func backup(ctx context.Context, args []string, out io.Writer) error {
-	var r reach
+	var r target
 	f := newFlags("backup")
 	r.register(f)
 	force := f.Bool("force", false, "replace FILE where it is there")
@@ -41,7 +42,7 @@ func backup(ctx context.Context, args []string, out io.Writer) error {
 }
 
 // backupSource is a function that writes a backup and says what is in it.
-func (r *reach) backupSource(ctx context.Context) (func(io.Writer) (archive.Manifest, error), error) {
+func (r *target) backupSource(ctx context.Context) (func(io.Writer) (archive.Manifest, error), error) {
 	c, running, err := r.running(ctx)
 	if err != nil {
 		return nil, err
@@ -55,7 +56,7 @@ func (r *reach) backupSource(ctx context.Context) (func(io.Writer) (archive.Mani
 		return nil, fmt.Errorf("no appliance runs here, and its data cannot be read (%w); name its data directory with --data, or an appliance elsewhere with --url", err)
 	}
 	return func(w io.Writer) (archive.Manifest, error) {
-		p, err := directoryAt(data, version, slog.Default()).Stopped(ctx)
+		p, err := appliance.Directory(data, version, slog.Default()).Stopped(ctx)
 		if err != nil {
 			return archive.Manifest{}, err
 		}
@@ -94,7 +95,7 @@ func (c *client) exchange(ctx context.Context, method, path string, body io.Read
 	if answer.StatusCode >= 300 {
 		var text bytes.Buffer
 		_, _ = io.Copy(&text, io.LimitReader(answer.Body, mostAnswer)) // without it the status is what is told
-		return nil, errors.Join(refusal(answer.Status, text.Bytes()), answer.Body.Close())
+		return nil, errors.Join(errorOf(answer.Status, text.Bytes()), answer.Body.Close())
 	}
 	return answer, nil
 }

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/cmd/perch/appliance"
 	"perch/firmware-tools/simrobot"
 	"perch/ota"
 	"perch/store"
@@ -78,7 +79,7 @@ func records(t *testing.T, database []byte, table string) map[string]string {
 	}
 	defer f.Close()
 	all := map[string]string{}
-	if _, err := store.Check(f, store.Options{Migrations: migrations()}, func(in, key string, value []byte) error {
+	if _, err := store.Check(f, store.Options{Migrations: appliance.Migrations()}, func(in, key string, value []byte) error {
 		if in == table {
 			all[key] = string(value)
 		}
@@ -118,7 +119,7 @@ func (h *house) publishImage(version string) string {
 
 func (h *house) remember(body string) {
 	h.t.Helper()
-	if _, err := h.memory.Remember(agent.Entry{Name: body, Body: body}, time.Now()); err != nil {
+	if _, err := h.Memory.Remember(agent.Entry{Name: body, Body: body}, time.Now()); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -128,26 +129,26 @@ func (h *house) remember(body string) {
 func TestBackupAndRestore(t *testing.T) {
 	data, file := t.TempDir(), filepath.Join(t.TempDir(), "perch.tar")
 	c := testConfig()
-	a, err := newApp(&c, appOptions{version: "dev", built: builtAt(""), data: data, log: slog.New(slog.DiscardHandler)})
+	a, err := appliance.New(&c, appliance.Options{Version: "dev", Built: appliance.BuiltAt(""), Data: data, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- a.Run(t.Context()) }()
-	h := &house{app: a, t: t}
+	h := &house{Appliance: a, t: t}
 	h.remember("the cat is called Miso")
 	kept := h.publishImage("1.0.0")
 	writeFile(t, filepath.Join(data, "firmware", "assets", "fonts.bin"), []byte("fonts"))
 	writeFile(t, filepath.Join(data, "firmware", ".upload-1"), []byte("half"))
 
-	if code, out, errs := commandLine(t, "backup", "--data", data, file); code != exitDone || !strings.Contains(out, a.id) {
+	if code, out, errs := commandLine(t, "backup", "--data", data, file); code != exitDone || !strings.Contains(out, a.ID) {
 		t.Fatalf("backup: %d %s %s", code, out, errs)
 	}
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the file: %v %v", info, err)
 	}
 	m, files := unpacked(t, readFile(t, file))
-	if m.Format != 1 || m.Perch != version || m.Schema != len(migrations()) || m.Appliance != a.id || time.Since(m.Created) > time.Minute || len(m.Files) != 3 ||
+	if m.Format != 1 || m.Perch != version || m.Schema != len(appliance.Migrations()) || m.Appliance != a.ID || time.Since(m.Created) > time.Minute || len(m.Files) != 3 ||
 		m.Files[0].Name != "perch.db" || files["firmware/"+kept+".bin"] == nil || string(files["firmware/assets/fonts.bin"]) != "fonts" {
 		t.Errorf("the backup is %+v", m)
 	}
@@ -164,23 +165,23 @@ func TestBackupAndRestore(t *testing.T) {
 	if code != exitDone || !strings.Contains(out, "restarts to apply") {
 		t.Fatalf("restore: %d %s %s", code, out, errs)
 	}
-	if err := <-ended; !errors.Is(err, errRestart) {
+	if err := <-ended; !errors.Is(err, appliance.ErrRestart) {
 		t.Errorf("it ends with %v", err)
 	}
 	a.Close()
 
 	h = open(t, c, data)
-	if got := h.memory.Search("cat", time.Now()); len(got) != 1 || got[0].Body != "the cat is called Miso" {
+	if got := h.Memory.Search("cat", time.Now()); len(got) != 1 || got[0].Body != "the cat is called Miso" {
 		t.Errorf("remembered is %+v", got)
 	}
-	if list := h.firmware.List(); len(list) != 1 || list[0].SHA256 != kept {
+	if list := h.Firmware.List(); len(list) != 1 || list[0].SHA256 != kept {
 		t.Errorf("the catalogue is %+v", list)
 	}
 	got := strings.Join(entries(t, filepath.Join(data, "firmware")), " ")
 	if want := "assets/fonts.bin " + kept + ".bin"; got != want {
 		t.Errorf("in the folder is %s, want %s (and not %s)", got, want, gone)
 	}
-	if there(filepath.Join(data, "restore")) {
+	if exists(filepath.Join(data, "restore")) {
 		t.Error("what was staged is still there")
 	}
 	if before := records(t, readFile(t, filepath.Join(data, "perch.db.before-restore")), "memory"); len(before) != 2 {
@@ -195,7 +196,7 @@ func TestBackupWithoutAnAppliance(t *testing.T) {
 	h.remember("the cat is called Miso")
 	h.stop()
 	l := filepath.Join(data, "perch.sock")
-	if there(l) {
+	if exists(l) {
 		t.Fatal("the socket is still there")
 	}
 	killed(t, l)
@@ -244,7 +245,7 @@ func TestBackupWithoutAnAppliance(t *testing.T) {
 	if code, told, errs := commandLine(t, "restore", "--data", fresh, file); code != exitDone || strings.Contains(told, "before") {
 		t.Errorf("restored into nothing: %d %s %s", code, told, errs)
 	}
-	if got := open(t, testConfig(), fresh); got.id != h.id || len(got.memory.Search("cat", time.Now())) != 1 {
+	if got := open(t, testConfig(), fresh); got.ID != h.ID || len(got.Memory.Search("cat", time.Now())) != 1 {
 		t.Error("the appliance did not move")
 	}
 }
@@ -286,7 +287,7 @@ func TestOfflineWhileInUse(t *testing.T) {
 			t.Errorf("%v: %d %s", args, code, errs)
 		}
 	}
-	if there(filepath.Join(data, "restore")) {
+	if exists(filepath.Join(data, "restore")) {
 		t.Error("it was staged")
 	}
 }
@@ -308,7 +309,7 @@ func TestRestoreWhileItRuns(t *testing.T) {
 			t.Errorf("%d %s", code, errs)
 		}
 	}
-	if there(filepath.Join(data, "restore")) {
+	if exists(filepath.Join(data, "restore")) {
 		t.Error("it was staged")
 	}
 	if status, _ := h.request(http.MethodGet, "/api/v1/backup", ""); status != http.StatusUnauthorized {
@@ -323,7 +324,7 @@ func TestRestoreWhileItRuns(t *testing.T) {
 	h.remember("the cat is gone")
 	h.stop()
 	h = open(t, testConfig(), data)
-	if got := h.memory.Search("cat", time.Now()); len(got) != 1 {
+	if got := h.Memory.Search("cat", time.Now()); len(got) != 1 {
 		t.Errorf("remembered is %+v", got)
 	}
 }
@@ -345,4 +346,10 @@ func entries(t *testing.T, dir string) (names []string) {
 		return cmp.Or(cmp.Compare(strings.Count(b, "/"), strings.Count(a, "/")), cmp.Compare(a, b))
 	})
 	return names
+}
+
+// exists reports whether something has this path.
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
 }

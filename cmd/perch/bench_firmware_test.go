@@ -83,7 +83,7 @@ func BenchmarkUpgrades(b *testing.B) {
 }
 
 // publish puts an image into the catalogue and rolls it out to everybody.
-func (a *appliance) publish(b *testing.B, data string, image []byte) {
+func (a *startedProgram) publish(b *testing.B, data string, image []byte) {
 	b.Helper()
 	post := func(path string, body []byte) {
 		r, err := http.NewRequestWithContext(b.Context(), http.MethodPost, a.url+path, bytes.NewReader(body))

@@ -119,7 +119,7 @@ func BenchmarkSenses(b *testing.B) {
 }
 
 // sensor is a robot that senses.
-func sensor(b *testing.B, a *appliance, i int, begun, talked <-chan struct{}, sent, turned *atomic.Int64) {
+func sensor(b *testing.B, a *startedProgram, i int, begun, talked <-chan struct{}, sent, turned *atomic.Int64) {
 	robot, err := simrobot.New(simrobot.Options{
 		OTA: a.url + "/xiaozhi/ota/", MAC: fmt.Sprintf("A0:B1:C2:D3:E5:%02X", i), Firmware: "dotty", Forever: true,
 		Events: []xiaozhi.Event{{Name: "state_changed", Data: []byte(`{"state":"idle"}`)}},
@@ -181,7 +181,7 @@ func (f *follower) id() string {
 	return f.last
 }
 
-func (a *appliance) token(b *testing.B, data string) string {
+func (a *startedProgram) token(b *testing.B, data string) string {
 	text, err := os.ReadFile(filepath.Join(data, "admin-token"))
 	if err != nil {
 		b.Fatal(err)
@@ -189,7 +189,7 @@ func (a *appliance) token(b *testing.B, data string) string {
 	return strings.TrimSpace(string(text))
 }
 
-func (a *appliance) ask(b *testing.B, ctx context.Context, path, key, lastID string) io.ReadCloser {
+func (a *startedProgram) ask(b *testing.B, ctx context.Context, path, key, lastID string) io.ReadCloser {
 	b.Helper()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, a.url+path, nil)
 	if err != nil {
@@ -206,7 +206,7 @@ func (a *appliance) ask(b *testing.B, ctx context.Context, path, key, lastID str
 	return answer.Body
 }
 
-func (a *appliance) follow(b *testing.B, ctx context.Context, path, key, lastID string) *follower {
+func (a *startedProgram) follow(b *testing.B, ctx context.Context, path, key, lastID string) *follower {
 	body := a.ask(b, ctx, path, key, lastID)
 	f := &follower{lines: map[string]int64{}}
 	f.reading.Go(func() {
@@ -226,7 +226,7 @@ func (a *appliance) follow(b *testing.B, ctx context.Context, path, key, lastID 
 }
 
 // stall asks for the feed and reads nothing of it.
-func (a *appliance) stall(b *testing.B, ctx context.Context) {
+func (a *startedProgram) stall(b *testing.B, ctx context.Context) {
 	c, err := net.Dial("tcp", strings.TrimPrefix(a.url, "http://"))
 	if err != nil {
 		b.Fatal(err)
@@ -241,7 +241,7 @@ func (a *appliance) stall(b *testing.B, ctx context.Context) {
 }
 
 // metrics are those without labels.
-func (a *appliance) metrics(b *testing.B, data string) map[string]float64 {
+func (a *startedProgram) metrics(b *testing.B, data string) map[string]float64 {
 	body := a.ask(b, b.Context(), "/metrics", a.token(b, data), "")
 	defer body.Close()
 	all := map[string]float64{}

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"perch/cmd/perch/appliance"
 	"perch/device/xiaozhi"
 	"perch/firmware-tools/simrobot"
 	"perch/voice"
@@ -28,13 +29,13 @@ import (
 // make bench gives them the binary people run in PERCH_BINARY.
 
 // appliance is a running program.
-type appliance struct {
+type startedProgram struct {
 	cmd *exec.Cmd
 	url string
 }
 
 // start runs the appliance on free ports and returns when it is ready.
-func start(b *testing.B, data string, args ...string) *appliance {
+func start(b *testing.B, data string, args ...string) *startedProgram {
 	b.Helper()
 	if binary := os.Getenv("PERCH_BINARY"); binary != "" {
 		return startProgram(b, data, binary, nil, args...)
@@ -43,12 +44,12 @@ func start(b *testing.B, data string, args ...string) *appliance {
 }
 
 // startScripted runs the one whose ears are scripted.
-func startScripted(b *testing.B, data string) *appliance {
+func startScripted(b *testing.B, data string) *startedProgram {
 	b.Helper()
 	return startProgram(b, data, os.Args[0], []string{asLoadTarget + "=1"})
 }
 
-func startProgram(b *testing.B, data, binary string, env []string, args ...string) *appliance {
+func startProgram(b *testing.B, data, binary string, env []string, args ...string) *startedProgram {
 	b.Helper()
 	cmd := exec.Command(binary, append([]string{"serve", "--data", data, "--listen", "127.0.0.1:0", "--local", "127.0.0.1:0"}, args...)...)
 	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PERCH_") }), append(env, "PERCH_MQTT_LISTEN=127.0.0.1:0")...)
@@ -67,14 +68,14 @@ func startProgram(b *testing.B, data, binary string, env []string, args ...strin
 				for lines.Scan() { // until the process ends
 				}
 			}()
-			return &appliance{cmd, "http://" + address}
+			return &startedProgram{cmd, "http://" + address}
 		}
 	}
 	b.Fatal("the appliance did not start")
 	return nil
 }
 
-func (a *appliance) stop(b *testing.B) {
+func (a *startedProgram) stop(b *testing.B) {
 	b.Helper()
 	if err := a.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		b.Fatal(err)
@@ -85,7 +86,7 @@ func (a *appliance) stop(b *testing.B) {
 }
 
 // memory is a field of the process's smaps_rollup, in MB.
-func (a *appliance) memory(b *testing.B, field string) float64 {
+func (a *startedProgram) memory(b *testing.B, field string) float64 {
 	b.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", a.cmd.Process.Pid))
 	if err != nil {
@@ -100,7 +101,7 @@ func (a *appliance) memory(b *testing.B, field string) float64 {
 }
 
 // cpu is the processor time the process has used, without its children's.
-func (a *appliance) cpu(b *testing.B) time.Duration {
+func (a *startedProgram) cpu(b *testing.B) time.Duration {
 	b.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", a.cmd.Process.Pid))
 	if err != nil {
@@ -238,7 +239,7 @@ func serveScripted() {
 	c := testConfig()
 	c.Bridge.Key = benchKey
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	a, err := newApp(&c, appOptions{version: "dev", built: builtAt(""), data: os.Args[3], log: log, ears: voice.Recognizers{scriptedEars{}}})
+	a, err := appliance.New(&c, appliance.Options{Version: "dev", Built: appliance.BuiltAt(""), Data: os.Args[3], Log: log, Recognizers: voice.Recognizers{scriptedEars{}}})
 	if err != nil {
 		log.Error(err.Error())
 		os.Exit(exitFailed)
@@ -416,7 +417,7 @@ func ownCPU(b *testing.B) time.Duration {
 // TestTheScriptedApplianceIsTheRealOne keeps the load's target from rotting.
 func TestTheScriptedApplianceIsTheRealOne(t *testing.T) {
 	c := testConfig()
-	a, err := newApp(&c, appOptions{version: "dev", built: builtAt(""), data: filepath.Join(t.TempDir(), "data"), log: slog.New(slog.DiscardHandler), ears: voice.Recognizers{scriptedEars{}}})
+	a, err := appliance.New(&c, appliance.Options{Version: "dev", Built: appliance.BuiltAt(""), Data: filepath.Join(t.TempDir(), "data"), Log: slog.New(slog.DiscardHandler), Recognizers: voice.Recognizers{scriptedEars{}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
 	"perch/firmware-tools/simrobot"
 	"perch/gateway/admin"
@@ -39,7 +40,7 @@ func brokerOf(t *testing.T, parent int) int {
 		text, _ := os.ReadFile(list) // of a thread that may have ended
 		for _, word := range strings.Fields(string(text)) {
 			line, _ := os.ReadFile("/proc/" + word + "/cmdline")
-			if pid, err := strconv.Atoi(word); err == nil && bytes.HasSuffix(line, []byte("\x00"+brokerCommand+"\x00")) {
+			if pid, err := strconv.Atoi(word); err == nil && bytes.HasSuffix(line, []byte("\x00"+appliance.BrokerCommand+"\x00")) {
 				return pid
 			}
 		}
@@ -106,7 +107,7 @@ func mqttLogin(address string, version byte, id, user, password string) (net.Con
 // brokerPassword is the one that was made.
 func brokerPassword(t *testing.T, data string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(data, mqttSecret))
+	text, err := os.ReadFile(filepath.Join(data, appliance.MQTTPasswordFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +123,7 @@ var eightBytes = []byte{0x82, 0x06, 0x00, 0x01, 0x00, 0x00, 0x01, 0x61}
 // broker is there again with all that was retained, and it is told once.
 func TestTheBrokerDiesAndTheTalkGoesOn(t *testing.T) {
 	h, l := openWithBroker(t)
-	conn, err := mqttLogin(h.config.MQTT.Listen, 5, "stranger", mqttUser, brokerPassword(t, h.data))
+	conn, err := mqttLogin(h.Config.MQTT.Listen, 5, "stranger", appliance.MQTTUser, brokerPassword(t, h.Data))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,9 +139,9 @@ func TestTheBrokerDiesAndTheTalkGoesOn(t *testing.T) {
 	if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Error("whoever has sent that is still inside")
 	}
-	h.eventually("there is a broker", func() bool { return brokerOf(t, os.Getpid()) != 0 && h.mirror.Status().Connected })
+	h.eventually("there is a broker", func() bool { return brokerOf(t, os.Getpid()) != 0 && h.Mirror.Status().Connected })
 	first := brokerOf(t, os.Getpid())
-	ends := h.mirror.Status().Ends
+	ends := h.Mirror.Status().Ends
 	if err := syscall.Kill(first, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +155,7 @@ func TestTheBrokerDiesAndTheTalkGoesOn(t *testing.T) {
 		}
 	}
 	h.eventually("it is told that it has ended", told(false, "has ended"))
-	if _, err := mqttLogin(h.config.MQTT.Listen, 4, "early", mqttUser, brokerPassword(t, h.data)); err != nil {
+	if _, err := mqttLogin(h.Config.MQTT.Listen, 4, "early", appliance.MQTTUser, brokerPassword(t, h.Data)); err != nil {
 		t.Errorf("whoever comes before it is there again does not wait at the port: %v", err)
 	}
 	h.eventually("it is told that it is back", told(true, fmt.Sprintf("has ended %d times", ends+1)))
@@ -186,7 +187,7 @@ func TestTheBrokerDiesWithItsParent(t *testing.T) {
 		child = brokerOf(t, p.Process.Pid)
 		return child != 0
 	})
-	if conn, err := mqttLogin(at, 4, "a", mqttUser, brokerPassword(t, data)); err != nil {
+	if conn, err := mqttLogin(at, 4, "a", appliance.MQTTUser, brokerPassword(t, data)); err != nil {
 		t.Error(err)
 	} else {
 		conn.Close()
@@ -207,7 +208,7 @@ func TestTheBrokerDiesWithItsParent(t *testing.T) {
 	if status := of("status"); !strings.Contains(status, "NoNewPrivs:\t1") {
 		t.Errorf("it can gain privileges:\n%s", status)
 	}
-	if score := of("oom_score_adj"); score != fmt.Sprintln(brokerVictim) {
+	if score := of("oom_score_adj"); score != fmt.Sprintln(appliance.BrokerVictim) {
 		t.Errorf("when memory is short it is %s", score)
 	}
 	if limits := of("limits"); !strings.Contains(limits, "Max file size             0") || strings.Contains(limits, "Max data size             unlimited") {
@@ -223,10 +224,10 @@ func TestTheBrokerDiesWithItsParent(t *testing.T) {
 // published publishes sentences for a robot with QoS 1, one after the other,
 // until the broker goes, and returns those that were confirmed.
 func published(address, password string, round int, robot string, count *atomic.Int64) (confirmed []string) {
-	conn, err := mqttLogin(address, 4, fmt.Sprintf("say-%d-%s", round, robot), mqttUser, password)
+	conn, err := mqttLogin(address, 4, fmt.Sprintf("say-%d-%s", round, robot), appliance.MQTTUser, password)
 	for try := 0; err != nil && try < 300; try++ { // its process is there before its port
 		time.Sleep(20 * time.Millisecond)
-		conn, err = mqttLogin(address, 4, fmt.Sprintf("say-%d-%s", round, robot), mqttUser, password)
+		conn, err = mqttLogin(address, 4, fmt.Sprintf("say-%d-%s", round, robot), appliance.MQTTUser, password)
 	}
 	if err != nil {
 		return nil
@@ -382,7 +383,7 @@ func TestConfirmedOverABrokerOfOnesOwn(t *testing.T) {
 // broker and nothing else, and it is there again with what is Perch's.
 func TestTheBrokersMemoryIsBounded(t *testing.T) {
 	h, _ := openWithBroker(t)
-	conn, err := mqttLogin(h.config.MQTT.Listen, 4, "hoarder", mqttUser, brokerPassword(t, h.data))
+	conn, err := mqttLogin(h.Config.MQTT.Listen, 4, "hoarder", appliance.MQTTUser, brokerPassword(t, h.Data))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -397,13 +398,13 @@ func TestTheBrokersMemoryIsBounded(t *testing.T) {
 	if err == nil {
 		t.Fatalf("it keeps %d MB", sent*250>>10)
 	}
-	h.eventually("it is there again", func() bool { s := h.mirror.Status(); return s.Ends == 1 && s.Connected })
+	h.eventually("it is there again", func() bool { s := h.Mirror.Status(); return s.Ends == 1 && s.Connected })
 	again := subscribe(t, h.arguments()...)
 	h.eventually("what is retained is Perch's", func() bool { return again.has(itsConfig, "agent_state") })
 	if slices.ContainsFunc(again.lines(), func(line string) bool { return strings.HasPrefix(line, "t/") }) {
 		t.Error("it keeps what ended it")
 	}
-	t.Logf("it ended after %d MB: %s", sent*250>>10, h.mirror.Status().Why)
+	t.Logf("it ended after %d MB: %s", sent*250>>10, h.Mirror.Status().Why)
 }
 
 // TestSaidOverMQTTIsKeptUntilItIsSaid, also for a robot that is in a talk: what
@@ -412,7 +413,7 @@ func TestSaidOverMQTTIsKeptUntilItIsSaid(t *testing.T) {
 	t.Parallel()
 	h, l := openWithBroker(t)
 	waits := func() []robot.Command {
-		list, _, err := store.NewTable[[]robot.Command](h.db, "waiting").Get("a0b1c2d3e4f5")
+		list, _, err := store.NewTable[[]robot.Command](h.DB, "waiting").Get("a0b1c2d3e4f5")
 		if err != nil {
 			t.Error(err)
 		}

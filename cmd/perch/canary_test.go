@@ -23,7 +23,9 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
+	"perch/cmd/perch/doctor"
 	"perch/firmware-tools/simrobot"
 	"perch/socket"
 )
@@ -143,7 +145,7 @@ func TestNoSecretIsEverTold(t *testing.T) {
 	c.Robots.ShareTranscripts = true
 	data := t.TempDir()
 	h := open(t, c, data)
-	for _, name := range []string{"admin-token", "token-key", mqttSecret} {
+	for _, name := range []string{"admin-token", "token-key", appliance.MQTTPasswordFile} {
 		text, err := os.ReadFile(filepath.Join(data, name))
 		if err != nil {
 			t.Fatal(err)
@@ -274,7 +276,7 @@ func (h *house) robotTalks(secrets *canaries) {
 	conn.Drop()
 	<-recorded
 	secrets.know("a download's ticket", h.firmwareTicket())
-	var told tokenTold
+	var told tokenAnswer
 	_, text = h.request(http.MethodPost, "/api/v1/devices/a0b1c2d3e4f5/token", "{}", "Authorization", "Bearer "+h.ownerToken())
 	if err := json.Unmarshal([]byte(text), &told); err != nil || told.Token == "" {
 		h.t.Fatalf("the token of a robot, told to its owner: %s", text)
@@ -336,7 +338,7 @@ func (v visitors) listenEverywhere() (leave func()) {
 	var all sync.WaitGroup
 	var ends []func()
 	for path, l := range map[string]lock{"/api/v1/events": ownersToken, "/api/perception/feed": keyOfBridge} {
-		conn, err := net.Dial("tcp", v.h.doors.addresses()[0])
+		conn, err := net.Dial("tcp", v.h.Doors.Addresses()[0])
 		if err != nil {
 			v.t.Fatal(err)
 		}
@@ -373,17 +375,17 @@ func (v visitors) listenEverywhere() (leave func()) {
 // subscribe hears all topics of the broker.
 func (v visitors) subscribe(all *sync.WaitGroup) (leave func()) {
 	v.t.Helper()
-	v.h.eventually("the broker runs", func() bool { return v.h.mirror.Status().Connected })
-	password, err := os.ReadFile(filepath.Join(v.h.data, mqttSecret))
+	v.h.eventually("the broker runs", func() bool { return v.h.Mirror.Status().Connected })
+	password, err := os.ReadFile(filepath.Join(v.h.Data, appliance.MQTTPasswordFile))
 	if err != nil {
 		v.t.Fatal(err)
 	}
-	conn, err := net.Dial("tcp", v.h.config.MQTT.Listen)
+	conn, err := net.Dial("tcp", v.h.Config.MQTT.Listen)
 	if err != nil {
 		v.t.Fatal(err)
 	}
 	field := func(s string) []byte { return append([]byte{0, byte(len(s))}, s...) }
-	hello := slices.Concat(field("MQTT"), []byte{4, 0xc2, 0, 0}, field("all"), field(mqttUser), field(strings.TrimSpace(string(password))))
+	hello := slices.Concat(field("MQTT"), []byte{4, 0xc2, 0, 0}, field("all"), field(appliance.MQTTUser), field(strings.TrimSpace(string(password))))
 	wish := slices.Concat([]byte{0, 1}, field("#"), []byte{0}, field("$SYS/#"), []byte{0})
 	for _, packet := range [][]byte{append([]byte{0x10, byte(len(hello))}, hello...), append([]byte{0x82, byte(len(wish))}, wish...)} {
 		if _, err := conn.Write(packet); err != nil {
@@ -400,8 +402,8 @@ func (v visitors) tryEveryDoor(known *tls.Config) {
 	v.t.Helper()
 	out := v.secrets.hear("the doors")
 	k := &knocker{t: v.t, h: v.h, known: known, told: func(text string) { _, _ = io.WriteString(out, text) }}
-	for _, s := range v.h.doors.servers {
-		for _, r := range s.server.Handler.(*gin.Engine).Routes() {
+	for _, s := range v.h.Doors.Servers {
+		for _, r := range s.Server.Handler.(*gin.Engine).Routes() {
 			route := r.Method + " " + r.Path
 			l, _ := lockOf(route)
 			if strings.HasPrefix(r.Path, "/xiaozhi/ota") || strings.HasSuffix(r.Path, "/record") || strings.HasSuffix(r.Path, "/token") || r.Method == http.MethodDelete {
@@ -413,7 +415,7 @@ func (v visitors) tryEveryDoor(known *tls.Config) {
 					break
 				}
 			}
-			if s.key == "local" || s.key == "" {
+			if s.Key == "local" || s.Key == "" {
 				continue
 			}
 			wrong := v.secrets.plant("a wrong key at " + route)
@@ -427,8 +429,8 @@ func (v visitors) tryEveryDoor(known *tls.Config) {
 
 // guessAtMQTT tries passwords that must not be told.
 func (v visitors) guessAtMQTT() {
-	for _, user := range []string{mqttUser, "admin"} {
-		if mqttConnect(v.t, v.h.config.MQTT.Listen, user, v.secrets.plant("a wrong password at the broker")) {
+	for _, user := range []string{appliance.MQTTUser, "admin"} {
+		if mqttConnect(v.t, v.h.Config.MQTT.Listen, user, v.secrets.plant("a wrong password at the broker")) {
 			v.t.Error("a wrong password opens the broker")
 		}
 	}
@@ -436,7 +438,7 @@ func (v visitors) guessAtMQTT() {
 
 // panics has a request fail in the worst way.
 func (v visitors) panics() {
-	e := v.h.doors.servers[0].server.Handler.(*gin.Engine)
+	e := v.h.Doors.Servers[0].Server.Handler.(*gin.Engine)
 	wrong := v.secrets.plant("a key of a request that panics")
 	e.GET("/test/panic", func(c *gin.Context) { panic("a test has it so") })
 	e.GET("/test/fails", func(c *gin.Context) { _ = c.Error(fmt.Errorf("a test has it so")) })
@@ -458,7 +460,7 @@ func (v visitors) commands() {
 		_ = run(v.t.Context(), args, out, out)
 	}
 	v.t.Setenv("PERCH_TOKEN", v.secrets.plant("PERCH_TOKEN"))
-	data := v.h.data
+	data := v.h.Data
 	for _, line := range []string{"devices", "say a0b1c2d3e4f5 hello", "notify tea", "adopt 123456", "forget 020000000001", "version", "help"} {
 		args := strings.Fields(line)
 		tell(append(args, "--data", data)...)
@@ -500,10 +502,10 @@ func (v visitors) commands() {
 		_, err := loadConfig("", []string{name + "=" + p("the variable "+name)})
 		fmt.Fprintln(out, err)
 	}
-	d := newExamination(doctorOptions{config: v.h.config, data: data, version: "dev", built: builtAt(""), connect: connectLocal})
-	defer d.close()
-	d.examine(v.t.Context())
-	for _, f := range d.findings {
-		fmt.Fprintln(out, f.part, f.note)
+	d := doctor.New(doctor.Options{Config: v.h.Config, Data: data, Version: "dev", Built: appliance.BuiltAt(""), Connect: connectLocal})
+	defer d.Close()
+	d.Examine(v.t.Context())
+	for _, f := range d.Findings {
+		fmt.Fprintln(out, f.Part, f.Note)
 	}
 }

@@ -13,13 +13,12 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"perch/cmd/perch/config"
-	"perch/device"
+	"perch/cmd/perch/doctor"
 )
 
 // client talks to a running appliance: over its socket where that is there,
@@ -31,14 +30,14 @@ type client struct {
 	http  *http.Client
 }
 
-// reach are the flags that say which appliance is meant.
-type reach struct {
+// target are the flags that say which appliance is meant.
+type target struct {
 	url, tokenFile, data string
 
 	services func(context.Context) (string, error) // what systemd says of the unit; nil asks it
 }
 
-func (r *reach) register(f *flag.FlagSet) {
+func (r *target) register(f *flag.FlagSet) {
 	f.StringVar(&r.url, "url", os.Getenv("PERCH_URL"), "`URL` of the appliance")
 	f.StringVar(&r.tokenFile, "token-file", "", "`FILE` that holds the admin token")
 	f.StringVar(&r.data, "data", "", "`DIR` of the data of the appliance on this machine")
@@ -47,7 +46,7 @@ func (r *reach) register(f *flag.FlagSet) {
 // answerWithin bounds one request.
 const answerWithin = 15 * time.Second
 
-func (r *reach) client() (*client, error) {
+func (r *target) client() (*client, error) {
 	if r.url != "" {
 		token, from, err := r.token()
 		return &client{base: address(r.url), token: token, from: from, http: &http.Client{Timeout: answerWithin}}, err
@@ -64,25 +63,25 @@ func (r *reach) client() (*client, error) {
 
 // why adds to the error that none runs what systemd knows of it, where this
 // machine has the service.
-func (r *reach) why(ctx context.Context, err error) error {
+func (r *target) why(ctx context.Context, err error) error {
 	ask := r.services
 	if ask == nil {
 		if _, booted := os.Stat("/run/systemd/system"); booted != nil {
 			return err
 		}
-		ask = askSystemd
+		ask = doctor.AskSystemd
 	}
 	text, failed := ask(ctx)
-	if !errors.Is(err, errNoneRuns) || failed != nil || strings.Contains(text, "LoadState=not-found") || strings.Contains(text, "ActiveState=active\n") {
+	if !errors.Is(err, doctor.ErrNoneRuns) || failed != nil || strings.Contains(text, "LoadState=not-found") || strings.Contains(text, "ActiveState=active\n") {
 		return err
 	}
-	switch fine, wrong := readUnit(text); {
+	switch fine, wrong := doctor.ReadUnit(text); {
 	case wrong != nil:
-		return fmt.Errorf("%w: %w", errNoneRuns, wrong)
+		return fmt.Errorf("%w: %w", doctor.ErrNoneRuns, wrong)
 	case strings.Contains(text, "ActiveState=activating"):
-		return fmt.Errorf("%w yet: %s; try again in a moment", errNoneRuns, fine)
+		return fmt.Errorf("%w yet: %s; try again in a moment", doctor.ErrNoneRuns, fine)
 	}
-	return fmt.Errorf("%w: the service perch is stopped; sudo systemctl start perch", errNoneRuns)
+	return fmt.Errorf("%w: the service perch is stopped; sudo systemctl start perch", doctor.ErrNoneRuns)
 }
 
 // address is a URL as a person writes it: perch.local:8003 is one, too.
@@ -94,7 +93,7 @@ func address(url string) string {
 }
 
 // socket finds the socket of the appliance on this machine.
-func (r *reach) socket() (string, error) {
+func (r *target) socket() (string, error) {
 	candidates := []string{filepath.Join(config.SystemRun, "perch.sock"), filepath.Join(config.Data(r.data), "perch.sock")}
 	if r.data != "" {
 		candidates = candidates[1:]
@@ -108,15 +107,15 @@ func (r *reach) socket() (string, error) {
 			return "", fmt.Errorf("%s may not be opened by this user; join the group perch, or use sudo", path)
 		}
 	}
-	return "", fmt.Errorf("%w (there is no %s); start one with perch serve, or name one with --url; where it is a service, systemctl status perch says why it does not run", errNoneRuns, strings.Join(candidates, " and no "))
+	return "", fmt.Errorf("%w (there is no %s); start one with perch serve, or name one with --url; where it is a service, systemctl status perch says why it does not run", doctor.ErrNoneRuns, strings.Join(candidates, " and no "))
 }
 
 // running is the appliance that is meant, and false where none runs on this
 // machine: then its data is nobody's, and a command can see to it by itself.
-func (r *reach) running(ctx context.Context) (c *client, running bool, err error) {
+func (r *target) running(ctx context.Context) (c *client, running bool, err error) {
 	if r.url == "" {
 		path, err := r.socket()
-		if errors.Is(err, errNoneRuns) {
+		if errors.Is(err, doctor.ErrNoneRuns) {
 			return nil, false, nil
 		}
 		if err != nil {
@@ -137,7 +136,7 @@ func (r *reach) running(ctx context.Context) (c *client, running bool, err error
 	return c, err == nil, err
 }
 
-func (r *reach) token() (token, from string, err error) {
+func (r *target) token() (token, from string, err error) {
 	if r.tokenFile == "" {
 		return os.Getenv("PERCH_TOKEN"), "PERCH_TOKEN", nil
 	}
@@ -151,9 +150,9 @@ func (r *reach) token() (token, from string, err error) {
 	return strings.TrimSpace(string(text)), r.tokenFile, nil
 }
 
-// unlocked says which token an appliance has refused, and where the right one
+// tokenRefused says which token an appliance has refused, and where the right one
 // is. What the appliance says of its own folders means nothing here.
-func (c *client) unlocked() error {
+func (c *client) tokenRefused() error {
 	const right = "where it is installed, sudo cat /var/lib/perch/admin-token shows the right one on the machine that it runs on; else it is the file admin-token in the folder named with --data"
 	if c.token == "" {
 		return fmt.Errorf("the appliance at %s wants its admin token: --token-file FILE, or PERCH_TOKEN; %s", c.base, right)
@@ -188,10 +187,10 @@ func (c *client) do(ctx context.Context, method, path string, body, into any) er
 		return fmt.Errorf("read the answer: %w", err)
 	}
 	if response.StatusCode == http.StatusUnauthorized {
-		return c.unlocked()
+		return c.tokenRefused()
 	}
 	if response.StatusCode >= 300 {
-		return refusal(response.Status, answer)
+		return errorOf(response.Status, answer)
 	}
 	if into == nil {
 		return nil
@@ -207,8 +206,8 @@ func (c *client) Get(ctx context.Context, path string, into any) error {
 	return c.do(ctx, http.MethodGet, path, nil, into)
 }
 
-// refusal is the sentence of an error the appliance answered with.
-func refusal(status string, answer []byte) error {
+// errorOf is the sentence of an error the appliance answered with.
+func errorOf(status string, answer []byte) error {
 	var told struct{ Error struct{ Message string } }
 	if json.Unmarshal(answer, &told) == nil && told.Error.Message != "" {
 		return errors.New(told.Error.Message)
@@ -216,10 +215,10 @@ func refusal(status string, answer []byte) error {
 	return fmt.Errorf("the appliance answered %s", status)
 }
 
-// ask is a command that talks to the appliance: it parses the command line,
+// withAppliance is a command that talks to the appliance: it parses the command line,
 // with the flags that only it has, and does the work.
-func ask(f *flag.FlagSet, args []string, least, most int, work func(c *client, args []string) error) error {
-	var r reach
+func withAppliance(f *flag.FlagSet, args []string, least, most int, work func(c *client, args []string) error) error {
+	var r target
 	r.register(f)
 	rest, err := parse(f, args, least, most)
 	if err != nil {
@@ -230,185 +229,4 @@ func ask(f *flag.FlagSet, args []string, least, most int, work func(c *client, a
 		return err
 	}
 	return work(c, rest)
-}
-
-// deviceLine is what devices shows of a robot.
-type deviceLine struct {
-	device.Settings
-	Adopted   bool      `json:"adopted"`
-	ID        string    `json:"id"`
-	Board     string    `json:"board"`
-	Firmware  string    `json:"firmware"`
-	Address   string    `json:"address"`
-	LastSeen  time.Time `json:"last_seen"`
-	Waiting   string    `json:"waiting"`
-	Code      string    `json:"code"`
-	Claimed   bool      `json:"claimed"`
-	Connected bool      `json:"connected"`
-	State     string    `json:"state"`
-	Senses    []string  `json:"senses"`
-}
-
-func devices(ctx context.Context, args []string, out io.Writer) error {
-	return ask(newFlags("devices"), args, 0, 0, func(c *client, _ []string) error {
-		var list []deviceLine
-		if err := c.do(ctx, http.MethodGet, "/api/v1/devices", nil, &list); err != nil {
-			return err
-		}
-		if len(list) == 0 {
-			fmt.Fprintln(out, "no robot has been here yet")
-		}
-		for _, d := range list {
-			fmt.Fprintf(out, "%s  %-24s %-8s %-15s %-13s seen %s\n", device.Plain(d.ID), device.Plain(d.Board), device.Plain(d.Firmware), device.Plain(d.Address), device.Plain(d.state()), d.seen())
-			for _, more := range []string{d.called(), strings.Join(d.Senses, ", "), d.advice()} {
-				if more != "" {
-					fmt.Fprintf(out, "              %s\n", device.Plain(more))
-				}
-			}
-		}
-		return refusals(ctx, c, out)
-	})
-}
-
-func (d deviceLine) seen() string { return d.LastSeen.Local().Format(time.DateTime) }
-
-func (d deviceLine) state() string {
-	if !d.Connected {
-		return "not connected"
-	}
-	return d.State
-}
-
-// called is what a robot's owner calls it.
-func (d deviceLine) called() string {
-	if d.Name == "" {
-		return ""
-	}
-	return "called " + d.Name
-}
-
-// advice is why a robot is not its owner's, and how it becomes that.
-func (d deviceLine) advice() string {
-	switch {
-	case d.Claimed:
-		return fmt.Sprintf("%s: perch adopt CODE, or perch adopt --replace %s", d.Waiting, d.ID)
-	case d.Waiting != "" && d.Code != "":
-		return fmt.Sprintf("waits: %s: perch adopt %s, or the code it shows, %s", d.Waiting, d.ID, d.Code)
-	case d.Waiting != "":
-		return fmt.Sprintf("waits: %s: perch adopt %s", d.Waiting, d.ID)
-	case !d.Adopted:
-		return "nobody has adopted it, so that it may talk and nothing else: perch adopt " + d.ID
-	}
-	return ""
-}
-
-// refusals shows whom the appliance has turned away: such a robot is in no list.
-func refusals(ctx context.Context, c *client, out io.Writer) error {
-	var list []turnedAway
-	if err := c.do(ctx, http.MethodGet, "/api/v1/refused", nil, &list); err != nil {
-		return err
-	}
-	for _, t := range list {
-		fmt.Fprintln(out, t)
-	}
-	return nil
-}
-
-func say(ctx context.Context, args []string, out io.Writer) error {
-	return ask(newFlags("say"), args, 2, 100, func(c *client, rest []string) error {
-		var taken struct{ Queued bool }
-		body := map[string]string{"text": strings.Join(rest[1:], " ")}
-		if err := c.do(ctx, http.MethodPost, robotAt(rest[0])+"/say", body, &taken); err != nil {
-			return err
-		}
-		if taken.Queued {
-			fmt.Fprintln(out, "queued until the robot next connects")
-		}
-		return nil
-	})
-}
-
-// notificationBody is a notification as the appliance takes it.
-type notificationBody struct {
-	Text      string `json:"text"`
-	Urgency   string `json:"urgency"`
-	Robot     string `json:"robot,omitempty"`
-	Speak     bool   `json:"speak"`
-	ExpiresAt string `json:"expires_at,omitempty"`
-}
-
-// notify prints the id of the notification.
-func notify(ctx context.Context, args []string, out io.Writer) error {
-	n := notificationBody{Urgency: "normal", Speak: true}
-	f := newFlags("notify")
-	f.Func("urgency", "`low|normal|high`: high interrupts, low waits for a pause", func(s string) error {
-		n.Urgency = s
-		if s != "low" && s != "normal" && s != "high" {
-			return errors.New("it is low, normal or high")
-		}
-		return nil
-	})
-	f.StringVar(&n.Robot, "robot", "", "`ROBOT` that tells it; without it, all do")
-	f.BoolFunc("silent", "show it, and do not say it", func(s string) error {
-		silent, err := strconv.ParseBool(s)
-		n.Speak = !silent
-		return err
-	})
-	f.Func("expires", "`TIME` for which it is worth telling, 10m", func(s string) error {
-		d, err := time.ParseDuration(s)
-		if err != nil || d <= 0 {
-			return errors.New("it is a time such as 10m or 2h")
-		}
-		n.ExpiresAt = time.Now().Add(d).Format(time.RFC3339Nano)
-		return nil
-	})
-	return ask(f, args, 1, 100, func(c *client, rest []string) error {
-		n.Text = strings.Join(rest, " ")
-		var taken struct{ ID string }
-		if err := c.do(ctx, http.MethodPost, "/api/v1/notifications", n, &taken); err != nil {
-			return err
-		}
-		fmt.Fprintln(out, taken.ID)
-		return nil
-	})
-}
-
-func adopt(ctx context.Context, args []string, out io.Writer) error {
-	f := newFlags("adopt")
-	replace := f.Bool("replace", false, "let in whoever waits under ROBOT's address in its place, where it shows no code. Anybody can claim an address: until you adopt it once more it may talk, and nothing else")
-	return ask(f, args, 1, 1, func(c *client, rest []string) error {
-		var d deviceLine
-		if err := c.do(ctx, http.MethodPost, "/api/v1/adopt", map[string]any{"robot": rest[0], "replace": *replace}, &d); err != nil {
-			return err
-		}
-		if !d.Adopted {
-			fmt.Fprintf(out, "%s may talk again within seconds. If it does, and it is yours, adopt it: perch adopt %s\n", d.ID, d.ID)
-			return nil
-		}
-		fmt.Fprintf(out, "%s is adopted; one that waits goes on within seconds, any other with its next talk\n", d.ID)
-		return nil
-	})
-}
-
-func forget(ctx context.Context, args []string, out io.Writer) error {
-	f := newFlags("forget")
-	strangers := f.Bool("strangers", false, "forget every robot that nobody has adopted, instead of one")
-	return ask(f, args, 0, 1, func(c *client, rest []string) error {
-		if *strangers != (len(rest) == 0) {
-			return usageError("forget takes a robot, or --strangers")
-		}
-		if *strangers {
-			var gone struct{ Forgotten int }
-			if err := c.do(ctx, http.MethodDelete, "/api/v1/strangers", nil, &gone); err != nil {
-				return err
-			}
-			fmt.Fprintf(out, "strangers forgotten: %d\n", gone.Forgotten)
-			return nil
-		}
-		if err := c.do(ctx, http.MethodDelete, robotAt(rest[0]), nil, nil); err != nil {
-			return err
-		}
-		fmt.Fprintf(out, "%s is forgotten\n", rest[0])
-		return nil
-	})
 }

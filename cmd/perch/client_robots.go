@@ -20,7 +20,7 @@ func robotAt(robot string) string { return "/api/v1/devices/" + url.PathEscape(r
 
 // showRobot shows all that is known of a robot.
 func showRobot(ctx context.Context, args []string, out io.Writer) error {
-	return ask(newFlags("robot show"), args, 1, 1, func(c *client, rest []string) error {
+	return withAppliance(newFlags("robot show"), args, 1, 1, func(c *client, rest []string) error {
 		var d deviceLine
 		if err := c.do(ctx, http.MethodGet, robotAt(rest[0]), nil, &d); err != nil {
 			return err
@@ -32,7 +32,7 @@ func showRobot(ctx context.Context, args []string, out io.Writer) error {
 
 // renameRobot gives a robot a name.
 func renameRobot(ctx context.Context, args []string, out io.Writer) error {
-	return ask(newFlags("robot rename"), args, 2, 20, func(c *client, rest []string) error {
+	return withAppliance(newFlags("robot rename"), args, 2, 20, func(c *client, rest []string) error {
 		var d deviceLine
 		name := strings.Join(rest[1:], " ")
 		if err := c.do(ctx, http.MethodPut, robotAt(rest[0]), map[string]string{"name": name}, &d); err != nil {
@@ -49,7 +49,7 @@ func renameRobot(ctx context.Context, args []string, out io.Writer) error {
 
 // setRobot sets what one robot has of its own.
 func setRobot(ctx context.Context, args []string, out io.Writer) error {
-	return ask(newFlags("robot set"), args, 2, 20, func(c *client, rest []string) error {
+	return withAppliance(newFlags("robot set"), args, 2, 20, func(c *client, rest []string) error {
 		change := map[string]string{}
 		for _, word := range rest[1:] {
 			key, value, is := strings.Cut(word, "=")

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"context"
 	"errors"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -12,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
 )
 
@@ -26,7 +25,7 @@ func written(t testing.TB, text string) string {
 
 // loadConfig reads a file, none where path is empty, and the environment.
 func loadConfig(path string, environ []string) (config.Config, error) {
-	return config.Source{File: path, Environ: environ, Check: checkPart}.Load()
+	return config.Source{File: path, Environ: environ, Check: appliance.CheckPart}.Load()
 }
 
 // TestTheSampleIsTheDefaults: the manual holds every key, and says what is.
@@ -228,20 +227,6 @@ func TestAnEngineByEnvironment(t *testing.T) {
 	}
 }
 
-// TestAWyomingServerNeedsNoAddress: it is looked for on the network.
-func TestAWyomingServerNeedsNoAddress(t *testing.T) {
-	c, err := loadConfig(written(t, "speech:\n  recognizers: [{kind: wyoming}]\n  synthesizers: [{kind: wyoming}]"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	nobody := func(context.Context) ([]string, error) { return nil, nil }
-	e, err := newEngines(&c, mindOf{}, nobody, nil, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	e.close()
-}
-
 func TestEnvironment(t *testing.T) {
 	path := written(t, "name: fromfile\n")
 	c, err := loadConfig(path, []string{"HOME=/x", "PERCH_NAME=fromenv", "PERCH_ROBOTS_IDLE=5m", "PERCH_ROBOTS_KEEP_TURNS=7", "PERCH_MDNS_ENABLED=false",
@@ -276,47 +261,6 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-func TestCheckConfig(t *testing.T) {
-	for text, code := range map[string]int{"": 0, "name: kitchen": 0, "nmae: x": 2, "{": 2} {
-		var out, errs strings.Builder
-		if got := run(t.Context(), []string{"check-config", written(t, text)}, &out, &errs); got != code {
-			t.Errorf("%q: exit code %d: %s%s", text, got, &out, &errs)
-		}
-	}
-	own := filepath.Join(t.TempDir(), "own.yaml")
-	text := "intents:\n  a:\n    sentences: [\"where is the frobnicator\"]\n    answer: \"Here.\"\n"
-	if err := os.WriteFile(own, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var out, errs strings.Builder
-	code := run(t.Context(), []string{"check-config", written(t, "brains: [{kind: reflex, sentences: "+own+"}]")}, &out, &errs)
-	if code != 2 || !strings.Contains(errs.String(), "own.yaml:3") || !strings.Contains(errs.String(), "frobnicator") {
-		t.Errorf("a word the recognizer does not know: %d %s", code, &errs)
-	}
-}
-
-// TestTheDoctorOfAFaultyConfiguration tells its faults, and the code is theirs.
-func TestTheDoctorOfAFaultyConfiguration(t *testing.T) {
-	var out, errs strings.Builder
-	code := run(t.Context(), []string{"doctor", "--data", t.TempDir(), "--config", written(t, "nmae: x\nadoption: maybe")}, &out, &errs)
-	if code != exitUsage || !strings.HasPrefix(out.String(), "2 faults") || strings.Count(out.String(), "FAIL  configuration  ") != 2 {
-		t.Errorf("exit code %d: %s%s", code, &out, &errs)
-	}
-}
-
-func TestWrongUse(t *testing.T) {
-	for line, code := range map[string]int{"": 2, "help": 0, "frobnicate": 2, "version": 0, "version x": 2, "serve --frob": 2, "serve extra": 2,
-		"check-config a b": 2, "adopt": 2, "forget a b": 2, "serve --listen nowhere": 2} {
-		var out, errs strings.Builder
-		if got := run(t.Context(), strings.Fields(line), &out, &errs); got != code {
-			t.Errorf("perch %s: exit code %d, want %d: %s", line, got, code, &errs)
-		}
-		if code != 0 && line != "" && strings.Count(strings.TrimSpace(errs.String()), "\n") > 0 {
-			t.Errorf("perch %s complains in more than a line: %s", line, &errs)
-		}
-	}
-}
-
 func FuzzConfig(f *testing.F) {
 	sample, err := os.ReadFile("../../packaging/perch.yaml")
 	if err != nil {
@@ -336,18 +280,4 @@ func FuzzConfig(f *testing.F) {
 			t.Error("an error without words")
 		}
 	})
-}
-
-// TestALanguageTheReflexBrainDoesNotSpeak is taken where other brains answer:
-// what the appliance says by itself is English then.
-func TestALanguageTheReflexBrainDoesNotSpeak(t *testing.T) {
-	c := config.Default()
-	c.Language, c.Brains = "de-AT", []config.Brain{{Kind: "none"}}
-	if wrong := (config.Source{Check: checkPart}).Recheck(&c); wrong != nil {
-		t.Errorf("it is refused: %v", wrong)
-	}
-	book, err := config.Book(&c)
-	if err != nil || book.Phrase("failed") == "" {
-		t.Errorf("its own sentences: %v", err)
-	}
 }

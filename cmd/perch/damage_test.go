@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/cmd/perch/appliance"
+	"perch/cmd/perch/doctor"
 	"perch/device"
 	"perch/store"
 	"perch/store/archive"
@@ -39,14 +41,14 @@ func inhabited(t *testing.T) (data string, images []string) {
 	for _, v := range []string{"1.3.0", "1.4.0"} {
 		images = append(images, h.publishImage(v))
 	}
-	robots, memory := store.NewTable[device.Robot](h.db, "robots"), store.NewTable[agent.Entry](h.db, "memory")
+	robots, memory := store.NewTable[device.Robot](h.DB, "robots"), store.NewTable[agent.Entry](h.DB, "memory")
 	for n := range residentsOf {
 		robots.PutSoon(string(resident(n)), device.Robot{ID: resident(n), Bound: true, Named: true, Board: strings.Repeat("b", 900)})
 	}
 	for n := range factsOf {
 		memory.PutSoon(fmt.Sprintf("%04d", n), agent.Entry{ID: fmt.Sprintf("%04d", n), Body: fmt.Sprintf("fact %d %s", n, strings.Repeat("x", 300)), Type: agent.MemoryUser, Created: time.Now()})
 	}
-	if err := h.db.Flush(); err != nil {
+	if err := h.DB.Flush(); err != nil {
 		t.Fatal(err)
 	}
 	h.remember("the last fact") // is all that the last change writes
@@ -60,7 +62,7 @@ func copyOf(t *testing.T, data string) string {
 	to := filepath.Join(t.TempDir(), "data")
 	err := os.CopyFS(to, os.DirFS(data))
 	for _, name := range []string{"token-key", "admin-token", "perch.db"} { // which loses who may read them
-		if there(filepath.Join(to, name)) {
+		if exists(filepath.Join(to, name)) {
 			err = errors.Join(err, os.Chmod(filepath.Join(to, name), 0o600))
 		}
 	}
@@ -118,7 +120,7 @@ func TestDamagedPages(t *testing.T) {
 		c.Bridge.Key = skinsTestKey
 		h := open(t, c, data)
 		part := h.part("store")
-		robots, facts := h.robots.List(), h.memory.Search("fact", time.Now())
+		robots, facts := h.Robots.List(), h.Memory.Search("fact", time.Now())
 		if missing := residentsOf - len(robots) + factsOf + 1 - len(facts); missing > 0 && (part.OK || part.Vital || !strings.Contains(part.Note, "lost: ") || strings.Contains(part.Note, data) || strings.Contains(part.Note, "a0b1c2d3") || !strings.Contains(h.log.String(), "the database was damaged")) {
 			t.Errorf("page %d: %d records are missing, and /ready says %+v", n, missing, part)
 		}
@@ -135,7 +137,7 @@ func TestDamagedPages(t *testing.T) {
 		}
 		h.stop()
 		h = open(t, c, data)
-		if got := h.memory.Search("it was mended", time.Now()); len(got) != 1 {
+		if got := h.Memory.Search("it was mended", time.Now()); len(got) != 1 {
 			t.Errorf("page %d: what was acknowledged is not there: %v", n, got)
 		}
 		if again := h.part("store"); n > 1 && again.Note != part.Note {
@@ -175,7 +177,7 @@ func TestAPageIsDamagedWhileItRuns(t *testing.T) {
 	}
 	h.stop()
 	h = open(t, c, data)
-	if p := h.part("store"); p.OK || p.Vital || len(h.robots.List()) != residentsOf || len(h.memory.Search("fact", time.Now())) < factsOf-20 {
+	if p := h.part("store"); p.OK || p.Vital || len(h.Robots.List()) != residentsOf || len(h.Memory.Search("fact", time.Now())) < factsOf-20 {
 		t.Errorf("after a restart /ready says %+v", p)
 	}
 	if status, text := remember("it is raining"); status != http.StatusOK {
@@ -203,11 +205,12 @@ func TestAPageIsDamagedWhileItRuns(t *testing.T) {
 // diagnosed is what the doctor says of the database.
 func diagnosed(t *testing.T, data string) (ok bool, note string) {
 	t.Helper()
-	d := examined(t)
-	d.data = data
-	d.database()
-	f := d.findings[0]
-	return f.ok, f.note
+	c := testConfig()
+	d := doctor.New(doctor.Options{Config: &c, Data: data, Version: "dev", Connect: connectLocal})
+	t.Cleanup(d.Close)
+	d.Database()
+	f := d.Findings[0]
+	return f.Ok, f.Note
 }
 
 // TestNoDatabaseWhereOneWas: beside secrets and images a missing, an empty and a
@@ -269,8 +272,8 @@ func TestNoDatabaseWhereOneWas(t *testing.T) {
 			if code, _, errs := commandLine(t, "restore", "--data", restored, saved); code != exitDone {
 				t.Errorf("restore: %s", errs)
 			}
-			if h := open(t, testConfig(), restored); len(h.robots.List()) != residentsOf {
-				t.Errorf("restored, there are %d robots", len(h.robots.List()))
+			if h := open(t, testConfig(), restored); len(h.Robots.List()) != residentsOf {
+				t.Errorf("restored, there are %d robots", len(h.Robots.List()))
 			}
 			if c.says == "no Perch database" { // it is moved away first
 				if err := os.Rename(path, path+".old"); err != nil {
@@ -279,11 +282,11 @@ func TestNoDatabaseWhereOneWas(t *testing.T) {
 			}
 			begun := testConfig()
 			log := slog.New(slog.NewTextHandler(io.Discard, nil))
-			a, err := newApp(&begun, appOptions{version: "dev", built: builtAt(""), data: data, log: log, newDatabase: true})
+			a, err := appliance.New(&begun, appliance.Options{Version: "dev", Built: appliance.BuiltAt(""), Data: data, Log: log, NewDatabase: true})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := len(a.robots.List()); got != 0 {
+			if got := len(a.Robots.List()); got != 0 {
 				t.Errorf("begun anew, there are %d robots", got)
 			}
 			a.Close()
@@ -332,12 +335,12 @@ func TestAFirstStartKilled(t *testing.T) {
 		o := &outage{t: t, data: filepath.Join(t.TempDir(), "data")}
 		o.begin()
 		begun := time.Now()
-		for !there(archive.DatabasePath(o.data)) && time.Since(begun) < startWithin {
+		for !exists(archive.DatabasePath(o.data)) && time.Since(begun) < startWithin {
 			time.Sleep(time.Millisecond)
 		}
 		time.Sleep(time.Duration(n) * 3 * time.Millisecond) // and something of what follows
 		o.cut()
-		seen[fmt.Sprint(traces(o.data))]++
+		seen[fmt.Sprint(appliance.Traces(o.data))]++
 		open(t, testConfig(), o.data).stop()
 	}
 	t.Logf("when it was killed there were %v", seen)

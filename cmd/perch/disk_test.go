@@ -60,7 +60,7 @@ func (h *house) part(name string) (found admin.Part) {
 
 func (h *house) owner(method, path, body string) (int, string) {
 	h.t.Helper()
-	token, err := os.ReadFile(filepath.Join(h.data, "admin-token"))
+	token, err := os.ReadFile(filepath.Join(h.Data, "admin-token"))
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -153,12 +153,12 @@ func TestAFullDisk(t *testing.T) {
 	h = open(t, c, dir)
 	h.robot(simrobot.Options{})
 	h.eventually("it is known to be full", func() bool {
-		return full() == http.StatusInsufficientStorage && !h.part("disk").OK && h.db.Err() != nil
+		return full() == http.StatusInsufficientStorage && !h.part("disk").OK && h.DB.Err() != nil
 	})
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)
 	}
-	h.eventually("it has recovered", func() bool { return h.db.Err() == nil })
+	h.eventually("it has recovered", func() bool { return h.DB.Err() == nil })
 	for range 3 {
 		if status, text := remember(kept); status != http.StatusOK {
 			t.Fatalf("with room again: %d %s", status, text)
@@ -177,7 +177,7 @@ func TestAFullDisk(t *testing.T) {
 	if len(facts) != kept || kept < 4 {
 		t.Errorf("%d facts are there, and %d were acknowledged", len(facts), kept)
 	}
-	if list := h.firmware.List(); len(list) > 0 {
+	if list := h.Firmware.List(); len(list) > 0 {
 		t.Errorf("the catalogue holds %+v", list)
 	}
 }

@@ -3,220 +3,64 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net"
-	"net/netip"
-	"os"
-	"path/filepath"
-	"slices"
-	"strings"
-	"syscall"
-	"time"
+	"flag"
+	"io"
 
+	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
-	"perch/gateway/admin"
-	"perch/gateway/mdns"
-	"perch/store"
+	"perch/cmd/perch/doctor"
 )
 
-// examination collects findings.
-type examination struct {
-	config   *config.Config
-	file     string // of the configuration; empty where there is none
-	data     string
-	named    string // the data as it was named; empty is the service's, or what is here
-	findings []finding
-	running  asker         // to the appliance that runs here, if one does
-	status   *admin.Status // of that
-	told     []finding     // what it says of its engines, which are tried as well
-	locked   bool          // one seems to run, and we may not ask it
-	store    *copied       // of one that does not run; nil where there is none to be read
+// errUnwell makes the doctor's exit code.
+var errUnwell = errors.New("not everything works; the first lines say what, and how to mend it")
 
-	version string // of this program
-	connect func(data string) (asker, error)
-
-	// The surroundings, which a test has made.
-	service  *config.Account // whom the service runs as, where that is somebody else
-	root     string          // of the machine's files, "/"
-	now      func() time.Time
-	built    time.Time
-	resolve  func(ctx context.Context, host string) (netip.Addr, error)
-	own      func() ([]net.Addr, error)
-	free     func(dir string) (int64, error)
-	services func(ctx context.Context) (string, error) // what systemd says of the unit
-}
-
-// asker is a connection to a running appliance.
-type asker interface {
-	// Get decodes what lies at a path of the admin API.
-	Get(ctx context.Context, path string, into any) error
-}
-
-// errNoneRuns is wrapped where this machine has no socket of an appliance.
-var errNoneRuns = errors.New("no appliance runs here")
-
-// doctorOptions are what is examined.
-type doctorOptions struct {
-	config  *config.Config
-	file    string // of the configuration; empty where there is none
-	data    string // the directory as it was named; empty where it was not
-	version string // of this program
-	built   time.Time
-	// connect reaches the appliance that runs on a data directory; an empty name
-	// is that of the service. Where none runs, it returns errNoneRuns.
-	connect func(data string) (asker, error)
-}
-
-// newExamination looks at the data that is named, else at the service's, which
-// its owner alone may be able to read.
-func newExamination(o doctorOptions) *examination {
-	data, named := config.Data(o.data), o.data
-	if _, err := os.Stat(config.SystemData); named == "" && err == nil && os.Getenv("STATE_DIRECTORY") == "" {
-		data = config.SystemData
+// diagnose says what works. It asks a running appliance where there is one, and
+// looks for itself where there is none.
+func diagnose(ctx context.Context, args []string, out io.Writer) error {
+	s := settings{judge: true}
+	f := newFlags("doctor")
+	secrets := doctorFlags(f, &s)
+	if _, err := parse(f, args, 0, 0); err != nil {
+		return err
 	}
-	if filepath.Clean(named) == config.SystemData {
-		named = ""
+	c, err := s.load()
+	var wrong config.Faults
+	if err != nil && !errors.As(err, &wrong) {
+		return err
 	}
-	return &examination{config: o.config, file: o.file, data: data, named: named, version: o.version, connect: o.connect, service: config.ServiceAccount(), root: "/", now: time.Now, built: o.built,
-		resolve: mdns.Resolve, own: net.InterfaceAddrs, free: store.FreeSpace, services: askSystemd}
-}
-
-func (d *examination) close() {
-	if d.store != nil {
-		d.store.close()
+	d := doctor.New(doctor.Options{Config: &c, File: config.File(s.config), Data: s.data, Version: version, Built: appliance.BuiltAt(built), Connect: connectLocal})
+	defer d.Close()
+	if err == nil {
+		d.Examine(ctx)
+	} else { // nothing can be tried by such a configuration
+		d.Misconfigured(ctx, wrong)
 	}
-}
-
-func (d *examination) add(part string, err error, fine string) {
-	if err != nil {
-		d.findings = append(d.findings, finding{part: part, note: err.Error()})
-		return
-	}
-	d.findings = append(d.findings, finding{ok: true, part: part, note: fine})
-}
-
-// misconfigured finds what can be found where the configuration has faults.
-func (d *examination) misconfigured(ctx context.Context, wrong config.Faults) {
-	for _, fault := range wrong {
-		d.add("configuration", errors.New(fault), "")
-	}
-	d.unit(ctx)
-}
-
-func (d *examination) examine(ctx context.Context) {
-	d.configuration()
-	d.secrets()
-	d.appliance(ctx)
-	d.unit(ctx)
-	d.encryption()
-	d.disk()
-	d.database()
-	d.clock()
-	d.ports()
-	d.engines(ctx)
-	d.mqtt(ctx)
-	d.names(ctx)
-	d.robots(ctx)
-}
-
-// appliance asks the one that runs on this machine's data.
-func (d *examination) appliance(ctx context.Context) {
-	c, err := d.connect(d.named)
-	if err != nil && !errors.Is(err, errNoneRuns) {
-		d.locked = true
-		d.add("appliance", err, "")
-		return
+	unwell := d.Report(out) > 0
+	if *secrets {
+		d.ShowSecrets(out)
 	}
 	if err != nil {
-		d.add("appliance", nil, "does not run; this is what it would find")
-		return
+		return wrongConfig{}
 	}
-	var status admin.Status
-	if err := c.Get(ctx, "/api/v1/status", &status); err != nil {
-		d.add("appliance", fmt.Errorf("it has a socket, and cannot be asked: %w; if none runs, start one: what is left of an earlier one is put away then", err), "")
-		return
+	if unwell {
+		return errUnwell
 	}
-	d.running, d.status = c, &status
-	d.add("appliance", d.another(status.Version), fmt.Sprintf("version %s runs since %s with %s, %d connected",
-		status.Version, status.Started.Local().Format(time.DateTime), numbered(status.Robots, "robot", "robots"), status.Open))
-	for _, p := range status.Parts {
-		f := finding{ok: p.OK, part: p.Name, note: p.Note}
-		if list, _, of := strings.Cut(p.Name, " "); of && slices.Contains(engineLists, list) {
-			d.told = append(d.told, f)
-			continue
-		}
-		d.findings = append(d.findings, f)
-	}
+	return nil
 }
 
-// another finds that what runs is not what is installed.
-func (d *examination) another(running string) error {
-	if running == d.version {
-		return nil
-	}
-	return fmt.Errorf("version %s runs, and this program is %s; restart the appliance to run what is installed", running, d.version)
+// wrongConfig ends the doctor where a configuration has faults, which were told.
+type wrongConfig struct{}
+
+func (wrongConfig) Error() string { return errUnwell.Error() }
+func (wrongConfig) Unwrap() error { return config.Faults(nil) }
+
+func doctorFlags(f *flag.FlagSet, s *settings) (secrets *bool) {
+	s.register(f)
+	return f.Bool("show-secrets", false, "show the generated passwords")
 }
 
-// spoken reports whether the running appliance has told of a part.
-func (d *examination) spoken(part string) bool {
-	return d.status != nil && slices.ContainsFunc(d.status.Parts, func(p admin.Part) bool { return p.Name == part })
-}
-
-// spokenIll reports whether it has told that a part does not work.
-func (d *examination) spokenIll(part string) bool {
-	return d.status != nil && slices.ContainsFunc(d.status.Parts, func(p admin.Part) bool { return p.Name == part && !p.OK })
-}
-
-// unread notes what is not for this user to look at: no fault, where the one
-// whose it is can.
-func (d *examination) unread(part string) {
-	d.add(part, nil, "not looked at: this user may not read it; sudo perch doctor does")
-}
-
-// configuration has no faults that keep the appliance from starting, or the
-// doctor would not have come so far.
-func (d *examination) configuration() {
-	if err := checkRecognizers(d.config); err != nil {
-		d.add("configuration", fmt.Errorf("%w; perch check-config says where", err), "")
-		return
-	}
-	file := d.file
-	if file == "" {
-		file = "no file: the defaults"
-	}
-	d.add("configuration", nil, file)
-}
-
-func (d *examination) ports() {
-	keys := map[string][]string{"listen": d.config.Listen, "local": d.config.Local, "tls.listen": d.config.TLS.Listen}
-	if l := d.config.Wyoming.Listen; l != "" {
-		keys["wyoming.listen"] = []string{l}
-	}
-	if m := d.config.MQTT; m.Broker == config.EmbeddedBroker && d.status != nil {
-		keys["mqtt.listen"] = []string{m.Listen} // of one that does not run, the broker itself is tried
-	}
-	if d.spokenIll("mqtt") {
-		delete(keys, "mqtt.listen") // of which it has told
-	}
-	for _, key := range []string{"listen", "local", "tls.listen", "wyoming.listen", "mqtt.listen"} {
-		for _, a := range keys[key] {
-			d.port(key, a)
-		}
-	}
-}
-
-func (d *examination) port(key, a string) {
-	l, err := net.Listen("tcp", a)
-	switch {
-	case err == nil && d.status != nil:
-		d.add("port "+a, errors.Join(fmt.Errorf("the running appliance does not serve it; restart it to use this configuration (%s)", key), l.Close()), "")
-	case err == nil:
-		d.add("port "+a, l.Close(), "free")
-	case d.status != nil && errors.Is(err, syscall.EADDRINUSE):
-		d.add("port "+a, nil, "served by the appliance")
-	case d.locked && errors.Is(err, syscall.EADDRINUSE):
-		d.add("port "+a, nil, "in use, by the appliance as it seems")
-	default:
-		d.add("port "+a, listenError(a, key, err), "")
-	}
+// connectLocal reaches the appliance that runs on a data directory here.
+func connectLocal(data string) (doctor.Asker, error) {
+	r := target{data: data}
+	return r.client()
 }

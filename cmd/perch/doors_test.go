@@ -76,12 +76,12 @@ func TestABrowserStandsInForARobot(t *testing.T) {
 func TestNotifyAndSay(t *testing.T) {
 	h := open(t, testConfig(), t.TempDir())
 	h.robot(simrobot.Options{})
-	h.eventually("the channel is closed", func() bool { return len(h.talk.List()) == 0 })
+	h.eventually("the channel is closed", func() bool { return len(h.Talk.List()) == 0 })
 	if out := h.command(t, "say a0b1c2d3e4f5 hello there", 0); out != "queued until the robot next connects\n" {
 		t.Errorf("say says %q", out)
 	}
 	out := h.command(t, "notify the laundry --urgency high is done --robot A0:B1:C2:D3:E4:F5 --silent --expires 10m", 0)
-	kept := h.notices.Open(time.Now())
+	kept := h.Notices.Open(time.Now())
 	if len(kept) != 1 || out != kept[0].ID+"\n" {
 		t.Fatalf("notify says %q, kept is %+v", out, kept)
 	}
@@ -93,8 +93,8 @@ func TestNotifyAndSay(t *testing.T) {
 	if n != want {
 		t.Errorf("kept is %+v, want %+v", n, want)
 	}
-	if h.command(t, "notify tea", 0); len(h.notices.Open(time.Now())) != 2 || !h.notices.Open(time.Now())[1].Speak {
-		t.Errorf("kept is %+v", h.notices.Open(time.Now()))
+	if h.command(t, "notify tea", 0); len(h.Notices.Open(time.Now())) != 2 || !h.Notices.Open(time.Now())[1].Speak {
+		t.Errorf("kept is %+v", h.Notices.Open(time.Now()))
 	}
 	for line, c := range map[string]struct {
 		code int

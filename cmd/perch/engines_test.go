@@ -168,7 +168,7 @@ func TestServedOverWyoming(t *testing.T) {
 	c := testConfig()
 	c.Wyoming.Listen = "127.0.0.1:0"
 	h := open(t, c, t.TempDir())
-	client, err := wyoming.New(wyoming.Options{Address: "tcp://" + h.at.String()})
+	client, err := wyoming.New(wyoming.Options{Address: "tcp://" + h.At.String()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +184,7 @@ func TestServedOverWyoming(t *testing.T) {
 	if heard, err := client.Recognize(t.Context(), u, voice.Options{Language: "en"}); err != nil || heard.Text != "what time is it" {
 		t.Errorf("heard %+v, %v", heard, err)
 	}
-	conn, err := net.Dial("tcp", h.at.String())
+	conn, err := net.Dial("tcp", h.At.String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +209,7 @@ func TestServedOverWyoming(t *testing.T) {
 			break
 		}
 	}
-	if found := h.memory.Search("keys", time.Now()); len(found) != 1 {
+	if found := h.Memory.Search("keys", time.Now()); len(found) != 1 {
 		t.Errorf("remembered %+v", found)
 	}
 }

@@ -94,7 +94,7 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 				t.Errorf("the log does not tell it, or not once:\n%s", log)
 			}
 			var seen bytes.Buffer
-			if err := doctor(t.Context(), []string{"--config", writtenConfig(t, configured), "--data", h.data}, &seen); err == nil {
+			if err := diagnose(t.Context(), []string{"--config", writtenConfig(t, configured), "--data", h.Data}, &seen); err == nil {
 				t.Error("the doctor finds nothing")
 			}
 			told := ""
@@ -149,7 +149,7 @@ func TestAModelWithoutTools(t *testing.T) {
 		t.Errorf("/ready says %s", ready)
 	}
 	var seen bytes.Buffer
-	_ = doctor(t.Context(), []string{"--config", writtenConfig(t, c), "--data", h.data}, &seen) // its ports are others'
+	_ = diagnose(t.Context(), []string{"--config", writtenConfig(t, c), "--data", h.Data}, &seen) // its ports are others'
 	if !strings.Contains(seen.String(), "but the model cannot use tools") {
 		t.Errorf("the doctor says\n%s", &seen)
 	}
@@ -157,7 +157,7 @@ func TestAModelWithoutTools(t *testing.T) {
 
 // shown is what the appliance tells of its turns.
 func (h *house) shown() (all []string) {
-	for _, turn := range h.records.Turns(10) {
+	for _, turn := range h.Records.Turns(10) {
 		all = append(all, turn.Said, turn.End)
 	}
 	return all

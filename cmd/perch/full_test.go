@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"perch/cmd/perch/appliance"
 	"perch/device"
 	"perch/event"
 	"perch/store/archive"
@@ -22,28 +23,28 @@ func fullHouse(t testing.TB) (data string) {
 	t.Helper()
 	data = t.TempDir()
 	c := testConfig()
-	a, err := newApp(&c, appOptions{version: "dev", built: builtAt(""), data: data, log: slog.New(slog.DiscardHandler)})
+	a, err := appliance.New(&c, appliance.Options{Version: "dev", Built: appliance.BuiltAt(""), Data: data, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	tools := []device.Tool{{Name: "self.tool", Description: strings.Repeat("x", 60<<10)}}
 	big := event.Perceived{Name: "big", Data: json.RawMessage(`{"x":"` + strings.Repeat("y", 4000) + `"}`)}
 	now := time.Now()
-	a.robots.Welcome(time.Time{})
+	a.Robots.Welcome(time.Time{})
 	for n := range 1300 {
 		id := device.ID(fmt.Sprintf("a0000000%04x", n))
-		a.robots.CheckIn(device.CheckIn{ID: id, Board: "m5stack-stack-chan", Firmware: "1.2.4", Address: fmt.Sprintf("10.%d.%d.1", n/256, n%256)}, now)
+		a.Robots.CheckIn(device.CheckIn{ID: id, Board: "m5stack-stack-chan", Firmware: "1.2.4", Address: fmt.Sprintf("10.%d.%d.1", n/256, n%256)}, now)
 		if n < 300 {
-			if _, err := a.robots.Adopt(string(id), now); err != nil {
+			if _, err := a.Robots.Adopt(string(id), now); err != nil {
 				t.Fatal(err)
 			}
 		}
-		a.robots.KeepTools(id, tools)
+		a.Robots.KeepTools(id, tools)
 		for range 5 {
-			a.senses.board.Take(event.Envelope{Robot: id, At: now, Event: big})
+			a.Senses.Board.Take(event.Envelope{Robot: id, At: now, Event: big})
 		}
 	}
-	a.senses.board.Flush()
+	a.Senses.Board.Flush()
 	a.Close()
 	return data
 }
@@ -62,7 +63,7 @@ func TestAFullHouse(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	c := testConfig()
 	began := time.Now()
-	a, err := newApp(&c, appOptions{version: "dev", built: builtAt(""), data: data, log: slog.New(slog.DiscardHandler)})
+	a, err := appliance.New(&c, appliance.Options{Version: "dev", Built: appliance.BuiltAt(""), Data: data, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +76,7 @@ func TestAFullHouse(t *testing.T) {
 	if about.Size() > 24<<20 || grown > 48<<20 {
 		t.Errorf("the file has %d bytes, and memory %d", about.Size(), grown)
 	}
-	if n, s := len(a.robots.List()), a.robots.Strangers(); n != 300+s || s != 200 {
+	if n, s := len(a.Robots.List()), a.Robots.Strangers(); n != 300+s || s != 200 {
 		t.Errorf("%d robots are known, %d strangers", n, s)
 	}
 }
@@ -86,7 +87,7 @@ func BenchmarkStartOfAFullHouse(b *testing.B) {
 	data := fullHouse(b)
 	c := testConfig()
 	for b.Loop() {
-		a, err := newApp(&c, appOptions{version: "dev", built: builtAt(""), data: data, log: slog.New(slog.DiscardHandler)})
+		a, err := appliance.New(&c, appliance.Options{Version: "dev", Built: appliance.BuiltAt(""), Data: data, Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			b.Fatal(err)
 		}

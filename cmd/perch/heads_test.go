@@ -47,7 +47,7 @@ func TestWhoeverMovesAHeadHoldsIt(t *testing.T) {
 	mqtt := h.listen()
 	for name, moves := range movers {
 		t.Run(name, func(t *testing.T) {
-			h := &house{app: h.app, t: t, log: h.log}
+			h := &house{Appliance: h.Appliance, t: t, log: h.log}
 			id := robots[name]
 			var mac []string
 			for i := 0; i < len(id); i += 2 {

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"net/http"
@@ -764,24 +763,6 @@ func (o *outage) shelf(listed []string) error {
 		return fmt.Errorf("there are the files %v, and %v are listed", there, listed)
 	}
 	return nil
-}
-
-// TestSecretCutOff: what a power cut left of a secret is not in the way, and
-// not there for good.
-func TestSecretCutOff(t *testing.T) {
-	dir := t.TempDir()
-	for _, name := range []string{"admin-token.123.tmp", "admin-token.456.tmp"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("half"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := secret(dir, "admin-token", slog.New(slog.DiscardHandler)); err != nil {
-		t.Fatal(err)
-	}
-	files, err := os.ReadDir(dir)
-	if err != nil || len(files) != 1 || files[0].Name() != "admin-token" {
-		t.Errorf("there are %v, %v", files, err)
-	}
 }
 
 func hashOf(text []byte) string { return fmt.Sprintf("%x", sha256.Sum256(text)) }

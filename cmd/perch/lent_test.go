@@ -151,7 +151,7 @@ func TestACodingAgentHasTools(t *testing.T) {
 			t.Helper()
 			turn.Conversation, turn.Text, turn.Now, turn.Language = "desk", words, time.Now(), "en"
 			var said []string
-			err := h.mind.Answer(t.Context(), turn, func(r agent.Reply) error {
+			err := h.Mind.Answer(t.Context(), turn, func(r agent.Reply) error {
 				if say, is := r.(agent.Say); is {
 					said = append(said, say.Text)
 				}
@@ -167,10 +167,10 @@ func TestACodingAgentHasTools(t *testing.T) {
 		if got := answer(agent.Turn{Robot: "a0b1c2d3e4f5", Body: body}, `self_robot_turn {"yaw":30}`); got != all+"turned" || fmt.Sprint(body.turned) != "[self.robot.turn30]" {
 			t.Errorf("it has %s, and turned %v", got, body.turned)
 		}
-		if got := answer(agent.Turn{Robot: "a0b1c2d3e4f5", Body: body}, `set_timer {"seconds":600,"text":"The tea is ready."}`); !strings.HasPrefix(got, all+"Set.") || len(h.timers.Pending("a0b1c2d3e4f5", time.Now())) != 1 {
-			t.Errorf("it said %s, and there are %v", got, h.timers.Pending("a0b1c2d3e4f5", time.Now()))
+		if got := answer(agent.Turn{Robot: "a0b1c2d3e4f5", Body: body}, `set_timer {"seconds":600,"text":"The tea is ready."}`); !strings.HasPrefix(got, all+"Set.") || len(h.Timers.Pending("a0b1c2d3e4f5", time.Now())) != 1 {
+			t.Errorf("it said %s, and there are %v", got, h.Timers.Pending("a0b1c2d3e4f5", time.Now()))
 		}
-		if got := answer(agent.Turn{Untrusted: true}, `set_timer {"seconds":600,"text":"The tea is ready."}`); !strings.HasPrefix(got, "recall and remember:") || len(h.timers.Pending("a0b1c2d3e4f5", time.Now())) != 1 {
+		if got := answer(agent.Turn{Untrusted: true}, `set_timer {"seconds":600,"text":"The tea is ready."}`); !strings.HasPrefix(got, "recall and remember:") || len(h.Timers.Pending("a0b1c2d3e4f5", time.Now())) != 1 {
 			t.Errorf("a guest: %s", got)
 		}
 		if got := answer(agent.Turn{Robot: "a0b1c2d3e4f6", Untrusted: true, Body: body}, `self_robot_turn {"yaw":60}`); got != "" || len(body.turned) != 1 {
@@ -184,10 +184,10 @@ func TestACodingAgentHasTools(t *testing.T) {
 		if err != nil || server.Type != "http" || server.Name != "perch" || !strings.HasPrefix(server.URL, "http://127.0.0.1:") {
 			t.Errorf("it was told of %s, %v", text, err)
 		}
-		if got := server.use(`remember {"fact":"It is void."}`); !strings.Contains(got, "nobody is being answered") || len(h.memory.Search("void", time.Now())) > 0 {
+		if got := server.use(`remember {"fact":"It is void."}`); !strings.Contains(got, "nobody is being answered") || len(h.Memory.Search("void", time.Now())) > 0 {
 			t.Errorf("after the turn: %s", got)
 		}
-		if err := h.mind.Forget("desk"); err != nil {
+		if err := h.Mind.Forget("desk"); err != nil {
 			t.Fatal(err)
 		}
 		if status, _, text := server.post("", `{"jsonrpc":"2.0","id":1,"method":"initialize"}`); status != http.StatusUnauthorized {

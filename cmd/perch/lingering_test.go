@@ -16,7 +16,7 @@ func TestRobotsCloseFirst(t *testing.T) {
 	h := open(t, testConfig(), t.TempDir())
 	ask := func(line string) (net.Conn, *bufio.Reader) {
 		t.Helper()
-		conn, err := net.Dial("tcp", h.doors.addresses()[0])
+		conn, err := net.Dial("tcp", h.Doors.Addresses()[0])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,17 +39,17 @@ func TestRobotsCloseFirst(t *testing.T) {
 		"POST /xiaozhi/ota/", "GET /xiaozhi/ota", "POST /xiaozhi/ota/activate", "GET /xiaozhi/ota/firmware/none.bin", "POST /xiaozhi/vision/explain",
 	} {
 		conn, _ := ask(line)
-		for h.doors.lingering.Counts().Kept != uint64(n+1) {
+		for h.Doors.Lingering.Counts().Kept != uint64(n+1) {
 			select {
 			case <-t.Context().Done():
-				t.Fatalf("%s: %+v", line, h.doors.lingering.Counts())
+				t.Fatalf("%s: %+v", line, h.Doors.Lingering.Counts())
 			case <-time.After(time.Millisecond):
 			}
 		}
 		_ = conn.Close()
 	}
-	before := h.doors.lingering.Counts().Kept
-	if _, r := ask("GET /health"); !isEnd(r) || h.doors.lingering.Counts().Kept != before {
+	before := h.Doors.Lingering.Counts().Kept
+	if _, r := ask("GET /health"); !isEnd(r) || h.Doors.Lingering.Counts().Kept != before {
 		t.Error("a door that is none of the robots' leaves its connection open")
 	}
 	if _, text := h.request(http.MethodGet, "/health", ""); text == "" || strings.Contains(text, "panic") {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
 )
 
@@ -108,9 +109,9 @@ type knock struct {
 	from   net.IP // empty is one that was not used before
 }
 
-func (k *knocker) dial(s *served, from net.IP) net.Conn {
+func (k *knocker) dial(s *appliance.Served, from net.IP) net.Conn {
 	k.t.Helper()
-	at := s.listener.Addr()
+	at := s.Listener.Addr()
 	d := net.Dialer{Timeout: 10 * time.Second}
 	if at.Network() == "tcp" {
 		if k.from++; from == nil {
@@ -122,7 +123,7 @@ func (k *knocker) dial(s *served, from net.IP) net.Conn {
 	if err != nil {
 		k.t.Fatal(err)
 	}
-	if s.server.TLSConfig != nil {
+	if s.Server.TLSConfig != nil {
 		known := k.known.Clone()
 		known.ServerName = "127.0.0.1"
 		conn = tls.Client(conn, known)
@@ -131,7 +132,7 @@ func (k *knocker) dial(s *served, from net.IP) net.Conn {
 }
 
 // at tries a door, and returns the status and the code of the error.
-func (k *knocker) at(s *served, n knock) (status int, code string) {
+func (k *knocker) at(s *appliance.Served, n knock) (status int, code string) {
 	k.t.Helper()
 	conn := k.dial(s, n.from)
 	defer conn.Close()
@@ -140,8 +141,8 @@ func (k *knocker) at(s *served, n knock) (status int, code string) {
 	for _, p := range []struct{ name, value string }{{":id", "a0b1c2d3e4f5"}, {":robot", "a0b1c2d3e4f5"}, {":sha256", strings.Repeat("0", 64)}, {":session", "x"}, {":name", "x.bin"}, {"*name", "x"}, {"*id", "x"}} {
 		path = strings.ReplaceAll(path, p.name, p.value)
 	}
-	r, err := http.NewRequest(method, "http://"+s.listener.Addr().String()+path, nil)
-	if s.key == "" {
+	r, err := http.NewRequest(method, "http://"+s.Listener.Addr().String()+path, nil)
+	if s.Key == "" {
 		r, err = http.NewRequest(method, "http://perch"+path, nil)
 	}
 	if err != nil {
@@ -166,7 +167,7 @@ func (k *knocker) at(s *served, n knock) (status int, code string) {
 	}
 	answer, err := http.ReadResponse(bufio.NewReader(conn), r)
 	if err != nil {
-		k.t.Fatalf("%s at %s: %v", n.route, s.key, err)
+		k.t.Fatalf("%s at %s: %v", n.route, s.Key, err)
 	}
 	var body []byte
 	if endless := answer.StatusCode < 400 && (answer.ContentLength < 0 && k.told == nil || strings.HasPrefix(answer.Header.Get("Content-Type"), "text/")); !endless {
@@ -216,16 +217,16 @@ func bearer(key string) []string { return []string{"Authorization", "Bearer " + 
 func TestEveryDoorHasItsLock(t *testing.T) {
 	h, k, keys := lockedHouse(t, nil)
 	seen := map[string]int{}
-	for _, s := range h.doors.servers {
-		for _, r := range s.server.Handler.(*gin.Engine).Routes() {
+	for _, s := range h.Doors.Servers {
+		for _, r := range s.Server.Handler.(*gin.Engine).Routes() {
 			route := r.Method + " " + r.Path
 			l, known := lockOf(route)
 			if !known {
-				t.Errorf("%s at %q: nobody has said what its lock is; add it to doorLocks", route, s.key)
+				t.Errorf("%s at %q: nobody has said what its lock is; add it to doorLocks", route, s.Key)
 				continue
 			}
-			seen[s.key]++
-			switch s.key {
+			seen[s.Key]++
+			switch s.Key {
 			case "listen", "tls.listen":
 				k.fromTheHouse(s, route, l, keys)
 			case "local":
@@ -235,15 +236,15 @@ func TestEveryDoorHasItsLock(t *testing.T) {
 					t.Errorf("%s is on the socket of the commands", route)
 				}
 			}
-			if robots := strings.HasPrefix(r.Path, "/xiaozhi/") && l != ownersToken; robots && s.key != "listen" {
-				t.Errorf("%s, a robot's door, is at %s", route, s.key)
+			if robots := strings.HasPrefix(r.Path, "/xiaozhi/") && l != ownersToken; robots && s.Key != "listen" {
+				t.Errorf("%s, a robot's door, is at %s", route, s.Key)
 			}
 		}
 	}
 	if seen["listen"] < 70 || seen["tls.listen"] < 60 || seen["local"] < 60 || seen[""] < 30 {
 		t.Errorf("the test sees %v routes only", seen)
 	}
-	if f, err := os.Stat(filepath.Join(h.data, "perch.sock")); err != nil || f.Mode().Perm() != 0o660 {
+	if f, err := os.Stat(filepath.Join(h.Data, "perch.sock")); err != nil || f.Mode().Perm() != 0o660 {
 		t.Errorf("the socket of the commands: %v, %v", f, err)
 	}
 }
@@ -254,13 +255,13 @@ func passed(status int, code string) bool {
 }
 
 // fromTheHouse tries one door from the network.
-func (k *knocker) fromTheHouse(s *served, route string, l lock, keys map[lock]string) {
+func (k *knocker) fromTheHouse(s *appliance.Served, route string, l lock, keys map[lock]string) {
 	k.t.Helper()
 	expect := func(what string, n knock, want ...int) {
 		k.t.Helper()
 		n.route = route
 		if status, code := k.at(s, n); !slices.Contains(want, status) {
-			k.t.Errorf("%s at %s, %s: %d %s, want %v", route, s.key, what, status, code, want)
+			k.t.Errorf("%s at %s, %s: %d %s, want %v", route, s.Key, what, status, code, want)
 		}
 	}
 	right := bearer(keys[l])
@@ -273,7 +274,7 @@ func (k *knocker) fromTheHouse(s *served, route string, l lock, keys map[lock]st
 	switch l {
 	case anyone:
 		if status, code := k.at(s, knock{route: route, header: as}); !passed(status, code) {
-			k.t.Errorf("%s at %s, which is anybody's: %d %s", route, s.key, status, code)
+			k.t.Errorf("%s at %s, which is anybody's: %d %s", route, s.Key, status, code)
 		}
 		return
 	case robotsToken, cameraToken, talksBearer:
@@ -304,11 +305,11 @@ func (k *knocker) fromTheHouse(s *served, route string, l lock, keys map[lock]st
 		}
 	}
 	if status, code := k.at(s, knock{route: route, header: right}); !passed(status, code) {
-		k.t.Errorf("%s at %s with %s: %d %s", route, s.key, l, status, code)
+		k.t.Errorf("%s at %s with %s: %d %s", route, s.Key, l, status, code)
 	}
 	if l == ownersToken {
 		if status, code := k.at(s, knock{route: route, header: []string{"X-Admin-Token", keys[l]}}); !passed(status, code) {
-			k.t.Errorf("%s at %s with X-Admin-Token: %d %s", route, s.key, status, code)
+			k.t.Errorf("%s at %s with X-Admin-Token: %d %s", route, s.Key, status, code)
 		}
 		return
 	}
@@ -320,7 +321,7 @@ var proxied = []string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto
 	"X-Client-Ip", "True-Client-Ip", "Cf-Connecting-Ip", "X-Ingress-Path"}
 
 // fromThisMachine tries one door where no key is needed.
-func (k *knocker) fromThisMachine(s *served, route string, l lock) {
+func (k *knocker) fromThisMachine(s *appliance.Served, route string, l lock) {
 	k.t.Helper()
 	if l == robotsToken || l == cameraToken || l == ticket {
 		k.t.Errorf("%s is a robot's and needs no key on this machine", route)
@@ -345,7 +346,7 @@ func (k *knocker) fromThisMachine(s *served, route string, l lock) {
 	for _, host := range []string{"evil.example:8004", "evil.localhost:8004", "perch.local:8004", "192.168.1.2:8004", "[fe80::1]:8004"} {
 		refused("as "+host, knock{host: host})
 	}
-	for _, origin := range []string{"https://evil.example", "null", "http://" + s.listener.Addr().String()} {
+	for _, origin := range []string{"https://evil.example", "null", "http://" + s.Listener.Addr().String()} {
 		refused("a page of "+origin, knock{header: []string{"Origin", origin}})
 	}
 	status, code := k.at(s, knock{route: route, header: []string{"Origin", allowedPage}})
@@ -362,7 +363,7 @@ func (k *knocker) fromThisMachine(s *served, route string, l lock) {
 	r := httptest.NewRequest(method, path, nil)
 	r.RemoteAddr, r.Host = "192.168.1.66:4000", "127.0.0.1:8004"
 	w := httptest.NewRecorder()
-	if s.server.Handler.ServeHTTP(w, r); w.Code != 403 {
+	if s.Server.Handler.ServeHTTP(w, r); w.Code != 403 {
 		k.t.Errorf("%s from another machine: %d", route, w.Code)
 	}
 }
@@ -371,8 +372,8 @@ func (k *knocker) fromThisMachine(s *served, route string, l lock) {
 // and nothing else.
 func TestTheKeyInTheAddress(t *testing.T) {
 	h, k, keys := lockedHouse(t, func(c *config.Config) { c.Skins.QueryToken = true })
-	for _, s := range h.doors.servers {
-		if s.key != "listen" && s.key != "tls.listen" {
+	for _, s := range h.Doors.Servers {
+		if s.Key != "listen" && s.Key != "tls.listen" {
 			continue
 		}
 		for l, key := range keys {
@@ -382,7 +383,7 @@ func TestTheKeyInTheAddress(t *testing.T) {
 				}
 				status, code := k.at(s, knock{route: route, query: "token=" + url.QueryEscape(key)})
 				if may := l == keyOfSkins && slices.Contains(sockets, route); passed(status, code) != may {
-					t.Errorf("%s at %s: %d %s, want let in %t", route, s.key, status, code, may)
+					t.Errorf("%s at %s: %d %s, want let in %t", route, s.Key, status, code, may)
 				}
 			}
 		}
@@ -393,7 +394,7 @@ func TestTheKeyInTheAddress(t *testing.T) {
 // lock by itself.
 func TestTriesAreCountedTogether(t *testing.T) {
 	h, k, keys := lockedHouse(t, nil)
-	clear, encrypted := h.doors.servers[0], h.doors.servers[slices.IndexFunc(h.doors.servers, func(s *served) bool { return s.key == "tls.listen" })]
+	clear, encrypted := h.Doors.Servers[0], h.Doors.Servers[slices.IndexFunc(h.Doors.Servers, func(s *appliance.Served) bool { return s.Key == "tls.listen" })]
 	guesser := net.IPv4(127, 0, 9, 66)
 	for l, route := range map[lock]string{ownersToken: "GET /api/v1/status", keyOfBridge: "GET /api/perception/state", keyOfSkins: "GET /mcp"} {
 		for n := range 10 {
@@ -405,12 +406,12 @@ func TestTriesAreCountedTogether(t *testing.T) {
 				t.Errorf("%s, guess %d: %d", l, n+1, status)
 			}
 		}
-		for _, s := range []*served{clear, encrypted} {
+		for _, s := range []*appliance.Served{clear, encrypted} {
 			if status, code := k.at(s, knock{route: route, from: guesser, header: bearer(keys[l])}); status != 429 || code != "too_many_tries" {
-				t.Errorf("%s at %s after ten guesses: %d %s", l, s.key, status, code)
+				t.Errorf("%s at %s after ten guesses: %d %s", l, s.Key, status, code)
 			}
 			if status, code := k.at(s, knock{route: route, header: bearer(keys[l])}); !passed(status, code) {
-				t.Errorf("%s at %s from elsewhere: %d %s", l, s.key, status, code)
+				t.Errorf("%s at %s from elsewhere: %d %s", l, s.Key, status, code)
 			}
 		}
 	}
@@ -420,11 +421,11 @@ func TestTriesAreCountedTogether(t *testing.T) {
 // nginx as it is when nothing is set.
 func TestAProxyOnThisMachineOpensNothing(t *testing.T) {
 	h, k, keys := lockedHouse(t, nil)
-	for _, s := range h.doors.servers {
-		if s.key != "local" && s.key != "listen" {
+	for _, s := range h.Doors.Servers {
+		if s.Key != "local" && s.Key != "listen" {
 			continue
 		}
-		target := &url.URL{Scheme: "http", Host: s.listener.Addr().String()}
+		target := &url.URL{Scheme: "http", Host: s.Listener.Addr().String()}
 		proxy := httptest.NewServer(&httputil.ReverseProxy{
 			Rewrite: func(p *httputil.ProxyRequest) {
 				p.SetURL(target)
@@ -445,16 +446,16 @@ func TestAProxyOnThisMachineOpensNothing(t *testing.T) {
 			}
 			_ = answer.Body.Close()
 			i := 0
-			if s.key == "listen" {
+			if s.Key == "listen" {
 				i = 1
 			}
 			if answer.StatusCode != want[i] {
-				t.Errorf("%s through a proxy: %s", s.key, answer.Status)
+				t.Errorf("%s through a proxy: %s", s.Key, answer.Status)
 			}
 		}
 		proxy.Close()
 		if status, _ := k.at(s, knock{route: "GET /api/v1/status", old: true}); status != 403 && status != 401 {
-			t.Errorf("%s through nginx: %d", s.key, status)
+			t.Errorf("%s through nginx: %d", s.Key, status)
 		}
 	}
 	http.DefaultClient.CloseIdleConnections()
@@ -468,8 +469,8 @@ func TestSizesAreBounded(t *testing.T) {
 	h, k, keys := lockedHouse(t, nil)
 	large := func(n int) string { return `{"text":"` + strings.Repeat("x", n) + `"}` }
 	most := map[string]int{"POST /state": 4 << 20, "POST /permission": 4 << 20, "POST /v1/chat/completions": 1 << 20, "POST /v1/responses": 1 << 20}
-	s := h.doors.servers[0]
-	for _, r := range s.server.Handler.(*gin.Engine).Routes() {
+	s := h.Doors.Servers[0]
+	for _, r := range s.Server.Handler.(*gin.Engine).Routes() {
 		route := r.Method + " " + r.Path
 		l, _ := lockOf(route)
 		if r.Method != http.MethodPost || slices.Contains(uploads, route) || l == cameraToken || l == talksBearer || r.Path == "/xiaozhi/ota/activate" ||
@@ -481,13 +482,13 @@ func TestSizesAreBounded(t *testing.T) {
 			t.Errorf("%s takes more than belongs there: %d", route, status)
 		}
 	}
-	for _, s := range h.doors.servers {
+	for _, s := range h.Doors.Servers {
 		status, _ := k.at(s, knock{route: "GET /health", header: []string{"X-Large", strings.Repeat("x", 32<<10)}})
 		if status != http.StatusRequestHeaderFieldsTooLarge {
-			t.Errorf("32 kB of headers at %q: %d", s.key, status)
+			t.Errorf("32 kB of headers at %q: %d", s.Key, status)
 		}
-		if s.server.ReadHeaderTimeout == 0 || s.server.IdleTimeout == 0 || s.server.MaxHeaderBytes == 0 {
-			t.Errorf("the server at %q waits for ever", s.key)
+		if s.Server.ReadHeaderTimeout == 0 || s.Server.IdleTimeout == 0 || s.Server.MaxHeaderBytes == 0 {
+			t.Errorf("the server at %q waits for ever", s.Key)
 		}
 	}
 }
@@ -496,7 +497,7 @@ func TestSizesAreBounded(t *testing.T) {
 // all doors that have no lock.
 func TestRobotsDoorsArePaced(t *testing.T) {
 	h, _, _ := lockedHouse(t, nil)
-	e := h.doors.servers[0].server.Handler
+	e := h.Doors.Servers[0].Server.Handler
 	come := func(from, path string) int {
 		r := httptest.NewRequest(http.MethodGet, path, nil)
 		r.RemoteAddr, r.Host = from, "perch.local:8003"
@@ -531,8 +532,8 @@ func TestDoorsWithoutHTTP(t *testing.T) {
 	c := testConfig()
 	c.MQTT.Broker, c.MQTT.Listen = config.EmbeddedBroker, free(t)
 	h := open(t, c, t.TempDir())
-	h.eventually("the broker runs", func() bool { return h.mirror.Status().Connected })
-	password, err := os.ReadFile(filepath.Join(h.data, mqttSecret))
+	h.eventually("the broker runs", func() bool { return h.Mirror.Status().Connected })
+	password, err := os.ReadFile(filepath.Join(h.Data, appliance.MQTTPasswordFile))
 	if err != nil {
 		t.Fatal(err)
 	}

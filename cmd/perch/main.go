@@ -1,28 +1,12 @@
-// Command perch is the appliance that Stack-chan and other Xiaozhi robots
-// find in the house, and the commands that talk to it.
+// Command perch is a self-hosted voice server for Stack-chan and other Xiaozhi
+// robots, and the commands that talk to it.
 package main
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"fmt"
-	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
-	"strings"
 	"syscall"
-
-	"perch/cmd/perch/config"
-	"perch/voice"
-)
-
-// Set by the linker; see the Makefile.
-var (
-	version = "dev"
-	commit  = ""
-	built   = ""
 )
 
 // Exit codes.
@@ -32,27 +16,16 @@ const (
 	exitUsage  = 2
 )
 
-// usageError is a command used wrongly.
-type usageError string
-
-func (e usageError) Error() string { return string(e) }
-
-// command is one of the verbs.
-type command struct {
-	name, arguments, does string
-	run                   func(ctx context.Context, args []string, out io.Writer) error
-}
-
 func commands() []command {
 	return []command{
 		{"serve", "", "runs the appliance", serve},
 		{"check-config", "[FILE]", "says every fault of a configuration", checkConfig},
-		{"doctor", "", "says what works and, for what does not, cause and cure", doctor},
+		{"doctor", "", "says what works and, for what does not, cause and cure", diagnose},
 		{"devices", "", "lists the robots", devices},
 		{"say", "ROBOT TEXT", "has a robot speak", say},
 		{"notify", "TEXT", "has people told something, at once or when a robot next connects", notify},
 		{"adopt", "ROBOT|CODE", "makes a robot yours, also one that waits", adopt},
-		{"token", "ROBOT", "tells the address and the token of a robot that is adopted, for a client that has fields for them", tellToken},
+		{"token", "ROBOT", "tells the address and the token of a robot that is adopted, for a client that has fields for them", showToken},
 		{"forget", "ROBOT|--strangers", "forgets a robot, or all that nobody has adopted", forget},
 		{"robot show", "ROBOT", "shows what is known of a robot", showRobot},
 		{"robot rename", "ROBOT NAME", "gives a robot the name by which every command knows it; an empty one takes it away", renameRobot},
@@ -74,162 +47,4 @@ func main() {
 // notifyContext ends with the signals that ask a program to stop.
 func notifyContext() (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-}
-
-// run carries out a command line and returns the exit code.
-func run(ctx context.Context, args []string, out, errs io.Writer) int {
-	group := ""
-	if len(args) > 0 && args[0] == "robot" {
-		group, args = "robot ", args[1:]
-	}
-	if len(args) == 0 || args[0] == "help" || args[0] == "--help" || args[0] == "-h" {
-		if group == "" {
-			usage(out)
-		} else {
-			listCommands(out, group)
-			fmt.Fprintln(out, "\nperch robot list, say, adopt, token and forget are perch devices, say, adopt, token and forget.")
-		}
-		if len(args) == 0 {
-			return exitUsage
-		}
-		return exitDone
-	}
-	if group != "" {
-		args = append([]string{ofRobots(args[0])}, args[1:]...)
-	}
-	if args[0] == brokerCommand {
-		if err := runBroker(os.Stdin, errs); err != nil {
-			fmt.Fprintf(errs, "perch: %v\n", err)
-			return exitFailed
-		}
-		return exitDone
-	}
-	for _, c := range commands() {
-		if c.name != args[0] {
-			continue
-		}
-		err := c.run(ctx, args[1:], out)
-		if err == nil {
-			return exitDone
-		}
-		var help helpError
-		if errors.As(err, &help) {
-			fmt.Fprintf(out, "perch %s %s\n  %s\n", c.name, c.arguments, c.does)
-			help.options.SetOutput(out)
-			help.options.PrintDefaults()
-			return exitDone
-		}
-		complain(errs, err)
-		return exitCode(err)
-	}
-	fmt.Fprintf(errs, "perch: there is no command %q; perch %s lists them\n", args[0], cmp.Or(strings.TrimSpace(group), "help"))
-	return exitUsage
-}
-
-// ofRobots is the command that follows perch robot by its own name. Some of
-// them have a shorter one.
-func ofRobots(name string) string {
-	switch name {
-	case "list":
-		return "devices"
-	case "say", "adopt", "token", "forget":
-		return name
-	}
-	return "robot " + name
-}
-
-// complain says why a command has failed. In the journal that is an error, each
-// line of it, and not one line among many.
-func complain(errs io.Writer, err error) {
-	if f, is := errs.(*os.File); is && toJournal(os.Getenv("JOURNAL_STREAM"), f) {
-		for line := range strings.Lines(err.Error()) {
-			fmt.Fprintf(errs, "<3>perch: %s\n", strings.TrimSuffix(line, "\n"))
-		}
-		return
-	}
-	fmt.Fprintf(errs, "perch: %v\n", err)
-}
-
-func exitCode(err error) int {
-	var wrongUse usageError
-	var wrongConfig config.Faults
-	if errors.As(err, &wrongUse) || errors.As(err, &wrongConfig) {
-		return exitUsage
-	}
-	return exitFailed
-}
-
-func usage(out io.Writer) {
-	fmt.Fprintln(out, "perch is the appliance that Stack-chan and other Xiaozhi robots find in the house.")
-	fmt.Fprintln(out)
-	listCommands(out, "")
-	fmt.Fprintln(out)
-	fmt.Fprintln(out, "perch COMMAND --help tells the options of one; man perch tells more.")
-	fmt.Fprintln(out, "devices, say, notify, adopt, token, forget, robot, backup and restore speak to the running appliance over its socket,")
-	fmt.Fprintln(out, "or by --url URL --token-file FILE (PERCH_URL, PERCH_TOKEN). Where none runs, backup and restore work in")
-	fmt.Fprintln(out, "the data directory (--data DIR).")
-}
-
-// listCommands lists those that begin with a word, or all.
-func listCommands(out io.Writer, group string) {
-	for _, c := range commands() {
-		if !strings.HasPrefix(c.name, group) {
-			continue
-		}
-		fmt.Fprintf(out, "  perch %-13s %s\n", c.name, c.does)
-		if c.arguments != "" {
-			fmt.Fprintf(out, "  %-19s   %s\n", "", c.arguments)
-		}
-	}
-}
-
-// shellCommands are the commands as they answer to --help.
-func shellCommands(ctx context.Context) ([]shellCommand, error) {
-	var all []shellCommand
-	for _, c := range commands() {
-		answered := c.run(ctx, []string{"--help"}, io.Discard)
-		var help helpError
-		if errors.As(answered, &help) {
-			help.arguments = c.arguments
-			answered = help
-		}
-		described, err := describe(c.name, c.does, answered)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, described)
-	}
-	return all, nil
-}
-
-// completion writes a script for a shell.
-func completion(ctx context.Context, args []string, out io.Writer) error {
-	shell, err := parse(newFlags("completion"), args, 1, 1)
-	if err != nil {
-		return err
-	}
-	all, err := shellCommands(ctx)
-	if err != nil {
-		return err
-	}
-	if err := writeCompletion(out, shell[0], "perch", all); err != nil {
-		return usageError(err.Error())
-	}
-	return nil
-}
-
-func printVersion(_ context.Context, args []string, out io.Writer) error {
-	if _, err := parse(newFlags("version"), args, 0, 0); err != nil {
-		return err
-	}
-	rev := commit
-	if info, ok := debug.ReadBuildInfo(); ok && rev == "" {
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
-				rev = s.Value
-			}
-		}
-	}
-	fmt.Fprintf(out, "perch %s\ncommit %s\nbuilt %s\n%s\n", version, rev, built, voice.OpusVersion())
-	return nil
 }

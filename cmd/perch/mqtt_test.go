@@ -22,6 +22,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
 	"perch/device"
 	"perch/event"
@@ -64,13 +65,13 @@ type listener struct {
 
 // arguments are what mosquitto's clients are told of a house's broker.
 func (h *house) arguments() []string {
-	host, port, err := net.SplitHostPort(strings.TrimPrefix(h.config.MQTT.Listen, "mqtt://"))
+	host, port, err := net.SplitHostPort(strings.TrimPrefix(h.Config.MQTT.Listen, "mqtt://"))
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	a := []string{"-h", host, "-p", port}
-	if h.config.MQTT.Broker == config.EmbeddedBroker {
-		password, err := os.ReadFile(h.data + "/" + mqttSecret)
+	if h.Config.MQTT.Broker == config.EmbeddedBroker {
+		password, err := os.ReadFile(h.Data + "/" + appliance.MQTTPasswordFile)
 		if err != nil {
 			h.t.Fatal(err)
 		}
@@ -82,7 +83,7 @@ func (h *house) arguments() []string {
 // listen hears all that is published, once this has returned.
 func (h *house) listen() *listener {
 	h.t.Helper()
-	h.eventually("the broker is here", func() bool { return h.mirror.Status().Connected })
+	h.eventually("the broker is here", func() bool { return h.Mirror.Status().Connected })
 	l := subscribe(h.t, h.arguments()...)
 	h.eventually("mosquitto_sub is told what is retained", func() bool { return slices.Contains(l.lines(), "perch/bridge/status online") })
 	return l
@@ -115,8 +116,8 @@ func (h *house) adopt(macs ...string) {
 		s := sha256.Sum256([]byte("client " + id)) // as simrobot makes its Client-Id of its MAC
 		s[6], s[8] = s[6]&0x0f|0x40, s[8]&0x3f|0x80
 		c := device.NewClient(fmt.Sprintf("%x-%x-%x-%x-%x", s[:4], s[4:6], s[6:8], s[8:10], s[10:16]))
-		h.robots.CheckIn(device.CheckIn{ID: id, Client: c}, time.Now())
-		if _, err := h.robots.Adopt(string(id), time.Now()); err != nil {
+		h.Robots.CheckIn(device.CheckIn{ID: id, Client: c}, time.Now())
+		if _, err := h.Robots.Adopt(string(id), time.Now()); err != nil {
 			h.t.Fatal(err)
 		}
 	}
@@ -284,7 +285,7 @@ func TestTheAutomationsOfThePage(t *testing.T) {
 	t.Parallel()
 	h, l := openWithBroker(t)
 	h.robot(simrobot.Options{})
-	h.bus.Publish("a0b1c2d3e4f5", "", event.Perceived{Name: "head_pet_started"}) // as newer firmware does
+	h.Bus.Publish("a0b1c2d3e4f5", "", event.Perceived{Name: "head_pet_started"}) // as newer firmware does
 	h.eventually("the touch is announced", func() bool { return l.entities()["event.stack_chan_e4f5_touch"].StateTopic != "" })
 	of := func(id string) entity { return l.entities()[id] }
 
@@ -292,7 +293,7 @@ func TestTheAutomationsOfThePage(t *testing.T) {
 	h.eventually("it waits", func() bool { return l.has(of("event.stack_chan_e4f5_conversation").StateTopic, `"queued"`, `"say"`) })
 
 	h.eventually("the hand is held there", func() bool { return l.has(of("event.stack_chan_e4f5_touch").StateTopic, `"long_press_start"`) })
-	h.bus.Publish("a0b1c2d3e4f5", "", event.Perceived{Name: "head_pet_ended"})
+	h.Bus.Publish("a0b1c2d3e4f5", "", event.Perceived{Name: "head_pet_ended"})
 	h.eventually("the hand is gone", func() bool { return l.has(of("event.stack_chan_e4f5_touch").StateTopic, `"long_press_end"`) })
 	mute := of("switch.stack_chan_e4f5_mute")
 	h.publish(mute.CommandTopic, "ON")
@@ -444,17 +445,17 @@ func TestMQTTIsNoFaultAtTheStart(t *testing.T) {
 // begins anew.
 func TestRestartIsAsked(t *testing.T) {
 	c := withBroker(t)
-	a, err := newApp(&c, appOptions{version: "dev", built: builtAt(""), data: t.TempDir(), log: slog.New(slog.DiscardHandler)})
+	a, err := appliance.New(&c, appliance.Options{Version: "dev", Built: appliance.BuiltAt(""), Data: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer a.Close()
 	ended := make(chan error, 1)
 	go func() { ended <- a.Run(t.Context()) }()
-	h := &house{app: a, t: t}
+	h := &house{Appliance: a, t: t}
 	l := h.listen()
 	h.publish("perch/bridge/request/restart", `{"transaction":7}`)
-	if err := <-ended; !errors.Is(err, errRestart) {
+	if err := <-ended; !errors.Is(err, appliance.ErrRestart) {
 		t.Errorf("it ends with %v", err)
 	}
 	h.eventually("the bridge is offline", func() bool {
@@ -500,9 +501,9 @@ func TestThePageIsTrue(t *testing.T) {
 	t.Parallel()
 	h, l := openWithBroker(t)
 	h.robot(simrobot.Options{})
-	h.bus.Publish("a0b1c2d3e4f5", "", event.Perceived{Name: "head_pet_started"}) // as newer firmware does
+	h.Bus.Publish("a0b1c2d3e4f5", "", event.Perceived{Name: "head_pet_started"}) // as newer firmware does
 	h.eventually("the touch is announced", func() bool { return l.has(itsConfig, `"Touch"`) })
-	h.bus.Publish("", "coding-1", event.ThinkingStarted{})
+	h.Bus.Publish("", "coding-1", event.ThinkingStarted{})
 	h.eventually("the agent is announced", func() bool { return l.has("homeassistant/device/perch_agent_coding-1/config", `"Coding 1"`) })
 	entities := l.entities()
 	page, err := os.ReadFile("../../docs/home-assistant.md")

@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"perch/cmd/perch/appliance"
+	"perch/cmd/perch/doctor"
 )
 
 // TestThePageOfMetricsIsTrue: docs/operations.md lists every series of the
@@ -57,7 +60,7 @@ func TestALockedDoorSaysWhereItsKeyIs(t *testing.T) {
 	h := open(t, testConfig(), "data") // as where it is started without the package
 	for _, path := range []string{"/admin/devices", "/xiaozhi/admin/devices", "/api/v1/status", "/metrics"} {
 		status, text := h.request("GET", path, "")
-		if status != 401 || !strings.Contains(text, "the file admin-token in the data directory") || strings.Contains(text, h.data+"/") || strings.Contains(text, h.secret("admin-token")) {
+		if status != 401 || !strings.Contains(text, "the file admin-token in the data directory") || strings.Contains(text, h.Data+"/") || strings.Contains(text, h.secret("admin-token")) {
 			t.Errorf("%s: %d %s", path, status, text)
 		}
 	}
@@ -73,21 +76,21 @@ func TestThePageOfPartsIsTrue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := newExamination(doctorOptions{config: &c, data: h.data, version: "dev", built: builtAt(""), connect: connectLocal})
-	defer d.close()
-	d.configuration()
-	d.secrets()
-	d.appliance(t.Context())
-	d.disk()
-	d.clock()
-	d.ports()
-	for _, f := range d.findings {
-		first, _, _ := strings.Cut(f.part, " ")
+	d := doctor.New(doctor.Options{Config: &c, Data: h.Data, Version: "dev", Built: appliance.BuiltAt(""), Connect: connectLocal})
+	defer d.Close()
+	d.Configuration()
+	d.Secrets()
+	d.Appliance(t.Context())
+	d.Disk()
+	d.Clock()
+	d.Ports()
+	for _, f := range d.Findings {
+		first, _, _ := strings.Cut(f.Part, " ")
 		if !regexp.MustCompile("(?m)^\\| .*`" + first + "[` ]").Match(page) {
-			t.Errorf("the page does not tell of %q", f.part)
+			t.Errorf("the page does not tell of %q", f.Part)
 		}
 	}
-	for _, part := range h.parts() {
+	for _, part := range h.Parts() {
 		first, _, _ := strings.Cut(part.Name, " ")
 		if !strings.Contains(string(page), "`"+first+"`") && !strings.Contains(string(page), "`"+first+" KIND`") {
 			t.Errorf("the page does not tell of the part %q", part.Name)

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"perch/cmd/perch/doctor"
 )
 
 // TestARefusedToken: whoever brings a token is told which it was and where the
@@ -30,7 +32,7 @@ func TestARefusedToken(t *testing.T) {
 				t.Errorf("%s says %q, not %q", line, out, word)
 			}
 		}
-		if strings.Contains(out, "in the data directory") || strings.Contains(out, h.data) || strings.Contains(out, "not the one at all") {
+		if strings.Contains(out, "in the data directory") || strings.Contains(out, h.Data) || strings.Contains(out, "not the one at all") {
 			t.Errorf("%s says %q", line, out)
 		}
 	}
@@ -67,8 +69,8 @@ func TestNoneRunsAndWhy(t *testing.T) {
 		return func(context.Context) (string, error) { return text, err }
 	}
 	for name, c := range map[string]struct {
-		ask  func(context.Context) (string, error)
-		says []string
+		withAppliance func(context.Context) (string, error)
+		says          []string
 	}{
 		"it crashes":       {unit("ActiveState=activating\nSubState=auto-restart\nNRestarts=12\n", nil), []string{"ends again and again (12 times so far)", "journalctl -u perch -n 50"}},
 		"its faults":       {unit("ActiveState=activating\nSubState=auto-restart\nNRestarts=1\nExecMainStatus=2\n", nil), []string{"again and again", "sudo perch check-config"}},
@@ -80,10 +82,10 @@ func TestNoneRunsAndWhy(t *testing.T) {
 		"it runs, unasked": {unit("ActiveState=active\n", nil), []string{"perch serve"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := reach{data: t.TempDir(), services: c.ask}
+			r := target{data: t.TempDir(), services: c.withAppliance}
 			_, none := r.socket()
 			err := r.why(t.Context(), none)
-			if !errors.Is(err, errNoneRuns) {
+			if !errors.Is(err, doctor.ErrNoneRuns) {
 				t.Errorf("it is %v", err)
 			}
 			for _, word := range append(c.says, "no appliance runs here") {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"time"
 
+	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
 	"perch/gateway/admin"
 )
@@ -17,7 +18,7 @@ import (
 // restore is the command. A running appliance is given the backup; where none
 // runs, it is swapped in at once.
 func restore(ctx context.Context, args []string, out io.Writer) error {
-	var r reach
+	var r target
 	f := newFlags("restore")
 	r.register(f)
 	again := f.Bool("restart", false, "have the appliance restart at once to apply it")
@@ -39,7 +40,7 @@ func restore(ctx context.Context, args []string, out io.Writer) error {
 	if running {
 		return c.sendBackup(ctx, file, *again, out)
 	}
-	m, kept, err := directoryAt(config.Data(r.data), version, slog.Default()).Restore(ctx, file)
+	m, kept, err := appliance.Directory(config.Data(r.data), version, slog.Default()).Restore(ctx, file)
 	if err != nil {
 		return err
 	}

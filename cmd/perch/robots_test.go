@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"perch/agent"
+	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
 	"perch/device"
 	"perch/firmware-tools/simrobot"
@@ -75,7 +76,7 @@ func TestARobotIsNamedByCommand(t *testing.T) {
 		}
 		robots.Go(func() { _ = r.Run(ctx) }) // until it is taken away
 	}
-	h.eventually("both are connected", func() bool { return len(h.talk.List()) == 2 })
+	h.eventually("both are connected", func() bool { return len(h.Talk.List()) == 2 })
 	if out := h.command(t, "robot rename a0:b1:c2:d3:e4:f5 Kitchen", 0); !strings.Contains(out, "a0b1c2d3e4f5 is called Kitchen") {
 		t.Errorf("rename says %s", out)
 	}
@@ -117,7 +118,7 @@ func TestARobotIsNamedByCommand(t *testing.T) {
 	h.command(t, "robot set kitchen voice=nobody", 0)
 	h.command(t, "say kitchen Once more.", 0)
 	h.eventually("it speaks as all do", func() bool { return speech.was("nobody: Once more.") && speech.was("usual: Once more.") })
-	for _, p := range h.parts() {
+	for _, p := range h.Parts() {
 		if strings.HasPrefix(p.Name, "synthesizer") && !p.OK {
 			t.Errorf("%s is said to fail: %s", p.Name, p.Note)
 		}
@@ -144,7 +145,7 @@ func TestRobotsOfTheFile(t *testing.T) {
 	c.Robots.Each = []config.Robot{{Robot: "A0-B1-C2-D3-E4-F5", Name: "Kitchen", Persona: cook}, {Robot: "a0b1c2d3e4ff", Name: "hall", Voice: "en-us"}}
 	c.Skins.Hooks.Robots = []string{"kitchen"}
 	c.Rules = []config.Rule{}
-	if wrong := (config.Source{Check: checkPart}).Recheck(&c); wrong != nil {
+	if wrong := (config.Source{Check: appliance.CheckPart}).Recheck(&c); wrong != nil {
 		t.Fatal(wrong)
 	}
 	h := open(t, c, data)
@@ -160,20 +161,20 @@ func TestRobotsOfTheFile(t *testing.T) {
 	if out := h.command(t, "robot rename a0b1c2d3e4f6 HALL", 1); !strings.Contains(out, "a0b1c2d3e4ff") {
 		t.Errorf("a name of the file's: %s", out)
 	}
-	own := h.characters.of("a0b1c2d3e4f5")
+	own := h.Characters.Of("a0b1c2d3e4f5")
 	if own.Persona == nil || own.Persona.Name != "cook" || own.Speech != (voice.Options{Language: "en-GB", Voice: "en-gb"}) || own.Name != "Kitchen" {
 		t.Errorf("it is %+v", own)
 	}
-	if other := h.characters.of("a0b1c2d3e4f6"); other.Persona != nil || other.Speech != (voice.Options{Language: "en"}) || other.Name != "" {
+	if other := h.Characters.Of("a0b1c2d3e4f6"); other.Persona != nil || other.Speech != (voice.Options{Language: "en"}) || other.Name != "" {
 		t.Errorf("one without anything is %+v", other)
 	}
 	h.command(t, "robot set a0b1c2d3e4f6 persona=butler voice=en-us", 0)
-	butler := h.characters.of("a0b1c2d3e4f6")
+	butler := h.Characters.Of("a0b1c2d3e4f6")
 	if butler.Persona == nil || butler.Persona.Name != "butler" || butler.Speech.Voice != "en-us" {
 		t.Errorf("by command it is %+v", butler)
 	}
 	turn := agent.Turn{Robot: "a0b1c2d3e4f5", Language: "fr"}
-	if h.characters.complete(&turn); turn.Name != "Kitchen" || turn.Persona.Name != "cook" || turn.Language != "en-GB" {
+	if h.Characters.Complete(&turn); turn.Name != "Kitchen" || turn.Persona.Name != "cook" || turn.Language != "en-GB" {
 		t.Errorf("a turn that joins its talk is %+v", turn)
 	}
 	h.stop()
@@ -181,10 +182,10 @@ func TestRobotsOfTheFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	h = open(t, c, data)
-	if butler := h.characters.of("a0b1c2d3e4f6"); butler.Persona != nil || butler.Speech.Voice != "en-us" || !strings.Contains(h.log.String(), "butler") {
+	if butler := h.Characters.Of("a0b1c2d3e4f6"); butler.Persona != nil || butler.Speech.Voice != "en-us" || !strings.Contains(h.log.String(), "butler") {
 		t.Errorf("without its file it is %+v", butler)
 	}
-	h.robots.Fix(map[device.ID]device.Settings{})
+	h.Robots.Fix(map[device.ID]device.Settings{})
 }
 
 // TestFaultsOfRobots are told with their key.

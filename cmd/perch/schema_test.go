@@ -22,6 +22,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/notice"
+	"perch/cmd/perch/appliance"
 	"perch/device"
 	"perch/gateway/bridge"
 	"perch/gateway/homeassistant"
@@ -153,11 +154,11 @@ func crowd(v reflect.Value, depth int) {
 // table.
 func writeFixture(t *testing.T, dir string) {
 	t.Helper()
-	if there(dir) {
+	if exists(dir) {
 		t.Fatalf("%s is there already", dir)
 	}
 	writeFile(t, filepath.Join(dir, "firmware", fmt.Sprintf("%x.bin", sha256.Sum256(fixtureImage))), fixtureImage)
-	db, err := store.Open(archive.DatabasePath(dir), store.Options{Migrations: migrations(), FlushAfter: time.Hour})
+	db, err := store.Open(archive.DatabasePath(dir), store.Options{Migrations: appliance.Migrations(), FlushAfter: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +179,7 @@ func all(t *testing.T, path string) (content store.Content, records map[string]j
 	}
 	defer f.Close()
 	records = map[string]json.RawMessage{}
-	content, err = store.Check(f, store.Options{Migrations: migrations()}, func(table, key string, value []byte) error {
+	content, err = store.Check(f, store.Options{Migrations: appliance.Migrations()}, func(table, key string, value []byte) error {
 		records[table+" "+key] = value
 		return nil
 	})
@@ -198,16 +199,16 @@ func same(a, b []byte) bool {
 // today's program, and nothing of it is lost: every record is there, and its
 // type of today takes all that is in it.
 func TestEverySchemaIsRead(t *testing.T) {
-	today := filepath.Join("testdata", fmt.Sprint("schema-", len(migrations())))
+	today := filepath.Join("testdata", fmt.Sprint("schema-", len(appliance.Migrations())))
 	if os.Getenv(writesFixture) == "write" {
 		writeFixture(t, today)
 	}
-	if !there(today) {
+	if !exists(today) {
 		t.Fatalf("the schema of today has no fixture; make it with %s=write go test -run TestEverySchemaIsRead ./cmd/perch, and commit it", writesFixture)
 	}
 	fixtures, err := filepath.Glob("testdata/schema-*")
-	if err != nil || len(fixtures) != len(migrations())+1 {
-		t.Errorf("of %d schemas there are the fixtures %v, %v", len(migrations())+1, fixtures, err)
+	if err != nil || len(fixtures) != len(appliance.Migrations())+1 {
+		t.Errorf("of %d schemas there are the fixtures %v, %v", len(appliance.Migrations())+1, fixtures, err)
 	}
 	for _, fixture := range fixtures {
 		t.Run(filepath.Base(fixture), func(t *testing.T) {
@@ -220,20 +221,20 @@ func TestEverySchemaIsRead(t *testing.T) {
 				t.Fatalf("it has the schema %d", content.Schema)
 			}
 			c := testConfig()
-			a, err := newApp(&c, appOptions{version: "dev", built: builtAt(""), data: data, log: slog.New(slog.DiscardHandler)})
+			a, err := appliance.New(&c, appliance.Options{Version: "dev", Built: appliance.BuiltAt(""), Data: data, Log: slog.New(slog.DiscardHandler)})
 			if err != nil {
 				t.Fatal(err)
 			}
-			robots, images := a.robots.List(), a.firmware.List()
+			robots, images := a.Robots.List(), a.Firmware.List()
 			a.Close()
-			if a.id != "0badcafe" || len(robots) != 1 || len(images) != 1 {
-				t.Errorf("the appliance %s has %d robots and %d images", a.id, len(robots), len(images))
+			if a.ID != "0badcafe" || len(robots) != 1 || len(images) != 1 {
+				t.Errorf("the appliance %s has %d robots and %d images", a.ID, len(robots), len(images))
 			}
 			content, after := all(t, archive.DatabasePath(data))
-			if content.Schema != len(migrations()) {
+			if content.Schema != len(appliance.Migrations()) {
 				t.Errorf("it still has the schema %d", content.Schema)
 			}
-			legible(t, before, after, content.Schema == len(migrations()) && fixture == today)
+			legible(t, before, after, content.Schema == len(appliance.Migrations()) && fixture == today)
 		})
 	}
 }
@@ -264,7 +265,7 @@ func legible(t *testing.T, before, after map[string]json.RawMessage, unchanged b
 
 // TestEveryTableIsInTheFixture: none of the tables that the program opens is without a record there.
 func TestEveryTableIsInTheFixture(t *testing.T) {
-	files, err := filepath.Glob("*.go")
+	files, err := filepath.Glob("appliance/*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -289,7 +290,7 @@ func TestEveryTableIsInTheFixture(t *testing.T) {
 	if got, want := slices.Sorted(maps.Keys(found)), slices.Sorted(maps.Keys(tables())); !slices.Equal(got, want) {
 		t.Errorf("the program has the tables %v, of which there are records for %v", got, want)
 	}
-	_, records := all(t, filepath.Join("testdata", fmt.Sprint("schema-", len(migrations())), "perch.db"))
+	_, records := all(t, filepath.Join("testdata", fmt.Sprint("schema-", len(appliance.Migrations())), "perch.db"))
 	for name, k := range tables() {
 		if _, there := records[name+" "+k.key]; !there {
 			t.Errorf("the fixture has no record of %s", name)
@@ -318,7 +319,7 @@ func tableOf(call *ast.CallExpr) (string, bool) {
 // TestANewerDatabase is refused with the cure, and left as it is.
 func TestANewerDatabase(t *testing.T) {
 	data := t.TempDir()
-	later := append(migrations(), store.Migration{Name: "later", Apply: func(*store.Raw) error { return nil }})
+	later := append(appliance.Migrations(), store.Migration{Name: "later", Apply: func(*store.Raw) error { return nil }})
 	db, err := store.Open(archive.DatabasePath(data), store.Options{Migrations: later})
 	if err == nil {
 		err = db.Close()
@@ -328,7 +329,7 @@ func TestANewerDatabase(t *testing.T) {
 	}
 	before := readFile(t, archive.DatabasePath(data))
 	c := testConfig()
-	_, err = newApp(&c, appOptions{version: "dev", built: builtAt(""), data: data, log: slog.New(slog.DiscardHandler)})
+	_, err = appliance.New(&c, appliance.Options{Version: "dev", Built: appliance.BuiltAt(""), Data: data, Log: slog.New(slog.DiscardHandler)})
 	if !errors.Is(err, store.ErrNewer) || !strings.Contains(err.Error(), "install that version again, or restore a backup") {
 		t.Errorf("newApp: %v", err)
 	}

@@ -96,7 +96,7 @@ func entered(state simrobot.State) func(simrobot.Observation) bool {
 // knowsTools returns once the appliance has read what tools a robot has.
 func (h *house) knowsTools(id device.ID) {
 	h.t.Helper()
-	h.eventually("its tools are known", func() bool { return len(h.talk.Tools(id)) > 0 })
+	h.eventually("its tools are known", func() bool { return len(h.Talk.Tools(id)) > 0 })
 }
 
 func stopped(e simrobot.Observation) bool { _, ok := e.(simrobot.Stopped); return ok }
@@ -165,7 +165,7 @@ func TestACompanion(t *testing.T) {
 
 	h.knowsTools("a0b1c2d3e4f5")
 	h.eventually("its battery is known", func() bool {
-		level := h.senses.board.Robot("a0b1c2d3e4f5", time.Now()).Battery
+		level := h.Senses.Board.Robot("a0b1c2d3e4f5", time.Now()).Battery
 		return level != nil && *level == 82
 	})
 	robot.sense("sound_event", `{"direction":"left","balance":0.4,"energy":600000000}`)
@@ -179,7 +179,7 @@ func TestACompanion(t *testing.T) {
 	seen, _ := robot.when(sensed("face_detected"))
 	t.Logf("the greeting begins %s after the face", greeted.Sub(seen)) // BenchmarkGreeting measures it
 	var shown strings.Builder
-	if code := run(t.Context(), []string{"devices", "--url", h.url(""), "--token-file", h.data + "/admin-token"}, &shown, &shown); code != 0 ||
+	if code := run(t.Context(), []string{"devices", "--url", h.url(""), "--token-file", h.Data + "/admin-token"}, &shown, &shown); code != 0 ||
 		!strings.Contains(shown.String(), "a face in front of it since") || !strings.Contains(shown.String(), "a sound on the left") {
 		t.Errorf("perch devices: %d\n%s", code, &shown)
 	}
@@ -283,7 +283,7 @@ func TestAFaceThatOpensATalk(t *testing.T) {
 				speaks, _ := robot.when(entered(simrobot.Speaking))
 				return listens.After(speaks)
 			})
-			if _, again := robot.when(showed(h.engines.book.Phrase("awake"))); again {
+			if _, again := robot.when(showed(h.Engines.Book.Phrase("awake"))); again {
 				t.Error("it answered the face as it answers its wake word")
 			}
 			robot.off()

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/cmd/perch/appliance"
 	"perch/device/xiaozhi"
 	"perch/firmware-tools/simrobot"
 	"perch/socket"
@@ -299,7 +300,7 @@ func TestACodingAgentAsks(t *testing.T) {
 
 func (h *house) secret(name string) string {
 	h.t.Helper()
-	text, err := secret(h.data, name, h.app.log)
+	text, err := appliance.Secret(h.Data, name, h.Appliance.Log)
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -53,7 +53,7 @@ func interrupted(t *testing.T, h *house, reached, over func() bool, byTap bool) 
 	h.within(time.Minute, "the stage is reached", reached)
 	if byTap {
 		robot.Tap()
-	} else if err := h.talk.Abort(ctx, "a0b1c2d3e4f5"); err != nil {
+	} else if err := h.Talk.Abort(ctx, "a0b1c2d3e4f5"); err != nil {
 		t.Error(err)
 	}
 	h.eventually("the turn leaves nothing behind", over)
@@ -128,7 +128,7 @@ func withAgent(t *testing.T, adopted bool) *house {
 	c.Brains = []config.Brain{{Kind: "acp", Command: []string{exampleAgent(t)}}}
 	h := open(t, c, t.TempDir())
 	if !adopted {
-		h.robots.Welcome(time.Time{})
+		h.Robots.Welcome(time.Time{})
 	}
 	h.robot(simrobot.Options{}) // which checks in and has nothing to say
 	return h
@@ -140,7 +140,7 @@ func TestInterruptedWhileAsking(t *testing.T) {
 	for _, how := range []string{"a tap", "a command"} {
 		t.Run(how, func(t *testing.T) {
 			h := withAgent(t, true)
-			questions := func(n int) func() bool { return func() bool { return len(h.talk.Questions()) == n } }
+			questions := func(n int) func() bool { return func() bool { return len(h.Talk.Questions()) == n } }
 			interrupted(t, h, questions(1), questions(0), how == "a tap")
 			if len(children(t)) != 1 {
 				t.Errorf("the agent is kept for the next turn; the children are %v", children(t))
@@ -175,7 +175,7 @@ func TestPermissions(t *testing.T) {
 	touch := func(h *house, r *simrobot.Robot, _ agent.Question) {
 		h.within(time.Minute, "a touch is an answer, once the question can be heard", func() bool {
 			r.Sense(xiaozhi.Event{Name: "head_pet_started", Data: []byte("{}")})
-			return len(h.talk.Questions()) == 0
+			return len(h.Talk.Questions()) == 0
 		})
 	}
 	for name, c := range map[string]struct {
@@ -204,8 +204,8 @@ func TestPermissions(t *testing.T) {
 			done := make(chan error, 1)
 			go func() { done <- robot.Run(t.Context()) }()
 			if c.answer != nil {
-				h.within(time.Minute, "it asks", func() bool { return len(h.talk.Questions()) == 1 })
-				c.answer(h, robot, h.talk.Questions()[0])
+				h.within(time.Minute, "it asks", func() bool { return len(h.Talk.Questions()) == 1 })
+				c.answer(h, robot, h.Talk.Questions()[0])
 			}
 			if err := <-done; err != nil {
 				t.Fatal(err)

@@ -45,7 +45,7 @@ func TestAForeignCheckIn(t *testing.T) {
 				case simrobot.AwaitsAdoption:
 					h.command(t, "adopt "+e.Code, 0)
 				case simrobot.CheckedIn:
-					if h.robots.Trusts("a0b1c2d3e4f5") {
+					if h.Robots.Trusts("a0b1c2d3e4f5") {
 						foreign()
 					}
 				}
@@ -56,10 +56,10 @@ func TestAForeignCheckIn(t *testing.T) {
 			if err := r.Run(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if _, came := h.talk.Picture("a0b1c2d3e4f5"); !came || stolen.Load() > 0 {
+			if _, came := h.Talk.Picture("a0b1c2d3e4f5"); !came || stolen.Load() > 0 {
 				t.Errorf("the picture came: %t; requests that the thief got: %d", came, stolen.Load())
 			}
-			robot, err := h.robots.Get("a0b1c2d3e4f5")
+			robot, err := h.Robots.Get("a0b1c2d3e4f5")
 			if err != nil || robot.BaseURL != strings.TrimSuffix(h.url(""), "/") || robot.Claim == nil || !robot.Adopted() {
 				t.Errorf("the robot is %+v (%v)", robot, err)
 			}
@@ -69,7 +69,7 @@ func TestAForeignCheckIn(t *testing.T) {
 			if out := h.command(t, "devices", 0); !strings.Contains(out, "another client names itself by its MAC address") {
 				t.Errorf("devices says %s", out)
 			}
-			if r, _ := h.robots.Get("a0b1c2d3e4f5"); r.Client == robot.Claim.Client {
+			if r, _ := h.Robots.Get("a0b1c2d3e4f5"); r.Client == robot.Claim.Client {
 				t.Error("the claim was taken")
 			}
 		})
@@ -82,27 +82,27 @@ func TestTheFirstHourAfterInstallation(t *testing.T) {
 	data := t.TempDir()
 	h := open(t, testConfig(), data)
 	h.token(t, "/xiaozhi/ota/", "Device-Id", "a0:b1:c2:d3:e4:f5", "Client-Id", "one")
-	if !h.robots.Trusts("a0b1c2d3e4f5") {
+	if !h.Robots.Trusts("a0b1c2d3e4f5") {
 		t.Error("a newcomer's robot is a stranger")
 	}
-	h.robots.Welcome(time.Time{})
-	if token := h.token(t, "/xiaozhi/ota/", "Device-Id", "a0:b1:c2:d3:e4:f6", "Client-Id", "two"); token == "" || h.robots.Trusts("a0b1c2d3e4f6") {
-		t.Errorf("who comes later gets the token %q, and is adopted: %t", token, h.robots.Trusts("a0b1c2d3e4f6"))
+	h.Robots.Welcome(time.Time{})
+	if token := h.token(t, "/xiaozhi/ota/", "Device-Id", "a0:b1:c2:d3:e4:f6", "Client-Id", "two"); token == "" || h.Robots.Trusts("a0b1c2d3e4f6") {
+		t.Errorf("who comes later gets the token %q, and is adopted: %t", token, h.Robots.Trusts("a0b1c2d3e4f6"))
 	}
 	if out := h.command(t, "devices", 0); !strings.Contains(out, "nobody has adopted it, so that it may talk and nothing else: perch adopt a0b1c2d3e4f6") {
 		t.Errorf("devices says %s", out)
 	}
 	h.stop()
 	h = open(t, testConfig(), data) // within the hour, which a restart does not begin anew
-	if h.token(t, "/xiaozhi/ota/", "Device-Id", "a0:b1:c2:d3:e4:f7", "Client-Id", "three"); !h.robots.Trusts("a0b1c2d3e4f7") {
+	if h.token(t, "/xiaozhi/ota/", "Device-Id", "a0:b1:c2:d3:e4:f7", "Client-Id", "three"); !h.Robots.Trusts("a0b1c2d3e4f7") {
 		t.Error("after a restart within the hour nobody is adopted")
 	}
-	h.robots.Welcome(time.Time{})
+	h.Robots.Welcome(time.Time{})
 	h.token(t, "/xiaozhi/ota/", "Device-Id", "a0:b1:c2:d3:e4:f8", "Client-Id", "four")
 	if out := h.command(t, "forget --strangers", 0); !strings.Contains(out, "strangers forgotten: 2") {
 		t.Errorf("forget says %s", out)
 	}
-	if n := len(h.robots.List()); n != 2 {
+	if n := len(h.Robots.List()); n != 2 {
 		t.Errorf("%d robots are left", n)
 	}
 }
@@ -118,9 +118,9 @@ func TestAStrangerGetsATalkAndNothingElse(t *testing.T) {
 	c.Bridge.Key = "a bridge key that is long enough"
 	h := open(t, c, t.TempDir())
 	h.robot(simrobot.Options{Say: sentences(t, "remember that my keys are in the kitchen")})
-	h.robots.Welcome(time.Time{})
-	turns := len(h.records.Turns(100))
-	before := h.bus.Seq()
+	h.Robots.Welcome(time.Time{})
+	turns := len(h.Records.Turns(100))
+	before := h.Bus.Seq()
 
 	r := h.robot(simrobot.Options{MAC: mac, Say: sentences(t, "where are my keys", "remember that my keys are in the bedroom", "where are my keys", "set a timer for ten minutes")})
 	var answers []string
@@ -130,13 +130,13 @@ func TestAStrangerGetsATalkAndNothingElse(t *testing.T) {
 	if len(answers) != 4 || strings.Contains(answers[0], "kitchen") || !strings.Contains(answers[2], "bedroom") || strings.Contains(answers[3], "starting now") {
 		t.Errorf("it was answered %q", answers)
 	}
-	if found := h.memory.Search("", time.Now()); len(found) != 1 || !strings.Contains(found[0].Body, "kitchen") {
+	if found := h.Memory.Search("", time.Now()); len(found) != 1 || !strings.Contains(found[0].Body, "kitchen") {
 		t.Errorf("the house remembers %+v", found)
 	}
-	if n := len(h.records.Turns(100)); n != turns {
+	if n := len(h.Records.Turns(100)); n != turns {
 		t.Errorf("%d turns are kept, not %d", n, turns)
 	}
-	if robot, err := h.robots.Get(id); err != nil || robot.Adopted() || robot.Tools != nil {
+	if robot, err := h.Robots.Get(id); err != nil || robot.Adopted() || robot.Tools != nil {
 		t.Errorf("kept is %+v (%v)", robot, err)
 	}
 
@@ -151,7 +151,7 @@ func TestAStrangerGetsATalkAndNothingElse(t *testing.T) {
 	}
 	stays.Robot = robot
 	there.Go(func() { _ = robot.Run(ctx) }) // it is there until the end
-	h.eventually("the stranger's channel is open", func() bool { return len(h.talk.List()) == 1 })
+	h.eventually("the stranger's channel is open", func() bool { return len(h.Talk.List()) == 1 })
 	if notice := strings.TrimSpace(h.command(t, "notify the post is here", 0)); notice == "" {
 		t.Error("nothing is notified")
 	}
@@ -161,11 +161,11 @@ func TestAStrangerGetsATalkAndNothingElse(t *testing.T) {
 	if status, answer := h.request(http.MethodPost, "/xiaozhi/admin/say", `{"text":"hello"}`, "Authorization", "Bearer "+h.ownerToken()); status != http.StatusServiceUnavailable {
 		t.Errorf("say to whoever is there: %d %s", status, answer)
 	}
-	if open := h.talk.Open(); len(open) != 0 {
+	if open := h.Talk.Open(); len(open) != 0 {
 		t.Errorf("those that are told things: %v", open)
 	}
-	reader := h.bus.ReadFrom(before + 1)
-	for h.bus.Seq() > before {
+	reader := h.Bus.ReadFrom(before + 1)
+	for h.Bus.Seq() > before {
 		e, err := reader.Next(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -180,7 +180,7 @@ func TestAStrangerGetsATalkAndNothingElse(t *testing.T) {
 	}
 
 	h.command(t, "adopt "+string(id), 0)
-	h.eventually("adopted, it is among those that are told things", func() bool { return len(h.talk.Open()) == 1 })
+	h.eventually("adopted, it is among those that are told things", func() bool { return len(h.Talk.Open()) == 1 })
 }
 
 // TestDevicesMoveNoTerminal: what an appliance from before has kept of a robot is
@@ -231,7 +231,7 @@ func TestARefusedCheckInIsShown(t *testing.T) {
 // code, over whichever door.
 func TestAnotherInItsPlace(t *testing.T) {
 	h := open(t, testConfig(), t.TempDir())
-	h.robots.Welcome(time.Time{})
+	h.Robots.Welcome(time.Time{})
 	ctx, leave := context.WithCancel(t.Context())
 	var there sync.WaitGroup
 	defer there.Wait()
@@ -241,9 +241,9 @@ func TestAnotherInItsPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	there.Go(func() { _ = first.Run(ctx) }) // it is let go, which is what this is about
-	h.eventually("the first is here", func() bool { return len(h.talk.List()) == 1 })
-	session := h.talk.List()[0].Session
-	h.mind.Remembered("a0b1c2d3e4f5", agent.Exchange{Heard: "who are you", Said: "a secret of the first"}, time.Now())
+	h.eventually("the first is here", func() bool { return len(h.Talk.List()) == 1 })
+	session := h.Talk.List()[0].Session
+	h.Mind.Remembered("a0b1c2d3e4f5", agent.Exchange{Heard: "who are you", Said: "a secret of the first"}, time.Now())
 
 	status, answer := h.request(http.MethodPost, "/xiaozhi/ota/", "{}", "Device-Id", "a0:b1:c2:d3:e4:f5", "Client-Id", "the owner's")
 	var waits struct{ Activation struct{ Code string } }
@@ -253,13 +253,13 @@ func TestAnotherInItsPlace(t *testing.T) {
 	if out := h.command(t, "adopt a0b1c2d3e4f5", 1); !strings.Contains(out, "two clients name themselves by this MAC address") {
 		t.Errorf("adopt by the id says %s", out)
 	}
-	if _, err := h.residents().Adopt(waits.Activation.Code, time.Now()); err != nil { // as Home Assistant does
+	if _, err := h.OwnedRobots().Adopt(waits.Activation.Code, time.Now()); err != nil { // as Home Assistant does
 		t.Fatal(err)
 	}
 	h.eventually("the first has gone", func() bool {
-		return !slices.ContainsFunc(h.talk.List(), func(s robot.Status) bool { return s.Session == session })
+		return !slices.ContainsFunc(h.Talk.List(), func(s robot.Status) bool { return s.Session == session })
 	})
-	if robot, err := h.robots.Get("a0b1c2d3e4f5"); err != nil || robot.Client != device.NewClient("the owner's") || !robot.Adopted() {
+	if robot, err := h.Robots.Get("a0b1c2d3e4f5"); err != nil || robot.Client != device.NewClient("the owner's") || !robot.Adopted() {
 		t.Errorf("adopted is %+v (%v)", robot, err)
 	}
 }

@@ -28,7 +28,7 @@ func TestEveryModeFramingAndFirmware(t *testing.T) {
 				}
 				t.Run(fmt.Sprintf("%s %d %s", mode, framing, firmware), func(t *testing.T) {
 					t.Parallel()
-					(&house{app: h.app, t: t}).robot(o).whole(t)
+					(&house{Appliance: h.Appliance, t: t}).robot(o).whole(t)
 				})
 			}
 		}
@@ -43,7 +43,7 @@ func TestWoken(t *testing.T) {
 	for i, firmware := range simrobot.Firmwares() {
 		t.Run(firmware, func(t *testing.T) {
 			t.Parallel()
-			r := (&house{app: h.app, t: t}).robot(simrobot.Options{Firmware: firmware, Wake: "Hi, Stack Chan", WakePCM: say[1].PCM,
+			r := (&house{Appliance: h.Appliance, t: t}).robot(simrobot.Options{Firmware: firmware, Wake: "Hi, Stack Chan", WakePCM: say[1].PCM,
 				Say: say[:1], MAC: fmt.Sprintf("A0:B1:C2:D3:E5:%02X", i)})
 			r.whole(t)
 			if !r.showed("Yes?") {
@@ -90,7 +90,7 @@ func TestBargeIn(t *testing.T) {
 				t.Parallel()
 			}
 			o.MAC = fmt.Sprintf("A0:B1:C2:D3:E6:%02X", i)
-			r, err := (&house{app: h.app, t: t}).talks(o)
+			r, err := (&house{Appliance: h.Appliance, t: t}).talks(o)
 			s := r.Stats()
 			if missed := len(s.Turns) != 2 || !s.Turns[0].Interrupted || !s.Turns[1].Answered; missed && o.AEC == simrobot.AECServer && r.late > tooLate {
 				t.Skipf("an echo is not cancelled on a machine that was late by %s: %v, turns %+v", r.late, err, s.Turns)
@@ -140,7 +140,7 @@ func TestToldLater(t *testing.T) {
 	data := t.TempDir()
 	h := open(t, testConfig(), data)
 	h.robot(simrobot.Options{})
-	h.eventually("the channel is closed", func() bool { return len(h.talk.List()) == 0 })
+	h.eventually("the channel is closed", func() bool { return len(h.Talk.List()) == 0 })
 	if out := h.command(t, "say a0b1c2d3e4f5 the washing is done", 0); !strings.Contains(out, "queued") {
 		t.Errorf("say says %s", out)
 	}
@@ -168,7 +168,7 @@ func TestAPhoto(t *testing.T) {
 	if answer := strings.Join(r.Stats().Turns[0].Answer, " "); !strings.Contains(answer, "picture") {
 		t.Errorf("the answer is %q", answer)
 	}
-	if p, ok := h.talk.Picture("a0b1c2d3e4f5"); !ok || p.Type != "image/jpeg" || len(p.Data) == 0 {
+	if p, ok := h.Talk.Picture("a0b1c2d3e4f5"); !ok || p.Type != "image/jpeg" || len(p.Data) == 0 {
 		t.Errorf("kept %v, %d bytes of %q", ok, len(p.Data), p.Type)
 	}
 }

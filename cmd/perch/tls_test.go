@@ -11,7 +11,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/big"
 	"net"
 	"net/http"
@@ -19,10 +18,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
+	"perch/cmd/perch/doctor"
 	"perch/socket"
 )
 
@@ -45,7 +45,7 @@ func certified(t testing.TB, dir, name string, from, until time.Time) config.TLS
 	}
 	c := config.TLS{Listen: []string{"127.0.0.1:0"}, Certificate: filepath.Join(dir, "cert.pem"), Key: filepath.Join(dir, "key.pem")}
 	for path, block := range map[string]*pem.Block{c.Certificate: {Type: "CERTIFICATE", Bytes: der}, c.Key: {Type: "PRIVATE KEY", Bytes: coded}} {
-		if err := writeSecret(path, strings.TrimSpace(string(pem.EncodeToMemory(block)))); err != nil {
+		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -79,7 +79,7 @@ func TestEncryptedDoors(t *testing.T) {
 	c.TLS = goodFor(t, t.TempDir(), "perch.local", month)
 	c.Skins.Key = "the-key-of-the-skins"
 	h := open(t, c, t.TempDir())
-	address := h.doors.at("tls.listen")[0]
+	address := h.Doors.At("tls.listen")[0]
 	known := trusts(t, c.TLS.Certificate)
 	client := http.Client{Transport: &http.Transport{TLSClientConfig: known, ForceAttemptHTTP2: true, DisableKeepAlives: true}}
 	get := func(method, path, key string) int {
@@ -130,12 +130,12 @@ func TestEncryptedDoors(t *testing.T) {
 		}
 	}
 	h.skinOverTLS(address, known, c.Skins.Key)
-	for _, part := range h.parts() {
+	for _, part := range h.Parts() {
 		if part.Name == "tls" && (!part.OK || !strings.Contains(part.Note, "perch.local, 127.0.0.1, until 20")) {
 			t.Errorf("its condition is %+v", part)
 		}
 	}
-	if ports := h.doors.at("listen"); len(ports) != 1 || ports[0] == address {
+	if ports := h.Doors.At("listen"); len(ports) != 1 || ports[0] == address {
 		t.Errorf("robots are told of %v", ports)
 	}
 }
@@ -199,64 +199,6 @@ func (h *house) skinOverTLS(address string, known *tls.Config, key string) {
 	}
 	conn.Drop()
 	<-tunnelled
-}
-
-// TestARenewedCertificateIsShown without a restart, as soon as both its files
-// are there; until then, and where it is broken, the one from before is.
-func TestARenewedCertificateIsShown(t *testing.T) {
-	dir := t.TempDir()
-	files := goodFor(t, dir, "old.local", month)
-	second := goodFor(t, t.TempDir(), "new.local", 2*month)
-	synctest.Test(t, func(t *testing.T) {
-		var log logBuffer
-		k, err := newCertificate(files, slog.New(slog.NewTextHandler(&log, nil)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		shown := func() string {
-			time.Sleep(lookEvery)
-			got, err := k.get(nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return got.Leaf.DNSNames[0]
-		}
-		replace := func(name, with string) {
-			if err := os.Rename(with, filepath.Join(dir, name)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if got := shown(); got != "old.local" {
-			t.Errorf("at first %s is shown", got)
-		}
-		replace("cert.pem", second.Certificate)
-		if got := shown(); got != "old.local" {
-			t.Errorf("with half a new one %s is shown", got)
-		}
-		replace("key.pem", second.Key)
-		if got := shown(); got != "new.local" {
-			t.Errorf("with a new one %s is shown", got)
-		}
-		if err := os.WriteFile(files.Certificate, []byte("broken"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		for range 3 {
-			if got := shown(); got != "new.local" {
-				t.Errorf("with a broken one %s is shown", got)
-			}
-		}
-		if err := os.Remove(files.Key); err != nil {
-			t.Fatal(err)
-		}
-		for range 3 {
-			if got := shown(); got != "new.local" {
-				t.Errorf("without its key %s is shown", got)
-			}
-		}
-		if n := strings.Count(log.String(), "level=WARN"); n != 3 { // half, broken, without its key
-			t.Errorf("what cannot be used is told %d times:\n%s", n, log.String())
-		}
-	})
 }
 
 // TestFaultsOfCertificates: each says which key of the configuration is wrong,
@@ -344,10 +286,10 @@ brains: [{kind: assist, url: "http://127.0.0.1:1", token_file: %q}, {kind: opena
 	if code := run(t.Context(), []string{"check-config", file}, &out, &out); code != exitDone {
 		t.Errorf("check-config: exit code %d", code)
 	}
-	d := newExamination(doctorOptions{config: &c, file: file, data: data, version: "dev", built: builtAt(""), connect: connectLocal})
-	d.encryption()
-	d.secrets()
-	told := fmt.Sprint(d.findings)
+	d := doctor.New(doctor.Options{Config: &c, File: file, Data: data, Version: "dev", Built: appliance.BuiltAt(""), Connect: connectLocal})
+	d.Encryption()
+	d.Secrets()
+	told := fmt.Sprint(d.Findings)
 	for _, want := range wanted {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("check-config does not say %q:\n%s", want, out.String())

@@ -12,8 +12,8 @@ import (
 	"perch/device"
 )
 
-// tokenTold is what connects a client, as the appliance tells it.
-type tokenTold struct {
+// tokenAnswer is what connects a client, as the appliance tells it.
+type tokenAnswer struct {
 	Robot    string `json:"robot"`
 	DeviceID string `json:"device_id"`
 	ClientID string `json:"client_id"`
@@ -21,14 +21,14 @@ type tokenTold struct {
 	Token    string `json:"token"`
 }
 
-// tellToken prints what connects a client that has fields for an address and a
+// showToken prints what connects a client that has fields for an address and a
 // token.
-func tellToken(ctx context.Context, args []string, out io.Writer) error {
+func showToken(ctx context.Context, args []string, out io.Writer) error {
 	f := newFlags("token")
 	clientID := f.String("client", "", "`ID` that the client sends as Client-Id; without it the one is told that it has to send")
 	asJSON := f.Bool("json", false, "print it as JSON")
-	return ask(f, args, 1, 1, func(c *client, rest []string) error {
-		var t tokenTold
+	return withAppliance(f, args, 1, 1, func(c *client, rest []string) error {
+		var t tokenAnswer
 		body := map[string]string{"client_id": *clientID}
 		if err := c.do(ctx, http.MethodPost, "/api/v1/devices/"+url.PathEscape(rest[0])+"/token", body, &t); err != nil {
 			return err

@@ -19,7 +19,7 @@ func TestTokenCommand(t *testing.T) {
 	h := open(t, c, t.TempDir())
 	perch := func(args ...string) (int, string) {
 		var out bytes.Buffer
-		code := run(t.Context(), append(args, "--url", h.url(""), "--token-file", filepath.Join(h.data, "admin-token")), &out, &out)
+		code := run(t.Context(), append(args, "--url", h.url(""), "--token-file", filepath.Join(h.Data, "admin-token")), &out, &out)
 		return code, out.String()
 	}
 	const mac = "03:00:00:00:00:01"

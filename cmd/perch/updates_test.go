@@ -28,7 +28,7 @@ func TestAnUpgradeFromHomeAssistant(t *testing.T) {
 		}
 	}
 	boot()
-	robot, err := h.robots.Get("a0b1c2d3e4f5")
+	robot, err := h.Robots.Get("a0b1c2d3e4f5")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -184,7 +184,7 @@ func (p *Backup) Write(ctx context.Context, w io.Writer) error {
 			err = head(f.Name, f.Size)
 		}
 		if err == nil {
-			_, err = io.CopyN(t, stoppable{ctx, io.NewSectionReader(p.files[i], 0, f.Size)}, f.Size)
+			_, err = io.CopyN(t, contextReader{ctx, io.NewSectionReader(p.files[i], 0, f.Size)}, f.Size)
 		}
 	}
 	if err == nil {
@@ -196,13 +196,13 @@ func (p *Backup) Write(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-// stoppable is a reader that ends with a context.
-type stoppable struct {
+// contextReader is a reader that ends with a context.
+type contextReader struct {
 	ctx context.Context
 	io.Reader
 }
 
-func (s stoppable) Read(p []byte) (int, error) {
+func (s contextReader) Read(p []byte) (int, error) {
 	if err := context.Cause(s.ctx); err != nil {
 		return 0, err
 	}
@@ -276,7 +276,7 @@ func unpackFile(t *tar.Reader, f File, place func(File) (io.WriteCloser, error))
 	if err != nil {
 		return err
 	}
-	hash, source := sha256.New(), &source{Reader: t}
+	hash, source := sha256.New(), &readErrors{Reader: t}
 	n, err := io.Copy(io.MultiWriter(file, hash), source)
 	if cerr := file.Close(); err == nil {
 		err = cerr
@@ -292,13 +292,13 @@ func unpackFile(t *tar.Reader, f File, place func(File) (io.WriteCloser, error))
 	return nil
 }
 
-// source remembers that it was the reading that failed, and not the writing.
-type source struct {
+// readErrors remembers that it was the reading that failed, and not the writing.
+type readErrors struct {
 	io.Reader
 	err error
 }
 
-func (s *source) Read(p []byte) (int, error) {
+func (s *readErrors) Read(p []byte) (int, error) {
 	n, err := s.Reader.Read(p)
 	if err != nil && err != io.EOF {
 		s.err = err

@@ -72,7 +72,7 @@ func (d Directory) collect(ctx context.Context, files map[string]*os.File, datab
 	if err := openFirmwareFiles(d.Path, files); err != nil {
 		return nil, nil, err
 	}
-	spool, err := nameless(d.Path)
+	spool, err := unnamedFile(d.Path)
 	if err != nil {
 		return nil, nil, diskFault(fmt.Errorf("write a copy of the database: %w", err))
 	}
@@ -111,7 +111,7 @@ func inventory(ctx context.Context, m Manifest, files map[string]*os.File, log *
 	})
 	for _, name := range names {
 		hash := sha256.New()
-		n, err := io.Copy(hash, stoppable{ctx, io.NewSectionReader(files[name], 0, 1<<62)})
+		n, err := io.Copy(hash, contextReader{ctx, io.NewSectionReader(files[name], 0, 1<<62)})
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", name, err)
 		}
@@ -164,9 +164,9 @@ func openFirmwareFiles(data string, files map[string]*os.File) error {
 	return nil
 }
 
-// nameless is a file in the data directory that is gone when it is closed. Where
+// unnamedFile is a file in the data directory that is gone when it is closed. Where
 // that cannot be written, a card that is failing may still be saved.
-func nameless(data string) (*os.File, error) {
+func unnamedFile(data string) (*os.File, error) {
 	f, err := os.CreateTemp(data, ".backup-*")
 	if err != nil {
 		f, err = os.CreateTemp("", ".perch-backup-*")
@@ -238,7 +238,7 @@ func nameNew(from, to string) error {
 // its own manifest.
 func Receive(r io.Reader, w io.Writer) (Manifest, error) {
 	received := io.TeeReader(r, w)
-	m, err := unpack(received, func(Manifest) error { return nil }, func(File) (io.WriteCloser, error) { return unkept{io.Discard}, nil })
+	m, err := unpack(received, func(Manifest) error { return nil }, func(File) (io.WriteCloser, error) { return discarded{io.Discard}, nil })
 	if err != nil {
 		return m, err
 	}
@@ -248,7 +248,7 @@ func Receive(r io.Reader, w io.Writer) (Manifest, error) {
 	return m, nil
 }
 
-// unkept is a file that is not kept.
-type unkept struct{ io.Writer }
+// discarded is a file that is not kept.
+type discarded struct{ io.Writer }
 
-func (unkept) Close() error { return nil }
+func (discarded) Close() error { return nil }

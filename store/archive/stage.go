@@ -46,7 +46,7 @@ func (d Directory) Stage(ctx context.Context, r io.Reader) (m Manifest, err erro
 		}
 	}
 	agree := func(m Manifest) error { return errors.Join(replaceable(d.Path), hasRoom(d.Path, m.Bytes())) }
-	m, err = unpack(stoppable{ctx, r}, agree, func(f File) (io.WriteCloser, error) { return placeStaged(dir, f) })
+	m, err = unpack(contextReader{ctx, r}, agree, func(f File) (io.WriteCloser, error) { return placeStaged(dir, f) })
 	if err != nil {
 		return m, err
 	}
@@ -147,7 +147,7 @@ func mark(data, dir string, m Manifest) error {
 	if err != nil {
 		return fmt.Errorf("stage the backup: %w", err)
 	}
-	if err := giveTo(data, dir); err != nil {
+	if err := chownTree(data, dir); err != nil {
 		return fmt.Errorf("give the files to the owner of %s: %w", data, err)
 	}
 	err = syncTree(dir)
@@ -176,9 +176,9 @@ func writeSynced(path string, text []byte) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// giveTo gives a tree to the owner of the data directory: sudo perch restore
+// chownTree gives a tree to the owner of the data directory: sudo perch restore
 // must not leave files that the appliance cannot open.
-func giveTo(data, tree string) error {
+func chownTree(data, tree string) error {
 	info, err := os.Stat(data)
 	if err != nil || os.Getuid() != 0 {
 		return err

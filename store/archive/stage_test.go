@@ -487,7 +487,7 @@ func FuzzUnpack(f *testing.F) {
 				t.Errorf("placed: %q", f.Name)
 			}
 			placed[f.Name] = &bytes.Buffer{}
-			return unkept{placed[f.Name]}, nil
+			return discarded{placed[f.Name]}, nil
 		})
 		for _, f := range m.Files {
 			if err != nil {

@@ -114,7 +114,7 @@ func swap(data string) []step {
 			if !exists(database) || !exists(at(databaseName)) {
 				return nil
 			}
-			return keep(at(databaseName), at(keptName))
+			return keepAs(at(databaseName), at(keptName))
 		}},
 		{"put the database in its place", func() error { return move(database, at(databaseName)) }},
 		{"put the firmware of before aside", func() error {
@@ -133,9 +133,9 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// keep gives a file a second name, in the place of what had that name. A file
+// keepAs gives a file a second name, in the place of what had that name. A file
 // system without links has to do without the first for a moment.
-func keep(path, as string) error {
+func keepAs(path, as string) error {
 	fresh := as + ".new"
 	if err := os.RemoveAll(fresh); err != nil {
 		return err

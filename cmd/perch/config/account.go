@@ -82,8 +82,8 @@ func ourselves() Account {
 	return a
 }
 
-// unseen are folders of which the package's unit has none, or its own.
-var unseen = []string{"/home", "/root", "/run/user", "/tmp", "/var/tmp"}
+// hiddenDirectories are folders of which the package's unit has none, or its own.
+var hiddenDirectories = []string{"/home", "/root", "/run/user", "/tmp", "/var/tmp"}
 
 // reads says in a sentence, with the command that mends it, why this user cannot
 // read a file, or nothing. It judges by mode, owner and group of the file and of
@@ -94,31 +94,31 @@ func (a Account) reads(path string) error {
 	if err != nil {
 		return nil
 	}
-	for _, dir := range unseen {
+	for _, dir := range hiddenDirectories {
 		if a.Name == serviceUser && strings.HasPrefix(path, dir+"/") {
 			return fmt.Errorf("the service, whose user is %s, sees nothing of %s; sudo install -m 640 -g %s %s /etc/perch/, and name it there",
 				a.Name, dir, a.Name, ShellWord(path))
 		}
 	}
-	way := above(path)
+	way := parents(path)
 	if real, err := filepath.EvalSymlinks(path); err == nil && real != path {
-		way, path = append(way, above(real)...), real
+		way, path = append(way, parents(real)...), real
 	}
 	for _, dir := range way {
 		if f, err := os.Stat(dir); err == nil && !a.May(f, dir, 1) {
 			return fmt.Errorf("the user %s cannot read %s, for it may not enter %s (%s); sudo chgrp %s %s && sudo chmod g+x %s",
-				a.Name, path, dir, owned(f), a.Name, ShellWord(dir), ShellWord(dir))
+				a.Name, path, dir, ownerOf(f), a.Name, ShellWord(dir), ShellWord(dir))
 		}
 	}
 	if f, err := os.Stat(path); err == nil && !a.May(f, path, 4) {
 		return fmt.Errorf("the user %s cannot read %s (%s); sudo chgrp %s %s && sudo chmod g+r %s",
-			a.Name, path, owned(f), a.Name, ShellWord(path), ShellWord(path))
+			a.Name, path, ownerOf(f), a.Name, ShellWord(path), ShellWord(path))
 	}
 	return nil
 }
 
-// above are the directories on the way to a path, the outermost first.
-func above(path string) (dirs []string) {
+// parents are the directories on the way to a path, the outermost first.
+func parents(path string) (dirs []string) {
 	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
 		dirs = append(dirs, dir)
 		if dir == filepath.Dir(dir) {
@@ -148,8 +148,8 @@ func (a Account) May(f fs.FileInfo, path string, bit fs.FileMode) bool {
 	return err == nil && n > 0
 }
 
-// owned says whose a file is.
-func owned(f fs.FileInfo) string {
+// ownerOf says whose a file is.
+func ownerOf(f fs.FileInfo) string {
 	owner, group := "?", "?"
 	if s, ok := f.Sys().(*syscall.Stat_t); ok {
 		owner, group = strconv.Itoa(int(s.Uid)), strconv.Itoa(int(s.Gid))
@@ -173,34 +173,34 @@ func ShellWord(path string) string {
 	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }
 
-// denied is what is said of an error, where it is that a file may not be read:
+// explainDenied is what is said of an error, where it is that a file may not be read:
 // which, by whom, and what mends it.
-func denied(err error, by Account) error {
+func explainDenied(err error, by Account) error {
 	var of *fs.PathError
 	if !errors.Is(err, fs.ErrPermission) || !errors.As(err, &of) {
 		return err
 	}
 	if strings.HasPrefix(of.Path, filepath.Dir(systemConfig)+"/") && ServiceAccount() != nil { // it is the service's, and we are not
-		return refused{fmt.Errorf("%s may not be read by this user; join the group perch (sudo adduser %s perch, then log in again), or use sudo", of.Path, by.Name), err}
+		return explainedError{fmt.Errorf("%s may not be read by this user; join the group perch (sudo adduser %s perch, then log in again), or use sudo", of.Path, by.Name), err}
 	}
 	if why := by.reads(of.Path); why != nil {
-		return refused{why, err}
+		return explainedError{why, err}
 	}
 	return err
 }
 
-// refused is a refusal in words that help, and the error it was.
-type refused struct{ why, cause error }
+// explainedError is a refusal in words that help, and the error it was.
+type explainedError struct{ why, cause error }
 
-func (r refused) Error() string { return r.why.Error() }
-func (r refused) Unwrap() error { return r.cause }
+func (r explainedError) Error() string { return r.why.Error() }
+func (r explainedError) Unwrap() error { return r.cause }
 
-// handed reports whether a file is handed to the service by its manager, which
+// isCredential reports whether a file is handed to the service by its manager, which
 // reads it as root. That is the place for secrets.
-func handed(path string) bool { return strings.HasPrefix(filepath.Clean(path), systemSecret+"/") }
+func isCredential(path string) bool { return strings.HasPrefix(filepath.Clean(path), systemSecret+"/") }
 
-// readers finds what the service could not read.
-func (k *checker) readers(c *Config) {
+// serviceReads finds what the service could not read.
+func (k *checker) serviceReads(c *Config) {
 	if k.service == nil {
 		return
 	}
@@ -211,7 +211,7 @@ func (k *checker) readers(c *Config) {
 	}
 	s := c.secrets()
 	for _, f := range s.named {
-		if err := k.service.reads(f.path); err != nil && !handed(f.path) && filepath.IsAbs(f.path) {
+		if err := k.service.reads(f.path); err != nil && !isCredential(f.path) && filepath.IsAbs(f.path) {
 			if strings.HasSuffix(f.key, "_file") {
 				err = fmt.Errorf("%w; or move it into %s, whose files the service is handed", err, systemSecret)
 			}
@@ -227,7 +227,7 @@ func (k *checker) failed(at string, err error) {
 		if k.service != nil {
 			return
 		}
-		err = denied(err, ourselves())
+		err = explainDenied(err, ourselves())
 	}
 	k.fault(at, "%s", err)
 }

@@ -184,7 +184,7 @@ func TestOnePlaceForSecrets(t *testing.T) {
 		}
 		for _, m := range named.FindAllStringSubmatch(string(text), -1) {
 			seen++
-			if !handed(m[1]) {
+			if !isCredential(m[1]) {
 				t.Errorf("%s names %s; secrets are in %s", page, m[1], systemSecret)
 			}
 		}

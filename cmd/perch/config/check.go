@@ -16,8 +16,8 @@ import (
 
 // check finds what a configuration says that cannot be meant. It reads files
 // the configuration names, and touches nothing else.
-func (c *Config) check(p *places) Faults {
-	k := &checker{places: p}
+func (c *Config) check(p *positions) Faults {
+	k := &checker{positions: p}
 	k.addresses(c)
 	k.tls(c.TLS)
 	k.identity(c)
@@ -44,13 +44,13 @@ func (c *Config) check(p *places) Faults {
 	k.skins(c.Skins, c.FindRobot)
 	k.firmware(c.Firmware)
 	k.engines(c)
-	k.readers(c)
+	k.serviceReads(c)
 	return k.found
 }
 
 // checker collects faults.
 type checker struct {
-	*places
+	*positions
 	found Faults
 }
 

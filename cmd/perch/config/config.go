@@ -150,7 +150,7 @@ type PartCheck func(c *Config, part any) error
 // whole. Its error is faults, or that the file cannot be read.
 func (s Source) Load() (Config, error) {
 	c := Default()
-	places := places{file: s.File, service: s.Service, try: s.Check}
+	places := positions{file: s.File, service: s.Service, try: s.Check}
 	var found Faults
 	if s.File != "" {
 		text, err := readConfig(s.File)
@@ -172,7 +172,7 @@ func (s Source) Load() (Config, error) {
 
 // Recheck checks a configuration that was changed after it was read.
 func (s Source) Recheck(c *Config) error {
-	if found := c.check(&places{service: s.Service, try: s.Check}); len(found) > 0 {
+	if found := c.check(&positions{service: s.Service, try: s.Check}); len(found) > 0 {
 		return found
 	}
 	return nil
@@ -181,7 +181,7 @@ func (s Source) Recheck(c *Config) error {
 func readConfig(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("read the configuration: %w", denied(err, ourselves()))
+		return nil, fmt.Errorf("read the configuration: %w", explainDenied(err, ourselves()))
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, mostConfig+1))
@@ -194,8 +194,8 @@ func readConfig(path string) ([]byte, error) {
 	return text, nil
 }
 
-// places remember where each key was set, so that a fault can say so.
-type places struct {
+// positions remember where each key was set, so that a fault can say so.
+type positions struct {
 	file  string
 	lines map[string]int    // by key path, "speech.recognizers.0.kind"
 	env   map[string]string // by key path, the variable
@@ -221,7 +221,7 @@ func section(path string) string {
 }
 
 // at names the place of a key: file and line, a variable, or the defaults.
-func (p *places) at(path string) string {
+func (p *positions) at(path string) string {
 	if name, ok := p.env[path]; ok {
 		return name + ": "
 	}
@@ -241,7 +241,7 @@ func parent(path string) string {
 }
 
 // read decodes the file's text over c.
-func (p *places) read(c *Config, text []byte) Faults {
+func (p *positions) read(c *Config, text []byte) Faults {
 	var root yaml.Node
 	if err := yaml.Unmarshal(text, &root); err != nil {
 		return Faults{p.syntax(err.Error())}
@@ -272,7 +272,7 @@ func (p *places) read(c *Config, text []byte) Faults {
 }
 
 // note walks the document and notes the line of every key.
-func (p *places) note(path string, n *yaml.Node) {
+func (p *positions) note(path string, n *yaml.Node) {
 	under := func(key string) string {
 		if path == "" {
 			return key
@@ -304,7 +304,7 @@ var (
 
 // syntax rewords an error of the YAML library: file, line, key, and what is
 // wrong in words that do not name Go types.
-func (p *places) syntax(text string) string {
+func (p *positions) syntax(text string) string {
 	line, what := 0, strings.TrimPrefix(text, "yaml: ")
 	if m := linePrefix.FindStringSubmatch(text); m != nil {
 		line, _ = strconv.Atoi(m[1]) // digits, by the pattern
@@ -332,7 +332,7 @@ func (p *places) syntax(text string) string {
 }
 
 // keyAt is the longest key path on a line that ends in name.
-func (p *places) keyAt(line int, name string) string {
+func (p *positions) keyAt(line int, name string) string {
 	best := name
 	for key, at := range p.lines {
 		if at == line && len(key) > len(best) && strings.HasSuffix("."+key, "."+name) {

@@ -92,7 +92,7 @@ func (k *checker) key(path, value, file string) {
 // on tries.
 const leastKey = 8
 
-// MQTT is how Home Assistant hears of the house.
+// MQTT is the connection to Home Assistant.
 type MQTT struct {
 	Broker          string `yaml:"broker"`
 	Listen          string `yaml:"listen"` // the embedded broker

@@ -152,7 +152,7 @@ func (k *checker) engine(at, kind string, all kinds) bool {
 }
 
 // under are the keys that were set below a path, sorted.
-func (p *places) under(path string) []string {
+func (p *positions) under(path string) []string {
 	set := map[string]bool{}
 	note := func(key string) {
 		if rest, below := strings.CutPrefix(key, path+"."); below {

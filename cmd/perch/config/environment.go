@@ -23,7 +23,7 @@ const skinsKey = "VTUBER_AUTH_KEY"
 // applyEnvironment sets keys from variables: PERCH_ and the key's path in
 // capitals, joined by underscores, with a number for a place in a list. Where
 // an underscore could be either, the longest key of the struct wins.
-func applyEnvironment(c *Config, environ []string, p *places) Faults {
+func applyEnvironment(c *Config, environ []string, p *positions) Faults {
 	p.env = map[string]string{}
 	var found Faults
 	// What an engine is comes before what it is told.

@@ -141,10 +141,10 @@ func PersonaFile(path string) (agent.Persona, error) {
 	if PersonaName.MatchString(path) {
 		return agent.Persona{}, fmt.Errorf("%q is no path of a file such as /etc/perch/cook.md", path)
 	}
-	return SharedPersona(path)
+	return RobotPersona(path)
 }
 
-func SharedPersona(path string) (agent.Persona, error) {
+func RobotPersona(path string) (agent.Persona, error) {
 	p, err := agent.LoadPersona(path)
 	if err == nil && p.Brain != (agent.BrainOptions{}) {
 		err = fmt.Errorf("%s: brain has no effect in a persona of one robot; name one of brains in the robot's brain", path)

@@ -83,7 +83,7 @@ func readPEM(key, path string) ([]byte, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("%s: there is no file %s", key, path)
 	case errors.Is(err, fs.ErrPermission):
-		return nil, fmt.Errorf("%s: %w", key, denied(err, ourselves()))
+		return nil, fmt.Errorf("%s: %w", key, explainDenied(err, ourselves()))
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", key, err)
 	case len(text) > mostPEM:

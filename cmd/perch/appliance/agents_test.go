@@ -1,0 +1,54 @@
+package appliance
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"perch/agent"
+	"perch/agent/acp"
+	"perch/cmd/perch/config"
+	"perch/event"
+)
+
+// TestWithinIsAlsoForTheBeginning: an agent that never greets is not waited for
+// any longer than its configuration says.
+func TestWithinIsAlsoForTheBeginning(t *testing.T) {
+	c := config.Default()
+	c.Brains = []config.Brain{{Kind: "acp", Command: []string{"sleep", "60"}, Within: config.Duration(300 * time.Millisecond)}}
+	e, err := NewEngines(&c, BrainOptions{}, nil, nil, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	err = e.brains[0].(watchedBrain).Brain.(*acp.Brain).Check(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "does not answer initialize in 300ms") {
+		t.Error(err)
+	}
+}
+
+// TestAStrangerIsNoFailure: a brain that passes over a robot that nobody has
+// adopted by name is as well as before.
+func TestAStrangerIsNoFailure(t *testing.T) {
+	n := newCondition("brain acp", slog.New(slog.DiscardHandler), func(event.Event) {}, time.Now)
+	b := watchedBrain{passing{}, n}
+	for range 3 {
+		if err := b.Think(t.Context(), agent.Turn{Robot: "a0b1c2d3e4f5", Untrusted: true}, nil); !errors.Is(err, agent.ErrStranger) {
+			t.Fatal(err)
+		}
+	}
+	if _, _, cause := n.Status(); cause != nil || n.Failures() > 0 || n.Resting() != nil {
+		t.Errorf("it is reported: %v", cause)
+	}
+}
+
+// passing is a brain that answers no stranger.
+type passing struct{}
+
+func (passing) Name() string { return "acp" }
+func (passing) Think(context.Context, agent.Turn, func(agent.Reply) error) error {
+	return agent.ErrStranger
+}

@@ -1,0 +1,27 @@
+package appliance
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	"perch/gateway/mdns"
+)
+
+// TestANameThatAnotherMachineHas is no part that works: it says who has it, and
+// what to do.
+func TestANameThatAnotherMachineHas(t *testing.T) {
+	taken := mdns.Status{Host: "perch-2.local", Wanted: "perch.local", By: mdns.ByPerch, Rival: netip.MustParseAddr("192.168.1.7")}
+	part := nameOf(taken)
+	for _, word := range []string{"perch-2.local", "(192.168.1.7) has perch.local", "another name"} {
+		if part.OK || part.Vital || !strings.Contains(part.Note, word) {
+			t.Errorf("%+v does not say %q", part, word)
+		}
+	}
+	if own := nameOf(mdns.Status{Host: "perch.local", Wanted: "perch.local", By: mdns.BySystem}); !own.OK || own.Note != "perch.local, answered by system" {
+		t.Errorf("%+v", own)
+	}
+	if waits := nameOf(mdns.Status{Host: "perch.local", Wanted: "perch.local", Reason: "no network"}); waits.OK || waits.Note != "no network" {
+		t.Errorf("%+v", waits)
+	}
+}

@@ -1,0 +1,100 @@
+package appliance
+
+import (
+	"crypto/tls"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"perch/cmd/perch/config"
+)
+
+// certificate is the one that is shown, read anew where its files have
+// changed: whoever renews it need not know of us.
+type certificate struct {
+	files config.TLS
+	log   *slog.Logger
+
+	mu      sync.Mutex
+	current *tls.Certificate
+	read    [2]stamp  // of the files that current, or the last complaint, is of
+	looked  time.Time // at the files
+}
+
+// stamp tells one content of a file from another.
+type stamp struct {
+	changed time.Time
+	size    int64
+	file    os.FileInfo
+}
+
+// lookEvery is how often a handshake has the files looked at.
+const lookEvery = time.Second
+
+func newCertificate(c config.TLS, log *slog.Logger) (*certificate, error) {
+	k := &certificate{files: c, log: log, looked: time.Now()}
+	k.read = k.stamps()
+	var err error
+	k.current, err = config.ReadCertificate(c)
+	return k, err
+}
+
+func (k *certificate) stamps() (now [2]stamp) {
+	for i, path := range []string{k.files.Certificate, k.files.Key} {
+		if f, err := os.Stat(path); err == nil { // what is not there is not new
+			now[i] = stamp{f.ModTime(), f.Size(), f}
+		}
+	}
+	return now
+}
+
+func (s stamp) is(other stamp) bool {
+	if s.file == nil || other.file == nil {
+		return s.file == nil && other.file == nil
+	}
+	return s.changed.Equal(other.changed) && s.size == other.size && os.SameFile(s.file, other.file)
+}
+
+// get is for tls.Config. Where the new files cannot be used, as while one of
+// the two is still the old one, the certificate from before is shown.
+func (k *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if now := time.Now(); now.Sub(k.looked) >= lookEvery {
+		k.looked = now
+		k.renew()
+	}
+	return k.current, nil
+}
+
+func (k *certificate) renew() {
+	now := k.stamps()
+	if now[0].is(k.read[0]) && now[1].is(k.read[1]) {
+		return
+	}
+	k.read = now
+	fresh, err := config.ReadCertificate(k.files)
+	if err != nil {
+		k.log.Warn("the new certificate cannot be used; the one from before is shown", "err", err)
+		return
+	}
+	k.current = fresh
+	k.log.Info("a new certificate is shown", "names", config.Names(fresh.Leaf), "until", fresh.Leaf.NotAfter)
+}
+
+// condition is for whom and how long it is good, and what is wrong with it: an
+// error that wraps ErrDates where nobody takes it.
+func (k *certificate) condition(now time.Time) (fine string, err error) {
+	shown, err := k.get(nil)
+	if err != nil {
+		return "", err
+	}
+	return "a certificate for " + config.Names(shown.Leaf) + ", until " + shown.Leaf.NotAfter.Format("2006-01-02"), config.Expiry(shown.Leaf, now)
+}
+
+// settings are those of every encrypted listener. What browsers and programs of
+// the last ten years know is enough; the library chooses well among that.
+func (k *certificate) settings() *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: k.get}
+}

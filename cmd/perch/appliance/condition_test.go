@@ -1,0 +1,373 @@
+package appliance
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"perch/agent"
+	"perch/event"
+	"perch/remote"
+	"perch/voice"
+)
+
+// scripted is an engine that fails as it is told to, and counts its uses.
+type scripted struct {
+	err  error
+	uses int
+}
+
+func (s *scripted) Name() string { return "scripted" }
+
+func (s *scripted) Recognize(context.Context, *voice.Utterance, voice.Options) (voice.Transcript, error) {
+	s.uses++
+	return voice.Transcript{Text: "words"}, s.err
+}
+
+func (s *scripted) Synthesize(_ context.Context, _ string, _ voice.Options, out func([]int16) error) error {
+	s.uses++
+	if s.err != nil {
+		return s.err
+	}
+	return out(nil)
+}
+
+func (s *scripted) Think(_ context.Context, _ agent.Turn, out func(agent.Reply) error) error {
+	s.uses++
+	if s.err != nil {
+		return s.err
+	}
+	return out(agent.Done{End: agent.Continue})
+}
+
+// hung is a recognizer that takes its time before it fails.
+type hung struct {
+	*scripted
+	takes time.Duration
+}
+
+func (h hung) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
+	if h.err != nil {
+		time.Sleep(h.takes)
+	}
+	return h.scripted.Recognize(ctx, u, o)
+}
+
+// TestAnEngineThatHangs: one that tells what it can do, and then does nothing,
+// costs its whole time in few turns; a look that finds it well does not send the
+// next turn there. Once it is away and comes back it is tried at once.
+func TestAnEngineThatHangs(t *testing.T) {
+	watched(t, func(t *testing.T, c *condition, log *bytes.Buffer, _ *[]event.Event) {
+		var away atomic.Bool
+		var looking sync.WaitGroup
+		ctx, cancel := context.WithCancel(t.Context())
+		looking.Go(func() {
+			c.Watch(ctx, func(context.Context) error {
+				if away.Load() {
+					return voice.ErrUnavailable
+				}
+				return nil
+			})
+		})
+		dead, spare := hung{&scripted{err: voice.ErrUnavailable}, 15 * time.Second}, &scripted{}
+		ears := voice.Recognizers{watchedRecognizer{dead, c}, spare}
+		use := func() {
+			t.Helper()
+			if _, err := ears.Recognize(t.Context(), voice.NewUtterance(), voice.Options{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 60 { // ten minutes, a turn each ten seconds
+			use()
+			time.Sleep(10 * time.Second)
+		}
+		if dead.uses > 5 {
+			t.Errorf("it cost %d turns of 60 its whole time", dead.uses)
+		}
+		if _, _, cause := c.Status(); cause == nil || strings.Contains(log.String(), "works again") {
+			t.Errorf("it has done nothing, and is well: %v; %s", cause, log)
+		}
+		away.Store(true)
+		use() // or its rest would end without it
+		time.Sleep(2 * remote.DespiteLooks)
+		use()
+		time.Sleep(remote.LongestRest)
+		away.Store(false)
+		dead.err = nil
+		time.Sleep(2 * remote.DespiteLooks)
+		before := spare.uses
+		use()
+		use()
+		if spare.uses != before || !strings.Contains(log.String(), "works again") {
+			t.Errorf("it is back, and not used; %s", log)
+		}
+		cancel()
+		looking.Wait()
+	})
+}
+
+// TestOneThatComesBack: an engine that was away and is there again is used as
+// soon as that is seen, however long it was to rest.
+func TestOneThatComesBack(t *testing.T) {
+	watched(t, func(t *testing.T, c *condition, _ *bytes.Buffer, _ *[]event.Event) {
+		var away atomic.Bool
+		away.Store(true)
+		var looking sync.WaitGroup
+		ctx, cancel := context.WithCancel(t.Context())
+		dead := &scripted{err: voice.ErrUnavailable}
+		looking.Go(func() {
+			c.Watch(ctx, func(context.Context) error {
+				if away.Load() {
+					return voice.ErrUnavailable
+				}
+				return nil
+			})
+		})
+		_, _ = watchedRecognizer{dead, c}.Recognize(ctx, voice.NewUtterance(), voice.Options{})
+		time.Sleep(20 * time.Second)
+		if c.Resting() == nil {
+			t.Error("it is away, and tried")
+		}
+		away.Store(false)
+		time.Sleep(20 * time.Second) // looks are 16 s apart by now
+		if err := c.Resting(); err != nil {
+			t.Errorf("it is back, and not tried: %v", err)
+		}
+		cancel()
+		looking.Wait()
+	})
+}
+
+// watched is a condition whose reports are kept.
+func watched(t *testing.T, do func(t *testing.T, c *condition, log *bytes.Buffer, faults *[]event.Event)) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		var faults []event.Event
+		c := newCondition("recognizer x", slog.New(slog.NewTextHandler(&log, nil)), func(e event.Event) { faults = append(faults, e) }, time.Now)
+		do(t, c, &log, &faults)
+	})
+}
+
+// TestADeadEngineIsLeftAlone: it is passed over without being tried, for longer
+// each time, and tried again; that is told once, and that it is back.
+func TestADeadEngineIsLeftAlone(t *testing.T) {
+	watched(t, func(t *testing.T, c *condition, log *bytes.Buffer, faults *[]event.Event) {
+		dead, spare := &scripted{err: voice.ErrUnavailable}, &scripted{}
+		ears := voice.Recognizers{watchedRecognizer{dead, c}, spare}
+		use := func() {
+			t.Helper()
+			if got, err := ears.Recognize(t.Context(), voice.NewUtterance(), voice.Options{}); err != nil || got.Text != "words" {
+				t.Fatalf("%+v, %v", got, err)
+			}
+		}
+		for range 600 { // ten minutes, an utterance a second
+			use()
+			time.Sleep(time.Second)
+		}
+		if dead.uses < 12 || dead.uses > 16 { // after 2, 4, 8, 16, 32 and then each 60 s
+			t.Errorf("it was tried %d times in ten minutes", dead.uses)
+		}
+		if spare.uses != 600 || strings.Count(log.String(), "does not work") != 1 || len(*faults) != 1 {
+			t.Errorf("the next was used %d times; %d faults, the log is\n%s", spare.uses, len(*faults), log)
+		}
+		dead.err = nil
+		time.Sleep(remote.LongestRest)
+		use()
+		use()
+		if spare.uses != 600 || !strings.Contains(log.String(), "works again") {
+			t.Errorf("back, it is not used; the log is\n%s", log)
+		}
+	})
+}
+
+// TestTheLastIsAlwaysTried: where nothing follows there is nothing to lose.
+func TestTheLastIsAlwaysTried(t *testing.T) {
+	watched(t, func(t *testing.T, c *condition, _ *bytes.Buffer, _ *[]event.Event) {
+		c.Last = true
+		dead := &scripted{err: voice.ErrUnavailable}
+		for range 5 {
+			if _, err := (watchedRecognizer{dead, c}).Recognize(t.Context(), voice.NewUtterance(), voice.Options{}); err == nil {
+				t.Fatal("a dead engine works")
+			}
+		}
+		if dead.uses != 5 {
+			t.Errorf("the last was tried %d times of 5", dead.uses)
+		}
+	})
+}
+
+// TestWhoseFaultItIs: an engine has not failed where its listener has, where the
+// turn was cancelled, or where a brain failed in the middle of its answer.
+func TestWhoseFaultItIs(t *testing.T) {
+	gone := errors.New("the robot has gone")
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, use := range map[string]func(c *condition) error{
+		"the listener of speech": func(c *condition) error {
+			return watchedSynthesizer{&scripted{}, c}.Synthesize(t.Context(), "x", voice.Options{}, func([]int16) error { return gone })
+		},
+		"the listener of an answer": func(c *condition) error {
+			return watchedBrain{&scripted{}, c}.Think(t.Context(), agent.Turn{}, func(agent.Reply) error { return gone })
+		},
+		"a brain that failed its turn": func(c *condition) error {
+			return watchedBrain{&scripted{err: gone}, c}.Think(t.Context(), agent.Turn{}, func(agent.Reply) error { return nil })
+		},
+		"a cancelled utterance": func(c *condition) error {
+			_, err := watchedRecognizer{&scripted{err: voice.ErrUnavailable}, c}.Recognize(cancelled, voice.NewUtterance(), voice.Options{})
+			return err
+		},
+	} {
+		watched(t, func(t *testing.T, c *condition, log *bytes.Buffer, _ *[]event.Event) {
+			if use(c) == nil {
+				t.Errorf("%s: no error", name)
+			}
+			if c.Resting() != nil || log.Len() > 0 {
+				t.Errorf("%s is taken for the engine's: %s", name, log)
+			}
+		})
+	}
+	watched(t, func(t *testing.T, c *condition, _ *bytes.Buffer, _ *[]event.Event) {
+		away := watchedBrain{&scripted{err: agent.ErrAway}, c}
+		if err := away.Think(t.Context(), agent.Turn{}, nil); !errors.Is(err, agent.ErrAway) || c.Resting() == nil {
+			t.Errorf("a brain that is away: %v, resting %v", err, c.Resting())
+		}
+	})
+}
+
+// TestLooking: an engine that fails is looked at until it works; one that only
+// looks well, and fails when it is used, is left alone for longer all the same.
+func TestLooking(t *testing.T) {
+	watched(t, func(t *testing.T, c *condition, log *bytes.Buffer, _ *[]event.Event) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var looks atomic.Int64
+		var well atomic.Bool
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			c.Watch(ctx, func(context.Context) error {
+				looks.Add(1)
+				if well.Load() {
+					return nil
+				}
+				return voice.ErrUnavailable
+			})
+		}()
+		time.Sleep(10 * time.Minute)
+		if _, _, cause := c.Status(); looks.Load() < 12 || looks.Load() > 16 || cause == nil || c.Resting() != nil {
+			t.Errorf("%d looks in ten minutes, %v; nobody has used it, resting %v", looks.Load(), cause, c.Resting())
+		}
+		works := &scripted{} // all the same, as with a key for speech alone
+		if _, err := (watchedRecognizer{works, c}).Recognize(ctx, voice.NewUtterance(), voice.Options{}); err != nil {
+			t.Error(err)
+		}
+		if _, _, cause := c.Status(); cause != nil {
+			t.Errorf("a use went well, and it is said to fail: %v", cause)
+		}
+		time.Sleep(10 * time.Minute)
+		if _, _, cause := c.Status(); cause != nil {
+			t.Errorf("a look knows better than a use: %v", cause)
+		}
+		well.Store(true)
+		time.Sleep(remote.LongestRest + time.Second)
+		seen := looks.Load()
+		time.Sleep(time.Hour)
+		if n := looks.Load() - seen; c.Resting() != nil || n > 0 {
+			t.Errorf("it works, and is still looked at: %d times, resting %v", n, c.Resting())
+		}
+		dead := &scripted{err: voice.ErrUnavailable}
+		for range 600 {
+			_, _ = watchedRecognizer{dead, c}.Recognize(t.Context(), voice.NewUtterance(), voice.Options{}) // it fails
+			time.Sleep(time.Second)
+		}
+		if dead.uses > 16 {
+			t.Errorf("one that only looks well was tried %d times in ten minutes", dead.uses)
+		}
+		if n := strings.Count(log.String(), "does not work"); n > 3 {
+			t.Errorf("it was told %d times:\n%s", n, log)
+		}
+		cancel()
+		<-done
+	})
+}
+
+// choosy is an engine that knows one voice, and one language.
+type choosy struct{ uses []voice.Options }
+
+func (*choosy) Name() string { return "choosy" }
+
+func (c *choosy) Recognize(_ context.Context, _ *voice.Utterance, o voice.Options) (voice.Transcript, error) {
+	c.uses = append(c.uses, o)
+	if o.Language != "en" {
+		return voice.Transcript{}, voice.ErrLanguage
+	}
+	return voice.Transcript{Text: "words"}, nil
+}
+
+func (c *choosy) Synthesize(_ context.Context, _ string, o voice.Options, out func([]int16) error) error {
+	c.uses = append(c.uses, o)
+	if o.Voice != "" || o.Language != "en" {
+		return voice.ErrUnavailable
+	}
+	return out(nil)
+}
+
+// stuck is a synthesizer that says nothing, and takes its time before it fails.
+type stuck struct {
+	*scripted
+	takes time.Duration
+}
+
+func (m stuck) Synthesize(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {
+	time.Sleep(m.takes)
+	return m.scripted.Synthesize(ctx, text, o, out)
+}
+
+// TestAnEngineThatHangsIsAskedOnce: one that does not answer has not refused a
+// robot's own voice. It costs its whole time once, as with any other robot.
+func TestAnEngineThatHangsIsAskedOnce(t *testing.T) {
+	watched(t, func(t *testing.T, c *condition, _ *bytes.Buffer, _ *[]event.Event) {
+		c.language = "en"
+		dead := stuck{&scripted{err: voice.ErrUnavailable}, 10 * time.Second}
+		if err := (watchedSynthesizer{dead, c}).Synthesize(t.Context(), "x", voice.Options{Language: "en", Voice: "its own"}, nil); err == nil || dead.uses != 1 {
+			t.Errorf("asked %d times, %v", dead.uses, err)
+		}
+	})
+}
+
+// TestOneRobotsOwnCostsNoOther: an engine that does not have one robot's voice or
+// language has not failed; a voice is then the engine's own.
+func TestOneRobotsOwnCostsNoOther(t *testing.T) {
+	watched(t, func(t *testing.T, c *condition, log *bytes.Buffer, faults *[]event.Event) {
+		c.language = "en"
+		engine := &choosy{}
+		if _, err := (watchedRecognizer{engine, c}).Recognize(t.Context(), voice.NewUtterance(), voice.Options{Language: "de"}); err == nil {
+			t.Error("it hears German")
+		}
+		for _, o := range []voice.Options{{Language: "en", Voice: "nobody"}, {Language: "de"}, {Language: "en"}, {Language: "en", Voice: "nobody"}, {Language: "de"}} {
+			said := 0
+			if err := (watchedSynthesizer{engine, c}).Synthesize(t.Context(), "x", o, func([]int16) error { said++; return nil }); err != nil || said != 1 {
+				t.Errorf("%+v: said %d times, %v", o, said, err)
+			}
+		}
+		if c.Resting() != nil || len(*faults) > 0 {
+			t.Errorf("it has failed: %v, %v", c.Resting(), *faults)
+		}
+		if n := strings.Count(log.String(), "own voice"); n != 2 {
+			t.Errorf("told %d times in %s", n, log)
+		}
+		c.Last = true // it is tried, whatever it did before
+		if _, err := (watchedRecognizer{&scripted{err: voice.ErrLanguage}, c}).Recognize(t.Context(), voice.NewUtterance(), voice.Options{Language: "en"}); err == nil || c.Failures() != 1 {
+			t.Errorf("the house's own language: %v, %d failures", err, c.Failures())
+		}
+		if err := (watchedSynthesizer{&scripted{err: voice.ErrUnavailable}, c}).Synthesize(t.Context(), "x", voice.Options{Language: "en", Voice: "a"}, nil); err == nil || c.Failures() != 2 {
+			t.Errorf("one that does not work at all: %v, %d failures", err, c.Failures())
+		}
+	})
+}

@@ -1,0 +1,255 @@
+package appliance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"perch/gateway/door"
+)
+
+// doors are the listeners and what is served behind each: everything with its
+// key on the addresses in listen, the same but the robots' doors on those in
+// tls.listen, the keyless forms on those in local, and the admin API on a socket
+// that only its owner and group can open.
+type doors struct {
+	log         *slog.Logger
+	Servers     []*Served
+	certificate *certificate // nil where nothing is encrypted
+	once        sync.Once
+	Lingering   door.Lingering // what robots are to close first
+}
+
+type Served struct {
+	Listener net.Listener
+	Server   *http.Server
+	Key      string // of the configuration, that names the address; empty is the socket
+}
+
+// openDoors opens every listener.
+func openDoors(a *Appliance) (*doors, error) {
+	d := &doors{log: a.Log}
+	if err := d.open(a); err != nil {
+		d.stop()
+		return nil, err
+	}
+	return d, nil
+}
+
+func (d *doors) open(a *Appliance) error {
+	l, err := newLocks(a)
+	if err != nil {
+		return err
+	}
+	if len(a.Config.TLS.Listen) > 0 {
+		if d.certificate, err = newCertificate(a.Config.TLS, a.Log); err != nil {
+			return err
+		}
+	}
+	public, err := networkEngine(a, l, &d.Lingering)
+	if err != nil {
+		return err
+	}
+	encrypted, err := networkEngine(a, l, nil)
+	if err != nil {
+		return err
+	}
+	local, err := localEngine(a, l.origins)
+	if err != nil {
+		return err
+	}
+	owner, err := ownerEngine(a)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(d.listen("listen", a.Config.Listen, public), d.listen("local", a.Config.Local, local),
+		d.listen("tls.listen", a.Config.TLS.Listen, encrypted))
+	if err != nil {
+		return err
+	}
+	if l, err := listenSocket(socketPath(a.Data)); err != nil {
+		// The commands can still come by --url.
+		a.Log.Warn("the commands of this machine have no socket", "err", err)
+	} else {
+		d.add(l, "", owner)
+	}
+	return nil
+}
+
+// listen opens the addresses that a key of the configuration names.
+func (d *doors) listen(key string, addresses []string, e *gin.Engine) (err error) {
+	for _, address := range addresses {
+		for i, one := range each(address) {
+			l, failed := net.Listen("tcp", one)
+			if i > 0 && (errors.Is(failed, syscall.EADDRNOTAVAIL) || errors.Is(failed, syscall.EAFNOSUPPORT)) {
+				continue // a machine without IPv6
+			}
+			if failed != nil {
+				err = errors.Join(err, ListenError(one, key, failed))
+				continue
+			}
+			d.add(l, key, e)
+		}
+	}
+	return err
+}
+
+// each is an address, or both that localhost stands for: a program that asks for
+// it may try either first, and not the other.
+func each(address string) []string {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || host != "localhost" {
+		return []string{address}
+	}
+	return []string{net.JoinHostPort("127.0.0.1", port), net.JoinHostPort("::1", port)}
+}
+
+func (d *doors) add(l net.Listener, key string, e *gin.Engine) {
+	s := &http.Server{
+		Handler:           e,
+		ReadHeaderTimeout: 10 * time.Second, // of a handshake of TLS, too
+		IdleTimeout:       time.Minute,
+		MaxHeaderBytes:    16 << 10,
+		// No WriteTimeout: streams and WebSockets stay open, and set their own. Of
+		// all others the crowd does.
+		ErrorLog:  slog.NewLogLogger(d.log.Handler(), slog.LevelDebug),
+		Protocols: new(http.Protocols),
+
+		ConnContext: d.Lingering.ConnContext,
+	}
+	s.Protocols.SetHTTP1(true) // WebSockets need it, and one protocol has one set of limits
+	if key == "tls.listen" {
+		s.TLSConfig = d.certificate.settings()
+	}
+	d.Servers = append(d.Servers, &Served{door.LimitListener(l, d.log), s, key})
+}
+
+// ListenError says what is wrong with an address in the words of its owner.
+func ListenError(address, key string, err error) error {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("%s is in use by another program; stop that program or change %s in the configuration", address, key)
+	case errors.Is(err, syscall.EACCES):
+		return fmt.Errorf("%s may not be opened by this user; choose a port over 1023 in %s", address, key)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return fmt.Errorf("%s is no address of this machine; change %s in the configuration", address, key)
+	}
+	return fmt.Errorf("open %s (%s in the configuration): %w", address, key, err)
+}
+
+// serve serves every listener until stop, and returns the first failure.
+func (d *doors) serve() error {
+	failed := make(chan error, len(d.Servers))
+	for _, s := range d.Servers {
+		go func() {
+			if s.Server.TLSConfig != nil {
+				failed <- s.Server.ServeTLS(s.Listener, "", "") // the certificate is in its settings
+				return
+			}
+			failed <- s.Server.Serve(s.Listener)
+		}()
+	}
+	var first error
+	for range d.Servers {
+		if err := <-failed; !errors.Is(err, http.ErrServerClosed) && first == nil {
+			first = fmt.Errorf("a listener failed: %w", err)
+			d.stop()
+		}
+	}
+	return first
+}
+
+// stopWithin is how long requests under way may take to end.
+const stopWithin = 2 * time.Second
+
+// stop closes the listeners, gives requests a moment, and closes them.
+func (d *doors) stop() {
+	d.once.Do(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), stopWithin)
+		defer cancel()
+		var wg sync.WaitGroup
+		for _, s := range d.Servers {
+			wg.Go(func() {
+				if s.Server.Shutdown(ctx) != nil {
+					_ = s.Server.Close() // its connections are closed either way
+				}
+				_ = s.Listener.Close() // where it was never served
+			})
+		}
+		wg.Wait()
+		d.Lingering.Close()
+	})
+}
+
+// Addresses are those in listen, as they were opened.
+func (d *doors) Addresses() []string { return d.At("listen") }
+
+// At are the addresses that a key of the configuration names, as they were
+// opened.
+func (d *doors) At(key string) []string {
+	var all []string
+	for _, s := range d.Servers {
+		if s.Key == key {
+			all = append(all, s.Listener.Addr().String())
+		}
+	}
+	return all
+}
+
+// own is where a program of this machine finds the appliance.
+func (d *doors) own() string {
+	address := append(d.At("local"), d.At("listen")...)[0]
+	if host, port, err := net.SplitHostPort(address); err == nil && net.ParseIP(host).IsUnspecified() {
+		address = net.JoinHostPort("127.0.0.1", port)
+	}
+	return "http://" + address
+}
+
+// announced is the port robots are told, of the first address they can reach.
+func (d *doors) announced() (port int, ok bool) {
+	for _, s := range d.Servers {
+		if port, ok := reachable(s.Listener.Addr()); s.Key == "listen" && ok {
+			return port, true
+		}
+	}
+	return 0, false
+}
+
+// listenSocket opens a unix socket in the place of one that nobody serves.
+func listenSocket(path string) (net.Listener, error) {
+	if c, err := net.Dial("unix", path); err == nil {
+		_ = c.Close() // it was only to see
+		return nil, fmt.Errorf("%s is served by another program", path)
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("remove a dead socket: %w", err)
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("open the commands' socket: %w", err)
+	}
+	if err := os.Chmod(path, 0o660); err != nil {
+		return nil, errors.Join(fmt.Errorf("open the commands' socket: %w", err), l.Close())
+	}
+	return l, nil
+}
+
+// socketPath is where the appliance takes the commands: in its own runtime
+// directory where the service manager made one, else beside its data.
+func socketPath(data string) string {
+	if dir := os.Getenv("RUNTIME_DIRECTORY"); dir != "" {
+		return filepath.Join(dir, "perch.sock")
+	}
+	return filepath.Join(data, "perch.sock")
+}

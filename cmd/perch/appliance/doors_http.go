@@ -1,0 +1,111 @@
+package appliance
+
+import (
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+
+	"perch/cmd/perch/config"
+	"perch/gateway/door"
+)
+
+// locks are those of the doors, the same on every listener that the network
+// reaches: failed tries at one listener count at all of them.
+type locks struct {
+	hosts   door.Hosts
+	origins door.Origins
+	pace    *door.Pace // of doors without a lock, and of the robots'
+	owner   *door.Key
+	bridge  *door.Key
+	skins   *door.Key
+}
+
+func newLocks(a *Appliance) (*locks, error) {
+	c := a.Config
+	token, err := Secret(a.Data, "admin-token", a.Log)
+	if err != nil {
+		return nil, err
+	}
+	bridge, err := config.Secret("key", c.Bridge.Key, c.Bridge.KeyFile)
+	if err != nil {
+		return nil, err
+	}
+	skins, err := config.Secret("key", c.Skins.Key, c.Skins.KeyFile)
+	if err != nil {
+		return nil, err
+	}
+	tokenFile, err := filepath.Abs(filepath.Join(a.Data, "admin-token"))
+	if err != nil {
+		return nil, fmt.Errorf("find the data directory: %w", err)
+	}
+	hosts := append([]string(nil), c.AllowedHosts...)
+	if u, err := url.Parse(c.PublicURL); err == nil && u.Hostname() != "" {
+		hosts = append(hosts, strings.ToLower(u.Hostname()))
+	}
+	return &locks{
+		hosts: door.Hosts{Allowed: hosts}, origins: door.Origins{Allowed: c.AllowedOrigins}, pace: door.NewPace(),
+		owner:  door.NewKey(token, tokenFile, "X-Admin-Token"),
+		bridge: door.NewKey(bridge, "bridge.key", ""),
+		skins:  door.NewKey(skins, "skins.key", ""),
+	}, nil
+}
+
+// networkEngine serves the owner's network. With a value for robots, which lets them
+// close their connections first, it also serves the robots' doors. A robot cannot
+// check a self-signed certificate, so its doors are served unencrypted only.
+func networkEngine(a *Appliance, l *locks, robots *door.Lingering) (*gin.Engine, error) {
+	e, err := door.NewEngine(a.Log)
+	if err != nil {
+		return nil, err
+	}
+	e.Use(l.origins.Admit(), door.Guard(l.hosts.Check))
+	open := e.Group("", door.Guard(l.pace.Check))
+	if robots != nil {
+		doors := open.Group("", robots.Last())
+		a.ota.Routes(doors)
+		a.Talk.Routes(doors)
+	}
+	a.admin.Open(open)
+	owner := e.Group("", door.Guard(l.owner.Check))
+	a.admin.Routes(owner)
+	a.metrics.Routes(owner)
+	a.bridge.Admin(owner)
+	a.bridge.Routes(e.Group("", door.Guard(l.bridge.Check)))
+	a.talks.Routes(open)
+	a.skinRoutes(e, l.skins.Check)
+	return e, nil
+}
+
+// localEngine serves programs on this machine, and pages of allowed_origins that
+// are open on it; the owner's doors, which have no key here, programs alone.
+func localEngine(a *Appliance, origins door.Origins) (*gin.Engine, error) {
+	e, err := door.NewEngine(a.Log)
+	if err != nil {
+		return nil, err
+	}
+	e.Use(door.Guard(origins.Local), origins.Admit())
+	a.admin.Open(e)
+	owner := e.Group("", door.Guard(door.Local))
+	a.admin.Routes(owner)
+	a.metrics.Routes(owner)
+	a.bridge.Admin(owner)
+	a.bridge.Routes(e)
+	a.talks.Routes(e)
+	a.skinRoutes(e)
+	return e, nil
+}
+
+// ownerEngine serves the commands.
+func ownerEngine(a *Appliance) (*gin.Engine, error) {
+	e, err := door.NewEngine(a.Log)
+	if err != nil {
+		return nil, err
+	}
+	a.admin.Open(e)
+	a.admin.Routes(e)
+	a.metrics.Routes(e)
+	return e, nil
+}

@@ -1,0 +1,250 @@
+package appliance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"perch/agent"
+	"perch/agent/acp"
+	"perch/agent/notice"
+	"perch/agent/reflex"
+	"perch/agent/thinker"
+	"perch/cmd/perch/config"
+	"perch/device"
+	"perch/event"
+	"perch/remote"
+	"perch/voice"
+	"perch/voice/espeak"
+	"perch/voice/sphinx"
+)
+
+// engines are the recognizers, the synthesizers and the brains that the
+// configuration names.
+type engines struct {
+	recognizers  voice.Recognizers
+	synthesizers voice.Synthesizers
+	brains       []agent.Brain
+	Book         *reflex.Book // what the appliance says by itself
+	sphinx       []*sphinx.Engine
+	espeak       []*espeak.Engine
+	deep         []thinker.Model // for hard questions
+	All          []*Engine
+	sources      map[string]thinker.ToolSource // of tools, by their configuration
+	closers      []func()
+
+	language string // of the household
+
+	publish     func(event.Event) // of what fails; nil where nobody listens
+	findWyoming func(ctx context.Context) ([]string, error)
+}
+
+// Engine is one of them, and how it does.
+type Engine struct {
+	*condition
+	List  string // "recognizer", "synthesizer", "brain", "deep" or "tools"
+	Where string
+	Check func(context.Context) error // whether it would work now, as the doctor asks
+	look  func(context.Context) error // the same, as the appliance asks by itself; nil asks nothing
+	Warm  func(context.Context) error // makes it ready for a turn that is about to come; may be nil
+	note  func() string               // of one that works; nil is where it is
+
+	// What it is, one of these four, where it is no source of tools.
+	Recognizer  voice.Recognizer
+	Synthesizer voice.Synthesizer
+	Brain       agent.Brain
+	deep        thinker.Model
+}
+
+// BrainOptions is what brains know, act on, and may.
+type BrainOptions struct {
+	memory *agent.Memory
+	Timers *notice.Timers
+	notify func(text, urgency string) error // notifies everybody; nil cannot
+	senses senses
+	trusts func(device.ID) bool // with the answer to a permission
+	lend   func() acp.Place     // where a coding agent finds tools
+}
+
+// NewEngines makes them all, loads none and calls nobody. find looks for
+// Wyoming servers on the network.
+func NewEngines(c *config.Config, h BrainOptions, find func(context.Context) ([]string, error), tell func(event.Event), log *slog.Logger) (*engines, error) {
+	book, err := config.Book(c)
+	if err != nil {
+		return nil, err
+	}
+	speech, err := config.Speech(c)
+	if err != nil {
+		return nil, err
+	}
+	e := &engines{Book: book, language: speech.Language, publish: tell, findWyoming: find}
+	for _, r := range c.Speech.Recognizers {
+		if err := e.addRecognizer(r, log); err != nil {
+			return nil, err
+		}
+	}
+	for _, s := range c.Synthesizers() {
+		if err := e.addSynthesizer(s, log); err != nil {
+			return nil, err
+		}
+	}
+	for _, b := range c.BrainDeep {
+		if err := e.addDeep(b, log); err != nil {
+			return nil, fmt.Errorf("brain_deep: %w", err)
+		}
+	}
+	for _, b := range c.Brains {
+		if err := e.addBrain(c, b, h, log); err != nil {
+			return nil, err
+		}
+	}
+	e.lastOfAll()
+	return e, nil
+}
+
+// shownAddress is where an engine is, without what in its address may be a secret.
+func shownAddress(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return ""
+	}
+	return remote.Address(u)
+}
+
+// add notes an engine, whose part is made of its list and its kind.
+func (e *engines) add(list, kind, where string, log *slog.Logger) *Engine {
+	tell := e.publish
+	if tell == nil {
+		tell = func(event.Event) {}
+	}
+	part := list + " " + kind
+	for i := 2; slices.ContainsFunc(e.All, func(n *Engine) bool { return n.Part == part }); i++ {
+		part = fmt.Sprintf("%s %s %d", list, kind, i)
+	}
+	n := &Engine{condition: newCondition(part, log, tell, time.Now), List: list, Where: where}
+	n.language = e.language
+	e.All = append(e.All, n)
+	return n
+}
+
+// watched has an engine looked after by what it says of itself.
+func (n *Engine) watched(check func(context.Context) error) { n.Check, n.look = check, check }
+
+// lastOfAll marks the last of each list, which is always tried.
+func (e *engines) lastOfAll() {
+	latest := map[string]*Engine{}
+	for _, n := range e.All {
+		latest[n.List] = n
+	}
+	for _, n := range latest {
+		n.Last = true
+	}
+}
+
+// tend looks after the engines until ctx ends.
+func (e *engines) tend(ctx context.Context) {
+	var wg sync.WaitGroup
+	for _, n := range e.All {
+		if n.look != nil {
+			wg.Go(func() { n.condition.Watch(ctx, n.look) })
+		}
+	}
+	wg.Wait()
+}
+
+// warmEvery is how often engines are made ready, at most, and warmWithin how
+// long that may take.
+const (
+	warmEvery  = 20 * time.Second
+	warmWithin = 2 * time.Minute
+)
+
+// warm makes ready what the next turn will use: of each list the first that
+// works. What fails here will say so when it is used.
+func (e *engines) warm(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, warmWithin)
+	defer cancel()
+	var wg sync.WaitGroup
+	chosen := map[string]bool{}
+	for _, n := range e.All {
+		if n.List == "deep" || n.List != "tools" && chosen[n.List] || n.Resting() != nil {
+			continue
+		}
+		chosen[n.List] = true
+		if n.Warm != nil {
+			wg.Go(func() { _ = n.Warm(ctx) })
+		}
+	}
+	wg.Wait()
+}
+
+func (e *engines) Close() {
+	for _, end := range e.closers {
+		end()
+	}
+}
+
+// grammar is what a book understands, as the recognizer is told it.
+func grammar(book *reflex.Book) sphinx.Grammar {
+	var g sphinx.Grammar
+	for _, r := range book.Rules() {
+		g.Rules = append(g.Rules, sphinx.Rule{Name: r.Name, Body: r.Body, Source: r.Source})
+		if r.Top {
+			g.Top = append(g.Top, r.Name)
+		}
+	}
+	for _, r := range book.Answers() {
+		g.Rules = append(g.Rules, sphinx.Rule{Name: r.Name, Body: r.Body, Source: r.Source})
+		g.Answer = append(g.Answer, r.Name)
+	}
+	return g
+}
+
+func checkGrammar(c *config.Config, r config.Recognizer) error {
+	book, err := config.Book(c)
+	if err != nil {
+		return err
+	}
+	if r.Model == "" {
+		r.Model = sphinx.Model
+	}
+	return sphinx.Check(grammar(book), r.Model)
+}
+
+// CheckRecognizers is the part of the check that reads the recognizer's
+// dictionary, which takes longer than a start should.
+func CheckRecognizers(c *config.Config) error {
+	var found []error
+	for _, r := range c.Speech.Recognizers {
+		if r.Kind == "sphinx" {
+			found = append(found, checkGrammar(c, r))
+		}
+	}
+	return errors.Join(found...)
+}
+
+// CheckPart reports what keeps a part from being made of its configuration. It
+// calls nobody; see PartCheck.
+func CheckPart(c *config.Config, part any) error {
+	nobody := func(context.Context) ([]string, error) { return nil, nil }
+	e, quiet := &engines{findWyoming: nobody}, slog.New(slog.DiscardHandler)
+	defer e.Close()
+	switch part := part.(type) {
+	case config.Recognizer:
+		return e.addRecognizer(part, quiet)
+	case config.Synthesizer:
+		return e.addSynthesizer(part, quiet)
+	case config.Brain:
+		return e.addBrain(c, part, BrainOptions{}, quiet)
+	case config.DeepBrain:
+		return e.addDeep(config.Brain(part), quiet)
+	case config.MQTT:
+		return checkMirror(part)
+	}
+	return fmt.Errorf("there is no part of type %T", part)
+}

@@ -1,0 +1,223 @@
+package appliance
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/url"
+	"slices"
+	"time"
+
+	"perch/agent"
+	"perch/agent/acp"
+	"perch/agent/anthropic"
+	"perch/agent/assist"
+	"perch/agent/mcp"
+	"perch/agent/openai"
+	"perch/agent/reflex"
+	"perch/agent/thinker"
+	"perch/cmd/perch/config"
+)
+
+// addBrain makes one brain. Where the book was not read, as when only the
+// configuration is checked, it has none of the appliance's own sentences.
+func (e *engines) addBrain(c *config.Config, b config.Brain, h BrainOptions, log *slog.Logger) error {
+	persona, err := config.Persona(c)
+	if err != nil {
+		return err
+	}
+	switch b.Kind {
+	case "reflex":
+		own, err := reflex.Load(c.Language, b.Sentences)
+		if err != nil {
+			return err
+		}
+		e.think(e.add("brain", b.Kind, "", log), reflex.New(own, persona.Name, h.memory, h.Timers))
+	case "none":
+		e.think(e.add("brain", b.Kind, "", log), silentBrain{})
+	case "acp":
+		return e.addAgent(b, h, log)
+	case "assist":
+		token, err := config.Secret("token", b.Token, b.TokenFile)
+		if err != nil {
+			return err
+		}
+		n := e.add("brain", b.Kind, shownAddress(b.URL), log)
+		o := assist.Options{URL: b.URL, Token: token, Pipeline: b.Pipeline, Agent: b.Agent, REST: b.REST, FirstWithin: time.Duration(b.Within)}
+		if e.Book != nil {
+			o.CutOff = e.Book.Phrase("cut_off")
+		}
+		brain, err := assist.New(o)
+		if err != nil {
+			return err
+		}
+		n.watched(brain.Check)
+		e.closers = append(e.closers, brain.Close)
+		e.think(n, brain)
+	default:
+		return e.addThinker(c, b, h, persona, log)
+	}
+	return nil
+}
+
+// think puts a brain at the end of the list.
+func (e *engines) think(n *Engine, b agent.Brain) {
+	if w, ok := b.(interface{ Warm(context.Context) error }); ok {
+		n.Warm = w.Warm
+	}
+	n.Brain = b
+	e.brains = append(e.brains, watchedBrain{b, n.condition})
+}
+
+// addThinker makes a brain of a language model.
+func (e *engines) addThinker(c *config.Config, b config.Brain, h BrainOptions, persona agent.Persona, log *slog.Logger) error {
+	// What the persona asks of the model holds where the brain says nothing.
+	b.Model = cmp.Or(b.Model, persona.Brain.Model)
+	b.Temperature = cmp.Or(b.Temperature, persona.Brain.Temperature)
+	b.MaxTokens = cmp.Or(b.MaxTokens, persona.Brain.MaxTokens)
+	model, err := e.model(b, log)
+	if err != nil {
+		return err
+	}
+	o := thinker.Options{Model: model, Persona: persona, Memory: h.memory, Notify: h.notify,
+		HistoryTokens: c.Memory.HistoryTokens, MemoryTokens: c.Memory.MemoryTokens, Log: log}
+	o.Deep = e.deep
+	if h.Timers != nil {
+		o.Timers = h.Timers
+	}
+	if h.senses.Board != nil {
+		o.Senses = h.senses
+	}
+	for _, m := range b.MCP {
+		source, err := e.toolsOf(m, log)
+		if err != nil {
+			return err
+		}
+		o.Sources = append(o.Sources, source)
+	}
+	if e.Book != nil {
+		o.CutOff, o.Refused = e.Book.Phrase("cut_off"), e.Book.Phrase("refused")
+		o.Unspeakable, o.Done = e.Book.Phrase("unspeakable"), e.Book.Phrase("done")
+	}
+	n := e.add("brain", b.Kind, b.Model+" at "+shownAddress(cmp.Or(b.URL, anthropic.Home)), log)
+	thinker := thinker.New(o)
+	n.watched(thinker.Check)
+	e.think(n, thinker)
+	return nil
+}
+
+// addDeep makes one model for hard questions.
+func (e *engines) addDeep(b config.Brain, log *slog.Logger) error {
+	model, err := e.model(b, log)
+	if err != nil {
+		return err
+	}
+	n := e.add("deep", b.Kind, b.Model+" at "+shownAddress(cmp.Or(b.URL, anthropic.Home)), log)
+	if c, ok := model.(interface{ Check(context.Context) error }); ok {
+		n.watched(c.Check)
+	}
+	n.deep = model
+	e.deep = append(e.deep, watchedModel{model, n.condition})
+	return nil
+}
+
+// model makes the driver of a language model.
+func (e *engines) model(b config.Brain, log *slog.Logger) (thinker.Model, error) {
+	key, err := config.Secret("key", b.Key, b.KeyFile)
+	if err != nil {
+		return nil, err
+	}
+	if b.Kind == "anthropic" {
+		engine, err := anthropic.New(anthropic.Options{URL: b.URL, Key: key, Model: b.Model, Temperature: b.Temperature, MaxTokens: b.MaxTokens,
+			Effort: b.ReasoningEffort, Extra: b.Extra, Vision: b.Vision, FirstWithin: time.Duration(b.Within), IdleWithin: time.Duration(b.Within), Log: log})
+		if err != nil {
+			return nil, err
+		}
+		e.closers = append(e.closers, func() { _ = engine.Close() })
+		return engine, nil
+	}
+	engine, err := openai.New(openai.Options{URL: b.URL, Key: key, Model: b.Model, Temperature: b.Temperature,
+		MaxTokens: b.MaxTokens, ReasoningEffort: b.ReasoningEffort, KeepAlive: b.KeepAlive, NumCtx: b.NumCtx, Dialect: b.Dialect,
+		Extra: b.Extra, Vision: b.Vision, FirstWithin: time.Duration(b.Within), IdleWithin: time.Duration(b.Within), Log: log})
+	if err != nil {
+		return nil, err
+	}
+	e.closers = append(e.closers, func() { _ = engine.Close() }) // it was only idle connections
+	return engine, nil
+}
+
+// toolsOf is a server of tools, one for all brains that name the same.
+func (e *engines) toolsOf(m config.MCP, log *slog.Logger) (thinker.ToolSource, error) {
+	same := fmt.Sprintf("%+v", m)
+	if known, ok := e.sources[same]; ok {
+		return known, nil
+	}
+	key, err := config.Secret("key", m.Key, m.KeyFile)
+	if err != nil {
+		return nil, err
+	}
+	server, err := mcp.New(mcp.Options{Name: m.Name, Command: m.Command, Dir: m.Cwd, Env: environment(m.Env), URL: m.URL, Key: key,
+		Only: m.Only, Except: m.Except, Log: log})
+	if err != nil {
+		return nil, err
+	}
+	where := ""
+	if u, err := url.Parse(m.URL); err == nil {
+		where = u.Host // the path of a hosted one may be its key
+	}
+	if len(m.Command) > 0 {
+		where = m.Command[0]
+	}
+	n := e.add("tools", m.Name, where, slog.New(slog.DiscardHandler)) // the driver tells of itself
+	n.watched(server.Check)
+	n.Warm = server.Warm
+	e.closers = append(e.closers, func() { _ = server.Close() }) // which says so in the log itself
+	if e.sources == nil {
+		e.sources = map[string]thinker.ToolSource{}
+	}
+	e.sources[same] = watchedTools{server, n.condition}
+	return e.sources[same], nil
+}
+
+// addAgent makes a brain of a coding agent's program. By itself the appliance
+// only looks whether the program is there: to ask it anything would start it.
+func (e *engines) addAgent(b config.Brain, h BrainOptions, log *slog.Logger) error {
+	hands := thinker.Options{Memory: h.memory, Notify: h.notify, Log: log}
+	if h.Timers != nil {
+		hands.Timers = h.Timers
+	}
+	if h.senses.Board != nil {
+		hands.Senses = h.senses
+	}
+	brain, err := acp.New(acp.Options{Tools: thinker.New(hands).TurnTools, Lend: h.lend, Command: b.Command, Dir: b.Cwd, Env: environment(b.Env), Idle: time.Duration(b.Idle), Turns: b.Turns,
+		Age: time.Duration(b.Age), Start: min(time.Duration(b.Within), acp.StartWithin), Silence: time.Duration(b.Within), AllowKinds: b.Allow, MayAnswer: h.trusts, Log: log})
+	if err != nil {
+		return err
+	}
+	n := e.add("brain", b.Kind, b.Command[0], log)
+	n.watched(brain.Check)
+	n.look = func(context.Context) error { return brain.Installed() }
+	e.closers = append(e.closers, brain.Close)
+	e.think(n, brain)
+	return nil
+}
+
+// environment is a child's own variables, in a fixed order.
+func environment(named map[string]string) []string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(named)) {
+		all = append(all, name+"="+named[name])
+	}
+	return all
+}
+
+// silentBrain is the brain of kind none: everything works but to think of an answer.
+type silentBrain struct{}
+
+func (silentBrain) Name() string { return "none" }
+
+func (silentBrain) Think(_ context.Context, _ agent.Turn, out func(agent.Reply) error) error {
+	return out(agent.Done{End: agent.Continue})
+}

@@ -1,0 +1,96 @@
+package appliance
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"perch/agent"
+	"perch/agent/notice"
+	"perch/device"
+	"perch/gateway/robot"
+	"perch/store"
+	"time"
+)
+
+// kept is what outlives a run: the database, and what is remembered in it.
+type kept struct {
+	DB       *store.DB
+	ID       string // of this appliance: 8 hex digits
+	tokenKey device.Key
+	Robots   *device.Registry
+	Memory   *agent.Memory
+	Notices  *notice.Store
+	Timers   *notice.Timers
+	Records  *robot.Records
+	waiting  *robot.CommandQueue
+}
+
+// openKept opens the database of a data directory, after a restore that is
+// staged there, and reads what is remembered.
+func openKept(b basics, begin bool) (*kept, error) {
+	if err := os.MkdirAll(b.Data, 0o750); err != nil {
+		return nil, fmt.Errorf("the data directory cannot be made: %w; name another with --data", err)
+	}
+	if err := Directory(b.Data, b.version, b.Log).Finish(); err != nil {
+		return nil, err
+	}
+	db, err := openDatabase(b.Data, begin, b.Log)
+	if err != nil {
+		return nil, err
+	}
+	k := &kept{DB: db}
+	if err := k.read(b); err != nil {
+		k.close(b.Log)
+		return nil, err
+	}
+	return k, nil
+}
+
+func (k *kept) close(log *slog.Logger) {
+	if err := k.DB.Close(); err != nil {
+		log.Error("the last changes may not have been kept", "err", err)
+	}
+}
+
+// read reads what is remembered.
+func (k *kept) read(b basics) error {
+	key, err := Secret(b.Data, "token-key", b.Log)
+	if err != nil {
+		return err
+	}
+	identity := store.NewTable[string](k.DB, "appliance")
+	id, found, err := identity.Get("id")
+	if err != nil {
+		return err
+	}
+	if !found {
+		id = newID()
+		// The time first: without it an appliance whose power is cut in between
+		// would adopt nobody in its first hour.
+		err := errors.Join(identity.Put("installed", b.Started.UTC().Format(time.RFC3339)), identity.Put("id", id))
+		if err != nil {
+			return err
+		}
+	}
+	k.ID = id
+	installed, _, err := identity.Get("installed")
+	if err != nil {
+		return err
+	}
+	k.tokenKey = device.Key(key)
+	k.Robots = device.NewRegistry(k.tokenKey, device.Adoption(b.Config.Adoption), store.NewTable[device.Robot](k.DB, "robots"))
+	if at, err := time.Parse(time.RFC3339, installed); err == nil && !at.After(time.Now()) && k.DB.Salvaged() == nil {
+		k.Robots.Welcome(at.Add(device.WelcomeLasts))
+	}
+	if n := k.Robots.Strangers(); n > 0 {
+		b.Log.Warn("robots that nobody has adopted may talk, and nothing else; perch devices lists them", "count", n)
+	}
+	k.Memory = agent.NewMemory(store.NewTable[agent.Entry](k.DB, "memory"))
+	k.Notices = notice.NewStore(store.NewTable[notice.Notification](k.DB, "notifications"))
+	k.Timers = notice.NewTimers(store.NewTable[agent.Timer](k.DB, "timers"), nil)
+	k.Records = robot.NewRecords(store.NewTable[robot.SessionRecord](k.DB, "sessions"),
+		store.NewTable[robot.TurnRecord](k.DB, "turns"), b.Config.Robots.KeepTurns)
+	k.waiting = robot.NewCommandQueue(store.NewTable[[]robot.Command](k.DB, "waiting"))
+	return nil
+}

@@ -1,0 +1,77 @@
+package appliance
+
+import (
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"perch/gateway/admin"
+	"perch/store"
+)
+
+// leastFree is the room a database and its backups should have.
+const leastFree = 100 << 20
+
+// RoomFault says that too little room is left.
+func RoomFault(free int64, dir string) error {
+	if free >= leastFree {
+		return nil
+	}
+	return fmt.Errorf("%d MB are free for %s, and %d are needed; make room: remove firmware images that are not needed any more, or files of other programs", free>>20, dir, leastFree>>20)
+}
+
+// diskPart is whether there is room, and what the last write failed with.
+func diskPart(data string, written error) admin.Part {
+	free, err := store.FreeSpace(data)
+	if err == nil {
+		err = RoomFault(free, data)
+	}
+	part := admin.Part{Name: "disk", OK: err == nil && written == nil, Note: fmt.Sprintf("%d MB free", free>>20)}
+	switch {
+	case err != nil:
+		part.Note = err.Error()
+	case written != nil:
+		part.Note = "nothing can be kept: " + written.Error()
+	}
+	return part
+}
+
+// BuiltAt is when this program was built: as the linker was told, else when its source was committed. No clock
+// that is right says an earlier time.
+func BuiltAt(text string) time.Time {
+	if info, ok := debug.ReadBuildInfo(); ok && text == "" {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.time" {
+				text = s.Value
+			}
+		}
+	}
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return at
+	}
+	return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) // it is not older
+}
+
+// earliest is the first time that a clock may say and be right: whoever built
+// the program may have been elsewhere, and clocks are a little slow.
+func earliest(built time.Time) time.Time { return built.Add(-24 * time.Hour) }
+
+// ClockFault says that a clock is wrong: a Pi has none that runs without power,
+// and begins at some time of the past until a time server has told it.
+func ClockFault(now, built time.Time) error {
+	if !now.Before(earliest(built)) {
+		return nil
+	}
+	return fmt.Errorf("it says %s, and this program was built on %s: it has not been set since the machine was switched on. "+
+		"Connect the machine to a network with a time server (timedatectl says whether it has found one), or set it by hand",
+		now.Format(time.DateTime), built.Format(time.DateOnly))
+}
+
+func clockPart(now, built time.Time) admin.Part {
+	err := ClockFault(now, built)
+	part := admin.Part{Name: "clock", OK: err == nil, Note: errorText(err)}
+	if part.OK {
+		part.Note = now.Format("2006-01-02 15:04 MST")
+	}
+	return part
+}

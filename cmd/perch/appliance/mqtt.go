@@ -1,0 +1,93 @@
+package appliance
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"perch/cmd/perch/config"
+	"perch/gateway/admin"
+	"perch/gateway/homeassistant"
+	"perch/store"
+)
+
+// MQTTUser is the embedded broker's, and MQTTPasswordFile the file of its password,
+// where its owner has chosen none.
+const (
+	MQTTUser         = "perch"
+	MQTTPasswordFile = "mqtt-password"
+)
+
+// options are what the configuration says. The embedded broker's password is
+// left open where its owner has chosen none.
+func MirrorOptions(m config.MQTT) (homeassistant.Options, error) {
+	o := homeassistant.Options{Broker: m.Broker, Listen: m.Listen, User: m.User, Base: m.BaseTopic, Prefix: m.DiscoveryPrefix,
+		Log: slog.New(slog.DiscardHandler)}
+	var err error
+	if o.Password, o.CA, err = m.Files(); err != nil {
+		return o, err
+	}
+	if m.Broker == config.EmbeddedBroker {
+		o.User = cmp.Or(o.User, MQTTUser)
+	}
+	return o, nil
+}
+
+// checkMirror finds what the mirror could not work with, a line for each fault.
+func checkMirror(m config.MQTT) error {
+	o, err := MirrorOptions(m)
+	if err != nil {
+		return err
+	}
+	o.ID, o.Password = "00000000", cmp.Or(o.Password, "made at the first start")
+	if _, err := homeassistant.New(o); err != nil {
+		return errors.New(strings.TrimPrefix(err.Error(), homeassistant.ErrOptions.Error()+": "))
+	}
+	return nil
+}
+
+// newMirror connects the appliance to Home Assistant.
+func (a *Appliance) newMirror() error {
+	o, err := MirrorOptions(a.Config.MQTT)
+	if err != nil {
+		return err
+	}
+	if a.Config.MQTT.Generated() {
+		if o.Password, err = Secret(a.Data, MQTTPasswordFile, a.Log); err != nil {
+			return err
+		}
+	}
+	o.ID, o.Version, o.URL, o.Host, o.Started, o.Log = a.ID, a.version, a.address, a.host, a.Started, a.Log
+	o.Away, o.ShareTranscripts = time.Duration(a.Config.Robots.AwayAfter), a.Config.Robots.ShareTranscripts
+	o.Robots, o.Talk, o.Notifier, o.Board, o.Bus = a.OwnedRobots(), a.control(), a.notifier, a.board, a.Bus
+	o.Senses, o.Firmware, o.Questions, o.Notices = a.Senses.intake, updates{a.Firmware}, questions{a.hooks, a.Talk}, a.Notices
+	o.Announced = store.NewTable[[]string](a.DB, "announced")
+	o.Kept = store.NewTable[[]homeassistant.Waiting](a.DB, "mqtt-waiting")
+	o.Serve = serveBroker(o.Base, homeassistant.ClientID(a.ID), a.Log)
+	o.Restart = a.askRestart
+	a.Mirror, err = homeassistant.New(o)
+	return err
+}
+
+// mqttPart is the condition of the mirror.
+func (a *Appliance) mqttPart() admin.Part {
+	s := a.Mirror.Status()
+	part := admin.Part{Name: "mqtt", OK: s.Connected, Since: s.Since, Note: "tells the broker at " + s.Broker}
+	switch {
+	case s.Broker == "none":
+		part.OK, part.Note = true, "turned off by mqtt.broker"
+	case s.Connecting:
+		part.OK, part.Note = true, "is connecting to the broker at "+s.Broker
+	case !s.Connected:
+		part.Note = s.Cause
+	case s.Broker == config.EmbeddedBroker:
+		part.Note = "is the broker itself, on " + a.Config.MQTT.Listen
+	}
+	if s.Ends > 0 {
+		part.Note += fmt.Sprintf("; the embedded broker has ended %d times since perch was started, last at %s: %s", s.Ends, s.Ended.Format(time.DateTime), s.Why)
+	}
+	return part
+}

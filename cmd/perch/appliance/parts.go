@@ -1,0 +1,123 @@
+package appliance
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"perch/cmd/perch/config"
+	"perch/gateway/admin"
+	"perch/ota"
+	"perch/store"
+)
+
+// machine is the condition of disk and clock.
+func (a *Appliance) machine() []admin.Part {
+	return []admin.Part{diskPart(a.Data, a.DB.Err()), clockPart(time.Now(), a.built)}
+}
+
+// storePart is the database. Without one that can be read nothing works; of
+// damage that was salvaged it is told until the damaged file is removed. It is
+// shown to anybody, whom neither keys of records nor folders concern.
+func storePart(db *store.DB, data string) admin.Part {
+	readable, refused := db.Readable(), db.Refused()
+	told := []error{readable}
+	if readable == nil { // else that is the cause of it
+		told = append(told, db.Err())
+	}
+	told = append(told, refused)
+	s := db.Salvaged()
+	if s != nil {
+		told = append(told, errors.New(s.Brief()))
+	}
+	fine := readable == nil && refused == nil && s == nil
+	text := strings.ReplaceAll(errorText(errors.Join(told...)), filepath.Clean(data)+string(filepath.Separator), "")
+	return admin.Part{Name: "store", OK: fine, Vital: fine || readable != nil, Note: text}
+}
+
+// conditions are those of all engines. A brain is vital where no brain works.
+func (e *engines) conditions() (all []admin.Part) {
+	thinks := e.thinks()
+	for _, n := range e.All {
+		part := n.shown()
+		part.Vital = n.List == "brain" && !thinks
+		all = append(all, part)
+	}
+	return all
+}
+
+// thinks reports whether any brain works, as far as is known.
+func (e *engines) thinks() bool {
+	for _, n := range e.All {
+		if _, _, cause := n.Status(); n.List == "brain" && cause == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// shown is an engine's condition.
+func (n *Engine) shown() admin.Part {
+	since, _, cause := n.Status()
+	part := admin.Part{Name: n.Part, OK: cause == nil, Since: since, Note: n.Where}
+	switch {
+	case cause != nil:
+		part.Note = cause.Error()
+	case n.Limits() != nil:
+		part.Note = n.Limits().Error()
+	case n.note != nil:
+		part.Note = n.note()
+	}
+	return part
+}
+
+// condition is where everybody comes in. A listener that fails ends the
+// appliance, so that only the commands' socket can be missing.
+func (d *doors) condition(data string) admin.Part {
+	part := admin.Part{Name: "doors", OK: true, Note: "listens on " + strings.Join(d.Addresses(), ", ")}
+	if path := socketPath(data); !isSocket(path) {
+		part.OK, part.Note = false, fmt.Sprintf("the commands of this machine find no socket at %s; restart the appliance, and see its log", path)
+	}
+	return part
+}
+
+func isSocket(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode()&os.ModeSocket != 0
+}
+
+// rolloutsPart is whether any rollout of firmware has stopped itself.
+func rolloutsPart(images []ota.Shown) admin.Part {
+	part := admin.Part{Name: "firmware", OK: true, Note: fmt.Sprintf("%d images", len(images))}
+	for _, i := range images {
+		if i.Stopped != "" {
+			part.OK = false
+			part.Note = fmt.Sprintf("the rollout of %s has stopped: %s; look at those robots, then set its rollout anew, or remove the image", i.Version, i.Stopped)
+		}
+	}
+	return part
+}
+
+// encryption is the condition of the certificate, where there is one.
+func (d *doors) encryption() []admin.Part {
+	if d.certificate == nil {
+		return nil
+	}
+	fine, err := d.certificate.condition(time.Now())
+	part := admin.Part{Name: "tls", OK: !errors.Is(err, config.ErrDates), Note: fine}
+	if err != nil {
+		part.Note = err.Error()
+	}
+	return []admin.Part{part}
+}
+
+// wyomingCondition is that of the Wyoming server, where there is one.
+func (a *Appliance) wyomingCondition() []admin.Part {
+	if a.wyoming == nil {
+		return nil
+	}
+	return []admin.Part{{Name: "wyoming", OK: true, Note: "serves " + a.At.String()}}
+}

@@ -1,0 +1,159 @@
+package appliance
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+
+	"perch/cmd/perch/config"
+	"perch/firmware-tools/simrobot"
+	"perch/voice"
+)
+
+// commandsSpoken are sentences of the reflex brain, one of every shape.
+var commandsSpoken = []string{
+	"what time is it", "what is the time", "tell me the time", "what day is it", "what day is it today", "what is the date",
+	"tell me the date", "what is your name", "who are you", "help me please", "what can you do",
+	"set the volume to forty percent", "set the volume to seventy five", "set the volume to ten percent", "volume eighty percent",
+	"turn the volume up", "turn down the volume", "speak louder please", "speak more quietly",
+	"set the brightness to thirty percent", "brightness ninety percent",
+	"look left", "look to the right", "turn your head to the left", "look up", "look down", "look straight ahead", "look at me",
+	"nod your head", "please nod", "shake your head", "turn the lights blue", "set the lights to green", "turn the lights off",
+	"turn off the lights", "remember that my keys are in the kitchen", "remember my glasses are on the table",
+	"remember that my umbrella is behind the sofa", "where are my keys", "where is my phone", "do you know where my passport is",
+	"remember that anna is my sister", "remember oliver is my neighbor", "who is anna", "who is thomas",
+	"how are you", "how are you today", "how do you feel", "i love you", "i like you very much", "tell me a joke", "make me laugh",
+	"surprise me", "you are a good robot", "good morning", "thank you very much", "reboot yourself", "restart yourself",
+	"stop talking", "that is all thank you", "goodbye", "good night", "go to sleep",
+	"take a photo", "what do you see", "set a timer for five minutes", "set a timer for one hour", "how much time is left",
+	"cancel the timer", "remind me in twenty minutes to take the medicine", "remind me in one hour to feed the cat",
+}
+
+// othersSpoken are none, the first of them near misses.
+var othersSpoken = []string{
+	"what time is lunch", "what is the matter with you", "set the table for four people", "set the volume of the television",
+	"turn off the television", "turn the page", "look at this picture", "look for my sister", "where are my parents",
+	"where is the train station", "remember to buy some milk", "remember that the meeting is at noon", "tell me a story about dragons",
+	"how are your parents doing", "i love chocolate", "who is the president of france", "good idea let us go", "the lights are on",
+	"you are late again", "stop the car here", "go to the shop", "shake the bottle before use", "nod if you understand me",
+	"i like eating apples very much", "can you please bring me the newspaper", "we should leave before it gets dark",
+	"the weather will be nice tomorrow afternoon", "my brother works in a bank", "did you feed the cat this morning",
+	"there is nothing on television tonight", "please close the window it is cold", "she bought a new bicycle last week",
+	"the game ended two to one", "call me when you get home", "i have to finish my homework",
+}
+
+// asARobotSendsIt is a sentence with a room around it, through Opus as the
+// firmware encodes it and as we decode it.
+func asARobotSendsIt(t testing.TB, voiceName, text string) *voice.Utterance {
+	t.Helper()
+	speech, err := simrobot.Speak(t.Context(), text, voiceName)
+	if err != nil {
+		t.Error(err)
+		u := voice.NewUtterance()
+		u.Finish()
+		return u
+	}
+	const before, after = voice.MicRate / 2, voice.MicRate * 6 / 10
+	pcm := append(make([]int16, before, before+len(speech)+after), speech...)
+	pcm = append(pcm, make([]int16, after)...)
+	r := rand.New(rand.NewPCG(1, uint64(len(text))))
+	for i := range pcm {
+		pcm[i] += int16(r.NormFloat64() * 12)
+	}
+	u := voice.NewUtterance()
+	encoder, err := voice.NewEncoder(voice.MicRate)
+	decoder, err2 := voice.NewDecoder(voice.MicRate)
+	if err := errors.Join(err, err2, encoder.LikeRobot()); err != nil {
+		t.Error(err)
+		u.Finish()
+		return u
+	}
+	err = encoder.Encode(pcm, func(packet []byte) error {
+		heard, err := decoder.Decode(packet)
+		u.Write(heard)
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	u.Finish()
+	return u
+}
+
+// TestWhatIsUnderstood measures the embedded recognizer on the reflex brain's
+// own sentences, in three voices, and on what is none of them.
+func TestWhatIsUnderstood(t *testing.T) {
+	c := config.Default()
+	e, err := NewEngines(&c, BrainOptions{}, nil, nil, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	voices := []string{"slt", "rms", "awb"}
+	var mu sync.Mutex
+	exact, accepted := map[string]int{}, map[string]int{}
+	var wg sync.WaitGroup // the engine has a pair of decoders for each of two
+	for _, name := range voices {
+		wg.Go(func() {
+			for _, text := range append(slices.Clone(commandsSpoken), othersSpoken...) {
+				got, err := e.recognizers.Recognize(t.Context(), asARobotSendsIt(t, name, text), voice.Options{Language: "en"})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				switch command := slices.Contains(commandsSpoken, text); {
+				case command && got.Text == text:
+					exact[name]++
+				case command:
+					t.Logf("%s: %q was understood as %q", name, text, got.Text)
+				case !got.Refused:
+					accepted[name]++
+					t.Logf("%s: %q was taken for %q", name, text, got.Text)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	rightAll, wrongAll := 0, 0
+	for _, name := range voices {
+		rightAll, wrongAll = rightAll+exact[name], wrongAll+accepted[name]
+		fmt.Printf("recognizer, voice %s: %d of %d commands exact, %d of %d others accepted\n",
+			name, exact[name], len(commandsSpoken), accepted[name], len(othersSpoken))
+	}
+	commands, others := len(voices)*len(commandsSpoken), len(voices)*len(othersSpoken)
+	fmt.Printf("recognizer, all voices: %.1f %% of %d commands exact, %.1f %% of %d others accepted\n",
+		percent(rightAll, commands), commands, percent(wrongAll, others), others)
+	if percent(rightAll, commands) < 95 {
+		t.Error("fewer than 95 % of the commands were understood exactly")
+	}
+	if percent(wrongAll, others) > 10 {
+		t.Error("more than 10 % of what is no command was accepted")
+	}
+}
+
+func percent(n, of int) float64 { return 100 * float64(n) / float64(of) }
+
+// TestEverySentenceSpokenIsOneOfTheBrains keeps the lists above honest.
+func TestEverySentenceSpokenIsOneOfTheBrains(t *testing.T) {
+	c := config.Default()
+	book, err := config.Book(&c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range commandsSpoken {
+		if !book.Understands(text) {
+			t.Errorf("%q is no sentence of the brain", text)
+		}
+	}
+	for _, text := range othersSpoken {
+		if book.Understands(text) {
+			t.Errorf("%q is a sentence of the brain", text)
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package appliance
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+
+	"perch/gateway/admin"
+)
+
+// part is one of those that an appliance consists of.
+type part struct {
+	// run does its work until ctx ends. An error is logged with the words of
+	// fails; where there are none, it ends the appliance.
+	run   func(ctx context.Context) error
+	fails string
+	// first is whether run has to end before any other part does.
+	first bool
+	// end lets go of those that it serves.
+	end func()
+	// condition is how it does, as /ready and the doctor show it.
+	condition func() []admin.Part
+}
+
+// list is every part, in the order in which their conditions are shown. They end
+// in the opposite order.
+func (a *Appliance) list() []part {
+	all := []part{
+		{condition: only(func() admin.Part { return storePart(a.DB, a.Data) })},
+		{run: until(a.watch), condition: a.machine},
+		{run: until(func(ctx context.Context) { a.board.Run(ctx, a.Bus.ReadFrom(1)) }), end: a.Bus.Close},
+		{run: until(func(ctx context.Context) { a.metrics.Run(ctx, a.Bus.ReadFrom(1)) })},
+		{run: until(func(ctx context.Context) { a.Senses.Board.Run(ctx, a.Bus.ReadFrom(1)) })},
+		{run: func(ctx context.Context) error { return a.notifier.Run(ctx, a.Talk) }, fails: "notifications and timers are no longer told"},
+		{run: until(func(ctx context.Context) { a.behaviours.Run(ctx, a.Talk) })},
+		{run: until(a.warm), end: a.Talk.Close},
+		{run: func(context.Context) error { return a.Doors.serve() }, end: a.Doors.stop, condition: only(func() admin.Part { return a.Doors.condition(a.Data) })},
+		{condition: only(func() admin.Part { return rolloutsPart(a.Firmware.List()) })},
+		{run: until(a.Engines.tend), condition: a.Engines.conditions},
+		{run: a.serveWyoming, end: a.closeWyoming, condition: a.wyomingCondition},
+		{condition: a.Doors.encryption},
+		{run: a.Mirror.Run, fails: "nothing is told over MQTT any more", condition: only(a.mqttPart)},
+		{run: until(a.skins.Run)},
+		{run: until(a.hooks.Run)},
+		{end: a.talks.Close},
+		{run: until(a.vccp.Run), end: a.vccp.Close}, // its streams have no end of their own
+		{run: a.announcement.run, first: true, fails: "the appliance is not announced on the network", condition: only(a.announcement.condition)},
+		{run: until(func(ctx context.Context) { systemd(a.Log).watch(ctx, a.alive) })},
+	}
+	if a.next.Out != nil {
+		all = append(all, part{run: until(a.printNext)})
+	}
+	return all
+}
+
+// until is a run that cannot fail.
+func until(run func(context.Context)) func(context.Context) error {
+	return func(ctx context.Context) error { run(ctx); return nil }
+}
+
+// only is a part whose condition is one.
+func only(one func() admin.Part) func() []admin.Part {
+	return func() []admin.Part { return []admin.Part{one()} }
+}
+
+// Parts is the condition of each part.
+func (a *Appliance) Parts() (all []admin.Part) {
+	for _, p := range a.list() {
+		if p.condition != nil {
+			all = append(all, p.condition()...)
+		}
+	}
+	return all
+}
+
+// Run serves until ctx ends, and then stops in the order that lets everybody
+// know: the name is withdrawn first, robots are hung up on, what waits is
+// written. It returns ErrRestart where somebody wants it to begin anew.
+func (a *Appliance) Run(ctx context.Context) error {
+	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	parts := a.list()
+	failed := make(chan error, len(parts))
+	var others, first sync.WaitGroup
+	early, withdraw := context.WithCancel(inner)
+	defer withdraw()
+	for _, p := range parts {
+		switch {
+		case p.run == nil:
+		case p.first:
+			first.Go(func() { a.runPart(early, p, failed) })
+		default:
+			others.Go(func() { a.runPart(inner, p, failed) })
+		}
+	}
+	manager := systemd(a.Log)
+	a.Log.Info("perch is ready", "version", a.version, "listen", a.Doors.Addresses(), "data", a.Data)
+	manager.report(daemon.SdNotifyReady)
+	var err error
+	select {
+	case <-ctx.Done():
+	case <-a.restart:
+		err = ErrRestart
+	case err = <-failed:
+	}
+	if !errors.Is(err, ErrRestart) { // then it goes on as the same process
+		manager.report(daemon.SdNotifyStopping)
+	}
+	withdraw()
+	first.Wait()
+	for _, p := range slices.Backward(parts) {
+		if p.end != nil {
+			p.end()
+		}
+	}
+	stop()
+	others.Wait()
+	return err
+}
+
+// runPart runs a part to its end.
+func (a *Appliance) runPart(ctx context.Context, p part, failed chan<- error) {
+	err := p.run(ctx)
+	switch {
+	case err == nil:
+	case p.fails != "":
+		a.Log.Error(p.fails, "err", err)
+	default:
+		failed <- err
+	}
+}

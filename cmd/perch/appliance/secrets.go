@@ -1,0 +1,95 @@
+package appliance
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"perch/store"
+)
+
+// Secret reads a secret from its file in the data directory, and makes one
+// of 32 random bytes where there is none. Only its path is ever logged.
+func Secret(dir, name string, log *slog.Logger) (string, error) {
+	path := filepath.Join(dir, name)
+	text, err := os.ReadFile(path)
+	if err == nil {
+		s := strings.TrimSpace(string(text))
+		if err := ownersOnly(path, log); err != nil {
+			return "", err
+		}
+		if len(s) < 16 {
+			return "", fmt.Errorf("%s holds no secret of 16 or more characters; remove it and a new one is made", path)
+		}
+		return s, nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("read a secret: %w", err)
+	}
+	if err := sweepSecret(path); err != nil {
+		return "", fmt.Errorf("keep a new secret: %w", err)
+	}
+	random := make([]byte, 32)
+	rand.Read(random) //nolint:errcheck // never fails, by its documentation
+	s := hex.EncodeToString(random)
+	if err := writeSecret(path, s); err != nil {
+		return "", fmt.Errorf("keep a new secret: %w", err)
+	}
+	log.Info("a secret was made", "file", path)
+	return s, nil
+}
+
+// ownersOnly takes a file of ours from everybody but its owner, as where it was
+// restored by other means.
+func ownersOnly(path string, log *slog.Logger) error {
+	f, err := os.Stat(path)
+	if err != nil {
+		return fmt.Errorf("look at a secret: %w", err)
+	}
+	if f.Mode().Perm()&0o077 == 0 {
+		return nil
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		log.Warn("a secret can be read by others on this machine; have its owner take that from them: chmod 600 "+path, "err", err)
+		return nil
+	}
+	log.Warn("a secret could be read by others on this machine, and no longer can; remove it if somebody may have read it, and a new one is made", "file", path)
+	return nil
+}
+
+// unfinished is what a secret's file is called until it is whole.
+func unfinished(path string) string { return filepath.Base(path) + ".*.tmp" }
+
+// sweepSecret removes what a power cut left of a secret that was being made.
+func sweepSecret(path string) error {
+	left, err := filepath.Glob(filepath.Join(filepath.Dir(path), unfinished(path)))
+	for _, name := range left {
+		err = errors.Join(err, os.Remove(name))
+	}
+	return err
+}
+
+// writeSecret writes a file that is there whole or not at all, for its owner
+// only. It is there after a power cut, too: a key that is lost makes every
+// robot's token void.
+func writeSecret(path, text string) error {
+	f, err := os.CreateTemp(filepath.Dir(path), unfinished(path)) // mode 0600
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text + "\n")
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return store.SyncDirectory(filepath.Dir(path))
+}

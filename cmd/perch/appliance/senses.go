@@ -1,0 +1,165 @@
+package appliance
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"perch/agent"
+	"perch/device"
+	"perch/event"
+	"perch/gateway/bridge"
+	"perch/gateway/robot"
+	"perch/perception"
+)
+
+// senses are what robots sense: what comes in, and what is known of it, as the
+// bridge and the mind are shown it.
+type senses struct {
+	intake *perception.Intake
+	Board  *perception.States
+}
+
+func (s senses) Sense(_ context.Context, robot device.ID, name string, data json.RawMessage) error {
+	return s.intake.FromProgram(string(robot), name, data)
+}
+
+func (s senses) States(now time.Time) (states map[device.ID]any, seq uint64) {
+	all, seq := s.Board.Snapshot(now)
+	states = make(map[device.ID]any, len(all))
+	for _, one := range all {
+		one.Recent = nil // they have an address of their own
+		states[one.Robot] = one
+	}
+	return states, seq
+}
+
+func (s senses) Recent(robot device.ID, most int) (recent []bridge.Sensed, known bool) {
+	all, _ := s.Board.Snapshot(time.Now())
+	for _, one := range all {
+		if one.Robot != robot {
+			continue
+		}
+		for _, r := range slices.Backward(one.Recent) {
+			if len(recent) == most {
+				break
+			}
+			recent = append(recent, bridge.Sensed{Robot: robot, At: r.At, Name: r.Name, Data: r.Data})
+		}
+		return recent, true
+	}
+	return nil, false
+}
+
+// Who is before a robot.
+func (s senses) Who(robot device.ID, now time.Time) string { return s.Board.Robot(robot, now).Who(now) }
+
+// Senses are what a robot notices, in words.
+func (s senses) Senses(robot device.ID, now time.Time) []string {
+	return s.Board.Robot(robot, now).Senses(now)
+}
+
+// Perception is what a mind may know of a robot's senses: the latest events and
+// not all fifty.
+func (s senses) Perception(robot device.ID, now time.Time) any {
+	const latest = 10
+	one := s.Board.Robot(robot, now)
+	one.Recent = one.Recent[max(0, len(one.Recent)-latest):]
+	return one
+}
+
+// ownedRobots are the robots as their owner adopts and forgets them, which is
+// published. With one that is forgotten goes what it has sensed, and what was
+// said to it: another may come with its MAC.
+type ownedRobots struct {
+	*device.Registry
+	talk   *robot.Server
+	sensed *perception.States
+	mind   *agent.Mind
+	memory *agent.Memory
+	bus    *event.Bus
+
+	characters *characters
+}
+
+// Configure sets what the engines can follow, and tells of a new name.
+func (r ownedRobots) Configure(id device.ID, c device.Change) (device.Robot, error) {
+	if err := r.characters.check(c); err != nil {
+		return device.Robot{}, err
+	}
+	before := r.Settings(id).Name
+	robot, err := r.Registry.Configure(id, c)
+	if err == nil && robot.Settings.Name != before {
+		r.bus.Publish(id, "", event.RobotRenamed{Name: robot.Settings.Name})
+	}
+	return robot, err
+}
+
+func (r ownedRobots) Adopt(idOrCode string, now time.Time) (device.Robot, error) {
+	before := map[device.ID]device.Robot{}
+	for _, robot := range r.List() {
+		before[robot.ID] = robot
+	}
+	robot, err := r.Registry.Adopt(idOrCode, now)
+	if err != nil {
+		return robot, err
+	}
+	if was := before[robot.ID]; was.Bound && was.Client != robot.Client {
+		// Whoever was here in its place leaves first, and a stranger with what was said to it.
+		ctx, cancel := context.WithTimeout(context.Background(), hangUpWithin) // whoever asks may go
+		defer cancel()
+		_ = r.talk.Hangup(ctx, robot.ID, "adopted anew") // it may not be connected
+		if !was.Adopted() {
+			r.memory.Dismiss(robot.ID)
+			err = r.mind.Forget(string(robot.ID))
+		}
+	}
+	r.bus.Publish(robot.ID, "", event.RobotAdopted{})
+	return robot, err
+}
+
+// hangUpWithin is how long a session may take to be told to end.
+const hangUpWithin = 5 * time.Second
+
+// CheckIn forgets what was said to the strangers that give way: another may come
+// with the MAC of one.
+func (r ownedRobots) CheckIn(c device.CheckIn, now time.Time) (device.Robot, device.Admission) {
+	robot, a := r.Registry.CheckIn(c, now)
+	for _, id := range a.Gone {
+		r.memory.Dismiss(id)
+		r.mind.Dismiss(string(id))
+	}
+	return robot, a
+}
+
+func (r ownedRobots) Replace(id device.ID) (device.Robot, error) {
+	robot, err := r.Registry.Replace(id)
+	if err == nil { // until it is adopted it is another robot, of which nothing is known
+		err = r.removed(id)
+	}
+	return robot, err
+}
+
+func (r ownedRobots) Forget(id device.ID) error {
+	if err := r.Registry.Forget(id); err != nil {
+		return err
+	}
+	return r.removed(id)
+}
+
+func (r ownedRobots) ForgetStrangers() ([]device.ID, error) {
+	gone, err := r.Registry.ForgetStrangers()
+	for _, id := range gone {
+		err = errors.Join(err, r.removed(id))
+	}
+	return gone, err
+}
+
+func (r ownedRobots) removed(id device.ID) error {
+	r.sensed.Forget(id)
+	r.memory.Dismiss(id)
+	r.bus.Publish(id, "", event.RobotForgotten{})
+	return r.mind.Forget(string(id))
+}

@@ -1,0 +1,91 @@
+package appliance
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"perch/agent"
+	"perch/agent/acp"
+	"perch/device"
+	"perch/gateway/door"
+	"perch/gateway/hooks"
+	"perch/gateway/robot"
+	"perch/gateway/skin"
+	"perch/gateway/vccp"
+)
+
+// newSkins makes the doors of what shows the agent, or is one.
+func (a *Appliance) newSkins() error {
+	c := a.Config
+	words, err := c.Skins.Words()
+	if err != nil {
+		return err
+	}
+	robots, err := c.Skins.DrivenRobots(c.FindRobot)
+	if err != nil {
+		return err
+	}
+	quiet := c.Behaviours.Quiet.Hours
+	a.hooks = hooks.New(hooks.Options{
+		Robots: robots, Trusts: a.Robots.Trusts, Stage: a.Talk, Asker: a.Talk,
+		// In the quiet hours nobody is asked aloud; screens and the terminal ask.
+		MayAnswer: func(id device.ID) bool { return a.Robots.Trusts(id) && !quiet.Contains(time.Now().In(a.zone)) }, Board: a.board, Bus: a.Bus, Language: c.Language, Log: a.Log,
+	})
+	a.vccp = vccp.New(vccp.Options{
+		Stage: a.control(), Residents: a.Robots, Find: a.Robots.Find, Senses: a.Senses.Board, Bus: a.Bus, Face: words.Face, UserTools: c.Robots.UserTools, Log: a.Log,
+	})
+	a.skins, err = skin.New(skin.Options{
+		Board: a.board, Bus: a.Bus, Notifier: a.notifier, Notices: a.Notices, Robots: a.Robots, Find: a.Robots.Find, Mind: a.Mind, Questions: questions{a.hooks, a.Talk},
+		Words: words, Vocabulary: agent.Vocabulary(c.Skins.Vocabulary), QueryToken: c.Skins.QueryToken,
+		Language: c.Language, Zone: a.zone, Log: a.Log,
+	})
+	return err
+}
+
+// skinRoutes mounts them behind a lock, or behind none for this machine.
+func (a *Appliance) skinRoutes(r gin.IRouter, locks ...func(*http.Request) error) {
+	a.skins.Routes(r, locks...)
+	behind := r.Group("", door.Guard(locks...))
+	a.hooks.Routes(behind)
+	a.vccp.Routes(behind)
+	upgrades := make([]func(*http.Request) error, 0, len(locks))
+	for _, lock := range locks {
+		upgrades = append(upgrades, door.InUpgrade(a.Config.Skins.QueryToken, lock))
+	}
+	a.vccp.Characters(r.Group("", door.Guard(upgrades...)))
+}
+
+// lendTools opens a place where a coding agent finds the tools of its turns.
+func (a *Appliance) lendTools() acp.Place { return a.talks.Open(a.Doors.own() + "/mcp/talk") }
+
+// questions are the questions that wait for people: a coding agent's, and those of
+// robots' talks. One of the first that a robot puts is both.
+type questions struct {
+	hooks *hooks.Door
+	talk  *robot.Server
+}
+
+func (q questions) Questions() []agent.Question {
+	all := q.hooks.Questions()
+	known := map[string]bool{}
+	for _, one := range all {
+		known[one.ID] = true
+	}
+	for _, one := range q.talk.Questions() {
+		if !known[one.ID] {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+func (q questions) Reply(id string, allow bool) error {
+	err := q.hooks.Reply(id, allow)
+	if errors.Is(err, agent.ErrNoQuestion) {
+		return q.talk.Reply(id, allow)
+	}
+	return err
+}

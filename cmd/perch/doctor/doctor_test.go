@@ -1,0 +1,357 @@
+package doctor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"perch/cmd/perch/appliance"
+	"perch/cmd/perch/config"
+	"perch/device"
+	"perch/gateway/admin"
+	"perch/gateway/mdns"
+	"perch/store"
+	"perch/store/archive"
+)
+
+// Examined is an examination of a machine in which all is well: its files are
+// in a folder, and nothing is asked of the real one.
+func Examined(t *testing.T) *Examination {
+	t.Helper()
+	c := config.Default()
+	c.Listen, c.Local, c.MQTT.Broker = []string{"127.0.0.1:0"}, []string{"127.0.0.1:0"}, "none"
+	d := New(Options{Config: &c, Data: t.TempDir(), Version: "dev", Built: appliance.BuiltAt(""), Connect: connect})
+	t.Cleanup(d.Close)
+	d.root, d.now, d.built = t.TempDir(), time.Now, time.Now().Add(-time.Hour)
+	d.resolve = func(context.Context, string) (netip.Addr, error) { return netip.MustParseAddr("192.0.2.5"), nil }
+	d.addresses = func() ([]net.Addr, error) {
+		return []net.Addr{&net.IPNet{IP: net.IPv4(192, 0, 2, 5), Mask: net.CIDRMask(24, 32)}}, nil
+	}
+	d.free = func(string) (int64, error) { return 1 << 40, nil }
+	d.services = func(context.Context) (string, error) { return "ActiveState=active\nUnitFileState=enabled\n", nil }
+	if err := os.Chmod(d.Data, 0o750); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// socketClient asks an appliance over its socket.
+type socketClient struct{ http.Client }
+
+// connect reaches the appliance that has a socket in a data directory.
+func connect(data string) (Asker, error) {
+	path := filepath.Join(data, "perch.sock")
+	if _, err := os.Stat(path); err != nil {
+		return nil, ErrNoneRuns
+	}
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", path)
+	}
+	return &socketClient{http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}}, nil
+}
+
+func (c *socketClient) Get(ctx context.Context, path string, into any) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://perch"+path, nil)
+	if err != nil {
+		return err
+	}
+	response, err := c.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	return json.NewDecoder(response.Body).Decode(into)
+}
+
+// write makes a file of the machine.
+func (d *Examination) write(t *testing.T, path, text string, mode os.FileMode) string {
+	t.Helper()
+	if !strings.HasPrefix(path, d.Data) {
+		path = filepath.Join(d.root, path)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), mode); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, mode); err != nil { // whatever the umask is
+		t.Fatal(err)
+	}
+	return path
+}
+
+// packaged installs the unit, and has systemd run the machine.
+func (d *Examination) packaged(t *testing.T) {
+	t.Helper()
+	d.write(t, "usr/lib/systemd/system/perch.service", "[Service]\n", 0o644)
+	d.write(t, "run/systemd/system/x", "", 0o644)
+}
+
+// kept makes a database as a first start does.
+func (d *Examination) kept(t *testing.T) *store.DB {
+	t.Helper()
+	db, err := store.Open(archive.DatabasePath(d.Data), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+// runs has an appliance answer for this machine.
+func (d *Examination) runs(parts ...admin.Part) {
+	d.status = &admin.Status{Version: "dev", Parts: parts}
+}
+
+// TestEachCheckOfTheDoctor: what goes wrong is told with its cause and its
+// cure, and is not told where all is well.
+func TestEachCheckOfTheDoctor(t *testing.T) {
+	announced := admin.Part{Name: "mdns", OK: true, Note: "perch.local, answered by perch"}
+	unit := func(properties string) func(*testing.T, *Examination) {
+		return func(t *testing.T, d *Examination) {
+			d.packaged(t)
+			d.services = func(context.Context) (string, error) { return properties, nil }
+		}
+	}
+	resolves := func(err error, parts ...admin.Part) func(*testing.T, *Examination) {
+		return func(_ *testing.T, d *Examination) {
+			d.resolve = func(context.Context, string) (netip.Addr, error) { return netip.Addr{}, err }
+			if parts != nil {
+				d.runs(parts...)
+			}
+		}
+	}
+	system := func(t *testing.T, d *Examination) { d.unit(t.Context()) }
+	name := func(t *testing.T, d *Examination) { d.names(t.Context()) }
+	file := func(name, text string, mode os.FileMode) func(*testing.T, *Examination) {
+		return func(t *testing.T, d *Examination) { d.write(t, filepath.Join(d.Data, name), text, mode) }
+	}
+	for what, c := range map[string]struct {
+		make  func(*testing.T, *Examination)
+		check func(*testing.T, *Examination)
+		part  string
+		wrong bool
+		says  []string
+	}{
+		"the configuration is read": {
+			func(_ *testing.T, d *Examination) { d.file = "/etc/perch/perch.yaml" },
+			func(_ *testing.T, d *Examination) { d.Configuration() }, "configuration", false, []string{"/etc/perch/perch.yaml"}},
+		"a model that is not installed": {
+			func(_ *testing.T, d *Examination) { d.config.Speech.Recognizers[0].Model = "/nowhere" },
+			func(_ *testing.T, d *Examination) { d.Configuration() }, "configuration", true, []string{"/nowhere", "apt install pocketsphinx-en-us", "check-config"}},
+
+		"room enough": {nil, func(_ *testing.T, d *Examination) { d.Disk() }, "disk", false, []string{"1048576 MB free"}},
+		"no room": {
+			func(_ *testing.T, d *Examination) { d.free = func(string) (int64, error) { return 3 << 20, nil } },
+			func(_ *testing.T, d *Examination) { d.Disk() }, "disk", true, []string{"3 MB are free", "make room"}},
+		"data that anybody can change": {
+			func(t *testing.T, d *Examination) {
+				if err := os.Chmod(d.Data, 0o777); err != nil {
+					t.Fatal(err)
+				}
+			},
+			func(_ *testing.T, d *Examination) { d.Disk() }, "data", true, []string{"anybody", "chmod o-rwx"}},
+		"data that cannot be written": {
+			func(t *testing.T, d *Examination) { d.Data = "/proc/nowhere" },
+			func(_ *testing.T, d *Examination) { d.Disk() }, "data", true, []string{"cannot be written", "sudo -u perch", "--data"}},
+
+		"the right time": {nil, func(_ *testing.T, d *Examination) { d.Clock() }, "clock", false, []string{"20"}},
+		"before this program was built": {
+			func(_ *testing.T, d *Examination) {
+				d.now = func() time.Time { return time.Date(1970, 1, 1, 0, 5, 0, 0, time.UTC) }
+			},
+			func(_ *testing.T, d *Examination) { d.Clock() }, "clock", true, []string{"it says 1970-01-01", "was built on", "time server"}},
+
+		"secrets that are secret": {file("admin-token", "x", 0o600), func(_ *testing.T, d *Examination) { d.Secrets() }, "secrets", false, []string{"nobody but their owner"}},
+		"a token that its group can read": {file("admin-token", "x", 0o640), func(_ *testing.T, d *Examination) { d.Secrets() }, "secrets", true,
+			[]string{"admin-token", "chmod 600"}},
+		"a password that everybody can read": {file("mqtt-password", "x", 0o604), func(_ *testing.T, d *Examination) { d.Secrets() }, "secrets", true,
+			[]string{"mqtt-password", "chmod 600"}},
+
+		"no database yet": {nil, func(_ *testing.T, d *Examination) { d.Database() }, "database", false, []string{"first start makes it"}},
+		"a database": {func(t *testing.T, d *Examination) { _ = d.kept(t).Close() },
+			func(_ *testing.T, d *Examination) { d.Database() }, "database", false, []string{"can be read"}},
+		"a database that is none": {file("perch.db", strings.Repeat("x", 100_000), 0o600),
+			func(_ *testing.T, d *Examination) { d.Database() }, "database", true, []string{"perch.db", "backup"}},
+		"a database that others can read": {file("perch.db", "x", 0o644),
+			func(_ *testing.T, d *Examination) { d.Database() }, "database", true, []string{"can be read by others", "chmod 600"}},
+		"a database in use": {
+			func(t *testing.T, d *Examination) {
+				db := d.kept(t)
+				t.Cleanup(func() { _ = db.Close() })
+			},
+			func(_ *testing.T, d *Examination) { d.Database() }, "database", true, []string{"in use by a program that does not answer", "systemctl status perch"}},
+
+		"a port that is free": {nil, func(_ *testing.T, d *Examination) { d.Ports() }, "port 127.0.0.1:0", false, []string{"free"}},
+		"a port in use": {
+			func(t *testing.T, d *Examination) { d.config.Listen = []string{busy(t)} },
+			func(_ *testing.T, d *Examination) { d.Ports() }, "port ", true, []string{"in use by another program", "listen in the configuration"}},
+		"a port of Wyoming's in use": {
+			func(t *testing.T, d *Examination) { d.config.Wyoming.Listen = busy(t) },
+			func(_ *testing.T, d *Examination) { d.Ports() }, "port ", true, []string{"wyoming.listen"}},
+		"a port that the appliance does not serve": {
+			func(_ *testing.T, d *Examination) { d.runs() },
+			func(_ *testing.T, d *Examination) { d.Ports() }, "port ", true, []string{"does not serve it", "restart it"}},
+		"a broker's port that the appliance does not serve": {
+			func(t *testing.T, d *Examination) {
+				d.config.Listen, d.config.Local, d.config.MQTT.Broker, d.config.MQTT.Listen = nil, nil, config.EmbeddedBroker, "127.0.0.1:0"
+				d.runs()
+			},
+			func(_ *testing.T, d *Examination) { d.Ports() }, "port ", true, []string{"mqtt.listen"}},
+
+		"a socket that nobody answers at": {
+			func(t *testing.T, d *Examination) { d.write(t, filepath.Join(d.Data, "perch.sock"), "", 0o600) },
+			func(t *testing.T, d *Examination) { d.Appliance(t.Context()) }, "appliance", true, []string{"cannot be asked", "start one"}},
+		"none that runs": {nil, func(t *testing.T, d *Examination) { d.Appliance(t.Context()) }, "appliance", false, []string{"does not run"}},
+
+		"no systemd":   {func(t *testing.T, d *Examination) { d.write(t, "usr/lib/systemd/system/perch.service", "", 0o644) }, system, "", false, nil},
+		"a unit":       {unit("ActiveState=active\nUnitFileState=enabled\n"), system, "unit", false, []string{"active"}},
+		"a failed one": {unit("ActiveState=failed\nResult=exit-code\n"), system, "unit", true, []string{"has failed (exit-code)", "journalctl -u perch"}},
+		"one that ends again and again": {unit("ActiveState=activating\nSubState=auto-restart\nNRestarts=7\n"), system, "unit", true,
+			[]string{"again and again (7 times", "journalctl"}},
+		"one that has ended, and is not counted": {unit("ActiveState=activating\nSubState=auto-restart\nNRestarts=0\n"), system, "unit", true,
+			[]string{"ends again and again; journalctl -u perch"}},
+		"one that is just starting again": {unit("ActiveState=activating\nSubState=start\nNRestarts=3\n"), system, "unit", true,
+			[]string{"again and again (3 times", "journalctl"}},
+		"one whose configuration has faults": {unit("ActiveState=activating\nSubState=auto-restart\nNRestarts=1\nExecMainStatus=2\n"), system, "unit", true,
+			[]string{"again and again (once", "configuration has faults", "sudo perch check-config"}},
+		"one that is starting":               {unit("ActiveState=activating\nSubState=start\nNRestarts=0\n"), system, "unit", false, []string{"is starting"}},
+		"one that systemd has not read anew": {unit("ActiveState=active\nNeedDaemonReload=yes\n"), system, "unit", true, []string{"systemctl daemon-reload"}},
+		"one that would not start at boot":   {unit("ActiveState=active\nUnitFileState=disabled\n"), system, "unit", true, []string{"systemctl enable perch"}},
+		"one that was restarted":             {unit("ActiveState=active\nNRestarts=2\n"), system, "unit", false, []string{"2 times", "journalctl"}},
+		"one that is stopped":                {unit("ActiveState=inactive\n"), system, "unit", false, []string{"systemctl start perch"}},
+		"an own one in the place of the package's": {
+			func(t *testing.T, d *Examination) {
+				d.packaged(t)
+				d.write(t, config.OwnUnit, "[Service]\n", 0o644)
+			}, system, "unit", true, []string{"takes the place of the package's", "systemctl daemon-reload", "systemctl edit"}},
+		"a masked one": {
+			func(t *testing.T, d *Examination) {
+				d.packaged(t)
+				d.write(t, "etc/systemd/system/x", "", 0o644)
+				if err := os.Symlink("/dev/null", filepath.Join(d.root, config.OwnUnit)); err != nil {
+					t.Fatal(err)
+				}
+			}, system, "unit", true, []string{"systemctl unmask"}},
+		"a systemd that does not answer": {
+			func(t *testing.T, d *Examination) {
+				d.packaged(t)
+				d.services = func(context.Context) (string, error) { return "", errors.New("it has no bus") }
+			}, system, "unit", true, []string{"no bus", "systemctl status"}},
+
+		"its name":                           {nil, name, "name", false, []string{"perch.local is 192.0.2.5"}},
+		"a name nobody has":                  {resolves(mdns.ErrNoAnswer), name, "name", false, []string{"perch.local is free"}},
+		"a name that is announced in vain":   {resolves(mdns.ErrNoAnswer, announced), name, "name", true, []string{"not answered on the network", "give robots the address", "5353"}},
+		"no multicast":                       {resolves(mdns.ErrNoMulticast), name, "name", false, []string{"given the address"}},
+		"a name that is known to be taken":   {resolves(mdns.ErrNoAnswer, admin.Part{Name: "mdns", Note: "perch-2.local"}), name, "", false, nil},
+		"a name that is not to be announced": {func(_ *testing.T, d *Examination) { d.config.MDNS.Enabled = false }, name, "name", false, []string{"mdns.enabled"}},
+		"another machine's name": {
+			func(_ *testing.T, d *Examination) {
+				d.resolve = func(context.Context, string) (netip.Addr, error) { return netip.MustParseAddr("192.0.2.99"), nil }
+			}, name, "name", true, []string{"another machine (192.0.2.99) has perch.local", "another name"}},
+		"an avahi that shares with nobody": {
+			func(t *testing.T, d *Examination) {
+				d.write(t, "etc/avahi/avahi-daemon.conf", "[server]\ndisallow-other-stacks=yes\n", 0o644)
+				d.write(t, "run/avahi-daemon/socket", "", 0o644)
+			}, name, "avahi", true, []string{"disallow-other-stacks", "systemctl restart avahi-daemon"}},
+		"an avahi that shares": {
+			func(t *testing.T, d *Examination) {
+				d.write(t, "etc/avahi/avahi-daemon.conf", "[server]\n#disallow-other-stacks=yes\n", 0o644)
+				d.write(t, "run/avahi-daemon/socket", "", 0o644)
+			}, name, "name", false, nil},
+
+		"a broker that is not there": {
+			func(t *testing.T, d *Examination) { d.config.MQTT.Broker = "mqtt://127.0.0.1:9" },
+			func(t *testing.T, d *Examination) { d.mqtt(t.Context()) }, "mqtt", true, []string{"127.0.0.1:9", "mqtt.broker"}},
+		"a broker's port in use": {
+			func(t *testing.T, d *Examination) {
+				d.config.MQTT.Broker, d.config.MQTT.Listen = config.EmbeddedBroker, busy(t)
+			},
+			func(t *testing.T, d *Examination) { d.mqtt(t.Context()) }, "mqtt", true, []string{"taken by another program", "mqtt.broker"}},
+
+		"a robot that waits": {
+			func(t *testing.T, d *Examination) {
+				db := d.kept(t)
+				r := device.Robot{ID: "a0b1c2d3e4f5", Claim: &device.Claim{Client: device.Client{ID: "c0ffee00-0000-4000-8000-000000000000"}}}
+				if err := errors.Join(store.NewTable[device.Robot](db, "robots").Put("a0b1c2d3e4f5", r), db.Close()); err != nil {
+					t.Fatal(err)
+				}
+				d.Database()
+			},
+			func(t *testing.T, d *Examination) { d.robots(t.Context()) }, "robots", false, []string{"1 wait", "a0b1c2d3e4f5", "perch adopt"}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			d := Examined(t)
+			if c.make != nil {
+				c.make(t, d)
+			}
+			c.check(t, d)
+			if c.part == "" {
+				if len(d.Findings) > 0 {
+					t.Fatalf("it found %+v", d.Findings)
+				}
+				return
+			}
+			var of []finding
+			for _, f := range d.Findings {
+				if strings.HasPrefix(f.Part, c.part) && (!f.Ok || !c.wrong) {
+					of = append(of, f)
+				}
+				if !f.Ok && !c.wrong {
+					t.Errorf("it is well, and it found %+v", f)
+				}
+			}
+			if len(of) == 0 {
+				t.Fatalf("it found only %+v", d.Findings)
+			}
+			for _, word := range c.says {
+				if !strings.Contains(of[0].Note, word) {
+					t.Errorf("it says %q, and not %q", of[0].Note, word)
+				}
+			}
+			if strings.Contains(of[0].Note, "canary") || strings.Contains(of[0].Note, "perch-doctor-") {
+				t.Errorf("it says %q", of[0].Note)
+			}
+		})
+	}
+}
+
+// busy is an address that another program has.
+func busy(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l.Addr().String()
+}
+
+// TestAnotherVersionRuns than the program that asks, as after an update without
+// a restart.
+func TestAnotherVersionRuns(t *testing.T) {
+	d := Examined(t)
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"version":"0.1","started":"2026-11-01T00:00:00Z"}`))
+	}))
+	l, err := net.Listen("unix", filepath.Join(d.Data, "perch.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Listener = l
+	s.Start()
+	defer s.Close()
+	d.Appliance(t.Context())
+	if f := d.Findings[0]; f.Ok || !strings.Contains(f.Note, "version 0.1 runs") || !strings.Contains(f.Note, "restart the appliance") {
+		t.Errorf("it found %+v", f)
+	}
+}

@@ -1,0 +1,296 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"perch/agent"
+	"perch/agent/notice"
+	"perch/cmd/perch/appliance"
+	"perch/cmd/perch/config"
+	"perch/gateway/mdns"
+	"perch/voice"
+)
+
+// What engines are tried with. A command recognizer knows the first.
+const (
+	sampleSpeech   = "What time is it?"
+	sampleQuestion = "Please say hello to me in one short sentence."
+)
+
+// tryWithin is how long one engine may take; a coding agent starts in it.
+const tryWithin = time.Minute
+
+// engines tries each once, as a turn would, and says what they take together.
+func (d *Examination) engines(ctx context.Context) {
+	find := func(ctx context.Context) ([]string, error) {
+		return mdns.Search{Type: mdns.Wyoming, Interfaces: d.config.MDNS.Interfaces}.Targets(ctx)
+	}
+	// With timers of its own a model has tools to be offered, as in a turn.
+	options := appliance.BrainOptions{Timers: notice.NewTimers(noTimers{}, nil)}
+	e, err := appliance.NewEngines(d.config, options, find, nil, slog.New(slog.DiscardHandler))
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		d.Findings = append(d.Findings, d.reported...)
+		d.notReadable("engines")
+		return
+	case err != nil:
+		d.Findings = append(d.Findings, d.reported...)
+		d.add("engines", err, "")
+		return
+	}
+	defer e.Close()
+	speech, err := config.Speech(d.config)
+	if err != nil {
+		d.add("persona", err, "")
+		return
+	}
+	t := trial{Examination: d, speech: speech, fastest: map[string]stage{}}
+	for _, list := range engineLists {
+		for _, n := range e.All {
+			if n.List == list {
+				t.try(ctx, n)
+			}
+		}
+	}
+	t.budget()
+	for _, f := range d.reported { // with which it was started, and which are not configured any more
+		if !slices.ContainsFunc(e.All, func(n *appliance.Engine) bool { return n.Part == f.Part }) {
+			d.Findings = append(d.Findings, f)
+		}
+	}
+}
+
+// engineLists are those of the engines, in the order in which one needs the
+// other's.
+var engineLists = []string{"synthesizer", "recognizer", "brain", "deep", "tools"}
+
+// tried notes what came of a trial, with what the appliance that runs says of
+// the same engine where that is another thing.
+func (d *Examination) tried(part string, err error, fine string) {
+	at := slices.IndexFunc(d.reported, func(f finding) bool { return f.Part == part && !f.Ok })
+	if err != nil || at < 0 {
+		d.add(part, err, fine)
+		return
+	}
+	d.Findings = append(d.Findings, finding{Ok: true, warn: true, Part: part,
+		Note: fmt.Sprintf("the appliance that runs has found that %s; tried just now, it works: %s", d.reported[at].Note, fine)})
+}
+
+// noTimers keeps no timer.
+type noTimers struct{}
+
+func (noTimers) Put(string, agent.Timer) error       { return nil }
+func (noTimers) Delete(string) error                 { return nil }
+func (noTimers) All() iter.Seq2[string, agent.Timer] { return func(func(string, agent.Timer) bool) {} }
+
+// trial tries engines.
+type trial struct {
+	*Examination
+	speech  voice.Options
+	spoken  []int16          // by the first synthesizer that works, 16 kHz
+	fastest map[string]stage // the first of each list that works
+}
+
+// stage is what one engine adds to the time until a robot answers.
+type stage struct {
+	part string
+	took time.Duration
+}
+
+func (t *trial) try(ctx context.Context, n *appliance.Engine) {
+	ctx, cancel := context.WithTimeout(ctx, tryWithin)
+	defer cancel()
+	began, limits := time.Now(), ""
+	if n.Check != nil {
+		switch err := n.Check(ctx); {
+		case appliance.IsWarning(err):
+			limits = "; but " + err.Error()
+		case err != nil:
+			t.tried(n.Part, err, "")
+			return
+		}
+	}
+	answered := time.Since(began)
+	var took time.Duration
+	var fine string
+	var err error
+	switch {
+	case n.Recognizer != nil:
+		took, fine, err = t.tryRecognizer(ctx, n)
+	case n.Synthesizer != nil:
+		took, fine, err = t.trySynthesizer(ctx, n)
+	case n.Brain != nil:
+		took, fine, err = t.tryBrain(ctx, n)
+	default:
+		fine = fmt.Sprintf("%s answers in %d ms", n.Where, answered.Milliseconds())
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("it took longer than %s", tryWithin)
+	}
+	if limited, ok := n.Brain.(interface{ Limits() error }); ok && limits == "" && limited.Limits() != nil {
+		limits = "; but " + limited.Limits().Error() // a turn has found out
+	}
+	t.tried(n.Part, err, fine+limits)
+	if _, known := t.fastest[n.List]; err == nil && !known {
+		t.fastest[n.List] = stage{n.Part, took}
+	}
+}
+
+// trySynthesizer has a synthesizer say the sentence that the recognizers are given.
+func (t *trial) trySynthesizer(ctx context.Context, n *appliance.Engine) (took time.Duration, fine string, err error) {
+	var pcm []int16
+	began := time.Now()
+	err = n.Synthesizer.Synthesize(ctx, sampleSpeech, t.speech, func(piece []int16) error {
+		if pcm == nil {
+			took = time.Since(began)
+		}
+		pcm = append(pcm, piece...)
+		return nil
+	})
+	if err == nil && len(pcm) < voice.SpeakerRate/10 {
+		err = fmt.Errorf("it made no sound of %q; is it the voice for that language?", sampleSpeech)
+	}
+	if err != nil {
+		return 0, "", err
+	}
+	if t.spoken == nil {
+		t.spoken = throughMicrophone(pcm)
+	}
+	length := time.Duration(len(pcm)) * time.Second / voice.SpeakerRate
+	return took, fmt.Sprintf("begins to speak after %s, and makes a second of speech in %s", millis(took),
+		millis(time.Duration(float64(time.Since(began))/length.Seconds()))), nil
+}
+
+// throughMicrophone is speech as a microphone gives it.
+func throughMicrophone(pcm []int16) []int16 {
+	heard := voice.NewResampler(voice.SpeakerRate, voice.MicRate).Resample(pcm)
+	return append(heard, make([]int16, voice.MicRate/2)...)
+}
+
+// tryRecognizer gives a recognizer the sentence as fast as somebody speaks it, and
+// measures from its end.
+func (t *trial) tryRecognizer(ctx context.Context, n *appliance.Engine) (took time.Duration, fine string, err error) {
+	if t.spoken == nil {
+		return 0, "is there; no synthesizer works that could say something to it", nil
+	}
+	if err := t.ready(ctx, n); err != nil {
+		return 0, "", err
+	}
+	u := voice.NewUtterance()
+	var ended time.Time
+	finished := make(chan struct{})
+	go func() {
+		defer close(finished)
+		tick := time.NewTicker(voice.FrameDuration)
+		defer tick.Stop()
+		for rest := t.spoken; len(rest) > 0 && ctx.Err() == nil; {
+			frame := rest[:min(voice.MicFrame, len(rest))]
+			u.Write(frame)
+			rest = rest[len(frame):]
+			<-tick.C
+		}
+		ended = time.Now()
+		u.Finish()
+	}()
+	heard, err := n.Recognizer.Recognize(ctx, u, t.speech)
+	u.Finish()
+	<-finished
+	if err != nil {
+		return 0, "", err
+	}
+	took = max(0, time.Since(ended))
+	words := strings.TrimSpace(heard.Text)
+	if words == "" {
+		return took, fmt.Sprintf("answers after %s, but did not understand %q as %s says it", millis(took), sampleSpeech, t.fastest["synthesizer"].part), nil
+	}
+	return took, fmt.Sprintf("understands %q as %q after %s", sampleSpeech, words, millis(took)), nil
+}
+
+// ready checks what the embedded recognizer is to know, and loads what is
+// loaded when the first robot comes.
+func (t *trial) ready(ctx context.Context, n *appliance.Engine) error {
+	if n.Recognizer.Name() == "sphinx" {
+		if err := appliance.CheckRecognizers(t.config); err != nil {
+			return err
+		}
+	}
+	if l, ok := n.Recognizer.(interface{ Load(context.Context) error }); ok {
+		return l.Load(ctx)
+	}
+	if n.Warm != nil {
+		return n.Warm(ctx)
+	}
+	return nil
+}
+
+// errEnough ends a trial once the first sentence has come.
+var errEnough = errors.New("the first sentence has come")
+
+// tryBrain asks a brain something, until its first sentence.
+func (t *trial) tryBrain(ctx context.Context, n *appliance.Engine) (took time.Duration, fine string, err error) {
+	if n.Warm != nil {
+		if err := n.Warm(ctx); err != nil {
+			return 0, "", err
+		}
+	}
+	zone, err := t.config.Zone()
+	if err != nil {
+		return 0, "", err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	said := ""
+	began := time.Now()
+	question := sampleQuestion
+	if n.Brain.Name() == "reflex" {
+		question = sampleSpeech // it knows its sentences, and nothing else
+	}
+	turn := agent.Turn{Conversation: "doctor", Text: question, Now: began.In(zone), Language: t.speech.Language}
+	err = n.Brain.Think(ctx, turn, func(r agent.Reply) error {
+		switch r := r.(type) {
+		case agent.Say:
+			took, said = time.Since(began), r.Text
+			return errEnough
+		case agent.Ask:
+			r.Answer(agent.Answer{Outcome: agent.AnswerClosed})
+		}
+		return nil
+	})
+	if said != "" {
+		err = nil // it was we who ended it
+	}
+	switch {
+	case err != nil:
+		return 0, "", err
+	case said == "" && n.Brain.Name() == "none":
+		return 0, "answers nothing, as it is meant to", nil
+	case said == "":
+		return 0, "", fmt.Errorf("it answered %q without a word", question)
+	}
+	return took, fmt.Sprintf("says its first sentence after %s: %q", millis(took), said), nil
+}
+
+// budget is what a person waits from the last word to the first sound.
+func (t *trial) budget() {
+	sum := time.Duration(t.config.Speech.Silence)
+	parts := []string{millis(sum) + " of silence that ends an utterance"}
+	for _, list := range []string{"recognizer", "brain", "synthesizer"} {
+		s, works := t.fastest[list]
+		if !works {
+			return // it was said what does not
+		}
+		sum += s.took
+		parts = append(parts, millis(s.took)+" "+s.part)
+	}
+	t.add("budget", nil, fmt.Sprintf("a robot answers %s after the last word: %s", millis(sum), strings.Join(parts, ", ")))
+}
+
+func millis(d time.Duration) string { return fmt.Sprintf("%d ms", d.Milliseconds()) }

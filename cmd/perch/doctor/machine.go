@@ -1,0 +1,308 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"perch/cmd/perch/appliance"
+	"perch/cmd/perch/config"
+	"perch/store"
+	"perch/store/archive"
+)
+
+// Disk looks at the data directory and the room in it.
+func (d *Examination) Disk() {
+	dir := store.Nearest(d.Data)
+	info, err := os.Stat(dir)
+	if err == nil && info.Mode().Perm()&0o002 != 0 && dir == filepath.Clean(d.Data) {
+		d.add("data", fmt.Errorf("anybody on this machine can change %s; chmod o-rwx %s", dir, dir), "")
+	} else if d.status != nil || d.locked {
+		d.add("data", nil, d.Data+" is the appliance's, which runs")
+	} else if info != nil && d.service != nil && d.service.May(info, dir, 2) {
+		d.add("data", nil, fmt.Sprintf("%s is writable for the service's user %s", d.Data, d.service.Name))
+	} else if !config.Writable(dir) {
+		d.add("data", fmt.Errorf("%s cannot be written by this user; run as its owner (sudo -u perch), or name another with --data", dir), "")
+	} else {
+		d.add("data", nil, d.Data+" is writable")
+	}
+	if d.reports("disk") {
+		return
+	}
+	free, err := d.free(dir)
+	if err == nil {
+		err = appliance.RoomFault(free, d.Data)
+	}
+	d.add("disk", err, fmt.Sprintf("%d MB free", free>>20))
+}
+
+// Clock finds the clock of a Pi that has none and no network yet. Robots get
+// their time from it.
+func (d *Examination) Clock() {
+	zone, err := d.config.Zone()
+	if err == nil {
+		err = appliance.ClockFault(d.now(), d.built)
+	}
+	if err != nil {
+		d.add("clock", err, "")
+	} else if !d.reports("clock") {
+		d.add("clock", nil, d.now().In(zone).Format("2006-01-02 15:04 MST"))
+	}
+}
+
+// mostCopied is the largest database that is copied to be looked at: where
+// temporary files are may be memory.
+const mostCopied = 128 << 20
+
+// databaseCopy is a copy of the database of an appliance that does not run: opening
+// it changes it, and an older one would be migrated.
+type databaseCopy struct {
+	*store.DB
+	dir string
+}
+
+// damage says what is wrong with the database at path, of which this is a copy.
+func (c *databaseCopy) damage(path string) error {
+	s := *c.Salvaged()
+	if beside := filepath.Join(filepath.Dir(path), filepath.Base(s.Kept)); s.Kept != "" && there(beside) {
+		s.Kept = beside
+		return errors.New(s.String())
+	}
+	return fmt.Errorf("%s is damaged (%s); the next start keeps the %d records that can be read, and puts the file aside; %s; or restore a backup with perch restore", path, s.Cause, s.Records, s.Losses())
+}
+
+// there reports whether something has this path.
+func there(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+func (c *databaseCopy) close() {
+	_ = c.Close() // nothing was written
+	_ = os.RemoveAll(c.dir)
+}
+
+// Database looks whether the database of an appliance that does not run would
+// be opened.
+func (d *Examination) Database() {
+	if d.status != nil || d.locked {
+		return // which has told of it
+	}
+	path, left := archive.DatabasePath(d.Data), appliance.Traces(d.Data)
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && len(left) == 0:
+		d.add("database", nil, "not there yet; the first start makes it")
+		return
+	case errors.Is(err, fs.ErrNotExist):
+		d.add("database", appliance.WhyMissing(d.Data, left, store.Missing(path)), "")
+		return
+	case errors.Is(err, fs.ErrPermission):
+		d.notReadable("database")
+		return
+	case err != nil:
+		d.add("database", err, "")
+		return
+	case info.Mode().Perm()&0o077 != 0:
+		d.add("database", fmt.Errorf("%s can be read by others (mode %#o), and holds what was said; chmod 600 %s", path, info.Mode().Perm(), path), "")
+		return
+	case info.Size() > mostCopied:
+		d.add("database", nil, fmt.Sprintf("%d MB, which is too much to be looked at here", info.Size()>>20))
+		return
+	}
+	d.store, err = copyDatabase(path, len(left) > 0)
+	if errors.Is(err, fs.ErrPermission) {
+		d.notReadable("database")
+		return
+	}
+	if err == nil && d.store.Salvaged() != nil {
+		err = d.store.damage(path)
+	}
+	d.add("database", appliance.WhyMissing(d.Data, left, err), fmt.Sprintf("%s, %d KB, can be read", path, info.Size()>>10))
+}
+
+// copyDatabase opens a copy. Errors are those of the database itself, in which
+// something is expected or not.
+func copyDatabase(path string, expect bool) (*databaseCopy, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	// The same lock as its own program takes; it is given up with the file.
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); err != nil {
+		return nil, fmt.Errorf("%s is in use by a program that does not answer here; is another appliance running on it? (systemctl status perch, ps -C perch)", path)
+	}
+	dir, err := os.MkdirTemp("", "perch-doctor-*")
+	if err != nil {
+		return nil, fmt.Errorf("copy the database to look at it: %w", err)
+	}
+	c := &databaseCopy{dir: dir}
+	target := filepath.Join(dir, filepath.Base(path))
+	to, err := os.OpenFile(target, os.O_CREATE|os.O_WRONLY, 0o600)
+	if err == nil {
+		_, err = io.Copy(to, file)
+		err = errors.Join(err, to.Close())
+	}
+	aside, _ := filepath.Glob(path + ".damaged-*")
+	for _, name := range aside { // of which it is told for as long as they are there
+		err = errors.Join(err, os.WriteFile(filepath.Join(dir, filepath.Base(name)), nil, 0o600))
+	}
+	if err == nil {
+		o := appliance.StoreOptions(slog.New(slog.DiscardHandler))
+		o.Salvage, o.Expect = true, expect
+		c.DB, err = store.Open(target, o)
+	}
+	if err != nil {
+		_ = os.RemoveAll(dir)
+		return nil, rewordedError{err, strings.ReplaceAll(err.Error(), target, path)}
+	}
+	return c, nil
+}
+
+// rewordedError is an error of a copy, in the words of the original.
+type rewordedError struct {
+	error
+	words string
+}
+
+func (e rewordedError) Error() string { return e.words }
+func (e rewordedError) Unwrap() error { return e.error }
+
+// unit looks at the service, where systemd runs this machine and has one.
+func (d *Examination) unit(ctx context.Context) {
+	exists := func(path string) bool { return there(filepath.Join(d.root, path)) }
+	own, packaged := exists(config.OwnUnit), exists("usr/"+config.PackageUnit) || exists(config.PackageUnit)
+	if !own && !packaged || !exists("run/systemd/system") {
+		return
+	}
+	if to, err := os.Readlink(filepath.Join(d.root, config.OwnUnit)); own && err == nil && to == "/dev/null" {
+		d.add("unit", errors.New("perch.service is masked and cannot start; systemctl unmask perch"), "")
+		return
+	}
+	if own && packaged {
+		d.add("unit", fmt.Errorf("/%s takes the place of the package's unit, which is newer after each update; move it away and run systemctl daemon-reload, or keep only what differs with systemctl edit perch", config.OwnUnit), "")
+		return
+	}
+	text, err := d.services(ctx)
+	if err != nil {
+		d.add("unit", fmt.Errorf("systemd cannot be asked about perch.service: %w; see systemctl status perch", err), "")
+		return
+	}
+	fine, err := ReadUnit(text)
+	d.add("unit", err, fine)
+}
+
+// times is how often a unit was started anew, where systemd has counted yet.
+func times(n int) string {
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return " (once so far)"
+	}
+	return fmt.Sprintf(" (%d times so far)", n)
+}
+
+// AskSystemd asks for the unit's properties, a line each.
+func AskSystemd(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "systemctl", "show", "perch.service", "--no-pager",
+		"--property=LoadState,ActiveState,SubState,Result,NRestarts,ExecMainStatus,NeedDaemonReload,UnitFileState").Output()
+	return string(out), err
+}
+
+// misconfiguredStatus is the exit code of perch serve where its configuration
+// has faults.
+const misconfiguredStatus = "2"
+
+// ReadUnit says what is wrong with a unit that has these properties.
+func ReadUnit(text string) (fine string, err error) {
+	is := map[string]string{}
+	for line := range strings.Lines(text) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		is[name] = value
+	}
+	restarts, _ := strconv.Atoi(is["NRestarts"]) // an older systemd does not tell
+	why := "journalctl -u perch -n 50 says why"
+	if is["ExecMainStatus"] == misconfiguredStatus {
+		why = "its configuration has faults: sudo perch check-config names them"
+	}
+	switch {
+	case is["ActiveState"] == "failed":
+		return "", fmt.Errorf("perch.service has failed (%s); %s", is["Result"], why)
+	case is["SubState"] == "auto-restart", is["ActiveState"] == "activating" && restarts > 0:
+		return "", fmt.Errorf("perch.service ends again and again%s; %s", times(restarts), why)
+	case is["ActiveState"] == "activating":
+		return "perch.service is starting", nil
+	case is["NeedDaemonReload"] == "yes":
+		return "", errors.New("the unit has changed since systemd read it; systemctl daemon-reload && systemctl restart perch")
+	case is["ActiveState"] == "active" && is["UnitFileState"] == "disabled":
+		return "", errors.New("perch.service runs, and would not after the next boot; systemctl enable perch")
+	case is["ActiveState"] == "active" && restarts > 0:
+		return fmt.Sprintf("perch.service is active; it was restarted%s, and %s", times(restarts), why), nil
+	case is["ActiveState"] == "active":
+		return "perch.service is active", nil
+	}
+	return "perch.service is " + is["ActiveState"] + "; systemctl start perch starts it", nil
+}
+
+// Encryption looks at the certificate.
+func (d *Examination) Encryption() {
+	if len(d.config.TLS.Listen) == 0 || d.reports("tls") {
+		return
+	}
+	pair, err := config.ReadCertificate(d.config.TLS)
+	if errors.Is(err, fs.ErrPermission) {
+		d.notReadable("certificate")
+		return
+	}
+	if err != nil {
+		d.add("certificate", err, "")
+		return
+	}
+	switch err := config.Expiry(pair.Leaf, time.Now()); {
+	case errors.Is(err, config.ErrDates):
+		d.add("certificate", err, "")
+	case err != nil:
+		d.Findings = append(d.Findings, finding{Ok: true, warn: true, Part: "certificate", Note: err.Error()})
+	default:
+		d.add("certificate", nil, fmt.Sprintf("for %s, until %s", config.Names(pair.Leaf), pair.Leaf.NotAfter.Format(time.DateOnly)))
+	}
+}
+
+// Secrets looks at who can read them.
+func (d *Examination) Secrets() {
+	found := slices.DeleteFunc(d.config.Warnings(d.file, d.Data, time.Now()), func(w config.Warning) bool { return w.Part == "tls" })
+	for _, w := range found {
+		d.Findings = append(d.Findings, finding{Ok: true, warn: true, Part: w.Part, Note: w.What})
+	}
+	ours := 0
+	for _, name := range []string{"admin-token", "token-key", appliance.MQTTPasswordFile, filepath.Base(archive.DatabasePath(d.Data))} {
+		path := filepath.Join(d.Data, name)
+		f, err := os.Stat(path)
+		if err != nil {
+			continue // not made yet, or not for this user to see
+		}
+		ours++
+		if f.Mode().Perm()&0o077 != 0 {
+			d.add("secrets", fmt.Errorf("others on this machine can read %s; take that from them: chmod 600 %s", path, path), "")
+			found = append(found, config.Warning{})
+		}
+	}
+	if len(found) == 0 && ours > 0 {
+		d.add("secrets", nil, "nobody but their owner can read them")
+	}
+}

@@ -1,0 +1,162 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"perch/cmd/perch/appliance"
+	"perch/cmd/perch/config"
+	"perch/device"
+	"perch/gateway/admin"
+	"perch/gateway/homeassistant"
+	"perch/gateway/mdns"
+	"perch/store"
+)
+
+// names asks for the appliance's name as a robot does.
+func (d *Examination) names(ctx context.Context) {
+	d.avahi()
+	switch {
+	case d.status == nil && !d.config.MDNS.Enabled:
+		d.add("name", nil, "not announced: turned off by mdns.enabled; robots must be given the address")
+		return
+	case d.status != nil && !slices.ContainsFunc(d.status.Parts, func(p admin.Part) bool {
+		return p.Name == "mdns" && p.OK && !strings.HasPrefix(p.Note, appliance.NotAnnounced)
+	}):
+		return // it was said why
+	}
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	host := d.config.Name + ".local"
+	addr, err := d.resolve(ctx, host)
+	switch {
+	case errors.Is(err, mdns.ErrNoMulticast):
+		d.add("name", nil, "no interface carries multicast here; robots must be given the address")
+	case err != nil && d.status == nil:
+		d.add("name", nil, host+" is free")
+	case err != nil:
+		d.add("name", fmt.Errorf("%s is not answered on the network (%w); give robots the address instead, or see whether a firewall stops UDP port 5353", host, err), "")
+	case !d.isOurs(addr):
+		d.add("name", errors.New(appliance.TakenBy(host, addr)), "")
+	default:
+		d.add("name", nil, fmt.Sprintf("%s is %s", host, addr))
+	}
+}
+
+// isOurs reports whether an address is one of this machine's.
+func (d *Examination) isOurs(addr netip.Addr) bool {
+	all, err := d.addresses()
+	return err != nil || slices.ContainsFunc(all, func(a net.Addr) bool {
+		p, err := netip.ParsePrefix(a.String())
+		return err == nil && p.Addr().Unmap().WithZone("") == addr.Unmap().WithZone("")
+	})
+}
+
+var otherStacks = regexp.MustCompile(`(?m)^\s*disallow-other-stacks\s*=\s*yes`)
+
+// avahi finds a system's responder that lets nobody else answer.
+func (d *Examination) avahi() {
+	const file = "etc/avahi/avahi-daemon.conf"
+	text, err := os.ReadFile(filepath.Join(d.root, file))
+	if _, running := os.Stat(filepath.Join(d.root, "run/avahi-daemon/socket")); err != nil || running != nil {
+		return // it is not there, or does not run
+	}
+	if otherStacks.Match(text) {
+		d.add("avahi", fmt.Errorf("/%s lets no other program answer for names (disallow-other-stacks=yes); set it to no and run systemctl restart avahi-daemon", file), "")
+	}
+}
+
+// robots lists who waits for its owner.
+func (d *Examination) robots(ctx context.Context) {
+	var waiting []string
+	switch {
+	case d.running != nil:
+		var list []struct{ ID, Waiting string }
+		if err := d.running.Get(ctx, "/api/v1/devices", &list); err != nil {
+			d.add("robots", fmt.Errorf("they cannot be listed: %w", err), "")
+			return
+		}
+		for _, r := range list {
+			if r.Waiting != "" {
+				waiting = append(waiting, r.ID)
+			}
+		}
+		var refused []Refused
+		if err := d.running.Get(ctx, "/api/v1/refused", &refused); err == nil && len(refused) > 0 {
+			d.add("robots", nil, "note: "+refused[0].String())
+		}
+	case d.store != nil:
+		for _, r := range store.NewTable[device.Robot](d.store.DB, "robots").All() {
+			if r.Claim != nil {
+				waiting = append(waiting, string(r.ID))
+			}
+		}
+	}
+	if len(waiting) == 0 {
+		return
+	}
+	shown := waiting[:min(len(waiting), 5)]
+	wait := "wait"
+	if len(waiting) == 1 {
+		wait = "waits"
+	}
+	d.add("robots", nil, fmt.Sprintf("note: %d %s to be adopted (%s); perch devices says why, perch adopt ROBOT lets one in", len(waiting), wait, strings.Join(shown, ", ")))
+}
+
+// mqtt looks for the broker where no appliance runs that could tell.
+func (d *Examination) mqtt(ctx context.Context) {
+	m := d.config.MQTT
+	if d.status != nil || d.locked || m.Broker == "none" {
+		return
+	}
+	o, err := appliance.MirrorOptions(m)
+	if errors.Is(err, fs.ErrPermission) {
+		d.notReadable("mqtt")
+		return
+	}
+	if err == nil {
+		o.ID, o.Password = d.identity(), cmp.Or(o.Password, "of the doctor's look")
+		var mirror *homeassistant.Mirror
+		if mirror, err = homeassistant.New(o); err == nil {
+			err = mirror.Try(ctx)
+		}
+	}
+	fine := "the broker lets us in"
+	if m.Broker == config.EmbeddedBroker {
+		fine = m.Listen + " is free for the embedded broker"
+	}
+	d.add("mqtt", err, fine)
+}
+
+// identity is the id of the appliance whose data this is, which tells its own
+// words on the broker from another's.
+func (d *Examination) identity() string {
+	if d.store != nil {
+		if id, found, err := store.NewTable[string](d.store.DB, "appliance").Get("id"); err == nil && found {
+			return id
+		}
+	}
+	return "00000000"
+}
+
+// Refused is a check-in that was refused, as it is shown.
+type Refused struct {
+	At                      time.Time
+	Address, Device, Reason string
+	Count                   int
+}
+
+func (t Refused) String() string {
+	return fmt.Sprintf("refused: a check-in from %s as %q, at %s (%d so far): %s", device.Plain(t.Address), device.Plain(t.Device), t.At.Local().Format(time.TimeOnly), t.Count, device.Plain(t.Reason))
+}

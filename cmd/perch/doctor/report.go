@@ -1,0 +1,107 @@
+package doctor
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"perch/cmd/perch/appliance"
+)
+
+// finding is one line of the doctor's: something that works, or a cause and
+// its cure.
+type finding struct {
+	Ok         bool
+	Part, Note string
+	warn       bool // it works, and should be mended all the same
+}
+
+// mark is what a line begins with.
+func (f finding) mark() string {
+	switch {
+	case !f.Ok:
+		return "FAIL"
+	case f.warn:
+		return "WARN"
+	}
+	return "ok"
+}
+
+// rank has faults before warnings, and those before what works.
+func (f finding) rank() int { return slices.Index([]string{"FAIL", "WARN", "ok"}, f.mark()) }
+
+// show prints findings, faults first, and reports how many of them are.
+func show(out io.Writer, findings []finding) (faults int) {
+	sorted := slices.SortedStableFunc(slices.Values(findings), func(a, b finding) int { return cmp.Compare(a.rank(), b.rank()) })
+	wide := 0
+	for _, f := range sorted {
+		wide = max(wide, utf8.RuneCountInString(f.Part))
+		if !f.Ok {
+			faults++
+		}
+	}
+	switch {
+	case faults == 0:
+		fmt.Fprintln(out, "Everything works:")
+	case faults == 1:
+		fmt.Fprintln(out, "1 fault, with its cure:")
+	default:
+		fmt.Fprintf(out, "%d faults, each with its cure:\n", faults)
+	}
+	for i, f := range sorted {
+		if i == faults && faults > 0 {
+			fmt.Fprint(out, "\nThe rest works:\n")
+		}
+		fmt.Fprintf(out, "%-4s  %-*s  %s\n", f.mark(), wide, f.Part, cmp.Or(oneSentence(f.Note), "works"))
+	}
+	return faults
+}
+
+// oneSentence is a note in one line, where it was made of several.
+func oneSentence(note string) string {
+	var parts []string
+	for line := range strings.Lines(note) {
+		if line = strings.TrimSpace(line); line != "" {
+			parts = append(parts, strings.TrimSuffix(line, ";"))
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// numbered is a number of things in words.
+func numbered(n int, one, many string) string {
+	switch n {
+	case 0:
+		return "no " + one
+	case 1:
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// Report prints the findings and returns how many of them are faults.
+func (d *Examination) Report(out io.Writer) (faults int) { return show(out, d.Findings) }
+
+// ShowSecrets prints the generated passwords.
+func (d *Examination) ShowSecrets(out io.Writer) {
+	c, data := d.config, d.Data
+	fmt.Fprint(out, "\nSecrets:\n")
+	names := []string{"admin-token"}
+	if c.MQTT.Generated() {
+		names = append(names, appliance.MQTTPasswordFile)
+		fmt.Fprintf(out, "      mqtt-user: %s\n", cmp.Or(c.MQTT.User, appliance.MQTTUser))
+	}
+	for _, name := range names {
+		text, err := os.ReadFile(filepath.Join(data, name))
+		if err != nil {
+			fmt.Fprintf(out, "      %s cannot be read: %v\n", name, err)
+			continue
+		}
+		fmt.Fprintf(out, "      %s: %s\n", name, strings.TrimSpace(string(text)))
+	}
+}

@@ -1,0 +1,166 @@
+package doctor
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"perch/cmd/perch/config"
+	"perch/gateway/admin"
+	"perch/store/archive"
+)
+
+// linesOf is what the doctor prints of findings, and its lines.
+func linesOf(t *testing.T, findings ...finding) (lines []string) {
+	t.Helper()
+	var out strings.Builder
+	show(&out, findings)
+	lines = append(lines, strings.Split(strings.TrimSpace(out.String()), "\n")...)
+	return lines
+}
+
+// TestTheReportBeginsWithTheFaults: two sections, a line for each finding, and
+// columns that stand under one another.
+func TestTheReportBeginsWithTheFaults(t *testing.T) {
+	lines := linesOf(t,
+		finding{Ok: true, Part: "clock", Note: "it is noon"},
+		finding{Part: "recognizer wyoming 2", Note: "it is away;\nswitch it on"},
+		finding{Ok: true, warn: true, Part: "secrets", Note: "others can read it; chmod o-rwx it"},
+		finding{Part: "mqtt", Note: "no broker; start one"})
+	want := []string{
+		"2 faults, each with its cure:",
+		"FAIL  recognizer wyoming 2  it is away; switch it on",
+		"FAIL  mqtt                  no broker; start one",
+		"",
+		"The rest works:",
+		"WARN  secrets               others can read it; chmod o-rwx it",
+		"ok    clock                 it is noon",
+	}
+	if strings.Join(lines, "\n") != strings.Join(want, "\n") {
+		t.Errorf("it is\n%s\nand should be\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
+	}
+	if lines := linesOf(t, finding{Part: "mqtt", Note: "x"}); lines[0] != "1 fault, with its cure:" || len(lines) != 2 {
+		t.Errorf("it is %q", lines)
+	}
+	if lines := linesOf(t, finding{Ok: true, Part: "mqtt", Note: "x"}); lines[0] != "Everything works:" || len(lines) != 2 {
+		t.Errorf("it is %q", lines)
+	}
+}
+
+// TestOnePortOneLine: of the broker's port the appliance tells that runs.
+func TestOnePortOneLine(t *testing.T) {
+	d := Examined(t)
+	d.config.Listen, d.config.Local, d.config.MQTT.Broker, d.config.MQTT.Listen = nil, nil, config.EmbeddedBroker, busy(t)
+	d.runs(admin.Part{Name: "mqtt", Note: "port " + d.config.MQTT.Listen + " is taken by another program"})
+	d.Ports()
+	if len(d.Findings) > 0 {
+		t.Errorf("it found %+v beside what the appliance tells", d.Findings)
+	}
+}
+
+// TestAMemberOfTheGroupFindsNoFault where the owner of the data would find
+// none: what is not for them to read is not looked at, and said so.
+func TestAMemberOfTheGroupFindsNoFault(t *testing.T) {
+	if os.Geteuid() == 0 { // as somebody else, in a process of its own
+		asNobody(t, "TestAMemberOfTheGroupFindsNoFault")
+		return
+	}
+	d := Examined(t)
+	d.kept(t).Close()
+	key := d.write(t, filepath.Join(d.Data, "brain"), "k", 0o600)
+	for path, mode := range map[string]os.FileMode{key: 0, archive.DatabasePath(d.Data): 0, d.Data: 0o550} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() { _ = os.Chmod(d.Data, 0o700) })
+	d.service = &config.Account{Name: "perch"} // who is root here, and so can do all of it
+	d.config.Brains = append(d.config.Brains, config.Brain{Kind: "openai", URL: "http://127.0.0.1:9/v1", Model: "m", KeyFile: key})
+	d.config.MQTT.Broker, d.config.MQTT.PasswordFile = "mqtt://127.0.0.1:9", key
+	d.Disk()
+	d.Database()
+	d.engines(t.Context())
+	d.mqtt(t.Context())
+	said := map[string]string{}
+	for _, f := range d.Findings {
+		said[f.Part] = f.Note
+		if !f.Ok {
+			t.Errorf("a fault that is none: %+v", f)
+		}
+	}
+	for _, part := range []string{"database", "engines", "mqtt"} {
+		if !strings.Contains(said[part], "sudo perch doctor") {
+			t.Errorf("of %s it says %q", part, said[part])
+		}
+	}
+	d.Findings, d.service = nil, nil
+	if d.Disk(); d.Findings[0].Ok {
+		t.Errorf("data that nobody can write: %+v", d.Findings[0])
+	}
+}
+
+// asNobody runs a test of this binary as a user without rights.
+func asNobody(t *testing.T, name string) {
+	t.Helper()
+	scratch := openFolder(t)
+	if err := os.Chmod(scratch, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+name+"$", "-test.v") // which may be where nobody may look
+	cmd.Dir, cmd.Env = scratch, append(os.Environ(), "TMPDIR="+scratch, "HOME="+scratch)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "--- PASS: "+name) {
+		t.Errorf("as nobody: %v\n%s", err, out)
+	}
+}
+
+// TestWhatRunsAndWhatIsTriedAreOneLine: where the appliance tells of a fault of
+// an engine that works when it is tried, both are said, in one line.
+func TestWhatRunsAndWhatIsTriedAreOneLine(t *testing.T) {
+	d := Examined(t)
+	d.config.Speech.Recognizers, d.config.Brains = nil, []config.Brain{{Kind: "reflex"}}
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"version":"` + d.version + `","started":"2026-11-01T00:00:00Z","robots":1,"parts":[` +
+			`{"name":"brain reflex","ok":false,"note":"it hung"},{"name":"brain gone","ok":true,"note":"as it was started"}]}`))
+	}))
+	l, err := net.Listen("unix", filepath.Join(d.Data, "perch.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Listener = l
+	s.Start()
+	defer s.Close()
+	d.Appliance(t.Context())
+	d.engines(context.WithoutCancel(t.Context()))
+	found := map[string][]finding{}
+	for _, f := range d.Findings {
+		found[f.Part] = append(found[f.Part], f)
+	}
+	brain := found["brain reflex"]
+	if len(brain) != 1 || !brain[0].Ok || !brain[0].warn || !strings.Contains(brain[0].Note, "it hung") || !strings.Contains(brain[0].Note, "It is ") {
+		t.Errorf("it found %+v", brain)
+	}
+	if len(found["brain gone"]) != 1 || !strings.Contains(found["appliance"][0].Note, "with 1 robot, 0 connected") {
+		t.Errorf("it found %+v", d.Findings)
+	}
+}
+
+// openFolder is a folder that everybody may enter.
+func openFolder(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, d := range []string{dir, filepath.Dir(dir)} {
+		if err := os.Chmod(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}

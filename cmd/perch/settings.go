@@ -1,0 +1,60 @@
+package main
+
+import (
+	"flag"
+	"os"
+
+	"perch/cmd/perch/appliance"
+	"perch/cmd/perch/config"
+)
+
+// settings are the flags that say what to run.
+type settings struct {
+	config, data, level string
+	listen, local       list
+	judge               bool // the service's user is to read what it names, where that is another
+}
+
+func (s *settings) register(f *flag.FlagSet) {
+	f.StringVar(&s.config, "config", "", "`FILE` of the configuration")
+	f.StringVar(&s.data, "data", "", "`DIR` of its data")
+}
+
+// again are these flags for another command about the same appliance.
+func (s *settings) again() (flags string) {
+	if s.config != "" {
+		flags += " --config " + config.ShellWord(s.config)
+	}
+	if s.data != "" {
+		flags += " --data " + config.ShellWord(s.data)
+	}
+	return flags
+}
+
+// load is the configuration these flags lead to.
+func (s *settings) load() (config.Config, error) {
+	from := s.source()
+	c, err := from.Load()
+	if err != nil {
+		return c, err
+	}
+	if len(s.listen) > 0 {
+		c.Listen = s.listen
+	}
+	if len(s.local) > 0 {
+		c.Local = s.local
+	}
+	if s.level != "" {
+		c.Log.Level = s.level
+	}
+	return c, from.Recheck(&c)
+}
+
+// source is where the configuration is.
+func (s *settings) source() config.Source {
+	from := config.Source{File: config.File(s.config), Environ: os.Environ(), Check: appliance.CheckPart}
+	if s.judge {
+		from.Service = config.Reader(from.File)
+	}
+	return from
+}
