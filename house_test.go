@@ -70,7 +70,7 @@ var arrows = map[string][]string{
 	// nothing of the doctor and the commands.
 	"cmd/perch/config":    {"agent", "agent/reflex", "device", "perception", "voice"},
 	"cmd/perch/appliance": {"cmd/perch/config", "agent", "agent/*", "device", "device/*", "event", "gateway/*", "ota", "ota/*", "perception", "remote", "remote/*", "socket", "store", "store/*", "voice", "voice/*"},
-	"cmd/perch/doctor":    {"cmd/perch/appliance", "cmd/perch/config", "agent", "device", "gateway/*", "store", "store/*", "voice"},
+	"cmd/perch/doctor":    {"cmd/perch/appliance", "cmd/perch/config", "agent", "agent/notice", "device", "gateway/*", "store", "store/*", "voice"},
 	"packaging":           {"store"}, // the soak has its appliance installed hours ago
 	".":                   {},
 }
