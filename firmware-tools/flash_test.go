@@ -273,25 +273,50 @@ func bigAssets() []byte {
 	return b
 }
 
-// TestFlashPlan: the destination of each kind of file, and the refusals.
-func TestFlashPlan(t *testing.T) {
+// plannedRobots returns robots as they are before a plan: an ordinary one, one
+// without a partition table, one with other firmware, one with a large flash, and
+// one with a single slot.
+func plannedRobots(t *testing.T) (robot, blank, foreign, big, single flashed) {
+	t.Helper()
 	table, err := espimage.ParseTable(simrobot.PartitionTable())
 	if err != nil {
 		t.Fatal(err)
 	}
 	slot, _ := table.Named("ota_0")
-	robot := flashed{chip: 9, revision: 2, size: 4 << 20, table: table, starts: slot, app: espimage.App{Project: "stack-chan"}}
-	blank := robot
+	robot = flashed{chip: 9, revision: 2, size: 4 << 20, table: table, starts: slot, app: espimage.App{Project: "stack-chan"}}
+	blank = robot
 	blank.table, blank.starts, blank.app, blank.noTable = nil, espimage.Partition{}, espimage.App{}, errors.New("there is no partition table")
-	foreign := robot
+	foreign = robot
 	foreign.app.Project = "xiaozhi"
-	big := robot
+	big = robot
 	big.size, big.table = 32<<20, nil
 	big.table = append(big.table, robot.table...)
 	big.table[5].Offset = 16<<20 - 4096
-	single := robot
+	single = robot
 	single.table = nil
 	single.table = append(single.table, table[0], table[3])
+	return robot, blank, foreign, big, single
+}
+
+// planText returns the writes of a plan and its first note, or its error.
+func planText(p flashPlan, err error) string {
+	if err != nil {
+		return err.Error()
+	}
+	var writes []string
+	for _, w := range p.writes {
+		writes = append(writes, w.where+" 0x"+strconv.FormatInt(w.at, 16))
+	}
+	text := strings.Join(writes, ", ")
+	if len(p.notes) > 0 {
+		text += "; " + p.notes[0]
+	}
+	return text
+}
+
+// TestFlashPlan: the destination of each kind of file, and the refusals.
+func TestFlashPlan(t *testing.T) {
+	robot, blank, foreign, big, single := plannedRobots(t)
 	app := simrobot.Image("1.3.0", 0)
 	large := simrobot.Image("1.3.0", 1<<20)
 	whole := simrobot.Flash(app)[:0x30000]
@@ -350,17 +375,7 @@ func TestFlashPlan(t *testing.T) {
 			t.Fatal(c.name, err)
 		}
 		p, err := c.flags.plan(c.robot, file)
-		var got []string
-		for _, w := range p.writes {
-			got = append(got, w.where+" 0x"+strconv.FormatInt(w.at, 16))
-		}
-		text := strings.Join(got, ", ")
-		if len(p.notes) > 0 {
-			text += "; " + p.notes[0]
-		}
-		if err != nil {
-			text = err.Error()
-		}
+		text := planText(p, err)
 		isError := !strings.Contains(c.want, " 0x") || strings.HasPrefix(c.want, "there is") || strings.Contains(c.want, "belongs to 0x")
 		if !strings.Contains(text, c.want) || err == nil && !strings.HasPrefix(text, c.want) || isError != (err != nil) {
 			t.Errorf("%s %+v: %s", c.name, c.flags, text)
