@@ -11,7 +11,7 @@ import (
 	"perch/gateway/mdns"
 )
 
-// announcement is what the network is told of this appliance.
+// announcement publishes the appliance on the network.
 type announcement struct {
 	basics
 	id     string
@@ -97,8 +97,8 @@ func (a *announcement) condition() admin.Part {
 	return nameOf(a.mdns.Status())
 }
 
-// nameOf is the condition of a name. One that another machine has is none that
-// works: who was told it, as robots are, goes to that machine.
+// nameOf is the condition of a name. A name that another machine has does
+// not work: robots that know it connect to that machine.
 func nameOf(s mdns.Status) admin.Part {
 	part := admin.Part{Name: "mdns", Note: fmt.Sprintf("%s, answered by %s", s.Host, s.By)}
 	switch {
@@ -112,7 +112,7 @@ func nameOf(s mdns.Status) admin.Part {
 	return part
 }
 
-// TakenBy says that another machine has a name, and what to do.
+// TakenBy is a sentence: another machine has a name, and the cure.
 func TakenBy(name string, rival netip.Addr) string {
 	at := ""
 	if rival.IsValid() {

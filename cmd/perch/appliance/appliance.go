@@ -40,7 +40,7 @@ type Appliance struct {
 	next    Next
 }
 
-// basics are what every part of one run is told.
+// basics are the values that every part of one run is given.
 type basics struct {
 	Config  *config.Config
 	Log     *slog.Logger
@@ -207,7 +207,7 @@ func (a *Appliance) closeWyoming() {
 // ErrRestart ends a run after which another is wanted.
 var ErrRestart = errors.New("a restart was asked for")
 
-// askRestart has Run begin anew.
+// askRestart makes Run return ErrRestart.
 func (a *Appliance) askRestart() {
 	select {
 	case a.restart <- struct{}{}:

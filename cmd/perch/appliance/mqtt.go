@@ -21,7 +21,7 @@ const (
 	MQTTPasswordFile = "mqtt-password"
 )
 
-// options are what the configuration says. The embedded broker's password is
+// options are those of the configuration. The embedded broker's password is
 // left open where its owner has chosen none.
 func MirrorOptions(m config.MQTT) (homeassistant.Options, error) {
 	o := homeassistant.Options{Broker: m.Broker, Listen: m.Listen, User: m.User, Base: m.BaseTopic, Prefix: m.DiscoveryPrefix,

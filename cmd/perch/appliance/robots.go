@@ -30,7 +30,7 @@ type characters struct {
 }
 
 // newCharacters reads the personas of robots. One that is stored and cannot be
-// read is told of, and the household's takes its place.
+// read is logged, and the household's is used instead.
 func newCharacters(c *config.Config, robots *device.Registry, data string, log *slog.Logger) (*characters, error) {
 	speech, err := config.Speech(c)
 	if err != nil {
@@ -114,7 +114,7 @@ func (k *characters) check(c device.Change) error {
 	return nil
 }
 
-// Of is what a robot has of its own. It waits for nobody.
+// Of is what a robot has of its own. It does not block.
 func (k *characters) Of(id device.ID) robot.Character {
 	s, c := k.robots.Settings(id), k.common
 	if s == (device.Settings{}) {
@@ -135,7 +135,7 @@ func (k *characters) Of(id device.ID) robot.Character {
 	return c
 }
 
-// Complete tells a robot's turn who answers it.
+// Complete sets the name, persona and brain of a robot's turn.
 func (k *characters) Complete(t *agent.Turn) {
 	own := k.Of(t.Robot)
 	t.Name, t.Persona, t.Brain = own.Name, own.Persona, own.Brain

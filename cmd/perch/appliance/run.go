@@ -61,7 +61,7 @@ func until(run func(context.Context)) func(context.Context) error {
 	return func(ctx context.Context) error { run(ctx); return nil }
 }
 
-// only is a part whose condition is one.
+// only makes a list of one condition.
 func only(one func() admin.Part) func() []admin.Part {
 	return func() []admin.Part { return []admin.Part{one()} }
 }
@@ -77,8 +77,8 @@ func (a *Appliance) Parts() (all []admin.Part) {
 }
 
 // Run serves until ctx ends, and then stops in the order that lets everybody
-// know: the name is withdrawn first, robots are hung up on, what waits is
-// written. It returns ErrRestart where somebody wants it to begin anew.
+// know: the name is withdrawn first, robots' sessions are closed, pending writes
+// are flushed. It returns ErrRestart where a restart was asked for.
 func (a *Appliance) Run(ctx context.Context) error {
 	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()

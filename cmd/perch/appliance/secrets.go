@@ -15,7 +15,7 @@ import (
 )
 
 // Secret reads a secret from its file in the data directory, and makes one
-// of 32 random bytes where there is none. Only its path is ever logged.
+// of 32 random bytes where there is none. Only its path is logged.
 func Secret(dir, name string, log *slog.Logger) (string, error) {
 	path := filepath.Join(dir, name)
 	text, err := os.ReadFile(path)

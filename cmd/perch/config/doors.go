@@ -149,7 +149,7 @@ func (m MQTT) Files() (password string, ca []byte, err error) {
 	return password, ca, nil
 }
 
-// Firmware is whose images robots may be given.
+// Firmware is the key that images for robots have to be signed with.
 type Firmware struct {
 	PublicKey string `yaml:"public_key"` // ed25519, base64; empty is anybody's
 }

@@ -184,8 +184,8 @@ func (c *Config) Synthesizers() []Synthesizer {
 }
 
 // Book is the reflex brain's book, whose sentences the embedded recognizer
-// listens for. In a language that it does not speak, what the appliance says by
-// itself is English where other brains answer.
+// listens for. In a language that it does not have, the appliance's own
+// sentences are English, where other brains answer.
 func Book(c *Config) (*reflex.Book, error) {
 	own := ""
 	for _, b := range c.Brains {

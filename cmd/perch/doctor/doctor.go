@@ -166,18 +166,17 @@ func (d *Examination) otherVersion(running string) error {
 	return fmt.Errorf("version %s runs, and this program is %s; restart the appliance to run what is installed", running, d.version)
 }
 
-// reports reports whether the running appliance has told of a part.
+// reports tells whether the running appliance shows a part.
 func (d *Examination) reports(part string) bool {
 	return d.status != nil && slices.ContainsFunc(d.status.Parts, func(p admin.Part) bool { return p.Name == part })
 }
 
-// reportsFault reports whether it has told that a part does not work.
+// reportsFault tells whether it shows that a part does not work.
 func (d *Examination) reportsFault(part string) bool {
 	return d.status != nil && slices.ContainsFunc(d.status.Parts, func(p admin.Part) bool { return p.Name == part && !p.OK })
 }
 
-// notReadable notes what is not for this user to look at: no fault, where the one
-// whose it is can.
+// notReadable notes that this user may not read something. That is no fault.
 func (d *Examination) notReadable(part string) {
 	d.add(part, nil, "not looked at: this user may not read it; sudo perch doctor does")
 }

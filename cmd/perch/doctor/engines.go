@@ -27,7 +27,7 @@ const (
 // tryWithin is how long one engine may take; a coding agent starts in it.
 const tryWithin = time.Minute
 
-// engines tries each once, as a turn would, and says what they take together.
+// engines tries each engine once, as a turn would, and adds up their times.
 func (d *Examination) engines(ctx context.Context) {
 	find := func(ctx context.Context) ([]string, error) {
 		return mdns.Search{Type: mdns.Wyoming, Interfaces: d.config.MDNS.Interfaces}.Targets(ctx)
@@ -71,8 +71,8 @@ func (d *Examination) engines(ctx context.Context) {
 // other's.
 var engineLists = []string{"synthesizer", "recognizer", "brain", "deep", "tools"}
 
-// tried notes what came of a trial, with what the appliance that runs says of
-// the same engine where that is another thing.
+// tried notes the result of a trial, and the running appliance's own condition of
+// the same engine where that differs.
 func (d *Examination) tried(part string, err error, fine string) {
 	at := slices.IndexFunc(d.reported, func(f finding) bool { return f.Part == part && !f.Ok })
 	if err != nil || at < 0 {

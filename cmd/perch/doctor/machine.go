@@ -72,7 +72,7 @@ type databaseCopy struct {
 	dir string
 }
 
-// damage says what is wrong with the database at path, of which this is a copy.
+// damage describes the damage of the database at path, of which this is a copy.
 func (c *databaseCopy) damage(path string) error {
 	s := *c.Salvaged()
 	if beside := filepath.Join(filepath.Dir(path), filepath.Base(s.Kept)); s.Kept != "" && there(beside) {
@@ -204,7 +204,7 @@ func (d *Examination) unit(ctx context.Context) {
 	d.add("unit", err, fine)
 }
 
-// times is how often a unit was started anew, where systemd has counted yet.
+// times is how often a unit was restarted, in words.
 func times(n int) string {
 	switch n {
 	case 0:
@@ -228,7 +228,7 @@ func AskSystemd(ctx context.Context) (string, error) {
 // has faults.
 const misconfiguredStatus = "2"
 
-// ReadUnit says what is wrong with a unit that has these properties.
+// ReadUnit is the condition of a unit that has these properties.
 func ReadUnit(text string) (fine string, err error) {
 	is := map[string]string{}
 	for line := range strings.Lines(text) {

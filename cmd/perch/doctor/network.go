@@ -65,7 +65,7 @@ func (d *Examination) isOurs(addr netip.Addr) bool {
 
 var otherStacks = regexp.MustCompile(`(?m)^\s*disallow-other-stacks\s*=\s*yes`)
 
-// avahi finds a system's responder that lets nobody else answer.
+// avahi finds a responder whose configuration forbids others.
 func (d *Examination) avahi() {
 	const file = "etc/avahi/avahi-daemon.conf"
 	text, err := os.ReadFile(filepath.Join(d.root, file))
@@ -114,7 +114,7 @@ func (d *Examination) robots(ctx context.Context) {
 	d.add("robots", nil, fmt.Sprintf("note: %d %s to be adopted (%s); perch devices says why, perch adopt ROBOT lets one in", len(waiting), wait, strings.Join(shown, ", ")))
 }
 
-// mqtt looks for the broker where no appliance runs that could tell.
+// mqtt tries the broker, where no appliance runs that shows its condition.
 func (d *Examination) mqtt(ctx context.Context) {
 	m := d.config.MQTT
 	if d.status != nil || d.locked || m.Broker == "none" {
