@@ -30,11 +30,11 @@ const tryWithin = time.Minute
 // engines tries each engine once, as a turn would, and adds up their times.
 func (d *Examination) engines(ctx context.Context) {
 	find := func(ctx context.Context) ([]string, error) {
-		return mdns.Search{Type: mdns.Wyoming, Interfaces: d.config.MDNS.Interfaces}.Targets(ctx)
+		return mdns.Search{Type: mdns.Wyoming, Interfaces: d.Config.MDNS.Interfaces}.Targets(ctx)
 	}
 	// With timers of its own a model has tools to be offered, as in a turn.
 	options := appliance.BrainOptions{Timers: agent.NewTimers(noTimers{}, nil)}
-	e, err := appliance.NewEngines(d.config, options, find, nil, slog.New(slog.DiscardHandler))
+	e, err := appliance.NewEngines(d.Config, options, find, nil, slog.New(slog.DiscardHandler))
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		d.Findings = append(d.Findings, d.reported...)
@@ -46,7 +46,7 @@ func (d *Examination) engines(ctx context.Context) {
 		return
 	}
 	defer e.Close()
-	speech, err := config.Speech(d.config)
+	speech, err := config.Speech(d.Config)
 	if err != nil {
 		d.add("persona", err, "")
 		return
@@ -217,7 +217,7 @@ func (t *trial) tryRecognizer(ctx context.Context, n *appliance.Engine) (took ti
 // loaded when the first robot comes.
 func (t *trial) ready(ctx context.Context, n *appliance.Engine) error {
 	if n.Recognizer.Name() == "sphinx" {
-		if err := appliance.CheckRecognizers(t.config); err != nil {
+		if err := appliance.CheckRecognizers(t.Config); err != nil {
 			return err
 		}
 	}
@@ -240,7 +240,7 @@ func (t *trial) tryBrain(ctx context.Context, n *appliance.Engine) (took time.Du
 			return 0, "", err
 		}
 	}
-	zone, err := t.config.Zone()
+	zone, err := t.Config.Zone()
 	if err != nil {
 		return 0, "", err
 	}
@@ -279,7 +279,7 @@ func (t *trial) tryBrain(ctx context.Context, n *appliance.Engine) (took time.Du
 
 // budget is what a person waits from the last word to the first sound.
 func (t *trial) budget() {
-	sum := time.Duration(t.config.Speech.Silence)
+	sum := time.Duration(t.Config.Speech.Silence)
 	parts := []string{millis(sum) + " of silence that ends an utterance"}
 	for _, list := range []string{"recognizer", "brain", "synthesizer"} {
 		s, works := t.fastest[list]

@@ -50,7 +50,7 @@ func (d *Examination) Disk() {
 // Clock finds the clock of a Pi that has none and no network yet. Robots get
 // their time from it.
 func (d *Examination) Clock() {
-	zone, err := d.config.Zone()
+	zone, err := d.Config.Zone()
 	if err == nil {
 		err = appliance.ClockFault(d.now(), d.built)
 	}
@@ -261,10 +261,10 @@ func ReadUnit(text string) (fine string, err error) {
 
 // Encryption looks at the certificate.
 func (d *Examination) Encryption() {
-	if len(d.config.TLS.Listen) == 0 || d.reports("tls") {
+	if len(d.Config.TLS.Listen) == 0 || d.reports("tls") {
 		return
 	}
-	pair, err := config.ReadCertificate(d.config.TLS)
+	pair, err := config.ReadCertificate(d.Config.TLS)
 	if errors.Is(err, fs.ErrPermission) {
 		d.notReadable("certificate")
 		return
@@ -285,7 +285,7 @@ func (d *Examination) Encryption() {
 
 // Secrets looks at who can read them.
 func (d *Examination) Secrets() {
-	found := slices.DeleteFunc(d.config.Warnings(d.file, d.Data, time.Now()), func(w config.Warning) bool { return w.Part == "tls" })
+	found := slices.DeleteFunc(d.Config.Warnings(d.File, d.Data, time.Now()), func(w config.Warning) bool { return w.Part == "tls" })
 	for _, w := range found {
 		d.Findings = append(d.Findings, finding{Ok: true, warn: true, Part: w.Part, Note: w.What})
 	}
