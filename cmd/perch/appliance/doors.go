@@ -31,6 +31,7 @@ type doors struct {
 	Lingering   door.Lingering // what robots are to close first
 }
 
+// Served is a listener, and the server behind it.
 type Served struct {
 	Listener net.Listener
 	Server   *http.Server

@@ -180,6 +180,7 @@ func (e *engines) warm(ctx context.Context) {
 	wg.Wait()
 }
 
+// Close releases all engines.
 func (e *engines) Close() {
 	for _, end := range e.closers {
 		end()

@@ -15,6 +15,7 @@ import (
 // Engines that run elsewhere have a url, and where they want one a key: as it
 // is, or in a file. The kind of an engine determines its keys.
 
+// Recognizer is one entry of speech.recognizers.
 type Recognizer struct {
 	Kind         string   `yaml:"kind"`
 	URL          string   `yaml:"url"`
@@ -28,6 +29,7 @@ type Recognizer struct {
 	Within       Duration `yaml:"within"`
 }
 
+// Synthesizer is one entry of speech.synthesizers.
 type Synthesizer struct {
 	Kind      string   `yaml:"kind"`
 	URL       string   `yaml:"url"`
@@ -46,6 +48,7 @@ type Synthesizer struct {
 	Within    Duration `yaml:"within"`
 }
 
+// Brain is one entry of brains.
 type Brain struct {
 	Kind            string            `yaml:"kind"`
 	URL             string            `yaml:"url"`

@@ -24,6 +24,7 @@ type Robot struct {
 	Language string `yaml:"language"`
 }
 
+// Settings are the same in the form of the registry.
 func (r Robot) Settings() device.Settings {
 	return device.Settings{Name: r.Name, Persona: r.Persona, Voice: r.Voice, Brain: r.Brain, Language: r.Language}
 }
@@ -144,6 +145,7 @@ func PersonaFile(path string) (agent.Persona, error) {
 	return RobotPersona(path)
 }
 
+// RobotPersona reads a persona for one robot. It may not choose a brain.
 func RobotPersona(path string) (agent.Persona, error) {
 	p, err := agent.LoadPersona(path)
 	if err == nil && p.Brain != (agent.BrainOptions{}) {

@@ -86,6 +86,7 @@ func New(o Options) *Examination {
 	}}
 }
 
+// Close removes what was copied.
 func (d *Examination) Close() {
 	if d.store != nil {
 		d.store.close()
@@ -108,6 +109,7 @@ func (d *Examination) Misconfigured(ctx context.Context, wrong config.Faults) {
 	d.unit(ctx)
 }
 
+// Examine looks at everything.
 func (d *Examination) Examine(ctx context.Context) {
 	d.Configuration()
 	d.Secrets()
@@ -191,6 +193,7 @@ func (d *Examination) Configuration() {
 	d.add("configuration", nil, file)
 }
 
+// Ports looks whether the configured addresses are free, or the appliance's.
 func (d *Examination) Ports() {
 	keys := map[string][]string{"listen": d.Config.Listen, "local": d.Config.Local, "tls.listen": d.Config.TLS.Listen}
 	if l := d.Config.Wyoming.Listen; l != "" {
