@@ -170,7 +170,7 @@ func (w *childLog) note(line string) {
 		w.why = line[:min(len(line), 200)]
 	}
 	if w.read += len(line); w.read <= mostWords || fatal {
-		w.log.Debug("the embedded MQTT broker says", "stderr", line)
+		w.log.Debug("output of the embedded MQTT broker", "stderr", line)
 	}
 }
 

@@ -76,7 +76,7 @@ func (k *certificate) renew() {
 	k.read = now
 	fresh, err := config.ReadCertificate(k.files)
 	if err != nil {
-		k.log.Warn("the new certificate cannot be used; the one from before is shown", "err", err)
+		k.log.Warn("the new certificate cannot be used; the previous one is still in use", "err", err)
 		return
 	}
 	k.current = fresh

@@ -56,7 +56,7 @@ func ownersOnly(path string, log *slog.Logger) error {
 		return nil
 	}
 	if err := os.Chmod(path, 0o600); err != nil {
-		log.Warn("a secret can be read by others on this machine; have its owner take that from them: chmod 600 "+path, "err", err)
+		log.Warn("a secret can be read by others on this machine; its owner should run chmod 600 "+path, "err", err)
 		return nil
 	}
 	log.Warn("a secret could be read by others on this machine, and no longer can; remove it if somebody may have read it, and a new one is made", "file", path)

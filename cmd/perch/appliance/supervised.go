@@ -30,7 +30,7 @@ func systemd(log *slog.Logger) supervisor {
 
 func (s supervisor) report(state string) {
 	if err := s.notify(state); err != nil {
-		s.log.Warn("the service manager cannot be told", "err", err)
+		s.log.Warn("the service manager cannot be notified", "err", err)
 	}
 }
 
