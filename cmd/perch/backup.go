@@ -41,7 +41,7 @@ func backup(ctx context.Context, args []string, out io.Writer) error {
 	return err
 }
 
-// backupSource is a function that writes a backup and says what is in it.
+// backupSource is a function that writes a backup and returns its manifest.
 func (r *target) backupSource(ctx context.Context) (func(io.Writer) (archive.Manifest, error), error) {
 	c, running, err := r.running(ctx)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"perch/cmd/perch/config"
 )
 
-// checkConfig says every fault of a configuration.
+// checkConfig prints every fault of a configuration.
 func checkConfig(_ context.Context, args []string, out io.Writer) error {
 	rest, err := parse(newFlags("check-config"), args, 0, 1)
 	if err != nil {

@@ -111,7 +111,7 @@ func (r *target) socket() (string, error) {
 }
 
 // running is the appliance that is meant, and false where none runs on this
-// machine: then its data is nobody's, and a command can see to it by itself.
+// machine: then no program uses its data, and a command can work on it directly.
 func (r *target) running(ctx context.Context) (c *client, running bool, err error) {
 	if r.url == "" {
 		path, err := r.socket()
@@ -150,8 +150,8 @@ func (r *target) token() (token, from string, err error) {
 	return strings.TrimSpace(string(text)), r.tokenFile, nil
 }
 
-// tokenRefused says which token an appliance has refused, and where the right one
-// is. What the appliance says of its own folders means nothing here.
+// tokenRefused is an error with the token that was refused, and where the right
+// one is. The paths in the appliance's own answer are those of its machine.
 func (c *client) tokenRefused() error {
 	const right = "where it is installed, sudo cat /var/lib/perch/admin-token shows the right one on the machine that it runs on; else it is the file admin-token in the folder named with --data"
 	if c.token == "" {

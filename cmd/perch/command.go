@@ -86,8 +86,8 @@ func robotCommand(name string) string {
 	return "robot " + name
 }
 
-// printError says why a command has failed. In the journal that is an error, each
-// line of it, and not one line among many.
+// printError prints why a command has failed. In the journal, each line of it has
+// the priority of an error.
 func printError(errs io.Writer, err error) {
 	if f, is := errs.(*os.File); is && toJournal(os.Getenv("JOURNAL_STREAM"), f) {
 		for line := range strings.Lines(err.Error()) {

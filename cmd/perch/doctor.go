@@ -14,8 +14,8 @@ import (
 // errUnwell makes the doctor's exit code.
 var errUnwell = errors.New("not everything works; the first lines say what, and how to mend it")
 
-// diagnose says what works. It asks a running appliance where there is one, and
-// looks for itself where there is none.
+// diagnose prints what works. It asks a running appliance, and examines the
+// machine itself where none runs.
 func diagnose(ctx context.Context, args []string, out io.Writer) error {
 	s := settings{judge: true}
 	f := newFlags("doctor")
@@ -48,7 +48,7 @@ func diagnose(ctx context.Context, args []string, out io.Writer) error {
 	return nil
 }
 
-// wrongConfig ends the doctor where a configuration has faults, which were told.
+// wrongConfig ends the doctor where a configuration has faults. They have been printed.
 type wrongConfig struct{}
 
 func (wrongConfig) Error() string { return errUnwell.Error() }

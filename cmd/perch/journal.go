@@ -41,8 +41,8 @@ func logTo(w io.Writer, level slog.Level, asJournal bool) slog.Handler {
 }
 
 // toJournal reports whether a file is the stream to the journal that systemd
-// names as "device:inode" in JOURNAL_STREAM. Whoever is given another file has
-// its lines read by something else.
+// names as "device:inode" in JOURNAL_STREAM. Another file is
+// read by another program.
 func toJournal(stream string, file *os.File) bool {
 	var device, inode uint64
 	if _, err := fmt.Sscanf(stream, "%d:%d", &device, &inode); err != nil {

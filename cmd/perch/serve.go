@@ -33,7 +33,7 @@ func serve(ctx context.Context, args []string, out io.Writer) error {
 	log := slog.New(logTo(os.Stderr, c.Level(), toJournal(os.Getenv("JOURNAL_STREAM"), os.Stderr)))
 	slog.SetDefault(log) // some libraries write to the standard logger
 	for _, w := range c.Warnings(config.File(s.config), config.Data(s.data), time.Now()) {
-		log.Warn("this should be mended", "part", w.Part, "what", w.What)
+		log.Warn("the installation needs attention", "part", w.Part, "what", w.What)
 	}
 	a, err := appliance.New(&c, appliance.Options{Data: config.Data(s.data), Log: log, Version: version, Built: appliance.BuiltAt(built), Next: appliance.Next{Out: out, Flags: s.again()}, NewDatabase: *begin})
 	if err != nil {
@@ -42,7 +42,7 @@ func serve(ctx context.Context, args []string, out io.Writer) error {
 	err = a.Run(ctx)
 	a.Close()
 	if errors.Is(err, appliance.ErrRestart) {
-		log.Info("perch begins anew")
+		log.Info("perch restarts")
 		return again()
 	}
 	return err
@@ -55,5 +55,5 @@ func again() error {
 	if err == nil {
 		err = syscall.Exec(program, os.Args, os.Environ())
 	}
-	return fmt.Errorf("begin anew: %w", err)
+	return fmt.Errorf("restart: %w", err)
 }

@@ -12,7 +12,7 @@ import (
 	"perch/device"
 )
 
-// tokenAnswer is what connects a client, as the appliance tells it.
+// tokenAnswer is what a client needs to connect, as the appliance returns it.
 type tokenAnswer struct {
 	Robot    string `json:"robot"`
 	DeviceID string `json:"device_id"`

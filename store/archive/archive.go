@@ -33,14 +33,14 @@ const (
 	archiveFormat = 1
 )
 
-// Bounds of a backup, for one from outside may be anything.
+// Bounds of a backup, because its source is not trusted.
 const (
 	mostManifest = 256 << 10 // bytes
 	mostDatabase = 4 << 30   // bytes
 	mostArchived = 256       // files; the catalogue has less than half of it
 )
 
-// Manifest says what a backup holds. There is no secret in it.
+// Manifest lists what a backup holds. It contains no secret.
 type Manifest struct {
 	Format    int       `json:"format"`
 	Perch     string    `json:"perch"`  // the version that made it
@@ -67,8 +67,8 @@ func badBackup(format string, args ...any) error {
 	return &fault{"bad_backup", http.StatusUnprocessableEntity, "this is no backup of Perch's, or it is damaged: " + fmt.Sprintf(format, args...)}
 }
 
-// check says why a manifest is none. What it passes names only files that may
-// be there, each once, and none larger than it may be.
+// check rejects an invalid manifest. A valid one names only permitted files, each
+// once, and none above its size limit.
 func (m Manifest) check() error {
 	if m.Format > archiveFormat {
 		return &fault{"newer_backup", http.StatusUnprocessableEntity, fmt.Sprintf("the backup was made by a newer Perch (%.40q, format %d); install that version, and restore it there", m.Perch, m.Format)}
@@ -211,7 +211,7 @@ func (s contextReader) Read(p []byte) (int, error) {
 
 // unpack reads a backup to its end. Each file is written to what place gives
 // for it, and closed; agree is asked before the first, once the manifest has
-// been checked. An error in what was read says itself how it is shown.
+// been checked. Errors in what was read have a code and a status.
 func unpack(r io.Reader, agree func(Manifest) error, place func(File) (io.WriteCloser, error)) (m Manifest, err error) {
 	t := tar.NewReader(r)
 	if m, err = readManifest(t); err != nil {
@@ -306,7 +306,7 @@ func (s *readErrors) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// unreadableBackup tells a damaged backup from one that did not arrive.
+// unreadableBackup distinguishes a damaged backup from one that did not arrive.
 func unreadableBackup(err error) error {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):

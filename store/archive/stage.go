@@ -27,8 +27,8 @@ const (
 )
 
 // Stage takes a backup, checks all of it, and has the next start swap it in.
-// Nobody else may do so at the same time. Errors in what was read say
-// themselves how they are shown; then nothing is staged, and what was staged
+// Only one may be staged at a time. Errors in what was read have a code and a
+// status; then nothing is staged, and what was staged
 // before is not either.
 func (d Directory) Stage(ctx context.Context, r io.Reader) (m Manifest, err error) {
 	dir := filepath.Join(d.Path, stageName)

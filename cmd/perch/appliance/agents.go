@@ -68,9 +68,9 @@ func (g *agents) close() {
 	g.Bus.Close()
 }
 
-// warm loads the recognizer and has what the appliance says by itself made when
-// the first robot comes: an appliance nobody talks to stays small, and the
-// first utterance need not wait. Whenever a robot begins to listen, what the
+// warm loads the recognizer and synthesizes the appliance's own sentences when
+// the first robot comes: an unused appliance stays small, and the first
+// utterance need not wait. Whenever a robot begins to listen, what the
 // turn to come will use is made ready.
 func (a *Appliance) warm(ctx context.Context) {
 	var wg sync.WaitGroup

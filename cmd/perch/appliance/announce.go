@@ -11,9 +11,9 @@ import (
 	"perch/gateway/mdns"
 )
 
-// announcement is what the network is told of this appliance.
+// announcement publishes the appliance on the network.
 type announcement struct {
-	basics
+	of     basics
 	id     string
 	doors  *doors
 	also   []mdns.Offer    // besides the robots' door
@@ -25,7 +25,7 @@ type announcement struct {
 func (a *announcement) open() error {
 	port, reachable := a.doors.announced()
 	switch {
-	case !a.Config.MDNS.Enabled:
+	case !a.of.Config.MDNS.Enabled:
 		a.silent = "turned off by mdns.enabled"
 		return nil
 	case !reachable:
@@ -34,7 +34,7 @@ func (a *announcement) open() error {
 	}
 	var err error
 	a.mdns, err = mdns.New(mdns.Options{
-		Name: a.Config.Name, ID: a.id, Version: a.version, Port: port, Also: a.also, Interfaces: a.Config.MDNS.Interfaces, Log: a.Log,
+		Name: a.of.Config.Name, ID: a.id, Version: a.of.version, Port: port, Also: a.also, Interfaces: a.of.Config.MDNS.Interfaces, Log: a.of.Log,
 	})
 	return err
 }
@@ -49,8 +49,8 @@ func (a *announcement) run(ctx context.Context) error {
 
 // findWyoming looks for Wyoming servers on the network that are not this one.
 func (a *announcement) findWyoming(ctx context.Context) ([]string, error) {
-	own := mdns.Options{Name: a.Config.Name, ID: a.id}.Instance()
-	return mdns.Search{Type: mdns.Wyoming, Except: []string{own}, Interfaces: a.Config.MDNS.Interfaces}.Targets(ctx)
+	own := mdns.Options{Name: a.of.Config.Name, ID: a.id}.Instance()
+	return mdns.Search{Type: mdns.Wyoming, Except: []string{own}, Interfaces: a.of.Config.MDNS.Interfaces}.Targets(ctx)
 }
 
 // host is the name the appliance goes by on the network, and the one it was to
@@ -72,14 +72,14 @@ func (a *announcement) host() (host, taken string) {
 // address is where a browser on the owner's network finds this appliance, and
 // empty where none can.
 func (a *announcement) address() string {
-	if a.Config.PublicURL != "" {
-		return a.Config.PublicURL
+	if a.of.Config.PublicURL != "" {
+		return a.of.Config.PublicURL
 	}
 	port, reachable := a.doors.announced()
-	if !reachable || !a.Config.MDNS.Enabled {
+	if !reachable || !a.of.Config.MDNS.Enabled {
 		return ""
 	}
-	host := a.Config.Name + ".local"
+	host := a.of.Config.Name + ".local"
 	if found, _ := a.host(); found != "" {
 		host = found
 	}
@@ -97,8 +97,8 @@ func (a *announcement) condition() admin.Part {
 	return nameOf(a.mdns.Status())
 }
 
-// nameOf is the condition of a name. One that another machine has is none that
-// works: who was told it, as robots are, goes to that machine.
+// nameOf is the condition of a name. A name that another machine has does
+// not work: robots that know it connect to that machine.
 func nameOf(s mdns.Status) admin.Part {
 	part := admin.Part{Name: "mdns", Note: fmt.Sprintf("%s, answered by %s", s.Host, s.By)}
 	switch {
@@ -112,7 +112,7 @@ func nameOf(s mdns.Status) admin.Part {
 	return part
 }
 
-// TakenBy says that another machine has a name, and what to do.
+// TakenBy is a sentence: another machine has a name, and the cure.
 func TakenBy(name string, rival netip.Addr) string {
 	at := ""
 	if rival.IsValid() {

@@ -29,10 +29,7 @@ import (
 // Appliance is everything that perch serve runs. It is made with New, which opens
 // everything that can fail, and runs until its context ends.
 type Appliance struct {
-	basics
-	*kept
-	*agents
-	*robots
+	core
 	*gateways
 	*announcement
 
@@ -40,7 +37,16 @@ type Appliance struct {
 	next    Next
 }
 
-// basics are what every part of one run is told.
+// core is everything below the gateways. A gateway is made of it, and of what else
+// its constructor names.
+type core struct {
+	basics
+	*kept
+	*agents
+	*robots
+}
+
+// basics are the values that every part of one run is given.
 type basics struct {
 	Config  *config.Config
 	Log     *slog.Logger
@@ -93,8 +99,8 @@ func New(c *config.Config, o Options) (*Appliance, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Appliance{basics: basics{Config: c, Log: o.Log, Data: o.Data, Started: time.Now(), version: o.Version, built: o.Built, zone: zone},
-		robots: &robots{}, gateways: &gateways{}, restart: make(chan struct{}, 1), next: o.Next}
+	b := basics{Config: c, Log: o.Log, Data: o.Data, Started: time.Now(), version: o.Version, built: o.Built, zone: zone}
+	a := &Appliance{core: core{basics: b, robots: &robots{}}, gateways: &gateways{}, restart: make(chan struct{}, 1), next: o.Next}
 	if err := a.build(o); err != nil {
 		a.Close()
 		return nil, err
@@ -107,11 +113,11 @@ func (a *Appliance) build(o Options) (err error) {
 	if a.kept, err = openKept(a.basics, o.NewDatabase); err != nil {
 		return err
 	}
-	a.announcement = &announcement{basics: a.basics, id: a.ID}
+	a.announcement = &announcement{of: a.basics, id: a.ID}
 	if a.agents, err = newAgents(a.basics, a.kept, a.findWyoming, a.lendTools, o.Recognizers); err != nil {
 		return err
 	}
-	for _, next := range []func() error{a.newBehaviours, a.newRobots, a.newBridge, a.newSkins, a.newAdmin, a.openDoors, a.openWyoming, a.newMirror, a.announcement.open} {
+	for _, next := range []func() error{a.newBehaviours, a.newRobots, a.openGateways, a.openWyoming, a.openMirror, a.announcement.open} {
 		if err := next(); err != nil {
 			return err
 		}
@@ -119,8 +125,31 @@ func (a *Appliance) build(o Options) (err error) {
 	return nil
 }
 
-// newRobots makes the server of robots, and what they check in at.
-func (a *Appliance) newRobots() error {
+// openGateways makes the doors, and opens the listeners for them.
+func (a *Appliance) openGateways() (err error) {
+	if a.bridge, err = newBridge(a.core); err != nil {
+		return err
+	}
+	if err := a.newSkins(); err != nil {
+		return err
+	}
+	a.newAdmin()
+	if err := a.DB.Readable(); err != nil { // what was read so far may be a part of it
+		return err
+	}
+	a.Doors, err = openDoors(a)
+	a.announcement.doors = a.Doors
+	return err
+}
+
+// openMirror connects the appliance to Home Assistant.
+func (a *Appliance) openMirror() (err error) {
+	a.Mirror, err = newMirror(a.core, a.hooks, a.announcement, a.askRestart)
+	return err
+}
+
+// newRobots makes the server of robots, and the service where they check in.
+func (a core) newRobots() error {
 	c := a.Config
 	a.Talk = robot.NewServer(robot.Options{
 		Robots: a.Robots, Bus: a.Bus, Senses: a.Senses.intake, Mind: a.Mind, Records: a.Records, Sounds: a.sounds,
@@ -137,7 +166,7 @@ func (a *Appliance) newRobots() error {
 }
 
 // newAdmin makes the owner's door.
-func (a *Appliance) newAdmin() error {
+func (a *Appliance) newAdmin() {
 	shown := admin.Options{
 		Robots: a.OwnedRobots(), Talk: a.control(), Herald: a.notifier, Memory: a.Memory, Notices: a.Notices, Board: a.board, Bus: a.Bus, Senses: a.Senses,
 		Questions: questions{a.hooks, a.Talk}, Conversations: a.Mind,
@@ -146,17 +175,10 @@ func (a *Appliance) newAdmin() error {
 		Version:  a.version, ID: a.ID, Started: a.Started,
 	}
 	a.admin, a.metrics = admin.New(shown), admin.NewMetrics(shown)
-	return a.DB.Readable() // what was read so far may be a part of it
 }
 
-// openDoors opens the listeners.
-func (a *Appliance) openDoors() (err error) {
-	a.Doors, err = openDoors(a)
-	a.announcement.doors = a.Doors
-	return err
-}
-
-func (a *Appliance) OwnedRobots() ownedRobots {
+// OwnedRobots are the robots as their owner adopts and forgets them.
+func (a core) OwnedRobots() ownedRobots {
 	return ownedRobots{a.Robots, a.Talk, a.Senses.Board, a.Mind, a.Memory, a.Bus, a.Characters}
 }
 
@@ -207,7 +229,7 @@ func (a *Appliance) closeWyoming() {
 // ErrRestart ends a run after which another is wanted.
 var ErrRestart = errors.New("a restart was asked for")
 
-// askRestart has Run begin anew.
+// askRestart makes Run return ErrRestart.
 func (a *Appliance) askRestart() {
 	select {
 	case a.restart <- struct{}{}:

@@ -10,13 +10,13 @@ import (
 )
 
 // newBridge makes the door for voice servers and dashboards elsewhere.
-func (a *Appliance) newBridge() error {
+func newBridge(a core) (*bridge.Door, error) {
 	c := a.Config
 	root, err := filepath.Abs(a.soundsDirectory())
 	if err != nil {
-		return fmt.Errorf("find the directory of sounds: %w", err)
+		return nil, fmt.Errorf("find the directory of sounds: %w", err)
 	}
-	a.bridge = bridge.New(bridge.Options{
+	return bridge.New(bridge.Options{
 		Find: a.Robots.Find, Talk: a.control(), Mind: a.Mind, Memory: a.Memory, Deep: a.Engines.deep,
 		Log:        bridge.NewLog(store.NewTable[bridge.Turn](a.DB, "bridge-turns"), c.Robots.KeepTurns),
 		Spoken:     a.spoken,
@@ -24,12 +24,11 @@ func (a *Appliance) newBridge() error {
 		Sounds: soundPlayer{a.sounds, a.Talk}, Roots: []string{root},
 		Short: time.Duration(c.Bridge.TimeoutShort), Long: time.Duration(c.Bridge.TimeoutLong),
 		Language: c.Language, Zone: a.zone, Logger: a.Log,
-	})
-	return nil
+	}), nil
 }
 
 // spoken are the turns that robots here took.
-func (a *Appliance) spoken() (turns []bridge.Turn) {
+func (a core) spoken() (turns []bridge.Turn) {
 	for _, t := range a.Records.Turns(a.Config.Robots.KeepTurns) {
 		turns = append(turns, bridge.Turn{At: t.At, Session: t.Session, User: t.Heard, Assistant: t.Said})
 	}

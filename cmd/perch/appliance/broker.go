@@ -141,7 +141,7 @@ const (
 )
 
 // childLog is the child's standard error. Its lines are passed on as detail,
-// and the one that says why it ended is kept.
+// and the one with the cause of its end is kept.
 type childLog struct {
 	log  *slog.Logger
 	line []byte
@@ -149,7 +149,7 @@ type childLog struct {
 	why  string
 }
 
-// Write takes what the child says. It is called from one goroutine, which has
+// Write takes the child's output. It is called from one goroutine, which has
 // ended when the child has.
 func (w *childLog) Write(p []byte) (int, error) {
 	for rest := p; len(rest) > 0; {
@@ -170,11 +170,11 @@ func (w *childLog) note(line string) {
 		w.why = line[:min(len(line), 200)]
 	}
 	if w.read += len(line); w.read <= mostWords || fatal {
-		w.log.Debug("the embedded MQTT broker says", "stderr", line)
+		w.log.Debug("output of the embedded MQTT broker", "stderr", line)
 	}
 }
 
-// cause is why the child ended, as far as it has said. It has ended.
+// cause is why the child ended, as far as its output tells. The child has ended.
 func (w *childLog) cause() string { return w.why }
 
 // RunBroker is the child: the broker, until its standard input ends.

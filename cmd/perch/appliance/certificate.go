@@ -10,8 +10,8 @@ import (
 	"perch/cmd/perch/config"
 )
 
-// certificate is the one that is shown, read anew where its files have
-// changed: whoever renews it need not know of us.
+// certificate is the one that is shown. It is read again when its files change,
+// so that the program that renews it need not restart the appliance.
 type certificate struct {
 	files config.TLS
 	log   *slog.Logger
@@ -22,7 +22,7 @@ type certificate struct {
 	looked  time.Time // at the files
 }
 
-// stamp tells one content of a file from another.
+// stamp identifies one content of a file.
 type stamp struct {
 	changed time.Time
 	size    int64
@@ -76,7 +76,7 @@ func (k *certificate) renew() {
 	k.read = now
 	fresh, err := config.ReadCertificate(k.files)
 	if err != nil {
-		k.log.Warn("the new certificate cannot be used; the one from before is shown", "err", err)
+		k.log.Warn("the new certificate cannot be used; the previous one is still in use", "err", err)
 		return
 	}
 	k.current = fresh
@@ -84,7 +84,7 @@ func (k *certificate) renew() {
 }
 
 // condition is for whom and how long it is good, and what is wrong with it: an
-// error that wraps ErrDates where nobody takes it.
+// error that wraps ErrDates where clients refuse it.
 func (k *certificate) condition(now time.Time) (fine string, err error) {
 	shown, err := k.get(nil)
 	if err != nil {

@@ -49,7 +49,7 @@ func (e *engines) counters() []admin.Counter {
 	return all
 }
 
-// gauges are what parts tell of themselves when somebody asks.
+// gauges are values of parts, read on request.
 func (a *Appliance) gauges() []admin.Gauge {
 	truth := func(yes bool) float64 {
 		if yes {

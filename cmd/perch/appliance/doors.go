@@ -31,6 +31,7 @@ type doors struct {
 	Lingering   door.Lingering // what robots are to close first
 }
 
+// Served is a listener, and the server behind it.
 type Served struct {
 	Listener net.Listener
 	Server   *http.Server
@@ -135,7 +136,7 @@ func (d *doors) add(l net.Listener, key string, e *gin.Engine) {
 	d.Servers = append(d.Servers, &Served{door.LimitListener(l, d.log), s, key})
 }
 
-// ListenError says what is wrong with an address in the words of its owner.
+// ListenError is an error of net.Listen as a sentence with its cure.
 func ListenError(address, key string, err error) error {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
@@ -216,7 +217,8 @@ func (d *doors) own() string {
 	return "http://" + address
 }
 
-// announced is the port robots are told, of the first address they can reach.
+// announced is the port that robots connect to: of the first address that they
+// can reach.
 func (d *doors) announced() (port int, ok bool) {
 	for _, s := range d.Servers {
 		if port, ok := reachable(s.Listener.Addr()); s.Key == "listen" && ok {
@@ -226,7 +228,7 @@ func (d *doors) announced() (port int, ok bool) {
 	return 0, false
 }
 
-// listenSocket opens a unix socket in the place of one that nobody serves.
+// listenSocket opens a unix socket and replaces one that no program serves.
 func listenSocket(path string) (net.Listener, error) {
 	if c, err := net.Dial("unix", path); err == nil {
 		_ = c.Close() // it was only to see

@@ -71,7 +71,7 @@ type BrainOptions struct {
 	lend   func() acp.Place     // where a coding agent finds tools
 }
 
-// NewEngines makes them all, loads none and calls nobody. find looks for
+// NewEngines makes all engines. It loads none and makes no connection. find looks for
 // Wyoming servers on the network.
 func NewEngines(c *config.Config, h BrainOptions, find func(context.Context) ([]string, error), tell func(event.Event), log *slog.Logger) (*engines, error) {
 	book, err := config.Book(c)
@@ -132,7 +132,7 @@ func (e *engines) add(list, kind, where string, log *slog.Logger) *Engine {
 	return n
 }
 
-// watched has an engine looked after by what it says of itself.
+// watched uses the engine's own check for the doctor and for looks at it.
 func (n *Engine) watched(check func(context.Context) error) { n.Check, n.look = check, check }
 
 // lastOfAll marks the last of each list, which is always tried.
@@ -183,13 +183,14 @@ func (e *engines) warm(ctx context.Context) {
 	wg.Wait()
 }
 
+// Close releases all engines.
 func (e *engines) Close() {
 	for _, end := range e.closers {
 		end()
 	}
 }
 
-// grammar is what a book understands, as the recognizer is told it.
+// grammar is what a book understands, in the recognizer's form.
 func grammar(book *reflex.Book) sphinx.Grammar {
 	var g sphinx.Grammar
 	for _, r := range book.Rules() {
@@ -228,8 +229,8 @@ func CheckRecognizers(c *config.Config) error {
 	return errors.Join(found...)
 }
 
-// CheckPart reports what keeps a part from being made of its configuration. It
-// calls nobody; see PartCheck.
+// CheckPart is the error of making a part of its configuration. It makes no
+// connection; see config.PartCheck.
 func CheckPart(c *config.Config, part any) error {
 	nobody := func(context.Context) ([]string, error) { return nil, nil }
 	e, quiet := &engines{findWyoming: nobody}, slog.New(slog.DiscardHandler)

@@ -73,7 +73,7 @@ func (e *engines) think(n *Engine, b agent.Brain) {
 
 // addThinker makes a brain of a language model.
 func (e *engines) addThinker(c *config.Config, b config.Brain, h BrainOptions, persona agent.Persona, log *slog.Logger) error {
-	// What the persona asks of the model holds where the brain says nothing.
+	// The persona's values for the model are used where the brain has none.
 	b.Model = cmp.Or(b.Model, persona.Brain.Model)
 	b.Temperature = cmp.Or(b.Temperature, persona.Brain.Temperature)
 	b.MaxTokens = cmp.Or(b.MaxTokens, persona.Brain.MaxTokens)

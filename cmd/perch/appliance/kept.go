@@ -49,7 +49,7 @@ func openKept(b basics, begin bool) (*kept, error) {
 
 func (k *kept) close(log *slog.Logger) {
 	if err := k.DB.Close(); err != nil {
-		log.Error("the last changes may not have been kept", "err", err)
+		log.Error("the last changes may not have been stored", "err", err)
 	}
 }
 
@@ -84,7 +84,7 @@ func (k *kept) read(b basics) error {
 		k.Robots.Welcome(at.Add(device.WelcomeLasts))
 	}
 	if n := k.Robots.Strangers(); n > 0 {
-		b.Log.Warn("robots that nobody has adopted may talk, and nothing else; perch devices lists them", "count", n)
+		b.Log.Warn("robots that are not adopted may only talk; perch devices lists them", "count", n)
 	}
 	k.Memory = agent.NewMemory(store.NewTable[agent.Entry](k.DB, "memory"))
 	k.Notices = notice.NewStore(store.NewTable[notice.Notification](k.DB, "notifications"))

@@ -12,7 +12,7 @@ import (
 // leastFree is the room a database and its backups should have.
 const leastFree = 100 << 20
 
-// RoomFault says that too little room is left.
+// RoomFault is an error where too little of the disk is free.
 func RoomFault(free int64, dir string) error {
 	if free >= leastFree {
 		return nil
@@ -36,8 +36,8 @@ func diskPart(data string, written error) admin.Part {
 	return part
 }
 
-// BuiltAt is when this program was built: as the linker was told, else when its source was committed. No clock
-// that is right says an earlier time.
+// BuiltAt is when this program was built: in the linker's text, else when its source was
+// committed. A correct clock cannot show an earlier time.
 func BuiltAt(text string) time.Time {
 	if info, ok := debug.ReadBuildInfo(); ok && text == "" {
 		for _, s := range info.Settings {
@@ -52,12 +52,12 @@ func BuiltAt(text string) time.Time {
 	return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) // it is not older
 }
 
-// earliest is the first time that a clock may say and be right: whoever built
-// the program may have been elsewhere, and clocks are a little slow.
+// earliest is the earliest time that a correct clock can show: the program may
+// have been built in another time zone, and clocks are a little slow.
 func earliest(built time.Time) time.Time { return built.Add(-24 * time.Hour) }
 
-// ClockFault says that a clock is wrong: a Pi has none that runs without power,
-// and begins at some time of the past until a time server has told it.
+// ClockFault is an error where the clock is wrong: the clock of a Pi stops without
+// power, and starts at some time of the past until a time server sets it.
 func ClockFault(now, built time.Time) error {
 	if !now.Before(earliest(built)) {
 		return nil

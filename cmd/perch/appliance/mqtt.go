@@ -11,6 +11,7 @@ import (
 	"perch/cmd/perch/config"
 	"perch/gateway/admin"
 	"perch/gateway/homeassistant"
+	"perch/gateway/hooks"
 	"perch/store"
 )
 
@@ -21,7 +22,7 @@ const (
 	MQTTPasswordFile = "mqtt-password"
 )
 
-// options are what the configuration says. The embedded broker's password is
+// MirrorOptions are those of the configuration. The embedded broker's password is
 // left open where its owner has chosen none.
 func MirrorOptions(m config.MQTT) (homeassistant.Options, error) {
 	o := homeassistant.Options{Broker: m.Broker, Listen: m.Listen, User: m.User, Base: m.BaseTopic, Prefix: m.DiscoveryPrefix,
@@ -49,27 +50,26 @@ func checkMirror(m config.MQTT) error {
 	return nil
 }
 
-// newMirror connects the appliance to Home Assistant.
-func (a *Appliance) newMirror() error {
+// newMirror makes the connection to Home Assistant.
+func newMirror(a core, asking *hooks.Door, at *announcement, restart func()) (*homeassistant.Mirror, error) {
 	o, err := MirrorOptions(a.Config.MQTT)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if a.Config.MQTT.Generated() {
 		if o.Password, err = Secret(a.Data, MQTTPasswordFile, a.Log); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	o.ID, o.Version, o.URL, o.Host, o.Started, o.Log = a.ID, a.version, a.address, a.host, a.Started, a.Log
+	o.ID, o.Version, o.URL, o.Host, o.Started, o.Log = a.ID, a.version, at.address, at.host, a.Started, a.Log
 	o.Away, o.ShareTranscripts = time.Duration(a.Config.Robots.AwayAfter), a.Config.Robots.ShareTranscripts
 	o.Robots, o.Talk, o.Notifier, o.Board, o.Bus = a.OwnedRobots(), a.control(), a.notifier, a.board, a.Bus
-	o.Senses, o.Firmware, o.Questions, o.Notices = a.Senses.intake, updates{a.Firmware}, questions{a.hooks, a.Talk}, a.Notices
+	o.Senses, o.Firmware, o.Questions, o.Notices = a.Senses.intake, updates{a.Firmware}, questions{asking, a.Talk}, a.Notices
 	o.Announced = store.NewTable[[]string](a.DB, "announced")
 	o.Kept = store.NewTable[[]homeassistant.Waiting](a.DB, "mqtt-waiting")
 	o.Serve = serveBroker(o.Base, homeassistant.ClientID(a.ID), a.Log)
-	o.Restart = a.askRestart
-	a.Mirror, err = homeassistant.New(o)
-	return err
+	o.Restart = restart
+	return homeassistant.New(o)
 }
 
 // mqttPart is the condition of the mirror.

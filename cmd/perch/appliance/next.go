@@ -14,7 +14,7 @@ import (
 	"perch/gateway/mdns"
 )
 
-// nextSteps are what whoever has started an appliance needs to know then.
+// nextSteps are what the owner does after the first start.
 type nextSteps struct {
 	name    string // base address by the appliance's name; empty where none can come by it
 	numbers string // the same by this machine's address

@@ -19,9 +19,9 @@ func (a *Appliance) machine() []admin.Part {
 	return []admin.Part{diskPart(a.Data, a.DB.Err()), clockPart(time.Now(), a.built)}
 }
 
-// storePart is the database. Without one that can be read nothing works; of
-// damage that was salvaged it is told until the damaged file is removed. It is
-// shown to anybody, whom neither keys of records nor folders concern.
+// storePart is the database. Without one that can be read nothing works; damage
+// that was salvaged is shown until the damaged file is removed. This is public,
+// so it contains neither keys of records nor paths.
 func storePart(db *store.DB, data string) admin.Part {
 	readable, refused := db.Readable(), db.Refused()
 	told := []error{readable}

@@ -34,7 +34,7 @@ func (a *Appliance) list() []part {
 		{run: until(func(ctx context.Context) { a.board.Run(ctx, a.Bus.ReadFrom(1)) }), end: a.Bus.Close},
 		{run: until(func(ctx context.Context) { a.metrics.Run(ctx, a.Bus.ReadFrom(1)) })},
 		{run: until(func(ctx context.Context) { a.Senses.Board.Run(ctx, a.Bus.ReadFrom(1)) })},
-		{run: func(ctx context.Context) error { return a.notifier.Run(ctx, a.Talk) }, fails: "notifications and timers are no longer told"},
+		{run: func(ctx context.Context) error { return a.notifier.Run(ctx, a.Talk) }, fails: "notifications and timers have stopped"},
 		{run: until(func(ctx context.Context) { a.behaviours.Run(ctx, a.Talk) })},
 		{run: until(a.warm), end: a.Talk.Close},
 		{run: func(context.Context) error { return a.Doors.serve() }, end: a.Doors.stop, condition: only(func() admin.Part { return a.Doors.condition(a.Data) })},
@@ -42,7 +42,7 @@ func (a *Appliance) list() []part {
 		{run: until(a.Engines.tend), condition: a.Engines.conditions},
 		{run: a.serveWyoming, end: a.closeWyoming, condition: a.wyomingCondition},
 		{condition: a.Doors.encryption},
-		{run: a.Mirror.Run, fails: "nothing is told over MQTT any more", condition: only(a.mqttPart)},
+		{run: a.Mirror.Run, fails: "MQTT has stopped", condition: only(a.mqttPart)},
 		{run: until(a.skins.Run)},
 		{run: until(a.hooks.Run)},
 		{end: a.talks.Close},
@@ -61,7 +61,7 @@ func until(run func(context.Context)) func(context.Context) error {
 	return func(ctx context.Context) error { run(ctx); return nil }
 }
 
-// only is a part whose condition is one.
+// only makes a list of one condition.
 func only(one func() admin.Part) func() []admin.Part {
 	return func() []admin.Part { return []admin.Part{one()} }
 }
@@ -77,8 +77,8 @@ func (a *Appliance) Parts() (all []admin.Part) {
 }
 
 // Run serves until ctx ends, and then stops in the order that lets everybody
-// know: the name is withdrawn first, robots are hung up on, what waits is
-// written. It returns ErrRestart where somebody wants it to begin anew.
+// know: the name is withdrawn first, robots' sessions are closed, pending writes
+// are flushed. It returns ErrRestart where a restart was asked for.
 func (a *Appliance) Run(ctx context.Context) error {
 	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()

@@ -8,8 +8,8 @@ import (
 )
 
 // Migrations are all that ever changed the shape of what is kept, the oldest
-// first; there are only ever more. Whoever adds one makes a fixture of what it
-// leads to: see TestEverySchemaIsRead.
+// first; there are only ever more. A new one needs a fixture of its result:
+// see TestEverySchemaIsRead.
 func Migrations() []store.Migration { return nil }
 
 // StoreOptions are how the database is opened, to be used or to be looked at.

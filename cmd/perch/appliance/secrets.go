@@ -15,7 +15,7 @@ import (
 )
 
 // Secret reads a secret from its file in the data directory, and makes one
-// of 32 random bytes where there is none. Only its path is ever logged.
+// of 32 random bytes where there is none. Only its path is logged.
 func Secret(dir, name string, log *slog.Logger) (string, error) {
 	path := filepath.Join(dir, name)
 	text, err := os.ReadFile(path)
@@ -56,7 +56,7 @@ func ownersOnly(path string, log *slog.Logger) error {
 		return nil
 	}
 	if err := os.Chmod(path, 0o600); err != nil {
-		log.Warn("a secret can be read by others on this machine; have its owner take that from them: chmod 600 "+path, "err", err)
+		log.Warn("a secret can be read by others on this machine; its owner should run chmod 600 "+path, "err", err)
 		return nil
 	}
 	log.Warn("a secret could be read by others on this machine, and no longer can; remove it if somebody may have read it, and a new one is made", "file", path)

@@ -84,7 +84,7 @@ type ownedRobots struct {
 	characters *characters
 }
 
-// Configure sets what the engines can follow, and tells of a new name.
+// Configure sets what the engines support, and publishes a new name.
 func (r ownedRobots) Configure(id device.ID, c device.Change) (device.Robot, error) {
 	if err := r.characters.check(c); err != nil {
 		return device.Robot{}, err
@@ -107,7 +107,8 @@ func (r ownedRobots) Adopt(idOrCode string, now time.Time) (device.Robot, error)
 		return robot, err
 	}
 	if was := before[robot.ID]; was.Bound && was.Client != robot.Client {
-		// Whoever was here in its place leaves first, and a stranger with what was said to it.
+		// The client that was connected in its place is disconnected first; a stranger's
+		// conversation is deleted.
 		ctx, cancel := context.WithTimeout(context.Background(), hangUpWithin) // whoever asks may go
 		defer cancel()
 		_ = r.talk.Hangup(ctx, robot.ID, "adopted anew") // it may not be connected
@@ -120,11 +121,11 @@ func (r ownedRobots) Adopt(idOrCode string, now time.Time) (device.Robot, error)
 	return robot, err
 }
 
-// hangUpWithin is how long a session may take to be told to end.
+// hangUpWithin bounds the closing of a session.
 const hangUpWithin = 5 * time.Second
 
-// CheckIn forgets what was said to the strangers that give way: another may come
-// with the MAC of one.
+// CheckIn deletes the conversations of strangers that are displaced: another robot
+// may come with the same MAC.
 func (r ownedRobots) CheckIn(c device.CheckIn, now time.Time) (device.Robot, device.Admission) {
 	robot, a := r.Registry.CheckIn(c, now)
 	for _, id := range a.Gone {

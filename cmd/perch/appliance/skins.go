@@ -31,7 +31,7 @@ func (a *Appliance) newSkins() error {
 	quiet := c.Behaviours.Quiet.Hours
 	a.hooks = hooks.New(hooks.Options{
 		Robots: robots, Trusts: a.Robots.Trusts, Stage: a.Talk, Asker: a.Talk,
-		// In the quiet hours nobody is asked aloud; screens and the terminal ask.
+		// In the quiet hours questions are not spoken; screens and the terminal show them.
 		MayAnswer: func(id device.ID) bool { return a.Robots.Trusts(id) && !quiet.Contains(time.Now().In(a.zone)) }, Board: a.board, Bus: a.Bus, Language: c.Language, Log: a.Log,
 	})
 	a.vccp = vccp.New(vccp.Options{

@@ -13,8 +13,8 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 )
 
-// supervisor tells the service manager how this program is, where it runs under
-// one that wants to know (Type=notify in its unit).
+// supervisor reports the program's state to the service manager, where the unit
+// has Type=notify.
 type supervisor struct {
 	notify func(state string) error
 	log    *slog.Logger
@@ -30,7 +30,7 @@ func systemd(log *slog.Logger) supervisor {
 
 func (s supervisor) report(state string) {
 	if err := s.notify(state); err != nil {
-		s.log.Warn("the service manager cannot be told", "err", err)
+		s.log.Warn("the service manager cannot be notified", "err", err)
 	}
 }
 
@@ -64,9 +64,9 @@ func (s supervisor) watch(ctx context.Context, alive func(context.Context) error
 	}
 }
 
-// alive reports whether the loops that everything rests on still turn. What is
-// wrong but goes on, a full disk or a broker that is away, is no reason to
-// begin anew; only what hangs is.
+// alive reports whether the loops that everything rests on still turn. Faults
+// with which the program goes on, such as a full disk or an unreachable broker,
+// are no reason for a restart; only a loop that hangs is.
 func (a *Appliance) alive(ctx context.Context) error {
 	return errors.Join(
 		answers(ctx, "the store", func() { _ = a.DB.Readable() }), // that it answers is enough
@@ -118,7 +118,7 @@ func (d *doors) answer(ctx context.Context) error {
 	return failed
 }
 
-// answers asks a listener for its health; what it says of others does not matter.
+// answers requests /health of a listener. Any answer will do.
 func (s *Served) answers(ctx context.Context) error {
 	own := s.Listener.Addr()
 	client := http.Client{Transport: &http.Transport{

@@ -13,7 +13,7 @@ import (
 )
 
 // openDatabase opens the database, and salvages a damaged one. An empty one is
-// begun where nothing shows that there was another, or where its owner says so.
+// made where there are no traces of another, or on the owner's demand.
 func openDatabase(data string, begin bool, log *slog.Logger) (*store.DB, error) {
 	o := StoreOptions(log)
 	left := Traces(data)

@@ -25,7 +25,7 @@ type Account struct {
 const serviceUser = "perch"
 
 // ServiceAccount is the user that the service on this machine runs as, or
-// nothing where there is no service, or we are that user.
+// nil where there is no service, or this process is that user.
 func ServiceAccount() *Account {
 	there := func(path string) bool { _, err := os.Lstat(filepath.Join("/", path)); return err == nil }
 	if !there(OwnUnit) && !there("usr/"+PackageUnit) && !there(PackageUnit) {
@@ -43,7 +43,7 @@ func ServiceAccount() *Account {
 }
 
 // Reader is the user who is to read what a configuration names: the service's
-// for the system's configuration, and nobody but us for any other.
+// for the system's configuration, else nil: this process.
 func Reader(path string) *Account {
 	if path != systemConfig {
 		return nil
@@ -69,7 +69,7 @@ func accountOf(u *user.User) (Account, error) {
 	return a, nil
 }
 
-// ourselves are whoever runs this program.
+// ourselves is the account of this process.
 func ourselves() Account {
 	a := Account{Name: strconv.Itoa(os.Geteuid()), uid: uint32(os.Geteuid()), gids: []uint32{uint32(os.Getegid())}}
 	if u, err := user.LookupId(a.Name); err == nil {
@@ -85,8 +85,8 @@ func ourselves() Account {
 // hiddenDirectories are folders of which the package's unit has none, or its own.
 var hiddenDirectories = []string{"/home", "/root", "/run/user", "/tmp", "/var/tmp"}
 
-// reads says in a sentence, with the command that mends it, why this user cannot
-// read a file, or nothing. It judges by mode, owner and group of the file and of
+// reads is a sentence why this user cannot read a file, with the command that
+// mends it; or nil. It judges by mode, owner and group of the file and of
 // every directory on the way; of what we cannot look at ourselves it says
 // nothing.
 func (a Account) reads(path string) error {
@@ -148,7 +148,7 @@ func (a Account) May(f fs.FileInfo, path string, bit fs.FileMode) bool {
 	return err == nil && n > 0
 }
 
-// ownerOf says whose a file is.
+// ownerOf is a file's owner, group and mode in words.
 func ownerOf(f fs.FileInfo) string {
 	owner, group := "?", "?"
 	if s, ok := f.Sys().(*syscall.Stat_t); ok {
@@ -221,7 +221,7 @@ func (k *checker) serviceReads(c *Config) {
 }
 
 // failed is a fault of what could not be made or read. What we may not read may
-// be for the service's user to read; of that readers tells.
+// be for the service's user to read; serviceReads checks that.
 func (k *checker) failed(at string, err error) {
 	if errors.Is(err, fs.ErrPermission) {
 		if k.service != nil {

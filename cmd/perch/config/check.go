@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// check finds what a configuration says that cannot be meant. It reads files
+// check finds invalid values. It reads files
 // the configuration names, and touches nothing else.
 func (c *Config) check(p *positions) Faults {
 	k := &checker{positions: p}

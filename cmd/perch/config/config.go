@@ -1,6 +1,5 @@
 // Package config is the configuration file: read over the defaults and the
-// environment, checked as a whole, and told with file, line and key where it is
-// wrong.
+// environment, checked as a whole. Its errors name file, line and key.
 package config
 
 import (
@@ -108,8 +107,7 @@ func Default() Config {
 // Duration is a time.Duration written as "60s" or "24h".
 type Duration time.Duration
 
-// UnmarshalYAML reads a duration, and refuses a bare number: nobody knows of
-// what.
+// UnmarshalYAML reads a duration, and refuses a bare number, which has no unit.
 func (d *Duration) UnmarshalYAML(n *yaml.Node) error {
 	parsed, err := time.ParseDuration(n.Value)
 	if err != nil || parsed < 0 {
@@ -141,7 +139,7 @@ type Source struct {
 }
 
 // PartCheck finds out whether a part of the appliance can be made of its own
-// section of the configuration. It calls nobody. part is a Recognizer, a
+// section of the configuration. It makes no connection. part is a Recognizer, a
 // Synthesizer, a Brain, a DeepBrain or an MQTT. Errors of
 // the last have a line for each fault, which begins with its key.
 type PartCheck func(c *Config, part any) error
@@ -202,8 +200,8 @@ type positions struct {
 	// unread are the sections in which something could not be read. What was
 	// left of them is not complained of as well.
 	unread []string
-	// service is whose files they have to be, where that is not us: then what
-	// we may not read is no fault, and what it may not is.
+	// service is the account that has to read the files, where that is not ours:
+	// then its rights are checked, and ours are not.
 	service *Account
 	try     PartCheck
 }

@@ -104,6 +104,7 @@ type MQTT struct {
 	DiscoveryPrefix string `yaml:"discovery_prefix"`
 }
 
+// EmbeddedBroker is the value of mqtt.broker for a broker of the appliance's own.
 const EmbeddedBroker = "embedded"
 
 // Generated reports whether the broker's password is one we make.
@@ -149,11 +150,12 @@ func (m MQTT) Files() (password string, ca []byte, err error) {
 	return password, ca, nil
 }
 
-// Firmware is whose images robots may be given.
+// Firmware is the key that images for robots have to be signed with.
 type Firmware struct {
 	PublicKey string `yaml:"public_key"` // ed25519, base64; empty is anybody's
 }
 
+// Signer is the key that images have to be signed with; nil takes any image.
 func (f Firmware) Signer() (ed25519.PublicKey, error) {
 	if f.PublicKey == "" {
 		return nil, nil

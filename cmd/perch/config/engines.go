@@ -13,8 +13,9 @@ import (
 )
 
 // Engines that run elsewhere have a url, and where they want one a key: as it
-// is, or in a file. Which keys an engine has is told by its kind.
+// is, or in a file. The kind of an engine determines its keys.
 
+// Recognizer is one entry of speech.recognizers.
 type Recognizer struct {
 	Kind         string   `yaml:"kind"`
 	URL          string   `yaml:"url"`
@@ -28,6 +29,7 @@ type Recognizer struct {
 	Within       Duration `yaml:"within"`
 }
 
+// Synthesizer is one entry of speech.synthesizers.
 type Synthesizer struct {
 	Kind      string   `yaml:"kind"`
 	URL       string   `yaml:"url"`
@@ -46,6 +48,7 @@ type Synthesizer struct {
 	Within    Duration `yaml:"within"`
 }
 
+// Brain is one entry of brains.
 type Brain struct {
 	Kind            string            `yaml:"kind"`
 	URL             string            `yaml:"url"`
@@ -134,8 +137,8 @@ func modelKinds() kinds {
 	}
 }
 
-// engine checks an engine's kind, and that it is told nothing that it does not
-// know: who sets a key of another kind waits in vain for what it does. It
+// engine checks an engine's kind, and that it has no keys of another kind, which
+// would have no effect. It
 // reports whether the kind is one.
 func (k *checker) engine(at, kind string, all kinds) bool {
 	own, known := all[kind]
@@ -228,7 +231,7 @@ func (k *checker) brains(c *Config) {
 	}
 }
 
-// tries has a part tell whether it can be made.
+// tries notes a part's error, where it cannot be made.
 func (k *checker) tries(c *Config, at string, part any) {
 	if err := k.try(c, part); err != nil {
 		k.failed(at, err)

@@ -26,7 +26,7 @@ const skinsKey = "VTUBER_AUTH_KEY"
 func applyEnvironment(c *Config, environ []string, p *positions) Faults {
 	p.env = map[string]string{}
 	var found Faults
-	// What an engine is comes before what it is told.
+	// An engine's kind is set before its other keys.
 	kindsFirst := func(a, b string) int {
 		isKind := func(v string) bool { name, _, _ := strings.Cut(v, "="); return strings.HasSuffix(name, "_KIND") }
 		switch {
@@ -109,7 +109,7 @@ func longestKey(v reflect.Value, rest string) (field int, after string, ok bool)
 
 func keyOf(f reflect.StructField) string { return f.Tag.Get("yaml") }
 
-// form says how a value of a type is written.
+// form is how a value of a type is written.
 func form(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Bool:

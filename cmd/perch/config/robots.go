@@ -24,6 +24,7 @@ type Robot struct {
 	Language string `yaml:"language"`
 }
 
+// Settings are the same in the form of the registry.
 func (r Robot) Settings() device.Settings {
 	return device.Settings{Name: r.Name, Persona: r.Persona, Voice: r.Voice, Brain: r.Brain, Language: r.Language}
 }
@@ -144,6 +145,7 @@ func PersonaFile(path string) (agent.Persona, error) {
 	return RobotPersona(path)
 }
 
+// RobotPersona reads a persona for one robot. It may not choose a brain.
 func RobotPersona(path string) (agent.Persona, error) {
 	p, err := agent.LoadPersona(path)
 	if err == nil && p.Brain != (agent.BrainOptions{}) {
@@ -184,8 +186,8 @@ func (c *Config) Synthesizers() []Synthesizer {
 }
 
 // Book is the reflex brain's book, whose sentences the embedded recognizer
-// listens for. In a language that it does not speak, what the appliance says by
-// itself is English where other brains answer.
+// listens for. In a language that it does not have, the appliance's own
+// sentences are English, where other brains answer.
 func Book(c *Config) (*reflex.Book, error) {
 	own := ""
 	for _, b := range c.Brains {

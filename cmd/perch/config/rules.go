@@ -110,7 +110,7 @@ type publishConfig struct {
 	Payload string `yaml:"payload"`
 }
 
-// errOneAct is of an act that is none, or several.
+// errOneAct is the error of an act with no key, or several.
 var errOneAct = errors.New("it does one thing: say, stop, emotion, head, lights, play, state, tool, publish or notify")
 
 // act is the thing to be done.

@@ -96,11 +96,10 @@ func readPEM(key, path string) ([]byte, error) {
 // with one that lives shortly it is a fifth of its life.
 const mostSoon = 14 * 24 * time.Hour
 
-// ErrDates is wrapped by what dates says of a certificate nobody takes.
+// ErrDates is wrapped by the error of a certificate that clients refuse.
 var ErrDates = errors.New("the certificate is not valid")
 
-// Expiry says what is wrong with a certificate's dates, or will soon be, or
-// nothing.
+// Expiry is what is wrong with a certificate's dates, or soon will be; or nil.
 func Expiry(leaf *x509.Certificate, now time.Time) error {
 	const day = "2006-01-02"
 	soon := min(mostSoon, leaf.NotAfter.Sub(leaf.NotBefore)/5)

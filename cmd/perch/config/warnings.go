@@ -19,7 +19,7 @@ type Warning struct{ Part, What string }
 // data directory; an empty one is none.
 func (c *Config) Warnings(file, data string, now time.Time) (all []Warning) {
 	if len(c.TLS.Listen) > 0 {
-		// One that cannot be read is a fault, and was told.
+		// One that cannot be read is a fault of its own.
 		if pair, err := ReadCertificate(c.TLS); err == nil {
 			if err := Expiry(pair.Leaf, now); err != nil {
 				all = append(all, Warning{"tls", err.Error()})
@@ -95,8 +95,8 @@ func (s secrets) files() (paths []string) {
 	return slices.Compact(paths)
 }
 
-// look walks the configuration. What a key is called tells whether it holds a
-// secret: so one that is added is looked at, too.
+// look walks the configuration. The name of a key decides whether it holds a
+// secret, so that new keys are included.
 func (s *secrets) look(at string, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Slice:

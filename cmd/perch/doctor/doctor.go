@@ -24,9 +24,8 @@ import (
 
 // Examination collects findings.
 type Examination struct {
-	config   *config.Config
-	file     string // of the configuration; empty where there is none
-	Data     string
+	Options
+	Data     string // the directory
 	named    string // the data as it was named; empty is the service's, or what is here
 	Findings []finding
 	running  Asker         // to the appliance that runs here, if one does
@@ -34,9 +33,6 @@ type Examination struct {
 	reported []finding     // what it says of its engines, which are tried as well
 	locked   bool          // one seems to run, and we may not ask it
 	store    *databaseCopy // of one that does not run; nil where there is none to be read
-
-	version string // of this program
-	connect func(data string) (Asker, error)
 
 	surroundings
 }
@@ -84,12 +80,13 @@ func New(o Options) *Examination {
 	if filepath.Clean(named) == config.SystemData {
 		named = ""
 	}
-	return &Examination{config: o.Config, file: o.File, Data: data, named: named, version: o.Version, connect: o.Connect, surroundings: surroundings{
+	return &Examination{Options: o, Data: data, named: named, surroundings: surroundings{
 		service: config.ServiceAccount(), root: "/", now: time.Now, built: o.Built,
 		resolve: mdns.Resolve, addresses: net.InterfaceAddrs, free: store.FreeSpace, services: AskSystemd,
 	}}
 }
 
+// Close removes what was copied.
 func (d *Examination) Close() {
 	if d.store != nil {
 		d.store.close()
@@ -112,6 +109,7 @@ func (d *Examination) Misconfigured(ctx context.Context, wrong config.Faults) {
 	d.unit(ctx)
 }
 
+// Examine looks at everything.
 func (d *Examination) Examine(ctx context.Context) {
 	d.Configuration()
 	d.Secrets()
@@ -130,7 +128,7 @@ func (d *Examination) Examine(ctx context.Context) {
 
 // Appliance asks the one that runs on this machine's data.
 func (d *Examination) Appliance(ctx context.Context) {
-	c, err := d.connect(d.named)
+	c, err := d.Connect(d.named)
 	if err != nil && !errors.Is(err, ErrNoneRuns) {
 		d.locked = true
 		d.add("appliance", err, "")
@@ -160,24 +158,23 @@ func (d *Examination) Appliance(ctx context.Context) {
 
 // otherVersion finds that what runs is not what is installed.
 func (d *Examination) otherVersion(running string) error {
-	if running == d.version {
+	if running == d.Version {
 		return nil
 	}
-	return fmt.Errorf("version %s runs, and this program is %s; restart the appliance to run what is installed", running, d.version)
+	return fmt.Errorf("version %s runs, and this program is %s; restart the appliance to run what is installed", running, d.Version)
 }
 
-// reports reports whether the running appliance has told of a part.
+// reports tells whether the running appliance shows a part.
 func (d *Examination) reports(part string) bool {
 	return d.status != nil && slices.ContainsFunc(d.status.Parts, func(p admin.Part) bool { return p.Name == part })
 }
 
-// reportsFault reports whether it has told that a part does not work.
+// reportsFault tells whether it shows that a part does not work.
 func (d *Examination) reportsFault(part string) bool {
 	return d.status != nil && slices.ContainsFunc(d.status.Parts, func(p admin.Part) bool { return p.Name == part && !p.OK })
 }
 
-// notReadable notes what is not for this user to look at: no fault, where the one
-// whose it is can.
+// notReadable notes that this user may not read something. That is no fault.
 func (d *Examination) notReadable(part string) {
 	d.add(part, nil, "not looked at: this user may not read it; sudo perch doctor does")
 }
@@ -185,23 +182,24 @@ func (d *Examination) notReadable(part string) {
 // Configuration has no faults that keep the appliance from starting, or the
 // doctor would not have come so far.
 func (d *Examination) Configuration() {
-	if err := appliance.CheckRecognizers(d.config); err != nil {
+	if err := appliance.CheckRecognizers(d.Config); err != nil {
 		d.add("configuration", fmt.Errorf("%w; perch check-config says where", err), "")
 		return
 	}
-	file := d.file
+	file := d.File
 	if file == "" {
 		file = "no file: the defaults"
 	}
 	d.add("configuration", nil, file)
 }
 
+// Ports looks whether the configured addresses are free, or the appliance's.
 func (d *Examination) Ports() {
-	keys := map[string][]string{"listen": d.config.Listen, "local": d.config.Local, "tls.listen": d.config.TLS.Listen}
-	if l := d.config.Wyoming.Listen; l != "" {
+	keys := map[string][]string{"listen": d.Config.Listen, "local": d.Config.Local, "tls.listen": d.Config.TLS.Listen}
+	if l := d.Config.Wyoming.Listen; l != "" {
 		keys["wyoming.listen"] = []string{l}
 	}
-	if m := d.config.MQTT; m.Broker == config.EmbeddedBroker && d.status != nil {
+	if m := d.Config.MQTT; m.Broker == config.EmbeddedBroker && d.status != nil {
 		keys["mqtt.listen"] = []string{m.Listen} // of one that does not run, the broker itself is tried
 	}
 	if d.reportsFault("mqtt") {

@@ -143,10 +143,10 @@ func TestEachCheckOfTheDoctor(t *testing.T) {
 		says  []string
 	}{
 		"the configuration is read": {
-			func(_ *testing.T, d *Examination) { d.file = "/etc/perch/perch.yaml" },
+			func(_ *testing.T, d *Examination) { d.File = "/etc/perch/perch.yaml" },
 			func(_ *testing.T, d *Examination) { d.Configuration() }, "configuration", false, []string{"/etc/perch/perch.yaml"}},
 		"a model that is not installed": {
-			func(_ *testing.T, d *Examination) { d.config.Speech.Recognizers[0].Model = "/nowhere" },
+			func(_ *testing.T, d *Examination) { d.Config.Speech.Recognizers[0].Model = "/nowhere" },
 			func(_ *testing.T, d *Examination) { d.Configuration() }, "configuration", true, []string{"/nowhere", "apt install pocketsphinx-en-us", "check-config"}},
 
 		"room enough": {nil, func(_ *testing.T, d *Examination) { d.Disk() }, "disk", false, []string{"1048576 MB free"}},
@@ -193,17 +193,17 @@ func TestEachCheckOfTheDoctor(t *testing.T) {
 
 		"a port that is free": {nil, func(_ *testing.T, d *Examination) { d.Ports() }, "port 127.0.0.1:0", false, []string{"free"}},
 		"a port in use": {
-			func(t *testing.T, d *Examination) { d.config.Listen = []string{busy(t)} },
+			func(t *testing.T, d *Examination) { d.Config.Listen = []string{busy(t)} },
 			func(_ *testing.T, d *Examination) { d.Ports() }, "port ", true, []string{"in use by another program", "listen in the configuration"}},
 		"a port of Wyoming's in use": {
-			func(t *testing.T, d *Examination) { d.config.Wyoming.Listen = busy(t) },
+			func(t *testing.T, d *Examination) { d.Config.Wyoming.Listen = busy(t) },
 			func(_ *testing.T, d *Examination) { d.Ports() }, "port ", true, []string{"wyoming.listen"}},
 		"a port that the appliance does not serve": {
 			func(_ *testing.T, d *Examination) { d.runs() },
 			func(_ *testing.T, d *Examination) { d.Ports() }, "port ", true, []string{"does not serve it", "restart it"}},
 		"a broker's port that the appliance does not serve": {
 			func(t *testing.T, d *Examination) {
-				d.config.Listen, d.config.Local, d.config.MQTT.Broker, d.config.MQTT.Listen = nil, nil, config.EmbeddedBroker, "127.0.0.1:0"
+				d.Config.Listen, d.Config.Local, d.Config.MQTT.Broker, d.Config.MQTT.Listen = nil, nil, config.EmbeddedBroker, "127.0.0.1:0"
 				d.runs()
 			},
 			func(_ *testing.T, d *Examination) { d.Ports() }, "port ", true, []string{"mqtt.listen"}},
@@ -253,7 +253,7 @@ func TestEachCheckOfTheDoctor(t *testing.T) {
 		"a name that is announced in vain":   {resolves(mdns.ErrNoAnswer, announced), name, "name", true, []string{"not answered on the network", "give robots the address", "5353"}},
 		"no multicast":                       {resolves(mdns.ErrNoMulticast), name, "name", false, []string{"given the address"}},
 		"a name that is known to be taken":   {resolves(mdns.ErrNoAnswer, admin.Part{Name: "mdns", Note: "perch-2.local"}), name, "", false, nil},
-		"a name that is not to be announced": {func(_ *testing.T, d *Examination) { d.config.MDNS.Enabled = false }, name, "name", false, []string{"mdns.enabled"}},
+		"a name that is not to be announced": {func(_ *testing.T, d *Examination) { d.Config.MDNS.Enabled = false }, name, "name", false, []string{"mdns.enabled"}},
 		"another machine's name": {
 			func(_ *testing.T, d *Examination) {
 				d.resolve = func(context.Context, string) (netip.Addr, error) { return netip.MustParseAddr("192.0.2.99"), nil }
@@ -270,11 +270,11 @@ func TestEachCheckOfTheDoctor(t *testing.T) {
 			}, name, "name", false, nil},
 
 		"a broker that is not there": {
-			func(t *testing.T, d *Examination) { d.config.MQTT.Broker = "mqtt://127.0.0.1:9" },
+			func(t *testing.T, d *Examination) { d.Config.MQTT.Broker = "mqtt://127.0.0.1:9" },
 			func(t *testing.T, d *Examination) { d.mqtt(t.Context()) }, "mqtt", true, []string{"127.0.0.1:9", "mqtt.broker"}},
 		"a broker's port in use": {
 			func(t *testing.T, d *Examination) {
-				d.config.MQTT.Broker, d.config.MQTT.Listen = config.EmbeddedBroker, busy(t)
+				d.Config.MQTT.Broker, d.Config.MQTT.Listen = config.EmbeddedBroker, busy(t)
 			},
 			func(t *testing.T, d *Examination) { d.mqtt(t.Context()) }, "mqtt", true, []string{"taken by another program", "mqtt.broker"}},
 

@@ -28,14 +28,14 @@ const (
 // tryWithin is how long one engine may take; a coding agent starts in it.
 const tryWithin = time.Minute
 
-// engines tries each once, as a turn would, and says what they take together.
+// engines tries each engine once, as a turn would, and adds up their times.
 func (d *Examination) engines(ctx context.Context) {
 	find := func(ctx context.Context) ([]string, error) {
-		return mdns.Search{Type: mdns.Wyoming, Interfaces: d.config.MDNS.Interfaces}.Targets(ctx)
+		return mdns.Search{Type: mdns.Wyoming, Interfaces: d.Config.MDNS.Interfaces}.Targets(ctx)
 	}
 	// With timers of its own a model has tools to be offered, as in a turn.
 	options := appliance.BrainOptions{Timers: notice.NewTimers(noTimers{}, nil)}
-	e, err := appliance.NewEngines(d.config, options, find, nil, slog.New(slog.DiscardHandler))
+	e, err := appliance.NewEngines(d.Config, options, find, nil, slog.New(slog.DiscardHandler))
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		d.Findings = append(d.Findings, d.reported...)
@@ -47,7 +47,7 @@ func (d *Examination) engines(ctx context.Context) {
 		return
 	}
 	defer e.Close()
-	speech, err := config.Speech(d.config)
+	speech, err := config.Speech(d.Config)
 	if err != nil {
 		d.add("persona", err, "")
 		return
@@ -72,8 +72,8 @@ func (d *Examination) engines(ctx context.Context) {
 // other's.
 var engineLists = []string{"synthesizer", "recognizer", "brain", "deep", "tools"}
 
-// tried notes what came of a trial, with what the appliance that runs says of
-// the same engine where that is another thing.
+// tried notes the result of a trial, and the running appliance's own condition of
+// the same engine where that differs.
 func (d *Examination) tried(part string, err error, fine string) {
 	at := slices.IndexFunc(d.reported, func(f finding) bool { return f.Part == part && !f.Ok })
 	if err != nil || at < 0 {
@@ -218,7 +218,7 @@ func (t *trial) tryRecognizer(ctx context.Context, n *appliance.Engine) (took ti
 // loaded when the first robot comes.
 func (t *trial) ready(ctx context.Context, n *appliance.Engine) error {
 	if n.Recognizer.Name() == "sphinx" {
-		if err := appliance.CheckRecognizers(t.config); err != nil {
+		if err := appliance.CheckRecognizers(t.Config); err != nil {
 			return err
 		}
 	}
@@ -241,7 +241,7 @@ func (t *trial) tryBrain(ctx context.Context, n *appliance.Engine) (took time.Du
 			return 0, "", err
 		}
 	}
-	zone, err := t.config.Zone()
+	zone, err := t.Config.Zone()
 	if err != nil {
 		return 0, "", err
 	}
@@ -280,7 +280,7 @@ func (t *trial) tryBrain(ctx context.Context, n *appliance.Engine) (took time.Du
 
 // budget is what a person waits from the last word to the first sound.
 func (t *trial) budget() {
-	sum := time.Duration(t.config.Speech.Silence)
+	sum := time.Duration(t.Config.Speech.Silence)
 	parts := []string{millis(sum) + " of silence that ends an utterance"}
 	for _, list := range []string{"recognizer", "brain", "synthesizer"} {
 		s, works := t.fastest[list]

@@ -50,7 +50,7 @@ func (d *Examination) Disk() {
 // Clock finds the clock of a Pi that has none and no network yet. Robots get
 // their time from it.
 func (d *Examination) Clock() {
-	zone, err := d.config.Zone()
+	zone, err := d.Config.Zone()
 	if err == nil {
 		err = appliance.ClockFault(d.now(), d.built)
 	}
@@ -72,7 +72,7 @@ type databaseCopy struct {
 	dir string
 }
 
-// damage says what is wrong with the database at path, of which this is a copy.
+// damage describes the damage of the database at path, of which this is a copy.
 func (c *databaseCopy) damage(path string) error {
 	s := *c.Salvaged()
 	if beside := filepath.Join(filepath.Dir(path), filepath.Base(s.Kept)); s.Kept != "" && there(beside) {
@@ -204,7 +204,7 @@ func (d *Examination) unit(ctx context.Context) {
 	d.add("unit", err, fine)
 }
 
-// times is how often a unit was started anew, where systemd has counted yet.
+// times is how often a unit was restarted, in words.
 func times(n int) string {
 	switch n {
 	case 0:
@@ -228,7 +228,7 @@ func AskSystemd(ctx context.Context) (string, error) {
 // has faults.
 const misconfiguredStatus = "2"
 
-// ReadUnit says what is wrong with a unit that has these properties.
+// ReadUnit is the condition of a unit that has these properties.
 func ReadUnit(text string) (fine string, err error) {
 	is := map[string]string{}
 	for line := range strings.Lines(text) {
@@ -261,10 +261,10 @@ func ReadUnit(text string) (fine string, err error) {
 
 // Encryption looks at the certificate.
 func (d *Examination) Encryption() {
-	if len(d.config.TLS.Listen) == 0 || d.reports("tls") {
+	if len(d.Config.TLS.Listen) == 0 || d.reports("tls") {
 		return
 	}
-	pair, err := config.ReadCertificate(d.config.TLS)
+	pair, err := config.ReadCertificate(d.Config.TLS)
 	if errors.Is(err, fs.ErrPermission) {
 		d.notReadable("certificate")
 		return
@@ -285,7 +285,7 @@ func (d *Examination) Encryption() {
 
 // Secrets looks at who can read them.
 func (d *Examination) Secrets() {
-	found := slices.DeleteFunc(d.config.Warnings(d.file, d.Data, time.Now()), func(w config.Warning) bool { return w.Part == "tls" })
+	found := slices.DeleteFunc(d.Config.Warnings(d.File, d.Data, time.Now()), func(w config.Warning) bool { return w.Part == "tls" })
 	for _, w := range found {
 		d.Findings = append(d.Findings, finding{Ok: true, warn: true, Part: w.Part, Note: w.What})
 	}

@@ -28,7 +28,7 @@ import (
 func (d *Examination) names(ctx context.Context) {
 	d.avahi()
 	switch {
-	case d.status == nil && !d.config.MDNS.Enabled:
+	case d.status == nil && !d.Config.MDNS.Enabled:
 		d.add("name", nil, "not announced: turned off by mdns.enabled; robots must be given the address")
 		return
 	case d.status != nil && !slices.ContainsFunc(d.status.Parts, func(p admin.Part) bool {
@@ -38,7 +38,7 @@ func (d *Examination) names(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
-	host := d.config.Name + ".local"
+	host := d.Config.Name + ".local"
 	addr, err := d.resolve(ctx, host)
 	switch {
 	case errors.Is(err, mdns.ErrNoMulticast):
@@ -65,7 +65,7 @@ func (d *Examination) isOurs(addr netip.Addr) bool {
 
 var otherStacks = regexp.MustCompile(`(?m)^\s*disallow-other-stacks\s*=\s*yes`)
 
-// avahi finds a system's responder that lets nobody else answer.
+// avahi finds a responder whose configuration forbids others.
 func (d *Examination) avahi() {
 	const file = "etc/avahi/avahi-daemon.conf"
 	text, err := os.ReadFile(filepath.Join(d.root, file))
@@ -114,9 +114,9 @@ func (d *Examination) robots(ctx context.Context) {
 	d.add("robots", nil, fmt.Sprintf("note: %d %s to be adopted (%s); perch devices says why, perch adopt ROBOT lets one in", len(waiting), wait, strings.Join(shown, ", ")))
 }
 
-// mqtt looks for the broker where no appliance runs that could tell.
+// mqtt tries the broker, where no appliance runs that shows its condition.
 func (d *Examination) mqtt(ctx context.Context) {
-	m := d.config.MQTT
+	m := d.Config.MQTT
 	if d.status != nil || d.locked || m.Broker == "none" {
 		return
 	}

@@ -89,7 +89,7 @@ func (d *Examination) Report(out io.Writer) (faults int) { return show(out, d.Fi
 
 // ShowSecrets prints the generated passwords.
 func (d *Examination) ShowSecrets(out io.Writer) {
-	c, data := d.config, d.Data
+	c, data := d.Config, d.Data
 	fmt.Fprint(out, "\nSecrets:\n")
 	names := []string{"admin-token"}
 	if c.MQTT.Generated() {

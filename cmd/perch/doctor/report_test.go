@@ -57,8 +57,8 @@ func TestTheReportBeginsWithTheFaults(t *testing.T) {
 // TestOnePortOneLine: of the broker's port the appliance tells that runs.
 func TestOnePortOneLine(t *testing.T) {
 	d := Examined(t)
-	d.config.Listen, d.config.Local, d.config.MQTT.Broker, d.config.MQTT.Listen = nil, nil, config.EmbeddedBroker, busy(t)
-	d.runs(admin.Part{Name: "mqtt", Note: "port " + d.config.MQTT.Listen + " is taken by another program"})
+	d.Config.Listen, d.Config.Local, d.Config.MQTT.Broker, d.Config.MQTT.Listen = nil, nil, config.EmbeddedBroker, busy(t)
+	d.runs(admin.Part{Name: "mqtt", Note: "port " + d.Config.MQTT.Listen + " is taken by another program"})
 	d.Ports()
 	if len(d.Findings) > 0 {
 		t.Errorf("it found %+v beside what the appliance tells", d.Findings)
@@ -82,8 +82,8 @@ func TestAMemberOfTheGroupFindsNoFault(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = os.Chmod(d.Data, 0o700) })
 	d.service = &config.Account{Name: "perch"} // who is root here, and so can do all of it
-	d.config.Brains = append(d.config.Brains, config.Brain{Kind: "openai", URL: "http://127.0.0.1:9/v1", Model: "m", KeyFile: key})
-	d.config.MQTT.Broker, d.config.MQTT.PasswordFile = "mqtt://127.0.0.1:9", key
+	d.Config.Brains = append(d.Config.Brains, config.Brain{Kind: "openai", URL: "http://127.0.0.1:9/v1", Model: "m", KeyFile: key})
+	d.Config.MQTT.Broker, d.Config.MQTT.PasswordFile = "mqtt://127.0.0.1:9", key
 	d.Disk()
 	d.Database()
 	d.engines(t.Context())
@@ -126,9 +126,9 @@ func asNobody(t *testing.T, name string) {
 // an engine that works when it is tried, both are said, in one line.
 func TestWhatRunsAndWhatIsTriedAreOneLine(t *testing.T) {
 	d := Examined(t)
-	d.config.Speech.Recognizers, d.config.Brains = nil, []config.Brain{{Kind: "reflex"}}
+	d.Config.Speech.Recognizers, d.Config.Brains = nil, []config.Brain{{Kind: "reflex"}}
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = w.Write([]byte(`{"version":"` + d.version + `","started":"2026-11-01T00:00:00Z","robots":1,"parts":[` +
+		_, _ = w.Write([]byte(`{"version":"` + d.Version + `","started":"2026-11-01T00:00:00Z","robots":1,"parts":[` +
 			`{"name":"brain reflex","ok":false,"note":"it hung"},{"name":"brain gone","ok":true,"note":"as it was started"}]}`))
 	}))
 	l, err := net.Listen("unix", filepath.Join(d.Data, "perch.sock"))

@@ -31,7 +31,7 @@ func (a *Appliance) watch(ctx context.Context) {
 	for {
 		d.look()
 		if by := c.look(time.Now().Round(0), time.Since(began)); by != 0 {
-			a.Log.Warn("the clock was set; what is timed in minutes goes on as it was", "by", by.Round(time.Second))
+			a.Log.Warn("the clock was set; running timers are not affected", "by", by.Round(time.Second))
 			a.Robots.Moved(by)
 			a.waiting.Moved(by)
 		}

@@ -30,7 +30,7 @@ type characters struct {
 }
 
 // newCharacters reads the personas of robots. One that is stored and cannot be
-// read is told of, and the household's takes its place.
+// read is logged, and the household's is used instead.
 func newCharacters(c *config.Config, robots *device.Registry, data string, log *slog.Logger) (*characters, error) {
 	speech, err := config.Speech(c)
 	if err != nil {
@@ -56,18 +56,18 @@ func newCharacters(c *config.Config, robots *device.Registry, data string, log *
 		}
 	}
 	for _, hidden := range robots.Fix(fixed) {
-		log.Warn("a robot's name is another's in the configuration file, so that it has none; perch robot rename gives it another", "robot", hidden.ID, "name", hidden.Settings.Name)
+		log.Warn("a robot's name is used by another robot in the configuration file and is not applied; choose another with perch robot rename", "robot", hidden.ID, "name", hidden.Settings.Name)
 	}
 	for _, r := range robots.List() {
 		if name := r.Settings.Persona; name != "" {
 			if _, read := k.personas[name]; !read {
 				if err := k.read(name); err != nil {
-					log.Warn("a robot's persona cannot be read, so that it has the household's", "robot", r.ID, "name", name, "err", err)
+					log.Warn("a robot's persona cannot be read; the household's is used", "robot", r.ID, "name", name, "err", err)
 				}
 			}
 		}
 		for _, u := range c.Unfit(r.Settings, CheckPart) {
-			log.Warn("a robot's setting is none that the engines can follow; perch robot set changes it", "robot", r.ID, "key", u.Key, "err", u.Err)
+			log.Warn("the engines do not support a robot's setting; change it with perch robot set", "robot", r.ID, "key", u.Key, "err", u.Err)
 		}
 	}
 	return k, nil
@@ -114,7 +114,7 @@ func (k *characters) check(c device.Change) error {
 	return nil
 }
 
-// Of is what a robot has of its own. It waits for nobody.
+// Of is what a robot has of its own. It does not block.
 func (k *characters) Of(id device.ID) robot.Character {
 	s, c := k.robots.Settings(id), k.common
 	if s == (device.Settings{}) {
@@ -135,7 +135,7 @@ func (k *characters) Of(id device.ID) robot.Character {
 	return c
 }
 
-// Complete tells a robot's turn who answers it.
+// Complete sets the name, persona and brain of a robot's turn.
 func (k *characters) Complete(t *agent.Turn) {
 	own := k.Of(t.Robot)
 	t.Name, t.Persona, t.Brain = own.Name, own.Persona, own.Brain
