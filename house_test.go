@@ -58,9 +58,10 @@ var arrows = map[string][]string{
 
 	"firmware-tools":   {"firmware-tools/*", "device", "device/xiaozhi", "ota/espimage", "voice", "voice/*", "socket", "gateway/mdns"},
 	"firmware-tools/*": {"firmware-tools/*", "device", "device/xiaozhi", "ota/espimage", "voice", "voice/*", "socket", "gateway/mdns"},
-	"cmd/*":            {"agent", "agent/*", "device", "device/*", "event", "gateway/*", "ota", "ota/*", "perception", "remote", "remote/*", "socket", "store", "voice", "voice/*"},
-	"packaging":        {"store"}, // the soak has its appliance installed hours ago
-	".":                {},
+	"cmd/*": {"agent", "agent/*", "device", "device/*", "event", "gateway/*", "ota", "ota/*", "perception", "remote", "remote/*", "socket",
+		"store", "voice", "voice/*"},
+	"packaging": {"store"}, // the soak has its appliance installed hours ago
+	".":         {},
 }
 
 // owners are the only packages that may import a library. A rule for a prefix
@@ -98,7 +99,8 @@ func TestImports(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if d.IsDir() && (d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".") && name != "." || name == "bin" || name == "data" || name == "dist") {
+		if d.IsDir() && (d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".") && name != "." || name == "bin" || name == "data" ||
+			name == "dist") {
 			return filepath.SkipDir
 		}
 		if d.IsDir() || filepath.Ext(name) != ".go" {

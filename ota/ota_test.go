@@ -38,7 +38,8 @@ func TestReplyToTheByte(t *testing.T) {
 	}
 	got = checkIn(t, h, request)
 	want = `{"server_time":{"timestamp":1785153600123,"timezone_offset":345},"firmware":{"version":"0","url":""},` +
-		`"websocket":{"url":"ws://192.168.1.9:8003/xiaozhi/v1/","token":"` + device.Key("key").Token("a0b1c2d3e4f5", device.NewClient("one"), 0) + `","version":3}}`
+		`"websocket":{"url":"ws://192.168.1.9:8003/xiaozhi/v1/","token":"` + device.Key("key").Token("a0b1c2d3e4f5", device.NewClient("one"), 0) +
+		`","version":3}}`
 	if got != want {
 		t.Errorf("adopted, it gets\n%s\nwant\n%s", got, want)
 	}

@@ -52,7 +52,8 @@ func TestStrangersAgainstARollout(t *testing.T) {
 		for _, version := range []string{"1.2.4", "1.2.4", "1.3.0", "1.2.4", "1.2.4"} {
 			header := headers()
 			header.Set("Device-Id", fmt.Sprintf("02:00:00:00:00:%02x", n))
-			w := l.ask(http.MethodPost, "/xiaozhi/ota/", "perch.local:8003", header, strings.Replace(whole, `"version":"1.2.4"`, fmt.Sprintf(`"version":%q`, version), 1))
+			w := l.ask(http.MethodPost, "/xiaozhi/ota/", "perch.local:8003", header,
+				strings.Replace(whole, `"version":"1.2.4"`, fmt.Sprintf(`"version":%q`, version), 1))
 			var reply struct{ Firmware offer }
 			if err := json.Unmarshal(w.Body.Bytes(), &reply); err != nil || reply.Firmware != (offer{Version: "0"}) {
 				t.Fatalf("stranger %d is offered %+v (%v)", n, reply.Firmware, err)
@@ -75,7 +76,8 @@ func TestControlCharactersAtIntake(t *testing.T) {
 	const nasty = "m5\x1b[2J\x1b]0;owned\x07\r\nstack\u202echan\u2028\u0085x"
 	for name, ask := range map[string]func(h *house){
 		"in the body": func(h *house) {
-			body, err := json.Marshal(map[string]any{"application": map[string]string{"version": nasty}, "board": map[string]string{"name": nasty}, "language": nasty})
+			body, err := json.Marshal(map[string]any{"application": map[string]string{"version": nasty}, "board": map[string]string{"name": nasty},
+				"language": nasty})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -116,7 +118,8 @@ func TestStrangersAreToldOfInMeasure(t *testing.T) {
 	h := newHouse(t, device.AdoptOpen)
 	now := time.Now()
 	for n := range 1000 {
-		r := ota.Request{Host: "perch:8003", DeviceID: fmt.Sprintf("0200000000%02x", n%256), ClientID: fmt.Sprint(n), Address: fmt.Sprintf("10.0.%d.%d", n/256, n%256)}
+		r := ota.Request{Host: "perch:8003", DeviceID: fmt.Sprintf("0200000000%02x", n%256), ClientID: fmt.Sprint(n),
+			Address: fmt.Sprintf("10.0.%d.%d", n/256, n%256)}
 		if _, err := h.service.CheckIn(r, now.Add(time.Duration(n)*time.Millisecond)); err != nil {
 			t.Fatal(err)
 		}

@@ -48,7 +48,8 @@ func (l *life) runs(t *testing.T, mac, version string, change ...string) offer {
 	elf := sha256.Sum256([]byte(version))
 	body := strings.Replace(strings.Replace(whole, `"version":"1.2.4"`, fmt.Sprintf(`"version":%q`, version), 1),
 		"00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff", fmt.Sprintf("%x", elf), 1)
-	body = strings.Replace(body, `"size":16384}`, `"size":16384},{"label":"ota_0","type":0,"subtype":16,"address":131072,"size":5177344},{"label":"ota_1","type":0,"subtype":17,"address":5308416,"size":5177344}`, 1)
+	body = strings.Replace(body, `"size":16384}`,
+		`"size":16384},{"label":"ota_0","type":0,"subtype":16,"address":131072,"size":5177344},{"label":"ota_1","type":0,"subtype":17,"address":5308416,"size":5177344}`, 1)
 	body = strings.NewReplacer(change...).Replace(body)
 	w := l.ask(http.MethodPost, "/xiaozhi/ota/", "perch.local:8003", header, body)
 	if flash := mustRead(t, w); flash.token != "" && l.adopts(t, mac) {
@@ -134,7 +135,8 @@ func TestAnUpgrade(t *testing.T) {
 		t.Errorf("shown as %+v", u)
 	}
 	w := l.fetch(o)
-	if w.Code != http.StatusOK || !bytes.Equal(w.Body.Bytes(), file) || w.Header().Get("Content-Length") != fmt.Sprint(len(file)) || w.Header().Get("Content-Encoding") != "" {
+	if w.Code != http.StatusOK || !bytes.Equal(w.Body.Bytes(), file) || w.Header().Get("Content-Length") != fmt.Sprint(len(file)) ||
+		w.Header().Get("Content-Encoding") != "" {
 		t.Errorf("downloaded: %d, %d bytes, %v", w.Code, w.Body.Len(), w.Header())
 	}
 	if u := l.Update("a0b1c2d3e4f5"); u.Stage != ota.Downloaded || u.Bytes != int64(len(file)) || u.Size != u.Bytes {

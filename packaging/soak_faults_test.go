@@ -169,7 +169,8 @@ func (s *soak) slowSkin(ctx context.Context, r *rand.Rand) (string, error) {
 	s.mu.Lock()
 	s.slow = append(s.slow, c)
 	s.mu.Unlock()
-	err = c.write(opText, []byte(`{"type":"subscribe","events":["agent_state","tool_status","emotion","notification","notification_changed"],"states":"all"}`))
+	err = c.write(opText,
+		[]byte(`{"type":"subscribe","events":["agent_state","tool_status","emotion","notification","notification_changed"],"states":"all"}`))
 	wait(ctx, lasting(r)/2)
 	return "", err
 }
@@ -277,7 +278,8 @@ func (s *soak) badInput(ctx context.Context, r *rand.Rand) (string, error) {
 		if door.key != "" {
 			header = append(header, "Authorization", "Bearer "+door.key)
 		}
-		status, text, err := soakRequest(ctx, fmt.Sprintf("127.0.4.%d", 1+r.IntN(200)), door.method, "http://"+s.house.listen+door.path, body, header...)
+		status, text, err := soakRequest(ctx, fmt.Sprintf("127.0.4.%d", 1+r.IntN(200)), door.method, "http://"+s.house.listen+door.path, body,
+			header...)
 		sent++
 		if status == http.StatusInternalServerError {
 			return "", fmt.Errorf("%s %s with %.40q broke something: %.200s", door.method, door.path, body, text)

@@ -44,7 +44,8 @@ const (
 )
 
 func newSoakOwner(s *soak) *soakOwner {
-	return &soakOwner{s: s, rand: rand.New(rand.NewPCG(s.seed, 1000)), unsure: map[string]bool{}, ghosts: map[string]string{}, acked: map[string]int{}, refused: map[string]int{}}
+	return &soakOwner{s: s, rand: rand.New(rand.NewPCG(s.seed, 1000)), unsure: map[string]bool{}, ghosts: map[string]string{},
+		acked: map[string]int{}, refused: map[string]int{}}
 }
 
 // live writes until the context ends.
@@ -138,7 +139,8 @@ func (o *soakOwner) memory(ctx context.Context, word string) (all []memory) {
 
 func (o *soakOwner) notify(ctx context.Context) {
 	id := fmt.Sprintf("soak-%d", o.n)
-	_, done := o.ask(ctx, "notify", http.MethodPost, "/api/v1/notifications", fmt.Sprintf(`{"id":%q,"text":"Notice %d.","speak":false,"urgency":"low"}`, id, o.n))
+	_, done := o.ask(ctx, "notify", http.MethodPost, "/api/v1/notifications",
+		fmt.Sprintf(`{"id":%q,"text":"Notice %d.","speak":false,"urgency":"low"}`, id, o.n))
 	if done {
 		o.notices = append(o.notices, id)
 	}
@@ -263,7 +265,8 @@ func (o *soakOwner) check(ctx context.Context, when string) {
 		status, text, err := o.s.house.request(ctx, http.MethodGet, o.s.house.local, "/api/v1/devices/"+strings.ReplaceAll(mac, ":", ""), "")
 		var d struct{ Adopted bool }
 		_ = json.Unmarshal([]byte(text), &d) // what cannot be read is not trusted
-		if adopted := status == http.StatusOK && d.Adopted; err != nil || adopted != (what == "adopted") || what == "forgotten" && status != http.StatusNotFound {
+		if adopted := status == http.StatusOK && d.Adopted; err != nil || adopted != (what == "adopted") || what == "forgotten" &&
+			status != http.StatusNotFound {
 			o.s.fail("%s robot %s, which was %s, is shown as %d %.200s %v", when, mac, what, status, text, err)
 		}
 	}

@@ -38,7 +38,8 @@ func newSoakRobots(s *soak) ([]*soakRobot, error) {
 		if err != nil {
 			return all, err
 		}
-		r := &soakRobot{s: s, n: n, mac: fmt.Sprintf("A0:B1:C2:50:AC:%02X", n), wire: w, hurry: make(chan struct{}, 1), rand: rand.New(rand.NewPCG(s.seed, uint64(n)))}
+		r := &soakRobot{s: s, n: n, mac: fmt.Sprintf("A0:B1:C2:50:AC:%02X", n), wire: w, hurry: make(chan struct{}, 1),
+			rand: rand.New(rand.NewPCG(s.seed, uint64(n)))}
 		r.shape.Firmware = []string{"2.2.4", "2.4", "2.2.4", "dotty"}[n%4]
 		switch {
 		case n%5 == 1:
@@ -235,7 +236,8 @@ func (v verdict) broken(late bool) string {
 	case v.hungUp != "":
 		return "the appliance hung up: " + v.hungUp
 	case lost > 0:
-		return fmt.Sprintf("%d packets were lost: dropped %d, ignored %d, cut %d, bad %d", lost, v.stats.Dropped, v.stats.Ignored, v.stats.Cut, v.stats.Bad)
+		return fmt.Sprintf("%d packets were lost: dropped %d, ignored %d, cut %d, bad %d", lost, v.stats.Dropped, v.stats.Ignored, v.stats.Cut,
+			v.stats.Bad)
 	}
 	for _, t := range v.turns {
 		if !t.Answered {

@@ -91,7 +91,8 @@ func newSoakStrangers(s *soak) (*soakStrangers, error) {
 	}
 	var tools []string
 	for n := range 200 {
-		tools = append(tools, fmt.Sprintf(`{"name":"%s%d","description":%q,"inputSchema":{"type":"object","properties":{}}}`, soakTool, n, strings.Repeat("Call me. ", 455)))
+		tools = append(tools, fmt.Sprintf(`{"name":"%s%d","description":%q,"inputSchema":{"type":"object","properties":{}}}`, soakTool, n,
+			strings.Repeat("Call me. ", 455)))
 	}
 	st.shape.Say = []simrobot.Sentence{{Text: soakSentence, PCM: s.speech}}
 	return st, json.Unmarshal([]byte("["+strings.Join(tools, ",")+"]"), &st.shape.MoreTools)
@@ -200,7 +201,8 @@ func (st *soakStrangers) pretend(ctx context.Context, r *rand.Rand) {
 	}
 	_, token = st.invent(ctx, r) // which is good for another robot
 	for _, client := range []string{"foreign 0", "invented"} {
-		c, err := dialSocket(ctx, st.from(r), st.s.house.listen, "/xiaozhi/v1/", 0, "Device-Id", mac, "Client-Id", client, "Authorization", "Bearer "+token)
+		c, err := dialSocket(ctx, st.from(r), st.s.house.listen, "/xiaozhi/v1/", 0, "Device-Id", mac, "Client-Id", client, "Authorization",
+			"Bearer "+token)
 		if err == nil {
 			c.drop()
 			st.change("a stranger was given the channel of %s", mac)
@@ -224,7 +226,8 @@ func (st *soakStrangers) intrude(ctx context.Context, r *rand.Rand) {
 	if token == "" {
 		return
 	}
-	c, err := dialSocket(ctx, st.from(r), st.s.house.listen, "/xiaozhi/v1/", 0, "Device-Id", mac, "Client-Id", "invented", "Authorization", "Bearer "+token, "Protocol-Version", "1")
+	c, err := dialSocket(ctx, st.from(r), st.s.house.listen, "/xiaozhi/v1/", 0, "Device-Id", mac, "Client-Id", "invented", "Authorization",
+		"Bearer "+token, "Protocol-Version", "1")
 	if err != nil {
 		st.count(func(st *soakStrangers) { st.refused++ })
 		return
@@ -234,7 +237,8 @@ func (st *soakStrangers) intrude(ctx context.Context, r *rand.Rand) {
 	st.count(func(st *soakStrangers) { st.channels++ })
 	noise := make([]byte, 300)
 	say := func(opcode int, payload []byte) { _ = c.write(opcode, payload) } // it may be hung up on
-	say(opText, []byte(`{"type":"hello","version":1,"features":{"mcp":true,"aec":true},"transport":"websocket","audio_params":{"format":"opus","sample_rate":16000,"channels":1,"frame_duration":60}}`))
+	say(opText,
+		[]byte(`{"type":"hello","version":1,"features":{"mcp":true,"aec":true},"transport":"websocket","audio_params":{"format":"opus","sample_rate":16000,"channels":1,"frame_duration":60}}`))
 	say(opText, []byte(`{"type":"listen","state":"start","mode":"auto"}`))
 	for range 40 {
 		for i := range noise {
@@ -417,7 +421,8 @@ func (st *soakStrangers) checkRations(when string) {
 func (st *soakStrangers) lastCheck() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if st.invented == 0 || st.pretended == 0 || st.channels == 0 || st.answered == 0 || st.refused == 0 || st.known < soakStrangersKnown/2 || st.looks == 0 {
+	if st.invented == 0 || st.pretended == 0 || st.channels == 0 || st.answered == 0 || st.refused == 0 || st.known < soakStrangersKnown/2 ||
+		st.looks == 0 {
 		st.s.fail("the strangers tested nothing: %d invented, %d pretended, %d channels, %d answered, %d refused, %d known, %d looks",
 			st.invented, st.pretended, st.channels, st.answered, st.refused, st.known, st.looks)
 	}

@@ -60,11 +60,13 @@ func (s *soak) table() {
 	row("talks touched", "%d, by a robot switched off or a power cut", f.touched)
 	row("hello", "p50 %s, p99 %s", ms(simrobot.Quantile(f.hellos, .5)), ms(simrobot.Quantile(f.hellos, .99)))
 	row("speech to sound", "p50 %s, p99 %s", ms(f.answers.quantile(.5)), ms(f.answers.quantile(.99)))
-	row("gaps between packets", "p50 %s, p99 %s, longest %s of %d", ms(f.gaps.quantile(.5)), ms(f.gaps.quantile(.99)), ms(f.gaps.quantile(1)), f.gaps.n)
+	row("gaps between packets", "p50 %s, p99 %s, longest %s of %d", ms(f.gaps.quantile(.5)), ms(f.gaps.quantile(.99)), ms(f.gaps.quantile(1)),
+		f.gaps.n)
 	row("came too early", "%d packets, at the beginning of a speech", f.early)
 	row("speaker ran dry", "%d times while mind or mouth was ill, or the machine stood still or was others'", f.excused)
 	late, longest := s.stalls.late()
-	row("machine stood still", "%d times, longest %s; others kept it busy for %s; %d talks were in such times", late, ms(longest), s.stalls.busy().Round(time.Second), f.late)
+	row("machine stood still", "%d times, longest %s; others kept it busy for %s; %d talks were in such times", late, ms(longest),
+		s.stalls.busy().Round(time.Second), f.late)
 	names := []string{}
 	for name := range f.faults {
 		names = append(names, name)

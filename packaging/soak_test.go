@@ -301,7 +301,8 @@ func (s *soak) report(ctx context.Context) {
 	for wait(ctx, time.Minute); ctx.Err() == nil; wait(ctx, time.Minute) {
 		if m, err := s.house.measure(ctx); err == nil {
 			s.say("%d robots connected, %d goroutines, %d descriptors, %.1f MB, of these %.1f MB Go's heap, %s of the processor; the soak itself used %s",
-				m.robots, m.goroutines, m.fds, mb(m.anonymous), mb(m.heap), m.cpu.Round(time.Second), processorTime("/proc/self/stat").Round(time.Second))
+				m.robots, m.goroutines, m.fds, mb(m.anonymous), mb(m.heap), m.cpu.Round(time.Second),
+				processorTime("/proc/self/stat").Round(time.Second))
 		}
 	}
 }

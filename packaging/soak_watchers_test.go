@@ -56,7 +56,8 @@ func (s *soak) skin(ctx context.Context, n int) (connected bool, err error) {
 	}
 	defer context.AfterFunc(ctx, c.drop)()
 	defer c.drop()
-	if err := c.write(opText, []byte(`{"type":"subscribe","events":["agent_state","tool_status","emotion","notification","notification_changed"],"states":"all"}`)); err != nil {
+	if err := c.write(opText,
+		[]byte(`{"type":"subscribe","events":["agent_state","tool_status","emotion","notification","notification_changed"],"states":"all"}`)); err != nil {
 		return true, err
 	}
 	for {
@@ -133,14 +134,16 @@ func (s *soak) mirrored(ctx context.Context) error {
 	deadline := time.Now().Add(soakRecoverWithin)
 	for ctx.Err() == nil {
 		look, cancel := context.WithTimeout(ctx, 10*time.Second)
-		out, _ := exec.CommandContext(look, "mosquitto_sub", "-h", host, "-p", port, "-v", "-W", "2", "--retained-only", "-t", "homeassistant/device/+/config").Output()
+		out, _ := exec.CommandContext(look, "mosquitto_sub", "-h", host, "-p", port, "-v", "-W", "2", "--retained-only", "-t",
+			"homeassistant/device/+/config").Output()
 		cancel() // it ends with an error where it has waited for more
 		if strings.Contains(string(out), "homeassistant/device/perch_"+soakInvented) {
 			s.foreign.change("a stranger is mirrored to Home Assistant")
 		}
 		missing = missing[:0]
 		for _, r := range s.robots {
-			if id := strings.ToLower(strings.ReplaceAll(r.mac, ":", "")); r.kept() && !strings.Contains(string(out), "homeassistant/device/perch_"+id+"/config ") {
+			if id := strings.ToLower(strings.ReplaceAll(r.mac, ":", "")); r.kept() &&
+				!strings.Contains(string(out), "homeassistant/device/perch_"+id+"/config ") {
 				missing = append(missing, r.mac)
 			}
 		}

@@ -151,7 +151,8 @@ func TestEveryPageZeroed(t *testing.T) {
 			t.Errorf("page %d: %v", page, aside)
 		}
 	}
-	t.Logf("%d pages, %d salvaged, %d refused; %d records were lost in all, of a page %d at most", len(file)/pageSize, salvaged, refused, missing, spread)
+	t.Logf("%d pages, %d salvaged, %d refused; %d records were lost in all, of a page %d at most", len(file)/pageSize, salvaged, refused, missing,
+		spread)
 	if salvaged < 60 || spread > 40 {
 		t.Error("too little of the file is in use, or too much of it is lost")
 	}

@@ -105,7 +105,8 @@ func TestWhatIsNotSalvaged(t *testing.T) {
 			before, _ := os.ReadDir(filepath.Dir(path))
 			for range 2 { // and the lock is free again
 				c.o.Timeout = time.Millisecond
-				if _, err := Open(path, c.o); !errors.Is(err, c.kind) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), c.says) {
+				if _, err := Open(path, c.o); !errors.Is(err, c.kind) || !strings.Contains(err.Error(), path) ||
+					!strings.Contains(err.Error(), c.says) {
 					t.Errorf("Open = %v", err)
 				}
 			}
@@ -166,7 +167,8 @@ func TestExpected(t *testing.T) {
 		if !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "--new-database") {
 			t.Errorf("%s: %v", name, err)
 		}
-		if left, _ := os.ReadDir(filepath.Dir(path)); (len(left) == 1) != (name != "missing") || name != "missing" && !bytes.Equal(read(t, path), content) {
+		if left, _ := os.ReadDir(filepath.Dir(path)); (len(left) == 1) != (name != "missing") || name != "missing" &&
+			!bytes.Equal(read(t, path), content) {
 			t.Errorf("%s: left is %v", name, left)
 		}
 		must(t, open(t, path, Options{}).Close())
@@ -196,7 +198,8 @@ func BenchmarkExamine(b *testing.B) {
 	db := open(b, path, Options{})
 	texts := NewTable[map[string]string](db, "texts")
 	for i := 0; ; i++ {
-		texts.PutSoon(fmt.Sprintf("%06d", i), map[string]string{"heard": strings.Repeat("what time is it ", 20), "said": strings.Repeat("It is ten past four. ", 20)})
+		texts.PutSoon(fmt.Sprintf("%06d", i), map[string]string{"heard": strings.Repeat("what time is it ", 20),
+			"said": strings.Repeat("It is ten past four. ", 20)})
 		if i%500 == 0 {
 			must(b, db.Flush())
 			if info, err := os.Stat(path); err == nil && info.Size() >= 4<<20 {

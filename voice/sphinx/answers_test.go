@@ -186,7 +186,8 @@ func TestAnswersAreHeardWhereTheyAreExpected(t *testing.T) {
 		return got
 	}
 	for said, asAnswer := range map[string]string{
-		"yes": "yes", "yes please": "yes please", "no": "no", "no thanks": "no thanks", "okay": "okay", "what time is it": "", "good night": "good night",
+		"yes": "yes", "yes please": "yes please", "no": "no", "no thanks": "no thanks", "okay": "okay", "what time is it": "",
+		"good night": "good night",
 	} {
 		pcm := speak(t, "slt", said)
 		for range 2 {
