@@ -27,16 +27,16 @@ type offer struct {
 	Force   int
 }
 
-// life is a house with a catalogue, and one robot in it.
+// life is a fixture with a catalogue, and one robot in it.
 type life struct {
 	*shop
-	*house
+	*fixture
 	news *event.Reader
 }
 
 func newLife(t *testing.T) *life {
 	s := newShop(t)
-	return &life{s, newHouse(t, device.AdoptOpen, func(o *ota.Options) { o.Firmware, o.Bus = s.Firmware, s.bus }), s.bus.Read()}
+	return &life{s, newFixture(t, device.AdoptOpen, func(o *ota.Options) { o.Firmware, o.Bus = s.Firmware, s.bus }), s.bus.Read()}
 }
 
 // runs is a check-in of a robot that runs a version, and what it is offered.
@@ -284,7 +284,7 @@ func TestTheWrongBoard(t *testing.T) {
 // TestARobotThatWaitsForItsOwner is offered nothing, and not remembered.
 func TestARobotThatWaitsForItsOwner(t *testing.T) {
 	s := newShop(t)
-	l := &life{s, newHouse(t, device.AdoptCode, func(o *ota.Options) { o.Firmware = s.Firmware }), s.bus.Read()}
+	l := &life{s, newFixture(t, device.AdoptCode, func(o *ota.Options) { o.Firmware = s.Firmware }), s.bus.Read()}
 	i := l.add(t, simrobot.Image("1.3.0", 0), board)
 	if _, err := l.Plan(i.SHA256, ota.Rollout{Percent: 100, Auto: true}); err != nil {
 		t.Fatal(err)
@@ -333,7 +333,7 @@ func TestInstall(t *testing.T) {
 		t.Fatalf("%s (%v)", path, err)
 	}
 	l.shop.open(t) // it is remembered
-	l.house = newHouse(t, device.AdoptOpen, func(o *ota.Options) { o.Firmware = l.Firmware })
+	l.fixture = newFixture(t, device.AdoptOpen, func(o *ota.Options) { o.Firmware = l.Firmware })
 	if o := l.runs(t, mac, "1.2.4"); o.Version != "1.3.0" || o.Force != 0 {
 		t.Errorf("it is offered %+v", o)
 	}

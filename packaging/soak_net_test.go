@@ -17,7 +17,7 @@ import (
 )
 
 // soakDialer connects from an address of its own in 127/8, as machines of a
-// house have: limits by address are for one of them, not for all. An empty one
+// home have: limits by address are for one of them, not for all. An empty one
 // is 127.0.0.1.
 func soakDialer(from string) *net.Dialer {
 	d := &net.Dialer{Timeout: 10 * time.Second}

@@ -87,7 +87,7 @@ func (o *soakOwner) write(ctx context.Context) {
 // A refusal while nothing is wrong is a failure of its own.
 func (o *soakOwner) ask(ctx context.Context, kind, method, path, body string) (string, bool) {
 	began := time.Now()
-	status, text, err := o.s.house.request(ctx, method, o.s.house.local, path, body)
+	status, text, err := o.s.appliance.request(ctx, method, o.s.appliance.local, path, body)
 	if err == nil && status < 300 {
 		o.acked[kind]++
 		o.s.written.Add(1)
@@ -130,7 +130,7 @@ func (o *soakOwner) forget(ctx context.Context, word string) {
 type memory struct{ ID, Body string }
 
 func (o *soakOwner) memory(ctx context.Context, word string) (all []memory) {
-	_, text, err := o.s.house.request(ctx, http.MethodGet, o.s.house.local, "/api/v1/memory?q="+word, "")
+	_, text, err := o.s.appliance.request(ctx, http.MethodGet, o.s.appliance.local, "/api/v1/memory?q="+word, "")
 	if err == nil {
 		_ = json.Unmarshal([]byte(text), &all) // what cannot be read holds nothing
 	}
@@ -149,10 +149,10 @@ func (o *soakOwner) notify(ctx context.Context) {
 	}
 }
 
-// setTimer has the keeper's robot told to set one. Only what the mind was
+// setTimer has the keeper's robot told to set one. Only what the brain was
 // answered counts: then the appliance has said that it is set.
 func (o *soakOwner) setTimer(ctx context.Context) {
-	if now := time.Now(); o.s.troubled(now.Add(-soakPatience), now, minds) || o.s.troubled(now.Add(-soakRecover), now, disk) {
+	if now := time.Now(); o.s.troubled(now.Add(-soakPatience), now, brains) || o.s.troubled(now.Add(-soakRecover), now, disk) {
 		return // it would be nobody that sets it
 	}
 	text := o.tell(ctx, fmt.Sprintf("set %d", o.n))
@@ -174,13 +174,13 @@ func (o *soakOwner) setTimer(ctx context.Context) {
 var soakTimerID = regexp.MustCompile(`Its id is (\S+)\.`)
 
 // tell has a text taken as spoken to the keeper, and returns what the tool that
-// the mind then called has answered; nothing where it did not get that far.
+// the brain then called has answered; nothing where it did not get that far.
 func (o *soakOwner) tell(ctx context.Context, what string) string {
 	select {
 	case <-o.s.timers.results: // of an earlier one that came late
 	default:
 	}
-	status, _, err := o.s.house.request(ctx, http.MethodPost, o.s.house.local, "/admin/inject-text",
+	status, _, err := o.s.appliance.request(ctx, http.MethodPost, o.s.appliance.local, "/admin/inject-text",
 		fmt.Sprintf(`{"device_id":%q,"text":"soak %s"}`, soakKeeper, what))
 	if err != nil || status != http.StatusOK {
 		return ""
@@ -210,7 +210,8 @@ func (o *soakOwner) adoptAll(ctx context.Context) error {
 		if err := robot.Boot(ctx); err != nil {
 			return err
 		}
-		status, text, err := o.s.house.request(ctx, http.MethodPost, o.s.house.local, "/api/v1/adopt", fmt.Sprintf(`{"robot":%q}`, robot.ID()))
+		status, text, err := o.s.appliance.request(ctx, http.MethodPost, o.s.appliance.local, "/api/v1/adopt",
+			fmt.Sprintf(`{"robot":%q}`, robot.ID()))
 		if err != nil || status != http.StatusOK {
 			return fmt.Errorf("adopt %s: %d %.200s %v", robot.ID(), status, text, err)
 		}
@@ -230,7 +231,8 @@ func (o *soakOwner) adoptOrForget(ctx context.Context) {
 		return
 	}
 	delete(o.ghosts, mac)
-	status, _, err := soakRequest(ctx, "", http.MethodPost, "http://"+o.s.house.listen+"/xiaozhi/ota/", "{}", "Device-Id", mac, "Client-Id", "ghost")
+	status, _, err := soakRequest(ctx, "", http.MethodPost, "http://"+o.s.appliance.listen+"/xiaozhi/ota/", "{}", "Device-Id", mac, "Client-Id",
+		"ghost")
 	if err != nil || status != http.StatusOK {
 		return
 	}
@@ -262,7 +264,7 @@ func (o *soakOwner) check(ctx context.Context, when string) {
 	}
 	for mac, what := range o.ghosts {
 		o.checked++
-		status, text, err := o.s.house.request(ctx, http.MethodGet, o.s.house.local, "/api/v1/devices/"+strings.ReplaceAll(mac, ":", ""), "")
+		status, text, err := o.s.appliance.request(ctx, http.MethodGet, o.s.appliance.local, "/api/v1/devices/"+strings.ReplaceAll(mac, ":", ""), "")
 		var d struct{ Adopted bool }
 		_ = json.Unmarshal([]byte(text), &d) // what cannot be read is not trusted
 		if adopted := status == http.StatusOK && d.Adopted; err != nil || adopted != (what == "adopted") || what == "forgotten" &&
@@ -276,9 +278,9 @@ func (o *soakOwner) check(ctx context.Context, when string) {
 }
 
 // checkNotices acknowledges them, as a person does with a skin; of one that is
-// not there the skin is told so.
+// not there the skin gets that answer.
 func (o *soakOwner) checkNotices(ctx context.Context) {
-	c, err := dialSocket(ctx, "127.0.2.200", o.s.house.listen, "/v1/vtuber/ws", 0, "Authorization", "Bearer "+soakSkinsKey)
+	c, err := dialSocket(ctx, "127.0.2.200", o.s.appliance.listen, "/v1/vtuber/ws", 0, "Authorization", "Bearer "+soakSkinsKey)
 	if err != nil {
 		return // they are looked for the next time; in the end the appliance has to answer
 	}
@@ -349,7 +351,7 @@ func (o *soakOwner) checkTimers(ctx context.Context) {
 const soakKeeper = "A0:B1:C2:50:AC:FE"
 
 func (s *soak) keeperShape() simrobot.Options {
-	return simrobot.Options{OTA: "http://" + s.house.listen + "/xiaozhi/ota/", MAC: soakKeeper, Firmware: "dotty", Stay: true}
+	return simrobot.Options{OTA: "http://" + s.appliance.listen + "/xiaozhi/ota/", MAC: soakKeeper, Firmware: "dotty", Stay: true}
 }
 
 // keeper has it there until the context ends.

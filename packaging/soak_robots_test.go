@@ -28,13 +28,13 @@ type soakRobot struct {
 	known    time.Time          // when it first had a talk to its end
 }
 
-// newSoakRobots are of every kind a house may have: most of them listen by
+// newSoakRobots are of every kind a home may have: most of them listen by
 // themselves, some are pressed to talk, some keep the microphone open. They run
 // three builds of the firmware, and use every framing.
 func newSoakRobots(s *soak) ([]*soakRobot, error) {
 	var all []*soakRobot
 	for n := range soakRobots {
-		w, err := newSoakWire(fmt.Sprintf("127.0.1.%d", n+1), s.house.listen)
+		w, err := newSoakWire(fmt.Sprintf("127.0.1.%d", n+1), s.appliance.listen)
 		if err != nil {
 			return all, err
 		}

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// harm zeroes the page of records of a table that the database of a house has, and returns the file.
+// harm zeroes the page of records of a table that that database has, and returns the file.
 func harm(t testing.TB) (file []byte, want map[string]map[string]string) {
 	t.Helper()
-	file, want = house(t)
+	file, want = usedDatabase(t)
 	metas, err := readMetas(bytes.NewReader(file))
 	must(t, err)
 	page := uint64(0)
@@ -133,7 +133,7 @@ func TestNoRoomToSalvage(t *testing.T) {
 
 // TestSalvageOfACutFile keeps what is in the part that is there.
 func TestSalvageOfACutFile(t *testing.T) {
-	file, want := house(t)
+	file, want := usedDatabase(t)
 	kept := 0
 	for n := len(file) - pageSize; n > 0; n -= 16 * pageSize {
 		path := dbPath(t)

@@ -125,7 +125,7 @@ func TestCheckPassesWhatTheLibraryTakes(t *testing.T) {
 }
 
 func TestCheckWithoutAModel(t *testing.T) {
-	err := Check(house, t.TempDir())
+	err := Check(homeGrammar, t.TempDir())
 	if !errors.Is(err, voice.ErrUnavailable) || !strings.Contains(err.Error(), "apt install pocketsphinx-en-us") {
 		t.Errorf("%v names neither cause nor cure", err)
 	}
@@ -151,7 +151,7 @@ func TestLookUp(t *testing.T) {
 // FuzzParse: what the parser accepts is made of words and rules and nothing
 // else, and the library compiles it.
 func FuzzParse(f *testing.F) {
-	for _, r := range house.Rules {
+	for _, r := range homeGrammar.Rules {
 		f.Add(r.Body)
 	}
 	d, err := newDecoder(Model+"/en-us", commandArgs, []pronunciation{{"stop", "S T AA P"}, {"go", "G OW"}}, "fuzz",

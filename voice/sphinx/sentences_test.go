@@ -1,7 +1,7 @@
 package sphinx
 
-// house is a grammar of the size and shape that a reflex brain has.
-var house = Grammar{
+// homeGrammar is a grammar of the size and shape that a reflex brain has.
+var homeGrammar = Grammar{
 	Top: []string{
 		"time", "date", "name", "help", "volume", "brightness", "look", "nod", "lights",
 		"feelings", "remember", "recall", "who", "stop", "night", "timer", "hello", "picture", "joke",
@@ -46,7 +46,7 @@ var house = Grammar{
 	},
 }
 
-// commands are sentences of the house grammar.
+// commands are sentences of homeGrammar.
 var commands = []string{
 	"what time is it", "what's the time please", "tell me the time", "what day is it today",
 	"what's the date", "tell me the date", "what's your name", "who are you", "introduce yourself",
