@@ -74,10 +74,10 @@ func TestAPageWithoutAClientIsOneRobot(t *testing.T) {
 	}
 }
 
-// TestATagChecksNobodyIn: a page of the internet can have a browser send a GET
+// TestATagChecksNoRobotIn: a page of the internet can have a browser send a GET
 // without an Origin, with an image whose address is ours. It must not fill the
 // registry with robots it has thought up.
-func TestATagChecksNobodyIn(t *testing.T) {
+func TestATagChecksNoRobotIn(t *testing.T) {
 	for _, c := range []struct {
 		name, query, agent, origin, id string
 		status                         int

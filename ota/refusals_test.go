@@ -36,9 +36,9 @@ func refuse(h *fixture, from, device, host, body string) {
 	h.handler.ServeHTTP(httptest.NewRecorder(), r)
 }
 
-// TestRefusedCheckInsAreTold in the log, once a minute for each that is refused
+// TestRefusedCheckInsAreLogged in the log, once a minute for each that is refused
 // and why, and to whoever asks.
-func TestRefusedCheckInsAreTold(t *testing.T) {
+func TestRefusedCheckInsAreLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newFixture(t, device.AdoptOpen)
 		lines := func(want int, holding string) {

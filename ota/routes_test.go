@@ -236,8 +236,8 @@ func TestForgottenTokenIsVoid(t *testing.T) {
 	}
 }
 
-// TestNobodyIsTurnedAway however many were here before.
-func TestNobodyIsTurnedAway(t *testing.T) {
+// TestNoCheckInIsTurnedAway however many were here before.
+func TestNoCheckInIsTurnedAway(t *testing.T) {
 	h := newFixture(t, device.AdoptOpen)
 	header := headers()
 	for n := range 1001 {

@@ -112,9 +112,9 @@ func TestControlCharactersAtIntake(t *testing.T) {
 	}
 }
 
-// TestStrangersAreToldOfInMeasure: a thousand that come in a minute are a few
+// TestLogOfStrangersIsLimited: a thousand that come in a minute are a few
 // lines of the log and a few events, and adopted robots are told of all the same.
-func TestStrangersAreToldOfInMeasure(t *testing.T) {
+func TestLogOfStrangersIsLimited(t *testing.T) {
 	h := newFixture(t, device.AdoptOpen)
 	now := time.Now()
 	for n := range 1000 {

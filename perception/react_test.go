@@ -242,8 +242,8 @@ func TestMovedHeadsAreBounded(t *testing.T) {
 	})
 }
 
-// TestATurnOfTheHeadIsTold, and is known.
-func TestATurnOfTheHeadIsTold(t *testing.T) {
+// TestATurnOfTheHeadIsPublished, and is known.
+func TestATurnOfTheHeadIsPublished(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t, nil)
 		defer h.stop()
@@ -263,9 +263,9 @@ func TestATurnOfTheHeadIsTold(t *testing.T) {
 	})
 }
 
-// TestASlowRobotHoldsUpNobody: what it could not do in time is left out, and
+// TestASlowRobotDelaysNoOther: what it could not do in time is left out, and
 // another robot does not wait for it.
-func TestASlowRobotHoldsUpNobody(t *testing.T) {
+func TestASlowRobotDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t, nil)
 		defer h.stop()
@@ -281,8 +281,8 @@ func TestASlowRobotHoldsUpNobody(t *testing.T) {
 	})
 }
 
-// TestFailuresAreToldOnce, until it works again.
-func TestFailuresAreToldOnce(t *testing.T) {
+// TestFailuresAreLoggedOnce, until it works again.
+func TestFailuresAreLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t, nil)
 		defer h.stop()

@@ -48,8 +48,8 @@ func TestHours(t *testing.T) {
 	}
 }
 
-// TestHoursOfTheHouse are those of its own clock.
-func TestHoursOfTheHouse(t *testing.T) {
+// TestHoursInTheOwnersZone are those of its own clock.
+func TestHoursInTheOwnersZone(t *testing.T) {
 	tuning := DefaultTuning()
 	c := newCreature(Options{Tuning: tuning, Zone: time.FixedZone("far", 9*3600)})
 	c.take(envelope(noon, event.RobotOnline{}))

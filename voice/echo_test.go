@@ -304,9 +304,9 @@ func TestAToolBetweenTwoSentences(t *testing.T) {
 	}
 }
 
-// TestSpeechNobodyHeardIsNotKept is what a robot in auto mode does: its
+// TestUnheardSpeechIsNotKept is what a robot in auto mode does: its
 // microphone is closed while we speak.
-func TestSpeechNobodyHeardIsNotKept(t *testing.T) {
+func TestUnheardSpeechIsNotKept(t *testing.T) {
 	e, err := voice.NewEcho()
 	if err != nil {
 		t.Fatal(err)

@@ -47,7 +47,7 @@ func TestItSpeaks(t *testing.T) {
 	}
 }
 
-func TestItStopsWhenNobodyListens(t *testing.T) {
+func TestItStopsWhenItsOutputIsNotRead(t *testing.T) {
 	e := engine(t, espeak.Options{})
 	long := strings.Repeat("and so on ", 2000)
 	stop := errors.New("stop")
