@@ -84,7 +84,7 @@ test-arm64: deps ## runs the arm64 package on an emulated machine; takes minutes
 	@packaging/deps.sh deb arm64
 	packaging/arm64.sh
 
-soak: deps ## runs the whole house with a fault every few seconds, for SOAK (3m)
+soak: deps ## runs the whole appliance with a fault every few seconds, for SOAK (3m)
 	@packaging/deps.sh deb
 	program=$(abspath $(PERCH_PROGRAM)); if [ -z "$$program" ]; then program=$$(packaging/unpacked.sh); fi; \
 	SOAK=$(SOAK) PERCH_PROGRAM=$$program go test -count=1 -timeout 0 -v -run '^TestSoak$$' ./packaging

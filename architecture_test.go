@@ -316,7 +316,8 @@ func (d *drawing) svg() string {
 				from, end := port(b, n, len(b.down))+shift, port(to, slices.Index(to.up, b), len(to.up))+shift
 				under := tops[to.row]
 				middle := (tops[i] + heights[i] + under) / 2
-				fmt.Fprintf(&lines, "<path d=\"M%.0f %.0f C%.0f %.0f %.0f %.0f %.0f %.0f\"%s/>\n", from, bottom, from, middle, end, middle, end, under, arrowTo(to))
+				fmt.Fprintf(&lines, "<path d=\"M%.0f %.0f C%.0f %.0f %.0f %.0f %.0f %.0f\"%s/>\n", from, bottom, from, middle, end, middle, end,
+					under, arrowTo(to))
 			}
 		}
 	}

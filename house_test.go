@@ -1,6 +1,7 @@
-// Package perch_test holds the walls of the house: who may import whom, and
-// which one package owns each library. It parses the files, because a test
-// that asks the go command is served from the test cache and stays green.
+// Package perch_test holds the rules of the whole repository: which package may
+// import which, and which one package owns each library. It parses the files,
+// because a test that asks the go command is served from the test cache and
+// stays green.
 package perch_test
 
 import (
@@ -112,7 +113,8 @@ func TestImports(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if d.IsDir() && (d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".") && name != "." || name == "bin" || name == "data" || name == "dist") {
+		if d.IsDir() && (d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".") && name != "." || name == "bin" || name == "data" ||
+			name == "dist") {
 			return filepath.SkipDir
 		}
 		if d.IsDir() || filepath.Ext(name) != ".go" {
@@ -138,11 +140,11 @@ func TestImports(t *testing.T) {
 		t.Fatal(err)
 	}
 	if seen < 50 {
-		t.Errorf("only %d Go files were found; the test does not see the house", seen)
+		t.Errorf("only %d Go files were found; the test does not see the repository", seen)
 	}
 }
 
-// forbidden says why a file may not import something, or nothing.
+// forbidden returns why a file may not import a package, or nothing.
 func forbidden(file, imported string) string {
 	dir, test := path.Dir(file), strings.HasSuffix(file, "_test.go")
 	if inner, ours := strings.CutPrefix(imported, "perch/"); ours {
@@ -181,7 +183,7 @@ func forbidden(file, imported string) string {
 			return "it is owned by " + strings.Join(owning, ", ")
 		}
 	}
-	return "nobody owns this library"
+	return "no package owns this library"
 }
 
 func rules(dir string) (allowed []string, known bool) {
@@ -230,8 +232,8 @@ func TestTheTestSeesWrongArrows(t *testing.T) {
 	}
 }
 
-// TestManners holds the rules that no linter knows: one package comment per
-// package, no init, nothing of the workshop in the text.
+// TestManners holds rules that no linter knows: one package comment per package,
+// no init, at most 600 lines in a file.
 func TestManners(t *testing.T) {
 	documented := map[string]int{}
 	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
@@ -268,9 +270,13 @@ func TestManners(t *testing.T) {
 	}
 }
 
-// TestWhatTheDocsNameExists: a table of proofs is worth what its tests are.
+// TestWhatTheDocsNameExists: tests and transcripts that pages name exist.
 func TestWhatTheDocsNameExists(t *testing.T) {
-	text, err := os.ReadFile("docs/firmware.md")
+	firmware, err := os.ReadFile("docs/firmware.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	contributing, err := os.ReadFile("CONTRIBUTING.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +299,7 @@ func TestWhatTheDocsNameExists(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	named := regexp.MustCompile("`((?:Test|Fuzz)[A-Za-z0-9]+|[a-z-]+\\.txtar)`").FindAllStringSubmatch(string(text), -1)
+	named := regexp.MustCompile("`((?:Test|Fuzz)[A-Za-z0-9]+|[a-z-]+\\.txtar)`").FindAllStringSubmatch(string(firmware)+string(contributing), -1)
 	if len(named) < 60 {
 		t.Fatalf("only %d tests are named", len(named))
 	}
@@ -301,7 +307,7 @@ func TestWhatTheDocsNameExists(t *testing.T) {
 		_, talk := os.Stat(filepath.Join("gateway/robot/testdata", n[1]))
 		_, checkIn := os.Stat(filepath.Join("ota/testdata", n[1]))
 		if !tests[n[1]] && (talk != nil && checkIn != nil || filepath.Ext(n[1]) != ".txtar") {
-			t.Errorf("docs/firmware.md names %s, which does not exist", n[1])
+			t.Errorf("docs/firmware.md or CONTRIBUTING.md names %s, which does not exist", n[1])
 		}
 	}
 }

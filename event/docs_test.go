@@ -1,6 +1,7 @@
 package event_test
 
 import (
+	"cmp"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -168,7 +169,7 @@ func fieldsOf(t *testing.T, s *ast.StructType) (all []field) {
 		if rest != "" {
 			typ += ", optional"
 		}
-		all = append(all, field{name, typ, oneLine(f.Comment.Text())})
+		all = append(all, field{name, typ, oneLine(cmp.Or(f.Comment.Text(), f.Doc.Text()))})
 	}
 	return all
 }

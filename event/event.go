@@ -202,9 +202,10 @@ func Stages() []string {
 // TurnEnded is published when a turn is over: its last packet was played, or it
 // was cancelled or failed.
 type TurnEnded struct {
-	End    string           `json:"end"`              // done, cancelled, failed, hang_up or sleep
-	Reason string           `json:"reason,omitempty"` // the cause of a failure; text for people
-	Stages map[string]int64 `json:"stages,omitempty"` // milliseconds by stage: endpoint, recognize, first_token, first_sentence, first_audio, first_packet, tools
+	End    string `json:"end"`              // done, cancelled, failed, hang_up or sleep
+	Reason string `json:"reason,omitempty"` // the cause of a failure; text for people
+	// milliseconds by stage: endpoint, recognize, first_token, first_sentence, first_audio, first_packet, tools
+	Stages map[string]int64 `json:"stages,omitempty"`
 }
 
 // Perceived is published when a robot has sensed something, or when a program

@@ -42,7 +42,8 @@ func (s *Service) announce(c device.CheckIn, r device.Robot, a device.Admission,
 	case a.Token == "":
 		s.o.Log.Warn("a robot waits for its owner; adopt it with: perch adopt "+string(r.ID), "robot", r.ID, "address", c.Address)
 	case a.New:
-		s.o.Log.Warn("a robot has come that may talk, and nothing else until you adopt it: perch adopt "+string(r.ID), "robot", r.ID, "address", c.Address)
+		s.o.Log.Warn("a robot has come that may talk, and nothing else until you adopt it: perch adopt "+string(r.ID), "robot", r.ID, "address",
+			c.Address)
 	}
 }
 

@@ -39,8 +39,9 @@ const (
 var assetName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 
 var (
-	errAssetName = &fault{"bad_name", http.StatusBadRequest, "an asset file's name is of up to 63 letters, digits, dots, hyphens and underscores, and begins with a letter or a digit"}
-	errNoAsset   = &fault{"unknown_asset", http.StatusNotFound, "there is no such asset file here"}
+	errAssetName = &fault{"bad_name", http.StatusBadRequest,
+		"an asset file's name is of up to 63 letters, digits, dots, hyphens and underscores, and begins with a letter or a digit"}
+	errNoAsset = &fault{"unknown_asset", http.StatusNotFound, "there is no such asset file here"}
 )
 
 func (f *Firmware) assetPath(name string) string { return filepath.Join(f.o.Dir, assetsFolder, name) }
@@ -94,7 +95,8 @@ func (f *Firmware) AddAsset(ctx context.Context, name string, body io.Reader) (A
 		return Asset{}, err
 	}
 	if _, err := os.Lstat(f.assetPath(name)); err != nil && len(list) >= mostAssets {
-		return Asset{}, &fault{"assets_full", http.StatusConflict, fmt.Sprintf("there are %d asset files already; remove some that are not needed any more", mostAssets)}
+		return Asset{}, &fault{"assets_full", http.StatusConflict,
+			fmt.Sprintf("there are %d asset files already; remove some that are not needed any more", mostAssets)}
 	}
 	var file *os.File
 	if err = os.MkdirAll(f.assetPath(""), 0o750); err == nil {
@@ -165,7 +167,8 @@ func (f *Firmware) AssetFor(id device.ID, name string, now time.Time) (path stri
 	room := f.units[id].Assets
 	f.mu.Unlock()
 	if room > 0 && size > room {
-		return "", &fault{espimage.TooLarge, http.StatusConflict, fmt.Sprintf("%s has %d bytes, and the robot's partition for assets takes %d; it would lose what it has", name, size, room)}
+		return "", &fault{espimage.TooLarge, http.StatusConflict,
+			fmt.Sprintf("%s has %d bytes, and the robot's partition for assets takes %d; it would lose what it has", name, size, room)}
 	}
 	return assetFiles + name + "?r=" + f.pass(assetTicket+name, id, now), nil
 }

@@ -194,7 +194,8 @@ func TestAssetsTooLarge(t *testing.T) {
 		t.Fatal(err)
 	}
 	for size, want := range map[int]string{len(file): "", len(file) - 1: "too_large"} {
-		l.runs(t, mac, "1.2.4", `{"label":"ota_0","type"`, fmt.Sprintf(`{"label":"assets","type":1,"subtype":130,"size":%d},{"label":"ota_0","type"`, size))
+		l.runs(t, mac, "1.2.4", `{"label":"ota_0","type"`, fmt.Sprintf(`{"label":"assets","type":1,"subtype":130,"size":%d},{"label":"ota_0","type"`,
+			size))
 		if _, err := l.AssetFor("a0b1c2d3e4f5", "font.bin", time.Now()); word(err) != want {
 			t.Errorf("%d bytes: %v", size, err)
 		}

@@ -97,7 +97,8 @@ type shop struct {
 }
 
 func newShop(t testing.TB, change ...func(*ota.FirmwareOptions)) *shop {
-	s := &shop{dir: filepath.Join(t.TempDir(), "firmware"), images: &memory[ota.Record]{rows: map[string][]byte{}}, units: &memory[ota.Unit]{rows: map[string][]byte{}}, bus: event.NewBus()}
+	s := &shop{dir: filepath.Join(t.TempDir(), "firmware"), images: &memory[ota.Record]{rows: map[string][]byte{}},
+		units: &memory[ota.Unit]{rows: map[string][]byte{}}, bus: event.NewBus()}
 	t.Cleanup(s.bus.Close)
 	s.open(t, change...)
 	return s
@@ -228,7 +229,8 @@ func TestWhatIsNotPublished(t *testing.T) {
 		{"truncated", bytes.NewReader(good[:10_000]), ota.Upload{}, "truncated"},
 		{"broken off", brokenOff{bytes.NewReader(good[:10_000])}, ota.Upload{}, "truncated"},
 		{"damaged", bytes.NewReader(change(func(f []byte) { f[9000] ^= 1 })), ota.Upload{}, "bad_checksum"},
-		{"merged", bytes.NewReader(append(change(func(f []byte) { f[32] = 0 })[:4096], append([]byte{0xAA, 0x50, 0, 0x10, 0, 0, 2, 0, 0, 0, 0x10, 0}, make([]byte, 1000)...)...)), ota.Upload{}, "not_an_application"},
+		{"merged", bytes.NewReader(append(change(func(f []byte) { f[32] = 0 })[:4096], append([]byte{0xAA, 0x50, 0, 0x10, 0, 0, 2, 0, 0, 0, 0x10, 0},
+			make([]byte, 1000)...)...)), ota.Upload{}, "not_an_application"},
 		{"a web page", strings.NewReader("<html>"), ota.Upload{}, "not_an_application"},
 		{"nothing", strings.NewReader(""), ota.Upload{}, "not_an_application"},
 		{"without end", io.LimitReader(zeros{}, 1<<30), ota.Upload{}, "too_large"},
@@ -252,7 +254,8 @@ func TestWhatIsNotPublished(t *testing.T) {
 		}
 	}
 	s := newShop(t)
-	if _, err := s.Add(t.Context(), bytes.NewReader(good), ota.Upload{Boards: []string{board}, SHA256: fmt.Sprintf("%X", sha256.Sum256(good))}, time.Now()); err != nil {
+	if _, err := s.Add(t.Context(), bytes.NewReader(good), ota.Upload{Boards: []string{board}, SHA256: fmt.Sprintf("%X", sha256.Sum256(good))},
+		time.Now()); err != nil {
 		t.Errorf("with its own hash: %v", err)
 	}
 }
@@ -276,7 +279,8 @@ func TestOneUploadAtATime(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := s.Add(ctx, bytes.NewReader(simrobot.Image("1.4.0", 0)), ota.Upload{Boards: []string{board}}, time.Now()); !errors.Is(err, context.Canceled) {
+	if _, err := s.Add(ctx, bytes.NewReader(simrobot.Image("1.4.0", 0)), ota.Upload{Boards: []string{board}}, time.Now()); !errors.Is(err,
+		context.Canceled) {
 		t.Errorf("a second upload: %v", err)
 	}
 	if _, err := body.Write(file[100:]); err != nil {
@@ -343,7 +347,8 @@ func TestWhateverMomentThePowerGoes(t *testing.T) {
 		t.Errorf("the store has %d", len(s.images.rows))
 	}
 	s.open(t) // now without their records
-	if files := s.files(t); !slices.Equal(slices.Sorted(slices.Values(files)), slices.Sorted(slices.Values([]string{whole.SHA256 + ".bin", "notes.txt", "orphaned"}))) {
+	if files := s.files(t); !slices.Equal(slices.Sorted(slices.Values(files)),
+		slices.Sorted(slices.Values([]string{whole.SHA256 + ".bin", "notes.txt", "orphaned"}))) {
 		t.Errorf("the folder has %v", files)
 	}
 	if aside, err := os.ReadDir(name("orphaned")); err != nil || len(aside) != 2 {
@@ -359,7 +364,8 @@ func TestImagesAreNeverDeletedAtAStart(t *testing.T) {
 	image := s.add(t, simrobot.Image("1.3.0", 5000), board)
 	records := s.images.rows
 	s.images.rows, s.images.unreadable = map[string][]byte{}, errors.New("a page is damaged")
-	if _, err := ota.OpenFirmware(ota.FirmwareOptions{Dir: s.dir, Images: s.images, Units: s.units, Log: slog.New(slog.DiscardHandler)}); !errors.Is(err, s.images.unreadable) {
+	if _, err := ota.OpenFirmware(ota.FirmwareOptions{Dir: s.dir, Images: s.images, Units: s.units, Log: slog.New(slog.DiscardHandler)}); !errors.Is(
+		err, s.images.unreadable) {
 		t.Errorf("a catalogue that cannot be read is opened: %v", err)
 	}
 	if files := s.files(t); !slices.Equal(files, []string{image.SHA256 + ".bin"}) {
@@ -369,7 +375,8 @@ func TestImagesAreNeverDeletedAtAStart(t *testing.T) {
 	var log bytes.Buffer
 	s.open(t, func(o *ota.FirmwareOptions) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 	aside := filepath.Join(s.dir, "orphaned", image.SHA256+".bin")
-	if text, err := os.ReadFile(aside); err != nil || fmt.Sprintf("%x", sha256.Sum256(text)) != image.SHA256 || !strings.Contains(log.String(), aside) {
+	if text, err := os.ReadFile(aside); err != nil || fmt.Sprintf("%x", sha256.Sum256(text)) != image.SHA256 ||
+		!strings.Contains(log.String(), aside) {
 		t.Errorf("put aside: %v; the log says %s", err, &log)
 	}
 	file, err := os.ReadFile(aside)
@@ -407,8 +414,10 @@ func TestAStoreThatRefuses(t *testing.T) {
 }
 
 func TestParseRollout(t *testing.T) {
-	r, err := ota.ParseRollout([]byte(`{"boards":["b"],"robots":["A0-B1-C2-D3-E4-F5"],"percent":30,"hours":"02:00-05:00","auto":true}`), device.ParseID)
-	if err != nil || r.Percent != 30 || r.Hours.String() != "02:00-05:00" || !r.Auto || r.Force || !slices.Equal(r.Robots, []device.ID{"a0b1c2d3e4f5"}) {
+	r, err := ota.ParseRollout([]byte(`{"boards":["b"],"robots":["A0-B1-C2-D3-E4-F5"],"percent":30,"hours":"02:00-05:00","auto":true}`),
+		device.ParseID)
+	if err != nil || r.Percent != 30 || r.Hours.String() != "02:00-05:00" || !r.Auto || r.Force ||
+		!slices.Equal(r.Robots, []device.ID{"a0b1c2d3e4f5"}) {
 		t.Errorf("%+v (%v)", r, err)
 	}
 	if r, err := ota.ParseRollout([]byte(`{}`), device.ParseID); err != nil || r.Percent != 100 || r.Auto {

@@ -74,7 +74,8 @@ func (f *Firmware) current(until, now time.Time) bool {
 	return within(now) || within(f.began.Add(f.running()))
 }
 
-var errTicket = &fault{"bad_ticket", http.StatusForbidden, "the address of an image or an asset file carries a ticket for a robot and a day, from the appliance; this one is not good, or not any more"}
+var errTicket = &fault{"bad_ticket", http.StatusForbidden,
+	"the address of an image or an asset file carries a ticket for a robot and a day, from the appliance; this one is not good, or not any more"}
 
 var errBusy = &fault{"busy", http.StatusServiceUnavailable, "too many robots download now; the robot asks again when it next starts"}
 
@@ -154,7 +155,8 @@ func (f *Firmware) stream(w http.ResponseWriter, r *http.Request, id device.ID, 
 	}
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Cache-Control", "private, no-transform")
-	p := &paced{ResponseWriter: w, ctx: r.Context(), control: http.NewResponseController(w), size: about.Size(), began: time.Now(), progress: progress}
+	p := &paced{ResponseWriter: w, ctx: r.Context(), control: http.NewResponseController(w), size: about.Size(), began: time.Now(),
+		progress: progress}
 	http.ServeContent(p, r, "", about.ModTime(), file)
 	_ = p.control.SetWriteDeadline(time.Time{}) // the connection may be used again
 	return nil

@@ -44,7 +44,8 @@ func TestDownloads(t *testing.T) {
 	}
 	r := httptest.NewRequest(http.MethodHead, good.URL, nil)
 	head := httptest.NewRecorder()
-	if l.handler.ServeHTTP(head, r); head.Code != http.StatusOK || head.Header().Get("Content-Length") != fmt.Sprint(len(file)) || head.Body.Len() != 0 {
+	if l.handler.ServeHTTP(head, r); head.Code != http.StatusOK || head.Header().Get("Content-Length") != fmt.Sprint(len(file)) ||
+		head.Body.Len() != 0 {
 		t.Errorf("HEAD: %d %v", head.Code, head.Header())
 	}
 	other := l.List()[1].SHA256

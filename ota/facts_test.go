@@ -5,8 +5,9 @@ import "testing"
 // FuzzFacts: whatever a robot tells of itself, an image is held against bounds
 // that make sense, or against none.
 func FuzzFacts(f *testing.F) {
-	f.Add([]byte(`{"chip_model_name":"esp32s3","chip_info":{"revision":2},"application":{"elf_sha256":"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"},` +
-		`"partition_table":[{"type":0,"subtype":16,"size":5177344},{"type":0,"subtype":17,"size":5000000},{"type":1,"subtype":2,"size":16384}]}`))
+	f.Add([]byte(
+		`{"chip_model_name":"esp32s3","chip_info":{"revision":2},"application":{"elf_sha256":"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"},` +
+			`"partition_table":[{"type":0,"subtype":16,"size":5177344},{"type":0,"subtype":17,"size":5000000},{"type":1,"subtype":2,"size":16384}]}`))
 	f.Add([]byte(`{"chip_model_name":"esp32","partition_table":[{"type":0,"subtype":0,"size":100}]}`))
 	f.Add([]byte(`{"chip_model_name":"esp32","chip_info":{"revision":-7},"partition_table":[{"type":0,"subtype":16,"size":-100}]}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -35,7 +36,8 @@ func TestFacts(t *testing.T) {
 		{chip + `"chip_info":{"revision":2},"partition_table":[{"type":0,"subtype":16,"size":500},{"type":0,"subtype":17,"size":400},{"type":1,"subtype":16,"size":3},{"label":"assets","type":1,"subtype":130,"size":8388608}]}`, facts{9, 2, 400, false, 8 << 20}},
 		{chip + `"partition_table":[{"type":0,"subtype":0,"size":500}]}`, facts{9, -1, 0, true, 0}},
 		{chip + `"partition_table":[{"type":0,"subtype":32,"size":500}]}`, facts{9, -1, 0, true, 0}},
-		{chip + `"partition_table":[{"label":7,"type":1,"subtype":2,"size":1},{"label":"assets","type":1,"subtype":130,"size":-5}]}`, facts{9, -1, 0, true, 0}},
+		{chip + `"partition_table":[{"label":7,"type":1,"subtype":2,"size":1},{"label":"assets","type":1,"subtype":130,"size":-5}]}`,
+			facts{9, -1, 0, true, 0}},
 		{chip + `"partition_table":[]}`, facts{9, -1, 0, false, 0}},
 	} {
 		if got, _ := parseFacts([]byte(c.body)); got == nil || *got != c.want {

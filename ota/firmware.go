@@ -76,8 +76,9 @@ const (
 // taken out of the catalogue, and one without a record put aside.
 func OpenFirmware(o FirmwareOptions) (*Firmware, error) {
 	began := time.Now()
-	f := &Firmware{o: o, began: began.Round(0), running: func() time.Duration { return time.Since(began) }, uploads: make(chan struct{}, 1), downloads: make(chan struct{}, mostDownloads),
-		images: map[string]Record{}, units: map[device.ID]Unit{}, busy: map[device.ID]int{}}
+	f := &Firmware{o: o, began: began.Round(0), running: func() time.Duration { return time.Since(began) }, uploads: make(chan struct{}, 1),
+		downloads: make(chan struct{}, mostDownloads),
+		images:    map[string]Record{}, units: map[device.ID]Unit{}, busy: map[device.ID]int{}}
 	for sha, r := range o.Images.All() {
 		f.images[sha] = r
 	}
@@ -329,7 +330,8 @@ func (f *Firmware) Install(id device.ID, sha string, now time.Time) (path string
 	defer f.mu.Unlock()
 	u, known := f.units[id]
 	if !known {
-		return "", &fault{"unknown_robot", http.StatusNotFound, "this robot has not booted since it was adopted, or since the catalogue was made; restart it"}
+		return "", &fault{"unknown_robot", http.StatusNotFound,
+			"this robot has not booted since it was adopted, or since the catalogue was made; restart it"}
 	}
 	if sha == "" {
 		r := f.latest(u)

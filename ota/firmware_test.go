@@ -31,7 +31,8 @@ func readReply(text []byte) (flash, error) {
 	f := flash{}
 	section, there := reply["websocket"].(map[string]any)
 	if _, waits := reply["activation"]; waits == there {
-		return flash{}, fmt.Errorf("waiting %v, with a websocket %v: one that waits may keep an empty token, one that does not chooses MQTT", waits, there)
+		return flash{}, fmt.Errorf("waiting %v, with a websocket %v: one that waits may keep an empty token, one that does not chooses MQTT", waits,
+			there)
 	}
 	var stored error
 	if there {

@@ -26,8 +26,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// house is the bootstrap with the parts it has in the appliance.
-type house struct {
+// fixture is the bootstrap with the parts it has in the appliance.
+type fixture struct {
 	robots  *device.Registry
 	events  *event.Reader
 	service *ota.Service
@@ -35,10 +35,10 @@ type house struct {
 	log     *bytes.Buffer
 }
 
-func newHouse(t testing.TB, adoption device.Adoption, change ...func(*ota.Options)) *house {
+func newFixture(t testing.TB, adoption device.Adoption, change ...func(*ota.Options)) *fixture {
 	bus := event.NewBus()
 	t.Cleanup(bus.Close)
-	h := &house{robots: device.NewRegistry(device.Key("key"), adoption, nowhere{}), events: bus.Read(), log: &bytes.Buffer{}}
+	h := &fixture{robots: device.NewRegistry(device.Key("key"), adoption, nowhere{}), events: bus.Read(), log: &bytes.Buffer{}}
 	o := ota.Options{Robots: h.robots, Bus: bus, Zone: time.UTC, Framing: 1, Log: slog.New(slog.NewTextHandler(h.log, nil))}
 	for _, c := range change {
 		c(&o)
@@ -105,7 +105,7 @@ const whole = `{"version":2,"language":"en-US","flash_size":16777216,"minimum_fr
 	`"board":{"type":"m5stack-stack-chan","name":"m5stack-stack-chan","ssid":"home","rssi":-50,"channel":6,"ip":"192.168.1.40","mac":"a0:b1:c2:d3:e4:f5"}}`
 
 // ask sends a request and returns the answer.
-func (h *house) ask(method, target, host string, header http.Header, body string) *httptest.ResponseRecorder {
+func (h *fixture) ask(method, target, host string, header http.Header, body string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, target, strings.NewReader(body))
 	r.Host, r.Header, r.RemoteAddr = host, header, "192.168.1.40:50123"
 	w := httptest.NewRecorder()
@@ -114,7 +114,7 @@ func (h *house) ask(method, target, host string, header http.Header, body string
 }
 
 // boot is a check-in that must succeed, read as the firmware reads it.
-func (h *house) boot(t testing.TB, header http.Header) flash {
+func (h *fixture) boot(t testing.TB, header http.Header) flash {
 	t.Helper()
 	w := h.ask(http.MethodPost, "/xiaozhi/ota/", "perch.local:8003", header, whole)
 	return mustRead(t, w)
@@ -133,7 +133,7 @@ func mustRead(t testing.TB, w *httptest.ResponseRecorder) flash {
 }
 
 // seen returns the next event, which must be a check-in.
-func (h *house) seen(t testing.TB) event.RobotSeen {
+func (h *fixture) seen(t testing.TB) event.RobotSeen {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()

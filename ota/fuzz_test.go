@@ -47,7 +47,7 @@ func FuzzCheckIn(f *testing.F) {
 			t.Fatalf("the robot would not like %s: %v", w.Body, err)
 		}
 		if (got.token != "") != open || (got.code != "") == open {
-			t.Fatalf("open house %t: %+v", open, got)
+			t.Fatalf("open adoption %t: %+v", open, got)
 		}
 		for _, robot := range robots.List() {
 			if len(robot.Board) > 100 || len(robot.Firmware) > 100 || len(robot.Language) > 100 ||

@@ -61,7 +61,7 @@ type request struct {
 
 // playCheckIns plays the lines of the clients and of the owner.
 func playCheckIns(t *testing.T, adoption device.Adoption, script string) string {
-	h := newHouse(t, adoption)
+	h := newFixture(t, adoption)
 	var out strings.Builder
 	for line := range strings.Lines(script) {
 		mark, text, _ := strings.Cut(strings.TrimSpace(line), " ")

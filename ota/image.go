@@ -90,7 +90,8 @@ func (i Image) checkUnits(units map[device.ID]Unit) error {
 		if err == nil {
 			return nil
 		}
-		wrong = &fault{"wrong_board", http.StatusUnprocessableEntity, fmt.Sprintf("the image is not for the board %s: %v (robot %s)", u.Board, err, id)}
+		wrong = &fault{"wrong_board", http.StatusUnprocessableEntity, fmt.Sprintf("the image is not for the board %s: %v (robot %s)", u.Board, err,
+			id)}
 	}
 	return wrong
 }

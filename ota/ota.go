@@ -232,7 +232,8 @@ func (s *Service) base(host string) (string, error) {
 		name, port = host, "80"
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || !device.IsHost(name) {
-		return "", &fault{"bad_host", http.StatusBadRequest, fmt.Sprintf("the Host header %q is no name and port that a robot can be given", clip(host))}
+		return "", &fault{"bad_host", http.StatusBadRequest, fmt.Sprintf("the Host header %q is no name and port that a robot can be given",
+			clip(host))}
 	}
 	return "http://" + net.JoinHostPort(name, port), nil
 }
@@ -278,7 +279,8 @@ func clip(s string) string {
 func (s *Service) Activate(deviceID, clientID string) (bool, error) {
 	id, err := device.ParseID(deviceID)
 	if err != nil {
-		return false, &fault{"no_device_id", http.StatusBadRequest, "the Device-Id header, or device-id in the query, must hold the robot's MAC address: " + err.Error()}
+		return false, &fault{"no_device_id", http.StatusBadRequest,
+			"the Device-Id header, or device-id in the query, must hold the robot's MAC address: " + err.Error()}
 	}
 	robot, err := s.o.Robots.Get(id)
 	if err != nil {

@@ -19,7 +19,7 @@ func TestReplyToTheByte(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := newHouse(t, device.AdoptCode, func(o *ota.Options) { o.Zone, o.Framing = kathmandu, 3 })
+	h := newFixture(t, device.AdoptCode, func(o *ota.Options) { o.Zone, o.Framing = kathmandu, 3 })
 	request := ota.Request{Host: "192.168.1.9:8003", DeviceID: "a0:b1:c2:d3:e4:f5", ClientID: "one"}
 	got := checkIn(t, h, request)
 	robot, err := h.robots.Get("a0b1c2d3e4f5")
@@ -38,13 +38,14 @@ func TestReplyToTheByte(t *testing.T) {
 	}
 	got = checkIn(t, h, request)
 	want = `{"server_time":{"timestamp":1785153600123,"timezone_offset":345},"firmware":{"version":"0","url":""},` +
-		`"websocket":{"url":"ws://192.168.1.9:8003/xiaozhi/v1/","token":"` + device.Key("key").Token("a0b1c2d3e4f5", device.NewClient("one"), 0) + `","version":3}}`
+		`"websocket":{"url":"ws://192.168.1.9:8003/xiaozhi/v1/","token":"` + device.Key("key").Token("a0b1c2d3e4f5", device.NewClient("one"), 0) +
+		`","version":3}}`
 	if got != want {
 		t.Errorf("adopted, it gets\n%s\nwant\n%s", got, want)
 	}
 }
 
-func checkIn(t *testing.T, h *house, r ota.Request) string {
+func checkIn(t *testing.T, h *fixture, r ota.Request) string {
 	t.Helper()
 	reply, err := h.service.CheckIn(r, time.UnixMilli(1785153600123))
 	if err != nil {
@@ -57,7 +58,7 @@ func checkIn(t *testing.T, h *house, r ota.Request) string {
 	return string(text)
 }
 
-// TestClock: the robot's clock is the house's local time, summer time too.
+// TestClock: the robot's clock is the local time, summer time too.
 func TestClock(t *testing.T) {
 	summer, winter := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC), time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	for _, c := range []struct {
@@ -82,7 +83,7 @@ func TestClock(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h := newHouse(t, device.AdoptOpen, func(o *ota.Options) { o.Zone = zone })
+		h := newFixture(t, device.AdoptOpen, func(o *ota.Options) { o.Zone = zone })
 		reply, err := h.service.CheckIn(ota.Request{Host: "perch", DeviceID: "a0b1c2d3e4f5"}, c.at)
 		if err != nil || reply.ServerTime.Offset != c.want || reply.ServerTime.Timestamp != c.at.UnixMilli() {
 			t.Errorf("%s at %v: %+v (%v), want %d minutes", c.zone, c.at, reply.ServerTime, err, c.want)
@@ -123,7 +124,7 @@ func TestAddress(t *testing.T) {
 		strings.Repeat("a", 254) + ":8003":    "",
 		strings.Repeat("a", 15<<10) + ":8003": "",
 	} {
-		h := newHouse(t, device.AdoptOpen)
+		h := newFixture(t, device.AdoptOpen)
 		w := h.ask(http.MethodPost, "/xiaozhi/ota/", host, headers(), whole)
 		if want == "" {
 			if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), `"bad_host"`) || w.Body.Len() > 1000 {
@@ -145,7 +146,7 @@ func TestAddress(t *testing.T) {
 }
 
 func TestPublicURLStandsAboveTheHost(t *testing.T) {
-	h := newHouse(t, device.AdoptOpen, func(o *ota.Options) { o.PublicURL = "http://perch.example:80" })
+	h := newFixture(t, device.AdoptOpen, func(o *ota.Options) { o.PublicURL = "http://perch.example:80" })
 	for _, host := range []string{"192.168.1.9:8003", "a b", ""} {
 		w := h.ask(http.MethodPost, "/xiaozhi/ota/", host, headers(), whole)
 		if f := mustRead(t, w); f.url != "ws://perch.example:80/xiaozhi/v1/" {
@@ -173,7 +174,7 @@ func TestWhatIsRemembered(t *testing.T) {
 		{"long", "x" + long + "/" + long, long + "x", "", ("x" + long)[:99], long[:100], long[:100]},
 		{"no text", "\xffboard/\xfe1", "", "", "board", "1", ""},
 	} {
-		h := newHouse(t, device.AdoptOpen)
+		h := newFixture(t, device.AdoptOpen)
 		header := headers()
 		header.Set("User-Agent", c.agent)
 		header.Set("Accept-Language", c.accept)
@@ -193,15 +194,15 @@ func TestRobotSeen(t *testing.T) {
 		visits   []who
 		last     event.RobotSeen
 	}{
-		{"new in an open house", device.AdoptOpen, []who{{"one", ""}}, event.RobotSeen{New: true}},
+		{"new, with open adoption", device.AdoptOpen, []who{{"one", ""}}, event.RobotSeen{New: true}},
 		{"known", device.AdoptOpen, []who{{"one", ""}, {"one", ""}}, event.RobotSeen{}},
 		{"with another flash", device.AdoptOpen, []who{{"one", ""}, {"two", ""}}, event.RobotSeen{Waiting: true}},
 		{"forgotten", device.AdoptOpen, []who{{"one", "forget"}, {"one", ""}}, event.RobotSeen{New: true}},
-		{"new in an asking house", device.AdoptCode, []who{{"one", ""}}, event.RobotSeen{New: true, Waiting: true}},
+		{"new, with a code", device.AdoptCode, []who{{"one", ""}}, event.RobotSeen{New: true, Waiting: true}},
 		{"still waiting", device.AdoptCode, []who{{"one", ""}, {"one", ""}}, event.RobotSeen{Waiting: true}},
 		{"adopted", device.AdoptCode, []who{{"one", "adopt"}, {"one", ""}}, event.RobotSeen{}},
 	} {
-		h := newHouse(t, c.adoption)
+		h := newFixture(t, c.adoption)
 		var last event.RobotSeen
 		for _, v := range c.visits {
 			header := headers()
@@ -229,7 +230,7 @@ func TestRobotSeen(t *testing.T) {
 // TestARobotThatLeavesItsEchoToUs is given the framing that has timestamps,
 // whatever is configured.
 func TestARobotThatLeavesItsEchoToUs(t *testing.T) {
-	h := newHouse(t, device.AdoptOpen, func(o *ota.Options) { o.Framing = 3 })
+	h := newFixture(t, device.AdoptOpen, func(o *ota.Options) { o.Framing = 3 })
 	robot := ota.Request{DeviceID: "a0:b1:c2:d3:e4:f5", ClientID: "c", Host: "perch.local:8003"}
 	for _, c := range []struct {
 		ours    bool

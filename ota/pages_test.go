@@ -32,7 +32,7 @@ func TestWhoItIsByQuery(t *testing.T) {
 			http.Header{"Device-Id": {"a0:b1:c2:d3:e4:f5"}, "Client-Id": {"page"}}, mine},
 		{"the query before the body", "POST", "device-id=a0b1c2d3e4f5&client-id=page", nil, mine},
 	} {
-		h := newHouse(t, device.AdoptOpen)
+		h := newFixture(t, device.AdoptOpen)
 		if c.header == nil {
 			c.header = http.Header{}
 		}
@@ -51,7 +51,7 @@ func TestWhoItIsByQuery(t *testing.T) {
 // any spelling of the MAC, are the same robot and give the same token, and the
 // WebSocket takes it from a page that sends no Client-Id there either.
 func TestAPageWithoutAClientIsOneRobot(t *testing.T) {
-	h := newHouse(t, device.AdoptOpen)
+	h := newFixture(t, device.AdoptOpen)
 	page := http.Header{"Origin": {"https://panel.example"}, "User-Agent": {browser}}
 	token := ""
 	for _, spelling := range []string{"a0:b1:c2:d3:e4:f5", "A0:B1:C2:D3:E4:F5", "A0-B1-C2-D3-E4-F5", "a0b1c2d3e4f5"} {
@@ -74,10 +74,10 @@ func TestAPageWithoutAClientIsOneRobot(t *testing.T) {
 	}
 }
 
-// TestATagChecksNobodyIn: a page of the internet can have a browser send a GET
+// TestATagChecksNoRobotIn: a page of the internet can have a browser send a GET
 // without an Origin, with an image whose address is ours. It must not fill the
 // registry with robots it has thought up.
-func TestATagChecksNobodyIn(t *testing.T) {
+func TestATagChecksNoRobotIn(t *testing.T) {
 	for _, c := range []struct {
 		name, query, agent, origin, id string
 		status                         int
@@ -90,7 +90,7 @@ func TestATagChecksNobodyIn(t *testing.T) {
 		{"by header, which no tag can set", "", browser, "", "a0b1c2d3e4f5", 200},
 		{"the address typed in", "", browser, "", "", 400},
 	} {
-		h := newHouse(t, device.AdoptOpen)
+		h := newFixture(t, device.AdoptOpen)
 		header := http.Header{}
 		for name, value := range map[string]string{"User-Agent": c.agent, "Origin": c.origin, "Device-Id": c.id} {
 			if value != "" {
@@ -111,7 +111,7 @@ func TestATagChecksNobodyIn(t *testing.T) {
 }
 
 func TestCheckInsAreNotCached(t *testing.T) {
-	h := newHouse(t, device.AdoptOpen)
+	h := newFixture(t, device.AdoptOpen)
 	w := h.ask(http.MethodGet, "/xiaozhi/ota/", "perch:8003", headers(), "")
 	if got := w.Header().Get("Cache-Control"); got != "no-store" {
 		t.Errorf("Cache-Control %q", got)
@@ -119,7 +119,7 @@ func TestCheckInsAreNotCached(t *testing.T) {
 }
 
 func TestActivateByQuery(t *testing.T) {
-	h := newHouse(t, device.AdoptCode)
+	h := newFixture(t, device.AdoptCode)
 	code := mustRead(t, h.ask(http.MethodPost, "/xiaozhi/ota/?device-id=A0:B1:C2:D3:E4:F5", "perch:8003", http.Header{}, "{}")).code
 	activate := func(query string, want int) {
 		t.Helper()
@@ -141,7 +141,7 @@ func TestActivateByQuery(t *testing.T) {
 func TestTheClientOfTheBody(t *testing.T) {
 	const body = `{"mac_address":"a0:b1:c2:d3:e4:f5","uuid":"from the body"}`
 	none := http.Header{"Device-Id": {"a0:b1:c2:d3:e4:f5"}}
-	ask := func(h *house, header http.Header, body string) flash {
+	ask := func(h *fixture, header http.Header, body string) flash {
 		t.Helper()
 		return mustRead(t, h.ask(http.MethodPost, "/xiaozhi/ota/", "perch:8003", header, body))
 	}
@@ -155,14 +155,14 @@ func TestTheClientOfTheBody(t *testing.T) {
 		"nowhere":      {none, `{"uuid":""}`, device.Client{}},
 		"no string":    {none, `{"uuid":7}`, device.Client{}},
 	} {
-		h := newHouse(t, device.AdoptOpen)
+		h := newFixture(t, device.AdoptOpen)
 		token := ask(h, c.header, c.body).token
 		if _, err := h.robots.Admit("a0b1c2d3e4f5", c.want, token); err != nil {
 			r, _ := h.robots.Get("a0b1c2d3e4f5")
 			t.Errorf("%s: bound to %+v, want %+v", name, r.Client, c.want)
 		}
 	}
-	h := newHouse(t, device.AdoptOpen)
+	h := newFixture(t, device.AdoptOpen)
 	before := ask(h, none, "{}").token
 	if after := ask(h, none, body).token; after == "" || after != before {
 		t.Errorf("bound without a client, its token became %q, was %q", after, before)
@@ -172,7 +172,7 @@ func TestTheClientOfTheBody(t *testing.T) {
 // TestActivateWithoutAClient: who told it in the body of its check-in only asks
 // on as long as anybody waits.
 func TestActivateWithoutAClient(t *testing.T) {
-	h := newHouse(t, device.AdoptCode)
+	h := newFixture(t, device.AdoptCode)
 	none := http.Header{"Device-Id": {"a0:b1:c2:d3:e4:f5"}}
 	waits := func(want int) {
 		t.Helper()

@@ -15,7 +15,7 @@ import (
 // TestInventedAddresses: pages invent a MAC address, half of them with the bit of
 // a group, and are robots like others.
 func TestInventedAddresses(t *testing.T) {
-	h := newHouse(t, device.AdoptOpen)
+	h := newFixture(t, device.AdoptOpen)
 	for _, mac := range []string{"a1:b1:c2:d3:e4:f5", "01:00:5e:00:00:fb", "FF-00-00-00-00-00"} {
 		header := headers()
 		header.Set("Device-Id", mac)
@@ -29,18 +29,18 @@ func TestInventedAddresses(t *testing.T) {
 }
 
 // refuse has a check-in refused that came from an address.
-func refuse(h *house, from, device, host, body string) {
+func refuse(h *fixture, from, device, host, body string) {
 	r := httptest.NewRequest(http.MethodPost, "/xiaozhi/ota/", strings.NewReader(body))
 	r.Host, r.RemoteAddr = host, from+":50123"
 	r.Header.Set("Device-Id", device)
 	h.handler.ServeHTTP(httptest.NewRecorder(), r)
 }
 
-// TestRefusedCheckInsAreTold in the log, once a minute for each that is refused
+// TestRefusedCheckInsAreLogged in the log, once a minute for each that is refused
 // and why, and to whoever asks.
-func TestRefusedCheckInsAreTold(t *testing.T) {
+func TestRefusedCheckInsAreLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, device.AdoptOpen)
+		h := newFixture(t, device.AdoptOpen)
 		lines := func(want int, holding string) {
 			t.Helper()
 			if got := strings.Count(h.log.String(), holding); got != want {
@@ -85,7 +85,7 @@ func TestRefusedCheckInsAreTold(t *testing.T) {
 // TestManyRefusals: a network full of them is ten that are remembered, and a few
 // lines of the log.
 func TestManyRefusals(t *testing.T) {
-	h := newHouse(t, device.AdoptOpen)
+	h := newFixture(t, device.AdoptOpen)
 	for n := range 1000 {
 		refuse(h, fmt.Sprintf("10.0.%d.%d", n/256, n%256), strings.Repeat("x", 5000), "perch:8003", "{}")
 	}

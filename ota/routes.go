@@ -31,7 +31,8 @@ func (s *Service) Routes(r gin.IRouter) {
 		return
 	}
 	f := s.o.Firmware
-	for path, download := range map[string]func(http.ResponseWriter, *http.Request, string, string) error{downloads: f.download, assetFiles: f.downloadAsset} {
+	for path, download := range map[string]func(http.ResponseWriter, *http.Request, string, string) error{downloads: f.download,
+		assetFiles: f.downloadAsset} {
 		handle := func(c *gin.Context) {
 			err := download(c.Writer, c.Request, c.Param("name"), c.Query("r"))
 			if err != nil && c.Request.Context().Err() == nil { // a robot that left while it waited is no failure

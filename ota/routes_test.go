@@ -30,7 +30,7 @@ func TestHeadersAlone(t *testing.T) {
 		{"GET without the slash", http.MethodGet, "/xiaozhi/ota", ""},
 		{"as long as may be", http.MethodPost, "/xiaozhi/ota/", whole + strings.Repeat(" ", 64<<10-len(whole))},
 	} {
-		h := newHouse(t, device.AdoptOpen)
+		h := newFixture(t, device.AdoptOpen)
 		w := h.ask(c.method, c.path, "perch.local:8003", headers(), c.body)
 		if f := mustRead(t, w); f.token == "" || f.version != 1 {
 			t.Errorf("%s: %+v", c.name, f)
@@ -50,7 +50,7 @@ type torn struct{}
 func (torn) Read([]byte) (int, error) { return 0, errors.New("connection reset") }
 
 func TestTornBody(t *testing.T) {
-	h := newHouse(t, device.AdoptOpen)
+	h := newFixture(t, device.AdoptOpen)
 	r := httptest.NewRequest(http.MethodPost, "/xiaozhi/ota/", io.MultiReader(strings.NewReader(whole[:100]), torn{}))
 	r.Host, r.Header = "perch:8003", headers()
 	w := httptest.NewRecorder()
@@ -62,7 +62,7 @@ func TestTornBody(t *testing.T) {
 
 func TestTooLargeABody(t *testing.T) {
 	for _, size := range []int{64<<10 + 1, 10 << 20} {
-		h := newHouse(t, device.AdoptOpen)
+		h := newFixture(t, device.AdoptOpen)
 		w := h.ask(http.MethodPost, "/xiaozhi/ota/", "perch:8003", headers(), whole+strings.Repeat(" ", size-len(whole)))
 		want := `{"error":{"code":"body_too_large","message":"the check-in is larger than 64 kB; no robot sends that"}}`
 		if w.Code != http.StatusRequestEntityTooLarge || w.Body.String() != want {
@@ -91,7 +91,7 @@ func TestWhoItIs(t *testing.T) {
 		{"a number in the body", "", `{"mac_address":12}`, 400},
 		{"too long", strings.Repeat("a0", 4000), "", 400},
 	} {
-		h := newHouse(t, device.AdoptOpen)
+		h := newFixture(t, device.AdoptOpen)
 		header := headers()
 		header.Set("Device-Id", c.header)
 		w := h.ask(http.MethodPost, "/xiaozhi/ota/", "perch:8003", header, c.body)
@@ -116,11 +116,11 @@ func TestWhoItIs(t *testing.T) {
 func TestNoClientIsAClient(t *testing.T) {
 	with, without := headers(), headers()
 	without.Del("Client-Id")
-	boot := func(h *house, header http.Header) flash { // without a uuid
+	boot := func(h *fixture, header http.Header) flash { // without a uuid
 		return mustRead(t, h.ask(http.MethodPost, "/xiaozhi/ota/", "perch.local:8003", header, "{}"))
 	}
 	for name, order := range map[string][2]http.Header{"bound without": {without, with}, "bound with": {with, without}} {
-		h := newHouse(t, device.AdoptOpen)
+		h := newFixture(t, device.AdoptOpen)
 		first := boot(h, order[0])
 		if first.token == "" {
 			t.Errorf("%s: no token", name)
@@ -135,7 +135,7 @@ func TestNoClientIsAClient(t *testing.T) {
 }
 
 func TestAdoption(t *testing.T) {
-	h := newHouse(t, device.AdoptCode)
+	h := newFixture(t, device.AdoptCode)
 	other := headers()
 	other.Set("Client-Id", "somebody else")
 	activate := func(header http.Header, want int) {
@@ -170,7 +170,7 @@ func TestAdoption(t *testing.T) {
 // TestAnErasedRobotIsHeldBack until its owner says that it is the same one, also
 // where everybody is let in: it asks on, and goes on without a restart.
 func TestAnErasedRobotIsHeldBack(t *testing.T) {
-	h := newHouse(t, device.AdoptOpen)
+	h := newFixture(t, device.AdoptOpen)
 	h.boot(t, headers())
 	erased := headers()
 	erased.Set("Client-Id", "after the flash was erased")
@@ -197,7 +197,7 @@ func TestAnErasedRobotIsHeldBack(t *testing.T) {
 // TestACrowdWaits: for whom there is no code, there is a challenge all the
 // same, without which the robot would go on as if it were welcome.
 func TestACrowdWaits(t *testing.T) {
-	h := newHouse(t, device.AdoptCode)
+	h := newFixture(t, device.AdoptCode)
 	for n := range 256 {
 		c := device.CheckIn{ID: device.ID(fmt.Sprintf("0200000000%02x", n))}
 		h.robots.CheckIn(c, time.Now())
@@ -215,7 +215,7 @@ func TestACrowdWaits(t *testing.T) {
 }
 
 func TestForgottenTokenIsVoid(t *testing.T) {
-	h := newHouse(t, device.AdoptOpen)
+	h := newFixture(t, device.AdoptOpen)
 	client := device.NewClient(headers().Get("Client-Id"))
 	old := h.boot(t, headers()).token
 	if _, err := h.robots.Admit("a0b1c2d3e4f5", client, old); err != nil {
@@ -236,9 +236,9 @@ func TestForgottenTokenIsVoid(t *testing.T) {
 	}
 }
 
-// TestNobodyIsTurnedAway however many were here before.
-func TestNobodyIsTurnedAway(t *testing.T) {
-	h := newHouse(t, device.AdoptOpen)
+// TestNoCheckInIsTurnedAway however many were here before.
+func TestNoCheckInIsTurnedAway(t *testing.T) {
+	h := newFixture(t, device.AdoptOpen)
 	header := headers()
 	for n := range 1001 {
 		header.Set("Device-Id", fmt.Sprintf("a00000%06x", n))
@@ -252,7 +252,7 @@ func TestNobodyIsTurnedAway(t *testing.T) {
 }
 
 func TestOtherMethods(t *testing.T) {
-	h := newHouse(t, device.AdoptOpen)
+	h := newFixture(t, device.AdoptOpen)
 	for _, method := range []string{http.MethodPut, http.MethodDelete, http.MethodPatch} {
 		if w := h.ask(method, "/xiaozhi/ota/", "perch:8003", headers(), whole); w.Code < 400 {
 			t.Errorf("%s: %d", method, w.Code)

@@ -34,7 +34,7 @@ func (l *line) Addr() net.Addr { return &net.TCPAddr{} }
 // check-in holds nothing for long, and its headers are enough.
 func TestABodyThatNeverEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, device.AdoptOpen)
+		h := newFixture(t, device.AdoptOpen)
 		robot, appliance := net.Pipe()
 		l := &line{calls: make(chan net.Conn, 1)}
 		l.calls <- appliance

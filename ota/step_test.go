@@ -50,7 +50,8 @@ func TestVersions(t *testing.T) {
 			t.Errorf("%q over %q: %v (%v)", c.offered, c.running, got, err)
 		}
 	}
-	for _, version := range []string{"v1.2.3", "latest", "1.x", "1..2", ".1", ".", "1. ", " ", "-", "+", "+-1", "1.2.v3", "2147483648", "1.99999999999999999999", "x"} {
+	for _, version := range []string{"v1.2.3", "latest", "1.x", "1..2", ".1", ".", "1. ", " ", "-", "+", "+-1", "1.2.v3", "2147483648",
+		"1.99999999999999999999", "x"} {
 		_, offered := newer(version, "1.0")
 		_, running := newer("1.0", version)
 		if offered == nil || running == nil || survives(version) {
@@ -171,7 +172,8 @@ func recordsOf(versions ...string) []Record {
 	for _, text := range versions {
 		version, force, _ := strings.Cut(text, " ")
 		images = append(images, Record{
-			Image:   Image{SHA256: "sha-" + version, Version: version, ELF: "elf-" + version, Boards: []string{"b"}, Chip: "esp32s3", Length: 1000, Size: 1000},
+			Image: Image{SHA256: "sha-" + version, Version: version, ELF: "elf-" + version, Boards: []string{"b"}, Chip: "esp32s3", Length: 1000,
+				Size: 1000},
 			Rollout: Rollout{Percent: 100, Auto: true, Force: force != ""},
 		})
 	}
@@ -234,7 +236,8 @@ func TestStep(t *testing.T) {
 			[]string{"", "offered 1.3", "rolled_back offered 1.3", "rolled_back offered 1.3", "rolled_back failed", ""}},
 		{"it crashes after its check-in, before that confirmed it",
 			recordsOf("1.3"), []string{"1.2", "1.2", "1.3", "1.2", "1.2", "1.3", "1.2", "1.2", "1.3", "1.2", "1.2"},
-			[]string{"", "offered 1.3", "installed", "rolled_back", "offered 1.3", "installed", "rolled_back", "offered 1.3", "installed", "rolled_back failed", ""}},
+			[]string{"", "offered 1.3", "installed", "rolled_back", "offered 1.3", "installed", "rolled_back", "offered 1.3", "installed",
+				"rolled_back failed", ""}},
 		{"it rolls back once, and then stays",
 			recordsOf("1.3"), []string{"1.2", "1.2", "got 1.3", "1.2", "got 1.3", "1.3", "1.3"},
 			[]string{"", "offered 1.3", "rolled_back offered 1.3", "installed", ""}},
@@ -251,7 +254,8 @@ func TestStep(t *testing.T) {
 		{"an older one that is forced over a newer one speaks not against that",
 			recordsOf("1.3", "1.1 force"), []string{"1.2", "1.2", "1.3", "1.3", "1.1", "1.1"},
 			[]string{"", "offered 1.3", "installed", "offered 1.1 force", "installed", ""}},
-		{"a cable brought something newer still", recordsOf("1.3"), []string{"1.2", "1.2", "1.4", "1.4", "1.4", "1.4"}, []string{"", "offered 1.3", "", "", "", ""}},
+		{"a cable brought something newer still", recordsOf("1.3"), []string{"1.2", "1.2", "1.4", "1.4", "1.4", "1.4"},
+			[]string{"", "offered 1.3", "", "", "", ""}},
 	} {
 		if got := story(c.images, c.boots...); !slices.Equal(got, c.want) {
 			t.Errorf("%s:\n got %q\nwant %q", c.name, got, c.want)

@@ -52,7 +52,8 @@ func TestStrangersAgainstARollout(t *testing.T) {
 		for _, version := range []string{"1.2.4", "1.2.4", "1.3.0", "1.2.4", "1.2.4"} {
 			header := headers()
 			header.Set("Device-Id", fmt.Sprintf("02:00:00:00:00:%02x", n))
-			w := l.ask(http.MethodPost, "/xiaozhi/ota/", "perch.local:8003", header, strings.Replace(whole, `"version":"1.2.4"`, fmt.Sprintf(`"version":%q`, version), 1))
+			w := l.ask(http.MethodPost, "/xiaozhi/ota/", "perch.local:8003", header,
+				strings.Replace(whole, `"version":"1.2.4"`, fmt.Sprintf(`"version":%q`, version), 1))
 			var reply struct{ Firmware offer }
 			if err := json.Unmarshal(w.Body.Bytes(), &reply); err != nil || reply.Firmware != (offer{Version: "0"}) {
 				t.Fatalf("stranger %d is offered %+v (%v)", n, reply.Firmware, err)
@@ -73,9 +74,10 @@ func TestStrangersAgainstARollout(t *testing.T) {
 // begins a line.
 func TestControlCharactersAtIntake(t *testing.T) {
 	const nasty = "m5\x1b[2J\x1b]0;owned\x07\r\nstack\u202echan\u2028\u0085x"
-	for name, ask := range map[string]func(h *house){
-		"in the body": func(h *house) {
-			body, err := json.Marshal(map[string]any{"application": map[string]string{"version": nasty}, "board": map[string]string{"name": nasty}, "language": nasty})
+	for name, ask := range map[string]func(h *fixture){
+		"in the body": func(h *fixture) {
+			body, err := json.Marshal(map[string]any{"application": map[string]string{"version": nasty}, "board": map[string]string{"name": nasty},
+				"language": nasty})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -83,7 +85,7 @@ func TestControlCharactersAtIntake(t *testing.T) {
 			header.Del("Accept-Language")
 			mustRead(t, h.ask(http.MethodPost, "/xiaozhi/ota/", "perch:8003", header, string(body)))
 		},
-		"in the headers": func(h *house) {
+		"in the headers": func(h *fixture) {
 			header := headers()
 			header.Set("User-Agent", nasty+"/"+nasty)
 			header.Set("Accept-Language", nasty)
@@ -91,7 +93,7 @@ func TestControlCharactersAtIntake(t *testing.T) {
 		},
 	} {
 		for _, adoption := range []device.Adoption{device.AdoptOpen, device.AdoptCode} {
-			h := newHouse(t, adoption)
+			h := newFixture(t, adoption)
 			ask(h)
 			r, err := h.robots.Get("a0b1c2d3e4f5")
 			if err != nil {
@@ -110,13 +112,14 @@ func TestControlCharactersAtIntake(t *testing.T) {
 	}
 }
 
-// TestStrangersAreToldOfInMeasure: a thousand that come in a minute are a few
+// TestLogOfStrangersIsLimited: a thousand that come in a minute are a few
 // lines of the log and a few events, and adopted robots are told of all the same.
-func TestStrangersAreToldOfInMeasure(t *testing.T) {
-	h := newHouse(t, device.AdoptOpen)
+func TestLogOfStrangersIsLimited(t *testing.T) {
+	h := newFixture(t, device.AdoptOpen)
 	now := time.Now()
 	for n := range 1000 {
-		r := ota.Request{Host: "perch:8003", DeviceID: fmt.Sprintf("0200000000%02x", n%256), ClientID: fmt.Sprint(n), Address: fmt.Sprintf("10.0.%d.%d", n/256, n%256)}
+		r := ota.Request{Host: "perch:8003", DeviceID: fmt.Sprintf("0200000000%02x", n%256), ClientID: fmt.Sprint(n),
+			Address: fmt.Sprintf("10.0.%d.%d", n/256, n%256)}
 		if _, err := h.service.CheckIn(r, now.Add(time.Duration(n)*time.Millisecond)); err != nil {
 			t.Fatal(err)
 		}
@@ -134,7 +137,7 @@ func TestStrangersAreToldOfInMeasure(t *testing.T) {
 
 // TestWhoComesFirstIsAdopted, and both are told.
 func TestWhoComesFirstIsAdopted(t *testing.T) {
-	h := newHouse(t, device.AdoptOpen)
+	h := newFixture(t, device.AdoptOpen)
 	h.robots.Welcome(time.Now().Add(time.Hour))
 	h.boot(t, headers())
 	if seen := h.seen(t); !seen.New || seen.Waiting || !h.robots.Trusts("a0b1c2d3e4f5") {

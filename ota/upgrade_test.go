@@ -27,16 +27,16 @@ type offer struct {
 	Force   int
 }
 
-// life is a house with a catalogue, and one robot in it.
+// life is a fixture with a catalogue, and one robot in it.
 type life struct {
 	*shop
-	*house
+	*fixture
 	news *event.Reader
 }
 
 func newLife(t *testing.T) *life {
 	s := newShop(t)
-	return &life{s, newHouse(t, device.AdoptOpen, func(o *ota.Options) { o.Firmware, o.Bus = s.Firmware, s.bus }), s.bus.Read()}
+	return &life{s, newFixture(t, device.AdoptOpen, func(o *ota.Options) { o.Firmware, o.Bus = s.Firmware, s.bus }), s.bus.Read()}
 }
 
 // runs is a check-in of a robot that runs a version, and what it is offered.
@@ -48,7 +48,8 @@ func (l *life) runs(t *testing.T, mac, version string, change ...string) offer {
 	elf := sha256.Sum256([]byte(version))
 	body := strings.Replace(strings.Replace(whole, `"version":"1.2.4"`, fmt.Sprintf(`"version":%q`, version), 1),
 		"00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff", fmt.Sprintf("%x", elf), 1)
-	body = strings.Replace(body, `"size":16384}`, `"size":16384},{"label":"ota_0","type":0,"subtype":16,"address":131072,"size":5177344},{"label":"ota_1","type":0,"subtype":17,"address":5308416,"size":5177344}`, 1)
+	body = strings.Replace(body, `"size":16384}`,
+		`"size":16384},{"label":"ota_0","type":0,"subtype":16,"address":131072,"size":5177344},{"label":"ota_1","type":0,"subtype":17,"address":5308416,"size":5177344}`, 1)
 	body = strings.NewReplacer(change...).Replace(body)
 	w := l.ask(http.MethodPost, "/xiaozhi/ota/", "perch.local:8003", header, body)
 	if flash := mustRead(t, w); flash.token != "" && l.adopts(t, mac) {
@@ -134,7 +135,8 @@ func TestAnUpgrade(t *testing.T) {
 		t.Errorf("shown as %+v", u)
 	}
 	w := l.fetch(o)
-	if w.Code != http.StatusOK || !bytes.Equal(w.Body.Bytes(), file) || w.Header().Get("Content-Length") != fmt.Sprint(len(file)) || w.Header().Get("Content-Encoding") != "" {
+	if w.Code != http.StatusOK || !bytes.Equal(w.Body.Bytes(), file) || w.Header().Get("Content-Length") != fmt.Sprint(len(file)) ||
+		w.Header().Get("Content-Encoding") != "" {
 		t.Errorf("downloaded: %d, %d bytes, %v", w.Code, w.Body.Len(), w.Header())
 	}
 	if u := l.Update("a0b1c2d3e4f5"); u.Stage != ota.Downloaded || u.Bytes != int64(len(file)) || u.Size != u.Bytes {
@@ -282,7 +284,7 @@ func TestTheWrongBoard(t *testing.T) {
 // TestARobotThatWaitsForItsOwner is offered nothing, and not remembered.
 func TestARobotThatWaitsForItsOwner(t *testing.T) {
 	s := newShop(t)
-	l := &life{s, newHouse(t, device.AdoptCode, func(o *ota.Options) { o.Firmware = s.Firmware }), s.bus.Read()}
+	l := &life{s, newFixture(t, device.AdoptCode, func(o *ota.Options) { o.Firmware = s.Firmware }), s.bus.Read()}
 	i := l.add(t, simrobot.Image("1.3.0", 0), board)
 	if _, err := l.Plan(i.SHA256, ota.Rollout{Percent: 100, Auto: true}); err != nil {
 		t.Fatal(err)
@@ -331,7 +333,7 @@ func TestInstall(t *testing.T) {
 		t.Fatalf("%s (%v)", path, err)
 	}
 	l.shop.open(t) // it is remembered
-	l.house = newHouse(t, device.AdoptOpen, func(o *ota.Options) { o.Firmware = l.Firmware })
+	l.fixture = newFixture(t, device.AdoptOpen, func(o *ota.Options) { o.Firmware = l.Firmware })
 	if o := l.runs(t, mac, "1.2.4"); o.Version != "1.3.0" || o.Force != 0 {
 		t.Errorf("it is offered %+v", o)
 	}

@@ -140,7 +140,8 @@ func (f *Firmware) fitsIn(i Image) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if _, there := f.images[i.SHA256]; !there && len(f.images) >= mostImages {
-		return &fault{"catalogue_full", http.StatusConflict, fmt.Sprintf("there are %d images already; remove some that are not needed any more", mostImages)}
+		return &fault{"catalogue_full", http.StatusConflict, fmt.Sprintf("there are %d images already; remove some that are not needed any more",
+			mostImages)}
 	}
 	return i.checkUnits(f.units)
 }

@@ -10,7 +10,8 @@ import (
 type errVersion struct{ version, part string }
 
 func (e errVersion) Error() string {
-	return fmt.Sprintf("the version %q cannot be compared by a robot: its part %q does not begin with a number, and the robot would abort at every boot; versions are numbers and dots, as in 1.2.4", e.version, e.part)
+	return fmt.Sprintf(
+		"the version %q cannot be compared by a robot: its part %q does not begin with a number, and the robot would abort at every boot; versions are numbers and dots, as in 1.2.4", e.version, e.part)
 }
 
 // parseVersion takes a version apart as the firmware does, by std::getline and

@@ -88,7 +88,8 @@ func booted(t *testing.T, r root) {
 	defer r.withProc(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	boot := exec.CommandContext(ctx, "systemd-nspawn", "-D", r.path, "--boot", "--private-network", "--register=no", "--keep-unit", "--console=pipe", "--quiet")
+	boot := exec.CommandContext(ctx, "systemd-nspawn", "-D", r.path, "--boot", "--private-network", "--register=no", "--keep-unit", "--console=pipe",
+		"--quiet")
 	boot.Cancel = func() error { return boot.Process.Signal(os.Interrupt) } // it ends the machine, and with that all in it
 	boot.WaitDelay = 20 * time.Second
 	console, err := boot.CombinedOutput()

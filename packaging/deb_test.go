@@ -21,7 +21,8 @@ import (
 
 // sonames are the packages of the libraries that programs are linked with.
 var sonames = map[string]string{
-	"libc.so.6": "libc6", "ld-linux-x86-64.so.2": "libc6", "ld-linux-aarch64.so.1": "libc6", "libopus.so.0": "libopus0", "libspeexdsp.so.1": "libspeexdsp1",
+	"libc.so.6": "libc6", "ld-linux-x86-64.so.2": "libc6", "ld-linux-aarch64.so.1": "libc6", "libopus.so.0": "libopus0",
+	"libspeexdsp.so.1":     "libspeexdsp1",
 	"libpocketsphinx.so.3": "libpocketsphinx3", "libsphinxbase.so.3": "libsphinxbase3",
 }
 
@@ -124,7 +125,8 @@ func linked(t *testing.T, deb, name string) {
 	if got := strings.TrimSpace(must(t, nil, "dpkg-deb", "-f", deb, "Architecture")); got != arch {
 		t.Errorf("the package is for %s", got)
 	}
-	if got := must(t, nil, "dpkg-deb", "-f", deb, "Homepage", "Maintainer"); !strings.Contains(got, "Homepage: https://perch.example/\n") || strings.Contains(got, "localhost") {
+	if got := must(t, nil, "dpkg-deb", "-f", deb, "Homepage", "Maintainer"); !strings.Contains(got, "Homepage: https://perch.example/\n") ||
+		strings.Contains(got, "localhost") {
 		t.Errorf("it is from\n%s", got)
 	}
 	if program == "perch" {
@@ -375,7 +377,8 @@ func (r root) serving(t *testing.T) (ota string) {
 	t.Helper()
 	r.must(t, "install", "-d", "-o", "perch", "-g", "perch", "-m", "750", "/var/lib/perch", "/run/perch")
 	c := exec.Command("chroot", "--userspec=perch:perch", r.path, "/usr/bin/perch", "serve", "--listen", "127.0.0.1:0", "--local", "127.0.0.1:0")
-	c.Env = []string{"HOME=/var/lib/perch", "STATE_DIRECTORY=/var/lib/perch", "RUNTIME_DIRECTORY=/run/perch", "PERCH_MQTT_BROKER=none", "PATH=/usr/bin:/bin"}
+	c.Env = []string{"HOME=/var/lib/perch", "STATE_DIRECTORY=/var/lib/perch", "RUNTIME_DIRECTORY=/run/perch", "PERCH_MQTT_BROKER=none",
+		"PATH=/usr/bin:/bin"}
 	logged, err := c.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

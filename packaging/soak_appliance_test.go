@@ -26,8 +26,8 @@ const (
 	soakBridgeKey = "the soak's key for the bridge"
 )
 
-// soakHouse is the program, as a process of its own that can be killed.
-type soakHouse struct {
+// soakAppliance is the program, as a process of its own that can be killed.
+type soakAppliance struct {
 	program, config, data string
 	listen, local         string // addresses
 	log                   *os.File
@@ -45,23 +45,23 @@ type soakProcess struct {
 }
 
 // process is the latest.
-func (h *soakHouse) process() *soakProcess {
+func (h *soakAppliance) process() *soakProcess {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.latest
 }
 
 // lives is how often it was started.
-func (h *soakHouse) lives() int {
+func (h *soakAppliance) lives() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.starts)
 }
 
-// newSoakHouse writes the configuration: engines of the soak's own stand before
+// newSoakAppliance writes the configuration: engines of the soak's own stand before
 // those that are built in, the broker is mosquitto, and nothing is announced.
-func newSoakHouse(program, dir, data, broker string, e *soakEngines, m *soakManager) (*soakHouse, error) {
-	h := &soakHouse{program: program, data: data, manager: m, config: filepath.Join(dir, "perch.yaml")}
+func newSoakAppliance(program, dir, data, broker string, e *soakEngines, m *soakManager) (*soakAppliance, error) {
+	h := &soakAppliance{program: program, data: data, manager: m, config: filepath.Join(dir, "perch.yaml")}
 	var err error
 	if h.listen, err = freeAddress(); err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ brains:
 skins: {key: "%[8]s"}
 bridge: {key: "%[9]s"}
 mqtt: {broker: "mqtt://%[10]s"}
-`, h.listen, h.local, soakIdle, e.ears.address(), soakPatience, e.mouth.address(), e.mind.address(), soakSkinsKey, soakBridgeKey, broker)
+`, h.listen, h.local, soakIdle, e.recognizer.address(), soakPatience, e.synthesizer.address(), e.brain.address(), soakSkinsKey, soakBridgeKey, broker)
 	if err := os.WriteFile(h.config, []byte(text), 0o600); err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func soakChild(program string, arguments ...string) *exec.Cmd {
 }
 
 // start runs the program and returns when it answers.
-func (h *soakHouse) start(ctx context.Context) error {
+func (h *soakAppliance) start(ctx context.Context) error {
 	began := time.Now()
 	cmd := soakChild(h.program, "serve", "--config", h.config, "--data", h.data)
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PERCH_") })
@@ -154,7 +154,7 @@ func (h *soakHouse) start(ctx context.Context) error {
 
 // installedLongAgo stops the program, which has just been installed, and starts
 // it as one that was hours ago: it adopts nobody by itself any more.
-func (h *soakHouse) installedLongAgo(ctx context.Context) error {
+func (h *soakAppliance) installedLongAgo(ctx context.Context) error {
 	if err := h.stop(); err != nil {
 		return err
 	}
@@ -170,14 +170,14 @@ func (h *soakHouse) installedLongAgo(ctx context.Context) error {
 }
 
 // kill takes the power away.
-func (h *soakHouse) kill() {
+func (h *soakAppliance) kill() {
 	p := h.process()
 	_ = p.cmd.Process.Kill() // or it has ended, which the soak sees too
 	<-p.exited
 }
 
 // stop asks the program to end, and returns an error where it does not, or not well.
-func (h *soakHouse) stop() error {
+func (h *soakAppliance) stop() error {
 	p := h.process()
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return fmt.Errorf("stop the appliance: %w", err)
@@ -195,7 +195,7 @@ func (h *soakHouse) stop() error {
 }
 
 // running reports whether the process is there.
-func (h *soakHouse) running() bool {
+func (h *soakAppliance) running() bool {
 	select {
 	case <-h.process().exited:
 		return false
@@ -205,7 +205,7 @@ func (h *soakHouse) running() bool {
 }
 
 // tail is the end of the log.
-func (h *soakHouse) tail() string {
+func (h *soakAppliance) tail() string {
 	text, err := os.ReadFile(h.log.Name())
 	if err != nil {
 		return err.Error()
@@ -215,7 +215,7 @@ func (h *soakHouse) tail() string {
 }
 
 // request asks the program at one of its addresses.
-func (h *soakHouse) request(ctx context.Context, method, at, path, body string, header ...string) (int, string, error) {
+func (h *soakAppliance) request(ctx context.Context, method, at, path, body string, header ...string) (int, string, error) {
 	return soakRequest(ctx, "", method, "http://"+at+path, body, header...)
 }
 
@@ -228,7 +228,7 @@ type measure struct {
 }
 
 // measure asks the metrics and the kernel.
-func (h *soakHouse) measure(ctx context.Context) (m measure, err error) {
+func (h *soakAppliance) measure(ctx context.Context) (m measure, err error) {
 	status, text, err := h.request(ctx, http.MethodGet, h.local, "/metrics", "")
 	if err != nil || status != http.StatusOK {
 		return m, fmt.Errorf("ask for the metrics: %d %w", status, err)
@@ -285,7 +285,7 @@ func ticks(stat string, from, to int) time.Duration {
 }
 
 // descriptors are what the process has open, by kind.
-func (h *soakHouse) descriptors() map[string]int {
+func (h *soakAppliance) descriptors() map[string]int {
 	dir := fmt.Sprintf("/proc/%d/fd", h.process().cmd.Process.Pid)
 	kinds := map[string]int{}
 	open, _ := os.ReadDir(dir) // or it has ended
@@ -299,7 +299,7 @@ func (h *soakHouse) descriptors() map[string]int {
 
 // stacks has the program tell what every goroutine of it does, which ends it,
 // and counts them by who began them.
-func (h *soakHouse) stacks() string {
+func (h *soakAppliance) stacks() string {
 	before, err := h.log.Stat()
 	if err != nil {
 		return err.Error()

@@ -46,11 +46,11 @@ type soakEngine struct {
 	wg       sync.WaitGroup
 }
 
-// soakEngines are ears that speak the Wyoming protocol, and a mind and a mouth
+// soakEngines are a recognizer that speaks the Wyoming protocol, and a brain and a synthesizer
 // behind OpenAI's API.
 type soakEngines struct {
-	ears, mind, mouth *soakEngine
-	timers            *soakTimers
+	recognizer, brain, synthesizer *soakEngine
+	timers                         *soakTimers
 }
 
 func newSoakEngines(timers *soakTimers) (*soakEngines, error) {
@@ -59,9 +59,9 @@ func newSoakEngines(timers *soakTimers) (*soakEngines, error) {
 		at    **soakEngine
 		serve func(*soakEngine)
 	}{
-		{&e.ears, (*soakEngine).listen},
-		{&e.mind, func(s *soakEngine) { s.http(e.think) }},
-		{&e.mouth, func(s *soakEngine) { s.http(e.speak) }},
+		{&e.recognizer, (*soakEngine).listen},
+		{&e.brain, func(s *soakEngine) { s.http(e.think) }},
+		{&e.synthesizer, func(s *soakEngine) { s.http(e.speak) }},
 	} {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -76,7 +76,7 @@ func newSoakEngines(timers *soakTimers) (*soakEngines, error) {
 }
 
 func (e *soakEngines) each() map[string]*soakEngine {
-	return map[string]*soakEngine{"ears": e.ears, "mind": e.mind, "mouth": e.mouth}
+	return map[string]*soakEngine{"recognizer": e.recognizer, "brain": e.brain, "synthesizer": e.synthesizer}
 }
 
 func (e *soakEngines) close() {
@@ -326,7 +326,7 @@ func send(w io.Writer, kind, data string) error {
 }
 
 // soakTimers is what passes between the owner, who has a robot told to set a
-// timer, and the mind, which calls the tool and sees its result.
+// timer, and the brain, which calls the tool and sees its result.
 type soakTimers struct {
 	results chan string
 }
@@ -338,7 +338,7 @@ func (t *soakTimers) result(text string) {
 	}
 }
 
-// soakAsk is how the owner words it, so that the mind knows what to call.
+// soakAsk is how the owner words it, so that the brain knows what to call.
 var soakAsk = regexp.MustCompile(`soak (set|cancel) ([A-Za-z0-9]+)`)
 
 func soakToolCall(text string) string {

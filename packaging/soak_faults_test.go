@@ -29,7 +29,7 @@ func (s *soak) faults() []soakFault {
 		{"broker stopped", s.stopBroker},
 		{"robot vanished", s.vanish},
 		{"slow skin", s.slowSkin},
-		{"many connections", s.crowd},
+		{"many connections", s.manyConnections},
 		{"bad input", s.badInput},
 		{"everybody talks at once", s.rush},
 		{deafRush, s.rushDeaf},
@@ -47,7 +47,7 @@ func (s *soak) faults() []soakFault {
 
 // deafRush has both of the recognizer's places in the appliance taken, and many
 // waiting for one.
-const deafRush = "everybody talks at once to sick ears"
+const deafRush = "all robots talk at once to failing recognizers"
 
 // spoil lets one fault after the other happen until the context ends. They are
 // dealt like cards: each comes once before any comes again. Where the appliance
@@ -57,7 +57,7 @@ func (s *soak) spoil(ctx context.Context, length time.Duration, killed func(cont
 	began := time.Now()
 	every := min(length/5, soakKillEvery)
 	var deck []soakFault
-	for kills := 1; ctx.Err() == nil && s.house.running(); {
+	for kills := 1; ctx.Err() == nil && s.appliance.running(); {
 		since := time.Since(began)
 		if killed != nil && since > time.Duration(kills)*every && (kills == 1 || since < length*2/5) {
 			kills++
@@ -79,12 +79,12 @@ func (s *soak) spoil(ctx context.Context, length time.Duration, killed func(cont
 // happen lets a fault happen.
 func (s *soak) happen(ctx context.Context, f soakFault) {
 	at := time.Now()
-	told, err := f.do(ctx, s.rand)
+	done, err := f.do(ctx, s.rand)
 	if err != nil && ctx.Err() == nil {
 		s.fail("after %s at %s: %v", f.name, s.at(at), err)
 	}
 	s.count(func(c *figures) { c.faults[f.name]++ })
-	s.say("%s for %s%s", f.name, time.Since(at).Round(100*time.Millisecond), told)
+	s.say("%s for %s%s", f.name, time.Since(at).Round(100*time.Millisecond), done)
 }
 
 // rush has every robot that rests begin to talk.
@@ -106,7 +106,7 @@ func (s *soak) rushDeaf(ctx context.Context, r *rand.Rand) (string, error) {
 	var ill sync.WaitGroup
 	defer ill.Wait()
 	ill.Go(func() { _, _ = s.rush(ctx, rand.New(rand.NewPCG(s.seed, 7))) })
-	return s.sicken(s.engines.ears, garbled)(ctx, r)
+	return s.sicken(s.engines.recognizer, garbled)(ctx, r)
 }
 
 // lasting is how long a fault lasts.
@@ -122,11 +122,11 @@ func (s *soak) stopBroker(ctx context.Context, r *rand.Rand) (string, error) {
 
 func (s *soak) sicken(e *soakEngine, ill sickness) func(context.Context, *rand.Rand) (string, error) {
 	return func(ctx context.Context, r *rand.Rand) (string, error) {
-		if e != s.engines.ears { // which are waited for before anything is said
+		if e != s.engines.recognizer { // which are waited for before anything is said
 			defer s.trouble(speakers)()
 		}
-		if e == s.engines.mind {
-			defer s.trouble(minds)()
+		if e == s.engines.brain {
+			defer s.trouble(brains)()
 		}
 		before := e.requests(ill)
 		e.fall(ill)
@@ -162,28 +162,29 @@ func (s *soak) vanish(ctx context.Context, r *rand.Rand) (string, error) {
 // slowSkin connects a skin that asks for everything and never reads. It stays,
 // beyond the fault, until the quiet time, or until it is let go of.
 func (s *soak) slowSkin(ctx context.Context, r *rand.Rand) (string, error) {
-	c, err := dialSocket(ctx, "127.0.2.201", s.house.listen, "/v1/vtuber/ws", 4096, "Authorization", "Bearer "+soakSkinsKey)
+	c, err := dialSocket(ctx, "127.0.2.201", s.appliance.listen, "/v1/vtuber/ws", 4096, "Authorization", "Bearer "+soakSkinsKey)
 	if err != nil {
 		return "", err
 	}
 	s.mu.Lock()
 	s.slow = append(s.slow, c)
 	s.mu.Unlock()
-	err = c.write(opText, []byte(`{"type":"subscribe","events":["agent_state","tool_status","emotion","notification","notification_changed"],"states":"all"}`))
+	err = c.write(opText,
+		[]byte(`{"type":"subscribe","events":["agent_state","tool_status","emotion","notification","notification_changed"],"states":"all"}`))
 	wait(ctx, lasting(r)/2)
 	return "", err
 }
 
-// crowd opens many connections at once, from a few addresses that are nobody
+// manyConnections opens many connections at once, from a few addresses that are nobody
 // else's: half of them say nothing, half begin a request and leave it so.
-func (s *soak) crowd(ctx context.Context, r *rand.Rand) (string, error) {
+func (s *soak) manyConnections(ctx context.Context, r *rand.Rand) (string, error) {
 	var mu sync.Mutex
 	var open []net.Conn
 	var wg sync.WaitGroup
 	refused := 0
-	for n := range soakCrowd {
+	for n := range soakConnections {
 		wg.Go(func() {
-			c, err := soakDialer(fmt.Sprintf("127.0.3.%d", n%16+1)).DialContext(ctx, "tcp", s.house.listen)
+			c, err := soakDialer(fmt.Sprintf("127.0.3.%d", n%16+1)).DialContext(ctx, "tcp", s.appliance.listen)
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
@@ -192,7 +193,7 @@ func (s *soak) crowd(ctx context.Context, r *rand.Rand) (string, error) {
 			}
 			open = append(open, c)
 			if n%2 == 0 {
-				_, _ = c.Write([]byte("GET /v1/vtuber/ws HTTP/1.1\r\nHost: " + s.house.listen + "\r\n")) // it may be refused
+				_, _ = c.Write([]byte("GET /v1/vtuber/ws HTTP/1.1\r\nHost: " + s.appliance.listen + "\r\n")) // it may be refused
 			}
 		})
 	}
@@ -236,11 +237,11 @@ func (s *soak) powerCut(ctx context.Context) {
 	for began := time.Now(); s.written.Load() < enough && time.Since(began) < soakRecover && ctx.Err() == nil; {
 		wait(ctx, time.Millisecond)
 	}
-	s.house.kill()
+	s.appliance.kill()
 	s.burst.Store(false)
 	// What was asked of it at this moment was not acknowledged: the owner sees
 	// the connection break.
-	err := s.house.start(ctx)
+	err := s.appliance.start(ctx)
 	if err != nil && ctx.Err() == nil {
 		s.fail("after a power cut: %v", err)
 	}
@@ -251,7 +252,7 @@ func (s *soak) powerCut(ctx context.Context) {
 	default: // the owner has yet to look after the one before
 	}
 	s.count(func(f *figures) { f.faults["killed by SIGKILL"]++ })
-	s.say("killed by SIGKILL, and back after %s", s.house.starts[len(s.house.starts)-1].Round(time.Millisecond))
+	s.say("killed by SIGKILL, and back after %s", s.appliance.starts[len(s.appliance.starts)-1].Round(time.Millisecond))
 }
 
 // badInput sends what nobody should, to every kind of door. The answer is a
@@ -277,7 +278,8 @@ func (s *soak) badInput(ctx context.Context, r *rand.Rand) (string, error) {
 		if door.key != "" {
 			header = append(header, "Authorization", "Bearer "+door.key)
 		}
-		status, text, err := soakRequest(ctx, fmt.Sprintf("127.0.4.%d", 1+r.IntN(200)), door.method, "http://"+s.house.listen+door.path, body, header...)
+		status, text, err := soakRequest(ctx, fmt.Sprintf("127.0.4.%d", 1+r.IntN(200)), door.method, "http://"+s.appliance.listen+door.path, body,
+			header...)
 		sent++
 		if status == http.StatusInternalServerError {
 			return "", fmt.Errorf("%s %s with %.40q broke something: %.200s", door.method, door.path, body, text)
@@ -291,7 +293,7 @@ func (s *soak) badInput(ctx context.Context, r *rand.Rand) (string, error) {
 
 // badFrames are sent to a skin's socket, which may hang up.
 func (s *soak) badFrames(ctx context.Context, noise []byte) error {
-	c, err := dialSocket(ctx, "127.0.4.250", s.house.listen, "/v1/vtuber/ws", 0, "Authorization", "Bearer "+soakSkinsKey)
+	c, err := dialSocket(ctx, "127.0.4.250", s.appliance.listen, "/v1/vtuber/ws", 0, "Authorization", "Bearer "+soakSkinsKey)
 	if err != nil {
 		return err
 	}
@@ -307,7 +309,7 @@ func (s *soak) badFrames(ctx context.Context, noise []byte) error {
 
 // badBytes are no HTTP at all.
 func (s *soak) badBytes(ctx context.Context, noise []byte) error {
-	for _, address := range []string{s.house.listen, s.house.local} {
+	for _, address := range []string{s.appliance.listen, s.appliance.local} {
 		c, err := soakDialer("127.0.4.251").DialContext(ctx, "tcp", address)
 		if err != nil {
 			return err

@@ -47,8 +47,8 @@ type reach int
 
 const (
 	everybody reach = iota // a power cut
-	speakers               // whoever waits for a mind or a mouth: pauses, but answers
-	minds                  // that one of them
+	speakers               // whoever waits for a brain or a synthesizer: pauses, but answers
+	brains                 // that one of them
 	disk                   // whoever writes
 )
 

@@ -25,39 +25,42 @@ func TestTheSoakJudges(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		talk  func(*verdict)
-		house func(*soak)
+		state func(*soak)
 		fails bool
 	}{
 		"all is well":                  {},
 		"a pause":                      {talk: dry, fails: true},
-		"a pause, an engine being ill": {talk: dry, house: troubled(speakers, 4, 6)},
-		"a pause, an engine having been ill before": {talk: dry, house: troubled(speakers, -9, -4), fails: true},
-		"a pause, the machine late by a little":     {talk: dry, house: late(60*time.Millisecond, false), fails: true},
-		"a pause, the machine late":                 {talk: dry, house: late(120*time.Millisecond, false)},
-		"a pause, the machine others' for a moment": {talk: dry, house: late(500*time.Millisecond, true), fails: true},
-		"a pause, the machine others'":              {talk: dry, house: late(3*time.Second, true)},
-		"a pause, the disk full":                    {talk: dry, house: troubled(disk, 4, 6), fails: true},
+		"a pause, an engine being ill": {talk: dry, state: troubled(speakers, 4, 6)},
+		"a pause, an engine having been ill before": {talk: dry, state: troubled(speakers, -9, -4), fails: true},
+		"a pause, the machine late by a little":     {talk: dry, state: late(60*time.Millisecond, false), fails: true},
+		"a pause, the machine late":                 {talk: dry, state: late(120*time.Millisecond, false)},
+		"a pause, the machine others' for a moment": {talk: dry, state: late(500*time.Millisecond, true), fails: true},
+		"a pause, the machine others'":              {talk: dry, state: late(3*time.Second, true)},
+		"a pause, the disk full":                    {talk: dry, state: troubled(disk, 4, 6), fails: true},
 		"no answer":                                 {talk: unanswered, fails: true},
-		"no answer, an engine being ill":            {talk: unanswered, house: troubled(speakers, 4, 6), fails: true},
-		"no answer, the machine others'":            {talk: unanswered, house: late(500*time.Millisecond, true), fails: true},
-		"no answer, in a power cut":                 {talk: unanswered, house: troubled(everybody, 4, 6)},
-		"no answer, a power cut that goes on":       {talk: unanswered, house: func(s *soak) { s.troubles = []*trouble{{reach: everybody, from: at(4)}} }},
-		"switched off":                              {talk: func(v *verdict) { v.vanished, v.err = true, context.Canceled }},
-		"hung up on":                                {talk: func(v *verdict) { v.hungUp = "EOF" }, fails: true},
-		"an error":                                  {talk: func(v *verdict) { v.err = errors.New("check in: 503") }, fails: true},
-		"an error, the machine others'":             {talk: func(v *verdict) { v.err = errors.New("check in: 503") }, house: late(500*time.Millisecond, true), fails: true},
-		"the first packet too early":                {talk: ignored(1)},
-		"many too early":                            {talk: ignored(3), fails: true},
-		"many too early, the machine late":          {talk: ignored(3), house: late(60*time.Millisecond, false)},
-		"packets dropped, the machine others'":      {talk: func(v *verdict) { v.stats.Dropped = 1 }, house: late(500*time.Millisecond, true), fails: true},
+		"no answer, an engine being ill":            {talk: unanswered, state: troubled(speakers, 4, 6), fails: true},
+		"no answer, the machine others'":            {talk: unanswered, state: late(500*time.Millisecond, true), fails: true},
+		"no answer, in a power cut":                 {talk: unanswered, state: troubled(everybody, 4, 6)},
+		"no answer, a power cut that goes on": {talk: unanswered,
+			state: func(s *soak) { s.troubles = []*trouble{{reach: everybody, from: at(4)}} }},
+		"switched off": {talk: func(v *verdict) { v.vanished, v.err = true, context.Canceled }},
+		"hung up on":   {talk: func(v *verdict) { v.hungUp = "EOF" }, fails: true},
+		"an error":     {talk: func(v *verdict) { v.err = errors.New("check in: 503") }, fails: true},
+		"an error, the machine others'": {talk: func(v *verdict) { v.err = errors.New("check in: 503") },
+			state: late(500*time.Millisecond, true), fails: true},
+		"the first packet too early":       {talk: ignored(1)},
+		"many too early":                   {talk: ignored(3), fails: true},
+		"many too early, the machine late": {talk: ignored(3), state: late(60*time.Millisecond, false)},
+		"packets dropped, the machine others'": {talk: func(v *verdict) { v.stats.Dropped = 1 }, state: late(500*time.Millisecond, true),
+			fails: true},
 	} {
 		s := &soak{ctx: t.Context(), began: from, quietly: true}
 		v := verdict{robot: "a robot", from: at(1), to: at(9), turns: []seenTurn{{at(3), at(8), simrobot.Turn{Answered: true}}}}
 		if c.talk != nil {
 			c.talk(&v)
 		}
-		if c.house != nil {
-			c.house(s)
+		if c.state != nil {
+			c.state(s)
 		}
 		s.judge(v)
 		if got := s.failed(); (len(got) > 0) != c.fails {

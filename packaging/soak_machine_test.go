@@ -94,14 +94,16 @@ func (s *stalls) busy() (all time.Duration) {
 }
 
 // watchOthers sees when programs that are not the soak's use much of the machine.
-func (s *stalls) watchOthers(ctx context.Context, house *soakHouse) {
+func (s *stalls) watchOthers(ctx context.Context, appliance *soakAppliance) {
 	const every = 500 * time.Millisecond
 	var busy, ours time.Duration
 	for at := time.Now(); ctx.Err() == nil; at = time.Now() {
 		wait(ctx, every)
-		nowBusy, nowOurs := machineTime(), processorTimes("/proc/self/stat")+processorTimes(fmt.Sprintf("/proc/%d/stat", house.process().cmd.Process.Pid))
+		nowBusy, nowOurs := machineTime(), processorTimes("/proc/self/stat")+processorTimes(
+			fmt.Sprintf("/proc/%d/stat", appliance.process().cmd.Process.Pid))
 		// After a power cut the appliance has used less than before.
-		if others := nowBusy - busy - max(nowOurs-ours, 0); busy > 0 && float64(others) > soakOthers*float64(time.Since(at))*float64(runtime.NumCPU()) {
+		if others := nowBusy - busy - max(nowOurs-ours, 0); busy > 0 && float64(others) > soakOthers*float64(time.Since(at))*float64(
+			runtime.NumCPU()) {
 			s.mu.Lock()
 			s.seen = append(s.seen, stall{at: at, lasts: time.Since(at), others: true})
 			s.mu.Unlock()

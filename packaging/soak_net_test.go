@@ -17,7 +17,7 @@ import (
 )
 
 // soakDialer connects from an address of its own in 127/8, as machines of a
-// house have: limits by address are for one of them, not for all. An empty one
+// home have: limits by address are for one of them, not for all. An empty one
 // is 127.0.0.1.
 func soakDialer(from string) *net.Dialer {
 	d := &net.Dialer{Timeout: 10 * time.Second}
@@ -80,7 +80,8 @@ func dialSocket(ctx context.Context, from, address, path string, buffer int, hea
 	}
 	var nonce [16]byte
 	_, _ = rand.Read(nonce[:])
-	request := "GET " + path + " HTTP/1.1\r\nHost: " + address + "\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: " +
+	request := "GET " + path + " HTTP/1.1\r\nHost: " + address +
+		"\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: " +
 		base64.StdEncoding.EncodeToString(nonce[:]) + "\r\n"
 	for i := 0; i < len(header); i += 2 {
 		request += header[i] + ": " + header[i+1] + "\r\n"

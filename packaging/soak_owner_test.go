@@ -44,7 +44,8 @@ const (
 )
 
 func newSoakOwner(s *soak) *soakOwner {
-	return &soakOwner{s: s, rand: rand.New(rand.NewPCG(s.seed, 1000)), unsure: map[string]bool{}, ghosts: map[string]string{}, acked: map[string]int{}, refused: map[string]int{}}
+	return &soakOwner{s: s, rand: rand.New(rand.NewPCG(s.seed, 1000)), unsure: map[string]bool{}, ghosts: map[string]string{},
+		acked: map[string]int{}, refused: map[string]int{}}
 }
 
 // live writes until the context ends.
@@ -86,7 +87,7 @@ func (o *soakOwner) write(ctx context.Context) {
 // A refusal while nothing is wrong is a failure of its own.
 func (o *soakOwner) ask(ctx context.Context, kind, method, path, body string) (string, bool) {
 	began := time.Now()
-	status, text, err := o.s.house.request(ctx, method, o.s.house.local, path, body)
+	status, text, err := o.s.appliance.request(ctx, method, o.s.appliance.local, path, body)
 	if err == nil && status < 300 {
 		o.acked[kind]++
 		o.s.written.Add(1)
@@ -129,7 +130,7 @@ func (o *soakOwner) forget(ctx context.Context, word string) {
 type memory struct{ ID, Body string }
 
 func (o *soakOwner) memory(ctx context.Context, word string) (all []memory) {
-	_, text, err := o.s.house.request(ctx, http.MethodGet, o.s.house.local, "/api/v1/memory?q="+word, "")
+	_, text, err := o.s.appliance.request(ctx, http.MethodGet, o.s.appliance.local, "/api/v1/memory?q="+word, "")
 	if err == nil {
 		_ = json.Unmarshal([]byte(text), &all) // what cannot be read holds nothing
 	}
@@ -138,7 +139,8 @@ func (o *soakOwner) memory(ctx context.Context, word string) (all []memory) {
 
 func (o *soakOwner) notify(ctx context.Context) {
 	id := fmt.Sprintf("soak-%d", o.n)
-	_, done := o.ask(ctx, "notify", http.MethodPost, "/api/v1/notifications", fmt.Sprintf(`{"id":%q,"text":"Notice %d.","speak":false,"urgency":"low"}`, id, o.n))
+	_, done := o.ask(ctx, "notify", http.MethodPost, "/api/v1/notifications",
+		fmt.Sprintf(`{"id":%q,"text":"Notice %d.","speak":false,"urgency":"low"}`, id, o.n))
 	if done {
 		o.notices = append(o.notices, id)
 	}
@@ -147,10 +149,10 @@ func (o *soakOwner) notify(ctx context.Context) {
 	}
 }
 
-// setTimer has the keeper's robot told to set one. Only what the mind was
+// setTimer has the keeper's robot told to set one. Only what the brain was
 // answered counts: then the appliance has said that it is set.
 func (o *soakOwner) setTimer(ctx context.Context) {
-	if now := time.Now(); o.s.troubled(now.Add(-soakPatience), now, minds) || o.s.troubled(now.Add(-soakRecover), now, disk) {
+	if now := time.Now(); o.s.troubled(now.Add(-soakPatience), now, brains) || o.s.troubled(now.Add(-soakRecover), now, disk) {
 		return // it would be nobody that sets it
 	}
 	text := o.tell(ctx, fmt.Sprintf("set %d", o.n))
@@ -172,13 +174,13 @@ func (o *soakOwner) setTimer(ctx context.Context) {
 var soakTimerID = regexp.MustCompile(`Its id is (\S+)\.`)
 
 // tell has a text taken as spoken to the keeper, and returns what the tool that
-// the mind then called has answered; nothing where it did not get that far.
+// the brain then called has answered; nothing where it did not get that far.
 func (o *soakOwner) tell(ctx context.Context, what string) string {
 	select {
 	case <-o.s.timers.results: // of an earlier one that came late
 	default:
 	}
-	status, _, err := o.s.house.request(ctx, http.MethodPost, o.s.house.local, "/admin/inject-text",
+	status, _, err := o.s.appliance.request(ctx, http.MethodPost, o.s.appliance.local, "/admin/inject-text",
 		fmt.Sprintf(`{"device_id":%q,"text":"soak %s"}`, soakKeeper, what))
 	if err != nil || status != http.StatusOK {
 		return ""
@@ -208,7 +210,8 @@ func (o *soakOwner) adoptAll(ctx context.Context) error {
 		if err := robot.Boot(ctx); err != nil {
 			return err
 		}
-		status, text, err := o.s.house.request(ctx, http.MethodPost, o.s.house.local, "/api/v1/adopt", fmt.Sprintf(`{"robot":%q}`, robot.ID()))
+		status, text, err := o.s.appliance.request(ctx, http.MethodPost, o.s.appliance.local, "/api/v1/adopt",
+			fmt.Sprintf(`{"robot":%q}`, robot.ID()))
 		if err != nil || status != http.StatusOK {
 			return fmt.Errorf("adopt %s: %d %.200s %v", robot.ID(), status, text, err)
 		}
@@ -228,7 +231,8 @@ func (o *soakOwner) adoptOrForget(ctx context.Context) {
 		return
 	}
 	delete(o.ghosts, mac)
-	status, _, err := soakRequest(ctx, "", http.MethodPost, "http://"+o.s.house.listen+"/xiaozhi/ota/", "{}", "Device-Id", mac, "Client-Id", "ghost")
+	status, _, err := soakRequest(ctx, "", http.MethodPost, "http://"+o.s.appliance.listen+"/xiaozhi/ota/", "{}", "Device-Id", mac, "Client-Id",
+		"ghost")
 	if err != nil || status != http.StatusOK {
 		return
 	}
@@ -260,10 +264,11 @@ func (o *soakOwner) check(ctx context.Context, when string) {
 	}
 	for mac, what := range o.ghosts {
 		o.checked++
-		status, text, err := o.s.house.request(ctx, http.MethodGet, o.s.house.local, "/api/v1/devices/"+strings.ReplaceAll(mac, ":", ""), "")
+		status, text, err := o.s.appliance.request(ctx, http.MethodGet, o.s.appliance.local, "/api/v1/devices/"+strings.ReplaceAll(mac, ":", ""), "")
 		var d struct{ Adopted bool }
 		_ = json.Unmarshal([]byte(text), &d) // what cannot be read is not trusted
-		if adopted := status == http.StatusOK && d.Adopted; err != nil || adopted != (what == "adopted") || what == "forgotten" && status != http.StatusNotFound {
+		if adopted := status == http.StatusOK && d.Adopted; err != nil || adopted != (what == "adopted") || what == "forgotten" &&
+			status != http.StatusNotFound {
 			o.s.fail("%s robot %s, which was %s, is shown as %d %.200s %v", when, mac, what, status, text, err)
 		}
 	}
@@ -273,9 +278,9 @@ func (o *soakOwner) check(ctx context.Context, when string) {
 }
 
 // checkNotices acknowledges them, as a person does with a skin; of one that is
-// not there the skin is told so.
+// not there the skin gets that answer.
 func (o *soakOwner) checkNotices(ctx context.Context) {
-	c, err := dialSocket(ctx, "127.0.2.200", o.s.house.listen, "/v1/vtuber/ws", 0, "Authorization", "Bearer "+soakSkinsKey)
+	c, err := dialSocket(ctx, "127.0.2.200", o.s.appliance.listen, "/v1/vtuber/ws", 0, "Authorization", "Bearer "+soakSkinsKey)
 	if err != nil {
 		return // they are looked for the next time; in the end the appliance has to answer
 	}
@@ -346,7 +351,7 @@ func (o *soakOwner) checkTimers(ctx context.Context) {
 const soakKeeper = "A0:B1:C2:50:AC:FE"
 
 func (s *soak) keeperShape() simrobot.Options {
-	return simrobot.Options{OTA: "http://" + s.house.listen + "/xiaozhi/ota/", MAC: soakKeeper, Firmware: "dotty", Stay: true}
+	return simrobot.Options{OTA: "http://" + s.appliance.listen + "/xiaozhi/ota/", MAC: soakKeeper, Firmware: "dotty", Stay: true}
 }
 
 // keeper has it there until the context ends.

@@ -28,17 +28,18 @@ type soakRobot struct {
 	known    time.Time          // when it first had a talk to its end
 }
 
-// newSoakRobots are of every kind a house may have: most of them listen by
+// newSoakRobots are of every kind a home may have: most of them listen by
 // themselves, some are pressed to talk, some keep the microphone open. They run
 // three builds of the firmware, and use every framing.
 func newSoakRobots(s *soak) ([]*soakRobot, error) {
 	var all []*soakRobot
 	for n := range soakRobots {
-		w, err := newSoakWire(fmt.Sprintf("127.0.1.%d", n+1), s.house.listen)
+		w, err := newSoakWire(fmt.Sprintf("127.0.1.%d", n+1), s.appliance.listen)
 		if err != nil {
 			return all, err
 		}
-		r := &soakRobot{s: s, n: n, mac: fmt.Sprintf("A0:B1:C2:50:AC:%02X", n), wire: w, hurry: make(chan struct{}, 1), rand: rand.New(rand.NewPCG(s.seed, uint64(n)))}
+		r := &soakRobot{s: s, n: n, mac: fmt.Sprintf("A0:B1:C2:50:AC:%02X", n), wire: w, hurry: make(chan struct{}, 1),
+			rand: rand.New(rand.NewPCG(s.seed, uint64(n)))}
 		r.shape.Firmware = []string{"2.2.4", "2.4", "2.2.4", "dotty"}[n%4]
 		switch {
 		case n%5 == 1:
@@ -235,7 +236,8 @@ func (v verdict) broken(late bool) string {
 	case v.hungUp != "":
 		return "the appliance hung up: " + v.hungUp
 	case lost > 0:
-		return fmt.Sprintf("%d packets were lost: dropped %d, ignored %d, cut %d, bad %d", lost, v.stats.Dropped, v.stats.Ignored, v.stats.Cut, v.stats.Bad)
+		return fmt.Sprintf("%d packets were lost: dropped %d, ignored %d, cut %d, bad %d", lost, v.stats.Dropped, v.stats.Ignored, v.stats.Cut,
+			v.stats.Bad)
 	}
 	for _, t := range v.turns {
 		if !t.Answered {

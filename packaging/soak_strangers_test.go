@@ -29,10 +29,10 @@ const (
 	soakLookEvery       = 5 * time.Second // at what they may have changed
 
 	// soakStrangersKnown is how many robots that nobody has adopted an appliance
-	// knows, and soakStrangersTold how many of their check-ins it tells of in a
+	// knows, and soakStrangersReported how many of their check-ins it reports in a
 	// minute.
-	soakStrangersKnown = 200
-	soakStrangersTold  = 30
+	soakStrangersKnown    = 200
+	soakStrangersReported = 30
 	// soakStrangersLogged bounds the lines of the log that name one, in a minute:
 	// each of nine kinds is written ten times in it, and ten times more at first.
 	soakStrangersLogged = 120
@@ -83,7 +83,7 @@ type soakShown struct {
 func newSoakStrangers(s *soak) (*soakStrangers, error) {
 	st := &soakStrangers{s: s, ours: map[string]soakShown{}}
 	for n := range 4 {
-		w, err := newSoakWire(fmt.Sprintf("127.0.5.%d", n+1), s.house.listen)
+		w, err := newSoakWire(fmt.Sprintf("127.0.5.%d", n+1), s.appliance.listen)
 		if err != nil {
 			return st, err
 		}
@@ -91,7 +91,8 @@ func newSoakStrangers(s *soak) (*soakStrangers, error) {
 	}
 	var tools []string
 	for n := range 200 {
-		tools = append(tools, fmt.Sprintf(`{"name":"%s%d","description":%q,"inputSchema":{"type":"object","properties":{}}}`, soakTool, n, strings.Repeat("Call me. ", 455)))
+		tools = append(tools, fmt.Sprintf(`{"name":"%s%d","description":%q,"inputSchema":{"type":"object","properties":{}}}`, soakTool, n,
+			strings.Repeat("Call me. ", 455)))
 	}
 	st.shape.Say = []simrobot.Sentence{{Text: soakSentence, PCM: s.speech}}
 	return st, json.Unmarshal([]byte("["+strings.Join(tools, ",")+"]"), &st.shape.MoreTools)
@@ -147,7 +148,7 @@ func (st *soakStrangers) count(change func(*soakStrangers)) {
 
 // checkIn posts what a robot does, and returns its token.
 func (st *soakStrangers) checkIn(ctx context.Context, r *rand.Rand, mac, client, host string) (token string, err error) {
-	status, text, err := soakRequest(ctx, st.from(r), http.MethodPost, "http://"+st.s.house.listen+"/xiaozhi/ota/", "{}",
+	status, text, err := soakRequest(ctx, st.from(r), http.MethodPost, "http://"+st.s.appliance.listen+"/xiaozhi/ota/", "{}",
 		"Device-Id", mac, "Client-Id", client, "User-Agent", soakForeignBoard+"/9.9.9", "Host", host)
 	st.refusal("/xiaozhi/ota/", status)
 	var reply struct{ WebSocket struct{ Token string } }
@@ -173,7 +174,7 @@ func (st *soakStrangers) refusal(path string, status int) {
 // invent has a robot check in that was never here.
 func (st *soakStrangers) invent(ctx context.Context, r *rand.Rand) (mac, token string) {
 	mac = inventMAC(r)
-	token, err := st.checkIn(ctx, r, mac, "invented", st.s.house.listen)
+	token, err := st.checkIn(ctx, r, mac, "invented", st.s.appliance.listen)
 	if err == nil {
 		st.count(func(st *soakStrangers) { st.invented++ })
 	}
@@ -200,7 +201,8 @@ func (st *soakStrangers) pretend(ctx context.Context, r *rand.Rand) {
 	}
 	_, token = st.invent(ctx, r) // which is good for another robot
 	for _, client := range []string{"foreign 0", "invented"} {
-		c, err := dialSocket(ctx, st.from(r), st.s.house.listen, "/xiaozhi/v1/", 0, "Device-Id", mac, "Client-Id", client, "Authorization", "Bearer "+token)
+		c, err := dialSocket(ctx, st.from(r), st.s.appliance.listen, "/xiaozhi/v1/", 0, "Device-Id", mac, "Client-Id", client, "Authorization",
+			"Bearer "+token)
 		if err == nil {
 			c.drop()
 			st.change("a stranger was given the channel of %s", mac)
@@ -209,7 +211,7 @@ func (st *soakStrangers) pretend(ctx context.Context, r *rand.Rand) {
 		}
 	}
 	for _, token := range []string{token, "wrong", ""} {
-		status, _, err := soakRequest(ctx, st.from(r), http.MethodPost, "http://"+st.s.house.listen+"/xiaozhi/vision/explain", "no picture",
+		status, _, err := soakRequest(ctx, st.from(r), http.MethodPost, "http://"+st.s.appliance.listen+"/xiaozhi/vision/explain", "no picture",
 			"Device-Id", mac, "Client-Id", "foreign 0", "Authorization", "Bearer "+token)
 		st.refusal("/xiaozhi/vision/explain", status)
 		if err == nil && status < 300 {
@@ -224,7 +226,8 @@ func (st *soakStrangers) intrude(ctx context.Context, r *rand.Rand) {
 	if token == "" {
 		return
 	}
-	c, err := dialSocket(ctx, st.from(r), st.s.house.listen, "/xiaozhi/v1/", 0, "Device-Id", mac, "Client-Id", "invented", "Authorization", "Bearer "+token, "Protocol-Version", "1")
+	c, err := dialSocket(ctx, st.from(r), st.s.appliance.listen, "/xiaozhi/v1/", 0, "Device-Id", mac, "Client-Id", "invented", "Authorization",
+		"Bearer "+token, "Protocol-Version", "1")
 	if err != nil {
 		st.count(func(st *soakStrangers) { st.refused++ })
 		return
@@ -234,7 +237,8 @@ func (st *soakStrangers) intrude(ctx context.Context, r *rand.Rand) {
 	st.count(func(st *soakStrangers) { st.channels++ })
 	noise := make([]byte, 300)
 	say := func(opcode int, payload []byte) { _ = c.write(opcode, payload) } // it may be hung up on
-	say(opText, []byte(`{"type":"hello","version":1,"features":{"mcp":true,"aec":true},"transport":"websocket","audio_params":{"format":"opus","sample_rate":16000,"channels":1,"frame_duration":60}}`))
+	say(opText,
+		[]byte(`{"type":"hello","version":1,"features":{"mcp":true,"aec":true},"transport":"websocket","audio_params":{"format":"opus","sample_rate":16000,"channels":1,"frame_duration":60}}`))
 	say(opText, []byte(`{"type":"listen","state":"start","mode":"auto"}`))
 	for range 40 {
 		for i := range noise {
@@ -279,8 +283,8 @@ func (st *soakStrangers) change(format string, a ...any) {
 	st.s.fail(format, a...)
 }
 
-// told takes note of an event of the owner's feed.
-func (st *soakStrangers) told(kind, data string) {
+// event takes an event of the owner's feed.
+func (st *soakStrangers) event(kind, data string) {
 	if kind != "robot_seen" || !strings.Contains(data, `"robot":"`+soakInvented) {
 		return
 	}
@@ -315,7 +319,7 @@ func (st *soakStrangers) devices(ctx context.Context) (all []soakDevice, err err
 
 // ask has the owner ask.
 func (st *soakStrangers) ask(ctx context.Context, path string, answer any) error {
-	status, text, err := st.s.house.request(ctx, http.MethodGet, st.s.house.local, path, "")
+	status, text, err := st.s.appliance.request(ctx, http.MethodGet, st.s.appliance.local, path, "")
 	if err == nil && status != http.StatusOK {
 		err = fmt.Errorf("%s is answered with %d %.200s", path, status, text)
 	}
@@ -325,7 +329,7 @@ func (st *soakStrangers) ask(ctx context.Context, path string, answer any) error
 	return err
 }
 
-// check looks for what strangers have changed, and counts what was told of them.
+// check looks for what strangers have changed, and counts what was reported of them.
 func (st *soakStrangers) check(ctx context.Context, when string) {
 	st.look(ctx, when)
 	st.checkRations(when)
@@ -382,21 +386,21 @@ func (st *soakStrangers) look(ctx context.Context, when string) {
 	}
 }
 
-// checkRations counts what was told of strangers. A start of the appliance
+// checkRations counts what was reported of strangers. A start of the appliance
 // begins a minute anew, and so may a minute's end in the middle of a burst.
 func (st *soakStrangers) checkRations(when string) {
-	lives := st.s.house.lives()
+	lives := st.s.appliance.lives()
 	st.mu.Lock()
-	told := 0
+	reported := 0
 	for i, first := range st.seen { // within a minute of it
 		n, _ := slices.BinarySearchFunc(st.seen[i:], first.Add(time.Minute), time.Time.Compare)
-		told = max(told, n)
+		reported = max(reported, n)
 	}
 	st.mu.Unlock()
-	if told > (lives+1)*soakStrangersTold {
-		st.s.fail("%s %d check-ins of strangers were told of within a minute", when, told)
+	if reported > (lives+1)*soakStrangersReported {
+		st.s.fail("%s %d check-ins of strangers were reported within a minute", when, reported)
 	}
-	text, err := os.ReadFile(st.s.house.log.Name())
+	text, err := os.ReadFile(st.s.appliance.log.Name())
 	if err != nil {
 		st.s.fail("%s: %v", when, err)
 		return
@@ -417,7 +421,8 @@ func (st *soakStrangers) checkRations(when string) {
 func (st *soakStrangers) lastCheck() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if st.invented == 0 || st.pretended == 0 || st.channels == 0 || st.answered == 0 || st.refused == 0 || st.known < soakStrangersKnown/2 || st.looks == 0 {
+	if st.invented == 0 || st.pretended == 0 || st.channels == 0 || st.answered == 0 || st.refused == 0 || st.known < soakStrangersKnown/2 ||
+		st.looks == 0 {
 		st.s.fail("the strangers tested nothing: %d invented, %d pretended, %d channels, %d answered, %d refused, %d known, %d looks",
 			st.invented, st.pretended, st.channels, st.answered, st.refused, st.known, st.looks)
 	}

@@ -60,11 +60,13 @@ func (s *soak) table() {
 	row("talks touched", "%d, by a robot switched off or a power cut", f.touched)
 	row("hello", "p50 %s, p99 %s", ms(simrobot.Quantile(f.hellos, .5)), ms(simrobot.Quantile(f.hellos, .99)))
 	row("speech to sound", "p50 %s, p99 %s", ms(f.answers.quantile(.5)), ms(f.answers.quantile(.99)))
-	row("gaps between packets", "p50 %s, p99 %s, longest %s of %d", ms(f.gaps.quantile(.5)), ms(f.gaps.quantile(.99)), ms(f.gaps.quantile(1)), f.gaps.n)
+	row("gaps between packets", "p50 %s, p99 %s, longest %s of %d", ms(f.gaps.quantile(.5)), ms(f.gaps.quantile(.99)), ms(f.gaps.quantile(1)),
+		f.gaps.n)
 	row("came too early", "%d packets, at the beginning of a speech", f.early)
-	row("speaker ran dry", "%d times while mind or mouth was ill, or the machine stood still or was others'", f.excused)
+	row("speaker ran dry", "%d times while brain or synthesizer was ill, or the machine stood still or was others'", f.excused)
 	late, longest := s.stalls.late()
-	row("machine stood still", "%d times, longest %s; others kept it busy for %s; %d talks were in such times", late, ms(longest), s.stalls.busy().Round(time.Second), f.late)
+	row("machine stood still", "%d times, longest %s; others kept it busy for %s; %d talks were in such times", late, ms(longest),
+		s.stalls.busy().Round(time.Second), f.late)
 	names := []string{}
 	for name := range f.faults {
 		names = append(names, name)
@@ -77,19 +79,19 @@ func (s *soak) table() {
 		row("writes", "%4d acknowledged, %d refused  %s", s.owner.acked[kind], s.owner.refused[kind], kind)
 	}
 	row("writes looked for", "%d", s.owner.checked)
-	row("told", "%d frames to skins, %d events to the owner (missed %d times), %d messages over MQTT", f.frames, f.events, f.missed, f.messages)
+	row("sent", "%d frames to skins, %d events to the owner (missed %d times), %d messages over MQTT", f.frames, f.events, f.missed, f.messages)
 	st := s.foreign
 	row("strangers came", "%d invented, %d times by the MAC of the household's robots; %d known at a time", st.invented, st.pretended, st.known)
 	row("strangers talked", "%d times of %d with 200 tools, %d channels of noise", st.answered, st.talks, st.channels)
-	row("strangers refused", "%d times; told of in %d events and %d lines of the log", st.refused, len(st.seen), st.lines)
+	row("strangers refused", "%d times; reported in %d events and %d lines of the log", st.refused, len(st.seen), st.lines)
 	row("strangers changed", "%d things, in %d looks", st.changed, st.looks)
 	row("memory", "%.1f MB, then %.1f MB anonymous", mb(f.base.anonymous), mb(f.end.anonymous))
 	row("descriptors", "%d, then %d", f.base.fds, f.end.fds)
 	row("goroutines", "%d, then %d", f.base.goroutines, f.end.goroutines)
 	row("processor", "%s of the appliance between the two", (f.end.cpu - f.base.cpu).Round(time.Second))
-	feeds, silent := s.house.manager.longest()
+	feeds, silent := s.appliance.manager.longest()
 	row("watchdog fed", "%d times, longest silence %s", feeds, silent.Round(time.Second))
-	row("starts", "%d, slowest %s", len(s.house.starts), ms(slices.Max(s.house.starts)))
+	row("starts", "%d, slowest %s", len(s.appliance.starts), ms(slices.Max(s.appliance.starts)))
 	row("failures", "%d", len(s.failures))
 	fmt.Printf("\nThe soak, %s:\n%s", time.Since(s.began).Round(time.Second), &b)
 }

@@ -26,9 +26,9 @@ import (
 // that does it elsewhere is ill: about one and a half utterances a second, and a
 // quarter or so of them there.
 const (
-	soakRobots = 20
-	soakSkins  = 20
-	soakCrowd  = 300
+	soakRobots      = 20
+	soakSkins       = 20
+	soakConnections = 300
 	// One sees when its own thread is late, and not another.
 	soakSentinels = 4
 	soakPause     = 8 * time.Second // between two talks of a robot, from half of it to one and a half
@@ -88,17 +88,17 @@ type soak struct {
 	speech  []int16
 	small   string // a small file system of its own; "" where there is none
 
-	house   *soakHouse
-	broker  *soakBroker
-	engines *soakEngines
-	timers  *soakTimers
-	robots  []*soakRobot
-	owner   *soakOwner
-	foreign *soakStrangers
-	checks  chan string // when the owner has to look for what it wrote
-	stalls  stalls
-	burst   atomic.Bool  // the owner writes without a pause
-	written atomic.Int64 // writes that were acknowledged
+	appliance *soakAppliance
+	broker    *soakBroker
+	engines   *soakEngines
+	timers    *soakTimers
+	robots    []*soakRobot
+	owner     *soakOwner
+	foreign   *soakStrangers
+	checks    chan string // when the owner has to look for what it wrote
+	stalls    stalls
+	burst     atomic.Bool  // the owner writes without a pause
+	written   atomic.Int64 // writes that were acknowledged
 
 	mu       sync.Mutex
 	figures  figures
@@ -107,7 +107,7 @@ type soak struct {
 	failures []string
 }
 
-// TestSoak runs the whole house for a while, with a fault every few seconds.
+// TestSoak runs the whole appliance for a while, with a fault every few seconds.
 func TestSoak(t *testing.T) {
 	length, err := time.ParseDuration(os.Getenv("SOAK"))
 	if os.Getenv("SOAK") == "" {
@@ -174,15 +174,15 @@ func newSoak(ctx context.Context, t *testing.T) *soak {
 	must(err)
 	manager, err := newSoakManager(dir, s.fail)
 	must(err)
-	s.house, err = newSoakHouse(program, dir, data, s.broker.address, s.engines, manager)
+	s.appliance, err = newSoakAppliance(program, dir, data, s.broker.address, s.engines, manager)
 	must(err)
-	must(s.house.start(s.ctx))
+	must(s.appliance.start(s.ctx))
 	t.Cleanup(func() {
-		if s.house.running() {
-			s.house.kill()
+		if s.appliance.running() {
+			s.appliance.kill()
 		}
 	})
-	must(s.house.installedLongAgo(s.ctx))
+	must(s.appliance.installedLongAgo(s.ctx))
 	s.robots, err = newSoakRobots(s)
 	must(err)
 	s.foreign, err = newSoakStrangers(s)
@@ -219,7 +219,7 @@ func (s *soak) run(length time.Duration) {
 	for range soakSentinels {
 		sentinel.Go(func() { s.stalls.watch(stalled) })
 	}
-	sentinel.Go(func() { s.stalls.watchOthers(stalled, s.house) })
+	sentinel.Go(func() { s.stalls.watchOthers(stalled, s.appliance) })
 	defer sentinel.Wait()
 	defer watching()
 
@@ -244,8 +244,8 @@ func (s *soak) run(length time.Duration) {
 	s.figures.end = end
 	s.compare(length, base, end)
 	if len(s.failed()) > 0 && end.goroutines > base.goroutines {
-		s.say("goroutines, by who began them:\n%s", s.house.stacks())
-		if err := s.house.start(s.ctx); err != nil {
+		s.say("goroutines, by who began them:\n%s", s.appliance.stacks())
+		if err := s.appliance.start(s.ctx); err != nil {
 			s.fail("%v", err)
 		}
 	}
@@ -257,7 +257,7 @@ func (s *soak) over() bool {
 	if s.ctx.Err() != nil {
 		s.fail("interrupted")
 	}
-	return s.ctx.Err() != nil || !s.house.running()
+	return s.ctx.Err() != nil || !s.appliance.running()
 }
 
 // phase runs everything for a while.
@@ -284,11 +284,11 @@ func (s *soak) phase(length time.Duration, killed func(context.Context)) {
 		s.owner.check(ctx, when)
 	default:
 	}
-	if s.house.running() {
+	if s.appliance.running() {
 		s.foreign.check(ctx, "when all have talked")
 	}
-	if !s.house.running() {
-		s.fail("the appliance has ended; its log ends with\n%s", s.house.tail())
+	if !s.appliance.running() {
+		s.fail("the appliance has ended; its log ends with\n%s", s.appliance.tail())
 	} else if err := s.mirrored(ctx); err != nil && ctx.Err() == nil {
 		s.fail("%v", err)
 	}
@@ -299,9 +299,10 @@ func (s *soak) phase(length time.Duration, killed func(context.Context)) {
 // report tells every minute how the appliance does.
 func (s *soak) report(ctx context.Context) {
 	for wait(ctx, time.Minute); ctx.Err() == nil; wait(ctx, time.Minute) {
-		if m, err := s.house.measure(ctx); err == nil {
+		if m, err := s.appliance.measure(ctx); err == nil {
 			s.say("%d robots connected, %d goroutines, %d descriptors, %.1f MB, of these %.1f MB Go's heap, %s of the processor; the soak itself used %s",
-				m.robots, m.goroutines, m.fds, mb(m.anonymous), mb(m.heap), m.cpu.Round(time.Second), processorTime("/proc/self/stat").Round(time.Second))
+				m.robots, m.goroutines, m.fds, mb(m.anonymous), mb(m.heap), m.cpu.Round(time.Second),
+				processorTime("/proc/self/stat").Round(time.Second))
 		}
 	}
 }
@@ -309,7 +310,7 @@ func (s *soak) report(ctx context.Context) {
 // quiet waits until nothing goes on, and measures. Without a base it returns what
 // there is most of the time; with one, the least there is, and it is not over
 // before that is no more than the base, or it took too long: what looks after the
-// house by itself, a connection to an engine say, comes and goes.
+// appliance by itself, a connection to an engine say, comes and goes.
 func (s *soak) quiet(least time.Duration, base measure) (m measure, ok bool) {
 	s.mu.Lock()
 	for _, c := range s.slow {
@@ -325,7 +326,7 @@ func (s *soak) quiet(least time.Duration, base measure) (m measure, ok bool) {
 	for settled := false; !settled && time.Since(began) < soakSettleWithin; {
 		s.engines.hangUp() // or the idle connections to them would be counted
 		var err error
-		if m, err = s.house.measure(s.ctx); err != nil {
+		if m, err = s.appliance.measure(s.ctx); err != nil {
 			s.fail("%v", err)
 			return m, false
 		}
@@ -357,7 +358,7 @@ func (s *soak) compare(length time.Duration, base, end measure) {
 		s.fail("goroutines did not come back: %d, and there were %d", end.goroutines, base.goroutines)
 	}
 	if end.fds > base.fds {
-		s.fail("descriptors did not come back: %d, and there were %d:\n%s", end.fds, base.fds, byCount(s.house.descriptors()))
+		s.fail("descriptors did not come back: %d, and there were %d:\n%s", end.fds, base.fds, byCount(s.appliance.descriptors()))
 	}
 	growth := float64(end.anonymous) / float64(base.anonymous)
 	if length >= soakGrowthFrom && growth > soakGrowth {
@@ -394,8 +395,8 @@ func (s *soak) lastCheck() {
 
 // close ends all that is left.
 func (s *soak) close() {
-	if s.house.running() {
-		if err := s.house.stop(); err != nil {
+	if s.appliance.running() {
+		if err := s.appliance.stop(); err != nil {
 			s.fail("%v", err)
 		}
 	}
@@ -405,6 +406,6 @@ func (s *soak) close() {
 	s.foreign.close()
 	s.engines.close()
 	s.broker.stop()
-	s.house.manager.close()
-	_ = s.house.log.Close()
+	s.appliance.manager.close()
+	_ = s.appliance.log.Close()
 }

@@ -38,7 +38,7 @@ func (s *soak) again(ctx context.Context, who string, look func() (connected boo
 			return
 		}
 		wait(ctx, 200*time.Millisecond)
-		if !s.troubled(lost.Add(-time.Second), lost, everybody) && s.house.running() && ctx.Err() == nil {
+		if !s.troubled(lost.Add(-time.Second), lost, everybody) && s.appliance.running() && ctx.Err() == nil {
 			if connected {
 				s.fail("%s was hung up on at %s: %v", who, s.at(lost), err)
 			} else {
@@ -50,13 +50,14 @@ func (s *soak) again(ctx context.Context, who string, look func() (connected boo
 
 // skin reads all that it is told.
 func (s *soak) skin(ctx context.Context, n int) (connected bool, err error) {
-	c, err := dialSocket(ctx, fmt.Sprintf("127.0.2.%d", n+1), s.house.listen, "/v1/vtuber/ws", 0, "Authorization", "Bearer "+soakSkinsKey)
+	c, err := dialSocket(ctx, fmt.Sprintf("127.0.2.%d", n+1), s.appliance.listen, "/v1/vtuber/ws", 0, "Authorization", "Bearer "+soakSkinsKey)
 	if err != nil {
 		return false, err
 	}
 	defer context.AfterFunc(ctx, c.drop)()
 	defer c.drop()
-	if err := c.write(opText, []byte(`{"type":"subscribe","events":["agent_state","tool_status","emotion","notification","notification_changed"],"states":"all"}`)); err != nil {
+	if err := c.write(opText,
+		[]byte(`{"type":"subscribe","events":["agent_state","tool_status","emotion","notification","notification_changed"],"states":"all"}`)); err != nil {
 		return true, err
 	}
 	for {
@@ -69,7 +70,7 @@ func (s *soak) skin(ctx context.Context, n int) (connected bool, err error) {
 
 // feed reads the owner's server-sent events.
 func (s *soak) feed(ctx context.Context) (connected bool, err error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.house.local+"/api/v1/events", nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.appliance.local+"/api/v1/events", nil)
 	if err != nil {
 		return false, err
 	}
@@ -87,7 +88,7 @@ func (s *soak) feed(ctx context.Context) (connected bool, err error) {
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		if data, is := strings.CutPrefix(lines.Text(), "data: "); is {
-			s.foreign.told(kind, data)
+			s.foreign.event(kind, data)
 		}
 		named, is := strings.CutPrefix(lines.Text(), "event: ")
 		if !is {
@@ -133,14 +134,16 @@ func (s *soak) mirrored(ctx context.Context) error {
 	deadline := time.Now().Add(soakRecoverWithin)
 	for ctx.Err() == nil {
 		look, cancel := context.WithTimeout(ctx, 10*time.Second)
-		out, _ := exec.CommandContext(look, "mosquitto_sub", "-h", host, "-p", port, "-v", "-W", "2", "--retained-only", "-t", "homeassistant/device/+/config").Output()
+		out, _ := exec.CommandContext(look, "mosquitto_sub", "-h", host, "-p", port, "-v", "-W", "2", "--retained-only", "-t",
+			"homeassistant/device/+/config").Output()
 		cancel() // it ends with an error where it has waited for more
 		if strings.Contains(string(out), "homeassistant/device/perch_"+soakInvented) {
 			s.foreign.change("a stranger is mirrored to Home Assistant")
 		}
 		missing = missing[:0]
 		for _, r := range s.robots {
-			if id := strings.ToLower(strings.ReplaceAll(r.mac, ":", "")); r.kept() && !strings.Contains(string(out), "homeassistant/device/perch_"+id+"/config ") {
+			if id := strings.ToLower(strings.ReplaceAll(r.mac, ":", "")); r.kept() &&
+				!strings.Contains(string(out), "homeassistant/device/perch_"+id+"/config ") {
 				missing = append(missing, r.mac)
 			}
 		}

@@ -37,7 +37,8 @@ func TestUpstream(t *testing.T) {
 	if got := run(nil, script); got != author {
 		t.Errorf("without an origin: %q", got)
 	}
-	if got := run([]string{"DEBFULLNAME=Bob", "DEBEMAIL=bob@example.org", "PERCH_HOMEPAGE=https://perch.example/"}, script); got != "Maintainer: Bob <bob@example.org>\nHomepage: https://perch.example/\n" {
+	if got := run([]string{"DEBFULLNAME=Bob", "DEBEMAIL=bob@example.org", "PERCH_HOMEPAGE=https://perch.example/"},
+		script); got != "Maintainer: Bob <bob@example.org>\nHomepage: https://perch.example/\n" {
 		t.Errorf("named: %q", got)
 	}
 	run(nil, "git", "remote", "add", "origin", "x")

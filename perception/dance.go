@@ -23,7 +23,8 @@ func (d *danceReflector) step(m moment) []Act {
 	since := d.since
 	d.since = time.Time{}
 	ended := m.perceived() == danceEnded || m.perceived() == stateChanged
-	if since.IsZero() || !ended || m.now.Sub(since) < d.After || d.Text == "" || m.quiet || m.state.asleep() || !m.free(0) || !m.passed(d.said, d.Every) {
+	if since.IsZero() || !ended || m.now.Sub(since) < d.After || d.Text == "" || m.quiet || m.state.asleep() || !m.free(0) ||
+		!m.passed(d.said, d.Every) {
 		return nil
 	}
 	d.said = m.now

@@ -16,7 +16,8 @@ func TestFaceLostAborter(t *testing.T) {
 		{"somebody has answered", "", nil, "0s face; 0.2s speaks; 1s ends; 1.5s heard hello; 2s speaks; 3s lost; 20s .", "0s say Hi!"},
 		{"somebody answers while it waits", "", nil, "0s face; 0.2s speaks; 2s lost; 3s ends; 4s heard hello; 5s speaks; 20s .", "0s say Hi!"},
 		{"the channel closes", "", nil, "0s face; 0.2s speaks; 2s lost; 3s offline; 20s .", "0s say Hi!"},
-		{"at night it is made quiet too", "20:59", func(t *Tuning) { nightly(t); t.Quiet.Hours.From = 20*hour + 59*minute + minute/60*3 }, "0s face; 0.2s speaks; 2s lost; 20s .", "0s say Hi!; 6s abort"},
+		{"at night it is made quiet too", "20:59", func(t *Tuning) { nightly(t); t.Quiet.Hours.From = 20*hour + 59*minute + minute/60*3 },
+			"0s face; 0.2s speaks; 2s lost; 20s .", "0s say Hi!; 6s abort"},
 		{"a named one leaves", "", nil, "0s known Ann; 0.2s speaks; 2s lost; 20s .", "0s say Oh, it's Ann!; 0s mark; 6s abort"},
 	})
 }

@@ -6,7 +6,8 @@ func TestIdleGazer(t *testing.T) {
 	act(t, []string{"gaze", "sound"}, []scene{
 		{"nothing to do", "", nil, "0s mode idle; 80s .", "25s turn -15; 50s turn 0; 1m15s turn 10"},
 		{"it senses nothing, as stock firmware does", "", nil, "0s .; 200s .", ""},
-		{"it has sensed nothing for long", "", nil, "0s mode idle; 40s lost; 400s .", "25s turn -15; 50s turn 0; 1m15s turn 10; 1m40s turn 25; 2m5s turn 0; 2m30s turn -25; 2m55s turn -5; 3m20s turn 0; 3m45s turn 17; 4m10s turn 0; 4m35s turn -15; 5m0s turn 0; 5m25s turn 10"},
+		{"it has sensed nothing for long", "", nil, "0s mode idle; 40s lost; 400s .",
+			"25s turn -15; 50s turn 0; 1m15s turn 10; 1m40s turn 25; 2m5s turn 0; 2m30s turn -25; 2m55s turn -5; 3m20s turn 0; 3m45s turn 17; 4m10s turn 0; 4m35s turn -15; 5m0s turn 0; 5m25s turn 10"},
 		{"somebody is there", "", nil, "0s face; 80s .", ""},
 		{"somebody has left", "", nil, "0s face; 60s lost; 90s .", "1m25s turn -15"},
 		{"a hand is on its head", "", nil, "0s pet; 80s .", ""},

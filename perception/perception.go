@@ -201,7 +201,8 @@ func (in *Intake) admit(id device.ID, now time.Time) error {
 	}
 	in.dropped.Add(1)
 	if first {
-		in.log.Warn("a robot sends too many perceptions; the excess is dropped", "robot", id, "most_a_second", eventsASecond, "dropped_before", before)
+		in.log.Warn("a robot sends too many perceptions; the excess is dropped", "robot", id, "most_a_second", eventsASecond, "dropped_before",
+			before)
 	}
 	return &refusal{ErrTooMany, "too_many_events", 429, fmt.Sprintf("more than %d events a second of one robot; send fewer", eventsASecond)}
 }

@@ -327,7 +327,8 @@ func FuzzIntake(f *testing.F) {
 		if who := s.Who(e.At); len(who) > mostIdentity+60 || strings.ContainsAny(who, "\n\"{}<>") {
 			t.Errorf("it says %q", who)
 		}
-		c := newCreature(Options{Tuning: DefaultTuning(), Zone: time.UTC, Rules: []Rule{{When: When{Event: name, If: map[string]Compare{"state": {Is: "sleep"}}}}}})
+		c := newCreature(Options{Tuning: DefaultTuning(), Zone: time.UTC,
+			Rules: []Rule{{When: When{Event: name, If: map[string]Compare{"state": {Is: "sleep"}}}}}})
 		c.take(event.Envelope{At: e.At, Robot: chan1, Event: event.RobotOnline{}})
 		c.take(e)
 	})
@@ -354,7 +355,8 @@ func TestStrangersSenseNothing(t *testing.T) {
 func TestSensesAreBounded(t *testing.T) {
 	var s State
 	for range 60 {
-		s = Fold(s, event.Envelope{Robot: chan1, At: noon, Event: event.Perceived{Name: "big", Data: json.RawMessage(`{"x":"` + strings.Repeat("y", 4000) + `"}`)}})
+		s = Fold(s, event.Envelope{Robot: chan1, At: noon, Event: event.Perceived{Name: "big",
+			Data: json.RawMessage(`{"x":"` + strings.Repeat("y", 4000) + `"}`)}})
 	}
 	text, err := json.Marshal(s)
 	if err != nil || len(text) > 17<<10 || len(s.Recent) < 3 {

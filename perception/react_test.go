@@ -97,7 +97,8 @@ func stackchan() []device.Tool {
 	}
 	colour := n(0, 168)
 	return []device.Tool{
-		{Name: headTool, Schema: device.Schema{Properties: map[string]device.Argument{"yaw": n(-9999, 128), "pitch": n(-9999, 90), "speed": n(100, 1000)}}},
+		{Name: headTool, Schema: device.Schema{Properties: map[string]device.Argument{"yaw": n(-9999, 128), "pitch": n(-9999, 90),
+			"speed": n(100, 1000)}}},
 		{Name: lightTool, Schema: device.Schema{Properties: map[string]device.Argument{"red": colour, "green": colour, "blue": colour}}},
 		{Name: faceTool},
 		{Name: stateTool, Schema: device.Schema{Properties: map[string]device.Argument{"state": {Type: "string"}}, Required: []string{"state"}}},
@@ -170,7 +171,8 @@ func TestBehavioursAct(t *testing.T) {
 		"a name": {nil, nil, "1s known Ann; 5s .",
 			"1s say Oh, it's Ann!; 1s set_face_identified map[]; 4s set_face_identified map[]"},
 		"a robot without tools does what it can": {nil, []device.Tool{}, "1s known Ann; 2s sound left; 3s called left; 9s .", "1s say Oh, it's Ann!"},
-		"quiet hours begin while it is idle":     {func(o *Options) { o.Tuning.Quiet = QuietTuning{Hours{From: minute, To: hour}, true} }, nil, "0s mode talk; 30s .; 100s face; 2h .", "1m0s set_state map[state:sleep]; 1h0m0s set_state map[state:idle]"},
+		"quiet hours begin while it is idle": {func(o *Options) { o.Tuning.Quiet = QuietTuning{Hours{From: minute, To: hour}, true} }, nil,
+			"0s mode talk; 30s .; 100s face; 2h .", "1m0s set_state map[state:sleep]; 1h0m0s set_state map[state:idle]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -201,11 +203,14 @@ func TestAHeadThatIsMovedIsHeld(t *testing.T) {
 		tool  string
 		want  string
 	}{
-		"moved":          {chan1, headTool, "14s set_head_angles map[pitch:5 speed:250 yaw:-45]"},
-		"by its MCP":     {chan1, "self_robot_head_nod", "14s set_head_angles map[pitch:5 speed:250 yaw:-45]"},
-		"asked where":    {chan1, "self.robot.get_head_angles", "1.3s set_head_angles map[pitch:5 speed:250 yaw:-45]; 10.9s set_head_angles map[pitch:5 speed:250 yaw:-45]; 14s set_head_angles map[pitch:5 speed:250 yaw:-45]"},
-		"another robot":  {chan2, headTool, "1.3s set_head_angles map[pitch:5 speed:250 yaw:-45]; 10.9s set_head_angles map[pitch:5 speed:250 yaw:-45]; 14s set_head_angles map[pitch:5 speed:250 yaw:-45]"},
-		"something else": {chan1, lightTool, "1.3s set_head_angles map[pitch:5 speed:250 yaw:-45]; 10.9s set_head_angles map[pitch:5 speed:250 yaw:-45]; 14s set_head_angles map[pitch:5 speed:250 yaw:-45]"},
+		"moved":      {chan1, headTool, "14s set_head_angles map[pitch:5 speed:250 yaw:-45]"},
+		"by its MCP": {chan1, "self_robot_head_nod", "14s set_head_angles map[pitch:5 speed:250 yaw:-45]"},
+		"asked where": {chan1, "self.robot.get_head_angles",
+			"1.3s set_head_angles map[pitch:5 speed:250 yaw:-45]; 10.9s set_head_angles map[pitch:5 speed:250 yaw:-45]; 14s set_head_angles map[pitch:5 speed:250 yaw:-45]"},
+		"another robot": {chan2, headTool,
+			"1.3s set_head_angles map[pitch:5 speed:250 yaw:-45]; 10.9s set_head_angles map[pitch:5 speed:250 yaw:-45]; 14s set_head_angles map[pitch:5 speed:250 yaw:-45]"},
+		"something else": {chan1, lightTool,
+			"1.3s set_head_angles map[pitch:5 speed:250 yaw:-45]; 10.9s set_head_angles map[pitch:5 speed:250 yaw:-45]; 14s set_head_angles map[pitch:5 speed:250 yaw:-45]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -237,8 +242,8 @@ func TestMovedHeadsAreBounded(t *testing.T) {
 	})
 }
 
-// TestATurnOfTheHeadIsTold, and is known.
-func TestATurnOfTheHeadIsTold(t *testing.T) {
+// TestATurnOfTheHeadIsPublished, and is known.
+func TestATurnOfTheHeadIsPublished(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t, nil)
 		defer h.stop()
@@ -258,9 +263,9 @@ func TestATurnOfTheHeadIsTold(t *testing.T) {
 	})
 }
 
-// TestASlowRobotHoldsUpNobody: what it could not do in time is left out, and
+// TestASlowRobotDelaysNoOther: what it could not do in time is left out, and
 // another robot does not wait for it.
-func TestASlowRobotHoldsUpNobody(t *testing.T) {
+func TestASlowRobotDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t, nil)
 		defer h.stop()
@@ -276,8 +281,8 @@ func TestASlowRobotHoldsUpNobody(t *testing.T) {
 	})
 }
 
-// TestFailuresAreToldOnce, until it works again.
-func TestFailuresAreToldOnce(t *testing.T) {
+// TestFailuresAreLoggedOnce, until it works again.
+func TestFailuresAreLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t, nil)
 		defer h.stop()
@@ -302,7 +307,8 @@ func TestTooMuchToDo(t *testing.T) {
 		h := newHouse(t, func(o *Options) {
 			o.Tuning.Gaze.On = false
 			do := append(slices.Repeat([]Act{Lights{1, 2, 3}}, 18), RefreshFace{}, Abort{})
-			o.Rules = []Rule{{Name: "one", When: When{Event: "x"}, Every: time.Second, Do: do}, {Name: "two", When: When{Event: "x"}, Every: time.Second, Do: do}}
+			o.Rules = []Rule{{Name: "one", When: When{Event: "x"}, Every: time.Second, Do: do},
+				{Name: "two", When: When{Event: "x"}, Every: time.Second, Do: do}}
 		})
 		defer h.stop()
 		h.slow = time.Second
@@ -310,7 +316,8 @@ func TestTooMuchToDo(t *testing.T) {
 		if got := strings.Count(h.all(), "set_led_color map[blue:3 green:2 red:1]"); got != 30 || strings.Count(h.all(), "abort") != 1 {
 			t.Errorf("%d lights: %s", got, h.all())
 		}
-		if got := h.log.String(); strings.Count(got, "could not act") != 1 || !strings.Contains(got, "behaviour=two") || !strings.Contains(got, "32 acts wait") {
+		if got := h.log.String(); strings.Count(got, "could not act") != 1 || !strings.Contains(got, "behaviour=two") ||
+			!strings.Contains(got, "32 acts wait") {
 			t.Errorf("told:\n%s", got)
 		}
 	})

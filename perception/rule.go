@@ -232,7 +232,8 @@ func (r *rule) name() string { return r.Name }
 func (r *rule) step(m moment) []Act {
 	p, sensed := m.event.(event.Perceived)
 	if !sensed || p.Name != r.When.Event || r.When.Robot != "" && r.When.Robot != m.state.Robot ||
-		r.Hours != (Hours{}) && !r.Hours.Contains(m.local) || !r.InTalk && m.state.talk.person || !m.passed(r.followed, r.Every) || !r.When.holds(p.Data) {
+		r.Hours != (Hours{}) && !r.Hours.Contains(m.local) || !r.InTalk && m.state.talk.person || !m.passed(r.followed, r.Every) ||
+		!r.When.holds(p.Data) {
 		return nil
 	}
 	r.followed = m.now

@@ -21,24 +21,38 @@ func TestRules(t *testing.T) {
 		script string
 		want   string
 	}{
-		"its event":                    {Rule{When: when("battery_low", nil), Do: say}, "", "1s battery_low {}; 2s battery_high {}", "1s say yes"},
-		"too soon again":               {Rule{When: when("x", nil), Every: minute, Do: say}, "", "0s x {}; 59s x {}; 60s x {}", "0s say yes; 1m0s say yes"},
-		"what does not hold rests not": {Rule{When: when("x", map[string]Compare{"n": {Is: 1}}), Every: minute, Do: say}, "", `0s x {"n":2}; 1s x {"n":1}`, "1s say yes"},
-		"out of its hours":             {Rule{When: when("x", nil), Hours: Hours{From: 13 * hour, To: 14 * hour}, Do: say}, "", "0s x {}; 1h x {}; 2h x {}", "1h0m0s say yes"},
-		"another robot":                {Rule{When: When{Event: "x", Robot: chan2}, Do: say}, "", "0s x {}", ""},
-		"this robot":                   {Rule{When: When{Event: "x", Robot: chan1}, Do: say}, "", "0s x {}", "0s say yes"},
-		"in a talk":                    {Rule{When: when("x", nil), Do: say}, "", "0s heard x; 1s x {}; 2s ends; 3s x {}", "3s say yes"},
-		"in a talk too":                {Rule{When: when("x", nil), InTalk: true, Do: say}, "", "0s heard x; 1s x {}", "1s say yes"},
-		"in the quiet hours":           {Rule{When: when("x", nil), Do: append([]Act{Notify{Text: "n"}, Publish{"t", "p"}, TurnHead{Speed: 100}, Lights{}}, say...)}, "23:00", "0s x {}", "0s perception.Notify; 0s perception.Publish"},
-		"the channel is closed":        {Rule{When: when("x", nil), Do: append([]Act{Notify{Text: "n"}}, say...)}, "", "0s offline; 1s x {}", "1s perception.Notify"},
-		"in order":                     {Rule{When: when("x", nil), Do: []Act{Lights{1, 2, 3}, Play{"chime"}, TurnHead{Yaw: 10, Speed: 100}}}, "", "0s x {}", "0s lights 1 2 3; 0s play chime; 0s turn 10"},
-		"a text":                       {Rule{When: when("x", map[string]Compare{"s": {Is: "on"}}), Do: say}, "", `0s x {"s":"off"}; 1s x {"s":"on"}; 2s x {"s":1}`, "1s say yes"},
-		"a truth":                      {Rule{When: when("x", map[string]Compare{"s": {Is: true}}), Do: say}, "", `0s x {"s":"true"}; 1s x {"s":true}`, "1s say yes"},
-		"anything but":                 {Rule{When: when("x", map[string]Compare{"s": {Not: "on"}}), Do: say}, "", `0s x {"s":"on"}; 1s x {"s":"off"}; 2s x {}`, "1s say yes; 2s say yes"},
-		"one of":                       {Rule{When: when("x", map[string]Compare{"s": {OneOf: []any{"a", 2}}}), Do: say}, "", `0s x {"s":"b"}; 1s x {"s":2}; 2s x {"s":"a"}; 3s x {"s":[2]}`, "1s say yes; 2s say yes"},
-		"above":                        {Rule{When: when("x", map[string]Compare{"n": {Above: number(5)}}), Do: say}, "", `0s x {"n":5}; 1s x {"n":5.1}; 2s x {"n":"9"}; 3s x {}`, "1s say yes"},
-		"between":                      {Rule{When: when("x", map[string]Compare{"n": {Above: number(5), Below: number(7)}}), Do: say}, "", `0s x {"n":5}; 1s x {"n":6}; 2s x {"n":7}`, "1s say yes"},
-		"both":                         {Rule{When: when("x", map[string]Compare{"a": {Is: 1}, "b": {Is: 2}}), Do: say}, "", `0s x {"a":1}; 1s x {"a":1,"b":2}`, "1s say yes"},
+		"its event": {Rule{When: when("battery_low", nil), Do: say}, "", "1s battery_low {}; 2s battery_high {}", "1s say yes"},
+		"too soon again": {Rule{When: when("x", nil), Every: minute, Do: say}, "", "0s x {}; 59s x {}; 60s x {}",
+			"0s say yes; 1m0s say yes"},
+		"what does not hold rests not": {Rule{When: when("x", map[string]Compare{"n": {Is: 1}}), Every: minute, Do: say}, "",
+			`0s x {"n":2}; 1s x {"n":1}`, "1s say yes"},
+		"out of its hours": {Rule{When: when("x", nil), Hours: Hours{From: 13 * hour, To: 14 * hour}, Do: say}, "",
+			"0s x {}; 1h x {}; 2h x {}", "1h0m0s say yes"},
+		"another robot": {Rule{When: When{Event: "x", Robot: chan2}, Do: say}, "", "0s x {}", ""},
+		"this robot":    {Rule{When: When{Event: "x", Robot: chan1}, Do: say}, "", "0s x {}", "0s say yes"},
+		"in a talk":     {Rule{When: when("x", nil), Do: say}, "", "0s heard x; 1s x {}; 2s ends; 3s x {}", "3s say yes"},
+		"in a talk too": {Rule{When: when("x", nil), InTalk: true, Do: say}, "", "0s heard x; 1s x {}", "1s say yes"},
+		"in the quiet hours": {Rule{When: when("x", nil),
+			Do: append([]Act{Notify{Text: "n"}, Publish{"t", "p"}, TurnHead{Speed: 100}, Lights{}}, say...)}, "23:00", "0s x {}",
+			"0s perception.Notify; 0s perception.Publish"},
+		"the channel is closed": {Rule{When: when("x", nil), Do: append([]Act{Notify{Text: "n"}}, say...)}, "", "0s offline; 1s x {}",
+			"1s perception.Notify"},
+		"in order": {Rule{When: when("x", nil), Do: []Act{Lights{1, 2, 3}, Play{"chime"}, TurnHead{Yaw: 10, Speed: 100}}}, "",
+			"0s x {}", "0s lights 1 2 3; 0s play chime; 0s turn 10"},
+		"a text": {Rule{When: when("x", map[string]Compare{"s": {Is: "on"}}), Do: say}, "",
+			`0s x {"s":"off"}; 1s x {"s":"on"}; 2s x {"s":1}`, "1s say yes"},
+		"a truth": {Rule{When: when("x", map[string]Compare{"s": {Is: true}}), Do: say}, "",
+			`0s x {"s":"true"}; 1s x {"s":true}`, "1s say yes"},
+		"anything but": {Rule{When: when("x", map[string]Compare{"s": {Not: "on"}}), Do: say}, "",
+			`0s x {"s":"on"}; 1s x {"s":"off"}; 2s x {}`, "1s say yes; 2s say yes"},
+		"one of": {Rule{When: when("x", map[string]Compare{"s": {OneOf: []any{"a", 2}}}), Do: say}, "",
+			`0s x {"s":"b"}; 1s x {"s":2}; 2s x {"s":"a"}; 3s x {"s":[2]}`, "1s say yes; 2s say yes"},
+		"above": {Rule{When: when("x", map[string]Compare{"n": {Above: number(5)}}), Do: say}, "",
+			`0s x {"n":5}; 1s x {"n":5.1}; 2s x {"n":"9"}; 3s x {}`, "1s say yes"},
+		"between": {Rule{When: when("x", map[string]Compare{"n": {Above: number(5), Below: number(7)}}), Do: say}, "",
+			`0s x {"n":5}; 1s x {"n":6}; 2s x {"n":7}`, "1s say yes"},
+		"both": {Rule{When: when("x", map[string]Compare{"a": {Is: 1}, "b": {Is: 2}}), Do: say}, "",
+			`0s x {"a":1}; 1s x {"a":1,"b":2}`, "1s say yes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.rule.Every == 0 {
@@ -86,7 +100,8 @@ func TestRulesAct(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t, func(o *Options) {
 			o.Rules = []Rule{{Name: "door", When: When{Event: "doorbell"}, Every: time.Second, Do: []Act{
-				Feel{"surprised"}, CallTool{stateTool, map[string]any{"state": "talk"}}, CallTool{"self.none", nil}, Publish{"door/bell", "ON"}, Notify{Text: "The bell"}, Say{Text: "The bell!"},
+				Feel{"surprised"}, CallTool{stateTool, map[string]any{"state": "talk"}}, CallTool{"self.none", nil}, Publish{"door/bell", "ON"},
+				Notify{Text: "The bell"}, Say{Text: "The bell!"},
 			}}}
 		})
 		defer h.stop()

@@ -36,7 +36,8 @@ func TestSoundTurner(t *testing.T) {
 		{"in the morning", "07:00", nightly, "0s sound left", "0s turn -45"},
 		{"a night does not count", "06:59", nightly, "59s sound left; 60s sound left", "1m0s turn -45"},
 		{"a face that was there long ago", "", nil, "0s face; 299s .; 300s sound left", "5m0s turn -45"},
-		{"other numbers", "", func(t *Tuning) { t.Sound.Yaw, t.Sound.Every = 30, time.Second }, "0s sound left; 1s sound right", "0s turn -30; 1s turn 30"},
+		{"other numbers", "", func(t *Tuning) { t.Sound.Yaw, t.Sound.Every = 30, time.Second }, "0s sound left; 1s sound right",
+			"0s turn -30; 1s turn 30"},
 	})
 }
 

@@ -40,29 +40,42 @@ func TestWhatIsKnown(t *testing.T) {
 		"a name without a face":    {[]string{"known Ann"}, func(s State) bool { return s.Face.Present && s.Face.Since == at(0) }},
 		"a name of two words":      {[]string{"known  Ann-Marie   O'Hara"}, func(s State) bool { return s.Face.Identity == "Ann-Marie O'Hara" }},
 		"a name in another script": {[]string{"known 小さい"}, func(s State) bool { return s.Face.Identity == "小さい" }},
-		"a name that is an order":  {[]string{`known Ann". <b>Ignore</b> {all}`}, func(s State) bool { return s.Face.Identity == "Ann . b Ignore b all" }},
-		"a name without end":       {[]string{"known " + strings.Repeat("?", 3000) + "Ann " + strings.Repeat("x", 64)}, func(s State) bool { return s.Face.Identity == "Ann" }},
-		"another face":             {[]string{"known Ann", "lost", ".", ".", "face"}, func(s State) bool { return s.Face.Present && s.Face.Identity == "" }},
-		"the same face":            {[]string{"known Ann", "lost", "face"}, func(s State) bool { return s.Face.Present && s.Face.Identity == "Ann" }},
-		"a sound":                  {[]string{"sound left"}, func(s State) bool { return s.Sound == Sound{At: at(0), Direction: left, Balance: 0.4, Energy: 6e8} }},
-		"a sound from nowhere":     {[]string{"sound left", "sound_event {}"}, func(s State) bool { return s.Sound.At == at(0) }},
-		"a sound beyond measure":   {[]string{`sound_event {"direction":"right","balance":-9}`}, func(s State) bool { return s.Sound.Balance == -1 }},
-		"its state":                {[]string{"mode story_time"}, func(s State) bool { return s.Mode == "story_time" }},
-		"no state":                 {[]string{"mode idle", "mode", `state_changed {"state":3}`, `state_changed {"state":"\u0000"}`}, func(s State) bool { return s.Mode == "idle" }},
-		"its dance":                {[]string{"dance_started {}"}, func(s State) bool { return s.Dancing }},
-		"its dance by its state":   {[]string{"mode dance"}, func(s State) bool { return s.Dancing }},
-		"the end of its dance":     {[]string{"dance_started {}", "mode idle"}, func(s State) bool { return !s.Dancing }},
-		"a hand":                   {[]string{"pet"}, func(s State) bool { return s.Touch == Touch{at(0), petStarted, true} }},
-		"a hand for long":          {[]string{"pet", "head_pet_hold {}"}, func(s State) bool { return s.Touch == Touch{at(1), petHold, true} }},
-		"no hand":                  {[]string{"pet", "head_pet_ended {}"}, func(s State) bool { return s.Touch == Touch{at(0), petStarted, false} }},
-		"it listens":               {[]string{"online", "listens"}, func(s State) bool { return s.Listening && s.Online }},
-		"it has heard":             {[]string{"online", "listens", "heard x"}, func(s State) bool { return !s.Listening }},
-		"it listens, by its word":  {[]string{`chat_status {"listening":true}`}, func(s State) bool { return s.Listening }},
-		"it is gone":               {[]string{"online", "listens", "offline"}, func(s State) bool { return !s.Listening && !s.Online }},
-		"its face stays":           {[]string{"online", "face", "offline"}, func(s State) bool { return s.Face.Present }},
-		"told good night":          {[]string{"online", "goodnight", "offline", "online", "mode idle"}, func(s State) bool { return s.GoodNight }},
-		"called":                   {[]string{"online", "goodnight", "called left"}, func(s State) bool { return !s.GoodNight && s.Woken == at(2) && s.Sound.Direction == left }},
-		"our own turn of its head": {[]string{`head_turn {"yaw":-45,"pitch":5}`}, func(s State) bool { return s.Head == Head{at(0), -45, 5} && s.Sensed.IsZero() }},
+		"a name that is an order": {[]string{`known Ann". <b>Ignore</b> {all}`},
+			func(s State) bool { return s.Face.Identity == "Ann . b Ignore b all" }},
+		"a name without end": {[]string{"known " + strings.Repeat("?", 3000) + "Ann " + strings.Repeat("x", 64)},
+			func(s State) bool { return s.Face.Identity == "Ann" }},
+		"another face": {[]string{"known Ann", "lost", ".", ".", "face"}, func(s State) bool {
+			return s.Face.Present &&
+				s.Face.Identity == ""
+		}},
+		"the same face": {[]string{"known Ann", "lost", "face"}, func(s State) bool { return s.Face.Present && s.Face.Identity == "Ann" }},
+		"a sound": {[]string{"sound left"},
+			func(s State) bool { return s.Sound == Sound{At: at(0), Direction: left, Balance: 0.4, Energy: 6e8} }},
+		"a sound from nowhere":   {[]string{"sound left", "sound_event {}"}, func(s State) bool { return s.Sound.At == at(0) }},
+		"a sound beyond measure": {[]string{`sound_event {"direction":"right","balance":-9}`}, func(s State) bool { return s.Sound.Balance == -1 }},
+		"its state":              {[]string{"mode story_time"}, func(s State) bool { return s.Mode == "story_time" }},
+		"no state": {[]string{"mode idle", "mode", `state_changed {"state":3}`, `state_changed {"state":"\u0000"}`},
+			func(s State) bool { return s.Mode == "idle" }},
+		"its dance":               {[]string{"dance_started {}"}, func(s State) bool { return s.Dancing }},
+		"its dance by its state":  {[]string{"mode dance"}, func(s State) bool { return s.Dancing }},
+		"the end of its dance":    {[]string{"dance_started {}", "mode idle"}, func(s State) bool { return !s.Dancing }},
+		"a hand":                  {[]string{"pet"}, func(s State) bool { return s.Touch == Touch{at(0), petStarted, true} }},
+		"a hand for long":         {[]string{"pet", "head_pet_hold {}"}, func(s State) bool { return s.Touch == Touch{at(1), petHold, true} }},
+		"no hand":                 {[]string{"pet", "head_pet_ended {}"}, func(s State) bool { return s.Touch == Touch{at(0), petStarted, false} }},
+		"it listens":              {[]string{"online", "listens"}, func(s State) bool { return s.Listening && s.Online }},
+		"it has heard":            {[]string{"online", "listens", "heard x"}, func(s State) bool { return !s.Listening }},
+		"it listens, by its word": {[]string{`chat_status {"listening":true}`}, func(s State) bool { return s.Listening }},
+		"it is gone":              {[]string{"online", "listens", "offline"}, func(s State) bool { return !s.Listening && !s.Online }},
+		"its face stays":          {[]string{"online", "face", "offline"}, func(s State) bool { return s.Face.Present }},
+		"told good night":         {[]string{"online", "goodnight", "offline", "online", "mode idle"}, func(s State) bool { return s.GoodNight }},
+		"called": {[]string{"online", "goodnight", "called left"}, func(s State) bool {
+			return !s.GoodNight && s.Woken == at(2) &&
+				s.Sound.Direction == left
+		}},
+		"our own turn of its head": {[]string{`head_turn {"yaw":-45,"pitch":5}`}, func(s State) bool {
+			return s.Head == Head{at(0), -45, 5} &&
+				s.Sensed.IsZero()
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var script []event.Envelope
@@ -160,7 +173,8 @@ func TestFiftyAreRemembered(t *testing.T) {
 }
 
 // words are what a robot may do, for the properties below.
-var words = []string{"face", "lost", "known Ann", "known Bob", "sound left", "called right", "pet", "head_pet_ended {}", "mode idle", "mode dance", "mode sleep",
+var words = []string{"face", "lost", "known Ann", "known Bob", "sound left", "called right", "pet", "head_pet_ended {}", "mode idle", "mode dance",
+	"mode sleep",
 	"heard x", "speaks", "ends", "goodnight", "listens", "online", "offline", "dance_started {}", "other {}", "head_turn {}"}
 
 // TestFoldChangesNothingItWasGiven, whatever happens: a snapshot stays what

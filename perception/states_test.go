@@ -68,7 +68,8 @@ func TestBoardThroughARestart(t *testing.T) {
 		running.Go(func() { board.Run(ctx, bus.ReadFrom(1)) })
 		var folded State
 		level := 70
-		for _, e := range []event.Event{event.RobotOnline{}, event.RobotStatus{Battery: &level}, happening(t, "known Ann"), happening(t, "sound left"), happening(t, "mode talk"), happening(t, "listens")} {
+		for _, e := range []event.Event{event.RobotOnline{}, event.RobotStatus{Battery: &level}, happening(t, "known Ann"),
+			happening(t, "sound left"), happening(t, "mode talk"), happening(t, "listens")} {
 			bus.Publish(chan1, "s", e)
 			time.Sleep(time.Second)
 		}
@@ -171,7 +172,8 @@ func TestBoardAfterAGap(t *testing.T) {
 
 func BenchmarkCreature(b *testing.B) {
 	c := newCreature(Options{Tuning: DefaultTuning(), Zone: time.UTC})
-	e := event.Envelope{At: noon, Robot: chan1, Event: event.Perceived{Name: soundEvent, Data: []byte(`{"direction":"left","balance":0.4,"energy":600000000}`)}}
+	e := event.Envelope{At: noon, Robot: chan1, Event: event.Perceived{Name: soundEvent,
+		Data: []byte(`{"direction":"left","balance":0.4,"energy":600000000}`)}}
 	b.ReportAllocs()
 	for b.Loop() {
 		c.take(e)
@@ -181,7 +183,8 @@ func BenchmarkCreature(b *testing.B) {
 
 func BenchmarkStates(b *testing.B) {
 	board := NewStates(nil)
-	e := event.Envelope{At: noon, Robot: chan1, Event: event.Perceived{Name: soundEvent, Data: []byte(`{"direction":"left","balance":0.4,"energy":600000000}`)}}
+	e := event.Envelope{At: noon, Robot: chan1, Event: event.Perceived{Name: soundEvent,
+		Data: []byte(`{"direction":"left","balance":0.4,"energy":600000000}`)}}
 	b.ReportAllocs()
 	for b.Loop() {
 		board.Take(e)
@@ -195,7 +198,8 @@ func TestAllSensesAreBounded(t *testing.T) {
 	b := NewStates(kept)
 	for n := range 500 {
 		for range 5 {
-			b.Take(event.Envelope{Robot: device.ID(fmt.Sprintf("a0000000%04x", n)), At: noon, Event: event.Perceived{Name: "big", Data: json.RawMessage(`{"x":"` + strings.Repeat("y", 4000) + `"}`)}})
+			b.Take(event.Envelope{Robot: device.ID(fmt.Sprintf("a0000000%04x", n)), At: noon,
+				Event: event.Perceived{Name: "big", Data: json.RawMessage(`{"x":"` + strings.Repeat("y", 4000) + `"}`)}})
 		}
 	}
 	b.Flush()

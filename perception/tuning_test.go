@@ -40,15 +40,16 @@ func TestHours(t *testing.T) {
 			}
 		}
 	}
-	for _, wrong := range []string{"22", "22:00", "22:00-", "-07:00", "25:00-07:00", "22:00-07:60", "7-9", "07:00-07:00", "24:00-07:00", "a-b", "22:00-07:00-08:00"} {
+	for _, wrong := range []string{"22", "22:00", "22:00-", "-07:00", "25:00-07:00", "22:00-07:60", "7-9", "07:00-07:00", "24:00-07:00", "a-b",
+		"22:00-07:00-08:00"} {
 		if h, err := ParseHours(wrong); !errors.Is(err, ErrHours) {
 			t.Errorf("%q is %v", wrong, h)
 		}
 	}
 }
 
-// TestHoursOfTheHouse are those of its own clock.
-func TestHoursOfTheHouse(t *testing.T) {
+// TestHoursInTheOwnersZone are those of its own clock.
+func TestHoursInTheOwnersZone(t *testing.T) {
 	tuning := DefaultTuning()
 	c := newCreature(Options{Tuning: tuning, Zone: time.FixedZone("far", 9*3600)})
 	c.take(envelope(noon, event.RobotOnline{}))

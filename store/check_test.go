@@ -56,7 +56,8 @@ func TestCheck(t *testing.T) {
 	if got.Schema != 1 || fmt.Sprint(got.Records) != "map[empty:0 large:1 many:400 small:1]" || len(seen) != 402 || seen["small/k"] != `"v"` {
 		t.Errorf("found %+v, %d records", got, len(seen))
 	}
-	if _, err := check(t, whole, o, func(string, string, []byte) error { return errors.New("no thanks") }); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "no thanks") {
+	if _, err := check(t, whole, o, func(string, string, []byte) error { return errors.New("no thanks") }); !errors.Is(err, ErrDamaged) ||
+		!strings.Contains(err.Error(), "no thanks") {
 		t.Errorf("a record that is refused: %v", err)
 	}
 	if _, err := check(t, whole, Options{}, nil); !errors.Is(err, ErrNewer) {
@@ -143,7 +144,8 @@ func FuzzCheck(f *testing.F) {
 		opened, err := os.Open(path)
 		must(t, err)
 		defer opened.Close()
-		if _, err := Check(opened, Options{Migrations: make([]Migration, 1)}, nil); err != nil && !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrNewer) {
+		if _, err := Check(opened, Options{Migrations: make([]Migration, 1)}, nil); err != nil && !errors.Is(err, ErrDamaged) &&
+			!errors.Is(err, ErrNewer) {
 			t.Error(err)
 		}
 	})

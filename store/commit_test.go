@@ -129,7 +129,7 @@ func TestFailedFlushKeepsAndRetries(t *testing.T) {
 	})
 }
 
-func TestCloseTellsWhatIsLost(t *testing.T) {
+func TestCloseReportsWhatIsLost(t *testing.T) {
 	db, err := Open(dbPath(t), Options{})
 	must(t, err)
 	refuse(db, true)

@@ -28,7 +28,8 @@ var (
 var (
 	// ErrDamaged is returned when the file holds something else than it should: cut short, overwritten, or on a card
 	// that no longer answers.
-	ErrDamaged error = shown{"database_damaged", 503, "the appliance's database is damaged, so nothing more is kept; restart it, by which all that can be read is kept, or restore a backup"}
+	ErrDamaged error = shown{"database_damaged", 503,
+		"the appliance's database is damaged, so nothing more is kept; restart it, by which all that can be read is kept, or restore a backup"}
 	// ErrClosed is returned by every use after Close.
 	ErrClosed = errors.New("database closed")
 	// ErrRefused is returned for a key that is empty or longer than MaxKey, and for a value that JSON cannot express or

@@ -72,7 +72,8 @@ func (db *DB) found(err error) error {
 	}
 	db.mu.Unlock()
 	if first {
-		db.log.Error("the database is damaged, and nothing more is written into it; a restart keeps all that can be read of it", "path", db.path, "err", err)
+		db.log.Error("the database is damaged, and nothing more is written into it; a restart keeps all that can be read of it", "path", db.path,
+			"err", err)
 	}
 	return err
 }

@@ -15,12 +15,12 @@ import (
 	"time"
 )
 
-// house is the content of the database of an appliance that has been used for some weeks: 512 KB, with tables of all
+// usedDatabase is the content of the database of an appliance that has been used for some weeks: 512 KB, with tables of all
 // sizes and forms, and free pages.
-func house(t testing.TB) (file []byte, m map[string]map[string]string) {
+func usedDatabase(t testing.TB) (file []byte, m map[string]map[string]string) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(5, 12))
-	path := filepath.Join(t.TempDir(), "house.db")
+	path := filepath.Join(t.TempDir(), "used.db")
 	db := open(t, path, Options{})
 	m = map[string]map[string]string{}
 	text := func(n int) string {
@@ -96,7 +96,7 @@ func (s *Salvage) told(r row) bool {
 // what is lost is told, the damaged file stays as it was, and what is acknowledged afterwards is kept.
 func TestEveryPageZeroed(t *testing.T) {
 	t.Parallel()
-	file, want := house(t)
+	file, want := usedDatabase(t)
 	dir := t.TempDir()
 	salvaged, refused, missing, spread := 0, 0, 0, 0
 	for page := range len(file) / pageSize {
@@ -151,7 +151,8 @@ func TestEveryPageZeroed(t *testing.T) {
 			t.Errorf("page %d: %v", page, aside)
 		}
 	}
-	t.Logf("%d pages, %d salvaged, %d refused; %d records were lost in all, of a page %d at most", len(file)/pageSize, salvaged, refused, missing, spread)
+	t.Logf("%d pages, %d salvaged, %d refused; %d records were lost in all, of a page %d at most", len(file)/pageSize, salvaged, refused, missing,
+		spread)
 	if salvaged < 60 || spread > 40 {
 		t.Error("too little of the file is in use, or too much of it is lost")
 	}
@@ -161,7 +162,7 @@ func TestEveryPageZeroed(t *testing.T) {
 // is acknowledged afterwards is there at the next start.
 func TestEveryPageZeroedWhileItRuns(t *testing.T) {
 	t.Parallel()
-	file, want := house(t)
+	file, want := usedDatabase(t)
 	dir := t.TempDir()
 	refused, acknowledged := 0, 0
 	for page := range len(file) / pageSize {

@@ -31,8 +31,9 @@ func (s Salvage) String() string {
 	if s.Kept == "" {
 		return fmt.Sprintf("the database was damaged (%s); %s", s.Cause, s.Losses())
 	}
-	return fmt.Sprintf("the database was damaged (%s) when it was opened at %s; the %d records that can be read were kept; %s; restore a backup where that matters, "+
-		"and remove %s once it is needed no more", s.Cause, s.At.Local().Format(time.DateTime), s.Records, s.Losses(), s.Kept)
+	return fmt.Sprintf(
+		"the database was damaged (%s) when it was opened at %s; the %d records that can be read were kept; %s; restore a backup where that matters, "+
+			"and remove %s once it is needed no more", s.Cause, s.At.Local().Format(time.DateTime), s.Records, s.Losses(), s.Kept)
 }
 
 // Brief says it without a key of any record: not everybody who sees that something is wrong may know what.
@@ -48,7 +49,8 @@ func (s Salvage) Brief() string {
 		return "the database was damaged; " + lost
 	}
 	return fmt.Sprintf("the database was damaged when it was opened at %s; the %d records that can be read were kept; %s (the log says more); "+
-		"restore a backup where that matters, and remove %s once it is needed no more", s.At.Local().Format(time.DateTime), s.Records, lost, filepath.Base(s.Kept))
+		"restore a backup where that matters, and remove %s once it is needed no more", s.At.Local().Format(time.DateTime), s.Records, lost,
+		filepath.Base(s.Kept))
 }
 
 // Losses says what is lost.
@@ -125,8 +127,10 @@ func salvage(path string, file *os.File, size int64, cause error, o Options) (*S
 	}
 	defer directory.Close()
 	if aside, _ := filepath.Glob(path + damagedMark + "*"); len(aside) >= mostDamaged {
-		return nil, fail(ErrDamaged, cause, "%s is damaged (%v), and so were %d before it, which are kept beside it; replace the card or disk, and restore a backup with perch restore",
-			path, cause, len(aside))
+		return nil,
+			fail(ErrDamaged, cause,
+				"%s is damaged (%v), and so were %d before it, which are kept beside it; replace the card or disk, and restore a backup with perch restore",
+				path, cause, len(aside))
 	}
 	s := &Salvage{At: time.Now().Truncate(time.Second), Cause: cause.Error(), Kept: free(path, time.Now())}
 	fresh := path + temporary
@@ -154,8 +158,9 @@ func salvage(path string, file *os.File, size int64, cause error, o Options) (*S
 		case errors.Is(err, errNothing):
 			return nil, damaged(path, err)
 		}
-		return nil, fail(ErrDamaged, errors.Join(cause, err), "%s is damaged (%v), and what can be read of it was not put into a new file: %v; restore a backup with perch restore, "+
-			"or move the file away and start with an empty one by perch serve --new-database", path, cause, reason(err))
+		return nil, fail(ErrDamaged, errors.Join(cause, err),
+			"%s is damaged (%v), and what can be read of it was not put into a new file: %v; restore a backup with perch restore, "+
+				"or move the file away and start with an empty one by perch serve --new-database", path, cause, reason(err))
 	}
 	if err := syncDirectories(directory); err != nil {
 		return nil, err

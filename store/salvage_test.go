@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// harm zeroes the page of records of a table that the database of a house has, and returns the file.
+// harm zeroes the page of records of a table that that database has, and returns the file.
 func harm(t testing.TB) (file []byte, want map[string]map[string]string) {
 	t.Helper()
-	file, want = house(t)
+	file, want = usedDatabase(t)
 	metas, err := readMetas(bytes.NewReader(file))
 	must(t, err)
 	page := uint64(0)
@@ -105,7 +105,8 @@ func TestWhatIsNotSalvaged(t *testing.T) {
 			before, _ := os.ReadDir(filepath.Dir(path))
 			for range 2 { // and the lock is free again
 				c.o.Timeout = time.Millisecond
-				if _, err := Open(path, c.o); !errors.Is(err, c.kind) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), c.says) {
+				if _, err := Open(path, c.o); !errors.Is(err, c.kind) || !strings.Contains(err.Error(), path) ||
+					!strings.Contains(err.Error(), c.says) {
 					t.Errorf("Open = %v", err)
 				}
 			}
@@ -132,7 +133,7 @@ func TestNoRoomToSalvage(t *testing.T) {
 
 // TestSalvageOfACutFile keeps what is in the part that is there.
 func TestSalvageOfACutFile(t *testing.T) {
-	file, want := house(t)
+	file, want := usedDatabase(t)
 	kept := 0
 	for n := len(file) - pageSize; n > 0; n -= 16 * pageSize {
 		path := dbPath(t)
@@ -166,7 +167,8 @@ func TestExpected(t *testing.T) {
 		if !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "--new-database") {
 			t.Errorf("%s: %v", name, err)
 		}
-		if left, _ := os.ReadDir(filepath.Dir(path)); (len(left) == 1) != (name != "missing") || name != "missing" && !bytes.Equal(read(t, path), content) {
+		if left, _ := os.ReadDir(filepath.Dir(path)); (len(left) == 1) != (name != "missing") || name != "missing" &&
+			!bytes.Equal(read(t, path), content) {
 			t.Errorf("%s: left is %v", name, left)
 		}
 		must(t, open(t, path, Options{}).Close())
@@ -196,7 +198,8 @@ func BenchmarkExamine(b *testing.B) {
 	db := open(b, path, Options{})
 	texts := NewTable[map[string]string](db, "texts")
 	for i := 0; ; i++ {
-		texts.PutSoon(fmt.Sprintf("%06d", i), map[string]string{"heard": strings.Repeat("what time is it ", 20), "said": strings.Repeat("It is ten past four. ", 20)})
+		texts.PutSoon(fmt.Sprintf("%06d", i), map[string]string{"heard": strings.Repeat("what time is it ", 20),
+			"said": strings.Repeat("It is ten past four. ", 20)})
 		if i%500 == 0 {
 			must(b, db.Flush())
 			if info, err := os.Stat(path); err == nil && info.Size() >= 4<<20 {

@@ -21,7 +21,8 @@ var (
 		"There are three things on your list today: call the dentist, buy milk and eggs, and send the parcel to your sister before six o'clock.",
 		"No, I don't think so! Whales are not fish, they breathe air as you and I do. Well, as you do. Shall I tell you what they eat?",
 	}
-	callsOf = []string{"stop please", "no wait, I meant something else", "what time is it", "be quiet now", "hey, listen to me", "can you set the volume lower"}
+	callsOf = []string{"stop please", "no wait, I meant something else", "what time is it", "be quiet now", "hey, listen to me",
+		"can you set the volume lower"}
 )
 
 // ourVoices are espeak-ng's; people have flite's.
@@ -303,9 +304,9 @@ func TestAToolBetweenTwoSentences(t *testing.T) {
 	}
 }
 
-// TestSpeechNobodyHeardIsNotKept is what a robot in auto mode does: its
+// TestUnheardSpeechIsNotKept is what a robot in auto mode does: its
 // microphone is closed while we speak.
-func TestSpeechNobodyHeardIsNotKept(t *testing.T) {
+func TestUnheardSpeechIsNotKept(t *testing.T) {
 	e, err := voice.NewEcho()
 	if err != nil {
 		t.Fatal(err)

@@ -35,7 +35,8 @@ var rooms = []float64{4, 40, 90}
 
 func TestEndPointerFindsUtterances(t *testing.T) {
 	for _, name := range []string{"slt", "rms", "awb"} {
-		for _, text := range []string{"what time is it", "set the volume to forty percent", "stop", "help", "remember that my keys are in the kitchen"} {
+		for _, text := range []string{"what time is it", "set the volume to forty percent", "stop", "help",
+			"remember that my keys are in the kitchen"} {
 			for _, room := range rooms {
 				t.Run(fmt.Sprintf("%s/%s/%v", name, text, room), func(t *testing.T) {
 					r := rand.New(rand.NewPCG(1, 2))
@@ -83,7 +84,8 @@ func TestNoiseIsNoUtterance(t *testing.T) {
 		"a quiet room":   quiet(10 * time.Second),
 		"a fan":          noise(10*time.Second, 300, r),
 		"a fan starting": join(quiet(3*time.Second), noise(6*time.Second, 500, r)),
-		"a breath":       join(quiet(2*time.Second), breath(700*time.Millisecond, 700, r), quiet(2*time.Second), breath(500*time.Millisecond, 1200, r), quiet(time.Second)),
+		"a breath": join(quiet(2*time.Second), breath(700*time.Millisecond, 700, r), quiet(2*time.Second),
+			breath(500*time.Millisecond, 1200, r), quiet(time.Second)),
 		"a servo": join(quiet(2*time.Second), servo(350*time.Millisecond, 500, r), quiet(time.Second),
 			servo(500*time.Millisecond, 900, r), quiet(time.Second), servo(300*time.Millisecond, 1500, r), quiet(2*time.Second)),
 		"a click": join(quiet(2*time.Second), noise(40*time.Millisecond, 6000, r), quiet(2*time.Second)),

@@ -137,7 +137,8 @@ func readAsset(entry []byte, data *io.SectionReader) (f Asset, at int64, err err
 	if !ended || len(name) == 0 || !plain {
 		return f, 0, refuse(BadTable, "the name of a file in it is not one of 1 to 31 plain characters")
 	}
-	f = Asset{Name: string(name), Size: field(entry, 32), Width: int(binary.LittleEndian.Uint16(entry[40:])), Height: int(binary.LittleEndian.Uint16(entry[42:]))}
+	f = Asset{Name: string(name), Size: field(entry, 32), Width: int(binary.LittleEndian.Uint16(entry[40:])),
+		Height: int(binary.LittleEndian.Uint16(entry[42:]))}
 	at = field(entry, 36)
 	if at+2+f.Size > data.Size() {
 		return f, 0, refuse(BadTable, "the file %s in it lies beyond its end", f.Name)

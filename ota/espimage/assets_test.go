@@ -17,7 +17,8 @@ const goodIndex = `{"version":1,"text_font":"font.bin","srmodels":"srmodels.bin"
 	`"skin":{"light":{"text_color":"#000","background_image":"sky.bin"}}}`
 
 func goodFiles() []file {
-	return []file{{"index.json", goodIndex}, {"font.bin", "a font"}, {"srmodels.bin", ""}, {"happy.png", "\x89PNG"}, {"sky.bin", strings.Repeat("s", 70000)}}
+	return []file{{"index.json", goodIndex}, {"font.bin", "a font"}, {"srmodels.bin", ""}, {"happy.png", "\x89PNG"},
+		{"sky.bin", strings.Repeat("s", 70000)}}
 }
 
 // container is what the firmware's generator makes of files.

@@ -70,7 +70,8 @@ func ParseTable(b []byte) (Table, error) {
 		case bytes.Count(entry, []byte{0xFF}) == entrySize:
 			return t.check()
 		case entry[0] != 0xAA || entry[1] != 0x50:
-			return nil, refuse(BadPartitions, "there is no partition table, or a damaged one: its entry %d begins with %#02x %#02x", at/entrySize, entry[0], entry[1])
+			return nil, refuse(BadPartitions, "there is no partition table, or a damaged one: its entry %d begins with %#02x %#02x", at/entrySize,
+				entry[0], entry[1])
 		}
 		name, _, _ := bytes.Cut(entry[12:28], []byte{0})
 		t = append(t, Partition{
@@ -90,7 +91,8 @@ func (t Table) check() (Table, error) {
 	end := int64(TableOffset + sectorSize)
 	for _, p := range t {
 		if p.Offset%sectorSize != 0 || p.Size == 0 || p.Offset < end {
-			return nil, refuse(BadPartitions, "the partition table is damaged: %s at %#x overlaps what lies before it, or begins within a sector", p.Name, p.Offset)
+			return nil, refuse(BadPartitions, "the partition table is damaged: %s at %#x overlaps what lies before it, or begins within a sector",
+				p.Name, p.Offset)
 		}
 		end = p.Offset + p.Size
 	}

@@ -130,7 +130,8 @@ func TestStarts(t *testing.T) {
 			if err != nil || len(b) != 0x2000 {
 				t.Fatal(err)
 			}
-			if want := map[string]string{"ota_0": "\x9a\x98\x43\x47", "ota_1": "\x74\x37\xf6\x55"}[name]; string(b[28:32]) != want { // as ESP-IDF writes them
+			// as ESP-IDF writes them
+			if want := map[string]string{"ota_0": "\x9a\x98\x43\x47", "ota_1": "\x74\x37\xf6\x55"}[name]; string(b[28:32]) != want {
 				t.Errorf("the checksum is %x", b[28:32])
 			}
 			if got, is := parts.Starts(b, b[4096:]); !is || got != p {

@@ -78,7 +78,9 @@ func (w *walk) segment(n int) error {
 	case s.Length%4 != 0 || s.Length >= MaxSize:
 		return refuse(BadSegment, "segment %d claims %d bytes; a boot loader takes multiples of 4 under 16 MB", n, s.Length)
 	case w.image.Chip.maps(s.Address) && uint32(s.Offset%mmuPage) != s.Address%mmuPage:
-		return refuse(BadSegment, "segment %d is to be mapped to %#x, which does not fit its place %#x in the file; it is linked for another chip or offset", n, s.Address, s.Offset)
+		return refuse(BadSegment,
+			"segment %d is to be mapped to %#x, which does not fit its place %#x in the file; it is linked for another chip or offset", n, s.Address,
+			s.Offset)
 	case n == 0 && s.Length < descSize:
 		return refuse(BadSegment, "segment 0 has %d bytes, and the description of the application alone takes %d", s.Length, descSize)
 	}

@@ -47,7 +47,7 @@ func TestItSpeaks(t *testing.T) {
 	}
 }
 
-func TestItStopsWhenNobodyListens(t *testing.T) {
+func TestItStopsWhenItsOutputIsNotRead(t *testing.T) {
 	e := engine(t, espeak.Options{})
 	long := strings.Repeat("and so on ", 2000)
 	stop := errors.New("stop")
@@ -96,7 +96,8 @@ func TestAnotherLanguageHasItsVoice(t *testing.T) {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}
-	if err := engine(t, espeak.Options{Program: noting}).Synthesize(t.Context(), "Hallo.", voice.Options{Language: "de"}, func([]int16) error { return nil }); err != nil {
+	if err := engine(t, espeak.Options{Program: noting}).Synthesize(t.Context(), "Hallo.", voice.Options{Language: "de"},
+		func([]int16) error { return nil }); err != nil {
 		t.Error(err)
 	}
 	text, err := os.ReadFile(dir + "/voices")

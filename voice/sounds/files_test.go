@@ -127,7 +127,8 @@ func TestNames(t *testing.T) {
 	}
 	dir := t.TempDir()
 	short := func(seconds float64) []byte { return wavFile(wav{wavPCM, 1, 8000, 16}, false, tone(8000, seconds)) }
-	for name, data := range map[string][]byte{"purr.wav": short(0.5), "song.ogg": nil, "song.WAV": short(0.25), "notes.txt": nil, ".hidden.wav": short(1), "Mr. X.wav": short(1)} {
+	for name, data := range map[string][]byte{"purr.wav": short(0.5), "song.ogg": nil, "song.WAV": short(0.25), "notes.txt": nil,
+		".hidden.wav": short(1), "Mr. X.wav": short(1)} {
 		write(t, dir, name, data)
 	}
 	if err := os.Mkdir(filepath.Join(dir, "folder.wav"), 0o700); err != nil {
@@ -137,13 +138,15 @@ func TestNames(t *testing.T) {
 	if got, want := l.Names(), []string{"Mr. X.wav", "alarm", "chime", "purr.wav", "song.WAV", "song.ogg"}; !slices.Equal(got, want) {
 		t.Errorf("names %v, want %v", got, want)
 	}
-	for name, want := range map[string]time.Duration{"purr": 500 * time.Millisecond, "purr.wav": 500 * time.Millisecond, "song": 250 * time.Millisecond, "chime": 1600 * time.Millisecond, "Mr. X": time.Second} {
+	for name, want := range map[string]time.Duration{"purr": 500 * time.Millisecond, "purr.wav": 500 * time.Millisecond,
+		"song": 250 * time.Millisecond, "chime": 1600 * time.Millisecond, "Mr. X": time.Second} {
 		pcm, err := l.Load(ctx, name)
 		if off := length(pcm) - want; err != nil || off < 0 || off > 11*time.Millisecond {
 			t.Errorf("%s: %s, %v", name, length(pcm), err)
 		}
 	}
-	for _, name := range []string{"", "bark", "chime.wav", "notes.txt", "notes", ".hidden", ".hidden.wav", "..", "../x.wav", "a/b", `a\b`, "purr.wav\x00", "PURR", strings.Repeat("x", 300)} {
+	for _, name := range []string{"", "bark", "chime.wav", "notes.txt", "notes", ".hidden", ".hidden.wav", "..", "../x.wav", "a/b", `a\b`,
+		"purr.wav\x00", "PURR", strings.Repeat("x", 300)} {
 		if pcm, err := l.Load(ctx, name); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%q: %d samples, %v", name, len(pcm), err)
 		}
@@ -171,7 +174,8 @@ func TestWhatIsRefused(t *testing.T) {
 	} {
 		write(t, dir, name, data)
 	}
-	for to, name := range map[string]string{filepath.Join(outside, "secret.wav"): "link.wav", "../" + filepath.Base(outside) + "/secret.wav": "up.wav", "none": "broken.wav"} {
+	for to, name := range map[string]string{filepath.Join(outside, "secret.wav"): "link.wav",
+		"../" + filepath.Base(outside) + "/secret.wav": "up.wav", "none": "broken.wav"} {
 		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
 		}
@@ -184,7 +188,8 @@ func TestWhatIsRefused(t *testing.T) {
 	}
 	l := Open(dir)
 	for name, want := range map[string]string{
-		"none.wav": "no WAV file", "other.wav": "save it as WAV", "mute.wav": "no sound", "cut.wav": "cut short", "bytes.wav": "8 bits", "six.wav": "one or two", "odd.wav": "48000 Hz",
+		"none.wav": "no WAV file", "other.wav": "save it as WAV", "mute.wav": "no sound", "cut.wav": "cut short", "bytes.wav": "8 bits",
+		"six.wav": "one or two", "odd.wav": "48000 Hz",
 		"long.wav": "cut it", "big.wav": "make it an Opus file", "none.opus": "copy it once more", "wav.opus": "copy it once more",
 		"link.wav": "escapes", "up.wav": "escapes", "pipe.wav": "no file",
 	} {

@@ -50,13 +50,13 @@ var singles = []string{
 	"duet", "joke", "juice", "goat", "away",
 }
 
-// means is what an answer of the house grammar says: "yes", "no" or nothing.
+// means is what an answer of homeGrammar says: "yes", "no" or nothing.
 func means(text string) string {
 	words := strings.Fields(text)
 	hasAny := func(some ...string) bool {
 		return slices.ContainsFunc(some, func(w string) bool { return slices.Contains(words, w) })
 	}
-	if text == "" || slices.Contains(alternatives(house, "neither"), text) {
+	if text == "" || slices.Contains(alternatives(homeGrammar, "neither"), text) {
 		return ""
 	}
 	if hasAny("no", "nope", "don't", "not", "stop", "cancel", "never", "wait", "can't") {
@@ -76,7 +76,7 @@ type answered struct{ all, yes, no int }
 // TestAnswers speaks answers and what is none, in flite's voices and in those
 // of espeak, one of which has not the accent that the model knows.
 func TestAnswers(t *testing.T) {
-	e := New(Options{Grammar: house})
+	e := New(Options{Grammar: homeGrammar})
 	defer e.Close()
 	names := []string{"slt", "rms", "awb", "espeak:en-us", "espeak:en-us+f3", "espeak:en-gb"}
 	if testing.Short() {
@@ -166,12 +166,12 @@ func judgeAnswers(t *testing.T, all map[string]answered) {
 // One pair serves commands and answers in turn, and what it makes of a command
 // is to the last figure what it made of it without a grammar of answers.
 func TestAnswersAreHeardWhereTheyAreExpected(t *testing.T) {
-	p, err := newPair(Model, house)
+	p, err := newPair(Model, homeGrammar)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.free()
-	plain := house
+	plain := homeGrammar
 	plain.Answer = nil
 	deaf, err := newPair(Model, plain)
 	if err != nil {
@@ -186,7 +186,8 @@ func TestAnswersAreHeardWhereTheyAreExpected(t *testing.T) {
 		return got
 	}
 	for said, asAnswer := range map[string]string{
-		"yes": "yes", "yes please": "yes please", "no": "no", "no thanks": "no thanks", "okay": "okay", "what time is it": "", "good night": "good night",
+		"yes": "yes", "yes please": "yes please", "no": "no", "no thanks": "no thanks", "okay": "okay", "what time is it": "",
+		"good night": "good night",
 	} {
 		pcm := speak(t, "slt", said)
 		for range 2 {
@@ -210,7 +211,7 @@ func TestAGrammarWithoutAnswers(t *testing.T) {
 
 // The grammar of answers costs a pair little memory, and no time to change to.
 func TestAnswersCostLittle(t *testing.T) {
-	without := house
+	without := homeGrammar
 	without.Answer = nil // the dictionary has their words all the same
 	p, err := newPair(Model, without)
 	if err != nil {
@@ -225,7 +226,7 @@ func TestAnswersCostLittle(t *testing.T) {
 	}
 	hear(false)
 	before := residentMB(t)
-	if err := p.commands.setGrammar(answerGrammar, house.jsgf(house.Answer)); err != nil {
+	if err := p.commands.setGrammar(answerGrammar, homeGrammar.jsgf(homeGrammar.Answer)); err != nil {
 		t.Fatal(err)
 	}
 	p.answers = true

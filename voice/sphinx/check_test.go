@@ -25,8 +25,10 @@ func TestCheckNamesEveryFault(t *testing.T) {
 			[]Rule{{"top", "qqxz <nowhere>", "a:1"}, {"more", "(stop", "b:2"}},
 			[]string{`b:2: the rule <more> cannot be read: "(" is not closed by ")"`, "a:1: the rule <nowhere>", `a:1: the word "qqxz"`},
 		},
-		"a rule of itself":               {[]Rule{{"top", "<b> stop", "a:1"}, {"b", "[<top>]", "a:2"}}, []string{"a:1: the rule <top> is part of itself"}},
-		"defined twice":                  {[]Rule{{"top", "stop", "a:1"}, {"top", "go", "a:2"}}, []string{"a:2: the rule <top> is defined before, at a:1"}},
+		"a rule of itself": {[]Rule{{"top", "<b> stop", "a:1"}, {"b", "[<top>]", "a:2"}},
+			[]string{"a:1: the rule <top> is part of itself"}},
+		"defined twice": {[]Rule{{"top", "stop", "a:1"}, {"top", "go", "a:2"}},
+			[]string{"a:2: the rule <top> is defined before, at a:1"}},
 		"no top rule":                    {[]Rule{{"other", "stop", "a:1"}}, []string{"the top rule <top> is not defined"}},
 		"a name for the library":         {[]Rule{{"top", "stop", "a:1"}, {"NULL", "go", "a:2"}}, []string{`a:2: "NULL" is not the name of a rule`}},
 		"upper case":                     {[]Rule{{"top", "Stop", "a:1"}}, []string{"'S' is no part of a word"}},
@@ -70,10 +72,12 @@ func TestCheckAnswers(t *testing.T) {
 		rules  []Rule
 		want   string
 	}{
-		"unknown word":            {[]string{"yes"}, []Rule{{"yes", "yesssir", "en.yaml:7"}}, `en.yaml:7: the word "yesssir" is not in the recognizer's dictionary`},
+		"unknown word": {[]string{"yes"}, []Rule{{"yes", "yesssir", "en.yaml:7"}},
+			`en.yaml:7: the word "yesssir" is not in the recognizer's dictionary`},
 		"undefined rule":          {[]string{"no"}, nil, "the answer rule <no> is not defined"},
 		"more than a grammar can": {[]string{"top"}, explosive(), "more than 10000 words when its answer rules"},
-		"too many optional parts": {[]string{"top2"}, []Rule{{"top2", "<a> <a> <a> <a>", "x:3"}, hesitant()[1]}, "x:3: the rule <top2> has more than 100 optional parts"},
+		"too many optional parts": {[]string{"top2"}, []Rule{{"top2", "<a> <a> <a> <a>", "x:3"}, hesitant()[1]},
+			"x:3: the rule <top2> has more than 100 optional parts"},
 	} {
 		g := Grammar{Top: []string{"go"}, Answer: test.answer, Rules: append([]Rule{{"go", "go", "x:0"}}, test.rules...)}
 		if err := Check(g, Model); err == nil || !strings.Contains(err.Error(), test.want) {
@@ -121,7 +125,7 @@ func TestCheckPassesWhatTheLibraryTakes(t *testing.T) {
 }
 
 func TestCheckWithoutAModel(t *testing.T) {
-	err := Check(house, t.TempDir())
+	err := Check(homeGrammar, t.TempDir())
 	if !errors.Is(err, voice.ErrUnavailable) || !strings.Contains(err.Error(), "apt install pocketsphinx-en-us") {
 		t.Errorf("%v names neither cause nor cure", err)
 	}
@@ -147,10 +151,11 @@ func TestLookUp(t *testing.T) {
 // FuzzParse: what the parser accepts is made of words and rules and nothing
 // else, and the library compiles it.
 func FuzzParse(f *testing.F) {
-	for _, r := range house.Rules {
+	for _, r := range homeGrammar.Rules {
 		f.Add(r.Body)
 	}
-	d, err := newDecoder(Model+"/en-us", commandArgs, []pronunciation{{"stop", "S T AA P"}, {"go", "G OW"}}, "fuzz", "#JSGF V1.0;\ngrammar g;\npublic <g> = stop;\n")
+	d, err := newDecoder(Model+"/en-us", commandArgs, []pronunciation{{"stop", "S T AA P"}, {"go", "G OW"}}, "fuzz",
+		"#JSGF V1.0;\ngrammar g;\npublic <g> = stop;\n")
 	if err != nil {
 		f.Skip(err)
 	}

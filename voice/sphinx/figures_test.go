@@ -23,7 +23,7 @@ type tally struct {
 // TestFigures speaks commands and other sentences in three voices through
 // Opus. Every voice says two thirds of each, every sentence is said twice.
 func TestFigures(t *testing.T) {
-	e := New(Options{Grammar: house})
+	e := New(Options{Grammar: homeGrammar})
 	defer e.Close()
 	before := residentMB(t)
 	began := time.Now()

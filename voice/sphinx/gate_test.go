@@ -10,9 +10,9 @@ import (
 	"perch/voice"
 )
 
-// TestTheHouseholdComesFirst: of all that wait, however long, and strangers leave it
+// TestAdoptedRobotsComeFirst: of all that wait, however long, and strangers leave it
 // a pair.
-func TestTheHouseholdComesFirst(t *testing.T) {
+func TestAdoptedRobotsComeFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, pairs := range []int{1, 2, 3} {
 			g := newGate(pairs)

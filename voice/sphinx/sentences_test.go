@@ -1,26 +1,31 @@
 package sphinx
 
-// house is a grammar of the size and shape that a reflex brain has.
-var house = Grammar{
+// homeGrammar is a grammar of the size and shape that a reflex brain has.
+var homeGrammar = Grammar{
 	Top: []string{
 		"time", "date", "name", "help", "volume", "brightness", "look", "nod", "lights",
 		"feelings", "remember", "recall", "who", "stop", "night", "timer", "hello", "picture", "joke",
 	},
 	Answer: []string{"yes", "no", "neither"},
 	Rules: []Rule{
-		{Name: "yes", Body: `yes [please] | yes (do it | go ahead | you may | of course | sure | that is fine) | yeah [sure] | yep | (okay | sure) [go ahead | do it] | go ahead | go for it | allow it | of course | certainly | absolutely | you may`},
-		{Name: "no", Body: `no [no | thanks | thank you | way | please | stop | never | wait | not now] | nope | [no | please] (don't | do not) [do it | do that | allow it] | (stop | cancel) [it | that] | please stop | never [mind] | not (now | yet | today | okay) | [i'm | i am] not sure | (of course | absolutely | certainly) not | wait | you (may not | can't | must not)`},
-		{Name: "neither", Body: `maybe | perhaps | what | why | who | how | where | when | which one | what is that | what do you mean | what did you say | say that again | help | hello | hello robot | please | thank you | good night | good morning | i know | go | go away | go home | oh | uh | ah | hey | right | left | red | ten | one | now | today | yesterday | me | mom | dad | they | day | should | do this | do you | doing | done | doubt | daunt | guess | less | test | name | note | nothing | number | water | sir | door | a lot | ahead | key | this | that | it | and | but | so | the`},
+		{Name: "yes",
+			Body: `yes [please] | yes (do it | go ahead | you may | of course | sure | that is fine) | yeah [sure] | yep | (okay | sure) [go ahead | do it] | go ahead | go for it | allow it | of course | certainly | absolutely | you may`},
+		{Name: "no",
+			Body: `no [no | thanks | thank you | way | please | stop | never | wait | not now] | nope | [no | please] (don't | do not) [do it | do that | allow it] | (stop | cancel) [it | that] | please stop | never [mind] | not (now | yet | today | okay) | [i'm | i am] not sure | (of course | absolutely | certainly) not | wait | you (may not | can't | must not)`},
+		{Name: "neither",
+			Body: `maybe | perhaps | what | why | who | how | where | when | which one | what is that | what do you mean | what did you say | say that again | help | hello | hello robot | please | thank you | good night | good morning | i know | go | go away | go home | oh | uh | ah | hey | right | left | red | ten | one | now | today | yesterday | me | mom | dad | they | day | should | do this | do you | doing | done | doubt | daunt | guess | less | test | name | note | nothing | number | water | sir | door | a lot | ahead | key | this | that | it | and | but | so | the`},
 		{Name: "time", Body: "(what time is it | what's the time | tell me the time) [please]"},
 		{Name: "date", Body: "what day is it [today] | what's the date [today] | tell me the date"},
 		{Name: "name", Body: "what's your name | who are you | introduce yourself"},
 		{Name: "help", Body: "help me | what can you do | what can i say"},
-		{Name: "volume", Body: "set the volume to <percent> [percent] | turn the volume (up | down) | volume (up | down) | speak louder | speak quieter | mute yourself | be quiet"},
+		{Name: "volume",
+			Body: "set the volume to <percent> [percent] | turn the volume (up | down) | volume (up | down) | speak louder | speak quieter | mute yourself | be quiet"},
 		{Name: "brightness", Body: "set the brightness to <percent> [percent] | make the screen (brighter | darker)"},
 		{Name: "look", Body: "look (to the left | to the right | left | right | up | down | straight ahead) | look at me"},
 		{Name: "nod", Body: "nod your head | shake your head"},
 		{Name: "lights", Body: "(make | turn) your lights <color> | turn your lights (off | on) | turn (off | on) your lights"},
-		{Name: "feelings", Body: "how are you [today] | how do you feel | i love you | are you happy | thank you [very much] | you are (cute | funny | great) | i am (sad | happy | tired)"},
+		{Name: "feelings",
+			Body: "how are you [today] | how do you feel | i love you | are you happy | thank you [very much] | you are (cute | funny | great) | i am (sad | happy | tired)"},
 		{Name: "remember", Body: "remember that my <thing> (is | are) (in | on) the <place>"},
 		{Name: "recall", Body: "where (is | are) my <thing> | what do you remember"},
 		{Name: "who", Body: "who is in the room | who is there | do you see me"},
@@ -41,7 +46,7 @@ var house = Grammar{
 	},
 }
 
-// commands are sentences of the house grammar.
+// commands are sentences of homeGrammar.
 var commands = []string{
 	"what time is it", "what's the time please", "tell me the time", "what day is it today",
 	"what's the date", "tell me the date", "what's your name", "who are you", "introduce yourself",

@@ -68,7 +68,7 @@ func TestUnavailable(t *testing.T) {
 }
 
 func TestNoCommandInNoise(t *testing.T) {
-	e := newEngine(t, Options{Grammar: house})
+	e := newEngine(t, Options{Grammar: homeGrammar})
 	hum := make([]int16, 2*voice.MicRate)
 	breath := make([]int16, 2*voice.MicRate)
 	for i := range hum {
