@@ -155,8 +155,8 @@ func (s *Server) late() string {
 	return "does not answer; is it switched on, and this machine online?"
 }
 
-// Said is a status and what came with it, as they may be shown: "HTTP 404: gone".
-func (s *Server) Said(r Refusal) string {
+// StatusText is a status and what came with it, as they may be shown: "HTTP 404: gone".
+func (s *Server) StatusText(r Refusal) string {
 	status := fmt.Sprintf("HTTP %d", r.Status)
 	if reason := s.Quote(strings.TrimRight(r.Reason, ". ")); reason != "" {
 		return status + ": " + reason
@@ -167,7 +167,7 @@ func (s *Server) Said(r Refusal) string {
 // Refused is the fault for an HTTP status other than success. A driver decides
 // on the statuses that have a meaning of their own with its server first.
 func (s *Server) Refused(code string, r Refusal) *Fault {
-	with := " (" + s.Said(r) + ")"
+	with := " (" + s.StatusText(r) + ")"
 	var what string
 	switch {
 	case r.Status/100 == 3:

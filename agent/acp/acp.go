@@ -62,7 +62,7 @@ type Options struct {
 	// them; an agent is lent none where they are nil, or where it does not know MCP
 	// over HTTP.
 	Tools func(ctx context.Context, t agent.Turn) *agent.TurnTools
-	Lend  func() Place
+	Lend  func() ToolEndpoint
 
 	Preamble string                        // what an agent is told at the beginning of a session; Preamble()
 	Phrases  func(language string) Phrases // PhrasesIn

@@ -161,7 +161,7 @@ func (b *Brain) watch(c *child) {
 		}
 		<-heard
 		c.conn.end(b.obituary(c))
-		b.tell(c)
+		b.logEnd(c)
 	})
 }
 
@@ -176,13 +176,13 @@ func (b *Brain) obituary(c *child) error {
 	return fmt.Errorf("%w: %s ended (%s)", agent.ErrAway, b.name(), how)
 }
 
-// tell logs the end of a process, with its last words.
-func (b *Brain) tell(c *child) {
+// logEnd logs the end of a process, with its last words.
+func (b *Brain) logEnd(c *child) {
 	why := c.conn.why()
 	if errors.Is(why, errClosed) {
 		return
 	}
-	b.o.Log.Warn("an agent has ended", "agent", b.name(), "err", why, "stderr", b.redacted(c.program.Said(), program.MostSaid))
+	b.o.Log.Warn("an agent has ended", "agent", b.name(), "err", why, "stderr", b.redacted(c.program.Stderr(), program.MostStderr))
 }
 
 // greet makes the agent's acquaintance. One that names no version is taken to

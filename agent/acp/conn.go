@@ -118,7 +118,7 @@ func (c *conn) take(line []byte) {
 	case m.Method != "" && m.identified():
 		c.serve(m)
 	case m.Method != "":
-		c.told(m)
+		c.notified(m)
 	case m.identified():
 		c.answered(m)
 	default:
@@ -171,8 +171,8 @@ func (c *conn) serve(m message) {
 	}
 }
 
-// told is a notification of the agent.
-func (c *conn) told(m message) {
+// notified is a notification of the agent.
+func (c *conn) notified(m message) {
 	var session string
 	var it item
 	var err error

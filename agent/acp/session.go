@@ -28,14 +28,14 @@ type session struct {
 	draining chan struct{} // a cancelled prompt; closed when it has been answered
 	dropped  bool          // before it was opened
 
-	place   Place // where it finds its tools; nil where it has none
-	voiding sync.Once
+	endpoint ToolEndpoint // where it finds its tools; nil where it has none
+	voiding  sync.Once
 }
 
 // open asks for a session. It waits for nothing: a turn that is cancelled
 // meanwhile leaves it to the next.
-func (c *conn) open(dir string, place Place, now time.Time) (*session, error) {
-	s := &session{conn: c, opened: make(chan struct{}), begun: now, used: now, place: place}
+func (c *conn) open(dir string, endpoint ToolEndpoint, now time.Time) (*session, error) {
+	s := &session{conn: c, opened: make(chan struct{}), begun: now, used: now, endpoint: endpoint}
 	params := map[string]any{"cwd": dir, "mcpServers": s.servers()}
 	if c.isOld() {
 		params = map[string]any{"working_directory": dir}

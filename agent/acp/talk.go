@@ -118,8 +118,8 @@ func (b *Brain) session(ctx context.Context, k *talk, tools *agent.TurnTools) (*
 			}
 		}
 		if s.conn == c && c.why() == nil && b.fresh(s) && s.quiet() == nil {
-			if s.place != nil {
-				s.place.Begin(ctx, tools)
+			if s.endpoint != nil {
+				s.endpoint.Begin(ctx, tools)
 			}
 			return b.ready(ctx, k, s)
 		}
@@ -130,7 +130,7 @@ func (b *Brain) session(ctx context.Context, k *talk, tools *agent.TurnTools) (*
 	}
 	s := b.takeSpare(c)
 	if s == nil {
-		if s, err = c.open(b.o.Dir, b.place(ctx, c, tools), b.o.Now()); err != nil {
+		if s, err = c.open(b.o.Dir, b.endpoint(ctx, c, tools), b.o.Now()); err != nil {
 			return nil, err
 		}
 	}

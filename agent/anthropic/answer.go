@@ -36,7 +36,7 @@ func (e outError) Unwrap() error { return e.error }
 type answer struct {
 	out     func(agent.Piece) error
 	message sdk.Message
-	said    int // bytes
+	spoken  int // bytes
 	ended   bool
 }
 
@@ -55,7 +55,7 @@ func (e *Engine) once(ctx context.Context, p agent.Prompt, used habits, a *answe
 		if err := a.event(stream.Current()); err != nil {
 			return "", err
 		}
-		if a.said > mostText {
+		if a.spoken > mostText {
 			return agent.StopLength, nil
 		}
 		switch {
@@ -112,7 +112,7 @@ func (a *answer) say(text string) error {
 	if text == "" {
 		return nil
 	}
-	a.said += len(text)
+	a.spoken += len(text)
 	if err := a.out(agent.Piece{Text: text}); err != nil {
 		return outError{err}
 	}

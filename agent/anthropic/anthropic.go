@@ -182,7 +182,7 @@ func (e *Engine) Continue(ctx context.Context, p agent.Prompt, out func(agent.Pi
 		if err == nil {
 			return stop, nil
 		}
-		if try < mostTries && ctx.Err() == nil && a.said == 0 && e.learn(err, used) {
+		if try < mostTries && ctx.Err() == nil && a.spoken == 0 && e.learn(err, used) {
 			continue
 		}
 		return "", e.explain(ctx, err)

@@ -52,7 +52,7 @@ const mostNamed = 8
 // notFound says which models there are, where the server says it.
 func (e *Engine) notFound(ctx context.Context, r remote.Refusal, kind string) error {
 	if kind != "not_found_error" {
-		return e.server.Faultf("there is no Messages API at %s (%s); is it the base address?", remote.Address(e.base), e.server.Said(r))
+		return e.server.Faultf("there is no Messages API at %s (%s); is it the base address?", remote.Address(e.base), e.server.StatusText(r))
 	}
 	within, cancel := context.WithTimeout(ctx, checkWithin)
 	defer cancel()
@@ -61,7 +61,7 @@ func (e *Engine) notFound(ctx context.Context, r remote.Refusal, kind string) er
 		return ctx.Err()
 	}
 	if err != nil || page == nil || len(page.Data) == 0 {
-		return e.server.Faultf("the model %s is not there (%s); check model", e.o.Model, e.server.Said(r))
+		return e.server.Faultf("the model %s is not there (%s); check model", e.o.Model, e.server.StatusText(r))
 	}
 	var names []string
 	for _, m := range page.Data[:min(len(page.Data), mostNamed)] {
@@ -102,12 +102,12 @@ func (e *Engine) See(ctx context.Context, l agent.Look) (string, error) {
 	if l.Picture.Type == "" {
 		l.Picture.Type = "image/jpeg"
 	}
-	var said strings.Builder
+	var spoken strings.Builder
 	stop, err := e.Continue(ctx, agent.Prompt{System: fmt.Sprintf(eyes, l.Language), Messages: []agent.Message{
 		{Role: agent.RoleUser, Text: l.Question, Pictures: []device.Picture{l.Picture}},
 	}}, func(piece agent.Piece) error {
-		said.WriteString(piece.Text)
-		if said.Len() > mostSeen {
+		spoken.WriteString(piece.Text)
+		if spoken.Len() > mostSeen {
 			return errEnough
 		}
 		return nil
@@ -119,5 +119,5 @@ func (e *Engine) See(ctx context.Context, l agent.Look) (string, error) {
 	case stop == agent.StopRefused:
 		return "", errors.New("the model will not say what is in the picture")
 	}
-	return strings.TrimSpace(said.String()), nil
+	return strings.TrimSpace(spoken.String()), nil
 }

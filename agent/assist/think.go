@@ -47,7 +47,7 @@ func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 		b.talks.forget(t.Conversation)
 		return unheeded(r.cutOff())
 	}
-	var own heedless
+	var own listenerError
 	switch interrupted := ctx.Err() != nil || errors.As(err, &own); {
 	case err == nil:
 		return nil
@@ -71,9 +71,9 @@ func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 // sentence, and is no failure.
 var errEndless = errors.New("the answer comes to no end")
 
-// heedless is an error of whoever listens. It is no fault of Home
+// listenerError is an error of whoever listens. It is no fault of Home
 // Assistant's, and is given back as it is.
-type heedless struct{ error }
+type listenerError struct{ error }
 
 // round is one turn.
 type round struct {
@@ -83,19 +83,19 @@ type round struct {
 	speech *agent.Speech
 
 	conversation string // its id, once it is told
-	told         bool   // somebody has been told something
+	sent         bool   // somebody has been told something
 
 	role   string // of the message that is being told
 	spoken strings.Builder
 	tools  []*event.ToolStatus
 }
 
-func (r *round) tell(replies ...agent.Reply) error {
+func (r *round) send(replies ...agent.Reply) error {
 	for _, reply := range replies {
 		if err := r.out(reply); err != nil {
-			return heedless{err}
+			return listenerError{err}
 		}
-		r.told = true
+		r.sent = true
 	}
 	return nil
 }
@@ -140,7 +140,7 @@ func (r *round) run(ctx context.Context, conversation string) (hass.Reply, error
 		waited := time.Since(waiting)
 		// What brings nothing buys no time.
 		within, left = max(0, within-waited), max(0, left-waited)
-		if err != nil && left == 0 && ctx.Err() == nil && r.told {
+		if err != nil && left == 0 && ctx.Err() == nil && r.sent {
 			return hass.Reply{}, errEndless
 		}
 		if errors.Is(err, io.EOF) {
@@ -201,7 +201,7 @@ func thinks(e hass.Event) bool {
 func (r *round) take(d hass.Delta) error {
 	if d.Role != "" {
 		r.role = d.Role
-		if err := r.tell(r.speech.End()...); err != nil {
+		if err := r.send(r.speech.End()...); err != nil {
 			return err
 		}
 	}
@@ -230,7 +230,7 @@ func (r *round) say(text string) error {
 		return errEndless
 	}
 	r.spoken.WriteString(text)
-	return r.tell(r.speech.Write(text)...)
+	return r.send(r.speech.Write(text)...)
 }
 
 // begun tells of a tool at work. What stands before it is said first. One
@@ -246,14 +246,14 @@ func (r *round) begun(call hass.ToolCall) error {
 		}
 	}
 	r.tools = append(r.tools, t)
-	return r.tell(append(r.speech.End(), agent.ToolStatus{ToolStatus: *t})...)
+	return r.send(append(r.speech.End(), agent.ToolStatus{ToolStatus: *t})...)
 }
 
 func (r *round) ended(id, status string) error {
 	for _, t := range r.tools {
 		if t.ID == clip(id, mostName) && t.Status == event.ToolRunning {
 			t.Status = status
-			return r.tell(agent.ToolStatus{ToolStatus: *t})
+			return r.send(agent.ToolStatus{ToolStatus: *t})
 		}
 	}
 	return nil
@@ -263,7 +263,7 @@ func (r *round) ended(id, status string) error {
 // told piece by piece is whole; the words of an error may come on top. An
 // answer without a word is one too: the lamp is on.
 func (r *round) finish(reply hass.Reply) error {
-	if err := r.tell(r.speech.End()...); err != nil {
+	if err := r.send(r.speech.End()...); err != nil {
 		return err
 	}
 	for _, t := range r.tools {
@@ -274,14 +274,14 @@ func (r *round) finish(reply hass.Reply) error {
 	said := r.spoken.String()
 	rest := clip(reply.Speech, mostSpoken)
 	if strings.TrimSpace(said) == "" || reply.Kind == "error" && !strings.Contains(said, strings.TrimSpace(rest)) {
-		if err := r.tell(append(r.speech.Write(rest), r.speech.End()...)...); err != nil {
+		if err := r.send(append(r.speech.Write(rest), r.speech.End()...)...); err != nil {
 			return err
 		}
 	}
 	if r.speech.Full() {
 		return r.cutOff()
 	}
-	return r.tell(agent.Done{End: agent.Continue})
+	return r.send(agent.Done{End: agent.Continue})
 }
 
 // cutOff ends a turn that comes to no end by itself.
@@ -292,12 +292,12 @@ func (r *round) cutOff() error {
 		}
 	}
 	face, words := agent.SplitEmotion(r.brain.o.CutOff)
-	return r.tell(append(r.speech.End(), agent.Felt{Emotion: face, Intensity: 1}, agent.Say{Text: words}, agent.Done{End: agent.Continue})...)
+	return r.send(append(r.speech.End(), agent.Felt{Emotion: face, Intensity: 1}, agent.Say{Text: words}, agent.Done{End: agent.Continue})...)
 }
 
 // unheeded is an error of whoever listens as it is.
 func unheeded(err error) error {
-	var own heedless
+	var own listenerError
 	if errors.As(err, &own) {
 		return own.error
 	}

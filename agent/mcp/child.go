@@ -130,7 +130,7 @@ func (c *child) Write(_ context.Context, m jsonrpc.Message) error {
 	}
 	if c.queued += len(data) + 1; c.queued > mostQueued {
 		c.closing() // what it asks meanwhile would never end
-		return errDeaf
+		return errNotReading
 	}
 	c.queue = append(c.queue, append(data, '\n'))
 	select {

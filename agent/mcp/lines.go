@@ -86,7 +86,7 @@ func messages(line []byte) (all []jsonrpc.Message) {
 // tooLong makes an answer of one that is too long, where it tells at either end
 // to which call it belongs. The calls of this side have numbers.
 func tooLong(ends []byte) []jsonrpc.Message {
-	found := answered.FindSubmatch(ends)
+	found := answeredID.FindSubmatch(ends)
 	if found == nil {
 		return nil
 	}
@@ -102,4 +102,4 @@ func tooLong(ends []byte) []jsonrpc.Message {
 }
 
 // answered finds the id of an answer that is cut out in the middle.
-var answered = regexp.MustCompile(`^\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,15})\s*,\s*"result"|"id"\s*:\s*(\d{1,15})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}$`)
+var answeredID = regexp.MustCompile(`^\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,15})\s*,\s*"result"|"id"\s*:\s*(\d{1,15})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}$`)

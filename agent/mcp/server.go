@@ -85,7 +85,7 @@ func (s *Server) Call(ctx context.Context, name string, args json.RawMessage) (s
 		if err != nil {
 			return "", s.broken(ctx, l, err)
 		}
-		s.heard()
+		s.noteAnswer()
 		return textOf(result)
 	}
 }
@@ -102,8 +102,8 @@ func (s *Server) ask(ctx context.Context, l *link, own string, args json.RawMess
 	return result, err
 }
 
-// heard notes that a call was answered.
-func (s *Server) heard() {
+// noteAnswer notes that a call was answered.
+func (s *Server) noteAnswer() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failures, s.silent = 0, 0
@@ -173,7 +173,7 @@ func (s *Server) keep() {
 		if err == nil {
 			s.attend(l)
 			if time.Since(born) > settled {
-				s.heard()
+				s.noteAnswer()
 			}
 			s.lost(l)
 		}
@@ -218,7 +218,7 @@ func (s *Server) lost(l *link) {
 		s.trying = make(chan struct{})
 	}
 	if s.ctx.Err() == nil && l.child != nil && !s.away {
-		s.o.Log.Warn("an MCP server is away", "server", s.o.Name, "err", why, "stderr", remote.Scrub(l.child.program.Said(), s.server.Secrets...))
+		s.o.Log.Warn("an MCP server is away", "server", s.o.Name, "err", why, "stderr", remote.Scrub(l.child.program.Stderr(), s.server.Secrets...))
 		s.away = true
 	}
 }

@@ -28,7 +28,7 @@ type answer struct {
 	invent   func() string // an id
 	thoughts thoughts
 	calls    []*call
-	said     int // bytes
+	spoken   int // bytes
 	args     int // bytes
 	finish   string
 	refused  bool
@@ -55,11 +55,11 @@ func (a *answer) say(s string) error {
 	if s == "" {
 		return nil
 	}
-	a.said += len(s)
+	a.spoken += len(s)
 	if err := a.out(agent.Piece{Text: s}); err != nil {
 		return outError{err}
 	}
-	if a.said > mostText {
+	if a.spoken > mostText {
 		return errEnough
 	}
 	return nil
@@ -120,7 +120,7 @@ func (a *answer) end() (agent.Stop, error) {
 	switch {
 	case a.refused || a.finish == "content_filter" || a.finish == "refusal":
 		return agent.StopRefused, nil
-	case cut || a.said > mostText:
+	case cut || a.spoken > mostText:
 		return agent.StopLength, nil
 	}
 	given := map[string]bool{}

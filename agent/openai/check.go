@@ -51,12 +51,12 @@ func (e *Engine) Check(ctx context.Context) error {
 // It names the cure at times, as llama.cpp's --jinja.
 func (e *Engine) Limits() error {
 	e.mu.Lock()
-	said, none := e.toolless, e.habits.noTools
+	reason, none := e.toolless, e.habits.noTools
 	e.mu.Unlock()
 	if !none {
 		return nil
 	}
-	return fmt.Errorf("%w: %s", ErrNoTools, e.o.Model+" at "+remote.Address(e.base)+": "+e.server.Quote(said))
+	return fmt.Errorf("%w: %s", ErrNoTools, e.o.Model+" at "+remote.Address(e.base)+": "+e.server.Quote(reason))
 }
 
 // checkOllama asks for the model itself, which also tells what it can do.
@@ -191,9 +191,9 @@ func (e *Engine) notFound(ctx context.Context, r *refusal) error {
 	case err == nil && len(names) > 0 && !e.listed(names):
 		return e.noModel(names)
 	case strings.Contains(strings.ToLower(r.Reason), "model"):
-		return e.server.Faultf("the model %s is not there (%s); check model", e.o.Model, e.server.Said(r.Refusal))
+		return e.server.Faultf("the model %s is not there (%s); check model", e.o.Model, e.server.StatusText(r.Refusal))
 	}
-	return e.server.Faultf("there is no such API at %s (%s); is it the base address, with its /v1?", remote.Address(e.base), e.server.Said(r.Refusal))
+	return e.server.Faultf("there is no such API at %s (%s); is it the base address, with its /v1?", remote.Address(e.base), e.server.StatusText(r.Refusal))
 }
 
 // Warm has the model loaded while somebody is still speaking. With Ollama it

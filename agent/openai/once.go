@@ -48,7 +48,7 @@ func (e *Engine) once(ctx context.Context, p agent.Prompt, used habits, out func
 	}
 	var inside *refusal
 	if errors.As(err, &inside) {
-		inside.midway = a.said > 0
+		inside.midway = a.spoken > 0
 	}
 	if err != nil {
 		return "", err

@@ -44,24 +44,24 @@ func (e *Engine) See(ctx context.Context, l agent.Look) (string, error) {
 	p := agent.Prompt{System: fmt.Sprintf(eyes, language), Messages: []agent.Message{
 		{Role: agent.RoleUser, Text: question, Pictures: []device.Picture{l.Picture}},
 	}}
-	var said strings.Builder
-	stop, err := e.look(ctx, p, &said)
+	var spoken strings.Builder
+	stop, err := e.look(ctx, p, &spoken)
 	switch {
 	case err != nil:
 		return "", err
 	case stop == agent.StopRefused:
 		return "", errors.New("the model will not say what is in the picture")
 	}
-	return strings.TrimSpace(said.String()), nil
+	return strings.TrimSpace(spoken.String()), nil
 }
 
 // look is Continue for a picture: a server that says that its model cannot
 // take one has no eyes, whatever status it says it with.
-func (e *Engine) look(ctx context.Context, p agent.Prompt, said *strings.Builder) (agent.Stop, error) {
+func (e *Engine) look(ctx context.Context, p agent.Prompt, spoken *strings.Builder) (agent.Stop, error) {
 	enough := errors.New("enough")
 	out := func(piece agent.Piece) error {
-		said.WriteString(piece.Text)
-		if said.Len() > mostSeen {
+		spoken.WriteString(piece.Text)
+		if spoken.Len() > mostSeen {
 			return enough
 		}
 		return nil
@@ -83,9 +83,9 @@ func (e *Engine) look(ctx context.Context, p agent.Prompt, said *strings.Builder
 // input is not supported", Ollama "missing data required for image input",
 // others "does not support images", "is not a multimodal model".
 func aboutPictures(r *refusal) bool {
-	said := strings.ToLower(r.Reason)
+	spoken := strings.ToLower(r.Reason)
 	for _, word := range []string{"image", "vision", "multimodal", "mmproj"} {
-		if strings.Contains(said, word) && r.Status != 401 && r.Status != 403 && r.Status != 429 {
+		if strings.Contains(spoken, word) && r.Status != 401 && r.Status != 403 && r.Status != 429 {
 			return true
 		}
 	}

@@ -35,13 +35,13 @@ func (t *thoughts) take(text string) string {
 	}
 	text = t.held + text
 	t.held = ""
-	var said strings.Builder
+	var spoken strings.Builder
 	for {
 		if t.inside {
 			at, length := first(text, closing)
 			if at < 0 {
 				t.held = text[beginning(text, closing):]
-				return said.String()
+				return spoken.String()
 			}
 			text, t.inside = text[at+length:], false
 			continue
@@ -50,16 +50,16 @@ func (t *thoughts) take(text string) string {
 		end, endLength := first(text, closing)
 		switch {
 		case at >= 0 && (end < 0 || at < end):
-			said.WriteString(text[:at])
+			spoken.WriteString(text[:at])
 			text, t.inside, t.opened = text[at+length:], true, true
 		case end >= 0: // of a model that writes beginnings it is one too many, and tells nothing
-			said.WriteString(text[:end])
+			spoken.WriteString(text[:end])
 			text, t.unopened = text[end+endLength:], t.unopened || !t.opened
 		default:
 			keep := min(beginning(text, opening), beginning(text, closing))
-			said.WriteString(text[:keep])
+			spoken.WriteString(text[:keep])
 			t.held = text[keep:]
-			return said.String()
+			return spoken.String()
 		}
 	}
 }
@@ -99,13 +99,13 @@ func (t *thoughts) rest(cut bool) string {
 	if t.expected && cut {
 		return ""
 	}
-	said := t.known()
+	spoken := t.known()
 	if t.inside {
-		return said
+		return spoken
 	}
-	said += t.held
+	spoken += t.held
 	t.held = ""
-	return said
+	return spoken
 }
 
 // first finds the earliest of the tags.
@@ -168,7 +168,7 @@ func (e *Engine) learnManner(a *answer) {
 	switch {
 	case a.thoughts.unopened:
 		e.manner = mannerOpened
-	case before == mannerUnknown && (a.said > 0 || len(a.calls) > 0):
+	case before == mannerUnknown && (a.spoken > 0 || len(a.calls) > 0):
 		e.manner = mannerPlain
 	}
 	news := e.manner == mannerOpened && before != mannerOpened

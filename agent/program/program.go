@@ -180,9 +180,9 @@ func (p *Program) How() (how string, asked bool) {
 	return p.how, p.asked
 }
 
-// Said is the last of what it has written on standard error, MostSaid bytes at
+// Stderr is the last of what it has written on standard error, MostStderr bytes at
 // the most. It is as the program wrote it: there may be keys in it.
-func (p *Program) Said() string { return p.errors.String() }
+func (p *Program) Stderr() string { return p.errors.String() }
 
 // watch sees the process to its end.
 func (p *Program) watch() {

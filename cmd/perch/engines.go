@@ -63,8 +63,8 @@ type mindOf struct {
 	timers *agent.Timers
 	herald *agent.Herald
 	senses senses
-	trusts func(device.ID) bool // with the answer to a permission
-	lend   func() acp.Place     // where a coding agent finds tools
+	trusts func(device.ID) bool    // with the answer to a permission
+	lend   func() acp.ToolEndpoint // where a coding agent finds tools
 }
 
 // newEngines makes them all, loads none and calls nobody. find looks for

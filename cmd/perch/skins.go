@@ -107,7 +107,7 @@ func (a *app) skinRoutes(r gin.IRouter, locks ...func(*http.Request) error) {
 }
 
 // lend opens a place where a coding agent finds the tools of its turns.
-func (a *app) lend() acp.Place { return a.talks.Open(a.doors.own() + "/mcp/talk") }
+func (a *app) lend() acp.ToolEndpoint { return a.talks.Open(a.doors.own() + "/mcp/talk") }
 
 // asked are the questions that wait for people: a coding agent's, and those of
 // robots' talks. One of the first that a robot puts is both.

@@ -180,8 +180,8 @@ type Pipeline struct {
 	ID            string `json:"id"`
 	Name          string `json:"name"`
 	Agent         string `json:"conversation_engine"`
-	Speech        string `json:"stt_engine"`
-	Voicer        string `json:"tts_engine"`
+	STT           string `json:"stt_engine"`
+	TTS           string `json:"tts_engine"`
 	VoiceLanguage string `json:"tts_language"`
 	Voice         string `json:"tts_voice"`
 }

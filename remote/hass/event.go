@@ -38,8 +38,8 @@ func (e Event) Conversation() string {
 	return data.ID
 }
 
-// Heard reads from an stt-end what was understood.
-func (e Event) Heard() (string, error) {
+// Transcript reads from an stt-end what was understood.
+func (e Event) Transcript() (string, error) {
 	var data struct {
 		Output struct {
 			Text string `json:"text"`

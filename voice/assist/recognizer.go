@@ -41,7 +41,7 @@ func (r *Recognizer) Close() { r.client.Close() }
 // pipeline with a speech to text. Its error is one sentence.
 func (r *Recognizer) Check(ctx context.Context) error {
 	p, err := pipeline(ctx, r.client, r.o)
-	if err == nil && p.Speech == "" {
+	if err == nil && p.STT == "" {
 		err = r.client.Fault("has no speech to text in this Assist pipeline; choose one under Settings, Voice assistants")
 	}
 	if err != nil {
@@ -159,7 +159,7 @@ func (r *Recognizer) understood(ctx context.Context, run *hass.Run) (string, err
 		if e.Type != hass.EventSpeechEnd {
 			continue
 		}
-		text, err := e.Heard()
+		text, err := e.Transcript()
 		if err != nil || len(text) > longestText {
 			return "", r.client.Fault("hears something that nobody can have said; see its speech to text")
 		}

@@ -156,7 +156,7 @@ func (f *finder) look(ctx context.Context, n need) (*server, Info, error) {
 	answers := f.ask(ctx, servers, n)
 	f.keep(answers)
 	if s, info, ok := best(answers); ok {
-		f.o.Log.Info("a Wyoming server was found", "server", s.place.String(), "servers", len(servers))
+		f.o.Log.Info("a Wyoming server was found", "server", s.endpoint.String(), "servers", len(servers))
 		return s, info, nil
 	}
 	return nil, Info{}, useless(answers)
@@ -176,7 +176,7 @@ func (f *finder) servers(targets []string) []*server {
 		if n, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || n == 0 || host == "" {
 			continue
 		}
-		same := func(s *server) bool { return s.place.host == host && s.place.port == port }
+		same := func(s *server) bool { return s.endpoint.host == host && s.endpoint.port == port }
 		if slices.ContainsFunc(list, same) || len(list) == mostServers {
 			continue
 		}

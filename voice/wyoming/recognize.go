@@ -15,12 +15,12 @@ import (
 // early, its text is given once u is finished. An error is given at once, so
 // that the next engine can listen.
 func (e *Engine) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
-	e.heard.Store(&o)
-	s, info, within, err := e.pick(ctx, toHear(o))
+	e.recognizeWith.Store(&o)
+	s, info, within, err := e.pick(ctx, toRecognize(o))
 	if err != nil {
 		return voice.Transcript{}, err
 	}
-	request, err := s.chooseEar(info, o)
+	request, err := s.chooseRecognizer(info, o)
 	if err != nil {
 		return voice.Transcript{}, err
 	}
