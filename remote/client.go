@@ -181,8 +181,8 @@ func (c *Client) request(w *Watch, r Request, atOnce bool) (*http.Request, error
 		req.GetBody = func() (io.ReadCloser, error) { return whole(), nil }
 		req.Body, req.ContentLength = whole(), int64(len(r.Body))
 		if r.Repeatable {
-			// With no value the header is not sent. It tells net/http that the
-			// request may be repeated.
+			// With no value the header is not sent. net/http takes that
+			// for a request that may be repeated.
 			req.Header["Idempotency-Key"] = nil
 		}
 	}
@@ -267,7 +267,7 @@ func (a *Answer) Words() (code, message string, err error) {
 	return code, message, err
 }
 
-// refused is the fault of a status other than 2xx. The status tells enough where
+// refused is the fault of a status other than 2xx. The status is enough where
 // the rest cannot be read.
 func (a *Answer) refused(status int, path string) error {
 	code, message, err := a.Words()

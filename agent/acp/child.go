@@ -16,7 +16,7 @@ import (
 	"perch/agent/program"
 )
 
-// How long nobody starts an agent again that has failed.
+// How long an agent that has failed is not started again.
 const (
 	leastPause = time.Second
 	mostPause  = 60 * time.Second
@@ -26,7 +26,7 @@ const (
 type child struct {
 	conn    *conn
 	program *program.Program
-	gone    chan struct{} // closed when the process has ended and all it said was heard
+	gone    chan struct{} // closed when the process has ended and all its output was read
 
 	mu      sync.Mutex
 	greeted bool // it has answered initialize
@@ -93,7 +93,7 @@ func (b *Brain) start(l *launch, before *child) {
 }
 
 // failed notes that the agent has ended, or could not be started, and how long
-// nobody should try again.
+// it should not be started again.
 func (b *Brain) failed(why error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -176,7 +176,7 @@ func (b *Brain) obituary(c *child) error {
 	return fmt.Errorf("%w: %s ended (%s)", agent.ErrAway, b.name(), how)
 }
 
-// logEnd logs the end of a process, with its last words.
+// logEnd logs the end of a process, with the last of its standard error.
 func (b *Brain) logEnd(c *child) {
 	why := c.conn.why()
 	if errors.Is(why, errClosed) {

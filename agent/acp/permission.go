@@ -64,7 +64,7 @@ const (
 	allowed
 )
 
-// answer tells the agent. Nothing is ever allowed or rejected for good: what
+// answer sends the answer to the agent. Nothing is ever allowed or rejected for good: what
 // offers no rejection for once is answered as cancelled.
 func (c *conn) answer(p permission, v verdict) {
 	var result any

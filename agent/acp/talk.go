@@ -19,7 +19,7 @@ type talk struct {
 	session *session // of Brain.mu, as are the others
 	users   int
 	used    time.Time
-	gone    bool // forgotten while somebody used it
+	gone    bool // forgotten while it was in use
 }
 
 // enter finds a conversation and keeps it from being dropped until leave.
@@ -257,17 +257,17 @@ func (b *Brain) refused(s *session, failure error, began bool) error {
 func (b *Brain) words(s *session, t agent.Turn) []string {
 	s.turns++
 	s.used = b.o.Now()
-	if s.told {
+	if s.introduced {
 		return []string{clip(t.Text, mostPrompt)}
 	}
-	s.told = true
+	s.introduced = true
 	return []string{b.o.Preamble + recent(t), clip(t.Text, mostPrompt)}
 }
 
-// What is told.
+// What is sent.
 const (
 	mostPrompt   = 64 << 10
-	mostRecent   = 4   // exchanges a new session is told of
+	mostRecent   = 4   // exchanges that a new session receives
 	mostExchange = 300 // bytes of each side
 )
 
@@ -287,7 +287,7 @@ func recent(t agent.Turn) string {
 	return to.String()
 }
 
-// Preamble is what an agent is told once per session where the options say
+// Preamble is what an agent receives once per session where the options say
 // nothing else.
 func Preamble() string {
 	var faces strings.Builder

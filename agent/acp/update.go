@@ -16,7 +16,7 @@ type text string
 // toolChange is news of a tool. What is empty has not changed.
 type toolChange struct {
 	id, title, kind, status string
-	name                    string // the agent's own, where its program tells it
+	name                    string // the agent's own, where its program names it
 	agent                   bool   // another agent, at work on its own
 }
 
@@ -70,7 +70,7 @@ type toolCall struct {
 	Meta     toolsMeta `json:"_meta"`
 }
 
-// toolsMeta is what claude-agent-acp tells beside the protocol: the name its
+// toolsMeta is what claude-agent-acp sends beside the protocol: the name its
 // tool really has, and the tool within which another agent speaks.
 type toolsMeta struct {
 	Claude struct {
@@ -88,7 +88,7 @@ func (m *toolsMeta) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// lenient is what of a tool's arguments tells that it is another agent.
+// lenient is what in a tool's arguments shows that it is another agent.
 type lenient struct {
 	SubAgent string `json:"subagent_type"`
 }

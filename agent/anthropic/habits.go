@@ -17,7 +17,7 @@ func (e *Engine) learned() habits {
 }
 
 // learn finds out of a refusal what to leave out, and says whether the request
-// is worth repeating. Each finding is told once.
+// is worth repeating. Each finding is logged once.
 func (e *Engine) learn(err error, used habits) bool {
 	r, _, ok := refused(err)
 	if !ok || r.Status != http.StatusBadRequest {

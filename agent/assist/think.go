@@ -23,7 +23,7 @@ const (
 	mostKinds  = 32       // of events
 )
 
-// Think implements agent.Brain. When ctx ends, Home Assistant is told to stop
+// Think implements agent.Brain. When ctx ends, the run is cancelled at Home Assistant
 // and Think returns at once. What Home Assistant itself says it could not do
 // is an answer like any other.
 func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error {
@@ -67,12 +67,12 @@ func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 	return away(ctx, err)
 }
 
-// errEndless is why a turn that comes to no end is ended. It is told by a
-// sentence, and is no failure.
+// errEndless is why a turn that comes to no end is ended. The robot says so in a
+// sentence; it is no failure.
 var errEndless = errors.New("the answer comes to no end")
 
-// listenerError is an error of whoever listens. It is no fault of Home
-// Assistant's, and is given back as it is.
+// listenerError is an error of out. It is no fault of Home Assistant's, and is
+// returned as it is.
 type listenerError struct{ error }
 
 // round is one turn.
@@ -82,10 +82,10 @@ type round struct {
 	out    func(agent.Reply) error
 	speech *agent.Speech
 
-	conversation string // its id, once it is told
-	sent         bool   // somebody has been told something
+	conversation string // its id, once it is known
+	sent         bool   // out has been called
 
-	role   string // of the message that is being told
+	role   string // of the message that is being passed on
 	spoken strings.Builder
 	tools  []*event.ToolStatus
 }
@@ -188,7 +188,7 @@ func (r *round) progress(e hass.Event) (lives bool, err error) {
 	return lives, r.take(d)
 }
 
-// thinks reports whether a piece is a thought, which is spoken by nobody.
+// thinks reports whether a piece is a thought, which is never spoken.
 func thinks(e hass.Event) bool {
 	var data struct {
 		Delta struct {
@@ -233,8 +233,8 @@ func (r *round) say(text string) error {
 	return r.send(r.speech.Write(text)...)
 }
 
-// begun tells of a tool at work. What stands before it is said first. One
-// without an id could not be told to have ended.
+// begun reports a tool at work. Text before it is spoken first. A tool without an
+// id could not be reported as ended.
 func (r *round) begun(call hass.ToolCall) error {
 	if call.ID == "" || call.Name == "" || len(r.tools) == mostTools {
 		return nil
@@ -260,7 +260,7 @@ func (r *round) ended(id, status string) error {
 }
 
 // finish says what has not been said, and ends the turn. An answer that was
-// told piece by piece is whole; the words of an error may come on top. An
+// passed on piece by piece is whole; the words of an error may come on top. An
 // answer without a word is one too: the lamp is on.
 func (r *round) finish(reply hass.Reply) error {
 	if err := r.send(r.speech.End()...); err != nil {
@@ -295,7 +295,7 @@ func (r *round) cutOff() error {
 	return r.send(append(r.speech.End(), agent.Felt{Emotion: face, Intensity: 1}, agent.Say{Text: words}, agent.Done{End: agent.Continue})...)
 }
 
-// unheeded is an error of whoever listens as it is.
+// unheeded returns an error of out as it is.
 func unheeded(err error) error {
 	var own listenerError
 	if errors.As(err, &own) {

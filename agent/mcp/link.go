@@ -56,7 +56,7 @@ func (s *Server) connect() (*link, error) {
 			return l, nil
 		}
 		if len(s.older(other)) == 0 && !errors.Is(other, errNoMCP) {
-			err = other // somebody is there, but will not have us
+			err = other // a server is there, and refuses
 		}
 	}
 	if err != nil {
@@ -165,8 +165,8 @@ func (s *Server) open(l *link, client *sdk.Client, w way) (err error) {
 	return nil
 }
 
-// waitTransport waits until nothing is left of what carried a connection, and is what
-// a child that ended by itself is to be told of with.
+// waitTransport waits until nothing is left of what carried a connection, and returns
+// the sentence about a child that ended by itself.
 func (l *link) waitTransport() error {
 	if l.client != nil {
 		l.client.CloseIdleConnections()
@@ -178,7 +178,7 @@ func (l *link) waitTransport() error {
 }
 
 // tied ties a connection to the context it was made with. That of HTTP has to
-// be told, for otherwise it would try again for half a minute.
+// be closed, or it would try again for half a minute.
 type tied struct{ sdk.Transport }
 
 func (t tied) Connect(ctx context.Context) (sdk.Connection, error) {

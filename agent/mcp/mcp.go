@@ -10,7 +10,7 @@
 //
 // The protocol is that of github.com/modelcontextprotocol/go-sdk. Processes,
 // the lines they write, and what HTTP may bring are kept in bounds here: a
-// server is somebody else's program, and may do anything.
+// server is a program of others, and may do anything.
 package mcp
 
 import (
@@ -91,7 +91,7 @@ type Server struct {
 	ctx    context.Context
 	end    context.CancelFunc
 	wg     sync.WaitGroup
-	asked  chan struct{} // somebody wants to use it
+	asked  chan struct{} // a caller wants to use it
 
 	mu       sync.Mutex
 	kept     bool          // the keeper runs
@@ -101,7 +101,7 @@ type Server struct {
 	why      error         // there is none
 	tools    []agent.ModelTool
 	listed   bool
-	away     bool // so it was last told in the log
+	away     bool // so it was last logged
 	met      bool // it has been connected at least once
 	failures int  // attempts in a row
 	silent   int  // calls in a row that were not answered in time
@@ -183,7 +183,7 @@ func sendable(text string) bool {
 	return text == strings.TrimSpace(text) && !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' })
 }
 
-// address reads a server's address. What is wrong with it is told without it,
+// address reads a server's address. The error does not hold it,
 // for it may hold a key.
 func address(text string) (*url.URL, error) {
 	u, err := url.Parse(text)

@@ -26,8 +26,8 @@ var (
 	errCut        = errors.New("the connection was cut")
 	errNoMCP      = errors.New("what comes is not of the protocol")
 	errTooLong    = fmt.Errorf("the answer is longer than %d MB, which is more than is taken; ask for less", mostMessage>>20)
-	errNotReading = errors.New("it does not read what it is told")
-	errElsewhere  = errors.New("it wants messages to go to another machine, which would be told the key")
+	errNotReading = errors.New("it does not read its messages")
+	errElsewhere  = errors.New("it wants messages to go to another machine, which would get the key")
 	errBusy       = errors.New("too many requests are under way")
 )
 
@@ -90,7 +90,7 @@ func (s *Server) broken(ctx context.Context, l *link, err error) error {
 	case errors.As(err, &status) && status.Status != http.StatusUnauthorized && status.Status != http.StatusNotFound:
 		return s.explain(err)
 	case l.child != nil && (errors.Is(err, sdk.ErrConnectionClosed) || errors.Is(err, io.EOF)), l.ctx.Err() != nil:
-		// Why is told where the end of the process is seen to.
+		// The reason is set where the end of the process is handled.
 		select {
 		case <-l.ctx.Done():
 			return l.why()
@@ -111,7 +111,7 @@ func (s *Server) countTimeout() bool {
 	return s.silent >= silences
 }
 
-// slow is what is told where a context has ended.
+// slow is the error where a context has ended.
 func (s *Server) slow(ctx context.Context) error {
 	if s.ctx.Err() != nil {
 		return errClosed

@@ -89,7 +89,7 @@ func (s *Server) know(tools []agent.ModelTool) {
 }
 
 // textOf is what a result has to say to a model. What is no text becomes a
-// sentence: nobody can show it from here.
+// sentence: it cannot be shown from here.
 func textOf(r *sdk.CallToolResult) (string, error) {
 	var said strings.Builder
 	add := func(text string) {

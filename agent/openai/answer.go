@@ -18,7 +18,7 @@ const (
 	longestName   = 128
 )
 
-// errEnough ends a message that is longer than anybody listens to.
+// errEnough ends a message that is too long to be listened to.
 var errEnough = errors.New("the message is too long")
 
 // answer puts a message together, whichever API it came by. Text goes out as
@@ -43,7 +43,7 @@ type call struct {
 	arguments []byte
 }
 
-// outError is out's own error, which is nobody's fault here.
+// outError is an error of out, which is no fault of the server's.
 type outError struct{ error }
 
 func (e outError) Unwrap() error { return e.error }
@@ -65,8 +65,7 @@ func (a *answer) say(s string) error {
 	return nil
 }
 
-// piece adds a piece of a call to the one it belongs to. Servers are not of
-// one mind: OpenAI numbers calls and names each once; others send every call
+// piece adds a piece of a call to the one it belongs to. Servers differ: OpenAI numbers calls and names each once; others send every call
 // whole, all with the number 0 or none; some repeat the name in each piece.
 func (a *answer) piece(index *int, id, name string, arguments []byte) error {
 	c := a.belongs(index, id, name)
@@ -111,7 +110,7 @@ func (a *answer) belongs(index *int, id, name string) *call {
 }
 
 // end gives the calls and says why the message ended. One that was cut off
-// gives none: there is no telling whether they are whole.
+// gives none: they may not be whole.
 func (a *answer) end() (agent.Stop, error) {
 	cut := a.finish == "length" || a.finish == "max_tokens"
 	if err := a.say(a.thoughts.rest(cut)); err != nil && !errors.Is(err, errEnough) {

@@ -26,7 +26,7 @@ const (
 	warmWithin  = 2 * time.Minute // a large model from a slow disk
 )
 
-// Check tells in one cheap request whether the engine would work. It wraps
+// Check finds out with one cheap request whether the engine would work. It wraps
 // agent.ErrAway where it would not, ErrNoTools where it would without tools,
 // and agent.ErrBlind where it would without the eyes it is set up with.
 func (e *Engine) Check(ctx context.Context) error {
@@ -59,7 +59,7 @@ func (e *Engine) Limits() error {
 	return fmt.Errorf("%w: %s", ErrNoTools, e.o.Model+" at "+remote.Address(e.base)+": "+e.server.Quote(reason))
 }
 
-// checkOllama asks for the model itself, which also tells what it can do.
+// checkOllama asks for the model itself, which also says what it can do.
 func (e *Engine) checkOllama(ctx context.Context) error {
 	data, err := e.ask(ctx, e.root, "api/show", body{"model": e.o.Model})
 	if err != nil {
@@ -70,7 +70,7 @@ func (e *Engine) checkOllama(ctx context.Context) error {
 		return e.server.Fault("is not Ollama, though its address looks so; set dialect to openai")
 	}
 	if shown.Capabilities == nil {
-		return nil // an older Ollama does not tell
+		return nil // an older Ollama does not say
 	}
 	if !slices.Contains(shown.Capabilities, "tools") {
 		err = fmt.Errorf("%w: %s at %s", ErrNoTools, e.o.Model, remote.Address(e.base))
@@ -82,7 +82,7 @@ func (e *Engine) checkOllama(ctx context.Context) error {
 }
 
 // checkModels looks for the model in the server's list. A server that has no
-// such list is there, which is all that can be told of it.
+// such list is reachable, and more cannot be known of it.
 func (e *Engine) checkModels(ctx context.Context) error {
 	names, anyName, err := e.models(ctx)
 	r := refused(err)
@@ -180,7 +180,7 @@ func (e *Engine) noModel(names []string) error {
 	return e.server.Faultf("the model %s is not there; GET %s lists: %s%s", e.o.Model, remote.Address(e.list()), strings.Join(shown, ", "), more)
 }
 
-// notFound tells a model that is missing from an address that is wrong.
+// notFound distinguishes a missing model from a wrong address.
 func (e *Engine) notFound(ctx context.Context, r *refusal) error {
 	within, cancel := context.WithTimeout(ctx, checkWithin)
 	defer cancel()
@@ -196,7 +196,7 @@ func (e *Engine) notFound(ctx context.Context, r *refusal) error {
 	return e.server.Faultf("there is no such API at %s (%s); is it the base address, with its /v1?", remote.Address(e.base), e.server.StatusText(r.Refusal))
 }
 
-// Warm has the model loaded while somebody is still speaking. With Ollama it
+// Warm has the model loaded while the person still speaks. With Ollama it
 // loads it, for as long as keep_alive says; elsewhere it asks for /health,
 // which llama.cpp answers with 503 while it loads and which does no harm where
 // it is unknown. The key is not sent along then.

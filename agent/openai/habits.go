@@ -93,7 +93,7 @@ func wait(ctx context.Context, pause time.Duration) error {
 	}
 }
 
-// remember keeps findings for all requests to come. Each is told once.
+// remember keeps findings for all requests to come. Each is logged once.
 func (e *Engine) remember(findings []finding) {
 	for _, f := range findings {
 		e.mu.Lock()

@@ -23,7 +23,7 @@ type thoughts struct {
 	inside   bool
 	opened   bool   // a thought had its beginning
 	held     string // may be the beginning of a tag
-	expected bool   // the text may have begun inside, and nobody knows yet
+	expected bool   // the text may have begun inside, which is not known yet
 	kept     []byte // of such a text
 	unopened bool   // it had begun inside
 }
@@ -52,7 +52,7 @@ func (t *thoughts) take(text string) string {
 		case at >= 0 && (end < 0 || at < end):
 			spoken.WriteString(text[:at])
 			text, t.inside, t.opened = text[at+length:], true, true
-		case end >= 0: // of a model that writes beginnings it is one too many, and tells nothing
+		case end >= 0: // of a model that writes beginnings it is one too many, and means nothing
 			spoken.WriteString(text[:end])
 			text, t.unopened = text[end+endLength:], t.unopened || !t.opened
 		default:
@@ -64,7 +64,7 @@ func (t *thoughts) take(text string) string {
 	}
 }
 
-// unknown holds a text until a tag tells whether it has begun inside.
+// unknown holds a text until a tag shows whether it has begun inside.
 func (t *thoughts) unknown(text string) string {
 	from := max(0, len(t.kept)-longestTag) // a tag that is split begins after it
 	t.kept = append(t.kept, text...)
@@ -77,7 +77,7 @@ func (t *thoughts) unknown(text string) string {
 		rest := string(t.kept[from+end+length:])
 		t.expected, t.kept, t.unopened = false, nil, true
 		return t.take(rest)
-	case len(t.kept) > mostText: // nobody says as much
+	case len(t.kept) > mostText: // more than a person is told at once
 		t.expected, t.kept, t.inside = false, nil, true
 	}
 	return ""
@@ -94,7 +94,7 @@ func (t *thoughts) known() string {
 }
 
 // rest is what was held back and turned out to be no tag. A text that was cut
-// off before anybody knew is a thought.
+// off before that was known is a thought.
 func (t *thoughts) rest(cut bool) string {
 	if t.expected && cut {
 		return ""
@@ -146,7 +146,7 @@ const (
 )
 
 // expects reports whether a message may begin inside a thought. Before the
-// first message only the model's name tells; Ollama keeps thoughts apart.
+// first message only the model's name is known; Ollama keeps thoughts apart.
 func (e *Engine) expects() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

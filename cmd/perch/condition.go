@@ -34,7 +34,7 @@ func newCondition(part string, log *slog.Logger, publish func(event.Event), now 
 }
 
 // refusesWithin is how soon an engine refuses what it does not have. One that fails
-// later is not there for anybody, and is not waited for a second time.
+// later is away, and is not waited for a second time.
 const refusesWithin = 3 * time.Second
 
 // lacks logs once a robot's own voice or language that the engine refuses.

@@ -46,7 +46,7 @@ func (e Event) Transcript() (string, error) {
 		} `json:"stt_output"`
 	}
 	if err := json.Unmarshal(e.Data, &data); err != nil {
-		return "", fmt.Errorf("read what was heard: %w", err)
+		return "", fmt.Errorf("read the transcript: %w", err)
 	}
 	return data.Output.Text, nil
 }

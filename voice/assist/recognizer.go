@@ -22,7 +22,7 @@ type Recognizer struct {
 	client *hass.Client
 }
 
-// NewRecognizer checks the options and returns the engine. It calls nobody.
+// NewRecognizer checks the options and returns the engine. It opens no connection.
 func NewRecognizer(o Options) (*Recognizer, error) {
 	client, err := o.check()
 	if err != nil {
@@ -142,11 +142,11 @@ func sendSpeech(ctx context.Context, run *hass.Run, handler byte, u *voice.Utter
 	return run.EndSound(ctx, handler)
 }
 
-// longestText bounds a transcript, in bytes: nobody says as much in the 15 s
+// longestText bounds a transcript, in bytes: a person does not say as much in the 15 s
 // of an utterance, but a recognizer that runs in circles does.
 const longestText = 8 << 10
 
-// understood waits for the text. A run that ends without one heard nothing.
+// understood waits for the text. A run that ends without one recognized nothing.
 func (r *Recognizer) understood(ctx context.Context, run *hass.Run) (string, error) {
 	for {
 		e, err := run.Next(ctx, 0)
@@ -161,17 +161,17 @@ func (r *Recognizer) understood(ctx context.Context, run *hass.Run) (string, err
 		}
 		text, err := e.Transcript()
 		if err != nil || len(text) > longestText {
-			return "", r.client.Fault("hears something that nobody can have said; see its speech to text")
+			return "", r.client.Fault("recognizes more than a person can say in an utterance; see its speech to text")
 		}
 		return text, nil
 	}
 }
 
-// aside is what recognizers write where nobody spoke: [BLANK_AUDIO], (music).
+// aside is what recognizers write where no person spoke: [BLANK_AUDIO], (music).
 var aside = regexp.MustCompile(`\[[^\]]*\]|\([^)]*\)|\*[^*]*\*|♪`)
 
-// spoken is the text in one line, or nothing where it is only remarks on what
-// was heard.
+// spoken is the text in one line, or nothing where it is only remarks on the
+// sound.
 func spoken(text string) string {
 	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "")), " ")
 	if strings.Trim(aside.ReplaceAllString(text, ""), " .!?,-。、！？…") == "" {

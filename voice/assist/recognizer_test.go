@@ -135,12 +135,12 @@ func TestRecognizersThatFail(t *testing.T) {
 		"ends at once":  {func(p *peer, m command) { p.event(m, "run-end", "null"); p.hangUp() }, "before it had begun"},
 		"never begins":  {func(p *peer, _ command) { p.hangUp() }, "did not answer within 100ms"},
 		"never answers": {func(p *peer, m command) { p.began(m); p.hangUp() }, "did not answer within 100ms"},
-		"odd text":      {func(p *peer, m command) { p.began(m); p.event(m, "stt-end", `{"stt_output":{"text":7}}`); p.hangUp() }, "nobody can have said"},
+		"odd text":      {func(p *peer, m command) { p.began(m); p.event(m, "stt-end", `{"stt_output":{"text":7}}`); p.hangUp() }, "more than a person can say"},
 		"runs in circle": {func(p *peer, m command) {
 			p.began(m)
 			p.event(m, "stt-end", `{"stt_output":{"text":"`+strings.Repeat("a ", 5000)+`"}}`)
 			p.hangUp()
-		}, "nobody can have said"},
+		}, "more than a person can say"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newFakeHA(t, test.script).recognizer(func(o *Options) { o.AnswerWithin = 100 * time.Millisecond })

@@ -38,7 +38,7 @@ type Synthesizer struct {
 // knownFor is how long a pipeline's set-up is taken to be the same.
 const knownFor = 5 * time.Minute
 
-// NewSynthesizer checks the options and returns the engine. It calls nobody.
+// NewSynthesizer checks the options and returns the engine. It opens no connection.
 func NewSynthesizer(o Options) (*Synthesizer, error) {
 	client, err := o.check()
 	if err != nil {

@@ -40,7 +40,7 @@ type call struct {
 	asked  atomic.Bool // the server has all it needs
 
 	mu           sync.Mutex
-	unhurriedNow bool // the listener takes his time, and the server cannot go on
+	unhurriedNow bool // the listener takes its time, and the server cannot go on
 }
 
 // send writes an event. A server that reads nothing for as long as it may take
@@ -79,7 +79,7 @@ func (c *call) setUnhurried(unhurriedNow bool, by time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.unhurriedNow = unhurriedNow
-	_ = c.conn.SetWriteDeadline(by) // of a connection that broke reading tells
+	_ = c.conn.SetWriteDeadline(by) // reading reports a connection that broke
 }
 
 // ask says that the server has all it needs: its time begins.
@@ -114,8 +114,8 @@ type reason string
 
 func (r reason) Error() string { return string(r) }
 
-// listenerError is an error of whoever takes the answer. It is no fault of the
-// server's, and is given back as it is.
+// listenerError is an error of out. It is no fault of the server's, and is
+// returned as it is.
 type listenerError struct{ error }
 
 // grace is for an answer that is there already when the server will not take

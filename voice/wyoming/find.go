@@ -29,7 +29,7 @@ type finder struct {
 const (
 	mostServers = 16
 	// restFor is how long a search that was in vain is not repeated, for each
-	// keeps somebody waiting who talks to a robot.
+	// keeps a person waiting who talks to a robot.
 	restFor = 15 * time.Second
 	// stragglers is how long the others are waited for once a server of use
 	// has answered, so that the choice does not depend on who is quickest.
@@ -54,7 +54,7 @@ func (f *finder) pick(ctx context.Context, n need) (*server, Info, error) {
 	case <-limited.Done():
 		return nil, Info{}, f.late(ctx)
 	}
-	if s, info, ok := f.fresh(n); ok { // whoever looked meanwhile found it
+	if s, info, ok := f.fresh(n); ok { // another call found it meanwhile
 		return s, info, nil
 	}
 	if s, info, ok := f.again(limited, n); ok {

@@ -63,12 +63,12 @@ func sendSpeech(ctx context.Context, c *call, request Transcribe, u *voice.Utter
 	return c.ask()
 }
 
-// longestText bounds a transcript, in bytes: nobody says as much in the 15 s
+// longestText bounds a transcript, in bytes: a person does not say as much in the 15 s
 // of an utterance, but a recognizer that runs in circles does.
 const longestText = 8 << 10
 
 // longestWrite bounds the time a streaming server writes a transcript for, which
-// somebody waits for.
+// a person waits for.
 const longestWrite = time.Minute
 
 // readText waits for the transcript. The parts that a streaming server sends
@@ -115,11 +115,11 @@ func readText(c *call) (string, error) {
 	}
 }
 
-// aside is what whisper writes where nobody spoke: [BLANK_AUDIO], (music).
+// aside is what whisper writes where no person spoke: [BLANK_AUDIO], (music).
 var aside = regexp.MustCompile(`\[[^\]]*\]|\([^)]*\)|\*[^*]*\*|♪`)
 
 // spoken is the text in one line, or nothing where it is only remarks on what
-// was heard.
+// the sound.
 func spoken(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if strings.Trim(aside.ReplaceAllString(text, ""), " .!?,-。、！？…") == "" {

@@ -22,7 +22,7 @@ func newServer(host, port string, o Options) *server {
 
 // need is what a server is wanted for.
 type need struct {
-	key string // tells it from other needs
+	key string // distinguishes it from other needs
 	// fits says why a server with that info is of no use; nil is that it is.
 	fits func(*server, Info) error
 }
@@ -43,8 +43,8 @@ func toSynthesize(o voice.Options) need {
 	}}
 }
 
-// toServe is what an engine needs of which nobody said what it is for: what is
-// configured must be there.
+// toServe is what an engine needs whose use is not known yet: what is configured
+// must be there.
 func toServe() need {
 	return need{"serve", func(s *server, info Info) error {
 		_, noSTT := s.chooseRecognizer(info, voice.Options{})
