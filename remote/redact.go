@@ -112,7 +112,7 @@ func oneLine(text string) string {
 // many bytes.
 func Redact(s string, most int) string {
 	if len(s) > 4*most {
-		s = clip(s, 4*most)
+		s = Clip(s, 4*most)
 		if at := strings.LastIndexAny(s, " \t\n"); at > 0 {
 			s = s[:at] // half a key looks like none
 		}
@@ -120,7 +120,7 @@ func Redact(s string, most int) string {
 	for _, key := range shapes {
 		s = key.like.ReplaceAllString(s, key.left)
 	}
-	return clip(strings.TrimSpace(s), most)
+	return Clip(strings.TrimSpace(s), most)
 }
 
 // Conceals reports whether Redact would blank more of a command than a key: what
@@ -136,10 +136,10 @@ func Conceals(command string) bool {
 	return false
 }
 
-// clip cuts a text to so many bytes.
-func clip(s string, most int) string {
+// Clip cuts a text to so many bytes, between letters, and keeps nothing of the rest.
+func Clip(s string, most int) string {
 	if len(s) <= most {
 		return s
 	}
-	return strings.ToValidUTF8(s[:most], "")
+	return strings.Clone(strings.ToValidUTF8(s[:most], ""))
 }

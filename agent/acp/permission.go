@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+
+	"perch/remote"
 )
 
 // permission is a request that something may be done.
@@ -35,7 +37,7 @@ func parsePermission(m message) (permission, error) {
 	asked := permission{id: slices.Clone(m.ID), session: p.id()}
 	if p.Call == nil && p.Options == nil && p.Tool != "" {
 		asked.old = true
-		asked.call.title = clip(p.Tool, mostRead)
+		asked.call.title = remote.Clip(p.Tool, mostRead)
 		return asked, nil
 	}
 	if p.Call != nil {

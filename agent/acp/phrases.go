@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"perch/agent"
+	"perch/remote"
 )
 
 // Phrases are what the brain says of its own accord. A sentence may begin with
@@ -95,7 +96,7 @@ func (p Phrases) question(kind, title string, cut bool) string {
 		title = agent.ShellAloud(title, p.language)
 	}
 	if title = agent.Aloud(title); cut || len(title) > mostAloud {
-		title = strings.TrimSpace(clip(title, mostAloud)) + " " + p.AndOn
+		title = strings.TrimSpace(remote.Clip(title, mostAloud)) + " " + p.AndOn
 	}
 	if title == "" {
 		return fill(p.AskOf, "what", what)

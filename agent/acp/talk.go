@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/remote"
 )
 
 // mostTalks bounds the conversations, each of which has a session.
@@ -258,10 +259,10 @@ func (b *Brain) words(s *session, t agent.Turn) []string {
 	s.turns++
 	s.used = b.o.Now()
 	if s.introduced {
-		return []string{clip(t.Text, mostPrompt)}
+		return []string{remote.Clip(t.Text, mostPrompt)}
 	}
 	s.introduced = true
-	return []string{b.o.Preamble + recent(t), clip(t.Text, mostPrompt)}
+	return []string{b.o.Preamble + recent(t), remote.Clip(t.Text, mostPrompt)}
 }
 
 // What is sent.
@@ -275,14 +276,14 @@ const (
 func recent(t agent.Turn) string {
 	var to strings.Builder
 	if t.Language != "" {
-		fmt.Fprintf(&to, " Answer in the language %q.", clip(t.Language, 35))
+		fmt.Fprintf(&to, " Answer in the language %q.", remote.Clip(t.Language, 35))
 	}
 	history := t.History[max(0, len(t.History)-mostRecent):]
 	if len(history) > 0 {
 		to.WriteString("\n\nWhat was said before:")
 	}
 	for _, e := range history {
-		fmt.Fprintf(&to, "\nthey: %s\nyou: %s", clip(e.Heard, mostExchange), clip(e.Said, mostExchange))
+		fmt.Fprintf(&to, "\nthey: %s\nyou: %s", remote.Clip(e.Heard, mostExchange), remote.Clip(e.Said, mostExchange))
 	}
 	return to.String()
 }
@@ -297,12 +298,4 @@ func Preamble() string {
 	return "You are talking with people through a small robot, which speaks your answers aloud. " +
 		"Begin each answer with exactly one of these emoji, for the robot's face: " + faces.String() + " " +
 		"Then answer in a few short spoken sentences: no Markdown, no lists, no code, no links."
-}
-
-// clip cuts a text to so many bytes, and keeps nothing of the rest.
-func clip(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	return strings.Clone(strings.ToValidUTF8(s[:most], ""))
 }

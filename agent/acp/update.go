@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+
+	"perch/remote"
 )
 
 // item is something that happens within a turn: text, toolChange, permission,
@@ -114,7 +116,7 @@ func (t toolCall) change() toolChange {
 		status = ""
 	}
 	sub := t.RawInput.SubAgent != "" || t.Meta.Claude.Tool == "Task" || t.Meta.Claude.Tool == "Agent"
-	return toolChange{id: clip(t.ID, mostID), title: clip(t.Title, mostRead), kind: kind, status: status, name: clip(t.Meta.Claude.Tool, mostName), agent: sub}
+	return toolChange{id: remote.Clip(t.ID, mostID), title: remote.Clip(t.Title, mostRead), kind: kind, status: status, name: remote.Clip(t.Meta.Claude.Tool, mostName), agent: sub}
 }
 
 // parseUpdate reads the parameters of session/update. The item is nil where
@@ -218,5 +220,5 @@ func parseEnded(result json.RawMessage) ended {
 	if json.Unmarshal(result, &r) != nil {
 		return ended{}
 	}
-	return ended{reason: string(r.Reason), content: clip(string(r.Content), mostText)}
+	return ended{reason: string(r.Reason), content: remote.Clip(string(r.Content), mostText)}
 }

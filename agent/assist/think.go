@@ -11,6 +11,7 @@ import (
 
 	"perch/agent"
 	"perch/event"
+	"perch/remote"
 	"perch/remote/hass"
 )
 
@@ -101,7 +102,7 @@ func (r *round) send(replies ...agent.Reply) error {
 }
 
 // words are what was said, bounded.
-func (r *round) words() string { return clip(r.turn.Text, mostAsked) }
+func (r *round) words() string { return remote.Clip(r.turn.Text, mostAsked) }
 
 // post is the turn by the REST API.
 func (r *round) post(ctx context.Context, conversation string) (hass.Reply, error) {
@@ -155,7 +156,7 @@ func (r *round) run(ctx context.Context, conversation string) (hass.Reply, error
 		}
 		switch e.Type {
 		case hass.EventIntentStart:
-			r.conversation = clip(e.Conversation(), longestID)
+			r.conversation = remote.Clip(e.Conversation(), longestID)
 		case hass.EventIntentProgress:
 			lives, err := r.progress(e)
 			if err != nil {
@@ -239,7 +240,7 @@ func (r *round) begun(call hass.ToolCall) error {
 	if call.ID == "" || call.Name == "" || len(r.tools) == mostTools {
 		return nil
 	}
-	t := &event.ToolStatus{ID: clip(call.ID, mostName), Name: clip(call.Name, mostName), Status: event.ToolRunning}
+	t := &event.ToolStatus{ID: remote.Clip(call.ID, mostName), Name: remote.Clip(call.Name, mostName), Status: event.ToolRunning}
 	for _, known := range r.tools {
 		if known.ID == t.ID {
 			return nil
@@ -251,7 +252,7 @@ func (r *round) begun(call hass.ToolCall) error {
 
 func (r *round) ended(id, status string) error {
 	for _, t := range r.tools {
-		if t.ID == clip(id, mostName) && t.Status == event.ToolRunning {
+		if t.ID == remote.Clip(id, mostName) && t.Status == event.ToolRunning {
 			t.Status = status
 			return r.send(agent.ToolStatus{ToolStatus: *t})
 		}
@@ -272,7 +273,7 @@ func (r *round) finish(reply hass.Reply) error {
 		}
 	}
 	said := r.spoken.String()
-	rest := clip(reply.Speech, mostSpoken)
+	rest := remote.Clip(reply.Speech, mostSpoken)
 	if strings.TrimSpace(said) == "" || reply.Kind == "error" && !strings.Contains(said, strings.TrimSpace(rest)) {
 		if err := r.send(append(r.speech.Write(rest), r.speech.End()...)...); err != nil {
 			return err
@@ -302,12 +303,4 @@ func unheeded(err error) error {
 		return own.error
 	}
 	return err
-}
-
-// clip cuts a text to so many bytes, and keeps nothing of the rest.
-func clip(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	return strings.Clone(strings.ToValidUTF8(s[:most], ""))
 }

@@ -158,7 +158,7 @@ func (o *Options) check() error {
 	}
 	for name, value := range o.Headers {
 		if strings.Trim(name, letters) != "" || name == "" || !sendable(value) {
-			return fmt.Errorf("%q is no header that can be sent", clip(name, 40))
+			return fmt.Errorf("%q is no header that can be sent", remote.Clip(name, 40))
 		}
 		switch http.CanonicalHeaderKey(name) {
 		case "Host", "Content-Type", "Content-Length", "Transfer-Encoding", "Connection", "Accept":
@@ -167,7 +167,7 @@ func (o *Options) check() error {
 	}
 	for _, pattern := range append(append([]string{}, o.Only...), o.Except...) {
 		if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
-			return fmt.Errorf("%q is no tool's name, nor a pattern of names", clip(pattern, 40))
+			return fmt.Errorf("%q is no tool's name, nor a pattern of names", remote.Clip(pattern, 40))
 		}
 	}
 	for _, entry := range o.Env {
@@ -227,11 +227,3 @@ func (s *Server) where() string {
 
 // longestWord is how long a part of a path may be that is shown.
 const longestWord = 15
-
-// clip is at most n bytes of a text.
-func clip(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	return strings.ToValidUTF8(text[:n], "")
-}

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"perch/agent"
+	"perch/remote"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -65,7 +66,7 @@ func (s *Server) offered(t *sdk.Tool) (agent.ModelTool, bool) {
 	if description == "" {
 		description = t.Title
 	}
-	description = strings.ToValidUTF8(clip(description, mostDescription), "")
+	description = strings.ToValidUTF8(remote.Clip(description, mostDescription), "")
 	return agent.ModelTool{Name: s.o.Name + "." + t.Name, Description: description, Schema: schema}, true
 }
 
@@ -99,7 +100,7 @@ func textOf(r *sdk.CallToolResult) (string, error) {
 				said.WriteByte('\n')
 				room--
 			}
-			said.WriteString(strings.ToValidUTF8(clip(text, room), ""))
+			said.WriteString(strings.ToValidUTF8(remote.Clip(text, room), ""))
 		}
 	}
 	words := false
@@ -120,7 +121,7 @@ func textOf(r *sdk.CallToolResult) (string, error) {
 		case *sdk.AudioContent:
 			add("(A sound came with it, which cannot be played here.)")
 		case *sdk.ResourceLink:
-			add("(It points to " + clip(c.Name, mostName) + ", " + clip(c.URI, 500) + ".)")
+			add("(It points to " + remote.Clip(c.Name, mostName) + ", " + remote.Clip(c.URI, 500) + ".)")
 		default:
 			add("(Something came with it that cannot be shown here.)")
 		}

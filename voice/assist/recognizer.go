@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"regexp"
-	"strings"
 	"time"
 
 	"perch/remote/hass"
@@ -71,7 +69,7 @@ func (r *Recognizer) Recognize(ctx context.Context, u *voice.Utterance, _ voice.
 	if err := u.Wait(ctx); err != nil {
 		return voice.Transcript{}, err
 	}
-	if text = spoken(text); text == "" {
+	if text = voice.Spoken(text); text == "" {
 		return voice.Transcript{Refused: true}, nil
 	}
 	return voice.Transcript{Text: text}, nil
@@ -142,10 +140,6 @@ func sendSpeech(ctx context.Context, run *hass.Run, handler byte, u *voice.Utter
 	return run.EndSound(ctx, handler)
 }
 
-// longestText bounds a transcript, in bytes: a person does not say as much in the 15 s
-// of an utterance, but a recognizer that runs in circles does.
-const longestText = 8 << 10
-
 // understood waits for the text. A run that ends without one recognized nothing.
 func (r *Recognizer) understood(ctx context.Context, run *hass.Run) (string, error) {
 	for {
@@ -160,22 +154,9 @@ func (r *Recognizer) understood(ctx context.Context, run *hass.Run) (string, err
 			continue
 		}
 		text, err := e.Transcript()
-		if err != nil || len(text) > longestText {
+		if err != nil || len(text) > voice.LongestTranscript {
 			return "", r.client.Fault("recognizes more than a person can say in an utterance; see its speech to text")
 		}
 		return text, nil
 	}
-}
-
-// aside is what recognizers write where no person spoke: [BLANK_AUDIO], (music).
-var aside = regexp.MustCompile(`\[[^\]]*\]|\([^)]*\)|\*[^*]*\*|♪`)
-
-// spoken is the text in one line, or nothing where it is only remarks on the
-// sound.
-func spoken(text string) string {
-	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "")), " ")
-	if strings.Trim(aside.ReplaceAllString(text, ""), " .!?,-。、！？…") == "" {
-		return ""
-	}
-	return text
 }

@@ -198,19 +198,6 @@ func TestCheckOfARecognizer(t *testing.T) {
 	sentence(t, newFakeHA(t, nil).recognizer(func(o *Options) { o.URL = "http://" + l.Addr().String() }).Check(t.Context()), "nothing listens at")
 }
 
-// FuzzText: whatever is said to have been heard, it is one line or nothing.
-func FuzzText(f *testing.F) {
-	for _, s := range []string{" Hello.\n", "[BLANK_AUDIO]", "(music) *laughs* ♪", "...", "a\xffb", "\x00"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		got := spoken(s)
-		if strings.ContainsAny(got, "\r\n\t") || got != strings.TrimSpace(got) || got != spoken(got) {
-			t.Errorf("%q becomes %q", s, got)
-		}
-	})
-}
-
 // BenchmarkLatency is what the engines add to a Home Assistant that answers at
 // once, on this machine: from the end of the utterance to the text, and from
 // the text to the first sound.
