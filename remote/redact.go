@@ -42,7 +42,8 @@ var longRun = regexp.MustCompile(`\w{24,}`)
 const mark = "[key]"
 
 const (
-	longestQuote = 200 // bytes that are quoted of a server
+	longestQuote = 200     // bytes that are quoted of a server
+	mostSearched = 1 << 10 // bytes that are looked at for it
 	// shortestPart is how much of a secret's beginning is taken for a part of it
 	// at the end of a text, in bytes.
 	shortestPart = 4
@@ -51,9 +52,16 @@ const (
 // Quote makes a server's words fit for a sentence of ours: Scrub, cut to some
 // 200 bytes.
 func Quote(text string, secrets ...string) string {
-	text = Scrub(text, secrets...)
+	text = withoutSecrets(text, secrets)
+	if len(text) > mostSearched {
+		text = Clip(text, mostSearched)
+		if at := strings.LastIndexByte(text, ' '); at > 0 {
+			text = text[:at] // half a key looks like none
+		}
+	}
+	text = withoutKeys(text)
 	if len(text) > longestQuote {
-		text = strings.ToValidUTF8(text[:longestQuote], "") + "…"
+		text = Clip(text, longestQuote) + "…"
 	}
 	return text
 }
@@ -61,6 +69,10 @@ func Quote(text string, secrets ...string) string {
 // Scrub puts a text on one line, without the secrets, in any of the forms they
 // may come back in, and without anything else that looks like a key.
 func Scrub(text string, secrets ...string) string {
+	return withoutKeys(withoutSecrets(text, secrets))
+}
+
+func withoutSecrets(text string, secrets []string) string {
 	text = oneLine(text)
 	for _, secret := range secrets {
 		if secret = oneLine(secret); secret == "" {
@@ -70,6 +82,10 @@ func Scrub(text string, secrets ...string) string {
 			text = withoutPart(strings.ReplaceAll(text, form, mark), form)
 		}
 	}
+	return text
+}
+
+func withoutKeys(text string) string {
 	text = quoted.ReplaceAllString(text, mark)
 	for _, s := range shapes {
 		text = s.like.ReplaceAllString(text, strings.Replace(s.left, blank, mark, 1))
