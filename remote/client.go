@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"mime"
 	"net"
 	"net/http"
@@ -106,7 +107,7 @@ type Request struct {
 	// Repeatable is a request that may be sent again where the server had just
 	// closed the connection, because doing it twice changes nothing there.
 	Repeatable bool
-	Keyless    bool          // the key is not sent
+	Bare       bool          // neither the key nor the client's headers are sent
 	Within     time.Duration // for all of it, connecting too, in place of the client's deadlines
 	Pace       Pace          // of the answer, once it has begun
 }
@@ -171,8 +172,8 @@ func (c *Client) request(w *Watch, r Request, atOnce bool) (*http.Request, error
 	if err != nil {
 		return nil, err
 	}
-	for name, values := range c.o.Header {
-		req.Header[name] = values
+	if !r.Bare {
+		maps.Copy(req.Header, c.o.Header)
 	}
 	switch {
 	case r.Live != nil:
@@ -190,7 +191,7 @@ func (c *Client) request(w *Watch, r Request, atOnce bool) (*http.Request, error
 		req.Header.Set("Content-Type", r.ContentType)
 	}
 	switch {
-	case c.Key == "" || r.Keyless:
+	case c.Key == "" || r.Bare:
 	case c.o.KeyHeader == "Authorization":
 		req.Header.Set("Authorization", "Bearer "+c.Key)
 	default:

@@ -220,7 +220,7 @@ func (e *Engine) Warm(ctx context.Context) error {
 }
 
 func (e *Engine) health(ctx context.Context) error {
-	response, err := e.server.Call(ctx, remote.Request{Method: http.MethodGet, Base: withoutQuery(e.root), Path: "health", Keyless: true, Within: warmWithin})
+	response, err := e.server.Call(ctx, remote.Request{Method: http.MethodGet, Base: withoutQuery(e.root), Path: "health", Bare: true, Within: warmWithin})
 	if err == nil {
 		_, _ = response.Whole(mostDrained) // for the connection's sake
 		response.Close()
