@@ -133,14 +133,16 @@ func (c *Client) Call(ctx context.Context, r Request) (*Answer, error) {
 	}
 	a.watch.begun()
 	a.Header = response.Header
-	a.body = Body{ReadCloser: response.Body, Left: mostAnswer, Watch: a.watch, Pace: r.Pace, Full: c.Fault("sends an answer larger than 16 MB; check the url")}
+	a.body = Body{ReadCloser: response.Body, Left: mostAnswer, Watch: a.watch, Pace: r.Pace,
+		Full: c.Fault("sends an answer larger than 16 MB; check the url")}
 	if response.StatusCode/100 != 2 {
 		defer a.Close()
 		return nil, a.refused(response.StatusCode, "/"+strings.Trim(r.Path, "/"))
 	}
 	if packed := a.Header.Get("Content-Encoding"); packed != "" && !strings.EqualFold(packed, "identity") {
 		defer a.Close()
-		return nil, c.Fault("packs its answer (Content-Encoding: " + c.Quote(packed) + ") though it was asked not to; switch that off there, or in the proxy before it")
+		return nil, c.Fault("packs its answer (Content-Encoding: " + c.Quote(packed) +
+			") though it was asked not to; switch that off there, or in the proxy before it")
 	}
 	return a, nil
 }

@@ -131,7 +131,8 @@ func (s *Server) Unreachable(err error, answering bool) *Fault {
 	case is(http.ErrSchemeMismatch), errors.As(err, &record):
 		f.Sentence += "does not speak TLS; the url should begin with http://"
 	case errors.As(err, &authority), errors.As(err, &host), errors.As(err, &expired), errors.As(err, &untrusted):
-		f.Sentence = "the certificate of " + s.Name() + " is not one this machine trusts; is its clock right? Else install its authority, or use http:// at home"
+		f.Sentence = "the certificate of " + s.Name() + " is not one this machine trusts; is its clock right? " +
+			"Else install its authority, or use http:// at home"
 	case errors.As(err, &operation) && operation.Op == "dial" && !operation.Timeout(), is(syscall.EHOSTUNREACH, syscall.ENETUNREACH):
 		f.Sentence = "there is no way to " + s.Name() + "; is it switched on, and this machine online?"
 	case errors.As(err, &timeout) && timeout.Timeout(), is(context.DeadlineExceeded):

@@ -208,7 +208,8 @@ func (b *Brain) greet(c *child) error {
 	defer slow.Stop()
 	select {
 	case <-slow.C:
-		return fmt.Errorf("%w: %s does not answer initialize in %v; see that its arguments make it an agent (gemini wants --acp)", agent.ErrAway, b.name(), b.o.Start)
+		return fmt.Errorf("%w: %s does not answer initialize in %v; see that its arguments make it an agent (gemini wants --acp)",
+			agent.ErrAway, b.name(), b.o.Start)
 	case <-b.ctx.Done():
 		return errClosed
 	case a := <-got:
@@ -236,7 +237,8 @@ func (b *Brain) acquainted(c *child, result json.RawMessage) error {
 		return fmt.Errorf("%w: the greeting of %s cannot be read", agent.ErrAway, b.name())
 	}
 	if r.Version != nil && *r.Version != "1" {
-		return fmt.Errorf("%w: %s speaks version %s of the Agent Client Protocol, not 1; use a release that does", agent.ErrAway, b.name(), remote.Clip(r.Version.String(), 20))
+		return fmt.Errorf("%w: %s speaks version %s of the Agent Client Protocol, not 1; use a release that does",
+			agent.ErrAway, b.name(), remote.Clip(r.Version.String(), 20))
 	}
 	closing := r.Capabilities.Session.Close
 	c.conn.mu.Lock()

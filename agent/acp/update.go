@@ -116,7 +116,8 @@ func (t toolCall) change() toolChange {
 		status = ""
 	}
 	sub := t.RawInput.SubAgent != "" || t.Meta.Claude.Tool == "Task" || t.Meta.Claude.Tool == "Agent"
-	return toolChange{id: remote.Clip(t.ID, mostID), title: remote.Clip(t.Title, mostRead), kind: kind, status: status, name: remote.Clip(t.Meta.Claude.Tool, mostName), agent: sub}
+	return toolChange{id: remote.Clip(t.ID, mostID), title: remote.Clip(t.Title, mostRead), kind: kind, status: status,
+		name: remote.Clip(t.Meta.Claude.Tool, mostName), agent: sub}
 }
 
 // parseUpdate reads the parameters of session/update. The item is nil where

@@ -107,7 +107,8 @@ func (e *Engine) listed(names []string) bool {
 // tried asks for a message, for a list is not all that a server can do: routers
 // and aliases are in none. That it begins to answer is enough.
 func (e *Engine) tried(ctx context.Context) bool {
-	response, err := e.send(ctx, e.base, "chat/completions", body{"model": e.o.Model, "stream": true, "messages": []body{{"role": "user", "content": "Say hello."}}}, 0)
+	hello := body{"model": e.o.Model, "stream": true, "messages": []body{{"role": "user", "content": "Say hello."}}}
+	response, err := e.send(ctx, e.base, "chat/completions", hello, 0)
 	if err != nil {
 		return false
 	}
@@ -193,7 +194,8 @@ func (e *Engine) notFound(ctx context.Context, r *refusal) error {
 	case strings.Contains(strings.ToLower(r.Reason), "model"):
 		return e.server.Faultf("the model %s is not there (%s); check model", e.o.Model, e.server.StatusText(r.Refusal))
 	}
-	return e.server.Faultf("there is no such API at %s (%s); is it the base address, with its /v1?", remote.Address(e.base), e.server.StatusText(r.Refusal))
+	return e.server.Faultf("there is no such API at %s (%s); is it the base address, with its /v1?",
+		remote.Address(e.base), e.server.StatusText(r.Refusal))
 }
 
 // Warm has the model loaded while the person still speaks. With Ollama it
@@ -220,7 +222,8 @@ func (e *Engine) Warm(ctx context.Context) error {
 }
 
 func (e *Engine) health(ctx context.Context) error {
-	response, err := e.server.Call(ctx, remote.Request{Method: http.MethodGet, Base: withoutQuery(e.root), Path: "health", Bare: true, Within: warmWithin})
+	request := remote.Request{Method: http.MethodGet, Base: withoutQuery(e.root), Path: "health", Bare: true, Within: warmWithin}
+	response, err := e.server.Call(ctx, request)
 	if err == nil {
 		_, _ = response.Whole(mostDrained) // for the connection's sake
 		response.Close()

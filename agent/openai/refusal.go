@@ -71,7 +71,8 @@ func (e *Engine) refusal(ctx context.Context, r *refusal) error {
 	reason := strings.ToLower(r.Reason)
 	switch {
 	case r.Status == http.StatusNotFound,
-		r.Status == http.StatusBadRequest && strings.Contains(reason, "model") && (strings.Contains(reason, "not found") || strings.Contains(reason, "does not exist")):
+		r.Status == http.StatusBadRequest && strings.Contains(reason, "model") &&
+			(strings.Contains(reason, "not found") || strings.Contains(reason, "does not exist")):
 		return e.notFound(ctx, r)
 	case r.Status == http.StatusServiceUnavailable && r.After == "" && strings.Contains(reason, "loading"):
 		return e.server.Faultf("the model %s is still being loaded; try again in a moment", e.o.Model)

@@ -174,7 +174,9 @@ func (e *Engine) learnManner(a *answer) {
 	news := e.manner == mannerOpened && before != mannerOpened
 	e.mu.Unlock()
 	if news {
-		e.o.Log.Warn("the server leaves the end of the model's thoughts in its text; what stands before it is not spoken from now on, and answers begin later; "+
-			"a server that keeps thoughts apart answers sooner (llama.cpp --reasoning-format, vLLM --reasoning-parser)", "model", e.o.Model, "url", remote.Address(e.base))
+		e.o.Log.Warn("the server leaves the end of the model's thoughts in its text; "+
+			"what stands before it is not spoken from now on, and answers begin later; "+
+			"a server that keeps thoughts apart answers sooner (llama.cpp --reasoning-format, vLLM --reasoning-parser)",
+			"model", e.o.Model, "url", remote.Address(e.base))
 	}
 }

@@ -43,7 +43,8 @@ func (c *condition) lacks(o voice.Options, err error) {
 	defer c.mu.Unlock()
 	if len(c.lacking) < mostLacking && !c.lacking[o] {
 		c.lacking[o] = true
-		c.log.Warn("a robot's own voice or language is none of the engine's; the robot speaks as all do", "engine", c.Part, "voice", o.Voice, "language", o.Language, "err", err)
+		c.log.Warn("a robot's own voice or language is none of the engine's; the robot speaks as all do",
+			"engine", c.Part, "voice", o.Voice, "language", o.Language, "err", err)
 	}
 }
 

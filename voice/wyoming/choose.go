@@ -28,7 +28,8 @@ func (s *server) chooseRecognizer(info Info, o voice.Options) (Transcribe, error
 	}
 	var ok bool
 	if t.Language, ok = spelled(models, s.language(o)); !ok {
-		return Transcribe{}, s.faulty(fmt.Sprintf("it does not recognize the language %q; it knows %s", printable(s.language(o)), languages(models)), errLanguage)
+		return Transcribe{}, s.faulty(fmt.Sprintf("it does not recognize the language %q; it knows %s",
+			printable(s.language(o)), languages(models)), errLanguage)
 	}
 	return t, nil
 }
@@ -70,7 +71,8 @@ func (s *server) chooseSynthesizer(info Info, o voice.Options) (synthesizer, err
 			return synthesizer{&Voice{Language: tag}, p.SynthesizeStreaming}, nil
 		}
 	}
-	return synthesizer{}, s.faulty(fmt.Sprintf("it has no voice for the language %q, only for %s", printable(s.language(o)), languages(all)), errLanguage)
+	return synthesizer{}, s.faulty(fmt.Sprintf("it has no voice for the language %q, only for %s",
+		printable(s.language(o)), languages(all)), errLanguage)
 }
 
 func (s *server) language(o voice.Options) string {

@@ -267,7 +267,8 @@ func useless(answers []answer) error {
 		for _, a := range answers {
 			var f *fault
 			if errors.As(why(a), &f) {
-				return &fault{"", fmt.Sprintf("none of the Wyoming servers found on this network can be used; the one at %s: %s (%s)", f.server, f.why, cure), errNotServed}
+				return &fault{"", fmt.Sprintf("none of the Wyoming servers found on this network can be used; the one at %s: %s (%s)",
+					f.server, f.why, cure), errNotServed}
 			}
 		}
 	}
