@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"mime"
 	"net"
 	"net/http"
@@ -106,7 +107,7 @@ type Request struct {
 	// Repeatable is a request that may be sent again where the server had just
 	// closed the connection, because doing it twice changes nothing there.
 	Repeatable bool
-	Keyless    bool          // the key is not sent
+	Bare       bool          // neither the key nor the client's headers are sent
 	Within     time.Duration // for all of it, connecting too, in place of the client's deadlines
 	Pace       Pace          // of the answer, once it has begun
 }
@@ -132,14 +133,16 @@ func (c *Client) Call(ctx context.Context, r Request) (*Answer, error) {
 	}
 	a.watch.begun()
 	a.Header = response.Header
-	a.body = Body{ReadCloser: response.Body, Left: mostAnswer, Watch: a.watch, Pace: r.Pace, Full: c.Fault("sends an answer larger than 16 MB; check the url")}
+	a.body = Body{ReadCloser: response.Body, Left: mostAnswer, Watch: a.watch, Pace: r.Pace,
+		Full: c.Fault("sends an answer larger than 16 MB; check the url")}
 	if response.StatusCode/100 != 2 {
 		defer a.Close()
 		return nil, a.refused(response.StatusCode, "/"+strings.Trim(r.Path, "/"))
 	}
 	if packed := a.Header.Get("Content-Encoding"); packed != "" && !strings.EqualFold(packed, "identity") {
 		defer a.Close()
-		return nil, c.Fault("packs its answer (Content-Encoding: " + c.Quote(packed) + ") though it was asked not to; switch that off there, or in the proxy before it")
+		return nil, c.Fault("packs its answer (Content-Encoding: " + c.Quote(packed) +
+			") though it was asked not to; switch that off there, or in the proxy before it")
 	}
 	return a, nil
 }
@@ -171,8 +174,8 @@ func (c *Client) request(w *Watch, r Request, atOnce bool) (*http.Request, error
 	if err != nil {
 		return nil, err
 	}
-	for name, values := range c.o.Header {
-		req.Header[name] = values
+	if !r.Bare {
+		maps.Copy(req.Header, c.o.Header)
 	}
 	switch {
 	case r.Live != nil:
@@ -181,8 +184,8 @@ func (c *Client) request(w *Watch, r Request, atOnce bool) (*http.Request, error
 		req.GetBody = func() (io.ReadCloser, error) { return whole(), nil }
 		req.Body, req.ContentLength = whole(), int64(len(r.Body))
 		if r.Repeatable {
-			// With no value the header is not sent. It tells net/http that the
-			// request may be repeated.
+			// With no value the header is not sent. net/http takes that
+			// for a request that may be repeated.
 			req.Header["Idempotency-Key"] = nil
 		}
 	}
@@ -190,7 +193,7 @@ func (c *Client) request(w *Watch, r Request, atOnce bool) (*http.Request, error
 		req.Header.Set("Content-Type", r.ContentType)
 	}
 	switch {
-	case c.Key == "" || r.Keyless:
+	case c.Key == "" || r.Bare:
 	case c.o.KeyHeader == "Authorization":
 		req.Header.Set("Authorization", "Bearer "+c.Key)
 	default:
@@ -267,7 +270,7 @@ func (a *Answer) Words() (code, message string, err error) {
 	return code, message, err
 }
 
-// refused is the fault of a status other than 2xx. The status tells enough where
+// refused is the fault of a status other than 2xx. The status is enough where
 // the rest cannot be read.
 func (a *Answer) refused(status int, path string) error {
 	code, message, err := a.Words()

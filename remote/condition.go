@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Condition is whether an engine works, as its last use or the last look at
-// it tells. One that does not is left alone for a while, longer each time, so
-// that nobody waits for it again and again; what follows it in its list does
-// its work meanwhile. That it fails is reported once.
+// Condition is whether an engine works, by its last use or its last check. An
+// engine that fails is not tried for a while, longer each time, so that not every
+// turn waits for it; the next in its list is used meanwhile. The failure is
+// reported once.
 type Condition struct {
 	Part string // "recognizer wyoming"
 	Last bool   // of its list: nothing follows, so it is always tried
@@ -36,7 +36,7 @@ type Condition struct {
 		well   bool      // the last went well
 	}
 	look struct {
-		on   bool   // somebody looks at it
+		on   bool   // it is checked from time to time
 		told looked // since it failed when it was used
 	}
 	reported struct {
@@ -46,7 +46,7 @@ type Condition struct {
 	fell chan struct{} // has one element when it has begun to fail
 }
 
-// looked is what looks have told of an engine since it failed when it was used.
+// looked is the result of checks since an engine failed when it was used.
 type looked int
 
 const (
@@ -71,8 +71,8 @@ const (
 	DespiteLooks = 5 * time.Minute
 )
 
-// NewCondition returns that of an engine which nobody has used. Report is told
-// what keeps it from working, once.
+// NewCondition returns the condition of an engine that was never used. Report is
+// called once with what keeps it from working.
 func NewCondition(part string, log *slog.Logger, report func(cause string), now func() time.Time) *Condition {
 	return &Condition{Part: part, log: log, report: report, now: now, fell: make(chan struct{}, 1)}
 }
@@ -132,7 +132,7 @@ func (c *Condition) Used(began time.Time, err error) {
 
 // works takes note that it does, as far as can be seen. That clears no failure
 // of work: it may look well and fail all the same, as with a wrong key where
-// anybody may list the models, or a server that hangs when it has something to
+// the list of models needs none, or a server that hangs when it has something to
 // do. Only what was away, and is there again, may be tried at once.
 func (c *Condition) works() {
 	c.mu.Lock()
@@ -153,8 +153,8 @@ func (c *Condition) works() {
 }
 
 // failed takes note of a failure, when it was used or looked at, and reports
-// what was not reported yet. What a use has told is better known than what a
-// look has.
+// what was not reported yet. The result of a use counts for more than that of
+// a check.
 func (c *Condition) failed(err error, inUse bool, took time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -171,7 +171,7 @@ func (c *Condition) failed(err error, inUse bool, took time.Duration) {
 		c.use.at, c.look.told = now, looksFit
 		select {
 		case c.fell <- struct{}{}:
-		default: // whoever looks after it has not looked yet
+		default: // it has not been checked yet
 		}
 	} else if c.use.failed {
 		return
@@ -201,8 +201,7 @@ func (c *Condition) Warned(err error) {
 	c.warning = err
 }
 
-// Watch asks an engine that failed whether it works again, and one that nobody
-// has used whether it would, until ctx ends.
+// Watch checks an engine that failed, and one that was never used, until ctx ends.
 func (c *Condition) Watch(ctx context.Context, check func(context.Context) error) {
 	c.watching(true)
 	defer c.watching(false)

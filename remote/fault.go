@@ -131,7 +131,8 @@ func (s *Server) Unreachable(err error, answering bool) *Fault {
 	case is(http.ErrSchemeMismatch), errors.As(err, &record):
 		f.Sentence += "does not speak TLS; the url should begin with http://"
 	case errors.As(err, &authority), errors.As(err, &host), errors.As(err, &expired), errors.As(err, &untrusted):
-		f.Sentence = "the certificate of " + s.Name() + " is not one this machine trusts; is its clock right? Else install its authority, or use http:// at home"
+		f.Sentence = "the certificate of " + s.Name() + " is not one this machine trusts; is its clock right? " +
+			"Else install its authority, or use http:// at home"
 	case errors.As(err, &operation) && operation.Op == "dial" && !operation.Timeout(), is(syscall.EHOSTUNREACH, syscall.ENETUNREACH):
 		f.Sentence = "there is no way to " + s.Name() + "; is it switched on, and this machine online?"
 	case errors.As(err, &timeout) && timeout.Timeout(), is(context.DeadlineExceeded):
@@ -155,8 +156,8 @@ func (s *Server) late() string {
 	return "does not answer; is it switched on, and this machine online?"
 }
 
-// Said is a status and what came with it, as they may be shown: "HTTP 404: gone".
-func (s *Server) Said(r Refusal) string {
+// StatusText is a status and what came with it, as they may be shown: "HTTP 404: gone".
+func (s *Server) StatusText(r Refusal) string {
 	status := fmt.Sprintf("HTTP %d", r.Status)
 	if reason := s.Quote(strings.TrimRight(r.Reason, ". ")); reason != "" {
 		return status + ": " + reason
@@ -167,7 +168,7 @@ func (s *Server) Said(r Refusal) string {
 // Refused is the fault for an HTTP status other than success. A driver decides
 // on the statuses that have a meaning of their own with its server first.
 func (s *Server) Refused(code string, r Refusal) *Fault {
-	with := " (" + s.Said(r) + ")"
+	with := " (" + s.StatusText(r) + ")"
 	var what string
 	switch {
 	case r.Status/100 == 3:

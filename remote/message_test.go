@@ -93,6 +93,7 @@ func TestAnAnswerThatIsClosedKeepsNothing(t *testing.T) {
 
 // TestAKeyCutInTwo lets every limit fall into the key once.
 func TestAKeyCutInTwo(t *testing.T) {
+	t.Parallel()
 	c := keyed()
 	for _, pad := range []string{" ", "a ", "Bearer x "} {
 		for i := range 2 * len(canary) {

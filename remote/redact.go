@@ -42,7 +42,8 @@ var longRun = regexp.MustCompile(`\w{24,}`)
 const mark = "[key]"
 
 const (
-	longestQuote = 200 // bytes that are quoted of a server
+	longestQuote = 200     // bytes that are quoted of a server
+	mostSearched = 1 << 10 // bytes that are looked at for it
 	// shortestPart is how much of a secret's beginning is taken for a part of it
 	// at the end of a text, in bytes.
 	shortestPart = 4
@@ -51,9 +52,16 @@ const (
 // Quote makes a server's words fit for a sentence of ours: Scrub, cut to some
 // 200 bytes.
 func Quote(text string, secrets ...string) string {
-	text = Scrub(text, secrets...)
+	text = withoutSecrets(text, secrets)
+	if len(text) > mostSearched {
+		text = Clip(text, mostSearched)
+		if at := strings.LastIndexByte(text, ' '); at > 0 {
+			text = text[:at] // half a key looks like none
+		}
+	}
+	text = withoutKeys(text)
 	if len(text) > longestQuote {
-		text = strings.ToValidUTF8(text[:longestQuote], "") + "…"
+		text = Clip(text, longestQuote) + "…"
 	}
 	return text
 }
@@ -61,6 +69,10 @@ func Quote(text string, secrets ...string) string {
 // Scrub puts a text on one line, without the secrets, in any of the forms they
 // may come back in, and without anything else that looks like a key.
 func Scrub(text string, secrets ...string) string {
+	return withoutKeys(withoutSecrets(text, secrets))
+}
+
+func withoutSecrets(text string, secrets []string) string {
 	text = oneLine(text)
 	for _, secret := range secrets {
 		if secret = oneLine(secret); secret == "" {
@@ -70,6 +82,10 @@ func Scrub(text string, secrets ...string) string {
 			text = withoutPart(strings.ReplaceAll(text, form, mark), form)
 		}
 	}
+	return text
+}
+
+func withoutKeys(text string) string {
 	text = quoted.ReplaceAllString(text, mark)
 	for _, s := range shapes {
 		text = s.like.ReplaceAllString(text, strings.Replace(s.left, blank, mark, 1))
@@ -112,7 +128,7 @@ func oneLine(text string) string {
 // many bytes.
 func Redact(s string, most int) string {
 	if len(s) > 4*most {
-		s = clip(s, 4*most)
+		s = Clip(s, 4*most)
 		if at := strings.LastIndexAny(s, " \t\n"); at > 0 {
 			s = s[:at] // half a key looks like none
 		}
@@ -120,7 +136,7 @@ func Redact(s string, most int) string {
 	for _, key := range shapes {
 		s = key.like.ReplaceAllString(s, key.left)
 	}
-	return clip(strings.TrimSpace(s), most)
+	return Clip(strings.TrimSpace(s), most)
 }
 
 // Conceals reports whether Redact would blank more of a command than a key: what
@@ -136,10 +152,10 @@ func Conceals(command string) bool {
 	return false
 }
 
-// clip cuts a text to so many bytes.
-func clip(s string, most int) string {
+// Clip cuts a text to so many bytes, between letters, and keeps nothing of the rest.
+func Clip(s string, most int) string {
 	if len(s) <= most {
 		return s
 	}
-	return strings.ToValidUTF8(s[:most], "")
+	return strings.Clone(strings.ToValidUTF8(s[:most], ""))
 }

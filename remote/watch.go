@@ -12,8 +12,8 @@ import (
 var errSilent = errors.New("the server is silent")
 
 // Watch ends a call whose server keeps silent. It runs only while the server is
-// waited for, and rests while the wait is for somebody else: for who speaks, or
-// for who listens. Its methods do nothing where it is nil.
+// waited for. It rests while the person still speaks, or while the listener takes
+// what has come. Its methods do nothing where it is nil.
 type Watch struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -156,8 +156,8 @@ func (u *upload) Read(p []byte) (int, error) {
 
 func (u *upload) Close() error { return nil }
 
-// Pace is how long the next piece may take of an answer whose worth is counted
-// by somebody else, as that of a sound is.
+// Pace is how long the next piece of an answer may take, where its reader knows
+// better than the watch: a second of sound buys more time than a byte does.
 type Pace interface {
 	Left() time.Duration
 	Waited(time.Duration)

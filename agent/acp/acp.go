@@ -6,11 +6,11 @@
 //
 // The framing is our own and not that of github.com/coder/acp-go-sdk. The
 // library ends the connection at a line beyond its scanner's buffer and at its
-// 1025th notification that waits, while here whoever speaks lets the agent
+// 1025th notification that waits, while here a speaker lets the agent
 // wait for minutes; a line too long is skipped, and text that waits is joined.
 //
 // Who runs what: one child serves all conversations, each in a session of its
-// own. A goroutine reads its output and never waits for anybody: what belongs
+// own. A goroutine reads its output and never waits: what belongs
 // to a turn goes to the turn's inbox, which is bounded. A goroutine writes its
 // input from a bounded queue. A third owns the process: whatever ends the
 // connection has it end the process and all of its group, and Close waits for
@@ -63,9 +63,9 @@ type Options struct {
 	// them; an agent is lent none where they are nil, or where it does not know MCP
 	// over HTTP.
 	Tools func(ctx context.Context, t agent.Turn) *thinker.TurnTools
-	Lend  func() Place
+	Lend  func() ToolEndpoint
 
-	Preamble string                        // what an agent is told at the beginning of a session; Preamble()
+	Preamble string                        // sent to an agent at the beginning of a session; Preamble()
 	Phrases  func(language string) Phrases // PhrasesIn
 	Log      *slog.Logger                  // needed
 	Now      func() time.Time              // time.Now
@@ -169,10 +169,10 @@ func (*Brain) Name() string { return "acp" }
 func (b *Brain) name() string { return filepath.Base(b.o.Command[0]) }
 
 // Think answers one turn, which may ask for permissions on the way. When ctx
-// ends, the agent is told so and Think returns at once; the session can be
+// ends, the agent is notified and Think returns at once; the session can be
 // used again if the agent confirms within Options.Grace. An agent that does
 // not is ended as soon as no other turn needs it. So is one that goes on for
-// longer, or says more, than anybody listens to; that it was cut off is told.
+// longer, or says more, than a person listens to; the robot says that it was cut off.
 func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error {
 	if t.Stranger() {
 		return agent.ErrStranger
@@ -237,7 +237,7 @@ func (b *Brain) think(ctx context.Context, s *session, t agent.Turn, tools *thin
 // Check reports whether the agent can be started and opens a session. It
 // starts the agent where it does not run, and keeps what it opened for the next
 // conversation. An agent that does not say before the first prompt that it
-// needs a login is found out by the first turn; Check then tells of it until a
+// needs a login is found out by the first turn; Check then reports it until a
 // turn succeeds.
 func (b *Brain) Check(ctx context.Context) error {
 	k, err := b.enter("")

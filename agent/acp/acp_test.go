@@ -24,7 +24,7 @@ const canary = "canary-0-canary"
 
 // rig is a brain with the fake for an agent.
 type rig struct {
-	house
+	processDir
 	brain *acp.Brain
 	log   *safeBuffer
 
@@ -67,7 +67,7 @@ func build(t *testing.T, mode string, change ...func(*acp.Options)) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{house: house{t, t.TempDir()}, log: &safeBuffer{}, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+	r := &rig{processDir: processDir{t, t.TempDir()}, log: &safeBuffer{}, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
 	o := acp.Options{
 		Command: []string{self}, Dir: r.dir,
 		Env: []string{"FAKE_AGENT=" + mode, "FAKE_DIR=" + r.dir, "FAKE_KEY=" + canary,
@@ -91,8 +91,8 @@ func build(t *testing.T, mode string, change ...func(*acp.Options)) *rig {
 	return r
 }
 
-// heard writes replies down, one a line.
-type heard struct {
+// received writes replies down, one a line.
+type received struct {
 	mu     sync.Mutex
 	lines  []string
 	on     func(agent.Reply) error // called first
@@ -100,7 +100,7 @@ type heard struct {
 	asked  int
 }
 
-func (h *heard) take(r agent.Reply) error {
+func (h *received) take(r agent.Reply) error {
 	if h.on != nil {
 		if err := h.on(r); err != nil {
 			return err
@@ -133,7 +133,7 @@ func (h *heard) take(r agent.Reply) error {
 	return nil
 }
 
-func (h *heard) String() string {
+func (h *received) String() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return strings.Join(h.lines, "|")
@@ -145,7 +145,7 @@ func (r *rig) turnOf(conversation, words string) agent.Turn {
 
 // say has one turn, and returns all that came of it.
 func (r *rig) say(words string, answers ...agent.Answer) (string, error) {
-	h := &heard{answer: answers}
+	h := &received{answer: answers}
 	ctx, stop := context.WithTimeout(context.Background(), 20*time.Second)
 	defer stop()
 	err := r.brain.Think(ctx, r.turnOf("a", words), h.take)
@@ -166,11 +166,11 @@ func TestATurn(t *testing.T) {
 	}
 	r.want("think hm;words 😊 Hello you. How are;words you today?", "😊|Hello you.|How are you today?|."+string(agent.Continue))
 	r.want("where", "😐|Session s1 turn 2 blocks 1.|.done")
-	if n := strings.Count(r.heard(), "exactly one of these emoji"); n != 1 {
+	if n := strings.Count(r.received(), "exactly one of these emoji"); n != 1 {
 		t.Errorf("the preamble was told %d times", n)
 	}
 	for _, want := range []string{`"protocolVersion":1`, `"readTextFile":false`, `"terminal":false`, `"mcpServers":[]`, `"cwd":"` + r.dir + `"`, `{"text":"where","type":"text"}`} {
-		if !strings.Contains(r.heard(), want) {
+		if !strings.Contains(r.received(), want) {
 			t.Errorf("the agent was not told %s", want)
 		}
 	}
@@ -207,7 +207,7 @@ func TestHowATurnEnds(t *testing.T) {
 		r.want("stop "+reason, want)
 	}
 	r.want("say 😢 It was so;stop max_tokens", "😢|It was so|😐|I was cut off: the answer was too long.|.done")
-	h := &heard{}
+	h := &received{}
 	turn := r.turnOf("b", "stop refusal")
 	turn.Language = "de-DE"
 	if err := r.brain.Think(t.Context(), turn, h.take); err != nil || h.String() != "😐|Darauf darf ich nicht antworten.|.done" {
@@ -269,7 +269,7 @@ func TestOnlyAnAdoptedRobotMayAnswer(t *testing.T) {
 // TestAQuestionThatFailsIsNoConsent: whoever asks may fail to.
 func TestAQuestionThatFailsIsNoConsent(t *testing.T) {
 	r := build(t, "plain")
-	h := &heard{on: func(reply agent.Reply) error {
+	h := &received{on: func(reply agent.Reply) error {
 		if ask, ok := reply.(agent.Ask); ok {
 			ask.Answer(agent.Answer{Outcome: agent.AnswerTouch})
 			return errors.New("the speaker is broken")
@@ -279,8 +279,8 @@ func TestAQuestionThatFailsIsNoConsent(t *testing.T) {
 	if err := r.brain.Think(t.Context(), r.turnOf("a", "ask c execute x"), h.take); err == nil || err.Error() != "the speaker is broken" {
 		t.Error(err)
 	}
-	r.eventually("the permission is answered", func() bool { return strings.Contains(r.heard(), `{"outcome":{"outcome":"cancelled"}}`) })
-	if strings.Contains(r.heard(), "once") {
+	r.eventually("the permission is answered", func() bool { return strings.Contains(r.received(), `{"outcome":{"outcome":"cancelled"}}`) })
+	if strings.Contains(r.received(), "once") {
 		t.Error("it was allowed")
 	}
 }
@@ -315,7 +315,7 @@ func TestSessionsRotate(t *testing.T) {
 		r.pass(299 * time.Second)
 		where(fmt.Sprintf("s3 turn %d blocks 1", map[bool]int{true: 2, false: 3}[r.clock().Sub(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)) < 900*time.Second]))
 	}
-	r.eventually("the old ones are closed", func() bool { return strings.Count(r.heard(), `"session/close"`) == 2 })
+	r.eventually("the old ones are closed", func() bool { return strings.Count(r.received(), `"session/close"`) == 2 })
 	if n := r.brain.Sessions(); n != 1 {
 		t.Errorf("%d sessions are kept", n)
 	}
@@ -330,23 +330,23 @@ func TestSessionsGrowOld(t *testing.T) {
 	r.want("where", "😐|Session s2 turn 1 blocks 2.|.done")
 }
 
-// TestANewSessionIsToldWhatWas: a conversation outlives its session.
-func TestANewSessionIsToldWhatWas(t *testing.T) {
+// TestANewSessionReceivesTheHistory: a conversation outlives its session.
+func TestANewSessionReceivesTheHistory(t *testing.T) {
 	r := build(t, "plain")
 	turn := r.turnOf("a", "say Yes.")
 	turn.History = []agent.Exchange{{Heard: "long ago", Said: "x"}, {}, {}, {Heard: "my name is Ada", Said: strings.Repeat("é", 1000)}, {Heard: "hi", Said: "hello"}}
-	if err := r.brain.Think(t.Context(), turn, (&heard{}).take); err != nil {
+	if err := r.brain.Think(t.Context(), turn, (&received{}).take); err != nil {
 		t.Fatal(err)
 	}
-	if told := r.heard(); !strings.Contains(told, `they: my name is Ada`) || strings.Contains(told, "long ago") || strings.Contains(told, strings.Repeat("é", 151)) {
-		t.Error(told)
+	if log := r.received(); !strings.Contains(log, `they: my name is Ada`) || strings.Contains(log, "long ago") || strings.Contains(log, strings.Repeat("é", 151)) {
+		t.Error(log)
 	}
 }
 
 func TestConversationsHaveTheirOwnSessions(t *testing.T) {
 	r := build(t, "plain")
 	blocked, free := make(chan struct{}), make(chan struct{})
-	slow := &heard{on: func(reply agent.Reply) error {
+	slow := &received{on: func(reply agent.Reply) error {
 		if _, ok := reply.(agent.Say); ok {
 			select {
 			case <-blocked:
@@ -371,7 +371,7 @@ func TestConversationsHaveTheirOwnSessions(t *testing.T) {
 		t.Errorf("%.200s", got)
 	}
 	for i := range 80 { // more than are kept
-		h := &heard{}
+		h := &received{}
 		if err := r.brain.Think(t.Context(), r.turnOf(fmt.Sprint(i), "say Yes."), h.take); err != nil {
 			t.Fatal(err)
 		}
@@ -386,7 +386,7 @@ func TestConversationsHaveTheirOwnSessions(t *testing.T) {
 func TestAFlood(t *testing.T) {
 	r := build(t, "plain")
 	first := true
-	h := &heard{on: func(agent.Reply) error {
+	h := &received{on: func(agent.Reply) error {
 		if first {
 			time.Sleep(500 * time.Millisecond) // the first words are being spoken
 			first = false
@@ -423,13 +423,13 @@ func TestTheOlderDialect(t *testing.T) {
 	r.want("oldask shell", "? May I use a tool: shell?|😐|Answer approved true.|.done", agent.Answer{Outcome: agent.AnswerTouch})
 	r.want("oldask shell", "? May I use a tool: shell?|😐|Answer approved false.|.done")
 	ctx, cancel := context.WithCancel(t.Context())
-	h := &heard{on: func(agent.Reply) error { cancel(); return ctx.Err() }}
+	h := &received{on: func(agent.Reply) error { cancel(); return ctx.Err() }}
 	if err := r.brain.Think(ctx, r.turnOf("a", "event {\"type\":\"chunk\",\"content\":\"One. Two\"};wait"), h.take); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	r.eventually("the cancel was heard", func() bool { return strings.Contains(r.heard(), `"session/cancel","params":{"session_id":"s1"}`) })
+	r.eventually("the cancel was heard", func() bool { return strings.Contains(r.received(), `"session/cancel","params":{"session_id":"s1"}`) })
 	for _, want := range []string{`"working_directory":`, `"session_id":"s1"`} {
-		if !strings.Contains(r.heard(), want) {
+		if !strings.Contains(r.received(), want) {
 			t.Errorf("the agent was not told %s", want)
 		}
 	}

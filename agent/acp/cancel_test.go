@@ -61,7 +61,7 @@ func TestCancel(t *testing.T) {
 			defer cancel()
 			s := stages(cancel)[name]
 			r := build(t, s.mode)
-			h := &heard{}
+			h := &received{}
 			if s.on != nil {
 				h.on = func(reply agent.Reply) error { return s.on(ctx, reply) }
 			} else {
@@ -75,16 +75,16 @@ func TestCancel(t *testing.T) {
 				t.Errorf("it returned %v after %v", err, took)
 			}
 			if s.want != "" {
-				r.eventually("the agent hears "+s.want, func() bool { return strings.Contains(r.heard(), s.want) })
+				r.eventually("the agent hears "+s.want, func() bool { return strings.Contains(r.received(), s.want) })
 			}
 			if strings.Contains(h.String(), ".done") {
 				t.Error("a turn that was cut off ended well")
 			}
 			r.want("where", "😐|Session "+s.next+".|.done")
-			if asked, answered := strings.Count(s.words, "ask"), strings.Count(r.heard(), `"outcome":"cancelled"`); strings.HasPrefix(s.words, "asktwice") && answered != 2 || asked > answered {
+			if asked, answered := strings.Count(s.words, "ask"), strings.Count(r.received(), `"outcome":"cancelled"`); strings.HasPrefix(s.words, "asktwice") && answered != 2 || asked > answered {
 				t.Errorf("%d permissions were answered as cancelled", answered)
 			}
-			if strings.Contains(r.heard(), `"optionId"`) {
+			if strings.Contains(r.received(), `"optionId"`) {
 				t.Error("a cancelled permission was answered otherwise")
 			}
 			r.eventually("no request is open", func() bool { return r.brain.Pending() == 0 })
@@ -99,14 +99,14 @@ func TestAnAgentThatDoesNotStop(t *testing.T) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
-		if err := r.brain.Think(ctx, r.turnOf("a", "hang"), (&heard{}).take); !errors.Is(err, context.DeadlineExceeded) {
+		if err := r.brain.Think(ctx, r.turnOf("a", "hang"), (&received{}).take); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
 	}
 	r.want("say Up.", "😐|Up.|.done")
 	cut()
 	r.eventually("it is ended", func() bool { return !r.brain.Running() })
-	if !strings.Contains(r.heard(), "session/cancel") {
+	if !strings.Contains(r.received(), "session/cancel") {
 		t.Error("it was not asked first")
 	}
 	if _, err := r.say("say Too soon."); !errors.Is(err, agent.ErrAway) {
@@ -120,7 +120,7 @@ func TestAnAgentThatDoesNotStop(t *testing.T) {
 
 	other := make(chan error, 1)
 	go func() {
-		other <- r.brain.Think(context.Background(), r.turnOf("b", "sleep 1500;say Mine."), (&heard{}).take)
+		other <- r.brain.Think(context.Background(), r.turnOf("b", "sleep 1500;say Mine."), (&received{}).take)
 	}()
 	r.eventually("both are in a turn", func() bool { return r.brain.Sessions() == 2 })
 	cut()
@@ -138,7 +138,7 @@ func TestAnAgentThatDoesNotStop(t *testing.T) {
 func TestSlowToStop(t *testing.T) {
 	r := build(t, "plain")
 	ctx, cancel := context.WithCancel(t.Context())
-	h := &heard{on: func(agent.Reply) error { cancel(); return ctx.Err() }}
+	h := &received{on: func(agent.Reply) error { cancel(); return ctx.Err() }}
 	if err := r.brain.Think(ctx, r.turnOf("a", "say One. Two. Three.;wait 200"), h.take); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
@@ -152,8 +152,8 @@ func TestSilence(t *testing.T) {
 	if _, err := r.say("wait"); !errors.Is(err, agent.ErrAway) || !strings.Contains(err.Error(), "no sign of life") {
 		t.Error(err)
 	}
-	if !strings.Contains(r.heard(), "session/cancel") {
-		r.eventually("it is told to stop", func() bool { return strings.Contains(r.heard(), "session/cancel") })
+	if !strings.Contains(r.received(), "session/cancel") {
+		r.eventually("it is told to stop", func() bool { return strings.Contains(r.received(), "session/cancel") })
 	}
 }
 
@@ -164,7 +164,7 @@ func TestOneTurnAtATime(t *testing.T) {
 	first := make(chan error, 1)
 	began := make(chan struct{})
 	go func() {
-		h := &heard{on: func(reply agent.Reply) error {
+		h := &received{on: func(reply agent.Reply) error {
 			if _, ok := reply.(agent.Felt); ok {
 				close(began)
 			}
@@ -175,7 +175,7 @@ func TestOneTurnAtATime(t *testing.T) {
 	<-began
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if err := r.brain.Think(ctx, r.turnOf("a", "say No."), (&heard{}).take); !errors.Is(err, context.DeadlineExceeded) {
+	if err := r.brain.Think(ctx, r.turnOf("a", "say No."), (&received{}).take); !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
 	r.want("where", "😐|Session s1 turn 2 blocks 1.|.done")

@@ -14,9 +14,10 @@ import (
 
 	"perch/agent"
 	"perch/agent/program"
+	"perch/remote"
 )
 
-// How long nobody starts an agent again that has failed.
+// How long an agent that has failed is not started again.
 const (
 	leastPause = time.Second
 	mostPause  = 60 * time.Second
@@ -26,7 +27,7 @@ const (
 type child struct {
 	conn    *conn
 	program *program.Program
-	gone    chan struct{} // closed when the process has ended and all it said was heard
+	gone    chan struct{} // closed when the process has ended and all its output was read
 
 	mu      sync.Mutex
 	greeted bool // it has answered initialize
@@ -93,7 +94,7 @@ func (b *Brain) start(l *launch, before *child) {
 }
 
 // failed notes that the agent has ended, or could not be started, and how long
-// nobody should try again.
+// it should not be started again.
 func (b *Brain) failed(why error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -161,7 +162,7 @@ func (b *Brain) watch(c *child) {
 		}
 		<-heard
 		c.conn.end(b.obituary(c))
-		b.tell(c)
+		b.logEnd(c)
 	})
 }
 
@@ -176,13 +177,13 @@ func (b *Brain) obituary(c *child) error {
 	return fmt.Errorf("%w: %s ended (%s)", agent.ErrAway, b.name(), how)
 }
 
-// tell logs the end of a process, with its last words.
-func (b *Brain) tell(c *child) {
+// logEnd logs the end of a process, with the last of its standard error.
+func (b *Brain) logEnd(c *child) {
 	why := c.conn.why()
 	if errors.Is(why, errClosed) {
 		return
 	}
-	b.o.Log.Warn("an agent has ended", "agent", b.name(), "err", why, "stderr", b.redacted(c.program.Said(), program.MostSaid))
+	b.o.Log.Warn("an agent has ended", "agent", b.name(), "err", why, "stderr", b.redacted(c.program.Stderr(), program.MostStderr))
 }
 
 // greet makes the agent's acquaintance. One that names no version is taken to
@@ -207,7 +208,8 @@ func (b *Brain) greet(c *child) error {
 	defer slow.Stop()
 	select {
 	case <-slow.C:
-		return fmt.Errorf("%w: %s does not answer initialize in %v; see that its arguments make it an agent (gemini wants --acp)", agent.ErrAway, b.name(), b.o.Start)
+		return fmt.Errorf("%w: %s does not answer initialize in %v; see that its arguments make it an agent (gemini wants --acp)",
+			agent.ErrAway, b.name(), b.o.Start)
 	case <-b.ctx.Done():
 		return errClosed
 	case a := <-got:
@@ -235,7 +237,8 @@ func (b *Brain) acquainted(c *child, result json.RawMessage) error {
 		return fmt.Errorf("%w: the greeting of %s cannot be read", agent.ErrAway, b.name())
 	}
 	if r.Version != nil && *r.Version != "1" {
-		return fmt.Errorf("%w: %s speaks version %s of the Agent Client Protocol, not 1; use a release that does", agent.ErrAway, b.name(), clip(r.Version.String(), 20))
+		return fmt.Errorf("%w: %s speaks version %s of the Agent Client Protocol, not 1; use a release that does",
+			agent.ErrAway, b.name(), remote.Clip(r.Version.String(), 20))
 	}
 	closing := r.Capabilities.Session.Close
 	c.conn.mu.Lock()

@@ -20,8 +20,8 @@ const mostQueued = 256
 
 // Why a connection ended from our side.
 var (
-	errClosed = fmt.Errorf("%w: it was closed", agent.ErrAway)
-	errDeaf   = fmt.Errorf("%w: the agent does not read what it is told", agent.ErrAway)
+	errClosed     = fmt.Errorf("%w: it was closed", agent.ErrAway)
+	errNotReading = fmt.Errorf("%w: the agent does not read its messages", agent.ErrAway)
 )
 
 // conn is a connection to an agent, whatever carries it.
@@ -29,7 +29,7 @@ type conn struct {
 	log   *slog.Logger
 	out   chan []byte
 	done  chan struct{} // closed when it has ended
-	ended func(error)   // called once, before anybody else learns of it
+	ended func(error)   // called once, before the pending calls end
 
 	mu       sync.Mutex
 	over     error // why it ended; nil while it lives
@@ -83,7 +83,7 @@ func (c *conn) write(w io.Writer) {
 		select {
 		case line := <-c.out:
 			if _, err := w.Write(line); err != nil {
-				return // the reader, or the process, will tell why
+				return // the reader, or the process, has the reason
 			}
 		case <-c.done:
 			return
@@ -118,7 +118,7 @@ func (c *conn) take(line []byte) {
 	case m.Method != "" && m.identified():
 		c.serve(m)
 	case m.Method != "":
-		c.told(m)
+		c.notified(m)
 	case m.identified():
 		c.answered(m)
 	default:
@@ -126,7 +126,7 @@ func (c *conn) take(line []byte) {
 	}
 }
 
-// odd counts what cannot be understood, and tells of the first.
+// odd counts what cannot be understood, and logs the first.
 func (c *conn) odd(why string) {
 	c.mu.Lock()
 	c.garbage++
@@ -154,8 +154,8 @@ func (c *conn) answered(m message) {
 	}
 }
 
-// serve is a request of the agent. All we serve is permissions: it was told
-// that there are no files and no terminals here.
+// serve is a request of the agent. Only permissions are served: the agent was
+// informed that there are no files and no terminals here.
 func (c *conn) serve(m message) {
 	if m.Method != "session/request_permission" {
 		c.send(message{ID: m.ID, Error: &rpcError{codeNoMethod, "method not found"}})
@@ -171,8 +171,8 @@ func (c *conn) serve(m message) {
 	}
 }
 
-// told is a notification of the agent.
-func (c *conn) told(m message) {
+// notified is a notification of the agent.
+func (c *conn) notified(m message) {
 	var session string
 	var it item
 	var err error
@@ -232,7 +232,7 @@ func (c *conn) send(m message) {
 	case c.out <- line:
 	case <-c.done:
 	default:
-		c.end(errDeaf)
+		c.end(errNotReading)
 	}
 }
 

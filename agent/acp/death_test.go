@@ -83,11 +83,11 @@ func TestALoginFoundOutLate(t *testing.T) {
 func TestNoMoreSessions(t *testing.T) {
 	r := build(t, "one session")
 	first := make(chan error, 1)
-	h := &heard{}
+	h := &received{}
 	go func() {
 		first <- r.brain.Think(context.Background(), r.turnOf("first", "sleep 400;say Whole."), h.take)
 	}()
-	r.eventually("the first is in its turn", func() bool { return strings.Contains(r.heard(), "session/prompt") })
+	r.eventually("the first is in its turn", func() bool { return strings.Contains(r.received(), "session/prompt") })
 	if _, err := r.say("say No."); !errors.Is(err, agent.ErrAway) || !strings.Contains(err.Error(), "too many sessions") {
 		t.Error(err)
 	}
@@ -144,9 +144,9 @@ func TestDeathInTheMiddle(t *testing.T) {
 	}
 }
 
-// TestLastWordsAreHeard: what an agent wrote before it died counts, however
+// TestLastWordsAreLogged: what an agent wrote before it died counts, however
 // much of it is still on its way.
-func TestLastWordsAreHeard(t *testing.T) {
+func TestLastWordsAreLogged(t *testing.T) {
 	r := build(t, "plain")
 	got, err := r.say("muse 20;say Last. Wo;die")
 	if !errors.Is(err, agent.ErrAway) || !strings.HasSuffix(got, "Last.") {
@@ -157,7 +157,7 @@ func TestLastWordsAreHeard(t *testing.T) {
 // TestDeathWhileAsking: the question is still put, and its answer goes nowhere.
 func TestDeathWhileAsking(t *testing.T) {
 	r := build(t, "plain")
-	h := &heard{on: func(reply agent.Reply) error {
+	h := &received{on: func(reply agent.Reply) error {
 		if _, ok := reply.(agent.Ask); ok {
 			r.brain.Close()
 		}
@@ -234,9 +234,9 @@ func TestClose(t *testing.T) {
 		r := build(t, "plain")
 		ended := make(chan error, 1)
 		go func() {
-			ended <- r.brain.Think(context.Background(), r.turnOf("a", "say Up.;hang"), (&heard{}).take)
+			ended <- r.brain.Think(context.Background(), r.turnOf("a", "say Up.;hang"), (&received{}).take)
 		}()
-		r.eventually("it is in the turn", func() bool { return strings.Contains(r.heard(), "session/prompt") })
+		r.eventually("it is in the turn", func() bool { return strings.Contains(r.received(), "session/prompt") })
 		r.brain.Close()
 		if err := <-ended; !errors.Is(err, agent.ErrAway) {
 			t.Error(err)
@@ -265,7 +265,7 @@ func TestCheckWarms(t *testing.T) {
 		}
 	}
 	r.want("where", "😐|Session s1 turn 1 blocks 2.|.done")
-	if n := strings.Count(r.heard(), `"session/new"`); n != 1 {
+	if n := strings.Count(r.received(), `"session/new"`); n != 1 {
 		t.Errorf("%d sessions were opened", n)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -280,7 +280,7 @@ func TestCheckWarms(t *testing.T) {
 	if err := r.brain.Check(t.Context()); err != nil { // not with a stale one
 		t.Error(err)
 	}
-	if n := strings.Count(r.heard(), `"session/new"`); n != 3 {
+	if n := strings.Count(r.received(), `"session/new"`); n != 3 {
 		t.Errorf("%d sessions were opened", n)
 	}
 }

@@ -49,7 +49,7 @@ func TestEndlessAgents(t *testing.T) {
 			case c.away != "" && (!errors.Is(err, agent.ErrAway) || !strings.Contains(err.Error(), c.away)):
 				t.Errorf("%q, %v", got, err)
 			}
-			r.eventually("it is told to stop", func() bool { return strings.Contains(r.heard(), "session/cancel") })
+			r.eventually("it is told to stop", func() bool { return strings.Contains(r.received(), "session/cancel") })
 		})
 	}
 }
@@ -60,7 +60,7 @@ func TestStrangersHaveNoAgent(t *testing.T) {
 	r := build(t, "plain")
 	turn := r.turnOf("a", "say Yes.")
 	turn.Untrusted = true
-	h := &heard{}
+	h := &received{}
 	if err := r.brain.Think(t.Context(), turn, h.take); !errors.Is(err, agent.ErrStranger) || !errors.Is(err, agent.ErrAway) || h.String() != "" || len(r.pids()) > 0 {
 		t.Errorf("%v, %q, %d processes", err, h, len(r.pids()))
 	}

@@ -430,19 +430,19 @@ func (s *script) request(verb, rest string) {
 	}
 }
 
-// house is where a test's agents leave what they did.
-type house struct {
+// processDir is where a test's agents leave what they did.
+type processDir struct {
 	t   *testing.T
 	dir string
 }
 
-func (h house) heard() string {
+func (h processDir) received() string {
 	text, _ := os.ReadFile(filepath.Join(h.dir, "heard"))
 	return string(text)
 }
 
 // pids are of all processes that were started for the test.
-func (h house) pids() (pids []int) {
+func (h processDir) pids() (pids []int) {
 	found, _ := filepath.Glob(filepath.Join(h.dir, "pid-*"))
 	for _, name := range found {
 		pid, _ := strconv.Atoi(strings.TrimPrefix(filepath.Base(name), "pid-"))
@@ -453,7 +453,7 @@ func (h house) pids() (pids []int) {
 
 // empty fails the test where any of the processes is still there. An agent has
 // to be gone by now; what it started may take the moment it takes to die.
-func (h house) empty() {
+func (h processDir) empty() {
 	h.t.Helper()
 	for _, pid := range h.pids() {
 		what, _ := os.ReadFile(filepath.Join(h.dir, fmt.Sprintf("pid-%d", pid)))

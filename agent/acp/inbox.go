@@ -100,7 +100,7 @@ func (in *inbox) take() (it item, over bool) {
 	return it, false
 }
 
-// close takes nothing more, and returns the permissions that nobody answered.
+// close takes nothing more, and returns the permissions without an answer.
 func (in *inbox) close() []permission {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -15,9 +15,9 @@ import (
 // serverName is what an agent calls our tools' server.
 const serverName = "perch"
 
-// Place is an MCP server of a session's own, over HTTP. It takes who shows its
+// ToolEndpoint is an MCP server of a session's own, over HTTP. It takes who shows its
 // bearer, and its tools work within a turn.
-type Place interface {
+type ToolEndpoint interface {
 	Address() (url, bearer string)
 	// Begin has the tools of a turn be there until End.
 	Begin(ctx context.Context, tools *thinker.TurnTools)
@@ -49,10 +49,10 @@ func (b *Brain) toolsOf(ctx context.Context, t agent.Turn) *thinker.TurnTools {
 	return b.o.Tools(ctx, t)
 }
 
-// place opens one for a session to come, with the tools of its first turn: an
+// endpoint opens one for a session to come, with the tools of its first turn: an
 // agent asks for them when it opens the session. It is nil where nothing is
 // lent.
-func (b *Brain) place(ctx context.Context, c *conn, tools *thinker.TurnTools) Place {
+func (b *Brain) endpoint(ctx context.Context, c *conn, tools *thinker.TurnTools) ToolEndpoint {
 	if tools == nil || !c.lends() {
 		return nil
 	}
@@ -70,25 +70,25 @@ func (c *conn) lends() bool {
 
 // servers are the MCP servers that a session is opened with.
 func (s *session) servers() []any {
-	if s.place == nil {
+	if s.endpoint == nil {
 		return []any{}
 	}
-	url, bearer := s.place.Address()
+	url, bearer := s.endpoint.Address()
 	return []any{map[string]any{"type": "http", "name": serverName, "url": url,
 		"headers": []any{map[string]any{"name": "Authorization", "value": "Bearer " + bearer}}}}
 }
 
 // void ends the place of a session that is over.
 func (s *session) void() {
-	if s.place != nil {
-		s.voiding.Do(s.place.Close)
+	if s.endpoint != nil {
+		s.voiding.Do(s.endpoint.Close)
 	}
 }
 
 // rest ends what was lent for a turn of a talk.
 func (b *Brain) rest(k *talk) {
-	if s := b.kept(k); s != nil && s.place != nil {
-		s.place.End()
+	if s := b.kept(k); s != nil && s.endpoint != nil {
+		s.endpoint.End()
 	}
 }
 

@@ -34,48 +34,48 @@ func (n *neck) Call(_ context.Context, name string, args map[string]any) (device
 
 func (*neck) Reboot(context.Context) error { return nil }
 
-// places note what becomes of them.
-type places struct {
+// fakeEndpoints note what becomes of them.
+type fakeEndpoints struct {
 	mu    sync.Mutex
 	notes []string
-	all   []*place
+	all   []*endpoint
 }
 
-func (p *places) note(format string, args ...any) {
+func (p *fakeEndpoints) note(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.notes = append(p.notes, fmt.Sprintf(format, args...))
 }
 
-// told is what was noted, which is then forgotten.
-func (p *places) told() string {
+// log is what was noted, which is then forgotten.
+func (p *fakeEndpoints) log() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	told := strings.Join(p.notes, ", ")
+	log := strings.Join(p.notes, ", ")
 	p.notes = nil
-	return told
+	return log
 }
 
-func (p *places) open() acp.Place {
+func (p *fakeEndpoints) open() acp.ToolEndpoint {
 	p.mu.Lock()
-	one := &place{places: p, n: len(p.all) + 1}
+	one := &endpoint{fakeEndpoints: p, n: len(p.all) + 1}
 	p.all = append(p.all, one)
 	p.mu.Unlock()
 	p.note("open %d", one.n)
 	return one
 }
 
-type place struct {
-	*places
+type endpoint struct {
+	*fakeEndpoints
 	n     int
 	tools *thinker.TurnTools
 }
 
-func (p *place) Address() (url, bearer string) {
+func (p *endpoint) Address() (url, bearer string) {
 	return fmt.Sprintf("http://127.0.0.1:1/%d", p.n), fmt.Sprint("bearer-", p.n)
 }
 
-func (p *place) Begin(_ context.Context, tools *thinker.TurnTools) {
+func (p *endpoint) Begin(_ context.Context, tools *thinker.TurnTools) {
 	var names []string
 	for _, t := range tools.Offered() {
 		names = append(names, t.Name)
@@ -83,19 +83,19 @@ func (p *place) Begin(_ context.Context, tools *thinker.TurnTools) {
 	p.tools = tools
 	p.note("begin %d with %s", p.n, strings.Join(names, " "))
 }
-func (p *place) End()   { p.note("end %d", p.n) }
-func (p *place) Close() { p.note("close %d", p.n) }
+func (p *endpoint) End()   { p.note("end %d", p.n) }
+func (p *endpoint) Close() { p.note("close %d", p.n) }
 
 // lending is a rig whose agent is lent what a thinker would offer.
-func lending(t *testing.T, mode string) (*rig, *places) {
-	p := &places{}
+func lending(t *testing.T, mode string) (*rig, *fakeEndpoints) {
+	p := &fakeEndpoints{}
 	return build(t, mode, func(o *acp.Options) {
 		o.Tools, o.Lend = thinker.New(thinker.Options{}).TurnTools, p.open
 	}), p
 }
 
 // think has a turn of a robot with a neck.
-func (r *rig) think(words string, h *heard) (*neck, error) {
+func (r *rig) think(words string, h *received) (*neck, error) {
 	n := &neck{}
 	turn := r.turnOf("a", words)
 	turn.Body = n
@@ -107,44 +107,44 @@ func (r *rig) think(words string, h *heard) (*neck, error) {
 // the session the place.
 func TestAnAgentIsLentTools(t *testing.T) {
 	r, p := lending(t, "tools")
-	if _, err := r.think("say Hi.", &heard{}); err != nil {
+	if _, err := r.think("say Hi.", &received{}); err != nil {
 		t.Fatal(err)
 	}
-	if got := p.told(); got != "open 1, begin 1 with end_talk self_robot_turn, end 1" {
+	if got := p.log(); got != "open 1, begin 1 with end_talk self_robot_turn, end 1" {
 		t.Errorf("the first turn: %s", got)
 	}
 	want := `"mcpServers":[{"headers":[{"name":"Authorization","value":"Bearer bearer-1"}],"name":"perch","type":"http","url":"http://127.0.0.1:1/1"}]`
-	if !strings.Contains(r.heard(), want) {
-		t.Errorf("the agent was told\n%s, want\n%s", r.heard(), want)
+	if !strings.Contains(r.received(), want) {
+		t.Errorf("the agent was told\n%s, want\n%s", r.received(), want)
 	}
 	// A turn without the robot has other tools.
 	r.want("where", "😐|Session s1 turn 2 blocks 1.|.done")
-	if got := p.told(); got != "begin 1 with , end 1" {
+	if got := p.log(); got != "begin 1 with , end 1" {
 		t.Errorf("the second turn: %s", got)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	err := r.brain.Think(ctx, r.turnOf("a", "say Hm.;wait"), func(agent.Reply) error { cancel(); return nil })
-	if !errors.Is(err, context.Canceled) || p.told() != "begin 1 with , end 1" {
+	if !errors.Is(err, context.Canceled) || p.log() != "begin 1 with , end 1" {
 		t.Errorf("a turn that was interrupted: %v", err)
 	}
 	r.brain.Forget("a")
-	if got := p.told(); got != "close 1" {
+	if got := p.log(); got != "close 1" {
 		t.Errorf("forgotten: %s", got)
 	}
-	if err := r.brain.Think(t.Context(), agent.Turn{Robot: robot, Untrusted: true, Text: "say Hi."}, (&heard{}).take); !errors.Is(err, agent.ErrStranger) {
+	if err := r.brain.Think(t.Context(), agent.Turn{Robot: robot, Untrusted: true, Text: "say Hi."}, (&received{}).take); !errors.Is(err, agent.ErrStranger) {
 		t.Error(err)
 	}
-	if got := p.told(); got != "" {
+	if got := p.log(); got != "" {
 		t.Errorf("for a stranger: %s", got)
 	}
 	if err := r.brain.Check(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.think("say Hi.", &heard{}); err != nil || p.told() != "open 2, begin 2 with end_talk self_robot_turn, end 2" {
+	if _, err := r.think("say Hi.", &received{}); err != nil || p.log() != "open 2, begin 2 with end_talk self_robot_turn, end 2" {
 		t.Errorf("what Check opened has no tools, and is used: %v", err)
 	}
-	_, _ = r.think("die", &heard{})
-	if got := p.told(); got != "begin 2 with end_talk self_robot_turn, end 2, close 2" && got != "begin 2 with end_talk self_robot_turn, close 2, end 2" {
+	_, _ = r.think("die", &received{})
+	if got := p.log(); got != "begin 2 with end_talk self_robot_turn, end 2, close 2" && got != "begin 2 with end_talk self_robot_turn, close 2, end 2" {
 		t.Errorf("its agent died: %s", got)
 	}
 }
@@ -152,8 +152,8 @@ func TestAnAgentIsLentTools(t *testing.T) {
 // TestAnAgentThatTakesNoTools of ours is told of none, and the log says so.
 func TestAnAgentThatTakesNoTools(t *testing.T) {
 	r, p := lending(t, "plain")
-	if _, err := r.think("say Hi.", &heard{}); err != nil || p.told() != "" || !strings.Contains(r.heard(), `"mcpServers":[]`) {
-		t.Errorf("%v, %s", err, r.heard())
+	if _, err := r.think("say Hi.", &received{}); err != nil || p.log() != "" || !strings.Contains(r.received(), `"mcpServers":[]`) {
+		t.Errorf("%v, %s", err, r.received())
 	}
 	if n := strings.Count(r.log.String(), "MCP over HTTP"); n != 1 {
 		t.Errorf("the log says so %d times: %s", n, r.log)
@@ -167,7 +167,7 @@ func TestALentToolNeedsNoPermission(t *testing.T) {
 	const asks = "?"
 	for name, asked := range map[string]bool{"mcp__perch__self_robot_turn": false, "mcp__perch__end_talk": false,
 		"mcp__perch__set_timer": true, "mcp__other__self_robot_turn": true, "self_robot_turn": true, "Bash": true} {
-		h := &heard{}
+		h := &received{}
 		if _, err := r.think("named t1 "+name+";ask t1 -", h); err != nil {
 			t.Fatal(err)
 		}
@@ -179,7 +179,7 @@ func TestALentToolNeedsNoPermission(t *testing.T) {
 		}
 	}
 	// A title is the model's to write.
-	h := &heard{}
+	h := &received{}
 	if _, err := r.think("ask t9 execute mcp__perch__self_robot_turn", h); err != nil || !strings.Contains(h.String(), asks) {
 		t.Errorf("a title: %v %s", err, h)
 	}
@@ -198,21 +198,21 @@ func TestALentToolActs(t *testing.T) {
 			return nil
 		}
 	}
-	h := &heard{on: use("self_robot_turn", `{"yaw":30}`)}
+	h := &received{on: use("self_robot_turn", `{"yaw":30}`)}
 	n, err := r.think("say Look.", h)
-	if got := p.told(); err != nil || fmt.Sprint(n.turned) != "[self.robot.turn30]" || !strings.Contains(got, "turned <nil>") {
+	if got := p.log(); err != nil || fmt.Sprint(n.turned) != "[self.robot.turn30]" || !strings.Contains(got, "turned <nil>") {
 		t.Errorf("%v, %v, %s", err, n.turned, got)
 	}
-	h = &heard{on: use("end_talk", `{}`)}
+	h = &received{on: use("end_talk", `{}`)}
 	if _, err := r.think("say Bye.", h); err != nil || h.String() != "😐|Bye.|."+string(agent.HangUp) {
 		t.Errorf("%v, %s", err, h)
 	}
-	h = &heard{on: use("self_robot_turn", `{}`)}
+	h = &received{on: use("self_robot_turn", `{}`)}
 	if _, err := r.think("say Hm.;tool c1 read completed Look;fail -32603 broken", h); err == nil || errors.Is(err, agent.ErrAway) {
 		t.Errorf("it failed after it had acted, and another brain is tried: %v", err)
 	}
-	h = &heard{on: use("launch", `{}`)}
-	if _, err := r.think("say Hm.", h); err != nil || !strings.Contains(p.told(), "no such tool") {
+	h = &received{on: use("launch", `{}`)}
+	if _, err := r.think("say Hm.", h); err != nil || !strings.Contains(p.log(), "no such tool") {
 		t.Errorf("a tool that is not lent: %v", err)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+
+	"perch/remote"
 )
 
 // permission is a request that something may be done.
@@ -35,7 +37,7 @@ func parsePermission(m message) (permission, error) {
 	asked := permission{id: slices.Clone(m.ID), session: p.id()}
 	if p.Call == nil && p.Options == nil && p.Tool != "" {
 		asked.old = true
-		asked.call.title = clip(p.Tool, mostRead)
+		asked.call.title = remote.Clip(p.Tool, mostRead)
 		return asked, nil
 	}
 	if p.Call != nil {
@@ -64,7 +66,7 @@ const (
 	allowed
 )
 
-// answer tells the agent. Nothing is ever allowed or rejected for good: what
+// answer sends the answer to the agent. Nothing is ever allowed or rejected for good: what
 // offers no rejection for once is answered as cancelled.
 func (c *conn) answer(p permission, v verdict) {
 	var result any

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"perch/agent"
+	"perch/remote"
 )
 
 // Phrases are what the brain says of its own accord. A sentence may begin with
@@ -16,7 +17,7 @@ type Phrases struct {
 	Again  string            // {question} was not understood
 	NotYou string            // this robot may not answer permissions
 	// ForGood is said where the agent asks for something that could only be
-	// allowed for all time, which nobody is asked.
+	// allowed for all time, which is never asked.
 	ForGood string
 	// Hidden is said of a command of which a part would be blanked that is no key.
 	Hidden string
@@ -84,7 +85,7 @@ func german() Phrases {
 }
 
 // question is one sentence that can be spoken. Who hears it decides by it, so
-// the signs of a command are told in words, and a title that is cut says that it
+// the signs of a command are spoken as words, and a title that is cut says that it
 // is.
 func (p Phrases) question(kind, title string, cut bool) string {
 	what := p.Does[kind]
@@ -95,7 +96,7 @@ func (p Phrases) question(kind, title string, cut bool) string {
 		title = agent.ShellAloud(title, p.language)
 	}
 	if title = agent.Aloud(title); cut || len(title) > mostAloud {
-		title = strings.TrimSpace(clip(title, mostAloud)) + " " + p.AndOn
+		title = strings.TrimSpace(remote.Clip(title, mostAloud)) + " " + p.AndOn
 	}
 	if title == "" {
 		return fill(p.AskOf, "what", what)

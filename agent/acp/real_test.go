@@ -44,7 +44,7 @@ func TestARealAgent(t *testing.T) {
 			"<call_2 edit failed Modifying critical configuration file>|I understand you prefer not to make that change.|I'll skip the configuration update.|.done"},
 	} {
 		turns.Go(func() {
-			h := &heard{answer: []agent.Answer{c.answer}}
+			h := &received{answer: []agent.Answer{c.answer}}
 			err := r.brain.Think(context.Background(), r.turnOf(conversation, "Hello"), h.take)
 			got := strings.ReplaceAll(h.String(), "—|", "— ") // wherever the first sentence is cut
 			if err != nil || got != before+c.want {
@@ -55,7 +55,7 @@ func TestARealAgent(t *testing.T) {
 	turns.Go(func() {
 		for range 2 { // and once more, in the same session
 			ctx, cancel := context.WithTimeout(context.Background(), 700*time.Millisecond)
-			h := &heard{}
+			h := &received{}
 			err := r.brain.Think(ctx, r.turnOf("interrupted", "Hello"), h.take)
 			cancel()
 			if !errors.Is(err, context.DeadlineExceeded) || !strings.HasPrefix(h.String(), "😐|ACP Go") {

@@ -34,18 +34,18 @@ type round struct {
 	out     func(agent.Reply) error
 	phrases Phrases
 
-	speech *thinker.Speech
-	tools  *thinker.TurnTools // lent in it; nil where there are none
-	seen   []*tool
-	asking *permission // taken and not yet answered
-	face   agent.Felt
-	began  bool // something was seen of it
-	waited time.Duration
-	worded time.Duration // waited since the latest words began
-	words  bool          // it is in the middle of some
-	spoke  bool
-	told   bool   // that this robot may not answer
-	how    string // the latest permission was answered
+	speech        *thinker.Speech
+	tools         *thinker.TurnTools // lent in it; nil where there are none
+	seen          []*tool
+	asking        *permission // taken and not yet answered
+	face          agent.Felt
+	began         bool // something was seen of it
+	waited        time.Duration
+	worded        time.Duration // waited since the latest words began
+	words         bool          // it is in the middle of some
+	spoke         bool
+	refusalSpoken bool   // that this robot may not answer
+	how           string // the latest permission was answered
 }
 
 // tool is what is known of a tool at work.
@@ -57,7 +57,7 @@ type tool struct {
 // Why a turn is ended from our side.
 var (
 	errSilent = fmt.Errorf("%w: the agent gave no sign of life", agent.ErrAway)
-	// These two are told by a sentence of ours, and are no failure.
+	// For these two the robot says a sentence of ours; they are no failure.
 	errTooMuch = errors.New("the agent says more than can be spoken")
 	errEndless = errors.New("the agent comes to no end")
 )
@@ -160,7 +160,7 @@ func (r *round) phrase(sentence string) error {
 	return r.say(append(r.speech.End(), agent.Felt{Emotion: face, Intensity: 1}, agent.Say{Text: words}))
 }
 
-// tool shows a tool at work. One that merely thinks is no tool to anybody who
+// tool shows a tool at work. A tool that merely thinks is no tool to a person who
 // watches; another agent is.
 func (r *round) tool(change toolChange) error {
 	t := r.follows(change.id)
@@ -233,7 +233,7 @@ func (r *round) title(s string) string {
 }
 
 // permit has a permission answered: by the options, by the person in the room,
-// or by nobody, which is a no.
+// or not at all, which is a no.
 func (r *round) permit(ctx context.Context, p permission) error {
 	r.asking = &p
 	v, err := r.judge(ctx, p)
@@ -271,23 +271,23 @@ func (r *round) judge(ctx context.Context, p permission) (verdict, error) {
 	case call.kind != "" && slices.Contains(r.brain.o.AllowKinds, call.kind):
 		return allowed, nil
 	case lent:
-		r.how = "a tool of the house"
+		r.how = "a tool of the appliance"
 		return allowed, nil
 	case remote.Conceals(call.title):
-		r.how = "a part of it cannot be told"
+		r.how = "a part of it cannot be read aloud"
 		return refused, r.phrase(r.phrases.Hidden)
 	case may == nil || !may(r.turn.Robot):
 		r.how = "the robot is not its owner's own"
-		if r.told {
+		if r.refusalSpoken {
 			return refused, nil
 		}
-		r.told = true
+		r.refusalSpoken = true
 		return refused, r.phrase(r.phrases.NotYou)
 	}
 	if err := r.say(r.speech.End()); err != nil {
 		return refused, err
 	}
-	r.how = "nobody answered"
+	r.how = "no answer"
 	title := r.brain.redacted(call.title, mostTitle)
 	return r.ask(ctx, r.phrases.question(call.kind, title, len(call.title) >= mostRead || len(title) >= mostTitle))
 }
@@ -316,7 +316,7 @@ func (r *round) ask(ctx context.Context, question string) (verdict, error) {
 				return v, nil
 			}
 		default:
-			return refused, nil // nobody has answered
+			return refused, nil // no answer has come
 		}
 	}
 	return refused, nil

@@ -20,22 +20,22 @@ type session struct {
 	err    error
 	begun  time.Time
 
-	used  time.Time // of the turns, as are the next two
-	turns int
-	told  bool // the preamble
+	used       time.Time // of the turns, as are the next two
+	turns      int
+	introduced bool // the preamble
 
 	inbox    *inbox        // of the turn that runs; of conn.mu, as is the next
 	draining chan struct{} // a cancelled prompt; closed when it has been answered
 	dropped  bool          // before it was opened
 
-	place   Place // where it finds its tools; nil where it has none
-	voiding sync.Once
+	endpoint ToolEndpoint // where it finds its tools; nil where it has none
+	voiding  sync.Once
 }
 
 // open asks for a session. It waits for nothing: a turn that is cancelled
 // meanwhile leaves it to the next.
-func (c *conn) open(dir string, place Place, now time.Time) (*session, error) {
-	s := &session{conn: c, opened: make(chan struct{}), begun: now, used: now, place: place}
+func (c *conn) open(dir string, endpoint ToolEndpoint, now time.Time) (*session, error) {
+	s := &session{conn: c, opened: make(chan struct{}), begun: now, used: now, endpoint: endpoint}
 	params := map[string]any{"cwd": dir, "mcpServers": s.servers()}
 	if c.isOld() {
 		params = map[string]any{"working_directory": dir}
@@ -83,7 +83,7 @@ func (c *conn) isOld() bool {
 	return c.old
 }
 
-// drop forgets a session, and tells the agent where it can be told.
+// drop forgets a session, and closes it at the agent where the agent knows how.
 func (c *conn) drop(s *session) {
 	s.void()
 	c.mu.Lock()
@@ -168,11 +168,11 @@ func (c *conn) busy() bool {
 	return false
 }
 
-// errStubborn is why an agent was ended that went on although it was told to
+// errStubborn is why an agent was ended that went on although it was cancelled
 // stop.
-var errStubborn = fmt.Errorf("%w: the agent did not stop when it was told to", agent.ErrAway)
+var errStubborn = fmt.Errorf("%w: the agent did not stop when it was cancelled", agent.ErrAway)
 
-// cancel ends a turn before its time: the agent is told, and every permission
+// cancel ends a turn before its time: the agent is notified, and every permission
 // it waits for is answered as the protocol wants, the one being asked too. It
 // waits for nothing. The session can be used again once the prompt has been
 // answered; where that takes longer than grace, it is given up.
@@ -209,7 +209,7 @@ func (c *conn) cancel(s *session, in *inbox, grace time.Duration, asking *permis
 }
 
 // giveUp leaves a session whose agent did not obey, and the agent as soon as
-// nobody else needs it: what was told to stop must not go on in secret.
+// nobody else needs it: what was cancelled must not go on in secret.
 func (c *conn) giveUp(s *session) {
 	c.drop(s)
 	c.mu.Lock()

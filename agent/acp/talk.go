@@ -9,7 +9,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/thinker"
-	"perch/device"
+	"perch/remote"
 )
 
 // mostTalks bounds the conversations, each of which has a session.
@@ -21,7 +21,7 @@ type talk struct {
 	session *session // of Brain.mu, as are the others
 	users   int
 	used    time.Time
-	gone    bool // forgotten while somebody used it
+	gone    bool // forgotten while it was in use
 }
 
 // enter finds a conversation and keeps it from being dropped until leave.
@@ -120,8 +120,8 @@ func (b *Brain) session(ctx context.Context, k *talk, tools *thinker.TurnTools) 
 			}
 		}
 		if s.conn == c && c.why() == nil && b.fresh(s) && s.quiet() == nil {
-			if s.place != nil {
-				s.place.Begin(ctx, tools)
+			if s.endpoint != nil {
+				s.endpoint.Begin(ctx, tools)
 			}
 			return b.ready(ctx, k, s)
 		}
@@ -132,7 +132,7 @@ func (b *Brain) session(ctx context.Context, k *talk, tools *thinker.TurnTools) 
 	}
 	s := b.takeSpare(c)
 	if s == nil {
-		if s, err = c.open(b.o.Dir, b.place(ctx, c, tools), b.o.Now()); err != nil {
+		if s, err = c.open(b.o.Dir, b.endpoint(ctx, c, tools), b.o.Now()); err != nil {
 			return nil, err
 		}
 	}
@@ -259,17 +259,17 @@ func (b *Brain) refused(s *session, failure error, began bool) error {
 func (b *Brain) words(s *session, t agent.Turn) []string {
 	s.turns++
 	s.used = b.o.Now()
-	if s.told {
-		return []string{clip(t.Text, mostPrompt)}
+	if s.introduced {
+		return []string{remote.Clip(t.Text, mostPrompt)}
 	}
-	s.told = true
-	return []string{b.o.Preamble + recent(t), clip(t.Text, mostPrompt)}
+	s.introduced = true
+	return []string{b.o.Preamble + recent(t), remote.Clip(t.Text, mostPrompt)}
 }
 
-// What is told.
+// What is sent.
 const (
 	mostPrompt   = 64 << 10
-	mostRecent   = 4   // exchanges a new session is told of
+	mostRecent   = 4   // exchanges that a new session receives
 	mostExchange = 300 // bytes of each side
 )
 
@@ -277,19 +277,19 @@ const (
 func recent(t agent.Turn) string {
 	var to strings.Builder
 	if t.Language != "" {
-		fmt.Fprintf(&to, " Answer in the language %q.", clip(t.Language, 35))
+		fmt.Fprintf(&to, " Answer in the language %q.", remote.Clip(t.Language, 35))
 	}
 	history := t.History[max(0, len(t.History)-mostRecent):]
 	if len(history) > 0 {
 		to.WriteString("\n\nWhat was said before:")
 	}
 	for _, e := range history {
-		fmt.Fprintf(&to, "\nthey: %s\nyou: %s", clip(e.Heard, mostExchange), clip(e.Said, mostExchange))
+		fmt.Fprintf(&to, "\nthey: %s\nyou: %s", remote.Clip(e.Heard, mostExchange), remote.Clip(e.Said, mostExchange))
 	}
 	return to.String()
 }
 
-// Preamble is what an agent is told once per session where the options say
+// Preamble is what an agent receives once per session where the options say
 // nothing else.
 func Preamble() string {
 	var faces strings.Builder
@@ -300,6 +300,3 @@ func Preamble() string {
 		"Begin each answer with exactly one of these emoji, for the robot's face: " + faces.String() + " " +
 		"Then answer in a few short spoken sentences: no Markdown, no lists, no code, no links."
 }
-
-// clip bounds a text in bytes.
-func clip(s string, most int) string { return device.Clip(s, most) }

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+
+	"perch/remote"
 )
 
 // item is something that happens within a turn: text, toolChange, permission,
@@ -16,7 +18,7 @@ type text string
 // toolChange is news of a tool. What is empty has not changed.
 type toolChange struct {
 	id, title, kind, status string
-	name                    string // the agent's own, where its program tells it
+	name                    string // the agent's own, where its program names it
 	agent                   bool   // another agent, at work on its own
 }
 
@@ -70,7 +72,7 @@ type toolCall struct {
 	Meta     toolsMeta `json:"_meta"`
 }
 
-// toolsMeta is what claude-agent-acp tells beside the protocol: the name its
+// toolsMeta is what claude-agent-acp sends beside the protocol: the name its
 // tool really has, and the tool within which another agent speaks.
 type toolsMeta struct {
 	Claude struct {
@@ -88,7 +90,7 @@ func (m *toolsMeta) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// lenient is what of a tool's arguments tells that it is another agent.
+// lenient is what in a tool's arguments shows that it is another agent.
 type lenient struct {
 	SubAgent string `json:"subagent_type"`
 }
@@ -114,7 +116,8 @@ func (t toolCall) change() toolChange {
 		status = ""
 	}
 	sub := t.RawInput.SubAgent != "" || t.Meta.Claude.Tool == "Task" || t.Meta.Claude.Tool == "Agent"
-	return toolChange{id: clip(t.ID, mostID), title: clip(t.Title, mostRead), kind: kind, status: status, name: clip(t.Meta.Claude.Tool, mostName), agent: sub}
+	return toolChange{id: remote.Clip(t.ID, mostID), title: remote.Clip(t.Title, mostRead), kind: kind, status: status,
+		name: remote.Clip(t.Meta.Claude.Tool, mostName), agent: sub}
 }
 
 // parseUpdate reads the parameters of session/update. The item is nil where
@@ -218,5 +221,5 @@ func parseEnded(result json.RawMessage) ended {
 	if json.Unmarshal(result, &r) != nil {
 		return ended{}
 	}
-	return ended{reason: string(r.Reason), content: clip(string(r.Content), mostText)}
+	return ended{reason: string(r.Reason), content: remote.Clip(string(r.Content), mostText)}
 }

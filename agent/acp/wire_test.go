@@ -76,8 +76,8 @@ func TestInboxIsBounded(t *testing.T) {
 	}
 }
 
-// TestTheEndTellsWhatWasLeftOut: an answer with a hole is not passed off as whole.
-func TestTheEndTellsWhatWasLeftOut(t *testing.T) {
+// TestTheEndReportsWhatWasLeftOut: an answer with a hole is not passed off as whole.
+func TestTheEndReportsWhatWasLeftOut(t *testing.T) {
 	in := newInbox()
 	in.put(text(strings.Repeat("a", mostText)))
 	in.put(text("b"))

@@ -27,7 +27,7 @@ const afterEnd = 100 * time.Millisecond
 // errGarbage says that something answered which speaks another language.
 var errGarbage = errors.New("answers with what is not of the Messages API")
 
-// outError is out's own error, which is nobody's fault here.
+// outError is an error of out, which is no fault of the server's.
 type outError struct{ error }
 
 func (e outError) Unwrap() error { return e.error }
@@ -36,7 +36,7 @@ func (e outError) Unwrap() error { return e.error }
 type answer struct {
 	out     func(thinker.Piece) error
 	message sdk.Message
-	said    int // bytes
+	spoken  int // bytes
 	ended   bool
 }
 
@@ -55,7 +55,7 @@ func (e *Engine) once(ctx context.Context, p thinker.Prompt, used habits, a *ans
 		if err := a.event(stream.Current()); err != nil {
 			return "", err
 		}
-		if a.said > mostText {
+		if a.spoken > mostText {
 			return thinker.StopLength, nil
 		}
 		switch {
@@ -112,7 +112,7 @@ func (a *answer) say(text string) error {
 	if text == "" {
 		return nil
 	}
-	a.said += len(text)
+	a.spoken += len(text)
 	if err := a.out(thinker.Piece{Text: text}); err != nil {
 		return outError{err}
 	}
@@ -120,7 +120,7 @@ func (a *answer) say(text string) error {
 }
 
 // end gives the calls and says why the message ended. One that was cut off
-// gives none: there is no telling whether they are whole.
+// gives none: they may not be whole.
 func (e *Engine) end(a *answer, tools []sdk.ToolUnionParam) (thinker.Stop, error) {
 	switch a.message.StopReason {
 	case sdk.StopReasonRefusal:

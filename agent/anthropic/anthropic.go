@@ -183,7 +183,7 @@ func (e *Engine) Continue(ctx context.Context, p thinker.Prompt, out func(thinke
 		if err == nil {
 			return stop, nil
 		}
-		if try < mostTries && ctx.Err() == nil && a.said == 0 && e.learn(err, used) {
+		if try < mostTries && ctx.Err() == nil && a.spoken == 0 && e.learn(err, used) {
 			continue
 		}
 		return "", e.explain(ctx, err)

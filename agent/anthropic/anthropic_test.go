@@ -24,10 +24,10 @@ import (
 // canary is a key that must never come back.
 const canary = "canary0123456789abcdef"
 
-// carrier answers each request with a body, without a network.
-type carrier func(*http.Request) (int, io.Reader)
+// bodyTransport answers each request with a body, without a network.
+type bodyTransport func(*http.Request) (int, io.Reader)
 
-func (c carrier) RoundTrip(r *http.Request) (*http.Response, error) {
+func (c bodyTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	status, body := c(r)
 	if r.Body != nil {
 		r.Body.Close()
@@ -99,16 +99,16 @@ func withTools() thinker.Prompt {
 	return p
 }
 
-// heard is all that came of a message.
-type heard struct {
+// received is all that came of a message.
+type received struct {
 	Text  string
 	Calls []thinker.ToolCall
 	Stop  thinker.Stop
 	Err   string
 }
 
-func listen(t testing.TB, e *anthropic.Engine, p thinker.Prompt) heard {
-	var h heard
+func listen(t testing.TB, e *anthropic.Engine, p thinker.Prompt) received {
+	var h received
 	stop, err := e.Continue(t.Context(), p, func(piece thinker.Piece) error {
 		h.Text += piece.Text
 		if piece.Call != nil {
@@ -132,10 +132,10 @@ func record(t testing.TB, name string) []byte {
 	return data
 }
 
-func read(t testing.TB, body io.Reader) heard {
+func read(t testing.TB, body io.Reader) received {
 	t.Helper()
 	o := options("http://proxy.example/anthropic/v1/")
-	o.Transport = carrier(func(*http.Request) (int, io.Reader) { return http.StatusOK, body })
+	o.Transport = bodyTransport(func(*http.Request) (int, io.Reader) { return http.StatusOK, body })
 	return listen(t, engine(t, o), hello())
 }
 
@@ -149,16 +149,16 @@ func TestMessages(t *testing.T) {
 	text := string(record(t, "text.sse"))
 	for name, c := range map[string]struct {
 		body string
-		want heard
+		want received
 	}{
-		"text":             {text, heard{Text: "😊 It is sunny. ", Stop: thinker.StopEnd}},
-		"CRLF":             {strings.ReplaceAll(text, "\n", "\r\n"), heard{Text: "😊 It is sunny. ", Stop: thinker.StopEnd}},
-		"tools":            {string(record(t, "tools.sse")), heard{Text: "Let me look.", Calls: toolCalls, Stop: thinker.StopTools}},
-		"max_tokens":       {strings.Replace(text, "end_turn", "max_tokens", 1), heard{Text: "😊 It is sunny. ", Stop: thinker.StopLength}},
-		"the context full": {strings.Replace(text, "end_turn", "model_context_window_exceeded", 1), heard{Text: "😊 It is sunny. ", Stop: thinker.StopLength}},
-		"refusal":          {strings.Replace(text, "end_turn", "refusal", 1), heard{Text: "😊 It is sunny. ", Stop: thinker.StopRefused}},
-		"cut off in calls": {strings.Replace(string(record(t, "tools.sse")), `"stop_reason":"tool_use"`, `"stop_reason":"max_tokens"`, 1), heard{Text: "Let me look.", Stop: thinker.StopLength}},
-		"a new event":      {"event: weather\ndata: {\"type\":\"weather\"}\n\n" + text, heard{Text: "😊 It is sunny. ", Stop: thinker.StopEnd}},
+		"text":             {text, received{Text: "😊 It is sunny. ", Stop: thinker.StopEnd}},
+		"CRLF":             {strings.ReplaceAll(text, "\n", "\r\n"), received{Text: "😊 It is sunny. ", Stop: thinker.StopEnd}},
+		"tools":            {string(record(t, "tools.sse")), received{Text: "Let me look.", Calls: toolCalls, Stop: thinker.StopTools}},
+		"max_tokens":       {strings.Replace(text, "end_turn", "max_tokens", 1), received{Text: "😊 It is sunny. ", Stop: thinker.StopLength}},
+		"the context full": {strings.Replace(text, "end_turn", "model_context_window_exceeded", 1), received{Text: "😊 It is sunny. ", Stop: thinker.StopLength}},
+		"refusal":          {strings.Replace(text, "end_turn", "refusal", 1), received{Text: "😊 It is sunny. ", Stop: thinker.StopRefused}},
+		"cut off in calls": {strings.Replace(string(record(t, "tools.sse")), `"stop_reason":"tool_use"`, `"stop_reason":"max_tokens"`, 1), received{Text: "Let me look.", Stop: thinker.StopLength}},
+		"a new event":      {"event: weather\ndata: {\"type\":\"weather\"}\n\n" + text, received{Text: "😊 It is sunny. ", Stop: thinker.StopEnd}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := read(t, strings.NewReader(c.body)); !reflect.DeepEqual(got, c.want) {

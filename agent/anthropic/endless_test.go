@@ -76,7 +76,7 @@ func TestEndlessModels(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				o := options("http://proxy.example")
 				o.FirstWithin, o.IdleWithin = 7*second, 3*second
-				o.Transport = carrier(func(r *http.Request) (int, io.Reader) {
+				o.Transport = bodyTransport(func(r *http.Request) (int, io.Reader) {
 					return http.StatusOK, &repeating{ctx: r.Context(), rest: c.head, piece: c.piece, pause: c.pause, until: time.Now().Add(24 * time.Hour)}
 				})
 				began, letters, last := time.Now(), 0, ""

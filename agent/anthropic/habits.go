@@ -17,22 +17,22 @@ func (e *Engine) learned() habits {
 }
 
 // learn finds out of a refusal what to leave out, and says whether the request
-// is worth repeating. Each finding is told once.
+// is worth repeating. Each finding is logged once.
 func (e *Engine) learn(err error, used habits) bool {
 	r, _, ok := refused(err)
 	if !ok || r.Status != http.StatusBadRequest {
 		return false
 	}
-	said := strings.ToLower(r.Reason)
+	reason := strings.ToLower(r.Reason)
 	next, what := used, ""
 	switch {
-	case strings.Contains(said, "thinking") && (strings.Contains(said, "signature") || strings.Contains(said, "block")) && e.kept.forget():
+	case strings.Contains(reason, "thinking") && (strings.Contains(reason, "signature") || strings.Contains(reason, "block")) && e.kept.forget():
 		return true // something before what was thought has changed; it goes on without
-	case e.o.Temperature != nil && !used.noTemperature && strings.Contains(said, "temperature"):
+	case e.o.Temperature != nil && !used.noTemperature && strings.Contains(reason, "temperature"):
 		next.noTemperature, what = true, "the model takes no temperature; it is left out from now on"
-	case e.o.Effort != "" && !used.noEffort && strings.Contains(said, "effort"):
+	case e.o.Effort != "" && !used.noEffort && strings.Contains(reason, "effort"):
 		next.noEffort, what = true, "the model takes no such effort; it is left out from now on"
-	case e.o.Thinking != "" && !used.noThinking && strings.Contains(said, "thinking"):
+	case e.o.Thinking != "" && !used.noThinking && strings.Contains(reason, "thinking"):
 		next.noThinking, what = true, "the model's thinking cannot be set so; that is left to it from now on"
 	default:
 		return false

@@ -145,14 +145,14 @@ func TestClose(t *testing.T) {
 func TestLeavesOut(t *testing.T) {
 	one := 1.0
 	s := serve(t, func(w http.ResponseWriter, _ string, body map[string]any) {
-		for field, said := range map[string]string{
+		for field, spoken := range map[string]string{
 			"temperature":   "`temperature` is not supported on this model",
 			"thinking":      "thinking.type disabled is not supported for this model",
 			"output_config": "This model does not support the effort parameter.",
 		} {
 			if _, there := body[field]; there {
 				w.WriteHeader(400)
-				io.WriteString(w, apiError("invalid_request_error", said))
+				io.WriteString(w, apiError("invalid_request_error", spoken))
 				return
 			}
 		}
@@ -266,7 +266,7 @@ func TestDeadlines(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				o := options("http://proxy.example")
 				o.FirstWithin, o.IdleWithin = 7*time.Second, 3*time.Second
-				o.Transport = carrier(func(r *http.Request) (int, io.Reader) {
+				o.Transport = bodyTransport(func(r *http.Request) (int, io.Reader) {
 					return http.StatusOK, &stalled{strings.NewReader(c.body), r.Context()}
 				})
 				start := time.Now()
@@ -321,8 +321,8 @@ func TestSee(t *testing.T) {
 	}
 	o.Vision = true
 	e := engine(t, o)
-	if said, err := e.See(t.Context(), look); err != nil || said != "😊 It is sunny." {
-		t.Error(said, err)
+	if spoken, err := e.See(t.Context(), look); err != nil || spoken != "😊 It is sunny." {
+		t.Error(spoken, err)
 	}
 	if text := fmt.Sprint(s.requests()[0].body); !strings.Contains(text, "tag de.") || !strings.Contains(text, "image/jpeg") || !strings.Contains(text, "What do you see?") {
 		t.Error(text)

@@ -53,7 +53,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	response.Header.Del("Retry-After-Ms") // the SDK would take it over Retry-After, at any length
 	b := &watched{Body: remote.Body{ReadCloser: response.Body, Left: mostAnswered, Full: errTooMuch}}
 	if response.StatusCode >= 400 {
-		b.Left, b.Full = mostRefused, io.EOF // the status tells most of it
+		b.Left, b.Full = mostRefused, io.EOF // the status says most of it
 	}
 	b.Watch, _ = r.Context().Value(watchKey{}).(*remote.Watch)
 	response.Body = b

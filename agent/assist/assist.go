@@ -1,6 +1,6 @@
 // Package assist has Home Assistant's own conversation answer: the agent that
 // an Assist pipeline is set up with, a language model of Home Assistant's or
-// the sentences it knows by itself, and with it the whole house.
+// the sentences it knows by itself, and with it the whole home.
 //
 // A turn is one run of the pipeline's stage intent over the WebSocket, so that
 // an answer is spoken from its first sentence on. The connection is kept from
@@ -67,7 +67,7 @@ type Brain struct {
 
 const longestName = 200 // of a pipeline, an agent and a language, in bytes
 
-// New checks the options and returns the brain. It calls nobody.
+// New checks the options and returns the brain. It opens no connection.
 func New(o Options) (*Brain, error) {
 	for _, name := range []string{o.Pipeline, o.Agent, o.Language} {
 		if len(name) > longestName {
@@ -166,7 +166,7 @@ func (b *Brain) pipeline() string {
 	return b.o.Pipeline
 }
 
-// away is err for the mind: ctx's where that has ended, else one by which the
+// away is err for agent.Mind: ctx's where that has ended, else one by which the
 // next brain is tried.
 func away(ctx context.Context, err error) error {
 	if ended := ctx.Err(); ended != nil {

@@ -26,7 +26,7 @@ func plain(p *peer, m command) bool {
 }
 
 func TestAWholeAnswer(t *testing.T) {
-	h := newHouse(t, plain)
+	h := newFakeHA(t, plain)
 	b := h.brain(t)
 	if b.Name() != "assist" {
 		t.Error(b.Name())
@@ -47,7 +47,7 @@ func TestAWholeAnswer(t *testing.T) {
 // second is there.
 func TestAnAnswerIsSpokenAsItIsWritten(t *testing.T) {
 	spoken := make(chan struct{})
-	h := newHouse(t, func(p *peer, m command) bool {
+	h := newFakeHA(t, func(p *peer, m command) bool {
 		p.began(m)
 		p.delta(m, `{"role":"assistant"}`)
 		p.delta(m, `{"content":"😊 Let me lo"}`)
@@ -65,7 +65,7 @@ func TestAnAnswerIsSpokenAsItIsWritten(t *testing.T) {
 		return true
 	})
 	var replies []string
-	note := heard(&replies)
+	note := collect(&replies)
 	err := h.brain(t).Think(t.Context(), agent.Turn{Text: "x", Language: "en"}, func(r agent.Reply) error {
 		if s, ok := r.(agent.Say); ok && s.Text == "Let me look." {
 			close(spoken)
@@ -80,7 +80,7 @@ func TestAnAnswerIsSpokenAsItIsWritten(t *testing.T) {
 
 func TestWhatHomeAssistantCouldNotDo(t *testing.T) {
 	streamed, speech := "", ""
-	h := newHouse(t, func(p *peer, m command) bool {
+	h := newFakeHA(t, func(p *peer, m command) bool {
 		p.began(m)
 		if streamed != "" {
 			p.delta(m, `{"role":"assistant","content":`+strconv.Quote(streamed)+`}`)
@@ -102,7 +102,7 @@ func TestWhatHomeAssistantCouldNotDo(t *testing.T) {
 
 func TestConversations(t *testing.T) {
 	now, next := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), "c1"
-	h := newHouse(t, func(p *peer, m command) bool {
+	h := newFakeHA(t, func(p *peer, m command) bool {
 		p.began(m)
 		if m.Text == "fail" {
 			p.event(m, "error", `{"code":"intent-failed","message":"Unexpected error"}`)
@@ -150,7 +150,7 @@ func TestConversations(t *testing.T) {
 // Assistant's side.
 func TestAnInterruptedTurnIsOfTheConversation(t *testing.T) {
 	started := make(chan struct{}, 1)
-	h := newHouse(t, func(p *peer, m command) bool {
+	h := newFakeHA(t, func(p *peer, m command) bool {
 		p.began(m)
 		p.event(m, "intent-start", `{"conversation_id":"c7"}`)
 		if m.Text == "wait" {
@@ -231,7 +231,7 @@ func TestTurnsThatFail(t *testing.T) {
 		}, "did not answer within"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newHouse(t, c.answer).brain(t, func(o *assist.Options) {
+			b := newFakeHA(t, c.answer).brain(t, func(o *assist.Options) {
 				o.ConnectWithin, o.FirstWithin, o.IdleWithin = 100*time.Millisecond, 200*time.Millisecond, 150*time.Millisecond
 				if name != "no sign" {
 					o.ConnectWithin = 5 * time.Second
@@ -248,7 +248,7 @@ func TestTurnsThatFail(t *testing.T) {
 
 // TestWhatWasDoneIsNotDoneTwice: after a tool has run no other brain is asked.
 func TestWhatWasDoneIsNotDoneTwice(t *testing.T) {
-	h := newHouse(t, func(p *peer, m command) bool {
+	h := newFakeHA(t, func(p *peer, m command) bool {
 		p.began(m)
 		p.delta(m, `{"role":"assistant","tool_calls":[{"id":"1","tool_name":"HassTurnOn"}]}`)
 		p.event(m, "error", `{"code":"intent-failed"}`)
@@ -260,7 +260,7 @@ func TestWhatWasDoneIsNotDoneTwice(t *testing.T) {
 }
 
 func TestWhoIsNotThere(t *testing.T) {
-	h := newHouse(t, plain)
+	h := newFakeHA(t, plain)
 	b := h.brain(t, func(o *assist.Options) { o.Token = "wrong" })
 	_, err := say(t, b, "x")
 	away(t, err, "refuses the token")
@@ -272,12 +272,12 @@ func TestWhoIsNotThere(t *testing.T) {
 	_ = l.Close()
 	b = h.brain(t, func(o *assist.Options) { o.URL = "http://" + l.Addr().String() })
 	_, err = say(t, b, "x")
-	away(t, err, "does not listen there")
+	away(t, err, "nothing listens at")
 }
 
 // TestARestartCostsNothing: the connection that is gone is made anew.
 func TestARestartCostsNothing(t *testing.T) {
-	h := newHouse(t, plain)
+	h := newFakeHA(t, plain)
 	b := h.brain(t)
 	want(t, b, "a", "😐|You said a.|.done")
 	h.cut()
@@ -290,7 +290,7 @@ func TestARestartCostsNothing(t *testing.T) {
 // TestAQuietConnectionIsAskedForASignOfLife before a command is given on it,
 // and none is given twice.
 func TestAQuietConnectionIsAskedForASignOfLife(t *testing.T) {
-	h := newHouse(t, plain)
+	h := newFakeHA(t, plain)
 	b := h.brain(t, func(o *assist.Options) { o.QuietFor, o.ConnectWithin = 1, 200*time.Millisecond })
 	want(t, b, "a", "😐|You said a.|.done")
 	want(t, b, "b", "😐|You said b.|.done")
@@ -305,14 +305,14 @@ func TestAQuietConnectionIsAskedForASignOfLife(t *testing.T) {
 }
 
 func TestTurnsSideBySide(t *testing.T) {
-	h := newHouse(t, plain)
+	h := newFakeHA(t, plain)
 	b := h.brain(t)
 	var wg sync.WaitGroup
 	for i := range 20 {
 		wg.Go(func() {
 			var replies []string
 			id := strconv.Itoa(i)
-			err := b.Think(t.Context(), agent.Turn{Conversation: id, Text: id}, heard(&replies))
+			err := b.Think(t.Context(), agent.Turn{Conversation: id, Text: id}, collect(&replies))
 			if got := strings.Join(replies, "|"); err != nil || got != "😐|You said "+id+".|.done" {
 				t.Errorf("%s, %v", got, err)
 			}
@@ -326,7 +326,7 @@ func TestTurnsSideBySide(t *testing.T) {
 
 func TestCloseEndsATurn(t *testing.T) {
 	begun := make(chan struct{}, 1)
-	h := newHouse(t, func(p *peer, m command) bool { p.began(m); begun <- struct{}{}; return true })
+	h := newFakeHA(t, func(p *peer, m command) bool { p.began(m); begun <- struct{}{}; return true })
 	b := h.brain(t)
 	done := make(chan error)
 	go func() { _, err := say(t, b, "x"); done <- err }()
@@ -338,7 +338,7 @@ func TestCloseEndsATurn(t *testing.T) {
 }
 
 func TestCheck(t *testing.T) {
-	h := newHouse(t, func(p *peer, m command) bool {
+	h := newFakeHA(t, func(p *peer, m command) bool {
 		if m.Type != "assist_pipeline/pipeline/get" {
 			return plain(p, m)
 		}
@@ -361,7 +361,7 @@ func TestCheck(t *testing.T) {
 }
 
 func TestREST(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFakeHA(t, nil)
 	var asked []string
 	h.rest = func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)

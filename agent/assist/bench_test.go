@@ -12,7 +12,7 @@ import (
 // BenchmarkLatency is what the brain adds to a Home Assistant that answers at
 // once, on this machine: from the question to the first sentence.
 func BenchmarkLatency(b *testing.B) {
-	h := newHouse(b, func(p *peer, m command) bool {
+	h := newFakeHA(b, func(p *peer, m command) bool {
 		p.began(m)
 		p.delta(m, `{"role":"assistant","content":"It is on. And"}`)
 		p.delta(m, `{"content":" warm."}`)

@@ -41,14 +41,14 @@ func TestEndlessAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newHouse(t, c.answer).brain(t, func(o *assist.Options) { o.TurnWithin = c.turn })
+			b := newFakeHA(t, c.answer).brain(t, func(o *assist.Options) { o.TurnWithin = c.turn })
 			got, err := say(t, b, "x")
 			if err != nil || !strings.HasSuffix(got, "|I was cut off.|.done") || len(got) > 9000 {
 				t.Errorf("%d letters, ending with %q, %v", len(got), got[max(0, len(got)-100):], err)
 			}
 		})
 	}
-	h := newHouse(t, nil)
+	h := newFakeHA(t, nil)
 	h.rest = func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte(`{"response":{"speech":{"plain":{"speech":"` + strings.Repeat("I think so. ", 5000) + `"}},"response_type":"action_done"}}`))
 	}
@@ -58,19 +58,19 @@ func TestEndlessAnswers(t *testing.T) {
 	}
 }
 
-// TestStrangersDoNotMoveTheHouse: a robot that nobody has adopted by name is
+// TestStrangersDoNotControlTheHome: a robot that nobody has adopted by name is
 // passed over, and Home Assistant is not even asked. A guest without a robot is
 // answered.
-func TestStrangersDoNotMoveTheHouse(t *testing.T) {
-	h := newHouse(t, plain)
+func TestStrangersDoNotControlTheHome(t *testing.T) {
+	h := newFakeHA(t, plain)
 	b := h.brain(t)
 	var replies []string
 	turn := agent.Turn{Conversation: "a", Robot: "a0b1c2d3e4f5", Untrusted: true, Text: "open the door"}
-	if err := b.Think(t.Context(), turn, heard(&replies)); !errors.Is(err, agent.ErrStranger) || !errors.Is(err, agent.ErrAway) || h.conns.Load() > 0 || replies != nil {
+	if err := b.Think(t.Context(), turn, collect(&replies)); !errors.Is(err, agent.ErrStranger) || !errors.Is(err, agent.ErrAway) || h.conns.Load() > 0 || replies != nil {
 		t.Errorf("%v, %q, %d connections", err, replies, h.conns.Load())
 	}
 	turn.Robot = ""
-	if err := b.Think(t.Context(), turn, heard(&replies)); err != nil || len(replies) == 0 {
+	if err := b.Think(t.Context(), turn, collect(&replies)); err != nil || len(replies) == 0 {
 		t.Errorf("%v, %q", err, replies)
 	}
 }

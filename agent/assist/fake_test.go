@@ -22,8 +22,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const canary = "eyCanary-token_0123456789abcdef.x"
 
-// house is a Home Assistant: its WebSocket, and REST where rest is set.
-type house struct {
+// fakeHA is a Home Assistant: its WebSocket, and REST where rest is set.
+type fakeHA struct {
 	url   string
 	rest  http.HandlerFunc
 	conns atomic.Int64
@@ -76,9 +76,9 @@ func (p *peer) end(m command, kind, speech, conversation string) {
 	p.event(m, "run-end", "null")
 }
 
-func newHouse(t testing.TB, answer func(p *peer, m command) bool) *house {
+func newFakeHA(t testing.TB, answer func(p *peer, m command) bool) *fakeHA {
 	t.Helper()
-	h := &house{answer: answer}
+	h := &fakeHA{answer: answer}
 	var running sync.WaitGroup
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/api/websocket" {
@@ -105,7 +105,7 @@ func newHouse(t testing.TB, answer func(p *peer, m command) bool) *house {
 }
 
 // cut ends every connection.
-func (h *house) cut() {
+func (h *fakeHA) cut() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, c := range h.live {
@@ -113,7 +113,7 @@ func (h *house) cut() {
 	}
 }
 
-func (h *house) serve(p *peer) {
+func (h *fakeHA) serve(p *peer) {
 	p.say(`{"type":"auth_required","ha_version":"2026.11.0"}`)
 	for {
 		_, data, err := p.Receive()
@@ -152,7 +152,7 @@ func (h *house) serve(p *peer) {
 }
 
 // commands are those of a type.
-func (h *house) commands(kind string) (all []command) {
+func (h *fakeHA) commands(kind string) (all []command) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, m := range h.told {
@@ -169,7 +169,7 @@ func (p *peer) began(m command) {
 	p.event(m, "run-start", `{"pipeline":"p","language":"en","runner_data":{"stt_binary_handler_id":null,"timeout":300}}`)
 }
 
-func (h *house) brain(t testing.TB, change ...func(*assist.Options)) *assist.Brain {
+func (h *fakeHA) brain(t testing.TB, change ...func(*assist.Options)) *assist.Brain {
 	t.Helper()
 	o := assist.Options{URL: h.url, Token: canary}
 	for _, c := range change {
@@ -183,8 +183,8 @@ func (h *house) brain(t testing.TB, change ...func(*assist.Options)) *assist.Bra
 	return b
 }
 
-// heard writes replies down.
-func heard(replies *[]string) func(agent.Reply) error {
+// collect writes replies down.
+func collect(replies *[]string) func(agent.Reply) error {
 	return func(r agent.Reply) error {
 		switch r := r.(type) {
 		case agent.Felt:
@@ -204,7 +204,7 @@ func heard(replies *[]string) func(agent.Reply) error {
 func say(t testing.TB, b *assist.Brain, words string) (string, error) {
 	t.Helper()
 	var replies []string
-	err := b.Think(t.Context(), agent.Turn{Conversation: "robot", Text: words, Language: "en"}, heard(&replies))
+	err := b.Think(t.Context(), agent.Turn{Conversation: "robot", Text: words, Language: "en"}, collect(&replies))
 	return strings.Join(replies, "|"), err
 }
 

@@ -11,8 +11,8 @@ import (
 
 	"perch/agent"
 	"perch/agent/thinker"
-	"perch/device"
 	"perch/event"
+	"perch/remote"
 	"perch/remote/hass"
 )
 
@@ -25,7 +25,7 @@ const (
 	mostKinds  = 32       // of events
 )
 
-// Think implements agent.Brain. When ctx ends, Home Assistant is told to stop
+// Think implements agent.Brain. When ctx ends, the run is cancelled at Home Assistant
 // and Think returns at once. What Home Assistant itself says it could not do
 // is an answer like any other.
 func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error {
@@ -49,7 +49,7 @@ func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 		b.talks.forget(t.Conversation)
 		return unheeded(r.cutOff())
 	}
-	var own heedless
+	var own listenerError
 	switch interrupted := ctx.Err() != nil || errors.As(err, &own); {
 	case err == nil:
 		return nil
@@ -69,13 +69,13 @@ func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 	return away(ctx, err)
 }
 
-// errEndless is why a turn that comes to no end is ended. It is told by a
-// sentence, and is no failure.
+// errEndless is why a turn that comes to no end is ended. The robot says so in a
+// sentence; it is no failure.
 var errEndless = errors.New("the answer comes to no end")
 
-// heedless is an error of whoever listens. It is no fault of Home
-// Assistant's, and is given back as it is.
-type heedless struct{ error }
+// listenerError is an error of out. It is no fault of Home Assistant's, and is
+// returned as it is.
+type listenerError struct{ error }
 
 // round is one turn.
 type round struct {
@@ -84,26 +84,26 @@ type round struct {
 	out    func(agent.Reply) error
 	speech *thinker.Speech
 
-	conversation string // its id, once it is told
-	told         bool   // somebody has been told something
+	conversation string // its id, once it is known
+	sent         bool   // out has been called
 
-	role   string // of the message that is being told
+	role   string // of the message that is being passed on
 	spoken strings.Builder
 	tools  []*event.ToolStatus
 }
 
-func (r *round) tell(replies ...agent.Reply) error {
+func (r *round) send(replies ...agent.Reply) error {
 	for _, reply := range replies {
 		if err := r.out(reply); err != nil {
-			return heedless{err}
+			return listenerError{err}
 		}
-		r.told = true
+		r.sent = true
 	}
 	return nil
 }
 
 // words are what was said, bounded.
-func (r *round) words() string { return clip(r.turn.Text, mostAsked) }
+func (r *round) words() string { return remote.Clip(r.turn.Text, mostAsked) }
 
 // post is the turn by the REST API.
 func (r *round) post(ctx context.Context, conversation string) (hass.Reply, error) {
@@ -142,7 +142,7 @@ func (r *round) run(ctx context.Context, conversation string) (hass.Reply, error
 		waited := time.Since(waiting)
 		// What brings nothing buys no time.
 		within, left = max(0, within-waited), max(0, left-waited)
-		if err != nil && left == 0 && ctx.Err() == nil && r.told {
+		if err != nil && left == 0 && ctx.Err() == nil && r.sent {
 			return hass.Reply{}, errEndless
 		}
 		if errors.Is(err, io.EOF) {
@@ -157,7 +157,7 @@ func (r *round) run(ctx context.Context, conversation string) (hass.Reply, error
 		}
 		switch e.Type {
 		case hass.EventIntentStart:
-			r.conversation = clip(e.Conversation(), longestID)
+			r.conversation = remote.Clip(e.Conversation(), longestID)
 		case hass.EventIntentProgress:
 			lives, err := r.progress(e)
 			if err != nil {
@@ -190,7 +190,7 @@ func (r *round) progress(e hass.Event) (lives bool, err error) {
 	return lives, r.take(d)
 }
 
-// thinks reports whether a piece is a thought, which is spoken by nobody.
+// thinks reports whether a piece is a thought, which is never spoken.
 func thinks(e hass.Event) bool {
 	var data struct {
 		Delta struct {
@@ -203,7 +203,7 @@ func thinks(e hass.Event) bool {
 func (r *round) take(d hass.Delta) error {
 	if d.Role != "" {
 		r.role = d.Role
-		if err := r.tell(r.speech.End()...); err != nil {
+		if err := r.send(r.speech.End()...); err != nil {
 			return err
 		}
 	}
@@ -232,40 +232,40 @@ func (r *round) say(text string) error {
 		return errEndless
 	}
 	r.spoken.WriteString(text)
-	return r.tell(r.speech.Write(text)...)
+	return r.send(r.speech.Write(text)...)
 }
 
-// begun tells of a tool at work. What stands before it is said first. One
-// without an id could not be told to have ended.
+// begun reports a tool at work. Text before it is spoken first. A tool without an
+// id could not be reported as ended.
 func (r *round) begun(call hass.ToolCall) error {
 	if call.ID == "" || call.Name == "" || len(r.tools) == mostTools {
 		return nil
 	}
-	t := &event.ToolStatus{ID: clip(call.ID, mostName), Name: clip(call.Name, mostName), Status: event.ToolRunning}
+	t := &event.ToolStatus{ID: remote.Clip(call.ID, mostName), Name: remote.Clip(call.Name, mostName), Status: event.ToolRunning}
 	for _, known := range r.tools {
 		if known.ID == t.ID {
 			return nil
 		}
 	}
 	r.tools = append(r.tools, t)
-	return r.tell(append(r.speech.End(), agent.ToolStatus{ToolStatus: *t})...)
+	return r.send(append(r.speech.End(), agent.ToolStatus{ToolStatus: *t})...)
 }
 
 func (r *round) ended(id, status string) error {
 	for _, t := range r.tools {
-		if t.ID == clip(id, mostName) && t.Status == event.ToolRunning {
+		if t.ID == remote.Clip(id, mostName) && t.Status == event.ToolRunning {
 			t.Status = status
-			return r.tell(agent.ToolStatus{ToolStatus: *t})
+			return r.send(agent.ToolStatus{ToolStatus: *t})
 		}
 	}
 	return nil
 }
 
 // finish says what has not been said, and ends the turn. An answer that was
-// told piece by piece is whole; the words of an error may come on top. An
+// passed on piece by piece is whole; the words of an error may come on top. An
 // answer without a word is one too: the lamp is on.
 func (r *round) finish(reply hass.Reply) error {
-	if err := r.tell(r.speech.End()...); err != nil {
+	if err := r.send(r.speech.End()...); err != nil {
 		return err
 	}
 	for _, t := range r.tools {
@@ -274,16 +274,16 @@ func (r *round) finish(reply hass.Reply) error {
 		}
 	}
 	said := r.spoken.String()
-	rest := clip(reply.Speech, mostSpoken)
+	rest := remote.Clip(reply.Speech, mostSpoken)
 	if strings.TrimSpace(said) == "" || reply.Kind == "error" && !strings.Contains(said, strings.TrimSpace(rest)) {
-		if err := r.tell(append(r.speech.Write(rest), r.speech.End()...)...); err != nil {
+		if err := r.send(append(r.speech.Write(rest), r.speech.End()...)...); err != nil {
 			return err
 		}
 	}
 	if r.speech.Full() {
 		return r.cutOff()
 	}
-	return r.tell(agent.Done{End: agent.Continue})
+	return r.send(agent.Done{End: agent.Continue})
 }
 
 // cutOff ends a turn that comes to no end by itself.
@@ -294,17 +294,14 @@ func (r *round) cutOff() error {
 		}
 	}
 	face, words := agent.SplitEmotion(r.brain.o.CutOff)
-	return r.tell(append(r.speech.End(), agent.Felt{Emotion: face, Intensity: 1}, agent.Say{Text: words}, agent.Done{End: agent.Continue})...)
+	return r.send(append(r.speech.End(), agent.Felt{Emotion: face, Intensity: 1}, agent.Say{Text: words}, agent.Done{End: agent.Continue})...)
 }
 
-// unheeded is an error of whoever listens as it is.
+// unheeded returns an error of out as it is.
 func unheeded(err error) error {
-	var own heedless
+	var own listenerError
 	if errors.As(err, &own) {
 		return own.error
 	}
 	return err
 }
-
-// clip bounds a text in bytes.
-func clip(s string, most int) string { return device.Clip(s, most) }

@@ -130,7 +130,7 @@ func (c *child) Write(_ context.Context, m jsonrpc.Message) error {
 	}
 	if c.queued += len(data) + 1; c.queued > mostQueued {
 		c.closing() // what it asks meanwhile would never end
-		return errDeaf
+		return errNotReading
 	}
 	c.queue = append(c.queue, append(data, '\n'))
 	select {
@@ -141,7 +141,7 @@ func (c *child) Write(_ context.Context, m jsonrpc.Message) error {
 }
 
 // write writes what is queued until the end of the connection, or of the
-// process: then whoever waits for an answer is told by the reader.
+// process: then the reader ends the calls that wait for an answer.
 func (c *child) write() {
 	for {
 		select {

@@ -115,7 +115,7 @@ func TestProcessesThatAreNoServer(t *testing.T) {
 	}
 }
 
-func TestPausesGrowAndTheLogTellsOnce(t *testing.T) {
+func TestPausesGrowAndAreLoggedOnce(t *testing.T) {
 	p := &pauses{}
 	s, log := open(t, mcp.Options{Command: []string{"no-such-program-here"}, Pause: p.pause})
 	if err := s.Check(soon(t)); err == nil {

@@ -96,9 +96,9 @@ func FuzzRefusal(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte, status int) {
 		_, reason := remote.Message(data)
-		told := s.explain(&refusal{Refusal: remote.Refusal{Status: status, Reason: reason}}).Error()
-		if strings.Contains(told, "canary-0123456789") || strings.ContainsAny(told, "\r\n\x00") || len(told) > 400 {
-			t.Errorf("it tells %q", told)
+		sentence := s.explain(&refusal{Refusal: remote.Refusal{Status: status, Reason: reason}}).Error()
+		if strings.Contains(sentence, "canary-0123456789") || strings.ContainsAny(sentence, "\r\n\x00") || len(sentence) > 400 {
+			t.Errorf("it tells %q", sentence)
 		}
 	})
 }

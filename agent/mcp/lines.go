@@ -83,10 +83,10 @@ func messages(line []byte) (all []jsonrpc.Message) {
 	return all
 }
 
-// tooLong makes an answer of one that is too long, where it tells at either end
+// tooLong makes an answer of one that is too long, where either end shows
 // to which call it belongs. The calls of this side have numbers.
 func tooLong(ends []byte) []jsonrpc.Message {
-	found := answered.FindSubmatch(ends)
+	found := answeredID.FindSubmatch(ends)
 	if found == nil {
 		return nil
 	}
@@ -101,5 +101,5 @@ func tooLong(ends []byte) []jsonrpc.Message {
 	return []jsonrpc.Message{&jsonrpc.Response{ID: id, Error: errTooLong}}
 }
 
-// answered finds the id of an answer that is cut out in the middle.
-var answered = regexp.MustCompile(`^\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,15})\s*,\s*"result"|"id"\s*:\s*(\d{1,15})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}$`)
+// answeredID finds the id of an answer that is cut out in the middle.
+var answeredID = regexp.MustCompile(`^\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,15})\s*,\s*"result"|"id"\s*:\s*(\d{1,15})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}$`)

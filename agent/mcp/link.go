@@ -45,7 +45,7 @@ func (s *Server) connect() (*link, error) {
 	deadline := time.Now().Add(s.o.ConnectWithin)
 	way := way{version: usual, url: s.url}
 	l, err := s.attempt(way, deadline)
-	if err != nil && elder(err) {
+	if err != nil && tooOld(err) {
 		way.version = latest
 		l, err = s.attempt(way, deadline)
 	}
@@ -56,7 +56,7 @@ func (s *Server) connect() (*link, error) {
 			return l, nil
 		}
 		if len(s.older(other)) == 0 && !errors.Is(other, errNoMCP) {
-			err = other // somebody is there, but will not have us
+			err = other // a server is there, and refuses
 		}
 	}
 	if err != nil {
@@ -65,8 +65,8 @@ func (s *Server) connect() (*link, error) {
 	return l, nil
 }
 
-// elder reports whether a server refuses the usual revision as too old.
-func elder(err error) bool {
+// tooOld reports whether a server refuses the usual revision as too old.
+func tooOld(err error) bool {
 	refused := answerOf(err)
 	return refused != nil && (refused.Code == jsonrpc.CodeMethodNotFound || refused.Code == sdk.CodeUnsupportedProtocolVersion)
 }
@@ -127,7 +127,7 @@ func (s *Server) attempt(w way, deadline time.Time) (*link, error) {
 	if l.session != nil {
 		_ = l.session.Wait()
 	}
-	if err2 := l.buried(); err2 != nil && !errors.Is(err, errSlow) && !errors.Is(err, errClosed) {
+	if err2 := l.waitTransport(); err2 != nil && !errors.Is(err, errSlow) && !errors.Is(err, errClosed) {
 		err = err2
 	}
 	return nil, err
@@ -165,9 +165,9 @@ func (s *Server) open(l *link, client *sdk.Client, w way) (err error) {
 	return nil
 }
 
-// buried waits until nothing is left of what carried a connection, and is what
-// a child that ended by itself is to be told of with.
-func (l *link) buried() error {
+// waitTransport waits until nothing is left of what carried a connection, and returns
+// the sentence about a child that ended by itself.
+func (l *link) waitTransport() error {
 	if l.client != nil {
 		l.client.CloseIdleConnections()
 	}
@@ -178,7 +178,7 @@ func (l *link) buried() error {
 }
 
 // tied ties a connection to the context it was made with. That of HTTP has to
-// be told, for otherwise it would try again for half a minute.
+// be closed, or it would try again for half a minute.
 type tied struct{ sdk.Transport }
 
 func (t tied) Connect(ctx context.Context) (sdk.Connection, error) {
@@ -194,7 +194,7 @@ func (s *Server) attend(l *link) {
 	over := make(chan struct{})
 	s.wg.Go(func() {
 		err := l.session.Wait()
-		if err2 := l.buried(); err2 != nil {
+		if err2 := l.waitTransport(); err2 != nil {
 			err = err2
 		} else if err == nil {
 			err = errCut

@@ -10,7 +10,7 @@
 //
 // The protocol is that of github.com/modelcontextprotocol/go-sdk. Processes,
 // the lines they write, and what HTTP may bring are kept in bounds here: a
-// server is somebody else's program, and may do anything.
+// server is a program of others, and may do anything.
 package mcp
 
 import (
@@ -28,7 +28,6 @@ import (
 	"time"
 
 	"perch/agent/thinker"
-	"perch/device"
 	"perch/remote"
 )
 
@@ -92,7 +91,7 @@ type Server struct {
 	ctx    context.Context
 	end    context.CancelFunc
 	wg     sync.WaitGroup
-	asked  chan struct{} // somebody wants to use it
+	asked  chan struct{} // a caller wants to use it
 
 	mu       sync.Mutex
 	kept     bool          // the keeper runs
@@ -102,7 +101,7 @@ type Server struct {
 	why      error         // there is none
 	tools    []thinker.Tool
 	listed   bool
-	away     bool // so it was last told in the log
+	away     bool // so it was last logged
 	met      bool // it has been connected at least once
 	failures int  // attempts in a row
 	silent   int  // calls in a row that were not answered in time
@@ -159,7 +158,7 @@ func (o *Options) check() error {
 	}
 	for name, value := range o.Headers {
 		if strings.Trim(name, letters) != "" || name == "" || !sendable(value) {
-			return fmt.Errorf("%q is no header that can be sent", clip(name, 40))
+			return fmt.Errorf("%q is no header that can be sent", remote.Clip(name, 40))
 		}
 		switch http.CanonicalHeaderKey(name) {
 		case "Host", "Content-Type", "Content-Length", "Transfer-Encoding", "Connection", "Accept":
@@ -168,7 +167,7 @@ func (o *Options) check() error {
 	}
 	for _, pattern := range append(append([]string{}, o.Only...), o.Except...) {
 		if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
-			return fmt.Errorf("%q is no tool's name, nor a pattern of names", clip(pattern, 40))
+			return fmt.Errorf("%q is no tool's name, nor a pattern of names", remote.Clip(pattern, 40))
 		}
 	}
 	for _, entry := range o.Env {
@@ -184,7 +183,7 @@ func sendable(text string) bool {
 	return text == strings.TrimSpace(text) && !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' })
 }
 
-// address reads a server's address. What is wrong with it is told without it,
+// address reads a server's address. The error does not hold it,
 // for it may hold a key.
 func address(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
@@ -228,6 +227,3 @@ func (s *Server) where() string {
 
 // longestWord is how long a part of a path may be that is shown.
 const longestWord = 15
-
-// clip bounds a text in bytes.
-func clip(s string, most int) string { return device.Clip(s, most) }

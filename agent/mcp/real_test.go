@@ -21,15 +21,15 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-type said struct {
+type output struct {
 	Text string `json:"text"`
 }
 
 // realServer is a server made with the SDK.
 func realServer() *sdk.Server {
 	server := sdk.NewServer(&sdk.Implementation{Name: "real", Version: "1"}, nil)
-	add := func(name string, run func(context.Context, *sdk.CallToolRequest, said) (*sdk.CallToolResult, error)) {
-		sdk.AddTool(server, &sdk.Tool{Name: name, Description: "does " + name}, func(ctx context.Context, r *sdk.CallToolRequest, in said) (*sdk.CallToolResult, any, error) {
+	add := func(name string, run func(context.Context, *sdk.CallToolRequest, output) (*sdk.CallToolResult, error)) {
+		sdk.AddTool(server, &sdk.Tool{Name: name, Description: "does " + name}, func(ctx context.Context, r *sdk.CallToolRequest, in output) (*sdk.CallToolResult, any, error) {
 			result, err := run(ctx, r, in)
 			return result, nil, err
 		})
@@ -37,36 +37,36 @@ func realServer() *sdk.Server {
 	text := func(s string) *sdk.CallToolResult {
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: s}}}
 	}
-	add("echo", func(_ context.Context, _ *sdk.CallToolRequest, in said) (*sdk.CallToolResult, error) {
+	add("echo", func(_ context.Context, _ *sdk.CallToolRequest, in output) (*sdk.CallToolResult, error) {
 		return text(in.Text), nil
 	})
-	add("fail", func(context.Context, *sdk.CallToolRequest, said) (*sdk.CallToolResult, error) {
+	add("fail", func(context.Context, *sdk.CallToolRequest, output) (*sdk.CallToolResult, error) {
 		return nil, errors.New("the disk is full")
 	})
-	add("picture", func(context.Context, *sdk.CallToolRequest, said) (*sdk.CallToolResult, error) {
+	add("picture", func(context.Context, *sdk.CallToolRequest, output) (*sdk.CallToolResult, error) {
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "A cat."},
 			&sdk.ImageContent{Data: []byte("png"), MIMEType: "image/png"}}}, nil
 	})
-	add("slow", func(ctx context.Context, _ *sdk.CallToolRequest, in said) (*sdk.CallToolResult, error) {
+	add("slow", func(ctx context.Context, _ *sdk.CallToolRequest, in output) (*sdk.CallToolResult, error) {
 		mark(in.Text, "begun")
 		<-ctx.Done()
 		mark(in.Text, "cancelled")
 		return nil, ctx.Err()
 	})
-	add("die", func(context.Context, *sdk.CallToolRequest, said) (*sdk.CallToolResult, error) {
+	add("die", func(context.Context, *sdk.CallToolRequest, output) (*sdk.CallToolResult, error) {
 		fmt.Fprintln(os.Stderr, "a last word, token=sesame-open")
 		os.Exit(3)
 		return nil, nil
 	})
-	add("env", func(context.Context, *sdk.CallToolRequest, said) (*sdk.CallToolResult, error) {
+	add("env", func(context.Context, *sdk.CallToolRequest, output) (*sdk.CallToolResult, error) {
 		return text(strings.Join(os.Environ(), "\n")), nil
 	})
-	add("offspring", func(context.Context, *sdk.CallToolRequest, said) (*sdk.CallToolResult, error) {
+	add("offspring", func(context.Context, *sdk.CallToolRequest, output) (*sdk.CallToolResult, error) {
 		cmd := exec.Command("sh", "-c", "trap '' TERM; exec sleep 1000")
 		err := cmd.Start()
 		return text(fmt.Sprint(cmd.Process.Pid)), err
 	})
-	add("ask", func(ctx context.Context, r *sdk.CallToolRequest, _ said) (*sdk.CallToolResult, error) {
+	add("ask", func(ctx context.Context, r *sdk.CallToolRequest, _ output) (*sdk.CallToolResult, error) {
 		//lint:ignore SA1019 servers go on asking
 		_, err1 := r.Session.ListRoots(ctx, nil)
 		//lint:ignore SA1019 servers go on asking
@@ -74,13 +74,13 @@ func realServer() *sdk.Server {
 		_, err3 := r.Session.Elicit(ctx, &sdk.ElicitParams{Message: "?"})
 		return text(fmt.Sprintf("%t %t %t", err1 != nil, err2 != nil, err3 != nil)), nil
 	})
-	add("learn", func(_ context.Context, _ *sdk.CallToolRequest, in said) (*sdk.CallToolResult, error) {
-		add(in.Text, func(context.Context, *sdk.CallToolRequest, said) (*sdk.CallToolResult, error) {
+	add("learn", func(_ context.Context, _ *sdk.CallToolRequest, in output) (*sdk.CallToolResult, error) {
+		add(in.Text, func(context.Context, *sdk.CallToolRequest, output) (*sdk.CallToolResult, error) {
 			return text("learned"), nil
 		})
 		return text("ok"), nil
 	})
-	sdk.AddTool(server, &sdk.Tool{Name: "structured"}, func(context.Context, *sdk.CallToolRequest, said) (*sdk.CallToolResult, map[string]int, error) {
+	sdk.AddTool(server, &sdk.Tool{Name: "structured"}, func(context.Context, *sdk.CallToolRequest, output) (*sdk.CallToolResult, map[string]int, error) {
 		return &sdk.CallToolResult{Content: []sdk.Content{}}, map[string]int{"degrees": 21}, nil
 	})
 	return server

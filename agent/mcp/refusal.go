@@ -22,13 +22,13 @@ import (
 
 // What goes wrong on the way; explain makes sentences of it.
 var (
-	errSlow      = errors.New("it takes too long")
-	errCut       = errors.New("the connection was cut")
-	errNoMCP     = errors.New("what comes is not of the protocol")
-	errTooLong   = fmt.Errorf("the answer is longer than %d MB, which is more than is taken; ask for less", mostMessage>>20)
-	errDeaf      = errors.New("it does not read what it is told")
-	errElsewhere = errors.New("it wants messages to go to another machine, which would be told the key")
-	errBusy      = errors.New("too many requests are under way")
+	errSlow       = errors.New("it takes too long")
+	errCut        = errors.New("the connection was cut")
+	errNoMCP      = errors.New("what comes is not of the protocol")
+	errTooLong    = fmt.Errorf("the answer is longer than %d MB, which is more than is taken; ask for less", mostMessage>>20)
+	errNotReading = errors.New("it does not read its messages")
+	errElsewhere  = errors.New("it wants messages to go to another machine, which would get the key")
+	errBusy       = errors.New("too many requests are under way")
 )
 
 // absence is why a server cannot be used, in one sentence. It is an
@@ -78,19 +78,19 @@ func (s *Server) broken(ctx context.Context, l *link, err error) error {
 	case s.ctx.Err() != nil:
 		return errClosed
 	case ctx.Err() != nil:
-		if errors.Is(context.Cause(ctx), errSlow) && s.deaf() {
+		if errors.Is(context.Cause(ctx), errSlow) && s.countTimeout() {
 			l.lose(s.absent("has not answered for a while and is connected anew"))
 		}
 		return s.slow(ctx)
 	case errors.Is(err, errTooLong), errors.Is(err, errNoMCP), errors.Is(err, errBusy):
 		return s.explain(err)
 	case refused != nil:
-		s.heard()
+		s.noteAnswer()
 		return errors.New("it refuses: " + cmp.Or(s.server.Quote(refused.Message), "it does not say why"))
 	case errors.As(err, &status) && status.Status != http.StatusUnauthorized && status.Status != http.StatusNotFound:
 		return s.explain(err)
 	case l.child != nil && (errors.Is(err, sdk.ErrConnectionClosed) || errors.Is(err, io.EOF)), l.ctx.Err() != nil:
-		// Why is told where the end of the process is seen to.
+		// The reason is set where the end of the process is handled.
 		select {
 		case <-l.ctx.Done():
 			return l.why()
@@ -103,15 +103,15 @@ func (s *Server) broken(ctx context.Context, l *link, err error) error {
 	return err
 }
 
-// deaf counts a call that was not answered in time.
-func (s *Server) deaf() bool {
+// countTimeout counts a call that was not answered in time.
+func (s *Server) countTimeout() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.silent++
 	return s.silent >= silences
 }
 
-// slow is what is told where a context has ended.
+// slow is the error where a context has ended.
 func (s *Server) slow(ctx context.Context) error {
 	if s.ctx.Err() != nil {
 		return errClosed
@@ -143,7 +143,7 @@ func (s *Server) explain(err error) error {
 	case errors.Is(err, sdk.ErrSessionMissing):
 		return s.absent("has been started anew and does not know the session any more")
 	}
-	for _, own := range []error{errTooLong, errDeaf, errElsewhere, errBusy} {
+	for _, own := range []error{errTooLong, errNotReading, errElsewhere, errBusy} {
 		if errors.Is(err, own) {
 			return awayf("%s: %w", s.where(), own)
 		}
@@ -160,7 +160,7 @@ func (s *Server) refusal(r *refusal) error {
 	case r.Status == http.StatusNotFound, r.Status == http.StatusMethodNotAllowed:
 		return s.server.Faultf("there is no MCP server at %s (HTTP %d); is the path in url right (such as /mcp)?", s.where(), r.Status)
 	case r.Status == http.StatusUnauthorized && s.o.Key == "" && len(s.o.Headers) > 0:
-		return s.server.Fault("refuses the key (" + s.server.Said(r.Refusal) + "); check headers")
+		return s.server.Fault("refuses the key (" + s.server.StatusText(r.Refusal) + "); check headers")
 	}
 	return s.server.Refused("", r.Refusal)
 }

@@ -25,7 +25,7 @@ func (s *Server) Tools(ctx context.Context) []thinker.Tool {
 	if listed {
 		s.use()
 	} else if _, err := s.connected(ctx); err != nil {
-		return nil // the log tells
+		return nil // the reason is logged
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -38,7 +38,7 @@ func (s *Server) Warm(ctx context.Context) error {
 	return err
 }
 
-// Check tells in one sentence why the server's tools could not be used. It
+// Check returns in one sentence why the server's tools could not be used. It
 // asks the server for a sign of life.
 func (s *Server) Check(ctx context.Context) error {
 	l, err := s.connected(ctx)
@@ -61,11 +61,11 @@ func (s *Server) Check(ctx context.Context) error {
 
 // Call has the server run a tool and returns what it says. The name is one
 // that Tools gave. A tool that fails is an error with its own words. Where ctx
-// ends the server is told, and Call returns at once.
+// ends the server is notified, and Call returns at once.
 func (s *Server) Call(ctx context.Context, name string, args json.RawMessage) (string, error) {
 	own, ours := strings.CutPrefix(name, s.o.Name+".")
 	if !ours || !s.allowed(own) {
-		return "", fmt.Errorf("%s has no tool %q that may be used", s.o.Name, clip(name, mostName))
+		return "", fmt.Errorf("%s has no tool %q that may be used", s.o.Name, remote.Clip(name, mostName))
 	}
 	if len(args) == 0 {
 		args = json.RawMessage("{}")
@@ -85,7 +85,7 @@ func (s *Server) Call(ctx context.Context, name string, args json.RawMessage) (s
 		if err != nil {
 			return "", s.broken(ctx, l, err)
 		}
-		s.heard()
+		s.noteAnswer()
 		return textOf(result)
 	}
 }
@@ -102,8 +102,8 @@ func (s *Server) ask(ctx context.Context, l *link, own string, args json.RawMess
 	return result, err
 }
 
-// heard notes that a call was answered.
-func (s *Server) heard() {
+// noteAnswer notes that a call was answered.
+func (s *Server) noteAnswer() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failures, s.silent = 0, 0
@@ -173,7 +173,7 @@ func (s *Server) keep() {
 		if err == nil {
 			s.attend(l)
 			if time.Since(born) > settled {
-				s.heard()
+				s.noteAnswer()
 			}
 			s.lost(l)
 		}
@@ -206,7 +206,7 @@ func (s *Server) tried(l *link, err error) {
 }
 
 // lost notes that a connection is gone for good. Who asks meanwhile waits for
-// the next attempt where it is the first since, and is not told of a
+// the next attempt where it is the first since, and does not learn of a
 // connection that was cut and made anew at once, as proxies have it.
 func (s *Server) lost(l *link) {
 	why := l.why()
@@ -218,13 +218,13 @@ func (s *Server) lost(l *link) {
 		s.trying = make(chan struct{})
 	}
 	if s.ctx.Err() == nil && l.child != nil && !s.away {
-		s.o.Log.Warn("an MCP server is away", "server", s.o.Name, "err", why, "stderr", remote.Scrub(l.child.program.Said(), s.server.Secrets...))
+		s.o.Log.Warn("an MCP server is away", "server", s.o.Name, "err", why, "stderr", remote.Scrub(l.child.program.Stderr(), s.server.Secrets...))
 		s.away = true
 	}
 }
 
 // rest waits before the next attempt: longer from time to time, and in the end
-// until somebody asks.
+// until the next call.
 func (s *Server) rest() error {
 	s.mu.Lock()
 	d := min(leastPause<<min(s.failures, 10), mostPause)

@@ -10,6 +10,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"perch/remote"
+
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -65,7 +67,7 @@ func (s *Server) offered(t *sdk.Tool) (thinker.Tool, bool) {
 	if description == "" {
 		description = t.Title
 	}
-	description = strings.ToValidUTF8(clip(description, mostDescription), "")
+	description = strings.ToValidUTF8(remote.Clip(description, mostDescription), "")
 	return thinker.Tool{Name: s.o.Name + "." + t.Name, Description: description, Schema: schema}, true
 }
 
@@ -89,7 +91,7 @@ func (s *Server) know(tools []thinker.Tool) {
 }
 
 // textOf is what a result has to say to a model. What is no text becomes a
-// sentence: nobody can show it from here.
+// sentence: it cannot be shown from here.
 func textOf(r *sdk.CallToolResult) (string, error) {
 	var said strings.Builder
 	add := func(text string) {
@@ -99,7 +101,7 @@ func textOf(r *sdk.CallToolResult) (string, error) {
 				said.WriteByte('\n')
 				room--
 			}
-			said.WriteString(strings.ToValidUTF8(clip(text, room), ""))
+			said.WriteString(strings.ToValidUTF8(remote.Clip(text, room), ""))
 		}
 	}
 	words := false
@@ -120,7 +122,7 @@ func textOf(r *sdk.CallToolResult) (string, error) {
 		case *sdk.AudioContent:
 			add("(A sound came with it, which cannot be played here.)")
 		case *sdk.ResourceLink:
-			add("(It points to " + clip(c.Name, mostName) + ", " + clip(c.URI, 500) + ".)")
+			add("(It points to " + remote.Clip(c.Name, mostName) + ", " + remote.Clip(c.URI, 500) + ".)")
 		default:
 			add("(Something came with it that cannot be shown here.)")
 		}

@@ -134,7 +134,8 @@ func (g *guard) judge(r *http.Request, response *http.Response) error {
 			return nil
 		}
 		_, reason := remote.Message(data)
-		return &refusal{remote.Refusal{Status: response.StatusCode, Reason: reason, After: response.Header.Get("Retry-After"), To: response.Header.Get("Location")}, r.Header.Get("Mcp-Session-Id") != ""}
+		return &refusal{session: r.Header.Get("Mcp-Session-Id") != "", Refusal: remote.Refusal{Status: response.StatusCode, Reason: reason,
+			After: response.Header.Get("Retry-After"), To: response.Header.Get("Location")}}
 	}
 	if r.Method == http.MethodGet {
 		if kind(response) != "text/event-stream" {

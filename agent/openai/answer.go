@@ -18,7 +18,7 @@ const (
 	longestName   = 128
 )
 
-// errEnough ends a message that is longer than anybody listens to.
+// errEnough ends a message that is too long to be listened to.
 var errEnough = errors.New("the message is too long")
 
 // answer puts a message together, whichever API it came by. Text goes out as
@@ -28,7 +28,7 @@ type answer struct {
 	invent   func() string // an id
 	thoughts thoughts
 	calls    []*call
-	said     int // bytes
+	spoken   int // bytes
 	args     int // bytes
 	finish   string
 	refused  bool
@@ -43,7 +43,7 @@ type call struct {
 	arguments []byte
 }
 
-// outError is out's own error, which is nobody's fault here.
+// outError is an error of out, which is no fault of the server's.
 type outError struct{ error }
 
 func (e outError) Unwrap() error { return e.error }
@@ -55,18 +55,17 @@ func (a *answer) say(s string) error {
 	if s == "" {
 		return nil
 	}
-	a.said += len(s)
+	a.spoken += len(s)
 	if err := a.out(thinker.Piece{Text: s}); err != nil {
 		return outError{err}
 	}
-	if a.said > mostText {
+	if a.spoken > mostText {
 		return errEnough
 	}
 	return nil
 }
 
-// piece adds a piece of a call to the one it belongs to. Servers are not of
-// one mind: OpenAI numbers calls and names each once; others send every call
+// piece adds a piece of a call to the one it belongs to. Servers differ: OpenAI numbers calls and names each once; others send every call
 // whole, all with the number 0 or none; some repeat the name in each piece.
 func (a *answer) piece(index *int, id, name string, arguments []byte) error {
 	c := a.belongs(index, id, name)
@@ -111,7 +110,7 @@ func (a *answer) belongs(index *int, id, name string) *call {
 }
 
 // end gives the calls and says why the message ended. One that was cut off
-// gives none: there is no telling whether they are whole.
+// gives none: they may not be whole.
 func (a *answer) end() (thinker.Stop, error) {
 	cut := a.finish == "length" || a.finish == "max_tokens"
 	if err := a.say(a.thoughts.rest(cut)); err != nil && !errors.Is(err, errEnough) {
@@ -120,7 +119,7 @@ func (a *answer) end() (thinker.Stop, error) {
 	switch {
 	case a.refused || a.finish == "content_filter" || a.finish == "refusal":
 		return thinker.StopRefused, nil
-	case cut || a.said > mostText:
+	case cut || a.spoken > mostText:
 		return thinker.StopLength, nil
 	}
 	given := map[string]bool{}

@@ -27,7 +27,7 @@ const (
 	warmWithin  = 2 * time.Minute // a large model from a slow disk
 )
 
-// Check tells in one cheap request whether the engine would work. It wraps
+// Check finds out with one cheap request whether the engine would work. It wraps
 // agent.ErrAway where it would not, ErrNoTools where it would without tools,
 // and agent.ErrBlind where it would without the eyes it is set up with.
 func (e *Engine) Check(ctx context.Context) error {
@@ -52,15 +52,15 @@ func (e *Engine) Check(ctx context.Context) error {
 // It names the cure at times, as llama.cpp's --jinja.
 func (e *Engine) Limits() error {
 	e.mu.Lock()
-	said, none := e.toolless, e.habits.noTools
+	reason, none := e.toolless, e.habits.noTools
 	e.mu.Unlock()
 	if !none {
 		return nil
 	}
-	return fmt.Errorf("%w: %s", ErrNoTools, e.o.Model+" at "+remote.Address(e.base)+": "+e.server.Quote(said))
+	return fmt.Errorf("%w: %s", ErrNoTools, e.o.Model+" at "+remote.Address(e.base)+": "+e.server.Quote(reason))
 }
 
-// checkOllama asks for the model itself, which also tells what it can do.
+// checkOllama asks for the model itself, which also says what it can do.
 func (e *Engine) checkOllama(ctx context.Context) error {
 	data, err := e.ask(ctx, e.root, "api/show", body{"model": e.o.Model})
 	if err != nil {
@@ -71,7 +71,7 @@ func (e *Engine) checkOllama(ctx context.Context) error {
 		return e.server.Fault("is not Ollama, though its address looks so; set dialect to openai")
 	}
 	if shown.Capabilities == nil {
-		return nil // an older Ollama does not tell
+		return nil // an older Ollama does not say
 	}
 	if !slices.Contains(shown.Capabilities, "tools") {
 		err = fmt.Errorf("%w: %s at %s", ErrNoTools, e.o.Model, remote.Address(e.base))
@@ -83,7 +83,7 @@ func (e *Engine) checkOllama(ctx context.Context) error {
 }
 
 // checkModels looks for the model in the server's list. A server that has no
-// such list is there, which is all that can be told of it.
+// such list is reachable, and more cannot be known of it.
 func (e *Engine) checkModels(ctx context.Context) error {
 	names, anyName, err := e.models(ctx)
 	r := refused(err)
@@ -108,7 +108,8 @@ func (e *Engine) listed(names []string) bool {
 // tried asks for a message, for a list is not all that a server can do: routers
 // and aliases are in none. That it begins to answer is enough.
 func (e *Engine) tried(ctx context.Context) bool {
-	response, err := e.send(ctx, e.base, "chat/completions", body{"model": e.o.Model, "stream": true, "messages": []body{{"role": "user", "content": "Say hello."}}}, 0)
+	hello := body{"model": e.o.Model, "stream": true, "messages": []body{{"role": "user", "content": "Say hello."}}}
+	response, err := e.send(ctx, e.base, "chat/completions", hello, 0)
 	if err != nil {
 		return false
 	}
@@ -181,7 +182,7 @@ func (e *Engine) noModel(names []string) error {
 	return e.server.Faultf("the model %s is not there; GET %s lists: %s%s", e.o.Model, remote.Address(e.list()), strings.Join(shown, ", "), more)
 }
 
-// notFound tells a model that is missing from an address that is wrong.
+// notFound distinguishes a missing model from a wrong address.
 func (e *Engine) notFound(ctx context.Context, r *refusal) error {
 	within, cancel := context.WithTimeout(ctx, checkWithin)
 	defer cancel()
@@ -192,12 +193,13 @@ func (e *Engine) notFound(ctx context.Context, r *refusal) error {
 	case err == nil && len(names) > 0 && !e.listed(names):
 		return e.noModel(names)
 	case strings.Contains(strings.ToLower(r.Reason), "model"):
-		return e.server.Faultf("the model %s is not there (%s); check model", e.o.Model, e.server.Said(r.Refusal))
+		return e.server.Faultf("the model %s is not there (%s); check model", e.o.Model, e.server.StatusText(r.Refusal))
 	}
-	return e.server.Faultf("there is no such API at %s (%s); is it the base address, with its /v1?", remote.Address(e.base), e.server.Said(r.Refusal))
+	return e.server.Faultf("there is no such API at %s (%s); is it the base address, with its /v1?",
+		remote.Address(e.base), e.server.StatusText(r.Refusal))
 }
 
-// Warm has the model loaded while somebody is still speaking. With Ollama it
+// Warm has the model loaded while the person still speaks. With Ollama it
 // loads it, for as long as keep_alive says; elsewhere it asks for /health,
 // which llama.cpp answers with 503 while it loads and which does no harm where
 // it is unknown. The key is not sent along then.
@@ -221,7 +223,8 @@ func (e *Engine) Warm(ctx context.Context) error {
 }
 
 func (e *Engine) health(ctx context.Context) error {
-	response, err := e.server.Call(ctx, remote.Request{Method: http.MethodGet, Base: withoutQuery(e.root), Path: "health", Keyless: true, Within: warmWithin})
+	request := remote.Request{Method: http.MethodGet, Base: withoutQuery(e.root), Path: "health", Bare: true, Within: warmWithin}
+	response, err := e.server.Call(ctx, request)
 	if err == nil {
 		_, _ = response.Whole(mostDrained) // for the connection's sake
 		response.Close()

@@ -105,16 +105,16 @@ func TestSee(t *testing.T) {
 	}
 	o.Vision = true
 	e := engine(t, o)
-	if said, err := e.See(t.Context(), look); err != nil || said != "A cup." {
-		t.Error(said, err)
+	if spoken, err := e.See(t.Context(), look); err != nil || spoken != "A cup." {
+		t.Error(spoken, err)
 	}
 	messages := s.requests()[0].body["messages"].([]any)
 	if text := messages[0].(map[string]any)["content"].(string); !strings.Contains(text, "tag de.") {
 		t.Error(text)
 	}
 	body = "data: {\"choices\":[{\"delta\":{\"content\":\"" + strings.Repeat("a", 5000) + "\"}}]}\n\n"
-	if said, err := e.See(t.Context(), look); err != nil || len(said) != 5000 {
-		t.Error(len(said), err)
+	if spoken, err := e.See(t.Context(), look); err != nil || len(spoken) != 5000 {
+		t.Error(len(spoken), err)
 	}
 	status, body = 500, `{"error":{"code":500,"message":"image input is not supported - hint: you may need to provide the mmproj"}}`
 	if _, err := e.See(t.Context(), look); !errors.Is(err, agent.ErrBlind) {

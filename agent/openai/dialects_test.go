@@ -21,10 +21,10 @@ import (
 	"perch/agent/thinker"
 )
 
-// carrier answers each request with a body, without a network.
-type carrier func(*http.Request) (int, io.Reader)
+// bodyTransport answers each request with a body, without a network.
+type bodyTransport func(*http.Request) (int, io.Reader)
 
-func (c carrier) RoundTrip(r *http.Request) (*http.Response, error) {
+func (c bodyTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	status, body := c(r)
 	if r.Body != nil {
 		r.Body.Close()
@@ -54,14 +54,14 @@ func withTools() thinker.Prompt {
 	return p
 }
 
-// heard is all that came of a message.
-type heard struct {
+// received is all that came of a message.
+type received struct {
 	Pieces []string // a text, or a call as name(arguments) id
 	Stop   thinker.Stop
 	Err    string
 }
 
-func (h heard) text() string {
+func (h received) text() string {
 	var all strings.Builder
 	for _, p := range h.Pieces {
 		if !strings.HasPrefix(p, "call ") {
@@ -71,7 +71,7 @@ func (h heard) text() string {
 	return all.String()
 }
 
-func (h heard) calls() []string {
+func (h received) calls() []string {
 	var calls []string
 	for _, p := range h.Pieces {
 		if strings.HasPrefix(p, "call ") {
@@ -81,8 +81,8 @@ func (h heard) calls() []string {
 	return calls
 }
 
-func listen(e *openai.Engine, p thinker.Prompt) heard {
-	var h heard
+func listen(e *openai.Engine, p thinker.Prompt) received {
+	var h received
 	stop, err := e.Continue(context.Background(), p, func(piece thinker.Piece) error {
 		if c := piece.Call; c != nil {
 			h.Pieces = append(h.Pieces, "call "+c.Name+string(c.Arguments)+" "+c.ID)
@@ -99,13 +99,13 @@ func listen(e *openai.Engine, p thinker.Prompt) heard {
 }
 
 // read has an engine read bytes as an answer.
-func read(t testing.TB, native bool, body io.Reader) heard {
+func read(t testing.TB, native bool, body io.Reader) received {
 	t.Helper()
 	o := options("http://pi.example/v1")
 	if native {
 		o.Dialect = openai.DialectOllama
 	}
-	o.Transport = carrier(func(*http.Request) (int, io.Reader) { return http.StatusOK, body })
+	o.Transport = bodyTransport(func(*http.Request) (int, io.Reader) { return http.StatusOK, body })
 	return listen(engine(t, o), hello())
 }
 
@@ -120,7 +120,7 @@ func record(t testing.TB, name string) []byte {
 
 // TestDialects reads a message as each server sends it.
 func TestDialects(t *testing.T) {
-	for name, want := range map[string]heard{
+	for name, want := range map[string]received{
 		"openai_text.sse": {Pieces: []string{"😊 It is", " 3.14 o'clock.\n"}, Stop: thinker.StopEnd},
 		"openai_tools.sse": {Pieces: []string{
 			`call get_weather{"city":"Köln"} call_DdmO9pD3xa9XTPNJ32zg2hcA`, `call get_time{} call_ABC`}, Stop: thinker.StopTools},
@@ -252,12 +252,12 @@ func TestThoughtsWithoutABeginning(t *testing.T) {
 			}
 			o.Model = c.model
 			at := 0
-			o.Transport = carrier(func(*http.Request) (int, io.Reader) {
+			o.Transport = bodyTransport(func(*http.Request) (int, io.Reader) {
 				at++
 				return http.StatusOK, strings.NewReader(c.bodies[at-1] + "data: [DONE]\n\n")
 			})
 			e := engine(t, o)
-			var last heard
+			var last received
 			for i, want := range c.texts {
 				if last = listen(e, hello()); last.Err != "" || last.text() != want {
 					t.Errorf("message %d: %q", i+1, last)
@@ -309,13 +309,13 @@ func TestWhatIsNoMessage(t *testing.T) {
 // nothing is said after it.
 func TestListenersError(t *testing.T) {
 	o := options("http://pi.example/v1")
-	o.Transport = carrier(func(*http.Request) (int, io.Reader) {
+	o.Transport = bodyTransport(func(*http.Request) (int, io.Reader) {
 		return http.StatusOK, bytes.NewReader(record(t, "openai_text.sse"))
 	})
-	mine, said := errors.New("mine"), 0
-	_, err := engine(t, o).Continue(t.Context(), hello(), func(thinker.Piece) error { said++; return mine })
-	if err != mine || said != 1 {
-		t.Error(err, said)
+	mine, spoken := errors.New("mine"), 0
+	_, err := engine(t, o).Continue(t.Context(), hello(), func(thinker.Piece) error { spoken++; return mine })
+	if err != mine || spoken != 1 {
+		t.Error(err, spoken)
 	}
 }
 

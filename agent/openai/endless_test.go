@@ -82,7 +82,7 @@ func TestEndlessModels(t *testing.T) {
 				if c.native {
 					o.Dialect = openai.DialectOllama
 				}
-				o.Transport = carrier(func(r *http.Request) (int, io.Reader) {
+				o.Transport = bodyTransport(func(r *http.Request) (int, io.Reader) {
 					return http.StatusOK, &repeating{ctx: r.Context(), rest: c.head, piece: c.piece, pause: c.pause, until: time.Now().Add(24 * time.Hour)}
 				})
 				began, letters, last := time.Now(), 0, ""

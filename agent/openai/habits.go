@@ -29,8 +29,8 @@ func (h habits) and(more habits) habits {
 // finding is one of them, as a refusal suggests it.
 type finding struct {
 	habits
-	what string // in words
-	said string // by the server
+	what   string // in words
+	reason string // by the server
 }
 
 func (e *Engine) learned() habits {
@@ -93,7 +93,7 @@ func wait(ctx context.Context, pause time.Duration) error {
 	}
 }
 
-// remember keeps findings for all requests to come. Each is told once.
+// remember keeps findings for all requests to come. Each is logged once.
 func (e *Engine) remember(findings []finding) {
 	for _, f := range findings {
 		e.mu.Lock()
@@ -101,11 +101,11 @@ func (e *Engine) remember(findings []finding) {
 		e.habits = before.and(f.habits)
 		news := e.habits != before
 		if news && f.noTools {
-			e.toolless = f.said
+			e.toolless = f.reason
 		}
 		e.mu.Unlock()
 		if news {
-			e.o.Log.Warn(f.what, "model", e.o.Model, "url", remote.Address(e.base), "said", e.server.Quote(f.said))
+			e.o.Log.Warn(f.what, "model", e.o.Model, "url", remote.Address(e.base), "said", e.server.Quote(f.reason))
 		}
 	}
 }
@@ -116,17 +116,17 @@ func (e *Engine) suggested(r *refusal, used habits, tools bool) (finding, bool) 
 	if r.midway || r.Status == http.StatusUnauthorized || r.Status == http.StatusForbidden || r.Status == http.StatusTooManyRequests {
 		return finding{}, false
 	}
-	said := strings.ToLower(r.Reason)
-	f := finding{said: r.Reason}
+	reason := strings.ToLower(r.Reason)
+	f := finding{reason: r.Reason}
 	switch {
-	case tools && !used.noTools && aboutTools(said):
+	case tools && !used.noTools && aboutTools(reason):
 		f.noTools, f.what = true, "the model cannot use tools; none are offered to it from now on"
-	case e.o.MaxTokens > 0 && !used.newLimit && strings.Contains(said, "max_completion_tokens"):
+	case e.o.MaxTokens > 0 && !used.newLimit && strings.Contains(reason, "max_completion_tokens"):
 		f.newLimit, f.what = true, "the server calls max_tokens max_completion_tokens"
-	case e.o.Temperature != nil && !used.noTemperature && strings.Contains(said, "temperature") && !e.native:
+	case e.o.Temperature != nil && !used.noTemperature && strings.Contains(reason, "temperature") && !e.native:
 		f.noTemperature, f.what = true, "the model takes no temperature; it is left out from now on"
 	case e.o.ReasoningEffort != "" && !used.noThinking &&
-		(strings.Contains(said, "does not support thinking") || strings.Contains(said, "reasoning_effort") || strings.Contains(said, "think value")):
+		(strings.Contains(reason, "does not support thinking") || strings.Contains(reason, "reasoning_effort") || strings.Contains(reason, "think value")):
 		f.noThinking, f.what = true, "the model takes no reasoning effort; it is left out from now on"
 	default:
 		return finding{}, false
@@ -139,15 +139,15 @@ func (e *Engine) suggested(r *refusal, used habits, tools bool) (finding, bool) 
 // --jinja flag"), vLLM ("requires --enable-auto-tool-choice"), OpenRouter ("no
 // endpoints found that support tool use"). LM Studio only says that the model's
 // template failed, which tools are one reason for.
-func aboutTools(said string) bool {
-	if strings.Contains(said, "rendering prompt with jinja template") {
+func aboutTools(reason string) bool {
+	if strings.Contains(reason, "rendering prompt with jinja template") {
 		return true
 	}
-	if !strings.Contains(said, "tool") && !strings.Contains(said, "function call") {
+	if !strings.Contains(reason, "tool") && !strings.Contains(reason, "function call") {
 		return false
 	}
 	for _, word := range []string{"support", "require", "jinja", "not allowed", "not enabled"} {
-		if strings.Contains(said, word) {
+		if strings.Contains(reason, word) {
 			return true
 		}
 	}

@@ -48,7 +48,7 @@ func (e *Engine) once(ctx context.Context, p thinker.Prompt, used habits, out fu
 	}
 	var inside *refusal
 	if errors.As(err, &inside) {
-		inside.midway = a.said > 0
+		inside.midway = a.spoken > 0
 	}
 	if err != nil {
 		return "", err
@@ -74,8 +74,8 @@ func (e *Engine) read(of *remote.Answer, into *answer) *reading {
 	return &reading{e: e, a: into, of: of, in: bufio.NewReader(of)}
 }
 
-// all reads the answer in whatever form it has. Its first character tells
-// more than the headers of these servers do.
+// all reads the answer in whatever form it has. Its first character
+// says more than the headers of these servers do.
 func (r *reading) all() error {
 	first, err := r.first()
 	switch {

@@ -5,10 +5,10 @@
 // Ollama serves both: /v1/chat/completions, and /api/chat, which alone knows
 // num_ctx and keep_alive. Where one of these is set and the address looks like
 // Ollama's (port 11434, or "ollama" in the host's name), the second is used.
-// Options.Dialect decides where the address does not tell.
+// Options.Dialect decides where the address does not show it.
 //
 // What a server turns out not to take (tools, a temperature, the older name of
-// a limit) is left out from then on, and said once in the log. A model's
+// a limit) is left out from then on, and logged once. A model's
 // thinking is read and never passed on.
 package openai
 

@@ -68,12 +68,13 @@ func (e *Engine) explain(ctx context.Context, err error) error {
 
 // refusal decides on what has a meaning of its own for a language model.
 func (e *Engine) refusal(ctx context.Context, r *refusal) error {
-	said := strings.ToLower(r.Reason)
+	reason := strings.ToLower(r.Reason)
 	switch {
 	case r.Status == http.StatusNotFound,
-		r.Status == http.StatusBadRequest && strings.Contains(said, "model") && (strings.Contains(said, "not found") || strings.Contains(said, "does not exist")):
+		r.Status == http.StatusBadRequest && strings.Contains(reason, "model") &&
+			(strings.Contains(reason, "not found") || strings.Contains(reason, "does not exist")):
 		return e.notFound(ctx, r)
-	case r.Status == http.StatusServiceUnavailable && r.After == "" && strings.Contains(said, "loading"):
+	case r.Status == http.StatusServiceUnavailable && r.After == "" && strings.Contains(reason, "loading"):
 		return e.server.Faultf("the model %s is still being loaded; try again in a moment", e.o.Model)
 	}
 	f := e.server.Refused("", r.Refusal)

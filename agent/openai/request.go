@@ -90,8 +90,8 @@ func (e *Engine) chatMessage(m thinker.Message) body {
 }
 
 // object is a call's arguments as a server takes them back. Strict ones refuse
-// what is no JSON object, and with it every turn that follows; the model has
-// been told already what was wrong with it.
+// what is no JSON object, and with it every turn that follows; the model already
+// has the error as the tool's answer.
 func object(arguments json.RawMessage) string {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(arguments, &fields) != nil || fields == nil {

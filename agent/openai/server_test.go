@@ -410,7 +410,7 @@ func TestDeadlines(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				o := options("http://pi.example/v1")
 				o.FirstWithin, o.IdleWithin = 7*time.Second, 3*time.Second
-				o.Transport = carrier(func(r *http.Request) (int, io.Reader) {
+				o.Transport = bodyTransport(func(r *http.Request) (int, io.Reader) {
 					return http.StatusOK, &stalled{strings.NewReader(c.body), r.Context()}
 				})
 				start := time.Now()

@@ -23,7 +23,7 @@ type thoughts struct {
 	inside   bool
 	opened   bool   // a thought had its beginning
 	held     string // may be the beginning of a tag
-	expected bool   // the text may have begun inside, and nobody knows yet
+	expected bool   // the text may have begun inside, which is not known yet
 	kept     []byte // of such a text
 	unopened bool   // it had begun inside
 }
@@ -35,13 +35,13 @@ func (t *thoughts) take(text string) string {
 	}
 	text = t.held + text
 	t.held = ""
-	var said strings.Builder
+	var spoken strings.Builder
 	for {
 		if t.inside {
 			at, length := first(text, closing)
 			if at < 0 {
 				t.held = text[beginning(text, closing):]
-				return said.String()
+				return spoken.String()
 			}
 			text, t.inside = text[at+length:], false
 			continue
@@ -50,21 +50,21 @@ func (t *thoughts) take(text string) string {
 		end, endLength := first(text, closing)
 		switch {
 		case at >= 0 && (end < 0 || at < end):
-			said.WriteString(text[:at])
+			spoken.WriteString(text[:at])
 			text, t.inside, t.opened = text[at+length:], true, true
-		case end >= 0: // of a model that writes beginnings it is one too many, and tells nothing
-			said.WriteString(text[:end])
+		case end >= 0: // of a model that writes beginnings it is one too many, and means nothing
+			spoken.WriteString(text[:end])
 			text, t.unopened = text[end+endLength:], t.unopened || !t.opened
 		default:
 			keep := min(beginning(text, opening), beginning(text, closing))
-			said.WriteString(text[:keep])
+			spoken.WriteString(text[:keep])
 			t.held = text[keep:]
-			return said.String()
+			return spoken.String()
 		}
 	}
 }
 
-// unknown holds a text until a tag tells whether it has begun inside.
+// unknown holds a text until a tag shows whether it has begun inside.
 func (t *thoughts) unknown(text string) string {
 	from := max(0, len(t.kept)-longestTag) // a tag that is split begins after it
 	t.kept = append(t.kept, text...)
@@ -77,7 +77,7 @@ func (t *thoughts) unknown(text string) string {
 		rest := string(t.kept[from+end+length:])
 		t.expected, t.kept, t.unopened = false, nil, true
 		return t.take(rest)
-	case len(t.kept) > mostText: // nobody says as much
+	case len(t.kept) > mostText: // more than a person is told at once
 		t.expected, t.kept, t.inside = false, nil, true
 	}
 	return ""
@@ -94,18 +94,18 @@ func (t *thoughts) known() string {
 }
 
 // rest is what was held back and turned out to be no tag. A text that was cut
-// off before anybody knew is a thought.
+// off before that was known is a thought.
 func (t *thoughts) rest(cut bool) string {
 	if t.expected && cut {
 		return ""
 	}
-	said := t.known()
+	spoken := t.known()
 	if t.inside {
-		return said
+		return spoken
 	}
-	said += t.held
+	spoken += t.held
 	t.held = ""
-	return said
+	return spoken
 }
 
 // first finds the earliest of the tags.
@@ -146,7 +146,7 @@ const (
 )
 
 // expects reports whether a message may begin inside a thought. Before the
-// first message only the model's name tells; Ollama keeps thoughts apart.
+// first message only the model's name is known; Ollama keeps thoughts apart.
 func (e *Engine) expects() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -168,13 +168,15 @@ func (e *Engine) learnManner(a *answer) {
 	switch {
 	case a.thoughts.unopened:
 		e.manner = mannerOpened
-	case before == mannerUnknown && (a.said > 0 || len(a.calls) > 0):
+	case before == mannerUnknown && (a.spoken > 0 || len(a.calls) > 0):
 		e.manner = mannerPlain
 	}
 	news := e.manner == mannerOpened && before != mannerOpened
 	e.mu.Unlock()
 	if news {
-		e.o.Log.Warn("the server leaves the end of the model's thoughts in its text; what stands before it is not spoken from now on, and answers begin later; "+
-			"a server that keeps thoughts apart answers sooner (llama.cpp --reasoning-format, vLLM --reasoning-parser)", "model", e.o.Model, "url", remote.Address(e.base))
+		e.o.Log.Warn("the server leaves the end of the model's thoughts in its text; "+
+			"what stands before it is not spoken from now on, and answers begin later; "+
+			"a server that keeps thoughts apart answers sooner (llama.cpp --reasoning-format, vLLM --reasoning-parser)",
+			"model", e.o.Model, "url", remote.Address(e.base))
 	}
 }

@@ -1,4 +1,4 @@
-// Package program runs somebody else's program as a child: in a process group
+// Package program runs a program of others as a child: in a process group
 // of its own, without our keys in its environment, talked to over its standard
 // input and output, with the last of its standard error kept, and ended with
 // all it has started, as far as that can be found: see reach.go.
@@ -145,17 +145,17 @@ func (p *Program) closePipes() {
 }
 
 // Read reads its standard output. It fails with io.EOF where that has ended,
-// and a moment after the process has ended, whoever still holds it open.
+// and a moment after the process has ended, whatever process still holds it open.
 func (p *Program) Read(b []byte) (int, error) { return p.stdout.Read(b) }
 
 // Write writes to its standard input, and waits for a program that does not
 // read. It fails where End has been called or the process has ended.
 func (p *Program) Write(b []byte) (int, error) { return p.stdin.Write(b) }
 
-// Silent tells that its output has ended, or will not be read any further.
+// Silent notes that its output has ended, or will not be read any further.
 // Whoever reads it has to call this when he has made use of all he has read: a
 // process that ends by itself is gone only then. One that goes on is ended
-// after half a second, for nobody can talk to it any more.
+// after half a second, for it cannot be talked to any more.
 func (p *Program) Silent() { p.hush() }
 
 // End begins its end, and does not wait for it: its input is closed, and its
@@ -180,9 +180,9 @@ func (p *Program) How() (how string, asked bool) {
 	return p.how, p.asked
 }
 
-// Said is the last of what it has written on standard error, MostSaid bytes at
+// Stderr is the last of what it has written on standard error, MostStderr bytes at
 // the most. It is as the program wrote it: there may be keys in it.
-func (p *Program) Said() string { return p.errors.String() }
+func (p *Program) Stderr() string { return p.errors.String() }
 
 // watch sees the process to its end.
 func (p *Program) watch() {
@@ -192,7 +192,7 @@ func (p *Program) watch() {
 	go func() {
 		defer close(p.gone)
 		err, asked := p.leave(exited)
-		// What is in the pipes is still heard. Somebody who left the group may
+		// What is in the pipes is still read. A process that left the group may
 		// hold them open for good, so only for a moment.
 		_ = p.stdout.SetReadDeadline(time.Now().Add(drainGrace))
 		_ = p.stderr.SetReadDeadline(time.Now().Add(drainGrace))

@@ -244,12 +244,12 @@ func TestItEndsByItself(t *testing.T) {
 	}
 }
 
-// TestLastWordsAreHeard: all that it wrote counts, and it is not gone before
+// TestLastWordsAreKept: all that it wrote counts, and it is not gone before
 // its reader has told that he has made use of it.
-func TestLastWordsAreHeard(t *testing.T) {
+func TestLastWordsAreKept(t *testing.T) {
 	p := start(t, "shout 60000;complain 1;exit 3") // fits into the pipe
 	until := time.Now().Add(10 * time.Second)
-	for !strings.Contains(p.Said(), "last words") && time.Now().Before(until) {
+	for !strings.Contains(p.Stderr(), "last words") && time.Now().Before(until) {
 		time.Sleep(5 * time.Millisecond)
 	}
 	if got := len(all(t, p)); got != 60001 {
@@ -278,15 +278,15 @@ func TestWhatItComplainsOf(t *testing.T) {
 		p := start(t, steps)
 		_ = all(t, p)
 		<-p.Gone()
-		if got := p.Said(); got != want {
+		if got := p.Stderr(); got != want {
 			t.Errorf("%s: %q", steps, got)
 		}
 	}
 	p := start(t, "complain 9000;drone 100")
 	_ = all(t, p)
 	<-p.Gone()
-	got := p.Said()
-	if len(got) > program.MostSaid || len(got) < program.MostSaid-20 || !strings.HasPrefix(got, "half a key\nhalf") ||
+	got := p.Stderr()
+	if len(got) > program.MostStderr || len(got) < program.MostStderr-20 || !strings.HasPrefix(got, "half a key\nhalf") ||
 		!strings.HasSuffix(got, "key\nlast words\n"+strings.Repeat("x", 100)) {
 		t.Errorf("%d bytes are kept: %q", len(got), got)
 	}
@@ -299,7 +299,7 @@ func TestClose(t *testing.T) {
 		p.Close()
 		p.Close()
 		ended(t, p, "exit status 0", true)
-		if got := p.Said(); got != "good-bye\n" {
+		if got := p.Stderr(); got != "good-bye\n" {
 			t.Errorf("its last words are %q", got)
 		}
 	})

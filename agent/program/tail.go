@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// MostSaid bounds what is kept of a program's standard error, in bytes.
-const MostSaid = 4 << 10
+// MostStderr bounds what is kept of a program's standard error, in bytes.
+const MostStderr = 4 << 10
 
 // tail keeps the last of what a process complains of.
 type tail struct {
@@ -23,7 +23,7 @@ func (t *tail) read(r io.Reader) {
 		n, err := r.Read(piece[:])
 		t.mu.Lock()
 		t.text = append(t.text, piece[:n]...)
-		if over := len(t.text) - MostSaid; over > 0 {
+		if over := len(t.text) - MostStderr; over > 0 {
 			t.text, t.cut = append(t.text[:0], t.text[over:]...), true
 		}
 		t.mu.Unlock()

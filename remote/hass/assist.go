@@ -128,7 +128,7 @@ func (r *Run) event(raw json.RawMessage) (Event, error) {
 		Data json.RawMessage `json:"data"`
 	}
 	if err := json.Unmarshal(raw, &e); err != nil {
-		return Event{}, r.conn.client.Fault("tells of its pipeline in a way that is not of its API; it may be too old, or too new")
+		return Event{}, r.conn.client.Fault("reports its pipeline in a way that is not of its API; it may be too old, or too new")
 	}
 	switch e.Type {
 	case eventError:
@@ -180,8 +180,8 @@ type Pipeline struct {
 	ID            string `json:"id"`
 	Name          string `json:"name"`
 	Agent         string `json:"conversation_engine"`
-	Speech        string `json:"stt_engine"`
-	Voicer        string `json:"tts_engine"`
+	STT           string `json:"stt_engine"`
+	TTS           string `json:"tts_engine"`
 	VoiceLanguage string `json:"tts_language"`
 	Voice         string `json:"tts_voice"`
 }

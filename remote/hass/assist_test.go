@@ -30,7 +30,7 @@ func began(t *testing.T, s Start, script func(p *peer, command map[string]any)) 
 	return run
 }
 
-func TestARunIsHeard(t *testing.T) {
+func TestARunRecognizesSpeech(t *testing.T) {
 	heard := make(chan []byte, 8)
 	run := began(t, Start{From: StageSpeech, To: StageSpeech, Rate: 16000, Pipeline: "p"}, func(p *peer, m map[string]any) {
 		if got, _ := json.Marshal(m); string(got) != `{"end_stage":"stt","id":1,"input":{"no_vad":true,"sample_rate":16000},"pipeline":"p","start_stage":"stt","type":"assist_pipeline/run"}` {
@@ -66,7 +66,7 @@ func TestARunIsHeard(t *testing.T) {
 		}
 	}
 	e, err = run.Next(t.Context(), soon)
-	if text, terr := e.Heard(); err != nil || terr != nil || text != "Hello." {
+	if text, terr := e.Transcript(); err != nil || terr != nil || text != "Hello." {
 		t.Errorf("%+v, %v", e, err)
 	}
 	if e, err := run.Next(t.Context(), soon); err != nil || e.Type != EventRunEnd {

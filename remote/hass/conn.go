@@ -14,7 +14,7 @@ import (
 
 // Limits of a connection.
 const (
-	mostMessage = 2 << 20 // bytes; a tool's answer about a large house is some 100 kB
+	mostMessage = 2 << 20 // bytes; a tool's answer about a large home is some 100 kB
 	mostWaiting = 2 << 20 // bytes of answers that wait for one caller
 	mostAnswers = 8192    // of them
 	mostQueued  = 16      // messages to be sent
@@ -42,7 +42,7 @@ type Conn struct {
 // outgoing is a message to be sent: a command, or a piece of sound.
 type outgoing struct {
 	command map[string]any
-	to      *answers // nil where nobody waits
+	to      *answers // nil: no answer is waited for
 	sound   []byte
 }
 
@@ -183,7 +183,7 @@ func (c *Conn) read() {
 			return
 		}
 		if !text {
-			continue // Home Assistant sends sound to nobody
+			continue // Home Assistant sends no sound
 		}
 		var m incoming
 		if err := json.Unmarshal(data, &m); err != nil {
@@ -200,7 +200,7 @@ func (c *Conn) deliver(m incoming, size int) {
 	c.used = time.Now()
 	a := c.open[m.ID]
 	if a == nil || a.over != nil {
-		return // of one who waits no more
+		return // its caller has gone
 	}
 	if a.size += size; a.size > mostWaiting || len(a.queue) == mostAnswers {
 		a.over = c.client.fault(CodeOdd, "says more than can be spoken; see which agent does that")
@@ -232,7 +232,7 @@ func (c *Conn) write() {
 	}
 }
 
-// leave ends the subscriptions that nobody waits for any more.
+// leave ends the subscriptions whose callers have gone.
 func (c *Conn) leave() error {
 	c.mu.Lock()
 	left := c.left

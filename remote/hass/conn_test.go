@@ -59,7 +59,7 @@ func TestCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if p, err := conn.Pipeline(t.Context(), soon, ""); err != nil || p.Name != "Home" || p.Voicer != "" {
+	if p, err := conn.Pipeline(t.Context(), soon, ""); err != nil || p.Name != "Home" || p.TTS != "" {
 		t.Errorf("%+v, %v", p, err)
 	}
 	if err := conn.Ping(t.Context(), soon); err != nil {

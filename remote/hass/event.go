@@ -38,15 +38,15 @@ func (e Event) Conversation() string {
 	return data.ID
 }
 
-// Heard reads from an stt-end what was understood.
-func (e Event) Heard() (string, error) {
+// Transcript reads from an stt-end what was understood.
+func (e Event) Transcript() (string, error) {
 	var data struct {
 		Output struct {
 			Text string `json:"text"`
 		} `json:"stt_output"`
 	}
 	if err := json.Unmarshal(e.Data, &data); err != nil {
-		return "", fmt.Errorf("read what was heard: %w", err)
+		return "", fmt.Errorf("read the transcript: %w", err)
 	}
 	return data.Output.Text, nil
 }

@@ -87,7 +87,7 @@ func (c *Client) refused(code, message string) *Fault {
 
 // Status says what a refusal by HTTP means.
 func (c *Client) Status(r remote.Refusal) *Fault {
-	f, said := c.Refused("", r), c.Said(r)
+	f, said := c.Refused("", r), c.StatusText(r)
 	switch r.Status {
 	case http.StatusUnauthorized:
 		f.Sentence, f.Code = c.token().Sentence, CodeToken

@@ -40,7 +40,7 @@ func FuzzEvent(f *testing.F) {
 			t.Error("a delta and an error")
 		}
 		_, _ = e.Handler()
-		_, _ = e.Heard()
+		_, _ = e.Transcript()
 		_, _ = e.Reply()
 		_ = e.Conversation()
 	})

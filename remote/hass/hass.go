@@ -1,10 +1,11 @@
 // Package hass speaks to Home Assistant as a client of its own two doors: the
 // WebSocket API at /api/websocket, with the Assist pipelines behind it, and
-// the REST API. Ears, mouth and mind that Home Assistant lends are built on it.
+// the REST API. The recognizer, the synthesizer and the brain that use Home Assistant
+// are built on it.
 //
 // Of a Conn one goroutine reads and one writes. Neither waits for a caller:
-// answers go to queues that are bounded, and whoever stops waiting leaves the
-// connection as it was.
+// answers go to queues that are bounded, and a caller that stops waiting leaves
+// the connection as it was.
 package hass
 
 import (
@@ -42,7 +43,7 @@ type Client struct {
 	end  context.CancelFunc
 }
 
-// New checks the options. It calls nobody. Its errors hold neither the token
+// New checks the options. It opens no connection. Its errors hold neither the token
 // nor what the URL may hide.
 func New(o Options) (*Client, error) {
 	base, err := url.Parse(o.URL)

@@ -1,4 +1,4 @@
-// Package assist hears and speaks by Home Assistant: the Recognizer by the
+// Package assist recognizes and synthesizes speech by Home Assistant: the Recognizer by the
 // speech to text of an Assist pipeline, the Synthesizer by the text to speech
 // of one. Whatever engine Home Assistant has, local or in its cloud, is an
 // engine here.

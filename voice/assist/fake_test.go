@@ -22,9 +22,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const canary = "eyCanary-token_0123456789abcdef.x"
 
-// house is a Home Assistant: its WebSocket by script, its text to speech by
+// fakeHA is a Home Assistant: its WebSocket by script, its text to speech by
 // address and sound.
-type house struct {
+type fakeHA struct {
 	t     testing.TB
 	url   string
 	conns atomic.Int64
@@ -94,9 +94,9 @@ func (p *peer) hangUp() {
 	}
 }
 
-func newHouse(t testing.TB, script func(p *peer, m command)) *house {
+func newFakeHA(t testing.TB, script func(p *peer, m command)) *fakeHA {
 	t.Helper()
-	h := &house{t: t, script: script}
+	h := &fakeHA{t: t, script: script}
 	h.address = func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"url":"http://internal.example:8123/api/tts_proxy/x-_1.wav","path":"/api/tts_proxy/x-_1.wav"}`)
 	}
@@ -129,7 +129,7 @@ func newHouse(t testing.TB, script func(p *peer, m command)) *house {
 	return h
 }
 
-func (h *house) serve(w http.ResponseWriter, r *http.Request) {
+func (h *fakeHA) serve(w http.ResponseWriter, r *http.Request) {
 	c, err := socket.Accept(w, r, socket.Options{MaxMessage: 1 << 20})
 	if err != nil {
 		h.t.Error(err)
@@ -170,7 +170,7 @@ func setUp(pipeline string) func(p *peer, m command) {
 	}
 }
 
-func (h *house) recognizer(change ...func(*Options)) *Recognizer {
+func (h *fakeHA) recognizer(change ...func(*Options)) *Recognizer {
 	r, err := NewRecognizer(h.options(change))
 	if err != nil {
 		h.t.Fatal(err)
@@ -179,7 +179,7 @@ func (h *house) recognizer(change ...func(*Options)) *Recognizer {
 	return r
 }
 
-func (h *house) synthesizer(change ...func(*Options)) *Synthesizer {
+func (h *fakeHA) synthesizer(change ...func(*Options)) *Synthesizer {
 	s, err := NewSynthesizer(h.options(change))
 	if err != nil {
 		h.t.Fatal(err)
@@ -188,7 +188,7 @@ func (h *house) synthesizer(change ...func(*Options)) *Synthesizer {
 	return s
 }
 
-func (h *house) options(change []func(*Options)) Options {
+func (h *fakeHA) options(change []func(*Options)) Options {
 	o := Options{URL: h.url, Token: canary}
 	for _, c := range change {
 		c(&o)

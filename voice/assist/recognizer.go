@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"regexp"
-	"strings"
 	"time"
 
 	"perch/remote/hass"
@@ -22,7 +20,7 @@ type Recognizer struct {
 	client *hass.Client
 }
 
-// NewRecognizer checks the options and returns the engine. It calls nobody.
+// NewRecognizer checks the options and returns the engine. It opens no connection.
 func NewRecognizer(o Options) (*Recognizer, error) {
 	client, err := o.check()
 	if err != nil {
@@ -41,7 +39,7 @@ func (r *Recognizer) Close() { r.client.Close() }
 // pipeline with a speech to text. Its error is one sentence.
 func (r *Recognizer) Check(ctx context.Context) error {
 	p, err := pipeline(ctx, r.client, r.o)
-	if err == nil && p.Speech == "" {
+	if err == nil && p.STT == "" {
 		err = r.client.Fault("has no speech to text in this Assist pipeline; choose one under Settings, Voice assistants")
 	}
 	if err != nil {
@@ -71,7 +69,7 @@ func (r *Recognizer) Recognize(ctx context.Context, u *voice.Utterance, _ voice.
 	if err := u.Wait(ctx); err != nil {
 		return voice.Transcript{}, err
 	}
-	if text = spoken(text); text == "" {
+	if text = voice.Spoken(text); text == "" {
 		return voice.Transcript{Refused: true}, nil
 	}
 	return voice.Transcript{Text: text}, nil
@@ -142,11 +140,7 @@ func sendSpeech(ctx context.Context, run *hass.Run, handler byte, u *voice.Utter
 	return run.EndSound(ctx, handler)
 }
 
-// longestText bounds a transcript, in bytes: nobody says as much in the 15 s
-// of an utterance, but a recognizer that runs in circles does.
-const longestText = 8 << 10
-
-// understood waits for the text. A run that ends without one heard nothing.
+// understood waits for the text. A run that ends without one recognized nothing.
 func (r *Recognizer) understood(ctx context.Context, run *hass.Run) (string, error) {
 	for {
 		e, err := run.Next(ctx, 0)
@@ -159,23 +153,10 @@ func (r *Recognizer) understood(ctx context.Context, run *hass.Run) (string, err
 		if e.Type != hass.EventSpeechEnd {
 			continue
 		}
-		text, err := e.Heard()
-		if err != nil || len(text) > longestText {
-			return "", r.client.Fault("hears something that nobody can have said; see its speech to text")
+		text, err := e.Transcript()
+		if err != nil || len(text) > voice.LongestTranscript {
+			return "", r.client.Fault("recognizes more than a person can say in an utterance; see its speech to text")
 		}
 		return text, nil
 	}
-}
-
-// aside is what recognizers write where nobody spoke: [BLANK_AUDIO], (music).
-var aside = regexp.MustCompile(`\[[^\]]*\]|\([^)]*\)|\*[^*]*\*|♪`)
-
-// spoken is the text in one line, or nothing where it is only remarks on what
-// was heard.
-func spoken(text string) string {
-	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "")), " ")
-	if strings.Trim(aside.ReplaceAllString(text, ""), " .!?,-。、！？…") == "" {
-		return ""
-	}
-	return text
 }

@@ -40,7 +40,7 @@ func TestSickSynthesizers(t *testing.T) {
 		"a header without an end": {sends("", wav[:20], []byte{0}, 3*time.Millisecond), "is not 16-bit PCM", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHouse(t, setUp(home))
+			h := newFakeHA(t, setUp(home))
 			h.sound = test.sound
 			pcm, err := hear(t.Context(), h.synthesizer(func(o *Options) { o.IdleWithin = 300 * time.Millisecond }), "Hello.", voice.Options{})
 			sentence(t, err, test.want)

@@ -38,7 +38,7 @@ type Synthesizer struct {
 // knownFor is how long a pipeline's set-up is taken to be the same.
 const knownFor = 5 * time.Minute
 
-// NewSynthesizer checks the options and returns the engine. It calls nobody.
+// NewSynthesizer checks the options and returns the engine. It opens no connection.
 func NewSynthesizer(o Options) (*Synthesizer, error) {
 	client, err := o.check()
 	if err != nil {
@@ -97,7 +97,7 @@ func (s *Synthesizer) pipeline(ctx context.Context) (hass.Pipeline, error) {
 		return known, nil
 	}
 	p, err := pipeline(ctx, s.client, s.o)
-	if err == nil && p.Voicer == "" {
+	if err == nil && p.TTS == "" {
 		err = s.client.Fault("has no text to speech in this Assist pipeline; choose one under Settings, Voice assistants, or set engine")
 	}
 	if err != nil {
@@ -186,7 +186,7 @@ func (s *Synthesizer) order(ctx context.Context, text string, o voice.Options) (
 		if err != nil {
 			return made, err
 		}
-		made.Engine = p.Voicer
+		made.Engine = p.TTS
 		// A call says "en" where the engine has "en_GB" or "en-US" only. Its
 		// own spelling is right, and so is its voice, for the same language.
 		if made.Language == "" || speaks(p.VoiceLanguage, made.Language) {

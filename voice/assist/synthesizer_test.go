@@ -48,7 +48,7 @@ func hear(ctx context.Context, s *Synthesizer, text string, o voice.Options) (al
 
 func TestATextIsSpoken(t *testing.T) {
 	for _, rate := range []int{16000, 22050, 24000, 44100} {
-		h := newHouse(t, setUp(home))
+		h := newFakeHA(t, setUp(home))
 		h.sound = gives("audio/x-wav", tone(t, rate, time.Second))
 		s := h.synthesizer()
 		pcm, err := hear(t.Context(), s, "Hello.", voice.Options{Language: "en"})
@@ -67,10 +67,10 @@ func TestATextIsSpoken(t *testing.T) {
 	}
 }
 
-// TestItIsHeardWhileItIsMade: each piece is heard before the next is sent.
-func TestItIsHeardWhileItIsMade(t *testing.T) {
+// TestSoundIsPlayedWhileItIsMade: each piece is heard before the next is sent.
+func TestSoundIsPlayedWhileItIsMade(t *testing.T) {
 	wav, heard := tone(t, 24000, time.Second), make(chan struct{}, 100)
-	h := newHouse(t, setUp(home))
+	h := newFakeHA(t, setUp(home))
 	h.sound = func(w http.ResponseWriter, _ *http.Request) {
 		out := http.NewResponseController(w)
 		for _, b := range wav[:40] { // byte by byte within the header
@@ -103,7 +103,7 @@ func TestWhatIsOrdered(t *testing.T) {
 		"an engine":        {Options{Engine: "tts.cloud", Language: "en-US", Voice: "a"}, voice.Options{}, `{"engine_id":"tts.cloud","message":"Hi.","language":"en-US","options":{"preferred_format":"wav","voice":"a"}}`},
 		"converted":        {Options{Engine: "tts.x", Convert: true}, voice.Options{}, `{"engine_id":"tts.x","message":"Hi.","options":{"preferred_format":"wav","preferred_sample_bytes":2,"preferred_sample_channels":1,"preferred_sample_rate":24000}}`},
 	} {
-		h := newHouse(t, setUp(home))
+		h := newFakeHA(t, setUp(home))
 		h.sound = gives("audio/x-wav", tone(t, 24000, 20*time.Millisecond))
 		s := h.synthesizer(func(o *Options) {
 			o.Engine, o.Language, o.Voice, o.Convert = test.o.Engine, test.o.Language, test.o.Voice, test.o.Convert
@@ -115,7 +115,7 @@ func TestWhatIsOrdered(t *testing.T) {
 }
 
 func TestATextWithoutWordsIsSilent(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFakeHA(t, nil)
 	if pcm, err := hear(t.Context(), h.synthesizer(), " ... !", voice.Options{}); err != nil || pcm != nil || len(h.asked) != 0 {
 		t.Errorf("%v, %q", err, h.asked)
 	}
@@ -174,7 +174,7 @@ func TestSynthesizersThatFail(t *testing.T) {
 		}, "fell silent for 100ms"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHouse(t, setUp(test.pipeline))
+			h := newFakeHA(t, setUp(test.pipeline))
 			if test.address != nil {
 				h.address = test.address
 			}
@@ -192,7 +192,7 @@ func TestSynthesizersThatFail(t *testing.T) {
 }
 
 func TestAListenerThatLeaves(t *testing.T) {
-	h := newHouse(t, setUp(home))
+	h := newFakeHA(t, setUp(home))
 	h.sound = gives("audio/wav", tone(t, 24000, 5*time.Second))
 	s := h.synthesizer()
 	gone := errors.New("gone")
@@ -213,15 +213,15 @@ func TestAListenerThatLeaves(t *testing.T) {
 }
 
 func TestCheckOfASynthesizer(t *testing.T) {
-	if err := newHouse(t, setUp(home)).synthesizer().Check(t.Context()); err != nil {
+	if err := newFakeHA(t, setUp(home)).synthesizer().Check(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if err := newHouse(t, setUp("{}")).synthesizer(func(o *Options) { o.Engine = "tts.piper" }).Check(t.Context()); err != nil {
+	if err := newFakeHA(t, setUp("{}")).synthesizer(func(o *Options) { o.Engine = "tts.piper" }).Check(t.Context()); err != nil {
 		t.Error(err)
 	}
-	sentence(t, newHouse(t, setUp("{}")).synthesizer(func(o *Options) { o.Engine = "tts.x" }).Check(t.Context()), "has no text to speech called tts.x")
-	sentence(t, newHouse(t, setUp("{}")).synthesizer().Check(t.Context()), "choose one under Settings")
-	sentence(t, newHouse(t, nil).synthesizer(func(o *Options) { o.Token = "wrong" }).Check(t.Context()), "refuses the token")
+	sentence(t, newFakeHA(t, setUp("{}")).synthesizer(func(o *Options) { o.Engine = "tts.x" }).Check(t.Context()), "has no text to speech called tts.x")
+	sentence(t, newFakeHA(t, setUp("{}")).synthesizer().Check(t.Context()), "choose one under Settings")
+	sentence(t, newFakeHA(t, nil).synthesizer(func(o *Options) { o.Token = "wrong" }).Check(t.Context()), "refuses the token")
 }
 
 func TestOptionsOfAnEngine(t *testing.T) {

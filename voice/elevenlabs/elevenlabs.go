@@ -46,7 +46,7 @@ var (
 	voiceID = regexp.MustCompile(`^[A-Za-z0-9]{20}$`)
 )
 
-// New checks the options and returns the engine. It calls nobody.
+// New checks the options and returns the engine. It opens no connection.
 func New(o Options) (*Engine, error) {
 	if o.URL == "" {
 		o.URL = "https://api.elevenlabs.io/v1"

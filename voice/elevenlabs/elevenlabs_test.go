@@ -60,7 +60,7 @@ func sound(n int) ([]byte, []int16) {
 	return data, pcm
 }
 
-func said(t testing.TB, e *Engine) ([]int16, error) {
+func synthesized(t testing.TB, e *Engine) ([]int16, error) {
 	t.Helper()
 	var pcm []int16
 	err := e.Synthesize(t.Context(), "Hello.", voice.Options{}, func(p []int16) error {
@@ -100,8 +100,8 @@ func TestItSpeaksTheProtocol(t *testing.T) {
 		}
 	})
 	e := engine(t, Options{URL: url, Key: canary})
-	if heard, err := said(t, e); err != nil || !slices.Equal(heard, pcm) || e.Name() != "elevenlabs" {
-		t.Errorf("%d samples of %d, or others; %v", len(heard), len(pcm), err)
+	if received, err := synthesized(t, e); err != nil || !slices.Equal(received, pcm) || e.Name() != "elevenlabs" {
+		t.Errorf("%d samples of %d, or others; %v", len(received), len(pcm), err)
 	}
 	if path != "POST /v1/text-to-speech/"+george+"/stream?output_format=pcm_24000" || body != `{"text":"Hello.","model_id":"eleven_flash_v2_5"}` {
 		t.Errorf("%s %s", path, body)
@@ -139,7 +139,7 @@ func TestRefusals(t *testing.T) {
 			w.WriteHeader(test.status)
 			_, _ = io.WriteString(w, body)
 		})
-		_, err := said(t, engine(t, Options{URL: url, Key: canary}))
+		_, err := synthesized(t, engine(t, Options{URL: url, Key: canary}))
 		isSentence(t, err, test.want)
 		isSentence(t, err, "ElevenLabs at http://127.0.0.1:")
 	}
@@ -148,11 +148,11 @@ func TestRefusals(t *testing.T) {
 func TestBrokenServers(t *testing.T) {
 	closed := httptest.NewServer(nil)
 	closed.Close()
-	_, err := said(t, engine(t, Options{URL: closed.URL, Key: canary}))
+	_, err := synthesized(t, engine(t, Options{URL: closed.URL, Key: canary}))
 	isSentence(t, err, "nothing listens")
 
 	thief := server(t, func(w http.ResponseWriter, r *http.Request) { t.Errorf("was sent %q", r.Header) })
-	_, err = said(t, engine(t, Options{Key: canary, URL: server(t, func(w http.ResponseWriter, r *http.Request) {
+	_, err = synthesized(t, engine(t, Options{Key: canary, URL: server(t, func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, thief, http.StatusTemporaryRedirect)
 	})}))
 	isSentence(t, err, "sends elsewhere (HTTP 307 to "+thief)
@@ -165,7 +165,7 @@ func TestBrokenServers(t *testing.T) {
 		"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 5\r\n\r\n<html":        "in place of sound",
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			_, err := said(t, engine(t, Options{URL: "http://127.0.0.1/v1", Key: canary, dial: peer(func(c net.Conn) {
+			_, err := synthesized(t, engine(t, Options{URL: "http://127.0.0.1/v1", Key: canary, dial: peer(func(c net.Conn) {
 				for _, b := range []byte(text) { // byte by byte
 					_, _ = c.Write([]byte{b})
 				}

@@ -38,7 +38,7 @@ func TestSickSynthesizers(t *testing.T) {
 				over := make(chan struct{})
 				e := engine(t, Options{URL: "http://127.0.0.1/v1", dial: peer(func(c net.Conn) { test.script(c); close(over) })})
 				began := time.Now()
-				pcm, err := said(t, e)
+				pcm, err := synthesized(t, e)
 				isSentence(t, err, test.want)
 				if sound := time.Duration(len(pcm)) * time.Second / voice.SpeakerRate; sound > test.sound {
 					t.Errorf("%s of it are played", sound)

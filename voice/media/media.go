@@ -98,7 +98,7 @@ func (c *Client) Call(ctx context.Context, r remote.Request) (*remote.Answer, er
 
 // explain finds in a refusal what a speech server does not take.
 func (c *Client) explain(f *remote.Fault) *remote.Fault {
-	about, said := strings.ToLower(f.Code+" "+f.Reason), " ("+c.Said(f.Refusal)+"); "
+	about, said := strings.ToLower(f.Code+" "+f.Reason), " ("+c.StatusText(f.Refusal)+"); "
 	missing := f.Status == http.StatusNotFound || f.Status == http.StatusMethodNotAllowed
 	what := ""
 	switch {

@@ -46,7 +46,7 @@ func (c *Client) Sound(ctx context.Context, r remote.Request, w Wanted, out func
 	}
 	defer a.Close()
 	kind, parameters := a.Kind()
-	if w.Rate > 0 { // else the first bytes tell what it is
+	if w.Rate > 0 { // else the first bytes show what it is
 		if err := c.refuse(a, kind); err != nil {
 			return err
 		}
@@ -102,7 +102,7 @@ func (c *Client) refuse(a *remote.Answer, kind string) error {
 	return c.Fault("answers with " + c.Quote(kind) + " in place of sound; check the url" + c.hint)
 }
 
-// open looks at the first bytes and returns who reads samples after them.
+// open looks at the first bytes and returns the reader of the samples after them.
 func (c *Client) open(ctx context.Context, r *bufio.Reader, kind, channels string, w *Wanted) (func([]int16) (int, error), error) {
 	head, err := r.Peek(4)
 	if err != nil && !errors.Is(err, io.EOF) {

@@ -114,6 +114,6 @@ func TestOptions(t *testing.T) {
 
 // TestASecretInTheURL: proxies are given users and passwords that way.
 func TestASecretInTheURL(t *testing.T) {
-	_, err := said(t, synthesizer(t, Options{URL: "http://user:" + strings.ReplaceAll(canary, "/", "%2F") + "@127.0.0.1:9/v1?key=" + canary}))
+	_, err := synthesized(t, synthesizer(t, Options{URL: "http://user:" + strings.ReplaceAll(canary, "/", "%2F") + "@127.0.0.1:9/v1?key=" + canary}))
 	isSentence(t, err, "nothing listens at http://127.0.0.1:9/v1; ")
 }

@@ -56,9 +56,9 @@ func TestRefusals(t *testing.T) {
 				_, _ = io.WriteString(w, test.body)
 			})
 			o := Options{URL: url, Key: canary}
-			_, heard := recognizer(t, o).Recognize(t.Context(), finished(8000), voice.Options{})
-			_, spoke := said(t, synthesizer(t, o))
-			for _, err := range []error{heard, spoke} {
+			_, received := recognizer(t, o).Recognize(t.Context(), finished(8000), voice.Options{})
+			_, spoke := synthesized(t, synthesizer(t, o))
+			for _, err := range []error{received, spoke} {
 				isSentence(t, err, test.want)
 				isSentence(t, err, test.says)
 				isSentence(t, err, "the speech server at "+url)
@@ -66,7 +66,7 @@ func TestRefusals(t *testing.T) {
 		})
 	}
 	url := server(t, func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(401) })
-	_, err := said(t, synthesizer(t, Options{URL: url}))
+	_, err := synthesized(t, synthesizer(t, Options{URL: url}))
 	isSentence(t, err, "wants a key and none is set (HTTP 401); set key_file")
 }
 
@@ -76,7 +76,7 @@ func TestAKeyIsNotTakenAlong(t *testing.T) {
 		url := server(t, func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, thief+"/audio/speech?k="+canary, status)
 		})
-		_, err := said(t, synthesizer(t, Options{URL: url, Key: canary}))
+		_, err := synthesized(t, synthesizer(t, Options{URL: url, Key: canary}))
 		isSentence(t, err, "sends elsewhere (HTTP "+strconv.Itoa(status)+" to "+thief)
 	}
 }
@@ -134,7 +134,7 @@ func TestBrokenServers(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, err := said(t, synthesizer(t, Options{URL: test.url, Key: canary}))
+			_, err := synthesized(t, synthesizer(t, Options{URL: test.url, Key: canary}))
 			isSentence(t, err, test.want)
 			r := recognizer(t, Options{URL: test.url, Key: canary})
 			_, err = r.Recognize(t.Context(), finished(8000), voice.Options{})
@@ -149,7 +149,7 @@ func TestNetworks(t *testing.T) {
 		"there is no way to":              &net.OpError{Op: "dial", Err: syscall.EHOSTUNREACH},
 		"cannot be used: odd [key]":       errors.New("odd " + canary),
 	} {
-		_, err := said(t, synthesizer(t, Options{URL: "http://speech.invalid/v1", Key: canary, dial: func(context.Context, string, string) (net.Conn, error) {
+		_, err := synthesized(t, synthesizer(t, Options{URL: "http://speech.invalid/v1", Key: canary, dial: func(context.Context, string, string) (net.Conn, error) {
 			return nil, broken
 		}}))
 		isSentence(t, err, want)
@@ -193,7 +193,7 @@ func TestDeadlines(t *testing.T) {
 					}
 				}
 				began := time.Now()
-				_, err := said(t, synthesizer(t, o))
+				_, err := synthesized(t, synthesizer(t, o))
 				isSentence(t, err, test.want)
 				if took := time.Since(began); took != test.after {
 					t.Errorf("took %s, want %s", took, test.after)
@@ -331,10 +331,10 @@ func TestClose(t *testing.T) {
 		p := newPipes(func(net.Conn, []byte) {})
 		s := synthesizer(t, Options{URL: "http://127.0.0.1/v1", dial: p.dial})
 		time.AfterFunc(time.Second, s.Close)
-		_, err := said(t, s)
+		_, err := synthesized(t, s)
 		isSentence(t, err, "closed")
 		<-p.closed
-		_, err = said(t, s)
+		_, err = synthesized(t, s)
 		isSentence(t, err, "closed")
 		s.Close()
 	})
@@ -356,7 +356,7 @@ func TestConnectionsAreKept(t *testing.T) {
 		}
 		s := synthesizer(t, Options{URL: "http://127.0.0.1/v1", dial: dial})
 		for range 3 {
-			if _, err := said(t, s); err != nil {
+			if _, err := synthesized(t, s); err != nil {
 				t.Error(err)
 			}
 		}
@@ -364,7 +364,7 @@ func TestConnectionsAreKept(t *testing.T) {
 			t.Errorf("%d connections for three sentences", dialled)
 		}
 		time.Sleep(31 * time.Second)
-		if _, err := said(t, s); err != nil || dialled != 2 {
+		if _, err := synthesized(t, s); err != nil || dialled != 2 {
 			t.Errorf("%d connections after a pause: %v", dialled, err)
 		}
 	})
@@ -414,7 +414,7 @@ func TestAConnectionThatHadJustEnded(t *testing.T) {
 		}
 		s := synthesizer(t, Options{URL: "http://127.0.0.1/v1", dial: dial})
 		for range 2 {
-			if pcm, err := said(t, s); err != nil || len(pcm) != 2 {
+			if pcm, err := synthesized(t, s); err != nil || len(pcm) != 2 {
 				t.Errorf("%d samples, %v", len(pcm), err)
 			}
 		}

@@ -1,4 +1,4 @@
-// Package openai hears and speaks by servers with OpenAI's audio interface:
+// Package openai recognizes and synthesizes speech by servers with OpenAI's audio interface:
 // speaches, whisper.cpp, kokoro-fastapi, LocalAI, the cloud. The Recognizer
 // posts to /audio/transcriptions, the Synthesizer to /audio/speech.
 package openai
@@ -108,7 +108,7 @@ func lists(ctx context.Context, client *media.Client, model string) (bool, error
 	}
 	var list struct{ Data []struct{ ID string } }
 	if json.Unmarshal(body, &list) != nil {
-		return false, nil // a page, mostly; the work itself will tell
+		return false, nil // a page, mostly; the work itself will show
 	}
 	for _, m := range list.Data {
 		if strings.EqualFold(m.ID, model) {

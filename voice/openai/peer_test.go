@@ -118,8 +118,8 @@ func wav(rate int, pcm []int16) []byte {
 	return b.Bytes()
 }
 
-// said is what a synthesizer makes of a text.
-func said(t testing.TB, s *Synthesizer) ([]int16, error) {
+// synthesized is what a synthesizer makes of a text.
+func synthesized(t testing.TB, s *Synthesizer) ([]int16, error) {
 	t.Helper()
 	var pcm []int16
 	err := s.Synthesize(t.Context(), "Hello.", voice.Options{}, func(p []int16) error {

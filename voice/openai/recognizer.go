@@ -18,7 +18,7 @@ type Recognizer struct {
 	client *media.Client
 }
 
-// NewRecognizer checks the options and returns the engine. It calls nobody.
+// NewRecognizer checks the options and returns the engine. It opens no connection.
 func NewRecognizer(o Options) (*Recognizer, error) {
 	client, err := o.check("whisper-1")
 	if err != nil {

@@ -14,19 +14,19 @@ import (
 	"perch/voice"
 )
 
-// heard is what a peer was sent.
-type heard struct {
+// received is what a peer was sent.
+type received struct {
 	fields []string // "name=value" in their order, the file without its value
 	file   []byte
 }
 
-func readForm(t testing.TB, r *http.Request) heard {
+func readForm(t testing.TB, r *http.Request) received {
 	t.Helper()
 	kind, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "multipart/form-data" {
 		t.Errorf("type %q: %v", kind, err)
 	}
-	var h heard
+	var h received
 	form := multipart.NewReader(r.Body, parameters["boundary"])
 	for {
 		part, err := form.NextPart()
@@ -50,7 +50,7 @@ func readForm(t testing.TB, r *http.Request) heard {
 }
 
 func TestRecognizerSpeaksTheProtocol(t *testing.T) {
-	var got heard
+	var got received
 	url := server(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != "POST" || r.URL.Path != "/v1/audio/transcriptions" || r.Header.Get("Authorization") != "Bearer "+canary {
 			t.Errorf("%s %s with %q", r.Method, r.URL, r.Header)

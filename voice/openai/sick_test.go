@@ -99,7 +99,7 @@ func TestSickSynthesizers(t *testing.T) {
 				p := newPipes(func(c net.Conn, _ []byte) { test.script(c) })
 				s := synthesizer(t, Options{URL: "http://127.0.0.1/v1", Key: canary, dial: p.dial})
 				began := time.Now()
-				pcm, err := said(t, s)
+				pcm, err := synthesized(t, s)
 				isSentence(t, err, test.want)
 				if sound := time.Duration(len(pcm)) * time.Second / voice.SpeakerRate; sound > test.sound {
 					t.Errorf("%s of it are played", sound)
@@ -125,7 +125,7 @@ func TestSlowButSound(t *testing.T) {
 			}
 			_, _ = io.WriteString(c, "0\r\n\r\n")
 		})
-		pcm, err := said(t, synthesizer(t, Options{URL: "http://127.0.0.1/v1", dial: p.dial}))
+		pcm, err := synthesized(t, synthesizer(t, Options{URL: "http://127.0.0.1/v1", dial: p.dial}))
 		if err != nil || len(pcm) != 240000 {
 			t.Errorf("%d samples, %v", len(pcm), err)
 		}
@@ -140,7 +140,7 @@ func TestNothingIsPacked(t *testing.T) {
 		w.Header().Set("Content-Type", "audio/pcm")
 		_, _ = w.Write(raw(ramp(100)))
 	})
-	if _, err := said(t, synthesizer(t, Options{URL: url})); err != nil {
+	if _, err := synthesized(t, synthesizer(t, Options{URL: url})); err != nil {
 		t.Fatal(err)
 	}
 	if got := <-asked; got != "identity" {

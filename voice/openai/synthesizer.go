@@ -20,7 +20,7 @@ type Synthesizer struct {
 	client *media.Client
 }
 
-// NewSynthesizer checks the options and returns the engine. It calls nobody.
+// NewSynthesizer checks the options and returns the engine. It opens no connection.
 func NewSynthesizer(o Options) (*Synthesizer, error) {
 	client, err := o.check("tts-1")
 	if err != nil {

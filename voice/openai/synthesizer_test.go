@@ -35,8 +35,8 @@ func TestSynthesizerSpeaksTheProtocol(t *testing.T) {
 	if s.Name() != "openai" {
 		t.Errorf("its name is %q", s.Name())
 	}
-	if heard, err := said(t, s); err != nil || !slices.Equal(heard, pcm) {
-		t.Errorf("%d samples of %d, or others; %v", len(heard), len(pcm), err)
+	if received, err := synthesized(t, s); err != nil || !slices.Equal(received, pcm) {
+		t.Errorf("%d samples of %d, or others; %v", len(received), len(pcm), err)
 	}
 	if got != `{"model":"kokoro","input":"Hello.","voice":"af_heart","response_format":"pcm","speed":1.25,"stream":true}` {
 		t.Errorf("sent %s", got)
@@ -51,17 +51,17 @@ func TestSynthesizerSpeaksTheProtocol(t *testing.T) {
 // server sends the second only when the first was heard.
 func TestSoundIsPassedOnAsItArrives(t *testing.T) {
 	for name, first := range map[string][]byte{"pcm": raw(ramp(480)), "a byte too many": append(raw(ramp(480)), 7), "wav": wav(24000, ramp(480))} {
-		heard := make(chan bool)
+		received := make(chan bool)
 		url := server(t, func(w http.ResponseWriter, r *http.Request) {
 			_, _ = w.Write(first)
 			w.(http.Flusher).Flush()
-			<-heard
+			<-received
 			_, _ = w.Write(raw(ramp(480)))
 		})
 		n := 0
 		err := synthesizer(t, Options{URL: url}).Synthesize(t.Context(), "Hello.", voice.Options{}, func(pcm []int16) error {
 			if n += len(pcm); n == 480 {
-				close(heard)
+				close(received)
 			}
 			return nil
 		})
@@ -108,7 +108,7 @@ func TestOtherFormats(t *testing.T) {
 				w.Header()["Content-Type"] = []string{test.kind}
 				_, _ = io.WriteString(w, test.body)
 			})
-			pcm, err := said(t, synthesizer(t, Options{URL: url, Key: canary, Rate: test.rate}))
+			pcm, err := synthesized(t, synthesizer(t, Options{URL: url, Key: canary, Rate: test.rate}))
 			if test.want != "" {
 				isSentence(t, err, test.want)
 			} else if err != nil {
@@ -128,7 +128,7 @@ func TestResampledSoundKeepsItsPitch(t *testing.T) {
 		tone[i] = int16(10000 * math.Sin(2*math.Pi*500*float64(i)/16000))
 	}
 	url := server(t, func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write(wav(16000, tone)) })
-	pcm, err := said(t, synthesizer(t, Options{URL: url}))
+	pcm, err := synthesized(t, synthesizer(t, Options{URL: url}))
 	crossings := 0
 	for i := range pcm[:max(0, len(pcm)-1)] {
 		if i > 100 && pcm[i] < 0 && pcm[i+1] >= 0 {

@@ -52,6 +52,6 @@ func wordless(text string) bool {
 			words = true
 		}
 	}
-	// A bracket that nobody closes makes no aside.
+	// A bracket that is not closed makes no aside.
 	return !words && (depth == 0 || !inner)
 }

@@ -39,8 +39,8 @@ type call struct {
 	within time.Duration
 	asked  atomic.Bool // the server has all it needs
 
-	mu   sync.Mutex
-	calm bool // the listener takes his time, and the server cannot go on
+	mu           sync.Mutex
+	unhurriedNow bool // the listener takes its time, and the server cannot go on
 }
 
 // send writes an event. A server that reads nothing for as long as it may take
@@ -60,7 +60,7 @@ func (c *call) send(name string, data any, payload []byte) error {
 func (c *call) writeBy() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.calm {
+	if c.unhurriedNow {
 		return nil // there is none
 	}
 	return c.conn.SetWriteDeadline(time.Now().Add(c.within))
@@ -69,17 +69,17 @@ func (c *call) writeBy() error {
 // unhurried runs what may take minutes and is not the server's doing. One that
 // cannot get rid of its sound meanwhile may not take more text either.
 func (c *call) unhurried(run func() error) error {
-	c.beCalm(true, time.Time{})
+	c.setUnhurried(true, time.Time{})
 	err := run()
-	c.beCalm(false, time.Now().Add(c.within))
+	c.setUnhurried(false, time.Now().Add(c.within))
 	return err
 }
 
-func (c *call) beCalm(calm bool, by time.Time) {
+func (c *call) setUnhurried(unhurriedNow bool, by time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.calm = calm
-	_ = c.conn.SetWriteDeadline(by) // of a connection that broke reading tells
+	c.unhurriedNow = unhurriedNow
+	_ = c.conn.SetWriteDeadline(by) // reading reports a connection that broke
 }
 
 // ask says that the server has all it needs: its time begins.
@@ -114,9 +114,9 @@ type reason string
 
 func (r reason) Error() string { return string(r) }
 
-// heedless is an error of whoever takes the answer. It is no fault of the
-// server's, and is given back as it is.
-type heedless struct{ error }
+// listenerError is an error of out. It is no fault of the server's, and is
+// returned as it is.
+type listenerError struct{ error }
 
 // grace is for an answer that is there already when the server will not take
 // any more.
@@ -125,7 +125,7 @@ const grace = 100 * time.Millisecond
 // talk makes a call, connecting within that time: send runs beside receive,
 // and the call is over with receive. Nothing is left of it then.
 func (s *server) talk(ctx context.Context, within time.Duration, send func(context.Context, *call) error, receive func(*call) error) error {
-	conn, err := s.place.dial(ctx, within)
+	conn, err := s.endpoint.dial(ctx, within)
 	if err != nil {
 		if ctx.Err() == nil {
 			s.served.forget()
@@ -156,7 +156,7 @@ func (s *server) talk(ctx context.Context, within time.Duration, send func(conte
 
 // judge makes the caller's error of the two of a call.
 func (s *server) judge(ctx context.Context, err, unsent error) error {
-	var own heedless
+	var own listenerError
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -170,7 +170,7 @@ func (s *server) judge(ctx context.Context, err, unsent error) error {
 }
 
 func (s *server) faulty(why string, cause error) error {
-	return &fault{s.place.String(), why, cause}
+	return &fault{s.endpoint.String(), why, cause}
 }
 
 // explain says what it means that reading failed with err, and sending with

@@ -8,9 +8,9 @@ import (
 	"perch/voice"
 )
 
-// chooseEar makes the request for speech to text. The call's language goes
+// chooseRecognizer makes the request for speech to text. The call's language goes
 // before the engine's.
-func (s *server) chooseEar(info Info, o voice.Options) (Transcribe, error) {
+func (s *server) chooseRecognizer(info Info, o voice.Options) (Transcribe, error) {
 	if len(info.ASR) == 0 {
 		return Transcribe{}, s.faulty("it serves no speech to text, only text to speech; give the address of a recognizer", errNotServed)
 	}
@@ -28,49 +28,51 @@ func (s *server) chooseEar(info Info, o voice.Options) (Transcribe, error) {
 	}
 	var ok bool
 	if t.Language, ok = spelled(models, s.language(o)); !ok {
-		return Transcribe{}, s.faulty(fmt.Sprintf("it does not recognize the language %q; it knows %s", printable(s.language(o)), languages(models)), errLanguage)
+		return Transcribe{}, s.faulty(fmt.Sprintf("it does not recognize the language %q; it knows %s",
+			printable(s.language(o)), languages(models)), errLanguage)
 	}
 	return t, nil
 }
 
-// mouth is a choice of who speaks.
-type mouth struct {
+// synthesizer is a choice of who speaks.
+type synthesizer struct {
 	voice     *Voice // nil leaves it to the server
 	streaming bool   // the text may be given in pieces
 }
 
-// chooseMouth chooses a voice: the call's where the server has it (the name
+// chooseSynthesizer chooses a voice: the call's where the server has it (the name
 // may be meant for another engine of the list), else the engine's, else
 // whichever the server thinks fit for the language.
-func (s *server) chooseMouth(info Info, o voice.Options) (mouth, error) {
+func (s *server) chooseSynthesizer(info Info, o voice.Options) (synthesizer, error) {
 	if len(info.TTS) == 0 {
-		return mouth{}, s.faulty("it serves no text to speech, only speech to text; give the address of a synthesizer", errNotServed)
+		return synthesizer{}, s.faulty("it serves no text to speech, only speech to text; give the address of a synthesizer", errNotServed)
 	}
 	var all []Model
 	for _, name := range []string{o.Voice, s.o.Voice} {
 		for _, p := range info.TTS {
 			all = append(all, p.voices()...)
 			if v, ok := named(p.voices(), name); ok {
-				return mouth{&Voice{Name: v.Name}, p.SynthesizeStreaming}, nil
+				return synthesizer{&Voice{Name: v.Name}, p.SynthesizeStreaming}, nil
 			}
 		}
 	}
 	first := info.TTS[0]
 	if s.o.Voice != "" {
 		if len(all) > 0 {
-			return mouth{}, s.faulty(fmt.Sprintf("it has no voice %q; it has %s", printable(s.o.Voice), names(all)), errNotServed)
+			return synthesizer{}, s.faulty(fmt.Sprintf("it has no voice %q; it has %s", printable(s.o.Voice), names(all)), errNotServed)
 		}
-		return mouth{&Voice{Name: s.o.Voice}, first.SynthesizeStreaming}, nil
+		return synthesizer{&Voice{Name: s.o.Voice}, first.SynthesizeStreaming}, nil
 	}
 	if s.language(o) == "" {
-		return mouth{nil, first.SynthesizeStreaming}, nil
+		return synthesizer{nil, first.SynthesizeStreaming}, nil
 	}
 	for _, p := range info.TTS {
 		if tag, ok := spelled(p.voices(), s.language(o)); ok {
-			return mouth{&Voice{Language: tag}, p.SynthesizeStreaming}, nil
+			return synthesizer{&Voice{Language: tag}, p.SynthesizeStreaming}, nil
 		}
 	}
-	return mouth{}, s.faulty(fmt.Sprintf("it has no voice for the language %q, only for %s", printable(s.language(o)), languages(all)), errLanguage)
+	return synthesizer{}, s.faulty(fmt.Sprintf("it has no voice for the language %q, only for %s",
+		printable(s.language(o)), languages(all)), errLanguage)
 }
 
 func (s *server) language(o voice.Options) string {

@@ -1,7 +1,7 @@
 // Package wyoming speaks the Wyoming protocol, by which Home Assistant and its
 // neighbours (faster-whisper, piper, vosk, speech-to-phrase) serve speech over
 // TCP. It has the framing, for whichever side needs it, and an Engine that
-// recognizes and synthesizes with somebody else's server.
+// recognizes and synthesizes with a server of others.
 //
 // The protocol knows neither keys nor encryption: what is said to the server
 // can be read on the way.

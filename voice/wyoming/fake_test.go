@@ -144,7 +144,7 @@ func (f *fake) piped(t testing.TB, o Options) *Engine {
 	t.Helper()
 	o.Address = "tcp://127.0.0.1:10300"
 	e := newEngine(t, o)
-	e.fixed.place.connect = func(context.Context, string, string) (net.Conn, error) {
+	e.fixed.endpoint.connect = func(context.Context, string, string) (net.Conn, error) {
 		ours, theirs := net.Pipe()
 		f.done.Go(func() { f.serve(theirs) })
 		return ours, nil

@@ -29,7 +29,7 @@ type finder struct {
 const (
 	mostServers = 16
 	// restFor is how long a search that was in vain is not repeated, for each
-	// keeps somebody waiting who talks to a robot.
+	// keeps a person waiting who talks to a robot.
 	restFor = 15 * time.Second
 	// stragglers is how long the others are waited for once a server of use
 	// has answered, so that the choice does not depend on who is quickest.
@@ -54,7 +54,7 @@ func (f *finder) pick(ctx context.Context, n need) (*server, Info, error) {
 	case <-limited.Done():
 		return nil, Info{}, f.late(ctx)
 	}
-	if s, info, ok := f.fresh(n); ok { // whoever looked meanwhile found it
+	if s, info, ok := f.fresh(n); ok { // another call found it meanwhile
 		return s, info, nil
 	}
 	if s, info, ok := f.again(limited, n); ok {
@@ -156,7 +156,7 @@ func (f *finder) look(ctx context.Context, n need) (*server, Info, error) {
 	answers := f.ask(ctx, servers, n)
 	f.keep(answers)
 	if s, info, ok := best(answers); ok {
-		f.o.Log.Info("a Wyoming server was found", "server", s.place.String(), "servers", len(servers))
+		f.o.Log.Info("a Wyoming server was found", "server", s.endpoint.String(), "servers", len(servers))
 		return s, info, nil
 	}
 	return nil, Info{}, useless(answers)
@@ -176,7 +176,7 @@ func (f *finder) servers(targets []string) []*server {
 		if n, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || n == 0 || host == "" {
 			continue
 		}
-		same := func(s *server) bool { return s.place.host == host && s.place.port == port }
+		same := func(s *server) bool { return s.endpoint.host == host && s.endpoint.port == port }
 		if slices.ContainsFunc(list, same) || len(list) == mostServers {
 			continue
 		}
@@ -267,7 +267,8 @@ func useless(answers []answer) error {
 		for _, a := range answers {
 			var f *fault
 			if errors.As(why(a), &f) {
-				return &fault{"", fmt.Sprintf("none of the Wyoming servers found on this network can be used; the one at %s: %s (%s)", f.server, f.why, cure), errNotServed}
+				return &fault{"", fmt.Sprintf("none of the Wyoming servers found on this network can be used; the one at %s: %s (%s)",
+					f.server, f.why, cure), errNotServed}
 			}
 		}
 	}

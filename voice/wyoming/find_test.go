@@ -61,7 +61,7 @@ func (n *network) engine(t testing.TB, o Options) *Engine {
 	create := e.found.create
 	e.found.create = func(host, port string) *server {
 		s := create(host, port)
-		s.place.connect = n.connect
+		s.endpoint.connect = n.connect
 		return s
 	}
 	t.Cleanup(n.done.Wait)
@@ -245,7 +245,7 @@ func TestTheOrderDecides(t *testing.T) {
 				create := e.found.create
 				e.found.create = func(host, port string) *server {
 					s := create(host, port)
-					s.place.connect = func(ctx context.Context, network, address string) (net.Conn, error) {
+					s.endpoint.connect = func(ctx context.Context, network, address string) (net.Conn, error) {
 						if address == one {
 							select {
 							case <-time.After(test.delay):
@@ -417,7 +417,7 @@ func TestCancelledWhileLooking(t *testing.T) {
 				if !errors.Is(err, context.Canceled) || errors.Is(err, voice.ErrUnavailable) || time.Since(began) != time.Second {
 					t.Errorf("%v after %s", err, time.Since(began))
 				}
-				if e.found.resting(toHear(voice.Options{})) != nil {
+				if e.found.resting(toRecognize(voice.Options{})) != nil {
 					t.Error("being interrupted was taken for a search in vain")
 				}
 			})
@@ -427,7 +427,7 @@ func TestCancelledWhileLooking(t *testing.T) {
 
 func TestAnAddressGoesBeforeASearch(t *testing.T) {
 	n := &network{}
-	if e := newEngine(t, Options{Address: "tcp://h:1", Find: n.find}); e.found != nil || e.fixed.place.String() != "tcp://h:1" {
+	if e := newEngine(t, Options{Address: "tcp://h:1", Find: n.find}); e.found != nil || e.fixed.endpoint.String() != "tcp://h:1" {
 		t.Error("the address is not used")
 	}
 	if _, err := New(Options{}); err == nil {

@@ -3,7 +3,6 @@ package wyoming
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
@@ -15,12 +14,12 @@ import (
 // early, its text is given once u is finished. An error is given at once, so
 // that the next engine can listen.
 func (e *Engine) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
-	e.heard.Store(&o)
-	s, info, within, err := e.pick(ctx, toHear(o))
+	e.recognizeWith.Store(&o)
+	s, info, within, err := e.pick(ctx, toRecognize(o))
 	if err != nil {
 		return voice.Transcript{}, err
 	}
-	request, err := s.chooseEar(info, o)
+	request, err := s.chooseRecognizer(info, o)
 	if err != nil {
 		return voice.Transcript{}, err
 	}
@@ -38,7 +37,7 @@ func (e *Engine) Recognize(ctx context.Context, u *voice.Utterance, o voice.Opti
 	if err := u.Wait(ctx); err != nil {
 		return voice.Transcript{}, err
 	}
-	if text = spoken(text); text == "" {
+	if text = voice.Spoken(text); text == "" {
 		return voice.Transcript{Refused: true}, nil
 	}
 	return voice.Transcript{Text: text}, nil
@@ -63,12 +62,8 @@ func sendSpeech(ctx context.Context, c *call, request Transcribe, u *voice.Utter
 	return c.ask()
 }
 
-// longestText bounds a transcript, in bytes: nobody says as much in the 15 s
-// of an utterance, but a recognizer that runs in circles does.
-const longestText = 8 << 10
-
 // longestWrite bounds the time a streaming server writes a transcript for, which
-// somebody waits for.
+// a person waits for.
 const longestWrite = time.Minute
 
 // readText waits for the transcript. The parts that a streaming server sends
@@ -87,7 +82,7 @@ func readText(c *call) (string, error) {
 			if err := event.Decode(&t); err != nil {
 				return "", err
 			}
-			if parts.Len()+len(t.Text) > longestText && event.Type == TypeTranscriptChunk || len(t.Text) > longestText {
+			if parts.Len()+len(t.Text) > voice.LongestTranscript && event.Type == TypeTranscriptChunk || len(t.Text) > voice.LongestTranscript {
 				return "", reason("its text is longer than anything that can be said in that time; it runs in circles")
 			}
 		}
@@ -113,17 +108,4 @@ func readText(c *call) (string, error) {
 			return parts.String(), nil
 		}
 	}
-}
-
-// aside is what whisper writes where nobody spoke: [BLANK_AUDIO], (music).
-var aside = regexp.MustCompile(`\[[^\]]*\]|\([^)]*\)|\*[^*]*\*|♪`)
-
-// spoken is the text in one line, or nothing where it is only remarks on what
-// was heard.
-func spoken(text string) string {
-	text = strings.Join(strings.Fields(text), " ")
-	if strings.Trim(aside.ReplaceAllString(text, ""), " .!?,-。、！？…") == "" {
-		return ""
-	}
-	return text
 }

@@ -13,7 +13,7 @@ import (
 	"perch/voice"
 )
 
-func TestItIsHeardWhileItIsSpoken(t *testing.T) {
+func TestSoundIsSentWhileItIsSpoken(t *testing.T) {
 	reached := make(chan int16)
 	f := &fake{info: whisper, script: func(p *peer, first Event) {
 		var ask Transcribe

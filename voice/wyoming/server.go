@@ -10,52 +10,52 @@ import (
 
 // server is one Wyoming server: where it is, and what it serves.
 type server struct {
-	o      Options
-	log    *slog.Logger
-	place  *place
-	served *catalogue
+	o        Options
+	log      *slog.Logger
+	endpoint *endpoint
+	served   *catalogue
 }
 
 func newServer(host, port string, o Options) *server {
-	return &server{o: o, log: o.Log, place: newPlace(host, port), served: newCatalogue()}
+	return &server{o: o, log: o.Log, endpoint: newEndpoint(host, port), served: newCatalogue()}
 }
 
 // need is what a server is wanted for.
 type need struct {
-	key string // tells it from other needs
+	key string // distinguishes it from other needs
 	// fits says why a server with that info is of no use; nil is that it is.
 	fits func(*server, Info) error
 }
 
-// toHear is what a call of Recognize needs.
-func toHear(o voice.Options) need {
+// toRecognize is what a call of Recognize needs.
+func toRecognize(o voice.Options) need {
 	return need{"hear " + o.Language, func(s *server, info Info) error {
-		_, err := s.chooseEar(info, o)
+		_, err := s.chooseRecognizer(info, o)
 		return err
 	}}
 }
 
-// toSpeak is what a call of Synthesize needs.
-func toSpeak(o voice.Options) need {
+// toSynthesize is what a call of Synthesize needs.
+func toSynthesize(o voice.Options) need {
 	return need{"speak " + o.Language + " " + o.Voice, func(s *server, info Info) error {
-		_, err := s.chooseMouth(info, o)
+		_, err := s.chooseSynthesizer(info, o)
 		return err
 	}}
 }
 
-// toServe is what an engine needs of which nobody said what it is for: what is
-// configured must be there.
+// toServe is what an engine needs whose use is not known yet: what is configured
+// must be there.
 func toServe() need {
 	return need{"serve", func(s *server, info Info) error {
-		_, deaf := s.chooseEar(info, voice.Options{})
-		_, mute := s.chooseMouth(info, voice.Options{})
+		_, noSTT := s.chooseRecognizer(info, voice.Options{})
+		_, noTTS := s.chooseSynthesizer(info, voice.Options{})
 		switch {
-		case deaf != nil && s.o.Model != "":
-			return deaf
-		case mute != nil && s.o.Voice != "", len(info.ASR) == 0:
-			return mute
-		case mute != nil:
-			return deaf
+		case noSTT != nil && s.o.Model != "":
+			return noSTT
+		case noTTS != nil && s.o.Voice != "", len(info.ASR) == 0:
+			return noTTS
+		case noTTS != nil:
+			return noSTT
 		}
 		return nil
 	}}

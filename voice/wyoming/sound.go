@@ -22,7 +22,7 @@ type sound struct {
 func newSound(text string, arrival *voice.Arrival, out func([]int16) error) *sound {
 	return &sound{text: text, converter: voice.NewConverter(voice.LongestSpeech(text), arrival, func(pcm []int16) error {
 		if err := out(pcm); err != nil {
-			return heedless{err}
+			return listenerError{err}
 		}
 		return nil
 	})}

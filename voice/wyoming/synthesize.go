@@ -13,15 +13,15 @@ import (
 )
 
 // Synthesize implements voice.Synthesizer. A long text goes to a server that
-// streams in pieces, so that the first is heard while the next is made. What
+// streams in pieces, so that the first is played while the next is made. What
 // the listener takes of time is not counted as the server's.
 func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, out func(pcm []int16) error) error {
-	e.spoke.Store(&o)
-	at, info, within, err := e.pick(ctx, toSpeak(o))
+	e.synthesizeWith.Store(&o)
+	at, info, within, err := e.pick(ctx, toSynthesize(o))
 	if err != nil {
 		return err
 	}
-	m, err := at.chooseMouth(info, o)
+	m, err := at.chooseSynthesizer(info, o)
 	if err != nil {
 		return err
 	}

@@ -88,21 +88,21 @@ func TestStereoIsMixedDown(t *testing.T) {
 	}
 }
 
-func TestItIsHeardWhileItIsMade(t *testing.T) {
-	heard := make(chan struct{})
+func TestSoundIsPlayedWhileItIsMade(t *testing.T) {
+	recognizeWith := make(chan struct{})
 	f := Format{22050, 2, 1}
 	server := &fake{info: piper, script: func(p *peer, _ Event) {
 		p.event(TypeAudioStart, f, nil)
 		for range 5 {
 			p.event(TypeAudioChunk, f, tone(440, 50*time.Millisecond, f))
-			<-heard
+			<-recognizeWith
 		}
 		p.event(TypeAudioStop, nil, nil)
 	}}
 	pieces := 0
 	err := newEngine(t, Options{Address: server.listen(t)}).Synthesize(t.Context(), "hello", voice.Options{}, func([]int16) error {
 		pieces++
-		heard <- struct{}{}
+		recognizeWith <- struct{}{}
 		return nil
 	})
 	if err != nil || pieces != 5 {

@@ -46,7 +46,7 @@ type Engine struct {
 	// ready before it comes: making one takes longer than the network does.
 	rate atomic.Int64
 	// What the latest calls asked for; nil where there was none.
-	heard, spoke atomic.Pointer[voice.Options]
+	recognizeWith, synthesizeWith atomic.Pointer[voice.Options]
 }
 
 // New returns an engine for the server at o.Address, or for those that o.Find
@@ -101,13 +101,13 @@ func (*Engine) Name() string { return "wyoming" }
 // It takes no longer than ConnectWithin to find one, and costs nothing while
 // the answer is believed.
 func (e *Engine) Warm(ctx context.Context) error {
-	heard, spoke := e.heard.Load(), e.spoke.Load()
+	recognizeWith, synthesizeWith := e.recognizeWith.Load(), e.synthesizeWith.Load()
 	var needs []need
-	if heard != nil {
-		needs = append(needs, toHear(*heard))
+	if recognizeWith != nil {
+		needs = append(needs, toRecognize(*recognizeWith))
 	}
-	if spoke != nil {
-		needs = append(needs, toSpeak(*spoke))
+	if synthesizeWith != nil {
+		needs = append(needs, toSynthesize(*synthesizeWith))
 	}
 	if len(needs) == 0 {
 		needs = append(needs, toServe())
@@ -127,12 +127,12 @@ func (e *Engine) Check(ctx context.Context) error { return e.check(ctx, toServe(
 
 // CheckRecognize is Check for an engine that is asked to recognize.
 func (e *Engine) CheckRecognize(ctx context.Context, o voice.Options) error {
-	e.heard.Store(&o)
-	return e.check(ctx, toHear(o))
+	e.recognizeWith.Store(&o)
+	return e.check(ctx, toRecognize(o))
 }
 
 // CheckSynthesize is Check for an engine that is asked to speak.
 func (e *Engine) CheckSynthesize(ctx context.Context, o voice.Options) error {
-	e.spoke.Store(&o)
-	return e.check(ctx, toSpeak(o))
+	e.synthesizeWith.Store(&o)
+	return e.check(ctx, toSynthesize(o))
 }

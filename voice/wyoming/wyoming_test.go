@@ -36,7 +36,7 @@ func TestOptions(t *testing.T) {
 		switch {
 		case want == "" && (err == nil || strings.ContainsAny(err.Error(), "\x1b\n") || strings.Contains(err.Error(), "canary")):
 			t.Errorf("%q: %v", address, err)
-		case want != "" && (err != nil || e.fixed.place.String() != want || e.Name() != "wyoming"):
+		case want != "" && (err != nil || e.fixed.endpoint.String() != want || e.Name() != "wyoming"):
 			t.Errorf("%q: %v", address, err)
 		}
 	}
@@ -92,8 +92,8 @@ func TestServersThatCannotBeUsed(t *testing.T) {
 	address := "tcp://" + gone.Addr().String()
 	gone.Close()
 	web := (&fake{script: func(p *peer, _ Event) { p.say("HTTP/1.1 400 Bad Request\r\nServer: nginx\r\n\r\n"); p.hangUp() }}).listen(t)
-	mute := (&fake{script: func(p *peer, _ Event) { p.hangUp() }}).listen(t)
-	deaf := (&fake{script: func(*peer, Event) {}}).listen(t)
+	noTTS := (&fake{script: func(p *peer, _ Event) { p.hangUp() }}).listen(t)
+	noSTT := (&fake{script: func(*peer, Event) {}}).listen(t)
 	chatty := (&fake{script: func(p *peer, _ Event) {
 		for {
 			p.event(TypePong, nil, nil)
@@ -102,8 +102,8 @@ func TestServersThatCannotBeUsed(t *testing.T) {
 	for _, test := range []struct{ name, address, words string }{
 		{"nothing there", address, "nothing listens there; start the server"},
 		{"a web server", web, "another program on that port?"},
-		{"one that is mute", mute, "did not answer within 50ms"},
-		{"one that hangs up", deaf, "closed the connection"},
+		{"one that is mute", noTTS, "did not answer within 50ms"},
+		{"one that hangs up", noSTT, "closed the connection"},
 		{"one that speaks of other things", chatty, "is it a Wyoming server?"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -163,7 +163,7 @@ func TestANameIsLookedUpOnceInAWhile(t *testing.T) {
 		lookups, answer, failure := 0, []netip.Addr{netip.MustParseAddr("192.0.2.1")}, error(nil)
 		var dialed []string
 		down := true
-		p := newPlace("whisper.local", "10300")
+		p := newEndpoint("whisper.local", "10300")
 		p.lookup = func(_ context.Context, host string) ([]netip.Addr, error) {
 			lookups++
 			time.Sleep(2 * time.Second)
@@ -208,7 +208,7 @@ func TestANameIsLookedUpOnceInAWhile(t *testing.T) {
 
 func TestADeadAddressLeavesTimeForTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPlace("whisper.lan", "10300")
+		p := newEndpoint("whisper.lan", "10300")
 		p.lookup = func(context.Context, string) ([]netip.Addr, error) {
 			return []netip.Addr{netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("192.0.2.1")}, nil
 		}
@@ -260,7 +260,7 @@ func FuzzInfo(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, n := range []need{toHear(voice.Options{Language: language}), toSpeak(voice.Options{Language: language, Voice: name}), toServe()} {
+			for _, n := range []need{toRecognize(voice.Options{Language: language}), toSynthesize(voice.Options{Language: language, Voice: name}), toServe()} {
 				if err := n.fits(e.fixed, info); err != nil && (!errors.Is(err, voice.ErrUnavailable) || strings.ContainsAny(err.Error(), "\n\r\x1b")) {
 					t.Errorf("%q", err)
 				}

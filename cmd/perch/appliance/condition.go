@@ -35,7 +35,7 @@ func newCondition(part string, log *slog.Logger, publish func(event.Event), now 
 }
 
 // refusesWithin is how soon an engine refuses what it does not have. One that fails
-// later is not there for anybody, and is not waited for a second time.
+// later is away, and is not waited for a second time.
 const refusesWithin = 3 * time.Second
 
 // lacks logs once a robot's own voice or language that the engine refuses.
@@ -44,7 +44,8 @@ func (c *condition) lacks(o voice.Options, err error) {
 	defer c.mu.Unlock()
 	if len(c.lacking) < mostLacking && !c.lacking[o] {
 		c.lacking[o] = true
-		c.log.Warn("a robot's own voice or language is none of the engine's; the robot speaks as all do", "engine", c.Part, "voice", o.Voice, "language", o.Language, "err", err)
+		c.log.Warn("a robot's own voice or language is none of the engine's; the robot speaks as all do",
+			"engine", c.Part, "voice", o.Voice, "language", o.Language, "err", err)
 	}
 }
 

@@ -68,7 +68,7 @@ type BrainOptions struct {
 	notify func(text, urgency string) error // notifies everybody; nil cannot
 	senses senses
 	trusts func(device.ID) bool // with the answer to a permission
-	lend   func() acp.Place     // where a coding agent finds tools
+	lend   func() acp.ToolEndpoint     // where a coding agent finds tools
 }
 
 // NewEngines makes all engines. It loads none and makes no connection. find looks for

@@ -59,7 +59,7 @@ func (a *Appliance) skinRoutes(r gin.IRouter, locks ...func(*http.Request) error
 }
 
 // lendTools opens a place where a coding agent finds the tools of its turns.
-func (a *Appliance) lendTools() acp.Place { return a.talks.Open(a.Doors.own() + "/mcp/talk") }
+func (a *Appliance) lendTools() acp.ToolEndpoint { return a.talks.Open(a.Doors.own() + "/mcp/talk") }
 
 // questions are the questions that wait for people: a coding agent's, and those of
 // robots' talks. One of the first that a robot puts is both.

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// place is where a server is. Its addresses are looked up once in a while and
+// endpoint is where a server is. Its addresses are looked up once in a while and
 // not for each call: a .local name may take longer than the answer.
-type place struct {
+type endpoint struct {
 	host, port string
 	lookup     func(ctx context.Context, host string) ([]netip.Addr, error)
 	connect    func(ctx context.Context, network, address string) (net.Conn, error)
@@ -28,8 +28,8 @@ const (
 	mostAddresses = 4 // of a name, that are tried
 )
 
-func newPlace(host, port string) *place {
-	p := &place{host: host, port: port, connect: (&net.Dialer{}).DialContext}
+func newEndpoint(host, port string) *endpoint {
+	p := &endpoint{host: host, port: port, connect: (&net.Dialer{}).DialContext}
 	p.lookup = func(ctx context.Context, host string) ([]netip.Addr, error) {
 		return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 	}
@@ -38,7 +38,7 @@ func newPlace(host, port string) *place {
 
 // addresses are those known, or looked up. Where the name cannot be found any
 // more, the place it had before is as good a guess as any.
-func (p *place) addresses(ctx context.Context) ([]netip.Addr, error) {
+func (p *endpoint) addresses(ctx context.Context) ([]netip.Addr, error) {
 	if ip, err := netip.ParseAddr(p.host); err == nil {
 		return []netip.Addr{ip}, nil
 	}
@@ -65,14 +65,14 @@ func (p *place) addresses(ctx context.Context) ([]netip.Addr, error) {
 }
 
 // forget has the name looked up for the next call: the server may have moved.
-func (p *place) forget() {
+func (p *endpoint) forget() {
 	p.mu.Lock()
 	p.until = time.Time{}
 	p.mu.Unlock()
 }
 
 // dial connects within that time, the search for the address included.
-func (p *place) dial(ctx context.Context, within time.Duration) (net.Conn, error) {
+func (p *endpoint) dial(ctx context.Context, within time.Duration) (net.Conn, error) {
 	limited, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	found, err := p.addresses(limited)
@@ -98,11 +98,11 @@ func (p *place) dial(ctx context.Context, within time.Duration) (net.Conn, error
 	return nil, p.away(ctx, within, fmt.Sprintf("it could not be reached within %s; is that computer on, and the address right?", within), err)
 }
 
-func (p *place) away(ctx context.Context, within time.Duration, why string, cause error) error {
+func (p *endpoint) away(ctx context.Context, within time.Duration, why string, cause error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	return &fault{p.String(), why, cause}
 }
 
-func (p *place) String() string { return "tcp://" + net.JoinHostPort(p.host, p.port) }
+func (p *endpoint) String() string { return "tcp://" + net.JoinHostPort(p.host, p.port) }

@@ -1,0 +1,23 @@
+package voice
+
+import (
+	"regexp"
+	"strings"
+)
+
+// LongestTranscript bounds a transcript, in bytes: a person does not say as much in
+// the 15 s of an utterance, but a recognizer that runs in circles does.
+const LongestTranscript = 8 << 10
+
+// remark is what recognizers write where no person spoke: [BLANK_AUDIO], (music).
+var remark = regexp.MustCompile(`\[[^\]]*\]|\([^)]*\)|\*[^*]*\*|♪`)
+
+// Spoken is a recognizer's text in one line, or nothing where it is only remarks on
+// the sound.
+func Spoken(text string) string {
+	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "")), " ")
+	if strings.Trim(remark.ReplaceAllString(text, ""), " .!?,-。、！？…") == "" {
+		return ""
+	}
+	return text
+}
