@@ -114,7 +114,7 @@ func (r *Registry) CheckIn(c CheckIn, now time.Time) (Robot, Admission) {
 	robot := before
 	robot.ID = c.ID
 	if a.New {
-		a.Gone = append(a.Gone, r.makeRoom(c.Address)...)
+		a.Gone = append(a.Gone, r.giveWay(c.Address)...)
 	}
 	if a.Token, a.Code = r.admission(&robot, c, now); a.Token != "" {
 		robot.see(c, now)

@@ -147,7 +147,7 @@ func (r *Registry) expire(now time.Time) (gone []ID) {
 
 // makeRoom has a stranger give way to a robot that is new, where its machine, its
 // network or the whole registry has too many. r.mu is held.
-func (r *Registry) makeRoom(address string) (gone []ID) {
+func (r *Registry) giveWay(address string) (gone []ID) {
 	all := r.strangers()
 	if from, known := originOf(address); known && !from.loopback {
 		var own, near []Robot
@@ -164,18 +164,18 @@ func (r *Registry) makeRoom(address string) (gone []ID) {
 		case len(own) >= mostOfOneMachine:
 			return []ID{r.removeSoon(own[0])}
 		case len(near) >= mostOfOneNetwork:
-			return []ID{r.removeSoon(crowded(near))}
+			return []ID{r.removeSoon(mostNumerous(near))}
 		}
 	}
 	if len(all) < mostStrangers {
 		return nil
 	}
-	return []ID{r.removeSoon(crowded(all))}
+	return []ID{r.removeSoon(mostNumerous(all))}
 }
 
 // crowded is the stranger that gives way to another: of the machine that has
 // the most, the one that was not seen for longest.
-func crowded(strangers []Robot) Robot {
+func mostNumerous(strangers []Robot) Robot {
 	of := map[netip.Prefix]int{}
 	for _, robot := range strangers {
 		o, _ := originOf(robot.LastAddress())

@@ -158,7 +158,7 @@ func (a *app) build(o appOptions) error {
 		return err
 	}
 	shown := admin.Options{
-		Robots: a.residents(), Talk: a.movers(), Herald: a.herald, Memory: a.memory, Notices: a.notices, Board: a.board, Bus: a.bus, Senses: a.senses,
+		Robots: a.residents(), Talk: a.movers(), Notifier: a.herald, Memory: a.memory, Notices: a.notices, Board: a.board, Bus: a.bus, Senses: a.senses,
 		Questions: asked{a.hooks, a.talk}, Conversations: a.mind,
 		Turns: func(n int) any { return a.records.Turns(n) }, Parts: a.parts, Counters: a.counters(), Gauges: a.gauges(), Firmware: a.firmware, Refused: a.ota.Refused,
 		Archives: newArchives(a.data, a.db, a.askRestart, a.log),

@@ -56,7 +56,7 @@ type talk interface {
 }
 
 // herald takes what there is to tell people, and sees to it that they are told.
-type herald interface {
+type notifier interface {
 	Notify(n agent.Notice) (agent.Notice, error)
 	Acknowledge(id string) error
 }
@@ -90,7 +90,7 @@ type senses interface {
 type Options struct {
 	Robots        registry
 	Talk          talk
-	Herald        herald
+	Notifier      notifier
 	Memory        memory
 	Notices       notices
 	Questions     questions
@@ -323,7 +323,7 @@ func (d *Door) notify(body []byte) (id string, err error) {
 		}
 	}
 	if err == nil {
-		n, err = d.o.Herald.Notify(n)
+		n, err = d.o.Notifier.Notify(n)
 	}
 	return n.ID, err
 }

@@ -27,7 +27,7 @@ func TestHealth(t *testing.T) {
 		{"the store unreadable", []admin.Part{{Name: "mqtt", OK: true}, {Name: "store", Vital: true, Note: "disk error"}}, 503},
 		{"no parts", nil, 200},
 	} {
-		h := newHouse(t)
+		h := newAppliance(t)
 		h.parts = c.parts
 		status, body := h.ask(http.MethodGet, "/health", "")
 		want := `{"ok":true}`
@@ -45,7 +45,7 @@ func TestHealth(t *testing.T) {
 }
 
 func TestStatus(t *testing.T) {
-	h := newHouse(t)
+	h := newAppliance(t)
 	h.visit(t, robotA, "one")
 	h.visit(t, robotB, "two")
 	h.publish(t, robotA, "s1", event.RobotOnline{Framing: 1})
@@ -64,7 +64,7 @@ func TestStatus(t *testing.T) {
 }
 
 func TestDevices(t *testing.T) {
-	h := newHouse(t)
+	h := newAppliance(t)
 	if status, body := h.ask(http.MethodGet, "/api/v1/devices", ""); status != 200 || body != "[]" {
 		t.Errorf("no robots: %d %s", status, body)
 	}
@@ -150,7 +150,7 @@ func TestAnswers(t *testing.T) {
 		{"GET", "nothing", ``, 404, `"not_found"`, ""},
 		{"PUT", "status", ``, 405, `"wrong_method"`, ""},
 	} {
-		h := newHouse(t)
+		h := newAppliance(t)
 		h.visit(t, robotA, "one")
 		status, body := h.ask(c.method, "/api/v1/"+c.path, c.body)
 		if status != c.status || !strings.Contains(body, c.answer) || len(body) > 1000 {
@@ -177,7 +177,7 @@ func TestARobotsRefusalIsShown(t *testing.T) {
 		{errors.New("secret: /dev/mmcblk0"), 500, `{"error":{"code":"internal","message":"internal error; the log says more"}}`},
 		{fmt.Errorf("say: %w", device.ErrUnknownRobot), 404, `{"error":{"code":"unknown_robot","message":"say: unknown robot: it has not been here, or was forgotten; perch devices lists those that have"}}`},
 	} {
-		h := newHouse(t)
+		h := newAppliance(t)
 		h.visit(t, robotA, "one")
 		h.talk.err = c.err
 		if status, body := h.ask("POST", "/api/v1/devices/a0b1c2d3e4f5/say", `{"text":"hello"}`); status != c.status || body != c.answer {
@@ -194,7 +194,7 @@ func TestAdopt(t *testing.T) {
 		"by code, spaced": func(code string) string { return `{"code":" ` + code + `\n"}` },
 		"code as robot":   func(code string) string { return `{"robot":"` + code + `"}` },
 	} {
-		h := newHouse(t)
+		h := newAppliance(t)
 		a := h.visit(t, robotA, "one")
 		status, answer := h.ask(http.MethodPost, "/api/v1/adopt", body(a.Code))
 		if status != 200 || !strings.Contains(answer, `"id":"a0b1c2d3e4f5"`) || !strings.Contains(answer, `"adopted":true`) {
@@ -216,7 +216,7 @@ func TestAdopt(t *testing.T) {
 // TestAdoptingBesideAClaim: whoever has planted a claim is not let in by the
 // robot's id, but by its code, or by a word that says what it does.
 func TestAdoptingBesideAClaim(t *testing.T) {
-	h := newHouse(t)
+	h := newAppliance(t)
 	h.adopts(t, robotA, "one")
 	h.visit(t, robotA, "planted")
 	if status, answer := h.ask(http.MethodPost, "/api/v1/adopt", `{"robot":"a0b1c2d3e4f5"}`); status != http.StatusConflict || !strings.Contains(answer, `"claimed"`) {
@@ -243,7 +243,7 @@ func TestAdoptingBesideAClaim(t *testing.T) {
 // TestACodeThatMayBeAnybodys is not shown: where two clients wait with one MAC,
 // the owner reads the code from the robot itself.
 func TestACodeThatMayBeAnybodys(t *testing.T) {
-	h := newHouse(t)
+	h := newAppliance(t)
 	a := h.visit(t, robotA, "one")
 	if got := get[admin.Device](t, h, "/api/v1/devices/a0b1c2d3e4f5"); got.Code != a.Code {
 		t.Errorf("a robot alone is shown with the code %q, not %q", got.Code, a.Code)
@@ -256,7 +256,7 @@ func TestACodeThatMayBeAnybodys(t *testing.T) {
 
 // TestForgettingStrangers leaves the owner's robots.
 func TestForgettingStrangers(t *testing.T) {
-	h := newHouse(t)
+	h := newAppliance(t)
 	h.adopts(t, robotA, "one")
 	h.visit(t, robotB, "two")
 	if status, answer := h.ask(http.MethodDelete, "/api/v1/strangers", ""); status != 200 || answer != `{"forgotten":1}` {
@@ -269,7 +269,7 @@ func TestForgettingStrangers(t *testing.T) {
 
 // TestGuessingACode ends after ten tries, with a sentence that tells the cure.
 func TestGuessingACode(t *testing.T) {
-	h := newHouse(t)
+	h := newAppliance(t)
 	a := h.visit(t, robotA, "one")
 	for n := range 10 {
 		wrong := fmt.Sprintf("%06d", n)
@@ -288,7 +288,7 @@ func TestGuessingACode(t *testing.T) {
 
 func TestForgetHangsUp(t *testing.T) {
 	for _, offline := range []error{nil, errors.New("its channel is closed")} {
-		h := newHouse(t)
+		h := newAppliance(t)
 		h.visit(t, robotA, "one")
 		h.talk.err = offline
 		if status, body := h.ask(http.MethodDelete, "/api/v1/devices/a0b1c2d3e4f5", ""); status != 202 || body != `{"ok":true}` {
@@ -304,7 +304,7 @@ func TestForgetHangsUp(t *testing.T) {
 }
 
 func TestMemory(t *testing.T) {
-	h := newHouse(t)
+	h := newAppliance(t)
 	if status, body := h.ask(http.MethodGet, "/api/v1/memory", ""); status != 200 || body != "[]" {
 		t.Errorf("nothing remembered: %d %s", status, body)
 	}
@@ -329,7 +329,7 @@ func TestMemory(t *testing.T) {
 }
 
 func TestTurnsLimit(t *testing.T) {
-	h := newHouse(t)
+	h := newAppliance(t)
 	for query, want := range map[string]int{"": 50, "?limit=1": 1, "?limit=1000": 1000} {
 		get[[]string](t, h, "/api/v1/turns"+query)
 		if h.most != want {

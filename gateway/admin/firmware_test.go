@@ -40,7 +40,7 @@ func application(version string) string {
 }
 
 // stocked is a house with a catalogue, and with the bootstrap before it.
-func stocked(t *testing.T) (h *house, boot func(version string)) {
+func stocked(t *testing.T) (h *appliance, boot func(version string)) {
 	bus := event.NewBus()
 	t.Cleanup(bus.Close)
 	f, err := ota.OpenFirmware(ota.FirmwareOptions{Dir: t.TempDir(), Images: table[ota.Record]{}, Units: table[ota.Unit]{}, Key: []byte("key"),
@@ -48,7 +48,7 @@ func stocked(t *testing.T) (h *house, boot func(version string)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h = newHouse(t, func(o *admin.Options) { o.Firmware = f })
+	h = newAppliance(t, func(o *admin.Options) { o.Firmware = f })
 	h.visit(t, robotA, "one")
 	if _, err := h.robots.Adopt(string(robotA), time.Now()); err != nil {
 		t.Fatal(err)
@@ -102,7 +102,7 @@ func TestTheCatalogue(t *testing.T) {
 			t.Errorf("%s %s: %d %s, want %d %s", c.method, c.path, status, body, c.status, c.answer)
 		}
 	}
-	bare := newHouse(t)
+	bare := newAppliance(t)
 	if status, _ := bare.ask("GET", "/api/v1/firmware", ""); status != 404 {
 		t.Errorf("without a catalogue: %d", status)
 	}

@@ -34,7 +34,7 @@ func FuzzNotification(f *testing.F) {
 		f.Add([]byte(body))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		h := newHouse(t)
+		h := newAppliance(t)
 		h.adopts(t, robotA, "one")
 		status, body := h.ask(http.MethodPost, "/api/v1/notifications", string(text))
 		kept := h.notices.Open(time.Now())
@@ -66,7 +66,7 @@ func FuzzAlert(f *testing.F) {
 		f.Add([]byte(body))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		h := newHouse(t)
+		h := newAppliance(t)
 		h.visit(t, robotA, "one")
 		status, body := h.ask(http.MethodPost, "/api/v1/devices/a0b1c2d3e4f5/alert", string(text))
 		if status != http.StatusAccepted {
@@ -97,7 +97,7 @@ func FuzzPermission(f *testing.F) {
 		f.Add([]byte(body))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		h := newHouse(t)
+		h := newAppliance(t)
 		h.questions.open = []agent.Question{{ID: "q1"}}
 		status, body := h.ask(http.MethodPost, "/api/v1/permissions/q1", string(text))
 		if status != http.StatusOK {
@@ -124,7 +124,7 @@ func FuzzConversation(f *testing.F) {
 		f.Add(name)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
-		h := newHouse(t)
+		h := newAppliance(t)
 		kept := name
 		if id, err := device.ParseID(name); err == nil {
 			kept = string(id)

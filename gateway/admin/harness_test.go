@@ -104,11 +104,13 @@ func (t *talk) Record(ctx context.Context, _ device.ID, out func(line string) er
 }
 
 // herald keeps what is to be told, and tells nobody.
-type herald struct{ notices *agent.Notices }
+type notifier struct{ notices *agent.Notices }
 
-func (h herald) Notify(n agent.Notice) (agent.Notice, error) { return h.notices.Accept(n, time.Now()) }
+func (h notifier) Notify(n agent.Notice) (agent.Notice, error) {
+	return h.notices.Accept(n, time.Now())
+}
 
-func (h herald) Acknowledge(id string) error {
+func (h notifier) Acknowledge(id string) error {
 	_, err := h.notices.Change(id, agent.NoticeAcknowledged)
 	return err
 }
@@ -133,12 +135,12 @@ func (q *questions) Reply(id string, allow bool) error {
 }
 
 // house is the admin API with the parts it has in the appliance.
-type house struct {
+type appliance struct {
 	robots    *device.Registry
 	memory    *agent.Memory
 	notices   *agent.Notices
 	bus       *event.Bus
-	board     *agent.Board
+	states    *agent.Board
 	talk      *talk
 	questions *questions
 	mind      *agent.Mind
@@ -156,13 +158,13 @@ var started = time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
 // met is when robots check in: the codes that they show are good for minutes.
 var met = time.Now().UTC().Truncate(time.Second)
 
-func newHouse(t testing.TB, change ...func(*admin.Options)) *house {
+func newAppliance(t testing.TB, change ...func(*admin.Options)) *appliance {
 	t.Helper()
-	h := &house{
+	h := &appliance{
 		robots:  device.NewRegistry(device.Key("key"), device.AdoptCode, table[device.Robot]{}),
 		memory:  agent.NewMemory(table[agent.Entry]{}),
 		notices: agent.NewNotices(table[agent.Notice]{}),
-		bus:     event.NewBus(), board: agent.NewBoard(), talk: &talk{}, log: &bytes.Buffer{},
+		bus:     event.NewBus(), states: agent.NewBoard(), talk: &talk{}, log: &bytes.Buffer{},
 		questions: &questions{}, histories: table[agent.Conversation]{},
 		parts: []admin.Part{{Name: "store", OK: true, Vital: true}, {Name: "mqtt", OK: true}},
 	}
@@ -171,11 +173,11 @@ func newHouse(t testing.TB, change ...func(*admin.Options)) *house {
 	h.mind.Keep(agent.NewHistories(h.histories))
 	var folding sync.WaitGroup
 	reader := h.bus.Read()
-	folding.Go(func() { h.board.Run(context.Background(), reader) })
+	folding.Go(func() { h.states.Run(context.Background(), reader) })
 	t.Cleanup(folding.Wait)
 	t.Cleanup(h.bus.Close)
 	o := admin.Options{
-		Robots: h.robots, Talk: h.talk, Herald: herald{h.notices}, Memory: h.memory, Notices: h.notices, Board: h.board, Bus: h.bus,
+		Robots: h.robots, Talk: h.talk, Notifier: notifier{h.notices}, Memory: h.memory, Notices: h.notices, Board: h.states, Bus: h.bus,
 		Questions: h.questions, Conversations: h.mind, Senses: h,
 		Turns:    func(most int) any { h.most = most; return []string{"a turn"} },
 		Parts:    func() []admin.Part { return h.partsOf() },
@@ -198,12 +200,12 @@ func newHouse(t testing.TB, change ...func(*admin.Options)) *house {
 	return h
 }
 
-func (h *house) Senses(device.ID, time.Time) []string {
+func (h *appliance) Senses(device.ID, time.Time) []string {
 	return []string{"a face in front of it since 3 s"}
 }
 
 // visit has a robot check in.
-func (h *house) visit(t testing.TB, id device.ID, client string) device.Admission {
+func (h *appliance) visit(t testing.TB, id device.ID, client string) device.Admission {
 	t.Helper()
 	_, a := h.robots.CheckIn(device.CheckIn{
 		ID: id, Client: device.NewClient(client), Board: "m5stack-stack-chan", Firmware: "1.2.4",
@@ -213,7 +215,7 @@ func (h *house) visit(t testing.TB, id device.ID, client string) device.Admissio
 }
 
 // adopts has a robot check in, and makes it the owner's.
-func (h *house) adopts(t testing.TB, id device.ID, client string) {
+func (h *appliance) adopts(t testing.TB, id device.ID, client string) {
 	t.Helper()
 	h.visit(t, id, client)
 	if _, err := h.robots.Adopt(string(id), met); err != nil {
@@ -222,11 +224,11 @@ func (h *house) adopts(t testing.TB, id device.ID, client string) {
 }
 
 // publish publishes, and waits until the board has folded it.
-func (h *house) publish(t testing.TB, id device.ID, session string, e event.Event) {
+func (h *appliance) publish(t testing.TB, id device.ID, session string, e event.Event) {
 	t.Helper()
 	h.bus.Publish(id, session, e)
 	for give := time.Now().Add(5 * time.Second); ; {
-		if _, seq := h.board.Snapshot(); seq >= h.bus.Seq() {
+		if _, seq := h.states.Snapshot(); seq >= h.bus.Seq() {
 			return
 		}
 		if time.Now().After(give) {
@@ -236,7 +238,7 @@ func (h *house) publish(t testing.TB, id device.ID, session string, e event.Even
 }
 
 // ask sends a request and returns status and body.
-func (h *house) ask(method, path, body string) (int, string) {
+func (h *appliance) ask(method, path, body string) (int, string) {
 	r := httptest.NewRequest(method, path, strings.NewReader(body))
 	w := httptest.NewRecorder()
 	h.engine.ServeHTTP(w, r)
@@ -244,7 +246,7 @@ func (h *house) ask(method, path, body string) (int, string) {
 }
 
 // get reads an answer that must be 200.
-func get[T any](t testing.TB, h *house, path string) (v T) {
+func get[T any](t testing.TB, h *appliance, path string) (v T) {
 	t.Helper()
 	status, body := h.ask(http.MethodGet, path, "")
 	if status != http.StatusOK {

@@ -28,7 +28,7 @@ import (
 )
 
 // count has the metrics read all that was published; nothing can be after it.
-func (h *house) count(t testing.TB) {
+func (h *appliance) count(t testing.TB) {
 	t.Helper()
 	h.bus.Close()
 	h.metrics.Run(t.Context(), h.bus.ReadFrom(1))
@@ -36,7 +36,7 @@ func (h *house) count(t testing.TB) {
 
 // scrape asks for the metrics as Prometheus does, and returns each series
 // with its value. A histogram has its buckets' bounds, _count and _sum.
-func (h *house) scrape(t testing.TB) (series map[string]float64, text string) {
+func (h *appliance) scrape(t testing.TB) (series map[string]float64, text string) {
 	t.Helper()
 	server := httptest.NewServer(h.engine)
 	defer server.Close()
@@ -93,7 +93,7 @@ func check(t *testing.T, got, want map[string]float64) {
 }
 
 func TestMetricsCountWhatHappens(t *testing.T) {
-	h := newHouse(t)
+	h := newAppliance(t)
 	for _, e := range []event.Event{
 		event.RobotOnline{Framing: 1}, event.Heard{Text: "one"}, event.Heard{Text: "two"}, event.Misheard{},
 		event.ToolStatus{ID: "1", Status: event.ToolRunning}, event.ToolStatus{ID: "1", Status: event.ToolDone},
@@ -135,7 +135,7 @@ func TestMetricsCountWhatHappens(t *testing.T) {
 
 // TestMetricsLook: what has a state is looked at when somebody asks.
 func TestMetricsLook(t *testing.T) {
-	h := newHouse(t)
+	h := newAppliance(t)
 	got, _ := h.scrape(t)
 	check(t, got, map[string]float64{
 		`perch_robots_known`: 0, `perch_robots_connected`: 0, `perch_notifications_waiting`: 0, `perch_part_up{part="store"}`: 1,
@@ -169,9 +169,9 @@ func TestMetricsLook(t *testing.T) {
 // TestMetricsLabelsAreClosed: whatever comes over the bus, there are no other
 // series than before it, and nothing of it can be read.
 func TestMetricsLabelsAreClosed(t *testing.T) {
-	h := newHouse(t)
+	h := newAppliance(t)
 	h.bus.Publish("", "", event.Misheard{})
-	quiet := newHouse(t)
+	quiet := newAppliance(t)
 	quiet.count(t)
 	series, _ := quiet.scrape(t)
 	want := ours(series)
@@ -205,7 +205,7 @@ func TestMetricsLabelsAreClosed(t *testing.T) {
 // TestAThousandNamesMakeNoSeries: of robots, tools, parts, ends and stages that
 // nobody has heard of, and of addresses that nobody serves.
 func TestAThousandNamesMakeNoSeries(t *testing.T) {
-	h, quiet := newHouse(t), newHouse(t)
+	h, quiet := newAppliance(t), newAppliance(t)
 	quiet.count(t)
 	before, _ := quiet.scrape(t)
 	for n := range 1000 { // all of it is still on the bus
@@ -235,7 +235,7 @@ func ours(m map[string]float64) string {
 // TestMetricsOfOthers: what other parts count and tell.
 func TestMetricsOfOthers(t *testing.T) {
 	level := 3.0
-	h := newHouse(t, func(o *admin.Options) {
+	h := newAppliance(t, func(o *admin.Options) {
 		o.Counters = []admin.Counter{
 			{Name: "perch_engine_failures_total", Help: "Failures.", Labels: map[string]string{"kind": "sphinx"}, Count: func() uint64 { return 2 }},
 			{Name: "perch_engine_failures_total", Help: "Failures.", Labels: map[string]string{"kind": strings.Repeat("x", 1000) + "\xff"}, Count: func() uint64 { return 5 }},
@@ -253,7 +253,7 @@ func TestMetricsOfOthers(t *testing.T) {
 
 // TestMetricsOfManyParts: the names of parts are the configuration's.
 func TestMetricsOfManyParts(t *testing.T) {
-	h := newHouse(t)
+	h := newAppliance(t)
 	h.parts = nil
 	for n := range 1000 {
 		h.parts = append(h.parts, admin.Part{Name: fmt.Sprintf("mcp %d \xff\"\n%s", n, strings.Repeat("é", 1000)), OK: true, Note: "canary"})
@@ -276,7 +276,7 @@ func TestMetricsOfManyParts(t *testing.T) {
 
 // TestMetricsMissed: what came too fast is missing, and is counted.
 func TestMetricsMissed(t *testing.T) {
-	h := newHouse(t)
+	h := newAppliance(t)
 	for range 5000 {
 		h.bus.Publish(robotA, "s1", event.TurnEnded{End: event.EndDone, Stages: map[string]int64{"first_token": 100}})
 	}
@@ -290,7 +290,7 @@ func TestMetricsMissed(t *testing.T) {
 // TestMetricsOfAPartThatPanics: the others are still to be seen, and its
 // stack is not.
 func TestMetricsOfAPartThatPanics(t *testing.T) {
-	h := newHouse(t)
+	h := newAppliance(t)
 	h.visit(t, robotA, "one")
 	h.partsOf = func() []admin.Part { panic("secret") }
 	h.scrape(t)
@@ -304,7 +304,7 @@ func TestMetricsOfAPartThatPanics(t *testing.T) {
 // TestMetricsRunEnds with its context and with the bus.
 func TestMetricsRunEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newAppliance(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		run := func(ctx context.Context) {
@@ -329,7 +329,7 @@ func TestMetricsRunEnds(t *testing.T) {
 
 // TestMetricsBehindAKey, as the house's network has them.
 func TestMetricsBehindAKey(t *testing.T) {
-	h := newHouse(t)
+	h := newAppliance(t)
 	e, err := door.NewEngine(slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -362,7 +362,7 @@ func TestMetricsBehindAKey(t *testing.T) {
 // TestMetricsAreWellNamed, by Prometheus' own rules, and apart from those of
 // another appliance in the same program.
 func TestMetricsAreWellNamed(t *testing.T) {
-	h, other := newHouse(t), newHouse(t)
+	h, other := newAppliance(t), newAppliance(t)
 	other.bus.Publish("", "", event.Misheard{})
 	other.count(t)
 	h.count(t)
@@ -380,7 +380,7 @@ func TestMetricsAreWellNamed(t *testing.T) {
 }
 
 func BenchmarkScrape(b *testing.B) {
-	h := newHouse(b)
+	h := newAppliance(b)
 	b.ReportAllocs()
 	size := 0
 	for b.Loop() {

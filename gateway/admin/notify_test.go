@@ -51,7 +51,7 @@ func TestNotifications(t *testing.T) {
 		{``, 400, `"bad_body"`, nil},
 		{`{"text":"tea"}` + strings.Repeat(" ", 64<<10), 413, `"body_too_large"`, nil},
 	} {
-		h := newHouse(t)
+		h := newAppliance(t)
 		h.adopts(t, robotA, "one")
 		h.visit(t, robotB, "two")
 		status, body := h.ask(http.MethodPost, "/api/v1/notifications", c.body)
@@ -82,7 +82,7 @@ func TestNotifications(t *testing.T) {
 
 // TestTheSameNotificationTwice takes the first one's place.
 func TestTheSameNotificationTwice(t *testing.T) {
-	h := newHouse(t)
+	h := newAppliance(t)
 	for _, text := range []string{"tea", "cold tea"} {
 		if status, body := h.ask(http.MethodPost, "/api/v1/notifications", `{"id":"t","text":"`+text+`"}`); status != 202 || body != `{"id":"t"}` {
 			t.Errorf("%d %s", status, body)

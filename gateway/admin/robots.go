@@ -17,7 +17,7 @@ import (
 // What a robot is given at once, in bytes. Its screen shows a few lines, and a
 // face or icon is one short word.
 const (
-	mostSaid    = 4000
+	mostText    = 4000
 	mostStatus  = 64
 	mostMessage = 1000
 	mostEmotion = 32
@@ -40,7 +40,7 @@ type speech struct {
 }
 
 func (d *Door) say(ctx context.Context, id device.ID, s speech) (Taken, error) {
-	if s.Text == "" || len(s.Text) > mostSaid {
+	if s.Text == "" || len(s.Text) > mostText {
 		return Taken{}, badBody("text is needed, of at most 4000 bytes")
 	}
 	queued, err := d.o.Talk.Say(ctx, id, s.Text)

@@ -71,7 +71,7 @@ func TestActsOnARobot(t *testing.T) {
 		{"GET", "picture", ``, 404, `"no_picture"`, ""},
 		{"POST", "record", ``, 405, `"wrong_method"`, ""},
 	} {
-		h := newHouse(t)
+		h := newAppliance(t)
 		h.visit(t, robotA, "one")
 		status, body := h.ask(c.method, "/api/v1/devices/A0:B1:C2:D3:E4:F5/"+c.path, c.body)
 		if status != c.status || !strings.Contains(body, c.answer) || len(body) > 1000 {
@@ -96,7 +96,7 @@ var each = []struct{ method, path, body string }{
 func TestUnknownRobots(t *testing.T) {
 	for _, c := range each {
 		for id, want := range map[string]string{"020000000001": "unknown_robot", "robot": "bad_robot_id"} {
-			h := newHouse(t)
+			h := newAppliance(t)
 			h.visit(t, robotA, "one")
 			status, body := h.ask(c.method, "/api/v1/devices/"+id+c.path, c.body)
 			if wantStatus := map[string]int{"unknown_robot": 404, "bad_robot_id": 400}[want]; status != wantStatus || !strings.Contains(body, `"`+want+`"`) {
@@ -113,7 +113,7 @@ func TestUnknownRobots(t *testing.T) {
 func TestAClosedChannel(t *testing.T) {
 	closed := &door.Fault{Word: "robot_offline", Sentence: "its channel is closed", HTTP: 409}
 	for _, path := range []string{"POST /abort", "POST /reboot", "POST /tools/self.a", "GET /record"} {
-		h := newHouse(t)
+		h := newAppliance(t)
 		h.visit(t, robotA, "one")
 		h.talk.err = closed
 		method, path, _ := strings.Cut(path, " ")
@@ -123,7 +123,7 @@ func TestAClosedChannel(t *testing.T) {
 		}
 	}
 	for path, body := range map[string]string{"/say": `{"text":"x"}`, "/alert": `{"message":"x"}`} {
-		h := newHouse(t)
+		h := newAppliance(t)
 		h.visit(t, robotA, "one")
 		h.talk.queued = true
 		if status, body := h.ask("POST", "/api/v1/devices/a0b1c2d3e4f5"+path, body); status != 202 || body != `{"ok":true,"queued":true}` {
@@ -133,7 +133,7 @@ func TestAClosedChannel(t *testing.T) {
 }
 
 func TestTools(t *testing.T) {
-	h := newHouse(t)
+	h := newAppliance(t)
 	h.visit(t, robotA, "one")
 	most := 100
 	h.talk.tools = []device.Tool{
@@ -151,7 +151,7 @@ func TestTools(t *testing.T) {
 }
 
 func TestWhatAToolAnswers(t *testing.T) {
-	h := newHouse(t)
+	h := newAppliance(t)
 	h.visit(t, robotA, "one")
 	h.talk.result = device.Result{Text: `{"volume":40}`, Pictures: []device.Picture{{Type: "image/jpeg", Data: []byte{0xff, 0xd8}}}}
 	status, body := h.ask("POST", "/api/v1/devices/a0b1c2d3e4f5/tools/self.a", "")
@@ -166,7 +166,7 @@ func TestWhatAToolAnswers(t *testing.T) {
 
 // TestWrongArguments are told to whoever asks, with the robot's own names.
 func TestWrongArguments(t *testing.T) {
-	h := newHouse(t)
+	h := newAppliance(t)
 	h.visit(t, robotA, "one")
 	h.talk.err = fmt.Errorf("%w: self.a has no argument \"vol\"; it takes volume", device.ErrArguments)
 	status, body := h.ask("POST", "/api/v1/devices/a0b1c2d3e4f5/tools/self.a", `{"arguments":{"vol":40}}`)
@@ -179,7 +179,7 @@ func TestWrongArguments(t *testing.T) {
 // has gone for no longer than that is there.
 func TestAToolThatNeverAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newAppliance(t)
 		h.visit(t, robotA, "one")
 		h.talk.call = func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 		began := time.Now()
@@ -203,7 +203,7 @@ func TestPicture(t *testing.T) {
 		"image/jpeg": "image/jpeg", "image/png": "image/png",
 		"text/html": "application/octet-stream", "image/svg+xml": "application/octet-stream", "": "application/octet-stream",
 	} {
-		h := newHouse(t)
+		h := newAppliance(t)
 		h.visit(t, robotA, "one")
 		h.talk.picture = &device.Picture{Type: kind, Data: []byte("<script>")}
 		w := httptest.NewRecorder()
@@ -218,7 +218,7 @@ func TestPicture(t *testing.T) {
 // TestRecord: lines arrive while the recording goes on, and it ends with its
 // client.
 func TestRecord(t *testing.T) {
-	h := newHouse(t)
+	h := newAppliance(t)
 	h.visit(t, robotA, "one")
 	lines, ended := make(chan string), make(chan error, 1)
 	h.talk.record = func(ctx context.Context, out func(string) error) error {

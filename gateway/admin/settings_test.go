@@ -15,7 +15,7 @@ import (
 // TestARobotIsCalledByItsName: every address of a robot takes its name, and
 // what is shown of it has the name.
 func TestARobotIsCalledByItsName(t *testing.T) {
-	h := newHouse(t)
+	h := newAppliance(t)
 	h.adopts(t, robotA, "one")
 	status, body := h.ask(http.MethodPut, "/api/v1/devices/a0:b1:c2:d3:e4:f5", `{"name":"Wohn Zimmer"}`)
 	var shown admin.Device
@@ -23,7 +23,7 @@ func TestARobotIsCalledByItsName(t *testing.T) {
 		t.Fatalf("named: %d %s", status, body)
 	}
 	for _, c := range each {
-		h := newHouse(t)
+		h := newAppliance(t)
 		h.talk.picture = &device.Picture{Type: "image/png", Data: []byte("x")}
 		h.talk.err = errors.New("busy")
 		h.adopts(t, robotA, "one")
@@ -57,7 +57,7 @@ func TestARobotIsCalledByItsName(t *testing.T) {
 // TestSettingsAreChecked: what cannot be set is refused in a sentence, and
 // nothing is changed by half.
 func TestSettingsAreChecked(t *testing.T) {
-	h := newHouse(t)
+	h := newAppliance(t)
 	h.adopts(t, robotA, "one")
 	h.adopts(t, robotB, "two")
 	h.visit(t, "020000000003", "three")
@@ -97,7 +97,7 @@ func TestSettingsAreChecked(t *testing.T) {
 
 // TestEventsNameTheirRobot: the feed's readers need not look it up.
 func TestEventsNameTheirRobot(t *testing.T) {
-	h := newHouse(t)
+	h := newAppliance(t)
 	h.adopts(t, robotA, "one")
 	if _, err := h.robots.Configure(robotA, device.Change{Name: new("kitchen")}); err != nil {
 		t.Fatal(err)

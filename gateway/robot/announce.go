@@ -23,7 +23,7 @@ func (s *stepper) command(in input) {
 		return
 	}
 	if s.phase == greeting {
-		if _, quiet := in.(abort); !quiet && len(s.queue.early) < maxEarly {
+		if _, quiet := in.(abort); !quiet && len(s.queue.early) < mostEarly {
 			s.queue.early = append(slices.Clip(s.queue.early), in)
 		}
 		return
@@ -64,9 +64,9 @@ func (s *stepper) announce(a announcement) {
 		s.queue.remove(same)
 	}
 	switch waiting := len(s.queue.waiting); {
-	case waiting >= maxQueued && a.notice == "":
+	case waiting >= mostQueued && a.notice == "":
 		s.do(publish{event.Command{Thing: commandSay, State: event.CommandRejected, Reason: "too much waits to be said"}})
-	case waiting >= 2*maxQueued: // a notification is kept elsewhere, and offered again at the next hello
+	case waiting >= 2*mostQueued: // a notification is kept elsewhere, and offered again at the next hello
 	case a.urgent:
 		if s.channel.settled && s.turn.active && !s.question.published {
 			s.preempt()

@@ -99,7 +99,7 @@ func (s *stepper) ask(about *inquiry) {
 		s.do(endInquiry{about, ending{err: ErrOffline}})
 	case about.over(s.now):
 		s.do(endInquiry{about, endedBy(agent.AnswerExpired)})
-	case len(s.queue.waiting) >= maxQueued:
+	case len(s.queue.waiting) >= mostQueued:
 		s.do(endInquiry{about, ending{err: ErrBusy}})
 	default:
 		s.queue.push(announcement{question: about})

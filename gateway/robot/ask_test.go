@@ -43,7 +43,7 @@ func (k *talk) until(what string) {
 }
 
 // TestAskedByTheHouse: how a question ends that no brain has put.
-func TestAskedByTheHouse(t *testing.T) {
+func TestAskedByTheAppliance(t *testing.T) {
 	for name, c := range map[string]struct {
 		do   func(k *talk, withdraw func())
 		want string
@@ -184,7 +184,7 @@ func TestNotPutLater(t *testing.T) {
 // TestTooMuchToAsk: beyond what may wait to be said, a question is refused at once.
 func TestTooMuchToAsk(t *testing.T) {
 	talking(t, answer("It is late."), func(k *talk) {
-		for range maxQueued + 1 { // before the robot has settled
+		for range mostQueued + 1 { // before the robot has settled
 			if _, err := k.server.Say(k.t.Context(), robotID, "Hello."); err != nil {
 				t.Fatal(err)
 			}

@@ -161,7 +161,7 @@ func TestTheOwnersNoIsNotLost(t *testing.T) {
 }
 
 // TestAMouthThatDiesInASentence costs the rest of that sentence, not the turn.
-func TestAMouthThatDiesInASentence(t *testing.T) {
+func TestASynthesizerThatFailsInASentence(t *testing.T) {
 	mind := answer("It is late.", "Go to bed.")
 	talking(t, mind, func(k *talk) {
 		k.recognizer.transcripts = understood("x")

@@ -308,7 +308,7 @@ func TestPhrasesAreTriedAgain(t *testing.T) {
 }
 
 // TestToldOnceInARace: an interruption in the moment of the first packet.
-func TestToldOnceInARace(t *testing.T) {
+func TestSpokenOnceInARace(t *testing.T) {
 	bad := 0
 	const n = 50
 	for range n {

@@ -174,7 +174,7 @@ func (l *loop) welcome(h xiaozhi.Hello, first bool) {
 // introduce tells the robot's tools who we are and where to send pictures, and
 // asks for their list. The firmware keeps neither from one channel to the next.
 func (s *session) introduce(list bool) {
-	url, token := s.server.cameras.admit(s.robot, s.id, time.Now())
+	url, token := s.server.cameras.issue(s.robot, s.id, time.Now())
 	if err := s.toolbox.introduce(s.Version, url, token); err != nil {
 		s.log.Warn("the robot's tools were not told who we are", "err", err)
 	}

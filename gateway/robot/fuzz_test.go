@@ -202,7 +202,7 @@ func FuzzStep(f *testing.F) {
 			if st.question.published != (c.asked == 1) {
 				t.Fatalf("after %T the state says that a question was told: %v", in, st.question.published)
 			}
-			if len(st.queue.waiting) > 2*maxQueued+2 {
+			if len(st.queue.waiting) > 2*mostQueued+2 {
 				t.Fatalf("%d things wait to be said", len(st.queue.waiting))
 			}
 		}

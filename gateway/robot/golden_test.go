@@ -72,11 +72,11 @@ func firstDifference(got, want string) string {
 
 // scenario is what a transcript makes happen.
 type scenario struct {
-	setup  map[string][]string
-	script []scripting // of the robot and the house
-	ears   []scripting
-	mind   []scripting
-	ends   time.Duration // the last line of it
+	setup       map[string][]string
+	script      []scripting // of the robot and the house
+	transcripts []scripting
+	replies     []scripting
+	ends        time.Duration // the last line of it
 }
 
 // scripting is a line that is played.
@@ -110,9 +110,9 @@ func readScenario(t *testing.T, a *txtar.Archive) *scenario {
 		}
 		switch {
 		case s.mark == '!' && s.word == "ears":
-			sc.ears = append(sc.ears, s)
+			sc.transcripts = append(sc.transcripts, s)
 		case s.mark == '!' && s.word == "mind":
-			sc.mind = append(sc.mind, s)
+			sc.replies = append(sc.replies, s)
 		case s.mark == '!' || s.mark == '<':
 			sc.script = append(sc.script, s)
 		}
@@ -150,7 +150,7 @@ func (sc *scenario) one(key string) string {
 func (sc *scenario) play(t *testing.T, framing xiaozhi.Framing) string {
 	var transcript string
 	synctest.Test(t, func(t *testing.T) {
-		p := &player{scenario: sc, t: t, began: time.Now(), transcripts: slices.Clone(sc.ears), replies: slices.Clone(sc.mind),
+		p := &player{scenario: sc, t: t, began: time.Now(), transcripts: slices.Clone(sc.transcripts), replies: slices.Clone(sc.replies),
 			withdrawals: map[string]context.CancelFunc{}}
 		mind := &scriptedMind{answer: p.answer}
 		k := newTalkOn(t, mind, framing, func(k *talk) {
@@ -214,7 +214,7 @@ func (p *player) run() string {
 		p.mu.Unlock()
 	})
 	session.tap.to.Store(r)
-	for _, s := range slices.Concat(p.scenario.ears, p.scenario.mind) {
+	for _, s := range slices.Concat(p.scenario.transcripts, p.scenario.replies) {
 		p.add(s.entry())
 	}
 	for _, s := range p.script {

@@ -92,7 +92,7 @@ func (k *talk) touch() { k.say(xiaozhi.Event{Name: "head_pet_started", Data: []b
 
 // TestTheHouseAsks, and each answer there is; the question shows to the owner
 // only while it waits for one.
-func TestTheHouseAsks(t *testing.T) {
+func TestTheApplianceAsks(t *testing.T) {
 	for name, c := range map[string]struct {
 		mode xiaozhi.Mode
 		do   func(*talk)
@@ -188,7 +188,7 @@ func (k *talk) answers() {
 }
 
 // TestWhatTheHouseCannotAsk.
-func TestWhatTheHouseCannotAsk(t *testing.T) {
+func TestWhatTheApplianceCannotAsk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newTalk(t, answer())
 		synctest.Wait()
@@ -210,7 +210,7 @@ func TestWhatTheHouseCannotAsk(t *testing.T) {
 			t.Errorf("a robot that is not here: %v", err)
 		}
 		var all []*inquired
-		for range maxQueued + 1 {
+		for range mostQueued + 1 {
 			all = append(all, k.inquires())
 		}
 		for _, i := range all {
@@ -513,7 +513,7 @@ func TestAMicrophoneThatOpensForAQuestion(t *testing.T) {
 }
 
 // TestAMouthThatCannotAsk is an error, and the next thing is told.
-func TestAMouthThatCannotAsk(t *testing.T) {
+func TestASynthesizerThatCannotAsk(t *testing.T) {
 	talking(t, answer(), func(k *talk) {
 		k.listen(xiaozhi.Auto)
 		k.synthesizer.err = voice.ErrUnavailable

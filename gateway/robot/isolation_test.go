@@ -76,7 +76,7 @@ func (toner) Synthesize(_ context.Context, text string, _ voice.Options, out fun
 }
 
 // crowd is some robots that talk with one appliance.
-type crowd struct {
+type manyTalks struct {
 	lines  []*fakeChannel
 	server *Server
 	bus    *event.Bus
@@ -85,7 +85,7 @@ type crowd struct {
 }
 
 // schedule is when each robot's packets left.
-func (c *crowd) schedule() (times [][]time.Duration) {
+func (c *manyTalks) schedule() (times [][]time.Duration) {
 	for _, l := range c.lines {
 		var of []time.Duration
 		for _, at := range l.packets() {
@@ -98,8 +98,8 @@ func (c *crowd) schedule() (times [][]time.Duration) {
 
 // talkAll has every robot have two turns at once, one after the other; the
 // robot stuck, if there is one, stops reading in the middle of the first.
-func talkAll(t *testing.T, n, stuck int, before ...func(*event.Bus)) *crowd {
-	c := &crowd{began: time.Now()}
+func talkAll(t *testing.T, n, stuck int, before ...func(*event.Bus)) *manyTalks {
+	c := &manyTalks{began: time.Now()}
 	echo := &scriptedMind{answer: func(_ context.Context, turn agent.Turn, out func(agent.Reply) error) error {
 		if err := out(agent.Say{Text: turn.Text}); err != nil {
 			return err

@@ -59,7 +59,7 @@ func (s *Server) look(w http.ResponseWriter, r *http.Request) (explanation, erro
 			Sentence: "the token is missing, wrong or too old; a camera gets one when its robot's channel opens"}
 	}
 	trusted := s.options.Robots.Trusts(from.robot)
-	leave, err := s.uploads.enter(from.robot, !trusted)
+	leave, err := s.uploads.reserve(from.robot, !trusted)
 	if err != nil {
 		door.Unread(w)
 		return explanation{}, err

@@ -170,7 +170,7 @@ func (l *loop) run(ctx context.Context) string {
 	}
 	wg.Wait()
 	l.audioIn.close()
-	l.server.cameras.dismiss(l.id)
+	l.server.cameras.revoke(l.id)
 	return l.closedWhy
 }
 

@@ -450,7 +450,7 @@ func TestMute(t *testing.T) {
 	})
 }
 
-func TestFailuresAreSaidAndTheNextTurnIsClean(t *testing.T) {
+func TestFailuresAreSpokenAndTheNextTurnIsClean(t *testing.T) {
 	phrases := func(o *Options) { o.Phrases = func(name string) string { return "😢 " + name } }
 	for name, c := range map[string]struct {
 		breakIt func(*talk)

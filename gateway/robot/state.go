@@ -180,8 +180,8 @@ const (
 // waited for the channel, and as many more. mostEarly bounds what the house
 // wants before hello.
 const (
-	maxQueued = 2 * mostWaiting
-	maxEarly  = mostWaiting
+	mostQueued = 2 * mostWaiting
+	mostEarly  = mostWaiting
 )
 
 // announcement is something to say that nobody has asked for.

@@ -99,7 +99,7 @@ type strangerLimits struct {
 
 func newStrangerLimits(log *slog.Logger) strangerLimits {
 	return strangerLimits{log: door.Seldom(log), channels: make(chan struct{}, mostStrangers),
-		utterances: make(chan struct{}, maxStrangerTurns), turns: make(chan struct{}, maxStrangerTurns), tools: newMemoryLimit(strangerToolBytes)}
+		utterances: make(chan struct{}, mostStrangerTurns), turns: make(chan struct{}, mostStrangerTurns), tools: newMemoryLimit(strangerToolBytes)}
 }
 
 var errTooManyStrangers = &door.Fault{Word: "too_many_strangers", HTTP: http.StatusServiceUnavailable,

@@ -27,7 +27,7 @@ import (
 func strangers(o *Options) { o.Robots.(*registry).stranger.Store(true) }
 
 // guests are the turns a mind is asked, and whether each is a guest's.
-func guests(turns *[]bool) *scriptedMind {
+func strangersMind(turns *[]bool) *scriptedMind {
 	return &scriptedMind{answer: func(_ context.Context, t agent.Turn, out func(agent.Reply) error) error {
 		*turns = append(*turns, t.Guest)
 		return errors.Join(out(agent.Say{Text: "It is late."}), out(agent.Done{End: agent.Continue}))
@@ -51,7 +51,7 @@ func (k *talk) kept() string {
 func TestAStrangerLeavesNothing(t *testing.T) {
 	const nothing = "0 tools, echo [], 0 sessions, 0 turns, 0 waiting"
 	var turns []bool
-	talking(t, guests(&turns), func(k *talk) {
+	talking(t, strangersMind(&turns), func(k *talk) {
 		k.say(xiaozhi.Hello{Version: 1, Transport: "websocket", Features: xiaozhi.Features{MCP: true, AEC: true}})
 		k.listTool(2)
 		if got := len(k.server.Tools(robotID)); got != 1 {
@@ -85,7 +85,7 @@ func TestAStrangerLeavesNothing(t *testing.T) {
 // session has learnt before is kept as well.
 func TestAdoptedInTheMiddle(t *testing.T) {
 	var turns []bool
-	talking(t, guests(&turns), func(k *talk) {
+	talking(t, strangersMind(&turns), func(k *talk) {
 		k.say(xiaozhi.Hello{Version: 1, Transport: "websocket", Features: xiaozhi.Features{MCP: true, AEC: true}})
 		k.listTool(2)
 		speak := func() {
@@ -180,18 +180,18 @@ func TestToolsAreBoundedInBytes(t *testing.T) {
 }
 
 // crowded ears are slow for guests: they never come to an end until they are let.
-type crowded struct {
+type limitedRecognizer struct {
 	let chan struct{}
 
-	mu     sync.Mutex
-	guests int // being recognized
-	most   int
-	ours   int
+	mu        sync.Mutex
+	strangers int // being recognized
+	most      int
+	ours      int
 }
 
-func (*crowded) Name() string { return "crowded" }
+func (*limitedRecognizer) Name() string { return "crowded" }
 
-func (c *crowded) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
+func (c *limitedRecognizer) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
 	if !o.Guest {
 		c.mu.Lock()
 		c.ours++
@@ -199,13 +199,13 @@ func (c *crowded) Recognize(ctx context.Context, u *voice.Utterance, o voice.Opt
 		return voice.Transcript{Text: "what time is it"}, u.Wait(ctx)
 	}
 	c.mu.Lock()
-	c.guests++
-	c.most = max(c.most, c.guests)
+	c.strangers++
+	c.most = max(c.most, c.strangers)
 	c.mu.Unlock()
 	defer func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.guests--
+		c.strangers--
 	}()
 	select {
 	case <-c.let:
@@ -216,7 +216,7 @@ func (c *crowded) Recognize(ctx context.Context, u *voice.Utterance, o voice.Opt
 
 // crowdedBy has so many strangers connect, who say hello and then something.
 // leave has them go, and waits until they have.
-func (k *talk) crowdedBy(t *testing.T, many int, then xiaozhi.FromRobot) (lines []*fakeChannel, leave func()) {
+func (k *talk) connectStrangers(t *testing.T, many int, then xiaozhi.FromRobot) (lines []*fakeChannel, leave func()) {
 	var ended sync.WaitGroup
 	for i := range many {
 		l := newFakeChannel()
@@ -243,9 +243,9 @@ func (k *talk) crowdedBy(t *testing.T, many int, then xiaozhi.FromRobot) (lines 
 // their sentence that it went wrong, and the owner is answered as ever.
 func TestStrangersDoNotKeepTheOwnerWaiting(t *testing.T) {
 	const many = 190
-	ears := &crowded{}
+	ears := &limitedRecognizer{}
 	talking(t, answer("It is late."), func(k *talk) {
-		lines, leave := k.crowdedBy(t, many, xiaozhi.ListenStart{Mode: xiaozhi.Auto})
+		lines, leave := k.connectStrangers(t, many, xiaozhi.ListenStart{Mode: xiaozhi.Auto})
 		for _, p := range append(slices.Clone(k.packets), k.silence[:15]...) {
 			for _, l := range lines {
 				l.up <- uplink{frame: frame{audio: xiaozhi.Audio{Opus: p}}}
@@ -264,14 +264,14 @@ func TestStrangersDoNotKeepTheOwnerWaiting(t *testing.T) {
 				told++
 			}
 		}
-		if ears.ours != 1 || ears.guests != maxStrangerTurns || ears.most != maxStrangerTurns || told != many-maxStrangerTurns {
-			t.Errorf("%d of the household and %d strangers are listened to, at most %d; %d were told", ears.ours, ears.guests, ears.most, told)
+		if ears.ours != 1 || ears.strangers != mostStrangerTurns || ears.most != mostStrangerTurns || told != many-mostStrangerTurns {
+			t.Errorf("%d of the household and %d strangers are listened to, at most %d; %d were told", ears.ours, ears.strangers, ears.most, told)
 		}
 		close(ears.let) // and their places are free
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
-		if ears.guests != 0 || len(k.server.strangers.utterances) != 0 {
-			t.Errorf("%d are still listened to", ears.guests)
+		if ears.strangers != 0 || len(k.server.strangers.utterances) != 0 {
+			t.Errorf("%d are still listened to", ears.strangers)
 		}
 		leave()
 	}, strangers, func(o *Options) {
@@ -321,13 +321,13 @@ func TestStrangersThinkInMeasure(t *testing.T) {
 	late := answer("It is late.")
 	minds := &slow{mind: late}
 	talking(t, late, func(k *talk) {
-		_, leave := k.crowdedBy(t, many, xiaozhi.ListenDetect{Text: "what time is it", Typed: true})
+		_, leave := k.connectStrangers(t, many, xiaozhi.ListenDetect{Text: "what time is it", Typed: true})
 		k.say(xiaozhi.ListenDetect{Text: "what time is it", Typed: true})
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
 		minds.mu.Lock()
-		if minds.most != maxStrangerTurns+1 || minds.n != maxStrangerTurns+1 {
-			t.Errorf("%d turns are answered at a time, %d in all, want %d strangers and the owner", minds.most, minds.n, maxStrangerTurns)
+		if minds.most != mostStrangerTurns+1 || minds.n != mostStrangerTurns+1 {
+			t.Errorf("%d turns are answered at a time, %d in all, want %d strangers and the owner", minds.most, minds.n, mostStrangerTurns)
 		}
 		minds.mu.Unlock()
 		close(minds.let)
@@ -486,7 +486,7 @@ func TestStrangersPicturesAreNotKept(t *testing.T) {
 	robots.stranger.Store(true)
 	s, engine := watching(t, robots)
 	for id, kept := range map[device.ID]bool{robotID: true, "020000000001": false} {
-		_, token := s.cameras.admit(device.Robot{ID: id, BaseURL: "http://perch.local:8003"}, string(id), time.Now())
+		_, token := s.cameras.issue(device.Robot{ID: id, BaseURL: "http://perch.local:8003"}, string(id), time.Now())
 		body, kind := form(t, "file", jpeg)
 		r, w := httptest.NewRequest(http.MethodPost, visionPath, body), httptest.NewRecorder()
 		r.Header.Set("Content-Type", kind)

@@ -163,7 +163,7 @@ func (t *turn) listen(ctx context.Context, u *voice.Utterance) (string, error) {
 			return "", ctx.Err()
 		}
 		name := phraseDeaf
-		if errors.Is(err, errTooManyStrangersHeard) {
+		if errors.Is(err, errTooManyStrangerTurns) {
 			name = phraseFailed
 		}
 		t.sayPhrase(ctx, name)
@@ -184,9 +184,9 @@ func (t *turn) listen(ctx context.Context, u *voice.Utterance) (string, error) {
 // mostGuests is how many utterances of strangers are recognized at a time, from
 // where they begin. More are not listened to: those of the household are not to
 // wait for them, nor their sound to fill the memory.
-const maxStrangerTurns = 4
+const mostStrangerTurns = 4
 
-var errTooManyStrangersHeard = errors.New("too many robots that nobody has adopted are spoken to at once")
+var errTooManyStrangerTurns = errors.New("too many robots that nobody has adopted are spoken to at once")
 
 // recognize has an utterance recognized, a stranger's where there is room for it.
 func (t *turn) recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
@@ -197,7 +197,7 @@ func (t *turn) recognize(ctx context.Context, u *voice.Utterance, o voice.Option
 			defer func() { <-s.server.strangers.utterances }()
 		default:
 			u.Drop()
-			return voice.Transcript{}, errTooManyStrangersHeard
+			return voice.Transcript{}, errTooManyStrangerTurns
 		}
 		o.Guest = true
 	}
@@ -221,7 +221,7 @@ func (t *turn) think(ctx context.Context, text string) error {
 			defer func() { <-s.server.strangers.turns }()
 		default:
 			t.sayPhrase(ctx, phraseFailed)
-			return errTooManyStrangersHeard
+			return errTooManyStrangerTurns
 		}
 	}
 	within, giveUp := context.WithCancelCause(ctx)

@@ -39,7 +39,7 @@ type uploads struct {
 }
 
 // enter takes a place for a robot's picture. leave gives it back.
-func (u *uploads) enter(id device.ID, stranger bool) (leave func(), err error) {
+func (u *uploads) reserve(id device.ID, stranger bool) (leave func(), err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if _, one := u.of[id]; one {

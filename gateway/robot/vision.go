@@ -59,7 +59,7 @@ const mostKept = 8 * mostPicture
 
 // admit gives a robot the address it sends pictures to, and a token for it.
 // The address is empty where the robot has not told by which it reaches us.
-func (c *cameras) admit(r device.Robot, session string, now time.Time) (url, token string) {
+func (c *cameras) issue(r device.Robot, session string, now time.Time) (url, token string) {
 	if r.BaseURL == "" {
 		return "", ""
 	}
@@ -83,7 +83,7 @@ func (c *cameras) admit(r device.Robot, session string, now time.Time) (url, tok
 }
 
 // dismiss ends the tokens of a session.
-func (c *cameras) dismiss(session string) {
+func (c *cameras) revoke(session string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for t, held := range c.tokens {

@@ -69,8 +69,8 @@ func TestVision(t *testing.T) {
 	s.Routes(gin.IRouter(engine))
 	server := httptest.NewServer(engine)
 	defer server.Close()
-	url, token := s.cameras.admit(device.Robot{ID: robotID, BaseURL: server.URL}, "s", time.Now())
-	_, old := s.cameras.admit(device.Robot{ID: robotID, BaseURL: server.URL}, "s", time.Now().Add(-2*tokenLives))
+	url, token := s.cameras.issue(device.Robot{ID: robotID, BaseURL: server.URL}, "s", time.Now())
+	_, old := s.cameras.issue(device.Robot{ID: robotID, BaseURL: server.URL}, "s", time.Now().Add(-2*tokenLives))
 	if !strings.HasPrefix(url, server.URL) || !strings.Contains(strings.TrimPrefix(url, "http://"), ":") {
 		t.Fatalf("the address %q has no port", url)
 	}
@@ -139,12 +139,12 @@ func TestVision(t *testing.T) {
 	if status, text := post(token, "", "file", jpeg); status != 200 || !strings.Contains(text, `"response":"failed"`) {
 		t.Errorf("who sees is away: %d %s", status, text)
 	}
-	s.cameras.dismiss("s")
+	s.cameras.revoke("s")
 	if status, _ := post(token, "", "file", jpeg); status != 401 {
 		t.Errorf("after the channel has closed: %d", status)
 	}
 	// A robot that has not told where it reaches us has nowhere to send to.
-	if url, token := s.cameras.admit(device.Robot{ID: robotID}, "s", time.Now()); url != "" || token != "" {
+	if url, token := s.cameras.issue(device.Robot{ID: robotID}, "s", time.Now()); url != "" || token != "" {
 		t.Errorf("%q %q", url, token)
 	}
 }
