@@ -18,7 +18,7 @@ var ErrArguments = errors.New("the tool does not take these arguments")
 // own spelling, numbers whole, an axis to be kept left out, heads and lights
 // kept within what they can do. Anything else that the robot would refuse, or
 // silently ignore as it does a name it does not know, is an error that wraps
-// ErrArguments and says what the tool takes.
+// ErrArguments and lists what the tool takes.
 func (t Tool) Fit(arguments map[string]any) (map[string]any, error) {
 	fitted := make(map[string]any, len(arguments))
 	for _, given := range slices.Sorted(maps.Keys(arguments)) {
@@ -49,8 +49,8 @@ func (t Tool) Fit(arguments map[string]any) (map[string]any, error) {
 	return fitted, nil
 }
 
-// argument is the tool's own spelling of a name. The firmware does not tell
-// capitals from small letters.
+// argument is the tool's own spelling of a name. The firmware ignores
+// case.
 func (t Tool) argument(name string) (string, bool) {
 	if _, exact := t.Schema.Properties[name]; exact {
 		return name, true

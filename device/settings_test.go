@@ -9,7 +9,7 @@ import (
 	"perch/device"
 )
 
-// houseOf has two robots that are adopted.
+// registryWithTwo has two robots that are adopted.
 func registryWithTwo(t *testing.T, kept *table) *device.Registry {
 	t.Helper()
 	r := device.NewRegistry(key, device.AdoptOpen, kept)

@@ -12,7 +12,7 @@ import (
 // bounded little: so many are known at a time, so many of one machine and of one
 // network, and one that is away for 30 days is forgotten. Where there
 // are too many the one that was not seen for longest gives way, of the machine or
-// network that has too many, so that nobody crowds out another's robot.
+// network that has too many, so that no network displaces another's robots.
 
 const (
 	mostStrangers    = 200
@@ -30,7 +30,7 @@ const (
 )
 
 // Welcome has robots that check in before then adopted, where adoption is open.
-// At most 8 are; more than that come by themselves to no house in an hour. Those
+// At most 8 are; more than that do not come to a home by themselves in an hour. Those
 // of this machine, which no stranger can be, are not counted.
 func (r *Registry) Welcome(until time.Time) {
 	r.mu.Lock()

@@ -120,7 +120,7 @@ func TestTheFirstHour(t *testing.T) {
 // the place of an adopted robot or of a stranger of another machine, and whoever
 // comes is taken.
 func TestStrangersGiveWay(t *testing.T) {
-	for name, house := range map[string]struct {
+	for name, origin := range map[string]struct {
 		address func(n int) string
 		most    int
 	}{
@@ -144,15 +144,15 @@ func TestStrangersGiveWay(t *testing.T) {
 			gone := 0
 			for n := range 2000 {
 				c := from(device.ID(fmt.Sprintf("0000000%05x", n+1)), "")
-				c.Address = house.address(n)
+				c.Address = origin.address(n)
 				_, a := visit(t, r, c, noon.Add(time.Duration(n)*time.Millisecond))
 				if a.Token == "" || !a.New {
 					t.Fatalf("stranger %d: %+v", n, a)
 				}
 				gone += len(a.Gone)
 			}
-			if n := r.Strangers(); n > house.most+1 || n+gone != 2001 || len(kept.kept) != n+1 {
-				t.Errorf("%d strangers are known, %d gave way, %d records are kept; want at most %d", n, gone, len(kept.kept), house.most+1)
+			if n := r.Strangers(); n > origin.most+1 || n+gone != 2001 || len(kept.kept) != n+1 {
+				t.Errorf("%d strangers are known, %d gave way, %d records are kept; want at most %d", n, gone, len(kept.kept), origin.most+1)
 			}
 			if !r.Trusts(robotA) {
 				t.Error("the owner's robot is gone")

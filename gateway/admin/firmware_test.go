@@ -39,7 +39,7 @@ func application(version string) string {
 	return string(append(out, digest[:]...))
 }
 
-// stocked is a house with a catalogue, and with the bootstrap before it.
+// stocked is an appliance with a catalogue, and with the bootstrap before it.
 func stocked(t *testing.T) (h *appliance, boot func(version string)) {
 	bus := event.NewBus()
 	t.Cleanup(bus.Close)

@@ -103,7 +103,7 @@ func (t *talk) Record(ctx context.Context, _ device.ID, out func(line string) er
 	return t.record(ctx, out)
 }
 
-// herald keeps what is to be told, and tells nobody.
+// notifier keeps notifications, and sends none.
 type notifier struct{ notices *agent.Notices }
 
 func (h notifier) Notify(n agent.Notice) (agent.Notice, error) {
@@ -134,7 +134,7 @@ func (q *questions) Reply(id string, allow bool) error {
 	return q.err
 }
 
-// house is the admin API with the parts it has in the appliance.
+// appliance is the admin API with the parts it has in the appliance.
 type appliance struct {
 	robots    *device.Registry
 	memory    *agent.Memory

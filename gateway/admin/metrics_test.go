@@ -327,7 +327,7 @@ func TestMetricsRunEnds(t *testing.T) {
 	})
 }
 
-// TestMetricsBehindAKey, as the house's network has them.
+// TestMetricsBehindAKey, as the owner's network has them.
 func TestMetricsBehindAKey(t *testing.T) {
 	h := newAppliance(t)
 	e, err := door.NewEngine(slog.New(slog.DiscardHandler))

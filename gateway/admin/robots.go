@@ -28,7 +28,7 @@ const (
 // long, such as a photo somebody looks at, have limits of their own below it.
 const toolWithin = time.Minute
 
-// Taken is the answer to what is said or shown to a robot.
+// Taken is the answer to a text for a robot to speak or show.
 type Taken struct {
 	OK     bool `json:"ok"`
 	Queued bool `json:"queued"` // until the robot next connects
@@ -47,7 +47,7 @@ func (d *Door) say(ctx context.Context, id device.ID, s speech) (Taken, error) {
 	return Taken{true, queued}, err
 }
 
-// readChange reads what is to be set for a robot. A key that is none is told, for
+// readChange reads what is to be set for a robot. An unknown key is an error, for
 // nothing would come of it.
 func readChange(body io.Reader) (c device.Change, err error) {
 	d := json.NewDecoder(body)

@@ -13,7 +13,7 @@ import (
 	"perch/device/xiaozhi"
 )
 
-// asks has the robot put a question of the house, and returns how that ends.
+// asks has the robot put a question of the appliance, and returns how that ends.
 func (k *talk) asks(ctx context.Context, id string, within time.Duration) <-chan string {
 	ended := make(chan string, 1)
 	now := time.Now()
@@ -129,7 +129,7 @@ func TestAskedByTheAppliance(t *testing.T) {
 	}
 }
 
-// TestAskedInItsTurn: a question of the house waits for the turn under way; one
+// TestAskedInItsTurn: a question of the appliance waits for the turn under way; one
 // that is withdrawn before is not put; a robot that is not there cannot.
 func TestAskedInItsTurn(t *testing.T) {
 	talking(t, answer("It is late.", "Go to bed."), func(k *talk) {

@@ -20,7 +20,7 @@ import (
 // dice turns a fuzzer's bytes into choices.
 type dice struct {
 	bytes []byte
-	asked []*inquiry // of the house, as rolled
+	asked []*inquiry // by the appliance, as rolled
 }
 
 func (d *dice) left() bool { return len(d.bytes) > 0 }
@@ -61,7 +61,7 @@ func (d *dice) fromRobot() xiaozhi.FromRobot {
 	return xiaozhi.UnknownFromRobot{Type: "x"}
 }
 
-// fromHouse is something the house may want.
+// command is something the appliance may want.
 func (d *dice) command(now time.Time) input {
 	switch d.roll(13) {
 	case 0:
@@ -101,7 +101,7 @@ type checker struct {
 	asked  int
 	sounds int // that play
 	closed bool
-	open   map[*inquiry]bool // asked by the house, and neither ended nor withdrawn
+	open   map[*inquiry]bool // asked by the appliance, and neither ended nor withdrawn
 }
 
 func (c *checker) take(in input, before state, effects []effect) {
@@ -156,7 +156,7 @@ func (c *checker) take(in input, before state, effects []effect) {
 			}
 		case endInquiry:
 			if !c.open[e.about] {
-				c.t.Fatalf("%T ends a question of the house that has ended", in)
+				c.t.Fatalf("%T ends a question of the appliance that has ended", in)
 			}
 			delete(c.open, e.about)
 		case closeChannel:
@@ -234,7 +234,7 @@ func FuzzStep(f *testing.F) {
 			t.Fatalf("at the end a turn is %v, %d questions are open", c.turn, c.asked)
 		}
 		if len(c.open) > 0 {
-			t.Fatalf("at the end %d questions of the house have no answer", len(c.open))
+			t.Fatalf("at the end %d questions of the appliance have no answer", len(c.open))
 		}
 	})
 }
@@ -365,7 +365,7 @@ func fuzzSession(t *testing.T, d *dice, phrases map[string]phrase) {
 	}
 	for about, waits := range waiting {
 		if got := len(about.ended) == 1; got != waits {
-			t.Errorf("a question of the house ended: %v, want %v", got, waits)
+			t.Errorf("a question of the appliance ended: %v, want %v", got, waits)
 		}
 	}
 }

@@ -24,7 +24,7 @@ import (
 	"perch/voice"
 )
 
-// TestTranscripts plays what a robot, the engines and the house do in each
+// TestTranscripts plays what a robot, the engines and the appliance do in each
 // transcript of testdata, on virtual time and in each binary framing, and
 // compares all that follows from it: the messages, the events and the state.
 // make golden writes what it sees instead.
@@ -73,7 +73,7 @@ func firstDifference(got, want string) string {
 // scenario is what a transcript makes happen.
 type scenario struct {
 	setup       map[string][]string
-	script      []scripting // of the robot and the house
+	script      []scripting // of the robot and the appliance
 	transcripts []scripting
 	replies     []scripting
 	ends        time.Duration // the last line of it
@@ -197,7 +197,7 @@ type player struct {
 	replies     []scripting
 	entries     []entry
 
-	withdrawals map[string]context.CancelFunc // of what the house asks
+	withdrawals map[string]context.CancelFunc // of what the appliance asks
 }
 
 func (p *player) run() string {
@@ -358,14 +358,14 @@ func (p *player) command(s scripting) {
 	case "hang_up":
 		err = p.server.Hangup(ctx, robotID, p.quoted(s.rest))
 	default:
-		p.t.Fatalf("the house cannot %q", s.word)
+		p.t.Fatalf("the appliance cannot %q", s.word)
 	}
 	if err != nil {
 		p.t.Errorf("%s %s: %v", s.word, s.rest, err)
 	}
 }
 
-// ask has the house ask, until the talk ends or it withdraws the question.
+// ask has the appliance ask, until the session ends or it withdraws the question.
 func (p *player) ask(asked string) {
 	var q struct{ ID, Text, Within string }
 	err := json.Unmarshal([]byte(asked), &q)

@@ -17,13 +17,13 @@ import (
 	"perch/voice"
 )
 
-// inquired is a question that the house has a robot ask.
+// inquired is a question that the appliance has a robot ask.
 type inquired struct {
 	withdraw context.CancelFunc
 	done     chan ending
 }
 
-// inquires has the house ask "May we?", or what else the change says.
+// inquires has the appliance ask "May we?", or what else the change says.
 func (k *talk) inquires(change ...func(*agent.Question)) *inquired {
 	ctx, cancel := context.WithCancel(k.t.Context())
 	q := agent.Question{ID: "h", Text: "May we?", Asked: time.Now(), Until: time.Now().Add(20 * time.Second)}

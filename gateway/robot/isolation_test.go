@@ -244,7 +244,7 @@ func TestAReaderThatStopsDisturbsNobody(t *testing.T) {
 		stopped := b.Read()
 		go func() { _, _ = stopped.Next(context.Background()) }() // one event, and no other
 		go func() {
-			for range 20_000 { // and what a house in uproar has to tell
+			for range 20_000 { // and what many robots publish at once
 				b.Publish("a0b1c2d3ffff", "", event.Said{Text: "x"})
 				time.Sleep(time.Millisecond)
 			}
