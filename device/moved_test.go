@@ -8,8 +8,8 @@ import (
 	"perch/device"
 )
 
-// TestAClockThatJumps: whoever came a minute before the clock was set came a
-// minute ago, and whoever came in an earlier run when it says. Tokens and codes
+// TestAClockThatJumps: a robot that came a minute before the clock was set
+// came a minute ago, and one of an earlier run at its recorded time. Tokens and codes
 // are none of the clock's business.
 func TestAClockThatJumps(t *testing.T) {
 	const earlier, here = device.ID("a0b1c2d3e4f4"), device.ID("a0b1c2d3e4f5")

@@ -111,7 +111,7 @@ func TestAStrangerHasNoName(t *testing.T) {
 		t.Errorf("one that is replaced: %+v, %v", robot.Settings, err)
 	}
 	if _, err := r.Find("hall"); err == nil {
-		t.Error("a stranger is found by the name of the robot whose place it took")
+		t.Error("a stranger is found by the name of the robot that it replaced")
 	}
 	if robot, err := r.Adopt(string(robotA), noon.Add(2*time.Hour)); err != nil || robot.Settings.Name != "hall" {
 		t.Errorf("adopted again: %+v, %v", robot.Settings, err)

@@ -100,7 +100,7 @@ func TestDevices(t *testing.T) {
 		t.Errorf("adopted and thinking: %+v, want %+v", got, want)
 	}
 	if _, body := h.ask(http.MethodGet, "/api/v1/devices", ""); strings.Contains(body, token) || strings.Contains(body, "epoch") {
-		t.Errorf("the list tells a secret: %s", body)
+		t.Errorf("the list shows a secret: %s", body)
 	}
 	h.visit(t, robotA, "erased")
 	if got := get[admin.Device](t, h, "/api/v1/devices/a0b1c2d3e4f5"); !strings.Contains(got.Waiting, "another client names itself by its MAC address, from 192.168.1.40") || !got.Adopted || got.Code != "" {
@@ -213,7 +213,7 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
-// TestAdoptingBesideAClaim: whoever has planted a claim is not let in by the
+// TestAdoptingBesideAClaim: a client that has planted a claim is not let in by the
 // robot's id, but by its code, or by a word that says what it does.
 func TestAdoptingBesideAClaim(t *testing.T) {
 	h := newAppliance(t)
@@ -267,7 +267,7 @@ func TestForgettingStrangers(t *testing.T) {
 	}
 }
 
-// TestGuessingACode ends after ten tries, with a sentence that tells the cure.
+// TestGuessingACode ends after ten tries, with a sentence that has the cure.
 func TestGuessingACode(t *testing.T) {
 	h := newAppliance(t)
 	a := h.visit(t, robotA, "one")

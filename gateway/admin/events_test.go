@@ -162,7 +162,7 @@ func TestEventsOfAnotherRun(t *testing.T) {
 	}
 }
 
-// TestEventsMissed: who was away for longer than is kept is told so.
+// TestEventsMissed: a reader that was away for longer than is kept gets that event.
 func TestEventsMissed(t *testing.T) {
 	h := newAppliance(t)
 	for range 5000 {
@@ -192,8 +192,8 @@ func TestEventsEndWithTheAppliance(t *testing.T) {
 	}
 }
 
-// TestReadersOfEventsAreBounded: who opens streams without end is told to close
-// some, and one that is closed makes room.
+// TestReadersOfEventsAreBounded: a client that opens streams without end gets an error
+// that asks it to close some, and a closed one frees its slot.
 func TestReadersOfEventsAreBounded(t *testing.T) {
 	h := newAppliance(t)
 	var all []*listener
@@ -223,7 +223,7 @@ func TestReadersOfEventsAreBounded(t *testing.T) {
 	all[0].leave()
 	for give := time.Now().Add(5 * time.Second); status() != http.StatusOK; {
 		if time.Now().After(give) {
-			t.Fatal("a place that was left is not given again")
+			t.Fatal("a slot that was freed is not given again")
 		}
 		time.Sleep(5 * time.Millisecond) // real time: the server notices a client that leaves
 	}

@@ -199,9 +199,9 @@ func TestAnUploadThatStalls(t *testing.T) {
 			if err != nil || answer.StatusCode != c.status {
 				t.Errorf("%s: %v (%v)", name, answer, err)
 			} else if c.status == 408 {
-				var told struct{ Error struct{ Code string } }
-				if err := json.NewDecoder(answer.Body).Decode(&told); err != nil || told.Error.Code != "stalled" {
-					t.Errorf("%s: %+v (%v)", name, told, err)
+				var fault struct{ Error struct{ Code string } }
+				if err := json.NewDecoder(answer.Body).Decode(&fault); err != nil || fault.Error.Code != "stalled" {
+					t.Errorf("%s: %+v (%v)", name, fault, err)
 				}
 			}
 			_ = owner.Close()

@@ -52,7 +52,7 @@ type talk struct {
 	tools   []device.Tool
 	result  device.Result
 	picture *device.Picture
-	call    func(context.Context) error                          // in place of the result
+	call    func(context.Context) error                          // instead of the result
 	record  func(context.Context, func(line string) error) error // the transcript
 }
 
@@ -146,7 +146,7 @@ type appliance struct {
 	mind      *agent.Mind
 	histories table[agent.Conversation] // that the mind keeps
 	parts     []admin.Part
-	partsOf   func() []admin.Part // in place of parts
+	partsOf   func() []admin.Part // instead of parts
 	metrics   *admin.Metrics
 	most      int // asked of turns
 	engine    *gin.Engine

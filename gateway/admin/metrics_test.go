@@ -297,7 +297,7 @@ func TestMetricsOfAPartThatPanics(t *testing.T) {
 	got, text := h.scrape(t)
 	check(t, got, map[string]float64{`perch_robots_known`: 1, `promhttp_metric_handler_errors_total{cause="gathering"}`: 1})
 	if strings.Contains(text, "secret") || strings.Contains(text, "perch_part_up") {
-		t.Errorf("it tells %s", text)
+		t.Errorf("it shows %s", text)
 	}
 }
 

@@ -80,7 +80,7 @@ func TestNotifications(t *testing.T) {
 	}
 }
 
-// TestTheSameNotificationTwice takes the first one's place.
+// TestTheSameNotificationTwice replaces the first one.
 func TestTheSameNotificationTwice(t *testing.T) {
 	h := newAppliance(t)
 	for _, text := range []string{"tea", "cold tea"} {

@@ -164,7 +164,7 @@ func TestWhatAToolAnswers(t *testing.T) {
 	}
 }
 
-// TestWrongArguments are told to whoever asks, with the robot's own names.
+// TestWrongArguments are returned to the caller, with the robot's own names.
 func TestWrongArguments(t *testing.T) {
 	h := newAppliance(t)
 	h.visit(t, robotA, "one")

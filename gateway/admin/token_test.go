@@ -8,8 +8,8 @@ import (
 	"perch/device"
 )
 
-// TestTokenOfARobot: whoever connects a client that has fields for an address
-// and a token is told both, of robots that are adopted, and nothing of it is
+// TestTokenOfARobot: an owner who connects a client that has fields for an
+// address and a token gets both, of robots that are adopted, and nothing of it is
 // logged.
 func TestTokenOfARobot(t *testing.T) {
 	h := newAppliance(t)
@@ -40,7 +40,7 @@ func TestTokenOfARobot(t *testing.T) {
 		t.Errorf("by GET: %d", status)
 	}
 	if strings.Contains(h.log.String(), token) {
-		t.Errorf("the log tells it: %s", h.log)
+		t.Errorf("the log shows it: %s", h.log)
 	}
 }
 

@@ -64,7 +64,7 @@ func (claimed) Admit(id device.ID, _ device.Client, _ string) (device.Robot, err
 	return device.Robot{ID: id, BaseURL: "http://10.9.1.66:8004"}, nil
 }
 
-// TestPicturesGoWhereTheTalkIs: whoever has claimed another address for a robot,
+// TestPicturesGoWhereTheTalkIs: a client that has claimed another address for a robot,
 // it sends its pictures to the one that its own channel came to.
 func TestPicturesGoWhereTheTalkIs(t *testing.T) {
 	quiet := slog.New(slog.DiscardHandler)

@@ -55,8 +55,8 @@ func (b bound) Admit(id device.ID, c device.Client, token string) (device.Robot,
 	return b.Get(id)
 }
 
-// TestWhyARobotIsTurnedAway: a token is one client's, and who is another is told
-// so. Whoever sends no Client-Id is who the token says.
+// TestWhyARobotIsTurnedAway: a token is one client's, and another client gets
+// that error. A client without Client-Id is the one of the token.
 func TestWhyARobotIsTurnedAway(t *testing.T) {
 	quiet := slog.New(slog.DiscardHandler)
 	s := NewServer(Options{Robots: bound{&registry{}}, Log: quiet})

@@ -52,7 +52,7 @@ func (a *asked) with(text string) (all []voice.Options) {
 }
 
 // TestARobotOfItsOwn: it is heard in its language and speaks with its voice,
-// what it says by itself too, and its mind is told who it is. What is changed
+// the appliance's own sentences too, and its agent gets its name. What is changed
 // holds from its next turn on.
 func TestARobotOfItsOwn(t *testing.T) {
 	engines := &asked{scriptedRecognizer: &scriptedRecognizer{always: voice.Transcript{Text: "hallo"}}, beepSynthesizer: &beepSynthesizer{hurry: 10}}

@@ -157,7 +157,7 @@ func TestANotificationThatIsOnlyShown(t *testing.T) {
 	})
 }
 
-// noticeStates are what was told of notifications.
+// noticeStates are what was published of notifications.
 func (k *talk) noticeStates() (states []string) {
 	for _, e := range k.envelopes() {
 		if changed, ok := e.Event.(event.NotificationChanged); ok {

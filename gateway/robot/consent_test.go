@@ -111,7 +111,7 @@ func TestATouchWhileTheQuestionSounds(t *testing.T) {
 	})
 }
 
-// TestTheOwnersNoIsNotLost while what was said in the room is recognized; and
+// TestTheOwnersNoIsNotLost while what was spoken near the robot is recognized; and
 // what is cut off by the end of the time is no answer.
 func TestTheOwnersNoIsNotLost(t *testing.T) {
 	for name, c := range map[string]struct {

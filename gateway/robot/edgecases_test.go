@@ -63,7 +63,7 @@ func TestAnAbortedAnswerIsANo(t *testing.T) {
 			}
 		}
 		if len(answers) != 1 || answers[0].Outcome != agent.AnswerClosed {
-			t.Errorf("the brain was told %+v, the bus %v", answers, bus)
+			t.Errorf("the brain was given %+v, the bus %v", answers, bus)
 		}
 	})
 }
@@ -329,7 +329,7 @@ func TestSpokenOnceInARace(t *testing.T) {
 		})
 	}
 	if bad > 0 {
-		t.Errorf("%d of %d told twice", bad, n)
+		t.Errorf("%d of %d spoken twice", bad, n)
 	}
 }
 

@@ -219,7 +219,8 @@ func (l *loop) deliverMCP(payload []byte) {
 	}
 	if listed != nil {
 		if n := l.toolbox.omitted(); n > 0 {
-			l.manyTools.warn(l.log, "the robot lists more tools than are taken; the others cannot be used", fmt.Errorf("%d left out, of at most %d tools and %d bytes", n, mostTools, mostToolBytes))
+			l.manyTools.warn(l.log, "the robot lists more tools than are taken; the others cannot be used",
+				fmt.Errorf("%d left out, of at most %d tools and %d bytes", n, mostTools, mostToolBytes))
 		}
 		l.learn(func(u *pendingRecords) { u.tools = listed })
 		l.turns.Go(func() { l.keep() })

@@ -200,7 +200,7 @@ func FuzzStep(f *testing.F) {
 				t.Fatalf("after %T the state says turn %v", in, st.turn.active)
 			}
 			if st.question.published != (c.asked == 1) {
-				t.Fatalf("after %T the state says that a question was told: %v", in, st.question.published)
+				t.Fatalf("after %T the state has a published question: %v", in, st.question.published)
 			}
 			if len(st.queue.waiting) > 2*mostQueued+2 {
 				t.Fatalf("%d things wait to be said", len(st.queue.waiting))
@@ -370,7 +370,7 @@ func fuzzSession(t *testing.T, d *dice, phrases map[string]phrase) {
 	}
 }
 
-// checkWire holds what a robot relies on. To speak it is told twice only where
+// checkWire holds what a robot relies on. It is sent tts start twice only where
 // it has opened its microphone meanwhile.
 func checkWire(t *testing.T, all []sent, aborts, listens int) {
 	t.Helper()

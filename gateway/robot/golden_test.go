@@ -185,7 +185,7 @@ func (sc *scenario) options(o *Options) {
 // afterwards is how long a transcript goes on after its last line of script.
 const afterwards = 8 * time.Second
 
-// player is the robot, the ears and the mind of a scenario.
+// player is the robot, the recognizer and the agent of a scenario.
 type player struct {
 	*scenario
 	*talk
@@ -207,7 +207,7 @@ func (p *player) run() string {
 	}
 	r := newRecorder(session.id, p.began, func(e entry) {
 		if e.mark == '!' || e.mark == '<' && e.sound != "" {
-			return // told as the script has it
+			return // added as the script has it
 		}
 		p.mu.Lock()
 		p.entries = append(p.entries, e)
@@ -235,7 +235,7 @@ func (p *player) run() string {
 	r.finish(p.began.Add(p.ends + afterwards))
 	p.checkStamps()
 	if left := len(p.transcripts) + len(p.replies); left > 0 {
-		p.t.Errorf("%d lines of the ears and the mind were not asked for", left)
+		p.t.Errorf("%d lines of the recognizer and the agent were not used", left)
 	}
 	if isClosed(p.channel) {
 		p.add(entry{at: p.closedAt().Sub(p.began), mark: '>', text: "close " + strconv.Quote(p.channel.reason)})
@@ -394,7 +394,7 @@ func (p *player) quoted(text string) string {
 
 func (*player) Name() string { return "scripted" }
 
-// Recognize hears what the next line of the ears says, no sooner than then.
+// Recognize returns the next line of the ears, no sooner than its time.
 func (p *player) Recognize(ctx context.Context, u *voice.Utterance, _ voice.Options) (voice.Transcript, error) {
 	if err := u.Wait(ctx); err != nil {
 		return voice.Transcript{}, err

@@ -194,7 +194,7 @@ func (l *fakeChannel) forget() {
 	l.sent = nil
 }
 
-// scripted ears hear what they are told, once the utterance is over.
+// scriptedRecognizer returns given transcripts, once the utterance is over.
 type scriptedRecognizer struct {
 	mu          sync.Mutex
 	transcripts []voice.Transcript
@@ -414,15 +414,22 @@ type talk struct {
 	bus         *event.Bus
 	events      *event.Reader
 	states      *agent.Board
-	turns       *inMemory[TurnRecord]
-	sessions    *inMemory[SessionRecord]
-	waiting     *inMemory[[]Command]
-	robot       device.Robot
-	ended       chan struct{}
-	packets     [][]byte // of speech
-	silence     [][]byte
-	phrases     map[string]phrase // made ahead of the first session; nil has it make them
+	tables
+	robot   device.Robot
+	ended   chan struct{}
+	phrases map[string]phrase // made ahead of the first session; nil has it make them
+	micPackets
 }
+
+// tables are what the appliance keeps.
+type tables struct {
+	turns    *inMemory[TurnRecord]
+	sessions *inMemory[SessionRecord]
+	waiting  *inMemory[[]Command]
+}
+
+// micPackets are what a robot's microphone sends.
+type micPackets struct{ packets, silence [][]byte } // of speech, and of none
 
 const robotID = device.ID("a0b1c2d3e4f5")
 
@@ -444,16 +451,17 @@ func newTalk(t *testing.T, mind *scriptedMind, change ...func(*Options)) *talk {
 	return newTalkOn(t, mind, xiaozhi.Framing1, func(*talk) {}, change...)
 }
 
-// newTalkOn also says by what framing, and what was before.
+// newTalkOn also takes the framing, and a change before the session begins.
 func newTalkOn(t *testing.T, mind *scriptedMind, f xiaozhi.Framing, before func(*talk), change ...func(*Options)) *talk {
-	k := &talk{t: t, channel: newFakeChannel(), recognizer: &scriptedRecognizer{}, synthesizer: &beepSynthesizer{}, mind: mind, robots: &registry{}, bus: event.NewBus(),
-		states: agent.NewBoard(), turns: &inMemory[TurnRecord]{}, sessions: &inMemory[SessionRecord]{},
-		waiting: &inMemory[[]Command]{}, robot: device.Robot{ID: robotID}, ended: make(chan struct{})}
+	k := &talk{t: t, channel: newFakeChannel(), recognizer: &scriptedRecognizer{}, synthesizer: &beepSynthesizer{}, mind: mind,
+		robots: &registry{}, bus: event.NewBus(), states: agent.NewBoard(),
+		tables: tables{turns: &inMemory[TurnRecord]{}, sessions: &inMemory[SessionRecord]{}, waiting: &inMemory[[]Command]{}}, robot: device.Robot{ID: robotID}, ended: make(chan struct{})}
 	k.channel.framing = f
 	k.events = k.bus.Read()
 	before(k)
 	o := Options{
-		Robots: k.robots, Bus: k.bus, Senses: perception.NewIntake(k.bus, k.robots, slog.New(slog.DiscardHandler)), Mind: k.mind, Records: NewRecords(k.sessions, k.turns, 10), Commands: NewCommandQueue(k.waiting), Recognizer: k.recognizer, Synthesizer: k.synthesizer,
+		Robots: k.robots, Bus: k.bus, Senses: perception.NewIntake(k.bus, k.robots, slog.New(slog.DiscardHandler)), Mind: k.mind,
+		Records: NewRecords(k.sessions, k.turns, 10), Commands: NewCommandQueue(k.waiting), Recognizer: k.recognizer, Synthesizer: k.synthesizer,
 		Sounds:  soundFiles{"purr": 1.5, "song": 20},
 		Phrases: func(string) string { return "" }, Zone: time.UTC, Idle: time.Minute, Log: slog.New(slog.DiscardHandler),
 	}

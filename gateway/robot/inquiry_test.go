@@ -68,23 +68,23 @@ func (k *talk) waits(i *inquired) {
 	}
 }
 
-// inquiries are the questions told on the bus, and their ends.
-func (k *talk) inquiries() (told []string) {
+// inquiries are the questions published on the bus, and their ends.
+func (k *talk) inquiries() (published []string) {
 	for _, e := range k.envelopes() {
 		switch e := e.Event.(type) {
 		case event.Asked:
-			told = append(told, e.ID+" asked")
+			published = append(published, e.ID+" asked")
 		case event.Answered:
-			told = append(told, e.ID+" "+e.Answer)
+			published = append(published, e.ID+" "+e.Answer)
 		}
 	}
-	return told
+	return published
 }
 
 func (k *talk) wantInquiries(want ...string) {
 	k.t.Helper()
 	if got := k.inquiries(); !slices.Equal(got, want) {
-		k.t.Errorf("told %q, want %q", got, want)
+		k.t.Errorf("published %q, want %q", got, want)
 	}
 }
 
@@ -94,12 +94,12 @@ func (k *talk) touch() { k.say(xiaozhi.Event{Name: "head_pet_started", Data: []b
 // only while it waits for one.
 func TestTheApplianceAsks(t *testing.T) {
 	for name, c := range map[string]struct {
-		mode xiaozhi.Mode
-		do   func(*talk)
-		want agent.Answer
-		err  error
-		told string
-		next agent.Shown
+		mode      xiaozhi.Mode
+		do        func(*talk)
+		want      agent.Answer
+		err       error
+		published string
+		next      agent.Shown
 	}{
 		"words":             {xiaozhi.Auto, (*talk).answers, agent.Answer{Outcome: agent.AnswerGiven, Text: "go on"}, nil, "answered", agent.Listening},
 		"words in realtime": {xiaozhi.Realtime, (*talk).speak, agent.Answer{Outcome: agent.AnswerGiven, Text: "go on"}, nil, "answered", agent.Listening},
@@ -170,9 +170,9 @@ func TestTheApplianceAsks(t *testing.T) {
 					t.Errorf("shows %s afterwards", shown)
 				}
 				k.events = k.bus.ReadFrom(1)
-				k.wantInquiries("h asked", "h "+c.told)
+				k.wantInquiries("h asked", "h "+c.published)
 				if len(k.mind.remembered) > 0 {
-					t.Errorf("the mind was told %+v", k.mind.remembered)
+					t.Errorf("the agent was given %+v", k.mind.remembered)
 				}
 			})
 		})
@@ -264,13 +264,13 @@ func TestAQuestionWaitsItsTurn(t *testing.T) {
 }
 
 // TestAQuestionIsWithdrawn by the end of its asker's context, whatever has become
-// of it. What waits is told then.
+// of it. What waits is spoken then.
 func TestAQuestionIsWithdrawn(t *testing.T) {
 	for name, c := range map[string]struct {
-		until func(*talk)
-		sent  string
-		told  []string
-		next  agent.Shown
+		until     func(*talk)
+		sent      string
+		published []string
+		next      agent.Shown
 	}{
 		"while the robot connects":  {func(*talk) {}, "hello", nil, agent.Idle},
 		"while another is answered": {func(k *talk) { k.recognizer.transcripts = understood("x"); k.listen(xiaozhi.Auto) }, "", nil, agent.Speaking},
@@ -316,11 +316,11 @@ func TestAQuestionIsWithdrawn(t *testing.T) {
 				}
 				time.Sleep(20 * time.Second)
 				synctest.Wait()
-				if n := strings.Count(k.channel.story(), "May we?"); n > 1 || c.told == nil && n > 0 && k.synthesizer.delay == 0 {
+				if n := strings.Count(k.channel.story(), "May we?"); n > 1 || c.published == nil && n > 0 && k.synthesizer.delay == 0 {
 					t.Errorf("asked later: %s", k.channel.story())
 				}
 				k.events = k.bus.ReadFrom(1)
-				k.wantInquiries(c.told...)
+				k.wantInquiries(c.published...)
 				if isClosed(k.channel) {
 					t.Errorf("closed: %s", k.channel.reason)
 				}
@@ -443,10 +443,10 @@ func (k *talk) announce(id string, urgent bool) {
 // waits, is synthesized or sounds, and leaves what came after it its turn.
 func TestTheTimeOfAQuestion(t *testing.T) {
 	for name, c := range map[string]struct {
-		within time.Duration
-		text   string
-		before func(*talk)
-		told   []string
+		within    time.Duration
+		text      string
+		before    func(*talk)
+		published []string
 	}{
 		"waits": {2 * time.Second, "May we?", func(k *talk) {
 			if _, err := k.server.Say(k.t.Context(), robotID, strings.Repeat("word ", 20)); err != nil {
@@ -476,7 +476,7 @@ func TestTheTimeOfAQuestion(t *testing.T) {
 					t.Errorf("it goes on: %s", story)
 				}
 				k.events = k.bus.ReadFrom(1)
-				k.wantInquiries(c.told...)
+				k.wantInquiries(c.published...)
 				k.announce("n", false)
 				time.Sleep(12 * time.Second)
 				k.listen(xiaozhi.Auto)
@@ -512,7 +512,7 @@ func TestAMicrophoneThatOpensForAQuestion(t *testing.T) {
 	}
 }
 
-// TestAMouthThatCannotAsk is an error, and the next thing is told.
+// TestASynthesizerThatCannotAsk is an error, and the next announcement is spoken.
 func TestASynthesizerThatCannotAsk(t *testing.T) {
 	talking(t, answer(), func(k *talk) {
 		k.listen(xiaozhi.Auto)

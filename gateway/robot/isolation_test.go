@@ -17,7 +17,7 @@ import (
 )
 
 // Each person of these tests has a voice of another pitch, and each answer is
-// spoken at another: whoever hears what is not his, or through a decoder that
+// spoken at another: a robot that gets what is not its own, or through a decoder that
 // another has used, says something else.
 
 // period is that of the i-th voice at 16 kHz, in samples; tone that of the i-th
@@ -41,7 +41,7 @@ func strongest(pcm []int16, from, to int) int {
 	return at
 }
 
-// pitched ears tell who speaks by the pitch.
+// pitched is a recognizer that finds out by the pitch who speaks.
 type pitched struct{}
 
 func (pitched) Name() string { return "pitched" }
@@ -75,7 +75,7 @@ func (toner) Synthesize(_ context.Context, text string, _ voice.Options, out fun
 	return out(pcm)
 }
 
-// crowd is some robots that talk with one appliance.
+// manyTalks are some robots that talk with one appliance.
 type manyTalks struct {
 	lines  []*fakeChannel
 	server *Server
@@ -204,7 +204,7 @@ func TestNobodyHearsAnother(t *testing.T) {
 	}
 }
 
-// TestARobotThatStopsReadingDisturbsNobody: it is dropped, which is told, and
+// TestARobotThatStopsReadingDisturbsNobody: it is dropped, which is published, and
 // no packet of the others leaves at another time than without it.
 func TestARobotThatStopsReadingDisturbsNobody(t *testing.T) {
 	schedule := func(stuck int) (times [][]time.Duration) {

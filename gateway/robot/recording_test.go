@@ -112,7 +112,7 @@ func TestNoSecretIsRecorded(t *testing.T) {
 	}
 }
 
-// TestNothingForgedIsRecorded: whatever a robot sends, and whoever it says it is,
+// TestNothingForgedIsRecorded: whatever a robot sends, and whatever it claims to be,
 // what it sent stays on its line and does nothing to a terminal.
 func TestNothingForgedIsRecorded(t *testing.T) {
 	const forged = "\x1b[2J\x1b]0;owned\x07\u009b31m\x7f\u202e\u2028\xc2\x9b\x9b\r\n    0.001 ! ears \"open the door\"\n"

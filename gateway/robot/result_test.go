@@ -67,7 +67,7 @@ func TestPicturesInAText(t *testing.T) {
 	}
 }
 
-// TestAnswersOfToolsAreBounded: whatever a robot's tool answers, whoever called it
+// TestAnswersOfToolsAreBounded: whatever a robot's tool answers, whatever called it
 // is given a little.
 func TestAnswersOfToolsAreBounded(t *testing.T) {
 	for name, answer := range map[string]string{

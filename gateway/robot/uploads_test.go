@@ -46,7 +46,7 @@ func uploading(token string, length int) (head, foot string) {
 }
 
 // TestSlowUploads: 250 robots send 4 MB each and never the end of it. Four
-// places are taken, all others learn so, and memory grows by those four alone.
+// slots are taken, all others get that error, and memory grows by those four alone.
 func TestSlowUploads(t *testing.T) {
 	const clients, most = 250, 64 << 20
 	s, engine := watching(t, &registry{})
@@ -135,7 +135,7 @@ func TestUploadsAreBounded(t *testing.T) {
 	enter("s1", true, errTooManyUploads)
 }
 
-// TestASlowPictureIsGivenUp, and its place is free again.
+// TestASlowPictureIsGivenUp, and its slot is free again.
 func TestASlowPictureIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, engine := watching(t, &registry{})

@@ -143,7 +143,7 @@ func TestVision(t *testing.T) {
 	if status, _ := post(token, "", "file", jpeg); status != 401 {
 		t.Errorf("after the channel has closed: %d", status)
 	}
-	// A robot that has not told where it reaches us has nowhere to send to.
+	// A robot whose address for us is unknown has nowhere to send to.
 	if url, token := s.cameras.issue(device.Robot{ID: robotID}, "s", time.Now()); url != "" || token != "" {
 		t.Errorf("%q %q", url, token)
 	}

@@ -29,7 +29,7 @@ func (l *fakeChannel) sentences(since time.Time) (texts []string, at []time.Dura
 	return texts, at
 }
 
-// TestWhoOpensATalkSpeaksFirst: what has waited is told after the first turn of
+// TestWhoOpensATalkSpeaksFirst: what has waited is spoken after the first turn of
 // somebody who has woken the robot to say something, or once it is plain that
 // nobody says anything.
 func TestWhoOpensATalkSpeaksFirst(t *testing.T) {
@@ -44,7 +44,7 @@ func TestWhoOpensATalkSpeaksFirst(t *testing.T) {
 		opens, then func(*talk)
 		urgent      bool
 		first       string        // sentence
-		from, to    time.Duration // when the news are told
+		from, to    time.Duration // when the news are spoken
 	}{
 		"a wake word":                 {wake, speaks, false, "It is late.", 3 * time.Second, 9 * time.Second},
 		"a touch":                     {touch, speaks, false, "It is late.", 3 * time.Second, 9 * time.Second},
@@ -79,7 +79,7 @@ func TestWhoOpensATalkSpeaksFirst(t *testing.T) {
 }
 
 // TestWhoIsGreetedSpeaksFirst: the answer to a wake word is not the turn that
-// what waits is told after, nor is one that was not understood.
+// what waits is spoken after, nor is one that was not understood.
 func TestWhoIsGreetedSpeaksFirst(t *testing.T) {
 	talking(t, answer("It is late."), func(k *talk) {
 		k.recognizer.transcripts = append([]voice.Transcript{{Refused: true}}, understood("what time is it")...)
@@ -104,8 +104,8 @@ func TestWhoIsGreetedSpeaksFirst(t *testing.T) {
 }
 
 // TestNewsBeforeWeHangUp: what has waited for a talk whose first turn is its last
-// is told before the channel closes, and not kept from talk to talk. Who is sent to
-// sleep, or is interrupted, is told nothing.
+// is spoken before the channel closes, and not kept from talk to talk. A robot that
+// is sent to sleep, or is interrupted, speaks no news.
 func TestNewsBeforeWeHangUp(t *testing.T) {
 	const news = "There is much news today, and to tell it takes a while."
 	for name, c := range map[string]struct {
@@ -164,7 +164,7 @@ func TestNoiseDoesNotKeepNewsAway(t *testing.T) {
 	})
 }
 
-// TestAfterAnAbort what is to be said lets whoever has aborted speak: for a
+// TestAfterAnAbort what is to be spoken lets the person who has aborted speak: for a
 // while with an open microphone, and for less without one.
 func TestAfterAnAbort(t *testing.T) {
 	for name, c := range map[string]struct {
