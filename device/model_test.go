@@ -65,7 +65,8 @@ func TestAdmitTakesExactlyWhatWasIssued(t *testing.T) {
 		kept := newTable()
 		adoption := rapid.SampledFrom([]device.Adoption{device.AdoptOpen, device.AdoptCode, device.AdoptAsk}).Draw(t, "adoption")
 		r := device.NewRegistry(key, adoption, kept)
-		m := &model{epoch: map[device.ID]int{}, bound: map[device.ID]*device.Client{}, issued: map[string]holder{}, codes: map[string]given{}, current: map[device.ID]string{}}
+		m := &model{epoch: map[device.ID]int{}, bound: map[device.ID]*device.Client{}, issued: map[string]holder{}, codes: map[string]given{},
+			current: map[device.ID]string{}}
 		ids, clients := []device.ID{robotA, robotB}, []string{"", "one", "two"}
 		now := noon
 		anyID := func(t *rapid.T) device.ID { return rapid.SampledFrom(ids).Draw(t, "id") }

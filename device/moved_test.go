@@ -23,7 +23,8 @@ func TestAClockThatJumps(t *testing.T) {
 			now := noon.Add(by).Add(time.Minute)
 
 			for id, ago := range map[device.ID]time.Duration{here: time.Minute, earlier: by + time.Hour + time.Minute} {
-				for when, read := range map[string]*device.Registry{"at once": r, "after a restart": device.NewRegistry(device.Key("key"), device.AdoptOpen, kept)} {
+				for when, read := range map[string]*device.Registry{"at once": r, "after a restart": device.NewRegistry(device.Key("key"),
+					device.AdoptOpen, kept)} {
 					robot, err := read.Get(id)
 					if err != nil || now.Sub(robot.LastSeen) != ago || now.Sub(robot.FirstSeen) != ago || now.Sub(robot.Booted) != ago {
 						t.Errorf("%s, %s was seen %s ago, first %s, booted %s, want %s; %v", when, id,

@@ -117,7 +117,9 @@ func (r *Robot) claim(c CheckIn, now time.Time) {
 			contested = now
 		}
 	}
-	r.Claim = &Claim{Contested: contested, Client: c.Client, Board: c.Board, Firmware: c.Firmware, Language: c.Language, Address: c.Address, BaseURL: c.BaseURL, At: now}
+	r.Claim = &Claim{
+		Contested: contested, Client: c.Client, Board: c.Board, Firmware: c.Firmware, Language: c.Language, Address: c.Address, BaseURL: c.BaseURL, At: now,
+	}
 	if !r.Bound {
 		if r.FirstSeen.IsZero() {
 			r.FirstSeen = now

@@ -163,7 +163,8 @@ func TestTheFileGoesBeforeWhatIsStored(t *testing.T) {
 		t.Errorf("a name of the file's for another: %v", err)
 	}
 	french := "fr"
-	if robot, err := r.Configure(robotA, device.Change{Language: &french}); err != nil || robot.Settings.Language != "fr" || robot.Settings.Voice != "af_sky" {
+	if robot, err := r.Configure(robotA, device.Change{Language: &french}); err != nil || robot.Settings.Language != "fr" ||
+		robot.Settings.Voice != "af_sky" {
 		t.Errorf("what the file does not set: %+v, %v", robot.Settings, err)
 	}
 	r = device.NewRegistry(key, device.AdoptOpen, kept)

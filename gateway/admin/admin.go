@@ -231,7 +231,8 @@ func (d *Door) show(r device.Robot, now time.Time) Device {
 	case r.Claim != nil && r.Bound:
 		shown.Claimed = true
 		shown.Code = "" // its owner is to read it from the robot, for here it may be anybody's
-		shown.Waiting = "another client names itself by its MAC address, from " + r.Claim.Address + "; if you erased its flash, adopt it by the code on its screen, or, where it shows none, with --replace"
+		shown.Waiting = "another client names itself by its MAC address, from " + r.Claim.Address +
+			"; if you erased its flash, adopt it by the code on its screen, or, where it shows none, with --replace"
 	case r.Claim != nil:
 		shown.Board, shown.Firmware, shown.Address = r.Claim.Board, r.Claim.Firmware, r.Claim.Address
 		shown.Waiting = "it is new here; adopt it"
@@ -319,7 +320,8 @@ func (d *Door) notify(body []byte) (id string, err error) {
 		var robot device.Robot
 		robot, err = d.o.Robots.Get(n.Robot) // it would wait for a robot that never comes
 		if err == nil && !robot.Adopted() {
-			err = &door.Fault{Word: "not_adopted", HTTP: http.StatusConflict, Sentence: "nobody has adopted this robot, so it tells nothing; perch adopt " + string(n.Robot) + " does that"}
+			err = &door.Fault{Word: "not_adopted", HTTP: http.StatusConflict,
+				Sentence: "nobody has adopted this robot, so it tells nothing; perch adopt " + string(n.Robot) + " does that"}
 		}
 	}
 	if err == nil {

@@ -103,7 +103,8 @@ func TestDevices(t *testing.T) {
 		t.Errorf("the list shows a secret: %s", body)
 	}
 	h.visit(t, robotA, "erased")
-	if got := get[admin.Device](t, h, "/api/v1/devices/a0b1c2d3e4f5"); !strings.Contains(got.Waiting, "another client names itself by its MAC address, from 192.168.1.40") || !got.Adopted || got.Code != "" {
+	if got := get[admin.Device](t, h, "/api/v1/devices/a0b1c2d3e4f5"); !strings.Contains(got.Waiting,
+		"another client names itself by its MAC address, from 192.168.1.40") || !got.Adopted || got.Code != "" {
 		t.Errorf("with another flash: %+v", got)
 	}
 }
@@ -173,9 +174,11 @@ func TestARobotsRefusalIsShown(t *testing.T) {
 		status int
 		answer string
 	}{
-		{&door.Fault{Word: "robot_offline", Sentence: "its channel is closed", HTTP: 409}, 409, `{"error":{"code":"robot_offline","message":"its channel is closed"}}`},
+		{&door.Fault{Word: "robot_offline", Sentence: "its channel is closed", HTTP: 409}, 409,
+			`{"error":{"code":"robot_offline","message":"its channel is closed"}}`},
 		{errors.New("secret: /dev/mmcblk0"), 500, `{"error":{"code":"internal","message":"internal error; the log says more"}}`},
-		{fmt.Errorf("say: %w", device.ErrUnknownRobot), 404, `{"error":{"code":"unknown_robot","message":"say: unknown robot: it has not been here, or was forgotten; perch devices lists those that have"}}`},
+		{fmt.Errorf("say: %w", device.ErrUnknownRobot), 404,
+			`{"error":{"code":"unknown_robot","message":"say: unknown robot: it has not been here, or was forgotten; perch devices lists those that have"}}`},
 	} {
 		h := newAppliance(t)
 		h.visit(t, robotA, "one")
@@ -219,14 +222,16 @@ func TestAdoptingBesideAClaim(t *testing.T) {
 	h := newAppliance(t)
 	h.adopts(t, robotA, "one")
 	h.visit(t, robotA, "planted")
-	if status, answer := h.ask(http.MethodPost, "/api/v1/adopt", `{"robot":"a0b1c2d3e4f5"}`); status != http.StatusConflict || !strings.Contains(answer, `"claimed"`) {
+	if status, answer := h.ask(http.MethodPost, "/api/v1/adopt", `{"robot":"a0b1c2d3e4f5"}`); status != http.StatusConflict ||
+		!strings.Contains(answer, `"claimed"`) {
 		t.Errorf("%d %s", status, answer)
 	}
 	if a := h.visit(t, robotA, "one"); a.Token == "" {
 		t.Error("the robot itself gets no token")
 	}
 	h.visit(t, robotA, "planted")
-	if status, answer := h.ask(http.MethodPost, "/api/v1/adopt", `{"robot":"A0:B1:C2:D3:E4:F5","replace":true}`); status != 200 || !strings.Contains(answer, `"adopted":false`) {
+	if status, answer := h.ask(http.MethodPost, "/api/v1/adopt", `{"robot":"A0:B1:C2:D3:E4:F5","replace":true}`); status != 200 ||
+		!strings.Contains(answer, `"adopted":false`) {
 		t.Errorf("replaced: %d %s", status, answer)
 	}
 	if status, answer := h.ask(http.MethodPost, "/api/v1/adopt", `{"robot":"A0:B1:C2:D3:E4:F5","replace":true}`); status != http.StatusNotFound {
@@ -273,7 +278,8 @@ func TestGuessingACode(t *testing.T) {
 	a := h.visit(t, robotA, "one")
 	for n := range 10 {
 		wrong := fmt.Sprintf("%06d", n)
-		if status, answer := h.ask(http.MethodPost, "/api/v1/adopt", `{"code":"`+wrong+`"}`); wrong != a.Code && (status != 404 || !strings.Contains(answer, "nothing_to_adopt")) {
+		if status, answer := h.ask(http.MethodPost, "/api/v1/adopt", `{"code":"`+wrong+`"}`); wrong != a.Code && (status != 404 ||
+			!strings.Contains(answer, "nothing_to_adopt")) {
 			t.Errorf("%d %s", status, answer)
 		}
 	}

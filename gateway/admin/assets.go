@@ -27,7 +27,8 @@ func (d *Door) pointAtAssets(ctx context.Context, r device.Robot, w wish) (Resul
 		return Result{}, err
 	}
 	if r.BaseURL == "" {
-		return Result{}, &door.Fault{Word: "no_address", Sentence: "it is not known at which address this robot reaches the appliance; restart the robot", HTTP: http.StatusConflict}
+		return Result{}, &door.Fault{Word: "no_address",
+			Sentence: "it is not known at which address this robot reaches the appliance; restart the robot", HTTP: http.StatusConflict}
 	}
 	return d.call(ctx, r.ID, assetsTool, call{Arguments: map[string]any{"url": r.BaseURL + path}})
 }

@@ -55,7 +55,8 @@ func stocked(t *testing.T) (h *appliance, boot func(version string)) {
 	}
 	boots := ota.New(ota.Options{Robots: h.robots, Bus: bus, Zone: time.UTC, Framing: 1, Firmware: f, Log: slog.New(slog.DiscardHandler)})
 	return h, func(version string) {
-		_, err := boots.CheckIn(ota.Request{Host: "perch.local:8003", DeviceID: string(robotA), ClientID: "one", UserAgent: "m5stack-stack-chan/" + version}, time.Now())
+		_, err := boots.CheckIn(ota.Request{Host: "perch.local:8003", DeviceID: string(robotA), ClientID: "one",
+			UserAgent: "m5stack-stack-chan/" + version}, time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -138,7 +139,8 @@ func TestUpgradeAtOnce(t *testing.T) {
 			t.Errorf("%s: %d %s", c.name, status, body)
 		}
 		asked := strings.Join(h.talk.asked, " ")
-		if c.called != strings.HasPrefix(asked, `call a0b1c2d3e4f5 self.upgrade_firmware {"url":"http://perch.local:8003/xiaozhi/ota/firmware/`) || !c.called && asked != "" {
+		if c.called != strings.HasPrefix(asked,
+			`call a0b1c2d3e4f5 self.upgrade_firmware {"url":"http://perch.local:8003/xiaozhi/ota/firmware/`) || !c.called && asked != "" {
 			t.Errorf("%s: the robot is asked %q", c.name, asked)
 		}
 	}

@@ -49,7 +49,8 @@ func FuzzNotification(f *testing.F) {
 			t.Fatalf("%s, but kept is %+v", body, kept)
 		}
 		n := kept[0]
-		if n.Text == "" || len(n.Text) > 1000 || !utf8.ValidString(n.Text) || strings.ContainsFunc(n.Text, unicode.IsControl) || n.ID == "" || len(n.ID) > 64 ||
+		if n.Text == "" || len(n.Text) > 1000 || !utf8.ValidString(n.Text) || strings.ContainsFunc(n.Text, unicode.IsControl) || n.ID == "" ||
+			len(n.ID) > 64 ||
 			len(n.ActionURL) > 4000 || len(n.SessionID) > 100 || n.Robot != "" && n.Robot != robotA || !n.Expires.After(time.Now()) {
 			t.Fatalf("kept is %+v", n)
 		}

@@ -96,7 +96,8 @@ func (m *Metrics) count(registry *prometheus.Registry) {
 	m.missed = counter("perch_events_missed_total", "Events that were lost to these metrics, because they came too fast.")
 
 	stages := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "perch_turn_stage_seconds", Help: "What the stages of turns took; first_packet is from the end of speech to the first sound.", Buckets: stageBuckets(),
+		Name: "perch_turn_stage_seconds",
+		Help: "What the stages of turns took; first_packet is from the end of speech to the first sound.", Buckets: stageBuckets(),
 	}, []string{"stage"})
 	registry.MustRegister(stages)
 	m.stages = map[string]prometheus.Observer{}

@@ -46,7 +46,8 @@ func (h *appliance) scrape(t testing.TB) (series map[string]float64, text string
 	}
 	body, err := io.ReadAll(answer.Body)
 	_ = answer.Body.Close()
-	if kind := answer.Header.Get("Content-Type"); err != nil || answer.StatusCode != 200 || !strings.HasPrefix(kind, "text/plain; version=0.0.4; charset=utf-8") {
+	if kind := answer.Header.Get("Content-Type"); err != nil || answer.StatusCode != 200 || !strings.HasPrefix(kind,
+		"text/plain; version=0.0.4; charset=utf-8") {
 		t.Fatalf("metrics: %s, %s (%v)", answer.Status, kind, err)
 	}
 	if answer.Header.Get("Cache-Control") != "no-store" || answer.Header.Get("X-Content-Type-Options") != "nosniff" {
@@ -122,11 +123,13 @@ func TestMetricsCountWhatHappens(t *testing.T) {
 		`perch_tool_calls_total{status="done"}`: 2, `perch_tool_calls_total{status="failed"}`: 1,
 		`perch_turns_total{end="done"}`: 2, `perch_turns_total{end="cancelled"}`: 1, `perch_turns_total{end="failed"}`: 1,
 		`perch_turns_total{end="hang_up"}`: 1, `perch_turns_total{end="sleep"}`: 1, `perch_turns_total{end="other"}`: 1,
-		`perch_faults_total{part="turn"}`: 1, `perch_faults_total{part="mqtt"}`: 2, `perch_faults_total{part="store"}`: 0, `perch_faults_total{part="other"}`: 1,
-		`perch_events_missed_total`: 0, `perch_perceived_total`: 1,
+		`perch_faults_total{part="turn"}`: 1, `perch_faults_total{part="mqtt"}`: 2, `perch_faults_total{part="store"}`: 0,
+		`perch_faults_total{part="other"}`: 1,
+		`perch_events_missed_total`:        0, `perch_perceived_total`: 1,
 
 		`perch_turn_stage_seconds{stage="recognize"}_count`: 2, `perch_turn_stage_seconds{stage="recognize"}_sum`: .08,
-		`perch_turn_stage_seconds{stage="recognize"}0.02`: 1, `perch_turn_stage_seconds{stage="recognize"}0.05`: 1, `perch_turn_stage_seconds{stage="recognize"}0.1`: 2,
+		`perch_turn_stage_seconds{stage="recognize"}0.02`: 1, `perch_turn_stage_seconds{stage="recognize"}0.05`: 1,
+		`perch_turn_stage_seconds{stage="recognize"}0.1`:    2,
 		`perch_turn_stage_seconds{stage="first_token"}0.02`: 0, `perch_turn_stage_seconds{stage="first_token"}0.05`: 1,
 		`perch_turn_stage_seconds{stage="first_audio"}1`: 0, `perch_turn_stage_seconds{stage="first_audio"}1.5`: 1,
 		`perch_turn_stage_seconds{stage="first_packet"}30`: 1, `perch_turn_stage_seconds{stage="first_packet"}+Inf`: 2,
@@ -143,7 +146,8 @@ func TestMetricsLook(t *testing.T) {
 		`promhttp_metric_handler_errors_total{cause="gathering"}`: 0,
 	})
 	if got["go_goroutines"] < 2 || got["process_resident_memory_bytes"] < 1e6 || got["process_start_time_seconds"] < 1e9 {
-		t.Errorf("of the program: %v goroutines, %v bytes, started %v", got["go_goroutines"], got["process_resident_memory_bytes"], got["process_start_time_seconds"])
+		t.Errorf("of the program: %v goroutines, %v bytes, started %v", got["go_goroutines"], got["process_resident_memory_bytes"],
+			got["process_start_time_seconds"])
 	}
 	h.visit(t, robotA, "one")
 	h.visit(t, robotB, "two")
@@ -178,7 +182,8 @@ func TestMetricsLabelsAreClosed(t *testing.T) {
 	for n := range 300 { // all of it is still on the bus
 		bad := fmt.Sprintf("canary %d \xff\x00\"}\n a0b1c2d3e4f5 sk-key %s", n, strings.Repeat("x", 10_000*(n%2)))
 		for _, e := range []event.Event{
-			event.TurnEnded{End: bad, Reason: bad, Stages: map[string]int64{bad: 1, "recognize": -1 << 62, "first_token": 1<<63 - 1, "": 5, string(robotA): 7}},
+			event.TurnEnded{End: bad, Reason: bad, Stages: map[string]int64{bad: 1, "recognize": -1 << 62, "first_token": 1<<63 - 1, "": 5,
+				string(robotA): 7}},
 			event.ToolStatus{ID: bad, Name: bad, Status: bad, Detail: bad}, event.ToolStatus{ID: bad, Name: bad, Status: event.ToolDone},
 			event.Fault{Part: bad, Cause: bad}, event.Fault{Part: string(robotA)}, event.Heard{Text: bad}, event.RobotOnline{Framing: n},
 			event.ThinkingStarted{Brain: bad}, event.Emotion{Name: bad}, event.RobotOffline{Why: bad}, event.RobotSeen{Board: bad, Firmware: bad},
@@ -238,14 +243,16 @@ func TestMetricsOfOthers(t *testing.T) {
 	h := newAppliance(t, func(o *admin.Options) {
 		o.Counters = []admin.Counter{
 			{Name: "perch_engine_failures_total", Help: "Failures.", Labels: map[string]string{"kind": "sphinx"}, Count: func() uint64 { return 2 }},
-			{Name: "perch_engine_failures_total", Help: "Failures.", Labels: map[string]string{"kind": strings.Repeat("x", 1000) + "\xff"}, Count: func() uint64 { return 5 }},
+			{Name: "perch_engine_failures_total", Help: "Failures.", Labels: map[string]string{"kind": strings.Repeat("x", 1000) + "\xff"},
+				Count: func() uint64 { return 5 }},
 		}
 		o.Gauges = []admin.Gauge{{Name: "perch_store_bytes", Help: "Size.", Read: func() float64 { return level }}}
 	})
 	for range 2 {
 		got, _ := h.scrape(t)
 		check(t, got, map[string]float64{
-			`perch_engine_failures_total{kind="sphinx"}`: 2, `perch_engine_failures_total{kind="` + strings.Repeat("x", 64) + `"}`: 5, `perch_store_bytes`: level,
+			`perch_engine_failures_total{kind="sphinx"}`: 2, `perch_engine_failures_total{kind="` + strings.Repeat("x", 64) + `"}`: 5,
+			`perch_store_bytes`: level,
 		})
 		level++
 	}
@@ -341,7 +348,8 @@ func TestMetricsBehindAKey(t *testing.T) {
 		kind                string
 	}{
 		{"GET", "open sesame", "", 200, "text/plain; version=0.0.4; charset=utf-8"},
-		{"GET", "open sesame", "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1", 200, "text/plain; version=0.0.4; charset=utf-8"},
+		{"GET", "open sesame", "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1", 200,
+			"text/plain; version=0.0.4; charset=utf-8"},
 		{"GET", "open sesame", "text/html", 200, "text/plain; version=0.0.4; charset=utf-8"},
 		{"GET", "", "", 401, "application/json; charset=utf-8"},
 		{"GET", "wrong", "", 401, "application/json; charset=utf-8"},
@@ -353,7 +361,8 @@ func TestMetricsBehindAKey(t *testing.T) {
 		r.Header.Set("Accept-Encoding", "gzip")
 		w := httptest.NewRecorder()
 		e.ServeHTTP(w, r)
-		if kind := w.Header().Get("Content-Type"); w.Code != c.status || !strings.HasPrefix(kind, c.kind) || strings.Contains(w.Body.String(), "perch_") != (c.status == 200) {
+		if kind := w.Header().Get("Content-Type"); w.Code != c.status || !strings.HasPrefix(kind, c.kind) || strings.Contains(w.Body.String(),
+			"perch_") != (c.status == 200) {
 			t.Errorf("%+v: %d %s %.100s", c, w.Code, kind, w.Body)
 		}
 	}

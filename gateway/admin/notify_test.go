@@ -25,7 +25,8 @@ func TestNotifications(t *testing.T) {
 		{`{"text":"tea","id":"tea-1","urgency":"high"}`, 202, `{"id":"tea-1"}`, with(func(n *agent.Notice) { n.ID, n.Urgency = "tea-1", "high" })},
 		{`{"text":"tea","robot":"A0-B1-C2-D3-E4-F5"}`, 202, `{"id":"`, with(func(n *agent.Notice) { n.Robot = robotA })},
 		{`{"text":"tea","session_id":"s1"}`, 202, `{"id":"`, with(func(n *agent.Notice) { n.SessionID = "s1" })},
-		{`{"text":"tea","action_url":"https://panel.example/tea"}`, 202, `{"id":"`, with(func(n *agent.Notice) { n.ActionURL = "https://panel.example/tea" })},
+		{`{"text":"tea","action_url":"https://panel.example/tea"}`, 202, `{"id":"`,
+			with(func(n *agent.Notice) { n.ActionURL = "https://panel.example/tea" })},
 		{`{"text":"tea","expires_at":"` + later.Format(time.RFC3339) + `"}`, 202, `{"id":"`, with(func(n *agent.Notice) { n.Expires = later })},
 
 		{`{"text":"tea","robot":"020000000001"}`, 404, `"unknown_robot"`, nil},

@@ -161,7 +161,8 @@ func (d *Door) call(ctx context.Context, id device.ID, tool string, c call) (Res
 }
 
 // errToolTimeout is the end of patience with a tool.
-var errToolTimeout error = &door.Fault{Word: "tool_timeout", Sentence: "the robot did not answer the call within a minute", HTTP: http.StatusGatewayTimeout}
+var errToolTimeout error = &door.Fault{Word: "tool_timeout",
+	Sentence: "the robot did not answer the call within a minute", HTTP: http.StatusGatewayTimeout}
 
 // picture is the latest of a robot's camera. The type is the robot's word, so
 // only those are passed on that a browser takes for nothing but an image.

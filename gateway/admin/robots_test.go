@@ -30,8 +30,10 @@ func TestActsOnARobot(t *testing.T) {
 		asked              string // of the robot
 	}{
 		{"POST", "alert", `{"message":"The door is open."}`, 202, `{"ok":true,"queued":false}`, "alert @ Perch The door is open. neutral"},
-		{"POST", "alert", `{"status":"House","message":" two\nlines ","emotion":"cloud_off","more":1}`, 202, `{"ok":true,"queued":false}`, "alert @ House two\nlines cloud_off"},
-		{"POST", "alert", `{"status":"` + x(64) + `","message":"` + x(1000) + `","emotion":"` + x(32) + `"}`, 202, `"ok":true`, "alert @ " + x(64) + " " + x(1000) + " " + x(32)},
+		{"POST", "alert", `{"status":"House","message":" two\nlines ","emotion":"cloud_off","more":1}`, 202, `{"ok":true,"queued":false}`,
+			"alert @ House two\nlines cloud_off"},
+		{"POST", "alert", `{"status":"` + x(64) + `","message":"` + x(1000) + `","emotion":"` + x(32) + `"}`, 202, `"ok":true`, "alert @ " +
+			x(64) + " " + x(1000) + " " + x(32)},
 		{"POST", "alert", `{"status":" ","message":"é 😊","emotion":""}`, 202, `"ok":true`, "alert @ Perch é 😊 neutral"},
 		{"POST", "alert", `{"status":"` + x(65) + `","message":"x"}`, 400, `"bad_body","message":"status is`, ""},
 		{"POST", "alert", `{"message":"` + x(1001) + `"}`, 400, `"bad_body","message":"message is needed`, ""},
@@ -53,7 +55,8 @@ func TestActsOnARobot(t *testing.T) {
 		{"POST", "reboot", `{}`, 202, `{"ok":true}`, "reboot @"},
 		{"GET", "reboot", ``, 405, `"wrong_method"`, ""},
 
-		{"POST", "tools/self.a.b", `{"arguments":{"n":40,"on":true,"s":"x"}}`, 200, `{"text":"","pictures":[]}`, `call @ self.a.b {"n":40,"on":true,"s":"x"}`},
+		{"POST", "tools/self.a.b", `{"arguments":{"n":40,"on":true,"s":"x"}}`, 200, `{"text":"","pictures":[]}`,
+			`call @ self.a.b {"n":40,"on":true,"s":"x"}`},
 		{"POST", "tools/self.a.b", ``, 200, `{"text":"","pictures":[]}`, `call @ self.a.b {}`},
 		{"POST", "tools/self.a.b", `{}`, 200, `{"text":"","pictures":[]}`, `call @ self.a.b {}`},
 		{"POST", "tools/self.a.b", `{"arguments":null}`, 200, `{"text":"","pictures":[]}`, `call @ self.a.b {}`},

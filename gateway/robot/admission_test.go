@@ -81,7 +81,8 @@ func TestWhyARobotIsTurnedAway(t *testing.T) {
 		"nobody":            {"020000000001", "mine", "right", 401, "missing or wrong"},
 		"nobody, no client": {"020000000001", "", "right", 401, "missing or wrong"},
 	} {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/xiaozhi/v1/?device-id="+c.id+"&client-id="+c.client+"&token="+c.token, nil)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+			server.URL+"/xiaozhi/v1/?device-id="+c.id+"&client-id="+c.client+"&token="+c.token, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -117,7 +117,8 @@ func TestTheTimeIsFromTheSound(t *testing.T) {
 		time.Sleep(unsolicitedFor + 200*time.Millisecond)
 		k.listen(xiaozhi.Auto)
 		time.Sleep(5 * time.Second)
-		want := []string{"robot_online", "listening_started", "sound_started", "sound_ended", "speaking_started", "notification_changed", "said", "turn_ended", "notification_changed"}
+		want := []string{"robot_online", "listening_started", "sound_started", "sound_ended", "speaking_started", "notification_changed", "said",
+			"turn_ended", "notification_changed"}
 		if happened := k.happened(); !slices.Equal(happened, want) {
 			t.Errorf("happened %v, want %v", happened, want)
 		}

@@ -56,7 +56,8 @@ func TestWhatWaitsAndAClockThatJumps(t *testing.T) {
 			t.Fatal(err)
 		}
 		w := NewCommandQueue(kept) // after a restart
-		if _, err := w.add(robotID, now, Command{Thing: commandSay, Text: "here"}, Command{Thing: commandSay, Text: "named", Expires: now.Add(time.Hour)}); err != nil {
+		if _, err := w.add(robotID, now, Command{Thing: commandSay, Text: "here"}, Command{Thing: commandSay, Text: "named",
+			Expires: now.Add(time.Hour)}); err != nil {
 			t.Fatal(err)
 		}
 		w.Moved(by)

@@ -310,7 +310,8 @@ func fuzzSession(t *testing.T, d *dice, phrases map[string]phrase) {
 				return err
 			}
 		}
-		return errors.Join(out(agent.Felt{Emotion: happy}), out(agent.Say{Text: "A few words."}), out(agent.Say{Text: "And more."}), out(agent.Done{End: agent.Continue}))
+		return errors.Join(out(agent.Felt{Emotion: happy}), out(agent.Say{Text: "A few words."}), out(agent.Say{Text: "And more."}),
+			out(agent.Done{End: agent.Continue}))
 	}}
 	k := newTalkOn(t, mind, xiaozhi.Framing1, func(k *talk) { k.synthesizer.hurry, k.phrases = hurried, phrases },
 		func(o *Options) { o.Greet = true; o.Phrases = func(string) string { return "😊 Yes?" } })

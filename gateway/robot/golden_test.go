@@ -178,7 +178,8 @@ func (sc *scenario) options(o *Options) {
 	if idle, err := time.ParseDuration(sc.one("idle")); err == nil {
 		o.Idle = idle
 	}
-	phrases := map[string]string{"misheard": "🤔 Pardon?", "failed": "😢 That failed.", "away": "😢 Nobody here.", "deaf": "😢 I am deaf.", "awake": "😊 Yes?"}
+	phrases := map[string]string{"misheard": "🤔 Pardon?", "failed": "😢 That failed.", "away": "😢 Nobody here.", "deaf": "😢 I am deaf.",
+		"awake": "😊 Yes?"}
 	o.Phrases = func(name string) string { return phrases[name] }
 }
 

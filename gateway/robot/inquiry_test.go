@@ -128,10 +128,13 @@ func TestTheApplianceAsks(t *testing.T) {
 				k.t.Errorf("a second word of the owner's: %v", err)
 			}
 		}, agent.Answer{Outcome: agent.AnswerAllowed}, nil, "allowed", agent.Attention},
-		"an abort":            {xiaozhi.Auto, func(k *talk) { k.say(xiaozhi.Abort{}) }, agent.Answer{Outcome: agent.AnswerClosed}, nil, "closed", agent.Idle},
-		"be quiet":            {xiaozhi.Auto, func(k *talk) { _ = k.server.Abort(k.t.Context(), robotID) }, agent.Answer{Outcome: agent.AnswerClosed}, nil, "closed", agent.Idle},
-		"the channel closes":  {xiaozhi.Auto, func(k *talk) { k.channel.Close(0, "") }, agent.Answer{}, ErrOffline, "closed", agent.Idle},
-		"deaf":                {xiaozhi.Auto, func(k *talk) { k.recognizer.err = voice.ErrUnavailable; k.answers() }, agent.Answer{}, errAny, "closed", agent.Listening},
+		"an abort": {xiaozhi.Auto, func(k *talk) { k.say(xiaozhi.Abort{}) }, agent.Answer{Outcome: agent.AnswerClosed}, nil, "closed",
+			agent.Idle},
+		"be quiet": {xiaozhi.Auto, func(k *talk) { _ = k.server.Abort(k.t.Context(), robotID) },
+			agent.Answer{Outcome: agent.AnswerClosed}, nil, "closed", agent.Idle},
+		"the channel closes": {xiaozhi.Auto, func(k *talk) { k.channel.Close(0, "") }, agent.Answer{}, ErrOffline, "closed", agent.Idle},
+		"deaf": {xiaozhi.Auto, func(k *talk) { k.recognizer.err = voice.ErrUnavailable; k.answers() }, agent.Answer{}, errAny,
+			"closed", agent.Listening},
 		"the appliance stops": {xiaozhi.Auto, func(k *talk) { k.server.Close() }, agent.Answer{}, ErrOffline, "closed", agent.Idle},
 	} {
 		t.Run(name, func(t *testing.T) {

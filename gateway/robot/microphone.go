@@ -156,7 +156,8 @@ func (l *loop) cancelEcho(on bool) error {
 		return nil
 	}
 	if l.framing != xiaozhi.Framing2 {
-		l.log.Warn("the robot leaves echo cancellation to us, but its framing carries no timestamps: speech will not interrupt it; it gets another when it next boots")
+		l.log.Warn("the robot leaves echo cancellation to us, but its framing carries no timestamps: " +
+			"speech will not interrupt it; it gets another when it next boots")
 	}
 	echo, err := voice.NewEcho()
 	if err != nil {

@@ -46,7 +46,8 @@ func TestRecord(t *testing.T) {
 		text := strings.Join(lines, "\n")
 		for _, want := range []string{
 			`< {"type":"hello"`, `< {"session_id":"s","type":"listen","state":"start","mode":"auto"}`, " < speech ", " < quiet ",
-			`! ears "what time is it"`, `! mind say "It is late."`, `! mind done "done"`, "* heard ", "= speaking", `"state":"sentence_start"`, " packets until ", `{\"ssid\":\"…\"}`,
+			`! ears "what time is it"`, `! mind say "It is late."`, `! mind done "done"`, "* heard ", "= speaking", `"state":"sentence_start"`,
+			" packets until ", `{\"ssid\":\"…\"}`,
 		} {
 			if !strings.Contains(text, want) {
 				t.Errorf("the transcript has no %s", want)
@@ -152,7 +153,8 @@ func TestNothingForgedIsRecorded(t *testing.T) {
 			t.Fatalf("%d lines", len(lines))
 		}
 		for n, line := range lines {
-			if strings.ContainsFunc(line, func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }) || strings.Contains(line, `\u00`) && line[10] == '<' {
+			if strings.ContainsFunc(line, func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }) ||
+				strings.Contains(line, `\u00`) && line[10] == '<' {
 				t.Errorf("line %d: %q", n, line)
 			}
 			if strings.HasPrefix(strings.TrimSpace(line), `0.001 ! ears`) {

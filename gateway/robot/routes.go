@@ -86,7 +86,8 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 	id, client, token := identity(r)
 	robotID, err := device.ParseID(id)
 	if err != nil {
-		return &door.Fault{Word: "no_device_id", Sentence: "the Device-Id header must hold the robot's MAC address: " + err.Error(), HTTP: http.StatusBadRequest}
+		return &door.Fault{Word: "no_device_id",
+			Sentence: "the Device-Id header must hold the robot's MAC address: " + err.Error(), HTTP: http.StatusBadRequest}
 	}
 	bound, _ := s.options.Robots.Get(robotID)
 	if !client.Sent { // the token is one client's, and says enough

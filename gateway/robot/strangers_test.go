@@ -43,7 +43,8 @@ func (k *talk) listTool(id int) {
 // kept is what the appliance has been given to keep.
 func (k *talk) kept() string {
 	synctest.Wait()
-	return fmt.Sprintf("%d tools, echo %v, %d sessions, %d turns, %d waiting", len(k.robots.kept), k.robots.echo, len(k.sessions.kept), len(k.turns.kept), len(k.waiting.kept))
+	return fmt.Sprintf("%d tools, echo %v, %d sessions, %d turns, %d waiting", len(k.robots.kept), k.robots.echo, len(k.sessions.kept),
+		len(k.turns.kept), len(k.waiting.kept))
 }
 
 // TestAStrangerLeavesNothing: it has its talk, as a stranger, and nothing of it is
@@ -146,7 +147,8 @@ func TestToolsAreBoundedInBytes(t *testing.T) {
 					for p := range 20 {
 						properties[strings.Repeat("<", 20)+fmt.Sprint(p)] = device.Argument{Type: "string"}
 					}
-					tools = append(tools, device.Tool{Name: fmt.Sprint("tool ", n, i), Description: strings.Repeat("<&>", 100), Schema: device.Schema{Properties: properties}})
+					tools = append(tools, device.Tool{Name: fmt.Sprint("tool ", n, i), Description: strings.Repeat("<&>", 100),
+						Schema: device.Schema{Properties: properties}})
 				}
 				if n == 19 {
 					tools[9] = device.Tool{Name: "small"}
@@ -265,7 +267,8 @@ func TestStrangersDoNotKeepTheOwnerWaiting(t *testing.T) {
 			}
 		}
 		if recognizer.ours != 1 || recognizer.strangers != mostStrangerTurns || recognizer.most != mostStrangerTurns || refused != many-mostStrangerTurns {
-			t.Errorf("%d of the owner and %d strangers are listened to, at most %d; %d were refused", recognizer.ours, recognizer.strangers, recognizer.most, refused)
+			t.Errorf("%d of the owner and %d strangers are listened to, at most %d; %d were refused", recognizer.ours, recognizer.strangers,
+				recognizer.most, refused)
 		}
 		close(recognizer.let) // and their slots are free
 		time.Sleep(5 * time.Second)

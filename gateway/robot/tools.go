@@ -214,7 +214,8 @@ func (b *toolbox) listed(r xiaozhi.Response) (next *xiaozhi.Request, listed []de
 		t.UserOnly = len(t.Annotations.Audience) > 0 && !slices.Contains(t.Annotations.Audience, "assistant")
 		kept, err := json.Marshal(t.Tool)
 		size := len(kept) + len(",")
-		if err != nil || len("[]")+b.size+size > mostToolBytes || len(b.fresh) >= mostTools || len(t.Name) > mostName || t.Name == "" || !b.limit.take(size) {
+		fits := len("[]")+b.size+size <= mostToolBytes && len(b.fresh) < mostTools
+		if err != nil || !fits || len(t.Name) > mostName || t.Name == "" || !b.limit.take(size) {
 			b.left++
 			continue
 		}

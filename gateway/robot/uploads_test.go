@@ -26,7 +26,8 @@ func watching(t *testing.T, robots robots) (*Server, http.Handler) {
 	t.Helper()
 	quiet := slog.New(slog.DiscardHandler)
 	bus := event.NewBus()
-	s := NewServer(Options{Robots: robots, Bus: bus, Mind: &seeing{scriptedMind: answer()}, Zone: time.UTC, Log: quiet, Phrases: func(string) string { return "" }})
+	s := NewServer(Options{Robots: robots, Bus: bus, Mind: &seeing{scriptedMind: answer()}, Zone: time.UTC, Log: quiet,
+		Phrases: func(string) string { return "" }})
 	engine, err := door.NewEngine(quiet)
 	if err != nil {
 		t.Fatal(err)

@@ -97,7 +97,8 @@ func TestVision(t *testing.T) {
 		return answer.StatusCode, string(text)
 	}
 
-	if status, text := post(token, robotID.MAC(), "question", "what is this?", "file", jpeg); status != 200 || text != `{"success":true,"action":"RESPONSE","response":"A cup."}` {
+	if status, text := post(token, robotID.MAC(), "question", "what is this?", "file", jpeg); status != 200 ||
+		text != `{"success":true,"action":"RESPONSE","response":"A cup."}` {
 		t.Errorf("as the firmware sends it: %d %s", status, text)
 	}
 	if l := mind.looked[0]; l.Question != "what is this?" || l.Picture.Type != "image/jpeg" || l.Robot != robotID || l.Session != "s" {
@@ -132,7 +133,8 @@ func TestVision(t *testing.T) {
 		}
 	}
 	mind.err = agent.ErrBlind
-	if status, text := post(token, "", "file", jpeg); status != 200 || !strings.Contains(text, `"response":"blind"`) || !strings.Contains(text, "false") {
+	if status, text := post(token, "", "file", jpeg); status != 200 || !strings.Contains(text, `"response":"blind"`) || !strings.Contains(text,
+		"false") {
 		t.Errorf("nobody can see: %d %s", status, text)
 	}
 	mind.err = errors.New("broken")

@@ -46,14 +46,17 @@ func TestWhoOpensATalkSpeaksFirst(t *testing.T) {
 		first       string        // sentence
 		from, to    time.Duration // when the news are spoken
 	}{
-		"a wake word":                 {wake, speaks, false, "It is late.", 3 * time.Second, 9 * time.Second},
-		"a touch":                     {touch, speaks, false, "It is late.", 3 * time.Second, 9 * time.Second},
-		"a touch and no word":         {touch, func(*talk) {}, false, "News.", yieldFor, yieldFor},
-		"a wake word, urgent":         {wake, speaks, true, "News.", 0, 0},
-		"a face":                      {func(k *talk) { k.say(xiaozhi.ListenDetect{Text: "face"}); k.listen(xiaozhi.Auto) }, func(*talk) {}, false, "News.", 0, 0},
-		"nobody":                      {func(*talk) {}, func(*talk) {}, false, "News.", settleAfter, settleAfter},
-		"an event before a wake word": {func(k *talk) { k.say(xiaozhi.Event{Name: "state_changed", Data: []byte("{}")}); wake(k) }, speaks, false, "It is late.", 3 * time.Second, 9 * time.Second},
-		"what is typed":               {func(k *talk) { k.say(xiaozhi.ListenDetect{Text: "what time is it", Typed: true}) }, func(*talk) {}, false, "It is late.", 0, 9 * time.Second},
+		"a wake word":         {wake, speaks, false, "It is late.", 3 * time.Second, 9 * time.Second},
+		"a touch":             {touch, speaks, false, "It is late.", 3 * time.Second, 9 * time.Second},
+		"a touch and no word": {touch, func(*talk) {}, false, "News.", yieldFor, yieldFor},
+		"a wake word, urgent": {wake, speaks, true, "News.", 0, 0},
+		"a face": {func(k *talk) { k.say(xiaozhi.ListenDetect{Text: "face"}); k.listen(xiaozhi.Auto) }, func(*talk) {},
+			false, "News.", 0, 0},
+		"nobody": {func(*talk) {}, func(*talk) {}, false, "News.", settleAfter, settleAfter},
+		"an event before a wake word": {func(k *talk) { k.say(xiaozhi.Event{Name: "state_changed", Data: []byte("{}")}); wake(k) }, speaks, false,
+			"It is late.", 3 * time.Second, 9 * time.Second},
+		"what is typed": {func(k *talk) { k.say(xiaozhi.ListenDetect{Text: "what time is it", Typed: true}) }, func(*talk) {},
+			false, "It is late.", 0, 9 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			talking(t, answer("It is late."), func(k *talk) {
