@@ -62,7 +62,7 @@ func TestACodeEnds(t *testing.T) {
 	}
 }
 
-// TestTheCodeOfAClaim: whoever comes with a known robot's MAC and another
+// TestTheCodeOfAClaim: a client that comes with a known robot's MAC and another
 // Client-Id shows a code, also where everybody is let in. The code, which the
 // owner reads from the robot itself, adopts it.
 func TestTheCodeOfAClaim(t *testing.T) {

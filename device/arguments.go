@@ -14,22 +14,11 @@ import (
 // ErrArguments is wrapped by Fit for arguments a tool does not take.
 var ErrArguments = errors.New("the tool does not take these arguments")
 
-// keep is what Stack-chan's head takes as "leave this axis as it is". The
-// firmware lists it as the least value of yaw and pitch.
-const keep = -9999
-
-// How far a head may tilt, in degrees. Servos that are driven into their stops
-// break; the makers advise to stay within this.
-const (
-	leastPitch = 5
-	mostPitch  = 85
-)
-
 // Fit returns arguments as the tool's schema wants them: names in the tool's
 // own spelling, numbers whole, an axis to be kept left out, heads and lights
 // kept within what they can do. Anything else that the robot would refuse, or
 // silently ignore as it does a name it does not know, is an error that wraps
-// ErrArguments and says what the tool takes.
+// ErrArguments and lists what the tool takes.
 func (t Tool) Fit(arguments map[string]any) (map[string]any, error) {
 	fitted := make(map[string]any, len(arguments))
 	for _, given := range slices.Sorted(maps.Keys(arguments)) {
@@ -60,8 +49,8 @@ func (t Tool) Fit(arguments map[string]any) (map[string]any, error) {
 	return fitted, nil
 }
 
-// argument is the tool's own spelling of a name. The firmware does not tell
-// capitals from small letters.
+// argument is the tool's own spelling of a name. The firmware ignores
+// case.
 func (t Tool) argument(name string) (string, bool) {
 	if _, exact := t.Schema.Properties[name]; exact {
 		return name, true
@@ -117,13 +106,13 @@ func (t Tool) fit(name string, value any) (any, error) {
 func (t Tool) inRange(name string, a Argument, n int) (any, error) {
 	head := strings.Contains(strings.ToLower(t.Name), "head")
 	light := strings.Contains(strings.ToLower(t.Name), "led")
-	sentinel := a.Minimum != nil && *a.Minimum == keep
+	sentinel := a.Minimum != nil && *a.Minimum == KeepHeadAxis
 	switch {
-	case n == keep && (sentinel || head):
+	case n == KeepHeadAxis && (sentinel || head):
 		return nil, nil
 	case head && strings.EqualFold(name, "pitch"):
 		a.Minimum = nil
-		return a.Clamp(min(max(n, leastPitch), mostPitch)), nil
+		return a.Clamp(min(max(n, MinHeadPitch), MaxHeadPitch)), nil
 	case head && strings.EqualFold(name, "yaw"):
 		if sentinel && a.Maximum != nil {
 			least := -*a.Maximum // the head turns as far to either side

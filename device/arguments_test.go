@@ -48,9 +48,10 @@ func TestFit(t *testing.T) {
 		"yaw to the left":        {head, m{"yaw": -200}, m{"yaw": -128}, ""},
 		"yaw to the right":       {head, m{"yaw": 200, "speed": 5}, m{"yaw": 128, "speed": 100}, ""},
 		"keep is left out":       {head, m{"yaw": -9999, "pitch": -9999.0}, m{}, ""},
-		"words and switches":     {reminder, m{"message": "tea", "repeat": "false", "duration_seconds": 60}, m{"message": "tea", "repeat": false, "duration_seconds": 60}, ""},
-		"a word that is none":    {reminder, m{"message": 7}, nil, "type string"},
-		"a switch that is none":  {reminder, m{"repeat": "maybe"}, nil, "type boolean"},
+		"words and switches": {reminder, m{"message": "tea", "repeat": "false", "duration_seconds": 60}, m{"message": "tea", "repeat": false,
+			"duration_seconds": 60}, ""},
+		"a word that is none":   {reminder, m{"message": 7}, nil, "type string"},
+		"a switch that is none": {reminder, m{"repeat": "maybe"}, nil, "type boolean"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := c.tool.Fit(c.given)
@@ -69,7 +70,8 @@ func TestFit(t *testing.T) {
 
 func TestModelNames(t *testing.T) {
 	long := strings.Repeat("x", 70)
-	tools := []Tool{{Name: "self.a.b"}, {Name: "self.a_b"}, {Name: "self_a_b_2"}, {Name: "self/a/b"}, {Name: long + "1"}, {Name: long + "2"}, {Name: "ä"}, {Name: ""}, {Name: "self.a.b"}}
+	tools := []Tool{{Name: "self.a.b"}, {Name: "self.a_b"}, {Name: "self_a_b_2"}, {Name: "self/a/b"}, {Name: long + "1"}, {Name: long + "2"},
+		{Name: "ä"}, {Name: ""}, {Name: "self.a.b"}}
 	n := NewModelNames(tools)
 	seen := map[string]bool{}
 	for _, tool := range tools[:8] {

@@ -12,7 +12,7 @@ import (
 
 // Errors of codes.
 var (
-	// ErrCode is an ErrNothingToAdopt, for a code that nobody has been given, that was used, or that has expired.
+	// ErrCode is an ErrNothingToAdopt, for a code that was never given, that was used, or that has expired.
 	ErrCode = fmt.Errorf("%w, or not any more: a code is good for ten minutes, and then the robot shows another", ErrNothingToAdopt)
 	// ErrTries is returned for any code while too many wrong ones come.
 	ErrTries = errors.New("too many wrong codes; wait a minute, or adopt the robot by its id")

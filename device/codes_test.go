@@ -123,7 +123,7 @@ func TestGuessing(t *testing.T) {
 
 // TestACrowdOfStrangers gets no more codes than may be guessed at, and the
 // next robot one again when they have expired.
-func TestACrowdOfStrangers(t *testing.T) {
+func TestManyStrangersAndTheirCodes(t *testing.T) {
 	c := device.NewCodes(device.Key("key"))
 	now, n := time.Unix(0, 0), 0
 	for ; n < 1000; n++ {

@@ -73,5 +73,5 @@ func (l *Lanes) work(id ID) {
 	}
 }
 
-// Wait returns when all is done. Whoever adds must have ended.
+// Wait returns when all is done. All goroutines that add must have ended.
 func (l *Lanes) Wait() { l.wg.Wait() }

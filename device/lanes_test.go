@@ -63,14 +63,14 @@ func TestALaneIsBounded(t *testing.T) {
 			}
 		}
 		if !lanes.Add(t.Context(), "b", device.Job{Do: func(context.Context) {}}) {
-			t.Error("another robot has no room")
+			t.Error("another robot has no slot")
 		}
 		lanes.Wait()
 		if taken != 32 || done != 32 {
 			t.Errorf("%d taken, %d done", taken, done)
 		}
 		if !lanes.Add(t.Context(), "a", job) {
-			t.Error("there is no room afterwards")
+			t.Error("there is no slot afterwards")
 		}
 		lanes.Wait()
 	})

@@ -65,7 +65,8 @@ func TestAdmitTakesExactlyWhatWasIssued(t *testing.T) {
 		kept := newTable()
 		adoption := rapid.SampledFrom([]device.Adoption{device.AdoptOpen, device.AdoptCode, device.AdoptAsk}).Draw(t, "adoption")
 		r := device.NewRegistry(key, adoption, kept)
-		m := &model{epoch: map[device.ID]int{}, bound: map[device.ID]*device.Client{}, issued: map[string]holder{}, codes: map[string]given{}, current: map[device.ID]string{}}
+		m := &model{epoch: map[device.ID]int{}, bound: map[device.ID]*device.Client{}, issued: map[string]holder{}, codes: map[string]given{},
+			current: map[device.ID]string{}}
 		ids, clients := []device.ID{robotA, robotB}, []string{"", "one", "two"}
 		now := noon
 		anyID := func(t *rapid.T) device.ID { return rapid.SampledFrom(ids).Draw(t, "id") }
@@ -84,7 +85,7 @@ func TestAdmitTakesExactlyWhatWasIssued(t *testing.T) {
 					m.bound[id] = &robot.Client
 					delete(m.current, id)
 				case *m.bound[id] != robot.Client:
-					t.Fatalf("%s is adopted by its id, and is %+v in the place of %+v", id, robot.Client, *m.bound[id])
+					t.Fatalf("%s is adopted by its id, and is %+v, want %+v", id, robot.Client, *m.bound[id])
 				}
 			},
 			"replace": func(t *rapid.T) {
@@ -163,7 +164,7 @@ func (m *model) checkIn(t *rapid.T, r *device.Registry, c device.CheckIn, now ti
 	}
 	m.shows(t, c, a.Code, now)
 	if r.Code(robot, now) != a.Code {
-		t.Fatalf("the owner is told of the code %q, not %q", r.Code(robot, now), a.Code)
+		t.Fatalf("the owner gets the code %q, not %q", r.Code(robot, now), a.Code)
 	}
 	if fmt.Sprint(robot.Epoch) != fmt.Sprint(m.epoch[c.ID]) {
 		t.Fatalf("epoch %d, want %d", robot.Epoch, m.epoch[c.ID])

@@ -8,8 +8,8 @@ import (
 	"perch/device"
 )
 
-// TestAClockThatJumps: whoever came a minute before the clock was set came a
-// minute ago, and whoever came in an earlier run when it says. Tokens and codes
+// TestAClockThatJumps: a robot that came a minute before the clock was set
+// came a minute ago, and one of an earlier run at its recorded time. Tokens and codes
 // are none of the clock's business.
 func TestAClockThatJumps(t *testing.T) {
 	const earlier, here = device.ID("a0b1c2d3e4f4"), device.ID("a0b1c2d3e4f5")
@@ -23,7 +23,8 @@ func TestAClockThatJumps(t *testing.T) {
 			now := noon.Add(by).Add(time.Minute)
 
 			for id, ago := range map[device.ID]time.Duration{here: time.Minute, earlier: by + time.Hour + time.Minute} {
-				for when, read := range map[string]*device.Registry{"at once": r, "after a restart": device.NewRegistry(device.Key("key"), device.AdoptOpen, kept)} {
+				for when, read := range map[string]*device.Registry{"at once": r, "after a restart": device.NewRegistry(device.Key("key"),
+					device.AdoptOpen, kept)} {
 					robot, err := read.Get(id)
 					if err != nil || now.Sub(robot.LastSeen) != ago || now.Sub(robot.FirstSeen) != ago || now.Sub(robot.Booted) != ago {
 						t.Errorf("%s, %s was seen %s ago, first %s, booted %s, want %s; %v", when, id,

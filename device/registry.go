@@ -41,7 +41,7 @@ var (
 )
 
 // visitEvery is how stale the remembered time of the last visit may get
-// before a visit that tells nothing new is worth a write.
+// before a visit with nothing new is worth a write.
 const visitEvery = 10 * time.Minute
 
 // contestLasts is how long after two clients have waited under one id it adopts
@@ -49,7 +49,7 @@ const visitEvery = 10 * time.Minute
 const contestLasts = 10 * time.Minute
 
 // What is kept of the tools of adopted robots, in bytes of JSON. A list that
-// finds no room is not kept: the robot lists its tools in every talk.
+// exceeds that is not kept: the robot lists its tools in every talk.
 const (
 	mostTools    = 64 << 10 // of one robot
 	mostAllTools = 4 << 20
@@ -68,9 +68,9 @@ type Registry struct {
 
 	mu      sync.Mutex
 	robots  map[ID]Robot
-	kept    map[ID]time.Time // the last visit that the records tell of
+	kept    map[ID]time.Time // the last visit in the records
 	here    map[ID]visits    // in this run
-	welcome time.Time        // until then whoever comes is adopted
+	welcome time.Time        // until then every robot that comes is adopted
 	came    int              // that were adopted so, from other machines
 	expires time.Time        // when strangers are next looked through
 	tools   map[ID]int       // bytes that are kept
@@ -103,7 +103,7 @@ func NewRegistry(key Key, adoption Adoption, kept records) *Registry {
 	return r
 }
 
-// CheckIn takes note of a robot that has booted and says whether it may
+// CheckIn takes note of a robot that has booted and returns whether it may
 // connect. Of one that may not, only its claim is noted. CheckIn writes nothing
 // itself: what there is to keep is kept soon.
 func (r *Registry) CheckIn(c CheckIn, now time.Time) (Robot, Admission) {
@@ -114,7 +114,7 @@ func (r *Registry) CheckIn(c CheckIn, now time.Time) (Robot, Admission) {
 	robot := before
 	robot.ID = c.ID
 	if a.New {
-		a.Gone = append(a.Gone, r.makeRoom(c.Address)...)
+		a.Gone = append(a.Gone, r.giveWay(c.Address)...)
 	}
 	if a.Token, a.Code = r.admission(&robot, c, now); a.Token != "" {
 		robot.see(c, now)
@@ -163,8 +163,8 @@ func (r *Registry) Seen(id ID, now time.Time) {
 	}
 }
 
-// Moved tells that the wall clock has jumped. Visits of this run were as long
-// ago as they were, whatever the clock said then.
+// Moved notes that the wall clock has jumped. Visits of this run were as long
+// ago as they were, whatever the clock showed then.
 func (r *Registry) Moved(by time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -396,7 +396,7 @@ func (r *Registry) KeepTools(id ID, tools []Tool) {
 func size(tools []Tool) int {
 	text, err := json.Marshal(tools)
 	if err != nil {
-		return mostTools + 1 // which nobody keeps
+		return mostTools + 1 // too large to keep
 	}
 	return len(text)
 }

@@ -11,7 +11,7 @@ import (
 	"perch/device"
 )
 
-func TestOpenHouseBindsTheFirstClient(t *testing.T) {
+func TestOpenAdoptionBindsTheFirstClient(t *testing.T) {
 	kept := newTable()
 	r := device.NewRegistry(key, device.AdoptOpen, kept)
 	robot, a := visit(t, r, from(robotA, "one"), noon)
@@ -36,7 +36,7 @@ func TestOpenHouseBindsTheFirstClient(t *testing.T) {
 	}
 }
 
-func TestAskingHouseAdopts(t *testing.T) {
+func TestAdoptionThatAsks(t *testing.T) {
 	for name, by := range map[string]func(a device.Admission) string{
 		"by id":            func(device.Admission) string { return string(robotA) },
 		"by MAC":           func(device.Admission) string { return "A0:B1:C2:D3:E4:F5" },

@@ -21,8 +21,8 @@ type Robot struct {
 	// the owner to say that it is the same robot.
 	Claim *Claim `json:"claim,omitempty"`
 
-	// What follows is of check-ins that were admitted, and of no other: whoever
-	// knows a MAC can say anything in its name.
+	// What follows is of admitted check-ins only: anybody who knows a MAC can
+	// claim anything in its name.
 	Board     string    `json:"board,omitempty"`
 	Firmware  string    `json:"firmware,omitempty"`
 	Language  string    `json:"language,omitempty"`
@@ -38,7 +38,7 @@ type Robot struct {
 	ToolsFirmware string `json:"tools_firmware,omitempty"` // the firmware that listed Tools
 }
 
-// Claim is a client that waits for the owner, and what it says of itself.
+// Claim is a client that waits for the owner, and what it claims.
 type Claim struct {
 	Client
 	Board    string    `json:"board,omitempty"`
@@ -47,7 +47,7 @@ type Claim struct {
 	Address  string    `json:"address,omitempty"`
 	BaseURL  string    `json:"base_url,omitempty"`
 	At       time.Time `json:"at,omitzero"` // of its latest check-in
-	// Contested is when last one client took another's place here: one of them lies,
+	// Contested is when last one client replaced another here: one of them lies,
 	// or has had its flash erased.
 	Contested time.Time `json:"contested,omitzero"`
 }
@@ -68,7 +68,7 @@ func (r Robot) LastAddress() string {
 	return r.Address
 }
 
-// CheckIn is what a robot says of itself when it boots.
+// CheckIn is what a robot reports when it boots.
 type CheckIn struct {
 	ID       ID
 	Client   Client
@@ -79,7 +79,7 @@ type CheckIn struct {
 	BaseURL  string // "http://host:port" as the robot reached us
 }
 
-// Adoption says what becomes of a robot that was never here.
+// Adoption is what becomes of a robot that was never here.
 type Adoption string
 
 // The ways of adoption.
@@ -95,11 +95,11 @@ type Admission struct {
 	Code    string // six digits to show while it waits for its owner; empty while too many wait, and it is adopted by its id
 	New     bool   // the robot was not known
 	Adopted bool   // this check-in has adopted it
-	Repeats bool   // the client waits already, and its check-in tells nothing new
+	Repeats bool   // the client waits already, and its check-in has nothing new
 	Gone    []ID   // strangers that gave way to it, or had expired
 }
 
-// see copies into r what an admitted check-in tells.
+// see copies an admitted check-in into r.
 func (r *Robot) see(c CheckIn, now time.Time) {
 	if r.FirstSeen.IsZero() {
 		r.FirstSeen = now
@@ -117,7 +117,9 @@ func (r *Robot) claim(c CheckIn, now time.Time) {
 			contested = now
 		}
 	}
-	r.Claim = &Claim{Contested: contested, Client: c.Client, Board: c.Board, Firmware: c.Firmware, Language: c.Language, Address: c.Address, BaseURL: c.BaseURL, At: now}
+	r.Claim = &Claim{
+		Contested: contested, Client: c.Client, Board: c.Board, Firmware: c.Firmware, Language: c.Language, Address: c.Address, BaseURL: c.BaseURL, At: now,
+	}
 	if !r.Bound {
 		if r.FirstSeen.IsZero() {
 			r.FirstSeen = now
@@ -133,13 +135,13 @@ func (r *Robot) bind() {
 	r.Board, r.Firmware, r.Language, r.Address, r.BaseURL = c.Board, c.Firmware, c.Language, c.Address, c.BaseURL
 }
 
-// news reports whether r tells something that before does not, but for times of
-// visits: a visit that tells nothing new need not be written at once.
+// news reports whether r differs from before in more than the times of visits: a
+// visit with nothing new need not be written at once.
 func (r Robot) news(before Robot) bool {
-	said := func(r Robot) CheckIn {
+	claims := func(r Robot) CheckIn {
 		return CheckIn{Client: r.Client, Board: r.Board, Firmware: r.Firmware, Language: r.Language, Address: r.Address, BaseURL: r.BaseURL}
 	}
-	if before.Bound != r.Bound || before.Named != r.Named || said(before) != said(r) || (before.Claim == nil) != (r.Claim == nil) {
+	if before.Bound != r.Bound || before.Named != r.Named || claims(before) != claims(r) || (before.Claim == nil) != (r.Claim == nil) {
 		return true
 	}
 	if r.Claim == nil {

@@ -64,7 +64,8 @@ func CheckName(s string) (string, error) {
 	case isCode(name):
 		why = "it could be the code that a robot shows"
 	case strings.ContainsAny(name, "/\\+#?%:") || strings.HasPrefix(name, "-") || strings.Trim(name, ".") == "":
-		why = `a name has none of / \ + # ? % :, does not begin with - and is not made of dots alone, for addresses, commands and the names of talks hold it`
+		why = `a name has none of / \ + # ? % :, does not begin with - and is not made of dots alone, ` +
+			`for addresses, commands and the names of talks hold it`
 	default:
 		return name, nil
 	}

@@ -9,8 +9,8 @@ import (
 	"perch/device"
 )
 
-// houseOf has two robots that are adopted.
-func houseOf(t *testing.T, kept *table) *device.Registry {
+// registryWithTwo has two robots that are adopted.
+func registryWithTwo(t *testing.T, kept *table) *device.Registry {
 	t.Helper()
 	r := device.NewRegistry(key, device.AdoptOpen, kept)
 	for _, id := range []device.ID{robotA, robotB} {
@@ -28,7 +28,7 @@ func name(s string) device.Change { return device.Change{Name: &s} }
 // its MAC address, and it is there after a start.
 func TestARobotHasAName(t *testing.T) {
 	kept := newTable()
-	r := houseOf(t, kept)
+	r := registryWithTwo(t, kept)
 	kept.writes()
 	robot, err := r.Configure(robotA, name("Kitchen"))
 	if err != nil || robot.Settings.Name != "Kitchen" {
@@ -65,7 +65,7 @@ func TestARobotHasAName(t *testing.T) {
 // TestANameIsOneRobots: another cannot have it, in whatever case, and is told
 // whose it is; nor can a name be one that means something else.
 func TestANameIsOneRobots(t *testing.T) {
-	r := houseOf(t, newTable())
+	r := registryWithTwo(t, newTable())
 	if _, err := r.Configure(robotA, name("Küche")); err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestANameIsOneRobots(t *testing.T) {
 // TestAStrangerHasNoName: nor has one that is forgotten, or in whose place
 // another was let in. The name is then free, or its robot's once it is adopted again.
 func TestAStrangerHasNoName(t *testing.T) {
-	r := houseOf(t, newTable())
+	r := registryWithTwo(t, newTable())
 	const robotC device.ID = "a0b1c2d3e4f7"
 	visit(t, r, from(robotC, "one"), noon)
 	if _, err := r.Configure(robotC, name("hall")); !errors.Is(err, device.ErrNotAdopted) {
@@ -111,7 +111,7 @@ func TestAStrangerHasNoName(t *testing.T) {
 		t.Errorf("one that is replaced: %+v, %v", robot.Settings, err)
 	}
 	if _, err := r.Find("hall"); err == nil {
-		t.Error("a stranger is found by the name of the robot whose place it took")
+		t.Error("a stranger is found by the name of the robot that it replaced")
 	}
 	if robot, err := r.Adopt(string(robotA), noon.Add(2*time.Hour)); err != nil || robot.Settings.Name != "hall" {
 		t.Errorf("adopted again: %+v, %v", robot.Settings, err)
@@ -128,7 +128,7 @@ func TestAStrangerHasNoName(t *testing.T) {
 // not changed by a command, and what was stored is there again without it.
 func TestTheFileGoesBeforeWhatIsStored(t *testing.T) {
 	kept := newTable()
-	r := houseOf(t, kept)
+	r := registryWithTwo(t, kept)
 	voice, language := "af_heart", "de"
 	if _, err := r.Configure(robotA, device.Change{Voice: &voice, Language: &language}); err != nil {
 		t.Fatal(err)
@@ -163,7 +163,8 @@ func TestTheFileGoesBeforeWhatIsStored(t *testing.T) {
 		t.Errorf("a name of the file's for another: %v", err)
 	}
 	french := "fr"
-	if robot, err := r.Configure(robotA, device.Change{Language: &french}); err != nil || robot.Settings.Language != "fr" || robot.Settings.Voice != "af_sky" {
+	if robot, err := r.Configure(robotA, device.Change{Language: &french}); err != nil || robot.Settings.Language != "fr" ||
+		robot.Settings.Voice != "af_sky" {
 		t.Errorf("what the file does not set: %+v, %v", robot.Settings, err)
 	}
 	r = device.NewRegistry(key, device.AdoptOpen, kept)
@@ -178,7 +179,7 @@ func TestTheFileGoesBeforeWhatIsStored(t *testing.T) {
 // TestAFailedDiskChangesNoName: what is not kept is not so.
 func TestAFailedDiskChangesNoName(t *testing.T) {
 	kept := newTable()
-	r := houseOf(t, kept)
+	r := registryWithTwo(t, kept)
 	kept.broken = errors.New("disk full")
 	if _, err := r.Configure(robotA, name("kitchen")); !errors.Is(err, kept.broken) {
 		t.Errorf("%v", err)

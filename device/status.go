@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Status is what a robot tells of its own condition. What its board has not is
+// Status is what a robot reports of its own condition. What its board has not is
 // nil or empty.
 type Status struct {
 	Volume, Brightness, Battery *int // per cent
@@ -21,7 +21,7 @@ const mostSignal = 32
 // audio_speaker{volume}, screen{brightness}, battery{level,charging},
 // network{signal}, chip{temperature}. What is no number of per cent is not known.
 func ParseStatus(answer string) (Status, error) {
-	var told struct {
+	var reported struct {
 		Speaker struct {
 			Volume *float64 `json:"volume"`
 		} `json:"audio_speaker"`
@@ -39,15 +39,15 @@ func ParseStatus(answer string) (Status, error) {
 			Temperature *float64 `json:"temperature"`
 		} `json:"chip"`
 	}
-	if err := json.Unmarshal([]byte(answer), &told); err != nil {
+	if err := json.Unmarshal([]byte(answer), &reported); err != nil {
 		return Status{}, fmt.Errorf("read a robot's condition: %w", err)
 	}
 	s := Status{
-		Volume: percent(told.Speaker.Volume), Brightness: percent(told.Screen.Brightness), Battery: percent(told.Battery.Level),
-		Charging: told.Battery.Charging, Temperature: told.Chip.Temperature,
+		Volume: percent(reported.Speaker.Volume), Brightness: percent(reported.Screen.Brightness), Battery: percent(reported.Battery.Level),
+		Charging: reported.Battery.Charging, Temperature: reported.Chip.Temperature,
 	}
-	if len(told.Network.Signal) <= mostSignal {
-		s.Signal = told.Network.Signal
+	if len(reported.Network.Signal) <= mostSignal {
+		s.Signal = reported.Network.Signal
 	}
 	return s, nil
 }

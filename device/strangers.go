@@ -12,7 +12,7 @@ import (
 // bounded little: so many are known at a time, so many of one machine and of one
 // network, and one that is away for 30 days is forgotten. Where there
 // are too many the one that was not seen for longest gives way, of the machine or
-// network that has too many, so that nobody crowds out another's robot.
+// network that has too many, so that no network displaces another's robots.
 
 const (
 	mostStrangers    = 200
@@ -30,7 +30,7 @@ const (
 )
 
 // Welcome has robots that check in before then adopted, where adoption is open.
-// At most 8 are; more than that come by themselves to no house in an hour. Those
+// At most 8 are; more than that do not come to a home by themselves in an hour. Those
 // of this machine, which no stranger can be, are not counted.
 func (r *Registry) Welcome(until time.Time) {
 	r.mu.Lock()
@@ -147,7 +147,7 @@ func (r *Registry) expire(now time.Time) (gone []ID) {
 
 // makeRoom has a stranger give way to a robot that is new, where its machine, its
 // network or the whole registry has too many. r.mu is held.
-func (r *Registry) makeRoom(address string) (gone []ID) {
+func (r *Registry) giveWay(address string) (gone []ID) {
 	all := r.strangers()
 	if from, known := originOf(address); known && !from.loopback {
 		var own, near []Robot
@@ -164,18 +164,18 @@ func (r *Registry) makeRoom(address string) (gone []ID) {
 		case len(own) >= mostOfOneMachine:
 			return []ID{r.removeSoon(own[0])}
 		case len(near) >= mostOfOneNetwork:
-			return []ID{r.removeSoon(crowded(near))}
+			return []ID{r.removeSoon(mostNumerous(near))}
 		}
 	}
 	if len(all) < mostStrangers {
 		return nil
 	}
-	return []ID{r.removeSoon(crowded(all))}
+	return []ID{r.removeSoon(mostNumerous(all))}
 }
 
 // crowded is the stranger that gives way to another: of the machine that has
 // the most, the one that was not seen for longest.
-func crowded(strangers []Robot) Robot {
+func mostNumerous(strangers []Robot) Robot {
 	of := map[netip.Prefix]int{}
 	for _, robot := range strangers {
 		o, _ := originOf(robot.LastAddress())

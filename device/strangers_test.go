@@ -11,7 +11,7 @@ import (
 	"perch/device"
 )
 
-// TestAForeignCheckInChangesNothing: whoever knows a robot's MAC may say
+// TestAForeignCheckInChangesNothing: a client that knows a robot's MAC may claim
 // anything in its name, and nothing of it is noted but inside its claim.
 func TestAForeignCheckInChangesNothing(t *testing.T) {
 	for _, adoption := range []device.Adoption{device.AdoptOpen, device.AdoptCode} {
@@ -120,7 +120,7 @@ func TestTheFirstHour(t *testing.T) {
 // the place of an adopted robot or of a stranger of another machine, and whoever
 // comes is taken.
 func TestStrangersGiveWay(t *testing.T) {
-	for name, house := range map[string]struct {
+	for name, origin := range map[string]struct {
 		address func(n int) string
 		most    int
 	}{
@@ -138,26 +138,26 @@ func TestStrangersGiveWay(t *testing.T) {
 			if _, err := r.Adopt(string(robotA), noon); err != nil {
 				t.Fatal(err)
 			}
-			guest := from(robotB, "two")
-			guest.Address = "172.20.0.1"
-			_, guests := visit(t, r, guest, noon.Add(time.Second))
+			stranger := from(robotB, "two")
+			stranger.Address = "172.20.0.1"
+			_, admission := visit(t, r, stranger, noon.Add(time.Second))
 			gone := 0
 			for n := range 2000 {
 				c := from(device.ID(fmt.Sprintf("0000000%05x", n+1)), "")
-				c.Address = house.address(n)
+				c.Address = origin.address(n)
 				_, a := visit(t, r, c, noon.Add(time.Duration(n)*time.Millisecond))
 				if a.Token == "" || !a.New {
 					t.Fatalf("stranger %d: %+v", n, a)
 				}
 				gone += len(a.Gone)
 			}
-			if n := r.Strangers(); n > house.most+1 || n+gone != 2001 || len(kept.kept) != n+1 {
-				t.Errorf("%d strangers are known, %d gave way, %d records are kept; want at most %d", n, gone, len(kept.kept), house.most+1)
+			if n := r.Strangers(); n > origin.most+1 || n+gone != 2001 || len(kept.kept) != n+1 {
+				t.Errorf("%d strangers are known, %d gave way, %d records are kept; want at most %d", n, gone, len(kept.kept), origin.most+1)
 			}
 			if !r.Trusts(robotA) {
 				t.Error("the owner's robot is gone")
 			}
-			if _, err := r.Admit(robotB, device.NewClient("two"), guests.Token); err != nil && name != "many networks" {
+			if _, err := r.Admit(robotB, device.NewClient("two"), admission.Token); err != nil && name != "many networks" {
 				t.Errorf("a stranger of another machine had to go: %v", err)
 			}
 		})
@@ -165,7 +165,7 @@ func TestStrangersGiveWay(t *testing.T) {
 }
 
 // TestARegistryFromBefore had no limits: what strangers have filled it with is
-// gone with the first start, and leaves room for the tools of adopted robots.
+// gone with the first start, and leaves memory for the tools of adopted robots.
 func TestARegistryFromBefore(t *testing.T) {
 	kept := newTable()
 	big := []device.Tool{{Name: "self.tool", Description: strings.Repeat("x", 100<<10)}}
@@ -236,7 +236,7 @@ func TestForgetStrangers(t *testing.T) {
 }
 
 // TestToolsAreBounded: a list that is too large is not kept, and neither is one
-// for which all the others leave no room.
+// for which all the others leave no memory.
 func TestToolsAreBounded(t *testing.T) {
 	kept := newTable()
 	r := device.NewRegistry(key, device.AdoptOpen, kept)
@@ -268,11 +268,11 @@ func TestToolsAreBounded(t *testing.T) {
 	r = device.NewRegistry(key, device.AdoptOpen, kept)
 	r.KeepTools("a0000000004f", list(60<<10))
 	if robot, err := r.Get("a0000000004f"); err != nil || robot.Tools == nil {
-		t.Errorf("what a forgotten robot had leaves no room (%v)", err)
+		t.Errorf("what a forgotten robot had leaves no memory (%v)", err)
 	}
 }
 
-// TestNobodyVoidsACode: whoever knows the MAC of a robot that waits, and goes on
+// TestNobodyVoidsACode: a client that knows the MAC of a robot that waits, and goes on
 // claiming it from another machine, takes nothing from the code that the robot
 // shows. A new one of the robot's own, from where it was, ends the one before.
 func TestNobodyVoidsACode(t *testing.T) {

@@ -70,7 +70,7 @@ func TestNewClient(t *testing.T) {
 	}
 }
 
-// TestTokenForItsOwner: the owner is told the token of an adopted robot for the
+// TestTokenForItsOwner: the owner gets the token of an adopted robot for the
 // client it is adopted with, and no other.
 func TestTokenForItsOwner(t *testing.T) {
 	r := device.NewRegistry(key, device.AdoptOpen, newTable())
@@ -104,7 +104,7 @@ func TestTokenForItsOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, token, err := r.Token(robotA, device.NewClient("two")); err != nil || token == a.Token {
-		t.Errorf("in its place: %q, %v", token, err)
+		t.Errorf("after it: %q, %v", token, err)
 	} else if _, err := r.Admit(robotA, device.NewClient("two"), token); err != nil {
 		t.Errorf("it does not open: %v", err)
 	}

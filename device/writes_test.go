@@ -9,7 +9,7 @@ import (
 )
 
 // TestAVisitThatTellsNothingNewIsNotWritten spares the SD card.
-func TestAVisitThatTellsNothingNewIsNotWritten(t *testing.T) {
+func TestAVisitWithNothingNewIsNotWritten(t *testing.T) {
 	kept := newTable()
 	r := device.NewRegistry(key, device.AdoptOpen, kept)
 	changed := func(change func(*device.CheckIn)) device.CheckIn {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"perch/device"
 )
 
 // ErrTuning is wrapped by Tuning.Check.
@@ -125,9 +127,9 @@ func DefaultTuning() Tuning {
 
 // Bounds of the tuning.
 const (
-	mostSaid   = 500 // bytes of a text to be said
-	mostYaw    = 128 // degrees, the firmware's own limit
-	mostPitch  = 90
+	mostSaid   = 500               // bytes of a text to be said
+	mostYaw    = device.MaxHeadYaw // degrees
+	mostPitch  = device.FirmwareHeadPitch
 	leastSpeed = 100
 	mostSpeed  = 1000
 	leastEvery = time.Second // nothing repeats faster

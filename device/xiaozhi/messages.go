@@ -28,7 +28,7 @@ type AudioParams struct {
 	FrameDuration int // milliseconds in a packet
 }
 
-// Features are what a robot says of itself in its hello.
+// Features are what a robot offers in its hello.
 type Features struct {
 	AEC       bool // echo cancellation is the server's work
 	MCP       bool // it is an MCP server
@@ -43,7 +43,7 @@ type Hello struct {
 	Audio     AudioParams
 }
 
-// Mode says who ends an utterance.
+// Mode is who ends an utterance.
 type Mode string
 
 // The listen modes of the firmware.
@@ -94,7 +94,7 @@ func (FromMCP) fromRobot()          {}
 func (Event) fromRobot()            {}
 func (UnknownFromRobot) fromRobot() {}
 
-// Welcome answers Hello. It always says transport "websocket": the firmware
+// Welcome answers Hello. It always has transport "websocket": the firmware
 // dereferences that field unchecked.
 type Welcome struct {
 	Session string
@@ -112,7 +112,7 @@ type SentenceStart struct{ Text string }
 // TTSStop ends speech. Up to v2.1.0 it cuts off what was not yet played.
 type TTSStop struct{}
 
-// STT shows what was heard.
+// STT shows the transcript.
 type STT struct{ Text string }
 
 // LLM sets the face. Text is the emoji, which the firmware ignores and

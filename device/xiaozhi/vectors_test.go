@@ -19,9 +19,11 @@ var fromRobot = []struct {
 	message xiaozhi.FromRobot
 }{
 	{"hello", `{"type":"hello","version":1,"features":{"mcp":true},"transport":"websocket","audio_params":{"format":"opus","sample_rate":16000,"channels":1,"frame_duration":60}}`,
-		xiaozhi.Hello{Version: 1, Features: xiaozhi.Features{MCP: true}, Transport: "websocket", Audio: xiaozhi.AudioParams{SampleRate: 16000, FrameDuration: 60}}},
+		xiaozhi.Hello{Version: 1, Features: xiaozhi.Features{MCP: true}, Transport: "websocket", Audio: xiaozhi.AudioParams{SampleRate: 16000,
+			FrameDuration: 60}}},
 	{"hello with echo cancellation", `{"type":"hello","version":2,"features":{"aec":true,"mcp":true,"glyph_push":true},"transport":"websocket","audio_params":{"format":"opus","sample_rate":16000,"channels":1,"frame_duration":60}}`,
-		xiaozhi.Hello{Version: 2, Features: xiaozhi.Features{AEC: true, MCP: true, GlyphPush: true}, Transport: "websocket", Audio: xiaozhi.AudioParams{SampleRate: 16000, FrameDuration: 60}}},
+		xiaozhi.Hello{Version: 2, Features: xiaozhi.Features{AEC: true, MCP: true, GlyphPush: true}, Transport: "websocket",
+			Audio: xiaozhi.AudioParams{SampleRate: 16000, FrameDuration: 60}}},
 	{"auto", `{"session_id":"s","type":"listen","state":"start","mode":"auto"}`, xiaozhi.ListenStart{Mode: xiaozhi.Auto}},
 	{"manual", `{"session_id":"s","type":"listen","state":"start","mode":"manual"}`, xiaozhi.ListenStart{Mode: xiaozhi.Manual}},
 	{"realtime", `{"session_id":"s","type":"listen","state":"start","mode":"realtime"}`, xiaozhi.ListenStart{Mode: xiaozhi.Realtime}},
@@ -30,8 +32,10 @@ var fromRobot = []struct {
 	{"typed", `{"session_id":"s","type":"listen","state":"detect","text":"hello","source":"text"}`, xiaozhi.ListenDetect{Text: "hello", Typed: true}},
 	{"abort", `{"session_id":"s","type":"abort"}`, xiaozhi.Abort{}},
 	{"abort by wake word", `{"session_id":"s","type":"abort","reason":"wake_word_detected"}`, xiaozhi.Abort{Reason: xiaozhi.WakeWord}},
-	{"mcp", `{"session_id":"s","type":"mcp","payload":{"jsonrpc":"2.0","id":3,"result":{}}}`, xiaozhi.FromMCP{Payload: json.RawMessage(`{"jsonrpc":"2.0","id":3,"result":{}}`)}},
-	{"event", `{"session_id":"s","type":"event","name":"sound_event","data":{"direction":"left"}}`, xiaozhi.Event{Name: "sound_event", Data: json.RawMessage(`{"direction":"left"}`)}},
+	{"mcp", `{"session_id":"s","type":"mcp","payload":{"jsonrpc":"2.0","id":3,"result":{}}}`,
+		xiaozhi.FromMCP{Payload: json.RawMessage(`{"jsonrpc":"2.0","id":3,"result":{}}`)}},
+	{"event", `{"session_id":"s","type":"event","name":"sound_event","data":{"direction":"left"}}`, xiaozhi.Event{Name: "sound_event",
+		Data: json.RawMessage(`{"direction":"left"}`)}},
 }
 
 // toRobot are messages as the appliance sends them.
@@ -48,10 +52,12 @@ var toRobot = []struct {
 	{"tts stop", `{"session_id":"s","type":"tts","state":"stop"}`, xiaozhi.TTSStop{}},
 	{"stt", `{"session_id":"s","type":"stt","text":"what time is it"}`, xiaozhi.STT{Text: "what time is it"}},
 	{"llm", `{"session_id":"s","type":"llm","emotion":"happy","text":"😊"}`, xiaozhi.LLM{Emotion: "happy", Text: "😊"}},
-	{"mcp", `{"session_id":"s","type":"mcp","payload":{"jsonrpc":"2.0","id":1,"method":"tools/list"}}`, xiaozhi.ToMCP{Payload: json.RawMessage(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)}},
+	{"mcp", `{"session_id":"s","type":"mcp","payload":{"jsonrpc":"2.0","id":1,"method":"tools/list"}}`,
+		xiaozhi.ToMCP{Payload: json.RawMessage(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)}},
 	{"reboot", `{"session_id":"s","type":"system","command":"reboot"}`, xiaozhi.Reboot{}},
 	{"keep alive", `{"session_id":"s","type":"keepalive"}`, xiaozhi.KeepAlive{}},
-	{"alert", `{"session_id":"s","type":"alert","status":"Door","message":"","emotion":"surprised"}`, xiaozhi.Alert{Status: "Door", Emotion: "surprised"}},
+	{"alert", `{"session_id":"s","type":"alert","status":"Door","message":"","emotion":"surprised"}`, xiaozhi.Alert{Status: "Door",
+		Emotion: "surprised"}},
 }
 
 func TestMessagesBothWays(t *testing.T) {

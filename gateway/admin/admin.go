@@ -34,9 +34,9 @@ type registry interface {
 	ForgetStrangers() ([]device.ID, error)
 }
 
-// talk acts on robots. What it says or shows to one whose channel is closed is
+// talk acts on robots. What one whose channel is closed is to speak or show is
 // kept for when it next connects, and queued is true; other acts fail there,
-// with an error that says itself how it is shown.
+// with an error that has a code and a status.
 type talk interface {
 	Say(ctx context.Context, id device.ID, text string) (queued bool, err error)
 	Alert(ctx context.Context, id device.ID, status, message, emotion string) (queued bool, err error)
@@ -56,13 +56,13 @@ type talk interface {
 	Lost() int
 }
 
-// herald takes what there is to tell people, and sees to it that they are told.
-type herald interface {
+// notifier takes notifications for people, and delivers them.
+type notifier interface {
 	Notify(n notice.Notification) (notice.Notification, error)
 	Acknowledge(id string) error
 }
 
-// memory is what the house remembers.
+// memory is what the household has the appliance remember.
 type memory interface {
 	Search(query string, now time.Time) []agent.Entry
 	// Err is why Search may have missed some.
@@ -70,12 +70,12 @@ type memory interface {
 	Forget(id string) error
 }
 
-// notices are what there is to tell.
+// notices are the notifications.
 type notices interface {
 	Open(now time.Time) []notice.Notification
 }
 
-// conversations are what was said before, which brains are given.
+// conversations are what was spoken before, which brains are given.
 type conversations interface {
 	// Forget has one begin anew. It is no error where there is none.
 	Forget(conversation string) error
@@ -91,14 +91,14 @@ type senses interface {
 type Options struct {
 	Robots        registry
 	Talk          talk
-	Herald        herald
+	Notifier      notifier
 	Memory        memory
 	Notices       notices
 	Questions     questions
 	Conversations conversations
 	Senses        senses
 	Firmware      firmware // nil where there is no catalogue
-	// Refused are the check-ins that were last refused, newest first; nil tells of none.
+	// Refused are the check-ins that were last refused, newest first; nil lists none.
 	Refused  func() []ota.Refusal
 	Archives archives // nil where nothing can be backed up
 	Board    *agent.Board
@@ -117,12 +117,12 @@ type Counter struct {
 	Name  string // as Prometheus has it, "perch_..._total"
 	Help  string
 	Count func() uint64
-	// Labels tell it from others of the same name and help. They are of the
+	// Labels distinguish it from others of the same name and help. They are of the
 	// configuration, never of what comes from outside; nil is a name of its own.
 	Labels map[string]string
 }
 
-// Gauge is what another part tells of itself when somebody asks, for the
+// Gauge is what another part measures of itself when it is scraped, for the
 // metrics.
 type Gauge struct {
 	Name string // as Prometheus has it, "perch_store_bytes"
@@ -173,7 +173,7 @@ type Device struct {
 	LastSeen  time.Time   `json:"last_seen"`
 	Adopted   bool        `json:"adopted"`           // by its owner, by name; any other may talk, and nothing else
 	Waiting   string      `json:"waiting,omitempty"` // why it waits for its owner
-	Claimed   bool        `json:"claimed,omitempty"` // what waits is another client, in the place of the one that is bound
+	Claimed   bool        `json:"claimed,omitempty"` // another client waits to replace the one that is bound
 	Code      string      `json:"code,omitempty"`    // that it shows
 	Connected bool        `json:"connected"`
 	State     agent.Shown `json:"state"`
@@ -198,7 +198,7 @@ func (d *Door) open() (n int) {
 	return n
 }
 
-// waiting counts the notifications that nobody has been told.
+// waiting counts the notifications that have not been delivered.
 // started is when the appliance was started, by the clock as it is now: it may
 // have been wrong then.
 func (o Options) started(now time.Time) time.Time { return now.Round(0).Add(-now.Sub(o.Started)) }
@@ -232,7 +232,8 @@ func (d *Door) show(r device.Robot, now time.Time) Device {
 	case r.Claim != nil && r.Bound:
 		shown.Claimed = true
 		shown.Code = "" // its owner is to read it from the robot, for here it may be anybody's
-		shown.Waiting = "another client names itself by its MAC address, from " + r.Claim.Address + "; if you erased its flash, adopt it by the code on its screen, or, where it shows none, with --replace"
+		shown.Waiting = "another client names itself by its MAC address, from " + r.Claim.Address +
+			"; if you erased its flash, adopt it by the code on its screen, or, where it shows none, with --replace"
 	case r.Claim != nil:
 		shown.Board, shown.Firmware, shown.Address = r.Claim.Board, r.Claim.Firmware, r.Claim.Address
 		shown.Waiting = "it is new here; adopt it"
@@ -247,8 +248,8 @@ func (d *Door) show(r device.Robot, now time.Time) Device {
 	return shown
 }
 
-// adopt welcomes a robot. Where another takes its place, the channel of the one
-// before is closed. replace takes the client that waits in the place of the one
+// adopt adopts a robot. If a client replaces another, the channel of the one
+// before is closed. replace takes the client that waits instead of the one
 // that is bound, which an id alone does not.
 func (d *Door) adopt(ctx context.Context, idOrCode string, replace bool) (device.Robot, error) {
 	before := map[device.ID]device.Client{}
@@ -286,7 +287,7 @@ func (d *Door) forget(ctx context.Context, id device.ID) error {
 	return nil
 }
 
-// forgetStrangers forgets every robot that nobody has adopted, and hangs up on
+// forgetStrangers forgets every stranger, and hangs up on
 // it. It returns how many there were.
 func (d *Door) forgetStrangers(ctx context.Context) (int, error) {
 	gone, err := d.o.Robots.ForgetStrangers()
@@ -320,11 +321,12 @@ func (d *Door) notify(body []byte) (id string, err error) {
 		var robot device.Robot
 		robot, err = d.o.Robots.Get(n.Robot) // it would wait for a robot that never comes
 		if err == nil && !robot.Adopted() {
-			err = &door.Fault{Word: "not_adopted", HTTP: http.StatusConflict, Sentence: "nobody has adopted this robot, so it tells nothing; perch adopt " + string(n.Robot) + " does that"}
+			err = &door.Fault{Word: "not_adopted", HTTP: http.StatusConflict,
+				Sentence: "nobody has adopted this robot, so it tells nothing; perch adopt " + string(n.Robot) + " does that"}
 		}
 	}
 	if err == nil {
-		n, err = d.o.Herald.Notify(n)
+		n, err = d.o.Notifier.Notify(n)
 	}
 	return n.ID, err
 }

@@ -28,7 +28,7 @@ func TestHealth(t *testing.T) {
 		{"the store unreadable", []admin.Part{{Name: "mqtt", OK: true}, {Name: "store", Vital: true, Note: "disk error"}}, 503},
 		{"no parts", nil, 200},
 	} {
-		h := newHouse(t)
+		h := newAppliance(t)
 		h.parts = c.parts
 		status, body := h.ask(http.MethodGet, "/health", "")
 		want := `{"ok":true}`
@@ -46,7 +46,7 @@ func TestHealth(t *testing.T) {
 }
 
 func TestStatus(t *testing.T) {
-	h := newHouse(t)
+	h := newAppliance(t)
 	h.visit(t, robotA, "one")
 	h.visit(t, robotB, "two")
 	h.publish(t, robotA, "s1", event.RobotOnline{Framing: 1})
@@ -65,7 +65,7 @@ func TestStatus(t *testing.T) {
 }
 
 func TestDevices(t *testing.T) {
-	h := newHouse(t)
+	h := newAppliance(t)
 	if status, body := h.ask(http.MethodGet, "/api/v1/devices", ""); status != 200 || body != "[]" {
 		t.Errorf("no robots: %d %s", status, body)
 	}
@@ -101,10 +101,11 @@ func TestDevices(t *testing.T) {
 		t.Errorf("adopted and thinking: %+v, want %+v", got, want)
 	}
 	if _, body := h.ask(http.MethodGet, "/api/v1/devices", ""); strings.Contains(body, token) || strings.Contains(body, "epoch") {
-		t.Errorf("the list tells a secret: %s", body)
+		t.Errorf("the list shows a secret: %s", body)
 	}
 	h.visit(t, robotA, "erased")
-	if got := get[admin.Device](t, h, "/api/v1/devices/a0b1c2d3e4f5"); !strings.Contains(got.Waiting, "another client names itself by its MAC address, from 192.168.1.40") || !got.Adopted || got.Code != "" {
+	if got := get[admin.Device](t, h, "/api/v1/devices/a0b1c2d3e4f5"); !strings.Contains(got.Waiting,
+		"another client names itself by its MAC address, from 192.168.1.40") || !got.Adopted || got.Code != "" {
 		t.Errorf("with another flash: %+v", got)
 	}
 }
@@ -151,7 +152,7 @@ func TestAnswers(t *testing.T) {
 		{"GET", "nothing", ``, 404, `"not_found"`, ""},
 		{"PUT", "status", ``, 405, `"wrong_method"`, ""},
 	} {
-		h := newHouse(t)
+		h := newAppliance(t)
 		h.visit(t, robotA, "one")
 		status, body := h.ask(c.method, "/api/v1/"+c.path, c.body)
 		if status != c.status || !strings.Contains(body, c.answer) || len(body) > 1000 {
@@ -174,11 +175,13 @@ func TestARobotsRefusalIsShown(t *testing.T) {
 		status int
 		answer string
 	}{
-		{&door.Fault{Word: "robot_offline", Sentence: "its channel is closed", HTTP: 409}, 409, `{"error":{"code":"robot_offline","message":"its channel is closed"}}`},
+		{&door.Fault{Word: "robot_offline", Sentence: "its channel is closed", HTTP: 409}, 409,
+			`{"error":{"code":"robot_offline","message":"its channel is closed"}}`},
 		{errors.New("secret: /dev/mmcblk0"), 500, `{"error":{"code":"internal","message":"internal error; the log says more"}}`},
-		{fmt.Errorf("say: %w", device.ErrUnknownRobot), 404, `{"error":{"code":"unknown_robot","message":"say: unknown robot: it has not been here, or was forgotten; perch devices lists those that have"}}`},
+		{fmt.Errorf("say: %w", device.ErrUnknownRobot), 404,
+			`{"error":{"code":"unknown_robot","message":"say: unknown robot: it has not been here, or was forgotten; perch devices lists those that have"}}`},
 	} {
-		h := newHouse(t)
+		h := newAppliance(t)
 		h.visit(t, robotA, "one")
 		h.talk.err = c.err
 		if status, body := h.ask("POST", "/api/v1/devices/a0b1c2d3e4f5/say", `{"text":"hello"}`); status != c.status || body != c.answer {
@@ -195,7 +198,7 @@ func TestAdopt(t *testing.T) {
 		"by code, spaced": func(code string) string { return `{"code":" ` + code + `\n"}` },
 		"code as robot":   func(code string) string { return `{"robot":"` + code + `"}` },
 	} {
-		h := newHouse(t)
+		h := newAppliance(t)
 		a := h.visit(t, robotA, "one")
 		status, answer := h.ask(http.MethodPost, "/api/v1/adopt", body(a.Code))
 		if status != 200 || !strings.Contains(answer, `"id":"a0b1c2d3e4f5"`) || !strings.Contains(answer, `"adopted":true`) {
@@ -214,20 +217,22 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
-// TestAdoptingBesideAClaim: whoever has planted a claim is not let in by the
+// TestAdoptingBesideAClaim: a client that has planted a claim is not let in by the
 // robot's id, but by its code, or by a word that says what it does.
 func TestAdoptingBesideAClaim(t *testing.T) {
-	h := newHouse(t)
+	h := newAppliance(t)
 	h.adopts(t, robotA, "one")
 	h.visit(t, robotA, "planted")
-	if status, answer := h.ask(http.MethodPost, "/api/v1/adopt", `{"robot":"a0b1c2d3e4f5"}`); status != http.StatusConflict || !strings.Contains(answer, `"claimed"`) {
+	if status, answer := h.ask(http.MethodPost, "/api/v1/adopt", `{"robot":"a0b1c2d3e4f5"}`); status != http.StatusConflict ||
+		!strings.Contains(answer, `"claimed"`) {
 		t.Errorf("%d %s", status, answer)
 	}
 	if a := h.visit(t, robotA, "one"); a.Token == "" {
 		t.Error("the robot itself gets no token")
 	}
 	h.visit(t, robotA, "planted")
-	if status, answer := h.ask(http.MethodPost, "/api/v1/adopt", `{"robot":"A0:B1:C2:D3:E4:F5","replace":true}`); status != 200 || !strings.Contains(answer, `"adopted":false`) {
+	if status, answer := h.ask(http.MethodPost, "/api/v1/adopt", `{"robot":"A0:B1:C2:D3:E4:F5","replace":true}`); status != 200 ||
+		!strings.Contains(answer, `"adopted":false`) {
 		t.Errorf("replaced: %d %s", status, answer)
 	}
 	if status, answer := h.ask(http.MethodPost, "/api/v1/adopt", `{"robot":"A0:B1:C2:D3:E4:F5","replace":true}`); status != http.StatusNotFound {
@@ -244,7 +249,7 @@ func TestAdoptingBesideAClaim(t *testing.T) {
 // TestACodeThatMayBeAnybodys is not shown: where two clients wait with one MAC,
 // the owner reads the code from the robot itself.
 func TestACodeThatMayBeAnybodys(t *testing.T) {
-	h := newHouse(t)
+	h := newAppliance(t)
 	a := h.visit(t, robotA, "one")
 	if got := get[admin.Device](t, h, "/api/v1/devices/a0b1c2d3e4f5"); got.Code != a.Code {
 		t.Errorf("a robot alone is shown with the code %q, not %q", got.Code, a.Code)
@@ -257,7 +262,7 @@ func TestACodeThatMayBeAnybodys(t *testing.T) {
 
 // TestForgettingStrangers leaves the owner's robots.
 func TestForgettingStrangers(t *testing.T) {
-	h := newHouse(t)
+	h := newAppliance(t)
 	h.adopts(t, robotA, "one")
 	h.visit(t, robotB, "two")
 	if status, answer := h.ask(http.MethodDelete, "/api/v1/strangers", ""); status != 200 || answer != `{"forgotten":1}` {
@@ -268,13 +273,14 @@ func TestForgettingStrangers(t *testing.T) {
 	}
 }
 
-// TestGuessingACode ends after ten tries, with a sentence that tells the cure.
+// TestGuessingACode ends after ten tries, with a sentence that has the cure.
 func TestGuessingACode(t *testing.T) {
-	h := newHouse(t)
+	h := newAppliance(t)
 	a := h.visit(t, robotA, "one")
 	for n := range 10 {
 		wrong := fmt.Sprintf("%06d", n)
-		if status, answer := h.ask(http.MethodPost, "/api/v1/adopt", `{"code":"`+wrong+`"}`); wrong != a.Code && (status != 404 || !strings.Contains(answer, "nothing_to_adopt")) {
+		if status, answer := h.ask(http.MethodPost, "/api/v1/adopt", `{"code":"`+wrong+`"}`); wrong != a.Code && (status != 404 ||
+			!strings.Contains(answer, "nothing_to_adopt")) {
 			t.Errorf("%d %s", status, answer)
 		}
 	}
@@ -289,7 +295,7 @@ func TestGuessingACode(t *testing.T) {
 
 func TestForgetHangsUp(t *testing.T) {
 	for _, offline := range []error{nil, errors.New("its channel is closed")} {
-		h := newHouse(t)
+		h := newAppliance(t)
 		h.visit(t, robotA, "one")
 		h.talk.err = offline
 		if status, body := h.ask(http.MethodDelete, "/api/v1/devices/a0b1c2d3e4f5", ""); status != 202 || body != `{"ok":true}` {
@@ -305,7 +311,7 @@ func TestForgetHangsUp(t *testing.T) {
 }
 
 func TestMemory(t *testing.T) {
-	h := newHouse(t)
+	h := newAppliance(t)
 	if status, body := h.ask(http.MethodGet, "/api/v1/memory", ""); status != 200 || body != "[]" {
 		t.Errorf("nothing remembered: %d %s", status, body)
 	}
@@ -330,7 +336,7 @@ func TestMemory(t *testing.T) {
 }
 
 func TestTurnsLimit(t *testing.T) {
-	h := newHouse(t)
+	h := newAppliance(t)
 	for query, want := range map[string]int{"": 50, "?limit=1": 1, "?limit=1000": 1000} {
 		get[[]string](t, h, "/api/v1/turns"+query)
 		if h.most != want {

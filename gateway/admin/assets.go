@@ -14,12 +14,12 @@ type wish struct {
 	Name string `json:"name"`
 }
 
-// assetsTool is the firmware's own, by which it is told where its next assets
+// assetsTool is the firmware's own, which sets the address where its next assets
 // are. It fetches them when it next starts.
 const assetsTool = "self.assets.set_download_url"
 
-// pointAtAssets tells a robot where an asset file is. That takes an open
-// channel: a robot that is not told now would be told of a file that may be
+// pointAtAssets sends a robot the address of an asset file. That takes an open
+// channel: a robot that gets it later would get that of a file that may be
 // gone by then.
 func (d *Door) pointAtAssets(ctx context.Context, r device.Robot, w wish) (Result, error) {
 	path, err := d.o.Firmware.AssetFor(r.ID, w.Name, time.Now())
@@ -27,7 +27,8 @@ func (d *Door) pointAtAssets(ctx context.Context, r device.Robot, w wish) (Resul
 		return Result{}, err
 	}
 	if r.BaseURL == "" {
-		return Result{}, &door.Fault{Word: "no_address", Sentence: "it is not known at which address this robot reaches the appliance; restart the robot", HTTP: http.StatusConflict}
+		return Result{}, &door.Fault{Word: "no_address",
+			Sentence: "it is not known at which address this robot reaches the appliance; restart the robot", HTTP: http.StatusConflict}
 	}
 	return d.call(ctx, r.ID, assetsTool, call{Arguments: map[string]any{"url": r.BaseURL + path}})
 }

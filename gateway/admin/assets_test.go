@@ -42,7 +42,8 @@ func TestAssetFiles(t *testing.T) {
 	boot("1.2.4")
 	h.publish(t, robotA, "s1", event.RobotOnline{Framing: 1})
 	ask("POST", point, `{"name":"de.bin"}`, 200, "")
-	if asked := strings.Join(h.talk.asked, " "); !strings.HasPrefix(asked, `call a0b1c2d3e4f5 self.assets.set_download_url {"url":"http://perch.local:8003/xiaozhi/ota/assets/de.bin?r=a0b1c2d3e4f5.`) {
+	if asked := strings.Join(h.talk.asked, " "); !strings.HasPrefix(asked,
+		`call a0b1c2d3e4f5 self.assets.set_download_url {"url":"http://perch.local:8003/xiaozhi/ota/assets/de.bin?r=a0b1c2d3e4f5.`) {
 		t.Errorf("the robot is asked %q", asked)
 	}
 	ask("POST", point, `{"name":"none"}`, 404, `"unknown_asset"`)

@@ -14,14 +14,14 @@ import (
 )
 
 // shelf is what makes and takes backups in these tests.
-type shelf struct {
+type backups struct {
 	err    error // of making, or of taking
 	broken error // in the middle of one that is sent
 	open   int   // that were made and not closed
 	taken  []string
 }
 
-func (s *shelf) Backup(context.Context) (admin.Backup, error) {
+func (s *backups) Backup(context.Context) (admin.Backup, error) {
 	if s.err != nil {
 		return admin.Backup{}, s.err
 	}
@@ -36,7 +36,7 @@ func (s *shelf) Backup(context.Context) (admin.Backup, error) {
 	}}, nil
 }
 
-func (s *shelf) Restore(_ context.Context, body io.Reader, restart bool) (admin.Restored, error) {
+func (s *backups) Restore(_ context.Context, body io.Reader, restart bool) (admin.Restored, error) {
 	text, err := io.ReadAll(body)
 	if err != nil || s.err != nil {
 		return admin.Restored{}, errors.Join(err, s.err)
@@ -46,8 +46,8 @@ func (s *shelf) Restore(_ context.Context, body io.Reader, restart bool) (admin.
 }
 
 func TestBackup(t *testing.T) {
-	s := &shelf{}
-	h := newHouse(t, func(o *admin.Options) { o.Archives = s })
+	s := &backups{}
+	h := newAppliance(t, func(o *admin.Options) { o.Archives = s })
 	w := httptest.NewRecorder()
 	h.engine.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/v1/backup", nil))
 	for name, want := range map[string]string{"Content-Type": "application/x-tar", "Content-Length": "8", "Cache-Control": "no-store",
@@ -67,8 +67,8 @@ func TestBackup(t *testing.T) {
 
 // TestABackupThatBreaksOff does not pass for a whole one.
 func TestABackupThatBreaksOff(t *testing.T) {
-	s := &shelf{broken: errors.New("the disk is gone")}
-	server := httptest.NewServer(newHouse(t, func(o *admin.Options) { o.Archives = s }).engine)
+	s := &backups{broken: errors.New("the disk is gone")}
+	server := httptest.NewServer(newAppliance(t, func(o *admin.Options) { o.Archives = s }).engine)
 	defer server.Close()
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	answer, err := client.Get(server.URL + "/api/v1/backup")
@@ -96,8 +96,8 @@ func TestRestore(t *testing.T) {
 		{"", "backup", &door.Fault{Word: "bad_backup", Sentence: "no", HTTP: 422}, 422, `"bad_backup"`},
 		{"", "backup", errors.New("secret: /dev/mmcblk0"), 500, `"internal"`},
 	} {
-		s := &shelf{err: c.err}
-		h := newHouse(t, func(o *admin.Options) { o.Archives = s })
+		s := &backups{err: c.err}
+		h := newAppliance(t, func(o *admin.Options) { o.Archives = s })
 		status, body := h.ask(http.MethodPost, "/api/v1/restore"+c.query, c.body)
 		if status != c.status || !strings.Contains(body, c.answer) || strings.Contains(body, "secret") {
 			t.Errorf("%s: %d %s", c.query, status, body)
@@ -106,7 +106,7 @@ func TestRestore(t *testing.T) {
 			t.Errorf("%s: %d bytes were taken", c.query, len(taken))
 		}
 	}
-	bare := newHouse(t)
+	bare := newAppliance(t)
 	if status, _ := bare.ask(http.MethodPost, "/api/v1/restore", ""); status != 404 {
 		t.Errorf("where nothing can be backed up: %d", status)
 	}

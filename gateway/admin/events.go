@@ -38,7 +38,7 @@ func (d *Door) stream(ctx context.Context, w http.ResponseWriter, lastID string)
 }
 
 // feed returns what a stream of events sends next: a snapshot of the board and
-// all that came after it, or, for a client that tells the last id it saw in
+// all that came after it, or, for a client that sends the last id it saw in
 // this run of the appliance, what came after that.
 func (d *Door) feed(lastID string) func(context.Context) (door.Message, error) {
 	if seq, ok := d.o.Bus.Resumes(lastID); ok {
@@ -90,7 +90,7 @@ func (s shownEvent) MarshalJSON() ([]byte, error) {
 	return slices.Concat(text[:len(text)-1], []byte(`,"name":`), name, []byte("}")), err
 }
 
-// streamEnded tells the ordinary ends of a stream from a failure.
+// streamEnded separates the ordinary ends of a stream from a failure.
 func streamEnded(err error) bool {
 	return errors.Is(err, event.ErrClosed) || errors.Is(err, context.Canceled)
 }

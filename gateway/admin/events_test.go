@@ -35,7 +35,7 @@ type listener struct {
 }
 
 // listen opens a stream, which ends with the test.
-func (h *house) listen(t testing.TB, lastID string) *listener {
+func (h *appliance) listen(t testing.TB, lastID string) *listener {
 	t.Helper()
 	server := httptest.NewServer(h.engine)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -92,10 +92,10 @@ func (l *listener) ends() bool {
 	return l.lines.Err() == nil
 }
 
-func (h *house) id(seq int) string { return fmt.Sprintf("%s.%d", h.bus.Run(), seq) }
+func (h *appliance) id(seq int) string { return fmt.Sprintf("%s.%d", h.bus.Run(), seq) }
 
 func TestEventsBeginWithASnapshot(t *testing.T) {
-	h := newHouse(t)
+	h := newAppliance(t)
 	h.publish(t, robotA, "s1", event.RobotOnline{Framing: 1})
 	h.publish(t, robotA, "s1", event.ListeningStarted{Mode: "auto"})
 	l := h.listen(t, "")
@@ -113,8 +113,8 @@ func TestEventsBeginWithASnapshot(t *testing.T) {
 	}
 }
 
-func TestEventsOfAnEmptyHouse(t *testing.T) {
-	h := newHouse(t)
+func TestEventsOfAnEmptyAppliance(t *testing.T) {
+	h := newAppliance(t)
 	l := h.listen(t, "")
 	if m := l.next(); m.event != "snapshot" || m.id != h.id(0) || m.data.States == nil || len(m.data.States) != 0 {
 		t.Errorf("the first is %+v, want a list without states", m)
@@ -122,7 +122,7 @@ func TestEventsOfAnEmptyHouse(t *testing.T) {
 }
 
 func TestEventsResume(t *testing.T) {
-	h := newHouse(t)
+	h := newAppliance(t)
 	for n := range 5 {
 		h.publish(t, robotA, "s1", event.Heard{Text: fmt.Sprint(n + 1)})
 	}
@@ -149,7 +149,7 @@ func TestEventsResume(t *testing.T) {
 // TestEventsOfAnotherRun: ids of another run, and what is none, mean a
 // snapshot.
 func TestEventsOfAnotherRun(t *testing.T) {
-	h := newHouse(t)
+	h := newAppliance(t)
 	h.publish(t, robotA, "s1", event.RobotOnline{Framing: 1})
 	h.publish(t, robotA, "s1", event.Heard{Text: "hello"})
 	for _, id := range []string{
@@ -162,9 +162,9 @@ func TestEventsOfAnotherRun(t *testing.T) {
 	}
 }
 
-// TestEventsMissed: who was away for longer than is kept is told so.
+// TestEventsMissed: a reader that was away for longer than is kept gets that event.
 func TestEventsMissed(t *testing.T) {
-	h := newHouse(t)
+	h := newAppliance(t)
 	for range 5000 {
 		h.bus.Publish(robotA, "s1", event.Misheard{})
 	}
@@ -179,8 +179,8 @@ func TestEventsMissed(t *testing.T) {
 }
 
 // TestEventsEndWithTheHouse, and that is no failure.
-func TestEventsEndWithTheHouse(t *testing.T) {
-	h := newHouse(t)
+func TestEventsEndWithTheAppliance(t *testing.T) {
+	h := newAppliance(t)
 	l := h.listen(t, "")
 	l.next()
 	h.bus.Close()
@@ -192,10 +192,10 @@ func TestEventsEndWithTheHouse(t *testing.T) {
 	}
 }
 
-// TestReadersOfEventsAreBounded: who opens streams without end is told to close
-// some, and one that is closed makes room.
+// TestReadersOfEventsAreBounded: a client that opens streams without end gets an error
+// that asks it to close some, and a closed one frees its slot.
 func TestReadersOfEventsAreBounded(t *testing.T) {
-	h := newHouse(t)
+	h := newAppliance(t)
 	var all []*listener
 	for range 64 {
 		all = append(all, h.listen(t, ""))
@@ -223,7 +223,7 @@ func TestReadersOfEventsAreBounded(t *testing.T) {
 	all[0].leave()
 	for give := time.Now().Add(5 * time.Second); status() != http.StatusOK; {
 		if time.Now().After(give) {
-			t.Fatal("a place that was left is not given again")
+			t.Fatal("a slot that was freed is not given again")
 		}
 		time.Sleep(5 * time.Millisecond) // real time: the server notices a client that leaves
 	}

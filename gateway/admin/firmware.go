@@ -51,7 +51,7 @@ const mostDrained = 32 << 20
 
 // take has an upload taken. One that is refused before its end is read on: its
 // sender is busy writing, and would see a reset instead of the answer. Who has
-// asked first whether to send it, and was not told to, has sent nothing.
+// asked first whether to send it, and got no consent, has sent nothing.
 func take[T any](w http.ResponseWriter, r *http.Request, to func(body io.Reader) (T, error)) (T, error) {
 	body := &steady{Reader: r.Body, control: http.NewResponseController(w)}
 	taken, err := to(body)
@@ -62,7 +62,7 @@ func take[T any](w http.ResponseWriter, r *http.Request, to func(body io.Reader)
 }
 
 // publish takes an image into the catalogue: the body is the file, the query
-// says the rest.
+// has the rest.
 func (d *Door) publish(ctx context.Context, body io.Reader, q url.Values) (ota.Shown, error) {
 	return d.o.Firmware.Add(ctx, body, ota.Upload{Boards: q["board"], SHA256: q.Get("sha256"), Signature: q.Get("signature")}, time.Now())
 }

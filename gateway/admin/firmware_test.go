@@ -39,8 +39,8 @@ func application(version string) string {
 	return string(append(out, digest[:]...))
 }
 
-// stocked is a house with a catalogue, and with the bootstrap before it.
-func stocked(t *testing.T) (h *house, boot func(version string)) {
+// stocked is an appliance with a catalogue, and with the bootstrap before it.
+func stocked(t *testing.T) (h *appliance, boot func(version string)) {
 	bus := event.NewBus()
 	t.Cleanup(bus.Close)
 	f, err := ota.OpenFirmware(ota.FirmwareOptions{Dir: t.TempDir(), Images: table[ota.Record]{}, Units: table[ota.Unit]{}, Key: []byte("key"),
@@ -48,14 +48,15 @@ func stocked(t *testing.T) (h *house, boot func(version string)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h = newHouse(t, func(o *admin.Options) { o.Firmware = f })
+	h = newAppliance(t, func(o *admin.Options) { o.Firmware = f })
 	h.visit(t, robotA, "one")
 	if _, err := h.robots.Adopt(string(robotA), time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	boots := ota.New(ota.Options{Robots: h.robots, Bus: bus, Zone: time.UTC, Framing: 1, Firmware: f, Log: slog.New(slog.DiscardHandler)})
 	return h, func(version string) {
-		_, err := boots.CheckIn(ota.Request{Host: "perch.local:8003", DeviceID: string(robotA), ClientID: "one", UserAgent: "m5stack-stack-chan/" + version}, time.Now())
+		_, err := boots.CheckIn(ota.Request{Host: "perch.local:8003", DeviceID: string(robotA), ClientID: "one",
+			UserAgent: "m5stack-stack-chan/" + version}, time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +103,7 @@ func TestTheCatalogue(t *testing.T) {
 			t.Errorf("%s %s: %d %s, want %d %s", c.method, c.path, status, body, c.status, c.answer)
 		}
 	}
-	bare := newHouse(t)
+	bare := newAppliance(t)
 	if status, _ := bare.ask("GET", "/api/v1/firmware", ""); status != 404 {
 		t.Errorf("without a catalogue: %d", status)
 	}
@@ -138,7 +139,8 @@ func TestUpgradeAtOnce(t *testing.T) {
 			t.Errorf("%s: %d %s", c.name, status, body)
 		}
 		asked := strings.Join(h.talk.asked, " ")
-		if c.called != strings.HasPrefix(asked, `call a0b1c2d3e4f5 self.upgrade_firmware {"url":"http://perch.local:8003/xiaozhi/ota/firmware/`) || !c.called && asked != "" {
+		if c.called != strings.HasPrefix(asked,
+			`call a0b1c2d3e4f5 self.upgrade_firmware {"url":"http://perch.local:8003/xiaozhi/ota/firmware/`) || !c.called && asked != "" {
 			t.Errorf("%s: the robot is asked %q", c.name, asked)
 		}
 	}
@@ -199,9 +201,9 @@ func TestAnUploadThatStalls(t *testing.T) {
 			if err != nil || answer.StatusCode != c.status {
 				t.Errorf("%s: %v (%v)", name, answer, err)
 			} else if c.status == 408 {
-				var told struct{ Error struct{ Code string } }
-				if err := json.NewDecoder(answer.Body).Decode(&told); err != nil || told.Error.Code != "stalled" {
-					t.Errorf("%s: %+v (%v)", name, told, err)
+				var fault struct{ Error struct{ Code string } }
+				if err := json.NewDecoder(answer.Body).Decode(&fault); err != nil || fault.Error.Code != "stalled" {
+					t.Errorf("%s: %+v (%v)", name, fault, err)
 				}
 			}
 			_ = owner.Close()

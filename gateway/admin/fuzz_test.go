@@ -34,7 +34,7 @@ func FuzzNotification(f *testing.F) {
 		f.Add([]byte(body))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		h := newHouse(t)
+		h := newAppliance(t)
 		h.adopts(t, robotA, "one")
 		status, body := h.ask(http.MethodPost, "/api/v1/notifications", string(text))
 		kept := h.notices.Open(time.Now())
@@ -49,7 +49,8 @@ func FuzzNotification(f *testing.F) {
 			t.Fatalf("%s, but kept is %+v", body, kept)
 		}
 		n := kept[0]
-		if n.Text == "" || len(n.Text) > 1000 || !utf8.ValidString(n.Text) || strings.ContainsFunc(n.Text, unicode.IsControl) || n.ID == "" || len(n.ID) > 64 ||
+		if n.Text == "" || len(n.Text) > 1000 || !utf8.ValidString(n.Text) || strings.ContainsFunc(n.Text, unicode.IsControl) || n.ID == "" ||
+			len(n.ID) > 64 ||
 			len(n.ActionURL) > 4000 || len(n.SessionID) > 100 || n.Robot != "" && n.Robot != robotA || !n.Expires.After(time.Now()) {
 			t.Fatalf("kept is %+v", n)
 		}
@@ -66,7 +67,7 @@ func FuzzAlert(f *testing.F) {
 		f.Add([]byte(body))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		h := newHouse(t)
+		h := newAppliance(t)
 		h.visit(t, robotA, "one")
 		status, body := h.ask(http.MethodPost, "/api/v1/devices/a0b1c2d3e4f5/alert", string(text))
 		if status != http.StatusAccepted {
@@ -97,7 +98,7 @@ func FuzzPermission(f *testing.F) {
 		f.Add([]byte(body))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		h := newHouse(t)
+		h := newAppliance(t)
 		h.questions.open = []agent.Question{{ID: "q1"}}
 		status, body := h.ask(http.MethodPost, "/api/v1/permissions/q1", string(text))
 		if status != http.StatusOK {
@@ -124,7 +125,7 @@ func FuzzConversation(f *testing.F) {
 		f.Add(name)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
-		h := newHouse(t)
+		h := newAppliance(t)
 		kept := name
 		if id, err := device.ParseID(name); err == nil {
 			kept = string(id)

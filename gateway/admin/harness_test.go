@@ -53,7 +53,7 @@ type talk struct {
 	tools   []device.Tool
 	result  device.Result
 	picture *device.Picture
-	call    func(context.Context) error                          // in place of the result
+	call    func(context.Context) error                          // instead of the result
 	record  func(context.Context, func(line string) error) error // the transcript
 }
 
@@ -104,14 +104,14 @@ func (t *talk) Record(ctx context.Context, _ device.ID, out func(line string) er
 	return t.record(ctx, out)
 }
 
-// herald keeps what is to be told, and tells nobody.
-type herald struct{ notices *notice.Store }
+// notifier keeps notifications, and sends none.
+type notifier struct{ notices *notice.Store }
 
-func (h herald) Notify(n notice.Notification) (notice.Notification, error) {
+func (h notifier) Notify(n notice.Notification) (notice.Notification, error) {
 	return h.notices.Accept(n, time.Now())
 }
 
-func (h herald) Acknowledge(id string) error {
+func (h notifier) Acknowledge(id string) error {
 	_, err := h.notices.Change(id, notice.Acknowledged)
 	return err
 }
@@ -135,19 +135,19 @@ func (q *questions) Reply(id string, allow bool) error {
 	return q.err
 }
 
-// house is the admin API with the parts it has in the appliance.
-type house struct {
+// appliance is the admin API with the parts it has in the appliance.
+type appliance struct {
 	robots    *device.Registry
 	memory    *agent.Memory
 	notices   *notice.Store
 	bus       *event.Bus
-	board     *agent.Board
+	states    *agent.Board
 	talk      *talk
 	questions *questions
 	mind      *agent.Mind
 	histories table[agent.Conversation] // that the mind keeps
 	parts     []admin.Part
-	partsOf   func() []admin.Part // in place of parts
+	partsOf   func() []admin.Part // instead of parts
 	metrics   *admin.Metrics
 	most      int // asked of turns
 	engine    *gin.Engine
@@ -159,13 +159,13 @@ var started = time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
 // met is when robots check in: the codes that they show are good for minutes.
 var met = time.Now().UTC().Truncate(time.Second)
 
-func newHouse(t testing.TB, change ...func(*admin.Options)) *house {
+func newAppliance(t testing.TB, change ...func(*admin.Options)) *appliance {
 	t.Helper()
-	h := &house{
+	h := &appliance{
 		robots:  device.NewRegistry(device.Key("key"), device.AdoptCode, table[device.Robot]{}),
 		memory:  agent.NewMemory(table[agent.Entry]{}),
 		notices: notice.NewStore(table[notice.Notification]{}),
-		bus:     event.NewBus(), board: agent.NewBoard(), talk: &talk{}, log: &bytes.Buffer{},
+		bus:     event.NewBus(), states: agent.NewBoard(), talk: &talk{}, log: &bytes.Buffer{},
 		questions: &questions{}, histories: table[agent.Conversation]{},
 		parts: []admin.Part{{Name: "store", OK: true, Vital: true}, {Name: "mqtt", OK: true}},
 	}
@@ -174,11 +174,11 @@ func newHouse(t testing.TB, change ...func(*admin.Options)) *house {
 	h.mind.Keep(agent.NewHistories(h.histories))
 	var folding sync.WaitGroup
 	reader := h.bus.Read()
-	folding.Go(func() { h.board.Run(context.Background(), reader) })
+	folding.Go(func() { h.states.Run(context.Background(), reader) })
 	t.Cleanup(folding.Wait)
 	t.Cleanup(h.bus.Close)
 	o := admin.Options{
-		Robots: h.robots, Talk: h.talk, Herald: herald{h.notices}, Memory: h.memory, Notices: h.notices, Board: h.board, Bus: h.bus,
+		Robots: h.robots, Talk: h.talk, Notifier: notifier{h.notices}, Memory: h.memory, Notices: h.notices, Board: h.states, Bus: h.bus,
 		Questions: h.questions, Conversations: h.mind, Senses: h,
 		Turns:    func(most int) any { h.most = most; return []string{"a turn"} },
 		Parts:    func() []admin.Part { return h.partsOf() },
@@ -201,12 +201,12 @@ func newHouse(t testing.TB, change ...func(*admin.Options)) *house {
 	return h
 }
 
-func (h *house) Senses(device.ID, time.Time) []string {
+func (h *appliance) Senses(device.ID, time.Time) []string {
 	return []string{"a face in front of it since 3 s"}
 }
 
 // visit has a robot check in.
-func (h *house) visit(t testing.TB, id device.ID, client string) device.Admission {
+func (h *appliance) visit(t testing.TB, id device.ID, client string) device.Admission {
 	t.Helper()
 	_, a := h.robots.CheckIn(device.CheckIn{
 		ID: id, Client: device.NewClient(client), Board: "m5stack-stack-chan", Firmware: "1.2.4",
@@ -216,7 +216,7 @@ func (h *house) visit(t testing.TB, id device.ID, client string) device.Admissio
 }
 
 // adopts has a robot check in, and makes it the owner's.
-func (h *house) adopts(t testing.TB, id device.ID, client string) {
+func (h *appliance) adopts(t testing.TB, id device.ID, client string) {
 	t.Helper()
 	h.visit(t, id, client)
 	if _, err := h.robots.Adopt(string(id), met); err != nil {
@@ -225,11 +225,11 @@ func (h *house) adopts(t testing.TB, id device.ID, client string) {
 }
 
 // publish publishes, and waits until the board has folded it.
-func (h *house) publish(t testing.TB, id device.ID, session string, e event.Event) {
+func (h *appliance) publish(t testing.TB, id device.ID, session string, e event.Event) {
 	t.Helper()
 	h.bus.Publish(id, session, e)
 	for give := time.Now().Add(5 * time.Second); ; {
-		if _, seq := h.board.Snapshot(); seq >= h.bus.Seq() {
+		if _, seq := h.states.Snapshot(); seq >= h.bus.Seq() {
 			return
 		}
 		if time.Now().After(give) {
@@ -239,7 +239,7 @@ func (h *house) publish(t testing.TB, id device.ID, session string, e event.Even
 }
 
 // ask sends a request and returns status and body.
-func (h *house) ask(method, path, body string) (int, string) {
+func (h *appliance) ask(method, path, body string) (int, string) {
 	r := httptest.NewRequest(method, path, strings.NewReader(body))
 	w := httptest.NewRecorder()
 	h.engine.ServeHTTP(w, r)
@@ -247,7 +247,7 @@ func (h *house) ask(method, path, body string) (int, string) {
 }
 
 // get reads an answer that must be 200.
-func get[T any](t testing.TB, h *house, path string) (v T) {
+func get[T any](t testing.TB, h *appliance, path string) (v T) {
 	t.Helper()
 	status, body := h.ask(http.MethodGet, path, "")
 	if status != http.StatusOK {

@@ -48,8 +48,8 @@ const (
 	other        = "other" // what has no name of its own here
 )
 
-// stageBuckets are in seconds. Engines of the house answer in the first few,
-// and nobody waits for longer than the last.
+// stageBuckets are in seconds. Local engines answer in the first few, and people
+// wait no longer than the last.
 func stageBuckets() []float64 {
 	return []float64{.02, .05, .1, .2, .3, .5, .75, 1, 1.5, 2, 3, 5, 8, 15, 30}
 }
@@ -96,7 +96,8 @@ func (m *Metrics) count(registry *prometheus.Registry) {
 	m.missed = counter("perch_events_missed_total", "Events that were lost to these metrics, because they came too fast.")
 
 	stages := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "perch_turn_stage_seconds", Help: "What the stages of turns took; first_packet is from the end of speech to the first sound.", Buckets: stageBuckets(),
+		Name: "perch_turn_stage_seconds",
+		Help: "What the stages of turns took; first_packet is from the end of speech to the first sound.", Buckets: stageBuckets(),
 	}, []string{"stage"})
 	registry.MustRegister(stages)
 	m.stages = map[string]prometheus.Observer{}

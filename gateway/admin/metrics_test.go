@@ -28,7 +28,7 @@ import (
 )
 
 // count has the metrics read all that was published; nothing can be after it.
-func (h *house) count(t testing.TB) {
+func (h *appliance) count(t testing.TB) {
 	t.Helper()
 	h.bus.Close()
 	h.metrics.Run(t.Context(), h.bus.ReadFrom(1))
@@ -36,7 +36,7 @@ func (h *house) count(t testing.TB) {
 
 // scrape asks for the metrics as Prometheus does, and returns each series
 // with its value. A histogram has its buckets' bounds, _count and _sum.
-func (h *house) scrape(t testing.TB) (series map[string]float64, text string) {
+func (h *appliance) scrape(t testing.TB) (series map[string]float64, text string) {
 	t.Helper()
 	server := httptest.NewServer(h.engine)
 	defer server.Close()
@@ -46,7 +46,8 @@ func (h *house) scrape(t testing.TB) (series map[string]float64, text string) {
 	}
 	body, err := io.ReadAll(answer.Body)
 	_ = answer.Body.Close()
-	if kind := answer.Header.Get("Content-Type"); err != nil || answer.StatusCode != 200 || !strings.HasPrefix(kind, "text/plain; version=0.0.4; charset=utf-8") {
+	if kind := answer.Header.Get("Content-Type"); err != nil || answer.StatusCode != 200 || !strings.HasPrefix(kind,
+		"text/plain; version=0.0.4; charset=utf-8") {
 		t.Fatalf("metrics: %s, %s (%v)", answer.Status, kind, err)
 	}
 	if answer.Header.Get("Cache-Control") != "no-store" || answer.Header.Get("X-Content-Type-Options") != "nosniff" {
@@ -93,7 +94,7 @@ func check(t *testing.T, got, want map[string]float64) {
 }
 
 func TestMetricsCountWhatHappens(t *testing.T) {
-	h := newHouse(t)
+	h := newAppliance(t)
 	for _, e := range []event.Event{
 		event.RobotOnline{Framing: 1}, event.Heard{Text: "one"}, event.Heard{Text: "two"}, event.Misheard{},
 		event.ToolStatus{ID: "1", Status: event.ToolRunning}, event.ToolStatus{ID: "1", Status: event.ToolDone},
@@ -122,11 +123,13 @@ func TestMetricsCountWhatHappens(t *testing.T) {
 		`perch_tool_calls_total{status="done"}`: 2, `perch_tool_calls_total{status="failed"}`: 1,
 		`perch_turns_total{end="done"}`: 2, `perch_turns_total{end="cancelled"}`: 1, `perch_turns_total{end="failed"}`: 1,
 		`perch_turns_total{end="hang_up"}`: 1, `perch_turns_total{end="sleep"}`: 1, `perch_turns_total{end="other"}`: 1,
-		`perch_faults_total{part="turn"}`: 1, `perch_faults_total{part="mqtt"}`: 2, `perch_faults_total{part="store"}`: 0, `perch_faults_total{part="other"}`: 1,
-		`perch_events_missed_total`: 0, `perch_perceived_total`: 1,
+		`perch_faults_total{part="turn"}`: 1, `perch_faults_total{part="mqtt"}`: 2, `perch_faults_total{part="store"}`: 0,
+		`perch_faults_total{part="other"}`: 1,
+		`perch_events_missed_total`:        0, `perch_perceived_total`: 1,
 
 		`perch_turn_stage_seconds{stage="recognize"}_count`: 2, `perch_turn_stage_seconds{stage="recognize"}_sum`: .08,
-		`perch_turn_stage_seconds{stage="recognize"}0.02`: 1, `perch_turn_stage_seconds{stage="recognize"}0.05`: 1, `perch_turn_stage_seconds{stage="recognize"}0.1`: 2,
+		`perch_turn_stage_seconds{stage="recognize"}0.02`: 1, `perch_turn_stage_seconds{stage="recognize"}0.05`: 1,
+		`perch_turn_stage_seconds{stage="recognize"}0.1`:    2,
 		`perch_turn_stage_seconds{stage="first_token"}0.02`: 0, `perch_turn_stage_seconds{stage="first_token"}0.05`: 1,
 		`perch_turn_stage_seconds{stage="first_audio"}1`: 0, `perch_turn_stage_seconds{stage="first_audio"}1.5`: 1,
 		`perch_turn_stage_seconds{stage="first_packet"}30`: 1, `perch_turn_stage_seconds{stage="first_packet"}+Inf`: 2,
@@ -135,7 +138,7 @@ func TestMetricsCountWhatHappens(t *testing.T) {
 
 // TestMetricsLook: what has a state is looked at when somebody asks.
 func TestMetricsLook(t *testing.T) {
-	h := newHouse(t)
+	h := newAppliance(t)
 	got, _ := h.scrape(t)
 	check(t, got, map[string]float64{
 		`perch_robots_known`: 0, `perch_robots_connected`: 0, `perch_notifications_waiting`: 0, `perch_part_up{part="store"}`: 1,
@@ -143,7 +146,8 @@ func TestMetricsLook(t *testing.T) {
 		`promhttp_metric_handler_errors_total{cause="gathering"}`: 0,
 	})
 	if got["go_goroutines"] < 2 || got["process_resident_memory_bytes"] < 1e6 || got["process_start_time_seconds"] < 1e9 {
-		t.Errorf("of the program: %v goroutines, %v bytes, started %v", got["go_goroutines"], got["process_resident_memory_bytes"], got["process_start_time_seconds"])
+		t.Errorf("of the program: %v goroutines, %v bytes, started %v", got["go_goroutines"], got["process_resident_memory_bytes"],
+			got["process_start_time_seconds"])
 	}
 	h.visit(t, robotA, "one")
 	h.visit(t, robotB, "two")
@@ -169,16 +173,17 @@ func TestMetricsLook(t *testing.T) {
 // TestMetricsLabelsAreClosed: whatever comes over the bus, there are no other
 // series than before it, and nothing of it can be read.
 func TestMetricsLabelsAreClosed(t *testing.T) {
-	h := newHouse(t)
+	h := newAppliance(t)
 	h.bus.Publish("", "", event.Misheard{})
-	quiet := newHouse(t)
+	quiet := newAppliance(t)
 	quiet.count(t)
 	series, _ := quiet.scrape(t)
 	want := ours(series)
 	for n := range 300 { // all of it is still on the bus
 		bad := fmt.Sprintf("canary %d \xff\x00\"}\n a0b1c2d3e4f5 sk-key %s", n, strings.Repeat("x", 10_000*(n%2)))
 		for _, e := range []event.Event{
-			event.TurnEnded{End: bad, Reason: bad, Stages: map[string]int64{bad: 1, "recognize": -1 << 62, "first_token": 1<<63 - 1, "": 5, string(robotA): 7}},
+			event.TurnEnded{End: bad, Reason: bad, Stages: map[string]int64{bad: 1, "recognize": -1 << 62, "first_token": 1<<63 - 1, "": 5,
+				string(robotA): 7}},
 			event.ToolStatus{ID: bad, Name: bad, Status: bad, Detail: bad}, event.ToolStatus{ID: bad, Name: bad, Status: event.ToolDone},
 			event.Fault{Part: bad, Cause: bad}, event.Fault{Part: string(robotA)}, event.Heard{Text: bad}, event.RobotOnline{Framing: n},
 			event.ThinkingStarted{Brain: bad}, event.Emotion{Name: bad}, event.RobotOffline{Why: bad}, event.RobotSeen{Board: bad, Firmware: bad},
@@ -205,7 +210,7 @@ func TestMetricsLabelsAreClosed(t *testing.T) {
 // TestAThousandNamesMakeNoSeries: of robots, tools, parts, ends and stages that
 // nobody has heard of, and of addresses that nobody serves.
 func TestAThousandNamesMakeNoSeries(t *testing.T) {
-	h, quiet := newHouse(t), newHouse(t)
+	h, quiet := newAppliance(t), newAppliance(t)
 	quiet.count(t)
 	before, _ := quiet.scrape(t)
 	for n := range 1000 { // all of it is still on the bus
@@ -235,17 +240,19 @@ func ours(m map[string]float64) string {
 // TestMetricsOfOthers: what other parts count and tell.
 func TestMetricsOfOthers(t *testing.T) {
 	level := 3.0
-	h := newHouse(t, func(o *admin.Options) {
+	h := newAppliance(t, func(o *admin.Options) {
 		o.Counters = []admin.Counter{
 			{Name: "perch_engine_failures_total", Help: "Failures.", Labels: map[string]string{"kind": "sphinx"}, Count: func() uint64 { return 2 }},
-			{Name: "perch_engine_failures_total", Help: "Failures.", Labels: map[string]string{"kind": strings.Repeat("x", 1000) + "\xff"}, Count: func() uint64 { return 5 }},
+			{Name: "perch_engine_failures_total", Help: "Failures.", Labels: map[string]string{"kind": strings.Repeat("x", 1000) + "\xff"},
+				Count: func() uint64 { return 5 }},
 		}
 		o.Gauges = []admin.Gauge{{Name: "perch_store_bytes", Help: "Size.", Read: func() float64 { return level }}}
 	})
 	for range 2 {
 		got, _ := h.scrape(t)
 		check(t, got, map[string]float64{
-			`perch_engine_failures_total{kind="sphinx"}`: 2, `perch_engine_failures_total{kind="` + strings.Repeat("x", 64) + `"}`: 5, `perch_store_bytes`: level,
+			`perch_engine_failures_total{kind="sphinx"}`: 2, `perch_engine_failures_total{kind="` + strings.Repeat("x", 64) + `"}`: 5,
+			`perch_store_bytes`: level,
 		})
 		level++
 	}
@@ -253,7 +260,7 @@ func TestMetricsOfOthers(t *testing.T) {
 
 // TestMetricsOfManyParts: the names of parts are the configuration's.
 func TestMetricsOfManyParts(t *testing.T) {
-	h := newHouse(t)
+	h := newAppliance(t)
 	h.parts = nil
 	for n := range 1000 {
 		h.parts = append(h.parts, admin.Part{Name: fmt.Sprintf("mcp %d \xff\"\n%s", n, strings.Repeat("é", 1000)), OK: true, Note: "canary"})
@@ -276,7 +283,7 @@ func TestMetricsOfManyParts(t *testing.T) {
 
 // TestMetricsMissed: what came too fast is missing, and is counted.
 func TestMetricsMissed(t *testing.T) {
-	h := newHouse(t)
+	h := newAppliance(t)
 	for range 5000 {
 		h.bus.Publish(robotA, "s1", event.TurnEnded{End: event.EndDone, Stages: map[string]int64{"first_token": 100}})
 	}
@@ -290,21 +297,21 @@ func TestMetricsMissed(t *testing.T) {
 // TestMetricsOfAPartThatPanics: the others are still to be seen, and its
 // stack is not.
 func TestMetricsOfAPartThatPanics(t *testing.T) {
-	h := newHouse(t)
+	h := newAppliance(t)
 	h.visit(t, robotA, "one")
 	h.partsOf = func() []admin.Part { panic("secret") }
 	h.scrape(t)
 	got, text := h.scrape(t)
 	check(t, got, map[string]float64{`perch_robots_known`: 1, `promhttp_metric_handler_errors_total{cause="gathering"}`: 1})
 	if strings.Contains(text, "secret") || strings.Contains(text, "perch_part_up") {
-		t.Errorf("it tells %s", text)
+		t.Errorf("it shows %s", text)
 	}
 }
 
 // TestMetricsRunEnds with its context and with the bus.
 func TestMetricsRunEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newAppliance(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		run := func(ctx context.Context) {
@@ -327,9 +334,9 @@ func TestMetricsRunEnds(t *testing.T) {
 	})
 }
 
-// TestMetricsBehindAKey, as the house's network has them.
+// TestMetricsBehindAKey, as the owner's network has them.
 func TestMetricsBehindAKey(t *testing.T) {
-	h := newHouse(t)
+	h := newAppliance(t)
 	e, err := door.NewEngine(slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -341,7 +348,8 @@ func TestMetricsBehindAKey(t *testing.T) {
 		kind                string
 	}{
 		{"GET", "open sesame", "", 200, "text/plain; version=0.0.4; charset=utf-8"},
-		{"GET", "open sesame", "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1", 200, "text/plain; version=0.0.4; charset=utf-8"},
+		{"GET", "open sesame", "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1", 200,
+			"text/plain; version=0.0.4; charset=utf-8"},
 		{"GET", "open sesame", "text/html", 200, "text/plain; version=0.0.4; charset=utf-8"},
 		{"GET", "", "", 401, "application/json; charset=utf-8"},
 		{"GET", "wrong", "", 401, "application/json; charset=utf-8"},
@@ -353,7 +361,8 @@ func TestMetricsBehindAKey(t *testing.T) {
 		r.Header.Set("Accept-Encoding", "gzip")
 		w := httptest.NewRecorder()
 		e.ServeHTTP(w, r)
-		if kind := w.Header().Get("Content-Type"); w.Code != c.status || !strings.HasPrefix(kind, c.kind) || strings.Contains(w.Body.String(), "perch_") != (c.status == 200) {
+		if kind := w.Header().Get("Content-Type"); w.Code != c.status || !strings.HasPrefix(kind, c.kind) || strings.Contains(w.Body.String(),
+			"perch_") != (c.status == 200) {
 			t.Errorf("%+v: %d %s %.100s", c, w.Code, kind, w.Body)
 		}
 	}
@@ -362,7 +371,7 @@ func TestMetricsBehindAKey(t *testing.T) {
 // TestMetricsAreWellNamed, by Prometheus' own rules, and apart from those of
 // another appliance in the same program.
 func TestMetricsAreWellNamed(t *testing.T) {
-	h, other := newHouse(t), newHouse(t)
+	h, other := newAppliance(t), newAppliance(t)
 	other.bus.Publish("", "", event.Misheard{})
 	other.count(t)
 	h.count(t)
@@ -380,7 +389,7 @@ func TestMetricsAreWellNamed(t *testing.T) {
 }
 
 func BenchmarkScrape(b *testing.B) {
-	h := newHouse(b)
+	h := newAppliance(b)
 	b.ReportAllocs()
 	size := 0
 	for b.Loop() {

@@ -25,7 +25,8 @@ func TestNotifications(t *testing.T) {
 		{`{"text":"tea","id":"tea-1","urgency":"high"}`, 202, `{"id":"tea-1"}`, with(func(n *notice.Notification) { n.ID, n.Urgency = "tea-1", "high" })},
 		{`{"text":"tea","robot":"A0-B1-C2-D3-E4-F5"}`, 202, `{"id":"`, with(func(n *notice.Notification) { n.Robot = robotA })},
 		{`{"text":"tea","session_id":"s1"}`, 202, `{"id":"`, with(func(n *notice.Notification) { n.SessionID = "s1" })},
-		{`{"text":"tea","action_url":"https://panel.example/tea"}`, 202, `{"id":"`, with(func(n *notice.Notification) { n.ActionURL = "https://panel.example/tea" })},
+		{`{"text":"tea","action_url":"https://panel.example/tea"}`, 202, `{"id":"`,
+			with(func(n *notice.Notification) { n.ActionURL = "https://panel.example/tea" })},
 		{`{"text":"tea","expires_at":"` + later.Format(time.RFC3339) + `"}`, 202, `{"id":"`, with(func(n *notice.Notification) { n.Expires = later })},
 
 		{`{"text":"tea","robot":"020000000001"}`, 404, `"unknown_robot"`, nil},
@@ -51,7 +52,7 @@ func TestNotifications(t *testing.T) {
 		{``, 400, `"bad_body"`, nil},
 		{`{"text":"tea"}` + strings.Repeat(" ", 64<<10), 413, `"body_too_large"`, nil},
 	} {
-		h := newHouse(t)
+		h := newAppliance(t)
 		h.adopts(t, robotA, "one")
 		h.visit(t, robotB, "two")
 		status, body := h.ask(http.MethodPost, "/api/v1/notifications", c.body)
@@ -80,9 +81,9 @@ func TestNotifications(t *testing.T) {
 	}
 }
 
-// TestTheSameNotificationTwice takes the first one's place.
+// TestTheSameNotificationTwice replaces the first one.
 func TestTheSameNotificationTwice(t *testing.T) {
-	h := newHouse(t)
+	h := newAppliance(t)
 	for _, text := range []string{"tea", "cold tea"} {
 		if status, body := h.ask(http.MethodPost, "/api/v1/notifications", `{"id":"t","text":"`+text+`"}`); status != 202 || body != `{"id":"t"}` {
 			t.Errorf("%d %s", status, body)

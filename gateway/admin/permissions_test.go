@@ -13,7 +13,7 @@ import (
 )
 
 func TestPermissions(t *testing.T) {
-	h := newHouse(t)
+	h := newAppliance(t)
 	if status, body := h.ask(http.MethodGet, "/api/v1/permissions", ""); status != 200 || body != "[]" {
 		t.Errorf("nothing asked: %d %s", status, body)
 	}
@@ -65,7 +65,7 @@ func TestNoAnswer(t *testing.T) {
 		{"POST", "", `{"allow":true}`, 404, `"not_found"`, false},
 		{"GET", "q1", ``, 405, `"wrong_method"`, false},
 	} {
-		h := newHouse(t)
+		h := newAppliance(t)
 		h.questions.open = []agent.Question{{ID: "q1"}}
 		status, body := h.ask(c.method, "/api/v1/permissions/"+c.id, c.body)
 		if status != c.status || !strings.Contains(body, c.answer) || len(body) > 1000 || !strings.HasPrefix(body, `{"error":{"code":"`) {
@@ -75,7 +75,7 @@ func TestNoAnswer(t *testing.T) {
 			t.Errorf("%s %.20s %.40s: replied %q, open is %v", c.method, c.id, c.body, h.questions.replies, h.questions.open)
 		}
 	}
-	h := newHouse(t)
+	h := newAppliance(t)
 	h.questions.open, h.questions.err = []agent.Question{{ID: "q1"}}, errors.New("secret: /dev/mmcblk0")
 	if status, body := h.ask("POST", "/api/v1/permissions/q1", `{"allow":true}`); status != 500 || strings.Contains(body, "secret") {
 		t.Errorf("a failure: %d %s", status, body)
@@ -101,7 +101,7 @@ func TestForgetAConversation(t *testing.T) {
 		{x(513), 400, []string{"a0b1c2d3e4f5", "skin/one"}},
 		{"", 400, []string{"a0b1c2d3e4f5", "skin/one"}},
 	} {
-		h := newHouse(t)
+		h := newAppliance(t)
 		for _, name := range []string{string(robotA), "skin/one"} {
 			h.mind.Remembered(name, agent.Exchange{Heard: "hello", Said: "Hello."}, started)
 		}
@@ -126,7 +126,7 @@ func TestForgetAConversation(t *testing.T) {
 			t.Errorf("%.40q: kept is %v, want %v", c.name, got, kept)
 		}
 	}
-	h := newHouse(t)
+	h := newAppliance(t)
 	for method, path := range map[string]string{"GET": "/api/v1/conversations/x", "POST": "/api/v1/conversations/x"} {
 		if status, body := h.ask(method, path, ""); status != 405 {
 			t.Errorf("%s %s: %d %s", method, path, status, body)

@@ -17,7 +17,7 @@ import (
 // What a robot is given at once, in bytes. Its screen shows a few lines, and a
 // face or icon is one short word.
 const (
-	mostSaid    = 4000
+	mostText    = 4000
 	mostStatus  = 64
 	mostMessage = 1000
 	mostEmotion = 32
@@ -28,7 +28,7 @@ const (
 // long, such as a photo somebody looks at, have limits of their own below it.
 const toolWithin = time.Minute
 
-// Taken is the answer to what is said or shown to a robot.
+// Taken is the answer to a text for a robot to speak or show.
 type Taken struct {
 	OK     bool `json:"ok"`
 	Queued bool `json:"queued"` // until the robot next connects
@@ -40,14 +40,14 @@ type speech struct {
 }
 
 func (d *Door) say(ctx context.Context, id device.ID, s speech) (Taken, error) {
-	if s.Text == "" || len(s.Text) > mostSaid {
+	if s.Text == "" || len(s.Text) > mostText {
 		return Taken{}, badBody("text is needed, of at most 4000 bytes")
 	}
 	queued, err := d.o.Talk.Say(ctx, id, s.Text)
 	return Taken{true, queued}, err
 }
 
-// readChange reads what is to be set for a robot. A key that is none is told, for
+// readChange reads what is to be set for a robot. An unknown key is an error, for
 // nothing would come of it.
 func readChange(body io.Reader) (c device.Change, err error) {
 	d := json.NewDecoder(body)
@@ -161,7 +161,8 @@ func (d *Door) call(ctx context.Context, id device.ID, tool string, c call) (Res
 }
 
 // errToolTimeout is the end of patience with a tool.
-var errToolTimeout error = &door.Fault{Word: "tool_timeout", Sentence: "the robot did not answer the call within a minute", HTTP: http.StatusGatewayTimeout}
+var errToolTimeout error = &door.Fault{Word: "tool_timeout",
+	Sentence: "the robot did not answer the call within a minute", HTTP: http.StatusGatewayTimeout}
 
 // picture is the latest of a robot's camera. The type is the robot's word, so
 // only those are passed on that a browser takes for nothing but an image.

@@ -30,8 +30,10 @@ func TestActsOnARobot(t *testing.T) {
 		asked              string // of the robot
 	}{
 		{"POST", "alert", `{"message":"The door is open."}`, 202, `{"ok":true,"queued":false}`, "alert @ Perch The door is open. neutral"},
-		{"POST", "alert", `{"status":"House","message":" two\nlines ","emotion":"cloud_off","more":1}`, 202, `{"ok":true,"queued":false}`, "alert @ House two\nlines cloud_off"},
-		{"POST", "alert", `{"status":"` + x(64) + `","message":"` + x(1000) + `","emotion":"` + x(32) + `"}`, 202, `"ok":true`, "alert @ " + x(64) + " " + x(1000) + " " + x(32)},
+		{"POST", "alert", `{"status":"House","message":" two\nlines ","emotion":"cloud_off","more":1}`, 202, `{"ok":true,"queued":false}`,
+			"alert @ House two\nlines cloud_off"},
+		{"POST", "alert", `{"status":"` + x(64) + `","message":"` + x(1000) + `","emotion":"` + x(32) + `"}`, 202, `"ok":true`, "alert @ " +
+			x(64) + " " + x(1000) + " " + x(32)},
 		{"POST", "alert", `{"status":" ","message":"é 😊","emotion":""}`, 202, `"ok":true`, "alert @ Perch é 😊 neutral"},
 		{"POST", "alert", `{"status":"` + x(65) + `","message":"x"}`, 400, `"bad_body","message":"status is`, ""},
 		{"POST", "alert", `{"message":"` + x(1001) + `"}`, 400, `"bad_body","message":"message is needed`, ""},
@@ -53,7 +55,8 @@ func TestActsOnARobot(t *testing.T) {
 		{"POST", "reboot", `{}`, 202, `{"ok":true}`, "reboot @"},
 		{"GET", "reboot", ``, 405, `"wrong_method"`, ""},
 
-		{"POST", "tools/self.a.b", `{"arguments":{"n":40,"on":true,"s":"x"}}`, 200, `{"text":"","pictures":[]}`, `call @ self.a.b {"n":40,"on":true,"s":"x"}`},
+		{"POST", "tools/self.a.b", `{"arguments":{"n":40,"on":true,"s":"x"}}`, 200, `{"text":"","pictures":[]}`,
+			`call @ self.a.b {"n":40,"on":true,"s":"x"}`},
 		{"POST", "tools/self.a.b", ``, 200, `{"text":"","pictures":[]}`, `call @ self.a.b {}`},
 		{"POST", "tools/self.a.b", `{}`, 200, `{"text":"","pictures":[]}`, `call @ self.a.b {}`},
 		{"POST", "tools/self.a.b", `{"arguments":null}`, 200, `{"text":"","pictures":[]}`, `call @ self.a.b {}`},
@@ -71,7 +74,7 @@ func TestActsOnARobot(t *testing.T) {
 		{"GET", "picture", ``, 404, `"no_picture"`, ""},
 		{"POST", "record", ``, 405, `"wrong_method"`, ""},
 	} {
-		h := newHouse(t)
+		h := newAppliance(t)
 		h.visit(t, robotA, "one")
 		status, body := h.ask(c.method, "/api/v1/devices/A0:B1:C2:D3:E4:F5/"+c.path, c.body)
 		if status != c.status || !strings.Contains(body, c.answer) || len(body) > 1000 {
@@ -96,7 +99,7 @@ var each = []struct{ method, path, body string }{
 func TestUnknownRobots(t *testing.T) {
 	for _, c := range each {
 		for id, want := range map[string]string{"020000000001": "unknown_robot", "robot": "bad_robot_id"} {
-			h := newHouse(t)
+			h := newAppliance(t)
 			h.visit(t, robotA, "one")
 			status, body := h.ask(c.method, "/api/v1/devices/"+id+c.path, c.body)
 			if wantStatus := map[string]int{"unknown_robot": 404, "bad_robot_id": 400}[want]; status != wantStatus || !strings.Contains(body, `"`+want+`"`) {
@@ -113,7 +116,7 @@ func TestUnknownRobots(t *testing.T) {
 func TestAClosedChannel(t *testing.T) {
 	closed := &door.Fault{Word: "robot_offline", Sentence: "its channel is closed", HTTP: 409}
 	for _, path := range []string{"POST /abort", "POST /reboot", "POST /tools/self.a", "GET /record"} {
-		h := newHouse(t)
+		h := newAppliance(t)
 		h.visit(t, robotA, "one")
 		h.talk.err = closed
 		method, path, _ := strings.Cut(path, " ")
@@ -123,7 +126,7 @@ func TestAClosedChannel(t *testing.T) {
 		}
 	}
 	for path, body := range map[string]string{"/say": `{"text":"x"}`, "/alert": `{"message":"x"}`} {
-		h := newHouse(t)
+		h := newAppliance(t)
 		h.visit(t, robotA, "one")
 		h.talk.queued = true
 		if status, body := h.ask("POST", "/api/v1/devices/a0b1c2d3e4f5"+path, body); status != 202 || body != `{"ok":true,"queued":true}` {
@@ -133,7 +136,7 @@ func TestAClosedChannel(t *testing.T) {
 }
 
 func TestTools(t *testing.T) {
-	h := newHouse(t)
+	h := newAppliance(t)
 	h.visit(t, robotA, "one")
 	most := 100
 	h.talk.tools = []device.Tool{
@@ -151,7 +154,7 @@ func TestTools(t *testing.T) {
 }
 
 func TestWhatAToolAnswers(t *testing.T) {
-	h := newHouse(t)
+	h := newAppliance(t)
 	h.visit(t, robotA, "one")
 	h.talk.result = device.Result{Text: `{"volume":40}`, Pictures: []device.Picture{{Type: "image/jpeg", Data: []byte{0xff, 0xd8}}}}
 	status, body := h.ask("POST", "/api/v1/devices/a0b1c2d3e4f5/tools/self.a", "")
@@ -164,9 +167,9 @@ func TestWhatAToolAnswers(t *testing.T) {
 	}
 }
 
-// TestWrongArguments are told to whoever asks, with the robot's own names.
+// TestWrongArguments are returned to the caller, with the robot's own names.
 func TestWrongArguments(t *testing.T) {
-	h := newHouse(t)
+	h := newAppliance(t)
 	h.visit(t, robotA, "one")
 	h.talk.err = fmt.Errorf("%w: self.a has no argument \"vol\"; it takes volume", device.ErrArguments)
 	status, body := h.ask("POST", "/api/v1/devices/a0b1c2d3e4f5/tools/self.a", `{"arguments":{"vol":40}}`)
@@ -179,7 +182,7 @@ func TestWrongArguments(t *testing.T) {
 // has gone for no longer than that is there.
 func TestAToolThatNeverAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newAppliance(t)
 		h.visit(t, robotA, "one")
 		h.talk.call = func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 		began := time.Now()
@@ -203,7 +206,7 @@ func TestPicture(t *testing.T) {
 		"image/jpeg": "image/jpeg", "image/png": "image/png",
 		"text/html": "application/octet-stream", "image/svg+xml": "application/octet-stream", "": "application/octet-stream",
 	} {
-		h := newHouse(t)
+		h := newAppliance(t)
 		h.visit(t, robotA, "one")
 		h.talk.picture = &device.Picture{Type: kind, Data: []byte("<script>")}
 		w := httptest.NewRecorder()
@@ -218,7 +221,7 @@ func TestPicture(t *testing.T) {
 // TestRecord: lines arrive while the recording goes on, and it ends with its
 // client.
 func TestRecord(t *testing.T) {
-	h := newHouse(t)
+	h := newAppliance(t)
 	h.visit(t, robotA, "one")
 	lines, ended := make(chan string), make(chan error, 1)
 	h.talk.record = func(ctx context.Context, out func(string) error) error {

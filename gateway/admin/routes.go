@@ -89,7 +89,7 @@ func (d *Door) Routes(r gin.IRouter) {
 		}
 		return gin.H{"ok": true}, d.permit(c.Param("id"), body)
 	}))
-	// Whoever names a conversation may use slashes.
+	// A conversation's name may have slashes.
 	api.DELETE("/conversations/*name", answer(http.StatusOK, func(c *gin.Context) (any, error) {
 		return gin.H{"ok": true}, d.forgetConversation(strings.TrimPrefix(c.Param("name"), "/"))
 	}))
@@ -277,7 +277,7 @@ func (d *Door) known(work func(*gin.Context, device.Robot) error) gin.HandlerFun
 		if err == nil {
 			err = work(c, robot)
 		}
-		// Once the client has gone, what fails for it is nobody's failure.
+		// Once the client has gone, what fails for it is no fault.
 		if err != nil && c.Request.Context().Err() == nil {
 			_ = c.Error(fault(err))
 		}
@@ -322,8 +322,8 @@ func unreadable(err error) error {
 	return &door.Fault{Word: "bad_body", Sentence: "the body is not the JSON object that belongs here: " + err.Error(), HTTP: http.StatusBadRequest}
 }
 
-// fault gives the errors of other packages their place in HTTP. An error that
-// says itself how it is shown is left as it is.
+// fault gives the errors of other packages a code and a status. An error that has
+// them is left as it is.
 func fault(err error) error {
 	places := []struct {
 		err  error

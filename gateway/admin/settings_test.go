@@ -15,7 +15,7 @@ import (
 // TestARobotIsCalledByItsName: every address of a robot takes its name, and
 // what is shown of it has the name.
 func TestARobotIsCalledByItsName(t *testing.T) {
-	h := newHouse(t)
+	h := newAppliance(t)
 	h.adopts(t, robotA, "one")
 	status, body := h.ask(http.MethodPut, "/api/v1/devices/a0:b1:c2:d3:e4:f5", `{"name":"Wohn Zimmer"}`)
 	var shown admin.Device
@@ -23,14 +23,15 @@ func TestARobotIsCalledByItsName(t *testing.T) {
 		t.Fatalf("named: %d %s", status, body)
 	}
 	for _, c := range each {
-		h := newHouse(t)
+		h := newAppliance(t)
 		h.talk.picture = &device.Picture{Type: "image/png", Data: []byte("x")}
 		h.talk.err = errors.New("busy")
 		h.adopts(t, robotA, "one")
 		if _, err := h.robots.Configure(robotA, device.Change{Name: new("Wohn Zimmer")}); err != nil {
 			t.Fatal(err)
 		}
-		if status, body := h.ask(c.method, "/api/v1/devices/wohn%20zimmer"+c.path, c.body); status == http.StatusBadRequest || status == http.StatusNotFound {
+		if status, body := h.ask(c.method, "/api/v1/devices/wohn%20zimmer"+c.path, c.body); status == http.StatusBadRequest ||
+			status == http.StatusNotFound {
 			t.Errorf("%s %s: %d %s", c.method, c.path, status, body)
 		}
 	}
@@ -42,14 +43,16 @@ func TestARobotIsCalledByItsName(t *testing.T) {
 	if status, body := h.ask(http.MethodPost, "/api/v1/notifications", `{"text":"tea","robot":"WOHN ZIMMER"}`); status != http.StatusAccepted {
 		t.Errorf("a notification: %d %s", status, body)
 	}
-	if status, body := h.ask(http.MethodPost, "/api/v1/adopt", `{"robot":"wohn zimmer"}`); status != http.StatusOK || !strings.Contains(body, `"Wohn Zimmer"`) {
+	if status, body := h.ask(http.MethodPost, "/api/v1/adopt", `{"robot":"wohn zimmer"}`); status != http.StatusOK || !strings.Contains(body,
+		`"Wohn Zimmer"`) {
 		t.Errorf("adopted by its name: %d %s", status, body)
 	}
 	if status, body := h.ask(http.MethodDelete, "/api/v1/conversations/wohn%20zimmer", ""); status != http.StatusOK {
 		t.Errorf("its conversation: %d %s", status, body)
 	}
 	h.visit(t, robotA, "two")
-	if status, body := h.ask(http.MethodPost, "/api/v1/adopt", `{"robot":"wohn zimmer","replace":true}`); status != http.StatusOK || strings.Contains(body, "Wohn") {
+	if status, body := h.ask(http.MethodPost, "/api/v1/adopt", `{"robot":"wohn zimmer","replace":true}`); status != http.StatusOK ||
+		strings.Contains(body, "Wohn") {
 		t.Errorf("replaced by its name: %d %s", status, body)
 	}
 }
@@ -57,7 +60,7 @@ func TestARobotIsCalledByItsName(t *testing.T) {
 // TestSettingsAreChecked: what cannot be set is refused in a sentence, and
 // nothing is changed by half.
 func TestSettingsAreChecked(t *testing.T) {
-	h := newHouse(t)
+	h := newAppliance(t)
 	h.adopts(t, robotA, "one")
 	h.adopts(t, robotB, "two")
 	h.visit(t, "020000000003", "three")
@@ -87,17 +90,19 @@ func TestSettingsAreChecked(t *testing.T) {
 	if s := h.robots.Settings(robotA); s != (device.Settings{}) {
 		t.Errorf("set is %+v", s)
 	}
-	if status, body := h.ask(http.MethodPut, "/api/v1/devices/"+string(robotA), `{"name":"kitchen","voice":"af_heart","brain":"openai","persona":"cook","language":"de"}`); status != 200 {
+	if status, body := h.ask(http.MethodPut, "/api/v1/devices/"+string(robotA),
+		`{"name":"kitchen","voice":"af_heart","brain":"openai","persona":"cook","language":"de"}`); status != 200 {
 		t.Errorf("all of them: %d %s", status, body)
 	}
-	if status, body := h.ask(http.MethodPut, "/api/v1/devices/kitchen", `{"voice":"","name":null}`); status != 200 || !strings.Contains(body, `"language":"de"`) || strings.Contains(body, "voice") {
+	if status, body := h.ask(http.MethodPut, "/api/v1/devices/kitchen", `{"voice":"","name":null}`); status != 200 || !strings.Contains(body,
+		`"language":"de"`) || strings.Contains(body, "voice") {
 		t.Errorf("the voice alone: %d %s", status, body)
 	}
 }
 
 // TestEventsNameTheirRobot: the feed's readers need not look it up.
 func TestEventsNameTheirRobot(t *testing.T) {
-	h := newHouse(t)
+	h := newAppliance(t)
 	h.adopts(t, robotA, "one")
 	if _, err := h.robots.Configure(robotA, device.Change{Name: new("kitchen")}); err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 )
 
 // Token is what connects a client that has fields for it: a web page, or a
-// program in the place of a robot.
+// program instead of a robot.
 type Token struct {
 	Robot    device.ID `json:"robot"`
 	DeviceID string    `json:"device_id"` // as a robot sends it
@@ -26,9 +26,9 @@ type tokenWanted struct {
 	ClientID string `json:"client_id"`
 }
 
-const mostClient = 128 // bytes that a Client-Id is told apart by
+const mostClient = 128 // bytes of a Client-Id
 
-// token is told to the owner, and never logged.
+// token is sent to the owner, and never logged.
 func (d *Door) token(robot device.Robot, w tokenWanted) (Token, error) {
 	if len(w.ClientID) > mostClient {
 		return Token{}, badBody("client_id is the Client-Id that the client sends, of at most 128 bytes")

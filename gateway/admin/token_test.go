@@ -8,11 +8,11 @@ import (
 	"perch/device"
 )
 
-// TestTokenOfARobot: whoever connects a client that has fields for an address
-// and a token is told both, of robots that are adopted, and nothing of it is
+// TestTokenOfARobot: an owner who connects a client that has fields for an
+// address and a token gets both, of robots that are adopted, and nothing of it is
 // logged.
 func TestTokenOfARobot(t *testing.T) {
-	h := newHouse(t)
+	h := newAppliance(t)
 	const path = "/api/v1/devices/A0:B1:C2:D3:E4:F5/token"
 	refused := func(when, body string, status int, code, cure string) {
 		t.Helper()
@@ -40,14 +40,14 @@ func TestTokenOfARobot(t *testing.T) {
 		t.Errorf("by GET: %d", status)
 	}
 	if strings.Contains(h.log.String(), token) {
-		t.Errorf("the log tells it: %s", h.log)
+		t.Errorf("the log shows it: %s", h.log)
 	}
 }
 
 // TestTokenOfARobotThatHasNotCheckedIn: where a robot reaches us is what it said
 // when it checked in, which a client adopted by its code may have yet to do.
 func TestTokenOfARobotThatHasNotCheckedIn(t *testing.T) {
-	h := newHouse(t)
+	h := newAppliance(t)
 	_, a := h.robots.CheckIn(device.CheckIn{ID: robotA, Client: device.NewClient("one"), Address: "192.168.1.40"}, met)
 	if _, err := h.robots.Adopt(a.Code, met); err != nil {
 		t.Fatal(err)

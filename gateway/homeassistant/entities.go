@@ -318,14 +318,14 @@ func findHead(tools []device.Tool) (setting, bool) {
 // How far a head may tilt, in degrees: the makers advise to stay off both
 // ends, and device.Tool.Fit keeps to it.
 const (
-	mostYaw    = 90
-	leastPitch = 5
-	mostPitch  = 85
+	mostYaw    = device.AssumedHeadYaw
+	leastPitch = device.MinHeadPitch
+	mostPitch  = device.MaxHeadPitch
 )
 
 // keepAxis is the least value that Stack-chan's head lists for its axes. It means
 // "leave it as it is", and is no angle.
-const keepAxis = -9999
+const keepAxis = device.KeepHeadAxis
 
 // axis is how far a head turns, 0, or tilts, 1, in degrees.
 func (s setting) axis(i int) (least, most int, ok bool) {

@@ -11,7 +11,7 @@ import (
 )
 
 // base is the address under which the robot that sends a request reaches us. It
-// is the request's own: what was said at some check-in is no more than a port,
+// is the request's own: a check-in adds no more than a port,
 // for the firmware leaves that out of the Host of its upgrade. Without a port,
 // which the firmware needs to read an address, and where the Host is nothing
 // that a robot can be given, it is empty.

@@ -64,13 +64,15 @@ func (claimed) Admit(id device.ID, _ device.Client, _ string) (device.Robot, err
 	return device.Robot{ID: id, BaseURL: "http://10.9.1.66:8004"}, nil
 }
 
-// TestPicturesGoWhereTheTalkIs: whoever has claimed another address for a robot,
+// TestPicturesGoWhereTheTalkIs: a client that has claimed another address for a robot,
 // it sends its pictures to the one that its own channel came to.
 func TestPicturesGoWhereTheTalkIs(t *testing.T) {
 	quiet := slog.New(slog.DiscardHandler)
-	for public, want := range map[string]string{"": "http://perch.local:8004/xiaozhi/vision/explain", "http://perch.example:80": "http://perch.example:80/xiaozhi/vision/explain"} {
+	for public, want := range map[string]string{"": "http://perch.local:8004/xiaozhi/vision/explain",
+		"http://perch.example:80": "http://perch.example:80/xiaozhi/vision/explain"} {
 		bus := event.NewBus()
-		s := NewServer(Options{Robots: claimed{&registry{}}, Bus: bus, Senses: perception.NewIntake(bus, nil, quiet), Mind: mindSaying(agent.Done{End: agent.Continue}),
+		s := NewServer(Options{Robots: claimed{&registry{}}, Bus: bus, Senses: perception.NewIntake(bus, nil, quiet),
+			Mind:    mindSaying(agent.Done{End: agent.Continue}),
 			Records: NewRecords(&inMemory[SessionRecord]{}, &inMemory[TurnRecord]{}, 10), Commands: NewCommandQueue(&inMemory[[]Command]{}),
 			Synthesizer: &beepSynthesizer{}, Phrases: func(string) string { return "" }, Zone: time.UTC, Log: quiet, PublicURL: public})
 		engine, err := door.NewEngine(quiet)
@@ -85,7 +87,8 @@ func TestPicturesGoWhereTheTalkIs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := conn.SendText(xiaozhi.AppendFromRobot(nil, "", xiaozhi.Hello{Version: 1, Transport: "websocket", Features: xiaozhi.Features{MCP: true}})); err != nil {
+		if err := conn.SendText(xiaozhi.AppendFromRobot(nil, "", xiaozhi.Hello{Version: 1, Transport: "websocket",
+			Features: xiaozhi.Features{MCP: true}})); err != nil {
 			t.Fatal(err)
 		}
 		for {

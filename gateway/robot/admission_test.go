@@ -55,8 +55,8 @@ func (b bound) Admit(id device.ID, c device.Client, token string) (device.Robot,
 	return b.Get(id)
 }
 
-// TestWhyARobotIsTurnedAway: a token is one client's, and who is another is told
-// so. Whoever sends no Client-Id is who the token says.
+// TestWhyARobotIsTurnedAway: a token is one client's, and another client gets
+// that error. A client without Client-Id is the one of the token.
 func TestWhyARobotIsTurnedAway(t *testing.T) {
 	quiet := slog.New(slog.DiscardHandler)
 	s := NewServer(Options{Robots: bound{&registry{}}, Log: quiet})
@@ -81,7 +81,8 @@ func TestWhyARobotIsTurnedAway(t *testing.T) {
 		"nobody":            {"020000000001", "mine", "right", 401, "missing or wrong"},
 		"nobody, no client": {"020000000001", "", "right", 401, "missing or wrong"},
 	} {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/xiaozhi/v1/?device-id="+c.id+"&client-id="+c.client+"&token="+c.token, nil)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+			server.URL+"/xiaozhi/v1/?device-id="+c.id+"&client-id="+c.client+"&token="+c.token, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -67,7 +67,7 @@ func TestAMicrophoneThatOpensWhileWeBegin(t *testing.T) {
 
 // TestAnAnswerIsInterrupted at any time by an abort or a button. A microphone
 // alone says nothing of the kind: there are clients that open it with each
-// sentence they are told.
+// sentence they speak.
 func TestAnAnswerIsInterrupted(t *testing.T) {
 	for name, c := range map[string]struct {
 		abort bool
@@ -102,7 +102,7 @@ func TestAnAnswerIsInterrupted(t *testing.T) {
 }
 
 // TestTheTimeIsFromTheSound: what a robot still plays of something cut off comes
-// before the begin of what is told next.
+// before the begin of what is spoken next.
 func TestTheTimeIsFromTheSound(t *testing.T) {
 	talking(t, answer(), func(k *talk) {
 		k.listen(xiaozhi.Auto)
@@ -117,14 +117,15 @@ func TestTheTimeIsFromTheSound(t *testing.T) {
 		time.Sleep(unsolicitedFor + 200*time.Millisecond)
 		k.listen(xiaozhi.Auto)
 		time.Sleep(5 * time.Second)
-		want := []string{"robot_online", "listening_started", "sound_started", "sound_ended", "speaking_started", "notification_changed", "said", "turn_ended", "notification_changed"}
+		want := []string{"robot_online", "listening_started", "sound_started", "sound_ended", "speaking_started", "notification_changed", "said",
+			"turn_ended", "notification_changed"}
 		if happened := k.happened(); !slices.Equal(happened, want) {
 			t.Errorf("happened %v, want %v", happened, want)
 		}
 	})
 }
 
-// TestStartAgain: only a robot that is to speak is told so once more, or nothing
+// TestStartAgain: only a robot that is to speak is sent tts start once more, or nothing
 // would stop it.
 func TestStartAgain(t *testing.T) {
 	p := newPlayback(make(chan struct{}, 1))
@@ -132,7 +133,7 @@ func TestStartAgain(t *testing.T) {
 		t.Helper()
 		p.restartSpeech()
 		if got := p.restart(); got != want || p.restart() {
-			t.Errorf("told %v, want %v, and once", got, want)
+			t.Errorf("sent %v, want %v, and once", got, want)
 		}
 	}
 	again(false)

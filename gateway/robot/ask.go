@@ -15,11 +15,11 @@ import (
 	"perch/gateway/door"
 )
 
-// ErrBusy is returned where too much waits already to be said by a robot.
+// ErrBusy is returned where a robot has too much to speak already.
 var ErrBusy error = &door.Fault{Word: "robot_busy", HTTP: http.StatusConflict,
 	Sentence: "too much waits to be said by the robot; ask again when it has said some of it"}
 
-// inquiry is a question of the house to whoever is with a robot.
+// inquiry is a question that the appliance asks the people near a robot.
 type inquiry struct {
 	agent.Question
 	ended chan ending // with room for one
@@ -40,7 +40,7 @@ type (
 func (ask) input()      {}
 func (withdraw) input() {}
 
-// endInquiry tells whoever has asked how it ended. Each inquiry that is not
+// endInquiry returns to the caller of Ask how it ended. Each inquiry that is not
 // withdrawn has one.
 type endInquiry struct {
 	about *inquiry
@@ -50,7 +50,7 @@ type endInquiry struct {
 func (endInquiry) effect() {}
 
 // Ask has a robot ask people something, after the turn under way and what waits
-// to be told, and waits for the answer: the next words, a touch of the head, the
+// to be spoken, and waits for the answer: the next words, a touch of the head, the
 // owner's Reply, or AnswerExpired once q.Until is over, be it asked by then or
 // not. AnswerClosed is somebody who made the robot be quiet. Who interrupts
 // before the question is heard puts it off, and the end of ctx withdraws it. Of
@@ -99,7 +99,7 @@ func (s *stepper) ask(about *inquiry) {
 		s.do(endInquiry{about, ending{err: ErrOffline}})
 	case about.over(s.now):
 		s.do(endInquiry{about, endedBy(agent.AnswerExpired)})
-	case len(s.queue.waiting) >= maxQueued:
+	case len(s.queue.waiting) >= mostQueued:
 		s.do(endInquiry{about, ending{err: ErrBusy}})
 	default:
 		s.queue.push(announcement{question: about})
@@ -117,7 +117,7 @@ func (s *stepper) withdraw(about *inquiry) {
 }
 
 // stopAsking stops an inquiry being put. Nobody has interrupted, so what waits
-// is told at once, unless somebody is answering already.
+// is spoken at once, unless somebody is answering already.
 func (s *stepper) stopAsking() {
 	if s.phase == hearing {
 		s.queue.yieldsUntil = s.now.Add(yieldFor)
@@ -126,8 +126,8 @@ func (s *stepper) stopAsking() {
 	s.sayWaiting()
 }
 
-// conclude tells whoever has asked how the inquiry being put has ended. Who has
-// answered gets his time to talk on.
+// conclude returns to the caller of Ask how the inquiry being put has ended. A
+// person who has answered gets time to talk on.
 func (s *stepper) conclude(e ending) {
 	if s.turn.announcement.question == nil {
 		return
@@ -145,7 +145,7 @@ func (s *stepper) concludeFailed(reason string) {
 	s.conclude(e)
 }
 
-// endedBy is the end of an inquiry that nobody has answered.
+// endedBy is the end of an inquiry without an answer.
 func endedBy(o agent.Outcome) ending { return ending{answer: agent.Answer{Outcome: o}} }
 
 // concludeAll ends what is being put and what waits, with the channel.
@@ -196,7 +196,7 @@ func (s *stepper) questionPut(q *agent.Question) {
 	}
 	s.do(showQuestion{q})
 	s.question.audible = s.turn.lastSpoken == q.Text
-	if s.question.audible || s.turn.announcement.question == nil { // else nobody has heard it, and it can be put off
+	if s.question.audible || s.turn.announcement.question == nil { // else it has not sounded yet, and can be put off
 		s.publishQuestion()
 	}
 }

@@ -52,7 +52,7 @@ func (a *asked) with(text string) (all []voice.Options) {
 }
 
 // TestARobotOfItsOwn: it is heard in its language and speaks with its voice,
-// what it says by itself too, and its mind is told who it is. What is changed
+// the appliance's own sentences too, and its agent gets its name. What is changed
 // holds from its next turn on.
 func TestARobotOfItsOwn(t *testing.T) {
 	engines := &asked{scriptedRecognizer: &scriptedRecognizer{always: voice.Transcript{Text: "hallo"}}, beepSynthesizer: &beepSynthesizer{hurry: 10}}
@@ -65,7 +65,7 @@ func TestARobotOfItsOwn(t *testing.T) {
 	cook := agent.Persona{Name: "Cook"}
 	own := Character{Speech: voice.Options{Language: "de", Voice: "thorsten"}, Persona: &cook, Name: "kitchen", Brain: "openai 2"}
 	var mu sync.Mutex
-	house := voice.Options{Language: "en"}
+	usual := voice.Options{Language: "en"}
 	talking(t, mind, func(k *talk) {
 		k.listen(xiaozhi.Auto)
 		k.speak()
@@ -80,7 +80,7 @@ func TestARobotOfItsOwn(t *testing.T) {
 		if got := engines.with("Ja."); len(got) != 1 || got[0] != own.Speech {
 			t.Errorf("said with %+v", got)
 		}
-		if got := engines.with("Yes?"); !slices.Contains(got, own.Speech) || !slices.Contains(got, house) || len(got) != 2 {
+		if got := engines.with("Yes?"); !slices.Contains(got, own.Speech) || !slices.Contains(got, usual) || len(got) != 2 {
 			t.Errorf("the greeting is made with %+v", got)
 		}
 		mu.Lock()
@@ -97,7 +97,7 @@ func TestARobotOfItsOwn(t *testing.T) {
 			t.Errorf("after a change said with %+v", got)
 		}
 	}, func(o *Options) {
-		o.Recognizer, o.Synthesizer, o.Speech = engines, engines, house
+		o.Recognizer, o.Synthesizer, o.Speech = engines, engines, usual
 		o.Phrases = func(name string) string {
 			if name == phraseAwake {
 				return "Yes?"
@@ -115,8 +115,8 @@ func TestARobotOfItsOwn(t *testing.T) {
 	})
 }
 
-// TestVoicesAreBounded: what is said by itself is made for so many voices, and
-// in the house's own for others.
+// TestVoicesAreBounded: the appliance's own sentences are made for so many voices,
+// and in the configured one for others.
 func TestVoicesAreBounded(t *testing.T) {
 	talking(t, mindSaying(agent.Done{}), func(k *talk) {
 		for i := range 10 * mostVoices {

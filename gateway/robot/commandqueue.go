@@ -29,8 +29,8 @@ const (
 
 const waitedTooLong = "it has waited too long"
 
-// commandLives is how long a command waits. Older ones would only puzzle
-// whoever hears them.
+// commandLives is how long a command waits. Older ones would only
+// puzzle people.
 const commandLives = 24 * time.Hour
 
 // mostWaiting bounds the sentences that wait for one robot.
@@ -79,7 +79,7 @@ func (w *CommandQueue) add(id device.ID, now time.Time, added ...Command) (given
 		}
 		list = append(list, c)
 	}
-	for said := count(list, commandSay); said > mostWaiting; said-- {
+	for sentences := count(list, commandSay); sentences > mostWaiting; sentences-- {
 		oldest := slices.IndexFunc(list, func(c Command) bool { return c.Thing == commandSay })
 		givenUp = append(givenUp, list[oldest])
 		list = slices.Delete(list, oldest, oldest+1)
@@ -97,8 +97,8 @@ func (w *CommandQueue) add(id device.ID, now time.Time, added ...Command) (given
 	return givenUp, nil
 }
 
-// Moved tells that the wall clock has jumped. What came in this run waits as
-// long as it would have, whatever the clock said when it came.
+// Moved notes that the wall clock has jumped. What came in this run waits as
+// long as it would have, whatever the clock showed when it came.
 func (w *CommandQueue) Moved(by time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -144,7 +144,7 @@ func (w *CommandQueue) drop(id device.ID, command string) {
 	defer w.mu.Unlock()
 	list, _, err := w.kept.Get(string(id))
 	if err != nil {
-		return // it is told once more, which is better than never
+		return // it is spoken once more, which is better than never
 	}
 	list = slices.DeleteFunc(slices.Clone(list), func(c Command) bool { return c.ID == command })
 	if delete(w.thisRun[id], command); len(w.thisRun[id]) == 0 {

@@ -56,7 +56,8 @@ func TestWhatWaitsAndAClockThatJumps(t *testing.T) {
 			t.Fatal(err)
 		}
 		w := NewCommandQueue(kept) // after a restart
-		if _, err := w.add(robotID, now, Command{Thing: commandSay, Text: "here"}, Command{Thing: commandSay, Text: "named", Expires: now.Add(time.Hour)}); err != nil {
+		if _, err := w.add(robotID, now, Command{Thing: commandSay, Text: "here"}, Command{Thing: commandSay, Text: "named",
+			Expires: now.Add(time.Hour)}); err != nil {
 			t.Fatal(err)
 		}
 		w.Moved(by)
@@ -113,7 +114,7 @@ func TestSayToAClosedRobot(t *testing.T) {
 }
 
 // TestWhatWasNotSaidIsKept where the channel closes before.
-func TestWhatWasNotSaidIsKept(t *testing.T) {
+func TestWhatWasNotSpokenIsKept(t *testing.T) {
 	talking(t, answer(strings.Repeat("word ", 20)), func(k *talk) {
 		k.recognizer.transcripts = understood("x")
 		k.listen(xiaozhi.Auto)
@@ -157,7 +158,7 @@ func TestANotificationThatIsOnlyShown(t *testing.T) {
 	})
 }
 
-// noticeStates are what was told of notifications.
+// noticeStates are what was published of notifications.
 func (k *talk) noticeStates() (states []string) {
 	for _, e := range k.envelopes() {
 		if changed, ok := e.Event.(event.NotificationChanged); ok {

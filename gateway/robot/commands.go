@@ -19,8 +19,8 @@ import (
 )
 
 // Say has a text spoken, which may begin with an emoji for the face: at once,
-// or after the turn under way. Where the
-// robot's channel is closed it is kept, and said at the next hello.
+// or after the turn under way. Where the robot's channel is closed the text is
+// kept, and spoken after the next hello.
 func (s *Server) Say(ctx context.Context, id device.ID, text string) (queued bool, err error) {
 	text, err = speakable(text)
 	if err != nil {
@@ -68,7 +68,7 @@ func (s *Server) orLater(ctx context.Context, id device.ID, c Command) (queued b
 }
 
 // SayKept is Say for a sentence that must not be lost: it is kept before this
-// returns, and until it was said. Queued reports whether the robot's channel is
+// returns, and until it was spoken. Queued reports whether the robot's channel is
 // closed.
 func (s *Server) SayKept(ctx context.Context, id device.ID, text string) (queued bool, err error) {
 	text, err = speakable(text)
@@ -86,7 +86,8 @@ func (s *Server) SayKept(ctx context.Context, id device.ID, text string) (queued
 	return false, err
 }
 
-// wait keeps commands for a robot, and tells which had to make room.
+// queueCommands keeps commands for a robot, and publishes which were dropped for
+// them.
 func (s *Server) queueCommands(id device.ID, added ...Command) error {
 	givenUp, err := s.options.Commands.add(id, time.Now(), added...)
 	for _, c := range givenUp {
@@ -95,10 +96,10 @@ func (s *Server) queueCommands(id device.ID, added ...Command) error {
 	return err
 }
 
-// Announce tells a robot whose channel is open what there is to tell: spoken
-// at once or after the turn under way, or only shown. The session says with
-// NotificationChanged what has become of it. It returns ErrOffline where the
-// channel is closed. A stranger is told nothing.
+// Announce has a robot whose channel is open speak a notification, at once or
+// after the turn under way, or only show it. The session publishes
+// NotificationChanged with what has become of it. It returns ErrOffline where the
+// channel is closed, and another error for a stranger.
 func (s *Server) Announce(ctx context.Context, id device.ID, a notice.Announcement) error {
 	if !s.options.Robots.Trusts(id) {
 		return errStranger
@@ -117,7 +118,7 @@ func (s *Server) Hold(id device.ID, until time.Time) {
 }
 
 // Open lists the adopted robots whose channel is open and whose hello was
-// answered: those that what happens in the house may be shown and told by.
+// answered: those that may speak and show notifications.
 func (s *Server) Open() []device.ID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,8 +192,7 @@ func (s *Server) asking(id string) (*running, *agent.Question) {
 	return nil, nil
 }
 
-// Reply answers a question by its id, in the place of whoever is with the
-// robot. It returns agent.ErrNoQuestion where that does not wait.
+// Reply answers a question by its id, instead of the people near the robot. It returns agent.ErrNoQuestion where that does not wait.
 func (s *Server) Reply(id string, allow bool) error {
 	r, q := s.asking(id)
 	// Who takes the question answers it; what comes after is too late.
@@ -213,7 +213,7 @@ func (s *Server) Tools(id device.ID) []device.Tool {
 	}
 	r, err := s.options.Robots.Get(id)
 	if err != nil {
-		return nil // nobody knows it
+		return nil // it is unknown
 	}
 	return r.KnownTools()
 }

@@ -111,7 +111,7 @@ func TestATouchWhileTheQuestionSounds(t *testing.T) {
 	})
 }
 
-// TestTheOwnersNoIsNotLost while what was said in the room is recognized; and
+// TestTheOwnersNoIsNotLost while what was spoken near the robot is recognized; and
 // what is cut off by the end of the time is no answer.
 func TestTheOwnersNoIsNotLost(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -161,7 +161,7 @@ func TestTheOwnersNoIsNotLost(t *testing.T) {
 }
 
 // TestAMouthThatDiesInASentence costs the rest of that sentence, not the turn.
-func TestAMouthThatDiesInASentence(t *testing.T) {
+func TestASynthesizerThatFailsInASentence(t *testing.T) {
 	mind := answer("It is late.", "Go to bed.")
 	talking(t, mind, func(k *talk) {
 		k.recognizer.transcripts = understood("x")

@@ -13,9 +13,9 @@ const (
 	shortQueue = 20 // since 2.5.0
 )
 
-// queueOf is how many packets a robot can be sent ahead of time before it drops
+// decodeQueueOf is how many packets a robot can be sent ahead of time before it drops
 // what comes. The maker of the Stack-chan has versions of its own, below 2: 1.2
-// is xiaozhi's 2.2.4, and of a later one nobody knows. What is not known to hold
+// is xiaozhi's 2.2.4, and a later one may be any. What is not known to hold
 // more holds little.
 func decodeQueueOf(r device.Robot) int {
 	major, minor, ok := versionOf(r.Firmware)

@@ -64,7 +64,7 @@ func TestAnAbortedAnswerIsANo(t *testing.T) {
 			}
 		}
 		if len(answers) != 1 || answers[0].Outcome != agent.AnswerClosed {
-			t.Errorf("the brain was told %+v, the bus %v", answers, bus)
+			t.Errorf("the brain was given %+v, the bus %v", answers, bus)
 		}
 	})
 }
@@ -309,7 +309,7 @@ func TestPhrasesAreTriedAgain(t *testing.T) {
 }
 
 // TestToldOnceInARace: an interruption in the moment of the first packet.
-func TestToldOnceInARace(t *testing.T) {
+func TestSpokenOnceInARace(t *testing.T) {
 	bad := 0
 	const n = 50
 	for range n {
@@ -330,7 +330,7 @@ func TestToldOnceInARace(t *testing.T) {
 		})
 	}
 	if bad > 0 {
-		t.Errorf("%d of %d told twice", bad, n)
+		t.Errorf("%d of %d spoken twice", bad, n)
 	}
 }
 

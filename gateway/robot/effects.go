@@ -20,8 +20,8 @@ type effect interface{ effect() }
 type (
 	send    struct{ message xiaozhi.ToRobot }
 	publish struct{ event event.Event }
-	// detected is the text that a robot says has woken it, and sensed what its
-	// senses tell.
+	// reportWakeText is the text by which a robot was woken, and reportSensor what its
+	// sensors have found.
 	reportWakeText struct{ text string }
 	reportSensor   struct{ event xiaozhi.Event }
 
@@ -40,9 +40,9 @@ type (
 	cutQuestion     struct{} // somebody answers before it has been put
 	restartSpeech   struct{} // have the robot speak that may have gone on listening
 	finishUtterance struct{}
-	showQuestion    struct{ question *agent.Question } // to whoever may answer elsewhere
+	showQuestion    struct{ question *agent.Question } // to those who may answer elsewhere
 	answerQuestion  struct{ agent.Answer }
-	endTurn         struct{ end, reason string } // it has ended by itself: tell, and write it down
+	endTurn         struct{ end, reason string } // it has ended by itself: publish and record that
 	closeChannel    struct{ why string }
 	forgetCommand   struct{ id string } // it was carried out, or never will be
 )
@@ -52,7 +52,7 @@ type (
 type cancelTurn struct{ abort bool }
 
 // turnStart is what a turn begins with: an utterance being spoken, a text as
-// if spoken, or something to tell.
+// if spoken, or an announcement.
 type turnStart struct {
 	text         string
 	announcement announcement
@@ -171,10 +171,10 @@ func (l *loop) welcome(h xiaozhi.Hello, first bool) {
 	}
 }
 
-// introduce tells the robot's tools who we are and where to send pictures, and
+// introduce gives the robot's tools our name and the address for pictures, and
 // asks for their list. The firmware keeps neither from one channel to the next.
 func (s *session) introduce(list bool) {
-	url, token := s.server.cameras.admit(s.robot, s.id, time.Now())
+	url, token := s.server.cameras.issue(s.robot, s.id, time.Now())
 	if err := s.toolbox.introduce(s.Version, url, token); err != nil {
 		s.log.Warn("the robot's tools were not told who we are", "err", err)
 	}
@@ -219,7 +219,8 @@ func (l *loop) deliverMCP(payload []byte) {
 	}
 	if listed != nil {
 		if n := l.toolbox.omitted(); n > 0 {
-			l.manyTools.warn(l.log, "the robot lists more tools than are taken; the others cannot be used", fmt.Errorf("%d left out, of at most %d tools and %d bytes", n, mostTools, mostToolBytes))
+			l.manyTools.warn(l.log, "the robot lists more tools than are taken; the others cannot be used",
+				fmt.Errorf("%d left out, of at most %d tools and %d bytes", n, mostTools, mostToolBytes))
 		}
 		l.learn(func(u *pendingRecords) { u.tools = listed })
 		l.turns.Go(func() { l.keep() })
@@ -251,7 +252,7 @@ func (l *loop) beginTurn(ctx context.Context, start turnStart) {
 // found.
 func (l *loop) startUtterance() *voice.Utterance {
 	if l.utterance != nil {
-		l.utterance.Finish() // whoever waits for its end must not wait for ever
+		l.utterance.Finish() // its recognizer must not wait for ever
 	}
 	l.utterance = voice.NewUtterance()
 	l.audioIn.before(l.utterance.Write)
@@ -298,25 +299,25 @@ func (l *loop) stopTurn() (speaking bool) {
 
 // cutShort leaves of the last sentence what was played of it: what was really
 // spoken enters the history, not what was planned.
-func cutShort(said []string, heard float64) []string {
-	if len(said) == 0 || heard >= 1 {
-		return said
+func cutShort(spoken []string, playedPart float64) []string {
+	if len(spoken) == 0 || playedPart >= 1 {
+		return spoken
 	}
-	words := strings.Fields(said[len(said)-1])
-	played := math.Round(heard * float64(len(words)))
-	if heard > 0 {
+	words := strings.Fields(spoken[len(spoken)-1])
+	played := math.Round(playedPart * float64(len(words)))
+	if playedPart > 0 {
 		played = max(1, played)
 	}
 	words = words[:int(played)]
-	said = said[:len(said)-1]
+	spoken = spoken[:len(spoken)-1]
 	if len(words) > 0 {
-		said = append(said, strings.Join(words, " ")+" …")
+		spoken = append(spoken, strings.Join(words, " ")+" …")
 	}
-	return said
+	return spoken
 }
 
-// endTurn tells of a turn that has ended by itself. Of one that nothing came
-// of, such as a noise, there is nothing to tell, and a sound is none.
+// endTurn publishes the end of a turn that has ended by itself. A turn without a
+// result, such as that of a noise, is not published, and neither is a sound.
 func (l *loop) endTurn(e endTurn) {
 	l.writer.play(nil)
 	reboot := false
@@ -338,8 +339,8 @@ func (l *loop) endTurn(e endTurn) {
 	}
 }
 
-// keepTurn writes down what was heard and what was really said, however the
-// turn ended. Of strangers' turns only the mind knows.
+// keepTurn records what was understood and what was really spoken, however the
+// turn ended. Strangers' turns are not recorded; only their agent remembers them.
 func (l *loop) keepTurn(end string) {
 	t := l.turn
 	l.turn = nil
@@ -361,8 +362,7 @@ func (l *loop) keepTurn(end string) {
 	}
 }
 
-// sense notes what a robot told that is not taken. That it is too much is told
-// by who refuses it.
+// logRefused logs that a robot's sensor event was refused.
 func (s *session) logRefused(err error) {
 	if err != nil {
 		s.log.Debug("what the robot sensed is not taken", "err", err)

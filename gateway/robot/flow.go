@@ -11,7 +11,7 @@ type flow struct {
 }
 
 // unbroken is what may be between two packets of a microphone that is open.
-// streamsFor is how long one that nobody has said to be open sends before it is
+// streamsFor is how long one sends that was not announced to be open before it is
 // listened to.
 const (
 	unbroken   = 300 * time.Millisecond
@@ -40,9 +40,9 @@ func (f *flow) take(now time.Time, d time.Duration) {
 // preRoll reports whether what came just now is sound of before.
 func (f *flow) preRoll(now time.Time) bool { return f.ahead-now.Sub(f.at) > preRollAhead }
 
-// streams reports whether sound goes on in real time that we have not been told
-// to listen to, since our speech in auto mode ended. The firmware says then that
-// it listens; there are clients that say so once and never again.
+// streams reports whether sound goes on in real time without a listen start since
+// our speech in auto mode ended. The firmware sends one then; some clients send one
+// at the first turn only.
 func (s *state) streams(now time.Time) bool {
 	if s.phase != quiet || s.mic.resumeAwaited.IsZero() || s.mic.flow.preRoll(now) {
 		return false

@@ -20,7 +20,7 @@ import (
 // dice turns a fuzzer's bytes into choices.
 type dice struct {
 	bytes []byte
-	asked []*inquiry // of the house, as rolled
+	asked []*inquiry // by the appliance, as rolled
 }
 
 func (d *dice) left() bool { return len(d.bytes) > 0 }
@@ -61,7 +61,7 @@ func (d *dice) fromRobot() xiaozhi.FromRobot {
 	return xiaozhi.UnknownFromRobot{Type: "x"}
 }
 
-// fromHouse is something the house may want.
+// command is something the appliance may want.
 func (d *dice) command(now time.Time) input {
 	switch d.roll(13) {
 	case 0:
@@ -101,7 +101,7 @@ type checker struct {
 	asked  int
 	sounds int // that play
 	closed bool
-	open   map[*inquiry]bool // asked by the house, and neither ended nor withdrawn
+	open   map[*inquiry]bool // asked by the appliance, and neither ended nor withdrawn
 }
 
 func (c *checker) take(in input, before state, effects []effect) {
@@ -156,7 +156,7 @@ func (c *checker) take(in input, before state, effects []effect) {
 			}
 		case endInquiry:
 			if !c.open[e.about] {
-				c.t.Fatalf("%T ends a question of the house that has ended", in)
+				c.t.Fatalf("%T ends a question of the appliance that has ended", in)
 			}
 			delete(c.open, e.about)
 		case closeChannel:
@@ -200,9 +200,9 @@ func FuzzStep(f *testing.F) {
 				t.Fatalf("after %T the state says turn %v", in, st.turn.active)
 			}
 			if st.question.published != (c.asked == 1) {
-				t.Fatalf("after %T the state says that a question was told: %v", in, st.question.published)
+				t.Fatalf("after %T the state has a published question: %v", in, st.question.published)
 			}
-			if len(st.queue.waiting) > 2*maxQueued+2 {
+			if len(st.queue.waiting) > 2*mostQueued+2 {
 				t.Fatalf("%d things wait to be said", len(st.queue.waiting))
 			}
 		}
@@ -234,7 +234,7 @@ func FuzzStep(f *testing.F) {
 			t.Fatalf("at the end a turn is %v, %d questions are open", c.turn, c.asked)
 		}
 		if len(c.open) > 0 {
-			t.Fatalf("at the end %d questions of the house have no answer", len(c.open))
+			t.Fatalf("at the end %d questions of the appliance have no answer", len(c.open))
 		}
 	})
 }
@@ -310,7 +310,8 @@ func fuzzSession(t *testing.T, d *dice, phrases map[string]phrase) {
 				return err
 			}
 		}
-		return errors.Join(out(agent.Felt{Emotion: happy}), out(agent.Say{Text: "A few words."}), out(agent.Say{Text: "And more."}), out(agent.Done{End: agent.Continue}))
+		return errors.Join(out(agent.Felt{Emotion: happy}), out(agent.Say{Text: "A few words."}), out(agent.Say{Text: "And more."}),
+			out(agent.Done{End: agent.Continue}))
 	}}
 	k := newTalkOn(t, mind, xiaozhi.Framing1, func(k *talk) { k.synthesizer.hurry, k.phrases = hurried, phrases },
 		func(o *Options) { o.Greet = true; o.Phrases = func(string) string { return "😊 Yes?" } })
@@ -365,12 +366,12 @@ func fuzzSession(t *testing.T, d *dice, phrases map[string]phrase) {
 	}
 	for about, waits := range waiting {
 		if got := len(about.ended) == 1; got != waits {
-			t.Errorf("a question of the house ended: %v, want %v", got, waits)
+			t.Errorf("a question of the appliance ended: %v, want %v", got, waits)
 		}
 	}
 }
 
-// checkWire holds what a robot relies on. To speak it is told twice only where
+// checkWire holds what a robot relies on. It is sent tts start twice only where
 // it has opened its microphone meanwhile.
 func checkWire(t *testing.T, all []sent, aborts, listens int) {
 	t.Helper()

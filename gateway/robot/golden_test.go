@@ -25,7 +25,7 @@ import (
 	"perch/voice"
 )
 
-// TestTranscripts plays what a robot, the engines and the house do in each
+// TestTranscripts plays what a robot, the engines and the appliance do in each
 // transcript of testdata, on virtual time and in each binary framing, and
 // compares all that follows from it: the messages, the events and the state.
 // make golden writes what it sees instead.
@@ -73,11 +73,11 @@ func firstDifference(got, want string) string {
 
 // scenario is what a transcript makes happen.
 type scenario struct {
-	setup  map[string][]string
-	script []scripting // of the robot and the house
-	ears   []scripting
-	mind   []scripting
-	ends   time.Duration // the last line of it
+	setup       map[string][]string
+	script      []scripting // of the robot and the appliance
+	transcripts []scripting
+	replies     []scripting
+	ends        time.Duration // the last line of it
 }
 
 // scripting is a line that is played.
@@ -111,9 +111,9 @@ func readScenario(t *testing.T, a *txtar.Archive) *scenario {
 		}
 		switch {
 		case s.mark == '!' && s.word == "ears":
-			sc.ears = append(sc.ears, s)
+			sc.transcripts = append(sc.transcripts, s)
 		case s.mark == '!' && s.word == "mind":
-			sc.mind = append(sc.mind, s)
+			sc.replies = append(sc.replies, s)
 		case s.mark == '!' || s.mark == '<':
 			sc.script = append(sc.script, s)
 		}
@@ -151,7 +151,7 @@ func (sc *scenario) one(key string) string {
 func (sc *scenario) play(t *testing.T, framing xiaozhi.Framing) string {
 	var transcript string
 	synctest.Test(t, func(t *testing.T) {
-		p := &player{scenario: sc, t: t, began: time.Now(), transcripts: slices.Clone(sc.ears), replies: slices.Clone(sc.mind),
+		p := &player{scenario: sc, t: t, began: time.Now(), transcripts: slices.Clone(sc.transcripts), replies: slices.Clone(sc.replies),
 			withdrawals: map[string]context.CancelFunc{}}
 		mind := &scriptedMind{answer: p.answer}
 		k := newTalkOn(t, mind, framing, func(k *talk) {
@@ -179,14 +179,15 @@ func (sc *scenario) options(o *Options) {
 	if idle, err := time.ParseDuration(sc.one("idle")); err == nil {
 		o.Idle = idle
 	}
-	phrases := map[string]string{"misheard": "🤔 Pardon?", "failed": "😢 That failed.", "away": "😢 Nobody here.", "deaf": "😢 I am deaf.", "awake": "😊 Yes?"}
+	phrases := map[string]string{"misheard": "🤔 Pardon?", "failed": "😢 That failed.", "away": "😢 Nobody here.", "deaf": "😢 I am deaf.",
+		"awake": "😊 Yes?"}
 	o.Phrases = func(name string) string { return phrases[name] }
 }
 
 // afterwards is how long a transcript goes on after its last line of script.
 const afterwards = 8 * time.Second
 
-// player is the robot, the ears and the mind of a scenario.
+// player is the robot, the recognizer and the agent of a scenario.
 type player struct {
 	*scenario
 	*talk
@@ -198,7 +199,7 @@ type player struct {
 	replies     []scripting
 	entries     []entry
 
-	withdrawals map[string]context.CancelFunc // of what the house asks
+	withdrawals map[string]context.CancelFunc // of what the appliance asks
 }
 
 func (p *player) run() string {
@@ -208,14 +209,14 @@ func (p *player) run() string {
 	}
 	r := newRecorder(session.id, p.began, func(e entry) {
 		if e.mark == '!' || e.mark == '<' && e.sound != "" {
-			return // told as the script has it
+			return // added as the script has it
 		}
 		p.mu.Lock()
 		p.entries = append(p.entries, e)
 		p.mu.Unlock()
 	})
 	session.tap.to.Store(r)
-	for _, s := range slices.Concat(p.scenario.ears, p.scenario.mind) {
+	for _, s := range slices.Concat(p.scenario.transcripts, p.scenario.replies) {
 		p.add(s.entry())
 	}
 	for _, s := range p.script {
@@ -236,7 +237,7 @@ func (p *player) run() string {
 	r.finish(p.began.Add(p.ends + afterwards))
 	p.checkStamps()
 	if left := len(p.transcripts) + len(p.replies); left > 0 {
-		p.t.Errorf("%d lines of the ears and the mind were not asked for", left)
+		p.t.Errorf("%d lines of the recognizer and the agent were not used", left)
 	}
 	if isClosed(p.channel) {
 		p.add(entry{at: p.closedAt().Sub(p.began), mark: '>', text: "close " + strconv.Quote(p.channel.reason)})
@@ -359,14 +360,14 @@ func (p *player) command(s scripting) {
 	case "hang_up":
 		err = p.server.Hangup(ctx, robotID, p.quoted(s.rest))
 	default:
-		p.t.Fatalf("the house cannot %q", s.word)
+		p.t.Fatalf("the appliance cannot %q", s.word)
 	}
 	if err != nil {
 		p.t.Errorf("%s %s: %v", s.word, s.rest, err)
 	}
 }
 
-// ask has the house ask, until the talk ends or it withdraws the question.
+// ask has the appliance ask, until the session ends or it withdraws the question.
 func (p *player) ask(asked string) {
 	var q struct{ ID, Text, Within string }
 	err := json.Unmarshal([]byte(asked), &q)
@@ -395,7 +396,7 @@ func (p *player) quoted(text string) string {
 
 func (*player) Name() string { return "scripted" }
 
-// Recognize hears what the next line of the ears says, no sooner than then.
+// Recognize returns the next line of the ears, no sooner than its time.
 func (p *player) Recognize(ctx context.Context, u *voice.Utterance, _ voice.Options) (voice.Transcript, error) {
 	if err := u.Wait(ctx); err != nil {
 		return voice.Transcript{}, err

@@ -194,7 +194,7 @@ func (l *fakeChannel) forget() {
 	l.sent = nil
 }
 
-// scripted ears hear what they are told, once the utterance is over.
+// scriptedRecognizer returns given transcripts, once the utterance is over.
 type scriptedRecognizer struct {
 	mu          sync.Mutex
 	transcripts []voice.Transcript
@@ -414,15 +414,22 @@ type talk struct {
 	bus         *event.Bus
 	events      *event.Reader
 	states      *agent.Board
-	turns       *inMemory[TurnRecord]
-	sessions    *inMemory[SessionRecord]
-	waiting     *inMemory[[]Command]
-	robot       device.Robot
-	ended       chan struct{}
-	packets     [][]byte // of speech
-	silence     [][]byte
-	phrases     map[string]phrase // made ahead of the first session; nil has it make them
+	tables
+	robot   device.Robot
+	ended   chan struct{}
+	phrases map[string]phrase // made ahead of the first session; nil has it make them
+	micPackets
 }
+
+// tables are what the appliance keeps.
+type tables struct {
+	turns    *inMemory[TurnRecord]
+	sessions *inMemory[SessionRecord]
+	waiting  *inMemory[[]Command]
+}
+
+// micPackets are what a robot's microphone sends.
+type micPackets struct{ packets, silence [][]byte } // of speech, and of none
 
 const robotID = device.ID("a0b1c2d3e4f5")
 
@@ -444,16 +451,18 @@ func newTalk(t *testing.T, mind *scriptedMind, change ...func(*Options)) *talk {
 	return newTalkOn(t, mind, xiaozhi.Framing1, func(*talk) {}, change...)
 }
 
-// newTalkOn also says by what framing, and what was before.
+// newTalkOn also takes the framing, and a change before the session begins.
 func newTalkOn(t *testing.T, mind *scriptedMind, f xiaozhi.Framing, before func(*talk), change ...func(*Options)) *talk {
-	k := &talk{t: t, channel: newFakeChannel(), recognizer: &scriptedRecognizer{}, synthesizer: &beepSynthesizer{}, mind: mind, robots: &registry{}, bus: event.NewBus(),
-		states: agent.NewBoard(), turns: &inMemory[TurnRecord]{}, sessions: &inMemory[SessionRecord]{},
-		waiting: &inMemory[[]Command]{}, robot: device.Robot{ID: robotID}, ended: make(chan struct{})}
+	k := &talk{t: t, channel: newFakeChannel(), recognizer: &scriptedRecognizer{}, synthesizer: &beepSynthesizer{}, mind: mind,
+		robots: &registry{}, bus: event.NewBus(), states: agent.NewBoard(),
+		tables: tables{turns: &inMemory[TurnRecord]{}, sessions: &inMemory[SessionRecord]{}, waiting: &inMemory[[]Command]{}},
+		robot:  device.Robot{ID: robotID}, ended: make(chan struct{})}
 	k.channel.framing = f
 	k.events = k.bus.Read()
 	before(k)
 	o := Options{
-		Robots: k.robots, Bus: k.bus, Senses: perception.NewIntake(k.bus, k.robots, slog.New(slog.DiscardHandler)), Mind: k.mind, Records: NewRecords(k.sessions, k.turns, 10), Commands: NewCommandQueue(k.waiting), Recognizer: k.recognizer, Synthesizer: k.synthesizer,
+		Robots: k.robots, Bus: k.bus, Senses: perception.NewIntake(k.bus, k.robots, slog.New(slog.DiscardHandler)), Mind: k.mind,
+		Records: NewRecords(k.sessions, k.turns, 10), Commands: NewCommandQueue(k.waiting), Recognizer: k.recognizer, Synthesizer: k.synthesizer,
 		Sounds:  soundFiles{"purr": 1.5, "song": 20},
 		Phrases: func(string) string { return "" }, Zone: time.UTC, Idle: time.Minute, Log: slog.New(slog.DiscardHandler),
 	}
@@ -552,62 +561,4 @@ func (k *talk) wantStory(want string) {
 	if got := k.channel.story(); got != want {
 		k.t.Errorf("sent\n  %s\nwant\n  %s", got, want)
 	}
-}
-
-// spokenPackets are vowels as a robot's microphone sends them, and silence. They
-// are made once: to encode them takes longer than most talks.
-func spokenPackets(t *testing.T) (speech, silence [][]byte) {
-	t.Helper()
-	vowels.once.Do(func() { vowels.speech, vowels.silence = spokenBy(t, voice.MicRate/120) })
-	return vowels.speech, vowels.silence
-}
-
-var vowels struct {
-	once            sync.Once
-	speech, silence [][]byte
-}
-
-// spokenBy is somebody whose voice has a period of its own, in samples.
-func spokenBy(t *testing.T, period int) (speech, silence [][]byte) {
-	t.Helper()
-	encoder, err := voice.NewEncoder(voice.MicRate)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := encoder.LikeRobot(); err != nil {
-		t.Fatal(err)
-	}
-	var into *[][]byte
-	keep := func(p []byte) error { *into = append(*into, append([]byte(nil), p...)); return nil }
-	into = &speech
-	if err := encoder.Encode(vowelsOf(20*voice.MicFrame, period), keep); err != nil {
-		t.Fatal(err)
-	}
-	into = &silence
-	if err := encoder.Encode(make([]int16, 40*voice.MicFrame), keep); err != nil {
-		t.Fatal(err)
-	}
-	return speech, silence
-}
-
-// vowelsOf is a sound with the formants of a voice, in syllables, whose pitch
-// has a period of so many samples.
-func vowelsOf(n, period int) []int16 {
-	pcm := make([]int16, n)
-	var y1, y2, z1, z2 float64
-	for i := range pcm {
-		pulse := 0.0
-		if i%period == 0 {
-			pulse = 9000
-		}
-		if i%4000 > 3200 {
-			pulse = 0 // between syllables
-		}
-		y := pulse + 1.77*y1 - 0.87*y2 // about 600 Hz
-		y2, y1 = y1, y
-		z := y + 1.35*z1 - 0.85*z2 // about 1.2 kHz
-		z2, z1 = z1, z
-		pcm[i] = int16(max(-30000, min(30000, z/6)))
-	}
-	return pcm
 }

@@ -15,7 +15,7 @@ type (
 
 	speechBegan struct{} // found by the end-pointer
 	speechEnded struct{}
-	streaming   struct{} // sound goes on that we have not been told to listen to
+	streaming   struct{} // sound goes on without a listen start
 
 	transcript       struct{ text string } // by the turn's recognizer
 	misheard         struct{}
@@ -30,7 +30,7 @@ type (
 	}
 	showEmotion     struct{ emotion agent.Emotion }
 	injectText      struct{ text string }
-	abort           struct{} // abort
+	abort           struct{}
 	holdChannel     struct{ until time.Time }
 	collectCommands struct{} // what waits: more has come
 	decideQuestion  struct { // a question

@@ -18,13 +18,13 @@ import (
 	"perch/voice"
 )
 
-// inquired is a question that the house has a robot ask.
+// inquired is a question that the appliance has a robot ask.
 type inquired struct {
 	withdraw context.CancelFunc
 	done     chan ending
 }
 
-// inquires has the house ask "May we?", or what else the change says.
+// inquires has the appliance ask "May we?", or what else the change says.
 func (k *talk) inquires(change ...func(*agent.Question)) *inquired {
 	ctx, cancel := context.WithCancel(k.t.Context())
 	q := agent.Question{ID: "h", Text: "May we?", Asked: time.Now(), Until: time.Now().Add(20 * time.Second)}
@@ -69,23 +69,23 @@ func (k *talk) waits(i *inquired) {
 	}
 }
 
-// inquiries are the questions told on the bus, and their ends.
-func (k *talk) inquiries() (told []string) {
+// inquiries are the questions published on the bus, and their ends.
+func (k *talk) inquiries() (published []string) {
 	for _, e := range k.envelopes() {
 		switch e := e.Event.(type) {
 		case event.Asked:
-			told = append(told, e.ID+" asked")
+			published = append(published, e.ID+" asked")
 		case event.Answered:
-			told = append(told, e.ID+" "+e.Answer)
+			published = append(published, e.ID+" "+e.Answer)
 		}
 	}
-	return told
+	return published
 }
 
 func (k *talk) wantInquiries(want ...string) {
 	k.t.Helper()
 	if got := k.inquiries(); !slices.Equal(got, want) {
-		k.t.Errorf("told %q, want %q", got, want)
+		k.t.Errorf("published %q, want %q", got, want)
 	}
 }
 
@@ -93,14 +93,14 @@ func (k *talk) touch() { k.say(xiaozhi.Event{Name: "head_pet_started", Data: []b
 
 // TestTheHouseAsks, and each answer there is; the question shows to the owner
 // only while it waits for one.
-func TestTheHouseAsks(t *testing.T) {
+func TestTheApplianceAsks(t *testing.T) {
 	for name, c := range map[string]struct {
-		mode xiaozhi.Mode
-		do   func(*talk)
-		want agent.Answer
-		err  error
-		told string
-		next agent.Shown
+		mode      xiaozhi.Mode
+		do        func(*talk)
+		want      agent.Answer
+		err       error
+		published string
+		next      agent.Shown
 	}{
 		"words":             {xiaozhi.Auto, (*talk).answers, agent.Answer{Outcome: agent.AnswerGiven, Text: "go on"}, nil, "answered", agent.Listening},
 		"words in realtime": {xiaozhi.Realtime, (*talk).speak, agent.Answer{Outcome: agent.AnswerGiven, Text: "go on"}, nil, "answered", agent.Listening},
@@ -129,10 +129,13 @@ func TestTheHouseAsks(t *testing.T) {
 				k.t.Errorf("a second word of the owner's: %v", err)
 			}
 		}, agent.Answer{Outcome: agent.AnswerAllowed}, nil, "allowed", agent.Attention},
-		"an abort":            {xiaozhi.Auto, func(k *talk) { k.say(xiaozhi.Abort{}) }, agent.Answer{Outcome: agent.AnswerClosed}, nil, "closed", agent.Idle},
-		"be quiet":            {xiaozhi.Auto, func(k *talk) { _ = k.server.Abort(k.t.Context(), robotID) }, agent.Answer{Outcome: agent.AnswerClosed}, nil, "closed", agent.Idle},
-		"the channel closes":  {xiaozhi.Auto, func(k *talk) { k.channel.Close(0, "") }, agent.Answer{}, ErrOffline, "closed", agent.Idle},
-		"deaf":                {xiaozhi.Auto, func(k *talk) { k.recognizer.err = voice.ErrUnavailable; k.answers() }, agent.Answer{}, errAny, "closed", agent.Listening},
+		"an abort": {xiaozhi.Auto, func(k *talk) { k.say(xiaozhi.Abort{}) }, agent.Answer{Outcome: agent.AnswerClosed}, nil, "closed",
+			agent.Idle},
+		"be quiet": {xiaozhi.Auto, func(k *talk) { _ = k.server.Abort(k.t.Context(), robotID) },
+			agent.Answer{Outcome: agent.AnswerClosed}, nil, "closed", agent.Idle},
+		"the channel closes": {xiaozhi.Auto, func(k *talk) { k.channel.Close(0, "") }, agent.Answer{}, ErrOffline, "closed", agent.Idle},
+		"deaf": {xiaozhi.Auto, func(k *talk) { k.recognizer.err = voice.ErrUnavailable; k.answers() }, agent.Answer{}, errAny,
+			"closed", agent.Listening},
 		"the appliance stops": {xiaozhi.Auto, func(k *talk) { k.server.Close() }, agent.Answer{}, ErrOffline, "closed", agent.Idle},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -171,9 +174,9 @@ func TestTheHouseAsks(t *testing.T) {
 					t.Errorf("shows %s afterwards", shown)
 				}
 				k.events = k.bus.ReadFrom(1)
-				k.wantInquiries("h asked", "h "+c.told)
+				k.wantInquiries("h asked", "h "+c.published)
 				if len(k.mind.remembered) > 0 {
-					t.Errorf("the mind was told %+v", k.mind.remembered)
+					t.Errorf("the agent was given %+v", k.mind.remembered)
 				}
 			})
 		})
@@ -189,7 +192,7 @@ func (k *talk) answers() {
 }
 
 // TestWhatTheHouseCannotAsk.
-func TestWhatTheHouseCannotAsk(t *testing.T) {
+func TestWhatTheApplianceCannotAsk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newTalk(t, answer())
 		synctest.Wait()
@@ -211,7 +214,7 @@ func TestWhatTheHouseCannotAsk(t *testing.T) {
 			t.Errorf("a robot that is not here: %v", err)
 		}
 		var all []*inquired
-		for range maxQueued + 1 {
+		for range mostQueued + 1 {
 			all = append(all, k.inquires())
 		}
 		for _, i := range all {
@@ -265,13 +268,13 @@ func TestAQuestionWaitsItsTurn(t *testing.T) {
 }
 
 // TestAQuestionIsWithdrawn by the end of its asker's context, whatever has become
-// of it. What waits is told then.
+// of it. What waits is spoken then.
 func TestAQuestionIsWithdrawn(t *testing.T) {
 	for name, c := range map[string]struct {
-		until func(*talk)
-		sent  string
-		told  []string
-		next  agent.Shown
+		until     func(*talk)
+		sent      string
+		published []string
+		next      agent.Shown
 	}{
 		"while the robot connects":  {func(*talk) {}, "hello", nil, agent.Idle},
 		"while another is answered": {func(k *talk) { k.recognizer.transcripts = understood("x"); k.listen(xiaozhi.Auto) }, "", nil, agent.Speaking},
@@ -317,11 +320,11 @@ func TestAQuestionIsWithdrawn(t *testing.T) {
 				}
 				time.Sleep(20 * time.Second)
 				synctest.Wait()
-				if n := strings.Count(k.channel.story(), "May we?"); n > 1 || c.told == nil && n > 0 && k.synthesizer.delay == 0 {
+				if n := strings.Count(k.channel.story(), "May we?"); n > 1 || c.published == nil && n > 0 && k.synthesizer.delay == 0 {
 					t.Errorf("asked later: %s", k.channel.story())
 				}
 				k.events = k.bus.ReadFrom(1)
-				k.wantInquiries(c.told...)
+				k.wantInquiries(c.published...)
 				if isClosed(k.channel) {
 					t.Errorf("closed: %s", k.channel.reason)
 				}
@@ -444,10 +447,10 @@ func (k *talk) announce(id string, urgent bool) {
 // waits, is synthesized or sounds, and leaves what came after it its turn.
 func TestTheTimeOfAQuestion(t *testing.T) {
 	for name, c := range map[string]struct {
-		within time.Duration
-		text   string
-		before func(*talk)
-		told   []string
+		within    time.Duration
+		text      string
+		before    func(*talk)
+		published []string
 	}{
 		"waits": {2 * time.Second, "May we?", func(k *talk) {
 			if _, err := k.server.Say(k.t.Context(), robotID, strings.Repeat("word ", 20)); err != nil {
@@ -477,7 +480,7 @@ func TestTheTimeOfAQuestion(t *testing.T) {
 					t.Errorf("it goes on: %s", story)
 				}
 				k.events = k.bus.ReadFrom(1)
-				k.wantInquiries(c.told...)
+				k.wantInquiries(c.published...)
 				k.announce("n", false)
 				time.Sleep(12 * time.Second)
 				k.listen(xiaozhi.Auto)
@@ -513,8 +516,8 @@ func TestAMicrophoneThatOpensForAQuestion(t *testing.T) {
 	}
 }
 
-// TestAMouthThatCannotAsk is an error, and the next thing is told.
-func TestAMouthThatCannotAsk(t *testing.T) {
+// TestASynthesizerThatCannotAsk is an error, and the next announcement is spoken.
+func TestASynthesizerThatCannotAsk(t *testing.T) {
 	talking(t, answer(), func(k *talk) {
 		k.listen(xiaozhi.Auto)
 		k.synthesizer.err = voice.ErrUnavailable

@@ -17,7 +17,7 @@ import (
 )
 
 // Each person of these tests has a voice of another pitch, and each answer is
-// spoken at another: whoever hears what is not his, or through a decoder that
+// spoken at another: a robot that gets what is not its own, or through a decoder that
 // another has used, says something else.
 
 // period is that of the i-th voice at 16 kHz, in samples; tone that of the i-th
@@ -41,7 +41,7 @@ func strongest(pcm []int16, from, to int) int {
 	return at
 }
 
-// pitched ears tell who speaks by the pitch.
+// pitched is a recognizer that finds out by the pitch who speaks.
 type pitched struct{}
 
 func (pitched) Name() string { return "pitched" }
@@ -75,8 +75,8 @@ func (toner) Synthesize(_ context.Context, text string, _ voice.Options, out fun
 	return out(pcm)
 }
 
-// crowd is some robots that talk with one appliance.
-type crowd struct {
+// manyTalks are some robots that talk with one appliance.
+type manyTalks struct {
 	lines  []*fakeChannel
 	server *Server
 	bus    *event.Bus
@@ -85,7 +85,7 @@ type crowd struct {
 }
 
 // schedule is when each robot's packets left.
-func (c *crowd) schedule() (times [][]time.Duration) {
+func (c *manyTalks) schedule() (times [][]time.Duration) {
 	for _, l := range c.lines {
 		var of []time.Duration
 		for _, at := range l.packets() {
@@ -98,8 +98,8 @@ func (c *crowd) schedule() (times [][]time.Duration) {
 
 // talkAll has every robot have two turns at once, one after the other; the
 // robot stuck, if there is one, stops reading in the middle of the first.
-func talkAll(t *testing.T, n, stuck int, before ...func(*event.Bus)) *crowd {
-	c := &crowd{began: time.Now()}
+func talkAll(t *testing.T, n, stuck int, before ...func(*event.Bus)) *manyTalks {
+	c := &manyTalks{began: time.Now()}
 	echo := &scriptedMind{answer: func(_ context.Context, turn agent.Turn, out func(agent.Reply) error) error {
 		if err := out(agent.Say{Text: turn.Text}); err != nil {
 			return err
@@ -204,7 +204,7 @@ func TestNobodyHearsAnother(t *testing.T) {
 	}
 }
 
-// TestARobotThatStopsReadingDisturbsNobody: it is dropped, which is told, and
+// TestARobotThatStopsReadingDisturbsNobody: it is dropped, which is published, and
 // no packet of the others leaves at another time than without it.
 func TestARobotThatStopsReadingDisturbsNobody(t *testing.T) {
 	schedule := func(stuck int) (times [][]time.Duration) {
@@ -244,7 +244,7 @@ func TestAReaderThatStopsDisturbsNobody(t *testing.T) {
 		stopped := b.Read()
 		go func() { _, _ = stopped.Next(context.Background()) }() // one event, and no other
 		go func() {
-			for range 20_000 { // and what a house in uproar has to tell
+			for range 20_000 { // and what many robots publish at once
 				b.Publish("a0b1c2d3ffff", "", event.Said{Text: "x"})
 				time.Sleep(time.Millisecond)
 			}

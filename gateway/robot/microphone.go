@@ -8,7 +8,7 @@ import (
 	"perch/voice"
 )
 
-// ear is a session's hearing: the decoder of its one stream, the end-pointer,
+// audioInput is a session's audio input: the decoder of its one stream, the end-pointer,
 // and a ring of the last 2 s, so that the beginning of an utterance is not
 // lost to finding out that it is one.
 type audioInput struct {
@@ -41,10 +41,10 @@ func newAudioInput(silence time.Duration) (audioInput, error) {
 	return audioInput{decoder: decoder, pointer: pointer, silenced: silence}, err
 }
 
-// silence is how long it was quiet when the end of speech is told.
+// silence is how long it has been quiet when the end of speech is found.
 func (e *audioInput) silence() time.Duration { return e.silenced }
 
-// reset forgets what was heard so far: it was before this listening.
+// reset drops the sound so far: it was before this listen start.
 func (e *audioInput) reset() {
 	e.pointer.Reset()
 	e.at, e.filled, e.speech = 0, 0, 0
@@ -57,7 +57,7 @@ func (e *audioInput) close() {
 	}
 }
 
-// clean takes our own voice out of what the microphone heard, and says whether
+// clean takes our own voice out of the microphone's sound, and reports whether
 // there is nothing else. Then it is silence: what the canceller leaves of us is
 // not to be in an utterance.
 func (e *audioInput) clean(stamp uint32, pcm []int16) (clean []int16, ours bool) {
@@ -133,8 +133,8 @@ func (l *loop) audio(ctx context.Context, a xiaozhi.Audio) {
 		l.audioIn.keep(pcm)
 	}
 	edge := voice.NoEdge
-	// Our own voice begins nothing, and tells the end-pointer nothing of the
-	// noise in the room.
+	// Our own voice begins no utterance, and is no measure of the noise around the
+	// robot for the end-pointer.
 	if l.state.listens() && (!ours || l.state.phase == hearing) {
 		edge = l.audioIn.pointer.Feed(pcm)
 	}
@@ -156,7 +156,8 @@ func (l *loop) cancelEcho(on bool) error {
 		return nil
 	}
 	if l.framing != xiaozhi.Framing2 {
-		l.log.Warn("the robot leaves echo cancellation to us, but its framing carries no timestamps: speech will not interrupt it; it gets another when it next boots")
+		l.log.Warn("the robot leaves echo cancellation to us, but its framing carries no timestamps: " +
+			"speech will not interrupt it; it gets another when it next boots")
 	}
 	echo, err := voice.NewEcho()
 	if err != nil {

@@ -25,7 +25,7 @@ func (e *sharedEncoder) of(ctx context.Context, t *turn) turnEncoder {
 	defer e.mu.Unlock()
 	if e.owner != t && ctx.Err() == nil {
 		e.owner = t
-		_ = e.encoder.Reset() // an encoder that cannot be reset fails on its next frame, where it is told
+		_ = e.encoder.Reset() // an encoder that cannot be reset fails on its next frame, where the error is returned
 	}
 	return turnEncoder{e, t}
 }
@@ -54,7 +54,7 @@ func (e turnEncoder) flush(ctx context.Context, out func([]byte) error) error {
 	return e.shared.encoder.Flush(out)
 }
 
-// Phrases are what the appliance says by itself, by name. Each may begin with
+// Phrases are the appliance's own sentences, by name. Each may begin with
 // an emoji.
 type Phrases func(name string) string
 
@@ -65,8 +65,8 @@ const (
 	phraseAway     = "away"     // no brain can be reached
 	phraseDeaf     = "deaf"     // no recognizer does
 	phraseAwake    = "awake"    // a wake word
-	phraseStranger = "stranger" // no brain answers a robot that nobody has adopted; rare, so made when it is said
-	phraseBlind    = "blind"    // a picture that nobody here can look at; shown, not spoken ahead
+	phraseStranger = "stranger" // no brain answers a robot that nobody has adopted; rare, so synthesized when it is needed
+	phraseBlind    = "blind"    // a picture that no brain can look at; shown, not spoken ahead
 )
 
 // phrase is one of them, ready to play.
@@ -76,8 +76,8 @@ type phrase struct {
 	packets [][]byte
 }
 
-// phrasebook holds phrases synthesized ahead, so that they can be said when
-// nothing else can.
+// phrasebook holds phrases synthesized ahead, so that they can be spoken when
+// no engine works.
 type phrasebook struct {
 	mu     sync.Mutex
 	made   map[string]phrase
@@ -110,7 +110,7 @@ func (b *phrasebook) prepare(ctx context.Context, texts Phrases, mouth voice.Syn
 	var failure error
 	defer func() {
 		if failure != nil {
-			log.Warn("what is said by itself could not be synthesized ahead, and is only shown meanwhile", "err", failure)
+			log.Warn("the appliance's own sentences could not be synthesized ahead; they are only shown meanwhile", "err", failure)
 		}
 		b.mu.Lock()
 		defer b.mu.Unlock()

@@ -20,7 +20,7 @@ type playback struct {
 	cancelled bool
 	hurried   bool               // to the pause: somebody answers already
 	restarts  bool               // the robot is to be made to speak once more
-	begun     bool               // the robot was made to speak and not yet told to stop
+	begun     bool               // the robot was made to speak and not yet stopped
 	sentence  sentenceProgress   // the one being played
 	later     []sentenceProgress // those after it, in the queue
 	room      chan struct{}      // made by a turn that waits for room
@@ -36,8 +36,8 @@ type sentenceProgress struct {
 	until      time.Time // when those sent will have been played
 }
 
-// heard is the part of a sentence that has been played. One that has not begun
-// says nothing of the one before, which then was played but for a moment.
+// playedPart is the part of a sentence that has been played. While it has not
+// begun, the sentence before was played but for a moment.
 func (s sentenceProgress) playedPart(now time.Time) float64 {
 	if s.sent == 0 {
 		return 1
@@ -134,7 +134,7 @@ func (p *playback) ahead() int {
 	return p.packets
 }
 
-// poke wakes whoever waits on a channel of one slot, now or next time.
+// poke wakes the goroutine that waits on a channel of one slot, now or next time.
 func poke(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -233,7 +233,7 @@ func (p *playback) restart() bool {
 
 // leftover is what a cancelled playback leaves behind.
 type leftover struct {
-	speaking   bool             // the robot was made to speak and not told to stop
+	speaking   bool             // the robot was made to speak and not stopped
 	report     playbackProgress // that the loop has not looked at
 	playedPart float64          // the part of the last sentence begun that was played
 }

@@ -31,7 +31,7 @@ import (
 //	1.260 < speech 1200 ms                   its sound, as the end-pointer judged it
 //	2.900 > {"type":"tts","state":"start"}   ours
 //	2.960 > 18 packets until 3.680           our sound
-//	2.880 ! ears "what time is it"           what an engine or the house gave
+//	2.880 ! ears "what time is it"           what an engine or the appliance gave
 //	2.880 * heard {"text":"what time is it"} an event
 //	2.880 = thinking                         the agent's state
 //
@@ -59,7 +59,7 @@ func (e entry) String() string {
 }
 
 // visible is a text without control characters, but those in but, and without
-// those that change the direction of writing. What is no UTF-8 is told as such.
+// those that change the direction of writing. Invalid UTF-8 becomes U+FFFD.
 func visible(text, but string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -71,8 +71,8 @@ func visible(text, but string) string {
 	}, text)
 }
 
-// byTime sorts a transcript. What happened at one instant is told as cause and
-// effect: the robot, engines and the house, events, the state, our answer.
+// byTime sorts a transcript. What happened at one instant is in the order of
+// cause and effect: the robot, engines and the appliance, events, the state, our answer.
 func byTime(a, b entry) int {
 	const order = "<!*=>"
 	return cmp.Or(cmp.Compare(a.at, b.at),
@@ -136,7 +136,7 @@ func (t *tap) soundToRobot(int) {
 	}
 }
 
-// given notes what an engine or the house has given.
+// given notes what an engine or the appliance has given.
 func (t *tap) given(what string, v any) {
 	if r := t.to.Load(); r != nil {
 		r.add('!', strings.TrimSpace(what+" "+string(asJSON(v))))
@@ -242,7 +242,7 @@ func (r *recorder) show(changes []agent.Change) {
 	}
 }
 
-// finish adds what is not told yet.
+// finish adds what is not in the transcript yet.
 func (r *recorder) finish(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -252,7 +252,7 @@ func (r *recorder) finish(now time.Time) {
 	}
 }
 
-// isSecret reports whether a name says that nobody should keep the value. With
+// isSecret reports whether a name belongs to a secret value. With
 // MAC and Client-Id together a robot gets its token; stages are no secret, but
 // never twice the same.
 func isSecret(name string) bool {
@@ -389,7 +389,7 @@ func (s *session) header() []string {
 	}
 }
 
-// mostRecording bounds the lines that wait for whoever records; more end the
+// mostRecording bounds the lines that wait for the client that records; more end the
 // recording, not the session.
 const mostRecording = 1000
 
@@ -493,7 +493,7 @@ func (s *Server) nextSession(ctx context.Context, id device.ID) (*running, error
 	}
 }
 
-// words are what was given by the house, for a transcript.
+// words are a command of the appliance, for a transcript.
 func words(in input) (what string, v any) {
 	switch in := in.(type) {
 	case announce:

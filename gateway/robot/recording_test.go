@@ -46,7 +46,8 @@ func TestRecord(t *testing.T) {
 		text := strings.Join(lines, "\n")
 		for _, want := range []string{
 			`< {"type":"hello"`, `< {"session_id":"s","type":"listen","state":"start","mode":"auto"}`, " < speech ", " < quiet ",
-			`! ears "what time is it"`, `! mind say "It is late."`, `! mind done "done"`, "* heard ", "= speaking", `"state":"sentence_start"`, " packets until ", `{\"ssid\":\"…\"}`,
+			`! ears "what time is it"`, `! mind say "It is late."`, `! mind done "done"`, "* heard ", "= speaking", `"state":"sentence_start"`,
+			" packets until ", `{\"ssid\":\"…\"}`,
 		} {
 			if !strings.Contains(text, want) {
 				t.Errorf("the transcript has no %s", want)
@@ -112,7 +113,7 @@ func TestNoSecretIsRecorded(t *testing.T) {
 	}
 }
 
-// TestNothingForgedIsRecorded: whatever a robot sends, and whoever it says it is,
+// TestNothingForgedIsRecorded: whatever a robot sends, and whatever it claims to be,
 // what it sent stays on its line and does nothing to a terminal.
 func TestNothingForgedIsRecorded(t *testing.T) {
 	const forged = "\x1b[2J\x1b]0;owned\x07\u009b31m\x7f\u202e\u2028\xc2\x9b\x9b\r\n    0.001 ! ears \"open the door\"\n"
@@ -152,7 +153,8 @@ func TestNothingForgedIsRecorded(t *testing.T) {
 			t.Fatalf("%d lines", len(lines))
 		}
 		for n, line := range lines {
-			if strings.ContainsFunc(line, func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }) || strings.Contains(line, `\u00`) && line[10] == '<' {
+			if strings.ContainsFunc(line, func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }) ||
+				strings.Contains(line, `\u00`) && line[10] == '<' {
 				t.Errorf("line %d: %q", n, line)
 			}
 			if strings.HasPrefix(strings.TrimSpace(line), `0.001 ! ears`) {

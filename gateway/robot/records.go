@@ -58,7 +58,7 @@ type Records struct {
 	last     time.Time // that a key has
 }
 
-// mostWords bounds what is kept of what was heard and of what was said, in bytes:
+// mostWords bounds the texts of a turn that are kept, in bytes each:
 // an answer has no end of its own, and a record that is too large is none.
 const mostWords = 32 << 10
 

@@ -155,6 +155,19 @@ func TestAnAnswerThatIsNeverFinished(t *testing.T) {
 	})
 }
 
+func TestRebootComesAfterTheAnswer(t *testing.T) {
+	mind := &scriptedMind{answer: func(ctx context.Context, turn agent.Turn, out func(agent.Reply) error) error {
+		return errors.Join(turn.Body.Reboot(ctx), out(agent.Say{Text: "Bye."}), out(agent.Done{End: agent.Continue}))
+	}}
+	talking(t, mind, func(k *talk) {
+		k.recognizer.transcripts = understood("reboot yourself")
+		k.listen(xiaozhi.Auto)
+		k.speak()
+		time.Sleep(2 * time.Second)
+		k.wantStory("hello, stt reboot yourself, tts start, sentence Bye., 7 packets, tts stop, reboot")
+	})
+}
+
 func TestAnAbortedRebootIsForgotten(t *testing.T) {
 	mind := &scriptedMind{answer: func(ctx context.Context, turn agent.Turn, out func(agent.Reply) error) error {
 		if turn.Text == "reboot yourself" {
@@ -383,12 +396,14 @@ func TestResultsOfTools(t *testing.T) {
 			t.Errorf("%s: %+v, %v", body, got, err)
 		}
 	}
-	for _, body := range []string{`[]`, `{"content":5}`, `{"content":[{"type":"image","image":"x"}]}`, `{"content":[{"type":"image","image":"{\"data\":\"!\"}"}]}`} {
+	for _, body := range []string{`[]`, `{"content":5}`, `{"content":[{"type":"image","image":"x"}]}`,
+		`{"content":[{"type":"image","image":"{\"data\":\"!\"}"}]}`} {
 		if r, err := result("x", xiaozhi.Response{Result: json.RawMessage(body)}); !errors.Is(err, ErrToolFailed) {
 			t.Errorf("%s: %+v, %v", body, r, err)
 		}
 	}
-	for tool, want := range map[string]time.Duration{"self.camera.take_photo": slowCallTimeout, "self.screen.snapshot": slowCallTimeout, "self.audio_speaker.set_volume": callTimeout} {
+	for tool, want := range map[string]time.Duration{"self.camera.take_photo": slowCallTimeout, "self.screen.snapshot": slowCallTimeout,
+		"self.audio_speaker.set_volume": callTimeout} {
 		if timeout(tool) != want {
 			t.Errorf("%s may take %s", tool, timeout(tool))
 		}

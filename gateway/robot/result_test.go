@@ -43,22 +43,30 @@ func TestPicturesInAText(t *testing.T) {
 		answer string
 		want   device.Result
 	}{
-		"the field's page": {`{"success":true,"message":"What is this?","photo_data":"data:image/jpeg;base64,` + encoded + `","photo_width":180,"photo_height":240,"vision_analysis":` + seen + `}`,
+		"the field's page": {`{"success":true,"message":"What is this?","photo_data":"data:image/jpeg;base64,` + encoded +
+			`","photo_width":180,"photo_height":240,"vision_analysis":` + seen + `}`,
 			device.Result{Text: seen, Pictures: pictures}},
-		"the page, where nobody looked": {`{"success":true,"message":"?","photo_data":"data:image/jpeg;base64,` + encoded + `","vision_analysis":{"success":false,"error":"HTTP error! status: 401"}}`,
+		"the page, where nobody looked": {`{"success":true,"message":"?","photo_data":"data:image/jpeg;base64,` + encoded +
+			`","vision_analysis":{"success":false,"error":"HTTP error! status: 401"}}`,
 			device.Result{Text: `{"success":false,"error":"HTTP error! status: 401"}`, Pictures: pictures}},
-		"words":                      {`{"vision_analysis":"A red cup."}`, device.Result{Text: "A red cup."}},
-		"none":                       {`{"description":"A cup.","vision_analysis":null}`, device.Result{Text: `{"description":"A cup.","vision_analysis":null}`}},
-		"an address":                 {"data:image/jpeg;base64," + encoded, device.Result{Pictures: pictures}},
-		"base64":                     {encoded + "\n", device.Result{Pictures: pictures}},
-		"base64 for addresses":       {strings.NewReplacer("+", "-", "/", "_", "=", "").Replace(encoded), device.Result{Pictures: pictures}},
-		"base64 in lines":            {strings.Join([]string{encoded[:400], encoded[400:1000], encoded[1000:]}, "\r\n"), device.Result{Pictures: pictures}},
-		"slashes that are escaped":   {`{"image":"` + strings.ReplaceAll(encoded, "/", `\/`) + `"}`, device.Result{Text: `{"image":"(a picture)"}`, Pictures: pictures}},
-		"an image among words":       {"Look: ![photo](data:image/jpeg;base64," + encoded + ") nice", device.Result{Text: "Look: ![photo]((a picture)) nice", Pictures: pictures}},
-		"JSON that is cut off":       {`{"photo_data":"data:image/jpeg;base64,` + encoded[:1000], device.Result{Text: `{"photo_data":"(a picture)`, Pictures: []device.Picture{{Type: p.Type, Data: p.Data[:750]}}}},
-		"something else in base64":   {`{"sound":"data:audio/ogg;base64,` + base64.StdEncoding.EncodeToString(make([]byte, 3000)) + `"}`, device.Result{Text: `{"sound":"(data)"}`}},
-		"what the firmware answers":  {seen, device.Result{Text: seen}},
-		"letters that are not many":  {`{"elf_sha256":"` + strings.Repeat("0123456789abcdef", 4) + `"}`, device.Result{Text: `{"elf_sha256":"` + strings.Repeat("0123456789abcdef", 4) + `"}`}},
+		"words": {`{"vision_analysis":"A red cup."}`, device.Result{Text: "A red cup."}},
+		"none": {`{"description":"A cup.","vision_analysis":null}`,
+			device.Result{Text: `{"description":"A cup.","vision_analysis":null}`}},
+		"an address":           {"data:image/jpeg;base64," + encoded, device.Result{Pictures: pictures}},
+		"base64":               {encoded + "\n", device.Result{Pictures: pictures}},
+		"base64 for addresses": {strings.NewReplacer("+", "-", "/", "_", "=", "").Replace(encoded), device.Result{Pictures: pictures}},
+		"base64 in lines":      {strings.Join([]string{encoded[:400], encoded[400:1000], encoded[1000:]}, "\r\n"), device.Result{Pictures: pictures}},
+		"slashes that are escaped": {`{"image":"` + strings.ReplaceAll(encoded, "/", `\/`) + `"}`,
+			device.Result{Text: `{"image":"(a picture)"}`, Pictures: pictures}},
+		"an image among words": {"Look: ![photo](data:image/jpeg;base64," + encoded + ") nice",
+			device.Result{Text: "Look: ![photo]((a picture)) nice", Pictures: pictures}},
+		"JSON that is cut off": {`{"photo_data":"data:image/jpeg;base64,` + encoded[:1000],
+			device.Result{Text: `{"photo_data":"(a picture)`, Pictures: []device.Picture{{Type: p.Type, Data: p.Data[:750]}}}},
+		"something else in base64": {`{"sound":"data:audio/ogg;base64,` + base64.StdEncoding.EncodeToString(make([]byte, 3000)) + `"}`,
+			device.Result{Text: `{"sound":"(data)"}`}},
+		"what the firmware answers": {seen, device.Result{Text: seen}},
+		"letters that are not many": {`{"elf_sha256":"` + strings.Repeat("0123456789abcdef", 4) + `"}`, device.Result{Text: `{"elf_sha256":"` +
+			strings.Repeat("0123456789abcdef", 4) + `"}`}},
 		"words without end in a row": {strings.Repeat("word ", 300), device.Result{Text: strings.Repeat("word ", 300)}},
 	} {
 		if got := answering(t, c.answer); !reflect.DeepEqual(got, c.want) {
@@ -67,7 +75,7 @@ func TestPicturesInAText(t *testing.T) {
 	}
 }
 
-// TestAnswersOfToolsAreBounded: whatever a robot's tool answers, whoever called it
+// TestAnswersOfToolsAreBounded: whatever a robot's tool answers, whatever called it
 // is given a little.
 func TestAnswersOfToolsAreBounded(t *testing.T) {
 	for name, answer := range map[string]string{

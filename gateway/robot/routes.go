@@ -59,7 +59,7 @@ func (s *Server) look(w http.ResponseWriter, r *http.Request) (explanation, erro
 			Sentence: "the token is missing, wrong or too old; a camera gets one when its robot's channel opens"}
 	}
 	trusted := s.options.Robots.Trusts(from.robot)
-	leave, err := s.uploads.enter(from.robot, !trusted)
+	leave, err := s.uploads.reserve(from.robot, !trusted)
 	if err != nil {
 		door.Unread(w)
 		return explanation{}, err
@@ -86,7 +86,8 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 	id, client, token := identity(r)
 	robotID, err := device.ParseID(id)
 	if err != nil {
-		return &door.Fault{Word: "no_device_id", Sentence: "the Device-Id header must hold the robot's MAC address: " + err.Error(), HTTP: http.StatusBadRequest}
+		return &door.Fault{Word: "no_device_id",
+			Sentence: "the Device-Id header must hold the robot's MAC address: " + err.Error(), HTTP: http.StatusBadRequest}
 	}
 	bound, _ := s.options.Robots.Get(robotID)
 	if !client.Sent { // the token is one client's, and says enough
@@ -117,7 +118,7 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 		return nil // Accept has answered
 	}
 	s.options.Robots.Seen(robotID, time.Now())
-	known.BaseURL = base(r, s.options.PublicURL, known.BaseURL) // of this talk, whatever was said elsewhere
+	known.BaseURL = base(r, s.options.PublicURL, known.BaseURL) // of this channel, whatever the check-in had
 	t := &webSocket{conn: conn, framing: framing(r), bad: complainOnce(s.logOf(robotID), robotID)}
 	if err := s.serve(t, known, client, t.framing); err != nil && !errors.Is(err, ErrStopping) {
 		s.logOf(robotID).Error("a robot's session could not be held", "robot", robotID, "err", err)
@@ -125,7 +126,7 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// refusals are when it was last told that a robot was turned away.
+// loggedRefusals are when it was last logged that a robot was turned away.
 type loggedRefusals struct {
 	mu sync.Mutex
 	at map[device.ID]time.Time
@@ -136,7 +137,7 @@ const (
 	mostRefusals    = 1000
 )
 
-// news reports whether it is worth telling now.
+// isNew reports whether it is to be logged now.
 func (r *loggedRefusals) isNew(id device.ID, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -150,7 +151,7 @@ func (r *loggedRefusals) isNew(id device.ID, now time.Time) bool {
 	return true
 }
 
-// identity is who the request says it is: by header as the firmware does, or
+// identity is the robot that the request names: by header as the firmware does, or
 // by query as browser clients must.
 func identity(r *http.Request) (id string, c device.Client, token string) {
 	query := r.URL.Query()
@@ -162,7 +163,7 @@ func identity(r *http.Request) (id string, c device.Client, token string) {
 	return value("Device-Id", "device-id"), device.NewClient(value("Client-Id", "client-id")), token
 }
 
-// framing is what the robot's flash says; a client that does not say uses
+// framing is the one in the robot's settings; a client that names none uses
 // plain packets.
 func framing(r *http.Request) xiaozhi.Framing {
 	n, err := strconv.Atoi(cmp.Or(r.Header.Get("Protocol-Version"), r.URL.Query().Get("protocol-version")))
@@ -175,11 +176,11 @@ func framing(r *http.Request) xiaozhi.Framing {
 // complainOnce logs the first frame that is none, and no others: a robot with
 // the wrong framing sends seventeen a second.
 func complainOnce(log *slog.Logger, id device.ID) func(error) {
-	said := false
+	logged := false
 	return func(err error) {
-		if !said {
+		if !logged {
 			log.Warn("the robot sends frames that do not fit its framing; such frames are dropped", "robot", id, "err", err)
 		}
-		said = true
+		logged = true
 	}
 }

@@ -1,7 +1,7 @@
 // Package robot is the robots' door: their WebSocket, from the handshake to
-// the hang-up. A session holds one robot's talk: it hears, has the mind
-// answer, and speaks at the pace the firmware can take. Server is the whole
-// face towards the house.
+// the hang-up. A session holds one robot's conversation: it has speech
+// recognized, has the agent answer, and speaks at the pace the firmware can take.
+// Server is all that the rest of the appliance uses.
 package robot
 
 import (
@@ -31,9 +31,9 @@ type bus interface {
 	Read() *event.Reader
 }
 
-// senses take what robots tell that they sense. Errors say what is not taken.
+// senses take what robots sense. They return an error for what is not taken.
 type senses interface {
-	// Detected takes the text that a robot says has woken it.
+	// Detected takes the text by which a robot was woken.
 	Detected(id device.ID, session, text string) error
 	FromRobot(id device.ID, session, name string, data json.RawMessage) error
 }
@@ -50,7 +50,7 @@ type robots interface {
 	Trusts(id device.ID) bool
 }
 
-// mind answers turns, and looks at pictures.
+// mind is the agent: it answers turns, and looks at pictures.
 type mind interface {
 	Answer(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error
 	Remembered(conversation string, e agent.Exchange, now time.Time)
@@ -72,13 +72,13 @@ type Options struct {
 	Speech      voice.Options // of robots without their own
 	Phrases     Phrases
 	// Character is what a robot has of its own, as each of its turns begins; nil is
-	// nothing. It waits for nobody.
+	// nothing. It does not block.
 	Character func(device.ID) Character
 	Zone      *time.Location
-	Idle      time.Duration // of a talk before we hang up; 0 is never
+	Idle      time.Duration // of a channel before we hang up; 0 is never
 	Silence   time.Duration // that ends an utterance
 	Greet     bool          // wake words are answered
-	// Patience is how long a mind may give nothing in a turn; 0 is 3 minutes.
+	// Patience is how long an agent may give nothing in a turn; 0 is 3 minutes.
 	Patience time.Duration
 
 	PublicURL string // "http://host:port" that robots are given; empty takes each request's own Host
@@ -97,7 +97,7 @@ type Character struct {
 	Brain   string         // that is asked first
 }
 
-// Errors of the server's face.
+// Errors of the server's methods.
 var (
 	// ErrOffline is returned where a robot's channel is closed. It opens one
 	// only to talk.
@@ -179,7 +179,7 @@ func (s *Server) prepare(b *phrasebook, o voice.Options) {
 // mostVoices bounds the voices in which phrases are kept.
 const mostVoices = 16
 
-// phrasesOf are the phrases as a robot says them. Those of a voice that has not
+// phrasesOf are the phrases in a robot's voice. Those of a voice that has not
 // spoken yet are being made.
 func (s *Server) phrasesOf(o voice.Options) *phrasebook {
 	s.mu.Lock()
@@ -197,7 +197,7 @@ func (s *Server) phrasesOf(o voice.Options) *phrasebook {
 }
 
 // serve holds one session on a transport until it ends. A second socket of
-// the same robot takes the first one's place without RobotOffline.
+// the same robot replaces the first one without RobotOffline.
 func (s *Server) serve(t transport, r device.Robot, client device.Client, f xiaozhi.Framing) error {
 	id := rand.Text()[:16]
 	session, err := newLoop(s, t, r, f, id)
@@ -229,12 +229,12 @@ func (s *Server) serve(t transport, r device.Robot, client device.Client, f xiao
 	s.options.Records.closed(id, why, string(session.state.mic.mode), session.turnCount, time.Now())
 	session.log.Info("a robot's channel is closed", "why", why, "turns", session.turnCount)
 	close(me.done)
-	session.turns.Wait() // one may still be in C; whoever comes next need not wait for it
+	session.turns.Wait() // one may still be in C; the robot's next session need not wait for it
 	return nil
 }
 
-// enter puts a session in the place of the robot's earlier one, and waits
-// until that is gone.
+// enter replaces the robot's earlier session by a new one, and waits until that
+// has ended.
 func (s *Server) enter(id device.ID, me *running) error {
 	s.mu.Lock()
 	if s.stopping {

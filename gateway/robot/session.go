@@ -54,7 +54,7 @@ type shared struct {
 	muted    atomic.Bool
 	question atomic.Pointer[agent.Question] // that waits for an answer
 	greeted  atomic.Bool                    // its hello was answered
-	replaced atomic.Bool                    // another session of the robot has taken its place
+	replaced atomic.Bool                    // by another session of the robot
 }
 
 // loop is what only the loop has: no other goroutine can write the state.
@@ -74,7 +74,7 @@ type loop struct {
 	tooSlow   bool // the writer's lane of now was full
 }
 
-// once tells of the first fault of a kind: a robot that has one, has it
+// logOnce logs the first fault of a kind: a robot that has one, has it
 // seventeen times a second.
 type logOnce struct{ done bool }
 
@@ -158,7 +158,7 @@ func (l *loop) run(ctx context.Context) string {
 	l.stopTurn()
 	l.writer.play(nil)
 	stopWriting()
-	// What waits to be said at once still leaves, unless the robot does not read.
+	// What waits in the lane of now still leaves, unless the robot does not read.
 	last := time.NewTimer(lastWords)
 	select {
 	case <-wrote:
@@ -170,7 +170,7 @@ func (l *loop) run(ctx context.Context) string {
 	}
 	wg.Wait()
 	l.audioIn.close()
-	l.server.cameras.dismiss(l.id)
+	l.server.cameras.revoke(l.id)
 	return l.closedWhy
 }
 
@@ -213,7 +213,7 @@ func (s *session) read() {
 // cancelled does not concern the next one.
 type posted struct {
 	input
-	from    *turn         // nil from the house
+	from    *turn         // nil from the appliance
 	handled chan struct{} // closed when the loop has dealt with it; may be nil
 }
 
@@ -294,8 +294,8 @@ func (l *loop) frame(ctx context.Context, f frame) {
 	l.audio(ctx, f.audio)
 }
 
-// look takes note of what the writer has reported before anything else happens,
-// so that nobody interrupts what has ended already.
+// readProgress takes what the writer has reported before anything else happens, so
+// that an interruption finds no turn that has ended already.
 func (l *loop) readProgress(ctx context.Context) {
 	select {
 	case <-l.reported:

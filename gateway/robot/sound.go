@@ -14,7 +14,7 @@ import (
 
 // sounds load what robots play.
 type sounds interface {
-	// Load gives a sound by its base name as 24 kHz PCM, which nobody changes
+	// Load gives a sound by its base name as 24 kHz PCM, which is not changed
 	// afterwards. It wraps fs.ErrNotExist where there is none of that name.
 	Load(ctx context.Context, name string) (pcm []int16, err error)
 }
@@ -24,14 +24,13 @@ type sounds interface {
 var ErrSpeaking error = &door.Fault{Word: "robot_speaking", HTTP: http.StatusConflict,
 	Sentence: "the robot speaks, or is spoken to; wait for the end of it, or abort it first"}
 
-// sound is what a robot plays in the place of speech.
+// sound is what a robot plays instead of speech.
 type sound struct {
 	name string
 	pcm  []int16 // 24 kHz
 }
 
-// play is a sound that the house wants played. It has one answer: whether it
-// is.
+// playSound is a sound to be played. It has one answer: whether it is.
 type playSound struct {
 	sound  *sound
 	answer chan<- error // with room for one
@@ -39,7 +38,7 @@ type playSound struct {
 
 func (playSound) input() {}
 
-// answerPlay tells whether a sound is played.
+// answerPlay returns whether a sound is played.
 type answerPlay struct {
 	answer chan<- error
 	err    error
@@ -54,7 +53,7 @@ func (answerPlay) effect() {}
 // moment, and is not kept for another.
 func (s *Server) Play(ctx context.Context, id device.ID, name string) error {
 	if _, err := s.session(id); err != nil {
-		return err // before a sound is decoded for nobody
+		return err // before a sound is decoded in vain
 	}
 	if s.options.Sounds == nil {
 		return fmt.Errorf("play %q: %w", name, fs.ErrNotExist)
@@ -75,7 +74,7 @@ func (s *Server) Play(ctx context.Context, id device.ID, name string) error {
 	}
 }
 
-// play begins a sound where nothing else is heard. A robot that is still
+// playSound begins a sound where nothing else is heard. A robot that is still
 // connecting plays it in a moment.
 func (s *stepper) playSound(in playSound) {
 	switch {
@@ -92,8 +91,8 @@ func (s *stepper) playSound(in playSound) {
 	}
 }
 
-// soundOver tells the end of a sound that had begun. It reports whether the turn
-// is one: then there is no turn to tell the end of.
+// soundEnded publishes the end of a sound that had begun. It reports whether the
+// turn is a sound: then no end of a turn is published.
 func (s *stepper) soundEnded(end string) bool {
 	if s.turn.announcement.sound != nil && s.turn.begun {
 		s.do(publish{event.SoundEnded{Name: s.turn.announcement.sound.name, End: end}})
@@ -101,7 +100,7 @@ func (s *stepper) soundEnded(end string) bool {
 	return s.turn.announcement.sound != nil
 }
 
-// play queues a sound. The empty sentence makes every build enter its speaking
+// playSound queues a sound. The empty sentence makes every build enter its speaking
 // state.
 func (t *turn) playSound(ctx context.Context, pcm []int16) error {
 	silent := ""

@@ -85,7 +85,7 @@ func TestWhatIsNotPlayed(t *testing.T) {
 	})
 	talking(t, answer(), func(k *talk) {
 		if err := k.play("purr"); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("a house without sounds: %v", err)
+			t.Errorf("an appliance without sounds: %v", err)
 		}
 	}, func(o *Options) { o.Sounds = nil })
 }

@@ -21,7 +21,7 @@ func TestStages(t *testing.T) {
 		s.mark(event.StageRecognize)
 		time.Sleep(100 * time.Millisecond)
 		s.mark(event.StageFirstToken)
-		s.tool(event.ToolDone) // of a tool that was never told of
+		s.tool(event.ToolDone) // of a tool that was never announced
 		s.tool(event.ToolRunning)
 		time.Sleep(time.Second)
 		s.tool(event.ToolRunning)

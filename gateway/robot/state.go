@@ -61,7 +61,7 @@ type channelState struct {
 	hangsUp      bool      // once the announcements that have waited are spoken
 }
 
-// micState is what the robot has told of its microphone, and what comes from it.
+// micState is what the robot has sent of its microphone, and what comes from it.
 type micState struct {
 	mode          xiaozhi.Mode
 	open          bool      // the robot has opened it, and has not closed it since
@@ -69,7 +69,7 @@ type micState struct {
 	openedByFace  bool      // a face has opened the channel
 	listening     bool      // we listen to it
 	resumesUntil  time.Time // until then the robot may say by itself that it listens again
-	resumeAwaited time.Time // our speech ended in auto mode, and the robot has not said since whether it listens
+	resumeAwaited time.Time // our speech ended in auto mode, and the robot has sent neither listen start nor stop since
 	wokenAt       time.Time // by a wake word that has not been answered
 	abortedAt     time.Time // by the robot, latest
 	typedAt       time.Time // a text that somebody typed was last taken
@@ -91,7 +91,7 @@ func (m *micState) packet(now time.Time) {
 // turnState is the turn under way, and zero where there is none.
 type turnState struct {
 	active           bool
-	announcement     announcement // what the turn speaks, where nobody has asked it anything
+	announcement     announcement // what the turn speaks without being asked
 	understood       bool         // the turn answers words that were understood
 	begun            bool         // its first packet has left
 	done             bool         // the agent has finished
@@ -105,7 +105,7 @@ type turnState struct {
 // questionState is the question that waits for an answer, and zero where none does.
 type questionState struct {
 	asked     *agent.Question
-	audible   bool      // its first packet has left: nobody can answer before
+	audible   bool      // its first packet has left: it cannot be answered before
 	published bool      // with event.Asked
 	until     time.Time // it expires; zero until it was played
 }
@@ -151,7 +151,7 @@ type limits struct {
 
 // Times that are the same for every robot.
 const (
-	// settleAfter is how long after its hello a robot that says nothing more is
+	// settleAfter is how long after its hello a robot that sends nothing more is
 	// taken to have left its connecting state, in which it cannot speak.
 	settleAfter = 2 * time.Second
 	// listenAfter is how long after a wake word the microphone may take to open.
@@ -161,30 +161,30 @@ const (
 	// resumeWithin is how long after tts stop the robot's own listen start may
 	// come: it first plays what it was sent.
 	resumeWithin = 2 * time.Second
-	// unaskedFor is how long after we begin to tell something by ourselves a
-	// microphone may open that nobody opens to interrupt: the same face that is
-	// greeted opens a talk.
+	// unsolicitedFor is how long after an announcement has begun a microphone may open
+	// that does not interrupt it: the face that is greeted also opens the microphone.
 	unsolicitedFor = 2 * time.Second
-	// heldOver is how much longer a channel is held than was asked: what it is
-	// held for happens at that time, and then has to be said.
+	// holdMargin is how much longer a channel is held than was asked: what it is
+	// held for happens at that time, and then has to be spoken.
 	holdMargin = 30 * time.Second
-	// yieldFor is how long somebody has to begin to speak for whom a microphone has
-	// opened, because he interrupted or opened the talk. One that is to open after
-	// an interruption does so within resumeWithin.
+	// yieldFor is how long a person has to begin to speak after a microphone has
+	// opened because of an interruption, or with the channel. After an interruption
+	// the microphone opens within resumeWithin.
 	yieldFor = 3 * time.Second
 	// introduceEvery is how often the robot is given a new token for its camera.
 	introduceEvery = 30 * time.Minute
 )
 
-// mostToSay bounds the sentences that wait for a turn to end: those that had
-// waited for the channel, and as many more. mostEarly bounds what the house
-// wants before hello.
+// mostQueued bounds the announcements that wait for a turn to end: those that had
+// waited for the channel, and as many more. mostEarly bounds the commands that
+// come before hello.
 const (
-	maxQueued = 2 * mostWaiting
-	maxEarly  = mostWaiting
+	mostQueued = 2 * mostWaiting
+	mostEarly  = mostWaiting
 )
 
-// announcement is something to say that nobody has asked for.
+// announcement is what a robot speaks without being asked. One of text, phrase,
+// sound and question is set.
 type announcement struct {
 	text     string
 	phrase   string    // of the phrasebook, instead of a text
@@ -193,12 +193,12 @@ type announcement struct {
 	notice   string    // its id, where it is a notification
 	command  string    // the id of a command that waited for the channel to open
 	expires  time.Time // when that is not worth saying any more
-	urgent   bool      // it waits for nobody
+	urgent   bool      // it waits for no other
 }
 
-// patient reports whether it has waited, or can, until whoever opens a talk has
-// had a turn.
+// canYield reports whether it can wait until the person who has opened the channel
+// has had a turn.
 func (t announcement) canYield() bool { return (t.notice != "" || t.command != "") && !t.urgent }
 
-// words reports whether it is spoken, and told later where nobody has heard it.
+// isSpeech reports whether it is spoken, and spoken again where it did not sound.
 func (t announcement) isSpeech() bool { return t.text != "" || t.question != nil }

@@ -8,7 +8,7 @@ import (
 	"perch/event"
 )
 
-// statusTool ends the name of the tool by which every build tells its condition.
+// statusTool ends the name of the tool by which every build reports its condition.
 const statusTool = "get_device_status"
 
 // call runs one of the robot's tools.
@@ -20,8 +20,8 @@ func (s *session) call(ctx context.Context, tool string, arguments map[string]an
 	return answer, err
 }
 
-// tellStatus publishes what a robot has just answered of its own condition,
-// whoever asked: nothing else tells its battery.
+// publishStatus publishes the condition that a robot has just answered to any
+// caller: its battery is reported nowhere else.
 func (s *session) publishStatus(tool, answer string) {
 	if strings.HasSuffix(tool, statusTool) {
 		if status, ok := parseStatus(answer); ok {
@@ -32,6 +32,8 @@ func (s *session) publishStatus(tool, answer string) {
 
 // parseStatus makes an event of it.
 func parseStatus(answer string) (event.RobotStatus, bool) {
-	told, err := device.ParseStatus(answer)
-	return event.RobotStatus{Volume: told.Volume, Brightness: told.Brightness, Battery: told.Battery, Charging: told.Charging, Signal: told.Signal}, err == nil
+	status, err := device.ParseStatus(answer)
+	return event.RobotStatus{
+		Volume: status.Volume, Brightness: status.Brightness, Battery: status.Battery, Charging: status.Charging, Signal: status.Signal,
+	}, err == nil
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestParseStatus: what a robot tells of itself is taken where it can be, and
+// TestParseStatus: what a robot reports of itself is taken where it can be, and
 // nothing is made of the rest.
 func TestParseStatus(t *testing.T) {
 	for answer, want := range map[string]string{

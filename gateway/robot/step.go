@@ -119,7 +119,7 @@ func (s *stepper) hello(m xiaozhi.Hello) {
 	}
 	if first {
 		s.phase, s.channel.activeAt, s.channel.greeted = quiet, s.now, s.now
-		s.queue.openerUntil = s.now.Add(settleAfter) // by then whoever opened it has said so
+		s.queue.openerUntil = s.now.Add(settleAfter) // by then a person who has opened it has opened the microphone
 		s.do(collectWaiting{})
 		early := s.queue.early
 		s.queue.early = nil
@@ -129,33 +129,33 @@ func (s *stepper) hello(m xiaozhi.Hello) {
 	}
 }
 
-// isWakeWord tells a wake word from the other causes that builds give for a
-// talk which nobody has opened with words.
+// isWakeWord reports whether a robot was woken by words, and not by one of the
+// other causes that builds send.
 func isWakeWord(text string) bool {
 	return text != "" && text != "face" && text != "head_pet_hold"
 }
 
-// settle is the robot out of its connecting state. What waited is said.
+// settle is the robot out of its connecting state. What has waited is spoken.
 func (s *stepper) settle() {
 	s.channel.settled = true
 	s.sayWaiting()
 }
 
-// isTyped tells words that somebody typed from what has woken a robot. Some
-// clients say so. Of others a robot's wake word is the first thing, or comes
+// isTyped reports whether a text was typed, and is not what has woken a robot. Some
+// clients mark it. Of others a robot's wake word is the first thing, or comes
 // with the sound of it.
 func (s *stepper) isTyped(m xiaozhi.ListenDetect) bool {
 	return m.Typed || isWakeWord(m.Text) && s.mic.everOpened && !s.mic.flow.preRoll(s.now)
 }
 
-// Nobody types more, nor so fast.
+// People type less, and slower.
 const (
 	mostTyped  = 2000 // bytes
 	typedEvery = 500 * time.Millisecond
 )
 
-// takeTyped takes a text as what was said: the answer to a question that was
-// put, or else a turn of its own, also while we speak.
+// takeTyped takes a text as an utterance: the answer to a question that was put, or
+// else a turn of its own, also while we speak.
 func (s *stepper) takeTyped(text string) {
 	text, err := speakable(device.Clip(text, mostTyped))
 	if err != nil || !passed(s.now, s.mic.typedAt, typedEvery) {
@@ -175,10 +175,10 @@ func (s *stepper) takeTyped(text string) {
 
 // listenStart opens the microphone. While we speak it is a barge-in where
 // somebody pushed to talk, or has just aborted, as the firmware does first. In
-// auto mode it also is what the robot says after every tts stop, and then
+// auto mode the robot also sends it after every tts stop, and then
 // interrupts nothing that has begun since, as what opens a talk does not
-// interrupt what we have just begun to tell. To a question it is the answer,
-// once that can be heard.
+// interrupt an announcement that has just begun. To a question it is the answer,
+// once the question has begun to sound.
 func (s *stepper) listenStart(mode xiaozhi.Mode) {
 	s.yieldToOpener()
 	s.mic.everOpened, s.mic.open = true, true
@@ -211,22 +211,23 @@ func (s *stepper) listenStart(mode xiaozhi.Mode) {
 	s.mic.mode, s.mic.listening, s.phase = mode, true, ready
 	s.do(resetInput{}, publish{event.ListeningStarted{Mode: string(mode)}})
 	if mode == xiaozhi.Manual {
-		s.speechBegan() // the button says so
+		s.speechBegan() // the button is the end-pointer
 		s.mic.packetAt = time.Time{}
 	}
 	s.greet()
 	s.settle()
 }
 
-// letSpeak lets somebody speak before what waits is said, for whom the microphone
-// opens: because he has just interrupted, or opens the talk. A face does not.
+// yieldToOpener lets a person speak before announcements that wait, if the
+// microphone opens because of an interruption, or for the first time. A face that
+// has opened it does not speak.
 func (s *stepper) yieldToOpener() {
 	until := s.now.Add(yieldFor)
 	if s.now.Before(s.queue.yieldsUntil) {
 		s.queue.yieldsUntil = until
 	}
 	switch {
-	case s.mic.everOpened && !s.now.Before(s.queue.openerUntil): // nobody opens it now
+	case s.mic.everOpened && !s.now.Before(s.queue.openerUntil): // it is open already
 	case s.mic.openedByFace:
 		s.queue.openerUntil = time.Time{}
 	default:
@@ -234,9 +235,9 @@ func (s *stepper) yieldToOpener() {
 	}
 }
 
-// hadTurn ends the time in which whoever opened the talk speaks first, where a
-// turn of his has ended. One that only greeted him, or did not understand him,
-// gives him as long again.
+// openerHadTurn ends the time in which the person who has opened the channel speaks
+// first, after a turn of this person. A turn that was a greeting, or misheard the
+// person, gives as long again.
 func (s *stepper) openerHadTurn() {
 	switch {
 	case s.turn.understood:
@@ -246,7 +247,7 @@ func (s *stepper) openerHadTurn() {
 	}
 }
 
-// goOn lets our speech go on where a client says no more than that its
+// keepSpeaking lets our speech go on where a client sends no more than that its
 // microphone is open. In auto mode what that hears counts once we have spoken.
 func (s *stepper) keepSpeaking(mode xiaozhi.Mode) {
 	s.mic.mode = mode
@@ -279,8 +280,8 @@ func (s *stepper) listenStop() {
 }
 
 // speechBegan is the begin of an utterance. In realtime, where the microphone
-// is open while we speak, it stops our speech, and our thinking about what was
-// said before.
+// is open while we speak, it stops our speech, and our thinking about the
+// utterance before.
 func (s *stepper) speechBegan() {
 	if s.interruptible() {
 		s.cancel(false)
@@ -300,9 +301,9 @@ func (s *stepper) speechBegan() {
 	s.phase = hearing
 }
 
-// interruptible reports whether words stop the turn under way. They do not
-// while it is a question being put, or words being recognized: somebody who
-// goes on after a pause has not changed his mind.
+// interruptible reports whether words stop the turn under way. They do not while a
+// question is put, or words are recognized: a person who goes on after a pause
+// still means the same.
 func (s *stepper) interruptible() bool {
 	if s.mic.mode != xiaozhi.Realtime || !s.mic.listening || !s.turn.active || s.question.waits() {
 		return false
@@ -311,7 +312,7 @@ func (s *stepper) interruptible() bool {
 }
 
 // listens reports whether the end-pointer is to find utterances: in manual mode
-// the button does, and outside realtime nobody is listened to while we speak.
+// the button does, and outside realtime we do not listen while we speak.
 func (s *state) listens() bool {
 	switch s.mic.mode {
 	case xiaozhi.Manual:
@@ -322,7 +323,7 @@ func (s *state) listens() bool {
 	return s.phase == ready || s.phase == hearing
 }
 
-// utteranceOver lets the recognizer finish. The turn then tells what it heard.
+// utteranceOver lets the recognizer finish. The turn then posts the transcript.
 func (s *stepper) utteranceOver() {
 	if s.phase == hearing {
 		s.phase = thinking
@@ -360,7 +361,7 @@ func (s *stepper) again() {
 }
 
 func (s *stepper) begin(t turnStart) {
-	if !s.now.Before(s.queue.openerUntil) { // nobody has said anything
+	if !s.now.Before(s.queue.openerUntil) { // the time to speak first is over
 		s.queue.openerUntil = time.Time{}
 	}
 	s.turn = turnState{active: true, announcement: t.announcement}
@@ -373,8 +374,8 @@ func (s *stepper) begin(t turnStart) {
 	s.do(beginTurn{t})
 }
 
-// interrupt stops a turn and leaves the robot at rest. What waits to be said
-// lets whoever interrupts speak first.
+// interrupt stops a turn and leaves the robot at rest. Announcements
+// that wait let the person who interrupts speak first.
 func (s *stepper) interrupt(abort bool) {
 	if s.turn.active && !abort {
 		s.requeue()
@@ -397,20 +398,20 @@ func (s *stepper) halt(abort bool) {
 	if spoke || s.mic.mode == xiaozhi.Manual {
 		s.rest()
 	} else {
-		s.again() // the robot was never made to speak: it listens, and will not say so
+		s.again() // the robot was never made to speak: it listens, and sends no listen start
 	}
 }
 
 // requeue puts an announcement back that has not begun to sound.
 func (s *stepper) requeue() {
 	if !s.turn.begun && !s.question.published && s.turn.announcement.isSpeech() {
-		s.turn.announcement.urgent = false // whoever has interrupted it speaks first
+		s.turn.announcement.urgent = false // the person who has interrupted it speaks first
 		s.queue.pushFront(s.turn.announcement)
 		s.turn.announcement = announcement{}
 	}
 }
 
-// cancel is the one way a turn is stopped, whoever asks for it. Speech that
+// cancel is the only way a turn is stopped. Speech that
 // has begun is ended with tts stop; so is an abort, always.
 func (s *stepper) cancel(abort bool) {
 	s.stopped()
@@ -419,7 +420,7 @@ func (s *stepper) cancel(abort bool) {
 	s.conclude(endedBy(agent.AnswerClosed))
 	s.channel.sentAt = s.now
 	if s.turn.begun {
-		s.announcementSpoken() // whoever cut it off has heard it
+		s.announcementSpoken() // the person who cut it off has heard it
 	}
 	s.openerHadTurn()
 	s.openMicrophone()
@@ -427,7 +428,7 @@ func (s *stepper) cancel(abort bool) {
 	s.channel.activeAt = s.now // and gets the time to speak
 }
 
-// cancelled stops the turn under way, and tells of it.
+// cancelled stops the turn under way, and publishes that.
 func (s *stepper) cancelled(abort bool) {
 	s.do(cancelTurn{abort})
 	if !s.soundEnded(event.EndCancelled) {
@@ -447,7 +448,7 @@ func (s *stepper) announcementSpoken() {
 }
 
 // stopped notes that a tts stop ends the robot's speech. Outside push to talk
-// it then says by itself that it listens again, once it has played all.
+// it then sends listen start by itself, once it has played all.
 func (s *stepper) stopped() {
 	if s.phase == speaking {
 		s.expectResume()
@@ -461,14 +462,14 @@ func (s *stepper) expectResume() {
 }
 
 // leaveHearing finishes an utterance that something else has come before, so
-// that whoever recognizes it does not wait for ever.
+// that its recognizer does not wait for ever.
 func (s *stepper) leaveHearing() {
 	if s.phase == hearing {
 		s.do(finishUtterance{})
 	}
 }
 
-// rest is after a turn: in auto mode the robot says when it listens again, in
+// rest is after a turn: in auto mode the robot sends listen start, in
 // realtime its microphone was never closed.
 func (s *stepper) rest() {
 	s.phase = quiet
@@ -496,7 +497,7 @@ func (s *stepper) played(p playbackProgress) {
 			s.turn.unsolicitedUntil = s.now.Add(unsolicitedFor)
 		}
 		if s.mic.mode == xiaozhi.Realtime {
-			s.do(resetInput{}) // whoever speaks now, speaks into our words
+			s.do(resetInput{}) // speech from now on is an interruption
 		} else {
 			s.mic.listening = false // the robot has closed its microphone
 		}
@@ -562,7 +563,7 @@ func (s *stepper) maybeEnd() {
 	if spoke || s.mic.mode == xiaozhi.Manual {
 		s.rest()
 	} else {
-		// Nothing was said, so the robot is still listening and will not say so again.
+		// Nothing was spoken, so the robot still listens and sends no listen start.
 		s.again()
 	}
 	s.sayWaiting()

@@ -10,8 +10,8 @@ import (
 	"perch/gateway/door"
 )
 
-// unkept is what a session has learnt that belongs into the appliance's records
-// and is not there yet: all of it, as long as nobody has adopted the robot.
+// pendingRecords are what a session has learnt that belongs into the appliance's
+// records and is not there yet: all of it, as long as the robot is a stranger.
 type pendingRecords struct {
 	mu     sync.Mutex
 	record *SessionRecord
@@ -52,12 +52,12 @@ func (s *session) keep() (trusted bool) {
 var errNotAdopted = &door.Fault{Word: "not_adopted", HTTP: http.StatusConflict,
 	Sentence: "nothing is kept for a robot that nobody has adopted; adopt it, or try again while its channel is open"}
 
-// errStranger is returned where a robot would be told what is for the house.
+// errStranger is returned for a notification to a stranger.
 var errStranger = &door.Fault{Word: "not_adopted", HTTP: http.StatusConflict,
-	Sentence: "a robot that nobody has adopted tells nothing of the house; perch adopt ROBOT adopts it"}
+	Sentence: "notifications are not sent to a robot that nobody has adopted; perch adopt ROBOT adopts it"}
 
-// keep keeps commands for a robot, and tells which had to make room. Nothing is
-// kept for strangers.
+// keep keeps commands for a robot, and publishes which were dropped for them.
+// Nothing is kept for strangers.
 func (s *Server) keep(id device.ID, added ...Command) error {
 	if !s.options.Robots.Trusts(id) {
 		return errNotAdopted
@@ -65,20 +65,20 @@ func (s *Server) keep(id device.ID, added ...Command) error {
 	return s.queueCommands(id, added...)
 }
 
-// keepUnsaid keeps what a session that has ended was still to say. What had
+// keepUnspoken keeps what a session that has ended was still to speak. What had
 // waited before is still kept, and notifications are kept elsewhere.
 func (s *Server) keepUnspoken(ended *loop) {
-	var unsaid []Command
+	var unspoken []Command
 	for _, t := range ended.state.queue.waiting {
 		if t.notice == "" && t.command == "" && t.text != "" {
-			unsaid = append(unsaid, Command{Thing: commandSay, Text: t.text})
+			unspoken = append(unspoken, Command{Thing: commandSay, Text: t.text})
 		}
 	}
-	if len(unsaid) == 0 {
+	if len(unspoken) == 0 {
 		return
 	}
-	if err := s.keep(ended.robot.ID, unsaid...); err != nil && !errors.Is(err, errNotAdopted) {
-		ended.log.Error("what was to be said is lost", "err", err)
+	if err := s.keep(ended.robot.ID, unspoken...); err != nil && !errors.Is(err, errNotAdopted) {
+		ended.log.Error("what was to be spoken is lost", "err", err)
 	}
 }
 
@@ -99,13 +99,13 @@ type strangerLimits struct {
 
 func newStrangerLimits(log *slog.Logger) strangerLimits {
 	return strangerLimits{log: door.Seldom(log), channels: make(chan struct{}, mostStrangers),
-		utterances: make(chan struct{}, maxStrangerTurns), turns: make(chan struct{}, maxStrangerTurns), tools: newMemoryLimit(strangerToolBytes)}
+		utterances: make(chan struct{}, mostStrangerTurns), turns: make(chan struct{}, mostStrangerTurns), tools: newMemoryLimit(strangerToolBytes)}
 }
 
 var errTooManyStrangers = &door.Fault{Word: "too_many_strangers", HTTP: http.StatusServiceUnavailable,
 	Sentence: "too many robots that nobody has adopted are connected; adopt this one, or try again later"}
 
-// place takes a place for a robot's channel. leave gives it back.
+// reserve takes a slot for a robot's channel. leave gives it back.
 func (s *Server) reserve(id device.ID) (leave func(), err error) {
 	if s.options.Robots.Trusts(id) {
 		return func() {}, nil
@@ -118,7 +118,7 @@ func (s *Server) reserve(id device.ID) (leave func(), err error) {
 	}
 }
 
-// roomOf is where a robot's tools have room.
+// toolLimitOf is the memory limit that a robot's tools count towards.
 func (s *Server) toolLimitOf(id device.ID) *memoryLimit {
 	if s.options.Robots.Trusts(id) {
 		return s.tools
@@ -126,7 +126,7 @@ func (s *Server) toolLimitOf(id device.ID) *memoryLimit {
 	return s.strangers.tools
 }
 
-// logOf is where to log what a robot does. What strangers do is told seldom, all
+// logOf is where to log what a robot does. What strangers do is logged seldom, all
 // of them together, and what the owner's robots do as seldom for each.
 func (s *Server) logOf(id device.ID) *slog.Logger {
 	if !s.options.Robots.Trusts(id) {

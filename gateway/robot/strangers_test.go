@@ -26,8 +26,8 @@ import (
 // strangers are talks with robots that nobody has adopted.
 func strangers(o *Options) { o.Robots.(*registry).stranger.Store(true) }
 
-// guests are the turns a mind is asked, and whether each is a guest's.
-func guests(turns *[]bool) *scriptedMind {
+// strangersMind keeps of each turn whether it is a stranger's.
+func strangersMind(turns *[]bool) *scriptedMind {
 	return &scriptedMind{answer: func(_ context.Context, t agent.Turn, out func(agent.Reply) error) error {
 		*turns = append(*turns, t.Untrusted)
 		return errors.Join(out(agent.Say{Text: "It is late."}), out(agent.Done{End: agent.Continue}))
@@ -43,15 +43,16 @@ func (k *talk) listTool(id int) {
 // kept is what the appliance has been given to keep.
 func (k *talk) kept() string {
 	synctest.Wait()
-	return fmt.Sprintf("%d tools, echo %v, %d sessions, %d turns, %d waiting", len(k.robots.kept), k.robots.echo, len(k.sessions.kept), len(k.turns.kept), len(k.waiting.kept))
+	return fmt.Sprintf("%d tools, echo %v, %d sessions, %d turns, %d waiting", len(k.robots.kept), k.robots.echo, len(k.sessions.kept),
+		len(k.turns.kept), len(k.waiting.kept))
 }
 
-// TestAStrangerLeavesNothing: it has its talk, as a guest, and nothing of it is
-// kept; nor is what somebody would have it told later.
+// TestAStrangerLeavesNothing: it has its talk, as a stranger, and nothing of it is
+// kept; nor is what it was to speak later.
 func TestAStrangerLeavesNothing(t *testing.T) {
 	const nothing = "0 tools, echo [], 0 sessions, 0 turns, 0 waiting"
 	var turns []bool
-	talking(t, guests(&turns), func(k *talk) {
+	talking(t, strangersMind(&turns), func(k *talk) {
 		k.say(xiaozhi.Hello{Version: 1, Transport: "websocket", Features: xiaozhi.Features{MCP: true, AEC: true}})
 		k.listTool(2)
 		if got := len(k.server.Tools(robotID)); got != 1 {
@@ -63,7 +64,7 @@ func TestAStrangerLeavesNothing(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
 		if !slices.Equal(turns, []bool{true}) || len(k.mind.remembered) != 1 {
-			t.Errorf("turns as a guest: %v, of which %d are remembered in its own talk", turns, len(k.mind.remembered))
+			t.Errorf("turns as a stranger: %v, of which %d are remembered in its own talk", turns, len(k.mind.remembered))
 		}
 		for range 3 { // two are still to be said as it leaves
 			if queued, err := k.server.Say(k.t.Context(), robotID, "A long sentence for everybody to hear."); queued || err != nil {
@@ -85,7 +86,7 @@ func TestAStrangerLeavesNothing(t *testing.T) {
 // session has learnt before is kept as well.
 func TestAdoptedInTheMiddle(t *testing.T) {
 	var turns []bool
-	talking(t, guests(&turns), func(k *talk) {
+	talking(t, strangersMind(&turns), func(k *talk) {
 		k.say(xiaozhi.Hello{Version: 1, Transport: "websocket", Features: xiaozhi.Features{MCP: true, AEC: true}})
 		k.listTool(2)
 		speak := func() {
@@ -100,7 +101,7 @@ func TestAdoptedInTheMiddle(t *testing.T) {
 		speak()
 		synctest.Wait()
 		if want := []bool{true, false, false}; !slices.Equal(turns, want) {
-			t.Errorf("turns as a guest: %v, want %v", turns, want)
+			t.Errorf("turns as a stranger: %v, want %v", turns, want)
 		}
 		if got, want := k.kept(), "1 tools, echo [true], 1 sessions, 2 turns, 0 waiting"; got != want {
 			t.Errorf("kept are %s, want %s", got, want)
@@ -108,13 +109,13 @@ func TestAdoptedInTheMiddle(t *testing.T) {
 		k.robots.stranger.Store(true) // forgotten
 		speak()
 		if got := k.kept(); !turns[3] || !strings.Contains(got, "2 turns") {
-			t.Errorf("after it was forgotten: a guest is %v, kept are %s", turns[3], got)
+			t.Errorf("after it was forgotten: a stranger is %v, kept are %s", turns[3], got)
 		}
 	}, strangers)
 }
 
 // TestWhatWaitsIsNotForStrangers: who has taken a forgotten robot's MAC is not
-// told what that one was to be told.
+// given what that one was to speak.
 func TestWhatWaitsIsNotForStrangers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newTalkOn(t, answer(), xiaozhi.Framing1, func(k *talk) {
@@ -131,8 +132,8 @@ func TestWhatWaitsIsNotForStrangers(t *testing.T) {
 	})
 }
 
-// TestToolsAreBoundedInBytes: what goes over 64 KB is left out and told once.
-// Smaller ones after it have their place.
+// TestToolsAreBoundedInBytes: what goes over 64 KB is left out and logged once.
+// Smaller ones after it are taken.
 func TestToolsAreBoundedInBytes(t *testing.T) {
 	var log bytes.Buffer
 	talking(t, answer(), func(k *talk) {
@@ -146,7 +147,8 @@ func TestToolsAreBoundedInBytes(t *testing.T) {
 					for p := range 20 {
 						properties[strings.Repeat("<", 20)+fmt.Sprint(p)] = device.Argument{Type: "string"}
 					}
-					tools = append(tools, device.Tool{Name: fmt.Sprint("tool ", n, i), Description: strings.Repeat("<&>", 100), Schema: device.Schema{Properties: properties}})
+					tools = append(tools, device.Tool{Name: fmt.Sprint("tool ", n, i), Description: strings.Repeat("<&>", 100),
+						Schema: device.Schema{Properties: properties}})
 				}
 				if n == 19 {
 					tools[9] = device.Tool{Name: "small"}
@@ -174,38 +176,38 @@ func TestToolsAreBoundedInBytes(t *testing.T) {
 			t.Errorf("%d tools of %d bytes are kept, the small one: %v", len(k.robots.kept), len(kept), small)
 		}
 		if n := strings.Count(log.String(), "more tools than are taken"); n != 1 || !strings.Contains(log.String(), "left out") {
-			t.Errorf("told %d times: %s", n, &log)
+			t.Errorf("logged %d times: %s", n, &log)
 		}
 	}, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 }
 
-// crowded ears are slow for guests: they never come to an end until they are let.
-type crowded struct {
+// limitedRecognizer is slow for strangers: it returns when the test lets it.
+type limitedRecognizer struct {
 	let chan struct{}
 
-	mu     sync.Mutex
-	guests int // being recognized
-	most   int
-	ours   int
+	mu        sync.Mutex
+	strangers int // being recognized
+	most      int
+	ours      int
 }
 
-func (*crowded) Name() string { return "crowded" }
+func (*limitedRecognizer) Name() string { return "crowded" }
 
-func (c *crowded) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
-	if !o.Stranger {
+func (c *limitedRecognizer) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
+	if !o.Guest {
 		c.mu.Lock()
 		c.ours++
 		c.mu.Unlock()
 		return voice.Transcript{Text: "what time is it"}, u.Wait(ctx)
 	}
 	c.mu.Lock()
-	c.guests++
-	c.most = max(c.most, c.guests)
+	c.strangers++
+	c.most = max(c.most, c.strangers)
 	c.mu.Unlock()
 	defer func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.guests--
+		c.strangers--
 	}()
 	select {
 	case <-c.let:
@@ -216,7 +218,7 @@ func (c *crowded) Recognize(ctx context.Context, u *voice.Utterance, o voice.Opt
 
 // crowdedBy has so many strangers connect, who say hello and then something.
 // leave has them go, and waits until they have.
-func (k *talk) crowdedBy(t *testing.T, many int, then xiaozhi.FromRobot) (lines []*fakeChannel, leave func()) {
+func (k *talk) connectStrangers(t *testing.T, many int, then xiaozhi.FromRobot) (lines []*fakeChannel, leave func()) {
 	var ended sync.WaitGroup
 	for i := range many {
 		l := newFakeChannel()
@@ -239,13 +241,13 @@ func (k *talk) crowdedBy(t *testing.T, many int, then xiaozhi.FromRobot) (lines 
 }
 
 // TestStrangersDoNotKeepTheOwnerWaiting: 190 robots that nobody has adopted are
-// spoken to at once. A few are listened to, all others are told at the end of
+// spoken to at once. A few are listened to, all others hear a phrase at the end of
 // their sentence that it went wrong, and the owner is answered as ever.
 func TestStrangersDoNotKeepTheOwnerWaiting(t *testing.T) {
 	const many = 190
-	ears := &crowded{}
+	recognizer := &limitedRecognizer{}
 	talking(t, answer("It is late."), func(k *talk) {
-		lines, leave := k.crowdedBy(t, many, xiaozhi.ListenStart{Mode: xiaozhi.Auto})
+		lines, leave := k.connectStrangers(t, many, xiaozhi.ListenStart{Mode: xiaozhi.Auto})
 		for _, p := range append(slices.Clone(k.packets), k.silence[:15]...) {
 			for _, l := range lines {
 				l.up <- uplink{frame: frame{audio: xiaozhi.Audio{Opus: p}}}
@@ -258,26 +260,27 @@ func TestStrangersDoNotKeepTheOwnerWaiting(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		k.wantStory("hello, stt what time is it, face happy, tts start, sentence It is late., 19 packets, tts stop")
 		synctest.Wait()
-		told := 0
+		refused := 0
 		for _, l := range lines {
 			if strings.Contains(l.story(), "sentence Sorry.") {
-				told++
+				refused++
 			}
 		}
-		if ears.ours != 1 || ears.guests != maxStrangerTurns || ears.most != maxStrangerTurns || told != many-maxStrangerTurns {
-			t.Errorf("%d of the household and %d strangers are listened to, at most %d; %d were told", ears.ours, ears.guests, ears.most, told)
+		if recognizer.ours != 1 || recognizer.strangers != mostStrangerTurns || recognizer.most != mostStrangerTurns || refused != many-mostStrangerTurns {
+			t.Errorf("%d of the owner and %d strangers are listened to, at most %d; %d were refused", recognizer.ours, recognizer.strangers,
+				recognizer.most, refused)
 		}
-		close(ears.let) // and their places are free
+		close(recognizer.let) // and their slots are free
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
-		if ears.guests != 0 || len(k.server.strangers.utterances) != 0 {
-			t.Errorf("%d are still listened to", ears.guests)
+		if recognizer.strangers != 0 || len(k.server.strangers.utterances) != 0 {
+			t.Errorf("%d are still listened to", recognizer.strangers)
 		}
 		leave()
 	}, strangers, func(o *Options) {
 		o.Robots.(*registry).adopted = robotID
-		ears.let = make(chan struct{}) // of this bubble
-		o.Recognizer = ears
+		recognizer.let = make(chan struct{}) // of this bubble
+		o.Recognizer = recognizer
 		o.Phrases = func(name string) string {
 			if name == phraseFailed {
 				return "Sorry."
@@ -319,27 +322,27 @@ func (s *slow) Answer(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 func TestStrangersThinkInMeasure(t *testing.T) {
 	const many = 50
 	late := answer("It is late.")
-	minds := &slow{mind: late}
+	agents := &slow{mind: late}
 	talking(t, late, func(k *talk) {
-		_, leave := k.crowdedBy(t, many, xiaozhi.ListenDetect{Text: "what time is it", Typed: true})
+		_, leave := k.connectStrangers(t, many, xiaozhi.ListenDetect{Text: "what time is it", Typed: true})
 		k.say(xiaozhi.ListenDetect{Text: "what time is it", Typed: true})
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
-		minds.mu.Lock()
-		if minds.most != maxStrangerTurns+1 || minds.n != maxStrangerTurns+1 {
-			t.Errorf("%d turns are answered at a time, %d in all, want %d strangers and the owner", minds.most, minds.n, maxStrangerTurns)
+		agents.mu.Lock()
+		if agents.most != mostStrangerTurns+1 || agents.n != mostStrangerTurns+1 {
+			t.Errorf("%d turns are answered at a time, %d in all, want %d strangers and the owner", agents.most, agents.n, mostStrangerTurns)
 		}
-		minds.mu.Unlock()
-		close(minds.let)
+		agents.mu.Unlock()
+		close(agents.let)
 		time.Sleep(5 * time.Second)
 		if len(k.server.strangers.turns) != 0 {
-			t.Error("their places are not free")
+			t.Error("their slots are not free")
 		}
 		leave()
 	}, strangers, func(o *Options) {
 		o.Robots.(*registry).adopted = robotID
-		minds.let = make(chan struct{}) // of this bubble
-		o.Mind = minds
+		agents.let = make(chan struct{}) // of this bubble
+		o.Mind = agents
 	})
 }
 
@@ -398,7 +401,7 @@ func TestStrangersFillNoLog(t *testing.T) {
 }
 
 // TestStrangersHaveLittleRoom: their tools have 2 MB together, which comes back as
-// they list anew and as they go, and takes none of the household's.
+// they list anew and as they go, and takes none of the owner's.
 func TestStrangersHaveLittleRoom(t *testing.T) {
 	ours, theirs := newMemoryLimit(adoptedToolBytes), newMemoryLimit(strangerToolBytes)
 	description := strings.Repeat("x", mostData)
@@ -486,7 +489,7 @@ func TestStrangersPicturesAreNotKept(t *testing.T) {
 	robots.stranger.Store(true)
 	s, engine := watching(t, robots)
 	for id, kept := range map[device.ID]bool{robotID: true, "020000000001": false} {
-		_, token := s.cameras.admit(device.Robot{ID: id, BaseURL: "http://perch.local:8003"}, string(id), time.Now())
+		_, token := s.cameras.issue(device.Robot{ID: id, BaseURL: "http://perch.local:8003"}, string(id), time.Now())
 		body, kind := form(t, "file", jpeg)
 		r, w := httptest.NewRequest(http.MethodPost, visionPath, body), httptest.NewRecorder()
 		r.Header.Set("Content-Type", kind)

@@ -22,13 +22,13 @@ var (
 	ErrNoTool = &door.Fault{Word: "unknown_tool", Sentence: "the robot has no such tool", HTTP: http.StatusNotFound}
 	// ErrToolTimeout is wrapped where a robot does not answer in time.
 	ErrToolTimeout = &door.Fault{Word: "tool_timeout", Sentence: "the robot did not answer the call in time", HTTP: http.StatusGatewayTimeout}
-	// ErrToolFailed is wrapped where the robot says that the tool failed.
+	// ErrToolFailed is wrapped where the robot answers that the tool failed.
 	ErrToolFailed = &door.Fault{Word: "tool_failed", Sentence: "the robot's tool failed", HTTP: http.StatusBadGateway}
 	// ErrChannelClosed is returned where the channel closed before the answer.
 	ErrChannelClosed = &door.Fault{Word: "robot_offline", Sentence: "the robot's channel closed before the tool had answered", HTTP: http.StatusConflict}
 )
 
-// callError is one of them with what the robot said.
+// callError is one of them with the robot's own words.
 type callError struct {
 	*door.Fault
 	detail string
@@ -48,7 +48,7 @@ const (
 	// The firmware itself waits 30 s for the answer to a picture.
 	slowCallTimeout = 45 * time.Second
 
-	// What is kept of what a robot's tools are called and tell, in bytes.
+	// What is kept of a robot's tools' names and answers, in bytes.
 	mostName = 200
 	mostData = 4096
 )
@@ -76,7 +76,7 @@ const (
 	strangerToolBytes = 2 << 20
 )
 
-// room is what several toolboxes may hold together, in bytes of JSON.
+// memoryLimit is what several toolboxes may hold together, in bytes of JSON.
 type memoryLimit struct{ left atomic.Int64 }
 
 func newMemoryLimit(bytes int64) *memoryLimit {
@@ -85,7 +85,7 @@ func newMemoryLimit(bytes int64) *memoryLimit {
 	return r
 }
 
-// take takes bytes, or reports that there is no room for them.
+// take takes bytes, or reports that there are not so many left.
 func (r *memoryLimit) take(bytes int) bool {
 	if r.left.Add(-int64(bytes)) >= 0 {
 		return true
@@ -111,7 +111,7 @@ type toolbox struct {
 	size    int           // of that, in JSON
 	left    int           // out of that
 	tools   []device.Tool
-	held    int // of room, for tools
+	held    int // of limit, for tools
 	closed  bool
 }
 
@@ -120,7 +120,7 @@ func newToolbox(known []device.Tool, r *memoryLimit, send func(xiaozhi.Request) 
 	return &toolbox{send: send, limit: r, tools: known, calls: map[int]chan xiaozhi.Response{}}
 }
 
-// introduce says who we are and where the camera's pictures go. The firmware
+// introduce gives our name, and the address for the camera's pictures. The firmware
 // reads nothing else of initialize, and takes it again at any time.
 func (b *toolbox) introduce(version, visionURL, visionToken string) error {
 	capabilities := map[string]any{}
@@ -184,7 +184,7 @@ func (b *toolbox) deliver(payload json.RawMessage) (listed []device.Tool, err er
 	delete(b.calls, r.ID)
 	b.mu.Unlock()
 	if waits {
-		answer <- r // has room for it
+		answer <- r // has a slot for it
 	}
 	return nil, nil
 }
@@ -214,7 +214,8 @@ func (b *toolbox) listed(r xiaozhi.Response) (next *xiaozhi.Request, listed []de
 		t.UserOnly = len(t.Annotations.Audience) > 0 && !slices.Contains(t.Annotations.Audience, "assistant")
 		kept, err := json.Marshal(t.Tool)
 		size := len(kept) + len(",")
-		if err != nil || len("[]")+b.size+size > mostToolBytes || len(b.fresh) >= mostTools || len(t.Name) > mostName || t.Name == "" || !b.limit.take(size) {
+		fits := len("[]")+b.size+size <= mostToolBytes && len(b.fresh) < mostTools
+		if err != nil || !fits || len(t.Name) > mostName || t.Name == "" || !b.limit.take(size) {
 			b.left++
 			continue
 		}
@@ -300,7 +301,7 @@ func (b *toolbox) drop(id int) {
 	delete(b.calls, id)
 }
 
-// close fails every call that waits, and gives back the room for the tools. It
+// close fails every call that waits, and gives back the memory of the tools. It
 // is called once.
 func (b *toolbox) close() {
 	b.mu.Lock()

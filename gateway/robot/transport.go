@@ -22,7 +22,7 @@ type webSocket struct {
 	conn    *socket.Conn
 	framing xiaozhi.Framing
 	buf     []byte
-	bad     func(error) // told of frames that are none
+	bad     func(error) // gets the errors of frames that cannot be parsed
 }
 
 func (t *webSocket) Receive() ([]byte, xiaozhi.Audio, bool, error) {

@@ -52,7 +52,7 @@ func (t *turn) run(ctx context.Context, u *voice.Utterance) {
 	t.trusted.Store(t.session.keep())
 	end, reason := t.perform(ctx, u)
 	if ctx.Err() != nil {
-		return // cancelled: the loop has said so already
+		return // cancelled: the loop has published that already
 	}
 	if err := t.flush(ctx); err != nil {
 		end, reason = event.EndFailed, err.Error()
@@ -65,7 +65,7 @@ func (t *turn) run(ctx context.Context, u *voice.Utterance) {
 }
 
 // post gives the loop an input and waits until it has dealt with it, so that
-// what the turn does next cannot overtake it: the words heard are shown before
+// what the turn does next cannot overtake it: the transcript is shown before
 // the answer to them.
 func (t *turn) post(ctx context.Context, in input) {
 	handled := make(chan struct{})
@@ -80,7 +80,7 @@ func (t *turn) post(ctx context.Context, in input) {
 	}
 }
 
-// perform does the turn and says how it ended: "" where nothing came of it.
+// perform does the turn and returns how it ended: "" where nothing came of it.
 func (t *turn) perform(ctx context.Context, u *voice.Utterance) (end, reason string) {
 	text, err := t.start.text, error(nil)
 	if t.start.utterance {
@@ -96,7 +96,7 @@ func (t *turn) perform(ctx context.Context, u *voice.Utterance) (end, reason str
 		err = t.playSound(ctx, t.start.announcement.sound.pcm)
 	case t.start.announcement.question != nil:
 		q := t.start.announcement.question.Question
-		err = t.ask(ctx, q, time.Until(q.Until), func(agent.Answer) {}) // the loop tells it
+		err = t.ask(ctx, q, time.Until(q.Until), func(agent.Answer) {}) // the loop answers it
 	case text == "":
 		return "", ""
 	default:
@@ -122,7 +122,7 @@ func (t *turn) speakAll(ctx context.Context, text string) error {
 	return nil
 }
 
-// tell says what nobody has asked for, with the face it begins with.
+// announce speaks a text that is no answer, with the face it begins with.
 func (t *turn) announce(ctx context.Context, text string) error {
 	face, words := agent.SplitEmotion(text)
 	if face != agent.Neutral {
@@ -133,7 +133,7 @@ func (t *turn) announce(ctx context.Context, text string) error {
 	return t.speakAll(ctx, words)
 }
 
-// greet says a phrase that was synthesized ahead, or will be now where the
+// greet speaks a phrase that was synthesized ahead, or will be now where the
 // robot is the first one here.
 func (t *turn) greet(ctx context.Context, name string) error {
 	if p, ready := t.session.server.phrasesOf(t.own.Speech).get(name); ready && len(p.packets) > 0 {
@@ -151,7 +151,7 @@ func (t *turn) greet(ctx context.Context, name string) error {
 }
 
 // listen has an utterance recognized while it is spoken. It answers a refused
-// one aloud where the step said so; the text is then empty.
+// one aloud if the step has decided that; the text is then empty.
 func (t *turn) listen(ctx context.Context, u *voice.Utterance) (string, error) {
 	transcript, err := t.recognize(ctx, u, t.own.Speech)
 	t.clock.mark(event.StageRecognize)
@@ -159,12 +159,12 @@ func (t *turn) listen(ctx context.Context, u *voice.Utterance) (string, error) {
 	case ctx.Err() != nil:
 		return "", ctx.Err()
 	case err != nil:
-		// It may have failed at once. Nobody is interrupted to be told so.
+		// It may have failed at once. The person is not interrupted for that.
 		if u.Wait(ctx) != nil {
 			return "", ctx.Err()
 		}
 		name := phraseDeaf
-		if errors.Is(err, errTooManyStrangersHeard) {
+		if errors.Is(err, errTooManyStrangerTurns) {
 			name = phraseFailed
 		}
 		t.sayPhrase(ctx, name)
@@ -185,11 +185,11 @@ func (t *turn) listen(ctx context.Context, u *voice.Utterance) (string, error) {
 // mostGuests is how many utterances of strangers are recognized at a time, from
 // where they begin. More are not listened to: those of the household are not to
 // wait for them, nor their sound to fill the memory.
-const maxStrangerTurns = 4
+const mostStrangerTurns = 4
 
-var errTooManyStrangersHeard = errors.New("too many robots that nobody has adopted are spoken to at once")
+var errTooManyStrangerTurns = errors.New("too many robots that nobody has adopted are spoken to at once")
 
-// recognize has an utterance recognized, a stranger's where there is room for it.
+// recognize has an utterance recognized, a stranger's if there is a slot for it.
 func (t *turn) recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
 	s := t.session
 	if !t.trusted.Load() {
@@ -198,22 +198,22 @@ func (t *turn) recognize(ctx context.Context, u *voice.Utterance, o voice.Option
 			defer func() { <-s.server.strangers.utterances }()
 		default:
 			u.Drop()
-			return voice.Transcript{}, errTooManyStrangersHeard
+			return voice.Transcript{}, errTooManyStrangerTurns
 		}
 		o.Stranger = true
 	}
 	return s.Recognizer.Recognize(ctx, u, o)
 }
 
-// silentFor is how long a mind may give nothing, neither a word nor a tool's
+// silentFor is how long an agent may give nothing, neither a word nor a tool's
 // status, where Options say nothing. One that hangs would leave the robot with
-// an open microphone and nobody who listens.
+// an open microphone that is not listened to.
 const silentFor = 3 * time.Minute
 
 var errSilent = errors.New("the mind has given nothing for too long")
 
-// think has the mind answer, and says so where it cannot. Strangers' turns have as
-// many places as their utterances: to think and to speak costs more than to hear.
+// think has the agent answer, and speaks a phrase if it fails. Strangers' turns have
+// as many slots as their utterances: an answer costs more than recognition.
 func (t *turn) think(ctx context.Context, text string) error {
 	s := t.session
 	if !t.trusted.Load() {
@@ -222,7 +222,7 @@ func (t *turn) think(ctx context.Context, text string) error {
 			defer func() { <-s.server.strangers.turns }()
 		default:
 			t.sayPhrase(ctx, phraseFailed)
-			return errTooManyStrangersHeard
+			return errTooManyStrangerTurns
 		}
 	}
 	within, giveUp := context.WithCancelCause(ctx)
@@ -338,8 +338,8 @@ func (t *turn) packet(ctx context.Context) func([]byte) error {
 func (t *turn) sayPhrase(ctx context.Context, name string) {
 	p, ok := t.session.server.phrasesOf(t.own.Speech).get(name)
 	if len(p.packets) == 0 { // in its own voice it is not made, or cannot be
-		if houses, made := t.session.server.phrases.usual.get(name); made {
-			p, ok = houses, true
+		if usual, made := t.session.server.phrases.usual.get(name); made {
+			p, ok = usual, true
 		}
 	}
 	if !ok {
@@ -384,7 +384,7 @@ func (t *turn) ask(ctx context.Context, q agent.Question, within time.Duration, 
 	}
 	switch {
 	case ctx.Err() != nil:
-		return ctx.Err() // whoever stopped the turn has not said yes
+		return ctx.Err() // a cancelled turn is no yes
 	case err != nil:
 		t.post(ctx, questionAnswered{agent.Answer{Outcome: agent.AnswerClosed}})
 		return err
@@ -397,7 +397,7 @@ func (t *turn) ask(ctx context.Context, q agent.Question, within time.Duration, 
 	return nil
 }
 
-// answered waits for an answer from the room, or the owner's.
+// awaitAnswer waits for an answer of the people near the robot, or the owner's.
 func (t *turn) awaitAnswer(ctx context.Context) (agent.Answer, error) {
 	for {
 		select {
@@ -418,11 +418,11 @@ func (t *turn) awaitAnswer(ctx context.Context) (agent.Answer, error) {
 			select {
 			case a := <-t.answers:
 				if a.Outcome == agent.AnswerExpired {
-					return a, nil // what was said was cut off by the end of its time
+					return a, nil // the words were cut off by the end of the time
 				}
 				select {
 				case t.answers <- a:
-				default: // a later one says the same
+				default: // a later one is the same
 				}
 			default:
 			}
@@ -437,7 +437,7 @@ func (t *turn) awaitAnswer(ctx context.Context) (agent.Answer, error) {
 	}
 }
 
-// decision is the owner's answer, which is on its way.
+// awaitDecision is the owner's answer, which is on its way.
 func (t *turn) awaitDecision(ctx context.Context) (agent.Answer, error) {
 	select {
 	case a := <-t.decided:

@@ -38,8 +38,8 @@ type uploads struct {
 	of map[device.ID]bool // whether it is of a stranger
 }
 
-// enter takes a place for a robot's picture. leave gives it back.
-func (u *uploads) enter(id device.ID, stranger bool) (leave func(), err error) {
+// reserve takes a slot for a robot's picture. leave gives it back.
+func (u *uploads) reserve(id device.ID, stranger bool) (leave func(), err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if _, one := u.of[id]; one {

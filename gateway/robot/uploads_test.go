@@ -26,7 +26,8 @@ func watching(t *testing.T, robots robots) (*Server, http.Handler) {
 	t.Helper()
 	quiet := slog.New(slog.DiscardHandler)
 	bus := event.NewBus()
-	s := NewServer(Options{Robots: robots, Bus: bus, Mind: &seeing{scriptedMind: answer()}, Zone: time.UTC, Log: quiet, Phrases: func(string) string { return "" }})
+	s := NewServer(Options{Robots: robots, Bus: bus, Mind: &seeing{scriptedMind: answer()}, Zone: time.UTC, Log: quiet,
+		Phrases: func(string) string { return "" }})
 	engine, err := door.NewEngine(quiet)
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +47,7 @@ func uploading(token string, length int) (head, foot string) {
 }
 
 // TestSlowUploads: 250 robots send 4 MB each and never the end of it. Four
-// places are taken, all others learn so, and memory grows by those four alone.
+// slots are taken, all others get that error, and memory grows by those four alone.
 func TestSlowUploads(t *testing.T) {
 	const clients, most = 250, 64 << 20
 	s, engine := watching(t, &registry{})
@@ -60,7 +61,7 @@ func TestSlowUploads(t *testing.T) {
 	answers, sent := make(chan int, clients), make(chan bool, clients)
 	for n := range clients {
 		id := device.ID(fmt.Sprintf("a0b1c2%06x", n))
-		_, token := s.cameras.admit(device.Robot{ID: id, BaseURL: server.URL}, string(id), time.Now())
+		_, token := s.cameras.issue(device.Robot{ID: id, BaseURL: server.URL}, string(id), time.Now())
 		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
 		if err != nil {
 			t.Fatal(err)
@@ -112,11 +113,11 @@ collecting:
 
 // TestPlacesForPictures: one for each robot, four in all, and two of them at
 // most for strangers.
-func TestPlacesForPictures(t *testing.T) {
+func TestUploadsAreBounded(t *testing.T) {
 	var u uploads
 	enter := func(id device.ID, stranger bool, want error) func() {
 		t.Helper()
-		leave, err := u.enter(id, stranger)
+		leave, err := u.reserve(id, stranger)
 		if !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", id, err, want)
 		}
@@ -135,11 +136,11 @@ func TestPlacesForPictures(t *testing.T) {
 	enter("s1", true, errTooManyUploads)
 }
 
-// TestASlowPictureIsGivenUp, and its place is free again.
+// TestASlowPictureIsGivenUp, and its slot is free again.
 func TestASlowPictureIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, engine := watching(t, &registry{})
-		_, token := s.cameras.admit(device.Robot{ID: robotID, BaseURL: "http://perch.local:8003"}, "s", time.Now())
+		_, token := s.cameras.issue(device.Robot{ID: robotID, BaseURL: "http://perch.local:8003"}, "s", time.Now())
 		send := func(body func(io.Writer)) (int, time.Duration) {
 			client, appliance := net.Pipe()
 			server, served := &http.Server{Handler: engine}, make(chan error, 1)
@@ -177,7 +178,7 @@ func TestASlowPictureIsGivenUp(t *testing.T) {
 		if status, took := send(func(w io.Writer) { _, _ = io.WriteString(w, long) }); status != http.StatusRequestEntityTooLarge || took != 0 {
 			t.Errorf("one that says it is too long: %d after %v", status, took)
 		}
-		leave, err := s.uploads.enter(robotID, false)
+		leave, err := s.uploads.reserve(robotID, false)
 		if err != nil {
 			t.Fatal(err)
 		}

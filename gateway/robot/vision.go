@@ -58,8 +58,8 @@ type camera struct {
 const mostKept = 8 * mostPicture
 
 // admit gives a robot the address it sends pictures to, and a token for it.
-// The address is empty where the robot has not told by which it reaches us.
-func (c *cameras) admit(r device.Robot, session string, now time.Time) (url, token string) {
+// The address is empty where the address by which the robot reaches us is unknown.
+func (c *cameras) issue(r device.Robot, session string, now time.Time) (url, token string) {
 	if r.BaseURL == "" {
 		return "", ""
 	}
@@ -83,7 +83,7 @@ func (c *cameras) admit(r device.Robot, session string, now time.Time) (url, tok
 }
 
 // dismiss ends the tokens of a session.
-func (c *cameras) dismiss(session string) {
+func (c *cameras) revoke(session string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for t, held := range c.tokens {
@@ -94,7 +94,7 @@ func (c *cameras) dismiss(session string) {
 }
 
 // holder is who a token was given to. What is looked up is its hash: the time
-// that takes tells nobody how much of a guess is right.
+// that takes does not show how much of a guess is right.
 func (c *cameras) holder(token string, now time.Time) (camera, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -168,7 +168,7 @@ func readUpload(r *multipart.Reader) (upload, error) {
 	if len(u.picture.Data) == 0 {
 		return u, badUpload(`the form has no picture; it belongs in the part "file"`)
 	}
-	u.picture.Type = http.DetectContentType(u.picture.Data) // what it says of itself may be wrong
+	u.picture.Type = http.DetectContentType(u.picture.Data) // the declared type may be wrong
 	switch u.picture.Type {
 	case "image/jpeg", "image/png", "image/webp", "image/gif":
 		return u, nil
@@ -189,7 +189,7 @@ func readPart(r io.Reader, most int64) ([]byte, error) {
 	return data, nil
 }
 
-// unreadable leaves an error that says itself how it is shown as it is.
+// unreadable returns an error that has a code and a status as it is.
 func unreadable(err error) error {
 	var tooLarge *http.MaxBytesError
 	switch {
@@ -201,7 +201,7 @@ func unreadable(err error) error {
 	return badUpload("the form cannot be read: %s", err)
 }
 
-// explanation is what a robot's tool gives to whoever called it.
+// explanation is what a robot's tool returns to its caller.
 type explanation struct {
 	Success  bool   `json:"success"`
 	Action   string `json:"action"`
@@ -209,7 +209,7 @@ type explanation struct {
 }
 
 // explain answers a picture: what is to be seen on it, or an honest sentence
-// where nobody here can see.
+// where no brain can look at pictures.
 func (s *Server) explain(ctx context.Context, from camera, u upload) (explanation, error) {
 	data, err := json.Marshal(map[string]any{"type": u.picture.Type, "bytes": len(u.picture.Data)})
 	if err != nil {

@@ -69,8 +69,8 @@ func TestVision(t *testing.T) {
 	s.Routes(gin.IRouter(engine))
 	server := httptest.NewServer(engine)
 	defer server.Close()
-	url, token := s.cameras.admit(device.Robot{ID: robotID, BaseURL: server.URL}, "s", time.Now())
-	_, old := s.cameras.admit(device.Robot{ID: robotID, BaseURL: server.URL}, "s", time.Now().Add(-2*tokenLives))
+	url, token := s.cameras.issue(device.Robot{ID: robotID, BaseURL: server.URL}, "s", time.Now())
+	_, old := s.cameras.issue(device.Robot{ID: robotID, BaseURL: server.URL}, "s", time.Now().Add(-2*tokenLives))
 	if !strings.HasPrefix(url, server.URL) || !strings.Contains(strings.TrimPrefix(url, "http://"), ":") {
 		t.Fatalf("the address %q has no port", url)
 	}
@@ -97,7 +97,8 @@ func TestVision(t *testing.T) {
 		return answer.StatusCode, string(text)
 	}
 
-	if status, text := post(token, robotID.MAC(), "question", "what is this?", "file", jpeg); status != 200 || text != `{"success":true,"action":"RESPONSE","response":"A cup."}` {
+	if status, text := post(token, robotID.MAC(), "question", "what is this?", "file", jpeg); status != 200 ||
+		text != `{"success":true,"action":"RESPONSE","response":"A cup."}` {
 		t.Errorf("as the firmware sends it: %d %s", status, text)
 	}
 	if l := mind.looked[0]; l.Question != "what is this?" || l.Picture.Type != "image/jpeg" || l.Robot != robotID || l.Session != "s" {
@@ -132,19 +133,20 @@ func TestVision(t *testing.T) {
 		}
 	}
 	mind.err = agent.ErrBlind
-	if status, text := post(token, "", "file", jpeg); status != 200 || !strings.Contains(text, `"response":"blind"`) || !strings.Contains(text, "false") {
+	if status, text := post(token, "", "file", jpeg); status != 200 || !strings.Contains(text, `"response":"blind"`) || !strings.Contains(text,
+		"false") {
 		t.Errorf("nobody can see: %d %s", status, text)
 	}
 	mind.err = errors.New("broken")
 	if status, text := post(token, "", "file", jpeg); status != 200 || !strings.Contains(text, `"response":"failed"`) {
 		t.Errorf("who sees is away: %d %s", status, text)
 	}
-	s.cameras.dismiss("s")
+	s.cameras.revoke("s")
 	if status, _ := post(token, "", "file", jpeg); status != 401 {
 		t.Errorf("after the channel has closed: %d", status)
 	}
-	// A robot that has not told where it reaches us has nowhere to send to.
-	if url, token := s.cameras.admit(device.Robot{ID: robotID}, "s", time.Now()); url != "" || token != "" {
+	// A robot whose address for us is unknown has nowhere to send to.
+	if url, token := s.cameras.issue(device.Robot{ID: robotID}, "s", time.Now()); url != "" || token != "" {
 		t.Errorf("%q %q", url, token)
 	}
 }

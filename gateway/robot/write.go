@@ -22,20 +22,20 @@ const (
 	startGap = 14 * time.Millisecond
 	restGap  = 60 * time.Millisecond
 	// playTail is for what the robot still has in its codec when the clock
-	// says that the last packet was played. Up to v2.1.0 tts stop cuts it off.
+	// shows that the last packet was played. Up to v2.1.0 tts stop cuts it off.
 	playTail = 120 * time.Millisecond
 )
 
 // writer is the only one that sends on a channel, and the one that owns time.
 // It has two lanes: now, which never waits, and the current playback, which
-// leaves when the pacer says.
+// leaves when it is due by the pacer.
 type writer struct {
 	transport transport
 	session   string
 	now       chan xiaozhi.ToRobot
 	current   atomic.Pointer[playback]
 	changed   chan struct{}              // poked when current was replaced
-	echo      atomic.Pointer[voice.Echo] // told what is played; nil where the robot cancels its echo
+	echo      atomic.Pointer[voice.Echo] // gets what is played; nil where the robot cancels its echo
 	board     string
 	queue     int // packets that the robot holds
 	tap       *tap
@@ -43,7 +43,7 @@ type writer struct {
 	stamp     uint32        // of the latest packet, milliseconds
 	shown     agent.Emotion // the face the robot wears, as far as we know; zero is unknown
 	free      time.Time     // when speech that was cut off has run out in the robot
-	audible   bool          // the echo canceller has not been told of that
+	audible   bool          // the echo canceller does not know of that yet
 	playing   playing
 }
 
@@ -142,7 +142,7 @@ func (w *writer) send(m xiaozhi.ToRobot) error {
 	return nil
 }
 
-// face has the robot wear the face that belongs to what is said: one message
+// face has the robot wear the face that belongs to what is spoken: one message
 // for each change, before the sentence it belongs to.
 func (w *writer) face() error {
 	if w.playing.felt == (agent.Emotion{}) || w.playing.felt == w.shown {
@@ -199,7 +199,7 @@ func (w *writer) cutOff(now time.Time) {
 	}
 }
 
-// runOut tells the echo canceller once speech that was cut off has been played
+// runOut notifies the echo canceller once speech that was cut off has been played
 // out. It returns how long that is away.
 func (w *writer) runOut(now time.Time) time.Duration {
 	if !w.audible {
@@ -212,7 +212,7 @@ func (w *writer) runOut(now time.Time) time.Duration {
 	return forever
 }
 
-// silence tells the echo canceller that nothing of ours will be heard.
+// silence notifies the echo canceller that none of our sound will be heard.
 func (w *writer) silence() {
 	w.audible = false
 	if echo := w.echo.Load(); echo != nil {
@@ -242,8 +242,8 @@ func (w *writer) due(it item) time.Time {
 	return time.Time{}
 }
 
-// perform sends an item. What comes of it is told before it leaves: a robot may
-// answer at once, and must find it told.
+// perform sends an item. The progress is noted before it leaves: a robot may
+// answer at once, and the loop must know the progress by then.
 func (w *writer) perform(p *playback, it item, now time.Time) error {
 	switch {
 	case it.face != nil:
@@ -281,7 +281,7 @@ func (w *writer) sentence(p *playback, text string) error {
 	return w.restart()
 }
 
-// restart makes a robot speak: also one that was told to and may not do so, for
+// restart makes a robot speak: also one that was sent tts start and may not speak, for
 // nothing happens to one that does.
 func (w *writer) restart() error {
 	if err := w.text(xiaozhi.TTSStart{}); err != nil {
@@ -297,7 +297,7 @@ func (w *writer) restart() error {
 func (w *writer) packet(p *playback, packet []byte, now time.Time) error {
 	first := w.playing.pacer.Played().IsZero()
 	// Each packet's timestamp is its own: a robot that leaves echo cancellation
-	// to us says by it which one its microphone heard.
+	// to us names by it which one its microphone heard.
 	w.stamp += uint32(voice.FrameDuration / time.Millisecond)
 	if echo := w.echo.Load(); echo != nil {
 		echo.Sent(w.stamp, packet)

@@ -30,7 +30,7 @@ func (l *fakeChannel) sentences(since time.Time) (texts []string, at []time.Dura
 	return texts, at
 }
 
-// TestWhoOpensATalkSpeaksFirst: what has waited is told after the first turn of
+// TestWhoOpensATalkSpeaksFirst: what has waited is spoken after the first turn of
 // somebody who has woken the robot to say something, or once it is plain that
 // nobody says anything.
 func TestWhoOpensATalkSpeaksFirst(t *testing.T) {
@@ -45,16 +45,19 @@ func TestWhoOpensATalkSpeaksFirst(t *testing.T) {
 		opens, then func(*talk)
 		urgent      bool
 		first       string        // sentence
-		from, to    time.Duration // when the news are told
+		from, to    time.Duration // when the news are spoken
 	}{
-		"a wake word":                 {wake, speaks, false, "It is late.", 3 * time.Second, 9 * time.Second},
-		"a touch":                     {touch, speaks, false, "It is late.", 3 * time.Second, 9 * time.Second},
-		"a touch and no word":         {touch, func(*talk) {}, false, "News.", yieldFor, yieldFor},
-		"a wake word, urgent":         {wake, speaks, true, "News.", 0, 0},
-		"a face":                      {func(k *talk) { k.say(xiaozhi.ListenDetect{Text: "face"}); k.listen(xiaozhi.Auto) }, func(*talk) {}, false, "News.", 0, 0},
-		"nobody":                      {func(*talk) {}, func(*talk) {}, false, "News.", settleAfter, settleAfter},
-		"an event before a wake word": {func(k *talk) { k.say(xiaozhi.Event{Name: "state_changed", Data: []byte("{}")}); wake(k) }, speaks, false, "It is late.", 3 * time.Second, 9 * time.Second},
-		"what is typed":               {func(k *talk) { k.say(xiaozhi.ListenDetect{Text: "what time is it", Typed: true}) }, func(*talk) {}, false, "It is late.", 0, 9 * time.Second},
+		"a wake word":         {wake, speaks, false, "It is late.", 3 * time.Second, 9 * time.Second},
+		"a touch":             {touch, speaks, false, "It is late.", 3 * time.Second, 9 * time.Second},
+		"a touch and no word": {touch, func(*talk) {}, false, "News.", yieldFor, yieldFor},
+		"a wake word, urgent": {wake, speaks, true, "News.", 0, 0},
+		"a face": {func(k *talk) { k.say(xiaozhi.ListenDetect{Text: "face"}); k.listen(xiaozhi.Auto) }, func(*talk) {},
+			false, "News.", 0, 0},
+		"nobody": {func(*talk) {}, func(*talk) {}, false, "News.", settleAfter, settleAfter},
+		"an event before a wake word": {func(k *talk) { k.say(xiaozhi.Event{Name: "state_changed", Data: []byte("{}")}); wake(k) }, speaks, false,
+			"It is late.", 3 * time.Second, 9 * time.Second},
+		"what is typed": {func(k *talk) { k.say(xiaozhi.ListenDetect{Text: "what time is it", Typed: true}) }, func(*talk) {},
+			false, "It is late.", 0, 9 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			talking(t, answer("It is late."), func(k *talk) {
@@ -80,7 +83,7 @@ func TestWhoOpensATalkSpeaksFirst(t *testing.T) {
 }
 
 // TestWhoIsGreetedSpeaksFirst: the answer to a wake word is not the turn that
-// what waits is told after, nor is one that was not understood.
+// what waits is spoken after, nor is one that was not understood.
 func TestWhoIsGreetedSpeaksFirst(t *testing.T) {
 	talking(t, answer("It is late."), func(k *talk) {
 		k.recognizer.transcripts = append([]voice.Transcript{{Refused: true}}, understood("what time is it")...)
@@ -105,8 +108,8 @@ func TestWhoIsGreetedSpeaksFirst(t *testing.T) {
 }
 
 // TestNewsBeforeWeHangUp: what has waited for a talk whose first turn is its last
-// is told before the channel closes, and not kept from talk to talk. Who is sent to
-// sleep, or is interrupted, is told nothing.
+// is spoken before the channel closes, and not kept from talk to talk. A robot that
+// is sent to sleep, or is interrupted, speaks no news.
 func TestNewsBeforeWeHangUp(t *testing.T) {
 	const news = "There is much news today, and to tell it takes a while."
 	for name, c := range map[string]struct {
@@ -165,7 +168,7 @@ func TestNoiseDoesNotKeepNewsAway(t *testing.T) {
 	})
 }
 
-// TestAfterAnAbort what is to be said lets whoever has aborted speak: for a
+// TestAfterAnAbort what is to be spoken lets the person who has aborted speak: for a
 // while with an open microphone, and for less without one.
 func TestAfterAnAbort(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+
+	"perch/device"
 )
 
 // position is a place in metres as seen from the head: y up, z out of the face,
@@ -41,7 +43,7 @@ func parseLook(data json.RawMessage) (position, error) {
 
 // How far a Stack-chan's head turns to a side, in degrees. The robot's own tool
 // says so more exactly, and how far it tilts.
-const mostYaw = 128
+const mostYaw = device.MaxHeadYaw
 
 // angles are those of a head that looks there, in degrees: yaw is negative to
 // the robot's own left, pitch is up.

@@ -168,7 +168,7 @@ func (a core) newRobots() error {
 // newAdmin makes the owner's door.
 func (a *Appliance) newAdmin() {
 	shown := admin.Options{
-		Robots: a.OwnedRobots(), Talk: a.control(), Herald: a.notifier, Memory: a.Memory, Notices: a.Notices, Board: a.board, Bus: a.Bus, Senses: a.Senses,
+		Robots: a.OwnedRobots(), Talk: a.control(), Notifier: a.notifier, Memory: a.Memory, Notices: a.Notices, Board: a.board, Bus: a.Bus, Senses: a.Senses,
 		Questions: questions{a.hooks, a.Talk}, Conversations: a.Mind,
 		Turns: func(n int) any { return a.Records.Turns(n) }, Parts: a.Parts, Counters: a.counters(), Gauges: a.gauges(), Firmware: a.Firmware, Refused: a.ota.Refused,
 		Archives: newArchives(Directory(a.Data, a.version, a.Log), a.DB, a.askRestart),

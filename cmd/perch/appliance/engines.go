@@ -67,8 +67,8 @@ type BrainOptions struct {
 	Timers *notice.Timers
 	notify func(text, urgency string) error // notifies everybody; nil cannot
 	senses senses
-	trusts func(device.ID) bool // with the answer to a permission
-	lend   func() acp.ToolEndpoint     // where a coding agent finds tools
+	trusts func(device.ID) bool    // with the answer to a permission
+	lend   func() acp.ToolEndpoint // where a coding agent finds tools
 }
 
 // NewEngines makes all engines. It loads none and makes no connection. find looks for

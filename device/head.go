@@ -1,0 +1,20 @@
+package device
+
+// How far a Stack-chan's head goes, in degrees.
+const (
+	// MaxHeadYaw is how far a head turns to either side at most: the firmware's own
+	// limit.
+	MaxHeadYaw = 128
+	// AssumedHeadYaw is how far a head turns whose tool lists no range.
+	AssumedHeadYaw = 90
+	// MinHeadPitch and MaxHeadPitch are how far a head tilts. Servos that are driven
+	// into their stops break; the makers advise to stay within this.
+	MinHeadPitch = 5
+	MaxHeadPitch = 85
+	// FirmwareHeadPitch is the most that the firmware takes; Tool.Fit sends it
+	// MaxHeadPitch instead.
+	FirmwareHeadPitch = 90
+	// KeepHeadAxis is no angle: it leaves an axis as it is. The firmware lists it as
+	// the least value of yaw and pitch.
+	KeepHeadAxis = -9999
+)

@@ -1,0 +1,113 @@
+package robot
+
+import (
+	"time"
+
+	"perch/agent"
+	"perch/device/xiaozhi"
+)
+
+// tick is the time that due returned.
+func (s *stepper) tick() {
+	switch {
+	case s.phase == greeting:
+		if passed(s.now, s.channel.opened, s.limits.hello) {
+			s.close("no hello")
+		}
+		return
+	case s.phase == hearing && (s.hasStalled() || passed(s.now, s.mic.utteranceBegan, s.limits.longest)):
+		s.utteranceOver()
+	case s.question.waits() && !s.question.until.IsZero() && !s.now.Before(s.question.until):
+		s.question.until = time.Time{}
+		switch s.phase {
+		case hearing:
+			s.utteranceOver() // too late, but its recognizer must end
+		case speaking:
+			s.do(cutQuestion{}) // it cannot be answered any more
+		}
+		s.do(answerQuestion{agent.Answer{Outcome: agent.AnswerExpired}})
+	}
+	s.expire()
+	if idle := s.idleAt(); !idle.IsZero() && !s.now.Before(idle) {
+		s.close("idle")
+		return
+	}
+	if !s.channel.settled && passed(s.now, s.channel.greeted, settleAfter) {
+		s.settle()
+	}
+	if !s.mic.wokenAt.IsZero() && passed(s.now, s.mic.wokenAt, listenAfter) {
+		s.greet()
+	}
+	if !s.channel.introducedAt.IsZero() && passed(s.now, s.channel.introducedAt, introduceEvery) {
+		s.channel.introducedAt = s.now
+		s.do(introduce{})
+	}
+	s.sayWaiting()
+	if passed(s.now, s.channel.sentAt, feedEvery) {
+		s.do(send{xiaozhi.KeepAlive{}})
+	}
+}
+
+// idleAt is when a channel in which nothing happens is hung up, and the zero time
+// where it is not. A robot that sends events opens its channel again at once,
+// and would flap.
+func (s *state) idleAt() time.Time {
+	if s.limits.idle == 0 || s.turn.active || s.channel.sensing || s.phase == greeting || s.phase == closing {
+		return time.Time{}
+	}
+	at := s.channel.activeAt.Add(s.limits.idle)
+	if held := s.channel.heldUntil.Add(holdMargin); !s.channel.heldUntil.IsZero() && at.Before(held) {
+		return held
+	}
+	return at
+}
+
+// hasStalled reports whether the packets of an utterance have stopped, once
+// there were any.
+func (s *stepper) hasStalled() bool {
+	return !s.mic.packetAt.IsZero() && passed(s.now, s.mic.packetAt, s.limits.stalled)
+}
+
+func passed(now, from time.Time, d time.Duration) bool { return !now.Before(from.Add(d)) }
+
+// due is when the state needs a tick, and the zero time when it needs none.
+func (s *state) due() time.Time {
+	switch s.phase {
+	case closing:
+		return time.Time{}
+	case greeting:
+		return s.channel.opened.Add(s.limits.hello)
+	}
+	due := s.channel.sentAt.Add(feedEvery)
+	earliest := func(t time.Time) {
+		if !t.IsZero() && t.Before(due) {
+			due = t
+		}
+	}
+	if s.phase == hearing {
+		if !s.mic.packetAt.IsZero() {
+			earliest(s.mic.packetAt.Add(s.limits.stalled))
+		}
+		earliest(s.mic.utteranceBegan.Add(s.limits.longest))
+	}
+	if s.question.waits() {
+		earliest(s.question.until)
+	}
+	s.expires(earliest)
+	if !s.channel.settled {
+		earliest(s.channel.greeted.Add(settleAfter))
+	}
+	if !s.mic.wokenAt.IsZero() {
+		earliest(s.mic.wokenAt.Add(listenAfter))
+	}
+	if !s.channel.introducedAt.IsZero() {
+		earliest(s.channel.introducedAt.Add(introduceEvery))
+	}
+	if !s.turn.active && s.channel.settled {
+		for _, t := range s.queue.waiting {
+			earliest(s.speakableFrom(t))
+		}
+	}
+	earliest(s.idleAt())
+	return due
+}
