@@ -250,7 +250,7 @@ func TestReadersOfTheFeedAreBounded(t *testing.T) {
 	h.listen(t, "", "")
 }
 
-// wires is a listener whose callers are in this process, so that a server runs
+// wires is a listener with callers in this process, so that a server runs
 // on virtual time.
 type wires struct {
 	calls chan net.Conn

@@ -40,7 +40,7 @@ type answered struct {
 	Response string `json:"response"`
 }
 
-// message has a text answered by the mind, whole.
+// message has a text answered by the agent, whole.
 func (d *Door) message(ctx context.Context, body []byte) (answered, error) {
 	var m message
 	if err := decode(body, &m); err != nil {
@@ -74,7 +74,7 @@ func (d *Door) message(ctx context.Context, body []byte) (answered, error) {
 // fit is a name that can be kept as it is.
 var fit = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,64}$`)
 
-// conversation is the mind's name of a client's talk.
+// conversation is the agent's key of a client's talk.
 func conversation(name string) string {
 	if name != "" && !fit.MatchString(name) {
 		sum := sha256.Sum256([]byte(name))

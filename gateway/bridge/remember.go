@@ -12,7 +12,7 @@ const (
 	mostAssistant = 1000
 )
 
-// done is the answer of what has none.
+// done is the answer of acts without a result.
 type done struct {
 	OK bool `json:"ok"`
 }

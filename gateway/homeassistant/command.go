@@ -96,7 +96,7 @@ func (h *hub) report(ctx context.Context, r report) {
 	}
 }
 
-// release carries out what has waited for the robot.
+// release carries out the commands that waited for the robot.
 func (h *hub) release(ctx context.Context, v *view) {
 	now := time.Now()
 	for _, w := range h.kept.take(v.robot.ID) {

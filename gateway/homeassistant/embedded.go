@@ -51,7 +51,7 @@ type brokerSupervisor struct {
 	log                    *slog.Logger
 
 	mu      sync.Mutex
-	news    chan struct{} // closed and made anew with each change of what follows
+	news    chan struct{} // closed and made anew with each change of the fields below
 	tried   bool          // to listen
 	address string        // once it listens
 	err     error         // why there is no broker now

@@ -30,7 +30,7 @@ func emotionOptions() []string {
 	return options
 }
 
-// otherType is the event type of what the lists do not have yet.
+// otherType is the event type of events that the lists do not have yet.
 const otherType = "other"
 
 func conversationTypes() []string {
@@ -44,7 +44,7 @@ func notificationTypes() []string {
 	return []string{"received", "shown", "spoken", "acknowledged", "expired", otherType}
 }
 
-// strangerTypes are the events of a robot that nobody has adopted.
+// strangerTypes are the events of a robot that was not adopted.
 func strangerTypes() []string { return []string{strangerCame, strangerWaits, otherType} }
 
 // touchTypes are Home Assistant's words for what happens to a button, for

@@ -114,7 +114,7 @@ func (h *hub) sense(v *view, e event.Envelope) {
 	}
 }
 
-// Bounds of what a robot perceives.
+// Limits of an event of perception.
 const (
 	mostSensed   = 64       // bytes of a name
 	mostSensedIn = 16 << 10 // bytes of its data
@@ -203,7 +203,7 @@ type notice struct {
 	event.Notification
 }
 
-// mostRemembered bounds the notifications whose text is remembered.
+// mostRemembered bounds the remembered texts of notifications.
 const mostRemembered = 500
 
 // noticeLives is how long what became of a notification is worth telling.

@@ -32,8 +32,8 @@ type asker interface {
 	Ask(ctx context.Context, id device.ID, q agent.Question) (agent.Answer, error)
 }
 
-// Options are what the door is made of. What has no note on its being empty is
-// needed.
+// Options are what the door is made of. Only fields with a note may be
+// empty.
 type Options struct {
 	Robots    []device.ID          // that show and ask; empty is all
 	Trusts    func(device.ID) bool // whether a robot was adopted by name; nil is all

@@ -25,7 +25,7 @@ const (
 	headSpeed = 250
 )
 
-// Categories of what a robot can do.
+// Categories of a robot's capabilities.
 const (
 	doLook       = "lookAt"
 	doExpression = "expression"

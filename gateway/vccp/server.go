@@ -161,7 +161,7 @@ func (d *Door) playAction(ctx context.Context, s *mcp.ServerSession, args json.R
 	return saidPlayed, nil
 }
 
-// decode reads a tool's arguments. What is not known is left alone.
+// decode reads a tool's arguments. Unknown ones are ignored.
 func decode(args json.RawMessage, into any) error {
 	if args = bytes.TrimSpace(args); len(args) == 0 || string(args) == "null" {
 		return nil

@@ -58,7 +58,7 @@ type Talk struct {
 
 const talkInstructions = `What you can do in the house while somebody talks with you: what the robot can do itself, timers, and what is remembered. Each works while you answer, and at no other time.`
 
-// Open returns the place of a session that is about to begin. url is where
+// Open returns the address of a session that is about to begin. url is where
 // Routes are.
 func (t *Talks) Open(url string) *Talk {
 	one := &Talk{talks: t, url: url, bearer: rand.Text(), calls: make(chan struct{}, mostCalls), offered: map[string]agent.ModelTool{}}

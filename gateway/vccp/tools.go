@@ -15,7 +15,7 @@ import (
 )
 
 // mostOffered bounds the tools of robots that models are offered, mostTool the
-// name of one, in bytes, for more is refused by those who pass tools on, and
+// name of one, in bytes, for more is refused by programs that pass tools on, and
 // mostSchema its arguments.
 const (
 	mostOffered = 300
@@ -103,7 +103,7 @@ func (d *Door) follow() {
 }
 
 // asObject is a robot's schema as one of arguments. Robots are strangers, and
-// the library panics at a tool whose schema is of any other type, or of none.
+// the library panics at a tool with a schema of any other type, or of none.
 func asObject(s device.Schema) device.Schema {
 	s.Type = "object"
 	if s.Properties == nil {

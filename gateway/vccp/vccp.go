@@ -34,9 +34,9 @@ type stage interface {
 	Feel(ctx context.Context, id device.ID, e agent.Emotion) error
 }
 
-// residents are the robots that have been here. Models are offered those that
-// somebody has adopted by name: any other may be anybody's, and what it says of
-// its tools is read by models.
+// residents are the registered robots. Models are offered the robots that were
+// adopted by name: any other may be anybody's, and models read its descriptions of
+// its tools.
 type residents interface {
 	List() []device.Robot
 	Trusts(id device.ID) bool
@@ -47,8 +47,8 @@ type senses interface {
 	Robot(id device.ID, now time.Time) perception.State
 }
 
-// Options are what the door is made of. What has no note on its being empty is
-// needed.
+// Options are what the door is made of. Only fields with a note may be
+// empty.
 type Options struct {
 	Stage     stage
 	Residents residents
@@ -87,7 +87,7 @@ type Door struct {
 
 	mu       sync.Mutex
 	agents   map[string]*registered // by MCP session
-	sockets  map[*client]bool       // those that are open
+	sockets  map[*client]bool       // open ones
 	offered  map[string]offer       // robots' own tools, by the name they have here
 	opening  int                    // sessions that are being opened
 	used     map[string]*use        // by MCP session

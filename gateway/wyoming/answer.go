@@ -52,7 +52,7 @@ func plain(text string) string {
 }
 
 // talk is the context of a text: that of its talk at Home Assistant, or else
-// of the connection. It is given back, so that whoever keeps it goes on.
+// of the connection. It is sent back, so that a client that keeps it goes on.
 func (v *connection) talk(t transcript) talk {
 	var named talk
 	if json.Unmarshal(t.Context, &named) == nil && named.ConversationID != "" {
@@ -65,10 +65,10 @@ func (v *connection) talk(t transcript) talk {
 }
 
 // fit is a name that can be kept as it is. Home Assistant's are 26 letters and
-// digits, but whoever calls it may choose others.
+// digits, but a client may choose others.
 var fit = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,64}$`)
 
-// conversation is the mind's name of a talk.
+// conversation is the agent's key of a talk.
 func conversation(id string) string {
 	if !fit.MatchString(id) {
 		sum := sha256.Sum256([]byte(id))
