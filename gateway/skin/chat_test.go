@@ -319,8 +319,8 @@ func TestChatsThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestAMindThatFails is reported before the answer has begun, or at its end.
-func TestAMindThatFails(t *testing.T) {
+// TestAnAgentThatFails is reported before the answer has begun, or at its end.
+func TestAnAgentThatFails(t *testing.T) {
 	h := newHarness(t)
 	h.brain.err = fmt.Errorf("the secret cause: %w", agent.ErrAway)
 	for _, more := range []string{"", `,"stream":true`} {

@@ -131,7 +131,7 @@ func TestWhatIsNotAnswered(t *testing.T) {
 	}
 }
 
-func TestAMindThatHangs(t *testing.T) {
+func TestAnAgentThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newPipes()
 		run(t, Options{Mind: &thinker{think: func(ctx context.Context, _ agent.Turn, _ func(agent.Reply) error) error {
@@ -169,8 +169,8 @@ func (silence) Publish(robot device.ID, session string, _ event.Event) {
 	}
 }
 
-// TestARealMind has the appliance's own agent behind the door.
-func TestARealMind(t *testing.T) {
+// TestARealAgent has the appliance's own agent behind the door.
+func TestARealAgent(t *testing.T) {
 	m := agent.NewMind([]agent.Brain{echo{}}, nil, silence{}, nil)
 	g := dial(t, serve(t, Options{Mind: m}))
 	for _, want := range []string{"0 before: one.", "1 before: two."} {
