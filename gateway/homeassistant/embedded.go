@@ -34,7 +34,8 @@ var ErrBusy = errors.New("the port of the embedded MQTT broker is taken by anoth
 func listenMQTT(at string) (*net.TCPListener, error) {
 	l, err := net.Listen("tcp", at)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("%w (%s); if it is a broker of your own, name it as mqtt.broker with its user and password, else stop it or set mqtt.broker to none", ErrBusy, at)
+		return nil, fmt.Errorf("%w (%s); if it is a broker of your own, name it as mqtt.broker with its user and password, "+
+			"else stop it or set mqtt.broker to none", ErrBusy, at)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("listen for MQTT: %w", err)

@@ -241,7 +241,8 @@ func (n names) bridgeComponents() map[string]component {
 	e.add("binary_sensor", "connection", "Connection", class("connectivity"), inDiagnostic(),
 		component{"state_topic": n.bridgeTopic("status"), "payload_on": "online", "payload_off": "offline"})
 	e.add("sensor", "robots", "Robots connected", here, info("robots"), component{"state_class": "measurement"}, icon("robot"))
-	e.add("sensor", "strangers", "Robots not adopted", here, info("strangers"), component{"state_class": "measurement"}, inDiagnostic(), icon("robot-confused"))
+	e.add("sensor", "strangers", "Robots not adopted", here, info("strangers"), component{"state_class": "measurement"},
+		inDiagnostic(), icon("robot-confused"))
 	e.add("sensor", "waiting", "Agents waiting", here, info("waiting"), component{"state_class": "measurement"}, icon("account-question"))
 	e.add("event", "robot", "New robot", here, icon("robot-confused"),
 		component{"state_topic": n.bridgeTopic("robot"), "event_types": strangerTypes()})

@@ -157,6 +157,6 @@ func detail(tool string, input json.RawMessage) string {
 			return -1 // what turns a line around
 		}
 		return r
-	}, device.Clip(strings.ToValidUTF8(title, ""), mostRead))
+	}, device.Clip(title, mostRead))
 	return agent.Redact(strings.Join(strings.Fields(title), " "), mostDetail)
 }

@@ -82,7 +82,8 @@ func stirs(e event.Envelope) bool {
 		return false
 	}
 	switch e.Event.(type) {
-	case event.RobotOnline, event.RobotOffline, event.ListeningStarted, event.Heard, event.Misheard, event.ThinkingStarted, event.SpeakingStarted, event.TurnEnded, event.Answered:
+	case event.RobotOnline, event.RobotOffline, event.ListeningStarted, event.Heard, event.Misheard, event.ThinkingStarted,
+		event.SpeakingStarted, event.TurnEnded, event.Answered:
 		return true
 	}
 	return false

@@ -129,6 +129,6 @@ func clean(s string, most int) string {
 			return ' '
 		}
 		return r
-	}, device.Clip(strings.ToValidUTF8(s, ""), most))
+	}, device.Clip(s, most))
 	return strings.TrimSpace(s)
 }

@@ -72,7 +72,8 @@ func retryAfter(status int, err error) int {
 
 // errResponses is the answer to OpenAI's newer API, which its libraries try first.
 var errResponses error = &door.Fault{Word: "no_responses_api", HTTP: http.StatusNotFound,
-	Sentence: "the Responses API is not spoken here; use POST /v1/chat/completions (client.chat.completions.create in OpenAI's libraries, provider.chat(model) in the AI SDK)"}
+	Sentence: "the Responses API is not spoken here; use POST /v1/chat/completions " +
+		"(client.chat.completions.create in OpenAI's libraries, provider.chat(model) in the AI SDK)"}
 
 // model is the agent, as a model.
 type model struct {

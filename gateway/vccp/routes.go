@@ -80,7 +80,8 @@ func (d *Door) post(w http.ResponseWriter, r *http.Request) error {
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	if !d.begin() {
-		return &door.Fault{Word: "too_many_sessions", Sentence: "too many models are connected; end one of their sessions", HTTP: http.StatusServiceUnavailable}
+		return &door.Fault{Word: "too_many_sessions", HTTP: http.StatusServiceUnavailable,
+			Sentence: "too many models are connected; end one of their sessions"}
 	}
 	d.follow()
 	d.serve(w, r)

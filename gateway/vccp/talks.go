@@ -117,7 +117,8 @@ func (t *Talks) serve(w http.ResponseWriter, r *http.Request) error {
 			connected++
 		}
 		if connected >= mostConnected {
-			return &door.Fault{Word: "too_many_sessions", Sentence: "too many sessions of one talk are open; end one of them", HTTP: http.StatusServiceUnavailable}
+			return &door.Fault{Word: "too_many_sessions", HTTP: http.StatusServiceUnavailable,
+				Sentence: "too many sessions of one talk are open; end one of them"}
 		}
 	}
 	in := timed{w, http.NewResponseController(w)}

@@ -98,7 +98,8 @@ func (d *Door) follow() {
 			continue
 		}
 		d.offered[name] = o
-		d.server.AddTool(&mcp.Tool{Name: name, Description: fmt.Sprintf("Robot %s: %s", o.robot, agent.Described(o.tool.Description)), InputSchema: json.RawMessage(schema)}, d.runs(o))
+		description := fmt.Sprintf("Robot %s: %s", o.robot, agent.Described(o.tool.Description))
+		d.server.AddTool(&mcp.Tool{Name: name, Description: description, InputSchema: json.RawMessage(schema)}, d.runs(o))
 	}
 }
 

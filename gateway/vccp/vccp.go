@@ -111,7 +111,8 @@ func New(o Options) *Door {
 			o.Presets = append(o.Presets, e.Name)
 		}
 	}
-	d := &Door{o: o, calls: make(chan struct{}, mostCalls), quiet: quietFor, now: time.Now, used: map[string]*use{}, agents: map[string]*registered{}, sockets: map[*client]bool{}, offered: map[string]offer{}}
+	d := &Door{o: o, calls: make(chan struct{}, mostCalls), quiet: quietFor, now: time.Now, used: map[string]*use{},
+		agents: map[string]*registered{}, sockets: map[*client]bool{}, offered: map[string]offer{}}
 	// The library's own log has a line for every request.
 	quiet := slog.New(slog.DiscardHandler)
 	d.server = mcp.NewServer(&mcp.Implementation{Name: "vccp", Title: "Perch", Version: "1.0.0"}, &mcp.ServerOptions{
