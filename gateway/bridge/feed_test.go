@@ -180,7 +180,7 @@ func TestFeed(t *testing.T) {
 	}
 	h.bus.Close()
 	if end := all.next(); end != (sent{}) || all.lines.Err() != nil {
-		t.Errorf("after the house: %+v, %v", end, all.lines.Err())
+		t.Errorf("after the end: %+v, %v", end, all.lines.Err())
 	}
 	if h.log.Len() > 0 {
 		t.Errorf("logged %s", h.log)

@@ -20,7 +20,7 @@ import (
 // what it waits for: handled. The rest of the answer it passes over.
 func TestHomeAssistant(t *testing.T) {
 	m := answering("It is three.", "Good night.")
-	zone := time.FixedZone("house", 3600)
+	zone := time.FixedZone("home", 3600)
 	g := dial(t, serve(t, Options{Mind: m, Zone: zone, Language: "en"}))
 	data := `{"text": "what time is it", "language": "en-GB", "context": {"conversation_id": "01JB8SG4NJW0MH3GNPQT4J9H6X", "device_id": "abc", "satellite_id": "assist_satellite.kitchen"}}`
 	g.raw(`{"type": "transcript", "version": "1.9.0", "data_length": ` + fmt.Sprint(len(data)) + "}\n" + data)
