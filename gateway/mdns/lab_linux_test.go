@@ -24,8 +24,8 @@ const (
 	serverAddr = "10.77.0.1"
 	clientAddr = "10.77.0.2"
 	serverV6   = "fd00:77::1"
-	python    = "/usr/bin/python3" // Debian's, which has python3-zeroconf; the one on PATH may not
-	patience  = 40 * time.Second
+	python     = "/usr/bin/python3" // Debian's, which has python3-zeroconf; the one on PATH may not
+	patience   = 40 * time.Second
 )
 
 func TestMain(m *testing.M) {
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 }
 
 type lab struct {
-	t            *testing.T
+	t              *testing.T
 	server, client string
 }
 
