@@ -78,12 +78,12 @@ func (a *app) newSkins(zone *time.Location) error {
 	}
 	quiet := c.Behaviours.Quiet.Hours
 	a.hooks = hooks.New(hooks.Options{
-		Robots: robots, Trusts: a.robots.Trusts, Stage: a.talk, Asker: a.talk,
+		Robots: robots, Trusts: a.robots.Trusts, Talk: a.talk, Asker: a.talk,
 		// In the quiet hours nobody is asked aloud; screens and the terminal ask.
 		MayAnswer: func(id device.ID) bool { return a.robots.Trusts(id) && !quiet.Contains(time.Now().In(zone)) }, Board: a.board, Bus: a.bus, Language: c.Language, Log: a.log,
 	})
 	a.vccp = vccp.New(vccp.Options{
-		Stage: a.movers(), Residents: a.robots, Find: a.robots.Find, Senses: a.senses.board, Bus: a.bus, Face: words.Face, UserTools: c.Robots.UserTools, Log: a.log,
+		Talk: a.movers(), Robots: a.robots, Find: a.robots.Find, Senses: a.senses.board, Bus: a.bus, Face: words.Face, UserTools: c.Robots.UserTools, Log: a.log,
 	})
 	a.skins, err = skin.New(skin.Options{
 		Board: a.board, Bus: a.bus, Notifier: a.herald, Notices: a.notices, Robots: a.robots, Find: a.robots.Find, Mind: a.mind, Questions: asked{a.hooks, a.talk},

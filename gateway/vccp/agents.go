@@ -80,7 +80,7 @@ func (d *Door) body(session string) (c character, known bool) {
 	if !known {
 		return nil, false
 	}
-	if a.robot != "" && !d.o.Residents.Trusts(a.robot) {
+	if a.robot != "" && !d.o.Robots.Trusts(a.robot) {
 		return nil, true // it is a stranger by now
 	}
 	return a.body, true

@@ -77,7 +77,7 @@ func (d *Door) registerAgent(_ context.Context, s *mcp.ServerSession, args json.
 	var robot device.ID
 	if a.Robot != "" {
 		id, err := d.o.Find(a.Robot)
-		if err != nil || !d.o.Residents.Trusts(id) {
+		if err != nil || !d.o.Robots.Trusts(id) {
 			return "", fmt.Errorf("there is no robot %q that was adopted by name; those there are: %s", device.Clip(a.Robot, 40), d.names())
 		}
 		robot = id

@@ -22,8 +22,8 @@ import (
 	"perch/perception"
 )
 
-// stage is the robots, as a model moves them.
-type stage interface {
+// robotTalk is the robots, as a model moves them.
+type robotTalk interface {
 	// Open are the robots with an open channel, after its hello.
 	Open() []device.ID
 	// Tools are those a robot lists, or listed when it was last here.
@@ -34,10 +34,10 @@ type stage interface {
 	Feel(ctx context.Context, id device.ID, e agent.Emotion) error
 }
 
-// residents are the registered robots. Models are offered the robots that were
+// registry holds the registered robots. Models are offered the robots that were
 // adopted by name: any other may be anybody's, and models read its descriptions of
 // its tools.
-type residents interface {
+type registry interface {
 	List() []device.Robot
 	Trusts(id device.ID) bool
 }
@@ -50,9 +50,9 @@ type senses interface {
 // Options are what the door is made of. Only fields with a note may be
 // empty.
 type Options struct {
-	Stage     stage
-	Residents residents
-	Senses    senses
+	Talk   robotTalk
+	Robots registry
+	Senses senses
 	// Find is the robot that is meant by a MAC address or a name; nil knows no names.
 	Find func(robot string) (device.ID, error)
 	Bus  *event.Bus
