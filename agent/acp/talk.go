@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"perch/agent"
-	"perch/device"
 )
 
 // mostTalks bounds the conversations, each of which has a session.
@@ -300,5 +299,10 @@ func Preamble() string {
 		"Then answer in a few short spoken sentences: no Markdown, no lists, no code, no links."
 }
 
-// clip bounds a text in bytes.
-func clip(s string, most int) string { return device.Clip(s, most) }
+// clip cuts a text to so many bytes, and keeps nothing of the rest.
+func clip(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.Clone(strings.ToValidUTF8(s[:most], ""))
+}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"perch/agent"
-	"perch/device"
 	"perch/event"
 	"perch/remote/hass"
 )
@@ -305,5 +304,10 @@ func unheeded(err error) error {
 	return err
 }
 
-// clip bounds a text in bytes.
-func clip(s string, most int) string { return device.Clip(s, most) }
+// clip cuts a text to so many bytes, and keeps nothing of the rest.
+func clip(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.Clone(strings.ToValidUTF8(s[:most], ""))
+}

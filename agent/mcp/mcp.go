@@ -28,7 +28,6 @@ import (
 	"time"
 
 	"perch/agent"
-	"perch/device"
 )
 
 // Options of a server. Command or URL is needed, and Name and Log are; zero
@@ -228,5 +227,10 @@ func (s *Server) where() string {
 // longestWord is how long a part of a path may be that is shown.
 const longestWord = 15
 
-// clip bounds a text in bytes.
-func clip(s string, most int) string { return device.Clip(s, most) }
+// clip is at most n bytes of a text.
+func clip(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	return strings.ToValidUTF8(text[:n], "")
+}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"perch/agent"
-	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/event"
 	"perch/voice"
@@ -301,5 +300,5 @@ func (s *session) sense(err error) {
 	}
 }
 
-// clip bounds a text in bytes.
-func clip(s string, most int) string { return device.Clip(s, most) }
+// clip bounds a text of others' in bytes.
+func clip(s string, most int) string { return strings.ToValidUTF8(s[:min(len(s), most)], "") }
