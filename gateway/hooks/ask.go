@@ -11,7 +11,7 @@ import (
 )
 
 // errLate ends a permission without an answer in time.
-var errLate = errors.New("nobody has answered in time")
+var errLate = errors.New("no answer in time")
 
 // mostTries is how often a question is put to people before it is left to
 // the people who answer elsewhere.
